@@ -1,0 +1,200 @@
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+"""One sample of everything that bench/run and bench/demo.py show. Each function runs programs to their end and
+returns numbers: latencies in us, one way; rates in MB/s (10^6 bytes) or messages per second."""
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "tests/system"))
+import harness  # noqa: E402
+import perftest as perftest_output  # noqa: E402
+import ucx as ucx_output  # noqa: E402
+from harness import Failed, Skipped  # noqa: E402
+
+BENCH_BIN = harness.BUILD / "bench-bin"
+TEST_BIN = harness.BUILD / "test-bin"
+MIB = 1048576 / 1e6  # what perftest and UCX call MB is 2^20 bytes
+
+
+def two_cores():
+    cores = sorted(os.sched_getaffinity(0))
+    if len(cores) < 2:
+        raise Skipped("two cores are needed, each side polls on its own")
+    return cores[0], cores[1]
+
+
+def pinned(cores):
+    return tuple(["taskset", "-c", str(core)] for core in cores)
+
+
+def own_program(name):
+    path = BENCH_BIN / name
+    if not os.access(path, os.X_OK):
+        raise Skipped(f"{path} is not built (scripts/build)")
+    return str(path)
+
+
+def limits(cores, samples=1):
+    """{name: [values]} in us and MB/s."""
+    done = subprocess.run([own_program("bench_limits"), "--cores", f"{cores[0]},{cores[1]}", "--samples", str(samples)],
+                          text=True, capture_output=True, timeout=120, check=False)
+    if done.returncode:
+        raise Failed(f"bench_limits: {done.stderr.strip() or done.returncode}")
+    raw = json.loads(done.stdout)
+    return {name.replace("_ns", "_us"): [v / 1000 if name.endswith("_ns") else v for v in values]
+            for name, values in raw.items()}
+
+
+def ucx(cores, test, size, iterations, what):
+    """UCX over its own shared memory, no softib. what: a column of ucx.COLUMNS."""
+    harness.need_program("ucx_perftest")
+    env = {k: v for k, v in os.environ.items() if k not in ("LD_PRELOAD", "RDMAV_DRIVERS")}
+    env["UCX_TLS"] = "posix,self"
+    port = harness.free_port()
+    before = pinned(cores)
+    server = harness.Program([*before[0], "ucx_perftest", "-p", port], env=env)
+    try:
+        harness.wait_until(lambda: harness.is_listening(server.pid, port), 20, "ucx_perftest to listen")
+        client = harness.Program([*before[1], "ucx_perftest", harness.HOST, "-p", port, "-f", "-t", test, "-s", size,
+                                  "-n", iterations, "-w", min(1000, iterations)], env=env)
+        code = client.wait(60)
+        row = ucx_output.result(client.text())
+        if code != 0 or row is None:
+            raise Failed(f"ucx_perftest {test}: exit code {code}:\n{harness.tail(client.text())}")
+        server.wait(20)
+        return row[what] * (MIB if what.endswith("_mb") else 1)
+    finally:
+        if server.running():
+            server.kill()
+
+
+def perftest(fabric, cores, words, column, path=None):
+    """One run of a perftest program over softib. column: one of perftest.COLUMNS of the last row."""
+    program = words[0]
+    harness.need_program(program)
+    server, client = fabric.pair([program, "-F", *words[1:]], befores=pinned(cores), path=path, seconds=60)
+    server.require()
+    client.require(forbid=perftest_output.COMPLAINTS)
+    rows = perftest_output.rows(client.text)
+    if not rows or column not in rows[-1]:
+        raise Failed(f"{program}: no result:\n{harness.tail(client.text)}")
+    value = rows[-1][column]
+    if column == "mega_messages":
+        return value * 1e6
+    return value * MIB if program.endswith("_bw") else value
+
+
+def cpu_ticks(pid):
+    words = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return int(words[11]) + int(words[12])
+
+
+def daemon_pid(fabric):
+    return json.loads(fabric.softib("status", "--json", "--fabric", fabric.name).require().text)["pid"]
+
+
+def busy_percent(pids, seconds=2.0):
+    """CPU use of each process over that time, in % of a core; the clock has 100 ticks a second."""
+    before = [cpu_ticks(pid) for pid in pids]
+    time.sleep(seconds)
+    hertz = os.sysconf("SC_CLK_TCK")
+    return [100 * (cpu_ticks(pid) - old) / hertz / seconds for pid, old in zip(pids, before)]
+
+
+def memory(pids, daemon):
+    """Bytes of private memory of the processes, and of the files in memory that the daemon made."""
+    private = 0
+    for pid in (*pids, daemon):
+        status = pathlib.Path(f"/proc/{pid}/status").read_text()
+        private += int(re.search(r"RssAnon:\s+(\d+) kB", status)[1]) * 1024
+    files = {}
+    folder = pathlib.Path(f"/proc/{daemon}/fd")
+    for fd in folder.iterdir():
+        try:
+            if os.readlink(fd).startswith(("/memfd:", "/dev/shm")):
+                status = os.stat(fd)
+                files[status.st_ino] = status.st_blocks * 512
+        except OSError:
+            continue
+    return {"private": private, "shared": sum(files.values())}
+
+
+def many_qps(fabric, cores, pairs, rounds=20000):
+    """Memory and time of `pairs` connected pairs of queue pairs, the latency before and after, idle CPU with them."""
+    program = own_program("bench_many_qps")
+    daemon = daemon_pid(fabric)
+    before = pinned(cores)
+    port = harness.free_port()
+    words = [program, "--pairs", pairs, "--rounds", rounds, "-p", port]
+    server = fabric.start(words, 0, before=before[0])
+    client = None
+    try:
+        harness.wait_until(lambda: harness.is_listening(server.pid, port) or not server.running(), 20,
+                           "bench_many_qps to listen")
+        client = fabric.start([*words, harness.HOST], 1, before=before[1], stdin=subprocess.PIPE)
+
+        def phase(name):
+            client.wait_for_text(rf'"phase": "{name}".*\n', 120)
+            return next(json.loads(line) for line in client.text().splitlines() if f'"phase": "{name}"' in line)
+
+        def go_on():
+            client.process.stdin.write(b"\n")
+            client.process.stdin.flush()
+
+        pids = (server.pid, client.pid)
+        one = phase("one")
+        small = memory(pids, daemon)
+        go_on()
+        many = phase("many")
+        large = memory(pids, daemon)
+        idle = busy_percent((*pids, daemon))
+        go_on()
+        closed = phase("closed")
+        client.process.stdin.close()
+        fabric.end(client, 60).require()
+        fabric.end(server, 60).require()
+    finally:
+        for each in (server, client):
+            if each is not None and each.running():
+                each.kill()
+    queue_pairs = 2 * (pairs - 1)
+    return {
+        "pairs": pairs,
+        "create_us_per_qp": 1e6 * many["create_s"] / queue_pairs,
+        "connect_us_per_qp": 1e6 * many["connect_s"] / queue_pairs,
+        "destroy_us_per_qp": 1e6 * closed["destroy_s"] / queue_pairs,
+        "private_bytes_per_qp": (large["private"] - small["private"]) / queue_pairs,
+        "shared_bytes_per_qp": (large["shared"] - small["shared"]) / queue_pairs,
+        "latency_us_with_one": one["latency_ns"] / 1000,
+        "latency_us_with_all": many["latency_ns"] / 1000,
+        "latency_us_over_all": many["spread_latency_ns"] / 1000,
+        "idle_percent": dict(zip(("server", "client", "softibd"), idle)),
+    }
+
+
+def idle_cpu(fabric):
+    """% of a core that softibd and a program that only has the device open use when nothing happens."""
+    watch = fabric.start(["ibv_asyncwatch"])
+    try:
+        watch.wait_for_text(r"async event FD", 20)
+        client, daemon = busy_percent((watch.pid, daemon_pid(fabric)))
+    finally:
+        watch.kill()
+    return {"softibd": daemon, "client": client}
+
+
+def adoption():
+    """{benchmark: us per MiB} of the micro-benchmark of src/linux."""
+    program = TEST_BIN / "linux_bench"
+    if not os.access(program, os.X_OK):
+        raise Skipped(f"{program} is not built")
+    done = subprocess.run([str(program), "--benchmark_format=json", "--benchmark_min_time=0.1"], text=True,
+                          capture_output=True, timeout=300, check=False)
+    if done.returncode:
+        raise Failed(f"linux_bench: {done.stderr.strip()[-300:]}")
+    return {row["name"].removeprefix("run/"): row["us_per_MiB"] for row in json.loads(done.stdout)["benchmarks"]
+            if "us_per_MiB" in row}

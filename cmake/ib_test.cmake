@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+# ib_test(<name> LABEL unit|conformance SOURCES ... [DEPENDS <layers>] [LIBS ...] [ARGS ...] [TIMEOUT s])
+#   One GoogleTest executable, <build>/test-bin/<name>, and one ctest.
+# ib_system_test(<name> SCRIPT <file.py|file.sh> [ARGS ...] [TIMEOUT s] [SERIAL])
+#   A script against the built programs. Environment: SOFTIB_BUILD, SOFTIB_BIN, SOFTIB_LIB, SOFTIB_SOURCE.
+#   Exit 77 after printing the reason = skipped. Not registered under sanitizers: it would preload
+#   instrumented libraries into foreign programs.
+set(IB_TEST_ENVIRONMENT "ASAN_OPTIONS=detect_stack_use_after_return=1:strict_string_checks=1"
+  "UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1"
+  "TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1")
+set(IB_TEST_RUNNER "")
+set(IB_TIMEOUT_FACTOR 1)
+if(IB_SANITIZE)
+  set(IB_TIMEOUT_FACTOR 5)
+endif()
+if(IB_SANITIZE MATCHES thread)
+  # ThreadSanitizer of gcc 12 / clang 14 aborts at start when the kernel randomises more than 28 bits.
+  execute_process(COMMAND setarch -R true RESULT_VARIABLE failed OUTPUT_QUIET ERROR_QUIET)
+  if(failed EQUAL 0)
+    set(IB_TEST_RUNNER setarch -R)
+  endif()
+endif()
+
+function(ib_register name label timeout)  # ARGN: the command
+  add_test(NAME ${name} COMMAND ${ARGN})
+  if(NOT timeout)
+    set(timeout 120)
+  endif()
+  math(EXPR timeout "${timeout} * ${IB_TIMEOUT_FACTOR}")
+  set_tests_properties(${name} PROPERTIES LABELS "${label}" TIMEOUT ${timeout}
+    SKIP_RETURN_CODE 77 ENVIRONMENT "${IB_TEST_ENVIRONMENT}")
+endfunction()
+
+function(ib_test name)
+  cmake_parse_arguments(PARSE_ARGV 1 A "" "LABEL;TIMEOUT" "SOURCES;DEPENDS;LIBS;ARGS")
+  if(A_UNPARSED_ARGUMENTS OR NOT A_LABEL MATCHES "^(unit|conformance)$")
+    message(FATAL_ERROR "ib_test(${name}): needs LABEL unit or conformance; unknown: '${A_UNPARSED_ARGUMENTS}'")
+  endif()
+  if(NOT BUILD_TESTING OR IB_FUZZ)
+    return()
+  endif()
+  ib_layer_targets(needs ${name} ${A_DEPENDS})
+  add_executable(${name} ${A_SOURCES})
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/test-bin)
+  target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR}/src ${CMAKE_SOURCE_DIR})
+  target_link_libraries(${name} PRIVATE ${needs} ib_options ${A_LIBS} GTest::gmock GTest::gtest_main)
+  ib_register(${name} ${A_LABEL} "${A_TIMEOUT}" ${IB_TEST_RUNNER} $<TARGET_FILE:${name}> ${A_ARGS})
+endfunction()
+
+function(ib_system_test name)
+  cmake_parse_arguments(PARSE_ARGV 1 A "SERIAL" "SCRIPT;TIMEOUT" "ARGS")
+  if(A_UNPARSED_ARGUMENTS OR NOT A_SCRIPT)
+    message(FATAL_ERROR "ib_system_test(${name}): needs SCRIPT <file>; unknown: '${A_UNPARSED_ARGUMENTS}'")
+  endif()
+  if(NOT BUILD_TESTING OR IB_SANITIZE)
+    return()
+  endif()
+  cmake_path(ABSOLUTE_PATH A_SCRIPT)
+  cmake_path(GET A_SCRIPT EXTENSION LAST_ONLY kind)
+  set(interpreter bash)
+  if(kind STREQUAL ".py")
+    set(interpreter /usr/bin/python3)  # a python earlier in PATH may lack Debian's pyverbs
+  endif()
+  ib_register(${name} system "${A_TIMEOUT}" ${interpreter} ${A_SCRIPT} ${A_ARGS})
+  set_property(TEST ${name} APPEND PROPERTY ENVIRONMENT SOFTIB_BUILD=${CMAKE_BINARY_DIR}
+    SOFTIB_BIN=${CMAKE_BINARY_DIR}/bin SOFTIB_LIB=${CMAKE_BINARY_DIR}/lib
+    SOFTIB_SOURCE=${CMAKE_SOURCE_DIR} PYTHONDONTWRITEBYTECODE=1)
+  set_tests_properties(${name} PROPERTIES RUN_SERIAL ${A_SERIAL})
+endfunction()
+
+# Google Benchmark, <build>/test-bin/<name>; its ctest only sees that it runs.
+function(ib_benchmark name)
+  cmake_parse_arguments(PARSE_ARGV 1 A "" "" "DEPENDS;LIBS")
+  if(NOT BUILD_TESTING OR IB_SANITIZE)
+    return()
+  endif()
+  ib_layer_targets(needs ${name} ${A_DEPENDS})
+  add_executable(${name} ${A_UNPARSED_ARGUMENTS})
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/test-bin)
+  target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR}/src)
+  target_link_libraries(${name} PRIVATE ${needs} ib_options ${A_LIBS} benchmark::benchmark_main)
+  ib_register(${name} unit 120 $<TARGET_FILE:${name}> --benchmark_min_time=0.001)
+endfunction()
+
+# A fuzzer defines LLVMFuzzerTestOneInput. With IB_FUZZ it is libFuzzer's, else fuzz/replay_main.cpp feeds it
+# fuzz/corpus/<name>/* and a few seeded inputs. Both are a ctest.
+function(ib_fuzzer name source)  # ARGN: what to link
+  if(NOT BUILD_TESTING)
+    return()
+  endif()
+  set(corpus ${CMAKE_SOURCE_DIR}/fuzz/corpus/${name})
+  add_executable(${name} ${source})
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/fuzz-bin)
+  target_link_libraries(${name} PRIVATE ${ARGN} ib_options)
+  if(IB_FUZZ)
+    target_link_options(${name} PRIVATE -fsanitize=fuzzer)
+    set(found ${CMAKE_BINARY_DIR}/corpus/${name})
+    file(MAKE_DIRECTORY ${found} ${CMAKE_BINARY_DIR}/crashes)
+    if(NOT IS_DIRECTORY ${corpus})
+      set(corpus "")
+    endif()
+    ib_register(${name} fuzz 120 $<TARGET_FILE:${name}> -seed=1 -max_total_time=10 -timeout=10
+      -artifact_prefix=${CMAKE_BINARY_DIR}/crashes/${name}- ${found} ${corpus})
+  else()
+    target_sources(${name} PRIVATE ${CMAKE_SOURCE_DIR}/fuzz/replay_main.cpp)
+    ib_register(${name} fuzz 120 ${IB_TEST_RUNNER} $<TARGET_FILE:${name}> ${corpus})
+  endif()
+endfunction()

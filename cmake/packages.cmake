@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+# Every external package, found once and here, so that the targets are known in all folders.
+# What each is for: packages.txt. Install them with scripts/setup.
+# Targets for LIBS: Threads::Threads fmt::fmt spdlog::spdlog CLI11::CLI11 nlohmann_json::nlohmann_json
+#   ib::asio ib::toml PkgConfig::{libibverbs,librdmacm,libibumad,libdeflate} dl rt
+find_package(Threads REQUIRED)
+find_package(GTest REQUIRED)
+find_package(benchmark REQUIRED)
+find_package(fmt REQUIRED)
+find_package(spdlog REQUIRED)
+find_package(CLI11 REQUIRED)
+find_package(nlohmann_json REQUIRED)
+find_package(PkgConfig REQUIRED)
+foreach(module libibverbs librdmacm libibumad libdeflate)
+  pkg_check_modules(${module} REQUIRED IMPORTED_TARGET ${module})
+endforeach()
+
+find_path(IB_ASIO_DIR asio.hpp REQUIRED)
+add_library(ib_asio INTERFACE)
+add_library(ib::asio ALIAS ib_asio)
+target_include_directories(ib_asio SYSTEM INTERFACE ${IB_ASIO_DIR})
+target_compile_definitions(ib_asio INTERFACE ASIO_STANDALONE ASIO_NO_DEPRECATED)
+target_link_libraries(ib_asio INTERFACE Threads::Threads)
+
+find_path(IB_TOML_DIR toml++/toml.h REQUIRED)
+add_library(ib_toml INTERFACE)
+add_library(ib::toml ALIAS ib_toml)
+target_include_directories(ib_toml SYSTEM INTERFACE ${IB_TOML_DIR})
+target_compile_definitions(ib_toml INTERFACE TOML_EXCEPTIONS=0)

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+#include "drivers/core.h"
+
+#include "drivers/code_name.h"
+
+#include <algorithm>
+
+namespace ib::drivers {
+namespace {
+
+std::size_t hca_count(const fabric::Fabric& fabric) {
+  std::size_t n = 0;
+  for (const fabric::Node& node : fabric.nodes()) n += node.hcas.size();
+  return n;
+}
+
+}  // namespace
+
+Core::Core(platform::Executor& loop, fabric::Fabric& model, platform::DeviceMemoryHost& host,
+           std::uint64_t max_memory, std::function<void(std::string_view)> on_trace)
+    : executor(loop),
+      fabric(model),
+      memory(host, max_memory),
+      trace(std::move(on_trace)),
+      started(loop.now()),
+      by_slot(hca::kMaxSlots),
+      qpn_tags(hca::kMaxQps),
+      srqn_tags(hca::kMaxSrqs),
+      key_tags(hca::kMaxKeys),
+      counts(hca_count(model)),
+      port_totals(model.port_count()),
+      later(loop) {}
+
+const char* kind_name(Kind kind) {
+  switch (kind) {
+    case Kind::Qp: return "queue pair";
+    case Kind::Srq: return "shared receive queue";
+    case Kind::Cq: return "completion queue";
+    case Kind::Ah: return "address handle";
+    case Kind::Window: return "memory window";
+    case Kind::Region: return "memory region";
+    case Kind::DeviceMemory: return "device memory";
+    case Kind::Xrcd: return "XRC domain";
+    case Kind::Pd: return "protection domain";
+  }
+  return "object";
+}
+
+void fail(Core& core, io::IrpRef irp, Status status, std::string reason) {
+  std::string who = "softibd itself";
+  if (irp->file != nullptr) {
+    const io::FileObject& process =
+        irp->file->process() != nullptr ? *irp->file->process() : *irp->file;
+    const auto found = core.sessions.find(process.client().session);
+    who =
+        found != core.sessions.end() ? describe(*found->second) : say("pid ", process.client().pid);
+  }
+  core.trace.add(say(who, ": ", code_name(irp->code), " refused: ", reason));
+  std::move(irp).fail(status, std::move(reason));
+}
+
+std::string describe(const Session& session) {
+  std::string text = say("pid ", session.pid);
+  if (!session.program.empty()) text += say(" (", session.program, ")");
+  if (session.node != nullptr) text += say(" on ", session.node->name);
+  return text;
+}
+
+Session* session_of_slot(Core& core, std::uint32_t slot) {
+  return slot < core.by_slot.size() ? core.by_slot[slot] : nullptr;
+}
+
+Session* session_of_slot(Core& core, std::uint32_t slot, std::uint32_t generation) {
+  Session* session = session_of_slot(core, slot);
+  return session != nullptr && session->generation == generation && !session->ending ? session
+                                                                                     : nullptr;
+}
+
+Qp* find_qp(Core& core, HcaFile& file, std::uint32_t handle) {
+  Qp* qp = core.qps.find(handle);
+  if (qp == nullptr || qp->dying || !file.of(Kind::Qp).contains(handle)) return nullptr;
+  return qp;
+}
+
+Xrcd* find_xrcd(Core& core, HcaFile& file, std::uint32_t handle) {
+  Xrcd* xrcd = core.xrcds.find(handle);
+  return xrcd != nullptr && file.of(Kind::Xrcd).contains(handle) ? xrcd : nullptr;
+}
+
+Key* find_key(Core& core, HcaFile& file, Kind kind, std::uint32_t handle) {
+  Key* key = find_own(core.keys, file, handle);
+  return key != nullptr && key->kind == kind ? key : nullptr;
+}
+
+std::string no_such(Kind kind, std::uint32_t handle) {
+  if (handle == control::kNoIndex) return say("a ", kind_name(kind), " is required here");
+  return say("there is no ", kind_name(kind), " ", handle,
+             " in this file (destroyed already, or another process's)");
+}
+
+std::string still_busy(Kind kind, std::uint32_t handle) {
+  return say(kind_name(kind), " ", handle, " is being changed by another request");
+}
+
+bool has_room(Core& core, const HcaFile& file, Kind kind, std::uint32_t limit,
+              std::string& reason) {
+  if (core.counts_of(file)[static_cast<std::size_t>(kind)] < limit) return true;
+  reason = say("HCA ", file.hca->name, " has all the ", limit, " ", kind_name(kind),
+               "s that it can have");
+  return false;
+}
+
+void enter(Core& core, HcaFile& file, Kind kind, std::uint32_t index) {
+  const bool is_new = file.of(kind).insert(index).second;
+  IB_ASSERT(is_new);
+  ++core.counts_of(file)[static_cast<std::size_t>(kind)];
+}
+
+void leave(Core& core, HcaFile& file, Kind kind, std::uint32_t index) {
+  const bool was_there = file.of(kind).erase(index) == 1;
+  IB_ASSERT(was_there);
+  --core.counts_of(file)[static_cast<std::size_t>(kind)];
+}
+
+}  // namespace ib::drivers

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// Core: all state of the driver `soft_hca`, and the few helpers that every request handler uses.
+// The handlers are free functions, grouped by object: pd.cpp, keys.cpp, cq.cpp, qp.cpp ...
+#pragma once
+
+#include "drivers/books.h"
+#include "drivers/device_memory.h"
+#include "drivers/later.h"
+#include "drivers/say.h"
+#include "drivers/table.h"
+#include "drivers/trace.h"
+#include "io/device.h"
+#include "io/irp.h"
+#include "platform/executor.h"
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace ib::drivers {
+
+// Objects of one HCA, by Kind.
+using Counts = std::array<std::uint32_t, kKinds>;
+
+// What queue pairs that are gone have moved through a port.
+struct PortTotals {
+  std::uint64_t sent_messages = 0;
+  std::uint64_t sent_bytes = 0;
+  std::uint64_t received_messages = 0;
+  std::uint64_t received_bytes = 0;
+};
+
+struct Core {
+  Core(platform::Executor& loop, fabric::Fabric& model, platform::DeviceMemoryHost& host,
+       std::uint64_t max_memory, std::function<void(std::string_view)> on_trace);
+  Core(const Core&) = delete;
+  Core& operator=(const Core&) = delete;
+
+  const hca::Arena& arena() const { return memory.arena(); }
+  void after_quiescence(Once then) { later.after_quiescence(memory.arena(), std::move(then)); }
+  Counts& counts_of(const HcaFile& file) { return counts[file.hca->index]; }
+
+  platform::Executor& executor;
+  fabric::Fabric& fabric;
+  DeviceMemory memory;
+  Trace trace;
+  Instant started;
+
+  Table<Pd> pds{1, 1u << 20};
+  Table<Key> keys{1, hca::kMaxKeys};
+  Table<Dm> dms{1, 1u << 20};
+  Table<Ah> ahs{1, 1u << 22};
+  Table<Cq> cqs{1, hca::kMaxCqs};
+  Table<Xrcd> xrcds{1, 1u << 18};
+  Table<Srq> srqs{1, hca::kMaxSrqs};
+  Table<Qp> qps{2,
+                hca::kMaxQps - 1};  // 0 and 1 are special; the last could give 0xffffff (multicast)
+  Table<McastGroupEntry> mcasts{0, hca::kMaxMcast};
+  Table<Channel> channels{0, 1u << 16};
+  Table<Backing> backings{0, hca::kMaxBackings};
+
+  std::map<std::uint64_t, std::unique_ptr<Session>> sessions;
+  std::vector<Session*> by_slot;       // kMaxSlots
+  std::uint32_t next_slot = 0;         // where to look for a free one
+  std::vector<std::uint8_t> qpn_tags;  // by index: the generation bits of the last number
+  std::vector<std::uint16_t> srqn_tags;
+  std::vector<std::uint8_t> key_tags;
+  std::vector<Counts> counts;           // by HCA
+  std::vector<PortTotals> port_totals;  // by port of the fabric
+
+  Later later;  // last: what it still holds may use everything above
+};
+
+// --- requests ---
+
+// Completes with an error and leaves a line in the trace.
+void fail(Core& core, io::IrpRef irp, Status status, std::string reason);
+inline void succeed(io::IrpRef irp, std::uint64_t information = 0) {
+  std::move(irp).complete(Status::Ok, information);
+}
+// The dispatcher has checked that the output buffer is large enough.
+template <class Out>
+void succeed_with(io::IrpRef irp, const Out& out, std::uint64_t information = 0) {
+  const bool fits = irp->set_output(out);
+  IB_ASSERT(fits);
+  std::move(irp).complete(Status::Ok, information);
+}
+
+// --- who ---
+
+std::string describe(const Session& session);  // pid 4711 (ib_write_bw) on node0
+Session* session_of_slot(Core& core, std::uint32_t slot);
+Session* session_of_slot(Core& core, std::uint32_t slot, std::uint32_t generation);
+
+// --- handles ---
+
+// Objects that this file may use: its own, alive. Others' do not exist for it.
+template <class T>
+T* find_own(const Table<T>& table, const HcaFile& file, std::uint32_t handle) {
+  T* object = table.find(handle);
+  return object != nullptr && object->file == &file && !object->dying ? object : nullptr;
+}
+Qp* find_qp(Core& core, HcaFile& file, std::uint32_t handle);
+Xrcd* find_xrcd(Core& core, HcaFile& file, std::uint32_t handle);
+Key* find_key(Core& core, HcaFile& file, Kind kind, std::uint32_t handle);
+std::string no_such(Kind kind, std::uint32_t handle);  // "there is no queue pair 17 in this file"
+std::string still_busy(Kind kind, std::uint32_t handle);
+
+// Room for one more object of this kind under the HCA's limit? If not, `reason` says so.
+bool has_room(Core& core, const HcaFile& file, Kind kind, std::uint32_t limit, std::string& reason);
+// Enters it into / takes it out of the file's list and the HCA's count.
+void enter(Core& core, HcaFile& file, Kind kind, std::uint32_t index);
+void leave(Core& core, HcaFile& file, Kind kind, std::uint32_t index);
+
+}  // namespace ib::drivers

@@ -1,0 +1,374 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// For the tests of this folder: a fabric of two nodes in virtual time, with processes that talk to
+// it in IRPs. Posters are played by the test itself, which writes into device memory.
+#pragma once
+
+#include "drivers/fabric_root.h"
+#include "drivers/handlers.h"
+#include "drivers/soft_hca.h"
+#include "verbs/control.h"
+
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+
+#include <cstring>
+#include <deque>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace ib::drivers::test {
+
+using control::AttachIn;
+using control::AttachOut;
+using control::Code;
+using control::CqOut;
+using control::CreateCqIn;
+using control::CreateQpIn;
+using control::kNoIndex;
+using control::ModifyQpIn;
+using control::ModifyQpOut;
+using control::MrOut;
+using control::QpAttr;
+using control::QpOut;
+using control::RegMrIn;
+
+// Virtual time: work runs when the test says so.
+class VirtualExecutor final : public platform::Executor {
+ public:
+  void post(Work work) override { posted_.push_back(std::move(work)); }
+  std::unique_ptr<platform::Timer> at(Instant when, Work work) override {
+    auto id = std::make_shared<bool>(true);
+    timers_.emplace(when, Entry{id, std::move(work)});
+    return std::make_unique<Handle>(std::move(id));
+  }
+  Instant now() override { return now_; }
+
+  // Runs everything that is due within `span`.
+  void advance(Duration span) {
+    const Instant until = now_ + span;
+    for (;;) {
+      if (!posted_.empty()) {
+        const Work work = std::move(posted_.front());
+        posted_.pop_front();
+        work();
+      } else if (!timers_.empty() && timers_.begin()->first <= until) {
+        now_ = std::max(now_, timers_.begin()->first);
+        const Entry entry = std::move(timers_.begin()->second);
+        timers_.erase(timers_.begin());
+        if (*entry.alive) entry.work();
+      } else {
+        break;
+      }
+    }
+    now_ = until;
+  }
+
+ private:
+  struct Entry {
+    std::shared_ptr<bool> alive;
+    Work work;
+  };
+  struct Handle final : platform::Timer {
+    explicit Handle(std::shared_ptr<bool> a) : alive(std::move(a)) {}
+    ~Handle() override { *alive = false; }
+    std::shared_ptr<bool> alive;
+  };
+  Instant now_{std::chrono::seconds(1)};
+  std::deque<Work> posted_;
+  std::multimap<Instant, Entry> timers_;
+};
+
+// Device memory without a file: address space of this process, and a length that is believed.
+class FakeHost final : public platform::DeviceMemoryHost {
+ public:
+  ~FakeHost() override {
+    if (base_ != nullptr) ::munmap(base_, space_);
+  }
+  Status create(std::uint64_t size, std::uint64_t space, std::string&) override {
+    void* at = ::mmap(nullptr, space, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (at == MAP_FAILED) return Status::IoError;
+    base_ = static_cast<std::byte*>(at);
+    size_ = size;
+    space_ = space;
+    return Status::Ok;
+  }
+  std::byte* base() override { return base_; }
+  std::uint64_t size() override { return size_; }
+  Status grow(std::uint64_t size, std::string&) override {
+    size_ = std::max(size_, size);
+    return Status::Ok;
+  }
+  void punch(std::uint64_t offset, std::uint64_t length) override {
+    std::memset(base_ + offset, 0, length);
+  }
+  std::uint64_t used_bytes() override { return 0; }
+  Result<platform::NativeHandle> device_memory_handle(std::string&) override { return handle(); }
+  Result<platform::NativeHandle> duplicate(const platform::NativeHandle&, std::string&) override {
+    return handle();
+  }
+  Result<platform::NativeHandle> make_text(std::string_view text, std::string&) override {
+    last_text = text;
+    return handle();
+  }
+  Result<std::uint64_t> seal_and_measure(const platform::NativeHandle& file,
+                                         std::string& reason) override {
+    if (file.valid()) return std::uint64_t{1} << 20;
+    reason = "no file";
+    return Status::InvalidParameter;
+  }
+  bool is_pipe_end(const platform::NativeHandle& handle, bool) override { return handle.valid(); }
+  bool write_pipe(const platform::NativeHandle&, std::span<const std::byte> bytes) override {
+    std::uint64_t number = 0;
+    std::memcpy(&number, bytes.data(), sizeof number);
+    piped.push_back(number);
+    return true;
+  }
+  std::uint64_t page_size() override { return 4096; }
+  std::uint32_t pid() override { return 1; }
+  bool is_alive(std::uint32_t pid) override { return alive.contains(pid); }
+  void wake(std::atomic<std::uint32_t>&) override { ++wakes; }
+
+  // Numbers of descriptors that nobody closes.
+  static platform::NativeHandle handle() {
+    return {1000, [](int) {}};
+  }
+
+  std::string last_text;
+  std::vector<std::uint64_t> piped;
+  std::set<std::uint32_t> alive;
+  int wakes = 0;
+
+ private:
+  std::byte* base_ = nullptr;
+  std::uint64_t size_ = 0;
+  std::uint64_t space_ = 0;
+};
+
+// A request on its way; the test looks whether it is done.
+struct Request {
+  io::Irp irp;
+  std::vector<std::byte> in;
+  std::array<std::byte, 4096> out{};
+  bool done = false;
+  static void on_done(io::Irp&, void* context) { static_cast<Request*>(context)->done = true; }
+};
+
+template <class Out>
+struct Reply {
+  Status status = Status::Ok;
+  std::uint32_t handle = 0;
+  Out out{};
+  std::string reason;
+};
+struct Nothing {};
+
+class Process;
+
+// Entries of device memory: an index out of range would be the test's mistake.
+template <class T>
+T& sure(T* entry) {
+  IB_ASSERT(entry != nullptr);
+  return *entry;
+}
+
+class Bench {
+ public:
+  explicit Bench(std::uint64_t max_memory = 0)
+      : fabric(*fabric::Fabric::create({{"node0", "node1"}, 1, 2})) {
+    std::string reason;
+    SoftHcaOptions options;
+    options.max_memory = max_memory;
+    hcas = *SoftHca::create(executor, fabric, host, std::move(options), reason);
+    root = std::make_unique<FabricRoot>(*hcas);
+  }
+  Core& core() { return hcas->core(); }
+  const hca::Arena& arena() { return core().arena(); }
+  hca::Cqe& cqe(std::uint64_t ring, std::uint64_t at) {
+    std::byte* bytes = arena().heap(ring + at * sizeof(hca::Cqe), sizeof(hca::Cqe));
+    IB_ASSERT(bytes != nullptr);
+    return *reinterpret_cast<hca::Cqe*>(bytes);
+  }
+  std::string trace() { return core().trace.text_after(0); }
+  // Objects of any kind in the whole fabric, and what they take.
+  std::size_t objects() {
+    Core& c = core();
+    return c.pds.count() + c.keys.count() + c.dms.count() + c.ahs.count() + c.cqs.count() +
+           c.xrcds.count() + c.srqs.count() + c.qps.count() + c.mcasts.count() +
+           c.channels.count() + c.backings.count() + c.memory.heap().pieces();
+  }
+
+  VirtualExecutor executor;
+  FakeHost host;
+  fabric::Fabric fabric;
+  std::unique_ptr<SoftHca> hcas;
+  std::unique_ptr<FabricRoot> root;
+};
+
+// A process that has attached to a node and opened its HCA.
+class Process {
+ public:
+  Process(Bench& bench, std::uint32_t pid, const std::string& node, bool attached = true)
+      : bench_(bench) {
+    client_.session = pid;
+    client_.pid = pid;
+    zero_ = std::make_unique<io::FileObject>(bench.root->device(), 0, client_, nullptr);
+    send(*zero_, io::Major::Create);
+    bench.host.alive.insert(pid);
+    if (!attached) return;
+    AttachIn in;
+    put_text(in.node, node);
+    put_text(in.program, "test");
+    const auto out = root_call<AttachOut>(Code::Attach, in);
+    EXPECT_EQ(out.status, Status::Ok) << out.reason;
+    attach = out.out;
+    const fabric::Hca& hca = bench.fabric.find_node(node)->hcas.front();
+    file_ =
+        std::make_unique<io::FileObject>(*bench.hcas->device(hca.index), 1, client_, zero_.get());
+    send(*file_, io::Major::Create);
+  }
+  ~Process() { exit(); }
+
+  // Sends without waiting.
+  template <class In>
+  std::unique_ptr<Request> start(io::FileObject& file, Code code, const In& in,
+                                 io::Major major = io::Major::DeviceControl) {
+    auto request = std::make_unique<Request>();
+    if constexpr (!std::is_same_v<In, Nothing>) {
+      const auto bytes = std::as_bytes(std::span(&in, 1));
+      request->in.assign(bytes.begin(), bytes.end());
+    }
+    io::IrpRef irp = request->irp.start(&Request::on_done, request.get());
+    irp->major = major;
+    irp->requestor_mode = io::RequestorMode::User;
+    irp->code = static_cast<std::uint32_t>(code);
+    irp->file = &file;
+    irp->in = request->in;
+    irp->out = request->out;
+    irp->in_handles[0] = FakeHost::handle();
+    irp->in_handles[1] = FakeHost::handle();
+    io::call_driver(file.device(), std::move(irp));
+    return request;
+  }
+  template <class Out>
+  Reply<Out> finish(Request& request) {
+    for (int i = 0; i < 100 && !request.done; ++i) {
+      bench_.executor.advance(std::chrono::milliseconds(1));
+    }
+    EXPECT_TRUE(request.done);
+    Reply<Out> reply{request.irp.status,
+                     static_cast<std::uint32_t>(request.irp.information),
+                     {},
+                     request.irp.reason};
+    if constexpr (!std::is_same_v<Out, Nothing>) {
+      if (request.irp.out_size == sizeof(Out)) {
+        std::memcpy(static_cast<void*>(&reply.out), request.out.data(), sizeof(Out));
+      }
+    }
+    return reply;
+  }
+  template <class Out = Nothing, class In = Nothing>
+  Reply<Out> call(Code code, const In& in = {}) {
+    return finish<Out>(*start(*file_, code, in));
+  }
+  template <class Out = Nothing, class In = Nothing>
+  Reply<Out> root_call(Code code, const In& in = {}) {
+    return finish<Out>(*start(*zero_, code, in));
+  }
+  template <class In>
+  std::unique_ptr<Request> begin(Code code, const In& in) {
+    return start(*file_, code, in);
+  }
+
+  // As softibd does it when the socket closes.
+  void exit() {
+    if (zero_ == nullptr) return;
+    bench_.host.alive.erase(client_.pid);
+    bench_.root->disconnect(*zero_);
+    if (file_ != nullptr) send(*file_, io::Major::Close);
+    send(*zero_, io::Major::Close);
+    file_.reset();
+    zero_.reset();
+  }
+  void close_file() {
+    send(*file_, io::Major::Close);
+    file_.reset();
+  }
+
+  // --- shorthands; each expects success ---
+  std::uint32_t pd() { return good(call(Code::AllocPd)); }
+  std::uint32_t cq(std::uint32_t cqe = 10, std::uint32_t channel = kNoIndex) {
+    return good(call<CqOut>(Code::CreateCq, CreateCqIn{cqe, channel, 0, 0, 77}));
+  }
+  Reply<MrOut> mr(std::uint32_t pd_, std::uint32_t access = verbs::access::kLocalWrite) {
+    return call<MrOut>(Code::RegMr, RegMrIn{pd_, access, 0x10000, 4096, 0x10000, kNoIndex, 0});
+  }
+  CreateQpIn qp_in(verbs::QpType type, std::uint32_t pd_, std::uint32_t cq_) {
+    CreateQpIn in;
+    in.type = type;
+    in.pd = pd_;
+    in.send_cq = cq_;
+    in.recv_cq = cq_;
+    in.caps = {16, 16, 2, 2, 64, 0};
+    in.cookie = 99;
+    return in;
+  }
+  Reply<QpOut> qp(verbs::QpType type, std::uint32_t pd_, std::uint32_t cq_) {
+    return call<QpOut>(Code::CreateQp, qp_in(type, pd_, cq_));
+  }
+  template <class R>
+  std::uint32_t good(const R& reply) {
+    EXPECT_EQ(reply.status, Status::Ok) << reply.reason;
+    return reply.handle;
+  }
+  Reply<ModifyQpOut> modify(std::uint32_t qp_, verbs::QpState state, std::uint32_t mask,
+                            QpAttr attr = {}) {
+    attr.state = state;
+    return call<ModifyQpOut>(Code::ModifyQp, ModifyQpIn{qp_, mask | verbs::qp_attr::kState, attr});
+  }
+  // An RC queue pair to RTS.
+  void connect(std::uint32_t qp_, std::uint32_t dest_qpn, std::uint16_t dlid,
+               std::uint8_t timeout = 14) {
+    namespace a = verbs::qp_attr;
+    QpAttr attr;
+    attr.port = 1;
+    attr.access = verbs::access::kRemoteWrite;
+    good(modify(qp_, verbs::QpState::Init, a::kPort | a::kPkeyIndex | a::kAccessFlags, attr));
+    attr.dest_qpn = dest_qpn;
+    attr.av.dlid = dlid;
+    attr.av.port = 1;
+    attr.path_mtu = verbs::Mtu::B4096;
+    attr.max_dest_rd_atomic = 1;
+    attr.min_rnr_timer = 12;
+    good(modify(
+        qp_, verbs::QpState::Rtr,
+        a::kAv | a::kPathMtu | a::kDestQpn | a::kRqPsn | a::kMaxDestRdAtomic | a::kMinRnrTimer,
+        attr));
+    attr.timeout = timeout;
+    attr.retry_cnt = 7;
+    attr.rnr_retry = 7;
+    attr.max_rd_atomic = 1;
+    good(modify(qp_, verbs::QpState::Rts,
+                a::kTimeout | a::kRetryCnt | a::kRnrRetry | a::kSqPsn | a::kMaxQpRdAtomic, attr));
+  }
+
+  io::FileObject& file() { return *file_; }
+  io::FileObject& zero() { return *zero_; }
+  AttachOut attach;
+
+ private:
+  void send(io::FileObject& file, io::Major major) {
+    const auto request = start(file, Code::Ping, Nothing{}, major);
+    EXPECT_EQ(finish<Nothing>(*request).status, Status::Ok);
+  }
+
+  Bench& bench_;
+  io::Client client_;
+  std::unique_ptr<io::FileObject> zero_;
+  std::unique_ptr<io::FileObject> file_;
+};
+
+}  // namespace ib::drivers::test

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+#include "drivers/events.h"
+
+namespace ib::drivers {
+
+using verbs::EventType;
+
+void push_event(Core& core, Session& session, const control::EventOut& event) {
+  if (session.ending || session.slot == hca::kNone) return;
+  // Its buffer was checked before it was parked.
+  if (auto irp = session.waiters.take()) return succeed_with(*std::move(irp), event);
+  if (session.events.size() < kMaxEvents) {
+    session.events.push_back(event);
+    return;
+  }
+  if (session.events_lost++ == 0) {
+    core.trace.add(say(describe(session), " does not take its asynchronous events: ", kMaxEvents,
+                       " wait, further ones are dropped"));
+  }
+}
+
+void raise_cq(Core& core, Cq& cq, EventType type) {
+  push_event(core, *cq.file->session,
+             {type, control::EventObject::Cq, cq.file->number, cq.index, cq.cookie});
+}
+
+void raise_srq(Core& core, Srq& srq, EventType type) {
+  push_event(core, *srq.file->session,
+             {type, control::EventObject::Srq, srq.file->number, srq.index, srq.cookie});
+}
+
+void raise_qp(Core& core, Qp& qp, EventType type) {
+  for (const Qp::Holder& holder : qp.holders) {
+    push_event(core, *holder.file->session,
+               {type, control::EventObject::Qp, holder.file->number, qp.index, holder.cookie});
+  }
+}
+
+void raise_port(Core& core, const fabric::Hca& hca, std::uint32_t port, EventType type) {
+  for (const auto& [id, session] : core.sessions) {
+    for (const auto& file : session->files) {
+      if (file->hca != &hca || file->closing) continue;
+      push_event(core, *session, {type, control::EventObject::Port, file->number, port, 0});
+    }
+  }
+}
+
+void wait_event(Core& core, Session& caller, io::IrpRef irp) {
+  Session* session = &caller;
+  if (const auto in = irp->input<control::GenerationIn>()) {
+    session = session_of_slot(core, in->index, in->generation);
+  } else if (!irp->in.empty()) {
+    return fail(core, std::move(irp), Status::InvalidParameter,
+                "WaitEvent takes nothing, or slot and generation of a process");
+  }
+  if (session == nullptr || session->slot == hca::kNone || session->ending) {
+    return fail(core, std::move(irp), Status::Disconnected, "there is no such process attached");
+  }
+  if (session->events.empty()) return session->waiters.park(std::move(irp));
+  const control::EventOut event = session->events.front();
+  session->events.pop_front();
+  succeed_with(std::move(irp), event);
+}
+
+namespace {
+
+bool is_qp_event(EventType type) {
+  return type == EventType::QpFatal || type == EventType::QpReqErr ||
+         type == EventType::QpAccessErr || type == EventType::CommEst ||
+         type == EventType::SqDrained || type == EventType::PathMig ||
+         type == EventType::PathMigErr || type == EventType::QpLastWqeReached;
+}
+
+bool is_srq_event(EventType type) {
+  return type == EventType::SrqErr || type == EventType::SrqLimitReached;
+}
+
+}  // namespace
+
+// An object that is gone, or another one by now, is no error: the reporter cannot know.
+void raise_event(Core& core, Session&, const control::RaiseEventIn& in, io::IrpRef irp) {
+  bool sensible = true;
+  switch (in.object) {
+    case control::EventObject::Qp: {
+      Qp* qp = core.qps.find(in.index);
+      sensible = sensible && is_qp_event(in.type);
+      if (sensible && qp != nullptr && !qp->dying && qp->generation == in.generation) {
+        raise_qp(core, *qp, in.type);
+      }
+      break;
+    }
+    case control::EventObject::Cq: {
+      Cq* cq = core.cqs.find(in.index);
+      sensible = sensible && in.type == EventType::CqErr;
+      if (sensible && cq != nullptr && !cq->dying && cq->generation == in.generation) {
+        raise_cq(core, *cq, in.type);
+      }
+      break;
+    }
+    case control::EventObject::Srq: {
+      Srq* srq = core.srqs.find(in.index);
+      sensible = sensible && is_srq_event(in.type);
+      if (sensible && srq != nullptr && !srq->dying && srq->generation == in.generation) {
+        raise_srq(core, *srq, in.type);
+      }
+      break;
+    }
+    case control::EventObject::Device:
+    case control::EventObject::Port:  // only softibd knows about those
+    default: sensible = false; break;
+  }
+  if (!sensible) {
+    return fail(core, std::move(irp), Status::InvalidParameter,
+                say("event ", static_cast<std::uint32_t>(in.type), " on object kind ",
+                    static_cast<std::uint32_t>(in.object), " cannot be raised by a process"));
+  }
+  succeed(std::move(irp));
+}
+
+}  // namespace ib::drivers

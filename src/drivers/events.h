@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// Asynchronous events [IBA1 11.6.3]: each process has a queue of them, bounded, that its WaitEvent
+// requests drain. A WaitEvent may come over any connection and names the process by slot.
+#pragma once
+
+#include "drivers/core.h"
+
+#include <cstddef>
+
+namespace ib::drivers {
+
+inline constexpr std::size_t kMaxEvents = 4096;  // per process; more are counted and dropped
+
+void push_event(Core& core, Session& session, const control::EventOut& event);
+void raise_cq(Core& core, Cq& cq, verbs::EventType type);
+void raise_srq(Core& core, Srq& srq, verbs::EventType type);
+void raise_qp(Core& core, Qp& qp, verbs::EventType type);  // to all who hold it
+void raise_port(Core& core, const fabric::Hca& hca, std::uint32_t port, verbs::EventType type);
+
+void wait_event(Core& core, Session& caller, io::IrpRef irp);
+void raise_event(Core& core, Session& caller, const control::RaiseEventIn& in, io::IrpRef irp);
+
+}  // namespace ib::drivers

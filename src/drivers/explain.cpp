@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+#include "drivers/explain.h"
+
+#include "drivers/code_name.h"
+#include "drivers/say.h"
+#include "verbs/qp_state.h"
+
+namespace ib::drivers {
+namespace {
+
+using verbs::WrOpcode;
+using verbs::control::Cause;
+using verbs::control::TraceErrorIn;
+
+std::string name_of(const Party& party) {
+  return say(party.program.empty() ? "process" : party.program, " (pid ", party.pid, ", ",
+             party.node, ", ", party.hca, ", QP ", hex(party.qpn), ')');
+}
+
+bool touches_remote_memory(WrOpcode opcode) {
+  switch (opcode) {
+    case WrOpcode::RdmaWrite:
+    case WrOpcode::RdmaWriteWithImm:
+    case WrOpcode::RdmaRead:
+    case WrOpcode::AtomicCmpSwap:
+    case WrOpcode::AtomicFetchAdd:
+    case WrOpcode::AtomicWrite: return true;
+    case WrOpcode::Send:
+    case WrOpcode::SendWithImm:
+    case WrOpcode::SendWithInv:
+    case WrOpcode::LocalInv:
+    case WrOpcode::BindMw: return false;
+  }
+  return false;
+}
+
+std::string request_of(const TraceErrorIn& e) {
+  std::string text = say(opcode_name(e.opcode), " of ", e.length, " bytes (wr_id ", hex(e.wr_id));
+  if (touches_remote_memory(e.opcode)) {
+    text += say(", remote address ", hex(e.address), ", rkey ", hex(e.key));
+  }
+  return text + ')';
+}
+
+// "REMOTE_READ, REMOTE_WRITE"; "none"
+std::string access_names(std::uint64_t flags) {
+  const auto name = [flags](std::uint32_t bit, const char* text) {
+    return (flags & bit) != 0 ? text : "";
+  };
+  const std::string names = list(name(verbs::access::kLocalWrite, "LOCAL_WRITE"),
+                                 name(verbs::access::kRemoteWrite, "REMOTE_WRITE"),
+                                 name(verbs::access::kRemoteRead, "REMOTE_READ"),
+                                 name(verbs::access::kRemoteAtomic, "REMOTE_ATOMIC"),
+                                 name(verbs::access::kMwBind, "MW_BIND"));
+  return names.empty() ? "none" : names;
+}
+
+const char* needed_access(WrOpcode opcode) {
+  switch (opcode) {
+    case WrOpcode::RdmaRead: return "IBV_ACCESS_REMOTE_READ";
+    case WrOpcode::AtomicCmpSwap:
+    case WrOpcode::AtomicFetchAdd: return "IBV_ACCESS_REMOTE_ATOMIC";
+    case WrOpcode::RdmaWrite:
+    case WrOpcode::RdmaWriteWithImm:
+    case WrOpcode::AtomicWrite:
+    case WrOpcode::Send:
+    case WrOpcode::SendWithImm:
+    case WrOpcode::SendWithInv:
+    case WrOpcode::LocalInv:
+    case WrOpcode::BindMw: return "IBV_ACCESS_REMOTE_WRITE";
+  }
+  return "access";
+}
+
+// Why, and what to do. A test sees to it that no cause is missing.
+struct Sentence {
+  Cause cause;
+  std::string (*text)(const TraceErrorIn&);
+};
+constexpr Sentence kSentences[] = {
+    {Cause::LocalKeyUnknown,
+     [](const TraceErrorIn& e) -> std::string {
+       return say(
+           "lkey ", hex(e.key), " of a scatter/gather element (address ", hex(e.address),
+           ") names no memory region of this process; use the lkey of a region that is still "
+           "registered");
+     }},
+    {Cause::LocalKeyOtherPd,
+     [](const TraceErrorIn& e) -> std::string {
+       return say("lkey ", hex(e.key),
+                  " belongs to another protection domain than the queue pair; "
+                  "register the memory with the queue pair's PD");
+     }},
+    {Cause::LocalKeyAccess,
+     [](const TraceErrorIn& e) -> std::string {
+       return say("the region of lkey ", hex(e.key), " has access ", access_names(e.detail),
+                  ", but the result is written to it; register it with IBV_ACCESS_LOCAL_WRITE");
+     }},
+    {Cause::LocalKeyRange,
+     [](const TraceErrorIn& e) -> std::string {
+       return say("a scatter/gather element at ", hex(e.address),
+                  " is not inside the region of lkey ", hex(e.key), ", which has ", e.detail,
+                  " bytes; check address and length");
+     }},
+    {Cause::LocalLength,
+     [](const TraceErrorIn& e) -> std::string {
+       return say("the message is too long or too short for this operation (", e.detail,
+                  " bytes); a UD message may have as many as the path MTU, an atomic has 8");
+     }},
+    {Cause::ReadDepth,
+     [](const TraceErrorIn&) -> std::string {
+       return "reads and atomics are switched off on one side: set max_rd_atomic here and "
+              "max_dest_rd_atomic at the other side to 1 or more when the queue pairs are "
+              "connected";
+     }},
+    {Cause::WindowBind,
+     [](const TraceErrorIn& e) -> std::string {
+       return say("the memory window cannot be bound like this (", hex(e.detail),
+                  "): the region needs IBV_ACCESS_MW_BIND, the same PD, the whole range, and local "
+                  "write for remote write or atomics; a type 2 window must be invalidated first");
+     }},
+    {Cause::RemoteKeyUnknown,
+     [](const TraceErrorIn& e) -> std::string {
+       return say(
+           "rkey ", hex(e.key),
+           " names no memory of the peer: it never did, or was "
+           "deregistered or invalidated meanwhile; check what was sent to whom, and keep the "
+           "region registered until the request has completed");
+     }},
+    {Cause::RemoteKeyOtherPd,
+     [](const TraceErrorIn& e) -> std::string {
+       return say("rkey ", hex(e.key),
+                  " belongs to another protection domain than the peer's queue "
+                  "pair; the peer has to register the memory with the PD of that queue pair");
+     }},
+    {Cause::RemoteKeyAccess,
+     [](const TraceErrorIn& e) -> std::string {
+       return say("the region of rkey ", hex(e.key), " has access ", access_names(e.detail), "; ",
+                  opcode_name(e.opcode), " needs ", needed_access(e.opcode));
+     }},
+    {Cause::RemoteKeyRange,
+     [](const TraceErrorIn& e) -> std::string {
+       return say("bytes ", hex(e.address), " to ", hex(e.address + e.length),
+                  " are not all inside the memory of rkey ", hex(e.key),
+                  "; check remote address and length");
+     }},
+    {Cause::RemoteQpAccess,
+     [](const TraceErrorIn& e) -> std::string {
+       return say("the peer's queue pair allows ", access_names(e.detail), "; ",
+                  opcode_name(e.opcode), " needs ", needed_access(e.opcode),
+                  " in its qp_access_flags (modify to INIT)");
+     }},
+    {Cause::RemoteAlignment,
+     [](const TraceErrorIn& e) -> std::string {
+       return say("remote address ", hex(e.address), " is not a multiple of 8, which atomics need");
+     }},
+    {Cause::RemoteLength,
+     [](const TraceErrorIn& e) -> std::string {
+       return say("the peer's receive has room for ", e.detail,
+                  " bytes; post larger receives there "
+                  "(UD: 40 bytes more, for the GRH)");
+     }},
+    {Cause::RemoteReceiveKey,
+     [](const TraceErrorIn&) -> std::string {
+       return "the receive that the peer had posted names memory that it may not use (its own "
+              "lkey, "
+              "range or access is wrong); look at the peer's ibv_post_recv";
+     }},
+    {Cause::NoReceive,
+     [](const TraceErrorIn&) -> std::string {
+       return "the peer had no receive posted for longer than rnr_retry allows; post receives "
+              "before "
+              "the other side sends, or set rnr_retry to 7 (wait for ever)";
+     }},
+    {Cause::PeerNotReady,
+     [](const TraceErrorIn& e) -> std::string {
+       return say(
+           "the peer's queue pair is in ", qp_state_name(static_cast<verbs::QpState>(e.detail)),
+           " and did not answer within timeout * retry_cnt; it has to be in RTR or RTS before "
+           "this side sends");
+     }},
+    {Cause::PeerUnknown,
+     [](const TraceErrorIn& e) -> std::string {
+       return say(
+           "there is no queue pair ", hex(e.peer_qpn),
+           " that is connected to this one; check "
+           "that both sides exchanged QP number and LID of these very queue pairs, and that the "
+           "peer has not destroyed its own");
+     }},
+    {Cause::PeerProcessGone,
+     [](const TraceErrorIn& e) -> std::string {
+       return say("the peer's process, pid ", e.detail, ", has ended");
+     }},
+    {Cause::PortDown,
+     [](const TraceErrorIn&) -> std::string {
+       return "a port on the way is down; `softib status` shows which, `softib port up` brings it "
+              "back";
+     }},
+    {Cause::MemoryGone,
+     [](const TraceErrorIn& e) -> std::string {
+       return say("the memory at ", hex(e.address),
+                  " was registered, but is not mapped any more: its "
+                  "owner unmapped it before it deregistered it");
+     }},
+    {Cause::CqOverflow,
+     [](const TraceErrorIn&) -> std::string {
+       return "a completion queue is full: its owner must poll it more often, or create it with at "
+              "least as many entries as requests can be outstanding on all its queue pairs";
+     }},
+    {Cause::QpFlushed,
+     [](const TraceErrorIn&) -> std::string {
+       return "the queue pair was in ERROR already; an earlier line tells what broke it";
+     }},
+    {Cause::PkeyMismatch,
+     [](const TraceErrorIn&) -> std::string {
+       return "the two ports are not in the same partition (P_Key), or both are only limited "
+              "members";
+     }},
+    {Cause::QkeyMismatch,
+     [](const TraceErrorIn&) -> std::string {
+       return "the Q_Key of the message is not that of the receiving queue pair";
+     }},
+};
+
+std::string cause_of(const TraceErrorIn& e) {
+  for (const Sentence& sentence : kSentences) {
+    if (sentence.cause == e.cause) return sentence.text(e);
+  }
+  return "no further detail is known";
+}
+
+}  // namespace
+
+std::string explain_error(const TraceErrorIn& e, const Party& self,
+                          const std::optional<Party>& peer) {
+  std::string text = say(name_of(self), ": ", request_of(e), " over ", qp_type_name(self.type));
+  if (peer) {
+    text += say(" to ", name_of(*peer));
+  } else if (e.peer_qpn != 0) {
+    text += say(" to QP ", hex(e.peer_qpn));
+  }
+  text += say(" failed with ", wc_status_name(e.status));
+  if (e.peer_status != verbs::WcStatus::Success) {
+    text += say(" (the peer's receive got ", wc_status_name(e.peer_status), ')');
+  }
+  return say(text, ": ", cause_of(e), '.');
+}
+
+}  // namespace ib::drivers

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// From a failed work request to a sentence that a person can act on: who, with whom, what was
+// tried, why it failed, what to do. Pure: everything it says is in its arguments.
+#pragma once
+
+#include "verbs/control.h"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace ib::drivers {
+
+// One end of a connection.
+struct Party {
+  std::string node;
+  std::string hca;
+  std::string program;  // may be empty
+  std::uint32_t pid = 0;
+  std::uint32_t qpn = 0;
+  verbs::QpType type = verbs::QpType::Rc;
+};
+
+// One line. `peer`: as far as softibd knows it (its process may be gone).
+std::string explain_error(const verbs::control::TraceErrorIn& error, const Party& self,
+                          const std::optional<Party>& peer);
+
+}  // namespace ib::drivers

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+#include "drivers/explain.h"
+
+#include "drivers/code_name.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+namespace ib::drivers {
+namespace {
+
+using verbs::WcStatus;
+using verbs::WrOpcode;
+using verbs::control::Cause;
+using verbs::control::TraceErrorIn;
+
+const Party kSelf{"node0", "softib0", "ib_write_bw", 4711, 0x20011, verbs::QpType::Rc};
+const Party kPeer{"node1", "softib0", "", 4712, 0x40012, verbs::QpType::Rc};
+
+TraceErrorIn error(WrOpcode opcode, WcStatus status, Cause cause, std::uint64_t detail = 0) {
+  TraceErrorIn in;
+  in.peer_qpn = kPeer.qpn;
+  in.opcode = opcode;
+  in.status = status;
+  in.cause = cause;
+  in.detail = detail;
+  in.wr_id = 7;
+  in.address = 0x7f0000001000;
+  in.length = 4096;
+  in.key = 0x1234;
+  return in;
+}
+
+TEST(Explain, NamesBothEndsTheRequestTheCauseAndTheRemedy) {
+  EXPECT_EQ(
+      explain_error(error(WrOpcode::RdmaWrite, WcStatus::RemAccessErr, Cause::RemoteKeyAccess,
+                          verbs::access::kLocalWrite | verbs::access::kRemoteRead),
+                    kSelf, kPeer),
+      "ib_write_bw (pid 4711, node0, softib0, QP 0x20011): RDMA_WRITE of 4096 bytes (wr_id 0x7, "
+      "remote address 0x7f0000001000, rkey 0x1234) over RC to process (pid 4712, node1, "
+      "softib0, QP 0x40012) failed with IBV_WC_REM_ACCESS_ERR: the region of rkey 0x1234 has "
+      "access LOCAL_WRITE, REMOTE_READ; RDMA_WRITE needs IBV_ACCESS_REMOTE_WRITE.");
+}
+
+TEST(Explain, SaysWhatThePeersReceiveGot) {
+  TraceErrorIn in = error(WrOpcode::Send, WcStatus::RemInvReqErr, Cause::RemoteLength, 1024);
+  in.peer_status = WcStatus::LocLenErr;
+  EXPECT_EQ(
+      explain_error(in, kSelf, std::nullopt),
+      "ib_write_bw (pid 4711, node0, softib0, QP 0x20011): SEND of 4096 bytes (wr_id 0x7) over "
+      "RC to QP 0x40012 failed with IBV_WC_REM_INV_REQ_ERR (the peer's receive got "
+      "IBV_WC_LOC_LEN_ERR): the peer's receive has room for 1024 bytes; post larger receives "
+      "there (UD: 40 bytes more, for the GRH).");
+}
+
+TEST(Explain, ADeadPeerIsNamedByPid) {
+  const std::string text =
+      explain_error(error(WrOpcode::Send, WcStatus::RetryExcErr, Cause::PeerProcessGone, 4712),
+                    kSelf, std::nullopt);
+  EXPECT_NE(text.find("the peer's process, pid 4712, has ended"), std::string::npos) << text;
+}
+
+TEST(Explain, EveryCauseHasItsOwnSentence) {
+  std::set<std::string> sentences;
+  std::set<std::string> names;
+  for (std::uint32_t cause = 1; cause <= static_cast<std::uint32_t>(Cause::QkeyMismatch); ++cause) {
+    const std::string text = explain_error(
+        error(WrOpcode::RdmaRead, WcStatus::GeneralErr, static_cast<Cause>(cause)), kSelf, kPeer);
+    EXPECT_EQ(text.find("no further detail"), std::string::npos) << cause;
+    EXPECT_TRUE(sentences.insert(text).second) << text;
+    EXPECT_TRUE(names.insert(cause_name(static_cast<Cause>(cause))).second) << cause;
+  }
+}
+
+TEST(Explain, NonsenseFromAClientIsStillASentence) {
+  TraceErrorIn in =
+      error(static_cast<WrOpcode>(99), static_cast<WcStatus>(77), static_cast<Cause>(1234));
+  const std::string text = explain_error(in, kSelf, kPeer);
+  EXPECT_NE(text.find("an unknown operation"), std::string::npos) << text;
+  EXPECT_NE(text.find("no further detail is known"), std::string::npos) << text;
+}
+
+}  // namespace
+}  // namespace ib::drivers

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// Later: things to do at a time, and things to do once posters are quiescent (hca/quiescence.h).
+//
+// after_quiescence() is how everything here waits for posters without blocking: the change is
+// stored first, then `then` runs as soon as every thread that was inside a work request has left
+// it (at once if there is none). A thread that is stopped inside one (a debugger) holds it up.
+#pragma once
+
+#include "base/time.h"
+#include "drivers/once.h"
+#include "hca/arena.h"
+#include "hca/quiescence.h"
+#include "platform/executor.h"
+
+#include <cstddef>
+#include <list>
+#include <map>
+#include <memory>
+
+namespace ib::drivers {
+
+class Later {
+ public:
+  explicit Later(platform::Executor& executor) : executor_(executor) {}
+
+  Instant now() const { return executor_.now(); }
+  void at(Instant when, Once what);
+  void in(Duration delay, Once what) { at(now() + delay, std::move(what)); }
+  void after_quiescence(const hca::Arena& arena, Once then);
+
+  // Everything that waits for posters runs now, nothing that waits for a time ever does: the end.
+  void abandon();
+  std::size_t waiting_for_posters() const { return quiescences_.size(); }
+
+ private:
+  static constexpr Duration kFirstPoll = std::chrono::microseconds(20);
+  static constexpr Duration kSlowestPoll = std::chrono::milliseconds(1);
+
+  struct Waiting {
+    hca::Quiescence posters;
+    Once then;
+  };
+
+  void arm();
+  void run_due();
+  void poll();
+
+  platform::Executor& executor_;
+  std::multimap<Instant, Once> due_;
+  std::unique_ptr<platform::Timer> timer_;
+  Instant armed_for_{};
+  std::list<Waiting> quiescences_;
+  std::unique_ptr<platform::Timer> poll_timer_;
+  Duration poll_delay_ = kFirstPoll;
+};
+
+}  // namespace ib::drivers

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// Memory windows [IBA1 10.6.7] and device memory. A window is an entry of the key table that its
+// owner binds to a region with a work request; device memory is a piece of the heap.
+#include "drivers/handlers.h"
+#include "verbs/limits.h"
+
+namespace ib::drivers {
+
+namespace limits = verbs::limits;
+
+void alloc_mw(Core& core, HcaFile& file, const control::AllocMwIn& in, io::IrpRef irp) {
+  Pd* pd = find_own(core.pds, file, in.pd);
+  if (pd == nullptr || (in.type != 1 && in.type != 2)) {
+    return fail(core, std::move(irp), Status::InvalidParameter,
+                pd == nullptr ? no_such(Kind::Pd, in.pd)
+                              : say("memory windows have type 1 or 2, not ", in.type));
+  }
+  std::string reason;
+  Key* key = has_room(core, file, Kind::Window, limits::kMaxMw, reason)
+                 ? new_key(core, file, Kind::Window, *pd)
+                 : nullptr;
+  if (key == nullptr) {
+    return fail(core, std::move(irp), Status::InsufficientResources,
+                reason.empty() ? "the fabric's table of memory keys is full" : reason);
+  }
+  // Invalid until its owner binds it.
+  hca::KeyEntry& entry = *core.arena().key(key->index);
+  entry.id.pd = pd->index;
+  entry.id.owner_slot = file.session->slot;
+  entry.id.kind = in.type == 1 ? hca::KeyKind::Window1 : hca::KeyKind::Window2;
+  entry.id.key.store(key->key, std::memory_order_release);
+  succeed_with(std::move(irp), control::MrOut{0, key->key, 0, 0}, key->index);
+}
+
+void dealloc_mw(Core& core, HcaFile& file, const control::IndexIn& in, io::IrpRef irp) {
+  Key* key = find_key(core, file, Kind::Window, in.index);
+  if (key == nullptr) {
+    return fail(core, std::move(irp), Status::InvalidParameter, no_such(Kind::Window, in.index));
+  }
+  hide(core, *key);
+  core.after_quiescence(
+      [&core, index = key->index, serial = key->serial, irp = std::move(irp)]() mutable {
+        if (Key* gone = core.keys.find(index, serial); gone != nullptr) release(core, *gone);
+        succeed(std::move(irp));
+      });
+}
+
+void alloc_dm(Core& core, HcaFile& file, const control::AllocDmIn& in, io::IrpRef irp) {
+  if (in.length == 0 || in.length > limits::kMaxDmSize || in.log_align > limits::kMaxDmLogAlign) {
+    return fail(core, std::move(irp), Status::InvalidParameter,
+                say("device memory of ", in.length, " bytes, aligned to 2^", in.log_align,
+                    "; at most ", limits::kMaxDmSize, " and 2^", limits::kMaxDmLogAlign));
+  }
+  std::string reason;
+  if (!has_room(core, file, Kind::DeviceMemory, limits::kMaxDm, reason)) {
+    return fail(core, std::move(irp), Status::InsufficientResources, std::move(reason));
+  }
+  const auto offset = core.memory.allocate(in.length, reason, std::uint64_t{1} << in.log_align);
+  if (!offset) return fail(core, std::move(irp), offset.error(), std::move(reason));
+  Dm* dm = core.dms.create();
+  if (dm == nullptr) {
+    core.memory.release(*offset);
+    return fail(core, std::move(irp), Status::InsufficientResources,
+                "the fabric's table of device memory is full");
+  }
+  dm->file = &file;
+  dm->offset = *offset;
+  dm->length = in.length;
+  enter(core, file, Kind::DeviceMemory, dm->index);
+  succeed_with(std::move(irp), control::DmOut{dm->offset, dm->length}, dm->index);
+}
+
+void free_dm(Core& core, HcaFile& file, const control::IndexIn& in, io::IrpRef irp) {
+  Dm* dm = find_own(core.dms, file, in.index);
+  if (dm == nullptr) {
+    return fail(core, std::move(irp), Status::InvalidParameter,
+                no_such(Kind::DeviceMemory, in.index));
+  }
+  if (dm->regions != 0) {
+    return fail(
+        core, std::move(irp), Status::DeviceBusy,
+        say("device memory ", in.index, " is in use by ", count_of(dm->regions, "memory region")));
+  }
+  release(core, *dm);  // posters reach it only through regions, and those were quiesced
+  succeed(std::move(irp));
+}
+
+void release(Core& core, Dm& dm) {
+  core.memory.release(dm.offset);
+  leave(core, *dm.file, Kind::DeviceMemory, dm.index);
+  core.dms.destroy(dm.index);
+}
+
+}  // namespace ib::drivers

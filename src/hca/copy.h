@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// copy_tail_last: memcpy whose last (up to 8) bytes become visible after all others.
+//
+// RDMA programs poll the last byte of an incoming write [IBA1 9.5 o9-20 leaves it open; every
+// adapter delivers in order and every program relies on it].
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+namespace ib::hca {
+
+template <class T>
+inline void store_once(std::byte* to, const std::byte* from) {
+  T value;
+  std::memcpy(&value, from, sizeof value);
+  __atomic_store_n(reinterpret_cast<T*>(to), value, __ATOMIC_RELEASE);
+}
+
+template <class T>
+inline bool aligned(const std::byte* p) {
+  return reinterpret_cast<std::uintptr_t>(p) % sizeof(T) == 0;
+}
+
+inline void copy_tail_last(std::byte* to, const std::byte* from, std::uint64_t n) {
+  using Tail = std::uint64_t;
+  if (n == sizeof(Tail) && aligned<Tail>(to)) return store_once<Tail>(to, from);
+  if (n == 4 && aligned<std::uint32_t>(to)) return store_once<std::uint32_t>(to, from);
+  if (n == 2 && aligned<std::uint16_t>(to)) return store_once<std::uint16_t>(to, from);
+  if (n == 0) return;
+  const std::uint64_t head = n > sizeof(Tail) ? n - sizeof(Tail) : 0;
+  if (head > 0) std::memmove(to, from, head);
+  std::atomic_thread_fence(std::memory_order_release);
+  // Byte by byte keeps the very last byte last whatever the alignment.
+  if (n - head == sizeof(Tail) && aligned<Tail>(to + head)) {
+    return store_once<Tail>(to + head, from + head);
+  }
+  for (std::uint64_t i = head; i + 1 < n; ++i) to[i] = from[i];
+  store_once<std::uint8_t>(to + n - 1, from + n - 1);
+}
+
+}  // namespace ib::hca

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// CqProducer: delivers completions into a completion queue of this or another process.
+//
+// One per (poster, CQ): it remembers the checked ring. Rules (see layout.h, docs/design/0003):
+//  - shared_producers == 0: the caller is the only producer; nothing is locked. Otherwise
+//    producer.lock is taken, and a process that dies holding it is repaired by softibd.
+//  - a completion exists from the store of its seq on; `producer` follows and can be recomputed.
+#pragma once
+
+#include "hca/arena.h"
+#include "hca/poster_host.h"
+#include "hca/shm_lock.h"
+
+#include <atomic>
+#include <bit>
+#include <cstdint>
+#include <cstring>
+
+namespace ib::hca {
+
+enum class Push : std::uint32_t { Done, Overflow, Broken };
+
+class CqProducer {
+ public:
+  CqProducer() = default;
+  CqProducer(const Arena& arena, std::uint32_t cq) : entry_(arena.cq(cq)), index_(cq) {}
+  std::uint32_t index() const { return index_; }
+  bool valid() const { return entry_ != nullptr; }
+
+  // Writes `cqe` (all but seq). `intent`: the responder's cq_intent word, if a receive is being
+  // completed; it tells softibd which completion was under way when this process died.
+  Push push(const Arena& arena, PosterHost& host, std::uint32_t self_slot, const Cqe& cqe,
+            Shared64* intent, const std::byte* payload = nullptr) {
+    const bool shared = entry_->id.shared_producers.load(std::memory_order_acquire) != 0;
+    if (shared && !lock(entry_->producer.lock, lock_owner(self_slot),
+                        [&host](std::uint32_t round) { host.relax(round); })) {
+      return Push::Broken;
+    }
+    const Push result = push_locked(arena, cqe, intent, payload);
+    if (shared) unlock(entry_->producer.lock);
+    return result;
+  }
+
+  // Fires the event if the queue is armed for this completion. After push, outside of locks.
+  void fire(PosterHost& host, bool solicited) {
+    if (entry_->id.channel == kNone) return;
+    std::atomic_thread_fence(std::memory_order_seq_cst);  // pairs with CompletionQueue::arm
+    const std::uint32_t armed = entry_->arm.armed.load(std::memory_order_relaxed);
+    if (armed == 0 || (armed == 2 && !solicited)) return;
+    if (entry_->arm.armed.exchange(0, std::memory_order_acq_rel) == 0) return;
+    host.notify(index_, entry_->id.channel, entry_->id.channel_generation);
+  }
+  const CqEntry& entry() const { return *entry_; }
+
+ private:
+  bool refresh(const Arena& arena) {
+    const std::uint32_t epoch = entry_->id.ring_epoch.load(std::memory_order_acquire);
+    if (ring_ != nullptr && epoch == epoch_) return true;
+    const std::uint32_t slots = entry_->id.slots;
+    if (slots < 2 || (slots & (slots - 1)) != 0) return false;
+    const std::uint64_t offset = entry_->id.ring;
+    if (offset % alignof(Cqe) != 0) return false;
+    std::byte* ring = arena.heap(offset, std::uint64_t{slots} * sizeof(Cqe));
+    if (ring == nullptr) return false;
+    ring_ = reinterpret_cast<Cqe*>(ring);
+    mask_ = slots - 1;
+    log_slots_ = static_cast<std::uint32_t>(std::countr_zero(slots));
+    limit_ = entry_->id.cqe < slots ? entry_->id.cqe : slots - 1;
+    epoch_ = epoch;
+    return true;
+  }
+
+  Push push_locked(const Arena& arena, const Cqe& cqe, Shared64* intent, const std::byte* payload) {
+    if (!refresh(arena)) return Push::Broken;
+    const std::uint64_t position = entry_->producer.producer.load(std::memory_order_relaxed);
+    if (position - entry_->producer.consumer_seen.load(std::memory_order_relaxed) >= limit_) {
+      const std::uint64_t consumed = entry_->consumer.consumer.load(std::memory_order_acquire);
+      entry_->producer.consumer_seen.store(consumed, std::memory_order_relaxed);
+      if (position - consumed >= limit_ &&
+          (entry_->id.flags & verbs::control::cq_flag::kIgnoreOverrun) == 0) {
+        entry_->producer.overflowed.store(1, std::memory_order_relaxed);
+        return Push::Overflow;
+      }
+    }
+    if (intent != nullptr) intent->store(position + 1, std::memory_order_release);
+    Cqe& slot = ring_[position & mask_];
+    // Everything before seq, which is the last word of the line.
+    std::memcpy(static_cast<void*>(&slot), static_cast<const void*>(&cqe), offsetof(Cqe, seq));
+    if (payload != nullptr) std::memcpy(slot.payload.data(), payload, cqe.inline_length);
+    slot.seq.store(static_cast<std::uint32_t>(position >> log_slots_) + 1,
+                   std::memory_order_release);
+    entry_->producer.producer.store(position + 1, std::memory_order_release);
+    return Push::Done;
+  }
+
+  CqEntry* entry_ = nullptr;
+  Cqe* ring_ = nullptr;
+  std::uint32_t index_ = kNone;
+  std::uint32_t mask_ = 0;
+  std::uint32_t log_slots_ = 0;
+  std::uint32_t limit_ = 0;
+  std::uint32_t epoch_ = 0;
+};
+
+}  // namespace ib::hca

@@ -1,0 +1,391 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// Device memory: the HCAs of a fabric as one shared mapping (DESIGN.md 3).
+//
+// softibd creates it (one sparse memfd that can grow and never shrink) and every client of the
+// fabric maps it. There are no pointers in it, only offsets and table indexes, and the layout is
+// the same for 32 and 64 bit. Fields are grouped by cache line *by who writes them*, since the
+// time of an 8-byte message is the time of its cache lines.
+//
+// Writers. control: softibd, which calls quiesce() (quiescence.h) before it changes or reuses what
+// a poster may be reading. owner: the process that created the object. poster: whoever executes a
+// work request against the object, under the lock or the exclusivity that the comment names.
+//
+// Trust. Every process that maps this has the same uid, but bugs and hostile writers exist: readers
+// load a field once, check it, then use it. Nothing here may be an index or length that is used
+// unchecked; what decides about a process's own memory is kept in that process (DESIGN.md 3).
+#pragma once
+
+#include "verbs/types.h"
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+namespace ib::hca {
+
+static_assert(std::atomic<std::uint32_t>::is_always_lock_free);
+static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
+using Shared32 = std::atomic<std::uint32_t>;
+using Shared64 = std::atomic<std::uint64_t>;
+
+inline constexpr std::uint64_t kArenaMagic = 0x31626974666f7373ull;
+inline constexpr std::uint32_t kLayoutVersion = 1;
+inline constexpr std::uint32_t kNone = 0xffffffffu;
+inline constexpr std::size_t kLine = 64;
+
+struct ArenaHeader {
+  std::uint64_t magic = 0;
+  std::uint32_t version = 0;
+  std::uint32_t reserved = 0;
+  Shared64 size;    // bytes that exist now; only grows (control)
+  Shared32 closed;  // 1: softibd has gone down in order (control)
+  std::uint32_t daemon_pid = 0;
+  Shared32 slots_used;  // slots at and above this were never used (control)
+};
+
+// One executing thread of a client. `sequence` is odd while the thread executes a work request:
+// quiesce() waits for it to change. Written by that thread only.
+struct alignas(kLine) ThreadWord {
+  Shared64 sequence;
+};
+inline constexpr std::uint32_t kThreadsPerSlot = 64;
+
+// A process. (control), but for the lines that say otherwise.
+struct alignas(kLine) ProcessSlot {
+  Shared32 generation;  // changes whenever the slot gets a new process or loses it
+  Shared32 live;        // 1: attached; 0: free or dead
+  std::uint32_t pid = 0;
+  std::uint32_t reserved = 0;
+  std::array<char, 48> program{};
+  // Doorbell: anyone adds 1 and wakes (shared futex); the service thread of the process waits on
+  // it.
+  alignas(kLine) Shared32 doorbell;
+  Shared32 waiting;  // owner: 1 while its service thread sleeps, so that a kick needs the wake call
+  // Anyone adds 1: "look at the states of your queue pairs, regions and bounce requests".
+  alignas(kLine) Shared32 attention;
+  alignas(kLine) std::array<ThreadWord, kThreadsPerSlot> threads;
+};
+
+// A port. Data stops when `state` is not Active. (control)
+struct alignas(kLine) PortEntry {
+  Shared32 state;  // verbs::PortState
+  std::uint32_t lid = 0;
+};
+
+// A queue pair. Entry index = qpn & (kMaxQps - 1); the other bits of the QPN are a generation, so a
+// stale QPN finds an entry with another number.
+struct QpEntry {
+  // Line 0 (control): all that a poster must know of its peer.
+  struct alignas(kLine) {
+    Shared32 qpn;    // 0: free
+    Shared32 state;  // verbs::QpState; a poster may also move it to Error
+    std::uint32_t type = 0;
+    std::uint32_t pd = 0;
+    std::uint32_t owner_slot = 0;
+    std::uint32_t access = 0;
+    std::uint32_t dest_qpn = 0;
+    std::uint32_t port = 0;  // index into the port table
+    std::uint32_t qkey = 0;
+    std::uint32_t recv_cq = kNone;
+    std::uint32_t srq = kNone;
+    std::uint32_t xrcd = kNone;
+    std::uint16_t lid = 0;
+    std::uint16_t dlid = 0;  // of the peer (RC, UC)
+    std::uint16_t pkey = 0;
+    std::uint8_t min_rnr_timer = 0;
+    std::uint8_t max_dest_rd_atomic = 0;
+    std::uint32_t generation = 0;
+    std::uint32_t reserved = 0;
+  } id;
+  // Line 1 (poster): the responder's progress. RC/UC/XRC: only the connected requester writes it
+  // (whoever holds that requester's queue lock); UD: under `rq_lock`.
+  struct alignas(kLine) {
+    Shared64 rq_head;    // receives consumed
+    Shared64 cq_intent;  // 1 + CQ position of the completion being delivered; 0: none
+    Shared64 srq_taken;  // 1 + id of the SRQ receive held for the message in progress; 0: none
+    Shared64 messages;
+    Shared64 bytes;
+  } responder;
+  // Line 2 (control): geometry of the receive queue, and what the owner's async events need.
+  struct alignas(kLine) {
+    std::uint64_t rq_ring = 0;  // offset; 0: none
+    std::uint32_t rq_slots = 0;
+    std::uint32_t rq_stride = 0;
+    std::uint64_t cookie = 0;
+    std::uint32_t ca = 0;
+    std::uint32_t send_cq = kNone;
+    std::uint32_t mtu = 0;  // verbs::Mtu
+    Shared32
+        error_cause;  // verbs::control::Cause; why it was moved to Error by a poster or softibd
+    Shared64 error_detail;  // e.g. the pid of the process that went
+  } geometry;
+  // Line 3 (owner): receives posted.
+  struct alignas(kLine) {
+    Shared64 rq_tail;
+  } owner;
+  // Line 4: RNR waiter. The blocked requester stores 1 (poster); post_recv clears it and kicks
+  // (owner).
+  struct alignas(kLine) {
+    Shared32 rnr_waiter;
+    std::uint32_t reserved = 0;
+  } waiter;
+  // Line 5 (poster): lock of a UD receive queue (shm_lock.h).
+  struct alignas(kLine) {
+    Shared32 rq_lock;
+  } lock;
+  // Line 6 (owner): what it has sent.
+  struct alignas(kLine) {
+    Shared64 messages;
+    Shared64 bytes;
+    Shared32 blocked;  // verbs::control::Cause while the head request waits; for `softib status`
+  } requester;
+  std::array<std::byte, kLine> reserved{};
+};
+static_assert(sizeof(QpEntry) == 512);
+
+// A posted receive in a ring: header, then `num_sge` elements. (owner)
+struct Sge {
+  std::uint64_t address = 0;
+  std::uint32_t length = 0;
+  std::uint32_t lkey = 0;
+};
+struct ReceiveWqe {
+  std::uint32_t id = 0;  // the owner's name for it; comes back in the completion
+  std::uint32_t num_sge = 0;
+  std::uint64_t reserved = 0;
+  // Sge sge[num_sge] follow
+};
+static_assert(sizeof(Sge) == 16 && sizeof(ReceiveWqe) == 16);
+inline constexpr std::uint32_t kMaxSge = 32;
+constexpr std::uint32_t receive_stride(std::uint32_t max_sge) {
+  return static_cast<std::uint32_t>(sizeof(ReceiveWqe) +
+                                    sizeof(Sge) * (max_sge == 0 ? 1 : max_sge));
+}
+
+// A completion in a ring. Valid for position p iff seq == p / slots + 1 (mod 2^32).
+// Written by the producer, seq last (release).
+inline constexpr std::uint32_t kInlineScatter = 64;
+struct alignas(kLine) Cqe {
+  std::uint32_t qpn = 0;
+  std::uint32_t wqe = 0;  // send: position in the send queue; receive: ReceiveWqe::id
+  std::uint32_t byte_len = 0;
+  std::uint32_t imm = 0;        // big endian as on the wire, or the invalidated rkey
+  std::uint64_t timestamp = 0;  // ns, if the CQ was created with cq_flag::kTimestamp
+  std::uint32_t src_qp = 0;
+  std::uint32_t srq = kNone;  // index of the SRQ that the receive came from
+  std::uint16_t slid = 0;
+  std::uint16_t pkey_index = 0;
+  std::uint8_t status = 0;  // verbs::WcStatus
+  std::uint8_t opcode = 0;  // verbs::WcOpcode
+  std::uint8_t flags = 0;   // verbs::wc_flag
+  std::uint8_t bits = 0;    // cqe_bit
+  std::uint8_t sl = 0;
+  std::uint8_t path_bits = 0;
+  std::uint16_t inline_length = 0;  // bytes in `payload` to scatter at poll
+  std::uint32_t vendor_err = 0;     // verbs::control::Cause
+  std::uint64_t reserved = 0;
+  std::uint32_t reserved2 = 0;
+  Shared32 seq;
+  std::array<std::byte, kInlineScatter> payload{};
+};
+static_assert(sizeof(Cqe) == 128 && offsetof(Cqe, seq) == 60 && offsetof(Cqe, payload) == 64);
+namespace cqe_bit {
+inline constexpr std::uint8_t kReceive = 1;
+inline constexpr std::uint8_t kSolicited = 2;
+}  // namespace cqe_bit
+
+struct CqEntry {
+  // Line 0 (control)
+  struct alignas(kLine) {
+    Shared32 generation;  // 0: free
+    std::uint32_t owner_slot = 0;
+    std::uint64_t ring = 0;   // offset
+    std::uint32_t slots = 0;  // power of two
+    std::uint32_t cqe = 0;    // completions it may hold, < slots
+    std::uint32_t flags = 0;  // verbs::control::cq_flag
+    std::uint32_t channel = kNone;
+    std::uint32_t channel_generation = 0;
+    Shared32 ring_epoch;        // changes with ring/slots/cqe (resize)
+    Shared32 shared_producers;  // 1: producers take `lock`; 0: there is only one (see cq_ring.h)
+    std::uint32_t ca = 0;
+    std::uint64_t cookie = 0;
+  } id;
+  // Line 1 (poster): under `lock` or by the only producer
+  struct alignas(kLine) {
+    Shared32 lock;
+    Shared32 overflowed;     // 1: a completion did not fit; the CQ is in error
+    Shared64 producer;       // completions ever written
+    Shared64 consumer_seen;  // last value of `consumer` that a producer looked at
+  } producer;
+  // Line 2 (owner)
+  struct alignas(kLine) {
+    Shared64 consumer;  // completions ever polled
+  } consumer;
+  // Line 3: 0 not armed, 1 any completion, 2 solicited or error; owner arms, poster fires
+  struct alignas(kLine) {
+    Shared32 armed;
+  } arm;
+};
+static_assert(sizeof(CqEntry) == 256);
+
+struct SrqEntry {
+  // Line 0 (control)
+  struct alignas(kLine) {
+    Shared32 generation;  // 0: free
+    std::uint32_t owner_slot = 0;
+    std::uint32_t type = 0;  // verbs::SrqType
+    std::uint32_t pd = 0;
+    std::uint64_t ring = 0;
+    std::uint32_t slots = 0;
+    std::uint32_t stride = 0;
+    std::uint32_t xrcd = kNone;
+    std::uint32_t cq = kNone;  // XRC
+    std::uint32_t srqn = 0;    // its index is srqn & (kMaxSrqs - 1)
+    std::uint32_t ca = 0;
+    std::uint64_t cookie = 0;
+  } id;
+  // Line 1 (poster): under `lock`
+  struct alignas(kLine) {
+    Shared32 lock;
+    std::uint32_t reserved = 0;
+    Shared64 head;  // receives consumed
+  } consumer;
+  // Line 2 (owner)
+  struct alignas(kLine) {
+    Shared64 tail;  // receives posted
+  } producer;
+  // Line 3: limit event; owner/control arms, the poster that takes it below the limit clears it
+  struct alignas(kLine) {
+    Shared32 limit;       // 0: not armed
+    Shared32 rnr_waiter;  // 1: some requester waits for a receive
+  } event;
+};
+static_assert(sizeof(SrqEntry) == 256);
+
+// A memory region or window. Index = key >> 8; the low byte changes with each use.
+// A key is usable iff `key` equals it and `state` is Valid. Fields are stable while a poster is
+// inside an OpScope that saw Valid: whoever changes them stores Moving or Invalid first and then
+// calls quiesce().
+enum class KeyState : std::uint32_t { Invalid = 0, Valid = 1, Moving = 2 };
+enum class KeyKind : std::uint32_t {
+  Region = 0,
+  DeviceMemory = 1,
+  Null = 2,
+  Window1 = 3,
+  Window2 = 4
+};
+struct KeyEntry {
+  // Line 0 (control; windows and adoption: owner)
+  struct alignas(kLine) {
+    Shared32 key;
+    Shared32 state;  // KeyState
+    std::uint32_t pd = 0;
+    std::uint32_t access = 0;  // windows: the bound access
+    std::uint64_t iova = 0;    // first address of the key's address space
+    std::uint64_t length = 0;
+    std::uint64_t address = 0;  // where that is in the owner's memory; DeviceMemory: arena offset
+    std::uint32_t owner_slot = 0;
+    KeyKind kind = KeyKind::Region;
+    std::uint32_t window_qpn = 0;         // Window2: the only QP that may use it
+    std::uint32_t window_region = kNone;  // windows: index of the region they are bound to
+  } id;
+  // Line 1 (owner): pages that peers can map. Bytes [address, address + length) of the owner are
+  // at `offset` in the backing.
+  struct alignas(kLine) {
+    std::uint64_t address = 0;
+    std::uint64_t length = 0;  // 0: nothing adopted
+    std::uint64_t offset = 0;
+    std::uint32_t backing = kNone;
+    std::uint32_t backing_generation = 0;
+    Shared32 hits;            // poster: slow accesses so far, saturating
+    Shared32 adopt_wanted;    // poster: 1 asks the owner to adopt; owner clears
+    Shared32 windows;         // owner: windows bound to this region
+    std::uint32_t flags = 0;  // verbs::control::region_flag
+  } adopted;
+};
+static_assert(sizeof(KeyEntry) == 128);
+
+// A multicast attachment [IBA1 10.5.2]. Poster scans entries below `mcast_count`. (control)
+struct McastEntry {
+  verbs::Gid mgid{};
+  Shared32 qpn;  // 0: free
+  std::uint32_t mlid = 0;
+  std::uint64_t reserved = 0;
+};
+static_assert(sizeof(McastEntry) == 32);
+
+// Bounce buffers of a process (path 3 of DESIGN.md 3): peers ask its service thread to touch its
+// memory.
+enum class BounceState : std::uint32_t {
+  Free = 0,
+  Claimed = 1,
+  Submitted = 2,
+  Done = 3,
+  Running = 4
+};
+enum class BounceOp : std::uint32_t { Read = 1, Write = 2, CmpSwap = 3, FetchAdd = 4 };
+inline constexpr std::uint32_t kBounceBytes = 32 * 1024;
+struct BounceEntry {
+  struct alignas(kLine) {
+    Shared32 state;           // BounceState
+    Shared32 requester_slot;  // who claimed it
+    BounceOp op = BounceOp::Read;
+    std::uint32_t key = 0;      // the region, as its owner knows it
+    std::uint64_t address = 0;  // in the owner's memory
+    std::uint32_t length = 0;
+    std::uint32_t status = 0;    // 0: done; else verbs::control::Cause
+    std::uint64_t operand1 = 0;  // add or compare; result of atomics comes back in it
+    std::uint64_t operand2 = 0;  // swap
+  } request;
+  std::array<std::byte, kBounceBytes> data;
+};
+inline constexpr std::uint32_t kBouncesPerSlot = 16;
+
+inline constexpr std::uint32_t kMaxSlots = 1024;
+inline constexpr std::uint32_t kMaxPorts = 8192;
+inline constexpr std::uint32_t kMaxQps = 1u << 17;
+inline constexpr std::uint32_t kMaxCqs = 1u << 17;
+inline constexpr std::uint32_t kMaxSrqs = 1u << 15;
+inline constexpr std::uint32_t kMaxKeys = 1u << 18;
+inline constexpr std::uint32_t kMaxMcast = 4096;
+inline constexpr std::uint32_t kAtomicLocks = 256;
+inline constexpr std::uint32_t kMaxBackings =
+    1u << 16;  // not in device memory: softibd keeps the memfds
+
+// Where the tables are. All sparse: a page costs memory once it is touched.
+namespace place {
+inline constexpr std::uint64_t kAlign = 1u << 20;
+constexpr std::uint64_t after(std::uint64_t start, std::uint64_t count, std::uint64_t size) {
+  return (start + count * size + kAlign - 1) / kAlign * kAlign;
+}
+inline constexpr std::uint64_t kHeader = 0;
+inline constexpr std::uint64_t kMcastCount = 4096;  // one Shared32
+// Locks for remote atomics on memory that is not mapped: kAtomicLocks lines, a Shared32 in each.
+inline constexpr std::uint64_t kAtomics = 8192;
+inline constexpr std::uint64_t kSlots = kAlign;
+inline constexpr std::uint64_t kPorts = after(kSlots, kMaxSlots, sizeof(ProcessSlot));
+inline constexpr std::uint64_t kQps = after(kPorts, kMaxPorts, sizeof(PortEntry));
+inline constexpr std::uint64_t kCqs = after(kQps, kMaxQps, sizeof(QpEntry));
+inline constexpr std::uint64_t kSrqs = after(kCqs, kMaxCqs, sizeof(CqEntry));
+inline constexpr std::uint64_t kKeys = after(kSrqs, kMaxSrqs, sizeof(SrqEntry));
+inline constexpr std::uint64_t kMcast = after(kKeys, kMaxKeys, sizeof(KeyEntry));
+inline constexpr std::uint64_t kBounce = after(kMcast, kMaxMcast, sizeof(McastEntry));
+inline constexpr std::uint64_t kHeap =
+    after(kBounce, std::uint64_t{kMaxSlots} * kBouncesPerSlot, sizeof(BounceEntry));
+}  // namespace place
+inline constexpr std::uint64_t kArenaSpace = 32ull
+                                             << 30;  // address space; the file is as long as needed
+inline constexpr std::uint64_t kHeapStep = 64ull << 20;  // the heap grows by this
+
+constexpr std::uint32_t qp_index(std::uint32_t qpn) {
+  return qpn & (kMaxQps - 1);
+}
+constexpr std::uint32_t srq_index(std::uint32_t srqn) {
+  return srqn & (kMaxSrqs - 1);
+}
+constexpr std::uint32_t key_index(std::uint32_t key) {
+  return key >> 8;
+}
+
+}  // namespace ib::hca

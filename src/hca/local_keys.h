@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// LocalKeys: this process's own memory regions, in private memory.
+//
+// What decides about this process's own loads and stores must not be in shared memory (see the
+// trust note in layout.h). One writer at a time (the process's control lock); readers are inside
+// an OpScope. An entry is removed before softibd waits for quiescence, so it is not reused under a
+// reader.
+#pragma once
+
+#include "base/assert.h"
+#include "hca/layout.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <memory>
+
+namespace ib::hca {
+
+struct LocalKey {
+  Shared32 key;  // 0: none
+  std::uint32_t pd = 0;
+  std::uint32_t access = 0;
+  KeyKind kind = KeyKind::Region;
+  std::uint64_t iova = 0;
+  std::uint64_t length = 0;
+  std::byte* address = nullptr;  // of iova, in this process (device memory: in the mapping)
+};
+
+class LocalKeys {
+ public:
+  // 10 MiB of address space; pages cost memory as keys are used.
+  LocalKeys() : table_(static_cast<LocalKey*>(std::calloc(kMaxKeys, sizeof(LocalKey)))) {
+    IB_ASSERT(table_ != nullptr);
+  }
+  ~LocalKeys() { std::free(table_); }
+  LocalKeys(const LocalKeys&) = delete;
+  LocalKeys& operator=(const LocalKeys&) = delete;
+
+  // The entry with this key, or nullptr.
+  const LocalKey* find(std::uint32_t key) const {
+    const std::uint32_t index = key_index(key);
+    if (index >= kMaxKeys) return nullptr;
+    const LocalKey& entry = table_[index];
+    return key != 0 && entry.key.load(std::memory_order_acquire) == key ? &entry : nullptr;
+  }
+  LocalKey& at(std::uint32_t index) const {
+    IB_ASSERT(index < kMaxKeys);
+    return table_[index];
+  }
+
+ private:
+  LocalKey* table_;
+};
+
+// Whether [address, address + length) lies in [base, base + size), for any values.
+constexpr bool in_range(std::uint64_t address, std::uint64_t length, std::uint64_t base,
+                        std::uint64_t size) {
+  const std::uint64_t offset = address - base;
+  return address >= base && offset <= size && length <= size - offset;
+}
+
+}  // namespace ib::hca

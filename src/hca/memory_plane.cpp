@@ -1,0 +1,343 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+#include "hca/memory_plane.h"
+
+#include "hca/copy.h"
+#include "hca/shm_lock.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstdlib>
+#include <cstring>
+
+namespace ib::hca {
+
+namespace access = verbs::access;
+
+namespace {
+
+// A region is worth adopting after this many slow accesses, or one of this size.
+constexpr std::uint32_t kHotHits = 4;
+constexpr std::uint64_t kHotBytes = 64 * 1024;
+
+Access failed(Cause cause, std::uint64_t detail = 0) {
+  return {cause, false, detail};
+}
+
+}  // namespace
+
+MemoryPlane::MemoryPlane(const Arena& arena, PosterHost& host, std::uint32_t slot, Path path)
+    : arena_(arena),
+      host_(host),
+      slot_(slot),
+      path_(path),
+      thread_words_(*arena.slot(slot)),
+      mappings_(static_cast<Mapping*>(std::calloc(kMaxBackings, sizeof(Mapping)))) {
+  IB_ASSERT(mappings_ != nullptr);
+}
+
+MemoryPlane::~MemoryPlane() {
+  std::free(mappings_);
+}
+
+bool MemoryPlane::quiesce_from_inside() {
+  constexpr std::uint32_t kRounds = 1'000'000;
+  ThreadWord& self = thread_word();
+  Quiescence quiet(arena_, &self);
+  for (std::uint32_t round = 0; round < kRounds; ++round) {
+    // Still odd, but changed: two threads that wait for each other both get on.
+    self.sequence.fetch_add(2, std::memory_order_release);
+    if (quiet.done()) return true;
+    host_.relax(round);
+  }
+  return false;
+}
+
+// Reads of a null region give zeros and writes vanish, so its pieces are left out of the data but
+// must keep their length: a scratch page would be shared by everyone, hence only reading is done
+// from a constant page and writing is refused beyond it.
+Access MemoryPlane::local_null(const Sge& sge, std::uint32_t access, LocalPieces& out) const {
+  constexpr std::size_t kChunk = 64 * 1024;
+  static std::byte zeros[kChunk];
+  thread_local std::byte sink[kChunk];
+  if (sge.length > kChunk) return failed(Cause::LocalKeyRange, kChunk);
+  const bool written = (access & access::kLocalWrite) != 0;
+  out.add(written ? sink : zeros, sge.length);
+  return {};
+}
+
+// A key of this very process: private memory decides.
+Access MemoryPlane::own(std::uint32_t key, std::uint64_t address, std::uint64_t length,
+                        std::uint32_t access, std::uint32_t pd, Stretch& out) {
+  const LocalKey* entry = local_keys_.find(key);
+  if (entry == nullptr) return failed(Cause::RemoteKeyUnknown);
+  if (pd != Responder::kAnyPd && entry->pd != pd) return failed(Cause::RemoteKeyOtherPd);
+  if ((entry->access & access) != access) return failed(Cause::RemoteKeyAccess, entry->access);
+  if (!in_range(address, length, entry->iova, entry->length)) {
+    return failed(Cause::RemoteKeyRange, entry->length);
+  }
+  out.length = length;
+  if (entry->kind == KeyKind::Null) {
+    out.kind = Stretch::Kind::Zero;
+    return {};
+  }
+  out.kind = Stretch::Kind::Direct;
+  out.pointer = entry->address + (address - entry->iova);
+  out.slot = slot_;
+  out.address = std::bit_cast<std::uint64_t>(out.pointer);
+  const KeyEntry* shared = arena_.key(key_index(key));
+  out.cpu_atomic = entry->kind == KeyKind::DeviceMemory ||
+                   in_range(out.address, length, shared->adopted.address, shared->adopted.length);
+  return {};
+}
+
+// The rules of memory windows [IBA1 10.6.7.2]: type 1 belongs to its PD, type 2 to its QP.
+Access MemoryPlane::check_window(const KeyEntry& window, const Responder& responder,
+                                 const KeyEntry*& region) const {
+  if (window.id.kind == KeyKind::Window2 && window.id.window_qpn != responder.qpn) {
+    return failed(Cause::RemoteKeyOtherPd);
+  }
+  region = arena_.key(window.id.window_region);
+  if (region == nullptr) return failed(Cause::RemoteKeyUnknown);
+  const auto state = static_cast<KeyState>(region->id.state.load(std::memory_order_acquire));
+  if (state == KeyState::Moving) return {Cause::None, true, 0};
+  if (state != KeyState::Valid) return failed(Cause::RemoteKeyUnknown);
+  return {};
+}
+
+Access MemoryPlane::remote(const Responder& responder, std::uint32_t key, std::uint64_t address,
+                           std::uint64_t length, std::uint32_t access, Stretch& out) {
+  KeyEntry* entry = arena_.key(key_index(key));
+  if (entry == nullptr || key == 0) return failed(Cause::RemoteKeyUnknown);
+  const auto state = static_cast<KeyState>(entry->id.state.load(std::memory_order_acquire));
+  if (entry->id.key.load(std::memory_order_acquire) != key || state == KeyState::Invalid ||
+      entry->id.owner_slot != responder.owner_slot) {
+    return failed(Cause::RemoteKeyUnknown);
+  }
+  if (state == KeyState::Moving) return {Cause::None, true, 0};
+  if (responder.pd != Responder::kAnyPd && entry->id.pd != responder.pd) {
+    return failed(Cause::RemoteKeyOtherPd);
+  }
+  if ((entry->id.access & access) != access) {
+    return failed(Cause::RemoteKeyAccess, entry->id.access);
+  }
+  if (!in_range(address, length, entry->id.iova, entry->id.length)) {
+    return failed(Cause::RemoteKeyRange, entry->id.length);
+  }
+  const std::uint64_t in_owner = entry->id.address + (address - entry->id.iova);
+  const bool window = entry->id.kind == KeyKind::Window1 || entry->id.kind == KeyKind::Window2;
+  const KeyEntry* region = entry;
+  if (window) {
+    const Access bound = check_window(*entry, responder, region);
+    if (!bound.ok()) return bound;
+  }
+  if (entry->id.owner_slot == slot_) {
+    const std::uint32_t region_key = region->id.key.load(std::memory_order_relaxed);
+    if (!window) return own(key, address, length, access, responder.pd, out);
+    const LocalKey* local = local_keys_.find(region_key);
+    if (local == nullptr) return failed(Cause::RemoteKeyUnknown);
+    // The window names memory by address, its region by iova: translate before checking.
+    const std::uint64_t start = std::bit_cast<std::uint64_t>(local->address);
+    return own(region_key, in_owner - start + local->iova, length, 0, local->pd, out);
+  }
+  return place(*arena_.key(key_index(region->id.key.load(std::memory_order_relaxed))), in_owner,
+               length, out);
+}
+
+Access MemoryPlane::receive(const Responder& responder, const Sge& sge, Stretch& out) {
+  if (responder.owner_slot == slot_) {
+    return own(sge.lkey, sge.address, sge.length, access::kLocalWrite, responder.pd, out);
+  }
+  KeyEntry* entry = arena_.key(key_index(sge.lkey));
+  if (entry == nullptr || sge.lkey == 0) return failed(Cause::RemoteReceiveKey);
+  const auto state = static_cast<KeyState>(entry->id.state.load(std::memory_order_acquire));
+  if (entry->id.key.load(std::memory_order_acquire) != sge.lkey || state == KeyState::Invalid ||
+      entry->id.owner_slot != responder.owner_slot || entry->id.pd != responder.pd ||
+      (entry->id.access & access::kLocalWrite) == 0 ||
+      !in_range(sge.address, sge.length, entry->id.iova, entry->id.length)) {
+    return failed(Cause::RemoteReceiveKey);
+  }
+  if (state == KeyState::Moving) return {Cause::None, true, 0};
+  return place(*entry, entry->id.address + (sge.address - entry->id.iova), sge.length, out);
+}
+
+// Chooses the path to a checked stretch of a peer's region.
+Access MemoryPlane::place(KeyEntry& region, std::uint64_t address, std::uint64_t length,
+                          Stretch& out) {
+  out.length = length;
+  switch (region.id.kind) {
+    case KeyKind::Null: out.kind = Stretch::Kind::Zero; return {};
+    case KeyKind::DeviceMemory:
+      out.kind = Stretch::Kind::Direct;
+      out.pointer = arena_.heap(address, length);
+      return out.pointer != nullptr ? Access{} : failed(Cause::RemoteKeyRange);
+    case KeyKind::Region:
+    case KeyKind::Window1:
+    case KeyKind::Window2: break;
+  }
+  out.slot = region.id.owner_slot;
+  out.address = address;
+  out.key = region.id.key.load(std::memory_order_relaxed);
+  out.pointer = mapped(region, address, length);
+  out.cpu_atomic = out.pointer != nullptr;
+  out.kind = out.pointer != nullptr ? Stretch::Kind::Direct : Stretch::Kind::Remote;
+  if (out.pointer == nullptr && length > 0) want_adoption(region);
+  return {};
+}
+
+// The peer's adopted pages in this process's address space, if the stretch lies in them.
+std::byte* MemoryPlane::mapped(const KeyEntry& region, std::uint64_t address,
+                               std::uint64_t length) {
+  const auto& adopted = region.adopted;
+  if (!in_range(address, length, adopted.address, adopted.length)) return nullptr;
+  const std::uint32_t index = adopted.backing;
+  const std::uint32_t generation = adopted.backing_generation;
+  if (index >= kMaxBackings) return nullptr;
+  Mapping& mapping = mappings_[index];
+  std::byte* base = mapping.base.load(std::memory_order_acquire);
+  if (base == nullptr || mapping.generation.load(std::memory_order_relaxed) != generation) {
+    base = map_slow(mapping, index, generation);
+    if (base == nullptr) return nullptr;
+  }
+  const std::uint64_t offset = adopted.offset + (address - adopted.address);
+  return in_range(offset, length, 0, mapping.size) ? base + offset : nullptr;
+}
+
+std::byte* MemoryPlane::map_slow(Mapping& mapping, std::uint32_t index, std::uint32_t generation) {
+  std::uint64_t size = 0;
+  std::byte* base = host_.map_backing(index, generation, size);
+  if (base == nullptr) return nullptr;
+  // The host serialises map_backing per backing and returns the same mapping to every caller.
+  mapping.size = size;
+  mapping.generation.store(generation, std::memory_order_relaxed);
+  mapping.base.store(base, std::memory_order_release);
+  return base;
+}
+
+std::byte* MemoryPlane::forget_backing(std::uint32_t index, std::uint64_t& size) {
+  if (index >= kMaxBackings) return nullptr;
+  size = mappings_[index].size;
+  return mappings_[index].base.exchange(nullptr, std::memory_order_acq_rel);
+}
+
+void MemoryPlane::want_adoption(KeyEntry& region) {
+  if (path_ == Path::ProcessVm || path_ == Path::Bounce) return;
+  const std::uint32_t hits = region.adopted.hits.load(std::memory_order_relaxed);
+  if (hits == kNone) return;  // the owner could not or will not
+  region.adopted.hits.store(hits + 1, std::memory_order_relaxed);
+  if (hits < kHotHits && region.id.length < kHotBytes) return;
+  if (region.adopted.adopt_wanted.exchange(1, std::memory_order_acq_rel) != 0) return;
+  const std::uint32_t owner = region.id.owner_slot;
+  if (ProcessSlot* slot = arena_.slot(owner)) {
+    slot->attention.fetch_add(1, std::memory_order_release);
+    host_.kick(owner);
+  }
+}
+
+Access MemoryPlane::write(const LocalPieces& from, std::uint64_t skip, const Stretch& to,
+                          std::uint64_t offset, std::uint64_t n) {
+  std::uint32_t i = 0;
+  while (i < from.count && skip >= from.piece[i].length) skip -= from.piece[i++].length;
+  while (n > 0 && i < from.count) {
+    const std::uint64_t step = std::min(n, from.piece[i].length - skip);
+    std::byte* source = from.piece[i].pointer + skip;
+    if (to.kind == Stretch::Kind::Direct) {
+      copy_tail_last(to.pointer + offset, source, step);
+    } else if (to.kind == Stretch::Kind::Remote) {
+      const Access done = remote_copy(to, offset, source, step, BounceOp::Write);
+      if (!done.ok()) return done;
+    }
+    offset += step;
+    n -= step;
+    skip = 0;
+    ++i;
+  }
+  return {};
+}
+
+Access MemoryPlane::read(const LocalPieces& to, std::uint64_t skip, const Stretch& from,
+                         std::uint64_t offset, std::uint64_t n) {
+  std::uint32_t i = 0;
+  while (i < to.count && skip >= to.piece[i].length) skip -= to.piece[i++].length;
+  while (n > 0 && i < to.count) {
+    const std::uint64_t step = std::min(n, to.piece[i].length - skip);
+    std::byte* target = to.piece[i].pointer + skip;
+    if (from.kind == Stretch::Kind::Direct) {
+      copy_tail_last(target, from.pointer + offset, step);
+    } else if (from.kind == Stretch::Kind::Zero) {
+      std::memset(target, 0, step);
+    } else {
+      const Access done = remote_copy(from, offset, target, step, BounceOp::Read);
+      if (!done.ok()) return done;
+    }
+    offset += step;
+    n -= step;
+    skip = 0;
+    ++i;
+  }
+  return {};
+}
+
+// Paths 2 and 3.
+Access MemoryPlane::remote_copy(const Stretch& at, std::uint64_t offset, std::byte* local,
+                                std::uint64_t n, BounceOp op) {
+  const ProcessSlot* slot = arena_.slot(at.slot);
+  if (slot == nullptr || slot->live.load(std::memory_order_acquire) == 0) {
+    return failed(Cause::PeerProcessGone, slot != nullptr ? slot->pid : 0);
+  }
+  if (path_ == Path::Bounce || vm_denied_.load(std::memory_order_relaxed)) {
+    return bounce_copy(at, offset, local, n, op);
+  }
+  const Status status = op == BounceOp::Write
+                            ? host_.write_process(slot->pid, at.address + offset, local, n)
+                            : host_.read_process(slot->pid, at.address + offset, local, n);
+  if (status == Status::Ok) return {};
+  if (status == Status::NotFound) return failed(Cause::PeerProcessGone, slot->pid);
+  if (status == Status::AccessDenied) {
+    vm_denied_.store(true, std::memory_order_relaxed);
+    return bounce_copy(at, offset, local, n, op);
+  }
+  return failed(Cause::MemoryGone, at.address + offset);
+}
+
+Access MemoryPlane::atomic(const Stretch& at, const std::uint64_t* compare, std::uint64_t operand,
+                           std::uint64_t& old) {
+  if (at.kind == Stretch::Kind::Zero) {
+    old = 0;
+    return {};
+  }
+  if (at.kind != Stretch::Kind::Direct || !at.cpu_atomic) {
+    return locked_atomic(at, compare, operand, old);
+  }
+  std::atomic_ref<std::uint64_t> word(*reinterpret_cast<std::uint64_t*>(at.pointer));
+  if (compare == nullptr) {
+    old = word.fetch_add(operand, std::memory_order_seq_cst);
+  } else {
+    old = *compare;
+    word.compare_exchange_strong(old, operand, std::memory_order_seq_cst);
+  }
+  return {};
+}
+
+// Memory that is not mapped by everyone who could touch it: all take the same lock.
+Access MemoryPlane::locked_atomic(const Stretch& at, const std::uint64_t* compare,
+                                  std::uint64_t operand, std::uint64_t& old) {
+  Shared32& word = arena_.atomic_lock(at.slot, at.address);
+  if (!lock(word, lock_owner(slot_), [this](std::uint32_t round) { host_.relax(round); })) {
+    return {Cause::None, true, 0};
+  }
+  Stretch one = at;
+  one.length = sizeof old;
+  LocalPieces piece;
+  piece.add(reinterpret_cast<std::byte*>(&old), sizeof old);
+  Access done = read(piece, 0, one, 0, sizeof old);
+  if (done.ok() && (compare == nullptr || old == *compare)) {
+    std::uint64_t value = compare == nullptr ? old + operand : operand;
+    LocalPieces source;
+    source.add(reinterpret_cast<std::byte*>(&value), sizeof value);
+    done = write(source, 0, one, 0, sizeof value);
+  }
+  unlock(word);
+  return done;
+}
+
+}  // namespace ib::hca

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// MemoryPlane: how one process reaches registered memory, its own and that of its peers, by the
+// three paths of DESIGN.md 3 (mapped adopted pages, process_vm, bounce).
+//
+// Everything here runs inside an OpScope. Keys are resolved anew for every attempt of a work
+// request, so nothing is remembered across a deregistration.
+#pragma once
+
+#include "hca/arena.h"
+#include "hca/local_keys.h"
+#include "hca/poster_host.h"
+#include "hca/quiescence.h"
+#include "hca/thread_words.h"
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+namespace ib::hca {
+
+using verbs::control::Cause;
+
+// Which ways into other processes may be used (`softib run --path`).
+enum class Path : std::uint32_t { Auto, Adopted, ProcessVm, Bounce };
+
+// A stretch of registered memory, resolved.
+struct Stretch {
+  enum class Kind : std::uint32_t { Direct, Remote, Zero };
+  Kind kind = Kind::Direct;
+  std::uint32_t key = 0;         // Remote: the region's own key, for bounces
+  std::byte* pointer = nullptr;  // Direct
+  std::uint64_t address = 0;     // Remote: in the owner's memory
+  std::uint64_t length = 0;
+  std::uint32_t slot = 0;  // Remote: the owner
+  bool cpu_atomic = true;  // atomics may use the CPU's on `pointer`
+};
+
+// On whose behalf remote memory is looked up: the queue pair that answers, or, with XRC, the shared
+// receive queue that the request names [IBA1 annex A14].
+struct Responder {
+  static constexpr std::uint32_t kAnyPd = kNone;
+  std::uint32_t owner_slot = 0;
+  std::uint32_t pd = kAnyPd;
+  std::uint32_t qpn = 0;
+};
+
+// What resolving or copying says. Blocked: try again later (pages are moving, peer stopped).
+struct Access {
+  Cause cause = Cause::None;
+  bool blocked = false;
+  std::uint64_t detail = 0;
+  bool ok() const { return cause == Cause::None && !blocked; }
+};
+
+// Up to kMaxSge + 1 pieces of this process's memory, in order; the local side of a transfer.
+struct LocalPieces {
+  struct Piece {
+    std::byte* pointer;
+    std::uint64_t length;
+  };
+  std::array<Piece, kMaxSge + 1> piece;
+  std::uint32_t count = 0;
+  std::uint64_t total = 0;
+  void add(std::byte* pointer, std::uint64_t length) {
+    piece[count++] = {pointer, length};
+    total += length;
+  }
+};
+
+class MemoryPlane {
+ public:
+  MemoryPlane(const Arena& arena, PosterHost& host, std::uint32_t slot, Path path);
+  MemoryPlane(const MemoryPlane&) = delete;
+  MemoryPlane& operator=(const MemoryPlane&) = delete;
+  ~MemoryPlane();
+
+  const Arena& arena() const { return arena_; }
+  PosterHost& host() const { return host_; }
+  LocalKeys& local_keys() { return local_keys_; }
+  std::uint32_t slot() const { return slot_; }
+  Path path() const { return path_; }
+
+  // The word in device memory that marks this thread as executing (op_scope.h).
+  ThreadWord& thread_word() { return thread_words_.mine(); }
+  bool shares(const ThreadWord& word) const { return thread_words_.is_shared(word); }
+  std::atomic<std::uint32_t>& shared_word_lock() { return thread_words_.shared_lock(); }
+  // Quiescence for a caller that itself holds an OpScope and no reference to anything of a peer.
+  // False: some thread did not move on for a long time.
+  bool quiesce_from_inside();
+
+  // Resolves one local SGE. `access` 0 or access::kLocalWrite.
+  Access local(const Sge& sge, std::uint32_t pd, std::uint32_t access, LocalPieces& out) const {
+    if (sge.length == 0) return {};
+    const LocalKey* key = local_keys_.find(sge.lkey);
+    if (key == nullptr) return {Cause::LocalKeyUnknown, false, 0};
+    if (key->pd != pd) return {Cause::LocalKeyOtherPd, false, 0};
+    if ((key->access & access) != access) return {Cause::LocalKeyAccess, false, key->access};
+    if (!in_range(sge.address, sge.length, key->iova, key->length)) {
+      return {Cause::LocalKeyRange, false, key->length};
+    }
+    if (key->kind == KeyKind::Null) return local_null(sge, access, out);
+    out.add(key->address + (sge.address - key->iova), sge.length);
+    return {};
+  }
+
+  // Resolves [address, address + length) of a key as the responder grants it.
+  // `access`: all of these flags are needed.
+  Access remote(const Responder& responder, std::uint32_t key, std::uint64_t address,
+                std::uint64_t length, std::uint32_t access, Stretch& out);
+  // The same for an SGE of a receive that the responder posted.
+  Access receive(const Responder& responder, const Sge& sge, Stretch& out);
+
+  // Copies between local pieces (skipping `skip` bytes) and a stretch of `n` bytes. The last
+  // bytes of a write become visible last: programs poll them.
+  Access write(const LocalPieces& from, std::uint64_t skip, const Stretch& to, std::uint64_t offset,
+               std::uint64_t n);
+  Access read(const LocalPieces& to, std::uint64_t skip, const Stretch& from, std::uint64_t offset,
+              std::uint64_t n);
+  // One 8-byte atomic; the old value goes to `old`. compare: nullptr for fetch-and-add.
+  Access atomic(const Stretch& at, const std::uint64_t* compare, std::uint64_t operand,
+                std::uint64_t& old);
+
+  // A peer's request against this process's memory (path 3); key and range are checked.
+  void serve_bounce(BounceEntry& entry);
+
+  // Forgets how a backing is mapped (its owner is gone or took it back).
+  std::byte* forget_backing(std::uint32_t index, std::uint64_t& size);
+
+ private:
+  struct Mapping {
+    std::atomic<std::byte*> base;
+    std::uint64_t size;
+    std::atomic<std::uint32_t> generation;
+  };
+
+  Access local_null(const Sge& sge, std::uint32_t access, LocalPieces& out) const;
+  Access own(std::uint32_t key, std::uint64_t address, std::uint64_t length, std::uint32_t access,
+             std::uint32_t pd, Stretch& out);
+  Access check_window(const KeyEntry& window, const Responder& responder,
+                      const KeyEntry*& region) const;
+  Access place(KeyEntry& region, std::uint64_t address, std::uint64_t length, Stretch& out);
+  std::byte* mapped(const KeyEntry& region, std::uint64_t address, std::uint64_t length);
+  std::byte* map_slow(Mapping& mapping, std::uint32_t index, std::uint32_t generation);
+  void want_adoption(KeyEntry& region);
+  Access remote_copy(const Stretch& at, std::uint64_t offset, std::byte* local, std::uint64_t n,
+                     BounceOp op);
+  Access bounce_copy(const Stretch& at, std::uint64_t offset, std::byte* local, std::uint64_t n,
+                     BounceOp op);
+  Access bounce(const Stretch& at, BounceEntry*& entry, BounceOp op, std::uint64_t address,
+                std::uint32_t length, const std::byte* data);
+  Access locked_atomic(const Stretch& at, const std::uint64_t* compare, std::uint64_t operand,
+                       std::uint64_t& old);
+
+  Arena arena_;
+  PosterHost& host_;
+  std::uint32_t slot_;
+  Path path_;
+  ThreadWords thread_words_;
+  LocalKeys local_keys_;
+  Mapping* mappings_;                   // kMaxBackings, sparse
+  std::atomic<bool> vm_denied_{false};  // process_vm is not permitted here
+};
+
+}  // namespace ib::hca

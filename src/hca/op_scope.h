@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// OpScope: "this thread is executing a work request" (an OpGuard on its own ThreadWord).
+#pragma once
+
+#include "hca/memory_plane.h"
+
+namespace ib::hca {
+
+class OpScope {
+ public:
+  explicit OpScope(MemoryPlane& plane) : OpScope(plane, plane.thread_word()) {}
+  OpScope(const OpScope&) = delete;
+  OpScope& operator=(const OpScope&) = delete;
+  ~OpScope() {
+    if (!nested_)
+      word_.sequence.store(word_.sequence.load(std::memory_order_relaxed) + 1,
+                           std::memory_order_release);
+    if (lock_ != nullptr) lock_->store(0, std::memory_order_release);
+  }
+
+ private:
+  OpScope(MemoryPlane& plane, ThreadWord& word) : word_(word) {
+    if (plane.shares(word)) share(plane);
+    const std::uint64_t before = word_.sequence.load(std::memory_order_relaxed);
+    nested_ = (before & 1) != 0;
+    if (!nested_) word_.sequence.exchange(before + 1, std::memory_order_seq_cst);
+  }
+  void share(MemoryPlane& plane) {
+    lock_ = &plane.shared_word_lock();
+    for (std::uint32_t round = 0; lock_->exchange(1, std::memory_order_acquire) != 0; ++round) {
+      plane.host().relax(round);
+    }
+  }
+
+  ThreadWord& word_;
+  std::atomic<std::uint32_t>* lock_ = nullptr;
+  bool nested_ = false;
+};
+
+}  // namespace ib::hca

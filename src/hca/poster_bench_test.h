@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// For tests and fuzzers: device memory of two processes in one, without softibd. The tables are
+// filled in by hand, time stands still until it is told to move, process_vm is a memcpy.
+#pragma once
+
+#include "hca/op_scope.h"
+#include "hca/requester.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <new>
+#include <vector>
+
+namespace ib::hca {
+
+class BenchHost final : public PosterHost {
+ public:
+  Instant now() override { return time; }
+  void relax(std::uint32_t) override {
+    time += std::chrono::microseconds(50);
+    if (on_relax) on_relax();
+  }
+  Status read_process(std::uint32_t, std::uint64_t from, void* to, std::size_t n) override {
+    if (vm != Status::Ok || !is_accessible(from, n))
+      return vm != Status::Ok ? vm : Status::Malformed;
+    std::memcpy(to, std::bit_cast<const void*>(from), n);
+    return Status::Ok;
+  }
+  Status write_process(std::uint32_t, std::uint64_t to, const void* from, std::size_t n) override {
+    if (vm != Status::Ok || !is_accessible(to, n)) return vm != Status::Ok ? vm : Status::Malformed;
+    std::memcpy(std::bit_cast<void*>(to), from, n);
+    return Status::Ok;
+  }
+  std::byte* map_backing(std::uint32_t, std::uint32_t, std::uint64_t&) override { return nullptr; }
+  void kick(std::uint32_t slot) override { kicks.push_back(slot); }
+  void serve_bounces() override {
+    if (on_relax) on_relax();
+  }
+  void notify(std::uint32_t cq, std::uint32_t, std::uint32_t) override { notified.push_back(cq); }
+  void raise(const verbs::control::RaiseEventIn& event) override { raised.push_back(event); }
+  void trace(const verbs::control::TraceErrorIn& error) override { traced.push_back(error); }
+
+  // What process_vm may touch: the memory of the other process, as the system knows it.
+  bool is_accessible(std::uint64_t address, std::uint64_t n) const {
+    return std::any_of(accessible.begin(), accessible.end(), [&](const auto& range) {
+      return in_range(address, n, range.first, range.second);
+    });
+  }
+
+  Instant time{std::chrono::seconds(1)};
+  Status vm = Status::Ok;
+  std::function<void()> on_relax;  // what the other process does meanwhile
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> accessible;
+  std::vector<std::uint32_t> kicks;
+  std::vector<std::uint32_t> notified;
+  std::vector<verbs::control::RaiseEventIn> raised;
+  std::vector<verbs::control::TraceErrorIn> traced;
+};
+
+class BenchFile final : public ArenaFile {
+ public:
+  explicit BenchFile(std::uint64_t size) : size_(size) {}
+
+ private:
+  std::uint64_t query_size() override { return size_; }
+  std::uint64_t size_;
+};
+
+// Device memory with `heap` bytes of heap; beyond it is nothing, and touching that is a crash.
+class BenchArena {
+ public:
+  static constexpr std::uint64_t kHeapBytes = 4u << 20;
+
+  BenchArena() : file_(place::kHeap + kHeapBytes) {
+    void* space =
+        ::mmap(nullptr, kArenaSpace, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    IB_ASSERT(space != MAP_FAILED);
+    IB_ASSERT(::mprotect(space, place::kHeap + kHeapBytes, PROT_READ | PROT_WRITE) == 0);
+    arena_ = Arena(static_cast<std::byte*>(space), file_);
+    arena_.header().slots_used.store(2);
+    for (const std::uint32_t slot : {0u, 1u}) {
+      arena_.slot(slot)->live.store(1);
+      arena_.slot(slot)->generation.store(slot + 1);
+      arena_.slot(slot)->pid = 100 + slot;
+    }
+    arena_.port(0)->state.store(static_cast<std::uint32_t>(verbs::PortState::Active));
+    arena_.port(0)->lid = 7;
+  }
+  ~BenchArena() { (void)::munmap(arena_.base(), kArenaSpace); }
+  BenchArena(const BenchArena&) = delete;
+  BenchArena& operator=(const BenchArena&) = delete;
+
+  const Arena& arena() const { return arena_; }
+
+  std::uint64_t allocate(std::uint64_t bytes) {
+    const std::uint64_t at = next_;
+    next_ += (bytes + kLine - 1) / kLine * kLine;
+    IB_ASSERT(next_ <= place::kHeap + kHeapBytes);
+    return at;
+  }
+  CqEntry& make_cq(std::uint32_t index, std::uint32_t owner, std::uint32_t slots,
+                   std::uint32_t cqe) {
+    CqEntry& cq = *new (arena_.cq(index)) CqEntry;
+    cq.id.owner_slot = owner;
+    cq.id.ring = allocate(std::uint64_t{slots} * sizeof(Cqe));
+    cq.id.slots = slots;
+    cq.id.cqe = cqe;
+    cq.id.generation.store(1);
+    return cq;
+  }
+  QpEntry& make_qp(std::uint32_t qpn, std::uint32_t owner, std::uint32_t peer, std::uint32_t cq,
+                   verbs::QpType type = verbs::QpType::Rc) {
+    QpEntry& qp = *new (arena_.qp(qp_index(qpn))) QpEntry;
+    qp.id.type = static_cast<std::uint32_t>(type);
+    qp.id.pd = 1;
+    qp.id.owner_slot = owner;
+    qp.id.access = verbs::access::kRemoteAny | verbs::access::kLocalWrite;
+    qp.id.dest_qpn = peer;
+    qp.id.recv_cq = cq;
+    qp.id.lid = 7;
+    qp.id.dlid = 7;
+    qp.id.pkey = 0xffff;
+    qp.id.min_rnr_timer = 12;
+    qp.id.max_dest_rd_atomic = 16;
+    qp.id.generation = 1;
+    qp.geometry.rq_slots = 16;
+    qp.geometry.rq_stride = receive_stride(4);
+    qp.geometry.rq_ring = allocate(16ull * qp.geometry.rq_stride);
+    qp.geometry.send_cq = cq;
+    qp.id.state.store(static_cast<std::uint32_t>(verbs::QpState::Rts));
+    qp.id.qpn.store(qpn);
+    return qp;
+  }
+  void make_key(std::uint32_t key, std::uint32_t owner, const std::byte* memory,
+                std::uint64_t bytes, std::uint32_t access = 0xf) {
+    KeyEntry& entry = *new (arena_.key(key_index(key))) KeyEntry;
+    entry.id.pd = 1;
+    entry.id.access = access;
+    entry.id.iova = std::bit_cast<std::uint64_t>(memory);
+    entry.id.address = entry.id.iova;
+    entry.id.length = bytes;
+    entry.id.owner_slot = owner;
+    entry.id.kind = KeyKind::Region;
+    entry.id.key.store(key);
+    entry.id.state.store(static_cast<std::uint32_t>(KeyState::Valid));
+  }
+  static void know_key(MemoryPlane& plane, std::uint32_t key, std::byte* memory,
+                       std::uint64_t bytes, std::uint32_t access = 0xf) {
+    LocalKey& local = plane.local_keys().at(key_index(key));
+    local.pd = 1;
+    local.access = access;
+    local.iova = std::bit_cast<std::uint64_t>(memory);
+    local.length = bytes;
+    local.address = memory;
+    local.key.store(key);
+  }
+  // What the owner of a queue pair does to post a receive.
+  void post_receive(QpEntry& qp, std::uint32_t id, const std::vector<Sge>& sge) {
+    const std::uint64_t tail = qp.owner.rq_tail.load();
+    std::byte* at = arena_.heap(qp.geometry.rq_ring, 16ull * qp.geometry.rq_stride) +
+                    (tail % qp.geometry.rq_slots) * qp.geometry.rq_stride;
+    const ReceiveWqe wqe{id, static_cast<std::uint32_t>(sge.size()), 0};
+    std::memcpy(at, &wqe, sizeof wqe);
+    if (!sge.empty()) std::memcpy(at + sizeof wqe, sge.data(), sge.size() * sizeof(Sge));
+    qp.owner.rq_tail.store(tail + 1);
+  }
+  // The completion at a position, or nullptr if it is not there yet.
+  const Cqe* completion(std::uint32_t cq, std::uint64_t position) const {
+    const CqEntry& entry = *arena_.cq(cq);
+    const auto* ring = reinterpret_cast<const Cqe*>(
+        arena_.heap(entry.id.ring, std::uint64_t{entry.id.slots} * sizeof(Cqe)));
+    const Cqe& cqe = ring[position % entry.id.slots];
+    const auto turn = static_cast<std::uint32_t>(position / entry.id.slots) + 1;
+    return cqe.seq.load() == turn ? &cqe : nullptr;
+  }
+
+ private:
+  BenchFile file_;
+  Arena arena_;
+  std::uint64_t next_ = place::kHeap + kLine;
+};
+
+}  // namespace ib::hca

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// Quiescence: how posters, who read device memory without locks, and those who change
+// or reuse it find each other (an RCU of processes).
+//
+// A thread holds an OpScope (op_scope.h) while it executes a work request: its ThreadWord is odd.
+// Whoever wants to take something away first makes it unfindable (state Invalid, qpn 0 ...), then
+// waits until every word that was odd has changed. The exchange on entry is a full barrier, so
+// either the poster sees the change or the waiter sees the odd word.
+#pragma once
+
+#include "base/assert.h"
+#include "hca/arena.h"
+
+#include <utility>
+#include <vector>
+
+namespace ib::hca {
+
+// Usage: store the change, construct, poll done() until true (it never goes back to false).
+class Quiescence {
+ public:
+  // `self`: a ThreadWord of the caller's that does not count (it may hold a guard itself).
+  explicit Quiescence(const Arena& arena, const ThreadWord* self = nullptr) {
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+    const std::uint32_t used = arena.header().slots_used.load(std::memory_order_acquire);
+    for (std::uint32_t s = 0; s < used && s < kMaxSlots; ++s) {
+      ProcessSlot& slot = *arena.slot(s);
+      if (slot.live.load(std::memory_order_acquire) == 0) continue;
+      const std::uint32_t generation = slot.generation.load(std::memory_order_acquire);
+      for (ThreadWord& word : slot.threads) {
+        const std::uint64_t seen = word.sequence.load(std::memory_order_seq_cst);
+        if ((seen & 1) != 0 && &word != self) busy_.push_back({&slot, generation, &word, seen});
+      }
+    }
+  }
+  bool done() {
+    std::erase_if(busy_, [](const Busy& b) {
+      return b.word->sequence.load(std::memory_order_acquire) != b.seen ||
+             b.slot->generation.load(std::memory_order_acquire) != b.generation;
+    });
+    return busy_.empty();
+  }
+
+ private:
+  struct Busy {
+    ProcessSlot* slot;
+    std::uint32_t generation;
+    ThreadWord* word;
+    std::uint64_t seen;
+  };
+  std::vector<Busy> busy_;
+};
+
+}  // namespace ib::hca

@@ -1,0 +1,342 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// The queue of a requester: acceptance, waiting, completion, error and flush. What the requests do
+// is in requester_{connected,receive,local,datagram}.cpp.
+#include "hca/requester.h"
+
+#include "hca/rnr_timer.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+namespace ib::hca {
+
+using verbs::QpState;
+using verbs::QpType;
+using verbs::WcOpcode;
+using verbs::WcStatus;
+using verbs::WrOpcode;
+
+namespace {
+
+// What one post or progress call may move before it lets the application run on.
+constexpr std::uint64_t kBudgetBytes = 8ull << 20;
+constexpr Duration kRetryTick = std::chrono::milliseconds(1);
+constexpr Duration kUnreliablePatience = std::chrono::milliseconds(200);
+
+WcOpcode completion_opcode(WrOpcode opcode) {
+  switch (opcode) {
+    case WrOpcode::RdmaWrite:
+    case WrOpcode::RdmaWriteWithImm: return WcOpcode::RdmaWrite;
+    case WrOpcode::Send:
+    case WrOpcode::SendWithImm:
+    case WrOpcode::SendWithInv: return WcOpcode::Send;
+    case WrOpcode::RdmaRead: return WcOpcode::RdmaRead;
+    case WrOpcode::AtomicCmpSwap: return WcOpcode::CompSwap;
+    case WrOpcode::AtomicFetchAdd: return WcOpcode::FetchAdd;
+    case WrOpcode::LocalInv: return WcOpcode::LocalInv;
+    case WrOpcode::BindMw: return WcOpcode::BindMw;
+    case WrOpcode::AtomicWrite: return WcOpcode::AtomicWrite;
+  }
+  return WcOpcode::Send;
+}
+
+// Which operations a transport has [IBA1 table 43, o10-2].
+bool allowed(QpType type, WrOpcode opcode) {
+  switch (opcode) {
+    case WrOpcode::Send:
+    case WrOpcode::SendWithImm: return true;
+    case WrOpcode::RdmaWrite:
+    case WrOpcode::RdmaWriteWithImm:
+    case WrOpcode::SendWithInv:
+    case WrOpcode::LocalInv:
+    case WrOpcode::BindMw: return type != QpType::Ud;
+    case WrOpcode::RdmaRead:
+    case WrOpcode::AtomicCmpSwap:
+    case WrOpcode::AtomicFetchAdd:
+    case WrOpcode::AtomicWrite: return type == QpType::Rc || type == QpType::XrcSend;
+  }
+  return false;
+}
+
+bool needs_no_peer(WrOpcode opcode) {
+  return opcode == WrOpcode::LocalInv || opcode == WrOpcode::BindMw;
+}
+
+}  // namespace
+
+Requester::Requester(MemoryPlane& plane, const RequesterConfig& config)
+    : plane_(plane),
+      arena_(plane.arena()),
+      config_(config),
+      own_(plane.arena().qp(config.qp)),
+      send_cq_(plane.arena(), config.send_cq),
+      mask_(std::bit_ceil(std::max(config.max_wr, 1u)) - 1),
+      records_(mask_ + std::size_t{1}),
+      slot_size_(sizeof(SendWqe) + std::max<std::size_t>(config.max_sge * sizeof(Sge),
+                                                         (config.max_inline + 15) / 16 * 16)) {
+  IB_ASSERT(own_ != nullptr);
+}
+
+Status Requester::check(const SendWqe& wqe) const {
+  if (!allowed(config_.type, wqe.opcode)) return Status::InvalidParameter;
+  if (wqe.inline_data) {
+    std::uint64_t bytes = 0;
+    for (std::uint32_t i = 0; i < wqe.num_sge; ++i) bytes += wqe.sge[i].length;
+    if (bytes > config_.max_inline || wqe.num_sge > kMaxSge) return Status::InvalidParameter;
+  } else if (wqe.num_sge > config_.max_sge) {
+    return Status::InvalidParameter;
+  }
+  return queued() >= config_.max_wr ? Status::LimitExceeded : Status::Ok;
+}
+
+Status Requester::post(const SendWqe& wqe) {
+  IB_CHECK(check(wqe));
+  const auto state = static_cast<QpState>(own_->id.state.load(std::memory_order_acquire));
+  if (state == QpState::Reset || state == QpState::Init || state == QpState::Rtr) {
+    return Status::InvalidState;
+  }
+  const std::uint64_t position = posted_.load(std::memory_order_relaxed);
+  posted_.store(position + 1, std::memory_order_release);
+  records_[position & mask_] = {wqe.wr_id};
+  if (waiting_ > 0 || state == QpState::Sqd) {
+    store(wqe, position);
+    ++waiting_;
+    return Status::Ok;
+  }
+  if (state != QpState::Rts) {
+    complete(wqe, position, WcStatus::WrFlushErr, Cause::QpFlushed, 0);
+    return Status::Ok;
+  }
+  budget_ = kBudgetBytes;
+  const Outcome outcome = execute(wqe);
+  if (!settle(wqe, position, outcome)) {
+    store(wqe, position);
+    waiting_ = 1;
+  }
+  return Status::Ok;
+}
+
+bool Requester::progress() {
+  budget_ = kBudgetBytes;
+  while (waiting_ > 0) {
+    const auto state = static_cast<QpState>(own_->id.state.load(std::memory_order_acquire));
+    if (state == QpState::Sqd) {
+      wake_at_ = plane_.host().now() + kRetryTick;
+      return true;
+    }
+    if (state != QpState::Rts) {
+      flush();
+      return false;
+    }
+    const std::uint64_t position = posted_.load(std::memory_order_relaxed) - waiting_;
+    const SendWqe wqe = load(position);
+    const Outcome outcome = execute(wqe);
+    if (outcome.kind == Outcome::Kind::Fail) --waiting_;  // settle() flushes the others
+    if (!settle(wqe, position, outcome)) return true;
+    if (outcome.kind != Outcome::Kind::Wait && outcome.kind != Outcome::Kind::Fail) --waiting_;
+  }
+  return false;
+}
+
+// True: the request is over. False: it waits.
+bool Requester::settle(const SendWqe& wqe, std::uint64_t position, const Outcome& outcome) {
+  Outcome result = outcome;
+  if (result.kind == Outcome::Kind::Wait) {
+    if (patience_left(outcome)) return false;
+    const bool rnr = outcome.cause == Cause::NoReceive;
+    result = rnr && is_unreliable() ? dropped()
+                                    : fail(rnr ? WcStatus::RnrRetryExcErr : WcStatus::RetryExcErr,
+                                           outcome.cause, rnr ? limits_.rnr_retry : outcome.detail);
+    if (waiting_ > 0) --waiting_;
+    lost_one_ = result.kind == Outcome::Kind::Dropped;
+  }
+  moved_ = 0;
+  waiting_for_ = Cause::None;
+  own_->requester.blocked.store(0, std::memory_order_relaxed);
+  if (result.kind == Outcome::Kind::Done) lost_one_ = false;
+  if (result.kind != Outcome::Kind::Fail) {
+    receive_.reset();
+    complete(wqe, position, WcStatus::Success, Cause::None, result.byte_len);
+    return true;
+  }
+  report(wqe, result);
+  complete(wqe, position, result.status, result.cause, 0);
+  enter_error(result.cause, result.detail);
+  return true;
+}
+
+void Requester::complete(const SendWqe& wqe, std::uint64_t position, WcStatus status, Cause cause,
+                         std::uint32_t bytes) {
+  if (status == WcStatus::Success) {
+    auto& sent = own_->requester;
+    sent.messages.store(sent.messages.load(std::memory_order_relaxed) + 1,
+                        std::memory_order_relaxed);
+    sent.bytes.store(sent.bytes.load(std::memory_order_relaxed) + bytes, std::memory_order_relaxed);
+    if (!config_.signal_all && (wqe.flags & verbs::send_flag::kSignaled) == 0) return;
+  }
+  if (!send_cq_.valid()) return;
+  Cqe cqe;
+  cqe.qpn = own_->id.qpn.load(std::memory_order_relaxed);
+  cqe.wqe = static_cast<std::uint32_t>(position);
+  cqe.byte_len = bytes;
+  cqe.status = static_cast<std::uint8_t>(status);
+  cqe.opcode = static_cast<std::uint8_t>(completion_opcode(wqe.opcode));
+  cqe.vendor_err = static_cast<std::uint32_t>(cause);
+  if ((send_cq_.entry().id.flags & verbs::control::cq_flag::kTimestamp) != 0) {
+    cqe.timestamp = static_cast<std::uint64_t>(plane_.host().now().time_since_epoch().count());
+  }
+  const Push pushed = send_cq_.push(arena_, plane_.host(), plane_.slot(), cqe, nullptr);
+  if (pushed == Push::Done) {
+    send_cq_.fire(plane_.host(), status != WcStatus::Success);
+    return;
+  }
+  const CqEntry& cq = send_cq_.entry();
+  plane_.host().raise({verbs::control::EventObject::Cq, send_cq_.index(),
+                       cq.id.generation.load(std::memory_order_relaxed), verbs::EventType::CqErr});
+  own_->id.state.store(static_cast<std::uint32_t>(QpState::Error), std::memory_order_release);
+}
+
+void Requester::report(const SendWqe& wqe, const Outcome& outcome) {
+  verbs::control::TraceErrorIn error;
+  error.qp_index = config_.qp;
+  error.peer_qpn = config_.type == QpType::Ud ? wqe.remote_qpn : own_->id.dest_qpn;
+  error.status = outcome.status;
+  error.peer_status = outcome.peer_status;
+  error.opcode = wqe.opcode;
+  error.cause = outcome.cause;
+  error.detail = outcome.detail;
+  error.wr_id = wqe.wr_id;
+  error.address = wqe.remote_address;
+  error.length = wqe.inline_bytes;
+  for (std::uint32_t i = 0; i < wqe.num_sge; ++i) error.length += wqe.sge[i].length;
+  error.key = wqe.rkey;
+  const bool local =
+      outcome.cause == Cause::LocalKeyUnknown || outcome.cause == Cause::LocalKeyOtherPd ||
+      outcome.cause == Cause::LocalKeyAccess || outcome.cause == Cause::LocalKeyRange;
+  if (local && wqe.num_sge > 0) {
+    error.key = wqe.sge[0].lkey;
+    error.address = wqe.sge[0].address;
+  }
+  plane_.host().trace(error);
+}
+
+// Send errors stop a UC or UD queue in SQE and break the others [IBA1 10.3.1, 10.10.2].
+void Requester::enter_error(Cause cause, std::uint64_t detail) {
+  const QpState next = is_unreliable() ? QpState::Sqe : QpState::Error;
+  own_->geometry.error_cause.store(static_cast<std::uint32_t>(cause), std::memory_order_relaxed);
+  own_->geometry.error_detail.store(detail, std::memory_order_relaxed);
+  auto current = static_cast<std::uint32_t>(QpState::Rts);
+  own_->id.state.compare_exchange_strong(current, static_cast<std::uint32_t>(next),
+                                         std::memory_order_acq_rel);
+  took_error_ = true;
+  flush();
+}
+
+void Requester::flush() {
+  while (waiting_ > 0) {
+    const std::uint64_t position = posted_.load(std::memory_order_relaxed) - waiting_;
+    const SendWqe wqe = load(position);
+    --waiting_;
+    complete(wqe, position, WcStatus::WrFlushErr, Cause::QpFlushed, 0);
+  }
+  moved_ = 0;
+  receive_.reset();
+  waiting_for_ = Cause::None;
+}
+
+void Requester::reset() {
+  waiting_ = 0;
+  moved_ = 0;
+  receive_.reset();
+  waiting_for_ = Cause::None;
+  peer_ = Peer{};
+  took_error_ = false;
+  freed_.store(posted_.load(std::memory_order_relaxed), std::memory_order_relaxed);
+}
+
+std::optional<std::uint64_t> Requester::polled(std::uint32_t position) {
+  const std::uint64_t freed = freed_.load(std::memory_order_relaxed);
+  const std::uint64_t full = freed + (position - static_cast<std::uint32_t>(freed));
+  if (full >= posted_.load(std::memory_order_acquire)) return std::nullopt;
+  const std::uint64_t wr_id = records_[full & mask_].wr_id;
+  freed_.store(full + 1, std::memory_order_release);
+  return wr_id;
+}
+
+// How long the head may go on waiting [IBA1 9.7.5.2.8, 9.9.2.1]; also says when to try again.
+bool Requester::patience_left(const Outcome& outcome) {
+  const Instant now = plane_.host().now();
+  if (outcome.cause == Cause::None) {  // pages moving, budget spent: a matter of moments
+    wake_at_ = now;
+    return true;
+  }
+  if (waiting_for_ != outcome.cause) {
+    waiting_for_ = outcome.cause;
+    waiting_since_ = now;
+    own_->requester.blocked.store(static_cast<std::uint32_t>(outcome.cause),
+                                  std::memory_order_relaxed);
+  }
+  if (outcome.cause == Cause::NoReceive && is_unreliable()) {
+    // On a wire the message would be lost. Here the sender is as fast as memory and programs that
+    // count on the pace of a link would lose most of what they send, so a receiver gets some time,
+    // unless it let the message before this one expire.
+    wake_at_ = now + kRetryTick;
+    return !lost_one_ && now < waiting_since_ + kUnreliablePatience;
+  }
+  if (outcome.cause == Cause::NoReceive) {
+    const Duration timer = rnr_delay(static_cast<std::uint8_t>(outcome.detail));
+    wake_at_ = now + std::min(timer, Duration(kRetryTick));
+    return limits_.rnr_retry == 7 || now < waiting_since_ + timer * limits_.rnr_retry;
+  }
+  const Duration transport = limits_.timeout == 0
+                                 ? Duration::max()
+                                 : Duration(4096ll << std::min<std::uint8_t>(limits_.timeout, 31)) *
+                                       (limits_.retry_count + 1);
+  wake_at_ = now + std::min(transport, Duration(kRetryTick));
+  return limits_.timeout == 0 || now < waiting_since_ + transport;
+}
+
+std::byte* Requester::slot_bytes(std::uint64_t position) const {
+  return slots_.get() + (position & mask_) * slot_size_;
+}
+
+void Requester::store(const SendWqe& wqe, std::uint64_t position) {
+  if (!slots_) slots_.reset(new std::byte[(mask_ + std::size_t{1}) * slot_size_]);
+  std::byte* at = slot_bytes(position);
+  SendWqe kept = wqe;
+  std::byte* tail = at + sizeof kept;
+  if (wqe.inline_data) {
+    std::uint64_t bytes = 0;
+    for (std::uint32_t i = 0; i < wqe.num_sge; ++i) {
+      std::memcpy(tail + bytes, std::bit_cast<const void*>(wqe.sge[i].address), wqe.sge[i].length);
+      bytes += wqe.sge[i].length;
+    }
+    kept.inline_bytes = static_cast<std::uint32_t>(bytes);
+  } else if (wqe.num_sge > 0) {
+    std::memcpy(tail, wqe.sge, wqe.num_sge * sizeof(Sge));
+  }
+  kept.stored = true;
+  std::memcpy(at, &kept, sizeof kept);
+}
+
+SendWqe Requester::load(std::uint64_t position) const {
+  SendWqe wqe;
+  const std::byte* at = slot_bytes(position);
+  std::memcpy(&wqe, at, sizeof wqe);
+  const std::byte* tail = at + sizeof wqe;
+  wqe.sge = wqe.inline_data ? nullptr : reinterpret_cast<const Sge*>(tail);
+  if (wqe.inline_data) wqe.num_sge = 0;  // the elements were the poster's; only the bytes are kept
+  wqe.kept_inline = wqe.inline_data ? tail : nullptr;
+  return wqe;
+}
+
+Requester::Outcome Requester::execute(const SendWqe& wqe) {
+  if (config_.type == QpType::Ud) return execute_datagram(wqe);
+  if (needs_no_peer(wqe.opcode)) {
+    return wqe.opcode == WrOpcode::BindMw ? bind_window(wqe) : invalidate_local(wqe.imm);
+  }
+  return execute_connected(wqe);
+}
+
+}  // namespace ib::hca

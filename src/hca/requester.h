@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// Requester: executes the work requests of one queue pair against its peer [IBA1 9.7, 10.7].
+//
+// "Whoever posts, executes": post() finds the peer's queue pair and receive in device memory, moves
+// the bytes and writes both completions, before it returns. A request that cannot run now (no
+// receive posted, peer not ready, pages moving, byte budget spent) waits at the head of the queue,
+// all later ones behind it; progress() runs them on.
+//
+// Thread rule: the caller holds the queue pair's send lock and an OpScope. Being connected to the
+// peer makes this the only writer of the peer's responder line (layout.h). Never blocks, but for
+// path 3 and for locks of device memory, both bounded.
+#pragma once
+
+#include "base/time.h"
+#include "hca/cq_producer.h"
+#include "hca/memory_plane.h"
+#include "hca/receive_source.h"
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+namespace ib::hca {
+
+// A send-queue request, ready to run.
+struct SendWqe {
+  std::uint64_t wr_id = 0;
+  verbs::WrOpcode opcode = verbs::WrOpcode::Send;
+  std::uint32_t flags = 0;  // verbs::send_flag
+  const Sge* sge = nullptr;
+  std::uint32_t num_sge = 0;
+  std::uint32_t imm = 0;
+  std::uint32_t rkey = 0;
+  std::uint32_t remote_qpn = 0;
+  std::uint64_t remote_address = 0;
+  std::uint64_t compare_add = 0;
+  std::uint64_t swap = 0;
+  verbs::AddressVector av;  // UD
+  std::uint32_t remote_qkey = 0;
+  std::uint32_t remote_srqn = 0;
+  std::uint32_t window = kNone;  // BindMw: key indexes
+  std::uint32_t bind_region = kNone;
+  std::uint64_t bind_address = 0;
+  std::uint64_t bind_length = 0;
+  std::uint32_t bind_access = 0;
+  std::uint32_t bind_rkey = 0;
+  bool inline_data = false;  // SGEs are plain pointers, valid during the post
+  // Of a request that had to wait (Requester::store): its inline data was copied.
+  bool stored = false;
+  std::uint32_t inline_bytes = 0;
+  const std::byte* kept_inline = nullptr;
+};
+
+struct RequesterConfig {
+  std::uint32_t qp = 0;
+  verbs::QpType type = verbs::QpType::Rc;
+  std::uint32_t pd = 0;
+  std::uint32_t send_cq = kNone;
+  std::uint32_t max_wr = 0;
+  std::uint32_t max_sge = 0;
+  std::uint32_t max_inline = 0;
+  bool signal_all = false;
+  bool block_loopback = false;  // UD multicast: not to itself
+};
+
+// What modify-QP says about patience.
+struct RetryLimits {
+  std::uint8_t timeout = 0;  // 4.096 us << timeout; 0: for ever
+  std::uint8_t retry_count = 7;
+  std::uint8_t rnr_retry = 7;  // 7: for ever
+  std::uint8_t max_rd_atomic = 1;
+};
+
+class Requester {
+ public:
+  Requester(MemoryPlane& plane, const RequesterConfig& config);
+
+  // Accepts one request and executes it if nothing waits before it. Errors as in
+  // user::QueuePair::post_send; a request that fails *in execution* is Ok here and completes in
+  // error.
+  Status post(const SendWqe& wqe);
+  // Runs what waits. True: something still does (see wake_at).
+  bool progress();
+  bool waiting() const { return waiting_ > 0; }
+  // When progress() is due even if nothing happens; meaningful if waiting().
+  Instant wake_at() const { return wake_at_; }
+
+  // Whether a request failed since the last reset().
+  bool took_error() const { return took_error_; }
+  // The queue pair went to Error by other hands: completes what waits with a flush error.
+  void flush();
+  // Back to Reset: forgets everything.
+  void reset();
+  void set_limits(const RetryLimits& limits) { limits_ = limits; }
+  // Of the port it was modified to; for datagrams.
+  void set_port(const verbs::Gid& gid, verbs::Mtu mtu) {
+    source_gid_ = gid;
+    port_mtu_ = static_cast<std::uint32_t>(mtu);
+  }
+
+  // A completion for the request at `position` was polled: its slot and all before it are free.
+  // The request's wr_id; nothing if no such request is outstanding.
+  std::optional<std::uint64_t> polled(std::uint32_t position);
+  std::uint32_t queued() const {
+    return static_cast<std::uint32_t>(posted_.load(std::memory_order_relaxed) -
+                                      freed_.load(std::memory_order_acquire));
+  }
+
+ private:
+  // How one attempt to execute a request ended.
+  struct Outcome {
+    // Dropped: over for the requester, but the message went nowhere (UC, UD).
+    enum class Kind : std::uint32_t { Done, Dropped, Wait, Fail } kind = Kind::Done;
+    verbs::WcStatus status = verbs::WcStatus::Success;
+    Cause cause = Cause::None;
+    std::uint64_t detail = 0;
+    verbs::WcStatus peer_status = verbs::WcStatus::Success;
+    std::uint32_t byte_len = 0;
+  };
+  static Outcome done(std::uint32_t bytes) {
+    return {Outcome::Kind::Done,
+            verbs::WcStatus::Success,
+            Cause::None,
+            0,
+            verbs::WcStatus::Success,
+            bytes};
+  }
+  static Outcome dropped() {
+    return {Outcome::Kind::Dropped,
+            verbs::WcStatus::Success,
+            Cause::None,
+            0,
+            verbs::WcStatus::Success,
+            0};
+  }
+  static Outcome wait(Cause cause, std::uint64_t detail = 0) {
+    return {
+        Outcome::Kind::Wait, verbs::WcStatus::Success, cause, detail, verbs::WcStatus::Success, 0};
+  }
+  static Outcome fail(verbs::WcStatus status, Cause cause, std::uint64_t detail = 0) {
+    return {Outcome::Kind::Fail, status, cause, detail, verbs::WcStatus::Success, 0};
+  }
+  struct Record {  // per send-queue slot
+    std::uint64_t wr_id;
+  };
+  struct Peer {
+    QpEntry* entry = nullptr;
+    std::uint32_t qpn = 0;
+    std::uint32_t generation = 0;
+    ReceiveSource receives;  // its own queue, or the SRQ below
+    std::uint32_t srq = kNone;
+    std::uint32_t srq_generation = 0;
+    CqProducer cq;
+  };
+
+  // requester.cpp
+  Status check(const SendWqe& wqe) const;
+  void store(const SendWqe& wqe, std::uint64_t position);
+  void report(const SendWqe& wqe, const Outcome& outcome);
+  SendWqe load(std::uint64_t position) const;
+  std::byte* slot_bytes(std::uint64_t position) const;
+  bool settle(const SendWqe& wqe, std::uint64_t position, const Outcome& outcome);
+  void complete(const SendWqe& wqe, std::uint64_t position, verbs::WcStatus status, Cause cause,
+                std::uint32_t bytes);
+  bool patience_left(const Outcome& outcome);
+  bool is_unreliable() const {
+    return config_.type == verbs::QpType::Uc || config_.type == verbs::QpType::Ud;
+  }
+  void enter_error(Cause cause, std::uint64_t detail);
+  Outcome execute(const SendWqe& wqe);
+  // requester_connected.cpp: RC, UC, XRC
+  Outcome bind_peer(Peer*& peer);
+  Outcome execute_connected(const SendWqe& wqe);
+  Outcome gather(const SendWqe& wqe, std::uint32_t access, LocalPieces& pieces) const;
+  Outcome rdma_write(Peer& peer, const SendWqe& wqe);
+  Outcome rdma_read(Peer& peer, const SendWqe& wqe);
+  Outcome atomic(Peer& peer, const SendWqe& wqe);
+  Outcome atomic_write(Peer& peer, const SendWqe& wqe);
+  Outcome send(Peer& peer, const SendWqe& wqe);
+  Outcome remote_stretch(Peer& peer, const SendWqe& wqe, std::uint64_t length, std::uint32_t access,
+                         Stretch& out);
+  Responder responder_of(const Peer& peer, std::uint32_t srq, std::uint32_t srqn) const;
+  Outcome refused(Peer& peer, verbs::WcStatus status, const Access& why);
+  Outcome transfer_failed(Peer& peer, const Access& access);
+  bool spend(std::uint64_t left, std::uint64_t& step);
+  // requester_receive.cpp: the peer's receive queue and completion
+  Outcome take_receive(Peer& peer, std::uint32_t srqn);
+  Outcome take_shared(Peer& peer, SrqEntry& srq, std::uint32_t index);
+  Outcome no_receive(Peer& peer, Shared32& waiter, const Shared64& tail);
+  Outcome scatter(Peer& peer, const SendWqe& wqe, const LocalPieces& pieces);
+  Outcome deliver(Peer& peer, const SendWqe& wqe, verbs::WcOpcode opcode, std::uint32_t bytes,
+                  const std::byte* payload = nullptr);
+  Outcome invalidate_remote(Peer& peer, std::uint32_t rkey);
+  Outcome receive_failed(Peer& peer, verbs::WcStatus peer_status, verbs::WcStatus status,
+                         Cause cause, std::uint64_t detail);
+  bool push_receive(Peer& peer, Cqe& cqe, bool solicited, const std::byte* payload = nullptr);
+  void break_peer(QpEntry& peer, Cause cause, std::optional<verbs::EventType> event);
+  // requester_local.cpp: work that needs no peer
+  Outcome bind_window(const SendWqe& wqe);
+  Outcome invalidate_local(std::uint32_t rkey);
+  void unbind_window(KeyEntry& window);
+  // requester_datagram.cpp: UD
+  Outcome execute_datagram(const SendWqe& wqe);
+  bool datagram_accepted(const SendWqe& wqe, const QpEntry& target, bool multicast) const;
+  Outcome datagram_to(const SendWqe& wqe, QpEntry& target, const LocalPieces& pieces);
+  void datagram_multicast(const SendWqe& wqe, const LocalPieces& pieces);
+  Outcome datagram_deliver(const SendWqe& wqe, const LocalPieces& pieces);
+  bool put_back_receive(QpEntry& target);
+  Access datagram_store(const LocalPieces& pieces, bool global);
+
+  MemoryPlane& plane_;
+  const Arena& arena_;
+  RequesterConfig config_;
+  QpEntry* own_;
+  RetryLimits limits_;
+  verbs::Gid source_gid_{};
+  std::uint32_t port_mtu_ = 5;
+  CqProducer send_cq_;
+  Peer peer_;  // the connected one; UD: the last one sent to
+
+  // The queue: positions posted_ - waiting_ .. posted_ - 1 wait. Slots of waiting requests hold a
+  // copy of the request with its SGEs or inline data.
+  std::atomic<std::uint64_t> posted_{0};
+  std::uint32_t waiting_ = 0;
+  std::atomic<std::uint64_t> freed_{0};
+  std::uint32_t mask_;
+  std::vector<Record> records_;
+  std::size_t slot_size_;
+  std::unique_ptr<std::byte[]> slots_;  // allocated when something has to wait for the first time
+
+  // The request at the head, if it has begun.
+  std::uint64_t moved_ = 0;              // bytes already at the other side
+  std::optional<TakenReceive> receive_;  // held for it
+  Instant waiting_since_{};
+  Cause waiting_for_ = Cause::None;
+  Instant wake_at_{};
+  std::uint64_t budget_ = 0;  // bytes this call may still move
+  bool took_error_ = false;
+  bool lost_one_ = false;  // the message before was dropped for want of a receive
+};
+
+}  // namespace ib::hca

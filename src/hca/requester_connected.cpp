@@ -1,0 +1,306 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// What the requests of a connected queue pair (RC, UC, XRC) do. Checks are in the order in which a
+// responder makes them [IBA1 9.7.4.1]; each failure names the completion status of both sides.
+#include "hca/requester.h"
+
+#include <algorithm>
+#include <bit>
+
+namespace ib::hca {
+
+namespace access = verbs::access;
+using verbs::QpState;
+using verbs::QpType;
+using verbs::WcOpcode;
+using verbs::WcStatus;
+using verbs::WrOpcode;
+
+namespace {
+
+constexpr std::uint64_t kMaxMessage = 1ull << 31;  // [IBA1 9.7.2]
+
+bool answers(QpState state) {
+  return state == QpState::Rtr || state == QpState::Rts || state == QpState::Sqd ||
+         state == QpState::Sqe;
+}
+
+bool types_match(QpType mine, std::uint32_t peers) {
+  const auto wanted = mine == QpType::XrcSend ? QpType::XrcRecv : mine;
+  return peers == static_cast<std::uint32_t>(wanted) ||
+         (mine == QpType::XrcRecv && peers == static_cast<std::uint32_t>(QpType::XrcSend));
+}
+
+}  // namespace
+
+// Finds the connected queue pair and checks that it answers. Wait: it does not (yet).
+Requester::Outcome Requester::bind_peer(Peer*& peer) {
+  const PortEntry* port = arena_.port(own_->id.port);
+  const auto active = static_cast<std::uint32_t>(verbs::PortState::Active);
+  if (port == nullptr || port->state.load(std::memory_order_acquire) != active) {
+    return wait(Cause::PortDown);
+  }
+  const std::uint32_t dest = own_->id.dest_qpn;
+  QpEntry* entry = arena_.qp(qp_index(dest));
+  const std::uint32_t self = own_->id.qpn.load(std::memory_order_relaxed);
+  if (entry == nullptr || dest == 0 || entry->id.qpn.load(std::memory_order_acquire) != dest) {
+    const auto gone =
+        static_cast<Cause>(own_->geometry.error_cause.load(std::memory_order_relaxed));
+    if (gone == Cause::PeerProcessGone) {
+      return wait(gone, own_->geometry.error_detail.load(std::memory_order_relaxed));
+    }
+    return wait(Cause::PeerUnknown);
+  }
+  const std::uint32_t state = entry->id.state.load(std::memory_order_acquire);
+  if (!answers(static_cast<QpState>(state))) return wait(Cause::PeerNotReady, state);
+  if (entry->id.dest_qpn != self || entry->id.lid != own_->id.dlid ||
+      !types_match(config_.type, entry->id.type)) {
+    return wait(Cause::PeerUnknown);
+  }
+  const PortEntry* other = arena_.port(entry->id.port);
+  if (other == nullptr || other->state.load(std::memory_order_acquire) != active) {
+    return wait(Cause::PortDown);
+  }
+  // Same partition: equal base, at least one full member [IBA1 10.9.3].
+  if (((entry->id.pkey ^ own_->id.pkey) & 0x7fff) != 0 ||
+      ((entry->id.pkey | own_->id.pkey) & 0x8000) == 0) {
+    return wait(Cause::PkeyMismatch);
+  }
+  if (peer_.entry != entry || peer_.qpn != dest || peer_.generation != entry->id.generation) {
+    peer_ = Peer{};
+    peer_.entry = entry;
+    peer_.qpn = dest;
+    peer_.generation = entry->id.generation;
+    if (entry->geometry.rq_ring != 0) {
+      (void)peer_.receives.set(arena_, entry->geometry.rq_ring, entry->geometry.rq_slots,
+                               entry->geometry.rq_stride);
+    }
+    peer_.cq = CqProducer(arena_, entry->id.recv_cq);
+  }
+  peer = &peer_;
+  return done(0);
+}
+
+Requester::Outcome Requester::execute_connected(const SendWqe& wqe) {
+  Peer* peer = nullptr;
+  const Outcome bound = bind_peer(peer);
+  if (bound.kind != Outcome::Kind::Done) {
+    if (config_.type != QpType::Uc) return bound;
+    // Nobody answers for UC, so nobody is waited for: the message is lost on the way [IBA1 9.8.2].
+    LocalPieces pieces;
+    const Outcome gathered = gather(wqe, 0, pieces);
+    return gathered.kind == Outcome::Kind::Done ? dropped() : gathered;
+  }
+  switch (wqe.opcode) {
+    case WrOpcode::RdmaWrite:
+    case WrOpcode::RdmaWriteWithImm: return rdma_write(*peer, wqe);
+    case WrOpcode::RdmaRead: return rdma_read(*peer, wqe);
+    case WrOpcode::AtomicCmpSwap:
+    case WrOpcode::AtomicFetchAdd: return atomic(*peer, wqe);
+    case WrOpcode::AtomicWrite: return atomic_write(*peer, wqe);
+    case WrOpcode::Send:
+    case WrOpcode::SendWithImm:
+    case WrOpcode::SendWithInv: return send(*peer, wqe);
+    case WrOpcode::LocalInv:
+    case WrOpcode::BindMw: break;  // execute() runs them: they have no peer
+  }
+  return fail(WcStatus::LocQpOpErr, Cause::None);
+}
+
+// This process's side of the data: SGEs against their keys, or inline bytes.
+Requester::Outcome Requester::gather(const SendWqe& wqe, std::uint32_t access,
+                                     LocalPieces& pieces) const {
+  if (wqe.stored && wqe.inline_data) {
+    // Only read from: gather() for writing never sees inline data (check()).
+    pieces.add(const_cast<std::byte*>(wqe.kept_inline), wqe.inline_bytes);
+    return done(0);
+  }
+  for (std::uint32_t i = 0; i < wqe.num_sge; ++i) {
+    const Sge& sge = wqe.sge[i];
+    if (wqe.inline_data) {
+      pieces.add(std::bit_cast<std::byte*>(sge.address), sge.length);
+      continue;
+    }
+    const Access local = plane_.local(sge, config_.pd, access, pieces);
+    if (!local.ok()) return fail(WcStatus::LocProtErr, local.cause, local.detail);
+  }
+  if (pieces.total > kMaxMessage) {
+    return fail(WcStatus::LocLenErr, Cause::LocalLength, pieces.total);
+  }
+  return done(0);
+}
+
+// An XRC target belongs to no PD: the SRQ that the request names says whose memory is meant, and
+// one that names none reaches any region of the target's owner.
+Responder Requester::responder_of(const Peer& peer, std::uint32_t srq, std::uint32_t srqn) const {
+  Responder responder{peer.entry->id.owner_slot, peer.entry->id.pd, peer.qpn};
+  const SrqEntry* entry = srq == kNone ? nullptr : arena_.srq(srq);
+  if (entry == nullptr) return responder;
+  if (config_.type == QpType::XrcSend &&
+      (entry->id.generation.load(std::memory_order_acquire) == 0 || entry->id.srqn != srqn ||
+       entry->id.xrcd != peer.entry->id.xrcd)) {
+    responder.pd = Responder::kAnyPd;
+    return responder;
+  }
+  responder.owner_slot = entry->id.owner_slot;
+  responder.pd = entry->id.pd;
+  return responder;
+}
+
+// The remote side of RDMA and atomics. A bad key breaks the peer too (RC) or drops the message
+// (UC).
+Requester::Outcome Requester::remote_stretch(Peer& peer, const SendWqe& wqe, std::uint64_t length,
+                                             std::uint32_t access, Stretch& out) {
+  Access granted;
+  if ((peer.entry->id.access & access) != access) {
+    granted = {Cause::RemoteQpAccess, false, peer.entry->id.access};
+  } else if (length == 0) {
+    out.kind = Stretch::Kind::Zero;  // a zero-length request checks no key [IBA1 9.7.4.1.4]
+    return done(0);
+  } else {
+    const std::uint32_t srq = config_.type == QpType::XrcSend ? srq_index(wqe.remote_srqn) : kNone;
+    granted = plane_.remote(responder_of(peer, srq, wqe.remote_srqn), wqe.rkey, wqe.remote_address,
+                            length, access, out);
+  }
+  if (granted.ok()) return done(0);
+  if (granted.blocked) return wait(Cause::None);
+  const bool invalid = granted.cause == Cause::RemoteQpAccess;
+  return refused(peer, invalid ? WcStatus::RemInvReqErr : WcStatus::RemAccessErr, granted);
+}
+
+// The responder NAKs: both ends break (RC, XRC), or the message vanishes (UC).
+Requester::Outcome Requester::refused(Peer& peer, WcStatus status, const Access& why) {
+  if (config_.type == QpType::Uc) return dropped();
+  const bool access_error = status == WcStatus::RemAccessErr;
+  break_peer(*peer.entry, why.cause,
+             access_error ? verbs::EventType::QpAccessErr : verbs::EventType::QpReqErr);
+  return fail(status, why.cause, why.detail);
+}
+
+// A copy failed half-way: the memory or the process behind a checked key is gone.
+Requester::Outcome Requester::transfer_failed(Peer& peer, const Access& access) {
+  if (access.blocked) return wait(Cause::None);
+  if (access.cause == Cause::PeerProcessGone) return wait(access.cause, access.detail);
+  if (config_.type == QpType::Uc) return dropped();
+  break_peer(*peer.entry, access.cause, verbs::EventType::QpAccessErr);
+  return fail(WcStatus::RemOpErr, access.cause, access.detail);
+}
+
+// Takes the next step of a long transfer from the budget. False: spent, go on later.
+bool Requester::spend(std::uint64_t left, std::uint64_t& step) {
+  step = std::min(left, budget_);
+  budget_ -= step;
+  return step > 0 || left == 0;
+}
+
+Requester::Outcome Requester::rdma_write(Peer& peer, const SendWqe& wqe) {
+  LocalPieces pieces;
+  const Outcome gathered = gather(wqe, 0, pieces);
+  if (gathered.kind != Outcome::Kind::Done) return gathered;
+  Stretch target;
+  const Outcome granted = remote_stretch(peer, wqe, pieces.total, access::kRemoteWrite, target);
+  if (granted.kind != Outcome::Kind::Done) return granted;
+  const bool with_imm = wqe.opcode == WrOpcode::RdmaWriteWithImm;
+  if (with_imm && !receive_) {
+    const Outcome taken = take_receive(peer, wqe.remote_srqn);
+    if (taken.kind != Outcome::Kind::Done) return taken;
+  }
+  while (moved_ < pieces.total) {
+    std::uint64_t step = 0;
+    if (!spend(pieces.total - moved_, step)) return wait(Cause::None);
+    const Access moved = plane_.write(pieces, moved_, target, moved_, step);
+    if (!moved.ok()) return transfer_failed(peer, moved);
+    moved_ += step;
+  }
+  const auto bytes = static_cast<std::uint32_t>(pieces.total);
+  return with_imm ? deliver(peer, wqe, WcOpcode::RecvRdmaWithImm, bytes) : done(bytes);
+}
+
+Requester::Outcome Requester::rdma_read(Peer& peer, const SendWqe& wqe) {
+  if (limits_.max_rd_atomic == 0) return fail(WcStatus::LocQpOpErr, Cause::ReadDepth);
+  LocalPieces pieces;
+  const Outcome gathered = gather(wqe, access::kLocalWrite, pieces);
+  if (gathered.kind != Outcome::Kind::Done) return gathered;
+  if (peer.entry->id.max_dest_rd_atomic == 0) {
+    return refused(peer, WcStatus::RemInvReqErr, {Cause::ReadDepth, false, 0});
+  }
+  Stretch source;
+  const Outcome granted = remote_stretch(peer, wqe, pieces.total, access::kRemoteRead, source);
+  if (granted.kind != Outcome::Kind::Done) return granted;
+  while (moved_ < pieces.total) {
+    std::uint64_t step = 0;
+    if (!spend(pieces.total - moved_, step)) return wait(Cause::None);
+    const Access moved = plane_.read(pieces, moved_, source, moved_, step);
+    if (!moved.ok()) return transfer_failed(peer, moved);
+    moved_ += step;
+  }
+  return done(static_cast<std::uint32_t>(pieces.total));
+}
+
+Requester::Outcome Requester::atomic(Peer& peer, const SendWqe& wqe) {
+  if (limits_.max_rd_atomic == 0) return fail(WcStatus::LocQpOpErr, Cause::ReadDepth);
+  LocalPieces pieces;
+  const Outcome gathered = gather(wqe, access::kLocalWrite, pieces);
+  if (gathered.kind != Outcome::Kind::Done) return gathered;
+  if (pieces.total != sizeof(std::uint64_t)) {
+    return fail(WcStatus::LocLenErr, Cause::LocalLength, pieces.total);
+  }
+  if (wqe.remote_address % sizeof(std::uint64_t) != 0) {
+    return refused(peer, WcStatus::RemInvReqErr,
+                   {Cause::RemoteAlignment, false, wqe.remote_address});
+  }
+  if (peer.entry->id.max_dest_rd_atomic == 0) {
+    return refused(peer, WcStatus::RemInvReqErr, {Cause::ReadDepth, false, 0});
+  }
+  Stretch target;
+  const Outcome granted =
+      remote_stretch(peer, wqe, sizeof(std::uint64_t), access::kRemoteAtomic, target);
+  if (granted.kind != Outcome::Kind::Done) return granted;
+  const bool swap = wqe.opcode == WrOpcode::AtomicCmpSwap;
+  std::uint64_t old = 0;
+  const Access acted = plane_.atomic(target, swap ? &wqe.compare_add : nullptr,
+                                     swap ? wqe.swap : wqe.compare_add, old);
+  if (!acted.ok()) return transfer_failed(peer, acted);
+  Stretch value;
+  value.pointer = reinterpret_cast<std::byte*>(&old);
+  (void)plane_.read(pieces, 0, value, 0, sizeof old);  // from this very stack: cannot fail
+  return done(sizeof(std::uint64_t));
+}
+
+// ATOMIC WRITE [IBA1 1.6 annex A19]: 8 bytes, all at once; needs remote write.
+Requester::Outcome Requester::atomic_write(Peer& peer, const SendWqe& wqe) {
+  if (wqe.remote_address % sizeof(std::uint64_t) != 0) {
+    return refused(peer, WcStatus::RemInvReqErr,
+                   {Cause::RemoteAlignment, false, wqe.remote_address});
+  }
+  Stretch target;
+  const Outcome granted =
+      remote_stretch(peer, wqe, sizeof(std::uint64_t), access::kRemoteWrite, target);
+  if (granted.kind != Outcome::Kind::Done) return granted;
+  std::uint64_t value = wqe.compare_add;
+  LocalPieces piece;
+  piece.add(reinterpret_cast<std::byte*>(&value), sizeof value);
+  const Access moved = plane_.write(piece, 0, target, 0, sizeof value);
+  return moved.ok() ? done(sizeof value) : transfer_failed(peer, moved);
+}
+
+Requester::Outcome Requester::send(Peer& peer, const SendWqe& wqe) {
+  LocalPieces pieces;
+  const Outcome gathered = gather(wqe, 0, pieces);
+  if (gathered.kind != Outcome::Kind::Done) return gathered;
+  if (!receive_) {
+    const Outcome taken = take_receive(peer, wqe.remote_srqn);
+    if (taken.kind != Outcome::Kind::Done) return taken;
+  }
+  if (wqe.opcode == WrOpcode::SendWithInv && moved_ == 0) {
+    const Outcome invalidated = invalidate_remote(peer, wqe.imm);
+    if (invalidated.kind != Outcome::Kind::Done) return invalidated;
+  }
+  const std::uint64_t capacity = receive_->capacity();
+  if (pieces.total > capacity) {
+    return receive_failed(peer, WcStatus::LocLenErr, WcStatus::RemInvReqErr, Cause::RemoteLength,
+                          capacity);
+  }
+  return scatter(peer, wqe, pieces);
+}
+
+}  // namespace ib::hca

@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// Unreliable datagrams [IBA1 9.8.3]: to one queue pair or to all attached to a multicast group.
+// What a receiver does not want is dropped without a word to the sender.
+#include "base/big_endian.h"
+#include "hca/requester.h"
+
+#include <algorithm>
+#include <bit>
+
+namespace ib::hca {
+
+using verbs::QpState;
+using verbs::QpType;
+using verbs::WcOpcode;
+using verbs::WcStatus;
+using verbs::WrOpcode;
+
+namespace {
+
+constexpr std::uint32_t kMulticastQpn = 0xffffff;
+constexpr std::uint32_t kGrhBytes = 40;
+
+// Global Route Header [IBA1 8.3], as the receiver finds it in front of its data.
+struct Grh {
+  Be32 version_class_flow;
+  Be16 payload_length;
+  std::uint8_t next_header = 0x1b;
+  std::uint8_t hop_limit = 0;
+  verbs::Gid source{};
+  verbs::Gid destination{};
+};
+static_assert(sizeof(Grh) == kGrhBytes);
+
+constexpr std::uint32_t mtu_bytes(std::uint32_t mtu) {
+  return mtu >= 1 && mtu <= 5 ? 128u << mtu : 4096u;
+}
+
+bool receives_datagrams(std::uint32_t state) {
+  const auto s = static_cast<QpState>(state);
+  return s == QpState::Rtr || s == QpState::Rts || s == QpState::Sqd || s == QpState::Sqe;
+}
+
+}  // namespace
+
+Requester::Outcome Requester::execute_datagram(const SendWqe& wqe) {
+  LocalPieces pieces;
+  Grh grh;
+  // Room for the header in front; what it holds is decided below.
+  pieces.add(reinterpret_cast<std::byte*>(&grh), kGrhBytes);
+  const Outcome gathered = gather(wqe, 0, pieces);
+  if (gathered.kind != Outcome::Kind::Done) return gathered;
+  const auto bytes = static_cast<std::uint32_t>(pieces.total - kGrhBytes);
+  if (bytes > mtu_bytes(port_mtu_)) return fail(WcStatus::LocLenErr, Cause::LocalLength, bytes);
+  const PortEntry* port = arena_.port(own_->id.port);
+  if (port == nullptr || port->state.load(std::memory_order_acquire) !=
+                             static_cast<std::uint32_t>(verbs::PortState::Active)) {
+    return wait(Cause::PortDown);
+  }
+  if (wqe.av.is_global != 0) {
+    grh.version_class_flow =
+        6u << 28 | std::uint32_t{wqe.av.traffic_class} << 20 | (wqe.av.flow_label & 0xfffff);
+    // BTH 12, DETH 8, immediate 4, payload padded to 4, ICRC 4.
+    const bool imm = wqe.opcode == WrOpcode::SendWithImm;
+    grh.payload_length = static_cast<std::uint16_t>((bytes + 3) / 4 * 4 + 24 + (imm ? 4 : 0));
+    grh.hop_limit = wqe.av.hop_limit;
+    grh.source = source_gid_;
+    grh.destination = wqe.av.dgid;
+  }
+  if (wqe.remote_qpn == kMulticastQpn) {
+    datagram_multicast(wqe, pieces);
+  } else {
+    QpEntry* target = arena_.qp(qp_index(wqe.remote_qpn));
+    if (target != nullptr && wqe.remote_qpn != 0 &&
+        target->id.qpn.load(std::memory_order_acquire) == wqe.remote_qpn &&
+        datagram_accepted(wqe, *target, false)) {
+      const Outcome sent = datagram_to(wqe, *target, pieces);
+      if (sent.kind == Outcome::Kind::Wait) return sent;
+    }
+  }
+  return done(bytes);
+}
+
+// Whether the target's checks let the message in [IBA1 9.6.1].
+bool Requester::datagram_accepted(const SendWqe& wqe, const QpEntry& target, bool multicast) const {
+  if (target.id.type != static_cast<std::uint32_t>(QpType::Ud) ||
+      !receives_datagrams(target.id.state.load(std::memory_order_acquire))) {
+    return false;
+  }
+  if (!multicast && target.id.lid != wqe.av.dlid) return false;
+  const PortEntry* port = arena_.port(target.id.port);
+  if (port == nullptr || port->state.load(std::memory_order_acquire) !=
+                             static_cast<std::uint32_t>(verbs::PortState::Active)) {
+    return false;
+  }
+  const bool own_qkey = (wqe.remote_qkey & 0x80000000u) != 0;  // [IBA1 10.2.5]
+  const std::uint32_t qkey = own_qkey ? own_->id.qkey : wqe.remote_qkey;
+  return qkey == target.id.qkey && ((target.id.pkey ^ own_->id.pkey) & 0x7fff) == 0 &&
+         ((target.id.pkey | own_->id.pkey) & 0x8000) != 0;
+}
+
+void Requester::datagram_multicast(const SendWqe& wqe, const LocalPieces& pieces) {
+  const std::uint32_t count =
+      std::min(arena_.mcast_count().load(std::memory_order_acquire), kMaxMcast);
+  const std::uint32_t self = own_->id.qpn.load(std::memory_order_relaxed);
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const McastEntry& entry = *arena_.mcast(i);
+    const std::uint32_t qpn = entry.qpn.load(std::memory_order_acquire);
+    if (qpn == 0) continue;
+    const bool same = wqe.av.is_global != 0 ? entry.mgid == wqe.av.dgid : entry.mlid == wqe.av.dlid;
+    if (!same || (qpn == self && config_.block_loopback)) continue;
+    QpEntry* target = arena_.qp(qp_index(qpn));
+    if (target == nullptr || target->id.qpn.load(std::memory_order_acquire) != qpn) continue;
+    if (datagram_accepted(wqe, *target, true)) (void)datagram_to(wqe, *target, pieces);
+  }
+}
+
+// `pieces` begins with the GRH.
+Requester::Outcome Requester::datagram_to(const SendWqe& wqe, QpEntry& target,
+                                          const LocalPieces& pieces) {
+  const std::uint32_t qpn = target.id.qpn.load(std::memory_order_relaxed);
+  if (peer_.entry != &target || peer_.qpn != qpn || peer_.generation != target.id.generation) {
+    peer_ = Peer{};
+    peer_.entry = &target;
+    peer_.qpn = qpn;
+    peer_.generation = target.id.generation;
+    if (target.geometry.rq_ring != 0 &&
+        !peer_.receives.set(arena_, target.geometry.rq_ring, target.geometry.rq_slots,
+                            target.geometry.rq_stride)) {
+      return dropped();
+    }
+    peer_.cq = CqProducer(arena_, target.id.recv_cq);
+  }
+  PosterHost& host = plane_.host();
+  if (!lock(target.lock.rq_lock, lock_owner(plane_.slot()),
+            [&host](std::uint32_t round) { host.relax(round); })) {
+    return dropped();
+  }
+  receive_.reset();
+  const Outcome taken = take_receive(peer_, 0);
+  Outcome sent = taken;
+  if (taken.kind == Outcome::Kind::Done && receive_) sent = datagram_deliver(wqe, pieces);
+  receive_.reset();
+  unlock(target.lock.rq_lock);
+  return sent;
+}
+
+// Fills and completes the held receive of peer_. Wait: its pages are being moved.
+Requester::Outcome Requester::datagram_deliver(const SendWqe& wqe, const LocalPieces& pieces) {
+  QpEntry& target = *peer_.entry;
+  const bool global = wqe.av.is_global != 0;
+  Cqe cqe;
+  cqe.qpn = peer_.qpn;
+  cqe.wqe = receive_->id;
+  cqe.srq = receive_->srq;
+  cqe.byte_len = static_cast<std::uint32_t>(pieces.total);
+  cqe.src_qp = own_->id.qpn.load(std::memory_order_relaxed);
+  cqe.slid = own_->id.lid;
+  cqe.sl = wqe.av.sl;
+  cqe.path_bits = wqe.av.src_path_bits;
+  cqe.opcode = static_cast<std::uint8_t>(WcOpcode::Recv);
+  cqe.bits = cqe_bit::kReceive;
+  if (global) cqe.flags |= verbs::wc_flag::kGrh;
+  if (wqe.opcode == WrOpcode::SendWithImm) {
+    cqe.flags |= verbs::wc_flag::kWithImm;
+    cqe.imm = wqe.imm;
+  }
+  if (pieces.total > receive_->capacity()) {
+    cqe.status = static_cast<std::uint8_t>(WcStatus::LocLenErr);
+    cqe.vendor_err = static_cast<std::uint32_t>(Cause::RemoteLength);
+  } else {
+    const Access stored = datagram_store(pieces, global);
+    if (stored.blocked && put_back_receive(target)) return wait(Cause::None);
+    if (!stored.ok()) {
+      cqe.status = static_cast<std::uint8_t>(WcStatus::LocProtErr);
+      cqe.vendor_err = static_cast<std::uint32_t>(Cause::RemoteReceiveKey);
+    }
+  }
+  const bool is_failure = cqe.status != 0;
+  (void)push_receive(peer_, cqe, (wqe.flags & verbs::send_flag::kSolicited) != 0);
+  if (is_failure) break_peer(target, static_cast<Cause>(cqe.vendor_err), std::nullopt);
+  auto& got = target.responder;
+  got.messages.store(got.messages.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  got.bytes.store(got.bytes.load(std::memory_order_relaxed) + pieces.total - kGrhBytes,
+                  std::memory_order_relaxed);
+  return done(0);
+}
+
+// Undoes take_receive. False: others took later receives of the SRQ meanwhile.
+bool Requester::put_back_receive(QpEntry& target) {
+  if (receive_->srq == kNone) return true;  // rq_head has not moved yet
+  SrqEntry& srq = *arena_.srq(receive_->srq);
+  PosterHost& host = plane_.host();
+  if (!lock(srq.consumer.lock, lock_owner(plane_.slot()),
+            [&host](std::uint32_t round) { host.relax(round); })) {
+    return false;
+  }
+  const std::uint64_t head = srq.consumer.head.load(std::memory_order_relaxed);
+  TakenReceive newest;
+  const bool mine = head > 0 && peer_.receives.copy(head - 1, newest) && newest.id == receive_->id;
+  if (mine) {
+    srq.consumer.head.store(head - 1, std::memory_order_release);
+    target.responder.srq_taken.store(0, std::memory_order_release);
+  }
+  unlock(srq.consumer.lock);
+  return mine;
+}
+
+// Header and payload into the held receive. Without a GRH its 40 bytes are left alone
+// [IBA1 11.4.1.2].
+Access Requester::datagram_store(const LocalPieces& pieces, bool global) {
+  const TakenReceive& receive = *receive_;
+  const Responder responder = responder_of(peer_, receive.srq, 0);
+  const std::uint64_t begin = global ? 0 : kGrhBytes;
+  std::uint64_t start = 0;
+  for (std::uint32_t i = 0; i < receive.num_sge && start < pieces.total; ++i) {
+    const std::uint64_t end = std::min<std::uint64_t>(start + receive.sge[i].length, pieces.total);
+    const std::uint64_t from = std::max(start, begin);
+    if (from < end) {
+      Stretch stretch;
+      Sge used = receive.sge[i];
+      used.length = static_cast<std::uint32_t>(end - start);
+      const Access granted = plane_.receive(responder, used, stretch);
+      if (!granted.ok()) return granted;
+      const Access moved = plane_.write(pieces, from, stretch, from - start, end - from);
+      if (!moved.ok()) return moved;
+    }
+    start = end;
+  }
+  return {};
+}
+
+}  // namespace ib::hca

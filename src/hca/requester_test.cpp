@@ -1,0 +1,365 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// The requester with a hand-made peer and a clock that stands still: waiting, patience, and the
+// three paths into another process. The verbs themselves are in tests/conformance/.
+#include "hca/requester.h"
+
+#include "hca/poster_bench_test.h"
+
+#include <gtest/gtest.h>
+
+namespace ib::hca {
+namespace {
+
+using verbs::QpState;
+using verbs::QpType;
+using verbs::WcStatus;
+using verbs::WrOpcode;
+constexpr std::uint32_t kMine = 2;
+constexpr std::uint32_t kPeer = 3;
+constexpr std::uint32_t kLkey = 0x200;
+constexpr std::uint32_t kRkey = 0x300;
+
+struct PairBench {
+  explicit PairBench(Path path = Path::ProcessVm, std::size_t bytes = 4096)
+      : mine(bytes), theirs(bytes), plane(memory.arena(), host, 0, path) {
+    memory.make_cq(0, 0, 64, 63);
+    memory.make_cq(1, 1, 64, 63);
+    own = &memory.make_qp(kMine, 0, kPeer, 0);
+    peer = &memory.make_qp(kPeer, 1, kMine, 1);
+    memory.make_key(kLkey, 0, mine.data(), mine.size());
+    memory.make_key(kRkey, 1, theirs.data(), theirs.size());
+    BenchArena::know_key(plane, kLkey, mine.data(), mine.size());
+    host.accessible.push_back({std::bit_cast<std::uint64_t>(theirs.data()), theirs.size()});
+    for (std::size_t i = 0; i < bytes; ++i) mine[i] = std::byte(i * 3 + i / 251);
+    RequesterConfig config;
+    config.qp = kMine;
+    config.pd = 1;
+    config.send_cq = 0;
+    config.max_wr = 16;
+    config.max_sge = 4;
+    config.max_inline = 128;
+    config.signal_all = true;
+    requester = std::make_unique<Requester>(plane, config);
+    limits.timeout = 14;
+    limits.rnr_retry = 7;
+    requester->set_limits(limits);
+  }
+  Status post(WrOpcode opcode, std::uint64_t n, std::uint32_t flags = 0) {
+    const Sge sge{std::bit_cast<std::uint64_t>(mine.data()), static_cast<std::uint32_t>(n), kLkey};
+    SendWqe wqe;
+    wqe.wr_id = ++posted;
+    wqe.opcode = opcode;
+    wqe.flags = flags;
+    wqe.inline_data = (flags & verbs::send_flag::kInline) != 0;
+    wqe.sge = &sge;
+    wqe.num_sge = 1;
+    wqe.rkey = kRkey;
+    wqe.remote_address = std::bit_cast<std::uint64_t>(theirs.data());
+    const OpScope scope(plane);
+    return requester->post(wqe);
+  }
+  bool progress() {
+    const OpScope scope(plane);
+    return requester->progress();
+  }
+  void receive(std::uint32_t id, std::uint32_t n) {
+    memory.post_receive(*peer, id, {{std::bit_cast<std::uint64_t>(theirs.data()), n, kRkey}});
+  }
+  // Status of my next completion; nothing if there is none.
+  std::optional<WcStatus> next() {
+    const Cqe* cqe = memory.completion(0, polled);
+    if (cqe == nullptr) return std::nullopt;
+    ++polled;
+    last = {cqe->vendor_err, cqe->byte_len};
+    (void)requester->polled(cqe->wqe);
+    return static_cast<WcStatus>(cqe->status);
+  }
+  struct Seen {
+    std::uint32_t vendor_err;
+    std::uint32_t byte_len;
+  };
+  bool same(std::size_t n) const {
+    return std::equal(mine.begin(), mine.begin() + static_cast<std::ptrdiff_t>(n), theirs.begin());
+  }
+
+  BenchArena memory;
+  BenchHost host;
+  std::vector<std::byte> mine;
+  std::vector<std::byte> theirs;
+  MemoryPlane plane;
+  QpEntry* own = nullptr;
+  QpEntry* peer = nullptr;
+  RetryLimits limits;
+  std::unique_ptr<Requester> requester;
+  std::uint64_t posted = 0;
+  std::uint64_t polled = 0;
+  Seen last{};
+};
+
+TEST(Requester, ExecutesAWriteBeforeThePostReturns) {
+  PairBench b;
+  EXPECT_EQ(b.post(WrOpcode::RdmaWrite, 4096), Status::Ok);
+  EXPECT_EQ(b.next(), WcStatus::Success);
+  EXPECT_TRUE(b.same(4096));
+}
+
+TEST(Requester, ASmallMessageForMemoryThatIsNotMappedRidesInTheCompletion) {
+  PairBench b;
+  b.receive(9, 100);
+  EXPECT_EQ(b.post(WrOpcode::Send, 64), Status::Ok);
+  const Cqe* cqe = b.memory.completion(1, 0);
+  ASSERT_NE(cqe, nullptr);
+  EXPECT_EQ(cqe->wqe, 9u);
+  EXPECT_EQ(cqe->inline_length, 64);
+  EXPECT_TRUE(std::equal(cqe->payload.begin(), cqe->payload.end(), b.mine.begin()));
+  b.receive(10, 100);
+  EXPECT_EQ(b.post(WrOpcode::Send, 65), Status::Ok);
+  EXPECT_EQ(b.memory.completion(1, 1)->inline_length, 0);
+  EXPECT_TRUE(b.same(65));
+}
+
+TEST(Requester, RnrPatienceIsTheTimerTimesTheRetries) {
+  PairBench b;
+  b.limits.rnr_retry = 3;
+  b.requester->set_limits(b.limits);
+  EXPECT_EQ(b.post(WrOpcode::Send, 8), Status::Ok);  // min_rnr_timer 12: 0.64 ms
+  EXPECT_EQ(b.peer->waiter.rnr_waiter.load(), 1u) << "asks for a kick: slot + 1";
+  const Instant begin = b.host.time;
+  b.host.time = begin + std::chrono::microseconds(1919);
+  EXPECT_TRUE(b.progress());
+  EXPECT_EQ(b.next(), std::nullopt);
+  b.host.time = begin + std::chrono::microseconds(1920);
+  EXPECT_FALSE(b.progress());
+  EXPECT_EQ(b.next(), WcStatus::RnrRetryExcErr);
+  EXPECT_EQ(b.own->id.state.load(), static_cast<std::uint32_t>(QpState::Error));
+  EXPECT_EQ(b.peer->id.state.load(), static_cast<std::uint32_t>(QpState::Rts));
+  ASSERT_EQ(b.host.traced.size(), 1u);
+  EXPECT_EQ(b.host.traced[0].cause, Cause::NoReceive);
+}
+
+TEST(Requester, SevenRnrRetriesMeanForEver) {
+  PairBench b;
+  EXPECT_EQ(b.post(WrOpcode::Send, 8), Status::Ok);
+  b.host.time += std::chrono::hours(24 * 365);
+  EXPECT_TRUE(b.progress());
+  EXPECT_EQ(b.next(), std::nullopt);
+  b.receive(1, 8);
+  EXPECT_FALSE(b.progress());
+  EXPECT_EQ(b.next(), WcStatus::Success);
+}
+
+TEST(Requester, EveryNewWaitHasItsOwnPatience) {
+  PairBench b;
+  b.limits.rnr_retry = 3;
+  b.requester->set_limits(b.limits);
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(b.post(WrOpcode::Send, 8), Status::Ok);
+    b.host.time += std::chrono::microseconds(1900);
+    EXPECT_TRUE(b.progress());
+    b.receive(1, 8);
+    EXPECT_FALSE(b.progress());
+    EXPECT_EQ(b.next(), WcStatus::Success);
+  }
+}
+
+TEST(Requester, APeerThatDoesNotAnswerIsWaitedForAsLongAsTheRetriesLast) {
+  PairBench b;
+  b.limits.timeout = 10;  // 4.19 ms
+  b.limits.retry_count = 2;
+  b.requester->set_limits(b.limits);
+  b.peer->id.state.store(static_cast<std::uint32_t>(QpState::Init));
+  EXPECT_EQ(b.post(WrOpcode::RdmaWrite, 8), Status::Ok);
+  EXPECT_EQ(b.post(WrOpcode::RdmaWrite, 8), Status::Ok);
+  const Instant begin = b.host.time;
+  b.host.time = begin + Duration((4096ll << 10) * 3 - 1);
+  EXPECT_TRUE(b.progress());
+  b.host.time = begin + Duration((4096ll << 10) * 3);
+  EXPECT_FALSE(b.progress());
+  EXPECT_EQ(b.next(), WcStatus::RetryExcErr);
+  EXPECT_EQ(b.last.vendor_err, static_cast<std::uint32_t>(Cause::PeerNotReady));
+  EXPECT_EQ(b.next(), WcStatus::WrFlushErr);
+  EXPECT_EQ(b.next(), std::nullopt);
+}
+
+TEST(Requester, PagesThatMoveHoldARequestUp) {
+  PairBench b;
+  Shared32& state = b.memory.arena().key(3)->id.state;
+  state.store(static_cast<std::uint32_t>(KeyState::Moving));
+  EXPECT_EQ(b.post(WrOpcode::RdmaWrite, 100), Status::Ok);
+  b.host.time += std::chrono::hours(1);
+  EXPECT_TRUE(b.progress());
+  EXPECT_EQ(b.next(), std::nullopt);
+  state.store(static_cast<std::uint32_t>(KeyState::Valid));
+  EXPECT_FALSE(b.progress());
+  EXPECT_EQ(b.next(), WcStatus::Success);
+  EXPECT_TRUE(b.same(100));
+}
+
+TEST(Requester, ALongMessageTakesSeveralCalls) {
+  constexpr std::size_t kBytes = (20u << 20) + 7;
+  PairBench b(Path::ProcessVm, kBytes);
+  EXPECT_EQ(b.post(WrOpcode::RdmaWrite, kBytes), Status::Ok);
+  EXPECT_EQ(b.next(), std::nullopt);
+  EXPECT_TRUE(b.same(8u << 20));
+  EXPECT_TRUE(b.progress());
+  EXPECT_EQ(b.next(), std::nullopt);
+  EXPECT_FALSE(b.progress());
+  EXPECT_EQ(b.next(), WcStatus::Success);
+  EXPECT_EQ(b.last.byte_len, kBytes);
+  EXPECT_TRUE(b.same(kBytes));
+}
+
+TEST(Requester, MemoryThatIsNotThereAnyMoreFailsBothEnds) {
+  PairBench b;
+  b.host.accessible.clear();
+  EXPECT_EQ(b.post(WrOpcode::RdmaWrite, 100), Status::Ok);
+  EXPECT_EQ(b.next(), WcStatus::RemOpErr);
+  EXPECT_EQ(b.last.vendor_err, static_cast<std::uint32_t>(Cause::MemoryGone));
+  EXPECT_EQ(b.peer->id.state.load(), static_cast<std::uint32_t>(QpState::Error));
+  ASSERT_EQ(b.host.raised.size(), 1u);
+  EXPECT_EQ(b.host.raised[0].type, verbs::EventType::QpAccessErr);
+  EXPECT_EQ(b.host.kicks, (std::vector<std::uint32_t>{1}));
+}
+
+TEST(Requester, AProcessThatIsGoneIsARetryMatter) {
+  PairBench b;
+  b.host.vm = Status::NotFound;
+  b.limits.timeout = 8;
+  b.limits.retry_count = 1;
+  b.requester->set_limits(b.limits);
+  EXPECT_EQ(b.post(WrOpcode::RdmaWrite, 100), Status::Ok);
+  EXPECT_EQ(b.next(), std::nullopt);
+  b.host.time += std::chrono::milliseconds(10);
+  EXPECT_FALSE(b.progress());
+  EXPECT_EQ(b.next(), WcStatus::RetryExcErr);
+  EXPECT_EQ(b.last.vendor_err, static_cast<std::uint32_t>(Cause::PeerProcessGone));
+}
+
+TEST(Requester, APollMayNameAnyPosition) {
+  PairBench b;
+  EXPECT_EQ(b.post(WrOpcode::RdmaWrite, 8), Status::Ok);
+  EXPECT_EQ(b.post(WrOpcode::RdmaWrite, 8), Status::Ok);
+  EXPECT_EQ(b.requester->polled(2), std::nullopt);
+  EXPECT_EQ(b.requester->polled(~0u), std::nullopt);
+  EXPECT_EQ(b.requester->polled(1), std::optional<std::uint64_t>(2));
+  EXPECT_EQ(b.requester->polled(0), std::nullopt);
+  EXPECT_EQ(b.requester->polled(1), std::nullopt);
+  EXPECT_EQ(b.requester->queued(), 0u);
+}
+
+// --- Bounces ---
+
+// The peer's service thread: looks at its entries whenever the requester waits.
+struct BounceBench : PairBench {
+  explicit BounceBench(std::size_t bytes = 100'000) : PairBench(Path::Bounce, bytes) {
+    BenchArena::know_key(peer_plane, kRkey, theirs.data(), theirs.size());
+  }
+  void serve() {
+    for (std::uint32_t i = 0; i < kBouncesPerSlot; ++i) {
+      BounceEntry* entry = memory.arena().bounce(1, i);
+      if (entry->request.state.load() == static_cast<std::uint32_t>(BounceState::Submitted)) {
+        peer_plane.serve_bounce(*entry);
+        ++served;
+      }
+    }
+  }
+  MemoryPlane peer_plane{memory.arena(), host, 1, Path::Bounce};
+  std::uint32_t served = 0;
+};
+
+TEST(Bounce, MovesAnyNumberOfBytesThroughItsBuffers) {
+  BounceBench b;
+  b.host.on_relax = [&b] { b.serve(); };
+  EXPECT_EQ(b.post(WrOpcode::RdmaWrite, 100'000), Status::Ok);
+  EXPECT_EQ(b.next(), WcStatus::Success);
+  EXPECT_TRUE(b.same(100'000));
+  EXPECT_EQ(b.served, 4u);
+  std::fill(b.mine.begin(), b.mine.end(), std::byte{0});
+  EXPECT_EQ(b.post(WrOpcode::RdmaRead, 100'000), Status::Ok);
+  EXPECT_EQ(b.next(), WcStatus::Success);
+  EXPECT_TRUE(b.same(100'000));
+  for (std::uint32_t i = 0; i < kBouncesPerSlot; ++i) {
+    EXPECT_EQ(b.memory.arena().bounce(1, i)->request.state.load(), 0u) << "left behind";
+  }
+}
+
+TEST(Bounce, IsTakenWhenProcessVmIsForbidden) {
+  BounceBench b;
+  MemoryPlane plane(b.memory.arena(), b.host, 0, Path::ProcessVm);
+  b.host.vm = Status::AccessDenied;
+  b.host.on_relax = [&b] { b.serve(); };
+  Stretch to;
+  to.kind = Stretch::Kind::Remote;
+  to.slot = 1;
+  to.key = kRkey;
+  to.address = std::bit_cast<std::uint64_t>(b.theirs.data());
+  to.length = 500;
+  LocalPieces pieces;
+  pieces.add(b.mine.data(), 500);
+  EXPECT_TRUE(plane.write(pieces, 0, to, 0, 500).ok());
+  EXPECT_TRUE(b.same(500));
+}
+
+TEST(Bounce, AnOwnerThatIsStoppedHoldsNobodyUpForGood) {
+  BounceBench b;
+  EXPECT_EQ(b.post(WrOpcode::RdmaWrite, 100), Status::Ok);  // returns, though nobody serves
+  EXPECT_EQ(b.next(), std::nullopt);
+  EXPECT_EQ(b.memory.arena().bounce(1, 0)->request.state.load(), 0u) << "withdrawn";
+  b.host.on_relax = [&b] { b.serve(); };
+  EXPECT_FALSE(b.progress());
+  EXPECT_EQ(b.next(), WcStatus::Success);
+  EXPECT_TRUE(b.same(100));
+}
+
+TEST(Bounce, AnOwnerThatDiesMeanwhileEndsTheWait) {
+  BounceBench b;
+  b.host.on_relax = [&b] { b.memory.arena().slot(1)->generation.fetch_add(1); };
+  EXPECT_EQ(b.post(WrOpcode::RdmaWrite, 100), Status::Ok);
+  EXPECT_EQ(b.next(), std::nullopt);
+  b.host.time += std::chrono::hours(1);
+  EXPECT_FALSE(b.progress());
+  EXPECT_EQ(b.next(), WcStatus::RetryExcErr);
+}
+
+TEST(Bounce, WithoutAFreeEntryTheRequestWaits) {
+  BounceBench b;
+  for (std::uint32_t i = 0; i < kBouncesPerSlot; ++i) {
+    b.memory.arena().bounce(1, i)->request.state.store(1);
+  }
+  EXPECT_EQ(b.post(WrOpcode::RdmaWrite, 100), Status::Ok);
+  EXPECT_EQ(b.next(), std::nullopt);
+  b.memory.arena().bounce(1, 4)->request.state.store(0);
+  b.host.on_relax = [&b] { b.serve(); };
+  EXPECT_FALSE(b.progress());
+  EXPECT_EQ(b.next(), WcStatus::Success);
+}
+
+// What a requester may put into a bounce entry is up to it: the owner touches only its regions.
+TEST(Bounce, TheOwnerChecksWhatIsAskedOfIt) {
+  BounceBench b(4096);
+  const auto ask = [&b](BounceOp op, std::uint32_t key, std::uint64_t address, std::uint32_t n) {
+    BounceEntry& entry = *b.memory.arena().bounce(1, 0);
+    entry.request.op = op;
+    entry.request.key = key;
+    entry.request.address = address;
+    entry.request.length = n;
+    entry.request.state.store(static_cast<std::uint32_t>(BounceState::Submitted));
+    b.serve();
+    EXPECT_EQ(entry.request.state.load(), static_cast<std::uint32_t>(BounceState::Done));
+    return static_cast<Cause>(entry.request.status);
+  };
+  const auto base = std::bit_cast<std::uint64_t>(b.theirs.data());
+  EXPECT_EQ(ask(BounceOp::Write, kRkey, base, 4096), Cause::None);
+  for (const BounceOp op : {BounceOp::Write, BounceOp::Read}) {
+    EXPECT_NE(ask(op, kRkey, base, 4097), Cause::None);
+    EXPECT_NE(ask(op, kRkey, base - 1, 8), Cause::None);
+    EXPECT_NE(ask(op, kRkey, base + 4090, 8), Cause::None);
+    EXPECT_NE(ask(op, kRkey, ~std::uint64_t{0} - 3, 8), Cause::None);
+    EXPECT_NE(ask(op, kRkey, base, kBounceBytes + 1), Cause::None);
+    EXPECT_NE(ask(op, kRkey ^ 1, base, 8), Cause::None);
+    EXPECT_NE(ask(op, 0, base, 8), Cause::None);
+  }
+}
+
+}  // namespace
+}  // namespace ib::hca

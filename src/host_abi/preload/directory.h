@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// A DIR of our own: the names of an emulated directory, or a real directory (/dev, /sys/class) and
+// then the names that we add to it.
+//
+// Programs hold it as DIR*, so each call must tell it from libc's. libc's begins with its file
+// descriptor, an int that is never negative; ours begins with a number that is.
+#pragma once
+
+#include "host_abi/preload/path.h"
+
+#include <dirent.h>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace ib::host_abi::preload {
+
+struct Directory {
+  static constexpr std::int32_t kMark = -0x5f1b0000;
+
+  std::int32_t mark = kMark;
+  int fd = -1;          // names from softibd only: the memfd; else that of `real`
+  DIR* real = nullptr;  // read before `names`
+  Path path{};
+  char* names = nullptr;  // NUL terminated, one per line
+  std::size_t position = 0;
+  bool in_names = false;  // `real` is read to its end, or there is none
+  ::dirent64 entry{};
+
+  static Directory* from(DIR* stream) {
+    std::int32_t first = *reinterpret_cast<std::int32_t*>(stream);
+    return first == kMark ? reinterpret_cast<Directory*>(stream) : nullptr;
+  }
+  DIR* stream() { return reinterpret_cast<DIR*>(this); }
+
+  // Takes over `fd`, an open directory of ours. nullptr and errno: no memory.
+  static Directory* open_ours(int fd);
+  // Takes over `real`, which is /dev or /sys/class. nullptr: nothing to add, use `real` as it is.
+  static Directory* open_merged(DIR* real, const Path& path);
+
+  // nullptr at the end; errno is then unchanged, as readdir() promises.
+  ::dirent64* read();
+  long tell() const;
+  void seek(long where);
+  void rewind() { seek(0); }
+  int close();
+
+ private:
+  ::dirent64* read_real();
+  ::dirent64* read_name();
+};
+
+}  // namespace ib::host_abi::preload

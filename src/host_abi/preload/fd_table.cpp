@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+#include "host_abi/preload/fd_table.h"
+
+#include "host_abi/preload/system_calls.h"
+
+#include <pthread.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+
+namespace ib::host_abi::preload::fds {
+namespace {
+
+// 256 KiB of zero pages: only those are touched that describe descriptors of ours.
+std::atomic<std::uint32_t> table[kLimit];
+static_assert(std::atomic<std::uint32_t>::is_always_lock_free);
+
+std::atomic<int> owner_pid{0};  // 0: nothing was ever marked
+std::atomic<int> highest{-1};   // no descriptor above it was ever marked
+
+std::atomic<int (*)(int)> create_hook{nullptr};
+std::atomic<ssize_t (*)(int, void*, std::size_t, ssize_t)> read_hook{nullptr};
+std::atomic<void (*)(int)> closed_hook{nullptr};
+
+std::uint32_t pack(Entry entry) {
+  return (static_cast<std::uint32_t>(entry.kind) << 28) | (entry.inode & 0x0fffffffu);
+}
+
+Entry unpack(std::uint32_t word) {
+  return {static_cast<Kind>(word >> 28), word & 0x0fffffffu};
+}
+
+bool in_table(int fd) {
+  return fd >= 0 && fd < kLimit;
+}
+
+void remember_process() {
+  owner_pid.store(sys::process_id(), std::memory_order_relaxed);
+}
+
+// Before the first mark: from then on a process must know whether it is itself.
+void watch_forks() {
+  static std::atomic<bool> watching{false};
+  if (watching.exchange(true)) return;
+  remember_process();
+  ::pthread_atfork(nullptr, nullptr, remember_process);
+}
+
+// A vfork() child works in its parent's memory: what it closes is still open in the parent.
+bool is_borrowed_memory() {
+  return sys::process_id() != owner_pid.load(std::memory_order_relaxed);
+}
+
+void drop(int fd) {
+  const Entry entry = unpack(table[fd].exchange(0, std::memory_order_relaxed));
+  if (entry.kind != Kind::Channel) return;
+  const auto closed = closed_hook.load(std::memory_order_acquire);
+  if (closed != nullptr) closed(fd);
+}
+
+}  // namespace
+
+bool mark(int fd, Entry entry) {
+  if (!in_table(fd)) return false;
+  watch_forks();
+  int seen = highest.load(std::memory_order_relaxed);
+  while (seen < fd && !highest.compare_exchange_weak(seen, fd)) continue;
+  table[fd].store(pack(entry), std::memory_order_release);
+  return true;
+}
+
+Entry find(int fd) {
+  if (!in_table(fd) || fd > highest.load(std::memory_order_relaxed)) return {};
+  return unpack(table[fd].load(std::memory_order_acquire));
+}
+
+void forget(int fd) {
+  if (find(fd).kind == Kind::None || is_borrowed_memory()) return;
+  drop(fd);
+}
+
+void forget_range(unsigned first, unsigned last) {
+  const int top = highest.load(std::memory_order_relaxed);
+  if (top < 0 || first > static_cast<unsigned>(top) || is_borrowed_memory()) return;
+  const int end = static_cast<int>(std::min(last, static_cast<unsigned>(top)));
+  for (int fd = static_cast<int>(first); fd <= end; ++fd) {
+    if (find(fd).kind != Kind::None) drop(fd);
+  }
+}
+
+void copy(int original, int duplicate) {
+  const Entry entry = find(original);
+  if (entry.kind == Kind::None || is_borrowed_memory()) return;
+  mark(duplicate, entry);  // a number beyond the table is not emulated further
+}
+
+int set_hooks(const softib_preload_hooks* hooks) {
+  softib_preload_hooks all{};
+  if (hooks != nullptr) {
+    const std::size_t smallest =
+        offsetof(softib_preload_hooks, create_comp_channel) + sizeof(all.create_comp_channel);
+    if (hooks->size < smallest) return -EINVAL;
+    std::memcpy(&all, hooks, std::min(hooks->size, sizeof all));
+  }
+  read_hook.store(all.read_comp_channel, std::memory_order_release);
+  closed_hook.store(all.closed, std::memory_order_release);
+  create_hook.store(all.create_comp_channel, std::memory_order_release);
+  return 0;
+}
+
+softib_preload_hooks hooks() {
+  softib_preload_hooks all{};
+  all.size = sizeof all;
+  all.create_comp_channel = create_hook.load(std::memory_order_acquire);
+  all.read_comp_channel = read_hook.load(std::memory_order_acquire);
+  all.closed = closed_hook.load(std::memory_order_acquire);
+  return all;
+}
+
+}  // namespace ib::host_abi::preload::fds

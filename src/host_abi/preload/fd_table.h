@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// What we know of the descriptors that we handed out. Lock-free: one word per descriptor.
+//
+// A descriptor can be closed behind our back (fclose(), a direct system call), and its number then
+// means something else. So an entry is a hint: whoever acts on it checks the object first, except
+// for channels, which only libibverbs holds and closes with close().
+#pragma once
+
+#include "host_abi/preload/hooks.h"
+
+#include <cstddef>
+#include <cstdint>
+
+namespace ib::host_abi::preload::fds {
+
+enum class Kind : std::uint8_t {
+  None = 0,
+  File = 1,       // memfd with a text
+  Directory = 2,  // memfd with our magic, the path and the names (view.h)
+  Uverbs = 3,     // /dev/null
+  Channel = 4,    // completion channel, made by the provider's hook
+};
+
+struct Entry {
+  Kind kind = Kind::None;
+  std::uint32_t inode = 0;  // what fstat() shows, below 2^28
+};
+
+inline constexpr int kLimit = 1 << 16;
+
+// False: the number is too big for the table. The caller closes it and reports EMFILE.
+bool mark(int fd, Entry entry);
+Entry find(int fd);
+
+// close() and its relatives call these before the number gets free.
+void forget(int fd);
+void forget_range(unsigned first, unsigned last);
+// dup(), F_DUPFD: `copy` is the same object as `original`.
+void copy(int original, int duplicate);
+
+// The provider's hooks; a missing hook is nullptr.
+int set_hooks(const softib_preload_hooks* hooks);
+softib_preload_hooks hooks();
+
+}  // namespace ib::host_abi::preload::fds

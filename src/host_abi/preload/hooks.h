@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* What the libibverbs provider tells the preload library (libsoftib_preload.so).
+ *
+ * The two are separate shared objects: the preload library is in every process of a virtual host,
+ * the provider only in those that use verbs. The provider finds the entry point at run time:
+ *
+ *   softib_preload_register_fn f =
+ *       (softib_preload_register_fn)dlsym(RTLD_DEFAULT, "softib_preload_register");
+ *
+ * No symbol: the process was started without the preload library, and libibverbs cannot have seen
+ * our device either. Plain C and fixed layout, because the two may be built at different times. */
+#ifndef SOFTIB_PRELOAD_HOOKS_H
+#define SOFTIB_PRELOAD_HOOKS_H
+
+#include <stddef.h>
+#include <sys/types.h>
+
+/* NOLINTBEGIN(readability-identifier-naming,modernize-use-using): this is C */
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct softib_preload_hooks {
+  size_t size; /* sizeof(struct softib_preload_hooks); hooks beyond it count as absent */
+
+  /* ibv_create_comp_channel on an open uverbs device: write() command 17 on cmd_fd. Returns the
+   * descriptor the application gets (close-on-exec; libibverbs closes it with close()), or -errno.
+   * Runs in the application's thread with no lock of the preload library held. */
+  int (*create_comp_channel)(int cmd_fd);
+
+  /* After each read() on a descriptor that create_comp_channel made (or on a dup of one): buf holds
+   * what the real read() gave, n is the size asked for, real_result its result (errno is set if
+   * that is -1). Returns what the application gets; may rewrite buf, and may set errno with -1.
+   * Called for every result, also 0 and -1. Must not call read() through the PLT on such an fd
+   * unless it wants to come back here. */
+  ssize_t (*read_comp_channel)(int fd, void* buf, size_t n, ssize_t real_result);
+
+  /* A completion channel's descriptor (or a dup) is about to be closed, by close(), dup2(), dup3()
+   * or close_range(): after the call the number may mean something else. A child made with fork()
+   * calls it for its own copies; a vfork child does not, nor do exec and exit. */
+  void (*closed)(int fd);
+};
+
+/* Takes a copy. The latest call wins; NULL unregisters. Returns 0, or -EINVAL if size is too small
+ * to hold create_comp_channel. Hooks may still be running in other threads when it returns. */
+int softib_preload_register(const struct softib_preload_hooks* hooks);
+typedef int (*softib_preload_register_fn)(const struct softib_preload_hooks* hooks);
+
+/* 1 if fd is an open uverbs device of this library, 0 otherwise (e.g. a real adapter's). */
+int softib_preload_is_uverbs(int fd);
+typedef int (*softib_preload_is_uverbs_fn)(int fd);
+
+#ifdef __cplusplus
+}
+#endif
+/* NOLINTEND(readability-identifier-naming,modernize-use-using) */
+#endif

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// readlink(), realpath() and glob().
+#include "host_abi/preload/real.h"
+#include "host_abi/preload/system_calls.h"
+#include "host_abi/preload/view.h"
+
+#include <dirent.h>
+#include <glob.h>
+
+#include <cstdlib>
+#include <cstring>
+
+namespace ib::host_abi::preload {
+namespace {
+
+constinit Real<ssize_t(const char*, char*, std::size_t)> real_readlink{"readlink"};
+constinit Real<ssize_t(int, const char*, char*, std::size_t)> real_readlinkat{"readlinkat"};
+constinit Real<char*(const char*, char*)> real_realpath{"realpath"};
+constinit Real<char*(const char*, char*, std::size_t)> real_realpath_chk{"__realpath_chk"};
+constinit Real<int(const char*, int, int (*)(const char*, int), ::glob_t*)> real_glob{"glob"};
+
+template <class RealCall>
+ssize_t read_link_at(int directory, const char* path, char* text, std::size_t size, RealCall real) {
+  const Place place = locate(directory, path);
+  if (place.where == Where::ElsewhereFull) return real(AT_FDCWD, place.at.text);
+  ssize_t result = -1;
+  if (place.where == Where::Ours &&
+      view::read_link(place, text, size, result) == view::Outcome::Handled) {
+    return result;
+  }
+  return real(directory, path);
+}
+
+// `resolved` may be null: then the caller gets memory to free().
+template <class RealCall>
+char* resolve(const char* path, char* resolved, RealCall real) {
+  const Place place = locate(AT_FDCWD, path);
+  int result = 0;
+  Path found;
+  if (place.where != Where::Ours ||
+      view::real_path(place, found, result) == view::Outcome::NotHandled) {
+    return real();
+  }
+  if (result != 0) return nullptr;
+  if (resolved == nullptr) return ::strdup(found.text);
+  std::memcpy(resolved, found.text, found.length + 1);
+  return resolved;
+}
+
+// glob() opens directories inside libc, but lets the caller bring functions of his own.
+int glob_with_our_functions(const char* pattern, int flags, int (*on_error)(const char*, int),
+                            ::glob_t* out) {
+  out->gl_opendir = [](const char* path) -> void* { return ::opendir(path); };
+  out->gl_readdir = [](void* directory) {
+    // NOLINTNEXTLINE(concurrency-mt-unsafe): each glob() has a stream of its own
+    return ::readdir(static_cast<DIR*>(directory));
+  };
+  out->gl_closedir = [](void* directory) { ::closedir(static_cast<DIR*>(directory)); };
+  out->gl_stat = [](const char* path, struct ::stat* to) { return ::stat(path, to); };
+  out->gl_lstat = [](const char* path, struct ::stat* to) { return ::lstat(path, to); };
+  return real_glob(pattern, flags | GLOB_ALTDIRFUNC, on_error, out);
+}
+
+bool may_match_ours(const char* pattern) {
+  return std::strncmp(pattern, "/sys/class/", 11) == 0 || std::strncmp(pattern, "/dev/", 5) == 0 ||
+         may_be_ours(pattern);
+}
+
+}  // namespace
+
+extern "C" {
+
+ssize_t preload_readlink(const char* path, char* text, std::size_t size) IB_STANDS_FOR("readlink");
+ssize_t preload_readlink(const char* path, char* text, std::size_t size) {
+  return read_link_at(AT_FDCWD, path, text, size,
+                      [=](int, const char* name) { return real_readlink(name, text, size); });
+}
+
+ssize_t preload_readlinkat(int dir, const char* path, char* text, std::size_t size)
+    IB_STANDS_FOR("readlinkat");
+ssize_t preload_readlinkat(int dir, const char* path, char* text, std::size_t size) {
+  return read_link_at(dir, path, text, size, [=](int at, const char* name) {
+    return real_readlinkat(at, name, text, size);
+  });
+}
+
+// The forms of _FORTIFY_SOURCE also know how big the buffer is.
+ssize_t preload_readlink_chk(const char* path, char* text, std::size_t size, std::size_t room)
+    IB_STANDS_FOR("__readlink_chk");
+ssize_t preload_readlink_chk(const char* path, char* text, std::size_t size, std::size_t room) {
+  if (size > room) std::abort();
+  return preload_readlink(path, text, size);
+}
+
+ssize_t preload_readlinkat_chk(int dir, const char* path, char* text, std::size_t size,
+                               std::size_t room) IB_STANDS_FOR("__readlinkat_chk");
+ssize_t preload_readlinkat_chk(int dir, const char* path, char* text, std::size_t size,
+                               std::size_t room) {
+  if (size > room) std::abort();
+  return preload_readlinkat(dir, path, text, size);
+}
+
+char* preload_realpath(const char* path, char* resolved) IB_STANDS_FOR("realpath");
+char* preload_realpath(const char* path, char* resolved) {
+  return resolve(path, resolved, [=] { return real_realpath(path, resolved); });
+}
+
+char* preload_realpath_chk(const char* path, char* resolved, std::size_t room)
+    IB_STANDS_FOR("__realpath_chk");
+char* preload_realpath_chk(const char* path, char* resolved, std::size_t room) {
+  return resolve(path, resolved, [=] { return real_realpath_chk(path, resolved, room); });
+}
+
+char* preload_canonicalize_file_name(const char* path) IB_STANDS_FOR("canonicalize_file_name");
+char* preload_canonicalize_file_name(const char* path) {
+  return preload_realpath(path, nullptr);
+}
+
+int preload_glob(const char* pattern, int flags, int (*on_error)(const char*, int), ::glob_t* out)
+    IB_STANDS_FOR("glob");
+int preload_glob(const char* pattern, int flags, int (*on_error)(const char*, int), ::glob_t* out) {
+  if ((flags & GLOB_ALTDIRFUNC) != 0 || !may_match_ours(pattern)) {
+    return real_glob(pattern, flags, on_error, out);
+  }
+  return glob_with_our_functions(pattern, flags, on_error, out);
+}
+
+int preload_glob64(const char* pattern, int flags, int (*on_error)(const char*, int), ::glob_t* out)
+    IB_STANDS_FOR("glob64");
+int preload_glob64(const char* pattern, int flags, int (*on_error)(const char*, int),
+                   ::glob_t* out) {
+  return preload_glob(pattern, flags, on_error, out);
+}
+
+}  // extern "C"
+}  // namespace ib::host_abi::preload

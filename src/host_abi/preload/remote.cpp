@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+#include "host_abi/preload/remote.h"
+
+#include "host_abi/preload/system_calls.h"
+
+#include <sys/un.h>
+
+#include <atomic>
+#include <cstring>
+
+namespace ib::host_abi::preload::remote {
+namespace {
+
+using namespace verbs::control;
+
+constexpr std::time_t kTimeoutSeconds = 5;
+constexpr std::uint64_t kTag = 1;  // one request per connection
+
+struct Environment {
+  char socket[sizeof(sockaddr_un::sun_path)];
+  char node[sizeof(ViewIn::node)];
+};
+Environment environment{};
+std::atomic<bool> environment_read{false};
+
+// Copies the value of `name` (with its '=') if `entry` is that variable. False: it does not fit.
+template <std::size_t N>
+bool take(const char* entry, const char* name, char (&value)[N]) {
+  const std::size_t length = std::strlen(name);
+  if (std::strncmp(entry, name, length) != 0) return true;
+  if (std::strlen(entry + length) >= N) return false;
+  std::memcpy(value, entry + length, std::strlen(entry + length) + 1);
+  return true;
+}
+
+const Environment& get_environment() {
+  if (!environment_read.load(std::memory_order_acquire)) read_environment(::environ);
+  return environment;
+}
+
+int connect_to_daemon() {
+  const Environment& env = get_environment();
+  if (env.socket[0] == '\0') return -1;
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::memcpy(address.sun_path, env.socket, sizeof env.socket);
+  const int fd = sys::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC);
+  if (fd < 0) return -1;
+  // The send timeout also bounds connect() when softibd has stopped accepting.
+  const timeval timeout{kTimeoutSeconds, 0};
+  sys::set_option(fd, SO_RCVTIMEO, &timeout, sizeof timeout);
+  sys::set_option(fd, SO_SNDTIMEO, &timeout, sizeof timeout);
+  const std::time_t deadline = sys::seconds() + kTimeoutSeconds;
+  const auto* generic = reinterpret_cast<const sockaddr*>(&address);
+  while (sys::connect(fd, generic, sizeof address) != 0) {
+    if (errno == EINTR && sys::seconds() < deadline) continue;
+    sys::close(fd);
+    return -1;
+  }
+  return fd;
+}
+
+struct Answer {
+  ReplyHeader header;
+  ViewStatOut stat;  // or the beginning of an error text
+};
+
+// Reads one message; keeps the first descriptor that came with it in `fd`.
+ssize_t receive_answer(int socket, Answer& answer, int& fd) {
+  iovec data{&answer, sizeof answer};
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int) * kMaxFds)];
+  msghdr message{};
+  message.msg_iov = &data;
+  message.msg_iovlen = 1;
+  message.msg_control = control;
+  message.msg_controllen = sizeof control;
+  const std::time_t deadline = sys::seconds() + kTimeoutSeconds;
+  ssize_t got = -1;
+  do {
+    got = sys::receive(socket, &message, MSG_CMSG_CLOEXEC);
+  } while (got < 0 && errno == EINTR && sys::seconds() < deadline);
+  if (got < 0) return got;
+  for (cmsghdr* c = CMSG_FIRSTHDR(&message); c != nullptr; c = CMSG_NXTHDR(&message, c)) {
+    if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS) continue;
+    const std::size_t count = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+    for (std::size_t i = 0; i < count; ++i) {
+      int received = -1;
+      std::memcpy(&received, CMSG_DATA(c) + i * sizeof(int), sizeof received);
+      if (fd < 0) {
+        fd = received;
+      } else {
+        sys::close(received);
+      }
+    }
+  }
+  return got;
+}
+
+Reply exchange(int socket, Code code, const Path& path, ViewStatOut& out, int& fd) {
+  struct {
+    RequestHeader header;
+    ViewIn view;
+  } request;
+  request.header = {sizeof request, static_cast<std::uint32_t>(code), kTag, 0, 0};
+  request.view = {};
+  static_assert(sizeof(Path::text) == sizeof(ViewIn::path));
+  std::memcpy(request.view.node.data(), get_environment().node, sizeof(Environment::node));
+  std::memcpy(request.view.path.data(), path.text, path.length + 1);
+  if (sys::send(socket, &request, sizeof request) != sizeof request) return Reply::Unreachable;
+  Answer answer{};
+  const ssize_t got = receive_answer(socket, answer, fd);
+  if (got < static_cast<ssize_t>(sizeof(ReplyHeader)) || answer.header.tag != kTag) {
+    return Reply::Unreachable;
+  }
+  if (answer.header.status != static_cast<std::uint32_t>(Status::Ok)) return Reply::Absent;
+  if (code != Code::ViewList && got != static_cast<ssize_t>(sizeof answer)) {
+    return Reply::Unreachable;  // another version of softibd
+  }
+  out = answer.stat;
+  out.target.back() = '\0';
+  return Reply::Ok;
+}
+
+Reply ask(Code code, const Path& path, ViewStatOut& out, int& fd) {
+  const sys::KeepErrno keep;
+  fd = -1;
+  const int socket = connect_to_daemon();
+  if (socket < 0) return Reply::Unreachable;
+  const Reply reply = exchange(socket, code, path, out, fd);
+  sys::close(socket);
+  const bool wants_fd =
+      code == Code::ViewList || (code == Code::ViewOpen && out.kind == ViewKind::File);
+  if (reply == Reply::Ok && (fd >= 0) == wants_fd) {
+    // The file offset is shared with softibd, which may have written the text through it.
+    if (wants_fd) sys::seek_to_start(fd);
+    return Reply::Ok;
+  }
+  if (fd >= 0) sys::close(fd);
+  fd = -1;
+  return reply == Reply::Ok ? Reply::Unreachable : reply;
+}
+
+}  // namespace
+
+void read_environment(char** entries) {
+  bool fits = true;
+  for (; entries != nullptr && *entries != nullptr; ++entries) {
+    fits &= take(*entries, "SOFTIB_SOCKET=", environment.socket);
+    fits &= take(*entries, "SOFTIB_NODE=", environment.node);
+  }
+  // A name that cannot be right must not silently become "the first node".
+  if (!fits) environment.socket[0] = '\0';
+  environment_read.store(true, std::memory_order_release);
+}
+
+Reply stat(const Path& path, ViewStatOut& out) {
+  int none = -1;
+  return ask(Code::ViewStat, path, out, none);
+}
+
+Reply open(const Path& path, ViewStatOut& out, int& fd) {
+  return ask(Code::ViewOpen, path, out, fd);
+}
+
+Reply list(const Path& path, int& fd) {
+  ViewStatOut ignored;
+  return ask(Code::ViewList, path, ignored, fd);
+}
+
+bool reachable() {
+  const sys::KeepErrno keep;
+  const int socket = connect_to_daemon();
+  if (socket >= 0) sys::close(socket);
+  return socket >= 0;
+}
+
+statx_timestamp start_time() {
+  const sys::KeepErrno keep;
+  struct statx socket {};
+  if (sys::stat(AT_FDCWD, get_environment().socket, 0, socket) != 0) return {};
+  return socket.stx_mtime;
+}
+
+}  // namespace ib::host_abi::preload::remote

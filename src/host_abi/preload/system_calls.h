@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// The system calls that the preload library makes for itself. They bypass the PLT: a call of
+// open() in here would come back to our own open(), or end in another preload library.
+#pragma once
+
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstddef>
+#include <ctime>
+
+namespace ib::host_abi::preload::sys {
+
+inline int result(long value) {
+  return static_cast<int>(value);
+}
+
+inline int open(const char* path, int flags) {
+  return result(::syscall(SYS_openat, AT_FDCWD, path, flags, 0));
+}
+inline int close(int fd) {
+  return result(::syscall(SYS_close, fd));
+}
+inline ssize_t read(int fd, void* data, std::size_t size) {
+  return ::syscall(SYS_read, fd, data, size);
+}
+inline ssize_t pread(int fd, void* data, std::size_t size, std::size_t offset) {
+  return ::syscall(SYS_pread64, fd, data, size, offset);
+}
+inline ssize_t write(int fd, const void* data, std::size_t size) {
+  return ::syscall(SYS_write, fd, data, size);
+}
+inline int seek_to_start(int fd) {
+  return result(::syscall(SYS_lseek, fd, 0, SEEK_SET));
+}
+inline int fcntl(int fd, int command, int argument) {
+  return result(::syscall(SYS_fcntl, fd, command, argument));
+}
+inline int memory_file(const char* name) {
+  constexpr unsigned kCloseOnExec = 1;  // MFD_CLOEXEC
+  return result(::syscall(SYS_memfd_create, name, kCloseOnExec));
+}
+inline ssize_t read_link(const char* path, char* text, std::size_t size) {
+  return ::syscall(SYS_readlinkat, AT_FDCWD, path, text, size);
+}
+inline ssize_t current_directory(char* text, std::size_t size) {
+  return ::syscall(SYS_getcwd, text, size);
+}
+inline int process_id() {
+  return result(::syscall(SYS_getpid));
+}
+inline int socket(int domain, int type) {
+  return result(::syscall(SYS_socket, domain, type, 0));
+}
+inline int connect(int fd, const sockaddr* address, socklen_t length) {
+  return result(::syscall(SYS_connect, fd, address, length));
+}
+inline int set_option(int fd, int name, const void* value, socklen_t length) {
+  return result(::syscall(SYS_setsockopt, fd, SOL_SOCKET, name, value, length));
+}
+inline ssize_t send(int fd, const void* data, std::size_t size) {
+  return ::syscall(SYS_sendto, fd, data, size, MSG_NOSIGNAL, nullptr, 0);
+}
+inline ssize_t receive(int fd, msghdr* message, int flags) {
+  return ::syscall(SYS_recvmsg, fd, message, flags);
+}
+inline std::time_t seconds() {
+  timespec now{};
+  ::syscall(SYS_clock_gettime, CLOCK_MONOTONIC, &now);
+  return now.tv_sec;
+}
+// The kernel's statx, since its layout is the same on all machines.
+inline int stat(int directory, const char* path, int flags, struct statx& out) {
+  return result(::syscall(SYS_statx, directory, path, flags, STATX_BASIC_STATS, &out));
+}
+
+// Leaves errno as the caller had it, unless told to keep a new one.
+class KeepErrno {
+ public:
+  KeepErrno() : saved_(errno) {}
+  KeepErrno(const KeepErrno&) = delete;
+  KeepErrno& operator=(const KeepErrno&) = delete;
+  ~KeepErrno() { errno = saved_; }
+
+ private:
+  int saved_;
+};
+
+}  // namespace ib::host_abi::preload::sys

@@ -1,0 +1,446 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+#include "host_abi/preload/view.h"
+
+#include "host_abi/preload/fd_table.h"
+#include "host_abi/preload/system_calls.h"
+
+#include <sys/sysmacros.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+
+namespace ib::host_abi::preload {
+
+using verbs::control::ViewKind;
+using verbs::control::ViewStatOut;
+
+namespace {
+
+// Decimal; snprintf() is not for signal handlers, and open() is.
+void write_number(int value, char* out) {
+  char digits[12];
+  int count = 0;
+  do {
+    digits[count++] = static_cast<char>('0' + value % 10);
+    value /= 10;
+  } while (value > 0);
+  while (count > 0) *out++ = digits[--count];
+  *out = '\0';
+}
+
+}  // namespace
+
+bool path_of(int directory, Path& out) {
+  if (directory == AT_FDCWD) {
+    const ssize_t got = sys::current_directory(out.text, sizeof out.text);
+    if (got <= 1 || out.text[0] != '/') return false;
+    out.length = static_cast<std::size_t>(got) - 1;
+    return true;
+  }
+  if (fds::find(directory).kind == fds::Kind::Directory) {
+    view::Listing listing;
+    if (view::read_listing(directory, listing)) {
+      out = listing.path;
+      return true;
+    }
+  }
+  if (directory < 0) return false;
+  char link[32] = "/proc/self/fd/";
+  write_number(directory, link + std::strlen(link));
+  const ssize_t got = sys::read_link(link, out.text, sizeof out.text);
+  if (got <= 0 || static_cast<std::size_t>(got) >= sizeof out.text) return false;
+  out.length = static_cast<std::size_t>(got);
+  out.text[out.length] = '\0';
+  return out.text[0] == '/';
+}
+
+Place locate(int directory, const char* path) {
+  Place place;
+  if (path == nullptr || path[0] == '\0') return place;
+  const bool below_ours =
+      path[0] != '/' && directory != AT_FDCWD && fds::find(directory).kind == fds::Kind::Directory;
+  if (!below_ours && !may_be_ours(path)) return place;
+
+  const sys::KeepErrno keep;
+  Path base{"/", 1};
+  if (path[0] != '/' && !path_of(directory, base)) return place;
+  if (!normalise(base.text, path, place.at)) return place;
+  place.must_be_directory = ends_like_directory(path);
+  if (is_ours(place.at)) {
+    place.where = Where::Ours;
+  } else if (below_ours && is_ours(base)) {
+    place.where = Where::ElsewhereFull;
+  }
+  return place;
+}
+
+namespace view {
+namespace {
+
+constexpr char kMagic[] = "softib directory\n";  // start of the memfd that stands for a directory
+constexpr std::size_t kMagicLength = sizeof kMagic - 1;
+constexpr unsigned kDeviceMajor = 0;  // as all file systems without a disk
+constexpr unsigned kDeviceMinor = 0x5f1b;
+constexpr int kMaxLinks = 8;
+
+Outcome fail(int error, int& result) {
+  errno = error;
+  result = -1;
+  return Outcome::Handled;
+}
+
+std::uint32_t type_bits(ViewKind kind) {
+  switch (kind) {
+    case ViewKind::File: return S_IFREG;
+    case ViewKind::Directory: return S_IFDIR;
+    case ViewKind::Link: return S_IFLNK;
+    case ViewKind::CharDevice: return S_IFCHR;
+  }
+  return S_IFREG;
+}
+
+// Everything belongs to root, as in the real /sys; files have no blocks.
+struct ::statx describe(std::uint32_t inode, const ViewStatOut& file) {
+  struct ::statx out {};
+  out.stx_mask = STATX_BASIC_STATS;
+  out.stx_blksize = 4096;
+  // 1 says "do not derive the number of subdirectories from me", as on btrfs.
+  out.stx_nlink = 1;
+  out.stx_mode = static_cast<__u16>(type_bits(file.kind) | (file.mode & 07777));
+  out.stx_ino = inode;
+  out.stx_size = file.kind == ViewKind::Link ? std::strlen(file.target.data()) : file.size;
+  out.stx_atime = out.stx_mtime = out.stx_ctime = remote::start_time();
+  out.stx_dev_major = kDeviceMajor;
+  out.stx_dev_minor = kDeviceMinor;
+  out.stx_rdev_major = file.device_major;
+  out.stx_rdev_minor = file.device_minor;
+  return out;
+}
+
+timespec to_timespec(const statx_timestamp& time) {
+  return {static_cast<time_t>(time.tv_sec), static_cast<long>(time.tv_nsec)};
+}
+
+void convert(const struct ::statx& from, struct ::stat& to) {
+  to = {};
+  to.st_dev = makedev(from.stx_dev_major, from.stx_dev_minor);
+  to.st_ino = from.stx_ino;
+  to.st_nlink = from.stx_nlink;
+  to.st_mode = from.stx_mode;
+  to.st_rdev = makedev(from.stx_rdev_major, from.stx_rdev_minor);
+  to.st_size = static_cast<off_t>(from.stx_size);
+  to.st_blksize = 4096;
+  to.st_atim = to_timespec(from.stx_atime);
+  to.st_mtim = to_timespec(from.stx_mtime);
+  to.st_ctim = to_timespec(from.stx_ctime);
+}
+
+// `path` is a link with `target`: makes it the path of what it points to.
+bool follow_link(Path& path, const char* target) {
+  const Path link = path;
+  Path parent;
+  return normalise(link.text, "..", parent) && normalise(parent.text, target, path) &&
+         is_ours(path);
+}
+
+bool copy_text(int from, int to) {
+  char buffer[2048];
+  for (;;) {
+    const ssize_t got = sys::read(from, buffer, sizeof buffer);
+    if (got == 0) return true;
+    if (got < 0 || sys::write(to, buffer, static_cast<std::size_t>(got)) != got) return false;
+  }
+}
+
+// A memfd: magic, path, names. It is its own description, so it needs no memory of ours and works
+// in a forked child as well.
+int make_directory(const Path& path) {
+  int names = -1;
+  if (remote::list(path, names) != remote::Reply::Ok) {
+    errno = ENOENT;
+    return -1;
+  }
+  const int fd = sys::memory_file("softib-directory");
+  if (fd >= 0) {
+    const auto put = [fd](const char* text, std::size_t length) {
+      return sys::write(fd, text, length) == static_cast<ssize_t>(length);
+    };
+    const bool written = put(kMagic, kMagicLength) && put(path.text, path.length) && put("\n", 1) &&
+                         copy_text(names, fd) && sys::seek_to_start(fd) == 0;
+    if (!written) {
+      sys::close(fd);
+      sys::close(names);
+      errno = EIO;
+      return -1;
+    }
+  }
+  sys::close(names);
+  return fd;
+}
+
+// The file system that memfds are on (one per machine, not mounted anywhere): tells a stale table
+// entry, whose number now is some unlinked file, from a text of ours.
+std::atomic<std::uint64_t> memory_files{0};
+
+std::uint64_t file_system_of(const struct ::statx& file) {
+  return (std::uint64_t{file.stx_dev_major} << 32) | file.stx_dev_minor;
+}
+
+void remember_memory_files(int fd) {
+  if (memory_files.load(std::memory_order_relaxed) != 0) return;
+  struct ::statx file;
+  if (sys::stat(fd, "", AT_EMPTY_PATH, file) == 0) memory_files.store(file_system_of(file));
+}
+
+// open() promises the lowest free number, and close-on-exec only on demand.
+int settle(int fd, int flags, fds::Entry entry) {
+  if (fd < 0) return -1;
+  remember_memory_files(fd);
+  const int command = (flags & O_CLOEXEC) != 0 ? F_DUPFD_CLOEXEC : F_DUPFD;
+  const int lowest = sys::fcntl(fd, command, 0);
+  if (lowest < 0 || lowest > fd) {
+    if (lowest >= 0) sys::close(lowest);
+    if ((flags & O_CLOEXEC) == 0) sys::fcntl(fd, F_SETFD, 0);
+  } else {
+    sys::close(fd);
+    fd = lowest;
+  }
+  if (fds::mark(fd, entry)) return fd;
+  sys::close(fd);
+  errno = EMFILE;
+  return -1;
+}
+
+bool wants_to_write(int flags) {
+  return (flags & O_ACCMODE) != O_RDONLY || (flags & O_TRUNC) != 0;
+}
+
+int open_directory(const Place& at, int flags) {
+  if (wants_to_write(flags) || (flags & O_CREAT) != 0) {
+    errno = EISDIR;
+    return -1;
+  }
+  return settle(make_directory(at.at), flags, {fds::Kind::Directory, inode_of(at.at)});
+}
+
+int open_device(const Place& at, int flags) {
+  if ((flags & O_DIRECTORY) != 0 || at.must_be_directory) {
+    errno = ENOTDIR;
+    return -1;
+  }
+  const int fd = sys::open("/dev/null", flags & ~(O_CREAT | O_EXCL | O_TRUNC));
+  if (fd < 0 || fds::mark(fd, {fds::Kind::Uverbs, inode_of(at.at)})) return fd;
+  sys::close(fd);
+  errno = EMFILE;
+  return -1;
+}
+
+int open_file(const Place& at, int flags, int content) {
+  const bool directory = (flags & O_DIRECTORY) != 0 || at.must_be_directory;
+  if (directory || wants_to_write(flags)) {
+    sys::close(content);
+    errno = directory ? ENOTDIR : EACCES;
+    return -1;
+  }
+  return settle(content, flags, {fds::Kind::File, inode_of(at.at)});
+}
+
+// Is `fd` still the object that its entry in the table says?
+bool is_still(fds::Kind kind, int fd, struct ::statx& now) {
+  if (sys::stat(fd, "", AT_EMPTY_PATH, now) != 0) return false;
+  switch (kind) {
+    case fds::Kind::File:
+    case fds::Kind::Directory:
+      return S_ISREG(now.stx_mode) && now.stx_nlink == 0 &&
+             file_system_of(now) == memory_files.load(std::memory_order_relaxed);
+    case fds::Kind::Uverbs:
+      return S_ISCHR(now.stx_mode) && now.stx_rdev_major == 1 && now.stx_rdev_minor == 3;
+    case fds::Kind::None:
+    case fds::Kind::Channel: break;
+  }
+  return false;
+}
+
+// Replaces the first link in `path`, if there is one. NotHandled: softibd is unreachable.
+Outcome replace_first_link(Path& path, bool& replaced, int& result) {
+  replaced = false;
+  for (std::size_t end = 1; end <= path.length; ++end) {
+    end += std::strcspn(path.text + end, "/");
+    Place prefix;
+    std::memcpy(prefix.at.text, path.text, end);
+    prefix.at.text[end] = '\0';
+    prefix.at.length = end;
+    if (!is_ours(prefix.at)) continue;  // /sys, /sys/class, /dev
+    ViewStatOut file;
+    if (find(prefix, false, file, result) == Outcome::NotHandled) return Outcome::NotHandled;
+    if (result != 0) return Outcome::Handled;
+    if (file.kind != ViewKind::Link) continue;
+    const char* rest = end < path.length ? path.text + end + 1 : "";
+    Path whole;
+    if (!follow_link(prefix.at, file.target.data()) || !normalise(prefix.at.text, rest, whole)) {
+      return fail(ENOENT, result);
+    }
+    path = whole;
+    replaced = true;
+    return Outcome::Handled;
+  }
+  result = 0;
+  return Outcome::Handled;
+}
+
+}  // namespace
+
+Outcome find(Place& at, bool follow, ViewStatOut& out, int& result) {
+  for (int links = 0; links <= kMaxLinks; ++links) {
+    switch (remote::stat(at.at, out)) {
+      case remote::Reply::Unreachable: return Outcome::NotHandled;
+      case remote::Reply::Absent: return fail(ENOENT, result);
+      case remote::Reply::Ok: break;
+    }
+    const bool is_link = out.kind == ViewKind::Link;
+    if (!is_link || (!follow && !at.must_be_directory)) {
+      if (at.must_be_directory && out.kind != ViewKind::Directory) return fail(ENOTDIR, result);
+      result = 0;
+      return Outcome::Handled;
+    }
+    if (!follow_link(at.at, out.target.data())) return fail(ENOENT, result);
+  }
+  return fail(ELOOP, result);
+}
+
+Outcome open(Place at, int flags, int& result) {
+  for (int links = 0; links <= kMaxLinks; ++links) {
+    ViewStatOut file;
+    int content = -1;
+    switch (remote::open(at.at, file, content)) {
+      case remote::Reply::Unreachable: return Outcome::NotHandled;
+      case remote::Reply::Absent: return fail((flags & O_CREAT) != 0 ? EACCES : ENOENT, result);
+      case remote::Reply::Ok: break;
+    }
+    constexpr int kMustCreate = O_CREAT | O_EXCL;
+    if ((flags & kMustCreate) == kMustCreate) {
+      if (content >= 0) sys::close(content);
+      return fail(EEXIST, result);
+    }
+    switch (file.kind) {
+      case ViewKind::File: result = open_file(at, flags, content); return Outcome::Handled;
+      case ViewKind::Directory: result = open_directory(at, flags); return Outcome::Handled;
+      case ViewKind::CharDevice: result = open_device(at, flags); return Outcome::Handled;
+      case ViewKind::Link: break;
+    }
+    if ((flags & O_NOFOLLOW) != 0) return fail(ELOOP, result);
+    if (!follow_link(at.at, file.target.data())) return fail(ENOENT, result);
+  }
+  return fail(ELOOP, result);
+}
+
+Outcome statx(Place at, bool follow, struct ::statx* out, int& result) {
+  ViewStatOut file;
+  if (find(at, follow, file, result) == Outcome::NotHandled) return Outcome::NotHandled;
+  if (result == 0) *out = describe(inode_of(at.at), file);
+  return Outcome::Handled;
+}
+
+Outcome stat(Place at, bool follow, struct ::stat* out, int& result) {
+  struct ::statx wide;
+  if (statx(at, follow, &wide, result) == Outcome::NotHandled) return Outcome::NotHandled;
+  if (result == 0) convert(wide, *out);
+  return Outcome::Handled;
+}
+
+Outcome access(Place at, bool follow, int mode, int& result) {
+  ViewStatOut file;
+  if (find(at, follow, file, result) == Outcome::NotHandled) return Outcome::NotHandled;
+  // Permissions are the same for everybody, so "others" decide (R_OK, W_OK, X_OK are those bits).
+  if (result == 0 && (static_cast<std::uint32_t>(mode) & ~file.mode & 7u) != 0) {
+    return fail(EACCES, result);
+  }
+  return Outcome::Handled;
+}
+
+Outcome read_link(Place at, char* text, std::size_t size, ssize_t& result) {
+  ViewStatOut file;
+  int found = 0;
+  if (find(at, false, file, found) == Outcome::NotHandled) return Outcome::NotHandled;
+  result = found;
+  if (found != 0) return Outcome::Handled;
+  if (file.kind != ViewKind::Link) {
+    errno = EINVAL;
+    result = -1;
+    return Outcome::Handled;
+  }
+  const std::size_t length = std::min(size, std::strlen(file.target.data()));
+  std::memcpy(text, file.target.data(), length);
+  result = static_cast<ssize_t>(length);
+  return Outcome::Handled;
+}
+
+Outcome real_path(Place at, Path& out, int& result) {
+  bool replaced = true;
+  for (int links = 0; replaced; ++links) {
+    if (links > kMaxLinks) return fail(ELOOP, result);
+    if (replace_first_link(at.at, replaced, result) == Outcome::NotHandled) {
+      return Outcome::NotHandled;
+    }
+    if (result != 0) return Outcome::Handled;
+  }
+  out = at.at;
+  if (!at.must_be_directory) return Outcome::Handled;
+  ViewStatOut file;
+  return find(at, false, file, result);
+}
+
+Outcome statx_fd(int fd, struct ::statx* out, int& result) {
+  const fds::Entry entry = fds::find(fd);
+  if (entry.kind == fds::Kind::None || entry.kind == fds::Kind::Channel) return Outcome::NotHandled;
+  const sys::KeepErrno keep;
+  struct ::statx now;
+  if (!is_still(entry.kind, fd, now)) return Outcome::NotHandled;
+  ViewStatOut file;
+  file.size = entry.kind == fds::Kind::File ? now.stx_size : 0;
+  switch (entry.kind) {
+    case fds::Kind::Directory:
+      file.kind = ViewKind::Directory;
+      file.mode = 0755;
+      break;
+    case fds::Kind::Uverbs:
+      file.kind = ViewKind::CharDevice;
+      file.mode = 0666;
+      file.device_major = now.stx_rdev_major;
+      file.device_minor = now.stx_rdev_minor;
+      break;
+    case fds::Kind::File:
+    case fds::Kind::None:
+    case fds::Kind::Channel: file.mode = 0444; break;
+  }
+  *out = describe(entry.inode, file);
+  result = 0;
+  return Outcome::Handled;
+}
+
+Outcome stat_fd(int fd, struct ::stat* out, int& result) {
+  struct ::statx wide;
+  if (statx_fd(fd, &wide, result) == Outcome::NotHandled) return Outcome::NotHandled;
+  convert(wide, *out);
+  return Outcome::Handled;
+}
+
+bool read_listing(int fd, Listing& out) {
+  char head[kMagicLength + kPathSize];
+  const ssize_t got = sys::pread(fd, head, sizeof head - 1, 0);
+  if (got <= static_cast<ssize_t>(kMagicLength)) return false;
+  head[got] = '\0';
+  if (std::memcmp(head, kMagic, kMagicLength) != 0) return false;
+  const char* path = head + kMagicLength;
+  const std::size_t length = std::strcspn(path, "\n");
+  if (path[length] != '\n') return false;
+  std::memcpy(out.path.text, path, length);
+  out.path.text[length] = '\0';
+  out.path.length = length;
+  out.names_offset = kMagicLength + length + 1;
+  return true;
+}
+
+}  // namespace view
+}  // namespace ib::host_abi::preload

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+#include "host_abi/provider/async_queue.h"
+
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <array>
+
+namespace ib::host_abi {
+
+AsyncQueue::~AsyncQueue() {
+  if (our_end_ >= 0) ::close(our_end_);
+}
+
+bool AsyncQueue::open() {
+  std::array<int, 2> ends{};
+  if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()) != 0) return false;
+  application_end_ = ends[0];
+  our_end_ = ends[1];
+  return true;
+}
+
+bool AsyncQueue::take_number(int fd) {
+  if (::dup3(application_end_, fd, O_CLOEXEC) < 0) return false;
+  ::close(application_end_);
+  application_end_ = fd;
+  return true;
+}
+
+bool AsyncQueue::send(const AsyncEventRecord& record) const {
+  return ::send(our_end_, &record, sizeof record, MSG_DONTWAIT | MSG_NOSIGNAL) ==
+         static_cast<ssize_t>(sizeof record);
+}
+
+void AsyncQueue::flush_locked() {
+  while (!waiting_.empty() && send(waiting_.front())) waiting_.pop_front();
+}
+
+void AsyncQueue::post(const AsyncEventRecord& record) {
+  const std::lock_guard lock(mutex_);
+  flush_locked();
+  if (!waiting_.empty() || !send(record)) waiting_.push_back(record);
+}
+
+void AsyncQueue::flush() {
+  const std::lock_guard lock(mutex_);
+  flush_locked();
+}
+
+std::uint32_t AsyncQueue::purge(std::uint64_t element) {
+  const std::lock_guard lock(mutex_);
+  std::deque<AsyncEventRecord> all;
+  AsyncEventRecord record{};
+  while (::recv(application_end_, &record, sizeof record, MSG_DONTWAIT) ==
+         static_cast<ssize_t>(sizeof record)) {
+    all.push_back(record);
+  }
+  all.insert(all.end(), waiting_.begin(), waiting_.end());
+  const std::size_t before = all.size();
+  std::erase_if(all, [&](const AsyncEventRecord& one) { return one.element == element; });
+  const std::size_t removed = before - all.size();
+  waiting_ = std::move(all);
+  flush_locked();
+  return static_cast<std::uint32_t>(removed);
+}
+
+}  // namespace ib::host_abi

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// AsyncQueue: what an application reads from ibv_context::async_fd.
+//
+// A socket pair of sequenced packets rather than a pipe: one record is one message, and records of
+// an object that is being destroyed can be taken out again, as the kernel does it. Records that do
+// not fit wait in a list: none is ever lost. Any thread.
+#pragma once
+
+#include "host_abi/provider/verbs_abi_34.h"
+
+#include <cstdint>
+#include <deque>
+#include <mutex>
+
+namespace ib::host_abi {
+
+class AsyncQueue {
+ public:
+  AsyncQueue() = default;
+  AsyncQueue(const AsyncQueue&) = delete;
+  AsyncQueue& operator=(const AsyncQueue&) = delete;
+  ~AsyncQueue();
+
+  // False with errno if the system has no descriptors left.
+  bool open();
+  // The application's end; libibverbs closes it (verbs_uninit_context).
+  int application_fd() const { return application_end_; }
+
+  // Makes `fd`, an open descriptor of the application, the application's end. False with errno.
+  bool take_number(int fd);
+
+  void post(const AsyncEventRecord& record);
+  // After the application has read: moves waiting records into the socket.
+  void flush();
+  // Takes out the unread records of `element`, and says how many there were. Records of ports and
+  // devices carry a number there, never an address, so they cannot be meant.
+  std::uint32_t purge(std::uint64_t element);
+
+ private:
+  bool send(const AsyncEventRecord& record) const;
+  void flush_locked();
+
+  std::mutex mutex_;
+  int application_end_ = -1;
+  int our_end_ = -1;
+  std::deque<AsyncEventRecord> waiting_;
+};
+
+}  // namespace ib::host_abi

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// Completion channels. libibverbs makes them by a write() to the uverbs file and reads events with
+// read(); the preload library brings both here (preload/hooks.h). The pipe of a channel carries
+// indexes of completion queues, the application wants the addresses of its ibv_cq.
+#include "host_abi/preload/hooks.h"
+#include "host_abi/provider/ops.h"
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cstring>
+
+namespace ib::host_abi {
+
+namespace {
+
+constexpr std::size_t kRecord = sizeof(std::uint64_t);
+
+int create_channel(int) noexcept {
+  return guarded("ibv_create_comp_channel", -ENOMEM, [] {
+    const auto fd = Runtime::instance().create_channel();
+    if (!fd) return -fail("ibv_create_comp_channel", fd.error());
+    return *fd;
+  });
+}
+
+// Turns the records in `bytes` into addresses, in place; returns how many bytes are left, since
+// records of queues that are gone vanish.
+std::size_t translate(std::byte* bytes, std::size_t length) {
+  std::size_t kept = 0;
+  for (std::size_t at = 0; at + kRecord <= length; at += kRecord) {
+    std::uint64_t index = 0;
+    std::memcpy(&index, bytes + at, kRecord);
+    void* const cq = Runtime::instance().deliver_completion(index);
+    if (cq == nullptr) continue;
+    const auto address = reinterpret_cast<std::uint64_t>(cq);
+    std::memcpy(bytes + kept, &address, kRecord);
+    kept += kRecord;
+  }
+  return kept;
+}
+
+ssize_t read_channel(int fd, void* buffer, std::size_t size, ssize_t result) noexcept {
+  while (result > 0) {
+    const std::size_t kept =
+        translate(static_cast<std::byte*>(buffer), static_cast<std::size_t>(result));
+    if (kept != 0) return static_cast<ssize_t>(kept);
+    // Nothing but events of destroyed queues. To the application it is as if they had not come.
+    if ((::fcntl(fd, F_GETFL) & O_NONBLOCK) != 0) {
+      errno = EAGAIN;
+      return -1;
+    }
+    result = static_cast<ssize_t>(::syscall(SYS_read, fd, buffer, size));
+  }
+  return result;
+}
+
+void channel_closed(int fd) noexcept {
+  const int saved = errno;
+  static_cast<void>(guarded_int("close", [fd] {
+    Runtime::instance().channel_closed(fd);
+    return 0;
+  }));
+  errno = saved;
+}
+
+}  // namespace
+
+void register_channel_hooks() {
+  void* const found = ::dlsym(RTLD_DEFAULT, "softib_preload_register");
+  if (found == nullptr) return;  // no preload library: no completion channels
+  softib_preload_register_fn preload_register = nullptr;
+  std::memcpy(&preload_register, &found, sizeof found);
+  softib_preload_hooks hooks{};
+  hooks.size = sizeof hooks;
+  hooks.create_comp_channel = create_channel;
+  hooks.read_comp_channel = read_channel;
+  hooks.closed = channel_closed;
+  static_cast<void>(preload_register(&hooks));
+}
+
+}  // namespace ib::host_abi

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// Contexts: an open device, and the table of what it can do. What is not in the table (flow
+// steering, RSS, raw packets, tag matching, counters, dma-buf, CQ moderation) libibverbs answers
+// with EOPNOTSUPP.
+#include "host_abi/provider/ops.h"
+#include "host_abi/provider/provider.h"
+
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <mutex>
+
+namespace ib::host_abi {
+
+namespace {
+
+constexpr VerbsContextOps make_ops() {
+  VerbsContextOps ops{};
+  ops.advise_mr = advise_mr;
+  ops.alloc_dm = alloc_dm;
+  ops.alloc_mw = alloc_mw;
+  ops.alloc_null_mr = alloc_null_mr;
+  ops.alloc_parent_domain = alloc_parent_domain;
+  ops.alloc_pd = alloc_pd;
+  ops.alloc_td = alloc_td;
+  ops.async_event = async_event;
+  ops.attach_mcast = attach_mcast;
+  ops.bind_mw = bind_mw;
+  ops.close_xrcd = close_xrcd;
+  ops.create_ah = create_ah;
+  ops.create_cq = create_cq;
+  ops.create_cq_ex = create_cq_ex;
+  ops.create_qp = create_qp;
+  ops.create_qp_ex = create_qp_ex;
+  ops.create_srq = create_srq;
+  ops.create_srq_ex = create_srq_ex;
+  ops.dealloc_mw = dealloc_mw;
+  ops.dealloc_pd = dealloc_pd;
+  ops.dealloc_td = dealloc_td;
+  ops.dereg_mr = dereg_mr;
+  ops.destroy_ah = destroy_ah;
+  ops.destroy_cq = destroy_cq;
+  ops.destroy_qp = destroy_qp;
+  ops.destroy_srq = destroy_srq;
+  ops.detach_mcast = detach_mcast;
+  ops.free_context = free_context;
+  ops.free_dm = free_dm;
+  ops.get_srq_num = get_srq_num;
+  ops.import_dm = import_dm;
+  ops.import_mr = import_mr;
+  ops.import_pd = import_pd;
+  ops.modify_qp = modify_qp;
+  ops.modify_srq = modify_srq;
+  ops.open_qp = open_qp;
+  ops.open_xrcd = open_xrcd;
+  ops.poll_cq = poll_cq;
+  ops.post_recv = post_recv;
+  ops.post_send = post_send;
+  ops.post_srq_recv = post_srq_recv;
+  ops.query_device_ex = query_device_ex;
+  ops.query_ece = query_ece;
+  ops.query_port = query_port;
+  ops.query_qp = query_qp;
+  ops.query_qp_data_in_order = query_qp_data_in_order;
+  ops.query_rt_values = query_rt_values;
+  ops.query_srq = query_srq;
+  ops.reg_dm_mr = reg_dm_mr;
+  ops.reg_mr = reg_mr;
+  ops.req_notify_cq = req_notify_cq;
+  ops.rereg_mr = rereg_mr;
+  ops.resize_cq = resize_cq;
+  ops.set_ece = set_ece;
+  ops.unimport_dm = unimport_dm;
+  ops.unimport_mr = unimport_mr;
+  ops.unimport_pd = unimport_pd;
+  return ops;
+}
+constexpr VerbsContextOps kOps = make_ops();
+
+// RDMA_DRIVER_UNKNOWN: the library only prints it.
+constexpr std::uint32_t kDriverId = 0;
+
+// Takes `cmd_fd` over, also if it fails, as libibverbs wants it.
+Context* make_context(ibv_device* device, int cmd_fd, std::shared_ptr<DeviceFile> file) {
+  void* memory =
+      verbs_private().init_and_alloc_context(device, cmd_fd, sizeof(Context), nullptr, kDriverId);
+  if (memory == nullptr) {
+    Runtime::instance().forget(file, cmd_fd);
+    return nullptr;
+  }
+  auto* context = static_cast<Context*>(memory);
+  context->epoch = fork_epoch();
+  context->file = new std::shared_ptr<DeviceFile>(std::move(file));
+  context->verbs.context.num_comp_vectors = 1;
+  verbs_private().set_ops(&context->verbs, &kOps);
+  return context;
+}
+
+// In a forked child: the parent's file stays the parent's. Its asynchronous events too, so the
+// descriptor gets the number that the application knows but another socket behind it.
+void open_again(ibv_context* ibcontext) {
+  static std::mutex mutex;
+  const std::lock_guard lock(mutex);
+  Context& context = context_of(ibcontext);
+  if (context.epoch == fork_epoch()) return;
+  auto file = Runtime::instance().open(ibcontext->device->name, ibcontext->cmd_fd);
+  if (!file) return;
+  if (!(*file)->async.take_number(ibcontext->async_fd)) {
+    Runtime::instance().forget(*file, ibcontext->cmd_fd);
+    return;
+  }
+  context.file = new std::shared_ptr<DeviceFile>(*std::move(file));  // the old one is not touched
+  std::atomic_ref(context.epoch).store(fork_epoch(), std::memory_order_release);
+}
+
+}  // namespace
+
+verbs_context* alloc_context(ibv_device* device, int cmd_fd, void*) {
+  return guarded("ibv_open_device", static_cast<verbs_context*>(nullptr), [&]() -> verbs_context* {
+    auto file = Runtime::instance().open(device->name, cmd_fd);
+    if (!file) {
+      ::close(cmd_fd);
+      return fail_null("ibv_open_device", file.error());
+    }
+    const int async_fd = (*file)->async.application_fd();
+    Context* context = make_context(device, cmd_fd, *std::move(file));
+    if (context == nullptr) return nullptr;
+    context->verbs.context.async_fd = async_fd;
+    return &context->verbs;
+  });
+}
+
+// One more context for an open device, from a duplicate of its descriptor. Its asynchronous events
+// stay with the context that opened the device. A descriptor of another process is refused: what
+// belongs to a process cannot be shared with another one here.
+verbs_context* import_context(ibv_device* device, int cmd_fd) {
+  return guarded("ibv_import_device", static_cast<verbs_context*>(nullptr),
+                 [&]() -> verbs_context* {
+                   auto file = Runtime::instance().share(device->name, cmd_fd);
+                   if (!file) return fail_null("ibv_import_device", file.error());
+                   Context* context = make_context(device, cmd_fd, *std::move(file));
+                   return context == nullptr ? nullptr : &context->verbs;
+                 });
+}
+
+void free_context(ibv_context* ibcontext) {
+  Context& context = context_of(ibcontext);
+  if (context.epoch == fork_epoch()) {
+    Runtime::instance().forget(*context.file, ibcontext->cmd_fd);
+    delete context.file;  // the last one closes the HCA; softibd then ends what was left
+  }
+  verbs_private().uninit_context(&context.verbs);
+  std::free(&context);
+}
+
+DeviceFile& file_of(ibv_context* ibcontext) {
+  Context& context = context_of(ibcontext);
+  if (std::atomic_ref(context.epoch).load(std::memory_order_acquire) != fork_epoch()) {
+    open_again(ibcontext);  // if it fails, the engine refuses what is asked of the old one
+  }
+  return **context.file;
+}
+
+void async_event(ibv_context* context, ibv_async_event*) {
+  file_of(context).async.flush();
+}
+
+void wait_acknowledged(pthread_mutex_t& mutex, pthread_cond_t& cond, const std::uint32_t& completed,
+                       std::uint32_t delivered) {
+  ::pthread_mutex_lock(&mutex);
+  while (completed != delivered) ::pthread_cond_wait(&cond, &mutex);
+  ::pthread_mutex_unlock(&mutex);
+}
+
+}  // namespace ib::host_abi

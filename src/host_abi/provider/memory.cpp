@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// Memory regions: of the application's memory, of device memory, null and imported ones.
+#include "hca/layout.h"
+#include "host_abi/provider/ops.h"
+
+#include <sys/mman.h>
+
+#include <bit>
+#include <limits>
+#include <span>
+
+namespace ib::host_abi {
+
+namespace {
+
+constexpr std::uint64_t kWholeAddressSpace = std::numeric_limits<std::size_t>::max();
+
+// Registers with the engine, remembers what import and advise need, and makes the ibv_mr.
+Mr* make_mr(ibv_pd* ibpd, const control::RegMrIn& in, VerbsMrType type, const char* verb) {
+  DeviceFile& file = file_of(ibpd->context);
+  auto registered = file.hca->register_memory(in);
+  if (!registered) return fail_null(verb, registered.error());
+  auto mr = std::make_unique<Mr>();
+  mr->engine = *std::move(registered);
+  mr->mr.context = ibpd->context;
+  mr->mr.pd = ibpd;
+  mr->mr.length = in.length;
+  mr->mr.handle = mr->engine->index();
+  mr->mr.lkey = mr->engine->lkey();
+  mr->mr.rkey = mr->engine->rkey();
+  mr->type = type;
+  mr->access = static_cast<int>(in.access);
+  const std::lock_guard lock(file.mutex);
+  file.regions[mr->mr.handle] = {.region = mr->engine,
+                                 .pd = in.pd,
+                                 .access = in.access,
+                                 .address = in.address,
+                                 .length = in.length,
+                                 .iova = in.iova};
+  return mr.release();
+}
+
+bool overflows(std::uint64_t start, std::uint64_t length) {
+  return length > std::numeric_limits<std::uint64_t>::max() - start;
+}
+
+struct Refusal {
+  int error = 0;
+  const char* reason = "";
+};
+
+// The on-demand region that `sge` is a part of.
+Refusal find_advised(ibv_pd* ibpd, const ibv_sge& sge, bool write, RegionRecord& region) {
+  DeviceFile& file = file_of(ibpd->context);
+  {
+    const std::lock_guard lock(file.mutex);
+    const auto found = file.regions.find(hca::key_index(sge.lkey));
+    if (found != file.regions.end()) region = found->second;
+  }
+  const auto engine = region.region.lock();
+  if (engine == nullptr || engine->lkey() != sge.lkey || region.pd != pd_of(ibpd).engine->index()) {
+    return {EINVAL, "a key names no region of this PD"};
+  }
+  if ((region.access & verbs::access::kOnDemand) == 0) return {EINVAL, "a region is not on-demand"};
+  if (write && (region.access & verbs::access::kLocalWrite) == 0) {
+    return {EPERM, "write prefetch of a region without local write"};
+  }
+  const std::uint64_t into = sge.addr - region.iova;
+  if (sge.addr < region.iova || into > region.length || sge.length > region.length - into) {
+    return {EFAULT, "a range is not inside its region"};
+  }
+  return {};
+}
+
+void prefetch(const RegionRecord& region, const ibv_sge& sge, bool write) {
+  const std::uint64_t start = region.address + (sge.addr - region.iova);
+  constexpr std::uint64_t kPage = 4096;
+  const std::uint64_t first = start & ~(kPage - 1);
+  void* const place = std::bit_cast<void*>(first);
+  // Advice: what cannot be populated is faulted in when it is used, or fails then.
+  static_cast<void>(::madvise(place, start + sge.length - first,
+                              write ? MADV_POPULATE_WRITE : MADV_POPULATE_READ));
+}
+
+}  // namespace
+
+ibv_mr* reg_mr(ibv_pd* ibpd, void* address, std::size_t length, std::uint64_t iova, int access) {
+  return guarded("ibv_reg_mr", static_cast<ibv_mr*>(nullptr), [&]() -> ibv_mr* {
+    control::RegMrIn in;
+    in.pd = pd_of(ibpd).engine->index();
+    in.access = static_cast<std::uint32_t>(access);
+    in.address = reinterpret_cast<std::uint64_t>(address);
+    in.length = length;
+    in.iova = (in.access & verbs::access::kZeroBased) != 0 ? 0 : iova;
+    const bool on_demand = (in.access & verbs::access::kOnDemand) != 0;
+    if (on_demand && address == nullptr && length == kWholeAddressSpace) {
+      in.flags = control::region_flag::kImplicitOdp;
+    } else if (overflows(in.address, length) || overflows(in.iova, length)) {
+      return fail_null("ibv_reg_mr", EINVAL, "the range wraps around the address space");
+    }
+    Mr* mr = make_mr(ibpd, in, VerbsMrType::Region, "ibv_reg_mr");
+    return mr == nullptr ? nullptr : &mr->mr;
+  });
+}
+
+ibv_mr* reg_dm_mr(ibv_pd* ibpd, ibv_dm* dm, std::uint64_t offset, std::size_t length,
+                  unsigned access) {
+  if ((access & IBV_ACCESS_ZERO_BASED) == 0) {
+    return fail_null("ibv_reg_dm_mr", EINVAL, "device memory needs IBV_ACCESS_ZERO_BASED");
+  }
+  return guarded("ibv_reg_dm_mr", static_cast<ibv_mr*>(nullptr), [&]() -> ibv_mr* {
+    const Dm& memory = dm_of(dm);
+    if (offset > memory.length || length > memory.length - offset) {
+      return fail_null("ibv_reg_dm_mr", EINVAL, "the range is not inside the device memory");
+    }
+    control::RegMrIn in;
+    in.pd = pd_of(ibpd).engine->index();
+    in.access = access;
+    in.address = offset;
+    in.length = length;
+    in.dm = memory.engine->index();
+    // Type: libibverbs must not apply fork protection or rereg to it.
+    Mr* mr = make_mr(ibpd, in, VerbsMrType::DmaBuf, "ibv_reg_dm_mr");
+    return mr == nullptr ? nullptr : &mr->mr;
+  });
+}
+
+ibv_mr* alloc_null_mr(ibv_pd* ibpd) {
+  return guarded("ibv_alloc_null_mr", static_cast<ibv_mr*>(nullptr), [&]() -> ibv_mr* {
+    control::RegMrIn in;
+    in.pd = pd_of(ibpd).engine->index();
+    in.access = verbs::access::kLocalWrite;
+    in.length = kWholeAddressSpace;
+    in.flags = control::region_flag::kNull;
+    Mr* mr = make_mr(ibpd, in, VerbsMrType::Null, "ibv_alloc_null_mr");
+    return mr == nullptr ? nullptr : &mr->mr;
+  });
+}
+
+int rereg_mr(VerbsMr* vmr, int flags, ibv_pd* ibpd, void* address, std::size_t length, int access) {
+  return guarded_int("ibv_rereg_mr", [&] {
+    Mr& mr = mr_of(vmr);
+    DeviceFile& file = file_of(mr.mr.context);
+    control::RegMrIn to;
+    RegionRecord record;
+    {
+      const std::lock_guard lock(file.mutex);
+      record = file.regions[mr.mr.handle];
+    }
+    if ((flags & IBV_REREG_MR_CHANGE_PD) != 0) {
+      if (ibpd == nullptr) return fail("ibv_rereg_mr", EINVAL, "the new PD is missing");
+      record.pd = pd_of(ibpd).engine->index();
+    }
+    if ((flags & IBV_REREG_MR_CHANGE_ACCESS) != 0) {
+      record.access = static_cast<std::uint32_t>(access);
+    }
+    if ((flags & IBV_REREG_MR_CHANGE_TRANSLATION) != 0) {
+      record.address = reinterpret_cast<std::uint64_t>(address);
+      record.length = length;
+      record.iova = (record.access & verbs::access::kZeroBased) != 0 ? 0 : record.address;
+      if (overflows(record.address, length)) {
+        return fail("ibv_rereg_mr", EINVAL, "the range wraps around the address space");
+      }
+    }
+    to.pd = record.pd;
+    to.access = record.access;
+    to.address = record.address;
+    to.length = record.length;
+    to.iova = record.iova;
+    const Status status = mr.engine->reregister(static_cast<std::uint32_t>(flags), to);
+    if (status != Status::Ok) return fail("ibv_rereg_mr", status);
+    mr.mr.lkey = mr.engine->lkey();
+    mr.mr.rkey = mr.engine->rkey();
+    mr.access = static_cast<int>(record.access);
+    const std::lock_guard lock(file.mutex);
+    file.regions[mr.mr.handle] = record;
+    return 0;
+  });
+}
+
+int dereg_mr(VerbsMr* vmr) {
+  return guarded_int("ibv_dereg_mr", [&] {
+    Mr& mr = mr_of(vmr);
+    const Status status = destroy_engine(mr);
+    if (status != Status::Ok) return fail("ibv_dereg_mr", status);
+    if (!inherited(mr)) {
+      DeviceFile& file = file_of(mr.mr.context);
+      const std::lock_guard lock(file.mutex);
+      // The index may have a new owner by now.
+      const auto found = file.regions.find(mr.mr.handle);
+      if (found != file.regions.end() && found->second.region.lock() == mr.engine) {
+        file.regions.erase(found);
+      }
+    }
+    delete &mr;
+    return 0;
+  });
+}
+
+ibv_mr* import_mr(ibv_pd* ibpd, std::uint32_t handle) {
+  return guarded("ibv_import_mr", static_cast<ibv_mr*>(nullptr), [&]() -> ibv_mr* {
+    DeviceFile& file = file_of(ibpd->context);
+    RegionRecord record;
+    {
+      const std::lock_guard lock(file.mutex);
+      const auto found = file.regions.find(handle);
+      if (found != file.regions.end()) record = found->second;
+    }
+    const auto engine = record.region.lock();
+    if (engine == nullptr) return fail_null("ibv_import_mr", ENOENT, "no MR has this handle");
+    auto mr = std::make_unique<Mr>();
+    mr->engine = engine;
+    mr->mr.context = ibpd->context;
+    mr->mr.pd = ibpd;
+    mr->mr.addr = std::bit_cast<void*>(record.iova);
+    mr->mr.length = record.length;
+    mr->mr.handle = handle;
+    mr->mr.lkey = engine->lkey();
+    mr->mr.rkey = engine->rkey();
+    mr->type = VerbsMrType::Imported;
+    mr->access = static_cast<int>(record.access);
+    return &mr.release()->mr;
+  });
+}
+
+void unimport_mr(ibv_mr* mr) {
+  delete &mr_of(mr);
+}
+
+int advise_mr(ibv_pd* ibpd, ibv_advise_mr_advice advice, std::uint32_t flags, ibv_sge* list,
+              std::uint32_t count) {
+  if ((flags & ~static_cast<std::uint32_t>(IBV_ADVISE_MR_FLAG_FLUSH)) != 0 || count == 0) {
+    return fail("ibv_advise_mr", EINVAL, "unknown flags or no ranges");
+  }
+  if (advice != IBV_ADVISE_MR_ADVICE_PREFETCH && advice != IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE &&
+      advice != IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT) {
+    return fail("ibv_advise_mr", EOPNOTSUPP, "unknown advice");
+  }
+  return guarded_int("ibv_advise_mr", [&] {
+    const bool write = advice == IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE;
+    for (const ibv_sge& sge : std::span(list, count)) {
+      RegionRecord region;
+      const Refusal refusal = find_advised(ibpd, sge, write, region);
+      if (refusal.error != 0) return fail("ibv_advise_mr", refusal.error, refusal.reason);
+      if (advice != IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT) prefetch(region, sge, write);
+    }
+    return 0;
+  });
+}
+
+}  // namespace ib::host_abi

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// The objects that libibverbs and the application hold pointers to. Each *is* the public struct
+// (first base), followed by what we need; the functions below go from one to the other.
+#pragma once
+
+#include "host_abi/provider/errors.h"
+#include "host_abi/provider/runtime.h"
+#include "host_abi/provider/send_batch.h"
+#include "host_abi/provider/verbs_abi_34.h"
+#include "user/api.h"
+#include "user/completion_queue.h"
+#include "user/queue_pair.h"
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+
+namespace ib::host_abi {
+
+namespace control = user::control;
+
+// Made by libibverbs with calloc; `file` is a pointer so that this stays plain memory.
+struct Context {
+  verbs_context verbs;
+  std::shared_ptr<DeviceFile>* file;
+  unsigned epoch;  // fork_epoch() when `file` was opened
+};
+
+// In which process an object was made. In a forked child the engine must not be asked about the
+// parent's objects.
+struct Made {
+  unsigned epoch = fork_epoch();
+};
+inline bool inherited(const Made& object) {
+  return object.epoch != fork_epoch();
+}
+
+struct Td : ibv_td {
+  std::atomic<int> users{0};
+};
+
+// A protection domain, a parent domain around one, or an imported one.
+struct Pd : ibv_pd, Made {
+  std::shared_ptr<user::ProtectionDomain> engine;
+  Pd* parent_of = nullptr;  // parent domain: the protection domain inside it
+  Td* td = nullptr;
+  std::atomic<int> users{0};  // parent domains around this one
+};
+
+struct Mr : VerbsMr, Made {
+  std::shared_ptr<user::MemoryRegion> engine;
+};
+
+struct Mw : ibv_mw, Made {
+  std::unique_ptr<user::MemoryWindow> engine;
+};
+
+struct Dm : ibv_dm, Made {
+  std::shared_ptr<user::DeviceMemory> engine;
+  std::uint64_t length = 0;  // as asked for; the engine's may be rounded up
+};
+
+struct Ah : ibv_ah, Made {
+  std::unique_ptr<user::AddressHandle> engine;
+};
+
+struct Xrcd : ibv_xrcd, Made {
+  std::unique_ptr<user::XrcDomain> engine;
+};
+
+struct Cq : VerbsCq, Made {
+  std::unique_ptr<user::CompletionQueue> engine;
+  std::uint64_t cookie = 0;
+  user::Completion current;           // extended polling
+  std::int64_t wallclock_offset = 0;  // CLOCK_REALTIME - CLOCK_MONOTONIC, as of the last start_poll
+};
+
+struct Srq : ibv_srq, Made {
+  std::unique_ptr<user::SharedReceiveQueue> engine;
+  std::uint64_t cookie = 0;
+  verbs::SrqType type = verbs::SrqType::Basic;
+};
+
+struct Qp : VerbsQp, Made {
+  std::unique_ptr<user::QueuePair> engine;
+  std::uint64_t cookie = 0;
+  std::unique_ptr<SendBatch> batch;  // ibv_qp_ex only
+  bool signal_all = false;
+};
+
+inline Context& context_of(ibv_context* context) {
+  // The public struct is the last member of verbs_context, which is our first.
+  auto* bytes = reinterpret_cast<std::byte*>(context) - offsetof(verbs_context, context);
+  void* place = bytes;
+  return *static_cast<Context*>(place);
+}
+// The open HCA of a context. A context that a forked child inherited opens it anew for the child
+// when it is first used there (context.cpp).
+DeviceFile& file_of(ibv_context* context);
+inline user::Hca& hca_of(ibv_context* context) {
+  return *file_of(context).hca;
+}
+
+inline Td& td_of(ibv_td* td) {
+  return *static_cast<Td*>(td);
+}
+inline Pd& pd_of(ibv_pd* pd) {
+  return *static_cast<Pd*>(pd);
+}
+inline Mr& mr_of(VerbsMr* mr) {
+  return *static_cast<Mr*>(mr);
+}
+inline Mr& mr_of(ibv_mr* mr) {
+  return mr_of(reinterpret_cast<VerbsMr*>(mr));
+}
+inline Mw& mw_of(ibv_mw* mw) {
+  return *static_cast<Mw*>(mw);
+}
+inline Dm& dm_of(ibv_dm* dm) {
+  return *static_cast<Dm*>(dm);
+}
+inline Ah& ah_of(ibv_ah* ah) {
+  return *static_cast<Ah*>(ah);
+}
+inline Xrcd& xrcd_of(ibv_xrcd* xrcd) {
+  return *static_cast<Xrcd*>(xrcd);
+}
+inline Srq& srq_of(ibv_srq* srq) {
+  return *static_cast<Srq*>(srq);
+}
+inline Cq& cq_of(ibv_cq* cq) {
+  return *static_cast<Cq*>(reinterpret_cast<VerbsCq*>(cq));
+}
+inline Cq& cq_of(ibv_cq_ex* cq) {
+  return *static_cast<Cq*>(reinterpret_cast<VerbsCq*>(cq));
+}
+inline Qp& qp_of(ibv_qp* qp) {
+  return *static_cast<Qp*>(reinterpret_cast<VerbsQp*>(qp));
+}
+inline Qp& qp_of(ibv_qp_ex* qp) {
+  return *static_cast<Qp*>(reinterpret_cast<VerbsQp*>(qp));
+}
+
+// Destroys the engine's object. Gone already, because softibd or the HCA went or because we are a
+// forked child: that is success, since an application must be able to clean up.
+template <class Object>
+Status destroy_engine(const Object& object) {
+  if (inherited(object)) return Status::Ok;
+  const Status status = object.engine->destroy();
+  const bool gone = status == Status::Disconnected || status == Status::DeviceRemoved;
+  return gone ? Status::Ok : status;
+}
+
+// Deletes our object. A forked child leaks what belongs to the engine: destructors would work on
+// memory that is not there.
+template <class Object>
+void drop(Object* object) {
+  if (inherited(*object)) {
+    if constexpr (requires { object->engine.release(); }) {
+      static_cast<void>(object->engine.release());
+    }
+  }
+  delete object;
+}
+
+// Waits until the application has acknowledged all it was told about the object [man
+// ibv_get_async_event: destroying waits].
+void wait_acknowledged(pthread_mutex_t& mutex, pthread_cond_t& cond, const std::uint32_t& completed,
+                       std::uint32_t delivered);
+
+}  // namespace ib::host_abi

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// Posting lists of work requests. Nothing is allocated; a request is converted field by field into
+// one that lives on the stack, and only the fields that its opcode has are touched.
+#include "host_abi/provider/convert.h"
+#include "host_abi/provider/ops.h"
+
+#include <bit>
+
+namespace ib::host_abi {
+
+namespace {
+
+constexpr unsigned kSendFlags =
+    IBV_SEND_FENCE | IBV_SEND_SIGNALED | IBV_SEND_SOLICITED | IBV_SEND_INLINE;
+
+// The 8 bytes of an atomic write come through the list [man ibv_wr_atomic_write has them inline].
+bool take_atomic_write(const ibv_send_wr& wr, user::SendRequest& to) {
+  if (wr.num_sge != 1 || wr.sg_list[0].length != sizeof to.compare_add) return false;
+  const void* const bytes = std::bit_cast<const void*>(wr.sg_list[0].addr);
+  std::memcpy(&to.compare_add, bytes, sizeof to.compare_add);
+  to.sge = {};
+  to.flags &= ~static_cast<std::uint32_t>(IBV_SEND_INLINE);
+  return true;
+}
+
+bool take_bind(const ibv_send_wr& wr, user::SendRequest& to) {
+  if (wr.bind_mw.mw == nullptr) return false;
+  const ibv_mw_bind_info& info = wr.bind_mw.bind_info;
+  to.window = mw_of(wr.bind_mw.mw).engine.get();
+  to.bind_region = info.mr != nullptr ? mr_of(info.mr).engine.get() : nullptr;
+  to.bind_address = info.addr;
+  to.bind_length = info.length;
+  to.bind_access = info.mw_access_flags;
+  to.bind_rkey = wr.bind_mw.rkey;
+  return true;
+}
+
+bool take_destination(const ibv_send_wr& wr, ibv_qp_type type, user::SendRequest& to) {
+  if (type == IBV_QPT_UD) {
+    if (wr.wr.ud.ah == nullptr) return false;
+    to.ah = ah_of(wr.wr.ud.ah).engine.get();
+    to.remote_qpn = wr.wr.ud.remote_qpn;
+    to.remote_qkey = wr.wr.ud.remote_qkey;
+  } else if (type == IBV_QPT_XRC_SEND) {
+    to.remote_srqn = wr.qp_type.xrc.remote_srqn;
+  }
+  return true;
+}
+
+// False: the request is malformed.
+bool convert(const ibv_send_wr& wr, ibv_qp_type type, user::SendRequest& to) {
+  if (wr.num_sge < 0) return false;
+  to.wr_id = wr.wr_id;
+  to.opcode = static_cast<verbs::WrOpcode>(wr.opcode);
+  to.flags = wr.send_flags & kSendFlags;
+  to.sge = to_sges(wr.sg_list, wr.num_sge);
+  to.imm = wr.imm_data;  // shares its place with invalidate_rkey
+  switch (wr.opcode) {
+    case IBV_WR_SEND:
+    case IBV_WR_SEND_WITH_IMM:
+    case IBV_WR_SEND_WITH_INV: break;
+    case IBV_WR_RDMA_WRITE:
+    case IBV_WR_RDMA_WRITE_WITH_IMM:
+    case IBV_WR_RDMA_READ:
+      to.remote_address = wr.wr.rdma.remote_addr;
+      to.rkey = wr.wr.rdma.rkey;
+      break;
+    case IBV_WR_ATOMIC_WRITE:
+      to.remote_address = wr.wr.rdma.remote_addr;
+      to.rkey = wr.wr.rdma.rkey;
+      if (!take_atomic_write(wr, to)) return false;
+      break;
+    case IBV_WR_ATOMIC_CMP_AND_SWP:
+    case IBV_WR_ATOMIC_FETCH_AND_ADD:
+      to.remote_address = wr.wr.atomic.remote_addr;
+      to.rkey = wr.wr.atomic.rkey;
+      to.compare_add = wr.wr.atomic.compare_add;
+      to.swap = wr.wr.atomic.swap;
+      break;
+    case IBV_WR_LOCAL_INV: to.sge = {}; return true;
+    case IBV_WR_BIND_MW: to.sge = {}; return take_bind(wr, to);
+    case IBV_WR_TSO:
+    case IBV_WR_DRIVER1: return false;
+  }
+  return take_destination(wr, type, to);
+}
+
+}  // namespace
+
+int post_send(ibv_qp* ibqp, ibv_send_wr* wr, ibv_send_wr** bad) {
+  user::QueuePair& engine = *qp_of(ibqp).engine;
+  const ibv_qp_type type = ibqp->qp_type;
+  Status status = Status::Ok;
+  user::SendRequest request;
+  engine.send_lock();
+  for (; wr != nullptr; wr = wr->next) {
+    status = convert(*wr, type, request) ? engine.post_send(request) : Status::InvalidParameter;
+    if (status != Status::Ok) break;
+  }
+  engine.send_unlock();
+  if (status == Status::Ok) [[likely]]
+    return 0;
+  if (bad != nullptr) *bad = wr;
+  return fail("ibv_post_send", errno_of_posting(status), status_text(status));
+}
+
+int post_recv(ibv_qp* ibqp, ibv_recv_wr* wr, ibv_recv_wr** bad) {
+  user::QueuePair& engine = *qp_of(ibqp).engine;
+  for (; wr != nullptr; wr = wr->next) {
+    Status status = Status::InvalidParameter;
+    if (wr->num_sge >= 0) status = engine.post_recv(wr->wr_id, to_sges(wr->sg_list, wr->num_sge));
+    if (status == Status::Ok) [[likely]]
+      continue;
+    if (bad != nullptr) *bad = wr;
+    return fail("ibv_post_recv", errno_of_posting(status), status_text(status));
+  }
+  return 0;
+}
+
+}  // namespace ib::host_abi

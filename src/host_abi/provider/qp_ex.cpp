@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// ibv_qp_ex: work requests built by calls. The requests of one ibv_wr_start() .. ibv_wr_complete()
+// are collected in the SendBatch of the QP, under its send lock.
+#include "host_abi/provider/convert.h"
+#include "host_abi/provider/ops.h"
+
+namespace ib::host_abi {
+
+namespace {
+
+using verbs::WrOpcode;
+
+constexpr std::uint64_t kDatagramOps = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM;
+constexpr std::uint64_t kUnreliableOps =
+    kDatagramOps | IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM |
+    IBV_QP_EX_WITH_SEND_WITH_INV | IBV_QP_EX_WITH_LOCAL_INV | IBV_QP_EX_WITH_BIND_MW;
+constexpr std::uint64_t kReliableOps =
+    kUnreliableOps | IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |
+    IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD | IBV_QP_EX_WITH_ATOMIC_WRITE;
+
+SendBatch& batch_of(ibv_qp_ex* qp) {
+  return *qp_of(qp).batch;
+}
+
+user::SendRequest& begin(ibv_qp_ex* qp, WrOpcode opcode) {
+  constexpr unsigned kFlags = IBV_SEND_FENCE | IBV_SEND_SIGNALED | IBV_SEND_SOLICITED;
+  return batch_of(qp).begin(opcode, qp->wr_id, qp->wr_flags & kFlags);
+}
+user::SendRequest& begin_remote(ibv_qp_ex* qp, WrOpcode opcode, std::uint32_t rkey,
+                                std::uint64_t address) {
+  user::SendRequest& request = begin(qp, opcode);
+  request.rkey = rkey;
+  request.remote_address = address;
+  return request;
+}
+
+void wr_send(ibv_qp_ex* qp) {
+  begin(qp, WrOpcode::Send);
+}
+void wr_send_imm(ibv_qp_ex* qp, __be32 imm) {
+  begin(qp, WrOpcode::SendWithImm).imm = imm;
+}
+void wr_send_inv(ibv_qp_ex* qp, std::uint32_t rkey) {
+  begin(qp, WrOpcode::SendWithInv).imm = rkey;
+}
+void wr_rdma_write(ibv_qp_ex* qp, std::uint32_t rkey, std::uint64_t address) {
+  begin_remote(qp, WrOpcode::RdmaWrite, rkey, address);
+}
+void wr_rdma_write_imm(ibv_qp_ex* qp, std::uint32_t rkey, std::uint64_t address, __be32 imm) {
+  begin_remote(qp, WrOpcode::RdmaWriteWithImm, rkey, address).imm = imm;
+}
+void wr_rdma_read(ibv_qp_ex* qp, std::uint32_t rkey, std::uint64_t address) {
+  begin_remote(qp, WrOpcode::RdmaRead, rkey, address);
+}
+void wr_atomic_cmp_swp(ibv_qp_ex* qp, std::uint32_t rkey, std::uint64_t address,
+                       std::uint64_t compare, std::uint64_t swap) {
+  user::SendRequest& request = begin_remote(qp, WrOpcode::AtomicCmpSwap, rkey, address);
+  request.compare_add = compare;
+  request.swap = swap;
+}
+void wr_atomic_fetch_add(ibv_qp_ex* qp, std::uint32_t rkey, std::uint64_t address,
+                         std::uint64_t add) {
+  begin_remote(qp, WrOpcode::AtomicFetchAdd, rkey, address).compare_add = add;
+}
+void wr_atomic_write(ibv_qp_ex* qp, std::uint32_t rkey, std::uint64_t address, const void* bytes) {
+  user::SendRequest& request = begin_remote(qp, WrOpcode::AtomicWrite, rkey, address);
+  std::memcpy(&request.compare_add, bytes, sizeof request.compare_add);
+}
+void wr_local_inv(ibv_qp_ex* qp, std::uint32_t rkey) {
+  begin(qp, WrOpcode::LocalInv).imm = rkey;
+}
+
+void wr_bind_mw(ibv_qp_ex* qp, ibv_mw* mw, std::uint32_t rkey, const ibv_mw_bind_info* info) {
+  user::SendRequest& request = begin(qp, WrOpcode::BindMw);
+  request.window = mw_of(mw).engine.get();
+  request.bind_region = info->mr != nullptr ? mr_of(info->mr).engine.get() : nullptr;
+  request.bind_address = info->addr;
+  request.bind_length = info->length;
+  request.bind_access = info->mw_access_flags;
+  request.bind_rkey = rkey;
+}
+
+void wr_set_ud_addr(ibv_qp_ex* qp, ibv_ah* ah, std::uint32_t qpn, std::uint32_t qkey) {
+  user::SendRequest& request = batch_of(qp).current();
+  request.ah = ah_of(ah).engine.get();
+  request.remote_qpn = qpn;
+  request.remote_qkey = qkey;
+}
+void wr_set_xrc_srqn(ibv_qp_ex* qp, std::uint32_t srqn) {
+  batch_of(qp).current().remote_srqn = srqn;
+}
+void wr_set_sge(ibv_qp_ex* qp, std::uint32_t lkey, std::uint64_t address, std::uint32_t length) {
+  batch_of(qp).set_sge({.address = address, .length = length, .lkey = lkey});
+}
+void wr_set_sge_list(ibv_qp_ex* qp, std::size_t count, const ibv_sge* list) {
+  batch_of(qp).set_sges({reinterpret_cast<const user::Sge*>(list), count});
+}
+void wr_set_inline_data(ibv_qp_ex* qp, void* bytes, std::size_t length) {
+  SendBatch& batch = batch_of(qp);
+  batch.start_inline();
+  batch.add_inline(bytes, length);
+}
+void wr_set_inline_data_list(ibv_qp_ex* qp, std::size_t count, const ibv_data_buf* list) {
+  SendBatch& batch = batch_of(qp);
+  batch.start_inline();
+  for (const ibv_data_buf& one : std::span(list, count)) batch.add_inline(one.addr, one.length);
+}
+
+void wr_start(ibv_qp_ex* qp) {
+  qp_of(qp).engine->send_lock();
+  batch_of(qp).start();
+}
+
+int wr_complete(ibv_qp_ex* ibqp) {
+  Qp& qp = qp_of(ibqp);
+  user::QueuePair& engine = *qp.engine;
+  SendBatch& batch = *qp.batch;
+  int error = batch.error();
+  // All or nothing, as far as that can be known before.
+  if (error == 0 && engine.send_room() < batch.size()) error = ENOMEM;
+  if (error == 0) {
+    const Status status =
+        batch.post([&](const user::SendRequest& request) { return engine.post_send(request); });
+    error = errno_of_posting(status);
+  }
+  engine.send_unlock();
+  return error == 0 ? 0 : fail("ibv_wr_complete", error, "a request of the batch was refused");
+}
+
+void wr_abort(ibv_qp_ex* qp) {
+  batch_of(qp).start();
+  qp_of(qp).engine->send_unlock();
+}
+
+}  // namespace
+
+int check_send_ops(ibv_qp_type type, std::uint64_t ops) {
+  std::uint64_t known = 0;
+  if (type == IBV_QPT_RC || type == IBV_QPT_XRC_SEND) known = kReliableOps;
+  if (type == IBV_QPT_UC) known = kUnreliableOps;
+  if (type == IBV_QPT_UD) known = kDatagramOps;
+  return (ops & ~known) == 0 ? 0 : EOPNOTSUPP;
+}
+
+// Operations that were not asked for are there too if the type of QP has them: a program that uses
+// one nevertheless gets an answer from the engine instead of a jump to address 0.
+void set_qp_ex_functions(Qp& qp, std::uint64_t) {
+  const control::QpCaps& caps = qp.engine->caps();
+  qp.batch = std::make_unique<SendBatch>(BatchLimits{
+      .max_wr = caps.max_send_wr, .max_sge = caps.max_send_sge, .max_inline = caps.max_inline});
+  qp.comp_mask |= kVerbsQpEx;
+  ibv_qp_ex& ex = qp.qp_ex;
+  ex.wr_start = wr_start;
+  ex.wr_complete = wr_complete;
+  ex.wr_abort = wr_abort;
+  ex.wr_send = wr_send;
+  ex.wr_send_imm = wr_send_imm;
+  ex.wr_send_inv = wr_send_inv;
+  ex.wr_rdma_write = wr_rdma_write;
+  ex.wr_rdma_write_imm = wr_rdma_write_imm;
+  ex.wr_rdma_read = wr_rdma_read;
+  ex.wr_atomic_cmp_swp = wr_atomic_cmp_swp;
+  ex.wr_atomic_fetch_add = wr_atomic_fetch_add;
+  ex.wr_atomic_write = wr_atomic_write;
+  ex.wr_local_inv = wr_local_inv;
+  ex.wr_bind_mw = wr_bind_mw;
+  ex.wr_set_ud_addr = wr_set_ud_addr;
+  ex.wr_set_xrc_srqn = wr_set_xrc_srqn;
+  ex.wr_set_sge = wr_set_sge;
+  ex.wr_set_sge_list = wr_set_sge_list;
+  ex.wr_set_inline_data = wr_set_inline_data;
+  ex.wr_set_inline_data_list = wr_set_inline_data_list;
+}
+
+}  // namespace ib::host_abi

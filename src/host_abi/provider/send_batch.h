@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// SendBatch: the work requests between ibv_wr_start() and ibv_wr_complete(). They are built here
+// and posted at the end, because ibv_wr_abort() must be able to take all of them back.
+//
+// Memory is kept from batch to batch, so that building does not allocate once warmed up. Used under
+// the send lock of the queue pair. The first error sticks and is reported by take_error().
+#pragma once
+
+#include "base/result.h"
+#include "user/work_request.h"
+
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <new>
+#include <span>
+#include <vector>
+
+namespace ib::host_abi {
+
+struct BatchLimits {
+  std::uint32_t max_wr = 0;
+  std::uint32_t max_sge = 0;
+  std::uint32_t max_inline = 0;
+};
+
+class SendBatch {
+ public:
+  explicit SendBatch(const BatchLimits& limits) : limits_(limits) {}
+
+  void start() {
+    requests_.clear();
+    sges_.clear();
+    data_.clear();
+    error_ = 0;
+  }
+  std::size_t size() const { return requests_.size(); }
+  int error() const { return error_; }
+  void set_error(int error) {
+    if (error_ == 0) error_ = error;
+  }
+
+  // Opens the next request; the setters below are about it. Valid until the next begin().
+  user::SendRequest& begin(verbs::WrOpcode opcode, std::uint64_t wr_id, std::uint32_t flags);
+  // The newest request, for attributes that come in calls of their own (UD address, XRC).
+  user::SendRequest& current() { return requests_.empty() ? scratch_ : requests_.back().request; }
+
+  void set_sge(const user::Sge& sge) { set_sges({&sge, 1}); }
+  void set_sges(std::span<const user::Sge> list);
+  void start_inline();
+  void add_inline(const void* bytes, std::size_t length);
+
+  // Hands every request to `post(const SendRequest&) -> Status`, in order, up to the first refusal.
+  template <class Post>
+  Status post(Post&& post) {
+    for (Pending& one : requests_) {
+      one.request.sge = std::span(sges_).subspan(one.first_sge, one.sge_count);
+      if (one.inlined && one.sge_count != 0) {
+        // The bytes have stopped moving only now.
+        sges_[one.first_sge].address =
+            reinterpret_cast<std::uint64_t>(data_.data() + one.first_byte);
+      }
+      const Status status = post(one.request);
+      if (status != Status::Ok) return status;
+    }
+    return Status::Ok;
+  }
+
+ private:
+  struct Pending {
+    user::SendRequest request;
+    std::size_t first_sge = 0;
+    std::size_t sge_count = 0;
+    std::size_t first_byte = 0;
+    bool inlined = false;
+  };
+
+  BatchLimits limits_;
+  int error_ = 0;
+  user::SendRequest scratch_;  // written to if a request could not be opened
+  std::vector<Pending> requests_;
+  std::vector<user::Sge> sges_;
+  std::vector<std::byte> data_;
+};
+
+inline user::SendRequest& SendBatch::begin(verbs::WrOpcode opcode, std::uint64_t wr_id,
+                                           std::uint32_t flags) {
+  if (error_ != 0 || requests_.size() >= limits_.max_wr) {
+    set_error(ENOMEM);
+    return scratch_;
+  }
+  try {
+    Pending& one = requests_.emplace_back();
+    one.first_sge = sges_.size();
+    one.first_byte = data_.size();
+    one.request.opcode = opcode;
+    one.request.wr_id = wr_id;
+    one.request.flags = flags;
+    return one.request;
+  } catch (const std::bad_alloc&) {
+    set_error(ENOMEM);
+    return scratch_;
+  }
+}
+
+inline void SendBatch::set_sges(std::span<const user::Sge> list) {
+  if (error_ != 0) return;
+  if (requests_.empty() || list.size() > limits_.max_sge) {
+    set_error(EINVAL);
+    return;
+  }
+  Pending& one = requests_.back();
+  try {
+    sges_.resize(one.first_sge);
+    sges_.insert(sges_.end(), list.begin(), list.end());
+  } catch (const std::bad_alloc&) {
+    set_error(ENOMEM);
+    return;
+  }
+  one.sge_count = list.size();
+}
+
+inline void SendBatch::start_inline() {
+  if (error_ != 0) return;
+  if (requests_.empty()) {
+    set_error(EINVAL);
+    return;
+  }
+  Pending& one = requests_.back();
+  one.inlined = true;
+  one.sge_count = 0;
+  one.request.flags |= verbs::send_flag::kInline;
+  sges_.resize(one.first_sge);
+  data_.resize(one.first_byte);
+}
+
+inline void SendBatch::add_inline(const void* bytes, std::size_t length) {
+  if (error_ != 0 || length == 0) return;
+  Pending& one = requests_.back();
+  if (length > limits_.max_inline || data_.size() - one.first_byte + length > limits_.max_inline) {
+    set_error(EINVAL);
+    return;
+  }
+  try {
+    const auto* from = static_cast<const std::byte*>(bytes);
+    data_.insert(data_.end(), from, from + length);
+    if (one.sge_count == 0) {
+      sges_.push_back({});
+      one.sge_count = 1;
+    }
+  } catch (const std::bad_alloc&) {
+    set_error(ENOMEM);
+    return;
+  }
+  sges_[one.first_sge].length = static_cast<std::uint32_t>(data_.size() - one.first_byte);
+}
+
+}  // namespace ib::host_abi

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// Memory windows. Type 2 windows are bound by work requests (post.cpp, qp_ex.cpp).
+#include "host_abi/provider/ops.h"
+
+namespace ib::host_abi {
+
+ibv_mw* alloc_mw(ibv_pd* ibpd, ibv_mw_type type) {
+  if (type != IBV_MW_TYPE_1 && type != IBV_MW_TYPE_2) {
+    return fail_null("ibv_alloc_mw", EINVAL, "the type must be 1 or 2");
+  }
+  return guarded("ibv_alloc_mw", static_cast<ibv_mw*>(nullptr), [&]() -> ibv_mw* {
+    auto engine =
+        hca_of(ibpd->context).alloc_window(*pd_of(ibpd).engine, static_cast<std::uint32_t>(type));
+    if (!engine) return fail_null("ibv_alloc_mw", engine.error());
+    auto mw = std::make_unique<Mw>();
+    mw->engine = *std::move(engine);
+    mw->context = ibpd->context;
+    mw->pd = ibpd;
+    mw->rkey = mw->engine->rkey();
+    mw->handle = mw->engine->index();
+    mw->type = type;
+    return mw.release();
+  });
+}
+
+int bind_mw(ibv_qp* ibqp, ibv_mw* ibmw, ibv_mw_bind* bind) {
+  Mw& mw = mw_of(ibmw);
+  const ibv_mw_bind_info& info = bind->bind_info;
+  if (info.mr == nullptr && info.length != 0) {
+    return fail("ibv_bind_mw", EINVAL, "a memory region must be given");
+  }
+  user::SendRequest request;
+  request.opcode = verbs::WrOpcode::BindMw;
+  request.wr_id = bind->wr_id;
+  request.flags = bind->send_flags;
+  request.window = mw.engine.get();
+  request.bind_region = info.mr != nullptr ? mr_of(info.mr).engine.get() : nullptr;
+  request.bind_address = info.addr;
+  request.bind_length = info.length;
+  request.bind_access = info.mw_access_flags;
+  // Each bind gives a window of type 1 a new key, which the caller may use at once [IBA1 10.6.7.2].
+  request.bind_rkey = ibv_inc_rkey(ibmw->rkey);
+  user::QueuePair& engine = *qp_of(ibqp).engine;
+  engine.send_lock();
+  const Status status = engine.post_send(request);
+  if (status == Status::Ok) {
+    mw.engine->set_rkey(request.bind_rkey);
+    ibmw->rkey = request.bind_rkey;
+  }
+  engine.send_unlock();
+  return status == Status::Ok ? 0
+                              : fail("ibv_bind_mw", errno_of_posting(status), status_text(status));
+}
+
+int dealloc_mw(ibv_mw* ibmw) {
+  return guarded_int("ibv_dealloc_mw", [&] {
+    Mw& mw = mw_of(ibmw);
+    const Status status = destroy_engine(mw);
+    if (status != Status::Ok) return fail("ibv_dealloc_mw", status);
+    drop(&mw);
+    return 0;
+  });
+}
+
+}  // namespace ib::host_abi

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+#include "io/irp.h"
+
+#include "io/irp_queue.h"
+
+namespace ib::io {
+
+IrpRef Irp::start(OnDone on_done, void* context) {
+  IB_ASSERT(!in_flight_ && on_done != nullptr);
+  in_flight_ = true;
+  on_done_ = on_done;
+  on_done_context_ = context;
+  depth_ = 0;
+  cancelled_ = false;
+  status = Status::Pending;
+  information = 0;
+  out_size = 0;
+  for (NativeHandle& handle : out_handles) handle.reset();
+  reason.clear();
+  return IrpRef(*this);
+}
+
+// Pairs with IrpQueue::park(), which publishes the queue first and looks at cancelled_ second:
+// one of the two sees the other.
+void Irp::cancel() {
+  cancelled_.store(true);
+  if (IrpQueue* queue = parked_in_.load()) queue->cancel(*this);
+}
+
+void Irp::push(DeviceObject& device, Completion completion, void* context) {
+  IB_ASSERT(depth_ < kMaxStackDepth);  // else a driver sends requests round in a circle
+  locations_[depth_++] = {&device, completion, context};
+}
+
+// Goes up to the next one who wanted to know. That one owns the request then, and comes back here
+// with pass_up(): the recursion is as deep as the device stack at most.
+void Irp::run_completions() {
+  while (depth_ > 0) {
+    const Location& location = locations_[--depth_];
+    if (location.completion == nullptr) continue;
+    location.completion(IrpRef(*this), location.context);
+    return;
+  }
+  in_flight_ = false;
+  on_done_(*this, on_done_context_);
+}
+
+void IrpRef::complete(Status status, std::uint64_t information) && {
+  IB_ASSERT(status != Status::Pending);
+  Irp& irp = take();
+  irp.status = status;
+  irp.information = information;
+  irp.run_completions();
+}
+
+void IrpRef::fail(Status status, std::string reason) && {
+  IB_ASSERT(status != Status::Pending && status != Status::Ok);
+  irp_->out_size = 0;
+  for (NativeHandle& handle : irp_->out_handles) handle.reset();
+  irp_->reason = std::move(reason);
+  std::move(*this).complete(status, 0);
+}
+
+void IrpRef::pass_up() && {
+  IB_ASSERT(irp_->status != Status::Pending);  // only a completed request goes up
+  take().run_completions();
+}
+
+}  // namespace ib::io

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// File descriptors as NativeHandle, for the client side of linux/.
+#pragma once
+
+#include "platform/control_channel.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+namespace ib::os {
+
+// Takes ownership of a descriptor. close(2) is never repeated: Linux frees the number even when it
+// fails with EINTR, and a second close might hit a descriptor of another thread.
+inline platform::NativeHandle own_descriptor(int descriptor) {
+  return platform::NativeHandle(descriptor, [](int fd) { (void)::close(fd); });
+}
+
+}  // namespace ib::os

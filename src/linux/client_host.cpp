@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+#include "linux/client_host.h"
+
+#include "linux/adopt.h"
+#include "linux/client_channel.h"
+#include "linux/client_memory.h"
+#include "linux/client_wait.h"
+
+#include <unistd.h>
+
+#include <cstdlib>
+#include <utility>
+
+namespace ib::os {
+
+Instant LinuxClientHost::now() {
+  return monotonic_now();
+}
+
+std::uint32_t LinuxClientHost::pid() {
+  return static_cast<std::uint32_t>(::getpid());
+}
+
+std::uint64_t LinuxClientHost::page_size() {
+  return static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+}
+
+Result<std::unique_ptr<platform::ControlChannel>> LinuxClientHost::connect(std::string& reason) {
+  return connect_channel(setting(kSocketVariable), reason);
+}
+
+Result<std::unique_ptr<platform::MappedFile>> LinuxClientHost::map(
+    const platform::NativeHandle& file, std::uint64_t space, std::string& reason) {
+  return map_file(file, space, reason);
+}
+
+Status LinuxClientHost::read_process(std::uint32_t pid, std::uint64_t from, void* to,
+                                     std::size_t length) {
+  return read_process_memory(pid, from, to, length);
+}
+
+Status LinuxClientHost::write_process(std::uint32_t pid, std::uint64_t to, const void* from,
+                                      std::size_t length) {
+  return write_process_memory(pid, to, from, length);
+}
+
+platform::AdoptMode LinuxClientHost::adopt_mode() {
+  return os::adopt_mode();
+}
+
+Result<platform::AdoptedPages> LinuxClientHost::adopt(std::uint64_t address, std::uint64_t length) {
+  return adopt_pages(address, length);
+}
+
+void LinuxClientHost::give_back(const platform::AdoptedPages& pages) {
+  give_back_pages(pages);
+}
+
+void LinuxClientHost::wait(std::atomic<std::uint32_t>& word, std::uint32_t expected,
+                           Duration timeout) {
+  futex_wait(word, expected, timeout);
+}
+
+void LinuxClientHost::wake(std::atomic<std::uint32_t>& word) {
+  futex_wake(word);
+}
+
+void LinuxClientHost::relax(std::uint32_t round) {
+  relax_thread(round);
+}
+
+Status LinuxClientHost::make_pipe(platform::NativeHandle& read_end,
+                                  platform::NativeHandle& write_end) {
+  return make_pipe_pair(read_end, write_end);
+}
+
+Status LinuxClientHost::write_pipe(int write_end, std::span<const std::byte> bytes) {
+  return write_to_pipe(write_end, bytes);
+}
+
+Result<std::unique_ptr<platform::ClientHost::Thread>> LinuxClientHost::start_thread(
+    const char* name, std::function<void()> body) {
+  return start_background_thread(name, std::move(body));
+}
+
+std::string LinuxClientHost::setting(const char* name) {
+  const char* value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): as safe as the program
+  return value == nullptr ? std::string() : std::string(value);
+}
+
+LinuxClientHost& client_host() {
+  // Leaked on purpose: see the head of client_host.h.
+  static auto& host = *new LinuxClientHost;
+  return host;
+}
+
+}  // namespace ib::os

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+#include "linux/client_memory.h"
+
+#include "linux/client_handle.h"
+
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+
+namespace ib::os {
+namespace {
+
+class FileMapping final : public platform::MappedFile {
+ public:
+  FileMapping(platform::NativeHandle file, std::byte* base, std::uint64_t size)
+      : file_(std::move(file)), base_(base), size_(size), owner_(::getpid()) {}
+  FileMapping(const FileMapping&) = delete;
+  FileMapping& operator=(const FileMapping&) = delete;
+  ~FileMapping() override {
+    // A forked child did not inherit the mapping: something else may be at its address there.
+    if (::getpid() == owner_) (void)::munmap(base_, size_);
+  }
+
+  std::byte* base() const override { return base_; }
+  std::uint64_t size() const override { return size_; }
+  std::uint64_t file_size() override {
+    struct stat status {};
+    if (::fstat(file_.get(), &status) != 0 || status.st_size < 0) return 0;
+    return static_cast<std::uint64_t>(status.st_size);
+  }
+
+ private:
+  platform::NativeHandle file_;
+  std::byte* base_;
+  std::uint64_t size_;
+  pid_t owner_;
+};
+
+std::string mebibytes(std::uint64_t bytes) {
+  return std::to_string(bytes >> 20) + " MiB";
+}
+
+std::string why_not_mapped(int error, std::uint64_t space) {
+  std::string text = "cannot reserve " + mebibytes(space) + " of address space for device memory: ";
+  rlimit limit{};
+  if (error == ENOMEM && ::getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) {
+    return text + "the address space of this process is limited to " + mebibytes(limit.rlim_cur) +
+           " (RLIMIT_AS); it is only reserved, not used: raise the limit with `ulimit -v "
+           "unlimited`";
+  }
+  if (error == ENOMEM) {
+    return text +
+           "no address space left (see /proc/sys/vm/max_map_count if this process has many maps)";
+  }
+  return text + std::strerror(error);  // NOLINT(concurrency-mt-unsafe): thread-safe in glibc
+}
+
+Status vm_status(int error) {
+  switch (error) {
+    case ESRCH: return Status::NotFound;
+    case EFAULT: return Status::Malformed;
+    case ENOMEM: return Status::InsufficientResources;
+    case EPERM:
+    case EACCES:
+    case ENOSYS:  // a seccomp profile may answer so
+      return Status::AccessDenied;
+    default: return Status::IoError;
+  }
+}
+
+using VmCall = ssize_t (*)(pid_t, const iovec*, unsigned long, const iovec*, unsigned long,
+                           unsigned long);
+
+// Programs poll the last byte of an incoming write, so the tail is a segment of its own: the kernel
+// moves segments in order.
+constexpr std::size_t kTail = 8;
+
+// The kernel moves at most 2 GiB at once, and less if it meets an unmapped page on the way; going
+// on from there tells which it was.
+Status move_all(VmCall call, std::uint32_t pid, void* here, std::uint64_t there,
+                std::size_t length) {
+  auto* local = static_cast<std::byte*>(here);
+  while (length != 0) {
+    const std::size_t head = length > kTail ? length - kTail : 0;
+    // NOLINTNEXTLINE(performance-no-int-to-ptr)
+    auto* remote = reinterpret_cast<std::byte*>(there);
+    const std::array<iovec, 2> mine{{{local, head}, {local + head, length - head}}};
+    const std::array<iovec, 2> theirs{{{remote, head}, {remote + head, length - head}}};
+    const ssize_t moved =
+        call(static_cast<pid_t>(pid), mine.data(), mine.size(), theirs.data(), theirs.size(), 0);
+    if (moved < 0 && errno == EINTR) continue;
+    if (moved < 0) return vm_status(errno);
+    if (moved == 0) return Status::Malformed;
+    local += moved;
+    there += static_cast<std::uint64_t>(moved);
+    length -= static_cast<std::size_t>(moved);
+  }
+  return Status::Ok;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<platform::MappedFile>> map_file(const platform::NativeHandle& file,
+                                                       std::uint64_t space, std::string& reason) {
+  platform::NativeHandle copy = own_descriptor(::fcntl(file.get(), F_DUPFD_CLOEXEC, 0));
+  if (!copy.valid()) {
+    reason = std::string("cannot duplicate a file descriptor: ") +
+             std::strerror(errno);  // NOLINT(concurrency-mt-unsafe)
+    return errno == EMFILE ? Status::InsufficientResources : Status::IoError;
+  }
+  void* base =
+      ::mmap(nullptr, space, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, copy.get(), 0);
+  if (base == MAP_FAILED) {
+    const int error = errno;
+    reason = why_not_mapped(error, space);
+    return error == ENOMEM ? Status::InsufficientResources : Status::IoError;
+  }
+  (void)::madvise(base, space, MADV_DONTDUMP);
+  // Without this a child would go on writing into queues that softibd takes for its parent's.
+  if (::madvise(base, space, MADV_DONTFORK) != 0) {
+    reason = std::string("madvise(MADV_DONTFORK): ") +
+             std::strerror(errno);  // NOLINT(concurrency-mt-unsafe)
+    (void)::munmap(base, space);
+    return Status::IoError;
+  }
+  return std::unique_ptr<platform::MappedFile>(
+      std::make_unique<FileMapping>(std::move(copy), static_cast<std::byte*>(base), space));
+}
+
+Status read_process_memory(std::uint32_t pid, std::uint64_t from, void* to, std::size_t length) {
+  return move_all(::process_vm_readv, pid, to, from, length);
+}
+
+Status write_process_memory(std::uint32_t pid, std::uint64_t to, const void* from,
+                            std::size_t length) {
+  // Only read: iovec knows no const.
+  return move_all(::process_vm_writev, pid, const_cast<void*>(from), to, length);
+}
+
+}  // namespace ib::os

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// Sleeping, waking, pipes, time and threads of a client; see platform/client_host.h.
+#pragma once
+
+#include "base/result.h"
+#include "base/time.h"
+#include "platform/client_host.h"
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+
+namespace ib::os {
+
+Instant monotonic_now();
+
+void futex_wait(std::atomic<std::uint32_t>& word, std::uint32_t expected, Duration timeout);
+void futex_wake(std::atomic<std::uint32_t>& word);
+void relax_thread(std::uint32_t round);
+
+Status make_pipe_pair(platform::NativeHandle& read_end, platform::NativeHandle& write_end);
+Status write_to_pipe(int write_end, std::span<const std::byte> bytes);
+
+Result<std::unique_ptr<platform::ClientHost::Thread>> start_background_thread(
+    const char* name, std::function<void()> body);
+
+}  // namespace ib::os

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// ServerConnection: one client on an AF_UNIX SOCK_SEQPACKET socket. Whole messages and the file
+// descriptors that ride with them come in and go out; what they mean is the handler's business.
+//
+// The peer is hostile until proven otherwise: it may send anything, at any rate, never read what
+// it is sent, and die at any moment. Hence: messages longer than the buffer are cut and marked;
+// descriptors beyond two are closed; the handler stops a flood with pause(); what waits to be sent
+// is bounded, a connection that exceeds it is cut off.
+//
+// Thread rule: the loop's thread. on_closed() always comes from the loop, never from inside a call
+// of ours, and nothing comes after it.
+#pragma once
+
+#include "platform/control_channel.h"
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+namespace ib::os {
+
+class EventLoop;
+using platform::NativeHandle;
+
+// Who is at the other end, as the kernel says (SO_PEERCRED): whoever called connect().
+struct PeerProcess {
+  std::uint32_t pid = 0;
+  std::uint32_t uid = 0;
+};
+
+struct ServerMessage {
+  std::span<const std::byte> bytes;  // valid during the call
+  std::array<NativeHandle, 2> handles;
+  bool truncated = false;     // it was longer than the buffer; the rest is lost
+  bool handles_lost = false;  // more than two descriptors came, or we could not hold them
+};
+
+class ServerConnection {
+ public:
+  class Handler {
+   public:
+    virtual ~Handler() = default;
+    virtual void on_message(ServerMessage message) = 0;
+    virtual void on_closed() = 0;  // may destroy the connection
+  };
+  // Where messages arrive, as long as the longest may be; the connections of a loop share it.
+  using Buffer = std::shared_ptr<std::vector<std::byte>>;
+
+  ServerConnection(EventLoop& loop, NativeHandle socket, Buffer buffer);
+  ServerConnection(const ServerConnection&) = delete;
+  ServerConnection& operator=(const ServerConnection&) = delete;
+  ~ServerConnection();  // closes without a word to the handler
+
+  PeerProcess peer() const;
+
+  // Once, before anything else.
+  void start(Handler& handler);
+
+  // Sends a message, now or as soon as the peer has read others; in order. After close(): nothing.
+  void send(std::vector<std::byte> bytes, std::array<NativeHandle, 2> handles = {});
+
+  // No on_message() until resume(). The end of the peer is noticed all the same.
+  void pause();
+  void resume();
+
+  // Tries to send what waits (without waiting for it), then ends the connection.
+  void close();
+
+ private:
+  struct State;
+  std::shared_ptr<State> state_;  // the loop's pending operations hold it too
+};
+
+}  // namespace ib::os

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// What the user HCA (user/) asks of the operating system: connections to softibd, device memory,
+// memory of other processes, moving its own pages, sleeping and waking, threads and time.
+#pragma once
+
+#include "base/result.h"
+#include "base/time.h"
+#include "platform/control_channel.h"
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+
+namespace ib::platform {
+
+// A file mapped into this process for as long as the object lives.
+class MappedFile {
+ public:
+  virtual ~MappedFile() = default;
+  virtual std::byte* base() const = 0;
+  virtual std::uint64_t size() const = 0;  // of the mapping (address space)
+  virtual std::uint64_t file_size() = 0;   // of the file, now (fstat)
+};
+
+// Pages of this process that were moved into a file at the same address (adopt_pages.cpp in the
+// reference folder tells how).
+struct AdoptedPages {
+  NativeHandle file;          // memfd of `length` bytes
+  std::uint64_t address = 0;  // page aligned
+  std::uint64_t length = 0;
+};
+
+// Why and how adoption is possible here.
+enum class AdoptMode : std::uint32_t {
+  None,            // no userfaultfd and several threads: use other paths
+  UserFaultsOnly,  // a kernel access (read(2) into the range) during the move would fail with
+                   // EFAULT
+  Full,            // nobody notices
+};
+
+class ClientHost {
+ public:
+  virtual ~ClientHost() = default;
+
+  virtual Instant now() = 0;  // monotonic
+  virtual std::uint32_t pid() = 0;
+  virtual std::uint64_t page_size() = 0;
+
+  // A connection of its own to the softibd that the environment names.
+  virtual Result<std::unique_ptr<ControlChannel>> connect(std::string& reason) = 0;
+
+  // Maps `space` bytes of address space over `file` (shared, read-write, not in core dumps, not
+  // inherited by a forked child). Beyond the file's end there is address space only.
+  virtual Result<std::unique_ptr<MappedFile>> map(const NativeHandle& file, std::uint64_t space,
+                                                  std::string& reason) = 0;
+
+  // Path 2: memory of another process. Ok only if all of it was moved.
+  // AccessDenied: not permitted (ptrace rules, seccomp); Malformed: not mapped there; NotFound: no
+  // such process.
+  virtual Status read_process(std::uint32_t pid, std::uint64_t from, void* to,
+                              std::size_t length) = 0;
+  virtual Status write_process(std::uint32_t pid, std::uint64_t to, const void* from,
+                               std::size_t length) = 0;
+
+  // Path 1. `adopt` moves the whole private anonymous pages inside [address, address + length);
+  // NotSupported if there are none, or one of them is not private anonymous memory (or memory that
+  // `give_back` returned), or is a stack. Fails without having changed anything.
+  virtual AdoptMode adopt_mode() = 0;
+  virtual Result<AdoptedPages> adopt(std::uint64_t address, std::uint64_t length) = 0;
+  // The opposite: private pages with the same content, which MADV_DONTNEED zeroes, at the same
+  // place.
+  virtual void give_back(const AdoptedPages& pages) = 0;
+
+  // Sleeping on a word of device memory; returns at once if it is not `expected`. Spurious
+  // returns are allowed. `wake` wakes all sleepers, in any process.
+  virtual void wait(std::atomic<std::uint32_t>& word, std::uint32_t expected, Duration timeout) = 0;
+  virtual void wake(std::atomic<std::uint32_t>& word) = 0;
+
+  // Waits a moment for another thread: a pause, from kYieldRound on yielding the core, after very
+  // many rounds a short sleep.
+  static constexpr std::uint32_t kYieldRound = 128;
+  virtual void relax(std::uint32_t round) = 0;
+
+  // A pipe whose ends are close-on-exec; write end non-blocking.
+  virtual Status make_pipe(NativeHandle& read_end, NativeHandle& write_end) = 0;
+  // All of `bytes` or nothing: InsufficientResources if the pipe is full.
+  virtual Status write_pipe(int write_end, std::span<const std::byte> bytes) = 0;
+
+  // A joinable background thread with all signals blocked. Leaks nothing when the process exits
+  // without joining.
+  class Thread {
+   public:
+    virtual ~Thread() = default;  // joins
+  };
+  virtual Result<std::unique_ptr<Thread>> start_thread(const char* name,
+                                                       std::function<void()> body) = 0;
+
+  virtual std::string setting(const char* name) = 0;  // an environment variable; empty if unset
+};
+
+}  // namespace ib::platform

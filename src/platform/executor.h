@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// Executor: where dispatch-level work runs, one piece at a time, and what time it is there.
+// linux/ implements it with an event loop, sim/ with virtual time.
+#pragma once
+
+#include "base/time.h"
+
+#include <functional>
+#include <memory>
+
+namespace ib::platform {
+
+// A piece of work that is due at some moment. Destroying it cancels: the work does not run after
+// that (it may destroy its own timer while it runs). On the executor's thread only.
+class Timer {
+ public:
+  virtual ~Timer() = default;
+};
+
+class Executor {
+ public:
+  using Work = std::function<void()>;
+
+  virtual ~Executor() = default;
+
+  // Runs `work` on the executor's thread, at dispatch level, after what was posted before. Any
+  // thread; never from inside post() itself.
+  virtual void post(Work work) = 0;
+
+  // Runs `work` once, not before `when`; a moment that has passed means soon. Executor's thread.
+  [[nodiscard]] virtual std::unique_ptr<Timer> at(Instant when, Work work) = 0;
+
+  virtual Instant now() = 0;  // monotonic
+};
+
+}  // namespace ib::platform

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// softib port: pulls a cable and plugs it in again.
+#include "softib/command.h"
+#include "softib/fabric_state.h"
+
+#include <fmt/format.h>
+
+#include <array>
+
+namespace ib::softib {
+namespace {
+
+struct PortOptions {
+  std::string fabric;
+  std::string node;
+  std::string ca = "softib0";
+  std::uint32_t port = 1;
+  bool up = false;
+};
+
+template <std::size_t N>
+void put(std::array<char, N>& to, const std::string& text) {
+  text.copy(to.data(), N - 1);
+}
+
+void set_port(const PortOptions& options) {
+  ControlClient client = connect_up(options.fabric);
+  const Json state = ask_state(client);
+  const std::string node = find_node(node_names(state), options.node, options.fabric);
+  verbs::control::SetPortIn in;
+  put(in.node, node);
+  put(in.ca, options.ca);
+  in.port = options.port;
+  in.up = options.up ? 1 : 0;
+  const std::string which = fmt::format("port {} of {} on {}", options.port, options.ca, node);
+  client.require(verbs::control::Code::SetPort, bytes_of(in), which);
+  print(fmt::format("{} is {}\n", which, options.up ? "up" : "down"));
+}
+
+void add_direction(CLI::App& parent, const char* name, const char* text, bool up) {
+  CLI::App* command = parent.add_subcommand(name, text);
+  auto options = std::make_shared<PortOptions>();
+  options->up = up;
+  add_fabric_option(*command, options->fabric);
+  command->add_option("-n,--node", options->node, "the node: number or name")
+      ->option_text("N|NAME [0]");
+  command->add_option("--ca", options->ca, "the HCA")->option_text("NAME [softib0]");
+  command->add_option("--port", options->port, "the port")
+      ->check(CLI::Range(1u, 254u))
+      ->option_text("N [1]");
+  command->callback([options] { set_port(*options); });
+}
+
+}  // namespace
+
+void add_port(CLI::App& app, Context&) {
+  CLI::App* command = app.add_subcommand("port", "take a port down or up, as if by its cable");
+  command->require_subcommand(1);
+  add_direction(*command, "down", "no link: programs get a port error event, data stops", false);
+  add_direction(*command, "up", "link again: programs get a port active event", true);
+  command->footer(
+      "Examples:\n"
+      "  softib port down\n"
+      "  softib port up --node 1 --ca softib0 --port 2");
+}
+
+}  // namespace ib::softib

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+#include "softib/command.h"
+
+#include "fabric/model.h"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <cstdlib>
+
+namespace ib::softib {
+
+void add_fabric_option(CLI::App& command, std::string& fabric) {
+  fabric = "default";
+  command.add_option("-f,--fabric", fabric, "which fabric, if you have several")
+      ->envname("SOFTIB_FABRIC")
+      ->option_text("NAME [default]");
+}
+
+void add_shape_options(CLI::App& command, ShapeOptions& options) {
+  command
+      .add_option("--nodes", options.nodes,
+                  "virtual hosts of the fabric: a number (node0, node1, ...) or names")
+      ->option_text("N|NAME,NAME...");
+  command.add_option("--hcas", options.hcas, "HCAs of each node: softib0, softib1, ...")
+      ->check(CLI::Range(1u, fabric::kMaxHcasPerNode))
+      ->option_text("N [1]");
+  command.add_option("--ports", options.ports, "ports of each HCA")
+      ->check(CLI::Range(1u, fabric::kMaxPortsPerHca))
+      ->option_text("N [1]");
+  command
+      .add_option("--max-memory", options.max_memory,
+                  "most memory for queues and device memory of the fabric, such as 512M or 4G")
+      ->option_text("SIZE");
+}
+
+FabricShape ShapeOptions::shape() const {
+  FabricShape result;
+  if (!nodes.empty()) result.nodes = parse_nodes(nodes);
+  if (hcas != 0) result.hcas = hcas;
+  if (ports != 0) result.ports = ports;
+  result.max_memory = max_memory;
+  return result;
+}
+
+void print(const std::string& text) {
+  if (std::fputs(text.c_str(), stdout) == EOF || std::fflush(stdout) == EOF) {
+    std::exit(static_cast<int>(Exit::Failed));
+  }
+}
+
+void complain(const std::string& text) {
+  const std::string line = fmt::format("softib: {}\n", text);
+  std::fputs(line.c_str(), stderr);
+}
+
+}  // namespace ib::softib

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// Daemon: a whole softibd but for the process around it: fabric, devices, server and sessions, and
+// the decision when to go. daemon_main.cpp gives it a process, in_process_daemon.h a thread.
+#pragma once
+
+#include "linux/event_loop.h"
+#include "linux/server_device_memory.h"
+#include "linux/server_directory.h"
+#include "linux/server_socket.h"
+#include "softib/daemon_devices.h"
+#include "softib/daemon_log.h"
+#include "softib/daemon_options.h"
+#include "softib/daemon_session.h"
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+
+namespace ib::softib {
+
+class Daemon : public SessionHost {
+ public:
+  // Claims its place in the runtime directory and builds everything; clients can connect when it
+  // returns and are served by run(). AlreadyExists: the fabric is up. Passive level.
+  static Result<std::unique_ptr<Daemon>> create(const DaemonOptions& options, DaemonLog& log,
+                                                std::string& reason);
+  ~Daemon() override;
+
+  // Until the end, on the calling thread. Once.
+  DaemonExit run();
+  // Begins the end; `why` is for the log. Any thread.
+  void stop(const std::string& why);
+
+  os::EventLoop& loop() { return loop_; }
+  const std::string& socket_path() const { return directory_->socket_path(); }
+
+ private:
+  Daemon(const DaemonOptions& options, DaemonLog& log) : options_(options), log_(log) {}
+  Status build(std::string& reason);
+  void start_server();
+
+  // SessionHost
+  io::DeviceObject& root_device() override { return devices_->root().device(); }
+  Result<io::DeviceObject*> resolve(const std::string& node, const std::string& path,
+                                    std::string& reason) override;
+  Result<os::NativeHandle> make_status(std::string& reason) override;
+  void disconnect(io::FileObject& process) override { devices_->root().disconnect(process); }
+  void keep(bool on) override;
+  void shut_down(const std::string& who) override;
+  void on_attached() override { had_client_ = true; }
+  void on_over(DaemonSession& session) override;
+
+  void add_session(std::unique_ptr<os::ServerConnection> connection);
+  void consider_idleness();
+  void begin_end(const std::string& why);
+  void give_up();
+
+  DaemonOptions options_;
+  DaemonLog& log_;
+  os::EventLoop loop_;
+  std::optional<fabric::Fabric> fabric_;
+  os::ServerDeviceMemory memory_;
+  std::unique_ptr<os::ServerDirectory> directory_;
+  std::unique_ptr<DaemonDevices> devices_;
+  std::unique_ptr<os::ServerSocket> server_;
+  std::map<std::uint64_t, std::unique_ptr<DaemonSession>> sessions_;
+  std::uint64_t last_session_ = 0;
+  Instant started_{};
+  bool had_client_ = false;  // some process has attached
+  bool ending_ = false;
+  DaemonExit exit_ = DaemonExit::Ended;
+  std::unique_ptr<platform::Timer> idle_timer_;
+  std::unique_ptr<platform::Timer> patience_;
+};
+
+}  // namespace ib::softib

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// What softibd is to do, and its command line.
+#pragma once
+
+#include "base/time.h"
+#include "fabric/model.h"
+
+#include <cstdint>
+#include <string>
+
+namespace ib::softib {
+
+// Exit codes of softibd; part of its interface (softibd --help).
+enum class DaemonExit : int {
+  Ended = 0,       // in order: asked to, or its last client has gone
+  NotStarted = 1,  // the reason is in words on stderr, in the log and on the ready descriptor
+  Usage = 2,
+  AlreadyUp = 3,  // a fabric of that name is up
+  Stuck = 4,      // asked to end, but requests did not; it left anyway
+};
+
+struct DaemonOptions {
+  std::string fabric = "default";
+  std::string runtime_dir;  // absolute
+  std::string log;          // empty: <runtime_dir>/<fabric>.log
+  fabric::Shape shape;
+  bool keep = false;                                    // stay without clients
+  Duration idle_exit = std::chrono::milliseconds(300);  // go this long after the last client,
+  Duration first_client = std::chrono::seconds(10);     // or if the first has not come by then
+  std::uint64_t max_memory = 0;                         // bytes; 0: what there is room for
+  int ready_fd = -1;                                    // gets the ready line
+  bool foreground = false;
+};
+
+struct ParsedCommandLine {
+  bool go_on = false;  // else softibd ends with `exit_code`: help was shown, or the line is wrong
+  int exit_code = 0;
+  DaemonOptions options;
+};
+
+// Prints what there is to say (help, what is wrong).
+ParsedCommandLine parse_daemon_options(int argc, const char* const* argv);
+
+}  // namespace ib::softib

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// Messages of the control socket (verbs/control.h) to requests, and answers to messages. Pure, and
+// the first to see what a client sent: nothing is believed before it is checked.
+#pragma once
+
+#include "base/result.h"
+#include "verbs/control.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace ib::softib {
+
+// What the socket says about a message besides its bytes.
+struct MessageFlaws {
+  bool truncated = false;     // longer than kMaxMessage
+  bool handles_lost = false;  // more than kMaxFds, or softibd could not hold them
+};
+
+struct ParsedRequest {
+  // Ok: it may be carried out. Else `reason` goes back to the client.
+  Status status = Status::Ok;
+  std::string reason;
+  // False: there is not even a tag to answer to; the client speaks another language.
+  bool answerable = false;
+
+  verbs::control::Code code = verbs::control::Code::Ping;
+  std::uint64_t tag = 0;
+  std::uint32_t file = 0;
+  std::span<const std::byte> input;  // of the message
+};
+
+ParsedRequest parse_request(std::span<const std::byte> message, MessageFlaws flaws);
+
+// An answer. A text that is too long for a message is cut.
+std::vector<std::byte> make_reply(std::uint64_t tag, std::uint64_t information,
+                                  std::span<const std::byte> output);
+std::vector<std::byte> make_error_reply(std::uint64_t tag, Status status, std::string_view reason);
+
+// Text that a client sent, fit for logs and error texts: up to the first NUL, other control
+// characters and what is not ASCII replaced by '?'.
+std::string printable(std::span<const char> text);
+
+}  // namespace ib::softib

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// What a user asks of a fabric on the command line: how many nodes, HCAs and ports.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace ib::softib {
+
+struct FabricShape {
+  std::vector<std::string> nodes;  // names; empty: not said
+  std::optional<std::uint32_t> hcas;
+  std::optional<std::uint32_t> ports;
+  std::string max_memory;  // empty: not said
+
+  // As it comes up: node0 if nothing was said.
+  std::vector<std::string> node_names() const;
+};
+
+// "4" or "alice,bob". Throws CliError(Usage).
+std::vector<std::string> parse_nodes(const std::string& text);
+
+// The node that --node means, by number (from 0) or name; empty means the first.
+// Throws CliError(NotFound) that lists the nodes.
+std::string find_node(const std::vector<std::string>& nodes, const std::string& wanted,
+                      const std::string& fabric);
+
+}  // namespace ib::softib

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// Where softib's own files are: beside the binary that runs, in a build tree as well as under an
+// installation prefix.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace ib::softib {
+
+inline constexpr const char* kPreloadName = "libsoftib_preload.so";
+// libibverbs appends "-rdmav<private ABI>.so" to a driver's name that is a path.
+inline constexpr const char* kProviderStem = "libsoftib";
+inline constexpr const char* kProviderName = "libsoftib-rdmav34.so";
+
+struct Installation {
+  std::string bin_dir;
+  std::string lib_dir;  // empty: not found
+  std::vector<std::string> searched;
+
+  std::string daemon() const { return bin_dir + "/softibd"; }
+  std::string preload() const { return lib_dir + "/" + kPreloadName; }
+  std::string provider() const { return lib_dir + "/" + kProviderStem; }
+};
+
+// Looks only; `bin_dir` empty: that of the running binary.
+Installation find_installation(std::string bin_dir = {});
+
+// Throw CliError(Installation) that names what is missing and where it was looked for.
+void require_daemon(const Installation& installation);
+void require_libraries(const Installation& installation);
+
+}  // namespace ib::softib

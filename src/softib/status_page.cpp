@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+#include "softib/status_page.h"
+
+#include "softib/explanation.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+namespace ib::softib {
+namespace {
+
+// "3 qps, 1 mr" out of an object of counts; zeros are left out.
+std::string counts(const Json& object, const char* key) {
+  if (!object.is_object() || !object.contains(key) || !object[key].is_object()) return {};
+  std::string text;
+  for (const auto& [name, value] : object[key].items()) {
+    if (!value.is_number() || value == 0) continue;
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", value.dump(), name);
+  }
+  return text;
+}
+
+// What went through a port; nothing for one that was never used.
+std::string traffic(const Json& port) {
+  const Json counters = port.is_object() ? port.value("counters", Json::object()) : Json::object();
+  const std::uint64_t sent = number_of(counters, "sent_messages");
+  const std::uint64_t received = number_of(counters, "received_messages");
+  if (sent == 0 && received == 0) return {};
+  return fmt::format("  sent {} ({}), received {} ({})", sent,
+                     bytes_text(number_of(counters, "sent_bytes")), received,
+                     bytes_text(number_of(counters, "received_bytes")));
+}
+
+std::string node_lines(const Json& node) {
+  std::string text = fmt::format("node {}\n", text_of(node, "name"));
+  for (const Json& hca : list_of(node, "hcas")) {
+    const std::string objects = counts(hca, "objects");
+    text += fmt::format("  {:<10} GUID {}  {}\n", text_of(hca, "name"), text_of(hca, "node_guid"),
+                        objects.empty() ? "unused" : objects);
+    for (const Json& port : list_of(hca, "ports")) {
+      text += fmt::format("    port {}  {:<7} LID {:<5} GUID {}{}\n", text_of(port, "number"),
+                          text_of(port, "state"), text_of(port, "lid"), text_of(port, "guid"),
+                          traffic(port));
+    }
+  }
+  return text;
+}
+
+std::string client_lines(const Json& clients) {
+  std::string text =
+      fmt::format("\n{:>8}  {:<12} {:<20} {}\n", "PID", "NODE", "PROGRAM", "OBJECTS");
+  for (const Json& client : clients) {
+    const bool ending = client.is_object() && client.value("ending", Json(false)) == true;
+    text += fmt::format("{:>8}  {:<12} {:<20} {}{}\n", text_of(client, "pid"),
+                        text_of(client, "node"), text_of(client, "program"),
+                        counts(client, "objects"), ending ? " (ended; being cleaned up)" : "");
+  }
+  return text;
+}
+
+// The cause in words, since this is where people look when a program hangs.
+std::string blocked_lines(const Json& blocked) {
+  std::string text = "\nqueue pairs that wait\n";
+  for (const Json& qp : blocked) {
+    const std::string cause = text_of(qp, "cause");
+    const std::optional<verbs::control::Cause> known = find_cause(cause);
+    text += fmt::format("  {} QP {} of pid {} on {}, peer QP {}: {}\n", text_of(qp, "type"),
+                        text_of(qp, "qpn"), text_of(qp, "pid"), text_of(qp, "node"),
+                        text_of(qp, "peer_qpn"), known ? explain(*known).meaning : cause);
+  }
+  return text;
+}
+
+std::string memory_line(const Json& state) {
+  const Json memory = state.value("memory", Json());
+  if (!memory.is_object()) return {};
+  return fmt::format("device memory: {} used of {}, {} resident\n",
+                     bytes_text(number_of(memory, "used")), bytes_text(number_of(memory, "limit")),
+                     bytes_text(number_of(memory, "resident")));
+}
+
+std::string headline(const std::string& fabric, const Json& state) {
+  std::string life;
+  if (state.contains("kept"))
+    life = is_kept(state) ? ", stays until `softib down`" : ", goes when idle";
+  const std::uint64_t seconds = number_of(state, "uptime_ms") / 1000;
+  return fmt::format("fabric {}, up for {}:{:02}:{:02} (softibd, pid {}{})\n", fabric,
+                     seconds / 3600, seconds / 60 % 60, seconds % 60, text_of(state, "pid"), life);
+}
+
+}  // namespace
+
+std::string bytes_text(std::uint64_t bytes) {
+  constexpr std::array kUnits = {"B", "KiB", "MiB", "GiB", "TiB"};
+  auto value = static_cast<double>(bytes);
+  std::size_t unit = 0;
+  while (value >= 1024 && unit + 1 < kUnits.size()) {
+    value /= 1024;
+    ++unit;
+  }
+  return unit == 0 ? fmt::format("{} B", bytes) : fmt::format("{:.1f} {}", value, kUnits[unit]);
+}
+
+std::string status_page(const std::string& fabric, const Json& state) {
+  std::string text = headline(fabric, state);
+  for (const Json& node : list_of(state, "nodes")) text += node_lines(node);
+  const Json& clients = list_of(state, "clients");
+  text += clients.empty() ? "\nno programs\n" : client_lines(clients);
+  const std::string objects = counts(state, "objects");
+  text += fmt::format("\nobjects: {}\n", objects.empty() ? "none" : objects);
+  text += memory_line(state);
+  const Json& blocked = list_of(state, "blocked");
+  if (!blocked.empty()) text += blocked_lines(blocked);
+  return text;
+}
+
+}  // namespace ib::softib

@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// The user HCA: what host_abi/ (libibverbs), WinVerbs and tests program against.
+//
+// One Process per process and fabric; it opens HCAs; HCAs create objects. Every object is owned by
+// whoever holds the unique_ptr and must be destroyed with its destroy() first, which may refuse
+// (DeviceBusy); dropping an object that was not destroyed leaves it to softibd's teardown when the
+// process ends. Control calls wait for softibd (passive level). Posting, polling and arming do not.
+//
+// Failures: a Status; `last_reason()` of this thread says why in words.
+#pragma once
+
+#include "base/result.h"
+#include "platform/client_host.h"
+#include "user/work_request.h"
+#include "verbs/control.h"
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+namespace ib::user {
+
+namespace control = verbs::control;
+
+class Process;
+class Hca;
+class CompletionQueue;
+class SharedReceiveQueue;
+class QueuePair;
+
+// Text of the newest failure on this thread; empty if the failed call has none.
+const std::string& last_reason();
+
+// Receives asynchronous events. Called on the process's event thread, one at a time.
+class EventSink {
+ public:
+  virtual ~EventSink() = default;
+  // `event.cookie` is what the object was created with. DeviceFatal with file 0: softibd is gone.
+  virtual void on_event(const control::EventOut& event) = 0;
+};
+
+struct ProcessOptions {
+  std::string node;     // empty: the fabric's first
+  std::string program;  // for people
+};
+
+class ProtectionDomain {
+ public:
+  ProtectionDomain(Hca& hca, std::uint32_t index) : hca_(hca), index_(index) {}
+  Hca& hca() const { return hca_; }
+  std::uint32_t index() const { return index_; }
+  Status destroy();
+
+ private:
+  Hca& hca_;
+  std::uint32_t index_;
+};
+
+class MemoryRegion {
+ public:
+  MemoryRegion(Hca& hca, std::uint32_t index, const control::MrOut& out)
+      : hca_(hca), index_(index), lkey_(out.lkey), rkey_(out.rkey) {}
+  Hca& hca() const { return hca_; }
+  std::uint32_t index() const { return index_; }
+  std::uint32_t lkey() const { return lkey_; }
+  std::uint32_t rkey() const { return rkey_; }
+  // `change`: ibv_rereg_mr_flags. New keys are in lkey()/rkey() afterwards.
+  Status reregister(std::uint32_t change, const control::RegMrIn& to);
+  Status destroy();
+
+ private:
+  Hca& hca_;
+  std::uint32_t index_;
+  std::uint32_t lkey_;
+  std::uint32_t rkey_;
+};
+
+class MemoryWindow {
+ public:
+  MemoryWindow(Hca& hca, std::uint32_t index, std::uint32_t type, std::uint32_t rkey,
+               std::uint32_t pd)
+      : hca_(hca), index_(index), type_(type), rkey_(rkey), pd_(pd) {}
+  std::uint32_t index() const { return index_; }
+  std::uint32_t type() const { return type_; }  // 1 or 2
+  std::uint32_t rkey() const { return rkey_; }
+  std::uint32_t pd() const { return pd_; }
+  void set_rkey(std::uint32_t rkey) { rkey_ = rkey; }  // after a bind
+  Status destroy();
+
+ private:
+  Hca& hca_;
+  std::uint32_t index_;
+  std::uint32_t type_;
+  std::uint32_t rkey_;
+  std::uint32_t pd_;
+};
+
+// Memory of the HCA itself; all of it is mapped, so copies are plain.
+class DeviceMemory {
+ public:
+  DeviceMemory(Hca& hca, std::uint32_t index, std::byte* bytes, std::uint64_t length)
+      : hca_(hca), index_(index), bytes_(bytes), length_(length) {}
+  std::uint32_t index() const { return index_; }
+  std::span<std::byte> bytes() const { return {bytes_, static_cast<std::size_t>(length_)}; }
+  Status destroy();
+
+ private:
+  Hca& hca_;
+  std::uint32_t index_;
+  std::byte* bytes_;
+  std::uint64_t length_;
+};
+
+class AddressHandle {
+ public:
+  AddressHandle(Hca& hca, std::uint32_t index, const verbs::AddressVector& av)
+      : hca_(hca), index_(index), av_(av) {}
+  const verbs::AddressVector& av() const { return av_; }
+  Status destroy();
+
+ private:
+  Hca& hca_;
+  std::uint32_t index_;
+  verbs::AddressVector av_;
+};
+
+class XrcDomain {
+ public:
+  XrcDomain(Hca& hca, std::uint32_t index) : hca_(hca), index_(index) {}
+  std::uint32_t index() const { return index_; }
+  Status destroy();
+
+ private:
+  Hca& hca_;
+  std::uint32_t index_;
+};
+
+// A completion channel: a pipe that gets one 8-byte native-endian number per event: the index of
+// the completion queue.
+class CompletionChannel {
+ public:
+  CompletionChannel(Process& process, std::uint32_t index, platform::NativeHandle read_end)
+      : process_(process), index_(index), read_end_(std::move(read_end)) {}
+  std::uint32_t index() const { return index_; }
+  int fd() const { return read_end_.get(); }
+  int release_fd() { return read_end_.release(); }  // the caller closes it from now on
+  Status destroy();
+
+ private:
+  Process& process_;
+  std::uint32_t index_;
+  platform::NativeHandle read_end_;
+};
+
+struct SrqOptions {
+  verbs::SrqType type = verbs::SrqType::Basic;
+  const ProtectionDomain* pd = nullptr;
+  const XrcDomain* xrcd = nullptr;
+  CompletionQueue* cq = nullptr;
+  std::uint32_t max_wr = 0;
+  std::uint32_t max_sge = 0;
+  std::uint32_t limit = 0;
+  std::uint64_t cookie = 0;
+};
+
+struct QpOptions {
+  verbs::QpType type = verbs::QpType::Rc;
+  const ProtectionDomain* pd = nullptr;
+  CompletionQueue* send_cq = nullptr;
+  CompletionQueue* recv_cq = nullptr;
+  SharedReceiveQueue* srq = nullptr;
+  const XrcDomain* xrcd = nullptr;
+  control::QpCaps caps;
+  bool signal_all = false;
+  bool single_threaded = false;  // the application promises it (thread domain)
+  std::uint32_t flags = 0;
+  std::uint64_t cookie = 0;
+};
+
+// An opened HCA.
+class Hca {
+ public:
+  virtual ~Hca() = default;  // closes the file; objects that still exist are torn down by softibd
+  virtual Process& process() = 0;
+  virtual std::uint32_t file() const = 0;  // as in EventOut::file
+  virtual const control::OpenOut& info() const = 0;
+  virtual const control::CaAttr& attributes() const = 0;
+
+  virtual Result<control::PortAttr> query_port(std::uint32_t port) = 0;
+  virtual Status modify_port(const control::ModifyPortIn& in) = 0;
+  virtual Result<verbs::Gid> query_gid(std::uint32_t port, std::uint32_t index) = 0;
+  virtual Result<std::uint16_t> query_pkey(std::uint32_t port, std::uint32_t index) = 0;
+
+  virtual Result<std::unique_ptr<ProtectionDomain>> alloc_pd() = 0;
+  virtual Result<std::unique_ptr<MemoryRegion>> register_memory(const control::RegMrIn& in) = 0;
+  virtual Result<std::unique_ptr<MemoryWindow>> alloc_window(const ProtectionDomain& pd,
+                                                             std::uint32_t type) = 0;
+  virtual Result<std::unique_ptr<DeviceMemory>> alloc_device_memory(std::uint64_t length,
+                                                                    std::uint32_t log_align) = 0;
+  virtual Result<std::unique_ptr<AddressHandle>> create_ah(const ProtectionDomain& pd,
+                                                           const verbs::AddressVector& av) = 0;
+  virtual Result<std::unique_ptr<XrcDomain>> open_xrcd(const control::OpenXrcdIn& in) = 0;
+  virtual Result<std::unique_ptr<CompletionQueue>> create_cq(const control::CreateCqIn& in) = 0;
+  virtual Result<std::unique_ptr<SharedReceiveQueue>> create_srq(const SrqOptions& options) = 0;
+  virtual Result<std::unique_ptr<QueuePair>> create_qp(const QpOptions& options) = 0;
+  virtual Result<std::unique_ptr<QueuePair>> open_qp(const XrcDomain& xrcd, std::uint32_t qpn,
+                                                     std::uint64_t cookie) = 0;
+};
+
+// This process as a client of a fabric.
+class Process {
+ public:
+  virtual ~Process() = default;
+  // Connects to softibd, maps device memory, starts the service and event threads.
+  static Result<std::unique_ptr<Process>> attach(platform::ClientHost& host,
+                                                 const ProcessOptions& options, EventSink& events,
+                                                 std::string& reason);
+  virtual const control::AttachOut& info() const = 0;  // node name, HCAs
+  virtual Result<std::unique_ptr<Hca>> open_hca(std::uint64_t node_guid) = 0;
+  virtual Result<std::unique_ptr<CompletionChannel>> create_channel() = 0;
+  // The completion queue with this index that is alive in this process and its cookie, or nothing:
+  // turns what came out of a channel's pipe back into an object.
+  virtual Result<std::uint64_t> cq_cookie(std::uint64_t cq_index) = 0;
+};
+
+}  // namespace ib::user

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+#include "user/completion_queue.h"
+
+#include "user/hca_client.h"
+#include "user/receive_ring.h"
+
+#include <bit>
+#include <cstring>
+
+namespace ib::user {
+
+using verbs::WcOpcode;
+using verbs::WcStatus;
+
+namespace {
+
+constexpr std::uint32_t kPollsPerYield = 1u << 12;
+
+}  // namespace
+
+Result<std::unique_ptr<CompletionQueue>> CompletionQueue::create(Hca& hca, ProcessState& process,
+                                                                 std::uint32_t index,
+                                                                 const control::CqOut& out,
+                                                                 std::uint64_t cookie) {
+  std::unique_ptr<CompletionQueue> cq(new CompletionQueue(hca, process, index, cookie));
+  if (cq->entry_ == nullptr || !cq->use_ring(out)) {
+    return failed(Status::Malformed, "softibd gave an impossible completion queue");
+  }
+  return cq;
+}
+
+CompletionQueue::CompletionQueue(Hca& hca, ProcessState& process, std::uint32_t index,
+                                 std::uint64_t cookie)
+    : hca_(hca),
+      process_(process),
+      index_(index),
+      cookie_(cookie),
+      entry_(process.arena().cq(index)) {}
+
+bool CompletionQueue::use_ring(const control::CqOut& out) {
+  if (out.slots < 2 || !std::has_single_bit(out.slots)) return false;
+  std::byte* ring = process_.arena().heap(out.ring, std::uint64_t{out.slots} * sizeof(hca::Cqe));
+  if (ring == nullptr) return false;
+  ring_ = reinterpret_cast<hca::Cqe*>(ring);
+  mask_ = out.slots - 1;
+  log_slots_ = static_cast<std::uint32_t>(std::countr_zero(out.slots));
+  cqe_ = out.cqe;
+  return true;
+}
+
+bool CompletionQueue::take(Completion& out) {
+  process_.attend();
+  for (;;) {
+    const hca::Cqe& slot = ring_[consumed_ & mask_];
+    const auto expected = static_cast<std::uint32_t>(consumed_ >> log_slots_) + 1;
+    if (slot.seq.load(std::memory_order_acquire) != expected) {
+      process_.poll_found_nothing();
+      if (++empty_polls_ % kPollsPerYield == 0)
+        process_.host().relax(platform::ClientHost::kYieldRound);
+      return false;
+    }
+    empty_polls_ = 0;
+    const bool valid = translate(slot, out);
+    ++consumed_;
+    entry_->consumer.consumer.store(consumed_, std::memory_order_release);
+    if (valid) return true;
+  }
+}
+
+// False: of a queue pair that was reset or destroyed meanwhile, or garbage. `cqe` lies in shared
+// memory: every field is read once.
+bool CompletionQueue::translate(const hca::Cqe& cqe, Completion& out) {
+  const std::uint32_t qpn = cqe.qpn;
+  if (qpn == 0) return false;
+  QueuePair* qp = process_.find_qp(qpn);
+  out.status = static_cast<WcStatus>(cqe.status);
+  out.opcode = static_cast<WcOpcode>(cqe.opcode);
+  out.vendor_err = cqe.vendor_err;
+  out.byte_len = cqe.byte_len;
+  out.imm = cqe.imm;
+  out.qpn = qpn;
+  out.src_qp = cqe.src_qp;
+  out.flags = cqe.flags;
+  out.pkey_index = cqe.pkey_index;
+  out.slid = cqe.slid;
+  out.sl = cqe.sl;
+  out.path_bits = cqe.path_bits;
+  out.timestamp = cqe.timestamp;
+  if ((cqe.bits & hca::cqe_bit::kReceive) != 0) return translate_receive(cqe, qp, out);
+  if (qp == nullptr || !qp->requester_) return false;
+  const auto wr_id = qp->requester_->polled(cqe.wqe);
+  if (!wr_id) return false;
+  out.wr_id = *wr_id;
+  return true;
+}
+
+bool CompletionQueue::translate_receive(const hca::Cqe& cqe, QueuePair* qp, Completion& out) {
+  const std::uint32_t srq_index = cqe.srq;
+  const std::uint32_t id = cqe.wqe;
+  SharedReceiveQueue* srq = nullptr;
+  if (srq_index != hca::kNone) {
+    srq = process_.find_srq(srq_index);
+    if (srq == nullptr) return false;
+  } else if (qp == nullptr || !qp->rq_) {
+    return false;
+  }
+  SpinLock& lock = srq != nullptr ? srq->recv_lock_ : qp->recv_lock_;
+  ReceiveRing& ring = srq != nullptr ? *srq->ring_ : *qp->rq_;
+  lock.lock();
+  const std::uint32_t inline_length = cqe.inline_length;
+  if (inline_length != 0 && inline_length <= hca::kInlineScatter &&
+      out.status == WcStatus::Success) {
+    std::byte payload[hca::kInlineScatter];
+    std::memcpy(payload, cqe.payload.data(), inline_length);
+    hca::OpScope scope(process_.plane());
+    ring.scatter(process_.plane(), srq != nullptr ? srq->pd_ : qp->pd_, id,
+                 {payload, inline_length});
+  }
+  const auto wr_id = ring.finish(id);
+  lock.unlock();
+  if (!wr_id) return false;
+  out.wr_id = *wr_id;
+  return true;
+}
+
+// Shared memory orders: our store to `armed` before our next look at the ring; a producer's seq
+// before its look at `armed` (hca::CqProducer::fire).
+void CompletionQueue::arm(bool solicited_only) {
+  const std::uint32_t wanted = solicited_only ? 2 : 1;
+  // An armed queue stays armed for any completion if either request asked for it.
+  if (entry_->arm.armed.load(std::memory_order_relaxed) == 1 && solicited_only) return;
+  entry_->arm.armed.store(wanted, std::memory_order_seq_cst);
+  armed_.store(true, std::memory_order_release);
+}
+
+// A program that arms, polls a few and then waits for the event would wait for ever if it counts on
+// completions that were there before it armed. Adapters report those, since they are told the
+// consumer index with the arming; so an armed queue that is left with completions fires.
+void CompletionQueue::fire_for_the_rest() {
+  const std::uint32_t wanted = entry_->arm.armed.load(std::memory_order_acquire);
+  if (wanted == 0 || entry_->id.channel == hca::kNone) {
+    armed_.store(false, std::memory_order_relaxed);
+    return;
+  }
+  bool left = false;
+  for (std::uint64_t position = consumed_; position - consumed_ <= mask_ && !left; ++position) {
+    const hca::Cqe& cqe = ring_[position & mask_];
+    const auto expected = static_cast<std::uint32_t>(position >> log_slots_) + 1;
+    if (cqe.seq.load(std::memory_order_acquire) != expected) break;
+    left = wanted == 1 || (cqe.bits & hca::cqe_bit::kSolicited) != 0 || cqe.status != 0;
+  }
+  if (!left) return;
+  armed_.store(false, std::memory_order_relaxed);
+  if (entry_->arm.armed.exchange(0, std::memory_order_acq_rel) == 0) return;
+  process_.poster().notify(index_, entry_->id.channel, entry_->id.channel_generation);
+}
+
+Status CompletionQueue::resize(std::uint32_t cqe) {
+  std::lock_guard guard(process_.control_lock());
+  const control::ResizeCqIn in{index_, cqe};
+  control::CqOut out;
+  lock();
+  const auto done = process_.call_for(control::Code::ResizeCq, client(hca_).file(), in, out);
+  const bool usable = done && use_ring(out);
+  unlock();
+  if (!done) return done.error();
+  return usable ? Status::Ok : failed(Status::Malformed, "softibd gave an impossible ring");
+}
+
+void CompletionQueue::discard(std::uint32_t qpn) {
+  lock();
+  for (std::uint64_t position = consumed_;; ++position) {
+    hca::Cqe& slot = ring_[position & mask_];
+    const auto expected = static_cast<std::uint32_t>(position >> log_slots_) + 1;
+    if (slot.seq.load(std::memory_order_acquire) != expected || position - consumed_ > mask_) break;
+    if (slot.qpn != qpn) continue;
+    Completion ignored;
+    (void)translate(slot, ignored);  // frees the SRQ receive it holds
+    slot.qpn = 0;
+  }
+  unlock();
+}
+
+Status CompletionQueue::destroy() {
+  if (!process_.is_mine()) return Status::Ok;
+  std::lock_guard guard(process_.control_lock());
+  const Status status = client(hca_).command(control::Code::DestroyCq, control::IndexIn{index_, 0});
+  if (status != Status::Ok && status != Status::Disconnected) return status;
+  process_.remove(*this);
+  return Status::Ok;
+}
+
+}  // namespace ib::user

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// CompletionQueue: the consumer's side of a completion queue [IBA1 11.4.2].
+#pragma once
+
+#include "user/api.h"
+#include "user/spin_lock.h"
+
+#include <atomic>
+#include <cstdint>
+
+namespace ib::user {
+
+class ProcessState;
+
+class CompletionQueue {
+ public:
+  static Result<std::unique_ptr<CompletionQueue>> create(Hca& hca, ProcessState& process,
+                                                         std::uint32_t index,
+                                                         const control::CqOut& out,
+                                                         std::uint64_t cookie);
+
+  std::uint32_t index() const { return index_; }
+  std::uint32_t cqe() const { return cqe_; }
+  std::uint64_t cookie() const { return cookie_; }
+
+  // Polling: lock(), take() as often as wanted, unlock(). take() returns false if there is none;
+  // when it is empty it also lets this process's waiting work requests make progress.
+  void lock() { lock_.lock(); }
+  void unlock() {
+    if (armed_) fire_for_the_rest();
+    lock_.unlock();
+  }
+  bool take(Completion& out);
+
+  // Asks for one event on the channel at the next completion (solicited: or error) [IBA1 11.4.2.2].
+  void arm(bool solicited_only);
+  Status resize(std::uint32_t cqe);
+  Status destroy();
+
+ private:
+  friend class QueuePair;
+  CompletionQueue(Hca& hca, ProcessState& process, std::uint32_t index, std::uint64_t cookie);
+  void fire_for_the_rest();
+  bool translate(const hca::Cqe& cqe, Completion& out);
+  bool translate_receive(const hca::Cqe& cqe, QueuePair* qp, Completion& out);
+  bool use_ring(const control::CqOut& out);
+  // Voids the completions of a queue pair that is reset or destroyed.
+  void discard(std::uint32_t qpn);
+
+  Hca& hca_;
+  ProcessState& process_;
+  std::uint32_t index_;
+  std::uint32_t cqe_ = 0;
+  std::uint64_t cookie_;
+  SpinLock lock_;
+  hca::CqEntry* entry_ = nullptr;
+  hca::Cqe* ring_ = nullptr;
+  std::uint32_t mask_ = 0;
+  std::uint32_t log_slots_ = 0;
+  std::uint64_t consumed_ = 0;
+  std::uint32_t empty_polls_ = 0;
+  std::atomic<bool> armed_{false};  // since the last event that we know of
+};
+
+}  // namespace ib::user

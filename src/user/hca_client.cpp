@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+#include "user/hca_client.h"
+
+#include <fmt/format.h>
+
+#include <bit>
+
+namespace ib::user {
+
+using control::Code;
+
+Result<std::unique_ptr<Hca>> HcaClient::open(ProcessState& process, std::uint64_t node_guid) {
+  control::OpenIn in;
+  const std::string path = fmt::format("\\Device\\ibal\\{:016x}", node_guid);
+  path.copy(in.path.data(), in.path.size() - 1);
+  control::OpenOut info;
+  const auto file = process.call_for(Code::Open, 0, in, info);
+  if (!file) return file.error();
+  std::unique_ptr<HcaClient> hca(new HcaClient(process, static_cast<std::uint32_t>(*file), info));
+  const auto asked = process.call_bytes(
+      Code::QueryCa, hca->file_, {}, std::as_writable_bytes(std::span(&hca->attributes_, 1)), {});
+  if (!asked) return asked.error();
+  return std::unique_ptr<Hca>(std::move(hca));
+}
+
+HcaClient::~HcaClient() {
+  const control::CloseIn in{file_, 0};
+  (void)process_.call(Code::Close, 0, in);  // softibd being gone closes it too
+}
+
+Result<control::PortAttr> HcaClient::query_port(std::uint32_t port) {
+  const control::PortIn in{port, 0};
+  control::PortAttr out;
+  const auto done = process_.call_for(Code::QueryPort, file_, in, out);
+  if (!done) return done.error();
+  return out;
+}
+
+Status HcaClient::modify_port(const control::ModifyPortIn& in) {
+  return command(Code::ModifyPort, in);
+}
+
+Result<verbs::Gid> HcaClient::query_gid(std::uint32_t port, std::uint32_t index) {
+  const control::TableIn in{port, index};
+  control::GidOut out;
+  const auto done = process_.call_for(Code::QueryGid, file_, in, out);
+  if (!done) return done.error();
+  return out.gid;
+}
+
+Result<std::uint16_t> HcaClient::query_pkey(std::uint32_t port, std::uint32_t index) {
+  const control::TableIn in{port, index};
+  control::PkeyOut out;
+  const auto done = process_.call_for(Code::QueryPkey, file_, in, out);
+  if (!done) return done.error();
+  return out.pkey;
+}
+
+Result<std::unique_ptr<ProtectionDomain>> HcaClient::alloc_pd() {
+  const auto index = process_.call_bytes(Code::AllocPd, file_, {}, {}, {});
+  if (!index) return index.error();
+  return std::make_unique<ProtectionDomain>(*this, static_cast<std::uint32_t>(*index));
+}
+
+Status HcaClient::locate(const control::RegMrIn& in, const control::MrOut& out, std::byte*& address,
+                         std::uint64_t& length) const {
+  length = in.length;
+  address = std::bit_cast<std::byte*>(in.address);
+  if ((in.flags & control::region_flag::kImplicitOdp) != 0) {
+    address = nullptr;
+    length = ~std::uint64_t{0};
+  } else if ((in.flags & control::region_flag::kNull) != 0) {
+    address = nullptr;
+    length = out.length;
+  } else if (in.dm != control::kNoIndex) {
+    const auto dm = dms_.find(in.dm);
+    if (dm == dms_.end() || !hca::in_range(in.address, in.length, 0, dm->second.size())) {
+      return failed(Status::InvalidParameter, "the region is not inside the device memory");
+    }
+    address = dm->second.data() + in.address;
+  }
+  return Status::Ok;
+}
+
+Result<std::unique_ptr<MemoryRegion>> HcaClient::register_memory(const control::RegMrIn& in) {
+  std::lock_guard guard(process_.control_lock());
+  control::MrOut out;
+  const auto index = process_.call_for(Code::RegMr, file_, in, out);
+  if (!index) return index.error();
+  std::byte* address = nullptr;
+  std::uint64_t length = 0;
+  if (*index >= hca::kMaxKeys || hca::key_index(out.lkey) != *index) {
+    return failed(Status::Malformed, "softibd gave an impossible key");
+  }
+  const auto number = static_cast<std::uint32_t>(*index);
+  if (const Status located = locate(in, out, address, length); located != Status::Ok) {
+    (void)command(Code::DeregMr, control::IndexIn{number, 0});
+    return located;
+  }
+  process_.regions().add(number, in, out, address, length);
+  return std::make_unique<MemoryRegion>(*this, number, out);
+}
+
+Result<std::unique_ptr<MemoryWindow>> HcaClient::alloc_window(const ProtectionDomain& pd,
+                                                              std::uint32_t type) {
+  const control::AllocMwIn in{pd.index(), type};
+  control::MrOut out;
+  const auto index = process_.call_for(Code::AllocMw, file_, in, out);
+  if (!index) return index.error();
+  return std::make_unique<MemoryWindow>(*this, static_cast<std::uint32_t>(*index), type, out.rkey,
+                                        pd.index());
+}
+
+Result<std::unique_ptr<DeviceMemory>> HcaClient::alloc_device_memory(std::uint64_t length,
+                                                                     std::uint32_t log_align) {
+  std::lock_guard guard(process_.control_lock());
+  const control::AllocDmIn in{length, log_align, 0};
+  control::DmOut out;
+  const auto index = process_.call_for(Code::AllocDm, file_, in, out);
+  if (!index) return index.error();
+  const auto number = static_cast<std::uint32_t>(*index);
+  std::byte* bytes = process_.arena().heap(out.offset, out.length);
+  if (bytes == nullptr) return failed(Status::Malformed, "softibd gave impossible device memory");
+  know_dm(number, {bytes, static_cast<std::size_t>(out.length)});
+  return std::make_unique<DeviceMemory>(*this, number, bytes, out.length);
+}
+
+Result<std::unique_ptr<AddressHandle>> HcaClient::create_ah(const ProtectionDomain& pd,
+                                                            const verbs::AddressVector& av) {
+  control::CreateAhIn in;
+  in.pd = pd.index();
+  in.av = av;
+  const auto index = process_.call(Code::CreateAh, file_, in);
+  if (!index) return index.error();
+  return std::make_unique<AddressHandle>(*this, static_cast<std::uint32_t>(*index), av);
+}
+
+Result<std::unique_ptr<XrcDomain>> HcaClient::open_xrcd(const control::OpenXrcdIn& in) {
+  const auto index = process_.call(Code::OpenXrcd, file_, in);
+  if (!index) return index.error();
+  return std::make_unique<XrcDomain>(*this, static_cast<std::uint32_t>(*index));
+}
+
+Result<std::unique_ptr<CompletionQueue>> HcaClient::create_cq(const control::CreateCqIn& in) {
+  std::lock_guard guard(process_.control_lock());
+  control::CqOut out;
+  const auto index = process_.call_for(Code::CreateCq, file_, in, out);
+  if (!index) return index.error();
+  const auto number = static_cast<std::uint32_t>(*index);
+  auto cq = CompletionQueue::create(*this, process_, number, out, in.cookie);
+  if (!cq) return cq.error();
+  process_.add(**cq);
+  return cq;
+}
+
+Result<std::unique_ptr<SharedReceiveQueue>> HcaClient::create_srq(const SrqOptions& options) {
+  std::lock_guard guard(process_.control_lock());
+  control::CreateSrqIn in;
+  in.type = options.type;
+  in.pd = options.pd != nullptr ? options.pd->index() : control::kNoIndex;
+  if (options.xrcd != nullptr) in.xrcd = options.xrcd->index();
+  if (options.cq != nullptr) in.cq = options.cq->index();
+  in.max_wr = options.max_wr;
+  in.max_sge = options.max_sge;
+  in.limit = options.limit;
+  in.cookie = options.cookie;
+  control::SrqOut out;
+  const auto index = process_.call_for(Code::CreateSrq, file_, in, out);
+  if (!index) return index.error();
+  auto srq =
+      SharedReceiveQueue::create(*this, process_, options, static_cast<std::uint32_t>(*index), out);
+  if (!srq) return srq.error();
+  process_.add(**srq);
+  return srq;
+}
+
+Result<std::unique_ptr<QueuePair>> HcaClient::create_qp(const QpOptions& options) {
+  std::lock_guard guard(process_.control_lock());
+  control::CreateQpIn in;
+  in.type = options.type;
+  in.pd = options.pd != nullptr ? options.pd->index() : control::kNoIndex;
+  if (options.send_cq != nullptr) in.send_cq = options.send_cq->index();
+  if (options.recv_cq != nullptr) in.recv_cq = options.recv_cq->index();
+  if (options.srq != nullptr) in.srq = options.srq->index();
+  if (options.xrcd != nullptr) in.xrcd = options.xrcd->index();
+  in.caps = options.caps;
+  in.flags = options.flags;
+  in.cookie = options.cookie;
+  control::QpOut out;
+  const auto index = process_.call_for(Code::CreateQp, file_, in, out);
+  if (!index) return index.error();
+  auto qp = QueuePair::create(*this, process_, options, static_cast<std::uint32_t>(*index), out);
+  if (!qp) return qp.error();
+  process_.add(**qp);
+  return qp;
+}
+
+Result<std::unique_ptr<QueuePair>> HcaClient::open_qp(const XrcDomain& xrcd, std::uint32_t qpn,
+                                                      std::uint64_t cookie) {
+  std::lock_guard guard(process_.control_lock());
+  const control::OpenQpIn in{xrcd.index(), qpn, cookie};
+  control::QpOut out;
+  const auto index = process_.call_for(Code::OpenQp, file_, in, out);
+  if (!index) return index.error();
+  QpOptions options;
+  options.type = verbs::QpType::XrcRecv;
+  options.xrcd = &xrcd;
+  options.cookie = cookie;
+  auto qp = QueuePair::create(*this, process_, options, static_cast<std::uint32_t>(*index), out);
+  if (!qp) return qp.error();
+  process_.add(**qp);
+  return qp;
+}
+
+}  // namespace ib::user

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// HcaClient: an opened HCA (user::Hca) over the process's main connection.
+#pragma once
+
+#include "user/process_state.h"
+
+#include <map>
+
+namespace ib::user {
+
+class HcaClient final : public Hca {
+ public:
+  static Result<std::unique_ptr<Hca>> open(ProcessState& process, std::uint64_t node_guid);
+  ~HcaClient() override;
+
+  Process& process() override { return process_; }
+  ProcessState& state() { return process_; }
+  std::uint32_t file() const override { return file_; }
+  const control::OpenOut& info() const override { return info_; }
+  const control::CaAttr& attributes() const override { return attributes_; }
+
+  Result<control::PortAttr> query_port(std::uint32_t port) override;
+  Status modify_port(const control::ModifyPortIn& in) override;
+  Result<verbs::Gid> query_gid(std::uint32_t port, std::uint32_t index) override;
+  Result<std::uint16_t> query_pkey(std::uint32_t port, std::uint32_t index) override;
+  Result<std::unique_ptr<ProtectionDomain>> alloc_pd() override;
+  Result<std::unique_ptr<MemoryRegion>> register_memory(const control::RegMrIn& in) override;
+  Result<std::unique_ptr<MemoryWindow>> alloc_window(const ProtectionDomain& pd,
+                                                     std::uint32_t type) override;
+  Result<std::unique_ptr<DeviceMemory>> alloc_device_memory(std::uint64_t length,
+                                                            std::uint32_t log_align) override;
+  Result<std::unique_ptr<AddressHandle>> create_ah(const ProtectionDomain& pd,
+                                                   const verbs::AddressVector& av) override;
+  Result<std::unique_ptr<XrcDomain>> open_xrcd(const control::OpenXrcdIn& in) override;
+  Result<std::unique_ptr<CompletionQueue>> create_cq(const control::CreateCqIn& in) override;
+  Result<std::unique_ptr<SharedReceiveQueue>> create_srq(const SrqOptions& options) override;
+  Result<std::unique_ptr<QueuePair>> create_qp(const QpOptions& options) override;
+  Result<std::unique_ptr<QueuePair>> open_qp(const XrcDomain& xrcd, std::uint32_t qpn,
+                                             std::uint64_t cookie) override;
+
+  // Helpers of the objects: a call on this HCA's file.
+  template <class In>
+  Status command(control::Code code, const In& in) {
+    const auto done = process_.call(code, file_, in);
+    return done ? Status::Ok : done.error();
+  }
+  // Where a registration's memory is in this process, and how long.
+  Status locate(const control::RegMrIn& in, const control::MrOut& out, std::byte*& address,
+                std::uint64_t& length) const;
+  void know_dm(std::uint32_t index, std::span<std::byte> bytes) { dms_[index] = bytes; }
+  void forget_dm(std::uint32_t index) { dms_.erase(index); }
+
+ private:
+  HcaClient(ProcessState& process, std::uint32_t file, const control::OpenOut& info)
+      : process_(process), file_(file), info_(info) {}
+
+  ProcessState& process_;
+  std::uint32_t file_;
+  control::OpenOut info_;
+  control::CaAttr attributes_;
+  std::map<std::uint32_t, std::span<std::byte>> dms_;  // under control_lock
+};
+
+// The concrete type behind every Hca&.
+inline HcaClient& client(Hca& hca) {
+  return static_cast<HcaClient&>(hca);
+}
+
+}  // namespace ib::user

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// The simple objects of api.h: each a handle and its destruction. A refusal (DeviceBusy) changes
+// nothing; softibd being gone destroys everything.
+#include "user/hca_client.h"
+
+namespace ib::user {
+
+using control::Code;
+
+namespace {
+
+// Destroying when there is no softibd any more, or what a parent process owns, has nothing to do.
+Status destroyed(Status status) {
+  return status == Status::Disconnected ? Status::Ok : status;
+}
+
+}  // namespace
+
+Status ProtectionDomain::destroy() {
+  return destroyed(client(hca_).command(Code::DeallocPd, control::IndexIn{index_, 0}));
+}
+
+Status AddressHandle::destroy() {
+  return destroyed(client(hca_).command(Code::DestroyAh, control::IndexIn{index_, 0}));
+}
+
+Status XrcDomain::destroy() {
+  return destroyed(client(hca_).command(Code::CloseXrcd, control::IndexIn{index_, 0}));
+}
+
+Status MemoryWindow::destroy() {
+  return destroyed(client(hca_).command(Code::DeallocMw, control::IndexIn{index_, 0}));
+}
+
+Status DeviceMemory::destroy() {
+  HcaClient& hca = client(hca_);
+  if (!hca.state().is_mine()) return Status::Ok;
+  std::lock_guard guard(hca.state().control_lock());
+  const Status status = destroyed(hca.command(Code::FreeDm, control::IndexIn{index_, 0}));
+  if (status == Status::Ok) hca.forget_dm(index_);
+  return status;
+}
+
+Status MemoryRegion::destroy() {
+  HcaClient& hca = client(hca_);
+  if (!hca.state().is_mine()) return Status::Ok;
+  Regions& regions = hca.state().regions();
+  std::lock_guard guard(hca.state().control_lock());
+  regions.hide(index_);
+  const Status status = destroyed(hca.command(Code::DeregMr, control::IndexIn{index_, 0}));
+  if (status == Status::Ok) {
+    regions.remove(index_);
+  } else {
+    regions.undo(index_);
+  }
+  return status;
+}
+
+Status MemoryRegion::reregister(std::uint32_t change, const control::RegMrIn& to) {
+  HcaClient& hca = client(hca_);
+  ProcessState& process = hca.state();
+  std::lock_guard guard(process.control_lock());
+  const hca::LocalKey& local = process.plane().local_keys().at(index_);
+  // What is not changed stays: private memory knows it.
+  control::RegMrIn now = to;
+  if ((change & 1) == 0) {
+    now.address = reinterpret_cast<std::uintptr_t>(local.address);
+    now.length = local.length;
+    now.iova = local.iova;
+  }
+  if ((change & 2) == 0) now.pd = local.pd;
+  if ((change & 4) == 0) now.access = local.access;
+  control::ReregMrIn in;
+  in.index = index_;
+  in.change = change;
+  in.to = now;
+  control::MrOut out;
+  process.regions().hide(index_);
+  const auto done = process.call_for(Code::ReregMr, hca.file(), in, out);
+  if (!done) {
+    process.regions().undo(index_);
+    return done.error();
+  }
+  process.regions().remove(index_);
+  lkey_ = out.lkey;
+  rkey_ = out.rkey;
+  process.regions().add(index_, now, out, reinterpret_cast<std::byte*>(now.address), now.length);
+  return Status::Ok;
+}
+
+}  // namespace ib::user

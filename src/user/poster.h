@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// Poster: what executing work requests needs of this process (hca::PosterHost): other processes'
+// memory, their completion channels and doorbells, softibd for events and traces.
+//
+// Owns the poster connection (see process_state.h). Thread safe; called inside OpScopes.
+#pragma once
+
+#include "hca/arena.h"
+#include "hca/poster_host.h"
+#include "platform/client_host.h"
+#include "user/api.h"
+
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+#include <vector>
+
+namespace ib::user {
+
+class ProcessState;
+
+class Poster final : public hca::PosterHost {
+ public:
+  Poster(ProcessState& process, platform::ClientHost& host, const hca::Arena& arena,
+         std::unique_ptr<platform::ControlChannel> channel)
+      : process_(process), host_(host), arena_(arena), channel_(std::move(channel)) {}
+
+  Instant now() override { return host_.now(); }
+  void relax(std::uint32_t round) override { host_.relax(round); }
+  Status read_process(std::uint32_t pid, std::uint64_t from, void* to, std::size_t n) override {
+    return host_.read_process(pid, from, to, n);
+  }
+  Status write_process(std::uint32_t pid, std::uint64_t to, const void* from,
+                       std::size_t n) override {
+    return host_.write_process(pid, to, from, n);
+  }
+  std::byte* map_backing(std::uint32_t index, std::uint32_t generation,
+                         std::uint64_t& size) override;
+  void kick(std::uint32_t slot) override;
+  void serve_bounces() override;
+  void notify(std::uint32_t cq, std::uint32_t channel, std::uint32_t generation) override;
+  void raise(const control::RaiseEventIn& event) override;
+  void trace(const control::TraceErrorIn& error) override;
+
+  void forget_channel(std::uint32_t index);
+  // Events that did not fit into a full pipe. True: some still do not.
+  bool retry_notifications();
+
+ private:
+  struct Channel {
+    std::uint32_t generation = 0;
+    platform::NativeHandle read_end;
+    platform::NativeHandle write_end;
+  };
+  struct Backing {
+    std::uint32_t generation = 0;
+    std::unique_ptr<platform::MappedFile> mapping;
+  };
+  struct Unsent {
+    std::uint32_t cq, channel, generation;
+  };
+  bool send(std::uint32_t cq, std::uint32_t channel, std::uint32_t generation);
+
+  ProcessState& process_;
+  platform::ClientHost& host_;
+  hca::Arena arena_;
+  std::unique_ptr<platform::ControlChannel> channel_;
+  std::mutex lock_;
+  std::unordered_map<std::uint32_t, Channel> channels_;
+  std::unordered_map<std::uint32_t, Backing> backings_;
+  std::vector<Unsent> unsent_;
+};
+
+}  // namespace ib::user

@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+#include "user/process_state.h"
+
+#include "user/hca_client.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace ib::user {
+
+namespace {
+
+thread_local std::string reason_of_thread;
+
+class MappedArena final : public hca::ArenaFile {
+ public:
+  explicit MappedArena(platform::MappedFile& file) : file_(file) {}
+
+ protected:
+  std::uint64_t query_size() override { return file_.file_size(); }
+
+ private:
+  platform::MappedFile& file_;
+};
+
+hca::Path path_from(const std::string& setting) {
+  if (setting == "adopted") return hca::Path::Adopted;
+  if (setting == "process_vm") return hca::Path::ProcessVm;
+  if (setting == "bounce") return hca::Path::Bounce;
+  return hca::Path::Auto;
+}
+
+template <std::size_t N>
+void set_text(std::array<char, N>& field, const std::string& text) {
+  std::memcpy(field.data(), text.data(), std::min(text.size(), N - 1));
+}
+
+}  // namespace
+
+const std::string& last_reason() {
+  return reason_of_thread;
+}
+
+Status failed(Status status, std::string reason) {
+  reason_of_thread = std::move(reason);
+  return status;
+}
+
+Result<std::unique_ptr<Process>> Process::attach(platform::ClientHost& host,
+                                                 const ProcessOptions& options, EventSink& events,
+                                                 std::string& reason) {
+  return ProcessState::attach(host, options, events, reason);
+}
+
+Result<std::unique_ptr<Process>> ProcessState::attach(platform::ClientHost& host,
+                                                      const ProcessOptions& options,
+                                                      EventSink& events, std::string& reason) {
+  std::unique_ptr<ProcessState> process(new ProcessState(host, events));
+  const Status status = process->start(options, reason);
+  if (status != Status::Ok) return failed(status, reason);
+  return std::unique_ptr<Process>(std::move(process));
+}
+
+Status ProcessState::start(const ProcessOptions& options, std::string& reason) {
+  pid_ = host_.pid();
+  auto main = host_.connect(reason);
+  if (!main) return main.error();
+  main_ = *std::move(main);
+  auto poster = host_.connect(reason);
+  if (!poster) return poster.error();
+  auto events = host_.connect(reason);
+  if (!events) return events.error();
+  event_channel_ = *std::move(events);
+
+  control::AttachIn in;
+  set_text(in.node, options.node);
+  set_text(in.program, options.program);
+  platform::ControlReply reply =
+      main_->call(static_cast<std::uint32_t>(control::Code::Attach), 0,
+                  std::as_bytes(std::span(&in, 1)), std::as_writable_bytes(std::span(&info_, 1)));
+  if (reply.status != Status::Ok) {
+    reason = reply.reason;
+    return reply.status;
+  }
+  if (!reply.handles[0].valid() || reply.out_size < sizeof info_ ||
+      info_.arena_size != hca::kArenaSpace || info_.slot >= hca::kMaxSlots) {
+    reason = "softibd answered Attach in a way this library does not understand (versions differ?)";
+    return Status::Malformed;
+  }
+  IB_CHECK(map_arena(std::move(reply.handles[0]), reason));
+  const hca::Arena arena(mapping_->base(), *arena_file_);
+  slot_ = arena.slot(info_.slot);
+  attention_seen_ = slot_->attention.load(std::memory_order_acquire);
+  poster_ = std::make_unique<Poster>(*this, host_, arena, *std::move(poster));
+  plane_ = std::make_unique<hca::MemoryPlane>(arena, *poster_, info_.slot,
+                                              path_from(host_.setting("SOFTIB_MEMORY_PATH")));
+  regions_ = std::make_unique<Regions>(*this);
+  qps_ = static_cast<std::atomic<QueuePair*>*>(std::calloc(hca::kMaxQps, sizeof *qps_));
+  srqs_ = static_cast<std::atomic<SharedReceiveQueue*>*>(std::calloc(hca::kMaxSrqs, sizeof *srqs_));
+  cqs_ = static_cast<std::atomic<CompletionQueue*>*>(std::calloc(hca::kMaxCqs, sizeof *cqs_));
+  if (qps_ == nullptr || srqs_ == nullptr || cqs_ == nullptr) {
+    reason = "out of memory";
+    return Status::InsufficientResources;
+  }
+  auto service = host_.start_thread("softib-service", [this] { service_loop(); });
+  if (!service) {
+    reason = "cannot start the service thread (RLIMIT_NPROC?)";
+    return service.error();
+  }
+  service_ = *std::move(service);
+  auto event_thread = host_.start_thread("softib-events", [this] { event_loop(); });
+  if (!event_thread) {
+    reason = "cannot start the event thread (RLIMIT_NPROC?)";
+    return event_thread.error();
+  }
+  event_thread_ = *std::move(event_thread);
+  return Status::Ok;
+}
+
+Status ProcessState::map_arena(platform::NativeHandle file, std::string& reason) {
+  auto mapping = host_.map(file, hca::kArenaSpace, reason);
+  if (!mapping) return mapping.error();
+  mapping_ = *std::move(mapping);
+  arena_file_ = std::make_unique<MappedArena>(*mapping_);
+  if (arena_file_->size_at_least(hca::place::kHeap) < hca::place::kHeap) {
+    reason = "device memory is shorter than its tables";
+    return Status::Malformed;
+  }
+  const hca::Arena arena(mapping_->base(), *arena_file_);
+  if (arena.header().magic != hca::kArenaMagic || arena.header().version != hca::kLayoutVersion) {
+    reason = "device memory has another layout: softibd and this library are of different versions";
+    return Status::Malformed;
+  }
+  return Status::Ok;
+}
+
+ProcessState::~ProcessState() {
+  stopping_.store(true, std::memory_order_release);
+  if (event_channel_) event_channel_->shut_down();
+  if (poster_) poster_->kick(info_.slot);
+  event_thread_.reset();
+  service_.reset();
+  // The connection goes first: softibd tears down what is left before the memory is unmapped here.
+  if (main_) main_->shut_down();
+  main_.reset();
+  regions_.reset();
+  plane_.reset();
+  poster_.reset();
+  std::free(qps_);
+  std::free(srqs_);
+  std::free(cqs_);
+}
+
+Result<std::uint64_t> ProcessState::call_bytes(control::Code code, std::uint32_t file,
+                                               std::span<const std::byte> in,
+                                               std::span<std::byte> out,
+                                               std::span<const int> handles) {
+  platform::ControlReply reply =
+      main_->call(static_cast<std::uint32_t>(code), file, in, out, handles);
+  if (reply.status != Status::Ok) return failed(reply.status, std::move(reply.reason));
+  if (reply.out_size < out.size()) {
+    return failed(Status::Malformed, "softibd's answer is too short");
+  }
+  return reply.information;
+}
+
+Result<std::unique_ptr<Hca>> ProcessState::open_hca(std::uint64_t node_guid) {
+  return HcaClient::open(*this, node_guid);
+}
+
+Result<std::unique_ptr<CompletionChannel>> ProcessState::create_channel() {
+  platform::NativeHandle read_end;
+  platform::NativeHandle write_end;
+  if (const Status made = host_.make_pipe(read_end, write_end); made != Status::Ok) {
+    return failed(made, "cannot make a pipe for a completion channel (RLIMIT_NOFILE?)");
+  }
+  const std::array<int, 2> handles{read_end.get(), write_end.get()};
+  auto index = call_bytes(control::Code::CreateChannel, 0, {}, {}, handles);
+  if (!index) return index.error();
+  return std::make_unique<CompletionChannel>(*this, static_cast<std::uint32_t>(*index),
+                                             std::move(read_end));
+}
+
+Status CompletionChannel::destroy() {
+  auto& process = static_cast<ProcessState&>(process_);
+  const control::IndexIn in{index_, 0};
+  auto done = process.call(control::Code::DestroyChannel, 0, in);
+  if (!done && done.error() != Status::Disconnected) return done.error();
+  process.poster().forget_channel(index_);
+  return Status::Ok;
+}
+
+Result<std::uint64_t> ProcessState::cq_cookie(std::uint64_t cq_index) {
+  if (cq_index >= hca::kMaxCqs) return Status::NotFound;
+  const CompletionQueue* cq = cqs_[cq_index].load(std::memory_order_acquire);
+  if (cq == nullptr) return Status::NotFound;
+  return cq->cookie();
+}
+
+void ProcessState::add(QueuePair& qp) {
+  own_qps_.push_back(&qp);
+  qps_[qp.index()].store(&qp, std::memory_order_release);
+}
+
+void ProcessState::remove(QueuePair& qp) {
+  std::erase(own_qps_, &qp);
+  qps_[qp.index()].store(nullptr, std::memory_order_release);
+  withdraw(qp);
+}
+
+QueuePair* ProcessState::find_qp(std::uint32_t qpn) const {
+  QueuePair* qp = qps_[hca::qp_index(qpn)].load(std::memory_order_acquire);
+  return qp != nullptr && qp->qpn() == qpn ? qp : nullptr;
+}
+
+void ProcessState::add(SharedReceiveQueue& srq) {
+  srqs_[srq.index()].store(&srq, std::memory_order_release);
+}
+void ProcessState::remove(SharedReceiveQueue& srq) {
+  srqs_[srq.index()].store(nullptr, std::memory_order_release);
+}
+SharedReceiveQueue* ProcessState::find_srq(std::uint32_t index) const {
+  return index < hca::kMaxSrqs ? srqs_[index].load(std::memory_order_acquire) : nullptr;
+}
+void ProcessState::add(CompletionQueue& cq) {
+  cqs_[cq.index()].store(&cq, std::memory_order_release);
+}
+void ProcessState::remove(CompletionQueue& cq) {
+  cqs_[cq.index()].store(nullptr, std::memory_order_release);
+}
+
+void ProcessState::enroll(QueuePair& qp) {
+  waiting_lock_.lock();
+  if (std::find(waiting_.begin(), waiting_.end(), &qp) == waiting_.end()) {
+    waiting_.push_back(&qp);
+    waiting_count_.store(static_cast<std::uint32_t>(waiting_.size()), std::memory_order_release);
+  }
+  waiting_lock_.unlock();
+  // The service thread ticks as long as something waits; wake it if it sleeps for good.
+  if (timed_.load(std::memory_order_acquire) == 0) poster_->kick(info_.slot);
+}
+
+void ProcessState::withdraw(QueuePair& qp) {
+  waiting_lock_.lock();
+  std::erase(waiting_, &qp);
+  waiting_count_.store(static_cast<std::uint32_t>(waiting_.size()), std::memory_order_release);
+  waiting_lock_.unlock();
+}
+
+void ProcessState::run_waiting() {
+  if (!waiting_lock_.try_lock()) return;  // somebody else is at it
+  std::erase_if(waiting_, [](QueuePair* qp) { return !qp->run_waiting(); });
+  waiting_count_.store(static_cast<std::uint32_t>(waiting_.size()), std::memory_order_release);
+  runs_.fetch_add(1, std::memory_order_relaxed);
+  waiting_lock_.unlock();
+}
+
+void ProcessState::serve_bounces() {
+  hca::OpScope scope(*plane_);
+  for (std::uint32_t i = 0; i < hca::kBouncesPerSlot; ++i) {
+    hca::BounceEntry* entry = arena().bounce(info_.slot, i);
+    if (entry->request.state.load(std::memory_order_acquire) ==
+        static_cast<std::uint32_t>(hca::BounceState::Submitted)) {
+      plane_->serve_bounce(*entry);
+    }
+  }
+}
+
+}  // namespace ib::user

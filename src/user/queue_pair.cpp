@@ -1,0 +1,306 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+#include "user/queue_pair.h"
+
+#include "user/hca_client.h"
+#include "user/receive_ring.h"
+
+#include <bit>
+
+namespace ib::user {
+
+using control::Code;
+using verbs::QpState;
+using verbs::QpType;
+
+namespace {
+
+constexpr std::uint32_t kQuietRounds = 200'000;
+
+hca::SendWqe to_wqe(const SendRequest& request) {
+  hca::SendWqe wqe;
+  wqe.wr_id = request.wr_id;
+  wqe.opcode = request.opcode;
+  wqe.flags = request.flags;
+  wqe.sge = request.sge.data();
+  wqe.num_sge = static_cast<std::uint32_t>(request.sge.size());
+  wqe.imm = request.imm;
+  wqe.rkey = request.rkey;
+  wqe.remote_address = request.remote_address;
+  wqe.compare_add = request.compare_add;
+  wqe.swap = request.swap;
+  wqe.remote_qpn = request.remote_qpn;
+  wqe.remote_qkey = request.remote_qkey;
+  wqe.remote_srqn = request.remote_srqn;
+  wqe.inline_data = (request.flags & verbs::send_flag::kInline) != 0;
+  if (request.ah != nullptr) wqe.av = request.ah->av();
+  if (request.opcode == verbs::WrOpcode::BindMw) {
+    if (request.window != nullptr) wqe.window = request.window->index();
+    if (request.bind_region != nullptr) wqe.bind_region = request.bind_region->index();
+    wqe.bind_address = request.bind_address;
+    wqe.bind_length = request.bind_length;
+    wqe.bind_access = request.bind_access;
+    wqe.bind_rkey = request.bind_rkey;
+  }
+  return wqe;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<QueuePair>> QueuePair::create(Hca& hca, ProcessState& process,
+                                                     const QpOptions& options, std::uint32_t index,
+                                                     const control::QpOut& out) {
+  hca::QpEntry* entry = process.arena().qp(index);
+  if (entry == nullptr || hca::qp_index(out.qpn) != index) {
+    return failed(Status::Malformed, "softibd gave an impossible queue pair");
+  }
+  std::unique_ptr<QueuePair> qp(new QueuePair(hca, process, options, index, out));
+  if (out.rq_ring != 0) {
+    qp->rq_ = ReceiveRing::create(
+        process.arena(),
+        {out.rq_ring, out.rq_slots, out.rq_stride, out.caps.max_recv_wr, out.caps.max_recv_sge},
+        entry->owner.rq_tail);
+    if (!qp->rq_) return failed(Status::Malformed, "softibd gave an impossible receive queue");
+  }
+  return qp;
+}
+
+QueuePair::QueuePair(Hca& hca, ProcessState& process, const QpOptions& options, std::uint32_t index,
+                     const control::QpOut& out)
+    : hca_(hca),
+      process_(process),
+      index_(index),
+      qpn_(out.qpn),
+      cookie_(options.cookie),
+      type_(options.type),
+      caps_(out.caps),
+      send_cq_(options.send_cq),
+      recv_cq_(options.recv_cq),
+      srq_(options.srq),
+      pd_(options.pd != nullptr ? options.pd->index() : control::kNoIndex),
+      entry_(process.arena().qp(index)) {
+  if (type_ == QpType::XrcRecv || send_cq_ == nullptr) return;
+  hca::RequesterConfig config;
+  config.qp = index;
+  config.type = type_;
+  config.pd = pd_;
+  config.send_cq = send_cq_->index();
+  config.max_wr = out.caps.max_send_wr;
+  config.max_sge = out.caps.max_send_sge;
+  config.max_inline = out.caps.max_inline;
+  config.signal_all = options.signal_all;
+  config.block_loopback = (options.flags & 1) != 0;
+  requester_ = std::make_unique<hca::Requester>(process.plane(), config);
+}
+
+QueuePair::~QueuePair() = default;
+
+QpState QueuePair::state() const {
+  const std::uint32_t state = entry_->id.state.load(std::memory_order_acquire);
+  return state <= static_cast<std::uint32_t>(QpState::Error) ? static_cast<QpState>(state)
+                                                             : QpState::Error;
+}
+
+Status QueuePair::post_send(const SendRequest& request) {
+  if (!requester_) return Status::InvalidState;
+  if (type_ == QpType::Ud && request.ah == nullptr) return Status::InvalidParameter;
+  const bool waited = requester_->waiting();
+  Status status = Status::Ok;
+  {
+    hca::OpScope scope(process_.plane());
+    status = requester_->post(to_wqe(request));
+  }
+  if (!waited && requester_->waiting()) process_.enroll(*this);
+  if (requester_->took_error()) flush_after_error();
+  if (status == Status::Ok && request.opcode == verbs::WrOpcode::BindMw &&
+      request.window != nullptr && request.window->type() == 2) {
+    request.window->set_rkey(request.bind_rkey);
+  }
+  return status;
+}
+
+std::uint32_t QueuePair::send_room() const {
+  return requester_ ? caps_.max_send_wr - requester_->queued() : 0;
+}
+
+bool QueuePair::run_waiting() {
+  if (!send_lock_.try_lock()) return true;
+  bool waiting = false;
+  {
+    hca::OpScope scope(process_.plane());
+    waiting = requester_->progress();
+  }
+  if (requester_->took_error()) flush_after_error();
+  send_lock_.unlock();
+  return waiting;
+}
+
+Status QueuePair::post_recv(std::uint64_t wr_id, std::span<const Sge> sge) {
+  if (!rq_) return Status::InvalidParameter;
+  const QpState now = state();
+  if (now == QpState::Reset) return Status::InvalidState;
+  recv_lock_.lock();
+  const Status status = rq_->post(wr_id, sge);
+  recv_lock_.unlock();
+  if (status != Status::Ok) return status;
+  if (entry_->waiter.rnr_waiter.load(std::memory_order_relaxed) != 0) {
+    const std::uint32_t waiter = entry_->waiter.rnr_waiter.exchange(0, std::memory_order_acq_rel);
+    if (waiter != 0) process_.poster().kick(waiter - 1);
+  }
+  if (state() == QpState::Error) {
+    std::lock_guard guard(flush_lock_);
+    if (flushed_) flush_receives();
+  }
+  return status;
+}
+
+Result<control::ModifyQpOut> QueuePair::modify(std::uint32_t mask, const control::QpAttr& attr) {
+  std::lock_guard guard(process_.control_lock());
+  control::ModifyQpIn in;
+  in.index = index_;
+  in.mask = mask;
+  in.attr = attr;
+  control::ModifyQpOut out;
+  const auto done = process_.call_for(Code::ModifyQp, client(hca_).file(), in, out);
+  if (!done) return done.error();
+  remember(mask, attr, out);
+  return out;
+}
+
+// What execution needs of a successful modify, and what a change of state entails here.
+void QueuePair::remember(std::uint32_t mask, const control::QpAttr& attr,
+                         const control::ModifyQpOut& out) {
+  if (requester_) {
+    send_lock_.lock();
+    if ((mask & verbs::qp_attr::kTimeout) != 0) limits_.timeout = attr.timeout;
+    if ((mask & verbs::qp_attr::kRetryCnt) != 0) limits_.retry_count = attr.retry_cnt;
+    if ((mask & verbs::qp_attr::kRnrRetry) != 0) limits_.rnr_retry = attr.rnr_retry;
+    if ((mask & verbs::qp_attr::kMaxQpRdAtomic) != 0) limits_.max_rd_atomic = attr.max_rd_atomic;
+    requester_->set_limits(limits_);
+    send_lock_.unlock();
+    if ((mask & verbs::qp_attr::kPort) != 0 && type_ == QpType::Ud) {
+      const auto gid = hca_.query_gid(attr.port, 0);
+      const auto port = hca_.query_port(attr.port);
+      if (gid && port) requester_->set_port(*gid, port->active_mtu);
+    }
+  }
+  if (out.state == QpState::Error) flush_after_error();
+  if (out.state == QpState::Reset) {
+    send_lock_.lock();
+    if (requester_) requester_->reset();
+    process_.withdraw(*this);
+    forget_completions();
+    recv_lock_.lock();
+    if (rq_) rq_->reset();
+    recv_lock_.unlock();
+    send_lock_.unlock();
+    std::lock_guard guard(flush_lock_);
+    flushed_ = false;
+  }
+}
+
+void QueuePair::forget_completions() {
+  if (send_cq_ != nullptr) send_cq_->discard(qpn_);
+  if (recv_cq_ != nullptr && recv_cq_ != send_cq_) recv_cq_->discard(qpn_);
+}
+
+// Called by the thread that holds the send lock after its own request failed, by the service
+// thread after others broke the queue pair, and after modify to Error.
+void QueuePair::flush_after_error() {
+  std::lock_guard guard(flush_lock_);
+  if (flushed_ || state() != QpState::Error) return;
+  // A poster may be delivering into the receive queue; from now on none begins.
+  hca::Quiescence quiet(process_.arena());
+  for (std::uint32_t round = 0; !quiet.done() && round < kQuietRounds; ++round) {
+    process_.host().relax(round);
+  }
+  flushed_ = true;
+  if (requester_ && requester_->waiting()) process_.enroll(*this);  // progress() flushes
+  flush_receives();
+  if (srq_ != nullptr) {
+    process_.poster().raise({control::EventObject::Qp, index_, entry_->id.generation,
+                             verbs::EventType::QpLastWqeReached});
+  }
+}
+
+// Nobody else touches the responder line any more. Under flush_lock_.
+void QueuePair::flush_receives() {
+  auto& responder = entry_->responder;
+  hca::CqProducer cq(process_.arena(), entry_->id.recv_cq);
+  if (!cq.valid()) return;
+  hca::OpScope scope(process_.plane());
+  const std::uint64_t taken = responder.srq_taken.exchange(0, std::memory_order_acq_rel);
+  if (taken != 0 && srq_ != nullptr) {
+    flush_one(cq, static_cast<std::uint32_t>(taken - 1), srq_->index());
+  }
+  responder.cq_intent.store(0, std::memory_order_release);
+  if (!rq_) return;
+  recv_lock_.lock();
+  const std::uint64_t tail = rq_->tail();
+  std::uint64_t head = responder.rq_head.load(std::memory_order_acquire);
+  if (tail - head > caps_.max_recv_wr) head = tail;  // garbage: nothing sensible to flush
+  for (; head != tail; ++head) flush_one(cq, rq_->id_at(head), hca::kNone);
+  responder.rq_head.store(tail, std::memory_order_release);
+  recv_lock_.unlock();
+}
+
+void QueuePair::flush_one(hca::CqProducer& cq, std::uint32_t id, std::uint32_t srq) {
+  hca::Cqe cqe;
+  cqe.qpn = qpn_;
+  cqe.wqe = id;
+  cqe.srq = srq;
+  cqe.status = static_cast<std::uint8_t>(verbs::WcStatus::WrFlushErr);
+  cqe.opcode = static_cast<std::uint8_t>(verbs::WcOpcode::Recv);
+  cqe.bits = hca::cqe_bit::kReceive;
+  cqe.vendor_err = entry_->geometry.error_cause.load(std::memory_order_relaxed);
+  const auto pushed =
+      cq.push(process_.arena(), process_.poster(), process_.plane().slot(), cqe, nullptr);
+  if (pushed == hca::Push::Done) cq.fire(process_.poster(), true);
+}
+
+void QueuePair::break_for_good() {
+  entry_->id.state.store(static_cast<std::uint32_t>(QpState::Error), std::memory_order_release);
+  send_lock_.lock();
+  if (requester_ && requester_->waiting()) {
+    hca::OpScope scope(process_.plane());
+    requester_->flush();
+  }
+  send_lock_.unlock();
+  flush_after_error();
+}
+
+Result<control::QueryQpOut> QueuePair::query() {
+  control::QueryQpOut out;
+  const control::IndexIn in{index_, 0};
+  const auto done = process_.call_for(Code::QueryQp, client(hca_).file(), in, out);
+  if (!done) return done.error();
+  return out;
+}
+
+Status QueuePair::attach_mcast(const verbs::Gid& mgid, std::uint16_t mlid) {
+  return client(hca_).command(Code::AttachMcast, control::McastIn{index_, mlid, 0, mgid});
+}
+
+Status QueuePair::detach_mcast(const verbs::Gid& mgid, std::uint16_t mlid) {
+  return client(hca_).command(Code::DetachMcast, control::McastIn{index_, mlid, 0, mgid});
+}
+
+Status QueuePair::destroy() {
+  if (!process_.is_mine()) return Status::Ok;
+  std::lock_guard guard(process_.control_lock());
+  const Status status = client(hca_).command(Code::DestroyQp, control::IndexIn{index_, 0});
+  if (status != Status::Ok && status != Status::Disconnected) return status;
+  // Polls on other threads may hold a pointer: they hold their CQ's lock meanwhile.
+  forget_completions();
+  process_.remove(*this);
+  if (send_cq_ != nullptr) {
+    send_cq_->lock();
+    send_cq_->unlock();
+  }
+  if (recv_cq_ != nullptr) {
+    recv_cq_->lock();
+    recv_cq_->unlock();
+  }
+  return Status::Ok;
+}
+
+}  // namespace ib::user

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// QueuePair and SharedReceiveQueue: posting [IBA1 11.4.1] and control of queue pairs.
+#pragma once
+
+#include "hca/requester.h"
+#include "user/api.h"
+#include "user/completion_queue.h"
+#include "user/spin_lock.h"
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <span>
+
+namespace ib::user {
+
+class ReceiveRing;
+
+class QueuePair {
+ public:
+  static Result<std::unique_ptr<QueuePair>> create(Hca& hca, ProcessState& process,
+                                                   const QpOptions& options, std::uint32_t index,
+                                                   const control::QpOut& out);
+  ~QueuePair();
+
+  std::uint32_t index() const { return index_; }
+  std::uint32_t qpn() const { return qpn_; }
+  std::uint64_t cookie() const { return cookie_; }
+  verbs::QpType type() const { return type_; }
+  const control::QpCaps& caps() const { return caps_; }
+  verbs::QpState state() const;  // as device memory has it now
+
+  // Posting one request: send_lock(), post_send() as often as wanted, send_unlock(). The caller of
+  // a request that was refused stops there; those before it stand.
+  //   InvalidParameter: opcode, SGE count, inline length or key index wrong for this QP
+  //   InvalidState: the QP's state does not accept it; LimitExceeded: the queue is full
+  void send_lock() { send_lock_.lock(); }
+  void send_unlock() { send_lock_.unlock(); }
+  Status post_send(const SendRequest& request);
+  std::uint32_t send_room() const;  // free slots; under the send lock
+
+  // Receives; thread safe.
+  Status post_recv(std::uint64_t wr_id, std::span<const Sge> sge);
+
+  Result<control::ModifyQpOut> modify(std::uint32_t mask, const control::QpAttr& attr);
+  Result<control::QueryQpOut> query();
+  Status attach_mcast(const verbs::Gid& mgid, std::uint16_t mlid);
+  Status detach_mcast(const verbs::Gid& mgid, std::uint16_t mlid);
+  Status destroy();
+
+  // For the service thread and polls (process_state.h). run_waiting: false when nothing waits.
+  bool run_waiting();
+  // The state is Error: completes everything outstanding with flush errors, once. Any thread.
+  void flush_after_error();
+  // softibd is gone: Error for good.
+  void break_for_good();
+
+ private:
+  friend class CompletionQueue;
+  QueuePair(Hca& hca, ProcessState& process, const QpOptions& options, std::uint32_t index,
+            const control::QpOut& out);
+  void remember(std::uint32_t mask, const control::QpAttr& attr, const control::ModifyQpOut& out);
+  void flush_receives();
+  void flush_one(hca::CqProducer& cq, std::uint32_t id, std::uint32_t srq);
+  void forget_completions();
+
+  Hca& hca_;
+  ProcessState& process_;
+  std::uint32_t index_;
+  std::uint32_t qpn_;
+  std::uint64_t cookie_;
+  verbs::QpType type_;
+  control::QpCaps caps_;
+  CompletionQueue* send_cq_;
+  CompletionQueue* recv_cq_;
+  SharedReceiveQueue* srq_;
+  SpinLock send_lock_;
+  SpinLock recv_lock_;
+  std::uint32_t pd_;
+  hca::QpEntry* entry_;
+  std::unique_ptr<hca::Requester> requester_;  // none: an XRC target
+  std::unique_ptr<ReceiveRing> rq_;            // none: SRQ, XRC
+  hca::RetryLimits limits_;
+  std::mutex flush_lock_;
+  bool flushed_ = false;  // since the last Reset; under flush_lock_
+};
+
+class SharedReceiveQueue {
+ public:
+  static Result<std::unique_ptr<SharedReceiveQueue>> create(Hca& hca, ProcessState& process,
+                                                            const SrqOptions& options,
+                                                            std::uint32_t index,
+                                                            const control::SrqOut& out);
+  ~SharedReceiveQueue();
+
+  std::uint32_t index() const { return index_; }
+  std::uint32_t srqn() const { return srqn_; }
+  std::uint64_t cookie() const { return cookie_; }
+  std::uint32_t max_wr() const { return max_wr_; }
+  std::uint32_t max_sge() const { return max_sge_; }
+
+  Status post_recv(std::uint64_t wr_id, std::span<const Sge> sge);
+  Result<control::SrqOut> modify(const control::ModifySrqIn& in);
+  Result<control::SrqOut> query();
+  Status destroy();
+
+ private:
+  friend class CompletionQueue;
+  SharedReceiveQueue(Hca& hca, ProcessState& process, const SrqOptions& options,
+                     std::uint32_t index, const control::SrqOut& out);
+
+  Hca& hca_;
+  ProcessState& process_;
+  std::uint32_t index_;
+  std::uint32_t srqn_;
+  std::uint64_t cookie_;
+  std::uint32_t max_wr_;
+  std::uint32_t max_sge_;
+  std::uint32_t pd_;
+  CompletionQueue* cq_;
+  hca::SrqEntry* entry_;
+  SpinLock recv_lock_;
+  std::unique_ptr<ReceiveRing> ring_;
+};
+
+}  // namespace ib::user

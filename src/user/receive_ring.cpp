@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+#include "user/receive_ring.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+namespace ib::user {
+
+std::unique_ptr<ReceiveRing> ReceiveRing::create(const hca::Arena& arena, const Geometry& geometry,
+                                                 hca::Shared64& tail) {
+  if (geometry.slots == 0 || !std::has_single_bit(geometry.slots) ||
+      geometry.slots < geometry.max_wr || geometry.max_sge > hca::kMaxSge ||
+      geometry.stride < hca::receive_stride(geometry.max_sge)) {
+    return nullptr;
+  }
+  std::byte* ring = arena.heap(geometry.ring, std::uint64_t{geometry.slots} * geometry.stride);
+  if (ring == nullptr) return nullptr;
+  return std::unique_ptr<ReceiveRing>(new ReceiveRing(ring, geometry, tail));
+}
+
+ReceiveRing::ReceiveRing(std::byte* ring, const Geometry& geometry, hca::Shared64& tail)
+    : ring_(ring),
+      geometry_(geometry),
+      tail_(tail),
+      mask_(geometry.slots - 1),
+      records_(geometry.max_wr),
+      sges_(std::size_t{geometry.max_wr} * std::max(geometry.max_sge, 1u)),
+      ids_(geometry.slots) {
+  reset();
+}
+
+void ReceiveRing::reset() {
+  posted_ = 0;
+  free_.clear();
+  for (std::uint32_t id = geometry_.max_wr; id > 0; --id) free_.push_back(id - 1);
+  for (Record& record : records_) record.outstanding = false;
+}
+
+Status ReceiveRing::post(std::uint64_t wr_id, std::span<const Sge> sge) {
+  if (sge.size() > geometry_.max_sge) return Status::InvalidParameter;
+  if (free_.empty()) return Status::LimitExceeded;
+  const std::uint32_t id = free_.back();
+  free_.pop_back();
+  const auto count = static_cast<std::uint32_t>(sge.size());
+  records_[id] = {wr_id, count, true};
+  std::byte* at = ring_ + (posted_ & mask_) * geometry_.stride;
+  const hca::ReceiveWqe wqe{id, count, 0};
+  std::memcpy(at, &wqe, sizeof wqe);
+  if (count > 0) {
+    std::memcpy(at + sizeof wqe, sge.data(), sge.size_bytes());
+    std::memcpy(&sges_[std::size_t{id} * std::max(geometry_.max_sge, 1u)], sge.data(),
+                sge.size_bytes());
+  }
+  ids_[posted_ & mask_] = id;
+  tail_.store(++posted_, std::memory_order_release);
+  return Status::Ok;
+}
+
+std::optional<std::uint64_t> ReceiveRing::finish(std::uint32_t id) {
+  if (id >= records_.size() || !records_[id].outstanding) return std::nullopt;
+  records_[id].outstanding = false;
+  free_.push_back(id);
+  return records_[id].wr_id;
+}
+
+void ReceiveRing::scatter(hca::MemoryPlane& plane, std::uint32_t pd, std::uint32_t id,
+                          std::span<const std::byte> payload) const {
+  if (id >= records_.size()) return;
+  const Record& record = records_[id];
+  const Sge* sge = &sges_[std::size_t{id} * std::max(geometry_.max_sge, 1u)];
+  for (std::uint32_t i = 0; i < record.num_sge && !payload.empty(); ++i) {
+    Sge used = sge[i];
+    used.length = std::min(used.length, static_cast<std::uint32_t>(payload.size()));
+    hca::LocalPieces piece;
+    if (!plane.local(used, pd, verbs::access::kLocalWrite, piece).ok()) return;
+    if (piece.count > 0) std::memcpy(piece.piece[0].pointer, payload.data(), used.length);
+    payload = payload.subspan(used.length);
+  }
+}
+
+}  // namespace ib::user

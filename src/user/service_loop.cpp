@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// The two background threads of a client. Both sleep until somebody wants something.
+//
+// service: rung by peers (doorbell) and by this process. It flushes queue pairs that others moved
+// to Error, adopts hot regions, serves bounces, and runs waiting work requests on a clock tick when
+// the application itself is not polling.
+#include "user/process_state.h"
+
+#include <algorithm>
+
+namespace ib::user {
+
+namespace {
+
+constexpr Duration kTick = std::chrono::milliseconds(1);
+constexpr Duration kForever = std::chrono::hours(24);
+constexpr std::uint32_t kLingerTicks = 20;  // after the last waiting request
+
+}  // namespace
+
+void ProcessState::service_loop() {
+  hca::ProcessSlot& slot = *arena().slot(info_.slot);
+  std::uint32_t linger = 0;
+  while (!stopping_.load(std::memory_order_acquire)) {
+    const std::uint32_t rung = slot.doorbell.load(std::memory_order_seq_cst);
+    serve_bounces();
+    if (!look_around()) linger = std::max(linger, 1u);
+    const bool unsent = poster_->retry_notifications();
+    const bool waiting = waiting_count_.load(std::memory_order_acquire) != 0;
+    if (waiting || unsent) {
+      linger = kLingerTicks;
+      // An application that polls makes its own progress; two would only get in each other's way.
+      const std::uint32_t runs = runs_.load(std::memory_order_relaxed);
+      if (waiting && runs == runs_seen_) run_waiting();
+      runs_seen_ = runs_.load(std::memory_order_relaxed);
+    } else if (linger > 0) {
+      --linger;
+    }
+    timed_.store(linger > 0 ? 1 : 0, std::memory_order_seq_cst);
+    if (linger == 0 && waiting_count_.load(std::memory_order_seq_cst) != 0) continue;
+    slot.waiting.store(1, std::memory_order_seq_cst);
+    host_.wait(slot.doorbell, rung, linger > 0 ? kTick : kForever);
+    slot.waiting.store(0, std::memory_order_relaxed);
+  }
+}
+
+// Somebody changed something of ours in device memory. False: not now, a control call is under way
+// and may be waiting for peers.
+bool ProcessState::look_around() {
+  const std::uint32_t attention = slot_->attention.load(std::memory_order_acquire);
+  if (attention == attention_seen_.load(std::memory_order_acquire)) return true;
+  std::unique_lock guard(control_lock_, std::try_to_lock);
+  if (!guard) return false;
+  attention_seen_.store(attention, std::memory_order_release);
+  for (QueuePair* qp : own_qps_) {
+    if (qp->state() == verbs::QpState::Error) qp->flush_after_error();
+  }
+  regions_->adopt_wanted();
+  return true;
+}
+
+void ProcessState::event_loop() {
+  const control::GenerationIn in{info_.slot, info_.slot_generation};
+  while (!stopping_.load(std::memory_order_acquire)) {
+    control::EventOut event;
+    const platform::ControlReply reply = event_channel_->call(
+        static_cast<std::uint32_t>(control::Code::WaitEvent), 0, std::as_bytes(std::span(&in, 1)),
+        std::as_writable_bytes(std::span(&event, 1)));
+    if (stopping_.load(std::memory_order_acquire)) return;
+    if (reply.status == Status::Disconnected || reply.status != Status::Ok) {
+      daemon_died();
+      return;
+    }
+    events_.on_event(event);
+  }
+}
+
+// The fabric is gone: everything that is outstanding ends with a flush error.
+void ProcessState::daemon_died() {
+  daemon_gone_.store(true, std::memory_order_release);
+  main_->shut_down();  // ends a control call that waits, and with it the hold on control_lock
+  {
+    std::lock_guard guard(control_lock_);
+    for (QueuePair* qp : own_qps_) qp->break_for_good();
+  }
+  control::EventOut event;
+  event.type = verbs::EventType::DeviceFatal;
+  event.object = control::EventObject::Device;
+  events_.on_event(event);
+}
+
+}  // namespace ib::user

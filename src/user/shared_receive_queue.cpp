@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+#include "user/hca_client.h"
+#include "user/queue_pair.h"
+#include "user/receive_ring.h"
+
+namespace ib::user {
+
+using control::Code;
+
+Result<std::unique_ptr<SharedReceiveQueue>> SharedReceiveQueue::create(Hca& hca,
+                                                                       ProcessState& process,
+                                                                       const SrqOptions& options,
+                                                                       std::uint32_t index,
+                                                                       const control::SrqOut& out) {
+  hca::SrqEntry* entry = process.arena().srq(index);
+  if (entry == nullptr) return failed(Status::Malformed, "softibd gave an impossible SRQ");
+  std::unique_ptr<SharedReceiveQueue> srq(
+      new SharedReceiveQueue(hca, process, options, index, out));
+  srq->ring_ = ReceiveRing::create(process.arena(),
+                                   {out.ring, out.slots, out.stride, out.max_wr, out.max_sge},
+                                   entry->producer.tail);
+  if (!srq->ring_) return failed(Status::Malformed, "softibd gave an impossible SRQ ring");
+  return srq;
+}
+
+SharedReceiveQueue::SharedReceiveQueue(Hca& hca, ProcessState& process, const SrqOptions& options,
+                                       std::uint32_t index, const control::SrqOut& out)
+    : hca_(hca),
+      process_(process),
+      index_(index),
+      srqn_(out.srqn),
+      cookie_(options.cookie),
+      max_wr_(out.max_wr),
+      max_sge_(out.max_sge),
+      pd_(options.pd != nullptr ? options.pd->index() : control::kNoIndex),
+      cq_(options.cq),
+      entry_(process.arena().srq(index)) {}
+
+SharedReceiveQueue::~SharedReceiveQueue() = default;
+
+Status SharedReceiveQueue::post_recv(std::uint64_t wr_id, std::span<const Sge> sge) {
+  recv_lock_.lock();
+  const Status status = ring_->post(wr_id, sge);
+  recv_lock_.unlock();
+  if (status == Status::Ok && entry_->event.rnr_waiter.load(std::memory_order_relaxed) != 0) {
+    const std::uint32_t waiter = entry_->event.rnr_waiter.exchange(0, std::memory_order_acq_rel);
+    if (waiter != 0) process_.poster().kick(waiter - 1);
+  }
+  return status;
+}
+
+Result<control::SrqOut> SharedReceiveQueue::modify(const control::ModifySrqIn& in) {
+  std::lock_guard guard(process_.control_lock());
+  control::ModifySrqIn mine = in;
+  mine.index = index_;
+  control::SrqOut out;
+  const auto done = process_.call_for(Code::ModifySrq, client(hca_).file(), mine, out);
+  if (!done) return done.error();
+  return out;
+}
+
+Result<control::SrqOut> SharedReceiveQueue::query() {
+  control::SrqOut out;
+  const control::IndexIn in{index_, 0};
+  const auto done = process_.call_for(Code::QuerySrq, client(hca_).file(), in, out);
+  if (!done) return done.error();
+  return out;
+}
+
+Status SharedReceiveQueue::destroy() {
+  if (!process_.is_mine()) return Status::Ok;
+  std::lock_guard guard(process_.control_lock());
+  const Status status = client(hca_).command(Code::DestroySrq, control::IndexIn{index_, 0});
+  if (status != Status::Ok && status != Status::Disconnected) return status;
+  process_.remove(*this);
+  if (cq_ != nullptr) {
+    cq_->lock();
+    cq_->unlock();
+  }
+  return Status::Ok;
+}
+
+}  // namespace ib::user

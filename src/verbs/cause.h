@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// Why work requests fail, finer than a completion status says it.
+#pragma once
+
+#include <cstdint>
+
+namespace ib::verbs::control {
+
+// Why a work request failed, as the poster saw it; softibd makes a sentence of it.
+enum class Cause : std::uint32_t {
+  None = 0,
+  LocalKeyUnknown,  // lkey names no region of this process
+  LocalKeyOtherPd,
+  LocalKeyAccess,  // region lacks local write
+  LocalKeyRange,
+  LocalLength,       // message longer than the transport or path allows
+  RemoteKeyUnknown,  // rkey names nothing (never did, was deregistered or invalidated)
+  RemoteKeyOtherPd,
+  RemoteKeyAccess,  // `detail` = the region's access flags
+  RemoteKeyRange,
+  RemoteQpAccess,    // the peer QP does not allow the operation; `detail` = its access flags
+  RemoteAlignment,   // atomic not on 8 bytes
+  RemoteLength,      // receive buffer too small; `detail` = its size
+  RemoteReceiveKey,  // a receive's own lkey is wrong
+  NoReceive,         // RNR; `detail` = tries
+  PeerNotReady,      // peer QP in a state that does not answer; `detail` = its state
+  PeerUnknown,       // no such QP, or it is not connected to this one
+  PeerProcessGone,   // `detail` = pid
+  PortDown,
+  MemoryGone,  // registered memory is unmapped
+  ReadDepth,   // max_rd_atomic 0
+  WindowBind,  // bind rules [IBA1 10.6.7]
+  CqOverflow,
+  QpFlushed,
+  PkeyMismatch,
+  QkeyMismatch,
+};
+
+}  // namespace ib::verbs::control

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// The vocabulary of verbs that both sides of the user/driver boundary share [IBA1 ch. 11].
+//
+// Numbers equal those of the Linux verbs ABI (rdma/ib_user_verbs.h, infiniband/verbs.h), so that
+// the libibverbs provider converts by cast; host_abi/ asserts that they do.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+namespace ib::verbs {
+
+using Gid = std::array<std::uint8_t, 16>;
+
+enum class QpType : std::uint32_t { Rc = 2, Uc = 3, Ud = 4, XrcSend = 9, XrcRecv = 10 };
+
+enum class QpState : std::uint32_t { Reset, Init, Rtr, Rts, Sqd, Sqe, Error };
+
+enum class MigState : std::uint32_t { Migrated, Rearm, Armed };
+
+enum class SrqType : std::uint32_t { Basic = 0, Xrc = 1 };
+
+enum class Mtu : std::uint32_t { B256 = 1, B512, B1024, B2048, B4096 };
+
+enum class PortState : std::uint32_t { Nop = 0, Down, Init, Armed, Active, ActiveDefer };
+
+// Access flags of memory regions, windows and queue pairs.
+namespace access {
+inline constexpr std::uint32_t kLocalWrite = 1;
+inline constexpr std::uint32_t kRemoteWrite = 1u << 1;
+inline constexpr std::uint32_t kRemoteRead = 1u << 2;
+inline constexpr std::uint32_t kRemoteAtomic = 1u << 3;
+inline constexpr std::uint32_t kMwBind = 1u << 4;
+inline constexpr std::uint32_t kZeroBased = 1u << 5;
+inline constexpr std::uint32_t kOnDemand = 1u << 6;
+inline constexpr std::uint32_t kHugeTlb = 1u << 7;
+inline constexpr std::uint32_t kFlushGlobal = 1u << 8;
+inline constexpr std::uint32_t kFlushPersistent = 1u << 9;
+inline constexpr std::uint32_t kRelaxedOrdering = 1u << 20;  // first of the optional range 20..29
+inline constexpr std::uint32_t kOptionalRange = 0x3ff00000u;
+inline constexpr std::uint32_t kRemoteAny = kRemoteWrite | kRemoteRead | kRemoteAtomic;
+}  // namespace access
+
+enum class WrOpcode : std::uint32_t {
+  RdmaWrite = 0,
+  RdmaWriteWithImm = 1,
+  Send = 2,
+  SendWithImm = 3,
+  RdmaRead = 4,
+  AtomicCmpSwap = 5,
+  AtomicFetchAdd = 6,
+  LocalInv = 7,
+  BindMw = 8,
+  SendWithInv = 9,
+  AtomicWrite = 15,
+};
+
+namespace send_flag {
+inline constexpr std::uint32_t kFence = 1;
+inline constexpr std::uint32_t kSignaled = 1u << 1;
+inline constexpr std::uint32_t kSolicited = 1u << 2;
+inline constexpr std::uint32_t kInline = 1u << 3;
+}  // namespace send_flag
+
+// Completion statuses [IBA1 11.6.2]; numbers of ibv_wc_status.
+enum class WcStatus : std::uint32_t {
+  Success = 0,
+  LocLenErr = 1,
+  LocQpOpErr = 2,
+  LocEecOpErr = 3,
+  LocProtErr = 4,
+  WrFlushErr = 5,
+  MwBindErr = 6,
+  BadRespErr = 7,
+  LocAccessErr = 8,
+  RemInvReqErr = 9,
+  RemAccessErr = 10,
+  RemOpErr = 11,
+  RetryExcErr = 12,
+  RnrRetryExcErr = 13,
+  LocRddViolErr = 14,
+  RemInvRdReqErr = 15,
+  RemAbortErr = 16,
+  InvEecnErr = 17,
+  InvEecStateErr = 18,
+  FatalErr = 19,
+  RespTimeoutErr = 20,
+  GeneralErr = 21,
+};
+
+// Completion opcodes; numbers of ibv_wc_opcode.
+enum class WcOpcode : std::uint32_t {
+  Send = 0,
+  RdmaWrite = 1,
+  RdmaRead = 2,
+  CompSwap = 3,
+  FetchAdd = 4,
+  BindMw = 5,
+  LocalInv = 6,
+  AtomicWrite = 9,
+  Recv = 128,
+  RecvRdmaWithImm = 129,
+};
+
+namespace wc_flag {
+inline constexpr std::uint32_t kGrh = 1;
+inline constexpr std::uint32_t kWithImm = 1u << 1;
+inline constexpr std::uint32_t kWithInv = 1u << 3;
+}  // namespace wc_flag
+
+// Asynchronous events; numbers of ibv_event_type.
+enum class EventType : std::uint32_t {
+  CqErr = 0,
+  QpFatal = 1,
+  QpReqErr = 2,
+  QpAccessErr = 3,
+  CommEst = 4,
+  SqDrained = 5,
+  PathMig = 6,
+  PathMigErr = 7,
+  DeviceFatal = 8,
+  PortActive = 9,
+  PortErr = 10,
+  LidChange = 11,
+  PkeyChange = 12,
+  SmChange = 13,
+  SrqErr = 14,
+  SrqLimitReached = 15,
+  QpLastWqeReached = 16,
+  ClientReregister = 17,
+  GidChange = 18,
+};
+
+// Which attributes a modify-QP carries; numbers of ibv_qp_attr_mask.
+namespace qp_attr {
+inline constexpr std::uint32_t kState = 1;
+inline constexpr std::uint32_t kCurState = 1u << 1;
+inline constexpr std::uint32_t kEnSqdAsyncNotify = 1u << 2;
+inline constexpr std::uint32_t kAccessFlags = 1u << 3;
+inline constexpr std::uint32_t kPkeyIndex = 1u << 4;
+inline constexpr std::uint32_t kPort = 1u << 5;
+inline constexpr std::uint32_t kQkey = 1u << 6;
+inline constexpr std::uint32_t kAv = 1u << 7;
+inline constexpr std::uint32_t kPathMtu = 1u << 8;
+inline constexpr std::uint32_t kTimeout = 1u << 9;
+inline constexpr std::uint32_t kRetryCnt = 1u << 10;
+inline constexpr std::uint32_t kRnrRetry = 1u << 11;
+inline constexpr std::uint32_t kRqPsn = 1u << 12;
+inline constexpr std::uint32_t kMaxQpRdAtomic = 1u << 13;
+inline constexpr std::uint32_t kAltPath = 1u << 14;
+inline constexpr std::uint32_t kMinRnrTimer = 1u << 15;
+inline constexpr std::uint32_t kSqPsn = 1u << 16;
+inline constexpr std::uint32_t kMaxDestRdAtomic = 1u << 17;
+inline constexpr std::uint32_t kPathMigState = 1u << 18;
+inline constexpr std::uint32_t kCap = 1u << 19;
+inline constexpr std::uint32_t kDestQpn = 1u << 20;
+inline constexpr std::uint32_t kRateLimit = 1u << 25;
+}  // namespace qp_attr
+
+// Address vector [IBA1 11.2.2.1]. 32 bytes, fixed layout (it crosses the control socket).
+struct AddressVector {
+  Gid dgid{};
+  std::uint32_t flow_label = 0;
+  std::uint16_t dlid = 0;
+  std::uint8_t sgid_index = 0;
+  std::uint8_t hop_limit = 0;
+  std::uint8_t traffic_class = 0;
+  std::uint8_t is_global = 0;
+  std::uint8_t sl = 0;
+  std::uint8_t src_path_bits = 0;
+  std::uint8_t static_rate = 0;
+  std::uint8_t port = 0;
+  std::array<std::uint8_t, 2> reserved{};
+};
+static_assert(sizeof(AddressVector) == 32);
+
+}  // namespace ib::verbs

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+#include "fabric.h"
+
+#include "linux/client_channel.h"
+#include "softib/in_process_daemon.h"
+#include "verbs/control.h"
+
+#include <nlohmann/json.hpp>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <thread>
+
+namespace ib::conformance {
+
+struct TestFabric::State {
+  std::unique_ptr<softib::InProcessDaemon> daemon;
+};
+
+TestFabric::TestFabric() : state_(std::make_unique<State>()) {
+  softib::DaemonOptions options;
+  options.keep = true;
+  options.shape.nodes = {"east", "west"};
+  options.shape.ports_per_hca = 2;
+  std::string reason;
+  auto daemon = softib::InProcessDaemon::start(options, reason);
+  if (!daemon) {
+    std::fprintf(stderr, "softibd does not start: %s\n", reason.c_str());
+    std::abort();
+  }
+  state_->daemon = *std::move(daemon);
+}
+
+TestFabric::~TestFabric() = default;
+
+TestFabric& TestFabric::shared() {
+  static TestFabric fabric;
+  return fabric;
+}
+
+std::string TestFabric::socket() const {
+  return state_->daemon->socket_path();
+}
+
+std::string TestFabric::wait_until_empty() {
+  return conformance::wait_until_empty(socket());
+}
+
+std::string status_of(const std::string& socket) {
+  std::string reason;
+  auto channel = os::connect_channel(socket, reason);
+  if (!channel) return {};
+  const platform::ControlReply reply =
+      (*channel)->call(static_cast<std::uint32_t>(verbs::control::Code::Status), 0, {}, {});
+  struct stat file {};
+  if (reply.status != Status::Ok || ::fstat(reply.handles[0].get(), &file) != 0) return {};
+  std::string text(static_cast<std::size_t>(file.st_size), '\0');
+  const ssize_t got = ::pread(reply.handles[0].get(), text.data(), text.size(), 0);
+  text.resize(got < 0 ? 0 : static_cast<std::size_t>(got));
+  return text;
+}
+
+std::string living_objects(const std::string& status_json) {
+  const auto status = nlohmann::json::parse(status_json, nullptr, false);
+  if (status.is_discarded() || !status.contains("objects")) return "no status: " + status_json;
+  std::string left;
+  for (const auto& [kind, count] : status["objects"].items()) {
+    if (count != 0) left += std::to_string(count.get<std::uint64_t>()) + " " + kind + " ";
+  }
+  if (!status["clients"].empty()) left += std::to_string(status["clients"].size()) + " clients ";
+  return left;
+}
+
+std::string wait_until_empty(const std::string& socket) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  for (;;) {
+    const std::string left = living_objects(status_of(socket));
+    if (left.empty() || std::chrono::steady_clock::now() > end) return left;
+    std::this_thread::yield();
+  }
+}
+
+}  // namespace ib::conformance

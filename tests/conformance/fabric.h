@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// TestFabric: a softibd on a thread of this process, in a directory of its own.
+#pragma once
+
+#include <memory>
+#include <string>
+
+namespace ib::conformance {
+
+class TestFabric {
+ public:
+  // Two nodes with an HCA of two ports each; fails the whole program if it cannot start.
+  TestFabric();
+  ~TestFabric();
+  TestFabric(const TestFabric&) = delete;
+  TestFabric& operator=(const TestFabric&) = delete;
+
+  // The one that all tests of this program use, each for itself.
+  static TestFabric& shared();
+
+  std::string socket() const;
+  // Objects and clients that are left after a moment of patience, in words; empty if none.
+  std::string wait_until_empty();
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+// The status of the softibd behind a socket, as JSON; empty if it does not answer.
+std::string status_of(const std::string& socket);
+// What is alive according to it; empty if nothing.
+std::string living_objects(const std::string& status_json);
+std::string wait_until_empty(const std::string& socket);
+
+}  // namespace ib::conformance

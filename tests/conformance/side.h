@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// Side: one end of a conversation, as a test sees it. The same calls reach an Engine of this
+// process or one in a conformance_peer.
+//
+// Calls that a test expects to work report a failure by themselves (with the reason in words) and
+// go on; the `try_` forms return the status.
+#pragma once
+
+#include "peer_protocol.h"
+#include "test_host.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace ib::conformance {
+
+using control::Cause;
+using user::Completion;
+using user::Sge;
+using verbs::QpState;
+using verbs::QpType;
+using verbs::WcOpcode;
+using verbs::WcStatus;
+using verbs::WrOpcode;
+namespace access = verbs::access;
+namespace send_flag = verbs::send_flag;
+namespace wc_flag = verbs::wc_flag;
+namespace qp_attr = verbs::qp_attr;
+
+// How long a test waits for what must come; long, since machines are slow and sanitizers slower.
+inline constexpr std::uint32_t kPatience = 20'000;
+// How long it looks for what must not come. Only absence is ever waited for this long.
+inline constexpr std::uint32_t kMoment = 60;
+
+inline constexpr std::uint32_t kAllAccess =
+    access::kLocalWrite | access::kRemoteAny | access::kMwBind;
+
+// How commands reach an Engine.
+class Channel {
+ public:
+  virtual ~Channel() = default;
+  virtual Reply call(Command command, const Message& in) = 0;
+  virtual void kill() = 0;  // the process dies where it stands
+};
+std::unique_ptr<Channel> make_local_channel(const HostSettings& settings, std::string& reason);
+std::unique_ptr<Channel> make_process_channel(const HostSettings& settings, std::string& reason);
+
+class Side;
+
+// Memory of a side and a region over it.
+struct Region {
+  Side* side = nullptr;
+  std::uint32_t handle = kNoHandle;
+  std::uint32_t lkey = 0;
+  std::uint32_t rkey = 0;
+  std::uint64_t memory = 0;  // where it is
+  std::uint64_t iova = 0;    // how SGEs and peers name its first byte
+  std::uint64_t length = 0;
+
+  Sge sge(std::uint64_t offset, std::uint32_t bytes) const { return {iova + offset, bytes, lkey}; }
+  Sge all() const { return sge(0, static_cast<std::uint32_t>(length)); }
+  std::uint64_t at(std::uint64_t offset) const { return iova + offset; }
+
+  void fill(std::uint64_t seed, std::uint64_t offset, std::uint64_t bytes,
+            std::uint64_t first = 0) const;
+  void fill(std::uint64_t seed) const { fill(seed, 0, length); }
+  // Bytes that differ from the pattern.
+  std::uint64_t mismatches(std::uint64_t seed, std::uint64_t offset, std::uint64_t bytes,
+                           std::uint64_t first = 0) const;
+  std::uint64_t word(std::uint64_t offset) const;
+  void set_word(std::uint64_t offset, std::uint64_t value) const;
+  std::vector<std::uint8_t> bytes(std::uint64_t offset, std::uint64_t n) const;
+};
+
+struct Work : SendSpec {
+  std::vector<Sge> sge;
+};
+
+struct Qp;
+struct Cq {
+  Side* side = nullptr;
+  std::uint32_t handle = kNoHandle;
+
+  // At least `n` within the time, at most `n`.
+  std::vector<Completion> wait(std::uint32_t n, std::uint32_t milliseconds = kPatience) const;
+  Completion one() const;  // the next; a failure if none comes
+  Completion one(WcStatus status) const;
+  std::vector<Completion> drain() const;  // what there is now
+  bool stays_empty() const { return wait(1, kMoment).empty(); }
+  void arm(bool solicited_only = false) const;
+};
+
+struct Srq {
+  Side* side = nullptr;
+  std::uint32_t handle = kNoHandle;
+  std::uint32_t srqn = 0;
+  Status try_receive(std::uint64_t wr_id, std::vector<Sge> sge) const;
+  void receive(std::uint64_t wr_id, std::vector<Sge> sge) const;
+};
+
+struct Qp {
+  Side* side = nullptr;
+  std::uint32_t handle = kNoHandle;
+  std::uint32_t qpn = 0;
+  control::QpCaps caps;
+
+  Status try_send(const Work& work) const;
+  Status try_send(const std::vector<Work>& list, std::uint32_t& accepted) const;
+  void send(const Work& work) const;
+  Status try_receive(std::uint64_t wr_id, std::vector<Sge> sge) const;
+  void receive(std::uint64_t wr_id, std::vector<Sge> sge) const;
+  Status try_modify(std::uint32_t mask, const control::QpAttr& attr) const;
+  void to(QpState state) const;  // with nothing but the state
+  control::QueryQpOut query() const;
+  QpState state() const;
+  bool reaches(QpState state) const;  // within kPatience
+  Status try_destroy() const;
+};
+
+class Side {
+ public:
+  Side(std::string name, std::unique_ptr<Channel> channel);
+
+  const std::string& name() const { return name_; }
+  const SideInfo& info() const { return info_; }
+  const std::string& reason() const { return reason_; }  // of the newest failure
+  Channel& channel() { return *channel_; }
+
+  // The newest failure's words are in reason(); out-values in the reply.
+  Reply call(Command command, const Message& in = {});
+  Reply expect(Command command, const Message& in = {});
+
+  std::uint32_t pd();  // the default one, made on first use
+  Cq& cq();            // likewise
+  std::uint32_t new_pd();
+  void forget_defaults();  // after DestroyAll
+  std::uint64_t new_memory(std::uint64_t bytes);
+  // New memory and a region over it; `offset`: the region begins so far into the memory.
+  Region region(std::uint64_t bytes, std::uint32_t access = kAllAccess,
+                std::optional<std::uint32_t> in_pd = {}, std::uint64_t offset = 0);
+  Region region_over(const RegionSpec& spec);
+  Status try_region(const RegionSpec& spec, Region& out);
+  Cq new_cq(const CqSpec& spec = {});
+  Srq new_srq(SrqSpec spec = {});
+  Qp new_qp(QpSpec spec = {});  // what is missing: the defaults
+  Status try_qp(const QpSpec& spec, Qp& out);
+  std::uint32_t new_window(std::uint32_t type, std::uint32_t& rkey, std::uint32_t in_pd);
+  std::uint32_t new_channel();
+  std::uint32_t new_xrcd(const control::OpenXrcdIn& in);
+  std::uint32_t new_address(const verbs::AddressVector& av);
+  verbs::AddressVector path_to(const Side& other) const;
+
+  Status destroy(Kind kind, std::uint32_t handle);
+  // The cookie of a CQ whose event comes through the channel.
+  std::optional<std::uint64_t> channel_event(std::uint32_t channel,
+                                             std::uint32_t milliseconds = kPatience);
+  std::optional<control::EventOut> event(std::uint32_t milliseconds = kPatience);
+  bool no_event() { return !event(kMoment).has_value(); }
+
+ private:
+  std::string name_;
+  std::unique_ptr<Channel> channel_;
+  SideInfo info_;
+  std::string reason_;
+  std::uint32_t pd_ = kNoHandle;
+  Cq cq_;
+};
+
+// --- Work requests, signalled ---
+
+Work send_work(std::uint64_t wr_id, std::vector<Sge> sge, WrOpcode opcode = WrOpcode::Send);
+Work rdma(WrOpcode opcode, std::uint64_t wr_id, std::vector<Sge> sge, const Region& remote,
+          std::uint64_t offset = 0);
+
+// --- Bringing queue pairs up ---
+
+struct Connection {
+  std::uint32_t access = access::kRemoteAny | access::kLocalWrite;
+  std::uint8_t timeout = 14;  // 67 ms
+  std::uint8_t retry_cnt = 3;
+  std::uint8_t rnr_retry = 7;      // for ever
+  std::uint8_t min_rnr_timer = 1;  // 10 us
+  std::uint8_t max_rd_atomic = 16;
+  std::uint8_t max_dest_rd_atomic = 16;
+  verbs::Mtu mtu = verbs::Mtu::B4096;
+  std::uint32_t qkey = 0x11111111;
+  std::uint16_t pkey_index = 0;
+};
+void to_init(const Qp& qp, QpType type, const Connection& with = {});
+void to_rtr(const Qp& qp, QpType type, const Qp& peer, const Connection& with = {});
+void to_rts(const Qp& qp, QpType type, const Connection& with = {});
+void connect(const Qp& a, const Qp& b, QpType type, const Connection& with = {});
+// The mask of attributes that the transition requires, for whoever writes a wrong one.
+control::QpAttr init_attributes(const Connection& with = {});
+control::QpAttr rtr_attributes(const Qp& qp, const Qp& peer, const Connection& with = {});
+control::QpAttr rts_attributes(const Connection& with = {});
+std::uint32_t required(QpType type, QpState from, QpState to);
+
+}  // namespace ib::conformance

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// TestHost: the real host of this process, but with settings of its own, so that several clients
+// in one process can use different fabrics and memory paths.
+#pragma once
+
+#include "linux/client_channel.h"
+#include "linux/client_host.h"
+
+#include <functional>
+#include <string>
+
+namespace ib::conformance {
+
+struct HostSettings {
+  std::string socket;
+  std::string path;  // SOFTIB_MEMORY_PATH
+  std::string node;
+  std::string program = "conformance";
+};
+
+class TestHost final : public platform::ClientHost {
+ public:
+  explicit TestHost(HostSettings settings) : settings_(std::move(settings)) {}
+  const HostSettings& settings() const { return settings_; }
+
+  Instant now() override { return real_.now(); }
+  std::uint32_t pid() override { return real_.pid(); }
+  std::uint64_t page_size() override { return real_.page_size(); }
+  Result<std::unique_ptr<platform::ControlChannel>> connect(std::string& reason) override {
+    return os::connect_channel(settings_.socket, reason);
+  }
+  Result<std::unique_ptr<platform::MappedFile>> map(const platform::NativeHandle& file,
+                                                    std::uint64_t space,
+                                                    std::string& reason) override {
+    return real_.map(file, space, reason);
+  }
+  Status read_process(std::uint32_t pid, std::uint64_t from, void* to, std::size_t n) override {
+    return real_.read_process(pid, from, to, n);
+  }
+  Status write_process(std::uint32_t pid, std::uint64_t to, const void* from,
+                       std::size_t n) override {
+    return real_.write_process(pid, to, from, n);
+  }
+  platform::AdoptMode adopt_mode() override { return real_.adopt_mode(); }
+  Result<platform::AdoptedPages> adopt(std::uint64_t address, std::uint64_t length) override {
+    return real_.adopt(address, length);
+  }
+  void give_back(const platform::AdoptedPages& pages) override { real_.give_back(pages); }
+  void wait(std::atomic<std::uint32_t>& word, std::uint32_t expected, Duration timeout) override {
+    real_.wait(word, expected, timeout);
+  }
+  void wake(std::atomic<std::uint32_t>& word) override { real_.wake(word); }
+  void relax(std::uint32_t round) override { real_.relax(round); }
+  Status make_pipe(platform::NativeHandle& read_end, platform::NativeHandle& write_end) override {
+    return real_.make_pipe(read_end, write_end);
+  }
+  Status write_pipe(int write_end, std::span<const std::byte> bytes) override {
+    return real_.write_pipe(write_end, bytes);
+  }
+  Result<std::unique_ptr<Thread>> start_thread(const char* name,
+                                               std::function<void()> body) override {
+    return real_.start_thread(name, std::move(body));
+  }
+  std::string setting(const char* name) override {
+    return std::string_view(name) == "SOFTIB_MEMORY_PATH" ? settings_.path : real_.setting(name);
+  }
+
+ private:
+  HostSettings settings_;
+  os::LinuxClientHost& real_ = os::client_host();
+};
+
+}  // namespace ib::conformance

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// VerbsTest: two clients, A in this process and B in this or another one, over one memory path;
+// afterwards everything can be destroyed and softibd has no object left.
+#pragma once
+
+#include "fabric.h"
+#include "side.h"
+
+#include <gtest/gtest.h>
+
+#include <iosfwd>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace ib::conformance {
+
+enum class Where { SameProcess, OtherProcess };
+
+struct Setting {
+  const char* path;  // SOFTIB_MEMORY_PATH
+  Where where;
+};
+std::vector<Setting> every_setting();
+std::string setting_name(const ::testing::TestParamInfo<Setting>& info);
+void PrintTo(const Setting& setting, std::ostream* out);
+
+class VerbsTest : public ::testing::TestWithParam<Setting> {
+ protected:
+  void SetUp() override;
+  void TearDown() override;
+
+  std::unique_ptr<Side> new_side(const std::string& name, Where where,
+                                 const std::string& node = {});
+  // B dies without a word.
+  void kill_b() {
+    b->channel().kill();
+    b_lives_ = false;
+  }
+  // A pair of connected queue pairs, A's and B's.
+  void make_pair(QpType type, const Connection& with = {}, QpSpec spec = {});
+  std::unique_ptr<Side> a;
+  std::unique_ptr<Side> b;
+  Qp qa;
+  Qp qb;
+
+ private:
+  bool b_lives_ = true;
+};
+
+#define IB_EVERY_SETTING(suite)                                                                   \
+  INSTANTIATE_TEST_SUITE_P(Verbs, suite, ::testing::ValuesIn(::ib::conformance::every_setting()), \
+                           ::ib::conformance::setting_name)
+
+}  // namespace ib::conformance

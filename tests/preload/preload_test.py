@@ -1,0 +1,426 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+"""libsoftib_preload.so against fake_softibd: do unmodified programs see the HCAs of their virtual host?
+
+The tests below InHost run inside a preloaded python (this file, called again with --in-host); those in FromOutside
+run programs of the distribution.
+"""
+import ctypes
+import errno
+import glob
+import os
+import socket
+import stat
+import struct
+import subprocess
+import sys
+import tempfile
+import threading
+import unittest
+
+BUILD = os.environ["SOFTIB_BUILD"]
+LIBRARY = os.path.join(os.environ["SOFTIB_LIB"], "libsoftib_preload.so")
+PYTHON = "/usr/bin/python3"
+CA = "/sys/class/infiniband/softib0"
+UVERBS = "/dev/infiniband/uverbs0"
+LIBC = ctypes.CDLL(None, use_errno=True)  # finds our functions first, as the program itself does
+NODE_GUID_BETA = "0253:4600:0001:0000\n"
+
+
+def read(path):
+    with open(path, encoding="ascii") as file:
+        return file.read()
+
+
+def read_bytes(path):
+    """Without codecs: python's import lock may be taken when a thread of this process forks."""
+    fd = os.open(path, os.O_RDONLY)
+    data = os.read(fd, 4096)
+    os.close(fd)
+    return data
+
+
+def error_of(call, *arguments):
+    try:
+        call(*arguments)
+    except OSError as error:
+        return error.errno
+    return 0
+
+
+class InHost(unittest.TestCase):
+    """The view from inside a process of node `beta`."""
+
+    def test_lists_directories(self):
+        self.assertEqual(sorted(os.listdir("/sys/class/infiniband")), ["softib0", "softib1"])
+        self.assertEqual(sorted(os.listdir("/dev/infiniband")), ["uverbs0", "uverbs1"])
+        self.assertEqual(sorted(os.listdir(CA + "/ports/")), ["1", "2"])
+
+    def test_adds_to_real_directories(self):
+        for path, ours, real in (("/sys/class", "infiniband_verbs", "net"), ("/dev", "infiniband", "null")):
+            names = os.listdir(path)
+            self.assertIn(ours, names)
+            self.assertIn(real, names)
+            self.assertEqual(len(names), len(set(names)))
+            fd = os.open(path, os.O_RDONLY)
+            self.assertEqual(sorted(os.listdir(fd)), sorted(names))
+            os.close(fd)
+
+    def test_reads_files_of_its_own_node(self):
+        self.assertEqual(read(CA + "/node_guid"), NODE_GUID_BETA)
+        self.assertEqual(read("/sys/class/infiniband_verbs/uverbs0/device/../ibdev"), "softib0\n")
+
+    def test_walks_and_globs(self):
+        files = [os.path.join(d, f) for d, _, names in os.walk("/sys/class/infiniband") for f in names]
+        self.assertGreater(len(files), 150)
+        for path in files:
+            self.assertEqual(os.stat(path).st_size, len(read(path)), path)
+        self.assertEqual(sorted(glob.glob("/sys/class/infiniband/*/ports/1/lid")),
+                         [f"/sys/class/infiniband/softib{i}/ports/1/lid" for i in (0, 1)])
+
+    def test_odd_spellings(self):
+        for path in ("/sys//class/./infiniband/softib0/node_guid", "/dev/../sys/class/infiniband/softib0/node_guid",
+                     "/sys/class/infiniband_verbs/uverbs0/device/infiniband/softib0/node_guid"):
+            self.assertEqual(read(path), NODE_GUID_BETA, path)
+        os.chdir("/sys/class")
+        self.assertEqual(read("infiniband/softib0/node_guid"), NODE_GUID_BETA)
+        self.assertIn("infiniband", os.listdir("."))
+        os.chdir("/")
+        self.assertEqual(read("sys/class/infiniband/softib0/node_guid"), NODE_GUID_BETA)
+
+    def test_directory_descriptors(self):
+        top = os.open("/sys/class/infiniband", os.O_RDONLY | os.O_DIRECTORY)
+        self.assertTrue(stat.S_ISDIR(os.fstat(top).st_mode))
+        self.assertEqual(os.fstat(top).st_ino, os.stat("/sys/class/infiniband").st_ino)
+        hca = os.open("softib0", os.O_RDONLY, dir_fd=top)
+        copy = os.dup(hca)
+        os.close(hca)
+        self.assertEqual(os.stat("node_type", dir_fd=copy).st_size, len("1: CA\n"))
+        self.assertTrue(os.access("ports/1/state", os.R_OK, dir_fd=copy))
+        self.assertIn("softib1", os.listdir(os.open("..", os.O_RDONLY, dir_fd=copy)))
+        # Out of our part of the tree, into the real one.
+        outside = os.open("../..", os.O_RDONLY, dir_fd=copy)
+        self.assertEqual(os.fstat(outside).st_ino, os.stat("/sys/class").st_ino)
+        self.assertEqual(os.stat("/etc/passwd", dir_fd=copy).st_ino, os.stat("/etc/passwd").st_ino)
+        self.assertEqual(error_of(os.stat, "no/such"), errno.ENOENT)
+        self.assertTrue(stat.S_ISDIR(os.stat("infiniband/softib0", dir_fd=outside).st_mode))
+
+    def test_links(self):
+        link = "/sys/class/infiniband_verbs/uverbs1/device"
+        self.assertEqual(os.readlink(link), "../../infiniband/softib1/device")
+        self.assertTrue(stat.S_ISLNK(os.lstat(link).st_mode))
+        self.assertTrue(stat.S_ISDIR(os.stat(link).st_mode))
+        LIBC.realpath.restype = ctypes.c_void_p
+        buffer = ctypes.create_string_buffer(4096)
+        self.assertTrue(LIBC.realpath(link.encode() + b"/numa_node", buffer))
+        self.assertEqual(buffer.value, b"/sys/class/infiniband/softib1/device/numa_node")
+        self.assertFalse(LIBC.realpath(link.encode() + b"/nothing", buffer))
+        self.assertEqual(ctypes.get_errno(), errno.ENOENT)
+
+    def test_errors_are_those_of_the_kernel(self):
+        self.assertEqual(error_of(os.stat, "/sys/class/infiniband/softib9"), errno.ENOENT)
+        self.assertEqual(error_of(os.open, CA + "/node_guid", os.O_RDWR), errno.EACCES)
+        self.assertEqual(error_of(os.open, CA + "/new", os.O_WRONLY | os.O_CREAT), errno.EACCES)
+        self.assertEqual(error_of(os.open, CA + "/node_guid", os.O_RDONLY | os.O_DIRECTORY), errno.ENOTDIR)
+        self.assertEqual(error_of(os.stat, CA + "/node_guid/"), errno.ENOTDIR)
+        self.assertEqual(error_of(os.open, CA, os.O_WRONLY), errno.EISDIR)
+        self.assertEqual(error_of(os.listdir, CA + "/node_guid"), errno.ENOTDIR)
+        self.assertEqual(error_of(os.readlink, CA + "/node_guid"), errno.EINVAL)
+        self.assertEqual(error_of(os.open, "/sys/class/infiniband_verbs/uverbs0/device", os.O_RDONLY | os.O_NOFOLLOW),
+                         errno.ELOOP)
+        self.assertFalse(os.access(CA + "/node_guid", os.W_OK))
+        self.assertEqual(error_of(os.getxattr, CA, "system.posix_acl_access"), errno.EOPNOTSUPP)
+
+    def test_what_is_not_emulated_is_absent(self):
+        for path in ("/dev/infiniband/rdma_cm", "/dev/infiniband/umad0", "/sys/class/infiniband_mad",
+                     "/sys/class/infiniband/hfi1_0"):
+            self.assertEqual(error_of(os.stat, path), errno.ENOENT, path)
+            self.assertEqual(error_of(os.open, path, os.O_RDWR), errno.ENOENT, path)
+            self.assertFalse(os.path.exists(path))
+
+    def test_open_gives_the_lowest_descriptor_and_obeys_cloexec(self):
+        first = os.open("/dev/zero", os.O_RDONLY)
+        os.close(first)
+        for path in (CA + "/node_guid", CA, UVERBS):
+            fd = os.open(path, os.O_RDONLY)
+            self.assertEqual(fd, first, path)
+            self.assertFalse(os.get_inheritable(fd))
+            os.close(fd)
+            fd = LIBC.open(path.encode(), os.O_RDONLY)
+            self.assertTrue(os.get_inheritable(fd), path)
+            os.close(fd)
+
+    def test_a_file_looks_the_same_open_and_closed(self):
+        for path in (CA + "/node_guid", CA, UVERBS):
+            fd = os.open(path, os.O_RDONLY)
+            opened, named = os.fstat(fd), os.stat(path)
+            for field in ("st_mode", "st_ino", "st_dev", "st_rdev", "st_size", "st_uid", "st_nlink"):
+                self.assertEqual(getattr(opened, field), getattr(named, field), (path, field))
+            os.close(fd)
+
+    def test_stale_descriptors_are_told_from_ours(self):
+        fd = os.open(CA + "/node_guid", os.O_RDONLY)
+        LIBC.syscall(3 if os.uname().machine == "x86_64" else 57, fd)  # close(), behind the library's back
+        left, right = socket.socketpair()
+        self.assertEqual(left.fileno(), fd)
+        self.assertTrue(stat.S_ISSOCK(os.fstat(fd).st_mode))
+        left.close()
+        right.close()
+
+    def test_streams_keep_their_place(self):
+        stream = LIBC_DIR.opendir(b"/dev")
+        names, places = [], []
+        while True:
+            places.append(LIBC_DIR.telldir(stream))
+            entry = LIBC_DIR.readdir(stream)
+            if not entry:
+                break
+            names.append(ctypes.string_at(entry + 19))
+        self.assertIn(b"infiniband", names)
+        for i in (len(names) - 1, 3, 0):
+            LIBC_DIR.seekdir(stream, places[i])
+            self.assertEqual(ctypes.string_at(LIBC_DIR.readdir(stream) + 19), names[i])
+        LIBC_DIR.rewinddir(stream)
+        self.assertEqual(ctypes.string_at(LIBC_DIR.readdir(stream) + 19), names[0])
+        self.assertEqual(os.fstat(LIBC_DIR.dirfd(stream)).st_ino, os.stat("/dev").st_ino)
+        self.assertEqual(LIBC_DIR.closedir(stream), 0)
+
+    def test_scandir_of_libc(self):
+        for path, name in ((b"/sys/class/infiniband", b"softib1"), (b"/sys/class", b"infiniband_verbs")):
+            out = ctypes.POINTER(ctypes.c_void_p)()
+            compare = ctypes.cast(LIBC.alphasort, ctypes.c_void_p)
+            count = LIBC.scandir(path, ctypes.byref(out), None, compare)
+            names = [ctypes.string_at(out[i] + 19) for i in range(count)]
+            self.assertEqual(names[0], b".")
+            self.assertIn(name, names)
+
+    def test_fopen_and_errno(self):
+        LIBC.fopen.restype = ctypes.c_void_p
+        self.assertTrue(LIBC.fopen((CA + "/node_guid").encode(), b"re"))
+        ctypes.set_errno(0)
+        self.assertFalse(LIBC.fopen((CA + "/node_guid").encode(), b"w"))
+        self.assertEqual(ctypes.get_errno(), errno.EACCES)
+        ctypes.set_errno(77)
+        self.assertEqual(LIBC.access(CA.encode(), os.F_OK), 0)
+        self.assertEqual(ctypes.get_errno(), 77)
+
+    def test_netlink_is_refused_so_that_libibverbs_looks_here(self):
+        self.assertEqual(error_of(socket.socket, socket.AF_NETLINK, socket.SOCK_RAW, 20), errno.EPROTONOSUPPORT)
+        socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0).close()
+
+    def test_many_threads_and_forks(self):
+        wrong = []
+
+        def work():
+            for _ in range(100):
+                if read_bytes(CA + "/node_guid") != NODE_GUID_BETA.encode() or len(os.listdir(CA + "/ports")) != 2:
+                    wrong.append(1)
+
+        threads = [threading.Thread(target=work) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for _ in range(10):
+            pid = os.fork()
+            if pid == 0:
+                os._exit(0 if read_bytes(CA + "/node_guid") == NODE_GUID_BETA.encode() else 1)
+            self.assertEqual(os.waitpid(pid, 0)[1], 0)
+        for thread in threads:
+            thread.join()
+        self.assertEqual(wrong, [])
+
+
+class Hooks(ctypes.Structure):
+    CREATE = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int)
+    READ = ctypes.CFUNCTYPE(ctypes.c_ssize_t, ctypes.c_int, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_ssize_t)
+    CLOSED = ctypes.CFUNCTYPE(None, ctypes.c_int)
+    _fields_ = [("size", ctypes.c_size_t), ("create", CREATE), ("read", READ), ("closed", CLOSED)]
+
+
+class InHostVerbs(unittest.TestCase):
+    """What a provider and libibverbs do with an open uverbs device."""
+
+    def setUp(self):
+        self.closed = []
+        self.hooks = Hooks(ctypes.sizeof(Hooks), Hooks.CREATE(self.create), Hooks.READ(self.read),
+                           Hooks.CLOSED(self.closed.append))
+        self.cmd_fd = os.open(UVERBS, os.O_RDWR | os.O_CLOEXEC)
+        self.assertEqual(LIBC.softib_preload_register(ctypes.byref(self.hooks)), 0)
+
+    def tearDown(self):
+        LIBC.softib_preload_register(None)
+        os.close(self.cmd_fd)
+
+    def create(self, cmd_fd):
+        self.assertEqual(cmd_fd, self.cmd_fd)
+        reader, self.writer = os.pipe()
+        return reader
+
+    @staticmethod
+    def read(_fd, data, _size, result):
+        if result == 8:
+            ctypes.memmove(data, struct.pack("<Q", 0x1234), 8)
+        return result
+
+    def create_channel(self):
+        self.response = ctypes.create_string_buffer(4)
+        request = struct.pack("<IHHQ", 17, 4, 1, ctypes.addressof(self.response))
+        self.assertEqual(os.write(self.cmd_fd, request), len(request))
+        return struct.unpack("<i", self.response.raw)[0]
+
+    def test_device_is_a_character_device_as_sysfs_says(self):
+        status = os.fstat(self.cmd_fd)
+        self.assertTrue(stat.S_ISCHR(status.st_mode))
+        device = read("/sys/class/infiniband_verbs/uverbs0/dev").strip()
+        self.assertEqual(f"{os.major(status.st_rdev)}:{os.minor(status.st_rdev)}", device)
+        self.assertEqual(LIBC.softib_preload_is_uverbs(self.cmd_fd), 1)
+        with open("/dev/null", "wb") as null:
+            self.assertEqual(LIBC.softib_preload_is_uverbs(null.fileno()), 0)
+            self.assertEqual(os.write(null.fileno(), b"0123456789"), 10)
+
+    def test_ioctl_fails_so_that_libibverbs_uses_write(self):
+        self.assertEqual(LIBC.ioctl(self.cmd_fd, ctypes.c_ulong(0xC0181B01), 0), -1)
+        self.assertEqual(ctypes.get_errno(), errno.ENOTTY)
+
+    def test_channel_is_created_read_and_closed_through_the_hooks(self):
+        channel = self.create_channel()
+        os.write(self.writer, b"8 bytes.")
+        self.assertEqual(os.read(channel, 8), struct.pack("<Q", 0x1234))
+        copy = os.dup(channel)
+        os.close(channel)
+        self.assertEqual(self.closed, [channel])
+        os.write(self.writer, b"8 bytes.")
+        self.assertEqual(os.read(copy, 8), struct.pack("<Q", 0x1234))
+        null = os.open("/dev/null", os.O_RDONLY)
+        os.dup2(null, copy)
+        self.assertEqual(self.closed, [channel, copy])
+        self.assertEqual(os.read(copy, 8), b"")
+
+    def test_a_vfork_child_closes_nothing_of_its_parent(self):
+        channel = self.create_channel()
+        # subprocess uses vfork() and, in the child, closes every descriptor.
+        self.assertEqual(subprocess.run(["/bin/true"], close_fds=True, check=True).returncode, 0)
+        self.assertEqual(self.closed, [])
+        os.write(self.writer, b"8 bytes.")
+        self.assertEqual(os.read(channel, 8), struct.pack("<Q", 0x1234))
+
+    def test_other_commands_are_not_supported(self):
+        for command in (0, 3, 18, 0x80000000 | 50):
+            request = struct.pack("<IHHQ", command, 4, 1, 0)
+            self.assertEqual(error_of(os.write, self.cmd_fd, request), errno.EOPNOTSUPP, command)
+
+    def test_malformed_commands(self):
+        for request in (b"", b"1234567", struct.pack("<IHH", 17, 2, 1), struct.pack("<IHHQ", 17, 9, 1, 0)):
+            self.assertEqual(error_of(os.write, self.cmd_fd, request), errno.EINVAL, request)
+        self.assertEqual(error_of(os.write, self.cmd_fd, struct.pack("<IHHQ", 17, 4, 1, 0)), errno.EFAULT)
+        self.assertEqual(error_of(os.write, self.cmd_fd, struct.pack("<IHHQ", 17, 4, 0, 4096)), errno.ENOSPC)
+
+    def test_without_a_provider_there_are_no_channels(self):
+        LIBC.softib_preload_register(None)
+        request = struct.pack("<IHHQ", 17, 4, 1, ctypes.addressof(ctypes.create_string_buffer(4)))
+        self.assertEqual(error_of(os.write, self.cmd_fd, request), errno.EOPNOTSUPP)
+
+    def test_registration_of_an_older_provider(self):
+        self.hooks.size = 8
+        self.assertEqual(LIBC.softib_preload_register(ctypes.byref(self.hooks)), -errno.EINVAL)
+        self.hooks.size = 16
+        self.assertEqual(LIBC.softib_preload_register(ctypes.byref(self.hooks)), 0)
+        channel = self.create_channel()
+        os.write(self.writer, b"8 bytes.")
+        self.assertEqual(os.read(channel, 8), b"8 bytes.")
+        os.close(channel)
+        self.assertEqual(self.closed, [])
+
+
+class FromOutside(unittest.TestCase):
+    """Programs of the distribution, in a host, outside of any, and with a softibd that does not answer."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        cls.socket = os.path.join(cls.folder.name, "softibd.sock")
+        cls.daemon = subprocess.Popen([os.path.join(BUILD, "test-bin", "fake_softibd"), cls.socket, "alpha", "beta"],
+                                      stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        assert cls.daemon.stdout.readline() == b"ready\n"
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.daemon.stdin.close()
+        cls.daemon.wait(10)
+        cls.daemon.stdout.close()
+        cls.folder.cleanup()
+
+    def run_in(self, *command, **settings):
+        """Runs a command with an otherwise empty environment."""
+        env = {"SOFTIB_SOCKET": self.socket, "SOFTIB_NODE": "beta", "LD_PRELOAD": LIBRARY, "PATH": "/usr/bin:/bin"}
+        env.update(settings)
+        return subprocess.run(command, env=env, capture_output=True, text=True, timeout=40, check=False)
+
+    def test_inside(self):
+        done = self.run_in(PYTHON, __file__, "--in-host", SOFTIB_BUILD=BUILD, SOFTIB_LIB=os.path.dirname(LIBRARY))
+        print(done.stderr, file=sys.stderr)
+        self.assertEqual(done.returncode, 0)
+
+    def test_ls_find_cat_cp_grep_stat(self):
+        listing = self.run_in("ls", "-lR", "/sys/class/infiniband", "/sys/class/infiniband_verbs", "/dev/infiniband")
+        self.assertEqual(listing.stderr, "")
+        self.assertIn("softib1", listing.stdout)
+        self.assertRegex(listing.stdout, r"crw-rw-rw-.* 1, 3 .*uverbs0")
+        self.assertRegex(listing.stdout, r"device -> \.\./\.\./infiniband/softib0/device")
+        found = self.run_in("find", "/sys/class/infiniband", "/dev/infiniband", "-name", "node_guid")
+        self.assertEqual((found.stderr, len(found.stdout.split())), ("", 2))
+        text = self.run_in("cat", CA + "/node_guid", CA + "/ports/1/state")
+        self.assertEqual((text.stderr, text.stdout), ("", NODE_GUID_BETA + "4: ACTIVE\n"))
+        target = os.path.join(self.folder.name, "copy")
+        self.assertEqual(self.run_in("cp", "-r", CA, target).stderr, "")
+        self.assertEqual(read(target + "/node_guid"), NODE_GUID_BETA)
+        self.assertIn("lid:0x", self.run_in("grep", "-r", "0x", CA + "/ports/1").stdout)
+        self.assertEqual(self.run_in("stat", "-c", "%t:%T %F", UVERBS).stdout, "1:3 character special file\n")
+
+    def test_shell(self):
+        script = f"""set -e; test -c {UVERBS}; test -r {CA}/node_guid; test ! -w {CA}/node_guid; test -d {CA}
+            test ! -e /dev/infiniband/rdma_cm; read guid < {CA}/node_guid; echo $guid /dev/infiniband/*"""
+        done = self.run_in("bash", "-c", script)
+        self.assertEqual((done.stderr, done.stdout.split()[0]), ("", NODE_GUID_BETA.strip()))
+        self.assertEqual(done.stdout.split()[1:], ["/dev/infiniband/uverbs0", "/dev/infiniband/uverbs1"])
+
+    def test_without_standard_streams(self):
+        done = self.run_in("bash", "-c", f"exec 3>&1 <&- >&- 2>&-; cat {CA}/node_guid >&3")
+        self.assertEqual(done.stdout, NODE_GUID_BETA)
+
+    def test_the_node_decides(self):
+        self.assertEqual(self.run_in("cat", CA + "/node_guid", SOFTIB_NODE="alpha").stdout, "0253:4600:0000:0000\n")
+        self.assertEqual(self.run_in("cat", CA + "/node_guid", SOFTIB_NODE="").stdout, "0253:4600:0000:0000\n")
+        for stranger in ("gamma", "x" * 64):
+            self.assertIn("No such file", self.run_in("cat", CA + "/node_guid", SOFTIB_NODE=stranger).stderr)
+
+    def test_without_softibd_it_is_as_if_not_preloaded(self):
+        plain = subprocess.run(["ls", "/dev", "/sys/class"], capture_output=True, text=True, check=True).stdout
+        for path in ("", "/no/such/socket", "/" + "x" * 200):
+            self.assertEqual(self.run_in("ls", "/dev", "/sys/class", SOFTIB_SOCKET=path).stdout, plain)
+            done = self.run_in("ls", "/sys/class/infiniband/softib0", SOFTIB_SOCKET=path)
+            self.assertIn("No such file", done.stderr)
+
+    def test_a_softibd_that_does_not_answer_delays_but_does_not_hang(self):
+        path = os.path.join(self.folder.name, "silent.sock")
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as silent:
+            silent.bind(path)
+            silent.listen(8)
+            done = self.run_in("test", "-e", CA, SOFTIB_SOCKET=path)
+        self.assertEqual(done.returncode, 1)
+
+
+class LIBC_DIR:  # the same functions with the types of pointers
+    opendir, readdir, closedir = (LIBC[name] for name in ("opendir", "readdir", "closedir"))
+    telldir, seekdir, rewinddir, dirfd = (LIBC[name] for name in ("telldir", "seekdir", "rewinddir", "dirfd"))
+    opendir.restype = readdir.restype = ctypes.c_void_p
+    telldir.restype = ctypes.c_long
+    readdir.argtypes = closedir.argtypes = telldir.argtypes = rewinddir.argtypes = dirfd.argtypes = [ctypes.c_void_p]
+    seekdir.argtypes = [ctypes.c_void_p, ctypes.c_long]
+
+
+if __name__ == "__main__":
+    inside = "--in-host" in sys.argv
+    loader = unittest.defaultTestLoader
+    cases = [InHost, InHostVerbs] if inside else [FromOutside]
+    suite = unittest.TestSuite(loader.loadTestsFromTestCase(case) for case in cases)
+    sys.exit(not unittest.TextTestRunner(verbosity=1).run(suite).wasSuccessful())

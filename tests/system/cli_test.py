@@ -1,0 +1,489 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+"""The command `softib` against the real softibd: what users do, and all that they do wrong.
+
+Environment: SOFTIB_BIN (bin/ of a build), SOFTIB_LIB (its lib/). Every test has a runtime directory
+of its own. Exit code 77 if the programs are not built.
+"""
+import concurrent.futures
+import json
+import os
+import pathlib
+import resource
+import shutil
+import signal
+import stat
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+BIN = pathlib.Path(os.environ.get("SOFTIB_BIN", "build/dev/bin")).resolve()
+LIB = pathlib.Path(os.environ.get("SOFTIB_LIB", BIN.parent / "lib")).resolve()
+LIBRARIES = ("libsoftib_preload.so", "libsoftib-rdmav34.so")
+NOBODY = 65534
+TIMEOUT = 60
+
+OK, FAILED, USAGE, NOT_FOUND, ALREADY_UP, NOT_UP, PERMISSION, DAEMON, RESOURCES, INSTALLATION = range(10)
+
+
+def processes_of(directory):
+    """Pids of the softibd processes that serve this runtime directory."""
+    found = []
+    for entry in pathlib.Path("/proc").glob("[0-9]*"):
+        try:
+            words = (entry / "cmdline").read_bytes().split(b"\0")
+            state = (entry / "stat").read_text().rsplit(")", 1)[1].split()[0]
+        except OSError:
+            continue
+        serves = any(w.endswith(b"softibd") for w in words[:2])
+        if serves and str(directory).encode() in words and state != "Z":
+            found.append(int(entry.name))
+    return found
+
+
+def eventually(condition, seconds=10):
+    deadline = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > deadline:
+            return False
+        # tidy: allow(sleep) time itself is what is tested, or a poll with a deadline
+        time.sleep(0.02)
+    return True
+
+
+class CliTest(unittest.TestCase):
+    def setUp(self):
+        # Short, since the path of a socket is limited; open, so that other users get as far as our checks.
+        self.base = pathlib.Path(tempfile.mkdtemp(prefix="softib-cli-", dir="/tmp"))
+        self.base.chmod(0o755)
+        self.dir = self.base / "run"
+        self.dirs = [self.dir]
+
+    def tearDown(self):
+        for directory in self.dirs:
+            for pid in processes_of(directory):
+                os.kill(pid, signal.SIGKILL)
+        shutil.rmtree(self.base, ignore_errors=True)
+
+    def env(self, **changes):
+        env = {k: v for k, v in os.environ.items() if not k.startswith("SOFTIB_")}
+        env["SOFTIB_RUNTIME_DIR"] = str(self.dir)
+        env.update({k: v for k, v in changes.items() if v is not None})
+        return {k: v for k, v in env.items() if changes.get(k, "") is not None}
+
+    def softib(self, *words, bin_dir=BIN, env=None, **options):
+        options.setdefault("stdin", subprocess.DEVNULL)
+        if "input" in options:
+            del options["stdin"]
+        return subprocess.run([str(bin_dir / "softib"), *map(str, words)], capture_output=True, text=True,
+                              timeout=TIMEOUT, env=self.env() if env is None else env, **options)
+
+    def check(self, result, code, *texts):
+        said = result.stdout + result.stderr
+        self.assertEqual(result.returncode, code, said)
+        for text in texts:
+            self.assertIn(text, said)
+        return result
+
+    def assert_no_daemon(self):
+        self.assertTrue(eventually(lambda: not processes_of(self.dir)), "a softibd is left")
+
+    def assert_empty(self):
+        """Nothing is left in the runtime directory but perhaps a log."""
+        left = sorted(p.name for p in self.dir.iterdir()) if self.dir.exists() else []
+        self.assertEqual([name for name in left if not name.endswith(".log")], [])
+
+    def prefix(self, libraries=LIBRARIES, daemon=True):
+        """A copy of the installation, readable for everybody, with parts missing if wanted."""
+        prefix = pathlib.Path(tempfile.mkdtemp(dir=self.base))
+        prefix.chmod(0o755)
+        (prefix / "bin").mkdir()
+        (prefix / "lib").mkdir()
+        for program in ("softib", "softibd") if daemon else ("softib",):
+            shutil.copy(BIN / program, prefix / "bin" / program)
+        for library in libraries:
+            shutil.copy(LIB / library, prefix / "lib" / library)
+        return prefix
+
+
+class Run(CliTest):
+    def test_exit_status_is_that_of_the_program(self):
+        for code in (0, 1, 42, 255):
+            self.check(self.softib("run", "--", "sh", "-c", f"exit {code}"), code)
+
+    def test_death_by_signal_is_that_of_the_program(self):
+        self.check(self.softib("run", "--", "sh", "-c", "kill -KILL $$"), -signal.SIGKILL)
+
+    def test_the_program_is_our_process(self):
+        result = self.check(self.softib("run", "--", "sh", "-c", "echo $$; exec sleep 0"), 0)
+        with subprocess.Popen([BIN / "softib", "run", "--", "sh", "-c", "echo $$; exec sleep 30"],
+                              stdout=subprocess.PIPE, env=self.env(), text=True) as process:
+            self.assertEqual(int(process.stdout.readline()), process.pid)
+            process.send_signal(signal.SIGTERM)
+            self.assertEqual(process.wait(TIMEOUT), -signal.SIGTERM)
+        self.assertTrue(result.stdout.strip().isdigit())
+
+    def test_the_program_has_no_strange_child(self):
+        code = "import os\ntry: os.wait()\nexcept ChildProcessError: print('none')"
+        self.check(self.softib("run", "--", "/usr/bin/python3", "-c", code), 0, "none")
+
+    def test_standard_streams_are_those_of_the_program(self):
+        result = self.check(self.softib("run", "--", "cat", input="hello\n"), 0)
+        self.assertEqual((result.stdout, result.stderr), ("hello\n", ""))
+        # All three closed, which also makes the first descriptors of the daemon 0 to 2.
+        closed = subprocess.run(["sh", "-c", f"exec {BIN}/softib run -- sh -c 'exit 7' <&- >&- 2>&-"],
+                                env=self.env(SOFTIB_FABRIC="closed"), timeout=TIMEOUT)
+        self.assertEqual(closed.returncode, 7)
+
+    def test_the_daemon_does_not_hold_our_pipe(self):
+        start = time.monotonic()  # capture_output waits for the end of the pipe, not of the process
+        self.check(self.softib("run", "--linger", "40", "--", "true"), 0)
+        self.assertLess(time.monotonic() - start, 20)
+        self.assertEqual(len(processes_of(self.dir)), 1)
+
+    def test_options_of_the_program_are_its_own(self):
+        for separator in ([], ["--"]):
+            result = self.check(self.softib("run", *separator, "printf", "%s|", "--help", "-v", "--", "x"), 0)
+            self.assertEqual(result.stdout, "--help|-v|--|x|")
+
+    def test_works_with_an_empty_environment(self):
+        result = self.check(self.softib("run", "--", "env", env={"SOFTIB_RUNTIME_DIR": str(self.dir)}), 0)
+        variables = dict(line.split("=", 1) for line in result.stdout.splitlines())
+        self.assertEqual(variables["SOFTIB_SOCKET"], f"{self.dir}/default.sock")
+        self.assertEqual(variables["SOFTIB_NODE"], "node0")
+        self.assertTrue(variables["LD_PRELOAD"].endswith("/libsoftib_preload.so"))
+        self.assertTrue(variables["RDMAV_DRIVERS"].endswith("/libsoftib"))
+        self.assertNotIn("HOME", variables)
+
+    def test_what_the_user_preloads_stays(self):
+        result = self.softib("run", "--", "sh", "-c", "echo $LD_PRELOAD; echo $RDMAV_DRIVERS",
+                             env=self.env(LD_PRELOAD="libm.so.6", RDMAV_DRIVERS="rxe"))
+        first, second = self.check(result, 0).stdout.split()
+        self.assertTrue(first.endswith("/libsoftib_preload.so:libm.so.6"), first)
+        self.assertTrue(second.endswith("/libsoftib:rxe"), second)
+
+    def test_a_run_inside_a_run(self):
+        result = self.softib("run", "--", BIN / "softib", "run", "--", "sh", "-c", "echo $LD_PRELOAD")
+        self.assertEqual(self.check(result, 0).stdout.count("libsoftib_preload"), 1)
+        self.assertEqual(len(processes_of(self.dir)), 1)
+
+    def test_node_by_number_and_name(self):
+        for wanted, node in (("1", "bob"), ("bob", "bob"), ("0", "alice")):
+            result = self.softib("run", "--nodes", "alice,bob", "--node", wanted, "--", "sh", "-c",
+                                 "echo $SOFTIB_NODE")
+            self.assertEqual(self.check(result, 0).stdout.strip(), node)
+
+    def test_memory_path(self):
+        result = self.softib("run", "--path", "bounce", "--", "sh", "-c", "echo $SOFTIB_MEMORY_PATH")
+        self.assertEqual(self.check(result, 0).stdout.strip(), "bounce")
+        self.check(self.softib("run", "--path", "magic", "--", "true"), USAGE, "--path")
+
+    def test_ten_at_once_make_one_daemon(self):
+        with concurrent.futures.ThreadPoolExecutor(10) as pool:
+            runs = [pool.submit(self.softib, "run", "--", "true") for _ in range(10)]
+            for run in runs:
+                self.check(run.result(), 0)
+        self.assertEqual(len(processes_of(self.dir)), 1)
+        self.assertEqual((self.dir / "default.log").read_text().count(" is up: "), 1)
+
+    def test_the_fabric_lives_as_long_as_the_program_and_a_little_longer(self):
+        with subprocess.Popen([BIN / "softib", "run", "--linger", "1", "--", "sleep", "4"],
+                              env=self.env()) as process:
+            self.assertTrue(eventually(lambda: processes_of(self.dir)))
+            # tidy: allow(sleep) time itself is what is tested, or a poll with a deadline
+            time.sleep(3)
+            self.assertEqual(len(processes_of(self.dir)), 1, "it went although the program still runs")
+            self.assertEqual(process.wait(TIMEOUT), 0)
+        # softibd gives the first client 10 s to attach, and `sleep` never did.
+        self.assertTrue(eventually(lambda: not processes_of(self.dir), 20), "it stays for ever")
+        self.assert_empty()
+
+    def test_sees_a_device(self):
+        if shutil.which("ibv_devices") is None:
+            self.skipTest("ibv_devices (package ibverbs-utils) is not installed")
+        self.check(self.softib("run", "--", "ibv_devices"), 0, "softib0")
+        two = self.softib("run", "--fabric", "two", "--hcas", "2", "--", "ibv_devices")
+        self.check(two, 0, "softib0", "softib1")
+
+
+class BadInput(CliTest):
+    def test_command_line(self):
+        self.check(self.softib("bogus"), USAGE, "bogus")
+        self.check(self.softib("run"), USAGE, "softib run -- CMD")
+        self.check(self.softib("run", "--bogus", "--", "true"), USAGE, "--bogus")
+        self.check(self.softib("up", "--nodes", "0"), USAGE, "1 to 256")
+        self.check(self.softib("up", "--nodes", "a,a"), USAGE, "twice")
+        self.check(self.softib("up", "--hcas", "99"), USAGE, "--hcas")
+        self.check(self.softib("up", "--fabric", "../x"), USAGE, "bad fabric name")
+        self.assert_no_daemon()
+
+    def test_program_not_found_or_not_executable(self):
+        self.check(self.softib("run", "--", "no-such-program"), 127, "not found")
+        self.check(self.softib("run", "--", "/no/such/program"), 127, "not found")
+        script = self.base / "script"
+        script.write_text("#!/no/such/interpreter\n")
+        self.check(self.softib("run", "--", script), 126, "Permission denied")
+        self.check(self.softib("run", "--", "/tmp"), 126, "directory")
+        self.assertFalse(self.dir.exists(), "a fabric was started for nothing")
+        script.chmod(0o755)
+        self.check(self.softib("run", "--", script), 127, "interpreter")
+
+    def test_unknown_node(self):
+        self.check(self.softib("run", "--node", "1", "--", "true"), NOT_FOUND, 'no node "1"', "node0")
+        self.assert_no_daemon()
+        self.assert_empty()
+        self.check(self.softib("up", "--nodes", "alice,bob"), OK)
+        self.check(self.softib("run", "--node", "carol", "--", "true"), NOT_FOUND, "alice, bob")
+        self.check(self.softib("port", "down", "--node", "carol"), NOT_FOUND, "alice, bob")
+        self.check(self.softib("port", "down", "--ca", "mlx5_0"), NOT_FOUND, "mlx5_0")
+
+    def test_already_up(self):
+        self.check(self.softib("up"), OK, "is up")
+        pid = processes_of(self.dir)[0]
+        self.check(self.softib("up"), ALREADY_UP, f"already up (pid {pid})")
+        self.check(self.softib("run", "--nodes", "2", "--", "true"), ALREADY_UP, "another shape", "1 node")
+        self.assertEqual(processes_of(self.dir), [pid])
+
+    def test_up_keeps_what_run_started(self):
+        self.check(self.softib("run", "--linger", "1", "--", "true"), OK)
+        up = self.softib("up")
+        if up.returncode == ALREADY_UP:
+            self.skipTest("this softibd does not say whether it is kept")
+        self.check(up, OK, "now stays")
+        # tidy: allow(sleep) time itself is what is tested, or a poll with a deadline
+        time.sleep(2.5)
+        self.assertEqual(len(processes_of(self.dir)), 1)
+
+    def test_not_up(self):
+        for words in (["status"], ["trace"], ["port", "down"], ["env"], ["explain"]):
+            self.check(self.softib(*words), NOT_UP, "not up", "softib up")
+        self.check(self.softib("down"), OK, "not up")
+        self.check(self.softib("list"), OK, "no fabric is up")
+        self.assertFalse(self.dir.exists(), "looking must not make the directory")
+
+    def test_runtime_directory_of_another_user(self):
+        if os.geteuid() != 0:
+            self.skipTest("only root can become another user")
+        prefix = self.prefix()
+        self.dir.mkdir(mode=0o755)
+        command = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups",
+                   prefix / "bin/softib", "run", "--", "true"]
+        result = subprocess.run(command, env=self.env(), capture_output=True, text=True, timeout=TIMEOUT)
+        self.check(result, PERMISSION, "belongs to uid 0", "SOFTIB_RUNTIME_DIR")
+        missing = self.env(SOFTIB_RUNTIME_DIR=str(self.dir / "below"))
+        result = subprocess.run(command, env=missing, capture_output=True, text=True, timeout=TIMEOUT)
+        self.check(result, PERMISSION, "Permission denied")
+        self.assertEqual(list(self.dir.iterdir()), [])
+
+    def test_as_another_user(self):
+        if os.geteuid() != 0:
+            self.skipTest("only root can become another user")
+        prefix = self.prefix()
+        theirs = self.base / "theirs"
+        theirs.mkdir(mode=0o700)
+        os.chown(theirs, NOBODY, NOBODY)
+        self.dirs.append(theirs)
+        result = subprocess.run(["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups",
+                                 prefix / "bin/softib", "run", "--", "id", "-u"],
+                                env=self.env(SOFTIB_RUNTIME_DIR=str(theirs)), capture_output=True,
+                                text=True, timeout=TIMEOUT)
+        self.assertEqual(self.check(result, OK).stdout.strip(), str(NOBODY))
+
+    def test_runtime_directory_is_unfit(self):
+        (self.base / "real").mkdir(mode=0o700)
+        self.dir.symlink_to(self.base / "real")
+        for words in (["run", "--", "true"], ["up"], ["status"], ["down"]):
+            self.check(self.softib(*words), PERMISSION, "symbolic link")
+        slash = self.env(SOFTIB_RUNTIME_DIR=f"{self.dir}/")
+        self.check(self.softib("up", env=slash), PERMISSION, "symbolic link")
+        self.dir.unlink()
+        self.dir.write_text("")
+        self.check(self.softib("up"), PERMISSION, "not a directory")
+        self.dir.unlink()
+        self.dir.mkdir()
+        self.dir.chmod(0o777)
+        self.check(self.softib("up"), PERMISSION, "0777")
+        self.check(self.softib("up", env=self.env(SOFTIB_RUNTIME_DIR="/tmp/" + "x" * 100)), PERMISSION,
+                   "characters")
+        os.rmdir("/tmp/" + "x" * 100)
+
+    def test_stale_socket(self):
+        self.check(self.softib("up"), OK)
+        os.kill(processes_of(self.dir)[0], signal.SIGKILL)
+        self.assert_no_daemon()
+        self.assertTrue((self.dir / "default.sock").exists())
+        self.check(self.softib("status"), NOT_UP, "not up")
+        self.check(self.softib("list"), OK, "dead")
+        self.check(self.softib("run", "--", "true"), OK)
+        os.kill(processes_of(self.dir)[0], signal.SIGKILL)
+        self.assert_no_daemon()
+        self.check(self.softib("down"), OK, "removed")
+        self.assert_empty()
+
+    def test_missing_parts(self):
+        for missing in LIBRARIES:
+            prefix = self.prefix(libraries=[lib for lib in LIBRARIES if lib != missing])
+            self.check(self.softib("run", "--", "true", bin_dir=prefix / "bin"), INSTALLATION, missing)
+        prefix = self.prefix(libraries=[])
+        self.check(self.softib("run", "--", "true", bin_dir=prefix / "bin"), INSTALLATION, "cannot find")
+        self.check(self.softib("doctor", bin_dir=prefix / "bin"), FAILED, "cannot run here")
+        prefix = self.prefix(daemon=False)
+        self.check(self.softib("up", bin_dir=prefix / "bin"), INSTALLATION, "softibd")
+        self.assert_no_daemon()
+
+    def test_daemon_that_fails_or_dies_at_start(self):
+        prefix = self.prefix(daemon=False)
+        daemon = prefix / "bin/softibd"
+        daemon.write_text("#!/bin/sh\necho the sky is falling >&2\nexit 3\n")
+        daemon.chmod(0o755)
+        self.check(self.softib("up", bin_dir=prefix / "bin"), DAEMON, "the sky is falling", "exit code 3")
+        daemon.write_text("#!/bin/sh\nkill -SEGV $$\n")
+        self.check(self.softib("up", bin_dir=prefix / "bin"), DAEMON, "signal 11")
+        daemon.write_text("\x7fELF this is no program")
+        self.check(self.softib("up", bin_dir=prefix / "bin"), DAEMON, "exec")
+        self.assert_empty()
+
+    def test_daemon_that_is_killed(self):
+        self.check(self.softib("up"), OK)
+        pid = processes_of(self.dir)[0]
+        os.kill(pid, signal.SIGSTOP)
+        down = self.softib("down", "--force")
+        self.check(down, OK, "is down")
+        self.assert_no_daemon()
+        self.assert_empty()
+
+    def limited(self, which, value, *words):
+        return self.softib(*words, preexec_fn=lambda: resource.setrlimit(which, (value, value)))
+
+    def test_resource_limits(self):
+        space = self.limited(resource.RLIMIT_AS, 1 << 30, "run", "--", "true")
+        self.check(space, RESOURCES, "RLIMIT_AS is 1024 MiB", "ulimit -v")
+        self.check(self.limited(resource.RLIMIT_AS, 1 << 30, "up"), RESOURCES, "RLIMIT_AS")
+        self.check(self.limited(resource.RLIMIT_FSIZE, 1 << 20, "up"), RESOURCES, "RLIMIT_FSIZE")
+        files = self.limited(resource.RLIMIT_NOFILE, 8, "up")
+        self.check(files, RESOURCES)
+        self.assertTrue("RLIMIT_NOFILE" in files.stderr or "open files" in files.stderr, files.stderr)
+        self.assert_no_daemon()
+        self.assert_empty()
+        self.check(self.limited(resource.RLIMIT_AS, 1 << 30, "doctor"), FAILED, "FAIL  address space")
+
+
+class Fabrics(CliTest):
+    def test_two_side_by_side(self):
+        self.check(self.softib("up", "--fabric", "one", "--nodes", "2"), OK, "2 nodes")
+        self.check(self.softib("up", "--fabric", "two", "--hcas", "2", "--ports", "2"), OK, "2 HCAs")
+        self.assertEqual(len(processes_of(self.dir)), 2)
+        listed = self.check(self.softib("list"), OK, "one", "two").stdout
+        self.assertEqual(listed.count(" up "), 2, listed)
+        self.check(self.softib("run", "--fabric", "one", "--node", "1", "--", "true"), OK)
+        self.check(self.softib("run", "--fabric", "two", "--node", "1", "--", "true"), NOT_FOUND)
+        self.check(self.softib("down", "--fabric", "one"), OK, '"one" is down')
+        self.check(self.softib("status", "--fabric", "one"), NOT_UP)
+        self.check(self.softib("status", env=self.env(SOFTIB_FABRIC="two")), OK, "softib1", "port 2")
+        self.check(self.softib("down", "--all"), OK, '"two" is down')
+        self.assert_no_daemon()
+        self.assert_empty()
+
+    def test_down_leaves_nothing(self):
+        self.check(self.softib("up"), OK)
+        self.assertEqual(stat.S_IMODE(self.dir.stat().st_mode), 0o700)
+        self.assertEqual(stat.S_IMODE((self.dir / "default.sock").stat().st_mode), 0o600)
+        self.check(self.softib("down"), OK, "is down")
+        self.assertEqual(processes_of(self.dir), [], "down must wait for the end")
+        self.assert_empty()
+        self.check(self.softib("down"), OK, "not up")
+
+    def test_the_runtime_directory_may_be_relative(self):
+        env = self.env(SOFTIB_RUNTIME_DIR="run")
+        result = self.softib("run", "--", "sh", "-c", "cd /; echo $SOFTIB_SOCKET", env=env, cwd=self.base)
+        self.assertEqual(self.check(result, OK).stdout.strip(), f"{self.dir}/default.sock")
+
+    def test_status(self):
+        self.check(self.softib("up", "--nodes", "alice,bob"), OK)
+        self.check(self.softib("status"), OK, "node alice", "node bob", "softib0", "LID")
+        state = json.loads(self.check(self.softib("status", "--json"), OK).stdout)
+        self.assertEqual([node["name"] for node in state["nodes"]], ["alice", "bob"])
+        self.assertEqual(state["pid"], processes_of(self.dir)[0])
+        guids = {hca["node_guid"] for node in state["nodes"] for hca in node["hcas"]}
+        self.assertEqual(len(guids), 2)
+
+    def test_status_shows_programs_and_what_is_left_of_them(self):
+        if shutil.which("ibv_rc_pingpong") is None:
+            self.skipTest("ibv_rc_pingpong (package ibverbs-utils) is not installed")
+        def state():
+            return json.loads(self.check(self.softib("status", "--json"), OK).stdout)
+        self.check(self.softib("up"), OK)
+        with subprocess.Popen([BIN / "softib", "run", "--", "ibv_rc_pingpong"], env=self.env(),
+                              stdout=subprocess.DEVNULL) as process:
+            self.assertTrue(eventually(lambda: state()["objects"]["qp"] == 1), state())
+            (client,) = state()["clients"]
+            self.assertEqual((client["pid"], client["program"]), (process.pid, "ibv_rc_pingpong"))
+            self.check(self.softib("status"), OK, "ibv_rc_pingpong", "1 qp", f"{process.pid}")
+            process.kill()
+        self.assertTrue(eventually(lambda: not state()["clients"]), state())
+        self.assertEqual(set(state()["objects"].values()), {0})
+
+    def test_port_down_and_up(self):
+        self.check(self.softib("up", "--nodes", "2"), OK)
+        self.check(self.softib("port", "down", "--node", "1"), OK, "is down")
+        self.check(self.softib("status"), OK, " down ", " active ")
+        self.check(self.softib("trace"), OK, "port 1")
+        self.check(self.softib("explain"), OK, "port 1")
+        self.check(self.softib("port", "up", "--node", "node1"), OK, "is up")
+        self.assertNotIn(" down ", self.softib("status").stdout)
+        last = self.check(self.softib("trace", "-n", "1"), OK).stdout
+        self.assertEqual(last.count("\n"), 1)
+
+    def test_trace_follow(self):
+        self.check(self.softib("up"), OK)
+        with subprocess.Popen([BIN / "softib", "trace", "--follow"], env=self.env(), text=True,
+                              stdout=subprocess.PIPE) as process:
+            self.check(self.softib("port", "down"), OK)
+            self.assertIn("port 1", process.stdout.readline())
+            self.check(self.softib("down"), OK)
+            self.assertEqual(process.wait(TIMEOUT), DAEMON, "ends with the fabric")
+
+    def test_env(self):
+        self.check(self.softib("up", "--nodes", "2"), OK)
+        lines = self.check(self.softib("env", "--node", "1"), OK).stdout
+        result = subprocess.run(["sh", "-c", lines + "\necho $SOFTIB_NODE $SOFTIB_SOCKET"], text=True,
+                                capture_output=True, env={"PATH": "/usr/bin:/bin"}, timeout=TIMEOUT)
+        self.assertEqual(result.stdout.split(), ["node1", f"{self.dir}/default.sock"])
+
+
+class Words(CliTest):
+    def test_explain(self):
+        self.check(self.softib("explain", "12"), OK, "IBV_WC_RETRY_EXC_ERR", "to do:")
+        self.check(self.softib("explain", "IBV_WC_REM_ACCESS_ERR"), OK, "rkey")
+        self.check(self.softib("explain", "vendor_err", "14"), OK, "NoReceive")
+        self.check(self.softib("explain", "--all"), OK, "IBV_WC_GENERAL_ERR", "QkeyMismatch")
+        self.check(self.softib("explain", "nonsense"), NOT_FOUND, "nonsense")
+
+    def test_help_is_everywhere(self):
+        top = self.check(self.softib("--help"), OK, "Exit codes").stdout
+        for command in ("run", "up", "down", "status", "list", "trace", "explain", "port", "env", "doctor",
+                        "version"):
+            self.assertIn(f"  {command} ", top)
+            self.check(self.softib(command, "--help"), OK)
+        self.check(self.softib("version"), OK, "softib ")
+
+    def test_doctor(self):
+        result = self.check(self.softib("doctor", "--json"), OK)
+        report = json.loads(result.stdout)
+        self.assertTrue(report["can_run"])
+        for check in report["checks"]:
+            if check["level"] != "ok":
+                self.assertTrue(check["cost"] and check["fix"], check)
+        self.check(self.softib("doctor"), OK, "softib can run here", "userfaultfd", "process_vm_readv")
+        self.assertFalse(self.dir.exists(), "doctor leaves nothing behind")
+
+
+if __name__ == "__main__":
+    needed = [BIN / "softib", BIN / "softibd", *(LIB / name for name in LIBRARIES)]
+    absent = [str(path) for path in needed if not path.exists()]
+    if absent:
+        print("skipped: not built:", ", ".join(absent))
+        sys.exit(77)
+    unittest.main(verbosity=2)

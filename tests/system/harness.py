@@ -1,0 +1,394 @@
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+"""What the system tests and the benchmark share: a fabric of one's own, programs on its nodes, and a report.
+
+    report = Report("perftest")
+    with Fabric(nodes=2) as fabric:
+        with report.case("ib_write_lat"):
+            server, client = fabric.pair(["ib_write_lat"], port_option="-p")
+    sys.exit(report.finish())
+
+Environment: SOFTIB_BIN and SOFTIB_LIB, as ctest gives them; otherwise build/release of this source tree.
+"""
+import contextlib
+import os
+import pathlib
+import re
+import shlex
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+
+SOURCE = pathlib.Path(__file__).resolve().parents[2]
+BUILD = pathlib.Path(os.environ.get("SOFTIB_BUILD", SOURCE / "build/release"))
+BIN = pathlib.Path(os.environ.get("SOFTIB_BIN", BUILD / "bin"))
+LIB = pathlib.Path(os.environ.get("SOFTIB_LIB", BUILD / "lib"))
+HOST = "127.0.0.1"
+NOBODY = 65534
+SKIPPED = 77
+
+
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that a test that is ended (ctest) ends its fabric
+
+
+class Failed(Exception):
+    """The case failed; the text says what was expected and what was seen."""
+
+
+class Skipped(Exception):
+    """The case cannot run here; the text says what is missing."""
+
+
+def wait_until(condition, seconds, what):
+    """Returns the first true value of condition()."""
+    deadline = time.monotonic() + seconds
+    while True:
+        value = condition()
+        if value:
+            return value
+        if time.monotonic() > deadline:
+            raise Failed(f"waited {seconds} s for {what}")
+        time.sleep(0.01)  # tidy: allow(sleep) the pause between two looks at the condition
+
+
+def need_program(name):
+    path = shutil.which(name, path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin")
+    if path is None:
+        raise Skipped(f"{name} is not installed (packages.txt)")
+    return path
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind((HOST, 0))
+        return probe.getsockname()[1]
+
+
+def is_listening(pid, port):
+    """Whether somebody in the network namespace of process `pid` listens on `port`."""
+    for table in ("tcp", "tcp6"):
+        with contextlib.suppress(OSError):
+            for line in pathlib.Path(f"/proc/{pid}/net/{table}").read_text().splitlines()[1:]:
+                words = line.split()
+                if words[3] == "0A" and int(words[1].rsplit(":", 1)[1], 16) == port:
+                    return True
+    return False
+
+
+class User:
+    """Who runs a program. Another user gets a copy of the built files if it cannot read the build tree."""
+
+    def __init__(self, uid=None):
+        self.uid = os.getuid() if uid is None else uid
+        self.prefix = []
+        self.bin, self.lib = BIN, LIB
+        self.copies = None
+        for name in ("softib", "softibd"):
+            if not os.access(BIN / name, os.X_OK):
+                raise Skipped(f"{BIN / name} is not there; build it first (scripts/build)")
+        if self.uid == os.getuid():
+            return
+        if os.getuid() != 0:
+            raise Skipped(f"only root can run programs as uid {self.uid}")
+        need_program("setpriv")
+        self.prefix = ["setpriv", f"--reuid={uid}", f"--regid={uid}", "--clear-groups"]
+        if not self.can_read(BIN / "softib") or not self.can_read(LIB / "libsoftib_preload.so"):
+            self.copy_installation()
+
+    @property
+    def name(self):
+        return "root" if self.uid == 0 else f"uid {self.uid}"
+
+    def can_read(self, path):
+        return subprocess.run([*self.prefix, "test", "-r", str(path)], check=False).returncode == 0
+
+    def copy_installation(self):
+        self.copies = tempfile.mkdtemp(prefix="softib-copy-")
+        os.chmod(self.copies, 0o755)
+        for folder, names in (("bin", BIN.glob("softib*")), ("lib", LIB.glob("*.so*"))):
+            target = pathlib.Path(self.copies) / folder
+            target.mkdir()
+            for name in names:
+                shutil.copy2(name, target)
+                os.chmod(target / name.name, 0o755)
+        self.bin = pathlib.Path(self.copies) / "bin"
+        self.lib = pathlib.Path(self.copies) / "lib"
+        if not self.can_read(self.bin / "softib"):
+            raise Skipped(f"uid {self.uid} can read neither {BIN} nor {self.bin}")
+
+    def make_dir(self, prefix):
+        path = tempfile.mkdtemp(prefix=prefix)
+        os.chown(path, self.uid, -1)
+        return pathlib.Path(path)
+
+    def close(self):
+        if self.copies:
+            shutil.rmtree(self.copies, ignore_errors=True)
+
+
+class Program:
+    """A running program. stdout and stderr go to one file; it is killed by its own pid and group only."""
+
+    def __init__(self, words, env=None, cwd=None, stdin=subprocess.DEVNULL):
+        self.words = [str(w) for w in words]
+        self.output = tempfile.TemporaryFile(prefix="softib-out-")
+        self.process = subprocess.Popen(self.words, stdin=stdin, stdout=self.output, cwd=cwd,
+                                        stderr=subprocess.STDOUT, env=env, start_new_session=True)
+        self.pid = self.process.pid
+        self.started = time.monotonic()
+
+    def text(self):
+        position = 0
+        chunks = []
+        while chunk := os.pread(self.output.fileno(), 1 << 20, position):
+            chunks.append(chunk)
+            position += len(chunk)
+        return b"".join(chunks).decode(errors="replace")
+
+    def running(self):
+        return self.process.poll() is None
+
+    def wait(self, seconds):
+        """The exit code; None if it had to be killed."""
+        try:
+            return self.process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            return None
+
+    def kill(self):
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.pid, signal.SIGKILL)
+        self.process.wait()
+
+    def wait_for_text(self, pattern, seconds):
+        found = wait_until(lambda: re.search(pattern, self.text()) or not self.running(), seconds,
+                           f"{pattern!r} in the output of {self.describe()}; it says:\n{self.text()}")
+        if found is True:
+            found = re.search(pattern, self.text())
+        if not found:
+            raise Failed(f"{self.describe()} ended with {self.process.returncode} and never said {pattern!r}:\n"
+                         f"{self.text()}")
+        return found
+
+    def describe(self):
+        words = self.words
+        if "--" in words:
+            words = words[words.index("--") + 1:]
+        return shlex.join(words)
+
+
+class Result:
+    def __init__(self, program, code, seconds):
+        self.words, self.code, self.text, self.seconds = program.words, code, program.text(), seconds
+        self.name = program.describe()
+
+    def require(self, *patterns, code=0, forbid=()):
+        if self.code is None:
+            raise Failed(f"{self.name}: did not end in {self.seconds:.0f} s, killed; it said:\n{tail(self.text)}")
+        if self.code != code:
+            what = f"was killed by signal {-self.code}" if self.code < 0 else f"ended with {self.code}"
+            raise Failed(f"{self.name}: {what}, expected {code}; it said:\n{tail(self.text)}")
+        for pattern in patterns:
+            if not re.search(pattern, self.text, re.MULTILINE):
+                raise Failed(f"{self.name}: no {pattern!r} in its output:\n{tail(self.text)}")
+        for pattern in forbid:
+            match = re.search(pattern, self.text, re.MULTILINE)
+            if match:
+                raise Failed(f"{self.name}: says {match.group(0)!r}:\n{tail(self.text)}")
+        return self
+
+
+def tail(text, lines=25):
+    kept = text.rstrip().splitlines()[-lines:]
+    return "\n".join("      | " + line for line in kept) or "      | (nothing)"
+
+
+class Fabric:
+    """A fabric of its own: runtime directory, softibd, name. Ends with the block, with all that runs in it."""
+
+    def __init__(self, nodes=2, user=None, name="t", hcas=None, ports=None, path=None):
+        self.nodes, self.name, self.hcas, self.ports, self.path = nodes, name, hcas, ports, path
+        self.user = user or User()
+        self.programs = []
+        self.runtime = None
+
+    def __enter__(self):
+        self.runtime = self.user.make_dir("softib-test-")
+        self.base_env = {k: v for k, v in os.environ.items()
+                         if not k.startswith("SOFTIB_") and k not in ("LD_PRELOAD", "RDMAV_DRIVERS")}
+        self.base_env["SOFTIB_RUNTIME_DIR"] = str(self.runtime)
+        self.base_env["HOME"] = str(self.runtime)
+        words = ["up", "--fabric", self.name, "--nodes", str(self.nodes)]
+        if self.hcas:
+            words += ["--hcas", str(self.hcas)]
+        if self.ports:
+            words += ["--ports", str(self.ports)]
+        try:
+            self.softib(*words).require()
+        except BaseException:
+            self.__exit__(None, None, None)
+            raise
+        return self
+
+    def __exit__(self, kind, error, trace):
+        for program in self.programs:
+            if program.running():
+                program.kill()
+        try:
+            log = self.runtime / f"{self.name}.log"
+            if kind is not None and log.exists():
+                print(f"    softibd's log ends with:\n{tail(log.read_text(errors='replace'))}")
+            if (self.runtime / f"{self.name}.sock").exists():
+                down = self.softib("down", "--force", "--fabric", self.name)
+                if kind is None:
+                    down.require()
+        finally:
+            shutil.rmtree(self.runtime, ignore_errors=True)
+
+    def softib(self, *words, seconds=30):
+        """softib's own commands."""
+        program = Program([*self.user.prefix, self.user.bin / "softib", *words], env=self.base_env,
+                          cwd=self.runtime)
+        code = program.wait(seconds)
+        return Result(program, code, time.monotonic() - program.started)
+
+    def command(self, words, node=0, before=(), after=(), path=None):
+        path = path or self.path
+        options = ["--path", path] if path else []
+        return [*before, *self.user.prefix, self.user.bin / "softib", "run", "--fabric", self.name, "--node", node,
+                *options, "--", *after, *words]
+
+    def start(self, words, node=0, env=None, before=(), after=(), path=None, stdin=subprocess.DEVNULL):
+        """before: wraps `softib run` (taskset ...); after: goes between it and the program."""
+        program = Program(self.command(words, node, before, after, path), env={**self.base_env, **(env or {})},
+                          cwd=self.runtime, stdin=stdin)
+        self.programs.append(program)
+        return program
+
+    def run(self, words, node=0, seconds=60, **more):
+        program = self.start(words, node, **more)
+        return self.end(program, seconds)
+
+    def end(self, program, seconds):
+        code = program.wait(seconds)
+        return Result(program, code, time.monotonic() - program.started)
+
+    def pair(self, words, client_words=None, *, port_option="-p", nodes=(0, 1), seconds=60, befores=((), ()),
+             server_ends=True, env=None, path=None, port=None):
+        """A server and its client, which gets the address as its last word. Returns both results."""
+        port = port or free_port()
+        client_words = client_words or words
+        server = self.start([*words, port_option, port], nodes[0], env=env, before=befores[0], path=path)
+        try:
+            wait_until(lambda: is_listening(server.pid, port) or not server.running(), seconds,
+                       f"{server.describe()} to listen; it says:\n{tail(server.text())}")
+            if not server.running():
+                raise Failed(f"{server.describe()}: the server ended with {server.process.returncode} before a "
+                             f"client came; it said:\n{tail(server.text())}")
+            client = self.start([*client_words, port_option, port, HOST], nodes[1], env=env, before=befores[1],
+                                path=path)
+            client_result = self.end(client, seconds)
+            if client_result.code is None:
+                server_text = server.text()
+                server.kill()
+                raise Failed(f"{client_result.name}: did not end in {seconds} s, killed; it said:\n"
+                             f"{tail(client_result.text)}\n    the server said:\n{tail(server_text)}")
+            if not server_ends:
+                server.kill()
+            return self.end(server, 20), client_result
+        finally:
+            if server.running():
+                server.kill()
+
+
+class Report:
+    """Counts and prints the cases as they end; the exit code of the test."""
+
+    def __init__(self, title, argv=None):
+        argv = sys.argv[1:] if argv is None else argv
+        self.title = title
+        self.only = re.compile(argv[argv.index("--only") + 1]) if "--only" in argv else None
+        self.rows = []
+        self.facility = None
+        print(f"{title}: softib of {BIN}", flush=True)
+
+    @contextlib.contextmanager
+    def case(self, name):
+        """The body is the case: it fails with Failed, is skipped with Skipped. Yields a list for remarks."""
+        started = time.monotonic()
+        remarks = []
+        status, why = "ok", ""
+        try:
+            yield remarks
+        except Skipped as skip:
+            status, why = "skipped", str(skip)
+        except Failed as failure:
+            status, why = "FAILED", str(failure)
+        seconds = time.monotonic() - started
+        self.rows.append((name, status, seconds, why))
+        text = "; ".join(str(r) for r in remarks)
+        print(f"  {status:8} {name:58} {seconds:6.1f} s  {why if status == 'skipped' else text}", flush=True)
+        if status == "FAILED":
+            print(f"    {why}", flush=True)
+
+    def wanted(self, name):
+        return self.only is None or self.only.search(name)
+
+    def skip_all(self, reason):
+        self.facility = reason
+
+    def finish(self):
+        count = {status: sum(row[1] == status for row in self.rows) for status in ("ok", "FAILED", "skipped")}
+        print(f"{self.title}: {count['ok']} ok, {count['FAILED']} failed, {count['skipped']} skipped")
+        for name, status, _, why in self.rows:
+            if status == "FAILED":
+                print(f"  FAILED  {name}: {why.splitlines()[0] if why else ''}")
+        if self.facility:
+            print(f"skipped: {self.facility}")
+            return SKIPPED
+        if count["FAILED"]:
+            return 1
+        if not count["ok"]:
+            reasons = {why for _, status, _, why in self.rows if status == "skipped"}
+            print("skipped: " + ("; ".join(sorted(reasons)) or "no case was selected"))
+            return SKIPPED
+        return 0
+
+
+def users(argv=None):
+    """--as root|nobody from the command line: the users to run as, each closed by the caller."""
+    argv = sys.argv[1:] if argv is None else argv
+    if "--as" in argv:
+        who = argv[argv.index("--as") + 1]
+        return [User(NOBODY if who == "nobody" else None)]
+    everybody = [User()]
+    if os.getuid() == 0:
+        everybody.append(User(NOBODY))
+    return everybody
+
+
+def main(title, test):
+    """test(report, user) for each user; exits with the code of the report."""
+    report = Report(title)
+    try:
+        everybody = users()
+    except Skipped as skip:
+        print(f"skipped: {skip}")
+        sys.exit(SKIPPED)
+    for user in everybody:
+        try:
+            print(f"as {user.name}:", flush=True)
+            test(report, user)
+        except Skipped as skip:
+            report.rows.append((f"as {user.name}", "skipped", 0, str(skip)))
+            print(f"  skipped: {skip}")
+        except Failed as failure:
+            report.rows.append((f"as {user.name}", "FAILED", 0, str(failure)))
+            print(f"  FAILED: {failure}")
+        finally:
+            user.close()
+    sys.exit(report.finish())

@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+"""Reads what perftest 4.5 prints."""
+import re
+
+NUMBER = r"(?:[\d.]+(?:e[+-]?\d+)?|-?nan|-?inf)"
+HEADER = re.compile(r"^[ \t]*#bytes[ \t]+#iterations[ \t].*$", re.MULTILINE)
+ROW = re.compile(rf"^[ \t]*(\d+)[ \t]+(\d+)((?:[ \t]+{NUMBER})+)[ \t]*$", re.MULTILINE)
+COLUMNS = {  # by their number
+    2: ("average", "per_second"),                                        # latency, -D
+    3: ("peak", "average", "mega_messages"),                             # bandwidth
+    7: ("min", "max", "typical", "average", "deviation", "p99", "p999"),  # latency
+}
+COMPLAINTS = (r"(?i)\berrors?\b", r"(?i)\bfail(ed|ure|s)?\b", r"(?i)couldn't", r"(?i)unable to", r"(?i)unsupported",
+              r"(?i)not support(ed)?\b", r"(?i)invalid", r"(?i)doesn't support", r"(?i)syndrom", r"(?i)assertion",
+              r"(?i)usage:", r"(?i)parser found", r"(?i)segmentation")
+
+
+def rows(text):
+    """[{"bytes": 8, "iterations": 1000, "average": 0.3 ...}], in the order printed."""
+    header = HEADER.search(text)
+    if not header:
+        return []
+    result = []
+    for size, iterations, rest in ROW.findall(text, header.end()):
+        values = [float(v) for v in rest.split()]
+        result.append({"bytes": int(size), "iterations": int(iterations),
+                       **dict(zip(COLUMNS.get(len(values), ()), values))})
+    return result

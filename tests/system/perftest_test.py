@@ -1,0 +1,128 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+"""perftest, unmodified: every operation, transport and mode that its options offer an InfiniBand device.
+
+perftest_test.py [--as root|nobody] [--only REGEX] [--list]
+"""
+import math
+import sys
+
+import harness
+import perftest
+from harness import Failed
+
+TRANSPORTS = {"send": ("RC", "UC", "UD", "XRC"), "write": ("RC", "UC", "XRC"), "read": ("RC", "XRC"),
+              "atomic": ("RC", "XRC")}
+ITERATIONS = {"bw": 512, "lat": 200}
+EVENTS = ("ib_send_bw", "ib_send_lat", "ib_read_bw", "ib_read_lat", "ib_atomic_bw", "ib_atomic_lat")
+LARGEST = {"RC": 23, "UC": 23, "XRC": 23, "UD": 12}  # -a ends at 2^23, for UD at the path MTU
+
+
+def cases():
+    """(program, transport, options)"""
+    for operation, transports in TRANSPORTS.items():
+        for kind in ("bw", "lat"):
+            program = f"ib_{operation}_{kind}"
+            for transport in transports:
+                yield from cases_of(program, operation, kind, transport)
+
+
+def cases_of(program, operation, kind, transport):
+    def case(options):
+        return program, transport, options
+
+    yield case("")
+    if operation in ("send", "write"):
+        yield case("-s 32 -I 64")
+        yield case("-s 1 -I 0")
+    if program in EVENTS:
+        yield case("-e")
+    if operation != "atomic":
+        yield case("-a -n 30")
+    if kind == "bw":
+        yield case("-b")
+        yield case("-q 8")
+        yield case("--report_gbits")
+        yield case("-b -q 8")
+        if program in EVENTS:
+            yield case("-e -q 8 -b")
+    if transport in ("RC", "UD"):
+        yield case("-D 2")
+    if operation == "send" and transport in ("RC", "UC", "UD"):
+        yield case("--use-srq")
+        if kind == "bw":
+            yield case("--use-srq -q 8")
+    if transport == "RC":
+        yield case("--use_old_post_send")
+        if operation != "atomic":
+            yield case("--odp")
+        if kind == "bw":
+            yield case("-Q 1")
+            yield case("-l 8 -q 2")
+            yield case("-t 1")
+        if operation == "atomic":
+            yield case("-A CMP_AND_SWAP")
+        if operation in ("read", "atomic"):
+            yield case("-o 1")
+        if operation == "send":
+            yield case("-r 1 -s 64" if kind == "lat" else "-r 8 -s 64")
+        if kind == "lat":
+            yield case("-H -n 20")
+
+
+def command(program, transport, options):
+    words = [program, "-F", "-d", "softib0", "-c", transport, *options.split()]
+    if "-n " not in options and "-D" not in options:
+        words += ["-n", str(ITERATIONS[program.rsplit("_", 1)[1]])]
+    return words
+
+
+def check_rows(text, transport, options):
+    rows = perftest.rows(text)
+    if not rows:
+        raise Failed(f"no result line:\n{harness.tail(text)}")
+    if options.startswith("-a"):
+        sizes = [row["bytes"] for row in rows]
+        expected = [2 ** i for i in range(1, LARGEST[transport] + 1)]
+        if sizes != expected:
+            raise Failed(f"results for the sizes {sizes}, expected {expected}")
+    for row in rows:
+        if not math.isfinite(row.get("average", math.nan)) or row["average"] <= 0 or row["iterations"] <= 0:
+            raise Failed(f"not a result: {row}")
+    return rows
+
+
+def summary(program, options, rows):
+    last = rows[-1]
+    if program.endswith("_lat"):
+        return f"{last.get('typical', last['average']):9.2f} us"
+    unit = "Gb/s" if "--report_gbits" in options else "MB/s"
+    return f"{last['average']:9.1f} {unit}"
+
+
+def run_case(fabric, program, transport, options, remarks):
+    harness.need_program(program)
+    # With -a perftest measures the clock of the processor, by spinning, for each of its sizes.
+    seconds = 300 if options.startswith("-a") else 90
+    server, client = fabric.pair(command(program, transport, options), seconds=seconds)
+    for side in (client, server):
+        side.require(forbid=perftest.COMPLAINTS)
+    remarks.append(summary(program, options, check_rows(client.text, transport, options)))
+
+
+def test(report, user):
+    with harness.Fabric(nodes=2, user=user) as fabric:
+        for program, transport, options in cases():
+            if options.startswith("-a") and transport != "RC" and user.uid != 0:
+                continue  # takes long, and root has seen it
+            name = f"{program} {transport} {options}".strip()
+            if report.wanted(name):
+                with report.case(name) as remarks:
+                    run_case(fabric, program, transport, options, remarks)
+
+
+if "--list" in sys.argv:
+    for each in cases():
+        print(" ".join(command(*each)))
+    sys.exit(0)
+harness.main("perftest", test)
