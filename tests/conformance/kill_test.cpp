@@ -95,7 +95,7 @@ TEST_P(Kill, TheSurvivorLearnsOfItInTimeAndNothingIsLeft) {
   EXPECT_GT(completed, rounds);
 }
 INSTANTIATE_TEST_SUITE_P(Every, Kill, ::testing::Values("adopted", "process_vm", "bounce"),
-                         [](const auto& info) { return std::string(info.param); });
+                         [](const auto& tested) { return std::string(tested.param); });
 
 // --- softibd itself ---
 
@@ -225,7 +225,7 @@ TEST_P(KillSoftibd, InTheMiddleOfTrafficNobodyHangs) {
   }
 }
 INSTANTIATE_TEST_SUITE_P(Every, KillSoftibd, ::testing::Values("adopted", "process_vm", "bounce"),
-                         [](const auto& info) { return std::string(info.param); });
+                         [](const auto& tested) { return std::string(tested.param); });
 
 }  // namespace
 }  // namespace ib::conformance

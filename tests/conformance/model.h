@@ -86,6 +86,8 @@ struct ModelLane {
   ModelReceiveQueue own;
   ModelReceiveQueue* receives = nullptr;
 
+  bool has_received = false;  // the responder has had a receive since its last reset
+
   std::deque<ModelSend> waiting;                     // for a receive
   std::deque<Expected> sends;                        // completions owed to the requester
   std::deque<Expected> arrivals;                     // completions owed to the responder

@@ -74,7 +74,10 @@ class Walk {
     if (dice < 978) return resize(below(2), below(2));
     if (dice < 986) return fail_remotely(pair, lane);
     if (dice < 992) return fail_locally(pair, lane);
-    if (dice < 995) return error_and_reset(pair);
+    if (dice < 995) {
+      settle();
+      return error_and_reset(pair);
+    }
     if (dice < 998) return reset(pair);
     return recreate(pair);
   }
@@ -168,7 +171,11 @@ class Walk {
     const bool is_send = work.opcode == WrOpcode::Send || work.opcode == WrOpcode::SendWithImm;
     const bool needs_receive = is_send || work.opcode == WrOpcode::RdmaWriteWithImm;
     // Who gets a shared receive must not depend on timing: nobody waits for one.
-    if (needs_receive && lane.receives->is_shared() && lane.receives->posted.empty()) return;
+    // Nor for one of UC: a responder that has had receives is given time (Requester::patience_left)
+    // before the message is lost; one that never had any loses it at once, which is what we walk.
+    const bool gives_time =
+        lane.receives->is_shared() || (lane.type == QpType::Uc && lane.has_received);
+    if (needs_receive && gives_time && lane.receives->posted.empty()) return;
     work.wr_id = ++next_id_;
     work.imm = below(~0u);
     work.flags = 0;
@@ -242,6 +249,7 @@ class Walk {
       queue.srq.receive(receive.wr_id, sge);
     } else {
       lane.responder.receive(receive.wr_id, sge);
+      lane.has_received = true;
     }
     queue.posted.push_back(std::move(receive));
     run(lane);
@@ -363,6 +371,7 @@ class Walk {
     ModelSend bad;
     bad.work = rdma(WrOpcode::RdmaWrite, ++next_id_, {lane.near.region.sge(0, 8)}, lane.far.region);
     bad.work.rkey ^= 0x5a;
+    settle();  // what the model has executed may still be on its way, and would be flushed
     EXPECT_EQ(lane.requester.try_send(bad.work), Status::Ok);
     lane.queue.push_back({bad.work.wr_id, true});
     Expected failed;
@@ -376,6 +385,7 @@ class Walk {
     if (!lane.is_idle() || lane.queue.size() >= kSendSlots) return;
     Work bad = send_work(++next_id_, {lane.near.region.sge(0, 8)}, WrOpcode::RdmaWrite);
     bad.sge[0].lkey ^= 0x5a;
+    settle();
     EXPECT_EQ(lane.requester.try_send(bad), Status::Ok);
     lane.queue.push_back({bad.wr_id, true});
     Expected failed;
@@ -433,6 +443,12 @@ class Walk {
         for (const ModelReceive& r : lane.own.posted) renew(lane.own, r);
         lane.own.posted.clear();
       }
+      // Nor need requests have been executed whose completions were not polled.
+      if (!lane.sends.empty() || !lane.arrivals.empty()) {
+        for (ModelArea* area : {&lane.near, &lane.far})
+          area->bytes = area->region.bytes(0, kAreaBytes);
+      }
+      lane.has_received = false;
       lane.waiting.clear();
       lane.sends.clear();
       lane.arrivals.clear();
