@@ -169,6 +169,7 @@ void stop(Core& core, Qp& qp, QpState from, QpState to, io::IrpRef irp) {
   qp.draining = false;
   qp.attr.state = to;
   hca::QpEntry& entry = *core.arena().qp(qp.index);
+  entry.geometry.error_cause.store(0, std::memory_order_relaxed);  // by its owner's own hand
   entry.id.state.store(static_cast<std::uint32_t>(to), std::memory_order_seq_cst);
   if (to == QpState::Reset) {
     ++qp.connection;

@@ -168,6 +168,7 @@ class Requester {
     return config_.type == verbs::QpType::Uc || config_.type == verbs::QpType::Ud;
   }
   void enter_error(Cause cause, std::uint64_t detail);
+  void fail_head_of_a_lost_peer();
   Outcome execute(const SendWqe& wqe);
   // requester_connected.cpp: RC, UC, XRC
   Outcome bind_peer(Peer*& peer);
@@ -181,6 +182,7 @@ class Requester {
   Outcome remote_stretch(Peer& peer, const SendWqe& wqe, std::uint64_t length, std::uint32_t access,
                          Stretch& out);
   Responder responder_of(const Peer& peer, std::uint32_t srq, std::uint32_t srqn) const;
+  bool has_left(const Peer& peer) const;
   Outcome refused(Peer& peer, verbs::WcStatus status, const Access& why);
   Outcome transfer_failed(Peer& peer, const Access& access);
   bool spend(std::uint64_t left, std::uint64_t& step);

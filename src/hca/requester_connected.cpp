@@ -84,6 +84,10 @@ Requester::Outcome Requester::execute_connected(const SendWqe& wqe) {
   Peer* peer = nullptr;
   const Outcome bound = bind_peer(peer);
   if (bound.kind != Outcome::Kind::Done) {
+    if (bound.cause != Cause::PortDown) {  // whoever answers next gets the message from its start
+      moved_ = 0;
+      receive_.reset();
+    }
     if (config_.type != QpType::Uc) return bound;
     // Nobody answers for UC, so nobody is waited for: the message is lost on the way [IBA1 9.8.2].
     LocalPieces pieces;
@@ -167,9 +171,17 @@ Requester::Outcome Requester::remote_stretch(Peer& peer, const SendWqe& wqe, std
   return refused(peer, invalid ? WcStatus::RemInvReqErr : WcStatus::RemAccessErr, granted);
 }
 
+// Its owner, or softibd after its owner's death, took it away while this request ran: then nothing
+// that was found wrong is an answer of the responder. States go before keys (teardown.cpp).
+bool Requester::has_left(const Peer& peer) const {
+  return peer.entry->id.qpn.load(std::memory_order_acquire) != peer.qpn ||
+         !answers(static_cast<QpState>(peer.entry->id.state.load(std::memory_order_acquire)));
+}
+
 // The responder NAKs: both ends break (RC, XRC), or the message vanishes (UC).
 Requester::Outcome Requester::refused(Peer& peer, WcStatus status, const Access& why) {
   if (config_.type == QpType::Uc) return dropped();
+  if (has_left(peer)) return wait(Cause::None);
   const bool access_error = status == WcStatus::RemAccessErr;
   break_peer(*peer.entry, why.cause,
              access_error ? verbs::EventType::QpAccessErr : verbs::EventType::QpReqErr);
@@ -181,6 +193,7 @@ Requester::Outcome Requester::transfer_failed(Peer& peer, const Access& access) 
   if (access.blocked) return wait(Cause::None);
   if (access.cause == Cause::PeerProcessGone) return wait(access.cause, access.detail);
   if (config_.type == QpType::Uc) return dropped();
+  if (has_left(peer)) return wait(Cause::None);
   break_peer(*peer.entry, access.cause, verbs::EventType::QpAccessErr);
   return fail(WcStatus::RemOpErr, access.cause, access.detail);
 }

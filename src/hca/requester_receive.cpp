@@ -207,6 +207,7 @@ Requester::Outcome Requester::receive_failed(Peer& peer, WcStatus peer_status, W
   if (config_.type == QpType::Uc && cause == Cause::RemoteLength && receive_->srq == kNone) {
     return dropped();
   }
+  if (has_left(peer)) return config_.type == QpType::Uc ? dropped() : wait(Cause::None);
   Cqe cqe;
   cqe.qpn = peer.qpn;
   cqe.wqe = receive_->id;

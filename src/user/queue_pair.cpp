@@ -206,20 +206,23 @@ void QueuePair::forget_completions() {
 // Called by the thread that holds the send lock after its own request failed, by the service
 // thread after others broke the queue pair, and after modify to Error.
 void QueuePair::flush_after_error() {
-  std::lock_guard guard(flush_lock_);
-  if (flushed_ || state() != QpState::Error) return;
-  // A poster may be delivering into the receive queue; from now on none begins.
-  hca::Quiescence quiet(process_.arena());
-  for (std::uint32_t round = 0; !quiet.done() && round < kQuietRounds; ++round) {
-    process_.host().relax(round);
+  {
+    std::lock_guard guard(flush_lock_);
+    if (flushed_ || state() != QpState::Error) return;
+    // A poster may be delivering into the receive queue; from now on none begins.
+    hca::Quiescence quiet(process_.arena());
+    for (std::uint32_t round = 0; !quiet.done() && round < kQuietRounds; ++round) {
+      process_.host().relax(round);
+    }
+    flushed_ = true;
+    flush_receives();
+    if (srq_ != nullptr) {
+      process_.poster().raise({control::EventObject::Qp, index_, entry_->id.generation,
+                               verbs::EventType::QpLastWqeReached});
+    }
   }
-  flushed_ = true;
-  if (requester_ && requester_->waiting()) process_.enroll(*this);  // progress() flushes
-  flush_receives();
-  if (srq_ != nullptr) {
-    process_.poster().raise({control::EventObject::Qp, index_, entry_->id.generation,
-                             verbs::EventType::QpLastWqeReached});
-  }
+  // progress() flushes. Outside of flush_lock_: who runs what waits comes here with the list's lock.
+  if (requester_ && requester_->waiting()) process_.enroll(*this);
 }
 
 // Nobody else touches the responder line any more. Under flush_lock_.
