@@ -205,6 +205,18 @@ TEST(Repair, DiedAfterItLeftTheLockAndOthersWroteOn) {
   EXPECT_EQ(s.cq().producer.producer.load(), 5u);
 }
 
+TEST(Repair, TheLockOfAnAtomicIsBroken) {
+  Scene s;
+  const hca::Arena& arena = s.b.core().arena();
+  arena.atomic_lock_at(3).store(s.owner());
+  arena.atomic_lock_at(hca::kAtomicLocks - 1).store(s.owner());
+  arena.atomic_lock_at(4).store(hca::lock_owner(s.peer.attach.slot));
+  s.kill();
+  EXPECT_EQ(arena.atomic_lock_at(3).load(), 0u);
+  EXPECT_EQ(arena.atomic_lock_at(hca::kAtomicLocks - 1).load(), 0u);
+  EXPECT_EQ(arena.atomic_lock_at(4).load(), hca::lock_owner(s.peer.attach.slot));
+}
+
 TEST(Repair, LocksOfTheLivingAreNotTouched) {
   Scene s;
   s.cq().producer.lock.store(hca::lock_owner(s.peer.attach.slot));

@@ -19,6 +19,7 @@
 namespace ib::drivers {
 namespace {
 
+using hca::Shared32;
 using verbs::QpType;
 
 // Entries whose index is in our own books exist.
@@ -191,6 +192,11 @@ void put_back(Core& core, const Qp& qp) {
 void repair_after(Core& core, const Session& dead) {
   const std::uint32_t owner = hca::lock_owner(dead.slot);
   const Traces traces = collect(core, dead);
+  // An atomic of the dead process: it was executed, or it was not; nobody has heard of either.
+  for (std::uint32_t i = 0; i < hca::kAtomicLocks; ++i) {
+    Shared32& word = core.arena().atomic_lock_at(i);
+    if (word.load() == owner) hca::unlock(word);
+  }
   for (const Cq* cq : traces.cqs) {
     hca::CqEntry& entry = *core.arena().cq(cq->index);
     const std::uint32_t lock = entry.producer.lock.load();

@@ -49,7 +49,11 @@ class Arena {
   // The lock for remote atomics on `address` of the process in `slot` (shm_lock.h).
   Shared32& atomic_lock(std::uint32_t slot, std::uint64_t address) const {
     const std::uint64_t hash = (address >> 3) * 31 + slot;
-    return *at<Shared32>(place::kAtomics + (hash % kAtomicLocks) * kLine);
+    return atomic_lock_at(static_cast<std::uint32_t>(hash % kAtomicLocks));
+  }
+  Shared32& atomic_lock_at(std::uint32_t i) const {
+    IB_ASSERT(i < kAtomicLocks);
+    return *at<Shared32>(place::kAtomics + std::uint64_t{i} * kLine);
   }
 
   ProcessSlot* slot(std::uint32_t i) const {

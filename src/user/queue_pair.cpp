@@ -221,7 +221,8 @@ void QueuePair::flush_after_error() {
                                verbs::EventType::QpLastWqeReached});
     }
   }
-  // progress() flushes. Outside of flush_lock_: who runs what waits comes here with the list's lock.
+  // progress() flushes. Outside of flush_lock_: who runs what waits comes here with the list's
+  // lock.
   if (requester_ && requester_->waiting()) process_.enroll(*this);
 }
 
