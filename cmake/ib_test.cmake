@@ -36,7 +36,7 @@ function(ib_test name)
   if(A_UNPARSED_ARGUMENTS OR NOT A_LABEL MATCHES "^(unit|conformance)$")
     message(FATAL_ERROR "ib_test(${name}): needs LABEL unit or conformance; unknown: '${A_UNPARSED_ARGUMENTS}'")
   endif()
-  if(NOT BUILD_TESTING OR IB_FUZZ)
+  if(NOT BUILD_TESTING OR NOT IB_UNIT_TESTS OR IB_FUZZ)
     return()
   endif()
   ib_layer_targets(needs ${name} ${A_DEPENDS})
@@ -85,7 +85,7 @@ endfunction()
 # A fuzzer defines LLVMFuzzerTestOneInput. With IB_FUZZ it is libFuzzer's, else fuzz/replay_main.cpp feeds it
 # fuzz/corpus/<name>/* and a few seeded inputs. Both are a ctest.
 function(ib_fuzzer name source)  # ARGN: what to link
-  if(NOT BUILD_TESTING)
+  if(NOT BUILD_TESTING OR (NOT IB_UNIT_TESTS AND NOT IB_FUZZ))
     return()
   endif()
   set(corpus ${CMAKE_SOURCE_DIR}/fuzz/corpus/${name})

@@ -94,6 +94,7 @@ const char* cause_name(Cause cause) {
     case Cause::WindowBind: return "window_bind";
     case Cause::CqOverflow: return "cq_overflow";
     case Cause::QpFlushed: return "qp_flushed";
+    case Cause::XrcReceiveQueue: return "xrc_receive_queue";
     case Cause::PkeyMismatch: return "pkey_mismatch";
     case Cause::QkeyMismatch: return "qkey_mismatch";
   }

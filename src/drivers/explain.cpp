@@ -211,6 +211,13 @@ constexpr Sentence kSentences[] = {
      [](const TraceErrorIn&) -> std::string {
        return "the queue pair was in ERROR already; an earlier line tells what broke it";
      }},
+    {Cause::XrcReceiveQueue,
+     [](const TraceErrorIn& e) -> std::string {
+       return say("the XRC domain of the receiving queue pair has no shared receive queue ",
+                  hex(e.detail),
+                  "; check that both sides exchanged its number, and that it was created in the "
+                  "domain of that queue pair");
+     }},
     {Cause::PkeyMismatch,
      [](const TraceErrorIn&) -> std::string {
        return "the two ports are not in the same partition (P_Key), or both are only limited "

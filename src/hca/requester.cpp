@@ -22,7 +22,7 @@ namespace {
 // What one post or progress call may move before it lets the application run on.
 constexpr std::uint64_t kBudgetBytes = 8ull << 20;
 constexpr Duration kRetryTick = std::chrono::milliseconds(1);
-constexpr Duration kUnreliablePatience = std::chrono::milliseconds(200);
+constexpr Duration kUnreliablePatience = std::chrono::seconds(1);
 
 WcOpcode completion_opcode(WrOpcode opcode) {
   switch (opcode) {

@@ -37,7 +37,7 @@ Requester::Outcome Requester::take_receive(Peer& peer, std::uint32_t srqn) {
     const bool usable = srq != nullptr && srq->id.generation.load(std::memory_order_acquire) != 0;
     if (config_.type == QpType::XrcSend) {
       if (!usable || srq->id.srqn != srqn || srq->id.xrcd != entry.id.xrcd) {
-        return refused(peer, WcStatus::RemInvReqErr, {Cause::PeerUnknown, false, srqn});
+        return refused(peer, WcStatus::RemInvReqErr, {Cause::XrcReceiveQueue, false, srqn});
       }
     } else if (!usable) {
       return no_receive(peer, entry.waiter.rnr_waiter, entry.owner.rq_tail);

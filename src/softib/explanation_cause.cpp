@@ -138,6 +138,11 @@ Explanation explain(Cause cause) {
     case QpFlushed:
       return {"QpFlushed", "The QP was in the error state.",
               "Look for the first error on this QP; this one is its consequence."};
+    case XrcReceiveQueue:
+      return {"XrcReceiveQueue",
+              "The message named a shared receive queue that is not in the peer's XRC domain.",
+              "Exchange the SRQ's number (ibv_get_srq_num) and create it in the domain of the "
+              "receiving QP."};
     case PkeyMismatch:
       return {"PkeyMismatch", "The partition keys of the two ports do not match.",
               "Compare pkey_index and the P_Key tables of both ports; two limited members do not "

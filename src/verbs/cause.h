@@ -34,6 +34,7 @@ enum class Cause : std::uint32_t {
   QpFlushed,
   PkeyMismatch,
   QkeyMismatch,
+  XrcReceiveQueue,  // no SRQ of that number in the peer's XRC domain; `detail` = the number
 };
 
 }  // namespace ib::verbs::control

@@ -19,10 +19,10 @@ Clock::time_point deadline_in(std::uint32_t milliseconds) {
   return Clock::now() + std::chrono::milliseconds(milliseconds);
 }
 
-// Engines that vanished: what they left is still reachable, as it is in a process that dies.
-std::vector<std::unique_ptr<user::Hca>>& graveyard() {
-  static std::vector<std::unique_ptr<user::Hca>> hcas;
-  return hcas;
+// What engines that vanished left behind. Never destroyed, as in a process that dies.
+std::vector<user::Hca*>& graveyard() {
+  static auto* hcas = new std::vector<user::Hca*>;
+  return *hcas;
 }
 
 std::byte* at(std::uint64_t address) {
@@ -62,8 +62,7 @@ Engine::~Engine() {
 
 void Engine::vanish() {
   process_.reset();  // its threads end before the objects go that they know
-  graveyard().push_back(std::move(hca_));
-  (void)graveyard().back().release();  // its destructor would talk to the process
+  graveyard().push_back(hca_.release());  // its destructor would talk to the process
   qps_.clear();
   srqs_.clear();
 }

@@ -2,7 +2,10 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 """perftest, unmodified: every operation, transport and mode that its options offer an InfiniBand device.
 
-perftest_test.py [--as root|nobody] [--only REGEX] [--list]
+perftest_test.py [--as root|nobody] [--only REGEX] [--list] [--every-size]
+
+-a takes a minute each, since perftest measures the processor's clock anew for each of its sizes; without
+--every-size it is run for the combinations of ALL_SIZES only.
 """
 import math
 import sys
@@ -15,6 +18,8 @@ TRANSPORTS = {"send": ("RC", "UC", "UD", "XRC"), "write": ("RC", "UC", "XRC"), "
               "atomic": ("RC", "XRC")}
 ITERATIONS = {"bw": 512, "lat": 200}
 EVENTS = ("ib_send_bw", "ib_send_lat", "ib_read_bw", "ib_read_lat", "ib_atomic_bw", "ib_atomic_lat")
+ALL_SIZES = {0: (("ib_send_bw", "RC"), ("ib_send_bw", "UD"), ("ib_write_lat", "RC"), ("ib_read_bw", "RC")),
+             65534: (("ib_send_bw", "RC"),)}  # by uid
 LARGEST = {"RC": 23, "UC": 23, "XRC": 23, "UD": 12}  # -a ends at 2^23, for UD at the path MTU
 
 
@@ -87,7 +92,9 @@ def check_rows(text, transport, options):
         if sizes != expected:
             raise Failed(f"results for the sizes {sizes}, expected {expected}")
     for row in rows:
-        if not math.isfinite(row.get("average", math.nan)) or row["average"] <= 0 or row["iterations"] <= 0:
+        # perftest prints two decimals: four bytes at a time on a busy machine are 0.00 MB/s on average.
+        best = max(row.get("average", math.nan), row.get("peak", 0))
+        if not math.isfinite(best) or best <= 0 or row["iterations"] <= 0:
             raise Failed(f"not a result: {row}")
     return rows
 
@@ -111,10 +118,11 @@ def run_case(fabric, program, transport, options, remarks):
 
 
 def test(report, user):
+    every_size = "--every-size" in sys.argv
     with harness.Fabric(nodes=2, user=user) as fabric:
         for program, transport, options in cases():
-            if options.startswith("-a") and transport != "RC" and user.uid != 0:
-                continue  # takes long, and root has seen it
+            if options.startswith("-a") and not every_size and (program, transport) not in ALL_SIZES.get(user.uid, ALL_SIZES[0]):
+                continue
             name = f"{program} {transport} {options}".strip()
             if report.wanted(name):
                 with report.case(name) as remarks:

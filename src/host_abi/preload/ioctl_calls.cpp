@@ -2,7 +2,7 @@
 // ioctl() on a uverbs descriptor. Everything gets ENOTTY, by which libibverbs learns to ask the
 // provider, but for the one request that it makes of the descriptor itself: ibv_import_device()
 // wants a descriptor for asynchronous events.
-#include "host_abi/preload/fd_table.h"
+#include "host_abi/preload/hooks.h"
 #include "host_abi/preload/real.h"
 
 #include <rdma/ib_user_ioctl_cmds.h>
@@ -15,10 +15,6 @@ namespace ib::host_abi::preload {
 namespace {
 
 constinit Real<int(int, unsigned long, ...)> real_ioctl{"ioctl"};
-
-bool is_uverbs(int fd) {
-  return fds::find(fd).kind == fds::Kind::Uverbs;
-}
 
 // An imported context shares its importer's device; the events stay with the context that opened
 // it, so this descriptor never becomes readable.
@@ -46,7 +42,7 @@ int preload_ioctl(int fd, unsigned long request, ...) {
   va_start(list, request);
   void* argument = va_arg(list, void*);
   va_end(list);
-  if (request == RDMA_VERBS_IOCTL && is_uverbs(fd)) {
+  if (request == RDMA_VERBS_IOCTL && softib_preload_is_uverbs(fd) != 0) {
     return verbs_request(static_cast<ib_uverbs_ioctl_hdr*>(argument));
   }
   return real_ioctl(fd, request, argument);
