@@ -109,7 +109,7 @@ void MemoryPlane::serve_bounce(BounceEntry& entry) {
   } else if (op == BounceOp::Write) {
     copy_tail_last(std::bit_cast<std::byte*>(address), entry.data.data(), length);
   } else {
-    std::memcpy(entry.data.data(), std::bit_cast<std::byte*>(address), length);
+    copy_as_dma(entry.data.data(), std::bit_cast<std::byte*>(address), length);
   }
   entry.request.status = static_cast<std::uint32_t>(cause);
   set(entry, BounceState::Done);

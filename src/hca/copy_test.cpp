@@ -40,16 +40,7 @@ TEST(CopyTailLast, CopiesLargeBlocks) {
 
 // Whoever sees the last byte sees all others: what RDMA programs poll for. The head goes by memmove
 // while another core may look, on purpose; a race detector can only complain about that.
-#if defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define IB_RACES_ARE_DETECTED
-#endif
-#endif
-#if defined(__SANITIZE_THREAD__)
-#define IB_RACES_ARE_DETECTED
-#endif
-
-#if !defined(IB_RACES_ARE_DETECTED)
+#if !IB_THREAD_SANITIZER
 TEST(CopyTailLast, TheLastByteComesLast) {
   constexpr std::uint32_t kRounds = 20'000;
   for (const std::size_t size : {8u, 16u, 24u, 64u}) {

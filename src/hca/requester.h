@@ -82,7 +82,7 @@ class Requester {
   Status post(const SendWqe& wqe);
   // Runs what waits. True: something still does (see wake_at).
   bool progress();
-  bool waiting() const { return waiting_ > 0; }
+  bool waiting() const { return waiting_.load(std::memory_order_relaxed) > 0; }
   // When progress() is due even if nothing happens; meaningful if waiting().
   Instant wake_at() const { return wake_at_; }
 
@@ -224,7 +224,7 @@ class Requester {
   // The queue: positions posted_ - waiting_ .. posted_ - 1 wait. Slots of waiting requests hold a
   // copy of the request with its SGEs or inline data.
   std::atomic<std::uint64_t> posted_{0};
-  std::uint32_t waiting_ = 0;
+  std::atomic<std::uint32_t> waiting_{0};  // others may ask waiting() without the lock
   std::atomic<std::uint64_t> freed_{0};
   std::uint32_t mask_;
   std::vector<Record> records_;

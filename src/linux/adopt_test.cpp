@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "linux/adopt.h"
 
+#include "base/sanitizer.h"
 #include "linux/private_range.h"
 
 #include <fcntl.h>
@@ -504,7 +505,7 @@ TEST(AdoptKernelAccess, InFullModeASystemCallWaitsForTheMove) {
 }
 
 TEST(AdoptWithoutUserfaultfd, WorksIffThereIsOneThread) {
-#if defined(__SANITIZE_THREAD__)
+#if IB_THREAD_SANITIZER
   GTEST_SKIP() << "ThreadSanitizer starts a thread of its own in every process";
 #endif
   Memory memory(kMiB);

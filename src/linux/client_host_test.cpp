@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "linux/client_host.h"
 
+#include "base/sanitizer.h"
 #include "linux/client_channel.h"
 #include "linux/client_handle.h"
 #include "verbs/control.h"
@@ -328,7 +329,7 @@ TEST(MapFile, ReservesSpaceThatTheFileMayGrowInto) {
 }
 
 TEST(MapFile, NamesTheLimitThatIsInTheWay) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#if defined(__SANITIZE_ADDRESS__) || IB_THREAD_SANITIZER
   GTEST_SKIP() << "sanitizers need more address space than the limit of this test";
 #endif
   const NativeHandle file = own_descriptor(::memfd_create("test", MFD_CLOEXEC));
