@@ -114,6 +114,7 @@ class FakeHost final : public platform::DeviceMemoryHost {
     piped.push_back(number);
     return true;
   }
+  std::size_t max_handles() override { return 64; }
   std::uint64_t page_size() override { return 4096; }
   std::uint32_t pid() override { return 1; }
   bool is_alive(std::uint32_t pid) override { return alive.contains(pid); }

@@ -19,6 +19,8 @@ namespace {
 constexpr int kMessagesPerTurn = 16;
 // A peer that lets this many messages wait gets no more requests read: it must read first.
 constexpr std::size_t kManyUnsent = 64;
+// Likewise with answers that hold descriptors: those are few for all of us together.
+constexpr std::size_t kManyUnsentWithHandles = 4;
 // The bound on what waits. Only answers to requests read earlier come on top of kManyUnsent.
 constexpr std::size_t kMaxUnsentBytes = 8 * 1024 * 1024;
 
@@ -28,6 +30,7 @@ struct ServerConnection::State : std::enable_shared_from_this<State> {
   struct Unsent {
     std::vector<std::byte> bytes;
     std::array<NativeHandle, 2> handles;
+    bool has_handles() const { return handles[0].valid() || handles[1].valid(); }
   };
 
   State(EventLoop& event_loop, NativeHandle handle, Buffer receive_buffer)
@@ -36,7 +39,10 @@ struct ServerConnection::State : std::enable_shared_from_this<State> {
         buffer(std::move(receive_buffer)) {}
 
   int descriptor() { return socket.native_handle(); }
-  bool may_read() const { return !ended && !paused && unsent.size() < kManyUnsent; }
+  bool may_read() const {
+    return !ended && !paused && unsent.size() < kManyUnsent &&
+           unsent_with_handles < kManyUnsentWithHandles;
+  }
 
   void wait_for_messages();
   void read_messages();
@@ -53,6 +59,7 @@ struct ServerConnection::State : std::enable_shared_from_this<State> {
   Handler* handler = nullptr;  // nullptr: nobody is interested any more
   std::deque<Unsent> unsent;
   std::size_t unsent_bytes = 0;
+  std::size_t unsent_with_handles = 0;
   bool paused = false;
   bool reading = false;  // a wait for messages is under way, or we are in read_messages()
   bool sending = false;  // a wait for room is under way
@@ -129,6 +136,7 @@ void ServerConnection::State::send_unsent() {
       case Transfer::Ended: return end();
     }
     unsent_bytes -= first.bytes.size();
+    if (first.has_handles()) --unsent_with_handles;
     unsent.pop_front();
   }
   read_on();
@@ -139,6 +147,7 @@ void ServerConnection::State::end() {
   ended = true;
   unsent.clear();
   unsent_bytes = 0;
+  unsent_with_handles = 0;
   asio::error_code ignored;
   socket.close(ignored);  // also ends the waits
   // From the loop, so that whoever called us does not find its objects gone.
@@ -172,6 +181,7 @@ void ServerConnection::send(std::vector<std::byte> bytes, std::array<NativeHandl
   if (state.unsent_bytes + bytes.size() > kMaxUnsentBytes) return state.end();
   state.unsent_bytes += bytes.size();
   state.unsent.push_back({std::move(bytes), std::move(handles)});
+  if (state.unsent.back().has_handles()) ++state.unsent_with_handles;
   if (!state.sending) state.send_unsent();
 }
 
