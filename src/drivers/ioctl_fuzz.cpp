@@ -429,7 +429,8 @@ class World {
   std::uint32_t some_handle(FuzzInput& in, Client& client, File& file, Kind kind) {
     const std::uint8_t dice = in.byte();
     const auto& own = of(holder(client, file, kind).holds, kind);
-    if (dice < 200 && !own.empty()) return std::next(own.begin(), dice % own.size())->first;
+    if (dice < 200 && !own.empty())
+      return std::next(own.begin(), static_cast<std::ptrdiff_t>(dice % own.size()))->first;
     if (dice == 255) return control::kNoIndex;
     if (dice == 254) return static_cast<std::uint32_t>(in.number(4));
     return dice % 8;  // somebody else's, likely

@@ -328,8 +328,8 @@ void send_with_descriptors(World& w, std::span<const std::byte> bytes,
 TEST(DaemonSession, PassesDescriptorsBothWaysAndKeepsNone) {
   World w;
   const std::array<int, 5> descriptors{0, 1, 2, 0, 1};
-  const control::RequestHeader header{sizeof(header), static_cast<std::uint32_t>(Code::CreateChannel),
-                                      3, 0, 0};
+  const control::RequestHeader header{sizeof(header),
+                                      static_cast<std::uint32_t>(Code::CreateChannel), 3, 0, 0};
   for (const std::size_t count : {1u, 2u, 3u, 5u}) {
     const std::ptrdiff_t before = open_descriptors();
     send_with_descriptors(w, std::as_bytes(std::span(&header, 1)),
