@@ -205,16 +205,15 @@ def every_code(arena):
     """Every code with random buffers, on file 0, an open file and files that are not open."""
     for _ in range(6):
         with arena.client() as client:
-            sent = 0
             for code in CODES:
+                sent = 0
                 for file in (0, client.file, 77):
                     body = arena.random.randbytes(arena.random.choice((0, 4, 8, 16, 24, 32, 40, 48, 64, 128, 136, 400)))
                     if arena.random.random() < 0.5:  # small numbers name things
                         body = bytes(b & 7 if i % 4 == 0 else 0 for i, b in enumerate(body))
                     if code != WAIT_EVENT:
                         sent += client.send(request(code, body, file))
-            arena.look()
-            assert answers(client, sent) == sent, "a request was not answered"
+                assert answers(client, sent) == sent, f"a request {code} was not answered"
 
 
 def forged_handles(arena):
