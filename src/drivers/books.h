@@ -2,11 +2,12 @@
 // What softibd knows of every process, file and object. These books decide; device memory, which
 // clients can write, holds copies of them plus what only posters know.
 //
-// Life of an object: created; possibly `busy` while a request on it waits for posters; `dying` once
-// its end has begun (no new use, posters cannot find it); destroyed after quiescence. Whoever
-// waits in between finds it again by index and serial, since a teardown may be faster.
-// References are counts; an object with a count is not destroyed on request (DeviceBusy). Pointers
-// between objects follow the counts, so they are valid for as long as both exist.
+// Life of an object: created, `making` until the answer; possibly `busy` while a request on it
+// waits for posters; `dying` once its end has begun (no new use, posters cannot find it); destroyed
+// after quiescence. Whoever waits in between finds it again by index and serial, since a teardown
+// may be faster. References are counts; an object with a count is not destroyed on request
+// (DeviceBusy). Pointers between objects follow the counts, so they are valid for as long as both
+// exist.
 #pragma once
 
 #include "fabric/model.h"
@@ -42,6 +43,7 @@ struct Object {
   std::uint32_t index = 0;
   std::uint64_t serial = 0;
   HcaFile* file = nullptr;  // the creator's
+  bool making = false;      // its creation waits for posters: nobody can know its handle yet
   bool busy = false;
   bool dying = false;
 };
@@ -188,6 +190,7 @@ struct Session {
   std::uint32_t slot = hca::kNone;
   std::uint32_t generation = 0;
   bool ending = false;
+  bool buried = false;                          // its threads execute nothing any more
   std::vector<std::shared_ptr<HcaFile>> files;  // shared with teardowns under way
   std::set<std::uint32_t> channels;
   std::set<std::uint32_t> backings;

@@ -7,6 +7,9 @@ namespace ib::drivers {
 namespace {
 
 constexpr const char* kNotAttached = "only an attached process has channels and backings";
+// One process may make softibd hold so large a part of the handles that it can have: what there is
+// is for all of them.
+constexpr std::size_t kShare = 4;
 
 template <class T>
 T* find_of(const Table<T>& table, const Session& session, std::uint32_t index) {
@@ -18,6 +21,16 @@ template <class T>
 T* find_generation(const Table<T>& table, const control::GenerationIn& in) {
   T* object = table.find(in.index);
   return object != nullptr && object->generation == in.generation ? object : nullptr;
+}
+
+bool may_bring(Core& core, const Session& session, std::size_t more, std::string& reason) {
+  const std::size_t held = 2 * session.channels.size() + session.backings.size();
+  const std::size_t most = core.memory.host().max_handles() / kShare;
+  if (held + more <= most) return true;
+  reason = say("this process has ", session.channels.size(), " completion channels and ",
+               session.backings.size(), " backings with softibd; it may have ", most,
+               " file descriptors there (a quarter of softibd's own limit, ulimit -n)");
+  return false;
 }
 
 std::uint32_t generation_of(std::uint64_t serial) {
@@ -35,10 +48,11 @@ void create_channel(Core& core, Session& session, io::IrpRef irp) {
     return fail(core, std::move(irp), Status::InvalidParameter,
                 "two handles are needed: the read end and the write end of a pipe");
   }
-  Channel* channel = core.channels.create();
+  std::string reason;
+  Channel* channel = may_bring(core, session, 2, reason) ? core.channels.create() : nullptr;
   if (channel == nullptr) {
     return fail(core, std::move(irp), Status::InsufficientResources,
-                "the fabric's table of completion channels is full");
+                reason.empty() ? "the fabric's table of completion channels is full" : reason);
   }
   channel->session = &session;
   channel->generation = generation_of(channel->serial);
@@ -95,10 +109,10 @@ void create_backing(Core& core, Session& session, const control::BackingIn& in, 
                 say("a backing of ", in.size, " bytes in a file of ", *size,
                     "; whole pages are needed, and the file must have them"));
   }
-  Backing* backing = core.backings.create();
+  Backing* backing = may_bring(core, session, 1, reason) ? core.backings.create() : nullptr;
   if (backing == nullptr) {
     return fail(core, std::move(irp), Status::InsufficientResources,
-                "the fabric's table of backings is full");
+                reason.empty() ? "the fabric's table of backings is full" : reason);
   }
   backing->session = &session;
   backing->generation = generation_of(backing->serial);

@@ -29,7 +29,9 @@ Core::Core(platform::Executor& loop, fabric::Fabric& model, platform::DeviceMemo
       key_tags(hca::kMaxKeys),
       counts(hca_count(model)),
       port_totals(model.port_count()),
-      later(loop) {}
+      later(loop, [this](std::uint32_t slot) {
+        return by_slot[slot] == nullptr || by_slot[slot]->buried;
+      }) {}
 
 const char* kind_name(Kind kind) {
   switch (kind) {
@@ -78,7 +80,8 @@ Session* session_of_slot(Core& core, std::uint32_t slot, std::uint32_t generatio
 
 Qp* find_qp(Core& core, HcaFile& file, std::uint32_t handle) {
   Qp* qp = core.qps.find(handle);
-  if (qp == nullptr || qp->dying || !file.of(Kind::Qp).contains(handle)) return nullptr;
+  if (qp == nullptr || qp->making || qp->dying || !file.of(Kind::Qp).contains(handle))
+    return nullptr;
   return qp;
 }
 

@@ -65,6 +65,7 @@ struct Core {
   std::map<std::uint64_t, std::unique_ptr<Session>> sessions;
   std::vector<Session*> by_slot;       // kMaxSlots
   std::uint32_t next_slot = 0;         // where to look for a free one
+  std::uint32_t slots_used = 0;        // slots from here on never had a process
   std::vector<std::uint8_t> qpn_tags;  // by index: the generation bits of the last number
   std::vector<std::uint16_t> srqn_tags;
   std::vector<std::uint8_t> key_tags;
@@ -97,11 +98,13 @@ Session* session_of_slot(Core& core, std::uint32_t slot, std::uint32_t generatio
 
 // --- handles ---
 
-// Objects that this file may use: its own, alive. Others' do not exist for it.
+// Objects that this file may use: its own, ready and alive. Others' do not exist for it.
 template <class T>
 T* find_own(const Table<T>& table, const HcaFile& file, std::uint32_t handle) {
   T* object = table.find(handle);
-  return object != nullptr && object->file == &file && !object->dying ? object : nullptr;
+  const bool usable =
+      object != nullptr && object->file == &file && !object->making && !object->dying;
+  return usable ? object : nullptr;
 }
 Qp* find_qp(Core& core, HcaFile& file, std::uint32_t handle);
 Xrcd* find_xrcd(Core& core, HcaFile& file, std::uint32_t handle);

@@ -346,5 +346,22 @@ TEST(Repair, TheSlotIsFreeOnlyWhenNobodyWorksForTheDeadAnyMore) {
   EXPECT_EQ(s.b.core().by_slot[slot], nullptr);
 }
 
+TEST(Repair, TwoThatWorkedForEachOtherAndDiedTogetherLeaveNothing) {
+  DatagramScene s;
+  const std::uint32_t slots[] = {s.victim->attach.slot, s.target.attach.slot};
+  for (const std::uint32_t server : {0u, 1u}) {
+    hca::BounceEntry& bounce = sure(s.b.arena().bounce(slots[server], 3));
+    bounce.request.requester_slot.store(slots[1 - server]);
+    bounce.request.state.store(static_cast<std::uint32_t>(hca::BounceState::Running));
+  }
+  s.victim->exit();
+  s.target.exit();
+  s.b.executor.advance(std::chrono::milliseconds(50));
+  for (const std::uint32_t slot : slots) {
+    EXPECT_EQ(s.b.core().by_slot[slot], nullptr);
+    EXPECT_EQ(sure(s.b.arena().bounce(slot, 3)).request.state.load(), 0u);
+  }
+}
+
 }  // namespace
 }  // namespace ib::drivers::test

@@ -1,23 +1,16 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// For the tests of this folder: a fabric of two nodes in virtual time, with processes that talk to
-// it in IRPs. Posters are played by the test itself, which writes into device memory.
+// For the tests of this folder: processes that talk to a fabric (driver_world_test.h) in IRPs.
+// Posters are played by the test itself, which writes into device memory.
 #pragma once
 
-#include "drivers/fabric_root.h"
-#include "drivers/handlers.h"
-#include "drivers/soft_hca.h"
+#include "drivers/driver_world_test.h"
 #include "verbs/control.h"
 
 #include <gtest/gtest.h>
-#include <sys/mman.h>
 
 #include <cstring>
-#include <deque>
-#include <map>
 #include <memory>
-#include <set>
 #include <string>
-#include <vector>
 
 namespace ib::drivers::test {
 
@@ -35,128 +28,6 @@ using control::QpAttr;
 using control::QpOut;
 using control::RegMrIn;
 
-// Virtual time: work runs when the test says so.
-class VirtualExecutor final : public platform::Executor {
- public:
-  void post(Work work) override { posted_.push_back(std::move(work)); }
-  std::unique_ptr<platform::Timer> at(Instant when, Work work) override {
-    auto id = std::make_shared<bool>(true);
-    timers_.emplace(when, Entry{id, std::move(work)});
-    return std::make_unique<Handle>(std::move(id));
-  }
-  Instant now() override { return now_; }
-
-  // Runs everything that is due within `span`.
-  void advance(Duration span) {
-    const Instant until = now_ + span;
-    for (;;) {
-      if (!posted_.empty()) {
-        const Work work = std::move(posted_.front());
-        posted_.pop_front();
-        work();
-      } else if (!timers_.empty() && timers_.begin()->first <= until) {
-        now_ = std::max(now_, timers_.begin()->first);
-        const Entry entry = std::move(timers_.begin()->second);
-        timers_.erase(timers_.begin());
-        if (*entry.alive) entry.work();
-      } else {
-        break;
-      }
-    }
-    now_ = until;
-  }
-
- private:
-  struct Entry {
-    std::shared_ptr<bool> alive;
-    Work work;
-  };
-  struct Handle final : platform::Timer {
-    explicit Handle(std::shared_ptr<bool> a) : alive(std::move(a)) {}
-    ~Handle() override { *alive = false; }
-    std::shared_ptr<bool> alive;
-  };
-  Instant now_{std::chrono::seconds(1)};
-  std::deque<Work> posted_;
-  std::multimap<Instant, Entry> timers_;
-};
-
-// Device memory without a file: address space of this process, and a length that is believed.
-class FakeHost final : public platform::DeviceMemoryHost {
- public:
-  ~FakeHost() override {
-    if (base_ != nullptr) ::munmap(base_, space_);
-  }
-  Status create(std::uint64_t size, std::uint64_t space, std::string&) override {
-    void* at = ::mmap(nullptr, space, PROT_READ | PROT_WRITE,
-                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (at == MAP_FAILED) return Status::IoError;
-    base_ = static_cast<std::byte*>(at);
-    size_ = size;
-    space_ = space;
-    return Status::Ok;
-  }
-  std::byte* base() override { return base_; }
-  std::uint64_t size() override { return size_; }
-  Status grow(std::uint64_t size, std::string&) override {
-    size_ = std::max(size_, size);
-    return Status::Ok;
-  }
-  void punch(std::uint64_t offset, std::uint64_t length) override {
-    std::memset(base_ + offset, 0, length);
-  }
-  std::uint64_t used_bytes() override { return 0; }
-  Result<platform::NativeHandle> device_memory_handle(std::string&) override { return handle(); }
-  Result<platform::NativeHandle> duplicate(const platform::NativeHandle&, std::string&) override {
-    return handle();
-  }
-  Result<platform::NativeHandle> make_text(std::string_view text, std::string&) override {
-    last_text = text;
-    return handle();
-  }
-  Result<std::uint64_t> seal_and_measure(const platform::NativeHandle& file,
-                                         std::string& reason) override {
-    if (file.valid()) return std::uint64_t{1} << 20;
-    reason = "no file";
-    return Status::InvalidParameter;
-  }
-  bool is_pipe_end(const platform::NativeHandle& handle, bool) override { return handle.valid(); }
-  bool write_pipe(const platform::NativeHandle&, std::span<const std::byte> bytes) override {
-    std::uint64_t number = 0;
-    std::memcpy(&number, bytes.data(), sizeof number);
-    piped.push_back(number);
-    return true;
-  }
-  std::uint64_t page_size() override { return 4096; }
-  std::uint32_t pid() override { return 1; }
-  bool is_alive(std::uint32_t pid) override { return alive.contains(pid); }
-  void wake(std::atomic<std::uint32_t>&) override { ++wakes; }
-
-  // Numbers of descriptors that nobody closes.
-  static platform::NativeHandle handle() {
-    return {1000, [](int) {}};
-  }
-
-  std::string last_text;
-  std::vector<std::uint64_t> piped;
-  std::set<std::uint32_t> alive;
-  int wakes = 0;
-
- private:
-  std::byte* base_ = nullptr;
-  std::uint64_t size_ = 0;
-  std::uint64_t space_ = 0;
-};
-
-// A request on its way; the test looks whether it is done.
-struct Request {
-  io::Irp irp;
-  std::vector<std::byte> in;
-  std::array<std::byte, 4096> out{};
-  bool done = false;
-  static void on_done(io::Irp&, void* context) { static_cast<Request*>(context)->done = true; }
-};
-
 template <class Out>
 struct Reply {
   Status status = Status::Ok;
@@ -165,48 +36,6 @@ struct Reply {
   std::string reason;
 };
 struct Nothing {};
-
-class Process;
-
-// Entries of device memory: an index out of range would be the test's mistake.
-template <class T>
-T& sure(T* entry) {
-  IB_ASSERT(entry != nullptr);
-  return *entry;
-}
-
-class Bench {
- public:
-  explicit Bench(std::uint64_t max_memory = 0)
-      : fabric(*fabric::Fabric::create({{"node0", "node1"}, 1, 2})) {
-    std::string reason;
-    SoftHcaOptions options;
-    options.max_memory = max_memory;
-    hcas = *SoftHca::create(executor, fabric, host, std::move(options), reason);
-    root = std::make_unique<FabricRoot>(*hcas);
-  }
-  Core& core() { return hcas->core(); }
-  const hca::Arena& arena() { return core().arena(); }
-  hca::Cqe& cqe(std::uint64_t ring, std::uint64_t at) {
-    std::byte* bytes = arena().heap(ring + at * sizeof(hca::Cqe), sizeof(hca::Cqe));
-    IB_ASSERT(bytes != nullptr);
-    return *reinterpret_cast<hca::Cqe*>(bytes);
-  }
-  std::string trace() { return core().trace.text_after(0); }
-  // Objects of any kind in the whole fabric, and what they take.
-  std::size_t objects() {
-    Core& c = core();
-    return c.pds.count() + c.keys.count() + c.dms.count() + c.ahs.count() + c.cqs.count() +
-           c.xrcds.count() + c.srqs.count() + c.qps.count() + c.mcasts.count() +
-           c.channels.count() + c.backings.count() + c.memory.heap().pieces();
-  }
-
-  VirtualExecutor executor;
-  FakeHost host;
-  fabric::Fabric fabric;
-  std::unique_ptr<SoftHca> hcas;
-  std::unique_ptr<FabricRoot> root;
-};
 
 // A process that has attached to a node and opened its HCA.
 class Process {

@@ -36,6 +36,7 @@ void Later::run_due() {
 
 void Later::after_quiescence(const hca::Arena& arena, Once then) {
   hca::Quiescence posters(arena);
+  posters.skip(is_empty_);
   if (posters.done()) {
     then();
     return;
@@ -51,6 +52,7 @@ void Later::poll() {
   std::list<Waiting> finished;
   for (auto it = quiescences_.begin(); it != quiescences_.end();) {
     const auto here = it++;
+    here->posters.skip(is_empty_);
     if (here->posters.done()) finished.splice(finished.end(), quiescences_, here);
   }
   poll_delay_ = finished.empty() ? std::min(poll_delay_ * 2, kSlowestPoll) : kFirstPoll;

@@ -3,7 +3,8 @@
 //
 // after_quiescence() is how everything here waits for posters without blocking: the change is
 // stored first, then `then` runs as soon as every thread that was inside a work request has left
-// it (at once if there is none). A thread that is stopped inside one (a debugger) holds it up.
+// it (at once if there is none). A thread that is stopped inside one (a debugger) holds it up; one
+// of a dead process does not, whatever its word says.
 #pragma once
 
 #include "base/time.h"
@@ -13,6 +14,8 @@
 #include "platform/executor.h"
 
 #include <cstddef>
+#include <cstdint>
+#include <functional>
 #include <list>
 #include <map>
 #include <memory>
@@ -21,7 +24,9 @@ namespace ib::drivers {
 
 class Later {
  public:
-  explicit Later(platform::Executor& executor) : executor_(executor) {}
+  // `is_empty`: whether softibd's books have no process in this slot that can still execute.
+  Later(platform::Executor& executor, std::function<bool(std::uint32_t slot)> is_empty)
+      : executor_(executor), is_empty_(std::move(is_empty)) {}
 
   Instant now() const { return executor_.now(); }
   void at(Instant when, Once what);
@@ -46,6 +51,7 @@ class Later {
   void poll();
 
   platform::Executor& executor_;
+  std::function<bool(std::uint32_t slot)> is_empty_;
   std::multimap<Instant, Once> due_;
   std::unique_ptr<platform::Timer> timer_;
   Instant armed_for_{};

@@ -169,6 +169,25 @@ TEST(Quiescence, ASecondProducerWaitsUntilTheFirstTakesTheLock) {
   p.good(p.finish<QpOut>(*third));
 }
 
+TEST(Quiescence, WhatIsStillBeingMadeCannotBeUsed) {
+  Bench b;
+  Process p(b, 11, "node0");
+  const std::uint32_t pd = p.pd();
+  const std::uint32_t cq = p.cq();
+  CreateQpIn in = p.qp_in(QpType::Rc, pd, cq);
+  const std::uint32_t first =
+      p.good(p.call<QpOut>(Code::CreateQp, p.qp_in(QpType::Rc, pd, p.cq())));
+  poster_moves(b, p.attach.slot);
+  const auto making = p.begin(Code::CreateQp, in);
+  EXPECT_FALSE(making->done);
+  const std::uint32_t guess = first + 1;
+  EXPECT_EQ(p.modify(guess, QpState::Error, 0).status, Status::InvalidParameter);
+  EXPECT_EQ(p.call(Code::DestroyQp, IndexIn{guess, 0}).status, Status::InvalidParameter);
+  poster_moves(b, p.attach.slot);
+  EXPECT_EQ(p.good(p.finish<QpOut>(*making)), guess);
+  p.good(p.call(Code::DestroyQp, IndexIn{guess, 0}));
+}
+
 TEST(Quiescence, ARequestWhoseProcessEndsMeanwhileIsStillAnswered) {
   Bench b;
   Process p(b, 11, "node0");
@@ -187,6 +206,23 @@ TEST(Quiescence, ARequestWhoseProcessEndsMeanwhileIsStillAnswered) {
   EXPECT_TRUE(modify->done);
   EXPECT_TRUE(destroy->done);
   EXPECT_EQ(b.objects(), 0u);
+}
+
+TEST(Quiescence, NobodyWaitsForADeadProcessWhateverDeviceMemorySays) {
+  Bench b;
+  Process p(b, 11, "node0");
+  auto poster = std::make_unique<Process>(b, 12, "node0");
+  const std::uint32_t slot = poster->attach.slot;
+  poster_moves(b, slot);
+  const std::uint32_t first = p.cq();
+  const auto before = p.begin(Code::DestroyCq, IndexIn{first, 0});
+  poster.reset();
+  sure(b.arena().slot(slot)).live.store(1);  // somebody scribbles
+  const std::uint32_t second = p.cq();
+  const auto after = p.begin(Code::DestroyCq, IndexIn{second, 0});
+  b.executor.advance(std::chrono::milliseconds(5));
+  EXPECT_TRUE(before->done);
+  EXPECT_TRUE(after->done);
 }
 
 TEST(ModifyQp, DrainingRaisesTheEventWhenItIsOver) {

@@ -12,6 +12,24 @@ using namespace verbs::control;
 using verbs::QpState;
 using verbs::QpType;
 
+TEST(Objects, NoProcessTakesAllDescriptorsThatSoftibdMayHave) {
+  Bench b;
+  Process hog(b, 11, "node0");
+  Process other(b, 12, "node0");
+  const std::size_t most = b.host.max_handles() / 4;
+  std::uint32_t last = 0;
+  for (std::size_t held = 0; held + 3 <= most; held += 3) {
+    last = hog.good(hog.root_call(Code::CreateChannel));
+    hog.good(hog.root_call<BackingOut>(Code::CreateBacking, BackingIn{4096}));
+  }
+  const auto refused = hog.root_call(Code::CreateChannel);
+  EXPECT_EQ(refused.status, Status::InsufficientResources);
+  EXPECT_NE(refused.reason.find("descriptors"), std::string::npos) << refused.reason;
+  other.good(other.root_call(Code::CreateChannel));
+  hog.good(hog.root_call(Code::DestroyChannel, IndexIn{last, 0}));
+  hog.good(hog.root_call(Code::CreateChannel));
+}
+
 TEST(Objects, EveryKindIsCreatedAndDestroyedAndLeavesNothing) {
   Bench b;
   Process p(b, 11, "node0");

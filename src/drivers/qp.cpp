@@ -207,6 +207,7 @@ void create_qp(Core& core, HcaFile& file, const control::CreateQpIn& in, io::Irp
   if (!made) return fail(core, std::move(irp), made.error(), std::move(reason));
   Qp* qp = *made;
   const bool wait = take_parts(core, *qp, parts);
+  qp->making = true;
   const auto finish = [&core, index = qp->index, serial = qp->serial](io::IrpRef request) {
     Qp* ready = core.qps.find(index, serial);
     if (ready == nullptr || ready->dying) {
@@ -215,6 +216,7 @@ void create_qp(Core& core, HcaFile& file, const control::CreateQpIn& in, io::Irp
     for (const Cq* cq : {ready->send_cq, ready->recv_cq}) {
       if (cq != nullptr) producers_settled(core, cq->index, cq->serial);
     }
+    ready->making = false;
     publish(core, *ready);
     succeed_with(std::move(request), qp_out(*ready), index);
   };

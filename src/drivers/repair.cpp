@@ -224,15 +224,19 @@ void repair_after(Core& core, const Session& dead) {
 
 bool settle_bounces(Core& core, std::uint32_t dead_slot) {
   bool settled = true;
-  for (std::uint32_t slot = 0; slot < core.by_slot.size(); ++slot) {
-    if (slot != dead_slot && core.by_slot[slot] == nullptr) continue;
+  for (std::uint32_t slot = 0; slot < core.slots_used; ++slot) {
+    const Session* server = core.by_slot[slot];
+    const bool is_served = server != nullptr && !server->buried;
     for (std::uint32_t i = 0; i < hca::kBouncesPerSlot; ++i) {
       hca::BounceEntry& entry = *core.arena().bounce(slot, i);
       std::uint32_t state = entry.request.state.load(std::memory_order_acquire);
       if (state == static_cast<std::uint32_t>(hca::BounceState::Free)) continue;
       // Those who asked the dead process see its generation and give up by themselves.
       if (slot == dead_slot || entry.request.requester_slot.load() != dead_slot) continue;
-      const bool running = state == static_cast<std::uint32_t>(hca::BounceState::Running);
+      // What a dead server was working on stays as it is for good, and two that died together
+      // would wait for each other.
+      const bool running =
+          is_served && state == static_cast<std::uint32_t>(hca::BounceState::Running);
       if (running || !entry.request.state.compare_exchange_strong(
                          state, static_cast<std::uint32_t>(hca::BounceState::Free))) {
         settled = false;

@@ -27,8 +27,8 @@ std::uint32_t take_slot(Core& core, Session& session) {
     slot.attention.store(0);
     for (hca::ThreadWord& word : slot.threads) word.sequence.store(0);
     slot.generation.store(session.generation, std::memory_order_seq_cst);
-    hca::Shared32& used = core.arena().header().slots_used;
-    used.store(std::max(used.load(), i + 1), std::memory_order_seq_cst);
+    core.slots_used = std::max(core.slots_used, i + 1);
+    core.arena().header().slots_used.store(core.slots_used, std::memory_order_seq_cst);
     slot.live.store(1, std::memory_order_seq_cst);
     return i;
   }
@@ -83,6 +83,7 @@ void bury(Core& core, std::uint64_t id, int tries = 0) {
     core.later.in(kBusyRetry, [&core, id, tries] { bury(core, id, tries + 1); });
     return;
   }
+  session.buried = true;
   slot.live.store(0, std::memory_order_seq_cst);
   slot.generation.store(session.generation + 1, std::memory_order_seq_cst);
   repair_after(core, session);

@@ -124,6 +124,7 @@ void create_srq(Core& core, HcaFile& file, const control::CreateSrqIn& in, io::I
   ++srq->pd->srqs;
   if (srq->xrcd != nullptr) ++srq->xrcd->srqs;
   enter(core, file, Kind::Srq, srq->index);
+  srq->making = true;
   bool wait = false;
   if (srq->cq != nullptr) {
     ++srq->cq->srqs;
@@ -136,6 +137,7 @@ void create_srq(Core& core, HcaFile& file, const control::CreateSrqIn& in, io::I
       return fail(core, std::move(request), Status::Cancelled, "the process ended meanwhile");
     }
     if (made->cq != nullptr) producers_settled(core, made->cq->index, made->cq->serial);
+    made->making = false;
     publish(core, *made, limit);
     const control::SrqOut out = srq_out(core, *made);
     succeed_with(std::move(request), out, index);

@@ -29,9 +29,15 @@ class Quiescence {
       const std::uint32_t generation = slot.generation.load(std::memory_order_acquire);
       for (ThreadWord& word : slot.threads) {
         const std::uint64_t seen = word.sequence.load(std::memory_order_seq_cst);
-        if ((seen & 1) != 0 && &word != self) busy_.push_back({&slot, generation, &word, seen});
+        if ((seen & 1) != 0 && &word != self) busy_.push_back({s, &slot, generation, &word, seen});
       }
     }
+  }
+  // Who knows better than device memory, which anyone may have written to, drops the slots in which
+  // nobody can be: is_empty(slot).
+  template <class IsEmpty>
+  void skip(IsEmpty&& is_empty) {
+    std::erase_if(busy_, [&](const Busy& b) { return is_empty(b.number); });
   }
   bool done() {
     std::erase_if(busy_, [](const Busy& b) {
@@ -43,6 +49,7 @@ class Quiescence {
 
  private:
   struct Busy {
+    std::uint32_t number;
     ProcessSlot* slot;
     std::uint32_t generation;
     ThreadWord* word;

@@ -7,6 +7,7 @@
 
 #include <asio/posix/stream_descriptor.hpp>
 #include <asio/post.hpp>
+#include <asio/steady_timer.hpp>
 #include <poll.h>
 
 #include <deque>
@@ -19,6 +20,11 @@ namespace {
 constexpr int kMessagesPerTurn = 16;
 // A peer that lets this many messages wait gets no more requests read: it must read first.
 constexpr std::size_t kManyUnsent = 64;
+// Likewise with answers that hold descriptors: those are few for all of us together.
+constexpr std::size_t kManyUnsentWithHandles = 4;
+// The system lets a user have only so many descriptors in messages that nobody has received yet,
+// and then refuses them to all of us: while a peer has unread messages it is sent no more of them.
+constexpr auto kLookAgain = std::chrono::milliseconds(5);
 // The bound on what waits. Only answers to requests read earlier come on top of kManyUnsent.
 constexpr std::size_t kMaxUnsentBytes = 8 * 1024 * 1024;
 
@@ -28,15 +34,20 @@ struct ServerConnection::State : std::enable_shared_from_this<State> {
   struct Unsent {
     std::vector<std::byte> bytes;
     std::array<NativeHandle, 2> handles;
+    bool has_handles() const { return handles[0].valid() || handles[1].valid(); }
   };
 
   State(EventLoop& event_loop, NativeHandle handle, Buffer receive_buffer)
       : loop(event_loop),
         socket(event_loop.context(), handle.release()),
+        pause_timer(event_loop.context()),
         buffer(std::move(receive_buffer)) {}
 
   int descriptor() { return socket.native_handle(); }
-  bool may_read() const { return !ended && !paused && unsent.size() < kManyUnsent; }
+  bool may_read() const {
+    return !ended && !paused && unsent.size() < kManyUnsent &&
+           unsent_with_handles < kManyUnsentWithHandles;
+  }
 
   void wait_for_messages();
   void read_messages();
@@ -44,18 +55,21 @@ struct ServerConnection::State : std::enable_shared_from_this<State> {
   bool read_one();
   void watch_for_hangup();
   void wait_for_room();
+  void wait_for_reader();
   void send_unsent();
   void end();
 
   EventLoop& loop;
   asio::posix::stream_descriptor socket;
+  asio::steady_timer pause_timer;
   Buffer buffer;
   Handler* handler = nullptr;  // nullptr: nobody is interested any more
   std::deque<Unsent> unsent;
   std::size_t unsent_bytes = 0;
+  std::size_t unsent_with_handles = 0;
   bool paused = false;
   bool reading = false;  // a wait for messages is under way, or we are in read_messages()
-  bool sending = false;  // a wait for room is under way
+  bool sending = false;  // a wait for room, or for the peer to read, is under way
   bool hung_up = false;  // the peer has gone; what it had sent may still be there
   bool ended = false;
 };
@@ -120,15 +134,27 @@ void ServerConnection::State::wait_for_room() {
                     });
 }
 
+// The system has no event for this.
+void ServerConnection::State::wait_for_reader() {
+  sending = true;
+  pause_timer.expires_after(kLookAgain);
+  pause_timer.async_wait([self = shared_from_this()](const asio::error_code& error) {
+    self->sending = false;
+    if (!error && !self->ended) self->send_unsent();
+  });
+}
+
 void ServerConnection::State::send_unsent() {
   while (!unsent.empty()) {
     const Unsent& first = unsent.front();
+    if (first.has_handles() && has_unread_messages(descriptor())) return wait_for_reader();
     switch (send_message(descriptor(), first.bytes, first.handles)) {
       case Transfer::Done: break;
       case Transfer::WouldBlock: return wait_for_room();
       case Transfer::Ended: return end();
     }
     unsent_bytes -= first.bytes.size();
+    if (first.has_handles()) --unsent_with_handles;
     unsent.pop_front();
   }
   read_on();
@@ -139,8 +165,10 @@ void ServerConnection::State::end() {
   ended = true;
   unsent.clear();
   unsent_bytes = 0;
+  unsent_with_handles = 0;
   asio::error_code ignored;
   socket.close(ignored);  // also ends the waits
+  pause_timer.cancel();
   // From the loop, so that whoever called us does not find its objects gone.
   asio::post(loop.context(), [self = shared_from_this()] {
     if (Handler* who = std::exchange(self->handler, nullptr)) who->on_closed();
@@ -172,6 +200,7 @@ void ServerConnection::send(std::vector<std::byte> bytes, std::array<NativeHandl
   if (state.unsent_bytes + bytes.size() > kMaxUnsentBytes) return state.end();
   state.unsent_bytes += bytes.size();
   state.unsent.push_back({std::move(bytes), std::move(handles)});
+  if (state.unsent.back().has_handles()) ++state.unsent_with_handles;
   if (!state.sending) state.send_unsent();
 }
 

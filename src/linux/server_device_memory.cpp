@@ -9,6 +9,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -160,6 +161,11 @@ bool ServerDeviceMemory::write_pipe(const NativeHandle& write_end,
   if ((flags & O_NONBLOCK) == 0 && ::fcntl(write_end.get(), F_SETFL, flags | O_NONBLOCK) != 0)
     return false;
   return write_to_pipe(write_end.get(), bytes) == Status::Ok;
+}
+
+std::size_t ServerDeviceMemory::max_handles() {
+  rlimit limit{};
+  return ::getrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit.rlim_cur : 0;
 }
 
 std::uint64_t ServerDeviceMemory::page_size() {

@@ -37,6 +37,8 @@ class ServerDeviceMemory : public platform::DeviceMemoryHost {
   bool write_pipe(const platform::NativeHandle& write_end,
                   std::span<const std::byte> bytes) override;
 
+  std::size_t max_handles() override;
+
   std::uint64_t page_size() override;
   std::uint32_t pid() override;
   bool is_alive(std::uint32_t pid) override;

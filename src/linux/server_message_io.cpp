@@ -3,6 +3,8 @@
 
 #include "linux/client_handle.h"
 
+#include <linux/sockios.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -94,6 +96,11 @@ Transfer send_message(int socket, std::span<const std::byte> bytes,
   } while (length < 0 && errno == EINTR);
   if (length >= 0) return Transfer::Done;
   return errno == EAGAIN || errno == EWOULDBLOCK ? Transfer::WouldBlock : Transfer::Ended;
+}
+
+bool has_unread_messages(int socket) {
+  int bytes = 0;
+  return ::ioctl(socket, SIOCOUTQ, &bytes) == 0 && bytes > 0;
 }
 
 PeerProcess peer_of(int socket) {

@@ -23,6 +23,9 @@ Transfer receive_message(int socket, std::span<std::byte> buffer, ServerMessage&
 Transfer send_message(int socket, std::span<const std::byte> bytes,
                       const std::array<NativeHandle, 2>& handles);
 
+// Whether the peer has not received yet all that was sent to it.
+bool has_unread_messages(int socket);
+
 PeerProcess peer_of(int socket);
 
 }  // namespace ib::os

@@ -184,6 +184,34 @@ TEST(ServerConnection, CloseSendsWhatWaitsAndTellsItsHandlerFromTheLoop) {
   EXPECT_EQ(Server::read(client), "");
 }
 
+TEST(ServerConnection, FewDescriptorsWaitForAPeerThatDoesNotRead) {
+  Server s;
+  const auto client = s.connect();
+  s.run();
+  const auto null = [] { return own_descriptor(::open("/dev/null", O_RDONLY | O_CLOEXEC)); };
+  ServerConnection& connection = *s.clients[0]->connection;
+  for (const char* text : {"1", "2", "3"}) {
+    connection.send({std::byte(*text)}, {null(), NativeHandle()});
+  }
+  s.run(20ms);
+  EXPECT_EQ(Server::read(client), "1");
+  EXPECT_EQ(Server::read(client), "-");
+  for (const char* text : {"2", "3"}) {
+    s.run(20ms);
+    EXPECT_EQ(Server::read(client), text);
+  }
+  // While several wait, nothing is read that would be answered with more.
+  for (int i = 0; i < 8; ++i) connection.send({std::byte{'x'}}, {null(), NativeHandle()});
+  ASSERT_EQ(::send(client.get(), "hello", 5, 0), 5);
+  s.run();
+  EXPECT_EQ(s.clients[0]->messages, 0);
+  for (int i = 0; i < 8; ++i) {
+    EXPECT_EQ(Server::read(client), "x");
+    s.run(20ms);
+  }
+  EXPECT_EQ(s.clients[0]->messages, 1);
+}
+
 TEST(ServerConnection, NoticesTheEndOfThePeerWhilePausedAndDeliversWhatItSaidBefore) {
   Server s;
   auto client = s.connect();

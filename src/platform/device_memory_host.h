@@ -45,6 +45,8 @@ class DeviceMemoryHost {
   // All of `bytes` or nothing; false if the pipe is full or its reader is gone. Never waits.
   virtual bool write_pipe(const NativeHandle& write_end, std::span<const std::byte> bytes) = 0;
 
+  virtual std::size_t max_handles() = 0;  // that this process may have open
+
   virtual std::uint64_t page_size() = 0;
   virtual std::uint32_t pid() = 0;  // of this process
   // Whether code of this process may still run: false for one that was waited for or is dying.

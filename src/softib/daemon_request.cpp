@@ -146,6 +146,11 @@ ParsedRequest parse_request(std::span<const std::byte> message, MessageFlaws fla
   return request;
 }
 
+std::size_t handles_of(Code code) {
+  if (code == Code::CreateChannel) return 2;
+  return code == Code::CreateBacking ? 1 : 0;
+}
+
 std::vector<std::byte> make_reply(std::uint64_t tag, std::uint64_t information,
                                   std::span<const std::byte> output) {
   ReplyHeader header;

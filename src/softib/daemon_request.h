@@ -36,6 +36,10 @@ struct ParsedRequest {
 
 ParsedRequest parse_request(std::span<const std::byte> message, MessageFlaws flaws);
 
+// How many file descriptors a request of this code brings. Others that came with it are closed at
+// once: a request that pends must not keep them.
+std::size_t handles_of(verbs::control::Code code);
+
 // An answer. A text that is too long for a message is cut.
 std::vector<std::byte> make_reply(std::uint64_t tag, std::uint64_t information,
                                   std::span<const std::byte> output);

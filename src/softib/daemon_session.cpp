@@ -113,7 +113,8 @@ void DaemonSession::carry_out(const ParsedRequest& parsed,
   Request& request = new_request(parsed.tag, parsed.code);
   request.input.assign(parsed.input.begin(), parsed.input.end());
   request.irp.in = request.input;
-  request.irp.in_handles = std::move(handles);
+  std::move(handles.begin(), handles.begin() + handles_of(parsed.code),
+            request.irp.in_handles.begin());
   if (requests_.size() >= kMaxPending) connection_->pause();
 
   if (carry_out_here(request)) return;

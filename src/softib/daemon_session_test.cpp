@@ -175,7 +175,7 @@ class World : public SessionHost {
     const auto code = static_cast<Code>(irp->code);
     if (code == Code::WaitEvent) return self.waiting.park(std::move(irp));
     if (code == Code::Attach) irp->file->client().node = "node0";
-    if (code == Code::GetChannel) irp->out_handles = std::move(irp->in_handles);
+    if (code == Code::CreateChannel) irp->out_handles = std::move(irp->in_handles);
     std::move(irp).complete(Status::Ok);
   }
   static void hca_control(io::DeviceObject& device, io::IrpRef irp) {
@@ -328,8 +328,8 @@ void send_with_descriptors(World& w, std::span<const std::byte> bytes,
 TEST(DaemonSession, PassesDescriptorsBothWaysAndKeepsNone) {
   World w;
   const std::array<int, 5> descriptors{0, 1, 2, 0, 1};
-  const control::RequestHeader header{sizeof(header), static_cast<std::uint32_t>(Code::GetChannel),
-                                      3, 0, 0};
+  const control::RequestHeader header{sizeof(header),
+                                      static_cast<std::uint32_t>(Code::CreateChannel), 3, 0, 0};
   for (const std::size_t count : {1u, 2u, 3u, 5u}) {
     const std::ptrdiff_t before = open_descriptors();
     send_with_descriptors(w, std::as_bytes(std::span(&header, 1)),
@@ -340,6 +340,18 @@ TEST(DaemonSession, PassesDescriptorsBothWaysAndKeepsNone) {
     w.run();
     EXPECT_EQ(open_descriptors(), before) << count << " descriptors leave one open";
   }
+}
+
+TEST(DaemonSession, ARequestThatPendsKeepsNoDescriptorsThatItHasNoUseFor) {
+  World w;
+  const std::array<int, 2> descriptors{0, 1};
+  const control::RequestHeader header{sizeof(header), static_cast<std::uint32_t>(Code::WaitEvent),
+                                      3, 0, 0};
+  const std::ptrdiff_t before = open_descriptors();
+  send_with_descriptors(w, std::as_bytes(std::span(&header, 1)), descriptors);
+  w.run();
+  EXPECT_EQ(w.waiting.size(), 1u);
+  EXPECT_EQ(open_descriptors(), before);
 }
 
 TEST(DaemonSession, AnEmptyMessageIsTheEndEvenIfItBringsDescriptors) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // The control interface of softibd: what a user-mode client sends as an ioctl down a device stack
 // (DESIGN.md 2). Public, fixed layout, the same on 32 and 64 bit; docs/design/0002 tells the story.
+// This header is all of it: the messages and codes are here, the buffers in control_buffers.h, and
+// control_layout.h fails to compile if an offset ever changes.
 //
 // Transport: an AF_UNIX SOCK_SEQPACKET socket (mode 0600, same uid only). One request is one
 // message: RequestHeader + input buffer; one answer is one message: ReplyHeader + output buffer.
@@ -10,21 +12,36 @@
 //
 // A connection is a *session*. When it closes, for whatever reason, softibd closes its files and
 // tears down everything they own, in dependency order.
+//
+// Numbers are in the byte order of the machine. The input buffer has exactly the size of the
+// structure that the code names; what is longer or shorter is refused, and so is nothing else: new
+// fields come with new codes.
+//
+// Errors that any request may get, besides those that its code names:
+//   Malformed              the header contradicts the message, or its reserved field is not 0
+//   NotSupported           softibd does not know the code
+//   InvalidParameter       the wrong size of the input buffer; a fabric code sent to a file, or the
+//                          other way round
+//   NotFound               the file is not open
+//   Disconnected           the file or the session is being closed
+//   Cancelled              the file was closed, or the process ended, while the request was pending
+//   InsufficientResources  more than kMaxFds descriptors came, or softibd could not hold them, or
+//                          has none left for the answer
+//   IoError                the system refused what the answer was to bring (codes that bring fds)
+// A handle names an object of the file that the request goes to (channels and backings: of the
+// process). One that was destroyed, or is somebody else's, gives InvalidParameter and nothing else.
 #pragma once
 
 #include "base/result.h"
-#include "verbs/cause.h"
-#include "verbs/types.h"
+#include "verbs/control_buffers.h"
+#include "verbs/control_layout.h"
 
-#include <array>
 #include <cstdint>
 
 namespace ib::verbs::control {
 
-inline constexpr std::uint32_t kAbiVersion = 1;
 inline constexpr std::uint32_t kMaxMessage = 64 * 1024;
 inline constexpr std::uint32_t kMaxFds = 2;
-inline constexpr std::uint32_t kNoIndex = 0xffffffffu;
 
 struct RequestHeader {
   std::uint32_t length = 0;  // header and input buffer, in bytes
@@ -39,444 +56,162 @@ struct ReplyHeader {
   std::uint64_t tag = 0;
   std::uint64_t information = 0;  // the handle of a created object (its table index), or a count
 };
-static_assert(sizeof(RequestHeader) == 24 && sizeof(ReplyHeader) == 24);
+IB_SIZE(RequestHeader, 24);
+IB_FIELD(RequestHeader, length, 0, 4);
+IB_FIELD(RequestHeader, code, 4, 4);
+IB_FIELD(RequestHeader, tag, 8, 8);
+IB_FIELD(RequestHeader, file, 16, 4);
+IB_FIELD(RequestHeader, reserved, 20, 4);
+IB_SIZE(ReplyHeader, 24);
+IB_FIELD(ReplyHeader, length, 0, 4);
+IB_FIELD(ReplyHeader, status, 4, 4);
+IB_FIELD(ReplyHeader, tag, 8, 8);
+IB_FIELD(ReplyHeader, information, 16, 8);
 
+// Each code: input buffer -> output buffer, what else comes back (descriptors; `information`, where
+// it has a meaning), and the errors of its own after "!".
 enum class Code : std::uint32_t {
-  // File 0, no Attach needed (tools, the file view of the preload library).
-  Ping = 1,       // - -> -
-  Status = 2,     // - -> fd: memfd with the JSON text
-  TraceRead = 3,  // TraceReadIn -> fd: memfd with text lines
-  Shutdown = 4,   // - -> -      `softib down`
-  ViewStat = 5,   // ViewIn -> ViewStatOut
-  ViewOpen = 6,   // ViewIn -> ViewStatOut, fd: memfd with the content (regular files only)
-  ViewList = 7,   // ViewIn -> fd: memfd, one name per line, '\n' after each
-  SetPort = 8,    // SetPortIn -> -   `softib port up|down`
-  Keep = 9,       // KeepIn -> -      whether the fabric outlives its last client
-  // File 0: the process. GetChannel, GetBacking, RaiseEvent, TraceError and WaitEvent need no
-  // Attach:
-  // a client sends them on connections of their own.
-  Attach = 16,          // AttachIn -> AttachOut, fd: device memory
-  Open = 17,            // OpenIn -> OpenOut, information = file
-  Close = 18,           // CloseIn -> -
-  WaitEvent = 19,       // - -> EventOut      pends until there is one
-  RaiseEvent = 20,      // RaiseEventIn -> -  a poster reports to the owner of a peer object
-  TraceError = 21,      // TraceErrorIn -> -
-  CreateChannel = 22,   // -, fds: pipe read end, write end -> information = channel index
-  DestroyChannel = 23,  // IndexIn -> -
-  GetChannel = 24,      // GenerationIn -> fds: read end, write end
-  CreateBacking = 25,   // BackingIn, fd: memfd -> BackingOut, information = backing index
-  DestroyBacking = 26,  // IndexIn -> -
-  GetBacking = 27,      // GenerationIn -> BackingOut, fd: memfd
-  // A file of an HCA.
-  QueryCa = 32,      // - -> CaAttr
-  QueryPort = 33,    // PortIn -> PortAttr
-  ModifyPort = 34,   // ModifyPortIn -> -
-  QueryGid = 35,     // TableIn -> GidOut
-  QueryPkey = 36,    // TableIn -> PkeyOut
-  AllocPd = 48,      // - -> -                       information = PD
-  DeallocPd = 49,    // IndexIn -> -
-  RegMr = 50,        // RegMrIn -> MrOut             information = key index
-  ReregMr = 51,      // ReregMrIn -> MrOut
-  DeregMr = 52,      // IndexIn -> -
-  AllocMw = 53,      // AllocMwIn -> MrOut
-  DeallocMw = 54,    // IndexIn -> -
-  AllocDm = 55,      // AllocDmIn -> DmOut           information = DM
-  FreeDm = 56,       // IndexIn -> -
-  QueryMr = 57,      // IndexIn -> MrOut   (import; answers only for this fabric file's own MRs)
-  CreateAh = 64,     // CreateAhIn -> -              information = AH
-  DestroyAh = 65,    // IndexIn -> -
-  CreateCq = 66,     // CreateCqIn -> CqOut          information = CQ
-  ResizeCq = 67,     // ResizeCqIn -> CqOut
-  DestroyCq = 68,    // IndexIn -> -
-  OpenXrcd = 69,     // OpenXrcdIn -> -              information = XRCD
-  CloseXrcd = 70,    // IndexIn -> -
-  CreateSrq = 71,    // CreateSrqIn -> SrqOut        information = SRQ
-  ModifySrq = 72,    // ModifySrqIn -> SrqOut
-  QuerySrq = 73,     // IndexIn -> SrqOut
-  DestroySrq = 74,   // IndexIn -> -
-  CreateQp = 75,     // CreateQpIn -> QpOut          information = QP
-  OpenQp = 76,       // OpenQpIn -> QpOut            (XRC target QPs)
-  ModifyQp = 77,     // ModifyQpIn -> ModifyQpOut
-  QueryQp = 78,      // IndexIn -> QueryQpOut
-  DestroyQp = 79,    // IndexIn -> -
-  AttachMcast = 80,  // McastIn -> -
-  DetachMcast = 81,  // McastIn -> -
-};
+  // --- File 0, no Attach needed: tools, the file view of the preload library ---
 
-struct IndexIn {
-  std::uint32_t index = 0;
-  std::uint32_t reserved = 0;
-};
-struct GenerationIn {  // an object of another process, named by index and generation
-  std::uint32_t index = 0;
-  std::uint32_t generation = 0;
-};
+  // - -> -. Is anybody there?
+  Ping = 1,
+  // - -> -; fd: memfd with the JSON text (docs/status_json.md)
+  Status = 2,
+  // TraceReadIn -> -; fd: memfd with text lines; information = bytes
+  TraceRead = 3,
+  // - -> -. `softib down`.
+  Shutdown = 4,
+  // ViewIn -> ViewStatOut.  ! NotFound: no such node or path
+  ViewStat = 5,
+  // ViewIn -> ViewStatOut; fd: memfd with the content (regular files only).  ! NotFound
+  ViewOpen = 6,
+  // ViewIn -> -; fd: memfd, one name per line, '\n' after each; information = bytes.
+  // ! NotFound; InvalidParameter: not a directory
+  ViewList = 7,
+  // SetPortIn -> -. `softib port up|down`.  ! NotFound: no such port
+  SetPort = 8,
+  // KeepIn -> -. Whether the fabric outlives its last client.  ! Malformed: size
+  Keep = 9,
 
-// --- tools and views ---
+  // --- File 0: the process. GetChannel, GetBacking, RaiseEvent, TraceError and WaitEvent need no
+  // Attach: a client sends them on connections of their own. ---
 
-struct TraceReadIn {
-  std::uint64_t after =
-      0;  // lines with a greater sequence number; each line starts with its number
-};
-struct ViewIn {
-  std::array<char, 64> node{};   // virtual host, NUL terminated; empty: the first one
-  std::array<char, 256> path{};  // absolute, normalised: "/sys/class/infiniband/softib0/node_type"
-};
-enum class ViewKind : std::uint32_t { File = 1, Directory = 2, Link = 3, CharDevice = 4 };
-struct ViewStatOut {
-  ViewKind kind = ViewKind::File;
-  std::uint32_t mode = 0;  // permission bits
-  std::uint64_t size = 0;
-  std::uint32_t device_major = 0;  // of a character device
-  std::uint32_t device_minor = 0;
-  std::array<char, 256> target{};  // of a link
-};
-struct SetPortIn {
-  std::array<char, 64> node{};
-  std::array<char, 64> ca{};
-  std::uint32_t port = 0;
-  std::uint32_t up = 0;
-};
-struct KeepIn {
-  std::uint32_t keep = 0;
-  std::uint32_t reserved = 0;
-};
+  // AttachIn -> AttachOut; fd: device memory. Once, first.
+  // ! NotSupported: another interface version; InvalidState: attached already; NotFound: no such
+  // node; InsufficientResources: all process slots are taken
+  Attach = 16,
+  // OpenIn -> OpenOut; information = file.
+  // ! Malformed: size; InvalidState: not attached; NotFound: no such device on this node;
+  // InvalidParameter: no GUID, or none although the node has several HCAs; LimitExceeded: 64 files
+  // are open
+  Open = 17,
+  // CloseIn -> -. Ends pending requests of the file and takes away all that it owns.
+  // ! Malformed: size; NotFound: not open
+  Close = 18,
+  // - or GenerationIn (slot and generation of the process to wait for) -> EventOut. Pends until
+  // there is an event.  ! Disconnected: no such process is attached (any more)
+  WaitEvent = 19,
+  // RaiseEventIn -> -. A poster reports to the owner of a peer object. Ok also if that is gone.
+  // ! InvalidParameter: no event that this kind of object has
+  RaiseEvent = 20,
+  // TraceErrorIn -> -.  ! InvalidParameter: no such queue pair
+  TraceError = 21,
+  // - -> -; brings fds: pipe read end, write end; information = channel index.
+  // ! InvalidState: not attached; InvalidParameter: no pipe; InsufficientResources
+  CreateChannel = 22,
+  // IndexIn -> -.  ! DeviceBusy: completion queues use it
+  DestroyChannel = 23,
+  // GenerationIn -> -; fds: read end, write end.  ! NotFound: gone
+  GetChannel = 24,
+  // BackingIn -> BackingOut; brings fd: memfd; information = backing index.
+  // ! InvalidState: not attached; InvalidParameter: no memfd, not that long, or not whole pages;
+  // InsufficientResources
+  CreateBacking = 25,
+  // IndexIn -> -.
+  DestroyBacking = 26,
+  // GenerationIn -> BackingOut; fd: memfd.  ! NotFound: gone
+  GetBacking = 27,
 
-// --- the process ---
+  // --- A file of an HCA. InvalidParameter: a handle or value in the buffer is wrong.
+  // InsufficientResources: a table, device memory, or what the HCA reports as its limit is used up.
+  // DeviceBusy: others depend on the object, or another request is changing it; nothing was
+  // changed.
+  // ---
 
-struct AttachIn {
-  std::uint32_t abi = kAbiVersion;
-  std::uint32_t reserved = 0;
-  std::array<char, 64> node{};     // empty: the first node of the fabric
-  std::array<char, 64> program{};  // for people: `softib status`, error texts
-};
-struct CaName {
-  std::array<char, 64> name{};  // softib0
-  std::uint64_t node_guid = 0;  // host byte order
-};
-struct AttachOut {
-  std::uint32_t slot = 0;  // of this process in device memory
-  std::uint32_t slot_generation = 0;
-  std::uint64_t arena_size = 0;  // address space to reserve for device memory
-  std::array<char, 64> node{};
-  std::uint32_t ca_count = 0;
-  std::uint32_t reserved = 0;
-  std::array<CaName, 16> cas{};
-};
-struct OpenIn {
-  std::array<char, 128> path{};  // \Device\ibal\<CA GUID, 16 hex digits> | \Device\ibal (one CA)
-};
-struct OpenOut {
-  CaName ca;
-  std::uint32_t ca_index = 0;    // into the fabric's table of HCAs
-  std::uint32_t first_port = 0;  // index of port 1 in device memory's port table
-};
-struct CloseIn {
-  std::uint32_t file = 0;
-  std::uint32_t reserved = 0;
-};
-enum class EventObject : std::uint32_t { Device = 0, Port = 1, Cq = 2, Qp = 3, Srq = 4 };
-struct EventOut {
-  EventType type = EventType::CqErr;
-  EventObject object = EventObject::Device;
-  std::uint32_t file = 0;
-  std::uint32_t index = 0;   // object index, or port number
-  std::uint64_t cookie = 0;  // as given when the object was created
-};
-struct RaiseEventIn {
-  EventObject object = EventObject::Qp;
-  std::uint32_t index = 0;
-  std::uint32_t generation = 0;  // must match the object's, else the event is dropped
-  EventType type = EventType::CqErr;
-};
+  // - -> CaAttr.
+  QueryCa = 32,
+  // PortIn -> PortAttr.  ! InvalidParameter
+  QueryPort = 33,
+  // ModifyPortIn -> -.  ! InvalidParameter; NotSupported: InitType
+  ModifyPort = 34,
+  // TableIn -> GidOut.  ! InvalidParameter
+  QueryGid = 35,
+  // TableIn -> PkeyOut.  ! InvalidParameter
+  QueryPkey = 36,
 
-struct TraceErrorIn {
-  std::uint32_t qp_index = 0;  // the poster's
-  std::uint32_t peer_qpn = 0;
-  WcStatus status = WcStatus::Success;       // on the poster's side
-  WcStatus peer_status = WcStatus::Success;  // what the peer's receive got, if one was consumed
-  WrOpcode opcode = WrOpcode::Send;
-  Cause cause = Cause::None;
-  std::uint64_t detail = 0;
-  std::uint64_t wr_id = 0;
-  std::uint64_t address = 0;
-  std::uint64_t length = 0;
-  std::uint32_t key = 0;
-  std::uint32_t reserved = 0;
-};
-struct BackingIn {
-  std::uint64_t size = 0;  // bytes, a multiple of the page size; the memfd has that size
-};
-struct BackingOut {
-  std::uint64_t size = 0;
-  std::uint32_t generation = 0;
-  std::uint32_t reserved = 0;
-};
+  // - -> -; information = PD.  ! InsufficientResources
+  AllocPd = 48,
+  // IndexIn -> -.  ! InvalidParameter, DeviceBusy
+  DeallocPd = 49,
+  // RegMrIn -> MrOut; information = key index.  ! InvalidParameter, InsufficientResources
+  RegMr = 50,
+  // ReregMrIn -> MrOut; information = key index.
+  // ! InvalidParameter; DeviceBusy: also while windows are bound to it
+  ReregMr = 51,
+  // IndexIn -> -.  ! InvalidParameter; DeviceBusy: also while windows are bound to it
+  DeregMr = 52,
+  // AllocMwIn -> MrOut; information = key index.  ! InvalidParameter, InsufficientResources
+  AllocMw = 53,
+  // IndexIn -> -.  ! InvalidParameter
+  DeallocMw = 54,
+  // AllocDmIn -> DmOut; information = DM.  ! InvalidParameter, InsufficientResources
+  AllocDm = 55,
+  // IndexIn -> -.  ! InvalidParameter, DeviceBusy
+  FreeDm = 56,
+  // IndexIn -> MrOut; information = key index. For import.  ! InvalidParameter
+  QueryMr = 57,
 
-// --- HCA ---
-
-struct CaAttr {
-  std::array<char, 64> fw_ver{};
-  std::uint64_t node_guid = 0;
-  std::uint64_t sys_image_guid = 0;
-  std::uint64_t max_mr_size = 0;
-  std::uint64_t page_size_cap = 0;
-  std::uint32_t vendor_id = 0;
-  std::uint32_t vendor_part_id = 0;
-  std::uint32_t hw_ver = 0;
-  std::uint32_t max_qp = 0;
-  std::uint32_t max_qp_wr = 0;
-  std::uint32_t device_cap_flags = 0;
-  std::uint32_t max_sge = 0;
-  std::uint32_t max_sge_rd = 0;
-  std::uint32_t max_cq = 0;
-  std::uint32_t max_cqe = 0;
-  std::uint32_t max_mr = 0;
-  std::uint32_t max_pd = 0;
-  std::uint32_t max_qp_rd_atom = 0;
-  std::uint32_t max_qp_init_rd_atom = 0;
-  std::uint32_t max_res_rd_atom = 0;
-  std::uint32_t max_mw = 0;
-  std::uint32_t max_mcast_grp = 0;
-  std::uint32_t max_mcast_qp_attach = 0;
-  std::uint32_t max_total_mcast_qp_attach = 0;
-  std::uint32_t max_ah = 0;
-  std::uint32_t max_srq = 0;
-  std::uint32_t max_srq_wr = 0;
-  std::uint32_t max_srq_sge = 0;
-  std::uint32_t max_inline = 0;
-  std::uint32_t max_xrcd = 0;
-  std::uint32_t max_pkeys = 0;
-  std::uint32_t local_ca_ack_delay = 0;
-  std::uint32_t port_count = 0;
-  std::uint64_t max_dm_size = 0;
+  // CreateAhIn -> -; information = AH.  ! InvalidParameter, InsufficientResources
+  CreateAh = 64,
+  // IndexIn -> -.  ! InvalidParameter
+  DestroyAh = 65,
+  // CreateCqIn -> CqOut; information = CQ.  ! InvalidParameter, InsufficientResources
+  CreateCq = 66,
+  // ResizeCqIn -> CqOut; information = CQ.
+  // ! InvalidParameter: also if more completions wait than would fit; InsufficientResources;
+  // DeviceBusy; Timeout: a process holds the queue's lock
+  ResizeCq = 67,
+  // IndexIn -> -.  ! InvalidParameter, DeviceBusy
+  DestroyCq = 68,
+  // OpenXrcdIn -> -; information = XRCD.
+  // ! InvalidParameter; AlreadyExists and NotFound: as the flags say; InsufficientResources
+  OpenXrcd = 69,
+  // IndexIn -> -.  ! InvalidParameter; DeviceBusy: the file's own queues use it
+  CloseXrcd = 70,
+  // CreateSrqIn -> SrqOut; information = SRQ.  ! InvalidParameter, InsufficientResources
+  CreateSrq = 71,
+  // ModifySrqIn -> SrqOut; information = SRQ.  ! InvalidParameter; NotSupported: resizing
+  ModifySrq = 72,
+  // IndexIn -> SrqOut; information = SRQ.  ! InvalidParameter
+  QuerySrq = 73,
+  // IndexIn -> -.  ! InvalidParameter, DeviceBusy
+  DestroySrq = 74,
+  // CreateQpIn -> QpOut; information = QP.  ! InvalidParameter, InsufficientResources
+  CreateQp = 75,
+  // OpenQpIn -> QpOut; information = QP. XRC receive queue pairs of the domain.  ! InvalidParameter
+  OpenQp = 76,
+  // ModifyQpIn -> ModifyQpOut; information = QP.
+  // ! InvalidParameter: also a transition or attribute that its state does not allow; InvalidState:
+  // not in cur_state, or it went to Error meanwhile; DeviceBusy
+  ModifyQp = 77,
+  // IndexIn -> QueryQpOut; information = QP.  ! InvalidParameter
+  QueryQp = 78,
+  // IndexIn -> -.  ! InvalidParameter; DeviceBusy: also while attached to multicast groups
+  DestroyQp = 79,
+  // McastIn -> -.  ! InvalidParameter, InsufficientResources
+  AttachMcast = 80,
+  // McastIn -> -.  ! InvalidParameter: also if it is not attached
+  DetachMcast = 81,
 };
-struct PortIn {
-  std::uint32_t port = 0;
-  std::uint32_t reserved = 0;
-};
-struct PortAttr {
-  PortState state = PortState::Down;
-  Mtu max_mtu = Mtu::B4096;
-  Mtu active_mtu = Mtu::B4096;
-  std::uint32_t gid_tbl_len = 0;
-  std::uint32_t port_cap_flags = 0;
-  std::uint32_t max_msg_sz = 0;
-  std::uint32_t bad_pkey_cntr = 0;
-  std::uint32_t qkey_viol_cntr = 0;
-  std::uint32_t pkey_tbl_len = 0;
-  std::uint16_t lid = 0;
-  std::uint16_t sm_lid = 0;
-  std::uint8_t lmc = 0;
-  std::uint8_t max_vl_num = 0;
-  std::uint8_t sm_sl = 0;
-  std::uint8_t subnet_timeout = 0;
-  std::uint8_t init_type_reply = 0;
-  std::uint8_t active_width = 0;
-  std::uint8_t active_speed = 0;
-  std::uint8_t phys_state = 0;
-};
-struct ModifyPortIn {
-  std::uint32_t port = 0;
-  std::uint32_t set_cap_mask = 0;
-  std::uint32_t clear_cap_mask = 0;
-  std::uint32_t flags =
-      0;  // bit 0: reset Q_Key violation counter, bit 1: InitType, bit 2: shutdown
-};
-struct TableIn {
-  std::uint32_t port = 0;
-  std::uint32_t index = 0;
-};
-struct GidOut {
-  Gid gid{};
-};
-struct PkeyOut {
-  std::uint16_t pkey = 0;
-  std::array<std::uint8_t, 6> reserved{};
-};
-
-struct RegMrIn {
-  std::uint32_t pd = 0;
-  std::uint32_t access = 0;
-  std::uint64_t address = 0;  // in the caller's address space; offset into `dm` if dm != kNoIndex
-  std::uint64_t length = 0;
-  std::uint64_t iova = 0;
-  std::uint32_t dm = kNoIndex;
-  std::uint32_t flags = 0;  // region_flag
-};
-namespace region_flag {
-inline constexpr std::uint32_t kImplicitOdp = 1;  // the whole address space
-inline constexpr std::uint32_t kNull = 2;         // null MR: reads give zeros, writes vanish
-}  // namespace region_flag
-struct ReregMrIn {
-  std::uint32_t index = 0;
-  std::uint32_t change = 0;  // 1 translation, 2 PD, 4 access (ibv_rereg_mr_flags)
-  RegMrIn to;
-};
-struct MrOut {
-  std::uint32_t lkey = 0;
-  std::uint32_t rkey = 0;
-  std::uint64_t address = 0;
-  std::uint64_t length = 0;
-};
-struct AllocMwIn {
-  std::uint32_t pd = 0;
-  std::uint32_t type = 0;  // 1 or 2
-};
-struct AllocDmIn {
-  std::uint64_t length = 0;
-  std::uint32_t log_align = 0;
-  std::uint32_t reserved = 0;
-};
-struct DmOut {
-  std::uint64_t offset = 0;  // in device memory
-  std::uint64_t length = 0;
-};
-struct CreateAhIn {
-  std::uint32_t pd = 0;
-  std::uint32_t reserved = 0;
-  AddressVector av;
-};
-struct CreateCqIn {
-  std::uint32_t cqe = 0;
-  std::uint32_t channel = kNoIndex;
-  std::uint32_t comp_vector = 0;
-  std::uint32_t flags = 0;  // cq_flag
-  std::uint64_t cookie = 0;
-};
-namespace cq_flag {
-inline constexpr std::uint32_t kTimestamp = 1;
-inline constexpr std::uint32_t kIgnoreOverrun = 2;
-}  // namespace cq_flag
-struct ResizeCqIn {
-  std::uint32_t index = 0;
-  std::uint32_t cqe = 0;
-};
-struct CqOut {
-  std::uint32_t cqe = 0;    // as granted
-  std::uint32_t slots = 0;  // power of two > cqe
-  std::uint64_t ring = 0;   // offset in device memory, slots * sizeof(hca::Cqe)
-};
-struct OpenXrcdIn {
-  std::uint64_t inode = 0;  // 0: private; else shared by all who pass the same device and inode
-  std::uint64_t device = 0;
-  std::uint32_t flags = 0;  // 1: create, 2: exclusive
-  std::uint32_t reserved = 0;
-};
-struct CreateSrqIn {
-  SrqType type = SrqType::Basic;
-  std::uint32_t pd = 0;
-  std::uint32_t xrcd = kNoIndex;
-  std::uint32_t cq = kNoIndex;
-  std::uint32_t max_wr = 0;
-  std::uint32_t max_sge = 0;
-  std::uint32_t limit = 0;
-  std::uint32_t reserved = 0;
-  std::uint64_t cookie = 0;
-};
-struct ModifySrqIn {
-  std::uint32_t index = 0;
-  std::uint32_t mask = 0;  // 1 max_wr, 2 limit
-  std::uint32_t max_wr = 0;
-  std::uint32_t limit = 0;
-};
-struct SrqOut {
-  std::uint32_t max_wr = 0;
-  std::uint32_t max_sge = 0;
-  std::uint32_t limit = 0;
-  std::uint32_t slots = 0;   // of the ring, a power of two >= max_wr
-  std::uint64_t ring = 0;    // offset in device memory
-  std::uint32_t stride = 0;  // bytes per receive request
-  std::uint32_t srqn = 0;
-};
-struct QpCaps {
-  std::uint32_t max_send_wr = 0;
-  std::uint32_t max_recv_wr = 0;
-  std::uint32_t max_send_sge = 0;
-  std::uint32_t max_recv_sge = 0;
-  std::uint32_t max_inline = 0;
-  std::uint32_t reserved = 0;
-};
-struct CreateQpIn {
-  QpType type = QpType::Rc;
-  std::uint32_t pd = 0;
-  std::uint32_t send_cq = kNoIndex;
-  std::uint32_t recv_cq = kNoIndex;
-  std::uint32_t srq = kNoIndex;
-  std::uint32_t xrcd = kNoIndex;
-  QpCaps caps;
-  std::uint32_t flags = 0;  // 1: block self multicast loopback
-  std::uint32_t reserved = 0;
-  std::uint64_t cookie = 0;
-};
-struct QpOut {
-  std::uint32_t qpn = 0;
-  std::uint32_t generation = 0;
-  QpCaps caps;                  // as granted
-  std::uint64_t rq_ring = 0;    // offset in device memory; 0: none (SRQ, XRC)
-  std::uint32_t rq_slots = 0;   // a power of two >= max_recv_wr
-  std::uint32_t rq_stride = 0;  // bytes per receive request
-};
-struct OpenQpIn {
-  std::uint32_t xrcd = 0;
-  std::uint32_t qpn = 0;
-  std::uint64_t cookie = 0;
-};
-// Attributes of modify and query QP [IBA1 11.2.5.2, 11.2.5.3].
-struct QpAttr {
-  QpState state = QpState::Reset;
-  QpState cur_state = QpState::Reset;
-  Mtu path_mtu = Mtu::B256;
-  MigState mig_state = MigState::Migrated;
-  std::uint32_t qkey = 0;
-  std::uint32_t rq_psn = 0;
-  std::uint32_t sq_psn = 0;
-  std::uint32_t dest_qpn = 0;
-  std::uint32_t access = 0;
-  AddressVector av;
-  AddressVector alt_av;
-  std::uint16_t pkey_index = 0;
-  std::uint16_t alt_pkey_index = 0;
-  std::uint8_t en_sqd_async_notify = 0;
-  std::uint8_t sq_draining = 0;
-  std::uint8_t max_rd_atomic = 0;
-  std::uint8_t max_dest_rd_atomic = 0;
-  std::uint8_t min_rnr_timer = 0;
-  std::uint8_t port = 0;
-  std::uint8_t timeout = 0;
-  std::uint8_t retry_cnt = 0;
-  std::uint8_t rnr_retry = 0;
-  std::uint8_t alt_port = 0;
-  std::uint8_t alt_timeout = 0;
-  std::uint8_t reserved = 0;
-  std::uint32_t rate_limit = 0;
-};
-struct ModifyQpIn {
-  std::uint32_t index = 0;
-  std::uint32_t mask = 0;  // qp_attr
-  QpAttr attr;
-};
-struct ModifyQpOut {
-  QpState old_state = QpState::Reset;
-  QpState state = QpState::Reset;
-};
-struct QueryQpOut {
-  QpAttr attr;
-  QpCaps caps;
-  std::uint32_t sq_sig_all = 0;
-  std::uint32_t reserved = 0;
-};
-struct McastIn {
-  std::uint32_t qp = 0;
-  std::uint16_t mlid = 0;
-  std::uint16_t reserved = 0;
-  Gid mgid{};
-};
-
-static_assert(sizeof(AttachOut) == 88 + 16 * 72 && sizeof(CaName) == 72);
-static_assert(sizeof(TraceErrorIn) == 64 && sizeof(EventOut) == 24);
-static_assert(sizeof(CreateQpIn) == 64 && sizeof(QpOut) == 48 && sizeof(QpAttr) == 120);
-static_assert(sizeof(RegMrIn) == 40 && sizeof(ReregMrIn) == 48 && sizeof(MrOut) == 24);
-static_assert(sizeof(PortAttr) == 48 && sizeof(CaAttr) == 216 && sizeof(ViewIn) == 320);
 
 }  // namespace ib::verbs::control
