@@ -26,7 +26,7 @@ constexpr std::size_t kManyUnsentWithHandles = 4;
 // and then refuses them to all of us: while a peer has unread messages it is sent no more of them.
 constexpr auto kLookAgain = std::chrono::milliseconds(5);
 // The bound on what waits. Only answers to requests read earlier come on top of kManyUnsent.
-constexpr std::size_t kMaxUnsentBytes = 8 * 1024 * 1024;
+constexpr std::size_t kMaxUnsentBytes = std::size_t{8} * 1024 * 1024;
 
 }  // namespace
 

@@ -25,7 +25,8 @@ using namespace ib::verbs::control;
 
 [[noreturn]] void give_up(const char* what) {
   std::perror(what);
-  std::exit(1);
+  std::fflush(stdout);
+  std::_Exit(1);
 }
 
 struct Answer {
