@@ -6,6 +6,7 @@
 #include "drivers/fabric_root.h"
 #include "drivers/handlers.h"
 #include "drivers/soft_hca.h"
+#include "platform/virtual_executor.h"
 #include "verbs/control.h"
 
 #include <gtest/gtest.h>
@@ -35,51 +36,7 @@ using control::QpAttr;
 using control::QpOut;
 using control::RegMrIn;
 
-// Virtual time: work runs when the test says so.
-class VirtualExecutor final : public platform::Executor {
- public:
-  void post(Work work) override { posted_.push_back(std::move(work)); }
-  std::unique_ptr<platform::Timer> at(Instant when, Work work) override {
-    auto id = std::make_shared<bool>(true);
-    timers_.emplace(when, Entry{id, std::move(work)});
-    return std::make_unique<Handle>(std::move(id));
-  }
-  Instant now() override { return now_; }
-
-  // Runs everything that is due within `span`.
-  void advance(Duration span) {
-    const Instant until = now_ + span;
-    for (;;) {
-      if (!posted_.empty()) {
-        const Work work = std::move(posted_.front());
-        posted_.pop_front();
-        work();
-      } else if (!timers_.empty() && timers_.begin()->first <= until) {
-        now_ = std::max(now_, timers_.begin()->first);
-        const Entry entry = std::move(timers_.begin()->second);
-        timers_.erase(timers_.begin());
-        if (*entry.alive) entry.work();
-      } else {
-        break;
-      }
-    }
-    now_ = until;
-  }
-
- private:
-  struct Entry {
-    std::shared_ptr<bool> alive;
-    Work work;
-  };
-  struct Handle final : platform::Timer {
-    explicit Handle(std::shared_ptr<bool> a) : alive(std::move(a)) {}
-    ~Handle() override { *alive = false; }
-    std::shared_ptr<bool> alive;
-  };
-  Instant now_{std::chrono::seconds(1)};
-  std::deque<Work> posted_;
-  std::multimap<Instant, Entry> timers_;
-};
+using platform::VirtualExecutor;
 
 // Device memory without a file: address space of this process, and a length that is believed.
 class FakeHost final : public platform::DeviceMemoryHost {

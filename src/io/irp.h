@@ -16,6 +16,7 @@
 
 #include "base/assert.h"
 #include "base/result.h"
+#include "io/typed_pointer.h"
 #include "platform/control_channel.h"
 
 #include <array>
@@ -34,12 +35,14 @@ namespace ib::io {
 using platform::NativeHandle;
 
 class DeviceObject;
+struct DriverObject;
 class FileObject;
 class IrpQueue;
 class IrpRef;
 
-enum class Major : std::uint8_t { Create, Close, DeviceControl, Pnp, Power };
-inline constexpr std::size_t kMajorCount = 5;
+// Shutdown: the last-chance notification (io/power_manager.h).
+enum class Major : std::uint8_t { Create, Close, DeviceControl, Pnp, Power, Shutdown };
+inline constexpr std::size_t kMajorCount = 6;
 
 // Who asks. The only notion of protection context: a User request comes from a process, its
 // input is hostile until checked and its addresses are those of that process.
@@ -65,7 +68,8 @@ class Irp {
   // The request. Buffers belong to the originator and live until it is done.
   Major major = Major::DeviceControl;
   RequestorMode requestor_mode = RequestorMode::Kernel;
-  std::uint32_t code = 0;  // DeviceControl: verbs::control::Code
+  std::uint32_t code = 0;   // DeviceControl: verbs::control::Code; Pnp, Power: io/pnp.h
+  TypedPointer parameters;  // Pnp, Power
   FileObject* file = nullptr;
   std::span<const std::byte> in;
   std::span<std::byte> out;  // its capacity
@@ -112,6 +116,7 @@ class Irp {
 
   struct Location {
     DeviceObject* device;
+    DriverObject* sender;   // whose code `completion` is; null: the originator's
     Completion completion;  // of whoever sent the request to `device`; may be null
     void* context;
   };
