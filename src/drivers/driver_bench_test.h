@@ -140,7 +140,10 @@ class Bench {
     SoftHcaOptions options;
     options.max_memory = max_memory;
     hcas = *SoftHca::create(executor, fabric, host, std::move(options), reason);
-    root = std::make_unique<FabricRoot>(*hcas);
+    tree = *FabricTree::create(*hcas, FabricTreeOptions{}, reason);
+    root = std::make_unique<FabricRoot>(*tree);
+    tree->begin([] {});
+    executor.advance(std::chrono::milliseconds(1));
   }
   Core& core() { return hcas->core(); }
   const hca::Arena& arena() { return core().arena(); }
@@ -162,6 +165,7 @@ class Bench {
   FakeHost host;
   fabric::Fabric fabric;
   std::unique_ptr<SoftHca> hcas;
+  std::unique_ptr<FabricTree> tree;
   std::unique_ptr<FabricRoot> root;
 };
 
@@ -182,9 +186,10 @@ class Process {
     const auto out = root_call<AttachOut>(Code::Attach, in);
     EXPECT_EQ(out.status, Status::Ok) << out.reason;
     attach = out.out;
-    const fabric::Hca& hca = bench.fabric.find_node(node)->hcas.front();
-    file_ =
-        std::make_unique<io::FileObject>(*bench.hcas->device(hca.index), 1, client_, zero_.get());
+    std::string reason;
+    const auto device = bench.tree->resolve(node, "\\Device\\ibal", reason);
+    EXPECT_TRUE(device) << reason;
+    file_ = std::make_unique<io::FileObject>(**device, 1, client_, zero_.get());
     send(*file_, io::Major::Create);
   }
   ~Process() { exit(); }

@@ -67,9 +67,12 @@ struct alignas(kLine) ProcessSlot {
   alignas(kLine) std::array<ThreadWord, kThreadsPerSlot> threads;
 };
 
+inline constexpr std::uint32_t kPortAsleep = 0x100;  // no verbs::PortState
+
 // A port. Data stops when `state` is not Active. (control)
 struct alignas(kLine) PortEntry {
-  Shared32 state;  // verbs::PortState
+  // verbs::PortState; or kPortAsleep: requests to and from it wait, and no retry clock runs.
+  Shared32 state;
   std::uint32_t lid = 0;
 };
 

@@ -22,6 +22,7 @@ namespace {
 // What one post or progress call may move before it lets the application run on.
 constexpr std::uint64_t kBudgetBytes = 8ull << 20;
 constexpr Duration kRetryTick = std::chrono::milliseconds(1);
+constexpr Duration kSleepTick = std::chrono::milliseconds(500);
 constexpr Duration kUnreliablePatience = std::chrono::seconds(1);
 
 WcOpcode completion_opcode(WrOpcode opcode) {
@@ -280,6 +281,13 @@ std::optional<std::uint64_t> Requester::polled(std::uint32_t position) {
 }
 
 // How long the head may go on waiting [IBA1 9.7.5.2.8, 9.9.2.1]; also says when to try again.
+Requester::Outcome Requester::check_port(std::uint32_t port) const {
+  const PortEntry* entry = arena_.port(port);
+  const std::uint32_t state = entry == nullptr ? 0 : entry->state.load(std::memory_order_acquire);
+  if (state == static_cast<std::uint32_t>(verbs::PortState::Active)) return done(0);
+  return wait(state == kPortAsleep ? Cause::HcaAsleep : Cause::PortDown);
+}
+
 bool Requester::patience_left(const Outcome& outcome) {
   const Instant now = plane_.host().now();
   if (outcome.cause == Cause::None) {  // pages moving, budget spent: a matter of moments
@@ -291,6 +299,10 @@ bool Requester::patience_left(const Outcome& outcome) {
     waiting_since_ = now;
     own_->requester.blocked.store(static_cast<std::uint32_t>(outcome.cause),
                                   std::memory_order_relaxed);
+  }
+  if (outcome.cause == Cause::HcaAsleep) {
+    wake_at_ = now + kSleepTick;  // resume kicks us; this is for a kick that got lost
+    return true;
   }
   if (outcome.cause == Cause::NoReceive && is_unreliable()) {
     // On a wire the message would be lost. Here the sender is as fast as memory and programs that

@@ -252,20 +252,29 @@ void DriverRegistry::tell(Driver& driver, Status status, const std::string& reas
   for (const Done& done : std::exchange(driver.waiting, {})) done(status, reason);
 }
 
-void DriverRegistry::unload(std::string_view name, Done done) {
-  Driver* driver = find(name);
+Status DriverRegistry::may_unload(std::string_view name, std::string& reason) const {
+  const Driver* driver = find(name);
   if (driver == nullptr || driver->state == DriverState::Available) {
-    return done(Status::NotFound, "driver " + std::string(name) + " is not loaded");
+    reason = "driver " + std::string(name) + " is not loaded";
+    return Status::NotFound;
   }
   for (const auto& other : drivers_) {
-    if (contains(other->holds, driver->info.name)) {
-      return done(Status::DeviceBusy,
-                  "driver " + other->info.name + " is loaded and depends on " + driver->info.name);
-    }
+    if (!contains(other->holds, driver->info.name)) continue;
+    reason = "driver " + other->info.name + " is loaded and depends on " + driver->info.name;
+    return Status::DeviceBusy;
   }
   if (driver->state == DriverState::Loading) {
-    return done(Status::DeviceBusy, "driver " + driver->info.name + " is being loaded");
+    reason = "driver " + driver->info.name + " is being loaded";
+    return Status::DeviceBusy;
   }
+  return Status::Ok;
+}
+
+void DriverRegistry::unload(std::string_view name, Done done) {
+  std::string reason;
+  const Status allowed = may_unload(name, reason);
+  if (allowed != Status::Ok) return done(allowed, reason);
+  Driver* driver = find(name);
   driver->waiting.push_back(std::move(done));
   if (driver->state == DriverState::Unloading) return report_leak(*driver);  // asked once more
   driver->state = DriverState::Unloading;

@@ -69,6 +69,8 @@ class DriverRegistry {
   void match(const DeviceIds& ids, std::function<void(const Match&)> done);
 
   void load(std::string_view name, Done done);
+  // Ok, or why unload() would refuse at once: NotFound, DeviceBusy.
+  Status may_unload(std::string_view name, std::string& reason) const;
   // Its devices have been removed before. DeviceBusy: another loaded driver depends on it; or it
   // keeps references: then it stays mapped, and the reason says which. If they go later, so does
   // the code.

@@ -42,8 +42,11 @@ std::shared_ptr<PnpManager::Removal> PnpManager::remove(std::vector<std::uint64_
       if (node == nullptr) {
         return finish(removal, Status::NotFound, "this device is not there any more");
       }
-      const auto ids = DeviceTree::ids_of(*node, DeviceTree::Order::ChildrenFirst);
-      removal->nodes_.insert(removal->nodes_.end(), ids.begin(), ids.end());
+      for (const std::uint64_t id : DeviceTree::ids_of(*node, DeviceTree::Order::ChildrenFirst)) {
+        // One top may be below another.
+        const auto known = std::find(removal->nodes_.begin(), removal->nodes_.end(), id);
+        if (known == removal->nodes_.end()) removal->nodes_.push_back(id);
+      }
     }
     query(removal);
   });

@@ -92,7 +92,7 @@ class TestTree {
     parent.children.push_back(thing);
     return thing;
   }
-  void unplug(Thing& parent, const std::string& name) {
+  void unplug(Thing& parent, std::string name) {
     std::erase_if(parent.children, [&](const auto& c) { return c->name() == name; });
   }
   void begin() {

@@ -48,7 +48,8 @@ Status Daemon::build(std::string& reason) {
   drivers::SoftHcaOptions hca_options;
   hca_options.max_memory = options_.max_memory;
   hca_options.on_trace = [this](std::string_view line) { log_.info(line); };
-  auto devices = DaemonDevices::create(loop_, *fabric_, memory_, std::move(hca_options), reason);
+  auto devices = DaemonDevices::create(loop_, *fabric_, memory_, std::move(hca_options),
+                                       drivers::FabricTreeOptions{}, reason);
   if (!devices) return devices.error();
   devices_ = *std::move(devices);
   return Status::Ok;
@@ -72,13 +73,19 @@ void Daemon::start_server() {
 DaemonExit Daemon::run() {
   started_ = loop_.now();
   directory_->write_pid();
+  devices_->tree().begin([this] { on_ready(); });
+  loop_.run();
+  log_.info("fabric " + options_.fabric + " is down");
+  return exit_;
+}
+
+// Every device that can has started. Clients that came meanwhile wait at the socket.
+void Daemon::on_ready() {
+  if (ending_) return;
   start_server();
   log_.info("fabric " + options_.fabric + " is up: " + count_of(fabric_->nodes().size(), "node") +
             ", " + count_of(fabric_->port_count(), "port") + "; socket " + socket_path());
   consider_idleness();
-  loop_.run();
-  log_.info("fabric " + options_.fabric + " is down");
-  return exit_;
 }
 
 void Daemon::stop(const std::string& why) {
@@ -87,7 +94,7 @@ void Daemon::stop(const std::string& why) {
 
 Result<io::DeviceObject*> Daemon::resolve(const std::string& node, const std::string& path,
                                           std::string& reason) {
-  return devices_->names().resolve(node, path, reason);
+  return devices_->tree().resolve(node, path, reason);
 }
 
 // What the drivers know, and what only we know.
@@ -123,7 +130,7 @@ void Daemon::add_session(std::unique_ptr<os::ServerConnection> connection) {
 void Daemon::on_over(DaemonSession& session) {
   loop_.post([this, id = session.client().session] {
     sessions_.erase(id);
-    if (ending_ && sessions_.empty()) return loop_.stop();
+    if (ending_ && sessions_.empty()) return power_off();
     consider_idleness();
   });
 }
@@ -153,9 +160,14 @@ void Daemon::begin_end(const std::string& why) {
   directory_->remove_socket();
   server_.reset();
   devices_->root().announce_shutdown();
-  if (sessions_.empty()) return loop_.stop();
   patience_ = loop_.at(loop_.now() + kPatience, [this] { give_up(); });
+  if (sessions_.empty()) return power_off();
   for (const auto& [id, session] : sessions_) session->end();
+}
+
+// The devices go down in order, after all else that was asked of them.
+void Daemon::power_off() {
+  devices_->tree().shut_down([this] { loop_.stop(); });
 }
 
 void Daemon::give_up() {

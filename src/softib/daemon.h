@@ -54,7 +54,9 @@ class Daemon : public SessionHost {
 
   void add_session(std::unique_ptr<os::ServerConnection> connection);
   void consider_idleness();
+  void on_ready();
   void begin_end(const std::string& why);
+  void power_off();
   void give_up();
 
   DaemonOptions options_;
