@@ -64,7 +64,7 @@ enum class DeviceKind : std::uint8_t {
   Filter,      // sees the requests on their way
 };
 
-class DeviceObject {
+class IB_DRIVER_API DeviceObject {
  public:
   DeviceObject(DriverObject& driver, std::string name, DeviceKind kind)
       : driver_(driver), name_(std::move(name)), kind_(kind) {
@@ -129,7 +129,7 @@ struct Client {
 };
 
 // What Create opened and Close will close: where drivers keep what belongs to one opener.
-class FileObject {
+class IB_DRIVER_API FileObject {
  public:
   // `process`: file 0 of the same connection; nullptr if this is file 0 itself, or kernel mode.
   FileObject(DeviceObject& device, std::uint32_t number, Client& client, FileObject* process);
@@ -166,11 +166,11 @@ class FileObject {
 
 // Sends the request to `device`, one location further. A driver that wants to see the result
 // gives a completion routine, which owns the request when it runs (see Irp::Completion).
-void call_driver(DeviceObject& device, IrpRef irp, Irp::Completion completion = nullptr,
-                 void* context = nullptr);
+IB_DRIVER_API void call_driver(DeviceObject& device, IrpRef irp,
+                               Irp::Completion completion = nullptr, void* context = nullptr);
 
 // Dispatch routine of drivers that leave a request to those below; what a null entry does.
-void pass_down(DeviceObject& device, IrpRef irp);
+IB_DRIVER_API void pass_down(DeviceObject& device, IrpRef irp);
 
 // The direct call of kernel clients: the verb `code` with its public structures, without copying
 // them into buffers first. The handler is the one that ioctls reach, and the IRP brings the result:

@@ -49,7 +49,7 @@ constexpr bool may_follow(NodeState from, NodeState to) {
 }
 static_assert(!may_follow(NodeState::SurpriseRemoved, NodeState::Started), "gone is gone");
 
-class DeviceNode {
+class IB_DRIVER_API DeviceNode {
  public:
   DeviceNode(std::uint64_t id, DeviceNode* parent, std::shared_ptr<DeviceObject> physical)
       : id_(id), parent_(parent), physical_(std::move(physical)) {}

@@ -8,6 +8,7 @@
 #pragma once
 
 #include "base/assert.h"
+#include "base/export.h"
 
 #include <array>
 #include <atomic>
@@ -27,7 +28,7 @@ enum class DriverUse : std::uint8_t {
 };
 inline constexpr std::size_t kDriverUses = 5;
 
-class DriverReferences {
+class IB_DRIVER_API DriverReferences {
  public:
   DriverReferences() = default;
   DriverReferences(const DriverReferences&) = delete;

@@ -57,6 +57,12 @@ DriverRegistry::~DriverRegistry() {
       driver->object->unload(*driver->object);
     }
   }
+  for (const auto& driver : drivers_) {
+    if (driver->object == nullptr || driver->object->references.total() == 0) continue;
+    // It leaks references: whoever holds them may still come, so object and code stay for ever.
+    static_cast<void>(driver->object.release());
+    if (driver->module != nullptr) new std::shared_ptr<platform::Module>(std::move(driver->module));
+  }
 }
 
 Status DriverRegistry::add(DriverInfo info, Entry entry, std::string& reason) {

@@ -15,6 +15,7 @@
 #pragma once
 
 #include "base/assert.h"
+#include "base/export.h"
 #include "base/result.h"
 #include "io/typed_pointer.h"
 #include "platform/control_channel.h"
@@ -51,7 +52,7 @@ enum class RequestorMode : std::uint8_t { Kernel, User };
 inline constexpr std::size_t kMaxStackDepth = 8;
 inline constexpr std::size_t kMaxHandles = 2;
 
-class Irp {
+class IB_DRIVER_API Irp {
  public:
   // Given by a driver that passes the request down; owns the request when it runs and ends with
   // pass_up(), complete() or fail() (now, or later: it may park the request, or send it down
@@ -138,7 +139,7 @@ class Irp {
 };
 
 // The right and the duty to finish a request.
-class IrpRef {
+class IB_DRIVER_API IrpRef {
  public:
   IrpRef(IrpRef&& other) noexcept : irp_(std::exchange(other.irp_, nullptr)) {}
   IrpRef& operator=(IrpRef&&) = delete;

@@ -57,6 +57,6 @@ class PowerManager {
 // For function drivers, as their dispatch routine of Major::Power or from it: a system request is
 // followed by a device request to the top of the own stack, so that filters see it; its result,
 // and then the system request goes down. Device requests go down at once.
-void follow_system_power(DeviceObject& device, IrpRef irp);
+IB_DRIVER_API void follow_system_power(DeviceObject& device, IrpRef irp);
 
 }  // namespace ib::io

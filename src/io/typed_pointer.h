@@ -4,6 +4,7 @@
 #pragma once
 
 #include "base/assert.h"
+#include "base/export.h"
 
 namespace ib::io {
 
@@ -22,9 +23,9 @@ class TypedPointer {
   }
 
  private:
-  // One address per type. Not const: constants of equal value might be merged.
+  // One address per type, in all modules. Not const: constants of equal value might be merged.
   template <class T>
-  static inline char kTag = 0;
+  IB_DRIVER_API static inline char kTag = 0;
 
   void* value_ = nullptr;
   const void* type_ = nullptr;

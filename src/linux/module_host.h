@@ -17,7 +17,8 @@ class DlopenHost final : public platform::ModuleHost {
   explicit DlopenHost(platform::Executor& executor) : executor_(executor) {}
   DlopenHost(const DlopenHost&) = delete;
   DlopenHost& operator=(const DlopenHost&) = delete;
-  ~DlopenHost() override;  // waits for what is being loaded; its answer is dropped with the executor
+  ~DlopenHost()
+      override;  // waits for what is being loaded; its answer is dropped with the executor
 
   void open(const std::string& path, Opened opened) override;
 

@@ -50,6 +50,7 @@ struct ShapeOptions {
   std::uint32_t hcas = 0;
   std::uint32_t ports = 0;
   std::string max_memory;
+  std::string config;
 
   FabricShape shape() const;
 };

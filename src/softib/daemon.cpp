@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "softib/daemon.h"
 
+#include "drivers/partitions.h"
 #include "platform/level.h"
+#include "softib/driver_store.h"
 
 #include <utility>
 #include <vector>
@@ -48,10 +50,61 @@ Status Daemon::build(std::string& reason) {
   drivers::SoftHcaOptions hca_options;
   hca_options.max_memory = options_.max_memory;
   hca_options.on_trace = [this](std::string_view line) { log_.info(line); };
+  FabricConfig config;
+  if (!options_.config.empty()) {
+    auto read = read_fabric_config(options_.config, reason);
+    if (!read) return read.error();
+    config = *std::move(read);
+  }
+  drivers::FabricTreeOptions tree_options;
+  IB_CHECK(make_tree_options(config, tree_options, reason));
   auto devices = DaemonDevices::create(loop_, *fabric_, memory_, std::move(hca_options),
-                                       drivers::FabricTreeOptions{}, reason);
+                                       std::move(tree_options), reason);
   if (!devices) return devices.error();
   devices_ = *std::move(devices);
+  return add_partitions(config, reason);
+}
+
+Status Daemon::make_tree_options(const FabricConfig& config, drivers::FabricTreeOptions& options,
+                                 std::string& reason) {
+  options.loader = &modules_;
+  options.children = config.children;
+  if (config.drivers.empty()) return Status::Ok;
+  std::vector<std::string> complaints;
+  auto store = read_driver_store(config.drivers, complaints, reason);
+  if (!store) return store.error();
+  for (const std::string& complaint : complaints) log_.warn(complaint);
+  options.modules = *std::move(store);
+  return Status::Ok;
+}
+
+Status Daemon::add_partitions(const FabricConfig& config, std::string& reason) {
+  for (const PartitionConfig& wanted : config.partitions) {
+    const std::string what = "[[partition]] " + wanted.name + ": ";
+    fabric::Port* port = nullptr;
+    fabric::Hca* owner = nullptr;
+    for (fabric::Node& node : fabric_->nodes()) {
+      const bool named =
+          wanted.node.empty() ? &node == &fabric_->nodes().front() : node.name == wanted.node;
+      for (fabric::Hca& hca : node.hcas) {
+        if (!named || hca.name != wanted.ca || wanted.port < 1 || wanted.port > hca.ports.size()) {
+          continue;
+        }
+        owner = &hca;
+        port = &hca.ports[wanted.port - 1];
+      }
+    }
+    if (port == nullptr) {
+      reason = what + "there is no such port";
+      return Status::NotFound;
+    }
+    drivers::Core& core = devices_->tree().core();
+    const Status added =
+        drivers::add_partition(core, *owner, *port, wanted.pkey, wanted.name, reason);
+    if (added == Status::Ok) continue;
+    reason = what + reason;
+    return added;
+  }
   return Status::Ok;
 }
 

@@ -17,8 +17,9 @@ using Json = nlohmann::json;
 bool read_list(const Json& json, const char* key, std::vector<std::string>& list) {
   if (!json.contains(key)) return true;
   const Json& value = json[key];
-  const bool texts = value.is_array() && std::all_of(value.begin(), value.end(),
-                                                     [](const Json& item) { return item.is_string(); });
+  const bool texts =
+      value.is_array() &&
+      std::all_of(value.begin(), value.end(), [](const Json& item) { return item.is_string(); });
   if (texts) list = value.get<std::vector<std::string>>();
   return texts;
 }

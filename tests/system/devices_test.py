@@ -5,7 +5,10 @@
 devices_test.py [--as root|nobody] [--only REGEX]
 """
 import json
+import os
+import pathlib
 import re
+import shutil
 
 import harness
 from harness import Failed
@@ -195,6 +198,88 @@ def drivers(report, fabric):
         program.kill()
 
 
+CONFIG = """
+drivers = "drivers"
+ipoib = false
+[[child]]
+name = "test"
+device_id = 'IBA\\Test'
+description = "a third-party client"
+[[partition]]
+pkey = 0x8001
+name = "i8001"
+"""
+
+
+def write_store(folder, user):
+    """A configuration with a driver store of two modules; only the good one knows the child's id."""
+    store = folder / "drivers"
+    store.mkdir()
+    for name, ids in (("good", ["IBA\\Test"]), ("leaky", ["IBA\\Nothing"])):
+        module = f"libtest_driver_{name}.so"
+        source = harness.BUILD / "test-bin" / "drivers" / module
+        if not source.exists():
+            raise harness.Skipped(f"{source} is not built")
+        shutil.copy(source, store / module)
+        os.chmod(store / module, 0o755)
+        (store / f"{name}.json").write_text(json.dumps(
+            {"name": name, "kind": "function", "hardware_ids": ids, "depends": ["ib_bus"], "module": module}))
+    (store / "broken.json").write_text("{")
+    (folder / "fabric.toml").write_text(CONFIG)
+    for path in (store, *store.iterdir(), folder / "fabric.toml"):
+        os.chown(path, user.uid, -1)
+    return folder / "fabric.toml"
+
+
+def modules(report, user):
+    with report.case("a driver from the store serves a child from the configuration, goes and comes") as remarks:
+        folder = user.make_dir("softib-store-")
+        try:
+            config = write_store(folder, user)
+            with harness.Fabric(nodes=1, user=user, name="store", extra=["--config", str(config)]) as fabric:
+                def child():
+                    return hca_of(fabric)["children"][0]
+
+                require(child()["id"] == "IBA\\Test\\0253460000000001-ffff-test", child()["id"])
+                require((child()["state"], child()["driver"]) == ("started", "good"), str(child()))
+                require(hca_of(fabric)["children"][1]["id"].startswith("IBA\\IPoIBP"), "no partition from the file")
+                softib(fabric, "driver", "unload", "ib_bus", code=BUSY)
+                softib(fabric, "power", "sleep")
+                softib(fabric, "power", "resume")
+                softib(fabric, "driver", "unload", "good")
+                require(child()["state"] == "no driver", child()["state"])
+                maps = pathlib.Path(f"/proc/{devices_pid(fabric)}/maps").read_text()
+                require("libtest_driver_good" not in maps, "the module is still mapped")
+                softib(fabric, "driver", "load", "good")
+                require(child()["state"] == "started", child()["state"])
+
+                softib(fabric, "driver", "load", "leaky")
+                result = softib(fabric, "driver", "unload", "leaky", code=BUSY)
+                require("driver leaky still has 1 open of the access layer" in result.text, result.text)
+                remarks.append(result.text.strip()[:70])
+                for side in [fabric.run(["ibv_devinfo"])]:
+                    side.require(r"PORT_ACTIVE")
+                log = (fabric.runtime / "store.log").read_text()
+                require("broken.json: it is no JSON object" in log, "the broken manifest is not in the log")
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    with report.case("a configuration that is wrong is explained"):
+        folder = user.make_dir("softib-store-")
+        try:
+            (folder / "fabric.toml").write_text("children = 1\n")
+            os.chmod(folder / "fabric.toml", 0o644)
+            with harness.Fabric(nodes=1, user=user, name="ok") as fabric:
+                result = fabric.softib("up", "--fabric", "bad", "--config", str(folder / "fabric.toml"))
+                result.require(r'"children" is not known', code=7)
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def devices_pid(fabric):
+    return json.loads(softib(fabric, "status", "--json").text)["pid"]
+
+
 def shutdown(report, user):
     with report.case("power shutdown: devices go down in order, then softibd ends"):
         with harness.Fabric(nodes=1, user=user, name="down") as fabric:
@@ -209,6 +294,7 @@ def test(report, user):
     with harness.Fabric(nodes=2, user=user) as fabric:
         for part in (show, remove_and_add, port, partition, drivers, power, eject):
             part(report, fabric)
+    modules(report, user)
     shutdown(report, user)
 
 
