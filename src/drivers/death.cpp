@@ -32,7 +32,7 @@ struct Bereaved {
   std::uint64_t serial;
   std::uint64_t connection;
   control::Cause cause;
-  std::uint32_t pid;  // who died
+  std::uint64_t detail;  // the pid, if a process died
 };
 
 void break_connection(Core& core, const Bereaved& peer) {
@@ -53,21 +53,21 @@ void break_connection(Core& core, const Bereaved& peer) {
                      peer.cause == control::Cause::HcaRemoved
                          ? say("the HCA of its peer ", hex(qp->attr.dest_qpn), " was removed")
                          : say("the process of its peer ", hex(qp->attr.dest_qpn), ", pid ",
-                               peer.pid, ", has ended")));
+                               peer.detail, ", has ended")));
   core.memory.kick(qp->file->session->slot);
 }
 
 }  // namespace
 
-void expect_loss(Core& core, Qp& qp, control::Cause cause, std::uint32_t pid) {
+void expect_loss(Core& core, Qp& qp, control::Cause cause, std::uint64_t detail) {
   Qp* peer = connected_peer(core, qp);
   if (peer == nullptr || peer->file->session == qp.file->session) return;
   if (!is_connected_state(current_state(core, *peer))) return;
   // Said at once: what the peer sends meanwhile fails with this as the reason.
   auto& geometry = core.arena().qp(peer->index)->geometry;
-  geometry.error_detail.store(pid, std::memory_order_relaxed);
+  geometry.error_detail.store(detail, std::memory_order_relaxed);
   geometry.error_cause.store(static_cast<std::uint32_t>(cause), std::memory_order_release);
-  const Bereaved bereaved{peer->index, peer->serial, peer->connection, cause, pid};
+  const Bereaved bereaved{peer->index, peer->serial, peer->connection, cause, detail};
   core.later.in(retry_time(*peer), [&core, bereaved] { break_connection(core, bereaved); });
 }
 

@@ -26,6 +26,7 @@ void break_queue_pair(Core& core, Qp& qp) {
   hca::QpEntry& entry = *core.arena().qp(qp.index);
   const QpState state = current_state(core, qp);
   if (state == QpState::Reset || state == QpState::Error) return;
+  entry.geometry.error_detail.store(0, std::memory_order_relaxed);
   entry.geometry.error_cause.store(static_cast<std::uint32_t>(control::Cause::HcaRemoved),
                                    std::memory_order_release);
   entry.id.state.store(static_cast<std::uint32_t>(QpState::Error), std::memory_order_seq_cst);
@@ -98,7 +99,7 @@ void bury_files(Core& core, const fabric::Hca& hca) {
       for (const std::uint32_t index : file->of(Kind::Qp)) {
         Qp& qp = *core.qps.find(index);
         if (qp.dying) continue;
-        expect_loss(core, qp, control::Cause::HcaRemoved, 0);
+        expect_loss(core, qp, control::Cause::HcaRemoved, hca::kPeersHca);
         break_queue_pair(core, qp);
       }
       if (file->closing) continue;

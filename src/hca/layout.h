@@ -68,6 +68,8 @@ struct alignas(kLine) ProcessSlot {
 };
 
 inline constexpr std::uint32_t kPortAsleep = 0x100;  // no verbs::PortState
+// Detail of Cause::HcaRemoved of a queue pair: it was not its own HCA, but that of its peer.
+inline constexpr std::uint64_t kPeersHca = 1;
 
 // A port. Data stops when `state` is not Active. (control)
 struct alignas(kLine) PortEntry {

@@ -238,13 +238,14 @@ void Requester::enter_error(Cause cause, std::uint64_t detail) {
 void Requester::fail_head_of_a_lost_peer() {
   if (waiting_ == 0 || took_error_ || is_unreliable()) return;
   const auto why = static_cast<Cause>(own_->geometry.error_cause.load(std::memory_order_relaxed));
-  if (why != Cause::PeerProcessGone) return;
+  const std::uint64_t detail = own_->geometry.error_detail.load(std::memory_order_relaxed);
+  const bool peers_hca = why == Cause::HcaRemoved && detail == kPeersHca;
+  if (why != Cause::PeerProcessGone && !peers_hca) return;
   const std::uint64_t position = posted_.load(std::memory_order_relaxed) - waiting_;
   const SendWqe wqe = load(position);
   --waiting_;
   took_error_ = true;
-  const std::uint64_t pid = own_->geometry.error_detail.load(std::memory_order_relaxed);
-  report(wqe, fail(WcStatus::RetryExcErr, why, pid));
+  report(wqe, fail(WcStatus::RetryExcErr, why, detail));
   complete(wqe, position, WcStatus::RetryExcErr, why, 0);
 }
 
