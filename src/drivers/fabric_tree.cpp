@@ -187,7 +187,18 @@ void FabricTree::set_power(const fabric::Node* node, io::SystemPower state, Done
   power_.set(top->id(), state, std::move(done));
 }
 
+// A device that starts while what is above it sleeps would not know it.
+bool FabricTree::is_awake(std::string& reason) const {
+  const io::DeviceNode* asleep = tree_.find_if([](const io::DeviceNode& node) {
+    return node.system_power() != io::SystemPower::Working;
+  });
+  if (asleep != nullptr) reason = say(asleep->path(), " sleeps; `softib power resume` first");
+  return asleep == nullptr;
+}
+
 void FabricTree::load_driver(std::string_view name, Done done) {
+  std::string asleep;
+  if (!is_awake(asleep)) return done(Status::InvalidState, asleep);
   drivers_.load(name, [this, done = std::move(done)](Status status, const std::string& reason) {
     if (status != Status::Ok) return done(status, reason);
     pnp_.start_driverless(done);
@@ -196,6 +207,7 @@ void FabricTree::load_driver(std::string_view name, Done done) {
 
 void FabricTree::unload_driver(std::string_view name, Done done) {
   std::string reason;
+  if (!is_awake(reason)) return done(Status::InvalidState, reason);
   const Status allowed = drivers_.may_unload(name, reason);
   if (allowed != Status::Ok) return done(allowed, reason);
   const io::DriverObject* driver = drivers_.find_loaded(name);

@@ -80,6 +80,7 @@ class FabricTree {
  private:
   FabricTree(SoftHca& hcas, FabricTreeOptions options);
   Status build(std::vector<io::DriverInfo> modules, std::string& reason);
+  bool is_awake(std::string& reason) const;
   void ask_host(const fabric::Node& node, Done done);
   void finish_unload(const std::string& name, const std::vector<std::uint64_t>& removed,
                      const Done& done);

@@ -42,20 +42,21 @@ def watch(fabric, node=0):
     return program
 
 
+def messages(fabric):
+    """Sent by node 1 so far."""
+    state = json.loads(softib(fabric, "status", "--json").text)
+    return state["nodes"][1]["hcas"][0]["ports"][0]["counters"]["sent_messages"]
+
+
 def pingpong(fabric, iterations=FOREVER):
     """Both sides of one that runs now; the server is on node 0."""
     port = str(harness.free_port())
     words = ["ibv_rc_pingpong", "-p", port, "-n", iterations]
+    before = messages(fabric)
     server = fabric.start(words, 0)
     harness.wait_until(lambda: harness.is_listening(server.pid, int(port)), 20, "the server to listen")
     client = fabric.start([*words, harness.HOST], 1)
-
-    def is_moving():
-        state = json.loads(softib(fabric, "status", "--json").text)
-        counters = state["nodes"][1]["hcas"][0]["ports"][0]["counters"]
-        return counters["sent_messages"] > 1000
-
-    harness.wait_until(is_moving, 20, "the pingpong to run")
+    harness.wait_until(lambda: messages(fabric) > before + 1000, 20, "the pingpong to run")
     return server, client
 
 
@@ -136,16 +137,12 @@ def power(report, fabric):
         require(hca_of(fabric)["power"] == "D3", "the HCA is not off")
         status = softib(fabric, "status", "--json").text
 
-        def messages():
-            state = json.loads(softib(fabric, "status", "--json").text)
-            return state["nodes"][1]["hcas"][0]["ports"][0]["counters"]["sent_messages"]
-
-        before = messages()
+        before = messages(fabric)
         require("asleep" in status, f"no port is asleep in\n{status}")
         # Longer than the retry time of ibv_rc_pingpong (timeout 14, 7 retries: 0.54 s).
         with_delay = fabric.run(["sleep", "1.5"], 1)
         with_delay.require()
-        require(messages() == before, "messages passed a sleeping HCA")
+        require(messages(fabric) == before, "messages passed a sleeping HCA")
         for side in (server, client):
             require(side.running(), f"{side.describe()} did not survive sleep:\n{side.text()}")
         # A control request waits too.
