@@ -114,6 +114,7 @@ Result<fabric::Hca*> FabricTree::add_hca(fabric::Node& node, std::string_view na
     return Status::AlreadyExists;
   }
   bus_.plug(node, *hca);
+  core().trace.add(say("HCA ", hca->name, " of ", node.name, " is plugged in"));
   ask_host(node, [this, hca, done = std::move(done)](Status status, const std::string& why) {
     const io::DeviceNode* made = node_of(*hca);
     if (status == Status::Ok && (made == nullptr || !made->is_started())) {
@@ -189,9 +190,8 @@ void FabricTree::set_power(const fabric::Node* node, io::SystemPower state, Done
 
 // A device that starts while what is above it sleeps would not know it.
 bool FabricTree::is_awake(std::string& reason) const {
-  const io::DeviceNode* asleep = tree_.find_if([](const io::DeviceNode& node) {
-    return node.system_power() != io::SystemPower::Working;
-  });
+  const io::DeviceNode* asleep = tree_.find_if(
+      [](const io::DeviceNode& node) { return node.system_power() != io::SystemPower::Working; });
   if (asleep != nullptr) reason = say(asleep->path(), " sleeps; `softib power resume` first");
   return asleep == nullptr;
 }

@@ -38,7 +38,6 @@ void on_start(HcaDevice& self) {
   hca.present = true;
   hca.asleep = false;
   publish_ports(self.core, hca);
-  self.core.trace.add(say("HCA ", hca.name, " (", hex(hca.node_guid), ") is in service"));
 }
 
 void on_gone(HcaDevice& self, bool surprise) {

@@ -131,6 +131,13 @@ void DeviceTree::cancel_requests() {
 void DeviceTree::set_state(DeviceNode& node, NodeState state, const std::string& why) {
   if (node.state_ == state) return;
   IB_ASSERT(may_follow(node.state_, state));
+  // The everyday course of things would fill the trace of a large fabric before anything happened.
+  const bool everyday = node.state_ == NodeState::Present &&
+                        (state == NodeState::Started || state == NodeState::NoDriver);
+  if (everyday) {
+    node.state_ = state;
+    return;
+  }
   trace(node.path() + ": " + node_state_name(node.state_) + " -> " + node_state_name(state) +
         (why.empty() ? "" : ": " + why));
   node.state_ = state;
