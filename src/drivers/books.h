@@ -176,6 +176,7 @@ struct HcaFile {
   std::uint32_t number = 0;
   fabric::Hca* hca = nullptr;
   bool closing = false;
+  bool removed = false;  // its HCA was pulled out: what is left is to destroy and to close
   std::array<std::set<std::uint32_t>, kKinds> objects;  // handles by Kind
 
   std::set<std::uint32_t>& of(Kind kind) { return objects[static_cast<std::size_t>(kind)]; }

@@ -19,6 +19,12 @@ const char* code_name(std::uint32_t code) {
     case Code::ViewList: return "ViewList";
     case Code::SetPort: return "SetPort";
     case Code::Keep: return "Keep";
+    case Code::Devices: return "Devices";
+    case Code::ListNames: return "ListNames";
+    case Code::ChangeHca: return "ChangeHca";
+    case Code::ChangePartition: return "ChangePartition";
+    case Code::SetPower: return "SetPower";
+    case Code::ChangeDriver: return "ChangeDriver";
     case Code::Attach: return "Attach";
     case Code::Open: return "Open";
     case Code::Close: return "Close";
@@ -97,6 +103,8 @@ const char* cause_name(Cause cause) {
     case Cause::XrcReceiveQueue: return "xrc_receive_queue";
     case Cause::PkeyMismatch: return "pkey_mismatch";
     case Cause::QkeyMismatch: return "qkey_mismatch";
+    case Cause::HcaAsleep: return "hca_asleep";
+    case Cause::HcaRemoved: return "hca_removed";
   }
   return "unknown";
 }

@@ -6,15 +6,6 @@
 #include <algorithm>
 
 namespace ib::drivers {
-namespace {
-
-std::size_t hca_count(const fabric::Fabric& fabric) {
-  std::size_t n = 0;
-  for (const fabric::Node& node : fabric.nodes()) n += node.hcas.size();
-  return n;
-}
-
-}  // namespace
 
 Core::Core(platform::Executor& loop, fabric::Fabric& model, platform::DeviceMemoryHost& host,
            std::uint64_t max_memory, std::function<void(std::string_view)> on_trace)
@@ -27,7 +18,7 @@ Core::Core(platform::Executor& loop, fabric::Fabric& model, platform::DeviceMemo
       qpn_tags(hca::kMaxQps),
       srqn_tags(hca::kMaxSrqs),
       key_tags(hca::kMaxKeys),
-      counts(hca_count(model)),
+      counts(model.hca_count()),
       port_totals(model.port_count()),
       later(loop, [this](std::uint32_t slot) {
         return by_slot[slot] == nullptr || by_slot[slot]->buried;

@@ -31,7 +31,8 @@ struct Bereaved {
   std::uint32_t index;
   std::uint64_t serial;
   std::uint64_t connection;
-  std::uint32_t pid;  // who died
+  control::Cause cause;
+  std::uint64_t detail;  // the pid, if a process died
 };
 
 void break_connection(Core& core, const Bereaved& peer) {
@@ -48,28 +49,34 @@ void break_connection(Core& core, const Bereaved& peer) {
   }
   qp->attr.state = QpState::Error;
   core.trace.add(say(describe(*qp->file->session), ": ", qp_type_name(qp->type), " queue pair ",
-                     hex(qp->qpn), " went to ERROR: the process of its peer ",
-                     hex(qp->attr.dest_qpn), ", pid ", peer.pid, ", has ended"));
+                     hex(qp->qpn), " went to ERROR: ",
+                     peer.cause == control::Cause::HcaRemoved
+                         ? say("the HCA of its peer ", hex(qp->attr.dest_qpn), " was removed")
+                         : say("the process of its peer ", hex(qp->attr.dest_qpn), ", pid ",
+                               peer.detail, ", has ended")));
   core.memory.kick(qp->file->session->slot);
 }
 
 }  // namespace
+
+void expect_loss(Core& core, Qp& qp, control::Cause cause, std::uint64_t detail) {
+  Qp* peer = connected_peer(core, qp);
+  if (peer == nullptr || peer->file->session == qp.file->session) return;
+  if (!is_connected_state(current_state(core, *peer))) return;
+  // Said at once: what the peer sends meanwhile fails with this as the reason.
+  auto& geometry = core.arena().qp(peer->index)->geometry;
+  geometry.error_detail.store(detail, std::memory_order_relaxed);
+  geometry.error_cause.store(static_cast<std::uint32_t>(cause), std::memory_order_release);
+  const Bereaved bereaved{peer->index, peer->serial, peer->connection, cause, detail};
+  core.later.in(retry_time(*peer), [&core, bereaved] { break_connection(core, bereaved); });
+}
 
 void notify_peers(Core& core, const Session& dead) {
   core.qps.for_each([&](Qp& qp) {
     // An XRC receive QP lives on with those who opened it; one that is dying was destroyed in
     // order.
     if (qp.dying || qp.holders.size() != 1 || qp.holders.front().file->session != &dead) return;
-    Qp* peer = connected_peer(core, qp);
-    if (peer == nullptr || peer->file->session == &dead) return;
-    if (!is_connected_state(current_state(core, *peer))) return;
-    // Said at once: what the peer sends meanwhile fails with this as the reason.
-    auto& geometry = core.arena().qp(peer->index)->geometry;
-    geometry.error_detail.store(dead.pid, std::memory_order_relaxed);
-    geometry.error_cause.store(static_cast<std::uint32_t>(control::Cause::PeerProcessGone),
-                               std::memory_order_release);
-    const Bereaved bereaved{peer->index, peer->serial, peer->connection, dead.pid};
-    core.later.in(retry_time(*peer), [&core, bereaved] { break_connection(core, bereaved); });
+    expect_loss(core, qp, control::Cause::PeerProcessGone, dead.pid);
   });
 }
 

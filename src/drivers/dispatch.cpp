@@ -3,6 +3,7 @@
 #include "drivers/code_name.h"
 #include "drivers/handlers.h"
 
+#include <algorithm>
 #include <array>
 
 namespace ib::drivers {
@@ -15,6 +16,14 @@ struct Entry {
   std::size_t out_size;
   void (*handle)(Core&, HcaFile&, io::IrpRef);
 };
+
+// What a program may still do with an HCA that was pulled out: let go of it.
+bool lets_go(Code code) {
+  static constexpr auto kCodes = std::to_array<Code>(
+      {Code::DeallocPd, Code::DeregMr, Code::DeallocMw, Code::FreeDm, Code::DestroyAh,
+       Code::DestroyCq, Code::CloseXrcd, Code::DestroySrq, Code::DestroyQp, Code::DetachMcast});
+  return std::find(kCodes.begin(), kCodes.end(), code) != kCodes.end();
+}
 
 template <class In, void (*kHandler)(Core&, HcaFile&, const In&, io::IrpRef)>
 void with(Core& core, HcaFile& file, io::IrpRef irp) {
@@ -68,6 +77,10 @@ constexpr auto kTable = std::to_array<Entry>({
 void dispatch_hca(Core& core, HcaFile& file, io::IrpRef irp) {
   if (file.closing || file.session->ending) {
     return fail(core, std::move(irp), Status::Disconnected, "the process or file is being closed");
+  }
+  if (file.removed && !lets_go(static_cast<Code>(irp->code))) {
+    return fail(core, std::move(irp), Status::DeviceRemoved,
+                say("HCA ", file.hca->name, " was pulled out; close it"));
   }
   for (const Entry& entry : kTable) {
     if (static_cast<std::uint32_t>(entry.code) != irp->code) continue;

@@ -54,9 +54,10 @@ class Process {
     const auto out = root_call<AttachOut>(Code::Attach, in);
     EXPECT_EQ(out.status, Status::Ok) << out.reason;
     attach = out.out;
-    const fabric::Hca& hca = bench.fabric.find_node(node)->hcas.front();
-    file_ =
-        std::make_unique<io::FileObject>(*bench.hcas->device(hca.index), 1, client_, zero_.get());
+    std::string reason;
+    const auto device = bench.tree->resolve(node, "\\Device\\ibal", reason);
+    EXPECT_TRUE(device) << reason;
+    file_ = std::make_unique<io::FileObject>(**device, 1, client_, zero_.get());
     send(*file_, io::Major::Create);
   }
   ~Process() { exit(); }

@@ -6,12 +6,11 @@
 #include "drivers/fabric_root.h"
 #include "drivers/handlers.h"
 #include "drivers/soft_hca.h"
+#include "platform/virtual_executor.h"
 
 #include <sys/mman.h>
 
 #include <cstring>
-#include <deque>
-#include <map>
 #include <memory>
 #include <set>
 #include <string>
@@ -19,51 +18,7 @@
 
 namespace ib::drivers::test {
 
-// Virtual time: work runs when the test says so.
-class VirtualExecutor final : public platform::Executor {
- public:
-  void post(Work work) override { posted_.push_back(std::move(work)); }
-  std::unique_ptr<platform::Timer> at(Instant when, Work work) override {
-    auto id = std::make_shared<bool>(true);
-    timers_.emplace(when, Entry{id, std::move(work)});
-    return std::make_unique<Handle>(std::move(id));
-  }
-  Instant now() override { return now_; }
-
-  // Runs everything that is due within `span`.
-  void advance(Duration span) {
-    const Instant until = now_ + span;
-    for (;;) {
-      if (!posted_.empty()) {
-        const Work work = std::move(posted_.front());
-        posted_.pop_front();
-        work();
-      } else if (!timers_.empty() && timers_.begin()->first <= until) {
-        now_ = std::max(now_, timers_.begin()->first);
-        const Entry entry = std::move(timers_.begin()->second);
-        timers_.erase(timers_.begin());
-        if (*entry.alive) entry.work();
-      } else {
-        break;
-      }
-    }
-    now_ = until;
-  }
-
- private:
-  struct Entry {
-    std::shared_ptr<bool> alive;
-    Work work;
-  };
-  struct Handle final : platform::Timer {
-    explicit Handle(std::shared_ptr<bool> a) : alive(std::move(a)) {}
-    ~Handle() override { *alive = false; }
-    std::shared_ptr<bool> alive;
-  };
-  Instant now_{std::chrono::seconds(1)};
-  std::deque<Work> posted_;
-  std::multimap<Instant, Entry> timers_;
-};
+using platform::VirtualExecutor;
 
 // Device memory without a file: address space of this process, and a length that is believed.
 class FakeHost final : public platform::DeviceMemoryHost {
@@ -162,7 +117,10 @@ class Bench {
     SoftHcaOptions options;
     options.max_memory = max_memory;
     hcas = *SoftHca::create(executor, fabric, host, std::move(options), reason);
-    root = std::make_unique<FabricRoot>(*hcas);
+    tree = *FabricTree::create(*hcas, FabricTreeOptions{}, reason);
+    root = std::make_unique<FabricRoot>(*tree);
+    tree->begin([] {});
+    executor.advance(std::chrono::milliseconds(1));
   }
   Core& core() { return hcas->core(); }
   const hca::Arena& arena() { return core().arena(); }
@@ -184,6 +142,7 @@ class Bench {
   FakeHost host;
   fabric::Fabric fabric;
   std::unique_ptr<SoftHca> hcas;
+  std::unique_ptr<FabricTree> tree;
   std::unique_ptr<FabricRoot> root;
 };
 

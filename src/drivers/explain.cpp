@@ -227,6 +227,14 @@ constexpr Sentence kSentences[] = {
      [](const TraceErrorIn&) -> std::string {
        return "the Q_Key of the message is not that of the receiving queue pair";
      }},
+    {Cause::HcaAsleep,
+     [](const TraceErrorIn&) -> std::string {
+       return "an HCA on the way sleeps; `softib power resume` wakes it";
+     }},
+    {Cause::HcaRemoved,
+     [](const TraceErrorIn&) -> std::string {
+       return "an HCA on the way was removed; `softib devices` shows what is left";
+     }},
 };
 
 std::string cause_of(const TraceErrorIn& e) {

@@ -6,19 +6,22 @@
 #include "drivers/slots.h"
 #include "drivers/status.h"
 #include "drivers/trace_error.h"
+#include "drivers/tree_requests.h"
 
 #include <array>
 
 namespace ib::drivers {
-namespace {
-
-using verbs::control::Code;
 
 // What the device leaves in its extension.
 struct Root {
+  FabricTree& tree;
   Core& core;
   FileView& view;
 };
+
+namespace {
+
+using verbs::control::Code;
 
 Session* session_of(Core& core, const io::FileObject& file) {
   const auto found = core.sessions.find(file.client().session);
@@ -29,14 +32,6 @@ void bad_size(Core& core, io::IrpRef irp, std::size_t wanted) {
   const std::size_t got = irp->in.size();
   fail(core, std::move(irp), Status::InvalidParameter,
        say("the input buffer has ", got, " bytes, this request takes ", wanted));
-}
-
-void answer_text(Core& core, io::IrpRef irp, std::string_view text) {
-  std::string reason;
-  auto file = core.memory.host().make_text(text, reason);
-  if (!file) return fail(core, std::move(irp), file.error(), std::move(reason));
-  irp->out_handles[0] = *std::move(file);
-  succeed(std::move(irp), text.size());
 }
 
 // A missing file is an everyday answer: it leaves no line in the trace.
@@ -73,23 +68,6 @@ void trace_read(Core& core, Session&, const control::TraceReadIn& in, io::IrpRef
   answer_text(core, std::move(irp), core.trace.text_after(in.after));
 }
 
-void set_port(Core& core, Session&, const control::SetPortIn& in, io::IrpRef irp) {
-  for (fabric::Node& node : core.fabric.nodes()) {
-    const bool wanted = text_in(in.node).empty() ? &node == &core.fabric.nodes().front()
-                                                 : node.name == text_in(in.node);
-    if (!wanted) continue;
-    for (fabric::Hca& hca : node.hcas) {
-      if (hca.name != text_in(in.ca)) continue;
-      if (in.port < 1 || in.port > hca.ports.size()) break;
-      set_port_state(core, hca, hca.ports[in.port - 1], in.up != 0);
-      return succeed(std::move(irp));
-    }
-  }
-  fail(core, std::move(irp), Status::NotFound,
-       say("this fabric has no port ", in.port, " of HCA \"", text_in(in.ca), "\" on node \"",
-           text_in(in.node), "\""));
-}
-
 struct Entry {
   Code code;
   std::size_t out_size;
@@ -103,6 +81,16 @@ void with(Root& root, Session& session, io::IrpRef irp) {
   if (!in) return bad_size(root.core, std::move(irp), sizeof(In));
   kHandler(root.core, session, *in, std::move(irp));
 }
+// Those about the device tree (tree_requests.cpp).
+template <class In, void (*kHandler)(FabricTree&, const In&, io::IrpRef)>
+void with_tree(Root& root, Session&, io::IrpRef irp) {
+  const auto in = irp->input<In>();
+  if (!in) return bad_size(root.core, std::move(irp), sizeof(In));
+  kHandler(root.tree, *in, std::move(irp));
+}
+void devices(Root& root, Session&, io::IrpRef irp) {
+  answer_text(root.core, std::move(irp), root.tree.devices_json());
+}
 template <void (*kHandler)(Core&, Session&, io::IrpRef)>
 void without(Root& root, Session& session, io::IrpRef irp) {
   kHandler(root.core, session, std::move(irp));
@@ -115,7 +103,13 @@ constexpr auto kTable = std::to_array<Entry>({
     {Code::ViewStat, sizeof(control::ViewStatOut), view},
     {Code::ViewOpen, sizeof(control::ViewStatOut), view},
     {Code::ViewList, 0, view},
-    {Code::SetPort, 0, with<control::SetPortIn, set_port>},
+    {Code::SetPort, 0, with_tree<control::SetPortIn, set_port>},
+    {Code::Devices, 0, devices},
+    {Code::ListNames, 0, with_tree<control::ViewIn, list_names>},
+    {Code::ChangeHca, sizeof(control::CaName), with_tree<control::ChangeHcaIn, change_hca>},
+    {Code::ChangePartition, 0, with_tree<control::ChangePartitionIn, change_partition>},
+    {Code::SetPower, 0, with_tree<control::SetPowerIn, set_power>},
+    {Code::ChangeDriver, 0, with_tree<control::ChangeDriverIn, change_driver>},
     // The process.
     {Code::Attach, sizeof(control::AttachOut), with<control::AttachIn, attach>},
     {Code::WaitEvent, sizeof(control::EventOut), without<wait_event>},
@@ -170,16 +164,18 @@ void on_control(io::DeviceObject& device, io::IrpRef irp) {
 }  // namespace
 
 struct FabricRoot::State {
-  explicit State(SoftHca& hcas)
-      : core(hcas.core()),
+  explicit State(FabricTree& tree)
+      : core(tree.core()),
         driver("fabric_root"),
-        view(core.fabric, hcas.status()),
-        root{core, view},
+        view(core.fabric, tree.hcas().status()),
+        root{tree, core, view},
         device(driver, "\\Device\\softib", io::DeviceKind::Functional) {
     driver.on(io::Major::Create) = on_create;
     driver.on(io::Major::Close) = on_close;
     driver.on(io::Major::DeviceControl) = on_control;
     device.set_extension(&root);
+    const Status named = tree.name_root(device);
+    IB_ASSERT(named == Status::Ok);
   }
   Core& core;
   io::DriverObject driver;
@@ -188,7 +184,7 @@ struct FabricRoot::State {
   io::DeviceObject device;
 };
 
-FabricRoot::FabricRoot(SoftHca& hcas) : state_(std::make_unique<State>(hcas)) {}
+FabricRoot::FabricRoot(FabricTree& tree) : state_(std::make_unique<State>(tree)) {}
 
 FabricRoot::~FabricRoot() = default;
 

@@ -5,7 +5,7 @@
 //
 // For softibd:
 //   connect:   FileObject zero(root.device(), 0, client, nullptr);  send it Create
-//   open:      look the path up, FileObject file(hcas.device(i), n, client, &zero);  send Create
+//   open:      look the path up, FileObject file(tree.resolve(..), n, client, &zero);  send Create
 //   the connection ends, for whatever reason:
 //              root.disconnect(zero), then cancel its requests, then Close for its files, zero
 //              last.
@@ -14,7 +14,7 @@
 // Thread rule: the reactor's thread, dispatch level.
 #pragma once
 
-#include "drivers/soft_hca.h"
+#include "drivers/fabric_tree.h"
 #include "io/device.h"
 
 #include <cstddef>
@@ -25,7 +25,7 @@ namespace ib::drivers {
 
 class FabricRoot {
  public:
-  explicit FabricRoot(SoftHca& hcas);
+  explicit FabricRoot(FabricTree& tree);
   ~FabricRoot();  // every file is closed by then
 
   io::DeviceObject& device();

@@ -156,6 +156,7 @@ struct View {
 Found per_hca(const View& view, const char* prefix, std::vector<std::string> others,
               Found (*item)(Place, Rest), Rest rest) {
   for (std::size_t i = 0; i < view.node.hcas.size(); ++i) {
+    if (!view.node.hcas[i].present) continue;
     std::string name = prefix + std::to_string(i);
     if (!rest.empty() && rest[0] == name) {
       return item(Place{view.devices, view.node, view.node.hcas[i], i, view.cpus}, rest.subspan(1));

@@ -127,9 +127,13 @@ class World {
 
   void open_file(Client& client, std::uint32_t hca) {
     if (client.files.size() >= kMaxFiles) return;
+    std::string reason;
+    const auto device =
+        bench_.tree->resolve(hca == 0 ? "node0" : "node1", "\\Device\\ibal", reason);
+    if (!device) return;
     auto file = std::make_unique<File>();
-    file->object = std::make_unique<io::FileObject>(*bench_.hcas->device(hca), ++client.last_number,
-                                                    client.who, client.zero->object.get());
+    file->object = std::make_unique<io::FileObject>(**device, ++client.last_number, client.who,
+                                                    client.zero->object.get());
     const Flight& flight = send(client, *file, {}, {}, io::Major::Create);
     require(flight.request.done, "Create pends");
     const bool opened = flight.request.irp.status == Status::Ok;

@@ -2,6 +2,7 @@
 // Ports going up and down, and their capability mask [IBA1 11.2.1.5].
 #include "drivers/events.h"
 #include "drivers/handlers.h"
+#include "drivers/hca_device.h"
 #include "drivers/qp_path.h"
 
 namespace ib::drivers {
@@ -33,11 +34,10 @@ void set_port_state(Core& core, fabric::Hca& hca, fabric::Port& port, bool up) {
   if (port.state == state) return;
   port.state = state;
   port.physical_state = up ? kLinkUp : kDisabled;
-  core.arena()
-      .port(hca.first_port + port.number - 1)
-      ->state.store(static_cast<std::uint32_t>(state), std::memory_order_seq_cst);
+  publish_ports(core, hca);
   core.trace.add(
       say("port ", port.number, " of ", hca.name, " (LID ", port.lid, ") is ", up ? "up" : "down"));
+  if (hca.asleep) return;  // programs hear of it when it wakes up
   raise_port(core, hca, port.number, up ? verbs::EventType::PortActive : verbs::EventType::PortErr);
   if (!up) migrate_from(core, hca, port.number);
   // Whoever waits for this port, or through it, looks again.

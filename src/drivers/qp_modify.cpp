@@ -63,6 +63,8 @@ bool check_port(HcaFile& file, std::uint32_t number, std::uint32_t pkey_index,
   } else if (pkey_index >= port->pkeys.size()) {
     reason =
         say("pkey_index ", pkey_index, "; port ", number, " has ", port->pkeys.size(), " P_Keys");
+  } else if (port->pkeys[pkey_index] == 0) {
+    reason = say("pkey_index ", pkey_index, " of port ", number, ": that P_Key was removed");
   }
   return reason.empty();
 }

@@ -43,6 +43,7 @@ control::AttachOut attach_out(const Session& session) {
   put_text(out.node, session.node->name);
   for (const fabric::Hca& hca : session.node->hcas) {
     if (out.ca_count == out.cas.size()) break;
+    if (!hca.present) continue;
     put_text(out.cas[out.ca_count].name, hca.name);
     out.cas[out.ca_count].node_guid = hca.node_guid;
     ++out.ca_count;

@@ -36,5 +36,7 @@ bool settle_bounces(Core& core, std::uint32_t dead_slot);
 
 // death.cpp: peers of its connected queue pairs go to Error when their retries would be over.
 void notify_peers(Core& core, const Session& dead);
+// The same for the peer of one queue pair, that of another process: it will not answer any more.
+void expect_loss(Core& core, Qp& qp, control::Cause cause, std::uint64_t detail);
 
 }  // namespace ib::drivers

@@ -1,25 +1,17 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "drivers/soft_hca.h"
 
+#include "drivers/bus_device.h"
 #include "drivers/handlers.h"
+#include "drivers/hca_device.h"
 #include "drivers/slots.h"
 #include "drivers/status.h"
+#include "io/device_node.h"
 
 #include <algorithm>
 #include <vector>
 
 namespace ib::drivers {
-
-// What each functional device leaves in its extension.
-struct HcaDevice {
-  HcaDevice(Core& core_, fabric::Hca& hca_, io::DriverObject& driver, std::string name)
-      : core(core_), hca(hca_), device(driver, std::move(name), io::DeviceKind::Functional) {
-    device.set_extension(this);
-  }
-  Core& core;
-  fabric::Hca& hca;
-  io::DeviceObject device;
-};
 
 namespace {
 
@@ -37,11 +29,15 @@ HcaFile* find_file(Session& session, const fabric::Hca& hca, std::uint32_t numbe
 }
 
 void on_create(io::DeviceObject& device, io::IrpRef irp) {
-  auto& self = device.extension<HcaDevice>();
+  auto& self = static_cast<HcaDevice&>(device);
   Session* session = session_of(self.core, *irp->file);
   if (session == nullptr || session->slot == hca::kNone || session->ending) {
     return fail(self.core, std::move(irp), Status::InvalidState,
                 "an HCA is opened by a process that has attached (Code::Attach)");
+  }
+  if (self.removed) {
+    return fail(self.core, std::move(irp), Status::DeviceRemoved,
+                say("HCA ", self.hca.name, " was pulled out"));
   }
   const bool on_its_node =
       std::any_of(session->node->hcas.begin(), session->node->hcas.end(),
@@ -64,7 +60,7 @@ void on_create(io::DeviceObject& device, io::IrpRef irp) {
 }
 
 void on_close(io::DeviceObject& device, io::IrpRef irp) {
-  auto& self = device.extension<HcaDevice>();
+  auto& self = static_cast<HcaDevice&>(device);
   Session* session = session_of(self.core, *irp->file);
   HcaFile* file = session != nullptr ? find_file(*session, self.hca, irp->file->number()) : nullptr;
   if (file == nullptr) return succeed(std::move(irp));  // its process is being torn down
@@ -81,7 +77,7 @@ void on_close(io::DeviceObject& device, io::IrpRef irp) {
 }
 
 void on_control(io::DeviceObject& device, io::IrpRef irp) {
-  auto& self = device.extension<HcaDevice>();
+  auto& self = static_cast<HcaDevice&>(device);
   Session* session = session_of(self.core, *irp->file);
   HcaFile* file = session != nullptr ? find_file(*session, self.hca, irp->file->number()) : nullptr;
   if (file == nullptr) {
@@ -90,31 +86,21 @@ void on_control(io::DeviceObject& device, io::IrpRef irp) {
   dispatch_hca(self.core, *file, std::move(irp));
 }
 
-// `\Device\ibal\<CA GUID>`, the name under which verbs are opened.
-std::string device_name(const fabric::Hca& hca) {
-  std::string digits = hex(hca.node_guid).substr(2);
-  return "\\Device\\ibal\\" + std::string(16 - digits.size(), '0') + digits;
+Result<std::unique_ptr<io::DeviceObject>> add_device(io::DriverObject& driver, io::DeviceNode& node,
+                                                     std::string&) {
+  Core& core = driver.extension<Core>();
+  const auto& place = node.physical().extension<HcaPlace>();
+  // It may be one that was not there when the fabric came up.
+  core.counts.resize(core.fabric.hca_count());
+  core.port_totals.resize(core.fabric.port_count());
+  return std::unique_ptr<io::DeviceObject>(std::make_unique<HcaDevice>(
+      core, place.hca, driver, say(place.node.name, "/", place.hca.name, " (soft_hca)")));
 }
 
 }  // namespace
 
-struct SoftHca::Devices {
-  explicit Devices(Core& core) : driver("soft_hca"), status(core) {
-    driver.on(io::Major::Create) = on_create;
-    driver.on(io::Major::Close) = on_close;
-    driver.on(io::Major::DeviceControl) = on_control;
-    for (fabric::Node& node : core.fabric.nodes()) {
-      for (fabric::Hca& hca : node.hcas) {
-        devices.push_back(std::make_unique<HcaDevice>(core, hca, driver, device_name(hca)));
-      }
-    }
-  }
-  io::DriverObject driver;
-  std::vector<std::unique_ptr<HcaDevice>> devices;  // by index of the HCA
-  CoreStatus status;
-};
-
-SoftHca::SoftHca(std::unique_ptr<Core> core) : core_(std::move(core)) {}
+SoftHca::SoftHca(std::unique_ptr<Core> core)
+    : core_(std::move(core)), status_(std::make_unique<CoreStatus>(*core_)) {}
 
 Result<std::unique_ptr<SoftHca>> SoftHca::create(platform::Executor& executor,
                                                  fabric::Fabric& fabric,
@@ -127,30 +113,28 @@ Result<std::unique_ptr<SoftHca>> SoftHca::create(platform::Executor& executor,
   auto core = std::make_unique<Core>(executor, fabric, host, options.max_memory,
                                      std::move(options.on_trace));
   IB_CHECK(core->memory.create(reason));
-  for (const fabric::Node& node : fabric.nodes()) {
-    for (const fabric::Hca& hca : node.hcas) {
-      for (const fabric::Port& port : hca.ports) {
-        hca::PortEntry& entry = *core->arena().port(hca.first_port + port.number - 1);
-        entry.lid = port.lid;
-        entry.state.store(static_cast<std::uint32_t>(port.state), std::memory_order_release);
-      }
-    }
-  }
-  auto made = std::unique_ptr<SoftHca>(new SoftHca(std::move(core)));
-  made->devices_ = std::make_unique<Devices>(*made->core_);
-  return made;
+  return std::unique_ptr<SoftHca>(new SoftHca(std::move(core)));
 }
 
 SoftHca::~SoftHca() {
   core_->later.abandon();
 }
 
-io::DeviceObject* SoftHca::device(std::uint32_t hca_index) {
-  return hca_index < devices_->devices.size() ? &devices_->devices[hca_index]->device : nullptr;
+const DeviceStatus& SoftHca::status() const {
+  return *status_;
 }
 
-const DeviceStatus& SoftHca::status() const {
-  return devices_->status;
+io::DriverRegistry::Entry SoftHca::entry() {
+  return [this](io::DriverObject& driver, std::string&) {
+    driver.extension_pointer.set(core_.get());
+    driver.add_device = &add_device;
+    driver.on(io::Major::Create) = on_create;
+    driver.on(io::Major::Close) = on_close;
+    driver.on(io::Major::DeviceControl) = on_control;
+    driver.on(io::Major::Pnp) = &on_hca_pnp;
+    driver.on(io::Major::Power) = &on_hca_power;
+    return Status::Ok;
+  };
 }
 
 }  // namespace ib::drivers

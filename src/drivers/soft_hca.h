@@ -8,7 +8,7 @@
 
 #include "base/result.h"
 #include "fabric/model.h"
-#include "io/device.h"
+#include "io/driver_registry.h"
 #include "platform/device_memory_host.h"
 #include "platform/executor.h"
 
@@ -21,6 +21,7 @@
 namespace ib::drivers {
 
 struct Core;
+class CoreStatus;
 class DeviceStatus;
 
 struct SoftHcaOptions {
@@ -37,11 +38,11 @@ class SoftHca {
                                                  fabric::Fabric& fabric,
                                                  platform::DeviceMemoryHost& host,
                                                  SoftHcaOptions options, std::string& reason);
-  ~SoftHca();  // every file is closed by then
+  ~SoftHca();  // no device is left by then
 
-  // The functional device of the HCA with this index in the fabric; nullptr: no such HCA.
-  // Files are opened on it with a Create request, by a process that has attached.
-  io::DeviceObject* device(std::uint32_t hca_index);
+  // Of the driver `soft_hca`, whose devices the PnP manager makes. Files are opened on them with a
+  // Create request, by a process that has attached.
+  io::DriverRegistry::Entry entry();
 
   const DeviceStatus& status() const;  // what the file view asks
   Core& core() { return *core_; }      // for FabricRoot and tests
@@ -49,9 +50,8 @@ class SoftHca {
  private:
   explicit SoftHca(std::unique_ptr<Core> core);
 
-  struct Devices;
   std::unique_ptr<Core> core_;
-  std::unique_ptr<Devices> devices_;
+  std::unique_ptr<CoreStatus> status_;
 };
 
 }  // namespace ib::drivers

@@ -13,6 +13,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 using verbs::PortState;
 
+constexpr std::uint8_t kPhysicalSleep = 1;  // PortPhysicalState [IBA1 14.2.5.6]
 constexpr std::array<const char*, kKinds> kKindKeys = {"qp", "srq", "cq",   "ah", "mw",
                                                        "mr", "dm",  "xrcd", "pd"};
 
@@ -34,11 +35,11 @@ Json objects_json(const Counts& counts) {
   return json;
 }
 
-Json port_json(const fabric::Port& port, const PortTotals& totals) {
+Json port_json(const fabric::Hca& hca, const fabric::Port& port, const PortTotals& totals) {
   return {{"number", port.number},
           {"guid", hex(port.guid)},
           {"lid", port.lid},
-          {"state", port_state_name(port.state)},
+          {"state", hca.asleep ? "asleep" : port_state_name(port.state)},
           {"counters",
            {{"sent_messages", totals.sent_messages},
             {"sent_bytes", totals.sent_bytes},
@@ -68,9 +69,10 @@ Json nodes_json(Core& core) {
   for (const fabric::Node& node : core.fabric.nodes()) {
     Json hcas = Json::array();
     for (const fabric::Hca& hca : node.hcas) {
+      if (!hca.present) continue;
       Json ports = Json::array();
       for (const fabric::Port& port : hca.ports) {
-        ports.push_back(port_json(port, totals[hca.first_port + port.number - 1]));
+        ports.push_back(port_json(hca, port, totals[hca.first_port + port.number - 1]));
       }
       hcas.push_back({{"name", hca.name},
                       {"node_guid", hex(hca.node_guid)},
@@ -159,8 +161,13 @@ control::CaAttr CoreStatus::ca(const fabric::Hca& hca) const {
   return ca_attributes(hca);
 }
 
-control::PortAttr CoreStatus::port(const fabric::Hca&, const fabric::Port& port) const {
-  return port_attributes(port);
+control::PortAttr CoreStatus::port(const fabric::Hca& hca, const fabric::Port& port) const {
+  control::PortAttr attr = port_attributes(port);
+  if (hca.asleep) {
+    attr.state = PortState::Down;
+    attr.phys_state = kPhysicalSleep;
+  }
+  return attr;
 }
 
 PortCounters CoreStatus::counters(const fabric::Hca& hca, const fabric::Port& port) const {

@@ -57,29 +57,42 @@ verbs::Gid Port::gid() const {
 Result<Fabric> Fabric::create(const Shape& shape) {
   IB_CHECK(check(shape));
   Fabric fabric;
-  std::uint32_t hca_count = 0;
-  for (const std::string& name : shape.nodes) {
-    const std::size_t position = fabric.nodes_.size();
-    Node& node = fabric.nodes_.emplace_back();
-    node.name = name;
+  fabric.ports_per_hca_ = shape.ports_per_hca;
+  fabric.nodes_.resize(shape.nodes.size());
+  for (std::size_t i = 0; i < shape.nodes.size(); ++i) {
+    fabric.nodes_[i].name = shape.nodes[i];
     for (std::uint32_t h = 0; h < shape.hcas_per_node; ++h) {
-      Hca& hca = node.hcas.emplace_back();
-      hca.name = "softib" + std::to_string(h);
-      hca.index = hca_count++;
-      hca.first_port = fabric.port_count_;
-      hca.node_guid = fabric::guid(position, h, 0);
-      for (std::uint32_t p = 1; p <= shape.ports_per_hca; ++p) {
-        Port& port = hca.ports.emplace_back();
-        port.number = p;
-        port.guid = fabric::guid(position, h, p);
-        port.lid = static_cast<std::uint16_t>(++fabric.port_count_);
-        port.capability_mask = kPortCapabilities;
-      }
+      fabric.append_hca(fabric.nodes_[i], shape.ports_per_hca);
     }
   }
   // Unicast LIDs end at 0xbfff [IBA1 4.1.3]; the limits above keep well below that.
   IB_ASSERT(fabric.port_count_ <= 0xbfff);
   return fabric;
+}
+
+Hca& Fabric::append_hca(Node& node, std::uint32_t ports) {
+  const auto position = static_cast<std::size_t>(&node - nodes_.data());
+  const auto number = static_cast<std::uint32_t>(node.hcas.size());
+  Hca& hca = node.hcas.emplace_back();
+  hca.name = "softib" + std::to_string(number);
+  hca.index = hca_count_++;
+  hca.first_port = port_count_;
+  hca.node_guid = fabric::guid(position, number, 0);
+  for (std::uint32_t p = 1; p <= ports; ++p) {
+    Port& port = hca.ports.emplace_back();
+    port.number = p;
+    port.guid = fabric::guid(position, number, p);
+    port.lid = static_cast<std::uint16_t>(++port_count_);
+    port.capability_mask = kPortCapabilities;
+  }
+  return hca;
+}
+
+Result<Hca*> Fabric::add_hca(Node& node) {
+  if (node.hcas.size() >= kMaxHcasPerNode) return Status::LimitExceeded;
+  Hca& hca = append_hca(node, ports_per_hca_);
+  hca.present = false;  // until its driver has started it
+  return &hca;
 }
 
 const Node* Fabric::find_node(std::string_view name) const {
@@ -91,10 +104,9 @@ const Node* Fabric::find_node(std::string_view name) const {
 
 const Hca* Fabric::find_hca(std::uint32_t index) const {
   for (const Node& node : nodes_) {
-    // HCAs are numbered node by node.
-    if (node.hcas.empty() || index < node.hcas.front().index) continue;
-    const std::size_t offset = index - node.hcas.front().index;
-    if (offset < node.hcas.size()) return &node.hcas[offset];
+    for (const Hca& hca : node.hcas) {
+      if (hca.index == index) return &hca;
+    }
   }
   return nullptr;
 }

@@ -10,6 +10,7 @@
 #include "verbs/types.h"
 
 #include <cstdint>
+#include <deque>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,6 +19,12 @@ namespace ib::fabric {
 
 inline constexpr std::uint64_t kSubnetPrefix =
     0xfe80000000000000ull;  // [IBA1 4.1.1] default GID prefix
+
+// An extra P_Key of a port, with a child device of this name.
+struct Partition {
+  std::uint16_t pkey = 0;
+  std::string name;
+};
 
 struct Port {
   std::uint32_t number = 1;  // 1-based, as in verbs
@@ -28,9 +35,11 @@ struct Port {
   std::uint8_t physical_state = 5;  // 5 LinkUp, 3 Disabled, 2 Polling [IBA1 14.2.5.6]
   std::uint8_t width = 2;           // 4X
   std::uint8_t speed = 32;          // EDR, 25 Gb/s a lane
+  // P_Key table; 0: no entry. Entries keep their place, since queue pairs name them by index.
   std::vector<std::uint16_t> pkeys{0xffff};
   std::uint32_t capability_mask = 0;
-  verbs::Gid gid() const;  // subnet prefix + port GUID
+  std::vector<Partition> partitions;  // those that have a device of their own
+  verbs::Gid gid() const;             // subnet prefix + port GUID
 };
 
 struct Hca {
@@ -39,11 +48,13 @@ struct Hca {
   std::uint32_t first_port = 0;  // index of port 1 in the fabric's port table
   std::uint64_t node_guid = 0;
   std::vector<Port> ports;
+  bool present = true;  // false: taken out; its place stays
+  bool asleep = false;
 };
 
 struct Node {
   std::string name;
-  std::vector<Hca> hcas;
+  std::deque<Hca> hcas;  // others point to them: none moves, none goes
 };
 
 struct Shape {
@@ -62,6 +73,10 @@ class Fabric {
 
   const std::vector<Node>& nodes() const { return nodes_; }
   std::vector<Node>& nodes() { return nodes_; }
+  // One more HCA of a node, as the others are, not present yet. LimitExceeded: it has all it can
+  // have.
+  Result<Hca*> add_hca(Node& node);
+  std::uint32_t hca_count() const { return hca_count_; }
   // Empty name: the first node. nullptr: no such node.
   const Node* find_node(std::string_view name) const;
   Hca* find_hca(std::uint32_t index);
@@ -70,8 +85,12 @@ class Fabric {
   std::uint32_t port_count() const { return port_count_; }
 
  private:
+  Hca& append_hca(Node& node, std::uint32_t ports);
+
   std::vector<Node> nodes_;
   std::uint32_t port_count_ = 0;
+  std::uint32_t hca_count_ = 0;
+  std::uint32_t ports_per_hca_ = 1;
 };
 
 }  // namespace ib::fabric

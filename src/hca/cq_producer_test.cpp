@@ -142,7 +142,8 @@ TEST_F(CqBench, ProducersThatShareItLoseNothing) {
   constexpr std::uint32_t kEach = 1000;
   const auto produce = [&](std::uint32_t who) {
     BenchHost own;
-    // The other thread may be off its core while it holds the lock: give it one, as a real host does.
+    // The other thread may be off its core while it holds the lock: give it one, as a real host
+    // does.
     own.on_relax = [] { std::this_thread::sleep_for(std::chrono::microseconds(1)); };
     CqProducer mine(memory.arena(), 9);
     for (std::uint32_t i = 0; i < kEach; ++i) {

@@ -67,9 +67,14 @@ struct alignas(kLine) ProcessSlot {
   alignas(kLine) std::array<ThreadWord, kThreadsPerSlot> threads;
 };
 
+inline constexpr std::uint32_t kPortAsleep = 0x100;  // no verbs::PortState
+// Detail of Cause::HcaRemoved of a queue pair: it was not its own HCA, but that of its peer.
+inline constexpr std::uint64_t kPeersHca = 1;
+
 // A port. Data stops when `state` is not Active. (control)
 struct alignas(kLine) PortEntry {
-  Shared32 state;  // verbs::PortState
+  // verbs::PortState; or kPortAsleep: requests to and from it wait, and no retry clock runs.
+  Shared32 state;
   std::uint32_t lid = 0;
 };
 

@@ -22,6 +22,7 @@ namespace {
 // What one post or progress call may move before it lets the application run on.
 constexpr std::uint64_t kBudgetBytes = 8ull << 20;
 constexpr Duration kRetryTick = std::chrono::milliseconds(1);
+constexpr Duration kSleepTick = std::chrono::milliseconds(500);
 constexpr Duration kUnreliablePatience = std::chrono::seconds(1);
 
 WcOpcode completion_opcode(WrOpcode opcode) {
@@ -237,13 +238,14 @@ void Requester::enter_error(Cause cause, std::uint64_t detail) {
 void Requester::fail_head_of_a_lost_peer() {
   if (waiting_ == 0 || took_error_ || is_unreliable()) return;
   const auto why = static_cast<Cause>(own_->geometry.error_cause.load(std::memory_order_relaxed));
-  if (why != Cause::PeerProcessGone) return;
+  const std::uint64_t detail = own_->geometry.error_detail.load(std::memory_order_relaxed);
+  const bool peers_hca = why == Cause::HcaRemoved && detail == kPeersHca;
+  if (why != Cause::PeerProcessGone && !peers_hca) return;
   const std::uint64_t position = posted_.load(std::memory_order_relaxed) - waiting_;
   const SendWqe wqe = load(position);
   --waiting_;
   took_error_ = true;
-  const std::uint64_t pid = own_->geometry.error_detail.load(std::memory_order_relaxed);
-  report(wqe, fail(WcStatus::RetryExcErr, why, pid));
+  report(wqe, fail(WcStatus::RetryExcErr, why, detail));
   complete(wqe, position, WcStatus::RetryExcErr, why, 0);
 }
 
@@ -280,6 +282,13 @@ std::optional<std::uint64_t> Requester::polled(std::uint32_t position) {
 }
 
 // How long the head may go on waiting [IBA1 9.7.5.2.8, 9.9.2.1]; also says when to try again.
+Requester::Outcome Requester::check_port(std::uint32_t port) const {
+  const PortEntry* entry = arena_.port(port);
+  const std::uint32_t state = entry == nullptr ? 0 : entry->state.load(std::memory_order_acquire);
+  if (state == static_cast<std::uint32_t>(verbs::PortState::Active)) return done(0);
+  return wait(state == kPortAsleep ? Cause::HcaAsleep : Cause::PortDown);
+}
+
 bool Requester::patience_left(const Outcome& outcome) {
   const Instant now = plane_.host().now();
   if (outcome.cause == Cause::None) {  // pages moving, budget spent: a matter of moments
@@ -291,6 +300,10 @@ bool Requester::patience_left(const Outcome& outcome) {
     waiting_since_ = now;
     own_->requester.blocked.store(static_cast<std::uint32_t>(outcome.cause),
                                   std::memory_order_relaxed);
+  }
+  if (outcome.cause == Cause::HcaAsleep) {
+    wake_at_ = now + kSleepTick;  // resume kicks us; this is for a kick that got lost
+    return true;
   }
   if (outcome.cause == Cause::NoReceive && is_unreliable()) {
     // On a wire the message would be lost. Here the sender is as fast as memory and programs that

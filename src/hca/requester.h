@@ -170,6 +170,8 @@ class Requester {
   void enter_error(Cause cause, std::uint64_t detail);
   void fail_head_of_a_lost_peer();
   Outcome execute(const SendWqe& wqe);
+  // Done: data may pass this port (an index of the port table).
+  Outcome check_port(std::uint32_t port) const;
   // requester_connected.cpp: RC, UC, XRC
   Outcome bind_peer(Peer*& peer);
   Outcome execute_connected(const SendWqe& wqe);

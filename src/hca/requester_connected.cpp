@@ -34,11 +34,7 @@ bool types_match(QpType mine, std::uint32_t peers) {
 
 // Finds the connected queue pair and checks that it answers. Wait: it does not (yet).
 Requester::Outcome Requester::bind_peer(Peer*& peer) {
-  const PortEntry* port = arena_.port(own_->id.port);
-  const auto active = static_cast<std::uint32_t>(verbs::PortState::Active);
-  if (port == nullptr || port->state.load(std::memory_order_acquire) != active) {
-    return wait(Cause::PortDown);
-  }
+  if (const Outcome own = check_port(own_->id.port); own.kind != Outcome::Kind::Done) return own;
   const std::uint32_t dest = own_->id.dest_qpn;
   QpEntry* entry = arena_.qp(qp_index(dest));
   const std::uint32_t self = own_->id.qpn.load(std::memory_order_relaxed);
@@ -50,16 +46,15 @@ Requester::Outcome Requester::bind_peer(Peer*& peer) {
     }
     return wait(Cause::PeerUnknown);
   }
+  const Outcome way = check_port(entry->id.port);
+  if (way.kind == Outcome::Kind::Wait && way.cause == Cause::HcaAsleep) return way;
   const std::uint32_t state = entry->id.state.load(std::memory_order_acquire);
   if (!answers(static_cast<QpState>(state))) return wait(Cause::PeerNotReady, state);
   if (entry->id.dest_qpn != self || entry->id.lid != own_->id.dlid ||
       !types_match(config_.type, entry->id.type)) {
     return wait(Cause::PeerUnknown);
   }
-  const PortEntry* other = arena_.port(entry->id.port);
-  if (other == nullptr || other->state.load(std::memory_order_acquire) != active) {
-    return wait(Cause::PortDown);
-  }
+  if (way.kind != Outcome::Kind::Done) return way;
   // Same partition: equal base, at least one full member [IBA1 10.9.3].
   if (((entry->id.pkey ^ own_->id.pkey) & 0x7fff) != 0 ||
       ((entry->id.pkey | own_->id.pkey) & 0x8000) == 0) {
@@ -84,11 +79,12 @@ Requester::Outcome Requester::execute_connected(const SendWqe& wqe) {
   Peer* peer = nullptr;
   const Outcome bound = bind_peer(peer);
   if (bound.kind != Outcome::Kind::Done) {
-    if (bound.cause != Cause::PortDown) {  // whoever answers next gets the message from its start
+    const bool same_peer = bound.cause == Cause::PortDown || bound.cause == Cause::HcaAsleep;
+    if (!same_peer) {  // whoever answers next gets the message from its start
       moved_ = 0;
       receive_.reset();
     }
-    if (config_.type != QpType::Uc) return bound;
+    if (config_.type != QpType::Uc || bound.cause == Cause::HcaAsleep) return bound;
     // Nobody answers for UC, so nobody is waited for: the message is lost on the way [IBA1 9.8.2].
     LocalPieces pieces;
     const Outcome gathered = gather(wqe, 0, pieces);

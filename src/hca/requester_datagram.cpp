@@ -51,11 +51,7 @@ Requester::Outcome Requester::execute_datagram(const SendWqe& wqe) {
   if (gathered.kind != Outcome::Kind::Done) return gathered;
   const auto bytes = static_cast<std::uint32_t>(pieces.total - kGrhBytes);
   if (bytes > mtu_bytes(port_mtu_)) return fail(WcStatus::LocLenErr, Cause::LocalLength, bytes);
-  const PortEntry* port = arena_.port(own_->id.port);
-  if (port == nullptr || port->state.load(std::memory_order_acquire) !=
-                             static_cast<std::uint32_t>(verbs::PortState::Active)) {
-    return wait(Cause::PortDown);
-  }
+  if (const Outcome own = check_port(own_->id.port); own.kind != Outcome::Kind::Done) return own;
   if (wqe.av.is_global != 0) {
     grh.version_class_flow =
         6u << 28 | std::uint32_t{wqe.av.traffic_class} << 20 | (wqe.av.flow_label & 0xfffff);
@@ -72,7 +68,10 @@ Requester::Outcome Requester::execute_datagram(const SendWqe& wqe) {
     QpEntry* target = arena_.qp(qp_index(wqe.remote_qpn));
     if (target != nullptr && wqe.remote_qpn != 0 &&
         target->id.qpn.load(std::memory_order_acquire) == wqe.remote_qpn &&
-        datagram_accepted(wqe, *target, false)) {
+        target->id.lid == wqe.av.dlid) {
+      const Outcome way = check_port(target->id.port);
+      if (way.kind == Outcome::Kind::Wait && way.cause == Cause::HcaAsleep) return way;
+      if (!datagram_accepted(wqe, *target, false)) return done(bytes);
       const Outcome sent = datagram_to(wqe, *target, pieces);
       if (sent.kind == Outcome::Kind::Wait) return sent;
     }

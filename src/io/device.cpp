@@ -4,8 +4,9 @@
 namespace ib::io {
 
 DeviceObject::~DeviceObject() {
-  IB_ASSERT(upper_ == nullptr && open_files_ == 0);
+  IB_ASSERT(upper_ == nullptr && open_files_.empty() && requests_.load() == 0);
   if (lower_ != nullptr) lower_->upper_ = nullptr;
+  driver_.references.release(DriverUse::Device);
 }
 
 Status DeviceObject::attach(DeviceObject& lower) {
@@ -27,11 +28,11 @@ DeviceObject& DeviceObject::top() {
 FileObject::FileObject(DeviceObject& device, std::uint32_t number, Client& client,
                        FileObject* process)
     : device_(device.top()), number_(number), client_(client), process_(process) {
-  ++device_.open_files_;
+  device_.open_files_.push_back(this);
 }
 
 FileObject::~FileObject() {
-  --device_.open_files_;
+  std::erase(device_.open_files_, this);
 }
 
 // A stack does not change while files are open on it, so a device's depth names its slot.
@@ -44,9 +45,14 @@ const TypedPointer& FileObject::slot(const DeviceObject& device) const {
 }
 
 void call_driver(DeviceObject& device, IrpRef irp, Irp::Completion completion, void* context) {
+  DriverObject& driver = device.driver();
+  // For as long as the routine runs: the request may be over, and the device gone, before it
+  // returns.
+  driver.references.take(DriverUse::Call);
   irp->push(device, completion, context);
-  const DriverObject::Dispatch dispatch = device.driver().on(irp->major);
+  const DriverObject::Dispatch dispatch = driver.on(irp->major);
   (dispatch != nullptr ? dispatch : pass_down)(device, std::move(irp));
+  driver.references.release(DriverUse::Call);
 }
 
 void pass_down(DeviceObject& device, IrpRef irp) {

@@ -2,57 +2,60 @@
 // Drivers, devices, device stacks and files of the I/O model (DESIGN.md 2).
 //
 // A DeviceObject may be attached to a lower one; requests enter at the top of such a stack and
-// each driver completes them or sends them to lower(). The objects are owned by those who create
-// them (drivers, the daemon); everything here only borrows.
+// each driver completes them or sends them to lower(). In a device tree the nodes own functional
+// and filter devices, bus and node share the physical ones (docs/design/0004); everything here only
+// borrows.
 //
 // Thread rule: stacks are built and taken apart, and files opened, on the dispatch level of the
 // reactor; call_driver() may be called on any thread and at any level.
 #pragma once
 
+#include "io/driver_references.h"
 #include "io/irp.h"
+#include "io/pnp.h"
+#include "io/typed_pointer.h"
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
+#include <vector>
 
 namespace ib::io {
 
-// A driver: its name and its dispatch routines. The routine owns the request. An entry that is
-// null gets the default: send it down, or at the bottom of the stack Ok (DeviceControl:
-// NotSupported).
+class DeviceNode;
+
+// A driver: its name and its routines. A dispatch routine owns the request. An entry that is null
+// gets the default: send it down, or at the bottom of the stack Ok (DeviceControl: NotSupported).
 struct DriverObject {
   using Dispatch = void (*)(DeviceObject& device, IrpRef irp);
+  // Makes the driver's device for the stack of this node, not attached yet. The node owns it and
+  // destroys it after Remove was answered. nullptr (Ok): a filter that does not want this device.
+  using AddDevice = Result<std::unique_ptr<DeviceObject>> (*)(DriverObject& driver,
+                                                              DeviceNode& node,
+                                                              std::string& reason);
+  // The driver has no device any more: let go of everything else.
+  using Unload = void (*)(DriverObject& driver);
 
   explicit DriverObject(std::string driver_name) : name(std::move(driver_name)) {}
   Dispatch& on(Major major) { return dispatch[static_cast<std::size_t>(major)]; }
 
+  // The driver's own state, for its routines.
+  template <class T>
+  T& extension() const {
+    T* value = extension_pointer.get<T>();
+    IB_ASSERT(value != nullptr);
+    return *value;
+  }
+
   std::string name;
   std::array<Dispatch, kMajorCount> dispatch{};
-};
-
-// A pointer that remembers what it points to, for the `void*` that a driver leaves with an object.
-class TypedPointer {
- public:
-  template <class T>
-  void set(T* value) {
-    value_ = value;
-    type_ = value == nullptr ? nullptr : &kTag<T>;
-  }
-  // nullptr if nothing was set; asking for another type is a bug.
-  template <class T>
-  T* get() const {
-    IB_ASSERT(type_ == nullptr || type_ == &kTag<T>);
-    return static_cast<T*>(value_);
-  }
-
- private:
-  // One address per type. Not const: constants of equal value might be merged.
-  template <class T>
-  static inline char kTag = 0;
-
-  void* value_ = nullptr;
-  const void* type_ = nullptr;
+  AddDevice add_device = nullptr;
+  Unload unload = nullptr;
+  TypedPointer extension_pointer;
+  DriverReferences references;
 };
 
 enum class DeviceKind : std::uint8_t {
@@ -61,14 +64,17 @@ enum class DeviceKind : std::uint8_t {
   Filter,      // sees the requests on their way
 };
 
-class DeviceObject {
+class IB_DRIVER_API DeviceObject {
  public:
   DeviceObject(DriverObject& driver, std::string name, DeviceKind kind)
-      : driver_(driver), name_(std::move(name)), kind_(kind) {}
+      : driver_(driver), name_(std::move(name)), kind_(kind) {
+    driver_.references.take(DriverUse::Device);
+  }
   DeviceObject(const DeviceObject&) = delete;
   DeviceObject& operator=(const DeviceObject&) = delete;
-  // Detaches from the lower device. Nothing may be attached above, no file may be open.
-  ~DeviceObject();
+  // Detaches from the lower device. Nothing may be attached above, no file may be open, no request
+  // may be in it. Drivers derive from this class for what they keep per device.
+  virtual ~DeviceObject();
 
   // Puts this device on top of the stack that `lower` belongs to; all before requests are sent.
   // LimitExceeded if the stack would get deeper than kMaxStackDepth.
@@ -81,7 +87,9 @@ class DeviceObject {
   DeviceObject* upper() const { return upper_; }
   DeviceObject& top();
   std::size_t stack_depth() const { return stack_depth_; }  // of the stack from here down
-  std::size_t open_files() const { return open_files_; }
+  const std::vector<FileObject*>& open_files() const { return open_files_; }
+  // Requests that were sent to this device and have not come back up through it.
+  std::uint32_t requests() const { return requests_.load(); }
 
   // The driver's state of this device ("device extension").
   template <class T>
@@ -97,6 +105,7 @@ class DeviceObject {
 
  private:
   friend class FileObject;
+  friend class Irp;
 
   DriverObject& driver_;
   std::string name_;
@@ -104,7 +113,8 @@ class DeviceObject {
   DeviceObject* lower_ = nullptr;
   DeviceObject* upper_ = nullptr;
   std::size_t stack_depth_ = 1;
-  std::size_t open_files_ = 0;
+  std::vector<FileObject*> open_files_;
+  std::atomic<std::uint32_t> requests_{0};
   TypedPointer extension_;
 };
 
@@ -119,7 +129,7 @@ struct Client {
 };
 
 // What Create opened and Close will close: where drivers keep what belongs to one opener.
-class FileObject {
+class IB_DRIVER_API FileObject {
  public:
   // `process`: file 0 of the same connection; nullptr if this is file 0 itself, or kernel mode.
   FileObject(DeviceObject& device, std::uint32_t number, Client& client, FileObject* process);
@@ -156,11 +166,11 @@ class FileObject {
 
 // Sends the request to `device`, one location further. A driver that wants to see the result
 // gives a completion routine, which owns the request when it runs (see Irp::Completion).
-void call_driver(DeviceObject& device, IrpRef irp, Irp::Completion completion = nullptr,
-                 void* context = nullptr);
+IB_DRIVER_API void call_driver(DeviceObject& device, IrpRef irp,
+                               Irp::Completion completion = nullptr, void* context = nullptr);
 
 // Dispatch routine of drivers that leave a request to those below; what a null entry does.
-void pass_down(DeviceObject& device, IrpRef irp);
+IB_DRIVER_API void pass_down(DeviceObject& device, IrpRef irp);
 
 // The direct call of kernel clients: the verb `code` with its public structures, without copying
 // them into buffers first. The handler is the one that ioctls reach, and the IRP brings the result:

@@ -164,7 +164,7 @@ TEST(FileObject, KeepsOneContextPerDriverOfTheStack) {
   Stack s;
   FileObject file(s.bottom, 3, s.client, nullptr);
   EXPECT_EQ(&file.device(), &s.top);
-  EXPECT_EQ(s.top.open_files(), 1u);
+  EXPECT_EQ(s.top.open_files().size(), 1u);
   int a = 1;
   double b = 2;
   file.set_context(s.bottom, &a);

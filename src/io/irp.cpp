@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "io/irp.h"
 
+#include "io/device.h"
 #include "io/irp_queue.h"
 
 namespace ib::io {
@@ -29,16 +30,22 @@ void Irp::cancel() {
 
 void Irp::push(DeviceObject& device, Completion completion, void* context) {
   IB_ASSERT(depth_ < kMaxStackDepth);  // else a driver sends requests round in a circle
-  locations_[depth_++] = {&device, completion, context};
+  DriverObject* sender = depth_ == 0 ? nullptr : &locations_[depth_ - 1].device->driver();
+  if (sender != nullptr && completion != nullptr) sender->references.take(DriverUse::Callback);
+  device.requests_.fetch_add(1);
+  locations_[depth_++] = {&device, sender, completion, context};
 }
 
 // Goes up to the next one who wanted to know. That one owns the request then, and comes back here
 // with pass_up(): the recursion is as deep as the device stack at most.
 void Irp::run_completions() {
   while (depth_ > 0) {
-    const Location& location = locations_[--depth_];
+    const Location location = locations_[--depth_];
+    // The last touch: once its count is zero, the device may be destroyed on another thread.
+    location.device->requests_.fetch_sub(1);
     if (location.completion == nullptr) continue;
     location.completion(IrpRef(*this), location.context);
+    if (location.sender != nullptr) location.sender->references.release(DriverUse::Callback);
     return;
   }
   in_flight_ = false;

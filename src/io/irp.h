@@ -15,7 +15,9 @@
 #pragma once
 
 #include "base/assert.h"
+#include "base/export.h"
 #include "base/result.h"
+#include "io/typed_pointer.h"
 #include "platform/control_channel.h"
 
 #include <array>
@@ -34,12 +36,14 @@ namespace ib::io {
 using platform::NativeHandle;
 
 class DeviceObject;
+struct DriverObject;
 class FileObject;
 class IrpQueue;
 class IrpRef;
 
-enum class Major : std::uint8_t { Create, Close, DeviceControl, Pnp, Power };
-inline constexpr std::size_t kMajorCount = 5;
+// Shutdown: the last-chance notification (io/power_manager.h).
+enum class Major : std::uint8_t { Create, Close, DeviceControl, Pnp, Power, Shutdown };
+inline constexpr std::size_t kMajorCount = 6;
 
 // Who asks. The only notion of protection context: a User request comes from a process, its
 // input is hostile until checked and its addresses are those of that process.
@@ -48,7 +52,7 @@ enum class RequestorMode : std::uint8_t { Kernel, User };
 inline constexpr std::size_t kMaxStackDepth = 8;
 inline constexpr std::size_t kMaxHandles = 2;
 
-class Irp {
+class IB_DRIVER_API Irp {
  public:
   // Given by a driver that passes the request down; owns the request when it runs and ends with
   // pass_up(), complete() or fail() (now, or later: it may park the request, or send it down
@@ -65,7 +69,8 @@ class Irp {
   // The request. Buffers belong to the originator and live until it is done.
   Major major = Major::DeviceControl;
   RequestorMode requestor_mode = RequestorMode::Kernel;
-  std::uint32_t code = 0;  // DeviceControl: verbs::control::Code
+  std::uint32_t code = 0;   // DeviceControl: verbs::control::Code; Pnp, Power: io/pnp.h
+  TypedPointer parameters;  // Pnp, Power
   FileObject* file = nullptr;
   std::span<const std::byte> in;
   std::span<std::byte> out;  // its capacity
@@ -112,6 +117,7 @@ class Irp {
 
   struct Location {
     DeviceObject* device;
+    DriverObject* sender;   // whose code `completion` is; null: the originator's
     Completion completion;  // of whoever sent the request to `device`; may be null
     void* context;
   };
@@ -133,7 +139,7 @@ class Irp {
 };
 
 // The right and the duty to finish a request.
-class IrpRef {
+class IB_DRIVER_API IrpRef {
  public:
   IrpRef(IrpRef&& other) noexcept : irp_(std::exchange(other.irp_, nullptr)) {}
   IrpRef& operator=(IrpRef&&) = delete;

@@ -16,7 +16,7 @@
 
 namespace ib::io {
 
-class IrpQueue {
+class IB_DRIVER_API IrpQueue {
  public:
   IrpQueue() = default;
   IrpQueue(const IrpQueue&) = delete;

@@ -7,6 +7,8 @@
 // It is here and not in io/ because the event loop (linux/) raises it and io/ checks it.
 #pragma once
 
+#include "base/export.h"
+
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -17,7 +19,7 @@ namespace ib {
 enum class Level : std::uint8_t { Passive, Dispatch };
 
 namespace level_internal {
-inline thread_local Level current = Level::Passive;
+IB_DRIVER_API inline thread_local Level current = Level::Passive;
 }  // namespace level_internal
 
 inline Level current_level() {

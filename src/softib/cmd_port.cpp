@@ -5,8 +5,6 @@
 
 #include <fmt/format.h>
 
-#include <array>
-
 namespace ib::softib {
 namespace {
 
@@ -18,18 +16,13 @@ struct PortOptions {
   bool up = false;
 };
 
-template <std::size_t N>
-void put(std::array<char, N>& to, const std::string& text) {
-  text.copy(to.data(), N - 1);
-}
-
 void set_port(const PortOptions& options) {
   ControlClient client = connect_up(options.fabric);
   const Json state = ask_state(client);
   const std::string node = find_node(node_names(state), options.node, options.fabric);
   verbs::control::SetPortIn in;
-  put(in.node, node);
-  put(in.ca, options.ca);
+  put_text(in.node, node);
+  put_text(in.ca, options.ca);
   in.port = options.port;
   in.up = options.up ? 1 : 0;
   const std::string which = fmt::format("port {} of {} on {}", options.port, options.ca, node);

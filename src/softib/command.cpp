@@ -7,6 +7,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 
 namespace ib::softib {
 
@@ -32,6 +33,11 @@ void add_shape_options(CLI::App& command, ShapeOptions& options) {
       .add_option("--max-memory", options.max_memory,
                   "most memory for queues and device memory of the fabric, such as 512M or 4G")
       ->option_text("SIZE");
+  command
+      .add_option("--config", options.config,
+                  "children of ports, partitions, driver store (docs/cli.md)")
+      ->check(CLI::ExistingFile)
+      ->option_text("FILE");
 }
 
 FabricShape ShapeOptions::shape() const {
@@ -40,6 +46,8 @@ FabricShape ShapeOptions::shape() const {
   if (hcas != 0) result.hcas = hcas;
   if (ports != 0) result.ports = ports;
   result.max_memory = max_memory;
+  // softibd goes to another directory.
+  if (!config.empty()) result.config = std::filesystem::absolute(config).string();
   return result;
 }
 

@@ -8,6 +8,8 @@
 
 #include <CLI/CLI.hpp>
 
+#include <array>
+#include <cstddef>
 #include <memory>
 #include <string>
 #include <vector>
@@ -29,6 +31,12 @@ void add_list(CLI::App& app, Context& context);
 void add_trace(CLI::App& app, Context& context);
 void add_explain(CLI::App& app, Context& context);
 void add_port(CLI::App& app, Context& context);
+void add_devices(CLI::App& app, Context& context);
+void add_ls(CLI::App& app, Context& context);
+void add_hca(CLI::App& app, Context& context);
+void add_partition(CLI::App& app, Context& context);
+void add_power(CLI::App& app, Context& context);
+void add_driver(CLI::App& app, Context& context);
 void add_env(CLI::App& app, Context& context);
 void add_doctor(CLI::App& app, Context& context);
 void add_version(CLI::App& app, Context& context);
@@ -42,10 +50,17 @@ struct ShapeOptions {
   std::uint32_t hcas = 0;
   std::uint32_t ports = 0;
   std::string max_memory;
+  std::string config;
 
   FabricShape shape() const;
 };
 void add_shape_options(CLI::App& command, ShapeOptions& options);
+
+// Text into a fixed array of a request; what is too long is cut, and so will not be found.
+template <std::size_t N>
+void put_text(std::array<char, N>& to, const std::string& text) {
+  text.copy(to.data(), N - 1);
+}
 
 // A line to standard output; the command ends quietly if nobody reads it any more.
 void print(const std::string& text);

@@ -36,6 +36,13 @@ void check_peer(const Fd& socket, const std::string& path, pid_t& pid) {
                              path, peer.uid, ::geteuid()));
 }
 
+Exit exit_of(Status status) {
+  if (status == Status::NotFound) return Exit::NotFound;
+  if (status == Status::DeviceBusy) return Exit::Busy;
+  const bool went_away = status == Status::Disconnected || status == Status::Timeout;
+  return went_away ? Exit::Daemon : Exit::Failed;
+}
+
 std::string no_answer(pid_t pid) {
   return fmt::format("softibd (pid {}) does not answer\n  If it stays so: kill -9 {}", pid, pid);
 }
@@ -161,7 +168,7 @@ ControlAnswer ControlClient::receive(std::uint64_t tag, Clock::time_point deadli
 
 std::string ControlClient::read_text(control::Code code, std::span<const std::byte> in) {
   const ControlAnswer answer = call(code, in);
-  if (answer.status != Status::Ok) throw CliError(Exit::Daemon, answer.reason);
+  if (answer.status != Status::Ok) throw CliError(exit_of(answer.status), answer.reason);
   if (!answer.file.valid()) {
     const rlimit none{};
     rlimit files = none;
@@ -176,10 +183,10 @@ std::string ControlClient::read_text(control::Code code, std::span<const std::by
 
 void ControlClient::require(control::Code code, std::span<const std::byte> in,
                             const std::string& what) {
-  const ControlAnswer answer = call(code, in);
+  // Some wait for devices, which may take as long as they like.
+  const ControlAnswer answer = call(code, in, std::chrono::minutes(1));
   if (answer.status == Status::Ok) return;
-  const Exit exit = answer.status == Status::NotFound ? Exit::NotFound : Exit::Daemon;
-  throw CliError(exit, fmt::format("{}: {}", what, answer.reason));
+  throw CliError(exit_of(answer.status), fmt::format("{}: {}", what, answer.reason));
 }
 
 void ControlClient::hand_over() {

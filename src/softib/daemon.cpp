@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "softib/daemon.h"
 
+#include "drivers/partitions.h"
 #include "platform/level.h"
+#include "softib/driver_store.h"
 
 #include <utility>
 #include <vector>
@@ -48,9 +50,61 @@ Status Daemon::build(std::string& reason) {
   drivers::SoftHcaOptions hca_options;
   hca_options.max_memory = options_.max_memory;
   hca_options.on_trace = [this](std::string_view line) { log_.info(line); };
-  auto devices = DaemonDevices::create(loop_, *fabric_, memory_, std::move(hca_options), reason);
+  FabricConfig config;
+  if (!options_.config.empty()) {
+    auto read = read_fabric_config(options_.config, reason);
+    if (!read) return read.error();
+    config = *std::move(read);
+  }
+  drivers::FabricTreeOptions tree_options;
+  IB_CHECK(make_tree_options(config, tree_options, reason));
+  auto devices = DaemonDevices::create(loop_, *fabric_, memory_, std::move(hca_options),
+                                       std::move(tree_options), reason);
   if (!devices) return devices.error();
   devices_ = *std::move(devices);
+  return add_partitions(config, reason);
+}
+
+Status Daemon::make_tree_options(const FabricConfig& config, drivers::FabricTreeOptions& options,
+                                 std::string& reason) {
+  options.loader = &modules_;
+  options.children = config.children;
+  if (config.drivers.empty()) return Status::Ok;
+  std::vector<std::string> complaints;
+  auto store = read_driver_store(config.drivers, complaints, reason);
+  if (!store) return store.error();
+  for (const std::string& complaint : complaints) log_.warn(complaint);
+  options.modules = *std::move(store);
+  return Status::Ok;
+}
+
+Status Daemon::add_partitions(const FabricConfig& config, std::string& reason) {
+  for (const PartitionConfig& wanted : config.partitions) {
+    const std::string what = "[[partition]] " + wanted.name + ": ";
+    fabric::Port* port = nullptr;
+    fabric::Hca* owner = nullptr;
+    for (fabric::Node& node : fabric_->nodes()) {
+      const bool named =
+          wanted.node.empty() ? &node == &fabric_->nodes().front() : node.name == wanted.node;
+      for (fabric::Hca& hca : node.hcas) {
+        if (!named || hca.name != wanted.ca || wanted.port < 1 || wanted.port > hca.ports.size()) {
+          continue;
+        }
+        owner = &hca;
+        port = &hca.ports[wanted.port - 1];
+      }
+    }
+    if (port == nullptr) {
+      reason = what + "there is no such port";
+      return Status::NotFound;
+    }
+    drivers::Core& core = devices_->tree().core();
+    const Status added =
+        drivers::add_partition(core, *owner, *port, wanted.pkey, wanted.name, reason);
+    if (added == Status::Ok) continue;
+    reason = what + reason;
+    return added;
+  }
   return Status::Ok;
 }
 
@@ -72,13 +126,19 @@ void Daemon::start_server() {
 DaemonExit Daemon::run() {
   started_ = loop_.now();
   directory_->write_pid();
+  devices_->tree().begin([this] { on_ready(); });
+  loop_.run();
+  log_.info("fabric " + options_.fabric + " is down");
+  return exit_;
+}
+
+// Every device that can has started. Clients that came meanwhile wait at the socket.
+void Daemon::on_ready() {
+  if (ending_) return;
   start_server();
   log_.info("fabric " + options_.fabric + " is up: " + count_of(fabric_->nodes().size(), "node") +
             ", " + count_of(fabric_->port_count(), "port") + "; socket " + socket_path());
   consider_idleness();
-  loop_.run();
-  log_.info("fabric " + options_.fabric + " is down");
-  return exit_;
 }
 
 void Daemon::stop(const std::string& why) {
@@ -87,7 +147,7 @@ void Daemon::stop(const std::string& why) {
 
 Result<io::DeviceObject*> Daemon::resolve(const std::string& node, const std::string& path,
                                           std::string& reason) {
-  return devices_->names().resolve(node, path, reason);
+  return devices_->tree().resolve(node, path, reason);
 }
 
 // What the drivers know, and what only we know.
@@ -123,7 +183,7 @@ void Daemon::add_session(std::unique_ptr<os::ServerConnection> connection) {
 void Daemon::on_over(DaemonSession& session) {
   loop_.post([this, id = session.client().session] {
     sessions_.erase(id);
-    if (ending_ && sessions_.empty()) return loop_.stop();
+    if (ending_ && sessions_.empty()) return power_off();
     consider_idleness();
   });
 }
@@ -153,9 +213,14 @@ void Daemon::begin_end(const std::string& why) {
   directory_->remove_socket();
   server_.reset();
   devices_->root().announce_shutdown();
-  if (sessions_.empty()) return loop_.stop();
   patience_ = loop_.at(loop_.now() + kPatience, [this] { give_up(); });
+  if (sessions_.empty()) return power_off();
   for (const auto& [id, session] : sessions_) session->end();
+}
+
+// The devices go down in order, after all else that was asked of them.
+void Daemon::power_off() {
+  devices_->tree().shut_down([this] { loop_.stop(); });
 }
 
 void Daemon::give_up() {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "linux/event_loop.h"
+#include "linux/module_host.h"
 #include "linux/server_device_memory.h"
 #include "linux/server_directory.h"
 #include "linux/server_socket.h"
@@ -11,6 +12,7 @@
 #include "softib/daemon_log.h"
 #include "softib/daemon_options.h"
 #include "softib/daemon_session.h"
+#include "softib/fabric_config.h"
 
 #include <cstdint>
 #include <map>
@@ -39,6 +41,9 @@ class Daemon : public SessionHost {
  private:
   Daemon(const DaemonOptions& options, DaemonLog& log) : options_(options), log_(log) {}
   Status build(std::string& reason);
+  Status make_tree_options(const FabricConfig& config, drivers::FabricTreeOptions& options,
+                           std::string& reason);
+  Status add_partitions(const FabricConfig& config, std::string& reason);
   void start_server();
 
   // SessionHost
@@ -54,7 +59,9 @@ class Daemon : public SessionHost {
 
   void add_session(std::unique_ptr<os::ServerConnection> connection);
   void consider_idleness();
+  void on_ready();
   void begin_end(const std::string& why);
+  void power_off();
   void give_up();
 
   DaemonOptions options_;
@@ -63,6 +70,7 @@ class Daemon : public SessionHost {
   std::optional<fabric::Fabric> fabric_;
   os::ServerDeviceMemory memory_;
   std::unique_ptr<os::ServerDirectory> directory_;
+  os::DlopenHost modules_{loop_};
   std::unique_ptr<DaemonDevices> devices_;
   std::unique_ptr<os::ServerSocket> server_;
   std::map<std::uint64_t, std::unique_ptr<DaemonSession>> sessions_;

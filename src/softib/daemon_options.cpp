@@ -59,6 +59,10 @@ void add_options(CLI::App& app, DaemonOptions& options, Texts& texts) {
                  "most memory for queues and device memory, such as 512M or 4G")
       ->transform(CLI::AsSizeValue(false))
       ->option_text("SIZE");
+  app.add_option("--config", options.config,
+                 "configuration file: children of ports, partitions, driver store (docs/cli.md)")
+      ->check(CLI::ExistingFile)
+      ->option_text("FILE");
   app.add_option("--ready-fd", options.ready_fd,
                  "descriptor that gets \"ok <socket>\\n\" or \"error <text>\\n\"")
       ->check(CLI::Range(0, std::numeric_limits<int>::max()))
@@ -85,6 +89,7 @@ void complete(DaemonOptions& options, const Texts& texts) {
   if (!dir.has_filename() && dir.has_parent_path()) dir = dir.parent_path();
   options.runtime_dir = dir.string();
   const FabricFiles files = fabric_files(options.runtime_dir, options.fabric);  // checks the name
+  if (!options.config.empty()) options.config = std::filesystem::absolute(options.config).string();
   options.log = options.log.empty() ? files.log : std::filesystem::absolute(options.log).string();
 }
 

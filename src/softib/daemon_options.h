@@ -22,6 +22,7 @@ enum class DaemonExit : int {
 struct DaemonOptions {
   std::string fabric = "default";
   std::string runtime_dir;  // absolute
+  std::string config;       // path of the configuration file; empty: none
   std::string log;          // empty: <runtime_dir>/<fabric>.log
   fabric::Shape shape;
   bool keep = false;                                    // stay without clients

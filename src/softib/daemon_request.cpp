@@ -27,6 +27,12 @@ Target target_of(Code code) {
     case Code::ViewList:
     case Code::SetPort:
     case Code::Keep:
+    case Code::Devices:
+    case Code::ListNames:
+    case Code::ChangeHca:
+    case Code::ChangePartition:
+    case Code::SetPower:
+    case Code::ChangeDriver:
     case Code::Attach:
     case Code::Open:
     case Code::Close:

@@ -37,6 +37,17 @@ struct DaemonSession::Request {
   std::list<Request>::iterator self;
 };
 
+namespace {
+
+// The power manager has switched everything off; what is left is us.
+bool is_shutdown(const io::Irp& irp) {
+  if (irp.code != static_cast<std::uint32_t>(Code::SetPower)) return false;
+  const auto in = irp.input<control::SetPowerIn>();
+  return in && in->state == control::PowerState::Shutdown;
+}
+
+}  // namespace
+
 DaemonSession::DaemonSession(SessionHost& host, std::unique_ptr<os::ServerConnection> connection,
                              std::uint64_t id)
     : host_(host), connection_(std::move(connection)) {
@@ -236,6 +247,7 @@ void DaemonSession::finish(Request& request) {
   }
   if (ok && request.code == Code::Attach) host_.on_attached();
   if (request.wants_answer) answer(request);
+  if (ok && is_shutdown(request.irp)) host_.shut_down("pid " + std::to_string(client_.pid));
   if (request.irp.major == io::Major::Close) {
     // Whatever the driver says: there is no way to have a file that is half closed.
     File* file = std::exchange(request.file, nullptr);

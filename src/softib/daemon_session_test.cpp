@@ -2,8 +2,8 @@
 // Sessions over a real socket pair, with drivers made for the occasion.
 #include "softib/daemon_session.h"
 
-#include "io/device_names.h"
 #include "io/irp_queue.h"
+#include "io/object_namespace.h"
 #include "linux/client_handle.h"
 #include "linux/event_loop.h"
 
@@ -44,7 +44,8 @@ class World : public SessionHost {
     hca_driver_.on(io::Major::DeviceControl) = hca_control;
     hca_driver_.on(io::Major::Create) = note;
     hca_driver_.on(io::Major::Close) = note;
-    EXPECT_EQ(names_.add_hca("node0", 1, hca_), Status::Ok);
+    EXPECT_EQ(names_.add_directory("node0", "\\Device"), Status::Ok);
+    EXPECT_EQ(names_.add_device("node0", "\\Device\\ibal", hca_), Status::Ok);
     int ends[2];
     EXPECT_EQ(::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
     client = os::own_descriptor(ends[0]);
@@ -67,7 +68,7 @@ class World : public SessionHost {
   io::DeviceObject& root_device() override { return root_; }
   Result<io::DeviceObject*> resolve(const std::string& node, const std::string& path,
                                     std::string& reason) override {
-    return names_.resolve(node, path, reason);
+    return names_.open(node, path, reason);
   }
   Result<os::NativeHandle> make_status(std::string& reason) override {
     if (hold_create) {
@@ -193,7 +194,7 @@ class World : public SessionHost {
   io::DriverObject hca_driver_{"soft_hca"};
   io::DeviceObject root_{root_driver_, "root", io::DeviceKind::Functional};
   io::DeviceObject hca_{hca_driver_, "softib0", io::DeviceKind::Functional};
-  io::DeviceNames names_;
+  io::ObjectNamespace names_;
 };
 
 TEST(DaemonSession, AnswersCarryTheTagOfTheRequest) {

@@ -89,6 +89,14 @@ Explanation peer_cause(Cause cause) {
     return {"PeerProcessGone", "The process that owned the peer's QP has ended.",
             "Look for its exit status or its crash."};
   }
+  if (cause == HcaAsleep) {
+    return {"HcaAsleep", "The HCA at one end sleeps; the request waits and runs after resume.",
+            "`softib power resume`."};
+  }
+  if (cause == HcaRemoved) {
+    return {"HcaRemoved", "The HCA of this QP, or that of its peer, was removed.",
+            "Close the device and open it anew once `softib hca add` has put an HCA there."};
+  }
   if (cause == PortDown) {
     return {"PortDown", "A port on the way is not active.",
             "`softib status` shows the ports; `softib port up`."};
@@ -121,6 +129,8 @@ Explanation explain(Cause cause) {
     case PeerUnknown:
     case PeerProcessGone:
     case PortDown:
+    case HcaAsleep:
+    case HcaRemoved:
     case MemoryGone: return peer_cause(cause);
     case ReadDepth:
       return {

@@ -14,6 +14,7 @@ struct FabricShape {
   std::optional<std::uint32_t> hcas;
   std::optional<std::uint32_t> ports;
   std::string max_memory;  // empty: not said
+  std::string config;      // path of the configuration file; empty: none
 
   // As it comes up: node0 if nothing was said.
   std::vector<std::string> node_names() const;

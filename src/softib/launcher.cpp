@@ -58,6 +58,7 @@ std::vector<std::string> command_line(const LaunchPlan& plan, const Installation
   if (plan.shape.hcas) add("--hcas", std::to_string(*plan.shape.hcas));
   if (plan.shape.ports) add("--ports", std::to_string(*plan.shape.ports));
   if (!plan.shape.max_memory.empty()) add("--max-memory", plan.shape.max_memory);
+  if (!plan.shape.config.empty()) add("--config", plan.shape.config);
   if (plan.keep) {
     words.emplace_back("--keep");
   } else {

@@ -23,13 +23,16 @@ constexpr const char* kFooter = R"(Examples:
   softib run -- ib_write_lat localhost
   softib up --nodes 2; softib run --node 1 -- CMD a fabric that stays, two virtual hosts
   softib status                                   what is there and what it does
+  softib devices                                  the device tree: drivers, states, ids
+  softib hca eject softib0                        pull an adapter out under running programs
   softib explain                                  what went wrong, in words
   softib doctor                                   what this machine can do
 
 Exit codes:
   0 done               1 failed               2 bad command line     3 no such node, HCA or name
   4 is up already      5 is not up            6 no permission        7 softibd failed
-  8 out of resources   9 files are missing    run: those of CMD, or 126 cannot run it, 127 not found
+  8 out of resources   9 files are missing    10 in use, or vetoed: nothing was changed
+  run: those of CMD, or 126 cannot run it, 127 not found
 
 Environment: SOFTIB_RUNTIME_DIR (sockets and logs), SOFTIB_FABRIC (default of --fabric).
 )";
@@ -63,7 +66,9 @@ int run(int argc, char** argv) {
   for (auto* add :
        {ib::softib::add_run, ib::softib::add_up, ib::softib::add_down, ib::softib::add_status,
         ib::softib::add_list, ib::softib::add_trace, ib::softib::add_explain, ib::softib::add_port,
-        ib::softib::add_env, ib::softib::add_doctor, ib::softib::add_version}) {
+        ib::softib::add_devices, ib::softib::add_ls, ib::softib::add_hca, ib::softib::add_partition,
+        ib::softib::add_power, ib::softib::add_driver, ib::softib::add_env, ib::softib::add_doctor,
+        ib::softib::add_version}) {
     add(app, context);
   }
   if (words.empty() || version) words = {words.empty() ? "--help" : "version"};

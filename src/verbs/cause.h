@@ -35,6 +35,8 @@ enum class Cause : std::uint32_t {
   PkeyMismatch,
   QkeyMismatch,
   XrcReceiveQueue,  // no SRQ of that number in the peer's XRC domain; `detail` = the number
+  HcaAsleep,        // at either end; the request runs after resume
+  HcaRemoved,       // the HCA of this queue pair, or of its peer, was pulled out
 };
 
 }  // namespace ib::verbs::control

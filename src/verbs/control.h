@@ -35,6 +35,7 @@
 #include "base/result.h"
 #include "verbs/control_buffers.h"
 #include "verbs/control_layout.h"
+#include "verbs/control_tree.h"
 
 #include <cstdint>
 
@@ -92,6 +93,23 @@ enum class Code : std::uint32_t {
   SetPort = 8,
   // KeepIn -> -. Whether the fabric outlives its last client.  ! Malformed: size
   Keep = 9,
+
+  // --- File 0: the device tree (docs/design/0004), buffers in control_tree.h. These pend until
+  // what
+  // was asked for has happened.  ! DeviceBusy: a veto; the text names who objects and why ---
+
+  // - -> -; fd: memfd with JSON: the tree, what is leaving, the drivers (docs/status_json.md)
+  Devices = 10,
+  // ViewIn -> -; fd: memfd with JSON: a directory of the object namespace.  ! NotFound
+  ListNames = 11,
+  // ChangeHcaIn -> CaName.  ! NotFound, AlreadyExists, LimitExceeded; InvalidState: the host sleeps
+  ChangeHca = 12,
+  // ChangePartitionIn -> -.  ! NotFound, AlreadyExists, InvalidParameter
+  ChangePartition = 13,
+  // SetPowerIn -> -.  ! NotFound, InvalidState
+  SetPower = 14,
+  // ChangeDriverIn -> -.  ! NotFound, AlreadyExists, InvalidState
+  ChangeDriver = 15,
 
   // --- File 0: the process. GetChannel, GetBacking, RaiseEvent, TraceError and WaitEvent need no
   // Attach: a client sends them on connections of their own. ---

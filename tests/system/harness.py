@@ -210,7 +210,8 @@ def tail(text, lines=25):
 class Fabric:
     """A fabric of its own: runtime directory, softibd, name. Ends with the block, with all that runs in it."""
 
-    def __init__(self, nodes=2, user=None, name="t", hcas=None, ports=None, path=None):
+    def __init__(self, nodes=2, user=None, name="t", hcas=None, ports=None, path=None, extra=()):
+        self.extra = extra  # further options of `softib up`
         self.nodes, self.name, self.hcas, self.ports, self.path = nodes, name, hcas, ports, path
         self.user = user or User()
         self.programs = []
@@ -227,6 +228,7 @@ class Fabric:
             words += ["--hcas", str(self.hcas)]
         if self.ports:
             words += ["--ports", str(self.ports)]
+        words += self.extra
         try:
             self.softib(*words).require()
         except BaseException:

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// The names under which devices can be opened (DESIGN.md 2): directories, devices and links, each
+// virtual host with a tree of its own that hides the common one, as sessions have in NT.
+//
+// Opening follows links (reparse) to a device. A directory that stands for its only entry is
+// followed too: \Device\ibal of a host with one HCA. As in NT, case does not matter; names keep the
+// case in which they were made.
+//
+// Thread rule: the executor's thread.
+#pragma once
+
+#include "base/result.h"
+#include "io/device.h"
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace ib::io {
+
+class ObjectNamespace {
+ public:
+  enum class Kind : std::uint8_t { Directory, Device, Link };
+  struct Entry {  // for listings
+    std::string name;
+    Kind kind = Kind::Directory;
+    std::string target;  // of a link
+    std::string device;  // name of the device and its driver
+  };
+
+  ObjectNamespace();
+  ~ObjectNamespace();
+
+  // Paths are "\Device\ibal\...": `host` empty is the tree that all hosts share. Parents must be
+  // there: NotFound; AlreadyExists: the name is taken.
+  [[nodiscard]] Status add_directory(std::string_view host, std::string_view path,
+                                     bool stands_for_only_entry = false);
+  // Borrows the device: take the name away before it goes.
+  [[nodiscard]] Status add_device(std::string_view host, std::string_view path,
+                                  DeviceObject& device);
+  [[nodiscard]] Status add_link(std::string_view host, std::string_view path,
+                                std::string_view target);
+  // NotFound; DeviceBusy: a directory that is not empty.
+  [[nodiscard]] Status remove(std::string_view host, std::string_view path);
+
+  // The top of the stack of the device that this opens. NotFound: no such name; InvalidParameter:
+  // it names no device, or not which one of several. `reason` says what there is.
+  Result<DeviceObject*> open(std::string_view host, std::string_view path,
+                             std::string& reason) const;
+  // What is in a directory, by name. Links in the path are followed.
+  Result<std::vector<Entry>> list(std::string_view host, std::string_view path,
+                                  std::string& reason) const;
+
+ private:
+  struct Object;
+  struct ByName {
+    using is_transparent = void;
+    bool operator()(std::string_view a, std::string_view b) const;
+  };
+
+  Object* directory_of(std::string_view host, std::string_view path, std::string_view& name) const;
+  [[nodiscard]] Status add(std::string_view host, std::string_view path,
+                           std::unique_ptr<Object> object);
+  const Object* find(std::string_view host, std::string_view path) const;
+  // Follows links of all components but perhaps the last.
+  Result<const Object*> walk(std::string_view host, std::string path, bool to_device,
+                             std::string& reason) const;
+
+  std::map<std::string, std::unique_ptr<Object>, std::less<>> hosts_;  // roots
+};
+
+}  // namespace ib::io

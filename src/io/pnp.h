@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// What the PnP and power managers ask of the drivers of a device stack: requests of Major::Pnp and
+// Major::Power. `Irp::code` is the minor function, `Irp::parameters` the structure named beside it.
+//
+// A driver that does not know a minor function passes it down; the bottom of a stack says Ok. A
+// refusal is an error with a reason in words; it goes to whoever asked.
+#pragma once
+
+#include "io/typed_pointer.h"
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace ib::io {
+
+class DeviceObject;
+
+enum class PnpMinor : std::uint32_t {
+  Start,                 // the stack is complete: begin. Lower drivers first
+  QueryRemove,           // may the device go? An error vetoes
+  CancelRemove,          // it stays after all
+  Remove,                // end everything; files are closed, nothing else is under way
+  SurpriseRemoval,       // the hardware is gone: fail what is outstanding and what comes
+  QueryDeviceRelations,  // DeviceRelations: each driver adds the children it is the bus of
+  QueryId,               // DeviceIds: answered by the physical device
+};
+
+// In the form of ibbus: "IBA\IPoIB".
+struct DeviceIds {
+  std::string device;                   // the most exact one
+  std::string instance;                 // unique among the children of one parent
+  std::vector<std::string> hardware;    // exact ones first
+  std::vector<std::string> compatible;  // drivers for these come after those for hardware ids
+  std::string description;
+  std::string location;
+  bool raw = false;  // works without a functional driver
+};
+
+// Bus and device node share a physical device: it lives until both have let go of it.
+struct DeviceRelations {
+  std::vector<std::shared_ptr<DeviceObject>> devices;
+};
+
+enum class PowerMinor : std::uint32_t {
+  Query,  // PowerRequest: may it go there? An error vetoes
+  Set,    // PowerRequest: go there
+};
+
+enum class SystemPower : std::uint8_t { Working, Sleep, Hibernate, Shutdown };
+enum class DevicePower : std::uint8_t { D0, D3 };  // in service, off
+
+// Exactly one of two kinds: of the system (to the function driver, which follows with a device
+// request of its own), or of this device.
+struct PowerRequest {
+  bool is_system = true;
+  SystemPower system = SystemPower::Working;
+  DevicePower device = DevicePower::D0;
+};
+
+const char* pnp_name(PnpMinor minor);  // "query-remove"
+const char* system_power_name(SystemPower power);
+constexpr DevicePower device_power_in(SystemPower system) {
+  return system == SystemPower::Working ? DevicePower::D0 : DevicePower::D3;
+}
+
+}  // namespace ib::io

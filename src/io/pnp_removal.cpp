@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// Taking devices away: in order, with a veto, or as a surprise.
+#include "io/pnp_removal.h"
+
+#include "io/steps_internal.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace ib::io {
+namespace {
+
+constexpr Duration kFirstWatch = std::chrono::milliseconds(1);
+constexpr Duration kSlowestWatch = std::chrono::milliseconds(50);
+
+// Somebody answers PnP requests there.
+bool has_drivers(const DeviceNode& node) {
+  return !node.stack().empty() || node.ids().raw;
+}
+
+// The driver said yes, but files of its device are open: the PnP manager's own veto.
+std::string open_file_text(const DeviceNode& node) {
+  const auto& files = node.top().open_files();
+  std::string text = node.path() + " has " + std::to_string(files.size()) + " open file" +
+                     (files.size() == 1 ? "" : "s") + ": pid";
+  std::vector<std::uint32_t> pids;
+  for (const FileObject* file : files) pids.push_back(file->client().pid);
+  std::sort(pids.begin(), pids.end());
+  pids.erase(std::unique(pids.begin(), pids.end()), pids.end());
+  for (const std::uint32_t pid : pids) text += " " + std::to_string(pid);
+  return text;
+}
+
+}  // namespace
+
+std::shared_ptr<PnpManager::Removal> PnpManager::remove(std::vector<std::uint64_t> tops,
+                                                        Done done) {
+  auto removal = std::make_shared<Removal>(std::move(tops), std::move(done));
+  tree_.begin_action([this, removal] {
+    for (const std::uint64_t top : removal->tops_) {
+      const DeviceNode* node = tree_.find_present(top);
+      if (node == nullptr) {
+        return finish(removal, Status::NotFound, "this device is not there any more");
+      }
+      for (const std::uint64_t id : DeviceTree::ids_of(*node, DeviceTree::Order::ChildrenFirst)) {
+        // One top may be below another.
+        const auto known = std::find(removal->nodes_.begin(), removal->nodes_.end(), id);
+        if (known == removal->nodes_.end()) removal->nodes_.push_back(id);
+      }
+    }
+    query(removal);
+  });
+  return removal;
+}
+
+void PnpManager::cancel(Removal& removal) {
+  if (removal.phase_ != Removal::Phase::Waiting && removal.phase_ != Removal::Phase::Asking) return;
+  removal.cancelled_ = true;
+  // A driver that takes its time over a query ends it now; an answer that is on its way is heard,
+  // and the next step sees the flag.
+  if (removal.phase_ == Removal::Phase::Asking) tree_.cancel_requests();
+}
+
+void PnpManager::query(const std::shared_ptr<Removal>& removal) {
+  removal->phase_ = Removal::Phase::Asking;
+  const auto ask = [this, removal](std::uint64_t id, const Steps::Next& next) {
+    DeviceNode* node = tree_.find(id);
+    if (node == nullptr || node->state() == NodeState::Removed) return next(true);
+    if (removal->cancelled_) return next(false);
+    node->before_query_ = node->state();
+    tree_.set_state(*node, NodeState::QueryRemove, {});
+    removal->asked_.push_back(id);
+    if (!has_drivers(*node)) return next(true);
+    tree_.send(node->top(), Major::Pnp, static_cast<std::uint32_t>(PnpMinor::QueryRemove), {},
+               [this, removal, id, next](Irp& irp) {
+                 DeviceNode& asked = *tree_.find(id);
+                 removal->veto_ = irp.status;
+                 removal->reason_ = irp.reason.empty() ? status_text(irp.status) : irp.reason;
+                 if (irp.status == Status::Ok && asked.has_open_files()) {
+                   removal->veto_ = Status::DeviceBusy;
+                   removal->reason_ = open_file_text(asked);
+                 }
+                 if (removal->veto_ != Status::Ok) asked.problem_ = removal->reason_;
+                 next(removal->veto_ == Status::Ok);
+               });
+  };
+  Steps::run(removal->nodes_, ask, [this, removal] {
+    if (removal->cancelled_) {
+      removal->veto_ = Status::Cancelled;
+      removal->reason_ = "the removal was withdrawn";
+    }
+    removal->veto_ == Status::Ok ? carry_out(removal) : withdraw(removal);
+  });
+}
+
+// In the opposite order; who vetoed learns it too, as drivers may have begun to prepare.
+void PnpManager::withdraw(const std::shared_ptr<Removal>& removal) {
+  std::vector<std::uint64_t> asked(removal->asked_.rbegin(), removal->asked_.rend());
+  const auto tell = [this](std::uint64_t id, const Steps::Next& next) {
+    DeviceNode& node = *tree_.find(id);
+    if (!has_drivers(node)) {
+      tree_.set_state(node, node.before_query_, "stays");
+      return next(true);
+    }
+    tree_.send(node.top(), Major::Pnp, static_cast<std::uint32_t>(PnpMinor::CancelRemove), {},
+               [this, id, next](Irp&) {
+                 DeviceNode& stays = *tree_.find(id);
+                 tree_.set_state(stays, stays.before_query_, "stays");
+                 next(true);
+               });
+  };
+  Steps::run(std::move(asked), tell, [this, removal] {
+    const bool own = removal->veto_ == Status::Cancelled && removal->cancelled_;
+    finish(removal, own ? Status::Cancelled : Status::DeviceBusy, removal->reason_);
+  });
+}
+
+void PnpManager::carry_out(const std::shared_ptr<Removal>& removal) {
+  removal->phase_ = Removal::Phase::Removing;
+  const auto take_away = [this](std::uint64_t id, const Steps::Next& next) {
+    DeviceNode* node = tree_.find(id);
+    if (node == nullptr || node->state() == NodeState::Removed) return next(true);
+    take_down(*node, [this, id, next] {
+      tree_.set_state(*tree_.find(id), NodeState::Removed, {});
+      next(true);
+    });
+  };
+  Steps::run(removal->nodes_, take_away, [this, removal] { finish(removal, Status::Ok, {}); });
+}
+
+void PnpManager::finish(const std::shared_ptr<Removal>& removal, Status status,
+                        const std::string& reason) {
+  removal->phase_ = Removal::Phase::Over;
+  removal->done_(status, reason);
+  tree_.end_action();
+}
+
+void PnpManager::take_down(DeviceNode& node, std::function<void()> then) {
+  const std::uint64_t id = node.id();
+  const auto destroy = [this, id, then = std::move(then)] {
+    DeviceNode& gone = *tree_.find(id);
+    tree_.destroy_children(gone);
+    gone.destroy_stack();
+    then();
+  };
+  if (!has_drivers(node)) return destroy();
+  when_idle(id, [this, id, destroy] {
+    tree_.send(tree_.find(id)->top(), Major::Pnp, static_cast<std::uint32_t>(PnpMinor::Remove), {},
+               [this, id, destroy](Irp&) { when_idle(id, destroy); });
+  });
+}
+
+// Requests of kernel clients may still be on their way up. Looks again and again, since the last
+// to leave may be on another thread, and must not touch anything of the device after it has left.
+void PnpManager::when_idle(std::uint64_t id, std::function<void()> then) {
+  if (tree_.find(id)->is_idle()) return then();
+  idle_watch_ = tree_.executor().at(tree_.executor().now() + kFirstWatch,
+                                    [this, id, then = std::move(then)] { when_idle(id, then); });
+}
+
+void PnpManager::surprise_remove(std::uint64_t top, Done done) {
+  tree_.begin_action([this, top, done = std::move(done)] {
+    DeviceNode* node = tree_.find_present(top);
+    if (node == nullptr || node->parent() == nullptr) {
+      done(Status::NotFound, "this device is not there any more");
+      return tree_.end_action();
+    }
+    surprise(*node, "it was pulled out", [this, done] {
+      done(Status::Ok, {});
+      tree_.end_action();
+    });
+  });
+}
+
+void PnpManager::surprise(DeviceNode& top, const std::string& why, std::function<void()> then) {
+  const auto tell = [this, why](std::uint64_t id, const Steps::Next& next) {
+    DeviceNode& node = *tree_.find(id);
+    const bool was_alive = node.is_started();
+    tree_.set_state(node, NodeState::SurpriseRemoved, why);
+    if (!was_alive) return next(true);
+    tree_.send(node.top(), Major::Pnp, static_cast<std::uint32_t>(PnpMinor::SurpriseRemoval), {},
+               [next](Irp&) { next(true); });
+  };
+  Steps::run(DeviceTree::ids_of(top, DeviceTree::Order::ChildrenFirst), tell,
+             [this, id = top.id(), then = std::move(then)] {
+               tree_.move_to_leaving(*tree_.find(id));
+               watch_delay_ = kFirstWatch;
+               watch_leaving();
+               then();
+             });
+}
+
+void PnpManager::watch_leaving() {
+  watch_.reset();
+  if (tree_.leaving().empty()) return;
+  watch_ = tree_.executor().at(tree_.executor().now() + watch_delay_, [this] {
+    watch_.reset();
+    watch_delay_ = std::min(watch_delay_ * 2, kSlowestWatch);
+    tree_.begin_action([this] { reap(); });
+  });
+}
+
+void PnpManager::reap() {
+  std::vector<std::uint64_t> free;
+  for (const auto& top : tree_.leaving()) {
+    const auto ids = DeviceTree::ids_of(*top, DeviceTree::Order::ChildrenFirst);
+    const bool idle = std::all_of(ids.begin(), ids.end(),
+                                  [&](std::uint64_t id) { return tree_.find(id)->is_idle(); });
+    if (idle) free.insert(free.end(), ids.begin(), ids.end());
+  }
+  const auto take_away = [this](std::uint64_t id, const Steps::Next& next) {
+    DeviceNode* node = tree_.find(id);
+    if (node == nullptr) return next(true);
+    take_down(*node, [this, id, next] {
+      DeviceNode& gone = *tree_.find(id);
+      tree_.set_state(gone, NodeState::Removed, {});
+      if (gone.parent() == nullptr) tree_.destroy(gone);
+      next(true);
+    });
+  };
+  Steps::run(std::move(free), take_away, [this] {
+    watch_leaving();
+    tree_.end_action();
+  });
+}
+
+}  // namespace ib::io

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// ModuleHost over dlopen(), which reads files and runs constructors: so on a thread per call, few
+// as they are.
+#pragma once
+
+#include "platform/executor.h"
+#include "platform/module_host.h"
+
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace ib::os {
+
+class DlopenHost final : public platform::ModuleHost {
+ public:
+  explicit DlopenHost(platform::Executor& executor) : executor_(executor) {}
+  DlopenHost(const DlopenHost&) = delete;
+  DlopenHost& operator=(const DlopenHost&) = delete;
+  ~DlopenHost()
+      override;  // waits for what is being loaded; its answer is dropped with the executor
+
+  void open(const std::string& path, Opened opened) override;
+
+ private:
+  platform::Executor& executor_;
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace ib::os

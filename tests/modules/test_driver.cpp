@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// A driver module as a third party would write it: a function driver for a child of a port. It
+// follows system power, and looks at the results of PnP requests in a completion routine, which is
+// code that must not be unmapped too early.
+#include "io/device_node.h"
+#include "io/power_manager.h"
+
+#include <memory>
+#include <string>
+
+namespace {
+
+using namespace ib;
+
+struct TestDevice final : io::DeviceObject {
+  TestDevice(io::DriverObject& driver, const io::DeviceNode& node)
+      : DeviceObject(driver, "test device of " + node.path(), io::DeviceKind::Functional) {}
+  int answers = 0;
+};
+
+void on_answered(io::IrpRef irp, void* context) {
+  ++static_cast<TestDevice*>(context)->answers;
+  std::move(irp).pass_up();
+}
+
+void on_pnp(io::DeviceObject& device, io::IrpRef irp) {
+  call_driver(*device.lower(), std::move(irp), &on_answered, &device);
+}
+
+Result<std::unique_ptr<io::DeviceObject>> add_device(io::DriverObject& driver, io::DeviceNode& node,
+                                                     std::string&) {
+  return std::unique_ptr<io::DeviceObject>(std::make_unique<TestDevice>(driver, node));
+}
+
+}  // namespace
+
+extern "C" __attribute__((visibility("default"))) ib::Status softib_driver_entry_1(
+    ib::io::DriverObject& driver, std::string&) {
+  driver.add_device = &add_device;
+  driver.on(io::Major::Pnp) = &on_pnp;
+  driver.on(io::Major::Power) = &io::follow_system_power;
+  if (LEAKY != 0) driver.references.take(io::DriverUse::Client);  // and never lets it go
+  return ib::Status::Ok;
+}

@@ -1,0 +1,300 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+"""Adapters that come, go and sleep under running, unmodified programs: what these see, and that softibd lives.
+
+devices_test.py [--as root|nobody] [--only REGEX]
+"""
+import json
+import os
+import pathlib
+import re
+import shutil
+
+import harness
+from harness import Failed
+
+BUSY = 10
+NOT_FOUND = 3
+FOREVER = "200000000"  # iterations of a pingpong that is meant to be interrupted
+
+
+def require(condition, text):
+    if not condition:
+        raise Failed(text)
+
+
+def softib(fabric, *words, code=0):
+    return fabric.softib(*words, "--fabric", fabric.name).require(code=code)
+
+
+def devices(fabric):
+    return json.loads(softib(fabric, "devices", "--json").text)
+
+
+def hca_of(fabric, node=0):
+    children = devices(fabric)["tree"]["children"][node]["children"]
+    return children[0] if children else None
+
+
+def watch(fabric, node=0):
+    program = fabric.start(["ibv_asyncwatch"], node)
+    program.wait_for_text(r"softib0: async event FD \d+", 20)
+    return program
+
+
+def messages(fabric):
+    """Sent by node 1 so far."""
+    state = json.loads(softib(fabric, "status", "--json").text)
+    return state["nodes"][1]["hcas"][0]["ports"][0]["counters"]["sent_messages"]
+
+
+def pingpong(fabric):
+    """Both sides of one that runs now; the server is on node 0."""
+    port = str(harness.free_port())
+    words = ["ibv_rc_pingpong", "-p", port, "-n", FOREVER]
+    before = messages(fabric)
+    server = fabric.start(words, 0)
+    harness.wait_until(lambda: harness.is_listening(server.pid, int(port)), 20, "the server to listen")
+    client = fabric.start([*words, harness.HOST], 1)
+    harness.wait_until(lambda: messages(fabric) > before + 1000, 20, "the pingpong to run")
+    return server, client
+
+
+def show(report, fabric):
+    with report.case("devices and names are shown"):
+        text = softib(fabric, "devices").text
+        for pattern in (r"^ROOT\\SOFTIB\\0 +started", r"^    SOFTIB\\V\w+P\w+v\w+\\0253460000000000 +started +soft_hca \+ ib_bus",
+                        r"^      IBA\\IPoIB\\0253460000000001-ffff-ipoib +no driver"):
+            require(re.search(pattern, text, re.MULTILINE), f"no {pattern!r} in\n{text}")
+        names = softib(fabric, "ls").text
+        require(re.search(r"device +softib0 +node0/softib0 \(ib_bus\)", names), names)
+        names = softib(fabric, "ls", "\\Device\\ibal", "--node", "1").text
+        require("link       0253460000010000 -> \\Device\\softib0" in names, names)
+        softib(fabric, "ls", "\\Nothing", code=NOT_FOUND)
+        drivers = softib(fabric, "driver", "list").text
+        require(re.search(r"^soft_hca +function +loaded +2 devices", drivers, re.MULTILINE), drivers)
+
+
+def remove_and_add(report, fabric):
+    with report.case("hca remove: vetoed by its user, then done; hca add brings it back"):
+        program = watch(fabric)
+        result = softib(fabric, "hca", "remove", "softib0", code=BUSY)
+        require(re.search(rf"in use by pid \d+ \(ibv_asyncwatch\) on node0", result.text), result.text)
+        require(program.running(), "the program ended by a removal that was refused")
+        program.kill()
+        harness.wait_until(lambda: not hca_of(fabric)["open_files"], 20, "its file to be closed")
+        softib(fabric, "hca", "remove", "softib0")
+        fabric.run(["ibv_devices"]).require(forbid=[r"softib0"])
+        fabric.run(["ibv_devinfo"]).require(r"No IB devices found", code=255)
+        softib(fabric, "hca", "remove", "softib0", code=NOT_FOUND)
+        softib(fabric, "hca", "add")
+        fabric.run(["ibv_devinfo"]).require(r"hca_id:\s+softib0", r"state:\s+PORT_ACTIVE")
+        for result in fabric.pair(["ibv_rc_pingpong"]):
+            result.require(r"iters in")
+
+    with report.case("hca add: one more than there were"):
+        softib(fabric, "hca", "add", "softib1", "--node", "1")
+        fabric.run(["ibv_devices"], 1).require(r"softib0", r"softib1")
+        fabric.run(["ibv_devinfo", "-d", "softib1"], 1).require(r"state:\s+PORT_ACTIVE")
+        softib(fabric, "hca", "add", "softib1", "--node", "1", code=1)
+        softib(fabric, "hca", "remove", "softib1", "--node", "1")
+
+
+def eject(report, fabric):
+    with report.case("hca eject under a pingpong: device fatal, errors, no hang; the next one works") as remarks:
+        program = watch(fabric)
+        server, client = pingpong(fabric)
+        softib(fabric, "hca", "eject", "softib0")
+        program.wait_for_text(r"event_type IBV_EVENT_DEVICE_FATAL", 20)
+        for side in (server, client):
+            result = fabric.end(side, 30)
+            require(result.code not in (None, 0), f"{result.name} ended with {result.code}:\n{result.text}")
+            require(result.code > 0, f"{result.name} was killed by signal {-result.code}:\n{result.text}")
+            remarks.append(re.search(r"[^\n]*(status|error|Couldn't|Failed|completion)[^\n]*", result.text)[0][:60])
+        program.kill()
+        harness.wait_until(lambda: not devices(fabric)["leaving"], 20, "the ejected HCA to be forgotten")
+        softib(fabric, "hca", "add")
+        for result in fabric.pair(["ibv_rc_pingpong"]):
+            result.require(r"iters in")
+
+
+def port(report, fabric):
+    with report.case("port down and up under a pingpong"):
+        program = watch(fabric)
+        softib(fabric, "port", "down")
+        program.wait_for_text(r"event_type IBV_EVENT_PORT_ERR", 20)
+        softib(fabric, "port", "up")
+        program.wait_for_text(r"event_type IBV_EVENT_PORT_ACTIVE", 20)
+        program.kill()
+
+
+def power(report, fabric):
+    with report.case("power sleep and resume under a pingpong: it waits and goes on"):
+        program = watch(fabric)
+        server, client = pingpong(fabric)
+        softib(fabric, "power", "sleep", "--node", "0")
+        program.wait_for_text(r"event_type IBV_EVENT_PORT_ERR", 20)
+        require(hca_of(fabric)["power"] == "D3", "the HCA is not off")
+        status = softib(fabric, "status", "--json").text
+
+        before = messages(fabric)
+        require("asleep" in status, f"no port is asleep in\n{status}")
+        # Longer than the retry time of ibv_rc_pingpong (timeout 14, 7 retries: 0.54 s).
+        with_delay = fabric.run(["sleep", "1.5"], 1)
+        with_delay.require()
+        require(messages(fabric) == before, "messages passed a sleeping HCA")
+        for side in (server, client):
+            require(side.running(), f"{side.describe()} did not survive sleep:\n{side.text()}")
+        # A control request waits too.
+        info = fabric.start(["ibv_devinfo"], 0)
+        softib(fabric, "power", "sleep", "--node", "0", code=1)
+        softib(fabric, "power", "resume", "--node", "0")
+        program.wait_for_text(r"event_type IBV_EVENT_PORT_ACTIVE", 20)
+        fabric.end(info, 20).require(r"state:\s+PORT_ACTIVE")
+        harness.wait_until(lambda: messages(fabric) > before + 1000, 30, "the pingpong to go on")
+        for side in (server, client):
+            require(side.running(), f"{side.describe()} did not survive resume:\n{side.text()}")
+            side.kill()
+        program.kill()
+
+    with report.case("all nodes hibernate and resume; a program that dies in its sleep leaves nothing"):
+        server, client = pingpong(fabric)
+        softib(fabric, "power", "hibernate")
+        client.kill()
+        softib(fabric, "power", "resume")
+        result = fabric.end(server, 30)
+        require(result.code not in (None, 0), f"{result.name} ended with {result.code}:\n{result.text}")
+        state = harness.wait_until(lambda: (lambda s: s if not s["clients"] else None)(
+            json.loads(softib(fabric, "status", "--json").text)), 20, "all clients to be gone")
+        require(all(count == 0 for count in state["objects"].values()), f"objects are left: {state['objects']}")
+
+
+def partition(report, fabric):
+    with report.case("partition add and remove: event, P_Key table, device"):
+        program = watch(fabric)
+        softib(fabric, "partition", "add", "0x8001")
+        program.wait_for_text(r"event_type IBV_EVENT_PKEY_CHANGE", 20)
+        fabric.run(["cat", "/sys/class/infiniband/softib0/ports/1/pkeys/1"]).require(r"^0x8001$")
+        require(any(c["id"].startswith("IBA\\IPoIBP\\0253460000000001-8001-i8001")
+                    for c in hca_of(fabric)["children"]), "no device for the partition")
+        softib(fabric, "partition", "add", "0x0001", "--name", "itwo", code=1)
+        softib(fabric, "partition", "add", "zzz", code=2)
+        softib(fabric, "partition", "remove", "0x8001")
+        softib(fabric, "partition", "remove", "0x8001", code=NOT_FOUND)
+        fabric.run(["cat", "/sys/class/infiniband/softib0/ports/1/pkeys/1"]).require(code=1)
+        program.kill()
+
+
+def drivers(report, fabric):
+    with report.case("driver unload: vetoed while in use, and by drivers that depend on it"):
+        program = watch(fabric)
+        result = softib(fabric, "driver", "unload", "ib_bus", code=BUSY)
+        require("is in use by pid" in result.text, result.text)
+        result = softib(fabric, "driver", "unload", "soft_hca", code=BUSY)
+        require("ib_bus is loaded and depends on soft_hca" in result.text, result.text)
+        softib(fabric, "driver", "unload", "nothing", code=NOT_FOUND)
+        require(program.running(), "the program ended")
+        program.kill()
+
+
+CONFIG = """
+drivers = "drivers"
+ipoib = false
+[[child]]
+name = "test"
+device_id = 'IBA\\Test'
+description = "a third-party client"
+[[partition]]
+pkey = 0x8001
+name = "i8001"
+"""
+
+
+def write_store(folder, user):
+    """A configuration with a driver store of two modules; only the good one knows the child's id."""
+    store = folder / "drivers"
+    store.mkdir()
+    for name, ids in (("good", ["IBA\\Test"]), ("leaky", ["IBA\\Nothing"])):
+        module = f"libtest_driver_{name}.so"
+        source = harness.BUILD / "test-bin" / "drivers" / module
+        if not source.exists():
+            raise harness.Skipped(f"{source} is not built")
+        shutil.copy(source, store / module)
+        os.chmod(store / module, 0o755)
+        (store / f"{name}.json").write_text(json.dumps(
+            {"name": name, "kind": "function", "hardware_ids": ids, "depends": ["ib_bus"], "module": module}))
+    (store / "broken.json").write_text("{")
+    (folder / "fabric.toml").write_text(CONFIG)
+    for path in (store, *store.iterdir(), folder / "fabric.toml"):
+        os.chown(path, user.uid, -1)
+    return folder / "fabric.toml"
+
+
+def modules(report, user):
+    with report.case("a driver from the store serves a child from the configuration, goes and comes") as remarks:
+        folder = user.make_dir("softib-store-")
+        try:
+            config = write_store(folder, user)
+            with harness.Fabric(nodes=1, user=user, name="store", extra=["--config", str(config)]) as fabric:
+                def child():
+                    return hca_of(fabric)["children"][0]
+
+                require(child()["id"] == "IBA\\Test\\0253460000000001-ffff-test", child()["id"])
+                require((child()["state"], child()["driver"]) == ("started", "good"), str(child()))
+                require(hca_of(fabric)["children"][1]["id"].startswith("IBA\\IPoIBP"), "no partition from the file")
+                softib(fabric, "driver", "unload", "ib_bus", code=BUSY)
+                softib(fabric, "power", "sleep")
+                softib(fabric, "power", "resume")
+                softib(fabric, "driver", "unload", "good")
+                require(child()["state"] == "no driver", child()["state"])
+                maps = pathlib.Path(f"/proc/{devices_pid(fabric)}/maps").read_text()
+                require("libtest_driver_good" not in maps, "the module is still mapped")
+                softib(fabric, "driver", "load", "good")
+                require(child()["state"] == "started", child()["state"])
+
+                softib(fabric, "driver", "load", "leaky")
+                result = softib(fabric, "driver", "unload", "leaky", code=BUSY)
+                require("driver leaky still has 1 open of the access layer" in result.text, result.text)
+                remarks.append(result.text.strip()[:70])
+                for side in [fabric.run(["ibv_devinfo"])]:
+                    side.require(r"PORT_ACTIVE")
+                log = (fabric.runtime / "store.log").read_text()
+                require("broken.json: it is no JSON object" in log, "the broken manifest is not in the log")
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    with report.case("a configuration that is wrong is explained"):
+        folder = user.make_dir("softib-store-")
+        try:
+            (folder / "fabric.toml").write_text("children = 1\n")
+            os.chmod(folder / "fabric.toml", 0o644)
+            with harness.Fabric(nodes=1, user=user, name="ok") as fabric:
+                result = fabric.softib("up", "--fabric", "bad", "--config", str(folder / "fabric.toml"))
+                result.require(r'"children" is not known', code=7)
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def devices_pid(fabric):
+    return json.loads(softib(fabric, "status", "--json").text)["pid"]
+
+
+def shutdown(report, user):
+    with report.case("power shutdown: devices go down in order, then softibd ends"):
+        with harness.Fabric(nodes=1, user=user, name="down") as fabric:
+            program = watch(fabric)
+            softib(fabric, "power", "shutdown")
+            program.wait_for_text(r"event_type IBV_EVENT_DEVICE_FATAL", 20)
+            harness.wait_until(lambda: not (fabric.runtime / "down.sock").exists(), 20, "softibd to end")
+            program.kill()
+
+
+def test(report, user):
+    with harness.Fabric(nodes=2, user=user) as fabric:
+        for part in (show, remove_and_add, port, partition, drivers, power, eject):
+            part(report, fabric)
+    modules(report, user)
+    shutdown(report, user)
+
+
+harness.main("devices", test)
