@@ -3,9 +3,8 @@
 // code with any buffer, write into device memory what they like, stop in the middle of a work
 // request, close files while requests are under way, and die.
 //
-// Of the input each byte (or a few) is a step. What must hold: nobody gets at an object of another
-// file; a request is answered once, in a form that its code allows; and when the last process has
-// gone, nothing is left of any of them.
+// Each byte of the input (or a few) is a step. Nobody gets at an object of another file; a request
+// is answered once, in a form that its code allows; the last process leaves nothing behind.
 #include "drivers/hostile_request_test.h"
 #include "drivers/slots.h"
 #include "hca/shm_lock.h"
@@ -15,11 +14,8 @@
 #include <cstdlib>
 #include <list>
 
+namespace ib::drivers::test {
 namespace {
-
-using namespace ib;
-using namespace ib::drivers;
-using namespace ib::drivers::test;
 
 constexpr std::uint64_t kMaxMemory = hca::kHeapStep;  // so that the heap grows once at most
 constexpr std::size_t kMaxClients = 4;
@@ -128,12 +124,11 @@ class World {
   void open_file(Client& client, std::uint32_t hca) {
     if (client.files.size() >= kMaxFiles) return;
     std::string reason;
-    const auto device =
-        bench_.tree->resolve(hca == 0 ? "node0" : "node1", "\\Device\\ibal", reason);
-    if (!device) return;
+    const auto ca = bench_.tree->resolve(hca == 0 ? "node0" : "node1", "\\Device\\ibal", reason);
+    if (!ca) return;
     auto file = std::make_unique<File>();
-    file->object = std::make_unique<io::FileObject>(**device, ++client.last_number, client.who,
-                                                    client.zero->object.get());
+    auto* zero = client.zero->object.get();
+    file->object = std::make_unique<io::FileObject>(**ca, ++client.last_number, client.who, zero);
     const Flight& flight = send(client, *file, {}, {}, io::Major::Create);
     require(flight.request.done, "Create pends");
     const bool opened = flight.request.irp.status == Status::Ok;
@@ -502,3 +497,4 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   require(FakeHost::open_handles == 0, "a descriptor was not closed");
   return 0;
 }
+}  // namespace ib::drivers::test

@@ -144,6 +144,7 @@ TEST_F(CqBench, ProducersThatShareItLoseNothing) {
     BenchHost own;
     // The other thread may be off its core while it holds the lock: give it one, as a real host
     // does.
+    // tidy: allow(sleep) nothing is waited for by time
     own.on_relax = [] { std::this_thread::sleep_for(std::chrono::microseconds(1)); };
     CqProducer mine(memory.arena(), 9);
     for (std::uint32_t i = 0; i < kEach; ++i) {

@@ -252,7 +252,7 @@ TEST(DaemonSession, OpenSaysWhatIsWrong) {
   EXPECT_EQ(w.receive().value().status, Status::NotFound);
   in.path.fill('\x01');
   w.send(Code::Open, 1, 0, in);
-  EXPECT_EQ(w.receive().value().status, Status::NotFound);
+  EXPECT_EQ(w.receive().value().status, Status::InvalidParameter);
   w.send(Code::Open, 1);
   EXPECT_EQ(w.receive().value().status, Status::Malformed);
 }

@@ -11,6 +11,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <thread>
 
 namespace ib::softib {
@@ -258,11 +259,11 @@ TEST_F(DaemonTest, LogsToItsFile) {
   DaemonOptions options = kept();
   options.log = path;
   start(std::move(options));
+  EXPECT_EQ(call(*connect(), Code::Ping).status, Status::Ok);  // answered once it is up
   daemon.reset();
   std::ifstream file(path);
-  std::string line;
-  ASSERT_TRUE(std::getline(file, line));
-  EXPECT_NE(line.find("fabric default is up: 1 node, 1 port"), std::string::npos) << line;
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  EXPECT_NE(text.find("fabric default is up: 1 node, 1 port"), std::string::npos) << text;
   std::filesystem::remove(path);
 }
 

@@ -61,7 +61,7 @@ Engine::~Engine() {
 }
 
 void Engine::vanish() {
-  process_.reset();  // its threads end before the objects go that they know
+  process_.reset();                       // its threads end before the objects go that they know
   graveyard().push_back(hca_.release());  // its destructor would talk to the process
   qps_.clear();
   srqs_.clear();
