@@ -3,6 +3,7 @@
 // only thing wrong with them, and which of the handles in a buffer the sender must own.
 #pragma once
 
+#include "base/fuzz_input.h"
 #include "drivers/driver_world_test.h"
 #include "verbs/control.h"
 
@@ -17,31 +18,6 @@
 namespace ib::drivers::test {
 
 using control::Code;
-
-// Bytes of a fuzzer's input; zeros once they are used up.
-class FuzzInput {
- public:
-  FuzzInput(const std::uint8_t* data, std::size_t size) : data_(data), left_(size) {}
-  bool is_over() const { return left_ == 0; }
-  std::uint8_t byte() {
-    if (left_ == 0) return 0;
-    --left_;
-    return *data_++;
-  }
-  std::uint64_t number(unsigned bytes) {
-    std::uint64_t value = 0;
-    for (unsigned i = 0; i < bytes; ++i) value = value << 8 | byte();
-    return value;
-  }
-  template <class T, std::size_t N>
-  const T& one_of(const T (&all)[N]) {
-    return all[byte() % N];
-  }
-
- private:
-  const std::uint8_t* data_;
-  std::size_t left_;
-};
 
 // What a process has besides the objects of its files.
 inline constexpr Kind kChannel{kKinds};

@@ -4,6 +4,7 @@
 // touch its own memory outside of its registered regions.
 //
 // Of the input each byte (or a few) is a step: a scribble, a post, progress, serving bounces.
+#include "base/fuzz_input.h"
 #include "hca/poster_bench_test.h"
 
 #include <cstdint>
@@ -56,26 +57,6 @@ class GuardedMemory {
   std::byte* base_;
 };
 
-class Input {
- public:
-  Input(const std::uint8_t* data, std::size_t size) : data_(data), left_(size) {}
-  bool is_over() const { return left_ == 0; }
-  std::uint8_t byte() {
-    if (left_ == 0) return 0;
-    --left_;
-    return *data_++;
-  }
-  std::uint64_t number(unsigned bytes) {
-    std::uint64_t value = 0;
-    for (unsigned i = 0; i < bytes; ++i) value = value << 8 | byte();
-    return value;
-  }
-
- private:
-  const std::uint8_t* data_;
-  std::size_t left_;
-};
-
 class World {
  public:
   World() : theirs_(8192), plane_(memory_.arena(), host_, 0, Path::Auto) {
@@ -124,7 +105,7 @@ class World {
     list_targets();
   }
 
-  void step(Input& in) {
+  void step(FuzzInput& in) {
     const std::uint8_t dice = in.byte();
     if (dice < 130) return scribble(in);
     if (dice < 220) return post(in);
@@ -163,7 +144,7 @@ class World {
     add(&arena.header(), sizeof(ArenaHeader));
   }
 
-  void scribble(Input& in) {
+  void scribble(FuzzInput& in) {
     const std::span<std::byte>& target = targets_[in.byte() % targets_.size()];
     const std::size_t offset = in.number(2) % target.size();
     const std::uint8_t kind = in.byte();
@@ -178,7 +159,7 @@ class World {
     std::memcpy(target.data() + offset, &value, width);
   }
 
-  void post(Input& in) {
+  void post(FuzzInput& in) {
     static constexpr WrOpcode kOpcodes[] = {WrOpcode::Send,           WrOpcode::SendWithImm,
                                             WrOpcode::RdmaWrite,      WrOpcode::RdmaWriteWithImm,
                                             WrOpcode::RdmaRead,       WrOpcode::AtomicCmpSwap,
@@ -216,7 +197,7 @@ class World {
     (void)requesters_[which % 4]->post(wqe);
   }
 
-  void progress(Input& in) {
+  void progress(FuzzInput& in) {
     host_.time += std::chrono::milliseconds(in.byte());
     const OpScope scope(plane_);
     for (const auto& requester : requesters_) (void)requester->progress();
@@ -245,7 +226,7 @@ class World {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   constexpr int kSteps = 60;
-  Input in(data, size);
+  FuzzInput in(data, size);
   World world;
   for (int i = 0; i < kSteps && !in.is_over(); ++i) world.step(in);
   world.check();

@@ -281,7 +281,6 @@ std::optional<std::uint64_t> Requester::polled(std::uint32_t position) {
   return wr_id;
 }
 
-// How long the head may go on waiting [IBA1 9.7.5.2.8, 9.9.2.1]; also says when to try again.
 Requester::Outcome Requester::check_port(std::uint32_t port) const {
   const PortEntry* entry = arena_.port(port);
   const std::uint32_t state = entry == nullptr ? 0 : entry->state.load(std::memory_order_acquire);
@@ -289,6 +288,7 @@ Requester::Outcome Requester::check_port(std::uint32_t port) const {
   return wait(state == kPortAsleep ? Cause::HcaAsleep : Cause::PortDown);
 }
 
+// How long the head may go on waiting [IBA1 9.7.5.2.8, 9.9.2.1]; also says when to try again.
 bool Requester::patience_left(const Outcome& outcome) {
   const Instant now = plane_.host().now();
   if (outcome.cause == Cause::None) {  // pages moving, budget spent: a matter of moments

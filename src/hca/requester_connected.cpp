@@ -47,7 +47,7 @@ Requester::Outcome Requester::bind_peer(Peer*& peer) {
     return wait(Cause::PeerUnknown);
   }
   const Outcome way = check_port(entry->id.port);
-  if (way.kind == Outcome::Kind::Wait && way.cause == Cause::HcaAsleep) return way;
+  if (way.cause == Cause::HcaAsleep) return way;
   const std::uint32_t state = entry->id.state.load(std::memory_order_acquire);
   if (!answers(static_cast<QpState>(state))) return wait(Cause::PeerNotReady, state);
   if (entry->id.dest_qpn != self || entry->id.lid != own_->id.dlid ||

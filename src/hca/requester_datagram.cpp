@@ -70,7 +70,7 @@ Requester::Outcome Requester::execute_datagram(const SendWqe& wqe) {
         target->id.qpn.load(std::memory_order_acquire) == wqe.remote_qpn &&
         target->id.lid == wqe.av.dlid) {
       const Outcome way = check_port(target->id.port);
-      if (way.kind == Outcome::Kind::Wait && way.cause == Cause::HcaAsleep) return way;
+      if (way.cause == Cause::HcaAsleep) return way;
       if (!datagram_accepted(wqe, *target, false)) return done(bytes);
       const Outcome sent = datagram_to(wqe, *target, pieces);
       if (sent.kind == Outcome::Kind::Wait) return sent;

@@ -77,7 +77,7 @@ struct LsOptions {
 
 void ls(const LsOptions& options) {
   ControlClient client = connect_up(options.fabric);
-  const std::string node = find_node(node_names(ask_state(client)), options.node, options.fabric);
+  const std::string node = ask_node(client, options.node, options.fabric);
   control::ViewIn in;
   put_text(in.node, node);
   put_text(in.path, options.path);
@@ -114,8 +114,7 @@ void add_ls(CLI::App& app, Context&) {
   auto options = std::make_shared<LsOptions>();
   add_fabric_option(*command, options->fabric);
   command->add_option("path", options->path, "a directory")->option_text("PATH [\\Device]");
-  command->add_option("-n,--node", options->node, "the node: number or name")
-      ->option_text("N|NAME [0]");
+  add_node_option(*command, options->node);
   command->add_flag("--json", options->json, "for programs");
   command->footer("Examples:\n  softib ls\n  softib ls '\\Device\\ibal' --node 1");
   command->callback([options] { ls(*options); });

@@ -22,7 +22,7 @@ void env(const EnvOptions& options) {
   settings.runtime_dir = choose_runtime_dir(Surroundings::of_this_process());
   settings.fabric = options.fabric;
   settings.socket = fabric_files(settings.runtime_dir, options.fabric).socket;
-  settings.node = find_node(node_names(ask_state(client)), options.node, options.fabric);
+  settings.node = ask_node(client, options.node, options.fabric);
   settings.memory_path = options.path;
   // From an environment without softib, so that the lines are complete wherever they are read.
   const Environment base = without_softib(current_environment());

@@ -21,7 +21,7 @@ struct HcaOptions {
 
 void change(const HcaOptions& options) {
   ControlClient client = connect_up(options.fabric);
-  const std::string node = find_node(node_names(ask_state(client)), options.node, options.fabric);
+  const std::string node = ask_node(client, options.node, options.fabric);
   control::ChangeHcaIn in;
   put_text(in.node, node);
   put_text(in.ca, options.ca);
@@ -41,16 +41,13 @@ void add_action(CLI::App& parent, const char* name, const char* text, control::H
   add_fabric_option(*command, options->fabric);
   auto* ca = command->add_option("hca", options->ca, "the HCA")->option_text("NAME");
   if (action != control::HcaAction::Add) ca->required();
-  command->add_option("-n,--node", options->node, "the node: number or name")
-      ->option_text("N|NAME [0]");
+  add_node_option(*command, options->node);
   command->callback([options] { change(*options); });
 }
 
 struct PartitionOptions {
   std::string fabric;
-  std::string node;
-  std::string ca = "softib0";
-  std::uint32_t port = 1;
+  PortPlace place;
   std::string pkey;
   std::string name;
   bool remove = false;
@@ -72,15 +69,15 @@ void change_partition(const PartitionOptions& options) {
   control::ChangePartitionIn in;
   in.pkey = parse_pkey(options.pkey);
   ControlClient client = connect_up(options.fabric);
-  const std::string node = find_node(node_names(ask_state(client)), options.node, options.fabric);
+  const std::string node = ask_node(client, options.place.node, options.fabric);
   const std::string name = options.name.empty() ? fmt::format("i{:04x}", in.pkey) : options.name;
   put_text(in.node, node);
-  put_text(in.ca, options.ca);
+  put_text(in.ca, options.place.ca);
   put_text(in.name, name);
-  in.port = options.port;
+  in.port = options.place.port;
   in.remove = options.remove ? 1 : 0;
   const std::string which = fmt::format("partition {:#06x} of port {} of {} on {}", in.pkey,
-                                        options.port, options.ca, node);
+                                        options.place.port, options.place.ca, node);
   client.require(control::Code::ChangePartition, bytes_of(in), which);
   print(fmt::format("{} is {}\n", which, options.remove ? "removed" : "there"));
 }
@@ -95,12 +92,7 @@ void add_partition_action(CLI::App& parent, const char* name, const char* text, 
     command->add_option("--name", options->name, "of its device: i... IPoIB, e... Ethernet")
         ->option_text("NAME [i<P_Key>]");
   }
-  command->add_option("-n,--node", options->node, "the node: number or name")
-      ->option_text("N|NAME [0]");
-  command->add_option("--ca", options->ca, "the HCA")->option_text("NAME [softib0]");
-  command->add_option("--port", options->port, "the port")
-      ->check(CLI::Range(1u, 254u))
-      ->option_text("N [1]");
+  add_port_options(*command, options->place);
   command->callback([options] { change_partition(*options); });
 }
 

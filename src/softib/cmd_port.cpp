@@ -10,22 +10,20 @@ namespace {
 
 struct PortOptions {
   std::string fabric;
-  std::string node;
-  std::string ca = "softib0";
-  std::uint32_t port = 1;
+  PortPlace place;
   bool up = false;
 };
 
 void set_port(const PortOptions& options) {
   ControlClient client = connect_up(options.fabric);
-  const Json state = ask_state(client);
-  const std::string node = find_node(node_names(state), options.node, options.fabric);
+  const std::string node = ask_node(client, options.place.node, options.fabric);
   verbs::control::SetPortIn in;
   put_text(in.node, node);
-  put_text(in.ca, options.ca);
-  in.port = options.port;
+  put_text(in.ca, options.place.ca);
+  in.port = options.place.port;
   in.up = options.up ? 1 : 0;
-  const std::string which = fmt::format("port {} of {} on {}", options.port, options.ca, node);
+  const std::string which =
+      fmt::format("port {} of {} on {}", options.place.port, options.place.ca, node);
   client.require(verbs::control::Code::SetPort, bytes_of(in), which);
   print(fmt::format("{} is {}\n", which, options.up ? "up" : "down"));
 }
@@ -35,12 +33,7 @@ void add_direction(CLI::App& parent, const char* name, const char* text, bool up
   auto options = std::make_shared<PortOptions>();
   options->up = up;
   add_fabric_option(*command, options->fabric);
-  command->add_option("-n,--node", options->node, "the node: number or name")
-      ->option_text("N|NAME [0]");
-  command->add_option("--ca", options->ca, "the HCA")->option_text("NAME [softib0]");
-  command->add_option("--port", options->port, "the port")
-      ->check(CLI::Range(1u, 254u))
-      ->option_text("N [1]");
+  add_port_options(*command, options->place);
   command->callback([options] { set_port(*options); });
 }
 

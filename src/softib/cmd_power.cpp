@@ -22,7 +22,7 @@ void set_power(const PowerOptions& options, const char* done) {
   control::SetPowerIn in;
   std::string which = "fabric \"" + options.fabric + "\"";
   if (!options.node.empty()) {
-    which = find_node(node_names(ask_state(client)), options.node, options.fabric);
+    which = ask_node(client, options.node, options.fabric);
     put_text(in.node, which);
   }
   in.state = options.state;

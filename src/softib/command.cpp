@@ -18,6 +18,18 @@ void add_fabric_option(CLI::App& command, std::string& fabric) {
       ->option_text("NAME [default]");
 }
 
+void add_node_option(CLI::App& command, std::string& node) {
+  command.add_option("-n,--node", node, "the node: number or name")->option_text("N|NAME [0]");
+}
+
+void add_port_options(CLI::App& command, PortPlace& place) {
+  add_node_option(command, place.node);
+  command.add_option("--ca", place.ca, "the HCA")->option_text("NAME [softib0]");
+  command.add_option("--port", place.port, "the port")
+      ->check(CLI::Range(1u, 254u))
+      ->option_text("N [1]");
+}
+
 void add_shape_options(CLI::App& command, ShapeOptions& options) {
   command
       .add_option("--nodes", options.nodes,

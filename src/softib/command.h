@@ -45,6 +45,15 @@ void add_version(CLI::App& app, Context& context);
 // the callback that holds them.
 void add_fabric_option(CLI::App& command, std::string& fabric);
 
+void add_node_option(CLI::App& command, std::string& node);
+// Which port of the fabric.
+struct PortPlace {
+  std::string node;
+  std::string ca = "softib0";
+  std::uint32_t port = 1;
+};
+void add_port_options(CLI::App& command, PortPlace& place);
+
 struct ShapeOptions {
   std::string nodes;
   std::uint32_t hcas = 0;

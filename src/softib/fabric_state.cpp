@@ -28,6 +28,10 @@ std::vector<std::string> node_names(const Json& state) {
   return names;
 }
 
+std::string ask_node(ControlClient& client, const std::string& wanted, const std::string& fabric) {
+  return find_node(node_names(ask_state(client)), wanted, fabric);
+}
+
 bool is_kept(const Json& state) {
   return state.value("kept", false);
 }

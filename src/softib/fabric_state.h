@@ -19,6 +19,8 @@ using Json = nlohmann::ordered_json;  // shows keys in softibd's order
 Json ask_state(ControlClient& client);
 
 std::vector<std::string> node_names(const Json& state);
+// The name of the node that the user means (find_node) on the fabric that was asked.
+std::string ask_node(ControlClient& client, const std::string& wanted, const std::string& fabric);
 bool is_kept(const Json& state);
 
 // Why the running fabric is not what the command line asks for; empty if it is.
