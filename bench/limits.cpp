@@ -5,8 +5,9 @@
 // in MB/s (10^6).
 //   cache_line_ns        a cache line to the other core
 //   memcpy_<size>_mb_s   source and destination walk 64 MiB
+//   memcpy_hot_<size>_mb_s  the same two buffers again and again, as perftest has them
 //   vm_write_8_ns        process_vm_writev of 8 bytes, pages resident
-//   vm_write_<size>_mb_s the same for more bytes
+//   vm_write_<size>_mb_s, vm_write_hot_<size>_mb_s  the same for more bytes
 //   eventfd_ns           sleep and be woken
 // A latency is the median of many batches: other programs that take the core for a moment do not
 // show. A rate is the mean of a walk, as perftest's is.
@@ -146,6 +147,13 @@ double memcpy_mb_s(const Buffers& buffers, std::size_t size) {
   });
 }
 
+double memcpy_hot_mb_s(const Buffers& buffers, std::size_t size) {
+  return walk(size, 8 * kWalked, [&](std::size_t) {
+    std::memcpy(buffers.destination, buffers.source, size);
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+  });
+}
+
 void vm_write(pid_t pid, char* to, char* from, std::size_t size) {
   iovec local{from, size};
   iovec remote{to, size};
@@ -224,6 +232,11 @@ int main(int argc, char** argv) {
       vm_write(target.pid(), buffers.destination + offset, buffers.source + offset, size);
     });
   };
+  const auto vm_hot = [&](std::size_t size) {
+    return walk(size, 2 * kWalked, [&](std::size_t) {
+      vm_write(target.pid(), buffers.destination, buffers.source, size);
+    });
+  };
   // The partner's copy of the pages is shared until written: give it its own.
   vm_walk(std::size_t{1} << 20);
   std::vector<Figure> figures = {
@@ -231,9 +244,13 @@ int main(int argc, char** argv) {
       {"memcpy_4096_mb_s", [&] { return memcpy_mb_s(buffers, 4096); }},
       {"memcpy_65536_mb_s", [&] { return memcpy_mb_s(buffers, 65536); }},
       {"memcpy_1048576_mb_s", [&] { return memcpy_mb_s(buffers, 1048576); }},
+      {"memcpy_hot_65536_mb_s", [&] { return memcpy_hot_mb_s(buffers, 65536); }},
+      {"memcpy_hot_1048576_mb_s", [&] { return memcpy_hot_mb_s(buffers, 1048576); }},
       {"vm_write_8_ns", [&] { return vm_write_8_ns(buffers, target.pid()); }},
       {"vm_write_65536_mb_s", [&] { return vm_walk(65536); }},
       {"vm_write_1048576_mb_s", [&] { return vm_walk(1048576); }},
+      {"vm_write_hot_65536_mb_s", [&] { return vm_hot(65536); }},
+      {"vm_write_hot_1048576_mb_s", [&] { return vm_hot(1048576); }},
       {"eventfd_ns", [&] { return eventfd_ns(options); }},
   };
   for (int sample = 0; sample < options.samples; ++sample) {

@@ -164,10 +164,10 @@ void on_control(io::DeviceObject& device, io::IrpRef irp) {
 }  // namespace
 
 struct FabricRoot::State {
-  explicit State(FabricTree& tree)
+  State(FabricTree& tree, unsigned cpus)
       : core(tree.core()),
         driver("fabric_root"),
-        view(core.fabric, tree.hcas().status()),
+        view(core.fabric, tree.hcas().status(), cpus),
         root{tree, core, view},
         device(driver, "\\Device\\softib", io::DeviceKind::Functional) {
     driver.on(io::Major::Create) = on_create;
@@ -184,7 +184,8 @@ struct FabricRoot::State {
   io::DeviceObject device;
 };
 
-FabricRoot::FabricRoot(FabricTree& tree) : state_(std::make_unique<State>(tree)) {}
+FabricRoot::FabricRoot(FabricTree& tree, unsigned cpus)
+    : state_(std::make_unique<State>(tree, cpus)) {}
 
 FabricRoot::~FabricRoot() = default;
 

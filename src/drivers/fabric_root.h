@@ -25,7 +25,8 @@ namespace ib::drivers {
 
 class FabricRoot {
  public:
-  explicit FabricRoot(FabricTree& tree);
+  // `cpus`: of this machine; 0: not known (drivers/file_view.h).
+  explicit FabricRoot(FabricTree& tree, unsigned cpus = 0);
   ~FabricRoot();  // every file is closed by then
 
   io::DeviceObject& device();

@@ -48,6 +48,8 @@ class CqProducer {
     const std::uint32_t armed = entry_->arm.armed.load(std::memory_order_relaxed);
     if (armed == 0 || (armed == 2 && !solicited)) return;
     if (entry_->arm.armed.exchange(0, std::memory_order_acq_rel) == 0) return;
+    entry_->arm.reported.store(entry_->producer.producer.load(std::memory_order_relaxed),
+                               std::memory_order_relaxed);
     host.notify(index_, entry_->id.channel, entry_->id.channel_generation);
   }
   const CqEntry& entry() const { return *entry_; }

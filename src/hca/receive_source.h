@@ -28,6 +28,25 @@ struct TakenReceive {
   }
 };
 
+// Holds a receive, or none. Unlike std::optional it does not clear its room for each one.
+class HeldReceive {
+ public:
+  explicit operator bool() const { return held_; }
+  const TakenReceive& operator*() const { return receive_; }
+  const TakenReceive* operator->() const { return &receive_; }
+  // To be filled by ReceiveSource::copy().
+  TakenReceive& emplace() {
+    held_ = true;
+    receive_.srq = kNone;
+    return receive_;
+  }
+  void reset() { held_ = false; }
+
+ private:
+  TakenReceive receive_;
+  bool held_ = false;
+};
+
 class ReceiveSource {
  public:
   // False if the geometry in device memory is nonsense.
@@ -62,6 +81,10 @@ class ReceiveSource {
     out.num_sge = wqe.num_sge;
     std::memcpy(out.sge.data(), at + sizeof wqe, wqe.num_sge * sizeof(Sge));
     return true;
+  }
+  // Begins to fetch the receive at `head`: its owner's core wrote that line last.
+  void prefetch(std::uint64_t head) const {
+    if (head != tail_) __builtin_prefetch(ring_ + (head & mask_) * stride_);
   }
   void forget_tail() { tail_ = 0; }
 

@@ -142,29 +142,35 @@ bool Requester::progress() {
 
 // True: the request is over. False: it waits.
 bool Requester::settle(const SendWqe& wqe, std::uint64_t position, const Outcome& outcome) {
-  Outcome result = outcome;
-  if (result.kind == Outcome::Kind::Wait) {
-    if (patience_left(outcome)) return false;
-    const bool rnr = outcome.cause == Cause::NoReceive;
-    result = rnr && is_unreliable() ? dropped()
-                                    : fail(rnr ? WcStatus::RnrRetryExcErr : WcStatus::RetryExcErr,
-                                           outcome.cause, rnr ? limits_.rnr_retry : outcome.detail);
-    if (waiting_ > 0) --waiting_;
-    lost_one_ = result.kind == Outcome::Kind::Dropped;
+  if (outcome.kind != Outcome::Kind::Wait) {
+    if (outcome.kind == Outcome::Kind::Done) lost_one_ = false;
+    finish(wqe, position, outcome);
+    return true;
   }
+  if (patience_left(outcome)) return false;
+  const bool rnr = outcome.cause == Cause::NoReceive;
+  const Outcome lost = rnr && is_unreliable()
+                           ? dropped()
+                           : fail(rnr ? WcStatus::RnrRetryExcErr : WcStatus::RetryExcErr,
+                                  outcome.cause, rnr ? limits_.rnr_retry : outcome.detail);
+  if (waiting_ > 0) --waiting_;
+  lost_one_ = lost.kind == Outcome::Kind::Dropped;
+  finish(wqe, position, lost);
+  return true;
+}
+
+void Requester::finish(const SendWqe& wqe, std::uint64_t position, const Outcome& result) {
   moved_ = 0;
   waiting_for_ = Cause::None;
   own_->requester.blocked.store(0, std::memory_order_relaxed);
-  if (result.kind == Outcome::Kind::Done) lost_one_ = false;
   if (result.kind != Outcome::Kind::Fail) {
     receive_.reset();
     complete(wqe, position, WcStatus::Success, Cause::None, result.byte_len);
-    return true;
+    return;
   }
   report(wqe, result);
   complete(wqe, position, result.status, result.cause, 0);
   enter_error(result.cause, result.detail);
-  return true;
 }
 
 void Requester::complete(const SendWqe& wqe, std::uint64_t position, WcStatus status, Cause cause,

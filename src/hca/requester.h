@@ -161,6 +161,7 @@ class Requester {
   SendWqe load(std::uint64_t position) const;
   std::byte* slot_bytes(std::uint64_t position) const;
   bool settle(const SendWqe& wqe, std::uint64_t position, const Outcome& outcome);
+  void finish(const SendWqe& wqe, std::uint64_t position, const Outcome& result);
   void complete(const SendWqe& wqe, std::uint64_t position, verbs::WcStatus status, Cause cause,
                 std::uint32_t bytes);
   bool patience_left(const Outcome& outcome);
@@ -234,8 +235,8 @@ class Requester {
   std::unique_ptr<std::byte[]> slots_;  // allocated when something has to wait for the first time
 
   // The request at the head, if it has begun.
-  std::uint64_t moved_ = 0;              // bytes already at the other side
-  std::optional<TakenReceive> receive_;  // held for it
+  std::uint64_t moved_ = 0;  // bytes already at the other side
+  HeldReceive receive_;      // held for it
   Instant waiting_since_{};
   Cause waiting_for_ = Cause::None;
   Instant wake_at_{};

@@ -191,8 +191,9 @@ bool Requester::push_receive(Peer& peer, Cqe& cqe, bool solicited, const std::by
   if (shared_queue) {
     responder.srq_taken.store(0, std::memory_order_release);
   } else {
-    responder.rq_head.store(responder.rq_head.load(std::memory_order_relaxed) + 1,
-                            std::memory_order_release);
+    const std::uint64_t next = responder.rq_head.load(std::memory_order_relaxed) + 1;
+    responder.rq_head.store(next, std::memory_order_release);
+    peer.receives.prefetch(next);
   }
   responder.cq_intent.store(0, std::memory_order_release);
   receive_.reset();

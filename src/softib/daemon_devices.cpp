@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "softib/daemon_devices.h"
 
+#include <thread>
+
 namespace ib::softib {
 
 Result<std::unique_ptr<DaemonDevices>> DaemonDevices::create(
@@ -14,7 +16,8 @@ Result<std::unique_ptr<DaemonDevices>> DaemonDevices::create(
   auto tree = drivers::FabricTree::create(*self->hcas_, std::move(tree_options), reason);
   if (!tree) return tree.error();
   self->tree_ = *std::move(tree);
-  self->root_ = std::make_unique<drivers::FabricRoot>(*self->tree_);
+  self->root_ =
+      std::make_unique<drivers::FabricRoot>(*self->tree_, std::thread::hardware_concurrency());
   return self;
 }
 

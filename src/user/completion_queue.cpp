@@ -4,6 +4,7 @@
 #include "user/hca_client.h"
 #include "user/receive_ring.h"
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 
@@ -15,6 +16,8 @@ using verbs::WcStatus;
 namespace {
 
 constexpr std::uint32_t kPollsPerYield = 1u << 12;
+
+thread_local const char this_thread = 0;  // its address tells threads apart
 
 }  // namespace
 
@@ -123,35 +126,55 @@ bool CompletionQueue::translate_receive(const hca::Cqe& cqe, QueuePair* qp, Comp
   return true;
 }
 
-// Shared memory orders: our store to `armed` before our next look at the ring; a producer's seq
-// before its look at `armed` (hca::CqProducer::fire).
-void CompletionQueue::arm(bool solicited_only) {
-  const std::uint32_t wanted = solicited_only ? 2 : 1;
-  // An armed queue stays armed for any completion if either request asked for it.
-  if (entry_->arm.armed.load(std::memory_order_relaxed) == 1 && solicited_only) return;
-  entry_->arm.armed.store(wanted, std::memory_order_seq_cst);
-  armed_.store(true, std::memory_order_release);
+void CompletionQueue::begin_batch() {
+  lock_.lock();
+  batch_of_.store(&this_thread, std::memory_order_relaxed);
 }
 
-// A program that arms, polls a few and then waits for the event would wait for ever if it counts on
-// completions that were there before it armed. Adapters report those, since they are told the
-// consumer index with the arming; so an armed queue that is left with completions fires.
-void CompletionQueue::fire_for_the_rest() {
+void CompletionQueue::end_batch() {
+  batch_of_.store(nullptr, std::memory_order_relaxed);
+  unlock();
+}
+
+// Shared memory orders: our store to `armed` before our next look at the ring; a producer's seq
+// before its look at `armed` (hca::CqProducer::fire).
+//
+// IBA promises an event only for completions added after this call. Adapters are told the
+// consumer's position with it and fire at once for what lies beyond, and programs count on that
+// (UCX polls, arms and sleeps). What an event has reported already gives no second one here.
+void CompletionQueue::arm(bool solicited_only) {
+  const bool in_own_batch = batch_of_.load(std::memory_order_relaxed) == &this_thread;
+  if (!in_own_batch) lock_.lock();
+  // An armed queue stays armed for any completion if either request asked for it.
+  if (!solicited_only || entry_->arm.armed.load(std::memory_order_relaxed) != 1) {
+    entry_->arm.armed.store(solicited_only ? 2 : 1, std::memory_order_seq_cst);
+  }
+  armed_ = true;
+  const std::uint64_t reported = entry_->arm.reported.load(std::memory_order_relaxed);
+  fire_for_the_rest(std::max(consumed_, reported));
+  if (!in_own_batch) lock_.unlock();
+}
+
+// An armed queue that has completions from position `from` on fires. Besides arm(), at the end of a
+// poll: a program that arms, polls a few and then waits would wait for ever otherwise.
+void CompletionQueue::fire_for_the_rest(std::uint64_t from) {
   const std::uint32_t wanted = entry_->arm.armed.load(std::memory_order_acquire);
   if (wanted == 0 || entry_->id.channel == hca::kNone) {
-    armed_.store(false, std::memory_order_relaxed);
+    armed_ = false;
     return;
   }
   bool left = false;
-  for (std::uint64_t position = consumed_; position - consumed_ <= mask_ && !left; ++position) {
+  std::uint64_t position = from;
+  for (; position - consumed_ <= mask_ && !left; ++position) {
     const hca::Cqe& cqe = ring_[position & mask_];
     const auto expected = static_cast<std::uint32_t>(position >> log_slots_) + 1;
     if (cqe.seq.load(std::memory_order_acquire) != expected) break;
     left = wanted == 1 || (cqe.bits & hca::cqe_bit::kSolicited) != 0 || cqe.status != 0;
   }
   if (!left) return;
-  armed_.store(false, std::memory_order_relaxed);
+  armed_ = false;
   if (entry_->arm.armed.exchange(0, std::memory_order_acq_rel) == 0) return;
+  entry_->arm.reported.store(position, std::memory_order_relaxed);
   process_.poster().notify(index_, entry_->id.channel, entry_->id.channel_generation);
 }
 

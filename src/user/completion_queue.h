@@ -27,12 +27,16 @@ class CompletionQueue {
   // when it is empty it also lets this process's waiting work requests make progress.
   void lock() { lock_.lock(); }
   void unlock() {
-    if (armed_) fire_for_the_rest();
+    if (armed_) fire_for_the_rest(consumed_);
     lock_.unlock();
   }
+  // The same for a thread that may call arm() in between.
+  void begin_batch();
+  void end_batch();
   bool take(Completion& out);
 
-  // Asks for one event on the channel at the next completion (solicited: or error) [IBA1 11.4.2.2].
+  // Asks for one event on the channel at the next completion (solicited: or error) [IBA1 11.4.2.2],
+  // or now, if there are completions that no event has reported.
   void arm(bool solicited_only);
   Status resize(std::uint32_t cqe);
   Status destroy();
@@ -40,7 +44,7 @@ class CompletionQueue {
  private:
   friend class QueuePair;
   CompletionQueue(Hca& hca, ProcessState& process, std::uint32_t index, std::uint64_t cookie);
-  void fire_for_the_rest();
+  void fire_for_the_rest(std::uint64_t from);
   bool translate(const hca::Cqe& cqe, Completion& out);
   bool translate_receive(const hca::Cqe& cqe, QueuePair* qp, Completion& out);
   bool use_ring(const control::CqOut& out);
@@ -59,7 +63,8 @@ class CompletionQueue {
   std::uint32_t log_slots_ = 0;
   std::uint64_t consumed_ = 0;
   std::uint32_t empty_polls_ = 0;
-  std::atomic<bool> armed_{false};  // since the last event that we know of
+  bool armed_ = false;                          // since the last event that we know of
+  std::atomic<const char*> batch_of_{nullptr};  // names the thread
 };
 
 }  // namespace ib::user

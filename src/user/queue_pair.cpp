@@ -16,8 +16,8 @@ namespace {
 
 constexpr std::uint32_t kQuietRounds = 200'000;
 
-hca::SendWqe to_wqe(const SendRequest& request) {
-  hca::SendWqe wqe;
+// Fills the fields that an opcode may use; `wqe` may hold an older request in the others.
+void to_wqe(const SendRequest& request, hca::SendWqe& wqe) {
   wqe.wr_id = request.wr_id;
   wqe.opcode = request.opcode;
   wqe.flags = request.flags;
@@ -34,14 +34,13 @@ hca::SendWqe to_wqe(const SendRequest& request) {
   wqe.inline_data = (request.flags & verbs::send_flag::kInline) != 0;
   if (request.ah != nullptr) wqe.av = request.ah->av();
   if (request.opcode == verbs::WrOpcode::BindMw) {
-    if (request.window != nullptr) wqe.window = request.window->index();
-    if (request.bind_region != nullptr) wqe.bind_region = request.bind_region->index();
+    wqe.window = request.window != nullptr ? request.window->index() : hca::kNone;
+    wqe.bind_region = request.bind_region != nullptr ? request.bind_region->index() : hca::kNone;
     wqe.bind_address = request.bind_address;
     wqe.bind_length = request.bind_length;
     wqe.bind_access = request.bind_access;
     wqe.bind_rkey = request.bind_rkey;
   }
-  return wqe;
 }
 
 }  // namespace
@@ -107,7 +106,8 @@ Status QueuePair::post_send(const SendRequest& request) {
   Status status = Status::Ok;
   {
     hca::OpScope scope(process_.plane());
-    status = requester_->post(to_wqe(request));
+    to_wqe(request, wqe_);
+    status = requester_->post(wqe_);
   }
   if (!waited && requester_->waiting()) process_.enroll(*this);
   if (requester_->took_error()) flush_after_error();

@@ -79,6 +79,7 @@ class QueuePair {
   std::uint32_t pd_;
   hca::QpEntry* entry_;
   std::unique_ptr<hca::Requester> requester_;  // none: an XRC target
+  hca::SendWqe wqe_;                           // the request being posted; under the send lock
   std::unique_ptr<ReceiveRing> rq_;            // none: SRQ, XRC
   hca::RetryLimits limits_;
   std::mutex flush_lock_;

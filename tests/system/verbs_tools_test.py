@@ -44,6 +44,16 @@ def devices(report, fabric):
         fabric.run(["ibv_devinfo", "-d", "nothing0"]).require("wasn.t found", code=255)
 
 
+def place(report, fabric):
+    with report.case("local_cpus, by which programs place their threads: every processor"):
+        path = "/sys/class/infiniband/softib0/device"
+        last = os.cpu_count() - 1
+        fabric.run(["cat", f"{path}/local_cpulist"]).require(rf"^{f'0-{last}' if last else '0'}$")
+        mask = fabric.run(["cat", f"{path}/local_cpus"]).require(r"^[0-9a-f,]+$").text
+        if int(mask.replace(",", ""), 16) != (1 << last + 1) - 1:
+            raise Failed(f"local_cpus is {mask!r} with {last + 1} processors")
+
+
 def pingpongs(report, fabric):
     for program, variants in PINGPONG.items():
         for variant in variants:
@@ -99,6 +109,8 @@ def test(report, user):
     with harness.Fabric(nodes=2, user=user) as fabric:
         if report.wanted("ibv_devices ibv_devinfo"):
             devices(report, fabric)
+        if report.wanted("local_cpus"):
+            place(report, fabric)
         pingpongs(report, fabric)
         if report.wanted("ibv_xsrq_pingpong, three clients"):
             xsrq_with_clients(report, fabric)

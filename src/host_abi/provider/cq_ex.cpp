@@ -26,9 +26,9 @@ int take(Cq& cq) {
 int start_poll(ibv_cq_ex* ibcq, ibv_poll_cq_attr* attr) {
   if (attr->comp_mask != 0) return EINVAL;
   Cq& cq = cq_of(ibcq);
-  cq.engine->lock();
+  cq.engine->begin_batch();
   const int result = take(cq);
-  if (result != 0) cq.engine->unlock();  // end_poll is not called after a failure
+  if (result != 0) cq.engine->end_batch();  // end_poll is not called after a failure
   return result;
 }
 
@@ -43,7 +43,7 @@ int next_poll(ibv_cq_ex* cq) {
 }
 
 void end_poll(ibv_cq_ex* cq) {
-  cq_of(cq).engine->unlock();
+  cq_of(cq).engine->end_batch();
 }
 
 ibv_wc_opcode read_opcode(ibv_cq_ex* cq) {
