@@ -118,26 +118,26 @@ Status Requester::post(const SendWqe& wqe) {
   return Status::Ok;
 }
 
-bool Requester::progress() {
+Requester::Progress Requester::progress(std::uint32_t most) {
   budget_ = kBudgetBytes;
-  while (waiting_ > 0) {
+  for (; waiting_ > 0 && most > 0; --most) {
     const auto state = static_cast<QpState>(own_->id.state.load(std::memory_order_acquire));
     if (state == QpState::Sqd) {
       wake_at_ = plane_.host().now() + kRetryTick;
-      return true;
+      return Progress::Waits;
     }
     if (state != QpState::Rts) {
       flush();
-      return false;
+      return Progress::Idle;
     }
     const std::uint64_t position = posted_.load(std::memory_order_relaxed) - waiting_;
     const SendWqe wqe = load(position);
     const Outcome outcome = execute(wqe);
     if (outcome.kind == Outcome::Kind::Fail) --waiting_;  // settle() flushes the others
-    if (!settle(wqe, position, outcome)) return true;
+    if (!settle(wqe, position, outcome)) return Progress::Waits;
     if (outcome.kind != Outcome::Kind::Wait && outcome.kind != Outcome::Kind::Fail) --waiting_;
   }
-  return false;
+  return waiting_ > 0 ? Progress::More : Progress::Idle;
 }
 
 // True: the request is over. False: it waits.

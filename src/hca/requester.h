@@ -80,8 +80,10 @@ class Requester {
   // user::QueuePair::post_send; a request that fails *in execution* is Ok here and completes in
   // error.
   Status post(const SendWqe& wqe);
-  // Runs what waits. True: something still does (see wake_at).
-  bool progress();
+  // Runs what waits, at most `most` requests, so that queue pairs can take turns. Waits: see
+  // wake_at; More: only because of `most`.
+  enum class Progress : std::uint32_t { Idle, Waits, More };
+  Progress progress(std::uint32_t most = ~0u);
   bool waiting() const { return waiting_.load(std::memory_order_relaxed) > 0; }
   // When progress() is due even if nothing happens; meaningful if waiting().
   Instant wake_at() const { return wake_at_; }

@@ -60,7 +60,7 @@ struct PairBench {
   }
   bool progress() {
     const OpScope scope(plane);
-    return requester->progress();
+    return requester->progress() != Requester::Progress::Idle;
   }
   void receive(std::uint32_t id, std::uint32_t n) {
     memory.post_receive(*peer, id, {{std::bit_cast<std::uint64_t>(theirs.data()), n, kRkey}});

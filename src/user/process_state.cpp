@@ -10,6 +10,11 @@ namespace ib::user {
 
 namespace {
 
+// Of waiting work requests: how many a queue pair may run before it is another one's turn, and how
+// often all get one before the caller goes on with its own work.
+constexpr std::uint32_t kTurn = 16;
+constexpr std::uint32_t kRounds = 64;
+
 thread_local std::string reason_of_thread;
 
 class MappedArena final : public hca::ArenaFile {
@@ -249,7 +254,18 @@ void ProcessState::withdraw(QueuePair& qp) {
 
 void ProcessState::run_waiting() {
   if (!waiting_lock_.try_lock()) return;  // somebody else is at it
-  std::erase_if(waiting_, [](QueuePair* qp) { return !qp->run_waiting(); });
+  bool more = true;
+  for (std::uint32_t round = 0; more && round < kRounds; ++round) {
+    more = false;
+    // In turns, each beginning with another one: whoever waits for the same receives gets a share.
+    // Programs count on their queue pairs to advance at about the same pace (perftest -q hangs).
+    if (!waiting_.empty()) std::rotate(waiting_.begin(), waiting_.begin() + 1, waiting_.end());
+    std::erase_if(waiting_, [&more](QueuePair* qp) {
+      const auto progress = qp->run_waiting(kTurn);
+      more |= progress == hca::Requester::Progress::More;
+      return progress == hca::Requester::Progress::Idle;
+    });
+  }
   waiting_count_.store(static_cast<std::uint32_t>(waiting_.size()), std::memory_order_release);
   runs_.fetch_add(1, std::memory_order_relaxed);
   waiting_lock_.unlock();

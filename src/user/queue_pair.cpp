@@ -122,16 +122,17 @@ std::uint32_t QueuePair::send_room() const {
   return requester_ ? caps_.max_send_wr - requester_->queued() : 0;
 }
 
-bool QueuePair::run_waiting() {
-  if (!send_lock_.try_lock()) return true;
-  bool waiting = false;
+hca::Requester::Progress QueuePair::run_waiting(std::uint32_t most) {
+  using Progress = hca::Requester::Progress;
+  if (!send_lock_.try_lock()) return Progress::Waits;
+  Progress progress = Progress::Idle;
   {
     hca::OpScope scope(process_.plane());
-    waiting = requester_->progress();
+    progress = requester_->progress(most);
   }
   if (requester_->took_error()) flush_after_error();
   send_lock_.unlock();
-  return waiting;
+  return progress;
 }
 
 Status QueuePair::post_recv(std::uint64_t wr_id, std::span<const Sge> sge) {

@@ -48,8 +48,8 @@ class QueuePair {
   Status detach_mcast(const verbs::Gid& mgid, std::uint16_t mlid);
   Status destroy();
 
-  // For the service thread and polls (process_state.h). run_waiting: false when nothing waits.
-  bool run_waiting();
+  // For the service thread and polls (process_state.h): up to `most` of the requests that wait.
+  hca::Requester::Progress run_waiting(std::uint32_t most);
   // The state is Error: completes everything outstanding with flush errors, once. Any thread.
   void flush_after_error();
   // softibd is gone: Error for good.
