@@ -202,6 +202,14 @@ class Result:
         return self
 
 
+def forget_xrc_domain():
+    """Programs put the file of an XRC domain at a fixed place in /tmp. One of the user before cannot be opened
+    (fs.protected_regular)."""
+    for name in ("xrc_domain", "xrc_domain_client", "xrc_domain_server"):
+        with contextlib.suppress(OSError):
+            os.unlink(f"/tmp/{name}")
+
+
 def tail(text, lines=25):
     kept = text.rstrip().splitlines()[-lines:]
     return "\n".join("      | " + line for line in kept) or "      | (nothing)"

@@ -119,6 +119,7 @@ def run_case(fabric, program, transport, options, remarks):
 
 def test(report, user):
     every_size = "--every-size" in sys.argv
+    harness.forget_xrc_domain()
     with harness.Fabric(nodes=2, user=user) as fabric:
         for program, transport, options in cases():
             if options.startswith("-a") and not every_size and (program, transport) not in ALL_SIZES.get(user.uid, ALL_SIZES[0]):

@@ -4,7 +4,6 @@
 
 verbs_tools_test.py [--as root|nobody] [--only REGEX]
 """
-import contextlib
 import os
 import re
 
@@ -71,12 +70,6 @@ def pingpongs(report, fabric):
                             remarks[:] = [re.search(r"[\d.]+ usec/iter", side.text)[0]]
 
 
-def forget_xrc_domain():
-    """Its file may belong to the user before, and then cannot be opened (fs.protected_regular)."""
-    with contextlib.suppress(OSError):
-        os.unlink("/tmp/xrc_domain")
-
-
 def xsrq_with_clients(report, fabric):
     with report.case("ibv_xsrq_pingpong, three clients"):
         port = harness.free_port()
@@ -105,7 +98,7 @@ def asyncwatch(report, fabric):
 
 
 def test(report, user):
-    forget_xrc_domain()
+    harness.forget_xrc_domain()
     with harness.Fabric(nodes=2, user=user) as fabric:
         if report.wanted("ibv_devices ibv_devinfo"):
             devices(report, fabric)
