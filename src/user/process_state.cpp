@@ -10,8 +10,9 @@ namespace ib::user {
 
 namespace {
 
-// Of waiting work requests: how many a queue pair may run before it is another one's turn, and how
-// often all get one before the caller goes on with its own work.
+// Queue pairs with waiting work requests take turns, so that those that wait for the same receives
+// all advance. How many requests one may run in its turn, and how often all get one before the
+// caller goes on with its own work.
 constexpr std::uint32_t kTurn = 16;
 constexpr std::uint32_t kRounds = 64;
 
@@ -255,20 +256,28 @@ void ProcessState::withdraw(QueuePair& qp) {
 void ProcessState::run_waiting() {
   if (!waiting_lock_.try_lock()) return;  // somebody else is at it
   bool more = true;
-  for (std::uint32_t round = 0; more && round < kRounds; ++round) {
-    more = false;
-    // In turns, each beginning with another one: whoever waits for the same receives gets a share.
-    // Programs count on their queue pairs to advance at about the same pace (perftest -q hangs).
-    if (!waiting_.empty()) std::rotate(waiting_.begin(), waiting_.begin() + 1, waiting_.end());
-    std::erase_if(waiting_, [&more](QueuePair* qp) {
-      const auto progress = qp->run_waiting(kTurn);
-      more |= progress == hca::Requester::Progress::More;
-      return progress == hca::Requester::Progress::Idle;
-    });
+  for (std::uint32_t round = 0; more && round < kRounds; ++round) more = give_turns();
+  // The first one is first to what has come meanwhile: next time another one.
+  if (waiting_.size() > 1) {
+    waiting_.push_back(waiting_.front());
+    waiting_.pop_front();
   }
-  waiting_count_.store(static_cast<std::uint32_t>(waiting_.size()), std::memory_order_release);
   runs_.fetch_add(1, std::memory_order_relaxed);
   waiting_lock_.unlock();
+}
+
+// One to each queue pair. Whether some could go on.
+bool ProcessState::give_turns() {
+  bool more = false;
+  for (std::size_t n = waiting_.size(); n > 0; --n) {
+    QueuePair* qp = waiting_.front();
+    waiting_.pop_front();
+    const auto progress = qp->run_waiting(kTurn);
+    if (progress != hca::Requester::Progress::Idle) waiting_.push_back(qp);
+    more |= progress == hca::Requester::Progress::More;
+  }
+  waiting_count_.store(static_cast<std::uint32_t>(waiting_.size()), std::memory_order_release);
+  return more;
 }
 
 void ProcessState::serve_bounces() {

@@ -19,6 +19,7 @@
 #include "user/spin_lock.h"
 
 #include <atomic>
+#include <deque>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -98,6 +99,7 @@ class ProcessState final : public Process {
   Status start(const ProcessOptions& options, std::string& reason);
   Status map_arena(platform::NativeHandle file, std::string& reason);
   void run_waiting();
+  bool give_turns();
   // service_loop.cpp
   void service_loop();
   bool look_around();
@@ -125,7 +127,7 @@ class ProcessState final : public Process {
   std::vector<QueuePair*> own_qps_;  // under control_lock
 
   SpinLock waiting_lock_;
-  std::vector<QueuePair*> waiting_;
+  std::deque<QueuePair*> waiting_;
   std::atomic<std::uint32_t> waiting_count_{0};
   std::atomic<std::uint32_t> runs_{0};   // of run_waiting, by anyone
   std::atomic<std::uint32_t> timed_{0};  // 1: the service thread wakes up by itself

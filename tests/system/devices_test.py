@@ -75,6 +75,21 @@ def show(report, fabric):
         require(re.search(r"^soft_hca +function +loaded +2 devices", drivers, re.MULTILINE), drivers)
 
 
+LATE = """
+import time
+from pyverbs.device import Context, get_device_list
+first = Context(name='softib0')
+print('attached', flush=True)
+deadline = time.monotonic() + 15
+while not any(d.name == b'softib1' for d in get_device_list()):
+    assert time.monotonic() < deadline, 'softib1 does not appear'
+    time.sleep(0.05)
+second = Context(name='softib1')
+assert second.query_port(1).state == 4 and first.query_port(1).state == 4
+print('opened softib1')
+"""
+
+
 def remove_and_add(report, fabric):
     with report.case("hca remove: vetoed by its user, then done; hca add brings it back"):
         program = watch(fabric)
@@ -92,8 +107,11 @@ def remove_and_add(report, fabric):
         for result in fabric.pair(["ibv_rc_pingpong"]):
             result.require(r"iters in")
 
-    with report.case("hca add: one more than there were"):
+    with report.case("hca add: one more than there were; a program that had attached before can open it"):
+        late = fabric.start(["/usr/bin/python3", "-c", LATE], 1)
+        late.wait_for_text("attached", 20)
         softib(fabric, "hca", "add", "softib1", "--node", "1")
+        fabric.end(late, 20).require(r"opened softib1")
         fabric.run(["ibv_devices"], 1).require(r"softib0", r"softib1")
         fabric.run(["ibv_devinfo", "-d", "softib1"], 1).require(r"state:\s+PORT_ACTIVE")
         softib(fabric, "hca", "add", "softib1", "--node", "1", code=1)

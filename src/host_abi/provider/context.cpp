@@ -104,7 +104,7 @@ void open_again(ibv_context* ibcontext) {
   const std::lock_guard lock(mutex);
   Context& context = context_of(ibcontext);
   if (context.epoch == fork_epoch()) return;
-  auto file = Runtime::instance().open(ibcontext->device->name, ibcontext->cmd_fd);
+  auto file = Runtime::instance().open(*ibcontext->device, ibcontext->cmd_fd);
   if (!file) return;
   if (!(*file)->async.take_number(ibcontext->async_fd)) {
     Runtime::instance().forget(*file, ibcontext->cmd_fd);
@@ -118,7 +118,7 @@ void open_again(ibv_context* ibcontext) {
 
 verbs_context* alloc_context(ibv_device* device, int cmd_fd, void*) {
   return guarded("ibv_open_device", static_cast<verbs_context*>(nullptr), [&]() -> verbs_context* {
-    auto file = Runtime::instance().open(device->name, cmd_fd);
+    auto file = Runtime::instance().open(*device, cmd_fd);
     if (!file) {
       ::close(cmd_fd);
       return fail_null("ibv_open_device", file.error());

@@ -4,12 +4,16 @@
 #include "host_abi/provider/errors.h"
 #include "linux/client_host.h"
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <cstdlib>
 #include <cstring>
+#include <string_view>
 
 namespace ib::host_abi {
 
@@ -31,6 +35,31 @@ bool same_open_file(int a, int b) {
   constexpr long kKcmpFile = 0;
   const long pid = ::getpid();
   return ::syscall(SYS_kcmp, pid, pid, kKcmpFile, static_cast<long>(a), static_cast<long>(b)) == 0;
+}
+
+// In sysfs it is "0253:4600:0000:0000".
+std::uint64_t node_guid_in_sysfs(const ibv_device& device) {
+  const std::string path = std::string(device.ibdev_path) + "/node_guid";
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return 0;
+  std::array<char, 32> text{};
+  const ssize_t n = ::read(fd, text.data(), text.size() - 1);
+  ::close(fd);
+  std::string digits(text.data(), n > 0 ? static_cast<std::size_t>(n) : 0);
+  std::erase(digits, ':');
+  return std::strtoull(digits.c_str(), nullptr, 16);
+}
+
+// An HCA that was there when this process attached is known; others came later.
+std::uint64_t node_guid(const verbs::control::AttachOut& known, const ibv_device& device) {
+  const std::string_view name = device.name;
+  for (std::size_t i = 0; i < std::min<std::size_t>(known.ca_count, known.cas.size()); ++i) {
+    const auto& ca = known.cas[i];
+    if (name == std::string_view(ca.name.data(), ::strnlen(ca.name.data(), ca.name.size()))) {
+      return ca.node_guid;
+    }
+  }
+  return node_guid_in_sysfs(device);
 }
 
 }  // namespace
@@ -72,21 +101,14 @@ Result<user::Process*> Runtime::attach() {
   return process;
 }
 
-Result<std::shared_ptr<DeviceFile>> Runtime::open(const std::string& name, int fd) {
+Result<std::shared_ptr<DeviceFile>> Runtime::open(const ibv_device& device, int fd) {
   const std::lock_guard lock(mutex_);
   auto file = std::make_shared<DeviceFile>();
   if (!file->async.open()) return Status::InsufficientResources;
   // A second try with a new connection: the fabric may have been restarted since the first one.
   for (int attempt = 0;; ++attempt) {
     IB_TRY(process, process());
-    const auto& cas = process->info().cas;
-    const auto* const end =
-        cas.begin() + std::min<std::size_t>(process->info().ca_count, cas.size());
-    const auto* const ca = std::find_if(cas.begin(), end, [&](const auto& one) {
-      return name == std::string_view(one.name.data(), ::strnlen(one.name.data(), one.name.size()));
-    });
-    if (ca == end) return Status::NotFound;
-    auto hca = process->open_hca(ca->node_guid);
+    auto hca = process->open_hca(node_guid(process->info(), device));
     if (hca) {
       file->hca = *std::move(hca);
       break;
@@ -95,7 +117,7 @@ Result<std::shared_ptr<DeviceFile>> Runtime::open(const std::string& name, int f
     if (!lost || attempt > 0) return hca.error();
     process_.store(nullptr, std::memory_order_release);  // not deleted: its threads still run
   }
-  file->name = name;
+  file->name = device.name;
   file->command_fds.push_back(fd);
   events_.add_file(file->hca->file(), &file->async);
   files_.push_back(file);

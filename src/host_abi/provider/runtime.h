@@ -59,8 +59,8 @@ class Runtime {
 
   EventHub& events() { return events_; }
 
-  // Opens the HCA that libibverbs calls `name`; `fd` is the uverbs file of its context.
-  Result<std::shared_ptr<DeviceFile>> open(const std::string& name, int fd);
+  // Opens the HCA behind `device`; `fd` is the uverbs file of its context.
+  Result<std::shared_ptr<DeviceFile>> open(const ibv_device& device, int fd);
   // The open HCA whose uverbs file `fd` is a duplicate of, for one more context.
   Result<std::shared_ptr<DeviceFile>> share(const std::string& name, int fd);
   void forget(const std::shared_ptr<DeviceFile>& file, int fd);
