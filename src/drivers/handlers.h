@@ -5,6 +5,7 @@
 
 #include "drivers/core.h"
 
+#include <bit>
 #include <cstdint>
 
 namespace ib::drivers {
@@ -68,6 +69,14 @@ void remove_producers(Core& core, Cq& cq, std::uint32_t n);
 void open_xrcd(Core&, HcaFile&, const control::OpenXrcdIn&, io::IrpRef);
 void close_xrcd(Core&, HcaFile&, const control::IndexIn&, io::IrpRef);
 void release(Core& core, Xrcd& xrcd, HcaFile& opener);  // all that this file has of it
+
+// Slots of the ring for `max_wr` receives: a few are always free. Else a receive that is posted
+// when one was consumed would be written beside the next one, into a line that a poster is about to
+// read.
+constexpr std::uint32_t receive_slots(std::uint32_t max_wr) {
+  constexpr std::uint32_t kSpare = 4;  // a line holds two of the smallest
+  return std::bit_ceil(max_wr + kSpare);
+}
 
 // srq.cpp
 void create_srq(Core&, HcaFile&, const control::CreateSrqIn&, io::IrpRef);

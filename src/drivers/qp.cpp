@@ -6,7 +6,6 @@
 #include "verbs/qp_state.h"
 
 #include <algorithm>
-#include <bit>
 #include <new>
 
 namespace ib::drivers {
@@ -169,7 +168,7 @@ Result<Qp*> make(Core& core, HcaFile& file, const control::CreateQpIn& in, std::
   if (!has_room(core, file, Kind::Qp, limits::kMaxQp, reason)) return Status::InsufficientResources;
   const control::QpCaps caps = granted(in);
   const std::uint32_t stride = hca::receive_stride(caps.max_recv_sge);
-  const std::uint32_t slots = caps.max_recv_wr == 0 ? 0 : std::bit_ceil(caps.max_recv_wr);
+  const std::uint32_t slots = caps.max_recv_wr == 0 ? 0 : receive_slots(caps.max_recv_wr);
   std::uint64_t ring = 0;
   if (slots != 0) {
     const auto piece = core.memory.allocate(std::uint64_t{slots} * stride, reason);

@@ -99,7 +99,7 @@ void create_srq(Core& core, HcaFile& file, const control::CreateSrqIn& in, io::I
   }
   const std::uint32_t max_sge = std::max(in.max_sge, 1u);
   const std::uint32_t stride = hca::receive_stride(max_sge);
-  const std::uint32_t slots = std::bit_ceil(in.max_wr);
+  const std::uint32_t slots = receive_slots(in.max_wr);
   const auto ring = core.memory.allocate(std::uint64_t{slots} * stride, reason);
   if (!ring) return fail(core, std::move(irp), ring.error(), std::move(reason));
   Srq* srq = core.srqs.create();

@@ -131,19 +131,21 @@ Requester::Outcome Requester::gather(const SendWqe& wqe, std::uint32_t access,
 
 // An XRC target belongs to no PD: the SRQ that the request names says whose memory is meant, and
 // one that names none reaches any region of the target's owner.
-Responder Requester::responder_of(const Peer& peer, std::uint32_t srq, std::uint32_t srqn) const {
-  Responder responder{peer.entry->id.owner_slot, peer.entry->id.pd, peer.qpn};
+void Requester::find_responder(const Peer& peer, std::uint32_t srq, std::uint32_t srqn,
+                               Responder& responder) const {
+  responder.owner_slot = peer.entry->id.owner_slot;
+  responder.pd = peer.entry->id.pd;
+  responder.qpn = peer.qpn;
   const SrqEntry* entry = srq == kNone ? nullptr : arena_.srq(srq);
-  if (entry == nullptr) return responder;
+  if (entry == nullptr) return;
   if (config_.type == QpType::XrcSend &&
       (entry->id.generation.load(std::memory_order_acquire) == 0 || entry->id.srqn != srqn ||
        entry->id.xrcd != peer.entry->id.xrcd)) {
     responder.pd = Responder::kAnyPd;
-    return responder;
+    return;
   }
   responder.owner_slot = entry->id.owner_slot;
   responder.pd = entry->id.pd;
-  return responder;
 }
 
 // The remote side of RDMA and atomics. A bad key breaks the peer too (RC) or drops the message
@@ -158,8 +160,9 @@ Requester::Outcome Requester::remote_stretch(Peer& peer, const SendWqe& wqe, std
     return done(0);
   } else {
     const std::uint32_t srq = config_.type == QpType::XrcSend ? srq_index(wqe.remote_srqn) : kNone;
-    granted = plane_.remote(responder_of(peer, srq, wqe.remote_srqn), wqe.rkey, wqe.remote_address,
-                            length, access, out);
+    Responder responder;
+    find_responder(peer, srq, wqe.remote_srqn, responder);
+    granted = plane_.remote(responder, wqe.rkey, wqe.remote_address, length, access, out);
   }
   if (granted.ok()) return done(0);
   if (granted.blocked) return wait(Cause::None);

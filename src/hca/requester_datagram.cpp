@@ -208,7 +208,8 @@ bool Requester::put_back_receive(QpEntry& target) {
 // [IBA1 11.4.1.2].
 Access Requester::datagram_store(const LocalPieces& pieces, bool global) {
   const TakenReceive& receive = *receive_;
-  const Responder responder = responder_of(peer_, receive.srq, 0);
+  Responder responder;
+  find_responder(peer_, receive.srq, 0, responder);
   const std::uint64_t begin = global ? 0 : kGrhBytes;
   std::uint64_t start = 0;
   for (std::uint32_t i = 0; i < receive.num_sge && start < pieces.total; ++i) {

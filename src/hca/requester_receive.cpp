@@ -101,7 +101,8 @@ Requester::Outcome Requester::take_shared(Peer& peer, SrqEntry& srq, std::uint32
 Requester::Outcome Requester::scatter(Peer& peer, const SendWqe& wqe, const LocalPieces& pieces) {
   const TakenReceive& receive = *receive_;
   const auto bytes = static_cast<std::uint32_t>(pieces.total);
-  const Responder responder = responder_of(peer, receive.srq, wqe.remote_srqn);
+  Responder responder;
+  find_responder(peer, receive.srq, wqe.remote_srqn, responder);
   std::uint64_t start = 0;  // of the current element within the message
   for (std::uint32_t i = 0; i < receive.num_sge && start < pieces.total; ++i) {
     const Sge& sge = receive.sge[i];

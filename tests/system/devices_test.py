@@ -203,6 +203,25 @@ def partition(report, fabric):
         program.kill()
 
 
+def partition_traffic(report, fabric):
+    with report.case("partitions keep queue pairs apart: same P_Key, then another one") as remarks:
+        harness.need_program("ib_write_bw")
+        command = ["ib_write_bw", "-F", "-n", "100", "--pkey_index=1"]
+        for node in ("0", "1"):
+            softib(fabric, "partition", "add", "0x8001", "--node", node)
+        for result in fabric.pair(command):
+            result.require(r"BW average")
+        softib(fabric, "partition", "remove", "0x8001", "--node", "1")
+        softib(fabric, "partition", "add", "0x8002", "--node", "1")
+        server, client = fabric.pair(command, server_ends=False)
+        text = client.require(code=1).text
+        remarks.append(re.search(r"[^\n]*[Ff]ail[^\n]*", text)[0][:60])
+        trace = softib(fabric, "trace").text
+        require("P_Key" in trace, f"the trace does not say why:\n{trace}")
+        softib(fabric, "partition", "remove", "0x8001", "--node", "0")
+        softib(fabric, "partition", "remove", "0x8002", "--node", "1")
+
+
 def drivers(report, fabric):
     with report.case("driver unload: vetoed while in use, and by drivers that depend on it"):
         program = watch(fabric)
@@ -309,7 +328,7 @@ def shutdown(report, user):
 
 def test(report, user):
     with harness.Fabric(nodes=2, user=user) as fabric:
-        for part in (show, remove_and_add, port, partition, drivers, power, eject):
+        for part in (show, remove_and_add, port, partition, partition_traffic, drivers, power, eject):
             part(report, fabric)
     modules(report, user)
     shutdown(report, user)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Posting lists of work requests. Nothing is allocated; a request is converted field by field into
-// one that lives on the stack, and only the fields that its opcode has are touched.
+// one that the queue pair keeps, and only the fields that its opcode has are touched.
 #include "host_abi/provider/convert.h"
 #include "host_abi/provider/ops.h"
 
@@ -88,13 +88,14 @@ bool convert(const ibv_send_wr& wr, ibv_qp_type type, user::SendRequest& to) {
 }  // namespace
 
 int post_send(ibv_qp* ibqp, ibv_send_wr* wr, ibv_send_wr** bad) {
-  user::QueuePair& engine = *qp_of(ibqp).engine;
+  Qp& qp = qp_of(ibqp);
+  user::QueuePair& engine = *qp.engine;
   const ibv_qp_type type = ibqp->qp_type;
   Status status = Status::Ok;
-  user::SendRequest request;
   engine.send_lock();
   for (; wr != nullptr; wr = wr->next) {
-    status = convert(*wr, type, request) ? engine.post_send(request) : Status::InvalidParameter;
+    status =
+        convert(*wr, type, qp.request) ? engine.post_send(qp.request) : Status::InvalidParameter;
     if (status != Status::Ok) break;
   }
   engine.send_unlock();
