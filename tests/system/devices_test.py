@@ -83,7 +83,7 @@ print('attached', flush=True)
 deadline = time.monotonic() + 15
 while not any(d.name == b'softib1' for d in get_device_list()):
     assert time.monotonic() < deadline, 'softib1 does not appear'
-    time.sleep(0.05)
+    time.sleep(0.05)  # tidy: allow(sleep) looks again until the deadline
 second = Context(name='softib1')
 assert second.query_port(1).state == 4 and first.query_port(1).state == 4
 print('opened softib1')
