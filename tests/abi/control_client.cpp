@@ -329,6 +329,46 @@ void leave(Transcript& t, const Made& made) {
   t.call("Close again", Code::Close, CloseIn{t.file, 0});
 }
 
+// The device tree. The HCA goes when its last file is closed.
+void change_tree(Transcript& t) {
+  t.call("Devices", Code::Devices);
+  ViewIn names;
+  std::strcpy(names.path.data(), "\\Device\\ibal");
+  t.call("ListNames", Code::ListNames, names);
+  std::strcpy(names.path.data(), "\\Nothing");
+  t.call("ListNames of none", Code::ListNames, names);
+  ChangePartitionIn partition;
+  std::strcpy(partition.ca.data(), "softib0");
+  partition.port = 1;
+  partition.pkey = 0x8001;
+  std::strcpy(partition.name.data(), "itest");
+  t.call("ChangePartition", Code::ChangePartition, partition);
+  t.call("ChangePartition again", Code::ChangePartition, partition);
+  partition.remove = 1;
+  t.call("ChangePartition: remove", Code::ChangePartition, partition);
+  t.call("ChangePartition: remove again", Code::ChangePartition, partition);
+  ChangeHcaIn hca;
+  std::strcpy(hca.ca.data(), "softib0");
+  hca.action = HcaAction::Remove;
+  t.call("ChangeHca: remove", Code::ChangeHca, hca);
+  t.call("ChangeHca: remove again", Code::ChangeHca, hca);
+  hca.action = HcaAction::Add;
+  const auto back = t.call<CaName>("ChangeHca: add", Code::ChangeHca, hca);
+  std::printf("  %s\n", back.name.data());
+  t.field("guid", back.node_guid);
+  SetPowerIn power;
+  power.state = PowerState::Sleep;
+  t.call("SetPower: sleep", Code::SetPower, power);
+  t.call("SetPower: sleep again", Code::SetPower, power);
+  power.state = PowerState::Working;
+  t.call("SetPower: working", Code::SetPower, power);
+  ChangeDriverIn driver;
+  std::strcpy(driver.name.data(), "nosuch");
+  t.call("ChangeDriver: load", Code::ChangeDriver, driver);
+  driver.unload = 1;
+  t.call("ChangeDriver: unload", Code::ChangeDriver, driver);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -346,5 +386,6 @@ int main(int argc, char** argv) {
   use_channel(transcript);
   view(transcript);
   leave(transcript, made);
+  change_tree(transcript);
   return 0;
 }
