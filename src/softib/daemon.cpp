@@ -224,8 +224,12 @@ void Daemon::power_off() {
 }
 
 void Daemon::give_up() {
-  log_.error(count_of(sessions_.size(), "connection") +
-             " did not end: a driver keeps requests; leaving without them");
+  log_.error(
+      sessions_.empty()
+          ? "a driver does not answer a PnP or power request, so the devices cannot go down in "
+            "order (`softib devices` shows where, while softibd runs); leaving all the same"
+          : count_of(sessions_.size(), "connection") +
+                " did not end: a driver keeps requests; leaving without them");
   exit_ = DaemonExit::Stuck;
   loop_.stop();
 }

@@ -3,6 +3,7 @@
 // follows system power, and looks at the results of PnP requests in a completion routine, which is
 // code that must not be unmapped too early.
 #include "io/device_node.h"
+#include "io/irp_queue.h"
 #include "io/power_manager.h"
 
 #include <memory>
@@ -16,7 +17,13 @@ struct TestDevice final : io::DeviceObject {
   TestDevice(io::DriverObject& driver, const io::DeviceNode& node)
       : DeviceObject(driver, "test device of " + node.path(), io::DeviceKind::Functional) {}
   int answers = 0;
+  io::IrpQueue kept;
 };
+
+// What the silent one does with power requests.
+void keep(io::DeviceObject& device, io::IrpRef irp) {
+  static_cast<TestDevice&>(device).kept.park(std::move(irp));
+}
 
 void on_answered(io::IrpRef irp, void* context) {
   ++static_cast<TestDevice*>(context)->answers;
@@ -38,7 +45,7 @@ extern "C" __attribute__((visibility("default"))) ib::Status softib_driver_entry
     ib::io::DriverObject& driver, std::string&) {
   driver.add_device = &add_device;
   driver.on(io::Major::Pnp) = &on_pnp;
-  driver.on(io::Major::Power) = &io::follow_system_power;
+  driver.on(io::Major::Power) = SILENT != 0 ? &keep : &io::follow_system_power;
   if (LEAKY != 0) driver.references.take(io::DriverUse::Client);  // and never lets it go
   return ib::Status::Ok;
 }

@@ -247,11 +247,12 @@ name = "i8001"
 """
 
 
-def write_store(folder, user):
-    """A configuration with a driver store of two modules; only the good one knows the child's id."""
+def write_store(folder, user, serving="good"):
+    """A configuration with a driver store of the test's modules; only `serving` knows the child's id."""
     store = folder / "drivers"
     store.mkdir()
-    for name, ids in (("good", ["IBA\\Test"]), ("leaky", ["IBA\\Nothing"])):
+    for name in ("good", "leaky", "silent"):
+        ids = ["IBA\\Test" if name == serving else "IBA\\Nothing"]
         module = f"libtest_driver_{name}.so"
         source = harness.BUILD / "test-bin" / "drivers" / module
         if not source.exists():
@@ -297,6 +298,19 @@ def modules(report, user):
                     side.require(r"PORT_ACTIVE")
                 log = (fabric.runtime / "store.log").read_text()
                 require("broken.json: it is no JSON object" in log, "the broken manifest is not in the log")
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    with report.case("softib down ends a softibd whose driver does not answer; the log says why"):
+        folder = user.make_dir("softib-store-")
+        try:
+            config = write_store(folder, user, serving="silent")
+            with harness.Fabric(nodes=1, user=user, name="silent", extra=["--config", str(config)]) as fabric:
+                require(hca_of(fabric)["children"][0]["driver"] == "silent", "the silent driver does not serve the child")
+                softib(fabric, "down")
+                log = (fabric.runtime / "silent.log").read_text()
+                require("a driver does not answer a PnP or power request" in log, log)
+                require(not (fabric.runtime / "silent.sock").exists(), "the socket is still there")
         finally:
             shutil.rmtree(folder, ignore_errors=True)
 
