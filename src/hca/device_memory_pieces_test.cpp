@@ -162,6 +162,8 @@ TEST(ThreadWords, MoreThreadsThanWordsShareTheLastOne) {
 TEST(ThreadWords, ManyThreadsInOneScopeTakeTurns) {
   BenchArena memory;
   BenchHost host;
+  host.relaxing_takes = Duration::zero();
+  host.on_relax = [] { std::this_thread::yield(); };
   MemoryPlane plane(memory.arena(), host, 0, Path::ProcessVm);
   constexpr std::uint32_t kThreads = 80;
   std::latch begin(kThreads);
