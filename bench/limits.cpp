@@ -123,14 +123,16 @@ double cache_line_ns(const Options& options) {
   return result / 2;
 }
 
-// Calls copy(offset) for offsets that walk the 64 MiB; MB/s.
-double walk(std::size_t size, std::size_t total, const std::function<void(std::size_t)>& copy) {
+// Calls copy(offset) for offsets that walk `span` bytes again and again, until `total` are copied;
+// MB/s. With a span of one copy it is the same buffers every time.
+double walk(std::size_t size, std::size_t span, std::size_t total,
+            const std::function<void(std::size_t)>& copy) {
   copy(0);
   const double start = now_ns();
   std::size_t offset = 0;
   for (std::size_t done = 0; done < total; done += size) {
     copy(offset);
-    offset = (offset + size) % kWalked;
+    offset = (offset + size) % span;
   }
   return static_cast<double>(total) * 1000.0 / (now_ns() - start);
 }
@@ -140,16 +142,9 @@ struct Buffers {
   char* destination = map(kWalked, MAP_PRIVATE);
 };
 
-double memcpy_mb_s(const Buffers& buffers, std::size_t size) {
-  return walk(size, 2 * kWalked, [&](std::size_t offset) {
+double memcpy_mb_s(const Buffers& buffers, std::size_t size, std::size_t span) {
+  return walk(size, span, 4 * kWalked, [&](std::size_t offset) {
     std::memcpy(buffers.destination + offset, buffers.source + offset, size);
-    std::atomic_signal_fence(std::memory_order_seq_cst);
-  });
-}
-
-double memcpy_hot_mb_s(const Buffers& buffers, std::size_t size) {
-  return walk(size, 8 * kWalked, [&](std::size_t) {
-    std::memcpy(buffers.destination, buffers.source, size);
     std::atomic_signal_fence(std::memory_order_seq_cst);
   });
 }
@@ -227,30 +222,25 @@ int main(int argc, char** argv) {
   pin(options.core_a);
   const Buffers buffers;
   const Partner target(options.core_b, [] { pause(); });
-  const auto vm_walk = [&](std::size_t size) {
-    return walk(size, kWalked, [&](std::size_t offset) {
+  const auto vm_walk = [&](std::size_t size, std::size_t span) {
+    return walk(size, span, kWalked, [&](std::size_t offset) {
       vm_write(target.pid(), buffers.destination + offset, buffers.source + offset, size);
     });
   };
-  const auto vm_hot = [&](std::size_t size) {
-    return walk(size, 2 * kWalked, [&](std::size_t) {
-      vm_write(target.pid(), buffers.destination, buffers.source, size);
-    });
-  };
   // The partner's copy of the pages is shared until written: give it its own.
-  vm_walk(std::size_t{1} << 20);
+  vm_walk(std::size_t{1} << 20, kWalked);
   std::vector<Figure> figures = {
       {"cache_line_ns", [&] { return cache_line_ns(options); }},
-      {"memcpy_4096_mb_s", [&] { return memcpy_mb_s(buffers, 4096); }},
-      {"memcpy_65536_mb_s", [&] { return memcpy_mb_s(buffers, 65536); }},
-      {"memcpy_1048576_mb_s", [&] { return memcpy_mb_s(buffers, 1048576); }},
-      {"memcpy_hot_65536_mb_s", [&] { return memcpy_hot_mb_s(buffers, 65536); }},
-      {"memcpy_hot_1048576_mb_s", [&] { return memcpy_hot_mb_s(buffers, 1048576); }},
+      {"memcpy_4096_mb_s", [&] { return memcpy_mb_s(buffers, 4096, kWalked); }},
+      {"memcpy_65536_mb_s", [&] { return memcpy_mb_s(buffers, 65536, kWalked); }},
+      {"memcpy_1048576_mb_s", [&] { return memcpy_mb_s(buffers, 1048576, kWalked); }},
+      {"memcpy_hot_65536_mb_s", [&] { return memcpy_mb_s(buffers, 65536, 65536); }},
+      {"memcpy_hot_1048576_mb_s", [&] { return memcpy_mb_s(buffers, 1048576, 1048576); }},
       {"vm_write_8_ns", [&] { return vm_write_8_ns(buffers, target.pid()); }},
-      {"vm_write_65536_mb_s", [&] { return vm_walk(65536); }},
-      {"vm_write_1048576_mb_s", [&] { return vm_walk(1048576); }},
-      {"vm_write_hot_65536_mb_s", [&] { return vm_hot(65536); }},
-      {"vm_write_hot_1048576_mb_s", [&] { return vm_hot(1048576); }},
+      {"vm_write_65536_mb_s", [&] { return vm_walk(65536, kWalked); }},
+      {"vm_write_1048576_mb_s", [&] { return vm_walk(1048576, kWalked); }},
+      {"vm_write_hot_65536_mb_s", [&] { return vm_walk(65536, 65536); }},
+      {"vm_write_hot_1048576_mb_s", [&] { return vm_walk(1048576, 1048576); }},
       {"eventfd_ns", [&] { return eventfd_ns(options); }},
   };
   for (int sample = 0; sample < options.samples; ++sample) {

@@ -4,6 +4,7 @@
 
 devices_test.py [--as root|nobody] [--only REGEX]
 """
+import contextlib
 import json
 import os
 import pathlib
@@ -247,6 +248,15 @@ name = "i8001"
 """
 
 
+@contextlib.contextmanager
+def store_folder(user):
+    folder = user.make_dir("softib-store-")
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
 def write_store(folder, user, serving="good"):
     """A configuration with a driver store of the test's modules; only `serving` knows the child's id."""
     store = folder / "drivers"
@@ -270,8 +280,7 @@ def write_store(folder, user, serving="good"):
 
 def modules(report, user):
     with report.case("a driver from the store serves a child from the configuration, goes and comes") as remarks:
-        folder = user.make_dir("softib-store-")
-        try:
+        with store_folder(user) as folder:
             config = write_store(folder, user)
             with harness.Fabric(nodes=1, user=user, name="store", extra=["--config", str(config)]) as fabric:
                 def child():
@@ -298,12 +307,9 @@ def modules(report, user):
                     side.require(r"PORT_ACTIVE")
                 log = (fabric.runtime / "store.log").read_text()
                 require("broken.json: it is no JSON object" in log, "the broken manifest is not in the log")
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
 
     with report.case("softib down ends a softibd whose driver does not answer; the log says why"):
-        folder = user.make_dir("softib-store-")
-        try:
+        with store_folder(user) as folder:
             config = write_store(folder, user, serving="silent")
             with harness.Fabric(nodes=1, user=user, name="silent", extra=["--config", str(config)]) as fabric:
                 require(hca_of(fabric)["children"][0]["driver"] == "silent", "the silent driver does not serve the child")
@@ -311,19 +317,14 @@ def modules(report, user):
                 log = (fabric.runtime / "silent.log").read_text()
                 require("a driver does not answer a PnP or power request" in log, log)
                 require(not (fabric.runtime / "silent.sock").exists(), "the socket is still there")
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
 
     with report.case("a configuration that is wrong is explained"):
-        folder = user.make_dir("softib-store-")
-        try:
+        with store_folder(user) as folder:
             (folder / "fabric.toml").write_text("children = 1\n")
             os.chmod(folder / "fabric.toml", 0o644)
             with harness.Fabric(nodes=1, user=user, name="ok") as fabric:
                 result = fabric.softib("up", "--fabric", "bad", "--config", str(folder / "fabric.toml"))
                 result.require(r'"children" is not known', code=7)
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
 
 
 def devices_pid(fabric):

@@ -12,8 +12,6 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
-#include <cstring>
-#include <string_view>
 
 namespace ib::host_abi {
 
@@ -37,8 +35,9 @@ bool same_open_file(int a, int b) {
   return ::syscall(SYS_kcmp, pid, pid, kKcmpFile, static_cast<long>(a), static_cast<long>(b)) == 0;
 }
 
-// In sysfs it is "0253:4600:0000:0000".
-std::uint64_t node_guid_in_sysfs(const ibv_device& device) {
+// As softibd shows it in sysfs now: "0253:4600:0000:0000". What it said when this process attached
+// lacks HCAs that came later.
+std::uint64_t node_guid(const ibv_device& device) {
   const std::string path = std::string(device.ibdev_path) + "/node_guid";
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) return 0;
@@ -48,18 +47,6 @@ std::uint64_t node_guid_in_sysfs(const ibv_device& device) {
   std::string digits(text.data(), n > 0 ? static_cast<std::size_t>(n) : 0);
   std::erase(digits, ':');
   return std::strtoull(digits.c_str(), nullptr, 16);
-}
-
-// An HCA that was there when this process attached is known; others came later.
-std::uint64_t node_guid(const verbs::control::AttachOut& known, const ibv_device& device) {
-  const std::string_view name = device.name;
-  for (std::size_t i = 0; i < std::min<std::size_t>(known.ca_count, known.cas.size()); ++i) {
-    const auto& ca = known.cas[i];
-    if (name == std::string_view(ca.name.data(), ::strnlen(ca.name.data(), ca.name.size()))) {
-      return ca.node_guid;
-    }
-  }
-  return node_guid_in_sysfs(device);
 }
 
 }  // namespace
@@ -108,7 +95,7 @@ Result<std::shared_ptr<DeviceFile>> Runtime::open(const ibv_device& device, int 
   // A second try with a new connection: the fabric may have been restarted since the first one.
   for (int attempt = 0;; ++attempt) {
     IB_TRY(process, process());
-    auto hca = process->open_hca(node_guid(process->info(), device));
+    auto hca = process->open_hca(node_guid(device));
     if (hca) {
       file->hca = *std::move(hca);
       break;
