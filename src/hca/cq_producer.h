@@ -29,7 +29,7 @@ class CqProducer {
 
   // Writes `cqe` (all but seq). `intent`: the responder's cq_intent word, if a receive is being
   // completed; it tells softibd which completion was under way when this process died.
-  Push push(const Arena& arena, PosterHost& host, std::uint32_t self_slot, const Cqe& cqe,
+  [[gnu::always_inline]] Push push(const Arena& arena, PosterHost& host, std::uint32_t self_slot, const Cqe& cqe,
             Shared64* intent, const std::byte* payload = nullptr) {
     const bool shared = entry_->id.shared_producers.load(std::memory_order_acquire) != 0;
     if (shared && !lock(entry_->producer.lock, lock_owner(self_slot),
@@ -72,7 +72,30 @@ class CqProducer {
     return true;
   }
 
-  Push push_locked(const Arena& arena, const Cqe& cqe, Shared64* intent, const std::byte* payload) {
+  // Field by field, so that `cqe` stays in registers: copied as a block it would be written in small
+  // stores and read in large loads, and such a load waits until the stores have left the core,
+  // behind those to lines that the peer holds.
+  [[gnu::always_inline]] static void write_fields(Cqe& slot, const Cqe& cqe) {
+    slot.qpn = cqe.qpn;
+    slot.wqe = cqe.wqe;
+    slot.byte_len = cqe.byte_len;
+    slot.imm = cqe.imm;
+    slot.timestamp = cqe.timestamp;
+    slot.src_qp = cqe.src_qp;
+    slot.srq = cqe.srq;
+    slot.slid = cqe.slid;
+    slot.pkey_index = cqe.pkey_index;
+    slot.status = cqe.status;
+    slot.opcode = cqe.opcode;
+    slot.flags = cqe.flags;
+    slot.bits = cqe.bits;
+    slot.sl = cqe.sl;
+    slot.path_bits = cqe.path_bits;
+    slot.inline_length = cqe.inline_length;
+    slot.vendor_err = cqe.vendor_err;
+  }
+
+  [[gnu::always_inline]] Push push_locked(const Arena& arena, const Cqe& cqe, Shared64* intent, const std::byte* payload) {
     if (!refresh(arena)) return Push::Broken;
     const std::uint64_t position = entry_->producer.producer.load(std::memory_order_relaxed);
     if (position - entry_->producer.consumer_seen.load(std::memory_order_relaxed) >= limit_) {
@@ -86,8 +109,7 @@ class CqProducer {
     }
     if (intent != nullptr) intent->store(position + 1, std::memory_order_release);
     Cqe& slot = ring_[position & mask_];
-    // Everything before seq, which is the last word of the line.
-    std::memcpy(static_cast<void*>(&slot), static_cast<const void*>(&cqe), offsetof(Cqe, seq));
+    write_fields(slot, cqe);
     if (payload != nullptr) std::memcpy(slot.payload.data(), payload, cqe.inline_length);
     slot.seq.store(static_cast<std::uint32_t>(position >> log_slots_) + 1,
                    std::memory_order_release);

@@ -105,6 +105,21 @@ class MemoryPlane {
     return {};
   }
 
+  // The short ways of local(), remote() and receive(): memory that this process can touch at once,
+  // of an ordinary region or device memory and, with reach(), of another process. nullptr: no, or
+  // not so simple; the long way says which.
+  std::byte* reach_local(const Sge& sge, std::uint32_t pd, std::uint32_t access) const {
+    const LocalKey* key = local_keys_.find(sge.lkey);
+    if (key == nullptr || key->pd != pd || (key->access & access) != access ||
+        key->kind == KeyKind::Null ||
+        !in_range(sge.address, sge.length, key->iova, key->length)) {
+      return nullptr;
+    }
+    return key->address + (sge.address - key->iova);
+  }
+  std::byte* reach(const Responder& responder, std::uint32_t key, std::uint64_t address,
+                   std::uint64_t length, std::uint32_t access) const;
+
   // Resolves [address, address + length) of a key as the responder grants it.
   // `access`: all of these flags are needed.
   Access remote(const Responder& responder, std::uint32_t key, std::uint64_t address,
@@ -162,5 +177,34 @@ class MemoryPlane {
   Mapping* mappings_;                   // kMaxBackings, sparse
   std::atomic<bool> vm_denied_{false};  // process_vm is not permitted here
 };
+
+inline std::byte* MemoryPlane::reach(const Responder& responder, std::uint32_t key,
+                                     std::uint64_t address, std::uint64_t length,
+                                     std::uint32_t access) const {
+  const KeyEntry* entry = arena_.key(key_index(key));
+  if (entry == nullptr || key == 0) return nullptr;
+  const auto& id = entry->id;
+  if (id.state.load(std::memory_order_acquire) != static_cast<std::uint32_t>(KeyState::Valid) ||
+      id.key.load(std::memory_order_acquire) != key || id.owner_slot != responder.owner_slot ||
+      id.owner_slot == slot_ || id.pd != responder.pd || (id.access & access) != access ||
+      !in_range(address, length, id.iova, id.length)) {
+    return nullptr;
+  }
+  const std::uint64_t in_owner = id.address + (address - id.iova);
+  if (id.kind == KeyKind::DeviceMemory) return arena_.heap(in_owner, length);
+  const auto& adopted = entry->adopted;
+  if (id.kind != KeyKind::Region || adopted.backing >= kMaxBackings ||
+      !in_range(in_owner, length, adopted.address, adopted.length)) {
+    return nullptr;
+  }
+  const Mapping& mapping = mappings_[adopted.backing];
+  std::byte* base = mapping.base.load(std::memory_order_acquire);
+  if (base == nullptr ||
+      mapping.generation.load(std::memory_order_relaxed) != adopted.backing_generation) {
+    return nullptr;
+  }
+  const std::uint64_t offset = adopted.offset + (in_owner - adopted.address);
+  return in_range(offset, length, 0, mapping.size) ? base + offset : nullptr;
+}
 
 }  // namespace ib::hca

@@ -82,6 +82,15 @@ class ReceiveSource {
     std::memcpy(out.sge.data(), at + sizeof wqe, wqe.num_sge * sizeof(Sge));
     return true;
   }
+  // The same for a receive of one element; false if it has another number of them.
+  bool copy_single(std::uint64_t head, std::uint32_t& id, Sge& sge) const {
+    const std::byte* at = ring_ + (head & mask_) * stride_;
+    ReceiveWqe wqe;
+    std::memcpy(&wqe, at, sizeof wqe);
+    id = wqe.id;
+    std::memcpy(&sge, at + sizeof wqe, sizeof sge);
+    return wqe.num_sge == 1;
+  }
   // Begins to fetch the receive at `head`: its owner's core wrote that line last.
   void prefetch(std::uint64_t head) const {
     if (head != tail_) __builtin_prefetch(ring_ + (head & mask_) * stride_);

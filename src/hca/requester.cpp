@@ -92,6 +92,7 @@ Status Requester::check(const SendWqe& wqe) const {
 }
 
 Status Requester::post(const SendWqe& wqe) {
+  if (post_short(wqe)) return Status::Ok;
   IB_CHECK(check(wqe));
   const auto state = static_cast<QpState>(own_->id.state.load(std::memory_order_acquire));
   if (state == QpState::Reset || state == QpState::Init || state == QpState::Rtr) {
@@ -176,10 +177,7 @@ void Requester::finish(const SendWqe& wqe, std::uint64_t position, const Outcome
 void Requester::complete(const SendWqe& wqe, std::uint64_t position, WcStatus status, Cause cause,
                          std::uint32_t bytes) {
   if (status == WcStatus::Success) {
-    auto& sent = own_->requester;
-    sent.messages.store(sent.messages.load(std::memory_order_relaxed) + 1,
-                        std::memory_order_relaxed);
-    sent.bytes.store(sent.bytes.load(std::memory_order_relaxed) + bytes, std::memory_order_relaxed);
+    count(own_->requester, bytes);
     if (!config_.signal_all && (wqe.flags & verbs::send_flag::kSignaled) == 0) return;
   }
   if (!send_cq_.valid()) return;

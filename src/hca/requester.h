@@ -175,6 +175,13 @@ class Requester {
   Outcome execute(const SendWqe& wqe);
   // Done: data may pass this port (an index of the port table).
   Outcome check_port(std::uint32_t port) const;
+  // requester_short.cpp: what nearly every request is
+  bool post_short(const SendWqe& wqe);
+  bool peer_stands() const;
+  std::byte* own_bytes(const SendWqe& wqe, std::uint32_t access) const;
+  bool write_short(const SendWqe& wqe);
+  bool read_short(const SendWqe& wqe);
+  bool send_short(const SendWqe& wqe);
   // requester_connected.cpp: RC, UC, XRC
   Outcome bind_peer(Peer*& peer);
   Outcome execute_connected(const SendWqe& wqe);
@@ -200,6 +207,30 @@ class Requester {
   Outcome scatter(Peer& peer, const SendWqe& wqe, const LocalPieces& pieces);
   Outcome deliver(Peer& peer, const SendWqe& wqe, verbs::WcOpcode opcode, std::uint32_t bytes,
                   const std::byte* payload = nullptr);
+  // The completion of a receive of the peer's, but for which receive it was.
+  void describe_receive(const SendWqe& wqe, verbs::WcOpcode opcode, std::uint32_t bytes,
+                        Cqe& cqe) const {
+    cqe.qpn = peer_.qpn;
+    cqe.byte_len = bytes;
+    cqe.src_qp = own_->id.qpn.load(std::memory_order_relaxed);
+    cqe.slid = own_->id.lid;
+    cqe.opcode = static_cast<std::uint8_t>(opcode);
+    cqe.bits = cqe_bit::kReceive;
+    if (wqe.opcode == verbs::WrOpcode::SendWithImm ||
+        wqe.opcode == verbs::WrOpcode::RdmaWriteWithImm) {
+      cqe.flags = verbs::wc_flag::kWithImm;
+      cqe.imm = wqe.imm;
+    } else if (wqe.opcode == verbs::WrOpcode::SendWithInv) {
+      cqe.flags = verbs::wc_flag::kWithInv;
+      cqe.imm = wqe.imm;
+    }
+  }
+  template <class Counters>
+  static void count(Counters& line, std::uint64_t bytes) {
+    line.messages.store(line.messages.load(std::memory_order_relaxed) + 1,
+                        std::memory_order_relaxed);
+    line.bytes.store(line.bytes.load(std::memory_order_relaxed) + bytes, std::memory_order_relaxed);
+  }
   Outcome invalidate_remote(Peer& peer, std::uint32_t rkey);
   Outcome receive_failed(Peer& peer, verbs::WcStatus peer_status, verbs::WcStatus status,
                          Cause cause, std::uint64_t detail);

@@ -143,31 +143,15 @@ Requester::Outcome Requester::scatter(Peer& peer, const SendWqe& wqe, const Loca
 Requester::Outcome Requester::deliver(Peer& peer, const SendWqe& wqe, WcOpcode opcode,
                                       std::uint32_t bytes, const std::byte* payload) {
   Cqe cqe;
-  cqe.qpn = peer.qpn;
+  describe_receive(wqe, opcode, bytes, cqe);
   cqe.wqe = receive_->id;
   cqe.srq = receive_->srq;
-  cqe.byte_len = bytes;
-  cqe.src_qp = own_->id.qpn.load(std::memory_order_relaxed);
-  cqe.slid = own_->id.lid;
-  cqe.opcode = static_cast<std::uint8_t>(opcode);
-  cqe.bits = cqe_bit::kReceive;
-  if (wqe.opcode == WrOpcode::SendWithImm || wqe.opcode == WrOpcode::RdmaWriteWithImm) {
-    cqe.flags = verbs::wc_flag::kWithImm;
-    cqe.imm = wqe.imm;
-  } else if (wqe.opcode == WrOpcode::SendWithInv) {
-    cqe.flags = verbs::wc_flag::kWithInv;
-    cqe.imm = wqe.imm;
-  }
   if (payload != nullptr) cqe.inline_length = static_cast<std::uint16_t>(bytes);
   const bool solicited = (wqe.flags & verbs::send_flag::kSolicited) != 0;
   if (!push_receive(peer, cqe, solicited, payload)) {
     return refused(peer, WcStatus::RemOpErr, {Cause::CqOverflow, false, 0});
   }
-  auto& received = peer.entry->responder;
-  received.messages.store(received.messages.load(std::memory_order_relaxed) + 1,
-                          std::memory_order_relaxed);
-  received.bytes.store(received.bytes.load(std::memory_order_relaxed) + bytes,
-                       std::memory_order_relaxed);
+  count(peer.entry->responder, bytes);
   return done(bytes);
 }
 
