@@ -20,7 +20,7 @@ Core::Core(platform::Executor& loop, fabric::Fabric& model, platform::DeviceMemo
       key_tags(hca::kMaxKeys),
       counts(model.hca_count()),
       port_totals(model.port_count()),
-      later(loop, [this](std::uint32_t slot) {
+      later(loop, host.barriers(), [this](std::uint32_t slot) {
         return by_slot[slot] == nullptr || by_slot[slot]->buried;
       }) {}
 

@@ -20,6 +20,7 @@ Status DeviceMemory::create(std::string& reason) {
   header->closed.store(0);
   header->daemon_pid = host_.pid();
   header->slots_used.store(0);
+  header->fenced_entries.store(host_.barriers().join() ? 0 : 1);
   header->magic = hca::kArenaMagic;
   return Status::Ok;
 }

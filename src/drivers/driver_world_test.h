@@ -36,6 +36,7 @@ class FakeHost final : public platform::DeviceMemoryHost {
     return Status::Ok;
   }
   std::byte* base() override { return base_; }
+  platform::Barriers& barriers() override { return barriers_; }
   std::uint64_t size() override { return size_; }
   Status grow(std::uint64_t size, std::string&) override {
     size_ = std::max(size_, size);
@@ -88,6 +89,7 @@ class FakeHost final : public platform::DeviceMemoryHost {
   int wakes = 0;
 
  private:
+  platform::FullBarriers barriers_;
   std::byte* base_ = nullptr;
   std::uint64_t size_ = 0;
   std::uint64_t space_ = 0;

@@ -35,7 +35,7 @@ void Later::run_due() {
 }
 
 void Later::after_quiescence(const hca::Arena& arena, Once then) {
-  hca::Quiescence posters(arena);
+  hca::Quiescence posters(arena, barriers_);
   posters.skip(is_empty_);
   if (posters.done()) {
     then();

@@ -25,8 +25,9 @@ namespace ib::drivers {
 class Later {
  public:
   // `is_empty`: whether softibd's books have no process in this slot that can still execute.
-  Later(platform::Executor& executor, std::function<bool(std::uint32_t slot)> is_empty)
-      : executor_(executor), is_empty_(std::move(is_empty)) {}
+  Later(platform::Executor& executor, platform::Barriers& barriers,
+        std::function<bool(std::uint32_t slot)> is_empty)
+      : executor_(executor), barriers_(barriers), is_empty_(std::move(is_empty)) {}
 
   Instant now() const { return executor_.now(); }
   void at(Instant when, Once what);
@@ -51,6 +52,7 @@ class Later {
   void poll();
 
   platform::Executor& executor_;
+  platform::Barriers& barriers_;
   std::function<bool(std::uint32_t slot)> is_empty_;
   std::multimap<Instant, Once> due_;
   std::unique_ptr<platform::Timer> timer_;

@@ -208,12 +208,14 @@ TEST(ThreadWords, OutlivesItsProcessObject) {
 
 // --- Quiescence ---
 
+platform::FullBarriers barriers;
+
 TEST(Quiescence, WaitsForThoseInsideOnly) {
   BenchArena memory;
   ThreadWord& word = memory.arena().slot(1)->threads[3];
-  EXPECT_TRUE(Quiescence(memory.arena()).done());
+  EXPECT_TRUE(Quiescence(memory.arena(), barriers).done());
   word.sequence.store(7);
-  Quiescence quiet(memory.arena());
+  Quiescence quiet(memory.arena(), barriers);
   EXPECT_FALSE(quiet.done());
   word.sequence.store(8);
   EXPECT_TRUE(quiet.done());
@@ -225,7 +227,7 @@ TEST(Quiescence, TheNextScopeOfTheSameThreadIsAsGoodAsTheEnd) {
   BenchArena memory;
   ThreadWord& word = memory.arena().slot(1)->threads[3];
   word.sequence.store(7);
-  Quiescence quiet(memory.arena());
+  Quiescence quiet(memory.arena(), barriers);
   word.sequence.store(9);
   EXPECT_TRUE(quiet.done());
 }
@@ -233,26 +235,26 @@ TEST(Quiescence, TheNextScopeOfTheSameThreadIsAsGoodAsTheEnd) {
 TEST(Quiescence, TheDeadAreNotWaitedFor) {
   BenchArena memory;
   memory.arena().slot(1)->threads[3].sequence.store(7);
-  Quiescence quiet(memory.arena());
+  Quiescence quiet(memory.arena(), barriers);
   EXPECT_FALSE(quiet.done());
   memory.arena().slot(1)->generation.fetch_add(1);
   EXPECT_TRUE(quiet.done());
   memory.arena().slot(1)->live.store(0);
-  EXPECT_TRUE(Quiescence(memory.arena()).done());
+  EXPECT_TRUE(Quiescence(memory.arena(), barriers).done());
 }
 
 TEST(Quiescence, ItsOwnWordDoesNotCount) {
   BenchArena memory;
   ThreadWord& word = memory.arena().slot(0)->threads[0];
   word.sequence.store(1);
-  EXPECT_TRUE(Quiescence(memory.arena(), &word).done());
-  EXPECT_FALSE(Quiescence(memory.arena()).done());
+  EXPECT_TRUE(Quiescence(memory.arena(), barriers, &word).done());
+  EXPECT_FALSE(Quiescence(memory.arena(), barriers).done());
 }
 
 TEST(Quiescence, ANumberOfSlotsThatIsGarbageIsCut) {
   BenchArena memory;
   memory.arena().header().slots_used.store(~0u);
-  EXPECT_TRUE(Quiescence(memory.arena()).done());
+  EXPECT_TRUE(Quiescence(memory.arena(), barriers).done());
 }
 
 TEST(OpScope, MarksTheThreadAndNests) {

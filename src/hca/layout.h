@@ -30,7 +30,7 @@ using Shared32 = std::atomic<std::uint32_t>;
 using Shared64 = std::atomic<std::uint64_t>;
 
 inline constexpr std::uint64_t kArenaMagic = 0x31626974666f7373ull;
-inline constexpr std::uint32_t kLayoutVersion = 1;
+inline constexpr std::uint32_t kLayoutVersion = 2;
 inline constexpr std::uint32_t kNone = 0xffffffffu;
 inline constexpr std::size_t kLine = 64;
 
@@ -42,6 +42,9 @@ struct ArenaHeader {
   Shared32 closed;  // 1: softibd has gone down in order (control)
   std::uint32_t daemon_pid = 0;
   Shared32 slots_used;  // slots at and above this were never used (control)
+  // 1: some process cannot make others pass a barrier (platform/barriers.h), so entering an OpScope
+  // takes one (control, owner; never back to 0)
+  Shared32 fenced_entries;
 };
 
 // One executing thread of a client. `sequence` is odd while the thread executes a work request:

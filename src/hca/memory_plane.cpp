@@ -42,7 +42,7 @@ MemoryPlane::~MemoryPlane() {
 bool MemoryPlane::quiesce_from_inside() {
   constexpr std::uint32_t kRounds = 1'000'000;
   ThreadWord& self = thread_word();
-  Quiescence quiet(arena_, &self);
+  Quiescence quiet(arena_, host_.barriers(), &self);
   for (std::uint32_t round = 0; round < kRounds; ++round) {
     // Still odd, but changed: two threads that wait for each other both get on.
     self.sequence.fetch_add(2, std::memory_order_release);
@@ -52,16 +52,16 @@ bool MemoryPlane::quiesce_from_inside() {
   return false;
 }
 
-// Reads of a null region give zeros and writes vanish, so its pieces are left out of the data but
-// must keep their length: a scratch page would be shared by everyone, hence only reading is done
-// from a constant page and writing is refused beyond it.
+// Reads of a null region give zeros and writes vanish: in a scratch page of the thread's.
 Access MemoryPlane::local_null(const Sge& sge, std::uint32_t access, LocalPieces& out) const {
   constexpr std::size_t kChunk = 64 * 1024;
   static std::byte zeros[kChunk];
-  thread_local std::byte sink[kChunk];
+  // Not itself thread-local: there is little room for what is found without a call (thread_words.h).
+  thread_local std::unique_ptr<std::byte[]> sink;
   if (sge.length > kChunk) return failed(Cause::LocalKeyRange, kChunk);
   const bool written = (access & access::kLocalWrite) != 0;
-  out.add(written ? sink : zeros, sge.length);
+  if (written && !sink) sink.reset(new std::byte[kChunk]);
+  out.add(written ? sink.get() : zeros, sge.length);
   return {};
 }
 

@@ -86,6 +86,9 @@ class MemoryPlane {
   ThreadWord& thread_word() { return thread_words_.mine(); }
   bool shares(const ThreadWord& word) const { return thread_words_.is_shared(word); }
   std::atomic<std::uint32_t>& shared_word_lock() { return thread_words_.shared_lock(); }
+  bool fenced_entries() const {
+    return arena_.header().fenced_entries.load(std::memory_order_acquire) != 0;
+  }
   // Quiescence for a caller that itself holds an OpScope and no reference to anything of a peer.
   // False: some thread did not move on for a long time.
   bool quiesce_from_inside();

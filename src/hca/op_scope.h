@@ -23,7 +23,10 @@ class OpScope {
     if (plane.shares(word)) share(plane);
     const std::uint64_t before = word_.sequence.load(std::memory_order_relaxed);
     nested_ = (before & 1) != 0;
-    if (!nested_) word_.sequence.exchange(before + 1, std::memory_order_seq_cst);
+    if (nested_) return;
+    word_.sequence.store(before + 1, std::memory_order_relaxed);
+    platform::light_barrier();  // pairs with that of Quiescence
+    if (plane.fenced_entries()) std::atomic_thread_fence(std::memory_order_seq_cst);
   }
   void share(MemoryPlane& plane) {
     lock_ = &plane.shared_word_lock();

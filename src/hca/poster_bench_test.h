@@ -39,6 +39,7 @@ class BenchHost final : public PosterHost {
   }
   std::byte* map_backing(std::uint32_t, std::uint32_t, std::uint64_t&) override { return nullptr; }
   void kick(std::uint32_t slot) override { kicks.push_back(slot); }
+  platform::Barriers& barriers() override { return barriers_; }
   void serve_bounces() override {
     if (on_relax) on_relax();
   }
@@ -62,6 +63,9 @@ class BenchHost final : public PosterHost {
   std::vector<std::uint32_t> notified;
   std::vector<verbs::control::RaiseEventIn> raised;
   std::vector<verbs::control::TraceErrorIn> traced;
+
+ private:
+  platform::FullBarriers barriers_;
 };
 
 class BenchFile final : public ArenaFile {
@@ -85,6 +89,7 @@ class BenchArena {
     IB_ASSERT(::mprotect(space, place::kHeap + kHeapBytes, PROT_READ | PROT_WRITE) == 0);
     arena_ = Arena(static_cast<std::byte*>(space), file_);
     arena_.header().slots_used.store(2);
+    arena_.header().fenced_entries.store(1);
     for (const std::uint32_t slot : {0u, 1u}) {
       arena_.slot(slot)->live.store(1);
       arena_.slot(slot)->generation.store(slot + 1);

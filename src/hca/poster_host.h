@@ -5,6 +5,7 @@
 
 #include "base/time.h"
 #include "hca/layout.h"
+#include "platform/barriers.h"
 #include "verbs/control.h"
 
 #include <cstddef>
@@ -28,6 +29,7 @@ class PosterHost {
   virtual void kick(std::uint32_t slot) = 0;
   // Serves what peers ask of this process's memory (path 3); called while waiting for a peer to.
   virtual void serve_bounces() = 0;
+  virtual platform::Barriers& barriers() = 0;
   // One event on the channel of a completion queue of any process.
   virtual void notify(std::uint32_t cq, std::uint32_t channel, std::uint32_t generation) = 0;
   // An asynchronous event on an object of any process.

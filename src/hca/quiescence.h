@@ -4,12 +4,15 @@
 //
 // A thread holds an OpScope (op_scope.h) while it executes a work request: its ThreadWord is odd.
 // Whoever wants to take something away first makes it unfindable (state Invalid, qpn 0 ...), then
-// waits until every word that was odd has changed. The exchange on entry is a full barrier, so
-// either the poster sees the change or the waiter sees the odd word.
+// waits until every word that was odd has changed. Between the change and the look at the words it
+// has all processes pass a barrier (platform/barriers.h), so either a poster sees the change or the
+// waiter sees the odd word, and entering an OpScope costs no exchange. Where a process of the
+// fabric cannot do that, ArenaHeader::fenced_entries has posters pass barriers of their own.
 #pragma once
 
 #include "base/assert.h"
 #include "hca/arena.h"
+#include "platform/barriers.h"
 
 #include <utility>
 #include <vector>
@@ -20,8 +23,8 @@ namespace ib::hca {
 class Quiescence {
  public:
   // `self`: a ThreadWord of the caller's that does not count (it may hold a guard itself).
-  explicit Quiescence(const Arena& arena, const ThreadWord* self = nullptr) {
-    std::atomic_thread_fence(std::memory_order_seq_cst);
+  Quiescence(const Arena& arena, platform::Barriers& barriers, const ThreadWord* self = nullptr) {
+    barriers.processes();
     const std::uint32_t used = arena.header().slots_used.load(std::memory_order_acquire);
     for (std::uint32_t s = 0; s < used && s < kMaxSlots; ++s) {
       ProcessSlot& slot = *arena.slot(s);

@@ -27,10 +27,14 @@ class QuietHost final : public PosterHost {
   }
   std::byte* map_backing(std::uint32_t, std::uint32_t, std::uint64_t&) override { return nullptr; }
   void kick(std::uint32_t) override {}
+  platform::Barriers& barriers() override { return barriers_; }
   void serve_bounces() override {}
   void notify(std::uint32_t, std::uint32_t, std::uint32_t) override {}
   void raise(const verbs::control::RaiseEventIn&) override {}
   void trace(const verbs::control::TraceErrorIn&) override {}
+
+ private:
+  platform::FullBarriers barriers_;
 };
 
 class EndlessFile final : public ArenaFile {

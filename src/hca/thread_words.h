@@ -18,9 +18,9 @@ class ThreadWords {
   explicit ThreadWords(ProcessSlot& slot) : state_(std::make_shared<State>(slot)) {}
 
   ThreadWord& mine() {
-    thread_local Lease lease;
-    if (lease.state.get() != state_.get()) lease.take(state_);
-    return *lease.word;
+    if (last_.state != state_.get()) [[unlikely]]
+      lease();
+    return *last_.word;
   }
   // Whether this thread shares its word with others; it then needs shared_lock() around use.
   bool is_shared(const ThreadWord& word) const {
@@ -36,6 +36,21 @@ class ThreadWords {
     std::atomic<std::uint32_t> shared_lock{0};
   };
   static_assert(kThreadsPerSlot == 64);
+
+  // What this thread's lease says, without a destructor and so without a check of whether it was
+  // constructed; in the part of thread-local storage that is found without a call.
+  struct Last {
+    const State* state;
+    ThreadWord* word;
+  };
+  static inline thread_local constinit Last last_ [[gnu::tls_model("initial-exec")]]{nullptr,
+                                                                                     nullptr};
+
+  void lease() {
+    thread_local Lease lease;
+    if (lease.state.get() != state_.get()) lease.take(state_);
+    last_ = {state_.get(), lease.word};
+  }
 
   // Keeps the bookkeeping alive, so that a thread may end after the process object is gone.
   struct Lease {
@@ -61,6 +76,7 @@ class ThreadWords {
       if (state && index < kThreadsPerSlot - 1)
         state->taken.fetch_and(~(std::uint64_t{1} << index));
       state.reset();
+      last_ = {nullptr, nullptr};
     }
     ~Lease() { give_back(); }
   };

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "linux/client_host.h"
 
+#include "linux/barriers.h"
+
 #include "linux/adopt.h"
 #include "linux/client_channel.h"
 #include "linux/client_memory.h"
@@ -86,6 +88,10 @@ Result<std::unique_ptr<platform::ClientHost::Thread>> LinuxClientHost::start_thr
 std::string LinuxClientHost::setting(const char* name) {
   const char* value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): as safe as the program
   return value == nullptr ? std::string() : std::string(value);
+}
+
+platform::Barriers& LinuxClientHost::barriers() {
+  return os::barriers();
 }
 
 LinuxClientHost& client_host() {

@@ -10,6 +10,7 @@ namespace ib::os {
 class LinuxClientHost final : public platform::ClientHost {
  public:
   Instant now() override;
+  platform::Barriers& barriers() override;
   std::uint32_t pid() override;
   std::uint64_t page_size() override;
   Result<std::unique_ptr<platform::ControlChannel>> connect(std::string& reason) override;

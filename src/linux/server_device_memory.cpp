@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "linux/server_device_memory.h"
 
+#include "linux/barriers.h"
+
 #include "base/assert.h"
 #include "linux/client_handle.h"
 #include "linux/client_wait.h"
@@ -166,6 +168,10 @@ bool ServerDeviceMemory::write_pipe(const NativeHandle& write_end,
 std::size_t ServerDeviceMemory::max_handles() {
   rlimit limit{};
   return ::getrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit.rlim_cur : 0;
+}
+
+platform::Barriers& ServerDeviceMemory::barriers() {
+  return os::barriers();
 }
 
 std::uint64_t ServerDeviceMemory::page_size() {

@@ -39,6 +39,7 @@ class ServerDeviceMemory : public platform::DeviceMemoryHost {
 
   std::size_t max_handles() override;
 
+  platform::Barriers& barriers() override;
   std::uint64_t page_size() override;
   std::uint32_t pid() override;
   bool is_alive(std::uint32_t pid) override;

@@ -5,6 +5,7 @@
 
 #include "base/result.h"
 #include "base/time.h"
+#include "platform/barriers.h"
 #include "platform/control_channel.h"
 
 #include <atomic>
@@ -47,6 +48,7 @@ class ClientHost {
   virtual ~ClientHost() = default;
 
   virtual Instant now() = 0;  // monotonic
+  virtual Barriers& barriers() = 0;
   virtual std::uint32_t pid() = 0;
   virtual std::uint64_t page_size() = 0;
 

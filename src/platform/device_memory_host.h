@@ -6,6 +6,7 @@
 #pragma once
 
 #include "base/result.h"
+#include "platform/barriers.h"
 #include "platform/control_channel.h"
 
 #include <atomic>
@@ -47,6 +48,7 @@ class DeviceMemoryHost {
 
   virtual std::size_t max_handles() = 0;  // that this process may have open
 
+  virtual Barriers& barriers() = 0;
   virtual std::uint64_t page_size() = 0;
   virtual std::uint32_t pid() = 0;  // of this process
   // Whether code of this process may still run: false for one that was waited for or is dying.

@@ -38,6 +38,7 @@ CompletionQueue::CompletionQueue(Hca& hca, ProcessState& process, std::uint32_t 
       process_(process),
       index_(index),
       cookie_(cookie),
+      lock_(process.host().barriers()),
       entry_(process.arena().cq(index)) {}
 
 bool CompletionQueue::use_ring(const control::CqOut& out) {
@@ -107,7 +108,7 @@ bool CompletionQueue::translate_receive(const hca::Cqe& cqe, QueuePair* qp, Comp
   } else if (qp == nullptr || !qp->rq_) {
     return false;
   }
-  SpinLock& lock = srq != nullptr ? srq->recv_lock_ : qp->recv_lock_;
+  BiasedLock& lock = srq != nullptr ? srq->recv_lock_ : qp->recv_lock_;
   ReceiveRing& ring = srq != nullptr ? *srq->ring_ : *qp->rq_;
   lock.lock();
   const std::uint32_t inline_length = cqe.inline_length;

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "user/api.h"
-#include "user/spin_lock.h"
+#include "user/biased_lock.h"
 
 #include <atomic>
 #include <cstdint>
@@ -56,7 +56,7 @@ class CompletionQueue {
   std::uint32_t index_;
   std::uint32_t cqe_ = 0;
   std::uint64_t cookie_;
-  SpinLock lock_;
+  BiasedLock lock_;
   hca::CqEntry* entry_ = nullptr;
   hca::Cqe* ring_ = nullptr;
   std::uint32_t mask_ = 0;

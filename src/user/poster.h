@@ -25,6 +25,7 @@ class Poster final : public hca::PosterHost {
          std::unique_ptr<platform::ControlChannel> channel)
       : process_(process), host_(host), arena_(arena), channel_(std::move(channel)) {}
 
+  platform::Barriers& barriers() override { return host_.barriers(); }
   Instant now() override { return host_.now(); }
   void relax(std::uint32_t round) override { host_.relax(round); }
   Status read_process(std::uint32_t pid, std::uint64_t from, void* to, std::size_t n) override {

@@ -15,6 +15,7 @@ namespace {
 // caller goes on with its own work.
 constexpr std::uint32_t kTurn = 16;
 constexpr std::uint32_t kRounds = 64;
+constexpr Duration kStoresLeave = std::chrono::milliseconds(10);
 
 thread_local std::string reason_of_thread;
 
@@ -95,6 +96,12 @@ Status ProcessState::start(const ProcessOptions& options, std::string& reason) {
   }
   IB_CHECK(map_arena(std::move(reply.handles[0]), reason));
   const hca::Arena arena(mapping_->base(), *arena_file_);
+  if (!host_.barriers().join()) {
+    // Who passed by before this store sees it at the latest when its own stores leave its core,
+    // which takes nanoseconds.
+    arena.header().fenced_entries.store(1, std::memory_order_seq_cst);
+    host_.wait(arena.header().fenced_entries, 1, kStoresLeave);
+  }
   slot_ = arena.slot(info_.slot);
   attention_seen_ = slot_->attention.load(std::memory_order_acquire);
   poster_ = std::make_unique<Poster>(*this, host_, arena, *std::move(poster));

@@ -75,6 +75,8 @@ QueuePair::QueuePair(Hca& hca, ProcessState& process, const QpOptions& options, 
       send_cq_(options.send_cq),
       recv_cq_(options.recv_cq),
       srq_(options.srq),
+      send_lock_(process.host().barriers()),
+      recv_lock_(process.host().barriers()),
       pd_(options.pd != nullptr ? options.pd->index() : control::kNoIndex),
       entry_(process.arena().qp(index)) {
   if (type_ == QpType::XrcRecv || send_cq_ == nullptr) return;
@@ -211,7 +213,7 @@ void QueuePair::flush_after_error() {
     std::lock_guard guard(flush_lock_);
     if (flushed_ || state() != QpState::Error) return;
     // A poster may be delivering into the receive queue; from now on none begins.
-    hca::Quiescence quiet(process_.arena());
+    hca::Quiescence quiet(process_.arena(), process_.host().barriers());
     for (std::uint32_t round = 0; !quiet.done() && round < kQuietRounds; ++round) {
       process_.host().relax(round);
     }

@@ -5,7 +5,7 @@
 #include "hca/requester.h"
 #include "user/api.h"
 #include "user/completion_queue.h"
-#include "user/spin_lock.h"
+#include "user/biased_lock.h"
 
 #include <cstdint>
 #include <memory>
@@ -74,8 +74,8 @@ class QueuePair {
   CompletionQueue* send_cq_;
   CompletionQueue* recv_cq_;
   SharedReceiveQueue* srq_;
-  SpinLock send_lock_;
-  SpinLock recv_lock_;
+  BiasedLock send_lock_;
+  BiasedLock recv_lock_;
   std::uint32_t pd_;
   hca::QpEntry* entry_;
   std::unique_ptr<hca::Requester> requester_;  // none: an XRC target
@@ -120,7 +120,7 @@ class SharedReceiveQueue {
   std::uint32_t pd_;
   CompletionQueue* cq_;
   hca::SrqEntry* entry_;
-  SpinLock recv_lock_;
+  BiasedLock recv_lock_;
   std::unique_ptr<ReceiveRing> ring_;
 };
 

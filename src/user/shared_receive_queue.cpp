@@ -34,7 +34,8 @@ SharedReceiveQueue::SharedReceiveQueue(Hca& hca, ProcessState& process, const Sr
       max_sge_(out.max_sge),
       pd_(options.pd != nullptr ? options.pd->index() : control::kNoIndex),
       cq_(options.cq),
-      entry_(process.arena().srq(index)) {}
+      entry_(process.arena().srq(index)),
+      recv_lock_(process.host().barriers()) {}
 
 SharedReceiveQueue::~SharedReceiveQueue() = default;
 

@@ -24,6 +24,7 @@ class TestHost final : public platform::ClientHost {
   const HostSettings& settings() const { return settings_; }
 
   Instant now() override { return real_.now(); }
+  platform::Barriers& barriers() override { return real_.barriers(); }
   std::uint32_t pid() override { return real_.pid(); }
   std::uint64_t page_size() override { return real_.page_size(); }
   Result<std::unique_ptr<platform::ControlChannel>> connect(std::string& reason) override {

@@ -30,22 +30,21 @@ inline std::span<const user::Sge> to_sges(const ibv_sge* list, int count) {
   return {reinterpret_cast<const user::Sge*>(list), static_cast<std::size_t>(count)};
 }
 
-static_assert(offsetof(ibv_wc, wr_id) == offsetof(user::Completion, wr_id));
-static_assert(offsetof(ibv_wc, status) == offsetof(user::Completion, status));
-static_assert(offsetof(ibv_wc, opcode) == offsetof(user::Completion, opcode));
-static_assert(offsetof(ibv_wc, vendor_err) == offsetof(user::Completion, vendor_err));
-static_assert(offsetof(ibv_wc, byte_len) == offsetof(user::Completion, byte_len));
-static_assert(offsetof(ibv_wc, imm_data) == offsetof(user::Completion, imm));
-static_assert(offsetof(ibv_wc, qp_num) == offsetof(user::Completion, qpn));
-static_assert(offsetof(ibv_wc, src_qp) == offsetof(user::Completion, src_qp));
-static_assert(offsetof(ibv_wc, wc_flags) == offsetof(user::Completion, flags));
-static_assert(offsetof(ibv_wc, pkey_index) == offsetof(user::Completion, pkey_index));
-static_assert(offsetof(ibv_wc, slid) == offsetof(user::Completion, slid));
-static_assert(offsetof(ibv_wc, sl) == offsetof(user::Completion, sl));
-static_assert(offsetof(ibv_wc, dlid_path_bits) == offsetof(user::Completion, path_bits));
-
 inline void to_wc(const user::Completion& from, ibv_wc& to) {
-  std::memcpy(&to, &from, sizeof to);
+  // Not as a block: what was written in pieces is read back fast only in the same pieces.
+  to.wr_id = from.wr_id;
+  to.status = static_cast<ibv_wc_status>(from.status);
+  to.opcode = static_cast<ibv_wc_opcode>(from.opcode);
+  to.vendor_err = from.vendor_err;
+  to.byte_len = from.byte_len;
+  to.imm_data = from.imm;
+  to.qp_num = from.qpn;
+  to.src_qp = from.src_qp;
+  to.wc_flags = from.flags;
+  to.pkey_index = from.pkey_index;
+  to.slid = from.slid;
+  to.sl = from.sl;
+  to.dlid_path_bits = from.path_bits;
 }
 
 }  // namespace ib::host_abi

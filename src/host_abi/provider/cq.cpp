@@ -86,11 +86,11 @@ ibv_cq_ex* create_cq_ex(ibv_context* context, ibv_cq_init_attr_ex* attr) {
 }
 
 int poll_cq(ibv_cq* ibcq, int count, ibv_wc* wc) {
-  user::CompletionQueue& engine = *cq_of(ibcq).engine;
-  user::Completion completion;
+  Cq& cq = cq_of(ibcq);
+  user::CompletionQueue& engine = *cq.engine;
   int polled = 0;
   engine.lock();
-  while (polled < count && engine.take(completion)) to_wc(completion, wc[polled++]);
+  while (polled < count && engine.take(cq.current)) to_wc(cq.current, wc[polled++]);
   engine.unlock();
   return polled;
 }

@@ -71,7 +71,7 @@ struct Xrcd : ibv_xrcd, Made {
 struct Cq : VerbsCq, Made {
   std::unique_ptr<user::CompletionQueue> engine;
   std::uint64_t cookie = 0;
-  user::Completion current;           // extended polling
+  user::Completion current;           // being polled; under the engine's lock
   std::int64_t wallclock_offset = 0;  // CLOCK_REALTIME - CLOCK_MONOTONIC, as of the last start_poll
 };
 

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// BiasedLock: a SpinLock that costs its usual thread no atomic exchange.
+//
+// A queue is posted to and polled by one thread, nearly always, and an exchange there waits until
+// all earlier stores have left the core: after a message, the time of a cache line from the peer's.
+// The first thread that locks owns the bias and takes the lock with plain stores. Any other takes
+// the spin lock, shuts the owner out, and lets barriers_.threads() do the exchange's work. If
+// others come often, the bias is given up for good.
+//
+// Where there are no asymmetric barriers it is a SpinLock. The service thread's try_lock() never
+// counts against the bias.
+#pragma once
+
+#include "platform/barriers.h"
+#include "user/spin_lock.h"
+
+#include <atomic>
+#include <cstdint>
+#include <thread>  // tidy: allow(layers) yield only
+
+namespace ib::user {
+
+class BiasedLock {
+ public:
+  explicit BiasedLock(platform::Barriers& barriers)
+      : barriers_(barriers), owner_(barriers.joined() ? kNotYet : kNobody) {}
+  BiasedLock(const BiasedLock&) = delete;
+  BiasedLock& operator=(const BiasedLock&) = delete;
+
+  void lock() {
+    if (owner_.load(std::memory_order_relaxed) != this_thread() || !enter()) lock_slowly();
+  }
+  void unlock() {
+    if (by_spin_lock_) return unlock_slowly();
+    inside_.store(0, std::memory_order_release);
+  }
+  // False: held, by whomever.
+  bool try_lock();
+
+ private:
+  static constexpr std::uintptr_t kNotYet = 0;
+  static constexpr std::uintptr_t kNobody = 1;  // ever again
+  static constexpr std::uint32_t kPatience = 64;
+
+  static std::uintptr_t this_thread() {
+#if defined(__x86_64__)
+    // The thread control block's own address, which the ABI puts there.
+    std::uintptr_t self;
+    asm("movq %%fs:0, %0" : "=r"(self));
+    return self;
+#else
+    static thread_local const char here = 0;
+    return reinterpret_cast<std::uintptr_t>(&here);
+#endif
+  }
+  // The owner's way; false: it is shut out just now.
+  bool enter() {
+    inside_.store(1, std::memory_order_relaxed);
+    platform::light_barrier();  // pairs with shut_out()
+    if (shut_.load(std::memory_order_acquire) == 0) return true;
+    inside_.store(0, std::memory_order_release);
+    return false;
+  }
+  void lock_slowly();
+  void unlock_slowly();
+  bool shut_out(bool wait);
+
+  platform::Barriers& barriers_;
+  std::atomic<std::uintptr_t> owner_;
+  std::atomic<std::uint32_t> inside_{0};  // owner: holds it, by bias
+  std::atomic<std::uint32_t> shut_{0};    // holder of spin_: the bias does not count
+  bool by_spin_lock_ = false;             // how the holder took it
+  std::uint32_t strangers_ = 0;           // under spin_
+  SpinLock spin_;
+};
+
+inline void BiasedLock::lock_slowly() {
+  spin_.lock();
+  const std::uintptr_t owner = owner_.load(std::memory_order_relaxed);
+  if (owner == kNotYet) {
+    owner_.store(this_thread(), std::memory_order_relaxed);
+  } else if (owner != kNobody && owner != this_thread()) {
+    (void)shut_out(true);
+    if (++strangers_ > kPatience) owner_.store(kNobody, std::memory_order_relaxed);
+  }
+  by_spin_lock_ = true;
+}
+
+inline bool BiasedLock::try_lock() {
+  const std::uintptr_t owner = owner_.load(std::memory_order_relaxed);
+  if (inside_.load(std::memory_order_relaxed) != 0) return false;
+  if (owner == this_thread() && enter()) return true;
+  if (!spin_.try_lock()) return false;
+  if (owner_.load(std::memory_order_relaxed) > kNobody && !shut_out(false)) {
+    spin_.unlock();
+    return false;
+  }
+  by_spin_lock_ = true;
+  return true;
+}
+
+// The holder of spin_ becomes the only one, or not, if the owner is inside and `wait` is false.
+inline bool BiasedLock::shut_out(bool wait) {
+  shut_.store(1, std::memory_order_relaxed);
+  barriers_.threads();  // the owner has either stored inside_ or will see shut_
+  while (inside_.load(std::memory_order_acquire) != 0) {
+    if (!wait) {
+      shut_.store(0, std::memory_order_release);
+      return false;
+    }
+    std::this_thread::yield();
+  }
+  return true;
+}
+
+inline void BiasedLock::unlock_slowly() {
+  by_spin_lock_ = false;
+  // Without an owner the shutter stays down: a former one may just be on its way in.
+  if (owner_.load(std::memory_order_relaxed) != kNobody) shut_.store(0, std::memory_order_release);
+  spin_.unlock();
+}
+
+}  // namespace ib::user
