@@ -276,15 +276,6 @@ void Requester::reset() {
   freed_.store(posted_.load(std::memory_order_relaxed), std::memory_order_relaxed);
 }
 
-std::optional<std::uint64_t> Requester::polled(std::uint32_t position) {
-  const std::uint64_t freed = freed_.load(std::memory_order_relaxed);
-  const std::uint64_t full = freed + (position - static_cast<std::uint32_t>(freed));
-  if (full >= posted_.load(std::memory_order_acquire)) return std::nullopt;
-  const std::uint64_t wr_id = records_[full & mask_].wr_id;
-  freed_.store(full + 1, std::memory_order_release);
-  return wr_id;
-}
-
 Requester::Outcome Requester::check_port(std::uint32_t port) const {
   const PortEntry* entry = arena_.port(port);
   const std::uint32_t state = entry == nullptr ? 0 : entry->state.load(std::memory_order_acquire);

@@ -103,7 +103,14 @@ class Requester {
 
   // A completion for the request at `position` was polled: its slot and all before it are free.
   // The request's wr_id; nothing if no such request is outstanding.
-  std::optional<std::uint64_t> polled(std::uint32_t position);
+  std::optional<std::uint64_t> polled(std::uint32_t position) {
+    const std::uint64_t freed = freed_.load(std::memory_order_relaxed);
+    const std::uint64_t full = freed + (position - static_cast<std::uint32_t>(freed));
+    if (full >= posted_.load(std::memory_order_acquire)) return std::nullopt;
+    const std::uint64_t wr_id = records_[full & mask_].wr_id;
+    freed_.store(full + 1, std::memory_order_release);
+    return wr_id;
+  }
   std::uint32_t queued() const {
     return static_cast<std::uint32_t>(posted_.load(std::memory_order_relaxed) -
                                       freed_.load(std::memory_order_acquire));

@@ -57,13 +57,6 @@ Status ReceiveRing::post(std::uint64_t wr_id, std::span<const Sge> sge) {
   return Status::Ok;
 }
 
-std::optional<std::uint64_t> ReceiveRing::finish(std::uint32_t id) {
-  if (id >= records_.size() || !records_[id].outstanding) return std::nullopt;
-  records_[id].outstanding = false;
-  free_.push_back(id);
-  return records_[id].wr_id;
-}
-
 void ReceiveRing::scatter(hca::MemoryPlane& plane, std::uint32_t pd, std::uint32_t id,
                           std::span<const std::byte> payload) const {
   if (id >= records_.size()) return;

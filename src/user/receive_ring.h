@@ -35,7 +35,12 @@ class ReceiveRing {
   // InvalidParameter: too many elements; LimitExceeded: full.
   Status post(std::uint64_t wr_id, std::span<const Sge> sge);
   // Ends the receive `id` and gives its wr_id; nothing if no such receive is outstanding.
-  std::optional<std::uint64_t> finish(std::uint32_t id);
+  std::optional<std::uint64_t> finish(std::uint32_t id) {
+    if (id >= records_.size() || !records_[id].outstanding) return std::nullopt;
+    records_[id].outstanding = false;
+    free_.push_back(id);
+    return records_[id].wr_id;
+  }
   // Puts a payload that came inside the completion where the receive said (hca::Cqe).
   void scatter(hca::MemoryPlane& plane, std::uint32_t pd, std::uint32_t id,
                std::span<const std::byte> payload) const;
