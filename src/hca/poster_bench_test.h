@@ -37,7 +37,10 @@ class BenchHost final : public PosterHost {
     std::memcpy(std::bit_cast<void*>(to), from, n);
     return Status::Ok;
   }
-  std::byte* map_backing(std::uint32_t, std::uint32_t, std::uint64_t&) override { return nullptr; }
+  std::byte* map_backing(std::uint32_t, std::uint32_t, std::uint64_t& size) override {
+    size = backing_size;
+    return backing;
+  }
   void kick(std::uint32_t slot) override { kicks.push_back(slot); }
   platform::Barriers& barriers() override { return barriers_; }
   void serve_bounces() override {
@@ -59,6 +62,8 @@ class BenchHost final : public PosterHost {
   Status vm = Status::Ok;
   std::function<void()> on_relax;  // what the other process does meanwhile
   std::vector<std::pair<std::uint64_t, std::uint64_t>> accessible;
+  std::byte* backing = nullptr;  // the only one
+  std::uint64_t backing_size = 0;
   std::vector<std::uint32_t> kicks;
   std::vector<std::uint32_t> notified;
   std::vector<verbs::control::RaiseEventIn> raised;
@@ -190,6 +195,90 @@ class BenchArena {
   BenchFile file_;
   Arena arena_;
   std::uint64_t next_ = place::kHeap + kLine;
+};
+
+constexpr std::uint32_t kMine = 2;
+constexpr std::uint32_t kPeer = 3;
+constexpr std::uint32_t kLkey = 0x200;
+constexpr std::uint32_t kRkey = 0x300;
+
+// A requester, queue pair kMine of slot 0, connected to queue pair kPeer of slot 1, and memory of
+// both.
+struct PairBench {
+  explicit PairBench(Path path = Path::ProcessVm, std::size_t bytes = 4096)
+      : mine(bytes), theirs(bytes), plane(memory.arena(), host, 0, path) {
+    memory.make_cq(0, 0, 64, 63);
+    memory.make_cq(1, 1, 64, 63);
+    own = &memory.make_qp(kMine, 0, kPeer, 0);
+    peer = &memory.make_qp(kPeer, 1, kMine, 1);
+    memory.make_key(kLkey, 0, mine.data(), mine.size());
+    memory.make_key(kRkey, 1, theirs.data(), theirs.size());
+    BenchArena::know_key(plane, kLkey, mine.data(), mine.size());
+    host.accessible.push_back({std::bit_cast<std::uint64_t>(theirs.data()), theirs.size()});
+    for (std::size_t i = 0; i < bytes; ++i) mine[i] = std::byte(i * 3 + i / 251);
+    RequesterConfig config;
+    config.qp = kMine;
+    config.pd = 1;
+    config.send_cq = 0;
+    config.max_wr = 16;
+    config.max_sge = 4;
+    config.max_inline = 128;
+    config.signal_all = true;
+    requester = std::make_unique<Requester>(plane, config);
+    limits.timeout = 14;
+    limits.rnr_retry = 7;
+    requester->set_limits(limits);
+  }
+  Status post(verbs::WrOpcode opcode, std::uint64_t n, std::uint32_t flags = 0) {
+    const Sge sge{std::bit_cast<std::uint64_t>(mine.data()), static_cast<std::uint32_t>(n), kLkey};
+    SendWqe wqe;
+    wqe.wr_id = ++posted;
+    wqe.opcode = opcode;
+    wqe.flags = flags;
+    wqe.inline_data = (flags & verbs::send_flag::kInline) != 0;
+    wqe.sge = &sge;
+    wqe.num_sge = 1;
+    wqe.rkey = kRkey;
+    wqe.remote_address = std::bit_cast<std::uint64_t>(theirs.data());
+    const OpScope scope(plane);
+    return requester->post(wqe);
+  }
+  bool progress() {
+    const OpScope scope(plane);
+    return requester->progress() != Requester::Progress::Idle;
+  }
+  void receive(std::uint32_t id, std::uint32_t n) {
+    memory.post_receive(*peer, id, {{std::bit_cast<std::uint64_t>(theirs.data()), n, kRkey}});
+  }
+  // Status of my next completion; nothing if there is none.
+  std::optional<verbs::WcStatus> next() {
+    const Cqe* cqe = memory.completion(0, polled);
+    if (cqe == nullptr) return std::nullopt;
+    ++polled;
+    last = {cqe->vendor_err, cqe->byte_len};
+    (void)requester->polled(cqe->wqe);
+    return static_cast<verbs::WcStatus>(cqe->status);
+  }
+  struct Seen {
+    std::uint32_t vendor_err;
+    std::uint32_t byte_len;
+  };
+  bool same(std::size_t n) const {
+    return std::equal(mine.begin(), mine.begin() + static_cast<std::ptrdiff_t>(n), theirs.begin());
+  }
+
+  BenchArena memory;
+  BenchHost host;
+  std::vector<std::byte> mine;
+  std::vector<std::byte> theirs;
+  MemoryPlane plane;
+  QpEntry* own = nullptr;
+  QpEntry* peer = nullptr;
+  RetryLimits limits;
+  std::unique_ptr<Requester> requester;
+  std::uint64_t posted = 0;
+  std::uint64_t polled = 0;
+  Seen last{};
 };
 
 }  // namespace ib::hca

@@ -80,6 +80,9 @@ class Requester {
   // user::QueuePair::post_send; a request that fails *in execution* is Ok here and completes in
   // error.
   Status post(const SendWqe& wqe);
+  // The short way, which post() tries first (requester_short.cpp). False: it is no such request,
+  // and nothing has changed.
+  bool post_short(const SendWqe& wqe);
   // Runs what waits, at most `most` requests, so that queue pairs can take turns. Waits: see
   // wake_at; More: only because of `most`.
   enum class Progress : std::uint32_t { Idle, Waits, More };
@@ -182,8 +185,7 @@ class Requester {
   Outcome execute(const SendWqe& wqe);
   // Done: data may pass this port (an index of the port table).
   Outcome check_port(std::uint32_t port) const;
-  // requester_short.cpp: what nearly every request is
-  bool post_short(const SendWqe& wqe);
+  // requester_short.cpp
   bool peer_stands() const;
   std::byte* own_bytes(const SendWqe& wqe, std::uint32_t access) const;
   bool write_short(const SendWqe& wqe);

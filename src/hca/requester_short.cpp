@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// The short way through a requester, for what nearly every request is: one piece of memory, written,
-// read or sent over RC or UC to a peer that was there at the last request and whose memory is
-// mapped here.
+// The short way through a requester, for what nearly every request is: one piece of memory,
+// written, read or sent over RC or UC to a peer that was there at the last request and whose memory
+// is mapped here.
 //
-// It only ever says "done" or "not my case". In the second case nothing has changed, and the long
+// It only ever says "done" or "not my case". In the second case nothing has changed (but bytes of a
+// receive's buffer, if then the completion queue was full), and the long
 // way (requester_connected.cpp, requester_receive.cpp), which knows every case and gives every
 // refusal its reason, decides. So each check of the long way stands here too, in whatever order is
 // cheapest. A small message costs about a third of the instructions this way.
@@ -76,7 +77,13 @@ bool Requester::post_short(const SendWqe& wqe) {
     case WrOpcode::SendWithImm:
       if (!send_short(wqe)) return false;
       break;
-    default: return false;
+    case WrOpcode::RdmaWriteWithImm:
+    case WrOpcode::SendWithInv:
+    case WrOpcode::AtomicCmpSwap:
+    case WrOpcode::AtomicFetchAdd:
+    case WrOpcode::AtomicWrite:
+    case WrOpcode::LocalInv:
+    case WrOpcode::BindMw: return false;
   }
   lost_one_ = false;
   records_[position & mask_] = {wqe.wr_id};
@@ -105,9 +112,8 @@ bool Requester::read_short(const SendWqe& wqe) {
     return false;
   }
   std::byte* to = own_bytes(wqe, access::kLocalWrite);
-  const std::byte* from =
-      plane_.reach({peer.owner_slot, peer.pd, peer_.qpn}, wqe.rkey, wqe.remote_address, sge.length,
-                   access::kRemoteRead);
+  const std::byte* from = plane_.reach({peer.owner_slot, peer.pd, peer_.qpn}, wqe.rkey,
+                                       wqe.remote_address, sge.length, access::kRemoteRead);
   if (to == nullptr || from == nullptr) return false;
   copy_tail_last(to, from, sge.length);
   return true;

@@ -31,7 +31,7 @@ class BiasedLock {
     if (owner_.load(std::memory_order_relaxed) != this_thread() || !enter()) lock_slowly();
   }
   void unlock() {
-    if (by_spin_lock_) return unlock_slowly();
+    if (by_spin_lock_.load(std::memory_order_relaxed)) return unlock_slowly();
     inside_.store(0, std::memory_order_release);
   }
   // False: held, by whomever.
@@ -67,10 +67,10 @@ class BiasedLock {
 
   platform::Barriers& barriers_;
   std::atomic<std::uintptr_t> owner_;
-  std::atomic<std::uint32_t> inside_{0};  // owner: holds it, by bias
-  std::atomic<std::uint32_t> shut_{0};    // holder of spin_: the bias does not count
-  bool by_spin_lock_ = false;             // how the holder took it
-  std::uint32_t strangers_ = 0;           // under spin_
+  std::atomic<std::uint32_t> inside_{0};   // owner: holds it, by bias
+  std::atomic<std::uint32_t> shut_{0};     // holder of spin_: the bias does not count
+  std::atomic<bool> by_spin_lock_{false};  // how the holder took it
+  std::uint32_t strangers_ = 0;            // under spin_
   SpinLock spin_;
 };
 
@@ -83,19 +83,22 @@ inline void BiasedLock::lock_slowly() {
     (void)shut_out(true);
     if (++strangers_ > kPatience) owner_.store(kNobody, std::memory_order_relaxed);
   }
-  by_spin_lock_ = true;
+  by_spin_lock_.store(true, std::memory_order_relaxed);
 }
 
 inline bool BiasedLock::try_lock() {
   const std::uintptr_t owner = owner_.load(std::memory_order_relaxed);
-  if (inside_.load(std::memory_order_relaxed) != 0) return false;
+  if (inside_.load(std::memory_order_relaxed) != 0 ||
+      by_spin_lock_.load(std::memory_order_relaxed)) {
+    return false;
+  }
   if (owner == this_thread() && enter()) return true;
   if (!spin_.try_lock()) return false;
   if (owner_.load(std::memory_order_relaxed) > kNobody && !shut_out(false)) {
     spin_.unlock();
     return false;
   }
-  by_spin_lock_ = true;
+  by_spin_lock_.store(true, std::memory_order_relaxed);
   return true;
 }
 
@@ -114,7 +117,7 @@ inline bool BiasedLock::shut_out(bool wait) {
 }
 
 inline void BiasedLock::unlock_slowly() {
-  by_spin_lock_ = false;
+  by_spin_lock_.store(false, std::memory_order_relaxed);
   // Without an owner the shutter stays down: a former one may just be on its way in.
   if (owner_.load(std::memory_order_relaxed) != kNobody) shut_.store(0, std::memory_order_release);
   spin_.unlock();

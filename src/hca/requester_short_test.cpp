@@ -1,0 +1,325 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// The short way must refuse whatever the long way would refuse, delay or do otherwise, and must
+// leave no trace then; and what it does must look like the long way's work.
+#include "hca/poster_bench_test.h"
+
+#include <gtest/gtest.h>
+
+#include <optional>
+#include <ostream>
+
+namespace ib::hca {
+namespace {
+
+using verbs::QpState;
+using verbs::QpType;
+using verbs::WcOpcode;
+using verbs::WcStatus;
+using verbs::WrOpcode;
+namespace access = verbs::access;
+
+constexpr std::uint32_t kBacking = 3;
+
+// The pair after a good message of each kind, the peer's memory mapped here.
+struct Warm : PairBench {
+  explicit Warm(QpType type = QpType::Rc) : PairBench(Path::Adopted), kind(type) {
+    KeyEntry& key = *memory.arena().key(key_index(kRkey));
+    key.adopted.address = key.id.address;
+    key.adopted.length = key.id.length;
+    key.adopted.backing = kBacking;
+    key.adopted.backing_generation = 1;
+    host.backing = theirs.data();
+    host.backing_size = theirs.size();
+    if (type != QpType::Rc) {
+      own->id.type = peer->id.type = static_cast<std::uint32_t>(type);
+      RequesterConfig config;
+      config.qp = kMine;
+      config.type = type;
+      config.pd = 1;
+      config.send_cq = 0;
+      config.max_wr = 16;
+      config.max_sge = 4;
+      config.max_inline = 128;
+      requester = std::make_unique<Requester>(plane, config);
+      requester->set_limits(limits);
+    }
+    EXPECT_EQ(post(WrOpcode::RdmaWrite, 16, verbs::send_flag::kSignaled), Status::Ok);
+    EXPECT_EQ(next(), WcStatus::Success);
+  }
+  SendWqe request(WrOpcode opcode) {
+    SendWqe wqe;
+    wqe.wr_id = ++posted;
+    wqe.opcode = opcode;
+    wqe.flags = verbs::send_flag::kSignaled;
+    wqe.sge = &sge;
+    wqe.num_sge = 1;
+    wqe.imm = 0x01020304;
+    wqe.rkey = kRkey;
+    wqe.remote_address = std::bit_cast<std::uint64_t>(theirs.data());
+    return wqe;
+  }
+  bool goes_short(const SendWqe& wqe) {
+    const OpScope scope(plane);
+    return requester->post_short(wqe);
+  }
+  KeyEntry& rkey() { return *memory.arena().key(key_index(kRkey)); }
+  LocalKey& lkey() { return plane.local_keys().at(key_index(kLkey)); }
+
+  QpType kind;
+  Sge sge{std::bit_cast<std::uint64_t>(mine.data()), 8, kLkey};
+};
+
+// What a short message leaves behind, in all.
+struct Traces {
+  std::uint64_t receives, intent, messages, bytes, sent;
+  std::uint32_t queued;
+  std::vector<std::byte> theirs;
+  bool operator==(const Traces&) const = default;
+};
+Traces traces(const Warm& w) {
+  const auto& r = w.peer->responder;
+  return {
+      r.rq_head, r.cq_intent, r.messages, r.bytes, w.own->requester.messages, w.requester->queued(),
+      w.theirs};
+}
+
+TEST(ShortWay, TakesPlainMessages) {
+  for (const QpType type : {QpType::Rc, QpType::Uc}) {
+    Warm w(type);
+    std::fill(w.theirs.begin(), w.theirs.end(), std::byte{0xee});
+    EXPECT_TRUE(w.goes_short(w.request(WrOpcode::RdmaWrite)));
+    EXPECT_TRUE(w.same(8));
+    EXPECT_EQ(w.theirs[8], std::byte{0xee});
+    EXPECT_EQ(w.next(), WcStatus::Success);
+    EXPECT_EQ(w.requester->queued(), 0u);
+  }
+  Warm w;
+  std::fill(w.theirs.begin(), w.theirs.end(), std::byte{0x5a});
+  EXPECT_TRUE(w.goes_short(w.request(WrOpcode::RdmaRead)));
+  EXPECT_TRUE(w.same(8));
+  EXPECT_EQ(w.next(), WcStatus::Success);
+  EXPECT_EQ(w.last.byte_len, 8u);
+}
+
+TEST(ShortWay, DeliversASendLikeTheLongWay) {
+  for (const WrOpcode opcode : {WrOpcode::Send, WrOpcode::SendWithImm}) {
+    Warm w;
+    w.receive(5, 8);
+    w.receive(6, 100);
+    const std::uint64_t sent = w.own->requester.messages;
+    EXPECT_TRUE(w.goes_short(w.request(opcode)));  // the short way, a full receive
+    EXPECT_TRUE(w.same(8));
+    const Sge two[] = {{w.sge.address, 4, kLkey}, {w.sge.address + 4, 4, kLkey}};
+    SendWqe same = w.request(opcode);
+    same.sge = two;
+    same.num_sge = 2;
+    EXPECT_FALSE(w.goes_short(same));
+    {
+      const OpScope scope(w.plane);
+      EXPECT_EQ(w.requester->post(same), Status::Ok);  // the long way
+    }
+    const Cqe* first = w.memory.completion(1, 0);
+    const Cqe* second = w.memory.completion(1, 1);
+    ASSERT_TRUE(first != nullptr && second != nullptr);
+    EXPECT_EQ(first->wqe, 5u);
+    EXPECT_EQ(second->wqe, 6u);
+    EXPECT_EQ(std::memcmp(first, second, offsetof(Cqe, wqe)), 0);
+    constexpr std::size_t kAfter = offsetof(Cqe, byte_len);
+    EXPECT_EQ(std::memcmp(reinterpret_cast<const std::byte*>(first) + kAfter,
+                          reinterpret_cast<const std::byte*>(second) + kAfter,
+                          offsetof(Cqe, seq) - kAfter),
+              0);
+    EXPECT_EQ(w.own->requester.messages - sent, 2u);
+    EXPECT_EQ(w.peer->responder.messages, 2u);
+    EXPECT_EQ(w.peer->responder.bytes, 16u);
+    EXPECT_EQ(w.peer->responder.rq_head, 2u);
+    EXPECT_EQ(w.peer->responder.cq_intent, 0u);
+    EXPECT_EQ(w.next(), WcStatus::Success);
+    EXPECT_EQ(w.next(), WcStatus::Success);
+  }
+}
+
+struct Obstacle {
+  const char* name;
+  WrOpcode opcode;
+  void (*place)(Warm&, SendWqe&);
+};
+void PrintTo(const Obstacle& o, std::ostream* out) {
+  *out << o.name;
+}
+
+class ShortWayRefuses : public ::testing::TestWithParam<Obstacle> {};
+
+TEST_P(ShortWayRefuses, AndLeavesNoTrace) {
+  const Obstacle& obstacle = GetParam();
+  Warm w;
+  if (obstacle.opcode == WrOpcode::Send) w.receive(5, 100);
+  SendWqe wqe = w.request(obstacle.opcode);
+  std::vector<std::byte> mine = w.mine;
+  std::fill(w.theirs.begin(), w.theirs.end(), std::byte{0xee});
+  obstacle.place(w, wqe);
+  const Traces before = traces(w);
+  EXPECT_FALSE(w.goes_short(wqe));
+  EXPECT_EQ(traces(w), before);
+  EXPECT_EQ(w.mine, mine);
+  EXPECT_EQ(w.memory.completion(1, 0), nullptr);
+  EXPECT_EQ(w.next(), std::nullopt);
+  EXPECT_TRUE(w.host.raised.empty());
+}
+
+std::uint32_t word(QpState state) {
+  return static_cast<std::uint32_t>(state);
+}
+void set_port(Warm& w, std::uint32_t port, std::uint32_t state) {
+  w.memory.arena().port(port)->state = state;
+}
+
+constexpr WrOpcode kWrite = WrOpcode::RdmaWrite;
+constexpr WrOpcode kRead = WrOpcode::RdmaRead;
+constexpr WrOpcode kSend = WrOpcode::Send;
+
+const Obstacle kOfTheRequest[] = {
+    {"no piece", kWrite, [](Warm&, SendWqe& r) { r.num_sge = 0; }},
+    {"an empty piece", kWrite, [](Warm& w, SendWqe&) { w.sge.length = 0; }},
+    {"atomic", WrOpcode::AtomicFetchAdd, [](Warm&, SendWqe&) {}},
+    {"atomic write", WrOpcode::AtomicWrite, [](Warm&, SendWqe&) {}},
+    {"write with imm", WrOpcode::RdmaWriteWithImm, [](Warm&, SendWqe&) {}},
+    {"send with invalidate", WrOpcode::SendWithInv, [](Warm&, SendWqe&) {}},
+    {"local invalidate", WrOpcode::LocalInv, [](Warm&, SendWqe&) {}},
+    {"too much inline", kWrite,
+     [](Warm& w, SendWqe& r) {
+       r.inline_data = true;
+       w.sge.length = 129;
+     }},
+    {"inline read", kRead, [](Warm&, SendWqe& r) { r.inline_data = true; }},
+    {"unknown lkey", kWrite, [](Warm& w, SendWqe&) { w.sge.lkey ^= 1; }},
+    {"lkey 0", kWrite, [](Warm& w, SendWqe&) { w.sge.lkey = 0; }},
+    {"lkey of no entry", kWrite, [](Warm& w, SendWqe&) { w.sge.lkey = ~0u; }},
+    {"lkey of another PD", kWrite, [](Warm& w, SendWqe&) { w.lkey().pd = 2; }},
+    {"null lkey", kWrite, [](Warm& w, SendWqe&) { w.lkey().kind = KeyKind::Null; }},
+    {"lkey may not be written", kRead, [](Warm& w, SendWqe&) { w.lkey().access = 0; }},
+    {"before the local region", kWrite, [](Warm& w, SendWqe&) { w.sge.address -= 1; }},
+    {"after the local region", kWrite, [](Warm& w, SendWqe&) { w.sge.address += 4089; }},
+    {"local wrap", kWrite, [](Warm& w, SendWqe&) { w.sge.address = ~0ull - 3; }},
+    {"queue full", kWrite,
+     [](Warm& w, SendWqe&) {
+       for (int i = 0; i < 16; ++i) EXPECT_EQ(w.post(kWrite, 8), Status::Ok);
+       std::fill(w.theirs.begin(), w.theirs.end(), std::byte{0xee});
+       w.polled += 16;  // not ours to look at
+     }},
+    {"one waits", kWrite, [](Warm& w, SendWqe&) { EXPECT_EQ(w.post(kSend, 8), Status::Ok); }},
+};
+INSTANTIATE_TEST_SUITE_P(OfTheRequest, ShortWayRefuses, ::testing::ValuesIn(kOfTheRequest));
+
+const Obstacle kOfTheConnection[] = {
+    {"own SQD", kWrite, [](Warm& w, SendWqe&) { w.own->id.state = word(QpState::Sqd); }},
+    {"own error", kWrite, [](Warm& w, SendWqe&) { w.own->id.state = word(QpState::Error); }},
+    {"own RTR", kWrite, [](Warm& w, SendWqe&) { w.own->id.state = word(QpState::Rtr); }},
+    {"after reset", kWrite, [](Warm& w, SendWqe&) { w.requester->reset(); }},
+    {"other destination", kWrite, [](Warm& w, SendWqe&) { w.own->id.dest_qpn = 9; }},
+    {"peer is another", kWrite, [](Warm& w, SendWqe&) { w.peer->id.qpn = kPeer + kMaxQps; }},
+    {"peer is gone", kWrite, [](Warm& w, SendWqe&) { w.peer->id.qpn = 0; }},
+    {"peer is new", kWrite, [](Warm& w, SendWqe&) { w.peer->id.generation = 2; }},
+    {"peer in error", kWrite, [](Warm& w, SendWqe&) { w.peer->id.state = word(QpState::Error); }},
+    {"peer in init", kWrite, [](Warm& w, SendWqe&) { w.peer->id.state = word(QpState::Init); }},
+    {"peer's state is garbage", kWrite, [](Warm& w, SendWqe&) { w.peer->id.state = 77; }},
+    {"peer has another peer", kWrite, [](Warm& w, SendWqe&) { w.peer->id.dest_qpn = 8; }},
+    {"peer's LID", kWrite, [](Warm& w, SendWqe&) { w.peer->id.lid = 8; }},
+    {"other partition", kWrite, [](Warm& w, SendWqe&) { w.peer->id.pkey = 0xfffe; }},
+    {"limited members", kWrite,
+     [](Warm& w, SendWqe&) { w.peer->id.pkey = w.own->id.pkey = 0x7fff; }},
+    {"port down", kWrite, [](Warm& w, SendWqe&) { set_port(w, 0, 1); }},
+    {"port asleep", kWrite, [](Warm& w, SendWqe&) { set_port(w, 0, kPortAsleep); }},
+    {"peer's port down", kWrite, [](Warm& w, SendWqe&) { w.peer->id.port = 1; }},
+    {"peer's port is garbage", kWrite, [](Warm& w, SendWqe&) { w.peer->id.port = ~0u; }},
+    {"no right to write", kWrite,
+     [](Warm& w, SendWqe&) { w.peer->id.access &= ~access::kRemoteWrite; }},
+    {"no right to read", kRead,
+     [](Warm& w, SendWqe&) { w.peer->id.access &= ~access::kRemoteRead; }},
+    {"no reads there", kRead, [](Warm& w, SendWqe&) { w.peer->id.max_dest_rd_atomic = 0; }},
+    {"no reads here", kRead,
+     [](Warm& w, SendWqe&) {
+       w.limits.max_rd_atomic = 0;
+       w.requester->set_limits(w.limits);
+     }},
+};
+INSTANTIATE_TEST_SUITE_P(OfTheConnection, ShortWayRefuses, ::testing::ValuesIn(kOfTheConnection));
+
+const Obstacle kOfTheKey[] = {
+    {"unknown rkey", kWrite, [](Warm&, SendWqe& r) { r.rkey ^= 0x80; }},
+    {"rkey 0", kWrite, [](Warm&, SendWqe& r) { r.rkey = 0; }},
+    {"rkey of no entry", kWrite, [](Warm&, SendWqe& r) { r.rkey = ~0u; }},
+    {"deregistered", kWrite, [](Warm& w, SendWqe&) { w.rkey().id.state = 0; }},
+    {"moving", kWrite, [](Warm& w, SendWqe&) { w.rkey().id.state = 2; }},
+    {"of another process", kWrite, [](Warm& w, SendWqe&) { w.rkey().id.owner_slot = 2; }},
+    {"of this process", kWrite,
+     [](Warm& w, SendWqe&) { w.rkey().id.owner_slot = w.peer->id.owner_slot = 0; }},
+    {"of another PD", kWrite, [](Warm& w, SendWqe&) { w.rkey().id.pd = 2; }},
+    {"not to be written", kWrite,
+     [](Warm& w, SendWqe&) { w.rkey().id.access &= ~access::kRemoteWrite; }},
+    {"not to be read", kRead,
+     [](Warm& w, SendWqe&) { w.rkey().id.access &= ~access::kRemoteRead; }},
+    {"before the region", kWrite, [](Warm&, SendWqe& r) { r.remote_address -= 1; }},
+    {"after the region", kWrite, [](Warm&, SendWqe& r) { r.remote_address += 4089; }},
+    {"wraps around", kWrite, [](Warm&, SendWqe& r) { r.remote_address = ~0ull - 3; }},
+    {"null", kWrite, [](Warm& w, SendWqe&) { w.rkey().id.kind = KeyKind::Null; }},
+    {"window", kWrite, [](Warm& w, SendWqe&) { w.rkey().id.kind = KeyKind::Window2; }},
+    {"not adopted", kWrite, [](Warm& w, SendWqe&) { w.rkey().adopted.length = 0; }},
+    {"other backing", kWrite, [](Warm& w, SendWqe&) { w.rkey().adopted.backing = 4; }},
+    {"no backing", kWrite, [](Warm& w, SendWqe&) { w.rkey().adopted.backing = kNone; }},
+    {"newer backing", kWrite, [](Warm& w, SendWqe&) { w.rkey().adopted.backing_generation = 2; }},
+    {"beyond the backing", kWrite, [](Warm& w, SendWqe&) { w.rkey().adopted.offset = 4089; }},
+    {"garbage offset", kWrite, [](Warm& w, SendWqe&) { w.rkey().adopted.offset = ~0ull - 3; }},
+    {"device memory beyond the heap", kWrite,
+     [](Warm& w, SendWqe&) {
+       w.rkey().id.kind = KeyKind::DeviceMemory;
+       w.rkey().id.address = kArenaSpace - 4;
+     }},
+};
+INSTANTIATE_TEST_SUITE_P(OfTheKey, ShortWayRefuses, ::testing::ValuesIn(kOfTheKey));
+
+// The receive posted at the head, as its owner wrote it.
+std::byte* at_head(Warm& w) {
+  return w.memory.arena().base() + w.peer->geometry.rq_ring;
+}
+void change_receive(Warm& w, std::uint32_t num_sge, std::uint32_t length, std::uint32_t key) {
+  const ReceiveWqe wqe{5, num_sge, 0};
+  const Sge sge{std::bit_cast<std::uint64_t>(w.theirs.data()), length, key};
+  std::memcpy(at_head(w), &wqe, sizeof wqe);
+  std::memcpy(at_head(w) + sizeof wqe, &sge, sizeof sge);
+}
+
+const Obstacle kOfTheReceive[] = {
+    {"none posted", kSend, [](Warm& w, SendWqe&) { w.peer->responder.rq_head = 1; }},
+    {"garbage head", kSend, [](Warm& w, SendWqe&) { w.peer->responder.rq_head = 1000; }},
+    {"shared queue", kSend, [](Warm& w, SendWqe&) { w.peer->id.srq = 0; }},
+    {"too small", kSend, [](Warm& w, SendWqe&) { change_receive(w, 1, 7, kRkey); }},
+    {"two pieces", kSend, [](Warm& w, SendWqe&) { change_receive(w, 2, 8, kRkey); }},
+    {"no piece", kSend, [](Warm& w, SendWqe&) { change_receive(w, 0, 8, kRkey); }},
+    {"unknown key", kSend, [](Warm& w, SendWqe&) { change_receive(w, 1, 8, kRkey + 1); }},
+    {"not to be written", kSend,
+     [](Warm& w, SendWqe&) { w.rkey().id.access = access::kRemoteWrite; }},
+    {"CQ with timestamps", kSend,
+     [](Warm& w, SendWqe&) {
+       w.memory.arena().cq(1)->id.flags = verbs::control::cq_flag::kTimestamp;
+     }},
+};
+INSTANTIATE_TEST_SUITE_P(OfTheReceive, ShortWayRefuses, ::testing::ValuesIn(kOfTheReceive));
+
+// The bytes are in the receive's buffer by then, where the long way puts them too.
+TEST(ShortWay, LeavesAFullCompletionQueueToTheLongWay) {
+  Warm w;
+  w.receive(5, 100);
+  w.memory.arena().cq(1)->producer.producer = 63;
+  EXPECT_FALSE(w.goes_short(w.request(WrOpcode::Send)));
+  EXPECT_EQ(w.peer->responder.rq_head, 0u);
+  EXPECT_EQ(w.peer->responder.cq_intent, 0u);
+  EXPECT_TRUE(w.host.raised.empty());
+  EXPECT_EQ(w.post(WrOpcode::Send, 8), Status::Ok);
+  EXPECT_EQ(w.next(), WcStatus::RemOpErr);
+  EXPECT_EQ(w.last.vendor_err, static_cast<std::uint32_t>(Cause::CqOverflow));
+  EXPECT_EQ(w.host.raised.size(), 2u);  // the CQ, the queue pair
+}
+
+}  // namespace
+}  // namespace ib::hca

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// BiasedLock with the barriers of this system, between real threads.
+#include "user/biased_lock.h"
+
+#include "linux/barriers.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstdint>
+#include <thread>
+#include <vector>
+
+namespace ib::user {
+namespace {
+
+platform::FullBarriers full;
+
+std::vector<platform::Barriers*> every_kind() {
+  (void)os::barriers().join();  // where that is refused, both are the same
+  return {&os::barriers(), &full};
+}
+
+// Counts without atomics: what is lost was not excluded.
+TEST(BiasedLock, ExcludesOthers) {
+  for (platform::Barriers* barriers : every_kind()) {
+    for (const std::uint32_t visits : {40u, 4000u}) {  // the bias stays; it is given up
+      BiasedLock lock(*barriers);
+      std::uint64_t sum = 0;
+      lock.lock();  // this thread owns it
+      lock.unlock();
+      std::atomic<std::uint32_t> left = 2;
+      const auto visit = [&] {
+        for (std::uint32_t i = 0; i < visits; ++i) {
+          lock.lock();
+          sum += 1;
+          lock.unlock();
+        }
+        --left;
+      };
+      std::thread first(visit);
+      std::thread second(visit);
+      std::uint64_t mine = 0;
+      while (left.load() != 0) {
+        lock.lock();
+        sum += 1;
+        lock.unlock();
+        ++mine;
+      }
+      first.join();
+      second.join();
+      EXPECT_EQ(sum, mine + 2 * visits);
+    }
+  }
+}
+
+TEST(BiasedLock, TryLockNeverEntersWhileItIsHeld) {
+  for (platform::Barriers* barriers : every_kind()) {
+    BiasedLock lock(*barriers);
+    std::atomic<std::uint32_t> inside = 0;
+    std::atomic<std::uint32_t> collisions = 0;
+    std::atomic<bool> stop = false;
+    lock.lock();
+    std::thread visitor([&] {
+      EXPECT_FALSE(lock.try_lock());
+      ++inside;
+      while (!stop.load()) {
+        if (!lock.try_lock()) {
+          std::this_thread::yield();
+          continue;
+        }
+        if (inside.fetch_add(1) != 1) ++collisions;
+        inside.fetch_sub(1);
+        lock.unlock();
+      }
+    });
+    while (inside.load() == 0) std::this_thread::yield();
+    EXPECT_FALSE(lock.try_lock()) << "by the holder itself";
+    lock.unlock();
+    for (int i = 0; i < 20'000; ++i) {
+      lock.lock();
+      if (inside.fetch_add(1) != 1) ++collisions;
+      inside.fetch_sub(1);
+      lock.unlock();
+    }
+    stop = true;
+    visitor.join();
+    EXPECT_EQ(collisions.load(), 0u);
+    EXPECT_TRUE(lock.try_lock());
+    lock.unlock();
+  }
+}
+
+}  // namespace
+}  // namespace ib::user
