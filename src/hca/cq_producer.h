@@ -29,8 +29,9 @@ class CqProducer {
 
   // Writes `cqe` (all but seq). `intent`: the responder's cq_intent word, if a receive is being
   // completed; it tells softibd which completion was under way when this process died.
-  [[gnu::always_inline]] Push push(const Arena& arena, PosterHost& host, std::uint32_t self_slot, const Cqe& cqe,
-            Shared64* intent, const std::byte* payload = nullptr) {
+  [[gnu::always_inline]] Push push(const Arena& arena, PosterHost& host, std::uint32_t self_slot,
+                                   const Cqe& cqe, Shared64* intent,
+                                   const std::byte* payload = nullptr) {
     const bool shared = entry_->id.shared_producers.load(std::memory_order_acquire) != 0;
     if (shared && !lock(entry_->producer.lock, lock_owner(self_slot),
                         [&host](std::uint32_t round) { host.relax(round); })) {
@@ -72,9 +73,9 @@ class CqProducer {
     return true;
   }
 
-  // Field by field, so that `cqe` stays in registers: copied as a block it would be written in small
-  // stores and read in large loads, and such a load waits until the stores have left the core,
-  // behind those to lines that the peer holds.
+  // Field by field, so that `cqe` stays in registers: copied as a block it would be written in
+  // small stores and read in large loads, and such a load waits until the stores have left the
+  // core, behind those to lines that the peer holds.
   [[gnu::always_inline]] static void write_fields(Cqe& slot, const Cqe& cqe) {
     slot.qpn = cqe.qpn;
     slot.wqe = cqe.wqe;
@@ -95,7 +96,8 @@ class CqProducer {
     slot.vendor_err = cqe.vendor_err;
   }
 
-  [[gnu::always_inline]] Push push_locked(const Arena& arena, const Cqe& cqe, Shared64* intent, const std::byte* payload) {
+  [[gnu::always_inline]] Push push_locked(const Arena& arena, const Cqe& cqe, Shared64* intent,
+                                          const std::byte* payload) {
     if (!refresh(arena)) return Push::Broken;
     const std::uint64_t position = entry_->producer.producer.load(std::memory_order_relaxed);
     if (position - entry_->producer.consumer_seen.load(std::memory_order_relaxed) >= limit_) {

@@ -56,7 +56,8 @@ bool MemoryPlane::quiesce_from_inside() {
 Access MemoryPlane::local_null(const Sge& sge, std::uint32_t access, LocalPieces& out) const {
   constexpr std::size_t kChunk = 64 * 1024;
   static std::byte zeros[kChunk];
-  // Not itself thread-local: there is little room for what is found without a call (thread_words.h).
+  // Not itself thread-local: there is little room for what is found without a call
+  // (thread_words.h).
   thread_local std::unique_ptr<std::byte[]> sink;
   if (sge.length > kChunk) return failed(Cause::LocalKeyRange, kChunk);
   const bool written = (access & access::kLocalWrite) != 0;

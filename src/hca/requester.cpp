@@ -166,12 +166,23 @@ void Requester::finish(const SendWqe& wqe, std::uint64_t position, const Outcome
   own_->requester.blocked.store(0, std::memory_order_relaxed);
   if (result.kind != Outcome::Kind::Fail) {
     receive_.reset();
-    complete(wqe, position, WcStatus::Success, Cause::None, result.byte_len);
+    if (!completed_) complete(wqe, position, WcStatus::Success, Cause::None, result.byte_len);
+    completed_ = false;
     return;
   }
   report(wqe, result);
   complete(wqe, position, result.status, result.cause, 0);
   enter_error(result.cause, result.detail);
+}
+
+// A message that waited is executed by another thread than its sender's, and the peer may answer
+// before that thread gets on. The sender must not see the answer before its own completion, which
+// an unreliable transport gives as soon as the message has left.
+void Requester::complete_before_delivery(const SendWqe& wqe, std::uint32_t bytes) {
+  if (!is_unreliable() || !waiting() || completed_) return;
+  const std::uint64_t position = posted_.load(std::memory_order_relaxed) - waiting_;
+  complete(wqe, position, WcStatus::Success, Cause::None, bytes);
+  completed_ = true;
 }
 
 void Requester::complete(const SendWqe& wqe, std::uint64_t position, WcStatus status, Cause cause,

@@ -176,6 +176,7 @@ class Requester {
   void finish(const SendWqe& wqe, std::uint64_t position, const Outcome& result);
   void complete(const SendWqe& wqe, std::uint64_t position, verbs::WcStatus status, Cause cause,
                 std::uint32_t bytes);
+  void complete_before_delivery(const SendWqe& wqe, std::uint32_t bytes);
   bool patience_left(const Outcome& outcome);
   bool is_unreliable() const {
     return config_.type == verbs::QpType::Uc || config_.type == verbs::QpType::Ud;
@@ -286,7 +287,8 @@ class Requester {
   Instant wake_at_{};
   std::uint64_t budget_ = 0;  // bytes this call may still move
   bool took_error_ = false;
-  bool lost_one_ = false;  // the message before was dropped for want of a receive
+  bool completed_ = false;  // the head, ahead of its delivery
+  bool lost_one_ = false;   // the message before was dropped for want of a receive
 };
 
 }  // namespace ib::hca

@@ -174,13 +174,11 @@ Requester::Outcome Requester::datagram_deliver(const SendWqe& wqe, const LocalPi
       cqe.vendor_err = static_cast<std::uint32_t>(Cause::RemoteReceiveKey);
     }
   }
+  complete_before_delivery(wqe, static_cast<std::uint32_t>(pieces.total - kGrhBytes));
   const bool is_failure = cqe.status != 0;
   (void)push_receive(peer_, cqe, (wqe.flags & verbs::send_flag::kSolicited) != 0);
   if (is_failure) break_peer(target, static_cast<Cause>(cqe.vendor_err), std::nullopt);
-  auto& got = target.responder;
-  got.messages.store(got.messages.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
-  got.bytes.store(got.bytes.load(std::memory_order_relaxed) + pieces.total - kGrhBytes,
-                  std::memory_order_relaxed);
+  count(target.responder, pieces.total - kGrhBytes);
   return done(0);
 }
 

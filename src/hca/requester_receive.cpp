@@ -147,6 +147,7 @@ Requester::Outcome Requester::deliver(Peer& peer, const SendWqe& wqe, WcOpcode o
   cqe.wqe = receive_->id;
   cqe.srq = receive_->srq;
   if (payload != nullptr) cqe.inline_length = static_cast<std::uint16_t>(bytes);
+  complete_before_delivery(wqe, bytes);
   const bool solicited = (wqe.flags & verbs::send_flag::kSolicited) != 0;
   if (!push_receive(peer, cqe, solicited, payload)) {
     return refused(peer, WcStatus::RemOpErr, {Cause::CqOverflow, false, 0});

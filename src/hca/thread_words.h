@@ -43,8 +43,8 @@ class ThreadWords {
     const State* state;
     ThreadWord* word;
   };
-  static inline thread_local constinit Last last_ [[gnu::tls_model("initial-exec")]]{nullptr,
-                                                                                     nullptr};
+  static inline thread_local constinit Last last_
+      [[gnu::tls_model("initial-exec")]]{nullptr, nullptr};
 
   void lease() {
     thread_local Lease lease;
