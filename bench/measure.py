@@ -88,6 +88,12 @@ def perftest(fabric, cores, words, column, path=None):
     return value * MIB if program.endswith("_bw") else value
 
 
+def control_path(fabric):
+    """What control operations cost a program: name -> us."""
+    run = fabric.run([own_program("bench_control_path")], seconds=60).require()
+    return json.loads(run.text.strip().splitlines()[-1])
+
+
 def cpu_ticks(pid):
     words = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
     return int(words[11]) + int(words[12])

@@ -20,7 +20,9 @@ void create_cq(Core& core, HcaFile& file, const control::CreateCqIn& in, io::Irp
                     "; from 1 to ", limits::kMaxCqe, " entries are possible"));
   }
   Channel* channel = nullptr;
-  if (in.channel != control::kNoIndex) {
+  const bool of_kernel =
+      in.channel == control::kKernelChannel && irp->requestor_mode == io::RequestorMode::Kernel;
+  if (in.channel != control::kNoIndex && !of_kernel) {
     channel = core.channels.find(in.channel);
     if (channel == nullptr || channel->session != file.session) {
       return fail(core, std::move(irp), Status::InvalidParameter,
@@ -56,7 +58,9 @@ void create_cq(Core& core, HcaFile& file, const control::CreateCqIn& in, io::Irp
   entry->id.slots = slots;
   entry->id.cqe = in.cqe;
   entry->id.flags = in.flags;
-  entry->id.channel = channel != nullptr ? channel->index : hca::kNone;
+  entry->id.channel = channel != nullptr ? channel->index
+                      : of_kernel        ? control::kKernelChannel
+                                         : hca::kNone;
   entry->id.channel_generation = channel != nullptr ? channel->generation : 0;
   entry->id.ca = file.hca->index;
   entry->id.cookie = in.cookie;

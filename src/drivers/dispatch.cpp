@@ -75,9 +75,6 @@ constexpr auto kTable = std::to_array<Entry>({
 }  // namespace
 
 void dispatch_hca(Core& core, HcaFile& file, io::IrpRef irp) {
-  if (file.closing || file.session->ending) {
-    return fail(core, std::move(irp), Status::Disconnected, "the process or file is being closed");
-  }
   if (file.removed && !lets_go(static_cast<Code>(irp->code))) {
     return fail(core, std::move(irp), Status::DeviceRemoved,
                 say("HCA ", file.hca->name, " was pulled out; close it"));

@@ -38,7 +38,8 @@ class FakeHost final : public platform::DeviceMemoryHost {
   std::byte* base() override { return base_; }
   platform::Barriers& barriers() override { return barriers_; }
   std::uint64_t size() override { return size_; }
-  Status grow(std::uint64_t size, std::string&) override {
+  Status grow(std::uint64_t size, std::string& reason) override {
+    if (refuses) return refusal(reason);
     size_ = std::max(size_, size);
     return Status::Ok;
   }
@@ -49,16 +50,23 @@ class FakeHost final : public platform::DeviceMemoryHost {
     std::memset(from, 0, length);
   }
   std::uint64_t used_bytes() override { return 0; }
-  Result<platform::NativeHandle> device_memory_handle(std::string&) override { return handle(); }
-  Result<platform::NativeHandle> duplicate(const platform::NativeHandle&, std::string&) override {
+  Result<platform::NativeHandle> device_memory_handle(std::string& reason) override {
+    if (refuses) return refusal(reason);
     return handle();
   }
-  Result<platform::NativeHandle> make_text(std::string_view text, std::string&) override {
+  Result<platform::NativeHandle> duplicate(const platform::NativeHandle&,
+                                           std::string& reason) override {
+    if (refuses) return refusal(reason);
+    return handle();
+  }
+  Result<platform::NativeHandle> make_text(std::string_view text, std::string& reason) override {
+    if (refuses) return refusal(reason);
     last_text = text;
     return handle();
   }
   Result<std::uint64_t> seal_and_measure(const platform::NativeHandle& file,
                                          std::string& reason) override {
+    if (refuses) return refusal(reason);
     if (file.valid()) return std::uint64_t{1} << 20;
     reason = "no file";
     return Status::InvalidParameter;
@@ -83,12 +91,18 @@ class FakeHost final : public platform::DeviceMemoryHost {
   }
   static inline int open_handles = 0;
 
+  bool refuses = false;  // the system has nothing left for softibd
   std::string last_text;
   std::vector<std::uint64_t> piped;
   std::set<std::uint32_t> alive;
   int wakes = 0;
 
  private:
+  static Status refusal(std::string& reason) {
+    reason = "the system refuses";
+    return Status::IoError;
+  }
+
   platform::FullBarriers barriers_;
   std::byte* base_ = nullptr;
   std::uint64_t size_ = 0;
@@ -113,13 +127,13 @@ T& sure(T* entry) {
 
 class Bench {
  public:
-  explicit Bench(std::uint64_t max_memory = 0)
+  explicit Bench(std::uint64_t max_memory = 0, FabricTreeOptions tree_options = {})
       : fabric(*fabric::Fabric::create({{"node0", "node1"}, 1, 2})) {
     std::string reason;
     SoftHcaOptions options;
     options.max_memory = max_memory;
     hcas = *SoftHca::create(executor, fabric, host, std::move(options), reason);
-    tree = *FabricTree::create(*hcas, FabricTreeOptions{}, reason);
+    tree = *FabricTree::create(*hcas, std::move(tree_options), reason);
     root = std::make_unique<FabricRoot>(*tree);
     tree->begin([] {});
     executor.advance(std::chrono::milliseconds(1));

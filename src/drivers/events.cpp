@@ -53,7 +53,7 @@ void wait_event(Core& core, Session& caller, io::IrpRef irp) {
     return fail(core, std::move(irp), Status::InvalidParameter,
                 "WaitEvent takes nothing, or slot and generation of a process");
   }
-  if (session == nullptr || session->slot == hca::kNone || session->ending) {
+  if (session == nullptr || session->slot == hca::kNone) {
     return fail(core, std::move(irp), Status::Disconnected, "there is no such process attached");
   }
   if (session->events.empty()) return session->waiters.park(std::move(irp));
@@ -91,8 +91,10 @@ void raise_event(Core& core, Session&, const control::RaiseEventIn& in, io::IrpR
     }
     case control::EventObject::Cq: {
       Cq* cq = core.cqs.find(in.index);
-      sensible = sensible && in.type == EventType::CqErr;
-      if (sensible && cq != nullptr && !cq->dying && cq->generation == in.generation) {
+      const bool completion = in.type == EventType::Completion;
+      sensible = sensible && (completion || in.type == EventType::CqErr);
+      if (sensible && cq != nullptr && !cq->dying && cq->generation == in.generation &&
+          (!completion || cq->channel == control::kKernelChannel)) {
         raise_cq(core, *cq, in.type);
       }
       break;

@@ -147,6 +147,14 @@ void FabricTree::eject_hca(fabric::Node& node, fabric::Hca& hca, Done done) {
   ask_host(node, std::move(done));
 }
 
+// What is not started, or goes before its turn comes, will be asked when it starts.
+void FabricTree::ask_if_started(const io::DeviceNode& bus, Done done) {
+  pnp_.enumerate(bus.id(), [done = std::move(done)](Status status, const std::string& reason) {
+    const bool asked = status != Status::InvalidState && status != Status::NotFound;
+    asked ? done(status, reason) : done(Status::Ok, {});
+  });
+}
+
 void FabricTree::add_partition(fabric::Hca& hca, fabric::Port& port, std::uint16_t pkey,
                                std::string_view name, Done done) {
   std::string reason;
@@ -154,7 +162,7 @@ void FabricTree::add_partition(fabric::Hca& hca, fabric::Port& port, std::uint16
   if (added != Status::Ok) return done(added, reason);
   const io::DeviceNode* device = node_of(hca);
   if (device == nullptr) return done(Status::Ok, {});  // its children come when it does
-  pnp_.enumerate(device->id(), std::move(done));
+  ask_if_started(*device, std::move(done));
 }
 
 void FabricTree::remove_partition(fabric::Hca& hca, fabric::Port& port, std::uint16_t pkey,
@@ -167,7 +175,7 @@ void FabricTree::remove_partition(fabric::Hca& hca, fabric::Port& port, std::uin
     drivers::remove_partition(core(), hca, port, pkey);
     const io::DeviceNode* device = node_of(hca);
     if (device == nullptr) return done(Status::Ok, {});
-    pnp_.enumerate(device->id(), done);
+    ask_if_started(*device, done);
   };
   const io::DeviceNode* device = node_of(hca);
   if (device == nullptr) return go(Status::Ok, {});

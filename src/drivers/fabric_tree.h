@@ -38,6 +38,9 @@ class FabricTree {
                                                     std::string& reason);
   ~FabricTree();  // no file is open, shut_down() is done or begin() was not called
 
+  // What every driver that is loaded from now on finds in DriverObject::services.
+  void set_services(io::TypedPointer services) { drivers_.set_services(services); }
+
   // Gives the device of file 0 its name; borrowed for as long as the tree lives.
   Status name_root(io::DeviceObject& device);
   // Starts everything that is there.
@@ -82,6 +85,7 @@ class FabricTree {
   Status build(std::vector<io::DriverInfo> modules, std::string& reason);
   bool is_awake(std::string& reason) const;
   void ask_host(const fabric::Node& node, Done done);
+  void ask_if_started(const io::DeviceNode& bus, Done done);
   void finish_unload(const std::string& name, const std::vector<std::uint64_t>& removed,
                      const Done& done);
 

@@ -250,6 +250,19 @@ TEST(FabricTree, PartitionsAreEntriesEventsAndChildren) {
   EXPECT_EQ(t.a.call<control::PkeyOut>(Code::QueryPkey, control::TableIn{1, 2}).out.pkey, 0x8003);
 }
 
+TEST(FabricTree, APartitionThatIsAddedWhileItsHcaGoesIsThereWhenItIsBack) {
+  Tree t;
+  t.a.exit();
+  ChangeHcaIn remove;
+  put_text(remove.ca, "softib0");
+  remove.action = HcaAction::Remove;
+  const auto removal = t.tool.start(t.tool.zero(), Code::ChangeHca, remove);
+  EXPECT_EQ(t.partition(0x8001, false).status, Status::Ok);
+  EXPECT_EQ(t.tool.finish<Nothing>(*removal).status, Status::Ok);
+  EXPECT_EQ(t.hca(HcaAction::Add).status, Status::Ok);
+  EXPECT_EQ(t.hca_json()["children"].size(), 3u);
+}
+
 TEST(FabricTree, DriversInUseStay) {
   Tree t;
   control::ChangeDriverIn in;

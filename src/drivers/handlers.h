@@ -10,7 +10,8 @@
 
 namespace ib::drivers {
 
-// Finds the handler, checks the sizes of both buffers, calls it (dispatch.cpp).
+// Finds the handler, checks the sizes of both buffers, calls it (dispatch.cpp). `file` is not being
+// closed.
 void dispatch_hca(Core& core, HcaFile& file, io::IrpRef irp);
 
 // query.cpp

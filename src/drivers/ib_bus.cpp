@@ -54,6 +54,7 @@ struct BusFilter final : io::DeviceObject {
   io::IrpQueue waiting;  // for the HCA to be in D0
   bool powered = true;
   bool going = false;  // QueryRemove was agreed to
+  bool gone = false;   // Remove or SurpriseRemoval: nothing waits any more, the HCA refuses
   bool named = false;
   std::vector<std::shared_ptr<BusDevice>> children;
 };
@@ -105,7 +106,7 @@ void on_started(io::IrpRef irp, void* context) {
 }
 
 void end(BusFilter& self) {
-  self.going = true;
+  self.gone = true;
   self.remove_names();
   self.waiting.fail_all(Status::DeviceRemoved, "the HCA was removed while the request waited");
 }
@@ -153,6 +154,7 @@ void on_power(io::DeviceObject& device, io::IrpRef irp) {
 void on_request(io::DeviceObject& device, io::IrpRef irp) {
   if (device.kind() == io::DeviceKind::Physical) return pass_down(device, std::move(irp));
   auto& self = static_cast<BusFilter&>(device);
+  if (self.gone) return pass_down(self, std::move(irp));
   if (irp->major == io::Major::Create && self.going) {
     return std::move(irp).fail(Status::DeviceBusy,
                                say("HCA ", self.place.hca.name, " is being removed"));

@@ -46,6 +46,12 @@ void on_create(io::DeviceObject& device, io::IrpRef irp) {
     return fail(self.core, std::move(irp), Status::NotFound,
                 say("node ", session->node->name, " has no HCA ", self.hca.name, " like this one"));
   }
+  if (irp->out.size() < sizeof(control::OpenOut)) {
+    const std::size_t room = irp->out.size();
+    return fail(
+        self.core, std::move(irp), Status::InvalidParameter,
+        say("the output buffer has ", room, " bytes, the answer ", sizeof(control::OpenOut)));
+  }
   auto file = std::make_shared<HcaFile>();
   file->session = session;
   file->number = irp->file->number();

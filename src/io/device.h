@@ -55,6 +55,7 @@ struct DriverObject {
   AddDevice add_device = nullptr;
   Unload unload = nullptr;
   TypedPointer extension_pointer;
+  TypedPointer services;  // of the program that loaded it, for interfaces such as al/system.h
   DriverReferences references;
 };
 

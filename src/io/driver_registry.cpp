@@ -191,6 +191,7 @@ void DriverRegistry::load_one(Driver& driver, std::vector<std::string> path, Don
                     [this, &driver](Status status, const std::string& reason) {
                       if (status != Status::Ok) return loaded(driver, status, reason);
                       driver.object = std::make_unique<DriverObject>(driver.info.name);
+                      driver.object->services = services_;
                       driver.entry ? enter(driver, driver.entry) : open_module(driver);
                     });
 }

@@ -56,6 +56,9 @@ class DriverRegistry {
   DriverRegistry& operator=(const DriverRegistry&) = delete;
   ~DriverRegistry();  // no device is left
 
+  // What every driver that is loaded from now on finds in DriverObject::services.
+  void set_services(TypedPointer services) { services_ = services; }
+
   // AlreadyExists: a driver has that name. Without `entry` it is a module.
   [[nodiscard]] Status add(DriverInfo info, Entry entry, std::string& reason);
 
@@ -110,6 +113,7 @@ class DriverRegistry {
 
   platform::Executor& executor_;
   platform::ModuleHost* modules_;
+  TypedPointer services_;
   std::list<std::unique_ptr<Driver>> drivers_;          // in the order of add()
   std::vector<std::unique_ptr<DriverObject>> retired_;  // of drivers that were unloaded
 };

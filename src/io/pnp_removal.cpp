@@ -141,6 +141,9 @@ void PnpManager::take_down(DeviceNode& node, std::function<void()> then) {
     DeviceNode& gone = *tree_.find(id);
     tree_.destroy_children(gone);
     gone.destroy_stack();
+    // It starts anew as a device that is on, also if it went in its sleep.
+    gone.system_power_ = SystemPower::Working;
+    gone.device_power_ = DevicePower::D0;
     then();
   };
   if (!has_drivers(node)) return destroy();

@@ -34,6 +34,17 @@ TEST(PowerManager, AsksAndSleepsChildrenFirstAndWakesParentsFirst) {
   EXPECT_EQ(t.node("root")->system_power(), SystemPower::Working);
 }
 
+TEST(PowerManager, ADeviceThatWasRemovedInItsSleepStartsAwake) {
+  Powered t;
+  EXPECT_EQ(t.set_power("root", SystemPower::Sleep), Status::Ok);
+  EXPECT_EQ(t.remove("port"), Status::Ok);
+  EXPECT_EQ(t.set_power("root", SystemPower::Working), Status::Ok);
+  EXPECT_EQ(t.start("port"), Status::Ok);
+  EXPECT_EQ(t.state("port"), NodeState::Started);
+  EXPECT_EQ(t.node("port")->system_power(), SystemPower::Working);
+  EXPECT_EQ(t.node("port")->device_power(), DevicePower::D0);
+}
+
 TEST(PowerManager, AChildsVetoKeepsAllAwake) {
   Powered t;
   t.behaviour["hca"].veto_power = "a firmware update";

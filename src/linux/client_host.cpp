@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "linux/client_host.h"
 
-#include "linux/barriers.h"
-
 #include "linux/adopt.h"
+#include "linux/barriers.h"
 #include "linux/client_channel.h"
 #include "linux/client_memory.h"
 #include "linux/client_wait.h"

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "linux/server_device_memory.h"
 
-#include "linux/barriers.h"
-
 #include "base/assert.h"
+#include "linux/barriers.h"
 #include "linux/client_handle.h"
 #include "linux/client_wait.h"
 

@@ -36,6 +36,7 @@ class Daemon : public SessionHost {
   void stop(const std::string& why);
 
   os::EventLoop& loop() { return loop_; }
+  DaemonDevices& devices() { return *devices_; }  // the loop's thread
   const std::string& socket_path() const { return directory_->socket_path(); }
 
  private:

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "softib/daemon_devices.h"
 
+#include "linux/client_host.h"
+
 #include <thread>
 
 namespace ib::softib {
@@ -18,6 +20,16 @@ Result<std::unique_ptr<DaemonDevices>> DaemonDevices::create(
   self->tree_ = *std::move(tree);
   self->root_ =
       std::make_unique<drivers::FabricRoot>(*self->tree_, std::thread::hardware_concurrency());
+  drivers::FabricTree& names = *self->tree_;
+  self->access_layer_ = std::make_unique<al::System>(
+      al::System{executor, os::client_host(), self->root_->device(),
+                 [&names](std::string_view node, std::string_view path, std::string& why) {
+                   return names.resolve(node, path, why);
+                 },
+                 names.core().arena()});
+  io::TypedPointer services;
+  services.set(self->access_layer_.get());
+  names.set_services(services);
   return self;
 }
 

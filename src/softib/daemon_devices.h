@@ -5,6 +5,7 @@
 // Thread rule: the loop's thread.
 #pragma once
 
+#include "al/system.h"
 #include "drivers/fabric_root.h"
 #include "drivers/fabric_tree.h"
 #include "drivers/soft_hca.h"
@@ -27,6 +28,7 @@ class DaemonDevices {
 
   drivers::FabricRoot& root() { return *root_; }
   drivers::FabricTree& tree() { return *tree_; }
+  al::System& access_layer() { return *access_layer_; }
 
  private:
   DaemonDevices() = default;
@@ -34,6 +36,7 @@ class DaemonDevices {
   std::unique_ptr<drivers::SoftHca> hcas_;
   std::unique_ptr<drivers::FabricTree> tree_;
   std::unique_ptr<drivers::FabricRoot> root_;
+  std::unique_ptr<al::System> access_layer_;
 };
 
 }  // namespace ib::softib

@@ -88,6 +88,10 @@ void InProcessDaemon::on_loop(const std::function<void()>& work) {
   done.get_future().wait();
 }
 
+al::System& InProcessDaemon::access_layer() {
+  return state_->daemon->devices().access_layer();
+}
+
 DaemonExit InProcessDaemon::stop() {
   require_passive("InProcessDaemon::stop");
   if (state_->thread.joinable()) {

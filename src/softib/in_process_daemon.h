@@ -10,6 +10,10 @@
 #include <memory>
 #include <string>
 
+namespace ib::al {
+struct System;
+}
+
 namespace ib::softib {
 
 class InProcessDaemon {
@@ -26,6 +30,8 @@ class InProcessDaemon {
   const std::string& runtime_dir() const;
   // Runs `work` on the daemon's thread, at dispatch level, and waits for it. Not once it has ended.
   void on_loop(const std::function<void()>& work);
+  // For kernel clients; use it in on_loop().
+  al::System& access_layer();
   // Asks it to end (also what a client's Shutdown does) and waits.
   DaemonExit stop();
   bool has_ended() const;

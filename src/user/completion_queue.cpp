@@ -2,7 +2,6 @@
 #include "user/completion_queue.h"
 
 #include "user/hca_client.h"
-#include "user/receive_ring.h"
 
 #include <algorithm>
 #include <bit>
@@ -109,7 +108,7 @@ bool CompletionQueue::translate_receive(const hca::Cqe& cqe, QueuePair* qp, Comp
     return false;
   }
   BiasedLock& lock = srq != nullptr ? srq->recv_lock_ : qp->recv_lock_;
-  ReceiveRing& ring = srq != nullptr ? *srq->ring_ : *qp->rq_;
+  hca::ReceiveRing& ring = srq != nullptr ? *srq->ring_ : *qp->rq_;
   lock.lock();
   const std::uint32_t inline_length = cqe.inline_length;
   if (inline_length != 0 && inline_length <= hca::kInlineScatter &&

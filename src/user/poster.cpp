@@ -71,6 +71,12 @@ bool Poster::send(std::uint32_t cq, std::uint32_t index, std::uint32_t generatio
 }
 
 void Poster::notify(std::uint32_t cq, std::uint32_t channel, std::uint32_t generation) {
+  if (channel == control::kKernelChannel) {
+    const hca::CqEntry* entry = arena_.cq(cq);
+    return raise({control::EventObject::Cq, cq,
+                  entry->id.generation.load(std::memory_order_relaxed),
+                  verbs::EventType::Completion});
+  }
   bool kept = false;
   {
     std::lock_guard guard(lock_);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "user/queue_pair.h"
 
+#include "hca/receive_flush.h"
 #include "user/hca_client.h"
-#include "user/receive_ring.h"
 
 #include <bit>
 
@@ -54,7 +54,7 @@ Result<std::unique_ptr<QueuePair>> QueuePair::create(Hca& hca, ProcessState& pro
   }
   std::unique_ptr<QueuePair> qp(new QueuePair(hca, process, options, index, out));
   if (out.rq_ring != 0) {
-    qp->rq_ = ReceiveRing::create(
+    qp->rq_ = hca::ReceiveRing::create(
         process.arena(),
         {out.rq_ring, out.rq_slots, out.rq_stride, out.caps.max_recv_wr, out.caps.max_recv_sge},
         entry->owner.rq_tail);
@@ -231,37 +231,11 @@ void QueuePair::flush_after_error() {
 
 // Nobody else touches the responder line any more. Under flush_lock_.
 void QueuePair::flush_receives() {
-  auto& responder = entry_->responder;
-  hca::CqProducer cq(process_.arena(), entry_->id.recv_cq);
-  if (!cq.valid()) return;
   hca::OpScope scope(process_.plane());
-  const std::uint64_t taken = responder.srq_taken.exchange(0, std::memory_order_acq_rel);
-  if (taken != 0 && srq_ != nullptr) {
-    flush_one(cq, static_cast<std::uint32_t>(taken - 1), srq_->index());
-  }
-  responder.cq_intent.store(0, std::memory_order_release);
-  if (!rq_) return;
   recv_lock_.lock();
-  const std::uint64_t tail = rq_->tail();
-  std::uint64_t head = responder.rq_head.load(std::memory_order_acquire);
-  if (tail - head > caps_.max_recv_wr) head = tail;  // garbage: nothing sensible to flush
-  for (; head != tail; ++head) flush_one(cq, rq_->id_at(head), hca::kNone);
-  responder.rq_head.store(tail, std::memory_order_release);
+  hca::flush_receives(process_.plane(), *entry_, qpn_, rq_.get(),
+                      srq_ != nullptr ? srq_->index() : hca::kNone);
   recv_lock_.unlock();
-}
-
-void QueuePair::flush_one(hca::CqProducer& cq, std::uint32_t id, std::uint32_t srq) {
-  hca::Cqe cqe;
-  cqe.qpn = qpn_;
-  cqe.wqe = id;
-  cqe.srq = srq;
-  cqe.status = static_cast<std::uint8_t>(verbs::WcStatus::WrFlushErr);
-  cqe.opcode = static_cast<std::uint8_t>(verbs::WcOpcode::Recv);
-  cqe.bits = hca::cqe_bit::kReceive;
-  cqe.vendor_err = entry_->geometry.error_cause.load(std::memory_order_relaxed);
-  const auto pushed =
-      cq.push(process_.arena(), process_.poster(), process_.plane().slot(), cqe, nullptr);
-  if (pushed == hca::Push::Done) cq.fire(process_.poster(), true);
 }
 
 void QueuePair::break_for_good() {

@@ -2,10 +2,11 @@
 // QueuePair and SharedReceiveQueue: posting [IBA1 11.4.1] and control of queue pairs.
 #pragma once
 
+#include "hca/receive_ring.h"
 #include "hca/requester.h"
 #include "user/api.h"
-#include "user/completion_queue.h"
 #include "user/biased_lock.h"
+#include "user/completion_queue.h"
 
 #include <cstdint>
 #include <memory>
@@ -13,8 +14,6 @@
 #include <span>
 
 namespace ib::user {
-
-class ReceiveRing;
 
 class QueuePair {
  public:
@@ -61,7 +60,6 @@ class QueuePair {
             const control::QpOut& out);
   void remember(std::uint32_t mask, const control::QpAttr& attr, const control::ModifyQpOut& out);
   void flush_receives();
-  void flush_one(hca::CqProducer& cq, std::uint32_t id, std::uint32_t srq);
   void forget_completions();
 
   Hca& hca_;
@@ -80,7 +78,7 @@ class QueuePair {
   hca::QpEntry* entry_;
   std::unique_ptr<hca::Requester> requester_;  // none: an XRC target
   hca::SendWqe wqe_;                           // the request being posted; under the send lock
-  std::unique_ptr<ReceiveRing> rq_;            // none: SRQ, XRC
+  std::unique_ptr<hca::ReceiveRing> rq_;       // none: SRQ, XRC
   hca::RetryLimits limits_;
   std::mutex flush_lock_;
   bool flushed_ = false;  // since the last Reset; under flush_lock_
@@ -121,7 +119,7 @@ class SharedReceiveQueue {
   CompletionQueue* cq_;
   hca::SrqEntry* entry_;
   BiasedLock recv_lock_;
-  std::unique_ptr<ReceiveRing> ring_;
+  std::unique_ptr<hca::ReceiveRing> ring_;
 };
 
 }  // namespace ib::user

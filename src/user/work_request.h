@@ -2,6 +2,7 @@
 // Work requests and completions as a user-mode client sees them [IBA1 11.4].
 #pragma once
 
+#include "hca/completion.h"
 #include "hca/layout.h"
 #include "verbs/types.h"
 
@@ -14,6 +15,7 @@ class AddressHandle;
 class MemoryRegion;
 class MemoryWindow;
 
+using hca::Completion;
 using hca::Sge;  // same layout as ibv_sge
 
 // A send-queue request. Spans and pointers need to live only for the call that posts it.
@@ -39,24 +41,6 @@ struct SendRequest {
   std::uint32_t bind_access = 0;
   std::uint32_t bind_rkey =
       0;  // type 2: the new key (index of the window, any tag); type 1: unused
-};
-
-// A polled completion.
-struct Completion {
-  std::uint64_t wr_id = 0;
-  verbs::WcStatus status = verbs::WcStatus::Success;
-  verbs::WcOpcode opcode = verbs::WcOpcode::Send;
-  std::uint32_t vendor_err = 0;  // verbs::control::Cause
-  std::uint32_t byte_len = 0;
-  std::uint32_t imm = 0;  // as on the wire, or the invalidated rkey
-  std::uint32_t qpn = 0;
-  std::uint32_t src_qp = 0;
-  std::uint32_t flags = 0;  // verbs::wc_flag
-  std::uint16_t pkey_index = 0;
-  std::uint16_t slid = 0;
-  std::uint8_t sl = 0;
-  std::uint8_t path_bits = 0;
-  std::uint64_t timestamp = 0;  // ns, CLOCK_MONOTONIC
 };
 
 }  // namespace ib::user

@@ -24,6 +24,7 @@
 //                          other way round
 //   NotFound               the file is not open
 //   Disconnected           the file or the session is being closed
+//   DeviceRemoved          the HCA was pulled out; requests that destroy and Close still work
 //   Cancelled              the file was closed, or the process ended, while the request was pending
 //   InsufficientResources  more than kMaxFds descriptors came, or softibd could not hold them, or
 //                          has none left for the answer
@@ -95,16 +96,16 @@ enum class Code : std::uint32_t {
   Keep = 9,
 
   // --- File 0: the device tree (docs/design/0004), buffers in control_tree.h. These pend until
-  // what
-  // was asked for has happened.  ! DeviceBusy: a veto; the text names who objects and why ---
+  // what was asked for has happened.  ! DeviceBusy: a veto; the text names who objects and why ---
 
   // - -> -; fd: memfd with JSON: the tree, what is leaving, the drivers (docs/status_json.md)
   Devices = 10,
   // ViewIn -> -; fd: memfd with JSON: a directory of the object namespace.  ! NotFound
   ListNames = 11,
-  // ChangeHcaIn -> CaName.  ! NotFound, AlreadyExists, LimitExceeded; InvalidState: the host sleeps
+  // ChangeHcaIn -> CaName (Add; else nothing).  ! NotFound, AlreadyExists, LimitExceeded;
+  // InvalidState: the host sleeps
   ChangeHca = 12,
-  // ChangePartitionIn -> -.  ! NotFound, AlreadyExists, InvalidParameter
+  // ChangePartitionIn -> -.  ! NotFound, AlreadyExists, InvalidParameter, LimitExceeded
   ChangePartition = 13,
   // SetPowerIn -> -.  ! NotFound, InvalidState
   SetPower = 14,
@@ -121,7 +122,7 @@ enum class Code : std::uint32_t {
   // OpenIn -> OpenOut; information = file.
   // ! Malformed: size; InvalidState: not attached; NotFound: no such device on this node;
   // InvalidParameter: no GUID, or none although the node has several HCAs; LimitExceeded: 64 files
-  // are open
+  // are open; DeviceBusy: it is being removed
   Open = 17,
   // CloseIn -> -. Ends pending requests of the file and takes away all that it owns.
   // ! Malformed: size; NotFound: not open

@@ -13,6 +13,9 @@ namespace ib::verbs::control {
 
 inline constexpr std::uint32_t kAbiVersion = 1;
 inline constexpr std::uint32_t kNoIndex = 0xffffffffu;
+// Instead of a completion channel, for kernel clients only: completion events are asynchronous
+// events of the completion queue (EventType::Completion).
+inline constexpr std::uint32_t kKernelChannel = 0xfffffffeu;
 
 struct IndexIn {
   std::uint32_t index = 0;

@@ -7,6 +7,7 @@
 #pragma once
 
 #include "verbs/control_buffers.h"
+#include "verbs/control_tree.h"
 
 #include <cstddef>
 #include <type_traits>
@@ -379,5 +380,29 @@ IB_FIELD(McastIn, qp, 0, 4);
 IB_FIELD(McastIn, mlid, 4, 2);
 IB_FIELD(McastIn, reserved, 6, 2);
 IB_FIELD(McastIn, mgid, 8, 16);
+
+IB_SIZE(ChangeHcaIn, 136);
+IB_FIELD(ChangeHcaIn, node, 0, 64);
+IB_FIELD(ChangeHcaIn, ca, 64, 64);
+IB_FIELD(ChangeHcaIn, action, 128, 4);
+IB_FIELD(ChangeHcaIn, reserved, 132, 4);
+
+IB_SIZE(ChangePartitionIn, 160);
+IB_FIELD(ChangePartitionIn, node, 0, 64);
+IB_FIELD(ChangePartitionIn, ca, 64, 64);
+IB_FIELD(ChangePartitionIn, port, 128, 4);
+IB_FIELD(ChangePartitionIn, pkey, 132, 2);
+IB_FIELD(ChangePartitionIn, remove, 134, 2);
+IB_FIELD(ChangePartitionIn, name, 136, 24);
+
+IB_SIZE(SetPowerIn, 72);
+IB_FIELD(SetPowerIn, node, 0, 64);
+IB_FIELD(SetPowerIn, state, 64, 4);
+IB_FIELD(SetPowerIn, reserved, 68, 4);
+
+IB_SIZE(ChangeDriverIn, 72);
+IB_FIELD(ChangeDriverIn, name, 0, 64);
+IB_FIELD(ChangeDriverIn, unload, 64, 4);
+IB_FIELD(ChangeDriverIn, reserved, 68, 4);
 
 }  // namespace ib::verbs::control

@@ -38,7 +38,4 @@ struct ChangeDriverIn {
   std::uint32_t unload = 0;  // 0: load
   std::uint32_t reserved = 0;
 };
-static_assert(sizeof(ChangeHcaIn) == 136 && sizeof(ChangePartitionIn) == 160 &&
-              sizeof(SetPowerIn) == 72 && sizeof(ChangeDriverIn) == 72);
-
 }  // namespace ib::verbs::control

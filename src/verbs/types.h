@@ -129,6 +129,7 @@ enum class EventType : std::uint32_t {
   QpLastWqeReached = 16,
   ClientReregister = 17,
   GidChange = 18,
+  Completion = 19,  // of a completion queue with control::kKernelChannel that was armed
 };
 
 // Which attributes a modify-QP carries; numbers of ibv_qp_attr_mask.

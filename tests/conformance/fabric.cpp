@@ -46,6 +46,10 @@ std::string TestFabric::socket() const {
   return state_->daemon->socket_path();
 }
 
+softib::InProcessDaemon& TestFabric::daemon() {
+  return *state_->daemon;
+}
+
 std::string TestFabric::wait_until_empty() {
   return conformance::wait_until_empty(socket());
 }

@@ -5,6 +5,10 @@
 #include <memory>
 #include <string>
 
+namespace ib::softib {
+class InProcessDaemon;
+}
+
 namespace ib::conformance {
 
 class TestFabric {
@@ -19,6 +23,7 @@ class TestFabric {
   static TestFabric& shared();
 
   std::string socket() const;
+  softib::InProcessDaemon& daemon();
   // Objects and clients that are left after a moment of patience, in words; empty if none.
   std::string wait_until_empty();
 

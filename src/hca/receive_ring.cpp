@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-#include "user/receive_ring.h"
+#include "hca/receive_ring.h"
 
 #include <algorithm>
 #include <bit>
 #include <cstring>
 
-namespace ib::user {
+namespace ib::hca {
 
-std::unique_ptr<ReceiveRing> ReceiveRing::create(const hca::Arena& arena, const Geometry& geometry,
-                                                 hca::Shared64& tail) {
+std::unique_ptr<ReceiveRing> ReceiveRing::create(const Arena& arena, const Geometry& geometry,
+                                                 Shared64& tail) {
   if (geometry.slots == 0 || !std::has_single_bit(geometry.slots) ||
-      geometry.slots < geometry.max_wr || geometry.max_sge > hca::kMaxSge ||
-      geometry.stride < hca::receive_stride(geometry.max_sge)) {
+      geometry.slots < geometry.max_wr || geometry.max_sge > kMaxSge ||
+      geometry.stride < receive_stride(geometry.max_sge)) {
     return nullptr;
   }
   std::byte* ring = arena.heap(geometry.ring, std::uint64_t{geometry.slots} * geometry.stride);
@@ -19,7 +19,7 @@ std::unique_ptr<ReceiveRing> ReceiveRing::create(const hca::Arena& arena, const 
   return std::unique_ptr<ReceiveRing>(new ReceiveRing(ring, geometry, tail));
 }
 
-ReceiveRing::ReceiveRing(std::byte* ring, const Geometry& geometry, hca::Shared64& tail)
+ReceiveRing::ReceiveRing(std::byte* ring, const Geometry& geometry, Shared64& tail)
     : ring_(ring),
       geometry_(geometry),
       tail_(tail),
@@ -45,7 +45,7 @@ Status ReceiveRing::post(std::uint64_t wr_id, std::span<const Sge> sge) {
   const auto count = static_cast<std::uint32_t>(sge.size());
   records_[id] = {wr_id, count, true};
   std::byte* at = ring_ + (posted_ & mask_) * geometry_.stride;
-  const hca::ReceiveWqe wqe{id, count, 0};
+  const ReceiveWqe wqe{id, count, 0};
   std::memcpy(at, &wqe, sizeof wqe);
   if (count > 0) {
     std::memcpy(at + sizeof wqe, sge.data(), sge.size_bytes());
@@ -57,7 +57,7 @@ Status ReceiveRing::post(std::uint64_t wr_id, std::span<const Sge> sge) {
   return Status::Ok;
 }
 
-void ReceiveRing::scatter(hca::MemoryPlane& plane, std::uint32_t pd, std::uint32_t id,
+void ReceiveRing::scatter(MemoryPlane& plane, std::uint32_t pd, std::uint32_t id,
                           std::span<const std::byte> payload) const {
   if (id >= records_.size()) return;
   const Record& record = records_[id];
@@ -65,11 +65,11 @@ void ReceiveRing::scatter(hca::MemoryPlane& plane, std::uint32_t pd, std::uint32
   for (std::uint32_t i = 0; i < record.num_sge && !payload.empty(); ++i) {
     Sge used = sge[i];
     used.length = std::min(used.length, static_cast<std::uint32_t>(payload.size()));
-    hca::LocalPieces piece;
+    LocalPieces piece;
     if (!plane.local(used, pd, verbs::access::kLocalWrite, piece).ok()) return;
     if (piece.count > 0) std::memcpy(piece.piece[0].pointer, payload.data(), used.length);
     payload = payload.subspan(used.length);
   }
 }
 
-}  // namespace ib::user
+}  // namespace ib::hca

@@ -10,14 +10,13 @@
 #include "base/result.h"
 #include "hca/arena.h"
 #include "hca/memory_plane.h"
-#include "user/work_request.h"
 
 #include <cstdint>
 #include <optional>
 #include <span>
 #include <vector>
 
-namespace ib::user {
+namespace ib::hca {
 
 class ReceiveRing {
  public:
@@ -29,8 +28,8 @@ class ReceiveRing {
     std::uint32_t max_sge = 0;
   };
   // nullptr if the geometry that softibd gave is impossible.
-  static std::unique_ptr<ReceiveRing> create(const hca::Arena& arena, const Geometry& geometry,
-                                             hca::Shared64& tail);
+  static std::unique_ptr<ReceiveRing> create(const Arena& arena, const Geometry& geometry,
+                                             Shared64& tail);
 
   // InvalidParameter: too many elements; LimitExceeded: full.
   Status post(std::uint64_t wr_id, std::span<const Sge> sge);
@@ -41,11 +40,12 @@ class ReceiveRing {
     free_.push_back(id);
     return records_[id].wr_id;
   }
-  // Puts a payload that came inside the completion where the receive said (hca::Cqe).
-  void scatter(hca::MemoryPlane& plane, std::uint32_t pd, std::uint32_t id,
+  // Puts a payload that came inside the completion where the receive said (Cqe).
+  void scatter(MemoryPlane& plane, std::uint32_t pd, std::uint32_t id,
                std::span<const std::byte> payload) const;
   void reset();
   std::uint64_t tail() const { return posted_; }
+  std::uint32_t max_wr() const { return geometry_.max_wr; }
   // The id of the receive at a ring position, from private memory.
   std::uint32_t id_at(std::uint64_t position) const { return ids_[position & mask_]; }
 
@@ -55,11 +55,11 @@ class ReceiveRing {
     std::uint32_t num_sge = 0;
     bool outstanding = false;
   };
-  ReceiveRing(std::byte* ring, const Geometry& geometry, hca::Shared64& tail);
+  ReceiveRing(std::byte* ring, const Geometry& geometry, Shared64& tail);
 
   std::byte* ring_;
   Geometry geometry_;
-  hca::Shared64& tail_;
+  Shared64& tail_;
   std::uint32_t mask_;
   std::uint64_t posted_ = 0;
   std::vector<Record> records_;
@@ -68,4 +68,4 @@ class ReceiveRing {
   std::vector<std::uint32_t> ids_;   // by ring position
 };
 
-}  // namespace ib::user
+}  // namespace ib::hca

@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+#include "al/al.h"
+
+#include "al/poster.h"
+#include "al/verbs.h"
+
+#include <cstring>
+
+namespace ib::al {
+
+using control::Code;
+
+namespace {
+
+template <class T>
+std::span<const std::byte> bytes_of(const T& value) {
+  return std::as_bytes(std::span(&value, 1));
+}
+template <class T>
+std::span<std::byte> room_of(T& value) {
+  return std::as_writable_bytes(std::span(&value, 1));
+}
+
+template <std::size_t N>
+void put_text(std::array<char, N>& to, std::string_view text) {
+  to.fill(0);
+  std::memcpy(to.data(), text.data(), std::min(text.size(), N - 1));
+}
+
+void prepare(io::IrpRef& irp, io::Major major, Code code, io::FileObject& file,
+             std::span<const std::byte> in, std::span<std::byte> out) {
+  irp->major = major;
+  irp->requestor_mode = io::RequestorMode::Kernel;
+  irp->code = static_cast<std::uint32_t>(code);
+  irp->file = &file;
+  irp->in = in;
+  irp->out = out;
+}
+
+}  // namespace
+
+Al::Al(System& system, io::DriverObject& driver) : system_(system), driver_(driver) {}
+
+Al::~Al() {
+  IB_ASSERT(!zero_ && open_cas_ == 0);
+}
+
+void Al::open(std::string_view node, std::string_view name, io::IrpRef irp) {
+  if (zero_) {
+    return std::move(irp).fail(Status::InvalidState, "this client of the access layer is open");
+  }
+  driver_.references.take(io::DriverUse::Client);
+  client_ = {++system_.last_client, system_.host.pid(), 0, {}};
+  zero_.emplace(system_.root, 0u, client_, nullptr);
+  put_text(attach_in_.node, node);
+  put_text(attach_in_.program, name);
+  prepare(irp, io::Major::Create, Code::Attach, *zero_, {}, {});
+  io::call_driver(system_.root, std::move(irp), &zero_created, this);
+}
+
+void Al::zero_created(io::IrpRef irp, void* context) {
+  Al& self = *static_cast<Al*>(context);
+  if (irp->status != Status::Ok) {
+    self.zero_.reset();
+    self.driver_.references.release(io::DriverUse::Client);
+    return std::move(irp).pass_up();
+  }
+  prepare(irp, io::Major::DeviceControl, Code::Attach, *self.zero_, bytes_of(self.attach_in_),
+          room_of(self.attach_out_));
+  io::call_driver(self.system_.root, std::move(irp), &attached, context);
+}
+
+void Al::attached(io::IrpRef irp, void* context) {
+  Al& self = *static_cast<Al*>(context);
+  if (irp->status != Status::Ok) {
+    self.refusal_ = irp->status;
+    self.refusal_reason_ = irp->reason;
+    prepare(irp, io::Major::Close, Code::Close, *self.zero_, {}, {});
+    return io::call_driver(self.system_.root, std::move(irp), &attach_undone, context);
+  }
+  irp->out_handles[0].reset();  // device memory is mapped here already
+  irp->in = {};
+  irp->out = {};
+  self.poster_ = std::make_unique<Poster>(self.system_, *self.zero_);
+  self.plane_ = std::make_unique<hca::MemoryPlane>(self.system_.arena, *self.poster_,
+                                                   self.attach_out_.slot, hca::Path::Auto);
+  self.closing_ = false;
+  self.wait_for_event();
+  std::move(irp).pass_up();
+}
+
+void Al::attach_undone(io::IrpRef irp, void* context) {
+  Al& self = *static_cast<Al*>(context);
+  self.zero_.reset();
+  self.driver_.references.release(io::DriverUse::Client);
+  std::move(irp).fail(self.refusal_, std::move(self.refusal_reason_));
+}
+
+void Al::close(io::IrpRef irp) {
+  if (!is_open()) return std::move(irp).complete(Status::Ok);
+  if (open_cas_ > 0) {
+    return std::move(irp).fail(Status::DeviceBusy, std::to_string(open_cas_) + " HCAs are open");
+  }
+  closing_ = true;
+  timer_.reset();
+  event_timer_.reset();
+  event_irp_.cancel();
+  prepare(irp, io::Major::Close, Code::Close, *zero_, {}, {});
+  io::call_driver(system_.root, std::move(irp), &zero_closed, this);
+}
+
+void Al::zero_closed(io::IrpRef irp, void* context) {
+  Al& self = *static_cast<Al*>(context);
+  self.zero_.reset();
+  self.plane_.reset();
+  self.poster_.reset();
+  self.driver_.references.release(io::DriverUse::Client);
+  std::move(irp).complete(Status::Ok);
+}
+
+void Al::wait_for_event() {
+  event_irp_.major = io::Major::DeviceControl;
+  event_irp_.code = static_cast<std::uint32_t>(Code::WaitEvent);
+  event_irp_.file = &*zero_;
+  event_irp_.in = {};
+  event_irp_.out = room_of(event_);
+  io::call_driver(system_.root, event_irp_.start(&event_came, this));
+}
+
+// An event may be raised by a work request that this very client is executing: it is taken when
+// that is over.
+void Al::event_came(io::Irp& irp, void* context) {
+  Al& self = *static_cast<Al*>(context);
+  if (irp.status != Status::Ok || self.closing_) return;
+  self.event_timer_ = self.system_.executor.at(self.system_.executor.now(), [&self] {
+    const control::EventOut event = self.event_;
+    self.wait_for_event();
+    self.take_event(event);
+  });
+}
+
+void Al::take_event(const control::EventOut& event) {
+  if (event.object == control::EventObject::Cq && event.type == verbs::EventType::Completion) {
+    const auto cq = cqs_.find(event.index);
+    if (cq != cqs_.end() && cq->second->on_completion) cq->second->on_completion(*cq->second);
+    return;
+  }
+  run_waiting();  // a queue pair may have been broken
+  if (on_event_) on_event_(event);
+}
+
+// Requests that wait, and queue pairs to be flushed.
+void Al::run_waiting() {
+  for (const auto& [number, qp] : qps_) qp->run();
+  (void)poster_->retry_notifications();
+  arm_timer();
+}
+
+void Al::arm_timer() {
+  std::optional<Instant> due;
+  const auto at = [&due](Instant when) {
+    if (!due || when < *due) due = when;
+  };
+  const Instant now = system_.executor.now();
+  if (poster_->has_unsent()) at(now + kRetry);
+  for (const auto& [number, qp] : qps_) {
+    if (qp->requester && qp->requester->waiting()) at(std::max(qp->requester->wake_at(), now));
+    if (qp->quiet) at(now + kPosterRetry);
+  }
+  timer_.reset();
+  if (due) {
+    timer_ = system_.executor.at(*due, [this] { run_waiting(); });
+  }
+}
+
+void Ca::open(std::string_view path, io::IrpRef irp) {
+  if (file_) return std::move(irp).fail(Status::InvalidState, "this CA is open");
+  if (!al_.is_open()) {
+    return std::move(irp).fail(Status::InvalidState, "the client of the access layer is not open");
+  }
+  std::string reason;
+  const auto device = al_.system_.resolve(al_.client_.node, path, reason);
+  if (!device) return std::move(irp).fail(device.error(), std::move(reason));
+  file_.emplace(**device, ++al_.last_file_, al_.client_, &*al_.zero_);
+  ++al_.open_cas_;
+  prepare(irp, io::Major::Create, Code::Open, *file_, {}, room_of(info_));
+  io::call_driver(**device, std::move(irp), &opened, this);
+}
+
+void Ca::opened(io::IrpRef irp, void* context) {
+  Ca& self = *static_cast<Ca*>(context);
+  irp->out = {};
+  self.opened_ = irp->status == Status::Ok;
+  if (!self.opened_) {
+    self.file_.reset();
+    --self.al_.open_cas_;
+  }
+  std::move(irp).pass_up();
+}
+
+void Ca::close(io::IrpRef irp) {
+  if (!opened_) return std::move(irp).complete(Status::Ok);
+  if (pending_ > 0) {
+    return std::move(irp).fail(Status::DeviceBusy,
+                               std::to_string(pending_) + " requests are under way");
+  }
+  opened_ = false;
+  prepare(irp, io::Major::Close, Code::Close, *file_, {}, {});
+  io::call_driver(file_->device(), std::move(irp), &closed, this);
+}
+
+void Ca::closed(io::IrpRef irp, void* context) {
+  Ca& self = *static_cast<Ca*>(context);
+  self.file_.reset();
+  --self.al_.open_cas_;
+  const auto of_self = [&self](const auto& entry) {
+    if (entry.second->ca != &self) return false;
+    entry.second->end();
+    return true;
+  };
+  std::erase_if(self.al_.qps_, of_self);
+  std::erase_if(self.al_.cqs_, of_self);
+  std::move(irp).complete(Status::Ok);
+}
+
+void Ca::send(Code code, std::span<const std::byte> in, std::span<std::byte> out, io::IrpRef irp,
+              io::Irp::Completion completion, void* context) {
+  if (!opened_) return std::move(irp).fail(Status::InvalidState, "this CA is not open");
+  prepare(irp, io::Major::DeviceControl, code, *file_, in, out);
+  ++pending_;
+  io::call_driver(file_->device(), std::move(irp), completion != nullptr ? completion : &returned,
+                  completion != nullptr ? context : this);
+}
+
+void Ca::returned(io::IrpRef irp, void* context) {
+  static_cast<Ca*>(context)->count_return(irp);
+  std::move(irp).pass_up();
+}
+
+void Ca::count_return(io::IrpRef& irp) {
+  --pending_;
+  irp->in = {};
+  irp->out = {};
+}
+
+}  // namespace ib::al

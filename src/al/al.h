@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// The access layer: the verbs for kernel clients, that is for drivers (DESIGN.md 2).
+//
+//   Al (IbOpenAl)    a client: a session of its own in softibd's books, like that of a process.
+//   Keeps
+//                    the caller's driver loaded until it is closed.
+//   Ca (IbOpenCa)    an open HCA: a file on the top of its device stack, found by name.
+//   verbs.h          the objects: public structures, filled in when their creation has succeeded.
+//
+// Every control operation is an IRP that the caller makes and starts, and may be issued at dispatch
+// level; it pends if it must, can be cancelled, and ends as {status, information}. Inputs and the
+// structures that are filled in must live until then. It is the request that an ioctl makes, with
+// the same handler, but without copying buffers.
+//
+// Thread rule: the executor's thread (System::executor), dispatch level. Nothing here blocks.
+#pragma once
+
+#include "al/system.h"
+#include "base/export.h"
+#include "hca/memory_plane.h"
+#include "io/device.h"
+#include "verbs/control.h"
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace ib::al {
+
+namespace control = verbs::control;
+
+class Ca;
+class Poster;
+struct Cq;
+struct Qp;
+
+class IB_DRIVER_API Al {
+ public:
+  // Asynchronous events of HCAs, ports and objects [IBA1 11.6.3]. May call anything of the access
+  // layer.
+  using OnEvent = std::function<void(const control::EventOut& event)>;
+
+  // `driver`: whose code is called back; its module stays until close() is done.
+  Al(System& system, io::DriverObject& driver);
+  Al(const Al&) = delete;
+  Al& operator=(const Al&) = delete;
+  ~Al();  // not open
+
+  // Enters the client in the books of a virtual host. `name` is for people (`softib status`).
+  // NotFound: no such host; InsufficientResources: no room; InvalidState: it is open.
+  void open(std::string_view node, std::string_view name, io::IrpRef irp);
+  // DeviceBusy: CAs are open. Whatever the client had is gone when it ends.
+  void close(io::IrpRef irp);
+  bool is_open() const { return plane_ != nullptr; }
+  void set_on_event(OnEvent on_event) { on_event_ = std::move(on_event); }
+
+  System& system() const { return system_; }
+  hca::MemoryPlane& plane() { return *plane_; }
+  Poster& poster() { return *poster_; }
+  // For verbs.h: what polls and events name.
+  std::map<std::uint32_t, Cq*>& cqs() { return cqs_; }  // by index
+  std::map<std::uint32_t, Qp*>& qps() { return qps_; }  // by number
+  // When requests that wait are due; after each change of that.
+  void arm_timer();
+
+ private:
+  friend class Ca;
+  friend struct Cq;
+  friend struct Qp;
+  static constexpr Duration kRetry = std::chrono::milliseconds(1);
+  static constexpr Duration kPosterRetry = std::chrono::microseconds(50);
+
+  static void zero_created(io::IrpRef irp, void* context);
+  static void attached(io::IrpRef irp, void* context);
+  static void attach_undone(io::IrpRef irp, void* context);
+  static void zero_closed(io::IrpRef irp, void* context);
+  static void event_came(io::Irp& irp, void* context);
+  void wait_for_event();
+  void take_event(const control::EventOut& event);
+  void run_waiting();
+
+  System& system_;
+  io::DriverObject& driver_;
+  io::Client client_;
+  std::optional<io::FileObject> zero_;
+  control::AttachIn attach_in_;
+  control::AttachOut attach_out_;
+  Status refusal_ = Status::Ok;
+  std::string refusal_reason_;
+  io::Irp event_irp_;
+  control::EventOut event_;
+  bool closing_ = false;
+  OnEvent on_event_;
+  std::uint32_t open_cas_ = 0;
+  std::uint32_t last_file_ = 0;
+  std::unique_ptr<Poster> poster_;
+  std::unique_ptr<hca::MemoryPlane> plane_;
+  std::map<std::uint32_t, Cq*> cqs_;
+  std::map<std::uint32_t, Qp*> qps_;
+  std::unique_ptr<platform::Timer> timer_;        // while requests wait
+  std::unique_ptr<platform::Timer> event_timer_;  // an event is to be taken
+};
+
+class IB_DRIVER_API Ca {
+ public:
+  explicit Ca(Al& al) : al_(al) {}
+  Ca(const Ca&) = delete;
+  Ca& operator=(const Ca&) = delete;
+  ~Ca() { IB_ASSERT(!file_); }
+
+  // `path`: \Device\ibal\<CA GUID> or \Device\ibal (IbOpenCa). NotFound: no such HCA there.
+  void open(std::string_view path, io::IrpRef irp);
+  // Takes away all that was created through it, in dependency order. DeviceBusy: requests are under
+  // way.
+  void close(io::IrpRef irp);
+  bool is_open() const { return opened_; }
+  const control::OpenOut& info() const { return info_; }
+  Al& al() const { return al_; }
+
+  // Any request of verbs/control.h that an HCA answers, for what verbs.h has no structure.
+  template <class In, class Out>
+  void call(control::Code code, const In& in, Out& out, io::IrpRef irp) {
+    send(code, std::as_bytes(std::span(&in, 1)), std::as_writable_bytes(std::span(&out, 1)),
+         std::move(irp));
+  }
+  template <class In>
+  void call(control::Code code, const In& in, io::IrpRef irp) {
+    send(code, std::as_bytes(std::span(&in, 1)), {}, std::move(irp));
+  }
+  // `completion` may be null; else it calls count_return().
+  void send(control::Code code, std::span<const std::byte> in, std::span<std::byte> out,
+            io::IrpRef irp, io::Irp::Completion completion = nullptr, void* context = nullptr);
+  void count_return(io::IrpRef& irp);
+
+ private:
+  static void opened(io::IrpRef irp, void* context);
+  static void closed(io::IrpRef irp, void* context);
+  static void returned(io::IrpRef irp, void* context);
+
+  Al& al_;
+  std::optional<io::FileObject> file_;
+  control::OpenOut info_;
+  bool opened_ = false;
+  std::uint32_t pending_ = 0;
+};
+
+}  // namespace ib::al

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// Posting, polling, and what becomes of work requests that wait or are flushed.
+#include "al/poster.h"
+#include "al/verbs.h"
+#include "hca/op_scope.h"
+#include "hca/receive_flush.h"
+
+#include <bit>
+
+namespace ib::al {
+
+using hca::Completion;
+using verbs::QpState;
+using verbs::QpType;
+using verbs::WcStatus;
+
+bool Cq::use_ring() {
+  const hca::Arena& arena = ca->al().system().arena;
+  entry = arena.cq(handle);
+  std::byte* bytes = arena.heap(made.ring, std::uint64_t{made.slots} * sizeof(hca::Cqe));
+  ring = reinterpret_cast<hca::Cqe*>(bytes);
+  consumed = 0;
+  return entry != nullptr && ring != nullptr && std::has_single_bit(made.slots);
+}
+
+void Cq::end() {
+  handle = control::kNoIndex;
+  entry = nullptr;
+  ring = nullptr;
+}
+
+Status Qp::begin() {
+  Al& al = ca->al();
+  entry = al.system().arena.qp(handle);
+  if (entry == nullptr) return Status::Malformed;
+  if (made.rq_ring != 0) {
+    receives = hca::ReceiveRing::create(al.system().arena,
+                                        {made.rq_ring, made.rq_slots, made.rq_stride,
+                                         made.caps.max_recv_wr, made.caps.max_recv_sge},
+                                        entry->owner.rq_tail);
+    if (!receives) return Status::Malformed;
+  }
+  hca::RequesterConfig config;
+  config.qp = handle;
+  config.type = in.type;
+  config.pd = in.pd;
+  config.send_cq = in.send_cq;
+  config.max_wr = made.caps.max_send_wr;
+  config.max_sge = made.caps.max_send_sge;
+  config.max_inline = made.caps.max_inline;
+  requester = std::make_unique<hca::Requester>(al.plane(), config);
+  limits = {};
+  flushed = false;
+  return Status::Ok;
+}
+
+void Qp::end() {
+  handle = control::kNoIndex;
+  quiet.reset();
+  requester.reset();
+  receives.reset();
+  entry = nullptr;
+}
+
+QpState Qp::state() const {
+  const std::uint32_t state = entry->id.state.load(std::memory_order_acquire);
+  return state <= static_cast<std::uint32_t>(QpState::Error) ? static_cast<QpState>(state)
+                                                             : QpState::Error;
+}
+
+// What execution needs of a successful modification, and what a change of state entails here.
+void Qp::remember() {
+  const control::QpAttr& attr = change.attr;
+  if ((change.mask & verbs::qp_attr::kTimeout) != 0) limits.timeout = attr.timeout;
+  if ((change.mask & verbs::qp_attr::kRetryCnt) != 0) limits.retry_count = attr.retry_cnt;
+  if ((change.mask & verbs::qp_attr::kRnrRetry) != 0) limits.rnr_retry = attr.rnr_retry;
+  if ((change.mask & verbs::qp_attr::kMaxQpRdAtomic) != 0) {
+    limits.max_rd_atomic = attr.max_rd_atomic;
+  }
+  requester->set_limits(limits);
+  if (changed.state == QpState::Reset) {
+    requester->reset();
+    if (receives) receives->reset();
+    quiet.reset();
+    flushed = false;
+  }
+  run();
+  ca->al().arm_timer();
+}
+
+// Lets waiting requests go on, and notices that the queue pair was broken, by whomever.
+void Qp::run() {
+  if (requester->waiting()) {
+    hca::OpScope scope(ca->al().plane());
+    (void)requester->progress();
+  }
+  if (!flushed && state() == QpState::Error) flush();
+}
+
+// A poster may be delivering into the receive queue; from now on none begins.
+void Qp::flush() {
+  Al& al = ca->al();
+  if (!quiet) quiet.emplace(al.system().arena, al.system().host.barriers());
+  if (!quiet->done()) return;
+  quiet.reset();
+  flushed = true;
+  hca::OpScope scope(al.plane());
+  hca::flush_receives(al.plane(), *entry, made.qpn, receives.get(), hca::kNone);
+}
+
+Status post_send(Qp& qp, const hca::SendWqe& wqe) {
+  if (!qp.exists()) return Status::InvalidParameter;
+  Status status = Status::Ok;
+  {
+    hca::OpScope scope(qp.ca->al().plane());
+    status = qp.requester->post(wqe);
+  }
+  if (qp.requester->waiting() || qp.requester->took_error()) {
+    qp.run();
+    qp.ca->al().arm_timer();
+  }
+  return status;
+}
+
+Status post_recv(Qp& qp, std::uint64_t wr_id, std::span<const hca::Sge> sge) {
+  if (!qp.exists() || !qp.receives) return Status::InvalidParameter;
+  if (qp.state() == QpState::Reset) return Status::InvalidState;
+  const Status status = qp.receives->post(wr_id, sge);
+  if (status != Status::Ok) return status;
+  const std::uint32_t waiter = qp.entry->waiter.rnr_waiter.load(std::memory_order_relaxed);
+  if (waiter != 0) {
+    qp.entry->waiter.rnr_waiter.store(0, std::memory_order_release);
+    qp.ca->al().poster().kick(waiter - 1);
+  }
+  if (qp.state() == QpState::Error) {
+    qp.flushed = false;
+    qp.run();
+    qp.ca->al().arm_timer();
+  }
+  return status;
+}
+
+namespace {
+
+// False: of a queue pair that is gone, or garbage. Every field is read once.
+bool translate(Al& al, const hca::Cqe& cqe, Completion& out) {
+  out.qpn = cqe.qpn;
+  out.status = static_cast<WcStatus>(cqe.status);
+  out.opcode = static_cast<verbs::WcOpcode>(cqe.opcode);
+  out.vendor_err = cqe.vendor_err;
+  out.byte_len = cqe.byte_len;
+  out.imm = cqe.imm;
+  out.src_qp = cqe.src_qp;
+  out.flags = cqe.flags;
+  out.pkey_index = cqe.pkey_index;
+  out.slid = cqe.slid;
+  out.sl = cqe.sl;
+  out.path_bits = cqe.path_bits;
+  out.timestamp = cqe.timestamp;
+  const auto found = al.qps().find(out.qpn);
+  if (found == al.qps().end()) return false;
+  Qp& qp = *found->second;
+  if ((cqe.bits & hca::cqe_bit::kReceive) == 0) {
+    const auto wr_id = qp.requester->polled(cqe.wqe);
+    out.wr_id = wr_id.value_or(0);
+    return wr_id.has_value();
+  }
+  if (!qp.receives) return false;
+  const std::uint32_t id = cqe.wqe;
+  const std::uint32_t inline_length = cqe.inline_length;
+  if (inline_length != 0 && inline_length <= hca::kInlineScatter &&
+      out.status == WcStatus::Success) {
+    std::byte payload[hca::kInlineScatter];
+    std::memcpy(payload, cqe.payload.data(), inline_length);
+    hca::OpScope scope(al.plane());
+    qp.receives->scatter(al.plane(), qp.in.pd, id, {payload, inline_length});
+  }
+  const auto wr_id = qp.receives->finish(id);
+  out.wr_id = wr_id.value_or(0);
+  return wr_id.has_value();
+}
+
+const hca::Cqe* next(const Cq& cq) {
+  const hca::Cqe& slot = cq.ring[cq.consumed & (cq.made.slots - 1)];
+  const auto log_slots = static_cast<std::uint32_t>(std::countr_zero(cq.made.slots));
+  const auto expected = static_cast<std::uint32_t>(cq.consumed >> log_slots) + 1;
+  return slot.seq.load(std::memory_order_acquire) == expected ? &slot : nullptr;
+}
+
+}  // namespace
+
+std::size_t poll(Cq& cq, std::span<Completion> out) {
+  std::size_t polled = 0;
+  while (cq.exists() && polled < out.size()) {
+    const hca::Cqe* cqe = next(cq);
+    if (cqe == nullptr) break;
+    if (translate(cq.ca->al(), *cqe, out[polled])) ++polled;
+    cq.entry->consumer.consumer.store(++cq.consumed, std::memory_order_release);
+  }
+  return polled;
+}
+
+// A completion that is there already is reported like one that comes (CqProducer::fire orders the
+// same stores the other way round).
+void arm(Cq& cq, bool solicited_only) {
+  if (!cq.exists()) return;
+  cq.entry->arm.armed.store(solicited_only ? 2 : 1, std::memory_order_seq_cst);
+  if (next(cq) == nullptr || cq.entry->arm.armed.exchange(0, std::memory_order_acq_rel) == 0)
+    return;
+  cq.ca->al().poster().notify(cq.handle, control::kKernelChannel, 0);
+}
+
+}  // namespace ib::al

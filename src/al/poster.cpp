@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+#include "al/poster.h"
+
+#include <span>
+
+namespace ib::al {
+
+namespace control = verbs::control;
+using control::Code;
+
+void Poster::relax(std::uint32_t) {
+  system_.host.relax(0);  // a pause
+}
+
+template <class In>
+Status Poster::ask(Code code, const In& in, std::span<std::byte> out, io::Irp& irp) {
+  bool done = false;
+  irp.major = io::Major::DeviceControl;
+  irp.code = static_cast<std::uint32_t>(code);
+  irp.file = &zero_;
+  irp.in = std::as_bytes(std::span(&in, 1));
+  irp.out = out;
+  io::call_driver(system_.root,
+                  irp.start([](io::Irp&, void* flag) { *static_cast<bool*>(flag) = true; }, &done));
+  IB_ASSERT(done);  // none of these waits for anything
+  return irp.status;
+}
+
+std::byte* Poster::map_backing(std::uint32_t index, std::uint32_t generation, std::uint64_t& size) {
+  Backing& known = backings_[index];
+  if (known.generation != generation) {
+    known.mapping.reset();
+    known.generation = generation;
+    control::BackingOut out;
+    io::Irp irp;
+    const control::GenerationIn in{index, generation};
+    const Status status =
+        ask(Code::GetBacking, in, std::as_writable_bytes(std::span(&out, 1)), irp);
+    if (status == Status::Ok && irp.out_handles[0].valid()) {
+      std::string reason;
+      auto mapped = system_.host.map(irp.out_handles[0], out.size, reason);
+      if (mapped && (*mapped)->file_size() >= out.size) known.mapping = *std::move(mapped);
+    }
+  }
+  if (!known.mapping) return nullptr;
+  size = known.mapping->size();
+  return known.mapping->base();
+}
+
+void Poster::kick(std::uint32_t index) {
+  hca::ProcessSlot* slot = system_.arena.slot(index);
+  if (slot == nullptr) return;
+  slot->doorbell.fetch_add(1, std::memory_order_seq_cst);
+  if (slot->waiting.load(std::memory_order_seq_cst) != 0) system_.host.wake(slot->doorbell);
+}
+
+void Poster::notify(std::uint32_t cq, std::uint32_t channel, std::uint32_t generation) {
+  if (channel == control::kKernelChannel) {
+    const hca::CqEntry* entry = system_.arena.cq(cq);
+    return raise({control::EventObject::Cq, cq,
+                  entry->id.generation.load(std::memory_order_relaxed),
+                  verbs::EventType::Completion});
+  }
+  if (!send({cq, channel, generation})) unsent_.push_back({cq, channel, generation});
+}
+
+bool Poster::send(const Unsent& event) {
+  io::Irp irp;
+  const control::GenerationIn in{event.channel, event.generation};
+  if (ask(Code::GetChannel, in, {}, irp) != Status::Ok) return true;  // gone, with who would read
+  const std::uint64_t bytes = event.cq;
+  return system_.host.write_pipe(irp.out_handles[1].get(), std::as_bytes(std::span(&bytes, 1))) !=
+         Status::InsufficientResources;
+}
+
+bool Poster::retry_notifications() {
+  std::erase_if(unsent_, [this](const Unsent& event) { return send(event); });
+  return !unsent_.empty();
+}
+
+// Both only inform.
+void Poster::raise(const control::RaiseEventIn& event) {
+  io::Irp irp;
+  (void)ask(Code::RaiseEvent, event, {}, irp);
+}
+
+void Poster::trace(const control::TraceErrorIn& error) {
+  io::Irp irp;
+  (void)ask(Code::TraceError, error, {}, irp);
+}
+
+}  // namespace ib::al

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// Poster: what executing work requests needs of softibd itself, when a kernel client posts them
+// (hca::PosterHost). What a program asks softibd over its socket is a request to file 0 here; the
+// handlers of these answer at once.
+#pragma once
+
+#include "al/system.h"
+#include "hca/poster_host.h"
+#include "io/device.h"
+
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+namespace ib::al {
+
+class Poster final : public hca::PosterHost {
+ public:
+  Poster(System& system, io::FileObject& zero) : system_(system), zero_(zero) {}
+
+  Instant now() override { return system_.executor.now(); }
+  // Never gives the core away: locks that do not become free within the caller's patience
+  // (some milliseconds of this) are left for later.
+  void relax(std::uint32_t round) override;
+  Status read_process(std::uint32_t pid, std::uint64_t from, void* to, std::size_t n) override {
+    return system_.host.read_process(pid, from, to, n);
+  }
+  Status write_process(std::uint32_t pid, std::uint64_t to, const void* from,
+                       std::size_t n) override {
+    return system_.host.write_process(pid, to, from, n);
+  }
+  std::byte* map_backing(std::uint32_t index, std::uint32_t generation,
+                         std::uint64_t& size) override;
+  void kick(std::uint32_t slot) override;
+  void serve_bounces() override {}
+  platform::Barriers& barriers() override { return system_.host.barriers(); }
+  void notify(std::uint32_t cq, std::uint32_t channel, std::uint32_t generation) override;
+  void raise(const verbs::control::RaiseEventIn& event) override;
+  void trace(const verbs::control::TraceErrorIn& error) override;
+
+  // Events that did not fit into a full pipe. True: some still do not.
+  bool retry_notifications();
+  bool has_unsent() const { return !unsent_.empty(); }
+
+ private:
+  struct Backing {
+    std::uint32_t generation = 0;
+    std::unique_ptr<platform::MappedFile> mapping;
+  };
+  struct Unsent {
+    std::uint32_t cq, channel, generation;
+  };
+  bool send(const Unsent& event);
+  template <class In>
+  Status ask(verbs::control::Code code, const In& in, std::span<std::byte> out, io::Irp& irp);
+
+  System& system_;
+  io::FileObject& zero_;
+  std::unordered_map<std::uint32_t, Backing> backings_;
+  std::vector<Unsent> unsent_;
+};
+
+}  // namespace ib::al

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// What the access layer needs of the stack that it is part of. There is one in softibd; a driver
+// finds it in its DriverObject (services) and need not know what is inside.
+#pragma once
+
+#include "base/result.h"
+#include "hca/arena.h"
+#include "io/device.h"
+#include "platform/client_host.h"
+#include "platform/executor.h"
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+
+namespace ib::al {
+
+struct System {
+  using Resolve = std::function<Result<io::DeviceObject*>(
+      std::string_view node, std::string_view path, std::string& reason)>;
+
+  platform::Executor& executor;
+  platform::ClientHost& host;  // memory of programs, waking them
+  io::DeviceObject& root;      // the device of file 0
+  Resolve resolve;             // a name that a client on a virtual host opens
+  hca::Arena arena;
+  std::uint64_t last_client = 1ull << 63;  // programs count from 1
+};
+
+}  // namespace ib::al

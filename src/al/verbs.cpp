@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// Control: each function sends one request and has a completion routine that fills in the object.
+#include "al/verbs.h"
+
+#include <bit>
+
+namespace ib::al {
+
+using control::Code;
+
+namespace {
+
+template <class T>
+std::span<const std::byte> bytes_of(const T& value) {
+  return std::as_bytes(std::span(&value, 1));
+}
+template <class T>
+std::span<std::byte> room_of(T& value) {
+  return std::as_writable_bytes(std::span(&value, 1));
+}
+
+hca::LocalKey& local_key(const Region& region) {
+  return region.ca->al().plane().local_keys().at(hca::key_index(region.made.lkey));
+}
+
+// What else a new object needs; false: softibd answered nonsense, which is a bug.
+bool begin(Pd&) {
+  return true;
+}
+bool begin(AddressHandle&) {
+  return true;
+}
+bool begin(DeviceMemory& memory) {
+  memory.bytes = memory.ca->al().system().arena.heap(memory.made.offset, memory.made.length);
+  return memory.bytes != nullptr;
+}
+bool begin(Region& region) {
+  hca::LocalKey& local = local_key(region);
+  local.pd = region.in.pd;
+  local.access = region.in.access;
+  local.iova = region.in.iova;
+  local.length = region.in.length;
+  const bool of_hca = region.memory != nullptr;
+  local.kind = of_hca ? hca::KeyKind::DeviceMemory : hca::KeyKind::Region;
+  local.address = of_hca ? region.memory->bytes : std::bit_cast<std::byte*>(region.in.address);
+  local.key.store(region.made.lkey, std::memory_order_release);
+  return true;
+}
+bool begin(Cq& cq) {
+  cq.ca->al().cqs()[cq.handle] = &cq;
+  return cq.use_ring();
+}
+bool begin(Qp& qp) {
+  qp.ca->al().qps()[qp.made.qpn] = &qp;
+  return qp.begin() == Status::Ok;
+}
+
+void end(Pd&) {}
+void end(AddressHandle&) {}
+void end(DeviceMemory& memory) {
+  memory.bytes = nullptr;
+}
+void end(Region&) {}
+void end(Cq& cq) {
+  cq.ca->al().cqs().erase(cq.handle);
+  cq.end();
+}
+void end(Qp& qp) {
+  qp.ca->al().qps().erase(qp.made.qpn);
+  qp.end();
+}
+
+template <class T>
+void created(io::IrpRef irp, void* context) {
+  T& object = *static_cast<T*>(context);
+  object.ca->count_return(irp);
+  if (irp->status == Status::Ok) {
+    object.handle = static_cast<std::uint32_t>(irp->information);
+    object.name.index = object.handle;
+    const bool sensible = begin(object);
+    IB_ASSERT(sensible);
+  }
+  std::move(irp).pass_up();
+}
+
+template <class T>
+void destroyed(io::IrpRef irp, void* context) {
+  T& object = *static_cast<T*>(context);
+  object.ca->count_return(irp);
+  if (irp->status == Status::Ok) {
+    end(object);
+    object.handle = control::kNoIndex;
+  }
+  std::move(irp).pass_up();
+}
+
+template <class T>
+void make(Ca& ca, Code code, std::span<const std::byte> in, std::span<std::byte> out, T& object,
+          io::IrpRef irp) {
+  if (object.exists()) {
+    return std::move(irp).fail(Status::InvalidParameter, "this structure is of a living object");
+  }
+  object.ca = &ca;
+  ca.send(code, in, out, std::move(irp), &created<T>, &object);
+}
+
+template <class T>
+void unmake(T& object, Code code, io::IrpRef irp) {
+  if (!object.exists()) {
+    return std::move(irp).fail(Status::InvalidParameter, "there is no such object (any more)");
+  }
+  object.ca->send(code, bytes_of(object.name), {}, std::move(irp), &destroyed<T>, &object);
+}
+
+void deregistered(io::IrpRef irp, void* context) {
+  auto& region = *static_cast<Region*>(context);
+  if (irp->status != Status::Ok) {
+    local_key(region).key.store(region.made.lkey, std::memory_order_release);
+  }
+  destroyed<Region>(std::move(irp), context);
+}
+
+void modified(io::IrpRef irp, void* context) {
+  Qp& qp = *static_cast<Qp*>(context);
+  qp.ca->count_return(irp);
+  if (irp->status == Status::Ok) qp.remember();
+  std::move(irp).pass_up();
+}
+
+}  // namespace
+
+void alloc_pd(Ca& ca, Pd& pd, io::IrpRef irp) {
+  make(ca, Code::AllocPd, {}, {}, pd, std::move(irp));
+}
+
+void alloc_dm(Ca& ca, const control::AllocDmIn& in, DeviceMemory& memory, io::IrpRef irp) {
+  make(ca, Code::AllocDm, bytes_of(in), room_of(memory.made), memory, std::move(irp));
+}
+
+void reg_dm(Pd& pd, DeviceMemory& memory, std::uint32_t access, Region& region, io::IrpRef irp) {
+  region.memory = &memory;
+  region.in = {};
+  region.in.pd = pd.handle;
+  region.in.access = access | verbs::access::kZeroBased;
+  region.in.length = memory.made.length;
+  region.in.dm = memory.handle;
+  make(*pd.ca, Code::RegMr, bytes_of(region.in), room_of(region.made), region, std::move(irp));
+}
+
+void reg_mr(Pd& pd, void* address, std::uint64_t length, std::uint32_t access, Region& region,
+            io::IrpRef irp) {
+  region.memory = nullptr;
+  region.in = {};
+  region.in.pd = pd.handle;
+  region.in.access = access;
+  region.in.address = std::bit_cast<std::uint64_t>(address);
+  region.in.iova = region.in.address;
+  region.in.length = length;
+  make(*pd.ca, Code::RegMr, bytes_of(region.in), room_of(region.made), region, std::move(irp));
+}
+
+void create_ah(Pd& pd, const verbs::AddressVector& av, control::CreateAhIn& in, AddressHandle& ah,
+               io::IrpRef irp) {
+  in.pd = pd.handle;
+  in.av = av;
+  ah.av = av;
+  make(*pd.ca, Code::CreateAh, bytes_of(in), {}, ah, std::move(irp));
+}
+
+void create_cq(Ca& ca, std::uint32_t cqe, Cq& cq, io::IrpRef irp) {
+  cq.in = {};
+  cq.in.cqe = cqe;
+  cq.in.channel = control::kKernelChannel;
+  make(ca, Code::CreateCq, bytes_of(cq.in), room_of(cq.made), cq, std::move(irp));
+}
+
+void create_qp(Pd& pd, verbs::QpType type, const control::QpCaps& caps, Cq& send_cq, Cq& recv_cq,
+               Qp& qp, io::IrpRef irp) {
+  const bool known =
+      type == verbs::QpType::Rc || type == verbs::QpType::Uc || type == verbs::QpType::Ud;
+  if (!known) return std::move(irp).fail(Status::NotSupported, "RC, UC and UD only");
+  qp.in = {};
+  qp.in.type = type;
+  qp.in.pd = pd.handle;
+  qp.in.send_cq = send_cq.handle;
+  qp.in.recv_cq = recv_cq.handle;
+  qp.in.caps = caps;
+  qp.send_cq = &send_cq;
+  qp.recv_cq = &recv_cq;
+  make(*pd.ca, Code::CreateQp, bytes_of(qp.in), room_of(qp.made), qp, std::move(irp));
+}
+
+void modify_qp(Qp& qp, std::uint32_t mask, const control::QpAttr& attr, io::IrpRef irp) {
+  qp.change = {qp.handle, mask, attr};
+  qp.ca->send(Code::ModifyQp, bytes_of(qp.change), room_of(qp.changed), std::move(irp), &modified,
+              &qp);
+}
+
+void query_qp(Qp& qp, control::QueryQpOut& out, io::IrpRef irp) {
+  qp.ca->call(Code::QueryQp, qp.name, out, std::move(irp));
+}
+
+void attach_mcast(Qp& qp, control::McastIn& in, io::IrpRef irp) {
+  in.qp = qp.handle;
+  qp.ca->call(Code::AttachMcast, in, std::move(irp));
+}
+
+void detach_mcast(Qp& qp, control::McastIn& in, io::IrpRef irp) {
+  in.qp = qp.handle;
+  qp.ca->call(Code::DetachMcast, in, std::move(irp));
+}
+
+void destroy(Pd& pd, io::IrpRef irp) {
+  unmake(pd, Code::DeallocPd, std::move(irp));
+}
+void destroy(DeviceMemory& memory, io::IrpRef irp) {
+  unmake(memory, Code::FreeDm, std::move(irp));
+}
+void destroy(AddressHandle& ah, io::IrpRef irp) {
+  unmake(ah, Code::DestroyAh, std::move(irp));
+}
+void destroy(Cq& cq, io::IrpRef irp) {
+  unmake(cq, Code::DestroyCq, std::move(irp));
+}
+void destroy(Qp& qp, io::IrpRef irp) {
+  unmake(qp, Code::DestroyQp, std::move(irp));
+}
+// No local use from now on; a refusal takes that back.
+void destroy(Region& region, io::IrpRef irp) {
+  if (!region.exists()) {
+    return std::move(irp).fail(Status::InvalidParameter, "there is no such object (any more)");
+  }
+  local_key(region).key.store(0, std::memory_order_seq_cst);
+  region.ca->send(Code::DeregMr, bytes_of(region.name), {}, std::move(irp), &deregistered, &region);
+}
+
+}  // namespace ib::al

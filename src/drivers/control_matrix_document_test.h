@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// For control_matrix_test.cpp: the two texts that the requests are held against.
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace ib::drivers::test {
+
+// Which errors verbs/control.h says a code can end with: those of any request, those of its group,
+// its own. By the name of the code; "" has those of any request.
+class DocumentedErrors {
+ public:
+  DocumentedErrors();
+  bool has(std::string_view code, const std::string& status) const;
+
+ private:
+  std::map<std::string, std::set<std::string>, std::less<>> by_code_;
+};
+
+// docs/control_matrix.md, between its marker lines.
+std::vector<std::string> read_matrix();
+// Replaces that part; the command below does it.
+void write_matrix(const std::vector<std::string>& lines);
+inline constexpr const char* kWriteVariable = "SOFTIB_WRITE_MATRIX";
+inline constexpr const char* kWriteCommand =
+    "SOFTIB_WRITE_MATRIX=1 build/dev/test-bin/drivers_test --gtest_filter='*ControlMatrix*'";
+
+}  // namespace ib::drivers::test

@@ -1,0 +1,350 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// A kernel client (al/) in softibd and a user-mode client, each the other's peer. What the kernel
+// client does runs on softibd's thread at dispatch level; the test waits for it on its own.
+#include "al/verbs.h"
+#include "softib/in_process_daemon.h"
+#include "verbs_fixture.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <future>
+#include <vector>
+
+namespace ib::conformance {
+namespace {
+
+class KernelClient : public VerbsTest {
+ protected:
+  void SetUp() override {
+    VerbsTest::SetUp();
+    on_loop([this] {
+      al = std::make_unique<al::Al>(daemon().access_layer(), driver);
+      al->set_on_event([this](const control::EventOut& event) { events.push_back(event); });
+      ca = std::make_unique<al::Ca>(*al);
+    });
+    ASSERT_EQ(ask([this](io::IrpRef irp) { al->open("east", "kernel_client", std::move(irp)); }),
+              Status::Ok)
+        << reason;
+    ASSERT_EQ(ask([this](io::IrpRef irp) { ca->open("\\Device\\ibal", std::move(irp)); }),
+              Status::Ok)
+        << reason;
+  }
+  void TearDown() override {
+    EXPECT_EQ(ask([this](io::IrpRef irp) { ca->close(std::move(irp)); }), Status::Ok) << reason;
+    EXPECT_EQ(ask([this](io::IrpRef irp) { al->close(std::move(irp)); }), Status::Ok) << reason;
+    EXPECT_EQ(driver.references.total(), 0u);
+    on_loop([this] {
+      ca.reset();
+      al.reset();
+    });
+    VerbsTest::TearDown();
+  }
+
+  static softib::InProcessDaemon& daemon() { return TestFabric::shared().daemon(); }
+  template <class Work>
+  static void on_loop(Work&& work) {
+    daemon().on_loop(work);
+  }
+  // Issues a request at dispatch level and waits here until it is over.
+  template <class Issue>
+  Status ask(Issue&& issue) {
+    io::Irp irp;
+    std::promise<void> done;
+    on_loop([&] {
+      issue(irp.start(
+          [](io::Irp&, void* context) { static_cast<std::promise<void>*>(context)->set_value(); },
+          &done));
+    });
+    done.get_future().wait();
+    reason = irp.reason;
+    information = irp.information;
+    return irp.status;
+  }
+  // Looks on softibd's thread, again and again, until it is so.
+  template <class Condition>
+  bool comes(Condition&& condition) {
+    for (std::uint32_t ms = 0; ms < kPatience; ++ms) {
+      bool so = false;
+      on_loop([&] { so = condition(); });
+      if (so) return true;
+      // tidy: allow(sleep) looks again until the deadline
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    return false;
+  }
+  Completion one(al::Cq& from) {
+    Completion got;
+    EXPECT_TRUE(comes([&] { return al::poll(from, {&got, 1}) == 1; })) << "no completion came";
+    return got;
+  }
+
+  void make(QpType type) {
+    const control::AllocDmIn room{8192, 12, 0};
+    ASSERT_EQ(ask([&](io::IrpRef irp) { al::alloc_pd(*ca, pd, std::move(irp)); }), Status::Ok);
+    EXPECT_EQ(information, pd.handle);
+    ASSERT_EQ(ask([&](io::IrpRef irp) { al::alloc_dm(*ca, room, memory, std::move(irp)); }),
+              Status::Ok)
+        << reason;
+    ASSERT_EQ(ask([&](io::IrpRef irp) {
+                al::reg_dm(pd, memory, access::kLocalWrite | access::kRemoteAny, region,
+                           std::move(irp));
+              }),
+              Status::Ok)
+        << reason;
+    ASSERT_EQ(ask([&](io::IrpRef irp) { al::create_cq(*ca, 64, cq, std::move(irp)); }), Status::Ok)
+        << reason;
+    cq.on_completion = [this](al::Cq&) { ++wakes; };
+    const control::QpCaps caps{16, 16, 2, 2, 64, 0};
+    ASSERT_EQ(
+        ask([&](io::IrpRef irp) { al::create_qp(pd, type, caps, cq, cq, kq, std::move(irp)); }),
+        Status::Ok)
+        << reason;
+  }
+  Status modify(QpType type, QpState from, const control::QpAttr& attr) {
+    return ask([&](io::IrpRef irp) {
+      al::modify_qp(kq, required(type, from, attr.state), attr, std::move(irp));
+    });
+  }
+  // Side b's queue pair and the kernel's.
+  void connect_to_b(QpType type, const Connection& with = {}) {
+    make(type);
+    QpSpec spec;
+    spec.type = type;
+    qb = b->new_qp(spec);
+    control::PortAttr port;
+    const control::PortIn first{1, 0};
+    ASSERT_EQ(ask([&](io::IrpRef irp) {
+                ca->call(control::Code::QueryPort, first, port, std::move(irp));
+              }),
+              Status::Ok);
+    lid = port.lid;
+    ASSERT_EQ(modify(type, QpState::Reset, init_attributes(with)), Status::Ok) << reason;
+    to_init(qb, type, with);
+    control::QpAttr rtr = rtr_attributes(qb, qb, with);
+    rtr.dest_qpn = qb.qpn;
+    rtr.av = qb.side->path_to(*b);
+    ASSERT_EQ(modify(type, QpState::Init, rtr), Status::Ok) << reason;
+    rtr.dest_qpn = kq.made.qpn;
+    rtr.av.dlid = lid;
+    ASSERT_EQ(qb.try_modify(required(type, QpState::Init, QpState::Rtr), rtr), Status::Ok);
+    ASSERT_EQ(modify(type, QpState::Rtr, rts_attributes(with)), Status::Ok) << reason;
+    to_rts(qb, type, with);
+  }
+  void end() {
+    if (kq.exists()) {
+      EXPECT_EQ(ask([&](io::IrpRef irp) { al::destroy(kq, std::move(irp)); }), Status::Ok);
+    }
+    EXPECT_EQ(ask([&](io::IrpRef irp) { al::destroy(region, std::move(irp)); }), Status::Ok);
+    EXPECT_EQ(ask([&](io::IrpRef irp) { al::destroy(memory, std::move(irp)); }), Status::Ok);
+    EXPECT_EQ(ask([&](io::IrpRef irp) { al::destroy(cq, std::move(irp)); }), Status::Ok);
+    EXPECT_EQ(ask([&](io::IrpRef irp) { al::destroy(pd, std::move(irp)); }), Status::Ok);
+  }
+  Status post(WrOpcode opcode, std::uint64_t wr_id, const Sge& sge, std::uint64_t remote = 0,
+              std::uint32_t rkey = 0) {
+    hca::SendWqe wqe;
+    wqe.wr_id = wr_id;
+    wqe.opcode = opcode;
+    wqe.flags = send_flag::kSignaled;
+    wqe.sge = &sge;
+    wqe.num_sge = 1;
+    wqe.remote_address = remote;
+    wqe.rkey = rkey;
+    Status status = Status::Pending;
+    on_loop([&] { status = al::post_send(kq, wqe); });
+    return status;
+  }
+  Status receive(std::uint64_t wr_id, const Sge& sge) {
+    Status status = Status::Pending;
+    on_loop([&] { status = al::post_recv(kq, wr_id, {&sge, 1}); });
+    return status;
+  }
+  Sge piece(std::uint64_t offset, std::uint32_t length) const {
+    return {offset, length, region.made.lkey};
+  }
+
+  io::DriverObject driver{"kernel_client_test"};
+  std::unique_ptr<al::Al> al;
+  std::unique_ptr<al::Ca> ca;
+  al::Pd pd;
+  al::DeviceMemory memory;
+  al::Region region;
+  al::Cq cq;
+  al::Qp kq;
+  std::uint16_t lid = 0;
+  int wakes = 0;
+  std::vector<control::EventOut> events;
+  std::string reason;
+  std::uint64_t information = 0;
+};
+IB_EVERY_SETTING(KernelClient);
+
+TEST_P(KernelClient, ObjectsAreBusyWhileOthersDependOnThem) {
+  make(QpType::Rc);
+  EXPECT_EQ(ask([&](io::IrpRef irp) { al::destroy(pd, std::move(irp)); }), Status::DeviceBusy);
+  EXPECT_NE(reason, "");
+  EXPECT_EQ(ask([&](io::IrpRef irp) { al::destroy(cq, std::move(irp)); }), Status::DeviceBusy);
+  EXPECT_EQ(ask([&](io::IrpRef irp) { al::destroy(memory, std::move(irp)); }), Status::DeviceBusy);
+  EXPECT_TRUE(pd.exists() && cq.exists() && memory.exists());
+  EXPECT_EQ(ask([&](io::IrpRef irp) { al->close(std::move(irp)); }), Status::DeviceBusy);
+  end();
+  EXPECT_FALSE(kq.exists());
+  EXPECT_EQ(ask([&](io::IrpRef irp) { al::destroy(kq, std::move(irp)); }),
+            Status::InvalidParameter);
+}
+
+TEST_P(KernelClient, WhatIsLeftGoesWithTheCa) {
+  make(QpType::Ud);
+  EXPECT_EQ(ask([this](io::IrpRef irp) { ca->close(std::move(irp)); }), Status::Ok);
+  EXPECT_FALSE(kq.exists());
+  EXPECT_FALSE(cq.exists());
+  al::Pd late;
+  EXPECT_EQ(ask([&](io::IrpRef irp) { al::alloc_pd(*ca, late, std::move(irp)); }),
+            Status::InvalidState);
+}
+
+TEST_P(KernelClient, RefusalsSayWhy) {
+  EXPECT_EQ(ask([this](io::IrpRef irp) { al->open("east", "again", std::move(irp)); }),
+            Status::InvalidState);
+  on_loop([this] {
+    al::Al other(daemon().access_layer(), driver);
+    EXPECT_FALSE(other.is_open());
+  });
+  std::unique_ptr<al::Al> other;
+  on_loop([&] { other = std::make_unique<al::Al>(daemon().access_layer(), driver); });
+  EXPECT_EQ(ask([&](io::IrpRef irp) { other->open("north", "lost", std::move(irp)); }),
+            Status::NotFound);
+  EXPECT_NE(reason.find("north"), std::string::npos) << reason;
+  on_loop([&] { other.reset(); });
+}
+
+TEST_P(KernelClient, ExchangesMessagesWithAProgram) {
+  connect_to_b(QpType::Rc);
+  const Region mb = b->region(8192);
+  for (const std::uint32_t bytes : {8u, 64u, 65u, 4096u}) {
+    SCOPED_TRACE(bytes);
+    wakes = 0;
+    on_loop([&] { al::arm(cq); });
+    EXPECT_EQ(receive(bytes, piece(0, 4096)), Status::Ok);
+    mb.fill(bytes);
+    qb.send(send_work(1, {mb.sge(0, bytes)}));
+    EXPECT_TRUE(comes([this] { return wakes > 0; })) << "no event came";
+    const Completion got = one(cq);
+    EXPECT_EQ(got.status, WcStatus::Success);
+    EXPECT_EQ(got.wr_id, bytes);
+    EXPECT_EQ(got.byte_len, bytes);
+    EXPECT_EQ(wakes, 1);
+    // And back to where it did not come from.
+    qb.receive(2, {mb.sge(4096, 4096)});
+    EXPECT_EQ(post(WrOpcode::Send, 7, piece(0, bytes)), Status::Ok);
+    EXPECT_EQ(one(cq).wr_id, 7u);
+    const auto at_b = b->cq().wait(2);
+    ASSERT_EQ(at_b.size(), 2u);
+    EXPECT_EQ(mb.mismatches(bytes, 4096, bytes), 0u);
+  }
+  end();
+}
+
+TEST_P(KernelClient, ReadsAndWritesMemoryOfAProgramAndIsReadAndWritten) {
+  connect_to_b(QpType::Rc);
+  const Region mb = b->region(8192);
+  mb.fill(3);
+  EXPECT_EQ(post(WrOpcode::RdmaRead, 1, piece(0, 4096), mb.at(0), mb.rkey), Status::Ok);
+  EXPECT_EQ(one(cq).status, WcStatus::Success);
+  EXPECT_EQ(post(WrOpcode::RdmaWrite, 2, piece(0, 4096), mb.at(4096), mb.rkey), Status::Ok);
+  EXPECT_EQ(one(cq).status, WcStatus::Success);
+  EXPECT_EQ(mb.mismatches(3, 4096, 4096), 0u);
+
+  Work write = send_work(3, {mb.sge(0, 100)}, WrOpcode::RdmaWrite);
+  write.rkey = region.made.rkey;
+  write.remote_address = 4096;
+  qb.send(write);
+  EXPECT_EQ(b->cq().one(WcStatus::Success).wr_id, 3u);
+  on_loop([&] { EXPECT_EQ(std::memcmp(memory.bytes, memory.bytes + 4096, 100), 0); });
+  Work past = write;
+  past.remote_address = 8190;
+  qb.send(past);
+  EXPECT_EQ(b->cq().one(WcStatus::RemAccessErr).wr_id, 3u);
+  EXPECT_TRUE(comes(
+      [this] { return !events.empty() && events.front().type == verbs::EventType::QpAccessErr; }));
+  end();
+}
+
+TEST_P(KernelClient, WaitsForAReceiveAndGoesOnByItself) {
+  connect_to_b(QpType::Rc);
+  const Region mb = b->region(4096);
+  on_loop([&] { std::memset(memory.bytes, 0x5a, 64); });
+  EXPECT_EQ(post(WrOpcode::Send, 9, piece(0, 64)), Status::Ok);
+  on_loop([&] { EXPECT_TRUE(kq.requester->waiting()); });
+  qb.receive(1, {mb.all()});
+  EXPECT_EQ(one(cq).wr_id, 9u);
+  EXPECT_EQ(b->cq().one(WcStatus::Success).byte_len, 64u);
+  end();
+}
+
+TEST_P(KernelClient, ABadKeyBreaksBothEndsAndFlushes) {
+  connect_to_b(QpType::Rc);
+  const Region mb = b->region(4096);
+  EXPECT_EQ(receive(4, piece(0, 64)), Status::Ok);
+  EXPECT_EQ(post(WrOpcode::RdmaWrite, 5, piece(0, 64), mb.at(0), mb.rkey ^ 0x40), Status::Ok);
+  std::vector<Completion> got;
+  for (int i = 0; i < 2; ++i) got.push_back(one(cq));
+  EXPECT_EQ(got[0].status, WcStatus::RemAccessErr);
+  EXPECT_EQ(got[0].wr_id, 5u);
+  EXPECT_EQ(got[1].status, WcStatus::WrFlushErr);
+  EXPECT_EQ(got[1].wr_id, 4u);
+  EXPECT_TRUE(qb.reaches(QpState::Error));
+  EXPECT_EQ(post(WrOpcode::Send, 6, piece(0, 8)), Status::Ok);
+  EXPECT_EQ(one(cq).status, WcStatus::WrFlushErr);
+  end();
+}
+
+TEST_P(KernelClient, OutlivesAProgramThatIsKilled) {
+  if (GetParam().where == Where::SameProcess) return;
+  Connection with;
+  with.timeout = 8;
+  with.retry_cnt = 1;
+  connect_to_b(QpType::Rc, with);
+  EXPECT_EQ(post(WrOpcode::Send, 9, piece(0, 64)), Status::Ok);  // no receive there
+  kill_b();
+  EXPECT_EQ(one(cq).status, WcStatus::RetryExcErr);
+  end();
+}
+
+TEST_P(KernelClient, SendsAndReceivesDatagrams) {
+  make(QpType::Ud);
+  QpSpec spec;
+  spec.type = QpType::Ud;
+  qb = b->new_qp(spec);
+  const Connection with;
+  ASSERT_EQ(modify(QpType::Ud, QpState::Reset, init_attributes(with)), Status::Ok) << reason;
+  control::QpAttr ready;
+  ready.state = QpState::Rtr;
+  ASSERT_EQ(modify(QpType::Ud, QpState::Init, ready), Status::Ok) << reason;
+  ready.state = QpState::Rts;
+  ASSERT_EQ(modify(QpType::Ud, QpState::Rtr, ready), Status::Ok) << reason;
+  to_init(qb, QpType::Ud, with);
+  to_rtr(qb, QpType::Ud, qb, with);
+  to_rts(qb, QpType::Ud, with);
+  const Region mb = b->region(4096);
+  qb.receive(1, {mb.all()});
+  on_loop([&] { std::memset(memory.bytes, 0x33, 100); });
+  hca::SendWqe wqe;
+  const Sge sge = piece(0, 100);
+  wqe.wr_id = 11;
+  wqe.flags = send_flag::kSignaled;
+  wqe.sge = &sge;
+  wqe.num_sge = 1;
+  wqe.av = qb.side->path_to(*b);
+  wqe.remote_qpn = qb.qpn;
+  wqe.remote_qkey = with.qkey;
+  on_loop([&] { EXPECT_EQ(al::post_send(kq, wqe), Status::Ok); });
+  EXPECT_EQ(one(cq).status, WcStatus::Success);
+  const Completion got = b->cq().one(WcStatus::Success);
+  EXPECT_EQ(got.byte_len, 140u);  // the GRH's room
+  EXPECT_EQ(got.src_qp, kq.made.qpn);
+  end();
+}
+
+}  // namespace
+}  // namespace ib::conformance
