@@ -3,6 +3,7 @@
 // finds it in its DriverObject (services) and need not know what is inside.
 #pragma once
 
+#include "base/export.h"
 #include "base/result.h"
 #include "hca/arena.h"
 #include "io/device.h"
@@ -16,7 +17,7 @@
 
 namespace ib::al {
 
-struct System {
+struct IB_DRIVER_API System {
   using Resolve = std::function<Result<io::DeviceObject*>(
       std::string_view node, std::string_view path, std::string& reason)>;
 

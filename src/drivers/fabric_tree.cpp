@@ -57,6 +57,15 @@ void FabricTree::begin(std::function<void()> ready) {
   pnp_.begin(bus_.root(), [ready = std::move(ready)](Status, const std::string&) { ready(); });
 }
 
+std::string FabricTree::open_devices() const {
+  std::string found;
+  (void)tree_.find_if([&found](const io::DeviceNode& node) {
+    if (node.has_open_files()) found += (found.empty() ? "" : ", ") + node.path();
+    return false;
+  });
+  return found;
+}
+
 void FabricTree::shut_down(std::function<void()> done) {
   if (tree_.root() == nullptr) return done();
   // Already shut down: as good.

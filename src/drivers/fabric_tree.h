@@ -45,6 +45,8 @@ class FabricTree {
   Status name_root(io::DeviceObject& device);
   // Starts everything that is there.
   void begin(std::function<void()> ready);
+  // Devices with files that are open, by id; empty: none.
+  std::string open_devices() const;
   // Powers all down, whoever objects; nothing is under way afterwards.
   void shut_down(std::function<void()> done);
 

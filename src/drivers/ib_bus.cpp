@@ -69,6 +69,10 @@ io::DeviceIds child_ids(const HcaPlace& place, const fabric::Port& port, const P
   ids.compatible = child.compatible_ids;
   ids.description = child.description;
   ids.location = say(place.hca.name, ", port ", port.number);
+  ids.properties = {{"host", place.node.name},
+                    {"ca_guid", digits(place.hca.node_guid, 16)},
+                    {"port", std::to_string(port.number)},
+                    {"pkey", digits(child.pkey, 4)}};
   return ids;
 }
 

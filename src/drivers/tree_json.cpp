@@ -29,6 +29,7 @@ Json node_json(const io::DeviceNode& node) {
                {"open_files", std::move(pids)}};
   if (const io::DeviceObject* function = node.function()) {
     json["driver"] = function->driver().name;
+    if (const std::string note = function->note(); !note.empty()) json["note"] = note;
   } else if (ids.raw) {
     json["driver"] = node.physical().driver().name;
   }

@@ -84,6 +84,8 @@ class IB_DRIVER_API DeviceObject {
   DriverObject& driver() const { return driver_; }
   const std::string& name() const { return name_; }
   DeviceKind kind() const { return kind_; }
+  // What people should know of this device, in a few words; for `softib devices`.
+  virtual std::string note() const { return {}; }
   DeviceObject* lower() const { return lower_; }
   DeviceObject* upper() const { return upper_; }
   DeviceObject& top();

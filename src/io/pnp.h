@@ -6,9 +6,11 @@
 // refusal is an error with a reason in words; it goes to whoever asked.
 #pragma once
 
+#include "base/export.h"
 #include "io/typed_pointer.h"
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -28,18 +30,20 @@ enum class PnpMinor : std::uint32_t {
 };
 
 // In the form of ibbus: "IBA\IPoIB".
-struct DeviceIds {
+struct IB_DRIVER_API DeviceIds {
   std::string device;                   // the most exact one
   std::string instance;                 // unique among the children of one parent
   std::vector<std::string> hardware;    // exact ones first
   std::vector<std::string> compatible;  // drivers for these come after those for hardware ids
   std::string description;
   std::string location;
+  // What the bus tells the driver of its device, by name; ib_bus: host, ca_guid, port, pkey.
+  std::map<std::string, std::string> properties;
   bool raw = false;  // works without a functional driver
 };
 
 // Bus and device node share a physical device: it lives until both have let go of it.
-struct DeviceRelations {
+struct IB_DRIVER_API DeviceRelations {
   std::vector<std::shared_ptr<DeviceObject>> devices;
 };
 
@@ -53,7 +57,7 @@ enum class DevicePower : std::uint8_t { D0, D3 };  // in service, off
 
 // Exactly one of two kinds: of the system (to the function driver, which follows with a device
 // request of its own), or of this device.
-struct PowerRequest {
+struct IB_DRIVER_API PowerRequest {
   bool is_system = true;
   SystemPower system = SystemPower::Working;
   DevicePower device = DevicePower::D0;

@@ -44,6 +44,8 @@ void add_node(std::string& text, const Json& node, std::size_t depth, bool with_
   }
   text += "\n";
   const std::string indent(2 * depth + 4, ' ');
+  if (const std::string note = text_of(node, "note", ""); !note.empty())
+    text += indent + note + "\n";
   if (state == "failed") text += indent + text_of(node, "problem") + "\n";
   if (with_ids) {
     text += indent + text_of(node, "description") + "; " + text_of(node, "location") + "\n";

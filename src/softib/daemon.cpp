@@ -220,7 +220,15 @@ void Daemon::begin_end(const std::string& why) {
 
 // The devices go down in order, after all else that was asked of them.
 void Daemon::power_off() {
-  devices_->tree().shut_down([this] { loop_.stop(); });
+  devices_->tree().shut_down([this] {
+    if (const std::string users = devices_->tree().open_devices(); !users.empty()) {
+      log_.error(
+          "a driver keeps its clients of the access layer open; leaving all the same. Open: " +
+          users);
+      exit_ = DaemonExit::Stuck;
+    }
+    loop_.stop();
+  });
 }
 
 void Daemon::give_up() {

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+#include "linux/barriers.h"
 #include "softib/doctor.h"
 #include "softib/fd.h"
 
@@ -167,10 +168,29 @@ void check_memfd(Findings& findings) {
                  : "allow memfd_create and fcntl(F_ADD_SEALS) in the seccomp profile"});
 }
 
+// In a child, since a registration lasts for the life of a process.
+void check_membarrier(Findings& findings) {
+  const std::optional<int> result = in_child([] {
+    return os::LinuxBarriers().join() ? 0 : errno > 0 && errno < 100 ? errno : 100;
+  });
+  if (result == 0) {
+    findings.push_back({"membarrier", Level::Ok, "works", {}, {}});
+    return;
+  }
+  const int why = result.value_or(100);
+  findings.push_back(
+      {"membarrier", Level::Warn,
+       fmt::format("not possible: {}{}",
+                   why < 100 ? std::strerror(why) : "the call was not answered", seccomp_note()),
+       "every message costs a few exchanges more, some 10 %",
+       "containers: allow membarrier in the seccomp profile"});
+}
+
 }  // namespace
 
 void check_kernel(Findings& findings) {
   check_memfd(findings);
+  check_membarrier(findings);
   check_userfaultfd(findings);
   check_process_vm(findings);
 }

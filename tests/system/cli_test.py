@@ -476,7 +476,7 @@ class Words(CliTest):
         for check in report["checks"]:
             if check["level"] != "ok":
                 self.assertTrue(check["cost"] and check["fix"], check)
-        self.check(self.softib("doctor"), OK, "softib can run here", "userfaultfd", "process_vm_readv")
+        self.check(self.softib("doctor"), OK, "softib can run here", "userfaultfd", "process_vm_readv", "membarrier")
         self.assertFalse(self.dir.exists(), "doctor leaves nothing behind")
 
 

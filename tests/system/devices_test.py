@@ -32,6 +32,10 @@ def devices(fabric):
     return json.loads(softib(fabric, "devices", "--json").text)
 
 
+def objects(fabric):
+    return json.loads(softib(fabric, "status", "--json").text)["objects"]
+
+
 def hca_of(fabric, node=0):
     children = devices(fabric)["tree"]["children"][node]["children"]
     return children[0] if children else None
@@ -248,6 +252,15 @@ name = "i8001"
 """
 
 
+PING_CONFIG = """
+drivers = "drivers"
+ipoib = false
+[[child]]
+name = "ping"
+device_id = 'IBA\\Ping'
+"""
+
+
 @contextlib.contextmanager
 def store_folder(user):
     folder = user.make_dir("softib-store-")
@@ -257,31 +270,69 @@ def store_folder(user):
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def write_store(folder, user, serving="good"):
-    """A configuration with a driver store of the test's modules; only `serving` knows the child's id."""
+def write_store(folder, user, config, drivers):
+    """A configuration with a driver store. drivers: name -> (file below the build folder, id of its devices)."""
     store = folder / "drivers"
     store.mkdir()
-    for name in ("good", "leaky", "silent"):
-        ids = ["IBA\\Test" if name == serving else "IBA\\Nothing"]
-        module = f"libtest_driver_{name}.so"
-        source = harness.BUILD / "test-bin" / "drivers" / module
+    for name, (file, device_id) in drivers.items():
+        source = harness.BUILD / file
         if not source.exists():
             raise harness.Skipped(f"{source} is not built")
-        shutil.copy(source, store / module)
-        os.chmod(store / module, 0o755)
+        shutil.copy(source, store / source.name)
+        os.chmod(store / source.name, 0o755)
         (store / f"{name}.json").write_text(json.dumps(
-            {"name": name, "kind": "function", "hardware_ids": ids, "depends": ["ib_bus"], "module": module}))
+            {"name": name, "kind": "function", "hardware_ids": [device_id], "depends": ["ib_bus"],
+             "module": source.name}))
     (store / "broken.json").write_text("{")
-    (folder / "fabric.toml").write_text(CONFIG)
+    (folder / "fabric.toml").write_text(config)
     for path in (store, *store.iterdir(), folder / "fabric.toml"):
         os.chown(path, user.uid, -1)
     return folder / "fabric.toml"
 
 
+def write_test_store(folder, user, serving="good"):
+    """The test's modules; only `serving` knows the child's id."""
+    return write_store(folder, user, CONFIG, {
+        name: (f"test-bin/drivers/libtest_driver_{name}.so", "IBA\\Test" if name == serving else "IBA\\Nothing")
+        for name in ("good", "leaky", "silent")})
+
+
+def ping_driver(report, user):
+    with report.case("a driver uses the verbs: two instances of examples/driver_ping answer each other"):
+        with store_folder(user) as folder:
+            config = write_store(folder, user, PING_CONFIG, {"ping": ("examples/libdriver_ping.so", "IBA\\Ping")})
+            with harness.Fabric(nodes=2, user=user, name="ping", extra=["--config", str(config)]) as fabric:
+                def notes():
+                    hcas = [hca_of(fabric, node) for node in (0, 1)]
+                    return [child.get("note") for hca in hcas if hca for child in hca["children"]]
+
+                def answered(first, second):
+                    wanted = [f"{first[0]} pings answered, {first[1]} answers to its own",
+                              f"{second[0]} pings answered, {second[1]} answers to its own"]
+                    harness.wait_until(lambda: notes() == wanted, 20, f"the notes of the drivers to be {wanted}")
+
+                answered((1, 0), (0, 1))
+                require(objects(fabric)["qp"] == 2, f"{objects(fabric)}: not the queue pairs of the drivers")
+                softib(fabric, "hca", "eject", "--node", "node1", "softib0")
+                harness.wait_until(lambda: objects(fabric)["qp"] == 1, 20, "the ejected HCA's driver to let go")
+                softib(fabric, "hca", "add", "--node", "node1", "softib0")
+                answered((2, 0), (0, 1))
+                softib(fabric, "power", "sleep")
+                softib(fabric, "power", "resume")
+                answered((2, 0), (0, 1))
+                softib(fabric, "driver", "unload", "ping")
+                harness.wait_until(lambda: sum(objects(fabric).values()) == 0, 20, "the drivers' objects to go")
+                softib(fabric, "driver", "load", "ping")
+                harness.wait_until(lambda: objects(fabric)["qp"] == 2, 20, "the drivers to be back")
+                softib(fabric, "down")
+                again = fabric.softib("down", "--fabric", fabric.name)
+                require("dead softibd" not in again.text, "softibd did not end in order")
+
+
 def modules(report, user):
     with report.case("a driver from the store serves a child from the configuration, goes and comes") as remarks:
         with store_folder(user) as folder:
-            config = write_store(folder, user)
+            config = write_test_store(folder, user)
             with harness.Fabric(nodes=1, user=user, name="store", extra=["--config", str(config)]) as fabric:
                 def child():
                     return hca_of(fabric)["children"][0]
@@ -310,7 +361,7 @@ def modules(report, user):
 
     with report.case("softib down ends a softibd whose driver does not answer; the log says why"):
         with store_folder(user) as folder:
-            config = write_store(folder, user, serving="silent")
+            config = write_test_store(folder, user, serving="silent")
             with harness.Fabric(nodes=1, user=user, name="silent", extra=["--config", str(config)]) as fabric:
                 require(hca_of(fabric)["children"][0]["driver"] == "silent", "the silent driver does not serve the child")
                 softib(fabric, "down")
@@ -346,6 +397,7 @@ def test(report, user):
         for part in (show, remove_and_add, port, partition, partition_traffic, drivers, power, eject):
             part(report, fabric)
     modules(report, user)
+    ping_driver(report, user)
     shutdown(report, user)
 
 
