@@ -92,8 +92,9 @@ void Al::attached(io::IrpRef irp, void* context) {
 void Al::attach_undone(io::IrpRef irp, void* context) {
   Al& self = *static_cast<Al*>(context);
   self.zero_.reset();
-  self.driver_.references.release(io::DriverUse::Client);
-  std::move(irp).fail(self.refusal_, std::move(self.refusal_reason_));
+  io::DriverReferences& references = self.driver_.references;
+  std::move(irp).fail(self.refusal_, std::move(self.refusal_reason_));  // `self` may be gone now
+  references.release(io::DriverUse::Client);
 }
 
 void Al::close(io::IrpRef irp) {
@@ -114,8 +115,9 @@ void Al::zero_closed(io::IrpRef irp, void* context) {
   self.zero_.reset();
   self.plane_.reset();
   self.poster_.reset();
-  self.driver_.references.release(io::DriverUse::Client);
-  std::move(irp).complete(Status::Ok);
+  io::DriverReferences& references = self.driver_.references;
+  std::move(irp).complete(Status::Ok);  // `self` may be gone now
+  references.release(io::DriverUse::Client);
 }
 
 void Al::wait_for_event() {
@@ -151,8 +153,12 @@ void Al::take_event(const control::EventOut& event) {
 
 // Requests that wait, and queue pairs to be flushed.
 void Al::run_waiting() {
+  const Instant start = system_.executor.now();
   for (const auto& [number, qp] : qps_) qp->run();
   (void)poster_->retry_notifications();
+  // Somebody is stopped with a lock of device memory: others want to get on meanwhile.
+  const Instant end = system_.executor.now();
+  if (end - start > kLong) not_before_ = end + kRest;
   arm_timer();
 }
 
@@ -161,7 +167,7 @@ void Al::arm_timer() {
   const auto at = [&due](Instant when) {
     if (!due || when < *due) due = when;
   };
-  const Instant now = system_.executor.now();
+  const Instant now = std::max(system_.executor.now(), not_before_);
   if (poster_->has_unsent()) at(now + kRetry);
   for (const auto& [number, qp] : qps_) {
     if (qp->requester && qp->requester->waiting()) at(std::max(qp->requester->wake_at(), now));

@@ -73,6 +73,8 @@ class IB_DRIVER_API Al {
   friend struct Qp;
   static constexpr Duration kRetry = std::chrono::milliseconds(1);
   static constexpr Duration kPosterRetry = std::chrono::microseconds(50);
+  static constexpr Duration kLong = std::chrono::milliseconds(1);
+  static constexpr Duration kRest = std::chrono::milliseconds(20);
 
   static void zero_created(io::IrpRef irp, void* context);
   static void attached(io::IrpRef irp, void* context);
@@ -101,7 +103,8 @@ class IB_DRIVER_API Al {
   std::unique_ptr<hca::MemoryPlane> plane_;
   std::map<std::uint32_t, Cq*> cqs_;
   std::map<std::uint32_t, Qp*> qps_;
-  std::unique_ptr<platform::Timer> timer_;        // while requests wait
+  std::unique_ptr<platform::Timer> timer_;  // while requests wait
+  Instant not_before_{};
   std::unique_ptr<platform::Timer> event_timer_;  // an event is to be taken
 };
 
