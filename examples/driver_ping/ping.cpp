@@ -82,9 +82,9 @@ class Ping final : public io::DeviceObject {
 
   // Everything goes with the file on the HCA; then the request, a removal or the end of power, goes
   // on with `then`.
-  void end(io::IrpRef irp, io::DriverObject::Dispatch then) {
+  void end(io::IrpRef request, io::DriverObject::Dispatch then) {
     std::erase(all, this);
-    removal_.emplace(std::move(irp));
+    removal_.emplace(std::move(request));
     then_ = then;
     steps_ = {
         [this](io::IrpRef irp) { ca_.close(std::move(irp)); },
