@@ -11,7 +11,6 @@ namespace ib::al {
 
 using hca::Completion;
 using verbs::QpState;
-using verbs::QpType;
 using verbs::WcStatus;
 
 bool Cq::use_ring() {
