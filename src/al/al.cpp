@@ -3,29 +3,15 @@
 
 #include "al/poster.h"
 #include "al/verbs.h"
+#include "base/buffers.h"
 
-#include <cstring>
+#include <algorithm>
 
 namespace ib::al {
 
 using control::Code;
 
 namespace {
-
-template <class T>
-std::span<const std::byte> bytes_of(const T& value) {
-  return std::as_bytes(std::span(&value, 1));
-}
-template <class T>
-std::span<std::byte> room_of(T& value) {
-  return std::as_writable_bytes(std::span(&value, 1));
-}
-
-template <std::size_t N>
-void put_text(std::array<char, N>& to, std::string_view text) {
-  to.fill(0);
-  std::memcpy(to.data(), text.data(), std::min(text.size(), N - 1));
-}
 
 void prepare(io::IrpRef& irp, io::Major major, Code code, io::FileObject& file,
              std::span<const std::byte> in, std::span<std::byte> out) {

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // The access layer: the verbs for kernel clients, that is for drivers (DESIGN.md 2).
 //
-//   Al (IbOpenAl)    a client: a session of its own in softibd's books, like that of a process.
-//   Keeps
-//                    the caller's driver loaded until it is closed.
-//   Ca (IbOpenCa)    an open HCA: a file on the top of its device stack, found by name.
-//   verbs.h          the objects: public structures, filled in when their creation has succeeded.
+// Al (IbOpenAl) is a client: a session of its own in softibd's books, like that of a process. It
+// keeps the caller's driver loaded until it is closed. Ca (IbOpenCa) is an open HCA: a file on the
+// top of its device stack, found by name. verbs.h has the objects: public structures, filled in
+// when their creation has succeeded.
 //
 // Every control operation is an IRP that the caller makes and starts, and may be issued at dispatch
 // level; it pends if it must, can be cancelled, and ends as {status, information}. Inputs and the
@@ -16,6 +15,7 @@
 #pragma once
 
 #include "al/system.h"
+#include "base/buffers.h"
 #include "base/export.h"
 #include "hca/memory_plane.h"
 #include "io/device.h"
@@ -69,8 +69,6 @@ class IB_DRIVER_API Al {
 
  private:
   friend class Ca;
-  friend struct Cq;
-  friend struct Qp;
   static constexpr Duration kRetry = std::chrono::milliseconds(1);
   static constexpr Duration kPosterRetry = std::chrono::microseconds(50);
   static constexpr Duration kLong = std::chrono::milliseconds(1);
@@ -127,12 +125,11 @@ class IB_DRIVER_API Ca {
   // Any request of verbs/control.h that an HCA answers, for what verbs.h has no structure.
   template <class In, class Out>
   void call(control::Code code, const In& in, Out& out, io::IrpRef irp) {
-    send(code, std::as_bytes(std::span(&in, 1)), std::as_writable_bytes(std::span(&out, 1)),
-         std::move(irp));
+    send(code, bytes_of(in), room_of(out), std::move(irp));
   }
   template <class In>
   void call(control::Code code, const In& in, io::IrpRef irp) {
-    send(code, std::as_bytes(std::span(&in, 1)), {}, std::move(irp));
+    send(code, bytes_of(in), {}, std::move(irp));
   }
   // `completion` may be null; else it calls count_return().
   void send(control::Code code, std::span<const std::byte> in, std::span<std::byte> out,

@@ -2,6 +2,7 @@
 // Posting, polling, and what becomes of work requests that wait or are flushed.
 #include "al/poster.h"
 #include "al/verbs.h"
+#include "hca/cq_producer.h"
 #include "hca/op_scope.h"
 #include "hca/receive_flush.h"
 
@@ -69,13 +70,7 @@ QpState Qp::state() const {
 
 // What execution needs of a successful modification, and what a change of state entails here.
 void Qp::remember() {
-  const control::QpAttr& attr = change.attr;
-  if ((change.mask & verbs::qp_attr::kTimeout) != 0) limits.timeout = attr.timeout;
-  if ((change.mask & verbs::qp_attr::kRetryCnt) != 0) limits.retry_count = attr.retry_cnt;
-  if ((change.mask & verbs::qp_attr::kRnrRetry) != 0) limits.rnr_retry = attr.rnr_retry;
-  if ((change.mask & verbs::qp_attr::kMaxQpRdAtomic) != 0) {
-    limits.max_rd_atomic = attr.max_rd_atomic;
-  }
+  limits.change(change.mask, change.attr);
   requester->set_limits(limits);
   if (changed.state == QpState::Reset) {
     requester->reset();
@@ -143,19 +138,7 @@ namespace {
 
 // False: of a queue pair that is gone, or garbage. Every field is read once.
 bool translate(Al& al, const hca::Cqe& cqe, Completion& out) {
-  out.qpn = cqe.qpn;
-  out.status = static_cast<WcStatus>(cqe.status);
-  out.opcode = static_cast<verbs::WcOpcode>(cqe.opcode);
-  out.vendor_err = cqe.vendor_err;
-  out.byte_len = cqe.byte_len;
-  out.imm = cqe.imm;
-  out.src_qp = cqe.src_qp;
-  out.flags = cqe.flags;
-  out.pkey_index = cqe.pkey_index;
-  out.slid = cqe.slid;
-  out.sl = cqe.sl;
-  out.path_bits = cqe.path_bits;
-  out.timestamp = cqe.timestamp;
+  hca::read_completion(cqe, out);
   const auto found = al.qps().find(out.qpn);
   if (found == al.qps().end()) return false;
   Qp& qp = *found->second;
@@ -206,7 +189,7 @@ void arm(Cq& cq, bool solicited_only) {
   cq.entry->arm.armed.store(solicited_only ? 2 : 1, std::memory_order_seq_cst);
   if (next(cq) == nullptr || cq.entry->arm.armed.exchange(0, std::memory_order_acq_rel) == 0)
     return;
-  cq.ca->al().poster().notify(cq.handle, control::kKernelChannel, 0);
+  hca::CqProducer::report(cq.ca->al().poster(), *cq.entry, cq.handle);
 }
 
 }  // namespace ib::al

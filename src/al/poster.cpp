@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "al/poster.h"
 
+#include "base/buffers.h"
+
 #include <span>
 
 namespace ib::al {
@@ -18,7 +20,7 @@ Status Poster::ask(Code code, const In& in, std::span<std::byte> out, io::Irp& i
   irp.major = io::Major::DeviceControl;
   irp.code = static_cast<std::uint32_t>(code);
   irp.file = &zero_;
-  irp.in = std::as_bytes(std::span(&in, 1));
+  irp.in = bytes_of(in);
   irp.out = out;
   io::call_driver(system_.root,
                   irp.start([](io::Irp&, void* flag) { *static_cast<bool*>(flag) = true; }, &done));
@@ -34,8 +36,7 @@ std::byte* Poster::map_backing(std::uint32_t index, std::uint32_t generation, st
     control::BackingOut out;
     io::Irp irp;
     const control::GenerationIn in{index, generation};
-    const Status status =
-        ask(Code::GetBacking, in, std::as_writable_bytes(std::span(&out, 1)), irp);
+    const Status status = ask(Code::GetBacking, in, room_of(out), irp);
     if (status == Status::Ok && irp.out_handles[0].valid()) {
       std::string reason;
       auto mapped = system_.host.map(irp.out_handles[0], out.size, reason);
@@ -55,12 +56,6 @@ void Poster::kick(std::uint32_t index) {
 }
 
 void Poster::notify(std::uint32_t cq, std::uint32_t channel, std::uint32_t generation) {
-  if (channel == control::kKernelChannel) {
-    const hca::CqEntry* entry = system_.arena.cq(cq);
-    return raise({control::EventObject::Cq, cq,
-                  entry->id.generation.load(std::memory_order_relaxed),
-                  verbs::EventType::Completion});
-  }
   if (!send({cq, channel, generation})) unsent_.push_back({cq, channel, generation});
 }
 
@@ -69,7 +64,7 @@ bool Poster::send(const Unsent& event) {
   const control::GenerationIn in{event.channel, event.generation};
   if (ask(Code::GetChannel, in, {}, irp) != Status::Ok) return true;  // gone, with who would read
   const std::uint64_t bytes = event.cq;
-  return system_.host.write_pipe(irp.out_handles[1].get(), std::as_bytes(std::span(&bytes, 1))) !=
+  return system_.host.write_pipe(irp.out_handles[1].get(), bytes_of(bytes)) !=
          Status::InsufficientResources;
 }
 

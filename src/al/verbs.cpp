@@ -2,6 +2,8 @@
 // Control: each function sends one request and has a completion routine that fills in the object.
 #include "al/verbs.h"
 
+#include "base/buffers.h"
+
 #include <bit>
 
 namespace ib::al {
@@ -9,15 +11,6 @@ namespace ib::al {
 using control::Code;
 
 namespace {
-
-template <class T>
-std::span<const std::byte> bytes_of(const T& value) {
-  return std::as_bytes(std::span(&value, 1));
-}
-template <class T>
-std::span<std::byte> room_of(T& value) {
-  return std::as_writable_bytes(std::span(&value, 1));
-}
 
 hca::LocalKey& local_key(const Region& region) {
   return region.ca->al().plane().local_keys().at(hca::key_index(region.made.lkey));
@@ -185,8 +178,6 @@ void create_qp(Pd& pd, verbs::QpType type, const control::QpCaps& caps, Cq& send
   qp.in.send_cq = send_cq.handle;
   qp.in.recv_cq = recv_cq.handle;
   qp.in.caps = caps;
-  qp.send_cq = &send_cq;
-  qp.recv_cq = &recv_cq;
   make(*pd.ca, Code::CreateQp, bytes_of(qp.in), room_of(qp.made), qp, std::move(irp));
 }
 

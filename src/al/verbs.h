@@ -70,8 +70,6 @@ struct IB_DRIVER_API Qp : Object {
   control::QpOut made;  // its number
   control::ModifyQpIn change;
   control::ModifyQpOut changed;
-  Cq* send_cq = nullptr;
-  Cq* recv_cq = nullptr;
 
   hca::QpEntry* entry = nullptr;
   hca::RetryLimits limits;

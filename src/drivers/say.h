@@ -2,6 +2,8 @@
 // say("CQ ", 5, " has ", n, " users"): one text out of its parts. hex(n): "0x2a".
 #pragma once
 
+#include "base/buffers.h"
+
 #include <array>
 #include <charconv>
 #include <concepts>
@@ -61,11 +63,4 @@ std::string_view text_in(const std::array<char, N>& chars) {
   const std::string_view all(chars.data(), N);
   return all.substr(0, all.find('\0'));
 }
-// Cut to fit, always terminated.
-template <std::size_t N>
-void put_text(std::array<char, N>& chars, std::string_view text) {
-  chars.fill('\0');
-  text.substr(0, N - 1).copy(chars.data(), N - 1);
-}
-
 }  // namespace ib::drivers

@@ -2,6 +2,7 @@
 // A completion as its owner polls it [IBA1 11.4.2.1].
 #pragma once
 
+#include "hca/layout.h"
 #include "verbs/types.h"
 
 #include <cstdint>
@@ -24,5 +25,23 @@ struct Completion {
   std::uint8_t path_bits = 0;
   std::uint64_t timestamp = 0;  // ns, CLOCK_MONOTONIC
 };
+
+// All but wr_id, which only the owner of the queue pair knows. `cqe` lies in shared memory: every
+// field is read once.
+inline void read_completion(const Cqe& cqe, Completion& out) {
+  out.status = static_cast<verbs::WcStatus>(cqe.status);
+  out.opcode = static_cast<verbs::WcOpcode>(cqe.opcode);
+  out.vendor_err = cqe.vendor_err;
+  out.byte_len = cqe.byte_len;
+  out.imm = cqe.imm;
+  out.qpn = cqe.qpn;
+  out.src_qp = cqe.src_qp;
+  out.flags = cqe.flags;
+  out.pkey_index = cqe.pkey_index;
+  out.slid = cqe.slid;
+  out.sl = cqe.sl;
+  out.path_bits = cqe.path_bits;
+  out.timestamp = cqe.timestamp;
+}
 
 }  // namespace ib::hca

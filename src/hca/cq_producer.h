@@ -51,7 +51,15 @@ class CqProducer {
     if (entry_->arm.armed.exchange(0, std::memory_order_acq_rel) == 0) return;
     entry_->arm.reported.store(entry_->producer.producer.load(std::memory_order_relaxed),
                                std::memory_order_relaxed);
-    host.notify(index_, entry_->id.channel, entry_->id.channel_generation);
+    report(host, *entry_, index_);
+  }
+  // Tells the owner of a completion queue with a channel, in whatever way it wants to be told.
+  static void report(PosterHost& host, const CqEntry& cq, std::uint32_t index) {
+    if (cq.id.channel != verbs::control::kKernelChannel) {
+      return host.notify(index, cq.id.channel, cq.id.channel_generation);
+    }
+    host.raise({verbs::control::EventObject::Cq, index,
+                cq.id.generation.load(std::memory_order_relaxed), verbs::EventType::Completion});
   }
   const CqEntry& entry() const { return *entry_; }
 

@@ -205,12 +205,13 @@ constexpr std::uint32_t kRkey = 0x300;
 // A requester, queue pair kMine of slot 0, connected to queue pair kPeer of slot 1, and memory of
 // both.
 struct PairBench {
-  explicit PairBench(Path path = Path::ProcessVm, std::size_t bytes = 4096)
+  explicit PairBench(Path path = Path::ProcessVm, std::size_t bytes = 4096,
+                     verbs::QpType type = verbs::QpType::Rc)
       : mine(bytes), theirs(bytes), plane(memory.arena(), host, 0, path) {
     memory.make_cq(0, 0, 64, 63);
     memory.make_cq(1, 1, 64, 63);
-    own = &memory.make_qp(kMine, 0, kPeer, 0);
-    peer = &memory.make_qp(kPeer, 1, kMine, 1);
+    own = &memory.make_qp(kMine, 0, kPeer, 0, type);
+    peer = &memory.make_qp(kPeer, 1, kMine, 1, type);
     memory.make_key(kLkey, 0, mine.data(), mine.size());
     memory.make_key(kRkey, 1, theirs.data(), theirs.size());
     BenchArena::know_key(plane, kLkey, mine.data(), mine.size());
@@ -218,6 +219,7 @@ struct PairBench {
     for (std::size_t i = 0; i < bytes; ++i) mine[i] = std::byte(i * 3 + i / 251);
     RequesterConfig config;
     config.qp = kMine;
+    config.type = type;
     config.pd = 1;
     config.send_cq = 0;
     config.max_wr = 16;

@@ -70,6 +70,14 @@ struct RetryLimits {
   std::uint8_t retry_count = 7;
   std::uint8_t rnr_retry = 7;  // 7: for ever
   std::uint8_t max_rd_atomic = 1;
+
+  // Those of a successful modify-QP; `mask`: verbs::qp_attr.
+  void change(std::uint32_t mask, const verbs::control::QpAttr& attr) {
+    if ((mask & verbs::qp_attr::kTimeout) != 0) timeout = attr.timeout;
+    if ((mask & verbs::qp_attr::kRetryCnt) != 0) retry_count = attr.retry_cnt;
+    if ((mask & verbs::qp_attr::kRnrRetry) != 0) rnr_retry = attr.rnr_retry;
+    if ((mask & verbs::qp_attr::kMaxQpRdAtomic) != 0) max_rd_atomic = attr.max_rd_atomic;
+  }
 };
 
 class Requester {

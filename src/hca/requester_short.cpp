@@ -4,9 +4,9 @@
 // is mapped here.
 //
 // It only ever says "done" or "not my case". In the second case nothing has changed (but bytes of a
-// receive's buffer, if then the completion queue was full), and the long
-// way (requester_connected.cpp, requester_receive.cpp), which knows every case and gives every
-// refusal its reason, decides. So each check of the long way stands here too, in whatever order is
+// receive's buffer, if then the completion queue was full), and the long way
+// (requester_connected.cpp, requester_receive.cpp), which knows every case and gives every refusal
+// its reason, decides. So each check of the long way stands here too, in whatever order is
 // cheapest. A small message costs about a third of the instructions this way.
 #include "hca/copy.h"
 #include "hca/requester.h"

@@ -22,7 +22,7 @@ constexpr std::uint32_t kBacking = 3;
 
 // The pair after a good message of each kind, the peer's memory mapped here.
 struct Warm : PairBench {
-  explicit Warm(QpType type = QpType::Rc) : PairBench(Path::Adopted), kind(type) {
+  explicit Warm(QpType type = QpType::Rc) : PairBench(Path::Adopted, 4096, type) {
     KeyEntry& key = *memory.arena().key(key_index(kRkey));
     key.adopted.address = key.id.address;
     key.adopted.length = key.id.length;
@@ -30,19 +30,6 @@ struct Warm : PairBench {
     key.adopted.backing_generation = 1;
     host.backing = theirs.data();
     host.backing_size = theirs.size();
-    if (type != QpType::Rc) {
-      own->id.type = peer->id.type = static_cast<std::uint32_t>(type);
-      RequesterConfig config;
-      config.qp = kMine;
-      config.type = type;
-      config.pd = 1;
-      config.send_cq = 0;
-      config.max_wr = 16;
-      config.max_sge = 4;
-      config.max_inline = 128;
-      requester = std::make_unique<Requester>(plane, config);
-      requester->set_limits(limits);
-    }
     EXPECT_EQ(post(WrOpcode::RdmaWrite, 16, verbs::send_flag::kSignaled), Status::Ok);
     EXPECT_EQ(next(), WcStatus::Success);
   }
@@ -65,7 +52,6 @@ struct Warm : PairBench {
   KeyEntry& rkey() { return *memory.arena().key(key_index(kRkey)); }
   LocalKey& lkey() { return plane.local_keys().at(key_index(kLkey)); }
 
-  QpType kind;
   Sge sge{std::bit_cast<std::uint64_t>(mine.data()), 8, kLkey};
 };
 

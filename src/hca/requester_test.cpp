@@ -58,17 +58,7 @@ TEST(Requester, RnrPatienceIsTheTimerTimesTheRetries) {
 
 // The peer's answer must not overtake the sender's own completion (perftest -e counts on it).
 TEST(Requester, AnUnreliableMessageThatWaitedCompletesBeforeItIsDelivered) {
-  PairBench b;
-  b.own->id.type = b.peer->id.type = static_cast<std::uint32_t>(QpType::Uc);
-  RequesterConfig config;
-  config.qp = kMine;
-  config.type = QpType::Uc;
-  config.pd = 1;
-  config.send_cq = 0;
-  config.max_wr = 16;
-  config.max_sge = 4;
-  config.signal_all = true;
-  b.requester = std::make_unique<Requester>(b.plane, config);
+  PairBench b(Path::ProcessVm, 4096, QpType::Uc);
   b.receive(1, 100);
   EXPECT_EQ(b.post(WrOpcode::Send, 8), Status::Ok);  // the first finds its peer
   EXPECT_EQ(b.next(), WcStatus::Success);

@@ -3,6 +3,7 @@
 // does to the application; its callback throws CliError or leaves an exit code.
 #pragma once
 
+#include "base/buffers.h"
 #include "softib/cli_error.h"
 #include "softib/fabric_shape.h"
 
@@ -64,12 +65,6 @@ struct ShapeOptions {
   FabricShape shape() const;
 };
 void add_shape_options(CLI::App& command, ShapeOptions& options);
-
-// Text into a fixed array of a request; what is too long is cut, and so will not be found.
-template <std::size_t N>
-void put_text(std::array<char, N>& to, const std::string& text) {
-  text.copy(to.data(), N - 1);
-}
 
 // A line to standard output; the command ends quietly if nobody reads it any more.
 void print(const std::string& text);

@@ -3,6 +3,7 @@
 // a time limit, so that a daemon that hangs does not hang the command.
 #pragma once
 
+#include "base/buffers.h"
 #include "base/result.h"
 #include "softib/fd.h"
 #include "verbs/control.h"
@@ -56,10 +57,5 @@ class ControlClient {
   pid_t pid_ = 0;
   std::uint64_t tag_ = 0;
 };
-
-template <class T>
-std::span<const std::byte> bytes_of(const T& value) {
-  return std::as_bytes(std::span<const T, 1>(&value, 1));
-}
 
 }  // namespace ib::softib

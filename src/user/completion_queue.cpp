@@ -73,22 +73,9 @@ bool CompletionQueue::take(Completion& out) {
 // False: of a queue pair that was reset or destroyed meanwhile, or garbage. `cqe` lies in shared
 // memory: every field is read once.
 bool CompletionQueue::translate(const hca::Cqe& cqe, Completion& out) {
-  const std::uint32_t qpn = cqe.qpn;
-  if (qpn == 0) return false;
-  QueuePair* qp = process_.find_qp(qpn);
-  out.status = static_cast<WcStatus>(cqe.status);
-  out.opcode = static_cast<WcOpcode>(cqe.opcode);
-  out.vendor_err = cqe.vendor_err;
-  out.byte_len = cqe.byte_len;
-  out.imm = cqe.imm;
-  out.qpn = qpn;
-  out.src_qp = cqe.src_qp;
-  out.flags = cqe.flags;
-  out.pkey_index = cqe.pkey_index;
-  out.slid = cqe.slid;
-  out.sl = cqe.sl;
-  out.path_bits = cqe.path_bits;
-  out.timestamp = cqe.timestamp;
+  hca::read_completion(cqe, out);
+  if (out.qpn == 0) return false;
+  QueuePair* qp = process_.find_qp(out.qpn);
   if ((cqe.bits & hca::cqe_bit::kReceive) != 0) return translate_receive(cqe, qp, out);
   if (qp == nullptr || !qp->requester_) return false;
   const auto wr_id = qp->requester_->polled(cqe.wqe);

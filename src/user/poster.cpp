@@ -1,20 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "user/poster.h"
 
+#include "base/buffers.h"
 #include "user/process_state.h"
 
 #include <span>
 
 namespace ib::user {
-
-namespace {
-
-template <class T>
-std::span<const std::byte> bytes_of(const T& value) {
-  return std::as_bytes(std::span(&value, 1));
-}
-
-}  // namespace
 
 std::byte* Poster::map_backing(std::uint32_t index, std::uint32_t generation, std::uint64_t& size) {
   std::lock_guard guard(lock_);
@@ -71,12 +63,6 @@ bool Poster::send(std::uint32_t cq, std::uint32_t index, std::uint32_t generatio
 }
 
 void Poster::notify(std::uint32_t cq, std::uint32_t channel, std::uint32_t generation) {
-  if (channel == control::kKernelChannel) {
-    const hca::CqEntry* entry = arena_.cq(cq);
-    return raise({control::EventObject::Cq, cq,
-                  entry->id.generation.load(std::memory_order_relaxed),
-                  verbs::EventType::Completion});
-  }
   bool kept = false;
   {
     std::lock_guard guard(lock_);

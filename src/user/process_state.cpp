@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "user/process_state.h"
 
+#include "base/buffers.h"
 #include "user/hca_client.h"
 
 #include <algorithm>
@@ -35,11 +36,6 @@ hca::Path path_from(const std::string& setting) {
   if (setting == "process_vm") return hca::Path::ProcessVm;
   if (setting == "bounce") return hca::Path::Bounce;
   return hca::Path::Auto;
-}
-
-template <std::size_t N>
-void set_text(std::array<char, N>& field, const std::string& text) {
-  std::memcpy(field.data(), text.data(), std::min(text.size(), N - 1));
 }
 
 }  // namespace
@@ -80,8 +76,8 @@ Status ProcessState::start(const ProcessOptions& options, std::string& reason) {
   event_channel_ = *std::move(events);
 
   control::AttachIn in;
-  set_text(in.node, options.node);
-  set_text(in.program, options.program);
+  put_text(in.node, options.node);
+  put_text(in.program, options.program);
   platform::ControlReply reply =
       main_->call(static_cast<std::uint32_t>(control::Code::Attach), 0,
                   std::as_bytes(std::span(&in, 1)), std::as_writable_bytes(std::span(&info_, 1)));

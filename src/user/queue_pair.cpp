@@ -174,10 +174,7 @@ void QueuePair::remember(std::uint32_t mask, const control::QpAttr& attr,
                          const control::ModifyQpOut& out) {
   if (requester_) {
     send_lock_.lock();
-    if ((mask & verbs::qp_attr::kTimeout) != 0) limits_.timeout = attr.timeout;
-    if ((mask & verbs::qp_attr::kRetryCnt) != 0) limits_.retry_count = attr.retry_cnt;
-    if ((mask & verbs::qp_attr::kRnrRetry) != 0) limits_.rnr_retry = attr.rnr_retry;
-    if ((mask & verbs::qp_attr::kMaxQpRdAtomic) != 0) limits_.max_rd_atomic = attr.max_rd_atomic;
+    limits_.change(mask, attr);
     requester_->set_limits(limits_);
     send_lock_.unlock();
     if ((mask & verbs::qp_attr::kPort) != 0 && type_ == QpType::Ud) {
