@@ -90,9 +90,8 @@ Status move_all(VmCall call, std::uint32_t pid, void* here, std::uint64_t there,
     // NOLINTNEXTLINE(performance-no-int-to-ptr)
     auto* remote = reinterpret_cast<std::byte*>(there);
     const std::array<iovec, 2> mine{{{local, head}, {local + head, length - head}}};
-    const std::array<iovec, 2> theirs{{{remote, head}, {remote + head, length - head}}};
-    const ssize_t moved =
-        call(static_cast<pid_t>(pid), mine.data(), mine.size(), theirs.data(), theirs.size(), 0);
+    const iovec theirs{remote, length};
+    const ssize_t moved = call(static_cast<pid_t>(pid), mine.data(), mine.size(), &theirs, 1, 0);
     if (moved < 0 && errno == EINTR) continue;
     if (moved < 0) return vm_status(errno);
     if (moved == 0) return Status::Malformed;
