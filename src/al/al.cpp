@@ -38,6 +38,7 @@ void Al::open(std::string_view node, std::string_view name, io::IrpRef irp) {
   driver_.references.take(io::DriverUse::Client);
   client_ = {++system_.last_client, system_.host.pid(), 0, {}};
   zero_.emplace(system_.root, 0u, client_, nullptr);
+  attach_in_.flags = control::attach_flag::kCaEvents;
   put_text(attach_in_.node, node);
   put_text(attach_in_.program, name);
   prepare(irp, io::Major::Create, Code::Attach, *zero_, {}, {});
@@ -211,6 +212,7 @@ void Ca::closed(io::IrpRef irp, void* context) {
     return true;
   };
   std::erase_if(self.al_.qps_, of_self);
+  std::erase_if(self.al_.srqs_, of_self);
   std::erase_if(self.al_.cqs_, of_self);
   std::move(irp).complete(Status::Ok);
 }

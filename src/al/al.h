@@ -37,11 +37,13 @@ class Ca;
 class Poster;
 struct Cq;
 struct Qp;
+struct Srq;
 
 class IB_DRIVER_API Al {
  public:
-  // Asynchronous events of HCAs, ports and objects [IBA1 11.6.3]. May call anything of the access
-  // layer.
+  // Asynchronous events of HCAs, ports and objects [IBA1 11.6.3], and CaAdded and CaRemoved. A
+  // client that is too slow gets EventsLost in place of those that it missed. May call anything of
+  // the access layer.
   using OnEvent = std::function<void(const control::EventOut& event)>;
 
   // `driver`: whose code is called back; its module stays until close() is done.
@@ -56,14 +58,19 @@ class IB_DRIVER_API Al {
   // DeviceBusy: CAs are open. Whatever the client had is gone when it ends.
   void close(io::IrpRef irp);
   bool is_open() const { return plane_ != nullptr; }
+  // The HCAs of the host when this was opened; events tell what came and went since.
+  std::span<const control::CaName> cas() const {
+    return std::span(attach_out_.cas).first(attach_out_.ca_count);
+  }
   void set_on_event(OnEvent on_event) { on_event_ = std::move(on_event); }
 
   System& system() const { return system_; }
   hca::MemoryPlane& plane() { return *plane_; }
   Poster& poster() { return *poster_; }
   // For verbs.h: what polls and events name.
-  std::map<std::uint32_t, Cq*>& cqs() { return cqs_; }  // by index
-  std::map<std::uint32_t, Qp*>& qps() { return qps_; }  // by number
+  std::map<std::uint32_t, Cq*>& cqs() { return cqs_; }     // by index
+  std::map<std::uint32_t, Qp*>& qps() { return qps_; }     // by number
+  std::map<std::uint32_t, Srq*>& srqs() { return srqs_; }  // by index
   // When requests that wait are due; after each change of that.
   void arm_timer();
 
@@ -101,6 +108,7 @@ class IB_DRIVER_API Al {
   std::unique_ptr<hca::MemoryPlane> plane_;
   std::map<std::uint32_t, Cq*> cqs_;
   std::map<std::uint32_t, Qp*> qps_;
+  std::map<std::uint32_t, Srq*> srqs_;
   std::unique_ptr<platform::Timer> timer_;  // while requests wait
   Instant not_before_{};
   std::unique_ptr<platform::Timer> event_timer_;  // an event is to be taken
@@ -122,6 +130,10 @@ class IB_DRIVER_API Ca {
   const control::OpenOut& info() const { return info_; }
   Al& al() const { return al_; }
 
+  // Asks the agents of a port with a MAD (Code::LocalMad); it is answered before this returns.
+  void local_mad(const control::MadIn& in, control::MadOut& out, io::IrpRef irp) {
+    call(control::Code::LocalMad, in, out, std::move(irp));
+  }
   // Any request of verbs/control.h that an HCA answers, for what verbs.h has no structure.
   template <class In, class Out>
   void call(control::Code code, const In& in, Out& out, io::IrpRef irp) {

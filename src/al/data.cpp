@@ -29,6 +29,21 @@ void Cq::end() {
   ring = nullptr;
 }
 
+bool Srq::begin() {
+  const hca::Arena& arena = ca->al().system().arena;
+  entry = arena.srq(handle);
+  if (entry == nullptr) return false;
+  receives = hca::ReceiveRing::create(
+      arena, {made.ring, made.slots, made.stride, made.max_wr, made.max_sge}, entry->producer.tail);
+  return receives != nullptr;
+}
+
+void Srq::end() {
+  handle = control::kNoIndex;
+  receives.reset();
+  entry = nullptr;
+}
+
 Status Qp::begin() {
   Al& al = ca->al();
   entry = al.system().arena.qp(handle);
@@ -40,6 +55,9 @@ Status Qp::begin() {
                                         entry->owner.rq_tail);
     if (!receives) return Status::Malformed;
   }
+  limits = {};
+  flushed = false;
+  if (in.type == verbs::QpType::XrcRecv) return Status::Ok;
   hca::RequesterConfig config;
   config.qp = handle;
   config.type = in.type;
@@ -49,8 +67,6 @@ Status Qp::begin() {
   config.max_sge = made.caps.max_send_sge;
   config.max_inline = made.caps.max_inline;
   requester = std::make_unique<hca::Requester>(al.plane(), config);
-  limits = {};
-  flushed = false;
   return Status::Ok;
 }
 
@@ -71,9 +87,9 @@ QpState Qp::state() const {
 // What execution needs of a successful modification, and what a change of state entails here.
 void Qp::remember() {
   limits.change(change.mask, change.attr);
-  requester->set_limits(limits);
+  if (requester) requester->set_limits(limits);
   if (changed.state == QpState::Reset) {
-    requester->reset();
+    if (requester) requester->reset();
     if (receives) receives->reset();
     quiet.reset();
     flushed = false;
@@ -84,7 +100,7 @@ void Qp::remember() {
 
 // Lets waiting requests go on, and notices that the queue pair was broken, by whomever.
 void Qp::run() {
-  if (requester->waiting()) {
+  if (requester && requester->waiting()) {
     hca::OpScope scope(ca->al().plane());
     (void)requester->progress();
   }
@@ -99,11 +115,15 @@ void Qp::flush() {
   quiet.reset();
   flushed = true;
   hca::OpScope scope(al.plane());
-  hca::flush_receives(al.plane(), *entry, made.qpn, receives.get(), hca::kNone);
+  hca::flush_receives(al.plane(), *entry, made.qpn, receives.get(), in.srq);
+  if (in.srq != control::kNoIndex) {
+    al.poster().raise({control::EventObject::Qp, handle, entry->id.generation,
+                       verbs::EventType::QpLastWqeReached});
+  }
 }
 
 Status post_send(Qp& qp, const hca::SendWqe& wqe) {
-  if (!qp.exists()) return Status::InvalidParameter;
+  if (!qp.exists() || !qp.requester) return Status::InvalidParameter;
   Status status = Status::Ok;
   {
     hca::OpScope scope(qp.ca->al().plane());
@@ -134,20 +154,72 @@ Status post_recv(Qp& qp, std::uint64_t wr_id, std::span<const hca::Sge> sge) {
   return status;
 }
 
+Status post_recv(Srq& srq, std::uint64_t wr_id, std::span<const hca::Sge> sge) {
+  if (!srq.exists()) return Status::InvalidParameter;
+  const Status status = srq.receives->post(wr_id, sge);
+  if (status != Status::Ok) return status;
+  if (srq.entry->event.rnr_waiter.load(std::memory_order_relaxed) != 0) {
+    const std::uint32_t waiter = srq.entry->event.rnr_waiter.exchange(0, std::memory_order_acq_rel);
+    if (waiter != 0) srq.ca->al().poster().kick(waiter - 1);
+  }
+  return status;
+}
+
 namespace {
+// The low byte of a window's key is its owner's [IBA1 10.6.7.2.1].
+std::uint32_t next_key(std::uint32_t key) {
+  return (key & ~0xffu) | ((key + 1) & 0xff);
+}
+}  // namespace
+
+Status bind(Qp& qp, Window& window, const Bind& to) {
+  if (!window.exists() || (to.region == nullptr && to.length != 0)) return Status::InvalidParameter;
+  hca::SendWqe wqe;
+  wqe.wr_id = to.wr_id;
+  wqe.opcode = verbs::WrOpcode::BindMw;
+  wqe.flags = verbs::send_flag::kSignaled;
+  wqe.window = window.handle;
+  wqe.bind_region = to.region != nullptr ? to.region->handle : hca::kNone;
+  wqe.bind_address = to.address;
+  wqe.bind_length = to.length;
+  wqe.bind_access = to.access;
+  wqe.bind_rkey = next_key(window.rkey);
+  const Status status = post_send(qp, wqe);
+  if (status == Status::Ok) window.rkey = wqe.bind_rkey;
+  return status;
+}
+
+namespace {
+
+// Where a receive comes from.
+struct Source {
+  hca::ReceiveRing* ring = nullptr;  // null: gone, or garbage
+  std::uint32_t pd = 0;
+};
+Source source_of(Al& al, std::uint32_t srq_index, const Qp* qp) {
+  if (srq_index != hca::kNone) {
+    const auto srq = al.srqs().find(srq_index);
+    if (srq == al.srqs().end()) return {};
+    return {srq->second->receives.get(), srq->second->in.pd};
+  }
+  if (qp == nullptr) return {};
+  return {qp->receives.get(), qp->in.pd};
+}
 
 // False: of a queue pair that is gone, or garbage. Every field is read once.
 bool translate(Al& al, const hca::Cqe& cqe, Completion& out) {
   hca::read_completion(cqe, out);
+  // A shared queue gets messages through queue pairs of others too (XRC).
   const auto found = al.qps().find(out.qpn);
-  if (found == al.qps().end()) return false;
-  Qp& qp = *found->second;
+  Qp* qp = found != al.qps().end() ? found->second : nullptr;
   if ((cqe.bits & hca::cqe_bit::kReceive) == 0) {
-    const auto wr_id = qp.requester->polled(cqe.wqe);
+    if (qp == nullptr || !qp->requester) return false;
+    const auto wr_id = qp->requester->polled(cqe.wqe);
     out.wr_id = wr_id.value_or(0);
     return wr_id.has_value();
   }
-  if (!qp.receives) return false;
+  const Source source = source_of(al, cqe.srq, qp);
+  if (source.ring == nullptr) return false;
   const std::uint32_t id = cqe.wqe;
   const std::uint32_t inline_length = cqe.inline_length;
   if (inline_length != 0 && inline_length <= hca::kInlineScatter &&
@@ -155,9 +227,9 @@ bool translate(Al& al, const hca::Cqe& cqe, Completion& out) {
     std::byte payload[hca::kInlineScatter];
     std::memcpy(payload, cqe.payload.data(), inline_length);
     hca::OpScope scope(al.plane());
-    qp.receives->scatter(al.plane(), qp.in.pd, id, {payload, inline_length});
+    source.ring->scatter(al.plane(), source.pd, id, {payload, inline_length});
   }
-  const auto wr_id = qp.receives->finish(id);
+  const auto wr_id = source.ring->finish(id);
   out.wr_id = wr_id.value_or(0);
   return wr_id.has_value();
 }

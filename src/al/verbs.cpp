@@ -48,12 +48,30 @@ bool begin(Qp& qp) {
   return qp.begin() == Status::Ok;
 }
 
+bool begin(Srq& srq) {
+  srq.ca->al().srqs()[srq.handle] = &srq;
+  return srq.begin();
+}
+bool begin(Window& window) {
+  window.rkey = window.made.rkey;
+  return true;
+}
+bool begin(Xrcd&) {
+  return true;
+}
+
 void end(Pd&) {}
 void end(AddressHandle&) {}
 void end(DeviceMemory& memory) {
   memory.bytes = nullptr;
 }
 void end(Region&) {}
+void end(Window&) {}
+void end(Xrcd&) {}
+void end(Srq& srq) {
+  srq.ca->al().srqs().erase(srq.handle);
+  srq.end();
+}
 void end(Cq& cq) {
   cq.ca->al().cqs().erase(cq.handle);
   cq.end();
@@ -167,18 +185,79 @@ void create_cq(Ca& ca, std::uint32_t cqe, Cq& cq, io::IrpRef irp) {
   make(ca, Code::CreateCq, bytes_of(cq.in), room_of(cq.made), cq, std::move(irp));
 }
 
+void alloc_mw(Pd& pd, std::uint32_t type, Window& window, io::IrpRef irp) {
+  window.in = {pd.handle, type};
+  make(*pd.ca, Code::AllocMw, bytes_of(window.in), room_of(window.made), window, std::move(irp));
+}
+
+void open_xrcd(Ca& ca, Xrcd& xrcd, io::IrpRef irp) {
+  constexpr std::uint32_t kCreate = 1;
+  xrcd.in = {0, 0, kCreate, 0};
+  make(ca, Code::OpenXrcd, bytes_of(xrcd.in), {}, xrcd, std::move(irp));
+}
+
+void create_srq(Pd& pd, std::uint32_t max_wr, std::uint32_t max_sge, Srq& srq, io::IrpRef irp) {
+  srq.in = {};
+  srq.in.pd = pd.handle;
+  srq.in.max_wr = max_wr;
+  srq.in.max_sge = max_sge;
+  make(*pd.ca, Code::CreateSrq, bytes_of(srq.in), room_of(srq.made), srq, std::move(irp));
+}
+
+void create_xrc_srq(Pd& pd, Xrcd& xrcd, Cq& cq, std::uint32_t max_wr, std::uint32_t max_sge,
+                    Srq& srq, io::IrpRef irp) {
+  srq.in = {verbs::SrqType::Xrc, pd.handle, xrcd.handle, cq.handle, max_wr, max_sge, 0, 0, 0};
+  make(*pd.ca, Code::CreateSrq, bytes_of(srq.in), room_of(srq.made), srq, std::move(irp));
+}
+
+namespace {
+
+void make_qp(Ca& ca, const control::CreateQpIn& in, Qp& qp, io::IrpRef irp) {
+  if (!qp.exists()) qp.in = in;
+  make(ca, Code::CreateQp, bytes_of(qp.in), room_of(qp.made), qp, std::move(irp));
+}
+
+}  // namespace
+
 void create_qp(Pd& pd, verbs::QpType type, const control::QpCaps& caps, Cq& send_cq, Cq& recv_cq,
                Qp& qp, io::IrpRef irp) {
   const bool known =
       type == verbs::QpType::Rc || type == verbs::QpType::Uc || type == verbs::QpType::Ud;
   if (!known) return std::move(irp).fail(Status::NotSupported, "RC, UC and UD only");
-  qp.in = {};
-  qp.in.type = type;
-  qp.in.pd = pd.handle;
-  qp.in.send_cq = send_cq.handle;
-  qp.in.recv_cq = recv_cq.handle;
-  qp.in.caps = caps;
-  make(*pd.ca, Code::CreateQp, bytes_of(qp.in), room_of(qp.made), qp, std::move(irp));
+  make_qp(*pd.ca,
+          {type, pd.handle, send_cq.handle, recv_cq.handle, control::kNoIndex, control::kNoIndex,
+           caps, 0, 0, 0},
+          qp, std::move(irp));
+}
+
+void create_srq_qp(Pd& pd, verbs::QpType type, const control::QpCaps& caps, Cq& send_cq,
+                   Cq& recv_cq, Srq& srq, Qp& qp, io::IrpRef irp) {
+  make_qp(*pd.ca,
+          {type, pd.handle, send_cq.handle, recv_cq.handle, srq.handle, control::kNoIndex, caps, 0,
+           0, 0},
+          qp, std::move(irp));
+}
+
+void create_xrc_send_qp(Pd& pd, const control::QpCaps& caps, Cq& cq, Qp& qp, io::IrpRef irp) {
+  make_qp(*pd.ca,
+          {verbs::QpType::XrcSend, pd.handle, cq.handle, control::kNoIndex, control::kNoIndex,
+           control::kNoIndex, caps, 0, 0, 0},
+          qp, std::move(irp));
+}
+
+void create_xrc_recv_qp(Xrcd& xrcd, Qp& qp, io::IrpRef irp) {
+  make_qp(*xrcd.ca,
+          {verbs::QpType::XrcRecv,
+           control::kNoIndex,
+           control::kNoIndex,
+           control::kNoIndex,
+           control::kNoIndex,
+           xrcd.handle,
+           {},
+           0,
+           0,
+           0},
+          qp, std::move(irp));
 }
 
 void modify_qp(Qp& qp, std::uint32_t mask, const control::QpAttr& attr, io::IrpRef irp) {
@@ -189,6 +268,16 @@ void modify_qp(Qp& qp, std::uint32_t mask, const control::QpAttr& attr, io::IrpR
 
 void query_qp(Qp& qp, control::QueryQpOut& out, io::IrpRef irp) {
   qp.ca->call(Code::QueryQp, qp.name, out, std::move(irp));
+}
+
+void arm_srq(Srq& srq, std::uint32_t limit, io::IrpRef irp) {
+  constexpr std::uint32_t kLimit = 2;
+  srq.change = {srq.handle, kLimit, 0, limit};
+  srq.ca->call(Code::ModifySrq, srq.change, srq.changed, std::move(irp));
+}
+
+void query_srq(Srq& srq, control::SrqOut& out, io::IrpRef irp) {
+  srq.ca->call(Code::QuerySrq, srq.name, out, std::move(irp));
 }
 
 void attach_mcast(Qp& qp, control::McastIn& in, io::IrpRef irp) {
@@ -215,6 +304,15 @@ void destroy(Cq& cq, io::IrpRef irp) {
 }
 void destroy(Qp& qp, io::IrpRef irp) {
   unmake(qp, Code::DestroyQp, std::move(irp));
+}
+void destroy(Srq& srq, io::IrpRef irp) {
+  unmake(srq, Code::DestroySrq, std::move(irp));
+}
+void destroy(Window& window, io::IrpRef irp) {
+  unmake(window, Code::DeallocMw, std::move(irp));
+}
+void destroy(Xrcd& xrcd, io::IrpRef irp) {
+  unmake(xrcd, Code::CloseXrcd, std::move(irp));
 }
 // No local use from now on; a refusal takes that back.
 void destroy(Region& region, io::IrpRef irp) {

@@ -65,6 +65,29 @@ struct IB_DRIVER_API Cq : Object {
   void end();
 };
 
+struct Xrcd : Object {
+  control::OpenXrcdIn in;
+};
+
+struct IB_DRIVER_API Srq : Object {
+  control::CreateSrqIn in;
+  control::SrqOut made;  // XRC: its number
+  control::ModifySrqIn change;
+  control::SrqOut changed;
+
+  hca::SrqEntry* entry = nullptr;
+  std::unique_ptr<hca::ReceiveRing> receives;
+
+  bool begin();
+  void end();
+};
+
+struct Window : Object {
+  control::AllocMwIn in;
+  control::MrOut made;
+  std::uint32_t rkey = 0;  // changes with each bind
+};
+
 struct IB_DRIVER_API Qp : Object {
   control::CreateQpIn in;
   control::QpOut made;  // its number
@@ -73,9 +96,9 @@ struct IB_DRIVER_API Qp : Object {
 
   hca::QpEntry* entry = nullptr;
   hca::RetryLimits limits;
-  std::unique_ptr<hca::Requester> requester;
-  std::unique_ptr<hca::ReceiveRing> receives;
-  std::optional<hca::Quiescence> quiet;  // being flushed, when posters have left
+  std::unique_ptr<hca::Requester> requester;   // not of XRC receive queue pairs
+  std::unique_ptr<hca::ReceiveRing> receives;  // of its own, if any
+  std::optional<hca::Quiescence> quiet;        // being flushed, when posters have left
   bool flushed = false;
 
   verbs::QpState state() const;
@@ -100,9 +123,26 @@ IB_DRIVER_API void reg_mr(Pd& pd, void* address, std::uint64_t length, std::uint
 IB_DRIVER_API void create_ah(Pd& pd, const verbs::AddressVector& av, control::CreateAhIn& in,
                              AddressHandle& ah, io::IrpRef irp);
 IB_DRIVER_API void create_cq(Ca& ca, std::uint32_t cqe, Cq& cq, io::IrpRef irp);
+// A window of type 1 or 2 [IBA1 10.6.7.2]; bind() gives it a part of a region.
+IB_DRIVER_API void alloc_mw(Pd& pd, std::uint32_t type, Window& window, io::IrpRef irp);
+// A domain of its own [IBA1 A14]; it is not shared with other clients.
+IB_DRIVER_API void open_xrcd(Ca& ca, Xrcd& xrcd, io::IrpRef irp);
+IB_DRIVER_API void create_srq(Pd& pd, std::uint32_t max_wr, std::uint32_t max_sge, Srq& srq,
+                              io::IrpRef irp);
+// `cq`: gets the completions of its receives.
+IB_DRIVER_API void create_xrc_srq(Pd& pd, Xrcd& xrcd, Cq& cq, std::uint32_t max_wr,
+                                  std::uint32_t max_sge, Srq& srq, io::IrpRef irp);
 // RC, UC and UD.
 IB_DRIVER_API void create_qp(Pd& pd, verbs::QpType type, const control::QpCaps& caps, Cq& send_cq,
                              Cq& recv_cq, Qp& qp, io::IrpRef irp);
+
+// The same, receiving from a shared queue. InvalidParameter: UC has none.
+IB_DRIVER_API void create_srq_qp(Pd& pd, verbs::QpType type, const control::QpCaps& caps,
+                                 Cq& send_cq, Cq& recv_cq, Srq& srq, Qp& qp, io::IrpRef irp);
+IB_DRIVER_API void create_xrc_send_qp(Pd& pd, const control::QpCaps& caps, Cq& cq, Qp& qp,
+                                      io::IrpRef irp);
+// Its peer says with each message which shared queue of the domain gets it.
+IB_DRIVER_API void create_xrc_recv_qp(Xrcd& xrcd, Qp& qp, io::IrpRef irp);
 
 // --- modifying, querying ---
 
@@ -110,6 +150,9 @@ IB_DRIVER_API void create_qp(Pd& pd, verbs::QpType type, const control::QpCaps& 
 IB_DRIVER_API void modify_qp(Qp& qp, std::uint32_t mask, const control::QpAttr& attr,
                              io::IrpRef irp);
 IB_DRIVER_API void query_qp(Qp& qp, control::QueryQpOut& out, io::IrpRef irp);
+// An event (SrqLimitReached) once fewer than `limit` receives are left.
+IB_DRIVER_API void arm_srq(Srq& srq, std::uint32_t limit, io::IrpRef irp);
+IB_DRIVER_API void query_srq(Srq& srq, control::SrqOut& out, io::IrpRef irp);
 IB_DRIVER_API void attach_mcast(Qp& qp, control::McastIn& in, io::IrpRef irp);
 IB_DRIVER_API void detach_mcast(Qp& qp, control::McastIn& in, io::IrpRef irp);
 
@@ -121,12 +164,27 @@ IB_DRIVER_API void destroy(Region& region, io::IrpRef irp);
 IB_DRIVER_API void destroy(AddressHandle& ah, io::IrpRef irp);
 IB_DRIVER_API void destroy(Cq& cq, io::IrpRef irp);
 IB_DRIVER_API void destroy(Qp& qp, io::IrpRef irp);
+IB_DRIVER_API void destroy(Srq& srq, io::IrpRef irp);
+IB_DRIVER_API void destroy(Window& window, io::IrpRef irp);
+IB_DRIVER_API void destroy(Xrcd& xrcd, io::IrpRef irp);
 
 // --- data: direct calls that return at once ---
 
 // InvalidParameter, InvalidState, LimitExceeded (queue full); what fails later completes in error.
 IB_DRIVER_API Status post_send(Qp& qp, const hca::SendWqe& wqe);
 IB_DRIVER_API Status post_recv(Qp& qp, std::uint64_t wr_id, std::span<const hca::Sge> sge);
+IB_DRIVER_API Status post_recv(Srq& srq, std::uint64_t wr_id, std::span<const hca::Sge> sge);
+// Posts a bind of `window` to [address, address + length) of `region`; length 0 unbinds it. On
+// success `window.rkey` is the key that is valid from the completion on. A bound window of type 2
+// must be invalidated first (LocalInv with its key) [IBA1 10.6.7.2.3].
+struct Bind {
+  std::uint64_t wr_id = 0;
+  Region* region = nullptr;
+  std::uint64_t address = 0;
+  std::uint64_t length = 0;
+  std::uint32_t access = 0;
+};
+IB_DRIVER_API Status bind(Qp& qp, Window& window, const Bind& to);
 // How many completions were written to `out`.
 IB_DRIVER_API std::size_t poll(Cq& cq, std::span<hca::Completion> out);
 // Cq::on_completion at the next completion, or soon if there is one that was not polled.

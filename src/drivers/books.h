@@ -197,6 +197,7 @@ struct Session {
   std::set<std::uint32_t> backings;
   std::deque<control::EventOut> events;
   std::uint64_t events_lost = 0;
+  bool wants_ca_events = false;
   io::IrpQueue waiters;  // WaitEvent requests, of this or another connection
 };
 

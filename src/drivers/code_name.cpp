@@ -42,6 +42,7 @@ const char* code_name(std::uint32_t code) {
     case Code::ModifyPort: return "ModifyPort";
     case Code::QueryGid: return "QueryGid";
     case Code::QueryPkey: return "QueryPkey";
+    case Code::LocalMad: return "LocalMad";
     case Code::AllocPd: return "AllocPd";
     case Code::DeallocPd: return "DeallocPd";
     case Code::RegMr: return "RegMr";

@@ -3,11 +3,15 @@
 // without posters to wait for. One iteration creates an object and destroys it.
 #include "drivers/driver_world_test.h"
 #include "io/device.h"
+#include "mad/smp.h"
 
 #include <benchmark/benchmark.h>
 
+#include <condition_variable>
 #include <cstring>
 #include <memory>
+#include <mutex>
+#include <thread>
 
 namespace ib::drivers {
 namespace {
@@ -132,6 +136,63 @@ void qp(benchmark::State& state) {
   for (auto _ : state) client.destroy(Code::DestroyQp, client.create(Code::CreateQp, in, out));
 }
 BENCHMARK(qp);
+
+// A Get of NodeInfo to the own port.
+MadIn get_node_info() {
+  mad::Smp smp;
+  smp.header = {mad::kBaseVersion,
+                mad::mgmt_class::kSubnLid,
+                mad::kClassVersion,
+                mad::method::kGet,
+                0,
+                0,
+                1,
+                mad::smp_attribute::kNodeInfo,
+                0,
+                0};
+  MadIn in;
+  in.port = 1;
+  std::memcpy(in.mad.data(), &smp, sizeof smp);
+  return in;
+}
+
+void local_mad(benchmark::State& state) {
+  Client client;
+  const MadIn in = get_node_info();
+  MadOut out;
+  for (auto _ : state) client.create(Code::LocalMad, in, out);
+}
+BENCHMARK(local_mad)->UseRealTime();
+
+// The same as it was in the old stack: a worker thread answers, and wakes who asked.
+void local_mad_by_worker(benchmark::State& state) {
+  Client client;
+  const MadIn in = get_node_info();
+  MadOut out;
+  std::mutex mutex;
+  std::condition_variable changed;
+  enum class Turn { Asker, Worker, Nobody } turn = Turn::Asker;
+  std::thread worker([&] {
+    std::unique_lock lock(mutex);
+    for (;;) {
+      changed.wait(lock, [&] { return turn != Turn::Asker; });
+      if (turn == Turn::Nobody) return;
+      client.create(Code::LocalMad, in, out);
+      turn = Turn::Asker;
+      changed.notify_all();
+    }
+  });
+  const auto pass_to = [&](Turn next) {
+    std::unique_lock lock(mutex);
+    turn = next;
+    changed.notify_all();
+    if (next == Turn::Worker) changed.wait(lock, [&] { return turn == Turn::Asker; });
+  };
+  for (auto _ : state) pass_to(Turn::Worker);
+  pass_to(Turn::Nobody);
+  worker.join();
+}
+BENCHMARK(local_mad_by_worker)->UseRealTime();
 
 }  // namespace
 }  // namespace ib::drivers

@@ -150,6 +150,10 @@ constexpr Op kOperations[] = {
      [](W&) {
        return call_of<PkeyOut>(TableIn{1, 0});
      }},
+    {Code::LocalMad, "LocalMad",
+     [](W&) {
+       return call_of<MadOut>(MadIn{1, 0, {1, 1, 1, 1}});
+     }},
     {Code::AllocPd, "AllocPd", [](W&) { return call_of(Nothing{}); }},
     {Code::DeallocPd, "DeallocPd", [](W& w) { return by_index(w.p.pd()); }},
     {Code::RegMr, "RegMr",

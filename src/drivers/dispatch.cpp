@@ -42,6 +42,7 @@ constexpr auto kTable = std::to_array<Entry>({
     {Code::ModifyPort, 0, with<ModifyPortIn, modify_port>},
     {Code::QueryGid, sizeof(GidOut), with<TableIn, query_gid>},
     {Code::QueryPkey, sizeof(PkeyOut), with<TableIn, query_pkey>},
+    {Code::LocalMad, sizeof(MadOut), with<MadIn, local_mad>},
     {Code::AllocPd, 0, alloc_pd},
     {Code::DeallocPd, 0, with<IndexIn, dealloc_pd>},
     {Code::RegMr, sizeof(MrOut), with<RegMrIn, reg_mr>},

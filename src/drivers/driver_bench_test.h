@@ -40,7 +40,8 @@ struct Nothing {};
 // A process that has attached to a node and opened its HCA.
 class Process {
  public:
-  Process(Bench& bench, std::uint32_t pid, const std::string& node, bool attached = true)
+  Process(Bench& bench, std::uint32_t pid, const std::string& node, bool attached = true,
+          std::uint32_t flags = 0)
       : bench_(bench) {
     client_.session = pid;
     client_.pid = pid;
@@ -49,6 +50,7 @@ class Process {
     bench.host.alive.insert(pid);
     if (!attached) return;
     AttachIn in;
+    in.flags = flags;
     put_text(in.node, node);
     put_text(in.program, "test");
     const auto out = root_call<AttachOut>(Code::Attach, in);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "drivers/events.h"
 
+#include <algorithm>
+
 namespace ib::drivers {
 
 using verbs::EventType;
@@ -13,6 +15,10 @@ void push_event(Core& core, Session& session, const control::EventOut& event) {
     session.events.push_back(event);
     return;
   }
+  if (session.events.back().type != EventType::EventsLost) {
+    session.events.push_back({EventType::EventsLost, control::EventObject::Device, 0, 0, 0});
+  }
+  ++session.events.back().index;
   if (session.events_lost++ == 0) {
     core.trace.add(say(describe(session), " does not take its asynchronous events: ", kMaxEvents,
                        " wait, further ones are dropped"));
@@ -42,6 +48,16 @@ void raise_port(Core& core, const fabric::Hca& hca, std::uint32_t port, EventTyp
       if (file->hca != &hca || file->closing) continue;
       push_event(core, *session, {type, control::EventObject::Port, file->number, port, 0});
     }
+  }
+}
+
+void raise_ca(Core& core, const fabric::Hca& hca, EventType type) {
+  for (const auto& [id, session] : core.sessions) {
+    if (!session->wants_ca_events) continue;
+    const bool same_node = std::any_of(session->node->hcas.begin(), session->node->hcas.end(),
+                                       [&](const fabric::Hca& mine) { return &mine == &hca; });
+    if (!same_node) continue;
+    push_event(core, *session, {type, control::EventObject::Device, 0, hca.index, hca.node_guid});
   }
 }
 

@@ -9,13 +9,17 @@
 
 namespace ib::drivers {
 
-inline constexpr std::size_t kMaxEvents = 4096;  // per process; more are counted and dropped
+// Per process; further ones are dropped, and one EventsLost in their place says how many.
+inline constexpr std::size_t kMaxEvents = 4096;
 
 void push_event(Core& core, Session& session, const control::EventOut& event);
 void raise_cq(Core& core, Cq& cq, verbs::EventType type);
 void raise_srq(Core& core, Srq& srq, verbs::EventType type);
 void raise_qp(Core& core, Qp& qp, verbs::EventType type);  // to all who hold it
 void raise_port(Core& core, const fabric::Hca& hca, std::uint32_t port, verbs::EventType type);
+
+// An HCA came or went: to those of its node who asked for it.
+void raise_ca(Core& core, const fabric::Hca& hca, verbs::EventType type);
 
 void wait_event(Core& core, Session& caller, io::IrpRef irp);
 void raise_event(Core& core, Session& caller, const control::RaiseEventIn& in, io::IrpRef irp);

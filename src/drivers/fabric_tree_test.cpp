@@ -2,6 +2,8 @@
 #include "drivers/fabric_tree.h"
 
 #include "drivers/driver_bench_test.h"
+#include "drivers/events.h"
+#include "drivers/slots.h"
 
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
@@ -306,6 +308,43 @@ TEST(FabricTree, ShutsDownOnce) {
   t.tree->shut_down([&] { done = true; });
   t.executor.advance(std::chrono::milliseconds(1));
   EXPECT_TRUE(done);
+}
+
+// Only those of the same node, and only who asked for it.
+TEST(FabricTree, ProcessesThatAskHearOfHcasThatComeAndGo) {
+  Tree t;
+  Process watcher(t, 14, "node0", true, control::attach_flag::kCaEvents);
+  Process elsewhere(t, 15, "node1", true, control::attach_flag::kCaEvents);
+  const auto added = t.hca(HcaAction::Add, "node0", "");
+  ASSERT_EQ(added.status, Status::Ok);
+  const EventOut came = t.event(watcher);
+  EXPECT_EQ(came.type, EventType::CaAdded);
+  EXPECT_EQ(came.object, control::EventObject::Device);
+  EXPECT_EQ(came.cookie, added.out.node_guid);
+  ASSERT_EQ(t.hca(HcaAction::Eject, "node0", "softib1").status, Status::Ok);
+  const EventOut left = t.event(watcher);
+  EXPECT_EQ(left.type, EventType::CaRemoved);
+  EXPECT_EQ(left.cookie, added.out.node_guid);
+  EXPECT_EQ(t.event(watcher).file, 99u);
+  EXPECT_EQ(t.event(elsewhere).file, 99u);
+  EXPECT_EQ(t.event(t.a).file, 99u);
+}
+
+// Nothing is lost in silence: in the place of what did not fit stands how much it was.
+TEST(FabricTree, AQueueOfEventsThatRunsOverSaysSo) {
+  Tree t;
+  Session& session = *session_of_slot(t.core(), t.a.attach.slot);
+  const auto push = [&](std::uint32_t index) {
+    push_event(t.core(), session, {EventType::PortErr, control::EventObject::Port, 1, index, 0});
+  };
+  for (std::uint32_t i = 0; i < kMaxEvents + 5; ++i) push(i);
+  for (std::uint32_t i = 0; i < kMaxEvents; ++i) ASSERT_EQ(t.event(t.a).index, i);
+  push(77);
+  const EventOut gap = t.event(t.a);
+  EXPECT_EQ(gap.type, EventType::EventsLost);
+  EXPECT_EQ(gap.index, 5u);
+  EXPECT_EQ(t.event(t.a).index, 77u);
+  EXPECT_EQ(t.event(t.a).file, 99u);
 }
 
 }  // namespace

@@ -24,6 +24,9 @@ void query_pkey(Core&, HcaFile&, const control::TableIn&, io::IrpRef);
 fabric::Port* find_port(HcaFile& file, std::uint32_t number);
 std::string no_such_port(const HcaFile& file, std::uint32_t number);
 
+// local_mad.cpp
+void local_mad(Core&, HcaFile&, const control::MadIn&, io::IrpRef);
+
 // ports.cpp
 void modify_port(Core&, HcaFile&, const control::ModifyPortIn&, io::IrpRef);
 void set_port_state(Core& core, fabric::Hca& hca, fabric::Port& port, bool up);

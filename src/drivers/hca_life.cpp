@@ -38,6 +38,7 @@ void on_start(HcaDevice& self) {
   hca.present = true;
   hca.asleep = false;
   publish_ports(self.core, hca);
+  raise_ca(self.core, hca, EventType::CaAdded);
 }
 
 void on_gone(HcaDevice& self, bool surprise) {
@@ -49,6 +50,7 @@ void on_gone(HcaDevice& self, bool surprise) {
   self.core.trace.add(say("HCA ", self.hca.name, " (", hex(self.hca.node_guid), ") was ",
                           surprise ? "pulled out" : "removed"));
   if (surprise) bury_files(self.core, self.hca);
+  raise_ca(self.core, self.hca, EventType::CaRemoved);
   kick_all(self.core);
 }
 

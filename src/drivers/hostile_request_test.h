@@ -40,6 +40,7 @@ inline constexpr Shape kHcaRequests[] = {
     {Code::ModifyPort},
     {Code::QueryGid},
     {Code::QueryPkey},
+    {Code::LocalMad},
     {Code::AllocPd, kNone, Kind::Pd},
     {Code::DeallocPd, Kind::Pd, kNone, true},
     {Code::RegMr, Kind::Pd, Kind::Region},
@@ -207,6 +208,7 @@ inline std::vector<std::byte> sensible_root_request(const Shape& shape, const Ch
       control::AttachIn out;
       put_text(out.node, in.one_of({"", "node0", "node1", "node2"}));
       put_text(out.program, "fuzz");
+      out.flags = in.byte() % 3u;  // 2 is none
       return bytes_of(out);
     }
     case number_of(Code::WaitEvent):
@@ -275,6 +277,12 @@ inline std::vector<std::byte> sensible_request(const Shape& shape, const Choice&
     case number_of(Code::QueryGid):
     case number_of(Code::QueryPkey):
       return bytes_of(control::TableIn{in.byte() % 4u, in.byte() % 12u});
+    case number_of(Code::LocalMad): {
+      control::MadIn out{in.byte() % 3u, 0, {1, 1, 1, 1}};
+      out.mad[17] = 0x10 + in.byte() % 8;  // attribute
+      out.mad[in.byte()] = in.byte();
+      return bytes_of(out);
+    }
     case number_of(Code::RegMr): return bytes_of(sensible_region(choose));
     case number_of(Code::ReregMr): {
       const std::uint32_t index = choose.handle(Kind::Region);

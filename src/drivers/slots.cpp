@@ -108,6 +108,10 @@ void attach(Core& core, Session& session, const control::AttachIn& in, io::IrpRe
   if (session.slot != hca::kNone) {
     return fail(core, std::move(irp), Status::InvalidState, "this connection has attached already");
   }
+  if ((in.flags & ~control::attach_flag::kCaEvents) != 0) {
+    return fail(core, std::move(irp), Status::InvalidParameter,
+                say("Attach knows no flags ", hex(in.flags & ~control::attach_flag::kCaEvents)));
+  }
   const fabric::Node* node = core.fabric.find_node(text_in(in.node));
   if (node == nullptr) {
     return fail(
@@ -124,6 +128,7 @@ void attach(Core& core, Session& session, const control::AttachIn& in, io::IrpRe
     return fail(core, std::move(irp), Status::InsufficientResources,
                 say("all ", hca::kMaxSlots, " process slots of the fabric are in use"));
   }
+  session.wants_ca_events = (in.flags & control::attach_flag::kCaEvents) != 0;
   irp->file->client().node = node->name;
   irp->out_handles[0] = *std::move(memory);
   succeed_with(std::move(irp), attach_out(session));

@@ -50,6 +50,7 @@ Target target_of(Code code) {
     case Code::ModifyPort:
     case Code::QueryGid:
     case Code::QueryPkey:
+    case Code::LocalMad:
     case Code::AllocPd:
     case Code::DeallocPd:
     case Code::RegMr:

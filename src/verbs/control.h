@@ -116,7 +116,8 @@ enum class Code : std::uint32_t {
   // Attach: a client sends them on connections of their own. ---
 
   // AttachIn -> AttachOut; fd: device memory. Once, first.
-  // ! NotSupported: another interface version; InvalidState: attached already; NotFound: no such
+  // ! NotSupported: another interface version; InvalidParameter: unknown flags; InvalidState:
+  // attached already; NotFound: no such
   // node; InsufficientResources: all process slots are taken
   Attach = 16,
   // OpenIn -> OpenOut; information = file.
@@ -167,6 +168,9 @@ enum class Code : std::uint32_t {
   QueryGid = 35,
   // TableIn -> PkeyOut.  ! InvalidParameter
   QueryPkey = 36,
+  // MadIn -> MadOut. Asks the agents of a port: a Get is answered at once, without a packet and
+  // without another thread.  ! InvalidParameter: no such port, or no request to its agents
+  LocalMad = 37,
 
   // - -> -; information = PD.  ! InsufficientResources
   AllocPd = 48,

@@ -60,10 +60,13 @@ struct KeepIn {
 
 struct AttachIn {
   std::uint32_t abi = kAbiVersion;
-  std::uint32_t reserved = 0;
+  std::uint32_t flags = 0;         // attach_flag
   std::array<char, 64> node{};     // empty: the first node of the fabric
   std::array<char, 64> program{};  // for people: `softib status`, error texts
 };
+namespace attach_flag {
+inline constexpr std::uint32_t kCaEvents = 1;  // tell when HCAs of the node come and go
+}
 struct CaName {
   std::array<char, 64> name{};  // softib0
   std::uint64_t node_guid = 0;  // host byte order
@@ -207,6 +210,15 @@ struct GidOut {
 struct PkeyOut {
   std::uint16_t pkey = 0;
   std::array<std::uint8_t, 6> reserved{};
+};
+
+struct MadIn {
+  std::uint32_t port = 0;
+  std::uint32_t reserved = 0;
+  std::array<std::uint8_t, 256> mad{};  // as on a wire [IBA1 13.4.2]
+};
+struct MadOut {
+  std::array<std::uint8_t, 256> mad{};
 };
 
 struct RegMrIn {

@@ -71,7 +71,7 @@ IB_FIELD(KeepIn, reserved, 4, 4);
 
 IB_SIZE(AttachIn, 136);
 IB_FIELD(AttachIn, abi, 0, 4);
-IB_FIELD(AttachIn, reserved, 4, 4);
+IB_FIELD(AttachIn, flags, 4, 4);
 IB_FIELD(AttachIn, node, 8, 64);
 IB_FIELD(AttachIn, program, 72, 64);
 
@@ -212,6 +212,14 @@ IB_FIELD(GidOut, gid, 0, 16);
 IB_SIZE(PkeyOut, 8);
 IB_FIELD(PkeyOut, pkey, 0, 2);
 IB_FIELD(PkeyOut, reserved, 2, 6);
+
+IB_SIZE(MadIn, 264);
+IB_FIELD(MadIn, port, 0, 4);
+IB_FIELD(MadIn, reserved, 4, 4);
+IB_FIELD(MadIn, mad, 8, 256);
+
+IB_SIZE(MadOut, 256);
+IB_FIELD(MadOut, mad, 0, 256);
 
 IB_SIZE(RegMrIn, 40);
 IB_FIELD(RegMrIn, pd, 0, 4);

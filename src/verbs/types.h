@@ -130,6 +130,10 @@ enum class EventType : std::uint32_t {
   ClientReregister = 17,
   GidChange = 18,
   Completion = 19,  // of a completion queue with control::kKernelChannel that was armed
+  // Of the node, to those that asked for it when they attached; the cookie is the node GUID.
+  CaAdded = 20,
+  CaRemoved = 21,
+  EventsLost = 22,  // `index` events that would stand here did not fit into the queue
 };
 
 // Which attributes a modify-QP carries; numbers of ibv_qp_attr_mask.

@@ -202,6 +202,12 @@ void query(Transcript& t) {
   t.field("last byte of the GID", gid.gid.back());
   const auto pkey = t.call<PkeyOut>("QueryPkey", Code::QueryPkey, TableIn{1, 0});
   t.field("pkey", pkey.pkey);
+  const auto mad =
+      t.call<MadOut>("LocalMad", Code::LocalMad,
+                     MadIn{1, 0, {1, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 7, 0, 0x11}});
+  t.field("method of the answer", mad.mad[3]);
+  t.field("type of the node", mad.mad[66]);
+  t.call("LocalMad of a response", Code::LocalMad, MadIn{1, 0, {1, 1, 1, 0x81}});
 }
 
 struct Made {

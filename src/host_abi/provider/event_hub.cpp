@@ -54,6 +54,13 @@ void* EventHub::deliver_completion(std::uint64_t cookie) {
 }
 
 void EventHub::on_event(const EventOut& event) {
+  if (event.type == verbs::EventType::EventsLost) {  // has no number in libibverbs
+    static_cast<void>(std::fprintf(
+        stderr,
+        "softib: %u asynchronous events were lost, since the process was stopped too long\n",
+        event.index));
+    return;
+  }
   const std::lock_guard lock(mutex_);
   switch (event.object) {
     case EventObject::Cq:

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+#include "mad/agent.h"
+
+#include "mad/smp.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+namespace ib::mad {
+namespace {
+
+namespace control = verbs::control;
+
+// All of a response but its data is the request's.
+struct Answer {
+  std::uint16_t status = mad_status::kOk;
+  std::array<std::uint8_t, kSmpDataSize> data{};
+};
+
+template <class Attribute>
+Answer with(const Attribute& attribute) {
+  static_assert(sizeof(Attribute) <= kSmpDataSize && alignof(Attribute) == 1);
+  Answer result;
+  std::memcpy(result.data.data(), &attribute, sizeof attribute);
+  return result;
+}
+
+Answer refuse(std::uint16_t status) {
+  return {status, {}};
+}
+
+Answer node_description(const PortFacts& facts) {
+  Answer result;
+  std::copy_n(facts.node_description.begin(),
+              std::min(facts.node_description.size(), result.data.size()), result.data.begin());
+  return result;
+}
+
+Answer node_info(const PortFacts& facts) {
+  const control::CaAttr& ca = *facts.ca;
+  NodeInfo info;
+  info.num_ports = static_cast<std::uint8_t>(ca.port_count);
+  info.system_image_guid = ca.sys_image_guid;
+  info.node_guid = ca.node_guid;
+  info.port_guid = facts.port_guid;
+  info.partition_cap = static_cast<std::uint16_t>(ca.max_pkeys);
+  info.device_id = static_cast<std::uint16_t>(ca.vendor_part_id);
+  info.revision = ca.hw_ver;
+  info.local_port = facts.number;
+  info.vendor_id = ca.vendor_id;
+  return with(info);
+}
+
+constexpr std::uint8_t nibbles(unsigned high, unsigned low) {
+  return static_cast<std::uint8_t>((high & 15) << 4 | (low & 15));
+}
+
+// Speeds from FDR on (16, 32 ...) are counted in a field of their own, beside QDR in the old one.
+struct Speeds {
+  unsigned old_one = 0;
+  unsigned extended = 0;
+};
+Speeds split(std::uint8_t verbs_speed) {
+  constexpr unsigned kQdr = 4;
+  if (verbs_speed >= 16) return {kQdr, verbs_speed / 16u};
+  return {verbs_speed, 0};
+}
+
+Answer port_info(const PortFacts& facts) {
+  const control::PortAttr& port = *facts.port;
+  const Speeds active = split(port.active_speed);
+  constexpr unsigned kDownDefaultPolling = 2;
+  PortInfo info;
+  info.gid_prefix = facts.subnet_prefix;
+  info.lid = port.lid;
+  info.master_sm_lid = port.sm_lid;
+  info.capability_mask = port.port_cap_flags;
+  info.local_port = facts.number;
+  info.link_width_enabled = info.link_width_supported = info.link_width_active = port.active_width;
+  info.speed_supported_state = nibbles(active.old_one * 2 - 1, static_cast<unsigned>(port.state));
+  info.physical_down_default = nibbles(port.phys_state, kDownDefaultPolling);
+  info.m_key_protect_lmc = port.lmc & 7;
+  info.speed_active_enabled = nibbles(active.old_one, active.old_one * 2 - 1);
+  info.mtu_sm_sl = nibbles(static_cast<unsigned>(port.active_mtu), port.sm_sl);
+  info.vl_cap_init_type = nibbles(port.max_vl_num, 0);
+  info.init_reply_mtu_cap = nibbles(port.init_type_reply, static_cast<unsigned>(port.max_mtu));
+  info.operational_vls = nibbles(port.max_vl_num, 0);
+  info.p_key_violations = static_cast<std::uint16_t>(port.bad_pkey_cntr);
+  info.q_key_violations = static_cast<std::uint16_t>(port.qkey_viol_cntr);
+  info.guid_cap = static_cast<std::uint8_t>(port.gid_tbl_len);
+  info.reregister_timeout = port.subnet_timeout & 31;
+  info.speed_ext_active_supported = nibbles(active.extended, active.extended);
+  info.speed_ext_enabled = static_cast<std::uint8_t>(active.extended);
+  return with(info);
+}
+
+Answer guid_info(const PortFacts& facts, std::uint32_t block) {
+  if (block * kGuidsPerBlock >= facts.port->gid_tbl_len) return refuse(mad_status::kBadField);
+  std::array<Be64, kGuidsPerBlock> guids{};
+  if (block == 0) guids[0] = facts.port_guid;
+  return with(guids);
+}
+
+// The modifier's upper half is a switch's port.
+Answer pkey_table(const PortFacts& facts, std::uint32_t block) {
+  const std::size_t first = std::size_t{block & 0xffff} * kPkeysPerBlock;
+  if (block >> 16 != 0 || first >= facts.pkeys.size()) return refuse(mad_status::kBadField);
+  const auto part = facts.pkeys.subspan(first);
+  std::array<Be16, kPkeysPerBlock> pkeys{};
+  std::copy_n(part.begin(), std::min(part.size(), kPkeysPerBlock), pkeys.begin());
+  return with(pkeys);
+}
+
+Answer get(const PortFacts& facts, std::uint16_t attribute, std::uint32_t modifier) {
+  switch (attribute) {
+    case smp_attribute::kNodeDescription: return node_description(facts);
+    case smp_attribute::kNodeInfo: return node_info(facts);
+    case smp_attribute::kGuidInfo: return guid_info(facts, modifier);
+    case smp_attribute::kPortInfo:  // 0 is the port that it came to
+      if (modifier != 0 && modifier != facts.number) return refuse(mad_status::kBadField);
+      return port_info(facts);
+    case smp_attribute::kPkeyTable: return pkey_table(facts, modifier);
+    default: return refuse(mad_status::kAttributeNotSupported);
+  }
+}
+
+bool is_smp(const MadHeader& header) {
+  return header.mgmt_class == mgmt_class::kSubnLid ||
+         header.mgmt_class == mgmt_class::kSubnDirected;
+}
+
+Answer answer_to(const PortFacts& facts, const MadHeader& header) {
+  if (header.base_version != kBaseVersion || !is_smp(header) ||
+      header.class_version != kClassVersion) {
+    return refuse(mad_status::kBadVersion);
+  }
+  if (header.method == method::kSet) return refuse(mad_status::kAttributeNotSupported);
+  if (header.method != method::kGet) return refuse(mad_status::kMethodNotSupported);
+  return get(facts, header.attribute, header.modifier);
+}
+
+}  // namespace
+
+Status answer(const PortFacts& facts, const Mad& request, Mad& response, std::string& reason) {
+  Smp smp = std::bit_cast<Smp>(request);
+  const bool directed = smp.header.mgmt_class == mgmt_class::kSubnDirected;
+  if ((smp.header.method & method::kResponseBit) != 0) {
+    reason = "the MAD is a response (method " + std::to_string(smp.header.method) +
+             "), an agent answers requests";
+    return Status::InvalidParameter;
+  }
+  // Hop pointer and hop count: none but 0 of 0 is at its end here [14.2.2.2].
+  if (directed && smp.header.class_specific != 0) {
+    reason = "the directed route of the MAD has hops: it is not for this port";
+    return Status::InvalidParameter;
+  }
+  const Answer said = answer_to(facts, smp.header);
+  smp.header.method = method::kGetResp;
+  smp.header.status = static_cast<std::uint16_t>(said.status | (directed ? kDirectionBit : 0));
+  smp.data = said.data;
+  response = std::bit_cast<Mad>(smp);
+  return Status::Ok;
+}
+
+}  // namespace ib::mad

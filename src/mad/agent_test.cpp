@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+#include "mad/agent.h"
+
+#include "mad/smp.h"
+
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cstring>
+#include <random>
+
+namespace ib::mad {
+namespace {
+
+constexpr std::uint64_t kNodeGuid = 0x0253460000010000;
+constexpr std::uint64_t kPrefix = 0xfe80000000000000;
+
+class Agent : public testing::Test {
+ protected:
+  Agent() {
+    ca.node_guid = ca.sys_image_guid = kNodeGuid;
+    ca.vendor_id = 0x025346;
+    ca.vendor_part_id = 1;
+    ca.hw_ver = 1;
+    ca.max_pkeys = 128;
+    ca.port_count = 2;
+    port.state = verbs::PortState::Active;
+    port.gid_tbl_len = 8;
+    port.lid = 0x1234;
+    port.sm_lid = 1;
+    port.max_vl_num = 1;
+    port.subnet_timeout = 18;
+    port.active_width = 2;
+    port.active_speed = 32;
+    port.phys_state = 5;
+    port.port_cap_flags = 0x00010000;
+  }
+
+  static Smp request(std::uint16_t attribute, std::uint32_t modifier = 0) {
+    Smp smp;
+    smp.header = {kBaseVersion,
+                  mgmt_class::kSubnLid,
+                  kClassVersion,
+                  method::kGet,
+                  0,
+                  0,
+                  0x1122334455667788,
+                  attribute,
+                  0,
+                  modifier};
+    return smp;
+  }
+  Status ask(const Smp& smp) {
+    const std::vector<std::uint16_t> table(pkeys);
+    const PortFacts facts{"node0 softib0", &ca, &port, kPrefix, kNodeGuid + 2, 2, table};
+    Mad out{};
+    const Status status = answer(facts, std::bit_cast<Mad>(smp), out, reason);
+    response = std::bit_cast<Smp>(out);
+    return status;
+  }
+  // Asks, and looks at what all answers have in common.
+  std::uint16_t status_of(const Smp& smp) {
+    EXPECT_EQ(ask(smp), Status::Ok) << reason;
+    EXPECT_EQ(response.header.method, method::kGetResp);
+    EXPECT_EQ(response.header.transaction_id, smp.header.transaction_id);
+    EXPECT_EQ(response.header.attribute, smp.header.attribute);
+    EXPECT_EQ(response.header.modifier, smp.header.modifier);
+    EXPECT_EQ(response.m_key, smp.m_key);
+    return response.header.status;
+  }
+  std::string hex() const {
+    std::string text;
+    for (const std::uint8_t byte : response.data) {
+      constexpr std::string_view kDigits = "0123456789abcdef";
+      text += {kDigits[byte >> 4], kDigits[byte & 15]};
+    }
+    return text;
+  }
+
+  verbs::control::CaAttr ca;
+  verbs::control::PortAttr port;
+  std::vector<std::uint16_t> pkeys{0xffff, 0x8001};
+  Smp response;
+  std::string reason;
+};
+
+TEST_F(Agent, SaysWhichNodeItIs) {
+  EXPECT_EQ(status_of(request(smp_attribute::kNodeInfo)), 0);
+  EXPECT_EQ(hex(),
+            "01010102"
+            "0253460000010000"
+            "0253460000010000"
+            "0253460000010002"
+            "0080"
+            "0001"
+            "00000001"
+            "02"
+            "025346" +
+                std::string(48, '0'));
+}
+
+TEST_F(Agent, DescribesTheNode) {
+  EXPECT_EQ(status_of(request(smp_attribute::kNodeDescription)), 0);
+  EXPECT_STREQ(reinterpret_cast<const char*>(response.data.data()), "node0 softib0");
+}
+
+TEST_F(Agent, SaysHowItsPortIs) {
+  EXPECT_EQ(status_of(request(smp_attribute::kPortInfo)), 0);
+  EXPECT_EQ(hex(),
+            "0000000000000000"  // M_Key
+            "fe80000000000000"
+            "1234"
+            "0001"
+            "00010000"
+            "0000"
+            "0000"
+            "02"
+            "020202"
+            "74"  // SDR to QDR, Active
+            "52"  // LinkUp, down means polling
+            "00"
+            "47"
+            "50"
+            "10"
+            "000000"
+            "05"
+            "00"
+            "10"
+            "000000000000"
+            "08"
+            "12"
+            "00"
+            "00"
+            "0000"
+            "00000000"
+            "0000"
+            "22"
+            "02");
+  EXPECT_EQ(status_of(request(smp_attribute::kPortInfo, 2)), 0);
+  EXPECT_EQ(status_of(request(smp_attribute::kPortInfo, 1)), mad_status::kBadField);
+}
+
+TEST_F(Agent, AnOldSpeedHasNoExtendedOne) {
+  port.active_speed = 1;
+  EXPECT_EQ(status_of(request(smp_attribute::kPortInfo)), 0);
+  PortInfo info;
+  std::memcpy(&info, response.data.data(), sizeof info);
+  EXPECT_EQ(info.speed_active_enabled, 0x11);
+  EXPECT_EQ(info.speed_ext_active_supported, 0);
+}
+
+TEST_F(Agent, ListsItsTablesBlockByBlock) {
+  EXPECT_EQ(status_of(request(smp_attribute::kGuidInfo)), 0);
+  EXPECT_EQ(hex(), "0253460000010002" + std::string(112, '0'));
+  EXPECT_EQ(status_of(request(smp_attribute::kGuidInfo, 1)), mad_status::kBadField);
+
+  pkeys.assign(33, 0);
+  pkeys[1] = 0x8001;
+  pkeys[32] = 0x8002;
+  EXPECT_EQ(status_of(request(smp_attribute::kPkeyTable)), 0);
+  EXPECT_EQ(hex(), "00008001" + std::string(120, '0'));
+  EXPECT_EQ(status_of(request(smp_attribute::kPkeyTable, 1)), 0);
+  EXPECT_EQ(hex(), "8002" + std::string(124, '0'));
+  EXPECT_EQ(status_of(request(smp_attribute::kPkeyTable, 2)), mad_status::kBadField);
+  EXPECT_EQ(status_of(request(smp_attribute::kPkeyTable, 1u << 16)), mad_status::kBadField);
+}
+
+TEST_F(Agent, RefusesInTheAnswersStatus) {
+  EXPECT_EQ(status_of(request(0x0012)), mad_status::kAttributeNotSupported);  // a switch's
+  Smp other = request(smp_attribute::kPortInfo);
+  other.header.method = method::kSet;
+  EXPECT_EQ(status_of(other), mad_status::kAttributeNotSupported);
+  other.header.method = 0x05;
+  EXPECT_EQ(status_of(other), mad_status::kMethodNotSupported);
+  for (const auto field :
+       {&MadHeader::base_version, &MadHeader::class_version, &MadHeader::mgmt_class}) {
+    other = request(smp_attribute::kPortInfo);
+    other.header.*field = 4;
+    EXPECT_EQ(status_of(other), mad_status::kBadVersion);
+    EXPECT_EQ(hex(), std::string(128, '0'));
+  }
+}
+
+TEST_F(Agent, AnswersADirectedRouteThatEndsHere) {
+  Smp smp = request(smp_attribute::kNodeInfo);
+  smp.header.mgmt_class = mgmt_class::kSubnDirected;
+  EXPECT_EQ(status_of(smp), kDirectionBit);
+  smp.header.class_specific = 0x0001;  // one hop to go
+  EXPECT_EQ(ask(smp), Status::InvalidParameter);
+  EXPECT_NE(reason.find("hops"), std::string::npos) << reason;
+}
+
+TEST_F(Agent, DoesNotAnswerResponses) {
+  Smp smp = request(smp_attribute::kNodeInfo);
+  for (const unsigned method : {0x81u, 0x82u, 0xffu}) {
+    smp.header.method = static_cast<std::uint8_t>(method);
+    EXPECT_EQ(ask(smp), Status::InvalidParameter);
+  }
+}
+
+// Whatever comes: an answer is marked as one and belongs to its request.
+TEST_F(Agent, PropertyAnyBytesGetAnAnswerOrNone) {
+  std::minstd_rand random(1);
+  for (int round = 0; round < 20000; ++round) {
+    Mad bytes;
+    for (std::byte& byte : bytes) byte = static_cast<std::byte>(random() >> 8);
+    Smp smp = std::bit_cast<Smp>(bytes);
+    if (random() % 4 != 0) {
+      const Smp sensible = request(static_cast<std::uint16_t>(0x10 + random() % 8),
+                                   static_cast<std::uint32_t>(random() % 3));
+      smp.header = sensible.header;
+    }
+    if ((smp.header.method & method::kResponseBit) != 0) {
+      EXPECT_EQ(ask(smp), Status::InvalidParameter);
+    } else if (ask(smp) == Status::Ok) {
+      (void)status_of(smp);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace ib::mad

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// KernelClient: a client of the access layer in the test's own softibd. What it does runs on
+// softibd's thread at dispatch level; the test waits for it on its own.
+#pragma once
+
+#include "al/verbs.h"
+#include "softib/in_process_daemon.h"
+#include "verbs_fixture.h"
+
+#include <gtest/gtest.h>
+
+#include <future>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace ib::conformance {
+
+class KernelClient : public VerbsTest {
+ protected:
+  void SetUp() override {
+    VerbsTest::SetUp();
+    on_loop([this] {
+      al = std::make_unique<al::Al>(daemon().access_layer(), driver);
+      al->set_on_event([this](const control::EventOut& event) { events.push_back(event); });
+      ca = std::make_unique<al::Ca>(*al);
+    });
+    ASSERT_EQ(ask([this](io::IrpRef irp) { al->open("east", "kernel_client", std::move(irp)); }),
+              Status::Ok)
+        << reason;
+    ASSERT_EQ(ask([this](io::IrpRef irp) { ca->open("\\Device\\ibal", std::move(irp)); }),
+              Status::Ok)
+        << reason;
+  }
+  void TearDown() override {
+    EXPECT_EQ(ask([this](io::IrpRef irp) { ca->close(std::move(irp)); }), Status::Ok) << reason;
+    EXPECT_EQ(ask([this](io::IrpRef irp) { al->close(std::move(irp)); }), Status::Ok) << reason;
+    EXPECT_EQ(driver.references.total(), 0u);
+    on_loop([this] {
+      ca.reset();
+      al.reset();
+    });
+    VerbsTest::TearDown();
+  }
+
+  static softib::InProcessDaemon& daemon() { return TestFabric::shared().daemon(); }
+  template <class Work>
+  static void on_loop(Work&& work) {
+    daemon().on_loop(work);
+  }
+  // Issues a request at dispatch level and waits here until it is over.
+  template <class Issue>
+  Status ask(Issue&& issue) {
+    io::Irp irp;
+    std::promise<void> done;
+    on_loop([&] {
+      issue(irp.start(
+          [](io::Irp&, void* context) { static_cast<std::promise<void>*>(context)->set_value(); },
+          &done));
+    });
+    done.get_future().wait();
+    reason = irp.reason;
+    information = irp.information;
+    return irp.status;
+  }
+  // Looks on softibd's thread, again and again, until it is so.
+  template <class Condition>
+  bool comes(Condition&& condition) {
+    for (std::uint32_t ms = 0; ms < kPatience; ++ms) {
+      bool so = false;
+      on_loop([&] { so = condition(); });
+      if (so) return true;
+      // tidy: allow(sleep) looks again until the deadline
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    return false;
+  }
+  Completion one(al::Cq& from) {
+    Completion got;
+    EXPECT_TRUE(comes([&] { return al::poll(from, {&got, 1}) == 1; })) << "no completion came";
+    return got;
+  }
+
+  void make(QpType type) {
+    const control::AllocDmIn room{8192, 12, 0};
+    ASSERT_EQ(ask([&](io::IrpRef irp) { al::alloc_pd(*ca, pd, std::move(irp)); }), Status::Ok);
+    EXPECT_EQ(information, pd.handle);
+    ASSERT_EQ(ask([&](io::IrpRef irp) { al::alloc_dm(*ca, room, memory, std::move(irp)); }),
+              Status::Ok)
+        << reason;
+    ASSERT_EQ(ask([&](io::IrpRef irp) {
+                al::reg_dm(pd, memory, access::kLocalWrite | access::kRemoteAny, region,
+                           std::move(irp));
+              }),
+              Status::Ok)
+        << reason;
+    ASSERT_EQ(ask([&](io::IrpRef irp) { al::create_cq(*ca, 64, cq, std::move(irp)); }), Status::Ok)
+        << reason;
+    cq.on_completion = [this](al::Cq&) { ++wakes; };
+    const control::QpCaps caps{16, 16, 2, 2, 64, 0};
+    ASSERT_EQ(
+        ask([&](io::IrpRef irp) { al::create_qp(pd, type, caps, cq, cq, kq, std::move(irp)); }),
+        Status::Ok)
+        << reason;
+  }
+  Status modify(QpType type, QpState from, const control::QpAttr& attr) {
+    return ask([&](io::IrpRef irp) {
+      al::modify_qp(kq, required(type, from, attr.state), attr, std::move(irp));
+    });
+  }
+  // Side b's queue pair and the kernel's.
+  void connect_to_b(QpType type, const Connection& with = {}) {
+    make(type);
+    QpSpec spec;
+    spec.type = type;
+    qb = b->new_qp(spec);
+    control::PortAttr port;
+    const control::PortIn first{1, 0};
+    ASSERT_EQ(ask([&](io::IrpRef irp) {
+                ca->call(control::Code::QueryPort, first, port, std::move(irp));
+              }),
+              Status::Ok);
+    lid = port.lid;
+    ASSERT_EQ(modify(type, QpState::Reset, init_attributes(with)), Status::Ok) << reason;
+    to_init(qb, type, with);
+    control::QpAttr rtr = rtr_attributes(qb, qb, with);
+    rtr.dest_qpn = qb.qpn;
+    rtr.av = qb.side->path_to(*b);
+    ASSERT_EQ(modify(type, QpState::Init, rtr), Status::Ok) << reason;
+    rtr.dest_qpn = kq.made.qpn;
+    rtr.av.dlid = lid;
+    ASSERT_EQ(qb.try_modify(required(type, QpState::Init, QpState::Rtr), rtr), Status::Ok);
+    ASSERT_EQ(modify(type, QpState::Rtr, rts_attributes(with)), Status::Ok) << reason;
+    to_rts(qb, type, with);
+  }
+  void end() {
+    if (kq.exists()) {
+      EXPECT_EQ(ask([&](io::IrpRef irp) { al::destroy(kq, std::move(irp)); }), Status::Ok);
+    }
+    EXPECT_EQ(ask([&](io::IrpRef irp) { al::destroy(region, std::move(irp)); }), Status::Ok);
+    EXPECT_EQ(ask([&](io::IrpRef irp) { al::destroy(memory, std::move(irp)); }), Status::Ok);
+    EXPECT_EQ(ask([&](io::IrpRef irp) { al::destroy(cq, std::move(irp)); }), Status::Ok);
+    EXPECT_EQ(ask([&](io::IrpRef irp) { al::destroy(pd, std::move(irp)); }), Status::Ok);
+  }
+  Status post(WrOpcode opcode, std::uint64_t wr_id, const Sge& sge, std::uint64_t remote = 0,
+              std::uint32_t rkey = 0) {
+    hca::SendWqe wqe;
+    wqe.wr_id = wr_id;
+    wqe.opcode = opcode;
+    wqe.flags = send_flag::kSignaled;
+    wqe.sge = &sge;
+    wqe.num_sge = 1;
+    wqe.remote_address = remote;
+    wqe.rkey = rkey;
+    Status status = Status::Pending;
+    on_loop([&] { status = al::post_send(kq, wqe); });
+    return status;
+  }
+  Status receive(std::uint64_t wr_id, const Sge& sge) {
+    Status status = Status::Pending;
+    on_loop([&] { status = al::post_recv(kq, wr_id, {&sge, 1}); });
+    return status;
+  }
+  Sge piece(std::uint64_t offset, std::uint32_t length) const {
+    return {offset, length, region.made.lkey};
+  }
+
+  io::DriverObject driver{"kernel_client_test"};
+  std::unique_ptr<al::Al> al;
+  std::unique_ptr<al::Ca> ca;
+  al::Pd pd;
+  al::DeviceMemory memory;
+  al::Region region;
+  al::Cq cq;
+  al::Qp kq;
+  std::uint16_t lid = 0;
+  int wakes = 0;
+  std::vector<control::EventOut> events;
+  std::string reason;
+  std::uint64_t information = 0;
+};
+
+}  // namespace ib::conformance

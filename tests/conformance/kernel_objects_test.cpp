@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// What kernel clients have beside queue pairs of their own receives: shared queues, XRC, windows,
+// MADs to the own port, and the list of HCAs.
+#include "kernel_client.h"
+#include "mad/smp.h"
+
+#include <sys/resource.h>
+
+#include <bit>
+#include <cstring>
+
+namespace ib::conformance {
+namespace {
+
+class KernelObjectsTest : public KernelClient {
+ protected:
+  // Ends well, or says why not.
+  template <class Issue>
+  void must(Issue&& issue) {
+    ASSERT_EQ(ask(issue), Status::Ok) << reason;
+  }
+  template <class Object>
+  void gone(Object& object) {
+    must([&](io::IrpRef irp) { al::destroy(object, std::move(irp)); });
+  }
+  void step(al::Qp& qp, QpType type, QpState from, const control::QpAttr& attr) {
+    must([&](io::IrpRef irp) {
+      al::modify_qp(qp, required(type, from, attr.state), attr, std::move(irp));
+    });
+  }
+  void find_lid() {
+    control::PortAttr port;
+    const control::PortIn first{1, 0};
+    must([&](io::IrpRef irp) { ca->call(control::Code::QueryPort, first, port, std::move(irp)); });
+    lid = port.lid;
+  }
+  // To the queue pair `peer` of this port.
+  void connect(al::Qp& qp, std::uint32_t peer) {
+    const QpType type = qp.in.type;
+    const Connection with;
+    step(qp, type, QpState::Reset, init_attributes(with));
+    control::QpAttr rtr = rtr_attributes(qb, qb, with);
+    rtr.dest_qpn = peer;
+    rtr.av = {};
+    rtr.av.dlid = lid;
+    rtr.av.port = 1;
+    step(qp, type, QpState::Init, rtr);
+    if (type != QpType::XrcRecv) step(qp, type, QpState::Rtr, rts_attributes(with));
+  }
+  Status supply(al::Srq& to, std::uint64_t wr_id, const Sge& sge) {
+    Status status = Status::Pending;
+    on_loop([&] { status = al::post_recv(to, wr_id, {&sge, 1}); });
+    return status;
+  }
+  Status post(al::Qp& qp, const hca::SendWqe& wqe) {
+    Status status = Status::Pending;
+    on_loop([&] { status = al::post_send(qp, wqe); });
+    return status;
+  }
+  bool event_comes(verbs::EventType type) {
+    return comes([&] {
+      return std::any_of(events.begin(), events.end(),
+                         [&](const control::EventOut& event) { return event.type == type; });
+    });
+  }
+  // An RC queue pair with the shared queue, and one without that is its peer.
+  void make_shared_pair() {
+    make(QpType::Rc);
+    find_lid();
+    must([&](io::IrpRef irp) { al::create_srq(pd, 16, 1, srq, std::move(irp)); });
+    const control::QpCaps caps{16, 0, 2, 0, 64, 0};
+    must([&](io::IrpRef irp) {
+      al::create_srq_qp(pd, QpType::Rc, caps, cq, cq, srq, shared, std::move(irp));
+    });
+    qb = b->new_qp({});  // for rtr_attributes
+    connect(shared, kq.made.qpn);
+    connect(kq, shared.made.qpn);
+  }
+
+  al::Srq srq;
+  al::Qp shared;
+};
+IB_EVERY_SETTING(KernelObjectsTest);
+
+TEST_P(KernelObjectsTest, ASharedQueueFeedsItsQueuePairs) {
+  make_shared_pair();
+  EXPECT_EQ(ask([&](io::IrpRef irp) { al::destroy(srq, std::move(irp)); }), Status::DeviceBusy);
+  for (const std::uint32_t bytes : {8u, 64u, 4000u}) {
+    EXPECT_EQ(supply(srq, bytes, piece(4096, 4096)), Status::Ok);
+    on_loop([&] { std::memset(memory.bytes, static_cast<int>(bytes & 0xff), bytes); });
+    EXPECT_EQ(KernelClient::post(WrOpcode::Send, 1, piece(0, bytes)), Status::Ok);
+    Completion got = one(cq);
+    if (got.opcode != WcOpcode::Recv) got = one(cq);
+    EXPECT_EQ(got.wr_id, bytes);
+    EXPECT_EQ(got.byte_len, bytes);
+    EXPECT_EQ(got.qpn, shared.made.qpn);
+    on_loop([&] { EXPECT_EQ(std::memcmp(memory.bytes, memory.bytes + 4096, bytes), 0); });
+    on_loop([&] {
+      Completion rest;
+      (void)al::poll(cq, {&rest, 1});
+    });
+  }
+  gone(shared);
+  gone(srq);
+  end();
+}
+
+TEST_P(KernelObjectsTest, ASharedQueueSaysWhenItRunsLowAndWhenAQueuePairIsDone) {
+  make_shared_pair();
+  EXPECT_EQ(supply(srq, 1, piece(4096, 64)), Status::Ok);
+  EXPECT_EQ(supply(srq, 2, piece(4096, 64)), Status::Ok);
+  must([&](io::IrpRef irp) { al::arm_srq(srq, 2, std::move(irp)); });
+  EXPECT_EQ(KernelClient::post(WrOpcode::Send, 1, piece(0, 8)), Status::Ok);
+  EXPECT_TRUE(event_comes(verbs::EventType::SrqLimitReached));
+  control::SrqOut now;
+  must([&](io::IrpRef irp) { al::query_srq(srq, now, std::move(irp)); });
+  EXPECT_EQ(now.limit, 0u);
+  control::QpAttr error;
+  error.state = QpState::Error;
+  step(shared, QpType::Rc, QpState::Rts, error);
+  EXPECT_TRUE(event_comes(verbs::EventType::QpLastWqeReached));
+  gone(shared);
+  gone(srq);
+  end();
+}
+
+TEST_P(KernelObjectsTest, XrcMessagesNameTheSharedQueueThatGetsThem) {
+  make(QpType::Rc);
+  find_lid();
+  qb = b->new_qp({});
+  al::Xrcd xrcd;
+  al::Qp sender;
+  al::Qp receiver;
+  const control::QpCaps caps{16, 0, 2, 0, 64, 0};
+  must([&](io::IrpRef irp) { al::open_xrcd(*ca, xrcd, std::move(irp)); });
+  must([&](io::IrpRef irp) { al::create_xrc_srq(pd, xrcd, cq, 16, 1, srq, std::move(irp)); });
+  must([&](io::IrpRef irp) { al::create_xrc_recv_qp(xrcd, receiver, std::move(irp)); });
+  must([&](io::IrpRef irp) { al::create_xrc_send_qp(pd, caps, cq, sender, std::move(irp)); });
+  connect(receiver, sender.made.qpn);
+  connect(sender, receiver.made.qpn);
+  EXPECT_EQ(supply(srq, 5, piece(4096, 64)), Status::Ok);
+  on_loop([&] { std::memset(memory.bytes, 0x5a, 64); });
+  const Sge sge = piece(0, 64);
+  hca::SendWqe wqe;
+  wqe.wr_id = 6;
+  wqe.flags = send_flag::kSignaled;
+  wqe.sge = &sge;
+  wqe.num_sge = 1;
+  wqe.remote_srqn = srq.made.srqn;
+  EXPECT_EQ(post(sender, wqe), Status::Ok);
+  EXPECT_EQ(one(cq).wr_id + one(cq).wr_id, 11u);
+  on_loop([&] { EXPECT_EQ(std::memcmp(memory.bytes, memory.bytes + 4096, 64), 0); });
+  // A queue pair that only receives has nothing to send with.
+  EXPECT_EQ(post(receiver, wqe), Status::InvalidParameter);
+  EXPECT_EQ(ask([&](io::IrpRef irp) { al::destroy(xrcd, std::move(irp)); }), Status::DeviceBusy);
+  gone(sender);
+  gone(receiver);
+  gone(srq);
+  gone(xrcd);
+  end();
+}
+
+TEST_P(KernelObjectsTest, AWindowOpensAPartOfARegionUntilItIsUnbound) {
+  connect_to_b(QpType::Rc);
+  al::Region own;
+  must([&](io::IrpRef irp) {
+    al::reg_dm(pd, memory, access::kLocalWrite | access::kMwBind, own, std::move(irp));
+  });
+  al::Window window;
+  must([&](io::IrpRef irp) { al::alloc_mw(pd, 1, window, std::move(irp)); });
+  const std::uint32_t first = window.rkey;
+  const auto bind = [&](std::uint64_t length) {
+    const al::Bind to{9, &own, 1024, length, access::kRemoteWrite};
+    Status status = Status::Pending;
+    on_loop([&] { status = al::bind(kq, window, to); });
+    ASSERT_EQ(status, Status::Ok);
+    const Completion bound = one(cq);
+    EXPECT_EQ(bound.status, WcStatus::Success);
+    EXPECT_EQ(bound.wr_id, 9u);
+  };
+  bind(100);
+  EXPECT_NE(window.rkey, first);
+  const Region mb = b->region(4096);
+  mb.fill(7);
+  Work write = send_work(3, {mb.sge(0, 100)}, WrOpcode::RdmaWrite);
+  write.rkey = window.rkey;
+  write.remote_address = 1024;
+  qb.send(write);
+  b->cq().one(WcStatus::Success);
+  const auto written = mb.bytes(0, 100);
+  on_loop([&] { EXPECT_EQ(std::memcmp(memory.bytes + 1024, written.data(), 100), 0); });
+  // Bound again, the old key is none; and beyond it nothing is open.
+  bind(50);
+  EXPECT_EQ(ask([&](io::IrpRef irp) { al::destroy(own, std::move(irp)); }), Status::DeviceBusy);
+  qb.send(write);
+  b->cq().one(WcStatus::RemAccessErr);
+  gone(window);
+  gone(own);
+  end();
+}
+
+TEST_P(KernelObjectsTest, AMadToTheOwnPortIsAnsweredInTheCall) {
+  control::MadIn in;
+  in.port = 1;
+  mad::Smp smp;
+  smp.header = {1,  mad::mgmt_class::kSubnLid,
+                1,  mad::method::kGet,
+                0,  0,
+                42, mad::smp_attribute::kNodeInfo,
+                0,  0};
+  std::memcpy(in.mad.data(), &smp, sizeof smp);
+  control::MadOut out;
+  constexpr int kMany = 1000;
+  int answered = 0;
+  long switches = -1;
+  on_loop([&] {
+    rusage before{};
+    rusage after{};
+    getrusage(RUSAGE_THREAD, &before);
+    for (int i = 0; i < kMany; ++i) {
+      io::Irp irp;
+      ca->local_mad(
+          in, out,
+          irp.start([](io::Irp&, void* count) { ++*static_cast<int*>(count); }, &answered));
+      EXPECT_EQ(answered, i + 1) << "it was not answered before the call returned";
+    }
+    getrusage(RUSAGE_THREAD, &after);
+    switches = after.ru_nvcsw - before.ru_nvcsw;
+  });
+  EXPECT_EQ(answered, kMany);
+  EXPECT_EQ(switches, 0) << "the thread has waited for another one";
+  std::memcpy(&smp, out.mad.data(), sizeof smp);
+  EXPECT_EQ(smp.header.method, mad::method::kGetResp);
+  EXPECT_EQ(smp.header.status, 0u);
+  EXPECT_EQ(smp.header.transaction_id, 42u);
+  mad::NodeInfo info;
+  std::memcpy(&info, smp.data.data(), sizeof info);
+  EXPECT_EQ(info.node_guid, ca->info().ca.node_guid);
+}
+
+TEST_P(KernelObjectsTest, KnowsTheHcasOfItsHost) {
+  bool found = false;
+  for (const control::CaName& name : al->cas()) found |= name.node_guid == ca->info().ca.node_guid;
+  EXPECT_TRUE(found);
+}
+
+}  // namespace
+}  // namespace ib::conformance
