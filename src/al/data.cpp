@@ -16,7 +16,7 @@ using verbs::WcStatus;
 
 bool Cq::use_ring() {
   const hca::Arena& arena = ca->al().system().arena;
-  entry = arena.cq(handle);
+  entry = arena.cq(index());
   std::byte* bytes = arena.heap(made.ring, std::uint64_t{made.slots} * sizeof(hca::Cqe));
   ring = reinterpret_cast<hca::Cqe*>(bytes);
   consumed = 0;
@@ -31,7 +31,7 @@ void Cq::end() {
 
 bool Srq::begin() {
   const hca::Arena& arena = ca->al().system().arena;
-  entry = arena.srq(handle);
+  entry = arena.srq(index());
   if (entry == nullptr) return false;
   receives = hca::ReceiveRing::create(
       arena, {made.ring, made.slots, made.stride, made.max_wr, made.max_sge}, entry->producer.tail);
@@ -46,7 +46,7 @@ void Srq::end() {
 
 Status Qp::begin() {
   Al& al = ca->al();
-  entry = al.system().arena.qp(handle);
+  entry = al.system().arena.qp(index());
   if (entry == nullptr) return Status::Malformed;
   if (made.rq_ring != 0) {
     receives = hca::ReceiveRing::create(al.system().arena,
@@ -59,10 +59,10 @@ Status Qp::begin() {
   flushed = false;
   if (in.type == verbs::QpType::XrcRecv) return Status::Ok;
   hca::RequesterConfig config;
-  config.qp = handle;
+  config.qp = index();
   config.type = in.type;
-  config.pd = in.pd;
-  config.send_cq = in.send_cq;
+  config.pd = control::index_of(in.pd);
+  config.send_cq = control::index_of(in.send_cq);
   config.max_wr = made.caps.max_send_wr;
   config.max_sge = made.caps.max_send_sge;
   config.max_inline = made.caps.max_inline;
@@ -115,9 +115,10 @@ void Qp::flush() {
   quiet.reset();
   flushed = true;
   hca::OpScope scope(al.plane());
-  hca::flush_receives(al.plane(), *entry, made.qpn, receives.get(), in.srq);
+  hca::flush_receives(al.plane(), *entry, made.qpn, receives.get(),
+                      in.srq != control::kNoIndex ? control::index_of(in.srq) : hca::kNone);
   if (in.srq != control::kNoIndex) {
-    al.poster().raise({control::EventObject::Qp, handle, entry->id.generation,
+    al.poster().raise({control::EventObject::Qp, index(), entry->id.generation,
                        verbs::EventType::QpLastWqeReached});
   }
 }
@@ -178,8 +179,8 @@ Status bind(Qp& qp, Window& window, const Bind& to) {
   wqe.wr_id = to.wr_id;
   wqe.opcode = verbs::WrOpcode::BindMw;
   wqe.flags = verbs::send_flag::kSignaled;
-  wqe.window = window.handle;
-  wqe.bind_region = to.region != nullptr ? to.region->handle : hca::kNone;
+  wqe.window = window.index();
+  wqe.bind_region = to.region != nullptr ? to.region->index() : hca::kNone;
   wqe.bind_address = to.address;
   wqe.bind_length = to.length;
   wqe.bind_access = to.access;
@@ -200,10 +201,10 @@ Source source_of(Al& al, std::uint32_t srq_index, const Qp* qp) {
   if (srq_index != hca::kNone) {
     const auto srq = al.srqs().find(srq_index);
     if (srq == al.srqs().end()) return {};
-    return {srq->second->receives.get(), srq->second->in.pd};
+    return {srq->second->receives.get(), control::index_of(srq->second->in.pd)};
   }
   if (qp == nullptr) return {};
-  return {qp->receives.get(), qp->in.pd};
+  return {qp->receives.get(), control::index_of(qp->in.pd)};
 }
 
 // False: of a queue pair that is gone, or garbage. Every field is read once.
@@ -261,7 +262,7 @@ void arm(Cq& cq, bool solicited_only) {
   cq.entry->arm.armed.store(solicited_only ? 2 : 1, std::memory_order_seq_cst);
   if (next(cq) == nullptr || cq.entry->arm.armed.exchange(0, std::memory_order_acq_rel) == 0)
     return;
-  hca::CqProducer::report(cq.ca->al().poster(), *cq.entry, cq.handle);
+  hca::CqProducer::report(cq.ca->al().poster(), *cq.entry, cq.index());
 }
 
 }  // namespace ib::al

@@ -29,7 +29,7 @@ bool begin(DeviceMemory& memory) {
 }
 bool begin(Region& region) {
   hca::LocalKey& local = local_key(region);
-  local.pd = region.in.pd;
+  local.pd = control::index_of(region.in.pd);
   local.access = region.in.access;
   local.iova = region.in.iova;
   local.length = region.in.length;
@@ -40,7 +40,7 @@ bool begin(Region& region) {
   return true;
 }
 bool begin(Cq& cq) {
-  cq.ca->al().cqs()[cq.handle] = &cq;
+  cq.ca->al().cqs()[cq.index()] = &cq;
   return cq.use_ring();
 }
 bool begin(Qp& qp) {
@@ -49,7 +49,7 @@ bool begin(Qp& qp) {
 }
 
 bool begin(Srq& srq) {
-  srq.ca->al().srqs()[srq.handle] = &srq;
+  srq.ca->al().srqs()[srq.index()] = &srq;
   return srq.begin();
 }
 bool begin(Window& window) {
@@ -69,11 +69,11 @@ void end(Region&) {}
 void end(Window&) {}
 void end(Xrcd&) {}
 void end(Srq& srq) {
-  srq.ca->al().srqs().erase(srq.handle);
+  srq.ca->al().srqs().erase(srq.index());
   srq.end();
 }
 void end(Cq& cq) {
-  cq.ca->al().cqs().erase(cq.handle);
+  cq.ca->al().cqs().erase(cq.index());
   cq.end();
 }
 void end(Qp& qp) {

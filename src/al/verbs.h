@@ -31,6 +31,7 @@ struct Object {
   std::uint32_t handle = control::kNoIndex;
   control::IndexIn name;  // input of requests about it
   bool exists() const { return handle != control::kNoIndex; }
+  std::uint32_t index() const { return control::index_of(handle); }  // in device memory
 };
 
 struct Pd : Object {};

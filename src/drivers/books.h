@@ -41,6 +41,7 @@ const char* kind_name(Kind kind);  // "queue pair"
 
 struct Object {
   std::uint32_t index = 0;
+  std::uint32_t handle = 0;
   std::uint64_t serial = 0;
   HcaFile* file = nullptr;  // the creator's
   bool making = false;      // its creation waits for posters: nobody can know its handle yet
@@ -153,6 +154,7 @@ struct Session;
 
 struct Channel {
   std::uint32_t index = 0;
+  std::uint32_t handle = 0;
   std::uint64_t serial = 0;
   Session* session = nullptr;
   std::uint32_t generation = 0;
@@ -163,6 +165,7 @@ struct Channel {
 
 struct Backing {
   std::uint32_t index = 0;
+  std::uint32_t handle = 0;
   std::uint64_t serial = 0;
   Session* session = nullptr;
   std::uint32_t generation = 0;
@@ -177,7 +180,7 @@ struct HcaFile {
   fabric::Hca* hca = nullptr;
   bool closing = false;
   bool removed = false;  // its HCA was pulled out: what is left is to destroy and to close
-  std::array<std::set<std::uint32_t>, kKinds> objects;  // handles by Kind
+  std::array<std::set<std::uint32_t>, kKinds> objects;  // indexes by Kind
 
   std::set<std::uint32_t>& of(Kind kind) { return objects[static_cast<std::size_t>(kind)]; }
 };

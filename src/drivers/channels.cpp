@@ -12,8 +12,8 @@ constexpr const char* kNotAttached = "only an attached process has channels and 
 constexpr std::size_t kShare = 4;
 
 template <class T>
-T* find_of(const Table<T>& table, const Session& session, std::uint32_t index) {
-  T* object = table.find(index);
+T* find_of(const Table<T>& table, const Session& session, std::uint32_t handle) {
+  T* object = table.find_handle(handle);
   return object != nullptr && object->session == &session ? object : nullptr;
 }
 
@@ -59,22 +59,23 @@ void create_channel(Core& core, Session& session, io::IrpRef irp) {
   channel->read_end = std::move(irp->in_handles[0]);
   channel->write_end = std::move(irp->in_handles[1]);
   session.channels.insert(channel->index);
-  succeed(std::move(irp), channel->index);
+  succeed(std::move(irp), channel->handle);
 }
 
 void destroy_channel(Core& core, Session& session, const control::IndexIn& in, io::IrpRef irp) {
   const Channel* channel = find_of(core.channels, session, in.index);
   if (channel == nullptr) {
-    return fail(core, std::move(irp), Status::InvalidParameter,
-                say("there is no completion channel ", in.index, " in this process"));
+    return fail(
+        core, std::move(irp), Status::InvalidParameter,
+        say("there is no completion channel ", control::index_of(in.index), " in this process"));
   }
   if (channel->cqs != 0) {
     return fail(core, std::move(irp), Status::DeviceBusy,
-                say("completion channel ", in.index, " is in use by ",
+                say("completion channel ", control::index_of(in.index), " is in use by ",
                     count_of(channel->cqs, "completion queue")));
   }
-  session.channels.erase(in.index);
-  core.channels.destroy(in.index);
+  session.channels.erase(channel->index);
+  core.channels.destroy(channel->index);
   succeed(std::move(irp));
 }
 
@@ -120,16 +121,17 @@ void create_backing(Core& core, Session& session, const control::BackingIn& in, 
   backing->file = std::move(irp->in_handles[0]);
   session.backings.insert(backing->index);
   succeed_with(std::move(irp), control::BackingOut{backing->size, backing->generation, 0},
-               backing->index);
+               backing->handle);
 }
 
 void destroy_backing(Core& core, Session& session, const control::IndexIn& in, io::IrpRef irp) {
-  if (find_of(core.backings, session, in.index) == nullptr) {
+  const Backing* backing = find_of(core.backings, session, in.index);
+  if (backing == nullptr) {
     return fail(core, std::move(irp), Status::InvalidParameter,
-                say("there is no backing ", in.index, " in this process"));
+                say("there is no backing ", control::index_of(in.index), " in this process"));
   }
-  session.backings.erase(in.index);
-  core.backings.destroy(in.index);
+  session.backings.erase(backing->index);
+  core.backings.destroy(backing->index);
   succeed(std::move(irp));
 }
 

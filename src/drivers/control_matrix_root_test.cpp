@@ -102,12 +102,13 @@ Reply<BackingOut> make_backing(W& w) {
 
 Made get_channel(W& w) {
   const std::uint32_t channel = make_channel(w);
-  return call_of(GenerationIn{channel, w.core().channels.find(channel)->generation});
+  return call_of(
+      GenerationIn{control::index_of(channel), w.core().channels.find_handle(channel)->generation});
 }
 
 Made get_backing(W& w) {
   const auto made = make_backing(w);
-  return call_of<BackingOut>(GenerationIn{made.handle, made.out.generation});
+  return call_of<BackingOut>(GenerationIn{control::index_of(made.handle), made.out.generation});
 }
 
 Made set_port(W&) {

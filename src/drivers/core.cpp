@@ -2,10 +2,13 @@
 #include "drivers/core.h"
 
 #include "drivers/code_name.h"
+#include "verbs/limits.h"
 
 #include <algorithm>
 
 namespace ib::drivers {
+
+namespace limits = verbs::limits;
 
 Core::Core(platform::Executor& loop, fabric::Fabric& model, platform::DeviceMemoryHost& host,
            std::uint64_t max_memory, std::function<void(std::string_view)> on_trace)
@@ -70,15 +73,15 @@ Session* session_of_slot(Core& core, std::uint32_t slot, std::uint32_t generatio
 }
 
 Qp* find_qp(Core& core, HcaFile& file, std::uint32_t handle) {
-  Qp* qp = core.qps.find(handle);
-  if (qp == nullptr || qp->making || qp->dying || !file.of(Kind::Qp).contains(handle))
+  Qp* qp = core.qps.find_handle(handle);
+  if (qp == nullptr || qp->making || qp->dying || !file.of(Kind::Qp).contains(qp->index))
     return nullptr;
   return qp;
 }
 
 Xrcd* find_xrcd(Core& core, HcaFile& file, std::uint32_t handle) {
-  Xrcd* xrcd = core.xrcds.find(handle);
-  return xrcd != nullptr && file.of(Kind::Xrcd).contains(handle) ? xrcd : nullptr;
+  Xrcd* xrcd = core.xrcds.find_handle(handle);
+  return xrcd != nullptr && file.of(Kind::Xrcd).contains(xrcd->index) ? xrcd : nullptr;
 }
 
 Key* find_key(Core& core, HcaFile& file, Kind kind, std::uint32_t handle) {
@@ -88,19 +91,31 @@ Key* find_key(Core& core, HcaFile& file, Kind kind, std::uint32_t handle) {
 
 std::string no_such(Kind kind, std::uint32_t handle) {
   if (handle == control::kNoIndex) return say("a ", kind_name(kind), " is required here");
-  return say("there is no ", kind_name(kind), " ", handle,
+  return say("there is no ", kind_name(kind), " with handle ", hex(handle),
              " in this file (destroyed already, or another process's)");
 }
 
 std::string still_busy(Kind kind, std::uint32_t handle) {
-  return say(kind_name(kind), " ", handle, " is being changed by another request");
+  return say(kind_name(kind), " ", control::index_of(handle),
+             " is being changed by another request");
 }
 
 bool has_room(Core& core, const HcaFile& file, Kind kind, std::uint32_t limit,
               std::string& reason) {
-  if (core.counts_of(file)[static_cast<std::size_t>(kind)] < limit) return true;
-  reason = say("HCA ", file.hca->name, " has all the ", limit, " ", kind_name(kind),
-               "s that it can have");
+  const auto k = static_cast<std::size_t>(kind);
+  if (core.counts_of(file)[k] >= limit) {
+    reason = say("HCA ", file.hca->name, " has all the ", limit, " ", kind_name(kind),
+                 "s that it can have");
+    return false;
+  }
+  std::size_t held = 0;
+  for (const auto& other : file.session->files) {
+    if (other->hca == file.hca) held += other->objects[k].size();
+  }
+  const std::uint32_t quota = limits::quota_of_one(limit);
+  if (held < quota) return true;
+  reason = say("this process has ", quota, " ", kind_name(kind), "s of HCA ", file.hca->name,
+               ", and no more than that of its ", limit, " are for one process");
   return false;
 }
 

@@ -49,18 +49,18 @@ struct Core {
   Trace trace;
   Instant started;
 
-  Table<Pd> pds{1, 1u << 20};
-  Table<Key> keys{1, hca::kMaxKeys};
-  Table<Dm> dms{1, 1u << 20};
-  Table<Ah> ahs{1, 1u << 22};
-  Table<Cq> cqs{1, hca::kMaxCqs};
-  Table<Xrcd> xrcds{1, 1u << 18};
-  Table<Srq> srqs{1, hca::kMaxSrqs};
-  Table<Qp> qps{2,
+  Table<Pd> pds{control::HandleKind::Pd, 1, 1u << 20};
+  Table<Key> keys{control::HandleKind::Key, 1, hca::kMaxKeys};
+  Table<Dm> dms{control::HandleKind::DeviceMemory, 1, 1u << 20};
+  Table<Ah> ahs{control::HandleKind::Ah, 1, 1u << 20};
+  Table<Cq> cqs{control::HandleKind::Cq, 1, hca::kMaxCqs};
+  Table<Xrcd> xrcds{control::HandleKind::Xrcd, 1, 1u << 18};
+  Table<Srq> srqs{control::HandleKind::Srq, 1, hca::kMaxSrqs};
+  Table<Qp> qps{control::HandleKind::Qp, 2,
                 hca::kMaxQps - 1};  // 0 and 1 are special; the last could give 0xffffff (multicast)
-  Table<McastGroupEntry> mcasts{0, hca::kMaxMcast};
-  Table<Channel> channels{0, 1u << 16};
-  Table<Backing> backings{0, hca::kMaxBackings};
+  Table<McastGroupEntry> mcasts{control::HandleKind::McastGroup, 0, hca::kMaxMcast};
+  Table<Channel> channels{control::HandleKind::Channel, 0, 1u << 16};
+  Table<Backing> backings{control::HandleKind::Backing, 0, hca::kMaxBackings};
 
   std::map<std::uint64_t, std::unique_ptr<Session>> sessions;
   std::vector<Session*> by_slot;       // kMaxSlots
@@ -101,7 +101,7 @@ Session* session_of_slot(Core& core, std::uint32_t slot, std::uint32_t generatio
 // Objects that this file may use: its own, ready and alive. Others' do not exist for it.
 template <class T>
 T* find_own(const Table<T>& table, const HcaFile& file, std::uint32_t handle) {
-  T* object = table.find(handle);
+  T* object = table.find_handle(handle);
   const bool usable =
       object != nullptr && object->file == &file && !object->making && !object->dying;
   return usable ? object : nullptr;
@@ -112,7 +112,8 @@ Key* find_key(Core& core, HcaFile& file, Kind kind, std::uint32_t handle);
 std::string no_such(Kind kind, std::uint32_t handle);  // "there is no queue pair 17 in this file"
 std::string still_busy(Kind kind, std::uint32_t handle);
 
-// Room for one more object of this kind under the HCA's limit? If not, `reason` says so.
+// Room for one more object of this kind under the HCA's limit and under what one process may have
+// of it? If not, `reason` says so.
 bool has_room(Core& core, const HcaFile& file, Kind kind, std::uint32_t limit, std::string& reason);
 // Enters it into / takes it out of the file's list and the HCA's count.
 void enter(Core& core, HcaFile& file, Kind kind, std::uint32_t index);

@@ -23,10 +23,11 @@ void create_cq(Core& core, HcaFile& file, const control::CreateCqIn& in, io::Irp
   const bool of_kernel =
       in.channel == control::kKernelChannel && irp->requestor_mode == io::RequestorMode::Kernel;
   if (in.channel != control::kNoIndex && !of_kernel) {
-    channel = core.channels.find(in.channel);
+    channel = core.channels.find_handle(in.channel);
     if (channel == nullptr || channel->session != file.session) {
       return fail(core, std::move(irp), Status::InvalidParameter,
-                  say("there is no completion channel ", in.channel, " in this process"));
+                  say("there is no completion channel ", control::index_of(in.channel),
+                      " in this process"));
     }
   }
   std::string reason;
@@ -65,7 +66,7 @@ void create_cq(Core& core, HcaFile& file, const control::CreateCqIn& in, io::Irp
   entry->id.ca = file.hca->index;
   entry->id.cookie = in.cookie;
   entry->id.generation.store(cq->generation, std::memory_order_release);
-  succeed_with(std::move(irp), control::CqOut{cq->cqe, cq->slots, cq->ring}, cq->index);
+  succeed_with(std::move(irp), control::CqOut{cq->cqe, cq->slots, cq->ring}, cq->handle);
 }
 
 void destroy_cq(Core& core, HcaFile& file, const control::IndexIn& in, io::IrpRef irp) {
@@ -76,9 +77,10 @@ void destroy_cq(Core& core, HcaFile& file, const control::IndexIn& in, io::IrpRe
   const std::string users =
       list(count_of(cq->qps, "queue pair queue"), count_of(cq->srqs, "shared receive queue"));
   if (cq->busy || !users.empty()) {
-    return fail(core, std::move(irp), Status::DeviceBusy,
-                cq->busy ? still_busy(Kind::Cq, in.index)
-                         : say("completion queue ", in.index, " is in use by ", users));
+    return fail(
+        core, std::move(irp), Status::DeviceBusy,
+        cq->busy ? still_busy(Kind::Cq, in.index)
+                 : say("completion queue ", control::index_of(in.index), " is in use by ", users));
   }
   hide(core, *cq);
   core.after_quiescence(
@@ -94,7 +96,7 @@ void hide(Core& core, Cq& cq) {
 }
 
 void release(Core& core, Cq& cq) {
-  if (Channel* channel = core.channels.find(cq.channel); channel != nullptr) --channel->cqs;
+  if (Channel* channel = core.channels.find_handle(cq.channel); channel != nullptr) --channel->cqs;
   core.memory.release(cq.ring);
   leave(core, *cq.file, Kind::Cq, cq.index);
   core.cqs.destroy(cq.index);

@@ -94,7 +94,7 @@ void finish(Core& core, Cq& cq, Resize resize, io::IrpRef irp) {
     entry.id.shared_producers.store(0, std::memory_order_seq_cst);
   }
   core.after_quiescence([&core, old_ring] { core.memory.release(old_ring); });
-  succeed_with(std::move(irp), control::CqOut{cq.cqe, cq.slots, cq.ring}, cq.index);
+  succeed_with(std::move(irp), control::CqOut{cq.cqe, cq.slots, cq.ring}, cq.handle);
 }
 
 // Every producer takes the lock by now.

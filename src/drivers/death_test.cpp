@@ -38,8 +38,8 @@ struct Scene {
     const hca::ReceiveWqe wqe{id, 0, 0};
     std::memcpy(b.arena().heap(ring + at * stride, sizeof wqe), &wqe, sizeof wqe);
   }
-  hca::QpEntry& entry() { return sure(b.arena().qp(peer_qp.handle)); }
-  hca::CqEntry& cq() { return sure(b.arena().cq(recv.handle)); }
+  hca::QpEntry& entry() { return sure(b.arena().qp(control::index_of(peer_qp.handle))); }
+  hca::CqEntry& cq() { return sure(b.arena().cq(control::index_of(recv.handle))); }
   // A completion at a position, complete with its seq.
   void complete(std::uint64_t position, std::uint32_t id) {
     hca::Cqe& cqe = b.cqe(recv.out.ring, position % recv.out.slots);
@@ -160,7 +160,8 @@ TEST(Repair, DiedAfterTheCompletionBeforeTheProducerIndex) {
   EXPECT_EQ(s.cq().producer.producer.load(), 1u);
   EXPECT_EQ(s.entry().responder.rq_head.load(), 1u);
   EXPECT_EQ(s.entry().responder.cq_intent.load(), 0u);
-  EXPECT_EQ(s.b.host.piped, std::vector<std::uint64_t>{s.recv.handle}) << "the sleeper is woken";
+  EXPECT_EQ(s.b.host.piped, std::vector<std::uint64_t>{control::index_of(s.recv.handle)})
+      << "the sleeper is woken";
   EXPECT_EQ(s.cq().arm.armed.load(), 0u);
 }
 
@@ -239,8 +240,8 @@ TEST(Repair, GarbageInDeviceMemoryIsSurvived) {
   s.cq().producer.producer.store(~std::uint64_t{0});
   s.cq().consumer.consumer.store(7);
   s.cq().arm.armed.store(2);
-  s.b.arena().qp(s.victim_qp.handle)->id.dest_qpn = 77;
-  s.b.arena().qp(s.victim_qp.handle)->id.state.store(1000);
+  s.b.arena().qp(control::index_of(s.victim_qp.handle))->id.dest_qpn = 77;
+  s.b.arena().qp(control::index_of(s.victim_qp.handle))->id.state.store(1000);
   s.b.arena().slot(s.victim->attach.slot)->generation.store(99);
   s.kill();
   s.peer.exit();
@@ -270,8 +271,8 @@ struct DatagramScene {
     owner = hca::lock_owner(victim->attach.slot);
     entry().lock.rq_lock.store(owner);
   }
-  hca::QpEntry& entry() { return sure(b.arena().qp(qp.handle)); }
-  hca::SrqEntry& srq_entry() { return sure(b.arena().srq(srq.handle)); }
+  hca::QpEntry& entry() { return sure(b.arena().qp(control::index_of(qp.handle))); }
+  hca::SrqEntry& srq_entry() { return sure(b.arena().srq(control::index_of(srq.handle))); }
   void kill() {
     victim->exit();
     b.executor.advance(std::chrono::milliseconds(1));
@@ -311,7 +312,7 @@ TEST(Repair, AReceiveThatWasCompletedDoesNotGoBack) {
   s.entry().responder.srq_taken.store(81);
   s.srq_entry().consumer.head.store(1);
   s.entry().responder.cq_intent.store(1);
-  hca::CqEntry& cq = sure(s.b.arena().cq(s.cq));
+  hca::CqEntry& cq = sure(s.b.arena().cq(control::index_of(s.cq)));
   cq.producer.lock.store(s.owner);
   hca::Cqe& cqe = s.b.cqe(cq.id.ring, 0);
   cqe.qpn = s.qp.out.qpn;

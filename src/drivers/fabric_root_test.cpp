@@ -49,12 +49,13 @@ TEST(FabricRoot, AnEventGoesToWhoeverWaitsForTheProcess) {
   const GenerationIn who{p.attach.slot, p.attach.slot_generation};
   const auto waiting = events.start(events.zero(), Code::WaitEvent, who);
   EXPECT_FALSE(waiting->done);
-  RaiseEventIn in{EventObject::Qp, made.handle, made.out.generation, EventType::CommEst};
+  RaiseEventIn in{EventObject::Qp, control::index_of(made.handle), made.out.generation,
+                  EventType::CommEst};
   poster.good(poster.root_call(Code::RaiseEvent, in));
   const auto event = events.finish<EventOut>(*waiting);
   EXPECT_EQ(event.out.type, EventType::CommEst);
   EXPECT_EQ(event.out.file, 1u);
-  EXPECT_EQ(event.out.index, made.handle);
+  EXPECT_EQ(event.out.index, control::index_of(made.handle));
   EXPECT_EQ(event.out.cookie, 99u);
 
   in.generation ^= 1;  // an object that is no more: dropped, no error
@@ -70,7 +71,8 @@ TEST(FabricRoot, EventsThatNobodyTakesAreBounded) {
   Bench b;
   Process p(b, 11, "node0");
   const auto made = p.qp(QpType::Rc, p.pd(), p.cq());
-  const RaiseEventIn in{EventObject::Qp, made.handle, made.out.generation, EventType::QpFatal};
+  const RaiseEventIn in{EventObject::Qp, control::index_of(made.handle), made.out.generation,
+                        EventType::QpFatal};
   for (int i = 0; i < 5000; ++i) p.good(p.root_call(Code::RaiseEvent, in));
   EXPECT_EQ(b.core().by_slot[p.attach.slot]->events.size(), 4097u)
       << "one says how many are missing";
@@ -104,9 +106,11 @@ TEST(FabricRoot, StatusIsJsonWithStableKeys) {
   Bench b;
   Process p(b, 11, "node0");
   const auto qp = p.qp(QpType::Rc, p.pd(), p.cq());
-  b.arena().qp(qp.handle)->requester.messages.store(5);
-  b.arena().qp(qp.handle)->requester.bytes.store(500);
-  b.arena().qp(qp.handle)->requester.blocked.store(static_cast<std::uint32_t>(Cause::NoReceive));
+  b.arena().qp(control::index_of(qp.handle))->requester.messages.store(5);
+  b.arena().qp(control::index_of(qp.handle))->requester.bytes.store(500);
+  b.arena()
+      .qp(control::index_of(qp.handle))
+      ->requester.blocked.store(static_cast<std::uint32_t>(Cause::NoReceive));
   p.good(p.root_call(Code::Status));
   const auto json = nlohmann::json::parse(b.host.last_text);
   EXPECT_EQ(json["nodes"][0]["hcas"][0]["ports"][0]["counters"]["sent_bytes"], 500);
@@ -129,7 +133,7 @@ TEST(FabricRoot, AFailedRequestIsExplainedInTheTrace) {
   const auto qp = p.qp(QpType::Rc, p.pd(), p.cq());
   const auto peer = z.qp(QpType::Rc, z.pd(), z.cq());
   TraceErrorIn in;
-  in.qp_index = qp.handle;
+  in.qp_index = control::index_of(qp.handle);
   in.peer_qpn = peer.out.qpn;
   in.status = verbs::WcStatus::RemAccessErr;
   in.opcode = verbs::WrOpcode::RdmaRead;
@@ -167,14 +171,16 @@ TEST(FabricRoot, PeersGetChannelsAndBackingsByGeneration) {
   const std::uint32_t channel = p.good(p.root_call(Code::CreateChannel));
   const auto backing = p.root_call<BackingOut>(Code::CreateBacking, BackingIn{8192});
   const std::uint32_t cq = p.cq(10, channel);
-  const std::uint32_t generation = b.arena().cq(cq)->id.channel_generation;
-  const auto got = z.start(z.zero(), Code::GetChannel, GenerationIn{channel, generation});
+  const std::uint32_t generation = b.arena().cq(control::index_of(cq))->id.channel_generation;
+  const auto got =
+      z.start(z.zero(), Code::GetChannel, GenerationIn{control::index_of(channel), generation});
   z.good(z.finish<Nothing>(*got));
   EXPECT_TRUE(got->irp.out_handles[1].valid());
-  EXPECT_EQ(z.root_call(Code::GetChannel, GenerationIn{channel, generation + 1}).status,
+  EXPECT_EQ(z.root_call(Code::GetChannel, GenerationIn{control::index_of(channel), generation + 1})
+                .status,
             Status::NotFound);
-  const auto size = z.root_call<BackingOut>(Code::GetBacking,
-                                            GenerationIn{backing.handle, backing.out.generation});
+  const auto size = z.root_call<BackingOut>(
+      Code::GetBacking, GenerationIn{control::index_of(backing.handle), backing.out.generation});
   EXPECT_EQ(size.out.size, 8192u);
   EXPECT_EQ(p.root_call<BackingOut>(Code::CreateBacking, BackingIn{100}).status,
             Status::InvalidParameter);

@@ -229,7 +229,7 @@ inline std::vector<std::byte> sensible_root_request(const Shape& shape, const Ch
     }
     case number_of(Code::TraceError): {
       control::TraceErrorIn out;
-      out.qp_index = choose.handle(Kind::Qp);
+      out.qp_index = control::index_of(choose.handle(Kind::Qp));
       out.peer_qpn = choose.qpn();
       out.status = static_cast<verbs::WcStatus>(in.byte() % 23);
       out.cause = static_cast<verbs::control::Cause>(in.byte() % 28);

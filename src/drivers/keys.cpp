@@ -171,7 +171,7 @@ void reg_mr(Core& core, HcaFile& file, const control::RegMrIn& in, io::IrpRef ir
   key->access = in.access;
   set_extent(*key, extent);
   publish(core, *key, in.flags);
-  succeed_with(std::move(irp), mr_out(*key), key->index);
+  succeed_with(std::move(irp), mr_out(*key), key->handle);
 }
 
 void rereg_mr(Core& core, HcaFile& file, const control::ReregMrIn& in, io::IrpRef irp) {
@@ -210,7 +210,7 @@ void rereg_mr(Core& core, HcaFile& file, const control::ReregMrIn& in, io::IrpRe
         }
         changed->busy = false;
         publish(core, *changed, flags);
-        succeed_with(std::move(irp), mr_out(*changed), index);
+        succeed_with(std::move(irp), mr_out(*changed), changed->handle);
       });
 }
 
@@ -236,7 +236,7 @@ void query_mr(Core& core, HcaFile& file, const control::IndexIn& in, io::IrpRef 
   if (key == nullptr) {
     return fail(core, std::move(irp), Status::InvalidParameter, no_such(Kind::Region, in.index));
   }
-  succeed_with(std::move(irp), mr_out(*key), key->index);
+  succeed_with(std::move(irp), mr_out(*key), key->handle);
 }
 
 void hide(Core& core, Key& key) {

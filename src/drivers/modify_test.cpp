@@ -41,7 +41,7 @@ TEST(ModifyQp, ConnectingStoresWhatPostersNeed) {
   Pair pair(b);
   const int wakes = b.host.wakes;
   pair.connect();
-  const hca::QpEntry& entry = *b.arena().qp(pair.left_made.handle);
+  const hca::QpEntry& entry = *b.arena().qp(control::index_of(pair.left_made.handle));
   EXPECT_EQ(entry.id.state.load(), static_cast<std::uint32_t>(QpState::Rts));
   EXPECT_EQ(entry.id.dest_qpn, pair.right_made.out.qpn);
   EXPECT_EQ(entry.id.dlid, Pair::kRightLid);
@@ -95,7 +95,7 @@ TEST(ModifyQp, TheStateThatAPosterSetIsTheCurrentOne) {
   pair.connect();
   Process& p = pair.left;
   const std::uint32_t qp = pair.left_made.handle;
-  b.arena().qp(qp)->id.state.store(static_cast<std::uint32_t>(QpState::Error));
+  b.arena().qp(control::index_of(qp))->id.state.store(static_cast<std::uint32_t>(QpState::Error));
   EXPECT_EQ(p.call<QueryQpOut>(Code::QueryQp, IndexIn{qp, 0}).out.attr.state, QpState::Error);
   EXPECT_EQ(p.modify(qp, QpState::Sqd, 0).status, Status::InvalidParameter);
   QpAttr attr;
@@ -110,7 +110,7 @@ TEST(ModifyQp, ResetAndErrorAreAnsweredWhenPostersHaveLeft) {
   Bench b;
   Pair pair(b);
   pair.connect();
-  hca::QpEntry& entry = *b.arena().qp(pair.left_made.handle);
+  hca::QpEntry& entry = *b.arena().qp(control::index_of(pair.left_made.handle));
   entry.responder.rq_head.store(3);
   entry.owner.rq_tail.store(5);
   poster_moves(b, pair.right.attach.slot);
@@ -139,7 +139,7 @@ TEST(Quiescence, ADestroyedObjectIsReusedOnlyAfterPostersHaveLeft) {
   const auto request = p.begin(Code::DestroyCq, IndexIn{cq, 0});
   b.executor.advance(std::chrono::seconds(1));
   EXPECT_FALSE(request->done);
-  EXPECT_EQ(b.arena().cq(cq)->id.generation.load(), 0u);
+  EXPECT_EQ(b.arena().cq(control::index_of(cq))->id.generation.load(), 0u);
   EXPECT_EQ(b.core().memory.heap().pieces(), 1u);
   EXPECT_EQ(b.core().later.waiting_for_posters(), 1u);
   poster_moves(b, poster.attach.slot);
@@ -161,7 +161,7 @@ TEST(Quiescence, ASecondProducerWaitsUntilTheFirstTakesTheLock) {
   const auto second = p.begin(Code::CreateQp, in);
   const auto third = p.begin(Code::CreateQp, in);  // the flag is set, but not everybody has seen it
   b.executor.advance(std::chrono::milliseconds(5));
-  EXPECT_EQ(b.arena().cq(cq)->id.shared_producers.load(), 1u);
+  EXPECT_EQ(b.arena().cq(control::index_of(cq))->id.shared_producers.load(), 1u);
   EXPECT_FALSE(second->done);
   EXPECT_FALSE(third->done);
   poster_moves(b, p.attach.slot);
@@ -239,7 +239,7 @@ TEST(ModifyQp, DrainingRaisesTheEventWhenItIsOver) {
   poster_moves(b, pair.left.attach.slot);
   const auto event = pair.left.finish<EventOut>(*waiting);
   EXPECT_EQ(event.out.type, verbs::EventType::SqDrained);
-  EXPECT_EQ(event.out.index, pair.left_made.handle);
+  EXPECT_EQ(event.out.index, control::index_of(pair.left_made.handle));
   EXPECT_EQ(event.out.cookie, 99u);
 }
 
@@ -261,9 +261,9 @@ TEST(ModifyQp, MigrationTakesBothEndsToTheAlternatePath) {
   const auto query = pair.left.call<QueryQpOut>(Code::QueryQp, IndexIn{pair.left_made.handle, 0});
   EXPECT_EQ(query.out.attr.mig_state, verbs::MigState::Armed);
   pair.left.good(pair.left.modify(pair.left_made.handle, QpState::Rts, a::kPathMigState));
-  EXPECT_EQ(b.arena().qp(pair.left_made.handle)->id.dlid, 4);
-  EXPECT_EQ(b.arena().qp(pair.left_made.handle)->id.lid, 2);
-  EXPECT_EQ(b.arena().qp(pair.right_made.handle)->id.dlid, 2);
+  EXPECT_EQ(b.arena().qp(control::index_of(pair.left_made.handle))->id.dlid, 4);
+  EXPECT_EQ(b.arena().qp(control::index_of(pair.left_made.handle))->id.lid, 2);
+  EXPECT_EQ(b.arena().qp(control::index_of(pair.right_made.handle))->id.dlid, 2);
   for (Process* p : {&pair.left, &pair.right}) {
     EXPECT_EQ(p->root_call<EventOut>(Code::WaitEvent).out.type, verbs::EventType::PathMig);
   }

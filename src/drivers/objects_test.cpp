@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Creation, use and destruction of every kind of object, through IRPs.
 #include "drivers/driver_bench_test.h"
+#include "verbs/limits.h"
 
 #include <gtest/gtest.h>
 
@@ -59,7 +60,7 @@ TEST(Objects, EveryKindIsCreatedAndDestroyedAndLeavesNothing) {
   p.good(p.call(Code::AttachMcast, mcast));
   p.good(p.call(Code::AttachMcast, mcast));  // again: no change
   EXPECT_EQ(b.arena().mcast_count().load(), 1u);
-  EXPECT_EQ(b.arena().mcast(0)->qpn.load(), b.arena().qp(ud)->id.qpn.load());
+  EXPECT_EQ(b.arena().mcast(0)->qpn.load(), b.arena().qp(control::index_of(ud))->id.qpn.load());
 
   p.good(p.call(Code::DetachMcast, mcast));
   EXPECT_EQ(p.call(Code::DetachMcast, mcast).status, Status::InvalidParameter);
@@ -93,7 +94,7 @@ TEST(Objects, WhatOthersDependOnIsBusyAndSaysWhy) {
   p.good(p.mr(pd));
   const auto busy_pd = p.call(Code::DeallocPd, IndexIn{pd, 0});
   EXPECT_EQ(busy_pd.status, Status::DeviceBusy);
-  EXPECT_EQ(busy_pd.reason, "protection domain " + std::to_string(pd) +
+  EXPECT_EQ(busy_pd.reason, "protection domain " + std::to_string(control::index_of(pd)) +
                                 " is in use by 2 memory regions, 1 queue pair");
   EXPECT_EQ(p.call(Code::DestroyCq, IndexIn{cq, 0}).status, Status::DeviceBusy);
   EXPECT_EQ(p.root_call(Code::DestroyChannel, IndexIn{channel, 0}).status, Status::DeviceBusy);
@@ -131,8 +132,8 @@ TEST(Objects, ARegionIsPublishedWithAKeyThatChangesWithEachUse) {
   Process p(b, 11, "node0");
   const std::uint32_t pd = p.pd();
   const auto first = p.mr(pd, verbs::access::kRemoteRead);
-  const hca::KeyEntry& entry = *b.arena().key(first.handle);
-  EXPECT_EQ(hca::key_index(first.out.lkey), first.handle);
+  const hca::KeyEntry& entry = *b.arena().key(control::index_of(first.handle));
+  EXPECT_EQ(hca::key_index(first.out.lkey), control::index_of(first.handle));
   EXPECT_EQ(entry.id.key.load(), first.out.rkey);
   EXPECT_EQ(entry.id.state.load(), static_cast<std::uint32_t>(hca::KeyState::Valid));
   EXPECT_EQ(entry.id.owner_slot, p.attach.slot);
@@ -167,12 +168,14 @@ TEST(Objects, ARegionWithBoundWindowsIsBusyUntilTheyAreGone) {
   const std::uint32_t mr = p.good(p.mr(pd, 1 | verbs::access::kMwBind));
   const std::uint32_t mw = p.good(p.call<MrOut>(Code::AllocMw, AllocMwIn{pd, 1}));
   // What binding does.
-  b.arena().key(mr)->adopted.windows.store(1);
-  b.arena().key(mw)->id.window_region = mr;
-  b.arena().key(mw)->id.state.store(static_cast<std::uint32_t>(hca::KeyState::Valid));
+  b.arena().key(control::index_of(mr))->adopted.windows.store(1);
+  b.arena().key(control::index_of(mw))->id.window_region = control::index_of(mr);
+  b.arena()
+      .key(control::index_of(mw))
+      ->id.state.store(static_cast<std::uint32_t>(hca::KeyState::Valid));
   EXPECT_EQ(p.call(Code::DeregMr, IndexIn{mr, 0}).status, Status::DeviceBusy);
   p.good(p.call(Code::DeallocMw, IndexIn{mw, 0}));
-  EXPECT_EQ(b.arena().key(mr)->adopted.windows.load(), 0u);
+  EXPECT_EQ(b.arena().key(control::index_of(mr))->adopted.windows.load(), 0u);
   p.good(p.call(Code::DeregMr, IndexIn{mr, 0}));
 }
 
@@ -186,10 +189,10 @@ TEST(Objects, ReregistrationKeepsTheKey) {
   const auto changed = p.call<MrOut>(Code::ReregMr, in);
   EXPECT_EQ(changed.status, Status::Ok) << changed.reason;
   EXPECT_EQ(changed.out.rkey, mr.out.rkey);
-  const hca::KeyEntry& entry = *b.arena().key(mr.handle);
+  const hca::KeyEntry& entry = *b.arena().key(control::index_of(mr.handle));
   EXPECT_EQ(entry.id.length, 8192u);
   EXPECT_EQ(entry.id.access, 3u);
-  EXPECT_EQ(entry.id.pd, other_pd);
+  EXPECT_EQ(entry.id.pd, control::index_of(other_pd));
   p.good(p.call(Code::DeallocPd, IndexIn{pd, 0}));
   EXPECT_EQ(p.call(Code::DeallocPd, IndexIn{other_pd, 0}).status, Status::DeviceBusy);
 }
@@ -201,7 +204,7 @@ TEST(Objects, ACompletionQueueWithSeveralProducersIsShared) {
   const std::uint32_t send_cq = p.cq();
   const std::uint32_t recv_cq = p.cq();
   const auto shared = [&](std::uint32_t cq) {
-    return b.arena().cq(cq)->id.shared_producers.load();
+    return b.arena().cq(control::index_of(cq))->id.shared_producers.load();
   };
   CreateQpIn in = p.qp_in(QpType::Rc, pd, send_cq);
   in.recv_cq = recv_cq;
@@ -226,7 +229,7 @@ TEST(Objects, ResizingMovesWhatWasNotPolled) {
   Process p(b, 11, "node0");
   const auto made = p.call<CqOut>(Code::CreateCq, CreateCqIn{5, kNoIndex, 0, 0, 0});
   ASSERT_EQ(made.out.slots, 8u);
-  hca::CqEntry& entry = *b.arena().cq(made.handle);
+  hca::CqEntry& entry = *b.arena().cq(control::index_of(made.handle));
   for (std::uint64_t position = 7; position < 10; ++position) {  // wraps
     hca::Cqe& cqe = b.cqe(made.out.ring, position % 8);
     cqe.wqe = static_cast<std::uint32_t>(position);
@@ -304,8 +307,8 @@ TEST(Objects, XrcReceiveQueuePairLivesUntilTheLastHolderIsGone) {
   ASSERT_EQ(opened.status, Status::Ok) << opened.reason;
   EXPECT_EQ(a.call(Code::CloseXrcd, IndexIn{in_a, 0}).status, Status::DeviceBusy);
   a.exit();
-  EXPECT_EQ(b.arena().qp(opened.handle)->id.qpn.load(), made.out.qpn);
-  EXPECT_EQ(b.arena().qp(opened.handle)->id.owner_slot, z.attach.slot);
+  EXPECT_EQ(b.arena().qp(control::index_of(opened.handle))->id.qpn.load(), made.out.qpn);
+  EXPECT_EQ(b.arena().qp(control::index_of(opened.handle))->id.owner_slot, z.attach.slot);
   z.good(z.call(Code::DestroyQp, IndexIn{opened.handle, 0}));
   z.good(z.call(Code::CloseXrcd, IndexIn{in_z, 0}));
   EXPECT_EQ(b.objects(), 0u);
@@ -319,6 +322,48 @@ TEST(Objects, ClosingAFileTakesAllItHas) {
   p.good(p.qp(QpType::Rc, pd, p.cq()));
   p.close_file();
   EXPECT_EQ(b.objects(), 0u);
+}
+
+// A place that is given out again has another handle, and no kind is taken for another.
+TEST(Handles, NameOneObjectOrNothing) {
+  Bench b;
+  Process p(b, 11, "node0");
+  const std::uint32_t stale = p.pd();
+  p.good(p.call(Code::DeallocPd, IndexIn{stale, 0}));
+  const auto deallocate = [&](std::uint32_t handle) {
+    return p.call(Code::DeallocPd, IndexIn{handle, 0}).status;
+  };
+  std::uint32_t again = 0;
+  for (std::uint32_t i = 0; i < 2 * Table<Pd>::kRest && again == 0; ++i) {
+    const std::uint32_t pd = p.pd();
+    if (control::index_of(pd) == control::index_of(stale)) again = pd;
+    if (again == 0) {
+      EXPECT_EQ(deallocate(pd), Status::Ok);
+    }
+  }
+  ASSERT_NE(again, 0u) << "the place never came back";
+  EXPECT_NE(again, stale);
+  EXPECT_EQ(deallocate(stale), Status::InvalidParameter);
+  const std::uint32_t cq = p.cq();
+  EXPECT_EQ(deallocate(cq), Status::InvalidParameter);
+  EXPECT_EQ(deallocate(control::index_of(again)), Status::InvalidParameter);
+  const std::uint32_t other_kind =
+      control::handle_of(control::HandleKind::Pd, 0, control::index_of(cq));
+  EXPECT_EQ(p.call(Code::DestroyCq, IndexIn{other_kind, 0}).status, Status::InvalidParameter);
+  EXPECT_EQ(deallocate(again), Status::Ok);
+}
+
+TEST(Handles, OneProcessLeavesSomethingForTheOthers) {
+  Bench b;
+  Process p(b, 11, "node0");
+  Process other(b, 12, "node0");
+  constexpr std::uint32_t kQuota = verbs::limits::quota_of_one(verbs::limits::kMaxXrcd);
+  const control::OpenXrcdIn in{0, 0, 1, 0};
+  for (std::uint32_t i = 0; i < kQuota; ++i) p.good(p.call(Code::OpenXrcd, in));
+  const auto refused = p.call(Code::OpenXrcd, in);
+  EXPECT_EQ(refused.status, Status::InsufficientResources);
+  EXPECT_NE(refused.reason.find("one process"), std::string::npos) << refused.reason;
+  other.good(other.call(Code::OpenXrcd, in));
 }
 
 }  // namespace

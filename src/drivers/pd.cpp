@@ -20,7 +20,7 @@ void alloc_pd(Core& core, HcaFile& file, io::IrpRef irp) {
   }
   pd->file = &file;
   enter(core, file, Kind::Pd, pd->index);
-  succeed(std::move(irp), pd->index);
+  succeed(std::move(irp), pd->handle);
 }
 
 void dealloc_pd(Core& core, HcaFile& file, const control::IndexIn& in, io::IrpRef irp) {
@@ -34,7 +34,7 @@ void dealloc_pd(Core& core, HcaFile& file, const control::IndexIn& in, io::IrpRe
            count_of(pd->ahs, "address handle"));
   if (!users.empty()) {
     return fail(core, std::move(irp), Status::DeviceBusy,
-                say("protection domain ", in.index, " is in use by ", users));
+                say("protection domain ", control::index_of(in.index), " is in use by ", users));
   }
   release(core, *pd);
   succeed(std::move(irp));
@@ -84,7 +84,7 @@ void create_ah(Core& core, HcaFile& file, const control::CreateAhIn& in, io::Irp
   ah->pd = pd;
   ++pd->ahs;
   enter(core, file, Kind::Ah, ah->index);
-  succeed(std::move(irp), ah->index);
+  succeed(std::move(irp), ah->handle);
 }
 
 void destroy_ah(Core& core, HcaFile& file, const control::IndexIn& in, io::IrpRef irp) {

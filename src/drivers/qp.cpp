@@ -217,7 +217,7 @@ void create_qp(Core& core, HcaFile& file, const control::CreateQpIn& in, io::Irp
     }
     ready->making = false;
     publish(core, *ready);
-    succeed_with(std::move(request), qp_out(*ready), index);
+    succeed_with(std::move(request), qp_out(*ready), ready->handle);
   };
   if (!wait) return finish(std::move(irp));
   core.after_quiescence([finish, irp = std::move(irp)]() mutable { finish(std::move(irp)); });
@@ -243,7 +243,7 @@ void open_qp(Core& core, HcaFile& file, const control::OpenQpIn& in, io::IrpRef 
     qp->holders.push_back({&file, in.cookie, 1});
     enter(core, file, Kind::Qp, qp->index);
   }
-  succeed_with(std::move(irp), qp_out(*qp), qp->index);
+  succeed_with(std::move(irp), qp_out(*qp), qp->handle);
 }
 
 bool drop_holder(Core& core, Qp& qp, HcaFile& file) {
@@ -275,7 +275,7 @@ void destroy_qp(Core& core, HcaFile& file, const control::IndexIn& in, io::IrpRe
   if (qp->busy || !qp->groups.empty()) {
     return fail(core, std::move(irp), Status::DeviceBusy,
                 qp->busy ? still_busy(Kind::Qp, in.index)
-                         : say("queue pair ", in.index, " is attached to ",
+                         : say("queue pair ", control::index_of(in.index), " is attached to ",
                                count_of(qp->groups.size(), "multicast group")));
   }
   const auto held = std::find_if(qp->holders.begin(), qp->holders.end(),
@@ -338,7 +338,7 @@ void query_qp(Core& core, HcaFile& file, const control::IndexIn& in, io::IrpRef 
   out.attr.cur_state = out.attr.state;
   out.attr.sq_draining = qp->draining ? 1 : 0;
   out.caps = qp->caps;
-  succeed_with(std::move(irp), out, qp->index);
+  succeed_with(std::move(irp), out, qp->handle);
 }
 
 }  // namespace ib::drivers

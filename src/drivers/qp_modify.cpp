@@ -199,7 +199,7 @@ void stop(Core& core, Qp& qp, QpState from, QpState to, io::IrpRef irp) {
       // A poster that broke it in the last moment.
       words.id.state.store(static_cast<std::uint32_t>(QpState::Reset), std::memory_order_seq_cst);
     }
-    succeed_with(std::move(irp), control::ModifyQpOut{from, to}, index);
+    succeed_with(std::move(irp), control::ModifyQpOut{from, to}, stopped->handle);
   });
 }
 
@@ -279,7 +279,7 @@ void modify_qp(Core& core, HcaFile& file, const control::ModifyQpIn& in, io::Irp
                 say("the queue pair went to ERROR while it was being moved from ",
                     qp_state_name(from), " to ", qp_state_name(to)));
   }
-  succeed_with(std::move(irp), control::ModifyQpOut{from, to}, qp->index);
+  succeed_with(std::move(irp), control::ModifyQpOut{from, to}, qp->handle);
 }
 
 }  // namespace ib::drivers

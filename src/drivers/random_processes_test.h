@@ -196,7 +196,7 @@ class RandomProcesses {
     return own[pick(static_cast<unsigned>(own.size()))];
   }
   bool may_join_group(std::uint32_t handle) {
-    const Qp* qp = bench_.core().qps.find(handle);
+    const Qp* qp = bench_.core().qps.find_handle(handle);
     return qp != nullptr && qp->type == verbs::QpType::Ud;
   }
   std::uint32_t some_qpn(Code code) {
@@ -236,7 +236,7 @@ class RandomProcesses {
     place.file = place.client != nullptr ? some_file(*place.client) : nullptr;
     if (place.file == nullptr) return place;
     for (const std::uint32_t handle : place.file->book.all(Kind::Qp, true)) {
-      const Qp& qp = *bench_.core().qps.find(handle);
+      const Qp& qp = *bench_.core().qps.find_handle(handle);
       if (qp.type != verbs::QpType::Rc && qp.type != verbs::QpType::Uc) continue;
       place.qp = handle;
       place.qpn = qp.qpn;
@@ -267,7 +267,7 @@ class RandomProcesses {
       in.mask = m::kState | mask;
       sessions_.send(*from.client, *from.file, shape_of(Code::ModifyQp), bytes_of(in));
     };
-    const bool rc = bench_.core().qps.find(from.qp)->type == verbs::QpType::Rc;
+    const bool rc = bench_.core().qps.find_handle(from.qp)->type == verbs::QpType::Rc;
     go(verbs::QpState::Reset, 0);
     go(verbs::QpState::Init, m::kPort | m::kPkeyIndex | m::kAccessFlags);
     go(verbs::QpState::Rtr, m::kAv | m::kPathMtu | m::kDestQpn | m::kRqPsn |

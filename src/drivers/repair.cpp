@@ -53,7 +53,7 @@ void advance_producer(Core& core, const Cq& cq) {
 // The completion was delivered, but its event perhaps not: send it. One too many is no harm.
 void fire_event(Core& core, const Cq& cq) {
   hca::CqEntry& entry = *core.arena().cq(cq.index);
-  const Channel* channel = core.channels.find(cq.channel);
+  const Channel* channel = core.channels.find_handle(cq.channel);
   const std::uint32_t armed = entry.arm.armed.load(std::memory_order_acquire);
   if (channel == nullptr || armed == 0) return;
   const hca::Cqe* ring = ring_of(core, cq);

@@ -140,7 +140,7 @@ void create_srq(Core& core, HcaFile& file, const control::CreateSrqIn& in, io::I
     made->making = false;
     publish(core, *made, limit);
     const control::SrqOut out = srq_out(core, *made);
-    succeed_with(std::move(request), out, index);
+    succeed_with(std::move(request), out, made->handle);
   };
   if (!wait) return finish(std::move(irp));
   core.after_quiescence([finish, irp = std::move(irp)]() mutable { finish(std::move(irp)); });
@@ -167,7 +167,7 @@ void modify_srq(Core& core, HcaFile& file, const control::ModifySrqIn& in, io::I
     hca::SrqEntry& entry = *core.arena().srq(srq->index);
     entry.event.limit.store(in.limit, std::memory_order_seq_cst);
   }
-  succeed_with(std::move(irp), srq_out(core, *srq), srq->index);
+  succeed_with(std::move(irp), srq_out(core, *srq), srq->handle);
 }
 
 void query_srq(Core& core, HcaFile& file, const control::IndexIn& in, io::IrpRef irp) {
@@ -175,7 +175,7 @@ void query_srq(Core& core, HcaFile& file, const control::IndexIn& in, io::IrpRef
   if (srq == nullptr) {
     return fail(core, std::move(irp), Status::InvalidParameter, no_such(Kind::Srq, in.index));
   }
-  succeed_with(std::move(irp), srq_out(core, *srq), srq->index);
+  succeed_with(std::move(irp), srq_out(core, *srq), srq->handle);
 }
 
 void destroy_srq(Core& core, HcaFile& file, const control::IndexIn& in, io::IrpRef irp) {
@@ -184,9 +184,9 @@ void destroy_srq(Core& core, HcaFile& file, const control::IndexIn& in, io::IrpR
     return fail(core, std::move(irp), Status::InvalidParameter, no_such(Kind::Srq, in.index));
   }
   if (srq->qps != 0) {
-    return fail(
-        core, std::move(irp), Status::DeviceBusy,
-        say("shared receive queue ", in.index, " is in use by ", count_of(srq->qps, "queue pair")));
+    return fail(core, std::move(irp), Status::DeviceBusy,
+                say("shared receive queue ", control::index_of(in.index), " is in use by ",
+                    count_of(srq->qps, "queue pair")));
   }
   hide(core, *srq);
   core.after_quiescence(

@@ -29,7 +29,7 @@ void alloc_mw(Core& core, HcaFile& file, const control::AllocMwIn& in, io::IrpRe
   entry.id.owner_slot = file.session->slot;
   entry.id.kind = in.type == 1 ? hca::KeyKind::Window1 : hca::KeyKind::Window2;
   entry.id.key.store(key->key, std::memory_order_release);
-  succeed_with(std::move(irp), control::MrOut{0, key->key, 0, 0}, key->index);
+  succeed_with(std::move(irp), control::MrOut{0, key->key, 0, 0}, key->handle);
 }
 
 void dealloc_mw(Core& core, HcaFile& file, const control::IndexIn& in, io::IrpRef irp) {
@@ -67,7 +67,7 @@ void alloc_dm(Core& core, HcaFile& file, const control::AllocDmIn& in, io::IrpRe
   dm->offset = *offset;
   dm->length = in.length;
   enter(core, file, Kind::DeviceMemory, dm->index);
-  succeed_with(std::move(irp), control::DmOut{dm->offset, dm->length}, dm->index);
+  succeed_with(std::move(irp), control::DmOut{dm->offset, dm->length}, dm->handle);
 }
 
 void free_dm(Core& core, HcaFile& file, const control::IndexIn& in, io::IrpRef irp) {
@@ -77,9 +77,9 @@ void free_dm(Core& core, HcaFile& file, const control::IndexIn& in, io::IrpRef i
                 no_such(Kind::DeviceMemory, in.index));
   }
   if (dm->regions != 0) {
-    return fail(
-        core, std::move(irp), Status::DeviceBusy,
-        say("device memory ", in.index, " is in use by ", count_of(dm->regions, "memory region")));
+    return fail(core, std::move(irp), Status::DeviceBusy,
+                say("device memory ", control::index_of(in.index), " is in use by ",
+                    count_of(dm->regions, "memory region")));
   }
   release(core, *dm);  // posters reach it only through regions, and those were quiesced
   succeed(std::move(irp));

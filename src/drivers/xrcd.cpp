@@ -49,7 +49,7 @@ void open_xrcd(Core& core, HcaFile& file, const control::OpenXrcdIn& in, io::Irp
     xrcd->ca = file.hca->index;
   }
   if (xrcd->openers[&file]++ == 0) enter(core, file, Kind::Xrcd, xrcd->index);
-  succeed(std::move(irp), xrcd->index);
+  succeed(std::move(irp), xrcd->handle);
 }
 
 void close_xrcd(Core& core, HcaFile& file, const control::IndexIn& in, io::IrpRef irp) {
@@ -75,7 +75,7 @@ void close_xrcd(Core& core, HcaFile& file, const control::IndexIn& in, io::IrpRe
   }
   if (qps + srqs != 0) {
     return fail(core, std::move(irp), Status::DeviceBusy,
-                say("XRC domain ", in.index, " is in use by ",
+                say("XRC domain ", control::index_of(in.index), " is in use by ",
                     list(count_of(qps, "queue pair"), count_of(srqs, "shared receive queue"))));
   }
   release(core, *xrcd, file);

@@ -47,22 +47,24 @@ struct ProcessOptions {
 
 class ProtectionDomain {
  public:
-  ProtectionDomain(Hca& hca, std::uint32_t index) : hca_(hca), index_(index) {}
+  ProtectionDomain(Hca& hca, std::uint32_t handle) : hca_(hca), handle_(handle) {}
   Hca& hca() const { return hca_; }
-  std::uint32_t index() const { return index_; }
+  std::uint32_t handle() const { return handle_; }
+  std::uint32_t index() const { return control::index_of(handle_); }
   Status destroy();
 
  private:
   Hca& hca_;
-  std::uint32_t index_;
+  std::uint32_t handle_;
 };
 
 class MemoryRegion {
  public:
-  MemoryRegion(Hca& hca, std::uint32_t index, const control::MrOut& out)
-      : hca_(hca), index_(index), lkey_(out.lkey), rkey_(out.rkey) {}
+  MemoryRegion(Hca& hca, std::uint32_t handle, const control::MrOut& out)
+      : hca_(hca), handle_(handle), lkey_(out.lkey), rkey_(out.rkey) {}
   Hca& hca() const { return hca_; }
-  std::uint32_t index() const { return index_; }
+  std::uint32_t handle() const { return handle_; }
+  std::uint32_t index() const { return control::index_of(handle_); }
   std::uint32_t lkey() const { return lkey_; }
   std::uint32_t rkey() const { return rkey_; }
   // `change`: ibv_rereg_mr_flags. New keys are in lkey()/rkey() afterwards.
@@ -71,17 +73,18 @@ class MemoryRegion {
 
  private:
   Hca& hca_;
-  std::uint32_t index_;
+  std::uint32_t handle_;
   std::uint32_t lkey_;
   std::uint32_t rkey_;
 };
 
 class MemoryWindow {
  public:
-  MemoryWindow(Hca& hca, std::uint32_t index, std::uint32_t type, std::uint32_t rkey,
+  MemoryWindow(Hca& hca, std::uint32_t handle, std::uint32_t type, std::uint32_t rkey,
                std::uint32_t pd)
-      : hca_(hca), index_(index), type_(type), rkey_(rkey), pd_(pd) {}
-  std::uint32_t index() const { return index_; }
+      : hca_(hca), handle_(handle), type_(type), rkey_(rkey), pd_(pd) {}
+  std::uint32_t handle() const { return handle_; }
+  std::uint32_t index() const { return control::index_of(handle_); }
   std::uint32_t type() const { return type_; }  // 1 or 2
   std::uint32_t rkey() const { return rkey_; }
   std::uint32_t pd() const { return pd_; }
@@ -90,7 +93,7 @@ class MemoryWindow {
 
  private:
   Hca& hca_;
-  std::uint32_t index_;
+  std::uint32_t handle_;
   std::uint32_t type_;
   std::uint32_t rkey_;
   std::uint32_t pd_;
@@ -99,57 +102,58 @@ class MemoryWindow {
 // Memory of the HCA itself; all of it is mapped, so copies are plain.
 class DeviceMemory {
  public:
-  DeviceMemory(Hca& hca, std::uint32_t index, std::byte* bytes, std::uint64_t length)
-      : hca_(hca), index_(index), bytes_(bytes), length_(length) {}
-  std::uint32_t index() const { return index_; }
+  DeviceMemory(Hca& hca, std::uint32_t handle, std::byte* bytes, std::uint64_t length)
+      : hca_(hca), handle_(handle), bytes_(bytes), length_(length) {}
+  std::uint32_t handle() const { return handle_; }
   std::span<std::byte> bytes() const { return {bytes_, static_cast<std::size_t>(length_)}; }
   Status destroy();
 
  private:
   Hca& hca_;
-  std::uint32_t index_;
+  std::uint32_t handle_;
   std::byte* bytes_;
   std::uint64_t length_;
 };
 
 class AddressHandle {
  public:
-  AddressHandle(Hca& hca, std::uint32_t index, const verbs::AddressVector& av)
-      : hca_(hca), index_(index), av_(av) {}
+  AddressHandle(Hca& hca, std::uint32_t handle, const verbs::AddressVector& av)
+      : hca_(hca), handle_(handle), av_(av) {}
   const verbs::AddressVector& av() const { return av_; }
   Status destroy();
 
  private:
   Hca& hca_;
-  std::uint32_t index_;
+  std::uint32_t handle_;
   verbs::AddressVector av_;
 };
 
 class XrcDomain {
  public:
-  XrcDomain(Hca& hca, std::uint32_t index) : hca_(hca), index_(index) {}
-  std::uint32_t index() const { return index_; }
+  XrcDomain(Hca& hca, std::uint32_t handle) : hca_(hca), handle_(handle) {}
+  std::uint32_t handle() const { return handle_; }
   Status destroy();
 
  private:
   Hca& hca_;
-  std::uint32_t index_;
+  std::uint32_t handle_;
 };
 
 // A completion channel: a pipe that gets one 8-byte native-endian number per event: the index of
 // the completion queue.
 class CompletionChannel {
  public:
-  CompletionChannel(Process& process, std::uint32_t index, platform::NativeHandle read_end)
-      : process_(process), index_(index), read_end_(std::move(read_end)) {}
-  std::uint32_t index() const { return index_; }
+  CompletionChannel(Process& process, std::uint32_t handle, platform::NativeHandle read_end)
+      : process_(process), handle_(handle), read_end_(std::move(read_end)) {}
+  std::uint32_t handle() const { return handle_; }
+  std::uint32_t index() const { return control::index_of(handle_); }
   int fd() const { return read_end_.get(); }
   int release_fd() { return read_end_.release(); }  // the caller closes it from now on
   Status destroy();
 
  private:
   Process& process_;
-  std::uint32_t index_;
+  std::uint32_t handle_;
   platform::NativeHandle read_end_;
 };
 

@@ -21,24 +21,25 @@ thread_local const char this_thread = 0;  // its address tells threads apart
 }  // namespace
 
 Result<std::unique_ptr<CompletionQueue>> CompletionQueue::create(Hca& hca, ProcessState& process,
-                                                                 std::uint32_t index,
+                                                                 std::uint32_t handle,
                                                                  const control::CqOut& out,
                                                                  std::uint64_t cookie) {
-  std::unique_ptr<CompletionQueue> cq(new CompletionQueue(hca, process, index, cookie));
+  std::unique_ptr<CompletionQueue> cq(new CompletionQueue(hca, process, handle, cookie));
   if (cq->entry_ == nullptr || !cq->use_ring(out)) {
     return failed(Status::Malformed, "softibd gave an impossible completion queue");
   }
   return cq;
 }
 
-CompletionQueue::CompletionQueue(Hca& hca, ProcessState& process, std::uint32_t index,
+CompletionQueue::CompletionQueue(Hca& hca, ProcessState& process, std::uint32_t handle,
                                  std::uint64_t cookie)
     : hca_(hca),
       process_(process),
-      index_(index),
+      handle_(handle),
+      index_(control::index_of(handle)),
       cookie_(cookie),
       lock_(process.host().barriers()),
-      entry_(process.arena().cq(index)) {}
+      entry_(process.arena().cq(index_)) {}
 
 bool CompletionQueue::use_ring(const control::CqOut& out) {
   if (out.slots < 2 || !std::has_single_bit(out.slots)) return false;
@@ -167,7 +168,7 @@ void CompletionQueue::fire_for_the_rest(std::uint64_t from) {
 
 Status CompletionQueue::resize(std::uint32_t cqe) {
   std::lock_guard guard(process_.control_lock());
-  const control::ResizeCqIn in{index_, cqe};
+  const control::ResizeCqIn in{handle_, cqe};
   control::CqOut out;
   lock();
   const auto done = process_.call_for(control::Code::ResizeCq, client(hca_).file(), in, out);
@@ -194,7 +195,8 @@ void CompletionQueue::discard(std::uint32_t qpn) {
 Status CompletionQueue::destroy() {
   if (!process_.is_mine()) return Status::Ok;
   std::lock_guard guard(process_.control_lock());
-  const Status status = client(hca_).command(control::Code::DestroyCq, control::IndexIn{index_, 0});
+  const Status status =
+      client(hca_).command(control::Code::DestroyCq, control::IndexIn{handle_, 0});
   if (status != Status::Ok && status != Status::Disconnected) return status;
   process_.remove(*this);
   return Status::Ok;

@@ -15,11 +15,12 @@ class ProcessState;
 class CompletionQueue {
  public:
   static Result<std::unique_ptr<CompletionQueue>> create(Hca& hca, ProcessState& process,
-                                                         std::uint32_t index,
+                                                         std::uint32_t handle,
                                                          const control::CqOut& out,
                                                          std::uint64_t cookie);
 
   std::uint32_t index() const { return index_; }
+  std::uint32_t handle() const { return handle_; }
   std::uint32_t cqe() const { return cqe_; }
   std::uint64_t cookie() const { return cookie_; }
 
@@ -43,7 +44,7 @@ class CompletionQueue {
 
  private:
   friend class QueuePair;
-  CompletionQueue(Hca& hca, ProcessState& process, std::uint32_t index, std::uint64_t cookie);
+  CompletionQueue(Hca& hca, ProcessState& process, std::uint32_t handle, std::uint64_t cookie);
   void fire_for_the_rest(std::uint64_t from);
   bool translate(const hca::Cqe& cqe, Completion& out);
   bool translate_receive(const hca::Cqe& cqe, QueuePair* qp, Completion& out);
@@ -53,6 +54,7 @@ class CompletionQueue {
 
   Hca& hca_;
   ProcessState& process_;
+  std::uint32_t handle_;
   std::uint32_t index_;
   std::uint32_t cqe_ = 0;
   std::uint64_t cookie_;

@@ -57,9 +57,9 @@ Result<std::uint16_t> HcaClient::query_pkey(std::uint32_t port, std::uint32_t in
 }
 
 Result<std::unique_ptr<ProtectionDomain>> HcaClient::alloc_pd() {
-  const auto index = process_.call_bytes(Code::AllocPd, file_, {}, {}, {});
-  if (!index) return index.error();
-  return std::make_unique<ProtectionDomain>(*this, static_cast<std::uint32_t>(*index));
+  const auto handle = process_.call_bytes(Code::AllocPd, file_, {}, {}, {});
+  if (!handle) return handle.error();
+  return std::make_unique<ProtectionDomain>(*this, static_cast<std::uint32_t>(*handle));
 }
 
 Status HcaClient::locate(const control::RegMrIn& in, const control::MrOut& out, std::byte*& address,
@@ -85,29 +85,30 @@ Status HcaClient::locate(const control::RegMrIn& in, const control::MrOut& out, 
 Result<std::unique_ptr<MemoryRegion>> HcaClient::register_memory(const control::RegMrIn& in) {
   std::lock_guard guard(process_.control_lock());
   control::MrOut out;
-  const auto index = process_.call_for(Code::RegMr, file_, in, out);
-  if (!index) return index.error();
+  const auto handle = process_.call_for(Code::RegMr, file_, in, out);
+  if (!handle) return handle.error();
   std::byte* address = nullptr;
   std::uint64_t length = 0;
-  if (*index >= hca::kMaxKeys || hca::key_index(out.lkey) != *index) {
+  const auto number = static_cast<std::uint32_t>(*handle);
+  const std::uint32_t index = control::index_of(number);
+  if (index >= hca::kMaxKeys || hca::key_index(out.lkey) != index) {
     return failed(Status::Malformed, "softibd gave an impossible key");
   }
-  const auto number = static_cast<std::uint32_t>(*index);
   if (const Status located = locate(in, out, address, length); located != Status::Ok) {
     (void)command(Code::DeregMr, control::IndexIn{number, 0});
     return located;
   }
-  process_.regions().add(number, in, out, address, length);
+  process_.regions().add(index, in, out, address, length);
   return std::make_unique<MemoryRegion>(*this, number, out);
 }
 
 Result<std::unique_ptr<MemoryWindow>> HcaClient::alloc_window(const ProtectionDomain& pd,
                                                               std::uint32_t type) {
-  const control::AllocMwIn in{pd.index(), type};
+  const control::AllocMwIn in{pd.handle(), type};
   control::MrOut out;
-  const auto index = process_.call_for(Code::AllocMw, file_, in, out);
-  if (!index) return index.error();
-  return std::make_unique<MemoryWindow>(*this, static_cast<std::uint32_t>(*index), type, out.rkey,
+  const auto handle = process_.call_for(Code::AllocMw, file_, in, out);
+  if (!handle) return handle.error();
+  return std::make_unique<MemoryWindow>(*this, static_cast<std::uint32_t>(*handle), type, out.rkey,
                                         pd.index());
 }
 
@@ -116,9 +117,9 @@ Result<std::unique_ptr<DeviceMemory>> HcaClient::alloc_device_memory(std::uint64
   std::lock_guard guard(process_.control_lock());
   const control::AllocDmIn in{length, log_align, 0};
   control::DmOut out;
-  const auto index = process_.call_for(Code::AllocDm, file_, in, out);
-  if (!index) return index.error();
-  const auto number = static_cast<std::uint32_t>(*index);
+  const auto handle = process_.call_for(Code::AllocDm, file_, in, out);
+  if (!handle) return handle.error();
+  const auto number = static_cast<std::uint32_t>(*handle);
   std::byte* bytes = process_.arena().heap(out.offset, out.length);
   if (bytes == nullptr) return failed(Status::Malformed, "softibd gave impossible device memory");
   know_dm(number, {bytes, static_cast<std::size_t>(out.length)});
@@ -128,25 +129,25 @@ Result<std::unique_ptr<DeviceMemory>> HcaClient::alloc_device_memory(std::uint64
 Result<std::unique_ptr<AddressHandle>> HcaClient::create_ah(const ProtectionDomain& pd,
                                                             const verbs::AddressVector& av) {
   control::CreateAhIn in;
-  in.pd = pd.index();
+  in.pd = pd.handle();
   in.av = av;
-  const auto index = process_.call(Code::CreateAh, file_, in);
-  if (!index) return index.error();
-  return std::make_unique<AddressHandle>(*this, static_cast<std::uint32_t>(*index), av);
+  const auto handle = process_.call(Code::CreateAh, file_, in);
+  if (!handle) return handle.error();
+  return std::make_unique<AddressHandle>(*this, static_cast<std::uint32_t>(*handle), av);
 }
 
 Result<std::unique_ptr<XrcDomain>> HcaClient::open_xrcd(const control::OpenXrcdIn& in) {
-  const auto index = process_.call(Code::OpenXrcd, file_, in);
-  if (!index) return index.error();
-  return std::make_unique<XrcDomain>(*this, static_cast<std::uint32_t>(*index));
+  const auto handle = process_.call(Code::OpenXrcd, file_, in);
+  if (!handle) return handle.error();
+  return std::make_unique<XrcDomain>(*this, static_cast<std::uint32_t>(*handle));
 }
 
 Result<std::unique_ptr<CompletionQueue>> HcaClient::create_cq(const control::CreateCqIn& in) {
   std::lock_guard guard(process_.control_lock());
   control::CqOut out;
-  const auto index = process_.call_for(Code::CreateCq, file_, in, out);
-  if (!index) return index.error();
-  const auto number = static_cast<std::uint32_t>(*index);
+  const auto handle = process_.call_for(Code::CreateCq, file_, in, out);
+  if (!handle) return handle.error();
+  const auto number = static_cast<std::uint32_t>(*handle);
   auto cq = CompletionQueue::create(*this, process_, number, out, in.cookie);
   if (!cq) return cq.error();
   process_.add(**cq);
@@ -157,18 +158,18 @@ Result<std::unique_ptr<SharedReceiveQueue>> HcaClient::create_srq(const SrqOptio
   std::lock_guard guard(process_.control_lock());
   control::CreateSrqIn in;
   in.type = options.type;
-  in.pd = options.pd != nullptr ? options.pd->index() : control::kNoIndex;
-  if (options.xrcd != nullptr) in.xrcd = options.xrcd->index();
-  if (options.cq != nullptr) in.cq = options.cq->index();
+  in.pd = options.pd != nullptr ? options.pd->handle() : control::kNoIndex;
+  if (options.xrcd != nullptr) in.xrcd = options.xrcd->handle();
+  if (options.cq != nullptr) in.cq = options.cq->handle();
   in.max_wr = options.max_wr;
   in.max_sge = options.max_sge;
   in.limit = options.limit;
   in.cookie = options.cookie;
   control::SrqOut out;
-  const auto index = process_.call_for(Code::CreateSrq, file_, in, out);
-  if (!index) return index.error();
-  auto srq =
-      SharedReceiveQueue::create(*this, process_, options, static_cast<std::uint32_t>(*index), out);
+  const auto handle = process_.call_for(Code::CreateSrq, file_, in, out);
+  if (!handle) return handle.error();
+  auto srq = SharedReceiveQueue::create(*this, process_, options,
+                                        static_cast<std::uint32_t>(*handle), out);
   if (!srq) return srq.error();
   process_.add(**srq);
   return srq;
@@ -178,18 +179,18 @@ Result<std::unique_ptr<QueuePair>> HcaClient::create_qp(const QpOptions& options
   std::lock_guard guard(process_.control_lock());
   control::CreateQpIn in;
   in.type = options.type;
-  in.pd = options.pd != nullptr ? options.pd->index() : control::kNoIndex;
-  if (options.send_cq != nullptr) in.send_cq = options.send_cq->index();
-  if (options.recv_cq != nullptr) in.recv_cq = options.recv_cq->index();
-  if (options.srq != nullptr) in.srq = options.srq->index();
-  if (options.xrcd != nullptr) in.xrcd = options.xrcd->index();
+  in.pd = options.pd != nullptr ? options.pd->handle() : control::kNoIndex;
+  if (options.send_cq != nullptr) in.send_cq = options.send_cq->handle();
+  if (options.recv_cq != nullptr) in.recv_cq = options.recv_cq->handle();
+  if (options.srq != nullptr) in.srq = options.srq->handle();
+  if (options.xrcd != nullptr) in.xrcd = options.xrcd->handle();
   in.caps = options.caps;
   in.flags = options.flags;
   in.cookie = options.cookie;
   control::QpOut out;
-  const auto index = process_.call_for(Code::CreateQp, file_, in, out);
-  if (!index) return index.error();
-  auto qp = QueuePair::create(*this, process_, options, static_cast<std::uint32_t>(*index), out);
+  const auto handle = process_.call_for(Code::CreateQp, file_, in, out);
+  if (!handle) return handle.error();
+  auto qp = QueuePair::create(*this, process_, options, static_cast<std::uint32_t>(*handle), out);
   if (!qp) return qp.error();
   process_.add(**qp);
   return qp;
@@ -198,15 +199,15 @@ Result<std::unique_ptr<QueuePair>> HcaClient::create_qp(const QpOptions& options
 Result<std::unique_ptr<QueuePair>> HcaClient::open_qp(const XrcDomain& xrcd, std::uint32_t qpn,
                                                       std::uint64_t cookie) {
   std::lock_guard guard(process_.control_lock());
-  const control::OpenQpIn in{xrcd.index(), qpn, cookie};
+  const control::OpenQpIn in{xrcd.handle(), qpn, cookie};
   control::QpOut out;
-  const auto index = process_.call_for(Code::OpenQp, file_, in, out);
-  if (!index) return index.error();
+  const auto handle = process_.call_for(Code::OpenQp, file_, in, out);
+  if (!handle) return handle.error();
   QpOptions options;
   options.type = verbs::QpType::XrcRecv;
   options.xrcd = &xrcd;
   options.cookie = cookie;
-  auto qp = QueuePair::create(*this, process_, options, static_cast<std::uint32_t>(*index), out);
+  auto qp = QueuePair::create(*this, process_, options, static_cast<std::uint32_t>(*handle), out);
   if (!qp) return qp.error();
   process_.add(**qp);
   return qp;

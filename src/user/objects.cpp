@@ -17,27 +17,27 @@ Status destroyed(Status status) {
 }  // namespace
 
 Status ProtectionDomain::destroy() {
-  return destroyed(client(hca_).command(Code::DeallocPd, control::IndexIn{index_, 0}));
+  return destroyed(client(hca_).command(Code::DeallocPd, control::IndexIn{handle_, 0}));
 }
 
 Status AddressHandle::destroy() {
-  return destroyed(client(hca_).command(Code::DestroyAh, control::IndexIn{index_, 0}));
+  return destroyed(client(hca_).command(Code::DestroyAh, control::IndexIn{handle_, 0}));
 }
 
 Status XrcDomain::destroy() {
-  return destroyed(client(hca_).command(Code::CloseXrcd, control::IndexIn{index_, 0}));
+  return destroyed(client(hca_).command(Code::CloseXrcd, control::IndexIn{handle_, 0}));
 }
 
 Status MemoryWindow::destroy() {
-  return destroyed(client(hca_).command(Code::DeallocMw, control::IndexIn{index_, 0}));
+  return destroyed(client(hca_).command(Code::DeallocMw, control::IndexIn{handle_, 0}));
 }
 
 Status DeviceMemory::destroy() {
   HcaClient& hca = client(hca_);
   if (!hca.state().is_mine()) return Status::Ok;
   std::lock_guard guard(hca.state().control_lock());
-  const Status status = destroyed(hca.command(Code::FreeDm, control::IndexIn{index_, 0}));
-  if (status == Status::Ok) hca.forget_dm(index_);
+  const Status status = destroyed(hca.command(Code::FreeDm, control::IndexIn{handle_, 0}));
+  if (status == Status::Ok) hca.forget_dm(handle_);
   return status;
 }
 
@@ -46,12 +46,12 @@ Status MemoryRegion::destroy() {
   if (!hca.state().is_mine()) return Status::Ok;
   Regions& regions = hca.state().regions();
   std::lock_guard guard(hca.state().control_lock());
-  regions.hide(index_);
-  const Status status = destroyed(hca.command(Code::DeregMr, control::IndexIn{index_, 0}));
+  regions.hide(index());
+  const Status status = destroyed(hca.command(Code::DeregMr, control::IndexIn{handle_, 0}));
   if (status == Status::Ok) {
-    regions.remove(index_);
+    regions.remove(index());
   } else {
-    regions.undo(index_);
+    regions.undo(index());
   }
   return status;
 }
@@ -60,7 +60,7 @@ Status MemoryRegion::reregister(std::uint32_t change, const control::RegMrIn& to
   HcaClient& hca = client(hca_);
   ProcessState& process = hca.state();
   std::lock_guard guard(process.control_lock());
-  const hca::LocalKey& local = process.plane().local_keys().at(index_);
+  const hca::LocalKey& local = process.plane().local_keys().at(index());
   // What is not changed stays: private memory knows it.
   control::RegMrIn now = to;
   if ((change & 1) == 0) {
@@ -71,20 +71,20 @@ Status MemoryRegion::reregister(std::uint32_t change, const control::RegMrIn& to
   if ((change & 2) == 0) now.pd = local.pd;
   if ((change & 4) == 0) now.access = local.access;
   control::ReregMrIn in;
-  in.index = index_;
+  in.index = handle_;
   in.change = change;
   in.to = now;
   control::MrOut out;
-  process.regions().hide(index_);
+  process.regions().hide(index());
   const auto done = process.call_for(Code::ReregMr, hca.file(), in, out);
   if (!done) {
-    process.regions().undo(index_);
+    process.regions().undo(index());
     return done.error();
   }
-  process.regions().remove(index_);
+  process.regions().remove(index());
   lkey_ = out.lkey;
   rkey_ = out.rkey;
-  process.regions().add(index_, now, out, reinterpret_cast<std::byte*>(now.address), now.length);
+  process.regions().add(index(), now, out, reinterpret_cast<std::byte*>(now.address), now.length);
   return Status::Ok;
 }
 

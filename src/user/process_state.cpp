@@ -184,18 +184,18 @@ Result<std::unique_ptr<CompletionChannel>> ProcessState::create_channel() {
     return failed(made, "cannot make a pipe for a completion channel (RLIMIT_NOFILE?)");
   }
   const std::array<int, 2> handles{read_end.get(), write_end.get()};
-  auto index = call_bytes(control::Code::CreateChannel, 0, {}, {}, handles);
-  if (!index) return index.error();
-  return std::make_unique<CompletionChannel>(*this, static_cast<std::uint32_t>(*index),
+  auto handle = call_bytes(control::Code::CreateChannel, 0, {}, {}, handles);
+  if (!handle) return handle.error();
+  return std::make_unique<CompletionChannel>(*this, static_cast<std::uint32_t>(*handle),
                                              std::move(read_end));
 }
 
 Status CompletionChannel::destroy() {
   auto& process = static_cast<ProcessState&>(process_);
-  const control::IndexIn in{index_, 0};
+  const control::IndexIn in{handle_, 0};
   auto done = process.call(control::Code::DestroyChannel, 0, in);
   if (!done && done.error() != Status::Disconnected) return done.error();
-  process.poster().forget_channel(index_);
+  process.poster().forget_channel(index());
   return Status::Ok;
 }
 

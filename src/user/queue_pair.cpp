@@ -46,13 +46,14 @@ void to_wqe(const SendRequest& request, hca::SendWqe& wqe) {
 }  // namespace
 
 Result<std::unique_ptr<QueuePair>> QueuePair::create(Hca& hca, ProcessState& process,
-                                                     const QpOptions& options, std::uint32_t index,
+                                                     const QpOptions& options, std::uint32_t handle,
                                                      const control::QpOut& out) {
+  const std::uint32_t index = control::index_of(handle);
   hca::QpEntry* entry = process.arena().qp(index);
   if (entry == nullptr || hca::qp_index(out.qpn) != index) {
     return failed(Status::Malformed, "softibd gave an impossible queue pair");
   }
-  std::unique_ptr<QueuePair> qp(new QueuePair(hca, process, options, index, out));
+  std::unique_ptr<QueuePair> qp(new QueuePair(hca, process, options, handle, out));
   if (out.rq_ring != 0) {
     qp->rq_ = hca::ReceiveRing::create(
         process.arena(),
@@ -63,11 +64,12 @@ Result<std::unique_ptr<QueuePair>> QueuePair::create(Hca& hca, ProcessState& pro
   return qp;
 }
 
-QueuePair::QueuePair(Hca& hca, ProcessState& process, const QpOptions& options, std::uint32_t index,
-                     const control::QpOut& out)
+QueuePair::QueuePair(Hca& hca, ProcessState& process, const QpOptions& options,
+                     std::uint32_t handle, const control::QpOut& out)
     : hca_(hca),
       process_(process),
-      index_(index),
+      handle_(handle),
+      index_(control::index_of(handle)),
       qpn_(out.qpn),
       cookie_(options.cookie),
       type_(options.type),
@@ -78,10 +80,10 @@ QueuePair::QueuePair(Hca& hca, ProcessState& process, const QpOptions& options, 
       send_lock_(process.host().barriers()),
       recv_lock_(process.host().barriers()),
       pd_(options.pd != nullptr ? options.pd->index() : control::kNoIndex),
-      entry_(process.arena().qp(index)) {
+      entry_(process.arena().qp(index_)) {
   if (type_ == QpType::XrcRecv || send_cq_ == nullptr) return;
   hca::RequesterConfig config;
-  config.qp = index;
+  config.qp = index_;
   config.type = type_;
   config.pd = pd_;
   config.send_cq = send_cq_->index();
@@ -159,7 +161,7 @@ Status QueuePair::post_recv(std::uint64_t wr_id, std::span<const Sge> sge) {
 Result<control::ModifyQpOut> QueuePair::modify(std::uint32_t mask, const control::QpAttr& attr) {
   std::lock_guard guard(process_.control_lock());
   control::ModifyQpIn in;
-  in.index = index_;
+  in.index = handle_;
   in.mask = mask;
   in.attr = attr;
   control::ModifyQpOut out;
@@ -248,24 +250,24 @@ void QueuePair::break_for_good() {
 
 Result<control::QueryQpOut> QueuePair::query() {
   control::QueryQpOut out;
-  const control::IndexIn in{index_, 0};
+  const control::IndexIn in{handle_, 0};
   const auto done = process_.call_for(Code::QueryQp, client(hca_).file(), in, out);
   if (!done) return done.error();
   return out;
 }
 
 Status QueuePair::attach_mcast(const verbs::Gid& mgid, std::uint16_t mlid) {
-  return client(hca_).command(Code::AttachMcast, control::McastIn{index_, mlid, 0, mgid});
+  return client(hca_).command(Code::AttachMcast, control::McastIn{handle_, mlid, 0, mgid});
 }
 
 Status QueuePair::detach_mcast(const verbs::Gid& mgid, std::uint16_t mlid) {
-  return client(hca_).command(Code::DetachMcast, control::McastIn{index_, mlid, 0, mgid});
+  return client(hca_).command(Code::DetachMcast, control::McastIn{handle_, mlid, 0, mgid});
 }
 
 Status QueuePair::destroy() {
   if (!process_.is_mine()) return Status::Ok;
   std::lock_guard guard(process_.control_lock());
-  const Status status = client(hca_).command(Code::DestroyQp, control::IndexIn{index_, 0});
+  const Status status = client(hca_).command(Code::DestroyQp, control::IndexIn{handle_, 0});
   if (status != Status::Ok && status != Status::Disconnected) return status;
   // Polls on other threads may hold a pointer: they hold their CQ's lock meanwhile.
   forget_completions();

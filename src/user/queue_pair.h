@@ -18,11 +18,12 @@ namespace ib::user {
 class QueuePair {
  public:
   static Result<std::unique_ptr<QueuePair>> create(Hca& hca, ProcessState& process,
-                                                   const QpOptions& options, std::uint32_t index,
+                                                   const QpOptions& options, std::uint32_t handle,
                                                    const control::QpOut& out);
   ~QueuePair();
 
   std::uint32_t index() const { return index_; }
+  std::uint32_t handle() const { return handle_; }
   std::uint32_t qpn() const { return qpn_; }
   std::uint64_t cookie() const { return cookie_; }
   verbs::QpType type() const { return type_; }
@@ -56,7 +57,7 @@ class QueuePair {
 
  private:
   friend class CompletionQueue;
-  QueuePair(Hca& hca, ProcessState& process, const QpOptions& options, std::uint32_t index,
+  QueuePair(Hca& hca, ProcessState& process, const QpOptions& options, std::uint32_t handle,
             const control::QpOut& out);
   void remember(std::uint32_t mask, const control::QpAttr& attr, const control::ModifyQpOut& out);
   void flush_receives();
@@ -64,6 +65,7 @@ class QueuePair {
 
   Hca& hca_;
   ProcessState& process_;
+  std::uint32_t handle_;
   std::uint32_t index_;
   std::uint32_t qpn_;
   std::uint64_t cookie_;
@@ -88,11 +90,12 @@ class SharedReceiveQueue {
  public:
   static Result<std::unique_ptr<SharedReceiveQueue>> create(Hca& hca, ProcessState& process,
                                                             const SrqOptions& options,
-                                                            std::uint32_t index,
+                                                            std::uint32_t handle,
                                                             const control::SrqOut& out);
   ~SharedReceiveQueue();
 
   std::uint32_t index() const { return index_; }
+  std::uint32_t handle() const { return handle_; }
   std::uint32_t srqn() const { return srqn_; }
   std::uint64_t cookie() const { return cookie_; }
   std::uint32_t max_wr() const { return max_wr_; }
@@ -106,10 +109,11 @@ class SharedReceiveQueue {
  private:
   friend class CompletionQueue;
   SharedReceiveQueue(Hca& hca, ProcessState& process, const SrqOptions& options,
-                     std::uint32_t index, const control::SrqOut& out);
+                     std::uint32_t handle, const control::SrqOut& out);
 
   Hca& hca_;
   ProcessState& process_;
+  std::uint32_t handle_;
   std::uint32_t index_;
   std::uint32_t srqn_;
   std::uint64_t cookie_;

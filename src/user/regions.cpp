@@ -35,7 +35,7 @@ Regions::~Regions() = default;
 void Regions::add(std::uint32_t index, const verbs::control::RegMrIn& in,
                   const verbs::control::MrOut& out, std::byte* address, std::uint64_t length) {
   hca::LocalKey& local = process_.plane().local_keys().at(index);
-  local.pd = in.pd;
+  local.pd = verbs::control::index_of(in.pd);
   local.access = in.access;
   local.iova = (in.access & verbs::access::kZeroBased) != 0 ? 0 : in.iova;
   local.length = length;
@@ -88,7 +88,7 @@ void Regions::remove(std::uint32_t index) {
 
 void Regions::release(std::list<Backing>::iterator backing) {
   if (--backing->regions > 0) return;
-  const verbs::control::IndexIn in{backing->index, 0};
+  const verbs::control::IndexIn in{backing->handle, 0};
   (void)process_.call(Code::DestroyBacking, 0, in);  // softibd's going is noticed elsewhere
   process_.host().give_back(backing->pages);
   backings_.erase(backing);
@@ -167,16 +167,17 @@ bool Regions::publish(platform::AdoptedPages pages, const std::vector<std::uint3
   verbs::control::BackingIn in{pages.length};
   verbs::control::BackingOut out;
   const int handle = pages.file.get();
-  const auto index =
+  const auto made =
       process_.call(Code::CreateBacking, 0, in, std::as_writable_bytes(std::span(&out, 1)),
                     std::span(&handle, 1));
-  if (!index) {
+  if (!made) {
     process_.host().give_back(pages);
     return false;
   }
   Backing backing;
   backing.pages = std::move(pages);
-  backing.index = static_cast<std::uint32_t>(*index);
+  backing.handle = static_cast<std::uint32_t>(*made);
+  backing.index = verbs::control::index_of(backing.handle);
   backing.generation = out.generation;
   backings_.push_back(std::move(backing));
   const auto last = std::prev(backings_.end());

@@ -40,6 +40,7 @@ class Regions {
  private:
   struct Backing {
     platform::AdoptedPages pages;
+    std::uint32_t handle = 0;
     std::uint32_t index = 0;
     std::uint32_t generation = 0;
     std::uint32_t regions = 0;  // that overlap it

@@ -9,12 +9,12 @@ using control::Code;
 Result<std::unique_ptr<SharedReceiveQueue>> SharedReceiveQueue::create(Hca& hca,
                                                                        ProcessState& process,
                                                                        const SrqOptions& options,
-                                                                       std::uint32_t index,
+                                                                       std::uint32_t handle,
                                                                        const control::SrqOut& out) {
-  hca::SrqEntry* entry = process.arena().srq(index);
+  hca::SrqEntry* entry = process.arena().srq(control::index_of(handle));
   if (entry == nullptr) return failed(Status::Malformed, "softibd gave an impossible SRQ");
   std::unique_ptr<SharedReceiveQueue> srq(
-      new SharedReceiveQueue(hca, process, options, index, out));
+      new SharedReceiveQueue(hca, process, options, handle, out));
   srq->ring_ = hca::ReceiveRing::create(process.arena(),
                                         {out.ring, out.slots, out.stride, out.max_wr, out.max_sge},
                                         entry->producer.tail);
@@ -23,17 +23,18 @@ Result<std::unique_ptr<SharedReceiveQueue>> SharedReceiveQueue::create(Hca& hca,
 }
 
 SharedReceiveQueue::SharedReceiveQueue(Hca& hca, ProcessState& process, const SrqOptions& options,
-                                       std::uint32_t index, const control::SrqOut& out)
+                                       std::uint32_t handle, const control::SrqOut& out)
     : hca_(hca),
       process_(process),
-      index_(index),
+      handle_(handle),
+      index_(control::index_of(handle)),
       srqn_(out.srqn),
       cookie_(options.cookie),
       max_wr_(out.max_wr),
       max_sge_(out.max_sge),
       pd_(options.pd != nullptr ? options.pd->index() : control::kNoIndex),
       cq_(options.cq),
-      entry_(process.arena().srq(index)),
+      entry_(process.arena().srq(index_)),
       recv_lock_(process.host().barriers()) {}
 
 SharedReceiveQueue::~SharedReceiveQueue() = default;
@@ -52,7 +53,7 @@ Status SharedReceiveQueue::post_recv(std::uint64_t wr_id, std::span<const Sge> s
 Result<control::SrqOut> SharedReceiveQueue::modify(const control::ModifySrqIn& in) {
   std::lock_guard guard(process_.control_lock());
   control::ModifySrqIn mine = in;
-  mine.index = index_;
+  mine.index = handle_;
   control::SrqOut out;
   const auto done = process_.call_for(Code::ModifySrq, client(hca_).file(), mine, out);
   if (!done) return done.error();
@@ -61,7 +62,7 @@ Result<control::SrqOut> SharedReceiveQueue::modify(const control::ModifySrqIn& i
 
 Result<control::SrqOut> SharedReceiveQueue::query() {
   control::SrqOut out;
-  const control::IndexIn in{index_, 0};
+  const control::IndexIn in{handle_, 0};
   const auto done = process_.call_for(Code::QuerySrq, client(hca_).file(), in, out);
   if (!done) return done.error();
   return out;
@@ -70,7 +71,7 @@ Result<control::SrqOut> SharedReceiveQueue::query() {
 Status SharedReceiveQueue::destroy() {
   if (!process_.is_mine()) return Status::Ok;
   std::lock_guard guard(process_.control_lock());
-  const Status status = client(hca_).command(Code::DestroySrq, control::IndexIn{index_, 0});
+  const Status status = client(hca_).command(Code::DestroySrq, control::IndexIn{handle_, 0});
   if (status != Status::Ok && status != Status::Disconnected) return status;
   process_.remove(*this);
   if (cq_ != nullptr) {

@@ -56,7 +56,7 @@ struct ReplyHeader {
   std::uint32_t length = 0;
   std::uint32_t status = 0;  // ib::Status
   std::uint64_t tag = 0;
-  std::uint64_t information = 0;  // the handle of a created object (its table index), or a count
+  std::uint64_t information = 0;  // the handle of a created object, or a count
 };
 IB_SIZE(RequestHeader, 24);
 IB_FIELD(RequestHeader, length, 0, 4);
@@ -136,14 +136,14 @@ enum class Code : std::uint32_t {
   RaiseEvent = 20,
   // TraceErrorIn -> -.  ! InvalidParameter: no such queue pair
   TraceError = 21,
-  // - -> -; brings fds: pipe read end, write end; information = channel index.
+  // - -> -; brings fds: pipe read end, write end; information = channel.
   // ! InvalidState: not attached; InvalidParameter: no pipe; InsufficientResources
   CreateChannel = 22,
   // IndexIn -> -.  ! DeviceBusy: completion queues use it
   DestroyChannel = 23,
   // GenerationIn -> -; fds: read end, write end.  ! NotFound: gone
   GetChannel = 24,
-  // BackingIn -> BackingOut; brings fd: memfd; information = backing index.
+  // BackingIn -> BackingOut; brings fd: memfd; information = backing.
   // ! InvalidState: not attached; InvalidParameter: no memfd, not that long, or not whole pages;
   // InsufficientResources
   CreateBacking = 25,
@@ -176,14 +176,14 @@ enum class Code : std::uint32_t {
   AllocPd = 48,
   // IndexIn -> -.  ! InvalidParameter, DeviceBusy
   DeallocPd = 49,
-  // RegMrIn -> MrOut; information = key index.  ! InvalidParameter, InsufficientResources
+  // RegMrIn -> MrOut; information = region or window.  ! InvalidParameter, InsufficientResources
   RegMr = 50,
-  // ReregMrIn -> MrOut; information = key index.
+  // ReregMrIn -> MrOut; information = region or window.
   // ! InvalidParameter; DeviceBusy: also while windows are bound to it
   ReregMr = 51,
   // IndexIn -> -.  ! InvalidParameter; DeviceBusy: also while windows are bound to it
   DeregMr = 52,
-  // AllocMwIn -> MrOut; information = key index.  ! InvalidParameter, InsufficientResources
+  // AllocMwIn -> MrOut; information = region or window.  ! InvalidParameter, InsufficientResources
   AllocMw = 53,
   // IndexIn -> -.  ! InvalidParameter
   DeallocMw = 54,
@@ -191,7 +191,7 @@ enum class Code : std::uint32_t {
   AllocDm = 55,
   // IndexIn -> -.  ! InvalidParameter, DeviceBusy
   FreeDm = 56,
-  // IndexIn -> MrOut; information = key index. For import.  ! InvalidParameter
+  // IndexIn -> MrOut; information = region or window. For import.  ! InvalidParameter
   QueryMr = 57,
 
   // CreateAhIn -> -; information = AH.  ! InvalidParameter, InsufficientResources

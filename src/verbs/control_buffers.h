@@ -17,8 +17,36 @@ inline constexpr std::uint32_t kNoIndex = 0xffffffffu;
 // events of the completion queue (EventType::Completion).
 inline constexpr std::uint32_t kKernelChannel = 0xfffffffeu;
 
+// A handle names an object in requests: the place of the object in its table (20 bits), a count of
+// how often that place was given out (8 bits), and the kind of object (4 bits). So a handle that is
+// stale, made up or of another kind names nothing. The place alone, its index, is what device
+// memory and events use.
+enum class HandleKind : std::uint32_t {
+  Pd = 1,
+  Key,  // memory regions and windows
+  DeviceMemory,
+  Ah,
+  Cq,
+  Xrcd,
+  Srq,
+  Qp,
+  Channel,
+  Backing,
+  McastGroup,  // never told to a client
+};
+inline constexpr std::uint32_t kHandleIndexBits = 20;
+inline constexpr std::uint32_t kHandleCountBits = 8;
+constexpr std::uint32_t index_of(std::uint32_t handle) {
+  return handle & ((1u << kHandleIndexBits) - 1);
+}
+constexpr std::uint32_t handle_of(HandleKind kind, std::uint32_t count, std::uint32_t index) {
+  const std::uint32_t low = count & ((1u << kHandleCountBits) - 1);
+  return static_cast<std::uint32_t>(kind) << (kHandleIndexBits + kHandleCountBits) |
+         low << kHandleIndexBits | index;
+}
+
 struct IndexIn {
-  std::uint32_t index = 0;
+  std::uint32_t index = 0;  // a handle
   std::uint32_t reserved = 0;
 };
 struct GenerationIn {  // an object of another process, named by index and generation

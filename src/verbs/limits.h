@@ -41,6 +41,11 @@ inline constexpr std::uint32_t kVendorId =
 inline constexpr std::uint32_t kVendorPartId = 1;
 inline constexpr std::uint32_t kHwVersion = 1;
 
+// What one process may have of so many objects: some stay for the others.
+constexpr std::uint32_t quota_of_one(std::uint32_t limit) {
+  return limit - limit / 4;
+}
+
 // Numbers of ibv_device_cap_flags.
 namespace device_cap {
 inline constexpr std::uint32_t kAutoPathMigration = 1u << 4;

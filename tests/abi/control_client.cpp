@@ -306,8 +306,8 @@ void use_channel(Transcript& t) {
   t.call("CreateChannel", Code::CreateChannel, None{}, ends);
   const std::uint32_t channel = t.last;
   // Posters read the generation in device memory; the first channel of a fabric has 2.
-  t.call("GetChannel", Code::GetChannel, GenerationIn{channel, 2});
-  t.call("GetChannel of another generation", Code::GetChannel, GenerationIn{channel, 77});
+  t.call("GetChannel", Code::GetChannel, GenerationIn{index_of(channel), 2});
+  t.call("GetChannel of another generation", Code::GetChannel, GenerationIn{index_of(channel), 77});
   t.call("DestroyChannel", Code::DestroyChannel, IndexIn{channel, 0});
   for (const int end : ends) ::close(end);
 }

@@ -203,9 +203,9 @@ Reply Engine::memory(Command command, Message& in) {
 control::RegMrIn Engine::to_registration(const RegionSpec& spec) const {
   control::RegMrIn in;
   const auto* pd = find(pds_, spec.pd);
-  in.pd = pd != nullptr ? pd->index() : control::kNoIndex;
+  in.pd = pd != nullptr ? pd->handle() : control::kNoIndex;
   const auto* dm = find(dms_, spec.dm);
-  in.dm = dm != nullptr ? dm->index() : control::kNoIndex;
+  in.dm = dm != nullptr ? dm->handle() : control::kNoIndex;
   in.access = spec.access;
   in.flags = spec.flags;
   in.address = spec.address;
@@ -234,7 +234,7 @@ Reply Engine::completion(Command command, Message& in) {
     const auto* channel = find(channels_, spec.channel);
     control::CreateCqIn create;
     create.cqe = spec.cqe;
-    create.channel = channel != nullptr ? channel->index() : control::kNoIndex;
+    create.channel = channel != nullptr ? channel->handle() : control::kNoIndex;
     create.flags = spec.flags;
     create.cookie = spec.cookie;
     return created(cqs_, hca_->create_cq(create));

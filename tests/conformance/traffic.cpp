@@ -93,7 +93,7 @@ bool Traffic::create() {
   memory_ = std::bit_cast<std::uint64_t>(memory);
   if (!keep(pd_, hca_.alloc_pd())) return false;
   control::RegMrIn in;
-  in.pd = pd_->index();
+  in.pd = pd_->handle();
   in.access = access::kLocalWrite | access::kRemoteAny;
   in.address = memory_;
   in.iova = memory_;

@@ -18,9 +18,9 @@ Cq* make_cq(ibv_context* context, control::CreateCqIn in, const ibv_comp_channel
   const auto vectors = static_cast<std::uint32_t>(context->num_comp_vectors);
   if (in.comp_vector >= vectors) return fail_null(verb, EINVAL, "no such completion vector");
   if (channel != nullptr) {
-    const auto index = Runtime::instance().channel_index(channel->fd);
-    if (!index) return fail_null(verb, EINVAL, "the completion channel is not of this device");
-    in.channel = *index;
+    const auto handle = Runtime::instance().channel_handle(channel->fd);
+    if (!handle) return fail_null(verb, EINVAL, "the completion channel is not of this device");
+    in.channel = *handle;
   }
   DeviceFile& file = file_of(context);
   EventHub& events = Runtime::instance().events();
@@ -34,7 +34,7 @@ Cq* make_cq(ibv_context* context, control::CreateCqIn in, const ibv_comp_channel
   }
   cq->engine = *std::move(engine);
   cq->cq.context = context;
-  cq->cq.handle = cq->engine->index();
+  cq->cq.handle = cq->engine->handle();
   cq->cq.cqe = static_cast<int>(cq->engine->cqe());
   return cq.release();  // libibverbs sets the rest (verbs_init_cq)
 }

@@ -40,7 +40,7 @@ ibv_dm* make_dm(ibv_context* context, std::shared_ptr<user::DeviceMemory> engine
   dm->memcpy_to_dm = copy_to;
   dm->memcpy_from_dm = copy_from;
   dm->comp_mask = 0;
-  dm->handle = engine->index();
+  dm->handle = engine->handle();
   dm->engine = std::move(engine);
   dm->length = length;
   return dm.release();
@@ -57,7 +57,7 @@ ibv_dm* alloc_dm(ibv_context* context, ibv_alloc_dm_attr* attr) {
     std::shared_ptr<user::DeviceMemory> engine = *std::move(allocated);
     {
       const std::lock_guard lock(file.mutex);
-      file.device_memories[engine->index()] = {engine, attr->length};
+      file.device_memories[engine->handle()] = {engine, attr->length};
     }
     return make_dm(context, std::move(engine), attr->length);
   });

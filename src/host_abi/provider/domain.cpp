@@ -15,7 +15,7 @@ constexpr std::uint32_t kXrcdExclusive = 2;
 ibv_pd* make_pd(ibv_context* context, std::shared_ptr<user::ProtectionDomain> engine) {
   auto pd = std::make_unique<Pd>();
   pd->context = context;
-  pd->handle = engine->index();
+  pd->handle = engine->handle();
   pd->engine = std::move(engine);
   return pd.release();
 }
@@ -30,7 +30,7 @@ ibv_pd* alloc_pd(ibv_context* context) {
     std::shared_ptr<user::ProtectionDomain> engine = *std::move(allocated);
     {
       const std::lock_guard lock(file.mutex);
-      file.domains[engine->index()] = engine;
+      file.domains[engine->handle()] = engine;
     }
     return make_pd(context, std::move(engine));
   });

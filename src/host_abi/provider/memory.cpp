@@ -25,7 +25,7 @@ Mr* make_mr(ibv_pd* ibpd, const control::RegMrIn& in, VerbsMrType type, const ch
   mr->mr.context = ibpd->context;
   mr->mr.pd = ibpd;
   mr->mr.length = in.length;
-  mr->mr.handle = mr->engine->index();
+  mr->mr.handle = mr->engine->handle();
   mr->mr.lkey = mr->engine->lkey();
   mr->mr.rkey = mr->engine->rkey();
   mr->type = type;
@@ -87,7 +87,7 @@ void prefetch(const RegionRecord& region, const ibv_sge& sge, bool write) {
 ibv_mr* reg_mr(ibv_pd* ibpd, void* address, std::size_t length, std::uint64_t iova, int access) {
   return guarded("ibv_reg_mr", static_cast<ibv_mr*>(nullptr), [&]() -> ibv_mr* {
     control::RegMrIn in;
-    in.pd = pd_of(ibpd).engine->index();
+    in.pd = pd_of(ibpd).engine->handle();
     in.access = static_cast<std::uint32_t>(access);
     in.address = reinterpret_cast<std::uint64_t>(address);
     in.length = length;
@@ -114,11 +114,11 @@ ibv_mr* reg_dm_mr(ibv_pd* ibpd, ibv_dm* dm, std::uint64_t offset, std::size_t le
       return fail_null("ibv_reg_dm_mr", EINVAL, "the range is not inside the device memory");
     }
     control::RegMrIn in;
-    in.pd = pd_of(ibpd).engine->index();
+    in.pd = pd_of(ibpd).engine->handle();
     in.access = access;
     in.address = offset;
     in.length = length;
-    in.dm = memory.engine->index();
+    in.dm = memory.engine->handle();
     // Type: libibverbs must not apply fork protection or rereg to it.
     Mr* mr = make_mr(ibpd, in, VerbsMrType::DmaBuf, "ibv_reg_dm_mr");
     return mr == nullptr ? nullptr : &mr->mr;
@@ -128,7 +128,7 @@ ibv_mr* reg_dm_mr(ibv_pd* ibpd, ibv_dm* dm, std::uint64_t offset, std::size_t le
 ibv_mr* alloc_null_mr(ibv_pd* ibpd) {
   return guarded("ibv_alloc_null_mr", static_cast<ibv_mr*>(nullptr), [&]() -> ibv_mr* {
     control::RegMrIn in;
-    in.pd = pd_of(ibpd).engine->index();
+    in.pd = pd_of(ibpd).engine->handle();
     in.access = verbs::access::kLocalWrite;
     in.length = kWholeAddressSpace;
     in.flags = control::region_flag::kNull;

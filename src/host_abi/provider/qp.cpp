@@ -18,7 +18,7 @@ bool has_type(ibv_qp_type type) {
 void init_public_part(Qp& qp, ibv_context* context, void* qp_context, ibv_qp_type type) {
   qp.qp.context = context;
   qp.qp.qp_context = qp_context;
-  qp.qp.handle = qp.engine->index();
+  qp.qp.handle = qp.engine->handle();
   qp.qp.qp_num = qp.engine->qpn();
   qp.qp.qp_type = type;
   qp.qp.state = static_cast<ibv_qp_state>(qp.engine->state());

@@ -145,11 +145,11 @@ Result<int> Runtime::create_channel() {
   return fd;
 }
 
-Result<std::uint32_t> Runtime::channel_index(int fd) {
+Result<std::uint32_t> Runtime::channel_handle(int fd) {
   const std::lock_guard lock(mutex_);
   const auto found = channels_.find(fd);
   if (found == channels_.end()) return Status::InvalidParameter;
-  return found->second->index();
+  return found->second->handle();
 }
 
 void Runtime::channel_closed(int fd) {

@@ -67,7 +67,7 @@ class Runtime {
 
   // Completion channels; the descriptor belongs to the application, which closes it.
   Result<int> create_channel();
-  Result<std::uint32_t> channel_index(int fd);
+  Result<std::uint32_t> channel_handle(int fd);
   void channel_closed(int fd);
   // The ibv_cq for what came out of a channel; null: gone.
   void* deliver_completion(std::uint64_t cq_index);

@@ -28,7 +28,7 @@ Srq* make_srq(ibv_pd* ibpd, user::SrqOptions options, ibv_srq_attr& attr, const 
   srq->engine = *std::move(engine);
   srq->context = ibpd->context;
   srq->pd = ibpd;
-  srq->handle = srq->engine->index();
+  srq->handle = srq->engine->handle();
   attr.max_wr = srq->engine->max_wr();
   attr.max_sge = srq->engine->max_sge();
   return srq.release();
@@ -80,7 +80,7 @@ int modify_srq(ibv_srq* ibsrq, ibv_srq_attr* attr, int mask) {
   return guarded_int("ibv_modify_srq", [&] {
     Srq& srq = srq_of(ibsrq);
     control::ModifySrqIn in;
-    in.index = srq.engine->index();
+    in.index = srq.engine->handle();
     in.mask = static_cast<std::uint32_t>(mask);
     in.max_wr = attr->max_wr;
     in.limit = attr->srq_limit;

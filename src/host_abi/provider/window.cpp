@@ -17,7 +17,7 @@ ibv_mw* alloc_mw(ibv_pd* ibpd, ibv_mw_type type) {
     mw->context = ibpd->context;
     mw->pd = ibpd;
     mw->rkey = mw->engine->rkey();
-    mw->handle = mw->engine->index();
+    mw->handle = mw->engine->handle();
     mw->type = type;
     return mw.release();
   });
