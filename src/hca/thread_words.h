@@ -18,9 +18,9 @@ class ThreadWords {
   explicit ThreadWords(ProcessSlot& slot) : state_(std::make_shared<State>(slot)) {}
 
   ThreadWord& mine() {
-    if (last_.state != state_.get()) [[unlikely]]
+    if (last.state != state_.get()) [[unlikely]]
       lease();
-    return *last_.word;
+    return *last.word;
   }
   // Whether this thread shares its word with others; it then needs shared_lock() around use.
   bool is_shared(const ThreadWord& word) const {
@@ -43,13 +43,13 @@ class ThreadWords {
     const State* state;
     ThreadWord* word;
   };
-  static inline thread_local constinit Last last_
+  static inline thread_local constinit Last last
       [[gnu::tls_model("initial-exec")]]{nullptr, nullptr};
 
   void lease() {
     thread_local Lease lease;
     if (lease.state.get() != state_.get()) lease.take(state_);
-    last_ = {state_.get(), lease.word};
+    last = {state_.get(), lease.word};
   }
 
   // Keeps the bookkeeping alive, so that a thread may end after the process object is gone.
@@ -76,7 +76,7 @@ class ThreadWords {
       if (state && index < kThreadsPerSlot - 1)
         state->taken.fetch_and(~(std::uint64_t{1} << index));
       state.reset();
-      last_ = {nullptr, nullptr};
+      last = {nullptr, nullptr};
     }
     ~Lease() { give_back(); }
   };

@@ -13,19 +13,19 @@ class TypedPointer {
   template <class T>
   void set(T* value) {
     value_ = value;
-    type_ = value == nullptr ? nullptr : &kTag<T>;
+    type_ = value == nullptr ? nullptr : &tag<T>;
   }
   // nullptr if nothing was set; asking for another type is a bug.
   template <class T>
   T* get() const {
-    IB_ASSERT(type_ == nullptr || type_ == &kTag<T>);
+    IB_ASSERT(type_ == nullptr || type_ == &tag<T>);
     return static_cast<T*>(value_);
   }
 
  private:
   // One address per type, in all modules. Not const: constants of equal value might be merged.
   template <class T>
-  IB_DRIVER_API static inline char kTag = 0;
+  IB_DRIVER_API static inline char tag = 0;
 
   void* value_ = nullptr;
   const void* type_ = nullptr;
