@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 """Adapters that come, go and sleep under running, unmodified programs: what these see, and that softibd lives.
 
-devices_test.py [--as root|nobody] [--only REGEX]
+devices_test.py [--as root|nobody] [--only REGEX]      of the functions below
 """
 import contextlib
 import json
@@ -11,6 +11,7 @@ import pathlib
 import re
 import shutil
 
+import examples
 import harness
 from harness import Failed
 
@@ -271,7 +272,7 @@ def store_folder(user):
 
 
 def write_store(folder, user, config, drivers):
-    """A configuration with a driver store. drivers: name -> (file below the build folder, id of its devices)."""
+    """A configuration with a driver store. drivers: name -> (file, perhaps below the build folder; id of its devices)."""
     store = folder / "drivers"
     store.mkdir()
     for name, (file, device_id) in drivers.items():
@@ -297,36 +298,87 @@ def write_test_store(folder, user, serving="good"):
         for name in ("good", "leaky", "silent")})
 
 
+PING_NOTE = re.compile(r"UD (\d+) pings answered, (\d+) answers; RC (\d+) pings answered, (\d+) answers; "
+                       r"(\d+) connected, (\d+) broken")
+
+
+def ping_notes(fabric):
+    """Of each instance of examples/driver_ping: UD and RC pings answered, answers; connections up, broken."""
+    notes = [child.get("note", "") for node in devices(fabric)["tree"]["children"] for hca in node["children"]
+             for child in hca["children"]]
+    found = [PING_NOTE.fullmatch(note) for note in notes]
+    require(all(found), f"the drivers say {notes}")
+    return [tuple(map(int, match.groups())) for match in found]
+
+
+def pings_go_on(fabric, instances, connected, broken=None):
+    """Each instance has so many connections, and answers and is answered over both transports from now on."""
+    def instances_are_up():
+        notes = ping_notes(fabric)
+        return notes if len(notes) == instances and all(note[4] == connected for note in notes) else None
+
+    before = harness.wait_until(instances_are_up, 20, f"{instances} instances with {connected} connections each")
+
+    def all_counts_grew():
+        return all(new > old for note, was in zip(ping_notes(fabric), before) for new, old in zip(note[:4], was[:4]))
+
+    harness.wait_until(all_counts_grew, 20, f"more pings than {before}")
+    if broken is not None:
+        require([note[5] for note in before] == [broken] * instances, f"connections broke: {before}")
+
+
 def ping_driver(report, user):
-    with report.case("a driver uses the verbs: two instances of examples/driver_ping answer each other"):
-        with store_folder(user) as folder:
-            config = write_store(folder, user, PING_CONFIG, {"ping": ("examples/libdriver_ping.so", "IBA\\Ping")})
-            with harness.Fabric(nodes=2, user=user, name="ping", extra=["--config", str(config)]) as fabric:
-                def notes():
-                    hcas = [hca_of(fabric, node) for node in (0, 1)]
-                    return [child.get("note") for hca in hcas if hca for child in hca["children"]]
+    with report.case("a driver uses the verbs: instances of examples/driver_ping ping over UD and RC"), \
+            store_folder(user) as folder:
+        config = write_store(folder, user, PING_CONFIG, {"ping": (examples.ready() / "libdriver_ping.so", "IBA\\Ping")})
+        with harness.Fabric(nodes=3, user=user, name="ping", extra=["--config", str(config)]) as fabric:
+            pings_go_on(fabric, 3, 2, broken=0)
+            require(objects(fabric)["qp"] == 3 + 6, f"{objects(fabric)}: not the queue pairs of the drivers")
+            softib(fabric, "hca", "eject", "--node", "node1", "softib0")
+            pings_go_on(fabric, 2, 1)
+            harness.wait_until(lambda: objects(fabric)["qp"] == 2 + 2, 20, "what belonged to the ejected one to go")
+            softib(fabric, "hca", "add", "--node", "node1", "softib0")
+            pings_go_on(fabric, 3, 2)
+            # Asked, the driver lets go; it comes back if somebody else objects.
+            program = watch(fabric, 2)
+            softib(fabric, "hca", "remove", "--node", "node2", "softib0", code=BUSY)
+            pings_go_on(fabric, 3, 2)
+            program.kill()
+            harness.wait_until(lambda: len(hca_of(fabric, 2)["open_files"]) == 1, 20, "its file to be closed")
+            softib(fabric, "hca", "remove", "--node", "node2", "softib0")
+            pings_go_on(fabric, 2, 1)
+            softib(fabric, "hca", "add", "--node", "node2", "softib0")
+            pings_go_on(fabric, 3, 2)
 
-                def answered(first, second):
-                    wanted = [f"{first[0]} pings answered, {first[1]} answers to its own",
-                              f"{second[0]} pings answered, {second[1]} answers to its own"]
-                    harness.wait_until(lambda: notes() == wanted, 20, f"the notes of the drivers to be {wanted}")
+            softib(fabric, "power", "sleep")
+            asleep = ping_notes(fabric)
+            fabric.softib("status", "--fabric", fabric.name).require("asleep")
+            require(ping_notes(fabric) == asleep, "pings passed sleeping HCAs")
+            softib(fabric, "power", "resume")
+            pings_go_on(fabric, 3, 2)
+            require([note[5] for note in ping_notes(fabric)] == [note[5] for note in asleep], "sleep broke connections")
 
-                answered((1, 0), (0, 1))
-                require(objects(fabric)["qp"] == 2, f"{objects(fabric)}: not the queue pairs of the drivers")
-                softib(fabric, "hca", "eject", "--node", "node1", "softib0")
-                harness.wait_until(lambda: objects(fabric)["qp"] == 1, 20, "the ejected HCA's driver to let go")
-                softib(fabric, "hca", "add", "--node", "node1", "softib0")
-                answered((2, 0), (0, 1))
-                softib(fabric, "power", "sleep")
-                softib(fabric, "power", "resume")
-                answered((2, 0), (0, 1))
-                softib(fabric, "driver", "unload", "ping")
-                harness.wait_until(lambda: sum(objects(fabric).values()) == 0, 20, "the drivers' objects to go")
-                softib(fabric, "driver", "load", "ping")
-                harness.wait_until(lambda: objects(fabric)["qp"] == 2, 20, "the drivers to be back")
-                softib(fabric, "down")
-                again = fabric.softib("down", "--fabric", fabric.name)
-                require("dead softibd" not in again.text, "softibd did not end in order")
+            softib(fabric, "port", "down", "--node", "node0")
+            harness.wait_until(lambda: any(note[5] > was[5] for note, was in zip(ping_notes(fabric), asleep)), 20,
+                               "the connections of a port that is down to break")
+            softib(fabric, "port", "up", "--node", "node0")
+            pings_go_on(fabric, 3, 2)
+
+            # Pulled out in its sleep, when the others' requests about it have to wait.
+            softib(fabric, "power", "sleep")
+            softib(fabric, "hca", "eject", "--node", "node1", "softib0")
+            softib(fabric, "power", "resume")
+            pings_go_on(fabric, 2, 1)
+
+            softib(fabric, "driver", "unload", "ping")
+            harness.wait_until(lambda: sum(objects(fabric).values()) == 0, 20, "the drivers' objects to go")
+            require("driver_ping" not in pathlib.Path(f"/proc/{devices_pid(fabric)}/maps").read_text(),
+                    "the module is still mapped")
+            softib(fabric, "driver", "load", "ping")
+            pings_go_on(fabric, 2, 1)
+            softib(fabric, "down")
+            again = fabric.softib("down", "--fabric", fabric.name)
+            require("dead softibd" not in again.text, "softibd did not end in order")
 
 
 def modules(report, user):
@@ -393,12 +445,15 @@ def shutdown(report, user):
 
 
 def test(report, user):
-    with harness.Fabric(nodes=2, user=user) as fabric:
-        for part in (show, remove_and_add, port, partition, partition_traffic, drivers, power, eject):
-            part(report, fabric)
-    modules(report, user)
-    ping_driver(report, user)
-    shutdown(report, user)
+    shared = [part for part in (show, remove_and_add, port, partition, partition_traffic, drivers, power, eject)
+              if report.wanted(part.__name__)]
+    if shared:
+        with harness.Fabric(nodes=2, user=user) as fabric:
+            for part in shared:
+                part(report, fabric)
+    for part in (modules, ping_driver, shutdown):
+        if report.wanted(part.__name__):
+            part(report, user)
 
 
 harness.main("devices", test)
