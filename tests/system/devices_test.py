@@ -4,42 +4,17 @@
 
 devices_test.py [--as root|nobody] [--only REGEX]      of the functions below
 """
-import contextlib
 import json
 import os
 import pathlib
 import re
-import shutil
 
 import examples
 import harness
-from harness import Failed
+from device_tree import (BUSY, NOT_FOUND, PING_CONFIG, daemon_pid, devices, hca_of, objects, ping_notes, pings_go_on, require,
+                         softib, store_folder, write_store)
 
-BUSY = 10
-NOT_FOUND = 3
 FOREVER = "200000000"  # iterations of a pingpong that is meant to be interrupted
-
-
-def require(condition, text):
-    if not condition:
-        raise Failed(text)
-
-
-def softib(fabric, *words, code=0):
-    return fabric.softib(*words, "--fabric", fabric.name).require(code=code)
-
-
-def devices(fabric):
-    return json.loads(softib(fabric, "devices", "--json").text)
-
-
-def objects(fabric):
-    return json.loads(softib(fabric, "status", "--json").text)["objects"]
-
-
-def hca_of(fabric, node=0):
-    children = devices(fabric)["tree"]["children"][node]["children"]
-    return children[0] if children else None
 
 
 def watch(fabric, node=0):
@@ -253,44 +228,6 @@ name = "i8001"
 """
 
 
-PING_CONFIG = """
-drivers = "drivers"
-ipoib = false
-[[child]]
-name = "ping"
-device_id = 'IBA\\Ping'
-"""
-
-
-@contextlib.contextmanager
-def store_folder(user):
-    folder = user.make_dir("softib-store-")
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-def write_store(folder, user, config, drivers):
-    """A configuration with a driver store. drivers: name -> (file, perhaps below the build folder; id of its devices)."""
-    store = folder / "drivers"
-    store.mkdir()
-    for name, (file, device_id) in drivers.items():
-        source = harness.BUILD / file
-        if not source.exists():
-            raise harness.Skipped(f"{source} is not built")
-        shutil.copy(source, store / source.name)
-        os.chmod(store / source.name, 0o755)
-        (store / f"{name}.json").write_text(json.dumps(
-            {"name": name, "kind": "function", "hardware_ids": [device_id], "depends": ["ib_bus"],
-             "module": source.name}))
-    (store / "broken.json").write_text("{")
-    (folder / "fabric.toml").write_text(config)
-    for path in (store, *store.iterdir(), folder / "fabric.toml"):
-        os.chown(path, user.uid, -1)
-    return folder / "fabric.toml"
-
-
 def write_test_store(folder, user, serving="good"):
     """The test's modules; only `serving` knows the child's id."""
     return write_store(folder, user, CONFIG, {
@@ -298,39 +235,10 @@ def write_test_store(folder, user, serving="good"):
         for name in ("good", "leaky", "silent")})
 
 
-PING_NOTE = re.compile(r"UD (\d+) pings answered, (\d+) answers; RC (\d+) pings answered, (\d+) answers; "
-                       r"(\d+) connected, (\d+) broken")
-
-
-def ping_notes(fabric):
-    """Of each instance of examples/driver_ping: UD and RC pings answered, answers; connections up, broken."""
-    notes = [child.get("note", "") for node in devices(fabric)["tree"]["children"] for hca in node["children"]
-             for child in hca["children"]]
-    found = [PING_NOTE.fullmatch(note) for note in notes]
-    require(all(found), f"the drivers say {notes}")
-    return [tuple(map(int, match.groups())) for match in found]
-
-
-def pings_go_on(fabric, instances, connected, broken=None):
-    """Each instance has so many connections, and answers and is answered over both transports from now on."""
-    def instances_are_up():
-        notes = ping_notes(fabric)
-        return notes if len(notes) == instances and all(note[4] == connected for note in notes) else None
-
-    before = harness.wait_until(instances_are_up, 20, f"{instances} instances with {connected} connections each")
-
-    def all_counts_grew():
-        return all(new > old for note, was in zip(ping_notes(fabric), before) for new, old in zip(note[:4], was[:4]))
-
-    harness.wait_until(all_counts_grew, 20, f"more pings than {before}")
-    if broken is not None:
-        require([note[5] for note in before] == [broken] * instances, f"connections broke: {before}")
-
-
 def ping_driver(report, user):
     with report.case("a driver uses the verbs: instances of examples/driver_ping ping over UD and RC"), \
             store_folder(user) as folder:
-        config = write_store(folder, user, PING_CONFIG, {"ping": (examples.ready() / "libdriver_ping.so", "IBA\\Ping")})
+        config = write_store(folder, user, PING_CONFIG, {"ping": (examples.ready().driver_ping, "IBA\\Ping")})
         with harness.Fabric(nodes=3, user=user, name="ping", extra=["--config", str(config)]) as fabric:
             pings_go_on(fabric, 3, 2, broken=0)
             require(objects(fabric)["qp"] == 3 + 6, f"{objects(fabric)}: not the queue pairs of the drivers")
@@ -372,7 +280,7 @@ def ping_driver(report, user):
 
             softib(fabric, "driver", "unload", "ping")
             harness.wait_until(lambda: sum(objects(fabric).values()) == 0, 20, "the drivers' objects to go")
-            require("driver_ping" not in pathlib.Path(f"/proc/{devices_pid(fabric)}/maps").read_text(),
+            require("driver_ping" not in pathlib.Path(f"/proc/{daemon_pid(fabric)}/maps").read_text(),
                     "the module is still mapped")
             softib(fabric, "driver", "load", "ping")
             pings_go_on(fabric, 2, 1)
@@ -397,7 +305,7 @@ def modules(report, user):
                 softib(fabric, "power", "resume")
                 softib(fabric, "driver", "unload", "good")
                 require(child()["state"] == "no driver", child()["state"])
-                maps = pathlib.Path(f"/proc/{devices_pid(fabric)}/maps").read_text()
+                maps = pathlib.Path(f"/proc/{daemon_pid(fabric)}/maps").read_text()
                 require("libtest_driver_good" not in maps, "the module is still mapped")
                 softib(fabric, "driver", "load", "good")
                 require(child()["state"] == "started", child()["state"])
@@ -428,10 +336,6 @@ def modules(report, user):
             with harness.Fabric(nodes=1, user=user, name="ok") as fabric:
                 result = fabric.softib("up", "--fabric", "bad", "--config", str(folder / "fabric.toml"))
                 result.require(r'"children" is not known', code=7)
-
-
-def devices_pid(fabric):
-    return json.loads(softib(fabric, "status", "--json").text)["pid"]
 
 
 def shutdown(report, user):

@@ -12,13 +12,19 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from typing import NamedTuple
 
 import harness
 from harness import Failed, Skipped
 
+
+class Built(NamedTuple):
+    driver_ping: pathlib.Path
+    user_ping: pathlib.Path
+
+
 RESULT = harness.BUILD / "examples"
-DRIVER_PING = RESULT / "libdriver_ping.so"
-BUILT = (DRIVER_PING,)
+BUILT = Built(RESULT / "libdriver_ping.so", RESULT / "user_ping")
 
 
 def run(*words):
@@ -53,11 +59,11 @@ def newest(folder, pattern):
 
 
 def ready():
-    """The folder with the built examples; builds them if a header or an example is newer."""
+    """The built examples; builds them if a header or an example is newer."""
     sources = max(newest(harness.SOURCE / "examples", "*"), newest(harness.SOURCE / "src", "*.h"))
     if not all(file.exists() and file.stat().st_mtime > sources for file in BUILT):
         build()
-    return RESULT
+    return BUILT
 
 
 def main():
