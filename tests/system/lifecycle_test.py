@@ -192,7 +192,7 @@ def nothing_moves(users):
     tell("    user_ping, driver_ping  wait")
 
 
-def sleep(tour):
+def power_sleep(tour):
     tell("\n# Everything sleeps for longer than that: requests wait, no retry runs out.")
     tour.write_server, tour.write = tour.starts_pair(
         Perftest, "ib_write_bw", ["ib_write_bw", "--run_infinitely", "-D", "1", "-F", "-s", "4096"], [harness.HOST])
@@ -261,7 +261,7 @@ def end(tour):
     tell(f"\nThere is no object left in softibd, which is still the process {tour.daemon}.")
 
 
-STEPS = (begin, removal_is_refused, short_pull, long_pull, sleep, driver_goes, eject, end)
+STEPS = (begin, removal_is_refused, short_pull, long_pull, power_sleep, driver_goes, eject, end)
 
 
 def test(report, user):
