@@ -73,6 +73,7 @@ void Ping::begin() {
 void Ping::end(std::function<void()> done) {
   all.erase(number_);
   timer_.reset();
+  problem_ = "has let go of the HCA";
   for (const auto& [number, other] : all) other->left(number_);
   requests_.end({[this](IrpRef irp) { ca_.close(std::move(irp)); },
                  [this](IrpRef irp) { al_.close(std::move(irp)); }},

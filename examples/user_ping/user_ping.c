@@ -285,8 +285,8 @@ int main(int argc, char** argv) {
   sigaction(SIGINT, &action, NULL);
   sigaction(SIGTERM, &action, NULL);
   p.is_client = optind < argc;
-  open_device(&p, device);
   p.tcp = listen_or_connect(p.is_client ? argv[optind] : NULL, tcp_port);
+  open_device(&p, device); /* who waits for the other side does not keep a device that has gone */
   const int code = run(&p);
   close_device(&p);
   say("end: %s; %lu pings answered, connected again %lu times", words[code], p.answered, p.reconnected);
