@@ -14,8 +14,8 @@ using ib::verbs::QpState;
 namespace {
 
 constexpr std::uint32_t kQkey = 0x70696e67;
-constexpr std::uint32_t kGrh = 40;  // room before the message in a UD receive
-constexpr std::uint32_t kSlot = 128;
+constexpr std::uint64_t kGrh = 40;  // room before the message in a UD receive
+constexpr std::uint64_t kSlot = 128;
 constexpr std::uint32_t kReceives = 16;  // as many sends have their slots after them
 
 // What was never made, or is gone, need not be taken away.
@@ -118,8 +118,8 @@ std::optional<std::string> Endpoint::take(const ib::hca::Completion& got) {
     return std::nullopt;
   }
   if (got.status != ib::verbs::WcStatus::Success) return std::nullopt;
-  const std::uint32_t skip = is_datagram() ? kGrh : 0;
-  const std::uint32_t end = std::min(got.byte_len, kSlot);
+  const std::uint64_t skip = is_datagram() ? kGrh : 0;
+  const std::uint64_t end = std::min<std::uint64_t>(got.byte_len, kSlot);
   std::string text(end - std::min(end, skip), '\0');
   std::memcpy(text.data(), memory_.bytes + slot * kSlot + skip, text.size());
   post_receive(slot);
