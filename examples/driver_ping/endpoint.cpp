@@ -30,7 +30,7 @@ Requests::Issue destruction(Object& object) {
 }  // namespace
 
 std::vector<Requests::Issue> Endpoint::make() {
-  room_ = {2 * kReceives * kSlot, 12, 0};
+  room_ = {kSlot * 2 * kReceives, 12, 0};
   return {
       [this](IrpRef irp) { al::alloc_dm(ca_, room_, memory_, std::move(irp)); },
       [this](IrpRef irp) {
