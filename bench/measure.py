@@ -88,12 +88,6 @@ def perftest(fabric, cores, words, column, path=None):
     return value * MIB if program.endswith("_bw") else value
 
 
-def control_path(fabric):
-    """What control operations cost a program: name -> us."""
-    run = fabric.run([own_program("bench_control_path")], seconds=60).require()
-    return json.loads(run.text.strip().splitlines()[-1])
-
-
 def cpu_ticks(pid):
     words = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
     return int(words[11]) + int(words[12])
@@ -129,6 +123,17 @@ def memory(pids, daemon):
     return {"private": private, "shared": sum(files.values())}
 
 
+def phase(program, name, seconds=120):
+    """The line of JSON of a program that stops after each phase."""
+    program.wait_for_text(rf'"phase": "{name}".*\n', seconds)
+    return next(json.loads(line) for line in program.text().splitlines() if f'"phase": "{name}"' in line)
+
+
+def go_on(program):
+    program.process.stdin.write(b"\n")
+    program.process.stdin.flush()
+
+
 def many_qps(fabric, cores, pairs, rounds=20000):
     """Memory and time of `pairs` connected pairs of queue pairs, the latency before and after, idle CPU with them."""
     program = own_program("bench_many_qps")
@@ -143,23 +148,15 @@ def many_qps(fabric, cores, pairs, rounds=20000):
                            "bench_many_qps to listen")
         client = fabric.start([*words, harness.HOST], 1, before=before[1], stdin=subprocess.PIPE)
 
-        def phase(name):
-            client.wait_for_text(rf'"phase": "{name}".*\n', 120)
-            return next(json.loads(line) for line in client.text().splitlines() if f'"phase": "{name}"' in line)
-
-        def go_on():
-            client.process.stdin.write(b"\n")
-            client.process.stdin.flush()
-
         pids = (server.pid, client.pid)
-        one = phase("one")
+        one = phase(client, "one")
         small = memory(pids, daemon)
-        go_on()
-        many = phase("many")
+        go_on(client)
+        many = phase(client, "many")
         large = memory(pids, daemon)
         idle = busy_percent((*pids, daemon))
-        go_on()
-        closed = phase("closed")
+        go_on(client)
+        closed = phase(client, "closed")
         client.process.stdin.close()
         fabric.end(client, 60).require()
         fabric.end(server, 60).require()
