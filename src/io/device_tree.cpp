@@ -74,7 +74,11 @@ DeviceNode* DeviceTree::find(std::uint64_t id) const {
 
 DeviceNode* DeviceTree::find_present(std::uint64_t id) const {
   DeviceNode* node = find(id);
-  return node == nullptr || node->state() == NodeState::SurpriseRemoved ? nullptr : node;
+  // A child of a device that was pulled out may have been removed before its parent can be.
+  for (const DeviceNode* at = node; at != nullptr; at = at->parent()) {
+    if (at->state() == NodeState::SurpriseRemoved) return nullptr;
+  }
+  return node;
 }
 
 DeviceNode* DeviceTree::find_if(const std::function<bool(const DeviceNode&)>& is_it) const {

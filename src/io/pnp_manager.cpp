@@ -228,7 +228,7 @@ void PnpManager::start(std::vector<std::uint64_t> nodes, Done done) {
   tree_.begin_action([this, nodes = std::move(nodes), done = std::move(done)] {
     auto bringing = std::make_shared<Bringing>(*this, done);
     for (const std::uint64_t id : nodes) {
-      DeviceNode* node = tree_.find(id);
+      DeviceNode* node = tree_.find_present(id);
       const bool stands_still = node != nullptr && (node->state() == NodeState::Removed ||
                                                     node->state() == NodeState::Failed ||
                                                     node->state() == NodeState::NoDriver);

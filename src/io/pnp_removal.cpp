@@ -5,6 +5,7 @@
 #include "io/steps_internal.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 namespace ib::io {
@@ -206,10 +207,17 @@ void PnpManager::watch_leaving() {
 void PnpManager::reap() {
   std::vector<std::uint64_t> free;
   for (const auto& top : tree_.leaving()) {
-    const auto ids = DeviceTree::ids_of(*top, DeviceTree::Order::ChildrenFirst);
-    const bool idle = std::all_of(ids.begin(), ids.end(),
-                                  [&](std::uint64_t id) { return tree_.find(id)->is_idle(); });
-    if (idle) free.insert(free.end(), ids.begin(), ids.end());
+    // A device whose child is in use waits for it; the child does not wait for the device.
+    std::set<const DeviceNode*> kept;
+    for (const std::uint64_t id : DeviceTree::ids_of(*top, DeviceTree::Order::ChildrenFirst)) {
+      const DeviceNode& node = *tree_.find(id);
+      if (node.state() == NodeState::Removed) continue;
+      if (node.is_idle() && !kept.contains(&node)) {
+        free.push_back(id);
+      } else {
+        kept.insert(node.parent());
+      }
+    }
   }
   const auto take_away = [this](std::uint64_t id, const Steps::Next& next) {
     DeviceNode* node = tree_.find(id);
