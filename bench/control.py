@@ -21,9 +21,14 @@ for _kind, _what in KINDS.items():
 # The same from inside softibd, by direct calls (drivers_bench): its benchmark
 KERNEL = {"kernel_pd_per_s": "pd", "kernel_mr_per_s": "mr", "kernel_cq_per_s": "cq/16", "kernel_qp_per_s": "qp"}
 
+# A MAD to the own port, asked at dispatch level, and the same through a worker thread: its benchmark
+MADS = {"local_mad_us": ("a MAD to the own port", "local_mad/real_time"),
+        "local_mad_by_worker_us": ("the same through a worker thread", "local_mad_by_worker/real_time")}
+
 RATIOS = [("ibv_query_port / socket there and back", "query_us", "socket_us", "<=", 1.5)] + [
     (f"kernel client, {KINDS[bench.split('/')[0]]}s per second", name, None, ">=", 100000)
-    for name, bench in KERNEL.items()]
+    for name, bench in KERNEL.items()] + [
+    ("a MAD to the own port / through a worker", "local_mad_us", "local_mad_by_worker_us", "<=", 0.5)]
 
 
 class Figures:
@@ -40,7 +45,7 @@ class Figures:
 
     def sample_kernel(self, name):
         if name not in self.kernel:
-            self.kernel = kernel_rates()
+            self.kernel = kernel_figures()
         return self.kernel.pop(name)
 
     def all(self):
@@ -50,9 +55,11 @@ class Figures:
         for name, bench in KERNEL.items():
             what = KINDS[bench.split("/")[0]]
             yield name, "per_s", f"kernel  {what}: how many", lambda n=name: self.sample_kernel(n)
+        for name, (title, _) in MADS.items():
+            yield name, "us", f"kernel  {title}", lambda n=name: self.sample_kernel(n)
 
 
-def kernel_rates():
+def kernel_figures():
     program = measure.TEST_BIN / "drivers_bench"
     if not os.access(program, os.X_OK):
         raise Skipped(f"{program} is not built")
@@ -61,7 +68,8 @@ def kernel_rates():
     if done.returncode:
         raise Failed(f"drivers_bench: {done.stderr.strip()[-300:]}")
     ns = {row["name"]: row["real_time"] for row in json.loads(done.stdout)["benchmarks"]}
-    return {name: 1e9 / ns[bench] for name, bench in KERNEL.items()}
+    return {**{name: 1e9 / ns[bench] for name, bench in KERNEL.items()},
+            **{name: ns[bench] / 1000 for name, (_, bench) in MADS.items()}}
 
 
 def memory(fabric):
