@@ -204,6 +204,7 @@ void create_srq(Pd& pd, std::uint32_t max_wr, std::uint32_t max_sge, Srq& srq, i
   make(*pd.ca, Code::CreateSrq, bytes_of(srq.in), room_of(srq.made), srq, std::move(irp));
 }
 
+// NOLINTNEXTLINE(readability-function-size): an argument for each object that it uses
 void create_xrc_srq(Pd& pd, Xrcd& xrcd, Cq& cq, std::uint32_t max_wr, std::uint32_t max_sge,
                     Srq& srq, io::IrpRef irp) {
   srq.in = {verbs::SrqType::Xrc, pd.handle, xrcd.handle, cq.handle, max_wr, max_sge, 0, 0, 0};
@@ -219,6 +220,7 @@ void make_qp(Ca& ca, const control::CreateQpIn& in, Qp& qp, io::IrpRef irp) {
 
 }  // namespace
 
+// NOLINTNEXTLINE(readability-function-size): an argument for each object that it uses
 void create_qp(Pd& pd, verbs::QpType type, const control::QpCaps& caps, Cq& send_cq, Cq& recv_cq,
                Qp& qp, io::IrpRef irp) {
   const bool known =
@@ -230,6 +232,7 @@ void create_qp(Pd& pd, verbs::QpType type, const control::QpCaps& caps, Cq& send
           qp, std::move(irp));
 }
 
+// NOLINTNEXTLINE(readability-function-size): an argument for each object that it uses
 void create_srq_qp(Pd& pd, verbs::QpType type, const control::QpCaps& caps, Cq& send_cq,
                    Cq& recv_cq, Srq& srq, Qp& qp, io::IrpRef irp) {
   make_qp(*pd.ca,
