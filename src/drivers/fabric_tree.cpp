@@ -9,6 +9,13 @@
 #include <utility>
 
 namespace ib::drivers {
+namespace {
+
+std::string host_sleeps(const fabric::Node& node) {
+  return say("host ", node.name, " sleeps; `softib power resume` first");
+}
+
+}  // namespace
 
 FabricTree::FabricTree(SoftHca& hcas, FabricTreeOptions options)
     : hcas_(hcas),
@@ -98,7 +105,7 @@ void FabricTree::ask_host(const fabric::Node& node, Done done) {
 Result<fabric::Hca*> FabricTree::add_hca(fabric::Node& node, std::string_view name,
                                          std::string& reason, Done done) {
   if (host_of(node)->system_power() != io::SystemPower::Working) {
-    reason = say("host ", node.name, " sleeps; `softib power resume` first");
+    reason = host_sleeps(node);
     return Status::InvalidState;
   }
   const auto is_out = [&](const fabric::Hca& hca) { return bus_.physical(hca) == nullptr; };
@@ -124,8 +131,14 @@ Result<fabric::Hca*> FabricTree::add_hca(fabric::Node& node, std::string_view na
   }
   bus_.plug(node, *hca);
   core().trace.add(say("HCA ", hca->name, " of ", node.name, " is plugged in"));
-  ask_host(node, [this, hca, done = std::move(done)](Status status, const std::string& why) {
+  ask_host(node, [this, &node, hca, done = std::move(done)](Status status, const std::string& why) {
     const io::DeviceNode* made = node_of(*hca);
+    if (made != nullptr && made->state() == io::NodeState::Present) {  // the host fell asleep first
+      bus_.unplug(node, *hca);
+      return ask_host(node, [done, reason = host_sleeps(node)](Status, const std::string&) {
+        done(Status::InvalidState, reason);
+      });
+    }
     if (status == Status::Ok && (made == nullptr || !made->is_started())) {
       return done(Status::DeviceRemoved, made == nullptr ? "it was pulled out again"
                                                          : "it did not start: " + made->problem());
@@ -205,7 +218,8 @@ void FabricTree::set_power(const fabric::Node* node, io::SystemPower state, Done
   power_.set(top->id(), state, std::move(done));
 }
 
-// A device that starts while what is above it sleeps would not know it.
+// Whether drivers may change. Who asks just before the system falls asleep is not refused: what he
+// wants started then waits for the resume (io/pnp_manager.h).
 bool FabricTree::is_awake(std::string& reason) const {
   const io::DeviceNode* asleep = tree_.find_if(
       [](const io::DeviceNode& node) { return node.system_power() != io::SystemPower::Working; });

@@ -170,6 +170,25 @@ TEST(FabricTree, EjectKillsFilesButLetsProgramsCleanUp) {
   EXPECT_EQ(t.objects(), 0u);
 }
 
+TEST(FabricTree, AnHcaThatIsAddedAsItsHostFallsAsleepIsRefused) {
+  Tree t;
+  SetPowerIn sleep;
+  put_text(sleep.node, "node0");
+  sleep.state = PowerState::Sleep;
+  const auto asleep = t.tool.start(t.tool.zero(), Code::SetPower, sleep);
+  ChangeHcaIn add;
+  put_text(add.node, "node0");
+  add.action = HcaAction::Add;
+  const auto added = t.tool.start(t.tool.zero(), Code::ChangeHca, add);
+  EXPECT_EQ(t.tool.finish<Nothing>(*asleep).status, Status::Ok);
+  const auto refused = t.tool.finish<control::CaName>(*added);
+  EXPECT_EQ(refused.status, Status::InvalidState);
+  EXPECT_THAT(refused.reason, HasSubstr("sleeps"));
+  EXPECT_EQ(t.devices()["tree"]["children"][0]["children"].size(), 1u);
+  EXPECT_EQ(t.power(PowerState::Working).status, Status::Ok);
+  EXPECT_EQ(t.hca(HcaAction::Add, "node0", "softib1").status, Status::Ok);
+}
+
 TEST(FabricTree, RequestsWaitWhileTheHcaSleepsAndEndAfterwards) {
   Tree t;
   EXPECT_EQ(t.power(PowerState::Sleep).status, Status::Ok);
