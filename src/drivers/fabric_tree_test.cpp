@@ -213,9 +213,12 @@ TEST(FabricTree, RequestsWaitWhileTheHcaSleepsAndEndAfterwards) {
 
 TEST(FabricTree, WhatWaitsForASleepingHcaFailsWhenThatIsEjected) {
   Tree t;
+  const control::IndexIn pd{t.a.pd(), 0};
   EXPECT_EQ(t.power(PowerState::Sleep, "").status, Status::Ok);
   const auto waiting = t.a.begin(Code::AllocPd, Nothing{});
+  const auto destroys = t.a.begin(Code::DeallocPd, pd);
   EXPECT_EQ(t.hca(HcaAction::Eject).status, Status::Ok);
+  EXPECT_EQ(t.a.finish<Nothing>(*destroys).status, Status::Ok);
   EXPECT_EQ(t.a.finish<Nothing>(*waiting).status, Status::DeviceRemoved);
   // A process may die in its sleep.
   t.b.exit();
