@@ -98,6 +98,19 @@ std::string FabricTree::devices_json() const {
   return tree_json(tree_, drivers_);
 }
 
+std::vector<std::string> FabricTree::kept_references() const {
+  std::vector<std::string> lines;
+  for (const auto& line : drivers_.list()) {
+    const io::DriverObject* driver = drivers_.find_loaded(line.info->name);
+    if (driver == nullptr) continue;
+    const io::DriverReferences& held = driver->references;
+    const bool idle = held.of(io::DriverUse::Call) == 0 && held.of(io::DriverUse::Callback) == 0 &&
+                      held.of(io::DriverUse::Client) == 0;
+    if (!idle) lines.push_back(say("driver ", driver->name, " still has ", held.text()));
+  }
+  return lines;
+}
+
 void FabricTree::ask_host(const fabric::Node& node, Done done) {
   pnp_.enumerate(host_of(node)->id(), std::move(done));
 }

@@ -181,11 +181,13 @@ class Watchdog {
   std::thread thread_;
 };
 
-std::unique_ptr<softib::InProcessDaemon> start_softibd() {
+std::unique_ptr<softib::InProcessDaemon> start_softibd(unsigned seed) {
   softib::DaemonOptions options;
   options.keep = true;
   options.shape.nodes = {kNodes[0], kNodes[1]};
   options.shape.ports_per_hca = 2;
+  options.verify = softib::Verify::On;
+  options.verify_seed = seed;
   std::string reason;
   auto daemon = softib::InProcessDaemon::start(options, reason);
   if (!daemon) ADD_FAILURE() << "softibd does not start: " << reason;
@@ -195,7 +197,7 @@ std::unique_ptr<softib::InProcessDaemon> start_softibd() {
 void run(unsigned seed) {
   constexpr std::chrono::seconds kLimit(100);
   constexpr unsigned kChaosSteps = 30;
-  const auto daemon = start_softibd();
+  const auto daemon = start_softibd(seed);
   ASSERT_NE(daemon, nullptr);
   const std::string& socket = daemon->socket_path();
   const Watchdog watchdog(kLimit, socket);
