@@ -101,6 +101,9 @@ std::string FabricTree::devices_json() const {
 std::vector<std::string> FabricTree::kept_references() const {
   std::vector<std::string> lines;
   for (const auto& line : drivers_.list()) {
+    if (line.state == io::DriverState::Unloading) {
+      lines.push_back(say("driver ", line.info->name, " still has ", line.references));
+    }
     const io::DriverObject* driver = drivers_.find_loaded(line.info->name);
     if (driver == nullptr) continue;
     const io::DriverReferences& held = driver->references;

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <condition_variable>
 #include <iterator>
 #include <thread>
@@ -63,7 +64,8 @@ class Chaos {
     }
   }
   void pause() {
-    for (unsigned n = pick(3000); n > 0; --n) std::this_thread::yield();
+    const auto end = std::chrono::steady_clock::now() + std::chrono::microseconds(pick(3000));
+    while (std::chrono::steady_clock::now() < end) std::this_thread::yield();
   }
   // So that everybody can come to an end.
   void wake_all() {
@@ -196,7 +198,7 @@ std::unique_ptr<softib::InProcessDaemon> start_softibd(unsigned seed) {
 
 void run(unsigned seed) {
   constexpr std::chrono::seconds kLimit(100);
-  constexpr unsigned kChaosSteps = 30;
+  constexpr unsigned kChaosSteps = 50;
   const auto daemon = start_softibd(seed);
   ASSERT_NE(daemon, nullptr);
   const std::string& socket = daemon->socket_path();
