@@ -257,17 +257,27 @@ void FabricTree::unload_driver(std::string_view name, Done done) {
   if (!is_awake(reason)) return done(Status::InvalidState, reason);
   const Status allowed = drivers_.may_unload(name, reason);
   if (allowed != Status::Ok) return done(allowed, reason);
+  remove_users(std::string(name), {}, std::move(done));
+}
+
+// Again until nobody uses it: a device that was queued before us may start with it meanwhile.
+void FabricTree::remove_users(const std::string& name, std::vector<std::uint64_t> removed,
+                              Done done) {
   const io::DriverObject* driver = drivers_.find_loaded(name);
   std::vector<std::uint64_t> users;
   for (const std::uint64_t id :
        io::DeviceTree::ids_of(*tree_.root(), io::DeviceTree::Order::ParentsFirst)) {
     if (driver != nullptr && tree_.find(id)->uses(*driver)) users.push_back(id);
   }
-  if (users.empty()) return finish_unload(std::string(name), {}, done);
-  pnp_.remove(users, [this, name = std::string(name), users, done = std::move(done)](
-                         Status status, const std::string& why) {
-    if (status != Status::Ok) return done(status, why);
-    finish_unload(name, users, done);
+  if (users.empty()) return finish_unload(name, removed, done);
+  pnp_.remove(users, [this, name, users, removed = std::move(removed), done = std::move(done)](
+                         Status status, const std::string& why) mutable {
+    if (status == Status::Ok) removed.insert(removed.end(), users.begin(), users.end());
+    const bool goes_on = status == Status::Ok || status == Status::NotFound;  // it was pulled out
+    if (goes_on) return remove_users(name, std::move(removed), std::move(done));
+    if (removed.empty()) return done(status, why);
+    pnp_.start(std::move(removed),
+               [status, why, done](Status, const std::string&) { done(status, why); });
   });
 }
 

@@ -91,6 +91,7 @@ class FabricTree {
   bool is_awake(std::string& reason) const;
   void ask_host(const fabric::Node& node, Done done);
   void ask_if_started(const io::DeviceNode& bus, Done done);
+  void remove_users(const std::string& name, std::vector<std::uint64_t> removed, Done done);
   void finish_unload(const std::string& name, const std::vector<std::uint64_t>& removed,
                      const Done& done);
 

@@ -306,6 +306,29 @@ TEST(FabricTree, DriversInUseStay) {
   EXPECT_EQ(t.ask(Code::ChangeDriver, in).status, Status::NotFound);
 }
 
+TEST(FabricTree, ADeviceThatStartsWhileItsDriverIsUnloadedLosesItToo) {
+  Tree t;
+  t.a.exit();
+  t.b.exit();
+  t.executor.advance(std::chrono::milliseconds(10));
+  ChangeHcaIn add;
+  put_text(add.node, "node0");
+  add.action = HcaAction::Add;
+  control::ChangeDriverIn unload;
+  put_text(unload.name, "ib_bus");
+  unload.unload = 1;
+  const auto added = t.tool.start(t.tool.zero(), Code::ChangeHca, add);
+  const auto unloaded = t.tool.start(t.tool.zero(), Code::ChangeDriver, unload);
+  const auto reply = t.tool.finish<Nothing>(*unloaded);
+  EXPECT_EQ(reply.status, Status::Ok) << reply.reason;
+  EXPECT_EQ(t.tool.finish<control::CaName>(*added).status, Status::Ok);
+  for (const Json& hca : t.devices()["tree"]["children"][0]["children"]) {
+    EXPECT_EQ(hca["state"], "started");
+    EXPECT_EQ(hca["filters"], Json::array());
+  }
+  EXPECT_EQ(t.devices()["tree"]["children"][0]["children"].size(), 2u);
+}
+
 TEST(FabricTree, NamesCanBeListed) {
   Tree t;
   control::ViewIn in;

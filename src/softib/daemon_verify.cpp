@@ -13,7 +13,7 @@ namespace {
 
 using verbs::control::Code;
 
-// How long teardowns may take after the last connection.
+// How long teardowns, and the drivers of devices that leave, may take after the last connection.
 constexpr Duration kLookAgain = std::chrono::milliseconds(10);
 constexpr int kLooks = 300;
 
@@ -71,14 +71,14 @@ void Daemon::report_leftovers(const io::FileObject& file) {
 }
 
 void Daemon::look_for_leftovers(int tries) {
-  const std::vector<std::string> left = devices_->root().left_at_end();
+  std::vector<std::string> left = devices_->root().left_at_end();
+  for (std::string& line : devices_->tree().kept_references()) left.push_back(std::move(line));
   if (!left.empty() && tries < kLooks) {
     idle_timer_ =
         loop_.at(loop_.now() + kLookAgain, [this, tries] { look_for_leftovers(tries + 1); });
     return;
   }
   for (const std::string& line : left) verifier_->found(line);
-  for (const std::string& line : devices_->tree().kept_references()) verifier_->found(line);
   for (const std::string& line : verifier_->under_way()) verifier_->found(line);
   const std::uint64_t findings = verifier_->findings();
   log_.info("verify: findings: " + std::to_string(findings));

@@ -19,6 +19,8 @@
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
+#include <filesystem>
+#include <fstream>
 #include <iterator>
 #include <thread>
 
@@ -183,6 +185,21 @@ class Watchdog {
   std::thread thread_;
 };
 
+std::string log_path() {
+  return "/tmp/softib-threads-" + std::to_string(::getpid()) + ".log";
+}
+
+// Ends it. The verifier's findings, and what it had to wait for, are in its log.
+void end_softibd(softib::InProcessDaemon& daemon) {
+  const bool good = daemon.stop() == softib::DaemonExit::Ended;
+  EXPECT_TRUE(good);
+  if (testing::Test::HasFailure()) {
+    std::ifstream log(log_path());
+    std::fputs(std::string(std::istreambuf_iterator<char>(log), {}).c_str(), stderr);
+  }
+  std::filesystem::remove(log_path());
+}
+
 std::unique_ptr<softib::InProcessDaemon> start_softibd(unsigned seed) {
   softib::DaemonOptions options;
   options.keep = true;
@@ -190,6 +207,7 @@ std::unique_ptr<softib::InProcessDaemon> start_softibd(unsigned seed) {
   options.shape.ports_per_hca = 2;
   options.verify = softib::Verify::On;
   options.verify_seed = seed;
+  options.log = log_path();
   std::string reason;
   auto daemon = softib::InProcessDaemon::start(options, reason);
   if (!daemon) ADD_FAILURE() << "softibd does not start: " << reason;
@@ -235,7 +253,7 @@ void run(unsigned seed) {
   for (std::thread& client : clients) client.join();
   last.put_drivers_back();
   EXPECT_EQ(wait_until_empty(socket), "") << "softibd still has objects or clients";
-  if (testing::Test::HasFailure()) std::fputs(last.text(Code::TraceRead).c_str(), stderr);
+  end_softibd(*daemon);
 }
 
 TEST(ThreadsRandom, EverythingEndsAndNothingIsLeft) {
