@@ -102,6 +102,7 @@ std::string still_busy(Kind kind, std::uint32_t handle) {
 
 bool has_room(Core& core, const HcaFile& file, Kind kind, std::uint32_t limit,
               std::string& reason) {
+  if (core.fault(say("one more ", kind_name(kind)), reason)) return false;
   const auto k = static_cast<std::size_t>(kind);
   if (core.counts_of(file)[k] >= limit) {
     reason = say("HCA ", file.hca->name, " has all the ", limit, " ", kind_name(kind),

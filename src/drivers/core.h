@@ -47,6 +47,7 @@ struct Core {
   fabric::Fabric& fabric;
   DeviceMemory memory;
   Trace trace;
+  Fault fault;
   Instant started;
 
   Table<Pd> pds{control::HandleKind::Pd, 1, 1u << 20};

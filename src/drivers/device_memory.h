@@ -9,10 +9,30 @@
 #include "platform/device_memory_host.h"
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
+#include <utility>
 
 namespace ib::drivers {
+
+// Whether a place that allocates is to fail now, although it could do without; for tests of what
+// happens then (docs/design/0007). `site` names the place.
+class Fault {
+ public:
+  using Decide = std::function<bool(std::string_view site)>;
+  void set(Decide decide) { decide_ = std::move(decide); }
+  bool operator()(std::string_view site, std::string& reason) const {
+    if (decide_ == nullptr || !decide_(site)) return false;
+    reason = "the verifier made the allocation fail: ";
+    reason += site;
+    return true;
+  }
+
+ private:
+  Decide decide_;
+};
 
 class DeviceMemory final : private hca::ArenaFile, private HeapMemory {
  public:
@@ -25,9 +45,12 @@ class DeviceMemory final : private hca::ArenaFile, private HeapMemory {
 
   Result<std::uint64_t> allocate(std::uint64_t size, std::string& reason,
                                  std::uint64_t align = Heap::kGranule) {
+    if (fault_("device memory", reason)) return Status::InsufficientResources;
     return heap_->allocate(size, align, reason);
   }
   void release(std::uint64_t offset) { heap_->release(offset); }
+
+  void set_fault(const Fault& fault) { fault_ = fault; }
 
   // Pages of a table that nobody uses any more.
   void clear_table(std::uint64_t offset, std::uint64_t length) { host_.punch(offset, length); }
@@ -47,6 +70,7 @@ class DeviceMemory final : private hca::ArenaFile, private HeapMemory {
   std::uint64_t max_memory_;
   hca::Arena arena_;
   std::unique_ptr<Heap> heap_;
+  Fault fault_;
 };
 
 }  // namespace ib::drivers

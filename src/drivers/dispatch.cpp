@@ -17,14 +17,6 @@ struct Entry {
   void (*handle)(Core&, HcaFile&, io::IrpRef);
 };
 
-// What a program may still do with an HCA that was pulled out: let go of it.
-bool lets_go(Code code) {
-  static constexpr auto kCodes = std::to_array<Code>(
-      {Code::DeallocPd, Code::DeregMr, Code::DeallocMw, Code::FreeDm, Code::DestroyAh,
-       Code::DestroyCq, Code::CloseXrcd, Code::DestroySrq, Code::DestroyQp, Code::DetachMcast});
-  return std::find(kCodes.begin(), kCodes.end(), code) != kCodes.end();
-}
-
 template <class In, void (*kHandler)(Core&, HcaFile&, const In&, io::IrpRef)>
 void with(Core& core, HcaFile& file, io::IrpRef irp) {
   const auto in = irp->input<In>();
@@ -74,6 +66,13 @@ constexpr auto kTable = std::to_array<Entry>({
 });
 
 }  // namespace
+
+bool lets_go(Code code) {
+  static constexpr auto kCodes = std::to_array<Code>(
+      {Code::DeallocPd, Code::DeregMr, Code::DeallocMw, Code::FreeDm, Code::DestroyAh,
+       Code::DestroyCq, Code::CloseXrcd, Code::DestroySrq, Code::DestroyQp, Code::DetachMcast});
+  return std::find(kCodes.begin(), kCodes.end(), code) != kCodes.end();
+}
 
 void dispatch_hca(Core& core, HcaFile& file, io::IrpRef irp) {
   if (file.removed && !lets_go(static_cast<Code>(irp->code))) {

@@ -3,11 +3,13 @@
 
 #include "drivers/events.h"
 #include "drivers/handlers.h"
+#include "drivers/leftovers.h"
 #include "drivers/slots.h"
 #include "drivers/status.h"
 #include "drivers/trace_error.h"
 #include "drivers/tree_requests.h"
 
+#include <algorithm>
 #include <array>
 
 namespace ib::drivers {
@@ -203,6 +205,20 @@ void FabricRoot::announce_shutdown() {
   for (std::uint32_t slot = 0; slot < core.by_slot.size(); ++slot) {
     if (core.by_slot[slot] != nullptr) core.memory.kick(slot);
   }
+}
+
+std::vector<std::string> FabricRoot::left_behind(const io::FileObject& file) const {
+  const Session* session = session_of(state_->core, file);
+  if (session == nullptr || session->ending) return {};
+  if (file.number() == 0) return leftovers(state_->core, *session, nullptr);
+  const auto found = std::find_if(session->files.begin(), session->files.end(),
+                                  [&](const auto& f) { return f->number == file.number(); });
+  if (found == session->files.end()) return {};
+  return leftovers(state_->core, *session, found->get());
+}
+
+std::vector<std::string> FabricRoot::left_at_end() const {
+  return leftovers_at_end(state_->core);
 }
 
 std::size_t FabricRoot::attached_processes() const {

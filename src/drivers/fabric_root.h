@@ -20,6 +20,7 @@
 #include <cstddef>
 #include <memory>
 #include <string>
+#include <vector>
 
 namespace ib::drivers {
 
@@ -38,6 +39,11 @@ class FabricRoot {
 
   // softibd goes down in order: tells every client through device memory and wakes it.
   void announce_shutdown();
+
+  // For the verifier: what this file's process is about to leave behind (file 0: in all its HCAs),
+  // and what is left once all have gone (drivers/leftovers.h).
+  std::vector<std::string> left_behind(const io::FileObject& file) const;
+  std::vector<std::string> left_at_end() const;
 
   std::size_t attached_processes() const;
   std::string status_json() const;  // what Code::Status answers

@@ -9,6 +9,13 @@
 #include <utility>
 
 namespace ib::drivers {
+namespace {
+
+std::string host_sleeps(const fabric::Node& node) {
+  return say("host ", node.name, " sleeps; `softib power resume` first");
+}
+
+}  // namespace
 
 FabricTree::FabricTree(SoftHca& hcas, FabricTreeOptions options)
     : hcas_(hcas),
@@ -91,6 +98,22 @@ std::string FabricTree::devices_json() const {
   return tree_json(tree_, drivers_);
 }
 
+std::vector<std::string> FabricTree::kept_references() const {
+  std::vector<std::string> lines;
+  for (const auto& line : drivers_.list()) {
+    if (line.state == io::DriverState::Unloading) {
+      lines.push_back(say("driver ", line.info->name, " still has ", line.references));
+    }
+    const io::DriverObject* driver = drivers_.find_loaded(line.info->name);
+    if (driver == nullptr) continue;
+    const io::DriverReferences& held = driver->references;
+    const bool idle = held.of(io::DriverUse::Call) == 0 && held.of(io::DriverUse::Callback) == 0 &&
+                      held.of(io::DriverUse::Client) == 0;
+    if (!idle) lines.push_back(say("driver ", driver->name, " still has ", held.text()));
+  }
+  return lines;
+}
+
 void FabricTree::ask_host(const fabric::Node& node, Done done) {
   pnp_.enumerate(host_of(node)->id(), std::move(done));
 }
@@ -98,7 +121,7 @@ void FabricTree::ask_host(const fabric::Node& node, Done done) {
 Result<fabric::Hca*> FabricTree::add_hca(fabric::Node& node, std::string_view name,
                                          std::string& reason, Done done) {
   if (host_of(node)->system_power() != io::SystemPower::Working) {
-    reason = say("host ", node.name, " sleeps; `softib power resume` first");
+    reason = host_sleeps(node);
     return Status::InvalidState;
   }
   const auto is_out = [&](const fabric::Hca& hca) { return bus_.physical(hca) == nullptr; };
@@ -124,8 +147,14 @@ Result<fabric::Hca*> FabricTree::add_hca(fabric::Node& node, std::string_view na
   }
   bus_.plug(node, *hca);
   core().trace.add(say("HCA ", hca->name, " of ", node.name, " is plugged in"));
-  ask_host(node, [this, hca, done = std::move(done)](Status status, const std::string& why) {
+  ask_host(node, [this, &node, hca, done = std::move(done)](Status status, const std::string& why) {
     const io::DeviceNode* made = node_of(*hca);
+    if (made != nullptr && made->state() == io::NodeState::Present) {  // the host fell asleep first
+      bus_.unplug(node, *hca);
+      return ask_host(node, [done, reason = host_sleeps(node)](Status, const std::string&) {
+        done(Status::InvalidState, reason);
+      });
+    }
     if (status == Status::Ok && (made == nullptr || !made->is_started())) {
       return done(Status::DeviceRemoved, made == nullptr ? "it was pulled out again"
                                                          : "it did not start: " + made->problem());
@@ -205,7 +234,8 @@ void FabricTree::set_power(const fabric::Node* node, io::SystemPower state, Done
   power_.set(top->id(), state, std::move(done));
 }
 
-// A device that starts while what is above it sleeps would not know it.
+// Whether drivers may change. Who asks just before the system falls asleep is not refused: what he
+// wants started then waits for the resume (io/pnp_manager.h).
 bool FabricTree::is_awake(std::string& reason) const {
   const io::DeviceNode* asleep = tree_.find_if(
       [](const io::DeviceNode& node) { return node.system_power() != io::SystemPower::Working; });
@@ -227,17 +257,27 @@ void FabricTree::unload_driver(std::string_view name, Done done) {
   if (!is_awake(reason)) return done(Status::InvalidState, reason);
   const Status allowed = drivers_.may_unload(name, reason);
   if (allowed != Status::Ok) return done(allowed, reason);
+  remove_users(std::string(name), {}, std::move(done));
+}
+
+// Again until nobody uses it: a device that was queued before us may start with it meanwhile.
+void FabricTree::remove_users(const std::string& name, std::vector<std::uint64_t> removed,
+                              Done done) {
   const io::DriverObject* driver = drivers_.find_loaded(name);
   std::vector<std::uint64_t> users;
   for (const std::uint64_t id :
        io::DeviceTree::ids_of(*tree_.root(), io::DeviceTree::Order::ParentsFirst)) {
     if (driver != nullptr && tree_.find(id)->uses(*driver)) users.push_back(id);
   }
-  if (users.empty()) return finish_unload(std::string(name), {}, done);
-  pnp_.remove(users, [this, name = std::string(name), users, done = std::move(done)](
-                         Status status, const std::string& why) {
-    if (status != Status::Ok) return done(status, why);
-    finish_unload(name, users, done);
+  if (users.empty()) return finish_unload(name, removed, done);
+  pnp_.remove(users, [this, name, users, removed = std::move(removed), done = std::move(done)](
+                         Status status, const std::string& why) mutable {
+    if (status == Status::Ok) removed.insert(removed.end(), users.begin(), users.end());
+    const bool goes_on = status == Status::Ok || status == Status::NotFound;  // it was pulled out
+    if (goes_on) return remove_users(name, std::move(removed), std::move(done));
+    if (removed.empty()) return done(status, why);
+    pnp_.start(std::move(removed),
+               [status, why, done](Status, const std::string&) { done(status, why); });
   });
 }
 

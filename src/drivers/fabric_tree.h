@@ -58,6 +58,9 @@ class FabricTree {
   const io::ObjectNamespace& names() const { return names_; }
   io::DeviceNode* node_of(const fabric::Hca& hca) const;  // nullptr: it is not there
   io::DeviceNode* host_of(const fabric::Node& node) const;
+  // For the verifier: references of drivers that nobody should have any more once all is shut down,
+  // in words.
+  std::vector<std::string> kept_references() const;
   std::string devices_json() const;  // docs/status_json.md tells the keys
 
   // Plugs an HCA in: the one that is named and out, any that is out, or a new one. NotFound,
@@ -88,6 +91,7 @@ class FabricTree {
   bool is_awake(std::string& reason) const;
   void ask_host(const fabric::Node& node, Done done);
   void ask_if_started(const io::DeviceNode& bus, Done done);
+  void remove_users(const std::string& name, std::vector<std::uint64_t> removed, Done done);
   void finish_unload(const std::string& name, const std::vector<std::uint64_t>& removed,
                      const Done& done);
 

@@ -172,6 +172,25 @@ TEST(FabricTree, EjectKillsFilesButLetsProgramsCleanUp) {
   EXPECT_EQ(t.objects(), 0u);
 }
 
+TEST(FabricTree, AnHcaThatIsAddedAsItsHostFallsAsleepIsRefused) {
+  Tree t;
+  SetPowerIn sleep;
+  put_text(sleep.node, "node0");
+  sleep.state = PowerState::Sleep;
+  const auto asleep = t.tool.start(t.tool.zero(), Code::SetPower, sleep);
+  ChangeHcaIn add;
+  put_text(add.node, "node0");
+  add.action = HcaAction::Add;
+  const auto added = t.tool.start(t.tool.zero(), Code::ChangeHca, add);
+  EXPECT_EQ(t.tool.finish<Nothing>(*asleep).status, Status::Ok);
+  const auto refused = t.tool.finish<control::CaName>(*added);
+  EXPECT_EQ(refused.status, Status::InvalidState);
+  EXPECT_THAT(refused.reason, HasSubstr("sleeps"));
+  EXPECT_EQ(t.devices()["tree"]["children"][0]["children"].size(), 1u);
+  EXPECT_EQ(t.power(PowerState::Working).status, Status::Ok);
+  EXPECT_EQ(t.hca(HcaAction::Add, "node0", "softib1").status, Status::Ok);
+}
+
 TEST(FabricTree, RequestsWaitWhileTheHcaSleepsAndEndAfterwards) {
   Tree t;
   EXPECT_EQ(t.power(PowerState::Sleep).status, Status::Ok);
@@ -196,9 +215,12 @@ TEST(FabricTree, RequestsWaitWhileTheHcaSleepsAndEndAfterwards) {
 
 TEST(FabricTree, WhatWaitsForASleepingHcaFailsWhenThatIsEjected) {
   Tree t;
+  const control::IndexIn pd{t.a.pd(), 0};
   EXPECT_EQ(t.power(PowerState::Sleep, "").status, Status::Ok);
   const auto waiting = t.a.begin(Code::AllocPd, Nothing{});
+  const auto destroys = t.a.begin(Code::DeallocPd, pd);
   EXPECT_EQ(t.hca(HcaAction::Eject).status, Status::Ok);
+  EXPECT_EQ(t.a.finish<Nothing>(*destroys).status, Status::Ok);
   EXPECT_EQ(t.a.finish<Nothing>(*waiting).status, Status::DeviceRemoved);
   // A process may die in its sleep.
   t.b.exit();
@@ -284,6 +306,29 @@ TEST(FabricTree, DriversInUseStay) {
   put_text(in.name, "nothing");
   in.unload = 0;
   EXPECT_EQ(t.ask(Code::ChangeDriver, in).status, Status::NotFound);
+}
+
+TEST(FabricTree, ADeviceThatStartsWhileItsDriverIsUnloadedLosesItToo) {
+  Tree t;
+  t.a.exit();
+  t.b.exit();
+  t.executor.advance(std::chrono::milliseconds(10));
+  ChangeHcaIn add;
+  put_text(add.node, "node0");
+  add.action = HcaAction::Add;
+  control::ChangeDriverIn unload;
+  put_text(unload.name, "ib_bus");
+  unload.unload = 1;
+  const auto added = t.tool.start(t.tool.zero(), Code::ChangeHca, add);
+  const auto unloaded = t.tool.start(t.tool.zero(), Code::ChangeDriver, unload);
+  const auto reply = t.tool.finish<Nothing>(*unloaded);
+  EXPECT_EQ(reply.status, Status::Ok) << reply.reason;
+  EXPECT_EQ(t.tool.finish<control::CaName>(*added).status, Status::Ok);
+  for (const Json& hca : t.devices()["tree"]["children"][0]["children"]) {
+    EXPECT_EQ(hca["state"], "started");
+    EXPECT_EQ(hca["filters"], Json::array());
+  }
+  EXPECT_EQ(t.devices()["tree"]["children"][0]["children"].size(), 2u);
 }
 
 TEST(FabricTree, NamesCanBeListed) {

@@ -42,7 +42,7 @@ struct BusFilter final : io::DeviceObject {
     (void)bus.names().remove(place.node.name, device_path());
   }
   void send_down_waiting() {
-    while (powered) {
+    while (powered || gone) {
       auto irp = waiting.take();
       if (!irp) return;
       pass_down(*this, *std::move(irp));
@@ -112,7 +112,12 @@ void on_started(io::IrpRef irp, void* context) {
 void end(BusFilter& self) {
   self.gone = true;
   self.remove_names();
-  self.waiting.fail_all(Status::DeviceRemoved, "the HCA was removed while the request waited");
+}
+
+// The HCA knows that it is gone: of what waited for it to wake up it refuses all but what destroys.
+void on_gone(io::IrpRef irp, void* context) {
+  static_cast<BusFilter*>(context)->send_down_waiting();
+  std::move(irp).pass_up();
 }
 
 void on_pnp(io::DeviceObject& device, io::IrpRef irp) {
@@ -122,8 +127,10 @@ void on_pnp(io::DeviceObject& device, io::IrpRef irp) {
     case io::PnpMinor::Start: return call_driver(*self.lower(), std::move(irp), &on_started, &self);
     case io::PnpMinor::QueryRemove: self.going = true; break;
     case io::PnpMinor::CancelRemove: self.going = false; break;
-    case io::PnpMinor::Remove:
-    case io::PnpMinor::SurpriseRemoval: end(self); break;
+    case io::PnpMinor::Remove: end(self); break;
+    case io::PnpMinor::SurpriseRemoval:
+      end(self);
+      return call_driver(*self.lower(), std::move(irp), &on_gone, &self);
     case io::PnpMinor::QueryDeviceRelations: {
       update_children(self);
       auto& devices = irp->parameters.get<io::DeviceRelations>()->devices;

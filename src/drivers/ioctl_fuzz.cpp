@@ -5,9 +5,9 @@
 //
 // Each byte of the input (or a few) is a step. Nobody gets at an object of another file; a request
 // is answered once, in a form that its code allows; the last process leaves nothing behind.
-#include "drivers/hostile_request_test.h"
+#include "drivers/hostile_tree_request_test.h"
+#include "drivers/scribble_test.h"
 #include "drivers/slots.h"
-#include "hca/shm_lock.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -59,7 +59,8 @@ struct Flight {
   Shape shape;
   Client* client = nullptr;
   File* file = nullptr;
-  bool may_succeed = true;  // by the handles in its buffer
+  bool may_succeed = true;        // by the handles in its buffer
+  std::unique_ptr<File> opening;  // Create: becomes one of the client's
 };
 
 class World {
@@ -88,9 +89,11 @@ class World {
     } else if (dice < 222) {
       enter_or_leave(in);
     } else if (dice < 240) {
-      scribble(in);
-    } else if (dice < 250) {
+      scribble(bench_, in, kMaxClients);
+    } else if (dice < 248) {
       bench_.executor.advance(std::chrono::microseconds(50 << in.byte() % 16));
+    } else if (dice < 250) {
+      send_about_the_tree(in);
     } else {
       cancel(in);
     }
@@ -129,11 +132,9 @@ class World {
     auto file = std::make_unique<File>();
     auto* zero = client.zero->object.get();
     file->object = std::make_unique<io::FileObject>(**ca, ++client.last_number, client.who, zero);
-    const Flight& flight = send(client, *file, {}, {}, io::Major::Create);
-    require(flight.request.done, "Create pends");
-    const bool opened = flight.request.irp.status == Status::Ok;
-    flights_.pop_back();
-    if (opened) client.files.push_back(std::move(file));
+    File& opened = *file;
+    send(client, opened, {}, {}, io::Major::Create).opening = std::move(file);
+    settle();  // unless its HCA sleeps
   }
 
   void connect_or_open(FuzzInput& in) {
@@ -216,6 +217,13 @@ class World {
     spoil_and_send(in, *client, *client->zero, shape, sensible_root_request(shape, choose));
   }
 
+  void send_about_the_tree(FuzzInput& in) {
+    Client* client = some_client(in);
+    if (client == nullptr || flights_.size() >= kMaxFlights) return;
+    const Shape& shape = in.one_of(kTreeRequests);
+    spoil_and_send(in, *client, *client->zero, shape, sensible_tree_request(shape, in));
+  }
+
   // Mostly a byte or two of the buffer, or nothing; sometimes its size, the code, the answer's
   // room.
   void spoil_and_send(FuzzInput& in, Client& client, File& file, Shape shape,
@@ -279,10 +287,13 @@ class World {
         ++i;
         continue;
       }
-      const std::unique_ptr<Flight> flight = std::move(flights_[i]);
+      std::unique_ptr<Flight> flight = std::move(flights_[i]);
       flights_.erase(flights_.begin() + static_cast<std::ptrdiff_t>(i));
       if (flight->request.irp.major == io::Major::DeviceControl) take_note(*flight);
       if (flight->request.irp.major == io::Major::Close) closed(*flight);
+      if (flight->opening != nullptr && flight->request.irp.status == Status::Ok) {
+        flight->client->files.push_back(std::move(flight->opening));
+      }
     }
     for (const auto& client : clients_) close_files(*client);
   }
@@ -345,7 +356,11 @@ class World {
       send(client, *file, {}, {}, io::Major::Close);
     }
     File& zero = *client.zero;
-    if (!client.ending || !client.files.empty() || zero.close_sent || !is_idle(&zero)) return;
+    const bool opens = std::any_of(flights_.begin(), flights_.end(), [&](const auto& f) {
+      return f->client == &client && f->opening != nullptr;
+    });
+    if (!client.ending || opens || !client.files.empty() || zero.close_sent || !is_idle(&zero))
+      return;
     zero.close_sent = true;
     send(client, zero, {}, {}, io::Major::Close);
   }
@@ -357,55 +372,6 @@ class World {
     const std::uint8_t which = in.byte();
     hca::ProcessSlot& slot = sure(bench_.arena().slot(which % kMaxClients));
     slot.threads[which / 64].sequence.fetch_add(1);
-  }
-
-  void scribble(FuzzInput& in) {
-    const std::span<std::byte> target = some_memory(in);
-    if (target.empty()) return;
-    const std::size_t offset = in.number(2) % target.size();
-    static constexpr std::uint64_t kValues[] = {0,
-                                                1,
-                                                2,
-                                                3,
-                                                4,
-                                                5,
-                                                6,
-                                                ~std::uint64_t{0},
-                                                hca::place::kHeap,
-                                                hca::kNone,
-                                                1u << 31,
-                                                hca::kDaemonOwner};
-    const std::uint8_t how = in.byte();
-    const std::uint64_t value = how < 64 ? in.number(8) : in.one_of(kValues);
-    const std::size_t width = std::min(std::size_t{1} << how % 4, target.size() - offset);
-    std::memcpy(target.data() + offset, &value, width);
-  }
-
-  template <class T>
-  static std::span<std::byte> memory_of(T* entry, std::size_t most = sizeof(T)) {
-    if (entry == nullptr) return {};
-    return {reinterpret_cast<std::byte*>(entry), std::min(sizeof(T), most)};
-  }
-
-  std::span<std::byte> some_memory(FuzzInput& in) {
-    const hca::Arena& arena = bench_.arena();
-    const std::uint8_t what = in.byte();
-    const std::uint32_t index = in.byte() % 8u;
-    switch (what % 8) {
-      case 0: return memory_of(arena.slot(index % kMaxClients), 256);
-      case 1: return memory_of(arena.bounce(index % kMaxClients, index / kMaxClients), 64);
-      case 2: return memory_of(arena.cq(index));
-      case 3: return memory_of(arena.srq(index));
-      case 4: return memory_of(arena.key(index));
-      case 5: return ring_of(core().cqs.find(index));
-      case 6: return memory_of(arena.qp(index));
-      default: return what < 128 ? memory_of(arena.mcast(index)) : memory_of(&arena.header());
-    }
-  }
-  std::span<std::byte> ring_of(const Cq* cq) {
-    if (cq == nullptr) return {};
-    const std::uint64_t bytes = cq->slots * sizeof(hca::Cqe);
-    return {bench_.arena().heap(cq->ring, bytes), bytes};
   }
 
   // --- choices ---
@@ -455,7 +421,10 @@ class World {
       bench_.executor.advance(std::chrono::milliseconds(5));
       settle();
     }
+    bench_.executor.advance(std::chrono::seconds(1));  // what is leaving goes
     require(flights_.empty(), "a request was never answered");
+    require(bench_.tree->devices_json().find("\"leaving\": []") != std::string::npos,
+            "a device does not leave");
     require(clients_.empty() && core().sessions.empty(), "a process was not let go");
     check_nothing_left();
   }

@@ -119,6 +119,8 @@ Result<std::unique_ptr<SoftHca>> SoftHca::create(platform::Executor& executor,
   auto core = std::make_unique<Core>(executor, fabric, host, options.max_memory,
                                      std::move(options.on_trace));
   IB_CHECK(core->memory.create(reason));
+  core->fault.set(std::move(options.fault));
+  core->memory.set_fault(core->fault);
   return std::unique_ptr<SoftHca>(new SoftHca(std::move(core)));
 }
 

@@ -7,6 +7,7 @@
 #pragma once
 
 #include "base/result.h"
+#include "drivers/device_memory.h"
 #include "fabric/model.h"
 #include "io/driver_registry.h"
 #include "platform/device_memory_host.h"
@@ -29,6 +30,7 @@ struct SoftHcaOptions {
       0;  // bytes of rings and device memory in use; 0: what there is room for
   // Gets every line of the trace as it is written (for the daemon's log); may be empty.
   std::function<void(std::string_view line)> on_trace;
+  Fault::Decide fault;  // of the verifier; may be empty
 };
 
 class SoftHca {

@@ -6,25 +6,13 @@
 //
 // A failing seed is printed with the command that repeats it, also when it ends in an assertion or
 // a report of a sanitizer. More than the default: SOFTIB_SEEDS=10000.
-#include "base/sanitizer.h"
 #include "drivers/random_processes_test.h"
+#include "drivers/repeat_command_test.h"
 
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
-#include <csignal>
 #include <cstdio>
-#include <cstdlib>
-#include <filesystem>
-
-#ifdef __SANITIZE_ADDRESS__
-#include <sanitizer/common_interface_defs.h>
-#include <sanitizer/lsan_interface.h>
-#define IB_SANITIZED 1
-#else
-#define IB_SANITIZED IB_THREAD_SANITIZER
-#endif
 
 namespace ib::drivers::test {
 namespace {
@@ -276,43 +264,11 @@ class Schedule : private RandomProcesses {
   int taken_out_ = 0;
 };
 
-std::array<char, 512> repeat_command;
-
-// Assertions, sanitizers and an endless loop end the program: SCOPED_TRACE would say nothing.
-void print_command() {
-  std::fputs(repeat_command.data(), stderr);
-}
-void print_command_and_die(int signal) {
-  print_command();
-  std::signal(signal, SIG_DFL);
-  std::raise(signal);
-}
-void print_command_at_death() {
-  for (const int signal : {SIGABRT, SIGALRM}) std::signal(signal, &print_command_and_die);
-#ifdef __SANITIZE_ADDRESS__
-  __sanitizer_set_death_callback(&print_command);
-#else
-  std::signal(SIGSEGV, &print_command_and_die);
-#endif
-}
-
-// Looking takes longer than a seed.
-void look_for_leaks([[maybe_unused]] unsigned from, [[maybe_unused]] unsigned to) {
-#ifdef __SANITIZE_ADDRESS__
-  EXPECT_EQ(__lsan_do_recoverable_leak_check(), 0) << "in a seed from " << from << " to " << to;
-#endif
-}
-
 void run(unsigned seed) {
   constexpr int kSteps = 120;
   Schedule schedule(seed);
   for (int i = 0; i < kSteps; ++i) schedule.step();
   schedule.finish();
-}
-
-unsigned number_from(const char* variable, unsigned otherwise) {
-  const char* text = std::getenv(variable);
-  return text != nullptr ? static_cast<unsigned>(std::strtoul(text, nullptr, 10)) : otherwise;
 }
 
 TEST(WorldRandom, EverythingEndsAndNothingIsLeft) {
@@ -321,14 +277,10 @@ TEST(WorldRandom, EverythingEndsAndNothingIsLeft) {
   constexpr unsigned kMostSeconds = 60;  // of one seed, which takes milliseconds
   const unsigned first = number_from("SOFTIB_FIRST_SEED", 1);
   const unsigned seeds = number_from("SOFTIB_SEEDS", kSeeds);
-  const std::string program = std::filesystem::read_symlink("/proc/self/exe");
   print_command_at_death();
   unsigned clean = first;
   for (unsigned seed = first; seed - first < seeds && !HasFailure(); ++seed) {
-    std::snprintf(repeat_command.data(), repeat_command.size(),
-                  "repeat with: SOFTIB_FIRST_SEED=%u SOFTIB_SEEDS=1 %s "
-                  "--gtest_filter='WorldRandom.*'\n",
-                  seed, program.c_str());
+    set_repeat_command(seed, "WorldRandom.*");
     SCOPED_TRACE(repeat_command.data());
     ::alarm(kMostSeconds);
     run(seed);

@@ -17,7 +17,7 @@
 namespace ib::io {
 
 enum class NodeState : std::uint8_t {
-  Present,   // its ids are known
+  Present,   // its ids are known; outside of an action: waits until what is above it is awake
   NoDriver,  // nobody in the driver store knows them
   Started,
   Failed,           // it did not start, or not come back from sleep: see problem()
@@ -33,14 +33,14 @@ constexpr bool may_follow(NodeState from, NodeState to) {
   switch (from) {
     case Present:
       return to == NoDriver || to == Started || to == Failed || to == Removed ||
-             to == SurpriseRemoved;
+             to == SurpriseRemoved || to == QueryRemove;
     case NoDriver:
       return to == Present || to == Removed || to == SurpriseRemoved || to == QueryRemove;
     case Started: return to == QueryRemove || to == SurpriseRemoved || to == Failed;
     case Failed:
       return to == Present || to == Removed || to == SurpriseRemoved || to == QueryRemove;
     case QueryRemove:
-      return to == Started || to == NoDriver || to == Failed || to == Removed ||
+      return to == Present || to == Started || to == NoDriver || to == Failed || to == Removed ||
              to == SurpriseRemoved;
     case SurpriseRemoved: return to == Removed;
     case Removed: return to == Present || to == SurpriseRemoved;

@@ -35,6 +35,7 @@ class PnpManager::Bringing : public std::enable_shared_from_this<Bringing> {
                                                         : to_enumerate));
       if (node == nullptr) continue;
       if (identify_first) return identify(*node);
+      if (start_next && waits(*node)) continue;
       if (start_next) return bind(*node);
       if (node->is_started()) return ask(*node);
     }
@@ -43,6 +44,7 @@ class PnpManager::Bringing : public std::enable_shared_from_this<Bringing> {
   }
 
  private:
+  bool waits(DeviceNode& node);
   void identify(DeviceNode& node);
   void bind(DeviceNode& node);
   bool build_stack(DeviceNode& node, const DriverRegistry::Match& match, std::string& reason);
@@ -56,6 +58,20 @@ class PnpManager::Bringing : public std::enable_shared_from_this<Bringing> {
   DeviceTree& tree_;
   Done done_;
 };
+
+// A device that started while what is above it sleeps would not know of it. It stays Present; the
+// power manager has it started when that is awake.
+bool PnpManager::Bringing::waits(DeviceNode& node) {
+  const DeviceNode* asleep = &node;
+  while (asleep != nullptr && asleep->system_power() == SystemPower::Working) {
+    asleep = asleep->parent();
+  }
+  node.problem_.clear();
+  if (asleep == nullptr) return false;
+  node.problem_ = asleep->path() + " sleeps";
+  tree_.trace(node.path() + " waits: " + node.problem_);
+  return true;
+}
 
 void PnpManager::Bringing::identify(DeviceNode& node) {
   auto ids = std::make_shared<DeviceIds>();
@@ -229,9 +245,10 @@ void PnpManager::start(std::vector<std::uint64_t> nodes, Done done) {
     auto bringing = std::make_shared<Bringing>(*this, done);
     for (const std::uint64_t id : nodes) {
       DeviceNode* node = tree_.find_present(id);
-      const bool stands_still = node != nullptr && (node->state() == NodeState::Removed ||
-                                                    node->state() == NodeState::Failed ||
-                                                    node->state() == NodeState::NoDriver);
+      const bool stands_still =
+          node != nullptr &&
+          (node->state() == NodeState::Present || node->state() == NodeState::Removed ||
+           node->state() == NodeState::Failed || node->state() == NodeState::NoDriver);
       if (!stands_still) continue;
       tree_.set_state(*node, NodeState::Present, "to be started");
       bringing->to_start.push_back(id);

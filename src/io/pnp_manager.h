@@ -33,7 +33,7 @@ class PnpManager {
   // A bus has other children than before ("invalidate device relations"): asks it, starts the new
   // ones with all below them, and takes as surprise-removed what it does not report any more.
   // Ok even if a child did not start: its node says so. InvalidState: the bus itself is not
-  // started.
+  // started. A child whose bus sleeps stays Present and starts after that woke up.
   void enumerate(std::uint64_t bus, Done done);
 
   // A removal that may be refused: queries all of `tops` and what is below them, then removes them,
@@ -47,7 +47,8 @@ class PnpManager {
   // The hardware is gone. Ok once all drivers were told; the nodes vanish when nobody uses them.
   void surprise_remove(std::uint64_t top, Done done);
 
-  // Tries again: nodes that are Removed, Failed or without a driver.
+  // Tries again: nodes that are Removed, Failed, without a driver, or Present since they waited for
+  // what is above them to wake up. If that sleeps, they (go on to) wait.
   void start(std::vector<std::uint64_t> nodes, Done done);
   // All nodes without a driver: there is a new one.
   void start_driverless(Done done);

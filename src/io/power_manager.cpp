@@ -168,8 +168,24 @@ void PowerManager::wake(const std::shared_ptr<Transition>& transition) {
     for (const std::uint64_t id : transition->lost) {
       pnp_.surprise_remove(id, [](Status, const std::string&) {});
     }
+    start_waiting(transition->top);
     finish(transition, transition->status, transition->reason);
   });
+}
+
+// No other action is under way, so what is Present came while it could not start.
+void PowerManager::start_waiting(std::uint64_t top) {
+  const DeviceNode* node = tree_.find(top);
+  if (node == nullptr) return;
+  std::vector<std::uint64_t> waiting;
+  for (const std::uint64_t id : DeviceTree::ids_of(*node, DeviceTree::Order::ParentsFirst)) {
+    DeviceNode& found = *tree_.find(id);
+    if (found.state() != NodeState::Present) continue;
+    found.system_power_ = SystemPower::Working;
+    found.device_power_ = DevicePower::D0;
+    waiting.push_back(id);
+  }
+  if (!waiting.empty()) pnp_.start(std::move(waiting), [](Status, const std::string&) {});
 }
 
 void PowerManager::notify_last_chances(const std::shared_ptr<Transition>& transition) {

@@ -44,6 +44,7 @@ class PowerManager {
   void power_down(const std::shared_ptr<Transition>& transition);
   void roll_back(const std::shared_ptr<Transition>& transition);
   void wake(const std::shared_ptr<Transition>& transition);
+  void start_waiting(std::uint64_t top);
   void notify_last_chances(const std::shared_ptr<Transition>& transition);
   void finish(const std::shared_ptr<Transition>& transition, Status status,
               const std::string& reason);

@@ -80,6 +80,47 @@ TEST(PowerManager, WhatDoesNotWakeUpIsGoneWithItsChildren) {
   EXPECT_EQ(t.state("hca"), NodeState::Started);
 }
 
+TEST(PowerManager, WhatComesWhileItsHostSleepsStartsWhenThatWakesUp) {
+  Powered t;
+  EXPECT_EQ(t.remove("port"), Status::Ok);
+  t.heard();
+  // As they are queued: the sleep is under way, nothing sleeps yet.
+  Status slept = Status::Pending;
+  Status asked = Status::Pending;
+  Status started = Status::Pending;
+  t.plug(*t.root->children[0], "late", kFn);
+  t.power.set(t.node("root")->id(), SystemPower::Sleep, t.into(slept));
+  t.pnp.enumerate(t.node("host")->id(), t.into(asked));
+  t.pnp.start({t.node("port")->id()}, t.into(started));
+  (void)t.run();
+  EXPECT_EQ(slept, Status::Ok);
+  EXPECT_EQ(asked, Status::Ok);
+  EXPECT_EQ(started, Status::Ok);
+  EXPECT_THAT(t.heard(), ElementsAre("hca: query D3", "hca: set D3"));
+  for (const char* name : {"late", "port"}) {
+    EXPECT_EQ(t.state(name), NodeState::Present);
+    EXPECT_THAT(t.node(name)->problem(), HasSubstr(" sleeps"));
+  }
+  EXPECT_EQ(t.set_power("root", SystemPower::Working), Status::Ok);
+  EXPECT_EQ(t.state("late"), NodeState::Started);
+  EXPECT_EQ(t.state("port"), NodeState::Started);
+  EXPECT_EQ(t.node("late")->problem(), "");
+}
+
+TEST(PowerManager, WhatWaitsForItsHostCanGo) {
+  Powered t;
+  EXPECT_EQ(t.set_power("host", SystemPower::Sleep), Status::Ok);
+  t.plug(*t.root->children[0], "late", kFn);
+  EXPECT_EQ(t.enumerate("host"), Status::Ok);
+  t.behaviour["hca"].veto_remove = "busy";
+  EXPECT_EQ(t.remove("host"), Status::DeviceBusy);
+  EXPECT_EQ(t.state("late"), NodeState::Present);
+  t.unplug(*t.root->children[0], "late");
+  EXPECT_EQ(t.enumerate("host"), Status::Ok);
+  EXPECT_EQ(t.node("late"), nullptr);
+  EXPECT_EQ(t.set_power("host", SystemPower::Working), Status::Ok);
+}
+
 TEST(PowerManager, OneHostSleepsAlone) {
   Powered t;
   EXPECT_EQ(t.set_power("host", SystemPower::Sleep), Status::Ok);

@@ -156,9 +156,10 @@ Status ServerDirectory::take_lock(std::string& reason) {
 
 void ServerDirectory::write_pid() {
   const std::string text = std::to_string(::getpid()) + "\n";
-  // For people and error texts only: failure is no harm.
-  if (::ftruncate(lock_.get(), 0) != 0) return;
-  (void)!::pwrite(lock_.get(), text.data(), text.size(), 0);
+  // For people and error texts only: failure is no harm. In this order, since somebody may read the
+  // first line meanwhile.
+  if (::pwrite(lock_.get(), text.data(), text.size(), 0) < 0) return;
+  (void)!::ftruncate(lock_.get(), static_cast<off_t>(text.size()));
 }
 
 // The process that listens on our path; 0: nobody does.

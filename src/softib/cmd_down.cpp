@@ -18,6 +18,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <fstream>
 #include <thread>
 
 namespace ib::softib {
@@ -84,6 +85,20 @@ void end_by_force(const Fd& process, pid_t pid, const FabricFiles& files) {
   remove_remains(files);
 }
 
+// What the verifier has found, of a softibd that has ended: its lines in the log since it came up.
+std::string findings_in(const std::string& log) {
+  constexpr const char* kUp = " is up: ";
+  constexpr const char* kFinding = "verify: finding: ";
+  std::ifstream file(log);
+  std::string found;
+  for (std::string line; std::getline(file, line);) {
+    if (line.find(kUp) != std::string::npos) found.clear();
+    const std::size_t at = line.find(kFinding);
+    if (at != std::string::npos) found += "\n  " + line.substr(at + std::strlen(kFinding));
+  }
+  return found;
+}
+
 void down_one(const std::string& dir, const std::string& fabric, bool force) {
   const FabricFiles files = fabric_files(dir, fabric);
   std::optional<ControlClient> client = ControlClient::connect(files.socket);
@@ -111,6 +126,10 @@ void down_one(const std::string& dir, const std::string& fabric, bool force) {
   if (!gone) end_by_force(process, pid, files);
   remove_remains(files);
   print(fmt::format("fabric \"{}\" is down\n", fabric));
+  const std::string found = findings_in(files.log);
+  if (found.empty()) return;
+  throw CliError(Exit::Failed,
+                 fmt::format("the verifier has found:{}\n  The log: {}", found, files.log));
 }
 
 void down(const DownOptions& options) {
@@ -141,7 +160,8 @@ void add_down(CLI::App& app, Context&) {
   command->add_flag("--force", options->force, "kill softibd if it does not go by itself");
   command->footer(
       "Waits until softibd has ended. It is no error if the fabric is not up (exit code 0).\n"
-      "The log stays, for `softib explain`.\n"
+      "The log stays, for `softib explain`. Of a fabric with --verify it lists the findings, and\n"
+      "ends with 1 if there are any.\n"
       "\nExamples:\n"
       "  softib down\n"
       "  softib down --all");

@@ -50,6 +50,14 @@ void add_shape_options(CLI::App& command, ShapeOptions& options) {
                   "children of ports, partitions, driver store (docs/cli.md)")
       ->check(CLI::ExistingFile)
       ->option_text("FILE");
+  command
+      .add_flag(
+          "--verify{on}", options.verify,
+          "check drivers: requests and answers wait at random, what is left is reported (`softib "
+          "trace`); --verify=faults: each request also fails in every way, once")
+      ->check(CLI::IsMember({"on", "faults"}));
+  command.add_option("--verify-seed", options.verify_seed, "repeats the choices of --verify")
+      ->option_text("N [1]");
 }
 
 FabricShape ShapeOptions::shape() const {
@@ -58,6 +66,8 @@ FabricShape ShapeOptions::shape() const {
   if (hcas != 0) result.hcas = hcas;
   if (ports != 0) result.ports = ports;
   result.max_memory = max_memory;
+  result.verify = verify;
+  result.verify_seed = verify_seed;
   // softibd goes to another directory.
   if (!config.empty()) result.config = std::filesystem::absolute(config).string();
   return result;

@@ -61,6 +61,8 @@ struct ShapeOptions {
   std::uint32_t ports = 0;
   std::string max_memory;
   std::string config;
+  std::string verify;
+  std::uint64_t verify_seed = 1;
 
   FabricShape shape() const;
 };

@@ -50,6 +50,7 @@ Status Daemon::build(std::string& reason) {
   drivers::SoftHcaOptions hca_options;
   hca_options.max_memory = options_.max_memory;
   hca_options.on_trace = [this](std::string_view line) { log_.info(line); };
+  build_verifier(hca_options);
   FabricConfig config;
   if (!options_.config.empty()) {
     auto read = read_fabric_config(options_.config, reason);
@@ -58,7 +59,7 @@ Status Daemon::build(std::string& reason) {
   }
   drivers::FabricTreeOptions tree_options;
   IB_CHECK(make_tree_options(config, tree_options, reason));
-  auto devices = DaemonDevices::create(loop_, *fabric_, memory_, std::move(hca_options),
+  auto devices = DaemonDevices::create(loop_, *fabric_, memory_host(), std::move(hca_options),
                                        std::move(tree_options), reason);
   if (!devices) return devices.error();
   devices_ = *std::move(devices);
@@ -155,8 +156,8 @@ Result<os::NativeHandle> Daemon::make_status(std::string& reason) {
   std::string text = devices_->root().status_json();
   IB_ASSERT(!text.empty() && text.front() == '{');
   // The name is of letters, digits and "-_.": there is nothing to escape.
-  text.insert(1, "\n  \"fabric\": \"" + options_.fabric +
-                     "\",\n  \"kept\": " + (options_.keep ? "true" : "false") + ",");
+  text.insert(1, "\n  \"fabric\": \"" + options_.fabric + "\",\n  \"kept\": " +
+                     (options_.keep ? "true" : "false") + "," + verify_json());
   return memory_.make_text(text, reason);
 }
 
@@ -227,7 +228,7 @@ void Daemon::power_off() {
           users);
       exit_ = DaemonExit::Stuck;
     }
-    loop_.stop();
+    verifier_ != nullptr ? look_for_leftovers(0) : loop_.stop();
   });
 }
 
@@ -238,6 +239,9 @@ void Daemon::give_up() {
             "order (`softib devices` shows where, while softibd runs); leaving all the same"
           : count_of(sessions_.size(), "connection") +
                 " did not end: a driver keeps requests; leaving without them");
+  if (verifier_ != nullptr) {
+    for (const std::string& line : verifier_->under_way()) log_.error(line);
+  }
   exit_ = DaemonExit::Stuck;
   loop_.stop();
 }

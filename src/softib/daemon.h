@@ -3,6 +3,7 @@
 // the decision when to go. daemon_main.cpp gives it a process, in_process_daemon.h a thread.
 #pragma once
 
+#include "io/verifier.h"
 #include "linux/event_loop.h"
 #include "linux/module_host.h"
 #include "linux/server_device_memory.h"
@@ -13,6 +14,7 @@
 #include "softib/daemon_options.h"
 #include "softib/daemon_session.h"
 #include "softib/fabric_config.h"
+#include "softib/verifying_memory.h"
 
 #include <cstdint>
 #include <map>
@@ -52,7 +54,9 @@ class Daemon : public SessionHost {
   Result<io::DeviceObject*> resolve(const std::string& node, const std::string& path,
                                     std::string& reason) override;
   Result<os::NativeHandle> make_status(std::string& reason) override;
-  void disconnect(io::FileObject& process) override { devices_->root().disconnect(process); }
+  void disconnect(io::FileObject& process) override;
+  void send_down(io::IrpRef irp) override;
+  void on_close_asked(const io::FileObject& file) override { report_leftovers(file); }
   void keep(bool on) override;
   void shut_down(const std::string& who) override;
   void on_attached() override { had_client_ = true; }
@@ -65,6 +69,13 @@ class Daemon : public SessionHost {
   void power_off();
   void give_up();
 
+  // daemon_verify.cpp
+  void build_verifier(drivers::SoftHcaOptions& options);
+  platform::DeviceMemoryHost& memory_host();
+  void report_leftovers(const io::FileObject& file);
+  void look_for_leftovers(int tries);
+  std::string verify_json() const;
+
   DaemonOptions options_;
   DaemonLog& log_;
   os::EventLoop loop_;
@@ -72,6 +83,8 @@ class Daemon : public SessionHost {
   os::ServerDeviceMemory memory_;
   std::unique_ptr<os::ServerDirectory> directory_;
   os::DlopenHost modules_{loop_};
+  std::unique_ptr<io::Verifier> verifier_;  // null: not asked for
+  std::unique_ptr<VerifyingMemory> verifying_memory_;
   std::unique_ptr<DaemonDevices> devices_;
   std::unique_ptr<os::ServerSocket> server_;
   std::map<std::uint64_t, std::unique_ptr<DaemonSession>> sessions_;

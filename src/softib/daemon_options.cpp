@@ -22,6 +22,7 @@ It ends when its last client has gone (unless --keep), at `softib down`, SIGTERM
 Exit codes:
   0 ended in order   1 could not start   2 bad command line   3 the fabric is already up
   4 had to leave while requests were still under way (please report this)
+  5 --verify has found something: the log tells
 Files in the runtime directory: NAME.sock (clients connect here), NAME.lock (held while softibd
 runs; contains its pid), NAME.log, NAME.1.log, NAME.2.log.
 )";
@@ -30,6 +31,7 @@ struct Texts {
   std::uint32_t node_count = 0;
   std::vector<std::string> nodes;
   double idle_exit_seconds = 0.3;
+  std::string verify;
 };
 
 void add_options(CLI::App& app, DaemonOptions& options, Texts& texts) {
@@ -63,6 +65,11 @@ void add_options(CLI::App& app, DaemonOptions& options, Texts& texts) {
                  "configuration file: children of ports, partitions, driver store (docs/cli.md)")
       ->check(CLI::ExistingFile)
       ->option_text("FILE");
+  app.add_flag("--verify{on}", texts.verify,
+               "check drivers and this program; --verify=faults also makes requests fail")
+      ->check(CLI::IsMember({"on", "faults"}));
+  app.add_option("--verify-seed", options.verify_seed, "repeats the choices of --verify")
+      ->option_text("N [1]");
   app.add_option("--ready-fd", options.ready_fd,
                  "descriptor that gets \"ok <socket>\\n\" or \"error <text>\\n\"")
       ->check(CLI::Range(0, std::numeric_limits<int>::max()))
@@ -78,6 +85,9 @@ void complete(DaemonOptions& options, const Texts& texts) {
     options.shape.nodes.clear();
     for (std::uint32_t i = 0; i < texts.node_count; ++i)
       options.shape.nodes.push_back("node" + std::to_string(i));
+  }
+  if (!texts.verify.empty()) {
+    options.verify = texts.verify == "faults" ? Verify::Faults : Verify::On;
   }
   options.idle_exit =
       std::chrono::duration_cast<Duration>(std::chrono::duration<double>(texts.idle_exit_seconds));

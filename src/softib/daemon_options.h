@@ -17,7 +17,11 @@ enum class DaemonExit : int {
   Usage = 2,
   AlreadyUp = 3,  // a fabric of that name is up
   Stuck = 4,      // asked to end, but requests did not; it left anyway
+  Findings = 5,   // the verifier has found something; the log tells
 };
+
+// What `--verify` asks for (docs/design/0007).
+enum class Verify : std::uint8_t { Off, On, Faults };
 
 struct DaemonOptions {
   std::string fabric = "default";
@@ -31,6 +35,8 @@ struct DaemonOptions {
   std::uint64_t max_memory = 0;                         // bytes; 0: what there is room for
   int ready_fd = -1;                                    // gets the ready line
   bool foreground = false;
+  Verify verify = Verify::Off;
+  std::uint64_t verify_seed = 1;
 };
 
 struct ParsedCommandLine {

@@ -88,7 +88,7 @@ void DaemonSession::start() {
   request.file = zero_.get();
   ++zero_->pending;
   request.irp.file = &zero_->object;
-  io::call_driver(zero_->object.device(), request.irp.start(&on_created_zero, &request));
+  host_.send_down(request.irp.start(&on_created_zero, &request));
 }
 
 void DaemonSession::on_created_zero(io::Irp& irp, void* context) {
@@ -173,7 +173,7 @@ void DaemonSession::dispatch(Request& request, File& file) {
   request.file = &file;
   ++file.pending;
   request.irp.file = &file.object;
-  io::call_driver(file.object.device(), request.irp.start(&on_request_done, &request));
+  host_.send_down(request.irp.start(&on_request_done, &request));
 }
 
 void DaemonSession::open_file(Request& request) {
@@ -203,6 +203,7 @@ void DaemonSession::close_file(Request& request) {
   File* file = in->file == 0 ? nullptr : find_file(in->file);
   if (file == nullptr)
     return fail(request, Status::NotFound, "file " + std::to_string(in->file) + " is not open");
+  host_.on_close_asked(file->object);
   file->close_request = &request;
   ++file->pending;  // it must not go while we are here
   cancel_requests(file);

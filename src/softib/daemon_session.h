@@ -21,6 +21,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace ib::softib {
@@ -37,6 +38,12 @@ class SessionHost {
   // A memory file with the state of the fabric (Code::Status).
   virtual Result<os::NativeHandle> make_status(std::string& reason) = 0;
   virtual void disconnect(io::FileObject& process) = 0;  // before its requests are cancelled
+  // Starts a request to the device of its file.
+  virtual void send_down(io::IrpRef irp) {
+    io::DeviceObject& device = irp->file->device();
+    io::call_driver(device, std::move(irp));
+  }
+  virtual void on_close_asked(const io::FileObject&) {}  // by the client; Close follows
   virtual void keep(bool on) = 0;
   virtual void shut_down(const std::string& who) = 0;
   virtual void on_attached() = 0;                    // some session, now or earlier

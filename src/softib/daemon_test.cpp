@@ -224,7 +224,8 @@ TEST_F(DaemonTest, ASecondOneOfTheSameNameIsRefused) {
   const auto log = no_log();
   EXPECT_EQ(Daemon::create(options, *log, reason).error(), Status::AlreadyExists);
   EXPECT_NE(reason.find("already up (softibd, pid " + std::to_string(::getpid())),
-            std::string::npos);
+            std::string::npos)
+      << reason;
   options.fabric = "other";
   EXPECT_TRUE(Daemon::create(options, *log, reason)) << reason;
 }

@@ -15,6 +15,8 @@ struct FabricShape {
   std::optional<std::uint32_t> ports;
   std::string max_memory;  // empty: not said
   std::string config;      // path of the configuration file; empty: none
+  std::string verify;      // "on", "faults"; empty: not said
+  std::uint64_t verify_seed = 1;
 
   // As it comes up: node0 if nothing was said.
   std::vector<std::string> node_names() const;

@@ -43,6 +43,9 @@ std::string shape_difference(const Json& state, const FabricShape& wanted) {
                ? fmt::format("it has {} node(s), not {}", nodes.size(), wanted.nodes.size())
                : fmt::format("its nodes are {}", fmt::join(nodes, ", "));
   }
+  if (!wanted.verify.empty() && text_of(state, "verify") != wanted.verify) {
+    return fmt::format("it was not started with --verify={}", wanted.verify);
+  }
   for (const Json& node : list_of(state, "nodes")) {
     const Json& hcas = list_of(node, "hcas");
     if (wanted.hcas && *wanted.hcas != hcas.size()) {

@@ -59,6 +59,10 @@ std::vector<std::string> command_line(const LaunchPlan& plan, const Installation
   if (plan.shape.ports) add("--ports", std::to_string(*plan.shape.ports));
   if (!plan.shape.max_memory.empty()) add("--max-memory", plan.shape.max_memory);
   if (!plan.shape.config.empty()) add("--config", plan.shape.config);
+  if (!plan.shape.verify.empty()) {
+    words.push_back("--verify=" + plan.shape.verify);
+    add("--verify-seed", std::to_string(plan.shape.verify_seed));
+  }
   if (plan.keep) {
     words.emplace_back("--keep");
   } else {

@@ -26,6 +26,7 @@ TestFabric::TestFabric() : state_(std::make_unique<State>()) {
   options.keep = true;
   options.shape.nodes = {"east", "west"};
   options.shape.ports_per_hca = 2;
+  options.verify = softib::Verify::On;
   std::string reason;
   auto daemon = softib::InProcessDaemon::start(options, reason);
   if (!daemon) {

@@ -319,6 +319,15 @@ def modules(report, user):
                 log = (fabric.runtime / "store.log").read_text()
                 require("broken.json: it is no JSON object" in log, "the broken manifest is not in the log")
 
+    with report.case("--verify: a reference that a driver keeps is found at the end, with its name and reason"):
+        with store_folder(user) as folder:
+            options = ["--config", str(write_test_store(folder, user)), "--verify"]
+            with harness.Fabric(nodes=1, user=user, name="leak", extra=options) as fabric:
+                softib(fabric, "driver", "load", "leaky")
+                result = softib(fabric, "down", code=1)
+                require("the verifier has found:\n  driver leaky still has 1 open of the access layer" in result.text,
+                        result.text)
+
     with report.case("softib down ends a softibd whose driver does not answer; the log says why"):
         with store_folder(user) as folder:
             config = write_test_store(folder, user, serving="silent")
