@@ -131,6 +131,27 @@ void deregistered(io::IrpRef irp, void* context) {
   destroyed<Region>(std::move(irp), context);
 }
 
+constexpr std::uint32_t kTranslation = 1;  // ibv_rereg_mr_flags
+constexpr std::uint32_t kAccess = 4;
+
+// Local use goes on with what is registered now, also after a refusal.
+void reregistered(io::IrpRef irp, void* context) {
+  auto& region = *static_cast<Region*>(context);
+  region.ca->count_return(irp);
+  if (irp->status == Status::Ok) {
+    const control::RegMrIn& to = region.change.to;
+    if ((region.change.change & kTranslation) != 0) {
+      region.in.address = to.address;
+      region.in.iova = to.iova;
+      region.in.length = to.length;
+    }
+    if ((region.change.change & kAccess) != 0) region.in.access = to.access;
+    region.made = region.changed;
+  }
+  (void)begin(region);
+  std::move(irp).pass_up();
+}
+
 void modified(io::IrpRef irp, void* context) {
   Qp& qp = *static_cast<Qp*>(context);
   qp.ca->count_return(irp);
@@ -168,6 +189,11 @@ void reg_mr(Pd& pd, void* address, std::uint64_t length, std::uint32_t access, R
   region.in.iova = region.in.address;
   region.in.length = length;
   make(*pd.ca, Code::RegMr, bytes_of(region.in), room_of(region.made), region, std::move(irp));
+}
+
+void alloc_fmr(Pd& pd, std::uint64_t max_length, std::uint32_t access, Fmr& fmr, io::IrpRef irp) {
+  if (!fmr.exists()) fmr.max_length = max_length;
+  reg_mr(pd, nullptr, 0, access, fmr, std::move(irp));
 }
 
 void create_ah(Pd& pd, const verbs::AddressVector& av, control::CreateAhIn& in, AddressHandle& ah,
@@ -261,6 +287,38 @@ void create_xrc_recv_qp(Xrcd& xrcd, Qp& qp, io::IrpRef irp) {
            0,
            0},
           qp, std::move(irp));
+}
+
+void modify_mr(Region& region, const RegionChange& to, io::IrpRef irp) {
+  if (!region.exists()) {
+    return std::move(irp).fail(Status::InvalidParameter, "there is no such object (any more)");
+  }
+  if (region.memory != nullptr) {
+    return std::move(irp).fail(Status::NotSupported, "regions of device memory do not change");
+  }
+  region.change = {};
+  region.change.index = region.handle;
+  region.change.change = (to.translation ? kTranslation : 0) | (to.access ? kAccess : 0);
+  region.change.to.address = std::bit_cast<std::uint64_t>(to.address);
+  region.change.to.iova = region.change.to.address;
+  region.change.to.length = to.length;
+  region.change.to.access = to.access.value_or(0);
+  local_key(region).key.store(0, std::memory_order_seq_cst);
+  region.ca->send(Code::ReregMr, bytes_of(region.change), room_of(region.changed), std::move(irp),
+                  &reregistered, &region);
+}
+
+void map_fmr(Fmr& fmr, void* address, std::uint64_t length, io::IrpRef irp) {
+  if (length > fmr.max_length) {
+    return std::move(irp).fail(
+        Status::InvalidParameter,
+        std::to_string(length) + " bytes; this one was made for " + std::to_string(fmr.max_length));
+  }
+  modify_mr(fmr, {true, address, length, std::nullopt}, std::move(irp));
+}
+
+void unmap_fmr(Fmr& fmr, io::IrpRef irp) {
+  modify_mr(fmr, {true, nullptr, 0, std::nullopt}, std::move(irp));
 }
 
 void modify_qp(Qp& qp, std::uint32_t mask, const control::QpAttr& attr, io::IrpRef irp) {

@@ -43,9 +43,17 @@ struct DeviceMemory : Object {
 };
 
 struct Region : Object {
-  control::RegMrIn in;
+  control::RegMrIn in;  // as it is registered now
   control::MrOut made;  // lkey, rkey
   DeviceMemory* memory = nullptr;
+  control::ReregMrIn change;
+  control::MrOut changed;
+};
+
+// A region that is registered once and then covers now this memory, now that, or none: mapping it
+// changes an entry of the key table and nothing else [the old stack's fast memory registration].
+struct Fmr : Region {
+  std::uint64_t max_length = 0;
 };
 
 struct AddressHandle : Object {
@@ -118,9 +126,13 @@ IB_DRIVER_API void alloc_dm(Ca& ca, const control::AllocDmIn& in, DeviceMemory& 
 // All of `memory`, from address 0 on.
 IB_DRIVER_API void reg_dm(Pd& pd, DeviceMemory& memory, std::uint32_t access, Region& region,
                           io::IrpRef irp);
-// Memory of softibd's process (virtual registration): programs reach it by process_vm.
+// Memory of softibd's process (virtual registration): programs reach it by process_vm only; where
+// that is denied their requests wait, and fail when their patience ends. Use alloc_dm() there.
 IB_DRIVER_API void reg_mr(Pd& pd, void* address, std::uint64_t length, std::uint32_t access,
                           Region& region, io::IrpRef irp);
+// Covers nothing until map_fmr(). destroy() is a region's.
+IB_DRIVER_API void alloc_fmr(Pd& pd, std::uint64_t max_length, std::uint32_t access, Fmr& fmr,
+                             io::IrpRef irp);
 IB_DRIVER_API void create_ah(Pd& pd, const verbs::AddressVector& av, control::CreateAhIn& in,
                              AddressHandle& ah, io::IrpRef irp);
 IB_DRIVER_API void create_cq(Ca& ca, std::uint32_t cqe, Cq& cq, io::IrpRef irp);
@@ -151,6 +163,18 @@ IB_DRIVER_API void create_xrc_recv_qp(Xrcd& xrcd, Qp& qp, io::IrpRef irp);
 IB_DRIVER_API void modify_qp(Qp& qp, std::uint32_t mask, const control::QpAttr& attr,
                              io::IrpRef irp);
 IB_DRIVER_API void query_qp(Qp& qp, control::QueryQpOut& out, io::IrpRef irp);
+// What a virtual registration covers, or its access flags, or both; the keys stay. Ends when no
+// work request uses the old ones any more. NotSupported: device memory.
+struct RegionChange {
+  bool translation = false;
+  void* address = nullptr;
+  std::uint64_t length = 0;
+  std::optional<std::uint32_t> access;
+};
+IB_DRIVER_API void modify_mr(Region& region, const RegionChange& to, io::IrpRef irp);
+// InvalidParameter: more than its max_length.
+IB_DRIVER_API void map_fmr(Fmr& fmr, void* address, std::uint64_t length, io::IrpRef irp);
+IB_DRIVER_API void unmap_fmr(Fmr& fmr, io::IrpRef irp);
 // An event (SrqLimitReached) once fewer than `limit` receives are left.
 IB_DRIVER_API void arm_srq(Srq& srq, std::uint32_t limit, io::IrpRef irp);
 IB_DRIVER_API void query_srq(Srq& srq, control::SrqOut& out, io::IrpRef irp);

@@ -73,8 +73,8 @@ bool check_extent(Core& core, HcaFile& file, const control::RegMrIn& in, Extent&
     return false;
   }
   if (in.address > out.dm->length || in.length > out.dm->length - in.address) {
-    reason = say("bytes ", in.address, " to ", in.address + in.length, " of device memory ", in.dm,
-                 ", which has ", out.dm->length);
+    reason = say("bytes ", in.address, " to ", in.address + in.length, " of device memory ",
+                 control::index_of(in.dm), ", which has ", out.dm->length);
     return false;
   }
   out.address = out.dm->offset + in.address;

@@ -199,6 +199,45 @@ TEST_P(KernelObjectsTest, AWindowOpensAPartOfARegionUntilItIsUnbound) {
   end();
 }
 
+TEST_P(KernelObjectsTest, AnFmrCoversWhatItWasMappedToLast) {
+  if (std::string_view(GetParam().path) == "bounce") {
+    GTEST_SKIP() << "nobody serves bounces to memory of softibd: programs reach it by process_vm";
+  }
+  connect_to_b(QpType::Rc);
+  std::vector<std::byte> first(4096);
+  std::vector<std::byte> second(4096);
+  al::Fmr fmr;
+  must([&](io::IrpRef irp) {
+    al::alloc_fmr(pd, 4096, access::kLocalWrite | access::kRemoteWrite, fmr, std::move(irp));
+  });
+  EXPECT_EQ(ask([&](io::IrpRef irp) { al::map_fmr(fmr, first.data(), 4097, std::move(irp)); }),
+            Status::InvalidParameter);
+  const Region mb = b->region(4096);
+  mb.fill(7);
+  const auto written = mb.bytes(0, 4096);
+  for (std::vector<std::byte>* to : {&first, &second}) {
+    must([&](io::IrpRef irp) { al::map_fmr(fmr, to->data(), 4096, std::move(irp)); });
+    Work write = send_work(3, {mb.sge(0, 4096)}, WrOpcode::RdmaWrite);
+    write.rkey = fmr.made.rkey;
+    write.remote_address = std::bit_cast<std::uint64_t>(to->data());
+    qb.send(write);
+    b->cq().one(WcStatus::Success);
+    EXPECT_EQ(std::memcmp(to->data(), written.data(), 4096), 0);
+    // And locally: what it covers can be sent from.
+    const Sge sge{write.remote_address, 8, fmr.made.lkey};
+    EXPECT_EQ(KernelClient::post(WrOpcode::RdmaWrite, 4, sge, mb.at(0), mb.rkey), Status::Ok);
+    EXPECT_EQ(one(cq).status, WcStatus::Success);
+  }
+  must([&](io::IrpRef irp) { al::unmap_fmr(fmr, std::move(irp)); });
+  Work write = send_work(5, {mb.sge(0, 8)}, WrOpcode::RdmaWrite);
+  write.rkey = fmr.made.rkey;
+  write.remote_address = std::bit_cast<std::uint64_t>(second.data());
+  qb.send(write);
+  b->cq().one(WcStatus::RemAccessErr);
+  must([&](io::IrpRef irp) { al::destroy(fmr, std::move(irp)); });
+  end();
+}
+
 TEST_P(KernelObjectsTest, AMadToTheOwnPortIsAnsweredInTheCall) {
   control::MadIn in;
   in.port = 1;
