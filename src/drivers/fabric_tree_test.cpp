@@ -324,11 +324,12 @@ TEST(FabricTree, ADeviceThatStartsWhileItsDriverIsUnloadedLosesItToo) {
   const auto reply = t.tool.finish<Nothing>(*unloaded);
   EXPECT_EQ(reply.status, Status::Ok) << reply.reason;
   EXPECT_EQ(t.tool.finish<control::CaName>(*added).status, Status::Ok);
-  for (const Json& hca : t.devices()["tree"]["children"][0]["children"]) {
+  const Json hcas = t.devices()["tree"]["children"][0]["children"];
+  for (const Json& hca : hcas) {
     EXPECT_EQ(hca["state"], "started");
     EXPECT_EQ(hca["filters"], Json::array());
   }
-  EXPECT_EQ(t.devices()["tree"]["children"][0]["children"].size(), 2u);
+  EXPECT_EQ(hcas.size(), 2u);
 }
 
 TEST(FabricTree, NamesCanBeListed) {
