@@ -58,7 +58,7 @@ Refusal find_advised(ibv_pd* ibpd, const ibv_sge& sge, bool write, RegionRecord&
     if (found != file.regions.end()) region = found->second;
   }
   const auto engine = region.region.lock();
-  if (engine == nullptr || engine->lkey() != sge.lkey || region.pd != pd_of(ibpd).engine->index()) {
+  if (engine == nullptr || engine->lkey() != sge.lkey || region.pd != pd_of(ibpd).engine->handle()) {
     return {EINVAL, "a key names no region of this PD"};
   }
   if ((region.access & verbs::access::kOnDemand) == 0) return {EINVAL, "a region is not on-demand"};
@@ -149,7 +149,7 @@ int rereg_mr(VerbsMr* vmr, int flags, ibv_pd* ibpd, void* address, std::size_t l
     }
     if ((flags & IBV_REREG_MR_CHANGE_PD) != 0) {
       if (ibpd == nullptr) return fail("ibv_rereg_mr", EINVAL, "the new PD is missing");
-      record.pd = pd_of(ibpd).engine->index();
+      record.pd = pd_of(ibpd).engine->handle();
     }
     if ((flags & IBV_REREG_MR_CHANGE_ACCESS) != 0) {
       record.access = static_cast<std::uint32_t>(access);
