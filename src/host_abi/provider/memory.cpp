@@ -31,12 +31,12 @@ Mr* make_mr(ibv_pd* ibpd, const control::RegMrIn& in, VerbsMrType type, const ch
   mr->type = type;
   mr->access = static_cast<int>(in.access);
   const std::lock_guard lock(file.mutex);
-  file.regions[mr->mr.handle] = {.region = mr->engine,
-                                 .pd = in.pd,
-                                 .access = in.access,
-                                 .address = in.address,
-                                 .length = in.length,
-                                 .iova = in.iova};
+  file.regions[mr->engine->index()] = {.region = mr->engine,
+                                       .pd = in.pd,
+                                       .access = in.access,
+                                       .address = in.address,
+                                       .length = in.length,
+                                       .iova = in.iova};
   return mr.release();
 }
 
@@ -58,7 +58,8 @@ Refusal find_advised(ibv_pd* ibpd, const ibv_sge& sge, bool write, RegionRecord&
     if (found != file.regions.end()) region = found->second;
   }
   const auto engine = region.region.lock();
-  if (engine == nullptr || engine->lkey() != sge.lkey || region.pd != pd_of(ibpd).engine->handle()) {
+  if (engine == nullptr || engine->lkey() != sge.lkey ||
+      region.pd != pd_of(ibpd).engine->handle()) {
     return {EINVAL, "a key names no region of this PD"};
   }
   if ((region.access & verbs::access::kOnDemand) == 0) return {EINVAL, "a region is not on-demand"};
@@ -145,7 +146,7 @@ int rereg_mr(VerbsMr* vmr, int flags, ibv_pd* ibpd, void* address, std::size_t l
     RegionRecord record;
     {
       const std::lock_guard lock(file.mutex);
-      record = file.regions[mr.mr.handle];
+      record = file.regions[mr.engine->index()];
     }
     if ((flags & IBV_REREG_MR_CHANGE_PD) != 0) {
       if (ibpd == nullptr) return fail("ibv_rereg_mr", EINVAL, "the new PD is missing");
@@ -173,7 +174,7 @@ int rereg_mr(VerbsMr* vmr, int flags, ibv_pd* ibpd, void* address, std::size_t l
     mr.mr.rkey = mr.engine->rkey();
     mr.access = static_cast<int>(record.access);
     const std::lock_guard lock(file.mutex);
-    file.regions[mr.mr.handle] = record;
+    file.regions[mr.engine->index()] = record;
     return 0;
   });
 }
@@ -187,7 +188,7 @@ int dereg_mr(VerbsMr* vmr) {
       DeviceFile& file = file_of(mr.mr.context);
       const std::lock_guard lock(file.mutex);
       // The index may have a new owner by now.
-      const auto found = file.regions.find(mr.mr.handle);
+      const auto found = file.regions.find(mr.engine->index());
       if (found != file.regions.end() && found->second.region.lock() == mr.engine) {
         file.regions.erase(found);
       }
@@ -203,11 +204,12 @@ ibv_mr* import_mr(ibv_pd* ibpd, std::uint32_t handle) {
     RegionRecord record;
     {
       const std::lock_guard lock(file.mutex);
-      const auto found = file.regions.find(handle);
+      const auto found = file.regions.find(control::index_of(handle));
       if (found != file.regions.end()) record = found->second;
     }
     const auto engine = record.region.lock();
-    if (engine == nullptr) return fail_null("ibv_import_mr", ENOENT, "no MR has this handle");
+    if (engine == nullptr || engine->handle() != handle)
+      return fail_null("ibv_import_mr", ENOENT, "no MR has this handle");
     auto mr = std::make_unique<Mr>();
     mr->engine = engine;
     mr->mr.context = ibpd->context;

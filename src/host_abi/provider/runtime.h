@@ -50,7 +50,7 @@ struct DeviceFile {
   // Handles, for import.
   std::unordered_map<std::uint32_t, std::weak_ptr<user::ProtectionDomain>> domains;
   std::unordered_map<std::uint32_t, DeviceMemoryRecord> device_memories;
-  std::unordered_map<std::uint32_t, RegionRecord> regions;
+  std::unordered_map<std::uint32_t, RegionRecord> regions;  // by index, which keys have in them
 };
 
 class Runtime {
