@@ -2,11 +2,9 @@
 """The control path: what creating and destroying costs a program and a kernel client, what an object costs in memory,
 and 10,000 opens. Part of bench/run."""
 import json
-import os
 import subprocess
 
 import measure
-from harness import Failed, Skipped
 
 KINDS = {"pd": "protection domain", "mr": "memory region", "cq": "completion queue", "qp": "RC queue pair"}
 
@@ -60,14 +58,7 @@ class Figures:
 
 
 def kernel_figures():
-    program = measure.TEST_BIN / "drivers_bench"
-    if not os.access(program, os.X_OK):
-        raise Skipped(f"{program} is not built")
-    done = subprocess.run([str(program), "--benchmark_format=json", "--benchmark_min_time=0.05"], text=True,
-                          capture_output=True, timeout=120, check=False)
-    if done.returncode:
-        raise Failed(f"drivers_bench: {done.stderr.strip()[-300:]}")
-    ns = {row["name"]: row["real_time"] for row in json.loads(done.stdout)["benchmarks"]}
+    ns = {row["name"]: row["real_time"] for row in measure.micro_benchmark("drivers_bench", 0.05)}
     return {**{name: 1e9 / ns[bench] for name, bench in KERNEL.items()},
             **{name: ns[bench] / 1000 for name, (_, bench) in MADS.items()}}
 

@@ -5,6 +5,8 @@
 //   query_us        ibv_query_port, one such exchange with softibd
 //   pd_us cq_us mr_us qp_us   creating and destroying one object
 // Medians of single calls; and 99th percentiles (pd_p99_us), and how many a second (pd_per_s).
+#include "program.h"
+
 #include <infiniband/verbs.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -22,27 +24,9 @@
 
 namespace {
 
+using namespace ib::bench;
+
 constexpr int kCalls = 3000;
-
-[[noreturn]] void fail(const char* what) {
-  std::fprintf(stderr, "bench_control_path: %s: %s\n", what, std::strerror(errno));
-  std::exit(1);
-}
-
-template <class T>
-T* made(T* object, const char* what) {
-  if (object == nullptr) fail(what);
-  return object;
-}
-void require(bool good, const char* what) {
-  if (!good) fail(what);
-}
-
-double now_us() {
-  return std::chrono::duration<double, std::micro>(
-             std::chrono::steady_clock::now().time_since_epoch())
-      .count();
-}
 
 struct Figure {
   std::string name;

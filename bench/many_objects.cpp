@@ -5,6 +5,8 @@
 //   {"phase": "none"}                              before all of them
 //   {"phase": "pd", "create_us": ...}, "mr" ...    when COUNT of the kind were made; all stay
 //   {"phase": "gone", "pd": us to destroy one, "mr": ..., ...}
+#include "program.h"
+
 #include <infiniband/verbs.h>
 
 #include <cerrno>
@@ -17,29 +19,9 @@
 
 namespace {
 
+using namespace ib::bench;
+
 std::size_t count = 10000;
-
-[[noreturn]] void fail(const char* what) {
-  std::fprintf(stderr, "bench_many_objects: %s: %s\n", what, std::strerror(errno));
-  std::exit(1);
-}
-template <class T>
-T* made(T* object, const char* what) {
-  if (object == nullptr) fail(what);
-  return object;
-}
-
-double now_us() {
-  return std::chrono::duration<double, std::micro>(
-             std::chrono::steady_clock::now().time_since_epoch())
-      .count();
-}
-
-void phase(const char* name, const std::string& figures) {
-  std::printf("{\"phase\": \"%s\"%s}\n", name, figures.c_str());
-  std::fflush(stdout);
-  if (std::getchar() == EOF) fail("nobody says that it should go on");
-}
 
 template <class T>
 class Many {

@@ -10,6 +10,8 @@
 //   sequence   one process has opened it and closed it N times: open_us, open_p99_us, per_s (opens
 //              and closes)
 //   clients    N processes have come, opened it, closed it and ended, 8 at a time: per_s
+#include "program.h"
+
 #include <infiniband/verbs.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -25,21 +27,9 @@
 
 namespace {
 
+using namespace ib::bench;
+
 constexpr int kAtATime = 8;
-
-[[noreturn]] void fail(const char* what) {
-  std::fprintf(stderr, "bench_many_opens: %s: %s\n", what, std::strerror(errno));
-  std::_Exit(1);
-}
-void require(bool good, const char* what) {
-  if (!good) fail(what);
-}
-
-double now_us() {
-  return std::chrono::duration<double, std::micro>(
-             std::chrono::steady_clock::now().time_since_epoch())
-      .count();
-}
 
 // Of this process; looking for devices is not what is measured.
 ibv_device* device() {
@@ -56,12 +46,6 @@ ibv_context* opened() {
   ibv_context* context = ibv_open_device(device());
   require(context != nullptr, "ibv_open_device");
   return context;
-}
-
-void phase(const char* name, const std::string& figures = {}) {
-  std::printf("{\"phase\": \"%s\"%s}\n", name, figures.c_str());
-  std::fflush(stdout);
-  require(std::getchar() != EOF, "nobody says that it should go on");
 }
 
 std::string figures_of(std::vector<double> times, double seconds) {

@@ -11,6 +11,8 @@
 // latency_ns: an RDMA write of 8 bytes, polled for in memory, one way, median, on the first pair;
 // spread: each round on the next pair. "create" and "connect" count both sides, which work one
 // after the other, and their agreement.
+#include "program.h"
+
 #include <arpa/inet.h>
 #include <infiniband/verbs.h>
 #include <netinet/tcp.h>
@@ -29,6 +31,8 @@
 
 namespace {
 
+using namespace ib::bench;
+
 struct Options {
   std::uint32_t pairs = 10000;
   int rounds = 20000;
@@ -43,15 +47,6 @@ struct Hello {
   std::uint16_t lid;
   std::uint16_t unused;
 };
-
-[[noreturn]] void fail(const std::string& what) {
-  std::fprintf(stderr, "bench_many_qps: %s: %s\n", what.c_str(), std::strerror(errno));
-  std::exit(1);
-}
-
-void require(bool good, const char* what) {
-  if (!good) fail(what);
-}
 
 double seconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();

@@ -190,14 +190,19 @@ def idle_cpu(fabric):
     return {"softibd": daemon, "client": client}
 
 
-def adoption():
-    """{benchmark: us per MiB} of the micro-benchmark of src/linux."""
-    program = TEST_BIN / "linux_bench"
+def micro_benchmark(name, seconds):
+    """The rows of a program of Google Benchmark, each measured for so long at least."""
+    program = TEST_BIN / name
     if not os.access(program, os.X_OK):
         raise Skipped(f"{program} is not built")
-    done = subprocess.run([str(program), "--benchmark_format=json", "--benchmark_min_time=0.1"], text=True,
+    done = subprocess.run([str(program), "--benchmark_format=json", f"--benchmark_min_time={seconds}"], text=True,
                           capture_output=True, timeout=300, check=False)
     if done.returncode:
-        raise Failed(f"linux_bench: {done.stderr.strip()[-300:]}")
-    return {row["name"].removeprefix("run/"): row["us_per_MiB"] for row in json.loads(done.stdout)["benchmarks"]
+        raise Failed(f"{name}: {done.stderr.strip()[-300:]}")
+    return json.loads(done.stdout)["benchmarks"]
+
+
+def adoption():
+    """{benchmark: us per MiB} of the micro-benchmark of src/linux."""
+    return {row["name"].removeprefix("run/"): row["us_per_MiB"] for row in micro_benchmark("linux_bench", 0.1)
             if "us_per_MiB" in row}

@@ -106,20 +106,40 @@ void destroyed(io::IrpRef irp, void* context) {
 }
 
 template <class T>
+bool is_free(const T& object, io::IrpRef& irp) {
+  if (!object.exists()) return true;
+  std::move(irp).fail(Status::InvalidParameter, "this structure is of a living object");
+  return false;
+}
+
+template <class T>
+bool lives(const T& object, io::IrpRef& irp) {
+  if (object.exists()) return true;
+  std::move(irp).fail(Status::InvalidParameter, "there is no such object (any more)");
+  return false;
+}
+
+template <class T>
 void make(Ca& ca, Code code, std::span<const std::byte> in, std::span<std::byte> out, T& object,
           io::IrpRef irp) {
-  if (object.exists()) {
-    return std::move(irp).fail(Status::InvalidParameter, "this structure is of a living object");
-  }
+  if (!is_free(object, irp)) return;
   object.ca = &ca;
   ca.send(code, in, out, std::move(irp), &created<T>, &object);
 }
 
+// For structures that keep what they were made from: that of a living one stays as it is.
+template <class T>
+void make_from(Ca& ca, Code code, const decltype(T::in)& in, T& object, io::IrpRef irp) {
+  if (!is_free(object, irp)) return;
+  object.in = in;
+  std::span<std::byte> out;
+  if constexpr (requires { object.made; }) out = room_of(object.made);
+  make(ca, code, bytes_of(object.in), out, object, std::move(irp));
+}
+
 template <class T>
 void unmake(T& object, Code code, io::IrpRef irp) {
-  if (!object.exists()) {
-    return std::move(irp).fail(Status::InvalidParameter, "there is no such object (any more)");
-  }
+  if (!lives(object, irp)) return;
   object.ca->send(code, bytes_of(object.name), {}, std::move(irp), &destroyed<T>, &object);
 }
 
@@ -170,25 +190,25 @@ void alloc_dm(Ca& ca, const control::AllocDmIn& in, DeviceMemory& memory, io::Ir
 }
 
 void reg_dm(Pd& pd, DeviceMemory& memory, std::uint32_t access, Region& region, io::IrpRef irp) {
-  region.memory = &memory;
-  region.in = {};
-  region.in.pd = pd.handle;
-  region.in.access = access | verbs::access::kZeroBased;
-  region.in.length = memory.made.length;
-  region.in.dm = memory.handle;
-  make(*pd.ca, Code::RegMr, bytes_of(region.in), room_of(region.made), region, std::move(irp));
+  control::RegMrIn in;
+  in.pd = pd.handle;
+  in.access = access | verbs::access::kZeroBased;
+  in.length = memory.made.length;
+  in.dm = memory.handle;
+  if (!region.exists()) region.memory = &memory;
+  make_from(*pd.ca, Code::RegMr, in, region, std::move(irp));
 }
 
 void reg_mr(Pd& pd, void* address, std::uint64_t length, std::uint32_t access, Region& region,
             io::IrpRef irp) {
-  region.memory = nullptr;
-  region.in = {};
-  region.in.pd = pd.handle;
-  region.in.access = access;
-  region.in.address = std::bit_cast<std::uint64_t>(address);
-  region.in.iova = region.in.address;
-  region.in.length = length;
-  make(*pd.ca, Code::RegMr, bytes_of(region.in), room_of(region.made), region, std::move(irp));
+  control::RegMrIn in;
+  in.pd = pd.handle;
+  in.access = access;
+  in.address = std::bit_cast<std::uint64_t>(address);
+  in.iova = in.address;
+  in.length = length;
+  if (!region.exists()) region.memory = nullptr;
+  make_from(*pd.ca, Code::RegMr, in, region, std::move(irp));
 }
 
 void alloc_fmr(Pd& pd, std::uint64_t max_length, std::uint32_t access, Fmr& fmr, io::IrpRef irp) {
@@ -205,46 +225,36 @@ void create_ah(Pd& pd, const verbs::AddressVector& av, control::CreateAhIn& in, 
 }
 
 void create_cq(Ca& ca, std::uint32_t cqe, Cq& cq, io::IrpRef irp) {
-  cq.in = {};
-  cq.in.cqe = cqe;
-  cq.in.channel = control::kKernelChannel;
-  make(ca, Code::CreateCq, bytes_of(cq.in), room_of(cq.made), cq, std::move(irp));
+  control::CreateCqIn in;
+  in.cqe = cqe;
+  in.channel = control::kKernelChannel;
+  make_from(ca, Code::CreateCq, in, cq, std::move(irp));
 }
 
 void alloc_mw(Pd& pd, std::uint32_t type, Window& window, io::IrpRef irp) {
-  window.in = {pd.handle, type};
-  make(*pd.ca, Code::AllocMw, bytes_of(window.in), room_of(window.made), window, std::move(irp));
+  make_from(*pd.ca, Code::AllocMw, {pd.handle, type}, window, std::move(irp));
 }
 
 void open_xrcd(Ca& ca, Xrcd& xrcd, io::IrpRef irp) {
   constexpr std::uint32_t kCreate = 1;
-  xrcd.in = {0, 0, kCreate, 0};
-  make(ca, Code::OpenXrcd, bytes_of(xrcd.in), {}, xrcd, std::move(irp));
+  make_from(ca, Code::OpenXrcd, {0, 0, kCreate, 0}, xrcd, std::move(irp));
 }
 
 void create_srq(Pd& pd, std::uint32_t max_wr, std::uint32_t max_sge, Srq& srq, io::IrpRef irp) {
-  srq.in = {};
-  srq.in.pd = pd.handle;
-  srq.in.max_wr = max_wr;
-  srq.in.max_sge = max_sge;
-  make(*pd.ca, Code::CreateSrq, bytes_of(srq.in), room_of(srq.made), srq, std::move(irp));
+  control::CreateSrqIn in;
+  in.pd = pd.handle;
+  in.max_wr = max_wr;
+  in.max_sge = max_sge;
+  make_from(*pd.ca, Code::CreateSrq, in, srq, std::move(irp));
 }
 
 // NOLINTNEXTLINE(readability-function-size): an argument for each object that it uses
 void create_xrc_srq(Pd& pd, Xrcd& xrcd, Cq& cq, std::uint32_t max_wr, std::uint32_t max_sge,
                     Srq& srq, io::IrpRef irp) {
-  srq.in = {verbs::SrqType::Xrc, pd.handle, xrcd.handle, cq.handle, max_wr, max_sge, 0, 0, 0};
-  make(*pd.ca, Code::CreateSrq, bytes_of(srq.in), room_of(srq.made), srq, std::move(irp));
+  make_from(*pd.ca, Code::CreateSrq,
+            {verbs::SrqType::Xrc, pd.handle, xrcd.handle, cq.handle, max_wr, max_sge, 0, 0, 0}, srq,
+            std::move(irp));
 }
-
-namespace {
-
-void make_qp(Ca& ca, const control::CreateQpIn& in, Qp& qp, io::IrpRef irp) {
-  if (!qp.exists()) qp.in = in;
-  make(ca, Code::CreateQp, bytes_of(qp.in), room_of(qp.made), qp, std::move(irp));
-}
-
-}  // namespace
 
 // NOLINTNEXTLINE(readability-function-size): an argument for each object that it uses
 void create_qp(Pd& pd, verbs::QpType type, const control::QpCaps& caps, Cq& send_cq, Cq& recv_cq,
@@ -252,47 +262,45 @@ void create_qp(Pd& pd, verbs::QpType type, const control::QpCaps& caps, Cq& send
   const bool known =
       type == verbs::QpType::Rc || type == verbs::QpType::Uc || type == verbs::QpType::Ud;
   if (!known) return std::move(irp).fail(Status::NotSupported, "RC, UC and UD only");
-  make_qp(*pd.ca,
-          {type, pd.handle, send_cq.handle, recv_cq.handle, control::kNoIndex, control::kNoIndex,
-           caps, 0, 0, 0},
-          qp, std::move(irp));
+  make_from(*pd.ca, Code::CreateQp,
+            {type, pd.handle, send_cq.handle, recv_cq.handle, control::kNoIndex, control::kNoIndex,
+             caps, 0, 0, 0},
+            qp, std::move(irp));
 }
 
 // NOLINTNEXTLINE(readability-function-size): an argument for each object that it uses
 void create_srq_qp(Pd& pd, verbs::QpType type, const control::QpCaps& caps, Cq& send_cq,
                    Cq& recv_cq, Srq& srq, Qp& qp, io::IrpRef irp) {
-  make_qp(*pd.ca,
-          {type, pd.handle, send_cq.handle, recv_cq.handle, srq.handle, control::kNoIndex, caps, 0,
-           0, 0},
-          qp, std::move(irp));
+  make_from(*pd.ca, Code::CreateQp,
+            {type, pd.handle, send_cq.handle, recv_cq.handle, srq.handle, control::kNoIndex, caps,
+             0, 0, 0},
+            qp, std::move(irp));
 }
 
 void create_xrc_send_qp(Pd& pd, const control::QpCaps& caps, Cq& cq, Qp& qp, io::IrpRef irp) {
-  make_qp(*pd.ca,
-          {verbs::QpType::XrcSend, pd.handle, cq.handle, control::kNoIndex, control::kNoIndex,
-           control::kNoIndex, caps, 0, 0, 0},
-          qp, std::move(irp));
+  make_from(*pd.ca, Code::CreateQp,
+            {verbs::QpType::XrcSend, pd.handle, cq.handle, control::kNoIndex, control::kNoIndex,
+             control::kNoIndex, caps, 0, 0, 0},
+            qp, std::move(irp));
 }
 
 void create_xrc_recv_qp(Xrcd& xrcd, Qp& qp, io::IrpRef irp) {
-  make_qp(*xrcd.ca,
-          {verbs::QpType::XrcRecv,
-           control::kNoIndex,
-           control::kNoIndex,
-           control::kNoIndex,
-           control::kNoIndex,
-           xrcd.handle,
-           {},
-           0,
-           0,
-           0},
-          qp, std::move(irp));
+  make_from(*xrcd.ca, Code::CreateQp,
+            {verbs::QpType::XrcRecv,
+             control::kNoIndex,
+             control::kNoIndex,
+             control::kNoIndex,
+             control::kNoIndex,
+             xrcd.handle,
+             {},
+             0,
+             0,
+             0},
+            qp, std::move(irp));
 }
 
 void modify_mr(Region& region, const RegionChange& to, io::IrpRef irp) {
-  if (!region.exists()) {
-    return std::move(irp).fail(Status::InvalidParameter, "there is no such object (any more)");
-  }
+  if (!lives(region, irp)) return;
   if (region.memory != nullptr) {
     return std::move(irp).fail(Status::NotSupported, "regions of device memory do not change");
   }
@@ -377,9 +385,7 @@ void destroy(Xrcd& xrcd, io::IrpRef irp) {
 }
 // No local use from now on; a refusal takes that back.
 void destroy(Region& region, io::IrpRef irp) {
-  if (!region.exists()) {
-    return std::move(irp).fail(Status::InvalidParameter, "there is no such object (any more)");
-  }
+  if (!lives(region, irp)) return;
   local_key(region).key.store(0, std::memory_order_seq_cst);
   region.ca->send(Code::DeregMr, bytes_of(region.name), {}, std::move(irp), &deregistered, &region);
 }

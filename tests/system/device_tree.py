@@ -26,12 +26,16 @@ def devices(fabric):
     return json.loads(softib(fabric, "devices", "--json").text)
 
 
+def status(fabric):
+    return json.loads(softib(fabric, "status", "--json").text)
+
+
 def objects(fabric):
-    return json.loads(softib(fabric, "status", "--json").text)["objects"]
+    return status(fabric)["objects"]
 
 
 def daemon_pid(fabric):
-    return json.loads(softib(fabric, "status", "--json").text)["pid"]
+    return status(fabric)["pid"]
 
 
 def hca_of(fabric, node=0):

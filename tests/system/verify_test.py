@@ -8,24 +8,11 @@ import json
 import re
 
 import harness
-from harness import Failed
+from device_tree import require, softib, status
 
 ALREADY_UP = 4
 FOREVER = "200000000"  # iterations of a pingpong that is meant to be interrupted
 MOST_TRIES = 200  # of a program whose every request fails in every way once
-
-
-def require(condition, text):
-    if not condition:
-        raise Failed(text)
-
-
-def softib(fabric, *words, code=0):
-    return fabric.softib(*words, "--fabric", fabric.name).require(code=code)
-
-
-def status(fabric):
-    return json.loads(softib(fabric, "status", "--json").text)
 
 
 def no_findings(fabric):
