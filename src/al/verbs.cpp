@@ -4,7 +4,9 @@
 
 #include "base/buffers.h"
 
+#include <algorithm>
 #include <bit>
+#include <string>
 
 namespace ib::al {
 
@@ -31,8 +33,17 @@ bool begin(Region& region) {
   hca::LocalKey& local = local_key(region);
   local.pd = control::index_of(region.in.pd);
   local.access = region.in.access;
-  local.iova = region.in.iova;
+  const bool zero_based = (region.in.access & verbs::access::kZeroBased) != 0;
+  local.iova = zero_based ? 0 : region.in.iova;
   local.length = region.in.length;
+  if (region.ranges) {
+    local.iova = zero_based ? 0 : region.ranges->in.iova;
+    local.length = region.made.length;
+    local.kind = hca::KeyKind::Ranges;
+    local.ranges = &region.ranges->list;
+    local.key.store(region.made.lkey, std::memory_order_release);
+    return true;
+  }
   const bool of_hca = region.memory != nullptr;
   local.kind = of_hca ? hca::KeyKind::DeviceMemory : hca::KeyKind::Region;
   local.address = of_hca ? region.memory->bytes : std::bit_cast<std::byte*>(region.in.address);
@@ -65,7 +76,9 @@ void end(AddressHandle&) {}
 void end(DeviceMemory& memory) {
   memory.bytes = nullptr;
 }
-void end(Region&) {}
+void end(Region& region) {
+  region.ranges.reset();
+}
 void end(Window&) {}
 void end(Xrcd&) {}
 void end(Srq& srq) {
@@ -161,6 +174,7 @@ void reregistered(io::IrpRef irp, void* context) {
   if (irp->status == Status::Ok) {
     const control::RegMrIn& to = region.change.to;
     if ((region.change.change & kTranslation) != 0) {
+      region.ranges = std::move(region.next);
       region.in.address = to.address;
       region.in.iova = to.iova;
       region.in.length = to.length;
@@ -168,8 +182,37 @@ void reregistered(io::IrpRef irp, void* context) {
     if ((region.change.change & kAccess) != 0) region.in.access = to.access;
     region.made = region.changed;
   }
+  region.next.reset();
   (void)begin(region);
   std::move(irp).pass_up();
+}
+
+// InvalidParameter: too many for the request; what else is wrong with them, softibd finds.
+Result<std::unique_ptr<Ranges>> describe(std::span<const control::PhysicalRange> ranges,
+                                         const DeviceMemory* memory, std::uint64_t iova) {
+  auto made = std::make_unique<Ranges>();
+  control::PhysicalIn& in = made->in;
+  if (ranges.size() > in.ranges.size()) return Status::InvalidParameter;
+  in.iova = iova;
+  in.dm = memory != nullptr ? memory->handle : control::kNoIndex;
+  in.count = static_cast<std::uint32_t>(ranges.size());
+  std::copy(ranges.begin(), ranges.end(), in.ranges.begin());
+  // The same that softibd makes for others (drivers/extent.cpp).
+  hca::RangeList& list = made->list;
+  list.kind = memory != nullptr ? hca::KeyKind::DeviceMemory : hca::KeyKind::Region;
+  const std::uint64_t base = memory != nullptr ? memory->made.offset : 0;
+  std::uint64_t start = 0;
+  for (const control::PhysicalRange& range : ranges) {
+    list.range[list.count++] = {start, base + range.address, range.length};
+    start += range.length;
+  }
+  return made;
+}
+
+void too_many_ranges(std::size_t count, io::IrpRef irp) {
+  std::move(irp).fail(Status::InvalidParameter,
+                      std::to_string(count) + " ranges; at most " +
+                          std::to_string(verbs::limits::kMaxRanges));
 }
 
 void modified(io::IrpRef irp, void* context) {
@@ -195,7 +238,10 @@ void reg_dm(Pd& pd, DeviceMemory& memory, std::uint32_t access, Region& region, 
   in.access = access | verbs::access::kZeroBased;
   in.length = memory.made.length;
   in.dm = memory.handle;
-  if (!region.exists()) region.memory = &memory;
+  if (!region.exists()) {
+    region.memory = &memory;
+    region.ranges.reset();
+  }
   make_from(*pd.ca, Code::RegMr, in, region, std::move(irp));
 }
 
@@ -207,8 +253,27 @@ void reg_mr(Pd& pd, void* address, std::uint64_t length, std::uint32_t access, R
   in.address = std::bit_cast<std::uint64_t>(address);
   in.iova = in.address;
   in.length = length;
-  if (!region.exists()) region.memory = nullptr;
+  if (!region.exists()) {
+    region.memory = nullptr;
+    region.ranges.reset();
+  }
   make_from(*pd.ca, Code::RegMr, in, region, std::move(irp));
+}
+
+void reg_physical(Pd& pd, std::span<const control::PhysicalRange> ranges, DeviceMemory* memory,
+                  std::uint64_t iova, std::uint32_t access, Region& region, io::IrpRef irp) {
+  if (!is_free(region, irp)) return;
+  auto described = describe(ranges, memory, iova);
+  if (!described) return too_many_ranges(ranges.size(), std::move(irp));
+  region.ranges = std::move(*described);
+  region.memory = memory;
+  region.in = {};
+  region.in.pd = pd.handle;
+  region.in.access = access;
+  region.ranges->in.pd = pd.handle;
+  region.ranges->in.access = access;
+  make(*pd.ca, Code::RegPhysical, bytes_of(region.ranges->in), room_of(region.made), region,
+       std::move(irp));
 }
 
 void alloc_fmr(Pd& pd, std::uint64_t max_length, std::uint32_t access, Fmr& fmr, io::IrpRef irp) {
@@ -269,6 +334,18 @@ void create_qp(Pd& pd, verbs::QpType type, const control::QpCaps& caps, Cq& send
 }
 
 // NOLINTNEXTLINE(readability-function-size): an argument for each object that it uses
+void create_special_qp(Pd& pd, verbs::QpType type, std::uint32_t port, const control::QpCaps& caps,
+                       Cq& send_cq, Cq& recv_cq, Qp& qp, io::IrpRef irp) {
+  if (!verbs::is_special(type)) {
+    return std::move(irp).fail(Status::InvalidParameter, "only SMI and GSI are of a port");
+  }
+  make_from(*pd.ca, Code::CreateQp,
+            {type, pd.handle, send_cq.handle, recv_cq.handle, control::kNoIndex, control::kNoIndex,
+             caps, 0, port, 0},
+            qp, std::move(irp));
+}
+
+// NOLINTNEXTLINE(readability-function-size): an argument for each object that it uses
 void create_srq_qp(Pd& pd, verbs::QpType type, const control::QpCaps& caps, Cq& send_cq,
                    Cq& recv_cq, Srq& srq, Qp& qp, io::IrpRef irp) {
   make_from(*pd.ca, Code::CreateQp,
@@ -316,13 +393,36 @@ void modify_mr(Region& region, const RegionChange& to, io::IrpRef irp) {
                   &reregistered, &region);
 }
 
+namespace {
+bool fits(const Fmr& fmr, std::uint64_t length, io::IrpRef& irp) {
+  if (length <= fmr.max_length) return true;
+  std::move(irp).fail(
+      Status::InvalidParameter,
+      std::to_string(length) + " bytes; this one was made for " + std::to_string(fmr.max_length));
+  return false;
+}
+}  // namespace
+
 void map_fmr(Fmr& fmr, void* address, std::uint64_t length, io::IrpRef irp) {
-  if (length > fmr.max_length) {
-    return std::move(irp).fail(
-        Status::InvalidParameter,
-        std::to_string(length) + " bytes; this one was made for " + std::to_string(fmr.max_length));
-  }
+  if (!fits(fmr, length, irp)) return;
   modify_mr(fmr, {true, address, length, std::nullopt}, std::move(irp));
+}
+
+void map_fmr(Fmr& fmr, std::span<const control::PhysicalRange> ranges, std::uint64_t iova,
+             io::IrpRef irp) {
+  if (!lives(fmr, irp)) return;
+  std::uint64_t length = 0;
+  for (const control::PhysicalRange& range : ranges) length += range.length;
+  if (!fits(fmr, length, irp)) return;
+  auto described = describe(ranges, nullptr, iova);
+  if (!described) return too_many_ranges(ranges.size(), std::move(irp));
+  fmr.next = std::move(*described);
+  fmr.next->in.region = fmr.handle;
+  fmr.change = {};
+  fmr.change.change = kTranslation;
+  local_key(fmr).key.store(0, std::memory_order_seq_cst);
+  fmr.ca->send(Code::ReregPhysical, bytes_of(fmr.next->in), room_of(fmr.changed), std::move(irp),
+               &reregistered, static_cast<Region*>(&fmr));
 }
 
 void unmap_fmr(Fmr& fmr, io::IrpRef irp) {

@@ -42,12 +42,20 @@ struct DeviceMemory : Object {
   std::byte* bytes = nullptr;  // made.length of them
 };
 
+// What a physical registration is made of.
+struct Ranges {
+  control::PhysicalIn in;
+  hca::RangeList list;  // for local use; filled in when the registration has succeeded
+};
+
 struct Region : Object {
   control::RegMrIn in;  // as it is registered now
   control::MrOut made;  // lkey, rkey
   DeviceMemory* memory = nullptr;
+  std::unique_ptr<Ranges> ranges;  // physical registration
   control::ReregMrIn change;
   control::MrOut changed;
+  std::unique_ptr<Ranges> next;  // while it is being changed to these
 };
 
 // A region that is registered once and then covers now this memory, now that, or none: mapping it
@@ -130,6 +138,12 @@ IB_DRIVER_API void reg_dm(Pd& pd, DeviceMemory& memory, std::uint32_t access, Re
 // that is denied their requests wait, and fail when their patience ends. Use alloc_dm() there.
 IB_DRIVER_API void reg_mr(Pd& pd, void* address, std::uint64_t length, std::uint32_t access,
                           Region& region, io::IrpRef irp);
+// Physical registration [IBA1 10.6.2.2]: ranges of softibd's memory, or of `memory` if that is not
+// null (addresses are offsets then), as one region whose first byte has address `iova`. At most
+// limits::kMaxRanges; control::PhysicalIn tells how they must be aligned.
+IB_DRIVER_API void reg_physical(Pd& pd, std::span<const control::PhysicalRange> ranges,
+                                DeviceMemory* memory, std::uint64_t iova, std::uint32_t access,
+                                Region& region, io::IrpRef irp);
 // Covers nothing until map_fmr(). destroy() is a region's.
 IB_DRIVER_API void alloc_fmr(Pd& pd, std::uint64_t max_length, std::uint32_t access, Fmr& fmr,
                              io::IrpRef irp);
@@ -145,6 +159,12 @@ IB_DRIVER_API void create_srq(Pd& pd, std::uint32_t max_wr, std::uint32_t max_sg
 // `cq`: gets the completions of its receives.
 IB_DRIVER_API void create_xrc_srq(Pd& pd, Xrcd& xrcd, Cq& cq, std::uint32_t max_wr,
                                   std::uint32_t max_sge, Srq& srq, io::IrpRef irp);
+// Queue pair 0 (QpType::Smi) or 1 (Gsi) of a port [IBA1 3.9.2]. It gets whatever is sent to that
+// number there; SendWqe::pkey_index says with which P_Key a Gsi sends, Completion::pkey_index with
+// which one a message came. AlreadyExists: somebody has it.
+IB_DRIVER_API void create_special_qp(Pd& pd, verbs::QpType type, std::uint32_t port,
+                                     const control::QpCaps& caps, Cq& send_cq, Cq& recv_cq, Qp& qp,
+                                     io::IrpRef irp);
 // RC, UC and UD.
 IB_DRIVER_API void create_qp(Pd& pd, verbs::QpType type, const control::QpCaps& caps, Cq& send_cq,
                              Cq& recv_cq, Qp& qp, io::IrpRef irp);
@@ -174,6 +194,9 @@ struct RegionChange {
 IB_DRIVER_API void modify_mr(Region& region, const RegionChange& to, io::IrpRef irp);
 // InvalidParameter: more than its max_length.
 IB_DRIVER_API void map_fmr(Fmr& fmr, void* address, std::uint64_t length, io::IrpRef irp);
+// The same for ranges of softibd's memory; `iova`: of the first byte.
+IB_DRIVER_API void map_fmr(Fmr& fmr, std::span<const control::PhysicalRange> ranges,
+                           std::uint64_t iova, io::IrpRef irp);
 IB_DRIVER_API void unmap_fmr(Fmr& fmr, io::IrpRef irp);
 // An event (SrqLimitReached) once fewer than `limit` receives are left.
 IB_DRIVER_API void arm_srq(Srq& srq, std::uint32_t limit, io::IrpRef irp);

@@ -73,6 +73,7 @@ struct Key : Object {
   std::uint64_t address = 0;
   std::uint64_t iova = 0;
   std::uint64_t length = 0;
+  std::uint64_t ranges = 0;  // its RangeList, a piece of device memory; 0: it is one range
 };
 
 struct Ah : Object {
@@ -129,6 +130,7 @@ struct Qp : Object {
   std::uint32_t qpn = 0;
   std::uint32_t generation = 0;
   verbs::QpType type = verbs::QpType::Rc;
+  std::uint8_t special_port = 0;  // Smi, Gsi: whose queue pair 0 or 1 it is
   Pd* pd = nullptr;
   Cq* send_cq = nullptr;
   Cq* recv_cq = nullptr;

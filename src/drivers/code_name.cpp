@@ -43,6 +43,8 @@ const char* code_name(std::uint32_t code) {
     case Code::QueryGid: return "QueryGid";
     case Code::QueryPkey: return "QueryPkey";
     case Code::LocalMad: return "LocalMad";
+    case Code::RegPhysical: return "RegPhysical";
+    case Code::ReregPhysical: return "ReregPhysical";
     case Code::AllocPd: return "AllocPd";
     case Code::DeallocPd: return "DeallocPd";
     case Code::RegMr: return "RegMr";
@@ -106,6 +108,7 @@ const char* cause_name(Cause cause) {
     case Cause::QkeyMismatch: return "qkey_mismatch";
     case Cause::HcaAsleep: return "hca_asleep";
     case Cause::HcaRemoved: return "hca_removed";
+    case Cause::LocalPieces: return "local_pieces";
   }
   return "unknown";
 }

@@ -26,6 +26,25 @@ std::uint32_t make_dm(W& w) {
   return w.p.good(w.p.call<DmOut>(Code::AllocDm, AllocDmIn{4096, 0, 0}));
 }
 
+// Kernel clients only.
+Made of_kernel(Made call) {
+  call->mode = io::RequestorMode::Kernel;
+  return call;
+}
+
+Made physical(W& w, std::uint32_t region, std::uint32_t dm = kNoIndex) {
+  PhysicalIn in;
+  in.pd = w.p.pd();
+  in.access = 1;
+  in.iova = 0x10000;
+  in.dm = dm;
+  in.count = 2;
+  in.region = region;
+  in.ranges[0] = {2048, 1024};
+  in.ranges[1] = {0, 1024};
+  return of_kernel(call_of<MrOut>(in));
+}
+
 CreateAhIn ah_in(W& w) {
   CreateAhIn in;
   in.pd = w.p.pd();
@@ -64,6 +83,13 @@ CreateQpIn lone_qp_in(W& w) {
   CreateQpIn in = w.p.qp_in(QpType::Rc, w.p.pd(), w.p.cq());
   in.recv_cq = w.p.cq();
   return in;
+}
+
+Made special_qp(W& w) {
+  CreateQpIn in = lone_qp_in(w);
+  in.type = QpType::Gsi;
+  in.port = 1;
+  return of_kernel(call_of<QpOut>(in));
 }
 
 std::uint32_t make_qp(W& w, QpType type = QpType::Rc) {
@@ -161,6 +187,10 @@ constexpr Op kOperations[] = {
        return call_of<MrOut>(RegMrIn{w.p.pd(), 1, 0x10000, 4096, 0x10000, kNoIndex, 0});
      }},
     {Code::ReregMr, "ReregMr", rereg_mr},
+    {Code::RegPhysical, "RegPhysical", [](W& w) { return physical(w, kNoIndex); }},
+    {Code::RegPhysical, "RegPhysical (device memory)",
+     [](W& w) { return physical(w, kNoIndex, make_dm(w)); }},
+    {Code::ReregPhysical, "ReregPhysical", [](W& w) { return physical(w, make_mr(w)); }},
     {Code::DeregMr, "DeregMr", [](W& w) { return by_index(make_mr(w)); }},
     {Code::AllocMw, "AllocMw",
      [](W& w) {
@@ -208,6 +238,7 @@ constexpr Op kOperations[] = {
      }},
     {Code::DestroySrq, "DestroySrq", [](W& w) { return by_index(make_srq(w)); }},
     {Code::CreateQp, "CreateQp", [](W& w) { return call_of<QpOut>(lone_qp_in(w)); }},
+    {Code::CreateQp, "CreateQp (GSI)", special_qp},
     {Code::CreateQp, "CreateQp (shared CQ)",
      [](W& w) { return call_of<QpOut>(w.p.qp_in(QpType::Rc, w.p.pd(), w.p.cq())); }},
     {Code::OpenQp, "OpenQp", open_qp},

@@ -120,6 +120,7 @@ class Call {
 
   Code code = Code::Ping;
   io::Major major = io::Major::DeviceControl;
+  io::RequestorMode mode = io::RequestorMode::User;  // of the ioctl form
   io::FileObject* file = nullptr;
   io::Client client;  // of a new file 0
   std::unique_ptr<io::FileObject> opened;
@@ -163,7 +164,7 @@ class CallOf final : public Call {
     out_bytes_.resize(has_output() ? sizeof(Out) : 0);
     if (buffers == Buffers::SmallOutput) out_bytes_.pop_back();
     prepared->major = major;
-    prepared->requestor_mode = io::RequestorMode::User;
+    prepared->requestor_mode = mode;
     prepared->code = static_cast<std::uint32_t>(code);
     prepared->in = in_bytes_;
     prepared->out = out_bytes_;

@@ -72,6 +72,8 @@ struct Core {
   std::vector<std::uint8_t> key_tags;
   std::vector<Counts> counts;           // by HCA
   std::vector<PortTotals> port_totals;  // by port of the fabric
+  // Who has queue pairs 0 and 1: by port of the fabric, index of the queue pair.
+  std::array<std::map<std::uint32_t, std::uint32_t>, 2> special_qps;
 
   Later later;  // last: what it still holds may use everything above
 };

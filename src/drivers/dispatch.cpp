@@ -39,6 +39,8 @@ constexpr auto kTable = std::to_array<Entry>({
     {Code::DeallocPd, 0, with<IndexIn, dealloc_pd>},
     {Code::RegMr, sizeof(MrOut), with<RegMrIn, reg_mr>},
     {Code::ReregMr, sizeof(MrOut), with<ReregMrIn, rereg_mr>},
+    {Code::RegPhysical, sizeof(MrOut), with<PhysicalIn, reg_physical>},
+    {Code::ReregPhysical, sizeof(MrOut), with<PhysicalIn, rereg_physical>},
     {Code::DeregMr, 0, with<IndexIn, dereg_mr>},
     {Code::AllocMw, sizeof(MrOut), with<AllocMwIn, alloc_mw>},
     {Code::DeallocMw, 0, with<IndexIn, dealloc_mw>},

@@ -102,6 +102,11 @@ constexpr Sentence kSentences[] = {
                   " is not inside the region of lkey ", hex(e.key), ", which has ", e.detail,
                   " bytes; check address and length");
      }},
+    {Cause::LocalPieces,
+     [](const TraceErrorIn& e) -> std::string {
+       return say("its scatter/gather elements touch more than ", e.detail,
+                  " pieces of memory (ranges of physical regions); use fewer or longer ranges");
+     }},
     {Cause::LocalLength,
      [](const TraceErrorIn& e) -> std::string {
        return say("the message is too long or too short for this operation (", e.detail,

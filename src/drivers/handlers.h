@@ -46,6 +46,8 @@ bool check_address(HcaFile& file, const verbs::AddressVector& av, std::string& r
 // keys.cpp
 void reg_mr(Core&, HcaFile&, const control::RegMrIn&, io::IrpRef);
 void rereg_mr(Core&, HcaFile&, const control::ReregMrIn&, io::IrpRef);
+void reg_physical(Core&, HcaFile&, const control::PhysicalIn&, io::IrpRef);
+void rereg_physical(Core&, HcaFile&, const control::PhysicalIn&, io::IrpRef);
 void dereg_mr(Core&, HcaFile&, const control::IndexIn&, io::IrpRef);
 void query_mr(Core&, HcaFile&, const control::IndexIn&, io::IrpRef);
 // windows.cpp
@@ -102,6 +104,15 @@ verbs::QpState current_state(Core& core, const Qp& qp);  // device memory may be
 // Takes the file's hold away; true: that was the last one, and the QP is dying and hidden.
 bool drop_holder(Core& core, Qp& qp, HcaFile& file);
 void release(Core& core, Qp& qp);
+
+// special_qp.cpp: queue pairs 0 and 1 of a port [IBA1 3.9.2]
+// Whether this client may have it; if not, `reason` says why.
+Status check_special(Core& core, HcaFile& file, const control::CreateQpIn& in,
+                     io::RequestorMode mode, std::string& reason);
+void enter_special(Core& core, Qp& qp, std::uint32_t port);
+void publish_special(Core& core, const Qp& qp);  // from now on messages reach it
+void hide_special(Core& core, const Qp& qp);
+void leave_special(Core& core, const Qp& qp);
 
 // multicast.cpp
 void attach_mcast(Core&, HcaFile&, const control::McastIn&, io::IrpRef);

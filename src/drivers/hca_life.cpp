@@ -87,6 +87,15 @@ void publish_ports(Core& core, const fabric::Hca& hca) {
     const auto state = hca.present ? port.state : PortState::Down;
     hca::PortEntry& entry = *core.arena().port(hca.first_port + port.number - 1);
     entry.lid = port.lid;
+    // Posters read it at any time; it stays what it is.
+    if (entry.gid != port.gid()) entry.gid = port.gid();
+    entry.mtu.store(static_cast<std::uint32_t>(port_attributes(port).active_mtu),
+                    std::memory_order_relaxed);
+    for (std::size_t i = 0; i < entry.pkeys.size(); ++i) {
+      entry.pkeys[i].store(i < port.pkeys.size() ? port.pkeys[i] : std::uint16_t{0},
+                           std::memory_order_release);
+    }
+    core.arena().lid(port.lid)->store(hca.first_port + port.number, std::memory_order_release);
     entry.state.store(hca.asleep ? hca::kPortAsleep : static_cast<std::uint32_t>(state),
                       std::memory_order_seq_cst);
   }

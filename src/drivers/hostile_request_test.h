@@ -45,6 +45,8 @@ inline constexpr Shape kHcaRequests[] = {
     {Code::DeallocPd, Kind::Pd, kNone, true},
     {Code::RegMr, Kind::Pd, Kind::Region},
     {Code::ReregMr, Kind::Region},
+    {Code::RegPhysical, Kind::Pd, Kind::Region},
+    {Code::ReregPhysical, Kind::Region},
     {Code::DeregMr, Kind::Region, kNone, true},
     {Code::AllocMw, Kind::Pd, Kind::Window},
     {Code::DeallocMw, Kind::Window, kNone, true},
@@ -287,6 +289,20 @@ inline std::vector<std::byte> sensible_request(const Shape& shape, const Choice&
     case number_of(Code::ReregMr): {
       const std::uint32_t index = choose.handle(Kind::Region);
       return bytes_of(control::ReregMrIn{index, in.byte() & 7u, sensible_region(choose)});
+    }
+    case number_of(Code::RegPhysical):
+    case number_of(Code::ReregPhysical): {
+      control::PhysicalIn out;
+      out.pd = choose.handle(Kind::Pd);
+      out.access = in.byte();
+      out.iova = in.number(8);
+      out.dm = (in.byte() & 1) != 0 ? choose.handle(Kind::DeviceMemory) : control::kNoIndex;
+      out.count = in.byte() % 5u;
+      out.region = choose.handle(Kind::Region);
+      for (std::uint32_t i = 0; i < out.count; ++i) {
+        out.ranges[i] = {in.number(2) & ~7ull, in.number(2) & ~7ull};
+      }
+      return bytes_of(out);
     }
     case number_of(Code::AllocMw):
       return bytes_of(control::AllocMwIn{choose.handle(Kind::Pd), 1 + in.byte() % 2u});

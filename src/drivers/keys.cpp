@@ -1,86 +1,25 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Memory regions [IBA1 10.6, 11.2.8]: entries of the key table. A poster may use an entry from the
 // moment its state is Valid until the quiescence after it no longer is.
+#include "drivers/extent.h"
 #include "drivers/handlers.h"
 #include "verbs/limits.h"
 
-#include <limits>
-#include <memory>
 #include <new>
+#include <optional>
 
 namespace ib::drivers {
 namespace {
 
-namespace access = verbs::access;
 namespace limits = verbs::limits;
 namespace region_flag = control::region_flag;
 
-constexpr std::uint64_t kEverything = std::numeric_limits<std::uint64_t>::max();
-constexpr std::uint32_t kKnownAccess = access::kLocalWrite | access::kRemoteAny | access::kMwBind |
-                                       access::kZeroBased | access::kOnDemand | access::kHugeTlb |
-                                       access::kOptionalRange;
 // ibv_rereg_mr_flags
 constexpr std::uint32_t kTranslation = 1;
 constexpr std::uint32_t kPd = 2;
 constexpr std::uint32_t kAccess = 4;
 
-bool check_access(std::uint32_t flags, std::string& reason) {
-  if ((flags & ~kKnownAccess) != 0) {
-    reason = say("access flags ", hex(flags & ~kKnownAccess), " are not supported");
-    return false;
-  }
-  if ((flags & (access::kRemoteWrite | access::kRemoteAtomic)) != 0 &&
-      (flags & access::kLocalWrite) == 0) {
-    reason =
-        "remote write and remote atomic access need IBV_ACCESS_LOCAL_WRITE too [IBA1 10.6.3.1]";
-    return false;
-  }
-  return true;
-}
-
-// The memory that a region is to cover; also the iova, which follows from the flags.
-struct Extent {
-  Dm* dm = nullptr;
-  std::uint64_t address = 0;
-  std::uint64_t length = 0;
-  std::uint64_t iova = 0;
-};
-
-bool check_extent(Core& core, HcaFile& file, const control::RegMrIn& in, Extent& out,
-                  std::string& reason) {
-  if ((in.flags & (region_flag::kNull | region_flag::kImplicitOdp)) != 0) {
-    out = {nullptr, 0, kEverything, 0};
-    if ((in.flags & region_flag::kNull) == 0 && (in.access & access::kOnDemand) == 0) {
-      reason = "registering the whole address space needs IBV_ACCESS_ON_DEMAND";
-      return false;
-    }
-    return true;
-  }
-  out = {nullptr, in.address, in.length, (in.access & access::kZeroBased) != 0 ? 0 : in.iova};
-  if (in.length > limits::kMaxMrSize) {
-    reason = say("a region of ", in.length, " bytes; at most ", limits::kMaxMrSize);
-    return false;
-  }
-  if (in.address > kEverything - in.length || out.iova > kEverything - in.length) {
-    reason = say("a region of ", in.length, " bytes from ", hex(in.address),
-                 " on wraps around the end of the address space");
-    return false;
-  }
-  if (in.dm == control::kNoIndex) return true;
-  out.dm = find_own(core.dms, file, in.dm);
-  if (out.dm == nullptr) {
-    reason = no_such(Kind::DeviceMemory, in.dm);
-    return false;
-  }
-  if (in.address > out.dm->length || in.length > out.dm->length - in.address) {
-    reason = say("bytes ", in.address, " to ", in.address + in.length, " of device memory ",
-                 control::index_of(in.dm), ", which has ", out.dm->length);
-    return false;
-  }
-  out.address = out.dm->offset + in.address;
-  return true;
-}
-
+// The list of ranges that it had before is the caller's to release, when no poster is in it.
 void set_extent(Key& key, const Extent& extent) {
   if (key.dm != nullptr) --key.dm->regions;
   key.dm = extent.dm;
@@ -88,6 +27,7 @@ void set_extent(Key& key, const Extent& extent) {
   key.address = extent.address;
   key.length = extent.length;
   key.iova = extent.iova;
+  key.ranges = extent.ranges;
 }
 
 // Stores what posters need; `state` last, so that they see all of it or nothing.
@@ -99,7 +39,9 @@ void publish(Core& core, const Key& key, std::uint32_t flags) {
   entry.id.length = key.length;
   entry.id.address = key.address;
   entry.id.owner_slot = key.file->session->slot;
+  entry.id.ranges = key.ranges;
   entry.id.kind = (flags & region_flag::kNull) != 0 ? hca::KeyKind::Null
+                  : key.ranges != 0                 ? hca::KeyKind::Ranges
                   : key.dm != nullptr               ? hca::KeyKind::DeviceMemory
                                                     : hca::KeyKind::Region;
   entry.adopted.flags = flags;
@@ -108,7 +50,8 @@ void publish(Core& core, const Key& key, std::uint32_t flags) {
 }
 
 control::MrOut mr_out(const Key& key) {
-  const std::uint64_t address = key.dm != nullptr ? key.address - key.dm->offset : key.address;
+  const bool in_dm = key.dm != nullptr && key.ranges == 0;
+  const std::uint64_t address = in_dm ? key.address - key.dm->offset : key.address;
   return {key.key, key.key, address, key.length};
 }
 
@@ -120,20 +63,112 @@ std::string why_busy(Core& core, const Key& key) {
   return say("memory region ", key.index, " has ", count_of(windows, "bound memory window"));
 }
 
-// `pd`: the old one, becomes the new one.
-bool check_change(Core& core, HcaFile& file, const control::ReregMrIn& in, Pd*& pd, Extent& extent,
+// What a region is to become; `pd` also if it stays.
+struct Change {
+  Pd* pd = nullptr;
+  std::optional<std::uint32_t> access;
+  std::optional<Extent> extent;
+  std::uint32_t flags = 0;  // with `extent`
+};
+
+bool check_change(Core& core, HcaFile& file, const control::ReregMrIn& in, Change& out,
                   std::string& reason) {
   if (in.change == 0 || (in.change & ~(kTranslation | kPd | kAccess)) != 0) {
     reason = say("change flags ", hex(in.change));
     return false;
   }
-  if ((in.change & kPd) != 0) pd = find_own(core.pds, file, in.to.pd);
-  if (pd == nullptr) {
+  if ((in.change & kPd) != 0) out.pd = find_own(core.pds, file, in.to.pd);
+  if (out.pd == nullptr) {
     reason = no_such(Kind::Pd, in.to.pd);
     return false;
   }
-  return ((in.change & kAccess) == 0 || check_access(in.to.access, reason)) &&
-         ((in.change & kTranslation) == 0 || check_extent(core, file, in.to, extent, reason));
+  if ((in.change & kAccess) != 0) {
+    if (!check_access(in.to.access, reason)) return false;
+    out.access = in.to.access;
+  }
+  if ((in.change & kTranslation) == 0) return true;
+  out.flags = in.to.flags;
+  return check_extent(core, file, in.to, out.extent.emplace(), reason);
+}
+
+// nullptr: it was refused.
+Key* find_changeable(Core& core, HcaFile& file, std::uint32_t handle, io::IrpRef& irp) {
+  Key* key = find_key(core, file, Kind::Region, handle);
+  if (key == nullptr) {
+    fail(core, std::move(irp), Status::InvalidParameter, no_such(Kind::Region, handle));
+    return nullptr;
+  }
+  std::string reason = why_busy(core, *key);
+  if (reason.empty()) return key;
+  fail(core, std::move(irp), Status::DeviceBusy, std::move(reason));
+  return nullptr;
+}
+
+bool is_from_kernel(Core& core, io::IrpRef& irp) {
+  if (irp->requestor_mode == io::RequestorMode::Kernel) return true;
+  fail(core, std::move(irp), Status::AccessDenied,
+       "physical registration is for kernel clients; a program registers its own memory (RegMr)");
+  return false;
+}
+
+struct Terms {
+  std::uint32_t pd = 0;
+  std::uint32_t access = 0;
+  std::uint32_t flags = 0;
+};
+
+void make_region(Core& core, HcaFile& file, const Terms& terms, const Extent& extent,
+                 io::IrpRef irp) {
+  std::string reason;
+  Status status = Status::InvalidParameter;
+  Key* key = nullptr;
+  if (Pd* pd = find_own(core.pds, file, terms.pd); pd == nullptr) {
+    reason = no_such(Kind::Pd, terms.pd);
+  } else if (check_access(terms.access, reason)) {
+    status = Status::InsufficientResources;
+    if (has_room(core, file, Kind::Region, limits::kMaxMr, reason)) {
+      key = new_key(core, file, Kind::Region, *pd);
+      if (key == nullptr) reason = "the fabric's table of memory keys is full";
+    }
+  }
+  if (key == nullptr) {
+    if (extent.ranges != 0) core.memory.release(extent.ranges);
+    return fail(core, std::move(irp), status, std::move(reason));
+  }
+  key->access = terms.access;
+  set_extent(*key, extent);
+  publish(core, *key, terms.flags);
+  succeed_with(std::move(irp), mr_out(*key), key->handle);
+}
+
+// The key stays the same, so that peers who know it see the new memory or the new rights.
+void change_region(Core& core, Key& key, const Change& to, io::IrpRef irp) {
+  hca::KeyEntry& entry = *core.arena().key(key.index);
+  std::uint32_t flags = entry.adopted.flags;
+  std::uint64_t old_ranges = 0;
+  if (to.extent) {
+    old_ranges = key.ranges;
+    set_extent(key, *to.extent);
+    flags = to.flags;
+  }
+  if (to.access) key.access = *to.access;
+  --key.pd->regions;
+  key.pd = to.pd;
+  ++key.pd->regions;
+  key.busy = true;
+  entry.id.state.store(static_cast<std::uint32_t>(hca::KeyState::Moving),
+                       std::memory_order_seq_cst);
+  core.after_quiescence([&core, index = key.index, serial = key.serial, flags, old_ranges,
+                         irp = std::move(irp)]() mutable {
+    if (old_ranges != 0) core.memory.release(old_ranges);
+    Key* changed = core.keys.find(index, serial);
+    if (changed == nullptr || changed->dying) {
+      return fail(core, std::move(irp), Status::Cancelled, "the process ended meanwhile");
+    }
+    changed->busy = false;
+    publish(core, *changed, flags);
+    succeed_with(std::move(irp), mr_out(*changed), changed->handle);
+  });
 }
 
 }  // namespace
@@ -152,66 +187,46 @@ Key* new_key(Core& core, HcaFile& file, Kind kind, Pd& pd) {
 }
 
 void reg_mr(Core& core, HcaFile& file, const control::RegMrIn& in, io::IrpRef irp) {
-  Pd* pd = find_own(core.pds, file, in.pd);
-  if (pd == nullptr) {
-    return fail(core, std::move(irp), Status::InvalidParameter, no_such(Kind::Pd, in.pd));
-  }
   std::string reason;
   Extent extent;
-  if (!check_access(in.access, reason) || !check_extent(core, file, in, extent, reason)) {
+  if (!check_extent(core, file, in, extent, reason)) {
     return fail(core, std::move(irp), Status::InvalidParameter, std::move(reason));
   }
-  Key* key = has_room(core, file, Kind::Region, limits::kMaxMr, reason)
-                 ? new_key(core, file, Kind::Region, *pd)
-                 : nullptr;
-  if (key == nullptr) {
-    return fail(core, std::move(irp), Status::InsufficientResources,
-                reason.empty() ? "the fabric's table of memory keys is full" : reason);
+  make_region(core, file, {in.pd, in.access, in.flags}, extent, std::move(irp));
+}
+
+void reg_physical(Core& core, HcaFile& file, const control::PhysicalIn& in, io::IrpRef irp) {
+  if (!is_from_kernel(core, irp)) return;
+  std::string reason;
+  Extent extent;
+  if (const Status made = make_extent(core, file, in, extent, reason); made != Status::Ok) {
+    return fail(core, std::move(irp), made, std::move(reason));
   }
-  key->access = in.access;
-  set_extent(*key, extent);
-  publish(core, *key, in.flags);
-  succeed_with(std::move(irp), mr_out(*key), key->handle);
+  make_region(core, file, {in.pd, in.access, 0}, extent, std::move(irp));
 }
 
 void rereg_mr(Core& core, HcaFile& file, const control::ReregMrIn& in, io::IrpRef irp) {
-  Key* key = find_key(core, file, Kind::Region, in.index);
-  if (key == nullptr) {
-    return fail(core, std::move(irp), Status::InvalidParameter, no_such(Kind::Region, in.index));
-  }
-  std::string reason = why_busy(core, *key);
-  if (!reason.empty()) {
-    return fail(core, std::move(irp), Status::DeviceBusy, std::move(reason));
-  }
-  Extent extent;
-  Pd* pd = key->pd;
-  if (!check_change(core, file, in, pd, extent, reason)) {
+  Key* key = find_changeable(core, file, in.index, irp);
+  if (key == nullptr) return;
+  std::string reason;
+  Change change;
+  change.pd = key->pd;
+  if (!check_change(core, file, in, change, reason)) {
     return fail(core, std::move(irp), Status::InvalidParameter, std::move(reason));
   }
-  hca::KeyEntry& entry = *core.arena().key(key->index);
-  std::uint32_t flags = entry.adopted.flags;
-  if ((in.change & kTranslation) != 0) {
-    set_extent(*key, extent);
-    flags = in.to.flags;
+  change_region(core, *key, change, std::move(irp));
+}
+
+void rereg_physical(Core& core, HcaFile& file, const control::PhysicalIn& in, io::IrpRef irp) {
+  if (!is_from_kernel(core, irp)) return;
+  Key* key = find_changeable(core, file, in.region, irp);
+  if (key == nullptr) return;
+  std::string reason;
+  Extent extent;
+  if (const Status made = make_extent(core, file, in, extent, reason); made != Status::Ok) {
+    return fail(core, std::move(irp), made, std::move(reason));
   }
-  if ((in.change & kAccess) != 0) key->access = in.to.access;
-  --key->pd->regions;
-  key->pd = pd;
-  ++key->pd->regions;
-  key->busy = true;
-  // The key stays the same, so that peers who know it see the new memory or the new rights.
-  entry.id.state.store(static_cast<std::uint32_t>(hca::KeyState::Moving),
-                       std::memory_order_seq_cst);
-  core.after_quiescence(
-      [&core, index = key->index, serial = key->serial, flags, irp = std::move(irp)]() mutable {
-        Key* changed = core.keys.find(index, serial);
-        if (changed == nullptr || changed->dying) {
-          return fail(core, std::move(irp), Status::Cancelled, "the process ended meanwhile");
-        }
-        changed->busy = false;
-        publish(core, *changed, flags);
-        succeed_with(std::move(irp), mr_out(*changed), changed->handle);
-      });
+  change_region(core, *key, {key->pd, std::nullopt, extent, 0}, std::move(irp));
 }
 
 void dereg_mr(Core& core, HcaFile& file, const control::IndexIn& in, io::IrpRef irp) {
@@ -259,6 +274,7 @@ void hide(Core& core, Key& key) {
 
 void release(Core& core, Key& key) {
   if (key.dm != nullptr) --key.dm->regions;
+  if (key.ranges != 0) core.memory.release(key.ranges);
   --(key.kind == Kind::Window ? key.pd->windows : key.pd->regions);
   leave(core, *key.file, key.kind, key.index);
   core.keys.destroy(key.index);

@@ -2,6 +2,7 @@
 #include "drivers/partitions.h"
 
 #include "drivers/events.h"
+#include "drivers/hca_device.h"
 #include "drivers/ib_bus.h"
 
 #include <algorithm>
@@ -50,6 +51,7 @@ Status add_partition(Core& core, const fabric::Hca& hca, fabric::Port& port, std
     port.pkeys.push_back(pkey);
   }
   port.partitions.push_back({pkey, std::string(name)});
+  publish_ports(core, hca);
   core.trace.add(say("port ", port.number, " of ", hca.name, " is in partition ", hex(pkey), " (",
                      name, ") now"));
   raise_port(core, hca, port.number, verbs::EventType::PkeyChange);
@@ -86,6 +88,7 @@ void remove_partition(Core& core, const fabric::Hca& hca, fabric::Port& port, st
   while (port.pkeys.back() == 0) port.pkeys.pop_back();
   std::erase_if(port.partitions,
                 [&](const fabric::Partition& partition) { return partition.pkey == pkey; });
+  publish_ports(core, hca);
   core.trace.add(say("port ", port.number, " of ", hca.name, " left partition ", hex(pkey)));
   raise_port(core, hca, port.number, verbs::EventType::PkeyChange);
 }

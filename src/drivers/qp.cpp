@@ -2,6 +2,7 @@
 // Queue pairs [IBA1 11.2.5]: creation, destruction, query; XRC receive QPs are shared by those who
 // open them. Changing them is in qp_modify.cpp.
 #include "drivers/handlers.h"
+#include "drivers/qp_path.h"
 #include "verbs/limits.h"
 #include "verbs/qp_state.h"
 
@@ -26,7 +27,12 @@ struct Parts {
 };
 
 bool has_receive_side(QpType type) {
-  return type == QpType::Rc || type == QpType::Uc || type == QpType::Ud;
+  return type == QpType::Rc || type == QpType::Uc || verbs::is_datagram(type);
+}
+
+// Any sender may write a completion for it, not only the one that it is connected to.
+bool has_many_senders(const Qp& qp) {
+  return verbs::is_datagram(qp.type) || qp.srq != nullptr;
 }
 
 bool find_parts(Core& core, HcaFile& file, const control::CreateQpIn& in, Parts& out,
@@ -65,7 +71,7 @@ bool check_request(const control::CreateQpIn& in, std::string& reason) {
   const control::QpCaps& caps = in.caps;
   if (!known) {
     reason = say("queue pair type ", static_cast<std::uint32_t>(in.type),
-                 "; RC, UC, UD, XRC_SEND and XRC_RECV exist here");
+                 "; RC, UC, UD, XRC_SEND, XRC_RECV and, for kernel clients, SMI and GSI exist here");
   } else if ((in.flags & ~kBlockLoopback) != 0) {
     reason = say("creation flags ", hex(in.flags));
   } else if (caps.max_send_wr > limits::kMaxQpWr || caps.max_recv_wr > limits::kMaxQpWr) {
@@ -124,7 +130,7 @@ bool take_parts(Core& core, Qp& qp, const Parts& parts) {
   if (qp.recv_cq != nullptr) {
     ++qp.recv_cq->qps;
     // One sender at a time writes for a connected queue pair with a receive queue of its own.
-    wait |= add_producers(core, *qp.recv_cq, qp.type == QpType::Ud || qp.srq != nullptr ? 2 : 1);
+    wait |= add_producers(core, *qp.recv_cq, has_many_senders(qp) ? 2 : 1);
   }
   return wait;
 }
@@ -148,8 +154,10 @@ void publish(Core& core, const Qp& qp) {
   entry->geometry.cookie = qp.holders.front().cookie;
   entry->geometry.ca = qp.file->hca->index;
   entry->geometry.send_cq = index_of(qp.send_cq);
+  store_path(core, qp);
   entry->id.state.store(static_cast<std::uint32_t>(QpState::Reset), std::memory_order_relaxed);
   entry->id.qpn.store(qp.qpn, std::memory_order_seq_cst);
+  publish_special(core, qp);
 }
 
 // Index of its port in the fabric; device memory is believed only as far as it is possible.
@@ -190,6 +198,7 @@ Result<Qp*> make(Core& core, HcaFile& file, const control::CreateQpIn& in, std::
   qp->rq_ring = ring;
   qp->rq_slots = slots;
   qp->rq_stride = slots != 0 ? stride : 0;
+  enter_special(core, *qp, in.port);
   enter(core, file, Kind::Qp, qp->index);
   return qp;
 }
@@ -202,6 +211,8 @@ void create_qp(Core& core, HcaFile& file, const control::CreateQpIn& in, io::Irp
   if (!check_request(in, reason) || !find_parts(core, file, in, parts, reason)) {
     return fail(core, std::move(irp), Status::InvalidParameter, std::move(reason));
   }
+  const Status may = check_special(core, file, in, irp->requestor_mode, reason);
+  if (may != Status::Ok) return fail(core, std::move(irp), may, std::move(reason));
   const Result<Qp*> made = make(core, file, in, reason);
   if (!made) return fail(core, std::move(irp), made.error(), std::move(reason));
   Qp* qp = *made;
@@ -262,6 +273,7 @@ bool drop_holder(Core& core, Qp& qp, HcaFile& file) {
   }
   qp.dying = true;
   hide_groups(core, qp);
+  hide_special(core, qp);
   entry.id.qpn.store(0, std::memory_order_seq_cst);
   entry.id.state.store(static_cast<std::uint32_t>(QpState::Reset), std::memory_order_seq_cst);
   return true;
@@ -301,6 +313,7 @@ void release(Core& core, Qp& qp) {
   totals.received_bytes += entry.responder.bytes.load();
 
   release_groups(core, qp);
+  leave_special(core, qp);
   if (qp.rq_ring != 0) core.memory.release(qp.rq_ring);
   if (qp.pd != nullptr) --qp.pd->qps;
   if (qp.srq != nullptr) --qp.srq->qps;
@@ -311,7 +324,7 @@ void release(Core& core, Qp& qp) {
   }
   if (qp.recv_cq != nullptr) {
     --qp.recv_cq->qps;
-    remove_producers(core, *qp.recv_cq, qp.type == QpType::Ud || qp.srq != nullptr ? 2 : 1);
+    remove_producers(core, *qp.recv_cq, has_many_senders(qp) ? 2 : 1);
   }
   leave(core, *qp.file, Kind::Qp, qp.index);
   core.qps.destroy(qp.index);

@@ -176,6 +176,7 @@ void stop(Core& core, Qp& qp, QpState from, QpState to, io::IrpRef irp) {
   if (to == QpState::Reset) {
     ++qp.connection;
     qp.attr = {};
+    qp.attr.port = qp.special_port;
   }
   core.after_quiescence([&core, index = qp.index, serial = qp.serial, from, to,
                          irp = std::move(irp)]() mutable {
@@ -271,6 +272,12 @@ void modify_qp(Core& core, HcaFile& file, const control::ModifyQpIn& in, io::Irp
   control::QpAttr next;
   if (!merge(core, file, *qp, in, next, reason)) {
     return fail(core, std::move(irp), Status::InvalidParameter, std::move(reason));
+  }
+  const bool controlled = has(in, attr::kQkey) && (next.qkey & verbs::kControlledQkey) != 0;
+  if (controlled && irp->requestor_mode != io::RequestorMode::Kernel) {
+    return fail(core, std::move(irp), Status::AccessDenied,
+                say("Q_Key ", hex(next.qkey),
+                    " is a controlled one (its highest bit is set); those are for kernel clients"));
   }
   if (to == QpState::Reset || to == QpState::Error)
     return stop(core, *qp, from, to, std::move(irp));

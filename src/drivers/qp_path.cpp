@@ -10,7 +10,7 @@ using verbs::MigState;
 using verbs::QpType;
 
 bool is_connected_type(QpType type) {
-  return type != QpType::Ud;
+  return !verbs::is_datagram(type);
 }
 
 bool types_match(QpType a, QpType b) {

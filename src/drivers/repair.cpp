@@ -169,7 +169,7 @@ void repair_srq(Core& core, const Srq& srq, const Traces& traces) {
 void put_back(Core& core, const Qp& qp) {
   auto& taken = core.arena().qp(qp.index)->responder.srq_taken;
   const std::uint64_t held = taken.load();
-  if (held == 0 || qp.srq == nullptr || qp.type != QpType::Ud) return;
+  if (held == 0 || qp.srq == nullptr || !verbs::is_datagram(qp.type)) return;
   hca::SrqEntry& entry = *core.arena().srq(qp.srq->index);
   bool done = false;
   if (hca::try_lock(entry.consumer.lock, hca::kDaemonOwner)) {

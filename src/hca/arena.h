@@ -60,6 +60,14 @@ class Arena {
     return entry<ProcessSlot>(place::kSlots, i, kMaxSlots);
   }
   PortEntry* port(std::uint32_t i) const { return entry<PortEntry>(place::kPorts, i, kMaxPorts); }
+  Shared32* lid(std::uint32_t lid) const {
+    return entry<Shared32>(place::kLids, lid, kUnicastLids);
+  }
+  PortEntry* port_with_lid(std::uint32_t lid_of_port) const {
+    const Shared32* at = lid(lid_of_port);
+    const std::uint32_t number = at != nullptr ? at->load(std::memory_order_acquire) : 0;
+    return number != 0 ? port(number - 1) : nullptr;
+  }
   QpEntry* qp(std::uint32_t i) const { return entry<QpEntry>(place::kQps, i, kMaxQps); }
   CqEntry* cq(std::uint32_t i) const { return entry<CqEntry>(place::kCqs, i, kMaxCqs); }
   SrqEntry* srq(std::uint32_t i) const { return entry<SrqEntry>(place::kSrqs, i, kMaxSrqs); }

@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <span>
 
 namespace ib::hca {
 
@@ -37,6 +38,18 @@ BounceEntry* claim(const Arena& arena, std::uint32_t owner, std::uint32_t reques
     }
   }
   return nullptr;
+}
+
+// Whether a region contains these addresses of its owner's, which the peer has named.
+bool holds(const LocalKey& region, std::uint64_t address, std::uint64_t length) {
+  if (region.kind == KeyKind::Region) {
+    return in_range(address, length, std::bit_cast<std::uint64_t>(region.address), region.length);
+  }
+  if (region.kind != KeyKind::Ranges || region.ranges->kind != KeyKind::Region) return false;
+  const auto used = std::span(region.ranges->range).first(region.ranges->count);
+  return std::any_of(used.begin(), used.end(), [&](const Range& range) {
+    return in_range(address, length, range.address, range.length);
+  });
 }
 
 }  // namespace
@@ -102,9 +115,7 @@ void MemoryPlane::serve_bounce(BounceEntry& entry) {
   const std::uint32_t length = entry.request.length;
   Cause cause = Cause::None;
   const LocalKey* region = local_keys_.find(key);
-  // The request names this process's addresses; the region must contain them.
-  if (region == nullptr || length > kBounceBytes ||
-      !in_range(address, length, std::bit_cast<std::uint64_t>(region->address), region->length)) {
+  if (region == nullptr || length > kBounceBytes || !holds(*region, address, length)) {
     cause = Cause::RemoteKeyUnknown;
   } else if (op == BounceOp::Write) {
     copy_tail_last(std::bit_cast<std::byte*>(address), entry.data.data(), length);

@@ -15,6 +15,7 @@
 // unchecked; what decides about a process's own memory is kept in that process (DESIGN.md 3).
 #pragma once
 
+#include "verbs/limits.h"
 #include "verbs/types.h"
 
 #include <array>
@@ -30,7 +31,7 @@ using Shared32 = std::atomic<std::uint32_t>;
 using Shared64 = std::atomic<std::uint64_t>;
 
 inline constexpr std::uint64_t kArenaMagic = 0x31626974666f7373ull;
-inline constexpr std::uint32_t kLayoutVersion = 2;
+inline constexpr std::uint32_t kLayoutVersion = 3;
 inline constexpr std::uint32_t kNone = 0xffffffffu;
 inline constexpr std::size_t kLine = 64;
 
@@ -79,6 +80,11 @@ struct alignas(kLine) PortEntry {
   // verbs::PortState; or kPortAsleep: requests to and from it wait, and no retry clock runs.
   Shared32 state;
   std::uint32_t lid = 0;
+  verbs::Gid gid{};  // the one at index 0
+  Shared32 mtu;      // verbs::Mtu
+  // Who has its queue pairs 0 and 1: names of entries like any QPN; 0: nobody.
+  std::array<Shared32, 2> special;
+  std::array<std::atomic<std::uint16_t>, verbs::limits::kMaxPkeys> pkeys;  // 0: no entry
 };
 
 // A queue pair. Entry index = qpn & (kMaxQps - 1); the other bits of the QPN are a generation, so a
@@ -86,7 +92,7 @@ struct alignas(kLine) PortEntry {
 struct QpEntry {
   // Line 0 (control): all that a poster must know of its peer.
   struct alignas(kLine) {
-    Shared32 qpn;    // 0: free
+    Shared32 qpn;    // 0: free; of Smi and Gsi a name that is on no wire
     Shared32 state;  // verbs::QpState; a poster may also move it to Error
     std::uint32_t type = 0;
     std::uint32_t pd = 0;
@@ -282,7 +288,21 @@ enum class KeyKind : std::uint32_t {
   DeviceMemory = 1,
   Null = 2,
   Window1 = 3,
-  Window2 = 4
+  Window2 = 4,
+  Ranges = 5
+};
+
+// What a region of KeyKind::Ranges consists of, in ascending order of `start`; the first starts at
+// 0 and each ends where the next starts.
+struct Range {
+  std::uint64_t start = 0;    // in the region
+  std::uint64_t address = 0;  // in the owner's memory; DeviceMemory: arena offset
+  std::uint64_t length = 0;
+};
+struct RangeList {
+  std::uint32_t count = 0;
+  KeyKind kind = KeyKind::Region;  // of the memory: or DeviceMemory
+  std::array<Range, verbs::limits::kMaxRanges> range{};
 };
 struct KeyEntry {
   // Line 0 (control; windows and adoption: owner)
@@ -293,11 +313,13 @@ struct KeyEntry {
     std::uint32_t access = 0;  // windows: the bound access
     std::uint64_t iova = 0;    // first address of the key's address space
     std::uint64_t length = 0;
-    std::uint64_t address = 0;  // where that is in the owner's memory; DeviceMemory: arena offset
+    // Where that is in the owner's memory; DeviceMemory: arena offset; Ranges: 0.
+    std::uint64_t address = 0;
     std::uint32_t owner_slot = 0;
     KeyKind kind = KeyKind::Region;
     std::uint32_t window_qpn = 0;         // Window2: the only QP that may use it
     std::uint32_t window_region = kNone;  // windows: index of the region they are bound to
+    std::uint64_t ranges = 0;             // Ranges: arena offset of their RangeList
   } id;
   // Line 1 (owner): pages that peers can map. Bytes [address, address + length) of the owner are
   // at `offset` in the backing.
@@ -353,6 +375,7 @@ inline constexpr std::uint32_t kBouncesPerSlot = 16;
 
 inline constexpr std::uint32_t kMaxSlots = 1024;
 inline constexpr std::uint32_t kMaxPorts = 8192;
+inline constexpr std::uint32_t kUnicastLids = 0xc000;  // [IBA1 4.1.3]
 inline constexpr std::uint32_t kMaxQps = 1u << 17;
 inline constexpr std::uint32_t kMaxCqs = 1u << 17;
 inline constexpr std::uint32_t kMaxSrqs = 1u << 15;
@@ -374,7 +397,9 @@ inline constexpr std::uint64_t kMcastCount = 4096;  // one Shared32
 inline constexpr std::uint64_t kAtomics = 8192;
 inline constexpr std::uint64_t kSlots = kAlign;
 inline constexpr std::uint64_t kPorts = after(kSlots, kMaxSlots, sizeof(ProcessSlot));
-inline constexpr std::uint64_t kQps = after(kPorts, kMaxPorts, sizeof(PortEntry));
+// By LID: a Shared32, 1 + the index of the port that has it, or 0. (control)
+inline constexpr std::uint64_t kLids = after(kPorts, kMaxPorts, sizeof(PortEntry));
+inline constexpr std::uint64_t kQps = after(kLids, kUnicastLids, sizeof(Shared32));
 inline constexpr std::uint64_t kCqs = after(kQps, kMaxQps, sizeof(QpEntry));
 inline constexpr std::uint64_t kSrqs = after(kCqs, kMaxCqs, sizeof(CqEntry));
 inline constexpr std::uint64_t kKeys = after(kSrqs, kMaxSrqs, sizeof(SrqEntry));

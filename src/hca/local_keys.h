@@ -25,11 +25,12 @@ struct LocalKey {
   std::uint64_t iova = 0;
   std::uint64_t length = 0;
   std::byte* address = nullptr;  // of iova, in this process (device memory: in the mapping)
+  const RangeList* ranges = nullptr;  // Ranges: private, lives as long as the key is here
 };
 
 class LocalKeys {
  public:
-  // 10 MiB of address space; pages cost memory as keys are used.
+  // 12 MiB of address space; pages cost memory as keys are used.
   LocalKeys() : table_(static_cast<LocalKey*>(std::calloc(kMaxKeys, sizeof(LocalKey)))) {
     IB_ASSERT(table_ != nullptr);
   }

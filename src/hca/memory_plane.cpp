@@ -8,6 +8,7 @@
 #include <bit>
 #include <cstdlib>
 #include <cstring>
+#include <span>
 
 namespace ib::hca {
 
@@ -53,7 +54,7 @@ bool MemoryPlane::quiesce_from_inside() {
 }
 
 // Reads of a null region give zeros and writes vanish: in a scratch page of the thread's.
-Access MemoryPlane::local_null(const Sge& sge, std::uint32_t access, LocalPieces& out) const {
+Access MemoryPlane::local_null(const Sge& sge, std::uint32_t access, LocalPieces& out) {
   constexpr std::size_t kChunk = 64 * 1024;
   static std::byte zeros[kChunk];
   // Not itself thread-local: there is little room for what is found without a call
@@ -63,6 +64,53 @@ Access MemoryPlane::local_null(const Sge& sge, std::uint32_t access, LocalPieces
   const bool written = (access & access::kLocalWrite) != 0;
   if (written && !sink) sink.reset(new std::byte[kChunk]);
   out.add(written ? sink.get() : zeros, sge.length);
+  return {};
+}
+
+Access MemoryPlane::local_special(const LocalKey& key, const Sge& sge, std::uint32_t access,
+                                  LocalPieces& out) const {
+  if (key.kind == KeyKind::Null) return local_null(sge, access, out);
+  Stretch all;
+  all.kind = Stretch::Kind::Ranges;
+  all.slot = slot_;
+  all.address = sge.address - key.iova;
+  all.length = sge.length;
+  all.ranges = key.ranges;
+  for (std::uint64_t offset = 0; offset < all.length;) {
+    Stretch part;
+    const Access found = part_of(all, offset, part);
+    if (!found.ok()) return found;
+    if (out.count == LocalPieces::kMost) return failed(Cause::LocalPieces, LocalPieces::kMost);
+    out.add(part.pointer, part.length);
+    offset += part.length;
+  }
+  return {};
+}
+
+// `all.ranges` is of shared memory if it is a peer's: each field is loaded once, then checked.
+Access MemoryPlane::part_of(const Stretch& all, std::uint64_t offset, Stretch& part) const {
+  const RangeList& list = *all.ranges;
+  const std::uint64_t at = all.address + offset;
+  const auto used = std::span(list.range).first(std::min(list.count, verbs::limits::kMaxRanges));
+  const auto after = std::upper_bound(
+      used.begin(), used.end(), at,
+      [](std::uint64_t wanted, const Range& range) { return wanted < range.start; });
+  if (after == used.begin()) return failed(Cause::RemoteKeyRange, at);
+  const Range range = *(after - 1);
+  const std::uint64_t into = at - range.start;
+  if (into >= range.length) return failed(Cause::RemoteKeyRange, at);
+  part = all;
+  part.ranges = nullptr;
+  part.address = range.address + into;
+  part.length = std::min(all.length - offset, range.length - into);
+  part.cpu_atomic = list.kind == KeyKind::DeviceMemory;
+  if (list.kind == KeyKind::DeviceMemory) {
+    part.kind = Stretch::Kind::Direct;
+    part.pointer = arena_.heap(part.address, part.length);
+    return part.pointer != nullptr ? Access{} : failed(Cause::RemoteKeyRange, at);
+  }
+  part.kind = all.slot == slot_ ? Stretch::Kind::Direct : Stretch::Kind::Remote;
+  if (all.slot == slot_) part.pointer = std::bit_cast<std::byte*>(part.address);
   return {};
 }
 
@@ -81,9 +129,15 @@ Access MemoryPlane::own(std::uint32_t key, std::uint64_t address, std::uint64_t 
     out.kind = Stretch::Kind::Zero;
     return {};
   }
+  out.slot = slot_;
+  if (entry->kind == KeyKind::Ranges) {
+    out.kind = Stretch::Kind::Ranges;
+    out.address = address - entry->iova;
+    out.ranges = entry->ranges;
+    return {};
+  }
   out.kind = Stretch::Kind::Direct;
   out.pointer = entry->address + (address - entry->iova);
-  out.slot = slot_;
   out.address = std::bit_cast<std::uint64_t>(out.pointer);
   const KeyEntry* shared = arena_.key(key_index(key));
   out.cpu_atomic = entry->kind == KeyKind::DeviceMemory ||
@@ -136,9 +190,9 @@ Access MemoryPlane::remote(const Responder& responder, std::uint32_t key, std::u
     if (!window) return own(key, address, length, access, responder.pd, out);
     const LocalKey* local = local_keys_.find(region_key);
     if (local == nullptr) return failed(Cause::RemoteKeyUnknown);
-    // The window names memory by address, its region by iova: translate before checking.
-    const std::uint64_t start = std::bit_cast<std::uint64_t>(local->address);
-    return own(region_key, in_owner - start + local->iova, length, 0, local->pd, out);
+    // The window names memory as the region's entry does, its region by iova: translate before
+    // checking.
+    return own(region_key, in_owner - region->id.address + local->iova, length, 0, local->pd, out);
   }
   return place(*arena_.key(key_index(region->id.key.load(std::memory_order_relaxed))), in_owner,
                length, out);
@@ -171,6 +225,14 @@ Access MemoryPlane::place(KeyEntry& region, std::uint64_t address, std::uint64_t
       out.kind = Stretch::Kind::Direct;
       out.pointer = arena_.heap(address, length);
       return out.pointer != nullptr ? Access{} : failed(Cause::RemoteKeyRange);
+    case KeyKind::Ranges:
+      out.kind = Stretch::Kind::Ranges;
+      out.slot = region.id.owner_slot;
+      out.address = address;
+      out.key = region.id.key.load(std::memory_order_relaxed);
+      out.ranges =
+          reinterpret_cast<const RangeList*>(arena_.heap(region.id.ranges, sizeof(RangeList)));
+      return out.ranges != nullptr ? Access{} : failed(Cause::RemoteKeyRange);
     case KeyKind::Region:
     case KeyKind::Window1:
     case KeyKind::Window2: break;
@@ -236,6 +298,23 @@ void MemoryPlane::want_adoption(KeyEntry& region) {
 
 Access MemoryPlane::write(const LocalPieces& from, std::uint64_t skip, const Stretch& to,
                           std::uint64_t offset, std::uint64_t n) {
+  if (to.kind != Stretch::Kind::Ranges) return write_one(from, skip, to, offset, n);
+  while (n > 0) {
+    Stretch part;
+    const Access found = part_of(to, offset, part);
+    if (!found.ok()) return found;
+    const std::uint64_t step = std::min(n, part.length);
+    const Access done = write_one(from, skip, part, 0, step);
+    if (!done.ok()) return done;
+    skip += step;
+    offset += step;
+    n -= step;
+  }
+  return {};
+}
+
+Access MemoryPlane::write_one(const LocalPieces& from, std::uint64_t skip, const Stretch& to,
+                              std::uint64_t offset, std::uint64_t n) {
   std::uint32_t i = 0;
   while (i < from.count && skip >= from.piece[i].length) skip -= from.piece[i++].length;
   while (n > 0 && i < from.count) {
@@ -257,6 +336,23 @@ Access MemoryPlane::write(const LocalPieces& from, std::uint64_t skip, const Str
 
 Access MemoryPlane::read(const LocalPieces& to, std::uint64_t skip, const Stretch& from,
                          std::uint64_t offset, std::uint64_t n) {
+  if (from.kind != Stretch::Kind::Ranges) return read_one(to, skip, from, offset, n);
+  while (n > 0) {
+    Stretch part;
+    const Access found = part_of(from, offset, part);
+    if (!found.ok()) return found;
+    const std::uint64_t step = std::min(n, part.length);
+    const Access done = read_one(to, skip, part, 0, step);
+    if (!done.ok()) return done;
+    skip += step;
+    offset += step;
+    n -= step;
+  }
+  return {};
+}
+
+Access MemoryPlane::read_one(const LocalPieces& to, std::uint64_t skip, const Stretch& from,
+                             std::uint64_t offset, std::uint64_t n) {
   std::uint32_t i = 0;
   while (i < to.count && skip >= to.piece[i].length) skip -= to.piece[i++].length;
   while (n > 0 && i < to.count) {
@@ -305,6 +401,13 @@ Access MemoryPlane::atomic(const Stretch& at, const std::uint64_t* compare, std:
   if (at.kind == Stretch::Kind::Zero) {
     old = 0;
     return {};
+  }
+  if (at.kind == Stretch::Kind::Ranges) {
+    Stretch part;
+    const Access found = part_of(at, 0, part);
+    if (!found.ok()) return found;
+    return part.length < sizeof old ? failed(Cause::RemoteKeyRange)
+                                    : atomic(part, compare, operand, old);
   }
   if (at.kind != Stretch::Kind::Direct || !at.cpu_atomic) {
     return locked_atomic(at, compare, operand, old);

@@ -27,14 +27,15 @@ enum class Path : std::uint32_t { Auto, Adopted, ProcessVm, Bounce };
 
 // A stretch of registered memory, resolved.
 struct Stretch {
-  enum class Kind : std::uint32_t { Direct, Remote, Zero };
+  enum class Kind : std::uint32_t { Direct, Remote, Zero, Ranges };
   Kind kind = Kind::Direct;
   std::uint32_t key = 0;         // Remote: the region's own key, for bounces
   std::byte* pointer = nullptr;  // Direct
-  std::uint64_t address = 0;     // Remote: in the owner's memory
+  std::uint64_t address = 0;     // Remote: in the owner's memory; Ranges: in the region
   std::uint64_t length = 0;
-  std::uint32_t slot = 0;  // Remote: the owner
+  std::uint32_t slot = 0;  // the owner, unless it is Zero
   bool cpu_atomic = true;  // atomics may use the CPU's on `pointer`
+  const RangeList* ranges = nullptr;
 };
 
 // On whose behalf remote memory is looked up: the queue pair that answers, or, with XRC, the shared
@@ -54,13 +55,15 @@ struct Access {
   bool ok() const { return cause == Cause::None && !blocked; }
 };
 
-// Up to kMaxSge + 1 pieces of this process's memory, in order; the local side of a transfer.
+// Pieces of this process's memory, in order; the local side of a transfer. An SGE is one piece, or
+// one for each range of a physical region that it touches.
 struct LocalPieces {
+  static constexpr std::uint32_t kMost = kMaxSge + 1 + verbs::limits::kMaxRanges;
   struct Piece {
     std::byte* pointer;
     std::uint64_t length;
   };
-  std::array<Piece, kMaxSge + 1> piece;
+  std::array<Piece, kMost> piece;
   std::uint32_t count = 0;
   std::uint64_t total = 0;
   void add(std::byte* pointer, std::uint64_t length) {
@@ -103,7 +106,7 @@ class MemoryPlane {
     if (!in_range(sge.address, sge.length, key->iova, key->length)) {
       return {Cause::LocalKeyRange, false, key->length};
     }
-    if (key->kind == KeyKind::Null) return local_null(sge, access, out);
+    if (key->kind > KeyKind::DeviceMemory) return local_special(*key, sge, access, out);
     out.add(key->address + (sge.address - key->iova), sge.length);
     return {};
   }
@@ -114,7 +117,7 @@ class MemoryPlane {
   std::byte* reach_local(const Sge& sge, std::uint32_t pd, std::uint32_t access) const {
     const LocalKey* key = local_keys_.find(sge.lkey);
     if (key == nullptr || key->pd != pd || (key->access & access) != access ||
-        key->kind == KeyKind::Null || !in_range(sge.address, sge.length, key->iova, key->length)) {
+        key->kind > KeyKind::DeviceMemory || !in_range(sge.address, sge.length, key->iova, key->length)) {
       return nullptr;
     }
     return key->address + (sge.address - key->iova);
@@ -152,7 +155,12 @@ class MemoryPlane {
     std::atomic<std::uint32_t> generation;
   };
 
-  Access local_null(const Sge& sge, std::uint32_t access, LocalPieces& out) const;
+  // Of null and physical regions.
+  Access local_special(const LocalKey& key, const Sge& sge, std::uint32_t access,
+                       LocalPieces& out) const;
+  static Access local_null(const Sge& sge, std::uint32_t access, LocalPieces& out);
+  // What of a stretch of ranges lies in the range of its byte `offset`.
+  Access part_of(const Stretch& all, std::uint64_t offset, Stretch& part) const;
   Access own(std::uint32_t key, std::uint64_t address, std::uint64_t length, std::uint32_t access,
              std::uint32_t pd, Stretch& out);
   Access check_window(const KeyEntry& window, const Responder& responder,
@@ -161,6 +169,10 @@ class MemoryPlane {
   std::byte* mapped(const KeyEntry& region, std::uint64_t address, std::uint64_t length);
   std::byte* map_slow(Mapping& mapping, std::uint32_t index, std::uint32_t generation);
   void want_adoption(KeyEntry& region);
+  Access write_one(const LocalPieces& from, std::uint64_t skip, const Stretch& to,
+                   std::uint64_t offset, std::uint64_t n);
+  Access read_one(const LocalPieces& to, std::uint64_t skip, const Stretch& from,
+                  std::uint64_t offset, std::uint64_t n);
   Access remote_copy(const Stretch& at, std::uint64_t offset, std::byte* local, std::uint64_t n,
                      BounceOp op);
   Access bounce_copy(const Stretch& at, std::uint64_t offset, std::byte* local, std::uint64_t n,

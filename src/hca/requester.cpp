@@ -51,13 +51,20 @@ bool allowed(QpType type, WrOpcode opcode) {
     case WrOpcode::RdmaWriteWithImm:
     case WrOpcode::SendWithInv:
     case WrOpcode::LocalInv:
-    case WrOpcode::BindMw: return type != QpType::Ud;
+    case WrOpcode::BindMw: return !verbs::is_datagram(type);
     case WrOpcode::RdmaRead:
     case WrOpcode::AtomicCmpSwap:
     case WrOpcode::AtomicFetchAdd:
     case WrOpcode::AtomicWrite: return type == QpType::Rc || type == QpType::XrcSend;
   }
   return false;
+}
+
+// SMPs bring a port up, so they do not wait for that [IBA1 14.2.5.6].
+bool carries(QpType type, std::uint32_t port_state) {
+  const auto active = static_cast<std::uint32_t>(verbs::PortState::Active);
+  const auto init = static_cast<std::uint32_t>(verbs::PortState::Init);
+  return port_state == active || (type == QpType::Smi && port_state >= init && port_state < active);
 }
 
 bool needs_no_peer(WrOpcode opcode) {
@@ -216,7 +223,7 @@ void Requester::complete(const SendWqe& wqe, std::uint64_t position, WcStatus st
 void Requester::report(const SendWqe& wqe, const Outcome& outcome) {
   verbs::control::TraceErrorIn error;
   error.qp_index = config_.qp;
-  error.peer_qpn = config_.type == QpType::Ud ? wqe.remote_qpn : own_->id.dest_qpn;
+  error.peer_qpn = verbs::is_datagram(config_.type) ? wqe.remote_qpn : own_->id.dest_qpn;
   error.status = outcome.status;
   error.peer_status = outcome.peer_status;
   error.opcode = wqe.opcode;
@@ -290,7 +297,7 @@ void Requester::reset() {
 Requester::Outcome Requester::check_port(std::uint32_t port) const {
   const PortEntry* entry = arena_.port(port);
   const std::uint32_t state = entry == nullptr ? 0 : entry->state.load(std::memory_order_acquire);
-  if (state == static_cast<std::uint32_t>(verbs::PortState::Active)) return done(0);
+  if (carries(config_.type, state)) return done(0);
   return wait(state == kPortAsleep ? Cause::HcaAsleep : Cause::PortDown);
 }
 
@@ -366,7 +373,7 @@ SendWqe Requester::load(std::uint64_t position) const {
 }
 
 Requester::Outcome Requester::execute(const SendWqe& wqe) {
-  if (config_.type == QpType::Ud) return execute_datagram(wqe);
+  if (verbs::is_datagram(config_.type)) return execute_datagram(wqe);
   if (needs_no_peer(wqe.opcode)) {
     return wqe.opcode == WrOpcode::BindMw ? bind_window(wqe) : invalidate_local(wqe.imm);
   }

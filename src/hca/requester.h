@@ -36,7 +36,8 @@ struct SendWqe {
   std::uint64_t remote_address = 0;
   std::uint64_t compare_add = 0;
   std::uint64_t swap = 0;
-  verbs::AddressVector av;  // UD
+  verbs::AddressVector av;  // datagrams
+  std::uint16_t pkey_index = 0;  // Gsi: with which P_Key of its port [IBA1 11.4.1.1]
   std::uint32_t remote_qkey = 0;
   std::uint32_t remote_srqn = 0;
   std::uint32_t window = kNone;  // BindMw: key indexes
@@ -80,6 +81,8 @@ struct RetryLimits {
   }
 };
 
+struct Grh;
+
 class Requester {
  public:
   Requester(MemoryPlane& plane, const RequesterConfig& config);
@@ -106,11 +109,6 @@ class Requester {
   // Back to Reset: forgets everything.
   void reset();
   void set_limits(const RetryLimits& limits) { limits_ = limits; }
-  // Of the port it was modified to; for datagrams.
-  void set_port(const verbs::Gid& gid, verbs::Mtu mtu) {
-    source_gid_ = gid;
-    port_mtu_ = static_cast<std::uint32_t>(mtu);
-  }
 
   // A completion for the request at `position` was polled: its slot and all before it are free.
   // The request's wr_id; nothing if no such request is outstanding.
@@ -187,13 +185,18 @@ class Requester {
   void complete_before_delivery(const SendWqe& wqe, std::uint32_t bytes);
   bool patience_left(const Outcome& outcome);
   bool is_unreliable() const {
-    return config_.type == verbs::QpType::Uc || config_.type == verbs::QpType::Ud;
+    return config_.type == verbs::QpType::Uc || verbs::is_datagram(config_.type);
   }
   void enter_error(Cause cause, std::uint64_t detail);
   void fail_head_of_a_lost_peer();
   Outcome execute(const SendWqe& wqe);
   // Done: data may pass this port (an index of the port table).
   Outcome check_port(std::uint32_t port) const;
+  // Its number as the peer sees it.
+  std::uint32_t number_on_wire() const {
+    return verbs::is_special(config_.type) ? static_cast<std::uint32_t>(config_.type)
+                                           : own_->id.qpn.load(std::memory_order_relaxed);
+  }
   // requester_short.cpp
   bool peer_stands() const;
   std::byte* own_bytes(const SendWqe& wqe, std::uint32_t access) const;
@@ -258,9 +261,15 @@ class Requester {
   Outcome bind_window(const SendWqe& wqe);
   Outcome invalidate_local(std::uint32_t rkey);
   void unbind_window(KeyEntry& window);
-  // requester_datagram.cpp: UD
+  // requester_datagram.cpp: UD, SMI, GSI
   Outcome execute_datagram(const SendWqe& wqe);
-  bool datagram_accepted(const SendWqe& wqe, const QpEntry& target, bool multicast) const;
+  static void describe_route(const SendWqe& wqe, std::uint32_t bytes, const verbs::Gid& source,
+                             Grh& grh);
+  QpEntry* datagram_target(const SendWqe& wqe) const;
+  std::uint16_t own_pkey(const SendWqe& wqe) const;
+  bool datagram_accepted(const SendWqe& wqe, std::uint64_t bytes, const QpEntry& target,
+                         bool multicast);
+  bool partition_accepted(std::uint16_t pkey, const QpEntry& target, const PortEntry& port);
   Outcome datagram_to(const SendWqe& wqe, QpEntry& target, const LocalPieces& pieces);
   void datagram_multicast(const SendWqe& wqe, const LocalPieces& pieces);
   Outcome datagram_deliver(const SendWqe& wqe, const LocalPieces& pieces);
@@ -272,8 +281,6 @@ class Requester {
   RequesterConfig config_;
   QpEntry* own_;
   RetryLimits limits_;
-  verbs::Gid source_gid_{};
-  std::uint32_t port_mtu_ = 5;
   CqProducer send_cq_;
   Peer peer_;  // the connected one; UD: the last one sent to
 
@@ -297,6 +304,7 @@ class Requester {
   bool took_error_ = false;
   bool completed_ = false;  // the head, ahead of its delivery
   bool lost_one_ = false;   // the message before was dropped for want of a receive
+  std::uint16_t matched_pkey_ = 0;  // index in the table of the port that gets the datagram
 };
 
 }  // namespace ib::hca

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// Unreliable datagrams [IBA1 9.8.3]: to one queue pair or to all attached to a multicast group.
+// Unreliable datagrams [IBA1 9.8.3]: to one queue pair or to all attached to a multicast group; and
+// those of queue pairs 0 and 1 [IBA1 3.9.2, 13.5].
 // What a receiver does not want is dropped without a word to the sender.
 #include "base/big_endian.h"
 #include "hca/requester.h"
@@ -19,17 +20,8 @@ namespace {
 
 constexpr std::uint32_t kMulticastQpn = 0xffffff;
 constexpr std::uint32_t kGrhBytes = 40;
-
-// Global Route Header [IBA1 8.3], as the receiver finds it in front of its data.
-struct Grh {
-  Be32 version_class_flow;
-  Be16 payload_length;
-  std::uint8_t next_header = 0x1b;
-  std::uint8_t hop_limit = 0;
-  verbs::Gid source{};
-  verbs::Gid destination{};
-};
-static_assert(sizeof(Grh) == kGrhBytes);
+constexpr std::uint16_t kFullMember = 0x8000;
+constexpr std::uint32_t kMadBytes = 256;  // [IBA1 13.4.2]
 
 constexpr std::uint32_t mtu_bytes(std::uint32_t mtu) {
   return mtu >= 1 && mtu <= 5 ? 128u << mtu : 4096u;
@@ -42,6 +34,17 @@ bool receives_datagrams(std::uint32_t state) {
 
 }  // namespace
 
+// Global Route Header [IBA1 8.3], as the receiver finds it in front of its data.
+struct Grh {
+  Be32 version_class_flow;
+  Be16 payload_length;
+  std::uint8_t next_header = 0x1b;
+  std::uint8_t hop_limit = 0;
+  verbs::Gid source{};
+  verbs::Gid destination{};
+};
+static_assert(sizeof(Grh) == kGrhBytes);
+
 Requester::Outcome Requester::execute_datagram(const SendWqe& wqe) {
   LocalPieces pieces;
   Grh grh;
@@ -50,51 +53,101 @@ Requester::Outcome Requester::execute_datagram(const SendWqe& wqe) {
   const Outcome gathered = gather(wqe, 0, pieces);
   if (gathered.kind != Outcome::Kind::Done) return gathered;
   const auto bytes = static_cast<std::uint32_t>(pieces.total - kGrhBytes);
-  if (bytes > mtu_bytes(port_mtu_)) return fail(WcStatus::LocLenErr, Cause::LocalLength, bytes);
-  if (const Outcome own = check_port(own_->id.port); own.kind != Outcome::Kind::Done) return own;
-  if (wqe.av.is_global != 0) {
-    grh.version_class_flow =
-        6u << 28 | std::uint32_t{wqe.av.traffic_class} << 20 | (wqe.av.flow_label & 0xfffff);
-    // BTH 12, DETH 8, immediate 4, payload padded to 4, ICRC 4.
-    const bool imm = wqe.opcode == WrOpcode::SendWithImm;
-    grh.payload_length = static_cast<std::uint16_t>((bytes + 3) / 4 * 4 + 24 + (imm ? 4 : 0));
-    grh.hop_limit = wqe.av.hop_limit;
-    grh.source = source_gid_;
-    grh.destination = wqe.av.dgid;
+  const PortEntry* port = arena_.port(own_->id.port);
+  if (port == nullptr || bytes > mtu_bytes(port->mtu.load(std::memory_order_relaxed))) {
+    return fail(WcStatus::LocLenErr, Cause::LocalLength, bytes);
   }
+  if (const Outcome own = check_port(own_->id.port); own.kind != Outcome::Kind::Done) return own;
+  if (config_.type == QpType::Gsi && own_pkey(wqe) == 0) {
+    return fail(WcStatus::LocQpOpErr, Cause::PkeyMismatch, wqe.pkey_index);
+  }
+  if (wqe.av.is_global != 0) describe_route(wqe, bytes, port->gid, grh);
   if (wqe.remote_qpn == kMulticastQpn) {
     datagram_multicast(wqe, pieces);
-  } else {
-    QpEntry* target = arena_.qp(qp_index(wqe.remote_qpn));
-    if (target != nullptr && wqe.remote_qpn != 0 &&
-        target->id.qpn.load(std::memory_order_acquire) == wqe.remote_qpn &&
-        target->id.lid == wqe.av.dlid) {
-      const Outcome way = check_port(target->id.port);
-      if (way.cause == Cause::HcaAsleep) return way;
-      if (!datagram_accepted(wqe, *target, false)) return done(bytes);
-      const Outcome sent = datagram_to(wqe, *target, pieces);
-      if (sent.kind == Outcome::Kind::Wait) return sent;
-    }
+    return done(bytes);
   }
-  return done(bytes);
+  QpEntry* target = datagram_target(wqe);
+  if (target == nullptr) return done(bytes);
+  const Outcome way = check_port(target->id.port);
+  if (way.cause == Cause::HcaAsleep) return way;
+  if (!datagram_accepted(wqe, bytes, *target, false)) return done(bytes);
+  const Outcome sent = datagram_to(wqe, *target, pieces);
+  return sent.kind == Outcome::Kind::Wait ? sent : done(bytes);
 }
 
-// Whether the target's checks let the message in [IBA1 9.6.1].
-bool Requester::datagram_accepted(const SendWqe& wqe, const QpEntry& target, bool multicast) const {
-  if (target.id.type != static_cast<std::uint32_t>(QpType::Ud) ||
+void Requester::describe_route(const SendWqe& wqe, std::uint32_t bytes, const verbs::Gid& source,
+                               Grh& grh) {
+  grh.version_class_flow =
+      6u << 28 | std::uint32_t{wqe.av.traffic_class} << 20 | (wqe.av.flow_label & 0xfffff);
+  // BTH 12, DETH 8, immediate 4, payload padded to 4, ICRC 4.
+  const bool imm = wqe.opcode == WrOpcode::SendWithImm;
+  grh.payload_length = static_cast<std::uint16_t>((bytes + 3) / 4 * 4 + 24 + (imm ? 4 : 0));
+  grh.hop_limit = wqe.av.hop_limit;
+  grh.source = source;
+  grh.destination = wqe.av.dgid;
+}
+
+// Numbers 0 and 1 are of the port, not of a queue pair: whoever has them there.
+QpEntry* Requester::datagram_target(const SendWqe& wqe) const {
+  std::uint32_t name = wqe.remote_qpn;
+  const bool special = name < 2;
+  if (special) {
+    const PortEntry* port = arena_.port_with_lid(wqe.av.dlid);
+    name = port != nullptr ? port->special[name].load(std::memory_order_acquire) : 0;
+  }
+  QpEntry* target = arena_.qp(qp_index(name));
+  const bool there = target != nullptr && name != 0 &&
+                     target->id.qpn.load(std::memory_order_acquire) == name &&
+                     target->id.lid == wqe.av.dlid;
+  if (!there) return nullptr;
+  // Their entries have names too, but nobody reaches them by these.
+  return verbs::is_special(static_cast<QpType>(target->id.type)) == special ? target : nullptr;
+}
+
+// 0: none. Queue pair 1 has those of its port, and says with each message which it means.
+std::uint16_t Requester::own_pkey(const SendWqe& wqe) const {
+  if (config_.type != QpType::Gsi) return own_->id.pkey;
+  const PortEntry* port = arena_.port(own_->id.port);
+  const bool known = port != nullptr && wqe.pkey_index < port->pkeys.size();
+  return known ? port->pkeys[wqe.pkey_index].load(std::memory_order_acquire) : std::uint16_t{0};
+}
+
+// Whether the target's checks let the message in [IBA1 9.6.1, 9.6.2].
+bool Requester::datagram_accepted(const SendWqe& wqe, std::uint64_t bytes, const QpEntry& target,
+                                  bool multicast) {
+  const auto type = static_cast<QpType>(target.id.type);
+  if (!verbs::is_datagram(type) ||
       !receives_datagrams(target.id.state.load(std::memory_order_acquire))) {
     return false;
   }
   if (!multicast && target.id.lid != wqe.av.dlid) return false;
   const PortEntry* port = arena_.port(target.id.port);
-  if (port == nullptr || port->state.load(std::memory_order_acquire) !=
-                             static_cast<std::uint32_t>(verbs::PortState::Active)) {
-    return false;
-  }
-  const bool own_qkey = (wqe.remote_qkey & 0x80000000u) != 0;  // [IBA1 10.2.5]
+  if (port == nullptr || check_port(target.id.port).kind != Outcome::Kind::Done) return false;
+  matched_pkey_ = 0;
+  if (verbs::is_special(type) && bytes != kMadBytes) return false;
+  // Subnet management has a virtual lane of its own, without keys [IBA1 10.9.2, C9-55].
+  if (type == QpType::Smi || config_.type == QpType::Smi) return type == config_.type;
+  const bool own_qkey = (wqe.remote_qkey & verbs::kControlledQkey) != 0;  // [IBA1 10.2.5]
   const std::uint32_t qkey = own_qkey ? own_->id.qkey : wqe.remote_qkey;
-  return qkey == target.id.qkey && ((target.id.pkey ^ own_->id.pkey) & 0x7fff) == 0 &&
-         ((target.id.pkey | own_->id.pkey) & 0x8000) != 0;
+  const std::uint32_t wanted = type == QpType::Gsi ? verbs::kGsiQkey : target.id.qkey;
+  return qkey == wanted && partition_accepted(own_pkey(wqe), target, *port);
+}
+
+// A member of the same partition, and not both limited ones [IBA1 10.9.1.1, 10.9.3]. Queue pair 1
+// is in all partitions of its port.
+bool Requester::partition_accepted(std::uint16_t pkey, const QpEntry& target,
+                                   const PortEntry& port) {
+  const auto joins = [pkey](std::uint16_t other) {
+    return ((pkey ^ other) & ~kFullMember) == 0 && ((pkey | other) & kFullMember) != 0;
+  };
+  if (target.id.type != static_cast<std::uint32_t>(QpType::Gsi)) return joins(target.id.pkey);
+  for (std::size_t i = 0; i < port.pkeys.size(); ++i) {
+    const std::uint16_t entry = port.pkeys[i].load(std::memory_order_acquire);
+    if (entry == 0 || !joins(entry)) continue;
+    matched_pkey_ = static_cast<std::uint16_t>(i);
+    return true;
+  }
+  return false;
 }
 
 void Requester::datagram_multicast(const SendWqe& wqe, const LocalPieces& pieces) {
@@ -109,7 +162,7 @@ void Requester::datagram_multicast(const SendWqe& wqe, const LocalPieces& pieces
     if (!same || (qpn == self && config_.block_loopback)) continue;
     QpEntry* target = arena_.qp(qp_index(qpn));
     if (target == nullptr || target->id.qpn.load(std::memory_order_acquire) != qpn) continue;
-    if (datagram_accepted(wqe, *target, true)) (void)datagram_to(wqe, *target, pieces);
+    if (datagram_accepted(wqe, pieces.total - kGrhBytes, *target, true)) (void)datagram_to(wqe, *target, pieces);
   }
 }
 
@@ -152,7 +205,8 @@ Requester::Outcome Requester::datagram_deliver(const SendWqe& wqe, const LocalPi
   cqe.wqe = receive_->id;
   cqe.srq = receive_->srq;
   cqe.byte_len = static_cast<std::uint32_t>(pieces.total);
-  cqe.src_qp = own_->id.qpn.load(std::memory_order_relaxed);
+  cqe.src_qp = number_on_wire();
+  cqe.pkey_index = matched_pkey_;
   cqe.slid = own_->id.lid;
   cqe.sl = wqe.av.sl;
   cqe.path_bits = wqe.av.src_path_bits;

@@ -61,6 +61,8 @@ Target target_of(Code code) {
     case Code::AllocDm:
     case Code::FreeDm:
     case Code::QueryMr:
+    case Code::RegPhysical:
+    case Code::ReregPhysical:
     case Code::CreateAh:
     case Code::DestroyAh:
     case Code::CreateCq:

@@ -26,6 +26,10 @@ Explanation local_cause(Cause cause) {
     return {"LocalKeyRange", "Address and length of an SGE reach beyond the region.",
             "Compare them with the address and length given to ibv_reg_mr."};
   }
+  if (cause == LocalPieces) {
+    return {"LocalPieces", "The SGEs touch too many pieces of memory (physical regions).",
+            "Use fewer or longer ranges, or split the request."};
+  }
   return {"LocalLength", "The message is longer than the transport or the path allows.",
           "UD: at most the path MTU; RC and UC: at most max_msg_sz of the port."};
 }
@@ -115,6 +119,7 @@ Explanation explain(Cause cause) {
     case LocalKeyOtherPd:
     case LocalKeyAccess:
     case LocalKeyRange:
+    case LocalPieces:
     case LocalLength: return local_cause(cause);
     case RemoteKeyUnknown:
     case RemoteKeyOtherPd:

@@ -179,11 +179,6 @@ void QueuePair::remember(std::uint32_t mask, const control::QpAttr& attr,
     limits_.change(mask, attr);
     requester_->set_limits(limits_);
     send_lock_.unlock();
-    if ((mask & verbs::qp_attr::kPort) != 0 && type_ == QpType::Ud) {
-      const auto gid = hca_.query_gid(attr.port, 0);
-      const auto port = hca_.query_port(attr.port);
-      if (gid && port) requester_->set_port(*gid, port->active_mtu);
-    }
   }
   if (out.state == QpState::Error) flush_after_error();
   if (out.state == QpState::Reset) {

@@ -37,6 +37,7 @@ enum class Cause : std::uint32_t {
   XrcReceiveQueue,  // no SRQ of that number in the peer's XRC domain; `detail` = the number
   HcaAsleep,        // at either end; the request runs after resume
   HcaRemoved,       // the HCA of this queue pair, or of its peer, was pulled out
+  LocalPieces,      // touches more ranges of physical regions than `detail`
 };
 
 }  // namespace ib::verbs::control

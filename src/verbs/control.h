@@ -193,6 +193,14 @@ enum class Code : std::uint32_t {
   FreeDm = 56,
   // IndexIn -> MrOut; information = region or window. For import.  ! InvalidParameter
   QueryMr = 57,
+  // PhysicalIn -> MrOut; information = region. Kernel clients only.
+  // ! AccessDenied, InvalidParameter, InsufficientResources
+  RegPhysical = 58,
+  // PhysicalIn -> MrOut; information = region. Any region of memory, however it was registered,
+  // covers these ranges from now on. Kernel clients only.
+  // ! AccessDenied, InvalidParameter, InsufficientResources; DeviceBusy: also while windows are
+  // bound to it
+  ReregPhysical = 59,
 
   // CreateAhIn -> -; information = AH.  ! InvalidParameter, InsufficientResources
   CreateAh = 64,
@@ -219,13 +227,15 @@ enum class Code : std::uint32_t {
   QuerySrq = 73,
   // IndexIn -> -.  ! InvalidParameter, DeviceBusy
   DestroySrq = 74,
-  // CreateQpIn -> QpOut; information = QP.  ! InvalidParameter, InsufficientResources
+  // CreateQpIn -> QpOut; information = QP.
+  // ! InvalidParameter, InsufficientResources; AccessDenied: Smi and Gsi are for kernel clients;
+  // AlreadyExists: somebody has that queue pair of the port
   CreateQp = 75,
   // OpenQpIn -> QpOut; information = QP. XRC receive queue pairs of the domain.  ! InvalidParameter
   OpenQp = 76,
   // ModifyQpIn -> ModifyQpOut; information = QP.
   // ! InvalidParameter: also a transition or attribute that its state does not allow; InvalidState:
-  // not in cur_state, or it went to Error meanwhile; DeviceBusy
+  // not in cur_state, or it went to Error meanwhile; DeviceBusy; AccessDenied: a controlled Q_Key
   ModifyQp = 77,
   // IndexIn -> QueryQpOut; information = QP.  ! InvalidParameter
   QueryQp = 78,

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "verbs/cause.h"
+#include "verbs/limits.h"
 #include "verbs/types.h"
 
 #include <array>
@@ -262,6 +263,24 @@ namespace region_flag {
 inline constexpr std::uint32_t kImplicitOdp = 1;  // the whole address space
 inline constexpr std::uint32_t kNull = 2;         // null MR: reads give zeros, writes vanish
 }  // namespace region_flag
+// Physical registration [IBA1 10.6.2.2]: ranges that need not be neighbours, as one region.
+struct PhysicalRange {
+  std::uint64_t address = 0;  // in the client's memory; offset into `dm` if dm != kNoIndex
+  std::uint64_t length = 0;
+};
+struct PhysicalIn {
+  std::uint32_t pd = 0;
+  std::uint32_t access = 0;
+  std::uint64_t iova = 0;  // of the first byte
+  std::uint32_t dm = kNoIndex;
+  std::uint32_t count = 0;  // ranges
+  // ReregPhysical: the region, which keeps PD, access and keys. RegPhysical: kNoIndex.
+  std::uint32_t region = kNoIndex;
+  std::uint32_t reserved = 0;
+  // Inner boundaries have iovas that are multiples of 8, and each range the alignment of its iova,
+  // so that no atomic meets one.
+  std::array<PhysicalRange, limits::kMaxRanges> ranges{};
+};
 struct ReregMrIn {
   std::uint32_t index = 0;
   std::uint32_t change = 0;  // 1 translation, 2 PD, 4 access (ibv_rereg_mr_flags)
@@ -360,11 +379,11 @@ struct CreateQpIn {
   std::uint32_t xrcd = kNoIndex;
   QpCaps caps;
   std::uint32_t flags = 0;  // 1: block self multicast loopback
-  std::uint32_t reserved = 0;
+  std::uint32_t port = 0;   // Smi, Gsi: whose
   std::uint64_t cookie = 0;
 };
 struct QpOut {
-  std::uint32_t qpn = 0;
+  std::uint32_t qpn = 0;  // Smi, Gsi: no number on the wire, but a name in device memory
   std::uint32_t generation = 0;
   QpCaps caps;                  // as granted
   std::uint64_t rq_ring = 0;    // offset in device memory; 0: none (SRQ, XRC)

@@ -230,6 +230,20 @@ IB_FIELD(RegMrIn, iova, 24, 8);
 IB_FIELD(RegMrIn, dm, 32, 4);
 IB_FIELD(RegMrIn, flags, 36, 4);
 
+IB_SIZE(PhysicalRange, 16);
+IB_FIELD(PhysicalRange, address, 0, 8);
+IB_FIELD(PhysicalRange, length, 8, 8);
+
+IB_SIZE(PhysicalIn, 4128);
+IB_FIELD(PhysicalIn, pd, 0, 4);
+IB_FIELD(PhysicalIn, access, 4, 4);
+IB_FIELD(PhysicalIn, iova, 8, 8);
+IB_FIELD(PhysicalIn, dm, 16, 4);
+IB_FIELD(PhysicalIn, count, 20, 4);
+IB_FIELD(PhysicalIn, region, 24, 4);
+IB_FIELD(PhysicalIn, reserved, 28, 4);
+IB_FIELD(PhysicalIn, ranges, 32, 4096);
+
 IB_SIZE(ReregMrIn, 48);
 IB_FIELD(ReregMrIn, index, 0, 4);
 IB_FIELD(ReregMrIn, change, 4, 4);
@@ -324,7 +338,7 @@ IB_FIELD(CreateQpIn, srq, 16, 4);
 IB_FIELD(CreateQpIn, xrcd, 20, 4);
 IB_FIELD(CreateQpIn, caps, 24, 24);
 IB_FIELD(CreateQpIn, flags, 48, 4);
-IB_FIELD(CreateQpIn, reserved, 52, 4);
+IB_FIELD(CreateQpIn, port, 52, 4);
 IB_FIELD(CreateQpIn, cookie, 56, 8);
 
 IB_SIZE(QpOut, 48);

@@ -16,18 +16,23 @@ constexpr std::uint32_t kUc = 2;
 constexpr std::uint32_t kUd = 4;
 constexpr std::uint32_t kXrcSend = 8;
 constexpr std::uint32_t kXrcRecv = 16;
+constexpr std::uint32_t kSpecial = 32;  // queue pairs 0 and 1: their port is given
 constexpr std::uint32_t kXrc = kXrcSend | kXrcRecv;
 constexpr std::uint32_t kConnected = kRc | kUc | kXrc;
 constexpr std::uint32_t kReliable = kRc | kXrc;
 constexpr std::uint32_t kResponder = kRc | kXrcRecv;  // reliable, and answers requests
 constexpr std::uint32_t kRequester = kRc | kXrcSend;  // reliable, and sends requests
-constexpr std::uint32_t kAll = kConnected | kUd;
+constexpr std::uint32_t kDatagram = kUd | kSpecial;
+constexpr std::uint32_t kOrdinary = kConnected | kUd;
+constexpr std::uint32_t kAll = kConnected | kDatagram;
 
 constexpr std::uint32_t type_bit(QpType type) {
   switch (type) {
     case QpType::Rc: return kRc;
     case QpType::Uc: return kUc;
     case QpType::Ud: return kUd;
+    case QpType::Smi:
+    case QpType::Gsi: return kSpecial;
     case QpType::XrcSend: return kXrcSend;
     case QpType::XrcRecv: return kXrcRecv;
   }
@@ -48,17 +53,19 @@ constexpr std::uint32_t kPath = kAltPath | kAccessFlags | kPathMigState;
 
 constexpr auto kRules = std::to_array<Rule>({
     {Reset, Reset, kAll, 0, 0},
-    {Reset, Init, kAll, kPkeyIndex | kPort, 0},
+    {Reset, Init, kAll, kPkeyIndex, 0},
+    {Reset, Init, kOrdinary, kPort, 0},
     {Reset, Init, kConnected, kAccessFlags, 0},
-    {Reset, Init, kUd, kQkey, 0},
+    {Reset, Init, kDatagram, kQkey, 0},
 
-    {Init, Init, kAll, 0, kPkeyIndex | kPort},
+    {Init, Init, kAll, 0, kPkeyIndex},
+    {Init, Init, kOrdinary, 0, kPort},
     {Init, Init, kConnected, 0, kAccessFlags},
-    {Init, Init, kUd, 0, kQkey},
+    {Init, Init, kDatagram, 0, kQkey},
     {Init, Rtr, kConnected, kAv | kPathMtu | kDestQpn | kRqPsn,
      kAltPath | kAccessFlags | kPkeyIndex},
     {Init, Rtr, kResponder, kMaxDestRdAtomic | kMinRnrTimer, 0},
-    {Init, Rtr, kUd, 0, kPkeyIndex | kQkey},
+    {Init, Rtr, kDatagram, 0, kPkeyIndex | kQkey},
     // A sender answers no requests, but perftest sets these on it and adapters let that pass.
     {Init, Rtr, kXrcSend, 0, kMaxDestRdAtomic | kMinRnrTimer},
 
@@ -67,28 +74,28 @@ constexpr auto kRules = std::to_array<Rule>({
     {Rtr, Rts, kRequester, kRetryCnt | kRnrRetry | kMaxQpRdAtomic, 0},
     {Rtr, Rts, kConnected, 0, kPath},
     {Rtr, Rts, kResponder, 0, kMinRnrTimer},
-    {Rtr, Rts, kUd, 0, kQkey},
+    {Rtr, Rts, kDatagram, 0, kQkey},
     {Rtr, Rts, kXrcRecv, 0, kRetryCnt | kRnrRetry | kMaxQpRdAtomic},  // likewise
 
     {Rts, Rts, kAll, 0, kCurState},
     {Rts, Rts, kConnected, 0, kPath},
     {Rts, Rts, kResponder, 0, kMinRnrTimer},
-    {Rts, Rts, kUd, 0, kQkey},
+    {Rts, Rts, kDatagram, 0, kQkey},
     {Rts, Sqd, kAll, 0, kEnSqdAsyncNotify},
 
     {Sqd, Rts, kAll, 0, kCurState},
     {Sqd, Rts, kConnected, 0, kPath},
     {Sqd, Rts, kResponder, 0, kMinRnrTimer},
-    {Sqd, Rts, kUd, 0, kQkey},
+    {Sqd, Rts, kDatagram, 0, kQkey},
     {Sqd, Sqd, kAll, 0, kPkeyIndex},
-    {Sqd, Sqd, kUd, 0, kQkey},
+    {Sqd, Sqd, kDatagram, 0, kQkey},
     {Sqd, Sqd, kConnected, 0, kAv | kPath},
     {Sqd, Sqd, kReliable, 0, kPort | kTimeout},
     {Sqd, Sqd, kRequester, 0, kRetryCnt | kRnrRetry | kMaxQpRdAtomic},
     {Sqd, Sqd, kResponder, 0, kMaxDestRdAtomic | kMinRnrTimer},
 
     {Sqe, Rts, kAll, 0, 0},
-    {Sqe, Rts, kUd, 0, kCurState | kQkey},
+    {Sqe, Rts, kDatagram, 0, kCurState | kQkey},
     {Sqe, Rts, kUc, 0, kCurState | kAccessFlags},
 });
 
@@ -110,6 +117,7 @@ static_assert(!look_up(QpType::Rc, Reset, Error).legal, "as in Linux");
 static_assert(look_up(QpType::Rc, Error, Reset).legal && !look_up(QpType::Rc, Error, Init).legal);
 static_assert(look_up(QpType::Rc, Reset, Init).required == (kPkeyIndex | kPort | kAccessFlags));
 static_assert(look_up(QpType::Ud, Reset, Init).required == (kPkeyIndex | kPort | kQkey));
+static_assert(look_up(QpType::Smi, Reset, Init).required == (kPkeyIndex | kQkey));
 static_assert(look_up(QpType::Rc, Init, Rtr).required ==
               (kAv | kPathMtu | kDestQpn | kRqPsn | kMaxDestRdAtomic | kMinRnrTimer));
 static_assert(look_up(QpType::XrcSend, Init, Rtr).required == (kAv | kPathMtu | kDestQpn | kRqPsn));
@@ -190,6 +198,8 @@ const char* qp_type_name(QpType type) {
     case QpType::Rc: return "RC";
     case QpType::Uc: return "UC";
     case QpType::Ud: return "UD";
+    case QpType::Smi: return "SMI";
+    case QpType::Gsi: return "GSI";
     case QpType::XrcSend: return "XRC_SEND";
     case QpType::XrcRecv: return "XRC_RECV";
   }

@@ -12,7 +12,28 @@ namespace ib::verbs {
 
 using Gid = std::array<std::uint8_t, 16>;
 
-enum class QpType : std::uint32_t { Rc = 2, Uc = 3, Ud = 4, XrcSend = 9, XrcRecv = 10 };
+// Smi and Gsi: queue pairs 0 and 1 of a port [IBA1 3.9.2]; for kernel clients.
+enum class QpType : std::uint32_t {
+  Smi = 0,
+  Gsi = 1,
+  Rc = 2,
+  Uc = 3,
+  Ud = 4,
+  XrcSend = 9,
+  XrcRecv = 10
+};
+constexpr bool is_special(QpType type) {
+  return type == QpType::Smi || type == QpType::Gsi;
+}
+// Sends to whom each request names.
+constexpr bool is_datagram(QpType type) {
+  return type == QpType::Ud || is_special(type);
+}
+
+// Q_Keys with this bit are controlled [IBA1 10.2.5]: programs cannot give them to their queue
+// pairs, and a request that names one sends that of its own queue pair.
+inline constexpr std::uint32_t kControlledQkey = 0x80000000u;
+inline constexpr std::uint32_t kGsiQkey = 0x80010000u;  // of every queue pair 1 [IBA1 3.5.3]
 
 enum class QpState : std::uint32_t { Reset, Init, Rtr, Rts, Sqd, Sqe, Error };
 

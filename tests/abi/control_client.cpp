@@ -278,6 +278,12 @@ void make_memory(Transcript& t, Made& made) {
   t.field("lkey", mr.lkey);
   t.field("address", mr.address);
   t.field("length", mr.length);
+  PhysicalIn physical;
+  physical.pd = made.pd;
+  physical.iova = 0xfffff0001000;
+  physical.count = 1;
+  physical.ranges[0] = {0xfffff0001000, 4096};
+  t.call<MrOut>("RegPhysical by a program", Code::RegPhysical, physical);
   t.call<DmOut>("AllocDm", Code::AllocDm, AllocDmIn{10000, 12, 0});
   made.dm = t.last;
   CreateAhIn ah;

@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+#include "al/mad_qp.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <initializer_list>
+
+namespace ib::al {
+
+using verbs::QpState;
+using verbs::QpType;
+namespace attr = verbs::qp_attr;
+
+namespace {
+
+constexpr std::uint64_t kGrhRoom = 40;  // in front of a datagram that was received
+constexpr std::uint32_t kMostDepth = 4096;
+
+// Room for what may come: queue pairs 0 and 1 get MADs and nothing else, but anybody may send
+// anything to one of UD, and what does not fit would break it.
+std::uint32_t receive_room(QpType type) {
+  return kGrhRoom + (type == QpType::Ud ? 4096 : kMadBytes);
+}
+
+}  // namespace
+
+// Buffers 0 .. depth - 1 are for receives, the others for sends.
+hca::Sge MadQp::buffer(std::size_t slot) const {
+  const std::uint32_t room = receive_room(options_.type);
+  const std::uint64_t receives = std::min<std::uint64_t>(slot, options_.depth);
+  const std::uint64_t sends = slot - receives;
+  const bool of_send = slot >= options_.depth;
+  return {receives * room + sends * kMadBytes, of_send ? std::uint32_t{kMadBytes} : room,
+          region_.made.lkey};
+}
+
+std::uint32_t MadQp::qpn() const {
+  return verbs::is_special(options_.type) ? static_cast<std::uint32_t>(options_.type)
+                                          : qp_.made.qpn;
+}
+
+void MadQp::open(Ca& ca, const Options& options, io::IrpRef irp) {
+  if (irp_ || open_) {
+    return std::move(irp).fail(Status::InvalidState, "this MAD queue pair is in use");
+  }
+  if (!verbs::is_datagram(options.type) || options.depth == 0 || options.depth > kMostDepth) {
+    return std::move(irp).fail(Status::InvalidParameter,
+                               "a MAD queue pair is of type SMI, GSI or UD and has a depth of 1 to " +
+                                   std::to_string(kMostDepth));
+  }
+  ca_ = &ca;
+  options_ = options;
+  refusal_ = Status::Ok;
+  step_ = Step::Pd;
+  irp_.emplace(std::move(irp));
+  advance();
+}
+
+void MadQp::advance() {
+  if ((*irp_)->is_cancelled()) {
+    refusal_ = Status::Cancelled;
+    refusal_reason_ = "it was cancelled";
+    return retreat();
+  }
+  if (step_ == Step::Ready) return ready();
+  begin(step_, request_.start(&advanced, this));
+}
+
+void MadQp::begin(Step step, io::IrpRef irp) {
+  switch (step) {
+    case Step::Pd: return alloc_pd(*ca_, pd_, std::move(irp));
+    case Step::Memory:
+      room_ = {(receive_room(options_.type) + kMadBytes) * options_.depth, 6, 0};
+      return alloc_dm(*ca_, room_, memory_, std::move(irp));
+    case Step::Region:
+      return reg_dm(pd_, memory_, verbs::access::kLocalWrite, region_, std::move(irp));
+    case Step::Cq: return create_cq(*ca_, 2 * options_.depth, cq_, std::move(irp));
+    case Step::Qp: {
+      const control::QpCaps caps{options_.depth, options_.depth, 1, 1, 0, 0};
+      if (options_.type == QpType::Ud) {
+        return create_qp(pd_, QpType::Ud, caps, cq_, cq_, qp_, std::move(irp));
+      }
+      return create_special_qp(pd_, options_.type, options_.port, caps, cq_, cq_, qp_,
+                               std::move(irp));
+    }
+    case Step::Init: {
+      attr_ = {};
+      attr_.port = static_cast<std::uint8_t>(options_.port);
+      attr_.qkey = options_.type == QpType::Smi ? 0 : verbs::kGsiQkey;
+      const std::uint32_t port = options_.type == QpType::Ud ? attr::kPort : 0;
+      return modify(QpState::Init, attr::kPkeyIndex | attr::kQkey | port, std::move(irp));
+    }
+    case Step::Rtr: return modify(QpState::Rtr, 0, std::move(irp));
+    case Step::Rts: return modify(QpState::Rts, attr::kSqPsn, std::move(irp));
+    case Step::Ready: break;
+  }
+  IB_ASSERT(false);
+}
+
+void MadQp::modify(QpState state, std::uint32_t mask, io::IrpRef irp) {
+  attr_.state = state;
+  modify_qp(qp_, attr::kState | mask, attr_, std::move(irp));
+}
+
+void MadQp::advanced(io::Irp& irp, void* context) {
+  MadQp& self = *static_cast<MadQp*>(context);
+  if (irp.status == Status::Ok) {
+    self.step_ = static_cast<Step>(static_cast<int>(self.step_) + 1);
+    return self.advance();
+  }
+  self.refusal_ = irp.status;
+  self.refusal_reason_ = irp.reason;
+  self.retreat();
+}
+
+void MadQp::ready() {
+  free_.clear();
+  contexts_.assign(options_.depth, 0);
+  for (std::size_t i = options_.depth; i > 0; --i) free_.push_back(options_.depth + i - 1);
+  open_ = true;
+  cq_.on_completion = [this](Cq&) { take_completions(); };
+  for (std::size_t slot = 0; slot < options_.depth; ++slot) {
+    const Status posted = post(slot);
+    IB_ASSERT(posted == Status::Ok);
+  }
+  arm(cq_);
+  io::IrpRef irp = std::move(*irp_);
+  irp_.reset();
+  std::move(irp).complete(Status::Ok);
+}
+
+void MadQp::close(io::IrpRef irp) {
+  if (irp_) return std::move(irp).fail(Status::InvalidState, "this MAD queue pair is in use");
+  if (!open_) return std::move(irp).complete(Status::Ok);
+  open_ = false;
+  refusal_ = Status::Ok;
+  irp_.emplace(std::move(irp));
+  retreat();
+}
+
+// Takes down what there is, newest first. Nothing of it is refused: nobody else knows these
+// objects. An HCA that was pulled out still lets go of them.
+void MadQp::retreat() {
+  if (!ca_->is_open()) {  // all went with it
+    for (Object* object : std::initializer_list<Object*>{&qp_, &cq_, &region_, &memory_, &pd_}) {
+      object->handle = control::kNoIndex;
+    }
+  }
+  io::IrpRef request = request_.start(&retreated, this);
+  if (qp_.exists()) return destroy(qp_, std::move(request));
+  if (cq_.exists()) return destroy(cq_, std::move(request));
+  if (region_.exists()) return destroy(region_, std::move(request));
+  if (memory_.exists()) return destroy(memory_, std::move(request));
+  if (pd_.exists()) return destroy(pd_, std::move(request));
+  std::move(request).complete(Status::NotFound);
+}
+
+void MadQp::retreated(io::Irp& irp, void* context) {
+  MadQp& self = *static_cast<MadQp*>(context);
+  if (irp.status == Status::Ok) return self.retreat();
+  io::IrpRef outer = std::move(*self.irp_);
+  self.irp_.reset();
+  if (irp.status != Status::NotFound) {
+    return std::move(outer).fail(irp.status, std::move(irp.reason));
+  }
+  if (self.refusal_ == Status::Ok) return std::move(outer).complete(Status::Ok);
+  std::move(outer).fail(self.refusal_, std::move(self.refusal_reason_));
+}
+
+Status MadQp::post(std::size_t slot) {
+  const hca::Sge sge = buffer(slot);
+  return post_recv(qp_, slot, {&sge, 1});
+}
+
+Status MadQp::send(const MadAddress& to, std::span<const std::byte, kMadBytes> mad,
+                   std::uint64_t context) {
+  if (!open_) return Status::InvalidState;
+  if (free_.empty()) return Status::LimitExceeded;
+  const std::size_t slot = free_.back();
+  const hca::Sge sge = buffer(slot);
+  std::memcpy(memory_.bytes + sge.address, mad.data(), kMadBytes);
+  hca::SendWqe wqe;
+  wqe.wr_id = slot;
+  wqe.flags = verbs::send_flag::kSignaled;
+  wqe.sge = &sge;
+  wqe.num_sge = 1;
+  wqe.av.dlid = to.lid;
+  wqe.av.sl = to.sl;
+  wqe.av.port = static_cast<std::uint8_t>(options_.port);
+  wqe.remote_qpn = to.qpn;
+  wqe.remote_qkey = to.qkey;
+  wqe.pkey_index = to.pkey_index;
+  const Status posted = post_send(qp_, wqe);
+  if (posted != Status::Ok) return posted;
+  free_.pop_back();
+  contexts_[slot - options_.depth] = context;
+  return Status::Ok;
+}
+
+void MadQp::take_completions() {
+  std::array<hca::Completion, 16> batch;
+  while (open_) {
+    const std::size_t count = poll(cq_, batch);
+    if (count == 0) break;
+    for (std::size_t i = 0; i < count && open_; ++i) {
+      const hca::Completion& done = batch[i];
+      if (done.wr_id < options_.depth) {
+        received(done);
+        continue;
+      }
+      const std::size_t slot = done.wr_id;
+      free_.push_back(slot);
+      if (on_sent_) on_sent_(contexts_[slot - options_.depth], done.status);
+    }
+  }
+  if (open_) arm(cq_);
+}
+
+void MadQp::received(const hca::Completion& completion) {
+  const auto slot = static_cast<std::size_t>(completion.wr_id);
+  const bool whole = completion.status == verbs::WcStatus::Success &&
+                     completion.byte_len == kGrhRoom + kMadBytes;
+  if (whole && on_receive_) {
+    // Peers may write to device memory: what is looked at must not change.
+    std::array<std::byte, kMadBytes> mad;
+    std::memcpy(mad.data(), memory_.bytes + buffer(slot).address + kGrhRoom, kMadBytes);
+    on_receive_({completion.slid, completion.sl, completion.src_qp, 0, completion.pkey_index}, mad);
+  }
+  // What is flushed would be flushed again.
+  if (open_ && completion.status == verbs::WcStatus::Success) (void)post(slot);
+}
+
+}  // namespace ib::al

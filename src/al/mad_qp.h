@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// MadQp: a queue pair that moves MADs [IBA1 13.4.2, 13.5], with all that it needs: buffers in
+// device memory, a completion queue, receives that are always posted. It is queue pair 0 or 1 of a
+// port, or one of its own that talks to queue pairs 1. What a MAD means, who answers it and whether
+// it was lost is for those above.
+#pragma once
+
+#include "al/verbs.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <vector>
+
+namespace ib::al {
+
+inline constexpr std::size_t kMadBytes = 256;
+
+// Where a MAD goes to, or came from.
+struct MadAddress {
+  std::uint16_t lid = 0;
+  std::uint8_t sl = 0;
+  std::uint32_t qpn = 1;
+  std::uint32_t qkey = verbs::kGsiQkey;  // of the receiver; not known of one that came
+  std::uint16_t pkey_index = 0;          // in the own port's table
+};
+
+class IB_DRIVER_API MadQp {
+ public:
+  struct Options {
+    verbs::QpType type = verbs::QpType::Ud;  // or Smi, Gsi: queue pair 0 or 1
+    std::uint32_t port = 1;
+    std::uint32_t depth = 64;  // MADs that may be on their way, and receives that are posted
+  };
+  // Both are called at dispatch level and may call anything here, also close().
+  // `mad` is valid during the call.
+  using OnReceive =
+      std::function<void(const MadAddress& from, std::span<const std::byte, kMadBytes> mad)>;
+  using OnSent = std::function<void(std::uint64_t context, verbs::WcStatus status)>;
+
+  MadQp() = default;
+  MadQp(const MadQp&) = delete;
+  MadQp& operator=(const MadQp&) = delete;
+  ~MadQp() { IB_ASSERT(!irp_ && !is_open()); }
+
+  void set_on_receive(OnReceive on_receive) { on_receive_ = std::move(on_receive); }
+  void set_on_sent(OnSent on_sent) { on_sent_ = std::move(on_sent); }
+
+  // Makes and readies everything. A cancellation is heard between the steps. InvalidState: it is
+  // open, or being opened or closed; else what the requests say that it consists of.
+  void open(Ca& ca, const Options& options, io::IrpRef irp);
+  // Ok also if it is not open. MADs on their way are given up.
+  void close(io::IrpRef irp);
+  bool is_open() const { return open_; }
+  std::uint32_t qpn() const;  // as others name it
+
+  // Copies the MAD and sends it. InvalidState: not open; LimitExceeded: `depth` are on their way.
+  Status send(const MadAddress& to, std::span<const std::byte, kMadBytes> mad,
+              std::uint64_t context = 0);
+
+ private:
+  enum class Step { Pd, Memory, Region, Cq, Qp, Init, Rtr, Rts, Ready };
+
+  void advance();
+  void begin(Step step, io::IrpRef irp);
+  void retreat();
+  static void advanced(io::Irp& irp, void* context);
+  static void retreated(io::Irp& irp, void* context);
+  void ready();
+  void modify(verbs::QpState state, std::uint32_t mask, io::IrpRef irp);
+  void take_completions();
+  void received(const hca::Completion& completion);
+  Status post(std::size_t slot);
+  hca::Sge buffer(std::size_t slot) const;
+
+  Ca* ca_ = nullptr;
+  Options options_;
+  OnReceive on_receive_;
+  OnSent on_sent_;
+  Pd pd_;
+  DeviceMemory memory_;
+  Region region_;
+  Cq cq_;
+  Qp qp_;
+  control::AllocDmIn room_;
+  control::QpAttr attr_;
+  std::vector<std::size_t> free_;         // buffers for sends
+  std::vector<std::uint64_t> contexts_;   // of MADs on their way, by buffer
+  Step step_ = Step::Pd;
+  bool open_ = false;
+  std::optional<io::IrpRef> irp_;  // of open() or close()
+  io::Irp request_;                // the step that is under way
+  Status refusal_ = Status::Ok;    // why it is being taken down
+  std::string refusal_reason_;
+};
+
+}  // namespace ib::al
