@@ -21,6 +21,12 @@ void prepare(io::IrpRef& irp, io::Major major, Code code, io::FileObject& file,
   irp->file = &file;
   irp->in = in;
   irp->out = out;
+  irp->reason.clear();  // of the request that it was before
+}
+
+// The verifier sends a request on to the device of its file.
+io::DeviceObject& way_to(const System& system, io::DeviceObject& device) {
+  return system.verifier != nullptr ? *system.verifier : device;
 }
 
 }  // namespace
@@ -42,7 +48,7 @@ void Al::open(std::string_view node, std::string_view name, io::IrpRef irp) {
   put_text(attach_in_.node, node);
   put_text(attach_in_.program, name);
   prepare(irp, io::Major::Create, Code::Attach, *zero_, {}, {});
-  io::call_driver(system_.root, std::move(irp), &zero_created, this);
+  io::call_driver(way_to(system_, system_.root), std::move(irp), &zero_created, this);
 }
 
 void Al::zero_created(io::IrpRef irp, void* context) {
@@ -54,7 +60,7 @@ void Al::zero_created(io::IrpRef irp, void* context) {
   }
   prepare(irp, io::Major::DeviceControl, Code::Attach, *self.zero_, bytes_of(self.attach_in_),
           room_of(self.attach_out_));
-  io::call_driver(self.system_.root, std::move(irp), &attached, context);
+  io::call_driver(way_to(self.system_, self.system_.root), std::move(irp), &attached, context);
 }
 
 void Al::attached(io::IrpRef irp, void* context) {
@@ -63,7 +69,8 @@ void Al::attached(io::IrpRef irp, void* context) {
     self.refusal_ = irp->status;
     self.refusal_reason_ = irp->reason;
     prepare(irp, io::Major::Close, Code::Close, *self.zero_, {}, {});
-    return io::call_driver(self.system_.root, std::move(irp), &attach_undone, context);
+    return io::call_driver(way_to(self.system_, self.system_.root), std::move(irp), &attach_undone,
+                           context);
   }
   irp->out_handles[0].reset();  // device memory is mapped here already
   irp->in = {};
@@ -71,7 +78,7 @@ void Al::attached(io::IrpRef irp, void* context) {
   self.poster_ = std::make_unique<Poster>(self.system_, *self.zero_);
   self.plane_ = std::make_unique<hca::MemoryPlane>(self.system_.arena, *self.poster_,
                                                    self.attach_out_.slot, hca::Path::Auto);
-  self.closing_ = false;
+  self.is_closing_ = false;
   self.wait_for_event();
   std::move(irp).pass_up();
 }
@@ -89,12 +96,20 @@ void Al::close(io::IrpRef irp) {
   if (open_cas_ > 0) {
     return std::move(irp).fail(Status::DeviceBusy, std::to_string(open_cas_) + " HCAs are open");
   }
-  closing_ = true;
+  if (is_closing_) return std::move(irp).fail(Status::InvalidState, "it is being closed");
+  is_closing_ = true;
+  closing_.emplace(std::move(irp));
   timer_.reset();
   event_timer_.reset();
-  event_irp_.cancel();
+  if (!waits_for_event_) return close_zero();
+  event_irp_.cancel();  // event_came() goes on
+}
+
+void Al::close_zero() {
+  io::IrpRef irp = std::move(*closing_);
+  closing_.reset();
   prepare(irp, io::Major::Close, Code::Close, *zero_, {}, {});
-  io::call_driver(system_.root, std::move(irp), &zero_closed, this);
+  io::call_driver(way_to(system_, system_.root), std::move(irp), &zero_closed, this);
 }
 
 void Al::zero_closed(io::IrpRef irp, void* context) {
@@ -113,14 +128,17 @@ void Al::wait_for_event() {
   event_irp_.file = &*zero_;
   event_irp_.in = {};
   event_irp_.out = room_of(event_);
-  io::call_driver(system_.root, event_irp_.start(&event_came, this));
+  waits_for_event_ = true;
+  io::call_driver(way_to(system_, system_.root), event_irp_.start(&event_came, this));
 }
 
 // An event may be raised by a work request that this very client is executing: it is taken when
 // that is over.
 void Al::event_came(io::Irp& irp, void* context) {
   Al& self = *static_cast<Al*>(context);
-  if (irp.status != Status::Ok || self.closing_) return;
+  self.waits_for_event_ = false;
+  if (self.closing_) return self.close_zero();
+  if (irp.status != Status::Ok) return;
   self.event_timer_ = self.system_.executor.at(self.system_.executor.now(), [&self] {
     const control::EventOut event = self.event_;
     self.wait_for_event();
@@ -177,7 +195,7 @@ void Ca::open(std::string_view path, io::IrpRef irp) {
   file_.emplace(**device, ++al_.last_file_, al_.client_, &*al_.zero_);
   ++al_.open_cas_;
   prepare(irp, io::Major::Create, Code::Open, *file_, {}, room_of(info_));
-  io::call_driver(**device, std::move(irp), &opened, this);
+  io::call_driver(way_to(al_.system_, **device), std::move(irp), &opened, this);
 }
 
 void Ca::opened(io::IrpRef irp, void* context) {
@@ -199,7 +217,7 @@ void Ca::close(io::IrpRef irp) {
   }
   opened_ = false;
   prepare(irp, io::Major::Close, Code::Close, *file_, {}, {});
-  io::call_driver(file_->device(), std::move(irp), &closed, this);
+  io::call_driver(way_to(al_.system_, file_->device()), std::move(irp), &closed, this);
 }
 
 void Ca::closed(io::IrpRef irp, void* context) {
@@ -222,7 +240,10 @@ void Ca::send(Code code, std::span<const std::byte> in, std::span<std::byte> out
   if (!opened_) return std::move(irp).fail(Status::InvalidState, "this CA is not open");
   prepare(irp, io::Major::DeviceControl, code, *file_, in, out);
   ++pending_;
-  io::call_driver(file_->device(), std::move(irp), completion != nullptr ? completion : &returned,
+  // Its answer comes in the call, also when the verifier is on: that is promised.
+  io::DeviceObject& device =
+      code == Code::LocalMad ? file_->device() : way_to(al_.system_, file_->device());
+  io::call_driver(device, std::move(irp), completion != nullptr ? completion : &returned,
                   completion != nullptr ? context : this);
 }
 

@@ -87,6 +87,7 @@ class IB_DRIVER_API Al {
   static void zero_closed(io::IrpRef irp, void* context);
   static void event_came(io::Irp& irp, void* context);
   void wait_for_event();
+  void close_zero();
   void take_event(const control::EventOut& event);
   void run_waiting();
 
@@ -100,7 +101,9 @@ class IB_DRIVER_API Al {
   std::string refusal_reason_;
   io::Irp event_irp_;
   control::EventOut event_;
-  bool closing_ = false;
+  bool waits_for_event_ = false;
+  bool is_closing_ = false;
+  std::optional<io::IrpRef> closing_;  // waits for the end of event_irp_
   OnEvent on_event_;
   std::uint32_t open_cas_ = 0;
   std::uint32_t last_file_ = 0;

@@ -45,9 +45,10 @@ void MadQp::open(Ca& ca, const Options& options, io::IrpRef irp) {
     return std::move(irp).fail(Status::InvalidState, "this MAD queue pair is in use");
   }
   if (!verbs::is_datagram(options.type) || options.depth == 0 || options.depth > kMostDepth) {
-    return std::move(irp).fail(Status::InvalidParameter,
-                               "a MAD queue pair is of type SMI, GSI or UD and has a depth of 1 to " +
-                                   std::to_string(kMostDepth));
+    return std::move(irp).fail(
+        Status::InvalidParameter,
+        "a MAD queue pair is of type SMI, GSI or UD and has a depth of 1 to " +
+            std::to_string(kMostDepth));
   }
   ca_ = &ca;
   options_ = options;
@@ -219,8 +220,8 @@ void MadQp::take_completions() {
 
 void MadQp::received(const hca::Completion& completion) {
   const auto slot = static_cast<std::size_t>(completion.wr_id);
-  const bool whole = completion.status == verbs::WcStatus::Success &&
-                     completion.byte_len == kGrhRoom + kMadBytes;
+  const bool whole =
+      completion.status == verbs::WcStatus::Success && completion.byte_len == kGrhRoom + kMadBytes;
   if (whole && on_receive_) {
     // Peers may write to device memory: what is looked at must not change.
     std::array<std::byte, kMadBytes> mad;

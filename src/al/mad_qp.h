@@ -86,8 +86,8 @@ class IB_DRIVER_API MadQp {
   Qp qp_;
   control::AllocDmIn room_;
   control::QpAttr attr_;
-  std::vector<std::size_t> free_;         // buffers for sends
-  std::vector<std::uint64_t> contexts_;   // of MADs on their way, by buffer
+  std::vector<std::size_t> free_;        // buffers for sends
+  std::vector<std::uint64_t> contexts_;  // of MADs on their way, by buffer
   Step step_ = Step::Pd;
   bool open_ = false;
   std::optional<io::IrpRef> irp_;  // of open() or close()

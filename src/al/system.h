@@ -26,6 +26,7 @@ struct IB_DRIVER_API System {
   io::DeviceObject& root;      // the device of file 0
   Resolve resolve;             // a name that a client on a virtual host opens
   hca::Arena arena;
+  io::DeviceObject* verifier = nullptr;    // if there is one: control requests pass it
   std::uint64_t last_client = 1ull << 63;  // programs count from 1
 };
 

@@ -210,9 +210,8 @@ Result<std::unique_ptr<Ranges>> describe(std::span<const control::PhysicalRange>
 }
 
 void too_many_ranges(std::size_t count, io::IrpRef irp) {
-  std::move(irp).fail(Status::InvalidParameter,
-                      std::to_string(count) + " ranges; at most " +
-                          std::to_string(verbs::limits::kMaxRanges));
+  std::move(irp).fail(Status::InvalidParameter, std::to_string(count) + " ranges; at most " +
+                                                    std::to_string(verbs::limits::kMaxRanges));
 }
 
 void modified(io::IrpRef irp, void* context) {

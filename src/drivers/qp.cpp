@@ -70,8 +70,9 @@ bool check_request(const control::CreateQpIn& in, std::string& reason) {
       has_receive_side(in.type) || in.type == QpType::XrcSend || in.type == QpType::XrcRecv;
   const control::QpCaps& caps = in.caps;
   if (!known) {
-    reason = say("queue pair type ", static_cast<std::uint32_t>(in.type),
-                 "; RC, UC, UD, XRC_SEND, XRC_RECV and, for kernel clients, SMI and GSI exist here");
+    reason =
+        say("queue pair type ", static_cast<std::uint32_t>(in.type),
+            "; RC, UC, UD, XRC_SEND, XRC_RECV and, for kernel clients, SMI and GSI exist here");
   } else if ((in.flags & ~kBlockLoopback) != 0) {
     reason = say("creation flags ", hex(in.flags));
   } else if (caps.max_send_wr > limits::kMaxQpWr || caps.max_recv_wr > limits::kMaxQpWr) {

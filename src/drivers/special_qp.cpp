@@ -54,8 +54,10 @@ void enter_special(Core& core, Qp& qp, std::uint32_t port) {
 
 void publish_special(Core& core, const Qp& qp) {
   if (!verbs::is_special(qp.type)) return;
-  core.arena().port(port_index(qp))->special[which(qp.type)].store(qp.qpn,
-                                                                   std::memory_order_seq_cst);
+  core.arena()
+      .port(port_index(qp))
+      ->special[which(qp.type)]
+      .store(qp.qpn, std::memory_order_seq_cst);
 }
 
 void hide_special(Core& core, const Qp& qp) {

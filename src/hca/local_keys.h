@@ -24,7 +24,7 @@ struct LocalKey {
   KeyKind kind = KeyKind::Region;
   std::uint64_t iova = 0;
   std::uint64_t length = 0;
-  std::byte* address = nullptr;  // of iova, in this process (device memory: in the mapping)
+  std::byte* address = nullptr;       // of iova, in this process (device memory: in the mapping)
   const RangeList* ranges = nullptr;  // Ranges: private, lives as long as the key is here
 };
 

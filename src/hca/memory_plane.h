@@ -117,7 +117,8 @@ class MemoryPlane {
   std::byte* reach_local(const Sge& sge, std::uint32_t pd, std::uint32_t access) const {
     const LocalKey* key = local_keys_.find(sge.lkey);
     if (key == nullptr || key->pd != pd || (key->access & access) != access ||
-        key->kind > KeyKind::DeviceMemory || !in_range(sge.address, sge.length, key->iova, key->length)) {
+        key->kind > KeyKind::DeviceMemory ||
+        !in_range(sge.address, sge.length, key->iova, key->length)) {
       return nullptr;
     }
     return key->address + (sge.address - key->iova);

@@ -36,7 +36,7 @@ struct SendWqe {
   std::uint64_t remote_address = 0;
   std::uint64_t compare_add = 0;
   std::uint64_t swap = 0;
-  verbs::AddressVector av;  // datagrams
+  verbs::AddressVector av;       // datagrams
   std::uint16_t pkey_index = 0;  // Gsi: with which P_Key of its port [IBA1 11.4.1.1]
   std::uint32_t remote_qkey = 0;
   std::uint32_t remote_srqn = 0;
@@ -302,8 +302,8 @@ class Requester {
   Instant wake_at_{};
   std::uint64_t budget_ = 0;  // bytes this call may still move
   bool took_error_ = false;
-  bool completed_ = false;  // the head, ahead of its delivery
-  bool lost_one_ = false;   // the message before was dropped for want of a receive
+  bool completed_ = false;          // the head, ahead of its delivery
+  bool lost_one_ = false;           // the message before was dropped for want of a receive
   std::uint16_t matched_pkey_ = 0;  // index in the table of the port that gets the datagram
 };
 

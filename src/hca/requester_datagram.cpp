@@ -162,7 +162,8 @@ void Requester::datagram_multicast(const SendWqe& wqe, const LocalPieces& pieces
     if (!same || (qpn == self && config_.block_loopback)) continue;
     QpEntry* target = arena_.qp(qp_index(qpn));
     if (target == nullptr || target->id.qpn.load(std::memory_order_acquire) != qpn) continue;
-    if (datagram_accepted(wqe, pieces.total - kGrhBytes, *target, true)) (void)datagram_to(wqe, *target, pieces);
+    if (datagram_accepted(wqe, pieces.total - kGrhBytes, *target, true))
+      (void)datagram_to(wqe, *target, pieces);
   }
 }
 

@@ -125,8 +125,8 @@ class IB_DRIVER_API Irp {
   void push(DeviceObject& device, Completion completion, void* context);
   void run_completions();
 
-  std::array<Location, kMaxStackDepth> locations_{};
-  std::size_t depth_ = 0;  // locations in use
+  std::array<Location, kMaxStackDepth + 1> locations_{};  // one more: Verifier::device()
+  std::size_t depth_ = 0;                                 // locations in use
   OnDone on_done_ = nullptr;
   void* on_done_context_ = nullptr;
   bool in_flight_ = false;

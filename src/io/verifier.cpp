@@ -9,7 +9,11 @@
 namespace ib::io {
 
 Verifier::Verifier(platform::Executor& executor, VerifierOptions options)
-    : executor_(executor), options_(std::move(options)), random_(options_.seed) {}
+    : executor_(executor), options_(std::move(options)), random_(options_.seed) {
+  driver_.dispatch.fill(
+      [](DeviceObject& device, IrpRef irp) { device.extension<Verifier>().send(std::move(irp)); });
+  device_.set_extension(this);
+}
 
 Verifier::~Verifier() {
   IB_ASSERT(sent_.empty() && early_.size() == 0);

@@ -52,6 +52,8 @@ class Verifier {
 
   // In place of call_driver() to the device of the request's file, for the originator.
   void send(IrpRef irp);
+  // The same as a device, for originators that give call_driver() a completion routine.
+  DeviceObject& device() { return device_; }
 
   // For a place that allocates: whether to fail now. `site` names it.
   bool fails(std::string_view site);
@@ -80,6 +82,8 @@ class Verifier {
 
   platform::Executor& executor_;
   VerifierOptions options_;
+  DriverObject driver_{"verifier"};
+  DeviceObject device_{driver_, "verifier", DeviceKind::Physical};
   std::mt19937_64 random_;
   IrpQueue early_;  // to be sent
   std::list<Sent> sent_;

@@ -63,6 +63,7 @@ Status Daemon::build(std::string& reason) {
                                        std::move(tree_options), reason);
   if (!devices) return devices.error();
   devices_ = *std::move(devices);
+  if (verifier_ != nullptr) devices_->access_layer().verifier = &verifier_->device();
   return add_partitions(config, reason);
 }
 

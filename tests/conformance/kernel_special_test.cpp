@@ -271,9 +271,10 @@ TEST_P(MadTest, NoMoreAreOnTheirWayThanItsDepth) {
 TEST_P(MadTest, WrongOptionsAreRefused) {
   EXPECT_EQ(open(east, *ca, QpType::Rc), Status::InvalidParameter);
   EXPECT_EQ(open(east, *ca, QpType::Gsi, 0), Status::InvalidParameter);
-  EXPECT_EQ(
-      ask([&](io::IrpRef irp) { east.qp.open(*ca, {QpType::Gsi, 9, 8}, std::move(irp)); }),
-      Status::InvalidParameter);
+  EXPECT_EQ(ask([&](io::IrpRef irp) {
+              east.qp.open(*ca, {QpType::Gsi, 9, 8}, std::move(irp));
+            }),
+            Status::InvalidParameter);
   EXPECT_NE(reason.find("ports 1 to"), std::string::npos) << reason;
   ASSERT_EQ(open(east, *ca, QpType::Gsi), Status::Ok) << reason;
   EXPECT_EQ(open(east, *ca, QpType::Gsi), Status::InvalidState);
@@ -430,9 +431,8 @@ TEST_P(KernelSpecialTest, RangesThatCannotBeAreRefused) {
   al::Region bad;
   const auto tried = [&](std::vector<control::PhysicalRange> ranges, al::DeviceMemory* in,
                          std::uint64_t iova = kIova) {
-    return ask([&](io::IrpRef irp) {
-      al::reg_physical(pd, ranges, in, iova, kAll, bad, std::move(irp));
-    });
+    return ask(
+        [&](io::IrpRef irp) { al::reg_physical(pd, ranges, in, iova, kAll, bad, std::move(irp)); });
   };
   EXPECT_EQ(tried({}, &memory), Status::InvalidParameter);
   EXPECT_EQ(tried({{0, 8193}}, &memory), Status::InvalidParameter);

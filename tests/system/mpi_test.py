@@ -19,9 +19,15 @@ OPENIB = ["--mca", "pml", "ob1", "--mca", "btl", "openib,self", "--mca", "btl_op
           "--mca", "btl_openib_warn_no_device_params_found", "0"]
 
 
+# Each rank of UCX and its second thread wait for each other by spinning and sched_yield(). With more threads than
+# cores Linux 6.18 answers that now and then by running nobody else for half a minute ("workqueue lockup" in dmesg),
+# after which UCX takes its peer for dead.
+MUTEXES = ["-x", "UCX_USE_MT_MUTEX=y"]
+
+
 def over_ucx(tls):
     return ["--mca", "pml", "ucx", "--mca", "pml_ucx_tls", "any", "--mca", "pml_ucx_devices", "any", "--mca", "btl",
-            "^openib,vader", "-x", f"UCX_TLS={tls},self", "-x", "UCX_NET_DEVICES=softib0:1"]
+            "^openib,vader", "-x", f"UCX_TLS={tls},self", "-x", "UCX_NET_DEVICES=softib0:1", *MUTEXES]
 
 
 TRANSPORTS = {"btl openib": OPENIB, "pml ucx, rc_v": over_ucx("rc_v"), "pml ucx, ud_v": over_ucx("ud_v")}

@@ -1,0 +1,48 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+"""test_report.py <junit file of ctest ...>   Which tests were skipped and why; what those that failed said last."""
+import pathlib
+import re
+import sys
+import xml.etree.ElementTree as ElementTree
+
+GTEST_SKIP = re.compile(r": Skipped\n(?P<reason>(?:.*\n)*?)\n*\[  SKIPPED \] (?P<name>\S+)")
+TELLING = re.compile(r"FAILED|Failure|ERROR|Sanitizer|timed out|killed|Assertion|assertion")
+FEW, AROUND = 40, 6  # lines: of a failed test, after one that tells what went wrong
+
+
+def skips(case, text):
+    if case.find("skipped") is not None:
+        lines = [line.strip() for line in text.splitlines() if line.strip()]
+        yield case.get("name"), lines[-1] if lines else "no reason printed"
+    for match in GTEST_SKIP.finditer(text):
+        yield f"{case.get('name')}: {match['name']}", " ".join(match["reason"].split())
+
+
+def telling_lines(text):
+    """The lines that say what went wrong with those that follow; the last ones if none does."""
+    lines = [line.rstrip() for line in text.splitlines() if line.strip()]
+    kept = sorted({k for i, line in enumerate(lines) if TELLING.search(line) for k in range(i, i + AROUND)})
+    chosen = [lines[i] for i in kept if i < len(lines)] or lines
+    return chosen[:FEW] if kept else chosen[-FEW:]
+
+
+def main():
+    skipped, failed = [], []
+    for path in filter(pathlib.Path.exists, map(pathlib.Path, sys.argv[1:])):
+        for case in ElementTree.parse(path).iter("testcase"):
+            text = case.findtext("system-out") or ""
+            skipped += [(path.stem, name, reason) for name, reason in skips(case, text)]
+            if case.find("failure") is not None:
+                failed.append((path.stem, case.get("name"), telling_lines(text)))
+    print("=== skipped tests")
+    for where, name, reason in skipped:
+        print(f"  {where}: {name}: {reason}")
+    print(f"  {len(skipped)} skipped" if skipped else "  none")
+    for where, name, lines in failed:
+        print(f"\n=== {where}: {name} failed")
+        for line in lines:
+            print(f"  | {line}")
+
+
+main()
