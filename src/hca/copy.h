@@ -27,6 +27,16 @@ inline void copy_as_dma(void* to, const void* from, std::uint64_t n) {
 #endif
 }
 
+// Begins to fetch a line in order to write it, or does nothing; `at` may be any address. Processors
+// of the x86 family that do not know the instruction skip it.
+inline void prefetch_for_write(const void* at) {
+#if defined(__x86_64__) || defined(__i386__)
+  asm volatile("prefetchw (%0)" : : "r"(at));
+#else
+  __builtin_prefetch(at, 1);
+#endif
+}
+
 template <class T>
 inline void store_once(std::byte* to, const std::byte* from) {
   T value;

@@ -62,6 +62,10 @@ class CqProducer {
                 cq.id.generation.load(std::memory_order_relaxed), verbs::EventType::Completion});
   }
   const CqEntry& entry() const { return *entry_; }
+  // Where the next completion goes, if nothing changes. After a push.
+  const void* next_slot() const {
+    return ring_ + (entry_->producer.producer.load(std::memory_order_relaxed) & mask_);
+  }
 
  private:
   bool refresh(const Arena& arena) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "hca/receive_ring.h"
 
+#include "hca/copy.h"
+
 #include <algorithm>
 #include <bit>
 #include <cstring>
@@ -54,6 +56,8 @@ Status ReceiveRing::post(std::uint64_t wr_id, std::span<const Sge> sge) {
   }
   ids_[posted_ & mask_] = id;
   tail_.store(++posted_, std::memory_order_release);
+  // Senders have read that line when it held an older receive.
+  prefetch_for_write(ring_ + (posted_ & mask_) * geometry_.stride);
   return Status::Ok;
 }
 

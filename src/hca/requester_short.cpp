@@ -101,6 +101,7 @@ bool Requester::write_short(const SendWqe& wqe) {
                                sge.length, access::kRemoteWrite);
   if (to == nullptr) return false;
   copy_tail_last(to, from, sge.length);
+  next_line_ = to;  // mailboxes and flags are written again and again
   return true;
 }
 
@@ -152,6 +153,7 @@ bool Requester::send_short(const SendWqe& wqe) {
   responder.rq_head.store(head + 1, std::memory_order_release);
   receives.prefetch(head + 1);
   responder.cq_intent.store(0, std::memory_order_release);
+  next_line_ = peer_.cq.next_slot();
   peer_.cq.fire(plane_.host(), solicited);
   count(responder, bytes);
   return true;

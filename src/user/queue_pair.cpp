@@ -105,6 +105,7 @@ QpState QueuePair::state() const {
 
 Status QueuePair::post_send(const SendRequest& request) {
   if (!requester_) return Status::InvalidState;
+  requester_->announce();
   if (type_ == QpType::Ud && request.ah == nullptr) return Status::InvalidParameter;
   const bool waited = requester_->waiting();
   Status status = Status::Ok;
