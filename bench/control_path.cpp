@@ -64,7 +64,7 @@ Figure socket_figure() {
     _exit(0);
   }
   close(ends[1]);
-  const Figure figure = measure("socket", [&] {
+  Figure figure = measure("socket", [&] {
     require(send(ends[0], message, sizeof message, 0) == sizeof message, "send");
     require(recv(ends[0], message, sizeof message, 0) == sizeof message, "recv");
   });

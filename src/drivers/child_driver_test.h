@@ -34,12 +34,12 @@ class ChildDrivers final : public platform::ModuleHost {
 
   // `dice`: a number below eight.
   explicit ChildDrivers(std::function<unsigned()> dice) : dice_(std::move(dice)) {
-    IB_ASSERT(current_ == nullptr);
-    current_ = this;
+    IB_ASSERT(current == nullptr);
+    current = this;
   }
   ChildDrivers(const ChildDrivers&) = delete;
   ChildDrivers& operator=(const ChildDrivers&) = delete;
-  ~ChildDrivers() override { current_ = nullptr; }
+  ~ChildDrivers() override { current = nullptr; }
 
   FabricTreeOptions options() {
     const std::vector<std::string> ids{"IBA\\IPoIB", "IBA\\IPoIBP"};
@@ -60,8 +60,9 @@ class ChildDrivers final : public platform::ModuleHost {
   // One of the requests that they take their time with; false: there is none.
   bool finish_slow() {
     auto irp = slow_.take();
-    if (irp) (*std::move(irp)).complete(Status::Ok);
-    return irp.has_value();
+    if (!irp) return false;
+    (*std::move(irp)).complete(Status::Ok);
+    return true;
   }
 
   Habits habits;
@@ -70,7 +71,7 @@ class ChildDrivers final : public platform::ModuleHost {
 
  private:
   struct Code final : platform::Module {
-    Code(ChildDrivers& owner_, bool is_filter_) : owner(owner_), is_filter(is_filter_) {
+    Code(ChildDrivers& made_by, bool filters) : owner(made_by), is_filter(filters) {
       ++owner.modules;
     }
     ~Code() override { --owner.modules; }
@@ -81,8 +82,8 @@ class ChildDrivers final : public platform::ModuleHost {
     bool is_filter;
   };
   struct Device final : io::DeviceObject {
-    Device(ChildDrivers& owner_, io::DriverObject& driver, io::DeviceKind kind)
-        : DeviceObject(driver, driver.name, kind), owner(owner_) {
+    Device(ChildDrivers& made_by, io::DriverObject& driver, io::DeviceKind kind)
+        : DeviceObject(driver, driver.name, kind), owner(made_by) {
       ++owner.devices;
     }
     ~Device() override {
@@ -101,7 +102,7 @@ class ChildDrivers final : public platform::ModuleHost {
   }
 
   static Status function_entry(io::DriverObject& driver, std::string& reason) {
-    ChildDrivers& self = *current_;
+    ChildDrivers& self = *current;
     driver.extension_pointer.set(&self);
     driver.add_device = &add_device<io::DeviceKind::Functional>;
     driver.on(io::Major::Pnp) = &on_pnp;
@@ -111,7 +112,7 @@ class ChildDrivers final : public platform::ModuleHost {
     return Status::NotSupported;
   }
   static Status filter_entry(io::DriverObject& driver, std::string&) {
-    driver.extension_pointer.set(current_);
+    driver.extension_pointer.set(current);
     driver.add_device = &add_device<io::DeviceKind::Filter>;
     driver.on(io::Major::Pnp) = &on_pnp;
     return Status::Ok;
@@ -149,7 +150,7 @@ class ChildDrivers final : public platform::ModuleHost {
   }
 
   // Entry points of modules get nothing to find their test by.
-  static inline ChildDrivers* current_ = nullptr;
+  static inline ChildDrivers* current = nullptr;
   std::function<unsigned()> dice_;
   platform::Executor* executor_ = nullptr;
   io::IrpQueue slow_;

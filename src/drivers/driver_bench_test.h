@@ -135,40 +135,41 @@ class Process {
   std::uint32_t cq(std::uint32_t cqe = 10, std::uint32_t channel = kNoIndex) {
     return good(call<CqOut>(Code::CreateCq, CreateCqIn{cqe, channel, 0, 0, 77}));
   }
-  Reply<MrOut> mr(std::uint32_t pd_, std::uint32_t access = verbs::access::kLocalWrite) {
-    return call<MrOut>(Code::RegMr, RegMrIn{pd_, access, 0x10000, 4096, 0x10000, kNoIndex, 0});
+  Reply<MrOut> mr(std::uint32_t of_pd, std::uint32_t access = verbs::access::kLocalWrite) {
+    return call<MrOut>(Code::RegMr, RegMrIn{of_pd, access, 0x10000, 4096, 0x10000, kNoIndex, 0});
   }
-  CreateQpIn qp_in(verbs::QpType type, std::uint32_t pd_, std::uint32_t cq_) {
+  CreateQpIn qp_in(verbs::QpType type, std::uint32_t of_pd, std::uint32_t of_cq) {
     CreateQpIn in;
     in.type = type;
-    in.pd = pd_;
-    in.send_cq = cq_;
-    in.recv_cq = cq_;
+    in.pd = of_pd;
+    in.send_cq = of_cq;
+    in.recv_cq = of_cq;
     in.caps = {16, 16, 2, 2, 64, 0};
     in.cookie = 99;
     return in;
   }
-  Reply<QpOut> qp(verbs::QpType type, std::uint32_t pd_, std::uint32_t cq_) {
-    return call<QpOut>(Code::CreateQp, qp_in(type, pd_, cq_));
+  Reply<QpOut> qp(verbs::QpType type, std::uint32_t of_pd, std::uint32_t of_cq) {
+    return call<QpOut>(Code::CreateQp, qp_in(type, of_pd, of_cq));
   }
   template <class R>
   std::uint32_t good(const R& reply) {
     EXPECT_EQ(reply.status, Status::Ok) << reply.reason;
     return reply.handle;
   }
-  Reply<ModifyQpOut> modify(std::uint32_t qp_, verbs::QpState state, std::uint32_t mask,
+  Reply<ModifyQpOut> modify(std::uint32_t of_qp, verbs::QpState state, std::uint32_t mask,
                             QpAttr attr = {}) {
     attr.state = state;
-    return call<ModifyQpOut>(Code::ModifyQp, ModifyQpIn{qp_, mask | verbs::qp_attr::kState, attr});
+    return call<ModifyQpOut>(Code::ModifyQp,
+                             ModifyQpIn{of_qp, mask | verbs::qp_attr::kState, attr});
   }
   // An RC queue pair to RTS.
-  void connect(std::uint32_t qp_, std::uint32_t dest_qpn, std::uint16_t dlid,
+  void connect(std::uint32_t of_qp, std::uint32_t dest_qpn, std::uint16_t dlid,
                std::uint8_t timeout = 14) {
     namespace a = verbs::qp_attr;
     QpAttr attr;
     attr.port = 1;
     attr.access = verbs::access::kRemoteWrite;
-    good(modify(qp_, verbs::QpState::Init, a::kPort | a::kPkeyIndex | a::kAccessFlags, attr));
+    good(modify(of_qp, verbs::QpState::Init, a::kPort | a::kPkeyIndex | a::kAccessFlags, attr));
     attr.dest_qpn = dest_qpn;
     attr.av.dlid = dlid;
     attr.av.port = 1;
@@ -176,14 +177,14 @@ class Process {
     attr.max_dest_rd_atomic = 1;
     attr.min_rnr_timer = 12;
     good(modify(
-        qp_, verbs::QpState::Rtr,
+        of_qp, verbs::QpState::Rtr,
         a::kAv | a::kPathMtu | a::kDestQpn | a::kRqPsn | a::kMaxDestRdAtomic | a::kMinRnrTimer,
         attr));
     attr.timeout = timeout;
     attr.retry_cnt = 7;
     attr.rnr_retry = 7;
     attr.max_rd_atomic = 1;
-    good(modify(qp_, verbs::QpState::Rts,
+    good(modify(of_qp, verbs::QpState::Rts,
                 a::kTimeout | a::kRetryCnt | a::kRnrRetry | a::kSqPsn | a::kMaxQpRdAtomic, attr));
   }
 

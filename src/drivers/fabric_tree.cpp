@@ -204,7 +204,7 @@ void FabricTree::add_partition(fabric::Hca& hca, fabric::Port& port, std::uint16
 }
 
 void FabricTree::remove_partition(fabric::Hca& hca, fabric::Port& port, std::uint16_t pkey,
-                                  Done done) {
+                                  const Done& done) {
   std::string reason;
   const Status allowed = may_remove_partition(core(), hca, port, pkey, reason);
   if (allowed != Status::Ok) return done(allowed, reason);

@@ -72,7 +72,7 @@ class FabricTree {
 
   void add_partition(fabric::Hca& hca, fabric::Port& port, std::uint16_t pkey,
                      std::string_view name, Done done);
-  void remove_partition(fabric::Hca& hca, fabric::Port& port, std::uint16_t pkey, Done done);
+  void remove_partition(fabric::Hca& hca, fabric::Port& port, std::uint16_t pkey, const Done& done);
 
   // Of one host, or of all (nullptr).
   void set_power(const fabric::Node* node, io::SystemPower state, Done done);

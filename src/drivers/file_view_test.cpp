@@ -11,7 +11,6 @@ namespace ib::drivers {
 namespace {
 
 using verbs::control::ViewKind;
-using verbs::control::ViewStatOut;
 
 // Devices whose live state the test changes.
 class FakeDevices : public DeviceStatus {

@@ -11,8 +11,8 @@
 namespace ib::drivers {
 
 struct HcaDevice final : io::DeviceObject {
-  HcaDevice(Core& core_, fabric::Hca& hca_, io::DriverObject& driver, std::string name)
-      : DeviceObject(driver, std::move(name), io::DeviceKind::Functional), core(core_), hca(hca_) {}
+  HcaDevice(Core& of, fabric::Hca& model, io::DriverObject& driver, std::string name)
+      : DeviceObject(driver, std::move(name), io::DeviceKind::Functional), core(of), hca(model) {}
 
   Core& core;
   fabric::Hca& hca;

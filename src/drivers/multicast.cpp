@@ -37,7 +37,7 @@ void attach_mcast(Core& core, HcaFile& file, const control::McastIn& in, io::Irp
   } else if (in.mlid != 0 && in.mlid < 0xc000) {
     reason = say("LID ", hex(in.mlid), " is no multicast LID (0xc000 to 0xfffe)");
   }
-  if (!reason.empty()) {
+  if (qp == nullptr || !reason.empty()) {
     return fail(core, std::move(irp), Status::InvalidParameter, std::move(reason));
   }
   // A second time is no error and changes nothing [IBA1 11.2.10.1].

@@ -10,7 +10,6 @@ namespace {
 
 using namespace verbs::control;
 
-using verbs::QpState;
 using verbs::QpType;
 
 TEST(Objects, NoProcessTakesAllDescriptorsThatSoftibdMayHave) {

@@ -162,7 +162,7 @@ void change_partition(FabricTree& tree, const control::ChangePartitionIn& in, io
   if (place.port == nullptr) return fail(core, std::move(irp), Status::NotFound, reason);
   io::PnpManager::Done done = finish(core, std::move(irp));
   if (in.remove != 0) {
-    return tree.remove_partition(*place.hca, *place.port, in.pkey, std::move(done));
+    return tree.remove_partition(*place.hca, *place.port, in.pkey, done);
   }
   tree.add_partition(*place.hca, *place.port, in.pkey, text_in(in.name), std::move(done));
 }

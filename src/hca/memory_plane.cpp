@@ -18,7 +18,7 @@ namespace {
 
 // A region is worth adopting after this many slow accesses, or one of this size.
 constexpr std::uint32_t kHotHits = 4;
-constexpr std::uint64_t kHotBytes = 64 * 1024;
+constexpr std::uint64_t kHotBytes = std::uint64_t{64} * 1024;
 
 Access failed(Cause cause, std::uint64_t detail = 0) {
   return {cause, false, detail};
@@ -55,7 +55,7 @@ bool MemoryPlane::quiesce_from_inside() {
 
 // Reads of a null region give zeros and writes vanish: in a scratch page of the thread's.
 Access MemoryPlane::local_null(const Sge& sge, std::uint32_t access, LocalPieces& out) {
-  constexpr std::size_t kChunk = 64 * 1024;
+  constexpr std::size_t kChunk = std::size_t{64} * 1024;
   static std::byte zeros[kChunk];
   // Not itself thread-local: there is little room for what is found without a call
   // (thread_words.h).

@@ -82,6 +82,7 @@ class MemoryPlane {
   const Arena& arena() const { return arena_; }
   PosterHost& host() const { return host_; }
   LocalKeys& local_keys() { return local_keys_; }
+  const LocalKeys& local_keys() const { return local_keys_; }
   std::uint32_t slot() const { return slot_; }
   Path path() const { return path_; }
 

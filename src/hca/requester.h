@@ -263,6 +263,7 @@ class Requester {
   void break_peer(QpEntry& peer, Cause cause, std::optional<verbs::EventType> event);
   // requester_local.cpp: work that needs no peer
   Outcome bind_window(const SendWqe& wqe);
+  std::optional<std::uint64_t> why_not_bound(const SendWqe& wqe, const KeyEntry* region) const;
   Outcome invalidate_local(std::uint32_t rkey);
   void unbind_window(KeyEntry& window);
   // requester_datagram.cpp: UD, SMI, GSI
@@ -306,10 +307,10 @@ class Requester {
   Instant wake_at_{};
   std::uint64_t budget_ = 0;  // bytes this call may still move
   bool took_error_ = false;
-  bool completed_ = false;          // the head, ahead of its delivery
-  bool lost_one_ = false;           // the message before was dropped for want of a receive
+  bool completed_ = false;           // the head, ahead of its delivery
+  bool lost_one_ = false;            // the message before was dropped for want of a receive
   const void* next_line_ = nullptr;  // see announce(); nobody follows it
-  std::uint16_t matched_pkey_ = 0;  // index in the table of the port that gets the datagram
+  std::uint16_t matched_pkey_ = 0;   // index in the table of the port that gets the datagram
 };
 
 }  // namespace ib::hca

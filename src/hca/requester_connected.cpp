@@ -90,6 +90,7 @@ Requester::Outcome Requester::execute_connected(const SendWqe& wqe) {
     const Outcome gathered = gather(wqe, 0, pieces);
     return gathered.kind == Outcome::Kind::Done ? dropped() : gathered;
   }
+  IB_ASSERT(peer != nullptr);
   switch (wqe.opcode) {
     case WrOpcode::RdmaWrite:
     case WrOpcode::RdmaWriteWithImm: return rdma_write(*peer, wqe);

@@ -34,6 +34,21 @@ void Requester::unbind_window(KeyEntry& window) {
   }
 }
 
+// What of the region forbids it, for people (Cause::WindowBind); nothing: it may be bound.
+std::optional<std::uint64_t> Requester::why_not_bound(const SendWqe& wqe,
+                                                      const KeyEntry* region) const {
+  if (region == nullptr || region->id.owner_slot != plane_.slot() || !is_valid(*region)) return 4;
+  const LocalKey* local = plane_.local_keys().find(region->id.key.load(std::memory_order_relaxed));
+  if (local == nullptr || local->pd != config_.pd) return 4;
+  if ((local->access & access::kMwBind) == 0) return local->access;
+  const std::uint32_t writes = access::kRemoteWrite | access::kRemoteAtomic;
+  if ((wqe.bind_access & writes) != 0 && (local->access & access::kLocalWrite) == 0) {
+    return local->access;
+  }
+  if (!in_range(wqe.bind_address, wqe.bind_length, local->iova, local->length)) return 5;
+  return std::nullopt;
+}
+
 Requester::Outcome Requester::bind_window(const SendWqe& wqe) {
   KeyEntry* window = arena_.key(wqe.window);
   KeyEntry* region = arena_.key(wqe.bind_region);
@@ -49,18 +64,7 @@ Requester::Outcome Requester::bind_window(const SendWqe& wqe) {
   const bool zero_length = wqe.bind_length == 0;
   if (zero_length && type2) return refuse(3);
   if (!zero_length) {
-    if (region == nullptr || region->id.owner_slot != plane_.slot() || !is_valid(*region)) {
-      return refuse(4);
-    }
-    const LocalKey* local =
-        plane_.local_keys().find(region->id.key.load(std::memory_order_relaxed));
-    if (local == nullptr || local->pd != config_.pd) return refuse(4);
-    if ((local->access & access::kMwBind) == 0) return refuse(local->access);
-    const std::uint32_t writes = access::kRemoteWrite | access::kRemoteAtomic;
-    if ((wqe.bind_access & writes) != 0 && (local->access & access::kLocalWrite) == 0) {
-      return refuse(local->access);
-    }
-    if (!in_range(wqe.bind_address, wqe.bind_length, local->iova, local->length)) return refuse(5);
+    if (const auto why = why_not_bound(wqe, region)) return refuse(*why);
   }
   unbind_window(*window);
   if (zero_length) return done(0);

@@ -15,7 +15,6 @@ using verbs::QpState;
 using verbs::QpType;
 using verbs::WcOpcode;
 using verbs::WcStatus;
-using verbs::WrOpcode;
 
 // RNR. `waiter` asks the owner's post_recv for a kick. Unreliable transports lose the message in
 // the end (Requester::patience_left).

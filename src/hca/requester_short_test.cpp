@@ -13,7 +13,6 @@ namespace {
 
 using verbs::QpState;
 using verbs::QpType;
-using verbs::WcOpcode;
 using verbs::WcStatus;
 using verbs::WrOpcode;
 namespace access = verbs::access;

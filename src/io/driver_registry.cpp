@@ -61,7 +61,10 @@ DriverRegistry::~DriverRegistry() {
     if (driver->object == nullptr || driver->object->references.total() == 0) continue;
     // It leaks references: whoever holds them may still come, so object and code stay for ever.
     static_cast<void>(driver->object.release());
-    if (driver->module != nullptr) new std::shared_ptr<platform::Module>(std::move(driver->module));
+    if (driver->module != nullptr) {
+      auto kept = std::make_unique<std::shared_ptr<platform::Module>>(std::move(driver->module));
+      static_cast<void>(kept.release());
+    }
   }
 }
 
@@ -187,17 +190,16 @@ void DriverRegistry::load_one(Driver& driver, std::vector<std::string> path, Don
   if (driver.state == DriverState::Loading) return;
   driver.state = DriverState::Loading;
   path.push_back(driver.info.name);
-  load_dependencies(driver, 0, std::move(path),
-                    [this, &driver](Status status, const std::string& reason) {
-                      if (status != Status::Ok) return loaded(driver, status, reason);
-                      driver.object = std::make_unique<DriverObject>(driver.info.name);
-                      driver.object->services = services_;
-                      driver.entry ? enter(driver, driver.entry) : open_module(driver);
-                    });
+  load_dependencies(driver, 0, path, [this, &driver](Status status, const std::string& reason) {
+    if (status != Status::Ok) return loaded(driver, status, reason);
+    driver.object = std::make_unique<DriverObject>(driver.info.name);
+    driver.object->services = services_;
+    driver.entry ? enter(driver, driver.entry) : open_module(driver);
+  });
 }
 
 void DriverRegistry::load_dependencies(Driver& driver, std::size_t at,
-                                       std::vector<std::string> path, Done done) {
+                                       const std::vector<std::string>& path, const Done& done) {
   if (at == driver.info.depends.size()) return done(Status::Ok, {});
   const std::string& name = driver.info.depends[at];
   Driver* needed = find(name);

@@ -102,7 +102,8 @@ class DriverRegistry {
 
   Driver* find(std::string_view name) const;
   void load_one(Driver& driver, std::vector<std::string> path, Done done);
-  void load_dependencies(Driver& driver, std::size_t at, std::vector<std::string> path, Done done);
+  void load_dependencies(Driver& driver, std::size_t at, const std::vector<std::string>& path,
+                         const Done& done);
   void open_module(Driver& driver);
   void enter(Driver& driver, const Entry& entry);
   void loaded(Driver& driver, Status status, const std::string& reason);

@@ -16,7 +16,7 @@ using testing::HasSubstr;
 
 // Code of a module: whether it is still mapped.
 struct FakeModule final : platform::Module {
-  FakeModule(bool& mapped_, void* entry_) : mapped(mapped_), entry(entry_) { mapped = true; }
+  FakeModule(bool& is_mapped, void* symbol) : mapped(is_mapped), entry(symbol) { mapped = true; }
   ~FakeModule() override { mapped = false; }
   void* symbol(const char*) override { return entry; }
   bool& mapped;

@@ -123,19 +123,24 @@ const ObjectNamespace::Object* ObjectNamespace::find(std::string_view host,
   return found == directory->entries.end() ? nullptr : found->second.get();
 }
 
+// The longest prefix that is something, and its length; the host's own tree hides the common one.
+const ObjectNamespace::Object* ObjectNamespace::find_deepest(std::string_view host,
+                                                             std::string_view path,
+                                                             std::size_t& end) const {
+  for (end = path.size();; end = path.rfind('\\', end - 1)) {
+    const Object* own = find(host, path.substr(0, end));
+    if (own != nullptr) return own;
+    if (const Object* common = find("", path.substr(0, end)); common != nullptr) return common;
+  }
+}
+
 Result<const ObjectNamespace::Object*> ObjectNamespace::walk(std::string_view host,
                                                              std::string path, bool to_device,
                                                              std::string& reason) const {
   const std::string asked = path;
   for (int reparsed = 0; reparsed <= kMaxReparse; ++reparsed) {
-    // The longest prefix that is something; the host's own tree hides the common one.
-    const Object* deepest = nullptr;
     std::size_t end = path.size();
-    for (;; end = path.rfind('\\', end - 1)) {
-      deepest = find(host, std::string_view(path).substr(0, end));
-      if (deepest == nullptr) deepest = find("", std::string_view(path).substr(0, end));
-      if (deepest != nullptr) break;
-    }
+    const Object* deepest = find_deepest(host, path, end);
     const std::string rest = path.substr(end);
     if (deepest->kind == Kind::Link) {
       path = deepest->target + rest;

@@ -66,6 +66,7 @@ class ObjectNamespace {
                            std::unique_ptr<Object> object);
   const Object* find(std::string_view host, std::string_view path) const;
   // Follows links of all components but perhaps the last.
+  const Object* find_deepest(std::string_view host, std::string_view path, std::size_t& end) const;
   Result<const Object*> walk(std::string_view host, std::string path, bool to_device,
                              std::string& reason) const;
 

@@ -25,6 +25,7 @@ std::string open_file_text(const DeviceNode& node) {
   std::string text = node.path() + " has " + std::to_string(files.size()) + " open file" +
                      (files.size() == 1 ? "" : "s") + ": pid";
   std::vector<std::uint32_t> pids;
+  pids.reserve(files.size());
   for (const FileObject* file : files) pids.push_back(file->client().pid);
   std::sort(pids.begin(), pids.end());
   pids.erase(std::unique(pids.begin(), pids.end()), pids.end());

@@ -209,7 +209,7 @@ namespace {
 
 // A device request on behalf of a system request, which waits here.
 struct Following {
-  Following(DeviceObject& device_, IrpRef system_) : device(device_), system(std::move(system_)) {}
+  Following(DeviceObject& who, IrpRef whom) : device(who), system(std::move(whom)) {}
   DeviceObject& device;
   IrpRef system;
   Irp irp;

@@ -46,8 +46,8 @@ struct Behaviour {
 class TestTree;
 
 struct Function final : DeviceObject {
-  Function(TestTree& tree_, DriverObject& driver, const std::string& name)
-      : DeviceObject(driver, name, DeviceKind::Functional), tree(tree_) {}
+  Function(TestTree& of, DriverObject& driver, const std::string& name)
+      : DeviceObject(driver, name, DeviceKind::Functional), tree(of) {}
   ~Function() override;
   TestTree& tree;
   IrpQueue waiting;  // control requests, until the device goes

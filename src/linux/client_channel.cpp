@@ -37,7 +37,7 @@ ControlReply failed(Status status, std::string reason) {
 }
 
 std::string with_errno(const std::string& what, int error) {
-  return what + ": " + std::strerror(error);  // NOLINT(concurrency-mt-unsafe): thread-safe in glibc
+  return what + ": " + std::strerror(error);
 }
 
 class SocketChannel final : public platform::ControlChannel {

@@ -85,7 +85,7 @@ Result<std::unique_ptr<platform::ClientHost::Thread>> LinuxClientHost::start_thr
 }
 
 std::string LinuxClientHost::setting(const char* name) {
-  const char* value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): as safe as the program
+  const char* value = std::getenv(name);
   return value == nullptr ? std::string() : std::string(value);
 }
 

@@ -57,7 +57,7 @@ std::string why_not_mapped(int error, std::uint64_t space) {
     return text +
            "no address space left (see /proc/sys/vm/max_map_count if this process has many maps)";
   }
-  return text + std::strerror(error);  // NOLINT(concurrency-mt-unsafe): thread-safe in glibc
+  return text + std::strerror(error);
 }
 
 Status vm_status(int error) {
@@ -108,8 +108,7 @@ Result<std::unique_ptr<platform::MappedFile>> map_file(const platform::NativeHan
                                                        std::uint64_t space, std::string& reason) {
   platform::NativeHandle copy = own_descriptor(::fcntl(file.get(), F_DUPFD_CLOEXEC, 0));
   if (!copy.valid()) {
-    reason = std::string("cannot duplicate a file descriptor: ") +
-             std::strerror(errno);  // NOLINT(concurrency-mt-unsafe)
+    reason = std::string("cannot duplicate a file descriptor: ") + std::strerror(errno);
     return errno == EMFILE ? Status::InsufficientResources : Status::IoError;
   }
   void* base =
@@ -122,8 +121,7 @@ Result<std::unique_ptr<platform::MappedFile>> map_file(const platform::NativeHan
   (void)::madvise(base, space, MADV_DONTDUMP);
   // Without this a child would go on writing into queues that softibd takes for its parent's.
   if (::madvise(base, space, MADV_DONTFORK) != 0) {
-    reason = std::string("madvise(MADV_DONTFORK): ") +
-             std::strerror(errno);  // NOLINT(concurrency-mt-unsafe)
+    reason = std::string("madvise(MADV_DONTFORK): ") + std::strerror(errno);
     (void)::munmap(base, space);
     return Status::IoError;
   }

@@ -25,7 +25,7 @@ namespace {
 using platform::NativeHandle;
 
 Status refused(const char* call, int error, std::string& reason) {
-  reason = std::string(call) + ": " + std::strerror(error);  // NOLINT(concurrency-mt-unsafe)
+  reason = std::string(call) + ": " + std::strerror(error);
   switch (error) {
     case ENOSPC:
     case ENOMEM:

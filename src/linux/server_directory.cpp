@@ -27,7 +27,7 @@ constexpr int kLockTries = 50;
 constexpr timespec kLockPause{0, 10'000'000};
 
 std::string system_error(const std::string& what, int error) {
-  return what + ": " + std::strerror(error);  // NOLINT(concurrency-mt-unsafe): glibc's is safe
+  return what + ": " + std::strerror(error);
 }
 
 Status refuse(Status status, std::string text, std::string& reason) {

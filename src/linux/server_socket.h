@@ -17,7 +17,7 @@ namespace ib::os {
 class ServerSocket {
  public:
   struct Options {
-    std::size_t max_message = 64 * 1024;
+    std::size_t max_message = std::size_t{64} * 1024;
     std::vector<std::byte> refusal;
     // Tells whether there is room for one more client; those beyond are hung up on.
     std::function<bool()> has_room;

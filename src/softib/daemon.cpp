@@ -104,7 +104,7 @@ Status Daemon::add_partitions(const FabricConfig& config, std::string& reason) {
     const Status added =
         drivers::add_partition(core, *owner, *port, wanted.pkey, wanted.name, reason);
     if (added == Status::Ok) continue;
-    reason = what + reason;
+    reason.insert(0, what);
     return added;
   }
   return Status::Ok;

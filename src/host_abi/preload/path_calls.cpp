@@ -51,10 +51,7 @@ char* resolve(const char* path, char* resolved, RealCall real) {
 int glob_with_our_functions(const char* pattern, int flags, int (*on_error)(const char*, int),
                             ::glob_t* out) {
   out->gl_opendir = [](const char* path) -> void* { return ::opendir(path); };
-  out->gl_readdir = [](void* directory) {
-    // NOLINTNEXTLINE(concurrency-mt-unsafe): each glob() has a stream of its own
-    return ::readdir(static_cast<DIR*>(directory));
-  };
+  out->gl_readdir = [](void* directory) { return ::readdir(static_cast<DIR*>(directory)); };
   out->gl_closedir = [](void* directory) { ::closedir(static_cast<DIR*>(directory)); };
   out->gl_stat = [](const char* path, struct ::stat* to) { return ::stat(path, to); };
   out->gl_lstat = [](const char* path, struct ::stat* to) { return ::lstat(path, to); };
