@@ -4,6 +4,8 @@
 #include "al/poster.h"
 #include "al/verbs.h"
 #include "base/buffers.h"
+#include "hca/doorbell.h"
+#include "hca/op_scope.h"
 
 #include <algorithm>
 
@@ -44,7 +46,7 @@ void Al::open(std::string_view node, std::string_view name, io::IrpRef irp) {
   driver_.references.take(io::DriverUse::Client);
   client_ = {++system_.last_client, system_.host.pid(), 0, {}};
   zero_.emplace(system_.root, 0u, client_, nullptr);
-  attach_in_.flags = control::attach_flag::kCaEvents;
+  attach_in_.flags = control::attach_flag::kCaEvents | control::attach_flag::kAttention;
   put_text(attach_in_.node, node);
   put_text(attach_in_.program, name);
   prepare(irp, io::Major::Create, Code::Attach, *zero_, {}, {});
@@ -78,8 +80,10 @@ void Al::attached(io::IrpRef irp, void* context) {
   self.poster_ = std::make_unique<Poster>(self.system_, *self.zero_);
   self.plane_ = std::make_unique<hca::MemoryPlane>(self.system_.arena, *self.poster_,
                                                    self.attach_out_.slot, hca::Path::Auto);
+  self.poster_->set_plane(self.plane_.get());
   self.is_closing_ = false;
   self.wait_for_event();
+  self.listen();
   std::move(irp).pass_up();
 }
 
@@ -152,8 +156,19 @@ void Al::take_event(const control::EventOut& event) {
     if (cq != cqs_.end() && cq->second->on_completion) cq->second->on_completion(*cq->second);
     return;
   }
+  const bool lost = event.type == verbs::EventType::EventsLost;
+  if (event.type == verbs::EventType::Attention || lost) listen();
   run_waiting();  // a queue pair may have been broken
+  if (event.type == verbs::EventType::Attention) return;
   if (on_event_) on_event_(event);
+}
+
+// Programs that cannot reach softibd's memory by process_vm ask for it. From now on the next one
+// that rings the doorbell raises an event; who rang before is served at once.
+void Al::listen() {
+  system_.arena.slot(attach_out_.slot)->waiting.store(hca::kListens, std::memory_order_seq_cst);
+  hca::OpScope scope(*plane_);
+  plane_->serve_bounces();
 }
 
 // Requests that wait, and queue pairs to be flushed.

@@ -88,6 +88,7 @@ class IB_DRIVER_API Al {
   static void event_came(io::Irp& irp, void* context);
   void wait_for_event();
   void close_zero();
+  void listen();
   void take_event(const control::EventOut& event);
   void run_waiting();
 

@@ -2,6 +2,7 @@
 #include "al/poster.h"
 
 #include "base/buffers.h"
+#include "hca/doorbell.h"
 
 #include <span>
 
@@ -51,8 +52,14 @@ std::byte* Poster::map_backing(std::uint32_t index, std::uint32_t generation, st
 void Poster::kick(std::uint32_t index) {
   hca::ProcessSlot* slot = system_.arena.slot(index);
   if (slot == nullptr) return;
-  slot->doorbell.fetch_add(1, std::memory_order_seq_cst);
-  if (slot->waiting.load(std::memory_order_seq_cst) != 0) system_.host.wake(slot->doorbell);
+  hca::ring_doorbell(
+      *slot, index, [this](std::atomic<std::uint32_t>& word) { system_.host.wake(word); },
+      [this](const control::RaiseEventIn& event) { raise(event); });
+}
+
+// While it asks a peer itself, which may be asking back.
+void Poster::serve_bounces() {
+  plane_->serve_bounces();
 }
 
 void Poster::notify(std::uint32_t cq, std::uint32_t channel, std::uint32_t generation) {

@@ -5,7 +5,7 @@
 #pragma once
 
 #include "al/system.h"
-#include "hca/poster_host.h"
+#include "hca/memory_plane.h"
 #include "io/device.h"
 
 #include <memory>
@@ -32,7 +32,8 @@ class Poster final : public hca::PosterHost {
   std::byte* map_backing(std::uint32_t index, std::uint32_t generation,
                          std::uint64_t& size) override;
   void kick(std::uint32_t slot) override;
-  void serve_bounces() override {}
+  void serve_bounces() override;
+  void set_plane(hca::MemoryPlane* plane) { plane_ = plane; }
   platform::Barriers& barriers() override { return system_.host.barriers(); }
   void notify(std::uint32_t cq, std::uint32_t channel, std::uint32_t generation) override;
   void raise(const verbs::control::RaiseEventIn& event) override;
@@ -56,6 +57,7 @@ class Poster final : public hca::PosterHost {
 
   System& system_;
   io::FileObject& zero_;
+  hca::MemoryPlane* plane_ = nullptr;
   std::unordered_map<std::uint32_t, Backing> backings_;
   std::vector<Unsent> unsent_;
 };

@@ -134,8 +134,8 @@ IB_DRIVER_API void alloc_dm(Ca& ca, const control::AllocDmIn& in, DeviceMemory& 
 // All of `memory`, from address 0 on.
 IB_DRIVER_API void reg_dm(Pd& pd, DeviceMemory& memory, std::uint32_t access, Region& region,
                           io::IrpRef irp);
-// Memory of softibd's process (virtual registration): programs reach it by process_vm only; where
-// that is denied their requests wait, and fail when their patience ends. Use alloc_dm() there.
+// Memory of softibd's process (virtual registration): programs reach it by process_vm or, where
+// that is denied, by asking for each 32 KiB. Memory of the HCA (alloc_dm) is faster.
 IB_DRIVER_API void reg_mr(Pd& pd, void* address, std::uint64_t length, std::uint32_t access,
                           Region& region, io::IrpRef irp);
 // Physical registration [IBA1 10.6.2.2]: ranges of softibd's memory, or of `memory` if that is not

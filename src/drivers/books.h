@@ -203,6 +203,7 @@ struct Session {
   std::deque<control::EventOut> events;
   std::uint64_t events_lost = 0;
   bool wants_ca_events = false;
+  bool wants_attention = false;
   io::IrpQueue waiters;  // WaitEvent requests, of this or another connection
 };
 

@@ -2,6 +2,7 @@
 #include "drivers/core.h"
 
 #include "drivers/code_name.h"
+#include "drivers/events.h"
 #include "verbs/limits.h"
 
 #include <algorithm>
@@ -25,7 +26,11 @@ Core::Core(platform::Executor& loop, fabric::Fabric& model, platform::DeviceMemo
       port_totals(model.port_count()),
       later(loop, host.barriers(), [this](std::uint32_t slot) {
         return by_slot[slot] == nullptr || by_slot[slot]->buried;
-      }) {}
+      }) {
+  memory.set_on_attention([this](std::uint32_t slot) {
+    if (Session* session = by_slot[slot]; session != nullptr) raise_attention(*this, *session);
+  });
+}
 
 const char* kind_name(Kind kind) {
   switch (kind) {

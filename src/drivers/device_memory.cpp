@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "drivers/device_memory.h"
 
+#include "hca/doorbell.h"
+
 #include <cstring>
 #include <new>
 
@@ -44,6 +46,8 @@ void DeviceMemory::kick(std::uint32_t slot) {
   process->doorbell.fetch_add(1, std::memory_order_seq_cst);
   // Always, and not only if `waiting` says so: a kick from here is rare, a lost one is a hang.
   host_.wake(process->doorbell);
+  std::uint32_t listens = hca::kListens;
+  if (process->waiting.compare_exchange_strong(listens, 0) && on_attention_) on_attention_(slot);
 }
 
 }  // namespace ib::drivers

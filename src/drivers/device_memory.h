@@ -57,6 +57,10 @@ class DeviceMemory final : private hca::ArenaFile, private HeapMemory {
 
   // "Look at your queue pairs": makes the service thread of this process run.
   void kick(std::uint32_t slot);
+  // How one hears of it that has no thread for that.
+  void set_on_attention(std::function<void(std::uint32_t slot)> on_attention) {
+    on_attention_ = std::move(on_attention);
+  }
 
  private:
   std::uint64_t query_size() override { return host_.size(); }
@@ -71,6 +75,7 @@ class DeviceMemory final : private hca::ArenaFile, private HeapMemory {
   hca::Arena arena_;
   std::unique_ptr<Heap> heap_;
   Fault fault_;
+  std::function<void(std::uint32_t slot)> on_attention_;
 };
 
 }  // namespace ib::drivers

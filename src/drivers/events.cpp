@@ -61,6 +61,11 @@ void raise_ca(Core& core, const fabric::Hca& hca, EventType type) {
   }
 }
 
+void raise_attention(Core& core, Session& session) {
+  push_event(core, session,
+             {EventType::Attention, control::EventObject::Device, 0, session.slot, 0});
+}
+
 void wait_event(Core& core, Session& caller, io::IrpRef irp) {
   Session* session = &caller;
   if (const auto in = irp->input<control::GenerationIn>()) {
@@ -123,7 +128,12 @@ void raise_event(Core& core, Session&, const control::RaiseEventIn& in, io::IrpR
       }
       break;
     }
-    case control::EventObject::Device:
+    case control::EventObject::Device: {
+      sensible = in.type == EventType::Attention;
+      Session* owner = session_of_slot(core, in.index, in.generation);
+      if (sensible && owner != nullptr && owner->wants_attention) raise_attention(core, *owner);
+      break;
+    }
     case control::EventObject::Port:  // only softibd knows about those
     default: sensible = false; break;
   }

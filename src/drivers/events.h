@@ -20,6 +20,8 @@ void raise_port(Core& core, const fabric::Hca& hca, std::uint32_t port, verbs::E
 
 // An HCA came or went: to those of its node who asked for it.
 void raise_ca(Core& core, const fabric::Hca& hca, verbs::EventType type);
+// Somebody rang its doorbell (hca/doorbell.h).
+void raise_attention(Core& core, Session& session);
 
 void wait_event(Core& core, Session& caller, io::IrpRef irp);
 void raise_event(Core& core, Session& caller, const control::RaiseEventIn& in, io::IrpRef irp);

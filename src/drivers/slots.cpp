@@ -108,9 +108,11 @@ void attach(Core& core, Session& session, const control::AttachIn& in, io::IrpRe
   if (session.slot != hca::kNone) {
     return fail(core, std::move(irp), Status::InvalidState, "this connection has attached already");
   }
-  if ((in.flags & ~control::attach_flag::kCaEvents) != 0) {
+  constexpr std::uint32_t kFlags =
+      control::attach_flag::kCaEvents | control::attach_flag::kAttention;
+  if ((in.flags & ~kFlags) != 0) {
     return fail(core, std::move(irp), Status::InvalidParameter,
-                say("Attach knows no flags ", hex(in.flags & ~control::attach_flag::kCaEvents)));
+                say("Attach knows no flags ", hex(in.flags & ~kFlags)));
   }
   const fabric::Node* node = core.fabric.find_node(text_in(in.node));
   if (node == nullptr) {
@@ -129,6 +131,7 @@ void attach(Core& core, Session& session, const control::AttachIn& in, io::IrpRe
                 say("all ", hca::kMaxSlots, " process slots of the fabric are in use"));
   }
   session.wants_ca_events = (in.flags & control::attach_flag::kCaEvents) != 0;
+  session.wants_attention = (in.flags & control::attach_flag::kAttention) != 0;
   irp->file->client().node = node->name;
   irp->out_handles[0] = *std::move(memory);
   succeed_with(std::move(irp), attach_out(session));

@@ -107,6 +107,16 @@ Access MemoryPlane::bounce(const Stretch& at, BounceEntry*& entry, BounceOp op,
   return {static_cast<Cause>(status), false, 0};
 }
 
+void MemoryPlane::serve_bounces() {
+  for (std::uint32_t i = 0; i < kBouncesPerSlot; ++i) {
+    BounceEntry* entry = arena_.bounce(slot_, i);
+    if (entry->request.state.load(std::memory_order_acquire) ==
+        static_cast<std::uint32_t>(BounceState::Submitted)) {
+      serve_bounce(*entry);
+    }
+  }
+}
+
 void MemoryPlane::serve_bounce(BounceEntry& entry) {
   if (!change(entry, BounceState::Submitted, BounceState::Running)) return;
   const BounceOp op = entry.request.op;

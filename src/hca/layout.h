@@ -65,7 +65,10 @@ struct alignas(kLine) ProcessSlot {
   // Doorbell: anyone adds 1 and wakes (shared futex); the service thread of the process waits on
   // it.
   alignas(kLine) Shared32 doorbell;
-  Shared32 waiting;  // owner: 1 while its service thread sleeps, so that a kick needs the wake call
+  // Slot::kSleeps: its service thread sleeps, so that a kick needs the wake call; kListens: it has
+  // no such thread, but wants an Attention event (doorbell.h). Else 0. (owner; a poster takes
+  // kListens)
+  Shared32 waiting;
   // Anyone adds 1: "look at the states of your queue pairs, regions and bounce requests".
   alignas(kLine) Shared32 attention;
   alignas(kLine) std::array<ThreadWord, kThreadsPerSlot> threads;

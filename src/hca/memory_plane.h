@@ -144,6 +144,8 @@ class MemoryPlane {
   Access atomic(const Stretch& at, const std::uint64_t* compare, std::uint64_t operand,
                 std::uint64_t& old);
 
+  // All that peers want now.
+  void serve_bounces();
   // A peer's request against this process's memory (path 3); key and range are checked.
   void serve_bounce(BounceEntry& entry);
 

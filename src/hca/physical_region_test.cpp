@@ -32,6 +32,15 @@ RangeList list_of(const std::vector<Place>& places, KeyKind kind) {
   return list;
 }
 
+// The lkey kRanges covers them.
+void know_ranges(MemoryPlane& plane, const RangeList& list, std::uint64_t length) {
+  BenchArena::know_key(plane, kRanges, nullptr, length);
+  LocalKey& local = plane.local_keys().at(key_index(kRanges));
+  local.iova = kIova;
+  local.kind = KeyKind::Ranges;
+  local.ranges = &list;
+}
+
 // The peer's key kRanges covers the pieces that are given; so does mine, for SGEs.
 struct RangesBench : PairBench {
   explicit RangesBench(KeyKind kind = KeyKind::Region) : PairBench(), kind_(kind) {}
@@ -135,14 +144,7 @@ TEST(PhysicalRegion, AnSgeMayLieInManyRanges) {
   RangeList list = list_of({{std::bit_cast<std::uint64_t>(b.mine.data() + 512), 256},
                             {std::bit_cast<std::uint64_t>(b.mine.data()), 256}},
                            KeyKind::Region);
-  LocalKey& local = b.plane.local_keys().at(key_index(kRanges));
-  local.pd = 1;
-  local.access = 0xf;
-  local.iova = kIova;
-  local.length = 512;
-  local.kind = KeyKind::Ranges;
-  local.ranges = &list;
-  local.key.store(kRanges);
+  know_ranges(b.plane, list, 512);
   const Sge sge{kIova + 8, 504, kRanges};
   SendWqe wqe;
   wqe.sge = &sge;
@@ -160,15 +162,8 @@ TEST(PhysicalRegion, MorePiecesThanARequestMayHaveAreRefused) {
   std::vector<Place> places(verbs::limits::kMaxRanges,
                             {std::bit_cast<std::uint64_t>(b.mine.data()), 8});
   RangeList list = list_of(places, KeyKind::Region);
-  LocalKey& local = b.plane.local_keys().at(key_index(kRanges));
-  local.pd = 1;
-  local.access = 0xf;
-  local.iova = kIova;
-  local.length = places.size() * 8;
-  local.kind = KeyKind::Ranges;
-  local.ranges = &list;
-  local.key.store(kRanges);
-  const auto whole = static_cast<std::uint32_t>(local.length);
+  const auto whole = static_cast<std::uint32_t>(places.size() * 8);
+  know_ranges(b.plane, list, whole);
   const std::array<Sge, 2> sge{{{kIova, whole, kRanges}, {kIova, whole, kRanges}}};
   SendWqe wqe;
   wqe.sge = sge.data();

@@ -2,6 +2,7 @@
 #include "user/poster.h"
 
 #include "base/buffers.h"
+#include "hca/doorbell.h"
 #include "user/process_state.h"
 
 #include <span>
@@ -35,8 +36,9 @@ std::byte* Poster::map_backing(std::uint32_t index, std::uint32_t generation, st
 void Poster::kick(std::uint32_t index) {
   hca::ProcessSlot* slot = arena_.slot(index);
   if (slot == nullptr) return;
-  slot->doorbell.fetch_add(1, std::memory_order_seq_cst);
-  if (slot->waiting.load(std::memory_order_seq_cst) != 0) host_.wake(slot->doorbell);
+  hca::ring_doorbell(
+      *slot, index, [this](std::atomic<std::uint32_t>& word) { host_.wake(word); },
+      [this](const control::RaiseEventIn& event) { raise(event); });
 }
 
 void Poster::serve_bounces() {

@@ -285,13 +285,7 @@ bool ProcessState::give_turns() {
 
 void ProcessState::serve_bounces() {
   hca::OpScope scope(*plane_);
-  for (std::uint32_t i = 0; i < hca::kBouncesPerSlot; ++i) {
-    hca::BounceEntry* entry = arena().bounce(info_.slot, i);
-    if (entry->request.state.load(std::memory_order_acquire) ==
-        static_cast<std::uint32_t>(hca::BounceState::Submitted)) {
-      plane_->serve_bounce(*entry);
-    }
-  }
+  plane_->serve_bounces();
 }
 
 }  // namespace ib::user

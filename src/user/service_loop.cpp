@@ -4,6 +4,7 @@
 // service: rung by peers (doorbell) and by this process. It flushes queue pairs that others moved
 // to Error, adopts hot regions, serves bounces, and runs waiting work requests on a clock tick when
 // the application itself is not polling.
+#include "hca/doorbell.h"
 #include "user/process_state.h"
 
 #include <algorithm>
@@ -38,7 +39,7 @@ void ProcessState::service_loop() {
     }
     timed_.store(linger > 0 ? 1 : 0, std::memory_order_seq_cst);
     if (linger == 0 && waiting_count_.load(std::memory_order_seq_cst) != 0) continue;
-    slot.waiting.store(1, std::memory_order_seq_cst);
+    slot.waiting.store(hca::kSleeps, std::memory_order_seq_cst);
     host_.wait(slot.doorbell, rung, linger > 0 ? kTick : kForever);
     slot.waiting.store(0, std::memory_order_relaxed);
   }

@@ -94,8 +94,9 @@ struct AttachIn {
   std::array<char, 64> program{};  // for people: `softib status`, error texts
 };
 namespace attach_flag {
-inline constexpr std::uint32_t kCaEvents = 1;  // tell when HCAs of the node come and go
-}
+inline constexpr std::uint32_t kCaEvents = 1;   // tell when HCAs of the node come and go
+inline constexpr std::uint32_t kAttention = 2;  // tell when its doorbell is rung, if it listens
+}  // namespace attach_flag
 struct CaName {
   std::array<char, 64> name{};  // softib0
   std::uint64_t node_guid = 0;  // host byte order

@@ -154,6 +154,8 @@ enum class EventType : std::uint32_t {
   // Of the node, to those that asked for it when they attached; the cookie is the node GUID.
   CaAdded = 20,
   CaRemoved = 21,
+  // Of a process that asked for it when it attached: somebody waits for it (hca/doorbell.h).
+  Attention = 23,
   EventsLost = 22,  // `index` events that would stand here did not fit into the queue
 };
 

@@ -200,9 +200,6 @@ TEST_P(KernelObjectsTest, AWindowOpensAPartOfARegionUntilItIsUnbound) {
 }
 
 TEST_P(KernelObjectsTest, AnFmrCoversWhatItWasMappedToLast) {
-  if (std::string_view(GetParam().path) == "bounce") {
-    GTEST_SKIP() << "nobody serves bounces to memory of softibd: programs reach it by process_vm";
-  }
   connect_to_b(QpType::Rc);
   std::vector<std::byte> first(4096);
   std::vector<std::byte> second(4096);
@@ -235,6 +232,46 @@ TEST_P(KernelObjectsTest, AnFmrCoversWhatItWasMappedToLast) {
   qb.send(write);
   b->cq().one(WcStatus::RemAccessErr);
   must([&](io::IrpRef irp) { al::destroy(fmr, std::move(irp)); });
+  end();
+}
+
+// More than one buffer of the bounce path, in both directions, and an atomic.
+TEST_P(KernelObjectsTest, ProgramsReachLongVirtualRegions) {
+  connect_to_b(QpType::Rc);
+  constexpr std::uint32_t kBytes = 200'000;
+  std::vector<std::byte> mine(kBytes);
+  const auto address = std::bit_cast<std::uint64_t>(mine.data());
+  al::Region region2;
+  must([&](io::IrpRef irp) {
+    al::reg_mr(pd, mine.data(), kBytes, access::kLocalWrite | access::kRemoteAny, region2,
+               std::move(irp));
+  });
+  const Region mb = b->region(kBytes);
+  mb.fill(3);
+  const auto sent = mb.bytes(0, kBytes);
+  Work write = send_work(1, {mb.sge(0, kBytes)}, WrOpcode::RdmaWrite);
+  write.rkey = region2.made.rkey;
+  write.remote_address = address;
+  qb.send(write);
+  b->cq().one(WcStatus::Success);
+  EXPECT_EQ(std::memcmp(mine.data(), sent.data(), kBytes), 0);
+  Work add = send_work(2, {mb.sge(0, 8)}, WrOpcode::AtomicFetchAdd);
+  add.rkey = region2.made.rkey;
+  add.remote_address = address;
+  add.compare_add = 1;
+  qb.send(add);
+  b->cq().one(WcStatus::Success);
+  mb.fill(9);
+  Work read = send_work(3, {mb.sge(0, kBytes)}, WrOpcode::RdmaRead);
+  read.rkey = region2.made.rkey;
+  read.remote_address = address;
+  qb.send(read);
+  b->cq().one(WcStatus::Success);
+  std::uint64_t first = 0;
+  std::memcpy(&first, sent.data(), sizeof first);
+  EXPECT_EQ(mb.word(0), first + 1);
+  EXPECT_EQ(mb.bytes(8, kBytes - 8), std::vector(sent.begin() + 8, sent.end()));
+  must([&](io::IrpRef irp) { al::destroy(region2, std::move(irp)); });
   end();
 }
 

@@ -386,9 +386,6 @@ TEST_P(KernelSpecialTest, AtomicsAndWindowsWorkInTheLaterRanges) {
 }
 
 TEST_P(KernelSpecialTest, AnFmrMayCoverScatteredMemory) {
-  if (std::string_view(GetParam().path) == "bounce") {
-    GTEST_SKIP() << "nobody serves bounces to memory of softibd: programs reach it by process_vm";
-  }
   connect_to_b(QpType::Rc);
   std::vector<std::uint64_t> words(1024);
   const auto at = [&](std::size_t word) { return std::bit_cast<std::uint64_t>(&words[word]); };
