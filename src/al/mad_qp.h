@@ -34,8 +34,8 @@ class IB_DRIVER_API MadQp {
     std::uint32_t port = 1;
     std::uint32_t depth = 64;  // MADs that may be on their way, and receives that are posted
   };
-  // Both are called at dispatch level and may call anything here, also close().
-  // `mad` is valid during the call.
+  // Both are called at dispatch level and may call anything here, also close(); but the MadQp has
+  // to outlive the call. `mad` is valid during the call.
   using OnReceive =
       std::function<void(const MadAddress& from, std::span<const std::byte, kMadBytes> mad)>;
   using OnSent = std::function<void(std::uint64_t context, verbs::WcStatus status)>;
