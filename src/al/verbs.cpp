@@ -259,6 +259,7 @@ void reg_mr(Pd& pd, void* address, std::uint64_t length, std::uint32_t access, R
   make_from(*pd.ca, Code::RegMr, in, region, std::move(irp));
 }
 
+// NOLINTNEXTLINE(readability-function-size): an argument for each thing that it needs
 void reg_physical(Pd& pd, std::span<const control::PhysicalRange> ranges, DeviceMemory* memory,
                   std::uint64_t iova, std::uint32_t access, Region& region, io::IrpRef irp) {
   if (!is_free(region, irp)) return;

@@ -43,7 +43,7 @@ void know_ranges(MemoryPlane& plane, const RangeList& list, std::uint64_t length
 
 // The peer's key kRanges covers the pieces that are given; so does mine, for SGEs.
 struct RangesBench : PairBench {
-  explicit RangesBench(KeyKind kind = KeyKind::Region) : PairBench(), kind_(kind) {}
+  explicit RangesBench(KeyKind kind = KeyKind::Region) : kind_(kind) {}
 
   std::uint64_t their_address(std::uint64_t offset) const {
     return std::bit_cast<std::uint64_t>(theirs.data()) + offset;

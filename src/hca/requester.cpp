@@ -81,8 +81,9 @@ Requester::Requester(MemoryPlane& plane, const RequesterConfig& config)
       send_cq_(plane.arena(), config.send_cq),
       mask_(std::bit_ceil(std::max(config.max_wr, 1u)) - 1),
       records_(mask_ + std::size_t{1}),
-      slot_size_(sizeof(SendWqe) + std::max<std::size_t>(std::size_t{config.max_sge} * sizeof(Sge),
-                                                         (config.max_inline + 15) / 16 * 16)) {
+      slot_size_(sizeof(SendWqe) +
+                 std::max<std::size_t>(std::size_t{config.max_sge} * sizeof(Sge),
+                                       (std::size_t{config.max_inline} + 15) / 16 * 16)) {
   IB_ASSERT(own_ != nullptr);
 }
 
