@@ -9,7 +9,6 @@
 
 namespace ib::user {
 
-using verbs::WcOpcode;
 using verbs::WcStatus;
 
 namespace {

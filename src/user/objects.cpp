@@ -3,6 +3,8 @@
 // nothing; softibd being gone destroys everything.
 #include "user/hca_client.h"
 
+#include <bit>
+
 namespace ib::user {
 
 using control::Code;
@@ -84,7 +86,7 @@ Status MemoryRegion::reregister(std::uint32_t change, const control::RegMrIn& to
   process.regions().remove(index());
   lkey_ = out.lkey;
   rkey_ = out.rkey;
-  process.regions().add(index(), now, out, reinterpret_cast<std::byte*>(now.address), now.length);
+  process.regions().add(index(), now, out, std::bit_cast<std::byte*>(now.address), now.length);
   return Status::Ok;
 }
 

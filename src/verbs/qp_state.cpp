@@ -221,8 +221,8 @@ std::string qp_attr_names(std::uint32_t mask) {
 }
 
 std::string explain_qp_modify(QpType type, QpState from, QpState to, const QpModifyCheck& check) {
-  const std::string what = std::string(qp_type_name(type)) + " queue pair from " +
-                           qp_state_name(from) + " to " + qp_state_name(to);
+  std::string what = std::string(qp_type_name(type)) + " queue pair from " + qp_state_name(from) +
+                     " to " + qp_state_name(to);
   switch (check.verdict) {
     case QpModifyVerdict::Ok: return what + ": legal";
     case QpModifyVerdict::NoSuchTransition:
