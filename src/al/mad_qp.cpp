@@ -14,13 +14,12 @@ namespace attr = verbs::qp_attr;
 
 namespace {
 
-constexpr std::uint64_t kGrhRoom = 40;  // in front of a datagram that was received
 constexpr std::uint32_t kMostDepth = 4096;
 
 // Room for what may come: queue pairs 0 and 1 get MADs and nothing else, but anybody may send
 // anything to one of UD, and what does not fit would break it.
 std::uint32_t receive_room(QpType type) {
-  return kGrhRoom + (type == QpType::Ud ? 4096 : kMadBytes);
+  return verbs::kGrhBytes + (type == QpType::Ud ? 4096 : kMadBytes);
 }
 
 }  // namespace
@@ -31,8 +30,7 @@ hca::Sge MadQp::buffer(std::size_t slot) const {
   const std::uint64_t receives = std::min<std::uint64_t>(slot, options_.depth);
   const std::uint64_t sends = slot - receives;
   const bool of_send = slot >= options_.depth;
-  return {receives * room + sends * kMadBytes, of_send ? std::uint32_t{kMadBytes} : room,
-          region_.made.lkey};
+  return {receives * room + sends * kMadBytes, of_send ? kMadBytes : room, region_.made.lkey};
 }
 
 std::uint32_t MadQp::qpn() const {
@@ -220,12 +218,12 @@ void MadQp::take_completions() {
 
 void MadQp::received(const hca::Completion& completion) {
   const auto slot = static_cast<std::size_t>(completion.wr_id);
-  const bool whole =
-      completion.status == verbs::WcStatus::Success && completion.byte_len == kGrhRoom + kMadBytes;
+  const bool whole = completion.status == verbs::WcStatus::Success &&
+                     completion.byte_len == verbs::kGrhBytes + kMadBytes;
   if (whole && on_receive_) {
     // Peers may write to device memory: what is looked at must not change.
     std::array<std::byte, kMadBytes> mad;
-    std::memcpy(mad.data(), memory_.bytes + buffer(slot).address + kGrhRoom, kMadBytes);
+    std::memcpy(mad.data(), memory_.bytes + buffer(slot).address + verbs::kGrhBytes, kMadBytes);
     on_receive_({completion.slid, completion.sl, completion.src_qp, 0, completion.pkey_index}, mad);
   }
   // What is flushed would be flushed again.

@@ -16,7 +16,7 @@
 
 namespace ib::al {
 
-inline constexpr std::size_t kMadBytes = 256;
+using verbs::kMadBytes;
 
 // Where a MAD goes to, or came from.
 struct MadAddress {

@@ -201,10 +201,8 @@ Result<std::unique_ptr<Ranges>> describe(std::span<const control::PhysicalRange>
   hca::RangeList& list = made->list;
   list.kind = memory != nullptr ? hca::KeyKind::DeviceMemory : hca::KeyKind::Region;
   const std::uint64_t base = memory != nullptr ? memory->made.offset : 0;
-  std::uint64_t start = 0;
   for (const control::PhysicalRange& range : ranges) {
-    list.range[list.count++] = {start, base + range.address, range.length};
-    start += range.length;
+    list.append(base + range.address, range.length);
   }
   return made;
 }

@@ -60,7 +60,7 @@ bool fill(std::span<const control::PhysicalRange> ranges, const Dm* dm, std::uin
       return false;
     }
     const std::uint64_t base = dm != nullptr ? dm->offset : 0;
-    list.range[list.count++] = {length, base + range.address, range.length};
+    list.append(base + range.address, range.length);
     length += range.length;
   }
   return true;

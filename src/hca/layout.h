@@ -306,6 +306,12 @@ struct RangeList {
   std::uint32_t count = 0;
   KeyKind kind = KeyKind::Region;  // of the memory: or DeviceMemory
   std::array<Range, verbs::limits::kMaxRanges> range{};
+
+  // For who makes one; there is room.
+  void append(std::uint64_t address, std::uint64_t length) {
+    const Range* last = count != 0 ? &range[count - 1] : nullptr;
+    range[count++] = {last != nullptr ? last->start + last->length : 0, address, length};
+  }
 };
 struct KeyEntry {
   // Line 0 (control; windows and adoption: owner)

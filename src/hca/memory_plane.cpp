@@ -67,6 +67,21 @@ Access MemoryPlane::local_null(const Sge& sge, std::uint32_t access, LocalPieces
   return {};
 }
 
+template <class Move>
+Access MemoryPlane::in_parts(const Stretch& all, std::uint64_t offset, std::uint64_t n,
+                             Move&& move) const {
+  for (std::uint64_t done = 0; done < n;) {
+    Stretch part;
+    const Access found = part_of(all, offset + done, part);
+    if (!found.ok()) return found;
+    const std::uint64_t bytes = std::min(n - done, part.length);
+    const Access moved = move(part, done, bytes);
+    if (!moved.ok()) return moved;
+    done += bytes;
+  }
+  return {};
+}
+
 Access MemoryPlane::local_special(const LocalKey& key, const Sge& sge, std::uint32_t access,
                                   LocalPieces& out) const {
   if (key.kind == KeyKind::Null) return local_null(sge, access, out);
@@ -76,15 +91,14 @@ Access MemoryPlane::local_special(const LocalKey& key, const Sge& sge, std::uint
   all.address = sge.address - key.iova;
   all.length = sge.length;
   all.ranges = key.ranges;
-  for (std::uint64_t offset = 0; offset < all.length;) {
-    Stretch part;
-    const Access found = part_of(all, offset, part);
-    if (!found.ok()) return found;
-    if (out.count == LocalPieces::kMost) return failed(Cause::LocalPieces, LocalPieces::kMost);
-    out.add(part.pointer, part.length);
-    offset += part.length;
-  }
-  return {};
+  return in_parts(all, 0, all.length,
+                  [&out](const Stretch& part, std::uint64_t, std::uint64_t bytes) {
+                    if (out.count == LocalPieces::kMost) {
+                      return failed(Cause::LocalPieces, LocalPieces::kMost);
+                    }
+                    out.add(part.pointer, bytes);
+                    return Access{};
+                  });
 }
 
 // `all.ranges` is of shared memory if it is a peer's: each field is loaded once, then checked.
@@ -299,18 +313,9 @@ void MemoryPlane::want_adoption(KeyEntry& region) {
 Access MemoryPlane::write(const LocalPieces& from, std::uint64_t skip, const Stretch& to,
                           std::uint64_t offset, std::uint64_t n) {
   if (to.kind != Stretch::Kind::Ranges) return write_one(from, skip, to, offset, n);
-  while (n > 0) {
-    Stretch part;
-    const Access found = part_of(to, offset, part);
-    if (!found.ok()) return found;
-    const std::uint64_t step = std::min(n, part.length);
-    const Access done = write_one(from, skip, part, 0, step);
-    if (!done.ok()) return done;
-    skip += step;
-    offset += step;
-    n -= step;
-  }
-  return {};
+  return in_parts(to, offset, n, [&](const Stretch& part, std::uint64_t done, std::uint64_t bytes) {
+    return write_one(from, skip + done, part, 0, bytes);
+  });
 }
 
 Access MemoryPlane::write_one(const LocalPieces& from, std::uint64_t skip, const Stretch& to,
@@ -337,18 +342,10 @@ Access MemoryPlane::write_one(const LocalPieces& from, std::uint64_t skip, const
 Access MemoryPlane::read(const LocalPieces& to, std::uint64_t skip, const Stretch& from,
                          std::uint64_t offset, std::uint64_t n) {
   if (from.kind != Stretch::Kind::Ranges) return read_one(to, skip, from, offset, n);
-  while (n > 0) {
-    Stretch part;
-    const Access found = part_of(from, offset, part);
-    if (!found.ok()) return found;
-    const std::uint64_t step = std::min(n, part.length);
-    const Access done = read_one(to, skip, part, 0, step);
-    if (!done.ok()) return done;
-    skip += step;
-    offset += step;
-    n -= step;
-  }
-  return {};
+  return in_parts(from, offset, n,
+                  [&](const Stretch& part, std::uint64_t done, std::uint64_t bytes) {
+                    return read_one(to, skip + done, part, 0, bytes);
+                  });
 }
 
 Access MemoryPlane::read_one(const LocalPieces& to, std::uint64_t skip, const Stretch& from,

@@ -173,6 +173,9 @@ class MemoryPlane {
   std::byte* mapped(const KeyEntry& region, std::uint64_t address, std::uint64_t length);
   std::byte* map_slow(Mapping& mapping, std::uint32_t index, std::uint32_t generation);
   void want_adoption(KeyEntry& region);
+  // move(part, done, bytes) for each part of `n` bytes from `offset` on, until it is not ok.
+  template <class Move>
+  Access in_parts(const Stretch& all, std::uint64_t offset, std::uint64_t n, Move&& move) const;
   Access write_one(const LocalPieces& from, std::uint64_t skip, const Stretch& to,
                    std::uint64_t offset, std::uint64_t n);
   Access read_one(const LocalPieces& to, std::uint64_t skip, const Stretch& from,

@@ -24,11 +24,7 @@ struct Place {
 RangeList list_of(const std::vector<Place>& places, KeyKind kind) {
   RangeList list;
   list.kind = kind;
-  std::uint64_t start = 0;
-  for (const Place& place : places) {
-    list.range[list.count++] = {start, place.address, place.length};
-    start += place.length;
-  }
+  for (const Place& place : places) list.append(place.address, place.length);
   return list;
 }
 

@@ -56,8 +56,7 @@ Requester::Outcome Requester::bind_peer(Peer*& peer) {
   }
   if (way.kind != Outcome::Kind::Done) return way;
   // Same partition: equal base, at least one full member [IBA1 10.9.3].
-  if (((entry->id.pkey ^ own_->id.pkey) & 0x7fff) != 0 ||
-      ((entry->id.pkey | own_->id.pkey) & 0x8000) == 0) {
+  if (!verbs::share_partition(entry->id.pkey, own_->id.pkey)) {
     return wait(Cause::PkeyMismatch);
   }
   if (peer_.entry != entry || peer_.qpn != dest || peer_.generation != entry->id.generation) {

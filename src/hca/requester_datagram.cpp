@@ -10,6 +10,8 @@
 
 namespace ib::hca {
 
+using verbs::kGrhBytes;
+using verbs::kMadBytes;
 using verbs::QpState;
 using verbs::QpType;
 using verbs::WcOpcode;
@@ -19,9 +21,6 @@ using verbs::WrOpcode;
 namespace {
 
 constexpr std::uint32_t kMulticastQpn = 0xffffff;
-constexpr std::uint32_t kGrhBytes = 40;
-constexpr std::uint16_t kFullMember = 0x8000;
-constexpr std::uint32_t kMadBytes = 256;  // [IBA1 13.4.2]
 
 constexpr std::uint32_t mtu_bytes(std::uint32_t mtu) {
   return mtu >= 1 && mtu <= 5 ? 128u << mtu : 4096u;
@@ -133,17 +132,15 @@ bool Requester::datagram_accepted(const SendWqe& wqe, std::uint64_t bytes, const
   return qkey == wanted && partition_accepted(own_pkey(wqe), target, *port);
 }
 
-// A member of the same partition, and not both limited ones [IBA1 10.9.1.1, 10.9.3]. Queue pair 1
-// is in all partitions of its port.
+// Queue pair 1 is in all partitions of its port.
 bool Requester::partition_accepted(std::uint16_t pkey, const QpEntry& target,
                                    const PortEntry& port) {
-  const auto joins = [pkey](std::uint16_t other) {
-    return ((pkey ^ other) & ~kFullMember) == 0 && ((pkey | other) & kFullMember) != 0;
-  };
-  if (target.id.type != static_cast<std::uint32_t>(QpType::Gsi)) return joins(target.id.pkey);
+  if (target.id.type != static_cast<std::uint32_t>(QpType::Gsi)) {
+    return verbs::share_partition(pkey, target.id.pkey);
+  }
   for (std::size_t i = 0; i < port.pkeys.size(); ++i) {
     const std::uint16_t entry = port.pkeys[i].load(std::memory_order_acquire);
-    if (entry == 0 || !joins(entry)) continue;
+    if (entry == 0 || !verbs::share_partition(pkey, entry)) continue;
     matched_pkey_ = static_cast<std::uint16_t>(i);
     return true;
   }

@@ -48,8 +48,8 @@ bool Requester::peer_stands() const {
          peer.generation == peer_.generation &&
          (is(peer.state, QpState::Rts) || is(peer.state, QpState::Rtr)) &&
          peer.dest_qpn == own.qpn.load(std::memory_order_relaxed) && peer.lid == own.dlid &&
-         ((peer.pkey ^ own.pkey) & 0x7fff) == 0 && ((peer.pkey | own.pkey) & 0x8000) != 0 &&
-         is_active(arena_.port(own.port)) && is_active(arena_.port(peer.port));
+         verbs::share_partition(peer.pkey, own.pkey) && is_active(arena_.port(own.port)) &&
+         is_active(arena_.port(peer.port));
 }
 
 std::byte* Requester::own_bytes(const SendWqe& wqe, std::uint32_t access) const {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "base/big_endian.h"
+#include "verbs/types.h"
 
 #include <array>
 #include <cstddef>
@@ -11,7 +12,7 @@
 
 namespace ib::mad {
 
-inline constexpr std::size_t kMadSize = 256;
+inline constexpr std::size_t kMadSize = verbs::kMadBytes;
 using Mad = std::array<std::byte, kMadSize>;
 
 struct MadHeader {

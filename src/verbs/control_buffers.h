@@ -245,10 +245,10 @@ struct PkeyOut {
 struct MadIn {
   std::uint32_t port = 0;
   std::uint32_t reserved = 0;
-  std::array<std::uint8_t, 256> mad{};  // as on a wire [IBA1 13.4.2]
+  std::array<std::uint8_t, kMadBytes> mad{};  // as on a wire [IBA1 13.4.2]
 };
 struct MadOut {
-  std::array<std::uint8_t, 256> mad{};
+  std::array<std::uint8_t, kMadBytes> mad{};
 };
 
 struct RegMrIn {

@@ -35,6 +35,15 @@ constexpr bool is_datagram(QpType type) {
 inline constexpr std::uint32_t kControlledQkey = 0x80000000u;
 inline constexpr std::uint32_t kGsiQkey = 0x80010000u;  // of every queue pair 1 [IBA1 3.5.3]
 
+// Whether ports with these P_Keys hear each other: the same partition, and not two limited members
+// (top bit 0) of it [IBA1 10.9.1.1, 10.9.3].
+constexpr bool share_partition(std::uint16_t a, std::uint16_t b) {
+  return ((a ^ b) & 0x7fff) == 0 && ((a | b) & 0x8000) != 0;
+}
+
+inline constexpr std::uint32_t kGrhBytes = 40;   // Global Route Header [IBA1 8.3]
+inline constexpr std::uint32_t kMadBytes = 256;  // every management datagram [IBA1 13.4.2]
+
 enum class QpState : std::uint32_t { Reset, Init, Rtr, Rts, Sqd, Sqe, Error };
 
 enum class MigState : std::uint32_t { Migrated, Rearm, Armed };
@@ -154,9 +163,9 @@ enum class EventType : std::uint32_t {
   // Of the node, to those that asked for it when they attached; the cookie is the node GUID.
   CaAdded = 20,
   CaRemoved = 21,
+  EventsLost = 22,  // `index` events that would stand here did not fit into the queue
   // Of a process that asked for it when it attached: somebody waits for it (hca/doorbell.h).
   Attention = 23,
-  EventsLost = 22,  // `index` events that would stand here did not fit into the queue
 };
 
 // Which attributes a modify-QP carries; numbers of ibv_qp_attr_mask.

@@ -63,6 +63,24 @@ class KernelClient : public VerbsTest {
     information = irp.information;
     return irp.status;
   }
+  // Ends well, or says why not.
+  template <class Issue>
+  void must(Issue&& issue) {
+    ASSERT_EQ(ask(issue), Status::Ok) << reason;
+  }
+  template <class Object>
+  void gone(Object& object) {
+    must([&](io::IrpRef irp) { al::destroy(object, std::move(irp)); });
+  }
+  std::uint16_t lid_of(al::Ca& of) {
+    control::PortAttr port;
+    const control::PortIn first{1, 0};
+    EXPECT_EQ(ask([&](io::IrpRef irp) {
+                of.call(control::Code::QueryPort, first, port, std::move(irp));
+              }),
+              Status::Ok);
+    return port.lid;
+  }
   // Looks on softibd's thread, again and again, until it is so.
   template <class Condition>
   bool comes(Condition&& condition) {
@@ -114,13 +132,7 @@ class KernelClient : public VerbsTest {
     QpSpec spec;
     spec.type = type;
     qb = b->new_qp(spec);
-    control::PortAttr port;
-    const control::PortIn first{1, 0};
-    ASSERT_EQ(ask([&](io::IrpRef irp) {
-                ca->call(control::Code::QueryPort, first, port, std::move(irp));
-              }),
-              Status::Ok);
-    lid = port.lid;
+    lid = lid_of(*ca);
     ASSERT_EQ(modify(type, QpState::Reset, init_attributes(with)), Status::Ok) << reason;
     to_init(qb, type, with);
     control::QpAttr rtr = rtr_attributes(qb, qb, with);

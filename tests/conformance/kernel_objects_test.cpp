@@ -14,25 +14,10 @@ namespace {
 
 class KernelObjectsTest : public KernelClient {
  protected:
-  // Ends well, or says why not.
-  template <class Issue>
-  void must(Issue&& issue) {
-    ASSERT_EQ(ask(issue), Status::Ok) << reason;
-  }
-  template <class Object>
-  void gone(Object& object) {
-    must([&](io::IrpRef irp) { al::destroy(object, std::move(irp)); });
-  }
   void step(al::Qp& qp, QpType type, QpState from, const control::QpAttr& attr) {
     must([&](io::IrpRef irp) {
       al::modify_qp(qp, required(type, from, attr.state), attr, std::move(irp));
     });
-  }
-  void find_lid() {
-    control::PortAttr port;
-    const control::PortIn first{1, 0};
-    must([&](io::IrpRef irp) { ca->call(control::Code::QueryPort, first, port, std::move(irp)); });
-    lid = port.lid;
   }
   // To the queue pair `peer` of this port.
   void connect(al::Qp& qp, std::uint32_t peer) {
@@ -66,7 +51,7 @@ class KernelObjectsTest : public KernelClient {
   // An RC queue pair with the shared queue, and one without that is its peer.
   void make_shared_pair() {
     make(QpType::Rc);
-    find_lid();
+    lid = lid_of(*ca);
     must([&](io::IrpRef irp) { al::create_srq(pd, 16, 1, srq, std::move(irp)); });
     const control::QpCaps caps{16, 0, 2, 0, 64, 0};
     must([&](io::IrpRef irp) {
@@ -126,7 +111,7 @@ TEST_P(KernelObjectsTest, ASharedQueueSaysWhenItRunsLowAndWhenAQueuePairIsDone) 
 
 TEST_P(KernelObjectsTest, XrcMessagesNameTheSharedQueueThatGetsThem) {
   make(QpType::Rc);
-  find_lid();
+  lid = lid_of(*ca);
   qb = b->new_qp({});
   al::Xrcd xrcd;
   al::Qp sender;
@@ -182,9 +167,7 @@ TEST_P(KernelObjectsTest, AWindowOpensAPartOfARegionUntilItIsUnbound) {
   EXPECT_NE(window.rkey, first);
   const Region mb = b->region(4096);
   mb.fill(7);
-  Work write = send_work(3, {mb.sge(0, 100)}, WrOpcode::RdmaWrite);
-  write.rkey = window.rkey;
-  write.remote_address = 1024;
+  Work write = rdma(WrOpcode::RdmaWrite, 3, {mb.sge(0, 100)}, window.rkey, 1024);
   qb.send(write);
   b->cq().one(WcStatus::Success);
   const auto written = mb.bytes(0, 100);
@@ -214,9 +197,8 @@ TEST_P(KernelObjectsTest, AnFmrCoversWhatItWasMappedToLast) {
   const auto written = mb.bytes(0, 4096);
   for (std::vector<std::byte>* to : {&first, &second}) {
     must([&](io::IrpRef irp) { al::map_fmr(fmr, to->data(), 4096, std::move(irp)); });
-    Work write = send_work(3, {mb.sge(0, 4096)}, WrOpcode::RdmaWrite);
-    write.rkey = fmr.made.rkey;
-    write.remote_address = std::bit_cast<std::uint64_t>(to->data());
+    Work write = rdma(WrOpcode::RdmaWrite, 3, {mb.sge(0, 4096)}, fmr.made.rkey,
+                      std::bit_cast<std::uint64_t>(to->data()));
     qb.send(write);
     b->cq().one(WcStatus::Success);
     EXPECT_EQ(std::memcmp(to->data(), written.data(), 4096), 0);
@@ -226,12 +208,11 @@ TEST_P(KernelObjectsTest, AnFmrCoversWhatItWasMappedToLast) {
     EXPECT_EQ(one(cq).status, WcStatus::Success);
   }
   must([&](io::IrpRef irp) { al::unmap_fmr(fmr, std::move(irp)); });
-  Work write = send_work(5, {mb.sge(0, 8)}, WrOpcode::RdmaWrite);
-  write.rkey = fmr.made.rkey;
-  write.remote_address = std::bit_cast<std::uint64_t>(second.data());
+  Work write = rdma(WrOpcode::RdmaWrite, 5, {mb.sge(0, 8)}, fmr.made.rkey,
+                    std::bit_cast<std::uint64_t>(second.data()));
   qb.send(write);
   b->cq().one(WcStatus::RemAccessErr);
-  must([&](io::IrpRef irp) { al::destroy(fmr, std::move(irp)); });
+  gone(fmr);
   end();
 }
 
@@ -249,29 +230,23 @@ TEST_P(KernelObjectsTest, ProgramsReachLongVirtualRegions) {
   const Region mb = b->region(kBytes);
   mb.fill(3);
   const auto sent = mb.bytes(0, kBytes);
-  Work write = send_work(1, {mb.sge(0, kBytes)}, WrOpcode::RdmaWrite);
-  write.rkey = region2.made.rkey;
-  write.remote_address = address;
+  Work write = rdma(WrOpcode::RdmaWrite, 1, {mb.sge(0, kBytes)}, region2.made.rkey, address);
   qb.send(write);
   b->cq().one(WcStatus::Success);
   EXPECT_EQ(std::memcmp(mine.data(), sent.data(), kBytes), 0);
-  Work add = send_work(2, {mb.sge(0, 8)}, WrOpcode::AtomicFetchAdd);
-  add.rkey = region2.made.rkey;
-  add.remote_address = address;
+  Work add = rdma(WrOpcode::AtomicFetchAdd, 2, {mb.sge(0, 8)}, region2.made.rkey, address);
   add.compare_add = 1;
   qb.send(add);
   b->cq().one(WcStatus::Success);
   mb.fill(9);
-  Work read = send_work(3, {mb.sge(0, kBytes)}, WrOpcode::RdmaRead);
-  read.rkey = region2.made.rkey;
-  read.remote_address = address;
+  Work read = rdma(WrOpcode::RdmaRead, 3, {mb.sge(0, kBytes)}, region2.made.rkey, address);
   qb.send(read);
   b->cq().one(WcStatus::Success);
   std::uint64_t first = 0;
   std::memcpy(&first, sent.data(), sizeof first);
   EXPECT_EQ(mb.word(0), first + 1);
   EXPECT_EQ(mb.bytes(8, kBytes - 8), std::vector(sent.begin() + 8, sent.end()));
-  must([&](io::IrpRef irp) { al::destroy(region2, std::move(irp)); });
+  gone(region2);
   end();
 }
 

@@ -20,13 +20,7 @@ MadBytes pattern(std::uint8_t seed) {
   return mad;
 }
 
-class KernelSpecialTest : public KernelClient {
- protected:
-  template <class Issue>
-  void must(Issue&& issue) {
-    ASSERT_EQ(ask(issue), Status::Ok) << reason;
-  }
-};
+class KernelSpecialTest : public KernelClient {};
 IB_EVERY_SETTING(KernelSpecialTest);
 
 // What came through a MAD queue pair, and what was sent.
@@ -72,15 +66,6 @@ class MadTest : public KernelSpecialTest {
       al2.reset();
     });
     KernelSpecialTest::TearDown();
-  }
-  std::uint16_t lid_of(al::Ca& of) {
-    control::PortAttr port;
-    const control::PortIn first{1, 0};
-    EXPECT_EQ(ask([&](io::IrpRef irp) {
-                of.call(control::Code::QueryPort, first, port, std::move(irp));
-              }),
-              Status::Ok);
-    return port.lid;
   }
   Status open(Mads& mads, al::Ca& at, QpType type, std::uint32_t depth = 8) {
     return ask([&](io::IrpRef irp) { mads.qp.open(at, {type, 1, depth}, std::move(irp)); });
@@ -303,9 +288,7 @@ TEST_P(KernelSpecialTest, RangesOfDeviceMemoryAreOneRegionForAProgram) {
   EXPECT_EQ(region2.made.length, 3024u);
   const Region mb = b->region(4096);
   mb.fill(5);
-  Work write = send_work(1, {mb.sge(0, 3024)}, WrOpcode::RdmaWrite);
-  write.rkey = region2.made.rkey;
-  write.remote_address = kIova;
+  Work write = rdma(WrOpcode::RdmaWrite, 1, {mb.sge(0, 3024)}, region2.made.rkey, kIova);
   qb.send(write);
   b->cq().one(WcStatus::Success);
   const auto sent = mb.bytes(0, 3024);
@@ -334,7 +317,7 @@ TEST_P(KernelSpecialTest, RangesOfDeviceMemoryAreOneRegionForAProgram) {
     EXPECT_EQ(std::memcmp(memory.bytes + 6000, second.data() + 1016, 984), 0);
   });
   EXPECT_EQ(ask([&](io::IrpRef irp) { al::destroy(memory, std::move(irp)); }), Status::DeviceBusy);
-  must([&](io::IrpRef irp) { al::destroy(region2, std::move(irp)); });
+  gone(region2);
   end();
 }
 
@@ -350,9 +333,7 @@ TEST_P(KernelSpecialTest, AtomicsAndWindowsWorkInTheLaterRanges) {
     const std::uint64_t seven = 7;
     std::memcpy(memory.bytes + 8, &seven, sizeof seven);
   });
-  Work add = send_work(1, {mb.sge(0, 8)}, WrOpcode::AtomicFetchAdd);
-  add.rkey = region2.made.rkey;
-  add.remote_address = kIova + 72;
+  Work add = rdma(WrOpcode::AtomicFetchAdd, 1, {mb.sge(0, 8)}, region2.made.rkey, kIova + 72);
   add.compare_add = 5;
   qb.send(add);
   b->cq().one(WcStatus::Success);
@@ -370,9 +351,7 @@ TEST_P(KernelSpecialTest, AtomicsAndWindowsWorkInTheLaterRanges) {
   EXPECT_EQ(one(cq).status, WcStatus::Success);
   EXPECT_EQ(ask([&](io::IrpRef irp) { al::destroy(region2, std::move(irp)); }), Status::DeviceBusy);
   mb.fill(3);
-  Work write = send_work(3, {mb.sge(0, 16)}, WrOpcode::RdmaWrite);
-  write.rkey = window.rkey;
-  write.remote_address = kIova + 56;
+  Work write = rdma(WrOpcode::RdmaWrite, 3, {mb.sge(0, 16)}, window.rkey, kIova + 56);
   qb.send(write);
   b->cq().one(WcStatus::Success);
   const auto written = mb.bytes(0, 16);
@@ -380,8 +359,8 @@ TEST_P(KernelSpecialTest, AtomicsAndWindowsWorkInTheLaterRanges) {
     EXPECT_EQ(std::memcmp(memory.bytes + 4152, written.data(), 8), 0);
     EXPECT_EQ(std::memcmp(memory.bytes, written.data() + 8, 8), 0);
   });
-  must([&](io::IrpRef irp) { al::destroy(window, std::move(irp)); });
-  must([&](io::IrpRef irp) { al::destroy(region2, std::move(irp)); });
+  gone(window);
+  gone(region2);
   end();
 }
 
@@ -396,9 +375,7 @@ TEST_P(KernelSpecialTest, AnFmrMayCoverScatteredMemory) {
     const std::array<control::PhysicalRange, 2> ranges{{{at(500 + shift), 800}, {at(shift), 80}}};
     must([&](io::IrpRef irp) { al::map_fmr(fmr, ranges, kIova, std::move(irp)); });
     mb.fill(shift);
-    Work write = send_work(1, {mb.sge(0, 880)}, WrOpcode::RdmaWrite);
-    write.rkey = fmr.made.rkey;
-    write.remote_address = kIova;
+    Work write = rdma(WrOpcode::RdmaWrite, 1, {mb.sge(0, 880)}, fmr.made.rkey, kIova);
     qb.send(write);
     b->cq().one(WcStatus::Success);
     const auto sent = mb.bytes(0, 880);
@@ -411,15 +388,13 @@ TEST_P(KernelSpecialTest, AnFmrMayCoverScatteredMemory) {
   }
   // One stretch again, then nothing.
   must([&](io::IrpRef irp) { al::map_fmr(fmr, words.data(), 4096, std::move(irp)); });
-  Work write = send_work(2, {mb.sge(0, 4096)}, WrOpcode::RdmaWrite);
-  write.rkey = fmr.made.rkey;
-  write.remote_address = at(0);
+  Work write = rdma(WrOpcode::RdmaWrite, 2, {mb.sge(0, 4096)}, fmr.made.rkey, at(0));
   qb.send(write);
   b->cq().one(WcStatus::Success);
   must([&](io::IrpRef irp) { al::unmap_fmr(fmr, std::move(irp)); });
   qb.send(write);
   b->cq().one(WcStatus::RemAccessErr);
-  must([&](io::IrpRef irp) { al::destroy(fmr, std::move(irp)); });
+  gone(fmr);
   end();
 }
 
@@ -440,13 +415,13 @@ TEST_P(KernelSpecialTest, RangesThatCannotBeAreRefused) {
   EXPECT_EQ(tried({{0, 60}, {64, 8}}, &memory), Status::InvalidParameter) << "meet at no word";
   EXPECT_EQ(tried({{4, 8}}, &memory), Status::InvalidParameter) << "iova and address differ";
   EXPECT_EQ(tried({{4, 8}}, &memory, kIova + 4), Status::Ok) << reason;
-  must([&](io::IrpRef irp) { al::destroy(bad, std::move(irp)); });
+  gone(bad);
   EXPECT_EQ(tried({{~0ull - 7, 16}}, nullptr), Status::InvalidParameter);
   EXPECT_EQ(tried(std::vector<control::PhysicalRange>(257, {0, 8}), &memory),
             Status::InvalidParameter);
   EXPECT_NE(reason.find("at most 256"), std::string::npos) << reason;
   EXPECT_EQ(tried(std::vector<control::PhysicalRange>(256, {0, 8}), &memory), Status::Ok) << reason;
-  must([&](io::IrpRef irp) { al::destroy(bad, std::move(irp)); });
+  gone(bad);
   end();
 }
 

@@ -304,12 +304,17 @@ Work send_work(std::uint64_t wr_id, std::vector<Sge> sge, WrOpcode opcode) {
   return work;
 }
 
+Work rdma(WrOpcode opcode, std::uint64_t wr_id, std::vector<Sge> sge, std::uint32_t rkey,
+          std::uint64_t remote_address) {
+  Work work = send_work(wr_id, std::move(sge), opcode);
+  work.remote_address = remote_address;
+  work.rkey = rkey;
+  return work;
+}
+
 Work rdma(WrOpcode opcode, std::uint64_t wr_id, std::vector<Sge> sge, const Region& remote,
           std::uint64_t offset) {
-  Work work = send_work(wr_id, std::move(sge), opcode);
-  work.remote_address = remote.at(offset);
-  work.rkey = remote.rkey;
-  return work;
+  return rdma(opcode, wr_id, std::move(sge), remote.rkey, remote.at(offset));
 }
 
 // --- Connections ---

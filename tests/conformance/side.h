@@ -174,6 +174,8 @@ class Side {
 // --- Work requests, signalled ---
 
 Work send_work(std::uint64_t wr_id, std::vector<Sge> sge, WrOpcode opcode = WrOpcode::Send);
+Work rdma(WrOpcode opcode, std::uint64_t wr_id, std::vector<Sge> sge, std::uint32_t rkey,
+          std::uint64_t remote_address);
 Work rdma(WrOpcode opcode, std::uint64_t wr_id, std::vector<Sge> sge, const Region& remote,
           std::uint64_t offset = 0);
 
