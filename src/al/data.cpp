@@ -215,9 +215,7 @@ bool translate(Al& al, const hca::Cqe& cqe, Completion& out) {
   Qp* qp = found != al.qps().end() ? found->second : nullptr;
   if ((cqe.bits & hca::cqe_bit::kReceive) == 0) {
     if (qp == nullptr || !qp->requester) return false;
-    const auto wr_id = qp->requester->polled(cqe.wqe);
-    out.wr_id = wr_id.value_or(0);
-    return wr_id.has_value();
+    return qp->requester->polled(cqe.wqe, out.wr_id);
   }
   const Source source = source_of(al, cqe.srq, qp);
   if (source.ring == nullptr) return false;
@@ -230,9 +228,7 @@ bool translate(Al& al, const hca::Cqe& cqe, Completion& out) {
     hca::OpScope scope(al.plane());
     source.ring->scatter(al.plane(), source.pd, id, {payload, inline_length});
   }
-  const auto wr_id = source.ring->finish(id);
-  out.wr_id = wr_id.value_or(0);
-  return wr_id.has_value();
+  return source.ring->finish(id, out.wr_id);
 }
 
 const hca::Cqe* next(const Cq& cq) {

@@ -34,6 +34,15 @@ void go_to_alternate(Core& core, Qp& qp) {
   raise_qp(core, qp, verbs::EventType::PathMig);
 }
 
+void store_port(const Qp& qp, hca::QpEntry& entry) {
+  const fabric::Hca& hca = *qp.file->hca;
+  const fabric::Port& port = hca.ports[qp.attr.port - 1u];
+  entry.id.port = hca.first_port + port.number - 1;
+  entry.id.lid = port.lid;
+  entry.id.pkey =
+      qp.attr.pkey_index < port.pkeys.size() ? port.pkeys[qp.attr.pkey_index] : std::uint16_t{0};
+}
+
 }  // namespace
 
 Qp* connected_peer(Core& core, const Qp& qp) {
@@ -54,13 +63,8 @@ void store_path(Core& core, const Qp& qp) {
   entry.id.dest_qpn = qp.attr.dest_qpn;
   entry.id.dlid = is_connected_type(qp.type) ? qp.attr.av.dlid : std::uint16_t{0};
   entry.geometry.mtu = static_cast<std::uint32_t>(qp.attr.path_mtu);
-  if (qp.attr.port == 0) return;
-  const fabric::Hca& hca = *qp.file->hca;
-  const fabric::Port& port = hca.ports[qp.attr.port - 1u];
-  entry.id.port = hca.first_port + port.number - 1;
-  entry.id.lid = port.lid;
-  entry.id.pkey =
-      qp.attr.pkey_index < port.pkeys.size() ? port.pkeys[qp.attr.pkey_index] : std::uint16_t{0};
+  if (qp.attr.port != 0) store_port(qp, entry);
+  core.arena().header().changes.fetch_add(1, std::memory_order_acq_rel);
 }
 
 void arm_migration(Core& core, Qp& qp) {

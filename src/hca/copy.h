@@ -49,10 +49,9 @@ inline bool aligned(const std::byte* p) {
   return reinterpret_cast<std::uintptr_t>(p) % sizeof(T) == 0;
 }
 
-inline void copy_tail_last(std::byte* to, const std::byte* from, std::uint64_t n) {
-  if (IB_THREAD_SANITIZER != 0) return copy_as_dma(to, from, n);
+[[gnu::noinline]] inline void copy_more_tail_last(std::byte* to, const std::byte* from,
+                                                  std::uint64_t n) {
   using Tail = std::uint64_t;
-  if (n == sizeof(Tail) && aligned<Tail>(to)) return store_once<Tail>(to, from);
   if (n == 4 && aligned<std::uint32_t>(to)) return store_once<std::uint32_t>(to, from);
   if (n == 2 && aligned<std::uint16_t>(to)) return store_once<std::uint16_t>(to, from);
   if (n == 0) return;
@@ -65,6 +64,14 @@ inline void copy_tail_last(std::byte* to, const std::byte* from, std::uint64_t n
   }
   for (std::uint64_t i = head; i + 1 < n; ++i) to[i] = from[i];
   store_once<std::uint8_t>(to + n - 1, from + n - 1);
+}
+
+[[gnu::always_inline]] inline void copy_tail_last(std::byte* to, const std::byte* from,
+                                                  std::uint64_t n) {
+  if (IB_THREAD_SANITIZER != 0) return copy_as_dma(to, from, n);
+  using Tail = std::uint64_t;
+  if (n == sizeof(Tail) && aligned<Tail>(to)) return store_once<Tail>(to, from);
+  copy_more_tail_last(to, from, n);
 }
 
 }  // namespace ib::hca

@@ -32,26 +32,26 @@ class CqProducer {
   [[gnu::always_inline]] Push push(const Arena& arena, PosterHost& host, std::uint32_t self_slot,
                                    const Cqe& cqe, Shared64* intent,
                                    const std::byte* payload = nullptr) {
+    return push_with(arena, host, self_slot, intent, [&](Cqe& slot) {
+      write_fields(slot, cqe);
+      if (payload != nullptr) std::memcpy(slot.payload.data(), payload, cqe.inline_length);
+    });
+  }
+  // The same, with write(Cqe&) to fill the slot.
+  template <class Write>
+  [[gnu::always_inline]] Push push_with(const Arena& arena, PosterHost& host,
+                                        std::uint32_t self_slot, Shared64* intent, Write&& write) {
     const bool shared = entry_->id.shared_producers.load(std::memory_order_acquire) != 0;
-    if (shared && !lock(entry_->producer.lock, lock_owner(self_slot),
-                        [&host](std::uint32_t round) { host.relax(round); })) {
-      return Push::Broken;
-    }
-    const Push result = push_locked(arena, cqe, intent, payload);
+    if (shared && !take_lock(host, self_slot)) return Push::Broken;
+    const Push result = push_locked(arena, intent, write);
     if (shared) unlock(entry_->producer.lock);
     return result;
   }
 
   // Fires the event if the queue is armed for this completion. After push, outside of locks.
   void fire(PosterHost& host, bool solicited) {
-    if (entry_->id.channel == kNone) return;
-    std::atomic_thread_fence(std::memory_order_seq_cst);  // pairs with CompletionQueue::arm
-    const std::uint32_t armed = entry_->arm.armed.load(std::memory_order_relaxed);
-    if (armed == 0 || (armed == 2 && !solicited)) return;
-    if (entry_->arm.armed.exchange(0, std::memory_order_acq_rel) == 0) return;
-    entry_->arm.reported.store(entry_->producer.producer.load(std::memory_order_relaxed),
-                               std::memory_order_relaxed);
-    report(host, *entry_, index_);
+    if (entry_->id.channel != kNone) [[unlikely]]
+      fire_if_armed(host, solicited);
   }
   // Tells the owner of a completion queue with a channel, in whatever way it wants to be told.
   static void report(PosterHost& host, const CqEntry& cq, std::uint32_t index) {
@@ -68,9 +68,23 @@ class CqProducer {
   }
 
  private:
-  bool refresh(const Arena& arena) {
+  // What is not for every message is out of line: in its place it would cost the others registers.
+  [[gnu::noinline]] bool take_lock(PosterHost& host, std::uint32_t self_slot) {
+    return lock(entry_->producer.lock, lock_owner(self_slot),
+                [&host](std::uint32_t round) { host.relax(round); });
+  }
+  [[gnu::noinline]] void fire_if_armed(PosterHost& host, bool solicited) {
+    std::atomic_thread_fence(std::memory_order_seq_cst);  // pairs with CompletionQueue::arm
+    const std::uint32_t armed = entry_->arm.armed.load(std::memory_order_relaxed);
+    if (armed == 0 || (armed == 2 && !solicited)) return;
+    if (entry_->arm.armed.exchange(0, std::memory_order_acq_rel) == 0) return;
+    entry_->arm.reported.store(entry_->producer.producer.load(std::memory_order_relaxed),
+                               std::memory_order_relaxed);
+    report(host, *entry_, index_);
+  }
+  // The ring may be another (resize). False: it is nonsense.
+  [[gnu::noinline]] bool refresh(const Arena& arena) {
     const std::uint32_t epoch = entry_->id.ring_epoch.load(std::memory_order_acquire);
-    if (ring_ != nullptr && epoch == epoch_) return true;
     const std::uint32_t slots = entry_->id.slots;
     if (slots < 2 || (slots & (slots - 1)) != 0) return false;
     const std::uint64_t offset = entry_->id.ring;
@@ -83,6 +97,17 @@ class CqProducer {
     limit_ = entry_->id.cqe < slots ? entry_->id.cqe : slots - 1;
     epoch_ = epoch;
     return true;
+  }
+
+  [[gnu::noinline]] bool has_room(std::uint64_t position) {
+    const std::uint64_t consumed = entry_->consumer.consumer.load(std::memory_order_acquire);
+    entry_->producer.consumer_seen.store(consumed, std::memory_order_relaxed);
+    if (position - consumed < limit_ ||
+        (entry_->id.flags & verbs::control::cq_flag::kIgnoreOverrun) != 0) {
+      return true;
+    }
+    entry_->producer.overflowed.store(1, std::memory_order_relaxed);
+    return false;
   }
 
   // Field by field, so that `cqe` stays in registers: copied as a block it would be written in
@@ -108,26 +133,25 @@ class CqProducer {
     slot.vendor_err = cqe.vendor_err;
   }
 
-  [[gnu::always_inline]] Push push_locked(const Arena& arena, const Cqe& cqe, Shared64* intent,
-                                          const std::byte* payload) {
-    if (!refresh(arena)) return Push::Broken;
-    const std::uint64_t position = entry_->producer.producer.load(std::memory_order_relaxed);
-    if (position - entry_->producer.consumer_seen.load(std::memory_order_relaxed) >= limit_) {
-      const std::uint64_t consumed = entry_->consumer.consumer.load(std::memory_order_acquire);
-      entry_->producer.consumer_seen.store(consumed, std::memory_order_relaxed);
-      if (position - consumed >= limit_ &&
-          (entry_->id.flags & verbs::control::cq_flag::kIgnoreOverrun) == 0) {
-        entry_->producer.overflowed.store(1, std::memory_order_relaxed);
-        return Push::Overflow;
-      }
+  template <class Write>
+  [[gnu::always_inline]] Push push_locked(const Arena& arena, Shared64* intent, Write&& write) {
+    CqEntry& entry = *entry_;
+    if (ring_ == nullptr || entry.id.ring_epoch.load(std::memory_order_acquire) != epoch_)
+        [[unlikely]] {
+      if (!refresh(arena)) return Push::Broken;
+    }
+    const std::uint64_t position = entry.producer.producer.load(std::memory_order_relaxed);
+    if (position - entry.producer.consumer_seen.load(std::memory_order_relaxed) >= limit_)
+        [[unlikely]] {
+      if (!has_room(position)) return Push::Overflow;
     }
     if (intent != nullptr) intent->store(position + 1, std::memory_order_release);
+    const std::uint32_t log_slots = log_slots_;
     Cqe& slot = ring_[position & mask_];
-    write_fields(slot, cqe);
-    if (payload != nullptr) std::memcpy(slot.payload.data(), payload, cqe.inline_length);
-    slot.seq.store(static_cast<std::uint32_t>(position >> log_slots_) + 1,
+    write(slot);
+    slot.seq.store(static_cast<std::uint32_t>(position >> log_slots) + 1,
                    std::memory_order_release);
-    entry_->producer.producer.store(position + 1, std::memory_order_release);
+    entry.producer.producer.store(position + 1, std::memory_order_release);
     return Push::Done;
   }
 

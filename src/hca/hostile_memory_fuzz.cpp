@@ -209,7 +209,10 @@ class World {
   }
   void poll() {
     for (const auto& requester : requesters_) {
-      for (std::uint32_t position = 0; position < 16; ++position) (void)requester->polled(position);
+      std::uint64_t wr_id = 0;
+      for (std::uint32_t position = 0; position < 16; ++position) {
+        (void)requester->polled(position, wr_id);
+      }
     }
   }
 

@@ -22,6 +22,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 namespace ib::hca {
 
@@ -31,7 +32,7 @@ using Shared32 = std::atomic<std::uint32_t>;
 using Shared64 = std::atomic<std::uint64_t>;
 
 inline constexpr std::uint64_t kArenaMagic = 0x31626974666f7373ull;
-inline constexpr std::uint32_t kLayoutVersion = 3;
+inline constexpr std::uint32_t kLayoutVersion = 4;
 inline constexpr std::uint32_t kNone = 0xffffffffu;
 inline constexpr std::size_t kLine = 64;
 
@@ -46,6 +47,9 @@ struct ArenaHeader {
   // 1: some process cannot make others pass a barrier (platform/barriers.h), so entering an OpScope
   // takes one (control, owner; never back to 0)
   Shared32 fenced_entries;
+  // Goes up whenever what a poster may have found out about a peer may have become untrue: before
+  // quiescence and when a queue pair's path is stored (control, owner).
+  Shared64 changes;
 };
 
 // One executing thread of a client. `sequence` is odd while the thread executes a work request:
@@ -211,6 +215,25 @@ namespace cqe_bit {
 inline constexpr std::uint8_t kReceive = 1;
 inline constexpr std::uint8_t kSolicited = 2;
 }  // namespace cqe_bit
+
+// The bytes of a completion before `reserved`, to be written in one go where many have nearly the
+// same.
+struct alignas(16) CompletionHead {
+  static constexpr std::size_t kPart = 16;
+  std::array<std::byte, 3 * kPart> bytes{};
+
+  CompletionHead() = default;
+  explicit CompletionHead(const Cqe& of) { std::memcpy(bytes.data(), &of, sizeof bytes); }
+  // In parts, of which each is one store. Of the whole gcc makes a string instruction, which is
+  // slow.
+  void write(Cqe& to) const {
+    auto* at = reinterpret_cast<std::byte*>(&to);
+    std::memcpy(at, bytes.data(), kPart);
+    std::memcpy(at + kPart, bytes.data() + kPart, kPart);
+    std::memcpy(at + 2 * kPart, bytes.data() + 2 * kPart, kPart);
+  }
+};
+static_assert(offsetof(Cqe, reserved) == sizeof(CompletionHead));
 
 struct CqEntry {
   // Line 0 (control)

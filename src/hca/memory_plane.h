@@ -55,6 +55,19 @@ struct Access {
   bool ok() const { return cause == Cause::None && !blocked; }
 };
 
+// A peer's key that was found to be good for [first, first + length), which is mapped here. To be
+// forgotten when ArenaHeader::changes has changed.
+struct KnownKey {
+  std::uint32_t key = 0;  // 0: none
+  std::uint32_t access = 0;
+  std::uint64_t first = 0;
+  std::uint64_t length = 0;
+  std::byte* bytes = nullptr;  // of `first`
+  // While *mapping is `base` the pages are there, whatever device memory says.
+  const std::atomic<std::byte*>* mapping = nullptr;
+  std::byte* base = nullptr;
+};
+
 // Pieces of this process's memory, in order; the local side of a transfer. An SGE is one piece, or
 // one for each range of a physical region that it touches.
 struct LocalPieces {
@@ -115,8 +128,8 @@ class MemoryPlane {
   // The short ways of local(), remote() and receive(): memory that this process can touch at once,
   // of an ordinary region or device memory and, with reach(), of another process. nullptr: no, or
   // not so simple; the long way says which.
-  std::byte* reach_local(const Sge& sge, std::uint32_t pd, std::uint32_t access) const {
-    const LocalKey* key = local_keys_.find(sge.lkey);
+  [[gnu::always_inline]] static std::byte* reach_local(const LocalKey* key, const Sge& sge,
+                                                       std::uint32_t pd, std::uint32_t access) {
     if (key == nullptr || key->pd != pd || (key->access & access) != access ||
         key->kind > KeyKind::DeviceMemory ||
         !in_range(sge.address, sge.length, key->iova, key->length)) {
@@ -126,6 +139,20 @@ class MemoryPlane {
   }
   std::byte* reach(const Responder& responder, std::uint32_t key, std::uint64_t address,
                    std::uint64_t length, std::uint32_t access) const;
+  // The same by what is known; nullptr: it does not say.
+  [[gnu::always_inline]] static std::byte* reach_known(const KnownKey& known, std::uint32_t key,
+                                                       std::uint64_t address, std::uint64_t length,
+                                                       std::uint32_t access) {
+    if (key != known.key || (known.access & access) != access ||
+        !in_range(address, length, known.first, known.length) ||
+        known.mapping->load(std::memory_order_acquire) != known.base) {
+      return nullptr;
+    }
+    return known.bytes + (address - known.first);
+  }
+  // What is known of a key that reach() has just reached; nothing, if it is of a kind that is not
+  // worth it.
+  KnownKey know(std::uint32_t key) const;
 
   // Resolves [address, address + length) of a key as the responder grants it.
   // `access`: all of these flags are needed.
@@ -198,34 +225,5 @@ class MemoryPlane {
   Mapping* mappings_;                   // kMaxBackings, sparse
   std::atomic<bool> vm_denied_{false};  // process_vm is not permitted here
 };
-
-inline std::byte* MemoryPlane::reach(const Responder& responder, std::uint32_t key,
-                                     std::uint64_t address, std::uint64_t length,
-                                     std::uint32_t access) const {
-  const KeyEntry* entry = arena_.key(key_index(key));
-  if (entry == nullptr || key == 0) return nullptr;
-  const auto& id = entry->id;
-  if (id.state.load(std::memory_order_acquire) != static_cast<std::uint32_t>(KeyState::Valid) ||
-      id.key.load(std::memory_order_acquire) != key || id.owner_slot != responder.owner_slot ||
-      id.owner_slot == slot_ || id.pd != responder.pd || (id.access & access) != access ||
-      !in_range(address, length, id.iova, id.length)) {
-    return nullptr;
-  }
-  const std::uint64_t in_owner = id.address + (address - id.iova);
-  if (id.kind == KeyKind::DeviceMemory) return arena_.heap(in_owner, length);
-  const auto& adopted = entry->adopted;
-  if (id.kind != KeyKind::Region || adopted.backing >= kMaxBackings ||
-      !in_range(in_owner, length, adopted.address, adopted.length)) {
-    return nullptr;
-  }
-  const Mapping& mapping = mappings_[adopted.backing];
-  std::byte* base = mapping.base.load(std::memory_order_acquire);
-  if (base == nullptr ||
-      mapping.generation.load(std::memory_order_relaxed) != adopted.backing_generation) {
-    return nullptr;
-  }
-  const std::uint64_t offset = adopted.offset + (in_owner - adopted.address);
-  return in_range(offset, length, 0, mapping.size) ? base + offset : nullptr;
-}
 
 }  // namespace ib::hca

@@ -20,7 +20,8 @@ class OpScope {
 
  private:
   OpScope(MemoryPlane& plane, ThreadWord& word) : word_(word) {
-    if (plane.shares(word)) share(plane);
+    if (plane.shares(word)) [[unlikely]]
+      lock_ = share(plane);
     const std::uint64_t before = word_.sequence.load(std::memory_order_relaxed);
     nested_ = (before & 1) != 0;
     if (nested_) return;
@@ -28,11 +29,13 @@ class OpScope {
     platform::light_barrier();  // pairs with that of Quiescence
     if (plane.fenced_entries()) std::atomic_thread_fence(std::memory_order_seq_cst);
   }
-  void share(MemoryPlane& plane) {
-    lock_ = &plane.shared_word_lock();
-    for (std::uint32_t round = 0; lock_->exchange(1, std::memory_order_acquire) != 0; ++round) {
+  // Not a member, so that a scope can live in registers.
+  [[gnu::noinline]] static std::atomic<std::uint32_t>* share(MemoryPlane& plane) {
+    std::atomic<std::uint32_t>& lock = plane.shared_word_lock();
+    for (std::uint32_t round = 0; lock.exchange(1, std::memory_order_acquire) != 0; ++round) {
       plane.host().relax(round);
     }
+    return &lock;
   }
 
   ThreadWord& word_;

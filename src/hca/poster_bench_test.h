@@ -258,7 +258,8 @@ struct PairBench {
     if (cqe == nullptr) return std::nullopt;
     ++polled;
     last = {cqe->vendor_err, cqe->byte_len};
-    (void)requester->polled(cqe->wqe);
+    std::uint64_t wr_id = 0;
+    (void)requester->polled(cqe->wqe, wr_id);
     return static_cast<verbs::WcStatus>(cqe->status);
   }
   struct Seen {

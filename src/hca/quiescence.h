@@ -24,6 +24,7 @@ class Quiescence {
  public:
   // `self`: a ThreadWord of the caller's that does not count (it may hold a guard itself).
   Quiescence(const Arena& arena, platform::Barriers& barriers, const ThreadWord* self = nullptr) {
+    arena.header().changes.fetch_add(1, std::memory_order_acq_rel);
     barriers.processes();
     const std::uint32_t used = arena.header().slots_used.load(std::memory_order_acquire);
     for (std::uint32_t s = 0; s < used && s < kMaxSlots; ++s) {

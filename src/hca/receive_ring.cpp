@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "hca/receive_ring.h"
 
-#include "hca/copy.h"
-
 #include <algorithm>
 #include <bit>
 #include <cstring>
@@ -28,36 +26,30 @@ ReceiveRing::ReceiveRing(std::byte* ring, const Geometry& geometry, Shared64& ta
       mask_(geometry.slots - 1),
       records_(geometry.max_wr),
       sges_(std::size_t{geometry.max_wr} * std::max(geometry.max_sge, 1u)),
+      free_(geometry.max_wr),
       ids_(geometry.slots) {
   reset();
 }
 
 void ReceiveRing::reset() {
   posted_ = 0;
-  free_.clear();
-  for (std::uint32_t id = geometry_.max_wr; id > 0; --id) free_.push_back(id - 1);
+  next_ = ring_;
+  free_count_ = 0;
+  for (std::uint32_t id = geometry_.max_wr; id > 0; --id) free_[free_count_++] = id - 1;
   for (Record& record : records_) record.outstanding = false;
 }
 
-Status ReceiveRing::post(std::uint64_t wr_id, std::span<const Sge> sge) {
+Status ReceiveRing::post_list(std::uint64_t wr_id, std::span<const Sge> sge) {
   if (sge.size() > geometry_.max_sge) return Status::InvalidParameter;
-  if (free_.empty()) return Status::LimitExceeded;
-  const std::uint32_t id = free_.back();
-  free_.pop_back();
   const auto count = static_cast<std::uint32_t>(sge.size());
-  records_[id] = {wr_id, count, true};
-  std::byte* at = ring_ + (posted_ & mask_) * geometry_.stride;
+  const std::uint32_t id = take_id({wr_id, count, true});
   const ReceiveWqe wqe{id, count, 0};
-  std::memcpy(at, &wqe, sizeof wqe);
+  std::memcpy(next_, &wqe, sizeof wqe);
   if (count > 0) {
-    std::memcpy(at + sizeof wqe, sge.data(), sge.size_bytes());
-    std::memcpy(&sges_[std::size_t{id} * std::max(geometry_.max_sge, 1u)], sge.data(),
-                sge.size_bytes());
+    std::memcpy(next_ + sizeof wqe, sge.data(), sge.size_bytes());
+    std::memcpy(&sges_[std::size_t{id} * geometry_.max_sge], sge.data(), sge.size_bytes());
   }
-  ids_[posted_ & mask_] = id;
-  tail_.store(++posted_, std::memory_order_release);
-  // Senders have read that line when it held an older receive.
-  prefetch_for_write(ring_ + (posted_ & mask_) * geometry_.stride);
+  publish(id);
   return Status::Ok;
 }
 

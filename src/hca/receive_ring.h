@@ -9,10 +9,10 @@
 
 #include "base/result.h"
 #include "hca/arena.h"
+#include "hca/copy.h"
 #include "hca/memory_plane.h"
 
 #include <cstdint>
-#include <optional>
 #include <span>
 #include <vector>
 
@@ -32,13 +32,24 @@ class ReceiveRing {
                                              Shared64& tail);
 
   // InvalidParameter: too many elements; LimitExceeded: full.
-  Status post(std::uint64_t wr_id, std::span<const Sge> sge);
-  // Ends the receive `id` and gives its wr_id; nothing if no such receive is outstanding.
-  std::optional<std::uint64_t> finish(std::uint32_t id) {
-    if (id >= records_.size() || !records_[id].outstanding) return std::nullopt;
+  Status post(std::uint64_t wr_id, std::span<const Sge> sge) {
+    if (free_count_ == 0) [[unlikely]]
+      return sge.size() > geometry_.max_sge ? Status::InvalidParameter : Status::LimitExceeded;
+    if (sge.size() != 1 || geometry_.max_sge == 0) return post_list(wr_id, sge);
+    const std::uint32_t id = take_id({wr_id, 1, true});
+    write(next_, {id, 1, 0}, sge[0]);
+    put(sges_[std::size_t{id} * geometry_.max_sge], sge[0]);
+    publish(id);
+    return Status::Ok;
+  }
+  // Ends the receive `id` and gives its wr_id; false if no such receive is outstanding. Not an
+  // optional: that goes through memory, small stores read back by a large load, which stalls.
+  bool finish(std::uint32_t id, std::uint64_t& wr_id) {
+    if (id >= records_.size() || !records_[id].outstanding) return false;
     records_[id].outstanding = false;
-    free_.push_back(id);
-    return records_[id].wr_id;
+    free_[free_count_++] = id;  // has room for each id once
+    wr_id = records_[id].wr_id;
+    return true;
   }
   // Puts a payload that came inside the completion where the receive said (Cqe).
   void scatter(MemoryPlane& plane, std::uint32_t pd, std::uint32_t id,
@@ -56,16 +67,43 @@ class ReceiveRing {
     bool outstanding = false;
   };
   ReceiveRing(std::byte* ring, const Geometry& geometry, Shared64& tail);
+  Status post_list(std::uint64_t wr_id, std::span<const Sge> sge);
+  std::uint32_t take_id(const Record& record) {
+    const std::uint32_t id = free_[--free_count_];
+    records_[id] = record;
+    return id;
+  }
+  // Element by element: a block copy would read in one load what was just written in several.
+  static void put(Sge& to, const Sge& from) {
+    to.address = from.address;
+    to.length = from.length;
+    to.lkey = from.lkey;
+  }
+  static void write(std::byte* at, const ReceiveWqe& wqe, const Sge& sge) {
+    auto* to = reinterpret_cast<ReceiveWqe*>(at);
+    to->id = wqe.id;
+    to->num_sge = wqe.num_sge;
+    put(*reinterpret_cast<Sge*>(at + sizeof wqe), sge);
+  }
+  void publish(std::uint32_t id) {
+    ids_[posted_ & mask_] = id;
+    tail_.store(++posted_, std::memory_order_release);
+    next_ = (posted_ & mask_) == 0 ? ring_ : next_ + geometry_.stride;
+    // Senders have read that line when it held an older receive.
+    prefetch_for_write(next_);
+  }
 
   std::byte* ring_;
+  std::byte* next_ = nullptr;  // the slot of posted_
   Geometry geometry_;
   Shared64& tail_;
   std::uint32_t mask_;
   std::uint64_t posted_ = 0;
   std::vector<Record> records_;
   std::vector<Sge> sges_;            // max_sge per record
-  std::vector<std::uint32_t> free_;  // ids
-  std::vector<std::uint32_t> ids_;   // by ring position
+  std::vector<std::uint32_t> free_;  // ids, the first free_count_ of them
+  std::uint32_t free_count_ = 0;
+  std::vector<std::uint32_t> ids_;  // by ring position
 };
 
 }  // namespace ib::hca

@@ -100,7 +100,7 @@ Status Requester::check(const SendWqe& wqe) const {
 }
 
 Status Requester::post(const SendWqe& wqe) {
-  if (post_short(wqe)) return Status::Ok;
+  if (try_short(wqe)) return Status::Ok;
   IB_CHECK(check(wqe));
   const auto state = static_cast<QpState>(own_->id.state.load(std::memory_order_acquire));
   if (state == QpState::Reset || state == QpState::Init || state == QpState::Rtr) {
@@ -213,8 +213,12 @@ void Requester::complete(const SendWqe& wqe, std::uint64_t position, WcStatus st
   const Push pushed = send_cq_.push(arena_, plane_.host(), plane_.slot(), cqe, nullptr);
   if (pushed == Push::Done) {
     send_cq_.fire(plane_.host(), status != WcStatus::Success);
-    return;
+  } else {
+    send_cq_refused();
   }
+}
+
+void Requester::send_cq_refused() {
   const CqEntry& cq = send_cq_.entry();
   plane_.host().raise({verbs::control::EventObject::Cq, send_cq_.index(),
                        cq.id.generation.load(std::memory_order_relaxed), verbs::EventType::CqErr});

@@ -54,6 +54,19 @@ struct SendWqe {
   const std::byte* kept_inline = nullptr;
 };
 
+// A send-queue request as the short way takes it: one piece, over RC or UC.
+struct ShortSend {
+  const Sge& sge;  // kInline: a plain pointer
+  std::uint64_t wr_id = 0;
+  verbs::WrOpcode opcode = verbs::WrOpcode::Send;
+  std::uint32_t flags = 0;  // verbs::send_flag
+  std::uint32_t imm = 0;
+  std::uint32_t rkey = 0;
+  std::uint64_t remote_address = 0;
+
+  bool is_inline() const { return (flags & verbs::send_flag::kInline) != 0; }
+};
+
 struct RequesterConfig {
   std::uint32_t qp = 0;
   verbs::QpType type = verbs::QpType::Rc;
@@ -97,7 +110,8 @@ class Requester {
   void announce() const { prefetch_for_write(next_line_); }
   // The short way, which post() tries first (requester_short.cpp). False: it is no such request,
   // and nothing has changed.
-  bool post_short(const SendWqe& wqe);
+  bool post_short(const ShortSend& send);
+  bool try_short(const SendWqe& wqe);  // the same, if it is one piece
   // Runs what waits, at most `most` requests, so that queue pairs can take turns. Waits: see
   // wake_at; More: only because of `most`.
   enum class Progress : std::uint32_t { Idle, Waits, More };
@@ -115,14 +129,14 @@ class Requester {
   void set_limits(const RetryLimits& limits) { limits_ = limits; }
 
   // A completion for the request at `position` was polled: its slot and all before it are free.
-  // The request's wr_id; nothing if no such request is outstanding.
-  std::optional<std::uint64_t> polled(std::uint32_t position) {
+  // Gives the request's wr_id; false if no such request is outstanding.
+  bool polled(std::uint32_t position, std::uint64_t& wr_id) {
     const std::uint64_t freed = freed_.load(std::memory_order_relaxed);
     const std::uint64_t full = freed + (position - static_cast<std::uint32_t>(freed));
-    if (full >= posted_.load(std::memory_order_acquire)) return std::nullopt;
-    const std::uint64_t wr_id = records_[full & mask_].wr_id;
+    if (full >= posted_.load(std::memory_order_acquire)) return false;
+    wr_id = records_[full & mask_].wr_id;
     freed_.store(full + 1, std::memory_order_release);
-    return wr_id;
+    return true;
   }
   std::uint32_t queued() const {
     return static_cast<std::uint32_t>(posted_.load(std::memory_order_relaxed) -
@@ -174,6 +188,14 @@ class Requester {
     std::uint32_t srq = kNone;
     std::uint32_t srq_generation = 0;
     CqProducer cq;
+    // What the short way has found to be so, and need not find out again while
+    // ArenaHeader::changes is `as_of`.
+    std::uint64_t as_of = 0;
+    const Shared32* own_port = nullptr;  // states
+    const Shared32* port = nullptr;      // none: it has found out nothing
+    bool takes_sends = false;            // by the short way
+    CompletionHead receive;              // what completions of receives have in common
+    KnownKey key;
   };
 
   // requester.cpp
@@ -186,6 +208,7 @@ class Requester {
   void finish(const SendWqe& wqe, std::uint64_t position, const Outcome& result);
   void complete(const SendWqe& wqe, std::uint64_t position, verbs::WcStatus status, Cause cause,
                 std::uint32_t bytes);
+  void send_cq_refused();
   void complete_before_delivery(const SendWqe& wqe, std::uint32_t bytes);
   bool patience_left(const Outcome& outcome);
   bool is_unreliable() const {
@@ -202,11 +225,16 @@ class Requester {
                                            : own_->id.qpn.load(std::memory_order_relaxed);
   }
   // requester_short.cpp
-  bool peer_stands() const;
-  std::byte* own_bytes(const SendWqe& wqe, std::uint32_t access) const;
-  bool write_short(const SendWqe& wqe);
-  bool read_short(const SendWqe& wqe);
-  bool send_short(const SendWqe& wqe);
+  bool peer_stands();
+  bool look_at_peer(std::uint64_t changes);
+  std::byte* reach_peer(std::uint32_t key, std::uint64_t address, std::uint32_t length,
+                        std::uint32_t access);
+  std::byte* own_bytes(const ShortSend& send, std::uint32_t access);
+  bool write_short(const ShortSend& send);
+  bool read_short(const ShortSend& send);
+  bool send_short(const ShortSend& send);
+  bool run_short(const ShortSend& send, verbs::WcOpcode& opcode);
+  void complete_short(const ShortSend& send, std::uint64_t position, verbs::WcOpcode opcode);
   // requester_connected.cpp: RC, UC, XRC
   Outcome bind_peer(Peer*& peer);
   Outcome execute_connected(const SendWqe& wqe);
@@ -287,7 +315,8 @@ class Requester {
   QpEntry* own_;
   RetryLimits limits_;
   CqProducer send_cq_;
-  Peer peer_;  // the connected one; UD: the last one sent to
+  CompletionHead sent_;  // what successful completions of this queue have in common
+  Peer peer_;            // the connected one; UD: the last one sent to
 
   // The queue: positions posted_ - waiting_ .. posted_ - 1 wait. Slots of waiting requests hold a
   // copy of the request with its SGEs or inline data.
@@ -307,10 +336,11 @@ class Requester {
   Instant wake_at_{};
   std::uint64_t budget_ = 0;  // bytes this call may still move
   bool took_error_ = false;
-  bool completed_ = false;           // the head, ahead of its delivery
-  bool lost_one_ = false;            // the message before was dropped for want of a receive
-  const void* next_line_ = nullptr;  // see announce(); nobody follows it
-  std::uint16_t matched_pkey_ = 0;   // index in the table of the port that gets the datagram
+  bool completed_ = false;              // the head, ahead of its delivery
+  bool lost_one_ = false;               // the message before was dropped for want of a receive
+  const LocalKey* last_key_ = nullptr;  // of the last short request
+  const void* next_line_ = nullptr;     // see announce(); nobody follows it
+  std::uint16_t matched_pkey_ = 0;      // index in the table of the port that gets the datagram
 };
 
 }  // namespace ib::hca

@@ -101,7 +101,8 @@ class Pair {
     const Cqe& cqe = ring[position & (entry.id.slots - 1)];
     IB_ASSERT(cqe.seq == static_cast<std::uint32_t>(position / entry.id.slots) + 1 &&
               cqe.status == 0);
-    if (cq == 0) (void)requester_->polled(cqe.wqe);
+    std::uint64_t wr_id = 0;
+    if (cq == 0) (void)requester_->polled(cqe.wqe, wr_id);
     entry.consumer.consumer = position + 1;
   }
   void post_receive(std::uint32_t bytes) {

@@ -19,7 +19,8 @@ namespace access = verbs::access;
 
 constexpr std::uint32_t kBacking = 3;
 
-// The pair after a good message of each kind, the peer's memory mapped here.
+// The pair after two good messages, the peer's memory mapped here: the first finds the peer, with
+// the second the short way knows it and its key.
 struct Warm : PairBench {
   explicit Warm(QpType type = QpType::Rc) : PairBench(Path::Adopted, 4096, type) {
     KeyEntry& key = *memory.arena().key(key_index(kRkey));
@@ -29,9 +30,13 @@ struct Warm : PairBench {
     key.adopted.backing_generation = 1;
     host.backing = theirs.data();
     host.backing_size = theirs.size();
-    EXPECT_EQ(post(WrOpcode::RdmaWrite, 16, verbs::send_flag::kSignaled), Status::Ok);
-    EXPECT_EQ(next(), WcStatus::Success);
+    for (int i = 0; i < 2; ++i) {
+      EXPECT_EQ(post(WrOpcode::RdmaWrite, 16, verbs::send_flag::kSignaled), Status::Ok);
+      EXPECT_EQ(next(), WcStatus::Success);
+    }
   }
+  // What softibd does after it has changed what posters look at.
+  void tell() { memory.arena().header().changes.fetch_add(1); }
   SendWqe request(WrOpcode opcode) {
     SendWqe wqe;
     wqe.wr_id = ++posted;
@@ -46,7 +51,7 @@ struct Warm : PairBench {
   }
   bool goes_short(const SendWqe& wqe) {
     const OpScope scope(plane);
-    return requester->post_short(wqe);
+    return requester->try_short(wqe);
   }
   KeyEntry& rkey() { return *memory.arena().key(key_index(kRkey)); }
   LocalKey& lkey() { return plane.local_keys().at(key_index(kLkey)); }
@@ -128,6 +133,7 @@ struct Obstacle {
   const char* name;
   WrOpcode opcode;
   void (*place)(Warm&, SendWqe&);
+  bool told = true;  // false: it must be noticed without being told of
 };
 void PrintTo(const Obstacle& o, std::ostream* out) {
   *out << o.name;
@@ -143,6 +149,7 @@ TEST_P(ShortWayRefuses, AndLeavesNoTrace) {
   std::vector<std::byte> mine = w.mine;
   std::fill(w.theirs.begin(), w.theirs.end(), std::byte{0xee});
   obstacle.place(w, wqe);
+  if (obstacle.told) w.tell();
   const Traces before = traces(w);
   EXPECT_FALSE(w.goes_short(wqe));
   EXPECT_EQ(traces(w), before);
@@ -164,76 +171,82 @@ constexpr WrOpcode kRead = WrOpcode::RdmaRead;
 constexpr WrOpcode kSend = WrOpcode::Send;
 
 const Obstacle kOfTheRequest[] = {
-    {"no piece", kWrite, [](Warm&, SendWqe& r) { r.num_sge = 0; }},
-    {"an empty piece", kWrite, [](Warm& w, SendWqe&) { w.sge.length = 0; }},
-    {"atomic", WrOpcode::AtomicFetchAdd, [](Warm&, SendWqe&) {}},
-    {"atomic write", WrOpcode::AtomicWrite, [](Warm&, SendWqe&) {}},
-    {"write with imm", WrOpcode::RdmaWriteWithImm, [](Warm&, SendWqe&) {}},
-    {"send with invalidate", WrOpcode::SendWithInv, [](Warm&, SendWqe&) {}},
-    {"local invalidate", WrOpcode::LocalInv, [](Warm&, SendWqe&) {}},
+    {"no piece", kWrite, [](Warm&, SendWqe& r) { r.num_sge = 0; }, false},
+    {"an empty piece", kWrite, [](Warm& w, SendWqe&) { w.sge.length = 0; }, false},
+    {"atomic", WrOpcode::AtomicFetchAdd, [](Warm&, SendWqe&) {}, false},
+    {"atomic write", WrOpcode::AtomicWrite, [](Warm&, SendWqe&) {}, false},
+    {"write with imm", WrOpcode::RdmaWriteWithImm, [](Warm&, SendWqe&) {}, false},
+    {"send with invalidate", WrOpcode::SendWithInv, [](Warm&, SendWqe&) {}, false},
+    {"local invalidate", WrOpcode::LocalInv, [](Warm&, SendWqe&) {}, false},
     {"too much inline", kWrite,
      [](Warm& w, SendWqe& r) {
        r.inline_data = true;
        w.sge.length = 129;
-     }},
-    {"inline read", kRead, [](Warm&, SendWqe& r) { r.inline_data = true; }},
-    {"unknown lkey", kWrite, [](Warm& w, SendWqe&) { w.sge.lkey ^= 1; }},
-    {"lkey 0", kWrite, [](Warm& w, SendWqe&) { w.sge.lkey = 0; }},
-    {"lkey of no entry", kWrite, [](Warm& w, SendWqe&) { w.sge.lkey = ~0u; }},
-    {"lkey of another PD", kWrite, [](Warm& w, SendWqe&) { w.lkey().pd = 2; }},
-    {"null lkey", kWrite, [](Warm& w, SendWqe&) { w.lkey().kind = KeyKind::Null; }},
-    {"lkey may not be written", kRead, [](Warm& w, SendWqe&) { w.lkey().access = 0; }},
-    {"before the local region", kWrite, [](Warm& w, SendWqe&) { w.sge.address -= 1; }},
-    {"after the local region", kWrite, [](Warm& w, SendWqe&) { w.sge.address += 4089; }},
-    {"local wrap", kWrite, [](Warm& w, SendWqe&) { w.sge.address = ~0ull - 3; }},
+     },
+     false},
+    {"inline read", kRead, [](Warm&, SendWqe& r) { r.inline_data = true; }, false},
+    {"unknown lkey", kWrite, [](Warm& w, SendWqe&) { w.sge.lkey ^= 1; }, false},
+    {"lkey 0", kWrite, [](Warm& w, SendWqe&) { w.sge.lkey = 0; }, false},
+    {"lkey of no entry", kWrite, [](Warm& w, SendWqe&) { w.sge.lkey = ~0u; }, false},
+    {"lkey of another PD", kWrite, [](Warm& w, SendWqe&) { w.lkey().pd = 2; }, false},
+    {"null lkey", kWrite, [](Warm& w, SendWqe&) { w.lkey().kind = KeyKind::Null; }, false},
+    {"lkey may not be written", kRead, [](Warm& w, SendWqe&) { w.lkey().access = 0; }, false},
+    {"before the local region", kWrite, [](Warm& w, SendWqe&) { w.sge.address -= 1; }, false},
+    {"after the local region", kWrite, [](Warm& w, SendWqe&) { w.sge.address += 4089; }, false},
+    {"local wrap", kWrite, [](Warm& w, SendWqe&) { w.sge.address = ~0ull - 3; }, false},
     {"queue full", kWrite,
      [](Warm& w, SendWqe&) {
        for (int i = 0; i < 16; ++i) EXPECT_EQ(w.post(kWrite, 8), Status::Ok);
        std::fill(w.theirs.begin(), w.theirs.end(), std::byte{0xee});
        w.polled += 16;  // not ours to look at
-     }},
-    {"one waits", kWrite, [](Warm& w, SendWqe&) { EXPECT_EQ(w.post(kSend, 8), Status::Ok); }},
+     },
+     false},
+    {"one waits", kWrite, [](Warm& w, SendWqe&) { EXPECT_EQ(w.post(kSend, 8), Status::Ok); },
+     false},
 };
 INSTANTIATE_TEST_SUITE_P(OfTheRequest, ShortWayRefuses, ::testing::ValuesIn(kOfTheRequest));
 
 const Obstacle kOfTheConnection[] = {
-    {"own SQD", kWrite, [](Warm& w, SendWqe&) { w.own->id.state = word(QpState::Sqd); }},
-    {"own error", kWrite, [](Warm& w, SendWqe&) { w.own->id.state = word(QpState::Error); }},
-    {"own RTR", kWrite, [](Warm& w, SendWqe&) { w.own->id.state = word(QpState::Rtr); }},
-    {"after reset", kWrite, [](Warm& w, SendWqe&) { w.requester->reset(); }},
+    {"own SQD", kWrite, [](Warm& w, SendWqe&) { w.own->id.state = word(QpState::Sqd); }, false},
+    {"own error", kWrite, [](Warm& w, SendWqe&) { w.own->id.state = word(QpState::Error); }, false},
+    {"own RTR", kWrite, [](Warm& w, SendWqe&) { w.own->id.state = word(QpState::Rtr); }, false},
+    {"after reset", kWrite, [](Warm& w, SendWqe&) { w.requester->reset(); }, false},
     {"other destination", kWrite, [](Warm& w, SendWqe&) { w.own->id.dest_qpn = 9; }},
     {"peer is another", kWrite, [](Warm& w, SendWqe&) { w.peer->id.qpn = kPeer + kMaxQps; }},
     {"peer is gone", kWrite, [](Warm& w, SendWqe&) { w.peer->id.qpn = 0; }},
     {"peer is new", kWrite, [](Warm& w, SendWqe&) { w.peer->id.generation = 2; }},
-    {"peer in error", kWrite, [](Warm& w, SendWqe&) { w.peer->id.state = word(QpState::Error); }},
-    {"peer in init", kWrite, [](Warm& w, SendWqe&) { w.peer->id.state = word(QpState::Init); }},
-    {"peer's state is garbage", kWrite, [](Warm& w, SendWqe&) { w.peer->id.state = 77; }},
+    {"peer in error", kWrite, [](Warm& w, SendWqe&) { w.peer->id.state = word(QpState::Error); },
+     false},
+    {"peer in init", kWrite, [](Warm& w, SendWqe&) { w.peer->id.state = word(QpState::Init); },
+     false},
+    {"peer's state is garbage", kWrite, [](Warm& w, SendWqe&) { w.peer->id.state = 77; }, false},
     {"peer has another peer", kWrite, [](Warm& w, SendWqe&) { w.peer->id.dest_qpn = 8; }},
     {"peer's LID", kWrite, [](Warm& w, SendWqe&) { w.peer->id.lid = 8; }},
     {"other partition", kWrite, [](Warm& w, SendWqe&) { w.peer->id.pkey = 0xfffe; }},
     {"limited members", kWrite,
      [](Warm& w, SendWqe&) { w.peer->id.pkey = w.own->id.pkey = 0x7fff; }},
-    {"port down", kWrite, [](Warm& w, SendWqe&) { set_port(w, 0, 1); }},
-    {"port asleep", kWrite, [](Warm& w, SendWqe&) { set_port(w, 0, kPortAsleep); }},
+    {"port down", kWrite, [](Warm& w, SendWqe&) { set_port(w, 0, 1); }, false},
+    {"port asleep", kWrite, [](Warm& w, SendWqe&) { set_port(w, 0, kPortAsleep); }, false},
     {"peer's port down", kWrite, [](Warm& w, SendWqe&) { w.peer->id.port = 1; }},
     {"peer's port is garbage", kWrite, [](Warm& w, SendWqe&) { w.peer->id.port = ~0u; }},
     {"no right to write", kWrite,
-     [](Warm& w, SendWqe&) { w.peer->id.access &= ~access::kRemoteWrite; }},
+     [](Warm& w, SendWqe&) { w.peer->id.access &= ~access::kRemoteWrite; }, false},
     {"no right to read", kRead,
-     [](Warm& w, SendWqe&) { w.peer->id.access &= ~access::kRemoteRead; }},
-    {"no reads there", kRead, [](Warm& w, SendWqe&) { w.peer->id.max_dest_rd_atomic = 0; }},
+     [](Warm& w, SendWqe&) { w.peer->id.access &= ~access::kRemoteRead; }, false},
+    {"no reads there", kRead, [](Warm& w, SendWqe&) { w.peer->id.max_dest_rd_atomic = 0; }, false},
     {"no reads here", kRead,
      [](Warm& w, SendWqe&) {
        w.limits.max_rd_atomic = 0;
        w.requester->set_limits(w.limits);
-     }},
+     },
+     false},
 };
 INSTANTIATE_TEST_SUITE_P(OfTheConnection, ShortWayRefuses, ::testing::ValuesIn(kOfTheConnection));
 
 const Obstacle kOfTheKey[] = {
-    {"unknown rkey", kWrite, [](Warm&, SendWqe& r) { r.rkey ^= 0x80; }},
-    {"rkey 0", kWrite, [](Warm&, SendWqe& r) { r.rkey = 0; }},
-    {"rkey of no entry", kWrite, [](Warm&, SendWqe& r) { r.rkey = ~0u; }},
+    {"unknown rkey", kWrite, [](Warm&, SendWqe& r) { r.rkey ^= 0x80; }, false},
+    {"rkey 0", kWrite, [](Warm&, SendWqe& r) { r.rkey = 0; }, false},
+    {"rkey of no entry", kWrite, [](Warm&, SendWqe& r) { r.rkey = ~0u; }, false},
     {"deregistered", kWrite, [](Warm& w, SendWqe&) { w.rkey().id.state = 0; }},
     {"moving", kWrite, [](Warm& w, SendWqe&) { w.rkey().id.state = 2; }},
     {"of another process", kWrite, [](Warm& w, SendWqe&) { w.rkey().id.owner_slot = 2; }},
@@ -244,9 +257,9 @@ const Obstacle kOfTheKey[] = {
      [](Warm& w, SendWqe&) { w.rkey().id.access &= ~access::kRemoteWrite; }},
     {"not to be read", kRead,
      [](Warm& w, SendWqe&) { w.rkey().id.access &= ~access::kRemoteRead; }},
-    {"before the region", kWrite, [](Warm&, SendWqe& r) { r.remote_address -= 1; }},
-    {"after the region", kWrite, [](Warm&, SendWqe& r) { r.remote_address += 4089; }},
-    {"wraps around", kWrite, [](Warm&, SendWqe& r) { r.remote_address = ~0ull - 3; }},
+    {"before the region", kWrite, [](Warm&, SendWqe& r) { r.remote_address -= 1; }, false},
+    {"after the region", kWrite, [](Warm&, SendWqe& r) { r.remote_address += 4089; }, false},
+    {"wraps around", kWrite, [](Warm&, SendWqe& r) { r.remote_address = ~0ull - 3; }, false},
     {"null", kWrite, [](Warm& w, SendWqe&) { w.rkey().id.kind = KeyKind::Null; }},
     {"window", kWrite, [](Warm& w, SendWqe&) { w.rkey().id.kind = KeyKind::Window2; }},
     {"not adopted", kWrite, [](Warm& w, SendWqe&) { w.rkey().adopted.length = 0; }},
@@ -275,13 +288,13 @@ void change_receive(Warm& w, std::uint32_t num_sge, std::uint32_t length, std::u
 }
 
 const Obstacle kOfTheReceive[] = {
-    {"none posted", kSend, [](Warm& w, SendWqe&) { w.peer->responder.rq_head = 1; }},
-    {"garbage head", kSend, [](Warm& w, SendWqe&) { w.peer->responder.rq_head = 1000; }},
+    {"none posted", kSend, [](Warm& w, SendWqe&) { w.peer->responder.rq_head = 1; }, false},
+    {"garbage head", kSend, [](Warm& w, SendWqe&) { w.peer->responder.rq_head = 1000; }, false},
     {"shared queue", kSend, [](Warm& w, SendWqe&) { w.peer->id.srq = 0; }},
-    {"too small", kSend, [](Warm& w, SendWqe&) { change_receive(w, 1, 7, kRkey); }},
-    {"two pieces", kSend, [](Warm& w, SendWqe&) { change_receive(w, 2, 8, kRkey); }},
-    {"no piece", kSend, [](Warm& w, SendWqe&) { change_receive(w, 0, 8, kRkey); }},
-    {"unknown key", kSend, [](Warm& w, SendWqe&) { change_receive(w, 1, 8, kRkey + 1); }},
+    {"too small", kSend, [](Warm& w, SendWqe&) { change_receive(w, 1, 7, kRkey); }, false},
+    {"two pieces", kSend, [](Warm& w, SendWqe&) { change_receive(w, 2, 8, kRkey); }, false},
+    {"no piece", kSend, [](Warm& w, SendWqe&) { change_receive(w, 0, 8, kRkey); }, false},
+    {"unknown key", kSend, [](Warm& w, SendWqe&) { change_receive(w, 1, 8, kRkey + 1); }, false},
     {"not to be written", kSend,
      [](Warm& w, SendWqe&) { w.rkey().id.access = access::kRemoteWrite; }},
     {"CQ with timestamps", kSend,
@@ -290,6 +303,52 @@ const Obstacle kOfTheReceive[] = {
      }},
 };
 INSTANTIATE_TEST_SUITE_P(OfTheReceive, ShortWayRefuses, ::testing::ValuesIn(kOfTheReceive));
+
+// Where the pages of a backing are is this process's own knowledge; device memory cannot make it
+// use a mapping that is gone.
+TEST(ShortWay, DoesNotUseAMappingThatWasReplaced) {
+  Warm w;
+  std::vector<std::byte> elsewhere(w.theirs.size(), std::byte{0xee});
+  std::fill(w.theirs.begin(), w.theirs.end(), std::byte{0xee});
+  w.host.backing = elsewhere.data();
+  w.rkey().adopted.backing_generation = 2;
+  w.tell();
+  EXPECT_EQ(w.post(WrOpcode::RdmaWrite, 8), Status::Ok);  // maps it anew
+  w.memory.arena().header().changes.fetch_sub(1);         // somebody forges
+  EXPECT_EQ(w.post(WrOpcode::RdmaWrite, 8), Status::Ok);
+  EXPECT_EQ(w.theirs[0], std::byte{0xee});
+  EXPECT_NE(elsewhere[0], std::byte{0xee});
+}
+
+TEST(ShortWay, KnowsTheAdoptedPartOfARegionOnly) {
+  Warm w;
+  KeyEntry& key = w.rkey();
+  key.adopted.address += 1024;  // the first and the last quarter are not in whole pages
+  key.adopted.length = 2048;
+  w.host.backing_size = 2048;
+  w.host.backing = w.theirs.data() + 1024;
+  key.adopted.backing_generation = 2;
+  w.tell();
+  SendWqe wqe = w.request(WrOpcode::RdmaWrite);
+  const std::uint64_t start = wqe.remote_address;
+  wqe.remote_address += 1024;
+  {
+    const OpScope scope(w.plane);
+    EXPECT_EQ(w.requester->post(wqe), Status::Ok);  // the long way maps it
+  }
+  EXPECT_EQ(w.next(), WcStatus::Success);
+  for (const std::uint64_t offset : {1024u, 2000u, 3064u}) {
+    std::fill(w.theirs.begin(), w.theirs.end(), std::byte{0xee});
+    wqe.remote_address = start + offset;
+    EXPECT_TRUE(w.goes_short(wqe)) << offset;
+    EXPECT_EQ(std::memcmp(w.theirs.data() + offset, w.mine.data(), 8), 0) << offset;
+    EXPECT_EQ(w.next(), WcStatus::Success);
+  }
+  for (const std::uint64_t offset : {0u, 1017u, 3065u, 4088u}) {
+    wqe.remote_address = start + offset;
+    EXPECT_FALSE(w.goes_short(wqe)) << offset;
+  }
+}
 
 // The bytes are in the receive's buffer by then, where the long way puts them too.
 TEST(ShortWay, LeavesAFullCompletionQueueToTheLongWay) {

@@ -181,11 +181,13 @@ TEST(Requester, APollMayNameAnyPosition) {
   PairBench b;
   EXPECT_EQ(b.post(WrOpcode::RdmaWrite, 8), Status::Ok);
   EXPECT_EQ(b.post(WrOpcode::RdmaWrite, 8), Status::Ok);
-  EXPECT_EQ(b.requester->polled(2), std::nullopt);
-  EXPECT_EQ(b.requester->polled(~0u), std::nullopt);
-  EXPECT_EQ(b.requester->polled(1), std::optional<std::uint64_t>(2));
-  EXPECT_EQ(b.requester->polled(0), std::nullopt);
-  EXPECT_EQ(b.requester->polled(1), std::nullopt);
+  std::uint64_t wr_id = 0;
+  EXPECT_FALSE(b.requester->polled(2, wr_id));
+  EXPECT_FALSE(b.requester->polled(~0u, wr_id));
+  EXPECT_TRUE(b.requester->polled(1, wr_id));
+  EXPECT_EQ(wr_id, 2u);
+  EXPECT_FALSE(b.requester->polled(0, wr_id));
+  EXPECT_FALSE(b.requester->polled(1, wr_id));
   EXPECT_EQ(b.requester->queued(), 0u);
 }
 

@@ -2,6 +2,7 @@
 #include "user/completion_queue.h"
 
 #include "user/hca_client.h"
+#include "user/take.h"
 
 #include <algorithm>
 #include <bit>
@@ -52,65 +53,51 @@ bool CompletionQueue::use_ring(const control::CqOut& out) {
 }
 
 bool CompletionQueue::take(Completion& out) {
-  process_.attend();
-  for (;;) {
-    const hca::Cqe& slot = ring_[consumed_ & mask_];
-    const auto expected = static_cast<std::uint32_t>(consumed_ >> log_slots_) + 1;
-    if (slot.seq.load(std::memory_order_acquire) != expected) {
-      process_.poll_found_nothing();
-      if (++empty_polls_ % kPollsPerYield == 0)
-        process_.host().relax(platform::ClientHost::kYieldRound);
-      return false;
-    }
-    empty_polls_ = 0;
-    const bool valid = translate(slot, out);
-    ++consumed_;
-    entry_->consumer.consumer.store(consumed_, std::memory_order_release);
-    if (valid) return true;
+  return take_into([&out](const hca::Cqe& cqe, const TakenCompletion& taken) {
+    hca::read_completion(cqe, out);
+    out.wr_id = taken.wr_id;
+    out.qpn = taken.qpn;
+    out.status = taken.status;
+  });
+}
+
+void CompletionQueue::found_nothing() {
+  process_.poll_found_nothing();
+  if (++empty_polls_ % kPollsPerYield == 0) {
+    process_.host().relax(platform::ClientHost::kYieldRound);
   }
 }
 
-// False: of a queue pair that was reset or destroyed meanwhile, or garbage. `cqe` lies in shared
-// memory: every field is read once.
-bool CompletionQueue::translate(const hca::Cqe& cqe, Completion& out) {
-  hca::read_completion(cqe, out);
-  if (out.qpn == 0) return false;
-  QueuePair* qp = process_.find_qp(out.qpn);
-  if ((cqe.bits & hca::cqe_bit::kReceive) != 0) return translate_receive(cqe, qp, out);
-  if (qp == nullptr || !qp->requester_) return false;
-  const auto wr_id = qp->requester_->polled(cqe.wqe);
-  if (!wr_id) return false;
-  out.wr_id = *wr_id;
-  return true;
+QueuePair* CompletionQueue::look_up(std::uint32_t qpn) {
+  QueuePair* qp = process_.find_qp(qpn);
+  if (qp != nullptr && (qp->send_cq_ == this || qp->recv_cq_ == this)) {
+    last_qp_ = qp;
+    last_qpn_ = qpn;
+  }
+  return qp;
 }
 
-bool CompletionQueue::translate_receive(const hca::Cqe& cqe, QueuePair* qp, Completion& out) {
-  const std::uint32_t srq_index = cqe.srq;
+bool CompletionQueue::identify_shared(const hca::Cqe& cqe, WcStatus status, std::uint64_t& wr_id) {
+  SharedReceiveQueue* srq = process_.find_srq(cqe.srq);
+  if (srq == nullptr) return false;
   const std::uint32_t id = cqe.wqe;
-  SharedReceiveQueue* srq = nullptr;
-  if (srq_index != hca::kNone) {
-    srq = process_.find_srq(srq_index);
-    if (srq == nullptr) return false;
-  } else if (qp == nullptr || !qp->rq_) {
-    return false;
+  srq->recv_lock_.lock();
+  if (cqe.inline_length != 0 && status == WcStatus::Success) {
+    scatter(cqe, *srq->ring_, srq->pd_, id);
   }
-  BiasedLock& lock = srq != nullptr ? srq->recv_lock_ : qp->recv_lock_;
-  hca::ReceiveRing& ring = srq != nullptr ? *srq->ring_ : *qp->rq_;
-  lock.lock();
-  const std::uint32_t inline_length = cqe.inline_length;
-  if (inline_length != 0 && inline_length <= hca::kInlineScatter &&
-      out.status == WcStatus::Success) {
-    std::byte payload[hca::kInlineScatter];
-    std::memcpy(payload, cqe.payload.data(), inline_length);
-    hca::OpScope scope(process_.plane());
-    ring.scatter(process_.plane(), srq != nullptr ? srq->pd_ : qp->pd_, id,
-                 {payload, inline_length});
-  }
-  const auto wr_id = ring.finish(id);
-  lock.unlock();
-  if (!wr_id) return false;
-  out.wr_id = *wr_id;
-  return true;
+  const bool found = srq->ring_->finish(id, wr_id);
+  srq->recv_lock_.unlock();
+  return found;
+}
+
+void CompletionQueue::scatter(const hca::Cqe& cqe, const hca::ReceiveRing& ring, std::uint32_t pd,
+                              std::uint32_t id) {
+  const std::uint32_t length = cqe.inline_length;
+  if (length > hca::kInlineScatter) return;
+  std::byte payload[hca::kInlineScatter];
+  std::memcpy(payload, cqe.payload.data(), length);
+  hca::OpScope scope(process_.plane());
+  ring.scatter(process_.plane(), pd, id, {payload, length});
 }
 
 void CompletionQueue::begin_batch() {
@@ -177,6 +164,13 @@ Status CompletionQueue::resize(std::uint32_t cqe) {
   return usable ? Status::Ok : failed(Status::Malformed, "softibd gave an impossible ring");
 }
 
+void CompletionQueue::forget_last() {
+  lock();
+  last_qp_ = nullptr;
+  last_qpn_ = hca::kNone;
+  unlock();
+}
+
 void CompletionQueue::discard(std::uint32_t qpn) {
   lock();
   for (std::uint64_t position = consumed_;; ++position) {
@@ -184,8 +178,9 @@ void CompletionQueue::discard(std::uint32_t qpn) {
     const auto expected = static_cast<std::uint32_t>(position >> log_slots_) + 1;
     if (slot.seq.load(std::memory_order_acquire) != expected || position - consumed_ > mask_) break;
     if (slot.qpn != qpn) continue;
-    Completion ignored;
-    (void)translate(slot, ignored);  // frees the SRQ receive it holds
+    std::uint64_t ignored = 0;
+    // Frees the SRQ receive it holds.
+    (void)identify(slot, qpn, static_cast<WcStatus>(slot.status), ignored);
     slot.qpn = 0;
   }
   unlock();

@@ -2,6 +2,7 @@
 // CompletionQueue: the consumer's side of a completion queue [IBA1 11.4.2].
 #pragma once
 
+#include "hca/receive_ring.h"
 #include "user/api.h"
 #include "user/biased_lock.h"
 
@@ -11,6 +12,13 @@
 namespace ib::user {
 
 class ProcessState;
+
+// What is known of a completion that was taken, from private memory or read once.
+struct TakenCompletion {
+  std::uint64_t wr_id = 0;
+  std::uint32_t qpn = 0;
+  verbs::WcStatus status = verbs::WcStatus::Success;
+};
 
 class CompletionQueue {
  public:
@@ -35,6 +43,9 @@ class CompletionQueue {
   void begin_batch();
   void end_batch();
   bool take(Completion& out);
+  // The same, inline (user/take.h): fill(const hca::Cqe&, TakenCompletion).
+  template <class Fill>
+  bool take_into(Fill&& fill);
 
   // Asks for one event on the channel at the next completion (solicited: or error) [IBA1 11.4.2.2],
   // or now, if there are completions that no event has reported.
@@ -46,8 +57,18 @@ class CompletionQueue {
   friend class QueuePair;
   CompletionQueue(Hca& hca, ProcessState& process, std::uint32_t handle, std::uint64_t cookie);
   void fire_for_the_rest(std::uint64_t from);
-  bool translate(const hca::Cqe& cqe, Completion& out);
-  bool translate_receive(const hca::Cqe& cqe, QueuePair* qp, Completion& out);
+  // The wr_id of a completion. False: of a queue pair that was reset or destroyed meanwhile, or
+  // garbage.
+  bool identify(const hca::Cqe& cqe, std::uint32_t qpn, verbs::WcStatus status,
+                std::uint64_t& wr_id);
+  bool identify_receive(const hca::Cqe& cqe, QueuePair* qp, verbs::WcStatus status,
+                        std::uint64_t& wr_id);
+  bool identify_shared(const hca::Cqe& cqe, verbs::WcStatus status, std::uint64_t& wr_id);
+  void scatter(const hca::Cqe& cqe, const hca::ReceiveRing& ring, std::uint32_t pd,
+               std::uint32_t id);
+  void found_nothing();
+  QueuePair* look_up(std::uint32_t qpn);
+  void forget_last();
   bool use_ring(const control::CqOut& out);
   // Voids the completions of a queue pair that is reset or destroyed.
   void discard(std::uint32_t qpn);
@@ -65,6 +86,10 @@ class CompletionQueue {
   std::uint32_t log_slots_ = 0;
   std::uint64_t consumed_ = 0;
   std::uint32_t empty_polls_ = 0;
+  // Of the last completion, so that what follows from it need not wait for a look into a table.
+  // A queue pair that goes has it forgotten.
+  QueuePair* last_qp_ = nullptr;
+  std::uint32_t last_qpn_ = hca::kNone;
   bool armed_ = false;                          // since the last event that we know of
   std::atomic<const char*> batch_of_{nullptr};  // names the thread
 };

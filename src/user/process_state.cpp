@@ -217,11 +217,6 @@ void ProcessState::remove(QueuePair& qp) {
   withdraw(qp);
 }
 
-QueuePair* ProcessState::find_qp(std::uint32_t qpn) const {
-  QueuePair* qp = qps_[hca::qp_index(qpn)].load(std::memory_order_acquire);
-  return qp != nullptr && qp->qpn() == qpn ? qp : nullptr;
-}
-
 void ProcessState::add(SharedReceiveQueue& srq) {
   srqs_[srq.index()].store(&srq, std::memory_order_release);
 }

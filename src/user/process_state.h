@@ -70,7 +70,10 @@ class ProcessState final : public Process {
   // Objects by index, for completions and attention. add/remove under control_lock.
   void add(QueuePair& qp);
   void remove(QueuePair& qp);
-  QueuePair* find_qp(std::uint32_t qpn) const;
+  QueuePair* find_qp(std::uint32_t qpn) const {
+    QueuePair* qp = qps_[hca::qp_index(qpn)].load(std::memory_order_acquire);
+    return qp != nullptr && qp->qpn() == qpn ? qp : nullptr;
+  }
   void add(SharedReceiveQueue& srq);
   void remove(SharedReceiveQueue& srq);
   SharedReceiveQueue* find_srq(std::uint32_t index) const;

@@ -68,6 +68,7 @@ QueuePair::QueuePair(Hca& hca, ProcessState& process, const QpOptions& options,
                      std::uint32_t handle, const control::QpOut& out)
     : hca_(hca),
       process_(process),
+      plane_(process.plane()),
       handle_(handle),
       index_(control::index_of(handle)),
       qpn_(out.qpn),
@@ -96,12 +97,6 @@ QueuePair::QueuePair(Hca& hca, ProcessState& process, const QpOptions& options,
 }
 
 QueuePair::~QueuePair() = default;
-
-QpState QueuePair::state() const {
-  const std::uint32_t state = entry_->id.state.load(std::memory_order_acquire);
-  return state <= static_cast<std::uint32_t>(QpState::Error) ? static_cast<QpState>(state)
-                                                             : QpState::Error;
-}
 
 Status QueuePair::post_send(const SendRequest& request) {
   if (!requester_) return Status::InvalidState;
@@ -140,23 +135,15 @@ hca::Requester::Progress QueuePair::run_waiting(std::uint32_t most) {
   return progress;
 }
 
-Status QueuePair::post_recv(std::uint64_t wr_id, std::span<const Sge> sge) {
-  if (!rq_) return Status::InvalidParameter;
-  const QpState now = state();
-  if (now == QpState::Reset) return Status::InvalidState;
-  recv_lock_.lock();
-  const Status status = rq_->post(wr_id, sge);
-  recv_lock_.unlock();
-  if (status != Status::Ok) return status;
-  if (entry_->waiter.rnr_waiter.load(std::memory_order_relaxed) != 0) {
-    const std::uint32_t waiter = entry_->waiter.rnr_waiter.exchange(0, std::memory_order_acq_rel);
-    if (waiter != 0) process_.poster().kick(waiter - 1);
-  }
-  if (state() == QpState::Error) {
-    std::lock_guard guard(flush_lock_);
-    if (flushed_) flush_receives();
-  }
-  return status;
+// One that found no receive and waits for this one.
+void QueuePair::wake_sender() {
+  const std::uint32_t waiter = entry_->waiter.rnr_waiter.exchange(0, std::memory_order_acq_rel);
+  if (waiter != 0) process_.poster().kick(waiter - 1);
+}
+
+void QueuePair::flush_new_receive() {
+  std::lock_guard guard(flush_lock_);
+  if (flushed_) flush_receives();
 }
 
 Result<control::ModifyQpOut> QueuePair::modify(std::uint32_t mask, const control::QpAttr& attr) {
@@ -265,17 +252,11 @@ Status QueuePair::destroy() {
   std::lock_guard guard(process_.control_lock());
   const Status status = client(hca_).command(Code::DestroyQp, control::IndexIn{handle_, 0});
   if (status != Status::Ok && status != Status::Disconnected) return status;
-  // Polls on other threads may hold a pointer: they hold their CQ's lock meanwhile.
   forget_completions();
   process_.remove(*this);
-  if (send_cq_ != nullptr) {
-    send_cq_->lock();
-    send_cq_->unlock();
-  }
-  if (recv_cq_ != nullptr) {
-    recv_cq_->lock();
-    recv_cq_->unlock();
-  }
+  // Polls on other threads may hold a pointer: they hold their CQ's lock meanwhile.
+  if (send_cq_ != nullptr) send_cq_->forget_last();
+  if (recv_cq_ != nullptr) recv_cq_->forget_last();
   return Status::Ok;
 }
 

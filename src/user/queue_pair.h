@@ -2,6 +2,7 @@
 // QueuePair and SharedReceiveQueue: posting [IBA1 11.4.1] and control of queue pairs.
 #pragma once
 
+#include "hca/op_scope.h"
 #include "hca/receive_ring.h"
 #include "hca/requester.h"
 #include "user/api.h"
@@ -28,7 +29,12 @@ class QueuePair {
   std::uint64_t cookie() const { return cookie_; }
   verbs::QpType type() const { return type_; }
   const control::QpCaps& caps() const { return caps_; }
-  verbs::QpState state() const;  // as device memory has it now
+  verbs::QpState state() const {  // as device memory has it now
+    const std::uint32_t state = entry_->id.state.load(std::memory_order_acquire);
+    return state <= static_cast<std::uint32_t>(verbs::QpState::Error)
+               ? static_cast<verbs::QpState>(state)
+               : verbs::QpState::Error;
+  }
 
   // Posting one request: send_lock(), post_send() as often as wanted, send_unlock(). The caller of
   // a request that was refused stops there; those before it stand.
@@ -37,10 +43,34 @@ class QueuePair {
   void send_lock() { send_lock_.lock(); }
   void send_unlock() { send_lock_.unlock(); }
   Status post_send(const SendRequest& request);
+  // The short way for one request that is not UD (hca::Requester::post_short). False: it is none
+  // for it, and nothing has changed; to post_send() then.
+  bool post_short(const hca::ShortSend& send) {
+    if (!requester_) return false;
+    requester_->announce();
+    const hca::OpScope scope(plane_);
+    return requester_->post_short(send);
+  }
   std::uint32_t send_room() const;  // free slots; under the send lock
 
   // Receives; thread safe.
-  Status post_recv(std::uint64_t wr_id, std::span<const Sge> sge);
+  Status post_recv(std::uint64_t wr_id, std::span<const Sge> sge) {
+    if (!rq_) return Status::InvalidParameter;
+    if (entry_->id.state.load(std::memory_order_acquire) ==
+        static_cast<std::uint32_t>(verbs::QpState::Reset)) {
+      return Status::InvalidState;
+    }
+    recv_lock_.lock();
+    const Status status = rq_->post(wr_id, sge);
+    recv_lock_.unlock();
+    if (status != Status::Ok) [[unlikely]]
+      return status;
+    if (entry_->waiter.rnr_waiter.load(std::memory_order_relaxed) != 0) [[unlikely]]
+      wake_sender();
+    if (state() == verbs::QpState::Error) [[unlikely]]
+      flush_new_receive();
+    return Status::Ok;
+  }
 
   Result<control::ModifyQpOut> modify(std::uint32_t mask, const control::QpAttr& attr);
   Result<control::QueryQpOut> query();
@@ -60,11 +90,14 @@ class QueuePair {
   QueuePair(Hca& hca, ProcessState& process, const QpOptions& options, std::uint32_t handle,
             const control::QpOut& out);
   void remember(std::uint32_t mask, const control::QpAttr& attr, const control::ModifyQpOut& out);
+  void wake_sender();
+  void flush_new_receive();
   void flush_receives();
   void forget_completions();
 
   Hca& hca_;
   ProcessState& process_;
+  hca::MemoryPlane& plane_;
   std::uint32_t handle_;
   std::uint32_t index_;
   std::uint32_t qpn_;

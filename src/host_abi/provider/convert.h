@@ -4,6 +4,7 @@
 #pragma once
 
 #include "host_abi/provider/verbs_abi_34.h"
+#include "user/completion_queue.h"
 #include "user/work_request.h"
 #include "verbs/control.h"
 #include "verbs/types.h"
@@ -30,15 +31,15 @@ inline std::span<const user::Sge> to_sges(const ibv_sge* list, int count) {
   return {reinterpret_cast<const user::Sge*>(list), static_cast<std::size_t>(count)};
 }
 
-inline void to_wc(const user::Completion& from, ibv_wc& to) {
-  // Not as a block: what was written in pieces is read back fast only in the same pieces.
-  to.wr_id = from.wr_id;
-  to.status = static_cast<ibv_wc_status>(from.status);
+// Field by field: what was written in pieces is read back fast only in the same pieces.
+inline void to_wc(const hca::Cqe& from, const user::TakenCompletion& taken, ibv_wc& to) {
+  to.wr_id = taken.wr_id;
+  to.status = static_cast<ibv_wc_status>(taken.status);
   to.opcode = static_cast<ibv_wc_opcode>(from.opcode);
   to.vendor_err = from.vendor_err;
   to.byte_len = from.byte_len;
   to.imm_data = from.imm;
-  to.qp_num = from.qpn;
+  to.qp_num = taken.qpn;
   to.src_qp = from.src_qp;
   to.wc_flags = from.flags;
   to.pkey_index = from.pkey_index;

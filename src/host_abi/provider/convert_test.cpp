@@ -65,17 +65,18 @@ TEST(Convert, QueuePairAttributesKeepTheirValues) {
 }
 
 TEST(Convert, CompletionBecomesIbvWc) {
-  user::Completion from;
-  from.wr_id = 0x1122334455667788;
-  from.status = verbs::WcStatus::RnrRetryExcErr;
-  from.opcode = verbs::WcOpcode::RecvRdmaWithImm;
+  hca::Cqe from;
+  from.opcode = static_cast<std::uint8_t>(verbs::WcOpcode::RecvRdmaWithImm);
   from.byte_len = 4096;
   from.imm = 0xdeadbeef;
   from.flags = verbs::wc_flag::kWithImm;
   from.path_bits = 3;
+  const user::TakenCompletion taken{0x1122334455667788, 0x456, verbs::WcStatus::RnrRetryExcErr};
   ibv_wc to{};
-  to_wc(from, to);
-  EXPECT_EQ(to.wr_id, from.wr_id);
+  to_wc(from, taken, to);
+  EXPECT_EQ(to.wr_id, taken.wr_id);
+  EXPECT_EQ(to.qp_num, 0x456u);
+  EXPECT_EQ(to.byte_len, 4096u);
   EXPECT_EQ(to.status, IBV_WC_RNR_RETRY_EXC_ERR);
   EXPECT_EQ(to.opcode, IBV_WC_RECV_RDMA_WITH_IMM);
   EXPECT_EQ(to.imm_data, 0xdeadbeefu);

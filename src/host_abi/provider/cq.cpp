@@ -2,6 +2,7 @@
 // Completion queues.
 #include "host_abi/provider/convert.h"
 #include "host_abi/provider/ops.h"
+#include "user/take.h"
 
 namespace ib::host_abi {
 
@@ -90,7 +91,12 @@ int poll_cq(ibv_cq* ibcq, int count, ibv_wc* wc) {
   user::CompletionQueue& engine = *cq.engine;
   int polled = 0;
   engine.lock();
-  while (polled < count && engine.take(cq.current)) to_wc(cq.current, wc[polled++]);
+  while (polled < count &&
+         engine.take_into([&](const hca::Cqe& cqe, const user::TakenCompletion& taken) {
+           to_wc(cqe, taken, wc[polled]);
+         })) {
+    ++polled;
+  }
   engine.unlock();
   return polled;
 }

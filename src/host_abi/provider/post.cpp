@@ -85,37 +85,64 @@ bool convert(const ibv_send_wr& wr, ibv_qp_type type, user::SendRequest& to) {
   return take_destination(wr, type, to);
 }
 
-}  // namespace
+// The short way, for a write, send or read of one piece. False: it is not for it.
+[[gnu::always_inline]] inline bool post_short(user::QueuePair& engine, const ibv_send_wr& wr) {
+  if (wr.num_sge != 1) return false;
+  return engine.post_short({to_sges(wr.sg_list, 1)[0], wr.wr_id,
+                            static_cast<verbs::WrOpcode>(wr.opcode), wr.send_flags & kSendFlags,
+                            wr.imm_data, wr.wr.rdma.rkey, wr.wr.rdma.remote_addr});
+}
 
-int post_send(ibv_qp* ibqp, ibv_send_wr* wr, ibv_send_wr** bad) {
+// Out of line, as is post_receives(): one request that goes the short way should not pay for them.
+[[gnu::noinline]] int post_sends(ibv_qp* ibqp, ibv_send_wr* wr, ibv_send_wr** bad) {
   Qp& qp = qp_of(ibqp);
   user::QueuePair& engine = *qp.engine;
   const ibv_qp_type type = ibqp->qp_type;
+  const bool connected = type == IBV_QPT_RC || type == IBV_QPT_UC;
   Status status = Status::Ok;
   engine.send_lock();
   for (; wr != nullptr; wr = wr->next) {
+    if (connected && post_short(engine, *wr)) continue;
     status =
         convert(*wr, type, qp.request) ? engine.post_send(qp.request) : Status::InvalidParameter;
     if (status != Status::Ok) break;
   }
   engine.send_unlock();
-  if (status == Status::Ok) [[likely]]
-    return 0;
+  if (status == Status::Ok) return 0;
   if (bad != nullptr) *bad = wr;
   return fail("ibv_post_send", errno_of_posting(status), status_text(status));
 }
 
-int post_recv(ibv_qp* ibqp, ibv_recv_wr* wr, ibv_recv_wr** bad) {
-  user::QueuePair& engine = *qp_of(ibqp).engine;
+[[gnu::noinline]] int post_receives(user::QueuePair& engine, ibv_recv_wr* wr, ibv_recv_wr** bad) {
   for (; wr != nullptr; wr = wr->next) {
     Status status = Status::InvalidParameter;
     if (wr->num_sge >= 0) status = engine.post_recv(wr->wr_id, to_sges(wr->sg_list, wr->num_sge));
-    if (status == Status::Ok) [[likely]]
-      continue;
+    if (status == Status::Ok) continue;
     if (bad != nullptr) *bad = wr;
     return fail("ibv_post_recv", errno_of_posting(status), status_text(status));
   }
   return 0;
+}
+
+}  // namespace
+
+int post_send(ibv_qp* ibqp, ibv_send_wr* wr, ibv_send_wr** bad) {
+  if (wr != nullptr && wr->next == nullptr && ibqp->qp_type != IBV_QPT_UD) [[likely]] {
+    user::QueuePair& engine = *qp_of(ibqp).engine;
+    engine.send_lock();
+    const bool posted = post_short(engine, *wr);
+    engine.send_unlock();
+    if (posted) return 0;
+  }
+  return post_sends(ibqp, wr, bad);
+}
+
+int post_recv(ibv_qp* ibqp, ibv_recv_wr* wr, ibv_recv_wr** bad) {
+  user::QueuePair& engine = *qp_of(ibqp).engine;
+  if (wr != nullptr && wr->next == nullptr && wr->num_sge == 1) [[likely]] {
+    if (engine.post_recv(wr->wr_id, to_sges(wr->sg_list, 1)) == Status::Ok) return 0;
+  }
+  return post_receives(engine, wr, bad);
 }
 
 }  // namespace ib::host_abi
