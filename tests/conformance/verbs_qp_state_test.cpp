@@ -286,6 +286,27 @@ TEST_P(QueuePairStates, PatienceCanBeChangedWhileDrained) {
   (void)a->cq().one(WcStatus::RnrRetryExcErr);
 }
 
+TEST_P(QueuePairStates, TheWayCanBeChangedWhileDrained) {
+  Connection with;
+  with.timeout = 8;
+  with.retry_cnt = 1;
+  make_pair(QpType::Rc, with);
+  const Region ma = a->region(4096);
+  const Region mb = b->region(4096);
+  for (std::uint64_t i = 0; i < 3; ++i) {  // a knows its peer well
+    qa.send(rdma(WrOpcode::RdmaWrite, i, {ma.sge(0, 8)}, mb));
+    (void)a->cq().one(WcStatus::Success);
+  }
+  qa.to(QpState::Sqd);
+  control::QpAttr attr = rts_attributes();
+  attr.av.port = 1;
+  attr.av.dlid = 0x4321;  // nobody's
+  EXPECT_EQ(qa.try_modify(qp_attr::kAv, attr), Status::Ok) << a->reason();
+  qa.to(QpState::Rts);
+  qa.send(rdma(WrOpcode::RdmaWrite, 3, {ma.sge(0, 8)}, mb));
+  (void)a->cq().one(WcStatus::RetryExcErr);
+}
+
 TEST_P(QueuePairStates, RightsCanBeChangedInRts) {
   make_pair(QpType::Rc);
   const Region ma = a->region(4096);
