@@ -191,7 +191,7 @@ Status CompletionQueue::destroy() {
   std::lock_guard guard(process_.control_lock());
   const Status status =
       client(hca_).command(control::Code::DestroyCq, control::IndexIn{handle_, 0});
-  if (status != Status::Ok && status != Status::Disconnected) return status;
+  if (!HcaClient::is_gone(status)) return status;
   process_.remove(*this);
   return Status::Ok;
 }

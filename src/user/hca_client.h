@@ -38,6 +38,11 @@ class HcaClient final : public Hca {
   Result<std::unique_ptr<QueuePair>> open_qp(const XrcDomain& xrcd, std::uint32_t qpn,
                                              std::uint64_t cookie) override;
 
+  // Whether an object that was to be destroyed does not exist any more, with softibd or its HCA.
+  static bool is_gone(Status destroyed) {
+    return destroyed == Status::Ok || destroyed == Status::Disconnected ||
+           destroyed == Status::DeviceRemoved;
+  }
   // Helpers of the objects: a call on this HCA's file.
   template <class In>
   Status command(control::Code code, const In& in) {

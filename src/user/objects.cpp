@@ -11,9 +11,9 @@ using control::Code;
 
 namespace {
 
-// Destroying when there is no softibd any more, or what a parent process owns, has nothing to do.
+// Destroying what went before, with softibd or the HCA, has nothing to do.
 Status destroyed(Status status) {
-  return status == Status::Disconnected ? Status::Ok : status;
+  return HcaClient::is_gone(status) ? Status::Ok : status;
 }
 
 }  // namespace

@@ -251,7 +251,7 @@ Status QueuePair::destroy() {
   if (!process_.is_mine()) return Status::Ok;
   std::lock_guard guard(process_.control_lock());
   const Status status = client(hca_).command(Code::DestroyQp, control::IndexIn{handle_, 0});
-  if (status != Status::Ok && status != Status::Disconnected) return status;
+  if (!HcaClient::is_gone(status)) return status;
   forget_completions();
   process_.remove(*this);
   // Polls on other threads may hold a pointer: they hold their CQ's lock meanwhile.

@@ -72,7 +72,7 @@ Status SharedReceiveQueue::destroy() {
   if (!process_.is_mine()) return Status::Ok;
   std::lock_guard guard(process_.control_lock());
   const Status status = client(hca_).command(Code::DestroySrq, control::IndexIn{handle_, 0});
-  if (status != Status::Ok && status != Status::Disconnected) return status;
+  if (!HcaClient::is_gone(status)) return status;
   process_.remove(*this);
   if (cq_ != nullptr) {
     cq_->lock();
