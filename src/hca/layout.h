@@ -218,7 +218,7 @@ inline constexpr std::uint8_t kSolicited = 2;
 
 // The bytes of a completion before `reserved`, to be written in one go where many have nearly the
 // same.
-struct alignas(16) CompletionHead {
+struct CompletionHead {
   static constexpr std::size_t kPart = 16;
   std::array<std::byte, 3 * kPart> bytes{};
 

@@ -338,9 +338,9 @@ class Requester {
   bool took_error_ = false;
   bool completed_ = false;              // the head, ahead of its delivery
   bool lost_one_ = false;               // the message before was dropped for want of a receive
+  std::uint16_t matched_pkey_ = 0;      // index in the table of the port that gets the datagram
   const LocalKey* last_key_ = nullptr;  // of the last short request
   const void* next_line_ = nullptr;     // see announce(); nobody follows it
-  std::uint16_t matched_pkey_ = 0;      // index in the table of the port that gets the datagram
 };
 
 }  // namespace ib::hca

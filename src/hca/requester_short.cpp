@@ -19,7 +19,6 @@ namespace access = verbs::access;
 using verbs::QpState;
 using verbs::QpType;
 using verbs::WcOpcode;
-using verbs::WcStatus;
 using verbs::WrOpcode;
 
 namespace {
