@@ -45,7 +45,7 @@ bool fill(std::span<const control::PhysicalRange> ranges, const Dm* dm, std::uin
     const std::uint64_t iova = first + length;
     const std::string which = say("range ", list.count, " of ", ranges.size(), ": ");
     if (!check_range(range, dm, reason)) {
-      reason = which + reason;
+      reason.insert(0, which);
       return false;
     }
     const bool joint = list.count != 0;
