@@ -187,6 +187,12 @@ const Obstacle kOfTheRequest[] = {
     {"inline read", kRead, [](Warm&, SendWqe& r) { r.inline_data = true; }, false},
     {"unknown lkey", kWrite, [](Warm& w, SendWqe&) { w.sge.lkey ^= 1; }, false},
     {"lkey 0", kWrite, [](Warm& w, SendWqe&) { w.sge.lkey = 0; }, false},
+    {"lkey 0, when the one before was deregistered", kWrite,
+     [](Warm& w, SendWqe&) {
+       w.lkey().key = 0;
+       w.sge.lkey = 0;
+     },
+     false},
     {"lkey of no entry", kWrite, [](Warm& w, SendWqe&) { w.sge.lkey = ~0u; }, false},
     {"lkey of another PD", kWrite, [](Warm& w, SendWqe&) { w.lkey().pd = 2; }, false},
     {"null lkey", kWrite, [](Warm& w, SendWqe&) { w.lkey().kind = KeyKind::Null; }, false},
