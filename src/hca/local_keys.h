@@ -45,8 +45,8 @@ class LocalKeys {
     const LocalKey& entry = table_[index];
     return key != 0 && entry.key.load(std::memory_order_acquire) == key ? &entry : nullptr;
   }
-  // Whether this entry, found earlier, still has the key. nullptr: no; nor key 0, which an entry has
-  // when its key was taken away.
+  // Whether this entry, found earlier, still has the key. nullptr: no; nor key 0, which an entry
+  // has when its key was taken away.
   static bool is(const LocalKey* entry, std::uint32_t key) {
     return entry != nullptr && key != 0 && entry->key.load(std::memory_order_acquire) == key;
   }

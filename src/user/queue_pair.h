@@ -43,8 +43,8 @@ class QueuePair {
   void send_lock() { send_lock_.lock(); }
   void send_unlock() { send_lock_.unlock(); }
   Status post_send(const SendRequest& request);
-  // The short way for one request that is not UD (hca::Requester::post_short). False: it is none
-  // for it, and nothing has changed; to post_send() then.
+  // The short way for one request of an RC or UC queue pair (hca::Requester::post_short). False: it
+  // is none for it, and nothing has changed; to post_send() then.
   bool post_short(const hca::ShortSend& send) {
     if (!requester_) return false;
     requester_->announce();
@@ -56,10 +56,7 @@ class QueuePair {
   // Receives; thread safe.
   Status post_recv(std::uint64_t wr_id, std::span<const Sge> sge) {
     if (!rq_) return Status::InvalidParameter;
-    if (entry_->id.state.load(std::memory_order_acquire) ==
-        static_cast<std::uint32_t>(verbs::QpState::Reset)) {
-      return Status::InvalidState;
-    }
+    if (state() == verbs::QpState::Reset) return Status::InvalidState;
     recv_lock_.lock();
     const Status status = rq_->post(wr_id, sge);
     recv_lock_.unlock();

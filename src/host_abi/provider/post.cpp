@@ -98,11 +98,9 @@ bool convert(const ibv_send_wr& wr, ibv_qp_type type, user::SendRequest& to) {
   Qp& qp = qp_of(ibqp);
   user::QueuePair& engine = *qp.engine;
   const ibv_qp_type type = ibqp->qp_type;
-  const bool connected = type == IBV_QPT_RC || type == IBV_QPT_UC;
   Status status = Status::Ok;
   engine.send_lock();
   for (; wr != nullptr; wr = wr->next) {
-    if (connected && post_short(engine, *wr)) continue;
     status =
         convert(*wr, type, qp.request) ? engine.post_send(qp.request) : Status::InvalidParameter;
     if (status != Status::Ok) break;
@@ -127,7 +125,8 @@ bool convert(const ibv_send_wr& wr, ibv_qp_type type, user::SendRequest& to) {
 }  // namespace
 
 int post_send(ibv_qp* ibqp, ibv_send_wr* wr, ibv_send_wr** bad) {
-  if (wr != nullptr && wr->next == nullptr && ibqp->qp_type != IBV_QPT_UD) [[likely]] {
+  const bool connected = ibqp->qp_type == IBV_QPT_RC || ibqp->qp_type == IBV_QPT_UC;
+  if (connected && wr != nullptr && wr->next == nullptr) [[likely]] {
     user::QueuePair& engine = *qp_of(ibqp).engine;
     engine.send_lock();
     const bool posted = post_short(engine, *wr);
