@@ -33,7 +33,7 @@ bool Srq::begin() {
   const hca::Arena& arena = ca->al().system().arena;
   entry = arena.srq(index());
   if (entry == nullptr) return false;
-  receives = hca::ReceiveRing::create(
+  receives = hca::SharedReceives::create(
       arena, {made.ring, made.slots, made.stride, made.max_wr, made.max_sge}, entry->producer.tail);
   return receives != nullptr;
 }
@@ -49,7 +49,7 @@ Status Qp::begin() {
   entry = al.system().arena.qp(index());
   if (entry == nullptr) return Status::Malformed;
   if (made.rq_ring != 0) {
-    receives = hca::ReceiveRing::create(al.system().arena,
+    receives = hca::OwnReceives::create(al.system().arena,
                                         {made.rq_ring, made.rq_slots, made.rq_stride,
                                          made.caps.max_recv_wr, made.caps.max_recv_sge},
                                         entry->owner.rq_tail);
@@ -192,19 +192,19 @@ Status bind(Qp& qp, Window& window, const Bind& to) {
 
 namespace {
 
-// Where a receive comes from.
-struct Source {
-  hca::ReceiveRing* ring = nullptr;  // null: gone, or garbage
-  std::uint32_t pd = 0;
-};
-Source source_of(Al& al, std::uint32_t srq_index, const Qp* qp) {
-  if (srq_index != hca::kNone) {
-    const auto srq = al.srqs().find(srq_index);
-    if (srq == al.srqs().end()) return {};
-    return {srq->second->receives.get(), control::index_of(srq->second->in.pd)};
+// False: no such receive is outstanding.
+template <class Ring>
+bool finish(Al& al, Ring& ring, std::uint32_t pd, const hca::Cqe& cqe, Completion& out) {
+  const std::uint32_t id = cqe.wqe;
+  const std::uint32_t inline_length = cqe.inline_length;
+  if (inline_length != 0 && inline_length <= hca::kInlineScatter &&
+      out.status == WcStatus::Success) {
+    std::byte payload[hca::kInlineScatter];
+    std::memcpy(payload, cqe.payload.data(), inline_length);
+    hca::OpScope scope(al.plane());
+    ring.scatter(al.plane(), control::index_of(pd), id, {payload, inline_length});
   }
-  if (qp == nullptr) return {};
-  return {qp->receives.get(), control::index_of(qp->in.pd)};
+  return ring.finish(id, out.wr_id);
 }
 
 // False: of a queue pair that is gone, or garbage. Every field is read once.
@@ -217,18 +217,13 @@ bool translate(Al& al, const hca::Cqe& cqe, Completion& out) {
     if (qp == nullptr || !qp->requester) return false;
     return qp->requester->polled(cqe.wqe, out.wr_id);
   }
-  const Source source = source_of(al, cqe.srq, qp);
-  if (source.ring == nullptr) return false;
-  const std::uint32_t id = cqe.wqe;
-  const std::uint32_t inline_length = cqe.inline_length;
-  if (inline_length != 0 && inline_length <= hca::kInlineScatter &&
-      out.status == WcStatus::Success) {
-    std::byte payload[hca::kInlineScatter];
-    std::memcpy(payload, cqe.payload.data(), inline_length);
-    hca::OpScope scope(al.plane());
-    source.ring->scatter(al.plane(), source.pd, id, {payload, inline_length});
+  const std::uint32_t srq_index = cqe.srq;
+  if (srq_index == hca::kNone) {
+    return qp != nullptr && qp->receives && finish(al, *qp->receives, qp->in.pd, cqe, out);
   }
-  return source.ring->finish(id, out.wr_id);
+  const auto srq = al.srqs().find(srq_index);
+  return srq != al.srqs().end() && srq->second->receives &&
+         finish(al, *srq->second->receives, srq->second->in.pd, cqe, out);
 }
 
 const hca::Cqe* next(const Cq& cq) {

@@ -93,7 +93,7 @@ struct IB_DRIVER_API Srq : Object {
   control::SrqOut changed;
 
   hca::SrqEntry* entry = nullptr;
-  std::unique_ptr<hca::ReceiveRing> receives;
+  std::unique_ptr<hca::SharedReceives> receives;
 
   bool begin();
   void end();
@@ -114,7 +114,7 @@ struct IB_DRIVER_API Qp : Object {
   hca::QpEntry* entry = nullptr;
   hca::RetryLimits limits;
   std::unique_ptr<hca::Requester> requester;   // not of XRC receive queue pairs
-  std::unique_ptr<hca::ReceiveRing> receives;  // of its own, if any
+  std::unique_ptr<hca::OwnReceives> receives;  // of its own, if any
   std::optional<hca::Quiescence> quiet;        // being flushed, when posters have left
   bool flushed = false;
 

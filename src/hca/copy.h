@@ -37,6 +37,16 @@ inline void prefetch_for_write(const void* at) {
 #endif
 }
 
+// Begins to fetch a line in order to read it; `at` may be any address. gcc takes a function that
+// does nothing but __builtin_prefetch() for one without effects, and drops its calls; not this.
+inline void prefetch_for_read(const void* at) {
+#if defined(__x86_64__) || defined(__i386__)
+  asm volatile("prefetcht0 (%0)" : : "r"(at));
+#else
+  __builtin_prefetch(at);
+#endif
+}
+
 template <class T>
 inline void store_once(std::byte* to, const std::byte* from) {
   T value;

@@ -20,7 +20,7 @@ struct CqBench : ::testing::Test {
   CqProducer producer{memory.arena(), kCq};
 
   Push push(std::uint32_t wqe, Shared64* intent = nullptr, const std::byte* payload = nullptr,
-            std::uint16_t inline_length = 0) {
+            std::uint8_t inline_length = 0) {
     Cqe cqe;
     cqe.wqe = wqe;
     cqe.inline_length = inline_length;

@@ -32,7 +32,7 @@ using Shared32 = std::atomic<std::uint32_t>;
 using Shared64 = std::atomic<std::uint64_t>;
 
 inline constexpr std::uint64_t kArenaMagic = 0x31626974666f7373ull;
-inline constexpr std::uint32_t kLayoutVersion = 4;
+inline constexpr std::uint32_t kLayoutVersion = 5;
 inline constexpr std::uint32_t kNone = 0xffffffffu;
 inline constexpr std::size_t kLine = 64;
 
@@ -188,25 +188,26 @@ constexpr std::uint32_t receive_stride(std::uint32_t max_sge) {
 // Written by the producer, seq last (release).
 inline constexpr std::uint32_t kInlineScatter = 64;
 struct alignas(kLine) Cqe {
-  std::uint32_t qpn = 0;
-  std::uint32_t wqe = 0;  // send: position in the send queue; receive: ReceiveWqe::id
+  // The first 48 bytes are those of ibv_wc but for its wr_id, which stays with the owner, and two
+  // that it does not use: what is written in three pieces there is read in three here.
+  std::uint32_t wqe = 0;         // send: position in the send queue; receive: ReceiveWqe::id
+  std::uint32_t srq = kNone;     // index of the SRQ that the receive came from
+  std::uint32_t status = 0;      // verbs::WcStatus
+  std::uint32_t opcode = 0;      // verbs::WcOpcode
+  std::uint32_t vendor_err = 0;  // verbs::control::Cause
   std::uint32_t byte_len = 0;
-  std::uint32_t imm = 0;        // big endian as on the wire, or the invalidated rkey
-  std::uint64_t timestamp = 0;  // ns, if the CQ was created with cq_flag::kTimestamp
+  std::uint32_t imm = 0;  // big endian as on the wire, or the invalidated rkey
+  std::uint32_t qpn = 0;
   std::uint32_t src_qp = 0;
-  std::uint32_t srq = kNone;  // index of the SRQ that the receive came from
-  std::uint16_t slid = 0;
+  std::uint32_t flags = 0;  // verbs::wc_flag
   std::uint16_t pkey_index = 0;
-  std::uint8_t status = 0;  // verbs::WcStatus
-  std::uint8_t opcode = 0;  // verbs::WcOpcode
-  std::uint8_t flags = 0;   // verbs::wc_flag
-  std::uint8_t bits = 0;    // cqe_bit
+  std::uint16_t slid = 0;
   std::uint8_t sl = 0;
   std::uint8_t path_bits = 0;
-  std::uint16_t inline_length = 0;  // bytes in `payload` to scatter at poll
-  std::uint32_t vendor_err = 0;     // verbs::control::Cause
-  std::uint64_t reserved = 0;
-  std::uint32_t reserved2 = 0;
+  std::uint8_t bits = 0;           // cqe_bit
+  std::uint8_t inline_length = 0;  // bytes in `payload` to scatter at poll
+  std::uint64_t timestamp = 0;     // ns, if the CQ was created with cq_flag::kTimestamp
+  std::uint32_t reserved = 0;
   Shared32 seq;
   std::array<std::byte, kInlineScatter> payload;  // as it comes: clearing it costs
 };
@@ -216,7 +217,7 @@ inline constexpr std::uint8_t kReceive = 1;
 inline constexpr std::uint8_t kSolicited = 2;
 }  // namespace cqe_bit
 
-// The bytes of a completion before `reserved`, to be written in one go where many have nearly the
+// The bytes of a completion before `timestamp`, to be written in one go where many have nearly the
 // same.
 struct CompletionHead {
   static constexpr std::size_t kPart = 16;
@@ -226,14 +227,20 @@ struct CompletionHead {
   explicit CompletionHead(const Cqe& of) { std::memcpy(bytes.data(), &of, sizeof bytes); }
   // In parts, of which each is one store. Of the whole gcc makes a string instruction, which is
   // slow.
-  void write(Cqe& to) const {
-    auto* at = reinterpret_cast<std::byte*>(&to);
-    std::memcpy(at, bytes.data(), kPart);
-    std::memcpy(at + kPart, bytes.data() + kPart, kPart);
-    std::memcpy(at + 2 * kPart, bytes.data() + 2 * kPart, kPart);
+  void write(Cqe& to) const { copy(reinterpret_cast<std::byte*>(&to), bytes.data()); }
+  // These bytes of a completion, somewhere else.
+  static void copy(const Cqe& from, std::byte* to) {
+    copy(to, reinterpret_cast<const std::byte*>(&from));
+  }
+
+ private:
+  static void copy(std::byte* to, const std::byte* from) {
+    std::memcpy(to, from, kPart);
+    std::memcpy(to + kPart, from + kPart, kPart);
+    std::memcpy(to + 2 * kPart, from + 2 * kPart, kPart);
   }
 };
-static_assert(offsetof(Cqe, reserved) == sizeof(CompletionHead));
+static_assert(offsetof(Cqe, timestamp) == sizeof(CompletionHead));
 
 struct CqEntry {
   // Line 0 (control)

@@ -18,8 +18,8 @@ struct Flush {
     cqe.qpn = qpn;
     cqe.wqe = id;
     cqe.srq = srq;
-    cqe.status = static_cast<std::uint8_t>(verbs::WcStatus::WrFlushErr);
-    cqe.opcode = static_cast<std::uint8_t>(verbs::WcOpcode::Recv);
+    cqe.status = static_cast<std::uint32_t>(verbs::WcStatus::WrFlushErr);
+    cqe.opcode = static_cast<std::uint32_t>(verbs::WcOpcode::Recv);
     cqe.bits = cqe_bit::kReceive;
     cqe.vendor_err = cause;
     if (cq.push(plane.arena(), plane.host(), plane.slot(), cqe, nullptr) == Push::Done) {
@@ -30,7 +30,7 @@ struct Flush {
 
 }  // namespace
 
-void flush_receives(MemoryPlane& plane, QpEntry& entry, std::uint32_t qpn, const ReceiveRing* ring,
+void flush_receives(MemoryPlane& plane, QpEntry& entry, std::uint32_t qpn, const OwnReceives* ring,
                     std::uint32_t srq) {
   auto& responder = entry.responder;
   Flush flush{plane, CqProducer(plane.arena(), entry.id.recv_cq), qpn,
@@ -43,7 +43,7 @@ void flush_receives(MemoryPlane& plane, QpEntry& entry, std::uint32_t qpn, const
   const std::uint64_t tail = ring->tail();
   std::uint64_t head = responder.rq_head.load(std::memory_order_acquire);
   if (tail - head > ring->max_wr()) head = tail;  // garbage: nothing sensible to flush
-  for (; head != tail; ++head) flush.end(ring->id_at(head), kNone);
+  for (; head != tail; ++head) flush.end(static_cast<std::uint32_t>(head), kNone);
   responder.rq_head.store(tail, std::memory_order_release);
 }
 

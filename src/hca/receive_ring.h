@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// ReceiveRing: the owner's side of a receive queue or shared receive queue.
+// OwnReceives and SharedReceives: the owner's side of a receive queue and of a shared receive
+// queue.
 //
 // The ring is in device memory, where posters consume it; wr_ids and a copy of the elements stay
 // here, so that nothing a poster could damage decides where this process writes.
-// A receive has an id until its completion is polled. Of a QP's own queue they end in order; of an
-// SRQ in any order. Thread rule: post() and finish() under the owner's recv_lock.
+// A receive has an id, which comes back in its completion, until that is polled. Those of a queue
+// pair's own queue end in order: the id is the position, and finish() needs no lock. Those of an
+// SRQ end in any order: ids are handed out again.
 #pragma once
 
 #include "base/result.h"
@@ -12,12 +14,15 @@
 #include "hca/copy.h"
 #include "hca/memory_plane.h"
 
+#include <atomic>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
 namespace ib::hca {
 
+// What both have in common. `records`: a place for each receive that can be outstanding.
 class ReceiveRing {
  public:
   struct Geometry {
@@ -27,23 +32,140 @@ class ReceiveRing {
     std::uint32_t max_wr = 0;
     std::uint32_t max_sge = 0;
   };
+  std::uint64_t tail() const { return posted_.load(std::memory_order_relaxed); }
+  std::uint32_t max_wr() const { return geometry_.max_wr; }
+
+ protected:
+  struct Record {
+    std::uint64_t wr_id = 0;
+    std::uint32_t num_sge = 0;
+    bool outstanding = false;  // SharedReceives
+    Sge sge;                   // the first; the others: more_
+  };
+  ReceiveRing(std::byte* ring, const Geometry& geometry, Shared64& tail, std::uint32_t records);
   // nullptr if the geometry that softibd gave is impossible.
-  static std::unique_ptr<ReceiveRing> create(const Arena& arena, const Geometry& geometry,
+  static std::byte* find(const Arena& arena, const Geometry& geometry);
+
+  // By who finishes: the records of all before it are there.
+  std::uint64_t posted() const { return posted_.load(std::memory_order_acquire); }
+  bool takes(std::span<const Sge> sge) const { return sge.size() <= geometry_.max_sge; }
+  // Posts a receive whose record is `at`. sge: not more than max_sge.
+  void put(std::uint32_t at, std::uint32_t id, std::uint64_t wr_id, std::span<const Sge> sge) {
+    if (sge.size() == 1) [[likely]] {
+      Record& record = records_[at];
+      record.wr_id = wr_id;
+      record.num_sge = 1;
+      record.outstanding = true;
+      copy(record.sge, sge[0]);
+      auto* to = reinterpret_cast<ReceiveWqe*>(next_);
+      to->id = id;
+      to->num_sge = 1;
+      copy(*reinterpret_cast<Sge*>(next_ + sizeof *to), sge[0]);
+    } else {
+      put_list(at, id, wr_id, sge);
+    }
+    publish();
+  }
+  void scatter_to(MemoryPlane& plane, std::uint32_t pd, std::uint32_t at,
+                  std::span<const std::byte> payload) const;
+  void reset() {
+    posted_.store(0, std::memory_order_relaxed);
+    next_ = ring_;
+  }
+
+ private:
+  // Element by element: a block copy would read in one load what was just written in several.
+  static void copy(Sge& to, const Sge& from) {
+    to.address = from.address;
+    to.length = from.length;
+    to.lkey = from.lkey;
+  }
+  void put_list(std::uint32_t at, std::uint32_t id, std::uint64_t wr_id, std::span<const Sge> sge);
+  void publish() {
+    const std::uint64_t posted = tail() + 1;
+    posted_.store(posted, std::memory_order_release);
+    tail_.store(posted, std::memory_order_release);
+    next_ = (posted & mask_) == 0 ? ring_ : next_ + geometry_.stride;
+    // Senders have read that line when it held an older receive.
+    prefetch_for_write(next_);
+  }
+
+  std::byte* ring_;
+  std::byte* next_;  // the slot of posted_
+  Shared64& tail_;
+  std::atomic<std::uint64_t> posted_{0};
+
+ protected:
+  Geometry geometry_;
+  std::uint32_t mask_;
+  std::vector<Record> records_;
+
+ private:
+  std::size_t more_per_record_;
+  std::vector<Sge> more_;
+};
+
+// Thread rule: one thread at a time posts, one finishes; these may be different ones.
+class OwnReceives : public ReceiveRing {
+ public:
+  // nullptr: an impossible geometry.
+  static std::unique_ptr<OwnReceives> create(const Arena& arena, const Geometry& geometry,
                                              Shared64& tail);
 
   // InvalidParameter: too many elements; LimitExceeded: full.
   Status post(std::uint64_t wr_id, std::span<const Sge> sge) {
-    if (free_count_ == 0) [[unlikely]]
-      return sge.size() > geometry_.max_sge ? Status::InvalidParameter : Status::LimitExceeded;
-    if (sge.size() != 1 || geometry_.max_sge == 0) return post_list(wr_id, sge);
-    const std::uint32_t id = take_id({wr_id, 1, true});
-    write(next_, {id, 1, 0}, sge[0]);
-    put(sges_[std::size_t{id} * geometry_.max_sge], sge[0]);
-    publish(id);
+    if (!takes(sge)) [[unlikely]]
+      return Status::InvalidParameter;
+    const std::uint64_t position = tail();
+    if (position - freed_.load(std::memory_order_acquire) >= geometry_.max_wr) [[unlikely]]
+      return Status::LimitExceeded;
+    const auto id = static_cast<std::uint32_t>(position);
+    put(id & mask_, id, wr_id, sge);
     return Status::Ok;
   }
   // Ends the receive `id` and gives its wr_id; false if no such receive is outstanding. Not an
   // optional: that goes through memory, small stores read back by a large load, which stalls.
+  bool finish(std::uint32_t id, std::uint64_t& wr_id) {
+    std::uint64_t position = 0;
+    if (!is_outstanding(id, position)) return false;
+    wr_id = records_[position & mask_].wr_id;
+    freed_.store(position + 1, std::memory_order_release);
+    return true;
+  }
+  // Puts a payload that came inside the completion where the receive said (Cqe). By who finishes.
+  void scatter(MemoryPlane& plane, std::uint32_t pd, std::uint32_t id,
+               std::span<const std::byte> payload) const;
+  // Nobody else uses it.
+  void reset();
+
+ private:
+  OwnReceives(std::byte* ring, const Geometry& geometry, Shared64& tail);
+  bool is_outstanding(std::uint32_t id, std::uint64_t& position) const {
+    const std::uint64_t freed = freed_.load(std::memory_order_relaxed);
+    position = freed + (id - static_cast<std::uint32_t>(freed));
+    return position < posted();
+  }
+
+  std::atomic<std::uint64_t> freed_{0};
+};
+
+// Thread rule: everything under the owner's recv_lock.
+class SharedReceives : public ReceiveRing {
+ public:
+  // nullptr: an impossible geometry.
+  static std::unique_ptr<SharedReceives> create(const Arena& arena, const Geometry& geometry,
+                                                Shared64& tail);
+
+  // As those of OwnReceives.
+  Status post(std::uint64_t wr_id, std::span<const Sge> sge) {
+    if (!takes(sge)) [[unlikely]]
+      return Status::InvalidParameter;
+    if (free_count_ == 0) [[unlikely]]
+      return Status::LimitExceeded;
+    const std::uint32_t id = free_[--free_count_];
+    put(id, id, wr_id, sge);
+    return Status::Ok;
+  }
   bool finish(std::uint32_t id, std::uint64_t& wr_id) {
     if (id >= records_.size() || !records_[id].outstanding) return false;
     records_[id].outstanding = false;
@@ -51,59 +173,14 @@ class ReceiveRing {
     wr_id = records_[id].wr_id;
     return true;
   }
-  // Puts a payload that came inside the completion where the receive said (Cqe).
   void scatter(MemoryPlane& plane, std::uint32_t pd, std::uint32_t id,
                std::span<const std::byte> payload) const;
-  void reset();
-  std::uint64_t tail() const { return posted_; }
-  std::uint32_t max_wr() const { return geometry_.max_wr; }
-  // The id of the receive at a ring position, from private memory.
-  std::uint32_t id_at(std::uint64_t position) const { return ids_[position & mask_]; }
 
  private:
-  struct Record {
-    std::uint64_t wr_id = 0;
-    std::uint32_t num_sge = 0;
-    bool outstanding = false;
-  };
-  ReceiveRing(std::byte* ring, const Geometry& geometry, Shared64& tail);
-  Status post_list(std::uint64_t wr_id, std::span<const Sge> sge);
-  std::uint32_t take_id(const Record& record) {
-    const std::uint32_t id = free_[--free_count_];
-    records_[id] = record;
-    return id;
-  }
-  // Element by element: a block copy would read in one load what was just written in several.
-  static void put(Sge& to, const Sge& from) {
-    to.address = from.address;
-    to.length = from.length;
-    to.lkey = from.lkey;
-  }
-  static void write(std::byte* at, const ReceiveWqe& wqe, const Sge& sge) {
-    auto* to = reinterpret_cast<ReceiveWqe*>(at);
-    to->id = wqe.id;
-    to->num_sge = wqe.num_sge;
-    put(*reinterpret_cast<Sge*>(at + sizeof wqe), sge);
-  }
-  void publish(std::uint32_t id) {
-    ids_[posted_ & mask_] = id;
-    tail_.store(++posted_, std::memory_order_release);
-    next_ = (posted_ & mask_) == 0 ? ring_ : next_ + geometry_.stride;
-    // Senders have read that line when it held an older receive.
-    prefetch_for_write(next_);
-  }
+  SharedReceives(std::byte* ring, const Geometry& geometry, Shared64& tail);
 
-  std::byte* ring_;
-  std::byte* next_ = nullptr;  // the slot of posted_
-  Geometry geometry_;
-  Shared64& tail_;
-  std::uint32_t mask_;
-  std::uint64_t posted_ = 0;
-  std::vector<Record> records_;
-  std::vector<Sge> sges_;            // max_sge per record
   std::vector<std::uint32_t> free_;  // ids, the first free_count_ of them
   std::uint32_t free_count_ = 0;
-  std::vector<std::uint32_t> ids_;  // by ring position
 };
 
 }  // namespace ib::hca

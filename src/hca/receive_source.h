@@ -6,6 +6,7 @@
 #pragma once
 
 #include "hca/arena.h"
+#include "hca/copy.h"
 
 #include <array>
 #include <bit>
@@ -93,7 +94,7 @@ class ReceiveSource {
   }
   // Begins to fetch the receive at `head`: its owner's core wrote that line last.
   void prefetch(std::uint64_t head) const {
-    if (head != tail_) __builtin_prefetch(ring_ + (head & mask_) * stride_);
+    if (head != tail_) prefetch_for_read(ring_ + (head & mask_) * stride_);
   }
   void forget_tail() { tail_ = 0; }
 

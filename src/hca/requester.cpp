@@ -204,8 +204,8 @@ void Requester::complete(const SendWqe& wqe, std::uint64_t position, WcStatus st
   cqe.qpn = own_->id.qpn.load(std::memory_order_relaxed);
   cqe.wqe = static_cast<std::uint32_t>(position);
   cqe.byte_len = bytes;
-  cqe.status = static_cast<std::uint8_t>(status);
-  cqe.opcode = static_cast<std::uint8_t>(completion_opcode(wqe.opcode));
+  cqe.status = static_cast<std::uint32_t>(status);
+  cqe.opcode = static_cast<std::uint32_t>(completion_opcode(wqe.opcode));
   cqe.vendor_err = static_cast<std::uint32_t>(cause);
   if ((send_cq_.entry().id.flags & verbs::control::cq_flag::kTimestamp) != 0) {
     cqe.timestamp = static_cast<std::uint64_t>(plane_.host().now().time_since_epoch().count());

@@ -54,19 +54,6 @@ struct SendWqe {
   const std::byte* kept_inline = nullptr;
 };
 
-// A send-queue request as the short way takes it: one piece, over RC or UC.
-struct ShortSend {
-  const Sge& sge;  // kInline: a plain pointer
-  std::uint64_t wr_id = 0;
-  verbs::WrOpcode opcode = verbs::WrOpcode::Send;
-  std::uint32_t flags = 0;  // verbs::send_flag
-  std::uint32_t imm = 0;
-  std::uint32_t rkey = 0;
-  std::uint64_t remote_address = 0;
-
-  bool is_inline() const { return (flags & verbs::send_flag::kInline) != 0; }
-};
-
 struct RequesterConfig {
   std::uint32_t qp = 0;
   verbs::QpType type = verbs::QpType::Rc;
@@ -108,9 +95,10 @@ class Requester {
   // Begins to fetch the line that the next request probably writes first: another core polls it.
   // What post() does meanwhile is then for nothing. To be called as early as possible.
   void announce() const { prefetch_for_write(next_line_); }
-  // The short way, which post() tries first (requester_short.cpp). False: it is no such request,
-  // and nothing has changed.
-  bool post_short(const ShortSend& send);
+  // The short way, which post() tries first (inline, in requester_short.h). False: it is no such
+  // request, and nothing has changed.
+  template <class Send>
+  bool post_short(Send send);
   bool try_short(const SendWqe& wqe);  // the same, if it is one piece
   // Runs what waits, at most `most` requests, so that queue pairs can take turns. Waits: see
   // wake_at; More: only because of `most`.
@@ -224,17 +212,33 @@ class Requester {
     return verbs::is_special(config_.type) ? static_cast<std::uint32_t>(config_.type)
                                            : own_->id.qpn.load(std::memory_order_relaxed);
   }
-  // requester_short.cpp
+  // requester_short.h
+  // More is spent on moving the bytes than on anything in the short way.
+  static constexpr std::uint32_t kShortMessage = 64 * 1024;
+  template <class State>
+  static bool has(const Shared32& word, State state) {
+    return word.load(std::memory_order_acquire) == static_cast<std::uint32_t>(state);
+  }
+  template <class Send>
+  static bool is_inline(Send send) {
+    return (send.flags() & verbs::send_flag::kInline) != 0;
+  }
   bool peer_stands();
   bool look_at_peer(std::uint64_t changes);
   std::byte* reach_peer(std::uint32_t key, std::uint64_t address, std::uint32_t length,
                         std::uint32_t access);
-  std::byte* own_bytes(const ShortSend& send, std::uint32_t access);
-  bool write_short(const ShortSend& send);
-  bool read_short(const ShortSend& send);
-  bool send_short(const ShortSend& send);
-  bool run_short(const ShortSend& send, verbs::WcOpcode& opcode);
-  void complete_short(const ShortSend& send, std::uint64_t position, verbs::WcOpcode opcode);
+  template <class Send>
+  std::byte* own_bytes(Send send, std::uint32_t access);
+  template <class Send>
+  bool write_short(Send send);
+  template <class Send>
+  bool read_short(Send send);
+  template <class Send>
+  bool send_short(Send send);
+  template <class Send>
+  bool run_short(Send send, verbs::WcOpcode& opcode);
+  template <class Send>
+  void complete_short(Send send, std::uint64_t position, verbs::WcOpcode opcode);
   // requester_connected.cpp: RC, UC, XRC
   Outcome bind_peer(Peer*& peer);
   Outcome execute_connected(const SendWqe& wqe);
@@ -267,7 +271,7 @@ class Requester {
     cqe.byte_len = bytes;
     cqe.src_qp = own_->id.qpn.load(std::memory_order_relaxed);
     cqe.slid = own_->id.lid;
-    cqe.opcode = static_cast<std::uint8_t>(opcode);
+    cqe.opcode = static_cast<std::uint32_t>(opcode);
     cqe.bits = cqe_bit::kReceive;
     if (wqe.opcode == verbs::WrOpcode::SendWithImm ||
         wqe.opcode == verbs::WrOpcode::RdmaWriteWithImm) {

@@ -208,7 +208,7 @@ Requester::Outcome Requester::datagram_deliver(const SendWqe& wqe, const LocalPi
   cqe.slid = own_->id.lid;
   cqe.sl = wqe.av.sl;
   cqe.path_bits = wqe.av.src_path_bits;
-  cqe.opcode = static_cast<std::uint8_t>(WcOpcode::Recv);
+  cqe.opcode = static_cast<std::uint32_t>(WcOpcode::Recv);
   cqe.bits = cqe_bit::kReceive;
   if (global) cqe.flags |= verbs::wc_flag::kGrh;
   if (wqe.opcode == WrOpcode::SendWithImm) {
@@ -216,13 +216,13 @@ Requester::Outcome Requester::datagram_deliver(const SendWqe& wqe, const LocalPi
     cqe.imm = wqe.imm;
   }
   if (pieces.total > receive_->capacity()) {
-    cqe.status = static_cast<std::uint8_t>(WcStatus::LocLenErr);
+    cqe.status = static_cast<std::uint32_t>(WcStatus::LocLenErr);
     cqe.vendor_err = static_cast<std::uint32_t>(Cause::RemoteLength);
   } else {
     const Access stored = datagram_store(pieces, global);
     if (stored.blocked && put_back_receive(target)) return wait(Cause::None);
     if (!stored.ok()) {
-      cqe.status = static_cast<std::uint8_t>(WcStatus::LocProtErr);
+      cqe.status = static_cast<std::uint32_t>(WcStatus::LocProtErr);
       cqe.vendor_err = static_cast<std::uint32_t>(Cause::RemoteReceiveKey);
     }
   }

@@ -145,7 +145,7 @@ Requester::Outcome Requester::deliver(Peer& peer, const SendWqe& wqe, WcOpcode o
   describe_receive(wqe, opcode, bytes, cqe);
   cqe.wqe = receive_->id;
   cqe.srq = receive_->srq;
-  if (payload != nullptr) cqe.inline_length = static_cast<std::uint16_t>(bytes);
+  if (payload != nullptr) cqe.inline_length = static_cast<std::uint8_t>(bytes);
   complete_before_delivery(wqe, bytes);
   const bool solicited = (wqe.flags & verbs::send_flag::kSolicited) != 0;
   if (!push_receive(peer, cqe, solicited, payload)) {
@@ -198,9 +198,9 @@ Requester::Outcome Requester::receive_failed(Peer& peer, WcStatus peer_status, W
   cqe.qpn = peer.qpn;
   cqe.wqe = receive_->id;
   cqe.srq = receive_->srq;
-  cqe.status = static_cast<std::uint8_t>(peer_status);
+  cqe.status = static_cast<std::uint32_t>(peer_status);
   cqe.vendor_err = static_cast<std::uint32_t>(cause);
-  cqe.opcode = static_cast<std::uint8_t>(WcOpcode::Recv);
+  cqe.opcode = static_cast<std::uint32_t>(WcOpcode::Recv);
   cqe.bits = cqe_bit::kReceive;
   (void)push_receive(peer, cqe, true);  // a full CQ has been reported; the break says the rest
   break_peer(*peer.entry, cause, std::nullopt);

@@ -1,52 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// The short way through a requester, for what nearly every request is: one piece of memory,
-// written, read or sent over RC or UC to a peer that was there at the last request and whose memory
-// is mapped here.
-//
-// It only ever says "done" or "not my case". In the second case nothing has changed (but bytes of a
-// receive's buffer, if then the completion queue was full), and the long way
-// (requester_connected.cpp, requester_receive.cpp), which knows every case and gives every refusal
-// its reason, decides. So each check of the long way stands here too, in whatever order is
-// cheapest. A small message costs about a third of the instructions this way.
-#include "hca/copy.h"
-#include "hca/requester.h"
-
-#include <bit>
+#include "hca/requester_short.h"
 
 namespace ib::hca {
 
-namespace access = verbs::access;
-using verbs::QpState;
 using verbs::QpType;
 using verbs::WcOpcode;
-using verbs::WrOpcode;
-
-namespace {
-
-// More is spent on moving the bytes than on anything here.
-constexpr std::uint32_t kShortMessage = 64 * 1024;
-
-bool is(const Shared32& word, QpState state) {
-  return word.load(std::memory_order_acquire) == static_cast<std::uint32_t>(state);
-}
-
-bool is(const Shared32& word, verbs::PortState state) {
-  return word.load(std::memory_order_acquire) == static_cast<std::uint32_t>(state);
-}
-
-}  // namespace
-
-// Whether bind_peer() would find the peer that it found last. States change at any time; the rest
-// is looked at when ArenaHeader::changes says so.
-[[gnu::always_inline]] inline bool Requester::peer_stands() {
-  const std::uint64_t changes = arena_.header().changes.load(std::memory_order_acquire);
-  const bool known = changes == peer_.as_of && peer_.port != nullptr;
-  if (!known && !look_at_peer(changes)) [[unlikely]]
-    return false;
-  const Shared32& state = peer_.entry->id.state;
-  return (is(state, QpState::Rts) || is(state, QpState::Rtr)) &&
-         is(*peer_.own_port, verbs::PortState::Active) && is(*peer_.port, verbs::PortState::Active);
-}
 
 // Its type cannot have changed: that takes another generation.
 [[gnu::noinline]] bool Requester::look_at_peer(std::uint64_t changes) {
@@ -78,157 +36,25 @@ bool is(const Shared32& word, verbs::PortState state) {
   return true;
 }
 
-// Memory of the peer's, as it grants it by this key.
-[[gnu::always_inline]] inline std::byte* Requester::reach_peer(std::uint32_t key,
-                                                               std::uint64_t address,
-                                                               std::uint32_t length,
-                                                               std::uint32_t access) {
-  if (std::byte* known = MemoryPlane::reach_known(peer_.key, key, address, length, access))
-    return known;
-  const auto& peer = peer_.entry->id;
-  std::byte* found =
-      plane_.reach({peer.owner_slot, peer.pd, peer_.qpn}, key, address, length, access);
-  if (found != nullptr) peer_.key = plane_.know(key);
-  return found;
-}
+namespace {
 
-[[gnu::always_inline]] inline std::byte* Requester::own_bytes(const ShortSend& send,
-                                                              std::uint32_t access) {
-  const Sge& sge = send.sge;
-  if (send.is_inline()) {
-    return sge.length <= config_.max_inline ? std::bit_cast<std::byte*>(sge.address) : nullptr;
-  }
-  if (!plane_.local_keys().is(last_key_, sge.lkey)) last_key_ = plane_.local_keys().find(sge.lkey);
-  return plane_.reach_local(last_key_, sge, config_.pd, access);
-}
+// A request of the long way as the short way sees it.
+struct WqeView {
+  const SendWqe& wqe;
+  const Sge& sge() const { return wqe.sge[0]; }
+  std::uint64_t wr_id() const { return wqe.wr_id; }
+  verbs::WrOpcode opcode() const { return wqe.opcode; }
+  std::uint32_t flags() const { return wqe.flags; }
+  std::uint32_t imm() const { return wqe.imm; }
+  std::uint32_t rkey() const { return wqe.rkey; }
+  std::uint64_t remote_address() const { return wqe.remote_address; }
+};
 
-[[gnu::always_inline]] inline void Requester::complete_short(const ShortSend& send,
-                                                             std::uint64_t position,
-                                                             WcOpcode opcode) {
-  count(own_->requester, send.sge.length);
-  if (!config_.signal_all && (send.flags & verbs::send_flag::kSignaled) == 0) return;
-  const bool timed = (send_cq_.entry().id.flags & verbs::control::cq_flag::kTimestamp) != 0;
-  const Push pushed =
-      send_cq_.push_with(arena_, plane_.host(), plane_.slot(), nullptr, [&](Cqe& slot) {
-        sent_.write(slot);
-        slot.wqe = static_cast<std::uint32_t>(position);
-        slot.byte_len = send.sge.length;
-        slot.opcode = static_cast<std::uint8_t>(opcode);
-        if (timed) [[unlikely]] {
-          slot.timestamp =
-              static_cast<std::uint64_t>(plane_.host().now().time_since_epoch().count());
-        }
-      });
-  if (pushed == Push::Done) [[likely]] {
-    send_cq_.fire(plane_.host(), false);
-  } else {
-    send_cq_refused();
-  }
-}
+}  // namespace
 
-[[gnu::always_inline]] inline bool Requester::write_short(const ShortSend& send) {
-  const auto& peer = peer_.entry->id;
-  const Sge& sge = send.sge;
-  const std::byte* from = own_bytes(send, 0);
-  if (from == nullptr || (peer.access & access::kRemoteWrite) == 0) return false;
-  std::byte* to = reach_peer(send.rkey, send.remote_address, sge.length, access::kRemoteWrite);
-  if (to == nullptr) return false;
-  copy_tail_last(to, from, sge.length);
-  next_line_ = to;  // mailboxes and flags are written again and again
-  return true;
-}
-
-[[gnu::always_inline]] inline bool Requester::read_short(const ShortSend& send) {
-  const auto& peer = peer_.entry->id;
-  const Sge& sge = send.sge;
-  if (config_.type != QpType::Rc || send.is_inline() || limits_.max_rd_atomic == 0 ||
-      peer.max_dest_rd_atomic == 0 || (peer.access & access::kRemoteRead) == 0) {
-    return false;
-  }
-  std::byte* to = own_bytes(send, access::kLocalWrite);
-  const std::byte* from =
-      reach_peer(send.rkey, send.remote_address, sge.length, access::kRemoteRead);
-  if (to == nullptr || from == nullptr) return false;
-  copy_tail_last(to, from, sge.length);
-  return true;
-}
-
-// Into a receive of one piece from the peer's own queue. The order of stores is that of
-// push_receive().
-[[gnu::always_inline]] inline bool Requester::send_short(const ShortSend& send) {
-  auto& responder = peer_.entry->responder;
-  ReceiveSource& receives = peer_.receives;
-  const std::uint64_t head = responder.rq_head.load(std::memory_order_relaxed);
-  if (!peer_.takes_sends || receive_ || !receives.available(head, peer_.entry->owner.rq_tail)) {
-    return false;
-  }
-  const std::uint32_t bytes = send.sge.length;
-  std::uint32_t id = 0;
-  Sge room;
-  const std::byte* from = own_bytes(send, 0);
-  if (from == nullptr || !receives.copy_single(head, id, room) || room.length < bytes) return false;
-  std::byte* to = reach_peer(room.lkey, room.address, bytes, access::kLocalWrite);
-  if (to == nullptr) return false;
-  copy_tail_last(to, from, bytes);
-  const bool solicited = (send.flags & verbs::send_flag::kSolicited) != 0;
-  const Push pushed = peer_.cq.push_with(arena_, plane_.host(), plane_.slot(), &responder.cq_intent,
-                                         [&](Cqe& slot) {
-                                           peer_.receive.write(slot);
-                                           slot.wqe = id;
-                                           slot.byte_len = bytes;
-                                           if (send.opcode == WrOpcode::SendWithImm) [[unlikely]] {
-                                             slot.flags = verbs::wc_flag::kWithImm;
-                                             slot.imm = send.imm;
-                                           }
-                                           if (solicited) [[unlikely]]
-                                             slot.bits = cqe_bit::kReceive | cqe_bit::kSolicited;
-                                         });
-  if (pushed != Push::Done) return false;
-  responder.rq_head.store(head + 1, std::memory_order_release);
-  receives.prefetch(head + 1);
-  responder.cq_intent.store(0, std::memory_order_release);
-  next_line_ = peer_.cq.next_slot();
-  peer_.cq.fire(plane_.host(), solicited);
-  count(responder, bytes);
-  return true;
-}
-
-// What a request has to be to be one for the short way.
 bool Requester::try_short(const SendWqe& wqe) {
-  if (wqe.num_sge != 1) return false;
-  using verbs::send_flag::kInline;
-  const std::uint32_t flags = wqe.inline_data ? wqe.flags | kInline : wqe.flags & ~kInline;
-  return post_short(
-      {wqe.sge[0], wqe.wr_id, wqe.opcode, flags, wqe.imm, wqe.rkey, wqe.remote_address});
-}
-
-// Not a switch: that would be an indirect jump.
-[[gnu::always_inline]] inline bool Requester::run_short(const ShortSend& send, WcOpcode& opcode) {
-  if (send.opcode == WrOpcode::Send || send.opcode == WrOpcode::SendWithImm) {
-    opcode = WcOpcode::Send;
-    return send_short(send);
-  }
-  if (send.opcode == WrOpcode::RdmaWrite) {
-    opcode = WcOpcode::RdmaWrite;
-    return write_short(send);
-  }
-  opcode = WcOpcode::RdmaRead;
-  return send.opcode == WrOpcode::RdmaRead && read_short(send);
-}
-
-bool Requester::post_short(const ShortSend& send) {
-  if (send.sge.length - 1 >= kShortMessage || waiting() || queued() >= config_.max_wr ||
-      !is(own_->id.state, QpState::Rts) || !peer_stands()) {
-    return false;
-  }
-  WcOpcode opcode{};
-  if (!run_short(send, opcode)) return false;
-  const std::uint64_t position = posted_.load(std::memory_order_relaxed);
-  lost_one_ = false;
-  records_[position & mask_] = {send.wr_id};
-  posted_.store(position + 1, std::memory_order_release);
-  complete_short(send, position, opcode);
-  return true;
+  const bool flagged = (wqe.flags & verbs::send_flag::kInline) != 0;
+  return wqe.num_sge == 1 && wqe.inline_data == flagged && post_short(WqeView{wqe});
 }
 
 }  // namespace ib::hca

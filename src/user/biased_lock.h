@@ -28,10 +28,12 @@ class BiasedLock {
   BiasedLock& operator=(const BiasedLock&) = delete;
 
   void lock() {
-    if (owner_.load(std::memory_order_relaxed) != this_thread() || !enter()) lock_slowly();
+    if (owner_.load(std::memory_order_relaxed) != this_thread() || !enter()) [[unlikely]]
+      lock_slowly();
   }
   void unlock() {
-    if (by_spin_lock_.load(std::memory_order_relaxed)) return unlock_slowly();
+    if (by_spin_lock_.load(std::memory_order_relaxed)) [[unlikely]]
+      return unlock_slowly();
     inside_.store(0, std::memory_order_release);
   }
   // False: held, by whomever.
@@ -57,12 +59,30 @@ class BiasedLock {
   bool enter() {
     inside_.store(1, std::memory_order_relaxed);
     platform::light_barrier();  // pairs with shut_out()
-    if (shut_.load(std::memory_order_acquire) == 0) return true;
+    if (shut_.load(std::memory_order_acquire) == 0) [[likely]]
+      return true;
     inside_.store(0, std::memory_order_release);
     return false;
   }
-  void lock_slowly();
-  void unlock_slowly();
+  // Out of line, since they would cost those who do not need them registers.
+  [[gnu::noinline]] void lock_slowly() {
+    spin_.lock();
+    const std::uintptr_t owner = owner_.load(std::memory_order_relaxed);
+    if (owner == kNotYet) {
+      owner_.store(this_thread(), std::memory_order_relaxed);
+    } else if (owner != kNobody && owner != this_thread()) {
+      (void)shut_out(true);
+      if (++strangers_ > kPatience) owner_.store(kNobody, std::memory_order_relaxed);
+    }
+    by_spin_lock_.store(true, std::memory_order_relaxed);
+  }
+  [[gnu::noinline]] void unlock_slowly() {
+    by_spin_lock_.store(false, std::memory_order_relaxed);
+    // Without an owner the shutter stays down: a former one may just be on its way in.
+    if (owner_.load(std::memory_order_relaxed) != kNobody)
+      shut_.store(0, std::memory_order_release);
+    spin_.unlock();
+  }
   bool shut_out(bool wait);
 
   platform::Barriers& barriers_;
@@ -73,18 +93,6 @@ class BiasedLock {
   std::uint32_t strangers_ = 0;            // under spin_
   SpinLock spin_;
 };
-
-inline void BiasedLock::lock_slowly() {
-  spin_.lock();
-  const std::uintptr_t owner = owner_.load(std::memory_order_relaxed);
-  if (owner == kNotYet) {
-    owner_.store(this_thread(), std::memory_order_relaxed);
-  } else if (owner != kNobody && owner != this_thread()) {
-    (void)shut_out(true);
-    if (++strangers_ > kPatience) owner_.store(kNobody, std::memory_order_relaxed);
-  }
-  by_spin_lock_.store(true, std::memory_order_relaxed);
-}
 
 inline bool BiasedLock::try_lock() {
   const std::uintptr_t owner = owner_.load(std::memory_order_relaxed);
@@ -114,13 +122,6 @@ inline bool BiasedLock::shut_out(bool wait) {
     std::this_thread::yield();
   }
   return true;
-}
-
-inline void BiasedLock::unlock_slowly() {
-  by_spin_lock_.store(false, std::memory_order_relaxed);
-  // Without an owner the shutter stays down: a former one may just be on its way in.
-  if (owner_.load(std::memory_order_relaxed) != kNobody) shut_.store(0, std::memory_order_release);
-  spin_.unlock();
 }
 
 }  // namespace ib::user

@@ -18,6 +18,17 @@ constexpr std::uint32_t kPollsPerYield = 1u << 12;
 
 thread_local const char this_thread = 0;  // its address tells threads apart
 
+template <class Ring>
+void scatter(hca::MemoryPlane& plane, const hca::Cqe& cqe, const Ring& ring, std::uint32_t pd,
+             std::uint32_t id) {
+  const std::uint32_t length = cqe.inline_length;
+  if (length > hca::kInlineScatter) return;
+  std::byte payload[hca::kInlineScatter];
+  std::memcpy(payload, cqe.payload.data(), length);
+  hca::OpScope scope(plane);
+  ring.scatter(plane, pd, id, {payload, length});
+}
+
 }  // namespace
 
 Result<std::unique_ptr<CompletionQueue>> CompletionQueue::create(Hca& hca, ProcessState& process,
@@ -83,21 +94,15 @@ bool CompletionQueue::identify_shared(const hca::Cqe& cqe, WcStatus status, std:
   const std::uint32_t id = cqe.wqe;
   srq->recv_lock_.lock();
   if (cqe.inline_length != 0 && status == WcStatus::Success) {
-    scatter(cqe, *srq->ring_, srq->pd_, id);
+    scatter(process_.plane(), cqe, *srq->ring_, srq->pd_, id);
   }
   const bool found = srq->ring_->finish(id, wr_id);
   srq->recv_lock_.unlock();
   return found;
 }
 
-void CompletionQueue::scatter(const hca::Cqe& cqe, const hca::ReceiveRing& ring, std::uint32_t pd,
-                              std::uint32_t id) {
-  const std::uint32_t length = cqe.inline_length;
-  if (length > hca::kInlineScatter) return;
-  std::byte payload[hca::kInlineScatter];
-  std::memcpy(payload, cqe.payload.data(), length);
-  hca::OpScope scope(process_.plane());
-  ring.scatter(process_.plane(), pd, id, {payload, length});
+void CompletionQueue::scatter_own(const hca::Cqe& cqe, const QueuePair& qp, std::uint32_t id) {
+  scatter(process_.plane(), cqe, *qp.rq_, qp.pd_, id);
 }
 
 void CompletionQueue::begin_batch() {
@@ -180,7 +185,9 @@ void CompletionQueue::discard(std::uint32_t qpn) {
     if (slot.qpn != qpn) continue;
     std::uint64_t ignored = 0;
     // Frees the SRQ receive it holds.
-    (void)identify(slot, qpn, static_cast<WcStatus>(slot.status), ignored);
+    const TakenCompletion taken{0, qpn, static_cast<WcStatus>(slot.status),
+                                (slot.bits & hca::cqe_bit::kReceive) != 0};
+    (void)identify(slot, taken, ignored);
     slot.qpn = 0;
   }
   unlock();

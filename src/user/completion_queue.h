@@ -18,6 +18,7 @@ struct TakenCompletion {
   std::uint64_t wr_id = 0;
   std::uint32_t qpn = 0;
   verbs::WcStatus status = verbs::WcStatus::Success;
+  bool received = false;
 };
 
 class CompletionQueue {
@@ -36,7 +37,8 @@ class CompletionQueue {
   // when it is empty it also lets this process's waiting work requests make progress.
   void lock() { lock_.lock(); }
   void unlock() {
-    if (armed_) fire_for_the_rest(consumed_);
+    if (armed_) [[unlikely]]
+      fire_for_the_rest(consumed_);
     lock_.unlock();
   }
   // The same for a thread that may call arm() in between.
@@ -59,13 +61,12 @@ class CompletionQueue {
   void fire_for_the_rest(std::uint64_t from);
   // The wr_id of a completion. False: of a queue pair that was reset or destroyed meanwhile, or
   // garbage.
-  bool identify(const hca::Cqe& cqe, std::uint32_t qpn, verbs::WcStatus status,
-                std::uint64_t& wr_id);
+  bool identify(const hca::Cqe& cqe, const TakenCompletion& taken, std::uint64_t& wr_id);
   bool identify_receive(const hca::Cqe& cqe, QueuePair* qp, verbs::WcStatus status,
                         std::uint64_t& wr_id);
   bool identify_shared(const hca::Cqe& cqe, verbs::WcStatus status, std::uint64_t& wr_id);
-  void scatter(const hca::Cqe& cqe, const hca::ReceiveRing& ring, std::uint32_t pd,
-               std::uint32_t id);
+  // Puts the payload inside a completion where its receive said.
+  void scatter_own(const hca::Cqe& cqe, const QueuePair& qp, std::uint32_t id);
   void found_nothing();
   QueuePair* look_up(std::uint32_t qpn);
   void forget_last();

@@ -55,7 +55,7 @@ Result<std::unique_ptr<QueuePair>> QueuePair::create(Hca& hca, ProcessState& pro
   }
   std::unique_ptr<QueuePair> qp(new QueuePair(hca, process, options, handle, out));
   if (out.rq_ring != 0) {
-    qp->rq_ = hca::ReceiveRing::create(
+    qp->rq_ = hca::OwnReceives::create(
         process.arena(),
         {out.rq_ring, out.rq_slots, out.rq_stride, out.caps.max_recv_wr, out.caps.max_recv_sge},
         entry->owner.rq_tail);

@@ -45,12 +45,9 @@ class QueuePair {
   Status post_send(const SendRequest& request);
   // The short way for one request of an RC or UC queue pair (hca::Requester::post_short). False: it
   // is none for it, and nothing has changed; to post_send() then.
-  bool post_short(const hca::ShortSend& send) {
-    if (!requester_) return false;
-    requester_->announce();
-    const hca::OpScope scope(plane_);
-    return requester_->post_short(send);
-  }
+  // Inline, in user/post_short.h.
+  template <class Send>
+  bool post_short(Send send);
   std::uint32_t send_room() const;  // free slots; under the send lock
 
   // Receives; thread safe.
@@ -110,7 +107,7 @@ class QueuePair {
   hca::QpEntry* entry_;
   std::unique_ptr<hca::Requester> requester_;  // none: an XRC target
   hca::SendWqe wqe_;                           // the request being posted; under the send lock
-  std::unique_ptr<hca::ReceiveRing> rq_;       // none: SRQ, XRC
+  std::unique_ptr<hca::OwnReceives> rq_;       // none: SRQ, XRC
   hca::RetryLimits limits_;
   std::mutex flush_lock_;
   bool flushed_ = false;  // since the last Reset; under flush_lock_
@@ -153,7 +150,7 @@ class SharedReceiveQueue {
   CompletionQueue* cq_;
   hca::SrqEntry* entry_;
   BiasedLock recv_lock_;
-  std::unique_ptr<hca::ReceiveRing> ring_;
+  std::unique_ptr<hca::SharedReceives> ring_;
 };
 
 }  // namespace ib::user

@@ -15,9 +15,9 @@ Result<std::unique_ptr<SharedReceiveQueue>> SharedReceiveQueue::create(Hca& hca,
   if (entry == nullptr) return failed(Status::Malformed, "softibd gave an impossible SRQ");
   std::unique_ptr<SharedReceiveQueue> srq(
       new SharedReceiveQueue(hca, process, options, handle, out));
-  srq->ring_ = hca::ReceiveRing::create(process.arena(),
-                                        {out.ring, out.slots, out.stride, out.max_wr, out.max_sge},
-                                        entry->producer.tail);
+  srq->ring_ = hca::SharedReceives::create(
+      process.arena(), {out.ring, out.slots, out.stride, out.max_wr, out.max_sge},
+      entry->producer.tail);
   if (!srq->ring_) return failed(Status::Malformed, "softibd gave an impossible SRQ ring");
   return srq;
 }

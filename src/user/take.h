@@ -20,12 +20,11 @@ template <class Fill>
       return false;
     }
     empty_polls_ = 0;
-    const std::uint32_t qpn = slot.qpn;
-    const auto status = static_cast<verbs::WcStatus>(slot.status);
-    std::uint64_t wr_id = 0;
-    const bool valid = identify(slot, qpn, status, wr_id);
+    TakenCompletion taken{0, slot.qpn, static_cast<verbs::WcStatus>(slot.status),
+                          (slot.bits & hca::cqe_bit::kReceive) != 0};
+    const bool valid = identify(slot, taken, taken.wr_id);
     if (valid) [[likely]]
-      fill(slot, TakenCompletion{wr_id, qpn, status});
+      fill(slot, taken);
     ++consumed_;
     entry_->consumer.consumer.store(consumed_, std::memory_order_release);
     if (valid) [[likely]]
@@ -33,15 +32,15 @@ template <class Fill>
   }
 }
 
-[[gnu::always_inline]] inline bool CompletionQueue::identify(const hca::Cqe& cqe, std::uint32_t qpn,
-                                                             verbs::WcStatus status,
+[[gnu::always_inline]] inline bool CompletionQueue::identify(const hca::Cqe& cqe,
+                                                             const TakenCompletion& taken,
                                                              std::uint64_t& wr_id) {
-  if (qpn == 0) [[unlikely]]
+  if (taken.qpn == 0) [[unlikely]]
     return false;
   QueuePair* qp = last_qp_;
-  if (qpn != last_qpn_) [[unlikely]]
-    qp = look_up(qpn);
-  if ((cqe.bits & hca::cqe_bit::kReceive) != 0) return identify_receive(cqe, qp, status, wr_id);
+  if (taken.qpn != last_qpn_) [[unlikely]]
+    qp = look_up(taken.qpn);
+  if (taken.received) return identify_receive(cqe, qp, taken.status, wr_id);
   if (qp == nullptr || !qp->requester_) [[unlikely]]
     return false;
   return qp->requester_->polled(cqe.wqe, wr_id);
@@ -60,13 +59,8 @@ template <class Fill>
   if (qp == nullptr || !qp->rq_) [[unlikely]]
     return false;
   const std::uint32_t id = cqe.wqe;
-  qp->recv_lock_.lock();
-  if (cqe.inline_length != 0 && status == verbs::WcStatus::Success) {
-    scatter(cqe, *qp->rq_, qp->pd_, id);
-  }
-  const bool found = qp->rq_->finish(id, wr_id);
-  qp->recv_lock_.unlock();
-  return found;
+  if (cqe.inline_length != 0 && status == verbs::WcStatus::Success) scatter_own(cqe, *qp, id);
+  return qp->rq_->finish(id, wr_id);
 }
 
 }  // namespace ib::user

@@ -27,12 +27,34 @@ static_assert(offsetof(ibv_sge, addr) == offsetof(user::Sge, address));
 static_assert(offsetof(ibv_sge, length) == offsetof(user::Sge, length));
 static_assert(offsetof(ibv_sge, lkey) == offsetof(user::Sge, lkey));
 
+static_assert(sizeof(ibv_wc) == sizeof(hca::CompletionHead));
+static_assert(offsetof(ibv_wc, status) == offsetof(hca::Cqe, status));
+static_assert(offsetof(ibv_wc, opcode) == offsetof(hca::Cqe, opcode));
+static_assert(offsetof(ibv_wc, vendor_err) == offsetof(hca::Cqe, vendor_err));
+static_assert(offsetof(ibv_wc, byte_len) == offsetof(hca::Cqe, byte_len));
+static_assert(offsetof(ibv_wc, imm_data) == offsetof(hca::Cqe, imm));
+static_assert(offsetof(ibv_wc, qp_num) == offsetof(hca::Cqe, qpn));
+static_assert(offsetof(ibv_wc, src_qp) == offsetof(hca::Cqe, src_qp));
+static_assert(offsetof(ibv_wc, wc_flags) == offsetof(hca::Cqe, flags));
+static_assert(offsetof(ibv_wc, pkey_index) == offsetof(hca::Cqe, pkey_index));
+static_assert(offsetof(ibv_wc, slid) == offsetof(hca::Cqe, slid));
+static_assert(offsetof(ibv_wc, sl) == offsetof(hca::Cqe, sl));
+static_assert(offsetof(ibv_wc, dlid_path_bits) == offsetof(hca::Cqe, path_bits));
+
 inline std::span<const user::Sge> to_sges(const ibv_sge* list, int count) {
   return {reinterpret_cast<const user::Sge*>(list), static_cast<std::size_t>(count)};
 }
 
-// Field by field: what was written in pieces is read back fast only in the same pieces.
+// Of a receive, in three pieces: another core has written it. Of a request, field by field: what
+// this core has just written in pieces is read back fast only in the same pieces.
 inline void to_wc(const hca::Cqe& from, const user::TakenCompletion& taken, ibv_wc& to) {
+  if (taken.received) {
+    hca::CompletionHead::copy(from, reinterpret_cast<std::byte*>(&to));
+    to.wr_id = taken.wr_id;
+    to.status = static_cast<ibv_wc_status>(taken.status);
+    to.qp_num = taken.qpn;
+    return;
+  }
   to.wr_id = taken.wr_id;
   to.status = static_cast<ibv_wc_status>(taken.status);
   to.opcode = static_cast<ibv_wc_opcode>(from.opcode);

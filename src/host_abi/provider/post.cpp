@@ -3,6 +3,7 @@
 // one that the queue pair keeps, and only the fields that its opcode has are touched.
 #include "host_abi/provider/convert.h"
 #include "host_abi/provider/ops.h"
+#include "user/post_short.h"
 
 #include <bit>
 
@@ -85,13 +86,17 @@ bool convert(const ibv_send_wr& wr, ibv_qp_type type, user::SendRequest& to) {
   return take_destination(wr, type, to);
 }
 
-// The short way, for a write, send or read of one piece. False: it is not for it.
-[[gnu::always_inline]] inline bool post_short(user::QueuePair& engine, const ibv_send_wr& wr) {
-  if (wr.num_sge != 1) return false;
-  return engine.post_short({to_sges(wr.sg_list, 1)[0], wr.wr_id,
-                            static_cast<verbs::WrOpcode>(wr.opcode), wr.send_flags & kSendFlags,
-                            wr.imm_data, wr.wr.rdma.rkey, wr.wr.rdma.remote_addr});
-}
+// A request of one piece, for the short way (hca/requester_short.h).
+struct SendView {
+  const ibv_send_wr& wr;
+  const hca::Sge& sge() const { return to_sges(wr.sg_list, 1)[0]; }
+  std::uint64_t wr_id() const { return wr.wr_id; }
+  verbs::WrOpcode opcode() const { return static_cast<verbs::WrOpcode>(wr.opcode); }
+  std::uint32_t flags() const { return wr.send_flags; }
+  std::uint32_t imm() const { return wr.imm_data; }
+  std::uint32_t rkey() const { return wr.wr.rdma.rkey; }
+  std::uint64_t remote_address() const { return wr.wr.rdma.remote_addr; }
+};
 
 // Out of line, as is post_receives(): one request that goes the short way should not pay for them.
 [[gnu::noinline]] int post_sends(ibv_qp* ibqp, ibv_send_wr* wr, ibv_send_wr** bad) {
@@ -129,7 +134,7 @@ int post_send(ibv_qp* ibqp, ibv_send_wr* wr, ibv_send_wr** bad) {
   if (connected && wr != nullptr && wr->next == nullptr) [[likely]] {
     user::QueuePair& engine = *qp_of(ibqp).engine;
     engine.send_lock();
-    const bool posted = post_short(engine, *wr);
+    const bool posted = wr->num_sge == 1 && engine.post_short(SendView{*wr});
     engine.send_unlock();
     if (posted) return 0;
   }
