@@ -64,24 +64,43 @@ TEST(Convert, QueuePairAttributesKeepTheirValues) {
   EXPECT_EQ(back.min_rnr_timer, attr.min_rnr_timer);
 }
 
+// That of a receive is copied, that of a request converted: the same comes out. What was taken
+// counts, even if shared memory says something else by now.
 TEST(Convert, CompletionBecomesIbvWc) {
   hca::Cqe from;
-  from.opcode = static_cast<std::uint8_t>(verbs::WcOpcode::RecvRdmaWithImm);
+  from.wqe = 17;
+  from.srq = 18;
+  from.status = static_cast<std::uint32_t>(verbs::WcStatus::Success);
+  from.opcode = static_cast<std::uint32_t>(verbs::WcOpcode::RecvRdmaWithImm);
+  from.vendor_err = 77;
   from.byte_len = 4096;
   from.imm = 0xdeadbeef;
+  from.qpn = 0x999;
+  from.src_qp = 0x123;
   from.flags = verbs::wc_flag::kWithImm;
+  from.pkey_index = 2;
+  from.slid = 0x8001;
+  from.sl = 5;
   from.path_bits = 3;
-  const user::TakenCompletion taken{0x1122334455667788, 0x456, verbs::WcStatus::RnrRetryExcErr};
-  ibv_wc to{};
-  to_wc(from, taken, to);
-  EXPECT_EQ(to.wr_id, taken.wr_id);
-  EXPECT_EQ(to.qp_num, 0x456u);
-  EXPECT_EQ(to.byte_len, 4096u);
-  EXPECT_EQ(to.status, IBV_WC_RNR_RETRY_EXC_ERR);
-  EXPECT_EQ(to.opcode, IBV_WC_RECV_RDMA_WITH_IMM);
-  EXPECT_EQ(to.imm_data, 0xdeadbeefu);
-  EXPECT_EQ(to.wc_flags, static_cast<unsigned>(IBV_WC_WITH_IMM));
-  EXPECT_EQ(to.dlid_path_bits, 3);
+  for (const bool received : {false, true}) {
+    const user::TakenCompletion taken{0x1122334455667788, 0x456, verbs::WcStatus::RnrRetryExcErr,
+                                      received};
+    ibv_wc to{};
+    to_wc(from, taken, to);
+    EXPECT_EQ(to.wr_id, taken.wr_id);
+    EXPECT_EQ(to.status, IBV_WC_RNR_RETRY_EXC_ERR);
+    EXPECT_EQ(to.opcode, IBV_WC_RECV_RDMA_WITH_IMM);
+    EXPECT_EQ(to.vendor_err, 77u);
+    EXPECT_EQ(to.byte_len, 4096u);
+    EXPECT_EQ(to.imm_data, 0xdeadbeefu);
+    EXPECT_EQ(to.qp_num, 0x456u);
+    EXPECT_EQ(to.src_qp, 0x123u);
+    EXPECT_EQ(to.wc_flags, static_cast<unsigned>(IBV_WC_WITH_IMM));
+    EXPECT_EQ(to.pkey_index, 2);
+    EXPECT_EQ(to.slid, 0x8001);
+    EXPECT_EQ(to.sl, 5);
+    EXPECT_EQ(to.dlid_path_bits, 3);
+  }
 }
 
 }  // namespace
