@@ -70,7 +70,7 @@ void MadQp::begin(Step step, io::IrpRef irp) {
   switch (step) {
     case Step::Pd: return alloc_pd(*ca_, pd_, std::move(irp));
     case Step::Memory:
-      room_ = {(receive_room(options_.type) + kMadBytes) * options_.depth, 6, 0};
+      room_ = {std::uint64_t{receive_room(options_.type) + kMadBytes} * options_.depth, 6, 0};
       return alloc_dm(*ca_, room_, memory_, std::move(irp));
     case Step::Region:
       return reg_dm(pd_, memory_, verbs::access::kLocalWrite, region_, std::move(irp));

@@ -44,8 +44,8 @@ void Daemon::build_verifier(drivers::SoftHcaOptions& options) {
   const auto fails = [this](std::string_view site) { return verifier_->fails(site); };
   options.fault = fails;
   verifying_memory_ = std::make_unique<VerifyingMemory>(memory_, fails);
-  log_.info("verify: on, " + std::string(wanted.faults ? "with faults, " : "") + "seed " +
-            std::to_string(options_.verify_seed));
+  log_.info("verify: on, " + std::string(options_.verify == Verify::Faults ? "with faults, " : "") +
+            "seed " + std::to_string(options_.verify_seed));
 }
 
 platform::DeviceMemoryHost& Daemon::memory_host() {

@@ -69,7 +69,7 @@ void check_locked_memory(Findings& findings) {
                   shown(locked, 1024, " KiB") + "; softib locks none",
                   {},
                   {}};
-  constexpr rlim_t kWarned = 32 * 1024;
+  constexpr rlim_t kWarned = rlim_t{32} * 1024;
   if (::geteuid() != 0 && locked <= kWarned) {
     finding.level = Level::Warn;
     finding.cost = "libibverbs prints a warning at each start; nothing else";

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "softib/environment.h"
 
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -80,6 +81,21 @@ Environment current_environment() {
     if (equals == std::string_view::npos || equals == 0) continue;
     result.emplace_back(text.substr(0, equals), text.substr(equals + 1));
   }
+  return result;
+}
+
+std::vector<std::string> as_words(const Environment& environment) {
+  std::vector<std::string> result;
+  result.reserve(environment.size());
+  for (const auto& [name, value] : environment) result.push_back(fmt::format("{}={}", name, value));
+  return result;
+}
+
+std::vector<char*> pointers(std::vector<std::string>& words) {
+  std::vector<char*> result;
+  result.reserve(words.size() + 1);
+  for (std::string& word : words) result.push_back(word.data());
+  result.push_back(nullptr);
   return result;
 }
 

@@ -33,6 +33,10 @@ Environment compose_environment(const Environment& base, const Installation& ins
 // `base` without what compose_environment adds, so that softibd runs on the real machine.
 Environment without_softib(const Environment& base);
 
+// As execve(2) wants it: NAME=value each, and the null-terminated list of pointers into such words.
+std::vector<std::string> as_words(const Environment& environment);
+std::vector<char*> pointers(std::vector<std::string>& words);
+
 // Lines for sh: export NAME='value'. Only what differs from `base`.
 std::string export_lines(const Environment& base, const Environment& wanted);
 

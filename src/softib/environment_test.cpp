@@ -85,5 +85,16 @@ TEST(Environment, ExportLinesAreQuotedForTheShell) {
             "export B='it'\\''s $HOME'\n");
 }
 
+TEST(Environment, BecomesWordsAndPointersForExec) {
+  std::vector<std::string> words = as_words({{"A", "1"}, {"EMPTY", ""}, {"B", "x=y"}});
+  EXPECT_EQ(words, (std::vector<std::string>{"A=1", "EMPTY=", "B=x=y"}));
+  const std::vector<char*> list = pointers(words);
+  ASSERT_EQ(list.size(), 4u);
+  EXPECT_STREQ(list[2], "B=x=y");
+  EXPECT_EQ(list[3], nullptr);
+  std::vector<std::string> none;
+  EXPECT_EQ(pointers(none), std::vector<char*>{nullptr});
+}
+
 }  // namespace
 }  // namespace ib::softib

@@ -11,13 +11,15 @@ namespace ib::softib {
 namespace {
 
 class LastLines : public testing::Test {
+ public:
+  ~LastLines() override { ::unlink(path_.c_str()); }
+
  protected:
   LastLines() {
     const int fd = ::mkstemp(path_.data());
     EXPECT_GE(fd, 0);
     ::close(fd);
   }
-  ~LastLines() override { ::unlink(path_.c_str()); }
   void write(const std::string& text) { std::ofstream(path_) << text; }
   std::string path_ = "/tmp/softib-test-XXXXXX";
 };

@@ -8,6 +8,7 @@
 #include <sys/auxv.h>
 #include <unistd.h>
 
+#include <bit>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -22,7 +23,7 @@ std::string own_bin_dir() {
   fs::path self = fs::read_symlink("/proc/self/exe", error);
   if (error) {  // no /proc: what the kernel was asked to execute
     const unsigned long name = ::getauxval(AT_EXECFN);
-    self = fs::absolute(reinterpret_cast<const char*>(name), error);
+    self = fs::absolute(std::bit_cast<const char*>(name), error);
   }
   return self.parent_path().string();
 }

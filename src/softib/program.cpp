@@ -37,7 +37,7 @@ std::string in_path(const std::string& name) {
     const std::size_t end = std::min(path.find(':', start), path.size());
     const std::string dir = path.substr(start, end - start);
     start = end + 1;
-    const std::string file = (dir.empty() ? "." : dir) + "/" + name;
+    std::string file = (dir.empty() ? "." : dir) + "/" + name;
     if (is_directory(file)) continue;
     if (::access(file.c_str(), X_OK) == 0) return file;
     if (errno == EACCES && ::access(file.c_str(), F_OK) == 0) refused = file;
@@ -48,7 +48,7 @@ std::string in_path(const std::string& name) {
 
 // Whether an ELF program asks for a dynamic loader; true if that cannot be told.
 bool has_loader(const std::string& path) {
-  const std::string head = read_file(path, 64 * 1024);
+  const std::string head = read_file(path, std::size_t{64} * 1024);
   Elf64_Ehdr header;
   if (head.size() < sizeof header) return true;
   std::memcpy(&header, head.data(), sizeof header);
@@ -91,14 +91,9 @@ std::string blind_reason(const std::string& path) {
 
 void become_program(const std::vector<std::string>& words, const Environment& environment) {
   std::vector<std::string> copies = words;
-  std::vector<std::string> variables;
-  for (const auto& [name, value] : environment) variables.push_back(name + "=" + value);
-  std::vector<char*> argv;
-  for (std::string& word : copies) argv.push_back(word.data());
-  argv.push_back(nullptr);
-  std::vector<char*> envp;
-  for (std::string& variable : variables) envp.push_back(variable.data());
-  envp.push_back(nullptr);
+  std::vector<std::string> variables = as_words(environment);
+  const std::vector<char*> argv = pointers(copies);
+  const std::vector<char*> envp = pointers(variables);
   // Looks in PATH again, and hands scripts without "#!" to the shell.
   ::execvpe(argv[0], argv.data(), envp.data());
   const int error = errno;

@@ -17,14 +17,15 @@ namespace {
 namespace fs = std::filesystem;
 
 class RuntimeDir : public testing::Test {
+ public:
+  ~RuntimeDir() override { fs::remove_all(base_); }
+
  protected:
   RuntimeDir() {
     EXPECT_NE(::mkdtemp(base_.data()), nullptr);
     here_.tmp_dir = base_;
     here_.uid = ::geteuid();
   }
-  ~RuntimeDir() override { fs::remove_all(base_); }
-
   // The complaint; "" if there is none.
   static std::string complaint(const std::string& path, uid_t uid) {
     try {

@@ -34,13 +34,6 @@ struct Report {
   std::array<char, 2048> text{};  // what softibd says; less than PIPE_BUF, so it arrives whole
 };
 
-std::vector<char*> pointers(std::vector<std::string>& words) {
-  std::vector<char*> result;
-  for (std::string& word : words) result.push_back(word.data());
-  result.push_back(nullptr);
-  return result;
-}
-
 void reset_signals() {
   for (int number = 1; number < NSIG; ++number) ::signal(number, SIG_DFL);
   sigset_t none;
@@ -171,21 +164,13 @@ Fd open_log(const std::string& path, std::size_t& size) {
   return log;
 }
 
-std::vector<std::string> daemon_variables() {
-  std::vector<std::string> result;
-  for (const auto& [name, value] : without_softib(current_environment())) {
-    result.push_back(name + "=" + value);
-  }
-  return result;
-}
-
 }  // namespace
 
 DaemonStart start_daemon(std::vector<std::string> words, const std::string& log,
                          std::chrono::seconds patience) {
   words.emplace_back("--ready-fd");
   words.push_back(std::to_string(kReadyFd));
-  std::vector<std::string> variables = daemon_variables();
+  std::vector<std::string> variables = as_words(without_softib(current_environment()));
   DaemonStart outcome;
   const Fd log_file = open_log(log, outcome.log_size_before);
   std::array<int, 2> report_pipe{};
