@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // What this machine can do at best, between two processes that are pinned to a core each:
-//   bench_limits [--cores A,B] [--samples N]
-// Prints one JSON object; each figure is an array of N samples. Latencies are one way, in ns; rates
-// in MB/s (10^6).
+//   bench_limits [--cores A,B] [--samples N] [--figure NAME]
+// Prints one JSON object; each figure, or the one that is named, is an array of N samples. Copies
+// are made on core A. Latencies are one way, in ns; rates in MB/s (10^6).
 //   cache_line_ns        a cache line to the other core
 //   memcpy_<size>_mb_s   source and destination walk 64 MiB
-//   memcpy_hot_<size>_mb_s  the same two buffers again and again, as perftest has them
+//   memcpy_hot_<size>_mb_s  the same two buffers again and again, as perftest has them, and for as
+//                        long as bench/run has perftest do it
 //   vm_write_8_ns        process_vm_writev of 8 bytes, pages resident
 //   vm_write_<size>_mb_s, vm_write_hot_<size>_mb_s  the same for more bytes
 //   eventfd_ns           sleep and be woken
+//   tsc_mhz              the clock that perftest counts with; 0: another one than x86's
 // A latency is the median of many batches: other programs that take the core for a moment do not
 // show. A rate is the mean of a walk, as perftest's is.
 #include <sched.h>
@@ -34,11 +36,14 @@
 namespace {
 
 constexpr std::size_t kWalked = std::size_t{64} << 20;
+constexpr std::size_t kHotCopied = std::size_t{1} << 30;
+constexpr std::size_t kHotWritten = std::size_t{256} << 20;
 
 struct Options {
   int core_a = 0;
   int core_b = 1;
   int samples = 9;
+  std::string figure;  // empty: all
 };
 
 [[noreturn]] void fail(const char* what) {
@@ -143,7 +148,7 @@ struct Buffers {
 };
 
 double memcpy_mb_s(const Buffers& buffers, std::size_t size, std::size_t span) {
-  return walk(size, span, 4 * kWalked, [&](std::size_t offset) {
+  return walk(size, span, span == size ? kHotCopied : 4 * kWalked, [&](std::size_t offset) {
     std::memcpy(buffers.destination + offset, buffers.source + offset, size);
     std::atomic_signal_fence(std::memory_order_seq_cst);
   });
@@ -178,11 +183,26 @@ double eventfd_ns(const Options& options) {
   return result / 2;
 }
 
+double tsc_mhz() {
+#if defined(__x86_64__)
+  constexpr double kLong = 50e6;
+  const double start = now_ns();
+  const std::uint64_t first = __builtin_ia32_rdtsc();
+  double now = start;
+  while (now - start < kLong) now = now_ns();
+  return static_cast<double>(__builtin_ia32_rdtsc() - first) * 1000.0 / (now - start);
+#else
+  return 0;
+#endif
+}
+
 Options parse(int argc, char** argv) {
   Options options;
   for (int i = 1; i + 1 < argc; i += 2) {
     const std::string name = argv[i];
-    if (name == "--samples") {
+    if (name == "--figure") {
+      options.figure = argv[i + 1];
+    } else if (name == "--samples") {
       options.samples = std::atoi(argv[i + 1]);
     } else if (name == "--cores") {
       if (std::sscanf(argv[i + 1], "%d,%d", &options.core_a, &options.core_b) != 2)
@@ -223,7 +243,7 @@ int main(int argc, char** argv) {
   const Buffers buffers;
   const Partner target(options.core_b, [] { pause(); });
   const auto vm_walk = [&](std::size_t size, std::size_t span) {
-    return walk(size, span, kWalked, [&](std::size_t offset) {
+    return walk(size, span, span == size ? kHotWritten : kWalked, [&](std::size_t offset) {
       vm_write(target.pid(), buffers.destination + offset, buffers.source + offset, size);
     });
   };
@@ -242,7 +262,16 @@ int main(int argc, char** argv) {
       {"vm_write_hot_65536_mb_s", [&] { return vm_walk(65536, 65536); }},
       {"vm_write_hot_1048576_mb_s", [&] { return vm_walk(1048576, 1048576); }},
       {"eventfd_ns", [&] { return eventfd_ns(options); }},
+      {"tsc_mhz", tsc_mhz},
   };
+  if (!options.figure.empty()) {
+    std::erase_if(figures, [&](const Figure& figure) { return figure.name != options.figure; });
+    if (figures.empty()) {
+      std::fprintf(stderr, "there is no figure %s; see the head of bench/limits.cpp\n",
+                   options.figure.c_str());
+      return 2;
+    }
+  }
   for (int sample = 0; sample < options.samples; ++sample) {
     for (Figure& figure : figures) figure.samples.push_back(figure.measure());
   }

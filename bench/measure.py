@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 """One sample of everything that bench/run and bench/demo.py show. Each function runs programs to their end and
 returns numbers: latencies in us, one way; rates in MB/s (10^6 bytes) or messages per second."""
+import functools
 import json
 import os
 import pathlib
@@ -38,15 +39,22 @@ def own_program(name):
     return str(path)
 
 
-def limits(cores, samples=1):
-    """{name: [values]} in us and MB/s."""
-    done = subprocess.run([own_program("bench_limits"), "--cores", f"{cores[0]},{cores[1]}", "--samples", str(samples)],
-                          text=True, capture_output=True, timeout=120, check=False)
+def limits(cores, samples=1, figure=None):
+    """{name: [values]} in us and MB/s; figure: only this one. Copies are made where perftest's client makes them."""
+    words = [own_program("bench_limits"), "--cores", f"{cores[1]},{cores[0]}", "--samples", str(samples)]
+    if figure:
+        words += ["--figure", figure.replace("_us", "_ns")]
+    done = subprocess.run(words, text=True, capture_output=True, timeout=120, check=False)
     if done.returncode:
         raise Failed(f"bench_limits: {done.stderr.strip() or done.returncode}")
     raw = json.loads(done.stdout)
     return {name.replace("_ns", "_us"): [v / 1000 if name.endswith("_ns") else v for v in values]
             for name, values in raw.items()}
+
+
+@functools.cache
+def cycles_per_us():
+    return limits(two_cores(), figure="tsc_mhz")["tsc_mhz"][0]
 
 
 def ucx(cores, test, size, iterations, what):
@@ -76,7 +84,10 @@ def perftest(fabric, cores, words, column, path=None):
     """One run of a perftest program over softib. column: one of perftest.COLUMNS of the last row."""
     program = words[0]
     harness.need_program(program)
-    server, client = fabric.pair([program, "-F", *words[1:]], befores=pinned(cores), path=path, seconds=60)
+    # In us the table has two decimals only, a tenth of what is measured here.
+    clock = cycles_per_us() if program.endswith("_lat") else 0
+    cycles = ["-C"] if clock else []
+    server, client = fabric.pair([program, "-F", *words[1:], *cycles], befores=pinned(cores), path=path, seconds=60)
     server.require()
     client.require(forbid=perftest_output.COMPLAINTS)
     rows = perftest_output.rows(client.text)
@@ -85,6 +96,8 @@ def perftest(fabric, cores, words, column, path=None):
     value = rows[-1][column]
     if column == "mega_messages":
         return value * 1e6
+    if clock:
+        return value / clock
     return value * MIB if program.endswith("_bw") else value
 
 

@@ -12,7 +12,6 @@ namespace ib::al {
 
 using hca::Completion;
 using verbs::QpState;
-using verbs::WcStatus;
 
 bool Cq::use_ring() {
   const hca::Arena& arena = ca->al().system().arena;
@@ -192,19 +191,9 @@ Status bind(Qp& qp, Window& window, const Bind& to) {
 
 namespace {
 
-// False: no such receive is outstanding.
 template <class Ring>
 bool finish(Al& al, Ring& ring, std::uint32_t pd, const hca::Cqe& cqe, Completion& out) {
-  const std::uint32_t id = cqe.wqe;
-  const std::uint32_t inline_length = cqe.inline_length;
-  if (inline_length != 0 && inline_length <= hca::kInlineScatter &&
-      out.status == WcStatus::Success) {
-    std::byte payload[hca::kInlineScatter];
-    std::memcpy(payload, cqe.payload.data(), inline_length);
-    hca::OpScope scope(al.plane());
-    ring.scatter(al.plane(), control::index_of(pd), id, {payload, inline_length});
-  }
-  return ring.finish(id, out.wr_id);
+  return hca::finish(al.plane(), ring, control::index_of(pd), cqe, out.status, out.wr_id);
 }
 
 // False: of a queue pair that is gone, or garbage. Every field is read once.

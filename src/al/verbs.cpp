@@ -17,6 +17,9 @@ namespace {
 hca::LocalKey& local_key(const Region& region) {
   return region.ca->al().plane().local_keys().at(hca::key_index(region.made.lkey));
 }
+void hide_local_key(const Region& region) {
+  region.ca->al().plane().local_keys().hide(hca::key_index(region.made.lkey));
+}
 
 // What else a new object needs; false: softibd answered nonsense, which is a bug.
 bool begin(Pd&) {
@@ -386,7 +389,7 @@ void modify_mr(Region& region, const RegionChange& to, io::IrpRef irp) {
   region.change.to.iova = region.change.to.address;
   region.change.to.length = to.length;
   region.change.to.access = to.access.value_or(0);
-  local_key(region).key.store(0, std::memory_order_seq_cst);
+  hide_local_key(region);
   region.ca->send(Code::ReregMr, bytes_of(region.change), room_of(region.changed), std::move(irp),
                   &reregistered, &region);
 }
@@ -418,7 +421,7 @@ void map_fmr(Fmr& fmr, std::span<const control::PhysicalRange> ranges, std::uint
   fmr.next->in.region = fmr.handle;
   fmr.change = {};
   fmr.change.change = kTranslation;
-  local_key(fmr).key.store(0, std::memory_order_seq_cst);
+  hide_local_key(fmr);
   fmr.ca->send(Code::ReregPhysical, bytes_of(fmr.next->in), room_of(fmr.changed), std::move(irp),
                &reregistered, static_cast<Region*>(&fmr));
 }
@@ -484,7 +487,7 @@ void destroy(Xrcd& xrcd, io::IrpRef irp) {
 // No local use from now on; a refusal takes that back.
 void destroy(Region& region, io::IrpRef irp) {
   if (!lives(region, irp)) return;
-  local_key(region).key.store(0, std::memory_order_seq_cst);
+  hide_local_key(region);
   region.ca->send(Code::DeregMr, bytes_of(region.name), {}, std::move(irp), &deregistered, &region);
 }
 

@@ -26,6 +26,10 @@ class CqProducer {
   CqProducer(const Arena& arena, std::uint32_t cq) : entry_(arena.cq(cq)), index_(cq) {}
   std::uint32_t index() const { return index_; }
   bool valid() const { return entry_ != nullptr; }
+  bool has_channel() const { return entry_->id.channel != kNone; }
+  bool has_timestamps() const {
+    return (entry_->id.flags & verbs::control::cq_flag::kTimestamp) != 0;
+  }
 
   // Writes `cqe` (all but seq). `intent`: the responder's cq_intent word, if a receive is being
   // completed; it tells softibd which completion was under way when this process died.
@@ -48,9 +52,21 @@ class CqProducer {
     return result;
   }
 
+  // The same without a call and without waiting; false: not so simple, and nothing has happened.
+  template <class Write>
+  [[gnu::always_inline]] bool push_short(std::uint32_t self_slot, Shared64* intent, Write&& write) {
+    const bool shared = entry_->id.shared_producers.load(std::memory_order_acquire) != 0;
+    if (shared && !try_lock(entry_->producer.lock, lock_owner(self_slot))) return false;
+    const bool pushed = push_if_room(intent, write);
+    if (shared) unlock(entry_->producer.lock);
+    return pushed;
+  }
+  // Looks at the ring again, if it is another. False: it is not.
+  bool look_again(const Arena& arena) { return !is_current() && refresh(arena); }
+
   // Fires the event if the queue is armed for this completion. After push, outside of locks.
   void fire(PosterHost& host, bool solicited) {
-    if (entry_->id.channel != kNone) [[unlikely]]
+    if (has_channel()) [[unlikely]]
       fire_if_armed(host, solicited);
   }
   // Tells the owner of a completion queue with a channel, in whatever way it wants to be told.
@@ -133,26 +149,47 @@ class CqProducer {
     slot.vendor_err = cqe.vendor_err;
   }
 
+  bool is_current() const {
+    return ring_ != nullptr && entry_->id.ring_epoch.load(std::memory_order_acquire) == epoch_;
+  }
+  std::uint64_t position() const {
+    return entry_->producer.producer.load(std::memory_order_relaxed);
+  }
+
   template <class Write>
   [[gnu::always_inline]] Push push_locked(const Arena& arena, Shared64* intent, Write&& write) {
-    CqEntry& entry = *entry_;
-    if (ring_ == nullptr || entry.id.ring_epoch.load(std::memory_order_acquire) != epoch_)
-        [[unlikely]] {
-      if (!refresh(arena)) return Push::Broken;
+    if (!is_current() && !refresh(arena)) return Push::Broken;
+    const std::uint64_t at = position();
+    if (at - entry_->producer.consumer_seen.load(std::memory_order_relaxed) >= limit_ &&
+        !has_room(at)) {
+      return Push::Overflow;
     }
-    const std::uint64_t position = entry.producer.producer.load(std::memory_order_relaxed);
-    if (position - entry.producer.consumer_seen.load(std::memory_order_relaxed) >= limit_)
-        [[unlikely]] {
-      if (!has_room(position)) return Push::Overflow;
-    }
-    if (intent != nullptr) intent->store(position + 1, std::memory_order_release);
-    const std::uint32_t log_slots = log_slots_;
-    Cqe& slot = ring_[position & mask_];
-    write(slot);
-    slot.seq.store(static_cast<std::uint32_t>(position >> log_slots) + 1,
-                   std::memory_order_release);
-    entry.producer.producer.store(position + 1, std::memory_order_release);
+    put(at, intent, write);
     return Push::Done;
+  }
+
+  // No ring: the limit is 0.
+  template <class Write>
+  [[gnu::always_inline]] bool push_if_room(Shared64* intent, Write&& write) {
+    if (entry_->id.ring_epoch.load(std::memory_order_acquire) != epoch_) return false;
+    const std::uint64_t at = position();
+    if (at - entry_->producer.consumer_seen.load(std::memory_order_relaxed) >= limit_) {
+      const std::uint64_t consumed = entry_->consumer.consumer.load(std::memory_order_acquire);
+      if (at - consumed >= limit_) return false;
+      entry_->producer.consumer_seen.store(consumed, std::memory_order_relaxed);
+    }
+    put(at, intent, write);
+    return true;
+  }
+
+  template <class Write>
+  [[gnu::always_inline]] void put(std::uint64_t at, Shared64* intent, Write&& write) {
+    if (intent != nullptr) intent->store(at + 1, std::memory_order_release);
+    Cqe& slot = ring_[at & mask_];
+    const std::uint32_t log_slots = log_slots_;
+    write(slot);
+    slot.seq.store(static_cast<std::uint32_t>(at >> log_slots) + 1, std::memory_order_release);
+    entry_->producer.producer.store(at + 1, std::memory_order_release);
   }
 
   CqEntry* entry_ = nullptr;

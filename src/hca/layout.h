@@ -221,7 +221,7 @@ inline constexpr std::uint8_t kSolicited = 2;
 // same.
 struct CompletionHead {
   static constexpr std::size_t kPart = 16;
-  std::array<std::byte, 3 * kPart> bytes{};
+  alignas(kPart) std::array<std::byte, 3 * kPart> bytes{};
 
   CompletionHead() = default;
   explicit CompletionHead(const Cqe& of) { std::memcpy(bytes.data(), &of, sizeof bytes); }

@@ -10,6 +10,7 @@
 #include "base/assert.h"
 #include "hca/layout.h"
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -45,18 +46,21 @@ class LocalKeys {
     const LocalKey& entry = table_[index];
     return key != 0 && entry.key.load(std::memory_order_acquire) == key ? &entry : nullptr;
   }
-  // Whether this entry, found earlier, still has the key. nullptr: no; nor key 0, which an entry
-  // has when its key was taken away.
-  static bool is(const LocalKey* entry, std::uint32_t key) {
-    return entry != nullptr && key != 0 && entry->key.load(std::memory_order_acquire) == key;
-  }
   LocalKey& at(std::uint32_t index) const {
     IB_ASSERT(index < kMaxKeys);
     return table_[index];
   }
+  // Takes a key away, until somebody stores it again.
+  void hide(std::uint32_t index) {
+    at(index).key.store(0, std::memory_order_seq_cst);
+    hidden_.fetch_add(1, std::memory_order_seq_cst);
+  }
+  // Goes up with hide(): what is known of keys may have become untrue.
+  std::uint64_t hidden() const { return hidden_.load(std::memory_order_acquire); }
 
  private:
   LocalKey* table_;
+  std::atomic<std::uint64_t> hidden_{1};
 };
 
 // Whether [address, address + length) lies in [base, base + size), for any values.
@@ -64,6 +68,15 @@ constexpr bool in_range(std::uint64_t address, std::uint64_t length, std::uint64
                         std::uint64_t size) {
   const std::uint64_t offset = address - base;
   return address >= base && offset <= size && length <= size - offset;
+}
+// The same where base + size does not wrap around.
+constexpr bool in_span(std::uint64_t address, std::uint64_t length, std::uint64_t base,
+                       std::uint64_t size) {
+  const std::uint64_t offset = address - base;  // of an address below: more than any size here
+  return offset <= size && length <= size - offset;
+}
+constexpr bool wraps_around(std::uint64_t base, std::uint64_t size) {
+  return base + size < base;
 }
 
 }  // namespace ib::hca

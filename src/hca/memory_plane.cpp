@@ -279,57 +279,6 @@ std::byte* MemoryPlane::mapped(const KeyEntry& region, std::uint64_t address,
   return in_range(offset, length, 0, mapping.size) ? base + offset : nullptr;
 }
 
-std::byte* MemoryPlane::reach(const Responder& responder, std::uint32_t key, std::uint64_t address,
-                              std::uint64_t length, std::uint32_t access) const {
-  const KeyEntry* entry = arena_.key(key_index(key));
-  if (entry == nullptr || key == 0) return nullptr;
-  const auto& id = entry->id;
-  if (id.state.load(std::memory_order_acquire) != static_cast<std::uint32_t>(KeyState::Valid) ||
-      id.key.load(std::memory_order_acquire) != key || id.owner_slot != responder.owner_slot ||
-      id.owner_slot == slot_ || id.pd != responder.pd || (id.access & access) != access ||
-      !in_range(address, length, id.iova, id.length)) {
-    return nullptr;
-  }
-  const std::uint64_t in_owner = id.address + (address - id.iova);
-  if (id.kind == KeyKind::DeviceMemory) return arena_.heap(in_owner, length);
-  const auto& adopted = entry->adopted;
-  if (id.kind != KeyKind::Region || adopted.backing >= kMaxBackings ||
-      !in_range(in_owner, length, adopted.address, adopted.length)) {
-    return nullptr;
-  }
-  const Mapping& mapping = mappings_[adopted.backing];
-  std::byte* base = mapping.base.load(std::memory_order_acquire);
-  if (base == nullptr ||
-      mapping.generation.load(std::memory_order_relaxed) != adopted.backing_generation) {
-    return nullptr;
-  }
-  const std::uint64_t offset = adopted.offset + (in_owner - adopted.address);
-  return in_range(offset, length, 0, mapping.size) ? base + offset : nullptr;
-}
-
-KnownKey MemoryPlane::know(std::uint32_t key) const {
-  const KeyEntry* entry = arena_.key(key_index(key));
-  if (entry == nullptr || entry->id.kind != KeyKind::Region) return {};
-  const auto& id = entry->id;
-  const auto& adopted = entry->adopted;
-  const std::uint32_t backing = adopted.backing;
-  if (backing >= kMaxBackings) return {};
-  const Mapping& mapping = mappings_[backing];
-  KnownKey known{key, id.access, 0, 0, nullptr, &mapping.base, mapping.base.load()};
-  // What of the region is adopted: whole pages of it.
-  const std::uint64_t first = std::max(id.address, adopted.address);
-  const std::uint64_t end = std::min(id.address + id.length, adopted.address + adopted.length);
-  const std::uint64_t offset = adopted.offset + (first - adopted.address);
-  if (known.base == nullptr || end <= first || !in_range(offset, end - first, 0, mapping.size) ||
-      mapping.generation.load(std::memory_order_relaxed) != adopted.backing_generation) {
-    return {};
-  }
-  known.first = id.iova + (first - id.address);
-  known.length = end - first;
-  known.bytes = known.base + offset;
-  return known;
-}
-
 std::byte* MemoryPlane::map_slow(Mapping& mapping, std::uint32_t index, std::uint32_t generation) {
   std::uint64_t size = 0;
   std::byte* base = host_.map_backing(index, generation, size);

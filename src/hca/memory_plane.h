@@ -60,12 +60,24 @@ struct Access {
 struct KnownKey {
   std::uint32_t key = 0;  // 0: none
   std::uint32_t access = 0;
-  std::uint64_t first = 0;
+  std::uint64_t first = 0;  // first + length does not wrap around
   std::uint64_t length = 0;
   std::byte* bytes = nullptr;  // of `first`
+
+  [[gnu::always_inline]] bool grants(std::uint32_t wanted_key, std::uint64_t address,
+                                     std::uint64_t n, std::uint32_t wanted_access) const {
+    return wanted_key == key && (access & wanted_access) == wanted_access &&
+           in_span(address, n, first, length);
+  }
+  std::byte* at(std::uint64_t address) const { return bytes + (address - first); }
+};
+struct KnownRemote : KnownKey {
   // While *mapping is `base` the pages are there, whatever device memory says.
   const std::atomic<std::byte*>* mapping = nullptr;
   std::byte* base = nullptr;
+};
+struct KnownLocal : KnownKey {  // one of this process's own
+  std::uint64_t as_of = 0;      // LocalKeys::hidden()
 };
 
 // Pieces of this process's memory, in order; the local side of a transfer. An SGE is one piece, or
@@ -101,6 +113,7 @@ class MemoryPlane {
 
   // The word in device memory that marks this thread as executing (op_scope.h).
   ThreadWord& thread_word() { return thread_words_.mine(); }
+  ThreadWord* own_thread_word() const { return thread_words_.own(); }
   bool shares(const ThreadWord& word) const { return thread_words_.is_shared(word); }
   std::atomic<std::uint32_t>& shared_word_lock() { return thread_words_.shared_lock(); }
   bool fenced_entries() const {
@@ -128,31 +141,31 @@ class MemoryPlane {
   // The short ways of local(), remote() and receive(): memory that this process can touch at once,
   // of an ordinary region or device memory and, with reach(), of another process. nullptr: no, or
   // not so simple; the long way says which.
-  [[gnu::always_inline]] static std::byte* reach_local(const LocalKey* key, const Sge& sge,
-                                                       std::uint32_t pd, std::uint32_t access) {
-    if (key == nullptr || key->pd != pd || (key->access & access) != access ||
-        key->kind > KeyKind::DeviceMemory ||
-        !in_range(sge.address, sge.length, key->iova, key->length)) {
-      return nullptr;
-    }
-    return key->address + (sge.address - key->iova);
+  [[gnu::always_inline]] std::byte* reach_local(const KnownLocal& known, const Sge& sge,
+                                                std::uint32_t access) const {
+    const bool good = known.grants(sge.lkey, sge.address, sge.length, access) &&
+                      local_keys_.hidden() == known.as_of;
+    return good ? known.at(sge.address) : nullptr;
   }
+  // What is known of a key of that protection domain; nothing, if it is of a kind that is not
+  // worth it.
+  KnownLocal know_local(std::uint32_t key, std::uint32_t pd) const;
   std::byte* reach(const Responder& responder, std::uint32_t key, std::uint64_t address,
                    std::uint64_t length, std::uint32_t access) const;
   // The same by what is known; nullptr: it does not say.
-  [[gnu::always_inline]] static std::byte* reach_known(const KnownKey& known, std::uint32_t key,
+  [[gnu::always_inline]] static std::byte* reach_known(const KnownRemote& known, std::uint32_t key,
                                                        std::uint64_t address, std::uint64_t length,
                                                        std::uint32_t access) {
-    if (key != known.key || (known.access & access) != access ||
-        !in_range(address, length, known.first, known.length) ||
-        known.mapping->load(std::memory_order_acquire) != known.base) {
-      return nullptr;
-    }
-    return known.bytes + (address - known.first);
+    const bool good = known.grants(key, address, length, access) &&
+                      known.mapping->load(std::memory_order_acquire) == known.base;
+    return good ? known.at(address) : nullptr;
   }
   // What is known of a key that reach() has just reached; nothing, if it is of a kind that is not
   // worth it.
-  KnownKey know(std::uint32_t key) const;
+  KnownRemote know(std::uint32_t key) const;
+  // That `length` bytes at `address` are `bytes`, which reach() has just found, and no more.
+  static KnownRemote know_once(std::uint32_t key, std::uint64_t address, std::uint64_t length,
+                               std::uint32_t access, std::byte* bytes);
 
   // Resolves [address, address + length) of a key as the responder grants it.
   // `access`: all of these flags are needed.

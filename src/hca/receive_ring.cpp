@@ -30,7 +30,10 @@ ReceiveRing::ReceiveRing(std::byte* ring, const Geometry& geometry, Shared64& ta
 void ReceiveRing::put_list(std::uint32_t at, std::uint32_t id, std::uint64_t wr_id,
                            std::span<const Sge> sge) {
   const auto count = static_cast<std::uint32_t>(sge.size());
-  records_[at] = {wr_id, count, true, count == 0 ? Sge{} : sge[0]};
+  Record& record = records_[at];
+  record.wr_id = wr_id;
+  record.num_sge = count;
+  record.sge = count == 0 ? Sge{} : sge[0];
   const ReceiveWqe wqe{id, count, 0};
   std::memcpy(next_, &wqe, sizeof wqe);
   if (count == 0) return;
@@ -60,7 +63,8 @@ std::unique_ptr<OwnReceives> OwnReceives::create(const Arena& arena, const Geome
 }
 
 OwnReceives::OwnReceives(std::byte* ring, const Geometry& geometry, Shared64& tail)
-    : ReceiveRing(ring, geometry, tail, geometry.slots) {}
+    : ReceiveRing(ring, geometry, tail, geometry.slots),
+      most_of_one_(geometry.max_sge > 0 ? geometry.max_wr : 0) {}
 
 void OwnReceives::scatter(MemoryPlane& plane, std::uint32_t pd, std::uint32_t id,
                           std::span<const std::byte> payload) const {

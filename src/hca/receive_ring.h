@@ -13,9 +13,12 @@
 #include "hca/arena.h"
 #include "hca/copy.h"
 #include "hca/memory_plane.h"
+#include "hca/op_scope.h"
 
+#include <array>
 #include <atomic>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <span>
 #include <vector>
@@ -39,7 +42,7 @@ class ReceiveRing {
   struct Record {
     std::uint64_t wr_id = 0;
     std::uint32_t num_sge = 0;
-    bool outstanding = false;  // SharedReceives
+    bool outstanding = false;  // kept by SharedReceives
     Sge sge;                   // the first; the others: more_
   };
   ReceiveRing(std::byte* ring, const Geometry& geometry, Shared64& tail, std::uint32_t records);
@@ -51,19 +54,20 @@ class ReceiveRing {
   bool takes(std::span<const Sge> sge) const { return sge.size() <= geometry_.max_sge; }
   // Posts a receive whose record is `at`. sge: not more than max_sge.
   void put(std::uint32_t at, std::uint32_t id, std::uint64_t wr_id, std::span<const Sge> sge) {
-    if (sge.size() == 1) [[likely]] {
-      Record& record = records_[at];
-      record.wr_id = wr_id;
-      record.num_sge = 1;
-      record.outstanding = true;
-      copy(record.sge, sge[0]);
-      auto* to = reinterpret_cast<ReceiveWqe*>(next_);
-      to->id = id;
-      to->num_sge = 1;
-      copy(*reinterpret_cast<Sge*>(next_ + sizeof *to), sge[0]);
-    } else {
-      put_list(at, id, wr_id, sge);
-    }
+    if (sge.size() == 1) [[likely]]
+      return put_one(at, id, wr_id, sge[0]);
+    put_list(at, id, wr_id, sge);
+    publish();
+  }
+  void put_one(std::uint32_t at, std::uint32_t id, std::uint64_t wr_id, const Sge& sge) {
+    Record& record = records_[at];
+    record.wr_id = wr_id;
+    record.num_sge = 1;
+    copy(record.sge, sge);
+    auto* to = reinterpret_cast<ReceiveWqe*>(next_);
+    to->id = id;
+    to->num_sge = 1;
+    copy(*reinterpret_cast<Sge*>(next_ + sizeof *to), sge);
     publish();
   }
   void scatter_to(MemoryPlane& plane, std::uint32_t pd, std::uint32_t at,
@@ -123,6 +127,15 @@ class OwnReceives : public ReceiveRing {
     put(id & mask_, id, wr_id, sge);
     return Status::Ok;
   }
+  // The same of one element. False: refused, for whichever reason.
+  bool post_one(std::uint64_t wr_id, const Sge& sge) {
+    const std::uint64_t position = tail();
+    if (position - freed_.load(std::memory_order_acquire) >= most_of_one_) [[unlikely]]
+      return false;
+    const auto id = static_cast<std::uint32_t>(position);
+    put_one(id & mask_, id, wr_id, sge);
+    return true;
+  }
   // Ends the receive `id` and gives its wr_id; false if no such receive is outstanding. Not an
   // optional: that goes through memory, small stores read back by a large load, which stalls.
   bool finish(std::uint32_t id, std::uint64_t& wr_id) {
@@ -130,8 +143,13 @@ class OwnReceives : public ReceiveRing {
     if (!is_outstanding(id, position)) return false;
     wr_id = records_[position & mask_].wr_id;
     freed_.store(position + 1, std::memory_order_release);
+    unanswered_.store(true, std::memory_order_relaxed);
     return true;
   }
+  // Whether one has ended since the last answered(): who then posts the next receive will probably
+  // answer that one.
+  bool is_unanswered() const { return unanswered_.load(std::memory_order_relaxed); }
+  void answered() { unanswered_.store(false, std::memory_order_relaxed); }
   // Puts a payload that came inside the completion where the receive said (Cqe). By who finishes.
   void scatter(MemoryPlane& plane, std::uint32_t pd, std::uint32_t id,
                std::span<const std::byte> payload) const;
@@ -147,6 +165,8 @@ class OwnReceives : public ReceiveRing {
   }
 
   std::atomic<std::uint64_t> freed_{0};
+  std::atomic<bool> unanswered_{false};
+  std::uint32_t most_of_one_;  // max_wr, or 0 if a receive may have no element
 };
 
 // Thread rule: everything under the owner's recv_lock.
@@ -163,6 +183,7 @@ class SharedReceives : public ReceiveRing {
     if (free_count_ == 0) [[unlikely]]
       return Status::LimitExceeded;
     const std::uint32_t id = free_[--free_count_];
+    records_[id].outstanding = true;
     put(id, id, wr_id, sge);
     return Status::Ok;
   }
@@ -182,5 +203,21 @@ class SharedReceives : public ReceiveRing {
   std::vector<std::uint32_t> free_;  // ids, the first free_count_ of them
   std::uint32_t free_count_ = 0;
 };
+
+// The end of a receive of `ring`, whose memory is in `pd`, as a completion tells it. A payload that
+// came inside goes where the receive said. False: no such receive is outstanding.
+template <class Ring>
+bool finish(MemoryPlane& plane, Ring& ring, std::uint32_t pd, const Cqe& cqe,
+            verbs::WcStatus status, std::uint64_t& wr_id) {
+  const std::uint32_t id = cqe.wqe;
+  const std::uint32_t length = cqe.inline_length;
+  if (length != 0 && length <= kInlineScatter && status == verbs::WcStatus::Success) {
+    std::array<std::byte, kInlineScatter> payload;
+    std::memcpy(payload.data(), cqe.payload.data(), length);
+    const OpScope scope(plane);
+    ring.scatter(plane, pd, id, std::span(payload).first(length));
+  }
+  return ring.finish(id, wr_id);
+}
 
 }  // namespace ib::hca

@@ -119,6 +119,36 @@ TEST_F(ReceiveRingTest, OwnReceivesEndInOrderRoundAndRound) {
   EXPECT_EQ(wr_id, 7u);
 }
 
+TEST_F(ReceiveRingTest, OneElementIsPostedLikeAListOfOne) {
+  const auto ring = own();
+  for (std::uint64_t i = 0; i < kMaxWr; ++i) EXPECT_TRUE(ring->post_one(i, one));
+  EXPECT_FALSE(ring->post_one(9, one));  // full
+  EXPECT_EQ(tail, kMaxWr);
+  const TakenReceive second = seen(1);
+  EXPECT_EQ(second.id, 1u);
+  ASSERT_EQ(second.num_sge, 1u);
+  EXPECT_EQ(second.sge[0].address, one.address);
+  EXPECT_EQ(second.sge[0].length, one.length);
+  EXPECT_EQ(second.sge[0].lkey, one.lkey);
+  EXPECT_TRUE(ring->finish(0, wr_id));
+  EXPECT_TRUE(ring->post_one(9, one));
+  ReceiveRing::Geometry without = geometry();
+  without.max_sge = 0;
+  EXPECT_FALSE(OwnReceives::create(memory.arena(), without, tail)->post_one(1, one));
+}
+
+TEST_F(ReceiveRingTest, AReceiveThatEndedIsUnansweredUntilSomebodyAnswers) {
+  const auto ring = own();
+  EXPECT_TRUE(ring->post_one(1, one));
+  EXPECT_FALSE(ring->is_unanswered());
+  EXPECT_TRUE(ring->finish(0, wr_id));
+  EXPECT_TRUE(ring->is_unanswered());
+  EXPECT_TRUE(ring->post_one(2, one));
+  EXPECT_TRUE(ring->is_unanswered());
+  ring->answered();
+  EXPECT_FALSE(ring->is_unanswered());
+}
+
 TEST_F(ReceiveRingTest, ForgedIdsOfOwnReceivesAreRefused) {
   const auto ring = own();
   EXPECT_FALSE(ring->finish(0, wr_id));  // none is there

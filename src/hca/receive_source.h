@@ -68,9 +68,9 @@ class ReceiveSource {
 
   // Whether a receive is posted at `head`; looks at `tail` only if needed.
   bool available(std::uint64_t head, const Shared64& tail) {
-    if (head != tail_ && tail_ - head <= mask_ + std::uint64_t{1}) return true;
+    if (is_between(head)) return true;
     tail_ = tail.load(std::memory_order_acquire);
-    return head != tail_ && tail_ - head <= mask_ + std::uint64_t{1};
+    return is_between(head);
   }
   // False if it is malformed.
   bool copy(std::uint64_t head, TakenReceive& out) const {
@@ -99,6 +99,9 @@ class ReceiveSource {
   void forget_tail() { tail_ = 0; }
 
  private:
+  // 1 to mask_ + 1 receives before the tail.
+  bool is_between(std::uint64_t head) const { return tail_ - head - 1 <= mask_; }
+
   std::byte* ring_ = nullptr;
   std::uint32_t mask_ = 0;
   std::uint32_t stride_ = 0;

@@ -93,13 +93,23 @@ class Requester {
   // error.
   Status post(const SendWqe& wqe);
   // Begins to fetch the line that the next request probably writes first: another core polls it.
-  // What post() does meanwhile is then for nothing. To be called as early as possible.
-  void announce() const { prefetch_for_write(next_line_); }
-  // The short way, which post() tries first (inline, in requester_short.h). False: it is no such
-  // request, and nothing has changed.
+  // What post() does meanwhile is then for nothing. To be called about as long before as that
+  // takes, 100 cycles: a line that comes earlier is polled away again. Any thread.
+  void announce() const { prefetch_for_write(next_line_.load(std::memory_order_relaxed)); }
+  // The short way, which post() tries first (inline, in requester_short.h). No: it is no request
+  // for it, or nothing is known of where it goes, and nothing has changed; learn_and_post() or
+  // post(). Rest: finish_short().
+  enum class Posted : std::uint32_t { No, Done, Rest };
+  static bool has_short_way(verbs::WrOpcode opcode) {
+    return is_plain_send(opcode) || opcode == verbs::WrOpcode::RdmaWrite ||
+           opcode == verbs::WrOpcode::RdmaRead;
+  }
   template <class Send>
-  bool post_short(Send send);
-  bool try_short(const SendWqe& wqe);  // the same, if it is one piece
+  Posted post_short(Send send);
+  template <class Send>
+  bool learn_and_post(Send send);
+  void finish_short(verbs::WrOpcode opcode, std::uint32_t flags, std::uint32_t bytes) noexcept;
+  bool try_short(const SendWqe& wqe);  // all of that, if it is one piece
   // Runs what waits, at most `most` requests, so that queue pairs can take turns. Waits: see
   // wake_at; More: only because of `most`.
   enum class Progress : std::uint32_t { Idle, Waits, More };
@@ -168,6 +178,7 @@ class Requester {
   struct Record {  // per send-queue slot
     std::uint64_t wr_id;
   };
+  static inline const Shared32 kNoPort{0};  // in no state
   struct Peer {
     QpEntry* entry = nullptr;
     std::uint32_t qpn = 0;
@@ -179,11 +190,12 @@ class Requester {
     // What the short way has found to be so, and need not find out again while
     // ArenaHeader::changes is `as_of`.
     std::uint64_t as_of = 0;
-    const Shared32* own_port = nullptr;  // states
-    const Shared32* port = nullptr;      // none: it has found out nothing
-    bool takes_sends = false;            // by the short way
-    CompletionHead receive;              // what completions of receives have in common
-    KnownKey key;
+    const Shared32* own_port = &kNoPort;  // states
+    const Shared32* port = &kNoPort;      // this: it has found out nothing
+    bool takes_sends = false;             // by the short way
+    CompletionHead receive;               // what completions of receives have in common
+    KnownRemote key;
+    bool knows_once = false;  // `key` is known for one request only
   };
 
   // requester.cpp
@@ -223,10 +235,21 @@ class Requester {
   static bool is_inline(Send send) {
     return (send.flags() & verbs::send_flag::kInline) != 0;
   }
-  bool peer_stands();
+  static bool is_plain_send(verbs::WrOpcode opcode) {
+    return opcode == verbs::WrOpcode::Send || opcode == verbs::WrOpcode::SendWithImm;
+  }
+  bool peer_stands() const;
+  struct Target {  // a request's, as far as the short way has to know of it beforehand
+    verbs::WrOpcode opcode;
+    std::uint32_t rkey;
+    std::uint64_t address;
+    std::uint32_t length;
+  };
+  std::byte* look_at_own(const Sge& sge, std::uint32_t access);
+  bool learn(Target target);
+  bool learn_key(const Target& target, std::uint32_t access);
+  void forget_once();
   bool look_at_peer(std::uint64_t changes);
-  std::byte* reach_peer(std::uint32_t key, std::uint64_t address, std::uint32_t length,
-                        std::uint32_t access);
   template <class Send>
   std::byte* own_bytes(Send send, std::uint32_t access);
   template <class Send>
@@ -238,7 +261,15 @@ class Requester {
   template <class Send>
   bool run_short(Send send, verbs::WcOpcode& opcode);
   template <class Send>
-  void complete_short(Send send, std::uint64_t position, verbs::WcOpcode opcode);
+  bool complete_short(Send send, std::uint64_t position, verbs::WcOpcode opcode);
+  // The successful completion of the request at `position`.
+  [[gnu::always_inline]] void write_sent(Cqe& slot, std::uint64_t position, std::uint32_t bytes,
+                                         verbs::WcOpcode opcode) const {
+    sent_.write(slot);
+    slot.wqe = static_cast<std::uint32_t>(position);
+    slot.byte_len = bytes;
+    slot.opcode = static_cast<std::uint32_t>(opcode);
+  }
   // requester_connected.cpp: RC, UC, XRC
   Outcome bind_peer(Peer*& peer);
   Outcome execute_connected(const SendWqe& wqe);
@@ -340,11 +371,12 @@ class Requester {
   Instant wake_at_{};
   std::uint64_t budget_ = 0;  // bytes this call may still move
   bool took_error_ = false;
-  bool completed_ = false;              // the head, ahead of its delivery
-  bool lost_one_ = false;               // the message before was dropped for want of a receive
-  std::uint16_t matched_pkey_ = 0;      // index in the table of the port that gets the datagram
-  const LocalKey* last_key_ = nullptr;  // of the last short request
-  const void* next_line_ = nullptr;     // see announce(); nobody follows it
+  bool sends_plain_ = false;        // completions are sent_ and no more; by look_at_peer()
+  bool completed_ = false;          // the head, ahead of its delivery
+  bool lost_one_ = false;           // the message before was dropped for want of a receive
+  std::uint16_t matched_pkey_ = 0;  // index in the table of the port that gets the datagram
+  KnownLocal own_key_;              // of the last short request
+  std::atomic<const void*> next_line_{this};  // see announce(); nobody follows it
 };
 
 }  // namespace ib::hca

@@ -9,9 +9,13 @@
 // its reason, decides. So each check of the long way stands here too, in whatever order is
 // cheapest. A small message costs about a third of the instructions this way.
 //
+// It finds out hardly anything either, and so makes no call (but to copy more than eight bytes, or
+// for another region of its own): what it compares with is what learn() has found out after a
+// refusal.
+//
 // Templates: fields of a request are read from where the program has them when they are wanted.
 // `Send` is a view that has sge(), wr_id(), opcode(), flags(), imm(), rkey() and remote_address(),
-// and fits into a register. (All of it inline in ibv_post_send is slower: too few registers.)
+// and fits into a register.
 #pragma once
 
 #include "hca/copy.h"
@@ -23,29 +27,14 @@ namespace ib::hca {
 
 // Whether bind_peer() would find the peer that it found last. States change at any time; the rest
 // is looked at when ArenaHeader::changes says so.
-[[gnu::always_inline]] inline bool Requester::peer_stands() {
-  const std::uint64_t changes = arena_.header().changes.load(std::memory_order_acquire);
-  const bool known = changes == peer_.as_of && peer_.port != nullptr;
-  if (!known && !look_at_peer(changes)) [[unlikely]]
+[[gnu::always_inline]] inline bool Requester::peer_stands() const {
+  if (arena_.header().changes.load(std::memory_order_acquire) != peer_.as_of ||
+      !has(*peer_.port, verbs::PortState::Active) ||
+      !has(*peer_.own_port, verbs::PortState::Active)) {
     return false;
-  const Shared32& state = peer_.entry->id.state;
-  return (has(state, verbs::QpState::Rts) || has(state, verbs::QpState::Rtr)) &&
-         has(*peer_.own_port, verbs::PortState::Active) &&
-         has(*peer_.port, verbs::PortState::Active);
-}
-
-// Memory of the peer's, as it grants it by this key.
-[[gnu::always_inline]] inline std::byte* Requester::reach_peer(std::uint32_t key,
-                                                               std::uint64_t address,
-                                                               std::uint32_t length,
-                                                               std::uint32_t access) {
-  if (std::byte* known = MemoryPlane::reach_known(peer_.key, key, address, length, access))
-    return known;
-  const auto& peer = peer_.entry->id;
-  std::byte* found =
-      plane_.reach({peer.owner_slot, peer.pd, peer_.qpn}, key, address, length, access);
-  if (found != nullptr) peer_.key = plane_.know(key);
-  return found;
+  }
+  const Shared32& state = peer_.entry->id.state;  // ports known: there is one
+  return has(state, verbs::QpState::Rts) || has(state, verbs::QpState::Rtr);
 }
 
 template <class Send>
@@ -54,32 +43,18 @@ template <class Send>
   if (is_inline(send)) {
     return sge.length <= config_.max_inline ? std::bit_cast<std::byte*>(sge.address) : nullptr;
   }
-  if (!plane_.local_keys().is(last_key_, sge.lkey)) last_key_ = plane_.local_keys().find(sge.lkey);
-  return plane_.reach_local(last_key_, sge, config_.pd, access);
+  std::byte* known = plane_.reach_local(own_key_, sge, access);
+  return known != nullptr ? known : look_at_own(sge, access);
 }
 
+// False: finish_short() is to do it.
 template <class Send>
-[[gnu::always_inline]] inline void Requester::complete_short(Send send, std::uint64_t position,
+[[gnu::always_inline]] inline bool Requester::complete_short(Send send, std::uint64_t position,
                                                              verbs::WcOpcode opcode) {
-  count(own_->requester, send.sge().length);
-  if (!config_.signal_all && (send.flags() & verbs::send_flag::kSignaled) == 0) return;
-  const bool timed = (send_cq_.entry().id.flags & verbs::control::cq_flag::kTimestamp) != 0;
-  const Push pushed =
-      send_cq_.push_with(arena_, plane_.host(), plane_.slot(), nullptr, [&](Cqe& slot) {
-        sent_.write(slot);
-        slot.wqe = static_cast<std::uint32_t>(position);
-        slot.byte_len = send.sge().length;
-        slot.opcode = static_cast<std::uint32_t>(opcode);
-        if (timed) [[unlikely]] {
-          slot.timestamp =
-              static_cast<std::uint64_t>(plane_.host().now().time_since_epoch().count());
-        }
-      });
-  if (pushed == Push::Done) [[likely]] {
-    send_cq_.fire(plane_.host(), false);
-  } else {
-    send_cq_refused();
-  }
+  if (!config_.signal_all && (send.flags() & verbs::send_flag::kSignaled) == 0) return true;
+  return sends_plain_ && send_cq_.push_short(plane_.slot(), nullptr, [&](Cqe& slot) {
+    write_sent(slot, position, send.sge().length, opcode);
+  });
 }
 
 template <class Send>
@@ -88,11 +63,12 @@ template <class Send>
   const Sge& sge = send.sge();
   const std::byte* from = own_bytes(send, 0);
   if (from == nullptr || (peer.access & verbs::access::kRemoteWrite) == 0) return false;
-  std::byte* to =
-      reach_peer(send.rkey(), send.remote_address(), sge.length, verbs::access::kRemoteWrite);
+  std::byte* to = MemoryPlane::reach_known(peer_.key, send.rkey(), send.remote_address(),
+                                           sge.length, verbs::access::kRemoteWrite);
   if (to == nullptr) return false;
   copy_tail_last(to, from, sge.length);
-  next_line_ = to;  // mailboxes and flags are written again and again
+  // Mailboxes and flags are written again and again.
+  next_line_.store(to, std::memory_order_relaxed);
   return true;
 }
 
@@ -105,8 +81,8 @@ template <class Send>
     return false;
   }
   std::byte* to = own_bytes(send, verbs::access::kLocalWrite);
-  const std::byte* from =
-      reach_peer(send.rkey(), send.remote_address(), sge.length, verbs::access::kRemoteRead);
+  const std::byte* from = MemoryPlane::reach_known(peer_.key, send.rkey(), send.remote_address(),
+                                                   sge.length, verbs::access::kRemoteRead);
   if (to == nullptr || from == nullptr) return false;
   copy_tail_last(to, from, sge.length);
   return true;
@@ -119,36 +95,32 @@ template <class Send>
   auto& responder = peer_.entry->responder;
   ReceiveSource& receives = peer_.receives;
   const std::uint64_t head = responder.rq_head.load(std::memory_order_relaxed);
-  if (!peer_.takes_sends || receive_ || !receives.available(head, peer_.entry->owner.rq_tail)) {
-    return false;
-  }
+  if (!peer_.takes_sends || !receives.available(head, peer_.entry->owner.rq_tail)) return false;
   const std::uint32_t bytes = send.sge().length;
   std::uint32_t id = 0;
   Sge room;
   const std::byte* from = own_bytes(send, 0);
   if (from == nullptr || !receives.copy_single(head, id, room) || room.length < bytes) return false;
-  std::byte* to = reach_peer(room.lkey, room.address, bytes, verbs::access::kLocalWrite);
+  std::byte* to = MemoryPlane::reach_known(peer_.key, room.lkey, room.address, bytes,
+                                           verbs::access::kLocalWrite);
   if (to == nullptr) return false;
   copy_tail_last(to, from, bytes);
-  const bool solicited = (send.flags() & verbs::send_flag::kSolicited) != 0;
-  const Push pushed = peer_.cq.push_with(
-      arena_, plane_.host(), plane_.slot(), &responder.cq_intent, [&](Cqe& slot) {
-        peer_.receive.write(slot);
-        slot.wqe = id;
-        slot.byte_len = bytes;
-        if (send.opcode() == verbs::WrOpcode::SendWithImm) [[unlikely]] {
-          slot.flags = verbs::wc_flag::kWithImm;
-          slot.imm = send.imm();
-        }
-        if (solicited) [[unlikely]]
-          slot.bits = cqe_bit::kReceive | cqe_bit::kSolicited;
-      });
-  if (pushed != Push::Done) return false;
+  const bool pushed = peer_.cq.push_short(plane_.slot(), &responder.cq_intent, [&](Cqe& slot) {
+    peer_.receive.write(slot);
+    slot.wqe = id;
+    slot.byte_len = bytes;
+    if (send.opcode() == verbs::WrOpcode::SendWithImm) [[unlikely]] {
+      slot.flags = verbs::wc_flag::kWithImm;
+      slot.imm = send.imm();
+    }
+    if ((send.flags() & verbs::send_flag::kSolicited) != 0) [[unlikely]]
+      slot.bits = cqe_bit::kReceive | cqe_bit::kSolicited;
+  });
+  if (!pushed) return false;
   responder.rq_head.store(head + 1, std::memory_order_release);
   receives.prefetch(head + 1);
   responder.cq_intent.store(0, std::memory_order_release);
-  next_line_ = peer_.cq.next_slot();
-  peer_.cq.fire(plane_.host(), solicited);
+  next_line_.store(peer_.cq.next_slot(), std::memory_order_relaxed);
   count(responder, bytes);
   return true;
 }
@@ -156,7 +128,7 @@ template <class Send>
 // Not a switch: that would be an indirect jump.
 template <class Send>
 [[gnu::always_inline]] inline bool Requester::run_short(Send send, verbs::WcOpcode& opcode) {
-  if (send.opcode() == verbs::WrOpcode::Send || send.opcode() == verbs::WrOpcode::SendWithImm) {
+  if (is_plain_send(send.opcode())) {
     opcode = verbs::WcOpcode::Send;
     return send_short(send);
   }
@@ -169,19 +141,35 @@ template <class Send>
 }
 
 template <class Send>
-[[gnu::noinline]] bool Requester::post_short(Send send) {
+[[gnu::always_inline]] inline Requester::Posted Requester::post_short(Send send) {
   if (send.sge().length - 1 >= kShortMessage || waiting() || queued() >= config_.max_wr ||
       !has(own_->id.state, verbs::QpState::Rts) || !peer_stands()) {
-    return false;
+    return Posted::No;
   }
   verbs::WcOpcode opcode{};
-  if (!run_short(send, opcode)) return false;
+  if (!run_short(send, opcode)) return Posted::No;
   const std::uint64_t position = posted_.load(std::memory_order_relaxed);
   lost_one_ = false;
   records_[position & mask_] = {send.wr_id()};
   posted_.store(position + 1, std::memory_order_release);
-  complete_short(send, position, opcode);
-  return true;
+  count(own_->requester, send.sge().length);
+  if (opcode == verbs::WcOpcode::Send && peer_.cq.has_channel()) [[unlikely]]
+    return Posted::Rest;
+  return complete_short(send, position, opcode) ? Posted::Done : Posted::Rest;
+}
+
+// The same with what can be learnt for this request. False: the long way.
+template <class Send>
+[[gnu::noinline]] bool Requester::learn_and_post(Send send) {
+  const auto& sge = send.sge();
+  if (sge.length - 1 >= kShortMessage || waiting() ||
+      !learn({send.opcode(), send.rkey(), send.remote_address(), sge.length})) {
+    return false;
+  }
+  const Posted posted = post_short(send);
+  forget_once();
+  if (posted == Posted::Rest) finish_short(send.opcode(), send.flags(), sge.length);
+  return posted != Posted::No;
 }
 
 }  // namespace ib::hca

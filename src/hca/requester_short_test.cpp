@@ -54,7 +54,13 @@ struct Warm : PairBench {
     return requester->try_short(wqe);
   }
   KeyEntry& rkey() { return *memory.arena().key(key_index(kRkey)); }
-  LocalKey& lkey() { return plane.local_keys().at(key_index(kLkey)); }
+  // Registers the local memory anew under the same key, with a difference.
+  void relabel(void (*change)(LocalKey&)) {
+    plane.local_keys().hide(key_index(kLkey));
+    LocalKey& key = plane.local_keys().at(key_index(kLkey));
+    change(key);
+    key.key = kLkey;
+  }
 
   Sge sge{std::bit_cast<std::uint64_t>(mine.data()), 8, kLkey};
 };
@@ -189,14 +195,23 @@ const Obstacle kOfTheRequest[] = {
     {"lkey 0", kWrite, [](Warm& w, SendWqe&) { w.sge.lkey = 0; }, false},
     {"lkey 0, when the one before was deregistered", kWrite,
      [](Warm& w, SendWqe&) {
-       w.lkey().key = 0;
+       w.plane.local_keys().hide(key_index(kLkey));
        w.sge.lkey = 0;
      },
      false},
     {"lkey of no entry", kWrite, [](Warm& w, SendWqe&) { w.sge.lkey = ~0u; }, false},
-    {"lkey of another PD", kWrite, [](Warm& w, SendWqe&) { w.lkey().pd = 2; }, false},
-    {"null lkey", kWrite, [](Warm& w, SendWqe&) { w.lkey().kind = KeyKind::Null; }, false},
-    {"lkey may not be written", kRead, [](Warm& w, SendWqe&) { w.lkey().access = 0; }, false},
+    {"deregistered lkey", kWrite,
+     [](Warm& w, SendWqe&) { w.plane.local_keys().hide(key_index(kLkey)); }, false},
+    {"lkey of another PD", kWrite,
+     [](Warm& w, SendWqe&) { w.relabel([](LocalKey& k) { k.pd = 2; }); }, false},
+    {"null lkey", kWrite,
+     [](Warm& w, SendWqe&) { w.relabel([](LocalKey& k) { k.kind = KeyKind::Null; }); }, false},
+    {"lkey may not be written", kRead,
+     [](Warm& w, SendWqe&) { w.relabel([](LocalKey& k) { k.access = 0; }); }, false},
+    {"smaller local region", kWrite,
+     [](Warm& w, SendWqe&) { w.relabel([](LocalKey& k) { k.length = 7; }); }, false},
+    {"local region that wraps around", kWrite,
+     [](Warm& w, SendWqe&) { w.relabel([](LocalKey& k) { k.length = ~k.iova + 1; }); }, false},
     {"before the local region", kWrite, [](Warm& w, SendWqe&) { w.sge.address -= 1; }, false},
     {"after the local region", kWrite, [](Warm& w, SendWqe&) { w.sge.address += 4089; }, false},
     {"local wrap", kWrite, [](Warm& w, SendWqe&) { w.sge.address = ~0ull - 3; }, false},
@@ -310,6 +325,87 @@ const Obstacle kOfTheReceive[] = {
 };
 INSTANTIATE_TEST_SUITE_P(OfTheReceive, ShortWayRefuses, ::testing::ValuesIn(kOfTheReceive));
 
+// What changes as it may is learnt, and the request goes the short way all the same.
+struct Change {
+  const char* name;
+  WrOpcode opcode;
+  void (*make)(Warm&);
+};
+void PrintTo(const Change& c, std::ostream* out) {
+  *out << c.name;
+}
+class ShortWayLearns : public ::testing::TestWithParam<Change> {};
+
+TEST_P(ShortWayLearns, AndGoesOn) {
+  const Change& change = GetParam();
+  Warm w;
+  w.receive(5, 100);
+  w.receive(6, 100);
+  change.make(w);
+  for (int i = 0; i < 2; ++i) {
+    std::fill(w.theirs.begin(), w.theirs.end(), std::byte{0xee});
+    EXPECT_TRUE(w.goes_short(w.request(change.opcode)));
+    EXPECT_TRUE(w.same(8));
+    EXPECT_EQ(w.next(), WcStatus::Success);
+  }
+  EXPECT_EQ(w.memory.arena().cq(1)->producer.lock, 0u);
+}
+
+const Change kChanges[] = {
+    {"nothing", kSend, [](Warm&) {}},
+    {"something, somewhere", kSend, [](Warm& w) { w.tell(); }},
+    {"own region registered anew", kWrite, [](Warm& w) { w.relabel([](LocalKey&) {}); }},
+    {"completion queues shared", kSend,
+     [](Warm& w) {
+       for (const std::uint32_t cq : {0u, 1u}) w.memory.arena().cq(cq)->id.shared_producers = 1;
+     }},
+    {"completion queues resized", kSend,
+     [](Warm& w) {
+       for (const std::uint32_t cq : {0u, 1u}) w.memory.arena().cq(cq)->id.ring_epoch += 1;
+     }},
+    {"timestamps for what is sent", kSend,
+     [](Warm& w) {
+       w.memory.arena().cq(0)->id.flags = verbs::control::cq_flag::kTimestamp;
+       w.tell();
+     }},
+};
+INSTANTIATE_TEST_SUITE_P(All, ShortWayLearns, ::testing::ValuesIn(kChanges));
+
+TEST(ShortWay, KnowsDeviceMemoryForOneRequestAtATime) {
+  Warm w;
+  KeyEntry& key = w.rkey();
+  key.id.kind = KeyKind::DeviceMemory;
+  key.id.address = w.memory.allocate(key.id.length);
+  w.tell();
+  const std::byte* bytes = w.memory.arena().heap(key.id.address, 8);
+  for (std::byte first{1}; first != std::byte{4};
+       first = std::byte(std::to_integer<int>(first) + 1)) {
+    w.mine[0] = first;
+    EXPECT_TRUE(w.goes_short(w.request(WrOpcode::RdmaWrite)));
+    EXPECT_EQ(std::memcmp(bytes, w.mine.data(), 8), 0);
+    EXPECT_EQ(w.next(), WcStatus::Success);
+  }
+  key.id.state = 0;  // not told: looked at each time, as long as it is of no kind that is known
+  EXPECT_FALSE(w.goes_short(w.request(WrOpcode::RdmaWrite)));
+}
+
+TEST(ShortWay, FiresTheEventsOfBothCompletionQueues) {
+  Warm w;
+  for (const std::uint32_t cq : {0u, 1u}) {
+    CqEntry& entry = *w.memory.arena().cq(cq);
+    entry.id.channel = 1;
+    entry.arm.armed = 1;
+  }
+  w.tell();
+  w.receive(5, 100);
+  EXPECT_TRUE(w.goes_short(w.request(WrOpcode::Send)));
+  EXPECT_EQ(w.host.notified, (std::vector<std::uint32_t>{1, 0}));
+  EXPECT_EQ(w.next(), WcStatus::Success);
+  ASSERT_NE(w.memory.completion(1, 0), nullptr);
+  EXPECT_TRUE(w.goes_short(w.request(WrOpcode::RdmaWrite)));  // not armed any more
+  EXPECT_EQ(w.host.notified.size(), 2u);
+}
+
 // Where the pages of a backing are is this process's own knowledge; device memory cannot make it
 // use a mapping that is gone.
 TEST(ShortWay, DoesNotUseAMappingThatWasReplaced) {
@@ -369,6 +465,33 @@ TEST(ShortWay, LeavesAFullCompletionQueueToTheLongWay) {
   EXPECT_EQ(w.next(), WcStatus::RemOpErr);
   EXPECT_EQ(w.last.vendor_err, static_cast<std::uint32_t>(Cause::CqOverflow));
   EXPECT_EQ(w.host.raised.size(), 2u);  // the CQ, the queue pair
+}
+
+// A process that died, or hostile bytes.
+TEST(ShortWay, LeavesACompletionQueueThatItCannotUseToTheLongWay) {
+  void (*const makes[])(CqEntry&) = {
+      [](CqEntry& cq) {
+        cq.id.shared_producers = 1;
+        cq.producer.lock = lock_owner(5);
+      },
+      [](CqEntry& cq) {
+        cq.id.slots = 3;
+        cq.id.ring_epoch = 7;
+      },
+      [](CqEntry& cq) {
+        cq.id.ring = kArenaSpace - 64;
+        cq.id.ring_epoch = 7;
+      },
+  };
+  for (const auto make : makes) {
+    Warm w;
+    w.receive(5, 100);
+    make(*w.memory.arena().cq(1));
+    EXPECT_FALSE(w.goes_short(w.request(WrOpcode::Send)));
+    EXPECT_EQ(w.peer->responder.rq_head, 0u);
+    EXPECT_EQ(w.peer->responder.cq_intent, 0u);
+    EXPECT_EQ(w.requester->queued(), 0u);
+  }
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 // one at a time (OpScope), which is slow and right.
 #pragma once
 
+#include "base/assert.h"
 #include "hca/layout.h"
 
 #include <atomic>
@@ -17,10 +18,11 @@ class ThreadWords {
  public:
   explicit ThreadWords(ProcessSlot& slot) : state_(std::make_shared<State>(slot)) {}
 
+  // This thread's own; nullptr: it has none yet, or shares one. In both cases mine().
+  ThreadWord* own() const { return last.state == state_.get() ? last.word : nullptr; }
   ThreadWord& mine() {
-    if (last.state != state_.get()) [[unlikely]]
-      lease();
-    return *last.word;
+    ThreadWord* word = own();
+    return word != nullptr ? *word : lease();
   }
   // Whether this thread shares its word with others; it then needs shared_lock() around use.
   bool is_shared(const ThreadWord& word) const {
@@ -37,8 +39,9 @@ class ThreadWords {
   };
   static_assert(kThreadsPerSlot == 64);
 
-  // What this thread's lease says, without a destructor and so without a check of whether it was
-  // constructed; in the part of thread-local storage that is found without a call.
+  // What this thread's lease says of a word of its own, without a destructor and so without a check
+  // of whether it was constructed; in the part of thread-local storage that is found without a
+  // call.
   struct Last {
     const State* state;
     ThreadWord* word;
@@ -46,10 +49,12 @@ class ThreadWords {
   static inline thread_local constinit Last last
       [[gnu::tls_model("initial-exec")]]{nullptr, nullptr};
 
-  void lease() {
+  ThreadWord& lease() {
     thread_local Lease lease;
     if (lease.state.get() != state_.get()) lease.take(state_);
-    last = {state_.get(), lease.word};
+    IB_ASSERT(lease.word != nullptr);
+    if (!is_shared(*lease.word)) last = {state_.get(), lease.word};
+    return *lease.word;
   }
 
   // Keeps the bookkeeping alive, so that a thread may end after the process object is gone.

@@ -82,7 +82,12 @@ void run_program(const RunOptions& options) {
     find_node(wanted.node_names(), options.node, options.fabric);
   }
   Launched fabric = connect_or_start(plan, installation);
-  const std::string node = choose_node(options, wanted, ask_state(fabric.client));
+  Json state = ask_state(fabric.client);
+  if (!shape_difference(state, wanted).empty()) {
+    find_node(wanted.node_names(), options.node, options.fabric);
+    if (replace_unused(fabric, plan, installation)) state = ask_state(fabric.client);
+  }
+  const std::string node = choose_node(options, wanted, state);
 
   const std::string blind = blind_reason(file);
   if (!blind.empty()) complain(fmt::format("warning: {} will not see softib: {}", file, blind));

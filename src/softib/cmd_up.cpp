@@ -38,17 +38,19 @@ void up(const UpOptions& options) {
   plan.fabric = options.fabric;
   plan.shape = options.shape.shape();
   plan.keep = true;
-  Launched fabric = connect_or_start(plan, find_installation());
-  const Json state = ask_state(fabric.client);
+  const Installation installation = find_installation();
+  Launched fabric = connect_or_start(plan, installation);
+  Json state = ask_state(fabric.client);
+  if (!fabric.started && keep_running_one(fabric.client, state, plan.shape)) {
+    print(fmt::format("fabric \"{}\" was up for `softib run` and now stays: {} (softibd, pid {})\n",
+                      options.fabric, description(state), fabric.client.pid()));
+    return;
+  }
+  if (replace_unused(fabric, plan, installation)) state = ask_state(fabric.client);
   const pid_t pid = fabric.client.pid();
   if (fabric.started) {
     print(fmt::format("fabric \"{}\" is up: {} (softibd, pid {})\n", options.fabric,
                       description(state), pid));
-    return;
-  }
-  if (keep_running_one(fabric.client, state, plan.shape)) {
-    print(fmt::format("fabric \"{}\" was up for `softib run` and now stays: {} (softibd, pid {})\n",
-                      options.fabric, description(state), pid));
     return;
   }
   throw CliError(Exit::AlreadyUp,
@@ -66,7 +68,10 @@ void add_up(CLI::App& app, Context&) {
   add_fabric_option(*command, options->fabric);
   add_shape_options(*command, options->shape);
   command->footer(
-      "Examples:\n"
+      "One that `softib run` has started stays from now on; or, if another shape is asked for and "
+      "no\n"
+      "program uses it, makes room.\n"
+      "\nExamples:\n"
       "  softib up\n"
       "  softib up --nodes 4 --hcas 2\n"
       "  softib up --nodes server,client --fabric lab");

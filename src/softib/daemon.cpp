@@ -169,6 +169,12 @@ void Daemon::keep(bool on) {
   consider_idleness();
 }
 
+std::string Daemon::needed_by() const {
+  if (options_.keep) return "it stays until `softib down`";
+  if (sessions_.size() <= 1) return {};
+  return count_of(sessions_.size() - 1, "other connection");
+}
+
 void Daemon::shut_down(const std::string& who) {
   stop("asked to by " + who);
 }

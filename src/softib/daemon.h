@@ -58,6 +58,7 @@ class Daemon : public SessionHost {
   void send_down(io::IrpRef irp) override;
   void on_close_asked(const io::FileObject& file) override { report_leftovers(file); }
   void keep(bool on) override;
+  std::string needed_by() const override;
   void shut_down(const std::string& who) override;
   void on_attached() override { had_client_ = true; }
   void on_over(DaemonSession& session) override;

@@ -157,6 +157,12 @@ bool DaemonSession::carry_out_here(Request& request) {
 void DaemonSession::keep(Request& request) {
   const auto in = request.irp.input<control::KeepIn>();
   if (!in) return fail(request, Status::Malformed, "Keep takes 8 bytes of input");
+  if (in->keep == 0 && in->go_now != 0) {
+    const std::string others = host_.needed_by();
+    if (!others.empty()) return fail(request, Status::DeviceBusy, others);
+    finish(request);
+    return host_.shut_down("pid " + std::to_string(client_.pid) + ", and nobody else is here");
+  }
   finish(request);
   host_.keep(in->keep != 0);
 }

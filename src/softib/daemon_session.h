@@ -45,6 +45,8 @@ class SessionHost {
   }
   virtual void on_close_asked(const io::FileObject&) {}  // by the client; Close follows
   virtual void keep(bool on) = 0;
+  // Who needs the fabric, besides one client; empty: nobody.
+  virtual std::string needed_by() const = 0;
   virtual void shut_down(const std::string& who) = 0;
   virtual void on_attached() = 0;                    // some session, now or earlier
   virtual void on_over(DaemonSession& session) = 0;  // destroys it, later

@@ -78,6 +78,7 @@ class World : public SessionHost {
     return os::own_descriptor(::dup(0));
   }
   void disconnect(io::FileObject&) override { trail.push_back("disconnect"); }
+  std::string needed_by() const override { return others; }
   void keep(bool on) override { trail.push_back(on ? "keep" : "do not keep"); }
   void shut_down(const std::string&) override { trail.push_back("shut down"); }
   void on_attached() override { trail.push_back("attached"); }
@@ -169,6 +170,7 @@ class World : public SessionHost {
   io::IrpQueue waiting;
   std::deque<io::IrpRef> held;
   bool hold_create = false;
+  std::string others;  // who need the fabric
 
  private:
   static void root_control(io::DeviceObject& device, io::IrpRef irp) {
@@ -434,6 +436,19 @@ TEST(DaemonSession, KeepAndShutdownReachTheHost) {
   EXPECT_EQ(w.receive().value().status, Status::Malformed);
   EXPECT_EQ(w.receive().value().status, Status::Ok);
   EXPECT_EQ(w.trail, (Trail{"create 0", "keep", "do not keep", "shut down"}));
+}
+
+TEST(DaemonSession, AFabricThatOthersNeedDoesNotGoNow) {
+  World w;
+  w.others = "somebody";
+  w.send(Code::Keep, 1, 0, control::KeepIn{0, 1});
+  const auto refused = w.receive().value();
+  EXPECT_EQ(refused.status, Status::DeviceBusy);
+  EXPECT_EQ(refused.body, "somebody");
+  w.others.clear();
+  w.send(Code::Keep, 2, 0, control::KeepIn{0, 1});
+  EXPECT_EQ(w.receive().value().status, Status::Ok);
+  EXPECT_EQ(w.trail, (Trail{"create 0", "shut down"}));
 }
 
 }  // namespace

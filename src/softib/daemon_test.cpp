@@ -194,6 +194,24 @@ TEST_F(DaemonTest, KeepHoldsItAndLetsItGo) {
   EXPECT_TRUE(ends_within(2s));
 }
 
+TEST_F(DaemonTest, GoesNowIfNobodyElseIsConnected) {
+  DaemonOptions options = hasty();
+  options.first_client = options.idle_exit = 100s;
+  start(std::move(options));
+  const control::KeepIn now{0, 1};
+  auto other = connect();
+  EXPECT_EQ(call(*connect(), Code::Keep, 0, bytes_of(now)).status, Status::DeviceBusy);
+  EXPECT_EQ(call(*other, Code::Keep, 0, bytes_of(control::KeepIn{1, 0})).status, Status::Ok);
+  EXPECT_EQ(call(*other, Code::Keep, 0, bytes_of(now)).status, Status::DeviceBusy);
+  EXPECT_EQ(call(*other, Code::Keep, 0, bytes_of(control::KeepIn{0, 0})).status, Status::Ok);
+  const auto deadline = std::chrono::steady_clock::now() + 10s;  // until the first has gone
+  Status status = Status::DeviceBusy;
+  while (status == Status::DeviceBusy && std::chrono::steady_clock::now() < deadline)
+    status = call(*other, Code::Keep, 0, bytes_of(now)).status;
+  EXPECT_EQ(status, Status::Ok);
+  EXPECT_TRUE(ends_within(2s));
+}
+
 TEST_F(DaemonTest, ShutdownEndsClientsThatWait) {
   start(kept());
   const auto waiting = connect();

@@ -129,4 +129,19 @@ Launched connect_or_start(const LaunchPlan& plan, const Installation& installati
                                            files.log, indented(last_lines(files.log, 8))));
 }
 
+bool replace_unused(Launched& fabric, const LaunchPlan& plan, const Installation& installation) {
+  if (fabric.started) return false;
+  const verbs::control::KeepIn now{0, 1};
+  const ControlAnswer answer = fabric.client.call(verbs::control::Code::Keep, bytes_of(now));
+  if (answer.status == Status::DeviceBusy) return false;
+  if (answer.status != Status::Ok && answer.status != Status::Disconnected)
+    throw CliError(Exit::Daemon, "cannot end the fabric that is up: " + answer.reason);
+  // It has removed its socket before it closes this connection.
+  while (fabric.client.call(verbs::control::Code::Ping).status == Status::Ok) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
+  fabric = connect_or_start(plan, installation);
+  return true;
+}
+
 }  // namespace ib::softib

@@ -28,16 +28,23 @@ class BiasedLock {
   BiasedLock& operator=(const BiasedLock&) = delete;
 
   void lock() {
-    if (owner_.load(std::memory_order_relaxed) != this_thread() || !enter()) [[unlikely]]
+    if (!enter()) [[unlikely]]
       lock_slowly();
   }
   void unlock() {
     if (by_spin_lock_.load(std::memory_order_relaxed)) [[unlikely]]
       return unlock_slowly();
-    inside_.store(0, std::memory_order_release);
+    leave();
   }
   // False: held, by whomever.
   bool try_lock();
+
+  // The owner's way in and out by itself, for code that has no register left for the others: if
+  // enter() says no, lock(). What was entered may be left by unlock().
+  bool enter() {
+    return owner_.load(std::memory_order_relaxed) == this_thread() && enter_as_owner();
+  }
+  void leave() { inside_.store(0, std::memory_order_release); }
 
  private:
   static constexpr std::uintptr_t kNotYet = 0;
@@ -55,13 +62,13 @@ class BiasedLock {
     return reinterpret_cast<std::uintptr_t>(&here);
 #endif
   }
-  // The owner's way; false: it is shut out just now.
-  bool enter() {
+  // False: the owner is shut out just now.
+  bool enter_as_owner() {
     inside_.store(1, std::memory_order_relaxed);
     platform::light_barrier();  // pairs with shut_out()
     if (shut_.load(std::memory_order_acquire) == 0) [[likely]]
       return true;
-    inside_.store(0, std::memory_order_release);
+    leave();
     return false;
   }
   // Out of line, since they would cost those who do not need them registers.
@@ -100,7 +107,7 @@ inline bool BiasedLock::try_lock() {
       by_spin_lock_.load(std::memory_order_relaxed)) {
     return false;
   }
-  if (owner == this_thread() && enter()) return true;
+  if (owner == this_thread() && enter_as_owner()) return true;
   if (!spin_.try_lock()) return false;
   if (owner_.load(std::memory_order_relaxed) > kNobody && !shut_out(false)) {
     spin_.unlock();

@@ -14,20 +14,7 @@ using verbs::WcStatus;
 
 namespace {
 
-constexpr std::uint32_t kPollsPerYield = 1u << 12;
-
 thread_local const char this_thread = 0;  // its address tells threads apart
-
-template <class Ring>
-void scatter(hca::MemoryPlane& plane, const hca::Cqe& cqe, const Ring& ring, std::uint32_t pd,
-             std::uint32_t id) {
-  const std::uint32_t length = cqe.inline_length;
-  if (length > hca::kInlineScatter) return;
-  std::byte payload[hca::kInlineScatter];
-  std::memcpy(payload, cqe.payload.data(), length);
-  hca::OpScope scope(plane);
-  ring.scatter(plane, pd, id, {payload, length});
-}
 
 }  // namespace
 
@@ -74,35 +61,33 @@ bool CompletionQueue::take(Completion& out) {
 
 void CompletionQueue::found_nothing() {
   process_.poll_found_nothing();
-  if (++empty_polls_ % kPollsPerYield == 0) {
-    process_.host().relax(platform::ClientHost::kYieldRound);
-  }
+  if (++empty_polls_ < kPollsPerYield) return;
+  empty_polls_ = 0;
+  process_.host().relax(platform::ClientHost::kYieldRound);
 }
 
-QueuePair* CompletionQueue::look_up(std::uint32_t qpn) {
+CompletionQueue::Ends CompletionQueue::look_up(std::uint32_t qpn) const {
   QueuePair* qp = process_.find_qp(qpn);
-  if (qp != nullptr && (qp->send_cq_ == this || qp->recv_cq_ == this)) {
-    last_qp_ = qp;
-    last_qpn_ = qpn;
-  }
-  return qp;
+  if (qp == nullptr) return {};
+  return {qpn, qp->send_cq_ == this ? qp->requester_.get() : nullptr,
+          qp->recv_cq_ == this ? qp->rq_.get() : nullptr, qp->pd_};
+}
+
+bool CompletionQueue::identify(const hca::Cqe& cqe, const TakenCompletion& taken,
+                               std::uint64_t& wr_id) {
+  if (taken.qpn == 0) return false;  // discard()
+  if (taken.received && cqe.srq != hca::kNone) return identify_shared(cqe, taken.status, wr_id);
+  if (taken.qpn != last_.qpn) last_ = look_up(taken.qpn);
+  if (!taken.received) return last_.sends != nullptr && last_.sends->polled(cqe.wqe, wr_id);
+  return last_.receives != nullptr &&
+         hca::finish(process_.plane(), *last_.receives, last_.pd, cqe, taken.status, wr_id);
 }
 
 bool CompletionQueue::identify_shared(const hca::Cqe& cqe, WcStatus status, std::uint64_t& wr_id) {
   SharedReceiveQueue* srq = process_.find_srq(cqe.srq);
   if (srq == nullptr) return false;
-  const std::uint32_t id = cqe.wqe;
-  srq->recv_lock_.lock();
-  if (cqe.inline_length != 0 && status == WcStatus::Success) {
-    scatter(process_.plane(), cqe, *srq->ring_, srq->pd_, id);
-  }
-  const bool found = srq->ring_->finish(id, wr_id);
-  srq->recv_lock_.unlock();
-  return found;
-}
-
-void CompletionQueue::scatter_own(const hca::Cqe& cqe, const QueuePair& qp, std::uint32_t id) {
-  scatter(process_.plane(), cqe, *qp.rq_, qp.pd_, id);
+  const std::lock_guard guard(srq->recv_lock_);
+  return hca::finish(process_.plane(), *srq->ring_, srq->pd_, cqe, status, wr_id);
 }
 
 void CompletionQueue::begin_batch() {
@@ -171,8 +156,7 @@ Status CompletionQueue::resize(std::uint32_t cqe) {
 
 void CompletionQueue::forget_last() {
   lock();
-  last_qp_ = nullptr;
-  last_qpn_ = hca::kNone;
+  last_ = {};
   unlock();
 }
 

@@ -9,6 +9,10 @@
 #include <atomic>
 #include <cstdint>
 
+namespace ib::hca {
+class Requester;
+}
+
 namespace ib::user {
 
 class ProcessState;
@@ -49,6 +53,19 @@ class CompletionQueue {
   template <class Fill>
   bool take_into(Fill&& fill);
 
+  // For what nearly every poll is: enter(), take_plain(), leave(). If enter() or leave() say no, or
+  // take_plain() says Other, nothing has happened; on with lock(), take(), unlock().
+  bool enter() { return lock_.enter(); }
+  bool leave() {
+    if (armed_) [[unlikely]]
+      return false;
+    lock_.leave();
+    return true;
+  }
+  enum class Take : std::uint32_t { Nothing, Taken, Other };
+  template <class Fill>
+  Take take_plain(Fill&& fill);
+
   // Asks for one event on the channel at the next completion (solicited: or error) [IBA1 11.4.2.2],
   // or now, if there are completions that no event has reported.
   void arm(bool solicited_only);
@@ -59,16 +76,23 @@ class CompletionQueue {
   friend class QueuePair;
   CompletionQueue(Hca& hca, ProcessState& process, std::uint32_t handle, std::uint64_t cookie);
   void fire_for_the_rest(std::uint64_t from);
+  static constexpr std::uint32_t kPollsPerYield = 1u << 12;
+  // The ends of a queue pair that complete here. nullptr: that one does not, or there is none.
+  struct Ends {
+    std::uint32_t qpn = hca::kNone;
+    hca::Requester* sends = nullptr;
+    hca::OwnReceives* receives = nullptr;
+    std::uint32_t pd = 0;
+  };
+  bool arrived(const hca::Cqe& slot) const;
+  void advance();
+  static TakenCompletion head_of(const hca::Cqe& slot);
   // The wr_id of a completion. False: of a queue pair that was reset or destroyed meanwhile, or
   // garbage.
   bool identify(const hca::Cqe& cqe, const TakenCompletion& taken, std::uint64_t& wr_id);
-  bool identify_receive(const hca::Cqe& cqe, QueuePair* qp, verbs::WcStatus status,
-                        std::uint64_t& wr_id);
   bool identify_shared(const hca::Cqe& cqe, verbs::WcStatus status, std::uint64_t& wr_id);
-  // Puts the payload inside a completion where its receive said.
-  void scatter_own(const hca::Cqe& cqe, const QueuePair& qp, std::uint32_t id);
   void found_nothing();
-  QueuePair* look_up(std::uint32_t qpn);
+  Ends look_up(std::uint32_t qpn) const;
   void forget_last();
   bool use_ring(const control::CqOut& out);
   // Voids the completions of a queue pair that is reset or destroyed.
@@ -89,8 +113,7 @@ class CompletionQueue {
   std::uint32_t empty_polls_ = 0;
   // Of the last completion, so that what follows from it need not wait for a look into a table.
   // A queue pair that goes has it forgotten.
-  QueuePair* last_qp_ = nullptr;
-  std::uint32_t last_qpn_ = hca::kNone;
+  Ends last_;
   bool armed_ = false;                          // since the last event that we know of
   std::atomic<const char*> batch_of_{nullptr};  // names the thread
 };

@@ -9,10 +9,19 @@ namespace ib::user {
 
 template <class Send>
 [[gnu::always_inline]] inline bool QueuePair::post_short(Send send) {
-  if (!requester_) return false;
-  requester_->announce();
+  if (short_ == nullptr) return false;
   const hca::OpScope scope(plane_);
-  return requester_->post_short(send);
+  const auto posted = short_->post_short(send);
+  if (posted == hca::Requester::Posted::Rest) [[unlikely]]
+    short_->finish_short(send.opcode(), send.flags(), send.sge().length);
+  return posted != hca::Requester::Posted::No;
+}
+
+template <class Send>
+inline bool QueuePair::learn_and_post(Send send) {
+  if (short_ == nullptr) return false;
+  const hca::OpScope scope(plane_);
+  return short_->learn_and_post(send);
 }
 
 }  // namespace ib::user

@@ -85,15 +85,17 @@ class ProcessState final : public Process {
   void withdraw(QueuePair& qp);
   // Called when a poll finds nothing: lets waiting requests go on. Cheap if there are none.
   void poll_found_nothing() {
-    if (waiting_count_.load(std::memory_order_relaxed) != 0) run_waiting();
+    if (has_waiting()) run_waiting();
   }
+  bool has_waiting() const { return waiting_count_.load(std::memory_order_relaxed) != 0; }
   // Called by every poll: somebody wants something of this process (service_loop.cpp) and the
   // application's own thread is at hand, while the service thread may have to wait for a core.
   void attend() {
-    if (slot_->attention.load(std::memory_order_relaxed) !=
-        attention_seen_.load(std::memory_order_relaxed)) {
-      look_around();
-    }
+    if (is_wanted()) look_around();
+  }
+  bool is_wanted() const {
+    return slot_->attention.load(std::memory_order_relaxed) !=
+           attention_seen_.load(std::memory_order_relaxed);
   }
   void serve_bounces();
 

@@ -94,13 +94,14 @@ QueuePair::QueuePair(Hca& hca, ProcessState& process, const QpOptions& options,
   config.signal_all = options.signal_all;
   config.block_loopback = (options.flags & 1) != 0;
   requester_ = std::make_unique<hca::Requester>(process.plane(), config);
+  if (type_ == verbs::QpType::Rc || type_ == verbs::QpType::Uc) short_ = requester_.get();
 }
 
 QueuePair::~QueuePair() = default;
 
 Status QueuePair::post_send(const SendRequest& request) {
   if (!requester_) return Status::InvalidState;
-  requester_->announce();
+  announce();
   if (type_ == QpType::Ud && request.ah == nullptr) return Status::InvalidParameter;
   const bool waited = requester_->waiting();
   Status status = Status::Ok;
@@ -136,12 +137,10 @@ hca::Requester::Progress QueuePair::run_waiting(std::uint32_t most) {
 }
 
 // One that found no receive and waits for this one.
-void QueuePair::wake_sender() {
+void QueuePair::serve_awaited() {
   const std::uint32_t waiter = entry_->waiter.rnr_waiter.exchange(0, std::memory_order_acq_rel);
   if (waiter != 0) process_.poster().kick(waiter - 1);
-}
-
-void QueuePair::flush_new_receive() {
+  if (state() != verbs::QpState::Error) return;
   std::lock_guard guard(flush_lock_);
   if (flushed_) flush_receives();
 }

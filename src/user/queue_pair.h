@@ -44,10 +44,19 @@ class QueuePair {
   void send_unlock() { send_lock_.unlock(); }
   Status post_send(const SendRequest& request);
   // The short way for one request of an RC or UC queue pair (hca::Requester::post_short). False: it
-  // is none for it, and nothing has changed; to post_send() then.
+  // is none for it, and nothing has changed; learn_and_post(), and if that says no, post_send().
   // Inline, in user/post_short.h.
   template <class Send>
   bool post_short(Send send);
+  template <class Send>
+  bool learn_and_post(Send send);
+  // A request will probably follow (hca::Requester::announce).
+  void announce() {
+    if (requester_) requester_->announce();
+    if (rq_) rq_->answered();
+  }
+  bool enter_send() { return send_lock_.enter(); }  // false: send_lock()
+  void leave_send() { send_lock_.leave(); }
   std::uint32_t send_room() const;  // free slots; under the send lock
 
   // Receives; thread safe.
@@ -57,14 +66,25 @@ class QueuePair {
     recv_lock_.lock();
     const Status status = rq_->post(wr_id, sge);
     recv_lock_.unlock();
-    if (status != Status::Ok) [[unlikely]]
-      return status;
-    if (entry_->waiter.rnr_waiter.load(std::memory_order_relaxed) != 0) [[unlikely]]
-      wake_sender();
-    if (state() == verbs::QpState::Error) [[unlikely]]
-      flush_new_receive();
-    return Status::Ok;
+    if (status == Status::Ok && is_awaited()) [[unlikely]]
+      serve_awaited();
+    return status;
   }
+  // For what nearly every receive is, without a call. False: post_recv() is to do it. After it, if
+  // is_awaited(): serve_awaited().
+  bool post_plain_recv(std::uint64_t wr_id, const Sge& sge) {
+    if (!rq_ || state() == verbs::QpState::Reset || !recv_lock_.enter()) return false;
+    if (rq_->is_unanswered()) announce();
+    const bool posted = rq_->post_one(wr_id, sge);
+    recv_lock_.leave();
+    return posted;
+  }
+  // A sender waits for a receive, or this queue pair gives all of them back.
+  bool is_awaited() const {
+    return entry_->waiter.rnr_waiter.load(std::memory_order_relaxed) != 0 ||
+           state() == verbs::QpState::Error;
+  }
+  void serve_awaited();
 
   Result<control::ModifyQpOut> modify(std::uint32_t mask, const control::QpAttr& attr);
   Result<control::QueryQpOut> query();
@@ -84,8 +104,6 @@ class QueuePair {
   QueuePair(Hca& hca, ProcessState& process, const QpOptions& options, std::uint32_t handle,
             const control::QpOut& out);
   void remember(std::uint32_t mask, const control::QpAttr& attr, const control::ModifyQpOut& out);
-  void wake_sender();
-  void flush_new_receive();
   void flush_receives();
   void forget_completions();
 
@@ -106,6 +124,7 @@ class QueuePair {
   std::uint32_t pd_;
   hca::QpEntry* entry_;
   std::unique_ptr<hca::Requester> requester_;  // none: an XRC target
+  hca::Requester* short_ = nullptr;            // the same, of a type for which there is a short way
   hca::SendWqe wqe_;                           // the request being posted; under the send lock
   std::unique_ptr<hca::OwnReceives> rq_;       // none: SRQ, XRC
   hca::RetryLimits limits_;

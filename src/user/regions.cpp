@@ -70,7 +70,7 @@ void Regions::add(std::uint32_t index, const verbs::control::RegMrIn& in,
 }
 
 void Regions::hide(std::uint32_t index) {
-  process_.plane().local_keys().at(index).key.store(0, std::memory_order_seq_cst);
+  process_.plane().local_keys().hide(index);
 }
 
 void Regions::undo(std::uint32_t index) {

@@ -92,7 +92,8 @@ enum class Code : std::uint32_t {
   ViewList = 7,
   // SetPortIn -> -. `softib port up|down`.  ! NotFound: no such port
   SetPort = 8,
-  // KeepIn -> -. Whether the fabric outlives its last client.  ! Malformed: size
+  // KeepIn -> -. Whether the fabric outlives its last client.  ! Malformed: size; DeviceBusy: it is
+  // to go now, but is kept, or others are connected
   Keep = 9,
 
   // --- File 0: the device tree (docs/design/0004), buffers in control_tree.h. These pend until

@@ -82,7 +82,8 @@ struct SetPortIn {
 };
 struct KeepIn {
   std::uint32_t keep = 0;
-  std::uint32_t reserved = 0;
+  std::uint32_t go_now =
+      0;  // 1, with keep 0: not with its last client, but now, if nobody needs it
 };
 
 // --- the process ---

@@ -67,7 +67,7 @@ IB_FIELD(SetPortIn, up, 132, 4);
 
 IB_SIZE(KeepIn, 8);
 IB_FIELD(KeepIn, keep, 0, 4);
-IB_FIELD(KeepIn, reserved, 4, 4);
+IB_FIELD(KeepIn, go_now, 4, 4);
 
 IB_SIZE(AttachIn, 136);
 IB_FIELD(AttachIn, abi, 0, 4);

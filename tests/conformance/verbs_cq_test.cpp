@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Completion queues: events, arming, overflow, resizing, time stamps [IBA1 11.2.6, 11.4.2].
+#include "scribbler.h"
 #include "verbs_fixture.h"
 
 #include <gtest/gtest.h>
@@ -284,6 +285,36 @@ TEST_P(CompletionQueues, SeveralProducersLoseNothing) {
     EXPECT_EQ(c.wr_id % 100, next[c.wr_id / 100]++);
   }
   EXPECT_EQ(a->cq().wait(240).size(), 240u);
+}
+
+// Whoever has device memory mapped can write a completion into any queue. One that belongs into
+// the queue pair's other queue would end its request twice, from two threads.
+TEST_P(CompletionQueues, AForgedCompletionOfTheOtherQueueIsIgnored) {
+  QpSpec spec;
+  const Cq sends = a->new_cq({});
+  const Cq receives = a->new_cq({});
+  spec.send_cq = sends.handle;
+  spec.recv_cq = receives.handle;
+  qa = a->new_qp(spec);
+  qb = b->new_qp();
+  connect(qa, qb, QpType::Rc);
+  const Scribbler scribbler;
+  const hca::QpEntry& entry = scribbler.qp(qa.qpn);
+  hca::Cqe forged;
+  forged.qpn = qa.qpn;
+  forged.wqe = 0;
+
+  qa.receive(7, {});
+  forged.bits = hca::cqe_bit::kReceive;
+  scribbler.forge(entry.geometry.send_cq, forged);
+  EXPECT_TRUE(sends.stays_empty());
+  qb.send(send_work(1, {}));
+  EXPECT_EQ(receives.one(WcStatus::Success).wr_id, 7u);
+
+  qa.send(send_work(9, {}));  // waits, nothing is posted there
+  forged.bits = 0;
+  scribbler.forge(entry.id.recv_cq, forged);
+  EXPECT_TRUE(receives.stays_empty());
 }
 
 }  // namespace

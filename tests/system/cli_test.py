@@ -256,6 +256,30 @@ class BadInput(CliTest):
         time.sleep(2.5)
         self.assertEqual(len(processes_of(self.dir)), 1)
 
+    def test_unused_fabric_makes_room(self):
+        """One that lingers after `softib run`, and is not what is wanted, is replaced; one in use is not."""
+        self.check(self.softib("run", "--linger", "600", "--", "true"), OK)
+        first = processes_of(self.dir)[0]
+        self.check(self.softib("run", "--linger", "600", "--nodes", "2", "--node", "1", "--", "true"), OK)
+        second = processes_of(self.dir)[0]
+        self.assertNotEqual(first, second)
+        self.check(self.softib("run", "--nodes", "3", "--node", "3", "--", "true"), NOT_FOUND, 'no node "3"')
+        self.assertEqual(processes_of(self.dir), [second])
+        with subprocess.Popen([str(BIN / "softib"), "run", "--", "cat"], env=self.env(), stdin=subprocess.PIPE,
+                              stdout=subprocess.PIPE) as user:
+            user.stdin.write(b"here\n")
+            user.stdin.flush()
+            self.assertEqual(user.stdout.readline(), b"here\n")
+            self.check(self.softib("up", "--nodes", "3"), ALREADY_UP, "2 nodes")
+            self.check(self.softib("run", "--nodes", "3", "--", "true"), ALREADY_UP, "another shape")
+            self.assertEqual(processes_of(self.dir), [second])
+            user.stdin.close()
+            self.assertEqual(user.wait(20), 0)
+        up = self.softib("up", "--nodes", "3")
+        self.check(up, OK, "is up: 3 nodes")
+        self.assertEqual(len(processes_of(self.dir)), 1)
+        self.check(self.softib("up", "--nodes", "2"), ALREADY_UP, "3 nodes")
+
     def test_not_up(self):
         for words in (["status"], ["trace"], ["port", "down"], ["env"], ["explain"]):
             self.check(self.softib(*words), NOT_UP, "not up", "softib up")

@@ -86,11 +86,8 @@ ibv_cq_ex* create_cq_ex(ibv_context* context, ibv_cq_init_attr_ex* attr) {
   });
 }
 
-int poll_cq(ibv_cq* ibcq, int count, ibv_wc* wc) {
-  Cq& cq = cq_of(ibcq);
-  user::CompletionQueue& engine = *cq.engine;
-  int polled = 0;
-  engine.lock();
+// The queue is locked; `polled` completions have been taken. Unlocks it.
+[[gnu::noinline]] int poll_rest(user::CompletionQueue& engine, int count, ibv_wc* wc, int polled) {
   while (polled < count &&
          engine.take_into([&](const hca::Cqe& cqe, const user::TakenCompletion& taken) {
            to_wc(cqe, taken, wc[polled]);
@@ -98,6 +95,32 @@ int poll_cq(ibv_cq* ibcq, int count, ibv_wc* wc) {
     ++polled;
   }
   engine.unlock();
+  return polled;
+}
+
+[[gnu::noinline]] int lock_and_poll(user::CompletionQueue& engine, int count, ibv_wc* wc) {
+  engine.lock();
+  return poll_rest(engine, count, wc, 0);
+}
+
+int poll_cq(ibv_cq* ibcq, int count, ibv_wc* wc) {
+  using Take = user::CompletionQueue::Take;
+  user::CompletionQueue& engine = *cq_of(ibcq).engine;
+  if (!engine.enter()) [[unlikely]]
+    return lock_and_poll(engine, count, wc);
+  int polled = 0;
+  while (polled < count) {
+    const Take took =
+        engine.take_plain([&](const hca::Cqe& cqe, const user::TakenCompletion& taken) {
+          to_wc(cqe, taken, wc[polled]);
+        });
+    if (took == Take::Other) [[unlikely]]
+      return poll_rest(engine, count, wc, polled);
+    if (took == Take::Nothing) break;
+    ++polled;
+  }
+  if (!engine.leave()) [[unlikely]]
+    return poll_rest(engine, polled, wc, polled);
   return polled;
 }
 

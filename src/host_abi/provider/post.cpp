@@ -116,6 +116,22 @@ struct SendView {
   return fail("ibv_post_send", errno_of_posting(status), status_text(status));
 }
 
+// `refused`: by the short way, as things were.
+[[gnu::noinline]] int post_one(ibv_qp* ibqp, ibv_send_wr* wr, ibv_send_wr** bad, bool refused) {
+  user::QueuePair& engine = *qp_of(ibqp).engine;
+  const SendView view{*wr};
+  if (!hca::Requester::has_short_way(view.opcode())) return post_sends(ibqp, wr, bad);
+  engine.send_lock();
+  const bool posted = (!refused && engine.post_short(view)) || engine.learn_and_post(view);
+  engine.send_unlock();
+  return posted ? 0 : post_sends(ibqp, wr, bad);
+}
+
+[[gnu::noinline]] int serve_awaited(user::QueuePair& engine) {
+  engine.serve_awaited();
+  return 0;
+}
+
 [[gnu::noinline]] int post_receives(user::QueuePair& engine, ibv_recv_wr* wr, ibv_recv_wr** bad) {
   for (; wr != nullptr; wr = wr->next) {
     Status status = Status::InvalidParameter;
@@ -129,14 +145,16 @@ struct SendView {
 
 }  // namespace
 
-int post_send(ibv_qp* ibqp, ibv_send_wr* wr, ibv_send_wr** bad) {
-  const bool connected = ibqp->qp_type == IBV_QPT_RC || ibqp->qp_type == IBV_QPT_UC;
-  if (connected && wr != nullptr && wr->next == nullptr) [[likely]] {
-    user::QueuePair& engine = *qp_of(ibqp).engine;
-    engine.send_lock();
-    const bool posted = wr->num_sge == 1 && engine.post_short(SendView{*wr});
-    engine.send_unlock();
-    if (posted) return 0;
+// Flattened: all of the short way is here, but what is marked as not to be inlined.
+[[gnu::flatten]] int post_send(ibv_qp* ibqp, ibv_send_wr* wr, ibv_send_wr** bad) {
+  user::QueuePair& engine = *qp_of(ibqp).engine;
+  engine.announce();
+  if (wr != nullptr && wr->next == nullptr && wr->num_sge == 1) [[likely]] {
+    if (!engine.enter_send()) [[unlikely]]
+      return post_one(ibqp, wr, bad, false);
+    const bool posted = engine.post_short(SendView{*wr});
+    engine.leave_send();
+    return posted ? 0 : post_one(ibqp, wr, bad, true);
   }
   return post_sends(ibqp, wr, bad);
 }
@@ -144,7 +162,9 @@ int post_send(ibv_qp* ibqp, ibv_send_wr* wr, ibv_send_wr** bad) {
 int post_recv(ibv_qp* ibqp, ibv_recv_wr* wr, ibv_recv_wr** bad) {
   user::QueuePair& engine = *qp_of(ibqp).engine;
   if (wr != nullptr && wr->next == nullptr && wr->num_sge == 1) [[likely]] {
-    if (engine.post_recv(wr->wr_id, to_sges(wr->sg_list, 1)) == Status::Ok) return 0;
+    if (engine.post_plain_recv(wr->wr_id, to_sges(wr->sg_list, 1)[0])) [[likely]] {
+      return engine.is_awaited() ? serve_awaited(engine) : 0;
+    }
   }
   return post_receives(engine, wr, bad);
 }
