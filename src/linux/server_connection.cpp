@@ -44,6 +44,10 @@ struct ServerConnection::State : std::enable_shared_from_this<State> {
         buffer(std::move(receive_buffer)) {}
 
   int descriptor() { return socket.native_handle(); }
+  bool has_hung_up() {
+    pollfd poll_one{descriptor(), 0, 0};
+    return ::poll(&poll_one, 1, 0) == 1;
+  }
   bool may_read() const {
     return !ended && !paused && unsent.size() < kManyUnsent &&
            unsent_with_handles < kManyUnsentWithHandles;
@@ -115,8 +119,7 @@ void ServerConnection::State::watch_for_hangup() {
   socket.async_wait(asio::posix::stream_descriptor::wait_error,
                     [self = shared_from_this()](const asio::error_code& error) {
                       if (error || self->ended) return;
-                      pollfd poll_one{self->descriptor(), 0, 0};
-                      if (::poll(&poll_one, 1, 0) == 1) {
+                      if (self->has_hung_up()) {
                         self->hung_up = true;
                         self->read_on();  // a reader gets to the end by itself
                       } else {
@@ -185,6 +188,10 @@ ServerConnection::~ServerConnection() {
 
 PeerProcess ServerConnection::peer() const {
   return state_->ended ? PeerProcess{} : peer_of(state_->descriptor());
+}
+
+bool ServerConnection::peer_has_gone() const {
+  return state_->ended || state_->has_hung_up();
 }
 
 void ServerConnection::start(Handler& handler) {

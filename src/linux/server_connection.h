@@ -55,6 +55,8 @@ class ServerConnection {
   ~ServerConnection();  // closes without a word to the handler
 
   PeerProcess peer() const;
+  // Asks the system; on_closed() may still be on its way, behind what else the loop has to do.
+  bool peer_has_gone() const;
 
   // Once, before anything else.
   void start(Handler& handler);

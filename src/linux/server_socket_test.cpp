@@ -221,8 +221,11 @@ TEST(ServerConnection, NoticesTheEndOfThePeerWhilePausedAndDeliversWhatItSaidBef
   ASSERT_EQ(::send(client.get(), "x", 1, 0), 1);
   ASSERT_EQ(::send(other.get(), "x", 1, 0), 1);
   client.reset();
+  EXPECT_TRUE(s.clients[0]->connection->peer_has_gone());
+  EXPECT_FALSE(s.clients[1]->connection->peer_has_gone());
   other.reset();
   s.run();
+  EXPECT_TRUE(s.clients[1]->connection->peer_has_gone());
   EXPECT_TRUE(s.clients[0]->closed);
   EXPECT_EQ(s.clients[0]->messages, 0);
   EXPECT_TRUE(s.clients[1]->closed);

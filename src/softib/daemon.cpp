@@ -5,6 +5,7 @@
 #include "platform/level.h"
 #include "softib/driver_store.h"
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -171,8 +172,9 @@ void Daemon::keep(bool on) {
 
 std::string Daemon::needed_by() const {
   if (options_.keep) return "it stays until `softib down`";
-  if (sessions_.size() <= 1) return {};
-  return count_of(sessions_.size() - 1, "other connection");
+  const auto here = std::ranges::count_if(
+      sessions_, [](const auto& entry) { return !entry.second->client_has_gone(); });
+  return here <= 1 ? "" : count_of(static_cast<std::size_t>(here - 1), "other connection");
 }
 
 void Daemon::shut_down(const std::string& who) {

@@ -68,6 +68,8 @@ class DaemonSession : private os::ServerConnection::Handler {
   void end();  // as if the client had gone
   bool is_over() const { return state_ == State::Over; }
   const io::Client& client() const { return client_; }
+  // Before it is noticed, too: a process that has been waited for has gone.
+  bool client_has_gone() const { return connection_->peer_has_gone(); }
 
  private:
   enum class State : std::uint8_t { Opening, Open, Ending, ClosingFiles, ClosingZero, Over };

@@ -12,7 +12,9 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <memory>
 #include <thread>
+#include <vector>
 
 namespace ib::softib {
 namespace {
@@ -204,11 +206,11 @@ TEST_F(DaemonTest, GoesNowIfNobodyElseIsConnected) {
   EXPECT_EQ(call(*other, Code::Keep, 0, bytes_of(control::KeepIn{1, 0})).status, Status::Ok);
   EXPECT_EQ(call(*other, Code::Keep, 0, bytes_of(now)).status, Status::DeviceBusy);
   EXPECT_EQ(call(*other, Code::Keep, 0, bytes_of(control::KeepIn{0, 0})).status, Status::Ok);
-  const auto deadline = std::chrono::steady_clock::now() + 10s;  // until the first has gone
-  Status status = Status::DeviceBusy;
-  while (status == Status::DeviceBusy && std::chrono::steady_clock::now() < deadline)
-    status = call(*other, Code::Keep, 0, bytes_of(now)).status;
-  EXPECT_EQ(status, Status::Ok);
+  // Those that have gone are nobody, however much else the loop has to do before it sees to them.
+  std::vector<std::unique_ptr<ControlChannel>> gone;
+  for (int i = 0; i < 100; ++i) gone.push_back(connect());
+  gone.clear();
+  EXPECT_EQ(call(*other, Code::Keep, 0, bytes_of(now)).status, Status::Ok);
   EXPECT_TRUE(ends_within(2s));
 }
 
