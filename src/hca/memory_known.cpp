@@ -7,17 +7,26 @@
 
 namespace ib::hca {
 
-std::byte* MemoryPlane::reach(const Responder& responder, std::uint32_t key, std::uint64_t address,
-                              std::uint64_t length, std::uint32_t access) const {
+// The entry of a key of another process, if the responder grants this by it; or nullptr.
+const KeyEntry* MemoryPlane::granted(const Responder& responder, std::uint32_t key,
+                                     std::uint64_t address, std::uint64_t length,
+                                     std::uint32_t access) const {
   const KeyEntry* entry = arena_.key(key_index(key));
   if (entry == nullptr || key == 0) return nullptr;
   const auto& id = entry->id;
-  if (id.state.load(std::memory_order_acquire) != static_cast<std::uint32_t>(KeyState::Valid) ||
-      id.key.load(std::memory_order_acquire) != key || id.owner_slot != responder.owner_slot ||
-      id.owner_slot == slot_ || id.pd != responder.pd || (id.access & access) != access ||
-      !in_range(address, length, id.iova, id.length)) {
-    return nullptr;
-  }
+  const bool good =
+      id.state.load(std::memory_order_acquire) == static_cast<std::uint32_t>(KeyState::Valid) &&
+      id.key.load(std::memory_order_acquire) == key && id.owner_slot == responder.owner_slot &&
+      id.owner_slot != slot_ && id.pd == responder.pd && (id.access & access) == access &&
+      in_range(address, length, id.iova, id.length);
+  return good ? entry : nullptr;
+}
+
+std::byte* MemoryPlane::reach(const Responder& responder, std::uint32_t key, std::uint64_t address,
+                              std::uint64_t length, std::uint32_t access) const {
+  const KeyEntry* entry = granted(responder, key, address, length, access);
+  if (entry == nullptr) return nullptr;
+  const auto& id = entry->id;
   const std::uint64_t in_owner = id.address + (address - id.iova);
   if (id.kind == KeyKind::DeviceMemory) return arena_.heap(in_owner, length);
   const auto& adopted = entry->adopted;
@@ -42,13 +51,13 @@ KnownLocal MemoryPlane::know_local(std::uint32_t key, std::uint32_t pd) const {
       wraps_around(local->iova, local->length)) {
     return {};
   }
-  return {{key, local->access, local->iova, local->length, local->address}, as_of};
+  return {{{key, local->access, local->iova, local->length}, local->address}, as_of};
 }
 
 KnownRemote MemoryPlane::know_once(std::uint32_t key, std::uint64_t address, std::uint64_t length,
                                    std::uint32_t access, std::byte* bytes) {
   static const std::atomic<std::byte*> always{nullptr};
-  return {{key, access, address, length, bytes}, &always, nullptr};
+  return {{{key, access, address, length}, bytes}, &always, nullptr};
 }
 
 KnownRemote MemoryPlane::know(std::uint32_t key) const {
@@ -59,7 +68,7 @@ KnownRemote MemoryPlane::know(std::uint32_t key) const {
   const std::uint32_t backing = adopted.backing;
   if (backing >= kMaxBackings) return {};
   const Mapping& mapping = mappings_[backing];
-  KnownRemote known{{key, id.access}, &mapping.base, mapping.base.load()};
+  KnownRemote known{{{key, id.access}}, &mapping.base, mapping.base.load()};
   // What of the region is adopted: whole pages of it.
   const std::uint64_t first = std::max(id.address, adopted.address);
   const std::uint64_t end = std::min(id.address + id.length, adopted.address + adopted.length);
@@ -72,6 +81,29 @@ KnownRemote MemoryPlane::know(std::uint32_t key) const {
   known.length = end - first;
   known.bytes = known.base + offset;
   return wraps_around(known.first, known.length) ? KnownRemote{} : known;
+}
+
+KnownFar MemoryPlane::know_far(const Responder& responder, std::uint32_t key, std::uint64_t address,
+                               std::uint64_t length, std::uint32_t access) const {
+  const KeyEntry* entry = granted(responder, key, address, length, access);
+  if (entry == nullptr || entry->id.kind != KeyKind::Region) return {};
+  const bool stays =
+      path_ == Path::ProcessVm || entry->adopted.hits.load(std::memory_order_relaxed) == kNone;
+  if (!stays || path_ == Path::Bounce || vm_denied_.load(std::memory_order_relaxed)) return {};
+  const auto& id = entry->id;
+  const KnownFar known{{key, id.access, id.iova, id.length}, responder.owner_slot, id.address};
+  return wraps_around(known.first, known.length) ? KnownFar{} : known;
+}
+
+bool MemoryPlane::copy_far(const KnownFar& known, std::uint64_t address, std::byte* local,
+                           std::uint64_t n, BounceOp op) {
+  Stretch there;
+  there.kind = Stretch::Kind::Remote;
+  there.key = known.key;
+  there.slot = known.slot;
+  there.address = known.address + (address - known.first);
+  there.length = n;
+  return remote_copy(there, 0, local, n, op).ok();
 }
 
 }  // namespace ib::hca

@@ -55,29 +55,36 @@ struct Access {
   bool ok() const { return cause == Cause::None && !blocked; }
 };
 
-// A peer's key that was found to be good for [first, first + length), which is mapped here. To be
-// forgotten when ArenaHeader::changes has changed.
+// A key that was found to be good for [first, first + length). To be forgotten when
+// ArenaHeader::changes has changed, if it is a peer's.
 struct KnownKey {
   std::uint32_t key = 0;  // 0: none
   std::uint32_t access = 0;
   std::uint64_t first = 0;  // first + length does not wrap around
   std::uint64_t length = 0;
-  std::byte* bytes = nullptr;  // of `first`
 
   [[gnu::always_inline]] bool grants(std::uint32_t wanted_key, std::uint64_t address,
                                      std::uint64_t n, std::uint32_t wanted_access) const {
     return wanted_key == key && (access & wanted_access) == wanted_access &&
            in_span(address, n, first, length);
   }
+};
+struct KnownHere : KnownKey {  // of memory that is mapped here
+  std::byte* bytes = nullptr;  // of `first`
   std::byte* at(std::uint64_t address) const { return bytes + (address - first); }
 };
-struct KnownRemote : KnownKey {
+struct KnownRemote : KnownHere {
   // While *mapping is `base` the pages are there, whatever device memory says.
   const std::atomic<std::byte*>* mapping = nullptr;
   std::byte* base = nullptr;
 };
-struct KnownLocal : KnownKey {  // one of this process's own
-  std::uint64_t as_of = 0;      // LocalKeys::hidden()
+struct KnownLocal : KnownHere {  // one of this process's own
+  std::uint64_t as_of = 0;       // LocalKeys::hidden()
+};
+// Of memory of a peer's that is not mapped here, and will hardly ever be.
+struct KnownFar : KnownKey {
+  std::uint32_t slot = kNone;  // the owner
+  std::uint64_t address = 0;   // of `first`, in the owner's memory
 };
 
 // Pieces of this process's memory, in order; the local side of a transfer. An SGE is one piece, or
@@ -167,6 +174,16 @@ class MemoryPlane {
   static KnownRemote know_once(std::uint32_t key, std::uint64_t address, std::uint64_t length,
                                std::uint32_t access, std::byte* bytes);
 
+  // What is known of a key that reach() has not reached, and never will: another path was chosen,
+  // or the owner's pages cannot be adopted. Nothing, if that is not so, or the key is not good for
+  // this.
+  KnownFar know_far(const Responder& responder, std::uint32_t key, std::uint64_t address,
+                    std::uint64_t length, std::uint32_t access) const;
+  // Copies `n` bytes at `address` that `known` grants from or to `local`. False: remote() and
+  // write() or read() say what is wrong.
+  bool copy_far(const KnownFar& known, std::uint64_t address, std::byte* local, std::uint64_t n,
+                BounceOp op);
+
   // Resolves [address, address + length) of a key as the responder grants it.
   // `access`: all of these flags are needed.
   Access remote(const Responder& responder, std::uint32_t key, std::uint64_t address,
@@ -199,6 +216,8 @@ class MemoryPlane {
     std::atomic<std::uint32_t> generation;
   };
 
+  const KeyEntry* granted(const Responder& responder, std::uint32_t key, std::uint64_t address,
+                          std::uint64_t length, std::uint32_t access) const;
   // Of null and physical regions.
   Access local_special(const LocalKey& key, const Sge& sge, std::uint32_t access,
                        LocalPieces& out) const;

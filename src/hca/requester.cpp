@@ -99,8 +99,8 @@ Status Requester::check(const SendWqe& wqe) const {
   return queued() >= config_.max_wr ? Status::LimitExceeded : Status::Ok;
 }
 
-Status Requester::post(const SendWqe& wqe) {
-  if (try_short(wqe)) return Status::Ok;
+Status Requester::post(const SendWqe& wqe, Way way) {
+  if (way == Way::Shortest && try_short(wqe)) return Status::Ok;
   IB_CHECK(check(wqe));
   const auto state = static_cast<QpState>(own_->id.state.load(std::memory_order_acquire));
   if (state == QpState::Reset || state == QpState::Init || state == QpState::Rtr) {

@@ -84,14 +84,16 @@ struct RetryLimits {
 
 struct Grh;
 
+enum class Way : std::uint32_t { Shortest, Long };
+
 class Requester {
  public:
   Requester(MemoryPlane& plane, const RequesterConfig& config);
 
   // Accepts one request and executes it if nothing waits before it. Errors as in
   // user::QueuePair::post_send; a request that fails *in execution* is Ok here and completes in
-  // error.
-  Status post(const SendWqe& wqe);
+  // error. Way::Long: it is none for the short way, as the caller has found out.
+  Status post(const SendWqe& wqe, Way way = Way::Shortest);
   // Begins to fetch the line that the next request probably writes first: another core polls it.
   // What post() does meanwhile is then for nothing. To be called about as long before as that
   // takes, 100 cycles: a line that comes earlier is polled away again. Any thread.
@@ -196,6 +198,7 @@ class Requester {
     CompletionHead receive;               // what completions of receives have in common
     KnownRemote key;
     bool knows_once = false;  // `key` is known for one request only
+    KnownFar far;
   };
 
   // requester.cpp
@@ -248,6 +251,8 @@ class Requester {
   std::byte* look_at_own(const Sge& sge, std::uint32_t access);
   bool learn(Target target);
   bool learn_key(const Target& target, std::uint32_t access);
+  bool copy_far(std::uint32_t access, std::uint32_t key, std::uint64_t address, std::byte* local,
+                std::uint32_t bytes);
   void forget_once();
   bool look_at_peer(std::uint64_t changes);
   template <class Send>

@@ -10,6 +10,7 @@ using verbs::WcOpcode;
 bool Requester::look_at_peer(std::uint64_t changes) {
   peer_.port = &kNoPort;
   peer_.key = {};
+  peer_.far = {};
   if (!send_cq_.valid() || peer_.entry == nullptr) return false;
   const auto& own = own_->id;
   const auto& peer = peer_.entry->id;
@@ -76,15 +77,29 @@ bool Requester::learn_key(const Target& target, std::uint32_t access) {
   const auto [opcode, key, address, length] = target;
   if (MemoryPlane::reach_known(peer_.key, key, address, length, access) != nullptr) return false;
   const auto& peer = peer_.entry->id;
-  std::byte* found =
-      plane_.reach({peer.owner_slot, peer.pd, peer_.qpn}, key, address, length, access);
-  if (found == nullptr) return false;
+  const Responder responder{peer.owner_slot, peer.pd, peer_.qpn};
+  std::byte* found = plane_.reach(responder, key, address, length, access);
+  if (found == nullptr) {
+    if (peer_.far.grants(key, address, length, access)) return false;
+    peer_.far = plane_.know_far(responder, key, address, length, access);
+    return peer_.far.key != 0;
+  }
   peer_.key = plane_.know(key);
   if (MemoryPlane::reach_known(peer_.key, key, address, length, access) == nullptr) {
     peer_.key = MemoryPlane::know_once(key, address, length, access, found);
     peer_.knows_once = true;
   }
   return true;
+}
+
+// Between `local` and memory of the peer's that is not mapped here. A small message that is sent is
+// better put into its completion (scatter()).
+bool Requester::copy_far(std::uint32_t access, std::uint32_t key, std::uint64_t address,
+                         std::byte* local, std::uint32_t bytes) {
+  if (!peer_.far.grants(key, address, bytes, access)) return false;
+  if (access == verbs::access::kLocalWrite && bytes <= kInlineScatter) return false;
+  return plane_.copy_far(peer_.far, address, local, bytes,
+                         access == verbs::access::kRemoteRead ? BounceOp::Read : BounceOp::Write);
 }
 
 void Requester::forget_once() {

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // The short way through a requester, for what nearly every request is: one piece of memory,
 // written, read or sent over RC or UC to a peer that was there at the last request and whose memory
-// is mapped here.
+// is mapped here, or will never be.
 //
 // It only ever says "done" or "not my case". In the second case nothing has changed (but bytes of a
-// receive's buffer, if then the completion queue was full), and the long way
+// receive's buffer, if then the completion queue was full, or of memory that went while it was
+// written), and the long way
 // (requester_connected.cpp, requester_receive.cpp), which knows every case and gives every refusal
 // its reason, decides. So each check of the long way stands here too, in whatever order is
 // cheapest. A small message costs about a third of the instructions this way.
@@ -61,11 +62,14 @@ template <class Send>
 [[gnu::always_inline]] inline bool Requester::write_short(Send send) {
   const auto& peer = peer_.entry->id;
   const Sge& sge = send.sge();
-  const std::byte* from = own_bytes(send, 0);
+  std::byte* from = own_bytes(send, 0);
   if (from == nullptr || (peer.access & verbs::access::kRemoteWrite) == 0) return false;
   std::byte* to = MemoryPlane::reach_known(peer_.key, send.rkey(), send.remote_address(),
                                            sge.length, verbs::access::kRemoteWrite);
-  if (to == nullptr) return false;
+  if (to == nullptr) {
+    return copy_far(verbs::access::kRemoteWrite, send.rkey(), send.remote_address(), from,
+                    sge.length);
+  }
   copy_tail_last(to, from, sge.length);
   // Mailboxes and flags are written again and again.
   next_line_.store(to, std::memory_order_relaxed);
@@ -83,7 +87,10 @@ template <class Send>
   std::byte* to = own_bytes(send, verbs::access::kLocalWrite);
   const std::byte* from = MemoryPlane::reach_known(peer_.key, send.rkey(), send.remote_address(),
                                                    sge.length, verbs::access::kRemoteRead);
-  if (to == nullptr || from == nullptr) return false;
+  if (to == nullptr) return false;
+  if (from == nullptr) {
+    return copy_far(verbs::access::kRemoteRead, send.rkey(), send.remote_address(), to, sge.length);
+  }
   copy_tail_last(to, from, sge.length);
   return true;
 }
@@ -99,12 +106,15 @@ template <class Send>
   const std::uint32_t bytes = send.sge().length;
   std::uint32_t id = 0;
   Sge room;
-  const std::byte* from = own_bytes(send, 0);
+  std::byte* from = own_bytes(send, 0);
   if (from == nullptr || !receives.copy_single(head, id, room) || room.length < bytes) return false;
   std::byte* to = MemoryPlane::reach_known(peer_.key, room.lkey, room.address, bytes,
                                            verbs::access::kLocalWrite);
-  if (to == nullptr) return false;
-  copy_tail_last(to, from, bytes);
+  if (to != nullptr) [[likely]] {
+    copy_tail_last(to, from, bytes);
+  } else if (!copy_far(verbs::access::kLocalWrite, room.lkey, room.address, from, bytes)) {
+    return false;
+  }
   const bool pushed = peer_.cq.push_short(plane_.slot(), &responder.cq_intent, [&](Cqe& slot) {
     peer_.receive.write(slot);
     slot.wqe = id;

@@ -19,21 +19,23 @@ namespace access = verbs::access;
 
 constexpr std::uint32_t kBacking = 3;
 
-// The pair after two good messages, the peer's memory mapped here: the first finds the peer, with
-// the second the short way knows it and its key.
+// The pair after two good messages, the peer's memory mapped here, or never to be (ProcessVm): the
+// first finds the peer, with the second the short way knows it and its key.
 struct Warm : PairBench {
-  explicit Warm(QpType type = QpType::Rc) : PairBench(Path::Adopted, 4096, type) {
-    KeyEntry& key = *memory.arena().key(key_index(kRkey));
-    key.adopted.address = key.id.address;
-    key.adopted.length = key.id.length;
-    key.adopted.backing = kBacking;
-    key.adopted.backing_generation = 1;
-    host.backing = theirs.data();
-    host.backing_size = theirs.size();
+  explicit Warm(QpType type = QpType::Rc, Path path = Path::Adopted) : PairBench(path, 4096, type) {
+    if (path == Path::Adopted) adopt();
     for (int i = 0; i < 2; ++i) {
       EXPECT_EQ(post(WrOpcode::RdmaWrite, 16, verbs::send_flag::kSignaled), Status::Ok);
       EXPECT_EQ(next(), WcStatus::Success);
     }
+  }
+  void adopt() {
+    rkey().adopted.address = rkey().id.address;
+    rkey().adopted.length = rkey().id.length;
+    rkey().adopted.backing = kBacking;
+    rkey().adopted.backing_generation = 1;
+    host.backing = theirs.data();
+    host.backing_size = theirs.size();
   }
   // What softibd does after it has changed what posters look at.
   void tell() { memory.arena().header().changes.fetch_add(1); }
@@ -97,6 +99,66 @@ TEST(ShortWay, TakesPlainMessages) {
   EXPECT_EQ(w.last.byte_len, 8u);
 }
 
+// Memory that is not mapped here, and will not be: that way was chosen, or the owner could not.
+TEST(ShortWay, TakesPlainMessagesForFarMemory) {
+  for (const Path path : {Path::ProcessVm, Path::Auto}) {
+    Warm w(QpType::Rc, path);
+    w.rkey().adopted.hits = path == Path::Auto ? kNone : 0;
+    std::fill(w.theirs.begin(), w.theirs.end(), std::byte{0xee});
+    for (int i = 0; i < 2; ++i) {
+      w.mine[0] = std::byte(i + 1);
+      EXPECT_TRUE(w.goes_short(w.request(WrOpcode::RdmaWrite)));
+      EXPECT_TRUE(w.same(8));
+      EXPECT_EQ(w.theirs[8], std::byte{0xee});
+      EXPECT_EQ(w.next(), WcStatus::Success);
+    }
+    std::fill(w.theirs.begin(), w.theirs.end(), std::byte{0x5a});
+    EXPECT_TRUE(w.goes_short(w.request(WrOpcode::RdmaRead)));
+    EXPECT_TRUE(w.same(8));
+    EXPECT_EQ(w.next(), WcStatus::Success);
+    w.receive(5, 4096);
+    w.sge.length = kInlineScatter + 1;
+    w.mine[0] = std::byte{77};
+    EXPECT_TRUE(w.goes_short(w.request(WrOpcode::Send)));
+    EXPECT_TRUE(w.same(w.sge.length));
+    EXPECT_EQ(w.next(), WcStatus::Success);
+    const Cqe* received = w.memory.completion(1, 0);
+    ASSERT_NE(received, nullptr);
+    EXPECT_EQ(received->byte_len, w.sge.length);
+    EXPECT_EQ(received->inline_length, 0u);
+  }
+}
+
+TEST(ShortWay, LetsPagesBeAdoptedFirst) {
+  Warm w(QpType::Rc, Path::Auto);
+  for (int i = 0; i < 8; ++i) {
+    EXPECT_FALSE(w.goes_short(w.request(WrOpcode::RdmaWrite)));
+    EXPECT_EQ(w.post(WrOpcode::RdmaWrite, 8), Status::Ok);
+    EXPECT_EQ(w.next(), WcStatus::Success);
+  }
+  EXPECT_EQ(w.rkey().adopted.adopt_wanted, 1u);
+  w.adopt();
+  w.tell();
+  EXPECT_EQ(w.post(WrOpcode::RdmaWrite, 8), Status::Ok);  // maps it
+  EXPECT_EQ(w.next(), WcStatus::Success);
+  w.host.vm = Status::Malformed;
+  EXPECT_TRUE(w.goes_short(w.request(WrOpcode::RdmaWrite)));
+}
+
+// What is known of far memory is forgotten when pages begin to move: see "moving". Then they are
+// here.
+TEST(ShortWay, TakesMemoryThatHasComeNear) {
+  Warm w(QpType::Rc, Path::ProcessVm);
+  EXPECT_TRUE(w.goes_short(w.request(WrOpcode::RdmaWrite)));
+  EXPECT_EQ(w.next(), WcStatus::Success);
+  w.adopt();
+  w.tell();
+  w.host.vm = Status::Malformed;
+  EXPECT_EQ(w.post(WrOpcode::RdmaWrite, 8), Status::Ok);  // maps it
+  EXPECT_EQ(w.next(), WcStatus::Success);
+  EXPECT_TRUE(w.goes_short(w.request(WrOpcode::RdmaWrite)));
+}
+
 TEST(ShortWay, DeliversASendLikeTheLongWay) {
   for (const WrOpcode opcode : {WrOpcode::Send, WrOpcode::SendWithImm}) {
     Warm w;
@@ -147,9 +209,7 @@ void PrintTo(const Obstacle& o, std::ostream* out) {
 
 class ShortWayRefuses : public ::testing::TestWithParam<Obstacle> {};
 
-TEST_P(ShortWayRefuses, AndLeavesNoTrace) {
-  const Obstacle& obstacle = GetParam();
-  Warm w;
+void expect_refused_without_a_trace(Warm& w, const Obstacle& obstacle) {
   if (obstacle.opcode == WrOpcode::Send) w.receive(5, 100);
   SendWqe wqe = w.request(obstacle.opcode);
   std::vector<std::byte> mine = w.mine;
@@ -163,6 +223,21 @@ TEST_P(ShortWayRefuses, AndLeavesNoTrace) {
   EXPECT_EQ(w.memory.completion(1, 0), nullptr);
   EXPECT_EQ(w.next(), std::nullopt);
   EXPECT_TRUE(w.host.raised.empty());
+}
+
+TEST_P(ShortWayRefuses, AndLeavesNoTrace) {
+  Warm w;
+  expect_refused_without_a_trace(w, GetParam());
+}
+
+class FarShortWayRefuses : public ::testing::TestWithParam<Obstacle> {};
+
+TEST_P(FarShortWayRefuses, AndLeavesNoTrace) {
+  Warm w(QpType::Rc, Path::ProcessVm);
+  EXPECT_TRUE(w.goes_short(w.request(
+      GetParam().opcode == WrOpcode::RdmaRead ? WrOpcode::RdmaRead : WrOpcode::RdmaWrite)));
+  EXPECT_EQ(w.next(), WcStatus::Success);
+  expect_refused_without_a_trace(w, GetParam());
 }
 
 std::uint32_t word(QpState state) {
@@ -283,12 +358,6 @@ const Obstacle kOfTheKey[] = {
     {"wraps around", kWrite, [](Warm&, SendWqe& r) { r.remote_address = ~0ull - 3; }, false},
     {"null", kWrite, [](Warm& w, SendWqe&) { w.rkey().id.kind = KeyKind::Null; }},
     {"window", kWrite, [](Warm& w, SendWqe&) { w.rkey().id.kind = KeyKind::Window2; }},
-    {"not adopted", kWrite, [](Warm& w, SendWqe&) { w.rkey().adopted.length = 0; }},
-    {"other backing", kWrite, [](Warm& w, SendWqe&) { w.rkey().adopted.backing = 4; }},
-    {"no backing", kWrite, [](Warm& w, SendWqe&) { w.rkey().adopted.backing = kNone; }},
-    {"newer backing", kWrite, [](Warm& w, SendWqe&) { w.rkey().adopted.backing_generation = 2; }},
-    {"beyond the backing", kWrite, [](Warm& w, SendWqe&) { w.rkey().adopted.offset = 4089; }},
-    {"garbage offset", kWrite, [](Warm& w, SendWqe&) { w.rkey().adopted.offset = ~0ull - 3; }},
     {"device memory beyond the heap", kWrite,
      [](Warm& w, SendWqe&) {
        w.rkey().id.kind = KeyKind::DeviceMemory;
@@ -296,6 +365,28 @@ const Obstacle kOfTheKey[] = {
      }},
 };
 INSTANTIATE_TEST_SUITE_P(OfTheKey, ShortWayRefuses, ::testing::ValuesIn(kOfTheKey));
+INSTANTIATE_TEST_SUITE_P(OfTheKey, FarShortWayRefuses, ::testing::ValuesIn(kOfTheKey));
+
+const Obstacle kOfTheMapping[] = {
+    {"not adopted", kWrite, [](Warm& w, SendWqe&) { w.rkey().adopted.length = 0; }},
+    {"other backing", kWrite, [](Warm& w, SendWqe&) { w.rkey().adopted.backing = 4; }},
+    {"no backing", kWrite, [](Warm& w, SendWqe&) { w.rkey().adopted.backing = kNone; }},
+    {"newer backing", kWrite, [](Warm& w, SendWqe&) { w.rkey().adopted.backing_generation = 2; }},
+    {"beyond the backing", kWrite, [](Warm& w, SendWqe&) { w.rkey().adopted.offset = 4089; }},
+    {"garbage offset", kWrite, [](Warm& w, SendWqe&) { w.rkey().adopted.offset = ~0ull - 3; }},
+};
+INSTANTIATE_TEST_SUITE_P(OfTheMapping, ShortWayRefuses, ::testing::ValuesIn(kOfTheMapping));
+
+const Obstacle kOfTheOtherProcess[] = {
+    {"process_vm fails", kWrite, [](Warm& w, SendWqe&) { w.host.vm = Status::Malformed; }, false},
+    {"process has ended", kWrite, [](Warm& w, SendWqe&) { w.host.vm = Status::NotFound; }, false},
+    {"process has ended, as softibd says", kRead,
+     [](Warm& w, SendWqe&) { w.memory.arena().slot(1)->live = 0; }, false},
+    {"pages have gone", kRead, [](Warm& w, SendWqe&) { w.host.accessible.clear(); }, false},
+    {"a small message, for its completion", kSend, [](Warm&, SendWqe&) {}, false},
+};
+INSTANTIATE_TEST_SUITE_P(OfTheOtherProcess, FarShortWayRefuses,
+                         ::testing::ValuesIn(kOfTheOtherProcess));
 
 // The receive posted at the head, as its owner wrote it.
 std::byte* at_head(Warm& w) {

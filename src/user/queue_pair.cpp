@@ -99,7 +99,7 @@ QueuePair::QueuePair(Hca& hca, ProcessState& process, const QpOptions& options,
 
 QueuePair::~QueuePair() = default;
 
-Status QueuePair::post_send(const SendRequest& request) {
+Status QueuePair::post_send(const SendRequest& request, hca::Way way) {
   if (!requester_) return Status::InvalidState;
   announce();
   if (type_ == QpType::Ud && request.ah == nullptr) return Status::InvalidParameter;
@@ -108,7 +108,7 @@ Status QueuePair::post_send(const SendRequest& request) {
   {
     hca::OpScope scope(process_.plane());
     to_wqe(request, wqe_);
-    status = requester_->post(wqe_);
+    status = requester_->post(wqe_, way);
   }
   if (!waited && requester_->waiting()) process_.enroll(*this);
   if (requester_->took_error()) flush_after_error();

@@ -42,9 +42,11 @@ class QueuePair {
   //   InvalidState: the QP's state does not accept it; LimitExceeded: the queue is full
   void send_lock() { send_lock_.lock(); }
   void send_unlock() { send_lock_.unlock(); }
-  Status post_send(const SendRequest& request);
+  // Way::Long: it is none for the short way, as the caller has found out.
+  Status post_send(const SendRequest& request, hca::Way way = hca::Way::Shortest);
   // The short way for one request of an RC or UC queue pair (hca::Requester::post_short). False: it
-  // is none for it, and nothing has changed; learn_and_post(), and if that says no, post_send().
+  // is none for it, and nothing has changed; learn_and_post(), and if that says no, post_send() the
+  // long way.
   // Inline, in user/post_short.h.
   template <class Send>
   bool post_short(Send send);

@@ -82,8 +82,8 @@ struct SetPortIn {
 };
 struct KeepIn {
   std::uint32_t keep = 0;
-  std::uint32_t go_now =
-      0;  // 1, with keep 0: not with its last client, but now, if nobody needs it
+  // 1, with keep 0: not with its last client, but now, if nobody needs it.
+  std::uint32_t go_now = 0;
 };
 
 // --- the process ---

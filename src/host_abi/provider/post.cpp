@@ -99,16 +99,18 @@ struct SendView {
 };
 
 // Out of line, as is post_receives(): one request that goes the short way should not pay for them.
-[[gnu::noinline]] int post_sends(ibv_qp* ibqp, ibv_send_wr* wr, ibv_send_wr** bad) {
+// `way`: of the first request.
+[[gnu::noinline]] int post_sends(ibv_qp* ibqp, ibv_send_wr* wr, ibv_send_wr** bad, hca::Way way) {
   Qp& qp = qp_of(ibqp);
   user::QueuePair& engine = *qp.engine;
   const ibv_qp_type type = ibqp->qp_type;
   Status status = Status::Ok;
   engine.send_lock();
   for (; wr != nullptr; wr = wr->next) {
-    status =
-        convert(*wr, type, qp.request) ? engine.post_send(qp.request) : Status::InvalidParameter;
+    status = convert(*wr, type, qp.request) ? engine.post_send(qp.request, way)
+                                            : Status::InvalidParameter;
     if (status != Status::Ok) break;
+    way = hca::Way::Shortest;
   }
   engine.send_unlock();
   if (status == Status::Ok) return 0;
@@ -120,11 +122,13 @@ struct SendView {
 [[gnu::noinline]] int post_one(ibv_qp* ibqp, ibv_send_wr* wr, ibv_send_wr** bad, bool refused) {
   user::QueuePair& engine = *qp_of(ibqp).engine;
   const SendView view{*wr};
-  if (!hca::Requester::has_short_way(view.opcode())) return post_sends(ibqp, wr, bad);
+  if (!hca::Requester::has_short_way(view.opcode())) {
+    return post_sends(ibqp, wr, bad, hca::Way::Long);
+  }
   engine.send_lock();
   const bool posted = (!refused && engine.post_short(view)) || engine.learn_and_post(view);
   engine.send_unlock();
-  return posted ? 0 : post_sends(ibqp, wr, bad);
+  return posted ? 0 : post_sends(ibqp, wr, bad, hca::Way::Long);
 }
 
 [[gnu::noinline]] int serve_awaited(user::QueuePair& engine) {
@@ -156,7 +160,7 @@ struct SendView {
     engine.leave_send();
     return posted ? 0 : post_one(ibqp, wr, bad, true);
   }
-  return post_sends(ibqp, wr, bad);
+  return post_sends(ibqp, wr, bad, hca::Way::Shortest);
 }
 
 int post_recv(ibv_qp* ibqp, ibv_recv_wr* wr, ibv_recv_wr** bad) {
