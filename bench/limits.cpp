@@ -36,8 +36,8 @@
 namespace {
 
 constexpr std::size_t kWalked = std::size_t{64} << 20;
-constexpr std::size_t kHotCopied = std::size_t{1} << 30;
-constexpr std::size_t kHotWritten = std::size_t{256} << 20;
+constexpr std::size_t kHotCopied = std::size_t{4} << 30;
+constexpr std::size_t kHotWritten = std::size_t{4} << 30;
 
 struct Options {
   int core_a = 0;
