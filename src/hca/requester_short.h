@@ -5,10 +5,9 @@
 //
 // It only ever says "done" or "not my case". In the second case nothing has changed (but bytes of a
 // receive's buffer, if then the completion queue was full, or of memory that went while it was
-// written), and the long way
-// (requester_connected.cpp, requester_receive.cpp), which knows every case and gives every refusal
-// its reason, decides. So each check of the long way stands here too, in whatever order is
-// cheapest. A small message costs about a third of the instructions this way.
+// written), and the long way (requester_connected.cpp, requester_receive.cpp), which knows every
+// case and gives every refusal its reason, decides. So each check of the long way stands here too,
+// in whatever order is cheapest. A small message costs about a third of the instructions this way.
 //
 // It finds out hardly anything either, and so makes no call (but to copy more than eight bytes, or
 // for another region of its own): what it compares with is what learn() has found out after a

@@ -46,8 +46,7 @@ class QueuePair {
   Status post_send(const SendRequest& request, hca::Way way = hca::Way::Shortest);
   // The short way for one request of an RC or UC queue pair (hca::Requester::post_short). False: it
   // is none for it, and nothing has changed; learn_and_post(), and if that says no, post_send() the
-  // long way.
-  // Inline, in user/post_short.h.
+  // long way. Inline, in user/post_short.h.
   template <class Send>
   bool post_short(Send send);
   template <class Send>
