@@ -2,6 +2,7 @@
 // How to tell a process that something waits for it.
 #pragma once
 
+#include "base/time.h"
 #include "hca/layout.h"
 #include "verbs/control_buffers.h"
 
@@ -23,6 +24,23 @@ void ring_doorbell(ProcessSlot& slot, std::uint32_t index, Wake&& wake, Raise&& 
                                        verbs::EventType::Attention});
   } else if (waiting == kSleeps) {
     wake(slot.doorbell);
+  }
+}
+
+// The other side: round() does what is to be done and says how long to sleep at most, zero: not at
+// all; sleep(word, value, longest) sleeps while the word has that value. Until is_over().
+template <class IsOver, class Round, class Sleep>
+void answer_doorbell(ProcessSlot& slot, IsOver&& is_over, Round&& round, Sleep&& sleep) {
+  for (;;) {
+    // First: whatever is asked for after it was looked for has rung by the time of the sleep. The
+    // end, too.
+    const std::uint32_t rung = slot.doorbell.load(std::memory_order_seq_cst);
+    if (is_over()) return;
+    const Duration longest = round();
+    if (longest == Duration::zero()) continue;
+    slot.waiting.store(kSleeps, std::memory_order_seq_cst);
+    sleep(slot.doorbell, rung, longest);
+    slot.waiting.store(0, std::memory_order_relaxed);
   }
 }
 

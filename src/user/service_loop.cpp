@@ -20,10 +20,8 @@ constexpr std::uint32_t kLingerTicks = 20;  // after the last waiting request
 }  // namespace
 
 void ProcessState::service_loop() {
-  hca::ProcessSlot& slot = *arena().slot(info_.slot);
   std::uint32_t linger = 0;
-  while (!stopping_.load(std::memory_order_acquire)) {
-    const std::uint32_t rung = slot.doorbell.load(std::memory_order_seq_cst);
+  const auto round = [this, &linger] {
     serve_bounces();
     if (!look_around()) linger = std::max(linger, 1u);
     const bool unsent = poster_->retry_notifications();
@@ -38,11 +36,16 @@ void ProcessState::service_loop() {
       --linger;
     }
     timed_.store(linger > 0 ? 1 : 0, std::memory_order_seq_cst);
-    if (linger == 0 && waiting_count_.load(std::memory_order_seq_cst) != 0) continue;
-    slot.waiting.store(hca::kSleeps, std::memory_order_seq_cst);
-    host_.wait(slot.doorbell, rung, linger > 0 ? kTick : kForever);
-    slot.waiting.store(0, std::memory_order_relaxed);
-  }
+    if (linger > 0) return kTick;
+    const bool enrolled = waiting_count_.load(std::memory_order_seq_cst) != 0;
+    return enrolled ? Duration::zero() : kForever;
+  };
+  hca::answer_doorbell(
+      *arena().slot(info_.slot), [this] { return stopping_.load(std::memory_order_acquire); },
+      round,
+      [this](std::atomic<std::uint32_t>& word, std::uint32_t rung, Duration longest) {
+        host_.wait(word, rung, longest);
+      });
 }
 
 // Somebody changed something of ours in device memory. False: not now, a control call is under way
