@@ -36,8 +36,7 @@
 namespace {
 
 constexpr std::size_t kWalked = std::size_t{64} << 20;
-constexpr std::size_t kHotCopied = std::size_t{4} << 30;
-constexpr std::size_t kHotWritten = std::size_t{4} << 30;
+constexpr std::size_t kHot = std::size_t{4} << 30;
 
 struct Options {
   int core_a = 0;
@@ -148,7 +147,7 @@ struct Buffers {
 };
 
 double memcpy_mb_s(const Buffers& buffers, std::size_t size, std::size_t span) {
-  return walk(size, span, span == size ? kHotCopied : 4 * kWalked, [&](std::size_t offset) {
+  return walk(size, span, span == size ? kHot : 4 * kWalked, [&](std::size_t offset) {
     std::memcpy(buffers.destination + offset, buffers.source + offset, size);
     std::atomic_signal_fence(std::memory_order_seq_cst);
   });
@@ -243,7 +242,7 @@ int main(int argc, char** argv) {
   const Buffers buffers;
   const Partner target(options.core_b, [] { pause(); });
   const auto vm_walk = [&](std::size_t size, std::size_t span) {
-    return walk(size, span, span == size ? kHotWritten : kWalked, [&](std::size_t offset) {
+    return walk(size, span, span == size ? kHot : kWalked, [&](std::size_t offset) {
       vm_write(target.pid(), buffers.destination + offset, buffers.source + offset, size);
     });
   };
