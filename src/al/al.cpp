@@ -67,6 +67,20 @@ void Al::zero_created(io::IrpRef irp, void* context) {
 
 void Al::attached(io::IrpRef irp, void* context) {
   Al& self = *static_cast<Al*>(context);
+  if (irp->status == Status::Ok) {
+    irp->out_handles[0].reset();  // device memory is mapped here already
+    self.poster_ = std::make_unique<Poster>(self.system_, *self.zero_);
+    self.plane_ = std::make_unique<hca::MemoryPlane>(self.system_.arena, *self.poster_,
+                                                     self.attach_out_.slot, hca::Path::Auto);
+    if (!self.plane_->valid()) {
+      self.plane_.reset();
+      self.poster_.reset();
+      irp->status = Status::InsufficientResources;
+      irp->reason = "no memory for the tables of a client";
+    }
+  }
+  irp->in = {};
+  irp->out = {};
   if (irp->status != Status::Ok) {
     self.refusal_ = irp->status;
     self.refusal_reason_ = irp->reason;
@@ -74,12 +88,6 @@ void Al::attached(io::IrpRef irp, void* context) {
     return io::call_driver(way_to(self.system_, self.system_.root), std::move(irp), &attach_undone,
                            context);
   }
-  irp->out_handles[0].reset();  // device memory is mapped here already
-  irp->in = {};
-  irp->out = {};
-  self.poster_ = std::make_unique<Poster>(self.system_, *self.zero_);
-  self.plane_ = std::make_unique<hca::MemoryPlane>(self.system_.arena, *self.poster_,
-                                                   self.attach_out_.slot, hca::Path::Auto);
   self.poster_->set_plane(self.plane_.get());
   self.is_closing_ = false;
   self.wait_for_event();

@@ -32,7 +32,7 @@ using Shared32 = std::atomic<std::uint32_t>;
 using Shared64 = std::atomic<std::uint64_t>;
 
 inline constexpr std::uint64_t kArenaMagic = 0x31626974666f7373ull;
-inline constexpr std::uint32_t kLayoutVersion = 5;
+inline constexpr std::uint32_t kLayoutVersion = 6;
 inline constexpr std::uint32_t kNone = 0xffffffffu;
 inline constexpr std::size_t kLine = 64;
 
@@ -361,15 +361,14 @@ struct KeyEntry {
     std::uint64_t ranges = 0;             // Ranges: arena offset of their RangeList
   } id;
   // Line 1 (owner): pages that peers can map. Bytes [address, address + length) of the owner are
-  // at `offset` in the backing.
+  // at `offset` in the backing. Written before the owner gives the key away; softibd clears it when
+  // the region gets another range.
   struct alignas(kLine) {
     std::uint64_t address = 0;
     std::uint64_t length = 0;  // 0: nothing adopted
     std::uint64_t offset = 0;
     std::uint32_t backing = kNone;
     std::uint32_t backing_generation = 0;
-    Shared32 hits;            // poster: slow accesses so far, saturating
-    Shared32 adopt_wanted;    // poster: 1 asks the owner to adopt; owner clears
     Shared32 windows;         // owner: windows bound to this region
     std::uint32_t flags = 0;  // verbs::control::region_flag
   } adopted;

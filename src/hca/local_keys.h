@@ -31,10 +31,11 @@ struct LocalKey {
 
 class LocalKeys {
  public:
-  // 12 MiB of address space; pages cost memory as keys are used.
-  LocalKeys() : table_(static_cast<LocalKey*>(std::calloc(kMaxKeys, sizeof(LocalKey)))) {
-    IB_ASSERT(table_ != nullptr);
-  }
+  // Address space; pages cost memory as keys are used.
+  static constexpr std::size_t kBytes = kMaxKeys * sizeof(LocalKey);
+  LocalKeys() : table_(static_cast<LocalKey*>(std::calloc(1, kBytes))) {}
+  // False: there was no room for the table (RLIMIT_DATA); nothing else may be called.
+  bool valid() const { return table_ != nullptr; }
   ~LocalKeys() { std::free(table_); }
   LocalKeys(const LocalKeys&) = delete;
   LocalKeys& operator=(const LocalKeys&) = delete;

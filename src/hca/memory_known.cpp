@@ -87,9 +87,8 @@ KnownFar MemoryPlane::know_far(const Responder& responder, std::uint32_t key, st
                                std::uint64_t length, std::uint32_t access) const {
   const KeyEntry* entry = granted(responder, key, address, length, access);
   if (entry == nullptr || entry->id.kind != KeyKind::Region) return {};
-  const bool stays =
-      path_ == Path::ProcessVm || entry->adopted.hits.load(std::memory_order_relaxed) == kNone;
-  if (!stays || path_ == Path::Bounce || vm_denied_.load(std::memory_order_relaxed)) return {};
+  if (path_ == Path::Bounce || vm_denied_.load(std::memory_order_relaxed)) return {};
+  if (entry->adopted.length != 0) return {};  // the slow path maps what is adopted
   const auto& id = entry->id;
   const KnownFar known{{key, id.access, id.iova, id.length}, responder.owner_slot, id.address};
   return wraps_around(known.first, known.length) ? KnownFar{} : known;

@@ -16,10 +16,6 @@ namespace access = verbs::access;
 
 namespace {
 
-// A region is worth adopting after this many slow accesses, or one of this size.
-constexpr std::uint32_t kHotHits = 4;
-constexpr std::uint64_t kHotBytes = std::uint64_t{64} * 1024;
-
 Access failed(Cause cause, std::uint64_t detail = 0) {
   return {cause, false, detail};
 }
@@ -32,9 +28,7 @@ MemoryPlane::MemoryPlane(const Arena& arena, PosterHost& host, std::uint32_t slo
       slot_(slot),
       path_(path),
       thread_words_(*arena.slot(slot)),
-      mappings_(static_cast<Mapping*>(std::calloc(kMaxBackings, sizeof(Mapping)))) {
-  IB_ASSERT(mappings_ != nullptr);
-}
+      mappings_(static_cast<Mapping*>(std::calloc(kMaxBackings, sizeof(Mapping)))) {}
 
 MemoryPlane::~MemoryPlane() {
   std::free(mappings_);
@@ -175,7 +169,7 @@ Access MemoryPlane::check_window(const KeyEntry& window, const Responder& respon
 
 Access MemoryPlane::remote(const Responder& responder, std::uint32_t key, std::uint64_t address,
                            std::uint64_t length, std::uint32_t access, Stretch& out) {
-  KeyEntry* entry = arena_.key(key_index(key));
+  const KeyEntry* entry = arena_.key(key_index(key));
   if (entry == nullptr || key == 0) return failed(Cause::RemoteKeyUnknown);
   const auto state = static_cast<KeyState>(entry->id.state.load(std::memory_order_acquire));
   if (entry->id.key.load(std::memory_order_acquire) != key || state == KeyState::Invalid ||
@@ -216,7 +210,7 @@ Access MemoryPlane::receive(const Responder& responder, const Sge& sge, Stretch&
   if (responder.owner_slot == slot_) {
     return own(sge.lkey, sge.address, sge.length, access::kLocalWrite, responder.pd, out);
   }
-  KeyEntry* entry = arena_.key(key_index(sge.lkey));
+  const KeyEntry* entry = arena_.key(key_index(sge.lkey));
   if (entry == nullptr || sge.lkey == 0) return failed(Cause::RemoteReceiveKey);
   const auto state = static_cast<KeyState>(entry->id.state.load(std::memory_order_acquire));
   if (entry->id.key.load(std::memory_order_acquire) != sge.lkey || state == KeyState::Invalid ||
@@ -230,7 +224,7 @@ Access MemoryPlane::receive(const Responder& responder, const Sge& sge, Stretch&
 }
 
 // Chooses the path to a checked stretch of a peer's region.
-Access MemoryPlane::place(KeyEntry& region, std::uint64_t address, std::uint64_t length,
+Access MemoryPlane::place(const KeyEntry& region, std::uint64_t address, std::uint64_t length,
                           Stretch& out) {
   out.length = length;
   switch (region.id.kind) {
@@ -257,7 +251,6 @@ Access MemoryPlane::place(KeyEntry& region, std::uint64_t address, std::uint64_t
   out.pointer = mapped(region, address, length);
   out.cpu_atomic = out.pointer != nullptr;
   out.kind = out.pointer != nullptr ? Stretch::Kind::Direct : Stretch::Kind::Remote;
-  if (out.pointer == nullptr && length > 0) want_adoption(region);
   return {};
 }
 
@@ -294,20 +287,6 @@ std::byte* MemoryPlane::forget_backing(std::uint32_t index, std::uint64_t& size)
   if (index >= kMaxBackings) return nullptr;
   size = mappings_[index].size;
   return mappings_[index].base.exchange(nullptr, std::memory_order_acq_rel);
-}
-
-void MemoryPlane::want_adoption(KeyEntry& region) {
-  if (path_ == Path::ProcessVm || path_ == Path::Bounce) return;
-  const std::uint32_t hits = region.adopted.hits.load(std::memory_order_relaxed);
-  if (hits == kNone) return;  // the owner could not or will not
-  region.adopted.hits.store(hits + 1, std::memory_order_relaxed);
-  if (hits < kHotHits && region.id.length < kHotBytes) return;
-  if (region.adopted.adopt_wanted.exchange(1, std::memory_order_acq_rel) != 0) return;
-  const std::uint32_t owner = region.id.owner_slot;
-  if (ProcessSlot* slot = arena_.slot(owner)) {
-    slot->attention.fetch_add(1, std::memory_order_release);
-    host_.kick(owner);
-  }
 }
 
 Access MemoryPlane::write(const LocalPieces& from, std::uint64_t skip, const Stretch& to,

@@ -81,7 +81,7 @@ struct KnownRemote : KnownHere {
 struct KnownLocal : KnownHere {  // one of this process's own
   std::uint64_t as_of = 0;       // LocalKeys::hidden()
 };
-// Of memory of a peer's that is not mapped here, and will hardly ever be.
+// Of a peer's memory that is not adopted.
 struct KnownFar : KnownKey {
   std::uint32_t slot = kNone;  // the owner
   std::uint64_t address = 0;   // of `first`, in the owner's memory
@@ -110,6 +110,11 @@ class MemoryPlane {
   MemoryPlane(const MemoryPlane&) = delete;
   MemoryPlane& operator=(const MemoryPlane&) = delete;
   ~MemoryPlane();
+
+  // False: there was no room for the tables; nothing else may be called.
+  bool valid() const { return local_keys_.valid() && mappings_ != nullptr; }
+  static constexpr std::size_t kTableBytes =
+      LocalKeys::kBytes + kMaxBackings * (sizeof(std::byte*) + 2 * sizeof(std::uint64_t));
 
   const Arena& arena() const { return arena_; }
   PosterHost& host() const { return host_; }
@@ -174,9 +179,8 @@ class MemoryPlane {
   static KnownRemote know_once(std::uint32_t key, std::uint64_t address, std::uint64_t length,
                                std::uint32_t access, std::byte* bytes);
 
-  // What is known of a key that reach() has not reached, and never will: another path was chosen,
-  // or the owner's pages cannot be adopted. Nothing, if that is not so, or the key is not good for
-  // this.
+  // What is known of a key no page of which is adopted. Nothing, if one is, or if the key does not
+  // grant this.
   KnownFar know_far(const Responder& responder, std::uint32_t key, std::uint64_t address,
                     std::uint64_t length, std::uint32_t access) const;
   // Copies `n` bytes at `address` that `known` grants from or to `local`. False: remote() and
@@ -228,10 +232,9 @@ class MemoryPlane {
              std::uint32_t pd, Stretch& out);
   Access check_window(const KeyEntry& window, const Responder& responder,
                       const KeyEntry*& region) const;
-  Access place(KeyEntry& region, std::uint64_t address, std::uint64_t length, Stretch& out);
+  Access place(const KeyEntry& region, std::uint64_t address, std::uint64_t length, Stretch& out);
   std::byte* mapped(const KeyEntry& region, std::uint64_t address, std::uint64_t length);
   std::byte* map_slow(Mapping& mapping, std::uint32_t index, std::uint32_t generation);
-  void want_adoption(KeyEntry& region);
   // move(part, done, bytes) for each part of `n` bytes from `offset` on, until it is not ok.
   template <class Move>
   Access in_parts(const Stretch& all, std::uint64_t offset, std::uint64_t n, Move&& move) const;

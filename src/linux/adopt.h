@@ -13,12 +13,17 @@
 // zeros, fork() a private copy, and adopt_pages() takes it again.
 //
 // fork(): the child gets private copies of all adopted pages before fork() returns in either
-// process. clone() without libc's handlers is not covered; vfork() and posix_spawn() need nothing.
+// process. A child that is made otherwise (_Fork(), clone() by number) does not inherit them and
+// faults there, as with memory that ibv_fork_init() protects; vfork() and posix_spawn() need
+// nothing.
+//
+// I/O in flight: the kernel may hold pages for direct I/O, io_uring or process_vm_writev(), and
+// writes to the pages it holds. UFFDIO_MOVE (Linux 6.8) refuses held pages, one by one, and leaves
+// none behind. Without it touched pages move only if the program has one thread and nothing that
+// could hold pages (pin_sources.h).
 //
 // What a caller must know:
-//  - nobody may be in the middle of process_vm_writev(), O_DIRECT or registered io_uring I/O into
-//    the range while it is moved: the kernel holds the old pages then, and their bytes are lost;
-//  - mlock(), MADV_* advice, memory policy and protection keys of the range do not survive;
+//  - MADV_* advice and memory policy of the range do not survive;
 //  - returned memory is not anonymous to the kernel: no huge pages, and MADV_FREE fails (EINVAL).
 #pragma once
 
@@ -31,10 +36,17 @@
 namespace ib::os {
 
 platform::AdoptMode adopt_mode();
-Result<platform::AdoptedPages> adopt_pages(std::uint64_t address, std::uint64_t length);
+// At most `most` bytes of the range may have been touched.
+Result<platform::AdoptedPages> adopt_pages(std::uint64_t address, std::uint64_t length,
+                                           std::uint64_t most = ~std::uint64_t{0});
+// To be called if no page of the range can be held (pin_sources.h).
 void give_back_pages(const platform::AdoptedPages& pages);
+platform::ClientHost::Presence adopted_presence(const platform::AdoptedPages& pages,
+                                                std::uint64_t address, std::uint64_t length);
 
 // For tests: as if the system allowed only this much; nullopt: what it does allow.
 void limit_adopt_mode(std::optional<platform::AdoptMode> mode);
+// For tests: as on a kernel without UFFDIO_MOVE.
+void forbid_page_move(bool forbid);
 
 }  // namespace ib::os

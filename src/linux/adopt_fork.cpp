@@ -23,6 +23,7 @@ constexpr int kLongestWaitMs = 30'000;
 constinit std::mutex mutex;
 constinit std::atomic<int> forks_waiting{0};
 AdoptedRanges* ranges = nullptr;
+constinit std::atomic<bool> watching{false};
 pthread_once_t once = PTHREAD_ONCE_INIT;
 int copied_read = -1;  // a pipe that the child closes once it has its copies
 int copied_write = -1;
@@ -74,25 +75,60 @@ void make_private(const Mapping& m, std::uint64_t start, std::uint64_t end, int 
                     to_long(start));
 }
 
-void make_private(std::uint64_t address, const AdoptedRange& range, MapsReader& maps) {
-  const std::uint64_t end = address + range.length;
-  const bool usable = identity_of(range.descriptor) == range.file;
-  for (std::uint64_t at = address; at < end;) {
-    Mapping m;
-    if (!maps.valid()) {
-      // No descriptor left to look: what was registered is most likely still there.
-      m = Mapping{.start = address, .end = end, .readable = true, .writable = true};
-    } else if (!maps.find(at, m) || m.start >= end) {
-      return;
-    } else if (!is_adopted_mapping(m, range.file, address)) {
-      at = m.end;
-      continue;
-    }
-    at = at < m.start ? m.start : at;
-    const std::uint64_t next = step_end(at, m.end < end ? m.end : end);
-    make_private(m, at, next, usable ? range.descriptor : -1);
+void make_private_in_steps(const Mapping& m, int file) {
+  for (std::uint64_t at = m.start; at < m.end;) {
+    const std::uint64_t next = step_end(at, m.end);
+    make_private(m, at, next, file);
     at = next;
   }
+}
+
+// The range whose pages a mapping shows; nullptr: pages of a peer, or no such mapping at all.
+const AdoptedRange* range_of(const Mapping& m) {
+  if (!m.shared || !m.name_view().starts_with(kPagesPath)) return nullptr;
+  const FileIdentity file{m.inode, m.device_major, m.device_minor};
+  const auto found = ranges->find(m.start - m.offset);
+  if (found != ranges->end() && found->second.file == file) return &found->second;
+  for (const auto& [address, range] : *ranges) {
+    if (range.file == file) return &range;  // mremap() has moved the mapping
+  }
+  return nullptr;
+}
+
+// Calls `run(mapping, range)` for all adopted memory of this process, wherever the program has
+// moved it.
+template <class Run>
+void for_adopted(Run run) {
+  MapsReader maps;
+  Mapping m;
+  if (maps.valid()) {
+    for (std::uint64_t at = 0; maps.find(at, m) && m.end > at; at = m.end) {
+      if (const AdoptedRange* range = range_of(m)) run(m, *range);
+    }
+    return;
+  }
+  // No descriptor left to look: what was registered is most likely still there.
+  for (const auto& [address, range] : *ranges) {
+    m = Mapping{};
+    m.start = address;
+    m.end = address + range.length;
+    m.readable = m.writable = true;
+    run(m, range);
+  }
+}
+
+// If the program has closed the descriptor of a file, its content is read through the mapping.
+void make_all_private() {
+  for_adopted([](const Mapping& m, const AdoptedRange& range) {
+    const bool usable = identity_of(range.descriptor) == range.file;
+    make_private_in_steps(m, usable ? range.descriptor : -1);
+  });
+}
+
+void advise_all(int advice) {
+  for_adopted([advice](const Mapping& m, const AdoptedRange&) {
+    (void)raw_syscall(SYS_madvise, to_long(m.start), to_long(m.end - m.start), advice);
+  });
 }
 
 void before_fork() {
@@ -101,6 +137,7 @@ void before_fork() {
   --forks_waiting;
   int ends[2] = {-1, -1};
   if (ranges == nullptr || ranges->empty()) return;
+  advise_all(MADV_DOFORK);
   if (is_error(raw_syscall(SYS_pipe2, to_long(ends), O_CLOEXEC))) return;
   copied_read = ends[0];
   copied_write = ends[1];
@@ -115,15 +152,13 @@ void in_parent() {
     while (::poll(&end, 1, kLongestWaitMs) < 0 && errno == EINTR) {}
   }
   close_end(copied_read);
+  if (ranges != nullptr && !ranges->empty()) advise_all(MADV_DONTFORK);
   mutex.unlock();
 }
 
 void in_child() {
   close_end(copied_read);  // first: it frees a descriptor for the next line
-  if (ranges != nullptr && !ranges->empty()) {
-    MapsReader maps;
-    for (const auto& [address, range] : *ranges) make_private(address, range, maps);
-  }
+  if (ranges != nullptr && !ranges->empty()) make_all_private();
   forks_waiting = 0;  // other threads that wanted to fork are not here
   ranges = nullptr;   // not freed: an allocator of the program may not work in a child
   close_end(copied_write);
@@ -145,7 +180,12 @@ AdoptedRanges* adopted_ranges() {
   return ranges;
 }
 
+bool has_ever_adopted() {
+  return watching.load(std::memory_order_relaxed);
+}
+
 void watch_forks() {
+  watching.store(true, std::memory_order_relaxed);
   (void)pthread_once(&once, [] { (void)pthread_atfork(before_fork, in_parent, in_child); });
 }
 

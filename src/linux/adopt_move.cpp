@@ -29,6 +29,17 @@ using platform::NativeHandle;
 constexpr std::uint64_t kUffdRegisterMissing = 1;
 constexpr std::uint64_t kUffdRegisterMinor = 4;
 constexpr std::uint64_t kUffdMinorShmem = 1 << 10;
+constexpr std::uint64_t kUffdMove = 1 << 16;
+constexpr std::uint64_t kMoveHoles = 2;  // UFFDIO_MOVE_MODE_ALLOW_SRC_HOLES
+// UFFDIO_MOVE, from <linux/userfaultfd.h> of Linux 6.8; Debian 12 has older headers.
+struct UffdMove {
+  std::uint64_t target;
+  std::uint64_t source;
+  std::uint64_t length;
+  std::uint64_t mode;
+  std::int64_t moved;  // or -errno
+};
+constexpr unsigned long kUffdioMove = _IOWR(0xAA, 0x05, UffdMove);
 constexpr unsigned long kNewFaultFile = _IO(0xAA, 0x00);  // USERFAULTFD_IOC_NEW
 
 // Bits of /proc/self/pagemap.
@@ -69,7 +80,8 @@ FaultFile open_once(AdoptMode limit, std::uint64_t features) {
     result.mode = AdoptMode::UserFaultsOnly;
   }
   if (!greet(result.file.get(), features)) return {};
-  result.has_minor = features != 0;
+  result.has_minor = (features & kUffdMinorShmem) != 0;
+  result.has_move = (features & kUffdMove) != 0;
   return result;
 }
 
@@ -146,8 +158,63 @@ Status copy_and_map(const Mover& mover, std::uint64_t start, std::uint64_t lengt
   return is_error(mapped) ? Status::InsufficientResources : Status::Ok;
 }
 
-Status move_with_threads(const Mover& mover, std::uint64_t start, std::uint64_t length,
-                         std::uint64_t offset, bool given_back) {
+// Without proof that no page is pinned, only memory that holds no page moves.
+Status check_pins(const Mover& mover, std::uint64_t start, std::uint64_t end) {
+  if (mover.trusts_pins) return Status::Ok;
+  IB_TRY(touched, touched_bytes(mover, start, end));
+  return touched == 0 ? Status::Ok : Status::DeviceBusy;
+}
+
+// Moves pages from one place to another, both registered with the fault file. `done` tells how far
+// it came. DeviceBusy: the next page is pinned, or shared with another process since a fork().
+Status move_pages(const Mover& mover, std::uint64_t target, std::uint64_t source,
+                  std::uint64_t length, std::uint64_t& done) {
+  constexpr int kMostRetries = 1000;
+  for (int retries = 0; done < length;) {
+    UffdMove request{target + done, source + done, length - done, kMoveHoles, 0};
+    const long result = control(mover.fault_file, kUffdioMove, &request);
+    if (request.moved > 0) {
+      done += static_cast<std::uint64_t>(request.moved);
+    } else if (result == -EAGAIN && ++retries < kMostRetries) {
+      continue;
+    } else if (result == -EBUSY || result == -EAGAIN) {
+      return Status::DeviceBusy;
+    } else if (result != 0) {
+      return result == -ENOMEM ? Status::InsufficientResources : Status::NotSupported;
+    }
+  }
+  return Status::Ok;
+}
+
+// Moves page by page by UFFDIO_MOVE, which takes only pages that nobody else holds and leaves none
+// behind for others to take hold of.
+Status move_unpinned(const Mover& mover, std::uint64_t start, std::uint64_t length,
+                     std::uint64_t offset) {
+  constexpr int kFlags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+  const long mapped =
+      raw_syscall(SYS_mmap, 0, to_long(length), PROT_READ | PROT_WRITE, kFlags, -1, 0);
+  if (is_error(mapped)) return Status::InsufficientResources;
+  const auto away = static_cast<std::uint64_t>(mapped);
+  Status status = Status::NotSupported;
+  if (stop_threads_at(mover, away, length, false) && stop_threads_at(mover, start, length, false)) {
+    std::uint64_t moved = 0;
+    status = move_pages(mover, away, start, length, moved);
+    if (status == Status::Ok) status = copy_and_map(mover, start, length, away, offset);
+    if (status != Status::Ok) {
+      std::uint64_t restored = 0;
+      // The pages are this thread's alone, and their page tables are there still.
+      IB_ASSERT(move_pages(mover, start, away, moved, restored) == Status::Ok);
+      let_threads_go(mover, start, length);
+    }
+    wake(mover.fault_file, start, length);
+  }
+  (void)raw_syscall(SYS_munmap, to_long(away), to_long(length));
+  return status;
+}
+
+// Moves all pages at once; what was found among them is checked when no thread can reach them.
+Status move_whole(const Mover& mover, std::uint64_t start, std::uint64_t length,
+                  std::uint64_t offset, bool given_back) {
   if (!stop_threads_at(mover, start, length, given_back)) return Status::NotSupported;
   const long away = raw_syscall(SYS_mremap, to_long(start), to_long(length), to_long(length),
                                 MREMAP_MAYMOVE | MREMAP_DONTUNMAP);
@@ -155,8 +222,9 @@ Status move_with_threads(const Mover& mover, std::uint64_t start, std::uint64_t 
     let_threads_go(mover, start, length);
     return away == -ENOMEM ? Status::InsufficientResources : Status::NotSupported;
   }
-  const Status status =
-      copy_and_map(mover, start, length, static_cast<std::uint64_t>(away), offset);
+  const auto pages = static_cast<std::uint64_t>(away);
+  Status status = check_pins(mover, pages, pages + length);
+  if (status == Status::Ok) status = copy_and_map(mover, start, length, pages, offset);
   if (status != Status::Ok) {
     const long restored = raw_syscall(SYS_mremap, away, to_long(length), to_long(length),
                                       MREMAP_MAYMOVE | MREMAP_FIXED, to_long(start));
@@ -167,21 +235,59 @@ Status move_with_threads(const Mover& mover, std::uint64_t start, std::uint64_t 
   return status;
 }
 
+Status move_alone(const Mover& mover, std::uint64_t start, std::uint64_t length,
+                  std::uint64_t offset) {
+  IB_CHECK(check_pins(mover, start, start + length));
+  return copy_and_map(mover, start, length, start, offset);
+}
+
+// Pages that were shared by a fork() become this process's own when they are written to.
+Status move_unpinned_or_unshare(const Mover& mover, std::uint64_t start, std::uint64_t length,
+                                std::uint64_t offset) {
+  const Status status = move_unpinned(mover, start, length, offset);
+  if (status != Status::DeviceBusy) return status;
+  const Status unshared =
+      for_touched(mover, start, start + length, [](std::uint64_t from, std::uint64_t size) {
+        return raw_syscall(SYS_madvise, to_long(from), to_long(size), MADV_POPULATE_WRITE) == 0
+                   ? Status::Ok
+                   : Status::DeviceBusy;
+      });
+  return unshared == Status::Ok ? move_unpinned(mover, start, length, offset) : unshared;
+}
+
 }  // namespace
 
 FaultFile open_fault_file(AdoptMode limit) {
-  FaultFile result = open_once(limit, kUffdMinorShmem);
+  FaultFile result = open_once(limit, kUffdMinorShmem | kUffdMove);
+  if (!result.file.valid()) result = open_once(limit, kUffdMinorShmem);
   if (!result.file.valid()) result = open_once(limit, 0);
   return result;
+}
+
+Result<std::uint64_t> touched_bytes(const Mover& mover, std::uint64_t start, std::uint64_t end) {
+  std::uint64_t total = 0;
+  const Status status = for_touched(mover, start, end, [&](std::uint64_t, std::uint64_t size) {
+    total += size;
+    return Status::Ok;
+  });
+  if (status != Status::Ok) return status;
+  return total;
 }
 
 Status move_step(const Mover& mover, std::uint64_t start, std::uint64_t end, std::uint64_t offset,
                  bool given_back) {
   const std::uint64_t length = end - start;
-  const Status status = mover.fault_file >= 0
-                            ? move_with_threads(mover, start, length, offset, given_back)
-                            : copy_and_map(mover, start, length, start, offset);
+  Status status = Status::Ok;
+  if (mover.fault_file < 0) {
+    status = move_alone(mover, start, length, offset);
+  } else if (mover.has_move && !given_back) {
+    status = move_unpinned_or_unshare(mover, start, length, offset);
+  } else {
+    status = move_whole(mover, start, length, offset, given_back);
+  }
   if (status != Status::Ok) return status;
+  // A child that is made without the handlers of fork() must not share the pages.
+  (void)raw_syscall(SYS_madvise, to_long(start), to_long(length), MADV_DONTFORK);
   // The program would fault on each page otherwise. Failure leaves just that.
   for_data(mover.target, offset, length, [&](std::uint64_t data, std::uint64_t size) {
     (void)raw_syscall(SYS_madvise, to_long(start + (data - offset)), to_long(size),

@@ -33,6 +33,9 @@ class AdoptLock {
 // there is no memory for the table.
 AdoptedRanges* adopted_ranges();
 
+// Whether this process, or one that it was forked from, has adopted pages. Takes no lock.
+bool has_ever_adopted();
+
 // Installs the fork handlers; once.
 void watch_forks();
 

@@ -7,16 +7,9 @@
 #include <fcntl.h>
 #include <linux/falloc.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
-
-#include <algorithm>
 
 namespace ib::os {
 namespace {
-
-// Far beyond any memory: mremap() may grow a returned mapping, and what it gets must be in the
-// file.
-constexpr std::uint64_t kEndlessFile = 1ull << 46;
 
 // A write that changes nothing makes the kernel copy the page. Compare-and-swap, as no compiler
 // turns that into a read, and as another thread may be writing the same byte.
@@ -58,14 +51,6 @@ void return_step(int file, const Mapping& m, std::uint64_t start, std::uint64_t 
                     to_long(offset), to_long(length));
 }
 
-void lengthen(int file) {
-  rlimit limit{};
-  // Growing beyond RLIMIT_FSIZE would raise SIGXFSZ.
-  if (::getrlimit(RLIMIT_FSIZE, &limit) != 0) return;
-  (void)raw_syscall(SYS_ftruncate, file,
-                    to_long(std::min<std::uint64_t>(kEndlessFile, limit.rlim_cur)));
-}
-
 }  // namespace
 
 void give_back_pages(const platform::AdoptedPages& pages) {
@@ -83,13 +68,16 @@ void give_back_pages(const platform::AdoptedPages& pages) {
   MapsReader maps;
   const std::uint64_t end = pages.address + pages.length;
   Mapping m;
-  for (std::uint64_t at = pages.address; at < end && maps.find(at, m) && m.start < end;) {
-    at = std::max(at, m.start);
-    const std::uint64_t next = step_end(at, std::min(m.end, end));
-    if (is_adopted_mapping(m, file, pages.address)) return_step(pages.file.get(), m, at, next);
-    at = next;
+  for (std::uint64_t at = pages.address; at < end && maps.find(at, m) && m.start < end;
+       at = m.end) {
+    if (!is_adopted_mapping(m, file, pages.address)) continue;
+    // mremap() may have grown the mapping beyond the end of the range.
+    for (std::uint64_t from = m.start; from < m.end;) {
+      const std::uint64_t next = step_end(from, m.end);
+      return_step(pages.file.get(), m, from, next);
+      from = next;
+    }
   }
-  lengthen(pages.file.get());
 }
 
 }  // namespace ib::os

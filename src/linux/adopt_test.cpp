@@ -13,9 +13,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
+#include <memory>
 #include <thread>
 #include <vector>
 
@@ -96,6 +98,16 @@ INSTANTIATE_TEST_SUITE_P(Modes, Adopt,
                          [](const auto& instance) {
                            return instance.param == AdoptMode::Full ? "Full" : "UserFaultsOnly";
                          });
+
+// With several threads, where those that touch the pages can be made to wait in system calls too.
+class AdoptThreads : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (adopt_mode() != AdoptMode::Full) {
+      GTEST_SKIP() << "needs userfaultfd with kernel faults: root or vm.unprivileged_userfaultfd=1";
+    }
+  }
+};
 
 TEST_P(Adopt, PagesAreTheFilesPagesAtTheSameAddress) {
   Memory memory(9 * kMiB);
@@ -293,6 +305,22 @@ TEST_P(Adopt, AFileSizeLimitIsNoReasonToDie) {
   EXPECT_TRUE(memory.has_numbers());
 }
 
+TEST(AdoptUserFaultsOnly, LeavesProgramsWithThreadsAlone) {
+  Memory memory(kMiB);
+  memory.number_pages();
+  std::atomic<bool> stop{false};
+  std::thread other([&] {
+    while (!stop) std::this_thread::yield();
+  });
+  limit_adopt_mode(AdoptMode::UserFaultsOnly);
+  // A system call of the other thread would fail at a page that is moving.
+  EXPECT_EQ(adopt_pages(memory.address(), memory.size()).error(), Status::NotSupported);
+  limit_adopt_mode(std::nullopt);
+  stop = true;
+  other.join();
+  EXPECT_TRUE(memory.has_numbers());
+}
+
 // Counts increments of two threads all over a range and compares with what the range says.
 class Writers {
  public:
@@ -330,42 +358,35 @@ class Writers {
   std::vector<std::thread> threads_;
 };
 
-TEST_P(Adopt, NoWriteOfAnotherThreadIsLost) {
-  Memory memory(8 * kMiB);
-  Writers writers(memory);
-  while (writers.done() < 10000) std::this_thread::yield();
+TEST_F(AdoptThreads, NoWriteOfAnotherThreadIsLost) {
   for (int round = 0; round < 30; ++round) {
+    Memory memory(8 * kMiB);
+    Writers writers(memory);
+    while (writers.done() < 10000) std::this_thread::yield();
     auto pages = adopt_pages(memory.address(), memory.size());
     ASSERT_TRUE(pages) << "round " << round << ": " << status_text(pages.error());
     std::this_thread::yield();
     give_back_pages(*pages);
+    ASSERT_EQ(writers.stop(), 0u) << "round " << round;
   }
+}
+
+// Nothing proves of returned memory that no page is held for I/O, so with threads it stays.
+TEST_F(AdoptThreads, ReturnedMemoryStaysWhereThreadsAre) {
+  Memory memory(4 * kMiB);
+  auto pages = adopt_pages(memory.address(), memory.size());
+  ASSERT_TRUE(pages);
+  give_back_pages(*pages);
+  memory.number_pages();
+  Writers writers(memory);
+  while (writers.done() < 1000) std::this_thread::yield();
+  EXPECT_EQ(adopt_pages(memory.address(), memory.size()).error(), Status::DeviceBusy);
   EXPECT_EQ(writers.stop(), 0u);
 }
 
-// Reading an untouched page of returned memory puts a page into the file behind it, at which
-// userfaultfd's "missing" mode alone would not stop a thread.
-TEST_P(Adopt, NoWriteIsLostWhereReturnedMemoryWasOnlyRead) {
-  for (int round = 0; round < 10; ++round) {
-    Memory memory(4 * kMiB);
-    auto pages = adopt_pages(memory.address(), memory.size());
-    ASSERT_TRUE(pages);
-    give_back_pages(*pages);
-    for (std::size_t page = 0; page < memory.size() / kPage; ++page) {
-      ASSERT_EQ(memory.word(page), 0u);
-    }
-    Writers writers(memory);
-    while (writers.done() < 1000) std::this_thread::yield();
-    pages = adopt_pages(memory.address(), memory.size());
-    ASSERT_TRUE(pages);
-    ASSERT_EQ(writers.stop(), 0u) << "round " << round;
-    give_back_pages(*pages);
-  }
-}
-
 // The first touch of a page, by reading or writing, during the move.
-TEST_P(Adopt, PagesFirstTouchedDuringTheMoveAreNotLost) {
-  for (int round = 0; round < 20; ++round) {
+TEST_F(AdoptThreads, PagesFirstTouchedDuringTheMoveAreNotLost) {
+  for (int round = 0; round < 40; ++round) {
     Memory memory(4 * kMiB);
     std::atomic<std::size_t> reached{0};
     std::thread toucher([&] {
@@ -377,11 +398,9 @@ TEST_P(Adopt, PagesFirstTouchedDuringTheMoveAreNotLost) {
       }
     });
     while (reached < 100) std::this_thread::yield();
-    for (int again = 0; again < 3; ++again) {
-      auto pages = adopt_pages(memory.address(), memory.size());
-      ASSERT_TRUE(pages);
-      give_back_pages(*pages);
-    }
+    auto pages = adopt_pages(memory.address(), memory.size());
+    ASSERT_TRUE(pages);
+    give_back_pages(*pages);
     toucher.join();
     ASSERT_TRUE(memory.has_numbers()) << "round " << round;
   }
@@ -427,26 +446,81 @@ TEST_P(Adopt, AForkedChildHasItsOwnCopy) {
   EXPECT_EQ(memory.word(3), 4u);
 }
 
-TEST_P(Adopt, ForksDuringMovesFindAllPages) {
-  Memory memory(4 * kMiB);
-  memory.number_pages();
-  std::atomic<bool> stop{false};
+TEST_F(AdoptThreads, ForksDuringMovesFindAllPages) {
+  std::vector<std::unique_ptr<Memory>> memories;
+  for (int i = 0; i < 60; ++i) {
+    memories.push_back(std::make_unique<Memory>(kMiB));
+    memories.back()->number_pages();
+  }
+  const auto all_numbered = [&] {
+    return std::all_of(memories.begin(), memories.end(),
+                       [](const auto& m) { return m->has_numbers(); });
+  };
+  std::atomic<std::size_t> moved{0};
   std::thread mover([&] {
-    while (!stop) {
-      auto pages = adopt_pages(memory.address(), memory.size());
-      if (!pages) std::abort();
-      give_back_pages(*pages);
+    for (const auto& memory : memories) {
+      auto pages = adopt_pages(memory->address(), memory->size());
+      // A fork() meanwhile leaves pages shared with the child for a moment.
+      if (!pages && pages.error() != Status::DeviceBusy) std::abort();
+      if (pages) give_back_pages(*pages);
+      ++moved;
     }
   });
-  for (int i = 0; i < 20; ++i) {
+  while (moved < memories.size()) {
     const pid_t child = ::fork();
-    if (child == 0) ::_exit(memory.has_numbers() ? 0 : 1);
+    if (child == 0) ::_exit(all_numbered() ? 0 : 1);
     int status = -1;
     ASSERT_EQ(::waitpid(child, &status, 0), child);
-    EXPECT_EQ(status, 0);
+    ASSERT_EQ(status, 0);
   }
-  stop = true;
   mover.join();
+  EXPECT_TRUE(all_numbered());
+}
+
+TEST_P(Adopt, AMappingThatIsMovedAndGrownIsItsChildsOwn) {
+  auto* base = static_cast<unsigned char*>(
+      ::mmap(nullptr, kMiB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  std::memset(base, 1, kMiB);
+  auto pages = adopt_pages(reinterpret_cast<std::uint64_t>(base), kMiB);
+  ASSERT_TRUE(pages);
+  // Something above it, so that it has to move.
+  (void)::mmap(base + kMiB, kPage, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  auto* grown = static_cast<unsigned char*>(::mremap(base, kMiB, 2 * kMiB, MREMAP_MAYMOVE));
+  ASSERT_NE(grown, MAP_FAILED);
+  EXPECT_EQ(grown[0], 1);
+  EXPECT_EQ(grown[2 * kMiB - 1], 0);
+  grown[kMiB + 5] = 3;
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const bool right = grown[0] == 1 && grown[kMiB + 5] == 3 && grown[2 * kMiB - 1] == 0;
+    grown[0] = grown[kMiB + 5] = 77;
+    ::_exit(right ? 0 : 1);
+  }
+  int status = -1;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(grown[0], 1);
+  EXPECT_EQ(grown[kMiB + 5], 3);
+  give_back_pages(*pages);
+  ::munmap(grown, 2 * kMiB);
+}
+
+TEST_P(Adopt, AGrownMappingIsReturnedWhole) {
+  auto* base = static_cast<unsigned char*>(
+      ::mmap(nullptr, 4 * kMiB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  ASSERT_EQ(::munmap(base + kMiB, 3 * kMiB), 0);  // room to grow in place
+  std::memset(base, 1, kMiB);
+  auto pages = adopt_pages(reinterpret_cast<std::uint64_t>(base), kMiB);
+  ASSERT_TRUE(pages);
+  if (::mremap(base, kMiB, 2 * kMiB, 0) != base) GTEST_SKIP() << "something else took the room";
+  base[kMiB + 5] = 3;
+  give_back_pages(*pages);
+  EXPECT_EQ(base[kMiB + 5], 3);
+  MapsReader maps;
+  Mapping m;
+  ASSERT_TRUE(maps.find(reinterpret_cast<std::uint64_t>(base) + kMiB, m));
+  EXPECT_FALSE(m.shared);
+  ::munmap(base, 2 * kMiB);
 }
 
 // PROCMAP_QUERY and the text (kernels before 6.11) must tell the same.
@@ -475,28 +549,30 @@ TEST(MapsReader, BothWaysFindTheSameMappings) {
   EXPECT_GT(count, 10u);
 }
 
-TEST(AdoptKernelAccess, InFullModeASystemCallWaitsForTheMove) {
-  if (adopt_mode() != AdoptMode::Full) {
-    GTEST_SKIP() << "needs userfaultfd with kernel faults: root or vm.unprivileged_userfaultfd=1";
-  }
-  Memory memory(4 * kMiB);
+TEST_F(AdoptThreads, ASystemCallOfAnotherThreadWaitsForTheMove) {
+  constexpr std::size_t kPieces = 20;
+  Memory memory(kPieces * 4 * kMiB);
   memory.number_pages();
   const int zero = ::open("/dev/zero", O_RDONLY | O_CLOEXEC);
   std::atomic<bool> stop{false};
   std::atomic<int> failures{0};
+  std::atomic<std::size_t> piece{0};
   std::atomic<int> reads{0};
   std::thread reader([&] {
-    for (std::size_t page = 0; !stop; page = (page + 1) % (memory.size() / kPage)) {
-      if (::read(zero, memory.base() + page * kPage + 64, 64) != 64) ++failures;
+    constexpr std::size_t kPagesOfPiece = 4 * kMiB / kPage;
+    for (std::size_t page = 0; !stop; page = (page + 1) % kPagesOfPiece) {
+      unsigned char* at = memory.base() + (piece * kPagesOfPiece + page) * kPage;
+      if (::read(zero, at + 64, 64) != 64) ++failures;
       ++reads;
     }
   });
-  while (reads < 10) std::this_thread::yield();
-  for (int round = 0; round < 20; ++round) {
-    auto pages = adopt_pages(memory.address(), memory.size());
+  for (; piece < kPieces; ++piece) {
+    for (const int before = reads; reads < before + 10;) std::this_thread::yield();
+    auto pages = adopt_pages(memory.address() + piece * 4 * kMiB, 4 * kMiB);
     ASSERT_TRUE(pages);
     give_back_pages(*pages);
   }
+  piece = 0;
   stop = true;
   reader.join();
   ::close(zero);
@@ -515,6 +591,7 @@ TEST(AdoptWithoutUserfaultfd, WorksIffThereIsOneThread) {
     limit_adopt_mode(AdoptMode::None);
     if (adopt_mode() != AdoptMode::None) ::_exit(1);
     auto pages = adopt_pages(memory.address(), memory.size());
+    if (!pages) ::_exit(4);
     if (!pages || !memory.has_numbers() || word_in_file(*pages, 1) != 2) ::_exit(2);
     give_back_pages(*pages);
     ::_exit(memory.has_numbers() ? 0 : 3);

@@ -6,6 +6,7 @@
 #include "linux/client_channel.h"
 #include "linux/client_memory.h"
 #include "linux/client_wait.h"
+#include "linux/pin_sources.h"
 
 #include <unistd.h>
 
@@ -45,16 +46,22 @@ Status LinuxClientHost::write_process(std::uint32_t pid, std::uint64_t to, const
   return write_process_memory(pid, to, from, length);
 }
 
-platform::AdoptMode LinuxClientHost::adopt_mode() {
-  return os::adopt_mode();
+Result<platform::AdoptedPages> LinuxClientHost::adopt(std::uint64_t address, std::uint64_t length,
+                                                      std::uint64_t most) {
+  return adopt_pages(address, length, most);
 }
 
-Result<platform::AdoptedPages> LinuxClientHost::adopt(std::uint64_t address, std::uint64_t length) {
-  return adopt_pages(address, length);
-}
-
-void LinuxClientHost::give_back(const platform::AdoptedPages& pages) {
+bool LinuxClientHost::give_back(const platform::AdoptedPages& pages) {
+  // Pages that the program has unmapped need nothing.
+  const Presence left = os::adopted_presence(pages, pages.address, pages.length);
+  if (left != Presence::Gone && may_pin_pages()) return false;
   give_back_pages(pages);
+  return true;
+}
+
+platform::ClientHost::Presence LinuxClientHost::adopted_presence(
+    const platform::AdoptedPages& pages, std::uint64_t address, std::uint64_t length) {
+  return os::adopted_presence(pages, address, length);
 }
 
 void LinuxClientHost::wait(std::atomic<std::uint32_t>& word, std::uint32_t expected,

@@ -20,9 +20,11 @@ class LinuxClientHost final : public platform::ClientHost {
   Status read_process(std::uint32_t pid, std::uint64_t from, void* to, std::size_t length) override;
   Status write_process(std::uint32_t pid, std::uint64_t to, const void* from,
                        std::size_t length) override;
-  platform::AdoptMode adopt_mode() override;
-  Result<platform::AdoptedPages> adopt(std::uint64_t address, std::uint64_t length) override;
-  void give_back(const platform::AdoptedPages& pages) override;
+  Result<platform::AdoptedPages> adopt(std::uint64_t address, std::uint64_t length,
+                                       std::uint64_t most) override;
+  bool give_back(const platform::AdoptedPages& pages) override;
+  Presence adopted_presence(const platform::AdoptedPages& pages, std::uint64_t address,
+                            std::uint64_t length) override;
   void wait(std::atomic<std::uint32_t>& word, std::uint32_t expected, Duration timeout) override;
   void wake(std::atomic<std::uint32_t>& word) override;
   void relax(std::uint32_t round) override;

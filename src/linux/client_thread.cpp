@@ -6,6 +6,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <string>
 
@@ -20,11 +21,21 @@ struct Start {
   std::string name;
 };
 
+// In which process the threads run, and how many.
+constinit std::atomic<pid_t> counted_in{0};
+constinit std::atomic<std::uint32_t> running{0};
+
 void* run(void* argument) {
   const std::unique_ptr<Start> start(static_cast<Start*>(argument));
   (void)::prctl(PR_SET_NAME, start->name.c_str());
   start->body();
+  running.fetch_sub(1, std::memory_order_acq_rel);
   return nullptr;
+}
+
+void count_one() {
+  if (counted_in.exchange(::getpid()) != ::getpid()) running.store(0);
+  running.fetch_add(1, std::memory_order_acq_rel);
 }
 
 class BackgroundThread final : public platform::ClientHost::Thread {
@@ -53,17 +64,23 @@ int create(pthread_t& id, std::size_t stack_size, Start* start) {
 
 }  // namespace
 
+std::uint32_t background_thread_count() {
+  return counted_in.load() == ::getpid() ? running.load() : 0;
+}
+
 Result<std::unique_ptr<platform::ClientHost::Thread>> start_background_thread(
     const char* name, std::function<void()> body) {
   auto start =
       std::make_unique<Start>(Start{std::move(body), std::string(name).substr(0, kNameLength)});
   // The program's signals are for the program's threads; the new thread inherits the mask.
   const SignalGuard guard;
+  count_one();
   pthread_t id{};
   int error = create(id, kStackSize, start.get());
   // glibc takes thread-local storage out of the stack: a program with a lot of it needs more.
   if (error == EINVAL) error = create(id, 0, start.get());
   if (error != 0) {
+    running.fetch_sub(1, std::memory_order_acq_rel);
     return error == EAGAIN || error == ENOMEM ? Status::InsufficientResources : Status::IoError;
   }
   (void)start.release();  // the thread's now

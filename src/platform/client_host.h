@@ -30,17 +30,17 @@ class MappedFile {
 // Pages of this process that were moved into a file at the same address (adopt_pages.cpp in the
 // reference folder tells how).
 struct AdoptedPages {
-  NativeHandle file;          // memfd of `length` bytes
+  NativeHandle file;          // memfd of `length` bytes, or more
   std::uint64_t address = 0;  // page aligned
   std::uint64_t length = 0;
+  std::uint64_t copied = 0;  // bytes that the program had touched before
 };
 
-// Why and how adoption is possible here.
+// What stops the program's threads while pages move.
 enum class AdoptMode : std::uint32_t {
-  None,            // no userfaultfd and several threads: use other paths
-  UserFaultsOnly,  // a kernel access (read(2) into the range) during the move would fail with
-                   // EFAULT
-  Full,            // nobody notices
+  None,            // nothing: pages move only while the program has one thread
+  UserFaultsOnly,  // a userfaultfd at which system calls fail (EFAULT): likewise
+  Full,            // a userfaultfd at which threads wait, in system calls too
 };
 
 class ClientHost {
@@ -68,14 +68,23 @@ class ClientHost {
   virtual Status write_process(std::uint32_t pid, std::uint64_t to, const void* from,
                                std::size_t length) = 0;
 
-  // Path 1. `adopt` moves the whole private anonymous pages inside [address, address + length);
-  // NotSupported if there are none, or one of them is not private anonymous memory (or memory that
-  // `give_back` returned), or is a stack. Fails without having changed anything.
-  virtual AdoptMode adopt_mode() = 0;
-  virtual Result<AdoptedPages> adopt(std::uint64_t address, std::uint64_t length) = 0;
+  // Path 1. `adopt` moves the whole private anonymous pages inside [address, address + length), of
+  // which the program has touched at most `most` bytes; NotSupported if there are none or more, or
+  // one of them is not private anonymous memory (or memory that `give_back` returned), or is a
+  // stack; DeviceBusy if the kernel may hold one for I/O in flight. Fails without having changed
+  // anything.
+  //
+  // To be called while the program registers this memory: pages that another thread unmaps
+  // meanwhile come back.
+  virtual Result<AdoptedPages> adopt(std::uint64_t address, std::uint64_t length,
+                                     std::uint64_t most) = 0;
   // The opposite: private pages with the same content, which MADV_DONTNEED zeroes, at the same
-  // place.
-  virtual void give_back(const AdoptedPages& pages) = 0;
+  // place. Returns false, and changes nothing, if the kernel may hold one of the pages for I/O.
+  virtual bool give_back(const AdoptedPages& pages) = 0;
+  enum class Presence { Gone, Partial, Whole };
+  // How much of [address, address + length), which lies in `pages`, is still mapped where it was.
+  virtual Presence adopted_presence(const AdoptedPages& pages, std::uint64_t address,
+                                    std::uint64_t length) = 0;
 
   // Sleeping on a word of device memory; returns at once if it is not `expected`. Spurious
   // returns are allowed. `wake` wakes all sleepers, in any process.

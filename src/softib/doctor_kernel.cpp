@@ -47,34 +47,53 @@ std::string seccomp_note() {
   return digit != std::string::npos && text[digit] == '2' ? " (a seccomp filter is active)" : "";
 }
 
-bool has_userfaultfd(int flags) {
+constexpr unsigned long long kUffdMove = 1ull << 16;  // UFFD_FEATURE_MOVE, Linux 6.8
+
+bool has_userfaultfd(int flags, unsigned long long features) {
   const std::optional<int> result = in_child([&] {
     const int fd = static_cast<int>(::syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK | flags));
     if (fd < 0) return 1;
     uffdio_api api{};
     api.api = UFFD_API;
+    api.features = features;
     return ::ioctl(fd, UFFDIO_API, &api) == 0 ? 0 : 1;
   });
   return result == 0;
 }
 
+// docs/memory.md has the rules behind these words.
 void check_userfaultfd(Findings& findings) {
-  if (has_userfaultfd(0)) {
+  const bool full = has_userfaultfd(0, 0);
+  const bool some = full || has_userfaultfd(UFFD_USER_MODE_ONLY, 0);
+  if (full) {
     findings.push_back({"userfaultfd", Level::Ok, "full", {}, {}});
-  } else if (has_userfaultfd(UFFD_USER_MODE_ONLY)) {
-    findings.push_back({"userfaultfd",
-                        Level::Ok,
-                        "user faults only (vm.unprivileged_userfaultfd is 0); that suffices",
-                        {},
-                        {}});
+  } else if (some) {
+    findings.push_back(
+        {"userfaultfd",
+         Level::Ok,
+         "user faults only (vm.unprivileged_userfaultfd is 0): memory of programs with several "
+         "threads is not adopted and takes a system call a message (process_vm)",
+         {},
+         "sysctl vm.unprivileged_userfaultfd=1"});
   } else {
     findings.push_back(
         {"userfaultfd", Level::Warn, "none" + seccomp_note(),
-         "memory of programs with several threads is not adopted: large transfers take a system "
-         "call each (process_vm) instead of plain loads and stores",
+         "memory that programs have touched before they register it, or that have several "
+         "threads, is not adopted: a system call a message (process_vm) instead of plain loads "
+         "and stores",
          "containers: allow userfaultfd in the seccomp profile; else sysctl "
          "vm.unprivileged_userfaultfd=1"});
   }
+  if (!some) return;
+  if (has_userfaultfd(full ? 0 : UFFD_USER_MODE_ONLY, kUffdMove)) {
+    findings.push_back({"UFFDIO_MOVE", Level::Ok, "works", {}, {}});
+    return;
+  }
+  findings.push_back(
+      {"UFFDIO_MOVE", Level::Warn, "none (Linux before 6.8)",
+       "nothing proves that memory is not held for I/O: what a program with threads has touched "
+       "before it registers it is not adopted",
+       "Linux 6.8 or later"});
 }
 
 // What a process can do to one that is not its descendant, as two programs of a fabric are.

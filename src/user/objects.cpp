@@ -83,10 +83,9 @@ Status MemoryRegion::reregister(std::uint32_t change, const control::RegMrIn& to
     process.regions().undo(index());
     return done.error();
   }
-  process.regions().remove(index());
   lkey_ = out.lkey;
   rkey_ = out.rkey;
-  process.regions().add(index(), now, out, std::bit_cast<std::byte*>(now.address), now.length);
+  process.regions().change(index(), now, out, std::bit_cast<std::byte*>(now.address), now.length);
   return Status::Ok;
 }
 

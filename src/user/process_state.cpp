@@ -103,6 +103,12 @@ Status ProcessState::start(const ProcessOptions& options, std::string& reason) {
   poster_ = std::make_unique<Poster>(*this, host_, arena, *std::move(poster));
   plane_ = std::make_unique<hca::MemoryPlane>(arena, *poster_, info_.slot,
                                               path_from(host_.setting("SOFTIB_MEMORY_PATH")));
+  if (!plane_->valid()) {
+    reason = "no room for " + std::to_string(hca::MemoryPlane::kTableBytes >> 20) +
+             " MiB of tables, which are reserved rather than used: raise the limit of data "
+             "(RLIMIT_DATA, `ulimit -d unlimited`)";
+    return Status::InsufficientResources;
+  }
   regions_ = std::make_unique<Regions>(*this);
   qps_ = static_cast<std::atomic<QueuePair*>*>(std::calloc(hca::kMaxQps, sizeof *qps_));
   srqs_ = static_cast<std::atomic<SharedReceiveQueue*>*>(std::calloc(hca::kMaxSrqs, sizeof *srqs_));

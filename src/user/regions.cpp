@@ -8,32 +8,30 @@
 
 namespace ib::user {
 
-using hca::KeyState;
-using platform::AdoptMode;
+using platform::ClientHost;
 using verbs::control::Code;
 
 namespace {
 
-// With user-faults-only userfaultfd a system call that touches moving pages would fail, so pages
-// move only while the application is inside its registration call, and only so many.
-constexpr std::uint64_t kEagerBytes = 16ull << 20;
-constexpr std::uint32_t kQuietRounds = 200'000;
+constexpr std::uint64_t kUnlimited = ~std::uint64_t{0};
+
+std::uint64_t end_of(std::uint64_t address, std::uint64_t length) {
+  return length > ~address ? ~std::uint64_t{0} : address + length;
+}
+
+bool overlap(std::uint64_t a, std::uint64_t a_length, std::uint64_t b, std::uint64_t b_length) {
+  return a < end_of(b, b_length) && b < end_of(a, a_length);
+}
 
 }  // namespace
 
-Regions::Regions(ProcessState& process) : process_(process) {
-  const hca::Path path = process.plane().path();
-  const AdoptMode mode = process.host().adopt_mode();
-  eager_ =
-      path == hca::Path::Adopted || (path == hca::Path::Auto && mode == AdoptMode::UserFaultsOnly);
-  eager_max_ = path == hca::Path::Adopted ? ~std::uint64_t{0} : kEagerBytes;
-}
+Regions::Regions(ProcessState& process) : process_(process) {}
 
 // Pages stay where they are: the process is ending, or softibd is gone and with it every peer.
 Regions::~Regions() = default;
 
-void Regions::add(std::uint32_t index, const verbs::control::RegMrIn& in,
-                  const verbs::control::MrOut& out, std::byte* address, std::uint64_t length) {
+void Regions::publish_local(std::uint32_t index, const verbs::control::RegMrIn& in,
+                            std::uint32_t lkey, std::byte* address, std::uint64_t length) {
   hca::LocalKey& local = process_.plane().local_keys().at(index);
   local.pd = verbs::control::index_of(in.pd);
   local.access = in.access;
@@ -44,29 +42,42 @@ void Regions::add(std::uint32_t index, const verbs::control::RegMrIn& in,
   local.kind = null                                ? hca::KeyKind::Null
                : in.dm != verbs::control::kNoIndex ? hca::KeyKind::DeviceMemory
                                                    : hca::KeyKind::Region;
-  local.key.store(out.lkey, std::memory_order_release);
+  local.key.store(lkey, std::memory_order_release);
+}
 
-  Region region;
+void Regions::add(std::uint32_t index, const verbs::control::RegMrIn& in,
+                  const verbs::control::MrOut& out, std::byte* address, std::uint64_t length) {
+  publish_local(index, in, out.lkey, address, length);
+  drop_unused();
+  Region& region = regions_[index];
   region.key = out.lkey;
-  region.kind = local.kind;
+  region.kind = process_.plane().local_keys().at(index).kind;
   region.address = std::bit_cast<std::uint64_t>(address);
   region.length = length;
-  region.may_adopt = local.kind == hca::KeyKind::Region &&
-                     (in.flags & verbs::control::region_flag::kImplicitOdp) == 0 &&
-                     process_.plane().path() != hca::Path::ProcessVm &&
-                     process_.plane().path() != hca::Path::Bounce;
-  Region& kept = regions_[index] = region;
-  // Pages that are adopted already serve this region too.
-  for (auto backing = backings_.begin(); backing != backings_.end(); ++backing) {
-    const auto& pages = backing->pages;
-    if (kept.may_adopt && kept.address < pages.address + pages.length &&
-        pages.address < kept.address + kept.length) {
-      if (kept.backings.empty()) point(index, *backing);
-      kept.backings.push_back(backing);
-      ++backing->regions;
-    }
-  }
-  if (eager_ && kept.may_adopt && kept.backings.empty() && length <= eager_max_) adopt(index);
+  if (region.kind != hca::KeyKind::Region) return;
+  index_by_address(index, region);
+  hold_backings(region);
+  const hca::Path path = process_.plane().path();
+  // On-demand regions follow what the program maps; adopted pages would not.
+  const bool follows = (in.access & verbs::access::kOnDemand) != 0 ||
+                       (in.flags & verbs::control::region_flag::kImplicitOdp) != 0;
+  if (follows || path == hca::Path::ProcessVm || path == hca::Path::Bounce) return;
+  if (!use_backing(index, region)) adopt(index, region);
+}
+
+void Regions::change(std::uint32_t index, const verbs::control::RegMrIn& now,
+                     const verbs::control::MrOut& out, std::byte* address, std::uint64_t length) {
+  publish_local(index, now, out.lkey, address, length);
+  const auto found = regions_.find(index);
+  if (found == regions_.end()) return;
+  Region& region = found->second;
+  region.key = out.lkey;
+  if (region.kind != hca::KeyKind::Region) return;
+  forget_address(index, region);
+  region.address = std::bit_cast<std::uint64_t>(address);
+  region.length = length;
+  index_by_address(index, region);
+  hold_backings(region);
 }
 
 void Regions::hide(std::uint32_t index) {
@@ -82,116 +93,107 @@ void Regions::undo(std::uint32_t index) {
 void Regions::remove(std::uint32_t index) {
   const auto found = regions_.find(index);
   if (found == regions_.end()) return;
-  for (const auto& backing : found->second.backings) release(backing);
+  if (found->second.kind == hca::KeyKind::Region) forget_address(index, found->second);
+  const std::vector<BackingRef> held = std::move(found->second.backings);
   regions_.erase(found);
+  for (const BackingRef& backing : held) {
+    if (--backing->regions == 0) drop(backing);
+  }
 }
 
-void Regions::release(std::list<Backing>::iterator backing) {
-  if (--backing->regions > 0) return;
-  const verbs::control::IndexIn in{backing->handle, 0};
-  (void)process_.call(Code::DestroyBacking, 0, in);  // softibd's going is noticed elsewhere
-  process_.host().give_back(backing->pages);
-  backings_.erase(backing);
+void Regions::index_by_address(std::uint32_t index, const Region& region) {
+  by_address_.emplace(region.address, index);
+  longest_ = std::max(longest_, region.length);
 }
 
-void Regions::adopt_wanted() {
-  std::vector<std::uint32_t> wanted;
-  for (const auto& [index, region] : regions_) {
-    hca::KeyEntry* key = process_.arena().key(index);
-    if (key->adopted.adopt_wanted.load(std::memory_order_acquire) != 1) continue;
-    key->adopted.adopt_wanted.store(0, std::memory_order_release);
-    const bool eager_only = process_.host().adopt_mode() == AdoptMode::UserFaultsOnly;
-    if (region.may_adopt && region.backings.empty() && !eager_only) {
-      wanted.push_back(index);
-    } else {
-      key->adopted.hits.store(hca::kNone, std::memory_order_relaxed);
+void Regions::forget_address(std::uint32_t index, const Region& region) {
+  const auto [first, last] = by_address_.equal_range(region.address);
+  const auto found = std::find_if(first, last, [&](const auto& e) { return e.second == index; });
+  if (found != last) by_address_.erase(found);
+}
+
+bool Regions::has_other_region(std::uint32_t index, std::uint64_t start, std::uint64_t end) const {
+  const std::uint64_t lowest = start > longest_ ? start - longest_ : 0;
+  for (auto at = by_address_.lower_bound(lowest); at != by_address_.end() && at->first < end;
+       ++at) {
+    if (at->second != index && end_of(at->first, regions_.at(at->second).length) > start) {
+      return true;
     }
-  }
-  for (const std::uint32_t index : wanted) {
-    if (regions_.at(index).backings.empty()) adopt(index);
-  }
-}
-
-std::vector<std::uint32_t> Regions::overlapping(std::uint64_t address, std::uint64_t length) const {
-  std::vector<std::uint32_t> found;
-  for (const auto& [index, region] : regions_) {
-    // Windows' and implicit regions' accesses go by address too: the latter overlap everything.
-    if (region.kind == hca::KeyKind::Region && region.address < address + length &&
-        (region.length > ~region.address || address < region.address + region.length)) {
-      found.push_back(index);
-    }
-  }
-  return found;
-}
-
-void Regions::set_state(std::uint32_t index, KeyState state) {
-  process_.arena().key(index)->id.state.store(static_cast<std::uint32_t>(state),
-                                              std::memory_order_seq_cst);
-}
-
-bool Regions::quiesce() {
-  hca::Quiescence quiet(process_.arena(), process_.host().barriers());
-  for (std::uint32_t round = 0; round < kQuietRounds; ++round) {
-    if (quiet.done()) return true;
-    process_.host().relax(round);
   }
   return false;
 }
 
-void Regions::adopt(std::uint32_t index) {
-  const Region& region = regions_.at(index);
-  const std::uint64_t page = process_.host().page_size();
-  const std::uint64_t first = (region.address + page - 1) / page * page;
-  const std::uint64_t end = (region.address + region.length) / page * page;
-  hca::Shared32& hits = process_.arena().key(index)->adopted.hits;
-  const std::vector<std::uint32_t> stopped =
-      end > first ? overlapping(first, end - first) : std::vector<std::uint32_t>{};
-  const bool part_adopted = std::any_of(stopped.begin(), stopped.end(), [this](std::uint32_t i) {
-    return !regions_.at(i).backings.empty();
-  });
-  if (stopped.empty() || part_adopted) {
-    hits.store(hca::kNone, std::memory_order_relaxed);  // stays with the slower path
-    return;
+// Peers reach the pages of a backing in other ways, too, if a region is not adopted itself: they
+// must not become private again while any region covers them.
+void Regions::hold_backings(Region& region) {
+  for (auto backing = backings_.begin(); backing != backings_.end(); ++backing) {
+    const auto& pages = backing->pages;
+    if (!overlap(region.address, region.length, pages.address, pages.length)) continue;
+    if (std::find(region.backings.begin(), region.backings.end(), backing) !=
+        region.backings.end()) {
+      continue;
+    }
+    region.backings.push_back(backing);
+    ++backing->regions;
   }
-  for (const std::uint32_t i : stopped) set_state(i, KeyState::Moving);
-  bool adopted = false;
-  if (quiesce()) {
-    auto pages = process_.host().adopt(first, end - first);
-    if (pages) adopted = publish(*std::move(pages), stopped);
-  }
-  if (!adopted) hits.store(hca::kNone, std::memory_order_relaxed);
-  for (const std::uint32_t i : stopped) set_state(i, KeyState::Valid);
 }
 
-bool Regions::publish(platform::AdoptedPages pages, const std::vector<std::uint32_t>& stopped) {
-  verbs::control::BackingIn in{pages.length};
-  verbs::control::BackingOut out;
-  const int handle = pages.file.get();
-  const auto made =
-      process_.call(Code::CreateBacking, 0, in, std::as_writable_bytes(std::span(&out, 1)),
-                    std::span(&handle, 1));
-  if (!made) {
-    process_.host().give_back(pages);
-    return false;
-  }
-  Backing backing;
-  backing.pages = std::move(pages);
-  backing.handle = static_cast<std::uint32_t>(*made);
-  backing.index = verbs::control::index_of(backing.handle);
-  backing.generation = out.generation;
-  backings_.push_back(std::move(backing));
-  const auto last = std::prev(backings_.end());
-  for (const std::uint32_t i : stopped) {
-    point(i, *last);
-    if (regions_.at(i).may_adopt) {
-      regions_.at(i).backings.push_back(last);
-      ++last->regions;
+// Pages that are adopted already serve this region, too, if the program has left them where they
+// were: it may have unmapped them and mapped others at the same address.
+bool Regions::use_backing(std::uint32_t index, const Region& region) {
+  const std::uint64_t end = end_of(region.address, region.length);
+  for (const BackingRef& backing : region.backings) {
+    const auto& pages = backing->pages;
+    if (backing->handle == 0) continue;
+    const std::uint64_t first = std::max(region.address, pages.address);
+    const std::uint64_t length = std::min(end, pages.address + pages.length) - first;
+    if (process_.host().adopted_presence(pages, first, length) == ClientHost::Presence::Whole) {
+      point(index, *backing);
+      return true;
     }
   }
-  return true;
+  return false;
 }
 
-// The key's state is not Valid, or nobody knows the key yet.
+void Regions::adopt(std::uint32_t index, Region& region) {
+  ClientHost& host = process_.host();
+  const std::uint64_t page = host.page_size();
+  const std::uint64_t first = (region.address + page - 1) / page * page;
+  const std::uint64_t end = end_of(region.address, region.length) / page * page;
+  if (first < region.address || end <= first || has_other_region(index, first, end)) return;
+  const bool forced = process_.plane().path() == hca::Path::Adopted;
+  const std::uint64_t most = forced ? kUnlimited : budget_.left(host.now());
+  if (most == 0) return;
+  auto pages = host.adopt(first, end - first, most);
+  if (!pages) return;
+  if (!forced) budget_.spend(pages->copied);
+  BackingRef backing;
+  if (!publish_backing(*std::move(pages), backing)) return;
+  region.backings.push_back(backing);
+  ++backing->regions;
+  point(index, *backing);
+}
+
+bool Regions::publish_backing(platform::AdoptedPages pages, BackingRef& made) {
+  verbs::control::BackingIn in{pages.length};
+  verbs::control::BackingOut out;
+  const int descriptor = pages.file.get();
+  const auto handle =
+      process_.call(Code::CreateBacking, 0, in, std::as_writable_bytes(std::span(&out, 1)),
+                    std::span(&descriptor, 1));
+  Backing backing;
+  backing.pages = std::move(pages);
+  if (handle) {
+    backing.handle = static_cast<std::uint32_t>(*handle);
+    backing.index = verbs::control::index_of(backing.handle);
+    backing.generation = out.generation;
+  }
+  made = backings_.insert(backings_.end(), std::move(backing));
+  if (!handle) drop(made);
+  return static_cast<bool>(handle);
+}
+
+// Nobody has the key yet.
 void Regions::point(std::uint32_t index, const Backing& backing) {
   auto& adopted = process_.arena().key(index)->adopted;
   adopted.address = backing.pages.address;
@@ -199,6 +201,23 @@ void Regions::point(std::uint32_t index, const Backing& backing) {
   adopted.backing = backing.index;
   adopted.backing_generation = backing.generation;
   adopted.length = backing.pages.length;
+}
+
+// No region overlaps the backing. It stays if the kernel may hold its pages for I/O.
+void Regions::drop(BackingRef backing) {
+  if (!process_.host().give_back(backing->pages)) return;
+  if (backing->handle != 0) {
+    const verbs::control::IndexIn in{backing->handle, 0};
+    (void)process_.call(Code::DestroyBacking, 0, in);  // softibd's going is noticed elsewhere
+  }
+  backings_.erase(backing);
+}
+
+void Regions::drop_unused() {
+  for (auto at = backings_.begin(); at != backings_.end();) {
+    const auto backing = at++;
+    if (backing->regions == 0) drop(backing);
+  }
 }
 
 }  // namespace ib::user

@@ -1,20 +1,19 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// Regions: this process's memory regions, and the adoption of hot ones (DESIGN.md 3, path 1).
+// Regions: this process's memory regions, and the adoption of their pages (DESIGN.md 3, path 1).
 //
-// Adoption moves whole pages into a memfd at the same address. All regions that overlap those
-// pages are stopped while that happens (state Moving; posters wait), since a peer could be writing
-// through process_vm to the old pages. Thread rule: under the process's control_lock.
+// Pages move into a memfd at the same address while the program registers them, and at no other
+// time: nobody has the key yet, and the program keeps memory that it registers. How peers reach a
+// page does not change while a region covers it. Thread rule: under the process's control_lock.
 #pragma once
 
 #include "hca/memory_plane.h"
 #include "platform/client_host.h"
+#include "user/move_budget.h"
 #include "verbs/control.h"
 
 #include <cstdint>
-#include <functional>
 #include <list>
 #include <map>
-#include <memory>
 #include <vector>
 
 namespace ib::user {
@@ -26,16 +25,19 @@ class Regions {
   explicit Regions(ProcessState& process);
   ~Regions();
 
-  // A region exists from now on: private memory learns it, and it may be adopted at once.
+  // A region exists from now on: private memory learns it, and its pages may be adopted.
   void add(std::uint32_t index, const verbs::control::RegMrIn& in, const verbs::control::MrOut& out,
            std::byte* address, std::uint64_t length);
-  // Before softibd is asked to deregister: no local use from now on. `undo` after a refusal.
+  // Before softibd is asked to deregister or change it: no local use from now on. `undo` after a
+  // refusal.
   void hide(std::uint32_t index);
   void undo(std::uint32_t index);
-  // After it is gone: pages that nobody needs any more become private again.
+  // After its key was given another range, domain or rights. No pages are adopted: peers have the
+  // key.
+  void change(std::uint32_t index, const verbs::control::RegMrIn& now,
+              const verbs::control::MrOut& out, std::byte* address, std::uint64_t length);
+  // After it is gone: pages that no region needs become private again.
   void remove(std::uint32_t index);
-  // Adopts what posters asked for (KeyEntry::adopted.adopt_wanted).
-  void adopt_wanted();
 
  private:
   struct Backing {
@@ -45,28 +47,35 @@ class Regions {
     std::uint32_t generation = 0;
     std::uint32_t regions = 0;  // that overlap it
   };
+  using BackingRef = std::list<Backing>::iterator;
   struct Region {
     std::uint32_t key = 0;
     hca::KeyKind kind = hca::KeyKind::Region;
     std::uint64_t address = 0;
     std::uint64_t length = 0;
-    bool may_adopt = false;
-    std::vector<std::list<Backing>::iterator> backings;
+    std::vector<BackingRef> backings;
   };
 
-  void adopt(std::uint32_t index);
-  bool publish(platform::AdoptedPages pages, const std::vector<std::uint32_t>& stopped);
-  void set_state(std::uint32_t index, hca::KeyState state);
+  void publish_local(std::uint32_t index, const verbs::control::RegMrIn& in, std::uint32_t lkey,
+                     std::byte* address, std::uint64_t length);
+  void hold_backings(Region& region);
+  bool use_backing(std::uint32_t index, const Region& region);
+  void adopt(std::uint32_t index, Region& region);
+  bool publish_backing(platform::AdoptedPages pages, BackingRef& made);
   void point(std::uint32_t index, const Backing& backing);
-  std::vector<std::uint32_t> overlapping(std::uint64_t address, std::uint64_t length) const;
-  void release(std::list<Backing>::iterator backing);
-  bool quiesce();
+  bool has_other_region(std::uint32_t index, std::uint64_t start, std::uint64_t end) const;
+  void index_by_address(std::uint32_t index, const Region& region);
+  void forget_address(std::uint32_t index, const Region& region);
+  void drop(BackingRef backing);
+  void drop_unused();
 
   ProcessState& process_;
   std::map<std::uint32_t, Region> regions_;  // by key index
+  std::multimap<std::uint64_t, std::uint32_t> by_address_;
+  std::uint64_t longest_ = 0;  // of all regions in by_address_ so far
+  // Those that no region overlaps could not be given back yet: the kernel may hold pages for I/O.
   std::list<Backing> backings_;
-  bool eager_ = false;  // adopt at registration
-  std::uint64_t eager_max_ = 0;
+  MoveBudget budget_;
 };
 
 }  // namespace ib::user

@@ -2,7 +2,7 @@
 // The two background threads of a client. Both sleep until somebody wants something.
 //
 // service: rung by peers (doorbell) and by this process. It flushes queue pairs that others moved
-// to Error, adopts hot regions, serves bounces, and runs waiting work requests on a clock tick when
+// to Error, serves bounces, and runs waiting work requests on a clock tick when
 // the application itself is not polling.
 #include "hca/doorbell.h"
 #include "user/process_state.h"
@@ -59,7 +59,6 @@ bool ProcessState::look_around() {
   for (QueuePair* qp : own_qps_) {
     if (qp->state() == verbs::QpState::Error) qp->flush_after_error();
   }
-  regions_->adopt_wanted();
   return true;
 }
 

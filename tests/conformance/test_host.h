@@ -42,11 +42,15 @@ class TestHost final : public platform::ClientHost {
                        std::size_t n) override {
     return real_.write_process(pid, to, from, n);
   }
-  platform::AdoptMode adopt_mode() override { return real_.adopt_mode(); }
-  Result<platform::AdoptedPages> adopt(std::uint64_t address, std::uint64_t length) override {
-    return real_.adopt(address, length);
+  Result<platform::AdoptedPages> adopt(std::uint64_t address, std::uint64_t length,
+                                       std::uint64_t most) override {
+    return real_.adopt(address, length, most);
   }
-  void give_back(const platform::AdoptedPages& pages) override { real_.give_back(pages); }
+  bool give_back(const platform::AdoptedPages& pages) override { return real_.give_back(pages); }
+  Presence adopted_presence(const platform::AdoptedPages& pages, std::uint64_t address,
+                            std::uint64_t length) override {
+    return real_.adopted_presence(pages, address, length);
+  }
   void wait(std::atomic<std::uint32_t>& word, std::uint32_t expected, Duration timeout) override {
     real_.wait(word, expected, timeout);
   }

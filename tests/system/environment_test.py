@@ -7,6 +7,7 @@ environment_test.py [--as root|nobody] [--only REGEX]
 """
 import os
 import pathlib
+import re
 import shlex
 import subprocess
 
@@ -104,6 +105,10 @@ def namespaces(report, fabric):
         harness.need_program("ip")
         inside = "ip link set lo up && exec " + two_sides("ibv_rc_pingpong -n 100 -p 18515")
         fabric.run([*wrap, "sh", "-c", inside]).require(r"usec/iter")
+    with report.case("little room for data"):
+        low = fabric.run(["sh", "-c", "ulimit -d 8192 && exec ibv_devinfo"])
+        if low.code is None or low.code < 0 or not re.search(r"RLIMIT_DATA|out of memory|RLIMIT_NPROC", low.text):
+            raise Failed(f"ibv_devinfo with 8 MiB of data ended with {low.code}:\n{harness.tail(low.text)}")
     with report.case("chdir, umask and few descriptors"):
         fabric.run(["sh", "-c", "cd / && umask 0777 && ulimit -n 64 && exec ibv_devices"]).require(SEEN)
 

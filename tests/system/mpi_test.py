@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""OpenMPI 4.1, unmodified, over btl openib and over pml ucx: ring.c and alltoall.c check every byte.
+"""OpenMPI 4.1 over btl openib and over pml ucx, and MPICH 4.0 over UCX, unmodified: ring.c, alltoall.c and
+collectives.c check every byte.
 
 mpi_test.py [--as root|nobody] [--only REGEX]
 """
@@ -14,7 +15,7 @@ import harness
 from harness import Failed
 
 HERE = pathlib.Path(__file__).resolve().parent
-COMMON = ["mpirun", "--oversubscribe", "--bind-to", "none", "--mca", "btl_base_warn_component_unused", "0"]
+COMMON = ["mpirun.openmpi", "--oversubscribe", "--bind-to", "none", "--mca", "btl_base_warn_component_unused", "0"]
 OPENIB = ["--mca", "pml", "ob1", "--mca", "btl", "openib,self", "--mca", "btl_openib_allow_ib", "1",
           "--mca", "btl_openib_warn_no_device_params_found", "0"]
 
@@ -35,15 +36,17 @@ COMPLAINTS = (r"\bERROR\b", r"(?i)fatal", r"(?i)warning", r"(?i)failed", r"(?i)a
 
 
 def compile_programs():
-    harness.need_program("mpirun")
-    compiler = harness.need_program("mpicc")
+    harness.need_program("mpirun.openmpi")
     folder = pathlib.Path(tempfile.mkdtemp(prefix="softib-mpi-"))
     os.chmod(folder, 0o755)
-    for name in ("ring", "alltoall"):
-        done = subprocess.run([compiler, "-O2", "-Wall", "-o", folder / name, HERE / f"{name}.c"], text=True,
+    for name, compiler, target in (("ring", "mpicc.openmpi", "ring"), ("alltoall", "mpicc.openmpi", "alltoall"),
+                                   ("collectives", "mpicc.openmpi", "collectives"),
+                                   ("collectives", "mpicc.mpich", "collectives.mpich")):
+        harness.need_program(compiler)
+        done = subprocess.run([compiler, "-O2", "-Wall", "-o", folder / target, HERE / f"{name}.c"], text=True,
                               capture_output=True, check=False)
         if done.returncode:
-            raise Failed(f"mpicc {name}.c:\n{done.stderr}")
+            raise Failed(f"{compiler} {name}.c:\n{done.stderr}")
     return folder
 
 
@@ -69,6 +72,13 @@ def two_nodes(fabric, transport, program, remarks):
     remarks.append("2 ranks on two nodes")
 
 
+def over_mpich(fabric, folder, remarks):
+    env = {"UCX_TLS": "rc_v,self", "UCX_NET_DEVICES": "softib0:1", "UCX_USE_MT_MUTEX": "y"}
+    words = ["mpiexec.mpich", "-n", 2, folder / "collectives.mpich"]
+    fabric.run(words, env=env, seconds=120).require(r"collectives ok: 2 ranks", forbid=COMPLAINTS)
+    remarks.append("2 ranks on one node")
+
+
 def test(report, user):
     folder = compile_programs()
     try:
@@ -80,6 +90,13 @@ def test(report, user):
                         if report.wanted(what):
                             with report.case(what) as remarks:
                                 body(fabric, transport, folder / name, remarks)
+            for title in ("btl openib", "pml ucx, rc_v"):
+                if report.wanted(f"collectives over {title}"):
+                    with report.case(f"collectives over {title}") as remarks:
+                        one_node(fabric, TRANSPORTS[title], folder / "collectives", 2, remarks)
+            if report.wanted("collectives over MPICH"):
+                with report.case("collectives over MPICH") as remarks:
+                    over_mpich(fabric, folder, remarks)
             if report.wanted("ring of 4 over pml ucx"):
                 with report.case("ring of 4 over pml ucx") as remarks:
                     one_node(fabric, TRANSPORTS["pml ucx, rc_v"], folder / "ring", 4, remarks)
@@ -87,4 +104,4 @@ def test(report, user):
         shutil.rmtree(folder, ignore_errors=True)
 
 
-harness.main("OpenMPI", test)
+harness.main("MPI", test)

@@ -22,6 +22,8 @@ std::atomic<int> highest{-1};   // no descriptor above it was ever marked
 std::atomic<int (*)(int)> create_hook{nullptr};
 std::atomic<ssize_t (*)(int, void*, std::size_t, ssize_t)> read_hook{nullptr};
 std::atomic<void (*)(int)> closed_hook{nullptr};
+std::atomic<int (*)(void*, std::size_t, int, int*)> advise_hook{nullptr};
+std::atomic<void (*)()> spliced_hook{nullptr};
 
 std::uint32_t pack(Entry entry) {
   return (static_cast<std::uint32_t>(entry.kind) << 28) | (entry.inode & 0x0fffffffu);
@@ -105,7 +107,10 @@ int set_hooks(const softib_preload_hooks* hooks) {
   }
   read_hook.store(all.read_comp_channel, std::memory_order_release);
   closed_hook.store(all.closed, std::memory_order_release);
+  advise_hook.store(all.advise, std::memory_order_release);
+  spliced_hook.store(all.spliced, std::memory_order_release);
   create_hook.store(all.create_comp_channel, std::memory_order_release);
+  report_splices();
   return 0;
 }
 
@@ -115,6 +120,8 @@ softib_preload_hooks hooks() {
   all.create_comp_channel = create_hook.load(std::memory_order_acquire);
   all.read_comp_channel = read_hook.load(std::memory_order_acquire);
   all.closed = closed_hook.load(std::memory_order_acquire);
+  all.advise = advise_hook.load(std::memory_order_acquire);
+  all.spliced = spliced_hook.load(std::memory_order_acquire);
   return all;
 }
 

@@ -41,5 +41,7 @@ void copy(int original, int duplicate);
 // The provider's hooks; a missing hook is nullptr.
 int set_hooks(const softib_preload_hooks* hooks);
 softib_preload_hooks hooks();
+// Tells the provider of splices that came before it (memory_calls.cpp).
+void report_splices();
 
 }  // namespace ib::host_abi::preload::fds

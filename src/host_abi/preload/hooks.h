@@ -39,6 +39,14 @@ struct softib_preload_hooks {
    * or close_range(): after the call the number may mean something else. A child made with fork()
    * calls it for its own copies; a vfork child does not, nor do exec and exit. */
   void (*closed)(int fd);
+
+  /* madvise() of a range some of whose pages may be adopted (linux/adopt_advice.h). Returns 1 if
+   * the advice was carried out, with *result 0 or -errno; 0 if the kernel is to do it. May be
+   * called in the middle of an allocator. */
+  int (*advise)(void* address, size_t length, int advice, int* result);
+
+  /* The program has spliced memory into a pipe; called once, also for what went before. */
+  void (*spliced)(void);
 };
 
 /* Takes a copy. The latest call wins; NULL unregisters. Returns 0, or -EINVAL if size is too small

@@ -50,6 +50,9 @@ inline ssize_t read_link(const char* path, char* text, std::size_t size) {
 inline ssize_t current_directory(char* text, std::size_t size) {
   return ::syscall(SYS_getcwd, text, size);
 }
+inline int madvise(void* address, std::size_t length, int advice) {
+  return result(::syscall(SYS_madvise, address, length, advice));
+}
 inline int process_id() {
   return result(::syscall(SYS_getpid));
 }

@@ -4,13 +4,17 @@
 // indexes of completion queues, the application wants the addresses of its ibv_cq.
 #include "host_abi/preload/hooks.h"
 #include "host_abi/provider/ops.h"
+#include "linux/adopt_advice.h"
+#include "linux/pin_sources.h"
 
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <bit>
 #include <cstring>
+#include <optional>
 
 namespace ib::host_abi {
 
@@ -66,9 +70,16 @@ void channel_closed(int fd) noexcept {
   errno = saved;
 }
 
+int advise(void* address, std::size_t length, int advice, int* result) noexcept {
+  const std::optional<int> done =
+      os::advise_adopted(std::bit_cast<std::uint64_t>(address), length, advice);
+  if (done) *result = *done;
+  return done ? 1 : 0;
+}
+
 }  // namespace
 
-void register_channel_hooks() {
+void register_preload_hooks() {
   void* const found = ::dlsym(RTLD_DEFAULT, "softib_preload_register");
   if (found == nullptr) return;  // no preload library: no completion channels
   softib_preload_register_fn preload_register = nullptr;
@@ -78,6 +89,8 @@ void register_channel_hooks() {
   hooks.create_comp_channel = create_channel;
   hooks.read_comp_channel = read_channel;
   hooks.closed = channel_closed;
+  hooks.advise = advise;
+  hooks.spliced = [] { os::note_vmsplice(); };
   static_cast<void>(preload_register(&hooks));
 }
 

@@ -50,7 +50,7 @@ __attribute__((constructor)) void register_driver() {
     static_cast<void>(std::fprintf(stderr, "softib: %s\n", reason.c_str()));
     return;
   }
-  register_channel_hooks();
+  register_preload_hooks();
   g_private.register_driver(&verbs_provider_softib);
 }
 

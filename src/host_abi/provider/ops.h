@@ -15,7 +15,7 @@ void free_context(ibv_context* context);
 void async_event(ibv_context* context, ibv_async_event* event);
 
 // channel.cpp: tells the preload library how to make completion channels.
-void register_channel_hooks();
+void register_preload_hooks();
 
 // query.cpp
 int query_device_ex(ibv_context* context, const ibv_query_device_ex_input* input,

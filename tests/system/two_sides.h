@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+ * An owner of memory and a peer that reads and writes it over RC, for the programs of
+ * memory_test.py. The peer is a child that was forked before the device was opened, and does what
+ * it is told over a socket. Plain libibverbs.
+ *
+ * A failure of the set-up ends the program with a line on stderr. */
+#ifndef TWO_SIDES_H
+#define TWO_SIDES_H
+
+#include <errno.h>
+#include <infiniband/verbs.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { MOST = 1 << 20, PORT = 1, SECONDS = 20 };
+
+struct side {
+  struct ibv_context* context;
+  struct ibv_pd* pd;
+  struct ibv_cq* cq;
+  struct ibv_qp* qp;
+  struct ibv_mr* mr; /* the peer's own memory, of MOST bytes */
+  unsigned char* memory;
+  uint16_t lid;
+};
+
+enum order { CONNECT = 1, READ = 2, WRITE = 3, END = 4 };
+struct order_message {
+  uint32_t order, rkey, length, fill, qpn, lid;
+  uint64_t address;
+};
+/* READ: `same` 1 if all bytes are `first`; the bytes follow if asked for by fill. */
+struct answer_message {
+  uint32_t status, first, same, qpn, lid;
+};
+
+static int sock;
+static pid_t peer_pid;
+
+static inline void die(const char* what) {
+  fprintf(stderr, "%s: %s\n", what, strerror(errno));
+  exit(2);
+}
+
+static inline void transfer_all(int sending, void* data, size_t size) {
+  for (char* at = data; size != 0;) {
+    const ssize_t n = sending ? send(sock, at, size, MSG_NOSIGNAL) : recv(sock, at, size, 0);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) die("the other side is gone");
+    at += n;
+    size -= (size_t)n;
+  }
+}
+
+static inline void open_side(struct side* s) {
+  int count = 0;
+  struct ibv_device** list = ibv_get_device_list(&count);
+  if (!list || count == 0) die("no RDMA device");
+  if (!(s->context = ibv_open_device(list[0]))) die("ibv_open_device");
+  ibv_free_device_list(list);
+  struct ibv_port_attr port;
+  if (ibv_query_port(s->context, PORT, &port)) die("ibv_query_port");
+  s->lid = port.lid;
+  if (!(s->pd = ibv_alloc_pd(s->context))) die("ibv_alloc_pd");
+  if (!(s->cq = ibv_create_cq(s->context, 16, NULL, NULL, 0))) die("ibv_create_cq");
+}
+
+static inline void new_qp(struct side* s) {
+  if (s->qp) ibv_destroy_qp(s->qp);
+  struct ibv_qp_init_attr init = {
+      .send_cq = s->cq, .recv_cq = s->cq, .qp_type = IBV_QPT_RC, .sq_sig_all = 1};
+  init.cap.max_send_wr = init.cap.max_recv_wr = 8;
+  init.cap.max_send_sge = init.cap.max_recv_sge = 1;
+  if (!(s->qp = ibv_create_qp(s->pd, &init))) die("ibv_create_qp");
+}
+
+static inline void bring_up(struct side* s, uint32_t qpn, uint32_t lid) {
+  struct ibv_qp_attr a = {.qp_state = IBV_QPS_INIT, .port_num = PORT};
+  a.qp_access_flags = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE;
+  if (ibv_modify_qp(s->qp, &a,
+                    IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS))
+    die("INIT");
+  a = (struct ibv_qp_attr){
+      .qp_state = IBV_QPS_RTR, .path_mtu = IBV_MTU_1024, .dest_qp_num = qpn, .rq_psn = 7};
+  a.max_dest_rd_atomic = 4;
+  a.min_rnr_timer = 1;
+  a.ah_attr.dlid = (uint16_t)lid;
+  a.ah_attr.port_num = PORT;
+  if (ibv_modify_qp(s->qp, &a,
+                    IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+                        IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER))
+    die("RTR");
+  a = (struct ibv_qp_attr){
+      .qp_state = IBV_QPS_RTS, .sq_psn = 7, .timeout = 14, .retry_cnt = 7, .rnr_retry = 7};
+  a.max_rd_atomic = 4;
+  if (ibv_modify_qp(s->qp, &a,
+                    IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
+                        IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC))
+    die("RTS");
+}
+
+/* The completion's status. */
+static inline uint32_t carry_out(struct side* s, const struct order_message* m) {
+  struct ibv_sge sge = {(uintptr_t)s->memory, m->length, s->mr->lkey};
+  struct ibv_send_wr wr = {.sg_list = &sge, .num_sge = 1, .send_flags = IBV_SEND_SIGNALED};
+  struct ibv_send_wr* bad = NULL;
+  wr.opcode = m->order == READ ? IBV_WR_RDMA_READ : IBV_WR_RDMA_WRITE;
+  wr.wr.rdma.remote_addr = m->address;
+  wr.wr.rdma.rkey = m->rkey;
+  if (ibv_post_send(s->qp, &wr, &bad)) die("ibv_post_send");
+  const time_t give_up = time(NULL) + SECONDS;
+  struct ibv_wc wc;
+  while (ibv_poll_cq(s->cq, 1, &wc) == 0) {
+    if (time(NULL) > give_up) {
+      fprintf(stderr, "no completion in %d s\n", SECONDS);
+      exit(3);
+    }
+  }
+  return wc.status;
+}
+
+static inline void serve(void) {
+  struct side s = {0};
+  open_side(&s);
+  if (posix_memalign((void**)&s.memory, 4096, MOST)) die("memory");
+  if (!(s.mr = ibv_reg_mr(s.pd, s.memory, MOST, IBV_ACCESS_LOCAL_WRITE)))
+    die("the peer's ibv_reg_mr");
+  for (;;) {
+    struct order_message m;
+    struct answer_message answer = {0};
+    transfer_all(0, &m, sizeof m);
+    if (m.order == END) _exit(0);
+    if (m.order == CONNECT) {
+      new_qp(&s);
+      bring_up(&s, m.qpn, m.lid);
+      answer.qpn = s.qp->qp_num;
+      answer.lid = s.lid;
+    } else {
+      if (m.order == WRITE) memset(s.memory, (int)m.fill, m.length);
+      answer.status = carry_out(&s, &m);
+      answer.first = s.memory[0];
+      answer.same = !memcmp(s.memory, s.memory + 1, m.length - 1);
+    }
+    transfer_all(1, &answer, sizeof answer);
+    if (m.order == READ && m.fill) transfer_all(1, s.memory, m.length);
+  }
+}
+
+/* To be called first: the peer is a process of its own from here on. */
+static inline void start_peer(void) {
+  int ends[2];
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends)) die("socketpair");
+  peer_pid = fork();
+  if (peer_pid < 0) die("fork");
+  sock = ends[peer_pid == 0];
+  close(ends[peer_pid != 0]);
+  if (peer_pid == 0) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    serve();
+  }
+}
+
+static inline void connect_peer(struct side* s) {
+  new_qp(s);
+  struct order_message m = {.order = CONNECT, .qpn = s->qp->qp_num, .lid = s->lid};
+  struct answer_message answer;
+  transfer_all(1, &m, sizeof m);
+  transfer_all(0, &answer, sizeof answer);
+  bring_up(s, answer.qpn, answer.lid);
+}
+
+/* The peer reads or writes `length` bytes; after an error the two are connected again. `bytes`:
+ * what it read, or NULL. */
+static inline struct answer_message order_peer(struct side* s, enum order order, uint32_t rkey,
+                                               const void* address, uint32_t length, unsigned fill,
+                                               void* bytes) {
+  struct order_message m = {
+      .order = order, .rkey = rkey, .length = length, .fill = fill, .address = (uintptr_t)address};
+  struct answer_message answer;
+  if (order == READ) m.fill = bytes != NULL;
+  transfer_all(1, &m, sizeof m);
+  transfer_all(0, &answer, sizeof answer);
+  if (bytes) transfer_all(0, bytes, length);
+  if (answer.status != 0) connect_peer(s);
+  return answer;
+}
+
+static inline void end_peer(void) {
+  struct order_message m = {.order = END};
+  int status = 0;
+  transfer_all(1, &m, sizeof m);
+  waitpid(peer_pid, &status, 0);
+  if (status != 0) {
+    fprintf(stderr, "the peer ended with %#x\n", status);
+    exit(2);
+  }
+}
+
+#endif
