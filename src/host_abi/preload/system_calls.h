@@ -50,6 +50,9 @@ inline ssize_t read_link(const char* path, char* text, std::size_t size) {
 inline ssize_t current_directory(char* text, std::size_t size) {
   return ::syscall(SYS_getcwd, text, size);
 }
+inline int change_directory(const char* path) {
+  return result(::syscall(SYS_chdir, path));
+}
 inline int process_id() {
   return result(::syscall(SYS_getpid));
 }
