@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// The part of fmt 9 that is no template, compiled into our programs (IB_SELF_CONTAINED). Debian has it as a
-// shared library only; including it everywhere (FMT_HEADER_ONLY) triples the time that each file takes.
+// The part of fmt 9 that is no template, compiled into our programs (IB_SELF_CONTAINED). Debian has
+// it as a shared library only; including it everywhere (FMT_HEADER_ONLY) triples the time that each
+// file takes.
 #include <fmt/format-inl.h>
 
 FMT_BEGIN_NAMESPACE
