@@ -9,7 +9,7 @@
 #   everything that comes from static libraries, the layers included. So what it exports must be defined in
 #   SOURCES, with __attribute__((visibility("default"))) or in the version script (which must end with
 #   `local: *`). Do not use shared C++ libraries
-#   (fmt::fmt, spdlog::spdlog) in it: they bring the other libstdc++; take fmt::fmt-header-only.
+#   (ib::fmt, ib::spdlog) in it: they bring the other libstdc++; take fmt::fmt-header-only.
 function(ib_layer_targets out name)  # ARGN: layers
   set(targets "")
   foreach(layer IN LISTS ARGN)

@@ -1,13 +1,55 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-# cmake --install BUILD --prefix P: the programs, their libraries, and what authors of drivers need:
-# P/include/softib with the headers, and a package for find_package(softib), whose target
-# softib::driver has everything that a module is compiled with. Modules link nothing of ours: they
-# find the I/O manager and the access layer in softibd, which loads them.
+# cmake --install BUILD --prefix P, in two components. `runtime`: the programs, their libraries, manual pages,
+# completions, the user unit. `dev`, what authors of drivers need: P/include/softib with the headers, the
+# examples, and a package for find_package(softib), whose target softib::driver has everything that a module is
+# compiled with. Modules link nothing of ours: they find the I/O manager and the access layer in softibd, which
+# loads them. Debian packages of the two: cmake/package.cmake.
 if(NOT TARGET softibd OR NOT TARGET softib-rdmav34)
   return()  # only some layers are built (IB_LAYERS)
 endif()
-install(TARGETS softib softibd RUNTIME DESTINATION bin)
-install(TARGETS softib_preload softib-rdmav34 LIBRARY DESTINATION lib)
+
+# The dynamic loader splits LD_PRELOAD, and libibverbs RDMAV_DRIVERS, at these characters and knows no quotes.
+# CPack stages its files below the build folder, which is not where they will be used.
+install(CODE [[
+if(CMAKE_INSTALL_PREFIX MATCHES "[ \t:;]" AND NOT CMAKE_INSTALL_PREFIX MATCHES "/_CPack_Packages/")
+  message(FATAL_ERROR "softib cannot be installed in \"${CMAKE_INSTALL_PREFIX}\": programs find its libraries "
+    "through LD_PRELOAD, which cannot name a path with a blank, ':' or ';'. Choose another --prefix.")
+endif()]] ALL_COMPONENTS)
+
+install(TARGETS softib softibd RUNTIME DESTINATION bin COMPONENT runtime)
+install(TARGETS softib_preload softib-rdmav34 LIBRARY DESTINATION lib/${CMAKE_LIBRARY_ARCHITECTURE}/softib
+  COMPONENT runtime)
+
+set(IB_SYSTEMD_USER_DIR lib/systemd/user CACHE STRING "where the user unit goes, relative to the prefix")
+# The unit names the programs by their absolute path, which is known when they are installed.
+install(CODE "
+set(IB_BIN_DIR \"\${CMAKE_INSTALL_PREFIX}/bin\")
+if(CMAKE_INSTALL_PREFIX MATCHES \"/_CPack_Packages/\")
+  set(IB_BIN_DIR /usr/bin)
+endif()
+configure_file(\"${CMAKE_SOURCE_DIR}/packaging/softib.service.in\"
+  \"${CMAKE_BINARY_DIR}/packaging/softib.service\" @ONLY)
+" COMPONENT runtime)
+install(FILES ${CMAKE_BINARY_DIR}/packaging/softib.service DESTINATION ${IB_SYSTEMD_USER_DIR} COMPONENT runtime)
+
+file(GLOB manuals CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/docs/man/*.[1-8])
+foreach(manual IN LISTS manuals)
+  string(REGEX REPLACE ".*\\." "" section ${manual})
+  install(FILES ${manual} DESTINATION share/man/man${section} COMPONENT runtime)
+endforeach()
+foreach(shell bash zsh fish)
+  set(completion ${CMAKE_SOURCE_DIR}/completions/softib.${shell})
+  if(NOT EXISTS ${completion})
+    continue()
+  endif()
+  if(shell STREQUAL bash)
+    install(FILES ${completion} DESTINATION share/bash-completion/completions RENAME softib COMPONENT runtime)
+  elseif(shell STREQUAL zsh)
+    install(FILES ${completion} DESTINATION share/zsh/vendor-completions RENAME _softib COMPONENT runtime)
+  else()
+    install(FILES ${completion} DESTINATION share/fish/vendor_completions.d COMPONENT runtime)
+  endif()
+endforeach()
 
 # Whole layers, so that no second list of headers has to be kept.
 foreach(layer base verbs platform io hca al)
@@ -16,7 +58,7 @@ foreach(layer base verbs platform io hca al)
   foreach(header IN LISTS headers)
     if(NOT header MATCHES "_(internal|input)\\.h$")
       cmake_path(ABSOLUTE_PATH header BASE_DIRECTORY ${folder})
-      install(FILES ${header} DESTINATION include/softib/${layer})
+      install(FILES ${header} DESTINATION include/softib/${layer} COMPONENT dev)
     endif()
   endforeach()
 endforeach()
@@ -28,5 +70,6 @@ target_compile_features(softib_driver INTERFACE cxx_std_20)
 # Unique symbols would keep a module from ever being unmapped.
 target_compile_options(softib_driver INTERFACE -fvisibility=hidden -fvisibility-inlines-hidden
   $<$<CXX_COMPILER_ID:GNU>:-fno-gnu-unique>)
-install(TARGETS softib_driver EXPORT softib)
-install(EXPORT softib FILE softibConfig.cmake NAMESPACE softib:: DESTINATION lib/cmake/softib)
+install(TARGETS softib_driver EXPORT softib COMPONENT dev)
+install(EXPORT softib FILE softibConfig.cmake NAMESPACE softib:: DESTINATION lib/cmake/softib COMPONENT dev)
+install(DIRECTORY ${CMAKE_SOURCE_DIR}/examples/ DESTINATION share/doc/softib-dev/examples COMPONENT dev)

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 # Every external package, found once and here, so that the targets are known in all folders.
 # What each is for: packages.txt. Install them with scripts/setup.
-# Targets for LIBS: Threads::Threads fmt::fmt spdlog::spdlog CLI11::CLI11 nlohmann_json::nlohmann_json
-#   ib::asio ib::toml PkgConfig::{libibverbs,librdmacm,libibumad,libdeflate} dl rt
+# Targets for LIBS: Threads::Threads CLI11::CLI11 nlohmann_json::nlohmann_json
+#   ib::fmt ib::spdlog ib::asio ib::toml PkgConfig::{libibverbs,librdmacm,libibumad,libdeflate} dl rt
 find_package(Threads REQUIRED)
-find_package(GTest REQUIRED)
-find_package(benchmark REQUIRED)
+if(BUILD_TESTING)
+  find_package(GTest REQUIRED)
+  find_package(benchmark REQUIRED)
+endif()
 find_package(fmt REQUIRED)
 find_package(spdlog REQUIRED)
 find_package(CLI11 REQUIRED)
@@ -27,3 +29,17 @@ add_library(ib_toml INTERFACE)
 add_library(ib::toml ALIAS ib_toml)
 target_include_directories(ib_toml SYSTEM INTERFACE ${IB_TOML_DIR})
 target_compile_definitions(ib_toml INTERFACE TOML_EXCEPTIONS=0)
+
+# Debian 12 and 13 have different versions of these two libraries, so a program that links them runs on one only.
+# fmt_static.cpp knows fmt 9.
+if(IB_SELF_CONTAINED AND fmt_VERSION VERSION_GREATER_EQUAL 9 AND fmt_VERSION VERSION_LESS 10)
+  add_library(ib_fmt STATIC ${CMAKE_SOURCE_DIR}/cmake/fmt_static.cpp)
+  add_library(ib_spdlog INTERFACE)  # headers only; not spdlog::spdlog_header_only, which links fmt::fmt
+  target_compile_definitions(ib_spdlog INTERFACE SPDLOG_FMT_EXTERNAL)
+  target_link_libraries(ib_spdlog INTERFACE ib_fmt Threads::Threads)
+  add_library(ib::fmt ALIAS ib_fmt)
+  add_library(ib::spdlog ALIAS ib_spdlog)
+else()
+  add_library(ib::fmt ALIAS fmt::fmt)
+  add_library(ib::spdlog ALIAS spdlog::spdlog)
+endif()

@@ -23,7 +23,7 @@ class DocumentedErrors {
 
 // docs/control_matrix.md, between its marker lines.
 std::vector<std::string> read_matrix();
-// Replaces that part; the command below does it.
+// Replaces that part; the command below does it, from the rule.
 void write_matrix(const std::vector<std::string>& lines);
 inline constexpr const char* kWriteVariable = "SOFTIB_WRITE_MATRIX";
 inline constexpr const char* kWriteCommand =

@@ -98,8 +98,8 @@ Found port_item(const Place& place, Rest rest) {
   return files(file_view::port_files(), {"counters", "gid_attrs", "gids", "pkeys"}, place, rest);
 }
 
-// What the PCI device would be. `infiniband*` lead back, as scripts expect that go from one to the
-// other.
+// /sys/devices/infiniband/softib0, where the PCI device would be. `infiniband*` lead back, as
+// scripts expect that go from one to the other.
 Found device_item(const Place& place, Rest rest) {
   if (place.cpus == 0 && !rest.empty() && rest[0].starts_with("local_cpu")) return std::nullopt;
   for (const auto& [folder, entry] :
@@ -108,7 +108,7 @@ Found device_item(const Place& place, Rest rest) {
     if (rest.empty() || rest[0] != folder) continue;
     if (rest.size() == 1) return directory({entry});
     if (rest.size() > 2 || rest[1] != entry) return std::nullopt;
-    return link(std::string("../../../../") + folder + "/" + entry);
+    return link(std::string("../../../../class/") + folder + "/" + entry);
   }
   Found item = files(file_view::device_files(), {"infiniband", "infiniband_verbs"}, place, rest);
   if (place.cpus == 0 && rest.empty()) {
@@ -117,8 +117,13 @@ Found device_item(const Place& place, Rest rest) {
   return item;
 }
 
+// A link, as in Linux: hwloc, for one, takes a directory for an HCA without a device.
+Found device_link(const Place& place) {
+  return link("../../../devices/infiniband/" + place.hca.name);
+}
+
 Found hca_item(Place place, Rest rest) {
-  if (!rest.empty() && rest[0] == "device") return device_item(place, rest.subspan(1));
+  if (rest.size() == 1 && rest[0] == "device") return device_link(place);
   if (rest.empty() || rest[0] != "ports")
     return files(file_view::hca_files(), {"device", "ports"}, place, rest);
   if (rest.size() == 1) {
@@ -136,7 +141,7 @@ Found hca_item(Place place, Rest rest) {
 
 Found uverbs_item(const Place& place, Rest rest) {
   if (rest.size() == 1 && rest[0] == "device") {
-    return link("../../infiniband/" + place.hca.name + "/device");
+    return device_link(place);
   }
   return files(file_view::uverbs_files(), {"device"}, place, rest);
 }
@@ -174,7 +179,14 @@ Found walk(const View& view, Rest path) {
     return per_hca(
         view, "uverbs", {}, [](Place p, Rest r) { return char_device(p, r); }, path.subspan(2));
   }
-  if (first != "sys" || path.size() < 2 || path[1] != "class") return std::nullopt;
+  if (first != "sys" || path.size() < 2) return std::nullopt;
+  if (path[1] == "devices") {
+    if (path.size() == 2) return directory({"infiniband"});
+    if (path[2] != "infiniband") return std::nullopt;
+    return per_hca(
+        view, "softib", {}, [](Place p, Rest r) { return device_item(p, r); }, path.subspan(3));
+  }
+  if (path[1] != "class") return std::nullopt;
   if (path.size() == 2) return directory({"infiniband", "infiniband_verbs"});
   const Rest rest = path.subspan(3);
   if (path[2] == "infiniband") return per_hca(view, "softib", {}, hca_item, rest);

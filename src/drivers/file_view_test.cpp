@@ -129,7 +129,7 @@ TEST_F(FileViewTest, DeviceTellsIdsAndNearCpus) {
 
 TEST_F(FileViewTest, WithoutACpuCountThereIsNoLocalCpus) {
   const FileView view(fabric_, devices_);
-  const std::string device = "/sys/class/infiniband/softib0/device";
+  const std::string device = "/sys/devices/infiniband/softib0";
   EXPECT_FALSE(view.stat("", device + "/local_cpus"));
   EXPECT_EQ(view.list("", device)->find("local_cpu"), std::string::npos);
 }
@@ -139,8 +139,8 @@ TEST_F(FileViewTest, FollowsLinksInsideAPathButNotTheLastComponent) {
   const auto stat = view_.stat("", link);
   ASSERT_TRUE(stat);
   EXPECT_EQ(stat->kind, ViewKind::Link);
-  EXPECT_EQ(std::string(stat->target.data()), "../../infiniband/softib1/device");
-  EXPECT_EQ(*view_.readlink("", link), "../../infiniband/softib1/device");
+  EXPECT_EQ(std::string(stat->target.data()), "../../../devices/infiniband/softib1");
+  EXPECT_EQ(*view_.readlink("", link), "../../../devices/infiniband/softib1");
   EXPECT_EQ(read(link + "/vendor"), "0x5f1b\n");
   // There and back again, twice.
   const std::string loop = link + "/infiniband/softib1/device/infiniband_verbs/uverbs1";

@@ -41,9 +41,9 @@ Installation find_installation(std::string bin_dir) {
   const std::string prefix = fs::path(found.bin_dir).parent_path().string();
   found.searched = {prefix + "/lib", prefix + "/lib/softib"};
 #ifdef __x86_64__
-  found.searched.push_back(prefix + "/lib/x86_64-linux-gnu");
+  found.searched.push_back(prefix + "/lib/x86_64-linux-gnu/softib");
 #elif defined(__aarch64__)
-  found.searched.push_back(prefix + "/lib/aarch64-linux-gnu");
+  found.searched.push_back(prefix + "/lib/aarch64-linux-gnu/softib");
 #endif
   found.searched.push_back(prefix + "/lib64");
   for (const std::string& dir : found.searched) {

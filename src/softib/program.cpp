@@ -13,6 +13,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <string_view>
 
 namespace ib::softib {
 namespace {
@@ -46,22 +47,46 @@ std::string in_path(const std::string& name) {
   throw CliError(Exit::NoCommand, fmt::format("command not found: {} (PATH is {})", name, path));
 }
 
-// Whether an ELF program asks for a dynamic loader; true if that cannot be told.
-bool has_loader(const std::string& path) {
+// What an ELF file says of how the program was made.
+struct Made {
+  bool has_loader = true;  // also if that cannot be told
+  bool is_go = false;
+};
+
+// A note whose owner is "Go": the build identifier that Go's linker writes.
+bool has_go_note(std::string_view notes) {
+  while (notes.size() >= sizeof(Elf64_Nhdr)) {
+    Elf64_Nhdr note;
+    std::memcpy(&note, notes.data(), sizeof note);
+    notes.remove_prefix(sizeof note);
+    const std::size_t name = (std::size_t{note.n_namesz} + 3) & ~std::size_t{3};
+    const std::size_t description = (std::size_t{note.n_descsz} + 3) & ~std::size_t{3};
+    if (name + description > notes.size()) return false;
+    if (notes.substr(0, note.n_namesz) == std::string_view("Go\0\0", 4)) return true;
+    notes.remove_prefix(name + description);
+  }
+  return false;
+}
+
+Made how_made(const std::string& path) {
   const std::string head = read_file(path, std::size_t{64} * 1024);
   Elf64_Ehdr header;
-  if (head.size() < sizeof header) return true;
+  if (head.size() < sizeof header) return {};
   std::memcpy(&header, head.data(), sizeof header);
-  if (std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0) return true;
-  if (header.e_ident[EI_CLASS] != ELFCLASS64) return true;
+  if (std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0) return {};
+  if (header.e_ident[EI_CLASS] != ELFCLASS64) return {};
+  Made made{.has_loader = false};
   for (std::size_t i = 0; i < header.e_phnum; ++i) {
     Elf64_Phdr part;
     const std::size_t at = header.e_phoff + i * sizeof part;
-    if (at > head.size() || head.size() - at < sizeof part) return true;
+    if (at > head.size() || head.size() - at < sizeof part) return {};
     std::memcpy(&part, head.data() + at, sizeof part);
-    if (part.p_type == PT_INTERP) return true;
+    made.has_loader |= part.p_type == PT_INTERP;
+    if (part.p_type == PT_NOTE && part.p_offset < head.size()) {
+      made.is_go |= has_go_note(std::string_view(head).substr(part.p_offset, part.p_filesz));
+    }
   }
-  return false;
+  return made;
 }
 
 }  // namespace
@@ -85,7 +110,14 @@ std::string blind_reason(const std::string& path) {
       s.st_uid != ::getuid()) {
     return "it is set-user-ID, so the system ignores LD_PRELOAD";
   }
-  if (!has_loader(path)) return "it is statically linked, so there is no loader to heed LD_PRELOAD";
+  const Made made = how_made(path);
+  if (!made.has_loader) {
+    return "it is statically linked, so there is no loader to heed LD_PRELOAD";
+  }
+  if (made.is_go) {
+    return "it is a Go program, whose run-time opens files without libc and so finds no HCA in "
+           "/sys; what it does through libibverbs (cgo) does see it";
+  }
   return {};
 }
 

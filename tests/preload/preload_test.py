@@ -9,6 +9,7 @@ import ctypes
 import errno
 import glob
 import os
+import shutil
 import socket
 import stat
 import struct
@@ -105,15 +106,70 @@ class InHost(unittest.TestCase):
         self.assertEqual(error_of(os.stat, "no/such"), errno.ENOENT)
         self.assertTrue(stat.S_ISDIR(os.stat("infiniband/softib0", dir_fd=outside).st_mode))
 
+    def test_the_working_directory_may_be_one_of_ours(self):
+        before = os.getcwd()
+        try:
+            os.chdir("/sys/class/infiniband")
+            self.assertEqual(os.getcwd(), "/sys/class/infiniband")
+            self.assertEqual(sorted(os.listdir(".")), ["softib0", "softib1"])
+            self.assertEqual(sorted(glob.glob("*")), ["softib0", "softib1"])
+            self.assertEqual(read("softib0/node_guid"), NODE_GUID_BETA)
+            self.assertTrue(os.path.isdir("softib1/ports/1"))
+            self.assertEqual(os.stat(".").st_ino, os.stat("/sys/class/infiniband").st_ino)
+            os.chdir("softib0/ports")
+            self.assertEqual(os.getcwd(), "/sys/class/infiniband/softib0/ports")
+            self.assertEqual(read("../node_guid"), NODE_GUID_BETA)
+            top = os.open("/sys/class/infiniband/softib1", os.O_RDONLY)
+            os.fchdir(top)
+            os.close(top)
+            self.assertEqual(os.getcwd(), "/sys/class/infiniband/softib1")
+            # Out of ours, by relative names: the real directories.
+            self.assertEqual(os.stat("../..").st_ino, os.stat("/sys/class").st_ino)
+            self.assertEqual(os.lstat("../../../../etc/passwd").st_ino, os.stat("/etc/passwd").st_ino)
+            self.assertIn("net", os.listdir("../.."))
+            with open("../../../../etc/passwd", encoding="utf-8") as file:
+                self.assertIn("root", file.read())
+            os.chdir("device")
+            self.assertEqual(os.getcwd(), "/sys/devices/infiniband/softib1")
+            os.chdir("../../../class")
+            self.assertEqual(os.getcwd(), "/sys/class")
+            self.assertIn("infiniband", os.listdir("."))
+        finally:
+            os.chdir(before)
+        self.assertEqual(os.getcwd(), before)
+
+    def test_errors_of_chdir(self):
+        before = os.getcwd()
+        self.assertEqual(error_of(os.chdir, CA + "/node_guid"), errno.ENOTDIR)
+        self.assertEqual(error_of(os.chdir, "/sys/class/infiniband/softib9"), errno.ENOENT)
+        self.assertEqual(os.getcwd(), before)
+
+    def test_a_child_that_goes_elsewhere_leaves_its_parent_where_it_is(self):
+        before = os.getcwd()
+        try:
+            os.chdir("/sys/class/infiniband")
+            for path in ("/", "/sys/class/infiniband/softib0"):
+                subprocess.run(["/bin/true"], cwd=path, check=True)  # vfork() and chdir()
+                self.assertEqual(os.getcwd(), "/sys/class/infiniband")
+            pid = os.fork()
+            if pid == 0:
+                os.chdir("softib1")
+                os._exit(0 if os.getcwd() == "/sys/class/infiniband/softib1" else 1)
+            self.assertEqual(os.waitpid(pid, 0)[1], 0)
+            self.assertEqual(os.getcwd(), "/sys/class/infiniband")
+        finally:
+            os.chdir(before)
+
     def test_links(self):
         link = "/sys/class/infiniband_verbs/uverbs1/device"
-        self.assertEqual(os.readlink(link), "../../infiniband/softib1/device")
+        self.assertEqual(os.readlink(link), "../../../devices/infiniband/softib1")
+        self.assertEqual(os.readlink("/sys/class/infiniband/softib1/device"), "../../../devices/infiniband/softib1")
         self.assertTrue(stat.S_ISLNK(os.lstat(link).st_mode))
         self.assertTrue(stat.S_ISDIR(os.stat(link).st_mode))
         LIBC.realpath.restype = ctypes.c_void_p
         buffer = ctypes.create_string_buffer(4096)
         self.assertTrue(LIBC.realpath(link.encode() + b"/numa_node", buffer))
-        self.assertEqual(buffer.value, b"/sys/class/infiniband/softib1/device/numa_node")
+        self.assertEqual(buffer.value, b"/sys/devices/infiniband/softib1/numa_node")
         self.assertFalse(LIBC.realpath(link.encode() + b"/nothing", buffer))
         self.assertEqual(ctypes.get_errno(), errno.ENOENT)
 
@@ -365,7 +421,7 @@ class FromOutside(unittest.TestCase):
         self.assertEqual(listing.stderr, "")
         self.assertIn("softib1", listing.stdout)
         self.assertRegex(listing.stdout, r"crw-rw-rw-.* 1, 3 .*uverbs0")
-        self.assertRegex(listing.stdout, r"device -> \.\./\.\./infiniband/softib0/device")
+        self.assertRegex(listing.stdout, r"device -> \.\./\.\./\.\./devices/infiniband/softib0")
         found = self.run_in("find", "/sys/class/infiniband", "/dev/infiniband", "-name", "node_guid")
         self.assertEqual((found.stderr, len(found.stdout.split())), ("", 2))
         text = self.run_in("cat", CA + "/node_guid", CA + "/ports/1/state")
@@ -382,6 +438,22 @@ class FromOutside(unittest.TestCase):
         done = self.run_in("bash", "-c", script)
         self.assertEqual((done.stderr, done.stdout.split()[0]), ("", NODE_GUID_BETA.strip()))
         self.assertEqual(done.stdout.split()[1:], ["/dev/infiniband/uverbs0", "/dev/infiniband/uverbs1"])
+
+    def test_shells_go_there(self):
+        """As ibstatus does: cd, a pattern, and programs that inherit the directory."""
+        for shell in ("bash", "dash"):
+            script = "cd /sys/class/infiniband && pwd && echo * && cat softib0/node_guid && (cd softib1/ports; echo *) && ls"
+            done = self.run_in(shell, "-c", script)
+            self.assertEqual(done.stderr, "", shell)
+            self.assertEqual(done.stdout, "/sys/class/infiniband\nsoftib0 softib1\n" + NODE_GUID_BETA +
+                             "1 2\nsoftib0\nsoftib1\n", shell)
+
+    def test_rdma_of_iproute2_is_told_where_to_look(self):
+        if not shutil.which("rdma"):
+            self.skipTest("rdma (package iproute2) is not installed")
+        done = self.run_in("rdma", "link")
+        self.assertIn("softib status", done.stderr)
+        self.assertNotEqual(done.returncode, 0)
 
     def test_without_standard_streams(self):
         done = self.run_in("bash", "-c", f"exec 3>&1 <&- >&- 2>&-; cat {CA}/node_guid >&3")

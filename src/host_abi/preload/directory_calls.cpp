@@ -65,7 +65,7 @@ DIR* open_ours(int fd) {
 // Needs to be read with our functions: ours, or one in which ours appear.
 bool is_special(int at, const char* path) {
   const Place place = locate(at, path);
-  if (place.where == Where::Ours) return true;
+  if (place.where == Where::Ours || place.where == Where::ElsewhereFull) return true;
   if (!may_be_parent(path)) return false;
   const sys::KeepErrno keep;
   Path base{"/", 1};
@@ -156,8 +156,9 @@ DIR* preload_opendir(const char* path) {
       view::open(place, O_RDONLY | O_DIRECTORY | O_CLOEXEC, fd) == view::Outcome::Handled) {
     return open_ours(fd);
   }
-  DIR* real = real_opendir(path);
-  return may_be_parent(path) ? merged(real) : real;
+  const bool full = place.where == Where::ElsewhereFull;
+  DIR* real = real_opendir(full ? place.at.text : path);
+  return full || may_be_parent(path) ? merged(real) : real;
 }
 
 DIR* preload_fdopendir(int fd) IB_STANDS_FOR("fdopendir");

@@ -5,6 +5,7 @@
 #include "host_abi/preload/real.h"
 #include "host_abi/preload/remote.h"
 #include "host_abi/preload/system_calls.h"
+#include "host_abi/preload/working_directory.h"
 
 #include <linux/netlink.h>
 #include <rdma/ib_user_verbs.h>
@@ -34,6 +35,17 @@ bool is_uverbs(int fd) {
   struct ::statx now;
   return sys::stat(fd, "", AT_EMPTY_PATH, now) == 0 && S_ISCHR(now.stx_mode) &&
          now.stx_rdev_major == 1 && now.stx_rdev_minor == 3;
+}
+
+// The kernel, which the `rdma` command of iproute2 asks, has not heard of these HCAs. libibverbs
+// asks as well, and goes on without an answer.
+void explain_to_rdma_tool() {
+  static constexpr char kText[] =
+      "softib: `rdma` asks the kernel, which does not have the HCAs of this virtual host; "
+      "see `ibv_devinfo` or `softib status`\n";
+  if (std::strcmp(program_invocation_short_name, "rdma") == 0) {
+    static_cast<void>(sys::write(STDERR_FILENO, kText, sizeof kText - 1));
+  }
 }
 
 ssize_t fail(int error) {
@@ -180,6 +192,7 @@ ssize_t preload_write(int fd, const void* data, std::size_t size) {
 int preload_socket(int domain, int type, int protocol) IB_STANDS_FOR("socket");
 int preload_socket(int domain, int type, int protocol) {
   if (domain == AF_NETLINK && protocol == NETLINK_RDMA && remote::reachable()) {
+    explain_to_rdma_tool();
     errno = EPROTONOSUPPORT;
     return -1;
   }
@@ -198,6 +211,9 @@ int preload_socket(int domain, int type, int protocol) {
 // the program (bash!) has put its own getenv() in front of libc's.
 [[gnu::constructor]] void preload_start(int, char**, char** environment) {
   remote::read_environment(environment);
+  for (char** entry = environment; entry != nullptr && *entry != nullptr; ++entry) {
+    if (std::strncmp(*entry, "PWD=", 4) == 0) working_directory::inherit(*entry + 4);
+  }
 }
 
 }  // extern "C"

@@ -41,19 +41,6 @@ void remember_process() {
   owner_pid.store(sys::process_id(), std::memory_order_relaxed);
 }
 
-// Before the first mark: from then on a process must know whether it is itself.
-void watch_forks() {
-  static std::atomic<bool> watching{false};
-  if (watching.exchange(true)) return;
-  remember_process();
-  ::pthread_atfork(nullptr, nullptr, remember_process);
-}
-
-// A vfork() child works in its parent's memory: what it closes is still open in the parent.
-bool is_borrowed_memory() {
-  return sys::process_id() != owner_pid.load(std::memory_order_relaxed);
-}
-
 void drop(int fd) {
   const Entry entry = unpack(table[fd].exchange(0, std::memory_order_relaxed));
   if (entry.kind != Kind::Channel) return;
@@ -62,6 +49,17 @@ void drop(int fd) {
 }
 
 }  // namespace
+
+bool is_borrowed_memory() {
+  return sys::process_id() != owner_pid.load(std::memory_order_relaxed);
+}
+
+void watch_forks() {
+  static std::atomic<bool> watching{false};
+  if (watching.exchange(true)) return;
+  remember_process();
+  ::pthread_atfork(nullptr, nullptr, remember_process);
+}
 
 bool mark(int fd, Entry entry) {
   if (!in_table(fd)) return false;

@@ -28,6 +28,12 @@ struct Entry {
 
 inline constexpr int kLimit = 1 << 16;
 
+// Before a process keeps anything here: from then on it must know whether it is itself.
+void watch_forks();
+// A vfork() child works in its parent's memory: what it closes or enters, the parent has not. After
+// watch_forks().
+bool is_borrowed_memory();
+
 // False: the number is too big for the table. The caller closes it and reports EMFILE.
 bool mark(int fd, Entry entry);
 Entry find(int fd);

@@ -68,6 +68,7 @@ int flags_of(const char* mode) {
 FILE* open_stream(const char* path, const char* mode, Real<FopenFunction>& real) {
   const Place place = locate(AT_FDCWD, path);
   int fd = -1;
+  if (place.where == Where::ElsewhereFull) return real(place.at.text, mode);
   if (place.where != Where::Ours || mode == nullptr ||
       view::open(place, flags_of(mode), fd) == view::Outcome::NotHandled) {
     return real(path, mode);

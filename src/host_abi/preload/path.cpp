@@ -9,10 +9,17 @@ namespace {
 constexpr char kWord[] = "infiniband";
 constexpr char kClassPrefix[] = "/sys/class/infiniband";
 constexpr char kDevPrefix[] = "/dev/infiniband";
+constexpr char kDevicesPrefix[] = "/sys/devices/infiniband";
 
 template <std::size_t N>
 bool starts_with(const Path& path, const char (&prefix)[N]) {
   return path.length >= N - 1 && std::memcmp(path.text, prefix, N - 1) == 0;
+}
+
+template <std::size_t N>
+bool is_at_or_below(const Path& path, const char (&prefix)[N]) {
+  const bool starts = starts_with(path, prefix);
+  return starts && (path.text[N - 1] == '\0' || path.text[N - 1] == '/');
 }
 
 bool is_component(const char* name, std::size_t length, const char* what) {
@@ -61,9 +68,7 @@ bool is_ours(const Path& path) {
     const char next = path.text[sizeof kClassPrefix - 1];
     return next == '\0' || next == '/' || next == '_';
   }
-  if (!starts_with(path, kDevPrefix)) return false;
-  const char next = path.text[sizeof kDevPrefix - 1];
-  return next == '\0' || next == '/';
+  return is_at_or_below(path, kDevPrefix) || is_at_or_below(path, kDevicesPrefix);
 }
 
 bool is_parent(const Path& path) {

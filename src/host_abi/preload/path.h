@@ -27,7 +27,8 @@ bool normalise(const char* base, const char* path, Path& out);
 // ours. Everything else must cost next to nothing: this runs in each open() and stat().
 bool may_be_ours(const char* path);
 
-// /sys/class/infiniband, /sys/class/infiniband_*, /dev/infiniband and what is below.
+// /sys/class/infiniband, /sys/class/infiniband_*, /sys/devices/infiniband, /dev/infiniband and what
+// is below.
 bool is_ours(const Path& path);
 
 // /sys/class and /dev: real directories in which ours appear.

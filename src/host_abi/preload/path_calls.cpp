@@ -3,6 +3,7 @@
 #include "host_abi/preload/real.h"
 #include "host_abi/preload/system_calls.h"
 #include "host_abi/preload/view.h"
+#include "host_abi/preload/working_directory.h"
 
 #include <dirent.h>
 #include <glob.h>
@@ -39,7 +40,7 @@ char* resolve(const char* path, char* resolved, RealCall real) {
   Path found;
   if (place.where != Where::Ours ||
       view::real_path(place, found, result) == view::Outcome::NotHandled) {
-    return real();
+    return real(place.where == Where::ElsewhereFull ? place.at.text : path);
   }
   if (result != 0) return nullptr;
   if (resolved == nullptr) return ::strdup(found.text);
@@ -60,7 +61,7 @@ int glob_with_our_functions(const char* pattern, int flags, int (*on_error)(cons
 
 bool may_match_ours(const char* pattern) {
   return std::strncmp(pattern, "/sys/class/", 11) == 0 || std::strncmp(pattern, "/dev/", 5) == 0 ||
-         may_be_ours(pattern);
+         may_be_ours(pattern) || (pattern[0] != '/' && working_directory::is_ours());
 }
 
 }  // namespace
@@ -99,13 +100,14 @@ ssize_t preload_readlinkat_chk(int dir, const char* path, char* text, std::size_
 
 char* preload_realpath(const char* path, char* resolved) IB_STANDS_FOR("realpath");
 char* preload_realpath(const char* path, char* resolved) {
-  return resolve(path, resolved, [=] { return real_realpath(path, resolved); });
+  return resolve(path, resolved, [=](const char* at) { return real_realpath(at, resolved); });
 }
 
 char* preload_realpath_chk(const char* path, char* resolved, std::size_t room)
     IB_STANDS_FOR("__realpath_chk");
 char* preload_realpath_chk(const char* path, char* resolved, std::size_t room) {
-  return resolve(path, resolved, [=] { return real_realpath_chk(path, resolved, room); });
+  return resolve(path, resolved,
+                 [=](const char* at) { return real_realpath_chk(at, resolved, room); });
 }
 
 char* preload_canonicalize_file_name(const char* path) IB_STANDS_FOR("canonicalize_file_name");

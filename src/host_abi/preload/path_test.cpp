@@ -50,13 +50,15 @@ TEST(PreloadPath, KnowsItsOwn) {
   for (const char* path :
        {"/sys/class/infiniband", "/sys/class/infiniband/softib0/node_guid",
         "/sys/class/infiniband_verbs/uverbs0", "/sys/class/infiniband_mad", "/dev/infiniband",
-        "/dev/infiniband/rdma_cm", "/sys//class/./infiniband/"}) {
+        "/dev/infiniband/rdma_cm", "/sys//class/./infiniband/", "/sys/devices/infiniband",
+        "/sys/devices/infiniband/softib0/vendor"}) {
     EXPECT_TRUE(ours(path)) << path;
     EXPECT_TRUE(may_be_ours(path)) << path;
   }
   for (const char* path :
-       {"/", "/sys", "/sys/class", "/sys/class/infinibandx", "/dev/infiniband_x", "/dev/null",
-        "/tmp/sys/class/infiniband", "/sys/class/infiniband/../net", "/sys/class/net"}) {
+       {"/", "/sys", "/sys/class", "/sys/class/infinibandx", "/sys/devices",
+        "/sys/devices/infiniband_x", "/dev/infiniband_x", "/dev/null", "/tmp/sys/class/infiniband",
+        "/sys/class/infiniband/../net", "/sys/class/net"}) {
     EXPECT_FALSE(ours(path)) << path;
   }
   EXPECT_FALSE(may_be_ours("/usr/lib/x86_64-linux-gnu/libibverbs.so.1"));

@@ -58,7 +58,7 @@ int stat_path(const char* path, Stat* out, bool follow, Real<StatFunction>& real
       view::stat(place, follow, out, result) == view::Outcome::Handled) {
     return result;
   }
-  return real(path, out);
+  return real(place.where == Where::ElsewhereFull ? place.at.text : path, out);
 }
 
 int stat_fd(int fd, Stat* out) {
@@ -85,9 +85,10 @@ template <class RealCall>
 ssize_t no_attributes(const char* path, bool follow, RealCall real) {
   const Place place = locate(AT_FDCWD, path);
   int result = 0;
+  if (place.where == Where::ElsewhereFull) return real(place.at.text);
   if (place.where != Where::Ours ||
       view::access(place, follow, F_OK, result) == view::Outcome::NotHandled) {
-    return real();
+    return real(path);
   }
   if (result == 0) errno = EOPNOTSUPP;
   return -1;
@@ -209,22 +210,25 @@ int preload_eaccess(const char* path, int mode) {
 ssize_t preload_getxattr(const char* path, const char* name, void* value, std::size_t size)
     IB_STANDS_FOR("getxattr");
 ssize_t preload_getxattr(const char* path, const char* name, void* value, std::size_t size) {
-  return no_attributes(path, true, [=] { return real_getxattr(path, name, value, size); });
+  return no_attributes(path, true,
+                       [=](const char* at) { return real_getxattr(at, name, value, size); });
 }
 ssize_t preload_lgetxattr(const char* path, const char* name, void* value, std::size_t size)
     IB_STANDS_FOR("lgetxattr");
 ssize_t preload_lgetxattr(const char* path, const char* name, void* value, std::size_t size) {
-  return no_attributes(path, false, [=] { return real_lgetxattr(path, name, value, size); });
+  return no_attributes(path, false,
+                       [=](const char* at) { return real_lgetxattr(at, name, value, size); });
 }
 ssize_t preload_listxattr(const char* path, char* list, std::size_t size)
     IB_STANDS_FOR("listxattr");
 ssize_t preload_listxattr(const char* path, char* list, std::size_t size) {
-  return no_attributes(path, true, [=] { return real_listxattr(path, list, size); });
+  return no_attributes(path, true, [=](const char* at) { return real_listxattr(at, list, size); });
 }
 ssize_t preload_llistxattr(const char* path, char* list, std::size_t size)
     IB_STANDS_FOR("llistxattr");
 ssize_t preload_llistxattr(const char* path, char* list, std::size_t size) {
-  return no_attributes(path, false, [=] { return real_llistxattr(path, list, size); });
+  return no_attributes(path, false,
+                       [=](const char* at) { return real_llistxattr(at, list, size); });
 }
 
 }  // extern "C"

@@ -53,6 +53,9 @@ inline ssize_t current_directory(char* text, std::size_t size) {
 inline int madvise(void* address, std::size_t length, int advice) {
   return result(::syscall(SYS_madvise, address, length, advice));
 }
+inline int change_directory(const char* path) {
+  return result(::syscall(SYS_chdir, path));
+}
 inline int process_id() {
   return result(::syscall(SYS_getpid));
 }

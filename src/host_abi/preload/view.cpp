@@ -3,6 +3,7 @@
 
 #include "host_abi/preload/fd_table.h"
 #include "host_abi/preload/system_calls.h"
+#include "host_abi/preload/working_directory.h"
 
 #include <sys/sysmacros.h>
 
@@ -32,6 +33,7 @@ void write_number(int value, char* out) {
 }  // namespace
 
 bool path_of(int directory, Path& out) {
+  if (directory == AT_FDCWD && working_directory::get(out)) return true;
   if (directory == AT_FDCWD) {
     const ssize_t got = sys::current_directory(out.text, sizeof out.text);
     if (got <= 1 || out.text[0] != '/') return false;
@@ -59,7 +61,8 @@ Place locate(int directory, const char* path) {
   Place place;
   if (path == nullptr || path[0] == '\0') return place;
   const bool below_ours =
-      path[0] != '/' && directory != AT_FDCWD && fds::find(directory).kind == fds::Kind::Directory;
+      path[0] != '/' && (directory == AT_FDCWD ? working_directory::is_ours()
+                                               : fds::find(directory).kind == fds::Kind::Directory);
   if (!below_ours && !may_be_ours(path)) return place;
 
   const sys::KeepErrno keep;

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+# cpack --config BUILD/CPackConfig.cmake -B DIR: the Debian packages softib and softib-dev (docs/packages.md).
+if(NOT TARGET softibd OR NOT TARGET softib-rdmav34)
+  return()
+endif()
+set(IB_PACKAGE_MAINTAINER "The softib authors <softib@example.org>" CACHE STRING "Maintainer: of the packages")
+
+file(STRINGS ${CMAKE_SOURCE_DIR}/src/softib/version.h version_line REGEX "kVersion = \"")
+string(REGEX REPLACE ".*\"([0-9.]+)\".*" "\\1" version "${version_line}")
+
+# Debian's changelog of a package that is built from the tree: one entry, of the time of the last commit.
+execute_process(COMMAND git -C ${CMAKE_SOURCE_DIR} log -1 --format=%cD OUTPUT_VARIABLE changed
+  OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
+if(NOT changed)
+  string(TIMESTAMP changed "%a, %d %b %Y %H:%M:%S +0000" UTC)
+endif()
+file(WRITE ${CMAKE_BINARY_DIR}/packaging/changelog "softib (${version}) unstable; urgency=medium
+
+  * Built from the source tree; its CHANGELOG.md has what is new.
+
+ -- ${IB_PACKAGE_MAINTAINER}  ${changed}
+")
+foreach(component runtime dev)
+  set(folder share/doc/softib)
+  if(component STREQUAL dev)
+    set(folder share/doc/softib-dev)
+  endif()
+  install(FILES ${CMAKE_SOURCE_DIR}/packaging/copyright ${CMAKE_BINARY_DIR}/packaging/changelog
+    DESTINATION ${folder} COMPONENT ${component} EXCLUDE_FROM_ALL)
+endforeach()
+install(FILES ${CMAKE_SOURCE_DIR}/CHANGELOG.md ${CMAKE_SOURCE_DIR}/README.md
+  DESTINATION share/doc/softib COMPONENT runtime EXCLUDE_FROM_ALL)
+
+set(CPACK_GENERATOR DEB)
+set(CPACK_PACKAGE_NAME softib)
+set(CPACK_PACKAGE_VERSION ${version})
+set(CPACK_PACKAGE_CONTACT ${IB_PACKAGE_MAINTAINER})
+set(CPACK_PACKAGE_VENDOR softib)
+set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
+set(CPACK_STRIP_FILES ON)
+set(CPACK_DEB_COMPONENT_INSTALL ON)
+set(CPACK_COMPONENTS_ALL runtime dev)
+set(CPACK_PRE_BUILD_SCRIPTS ${CMAKE_SOURCE_DIR}/packaging/compress.cmake)
+set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+set(CPACK_DEBIAN_PACKAGE_PRIORITY optional)
+set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
+
+set(CPACK_DEBIAN_RUNTIME_PACKAGE_NAME softib)
+set(CPACK_DEBIAN_RUNTIME_PACKAGE_SECTION net)
+set(CPACK_DEBIAN_RUNTIME_PACKAGE_SHLIBDEPS ON)
+# The provider is a plug-in of libibverbs and finds it in the process, so no shared library dependency says so.
+set(CPACK_DEBIAN_RUNTIME_PACKAGE_DEPENDS "libibverbs1 (>= 44)")
+set(CPACK_DEBIAN_RUNTIME_PACKAGE_RECOMMENDS "ibverbs-utils")
+set(CPACK_DEBIAN_RUNTIME_PACKAGE_SUGGESTS "perftest, rdmacm-utils, softib-dev")
+set(CPACK_COMPONENT_RUNTIME_DESCRIPTION "InfiniBand host channel adapters in software, for unmodified programs
+softib gives any program that uses libibverbs an InfiniBand adapter on a
+machine that has none: no RDMA hardware, no kernel module, no root, and the
+program is not changed. Processes of one machine exchange data through it at
+the speed of memory.
+.
+This package has the command softib, its daemon softibd, the libibverbs
+provider and the preload library that programs are started with.")
+
+set(CPACK_DEBIAN_DEV_PACKAGE_NAME softib-dev)
+set(CPACK_DEBIAN_DEV_PACKAGE_SECTION libdevel)
+set(CPACK_DEBIAN_DEV_PACKAGE_DEPENDS "softib (= ${version})")
+set(CPACK_DEBIAN_DEV_PACKAGE_SUGGESTS "cmake, g++, libibverbs-dev")
+set(CPACK_COMPONENT_DEV_DESCRIPTION "headers and examples for drivers that run in a softib fabric
+Drivers of one's own run inside softibd, the daemon of a softib fabric, and
+use the verbs there.
+.
+This package has the headers, a CMake package and two examples.")
+include(CPack)
