@@ -130,7 +130,7 @@ void Regions::set_state(std::uint32_t index, KeyState state) {
 }
 
 bool Regions::quiesce() {
-  hca::Quiescence quiet(process_.arena(), process_.host().barriers());
+  hca::Quiescence quiet(process_.arena(), process_.host().barriers(), process_.plane().slot());
   for (std::uint32_t round = 0; round < kQuietRounds; ++round) {
     if (quiet.done()) return true;
     process_.host().relax(round);
