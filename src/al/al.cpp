@@ -175,7 +175,7 @@ void Al::take_event(const control::EventOut& event) {
 // that rings the doorbell raises an event; who rang before is served at once.
 void Al::listen() {
   system_.arena.slot(attach_out_.slot)->waiting.store(hca::kListens, std::memory_order_seq_cst);
-  hca::OpScope scope(*plane_);
+  hca::OpScope scope(*plane_, hca::executing::kOwn);
   plane_->serve_bounces();
 }
 

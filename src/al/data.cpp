@@ -100,7 +100,7 @@ void Qp::remember() {
 // Lets waiting requests go on, and notices that the queue pair was broken, by whomever.
 void Qp::run() {
   if (requester && requester->waiting()) {
-    hca::OpScope scope(ca->al().plane());
+    hca::OpScope scope(ca->al().plane(), hca::executing::queue_pair(index()));
     (void)requester->progress();
   }
   if (!flushed && state() == QpState::Error) flush();
@@ -109,11 +109,11 @@ void Qp::run() {
 // A poster may be delivering into the receive queue; from now on none begins.
 void Qp::flush() {
   Al& al = ca->al();
-  if (!quiet) quiet.emplace(al.system().arena, al.system().host.barriers());
+  if (!quiet) quiet.emplace(al.system().arena, al.system().host.barriers(), al.plane().slot());
   if (!quiet->done()) return;
   quiet.reset();
   flushed = true;
-  hca::OpScope scope(al.plane());
+  hca::OpScope scope(al.plane(), hca::executing::kOwn);
   hca::flush_receives(al.plane(), *entry, made.qpn, receives.get(),
                       in.srq != control::kNoIndex ? control::index_of(in.srq) : hca::kNone);
   if (in.srq != control::kNoIndex) {
@@ -126,7 +126,7 @@ Status post_send(Qp& qp, const hca::SendWqe& wqe) {
   if (!qp.exists() || !qp.requester) return Status::InvalidParameter;
   Status status = Status::Ok;
   {
-    hca::OpScope scope(qp.ca->al().plane());
+    hca::OpScope scope(qp.ca->al().plane(), hca::executing::queue_pair(qp.index()));
     status = qp.requester->post(wqe);
   }
   if (qp.requester->waiting() || qp.requester->took_error()) {

@@ -27,6 +27,14 @@ Core::Core(platform::Executor& loop, fabric::Fabric& model, platform::DeviceMemo
       later(loop, host.barriers(), [this](std::uint32_t slot) {
         return by_slot[slot] == nullptr || by_slot[slot]->buried;
       }) {
+  later.on_slow([this](std::uint32_t owner, const Later::Holder& holder) {
+    const Session* waits = session_of_slot(*this, owner);
+    const Session* inside = session_of_slot(*this, holder.slot);
+    if (inside == nullptr) return;
+    trace.add(say(waits != nullptr ? describe(*waits) : "softibd itself",
+                  ": a change waits since 1 s for ", describe(*inside),
+                  ", which is in the middle of a work request; is it stopped?"));
+  });
   memory.set_on_attention([this](std::uint32_t slot) {
     if (Session* session = by_slot[slot]; session != nullptr) raise_attention(*this, *session);
   });

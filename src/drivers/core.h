@@ -40,7 +40,10 @@ struct Core {
   Core& operator=(const Core&) = delete;
 
   const hca::Arena& arena() const { return memory.arena(); }
-  void after_quiescence(Once then) { later.after_quiescence(memory.arena(), std::move(then)); }
+  // Of objects of the process in slot `owner`, or of any (kAnyOwner).
+  void after_quiescence(std::uint32_t owner, Once then) {
+    later.after_quiescence(memory.arena(), owner, std::move(then));
+  }
   Counts& counts_of(const HcaFile& file) { return counts[file.hca->index]; }
 
   platform::Executor& executor;

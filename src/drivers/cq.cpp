@@ -83,11 +83,11 @@ void destroy_cq(Core& core, HcaFile& file, const control::IndexIn& in, io::IrpRe
                  : say("completion queue ", control::index_of(in.index), " is in use by ", users));
   }
   hide(core, *cq);
-  core.after_quiescence(
-      [&core, index = cq->index, serial = cq->serial, irp = std::move(irp)]() mutable {
-        if (Cq* gone = core.cqs.find(index, serial); gone != nullptr) release(core, *gone);
-        succeed(std::move(irp));
-      });
+  core.after_quiescence(file.session->slot, [&core, index = cq->index, serial = cq->serial,
+                                             irp = std::move(irp)]() mutable {
+    if (Cq* gone = core.cqs.find(index, serial); gone != nullptr) release(core, *gone);
+    succeed(std::move(irp));
+  });
 }
 
 void hide(Core& core, Cq& cq) {

@@ -93,7 +93,8 @@ void finish(Core& core, Cq& cq, Resize resize, io::IrpRef irp) {
     cq.shared = false;
     entry.id.shared_producers.store(0, std::memory_order_seq_cst);
   }
-  core.after_quiescence([&core, old_ring] { core.memory.release(old_ring); });
+  core.after_quiescence(cq.file->session->slot,
+                        [&core, old_ring] { core.memory.release(old_ring); });
   succeed_with(std::move(irp), control::CqOut{cq.cqe, cq.slots, cq.ring}, cq.handle);
 }
 
@@ -145,7 +146,7 @@ void resize_cq(Core& core, HcaFile& file, const control::ResizeCqIn& in, io::Irp
     cq->shared_settled = false;
     core.arena().cq(cq->index)->id.shared_producers.store(1, std::memory_order_seq_cst);
   }
-  core.after_quiescence([&core, resize, irp = std::move(irp)]() mutable {
+  core.after_quiescence(file.session->slot, [&core, resize, irp = std::move(irp)]() mutable {
     producers_settled(core, resize.index, resize.serial);
     try_to_lock(core, resize, std::move(irp));
   });

@@ -68,7 +68,7 @@ void sleep(HcaDevice& self, io::IrpRef irp) {
   raise_ports(core, self.hca, EventType::PortErr);
   // Work requests that have begun end before the device is down.
   core.after_quiescence(
-      [&self, irp = std::move(irp)]() mutable { pass_down(self, std::move(irp)); });
+      hca::kAnyOwner, [&self, irp = std::move(irp)]() mutable { pass_down(self, std::move(irp)); });
 }
 
 void wake(HcaDevice& self) {

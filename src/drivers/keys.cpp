@@ -158,19 +158,20 @@ void change_region(Core& core, Key& key, const Change& to, io::IrpRef irp) {
   key.busy = true;
   entry.id.state.store(static_cast<std::uint32_t>(hca::KeyState::Moving),
                        std::memory_order_seq_cst);
-  core.after_quiescence([&core, index = key.index, serial = key.serial, flags, old_ranges,
-                         new_range = to.extent.has_value(), irp = std::move(irp)]() mutable {
-    if (old_ranges != 0) core.memory.release(old_ranges);
-    Key* changed = core.keys.find(index, serial);
-    if (changed == nullptr || changed->dying) {
-      return fail(core, std::move(irp), Status::Cancelled, "the process ended meanwhile");
-    }
-    changed->busy = false;
-    // The owner adopts at registration only: what it adopted belongs to the old range.
-    if (new_range) core.arena().key(index)->adopted.length = 0;
-    publish(core, *changed, flags);
-    succeed_with(std::move(irp), mr_out(*changed), changed->handle);
-  });
+  core.after_quiescence(
+      key.file->session->slot, [&core, index = key.index, serial = key.serial, flags, old_ranges,
+                                new_range = to.extent.has_value(), irp = std::move(irp)]() mutable {
+        if (old_ranges != 0) core.memory.release(old_ranges);
+        Key* changed = core.keys.find(index, serial);
+        if (changed == nullptr || changed->dying) {
+          return fail(core, std::move(irp), Status::Cancelled, "the process ended meanwhile");
+        }
+        changed->busy = false;
+        // The owner adopts at registration only: what it adopted belongs to the old range.
+        if (new_range) core.arena().key(index)->adopted.length = 0;
+        publish(core, *changed, flags);
+        succeed_with(std::move(irp), mr_out(*changed), changed->handle);
+      });
 }
 
 }  // namespace
@@ -241,11 +242,11 @@ void dereg_mr(Core& core, HcaFile& file, const control::IndexIn& in, io::IrpRef 
     return fail(core, std::move(irp), Status::DeviceBusy, std::move(reason));
   }
   hide(core, *key);
-  core.after_quiescence(
-      [&core, index = key->index, serial = key->serial, irp = std::move(irp)]() mutable {
-        if (Key* gone = core.keys.find(index, serial); gone != nullptr) release(core, *gone);
-        succeed(std::move(irp));
-      });
+  core.after_quiescence(file.session->slot, [&core, index = key->index, serial = key->serial,
+                                             irp = std::move(irp)]() mutable {
+    if (Key* gone = core.keys.find(index, serial); gone != nullptr) release(core, *gone);
+    succeed(std::move(irp));
+  });
 }
 
 void query_mr(Core& core, HcaFile& file, const control::IndexIn& in, io::IrpRef irp) {

@@ -34,14 +34,14 @@ void Later::run_due() {
   arm();
 }
 
-void Later::after_quiescence(const hca::Arena& arena, Once then) {
-  hca::Quiescence posters(arena, barriers_);
+void Later::after_quiescence(const hca::Arena& arena, std::uint32_t owner, Once then) {
+  hca::Quiescence posters(arena, barriers_, owner);
   posters.skip(is_empty_);
   if (posters.done()) {
     then();
     return;
   }
-  quiescences_.push_back({std::move(posters), std::move(then)});
+  quiescences_.push_back({std::move(posters), std::move(then), now(), owner});
   if (poll_timer_ != nullptr) return;
   poll_delay_ = kFirstPoll;
   poll_timer_ = executor_.at(executor_.now() + poll_delay_, [this] { poll(); });
@@ -53,7 +53,12 @@ void Later::poll() {
   for (auto it = quiescences_.begin(); it != quiescences_.end();) {
     const auto here = it++;
     here->posters.skip(is_empty_);
-    if (here->posters.done()) finished.splice(finished.end(), quiescences_, here);
+    if (here->posters.done()) {
+      finished.splice(finished.end(), quiescences_, here);
+    } else if (!here->said_slow && now() - here->since >= kSlow) {
+      here->said_slow = true;
+      if (on_slow_) on_slow_(here->owner, holder(*here, here->posters.busy().front()));
+    }
   }
   poll_delay_ = finished.empty() ? std::min(poll_delay_ * 2, kSlowestPoll) : kFirstPoll;
   for (Waiting& waiting : finished) waiting.then();
@@ -61,6 +66,18 @@ void Later::poll() {
   if (!quiescences_.empty() && poll_timer_ == nullptr) {
     poll_timer_ = executor_.at(executor_.now() + poll_delay_, [this] { poll(); });
   }
+}
+
+std::vector<Later::Holder> Later::holders() const {
+  std::map<const hca::ThreadWord*, Holder> by_word;
+  for (const Waiting& waiting : quiescences_) {
+    for (const hca::Quiescence::Busy& b : waiting.posters.busy()) {
+      ++by_word.try_emplace(b.word, holder(waiting, b)).first->second.waiting;
+    }
+  }
+  std::vector<Holder> found;
+  for (const auto& [word, holder] : by_word) found.push_back(holder);
+  return found;
 }
 
 void Later::abandon() {

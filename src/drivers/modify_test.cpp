@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Changing queue pairs, and waiting for posters before an answer is given.
 #include "drivers/driver_bench_test.h"
+#include "drivers/status.h"
 
 #include <gtest/gtest.h>
 
@@ -146,6 +147,41 @@ TEST(Quiescence, ADestroyedObjectIsReusedOnlyAfterPostersHaveLeft) {
   b.executor.advance(std::chrono::milliseconds(1));
   EXPECT_TRUE(request->done);
   EXPECT_EQ(b.core().memory.heap().pieces(), 0u);
+}
+
+// The stopped one is in a request of a queue pair that is connected to another process.
+TEST(Quiescence, OneThatIsStoppedHoldsUpItsPeerAndNobodyElse) {
+  Bench b;
+  Pair pair(b);
+  pair.connect();
+  Process other(b, 13, "node0");
+  const std::uint32_t cq = other.cq();
+  const std::uint32_t peers_cq = pair.right.cq();
+  b.arena()
+      .slot(pair.left.attach.slot)
+      ->threads[0]
+      .sequence.store(1 | hca::executing::queue_pair(control::index_of(pair.left_made.handle)));
+  const auto request = other.begin(Code::DestroyCq, IndexIn{cq, 0});
+  EXPECT_TRUE(request->done);
+  EXPECT_EQ(b.core().later.waiting_for_posters(), 0u);
+  const auto waits = pair.right.begin(Code::DestroyCq, IndexIn{peers_cq, 0});
+  b.executor.advance(std::chrono::seconds(1));
+  EXPECT_FALSE(waits->done);
+  const auto holders = b.core().later.holders();
+  ASSERT_EQ(holders.size(), 1u);
+  b.executor.advance(std::chrono::milliseconds(10));
+  EXPECT_NE(b.core().trace.text_after(0).find("waits since 1 s for pid 11"), std::string::npos)
+      << b.core().trace.text_after(0);
+  EXPECT_EQ(holders[0].slot, pair.left.attach.slot);
+  EXPECT_EQ(holders[0].qp, control::index_of(pair.left_made.handle));
+  EXPECT_EQ(holders[0].waiting, 1u);
+  EXPECT_GE(b.executor.now() - holders[0].since, std::chrono::seconds(1));
+  EXPECT_NE(status_json(b.core()).find("\"posters_waited_for\": [\n    {\n      \"pid\": 11"),
+            std::string::npos)
+      << status_json(b.core());
+  b.arena().slot(pair.left.attach.slot)->threads[0].sequence.store(2);
+  b.executor.advance(std::chrono::milliseconds(1));
+  EXPECT_TRUE(waits->done);
 }
 
 TEST(Quiescence, ASecondProducerWaitsUntilTheFirstTakesTheLock) {

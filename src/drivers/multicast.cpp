@@ -69,14 +69,14 @@ void detach_mcast(Core& core, HcaFile& file, const control::McastIn& in, io::Irp
                               : say("queue pair ", in.qp, " is not attached to this group"));
   }
   hide(core, *entry);
-  core.after_quiescence(
-      [&core, index = entry->index, serial = entry->serial, irp = std::move(irp)]() mutable {
-        if (McastGroupEntry* gone = core.mcasts.find(index, serial); gone != nullptr) {
-          gone->qp->groups.erase(index);
-          core.mcasts.destroy(index);
-        }
-        succeed(std::move(irp));
-      });
+  core.after_quiescence(file.session->slot, [&core, index = entry->index, serial = entry->serial,
+                                             irp = std::move(irp)]() mutable {
+    if (McastGroupEntry* gone = core.mcasts.find(index, serial); gone != nullptr) {
+      gone->qp->groups.erase(index);
+      core.mcasts.destroy(index);
+    }
+    succeed(std::move(irp));
+  });
 }
 
 void hide_groups(Core& core, Qp& qp) {

@@ -232,7 +232,8 @@ void create_qp(Core& core, HcaFile& file, const control::CreateQpIn& in, io::Irp
     succeed_with(std::move(request), qp_out(*ready), ready->handle);
   };
   if (!wait) return finish(std::move(irp));
-  core.after_quiescence([finish, irp = std::move(irp)]() mutable { finish(std::move(irp)); });
+  core.after_quiescence(file.session->slot,
+                        [finish, irp = std::move(irp)]() mutable { finish(std::move(irp)); });
 }
 
 void open_qp(Core& core, HcaFile& file, const control::OpenQpIn& in, io::IrpRef irp) {
@@ -298,11 +299,11 @@ void destroy_qp(Core& core, HcaFile& file, const control::IndexIn& in, io::IrpRe
     return succeed(std::move(irp));
   }
   if (!drop_holder(core, *qp, file)) return succeed(std::move(irp));
-  core.after_quiescence(
-      [&core, index = qp->index, serial = qp->serial, irp = std::move(irp)]() mutable {
-        if (Qp* gone = core.qps.find(index, serial); gone != nullptr) release(core, *gone);
-        succeed(std::move(irp));
-      });
+  core.after_quiescence(file.session->slot, [&core, index = qp->index, serial = qp->serial,
+                                             irp = std::move(irp)]() mutable {
+    if (Qp* gone = core.qps.find(index, serial); gone != nullptr) release(core, *gone);
+    succeed(std::move(irp));
+  });
 }
 
 void release(Core& core, Qp& qp) {

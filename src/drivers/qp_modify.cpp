@@ -178,8 +178,8 @@ void stop(Core& core, Qp& qp, QpState from, QpState to, io::IrpRef irp) {
     qp.attr = {};
     qp.attr.port = qp.special_port;
   }
-  core.after_quiescence([&core, index = qp.index, serial = qp.serial, from, to,
-                         irp = std::move(irp)]() mutable {
+  core.after_quiescence(qp.file->session->slot, [&core, index = qp.index, serial = qp.serial, from,
+                                                 to, irp = std::move(irp)]() mutable {
     Qp* stopped = core.qps.find(index, serial);
     if (stopped == nullptr || stopped->dying) {
       return fail(core, std::move(irp), Status::Cancelled, "the process ended meanwhile");
@@ -207,7 +207,7 @@ void stop(Core& core, Qp& qp, QpState from, QpState to, io::IrpRef irp) {
 // RTS to SQD: requests execute when they are posted, so the queue is drained at quiescence.
 void drain(Core& core, Qp& qp) {
   qp.draining = true;
-  core.after_quiescence([&core, index = qp.index, serial = qp.serial] {
+  core.after_quiescence(qp.file->session->slot, [&core, index = qp.index, serial = qp.serial] {
     Qp* drained = core.qps.find(index, serial);
     if (drained == nullptr || drained->dying || !drained->draining) return;
     drained->draining = false;

@@ -9,6 +9,7 @@ namespace ib::drivers {
 
 namespace limits = verbs::limits;
 
+// Counts are what one process may have: a program that creates as many as this says succeeds.
 control::CaAttr ca_attributes(const fabric::Hca& hca) {
   control::CaAttr attr;
   put_text(attr.fw_ver, "1.0.0");
@@ -19,28 +20,28 @@ control::CaAttr ca_attributes(const fabric::Hca& hca) {
   attr.vendor_id = limits::kVendorId;
   attr.vendor_part_id = limits::kVendorPartId;
   attr.hw_ver = limits::kHwVersion;
-  attr.max_qp = limits::kMaxQp;
+  attr.max_qp = limits::quota_of_one(limits::kMaxQp);
   attr.max_qp_wr = limits::kMaxQpWr;
   attr.device_cap_flags = limits::kDeviceCaps;
   attr.max_sge = limits::kMaxSge;
   attr.max_sge_rd = limits::kMaxSge;
-  attr.max_cq = limits::kMaxCq;
+  attr.max_cq = limits::quota_of_one(limits::kMaxCq);
   attr.max_cqe = limits::kMaxCqe;
-  attr.max_mr = limits::kMaxMr;
-  attr.max_pd = limits::kMaxPd;
+  attr.max_mr = limits::quota_of_one(limits::kMaxMr);
+  attr.max_pd = limits::quota_of_one(limits::kMaxPd);
   attr.max_qp_rd_atom = limits::kMaxReadAtomic;
   attr.max_qp_init_rd_atom = limits::kMaxReadAtomic;
-  attr.max_res_rd_atom = limits::kMaxReadAtomic * limits::kMaxQp;
-  attr.max_mw = limits::kMaxMw;
+  attr.max_res_rd_atom = limits::kMaxReadAtomic * attr.max_qp;
+  attr.max_mw = limits::quota_of_one(limits::kMaxMw);
   attr.max_mcast_grp = limits::kMaxMcastGroups;
   attr.max_mcast_qp_attach = limits::kMaxMcastAttachPerGroup;
   attr.max_total_mcast_qp_attach = limits::kMaxMcastAttach;
-  attr.max_ah = limits::kMaxAh;
-  attr.max_srq = limits::kMaxSrq;
+  attr.max_ah = limits::quota_of_one(limits::kMaxAh);
+  attr.max_srq = limits::quota_of_one(limits::kMaxSrq);
   attr.max_srq_wr = limits::kMaxSrqWr;
   attr.max_srq_sge = limits::kMaxSrqSge;
   attr.max_inline = limits::kMaxInline;
-  attr.max_xrcd = limits::kMaxXrcd;
+  attr.max_xrcd = limits::quota_of_one(limits::kMaxXrcd);
   std::size_t pkeys = 0;
   for (const fabric::Port& port : hca.ports) pkeys = std::max(pkeys, port.pkeys.size());
   attr.max_pkeys = static_cast<std::uint32_t>(pkeys);

@@ -89,7 +89,7 @@ void bury(Core& core, std::uint64_t id, int tries = 0) {
   slot.generation.store(session.generation + 1, std::memory_order_seq_cst);
   repair_after(core, session);
   notify_peers(core, session);
-  tear_down(core, session.files, [&core, id] {
+  tear_down(core, session.slot, session.files, [&core, id] {
     Session& gone = *core.sessions.at(id);
     gone.files.clear();
     release_channels_and_backings(core, gone);

@@ -17,7 +17,8 @@ void end_session(Core& core, Session& session);
 
 // teardown.cpp: everything that these files own, in dependency order; then `done`. The files must
 // be marked as closing.
-void tear_down(Core& core, std::vector<std::shared_ptr<HcaFile>> files, Once done);
+void tear_down(Core& core, std::uint32_t slot, std::vector<std::shared_ptr<HcaFile>> files,
+               Once done);
 
 // channels.cpp
 void create_channel(Core& core, Session& session, io::IrpRef irp);

@@ -73,7 +73,7 @@ void on_close(io::DeviceObject& device, io::IrpRef irp) {
   file->closing = true;
   const auto shared = std::find_if(session->files.begin(), session->files.end(),
                                    [&](const auto& f) { return f.get() == file; });
-  tear_down(self.core, {*shared},
+  tear_down(self.core, (*shared)->session->slot, {*shared},
             [&core = self.core, id = session->id, file, irp = std::move(irp)]() mutable {
               if (const auto owner = core.sessions.find(id); owner != core.sessions.end()) {
                 std::erase_if(owner->second->files, [&](const auto& f) { return f.get() == file; });

@@ -143,7 +143,8 @@ void create_srq(Core& core, HcaFile& file, const control::CreateSrqIn& in, io::I
     succeed_with(std::move(request), out, made->handle);
   };
   if (!wait) return finish(std::move(irp));
-  core.after_quiescence([finish, irp = std::move(irp)]() mutable { finish(std::move(irp)); });
+  core.after_quiescence(file.session->slot,
+                        [finish, irp = std::move(irp)]() mutable { finish(std::move(irp)); });
 }
 
 void modify_srq(Core& core, HcaFile& file, const control::ModifySrqIn& in, io::IrpRef irp) {
@@ -189,11 +190,11 @@ void destroy_srq(Core& core, HcaFile& file, const control::IndexIn& in, io::IrpR
                     count_of(srq->qps, "queue pair")));
   }
   hide(core, *srq);
-  core.after_quiescence(
-      [&core, index = srq->index, serial = srq->serial, irp = std::move(irp)]() mutable {
-        if (Srq* gone = core.srqs.find(index, serial); gone != nullptr) release(core, *gone);
-        succeed(std::move(irp));
-      });
+  core.after_quiescence(file.session->slot, [&core, index = srq->index, serial = srq->serial,
+                                             irp = std::move(irp)]() mutable {
+    if (Srq* gone = core.srqs.find(index, serial); gone != nullptr) release(core, *gone);
+    succeed(std::move(irp));
+  });
 }
 
 void hide(Core& core, Srq& srq) {

@@ -124,6 +124,25 @@ Json blocked_json(Core& core) {
   return blocked;
 }
 
+// Threads in the middle of a work request that others wait for: stopped ones, if it takes long.
+Json posters_json(Core& core) {
+  Json posters = Json::array();
+  for (const Later::Holder& holder : core.later.holders()) {
+    const Session* session = session_of_slot(core, holder.slot);
+    if (session == nullptr) continue;
+    const Qp* qp = core.qps.find(holder.qp);
+    const auto waited =
+        std::chrono::duration_cast<std::chrono::milliseconds>(core.later.now() - holder.since);
+    posters.push_back({{"pid", session->pid},
+                       {"program", session->program},
+                       {"node", session->node->name},
+                       {"qpn", qp != nullptr ? Json(hex(qp->qpn)) : Json()},
+                       {"requests_waiting", holder.waiting},
+                       {"waited_ms", waited.count()}});
+  }
+  return posters;
+}
+
 }  // namespace
 
 std::string status_json(Core& core) {
@@ -144,6 +163,7 @@ std::string status_json(Core& core) {
         {"resident", core.memory.host().used_bytes()}}},
       {"objects", objects_json(totals)},
       {"waiting_for_posters", core.later.waiting_for_posters()},
+      {"posters_waited_for", posters_json(core)},
       {"clients", clients_json(core)},
       {"nodes", nodes_json(core)},
       {"blocked", blocked_json(core)},

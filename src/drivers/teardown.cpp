@@ -45,9 +45,10 @@ void release_all(Core& core, HcaFile& file) {
 
 }  // namespace
 
-void tear_down(Core& core, std::vector<std::shared_ptr<HcaFile>> files, Once done) {
+void tear_down(Core& core, std::uint32_t slot, std::vector<std::shared_ptr<HcaFile>> files,
+               Once done) {
   for (const auto& file : files) hide_all(core, *file);
-  core.after_quiescence([&core, files = std::move(files), done = std::move(done)]() mutable {
+  core.after_quiescence(slot, [&core, files = std::move(files), done = std::move(done)]() mutable {
     // If two teardowns of a file overlap (Close, then the end of its process), the second finds
     // nothing left.
     for (const auto& file : files) release_all(core, *file);

@@ -38,11 +38,11 @@ void dealloc_mw(Core& core, HcaFile& file, const control::IndexIn& in, io::IrpRe
     return fail(core, std::move(irp), Status::InvalidParameter, no_such(Kind::Window, in.index));
   }
   hide(core, *key);
-  core.after_quiescence(
-      [&core, index = key->index, serial = key->serial, irp = std::move(irp)]() mutable {
-        if (Key* gone = core.keys.find(index, serial); gone != nullptr) release(core, *gone);
-        succeed(std::move(irp));
-      });
+  core.after_quiescence(file.session->slot, [&core, index = key->index, serial = key->serial,
+                                             irp = std::move(irp)]() mutable {
+    if (Key* gone = core.keys.find(index, serial); gone != nullptr) release(core, *gone);
+    succeed(std::move(irp));
+  });
 }
 
 void alloc_dm(Core& core, HcaFile& file, const control::AllocDmIn& in, io::IrpRef irp) {

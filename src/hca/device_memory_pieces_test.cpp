@@ -213,9 +213,9 @@ platform::FullBarriers barriers;
 TEST(Quiescence, WaitsForThoseInsideOnly) {
   BenchArena memory;
   ThreadWord& word = memory.arena().slot(1)->threads[3];
-  EXPECT_TRUE(Quiescence(memory.arena(), barriers).done());
+  EXPECT_TRUE(Quiescence(memory.arena(), barriers, kAnyOwner).done());
   word.sequence.store(7);
-  Quiescence quiet(memory.arena(), barriers);
+  Quiescence quiet(memory.arena(), barriers, kAnyOwner);
   EXPECT_FALSE(quiet.done());
   word.sequence.store(8);
   EXPECT_TRUE(quiet.done());
@@ -227,7 +227,7 @@ TEST(Quiescence, TheNextScopeOfTheSameThreadIsAsGoodAsTheEnd) {
   BenchArena memory;
   ThreadWord& word = memory.arena().slot(1)->threads[3];
   word.sequence.store(7);
-  Quiescence quiet(memory.arena(), barriers);
+  Quiescence quiet(memory.arena(), barriers, kAnyOwner);
   word.sequence.store(9);
   EXPECT_TRUE(quiet.done());
 }
@@ -235,26 +235,160 @@ TEST(Quiescence, TheNextScopeOfTheSameThreadIsAsGoodAsTheEnd) {
 TEST(Quiescence, TheDeadAreNotWaitedFor) {
   BenchArena memory;
   memory.arena().slot(1)->threads[3].sequence.store(7);
-  Quiescence quiet(memory.arena(), barriers);
+  Quiescence quiet(memory.arena(), barriers, kAnyOwner);
   EXPECT_FALSE(quiet.done());
   memory.arena().slot(1)->generation.fetch_add(1);
   EXPECT_TRUE(quiet.done());
   memory.arena().slot(1)->live.store(0);
-  EXPECT_TRUE(Quiescence(memory.arena(), barriers).done());
+  EXPECT_TRUE(Quiescence(memory.arena(), barriers, kAnyOwner).done());
 }
 
 TEST(Quiescence, ItsOwnWordDoesNotCount) {
   BenchArena memory;
   ThreadWord& word = memory.arena().slot(0)->threads[0];
   word.sequence.store(1);
-  EXPECT_TRUE(Quiescence(memory.arena(), barriers, &word).done());
-  EXPECT_FALSE(Quiescence(memory.arena(), barriers).done());
+  EXPECT_TRUE(Quiescence(memory.arena(), barriers, kAnyOwner, &word).done());
+  EXPECT_FALSE(Quiescence(memory.arena(), barriers, kAnyOwner).done());
 }
 
 TEST(Quiescence, ANumberOfSlotsThatIsGarbageIsCut) {
   BenchArena memory;
   memory.arena().header().slots_used.store(~0u);
-  EXPECT_TRUE(Quiescence(memory.arena(), barriers).done());
+  EXPECT_TRUE(Quiescence(memory.arena(), barriers, kAnyOwner).done());
+}
+
+// A connected pair of queue pairs, 7 of process 1 and 9 of process 2; process 3 looks on.
+void connect_pair(const Arena& arena, verbs::QpType type) {
+  const auto set = [&](std::uint32_t index, std::uint32_t owner, std::uint32_t peer) {
+    QpEntry& qp = *arena.qp(index);
+    qp.id.type = static_cast<std::uint32_t>(type);
+    qp.id.owner_slot = owner;
+    qp.id.dest_qpn = peer | 0x40000;  // a generation
+  };
+  set(7, 1, 9);
+  set(9, 2, 7);
+}
+
+bool waits(const Arena& arena, std::uint32_t owner) {
+  return !Quiescence(arena, barriers, owner).done();
+}
+
+TEST(Quiescence, ARequestOfAConnectedQueuePairHoldsUpItsPeerAndItsOwnProcessOnly) {
+  for (const verbs::QpType type : {verbs::QpType::Rc, verbs::QpType::Uc}) {
+    BenchArena memory;
+    const Arena& arena = memory.arena();
+    connect_pair(arena, type);
+    arena.slot(1)->threads[3].sequence.store(7 | executing::queue_pair(7));
+    EXPECT_TRUE(waits(arena, 1));
+    EXPECT_TRUE(waits(arena, 2));
+    EXPECT_FALSE(waits(arena, 3));
+    EXPECT_TRUE(waits(arena, kAnyOwner));
+  }
+}
+
+TEST(Quiescence, OtherRequestsHoldUpAllAndOwnWorkItsOwnProcess) {
+  BenchArena memory;
+  const Arena& arena = memory.arena();
+  connect_pair(arena, verbs::QpType::Ud);
+  Shared64& word = arena.slot(1)->threads[3].sequence;
+  for (const std::uint64_t what : {executing::kAnything, executing::queue_pair(7),
+                                   executing::queue_pair(kMaxQps + 1), executing::queue_pair(9)}) {
+    word.store(7 | what);  // a datagram, none, an index out of range, another process's
+    EXPECT_TRUE(waits(arena, 3)) << what;
+  }
+  word.store(7 | executing::kOwn);
+  EXPECT_FALSE(waits(arena, 3));
+  EXPECT_TRUE(waits(arena, 1));
+}
+
+TEST(Quiescence, WhatAScopeMayTouchIsNoProgress) {
+  BenchArena memory;
+  const Arena& arena = memory.arena();
+  connect_pair(arena, verbs::QpType::Rc);
+  Shared64& word = arena.slot(1)->threads[3].sequence;
+  word.store(7 | executing::queue_pair(7));
+  Quiescence quiet(arena, barriers, 2);
+  word.store(7);
+  EXPECT_FALSE(quiet.done());
+  word.store(8);
+  EXPECT_TRUE(quiet.done());
+}
+
+// The store of a poster that entered before is in its core's store buffer until the barrier.
+TEST(Quiescence, LooksAtTheWordsAfterEveryProcessHasPassedABarrier) {
+  class LateStore final : public platform::Barriers {
+   public:
+    explicit LateStore(const Arena& arena) : arena_(arena) {}
+    bool join() override { return true; }
+    bool joined() const override { return true; }
+    void threads() override {}
+    void processes() override {
+      changes = arena_.header().changes.load();
+      arena_.slot(1)->threads[3].sequence.store(7);
+    }
+    std::uint64_t changes = 0;
+
+   private:
+    Arena arena_;
+  };
+  BenchArena memory;
+  LateStore late(memory.arena());
+  const std::uint64_t before = memory.arena().header().changes.load();
+  EXPECT_FALSE(Quiescence(memory.arena(), late, kAnyOwner).done());
+  EXPECT_EQ(late.changes, before + 1) << "what posters remember is void before the barrier";
+}
+
+TEST(OpScope, SaysWhatItMayTouchAndWidensInside) {
+  BenchArena memory;
+  BenchHost host;
+  MemoryPlane plane(memory.arena(), host, 0, Path::ProcessVm);
+  Shared64& sequence = plane.thread_word().sequence;
+  for (const std::uint64_t inner : {executing::kOwn, executing::queue_pair(7)}) {
+    const OpScope outer(plane, executing::queue_pair(7));
+    const OpScope nested(plane, inner);
+    EXPECT_EQ(executing::queue_pair_of(sequence.load()), 7u);
+  }
+  {
+    const OpScope outer(plane, executing::queue_pair(7));
+    const std::uint64_t count = sequence.load() & executing::kCount;
+    {
+      const OpScope nested(plane, executing::queue_pair(8));
+      EXPECT_EQ(sequence.load(), count) << "anything";
+    }
+    EXPECT_EQ(sequence.load(), count);
+  }
+  EXPECT_EQ(sequence.load(), 6u) << "nothing stays of what it said";
+}
+
+TEST(OpScope, OfASharedWordNestsToo) {
+  BenchArena memory;
+  BenchHost host;
+  MemoryPlane plane(memory.arena(), host, 0, Path::ProcessVm);
+  std::vector<std::thread> owners;
+  std::latch taken(kThreadsPerSlot - 1);
+  std::latch gone(1);
+  for (std::uint32_t i = 0; i + 1 < kThreadsPerSlot; ++i) {
+    owners.emplace_back([&] {
+      (void)plane.thread_word();
+      taken.count_down();
+      gone.wait();
+    });
+  }
+  taken.wait();
+  ASSERT_TRUE(plane.shares(plane.thread_word()));
+  host.on_relax = [] { FAIL() << "waits for itself"; };
+  {
+    const OpScope outer(plane);
+    ASSERT_EQ(plane.shared_word_lock().load(), 1u);
+    {
+      const OpScope inner(plane);
+      EXPECT_EQ(plane.shared_word_lock().load(), 1u);
+    }
+    EXPECT_EQ(plane.thread_word().sequence.load() & 1, 1u);
+  }
+  EXPECT_EQ(plane.shared_word_lock().load(), 0u);
+  gone.count_down();
+  for (std::thread& thread : owners) thread.join();
 }
 
 TEST(OpScope, MarksTheThreadAndNests) {

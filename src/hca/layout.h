@@ -53,10 +53,27 @@ struct ArenaHeader {
 };
 
 // One executing thread of a client. `sequence` is odd while the thread executes a work request:
-// quiesce() waits for it to change. Written by that thread only.
+// quiesce() waits for it to change. Its upper bits tell what the request may touch (executing).
+// Written by that thread only.
 struct alignas(kLine) ThreadWord {
   Shared64 sequence;
 };
+// What an executing thread may touch besides the objects of its own process.
+namespace executing {
+inline constexpr unsigned kShift = 45;  // a count of scopes below it wraps around after years
+inline constexpr std::uint64_t kCount = (std::uint64_t{1} << kShift) - 1;
+inline constexpr std::uint64_t kAnything = 0;
+inline constexpr std::uint64_t kOwn = std::uint64_t{1} << kShift;  // nothing else
+// What a request of this queue pair may touch: see may_touch() in quiescence.h.
+constexpr std::uint64_t queue_pair(std::uint32_t index) {
+  return (std::uint64_t{index} + 2) << kShift;
+}
+// The index of the queue pair; kNone if the word names none.
+constexpr std::uint32_t queue_pair_of(std::uint64_t sequence) {
+  const std::uint64_t what = sequence >> kShift;
+  return what < 2 ? kNone : static_cast<std::uint32_t>(what - 2);
+}
+}  // namespace executing
 inline constexpr std::uint32_t kThreadsPerSlot = 64;
 
 // A process. (control), but for the lines that say otherwise.

@@ -37,7 +37,7 @@ MemoryPlane::~MemoryPlane() {
 bool MemoryPlane::quiesce_from_inside() {
   constexpr std::uint32_t kRounds = 1'000'000;
   ThreadWord& self = thread_word();
-  Quiescence quiet(arena_, host_.barriers(), &self);
+  Quiescence quiet(arena_, host_.barriers(), slot_, &self);
   for (std::uint32_t round = 0; round < kRounds; ++round) {
     // Still odd, but changed: two threads that wait for each other both get on.
     self.sequence.fetch_add(2, std::memory_order_release);

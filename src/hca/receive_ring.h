@@ -214,7 +214,7 @@ bool finish(MemoryPlane& plane, Ring& ring, std::uint32_t pd, const Cqe& cqe,
   if (length != 0 && length <= kInlineScatter && status == verbs::WcStatus::Success) {
     std::array<std::byte, kInlineScatter> payload;
     std::memcpy(payload.data(), cqe.payload.data(), length);
-    const OpScope scope(plane);
+    const OpScope scope(plane, executing::kOwn);
     ring.scatter(plane, pd, id, std::span(payload).first(length));
   }
   return ring.finish(id, wr_id);

@@ -6,6 +6,7 @@
 #include "linux/client_handle.h"
 #include "verbs/control.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -18,6 +19,7 @@
 #include <array>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <functional>
 #include <thread>
 #include <vector>
@@ -62,6 +64,15 @@ class Server {
   platform::ControlChannel& channel() { return *channel_; }
 
   void answer(std::uint64_t tag, Status status, const std::string& body, int fd = -1) const {
+    send(tag, status, body, fd >= 0 ? std::vector<int>{fd} : std::vector<int>{});
+  }
+  void answer_with(std::uint64_t tag, std::span<const int> fds) const {
+    send(tag, Status::Ok, {}, fds);
+  }
+
+ private:
+  void send(std::uint64_t tag, Status status, const std::string& body,
+            std::span<const int> fds) const {
     control::ReplyHeader header;
     header.length = static_cast<std::uint32_t>(sizeof header + body.size());
     header.status = static_cast<std::uint32_t>(status);
@@ -73,20 +84,19 @@ class Server {
     msghdr message{};
     message.msg_iov = &part;
     message.msg_iovlen = 1;
-    alignas(cmsghdr) std::array<std::byte, CMSG_SPACE(sizeof(int))> ancillary{};
-    if (fd >= 0) {
+    alignas(cmsghdr) std::array<std::byte, CMSG_SPACE(8 * sizeof(int))> ancillary{};
+    if (!fds.empty()) {
       message.msg_control = ancillary.data();
-      message.msg_controllen = ancillary.size();
+      message.msg_controllen = CMSG_SPACE(fds.size_bytes());
       cmsghdr* rights = CMSG_FIRSTHDR(&message);
       rights->cmsg_level = SOL_SOCKET;
       rights->cmsg_type = SCM_RIGHTS;
-      rights->cmsg_len = CMSG_LEN(sizeof fd);
-      std::memcpy(CMSG_DATA(rights), &fd, sizeof fd);
+      rights->cmsg_len = CMSG_LEN(fds.size_bytes());
+      std::memcpy(CMSG_DATA(rights), fds.data(), fds.size_bytes());
     }
     EXPECT_GT(::sendmsg(socket_.get(), &message, MSG_NOSIGNAL), 0);
   }
 
- private:
   bool receive(Request& request) const {
     std::array<char, 65536> buffer;
     alignas(cmsghdr) std::array<std::byte, CMSG_SPACE(2 * sizeof(int))> ancillary{};
@@ -149,6 +159,29 @@ TEST(ControlChannel, CarriesBytesAndDescriptorsBothWays) {
   ASSERT_EQ(::write(reply.handles[0].get(), "x", 1), 1);
   char got = 0;
   EXPECT_EQ(::read(reader.get(), &got, 1), 1);
+}
+
+int open_descriptors() {
+  int count = 0;
+  for (int fd = 0; fd < 256; ++fd) count += ::fcntl(fd, F_GETFD) >= 0 ? 1 : 0;
+  return count;
+}
+
+TEST(ControlChannel, SurplusDescriptorsAreClosed) {
+  Server server([](Server& s, Request& request) {
+    s.answer_with(request.header.tag, std::array{2, 2, 2, 2, 2, 2});
+    return true;
+  });
+  std::string out;
+  EXPECT_EQ(call(server.channel(), "x", out).status, Status::Ok);
+  const int before = open_descriptors();
+  {
+    const ControlReply reply = call(server.channel(), "x", out);
+    EXPECT_EQ(reply.status, Status::Ok);
+    EXPECT_TRUE(reply.handles[0].valid());
+    EXPECT_EQ(open_descriptors(), before + 2) << "as many as the protocol has";
+  }
+  EXPECT_EQ(open_descriptors(), before);
 }
 
 TEST(ControlChannel, LongAnswersAreCutAndLongRequestsRefused) {
@@ -328,11 +361,65 @@ TEST(MapFile, ReservesSpaceThatTheFileMayGrowInto) {
   EXPECT_EQ(got, 9);
 }
 
+// "r", "rw", "-" of the page at `address`, as the kernel tells it.
+std::string access_of(const std::byte* address) {
+  std::ifstream maps("/proc/self/maps");
+  const auto at = reinterpret_cast<std::uint64_t>(address);
+  for (std::string line; std::getline(maps, line);) {
+    std::uint64_t first = 0;
+    std::uint64_t end = 0;
+    std::array<char, 5> access{};
+    if (std::sscanf(line.c_str(), "%lx-%lx %4s", &first, &end, access.data()) != 3) continue;
+    if (first <= at && at < end) return std::string(access.data(), 3);
+  }
+  return "none";
+}
+
+TEST(MapFile, MapsWhatExistsAndNoMore) {
+  const NativeHandle file = own_descriptor(::memfd_create("test", MFD_CLOEXEC));
+  ASSERT_EQ(::ftruncate(file.get(), 8192), 0);
+  std::string reason;
+  auto mapped = client_host().map(file, 1ull << 35, reason);
+  ASSERT_TRUE(mapped) << reason;
+  std::byte* const base = (*mapped)->base();
+  EXPECT_EQ(access_of(base + 4096), "rw-");
+  EXPECT_EQ(access_of(base + 8192), "---");
+  EXPECT_EQ(access_of(base + (1ull << 35) - 1), "---");
+  ASSERT_EQ(::ftruncate(file.get(), 64 << 20), 0);
+  base[17] = std::byte{7};
+  EXPECT_EQ((*mapped)->file_size(), 64u << 20);
+  EXPECT_EQ(access_of(base + (64u << 20) - 1), "rw-");
+  EXPECT_EQ(access_of(base + (64u << 20)), "---");
+  EXPECT_EQ(base[17], std::byte{7});
+}
+
+TEST(MapFile, TakesLessAddressSpaceWhereThereIsLess) {
+#if defined(__SANITIZE_ADDRESS__) || IB_THREAD_SANITIZER
+  GTEST_SKIP() << "sanitizers need more address space than the limit of this test";
+#endif
+  const NativeHandle file = own_descriptor(::memfd_create("test", MFD_CLOEXEC));
+  ASSERT_EQ(::ftruncate(file.get(), 1 << 20), 0);
+  rlimit old{};
+  ::getrlimit(RLIMIT_AS, &old);
+  rlimit low = old;
+  low.rlim_cur = 4ull << 30;
+  ::setrlimit(RLIMIT_AS, &low);
+  std::string reason;
+  auto mapped = client_host().map(file, 32ull << 30, reason);
+  ::setrlimit(RLIMIT_AS, &old);
+  ASSERT_TRUE(mapped) << reason;
+  EXPECT_LE((*mapped)->size(), 4ull << 30);
+  EXPECT_GE((*mapped)->size(), 1ull << 30);
+  EXPECT_EQ((*mapped)->file_size(), 1u << 20);
+  EXPECT_EQ((*mapped)->base()[12345], std::byte{0});
+}
+
 TEST(MapFile, NamesTheLimitThatIsInTheWay) {
 #if defined(__SANITIZE_ADDRESS__) || IB_THREAD_SANITIZER
   GTEST_SKIP() << "sanitizers need more address space than the limit of this test";
 #endif
   const NativeHandle file = own_descriptor(::memfd_create("test", MFD_CLOEXEC));
+  ASSERT_EQ(::ftruncate(file.get(), off_t{3} << 30), 0);
   rlimit old{};
   ::getrlimit(RLIMIT_AS, &old);
   rlimit low = old;

@@ -10,13 +10,18 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <mutex>
 
 namespace ib::os {
 namespace {
 
+// The reserved address space has no access beyond the end of the file: tools that look at all
+// memory of a process (a leak checker) pass over it, where a mapping without a file behind it would
+// raise SIGBUS. What the file grows by is mapped when file_size() is called.
 class FileMapping final : public platform::MappedFile {
  public:
   FileMapping(platform::NativeHandle file, std::byte* base, std::uint64_t size)
@@ -33,14 +38,35 @@ class FileMapping final : public platform::MappedFile {
   std::uint64_t file_size() override {
     struct stat status {};
     if (::fstat(file_.get(), &status) != 0 || status.st_size < 0) return 0;
-    return static_cast<std::uint64_t>(status.st_size);
+    const auto length = static_cast<std::uint64_t>(status.st_size);
+    return ::getpid() == owner_ && grow(std::min(length, size_)) ? length : 0;
   }
 
  private:
+  bool grow(std::uint64_t length) {
+    const std::lock_guard guard(mutex_);
+    const auto page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+    const std::uint64_t end = std::min((length + page - 1) / page * page, size_);
+    if (end <= mapped_) return true;
+    std::byte* const from = base_ + mapped_;
+    const std::uint64_t bytes = end - mapped_;
+    if (::mmap(from, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE | MAP_FIXED,
+               file_.get(), static_cast<off_t>(mapped_)) == MAP_FAILED) {
+      return false;
+    }
+    (void)::madvise(from, bytes, MADV_DONTDUMP);
+    // Without this a child would go on writing into queues that softibd takes for its parent's.
+    if (::madvise(from, bytes, MADV_DONTFORK) != 0) return false;
+    mapped_ = end;
+    return true;
+  }
+
   platform::NativeHandle file_;
   std::byte* base_;
   std::uint64_t size_;
   pid_t owner_;
+  std::mutex mutex_;
+  std::uint64_t mapped_ = 0;  // from `base_` on
 };
 
 std::string mebibytes(std::uint64_t bytes) {
@@ -103,6 +129,23 @@ Status move_all(long call, std::uint32_t pid, void* here, std::uint64_t there, s
   return Status::Ok;
 }
 
+// Address space for `space` bytes; less where RLIMIT_AS allows no more, but room for all of the
+// file and as much again. nullptr: see errno.
+std::byte* reserve(int file, std::uint64_t space, std::uint64_t& reserved) {
+  struct stat status {};
+  if (::fstat(file, &status) != 0) return nullptr;
+  const auto length = static_cast<std::uint64_t>(status.st_size);
+  for (reserved = space;; reserved /= 2) {
+    void* const base =
+        ::mmap(nullptr, reserved, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (base != MAP_FAILED) {
+      (void)::madvise(base, reserved, MADV_DONTFORK);
+      return static_cast<std::byte*>(base);
+    }
+    if (errno != ENOMEM || reserved / 2 < length * 2) return nullptr;
+  }
+}
+
 }  // namespace
 
 Result<std::unique_ptr<platform::MappedFile>> map_file(const platform::NativeHandle& file,
@@ -112,22 +155,19 @@ Result<std::unique_ptr<platform::MappedFile>> map_file(const platform::NativeHan
     reason = std::string("cannot duplicate a file descriptor: ") + std::strerror(errno);
     return errno == EMFILE ? Status::InsufficientResources : Status::IoError;
   }
-  void* base =
-      ::mmap(nullptr, space, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, copy.get(), 0);
-  if (base == MAP_FAILED) {
+  std::uint64_t reserved = 0;
+  std::byte* const base = reserve(copy.get(), space, reserved);
+  if (base == nullptr) {
     const int error = errno;
     reason = why_not_mapped(error, space);
     return error == ENOMEM ? Status::InsufficientResources : Status::IoError;
   }
-  (void)::madvise(base, space, MADV_DONTDUMP);
-  // Without this a child would go on writing into queues that softibd takes for its parent's.
-  if (::madvise(base, space, MADV_DONTFORK) != 0) {
-    reason = std::string("madvise(MADV_DONTFORK): ") + std::strerror(errno);
-    (void)::munmap(base, space);
+  auto mapping = std::make_unique<FileMapping>(std::move(copy), base, reserved);
+  if (mapping->file_size() == 0) {
+    reason = std::string("cannot map device memory: ") + std::strerror(errno);
     return Status::IoError;
   }
-  return std::unique_ptr<platform::MappedFile>(
-      std::make_unique<FileMapping>(std::move(copy), static_cast<std::byte*>(base), space));
+  return std::unique_ptr<platform::MappedFile>(std::move(mapping));
 }
 
 Status read_process_memory(std::uint32_t pid, std::uint64_t from, void* to, std::size_t length) {

@@ -212,6 +212,22 @@ TEST(ServerConnection, FewDescriptorsWaitForAPeerThatDoesNotRead) {
   EXPECT_EQ(s.clients[0]->messages, 1);
 }
 
+TEST(ServerConnection, APeerThatNeverReadsIsCutOffBeforeItTakesMuchMemory) {
+  Server s;
+  const auto client = s.connect();
+  s.run();
+  Echo& echo = *s.clients.at(0);
+  constexpr std::size_t kMessage = 32 * 1024;
+  std::size_t sent = 0;
+  for (; !echo.closed && sent < 64; ++sent) {
+    for (int i = 0; i < 32; ++i) echo.connection->send(std::vector<std::byte>(kMessage));
+    s.run();
+  }
+  EXPECT_TRUE(echo.closed);
+  EXPECT_GE(sent, 8u) << "MiB: what a busy client has outstanding fits";
+  EXPECT_LE(sent, 12u);
+}
+
 TEST(ServerConnection, NoticesTheEndOfThePeerWhilePausedAndDeliversWhatItSaidBefore) {
   Server s;
   auto client = s.connect();

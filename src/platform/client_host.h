@@ -24,7 +24,7 @@ class MappedFile {
   virtual ~MappedFile() = default;
   virtual std::byte* base() const = 0;
   virtual std::uint64_t size() const = 0;  // of the mapping (address space)
-  virtual std::uint64_t file_size() = 0;   // of the file, now (fstat)
+  virtual std::uint64_t file_size() = 0;   // of the file, now; maps what it has grown by
 };
 
 // Pages of this process that were moved into a file at the same address (adopt_pages.cpp in the
@@ -56,7 +56,8 @@ class ClientHost {
   virtual Result<std::unique_ptr<ControlChannel>> connect(std::string& reason) = 0;
 
   // Maps `space` bytes of address space over `file` (shared, read-write, not in core dumps, not
-  // inherited by a forked child). Beyond the file's end there is address space only.
+  // inherited by a forked child). Beyond the file's end there is address space only, without access
+  // until file_size() has seen the file grow. Less space where the process may not have so much.
   virtual Result<std::unique_ptr<MappedFile>> map(const NativeHandle& file, std::uint64_t space,
                                                   std::string& reason) = 0;
 

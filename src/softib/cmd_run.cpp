@@ -39,10 +39,11 @@ void check_words(const RunOptions& options) {
   }
 }
 
-// Every process of the fabric maps device memory, which is large and mostly never touched.
+// Every process of the fabric maps device memory, which is large and mostly never touched. It
+// reserves more address space than this, if it may, for what the memory may grow to.
 void check_address_space() {
   rlimit limit{};
-  constexpr rlim_t kNeeded = hca::kArenaSpace + (512u << 20);
+  constexpr rlim_t kNeeded = 2 * (hca::place::kHeap + hca::kHeapStep) + (rlim_t{512} << 20);
   if (::getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur >= kNeeded) return;
   throw CliError(Exit::Resources,
                  fmt::format("RLIMIT_AS is {} MiB, but a program needs {} MiB of address space to "

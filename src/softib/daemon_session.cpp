@@ -188,7 +188,7 @@ void DaemonSession::open_file(Request& request) {
   if (client_.node.empty())
     return fail(request, Status::InvalidState, "Attach comes before Open: it says on which host");
   if (files_.size() >= kMaxFiles) {
-    return fail(request, Status::LimitExceeded,
+    return fail(request, Status::InsufficientResources,
                 "a session has at most " + std::to_string(kMaxFiles) + " open files");
   }
   std::string reason;

@@ -56,7 +56,7 @@ class DaemonSession : private os::ServerConnection::Handler {
  public:
   // Requests that one session may have under way; more are not read from the socket.
   static constexpr std::size_t kMaxPending = 64;
-  static constexpr std::size_t kMaxFiles = 64;
+  static constexpr std::size_t kMaxFiles = 8192;
 
   DaemonSession(SessionHost& host, std::unique_ptr<os::ServerConnection> connection,
                 std::uint64_t id);

@@ -266,7 +266,7 @@ TEST(DaemonSession, HasALimitOfFiles) {
   control::OpenIn in;
   std::strcpy(in.path.data(), "\\Device\\ibal");
   w.send(Code::Open, 1, 0, in);
-  EXPECT_EQ(w.receive().value().status, Status::LimitExceeded);
+  EXPECT_EQ(w.receive().value().status, Status::InsufficientResources);
 }
 
 TEST(DaemonSession, TheEndHasAnOrder) {

@@ -59,6 +59,21 @@ std::string other_drivers(std::string_view list) {
   return others(list, ":;", kProviderStem);
 }
 
+// gcc's AddressSanitizer insists on being the first library, which the preload library is now. It
+// only matters that its allocator comes before others, and the preload library has none.
+constexpr std::string_view kAsanOption = "verify_asan_link_order=0";
+
+void let_asan_be_second(Environment& environment) {
+  const std::string* options = find(environment, "ASAN_OPTIONS");
+  if (options != nullptr && options->find("verify_asan_link_order") != std::string::npos) return;
+  set(environment, "ASAN_OPTIONS",
+      before(std::string(kAsanOption), options == nullptr ? "" : *options));
+}
+
+std::string other_asan_options(std::string_view list) {
+  return others(list, ":", kAsanOption);
+}
+
 std::string quoted(std::string_view value) {
   std::string text = "'";
   for (const char c : value) {
@@ -108,6 +123,7 @@ Environment compose_environment(const Environment& base, const Installation& ins
   const std::string* drivers = find(result, "RDMAV_DRIVERS");
   set(result, "RDMAV_DRIVERS",
       before(installation.provider(), drivers == nullptr ? "" : other_drivers(*drivers)));
+  let_asan_be_second(result);
   set(result, "SOFTIB_SOCKET", settings.socket);
   set(result, "SOFTIB_NODE", settings.node);
   // So that `softib status` inside the program means the same fabric.
@@ -132,6 +148,7 @@ Environment without_softib(const Environment& base) {
   };
   strip("LD_PRELOAD", other_preloads);
   strip("RDMAV_DRIVERS", other_drivers);
+  strip("ASAN_OPTIONS", other_asan_options);
   return result;
 }
 

@@ -73,6 +73,18 @@ std::string blocked_lines(const Json& blocked) {
   return text;
 }
 
+// Programs in the middle of a work request that something of others waits for.
+std::string poster_lines(const Json& posters) {
+  std::string text = "\nwaited for, inside a work request (stopped? then let it go on)\n";
+  for (const Json& poster : posters) {
+    text +=
+        fmt::format("  pid {} ({}) on {}, QP {}: {} waiting for {} ms\n", text_of(poster, "pid"),
+                    text_of(poster, "program"), text_of(poster, "node"), text_of(poster, "qpn"),
+                    text_of(poster, "requests_waiting"), text_of(poster, "waited_ms"));
+  }
+  return text;
+}
+
 std::string memory_line(const Json& state) {
   const Json memory = state.value("memory", Json());
   if (!memory.is_object()) return {};
@@ -113,6 +125,8 @@ std::string status_page(const std::string& fabric, const Json& state) {
   text += memory_line(state);
   const Json& blocked = list_of(state, "blocked");
   if (!blocked.empty()) text += blocked_lines(blocked);
+  const Json& posters = list_of(state, "posters_waited_for");
+  if (!posters.empty()) text += poster_lines(posters);
   return text;
 }
 

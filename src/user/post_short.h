@@ -10,7 +10,7 @@ namespace ib::user {
 template <class Send>
 [[gnu::always_inline]] inline bool QueuePair::post_short(Send send) {
   if (short_ == nullptr) return false;
-  const hca::OpScope scope(plane_);
+  const hca::OpScope scope(plane_, executing_);
   const auto posted = short_->post_short(send);
   if (posted == hca::Requester::Posted::Rest) [[unlikely]]
     short_->finish_short(send.opcode(), send.flags(), send.sge().length);
@@ -20,7 +20,7 @@ template <class Send>
 template <class Send>
 inline bool QueuePair::learn_and_post(Send send) {
   if (short_ == nullptr) return false;
-  const hca::OpScope scope(plane_);
+  const hca::OpScope scope(plane_, executing_);
   return short_->learn_and_post(send);
 }
 

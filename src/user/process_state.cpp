@@ -25,7 +25,7 @@ class MappedArena final : public hca::ArenaFile {
   explicit MappedArena(platform::MappedFile& file) : file_(file) {}
 
  protected:
-  std::uint64_t query_size() override { return file_.file_size(); }
+  std::uint64_t query_size() override { return std::min(file_.file_size(), file_.size()); }
 
  private:
   platform::MappedFile& file_;
@@ -285,7 +285,7 @@ bool ProcessState::give_turns() {
 }
 
 void ProcessState::serve_bounces() {
-  hca::OpScope scope(*plane_);
+  hca::OpScope scope(*plane_, hca::executing::kOwn);
   plane_->serve_bounces();
 }
 

@@ -106,7 +106,7 @@ Status QueuePair::post_send(const SendRequest& request, hca::Way way) {
   const bool waited = requester_->waiting();
   Status status = Status::Ok;
   {
-    hca::OpScope scope(process_.plane());
+    hca::OpScope scope(process_.plane(), executing_);
     to_wqe(request, wqe_);
     status = requester_->post(wqe_, way);
   }
@@ -128,7 +128,7 @@ hca::Requester::Progress QueuePair::run_waiting(std::uint32_t most) {
   if (!send_lock_.try_lock()) return Progress::Waits;
   Progress progress = Progress::Idle;
   {
-    hca::OpScope scope(process_.plane());
+    hca::OpScope scope(process_.plane(), executing_);
     progress = requester_->progress(most);
   }
   if (requester_->took_error()) flush_after_error();
@@ -194,7 +194,7 @@ void QueuePair::flush_after_error() {
     std::lock_guard guard(flush_lock_);
     if (flushed_ || state() != QpState::Error) return;
     // A poster may be delivering into the receive queue; from now on none begins.
-    hca::Quiescence quiet(process_.arena(), process_.host().barriers());
+    hca::Quiescence quiet(process_.arena(), process_.host().barriers(), process_.plane().slot());
     for (std::uint32_t round = 0; !quiet.done() && round < kQuietRounds; ++round) {
       process_.host().relax(round);
     }
@@ -212,7 +212,7 @@ void QueuePair::flush_after_error() {
 
 // Nobody else touches the responder line any more. Under flush_lock_.
 void QueuePair::flush_receives() {
-  hca::OpScope scope(process_.plane());
+  hca::OpScope scope(process_.plane(), executing_);
   recv_lock_.lock();
   hca::flush_receives(process_.plane(), *entry_, qpn_, rq_.get(),
                       srq_ != nullptr ? srq_->index() : hca::kNone);
@@ -223,7 +223,7 @@ void QueuePair::break_for_good() {
   entry_->id.state.store(static_cast<std::uint32_t>(QpState::Error), std::memory_order_release);
   send_lock_.lock();
   if (requester_ && requester_->waiting()) {
-    hca::OpScope scope(process_.plane());
+    hca::OpScope scope(process_.plane(), executing_);
     requester_->flush();
   }
   send_lock_.unlock();

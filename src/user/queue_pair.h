@@ -113,6 +113,7 @@ class QueuePair {
   hca::MemoryPlane& plane_;
   std::uint32_t handle_;
   std::uint32_t index_;
+  const std::uint64_t executing_ = hca::executing::queue_pair(index_);  // of its OpScopes
   std::uint32_t qpn_;
   std::uint64_t cookie_;
   verbs::QpType type_;

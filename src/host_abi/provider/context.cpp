@@ -2,6 +2,7 @@
 // Contexts: an open device, and the table of what it can do. What is not in the table (flow
 // steering, RSS, raw packets, tag matching, counters, dma-buf, CQ moderation) libibverbs answers
 // with EOPNOTSUPP.
+#include "host_abi/provider/forked.h"
 #include "host_abi/provider/ops.h"
 #include "host_abi/provider/provider.h"
 
@@ -94,6 +95,7 @@ Context* make_context(ibv_device* device, int cmd_fd, std::shared_ptr<DeviceFile
   context->file = new std::shared_ptr<DeviceFile>(std::move(file));
   context->verbs.context.num_comp_vectors = 1;
   verbs_private().set_ops(&context->verbs, &kOps);
+  watch_forks(*context);
   return context;
 }
 
@@ -150,6 +152,7 @@ void free_context(ibv_context* ibcontext) {
     Runtime::instance().forget(*context.file, ibcontext->cmd_fd);
     delete context.file;  // the last one closes the HCA; softibd then ends what was left
   }
+  forget_forks(context);
   verbs_private().uninit_context(&context.verbs);
   std::free(&context);
 }

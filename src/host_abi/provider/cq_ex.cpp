@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Extended polling: one completion at a time, read field by field between start_poll and end_poll.
 #include "host_abi/provider/convert.h"
+#include "host_abi/provider/forked.h"
 #include "host_abi/provider/ops.h"
 
 #include <ctime>
@@ -26,6 +27,7 @@ int take(Cq& cq) {
 int start_poll(ibv_cq_ex* ibcq, ibv_poll_cq_attr* attr) {
   if (attr->comp_mask != 0) return EINVAL;
   Cq& cq = cq_of(ibcq);
+  if (inherited(cq)) return fail_inherited("ibv_start_poll");
   cq.engine->begin_batch();
   const int result = take(cq);
   if (result != 0) cq.engine->end_batch();  // end_poll is not called after a failure

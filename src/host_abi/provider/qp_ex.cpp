@@ -2,6 +2,7 @@
 // ibv_qp_ex: work requests built by calls. The requests of one ibv_wr_start() .. ibv_wr_complete()
 // are collected in the SendBatch of the QP, under its send lock.
 #include "host_abi/provider/convert.h"
+#include "host_abi/provider/forked.h"
 #include "host_abi/provider/ops.h"
 
 namespace ib::host_abi {
@@ -106,13 +107,15 @@ void wr_set_inline_data_list(ibv_qp_ex* qp, std::size_t count, const ibv_data_bu
   for (const ibv_data_buf& one : std::span(list, count)) batch.add_inline(one.addr, one.length);
 }
 
+// In a forked child some thread of the parent may have held the lock for ever.
 void wr_start(ibv_qp_ex* qp) {
-  qp_of(qp).engine->send_lock();
+  if (!inherited(qp_of(qp))) qp_of(qp).engine->send_lock();
   batch_of(qp).start();
 }
 
 int wr_complete(ibv_qp_ex* ibqp) {
   Qp& qp = qp_of(ibqp);
+  if (inherited(qp)) return fail_inherited("ibv_wr_complete");
   user::QueuePair& engine = *qp.engine;
   SendBatch& batch = *qp.batch;
   int error = batch.error();
@@ -129,7 +132,7 @@ int wr_complete(ibv_qp_ex* ibqp) {
 
 void wr_abort(ibv_qp_ex* qp) {
   batch_of(qp).start();
-  qp_of(qp).engine->send_unlock();
+  if (!inherited(qp_of(qp))) qp_of(qp).engine->send_unlock();
 }
 
 }  // namespace

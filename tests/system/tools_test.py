@@ -1,0 +1,91 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+"""Programs under the tools that look into programs: sanitizers of gcc and clang, valgrind, gdb, strace. The program is
+two_queue_pairs.c, built here with each; it checks every byte that it moves. Also: a forked child that uses what it
+inherited, many opens of a device, little address space.
+"""
+import resource
+import shutil
+import subprocess
+
+import harness
+from harness import Failed, Skipped
+
+PROGRAM = harness.SOURCE / "tests/system/two_queue_pairs.c"
+GOOD = r"^good$"
+
+
+def build(folder, compiler, *flags):
+    if shutil.which(compiler) is None:
+        raise Skipped(f"{compiler} is not installed (packages.txt)")
+    file = folder / "_".join([compiler, *(flag.strip("-").replace("=", "_") for flag in flags), "two"])
+    done = subprocess.run([compiler, "-g", "-O1", "-Wall", "-Wextra", "-Werror", *flags, str(PROGRAM), "-o", str(file),
+                           "-libverbs"], capture_output=True, text=True, timeout=120, check=False)
+    if done.returncode != 0:
+        if flags and "cannot find" in done.stderr:
+            raise Skipped(f"{compiler} has no runtime for {' '.join(flags)}")
+        raise Failed(f"{compiler} {' '.join(flags)}:\n{done.stderr}")
+    file.chmod(0o755)
+    return file
+
+
+def run_pair(fabric, program, before=()):
+    server = fabric.start([*before, program, "server"], node=0)
+    port = harness.wait_until(lambda: next((line.split()[1] for line in server.text().splitlines()
+                                            if line.startswith("port ")), None) or (not server.running() and "0"),
+                              60, "the server to say its port")
+    client = fabric.run([*before, program, "client", port], node=1, seconds=120)
+    fabric.end(server, 120).require(GOOD)
+    client.require(GOOD)
+
+
+def sanitizers(report, fabric):
+    for compiler in ("gcc", "clang"):
+        for kind in ("address", "thread", "undefined"):
+            with report.case(f"{compiler} -fsanitize={kind}"):
+                program = build(fabric.runtime, compiler, f"-fsanitize={kind}")
+                forbid = ("ERROR: ", "WARNING: ThreadSanitizer", "runtime error")
+                fabric.run([program], seconds=120).require(GOOD, forbid=forbid)
+                run_pair(fabric, program)
+
+
+def observers(report, fabric):
+    program = build(fabric.runtime, "gcc")
+    with report.case("valgrind memcheck, with its leak scan"):
+        harness.need_program("valgrind")
+        words = ["valgrind", "--leak-check=full", "--error-exitcode=9", "--errors-for-leak-kinds=none", program]
+        fabric.run(words, seconds=180).require(GOOD, r"ERROR SUMMARY: 0 errors", forbid=(r"SIGBUS",))
+    with report.case("gdb, with a breakpoint"):
+        harness.need_program("gdb")
+        words = ["gdb", "-q", "-batch", "-ex", "set breakpoint pending on", "-ex", "break check", "-ex", "run", "-ex",
+                 "bt 1", "-ex", "delete", "-ex", "continue", program]
+        fabric.run(words, seconds=120).require(GOOD, r"Breakpoint 1, check", r"exited normally")
+    with report.case("strace -f"):
+        harness.need_program("strace")
+        fabric.run(["strace", "-f", "-o", fabric.runtime / "strace.log", program], seconds=120).require(GOOD)
+    with report.case("the pair of processes, plain"):
+        run_pair(fabric, program)
+
+
+def processes(report, fabric):
+    program = build(fabric.runtime, "gcc")
+    with report.case("a forked child gets errors for what it inherited, and may make its own"):
+        fabric.run([program, "fork"]).require(GOOD)
+    with report.case("a device opened 1,000 times"):
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        if hard != resource.RLIM_INFINITY and hard < 4096:
+            raise Skipped(f"at most {hard} descriptors are allowed here, 4096 are needed")
+        fabric.run(["prlimit", "--nofile=4096", program, "opens", "1000"], seconds=120).require(GOOD)
+    with report.case("with 4 GiB of address space"):
+        line = f"ulimit -v {4 << 20}; exec {program}"
+        fabric.run(["sh", "-c", line]).require(GOOD)
+
+
+def test(report, user):
+    with harness.Fabric(nodes=2, user=user) as fabric:
+        sanitizers(report, fabric)
+        observers(report, fabric)
+        processes(report, fabric)
+
+
+harness.main("tools", test)
