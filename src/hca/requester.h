@@ -190,11 +190,6 @@ class Requester {
     std::uint32_t srq = kNone;
     std::uint32_t srq_generation = 0;
     CqProducer cq;
-    // Whether the two ends agree, as both have set it; see agree().
-    bool compared = false;
-    std::uint64_t compared_as_of = 0;     // ArenaHeader::changes
-    bool in_step = true;                  // the PSN that one sends first, the other expects
-    std::uint32_t longest = kMaxMessage;  // more would not pass: the path MTUs differ
     // What the short way has found to be so, and need not find out again while
     // ArenaHeader::changes is `as_of`.
     std::uint64_t as_of = 0;
@@ -205,6 +200,11 @@ class Requester {
     KnownRemote key;
     bool knows_once = false;  // `key` is known for one request only
     KnownFar far;
+    // Whether the two ends agree, as both have set it; see agree().
+    bool compared = false;
+    std::uint64_t compared_as_of = 0;     // ArenaHeader::changes
+    bool in_step = true;                  // the PSN that one sends first, the other expects
+    std::uint32_t longest = kMaxMessage;  // more would not pass: the path MTUs differ
   };
 
   // requester.cpp

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// What the long way finds out about its peer anew for each request, and the order of the stores
-// that softibd's repair after a death relies on (docs/design/0003-death.md). The short way has the
-// same checks in requester_short_test.cpp.
+// The long way looks at its peer anew for each request; and the order of the stores that softibd's
+// repair after a death relies on (docs/design/0003-death.md). The short way has the same checks in
+// requester_short_test.cpp.
 #include "hca/poster_bench_test.h"
 
 #include <gtest/gtest.h>

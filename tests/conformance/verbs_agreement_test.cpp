@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// What the two ends of a connection must agree on without being told of each other: packet sequence
-// numbers [IBA1 9.7.1, 9.8.2.2] and the path MTU [IBA1 9.7.4.1.6]. A mistake ends as on adapters.
+// The two ends of a connection must be given the same packet sequence numbers [IBA1 9.7.1, 9.8.2.2]
+// and path MTU [IBA1 9.7.4.1.6]. A mistake ends as on adapters.
 #include "verbs_fixture.h"
 
 #include <gtest/gtest.h>

@@ -286,7 +286,7 @@ TEST_P(Windows, AMessageThatFailsInvalidatesNothing) {
   }
 }
 
-// Whatever else the caller puts into the key, the index is that of the window.
+// The index is that of the window, whatever the caller puts into the rest of the key.
 TEST_P(Windows, TheCallerChoosesTheLowByteOfAKey) {
   const Region mb = b->region(8192);
   std::uint32_t rkey = 0;

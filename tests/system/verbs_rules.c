@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// What libibverbs' callers may count on and what must be refused, as its manual pages and adapters
-// have it: a program against the public header alone. One line per broken rule, and the exit code.
-#include <infiniband/verbs.h>
-
+// Callers of libibverbs may count on some things, and others must be refused, as its manual pages
+// and adapters have it: a program against the public header alone. One line per broken rule, and
+// the exit code.
 #include <errno.h>
+#include <infiniband/verbs.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,26 +11,29 @@
 
 static int broken;
 
-#define RULE(holds, ...)                                \
-  do {                                                  \
-    if (!(holds)) {                                     \
-      ++broken;                                         \
-      printf("line %d: %s: ", __LINE__, #holds);        \
-      printf(__VA_ARGS__);                              \
-      printf("\n");                                     \
-    }                                                   \
+#define RULE(holds, ...)                         \
+  do {                                           \
+    if (!(holds)) {                              \
+      ++broken;                                  \
+      printf("line %d: %s: ", __LINE__, #holds); \
+      printf(__VA_ARGS__);                       \
+      printf("\n");                              \
+    }                                            \
   } while (0)
-#define NEED(thing)                                                \
-  do {                                                             \
-    if (!(thing)) {                                                \
+#define NEED(thing)                                                          \
+  do {                                                                       \
+    if (!(thing)) {                                                          \
       printf("line %d: %s failed: %s\n", __LINE__, #thing, strerror(errno)); \
-      exit(2);                                                     \
-    }                                                              \
+      exit(2);                                                               \
+    }                                                                        \
   } while (0)
 
-enum { kPatience = 20, kBytes = 4096, kAll = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
-                                            IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC |
-                                            IBV_ACCESS_MW_BIND };
+enum {
+  kPatience = 20,
+  kBytes = 4096,
+  kAll = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
+         IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND
+};
 
 static struct ibv_context* context;
 static struct ibv_context* other;  // the same device, opened once more
@@ -78,8 +81,9 @@ static struct ibv_qp* new_ready_qp(enum ibv_qp_type type) {
   attr.port_num = 1;
   attr.qkey = 0x1111;
   attr.qp_access_flags = kAll;
-  NEED(ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
-                                    (rc ? IBV_QP_ACCESS_FLAGS : IBV_QP_QKEY)) == 0);
+  NEED(ibv_modify_qp(qp, &attr,
+                     IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
+                         (rc ? IBV_QP_ACCESS_FLAGS : IBV_QP_QKEY)) == 0);
   attr.qp_state = IBV_QPS_RTR;
   attr.path_mtu = IBV_MTU_1024;
   attr.dest_qp_num = qp->qp_num;
@@ -191,14 +195,14 @@ static void a_window_keeps_the_index_of_its_key(void) {
 }
 
 // A kernel finds what is to be changed by context and handle, and refuses what it does not know.
-#define DAMAGED(object, verb)                                                                   \
-  do {                                                                                          \
-    (object)->handle ^= 0x5a5a;                                                                 \
-    RULE((verb) != 0, "with another handle");                                                   \
-    (object)->handle ^= 0x5a5a;                                                                 \
-    (object)->context = other;                                                                  \
-    RULE((verb) != 0, "with another context");                                                  \
-    (object)->context = context;                                                                \
+#define DAMAGED(object, verb)                  \
+  do {                                         \
+    (object)->handle ^= 0x5a5a;                \
+    RULE((verb) != 0, "with another handle");  \
+    (object)->handle ^= 0x5a5a;                \
+    (object)->context = other;                 \
+    RULE((verb) != 0, "with another context"); \
+    (object)->context = context;               \
   } while (0)
 
 static void damaged_objects_are_refused(void) {

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""verbs_rules.c: what callers of libibverbs may count on and what must be refused, through the public header.
+"""verbs_rules.c, built and run: the rules of libibverbs as its manual pages and adapters have them.
 
 verbs_rules_test.py [--as root|nobody] [--only REGEX]
 """

@@ -30,7 +30,7 @@ struct Context {
 // parent's objects.
 struct Made {
   unsigned epoch = fork_epoch();
-  // What the public struct said then (seal()); programs may overwrite it.
+  // As the public struct had them then (seal()); programs may overwrite those.
   const ibv_context* home = nullptr;
   std::uint32_t number = 0;
 };
