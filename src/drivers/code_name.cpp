@@ -109,6 +109,9 @@ const char* cause_name(Cause cause) {
     case Cause::HcaAsleep: return "hca_asleep";
     case Cause::HcaRemoved: return "hca_removed";
     case Cause::LocalPieces: return "local_pieces";
+    case Cause::PsnMismatch: return "psn_mismatch";
+    case Cause::MtuMismatch: return "mtu_mismatch";
+    case Cause::RemoteInvalidate: return "remote_invalidate";
   }
   return "unknown";
 }

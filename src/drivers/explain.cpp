@@ -228,6 +228,24 @@ constexpr Sentence kSentences[] = {
        return "the two ports are not in the same partition (P_Key), or both are only limited "
               "members";
      }},
+    {Cause::PsnMismatch,
+     [](const TraceErrorIn& e) -> std::string {
+       return say("sq_psn here is ", e.detail >> 32, ", rq_psn of the peer's queue pair is ",
+                  e.detail & 0xffffffff,
+                  "; they have to be equal, so each side takes the other's sq_psn for its rq_psn");
+     }},
+    {Cause::MtuMismatch,
+     [](const TraceErrorIn& e) -> std::string {
+       return say("path_mtu is ", e.detail >> 32, " bytes here and ", e.detail & 0xffffffff,
+                  " at the peer's queue pair, and the message needs more than one packet; set the "
+                  "same path_mtu on both sides (modify to RTR)");
+     }},
+    {Cause::RemoteInvalidate,
+     [](const TraceErrorIn& e) -> std::string {
+       return say("key ", hex(e.detail),
+                  ", which the message is to invalidate, is of no type 2 window that is bound to "
+                  "the peer's queue pair; its receive failed and it answers no more");
+     }},
     {Cause::QkeyMismatch,
      [](const TraceErrorIn&) -> std::string {
        return "the Q_Key of the message is not that of the receiving queue pair";

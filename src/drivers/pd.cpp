@@ -66,13 +66,22 @@ bool check_address(HcaFile& file, const verbs::AddressVector& av, std::string& r
   return false;
 }
 
+// A connection's global address is looked up when it is modified, user clients look up theirs;
+// nobody would for this one, which is a kernel client's.
+static bool names_port(const verbs::AddressVector& av, std::string& reason) {
+  constexpr std::uint8_t kMulticastGid = 0xff;
+  if (av.dlid != 0 || av.dgid[0] == kMulticastGid) return true;
+  reason = "address vector: a destination GID alone is not enough; give the LID too";
+  return false;
+}
+
 void create_ah(Core& core, HcaFile& file, const control::CreateAhIn& in, io::IrpRef irp) {
   Pd* pd = find_own(core.pds, file, in.pd);
   if (pd == nullptr) {
     return fail(core, std::move(irp), Status::InvalidParameter, no_such(Kind::Pd, in.pd));
   }
   std::string reason;
-  if (!check_address(file, in.av, reason)) {
+  if (!check_address(file, in.av, reason) || !names_port(in.av, reason)) {
     return fail(core, std::move(irp), Status::InvalidParameter, std::move(reason));
   }
   Ah* ah = has_room(core, file, Kind::Ah, limits::kMaxAh, reason) ? core.ahs.create() : nullptr;

@@ -63,6 +63,8 @@ void store_path(Core& core, const Qp& qp) {
   entry.id.dest_qpn = qp.attr.dest_qpn;
   entry.id.dlid = is_connected_type(qp.type) ? qp.attr.av.dlid : std::uint16_t{0};
   entry.geometry.mtu = static_cast<std::uint32_t>(qp.attr.path_mtu);
+  entry.geometry.sq_psn = qp.attr.sq_psn;
+  entry.geometry.rq_psn = qp.attr.rq_psn;
   if (qp.attr.port != 0) store_port(qp, entry);
   core.arena().header().changes.fetch_add(1, std::memory_order_acq_rel);
 }

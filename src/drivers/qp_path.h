@@ -10,7 +10,7 @@ namespace ib::drivers {
 // The queue pair that this one is connected to, if it is connected back; nullptr: there is none.
 Qp* connected_peer(Core& core, const Qp& qp);
 
-// Copies what posters must know of the path (line 0 and the MTU) from the books.
+// Copies what posters must know of the path (line 0, the MTU and the PSNs) from the books.
 void store_path(Core& core, const Qp& qp);
 
 // Rearm: Armed as soon as both ends are. Call after qp.attr.mig_state became Rearm.

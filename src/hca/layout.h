@@ -156,7 +156,9 @@ struct QpEntry {
     std::uint32_t mtu = 0;  // verbs::Mtu
     Shared32
         error_cause;  // verbs::control::Cause; why it was moved to Error by a poster or softibd
-    Shared64 error_detail;  // e.g. the pid of the process that went
+    Shared64 error_detail;     // e.g. the pid of the process that went
+    std::uint32_t sq_psn = 0;  // 24 bits: of the first packet it sends, as its owner has set it
+    std::uint32_t rq_psn = 0;  // 24 bits: of the first packet it expects
   } geometry;
   // Line 3 (owner): receives posted.
   struct alignas(kLine) {

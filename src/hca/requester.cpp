@@ -90,6 +90,7 @@ Requester::Requester(MemoryPlane& plane, const RequesterConfig& config)
 Status Requester::check(const SendWqe& wqe) const {
   if (!allowed(config_.type, wqe.opcode)) return Status::InvalidParameter;
   if (wqe.inline_data) {
+    if (!verbs::may_be_inline(wqe.opcode)) return Status::InvalidParameter;
     std::uint64_t bytes = 0;
     for (std::uint32_t i = 0; i < wqe.num_sge; ++i) bytes += wqe.sge[i].length;
     if (bytes > config_.max_inline || wqe.num_sge > kMaxSge) return Status::InvalidParameter;

@@ -144,6 +144,7 @@ class Requester {
   }
 
  private:
+  static constexpr std::uint32_t kMaxMessage = 1u << 31;  // [IBA1 9.7.2]
   // How one attempt to execute a request ended.
   struct Outcome {
     // Dropped: over for the requester, but the message went nowhere (UC, UD).
@@ -199,6 +200,11 @@ class Requester {
     KnownRemote key;
     bool knows_once = false;  // `key` is known for one request only
     KnownFar far;
+    // Whether the two ends agree, as both have set it; see agree().
+    bool compared = false;
+    std::uint64_t compared_as_of = 0;     // ArenaHeader::changes
+    bool in_step = true;                  // the PSN that one sends first, the other expects
+    std::uint32_t longest = kMaxMessage;  // more would not pass: the path MTUs differ
   };
 
   // requester.cpp
@@ -254,6 +260,7 @@ class Requester {
   bool copy_far(std::uint32_t access, std::uint32_t key, std::uint64_t address, std::byte* local,
                 std::uint32_t bytes);
   void forget_once();
+  bool sends_alike() const;
   bool look_at_peer(std::uint64_t changes);
   template <class Send>
   std::byte* own_bytes(Send send, std::uint32_t access);
@@ -277,6 +284,9 @@ class Requester {
   }
   // requester_connected.cpp: RC, UC, XRC
   Outcome bind_peer(Peer*& peer);
+  void agree(const QpEntry& peer);
+  std::uint64_t path_mtus(const Peer& peer) const;
+  Outcome too_long_for_path(Peer& peer);
   Outcome execute_connected(const SendWqe& wqe);
   Outcome gather(const SendWqe& wqe, std::uint32_t access, LocalPieces& pieces) const;
   Outcome rdma_write(Peer& peer, const SendWqe& wqe);
@@ -291,6 +301,7 @@ class Requester {
                       Responder& responder) const;
   bool has_left(const Peer& peer) const;
   Outcome refused(Peer& peer, verbs::WcStatus status, const Access& why);
+  verbs::WcStatus fail_receive_of_write(Peer& peer, const SendWqe& wqe, Cause cause);
   Outcome transfer_failed(Peer& peer, const Access& access);
   bool spend(std::uint64_t left, std::uint64_t& step);
   // requester_receive.cpp: the peer's receive queue and completion
@@ -325,6 +336,7 @@ class Requester {
     line.bytes.store(line.bytes.load(std::memory_order_relaxed) + bytes, std::memory_order_relaxed);
   }
   Outcome invalidate_remote(Peer& peer, std::uint32_t rkey);
+  void complete_receive_in_error(Peer& peer, verbs::WcStatus status, Cause cause);
   Outcome receive_failed(Peer& peer, verbs::WcStatus peer_status, verbs::WcStatus status,
                          Cause cause, std::uint64_t detail);
   bool push_receive(Peer& peer, Cqe& cqe, bool solicited, const std::byte* payload = nullptr);

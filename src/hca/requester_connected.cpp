@@ -17,8 +17,6 @@ using verbs::WrOpcode;
 
 namespace {
 
-constexpr std::uint64_t kMaxMessage = 1ull << 31;  // [IBA1 9.7.2]
-
 bool answers(QpState state) {
   return state == QpState::Rtr || state == QpState::Rts || state == QpState::Sqd ||
          state == QpState::Sqe;
@@ -49,7 +47,13 @@ Requester::Outcome Requester::bind_peer(Peer*& peer) {
   const Outcome way = check_port(entry->id.port);
   if (way.cause == Cause::HcaAsleep) return way;
   const std::uint32_t state = entry->id.state.load(std::memory_order_acquire);
-  if (!answers(static_cast<QpState>(state))) return wait(Cause::PeerNotReady, state);
+  if (!answers(static_cast<QpState>(state))) {
+    // Broken by this very request, and nobody says so [IBA1 9.9.6.3, class J].
+    const auto why =
+        static_cast<Cause>(entry->geometry.error_cause.load(std::memory_order_relaxed));
+    if (why == Cause::RemoteInvalidate && waiting_for_ == why) return wait(why);
+    return wait(Cause::PeerNotReady, state);
+  }
   if (entry->id.dest_qpn != self || entry->id.lid != own_->id.dlid ||
       !types_match(config_.type, entry->id.type)) {
     return wait(Cause::PeerUnknown);
@@ -70,13 +74,50 @@ Requester::Outcome Requester::bind_peer(Peer*& peer) {
     }
     peer_.cq = CqProducer(arena_, entry->id.recv_cq);
   }
+  agree(*entry);
+  if (!peer_.in_step) {
+    const auto& mine = own_->geometry;
+    return wait(Cause::PsnMismatch,
+                std::uint64_t{mine.sq_psn} << 32 | std::uint64_t{entry->geometry.rq_psn});
+  }
   peer = &peer_;
   return done(0);
 }
 
+// Whether the two ends were given the same numbers, as the first packets between them would show.
+// Compared when one of them was modified, not for each message.
+//
+// PSNs: the responder answers a request from the future with a NAK for the number it expects, which
+// is none of the requester's, and repeats an old answer to one from the past [IBA1 9.7.5.1]; with
+// neither the requester gets anywhere, so its retries run out. A UC responder takes the number of
+// the first packet that comes [IBA1 9.8.2.2].
+// Path MTUs: one packet has to fit the smaller; the first of several has to fill the responder's
+// exactly [IBA1 9.7.4.1.6].
+void Requester::agree(const QpEntry& peer) {
+  const std::uint64_t changes = arena_.header().changes.load(std::memory_order_acquire);
+  if (peer_.compared && peer_.compared_as_of == changes) return;
+  const auto& mine = own_->geometry;
+  peer_.in_step = config_.type == QpType::Uc || mine.sq_psn == peer.geometry.rq_psn;
+  peer_.longest = mine.mtu == peer.geometry.mtu
+                      ? kMaxMessage
+                      : verbs::mtu_bytes(std::min(mine.mtu, peer.geometry.mtu));
+  peer_.compared_as_of = changes;
+  peer_.compared = true;
+}
+
+std::uint64_t Requester::path_mtus(const Peer& peer) const {
+  return std::uint64_t{verbs::mtu_bytes(own_->geometry.mtu)} << 32 |
+         std::uint64_t{verbs::mtu_bytes(peer.entry->geometry.mtu)};
+}
+
+Requester::Outcome Requester::too_long_for_path(Peer& peer) {
+  return refused(peer, WcStatus::RemInvReqErr, {Cause::MtuMismatch, false, path_mtus(peer)});
+}
+
 Requester::Outcome Requester::execute_connected(const SendWqe& wqe) {
   Peer* peer = nullptr;
-  const Outcome bound = bind_peer(peer);
+  Outcome bound = bind_peer(peer);
+  if (bound.cause == Cause::RemoteInvalidate) bound.detail = wqe.imm;
   if (bound.kind != Outcome::Kind::Done) {
     const bool same_peer = bound.cause == Cause::PortDown || bound.cause == Cause::HcaAsleep;
     if (!same_peer) {  // whoever answers next gets the message from its start
@@ -167,7 +208,12 @@ Requester::Outcome Requester::remote_stretch(Peer& peer, const SendWqe& wqe, std
   if (granted.ok()) return done(0);
   if (granted.blocked) return wait(Cause::None);
   const bool invalid = granted.cause == Cause::RemoteQpAccess;
-  return refused(peer, invalid ? WcStatus::RemInvReqErr : WcStatus::RemAccessErr, granted);
+  Outcome nak = refused(peer, invalid ? WcStatus::RemInvReqErr : WcStatus::RemAccessErr, granted);
+  const bool answered = nak.kind == Outcome::Kind::Fail && !invalid;
+  if (answered && wqe.opcode == WrOpcode::RdmaWriteWithImm) {
+    nak.peer_status = fail_receive_of_write(peer, wqe, granted.cause);
+  }
+  return nak;
 }
 
 // Its owner, or softibd after its owner's death, took it away while this request ran: then nothing
@@ -175,6 +221,17 @@ Requester::Outcome Requester::remote_stretch(Peer& peer, const SendWqe& wqe, std
 bool Requester::has_left(const Peer& peer) const {
   return peer.entry->id.qpn.load(std::memory_order_acquire) != peer.qpn ||
          !answers(static_cast<QpState>(peer.entry->id.state.load(std::memory_order_acquire)));
+}
+
+// A write with immediate that may not write: the receive that it would have completed ends with a
+// local access error [IBA1 11.6.2], if there is one. The peer is broken already; its owner does not
+// flush the other receives before this OpScope ends.
+WcStatus Requester::fail_receive_of_write(Peer& peer, const SendWqe& wqe, Cause cause) {
+  if (!receive_ && take_receive(peer, wqe.remote_srqn).kind != Outcome::Kind::Done) {
+    return WcStatus::Success;
+  }
+  complete_receive_in_error(peer, WcStatus::LocAccessErr, cause);
+  return WcStatus::LocAccessErr;
 }
 
 // The responder NAKs: both ends break (RC, XRC), or the message vanishes (UC).
@@ -208,6 +265,7 @@ Requester::Outcome Requester::rdma_write(Peer& peer, const SendWqe& wqe) {
   LocalPieces pieces;
   const Outcome gathered = gather(wqe, 0, pieces);
   if (gathered.kind != Outcome::Kind::Done) return gathered;
+  if (pieces.total > peer.longest) return too_long_for_path(peer);
   Stretch target;
   const Outcome granted = remote_stretch(peer, wqe, pieces.total, access::kRemoteWrite, target);
   if (granted.kind != Outcome::Kind::Done) return granted;
@@ -238,6 +296,10 @@ Requester::Outcome Requester::rdma_read(Peer& peer, const SendWqe& wqe) {
   Stretch source;
   const Outcome granted = remote_stretch(peer, wqe, pieces.total, access::kRemoteRead, source);
   if (granted.kind != Outcome::Kind::Done) return granted;
+  // Its answers come in packets that this end does not expect [IBA1 9.9.2.4.1].
+  if (pieces.total > peer.longest) {
+    return fail(WcStatus::BadRespErr, Cause::MtuMismatch, path_mtus(peer));
+  }
   while (moved_ < pieces.total) {
     std::uint64_t step = 0;
     if (!spend(pieces.total - moved_, step)) return wait(Cause::None);
@@ -299,13 +361,10 @@ Requester::Outcome Requester::send(Peer& peer, const SendWqe& wqe) {
   LocalPieces pieces;
   const Outcome gathered = gather(wqe, 0, pieces);
   if (gathered.kind != Outcome::Kind::Done) return gathered;
+  if (pieces.total > peer.longest) return too_long_for_path(peer);
   if (!receive_) {
     const Outcome taken = take_receive(peer, wqe.remote_srqn);
     if (taken.kind != Outcome::Kind::Done) return taken;
-  }
-  if (wqe.opcode == WrOpcode::SendWithInv && moved_ == 0) {
-    const Outcome invalidated = invalidate_remote(peer, wqe.imm);
-    if (invalidated.kind != Outcome::Kind::Done) return invalidated;
   }
   const std::uint64_t capacity = receive_->capacity();
   if (pieces.total > capacity) {

@@ -22,10 +22,6 @@ namespace {
 
 constexpr std::uint32_t kMulticastQpn = 0xffffff;
 
-constexpr std::uint32_t mtu_bytes(std::uint32_t mtu) {
-  return mtu >= 1 && mtu <= 5 ? 128u << mtu : 4096u;
-}
-
 bool receives_datagrams(std::uint32_t state) {
   const auto s = static_cast<QpState>(state);
   return s == QpState::Rtr || s == QpState::Rts || s == QpState::Sqd || s == QpState::Sqe;
@@ -53,7 +49,7 @@ Requester::Outcome Requester::execute_datagram(const SendWqe& wqe) {
   if (gathered.kind != Outcome::Kind::Done) return gathered;
   const auto bytes = static_cast<std::uint32_t>(pieces.total - kGrhBytes);
   const PortEntry* port = arena_.port(own_->id.port);
-  if (port == nullptr || bytes > mtu_bytes(port->mtu.load(std::memory_order_relaxed))) {
+  if (port == nullptr || bytes > verbs::mtu_bytes(port->mtu.load(std::memory_order_relaxed))) {
     return fail(WcStatus::LocLenErr, Cause::LocalLength, bytes);
   }
   if (const Outcome own = check_port(own_->id.port); own.kind != Outcome::Kind::Done) return own;
@@ -216,6 +212,9 @@ Requester::Outcome Requester::datagram_deliver(const SendWqe& wqe, const LocalPi
     cqe.imm = wqe.imm;
   }
   if (pieces.total > receive_->capacity()) {
+    // The message is dropped and the receive stays [IBA1 9.8.3.2.2]; if others have taken later
+    // ones of the SRQ meanwhile, it can only be given back as used.
+    if (put_back_receive(target)) return dropped();
     cqe.status = static_cast<std::uint32_t>(WcStatus::LocLenErr);
     cqe.vendor_err = static_cast<std::uint32_t>(Cause::RemoteLength);
   } else {
@@ -227,7 +226,7 @@ Requester::Outcome Requester::datagram_deliver(const SendWqe& wqe, const LocalPi
     }
   }
   complete_before_delivery(wqe, static_cast<std::uint32_t>(pieces.total - kGrhBytes));
-  const bool is_failure = cqe.status != 0;
+  const bool is_failure = cqe.status == static_cast<std::uint32_t>(WcStatus::LocProtErr);
   (void)push_receive(peer_, cqe, (wqe.flags & verbs::send_flag::kSolicited) != 0);
   if (is_failure) break_peer(target, static_cast<Cause>(cqe.vendor_err), std::nullopt);
   count(target.responder, pieces.total - kGrhBytes);

@@ -87,6 +87,7 @@ Requester::Outcome Requester::invalidate_local(std::uint32_t rkey) {
   KeyEntry* window = arena_.key(key_index(rkey));
   if (window == nullptr || rkey == 0 || window->id.owner_slot != plane_.slot() ||
       window->id.kind != KeyKind::Window2 || !is_valid(*window) ||
+      window->id.window_qpn != own_->id.qpn.load(std::memory_order_relaxed) ||
       window->id.key.load(std::memory_order_relaxed) != rkey) {
     return fail(WcStatus::MwBindErr, Cause::RemoteKeyUnknown, rkey);
   }

@@ -141,6 +141,11 @@ Requester::Outcome Requester::scatter(Peer& peer, const SendWqe& wqe, const Loca
 
 Requester::Outcome Requester::deliver(Peer& peer, const SendWqe& wqe, WcOpcode opcode,
                                       std::uint32_t bytes, const std::byte* payload) {
+  // When the data is in its place and not before [IBA1 9.4.1.1.3].
+  if (wqe.opcode == verbs::WrOpcode::SendWithInv) {
+    const Outcome invalidated = invalidate_remote(peer, wqe.imm);
+    if (invalidated.kind != Outcome::Kind::Done) return invalidated;
+  }
   Cqe cqe;
   describe_receive(wqe, opcode, bytes, cqe);
   cqe.wqe = receive_->id;
@@ -194,15 +199,7 @@ Requester::Outcome Requester::receive_failed(Peer& peer, WcStatus peer_status, W
     return dropped();
   }
   if (has_left(peer)) return config_.type == QpType::Uc ? dropped() : wait(Cause::None);
-  Cqe cqe;
-  cqe.qpn = peer.qpn;
-  cqe.wqe = receive_->id;
-  cqe.srq = receive_->srq;
-  cqe.status = static_cast<std::uint32_t>(peer_status);
-  cqe.vendor_err = static_cast<std::uint32_t>(cause);
-  cqe.opcode = static_cast<std::uint32_t>(WcOpcode::Recv);
-  cqe.bits = cqe_bit::kReceive;
-  (void)push_receive(peer, cqe, true);  // a full CQ has been reported; the break says the rest
+  complete_receive_in_error(peer, peer_status, cause);
   break_peer(*peer.entry, cause, std::nullopt);
   if (config_.type == QpType::Uc) return dropped();
   Outcome outcome = fail(status, cause, detail);
@@ -210,7 +207,21 @@ Requester::Outcome Requester::receive_failed(Peer& peer, WcStatus peer_status, W
   return outcome;
 }
 
+void Requester::complete_receive_in_error(Peer& peer, WcStatus status, Cause cause) {
+  Cqe cqe;
+  cqe.qpn = peer.qpn;
+  cqe.wqe = receive_->id;
+  cqe.srq = receive_->srq;
+  cqe.status = static_cast<std::uint32_t>(status);
+  cqe.vendor_err = static_cast<std::uint32_t>(cause);
+  cqe.opcode = static_cast<std::uint32_t>(WcOpcode::Recv);
+  cqe.bits = cqe_bit::kReceive;
+  (void)push_receive(peer, cqe, true);  // a full CQ has been reported; the break says the rest
+}
+
 // SEND with invalidate: only a type 2 window bound to the peer can be named [IBA1 9.4.1.1.3].
+// Another key is an error of class J [IBA1 9.9.6.3]: the receive fails, the peer breaks, and no NAK
+// says so to the requester, whose retries run out.
 Requester::Outcome Requester::invalidate_remote(Peer& peer, std::uint32_t rkey) {
   KeyEntry* key = arena_.key(key_index(rkey));
   const bool usable = key != nullptr && rkey != 0 &&
@@ -219,7 +230,13 @@ Requester::Outcome Requester::invalidate_remote(Peer& peer, std::uint32_t rkey) 
                           static_cast<std::uint32_t>(KeyState::Valid) &&
                       key->id.owner_slot == peer.entry->id.owner_slot &&
                       key->id.kind == KeyKind::Window2 && key->id.window_qpn == peer.qpn;
-  if (!usable) return refused(peer, WcStatus::RemAccessErr, {Cause::RemoteKeyUnknown, false, 0});
+  if (!usable) {
+    if (config_.type == QpType::Uc) return dropped();
+    if (has_left(peer)) return wait(Cause::None);
+    complete_receive_in_error(peer, WcStatus::RemInvReqErr, Cause::RemoteInvalidate);
+    break_peer(*peer.entry, Cause::RemoteInvalidate, std::nullopt);
+    return wait(Cause::RemoteInvalidate, rkey);
+  }
   unbind_window(*key);
   return done(0);
 }

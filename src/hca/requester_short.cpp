@@ -6,6 +6,13 @@ namespace ib::hca {
 using verbs::QpType;
 using verbs::WcOpcode;
 
+// Whether requests of any length are in step with what the peer expects; Requester::agree().
+bool Requester::sends_alike() const {
+  const auto& mine = own_->geometry;
+  const auto& peer = peer_.entry->geometry;
+  return mine.mtu == peer.mtu && (mine.sq_psn == peer.rq_psn || config_.type == QpType::Uc);
+}
+
 // Its type cannot have changed: that takes another generation.
 bool Requester::look_at_peer(std::uint64_t changes) {
   peer_.port = &kNoPort;
@@ -19,7 +26,8 @@ bool Requester::look_at_peer(std::uint64_t changes) {
   if (peer.qpn.load(std::memory_order_acquire) != peer_.qpn || own.dest_qpn != peer_.qpn ||
       peer.generation != peer_.generation ||
       peer.dest_qpn != own.qpn.load(std::memory_order_relaxed) || peer.lid != own.dlid ||
-      !verbs::share_partition(peer.pkey, own.pkey) || own_port == nullptr || port == nullptr) {
+      !verbs::share_partition(peer.pkey, own.pkey) || own_port == nullptr || port == nullptr ||
+      !sends_alike()) {
     return false;
   }
   peer_.own_port = &own_port->state;

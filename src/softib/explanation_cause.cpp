@@ -162,6 +162,18 @@ Explanation explain(Cause cause) {
       return {"PkeyMismatch", "The partition keys of the two ports do not match.",
               "Compare pkey_index and the P_Key tables of both ports; two limited members do not "
               "talk to each other."};
+    case PsnMismatch:
+      return {"PsnMismatch",
+              "The first packet's number is not the one that the other side expects.",
+              "rq_psn on each side must be the sq_psn of the other; exchange them with the QPN."};
+    case MtuMismatch:
+      return {"MtuMismatch",
+              "The path MTUs of the two QPs differ, and the message has several packets.",
+              "Set the same path_mtu on both sides: the smaller active_mtu of the two ports."};
+    case RemoteInvalidate:
+      return {"RemoteInvalidate",
+              "A SEND with invalidate named a key that is of no type 2 window of the peer's QP.",
+              "Send the rkey of a window that is bound to that very QP, once."};
     case QkeyMismatch:
       return {"QkeyMismatch", "The Q_Key of a datagram is not that of the receiving QP.",
               "Use the peer's Q_Key in wr.ud.remote_qkey."};

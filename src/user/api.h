@@ -14,6 +14,7 @@
 #include "user/work_request.h"
 #include "verbs/control.h"
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -52,10 +53,15 @@ class ProtectionDomain {
   std::uint32_t handle() const { return handle_; }
   std::uint32_t index() const { return control::index_of(handle_); }
   Status destroy();
+  // Address handles are of this process only, so it counts them itself; a domain that has some is
+  // busy.
+  void add_address() { addresses_.fetch_add(1, std::memory_order_relaxed); }
+  void drop_address() { addresses_.fetch_sub(1, std::memory_order_relaxed); }
 
  private:
   Hca& hca_;
   std::uint32_t handle_;
+  std::atomic<std::uint32_t> addresses_{0};
 };
 
 class MemoryRegion {
@@ -88,7 +94,12 @@ class MemoryWindow {
   std::uint32_t type() const { return type_; }  // 1 or 2
   std::uint32_t rkey() const { return rkey_; }
   std::uint32_t pd() const { return pd_; }
-  void set_rkey(std::uint32_t rkey) { rkey_ = rkey; }  // after a bind
+  void set_rkey(std::uint32_t rkey) {  // after a bind
+    rkey_ = rkey;
+    if (shown_ != nullptr) *shown_ = rkey;
+  }
+  // Where the owner of the window wants to see its key.
+  void show_rkey(std::uint32_t* where) { shown_ = where; }
   Status destroy();
 
  private:
@@ -97,6 +108,7 @@ class MemoryWindow {
   std::uint32_t type_;
   std::uint32_t rkey_;
   std::uint32_t pd_;
+  std::uint32_t* shown_ = nullptr;
 };
 
 // Memory of the HCA itself; all of it is mapped, so copies are plain.
@@ -115,16 +127,17 @@ class DeviceMemory {
   std::uint64_t length_;
 };
 
+// Kept by this process alone: what it says is checked with what device memory says of the ports.
 class AddressHandle {
  public:
-  AddressHandle(Hca& hca, std::uint32_t handle, const verbs::AddressVector& av)
-      : hca_(hca), handle_(handle), av_(av) {}
+  AddressHandle(ProtectionDomain& pd, const verbs::AddressVector& av) : pd_(pd), av_(av) {
+    pd_.add_address();
+  }
   const verbs::AddressVector& av() const { return av_; }
   Status destroy();
 
  private:
-  Hca& hca_;
-  std::uint32_t handle_;
+  ProtectionDomain& pd_;
   verbs::AddressVector av_;
 };
 
@@ -202,7 +215,7 @@ class Hca {
                                                              std::uint32_t type) = 0;
   virtual Result<std::unique_ptr<DeviceMemory>> alloc_device_memory(std::uint64_t length,
                                                                     std::uint32_t log_align) = 0;
-  virtual Result<std::unique_ptr<AddressHandle>> create_ah(const ProtectionDomain& pd,
+  virtual Result<std::unique_ptr<AddressHandle>> create_ah(ProtectionDomain& pd,
                                                            const verbs::AddressVector& av) = 0;
   virtual Result<std::unique_ptr<XrcDomain>> open_xrcd(const control::OpenXrcdIn& in) = 0;
   virtual Result<std::unique_ptr<CompletionQueue>> create_cq(const control::CreateCqIn& in) = 0;

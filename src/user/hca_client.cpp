@@ -9,6 +9,12 @@ namespace ib::user {
 
 using control::Code;
 
+namespace {
+
+constexpr std::uint8_t kMulticastGid = 0xff;  // first byte [IBA1 4.1.1]
+
+}  // namespace
+
 Result<std::unique_ptr<Hca>> HcaClient::open(ProcessState& process, std::uint64_t node_guid) {
   control::OpenIn in;
   const std::string path = fmt::format("\\Device\\ibal\\{:016x}", node_guid);
@@ -126,14 +132,48 @@ Result<std::unique_ptr<DeviceMemory>> HcaClient::alloc_device_memory(std::uint64
   return std::make_unique<DeviceMemory>(*this, number, bytes, out.length);
 }
 
-Result<std::unique_ptr<AddressHandle>> HcaClient::create_ah(const ProtectionDomain& pd,
+// The same checks as softibd's (drivers/pd.cpp); a global address without a LID is looked up, the
+// subnet manager's job elsewhere.
+Status HcaClient::check_address(verbs::AddressVector& av) const {
+  const auto wrong = [](const std::string& why) {
+    return failed(Status::InvalidParameter, "address vector: " + why);
+  };
+  if (av.port == 0 || av.port > attributes_.port_count) {
+    return wrong(fmt::format("port {}; this HCA has 1 to {}", av.port, attributes_.port_count));
+  }
+  if (av.is_global != 0 && av.sgid_index != 0) {
+    return wrong(fmt::format("sgid_index {}, but port {} has a GID at index 0 only", av.sgid_index,
+                             av.port));
+  }
+  if (av.sl > 15) return wrong(fmt::format("service level {} is above 15", av.sl));
+  if (av.flow_label > 0xfffff) {
+    return wrong(fmt::format("flow label {:#x} has more than 20 bits", av.flow_label));
+  }
+  if (av.dlid != 0) return Status::Ok;
+  if (av.is_global == 0) {
+    return wrong("LID 0 names no port; give the LID of the other side's port (ibv_query_port)");
+  }
+  if (av.dgid[0] == kMulticastGid) return Status::Ok;  // groups are found by their GID
+  const hca::Arena& arena = process_.arena();
+  for (std::uint32_t lid = 1; const hca::PortEntry* port = arena.port_with_lid(lid); ++lid) {
+    if (port->gid != av.dgid) continue;
+    av.dlid = static_cast<std::uint16_t>(lid);
+    return Status::Ok;
+  }
+  return wrong("no port of this fabric has this destination GID");
+}
+
+Result<std::unique_ptr<AddressHandle>> HcaClient::create_ah(ProtectionDomain& pd,
                                                             const verbs::AddressVector& av) {
-  control::CreateAhIn in;
-  in.pd = pd.handle();
-  in.av = av;
-  const auto handle = process_.call(Code::CreateAh, file_, in);
-  if (!handle) return handle.error();
-  return std::make_unique<AddressHandle>(*this, static_cast<std::uint32_t>(*handle), av);
+  verbs::AddressVector resolved = av;
+  if (const Status checked = check_address(resolved); checked != Status::Ok) return checked;
+  if (process_.daemon_gone()) return failed(Status::Disconnected, "softibd is gone");
+  if (addresses_.fetch_add(1, std::memory_order_relaxed) >= attributes_.max_ah) {
+    drop_address();
+    return failed(Status::InsufficientResources,
+                  fmt::format("this process has {} address handles (max_ah)", attributes_.max_ah));
+  }
+  return std::make_unique<AddressHandle>(pd, resolved);
 }
 
 Result<std::unique_ptr<XrcDomain>> HcaClient::open_xrcd(const control::OpenXrcdIn& in) {

@@ -4,6 +4,7 @@
 
 #include "user/process_state.h"
 
+#include <atomic>
 #include <map>
 
 namespace ib::user {
@@ -29,7 +30,7 @@ class HcaClient final : public Hca {
                                                      std::uint32_t type) override;
   Result<std::unique_ptr<DeviceMemory>> alloc_device_memory(std::uint64_t length,
                                                             std::uint32_t log_align) override;
-  Result<std::unique_ptr<AddressHandle>> create_ah(const ProtectionDomain& pd,
+  Result<std::unique_ptr<AddressHandle>> create_ah(ProtectionDomain& pd,
                                                    const verbs::AddressVector& av) override;
   Result<std::unique_ptr<XrcDomain>> open_xrcd(const control::OpenXrcdIn& in) override;
   Result<std::unique_ptr<CompletionQueue>> create_cq(const control::CreateCqIn& in) override;
@@ -43,6 +44,7 @@ class HcaClient final : public Hca {
     return destroyed == Status::Ok || destroyed == Status::Disconnected ||
            destroyed == Status::DeviceRemoved;
   }
+  void drop_address() { addresses_.fetch_sub(1, std::memory_order_relaxed); }
   // Helpers of the objects: a call on this HCA's file.
   template <class In>
   Status command(control::Code code, const In& in) {
@@ -56,6 +58,7 @@ class HcaClient final : public Hca {
   void forget_dm(std::uint32_t index) { dms_.erase(index); }
 
  private:
+  Status check_address(verbs::AddressVector& av) const;
   HcaClient(ProcessState& process, std::uint32_t file, const control::OpenOut& info)
       : process_(process), file_(file), info_(info) {}
 
@@ -63,6 +66,7 @@ class HcaClient final : public Hca {
   std::uint32_t file_;
   control::OpenOut info_;
   control::CaAttr attributes_;
+  std::atomic<std::uint32_t> addresses_{0};            // address handles
   std::map<std::uint32_t, std::span<std::byte>> dms_;  // under control_lock
 };
 

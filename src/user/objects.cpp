@@ -4,6 +4,7 @@
 #include "user/hca_client.h"
 
 #include <bit>
+#include <string>
 
 namespace ib::user {
 
@@ -19,11 +20,18 @@ Status destroyed(Status status) {
 }  // namespace
 
 Status ProtectionDomain::destroy() {
+  if (const std::uint32_t users = addresses_.load(std::memory_order_relaxed); users != 0) {
+    return failed(Status::DeviceBusy, "protection domain " + std::to_string(index()) +
+                                          " is in use by " + std::to_string(users) +
+                                          " address handle" + (users == 1 ? "" : "s"));
+  }
   return destroyed(client(hca_).command(Code::DeallocPd, control::IndexIn{handle_, 0}));
 }
 
 Status AddressHandle::destroy() {
-  return destroyed(client(hca_).command(Code::DestroyAh, control::IndexIn{handle_, 0}));
+  pd_.drop_address();
+  client(pd_.hca()).drop_address();
+  return Status::Ok;
 }
 
 Status XrcDomain::destroy() {

@@ -15,6 +15,7 @@ using verbs::QpType;
 namespace {
 
 constexpr std::uint32_t kQuietRounds = 200'000;
+constexpr std::uint32_t kKeyTag = 0xff;
 
 // Fills the fields that an opcode may use; `wqe` may hold an older request in the others.
 void to_wqe(const SendRequest& request, hca::SendWqe& wqe) {
@@ -39,7 +40,9 @@ void to_wqe(const SendRequest& request, hca::SendWqe& wqe) {
     wqe.bind_address = request.bind_address;
     wqe.bind_length = request.bind_length;
     wqe.bind_access = request.bind_access;
-    wqe.bind_rkey = request.bind_rkey;
+    // The caller chooses the low byte; the rest is the window's [man ibv_post_send].
+    const std::uint32_t now = request.window != nullptr ? request.window->rkey() : 0;
+    wqe.bind_rkey = (now & ~kKeyTag) | (request.bind_rkey & kKeyTag);
   }
 }
 
@@ -113,8 +116,8 @@ Status QueuePair::post_send(const SendRequest& request, hca::Way way) {
   if (!waited && requester_->waiting()) process_.enroll(*this);
   if (requester_->took_error()) flush_after_error();
   if (status == Status::Ok && request.opcode == verbs::WrOpcode::BindMw &&
-      request.window != nullptr && request.window->type() == 2) {
-    request.window->set_rkey(request.bind_rkey);
+      request.window != nullptr) {
+    request.window->set_rkey(wqe_.bind_rkey);
   }
   return status;
 }

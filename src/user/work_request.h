@@ -39,8 +39,7 @@ struct SendRequest {
   std::uint64_t bind_address = 0;
   std::uint64_t bind_length = 0;
   std::uint32_t bind_access = 0;
-  std::uint32_t bind_rkey =
-      0;  // type 2: the new key (index of the window, any tag); type 1: unused
+  std::uint32_t bind_rkey = 0;  // its low byte is that of the window's new key
 };
 
 }  // namespace ib::user

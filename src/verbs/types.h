@@ -51,6 +51,9 @@ enum class MigState : std::uint32_t { Migrated, Rearm, Armed };
 enum class SrqType : std::uint32_t { Basic = 0, Xrc = 1 };
 
 enum class Mtu : std::uint32_t { B256 = 1, B512, B1024, B2048, B4096 };
+constexpr std::uint32_t mtu_bytes(std::uint32_t mtu) {  // 4096 for no Mtu
+  return mtu >= 1 && mtu <= 5 ? 128u << mtu : 4096u;
+}
 
 enum class PortState : std::uint32_t { Nop = 0, Down, Init, Armed, Active, ActiveDefer };
 
@@ -117,6 +120,14 @@ enum class WcStatus : std::uint32_t {
   RespTimeoutErr = 20,
   GeneralErr = 21,
 };
+
+// Inline data is taken when a request is posted, so there is none to take where data comes back
+// [man ibv_post_send: inline is for send and write]. Requests without data ignore the flag, as
+// adapters do; all ignore fences and solicited events that mean nothing for them.
+constexpr bool may_be_inline(WrOpcode opcode) {
+  return opcode != WrOpcode::RdmaRead && opcode != WrOpcode::AtomicCmpSwap &&
+         opcode != WrOpcode::AtomicFetchAdd;
+}
 
 // Completion opcodes; numbers of ibv_wc_opcode.
 enum class WcOpcode : std::uint32_t {

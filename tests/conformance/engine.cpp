@@ -449,7 +449,7 @@ Reply Engine::other(Command command, Message& in) {
     return created(xrcds_, hca_->open_xrcd(in.take<control::OpenXrcdIn>()));
   }
   if (command == Command::CreateAddress) {
-    const auto* pd = find(pds_, in.take<std::uint32_t>());
+    auto* pd = find(pds_, in.take<std::uint32_t>());
     if (pd == nullptr) return answer(Status::NotFound);
     return created(addresses_, hca_->create_ah(*pd, in.take<verbs::AddressVector>()));
   }

@@ -338,7 +338,7 @@ control::QpAttr rtr_attributes(const Qp& qp, const Qp& peer, const Connection& w
   attr.state = QpState::Rtr;
   attr.path_mtu = with.mtu;
   attr.dest_qpn = peer.qpn;
-  attr.rq_psn = 0xfffffe;  // two before the wrap
+  attr.rq_psn = with.rq_psn;
   attr.max_dest_rd_atomic = with.max_dest_rd_atomic;
   attr.min_rnr_timer = with.min_rnr_timer;
   attr.av = qp.side->path_to(*peer.side);
@@ -348,7 +348,7 @@ control::QpAttr rtr_attributes(const Qp& qp, const Qp& peer, const Connection& w
 control::QpAttr rts_attributes(const Connection& with) {
   control::QpAttr attr;
   attr.state = QpState::Rts;
-  attr.sq_psn = 0xfffffe;
+  attr.sq_psn = with.sq_psn;
   attr.timeout = with.timeout;
   attr.retry_cnt = with.retry_cnt;
   attr.rnr_retry = with.rnr_retry;

@@ -192,6 +192,8 @@ struct Connection {
   verbs::Mtu mtu = verbs::Mtu::B4096;
   std::uint32_t qkey = 0x11111111;
   std::uint16_t pkey_index = 0;
+  std::uint32_t sq_psn = 0xfffffe;  // two before the wrap
+  std::uint32_t rq_psn = 0xfffffe;
 };
 void to_init(const Qp& qp, QpType type, const Connection& with = {});
 void to_rtr(const Qp& qp, QpType type, const Qp& peer, const Connection& with = {});

@@ -226,18 +226,47 @@ TEST_P(Ud, AnOwnErrorStopsTheSendQueueUntilItIsSetGoing) {
   EXPECT_EQ(b->cq().one(WcStatus::Success).wr_id, 5u);
 }
 
-TEST_P(Ud, AReceiveThatIsTooSmallBreaksItsOwner) {
+TEST_P(Ud, WhatDoesNotFitIsLost) {
   mb.fill(4);
   qb.receive(5, {mb.sge(0, kGrh + 7)});
-  qb.receive(6, {mb.sge(0, 100)});
-  qa.send(to_b(1, {ma.sge(0, 8)}));
+  expect_lost(to_b(1, {ma.sge(0, 8)}));
+  EXPECT_EQ(qb.state(), QpState::Rts);
+  EXPECT_EQ(mb.mismatches(4, 0, 100), 0u) << "nothing is written";
+  qa.send(to_b(2, {ma.sge(0, 7)}));
   (void)a->cq().one(WcStatus::Success);
-  const auto received = b->cq().wait(2);
-  ASSERT_EQ(received.size(), 2u);
-  EXPECT_EQ(received[0].status, WcStatus::LocLenErr);
-  EXPECT_EQ(received[1].status, WcStatus::WrFlushErr);
-  EXPECT_EQ(mb.mismatches(4, kGrh + 7, 20, kGrh + 7), 0u);
-  EXPECT_EQ(qa.state(), QpState::Rts);
+  EXPECT_EQ(b->cq().one(WcStatus::Success).wr_id, 5u) << "the receive is still there";
+}
+
+TEST_P(Ud, WhatDoesNotFitIsLostWithASharedReceiveQueueToo) {
+  const Srq srq = b->new_srq();
+  QpSpec spec{QpType::Ud};
+  spec.srq = srq.handle;
+  const Qp shared = b->new_qp(spec);
+  up(shared);
+  srq.receive(5, {mb.sge(0, kGrh + 7)});
+  Work work = to_b(1, {ma.sge(0, 8)});
+  work.remote_qpn = shared.qpn;
+  expect_lost(work);
+  EXPECT_EQ(shared.state(), QpState::Rts);
+  work.sge = {ma.sge(0, 7)};
+  qa.send(work);
+  (void)a->cq().one(WcStatus::Success);
+  EXPECT_EQ(b->cq().one(WcStatus::Success).wr_id, 5u) << "the receive is still there";
+}
+
+TEST_P(Ud, AGlobalAddressNeedsNoLid) {
+  const verbs::AddressVector direct = a->path_to(*b);
+  verbs::AddressVector av = global(direct, b->info().gid);
+  av.dlid = 0;
+  Work work = to_b(1, {ma.sge(0, 8)});
+  work.address = a->new_address(av);
+  qb.receive(5, {mb.sge(0, 100)});
+  qa.send(work);
+  (void)a->cq().one(WcStatus::Success);
+  EXPECT_EQ(b->cq().one(WcStatus::Success).flags & wc_flag::kGrh, wc_flag::kGrh);
+  av.dgid[12] ^= 0x55;  // nobody's
+  EXPECT_EQ(a->call(Command::CreateAddress, Message().put(a->pd()).put(av)).status,
+            Status::InvalidParameter);
 }
 
 TEST_P(Ud, ABadKeyOfAReceiveBreaksItsOwner) {

@@ -237,6 +237,11 @@ std::uint32_t right_for(WrOpcode opcode) {
   return access::kRemoteWrite;
 }
 
+// A write with immediate that may not write ends the receive that it was for [IBA1 11.6.2].
+WcStatus end_of_receive(WrOpcode opcode) {
+  return opcode == WrOpcode::RdmaWriteWithImm ? WcStatus::LocAccessErr : WcStatus::WrFlushErr;
+}
+
 TEST_P(RcError, ABadRemoteKeyFailsTheRequestAndBreaksThePeer) {
   for (const RemoteFault& fault : remote_faults()) {
     for (const WrOpcode opcode : kRemoteOps) {
@@ -255,13 +260,40 @@ TEST_P(RcError, ABadRemoteKeyFailsTheRequestAndBreaksThePeer) {
       qa.send(send_work(6, {}));
       expect_failure(5, WcStatus::RemAccessErr, fault.cause);
       EXPECT_EQ(a->cq().one(WcStatus::WrFlushErr).wr_id, 6u);
-      EXPECT_EQ(b->cq().one(WcStatus::WrFlushErr).wr_id, 3u);
+      EXPECT_EQ(b->cq().one(end_of_receive(opcode)).wr_id, 3u);
       EXPECT_TRUE(qb.reaches(QpState::Error));
       expect_event(*b, verbs::EventType::QpAccessErr, spec.cookie);
       EXPECT_EQ(mb.mismatches(1, 0, 4096), 0u);
       EXPECT_EQ(qa.try_destroy(), Status::Ok);
       EXPECT_EQ(qb.try_destroy(), Status::Ok);
     }
+  }
+}
+
+TEST_P(RcError, AWriteWithImmediateThatMayNotWriteEndsOneReceive) {
+  for (const bool posted : {true, false}) {
+    make_pair(QpType::Rc);
+    const Region ma = a->region(4096);
+    const Region mb = b->region(4096);
+    mb.fill(1);
+    if (posted) {
+      qb.receive(3, {mb.sge(0, 64)});
+      qb.receive(4, {mb.sge(64, 64)});
+    }
+    Work work = rdma(WrOpcode::RdmaWriteWithImm, 5, {ma.sge(0, 8)}, mb);
+    work.rkey ^= 0x77;
+    qa.send(work);
+    expect_failure(5, WcStatus::RemAccessErr, Cause::RemoteKeyUnknown);
+    EXPECT_TRUE(qb.reaches(QpState::Error));
+    if (posted) {
+      const Completion ended = b->cq().one(WcStatus::LocAccessErr);
+      EXPECT_EQ(ended.wr_id, 3u);
+      EXPECT_EQ(ended.vendor_err, static_cast<std::uint32_t>(Cause::RemoteKeyUnknown));
+      EXPECT_EQ(b->cq().one(WcStatus::WrFlushErr).wr_id, 4u);
+    }
+    EXPECT_TRUE(b->cq().stays_empty());
+    EXPECT_EQ(mb.mismatches(1, 0, 4096), 0u);
+    expect_event(*b, verbs::EventType::QpAccessErr, 0);
   }
 }
 
@@ -275,7 +307,7 @@ TEST_P(RcError, ARegionWithoutTheRightRefuses) {
     qb.receive(3, {});
     qa.send(rdma(opcode, 5, {ma.sge(0, 8)}, mb));
     expect_failure(5, WcStatus::RemAccessErr, Cause::RemoteKeyAccess);
-    EXPECT_EQ(b->cq().one(WcStatus::WrFlushErr).wr_id, 3u);
+    EXPECT_EQ(b->cq().one(end_of_receive(opcode)).wr_id, 3u);
     expect_event(*b, verbs::EventType::QpAccessErr, 0);
     EXPECT_EQ(mb.mismatches(1, 0, 4096), 0u);
   }

@@ -37,7 +37,7 @@ Cq* make_cq(ibv_context* context, control::CreateCqIn in, const ibv_comp_channel
   cq->cq.context = context;
   cq->cq.handle = cq->engine->handle();
   cq->cq.cqe = static_cast<int>(cq->engine->cqe());
-  return cq.release();  // libibverbs sets the rest (verbs_init_cq)
+  return seal(cq.release());  // libibverbs sets the rest (verbs_init_cq)
 }
 
 }  // namespace
@@ -133,6 +133,7 @@ int resize_cq(ibv_cq* ibcq, int cqe) {
   if (cqe <= 0) return fail("ibv_resize_cq", EINVAL, "the number of entries must be above 0");
   return guarded_int("ibv_resize_cq", [&] {
     Cq& cq = cq_of(ibcq);
+    if (const int error = check_whole("ibv_resize_cq", cq)) return error;
     const Status status = cq.engine->resize(static_cast<std::uint32_t>(cqe));
     if (status != Status::Ok) return fail("ibv_resize_cq", status);
     ibcq->cqe = static_cast<int>(cq.engine->cqe());
@@ -143,6 +144,7 @@ int resize_cq(ibv_cq* ibcq, int cqe) {
 int destroy_cq(ibv_cq* ibcq) {
   return guarded_int("ibv_destroy_cq", [&] {
     Cq& cq = cq_of(ibcq);
+    if (const int error = check_whole("ibv_destroy_cq", cq)) return error;
     const Status status = destroy_engine(cq);
     if (status != Status::Ok) return fail("ibv_destroy_cq", status);
     if (!inherited(cq)) {

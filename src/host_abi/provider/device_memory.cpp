@@ -43,7 +43,7 @@ ibv_dm* make_dm(ibv_context* context, std::shared_ptr<user::DeviceMemory> engine
   dm->handle = engine->handle();
   dm->engine = std::move(engine);
   dm->length = length;
-  return dm.release();
+  return seal(dm.release());
 }
 
 }  // namespace
@@ -66,6 +66,7 @@ ibv_dm* alloc_dm(ibv_context* context, ibv_alloc_dm_attr* attr) {
 int free_dm(ibv_dm* ibdm) {
   return guarded_int("ibv_free_dm", [&] {
     Dm& dm = dm_of(ibdm);
+    if (const int error = check_whole("ibv_free_dm", dm)) return error;
     const Status status = destroy_engine(dm);
     if (status != Status::Ok) return fail("ibv_free_dm", status);
     if (!inherited(dm)) {

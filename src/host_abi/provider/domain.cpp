@@ -17,7 +17,7 @@ ibv_pd* make_pd(ibv_context* context, std::shared_ptr<user::ProtectionDomain> en
   pd->context = context;
   pd->handle = engine->handle();
   pd->engine = std::move(engine);
-  return pd.release();
+  return seal(pd.release());
 }
 
 }  // namespace
@@ -39,6 +39,7 @@ ibv_pd* alloc_pd(ibv_context* context) {
 int dealloc_pd(ibv_pd* ibpd) {
   return guarded_int("ibv_dealloc_pd", [&] {
     Pd& pd = pd_of(ibpd);
+    if (const int error = check_whole("ibv_dealloc_pd", pd)) return error;
     if (pd.parent_of != nullptr) {
       --pd.parent_of->users;
       if (pd.td != nullptr) --pd.td->users;
@@ -103,6 +104,7 @@ ibv_pd* alloc_parent_domain(ibv_context* context, ibv_parent_domain_init_attr* a
   }
   return guarded("ibv_alloc_parent_domain", static_cast<ibv_pd*>(nullptr), [&]() -> ibv_pd* {
     Pd& inner = pd_of(attr->pd);
+    if (check_whole("ibv_alloc_parent_domain", inner) != 0) return nullptr;
     Pd& base = inner.parent_of != nullptr ? *inner.parent_of : inner;
     auto parent = std::make_unique<Pd>();
     parent->context = context;
@@ -114,7 +116,7 @@ ibv_pd* alloc_parent_domain(ibv_context* context, ibv_parent_domain_init_attr* a
       parent->td = &td_of(attr->td);
       ++parent->td->users;
     }
-    return parent.release();
+    return seal(parent.release());
   });
 }
 
@@ -144,13 +146,14 @@ ibv_xrcd* open_xrcd(ibv_context* context, ibv_xrcd_init_attr* attr) {
     auto xrcd = std::make_unique<Xrcd>();
     xrcd->context = context;
     xrcd->engine = *std::move(engine);
-    return xrcd.release();
+    return seal(xrcd.release());
   });
 }
 
 int close_xrcd(ibv_xrcd* ibxrcd) {
   return guarded_int("ibv_close_xrcd", [&] {
     Xrcd& xrcd = xrcd_of(ibxrcd);
+    if (const int error = check_whole("ibv_close_xrcd", xrcd)) return error;
     const Status status = destroy_engine(xrcd);
     if (status != Status::Ok) return fail("ibv_close_xrcd", status);
     drop(&xrcd);

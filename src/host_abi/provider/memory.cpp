@@ -17,6 +17,7 @@ constexpr std::uint64_t kWholeAddressSpace = std::numeric_limits<std::size_t>::m
 
 // Registers with the engine, remembers what import and advise need, and makes the ibv_mr.
 Mr* make_mr(ibv_pd* ibpd, const control::RegMrIn& in, VerbsMrType type, const char* verb) {
+  if (check_whole(verb, pd_of(ibpd)) != 0) return nullptr;
   DeviceFile& file = file_of(ibpd->context);
   auto registered = file.hca->register_memory(in);
   if (!registered) return fail_null(verb, registered.error());
@@ -37,7 +38,7 @@ Mr* make_mr(ibv_pd* ibpd, const control::RegMrIn& in, VerbsMrType type, const ch
                                        .address = in.address,
                                        .length = in.length,
                                        .iova = in.iova};
-  return mr.release();
+  return seal(mr.release());
 }
 
 bool overflows(std::uint64_t start, std::uint64_t length) {
@@ -141,6 +142,7 @@ ibv_mr* alloc_null_mr(ibv_pd* ibpd) {
 int rereg_mr(VerbsMr* vmr, int flags, ibv_pd* ibpd, void* address, std::size_t length, int access) {
   return guarded_int("ibv_rereg_mr", [&] {
     Mr& mr = mr_of(vmr);
+    if (const int error = check_whole("ibv_rereg_mr", mr)) return error;
     DeviceFile& file = file_of(mr.mr.context);
     control::RegMrIn to;
     RegionRecord record;
@@ -150,6 +152,7 @@ int rereg_mr(VerbsMr* vmr, int flags, ibv_pd* ibpd, void* address, std::size_t l
     }
     if ((flags & IBV_REREG_MR_CHANGE_PD) != 0) {
       if (ibpd == nullptr) return fail("ibv_rereg_mr", EINVAL, "the new PD is missing");
+      if (const int error = check_whole("ibv_rereg_mr", pd_of(ibpd))) return error;
       record.pd = pd_of(ibpd).engine->handle();
     }
     if ((flags & IBV_REREG_MR_CHANGE_ACCESS) != 0) {
@@ -182,6 +185,7 @@ int rereg_mr(VerbsMr* vmr, int flags, ibv_pd* ibpd, void* address, std::size_t l
 int dereg_mr(VerbsMr* vmr) {
   return guarded_int("ibv_dereg_mr", [&] {
     Mr& mr = mr_of(vmr);
+    if (const int error = check_whole("ibv_dereg_mr", mr)) return error;
     const Status status = destroy_engine(mr);
     if (status != Status::Ok) return fail("ibv_dereg_mr", status);
     if (!inherited(mr)) {
@@ -221,7 +225,7 @@ ibv_mr* import_mr(ibv_pd* ibpd, std::uint32_t handle) {
     mr->mr.rkey = engine->rkey();
     mr->type = VerbsMrType::Imported;
     mr->access = static_cast<int>(record.access);
-    return &mr.release()->mr;
+    return &seal(mr.release())->mr;
   });
 }
 

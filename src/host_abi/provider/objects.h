@@ -30,6 +30,9 @@ struct Context {
 // parent's objects.
 struct Made {
   unsigned epoch = fork_epoch();
+  // As the public struct had them then (seal()); programs may overwrite those.
+  const ibv_context* home = nullptr;
+  std::uint32_t number = 0;
 };
 inline bool inherited(const Made& object) {
   return object.epoch != fork_epoch();
@@ -140,6 +143,42 @@ inline Qp& qp_of(ibv_qp* qp) {
 }
 inline Qp& qp_of(ibv_qp_ex* qp) {
   return *static_cast<Qp*>(reinterpret_cast<VerbsQp*>(qp));
+}
+
+// The public struct of one of ours.
+template <class Object>
+auto& shown(Object& object) {
+  if constexpr (requires { object.qp; }) {
+    return object.qp;
+  } else if constexpr (requires { object.cq; }) {
+    return object.cq;
+  } else if constexpr (requires { object.mr; }) {
+    return object.mr;
+  } else {
+    return object;
+  }
+}
+template <class Object>
+std::uint32_t shown_handle(const Object& object) {
+  if constexpr (requires { shown(object).handle; }) {
+    return shown(object).handle;
+  } else {
+    return 0;  // XRC domains show none
+  }
+}
+// To be called when an object has its context and handle.
+template <class Object>
+Object* seal(Object* object) {
+  object->home = shown(*object).context;
+  object->number = shown_handle(*object);
+  return object;
+}
+// A kernel finds an object by its context and handle, so it refuses what has others by mistake, and
+// nothing happens to the object. Ours is found without them: 0, or EINVAL for such a one.
+template <class Object>
+int check_whole(const char* verb, const Object& object) {
+  const bool whole = shown(object).context == object.home && shown_handle(object) == object.number;
+  return whole ? 0 : fail(verb, EINVAL, "the object's context or handle was overwritten");
 }
 
 // Destroys the engine's object. Gone already, because softibd or the HCA went or because we are a

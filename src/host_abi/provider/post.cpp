@@ -38,7 +38,8 @@ bool take_bind(const ibv_send_wr& wr, user::SendRequest& to) {
 
 bool take_destination(const ibv_send_wr& wr, ibv_qp_type type, user::SendRequest& to) {
   if (type == IBV_QPT_UD) {
-    if (wr.wr.ud.ah == nullptr) return false;
+    // No port here computes checksums (ibv_query_device: no IBV_DEVICE_UD_IP_CSUM).
+    if (wr.wr.ud.ah == nullptr || (wr.send_flags & IBV_SEND_IP_CSUM) != 0) return false;
     to.ah = ah_of(wr.wr.ud.ah).engine.get();
     to.remote_qpn = wr.wr.ud.remote_qpn;
     to.remote_qkey = wr.wr.ud.remote_qkey;

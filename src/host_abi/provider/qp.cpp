@@ -26,6 +26,14 @@ void init_public_part(Qp& qp, ibv_context* context, void* qp_context, ibv_qp_typ
   ::pthread_cond_init(&qp.qp.cond, nullptr);
 }
 
+// Those that a queue pair is made of.
+bool parts_are_whole(const ibv_qp_init_attr_ex& attr, const char* verb) {
+  if (attr.qp_type == IBV_QPT_XRC_RECV) return check_whole(verb, xrcd_of(attr.xrcd)) == 0;
+  return check_whole(verb, pd_of(attr.pd)) == 0 && check_whole(verb, cq_of(attr.send_cq)) == 0 &&
+         (attr.recv_cq == nullptr || check_whole(verb, cq_of(attr.recv_cq)) == 0) &&
+         (attr.srq == nullptr || check_whole(verb, srq_of(attr.srq)) == 0);
+}
+
 // Why the attributes cannot be used, or null. The engine checks everything that is about limits.
 const char* refusal(const ibv_qp_init_attr_ex& attr, int& error) {
   constexpr std::uint32_t kMask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_XRCD |
@@ -80,6 +88,7 @@ user::QpOptions to_options(const ibv_qp_init_attr_ex& attr) {
 Qp* make_qp(ibv_context* context, ibv_qp_init_attr_ex& attr, const char* verb) {
   int error = 0;
   if (const char* reason = refusal(attr, error)) return fail_null(verb, error, reason);
+  if (!parts_are_whole(attr, verb)) return nullptr;
   DeviceFile& file = file_of(context);
   EventHub& events = Runtime::instance().events();
   auto qp = std::make_unique<Qp>();
@@ -105,7 +114,7 @@ Qp* make_qp(ibv_context* context, ibv_qp_init_attr_ex& attr, const char* verb) {
   if ((attr.comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) != 0) {
     set_qp_ex_functions(*qp, attr.send_ops_flags);
   }
-  return qp.release();
+  return seal(qp.release());
 }
 
 }  // namespace
@@ -147,6 +156,7 @@ ibv_qp* open_qp(ibv_context* context, ibv_qp_open_attr* attr) {
                      "number, XRC domain and type XRC_RECV must be given, nothing unknown");
   }
   return guarded("ibv_open_qp", static_cast<ibv_qp*>(nullptr), [&]() -> ibv_qp* {
+    if (check_whole("ibv_open_qp", xrcd_of(attr->xrcd)) != 0) return nullptr;
     DeviceFile& file = file_of(context);
     EventHub& events = Runtime::instance().events();
     auto qp = std::make_unique<Qp>();
@@ -159,13 +169,14 @@ ibv_qp* open_qp(ibv_context* context, ibv_qp_open_attr* attr) {
     qp->engine = *std::move(engine);
     const bool has_context = (attr->comp_mask & IBV_QP_OPEN_ATTR_CONTEXT) != 0;
     init_public_part(*qp, context, has_context ? attr->qp_context : nullptr, attr->qp_type);
-    return &qp.release()->qp;
+    return &seal(qp.release())->qp;
   });
 }
 
 int destroy_qp(ibv_qp* ibqp) {
   return guarded_int("ibv_destroy_qp", [&] {
     Qp& qp = qp_of(ibqp);
+    if (const int error = check_whole("ibv_destroy_qp", qp)) return error;
     const Status status = destroy_engine(qp);
     if (status != Status::Ok) return fail("ibv_destroy_qp", status);
     if (!inherited(qp)) {

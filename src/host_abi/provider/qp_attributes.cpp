@@ -7,6 +7,7 @@ namespace ib::host_abi {
 
 int modify_qp(ibv_qp* ibqp, ibv_qp_attr* attr, int mask) {
   return guarded_int("ibv_modify_qp", [&] {
+    if (const int error = check_whole("ibv_modify_qp", qp_of(ibqp))) return error;
     const auto changed =
         qp_of(ibqp).engine->modify(static_cast<std::uint32_t>(mask), to_qp_attr(*attr, mask));
     return done("ibv_modify_qp", changed.error());
@@ -15,6 +16,7 @@ int modify_qp(ibv_qp* ibqp, ibv_qp_attr* attr, int mask) {
 
 int query_qp(ibv_qp* ibqp, ibv_qp_attr* attr, int, ibv_qp_init_attr* init) {
   return guarded_int("ibv_query_qp", [&] {
+    if (const int error = check_whole("ibv_query_qp", qp_of(ibqp))) return error;
     const auto got = qp_of(ibqp).engine->query();
     if (!got) return fail("ibv_query_qp", got.error());
     *attr = {};
@@ -28,8 +30,6 @@ int query_qp(ibv_qp* ibqp, ibv_qp_attr* attr, int, ibv_qp_init_attr* init) {
     init->cap = attr->cap;
     init->qp_type = ibqp->qp_type;
     init->sq_sig_all = qp_of(ibqp).signal_all ? 1 : 0;
-    // libibverbs refreshes its copy only if the state is in the mask; ours is always right.
-    ibqp->state = attr->qp_state;
     return 0;
   });
 }

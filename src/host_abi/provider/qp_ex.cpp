@@ -25,7 +25,10 @@ SendBatch& batch_of(ibv_qp_ex* qp) {
 
 user::SendRequest& begin(ibv_qp_ex* qp, WrOpcode opcode) {
   constexpr unsigned kFlags = IBV_SEND_FENCE | IBV_SEND_SIGNALED | IBV_SEND_SOLICITED;
-  return batch_of(qp).begin(opcode, qp->wr_id, qp->wr_flags & kFlags);
+  SendBatch& batch = batch_of(qp);
+  const bool datagram = qp->qp_base.qp_type == IBV_QPT_UD;
+  if (datagram && (qp->wr_flags & IBV_SEND_IP_CSUM) != 0) batch.set_error(EINVAL);
+  return batch.begin(opcode, qp->wr_id, qp->wr_flags & kFlags);
 }
 user::SendRequest& begin_remote(ibv_qp_ex* qp, WrOpcode opcode, std::uint32_t rkey,
                                 std::uint64_t address) {

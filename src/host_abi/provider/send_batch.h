@@ -129,6 +129,7 @@ inline void SendBatch::start_inline() {
     return;
   }
   Pending& one = requests_.back();
+  if (!verbs::may_be_inline(one.request.opcode)) return set_error(EINVAL);
   one.inlined = true;
   one.sge_count = 0;
   one.request.flags |= verbs::send_flag::kInline;

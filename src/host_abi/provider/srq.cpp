@@ -10,6 +10,7 @@ namespace {
 constexpr std::uint32_t kAlwaysInMask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD;
 
 Srq* make_srq(ibv_pd* ibpd, user::SrqOptions options, ibv_srq_attr& attr, const char* verb) {
+  if (check_whole(verb, pd_of(ibpd)) != 0) return nullptr;
   DeviceFile& file = file_of(ibpd->context);
   EventHub& events = Runtime::instance().events();
   auto srq = std::make_unique<Srq>();
@@ -31,7 +32,7 @@ Srq* make_srq(ibv_pd* ibpd, user::SrqOptions options, ibv_srq_attr& attr, const 
   srq->handle = srq->engine->handle();
   attr.max_wr = srq->engine->max_wr();
   attr.max_sge = srq->engine->max_sge();
-  return srq.release();
+  return seal(srq.release());
 }
 
 }  // namespace
@@ -63,6 +64,9 @@ ibv_srq* create_srq_ex(ibv_context*, ibv_srq_init_attr_ex* attr) {
     if ((attr->comp_mask & kXrcMask) != kXrcMask || attr->xrcd == nullptr || attr->cq == nullptr) {
       return fail_null(kVerb, EINVAL, "an XRC SRQ needs an XRC domain and a completion queue");
     }
+    if (check_whole(kVerb, xrcd_of(attr->xrcd)) != 0 || check_whole(kVerb, cq_of(attr->cq)) != 0) {
+      return nullptr;
+    }
     options.xrcd = xrcd_of(attr->xrcd).engine.get();
     options.cq = cq_of(attr->cq).engine.get();
   }
@@ -79,6 +83,7 @@ ibv_srq* create_srq_ex(ibv_context*, ibv_srq_init_attr_ex* attr) {
 int modify_srq(ibv_srq* ibsrq, ibv_srq_attr* attr, int mask) {
   return guarded_int("ibv_modify_srq", [&] {
     Srq& srq = srq_of(ibsrq);
+    if (const int error = check_whole("ibv_modify_srq", srq)) return error;
     control::ModifySrqIn in;
     in.index = srq.engine->handle();
     in.mask = static_cast<std::uint32_t>(mask);
@@ -90,6 +95,7 @@ int modify_srq(ibv_srq* ibsrq, ibv_srq_attr* attr, int mask) {
 
 int query_srq(ibv_srq* ibsrq, ibv_srq_attr* attr) {
   return guarded_int("ibv_query_srq", [&] {
+    if (const int error = check_whole("ibv_query_srq", srq_of(ibsrq))) return error;
     const auto got = srq_of(ibsrq).engine->query();
     if (!got) return fail("ibv_query_srq", got.error());
     attr->max_wr = got->max_wr;
@@ -102,6 +108,7 @@ int query_srq(ibv_srq* ibsrq, ibv_srq_attr* attr) {
 int destroy_srq(ibv_srq* ibsrq) {
   return guarded_int("ibv_destroy_srq", [&] {
     Srq& srq = srq_of(ibsrq);
+    if (const int error = check_whole("ibv_destroy_srq", srq)) return error;
     const Status status = destroy_engine(srq);
     if (status != Status::Ok) return fail("ibv_destroy_srq", status);
     if (!inherited(srq)) {

@@ -9,6 +9,7 @@ ibv_mw* alloc_mw(ibv_pd* ibpd, ibv_mw_type type) {
     return fail_null("ibv_alloc_mw", EINVAL, "the type must be 1 or 2");
   }
   return guarded("ibv_alloc_mw", static_cast<ibv_mw*>(nullptr), [&]() -> ibv_mw* {
+    if (check_whole("ibv_alloc_mw", pd_of(ibpd)) != 0) return nullptr;
     auto engine =
         hca_of(ibpd->context).alloc_window(*pd_of(ibpd).engine, static_cast<std::uint32_t>(type));
     if (!engine) return fail_null("ibv_alloc_mw", engine.error());
@@ -17,9 +18,10 @@ ibv_mw* alloc_mw(ibv_pd* ibpd, ibv_mw_type type) {
     mw->context = ibpd->context;
     mw->pd = ibpd;
     mw->rkey = mw->engine->rkey();
+    mw->engine->show_rkey(&mw->rkey);
     mw->handle = mw->engine->handle();
     mw->type = type;
-    return mw.release();
+    return seal(mw.release());
   });
 }
 
@@ -43,10 +45,6 @@ int bind_mw(ibv_qp* ibqp, ibv_mw* ibmw, ibv_mw_bind* bind) {
   user::QueuePair& engine = *qp_of(ibqp).engine;
   engine.send_lock();
   const Status status = engine.post_send(request);
-  if (status == Status::Ok) {
-    mw.engine->set_rkey(request.bind_rkey);
-    ibmw->rkey = request.bind_rkey;
-  }
   engine.send_unlock();
   return status == Status::Ok ? 0
                               : fail("ibv_bind_mw", errno_of_posting(status), status_text(status));
@@ -55,6 +53,7 @@ int bind_mw(ibv_qp* ibqp, ibv_mw* ibmw, ibv_mw_bind* bind) {
 int dealloc_mw(ibv_mw* ibmw) {
   return guarded_int("ibv_dealloc_mw", [&] {
     Mw& mw = mw_of(ibmw);
+    if (const int error = check_whole("ibv_dealloc_mw", mw)) return error;
     const Status status = destroy_engine(mw);
     if (status != Status::Ok) return fail("ibv_dealloc_mw", status);
     drop(&mw);
