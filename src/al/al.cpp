@@ -80,6 +80,7 @@ void Al::attached(io::IrpRef irp, void* context) {
   self.poster_ = std::make_unique<Poster>(self.system_, *self.zero_);
   self.plane_ = std::make_unique<hca::MemoryPlane>(self.system_.arena, *self.poster_,
                                                    self.attach_out_.slot, hca::Path::Auto);
+  self.plane_->introduce({self.system_.host.pid(), self.system_.host.nameplate()});
   self.poster_->set_plane(self.plane_.get());
   self.is_closing_ = false;
   self.wait_for_event();

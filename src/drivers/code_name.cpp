@@ -109,6 +109,7 @@ const char* cause_name(Cause cause) {
     case Cause::HcaAsleep: return "hca_asleep";
     case Cause::HcaRemoved: return "hca_removed";
     case Cause::LocalPieces: return "local_pieces";
+    case Cause::LocalMemoryGone: return "local_memory_gone";
   }
   return "unknown";
 }

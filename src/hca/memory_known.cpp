@@ -48,7 +48,7 @@ KnownLocal MemoryPlane::know_local(std::uint32_t key, std::uint32_t pd) const {
   const std::uint64_t as_of = local_keys_.hidden();  // before the look
   const LocalKey* local = local_keys_.find(key);
   if (local == nullptr || local->pd != pd || local->kind > KeyKind::DeviceMemory ||
-      wraps_around(local->iova, local->length)) {
+      local->is_doubtful() || wraps_around(local->iova, local->length)) {
     return {};
   }
   return {{{key, local->access, local->iova, local->length}, local->address}, as_of};
@@ -89,7 +89,7 @@ KnownFar MemoryPlane::know_far(const Responder& responder, std::uint32_t key, st
   if (entry == nullptr || entry->id.kind != KeyKind::Region) return {};
   const bool stays =
       path_ == Path::ProcessVm || entry->adopted.hits.load(std::memory_order_relaxed) == kNone;
-  if (!stays || path_ == Path::Bounce || vm_denied_.load(std::memory_order_relaxed)) return {};
+  if (!stays || vm_pid(responder.owner_slot) == kNone) return {};
   const auto& id = entry->id;
   const KnownFar known{{key, id.access, id.iova, id.length}, responder.owner_slot, id.address};
   return wraps_around(known.first, known.length) ? KnownFar{} : known;

@@ -103,6 +103,7 @@ Status ProcessState::start(const ProcessOptions& options, std::string& reason) {
   poster_ = std::make_unique<Poster>(*this, host_, arena, *std::move(poster));
   plane_ = std::make_unique<hca::MemoryPlane>(arena, *poster_, info_.slot,
                                               path_from(host_.setting("SOFTIB_MEMORY_PATH")));
+  plane_->introduce({pid_, host_.nameplate()});
   regions_ = std::make_unique<Regions>(*this);
   qps_ = static_cast<std::atomic<QueuePair*>*>(std::calloc(hca::kMaxQps, sizeof *qps_));
   srqs_ = static_cast<std::atomic<SharedReceiveQueue*>*>(std::calloc(hca::kMaxSrqs, sizeof *srqs_));

@@ -38,6 +38,7 @@ enum class Cause : std::uint32_t {
   HcaAsleep,        // at either end; the request runs after resume
   HcaRemoved,       // the HCA of this queue pair, or of its peer, was pulled out
   LocalPieces,      // touches more ranges of physical regions than `detail`
+  LocalMemoryGone,  // memory of the poster's own is unmapped, or may not be used like this
 };
 
 }  // namespace ib::verbs::control
