@@ -88,6 +88,7 @@ void Al::attached(io::IrpRef irp, void* context) {
     return io::call_driver(way_to(self.system_, self.system_.root), std::move(irp), &attach_undone,
                            context);
   }
+  self.plane_->introduce({self.system_.host.pid(), self.system_.host.nameplate()});
   self.poster_->set_plane(self.plane_.get());
   self.is_closing_ = false;
   self.wait_for_event();

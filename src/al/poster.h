@@ -22,12 +22,19 @@ class Poster final : public hca::PosterHost {
   // Never gives the core away: locks that do not become free within the caller's patience
   // (some milliseconds of this) are left for later.
   void relax(std::uint32_t round) override;
-  Status read_process(std::uint32_t pid, std::uint64_t from, void* to, std::size_t n) override {
-    return system_.host.read_process(pid, from, to, n);
+  Status read_process(const platform::ProcessName& who, std::uint64_t from, void* to,
+                      std::size_t n) override {
+    return system_.host.read_process(who, from, to, n);
   }
-  Status write_process(std::uint32_t pid, std::uint64_t to, const void* from,
+  Status write_process(const platform::ProcessName& who, std::uint64_t to, const void* from,
                        std::size_t n) override {
-    return system_.host.write_process(pid, to, from, n);
+    return system_.host.write_process(who, to, from, n);
+  }
+  platform::OwnCopy copy_own(void* to, const void* from, std::size_t n) override {
+    return system_.host.copy_own(to, from, n);
+  }
+  bool is_accessible(const void* at, std::size_t n, bool write) override {
+    return system_.host.is_accessible(at, n, write);
   }
   std::byte* map_backing(std::uint32_t index, std::uint32_t generation,
                          std::uint64_t& size) override;

@@ -112,6 +112,7 @@ const char* cause_name(Cause cause) {
     case Cause::PsnMismatch: return "psn_mismatch";
     case Cause::MtuMismatch: return "mtu_mismatch";
     case Cause::RemoteInvalidate: return "remote_invalidate";
+    case Cause::LocalMemoryGone: return "local_memory_gone";
   }
   return "unknown";
 }

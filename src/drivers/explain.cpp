@@ -107,6 +107,12 @@ constexpr Sentence kSentences[] = {
        return say("its scatter/gather elements touch more than ", e.detail,
                   " pieces of memory (ranges of physical regions); use fewer or longer ranges");
      }},
+    {Cause::LocalMemoryGone,
+     [](const TraceErrorIn& e) -> std::string {
+       return say("the memory at ", hex(e.detail),
+                  " of its own was registered, but is not mapped any more, or not for this: it "
+                  "called munmap(), free() or mprotect() before ibv_dereg_mr()");
+     }},
     {Cause::LocalLength,
      [](const TraceErrorIn& e) -> std::string {
        return say("the message is too long or too short for this operation (", e.detail,
@@ -204,8 +210,8 @@ constexpr Sentence kSentences[] = {
     {Cause::MemoryGone,
      [](const TraceErrorIn& e) -> std::string {
        return say("the memory at ", hex(e.address),
-                  " was registered, but is not mapped any more: its "
-                  "owner unmapped it before it deregistered it");
+                  " was registered, but is not mapped any more, or not for this: its owner called "
+                  "munmap(), free() or mprotect() before it deregistered it");
      }},
     {Cause::CqOverflow,
      [](const TraceErrorIn&) -> std::string {

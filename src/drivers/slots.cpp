@@ -25,6 +25,8 @@ std::uint32_t take_slot(Core& core, Session& session) {
     slot.doorbell.store(0);
     slot.waiting.store(0);
     slot.attention.store(0);
+    slot.own_pid.store(0);
+    slot.plate_address.store(0);
     for (hca::ThreadWord& word : slot.threads) word.sequence.store(0);
     slot.generation.store(session.generation, std::memory_order_seq_cst);
     core.slots_used = std::max(core.slots_used, i + 1);

@@ -5,7 +5,6 @@
 // An entry belongs to: nobody (Free), its requester (Claimed, Done), both (Submitted: whoever
 // changes it first), its owner (Running). The requester withdraws a Submitted entry after a while,
 // so a stopped owner blocks nobody for good.
-#include "hca/copy.h"
 #include "hca/memory_plane.h"
 #include "hca/shm_lock.h"
 
@@ -16,6 +15,8 @@
 namespace ib::hca {
 
 namespace {
+
+using platform::OwnCopy;
 
 constexpr Duration kPatience = std::chrono::milliseconds(200);
 
@@ -40,6 +41,10 @@ BounceEntry* claim(const Arena& arena, std::uint32_t owner, std::uint32_t reques
   return nullptr;
 }
 
+Access local_memory_gone(const void* address) {
+  return {Cause::LocalMemoryGone, false, std::bit_cast<std::uint64_t>(address)};
+}
+
 // Whether a region contains these addresses of its owner's, which the peer has named.
 bool holds(const LocalKey& region, std::uint64_t address, std::uint64_t length) {
   if (region.kind == KeyKind::Region) {
@@ -59,9 +64,13 @@ Access MemoryPlane::bounce_copy(const Stretch& at, std::uint64_t offset, std::by
   while (n > 0) {
     const auto step = static_cast<std::uint32_t>(std::min<std::uint64_t>(n, kBounceBytes));
     BounceEntry* entry = nullptr;
-    const Access done =
+    Access done =
         bounce(at, entry, op, at.address + offset, step, op == BounceOp::Write ? local : nullptr);
-    if (done.ok() && op == BounceOp::Read) std::memcpy(local, entry->data.data(), step);
+    if (done.ok() && op == BounceOp::Read) {
+      const OwnCopy copied = host_.copy_own(local, entry->data.data(), step);
+      if (copied == OwnCopy::NotNow) done.blocked = true;
+      if (copied == OwnCopy::NoTarget) done = local_memory_gone(local);
+    }
     if (entry != nullptr) set(*entry, BounceState::Free);
     if (!done.ok()) return done;
     local += step;
@@ -82,7 +91,11 @@ Access MemoryPlane::bounce(const Stretch& at, BounceEntry*& entry, BounceOp op,
   entry->request.address = address;
   entry->request.length = length;
   entry->request.status = 0;
-  if (data != nullptr) std::memcpy(entry->data.data(), data, length);
+  if (data != nullptr) {
+    const OwnCopy copied = host_.copy_own(entry->data.data(), data, length);
+    if (copied == OwnCopy::NotNow) return {Cause::None, true, 0};
+    if (copied == OwnCopy::NoSource) return local_memory_gone(data);
+  }
   set(*entry, BounceState::Submitted);
   ProcessSlot& owner = *arena_.slot(at.slot);
   const std::uint32_t generation = owner.generation.load(std::memory_order_acquire);
@@ -104,7 +117,7 @@ Access MemoryPlane::bounce(const Stretch& at, BounceEntry*& entry, BounceOp op,
     }
   }
   const std::uint32_t status = entry->request.status;
-  return {static_cast<Cause>(status), false, 0};
+  return {static_cast<Cause>(status), false, address};
 }
 
 void MemoryPlane::serve_bounces() {
@@ -127,10 +140,14 @@ void MemoryPlane::serve_bounce(BounceEntry& entry) {
   const LocalKey* region = local_keys_.find(key);
   if (region == nullptr || length > kBounceBytes || !holds(*region, address, length)) {
     cause = Cause::RemoteKeyUnknown;
-  } else if (op == BounceOp::Write) {
-    copy_tail_last(std::bit_cast<std::byte*>(address), entry.data.data(), length);
   } else {
-    copy_as_dma(entry.data.data(), std::bit_cast<std::byte*>(address), length);
+    auto* const here = std::bit_cast<std::byte*>(address);
+    const bool write = op == BounceOp::Write;
+    // The program may have unmapped it or forbidden the access meanwhile, and must not die of it.
+    const OwnCopy copied = write ? host_.copy_own(here, entry.data.data(), length)
+                                 : host_.copy_own(entry.data.data(), here, length);
+    if (copied == OwnCopy::NotNow) return set(entry, BounceState::Submitted);  // or withdrawn
+    if (copied != OwnCopy::Done) cause = Cause::MemoryGone;
   }
   entry.request.status = static_cast<std::uint32_t>(cause);
   set(entry, BounceState::Done);

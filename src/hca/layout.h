@@ -92,6 +92,12 @@ struct alignas(kLine) ProcessSlot {
   Shared32 waiting;
   // Anyone adds 1: "look at the states of your queue pairs, regions and bounce requests".
   alignas(kLine) Shared32 attention;
+  // How the process calls itself (platform/process_name.h); `pid` above is what softibd sees, which
+  // may be in another pid namespace. (owner, once it has attached)
+  alignas(kLine) Shared32 own_pid;
+  std::uint32_t reserved_name = 0;
+  Shared64 plate_address;  // 0: peers cannot name it
+  Shared64 plate_number;
   alignas(kLine) std::array<ThreadWord, kThreadsPerSlot> threads;
 };
 

@@ -27,6 +27,13 @@ struct LocalKey {
   std::uint64_t length = 0;
   std::byte* address = nullptr;       // of iova, in this process (device memory: in the mapping)
   const RangeList* ranges = nullptr;  // Ranges: private, lives as long as the key is here
+  Shared32 doubted;                   // `key`, or that of an earlier region: see is_doubtful()
+
+  // The program has changed its mappings there. What is left of them may be anything, and is
+  // touched only by ways that return an error.
+  bool is_doubtful() const {
+    return doubted.load(std::memory_order_relaxed) == key.load(std::memory_order_relaxed);
+  }
 };
 
 class LocalKeys {
@@ -54,6 +61,12 @@ class LocalKeys {
   // Takes a key away, until somebody stores it again.
   void hide(std::uint32_t index) {
     at(index).key.store(0, std::memory_order_seq_cst);
+    hidden_.fetch_add(1, std::memory_order_seq_cst);
+  }
+  // From now on the region of this index is doubtful. Any thread; takes no lock, allocates nothing.
+  void doubt(std::uint32_t index) {
+    LocalKey& entry = at(index);
+    entry.doubted.store(entry.key.load(std::memory_order_acquire), std::memory_order_seq_cst);
     hidden_.fetch_add(1, std::memory_order_seq_cst);
   }
   // Goes up with hide(): what is known of keys may have become untrue.

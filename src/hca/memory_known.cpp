@@ -48,7 +48,7 @@ KnownLocal MemoryPlane::know_local(std::uint32_t key, std::uint32_t pd) const {
   const std::uint64_t as_of = local_keys_.hidden();  // before the look
   const LocalKey* local = local_keys_.find(key);
   if (local == nullptr || local->pd != pd || local->kind > KeyKind::DeviceMemory ||
-      wraps_around(local->iova, local->length)) {
+      local->is_doubtful() || wraps_around(local->iova, local->length)) {
     return {};
   }
   return {{{key, local->access, local->iova, local->length}, local->address}, as_of};
@@ -87,7 +87,7 @@ KnownFar MemoryPlane::know_far(const Responder& responder, std::uint32_t key, st
                                std::uint64_t length, std::uint32_t access) const {
   const KeyEntry* entry = granted(responder, key, address, length, access);
   if (entry == nullptr || entry->id.kind != KeyKind::Region) return {};
-  if (path_ == Path::Bounce || vm_denied_.load(std::memory_order_relaxed)) return {};
+  if (vm_pid(responder.owner_slot) == kNone) return {};
   if (entry->adopted.length != 0) return {};  // the slow path maps what is adopted
   const auto& id = entry->id;
   const KnownFar known{{key, id.access, id.iova, id.length}, responder.owner_slot, id.address};

@@ -28,7 +28,8 @@ MemoryPlane::MemoryPlane(const Arena& arena, PosterHost& host, std::uint32_t slo
       slot_(slot),
       path_(path),
       thread_words_(*arena.slot(slot)),
-      mappings_(static_cast<Mapping*>(std::calloc(kMaxBackings, sizeof(Mapping)))) {}
+      mappings_(static_cast<Mapping*>(std::calloc(kMaxBackings, sizeof(Mapping)))),
+      vm_pids_(new std::atomic<std::uint64_t>[kMaxSlots]()) {}
 
 MemoryPlane::~MemoryPlane() {
   std::free(mappings_);
@@ -145,6 +146,7 @@ Access MemoryPlane::own(std::uint32_t key, std::uint64_t address, std::uint64_t 
     return {};
   }
   out.kind = Stretch::Kind::Direct;
+  out.doubtful = entry->is_doubtful();
   out.pointer = entry->address + (address - entry->iova);
   out.address = std::bit_cast<std::uint64_t>(out.pointer);
   const KeyEntry* shared = arena_.key(key_index(key));
@@ -304,7 +306,10 @@ Access MemoryPlane::write_one(const LocalPieces& from, std::uint64_t skip, const
   while (n > 0 && i < from.count) {
     const std::uint64_t step = std::min(n, from.piece[i].length - skip);
     std::byte* source = from.piece[i].pointer + skip;
-    if (to.kind == Stretch::Kind::Direct) {
+    if (from.piece[i].doubtful || to.doubtful) {
+      const Access done = write_doubtful(source, to, offset, step);
+      if (!done.ok()) return done;
+    } else if (to.kind == Stretch::Kind::Direct) {
       copy_tail_last(to.pointer + offset, source, step);
     } else if (to.kind == Stretch::Kind::Remote) {
       const Access done = remote_copy(to, offset, source, step, BounceOp::Write);
@@ -334,7 +339,10 @@ Access MemoryPlane::read_one(const LocalPieces& to, std::uint64_t skip, const St
   while (n > 0 && i < to.count) {
     const std::uint64_t step = std::min(n, to.piece[i].length - skip);
     std::byte* target = to.piece[i].pointer + skip;
-    if (from.kind == Stretch::Kind::Direct) {
+    if (to.piece[i].doubtful || from.doubtful) {
+      const Access done = read_doubtful(target, from, offset, step);
+      if (!done.ok()) return done;
+    } else if (from.kind == Stretch::Kind::Direct) {
       copy_tail_last(target, from.pointer + offset, step);
     } else if (from.kind == Stretch::Kind::Zero) {
       std::memset(target, 0, step);
@@ -350,28 +358,6 @@ Access MemoryPlane::read_one(const LocalPieces& to, std::uint64_t skip, const St
   return {};
 }
 
-// Paths 2 and 3.
-Access MemoryPlane::remote_copy(const Stretch& at, std::uint64_t offset, std::byte* local,
-                                std::uint64_t n, BounceOp op) {
-  const ProcessSlot* slot = arena_.slot(at.slot);
-  if (slot == nullptr || slot->live.load(std::memory_order_acquire) == 0) {
-    return failed(Cause::PeerProcessGone, slot != nullptr ? slot->pid : 0);
-  }
-  if (path_ == Path::Bounce || vm_denied_.load(std::memory_order_relaxed)) {
-    return bounce_copy(at, offset, local, n, op);
-  }
-  const Status status = op == BounceOp::Write
-                            ? host_.write_process(slot->pid, at.address + offset, local, n)
-                            : host_.read_process(slot->pid, at.address + offset, local, n);
-  if (status == Status::Ok) return {};
-  if (status == Status::NotFound) return failed(Cause::PeerProcessGone, slot->pid);
-  if (status == Status::AccessDenied) {
-    vm_denied_.store(true, std::memory_order_relaxed);
-    return bounce_copy(at, offset, local, n, op);
-  }
-  return failed(Cause::MemoryGone, at.address + offset);
-}
-
 Access MemoryPlane::atomic(const Stretch& at, const std::uint64_t* compare, std::uint64_t operand,
                            std::uint64_t& old) {
   if (at.kind == Stretch::Kind::Zero) {
@@ -385,7 +371,7 @@ Access MemoryPlane::atomic(const Stretch& at, const std::uint64_t* compare, std:
     return part.length < sizeof old ? failed(Cause::RemoteKeyRange)
                                     : atomic(part, compare, operand, old);
   }
-  if (at.kind != Stretch::Kind::Direct || !at.cpu_atomic) {
+  if (at.kind != Stretch::Kind::Direct || !at.cpu_atomic || at.doubtful) {
     return locked_atomic(at, compare, operand, old);
   }
   std::atomic_ref<std::uint64_t> word(*reinterpret_cast<std::uint64_t*>(at.pointer));

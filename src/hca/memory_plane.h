@@ -35,6 +35,7 @@ struct Stretch {
   std::uint64_t length = 0;
   std::uint32_t slot = 0;  // the owner, unless it is Zero
   bool cpu_atomic = true;  // atomics may use the CPU's on `pointer`
+  bool doubtful = false;   // Direct: LocalKey::is_doubtful()
   const RangeList* ranges = nullptr;
 };
 
@@ -94,12 +95,13 @@ struct LocalPieces {
   struct Piece {
     std::byte* pointer;
     std::uint64_t length;
+    bool doubtful;  // LocalKey::is_doubtful()
   };
   std::array<Piece, kMost> piece;
   std::uint32_t count = 0;
   std::uint64_t total = 0;
-  void add(std::byte* pointer, std::uint64_t length) {
-    piece[count++] = {pointer, length};
+  void add(std::byte* pointer, std::uint64_t length, bool doubtful = false) {
+    piece[count++] = {pointer, length, doubtful};
     total += length;
   }
 };
@@ -146,7 +148,7 @@ class MemoryPlane {
       return {Cause::LocalKeyRange, false, key->length};
     }
     if (key->kind > KeyKind::DeviceMemory) return local_special(*key, sge, access, out);
-    out.add(key->address + (sge.address - key->iova), sge.length);
+    out.add(key->address + (sge.address - key->iova), sge.length, key->is_doubtful());
     return {};
   }
 
@@ -210,6 +212,11 @@ class MemoryPlane {
   // A peer's request against this process's memory (path 3); key and range are checked.
   void serve_bounce(BounceEntry& entry);
 
+  // Tells peers how this process calls itself; before it has anything that they could reach.
+  void introduce(const platform::ProcessName& self);
+  // Moves a queue pair of this process to Error; the service thread flushes it.
+  void break_own(std::uint32_t qpn, Cause cause);
+
   // Forgets how a backing is mapped (its owner is gone or took it back).
   std::byte* forget_backing(std::uint32_t index, std::uint64_t& size);
 
@@ -220,6 +227,14 @@ class MemoryPlane {
     std::atomic<std::uint32_t> generation;
   };
 
+  // How process_vm reaches the process of a slot: its id as this process sees it, or kNone if it
+  // does not. Found out once for each process.
+  std::uint32_t vm_pid(std::uint32_t slot) const;
+  std::uint32_t find_vm_pid(std::uint32_t slot, std::uint32_t generation) const;
+  void give_up_vm(std::uint32_t slot, std::uint32_t generation) const;
+  // Of memory that may not be there: pieces of this process's own at one end or both.
+  Access write_doubtful(std::byte* from, const Stretch& to, std::uint64_t offset, std::uint64_t n);
+  Access read_doubtful(std::byte* to, const Stretch& from, std::uint64_t offset, std::uint64_t n);
   const KeyEntry* granted(const Responder& responder, std::uint32_t key, std::uint64_t address,
                           std::uint64_t length, std::uint32_t access) const;
   // Of null and physical regions.
@@ -257,8 +272,9 @@ class MemoryPlane {
   Path path_;
   ThreadWords thread_words_;
   LocalKeys local_keys_;
-  Mapping* mappings_;                   // kMaxBackings, sparse
-  std::atomic<bool> vm_denied_{false};  // process_vm is not permitted here
+  Mapping* mappings_;  // kMaxBackings, sparse
+  // By slot: its generation << 32 | vm_pid().
+  std::unique_ptr<std::atomic<std::uint64_t>[]> vm_pids_;
 };
 
 }  // namespace ib::hca

@@ -19,6 +19,10 @@
 
 namespace ib::hca {
 
+// The name of every process here.
+inline constexpr std::uint32_t kBenchPid = 4711;
+inline const std::uint64_t bench_plate = 0x1234'5678'9abc'def0;
+
 class BenchHost final : public PosterHost {
  public:
   Instant now() override { return time; }
@@ -26,17 +30,27 @@ class BenchHost final : public PosterHost {
     if (relaxing_takes != Duration::zero()) time += relaxing_takes;
     if (on_relax) on_relax();
   }
-  Status read_process(std::uint32_t, std::uint64_t from, void* to, std::size_t n) override {
-    if (vm != Status::Ok || !is_accessible(from, n))
-      return vm != Status::Ok ? vm : Status::Malformed;
-    std::memcpy(to, std::bit_cast<const void*>(from), n);
-    return Status::Ok;
+  Status read_process(const platform::ProcessName& who, std::uint64_t from, void* to,
+                      std::size_t n) override {
+    vm_pids.push_back(who.pid);
+    const Status answer = vm_answer(who, from, n);
+    if (answer == Status::Ok) std::memcpy(to, std::bit_cast<const void*>(from), n);
+    return answer;
   }
-  Status write_process(std::uint32_t, std::uint64_t to, const void* from, std::size_t n) override {
-    if (vm != Status::Ok || !is_accessible(to, n)) return vm != Status::Ok ? vm : Status::Malformed;
-    std::memcpy(std::bit_cast<void*>(to), from, n);
-    return Status::Ok;
+  Status write_process(const platform::ProcessName& who, std::uint64_t to, const void* from,
+                       std::size_t n) override {
+    vm_pids.push_back(who.pid);
+    const Status answer = vm_answer(who, to, n);
+    if (answer == Status::Ok) std::memcpy(std::bit_cast<void*>(to), from, n);
+    return answer;
   }
+  platform::OwnCopy copy_own(void* to, const void* from, std::size_t n) override {
+    if (is_gone(from, n)) return platform::OwnCopy::NoSource;
+    if (is_gone(to, n)) return platform::OwnCopy::NoTarget;
+    std::memcpy(to, from, n);
+    return platform::OwnCopy::Done;
+  }
+  bool is_accessible(const void* at, std::size_t n, bool) override { return !is_gone(at, n); }
   std::byte* map_backing(std::uint32_t, std::uint32_t, std::uint64_t& size) override {
     size = backing_size;
     return backing;
@@ -50,8 +64,23 @@ class BenchHost final : public PosterHost {
   void raise(const verbs::control::RaiseEventIn& event) override { raised.push_back(event); }
   void trace(const verbs::control::TraceErrorIn& error) override { traced.push_back(error); }
 
-  // What process_vm may touch: the memory of the other process, as the system knows it.
+  Status vm_answer(const platform::ProcessName& who, std::uint64_t address, std::size_t n) const {
+    if (vm != Status::Ok) return vm;
+    if (who.pid != other_pid || who.plate.number != bench_plate) return Status::Disconnected;
+    if (address == who.plate.address) return Status::Ok;
+    return is_accessible(address, n) ? Status::Ok : Status::Malformed;
+  }
+  // Memory of either process that would be a signal to touch.
+  bool is_gone(const void* at, std::size_t n) const {
+    const auto address = std::bit_cast<std::uint64_t>(at);
+    return address < gone.first + gone.second && gone.first < address + n;
+  }
   bool is_accessible(std::uint64_t address, std::uint64_t n) const {
+    return accessible_to_vm(address, n) && !is_gone(std::bit_cast<const void*>(address), n);
+  }
+
+  // What process_vm may touch: the memory of the other process, as the system knows it.
+  bool accessible_to_vm(std::uint64_t address, std::uint64_t n) const {
     return std::any_of(accessible.begin(), accessible.end(), [&](const auto& range) {
       return in_range(address, n, range.first, range.second);
     });
@@ -60,6 +89,9 @@ class BenchHost final : public PosterHost {
   Instant time{std::chrono::seconds(1)};
   Duration relaxing_takes = std::chrono::microseconds(50);  // zero: for tests with several threads
   Status vm = Status::Ok;
+  std::uint32_t other_pid = kBenchPid;
+  std::vector<std::uint32_t> vm_pids;  // asked for, one by one
+  std::pair<std::uint64_t, std::uint64_t> gone{};
   std::function<void()> on_relax;  // what the other process does meanwhile
   std::vector<std::pair<std::uint64_t, std::uint64_t>> accessible;
   std::byte* backing = nullptr;  // the only one
@@ -97,6 +129,9 @@ class BenchArena {
     arena_.header().fenced_entries.store(1);
     for (const std::uint32_t slot : {0u, 1u}) {
       arena_.slot(slot)->live.store(1);
+      arena_.slot(slot)->own_pid.store(kBenchPid);
+      arena_.slot(slot)->plate_number.store(bench_plate);
+      arena_.slot(slot)->plate_address.store(std::bit_cast<std::uint64_t>(&bench_plate));
       arena_.slot(slot)->generation.store(slot + 1);
       arena_.slot(slot)->pid = 100 + slot;
     }

@@ -6,6 +6,7 @@
 #include "base/time.h"
 #include "hca/layout.h"
 #include "platform/barriers.h"
+#include "platform/process_name.h"
 #include "verbs/control.h"
 
 #include <cstddef>
@@ -19,9 +20,13 @@ class PosterHost {
   virtual Instant now() = 0;
   virtual void relax(std::uint32_t round) = 0;
   // Memory of the process behind a slot (path 2). Ok, or the reason why not.
-  virtual Status read_process(std::uint32_t pid, std::uint64_t from, void* to, std::size_t n) = 0;
-  virtual Status write_process(std::uint32_t pid, std::uint64_t to, const void* from,
+  virtual Status read_process(const platform::ProcessName& who, std::uint64_t from, void* to,
+                              std::size_t n) = 0;
+  virtual Status write_process(const platform::ProcessName& who, std::uint64_t to, const void* from,
                                std::size_t n) = 0;
+  // Memory of this process that may not be there (ClientHost has both).
+  virtual platform::OwnCopy copy_own(void* to, const void* from, std::size_t n) = 0;
+  virtual bool is_accessible(const void* at, std::size_t n, bool write) = 0;
   // Where a peer's adopted pages are mapped here; size in bytes. nullptr: not possible. Slow.
   virtual std::byte* map_backing(std::uint32_t index, std::uint32_t generation,
                                  std::uint64_t& size) = 0;

@@ -42,17 +42,26 @@ void ReceiveRing::put_list(std::uint32_t at, std::uint32_t id, std::uint64_t wr_
             more_.begin() + static_cast<std::ptrdiff_t>(at * more_per_record_));
 }
 
-void ReceiveRing::scatter_to(MemoryPlane& plane, std::uint32_t pd, std::uint32_t at,
+bool ReceiveRing::scatter_to(MemoryPlane& plane, std::uint32_t pd, std::uint32_t at,
                              std::span<const std::byte> payload) const {
   const Record& record = records_[at];
   for (std::uint32_t i = 0; i < record.num_sge && !payload.empty(); ++i) {
     Sge used = i == 0 ? record.sge : more_[at * more_per_record_ + i - 1];
     used.length = std::min(used.length, static_cast<std::uint32_t>(payload.size()));
     LocalPieces piece;
-    if (!plane.local(used, pd, verbs::access::kLocalWrite, piece).ok()) return;
-    if (piece.count > 0) std::memcpy(piece.piece[0].pointer, payload.data(), used.length);
+    if (!plane.local(used, pd, verbs::access::kLocalWrite, piece).ok()) return true;
+    if (piece.count > 0) {
+      const auto& [to, length, doubtful] = piece.piece[0];
+      if (!doubtful) {
+        std::memcpy(to, payload.data(), used.length);
+      } else if (plane.host().copy_own(to, payload.data(), used.length) !=
+                 platform::OwnCopy::Done) {
+        return false;
+      }
+    }
     payload = payload.subspan(used.length);
   }
+  return true;
 }
 
 std::unique_ptr<OwnReceives> OwnReceives::create(const Arena& arena, const Geometry& geometry,
@@ -66,11 +75,11 @@ OwnReceives::OwnReceives(std::byte* ring, const Geometry& geometry, Shared64& ta
     : ReceiveRing(ring, geometry, tail, geometry.slots),
       most_of_one_(geometry.max_sge > 0 ? geometry.max_wr : 0) {}
 
-void OwnReceives::scatter(MemoryPlane& plane, std::uint32_t pd, std::uint32_t id,
+bool OwnReceives::scatter(MemoryPlane& plane, std::uint32_t pd, std::uint32_t id,
                           std::span<const std::byte> payload) const {
   std::uint64_t position = 0;
-  if (!is_outstanding(id, position)) return;
-  scatter_to(plane, pd, static_cast<std::uint32_t>(position & mask_), payload);
+  if (!is_outstanding(id, position)) return true;
+  return scatter_to(plane, pd, static_cast<std::uint32_t>(position & mask_), payload);
 }
 
 void OwnReceives::reset() {
@@ -91,9 +100,10 @@ SharedReceives::SharedReceives(std::byte* ring, const Geometry& geometry, Shared
   for (std::uint32_t id = geometry.max_wr; id > 0; --id) free_[free_count_++] = id - 1;
 }
 
-void SharedReceives::scatter(MemoryPlane& plane, std::uint32_t pd, std::uint32_t id,
+bool SharedReceives::scatter(MemoryPlane& plane, std::uint32_t pd, std::uint32_t id,
                              std::span<const std::byte> payload) const {
-  if (id < records_.size() && records_[id].outstanding) scatter_to(plane, pd, id, payload);
+  if (id >= records_.size() || !records_[id].outstanding) return true;
+  return scatter_to(plane, pd, id, payload);
 }
 
 }  // namespace ib::hca

@@ -70,7 +70,8 @@ class ReceiveRing {
     copy(*reinterpret_cast<Sge*>(next_ + sizeof *to), sge);
     publish();
   }
-  void scatter_to(MemoryPlane& plane, std::uint32_t pd, std::uint32_t at,
+  // False: memory of its own is gone.
+  bool scatter_to(MemoryPlane& plane, std::uint32_t pd, std::uint32_t at,
                   std::span<const std::byte> payload) const;
   void reset() {
     posted_.store(0, std::memory_order_relaxed);
@@ -151,7 +152,7 @@ class OwnReceives : public ReceiveRing {
   bool is_unanswered() const { return unanswered_.load(std::memory_order_relaxed); }
   void answered() { unanswered_.store(false, std::memory_order_relaxed); }
   // Puts a payload that came inside the completion where the receive said (Cqe). By who finishes.
-  void scatter(MemoryPlane& plane, std::uint32_t pd, std::uint32_t id,
+  bool scatter(MemoryPlane& plane, std::uint32_t pd, std::uint32_t id,
                std::span<const std::byte> payload) const;
   // Nobody else uses it.
   void reset();
@@ -194,7 +195,7 @@ class SharedReceives : public ReceiveRing {
     wr_id = records_[id].wr_id;
     return true;
   }
-  void scatter(MemoryPlane& plane, std::uint32_t pd, std::uint32_t id,
+  bool scatter(MemoryPlane& plane, std::uint32_t pd, std::uint32_t id,
                std::span<const std::byte> payload) const;
 
  private:
@@ -205,17 +206,21 @@ class SharedReceives : public ReceiveRing {
 };
 
 // The end of a receive of `ring`, whose memory is in `pd`, as a completion tells it. A payload that
-// came inside goes where the receive said. False: no such receive is outstanding.
+// came inside goes where the receive said; if that is gone, `status` says so and the queue pair
+// breaks. False: no such receive is outstanding.
 template <class Ring>
 bool finish(MemoryPlane& plane, Ring& ring, std::uint32_t pd, const Cqe& cqe,
-            verbs::WcStatus status, std::uint64_t& wr_id) {
+            verbs::WcStatus& status, std::uint64_t& wr_id) {
   const std::uint32_t id = cqe.wqe;
   const std::uint32_t length = cqe.inline_length;
   if (length != 0 && length <= kInlineScatter && status == verbs::WcStatus::Success) {
     std::array<std::byte, kInlineScatter> payload;
     std::memcpy(payload.data(), cqe.payload.data(), length);
     const OpScope scope(plane, executing::kOwn);
-    ring.scatter(plane, pd, id, std::span(payload).first(length));
+    if (!ring.scatter(plane, pd, id, std::span(payload).first(length))) {
+      status = verbs::WcStatus::LocProtErr;
+      plane.break_own(cqe.qpn, Cause::LocalMemoryGone);
+    }
   }
   return ring.finish(id, wr_id);
 }

@@ -19,12 +19,17 @@ class QuietHost final : public PosterHost {
  public:
   Instant now() override { return Instant{}; }
   void relax(std::uint32_t) override {}
-  Status read_process(std::uint32_t, std::uint64_t, void*, std::size_t) override {
+  Status read_process(const platform::ProcessName&, std::uint64_t, void*, std::size_t) override {
     return Status::AccessDenied;
   }
-  Status write_process(std::uint32_t, std::uint64_t, const void*, std::size_t) override {
+  Status write_process(const platform::ProcessName&, std::uint64_t, const void*,
+                       std::size_t) override {
     return Status::AccessDenied;
   }
+  platform::OwnCopy copy_own(void*, const void*, std::size_t) override {
+    return platform::OwnCopy::NotNow;
+  }
+  bool is_accessible(const void*, std::size_t, bool) override { return true; }
   std::byte* map_backing(std::uint32_t, std::uint32_t, std::uint64_t&) override { return nullptr; }
   void kick(std::uint32_t) override {}
   platform::Barriers& barriers() override { return barriers_; }

@@ -248,6 +248,9 @@ Requester::Outcome Requester::refused(Peer& peer, WcStatus status, const Access&
 Requester::Outcome Requester::transfer_failed(Peer& peer, const Access& access) {
   if (access.blocked) return wait(Cause::None);
   if (access.cause == Cause::PeerProcessGone) return wait(access.cause, access.detail);
+  if (access.cause == Cause::LocalMemoryGone) {
+    return fail(WcStatus::LocProtErr, access.cause, access.detail);
+  }
   if (config_.type == QpType::Uc) return dropped();
   if (has_left(peer)) return wait(Cause::None);
   break_peer(*peer.entry, access.cause, verbs::EventType::QpAccessErr);
@@ -336,8 +339,8 @@ Requester::Outcome Requester::atomic(Peer& peer, const SendWqe& wqe) {
   if (!acted.ok()) return transfer_failed(peer, acted);
   Stretch value;
   value.pointer = reinterpret_cast<std::byte*>(&old);
-  (void)plane_.read(pieces, 0, value, 0, sizeof old);  // from this very stack: cannot fail
-  return done(sizeof(std::uint64_t));
+  const Access stored = plane_.read(pieces, 0, value, 0, sizeof old);  // from this very stack
+  return stored.ok() ? done(sizeof(std::uint64_t)) : transfer_failed(peer, stored);
 }
 
 // ATOMIC WRITE [IBA1 1.6 annex A19]: 8 bytes, all at once; needs remote write.

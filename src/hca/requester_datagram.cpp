@@ -67,7 +67,7 @@ Requester::Outcome Requester::execute_datagram(const SendWqe& wqe) {
   if (way.cause == Cause::HcaAsleep) return way;
   if (!datagram_accepted(wqe, bytes, *target, false)) return done(bytes);
   const Outcome sent = datagram_to(wqe, *target, pieces);
-  return sent.kind == Outcome::Kind::Wait ? sent : done(bytes);
+  return sent.kind == Outcome::Kind::Done ? done(bytes) : sent;
 }
 
 void Requester::describe_route(const SendWqe& wqe, std::uint32_t bytes, const verbs::Gid& source,
@@ -220,6 +220,9 @@ Requester::Outcome Requester::datagram_deliver(const SendWqe& wqe, const LocalPi
   } else {
     const Access stored = datagram_store(pieces, global);
     if (stored.blocked && put_back_receive(target)) return wait(Cause::None);
+    if (stored.cause == Cause::LocalMemoryGone && put_back_receive(target)) {
+      return fail(WcStatus::LocProtErr, stored.cause, stored.detail);
+    }
     if (!stored.ok()) {
       cqe.status = static_cast<std::uint32_t>(WcStatus::LocProtErr);
       cqe.vendor_err = static_cast<std::uint32_t>(Cause::RemoteReceiveKey);

@@ -124,7 +124,8 @@ Requester::Outcome Requester::scatter(Peer& peer, const SendWqe& wqe, const Loca
       LocalPieces flat;
       Stretch buffer;
       buffer.pointer = payload;
-      (void)plane_.write(pieces, 0, buffer, 0, bytes);  // into this stack: cannot fail
+      const Access gathered = plane_.write(pieces, 0, buffer, 0, bytes);  // into this stack
+      if (!gathered.ok()) return transfer_failed(peer, gathered);
       return deliver(peer, wqe, WcOpcode::Recv, bytes, payload);
     }
     while (moved_ < start + here) {

@@ -163,8 +163,21 @@ TEST(Requester, MemoryThatIsNotThereAnyMoreFailsBothEnds) {
   EXPECT_EQ(b.host.kicks, (std::vector<std::uint32_t>{1}));
 }
 
+TEST(Requester, MemoryOfItsOwnThatIsNotThereAnyMoreIsALocalError) {
+  PairBench b;
+  b.host.gone = {std::bit_cast<std::uint64_t>(b.mine.data()), 8};
+  b.host.accessible.clear();  // process_vm says the same of either end
+  EXPECT_EQ(b.post(WrOpcode::RdmaWrite, 100), Status::Ok);
+  EXPECT_EQ(b.next(), WcStatus::LocProtErr);
+  EXPECT_EQ(b.last.vendor_err, static_cast<std::uint32_t>(Cause::LocalMemoryGone));
+  EXPECT_EQ(b.peer->id.state.load(), static_cast<std::uint32_t>(QpState::Rts));
+  EXPECT_TRUE(b.host.raised.empty());
+}
+
 TEST(Requester, AProcessThatIsGoneIsARetryMatter) {
   PairBench b;
+  EXPECT_EQ(b.post(WrOpcode::RdmaWrite, 100), Status::Ok);  // it was there before
+  EXPECT_EQ(b.next(), WcStatus::Success);
   b.host.vm = Status::NotFound;
   b.limits.timeout = 8;
   b.limits.retry_count = 1;
@@ -242,6 +255,85 @@ TEST(Bounce, IsTakenWhenProcessVmIsForbidden) {
   pieces.add(b.mine.data(), 500);
   EXPECT_TRUE(plane.write(pieces, 0, to, 0, 500).ok());
   EXPECT_TRUE(b.same(500));
+}
+
+// Another process may have that id: of another pid namespace, or after the end of this one.
+TEST(Bounce, IsTakenWhenTheProcessOfThatIdIsAnother) {
+  BounceBench b;
+  MemoryPlane plane(b.memory.arena(), b.host, 0, Path::ProcessVm);
+  b.host.on_relax = [&b] { b.serve(); };
+  Stretch to;
+  to.kind = Stretch::Kind::Remote;
+  to.slot = 1;
+  to.key = kRkey;
+  to.address = std::bit_cast<std::uint64_t>(b.theirs.data());
+  to.length = 500;
+  LocalPieces pieces;
+  pieces.add(b.mine.data(), 500);
+  EXPECT_TRUE(plane.write(pieces, 0, to, 0, 500).ok());
+  EXPECT_EQ(b.served, 0u);
+  b.host.other_pid = kBenchPid + 1;  // gone; who has its id now has another plate
+  EXPECT_TRUE(plane.write(pieces, 0, to, 0, 500).ok());
+  EXPECT_EQ(b.served, 1u);
+  b.host.vm_pids.clear();
+  EXPECT_TRUE(plane.write(pieces, 0, to, 0, 500).ok());
+  EXPECT_EQ(b.served, 2u);
+  EXPECT_TRUE(b.host.vm_pids.empty()) << "asked again, though it was known";
+  // A new process in that slot: looked for again, by the id it calls itself, then by softibd's.
+  b.memory.arena().slot(1)->generation.fetch_add(2);
+  b.memory.arena().slot(1)->pid = kBenchPid + 1;
+  EXPECT_TRUE(plane.write(pieces, 0, to, 0, 500).ok());
+  EXPECT_EQ(b.served, 2u);
+  EXPECT_EQ(b.host.vm_pids, (std::vector<std::uint32_t>{kBenchPid, kBenchPid + 1, kBenchPid + 1}));
+  EXPECT_TRUE(b.same(500));
+}
+
+TEST(Bounce, AProcessWithoutANameplateIsNotTouchedByItsId) {
+  BounceBench b;
+  MemoryPlane plane(b.memory.arena(), b.host, 0, Path::ProcessVm);
+  b.memory.arena().slot(1)->plate_address.store(0);
+  b.host.on_relax = [&b] { b.serve(); };
+  Stretch from;
+  from.kind = Stretch::Kind::Remote;
+  from.slot = 1;
+  from.key = kRkey;
+  from.address = std::bit_cast<std::uint64_t>(b.theirs.data());
+  from.length = 500;
+  LocalPieces pieces;
+  pieces.add(b.mine.data(), 500);
+  EXPECT_TRUE(plane.read(pieces, 0, from, 0, 500).ok());
+  EXPECT_EQ(b.served, 1u);
+  EXPECT_TRUE(b.host.vm_pids.empty());
+}
+
+TEST(Bounce, MemoryThatItsOwnerUnmappedFailsBothEnds) {
+  for (const WrOpcode opcode : {WrOpcode::RdmaWrite, WrOpcode::RdmaRead}) {
+    BounceBench b;
+    b.host.on_relax = [&b] { b.serve(); };
+    b.host.gone = {std::bit_cast<std::uint64_t>(b.theirs.data()) + 50'000, 8};
+    EXPECT_EQ(b.post(opcode, 100'000), Status::Ok);
+    EXPECT_EQ(b.next(), WcStatus::RemOpErr);
+    EXPECT_EQ(b.last.vendor_err, static_cast<std::uint32_t>(Cause::MemoryGone));
+    EXPECT_EQ(b.peer->id.state.load(), static_cast<std::uint32_t>(QpState::Error));
+    ASSERT_EQ(b.host.raised.size(), 1u);
+    EXPECT_EQ(b.host.raised[0].type, verbs::EventType::QpAccessErr);
+  }
+}
+
+TEST(Bounce, MemoryThatThePosterUnmappedIsItsOwnError) {
+  for (const WrOpcode opcode : {WrOpcode::RdmaWrite, WrOpcode::RdmaRead}) {
+    BounceBench b;
+    b.host.on_relax = [&b] { b.serve(); };
+    b.host.gone = {std::bit_cast<std::uint64_t>(b.mine.data()) + 50'000, 8};
+    EXPECT_EQ(b.post(opcode, 100'000), Status::Ok);
+    EXPECT_EQ(b.next(), WcStatus::LocProtErr);
+    EXPECT_EQ(b.last.vendor_err, static_cast<std::uint32_t>(Cause::LocalMemoryGone));
+    EXPECT_EQ(b.peer->id.state.load(), static_cast<std::uint32_t>(QpState::Rts));
+    EXPECT_TRUE(b.host.raised.empty());
+    for (std::uint32_t i = 0; i < kBouncesPerSlot; ++i) {
+      EXPECT_EQ(b.memory.arena().bounce(1, i)->request.state.load(), 0u) << "left behind";
+    }
+  }
 }
 
 TEST(Bounce, AnOwnerThatIsStoppedHoldsNobodyUpForGood) {

@@ -6,6 +6,7 @@
 #include "linux/client_channel.h"
 #include "linux/client_memory.h"
 #include "linux/client_wait.h"
+#include "linux/nameplate.h"
 #include "linux/pin_sources.h"
 
 #include <unistd.h>
@@ -36,14 +37,26 @@ Result<std::unique_ptr<platform::MappedFile>> LinuxClientHost::map(
   return map_file(file, space, reason);
 }
 
-Status LinuxClientHost::read_process(std::uint32_t pid, std::uint64_t from, void* to,
-                                     std::size_t length) {
-  return read_process_memory(pid, from, to, length);
+platform::Nameplate LinuxClientHost::nameplate() {
+  return os::nameplate();
 }
 
-Status LinuxClientHost::write_process(std::uint32_t pid, std::uint64_t to, const void* from,
-                                      std::size_t length) {
-  return write_process_memory(pid, to, from, length);
+Status LinuxClientHost::read_process(const platform::ProcessName& who, std::uint64_t from, void* to,
+                                     std::size_t length) {
+  return read_process_memory(who, from, to, length);
+}
+
+Status LinuxClientHost::write_process(const platform::ProcessName& who, std::uint64_t to,
+                                      const void* from, std::size_t length) {
+  return write_process_memory(who, to, from, length);
+}
+
+platform::OwnCopy LinuxClientHost::copy_own(void* to, const void* from, std::size_t length) {
+  return copy_own_memory(to, from, length);
+}
+
+bool LinuxClientHost::is_accessible(const void* at, std::size_t length, bool write) {
+  return is_own_memory_accessible(at, length, write);
 }
 
 Result<platform::AdoptedPages> LinuxClientHost::adopt(std::uint64_t address, std::uint64_t length,

@@ -17,9 +17,13 @@ class LinuxClientHost final : public platform::ClientHost {
   Result<std::unique_ptr<platform::MappedFile>> map(const platform::NativeHandle& file,
                                                     std::uint64_t space,
                                                     std::string& reason) override;
-  Status read_process(std::uint32_t pid, std::uint64_t from, void* to, std::size_t length) override;
-  Status write_process(std::uint32_t pid, std::uint64_t to, const void* from,
+  platform::Nameplate nameplate() override;
+  Status read_process(const platform::ProcessName& who, std::uint64_t from, void* to,
+                      std::size_t length) override;
+  Status write_process(const platform::ProcessName& who, std::uint64_t to, const void* from,
                        std::size_t length) override;
+  platform::OwnCopy copy_own(void* to, const void* from, std::size_t length) override;
+  bool is_accessible(const void* at, std::size_t length, bool write) override;
   Result<platform::AdoptedPages> adopt(std::uint64_t address, std::uint64_t length,
                                        std::uint64_t most) override;
   bool give_back(const platform::AdoptedPages& pages) override;

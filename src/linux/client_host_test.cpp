@@ -433,41 +433,6 @@ TEST(MapFile, NamesTheLimitThatIsInTheWay) {
   EXPECT_NE(reason.find("limited to 4096 MiB (RLIMIT_AS)"), std::string::npos) << reason;
 }
 
-TEST(ProcessMemory, MovesBytesAndTellsFailuresApart) {
-  auto& host = client_host();
-  std::vector<char> block(3 << 20, 'a');
-  int ready[2] = {-1, -1};
-  ASSERT_EQ(::pipe2(ready, O_CLOEXEC), 0);
-  const pid_t child = ::fork();
-  if (child == 0) {
-    ::close(ready[1]);
-    char byte = 0;
-    (void)!::read(ready[0], &byte, 1);
-    ::_exit(block[5] == 'z' ? 0 : 1);
-  }
-  const auto pid = static_cast<std::uint32_t>(child);
-  const auto address = reinterpret_cast<std::uint64_t>(block.data());
-  block.assign(block.size(), 'b');
-  std::vector<char> copy(block.size());
-  EXPECT_EQ(host.read_process(pid, address, copy.data(), copy.size()), Status::Ok);
-  EXPECT_EQ(copy, std::vector<char>(block.size(), 'a'));
-  EXPECT_EQ(host.write_process(pid, address + 5, "z", 1), Status::Ok);
-  EXPECT_EQ(host.read_process(pid, 4096, copy.data(), 8), Status::Malformed);
-  EXPECT_EQ(host.write_process(pid, 4096, copy.data(), 8), Status::Malformed);
-  // Only its beginning is mapped.
-  void* half = ::mmap(nullptr, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  ::munmap(static_cast<char*>(half) + 4096, 4096);
-  EXPECT_EQ(host.read_process(host.pid(), reinterpret_cast<std::uint64_t>(half), copy.data(), 8192),
-            Status::Malformed);
-  ::munmap(half, 4096);
-  ::close(ready[1]);
-  ::close(ready[0]);
-  int status = -1;
-  ::waitpid(child, &status, 0);
-  EXPECT_EQ(status, 0);
-  EXPECT_EQ(host.read_process(pid, address, copy.data(), 8), Status::NotFound);
-}
-
 TEST(Futex, WakesASleeperAndKeepsTime) {
   auto& host = client_host();
   void* page = ::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);

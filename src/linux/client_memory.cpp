@@ -105,26 +105,41 @@ Status vm_status(int error) {
 // moves segments in order.
 constexpr std::size_t kTail = 8;
 
+enum class Move { Read, Write };
+
 // The kernel moves at most 2 GiB at once, and less if it meets an unmapped page on the way; going
 // on from there tells which it was.
-// `call`: SYS_process_vm_*, by number, because ThreadSanitizer takes the C library's functions for
-// accesses of the calling thread, and this is what DMA is to a processor (hca/copy.h).
-Status move_all(long call, std::uint32_t pid, void* here, std::uint64_t there, std::size_t length) {
+// Each call passes over the nameplate first. A read brings the number along, and what came with
+// another one is nothing. A write stores the number once more: in any other process that fails, and
+// the kernel goes no further.
+// By number, because ThreadSanitizer takes the C library's functions for accesses of the calling
+// thread, and this is what DMA is to a processor (hca/copy.h).
+Status move_all(Move move, const platform::ProcessName& who, void* here, std::uint64_t there,
+                std::size_t length) {
+  constexpr std::size_t kPlate = sizeof who.plate.number;
+  if (who.plate.address == 0) return Status::Disconnected;
+  const long call = move == Move::Read ? SYS_process_vm_readv : SYS_process_vm_writev;
   auto* local = static_cast<std::byte*>(here);
   while (length != 0) {
     const std::size_t head = length > kTail ? length - kTail : 0;
-    // NOLINTNEXTLINE(performance-no-int-to-ptr)
-    auto* remote = reinterpret_cast<std::byte*>(there);
-    const std::array<iovec, 2> mine{{{local, head}, {local + head, length - head}}};
-    const iovec theirs{remote, length};
-    const long moved =
-        ::syscall(call, static_cast<pid_t>(pid), mine.data(), mine.size(), &theirs, 1ul, 0ul);
-    if (moved < 0 && errno == EINTR) continue;
-    if (moved < 0) return vm_status(errno);
-    if (moved == 0) return Status::Malformed;
+    std::uint64_t number = move == Move::Read ? 0 : who.plate.number;
+    const std::array<iovec, 3> mine{
+        {{&number, kPlate}, {local, head}, {local + head, length - head}}};
+    // NOLINTBEGIN(performance-no-int-to-ptr)
+    const std::array<iovec, 2> theirs{{{reinterpret_cast<void*>(who.plate.address), kPlate},
+                                       {reinterpret_cast<void*>(there), length}}};
+    // NOLINTEND(performance-no-int-to-ptr)
+    const long result = ::syscall(call, static_cast<pid_t>(who.pid), mine.data(), mine.size(),
+                                  theirs.data(), theirs.size(), 0ul);
+    if (result < 0 && errno == EINTR) continue;
+    if (result < 0) return errno == EFAULT ? Status::Disconnected : vm_status(errno);
+    const auto passed = static_cast<std::size_t>(result);
+    if (passed < kPlate || number != who.plate.number) return Status::Disconnected;
+    if (passed == kPlate) return Status::Malformed;
+    const std::size_t moved = passed - kPlate;
     local += moved;
-    there += static_cast<std::uint64_t>(moved);
-    length -= static_cast<std::size_t>(moved);
+    there += moved;
+    length -= moved;
   }
   return Status::Ok;
 }
@@ -170,14 +185,15 @@ Result<std::unique_ptr<platform::MappedFile>> map_file(const platform::NativeHan
   return std::unique_ptr<platform::MappedFile>(std::move(mapping));
 }
 
-Status read_process_memory(std::uint32_t pid, std::uint64_t from, void* to, std::size_t length) {
-  return move_all(SYS_process_vm_readv, pid, to, from, length);
+Status read_process_memory(const platform::ProcessName& who, std::uint64_t from, void* to,
+                           std::size_t length) {
+  return move_all(Move::Read, who, to, from, length);
 }
 
-Status write_process_memory(std::uint32_t pid, std::uint64_t to, const void* from,
+Status write_process_memory(const platform::ProcessName& who, std::uint64_t to, const void* from,
                             std::size_t length) {
   // Only read: iovec knows no const.
-  return move_all(SYS_process_vm_writev, pid, const_cast<void*>(from), to, length);
+  return move_all(Move::Write, who, const_cast<void*>(from), to, length);
 }
 
 }  // namespace ib::os

@@ -7,6 +7,7 @@
 #include "base/time.h"
 #include "platform/barriers.h"
 #include "platform/control_channel.h"
+#include "platform/process_name.h"
 
 #include <atomic>
 #include <cstddef>
@@ -61,13 +62,21 @@ class ClientHost {
   virtual Result<std::unique_ptr<MappedFile>> map(const NativeHandle& file, std::uint64_t space,
                                                   std::string& reason) = 0;
 
+  // By which other processes know this one.
+  virtual Nameplate nameplate() = 0;
   // Path 2: memory of another process. Ok only if all of it was moved.
-  // AccessDenied: not permitted (ptrace rules, seccomp); Malformed: not mapped there; NotFound: no
-  // such process.
-  virtual Status read_process(std::uint32_t pid, std::uint64_t from, void* to,
+  // AccessDenied: not permitted (ptrace rules, seccomp); Malformed: not mapped, there or here;
+  // NotFound: no process has this id; Disconnected: another process has it (nothing was written
+  // there). What a failed read has left in `to` is anything.
+  virtual Status read_process(const ProcessName& who, std::uint64_t from, void* to,
                               std::size_t length) = 0;
-  virtual Status write_process(std::uint32_t pid, std::uint64_t to, const void* from,
+  virtual Status write_process(const ProcessName& who, std::uint64_t to, const void* from,
                                std::size_t length) = 0;
+  // Memory of this very process that may not be there, or not for this: an answer, not a signal.
+  // Much slower than memcpy for little. The last bytes become visible last.
+  virtual OwnCopy copy_own(void* to, const void* from, std::size_t length) = 0;
+  // Whether all of it can be read (or written). Touches it all; for finding out what failed.
+  virtual bool is_accessible(const void* at, std::size_t length, bool write) = 0;
 
   // Path 1. `adopt` moves the whole private anonymous pages inside [address, address + length), of
   // which the program has touched at most `most` bytes; NotSupported if there are none or more, or

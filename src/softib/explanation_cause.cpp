@@ -30,6 +30,11 @@ Explanation local_cause(Cause cause) {
     return {"LocalPieces", "The SGEs touch too many pieces of memory (physical regions).",
             "Use fewer or longer ranges, or split the request."};
   }
+  if (cause == LocalMemoryGone) {
+    return {"LocalMemoryGone",
+            "Memory of the poster's own is registered, but not mapped any more, or not writable.",
+            "Deregister regions before munmap(), free() or mprotect()."};
+  }
   return {"LocalLength", "The message is longer than the transport or the path allows.",
           "UD: at most the path MTU; RC and UC: at most max_msg_sz of the port."};
 }
@@ -120,6 +125,7 @@ Explanation explain(Cause cause) {
     case LocalKeyAccess:
     case LocalKeyRange:
     case LocalPieces:
+    case LocalMemoryGone:
     case LocalLength: return local_cause(cause);
     case RemoteKeyUnknown:
     case RemoteKeyOtherPd:

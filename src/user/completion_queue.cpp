@@ -73,8 +73,7 @@ CompletionQueue::Ends CompletionQueue::look_up(std::uint32_t qpn) const {
           qp->recv_cq_ == this ? qp->rq_.get() : nullptr, qp->pd_};
 }
 
-bool CompletionQueue::identify(const hca::Cqe& cqe, const TakenCompletion& taken,
-                               std::uint64_t& wr_id) {
+bool CompletionQueue::identify(const hca::Cqe& cqe, TakenCompletion& taken, std::uint64_t& wr_id) {
   if (taken.qpn == 0) return false;  // discard()
   if (taken.received && cqe.srq != hca::kNone) return identify_shared(cqe, taken.status, wr_id);
   if (taken.qpn != last_.qpn) last_ = look_up(taken.qpn);
@@ -83,7 +82,7 @@ bool CompletionQueue::identify(const hca::Cqe& cqe, const TakenCompletion& taken
          hca::finish(process_.plane(), *last_.receives, last_.pd, cqe, taken.status, wr_id);
 }
 
-bool CompletionQueue::identify_shared(const hca::Cqe& cqe, WcStatus status, std::uint64_t& wr_id) {
+bool CompletionQueue::identify_shared(const hca::Cqe& cqe, WcStatus& status, std::uint64_t& wr_id) {
   SharedReceiveQueue* srq = process_.find_srq(cqe.srq);
   if (srq == nullptr) return false;
   const std::lock_guard guard(srq->recv_lock_);
@@ -169,8 +168,8 @@ void CompletionQueue::discard(std::uint32_t qpn) {
     if (slot.qpn != qpn) continue;
     std::uint64_t ignored = 0;
     // Frees the SRQ receive it holds.
-    const TakenCompletion taken{0, qpn, static_cast<WcStatus>(slot.status),
-                                (slot.bits & hca::cqe_bit::kReceive) != 0};
+    TakenCompletion taken{0, qpn, static_cast<WcStatus>(slot.status),
+                          (slot.bits & hca::cqe_bit::kReceive) != 0};
     (void)identify(slot, taken, ignored);
     slot.qpn = 0;
   }

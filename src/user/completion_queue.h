@@ -89,8 +89,8 @@ class CompletionQueue {
   static TakenCompletion head_of(const hca::Cqe& slot);
   // The wr_id of a completion. False: of a queue pair that was reset or destroyed meanwhile, or
   // garbage.
-  bool identify(const hca::Cqe& cqe, const TakenCompletion& taken, std::uint64_t& wr_id);
-  bool identify_shared(const hca::Cqe& cqe, verbs::WcStatus status, std::uint64_t& wr_id);
+  bool identify(const hca::Cqe& cqe, TakenCompletion& taken, std::uint64_t& wr_id);
+  bool identify_shared(const hca::Cqe& cqe, verbs::WcStatus& status, std::uint64_t& wr_id);
   void found_nothing();
   Ends look_up(std::uint32_t qpn) const;
   void forget_last();

@@ -28,12 +28,19 @@ class Poster final : public hca::PosterHost {
   platform::Barriers& barriers() override { return host_.barriers(); }
   Instant now() override { return host_.now(); }
   void relax(std::uint32_t round) override { host_.relax(round); }
-  Status read_process(std::uint32_t pid, std::uint64_t from, void* to, std::size_t n) override {
-    return host_.read_process(pid, from, to, n);
+  Status read_process(const platform::ProcessName& who, std::uint64_t from, void* to,
+                      std::size_t n) override {
+    return host_.read_process(who, from, to, n);
   }
-  Status write_process(std::uint32_t pid, std::uint64_t to, const void* from,
+  Status write_process(const platform::ProcessName& who, std::uint64_t to, const void* from,
                        std::size_t n) override {
-    return host_.write_process(pid, to, from, n);
+    return host_.write_process(who, to, from, n);
+  }
+  platform::OwnCopy copy_own(void* to, const void* from, std::size_t n) override {
+    return host_.copy_own(to, from, n);
+  }
+  bool is_accessible(const void* at, std::size_t n, bool write) override {
+    return host_.is_accessible(at, n, write);
   }
   std::byte* map_backing(std::uint32_t index, std::uint32_t generation,
                          std::uint64_t& size) override;

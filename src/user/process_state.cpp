@@ -109,6 +109,7 @@ Status ProcessState::start(const ProcessOptions& options, std::string& reason) {
              "(RLIMIT_DATA, `ulimit -d unlimited`)";
     return Status::InsufficientResources;
   }
+  plane_->introduce({pid_, host_.nameplate()});
   regions_ = std::make_unique<Regions>(*this);
   qps_ = static_cast<std::atomic<QueuePair*>*>(std::calloc(hca::kMaxQps, sizeof *qps_));
   srqs_ = static_cast<std::atomic<SharedReceiveQueue*>*>(std::calloc(hca::kMaxSrqs, sizeof *srqs_));

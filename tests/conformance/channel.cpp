@@ -74,8 +74,9 @@ std::unique_ptr<Channel> make_process_channel(const HostSettings& settings, std:
     reason = "socketpair failed";
     return nullptr;
   }
-  const std::string program = IB_CONFORMANCE_PEER;
-  std::vector<std::string> words{program, settings.socket, settings.path, settings.node};
+  std::vector<std::string> words = settings.wrapper;
+  words.insert(words.end(), {IB_CONFORMANCE_PEER, settings.socket, settings.path, settings.node});
+  const std::string program = words.front();
   std::vector<char*> arguments;
   for (std::string& word : words) arguments.push_back(word.data());
   arguments.push_back(nullptr);

@@ -8,6 +8,7 @@
 
 #include <functional>
 #include <string>
+#include <vector>
 
 namespace ib::conformance {
 
@@ -16,6 +17,7 @@ struct HostSettings {
   std::string path;  // SOFTIB_MEMORY_PATH
   std::string node;
   std::string program = "conformance";
+  std::vector<std::string> wrapper;  // a program that runs conformance_peer, with its arguments
 };
 
 class TestHost final : public platform::ClientHost {
@@ -35,12 +37,20 @@ class TestHost final : public platform::ClientHost {
                                                     std::string& reason) override {
     return real_.map(file, space, reason);
   }
-  Status read_process(std::uint32_t pid, std::uint64_t from, void* to, std::size_t n) override {
-    return real_.read_process(pid, from, to, n);
+  platform::Nameplate nameplate() override { return real_.nameplate(); }
+  Status read_process(const platform::ProcessName& who, std::uint64_t from, void* to,
+                      std::size_t n) override {
+    return real_.read_process(who, from, to, n);
   }
-  Status write_process(std::uint32_t pid, std::uint64_t to, const void* from,
+  Status write_process(const platform::ProcessName& who, std::uint64_t to, const void* from,
                        std::size_t n) override {
-    return real_.write_process(pid, to, from, n);
+    return real_.write_process(who, to, from, n);
+  }
+  platform::OwnCopy copy_own(void* to, const void* from, std::size_t n) override {
+    return real_.copy_own(to, from, n);
+  }
+  bool is_accessible(const void* at, std::size_t n, bool write) override {
+    return real_.is_accessible(at, n, write);
   }
   Result<platform::AdoptedPages> adopt(std::uint64_t address, std::uint64_t length,
                                        std::uint64_t most) override {

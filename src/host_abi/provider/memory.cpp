@@ -2,6 +2,7 @@
 // Memory regions: of the application's memory, of device memory, null and imported ones.
 #include "hca/layout.h"
 #include "host_abi/provider/ops.h"
+#include "linux/registered_range.h"
 
 #include <sys/mman.h>
 
@@ -47,8 +48,22 @@ bool overflows(std::uint64_t start, std::uint64_t length) {
 
 struct Refusal {
   int error = 0;
-  const char* reason = "";
+  std::string reason;
 };
+
+// Of memory of the program's: what the kernel finds when it pins it (ib_umem_get). Pages of
+// on-demand regions may come later.
+Refusal check_memory(std::uint64_t address, std::uint64_t length, std::uint32_t access) {
+  namespace flag = verbs::access;
+  if ((access & flag::kOnDemand) != 0) return {};
+  constexpr std::uint64_t kPage = 4096;
+  if (length == 0 && address % kPage == 0) return {EINVAL, "the range has no page"};
+  constexpr std::uint32_t kWrites =
+      flag::kLocalWrite | flag::kRemoteWrite | flag::kRemoteAtomic | flag::kMwBind;
+  std::string reason = os::why_not_registered(address, length, (access & kWrites) != 0);
+  if (reason.empty()) return {};
+  return {EFAULT, std::move(reason)};
+}
 
 // The on-demand region that `sge` is a part of.
 Refusal find_advised(ibv_pd* ibpd, const ibv_sge& sge, bool write, RegionRecord& region) {
@@ -99,6 +114,8 @@ ibv_mr* reg_mr(ibv_pd* ibpd, void* address, std::size_t length, std::uint64_t io
       in.flags = control::region_flag::kImplicitOdp;
     } else if (overflows(in.address, length) || overflows(in.iova, length)) {
       return fail_null("ibv_reg_mr", EINVAL, "the range wraps around the address space");
+    } else if (const Refusal no = check_memory(in.address, length, in.access); no.error != 0) {
+      return fail_null("ibv_reg_mr", no.error, no.reason.c_str());
     }
     Mr* mr = make_mr(ibpd, in, VerbsMrType::Region, "ibv_reg_mr");
     return mr == nullptr ? nullptr : &mr->mr;
@@ -165,6 +182,11 @@ int rereg_mr(VerbsMr* vmr, int flags, ibv_pd* ibpd, void* address, std::size_t l
       if (overflows(record.address, length)) {
         return fail("ibv_rereg_mr", EINVAL, "the range wraps around the address space");
       }
+    }
+    constexpr int kMemory = IBV_REREG_MR_CHANGE_TRANSLATION | IBV_REREG_MR_CHANGE_ACCESS;
+    if ((flags & kMemory) != 0) {
+      const Refusal no = check_memory(record.address, record.length, record.access);
+      if (no.error != 0) return fail("ibv_rereg_mr", no.error, no.reason.c_str());
     }
     to.pd = record.pd;
     to.access = record.access;
@@ -247,7 +269,7 @@ int advise_mr(ibv_pd* ibpd, ibv_advise_mr_advice advice, std::uint32_t flags, ib
     for (const ibv_sge& sge : std::span(list, count)) {
       RegionRecord region;
       const Refusal refusal = find_advised(ibpd, sge, write, region);
-      if (refusal.error != 0) return fail("ibv_advise_mr", refusal.error, refusal.reason);
+      if (refusal.error != 0) return fail("ibv_advise_mr", refusal.error, refusal.reason.c_str());
       if (advice != IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT) prefetch(region, sge, write);
     }
     return 0;

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// The nameplate of this process (platform/process_name.h).
+#pragma once
+
+#include "platform/process_name.h"
+
+namespace ib::os {
+
+// Put up at the first call; a forked child puts up its own. address 0: that did not work.
+platform::Nameplate nameplate();
+
+}  // namespace ib::os
