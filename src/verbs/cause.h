@@ -41,10 +41,6 @@ enum class Cause : std::uint32_t {
   PsnMismatch,       // sq_psn here is not rq_psn there; `detail` = sq_psn << 32 | rq_psn
   MtuMismatch,       // path MTUs differ; `detail` = bytes here << 32 | bytes there
   RemoteInvalidate,  // SEND with invalidate of no window of the peer QP's; `detail` = the key
-  XrcReceiveQueue,   // no SRQ of that number in the peer's XRC domain; `detail` = the number
-  HcaAsleep,         // at either end; the request runs after resume
-  HcaRemoved,        // the HCA of this queue pair, or of its peer, was pulled out
-  LocalPieces,       // touches more ranges of physical regions than `detail`
   LocalMemoryGone,   // memory of the poster's own is unmapped, or may not be used like this
 };
 
