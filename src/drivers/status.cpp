@@ -51,6 +51,8 @@ Json port_json(const fabric::Hca& hca, const fabric::Port& port, const PortTotal
 std::vector<PortTotals> all_totals(Core& core) {
   std::vector<PortTotals> totals = core.port_totals;
   core.qps.for_each([&](const Qp& qp) {
+    if (qp.file->removed)
+      return;  // of an HCA that was pulled out, perhaps with a new one in its place
     const hca::QpEntry& entry = *core.arena().qp(qp.index);
     const fabric::Hca& hca = *qp.file->hca;
     const std::uint32_t port =

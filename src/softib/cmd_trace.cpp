@@ -3,6 +3,7 @@
 #include "softib/command.h"
 #include "softib/fabric_state.h"
 #include "softib/trace_lines.h"
+#include "softib/usage.h"
 
 #include <fmt/format.h>
 
@@ -52,13 +53,16 @@ void add_trace(CLI::App& app, Context&) {
   auto options = std::make_shared<TraceOptions>();
   add_fabric_option(*command, options->fabric);
   command->add_option("-l,-n,--lines", options->count, "only the last N lines; 0: all there are")
+      ->check(whole_number(0, 1000000))
       ->option_text("N [0]");
-  command->add_flag("-F,--follow", options->follow, "stay and show new lines, until Ctrl-C");
+  command->add_flag("-F,--follow", options->follow,
+                    "stay and show new lines, until Ctrl-C or `softib down`");
   command->footer(
       "Examples:\n"
       "  softib trace\n"
       "  softib trace --follow");
-  command->callback([options] { trace(*options); });
+  command->callback(
+      [options] { until_down(options->fabric, options->follow, [&] { trace(*options); }); });
 }
 
 }  // namespace ib::softib
