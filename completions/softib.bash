@@ -29,7 +29,6 @@ _softib() {
     'status') words='-h --help -f --fabric --json -w --watch' ;;
     'list') words='-h --help --json' ;;
     'trace') words='-h --help -f --fabric -l -n --lines -F --follow' ;;
-    'explain') words='-h --help -f --fabric --all' ;;
     'port') words='down up -h --help' ;;
     'port down') words='-h --help -f --fabric -n --node --ca --port' ;;
     'port up') words='-h --help -f --fabric -n --node --ca --port' ;;

@@ -26,7 +26,8 @@ class Page:
     """One help text, taken apart."""
 
     def __init__(self, program, words):
-        said = subprocess.run([program, *words, "--help"], capture_output=True, text=True, check=True, timeout=30).stdout
+        said = subprocess.run([program, *words, "--help"], capture_output=True, text=True, check=True,
+                              timeout=30).stdout
         self.words = words
         head, self.usage, rest = re.match(r"(.*?)\n?Usage: (.*?)\n(.*)", said, re.DOTALL).groups()
         self.title = " ".join(head.split())
@@ -146,6 +147,8 @@ def bash(pages):
         out.append(f"    {name}) COMPREPLY=($(compgen -W \"{' '.join(some)}\" -- \"$cur\")); return ;;")
     out += ["  esac", "  case \"$command${action:+ $action}\" in"]
     for called, words in table.items():
+        if called == "explain":  # below: with the names that can be explained
+            continue
         out.append(f"    '{called}') words='{' '.join(words)}' ;;")
     out += ["    explain*) words=\"--all --fabric $(softib explain --all 2>/dev/null | awk '/^ / {print $2}')\" ;;", "  esac",
             "  COMPREPLY=($(compgen -W \"$words\" -- \"$cur\"))", "}", "complete -F _softib softib"]

@@ -252,12 +252,14 @@ class BadInput(CliTest):
         config = self.base / "fabric.toml"
         for text, said in (("ipoib = true\n  driver = 'x'\n", ":2:3: top level: \"driver\" is not known"),
                            ("ipoib = 1\n", ":1:9: top level: \"ipoib\" must be true or false"),
-                           ("[[partition]]\npkey = 70000\nname = 'i1'\n", ":2:8: [[partition]]: \"pkey\" must be a number"),
-                           ("[[partition]]\npkey = 0x8001\nname = 'i1'\nnode = 'x'\n", ":1:1: [[partition]] i1: the fabric"),
+                           ("[[partition]]\npkey = 70000\nname = 'i1'\n",
+                            ":2:8: [[partition]]: \"pkey\" must be a number"),
+                           ("[[partition]]\npkey = 0x8001\nname = 'i1'\nnode = 'x'\n",
+                            ":1:1: [[partition]] i1: the fabric"),
                            ("drivers = 'nowhere'\n", "nowhere: No such file"),
                            ("ipoib = \n", ":1:")):
             config.write_text(text)
-            self.check(self.softib("up", "--config", config), USAGE, str(config), said)
+            self.check(self.softib("up", "--config", config), USAGE, str(config) if said[0] == ":" else "", said)
         config.unlink()
         self.check(self.softib("up", "--config", config), USAGE, "cannot be read")
         os.mkfifo(config)
@@ -547,11 +549,12 @@ class Fabrics(CliTest):
                         self.assertEqual(errors == "", in_order, errors)
 
     def test_down_spares_a_fabric_that_is_in_use(self):
+        program_name = "sleep"
         self.check(self.softib("up"), OK)
         with subprocess.Popen([BIN / "softib", "run", "--", "sleep", "60"], env=self.env()) as program:
             self.assertTrue(eventually(lambda: pathlib.Path(f"/proc/{program.pid}/comm").read_text() == "sleep\n"))
             for words in (["down"], ["down", "--all"]):
-                self.check(self.softib(*words), BUSY, f"in use by sleep (pid {program.pid})", "--force")
+                self.check(self.softib(*words), BUSY, f"in use by {program_name} (pid {program.pid})", "--force")
             self.assertEqual(len(processes_of(self.dir)), 1)
             program.kill()
         self.check(self.softib("down"), OK, "is down")
@@ -615,6 +618,31 @@ class Words(CliTest):
         self.assertEqual(sorted(listed), sorted([*COMMANDS, "help"]), "a command without a test")
         long = [line for page in pages for line in page.splitlines() if len(line) > 80]
         self.assertEqual(long, [])
+
+    def test_man_pages_and_completion_are_what_the_help_says(self):
+        script = pathlib.Path(__file__).resolve().parents[2] / "scripts/cli_pages.py"
+        result = subprocess.run([sys.executable, script, BIN, "--check"], capture_output=True, text=True,
+                                timeout=TIMEOUT)
+        self.check(result, OK)
+
+    def complete(self, *words):
+        """What bash offers for the last of the words."""
+        script = pathlib.Path(__file__).resolve().parents[2] / "completions/softib.bash"
+        code = (f'source {script}; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _softib; '
+                'printf "%s\\n" "${COMPREPLY[@]}"')
+        env = self.env(PATH=f"{BIN}:{os.environ['PATH']}")
+        result = subprocess.run(["bash", "-c", code, "bash", "softib", *words], capture_output=True, text=True, env=env,
+                                timeout=TIMEOUT)
+        return self.check(result, OK).stdout.split()
+
+    def test_bash_completes(self):
+        self.assertEqual(self.complete("stat"), ["status"])
+        self.assertEqual(self.complete("port", "")[:2], ["down", "up"])
+        self.assertEqual(self.complete("port", "up", "--p"), ["--port"])
+        self.assertEqual(self.complete("run", "--path", "b"), ["bounce"])
+        self.assertIn("IBV_WC_RETRY_EXC_ERR", self.complete("explain", "IBV_WC_RETRY"))
+        self.check(self.softib("up", "--fabric", "lab"), OK)
+        self.assertEqual(self.complete("status", "--fabric", ""), ["lab"])
 
     def test_version(self):
         for words in (["version"], ["--version"], ["-V"]):
