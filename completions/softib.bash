@@ -28,7 +28,7 @@ _softib() {
     'down') words='-h --help -f --fabric -a --all --force' ;;
     'status') words='-h --help -f --fabric --json -w --watch' ;;
     'list') words='-h --help --json' ;;
-    'trace') words='-h --help -f --fabric -l -n --lines -F --follow' ;;
+    'trace') words='-h --help -f --fabric -l -n --lines -F --follow --all --json' ;;
     'port') words='down up -h --help' ;;
     'port down') words='-h --help -f --fabric -n --node --ca --port' ;;
     'port up') words='-h --help -f --fabric -n --node --ca --port' ;;

@@ -55,6 +55,8 @@ complete -c softib -n '__fish_seen_subcommand_from trace' -l help -s h -d 'Print
 complete -c softib -n '__fish_seen_subcommand_from trace' -l fabric -s f -xa '(softib list 2>/dev/null | string match -r "^[^ ]+(?= +up )")' -d 'which fabric, if you have several'
 complete -c softib -n '__fish_seen_subcommand_from trace' -l lines -s l -s n -x -d 'only the last N lines; 0: all there are'
 complete -c softib -n '__fish_seen_subcommand_from trace' -l follow -s F -d 'stay and show new lines, until Ctrl-C or `softib down`'
+complete -c softib -n '__fish_seen_subcommand_from trace' -l all -d 'the steps of devices and power too'
+complete -c softib -n '__fish_seen_subcommand_from trace' -l json -d 'for programs: one object a line (docs/status_json.md)'
 complete -c softib -n '__fish_seen_subcommand_from explain' -l help -s h -d 'Print this help message and exit'
 complete -c softib -n '__fish_seen_subcommand_from explain' -l fabric -s f -xa '(softib list 2>/dev/null | string match -r "^[^ ]+(?= +up )")' -d 'which fabric, if you have several'
 complete -c softib -n '__fish_seen_subcommand_from explain' -l all -d 'all that can be explained'

@@ -94,6 +94,8 @@ _softib_arguments() {
         '--lines[only the last N lines; 0  all there are]:n:' \
         '-F[stay and show new lines, until Ctrl-C or `softib down`]' \
         '--follow[stay and show new lines, until Ctrl-C or `softib down`]' \
+        '--all[the steps of devices and power too]' \
+        '--json[for programs  one object a line (docs/status_json.md)]' \
         '*: :_default'
       ;;
     'explain')

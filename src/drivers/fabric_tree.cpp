@@ -23,7 +23,10 @@ FabricTree::FabricTree(SoftHca& hcas, FabricTreeOptions options)
       ib_bus_(hcas.core(), names_, std::move(options.children)),
       drivers_(hcas.core().executor, options.loader),
       tree_(hcas.core().executor,
-            [&core = hcas.core()](const std::string& line) { core.trace.add("pnp: " + line); }),
+            [&core = hcas.core()](const std::string& line) {
+              const bool is_step = line.find(" -> ") != std::string::npos;
+              core.trace.add("pnp: " + line, is_step ? TraceKind::Device : TraceKind::Change);
+            }),
       pnp_(tree_, drivers_),
       power_(tree_, pnp_) {}
 

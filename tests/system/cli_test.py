@@ -520,6 +520,23 @@ class Fabrics(CliTest):
         self.assertNotIn(" down ", self.softib("status").stdout)
         last = self.check(self.softib("trace", "-n", "1"), OK).stdout
         self.assertEqual(last.count("\n"), 1)
+        self.assertRegex(last, r"^\d\d:\d\d:\d\d\.\d{3}  port 1 of softib0 of node1 \(LID \d+\) is up\n$")
+
+    def test_trace_has_steps_only_when_asked(self):
+        self.check(self.softib("up"), OK)
+        for words in (["power", "sleep"], ["power", "resume"], ["hca", "eject", "softib0"], ["hca", "add"]):
+            self.check(self.softib(*words), OK)
+        for _ in range(3):
+            self.check(self.softib("port", "up", "--port", "9"), NOT_FOUND)
+        self.assertNotIn("pnp:", self.softib("trace").stdout)
+        self.assertNotIn("sleeps", self.softib("trace").stdout)
+        self.check(self.softib("trace", "--all"), OK, "pnp:", "HCA softib0 of node0 sleeps")
+        said = self.check(self.softib("trace", "--json", "--all"), OK).stdout
+        lines = [json.loads(line) for line in said.splitlines()]
+        self.assertEqual([line["number"] for line in lines], list(range(1, len(lines) + 1)))
+        self.assertEqual({line["kind"] for line in lines}, {"device", "refused", "change"})
+        for line in lines:
+            self.assertRegex(line["time"], r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}[+-]\d{4}$")
 
     def test_trace_follow(self):
         self.check(self.softib("up"), OK)
