@@ -16,7 +16,7 @@ Core::Core(platform::Executor& loop, fabric::Fabric& model, platform::DeviceMemo
     : executor(loop),
       fabric(model),
       memory(host, max_memory),
-      trace(std::move(on_trace)),
+      trace(std::move(on_trace), [&loop] { return loop.now(); }),
       started(loop.now()),
       by_slot(hca::kMaxSlots),
       qpn_tags(hca::kMaxQps),
@@ -55,17 +55,39 @@ const char* kind_name(Kind kind) {
   return "object";
 }
 
-void fail(Core& core, io::IrpRef irp, Status status, std::string reason) {
-  std::string who = "softibd itself";
-  if (irp->file != nullptr) {
-    const io::FileObject& process =
-        irp->file->process() != nullptr ? *irp->file->process() : *irp->file;
-    const auto found = core.sessions.find(process.client().session);
-    who =
-        found != core.sessions.end() ? describe(*found->second) : say("pid ", process.client().pid);
+// Requests without a file are steps of ours, as when a connection comes: no program's mistake.
+static void trace_refusal(Core& core, const io::Irp& irp, const std::string& reason) {
+  if (irp.file == nullptr || irp.major != io::Major::DeviceControl) {
+    return core.trace.add(say("a step of softibd was refused: ", reason), TraceKind::Device);
   }
-  core.trace.add(say(who, ": ", code_name(irp->code), " refused: ", reason));
+  TraceEntry entry;
+  entry.kind = TraceKind::Refused;
+  const io::FileObject& process = irp.file->process() != nullptr ? *irp.file->process() : *irp.file;
+  entry.pid = process.client().pid;
+  std::string who = say("pid ", entry.pid);
+  const auto found = core.sessions.find(process.client().session);
+  if (found != core.sessions.end()) {
+    const Session& session = *found->second;
+    who = describe(session);
+    entry.program = session.program;
+    if (session.node != nullptr) entry.node = session.node->name;
+  }
+  entry.text = say(who, ": ", code_name(irp.code), " refused: ", reason);
+  core.trace.add(std::move(entry));
+}
+
+void fail(Core& core, io::IrpRef irp, Status status, std::string reason) {
+  trace_refusal(core, *irp, reason);
   std::move(irp).fail(status, std::move(reason));
+}
+
+std::string name_of(const Core& core, const fabric::Hca& hca) {
+  for (const fabric::Node& node : core.fabric.nodes()) {
+    for (const fabric::Hca& one : node.hcas) {
+      if (&one == &hca) return say(hca.name, " of ", node.name);
+    }
+  }
+  return hca.name;
 }
 
 std::string describe(const Session& session) {

@@ -98,7 +98,8 @@ void succeed_with(io::IrpRef irp, const Out& out, std::uint64_t information = 0)
 
 // --- who ---
 
-std::string describe(const Session& session);  // pid 4711 (ib_write_bw) on node0
+std::string name_of(const Core& core, const fabric::Hca& hca);  // softib0 of node0
+std::string describe(const Session& session);                   // pid 4711 (ib_write_bw) on node0
 Session* session_of_slot(Core& core, std::uint32_t slot);
 Session* session_of_slot(Core& core, std::uint32_t slot, std::uint32_t generation);
 

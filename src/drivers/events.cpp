@@ -92,6 +92,22 @@ bool is_qp_event(EventType type) {
          type == EventType::PathMigErr || type == EventType::QpLastWqeReached;
 }
 
+void trace_overrun(Core& core, const Cq& cq) {
+  if (cq.file == nullptr) return;
+  const Session& session = *cq.file->session;
+  TraceEntry entry;
+  entry.kind = TraceKind::Error;
+  entry.pid = session.pid;
+  entry.program = session.program;
+  if (session.node != nullptr) entry.node = session.node->name;
+  entry.text =
+      say(describe(session), ": completion queue ", cq.index,
+          " ran over, and its queue pairs are lost: poll ",
+          "it more often, or create it with as many entries as requests can be outstanding on all "
+          "its queue pairs.");
+  core.trace.add(std::move(entry));
+}
+
 bool is_srq_event(EventType type) {
   return type == EventType::SrqErr || type == EventType::SrqLimitReached;
 }
@@ -116,6 +132,7 @@ void raise_event(Core& core, Session&, const control::RaiseEventIn& in, io::IrpR
       sensible = sensible && (completion || in.type == EventType::CqErr);
       if (sensible && cq != nullptr && !cq->dying && cq->generation == in.generation &&
           (!completion || cq->channel == control::kKernelChannel)) {
+        if (!completion) trace_overrun(core, *cq);
         raise_cq(core, *cq, in.type);
       }
       break;

@@ -3,6 +3,7 @@
 
 #include "drivers/code_name.h"
 #include "drivers/say.h"
+#include "verbs/post_refusal.h"
 #include "verbs/qp_state.h"
 
 namespace ib::drivers {
@@ -10,12 +11,8 @@ namespace {
 
 using verbs::WrOpcode;
 using verbs::control::Cause;
+using verbs::control::PostRefusal;
 using verbs::control::TraceErrorIn;
-
-std::string name_of(const Party& party) {
-  return say(party.program.empty() ? "process" : party.program, " (pid ", party.pid, ", ",
-             party.node, ", ", party.hca, ", QP ", hex(party.qpn), ')');
-}
 
 bool touches_remote_memory(WrOpcode opcode) {
   switch (opcode) {
@@ -273,10 +270,63 @@ std::string cause_of(const TraceErrorIn& e) {
   return "no further detail is known";
 }
 
+// Of ibv_post_send and ibv_post_recv; empty: `e` is about a completion.
+std::string refusal_of(const TraceErrorIn& e) {
+  const std::string send =
+      say("ibv_post_send of ", opcode_name(e.opcode), " (wr_id ", hex(e.wr_id), ") was refused: ");
+  const std::string receive = say("ibv_post_recv (wr_id ", hex(e.wr_id), ") was refused: ");
+  using enum PostRefusal;
+  switch (static_cast<PostRefusal>(e.cause)) {
+    case SendState:
+      return say(send, "the queue pair is in ",
+                 qp_state_name(static_cast<verbs::QpState>(e.detail)),
+                 "; ibv_modify_qp it to INIT, RTR and RTS first");
+    case SendSges:
+      return say(send, "it has ", static_cast<std::int64_t>(e.length),
+                 " scatter/gather elements, the queue pair takes ", e.detail,
+                 "; create it with a larger max_send_sge");
+    case SendInline:
+      return say(send, "it has ", e.length, " bytes inline, the queue pair takes ", e.detail,
+                 "; create it with a larger max_inline_data, or leave out IBV_SEND_INLINE");
+    case SendQueueFull:
+      return say(send, "all ", e.detail,
+                 " places of the send queue are taken; poll the completion queue (one request in "
+                 "that many has to be signaled), or create it with a larger max_send_wr");
+    case SendOpcode:
+      return say(send, "queue pairs of type ", qp_type_name(static_cast<verbs::QpType>(e.key)),
+                 " do not have this operation");
+    case SendNoAddress:
+      return send + "a datagram needs an address handle in wr.ud.ah (ibv_create_ah)";
+    case SendOther: return send + "its operation, flags or operands do not fit this queue pair";
+    case RecvState: return receive + "the queue pair is in RESET; ibv_modify_qp it to INIT first";
+    case RecvSges:
+      return say(receive, "it has ", static_cast<std::int64_t>(e.length),
+                 " scatter/gather elements, the queue pair takes ", e.detail,
+                 "; create it with a larger max_recv_sge");
+    case RecvQueueFull:
+      return say(receive, "all ", e.detail,
+                 " places of the receive queue are taken; create it with a larger max_recv_wr, or "
+                 "post again as receives complete");
+    case RecvShared:
+      return receive +
+             "the queue pair has a shared receive queue; post to that, with "
+             "ibv_post_srq_recv";
+  }
+  return {};
+}
+
 }  // namespace
+
+std::string name_of(const Party& party) {
+  return say(party.program.empty() ? "process" : party.program, " (pid ", party.pid, ", ",
+             party.node, ", ", party.hca, ", QP ", hex(party.qpn), ')');
+}
 
 std::string explain_error(const TraceErrorIn& e, const Party& self,
                           const std::optional<Party>& peer) {
+  if (const std::string refusal = refusal_of(e); !refusal.empty()) {
+    return say(name_of(self), ": ", refusal, '.');
+  }
   std::string text = say(name_of(self), ": ", request_of(e), " over ", qp_type_name(self.type));
   if (peer) {
     text += say(" to ", name_of(*peer));

@@ -21,6 +21,9 @@ struct Party {
   verbs::QpType type = verbs::QpType::Rc;
 };
 
+// "ib_write_bw (pid 12, node0, softib0, QP 0x11)"
+std::string name_of(const Party& party);
+
 // One line. `peer`: as far as softibd knows it (its process may be gone).
 std::string explain_error(const verbs::control::TraceErrorIn& error, const Party& self,
                           const std::optional<Party>& peer);

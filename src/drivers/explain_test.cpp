@@ -2,6 +2,7 @@
 #include "drivers/explain.h"
 
 #include "drivers/code_name.h"
+#include "verbs/post_refusal.h"
 
 #include <gtest/gtest.h>
 
@@ -70,6 +71,27 @@ TEST(Explain, EveryCauseHasItsOwnSentence) {
     EXPECT_EQ(text.find("no further detail"), std::string::npos) << cause;
     EXPECT_TRUE(sentences.insert(text).second) << text;
     EXPECT_TRUE(names.insert(cause_name(static_cast<Cause>(cause))).second) << cause;
+  }
+}
+
+TEST(Explain, ARefusedPostHasItsValueAndWhatWouldBeRight) {
+  using verbs::control::PostRefusal;
+  const auto text = [](PostRefusal why, std::uint64_t detail, std::uint64_t length) {
+    TraceErrorIn in = error(WrOpcode::Send, WcStatus::Success, static_cast<Cause>(why), detail);
+    in.length = length;
+    return explain_error(in, kSelf, std::nullopt);
+  };
+  EXPECT_EQ(
+      text(PostRefusal::SendInline, 64, 300),
+      "ib_write_bw (pid 4711, node0, softib0, QP 0x20011): ibv_post_send of SEND (wr_id 0x7) was "
+      "refused: it has 300 bytes inline, the queue pair takes 64; create it with a larger "
+      "max_inline_data, or leave out IBV_SEND_INLINE.");
+  std::set<std::string> sentences;
+  for (auto why = static_cast<std::uint32_t>(PostRefusal::SendState);
+       why <= static_cast<std::uint32_t>(PostRefusal::RecvShared); ++why) {
+    const std::string said = text(static_cast<PostRefusal>(why), 1, 2);
+    EXPECT_NE(said.find("was refused: "), std::string::npos) << said;
+    EXPECT_TRUE(sentences.insert(said).second) << said;
   }
 }
 

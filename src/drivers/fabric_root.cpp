@@ -67,7 +67,7 @@ void status(Core& core, Session&, io::IrpRef irp) {
 }
 
 void trace_read(Core& core, Session&, const control::TraceReadIn& in, io::IrpRef irp) {
-  answer_text(core, std::move(irp), core.trace.text_after(in.after));
+  answer_text(core, std::move(irp), core.trace.json_after(in.after));
 }
 
 struct Entry {

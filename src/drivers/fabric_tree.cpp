@@ -23,7 +23,10 @@ FabricTree::FabricTree(SoftHca& hcas, FabricTreeOptions options)
       ib_bus_(hcas.core(), names_, std::move(options.children)),
       drivers_(hcas.core().executor, options.loader),
       tree_(hcas.core().executor,
-            [&core = hcas.core()](const std::string& line) { core.trace.add("pnp: " + line); }),
+            [&core = hcas.core()](const std::string& line) {
+              const bool is_step = line.find(" -> ") != std::string::npos;
+              core.trace.add("pnp: " + line, is_step ? TraceKind::Device : TraceKind::Change);
+            }),
       pnp_(tree_, drivers_),
       power_(tree_, pnp_) {}
 
@@ -118,6 +121,20 @@ void FabricTree::ask_host(const fabric::Node& node, Done done) {
   pnp_.enumerate(host_of(node)->id(), std::move(done));
 }
 
+// What is plugged in is another device than the one that was here: its cables are in, and nothing
+// went through its ports yet.
+static void renew_ports(Core& core, fabric::Hca& hca) {
+  // One that was new when its host fell asleep never got as far as to have counters.
+  core.port_totals.resize(core.fabric.port_count());
+  const fabric::Port fresh;
+  for (fabric::Port& port : hca.ports) {
+    port.state = fresh.state;
+    port.physical_state = fresh.physical_state;
+    port.capability_mask = fresh.capability_mask;
+    core.port_totals[hca.first_port + port.number - 1] = {};
+  }
+}
+
 Result<fabric::Hca*> FabricTree::add_hca(fabric::Node& node, std::string_view name,
                                          std::string& reason, Done done) {
   if (host_of(node)->system_power() != io::SystemPower::Working) {
@@ -142,8 +159,10 @@ Result<fabric::Hca*> FabricTree::add_hca(fabric::Node& node, std::string_view na
     }
     hca = *made;
   } else if (!is_out(*hca)) {
-    reason = say("HCA ", name, " of host ", node.name, " is plugged in");
+    reason = say("HCA ", name, " of host ", node.name, " is plugged in already");
     return Status::AlreadyExists;
+  } else {
+    renew_ports(core(), *hca);
   }
   bus_.plug(node, *hca);
   core().trace.add(say("HCA ", hca->name, " of ", node.name, " is plugged in"));

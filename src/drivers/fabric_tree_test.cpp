@@ -4,6 +4,7 @@
 #include "drivers/driver_bench_test.h"
 #include "drivers/events.h"
 #include "drivers/slots.h"
+#include "drivers/status.h"
 
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
@@ -170,6 +171,31 @@ TEST(FabricTree, EjectKillsFilesButLetsProgramsCleanUp) {
   t.executor.advance(std::chrono::seconds(1));
   EXPECT_EQ(t.devices()["leaving"], Json::array());
   EXPECT_EQ(t.objects(), 0u);
+}
+
+TEST(FabricTree, AnHcaInThePlaceOfAnotherHasItsCablesInAndNoTrafficYet) {
+  Tree t;
+  const auto qp = t.a.qp(verbs::QpType::Rc, t.a.pd(), t.a.cq());
+  t.arena().qp(qp.out.qpn & (hca::kMaxQps - 1))->requester.messages.store(7);
+  t.core().port_totals[0].sent_bytes = 4096;
+  const auto port = [&] {
+    return Json::parse(status_json(t.core()))["nodes"][0]["hcas"][0]["ports"][0];
+  };
+  EXPECT_EQ(port()["counters"]["sent_messages"], 7);
+  control::SetPortIn down;
+  put_text(down.node, "node0");
+  put_text(down.ca, "softib0");
+  down.port = 1;
+  EXPECT_EQ(t.tool.root_call(Code::SetPort, down).status, Status::Ok);
+  EXPECT_EQ(port()["state"], "down");
+  EXPECT_EQ(t.hca(HcaAction::Eject).status, Status::Ok);
+  EXPECT_EQ(t.hca(HcaAction::Add).status, Status::Ok);
+  EXPECT_EQ(port()["state"], "active");
+  EXPECT_EQ(port()["counters"]["sent_messages"], 0);
+  EXPECT_EQ(port()["counters"]["sent_bytes"], 0);
+  // Nor does it get what the old one's queue pairs had counted when they are destroyed at last.
+  EXPECT_EQ(t.a.call(Code::DestroyQp, control::IndexIn{qp.handle, 0}).status, Status::Ok);
+  EXPECT_EQ(port()["counters"]["sent_messages"], 0);
 }
 
 TEST(FabricTree, AnHcaThatIsAddedAsItsHostFallsAsleepIsRefused) {

@@ -47,8 +47,8 @@ void on_gone(HcaDevice& self, bool surprise) {
   self.hca.present = false;
   self.hca.asleep = false;
   publish_ports(self.core, self.hca);
-  self.core.trace.add(say("HCA ", self.hca.name, " (", hex(self.hca.node_guid), ") was ",
-                          surprise ? "pulled out" : "removed"));
+  self.core.trace.add(say("HCA ", name_of(self.core, self.hca), " (", hex(self.hca.node_guid),
+                          ") was ", surprise ? "pulled out" : "removed"));
   if (surprise) bury_files(self.core, self.hca);
   raise_ca(self.core, self.hca, EventType::CaRemoved);
   kick_all(self.core);
@@ -64,7 +64,7 @@ void sleep(HcaDevice& self, io::IrpRef irp) {
   Core& core = self.core;
   self.hca.asleep = true;
   publish_ports(core, self.hca);
-  core.trace.add(say("HCA ", self.hca.name, " sleeps"));
+  core.trace.add(say("HCA ", name_of(core, self.hca), " sleeps"), TraceKind::Device);
   raise_ports(core, self.hca, EventType::PortErr);
   // Work requests that have begun end before the device is down.
   core.after_quiescence(
@@ -75,7 +75,7 @@ void wake(HcaDevice& self) {
   if (!self.hca.asleep) return;
   self.hca.asleep = false;
   publish_ports(self.core, self.hca);
-  self.core.trace.add(say("HCA ", self.hca.name, " is awake"));
+  self.core.trace.add(say("HCA ", name_of(self.core, self.hca), " is awake"), TraceKind::Device);
   raise_ports(self.core, self.hca, EventType::PortActive);
   kick_all(self.core);
 }

@@ -35,8 +35,8 @@ void set_port_state(Core& core, fabric::Hca& hca, fabric::Port& port, bool up) {
   port.state = state;
   port.physical_state = up ? kLinkUp : kDisabled;
   publish_ports(core, hca);
-  core.trace.add(
-      say("port ", port.number, " of ", hca.name, " (LID ", port.lid, ") is ", up ? "up" : "down"));
+  core.trace.add(say("port ", port.number, " of ", name_of(core, hca), " (LID ", port.lid, ") is ",
+                     up ? "up" : "down"));
   if (hca.asleep) return;  // programs hear of it when it wakes up
   raise_port(core, hca, port.number, up ? verbs::EventType::PortActive : verbs::EventType::PortErr);
   if (!up) migrate_from(core, hca, port.number);

@@ -306,14 +306,19 @@ void destroy_qp(Core& core, HcaFile& file, const control::IndexIn& in, io::IrpRe
   });
 }
 
-void release(Core& core, Qp& qp) {
+static void count_traffic(Core& core, const Qp& qp) {
+  // The counters of an HCA that was pulled out went with it; another may be in its place.
+  if (qp.file->removed) return;
   const hca::QpEntry& entry = *core.arena().qp(qp.index);
   PortTotals& totals = core.port_totals[port_of(qp, entry)];
   totals.sent_messages += entry.requester.messages.load();
   totals.sent_bytes += entry.requester.bytes.load();
   totals.received_messages += entry.responder.messages.load();
   totals.received_bytes += entry.responder.bytes.load();
+}
 
+void release(Core& core, Qp& qp) {
+  count_traffic(core, qp);
   release_groups(core, qp);
   leave_special(core, qp);
   if (qp.rq_ring != 0) core.memory.release(qp.rq_ring);

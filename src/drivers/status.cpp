@@ -7,6 +7,10 @@
 
 #include <nlohmann/json.hpp>
 
+#include <map>
+#include <string>
+#include <utility>
+
 namespace ib::drivers {
 namespace {
 
@@ -51,6 +55,8 @@ Json port_json(const fabric::Hca& hca, const fabric::Port& port, const PortTotal
 std::vector<PortTotals> all_totals(Core& core) {
   std::vector<PortTotals> totals = core.port_totals;
   core.qps.for_each([&](const Qp& qp) {
+    if (qp.file->removed)
+      return;  // of an HCA that was pulled out, perhaps with a new one in its place
     const hca::QpEntry& entry = *core.arena().qp(qp.index);
     const fabric::Hca& hca = *qp.file->hca;
     const std::uint32_t port =
@@ -143,6 +149,34 @@ Json posters_json(Core& core) {
   return posters;
 }
 
+// Who talks to whom: what connected queue pairs that are alive have sent, by hosts of both ends.
+Json traffic_json(Core& core) {
+  struct Sum {
+    std::uint64_t queue_pairs = 0;
+    std::uint64_t messages = 0;
+    std::uint64_t bytes = 0;
+  };
+  std::map<std::pair<std::string, std::string>, Sum> sums;
+  core.qps.for_each([&](const Qp& qp) {
+    const Qp* peer = core.qps.find(hca::qp_index(qp.attr.dest_qpn));
+    if (qp.attr.dest_qpn == 0 || peer == nullptr || peer->qpn != qp.attr.dest_qpn) return;
+    const hca::QpEntry& entry = *core.arena().qp(qp.index);
+    Sum& sum = sums[{qp.file->session->node->name, peer->file->session->node->name}];
+    ++sum.queue_pairs;
+    sum.messages += entry.requester.messages.load();
+    sum.bytes += entry.requester.bytes.load();
+  });
+  Json traffic = Json::array();
+  for (const auto& [ends, sum] : sums) {
+    traffic.push_back({{"from", ends.first},
+                       {"to", ends.second},
+                       {"queue_pairs", sum.queue_pairs},
+                       {"messages", sum.messages},
+                       {"bytes", sum.bytes}});
+  }
+  return traffic;
+}
+
 }  // namespace
 
 std::string status_json(Core& core) {
@@ -166,6 +200,7 @@ std::string status_json(Core& core) {
       {"posters_waited_for", posters_json(core)},
       {"clients", clients_json(core)},
       {"nodes", nodes_json(core)},
+      {"traffic", traffic_json(core)},
       {"blocked", blocked_json(core)},
       {"trace_last", core.trace.last()},
   };

@@ -24,7 +24,15 @@ void trace_error(Core& core, Session&, const control::TraceErrorIn& in, io::IrpR
   std::optional<Party> peer;
   const Qp* other = core.qps.find(hca::qp_index(in.peer_qpn));
   if (other != nullptr && other->qpn == in.peer_qpn) peer = party(*other);
-  core.trace.add(explain_error(in, party(*qp), peer));
+  TraceEntry entry;
+  entry.kind = TraceKind::Error;
+  const Party self = party(*qp);
+  entry.node = self.node;
+  entry.program = self.program;
+  entry.pid = self.pid;
+  if (peer) entry.peer = name_of(*peer);
+  entry.text = explain_error(in, self, peer);
+  core.trace.add(std::move(entry));
   succeed(std::move(irp));
 }
 

@@ -19,6 +19,7 @@
 #include <chrono>
 #include <cstring>
 #include <fstream>
+#include <map>
 #include <thread>
 
 namespace ib::softib {
@@ -99,6 +100,35 @@ std::string findings_in(const std::string& log) {
   return found;
 }
 
+// "ib_write_bw (pid 12), sleep (pid 13)": what runs on the fabric; not the tools that look at it,
+// and not what has ended while softibd still cleans up.
+std::string users_of(ControlClient& client) {
+  const Json state = ask_state(client);
+  // From another process namespace, numbers of processes tell nothing of who lives.
+  const bool same_numbers = number_of(state, "pid") == static_cast<std::uint64_t>(client.pid());
+  std::map<std::uint64_t, std::string> users;
+  for (const Json& pid : list_of(state, "connections")) users[pid.get<std::uint64_t>()];
+  users.erase(static_cast<std::uint64_t>(::getpid()));
+  for (const Json& program : list_of(state, "clients")) {
+    const std::uint64_t pid = number_of(program, "pid");
+    users[pid] = text_of(program, "program");
+    if (program.value("ending", false)) users.erase(pid);
+  }
+  std::string text;
+  for (auto& [pid, name] : users) {
+    const std::string of_process = "/proc/" + std::to_string(pid);
+    if (same_numbers && read_file(of_process + "/stat", 4096).find(") Z ") != std::string::npos)
+      continue;
+    if (name.empty()) {
+      name = read_file(of_process + "/comm", 64);
+      while (!name.empty() && name.back() == '\n') name.pop_back();
+      if (name == "softib" || name.empty()) continue;
+    }
+    text += fmt::format("{}{} (pid {})", text.empty() ? "" : ", ", name, pid);
+  }
+  return text;
+}
+
 void down_one(const std::string& dir, const std::string& fabric, bool force) {
   const FabricFiles files = fabric_files(dir, fabric);
   std::optional<ControlClient> client = ControlClient::connect(files.socket);
@@ -110,6 +140,11 @@ void down_one(const std::string& dir, const std::string& fabric, bool force) {
   }
   const pid_t pid = client->pid();
   const Fd process = open_process(pid);
+  if (const std::string users = force ? "" : users_of(*client); !users.empty()) {
+    throw CliError(Exit::Busy, fmt::format("fabric \"{}\" is in use by {}\n  `softib down --force` "
+                                           "ends it all the same: they get a fatal event.",
+                                           fabric, users));
+  }
   const ControlAnswer answer = client->call(verbs::control::Code::Shutdown);
   client.reset();
   // Disconnected: it went before the answer was out, or somebody else ended it.
@@ -147,21 +182,34 @@ void down(const DownOptions& options) {
   }
   const std::vector<std::string> fabrics = fabrics_in(dir);
   if (fabrics.empty()) print("no fabric is up\n");
-  for (const std::string& fabric : fabrics) down_one(dir, fabric, options.force);
+  std::optional<CliError> failed;
+  for (const std::string& fabric : fabrics) {
+    try {
+      down_one(dir, fabric, options.force);
+    } catch (const CliError& error) {  // the others go all the same
+      complain(error.what());
+      failed = error;
+    }
+  }
+  if (failed) throw CliError(failed->code(), "not all fabrics are down");
 }
 
 }  // namespace
 
 void add_down(CLI::App& app, Context&) {
-  CLI::App* command = app.add_subcommand("down", "end a fabric; its programs get a fatal event");
+  CLI::App* command = app.add_subcommand("down", "end a fabric that no program uses");
   auto options = std::make_shared<DownOptions>();
   add_fabric_option(*command, options->fabric);
   command->add_flag("-a,--all", options->all, "all fabrics of this user");
-  command->add_flag("--force", options->force, "kill softibd if it does not go by itself");
+  command->add_flag(
+      "--force", options->force,
+      "under running programs too, and softibd is killed if it does not go by itself");
   command->footer(
-      "Waits until softibd has ended. It is no error if the fabric is not up (exit code 0).\n"
-      "The log stays, for `softib explain`. Of a fabric with --verify it lists the findings, and\n"
-      "ends with 1 if there are any.\n"
+      "Waits until softibd has ended. While programs run on the fabric it stays, and\n"
+      "they are named (exit code 10); with --force they get a fatal event. It is no\n"
+      "error if the fabric is not up (exit code 0). The log stays, for\n"
+      "`softib explain`. Of a fabric with --verify it lists the findings, and ends\n"
+      "with 1 if there are any.\n"
       "\nExamples:\n"
       "  softib down\n"
       "  softib down --all");

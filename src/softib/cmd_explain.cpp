@@ -73,7 +73,9 @@ void explain_last(const std::string& fabric) {
   std::vector<std::string> lines;
   try {
     ControlClient client = connect_up(fabric);
-    for (TraceLine& line : read_trace(client, 0)) lines.push_back(std::move(line.text));
+    for (const TraceLine& line : read_trace(client, 0)) {
+      if (!line.is_step) lines.push_back(shown(line));
+    }
   } catch (const CliError& error) {
     if (error.code() != Exit::NotUp) throw;
     show_log(fabric, error);

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <charconv>
+#include <cstring>
 
 namespace ib::softib {
 namespace {
@@ -27,11 +28,20 @@ void change(const HcaOptions& options) {
   put_text(in.ca, options.ca);
   in.action = options.action;
   const std::string which = (options.ca.empty() ? "an HCA" : options.ca) + " on " + node;
-  client.require(control::Code::ChangeHca, bytes_of(in), which);
-  const char* done = options.action == control::HcaAction::Add      ? "is plugged in"
-                     : options.action == control::HcaAction::Remove ? "is removed"
-                                                                    : "is pulled out";
-  print(fmt::format("{} {}\n", which, done));
+  const std::string what =
+      options.action == control::HcaAction::Add ? "cannot plug in " + which : which;
+  const std::string output = client.require(control::Code::ChangeHca, bytes_of(in), what);
+  if (options.action == control::HcaAction::Add) {
+    control::CaName added;
+    if (output.size() >= sizeof added) std::memcpy(&added, output.data(), sizeof added);
+    print(fmt::format(
+        "{} on {} is plugged in\n",
+        std::string_view(added.name.data(), ::strnlen(added.name.data(), added.name.size())),
+        node));
+    return;
+  }
+  const bool removed = options.action == control::HcaAction::Remove;
+  print(fmt::format("{} is {}\n", which, removed ? "removed" : "pulled out"));
 }
 
 void add_action(CLI::App& parent, const char* name, const char* text, control::HcaAction action) {
@@ -59,7 +69,7 @@ std::uint16_t parse_pkey(const std::string& text) {
   const char* end = text.data() + text.size();
   std::uint16_t value = 0;
   const auto [stop, error] = std::from_chars(begin, end, value, 16);
-  if (error != std::errc{} || stop != end) {
+  if (error != std::errc{} || stop != end || (value & 0x7fff) == 0) {
     throw CliError(Exit::Usage, fmt::format("\"{}\" is no P_Key; 0x8001, say", text));
   }
   return value;

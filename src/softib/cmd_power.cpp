@@ -101,8 +101,8 @@ void add_power(CLI::App& app, Context&) {
   add_state(*command, "shutdown", "devices go down in order, then softibd ends",
             PowerState::Shutdown, "is shut down");
   command->footer(
-      "A driver may veto sleep (exit code 10). Programs get a port error when their HCA goes to\n"
-      "sleep and port active when it is back.\n"
+      "A driver may veto sleep (exit code 10). Programs get a port error when their\n"
+      "HCA goes to sleep and port active when it is back.\n"
       "\nExamples:\n"
       "  softib power sleep --node 1\n"
       "  softib power resume");

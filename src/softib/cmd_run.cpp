@@ -7,6 +7,7 @@
 #include "softib/fabric_state.h"
 #include "softib/launcher.h"
 #include "softib/program.h"
+#include "softib/usage.h"
 
 #include <fmt/format.h>
 #include <sys/resource.h>
@@ -67,6 +68,7 @@ std::string choose_node(const RunOptions& options, const FabricShape& wanted, co
 void run_program(const RunOptions& options) {
   check_words(options);
   const FabricShape wanted = options.shape.shape();
+  (void)fabric_files("", options.fabric);  // the name, before anything is made
   const std::string file = find_program(options.words.front());
   const Installation installation = find_installation();
   require_libraries(installation);
@@ -130,22 +132,22 @@ void add_run(CLI::App& app, Context& context) {
   command
       ->add_option("--linger", options->linger,
                    "how long a fabric that this starts outlives its last program")
-      ->check(CLI::Range(0u, 86400u))
+      ->check(whole_number(0, 86400))
       ->option_text(fmt::format("SECONDS [{}]", kLingerSeconds));
   command->add_flag("-v,--verbose", options->verbose, "say what is done; programs say what fails");
   command->prefix_command();
   command->footer(
       "softib run [OPTIONS] [--] CMD ARGS...\n"
-      "\nThe fabric is started if it is not up, and goes some seconds after the last program\n"
-      "ended. --nodes, --hcas, --ports, --max-memory and --linger are for a fabric that is "
-      "started.\n"
+      "\nThe fabric is started if it is not up, and goes some seconds after the last\n"
+      "program ended. --nodes, --hcas, --ports, --max-memory and --linger are for a\n"
+      "fabric that is started.\n"
       "\nExamples:\n"
       "  softib run -- ibv_devinfo -v\n"
       "  softib run --nodes 2 --node 0 -- ib_send_bw &\n"
       "  softib run --nodes 2 --node 1 -- ib_send_bw localhost\n"
       "  softib run --path process_vm -- ib_write_lat localhost\n"
-      "\nExit code: that of CMD; 126 if it cannot be run, 127 if it is not found; else see\n"
-      "`softib --help`.");
+      "\nExit code: that of CMD; 126 if it cannot be run, 127 if it is not found; else\n"
+      "see `softib --help`.");
   command->callback([command, options, &context] {
     options->words = command->remaining();
     // `softib run git log -- x`: the "--" is git's.

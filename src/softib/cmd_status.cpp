@@ -47,13 +47,15 @@ void add_status(CLI::App& app, Context&) {
   auto options = std::make_shared<StatusOptions>();
   add_fabric_option(*command, options->fabric);
   command->add_flag("--json", options->json, "for programs; with --watch one object a line");
-  command->add_flag("-w,--watch", options->watch, "again every second, until Ctrl-C");
+  command->add_flag("-w,--watch", options->watch,
+                    "again every second, until Ctrl-C or `softib down`");
   command->footer(
       "Exit code 5 if the fabric is not up.\n"
       "\nExamples:\n"
       "  softib status\n"
       "  softib status --json | jq .clients");
-  command->callback([options] { status(*options); });
+  command->callback(
+      [options] { until_down(options->fabric, options->watch, [&] { status(*options); }); });
 }
 
 }  // namespace ib::softib

@@ -3,6 +3,7 @@
 #include "softib/command.h"
 #include "softib/fabric_state.h"
 #include "softib/launcher.h"
+#include "softib/runtime_dir.h"
 
 #include <fmt/format.h>
 
@@ -17,7 +18,7 @@ struct UpOptions {
 // The fabric runs because of some `softib run`: keep it, if it is what was asked for.
 bool keep_running_one(ControlClient& client, const Json& state, const FabricShape& wanted) {
   if (!state.contains("kept") || is_kept(state)) return false;
-  if (!shape_difference(state, wanted).empty() || !wanted.max_memory.empty()) return false;
+  if (!shape_difference(state, wanted).empty() || wanted.max_memory) return false;
   verbs::control::KeepIn in;
   in.keep = 1;
   client.require(verbs::control::Code::Keep, bytes_of(in), "cannot keep the fabric");
@@ -34,9 +35,10 @@ std::string description(const Json& state) {
 
 void up(const UpOptions& options) {
   LaunchPlan plan;
-  plan.runtime_dir = usable_runtime_dir();
   plan.fabric = options.fabric;
+  (void)fabric_files("", plan.fabric);  // the name, before anything is made
   plan.shape = options.shape.shape();
+  plan.runtime_dir = usable_runtime_dir();
   plan.keep = true;
   const Installation installation = find_installation();
   Launched fabric = connect_or_start(plan, installation);
@@ -68,9 +70,8 @@ void add_up(CLI::App& app, Context&) {
   add_fabric_option(*command, options->fabric);
   add_shape_options(*command, options->shape);
   command->footer(
-      "One that `softib run` has started stays from now on; or, if another shape is asked for and "
-      "no\n"
-      "program uses it, makes room.\n"
+      "One that `softib run` has started stays from now on; or, if another shape is\n"
+      "asked for and no program uses it, makes room.\n"
       "\nExamples:\n"
       "  softib up\n"
       "  softib up --nodes 4 --hcas 2\n"

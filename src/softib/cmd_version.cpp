@@ -9,14 +9,17 @@
 
 namespace ib::softib {
 
+std::string version_text() {
+  const Installation found = find_installation();
+  return fmt::format("softib {}\ncontrol interface {}\nprograms  {}\nlibraries {}\n", kVersion,
+                     verbs::control::kAbiVersion, found.bin_dir,
+                     found.lib_dir.empty() ? "not found" : found.lib_dir);
+}
+
 void add_version(CLI::App& app, Context&) {
   CLI::App* command = app.add_subcommand("version", "the version, and where its parts are");
-  command->callback([] {
-    const Installation found = find_installation();
-    print(fmt::format("softib {}\ncontrol interface {}\nprograms  {}\nlibraries {}\n", kVersion,
-                      verbs::control::kAbiVersion, found.bin_dir,
-                      found.lib_dir.empty() ? "not found" : found.lib_dir));
-  });
+  command->footer("Example:\n  softib version");
+  command->callback([] { print(version_text()); });
 }
 
 }  // namespace ib::softib

@@ -12,6 +12,7 @@
 #include <array>
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -56,19 +57,24 @@ struct PortPlace {
 void add_port_options(CLI::App& command, PortPlace& place);
 
 struct ShapeOptions {
-  std::string nodes;
+  std::optional<std::string> nodes;
   std::uint32_t hcas = 0;
   std::uint32_t ports = 0;
-  std::string max_memory;
-  std::string config;
+  std::optional<std::string> max_memory;
+  std::optional<std::string> config;
   std::string verify;
   std::uint64_t verify_seed = 1;
 
+  // Throws CliError(Usage) about sizes, numbers, names and the configuration file.
   FabricShape shape() const;
 };
 void add_shape_options(CLI::App& command, ShapeOptions& options);
 
-// A line to standard output; the command ends quietly if nobody reads it any more.
+// What `softib version` and --version say.
+std::string version_text();
+
+// Text to standard output. The command ends quietly if nobody reads it any more; throws
+// CliError(Failed) if it cannot be written.
 void print(const std::string& text);
 // "softib: text" to standard error.
 void complain(const std::string& text);

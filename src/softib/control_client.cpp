@@ -157,9 +157,9 @@ ControlAnswer ControlClient::receive(std::uint64_t tag, Clock::time_point deadli
     answer.status = static_cast<Status>(reply.status);
     answer.information = reply.information;
     answer.file = std::move(file);
+    std::string& rest = answer.status == Status::Ok ? answer.output : answer.reason;
+    rest.assign(reinterpret_cast<const char*>(buffer.data()) + sizeof reply, size - sizeof reply);
     if (answer.status != Status::Ok) {
-      answer.reason.assign(reinterpret_cast<const char*>(buffer.data()) + sizeof reply,
-                           size - sizeof reply);
       if (answer.reason.empty()) answer.reason = status_text(answer.status);
     }
     return answer;
@@ -181,11 +181,11 @@ std::string ControlClient::read_text(control::Code code, std::span<const std::by
   return read_fd(answer.file);
 }
 
-void ControlClient::require(control::Code code, std::span<const std::byte> in,
-                            const std::string& what) {
+std::string ControlClient::require(control::Code code, std::span<const std::byte> in,
+                                   const std::string& what) {
   // Some wait for devices, which may take as long as they like.
-  const ControlAnswer answer = call(code, in, std::chrono::minutes(1));
-  if (answer.status == Status::Ok) return;
+  ControlAnswer answer = call(code, in, std::chrono::minutes(1));
+  if (answer.status == Status::Ok) return std::move(answer.output);
   throw CliError(exit_of(answer.status), fmt::format("{}: {}", what, answer.reason));
 }
 

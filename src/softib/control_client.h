@@ -24,7 +24,8 @@ struct ControlAnswer {
   Status status = Status::Ok;
   std::uint64_t information = 0;
   std::string reason;  // in words if status is not Ok
-  Fd file;             // of Status and TraceRead
+  std::string output;
+  Fd file;  // of Status and TraceRead
 };
 
 class ControlClient {
@@ -38,8 +39,9 @@ class ControlClient {
                      std::chrono::milliseconds limit = std::chrono::seconds(10));
   // Throws CliError if the answer is not Ok, or is not a text.
   std::string read_text(verbs::control::Code code, std::span<const std::byte> in = {});
-  // Throws CliError(Daemon) with the answer's reason unless it is Ok.
-  void require(verbs::control::Code code, std::span<const std::byte> in, const std::string& what);
+  // The output. Throws CliError with the answer's reason unless it is Ok.
+  std::string require(verbs::control::Code code, std::span<const std::byte> in,
+                      const std::string& what);
 
   // As of the moment when softibd made the socket. 0: in a process namespace we cannot see.
   pid_t pid() const { return pid_; }

@@ -83,7 +83,8 @@ Status Daemon::make_tree_options(const FabricConfig& config, drivers::FabricTree
 
 Status Daemon::add_partitions(const FabricConfig& config, std::string& reason) {
   for (const PartitionConfig& wanted : config.partitions) {
-    const std::string what = "[[partition]] " + wanted.name + ": ";
+    const std::string what =
+        options_.config + ":" + wanted.place + "[[partition]] " + wanted.name + ": ";
     fabric::Port* port = nullptr;
     fabric::Hca* owner = nullptr;
     for (fabric::Node& node : fabric_->nodes()) {
@@ -157,9 +158,15 @@ Result<io::DeviceObject*> Daemon::resolve(const std::string& node, const std::st
 Result<os::NativeHandle> Daemon::make_status(std::string& reason) {
   std::string text = devices_->root().status_json();
   IB_ASSERT(!text.empty() && text.front() == '{');
+  std::string connections;
+  for (const auto& [id, session] : sessions_) {
+    if (session->client_has_gone()) continue;
+    connections += (connections.empty() ? "" : ", ") + std::to_string(session->client().pid);
+  }
   // The name is of letters, digits and "-_.": there is nothing to escape.
-  text.insert(1, "\n  \"fabric\": \"" + options_.fabric + "\",\n  \"kept\": " +
-                     (options_.keep ? "true" : "false") + "," + verify_json());
+  text.insert(1, "\n  \"fabric\": \"" + options_.fabric +
+                     "\",\n  \"kept\": " + (options_.keep ? "true" : "false") +
+                     ",\n  \"connections\": [" + connections + "]," + verify_json());
   return memory_.make_text(text, reason);
 }
 

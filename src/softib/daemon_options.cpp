@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "softib/daemon_options.h"
 
+#include "softib/fabric_shape.h"
 #include "softib/runtime_dir.h"
 
 #include <CLI/CLI.hpp>
@@ -9,6 +10,7 @@
 #include <exception>
 #include <filesystem>
 #include <limits>
+#include <optional>
 #include <vector>
 
 namespace ib::softib {
@@ -32,6 +34,7 @@ struct Texts {
   std::vector<std::string> nodes;
   double idle_exit_seconds = 0.3;
   std::string verify;
+  std::optional<std::string> max_memory;
 };
 
 void add_options(CLI::App& app, DaemonOptions& options, Texts& texts) {
@@ -57,9 +60,8 @@ void add_options(CLI::App& app, DaemonOptions& options, Texts& texts) {
                  "end this long after the last client has gone")
       ->check(CLI::Range(0.0, 1e6))
       ->option_text("SECONDS [0.3]");
-  app.add_option("--max-memory", options.max_memory,
+  app.add_option("--max-memory", texts.max_memory,
                  "most memory for queues and device memory, such as 512M or 4G")
-      ->transform(CLI::AsSizeValue(false))
       ->option_text("SIZE");
   app.add_option("--config", options.config,
                  "configuration file: children of ports, partitions, driver store (docs/cli.md)")
@@ -86,6 +88,7 @@ void complete(DaemonOptions& options, const Texts& texts) {
     for (std::uint32_t i = 0; i < texts.node_count; ++i)
       options.shape.nodes.push_back("node" + std::to_string(i));
   }
+  if (texts.max_memory) options.max_memory = parse_memory_size(*texts.max_memory);
   if (!texts.verify.empty()) {
     options.verify = texts.verify == "faults" ? Verify::Faults : Verify::On;
   }

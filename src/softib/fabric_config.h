@@ -19,6 +19,7 @@ struct PartitionConfig {
   std::uint32_t port = 1;
   std::uint16_t pkey = 0;
   std::string name;
+  std::string place;  // "7:1: " of the file
 };
 
 struct FabricConfig {

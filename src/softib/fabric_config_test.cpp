@@ -4,6 +4,7 @@
 #include "softib/driver_store.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -45,16 +46,30 @@ name = "i8001"
 }
 
 TEST(FabricConfig, SaysWhatIsWrong) {
-  EXPECT_EQ(complaint("ipoib = 1"), "the file: \"ipoib\" must be true or false");
-  EXPECT_EQ(complaint("driver = 'x'"), "the file: \"driver\" is not known");
-  EXPECT_EQ(complaint("[[child]]\nname = 'x'"), "[[child]]: \"device_id\" is missing");
+  EXPECT_EQ(complaint("ipoib = 1"), "1:9: top level: \"ipoib\" must be true or false");
+  EXPECT_EQ(complaint("# a comment\n  driver = 'x'"),
+            "2:3: top level: \"driver\" is not known; known are child, drivers, ipoib, partition");
+  EXPECT_EQ(complaint("[[child]]\nname = 'x'"), "1:1: [[child]]: \"device_id\" is missing");
   EXPECT_EQ(complaint("[[partition]]\nname = 'x'\npkey = 70000"),
-            "[[partition]]: \"pkey\" must be a number that fits");
-  EXPECT_EQ(complaint("child = 1"), "the file: \"child\" must be tables: [[...]]");
+            "3:8: [[partition]]: \"pkey\" must be a number from 0 to 65535");
+  EXPECT_EQ(complaint("child = 1"), "1:9: top level: \"child\" must be tables: [[...]]");
+  EXPECT_EQ(complaint("[[child]]\nname = 'x'\ndevice_id = 'y'\nhardware_ids = ['a', 7]"),
+            "4:22: [[child]]: \"hardware_ids\" must be a list of texts");
   EXPECT_NE(complaint("[[child]]\nname = 'a-b'\ndevice_id = 'x'").find("is no name of a child"),
             std::string::npos);
-  EXPECT_NE(complaint("\n\n=").find("line 3"), std::string::npos);
+  EXPECT_NE(complaint("[[child]]\ndevice_id = 'x'\nname = 'a-b'").find("3:8: "), std::string::npos);
+  EXPECT_EQ(complaint("\n\n=").find("3:1: "), 0u);
   EXPECT_EQ(complaint("ipoib = false"), "none");
+}
+
+TEST(FabricConfig, AFileThatIsNoFileIsRefusedAtOnce) {
+  const std::string path = "/tmp/softib-config-test-" + std::to_string(::getpid());
+  ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
+  std::string reason;
+  const auto config = read_fabric_config(path, reason);
+  ::unlink(path.c_str());
+  EXPECT_EQ(config.error(), Status::InvalidParameter);
+  EXPECT_EQ(reason, "configuration " + path + " is no regular file");
 }
 
 TEST(DriverStore, ReadsManifestsAndLeavesBadOnesOut) {

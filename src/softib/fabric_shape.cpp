@@ -2,6 +2,7 @@
 #include "softib/fabric_shape.h"
 
 #include "fabric/model.h"
+#include "hca/layout.h"
 #include "softib/cli_error.h"
 
 #include <fmt/format.h>
@@ -59,10 +60,11 @@ std::vector<std::string> parse_nodes(const std::string& text) {
     std::string name = text.substr(start, end - start);
     start = end + 1;
     if (!is_node_name(name)) {
-      throw CliError(Exit::Usage,
-                     fmt::format("--nodes {}: \"{}\" is no node name; use a number of nodes, or "
-                                 "names of letters, digits, '_', '-', '.' separated by commas",
-                                 text, name));
+      throw CliError(
+          Exit::Usage,
+          fmt::format("--nodes \"{}\": \"{}\" is no node name; use a number of nodes, or "
+                      "names of letters, digits, '_', '-', '.' separated by commas",
+                      text, name));
     }
     if (!seen.insert(name).second) {
       throw CliError(Exit::Usage, fmt::format("--nodes {}: \"{}\" is there twice", text, name));
@@ -74,6 +76,33 @@ std::vector<std::string> parse_nodes(const std::string& text) {
                                             names.size(), fabric::kMaxNodes));
   }
   return names;
+}
+
+std::uint64_t parse_memory_size(const std::string& text) {
+  const auto wrong = [&text](const char* what) {
+    return CliError(Exit::Usage,
+                    fmt::format("--max-memory: \"{}\" {}; say 512M or 4G, from {}M to {}G", text,
+                                what, kLeastMemory >> 20, hca::kArenaSpace >> 30));
+  };
+  std::uint64_t value = 0;
+  const char* const last = text.data() + text.size();
+  const auto [end, error] = std::from_chars(text.data(), last, value);
+  if (end == text.data()) throw wrong("is no size");
+  std::string unit(end, last);
+  std::transform(unit.begin(), unit.end(), unit.begin(), [](char c) {
+    return static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
+  });
+  constexpr std::string_view kLetters = "kmgt";
+  unsigned shift = 0;
+  if (const std::size_t at = unit.empty() ? std::string::npos : kLetters.find(unit.front());
+      at != std::string::npos) {
+    shift = 10 * (static_cast<unsigned>(at) + 1);
+    unit.erase(0, 1);
+  }
+  if (!unit.empty() && unit != "b" && !(shift != 0 && unit == "ib")) throw wrong("is no size");
+  if (error != std::errc{} || value > (hca::kArenaSpace >> shift)) throw wrong("is too much");
+  if ((value << shift) < kLeastMemory) throw wrong("is too little");
+  return value << shift;
 }
 
 std::string find_node(const std::vector<std::string>& nodes, const std::string& wanted,

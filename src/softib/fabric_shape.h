@@ -9,13 +9,16 @@
 
 namespace ib::softib {
 
+// One program with a queue pair or two fits into it.
+inline constexpr std::uint64_t kLeastMemory = std::uint64_t{16} << 20;
+
 struct FabricShape {
   std::vector<std::string> nodes;  // names; empty: not said
   std::optional<std::uint32_t> hcas;
   std::optional<std::uint32_t> ports;
-  std::string max_memory;  // empty: not said
-  std::string config;      // path of the configuration file; empty: none
-  std::string verify;      // "on", "faults"; empty: not said
+  std::optional<std::uint64_t> max_memory;
+  std::string config;  // path of the configuration file; empty: none
+  std::string verify;  // "on", "faults"; empty: not said
   std::uint64_t verify_seed = 1;
 
   // As it comes up: node0 if nothing was said.
@@ -24,6 +27,10 @@ struct FabricShape {
 
 // "4" or "alice,bob". Throws CliError(Usage).
 std::vector<std::string> parse_nodes(const std::string& text);
+
+// "512M", "4G", "4GiB" or a number of bytes, in bytes; from kLeastMemory to what device memory has
+// addresses for. Throws CliError(Usage).
+std::uint64_t parse_memory_size(const std::string& text);
 
 // The node that --node means, by number (from 0) or name; empty means the first.
 // Throws CliError(NotFound) that lists the nodes.

@@ -36,6 +36,20 @@ TEST(FabricShape, BadNodesAreAUsageErrorThatSaysWhich) {
   EXPECT_NE(failure_of([] { parse_nodes("a,b c"); }).second.find("\"b c\""), std::string::npos);
 }
 
+TEST(FabricShape, SizesHaveUnitsAndBounds) {
+  EXPECT_EQ(parse_memory_size("512M"), std::uint64_t{512} << 20);
+  EXPECT_EQ(parse_memory_size("4g"), std::uint64_t{4} << 30);
+  EXPECT_EQ(parse_memory_size("1GiB"), std::uint64_t{1} << 30);
+  EXPECT_EQ(parse_memory_size("64mb"), std::uint64_t{64} << 20);
+  EXPECT_EQ(parse_memory_size("33554432"), 33554432u);
+  for (const char* text : {"", "-5", "0", "1", "1K", "1X", "1.5G", "G", "4G4", "4 G", "999999T",
+                           "99999999999999999999", "1iB", "0x10000000"}) {
+    const auto [code, said] = failure_of([&] { parse_memory_size(text); });
+    EXPECT_EQ(code, 2) << text;
+    EXPECT_NE(said.find("512M or 4G"), std::string::npos) << said;
+  }
+}
+
 TEST(FabricShape, ANodeIsFoundByNumberOrName) {
   const Names nodes{"alice", "bob"};
   EXPECT_EQ(find_node(nodes, "", "f"), "alice");

@@ -76,6 +76,18 @@ ControlClient connect_up(const std::string& fabric) {
                                           fabric == "default" ? "" : " --fabric " + fabric));
 }
 
+void until_down(const std::string& fabric, bool watches, const std::function<void()>& watch) {
+  try {
+    watch();
+  } catch (const CliError& error) {
+    if (!watches || error.code() != Exit::Daemon) throw;
+    // In order: softibd removes its socket before it closes connections. One that died leaves it.
+    const std::string dir = choose_runtime_dir(Surroundings::of_this_process());
+    struct stat s {};
+    if (::lstat(fabric_files(dir, fabric).socket.c_str(), &s) == 0) throw;
+  }
+}
+
 std::string text_of(const Json& object, const char* key, const std::string& otherwise) {
   if (!object.is_object() || !object.contains(key)) return otherwise;
   const Json& value = object[key];

@@ -7,6 +7,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -25,6 +26,10 @@ bool is_kept(const Json& state);
 
 // Why the running fabric is not what the command line asks for; empty if it is.
 std::string shape_difference(const Json& state, const FabricShape& wanted);
+
+// Runs what watches a fabric (if `watches`), which a fabric that goes down in order ends without an
+// error.
+void until_down(const std::string& fabric, bool watches, const std::function<void()>& watch);
 
 // A connection to a fabric that is up. Throws CliError(NotUp) with what to do.
 ControlClient connect_up(const std::string& fabric);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // softib: runs programs on software InfiniBand adapters and looks after the fabric behind them.
 #include "softib/command.h"
+#include "softib/usage.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -9,6 +10,7 @@
 #include <cstdlib>
 #include <exception>
 #include <new>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -18,23 +20,29 @@ using ib::softib::Context;
 using ib::softib::Exit;
 
 constexpr const char* kFooter = R"(Examples:
-  softib run -- ibv_devices                       a program that sees a software HCA
-  softib run -- ib_write_lat &                    two programs on one fabric
+  softib run -- ibv_devices               a program that sees a software HCA
+  softib run -- ib_write_lat &            two programs on one fabric
   softib run -- ib_write_lat localhost
-  softib up --nodes 2; softib run --node 1 -- CMD a fabric that stays, two virtual hosts
-  softib status                                   what is there and what it does
-  softib devices                                  the device tree: drivers, states, ids
-  softib hca eject softib0                        pull an adapter out under running programs
-  softib explain                                  what went wrong, in words
-  softib doctor                                   what this machine can do
+  softib up --nodes 2                     a fabric that stays: two virtual hosts
+  softib run --node 1 -- CMD              a program on the second one
+  softib status                           what is there and what it does
+  softib devices                          the device tree: drivers, states, ids
+  softib hca eject softib0                pull an adapter out under programs
+  softib explain                          what went wrong, in words
+  softib doctor                           what this machine can do
 
 Exit codes:
-  0 done               1 failed               2 bad command line     3 no such node, HCA or name
-  4 is up already      5 is not up            6 no permission        7 softibd failed
-  8 out of resources   9 files are missing    10 in use, or vetoed: nothing was changed
+   0 done                      6 no permission
+   1 failed                    7 softibd failed
+   2 bad command line          8 out of resources
+   3 no such node, HCA, name   9 files are missing
+   4 is up already            10 in use, or vetoed: nothing was changed
+   5 is not up
   run: those of CMD, or 126 cannot run it, 127 not found
 
-Environment: SOFTIB_RUNTIME_DIR (sockets and logs), SOFTIB_FABRIC (default of --fabric).
+Environment:
+  SOFTIB_RUNTIME_DIR   sockets and logs
+  SOFTIB_FABRIC        the default of --fabric
 )";
 
 // Everything behind the first "--" belongs to the program of `softib run`.
@@ -60,9 +68,8 @@ int run(int argc, char** argv) {
                "softib"};
   app.require_subcommand(0, 1);
   app.footer(kFooter);
-  app.get_formatter()->column_width(34);
-  bool version = false;
-  app.add_flag("--version", version, "print the version and exit");
+  ib::softib::use_narrow_help(app);
+  app.set_version_flag("-V,--version", ib::softib::version_text, "print the version and exit");
   for (auto* add :
        {ib::softib::add_run, ib::softib::add_up, ib::softib::add_down, ib::softib::add_status,
         ib::softib::add_list, ib::softib::add_trace, ib::softib::add_explain, ib::softib::add_port,
@@ -71,15 +78,23 @@ int run(int argc, char** argv) {
         ib::softib::add_version}) {
     add(app, context);
   }
-  if (words.empty() || version) words = {words.empty() ? "--help" : "version"};
+  app.add_subcommand("help", "`softib help CMD` is `softib CMD --help`");
+  if (words.empty()) words = {"--help"};
+  ib::softib::turn_help_around(words);
+  ib::softib::check_command(app, words);
   std::vector<std::string> reversed(words.rbegin(), words.rend());  // as CLI11 wants them
   try {
     app.parse(reversed);
   } catch (const CLI::CallForHelp& help) {
-    app.exit(help);
+    std::ostringstream text;
+    app.exit(help, text);
+    ib::softib::print(text.str());
+    return 0;
+  } catch (const CLI::CallForVersion&) {
+    ib::softib::print(ib::softib::version_text());
     return 0;
   } catch (const CLI::ParseError& error) {
-    app.exit(error);
+    ib::softib::complain(ib::softib::usage_complaint(app, words, error));
     return static_cast<int>(Exit::Usage);
   }
   return static_cast<int>(context.exit);

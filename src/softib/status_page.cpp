@@ -2,6 +2,7 @@
 #include "softib/status_page.h"
 
 #include "softib/explanation.h"
+#include "softib/usage.h"
 
 #include <fmt/format.h>
 
@@ -28,7 +29,7 @@ std::string traffic(const Json& port) {
   const std::uint64_t sent = number_of(counters, "sent_messages");
   const std::uint64_t received = number_of(counters, "received_messages");
   if (sent == 0 && received == 0) return {};
-  return fmt::format("  sent {} ({}), received {} ({})", sent,
+  return fmt::format("\n            sent {} ({}), received {} ({})", sent,
                      bytes_text(number_of(counters, "sent_bytes")), received,
                      bytes_text(number_of(counters, "received_bytes")));
 }
@@ -53,9 +54,21 @@ std::string client_lines(const Json& clients) {
       fmt::format("\n{:>8}  {:<12} {:<20} {}\n", "PID", "NODE", "PROGRAM", "OBJECTS");
   for (const Json& client : clients) {
     const bool ending = client.is_object() && client.value("ending", Json(false)) == true;
-    text += fmt::format("{:>8}  {:<12} {:<20} {}{}\n", text_of(client, "pid"),
-                        text_of(client, "node"), text_of(client, "program"),
-                        counts(client, "objects"), ending ? " (ended; being cleaned up)" : "");
+    const std::string row =
+        fmt::format("{:>8}  {:<12} {:<20} {}{}", text_of(client, "pid"), text_of(client, "node"),
+                    text_of(client, "program"), counts(client, "objects"),
+                    ending ? " (ended; being cleaned up)" : "");
+    text += wrap_words(row, kColumns, 44) + "\n";
+  }
+  return text;
+}
+
+std::string traffic_lines(const Json& traffic) {
+  std::string text = "\nsent by queue pairs that are connected\n";
+  for (const Json& pair : traffic) {
+    text += fmt::format("  {:<16} -> {:<16} {:>10} in {} messages, {} QPs\n", text_of(pair, "from"),
+                        text_of(pair, "to"), bytes_text(number_of(pair, "bytes")),
+                        number_of(pair, "messages"), number_of(pair, "queue_pairs"));
   }
   return text;
 }
@@ -66,9 +79,11 @@ std::string blocked_lines(const Json& blocked) {
   for (const Json& qp : blocked) {
     const std::string cause = text_of(qp, "cause");
     const std::optional<verbs::control::Cause> known = find_cause(cause);
-    text += fmt::format("  {} QP {} of pid {} on {}, peer QP {}: {}\n", text_of(qp, "type"),
-                        text_of(qp, "qpn"), text_of(qp, "pid"), text_of(qp, "node"),
-                        text_of(qp, "peer_qpn"), known ? explain(*known).meaning : cause);
+    const std::string line =
+        fmt::format("  {} QP {} of pid {} on {}, peer QP {}: {}", text_of(qp, "type"),
+                    text_of(qp, "qpn"), text_of(qp, "pid"), text_of(qp, "node"),
+                    text_of(qp, "peer_qpn"), known ? explain(*known).meaning : cause);
+    text += wrap_words(line, kColumns, 4) + "\n";
   }
   return text;
 }
@@ -120,6 +135,8 @@ std::string status_page(const std::string& fabric, const Json& state) {
   for (const Json& node : list_of(state, "nodes")) text += node_lines(node);
   const Json& clients = list_of(state, "clients");
   text += clients.empty() ? "\nno programs\n" : client_lines(clients);
+  const Json& traffic = list_of(state, "traffic");
+  if (!traffic.empty()) text += traffic_lines(traffic);
   const std::string objects = counts(state, "objects");
   text += fmt::format("\nobjects: {}\n", objects.empty() ? "none" : objects);
   text += memory_line(state);

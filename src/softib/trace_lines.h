@@ -4,6 +4,9 @@
 
 #include "softib/control_client.h"
 
+#include <nlohmann/json.hpp>
+
+#include <chrono>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -14,10 +17,16 @@ namespace ib::softib {
 struct TraceLine {
   std::uint64_t number = 0;
   std::string text;
+  bool is_step = false;           // of PnP or power
+  nlohmann::ordered_json fields;  // all that softibd says, with "time" and "last_time"
 };
 
-// "<number> <text>" a line; lines of another form are left out.
-std::vector<TraceLine> parse_trace(std::string_view text);
+// One JSON object a line (Trace::json_after); other lines are left out. `now`: when it was asked.
+std::vector<TraceLine> parse_trace(std::string_view text,
+                                   std::chrono::system_clock::time_point now);
+
+// "12:34:56.789  text", and how often it was repeated. Local time.
+std::string shown(const TraceLine& line);
 
 // Lines with a number greater than `after`. Throws CliError(Daemon).
 std::vector<TraceLine> read_trace(ControlClient& client, std::uint64_t after);

@@ -51,6 +51,8 @@ class QueuePair {
   bool post_short(Send send);
   template <class Send>
   bool learn_and_post(Send send);
+  // To the trace of softibd.
+  void tell(const control::TraceErrorIn& error) { plane_.host().trace(error); }
   // A request will probably follow (hca::Requester::announce).
   void announce() {
     if (requester_) requester_->announce();

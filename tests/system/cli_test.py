@@ -9,9 +9,11 @@ import concurrent.futures
 import json
 import os
 import pathlib
+import re
 import resource
 import shutil
 import signal
+import socket
 import stat
 import subprocess
 import sys
@@ -25,7 +27,11 @@ LIBRARIES = ("libsoftib_preload.so", "libsoftib-rdmav34.so")
 NOBODY = 65534
 TIMEOUT = 60
 
-OK, FAILED, USAGE, NOT_FOUND, ALREADY_UP, NOT_UP, PERMISSION, DAEMON, RESOURCES, INSTALLATION = range(10)
+OK, FAILED, USAGE, NOT_FOUND, ALREADY_UP, NOT_UP, PERMISSION, DAEMON, RESOURCES, INSTALLATION, BUSY = range(11)
+COMMANDS = ("run", "up", "down", "status", "list", "trace", "explain", "port", "devices", "ls", "hca", "partition",
+            "power", "driver", "env", "doctor", "version")
+ACTIONS = {"port": ("up", "down"), "hca": ("add", "remove", "eject"), "partition": ("add", "remove"),
+           "power": ("sleep", "hibernate", "resume", "shutdown"), "driver": ("list", "load", "unload")}
 
 
 def processes_of(directory):
@@ -41,6 +47,12 @@ def processes_of(directory):
         if serves and str(directory).encode() in words and state != "Z":
             found.append(int(entry.name))
     return found
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("", 0))
+        return probe.getsockname()[1]
 
 
 def eventually(condition, seconds=10):
@@ -218,6 +230,58 @@ class BadInput(CliTest):
         self.check(self.softib("up", "--hcas", "99"), USAGE, "--hcas")
         self.check(self.softib("up", "--fabric", "../x"), USAGE, "bad fabric name")
         self.assert_no_daemon()
+
+    def test_values_are_checked_before_anything_starts(self):
+        sizes = [["up", "--max-memory", size] for size in ("-5", "0", "", "1", "1X", "999999T", "1.5G")]
+        numbers = [["up", "--hcas", "-1"], ["up", "--ports", "3"], ["up", "--verify-seed", "-1"], ["up", "--nodes", ""],
+                   ["up", "--nodes", "-1"], ["run", "--linger", "-1", "--", "true"], ["trace", "-n", "-3"],
+                   ["trace", "-n", "x"], ["port", "up", "--port", "0"], ["partition", "add", "0"],
+                   ["partition", "add", "0x8000"], ["partition", "add", "7ffffff"], ["up", "--fabric", ""]]
+        for words in sizes + numbers:
+            with self.subTest(words=words):
+                result = self.check(self.softib(*words), USAGE)
+                self.assertEqual(result.stdout, "")
+                self.assertTrue(result.stderr.startswith("softib: "), result.stderr)
+        for words in sizes:
+            self.check(self.softib(*words), USAGE, "say 512M or 4G")
+        self.assert_no_daemon()
+        self.assertFalse(self.dir.exists(), "something was started")
+        self.check(self.softib("up", "--max-memory", "64M"), OK)
+
+    def test_errors_of_the_configuration_have_a_place(self):
+        config = self.base / "fabric.toml"
+        for text, said in (("ipoib = true\n  driver = 'x'\n", ":2:3: top level: \"driver\" is not known"),
+                           ("ipoib = 1\n", ":1:9: top level: \"ipoib\" must be true or false"),
+                           ("[[partition]]\npkey = 70000\nname = 'i1'\n",
+                            ":2:8: [[partition]]: \"pkey\" must be a number"),
+                           ("[[partition]]\npkey = 0x8001\nname = 'i1'\nnode = 'x'\n",
+                            ":1:1: [[partition]] i1: the fabric"),
+                           ("drivers = 'nowhere'\n", "nowhere: No such file"),
+                           ("ipoib = \n", ":1:")):
+            config.write_text(text)
+            self.check(self.softib("up", "--config", config), USAGE, str(config) if said[0] == ":" else "", said)
+        config.unlink()
+        self.check(self.softib("up", "--config", config), USAGE, "cannot be read")
+        os.mkfifo(config)
+        self.check(self.softib("up", "--config", config), USAGE, "is no regular file")
+        self.assert_no_daemon()
+
+    def test_a_malformed_driver_manifest_is_told(self):
+        (self.base / "store").mkdir()
+        (self.base / "store/broken.json").write_text("{")
+        config = self.base / "fabric.toml"
+        config.write_text("drivers = 'store'\n")
+        result = self.check(self.softib("up", "--config", config), OK, "is up")
+        self.assertIn(f"softib: warning: driver manifest {self.base}/store/broken.json: it is no JSON object",
+                      result.stderr)
+
+    def test_what_was_probably_meant(self):
+        for words, meant in ((["stauts"], "did you mean `softib status`?"), (["port", "dwon"], "`softib port down`"),
+                             (["status", "--jsno"], "did you mean --json?"), (["hca", "ejcet"], "`softib hca eject`"),
+                             (["up", "--node", "2"], "did you mean --nodes?")):
+            result = self.check(self.softib(*words), USAGE, meant)
+            self.assertTrue(result.stderr.startswith("softib: "), result.stderr)
+        self.check(self.softib("port"), USAGE, "say down or up")
 
     def test_program_not_found_or_not_executable(self):
         self.check(self.softib("run", "--", "no-such-program"), 127, "not found")
@@ -436,7 +500,7 @@ class Fabrics(CliTest):
         def state():
             return json.loads(self.check(self.softib("status", "--json"), OK).stdout)
         self.check(self.softib("up"), OK)
-        with subprocess.Popen([BIN / "softib", "run", "--", "ibv_rc_pingpong"], env=self.env(),
+        with subprocess.Popen([BIN / "softib", "run", "--", "ibv_rc_pingpong", "-p", str(free_port())], env=self.env(),
                               stdout=subprocess.DEVNULL) as process:
             self.assertTrue(eventually(lambda: state()["objects"]["qp"] == 1), state())
             (client,) = state()["clients"]
@@ -456,6 +520,23 @@ class Fabrics(CliTest):
         self.assertNotIn(" down ", self.softib("status").stdout)
         last = self.check(self.softib("trace", "-n", "1"), OK).stdout
         self.assertEqual(last.count("\n"), 1)
+        self.assertRegex(last, r"^\d\d:\d\d:\d\d\.\d{3}  port 1 of softib0 of node1 \(LID \d+\) is up\n$")
+
+    def test_trace_has_steps_only_when_asked(self):
+        self.check(self.softib("up"), OK)
+        for words in (["power", "sleep"], ["power", "resume"], ["hca", "eject", "softib0"], ["hca", "add"]):
+            self.check(self.softib(*words), OK)
+        for _ in range(3):
+            self.check(self.softib("port", "up", "--port", "9"), NOT_FOUND)
+        self.assertNotIn("pnp:", self.softib("trace").stdout)
+        self.assertNotIn("sleeps", self.softib("trace").stdout)
+        self.check(self.softib("trace", "--all"), OK, "pnp:", "HCA softib0 of node0 sleeps")
+        said = self.check(self.softib("trace", "--json", "--all"), OK).stdout
+        lines = [json.loads(line) for line in said.splitlines()]
+        self.assertEqual([line["number"] for line in lines], list(range(1, len(lines) + 1)))
+        self.assertEqual({line["kind"] for line in lines}, {"device", "refused", "change"})
+        for line in lines:
+            self.assertRegex(line["time"], r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}[+-]\d{4}$")
 
     def test_trace_follow(self):
         self.check(self.softib("up"), OK)
@@ -464,7 +545,62 @@ class Fabrics(CliTest):
             self.check(self.softib("port", "down"), OK)
             self.assertIn("port 1", process.stdout.readline())
             self.check(self.softib("down"), OK)
-            self.assertEqual(process.wait(TIMEOUT), DAEMON, "ends with the fabric")
+            self.assertEqual(process.wait(TIMEOUT), OK, "ends in order with the fabric")
+
+    def test_who_watches_ends_with_the_fabric(self):
+        """In order: exit code 0. Of a softibd that was killed: not."""
+        for words in (["trace", "--follow"], ["status", "--watch"]):
+            for in_order in (True, False):
+                with self.subTest(words=words, in_order=in_order):
+                    self.check(self.softib("up"), OK)
+                    self.check(self.softib("port", "down"), OK)
+                    with subprocess.Popen([BIN / "softib", *words], env=self.env(), text=True, stderr=subprocess.PIPE,
+                                          stdout=subprocess.PIPE) as process:
+                        self.assertTrue(process.stdout.readline())
+                        if in_order:
+                            self.check(self.softib("down"), OK, "is down")
+                        else:
+                            os.kill(processes_of(self.dir)[0], signal.SIGKILL)
+                        _, errors = process.communicate(timeout=TIMEOUT)
+                        self.assertEqual(process.returncode, OK if in_order else DAEMON, errors)
+                        self.assertEqual(errors == "", in_order, errors)
+
+    def test_down_spares_a_fabric_that_is_in_use(self):
+        program_name = "sleep"
+        self.check(self.softib("up"), OK)
+        with subprocess.Popen([BIN / "softib", "run", "--", "sleep", "60"], env=self.env()) as program:
+            self.assertTrue(eventually(lambda: pathlib.Path(f"/proc/{program.pid}/comm").read_text() == "sleep\n"))
+            for words in (["down"], ["down", "--all"]):
+                self.check(self.softib(*words), BUSY, f"in use by {program_name} (pid {program.pid})", "--force")
+            self.assertEqual(len(processes_of(self.dir)), 1)
+            program.kill()
+        self.check(self.softib("down"), OK, "is down")
+        self.check(self.softib("up"), OK)
+        with subprocess.Popen([BIN / "softib", "run", "--", "sleep", "60"], env=self.env()) as program:
+            self.assertTrue(eventually(lambda: pathlib.Path(f"/proc/{program.pid}/comm").read_text() == "sleep\n"))
+            self.check(self.softib("down", "--force"), OK, "is down")
+            program.kill()
+        self.assert_no_daemon()
+        self.assert_empty()
+
+    def test_hcas_come_and_go_by_name(self):
+        self.check(self.softib("up"), OK)
+        refused = self.check(self.softib("hca", "add", "softib0"), FAILED, "cannot plug in softib0", "already")
+        self.assertEqual(refused.stdout, "")
+        self.assertEqual(self.check(self.softib("hca", "add"), OK).stdout, "softib1 on node0 is plugged in\n")
+        self.assertEqual(self.check(self.softib("hca", "eject", "softib0"), OK).stdout,
+                         "softib0 on node0 is pulled out\n")
+        self.assertEqual(self.check(self.softib("hca", "add"), OK).stdout, "softib0 on node0 is plugged in\n")
+
+    def test_an_output_that_cannot_be_written_is_an_error(self):
+        self.check(self.softib("up"), OK)
+        self.check(self.softib("port", "down"), OK)
+        for words in (["trace"], ["status"], ["--help"], ["--version"], ["list"]):
+            with open("/dev/full", "w") as full:
+                result = subprocess.run([BIN / "softib", *words], env=self.env(), stdout=full, stderr=subprocess.PIPE,
+                                        text=True, timeout=TIMEOUT)
+            self.assertEqual(result.returncode, FAILED, words)
+            self.assertIn("No space left on device", result.stderr)
 
     def test_env(self):
         self.check(self.softib("up", "--nodes", "2"), OK)
@@ -484,11 +620,52 @@ class Words(CliTest):
 
     def test_help_is_everywhere(self):
         top = self.check(self.softib("--help"), OK, "Exit codes").stdout
-        for command in ("run", "up", "down", "status", "list", "trace", "explain", "port", "env", "doctor",
-                        "version"):
+        self.assertEqual(self.softib("help").stdout, top)
+        self.assertEqual(self.softib().stdout, top)
+        pages = [top]
+        for command in COMMANDS:
             self.assertIn(f"  {command} ", top)
-            self.check(self.softib(command, "--help"), OK)
-        self.check(self.softib("version"), OK, "softib ")
+            self.assertIn(f"Usage: softib {command}", self.softib(command, "--help").stdout)
+            for words in ([command], *([command, action] for action in ACTIONS.get(command, ()))):
+                page = self.check(self.softib(*words, "--help"), OK)
+                self.assertEqual(page.stderr, "")
+                self.assertEqual(self.softib("help", *words).stdout, page.stdout)
+                pages.append(page.stdout)
+        listed = re.findall(r"^  ([a-z]+) ", top.split("Subcommands:")[1].split("\n\n")[0], re.MULTILINE)
+        self.assertEqual(sorted(listed), sorted([*COMMANDS, "help"]), "a command without a test")
+        long = [line for page in pages for line in page.splitlines() if len(line) > 80]
+        self.assertEqual(long, [])
+
+    def test_man_pages_and_completion_are_what_the_help_says(self):
+        script = pathlib.Path(__file__).resolve().parents[2] / "scripts/cli_pages.py"
+        result = subprocess.run([sys.executable, script, BIN, "--check"], capture_output=True, text=True,
+                                timeout=TIMEOUT)
+        self.check(result, OK)
+
+    def complete(self, *words):
+        """What bash offers for the last of the words."""
+        script = pathlib.Path(__file__).resolve().parents[2] / "completions/softib.bash"
+        code = (f'source {script}; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _softib; '
+                'printf "%s\\n" "${COMPREPLY[@]}"')
+        env = self.env(PATH=f"{BIN}:{os.environ['PATH']}")
+        result = subprocess.run(["bash", "-c", code, "bash", "softib", *words], capture_output=True, text=True, env=env,
+                                timeout=TIMEOUT)
+        return self.check(result, OK).stdout.split()
+
+    def test_bash_completes(self):
+        self.assertEqual(self.complete("stat"), ["status"])
+        self.assertEqual(self.complete("port", "")[:2], ["down", "up"])
+        self.assertEqual(self.complete("port", "up", "--p"), ["--port"])
+        self.assertEqual(self.complete("run", "--path", "b"), ["bounce"])
+        self.assertIn("IBV_WC_RETRY_EXC_ERR", self.complete("explain", "IBV_WC_RETRY"))
+        self.check(self.softib("up", "--fabric", "lab"), OK)
+        self.assertEqual(self.complete("status", "--fabric", ""), ["lab"])
+
+    def test_version(self):
+        for words in (["version"], ["--version"], ["-V"]):
+            result = self.check(self.softib(*words), OK)
+            self.assertRegex(result.stdout, r"^softib \d+\.\d+\.\d+\ncontrol interface \d+\nprograms  /")
+            self.assertEqual(result.stderr, "")
 
     def test_doctor(self):
         result = self.check(self.softib("doctor", "--json"), OK)

@@ -344,7 +344,7 @@ def modules(report, user):
             os.chmod(folder / "fabric.toml", 0o644)
             with harness.Fabric(nodes=1, user=user, name="ok") as fabric:
                 result = fabric.softib("up", "--fabric", "bad", "--config", str(folder / "fabric.toml"))
-                result.require(r'"children" is not known', code=7)
+                result.require(r':1:1: top level: "children" is not known', code=2)
 
 
 def shutdown(report, user):

@@ -90,6 +90,7 @@ struct Qp : VerbsQp, Made {
   std::unique_ptr<SendBatch> batch;  // ibv_qp_ex only
   user::SendRequest request;         // being posted; under the engine's send lock
   bool signal_all = false;
+  std::atomic<std::uint32_t> refusals_told{0};  // bits of kinds (post_refusal.h)
 };
 
 inline Context& context_of(ibv_context* context) {

@@ -3,6 +3,7 @@
 // one that the queue pair keeps, and only the fields that its opcode has are touched.
 #include "host_abi/provider/convert.h"
 #include "host_abi/provider/ops.h"
+#include "host_abi/provider/post_refusal.h"
 #include "user/post_short.h"
 
 #include <bit>
@@ -116,6 +117,7 @@ struct SendView {
   engine.send_unlock();
   if (status == Status::Ok) return 0;
   if (bad != nullptr) *bad = wr;
+  tell_refusal(qp, *wr, status);
   return fail("ibv_post_send", errno_of_posting(status), status_text(status));
 }
 
@@ -137,12 +139,14 @@ struct SendView {
   return 0;
 }
 
-[[gnu::noinline]] int post_receives(user::QueuePair& engine, ibv_recv_wr* wr, ibv_recv_wr** bad) {
+[[gnu::noinline]] int post_receives(Qp& qp, ibv_recv_wr* wr, ibv_recv_wr** bad) {
+  user::QueuePair& engine = *qp.engine;
   for (; wr != nullptr; wr = wr->next) {
     Status status = Status::InvalidParameter;
     if (wr->num_sge >= 0) status = engine.post_recv(wr->wr_id, to_sges(wr->sg_list, wr->num_sge));
     if (status == Status::Ok) continue;
     if (bad != nullptr) *bad = wr;
+    tell_refusal(qp, *wr, status);
     return fail("ibv_post_recv", errno_of_posting(status), status_text(status));
   }
   return 0;
@@ -171,7 +175,7 @@ int post_recv(ibv_qp* ibqp, ibv_recv_wr* wr, ibv_recv_wr** bad) {
       return engine.is_awaited() ? serve_awaited(engine) : 0;
     }
   }
-  return post_receives(engine, wr, bad);
+  return post_receives(qp_of(ibqp), wr, bad);
 }
 
 }  // namespace ib::host_abi

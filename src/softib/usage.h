@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// How the command line speaks: help of 80 columns, errors with the name of the command and what
+// was probably meant.
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace ib::softib {
+
+inline constexpr std::size_t kColumns = 80;
+
+// The candidate that is most like `word`; empty if none is like it.
+std::string nearest(const std::string& word, const std::vector<std::string>& candidates);
+
+// The number of an option: "must be a whole number from 0 to 10, not "-1"".
+CLI::Validator whole_number(std::uint64_t least, std::uint64_t most);
+
+// Help in lines of at most kColumns.
+void use_narrow_help(CLI::App& app);
+
+// `softib help CMD` is `softib CMD --help`.
+void turn_help_around(std::vector<std::string>& words);
+
+// Throws CliError(Usage) if the command that `words` begin with, or its action, is none.
+void check_command(const CLI::App& app, const std::vector<std::string>& words);
+
+// The complaint about a command line that could not be parsed.
+std::string usage_complaint(const CLI::App& app, const std::vector<std::string>& words,
+                            const CLI::ParseError& error);
+
+// Lines of at most `width` columns; those after the first begin with `indent` blanks.
+std::string wrap_words(const std::string& text, std::size_t width, std::size_t indent);
+
+}  // namespace ib::softib

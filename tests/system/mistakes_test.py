@@ -1,0 +1,117 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+"""The mistakes that beginners make, each with the line that `softib trace` must have about it (mistakes.c makes
+them): what was refused or failed, the value that is wrong, and what would be right."""
+import json
+import pathlib
+import re
+import shutil
+import subprocess
+import tempfile
+
+import harness
+from harness import Failed, Skipped
+
+MISTAKES = {
+    # ibv_post_*
+    "send-in-reset":
+        r"ibv_post_send of SEND .* refused: the queue pair is in RESET; ibv_modify_qp it to INIT, RTR and RTS",
+    "send-in-init": r"ibv_post_send .* refused: the queue pair is in INIT",
+    "send-in-rtr": r"ibv_post_send .* refused: the queue pair is in RTR",
+    "recv-in-reset": r"ibv_post_recv .* refused: the queue pair is in RESET; ibv_modify_qp it to INIT",
+    "recv-sges":
+        r"ibv_post_recv .* refused: it has \d+ scatter/gather elements, the queue pair takes \d+; .* max_recv_sge",
+    "recv-queue-full": r"ibv_post_recv .* refused: all \d+ places of the receive queue are taken; .* max_recv_wr",
+    "recv-on-srq": r"ibv_post_recv .* refused: the queue pair has a shared receive queue; .* ibv_post_srq_recv",
+    "send-sges":
+        r"ibv_post_send .* refused: it has \d+ scatter/gather elements, the queue pair takes \d+; .* max_send_sge",
+    "send-inline": r"ibv_post_send .* refused: it has \d+ bytes inline, the queue pair takes \d+; .* max_inline_data",
+    "send-queue-full": r"ibv_post_send .* refused: all \d+ places of the send queue are taken; .* signaled",
+    "ud-without-ah": r"ibv_post_send .* refused: a datagram needs an address handle",
+    "ud-write": r"ibv_post_send of RDMA_WRITE .* refused: queue pairs of type UD do not have this operation",
+    "uc-read": r"ibv_post_send of RDMA_READ .* refused: queue pairs of type UC do not have this operation",
+    # Completions
+    "no-receive": r"IBV_WC_RNR_RETRY_EXC_ERR: .* no receive posted .*; post receives before",
+    "receive-too-small": r"IBV_WC_REM_INV_REQ_ERR .* room for 16 bytes; post larger receives",
+    "receive-bad-lkey": r"IBV_WC_REM_OP_ERR .* look at the peer's ibv_post_recv",
+    "lkey-unknown": r"IBV_WC_LOC_PROT_ERR: lkey 0x12345 .* names no memory region",
+    "lkey-other-pd":
+        r"IBV_WC_LOC_PROT_ERR: .* another protection domain .* register the memory with the queue pair's PD",
+    "lkey-no-local-write": r"IBV_WC_LOC_PROT_ERR: .* register it with IBV_ACCESS_LOCAL_WRITE",
+    "sge-out-of-range": r"IBV_WC_LOC_PROT_ERR: .* not inside the region of lkey .* which has 8192 bytes",
+    "rkey-unknown": r"IBV_WC_REM_ACCESS_ERR: rkey 0x12345 names no memory of the peer",
+    "rkey-byte-order": r"IBV_WC_REM_ACCESS_ERR: rkey 0x\w+ names no memory of the peer",
+    "rkey-other-pd": r"IBV_WC_REM_ACCESS_ERR: .* another protection domain than the peer's queue pair",
+    "rkey-no-access": r"IBV_WC_REM_ACCESS_ERR: .* has access none; RDMA_WRITE needs IBV_ACCESS_REMOTE_WRITE",
+    "rkey-out-of-range": r"IBV_WC_REM_ACCESS_ERR: .* not all inside the memory of rkey",
+    "region-gone": r"IBV_WC_REM_ACCESS_ERR: .* deregistered or invalidated",
+    "qp-access": r"IBV_WC_REM_\w+: the peer's queue pair allows none; RDMA_WRITE needs .* qp_access_flags",
+    "atomic-alignment": r"IBV_WC_REM_INV_REQ_ERR: .* not a multiple of 8",
+    "read-depth": r"max_rd_atomic here and max_dest_rd_atomic at the other side to 1 or more",
+    "peer-not-ready": r"IBV_WC_RETRY_EXC_ERR: the peer's queue pair is in INIT .* RTR or RTS before",
+    "peer-unknown": r"IBV_WC_RETRY_EXC_ERR: there is no queue pair 0x7ff",
+    "cq-overrun": r"completion queue \d+ ran over",
+    # Control
+    "qp-too-long": r"CreateQp refused: .*10000000",
+    "qp-too-many-sges": r"CreateQp refused: .*1000",
+    "qp-inline": r"CreateQp refused: .*1000000",
+    "cq-too-long": r"CreateCq refused: .*100000000",
+    "reset-to-rts": r"ModifyQp refused: .*RESET.*RTS",
+    "init-without-port": r"ModifyQp refused: .*PORT",
+    "init-wrong-port": r"ModifyQp refused: .*9",
+    "init-wrong-pkey": r"ModifyQp refused: .*999",
+    "rtr-incomplete": r"ModifyQp refused: .*DEST_QPN",
+    "rts-before-rtr": r"ModifyQp refused: .*INIT.*RTS",
+    "pd-in-use": r"DeallocPd refused: .*(region|queue)",
+    "cq-in-use": r"DestroyCq refused: .*queue pair",
+    "srq-in-use": r"DestroySrq refused: .*queue pair",
+    "ah-wrong-port": r"CreateAh refused: .*9",
+    "multicast-rc": r"AttachMcast refused: .*",
+}
+
+
+def build(user):
+    compiler = shutil.which("cc") or shutil.which("gcc")
+    if compiler is None:
+        raise Skipped("there is no C compiler")
+    folder = user.make_dir("softib-mistakes-")
+    source = pathlib.Path(__file__).with_name("mistakes.c")
+    made = subprocess.run([compiler, "-O1", "-o", folder / "mistakes", source, "-libverbs"], capture_output=True,
+                          text=True)
+    if made.returncode != 0:
+        raise Failed(made.stderr)
+    (folder / "mistakes").chmod(0o755)
+    return folder
+
+
+def lines_of(fabric):
+    text = fabric.softib("trace", "--json", "--fabric", fabric.name).require().text
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def test(report, user):
+    folder = build(user)
+    try:
+        with harness.Fabric(nodes=1, user=user) as fabric:
+            for name, pattern in MISTAKES.items():
+                if not report.wanted(name):
+                    continue
+                with report.case(name) as remarks:
+                    program = fabric.start([folder / "mistakes", name])
+                    fabric.end(program, 30).require()
+                    said = [line for line in lines_of(fabric) if line.get("pid") == program.pid]
+                    texts = [line["text"] for line in said]
+                    found = [text for text in texts if re.search(pattern, text)]
+                    if not found:
+                        raise Failed(f"no line like {pattern!r} in {texts}")
+                    missing = {"number", "time", "kind", "node", "program"} - set(said[0])
+                    if missing:
+                        raise Failed(f"{sorted(missing)} is missing in {said[0]}")
+                    if len(texts) > 2:
+                        raise Failed(f"one mistake, {len(texts)} lines: {texts}")
+                    remarks.append(f"{len(texts)} line(s)")
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+harness.main("mistakes", test)
