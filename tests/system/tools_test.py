@@ -57,7 +57,7 @@ def observers(report, fabric):
         fabric.run(words, seconds=180).require(GOOD, r"ERROR SUMMARY: 0 errors", forbid=(r"SIGBUS",))
     with report.case("gdb, with a breakpoint"):
         harness.need_program("gdb")
-        words = ["gdb", "-q", "-batch", "-ex", "set breakpoint pending on", "-ex", "break check", "-ex", "run", "-ex",
+        words = ["gdb", "-q", "-batch", "-ex", "set breakpoint pending on", "-ex", "break two_queue_pairs.c:check", "-ex", "run", "-ex",
                  "bt 1", "-ex", "delete", "-ex", "continue", program]
         fabric.run(words, seconds=120).require(GOOD, r"Breakpoint 1, check", r"exited normally")
     with report.case("strace -f"):
