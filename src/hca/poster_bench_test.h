@@ -66,7 +66,11 @@ class BenchHost final : public PosterHost {
 
   Status vm_answer(const platform::ProcessName& who, std::uint64_t address, std::size_t n) const {
     if (vm != Status::Ok) return vm;
-    if (who.pid != other_pid || who.plate.number != bench_plate) return Status::Disconnected;
+    // Anyone may have scribbled over the name in device memory: there is no plate elsewhere.
+    if (who.pid != other_pid || who.plate.number != bench_plate ||
+        who.plate.address != std::bit_cast<std::uint64_t>(&bench_plate)) {
+      return Status::Disconnected;
+    }
     if (address == who.plate.address) return Status::Ok;
     return is_accessible(address, n) ? Status::Ok : Status::Malformed;
   }

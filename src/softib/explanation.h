@@ -20,7 +20,7 @@ struct Explanation {
 };
 
 inline constexpr std::uint32_t kWcStatusCount = 22;
-inline constexpr std::uint32_t kCauseCount = 31;
+inline constexpr std::uint32_t kCauseCount = 34;
 
 Explanation explain(verbs::WcStatus status);
 Explanation explain(verbs::control::Cause cause);
