@@ -114,6 +114,7 @@ std::string users_of(ControlClient& client) {
     users[pid] = text_of(program, "program");
     if (program.value("ending", false)) users.erase(pid);
   }
+  users.erase(number_of(state, "pid"));  // drivers end with softibd
   std::string text;
   for (auto& [pid, name] : users) {
     const std::string of_process = "/proc/" + std::to_string(pid);

@@ -163,10 +163,27 @@ Status HcaClient::check_address(verbs::AddressVector& av) const {
   return wrong("no port of this fabric has this destination GID");
 }
 
+// softibd refuses it, too, and its trace then tells why.
+Status HcaClient::refuse_address(ProtectionDomain& pd, const verbs::AddressVector& av,
+                                 Status status) {
+  std::string why = last_reason();
+  control::CreateAhIn in;
+  in.pd = pd.handle();
+  in.av = av;
+  const auto handle = process_.call(Code::CreateAh, file_, in);
+  if (handle) {
+    const control::IndexIn made{static_cast<std::uint32_t>(*handle), 0};
+    (void)command(Code::DestroyAh, made);
+  }
+  return failed(status, std::move(why));
+}
+
 Result<std::unique_ptr<AddressHandle>> HcaClient::create_ah(ProtectionDomain& pd,
                                                             const verbs::AddressVector& av) {
   verbs::AddressVector resolved = av;
-  if (const Status checked = check_address(resolved); checked != Status::Ok) return checked;
+  if (const Status checked = check_address(resolved); checked != Status::Ok) {
+    return refuse_address(pd, av, checked);
+  }
   if (process_.daemon_gone()) return failed(Status::Disconnected, "softibd is gone");
   if (addresses_.fetch_add(1, std::memory_order_relaxed) >= attributes_.max_ah) {
     drop_address();

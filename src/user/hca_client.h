@@ -59,6 +59,7 @@ class HcaClient final : public Hca {
 
  private:
   Status check_address(verbs::AddressVector& av) const;
+  Status refuse_address(ProtectionDomain& pd, const verbs::AddressVector& av, Status status);
   HcaClient(ProcessState& process, std::uint32_t file, const control::OpenOut& info)
       : process_(process), file_(file), info_(info) {}
 

@@ -106,7 +106,7 @@ def namespaces(report, fabric):
         inside = "ip link set lo up && exec " + two_sides("ibv_rc_pingpong -n 100 -p 18515")
         fabric.run([*wrap, "sh", "-c", inside]).require(r"usec/iter")
     with report.case("little room for data"):
-        low = fabric.run(["sh", "-c", "ulimit -d 8192 && exec ibv_devinfo"])
+        low = fabric.run(["sh", "-c", "ulimit -d 8192 && exec ibv_devinfo"], env={"SOFTIB_LOG": "1"})
         if low.code is None or low.code < 0 or not re.search(r"RLIMIT_DATA|out of memory|RLIMIT_NPROC", low.text):
             raise Failed(f"ibv_devinfo with 8 MiB of data ended with {low.code}:\n{harness.tail(low.text)}")
     with report.case("chdir, umask and few descriptors"):

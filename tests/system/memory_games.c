@@ -19,7 +19,8 @@ enum { PAGE = 4096, SIZE = 16 * PAGE, OLD = 0x11, NEW = 0x22, PEERS = 0x33 };
 enum { ACCESS = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE };
 
 static struct side own;
-static unsigned char* memory; /* of SIZE bytes, with room behind it */
+static unsigned char* memory; /* of SIZE bytes */
+static size_t room;           /* that belongs to this game from there on */
 static struct ibv_mr* mr;
 
 static void outcome(const char* game, const char* text) {
@@ -41,8 +42,8 @@ static unsigned char* map_at(void* at, size_t size) {
 
 /* Fresh memory with OLD in it, registered, which the peer has used. */
 static void begin(void) {
-  memory = map_at(NULL, 2 * SIZE);
-  munmap(memory + SIZE, SIZE);
+  memory = map_at(NULL, SIZE);
+  room = SIZE;
   memset(memory, OLD, SIZE);
   mr = reg(memory, SIZE);
   if (order_peer(&own, READ, mr->rkey, memory, SIZE, 0, NULL).first != OLD) die("the first READ is wrong");
@@ -51,7 +52,7 @@ static void begin(void) {
 static void end(void) {
   if (mr && ibv_dereg_mr(mr)) die("ibv_dereg_mr");
   mr = NULL;
-  munmap(memory, 2 * SIZE);
+  munmap(memory, room);
 }
 
 static const char* read_text(struct answer_message a) {
@@ -125,10 +126,25 @@ static void protect(int protection, const char* name) {
   end();
 }
 
+/* Something lies above: registers memory with room to grow. */
+static unsigned char* grow_elsewhere(void) {
+  end();
+  memory = map_at(NULL, 2 * SIZE);
+  munmap(memory + SIZE, SIZE);
+  room = SIZE;
+  memset(memory, OLD, SIZE);
+  mr = reg(memory, SIZE);
+  unsigned char* grown = mremap(memory, SIZE, 2 * SIZE, 0);
+  if (grown == MAP_FAILED) die("mremap");
+  room = 2 * SIZE;
+  return grown;
+}
+
 static void grow(void) {
   begin();
   unsigned char* grown = mremap(memory, SIZE, 2 * SIZE, 0);
-  if (grown == MAP_FAILED) die("mremap");
+  if (grown == MAP_FAILED) grown = grow_elsewhere();
+  else room = 2 * SIZE;
   for (size_t i = SIZE; i < 2 * SIZE; ++i)
     if (grown[i] != 0) die("memory that mremap() added is not zero");
   memset(grown + SIZE, NEW, SIZE);
@@ -235,6 +251,7 @@ static void uring(void) {
   }
   const int file = new_file();
   memory = map_at(NULL, SIZE);
+  room = SIZE;
   memset(memory, OLD, SIZE);
   struct iovec buffer = {memory, SIZE};
   if (io_uring_register_buffers(&ring, &buffer, 1)) die("io_uring_register_buffers");
@@ -269,6 +286,7 @@ static void splice_pages(int registered_first) {
   unsigned char bytes[SIZE];
   if (pipe(ends)) die("pipe");
   memory = map_at(NULL, SIZE);
+  room = SIZE;
   memset(memory, OLD, SIZE);
   struct iovec piece = {memory, SIZE};
   if (registered_first) mr = reg(memory, SIZE);
