@@ -80,6 +80,16 @@ long file_kilobytes(const AdoptedPages& pages) {
   return status.st_blocks / 2;
 }
 
+// ThreadSanitizer starts a thread of its own in every process.
+bool has_threads_already() {
+#if IB_THREAD_SANITIZER
+  return true;
+#else
+  return false;
+#endif
+}
+constexpr const char* kNotAlone = "ThreadSanitizer starts a thread of its own in every process";
+
 // Every test runs in each mode that this machine has.
 class Adopt : public ::testing::TestWithParam<AdoptMode> {
  protected:
@@ -88,6 +98,7 @@ class Adopt : public ::testing::TestWithParam<AdoptMode> {
     if (adopt_mode() < GetParam()) {
       GTEST_SKIP() << "userfaultfd is not permitted to this process in the wanted way";
     }
+    if (GetParam() != AdoptMode::Full && has_threads_already()) GTEST_SKIP() << kNotAlone;
     limit_adopt_mode(GetParam());
   }
   void TearDown() override { limit_adopt_mode(std::nullopt); }
@@ -167,6 +178,7 @@ TEST_P(Adopt, ReturnedPagesKeepTheirContentAndDontNeedZeroesThem) {
 }
 
 TEST_P(Adopt, ReturnedPagesCanBeAdoptedAgainAndAgain) {
+  if (has_threads_already()) GTEST_SKIP() << kNotAlone;
   Memory memory(kMiB);
   memory.number_pages();
   for (int round = 0; round < 20; ++round) {
@@ -566,13 +578,13 @@ TEST_F(AdoptThreads, ASystemCallOfAnotherThreadWaitsForTheMove) {
       ++reads;
     }
   });
-  for (; piece < kPieces; ++piece) {
+  for (std::size_t i = 0; i < kPieces; ++i) {
+    piece = i;
     for (const int before = reads; reads < before + 10;) std::this_thread::yield();
-    auto pages = adopt_pages(memory.address() + piece * 4 * kMiB, 4 * kMiB);
+    auto pages = adopt_pages(memory.address() + i * 4 * kMiB, 4 * kMiB);
     ASSERT_TRUE(pages);
     give_back_pages(*pages);
   }
-  piece = 0;
   stop = true;
   reader.join();
   ::close(zero);
@@ -581,9 +593,7 @@ TEST_F(AdoptThreads, ASystemCallOfAnotherThreadWaitsForTheMove) {
 }
 
 TEST(AdoptWithoutUserfaultfd, WorksIffThereIsOneThread) {
-#if IB_THREAD_SANITIZER
-  GTEST_SKIP() << "ThreadSanitizer starts a thread of its own in every process";
-#endif
+  if (has_threads_already()) GTEST_SKIP() << kNotAlone;
   Memory memory(kMiB);
   memory.number_pages();
   const pid_t child = ::fork();  // certainly one thread, whatever a sanitizer runs here

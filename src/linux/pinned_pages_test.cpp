@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Memory whose pages the kernel holds for I/O keeps them: what the I/O brings must not go to pages
 // that the program cannot see.
+#include "base/sanitizer.h"
 #include "linux/adopt.h"
 #include "linux/client_handle.h"
 #include "linux/pin_sources.h"
@@ -106,6 +107,9 @@ TEST_F(PinnedPages, PagesSharedWithAChildMoveOnceTheyAreTheProcessesOwn) {
 // Linux before 6.8 cannot tell. Then touched pages move only if nothing else runs and nothing could
 // hold them.
 TEST_F(PinnedPages, WithoutProofOnlyALoneProgramsPagesMove) {
+#if IB_THREAD_SANITIZER
+  GTEST_SKIP() << "ThreadSanitizer starts a thread of its own in every process";
+#endif
   forbid_page_move(true);
   EXPECT_EQ(adopt(), Status::Ok);
   const auto direct = own_descriptor(::open("/proc/self/exe", O_RDONLY | O_DIRECT | O_CLOEXEC));
