@@ -149,7 +149,7 @@ Json posters_json(Core& core) {
   return posters;
 }
 
-// Who talks to whom: what connected queue pairs that are alive have sent, by hosts of both ends.
+// Traffic between hosts: what connected queue pairs that are alive have sent, by both ends.
 Json traffic_json(Core& core) {
   struct Sum {
     std::uint64_t queue_pairs = 0;

@@ -68,15 +68,13 @@ Result<NativeHandle> make_file(std::uint64_t length) {
 // The rules under which pages may move at all.
 Result<Mover> make_mover(const FaultFile& faults, int page_map, int target,
                          std::uint64_t page_size) {
-  const bool alone = faults.mode != AdoptMode::Full && is_single_threaded();
-  if (faults.mode != AdoptMode::Full && !alone) return Status::NotSupported;
-  Mover mover{.fault_file = faults.file.get(),
-              .page_map = page_map,
-              .target = target,
-              .has_minor = faults.has_minor,
-              .has_move = faults.has_move && !has_spliced_memory() && !move_forbidden.load(),
-              .page_size = page_size};
-  return mover;
+  if (faults.mode != AdoptMode::Full && !is_single_threaded()) return Status::NotSupported;
+  return Mover{.fault_file = faults.file.get(),
+               .page_map = page_map,
+               .target = target,
+               .has_minor = faults.has_minor,
+               .has_move = faults.has_move && !has_spliced_memory() && !move_forbidden.load(),
+               .page_size = page_size};
 }
 
 // Each adopted range keeps a descriptor, and a mapping when it has been returned: most of what a
