@@ -36,7 +36,7 @@ struct DoubtfulBench : PairBench {
   void take_away() {
     (void)::mprotect(page, kBytes, PROT_NONE);
     host.gone = {std::bit_cast<std::uint64_t>(page), kBytes};
-    plane.local_keys().doubt(key_index(kLkey));
+    plane.local_keys().doubt(kLkey);
   }
   WcStatus run(WrOpcode opcode, std::uint64_t n, std::uint32_t flags = 0) {
     EXPECT_EQ(post(opcode, n, flags), Status::Ok);
@@ -48,7 +48,7 @@ struct DoubtfulBench : PairBench {
 
 TEST(DoubtfulRegion, WorksAsBefore) {
   DoubtfulBench b;
-  b.plane.local_keys().doubt(key_index(kLkey));
+  b.plane.local_keys().doubt(kLkey);
   EXPECT_EQ(b.run(WrOpcode::RdmaWrite, 8), WcStatus::Success);
   EXPECT_EQ(b.there[0], std::byte{1});
   b.there[0] = std::byte{2};
@@ -72,7 +72,7 @@ TEST(DoubtfulRegion, ThatIsGoneIsALocalErrorOfEveryRequest) {
 TEST(DoubtfulRegion, EndsWithItsKey) {
   DoubtfulBench b;
   LocalKey& key = b.plane.local_keys().at(key_index(kLkey));
-  b.plane.local_keys().doubt(key_index(kLkey));
+  b.plane.local_keys().doubt(kLkey);
   EXPECT_TRUE(key.is_doubtful());
   b.plane.local_keys().hide(key_index(kLkey));
   key.key.store(kLkey + 1);  // another region at the same index

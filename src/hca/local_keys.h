@@ -63,10 +63,9 @@ class LocalKeys {
     at(index).key.store(0, std::memory_order_seq_cst);
     hidden_.fetch_add(1, std::memory_order_seq_cst);
   }
-  // From now on the region of this index is doubtful. Any thread; takes no lock, allocates nothing.
-  void doubt(std::uint32_t index) {
-    LocalKey& entry = at(index);
-    entry.doubted.store(entry.key.load(std::memory_order_acquire), std::memory_order_seq_cst);
+  // From now on the region with this key is doubtful. Any thread; takes no lock, allocates nothing.
+  void doubt(std::uint32_t key) {
+    at(key_index(key)).doubted.store(key, std::memory_order_seq_cst);
     hidden_.fetch_add(1, std::memory_order_seq_cst);
   }
   // Goes up with hide(): what is known of keys may have become untrue.

@@ -239,6 +239,10 @@ class Process {
   // The completion queue with this index that is alive in this process and its cookie, or nothing:
   // turns what came out of a channel's pipe back into an object.
   virtual Result<std::uint64_t> cq_cookie(std::uint64_t cq_index) = 0;
+  // The program is about to unmap [start, start + length), to map something else there or to take
+  // rights away: regions there are from now on read and written by system calls, which return an
+  // error where loads and stores would be a signal. Any thread; takes no lock, allocates nothing.
+  virtual void mappings_change(std::uint64_t start, std::uint64_t length) = 0;
 };
 
 }  // namespace ib::user

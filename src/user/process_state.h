@@ -41,6 +41,9 @@ class ProcessState final : public Process {
   Result<std::unique_ptr<Hca>> open_hca(std::uint64_t node_guid) override;
   Result<std::unique_ptr<CompletionChannel>> create_channel() override;
   Result<std::uint64_t> cq_cookie(std::uint64_t cq_index) override;
+  void mappings_change(std::uint64_t start, std::uint64_t length) override {
+    regions_->mappings_change(start, length);
+  }
 
   platform::ClientHost& host() { return host_; }
   hca::MemoryPlane& plane() { return *plane_; }

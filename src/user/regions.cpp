@@ -42,6 +42,7 @@ void Regions::publish_local(std::uint32_t index, const verbs::control::RegMrIn& 
   local.kind = null                                ? hca::KeyKind::Null
                : in.dm != verbs::control::kNoIndex ? hca::KeyKind::DeviceMemory
                                                    : hca::KeyKind::Region;
+  local.doubted.store(0, std::memory_order_relaxed);
   local.key.store(lkey, std::memory_order_release);
 }
 
@@ -61,8 +62,18 @@ void Regions::add(std::uint32_t index, const verbs::control::RegMrIn& in,
   // On-demand regions follow what the program maps; adopted pages would not.
   const bool follows = (in.access & verbs::access::kOnDemand) != 0 ||
                        (in.flags & verbs::control::region_flag::kImplicitOdp) != 0;
-  if (follows || path == hca::Path::ProcessVm || path == hca::Path::Bounce) return;
-  if (!use_backing(index, region)) adopt(index, region);
+  const bool stays = follows || path == hca::Path::ProcessVm || path == hca::Path::Bounce;
+  if (!stays && !use_backing(index, region)) adopt(index, region);
+  watch(region);
+}
+
+void Regions::watch(Region& region) {
+  watched_.remove(region.watched);
+  region.watched = watched_.add(region.key, region.address, end_of(region.address, region.length));
+}
+
+void Regions::mappings_change(std::uint64_t start, std::uint64_t length) {
+  watched_.doubt(process_.plane().local_keys(), start, end_of(start, length));
 }
 
 void Regions::change(std::uint32_t index, const verbs::control::RegMrIn& now,
@@ -78,6 +89,7 @@ void Regions::change(std::uint32_t index, const verbs::control::RegMrIn& now,
   region.length = length;
   index_by_address(index, region);
   hold_backings(region);
+  watch(region);
 }
 
 void Regions::hide(std::uint32_t index) {
@@ -94,6 +106,7 @@ void Regions::remove(std::uint32_t index) {
   const auto found = regions_.find(index);
   if (found == regions_.end()) return;
   if (found->second.kind == hca::KeyKind::Region) forget_address(index, found->second);
+  watched_.remove(found->second.watched);
   const std::vector<BackingRef> held = std::move(found->second.backings);
   regions_.erase(found);
   for (const BackingRef& backing : held) {

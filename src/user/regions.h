@@ -9,6 +9,7 @@
 #include "hca/memory_plane.h"
 #include "platform/client_host.h"
 #include "user/move_budget.h"
+#include "user/watched_ranges.h"
 #include "verbs/control.h"
 
 #include <cstdint>
@@ -38,6 +39,8 @@ class Regions {
               const verbs::control::MrOut& out, std::byte* address, std::uint64_t length);
   // After it is gone: pages that no region needs become private again.
   void remove(std::uint32_t index);
+  // Without the control lock, from any thread: Process::mappings_change().
+  void mappings_change(std::uint64_t start, std::uint64_t length);
 
  private:
   struct Backing {
@@ -53,6 +56,7 @@ class Regions {
     hca::KeyKind kind = hca::KeyKind::Region;
     std::uint64_t address = 0;
     std::uint64_t length = 0;
+    std::uint32_t watched = WatchedRanges::kNotWatched;
     std::vector<BackingRef> backings;
   };
 
@@ -68,6 +72,7 @@ class Regions {
   void forget_address(std::uint32_t index, const Region& region);
   void drop(BackingRef backing);
   void drop_unused();
+  void watch(Region& region);
 
   ProcessState& process_;
   std::map<std::uint32_t, Region> regions_;  // by key index
@@ -76,6 +81,7 @@ class Regions {
   // Those that no region overlaps could not be given back yet: the kernel may hold pages for I/O.
   std::list<Backing> backings_;
   MoveBudget budget_;
+  WatchedRanges watched_;
 };
 
 }  // namespace ib::user

@@ -126,6 +126,29 @@ static void protect(int protection, const char* name) {
   end();
 }
 
+/* The program's own requests, which its processor would carry out with loads and stores. */
+static void own_requests(const char* what, int protection, int map_again) {
+  static const struct {
+    enum order order;
+    const char* name;
+  } kinds[] = {{WRITE, "the program's own WRITE from it"}, {READ, "the program's own READ into it"}};
+  for (int i = 0; i < 2; ++i) {
+    char game[96], text[32];
+    begin();
+    for (int k = 0; k < 2; ++k) {
+      if (order_own(&own, kinds[k].order, mr->lkey, memory, SIZE)) die("the program's first request");
+    }
+    if (protection >= 0 ? mprotect(memory, SIZE, protection) : munmap(memory, SIZE)) die(what);
+    if (map_again) map_at(memory, SIZE);
+    const uint32_t status = order_own(&own, kinds[i].order, mr->lkey, memory, SIZE);
+    if (protection >= 0) mprotect(memory, SIZE, PROT_READ | PROT_WRITE);
+    snprintf(game, sizeof game, "%s; %s", what, kinds[i].name);
+    snprintf(text, sizeof text, "error %u", status);
+    outcome(game, status ? text : "success");
+    end();
+  }
+}
+
 /* Something lies above: registers memory with room to grow. */
 static unsigned char* grow_elsewhere(void) {
   end();
@@ -316,6 +339,10 @@ int main(void) {
   unmap();
   protect(PROT_READ, "PROT_READ");
   protect(PROT_NONE, "PROT_NONE");
+  own_requests("munmap", -1, 0);
+  own_requests("munmap, mmap at the same address", -1, 1);
+  own_requests("mprotect(PROT_READ)", PROT_READ, 0);
+  own_requests("mprotect(PROT_NONE)", PROT_NONE, 0);
   grow();
   move();
   advise(MADV_DONTNEED, "MADV_DONTNEED");

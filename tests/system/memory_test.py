@@ -22,7 +22,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 DOCUMENT = harness.SOURCE / "docs/memory.md"
 OLD, NEW, ZEROS, PEERS = "the old bytes", "the new bytes", "zeros", "what the peer wrote"
 WRITTEN = f"success, the program sees {PEERS}"
-GONE = "error 11"
+GONE, REFUSED, FINE = "error 11", "error 4", "success"
 FAULT = "Segmentation fault"
 PATHS = ("adopted", "process_vm", "bounce")
 
@@ -39,6 +39,14 @@ RULES = {
     "mprotect(PROT_READ); WRITE": ("success", "success", GONE),
     "mprotect(PROT_NONE); READ": (OLD, OLD, GONE),
     "mprotect(PROT_NONE); WRITE": ("success", "success", GONE),
+    "munmap; the program's own WRITE from it": (FINE, REFUSED, REFUSED),
+    "munmap; the program's own READ into it": (FINE, REFUSED, REFUSED),
+    "munmap, mmap at the same address; the program's own WRITE from it": (FINE, FINE, FINE),
+    "munmap, mmap at the same address; the program's own READ into it": (FINE, FINE, FINE),
+    "mprotect(PROT_READ); the program's own WRITE from it": (FINE, FINE, FINE),
+    "mprotect(PROT_READ); the program's own READ into it": (FINE, REFUSED, REFUSED),
+    "mprotect(PROT_NONE); the program's own WRITE from it": (FINE, REFUSED, REFUSED),
+    "mprotect(PROT_NONE); the program's own READ into it": (FINE, REFUSED, REFUSED),
     "mremap() grows it; the program uses the new part": (NEW, NEW, NEW),
     "mremap() grows it; READ": (OLD, OLD, OLD),
     "mremap() moves it; READ by the old address": (NEW, NEW, GONE),
@@ -134,7 +142,7 @@ def use_allocator(fabric, folder, library, remarks):
 
 def write_docs():
     rows = ["| what happens | adapter | adopted pages | process_vm, bounce |", "|---|---|---|---|"]
-    names = {GONE: "error 11 (IBV_WC_REM_OP_ERR)"}
+    names = {GONE: "error 11 (IBV_WC_REM_OP_ERR)", REFUSED: "error 4 (IBV_WC_LOC_PROT_ERR)"}
     for game, outcomes in RULES.items():
         rows.append("| " + " | ".join([game, *(names.get(o, o) for o in outcomes)]) + " |")
     text = DOCUMENT.read_text()

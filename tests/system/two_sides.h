@@ -37,11 +37,14 @@ struct order_message {
   uint32_t order, rkey, length, fill, qpn, lid;
   uint64_t address;
 };
-/* READ: `same` 1 if all bytes are `first`; the bytes follow if asked for by fill. */
+/* READ: `same` 1 if all bytes are `first`; the bytes follow if asked for by fill. CONNECT: rkey and
+ * address are of the peer's own memory. */
 struct answer_message {
-  uint32_t status, first, same, qpn, lid;
+  uint32_t status, first, same, qpn, lid, rkey;
+  uint64_t address;
 };
 
+static struct order_message peers_memory; /* rkey and address; since connect_peer */
 static int sock;
 static pid_t peer_pid;
 
@@ -108,8 +111,9 @@ static inline void bring_up(struct side* s, uint32_t qpn, uint32_t lid) {
 }
 
 /* The completion's status. */
-static inline uint32_t carry_out(struct side* s, const struct order_message* m) {
-  struct ibv_sge sge = {(uintptr_t)s->memory, m->length, s->mr->lkey};
+static inline uint32_t carry_out(struct side* s, const struct order_message* m, const void* memory,
+                                 uint32_t lkey) {
+  struct ibv_sge sge = {(uintptr_t)memory, m->length, lkey};
   struct ibv_send_wr wr = {.sg_list = &sge, .num_sge = 1, .send_flags = IBV_SEND_SIGNALED};
   struct ibv_send_wr* bad = NULL;
   wr.opcode = m->order == READ ? IBV_WR_RDMA_READ : IBV_WR_RDMA_WRITE;
@@ -131,8 +135,8 @@ static inline void serve(void) {
   struct side s = {0};
   open_side(&s);
   if (posix_memalign((void**)&s.memory, 4096, MOST)) die("memory");
-  if (!(s.mr = ibv_reg_mr(s.pd, s.memory, MOST, IBV_ACCESS_LOCAL_WRITE)))
-    die("the peer's ibv_reg_mr");
+  const int access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE;
+  if (!(s.mr = ibv_reg_mr(s.pd, s.memory, MOST, access))) die("the peer's ibv_reg_mr");
   for (;;) {
     struct order_message m;
     struct answer_message answer = {0};
@@ -143,9 +147,11 @@ static inline void serve(void) {
       bring_up(&s, m.qpn, m.lid);
       answer.qpn = s.qp->qp_num;
       answer.lid = s.lid;
+      answer.rkey = s.mr->rkey;
+      answer.address = (uintptr_t)s.memory;
     } else {
       if (m.order == WRITE) memset(s.memory, (int)m.fill, m.length);
-      answer.status = carry_out(&s, &m);
+      answer.status = carry_out(&s, &m, s.memory, s.mr->lkey);
       answer.first = s.memory[0];
       answer.same = !memcmp(s.memory, s.memory + 1, m.length - 1);
     }
@@ -175,6 +181,20 @@ static inline void connect_peer(struct side* s) {
   transfer_all(1, &m, sizeof m);
   transfer_all(0, &answer, sizeof answer);
   bring_up(s, answer.qpn, answer.lid);
+  peers_memory.rkey = answer.rkey;
+  peers_memory.address = answer.address;
+}
+
+/* The same the other way round: `length` bytes at `memory` and the peer's memory. The completion's
+ * status; after an error the two are connected again. */
+static inline uint32_t order_own(struct side* s, enum order order, uint32_t lkey,
+                                 const void* memory, uint32_t length) {
+  struct order_message m = peers_memory;
+  m.order = order;
+  m.length = length;
+  const uint32_t status = carry_out(s, &m, memory, lkey);
+  if (status != 0) connect_peer(s);
+  return status;
 }
 
 /* The peer reads or writes `length` bytes; after an error the two are connected again. `bytes`:

@@ -23,6 +23,7 @@ std::atomic<int (*)(int)> create_hook{nullptr};
 std::atomic<ssize_t (*)(int, void*, std::size_t, ssize_t)> read_hook{nullptr};
 std::atomic<void (*)(int)> closed_hook{nullptr};
 std::atomic<int (*)(void*, std::size_t, int, int*)> advise_hook{nullptr};
+std::atomic<void (*)(void*, std::size_t)> mappings_hook{nullptr};
 std::atomic<void (*)()> spliced_hook{nullptr};
 
 std::uint32_t pack(Entry entry) {
@@ -106,6 +107,7 @@ int set_hooks(const softib_preload_hooks* hooks) {
   read_hook.store(all.read_comp_channel, std::memory_order_release);
   closed_hook.store(all.closed, std::memory_order_release);
   advise_hook.store(all.advise, std::memory_order_release);
+  mappings_hook.store(all.mappings_change, std::memory_order_release);
   spliced_hook.store(all.spliced, std::memory_order_release);
   create_hook.store(all.create_comp_channel, std::memory_order_release);
   report_splices();
@@ -119,6 +121,7 @@ softib_preload_hooks hooks() {
   all.read_comp_channel = read_hook.load(std::memory_order_acquire);
   all.closed = closed_hook.load(std::memory_order_acquire);
   all.advise = advise_hook.load(std::memory_order_acquire);
+  all.mappings_change = mappings_hook.load(std::memory_order_acquire);
   all.spliced = spliced_hook.load(std::memory_order_acquire);
   return all;
 }

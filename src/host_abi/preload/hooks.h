@@ -47,6 +47,10 @@ struct softib_preload_hooks {
 
   /* The program has spliced memory into a pipe; called once, also for what went before. */
   void (*spliced)(void);
+
+  /* [address, address + length) is about to be unmapped, mapped again, moved or to lose rights. May
+   * be called in the middle of an allocator; must not change errno. */
+  void (*mappings_change)(void* address, size_t length);
 };
 
 /* Takes a copy. The latest call wins; NULL unregisters. Returns 0, or -EINVAL if size is too small

@@ -1,27 +1,65 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// Calls about the program's memory that mean something else for adopted pages, which are shared
-// memory to the kernel: madvise(), and vmsplice(), which leaves pages in a pipe.
+// Calls about the program's memory. madvise() means something else for adopted pages, which are
+// shared memory to the kernel; vmsplice() leaves pages in a pipe; munmap(), mmap() over what is
+// mapped, mremap() and mprotect() take from under a region what it was registered over.
 #include "host_abi/preload/fd_table.h"
 #include "host_abi/preload/hooks.h"
 #include "host_abi/preload/real.h"
 #include "host_abi/preload/system_calls.h"
 
+#include <sys/mman.h>
 #include <sys/uio.h>
 
 #include <atomic>
+#include <cstdarg>
 
 namespace ib::host_abi::preload {
 namespace {
 
-using Madvise = int(void*, std::size_t, int);
-// Looked up at load: an allocator may call madvise() when it cannot be called itself. Until then
+// Looked up at load: an allocator may make these calls when it cannot be called itself. Until then
 // the kernel does without libc.
-constinit std::atomic<Madvise*> real_madvise{nullptr};
+template <class Function>
+class FoundAtLoad {
+ public:
+  void find(const char* name) {
+    function_.store(reinterpret_cast<Function*>(::dlsym(RTLD_NEXT, name)));
+  }
+  Function* get_or(Function* before) const {
+    Function* const found = function_.load(std::memory_order_relaxed);
+    return found != nullptr ? found : before;
+  }
+
+ private:
+  std::atomic<Function*> function_{nullptr};
+};
+
+constinit FoundAtLoad<int(void*, std::size_t, int)> real_madvise;
+constinit FoundAtLoad<int(void*, std::size_t)> real_munmap;
+constinit FoundAtLoad<int(void*, std::size_t, int)> real_mprotect;
+constinit FoundAtLoad<int(void*, std::size_t, int, int)> real_pkey_mprotect;
+constinit FoundAtLoad<void*(void*, std::size_t, std::size_t, int, void*)> real_mremap;
+constinit FoundAtLoad<void*(void*, std::size_t, int, int, int, off_t)> real_mmap;
 constinit Real<ssize_t(int, const iovec*, std::size_t, unsigned)> real_vmsplice("vmsplice");
 constinit std::atomic<bool> spliced{false};
 
-[[gnu::constructor]] void find_madvise() {
-  real_madvise.store(reinterpret_cast<Madvise*>(::dlsym(RTLD_NEXT, "madvise")));
+[[gnu::constructor]] void find_memory_calls() {
+  real_madvise.find("madvise");
+  real_munmap.find("munmap");
+  real_mprotect.find("mprotect");
+  real_pkey_mprotect.find("pkey_mprotect");
+  real_mremap.find("mremap");
+  real_mmap.find("mmap");
+}
+
+void tell_change(void* address, std::size_t length) {
+  const auto tell = fds::hooks().mappings_change;
+  if (tell != nullptr && length != 0) tell(address, length);
+}
+
+// Whoever may read and write afterwards has lost nothing.
+void tell_rights(void* address, std::size_t length, int rights) {
+  constexpr int kAll = PROT_READ | PROT_WRITE;
+  if ((rights & kAll) != kAll) tell_change(address, length);
 }
 
 }  // namespace
@@ -42,8 +80,7 @@ int preload_madvise(void* address, std::size_t length, int advice) {
   int result = 0;
   const auto advise = fds::hooks().advise;
   if (advise == nullptr || advise(address, length, advice, &result) == 0) {
-    Madvise* const real = real_madvise.load(std::memory_order_relaxed);
-    return real != nullptr ? real(address, length, advice) : sys::madvise(address, length, advice);
+    return real_madvise.get_or(sys::madvise)(address, length, advice);
   }
   if (result == 0) return 0;
   errno = -result;
@@ -55,6 +92,54 @@ ssize_t preload_vmsplice(int fd, const iovec* pieces, std::size_t count, unsigne
 ssize_t preload_vmsplice(int fd, const iovec* pieces, std::size_t count, unsigned flags) {
   if (!spliced.exchange(true)) fds::report_splices();
   return real_vmsplice(fd, pieces, count, flags);
+}
+
+int preload_munmap(void* address, std::size_t length) IB_STANDS_FOR("munmap");
+int preload_munmap(void* address, std::size_t length) {
+  tell_change(address, length);
+  return real_munmap.get_or(sys::munmap)(address, length);
+}
+
+int preload_mprotect(void* address, std::size_t length, int rights) IB_STANDS_FOR("mprotect");
+int preload_mprotect(void* address, std::size_t length, int rights) {
+  tell_rights(address, length, rights);
+  return real_mprotect.get_or(sys::mprotect)(address, length, rights);
+}
+
+int preload_pkey_mprotect(void* address, std::size_t length, int rights, int key)
+    IB_STANDS_FOR("pkey_mprotect");
+int preload_pkey_mprotect(void* address, std::size_t length, int rights, int key) {
+  tell_change(address, length);  // a key may take away what the rights give
+  return real_pkey_mprotect.get_or(sys::pkey_mprotect)(address, length, rights, key);
+}
+
+void* preload_mremap(void* from, std::size_t old_length, std::size_t length, int flags, ...)
+    IB_STANDS_FOR("mremap");
+void* preload_mremap(void* from, std::size_t old_length, std::size_t length, int flags, ...) {
+  void* to = nullptr;
+  if ((flags & MREMAP_FIXED) != 0) {
+    va_list more;
+    va_start(more, flags);
+    to = va_arg(more, void*);
+    va_end(more);
+    tell_change(to, length);
+  }
+  if ((flags & MREMAP_MAYMOVE) != 0 || length < old_length) tell_change(from, old_length);
+  return real_mremap.get_or(sys::mremap)(from, old_length, length, flags, to);
+}
+
+void* preload_mmap(void* address, std::size_t length, int rights, int flags, int fd, off_t offset)
+    IB_STANDS_FOR("mmap");
+void* preload_mmap(void* address, std::size_t length, int rights, int flags, int fd, off_t offset) {
+  if ((flags & MAP_FIXED) != 0) tell_change(address, length);
+  return real_mmap.get_or(sys::mmap)(address, length, rights, flags, fd, offset);
+}
+
+void* preload_mmap64(void* address, std::size_t length, int rights, int flags, int fd, off_t offset)
+    IB_STANDS_FOR("mmap64");
+void* preload_mmap64(void* address, std::size_t length, int rights, int flags, int fd,
+                     off_t offset) {
+  return preload_mmap(address, length, rights, flags, fd, offset);
 }
 
 }  // extern "C"

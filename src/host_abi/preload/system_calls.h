@@ -53,6 +53,23 @@ inline ssize_t current_directory(char* text, std::size_t size) {
 inline int madvise(void* address, std::size_t length, int advice) {
   return result(::syscall(SYS_madvise, address, length, advice));
 }
+inline void* mmap(void* address, std::size_t length, int rights, int flags, int fd, off_t offset) {
+  const long at = ::syscall(SYS_mmap, address, length, rights, flags, fd, offset);
+  return reinterpret_cast<void*>(at);  // NOLINT(performance-no-int-to-ptr)
+}
+inline int munmap(void* address, std::size_t length) {
+  return result(::syscall(SYS_munmap, address, length));
+}
+inline int mprotect(void* address, std::size_t length, int rights) {
+  return result(::syscall(SYS_mprotect, address, length, rights));
+}
+inline int pkey_mprotect(void* address, std::size_t length, int rights, int key) {
+  return result(::syscall(SYS_pkey_mprotect, address, length, rights, key));
+}
+inline void* mremap(void* from, std::size_t old_length, std::size_t length, int flags, void* to) {
+  const long at = ::syscall(SYS_mremap, from, old_length, length, flags, to);
+  return reinterpret_cast<void*>(at);  // NOLINT(performance-no-int-to-ptr)
+}
 inline int change_directory(const char* path) {
   return result(::syscall(SYS_chdir, path));
 }

@@ -77,6 +77,11 @@ int advise(void* address, std::size_t length, int advice, int* result) noexcept 
   return done ? 1 : 0;
 }
 
+void mappings_change(void* address, std::size_t length) noexcept {
+  user::Process* const process = Runtime::attached();
+  if (process != nullptr) process->mappings_change(std::bit_cast<std::uint64_t>(address), length);
+}
+
 }  // namespace
 
 void register_preload_hooks() {
@@ -90,6 +95,7 @@ void register_preload_hooks() {
   hooks.read_comp_channel = read_channel;
   hooks.closed = channel_closed;
   hooks.advise = advise;
+  hooks.mappings_change = mappings_change;
   hooks.spliced = [] { os::note_vmsplice(); };
   static_cast<void>(preload_register(&hooks));
 }

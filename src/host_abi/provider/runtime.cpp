@@ -55,6 +55,11 @@ unsigned fork_epoch() {
   return g_fork_epoch.load(std::memory_order_relaxed);
 }
 
+user::Process* Runtime::attached() {
+  const Runtime* runtime = g_runtime.load(std::memory_order_acquire);
+  return runtime != nullptr ? runtime->process_.load(std::memory_order_acquire) : nullptr;
+}
+
 Runtime& Runtime::instance() {
   Runtime* runtime = g_runtime.load(std::memory_order_acquire);
   if (runtime != nullptr) return *runtime;

@@ -71,6 +71,9 @@ class Runtime {
   void channel_closed(int fd);
   // The ibv_cq for what came out of a channel; null: gone.
   void* deliver_completion(std::uint64_t cq_index);
+  // This process at its fabric; null: not attached. It stays until the process ends. Takes no lock,
+  // allocates nothing.
+  static user::Process* attached();
 
  private:
   Result<user::Process*> process();
