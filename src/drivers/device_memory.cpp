@@ -14,8 +14,8 @@ DeviceMemory::DeviceMemory(platform::DeviceMemoryHost& host, std::uint64_t max_m
 Status DeviceMemory::create(std::string& reason) {
   IB_CHECK(host_.create(hca::place::kHeap, hca::kArenaSpace, reason));
   arena_ = hca::Arena(host_.base(), *this);
-  heap_ = std::make_unique<Heap>(static_cast<HeapMemory&>(*this), hca::place::kHeap,
-                                 hca::kArenaSpace, hca::kHeapStep, max_memory_);
+  heap_ = std::make_unique<Heap>(static_cast<HeapMemory&>(*this), hca::place::kHeap, host_.space(),
+                                 hca::kHeapStep, max_memory_);
   auto* header = new (host_.base()) hca::ArenaHeader;
   header->version = hca::kLayoutVersion;
   header->size.store(host_.size());

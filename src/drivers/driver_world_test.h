@@ -36,6 +36,7 @@ class FakeHost final : public platform::DeviceMemoryHost {
     return Status::Ok;
   }
   std::byte* base() override { return base_; }
+  std::uint64_t space() override { return space_; }
   platform::Barriers& barriers() override { return barriers_; }
   std::uint64_t size() override { return size_; }
   Status grow(std::uint64_t size, std::string& reason) override {

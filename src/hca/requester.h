@@ -288,6 +288,7 @@ class Requester {
   std::uint64_t path_mtus(const Peer& peer) const;
   Outcome too_long_for_path(Peer& peer);
   Outcome execute_connected(const SendWqe& wqe);
+  static std::uint64_t asked_for(const SendWqe& wqe);
   Outcome gather(const SendWqe& wqe, std::uint32_t access, LocalPieces& pieces) const;
   Outcome rdma_write(Peer& peer, const SendWqe& wqe);
   Outcome rdma_read(Peer& peer, const SendWqe& wqe);

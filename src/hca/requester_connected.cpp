@@ -88,9 +88,10 @@ Requester::Outcome Requester::bind_peer(Peer*& peer) {
 // Compared when one of them was modified, not for each message.
 //
 // PSNs: the responder answers a request from the future with a NAK for the number it expects, which
-// is none of the requester's, and repeats an old answer to one from the past [IBA1 9.7.5.1]; with
-// neither the requester gets anywhere, so its retries run out. A UC responder takes the number of
-// the first packet that comes [IBA1 9.8.2.2].
+// is none of the requester's, so its retries run out. To one from the past it repeats an old
+// answer [IBA1 9.7.5.1]; that may acknowledge requests which were never carried out, and an adapter
+// then loses as many messages without a word. Here the retries run out, too. A UC responder takes
+// the number of the first packet that comes [IBA1 9.8.2.2].
 // Path MTUs: one packet has to fit the smaller; the first of several has to fill the responder's
 // exactly [IBA1 9.7.4.1.6].
 void Requester::agree(const QpEntry& peer) {
@@ -148,6 +149,13 @@ Requester::Outcome Requester::execute_connected(const SendWqe& wqe) {
 }
 
 // This process's side of the data: SGEs against their keys, or inline bytes.
+// Bytes that the elements of a request name.
+std::uint64_t Requester::asked_for(const SendWqe& wqe) {
+  std::uint64_t bytes = 0;
+  for (std::uint32_t i = 0; i < wqe.num_sge; ++i) bytes += wqe.sge[i].length;
+  return bytes;
+}
+
 Requester::Outcome Requester::gather(const SendWqe& wqe, std::uint32_t access,
                                      LocalPieces& pieces) const {
   if (wqe.stored && wqe.inline_data) {
@@ -288,20 +296,24 @@ Requester::Outcome Requester::rdma_write(Peer& peer, const SendWqe& wqe) {
   return with_imm ? deliver(peer, wqe, WcOpcode::RecvRdmaWithImm, bytes) : done(bytes);
 }
 
+// The memory that an answer goes to is looked at when the answer comes: what the responder finds
+// wrong comes first.
 Requester::Outcome Requester::rdma_read(Peer& peer, const SendWqe& wqe) {
   if (limits_.max_rd_atomic == 0) return fail(WcStatus::LocQpOpErr, Cause::ReadDepth);
-  LocalPieces pieces;
-  const Outcome gathered = gather(wqe, access::kLocalWrite, pieces);
-  if (gathered.kind != Outcome::Kind::Done) return gathered;
+  const std::uint64_t bytes = asked_for(wqe);
+  if (bytes > kMaxMessage) return fail(WcStatus::LocLenErr, Cause::LocalLength, bytes);
   if (peer.entry->id.max_dest_rd_atomic == 0) {
     return refused(peer, WcStatus::RemInvReqErr, {Cause::ReadDepth, false, 0});
   }
   Stretch source;
-  const Outcome granted = remote_stretch(peer, wqe, pieces.total, access::kRemoteRead, source);
+  const Outcome granted = remote_stretch(peer, wqe, bytes, access::kRemoteRead, source);
   if (granted.kind != Outcome::Kind::Done) return granted;
-  // Its answers come in packets that this end does not expect [IBA1 9.9.2.4.1].
-  if (pieces.total > peer.longest) {
-    return fail(WcStatus::BadRespErr, Cause::MtuMismatch, path_mtus(peer));
+  LocalPieces pieces;
+  const Outcome gathered = gather(wqe, access::kLocalWrite, pieces);
+  if (gathered.kind != Outcome::Kind::Done) return gathered;
+  // Its answers come in packets of another length than this end expects [IBA1 9.9.2.4.1].
+  if (bytes > peer.longest) {
+    return fail(WcStatus::LocLenErr, Cause::MtuMismatch, path_mtus(peer));
   }
   while (moved_ < pieces.total) {
     std::uint64_t step = 0;
@@ -315,11 +327,8 @@ Requester::Outcome Requester::rdma_read(Peer& peer, const SendWqe& wqe) {
 
 Requester::Outcome Requester::atomic(Peer& peer, const SendWqe& wqe) {
   if (limits_.max_rd_atomic == 0) return fail(WcStatus::LocQpOpErr, Cause::ReadDepth);
-  LocalPieces pieces;
-  const Outcome gathered = gather(wqe, access::kLocalWrite, pieces);
-  if (gathered.kind != Outcome::Kind::Done) return gathered;
-  if (pieces.total != sizeof(std::uint64_t)) {
-    return fail(WcStatus::LocLenErr, Cause::LocalLength, pieces.total);
+  if (asked_for(wqe) != sizeof(std::uint64_t)) {
+    return fail(WcStatus::LocLenErr, Cause::LocalLength, asked_for(wqe));
   }
   if (wqe.remote_address % sizeof(std::uint64_t) != 0) {
     return refused(peer, WcStatus::RemInvReqErr,
@@ -332,6 +341,10 @@ Requester::Outcome Requester::atomic(Peer& peer, const SendWqe& wqe) {
   const Outcome granted =
       remote_stretch(peer, wqe, sizeof(std::uint64_t), access::kRemoteAtomic, target);
   if (granted.kind != Outcome::Kind::Done) return granted;
+  // Before the word changes: on an adapter it has, by the time the old value finds no place.
+  LocalPieces pieces;
+  const Outcome gathered = gather(wqe, access::kLocalWrite, pieces);
+  if (gathered.kind != Outcome::Kind::Done) return gathered;
   const bool swap = wqe.opcode == WrOpcode::AtomicCmpSwap;
   std::uint64_t old = 0;
   const Access acted = plane_.atomic(target, swap ? &wqe.compare_add : nullptr,
@@ -345,9 +358,13 @@ Requester::Outcome Requester::atomic(Peer& peer, const SendWqe& wqe) {
 
 // ATOMIC WRITE [IBA1 1.6 annex A19]: 8 bytes, all at once; needs remote write.
 Requester::Outcome Requester::atomic_write(Peer& peer, const SendWqe& wqe) {
+  if (limits_.max_rd_atomic == 0) return fail(WcStatus::LocQpOpErr, Cause::ReadDepth);
   if (wqe.remote_address % sizeof(std::uint64_t) != 0) {
     return refused(peer, WcStatus::RemInvReqErr,
                    {Cause::RemoteAlignment, false, wqe.remote_address});
+  }
+  if (peer.entry->id.max_dest_rd_atomic == 0) {
+    return refused(peer, WcStatus::RemInvReqErr, {Cause::ReadDepth, false, 0});
   }
   Stretch target;
   const Outcome granted =
@@ -364,10 +381,15 @@ Requester::Outcome Requester::send(Peer& peer, const SendWqe& wqe) {
   LocalPieces pieces;
   const Outcome gathered = gather(wqe, 0, pieces);
   if (gathered.kind != Outcome::Kind::Done) return gathered;
-  if (pieces.total > peer.longest) return too_long_for_path(peer);
+  const bool fits_path = pieces.total <= peer.longest;
+  if (!fits_path && config_.type == QpType::Uc) return too_long_for_path(peer);
   if (!receive_) {
     const Outcome taken = take_receive(peer, wqe.remote_srqn);
     if (taken.kind != Outcome::Kind::Done) return taken;
+  }
+  if (!fits_path) {
+    return receive_failed(peer, WcStatus::LocLenErr, WcStatus::RemInvReqErr, Cause::MtuMismatch,
+                          path_mtus(peer));
   }
   const std::uint64_t capacity = receive_->capacity();
   if (pieces.total > capacity) {

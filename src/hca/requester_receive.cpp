@@ -234,7 +234,7 @@ Requester::Outcome Requester::invalidate_remote(Peer& peer, std::uint32_t rkey) 
   if (!usable) {
     if (config_.type == QpType::Uc) return dropped();
     if (has_left(peer)) return wait(Cause::None);
-    complete_receive_in_error(peer, WcStatus::RemInvReqErr, Cause::RemoteInvalidate);
+    complete_receive_in_error(peer, WcStatus::MwBindErr, Cause::RemoteInvalidate);
     break_peer(*peer.entry, Cause::RemoteInvalidate, std::nullopt);
     return wait(Cause::RemoteInvalidate, rkey);
   }

@@ -58,6 +58,21 @@ bool write_all(int file, std::string_view text) {
   return true;
 }
 
+// `space`, or as large a part of it as leaves the process addresses for its threads and its heap
+// (RLIMIT_AS), but not below `least`.
+std::uint64_t affordable(std::uint64_t space, std::uint64_t least) {
+  constexpr std::uint64_t kForTheRest = std::uint64_t{256} << 20;
+  for (; space / 2 >= least; space /= 2) {
+    const std::uint64_t all = space + kForTheRest;
+    void* const probe =
+        ::mmap(nullptr, all, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (probe == MAP_FAILED) continue;
+    (void)::munmap(probe, all);
+    break;
+  }
+  return space;
+}
+
 }  // namespace
 
 ServerDeviceMemory::~ServerDeviceMemory() {
@@ -72,13 +87,13 @@ Status ServerDeviceMemory::create(std::uint64_t size, std::uint64_t space, std::
     return refused("ftruncate (device memory)", errno, reason);
   if (::fcntl(file_.get(), F_ADD_SEALS, F_SEAL_SHRINK) != 0)
     return refused("fcntl (F_ADD_SEALS)", errno, reason);
+  space_ = affordable(space, 2 * size);
   void* at =
-      ::mmap(nullptr, space, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, file_.get(), 0);
+      ::mmap(nullptr, space_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, file_.get(), 0);
   if (at == MAP_FAILED) return refused("mmap (device memory)", errno, reason);
   base_ = static_cast<std::byte*>(at);
-  space_ = space;
   // Not in core dumps: they would have the size of the address space. Failure is no harm.
-  (void)::madvise(at, space, MADV_DONTDUMP);
+  (void)::madvise(at, space_, MADV_DONTDUMP);
   return Status::Ok;
 }
 

@@ -21,6 +21,7 @@ class ServerDeviceMemory : public platform::DeviceMemoryHost {
   ~ServerDeviceMemory() override;
 
   Status create(std::uint64_t size, std::uint64_t space, std::string& reason) override;
+  std::uint64_t space() override { return space_; }
   std::byte* base() override { return base_; }
   std::uint64_t size() override;
   Status grow(std::uint64_t size, std::string& reason) override;

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "linux/server_device_memory.h"
 
+#include "base/sanitizer.h"
 #include "linux/client_handle.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
@@ -43,6 +45,26 @@ TEST(ServerDeviceMemory, GrowsInPlace) {
   EXPECT_EQ(m.size(), 8 * kMib);
   m.base()[8 * kMib - 1] = std::byte{7};
   EXPECT_EQ(m.base(), before);
+}
+
+TEST(ServerDeviceMemory, TakesLessAddressSpaceWhereThereIsLess) {
+#if defined(__SANITIZE_ADDRESS__) || IB_THREAD_SANITIZER
+  GTEST_SKIP() << "sanitizers need more address space than the limit of this test";
+#endif
+  rlimit old{};
+  ::getrlimit(RLIMIT_AS, &old);
+  rlimit low = old;
+  low.rlim_cur = 4ull << 30;
+  ::setrlimit(RLIMIT_AS, &low);
+  ServerDeviceMemory m;
+  std::string reason;
+  const Status status = m.create(4 * kMib, 32ull << 30, reason);
+  ::setrlimit(RLIMIT_AS, &old);
+  ASSERT_EQ(status, Status::Ok) << reason;
+  EXPECT_LT(m.space(), 4ull << 30);
+  EXPECT_GE(m.space(), 1ull << 30);
+  EXPECT_EQ(m.grow(m.space(), reason), Status::Ok) << reason;
+  m.base()[m.space() - 1] = std::byte{1};
 }
 
 TEST(ServerDeviceMemory, PunchMakesZerosToTheByteAndGivesPagesBack) {

@@ -23,11 +23,12 @@ class DeviceMemoryHost {
   virtual ~DeviceMemoryHost() = default;
 
   // Makes the file, `size` bytes of zeros that cost memory only once touched, and maps `space`
-  // bytes of address space over it (shared, read-write). The file cannot be shrunk, by anyone.
-  // To be called once.
+  // bytes of address space over it (shared, read-write); less where this process may not have so
+  // much, but room for twice the file. The file cannot be shrunk, by anyone. To be called once.
   virtual Status create(std::uint64_t size, std::uint64_t space, std::string& reason) = 0;
   virtual std::byte* base() = 0;
-  virtual std::uint64_t size() = 0;  // of the file, as the system knows it
+  virtual std::uint64_t space() = 0;  // that is mapped: how long the file can get
+  virtual std::uint64_t size() = 0;   // of the file, as the system knows it
   // Lengthens the file. Nothing happens if it is that long already.
   virtual Status grow(std::uint64_t size, std::string& reason) = 0;
   // Makes [offset, offset + length) zeros and gives whole pages in it back to the system.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // softib run: starts the fabric if need be, then *becomes* CMD, so that its exit status, signals,
 // terminal and standard streams are CMD's own.
-#include "hca/layout.h"
+#include "softib/address_space.h"
 #include "softib/command.h"
 #include "softib/environment.h"
 #include "softib/fabric_state.h"
@@ -44,13 +44,12 @@ void check_words(const RunOptions& options) {
 // reserves more address space than this, if it may, for what the memory may grow to.
 void check_address_space() {
   rlimit limit{};
-  constexpr rlim_t kNeeded = 2 * (hca::place::kHeap + hca::kHeapStep) + (rlim_t{512} << 20);
-  if (::getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur >= kNeeded) return;
+  if (::getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur >= kLeastAddressSpace) return;
   throw CliError(Exit::Resources,
                  fmt::format("RLIMIT_AS is {} MiB, but a program needs {} MiB of address space to "
                              "map device memory (it costs memory only where used)\n"
                              "  Raise the limit: ulimit -v unlimited",
-                             limit.rlim_cur >> 20, kNeeded >> 20));
+                             limit.rlim_cur >> 20, kLeastAddressSpace >> 20));
 }
 
 std::string choose_node(const RunOptions& options, const FabricShape& wanted, const Json& state) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-#include "hca/layout.h"
+#include "softib/address_space.h"
 #include "softib/doctor.h"
 #include "softib/fd.h"
 
@@ -29,16 +29,23 @@ rlim_t limit_of(__rlimit_resource what) {
 void check_address_space(Findings& findings) {
   const rlim_t space = limit_of(RLIMIT_AS);
   const std::string value = shown(space, kMib, " MiB");
-  constexpr std::uint64_t kNeeded = hca::kArenaSpace + 512 * kMib;
-  if (space >= kNeeded) {
-    findings.push_back({"address space (RLIMIT_AS)", Level::Ok, value, {}, {}});
-    return;
+  const char* const check = "address space (RLIMIT_AS)";
+  const char* const fix = "ulimit -v unlimited";
+  if (space >= kFullAddressSpace) {
+    findings.push_back({check, Level::Ok, value, {}, {}});
+  } else if (space >= kLeastAddressSpace) {
+    findings.push_back({check, Level::Warn, value,
+                        fmt::format("a fabric that is started with it has fewer objects; room for "
+                                    "all takes {} MiB of addresses (memory only where used)",
+                                    kFullAddressSpace / kMib),
+                        fix});
+  } else {
+    findings.push_back({check, Level::Fail, value,
+                        fmt::format("device memory cannot be mapped: that takes {} MiB of "
+                                    "addresses at least (memory only where used)",
+                                    kLeastAddressSpace / kMib),
+                        fix});
   }
-  findings.push_back({"address space (RLIMIT_AS)", Level::Fail, value,
-                      fmt::format("device memory cannot be mapped: that takes {} MiB of addresses "
-                                  "(memory only where used)",
-                                  kNeeded / kMib),
-                      "ulimit -v unlimited"});
 }
 
 void check_file_size(Findings& findings) {

@@ -2,6 +2,7 @@
 #include "softib/spawn.h"
 
 #include "hca/layout.h"
+#include "softib/address_space.h"
 #include "softib/cli_error.h"
 #include "softib/environment.h"
 #include "softib/fd.h"
@@ -213,8 +214,7 @@ std::string tight_limits() {
                                 enough / scale, unit));
   };
   constexpr rlim_t kMib = 1u << 20;
-  // Device memory is mapped whole, sparse; the rest is code, stacks and heap.
-  check(RLIMIT_AS, "RLIMIT_AS (ulimit -v)", hca::kArenaSpace + 512 * kMib, " MiB", kMib);
+  check(RLIMIT_AS, "RLIMIT_AS (ulimit -v)", kLeastAddressSpace, " MiB", kMib);
   check(RLIMIT_FSIZE, "RLIMIT_FSIZE (ulimit -f)", hca::place::kHeap + hca::kHeapStep, " MiB", kMib);
   check(RLIMIT_NOFILE, "RLIMIT_NOFILE (ulimit -n)", 64, "", 1);
   return fmt::format("{}", fmt::join(found, "; "));

@@ -22,6 +22,7 @@ class VerifyingMemory final : public platform::DeviceMemoryHost {
     return real_.create(size, space, reason);
   }
   std::byte* base() override { return real_.base(); }
+  std::uint64_t space() override { return real_.space(); }
   std::uint64_t size() override { return real_.size(); }
   Status grow(std::uint64_t size, std::string& reason) override {
     return refuses("growing device memory", reason) ? Status::IoError : real_.grow(size, reason);

@@ -101,6 +101,21 @@ TEST_P(RcError, ABadLocalKeyFailsLocallyAndLeavesThePeerAlone) {
   }
 }
 
+// The memory for an answer is looked at when the answer comes, so the responder's complaint is the
+// one that is heard.
+TEST_P(RcError, OfTwoBadKeysTheRemoteOneIsFoundFirst) {
+  for (const WrOpcode opcode :
+       {WrOpcode::RdmaRead, WrOpcode::AtomicCmpSwap, WrOpcode::AtomicFetchAdd}) {
+    SCOPED_TRACE(static_cast<std::uint32_t>(opcode));
+    make_pair(QpType::Rc);
+    const Region ma = a->region(4096, access::kRemoteRead);
+    const Region mb = b->region(4096, access::kRemoteWrite);
+    qa.send(rdma(opcode, 6, {ma.sge(0, 8)}, mb));
+    expect_failure(6, WcStatus::RemAccessErr, Cause::RemoteKeyAccess);
+    EXPECT_TRUE(qb.reaches(QpState::Error));
+  }
+}
+
 TEST_P(RcError, WhatComesBackNeedsLocalWrite) {
   for (const WrOpcode opcode :
        {WrOpcode::RdmaRead, WrOpcode::AtomicCmpSwap, WrOpcode::AtomicFetchAdd}) {

@@ -67,7 +67,7 @@ class Windows : public VerbsTest {
   // That such a request ended as an error of class J [IBA1 9.9.6.3]: an error at the receive, no
   // answer to the requester.
   void expect_class_j(std::uint64_t wr_id, std::uint64_t receive_id) {
-    const Completion received = b->cq().one(WcStatus::RemInvReqErr);
+    const Completion received = b->cq().one(WcStatus::MwBindErr);
     EXPECT_EQ(received.wr_id, receive_id);
     EXPECT_EQ(received.vendor_err, static_cast<std::uint32_t>(Cause::RemoteInvalidate));
     EXPECT_TRUE(qb.reaches(QpState::Error));

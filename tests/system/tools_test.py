@@ -15,11 +15,11 @@ PROGRAM = harness.SOURCE / "tests/system/two_queue_pairs.c"
 GOOD = r"^good$"
 
 
-def build(folder, compiler, *flags):
+def build(folder, compiler, *flags, source=PROGRAM):
     if shutil.which(compiler) is None:
         raise Skipped(f"{compiler} is not installed (packages.txt)")
-    file = folder / "_".join([compiler, *(flag.strip("-").replace("=", "_") for flag in flags), "two"])
-    done = subprocess.run([compiler, "-g", "-O1", "-Wall", "-Wextra", "-Werror", *flags, str(PROGRAM), "-o", str(file),
+    file = folder / "_".join([compiler, *(flag.strip("-").replace("=", "_") for flag in flags), source.stem])
+    done = subprocess.run([compiler, "-g", "-O1", "-Wall", "-Wextra", "-Werror", *flags, str(source), "-o", str(file),
                            "-libverbs"], capture_output=True, text=True, timeout=120, check=False)
     if done.returncode != 0:
         if flags and "cannot find" in done.stderr:
@@ -79,6 +79,17 @@ def processes(report, fabric):
     with report.case("with 4 GiB of address space"):
         line = f"ulimit -v {4 << 20}; exec {program}"
         fabric.run(["sh", "-c", line]).require(GOOD)
+    with report.case("as many objects of each kind as ibv_query_device promises"):
+        filler = build(fabric.runtime, "gcc", source=PROGRAM.with_name("most_objects.c"))
+        most = "|".join(("pd", "cq", "mr", "mw", "srq", "qp"))
+        fabric.run([filler], seconds=240).require(r"^wrong: 0$", rf"^({most}): (\d+) of \2, one more: Cannot allocate memory$")
+    with report.case("a fabric of its own with 4 GiB of address space") as remarks:
+        softib, name = fabric.user.bin / "softib", "narrow"
+        line = f"ulimit -v {4 << 20}; exec {softib} run --fabric {name} -- {program}"
+        words = harness.Program([*fabric.user.prefix, "sh", "-c", line], env=fabric.base_env, cwd=fabric.runtime)
+        harness.Result(words, words.wait(60), 60).require(GOOD)
+        remarks.append(next((w for w in fabric.softib("status", "--fabric", name).text.splitlines()
+                             if w.startswith("device memory")), "gone already"))
 
 
 def test(report, user):

@@ -151,7 +151,6 @@ void from_qp_attr(const verbs::control::QpAttr& from, ibv_qp_attr& to) {
   to.rnr_retry = from.rnr_retry;
   to.alt_port_num = from.alt_port;
   to.alt_timeout = from.alt_timeout;
-  to.rate_limit = from.rate_limit;
 }
 
 verbs::control::QpCaps to_caps(const ibv_qp_cap& cap) {

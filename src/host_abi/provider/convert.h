@@ -17,6 +17,8 @@ namespace ib::host_abi {
 verbs::AddressVector to_vector(const ibv_ah_attr& attr);
 ibv_ah_attr to_ah_attr(const verbs::AddressVector& av);
 verbs::control::QpAttr to_qp_attr(const ibv_qp_attr& attr, int mask);
+// All but rate_limit, which the struct has since rdma-core 1.2 only: a caller of ibv_query_qp() may
+// have memory for the shorter one.
 void from_qp_attr(const verbs::control::QpAttr& from, ibv_qp_attr& to);
 verbs::control::QpCaps to_caps(const ibv_qp_cap& cap);
 ibv_qp_cap to_cap(const verbs::control::QpCaps& caps);

@@ -19,7 +19,6 @@ int query_qp(ibv_qp* ibqp, ibv_qp_attr* attr, int, ibv_qp_init_attr* init) {
     if (const int error = check_whole("ibv_query_qp", qp_of(ibqp))) return error;
     const auto got = qp_of(ibqp).engine->query();
     if (!got) return fail("ibv_query_qp", got.error());
-    *attr = {};
     from_qp_attr(got->attr, *attr);
     attr->cap = to_cap(got->caps);
     *init = {};

@@ -1,0 +1,88 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+"""A process that is stopped in the middle of a work request (SIGSTOP, a debugger): whoever has nothing to do with it goes on,
+`softib status` names it, and what waited for it goes on once it does (docs/design/0009-stopped-processes.md).
+
+stopped_test.py [--as root|nobody] [--only REGEX]
+"""
+import json
+import os
+import signal
+
+import harness
+from harness import Failed
+
+STOPS = 40  # tries to meet the client inside a request
+
+
+def state_of(fabric):
+    return json.loads(fabric.softib("status", "--json", "--fabric", fabric.name).require().text)
+
+
+def is_awaited(fabric, pid):
+    return pid in [poster["pid"] for poster in state_of(fabric)["posters_waited_for"]]
+
+
+def sent(fabric):
+    ports = [port for node in state_of(fabric)["nodes"] for hca in node["hcas"] for port in hca["ports"]]
+    return sum(port["counters"]["sent_messages"] for port in ports)
+
+
+def start_pair(fabric, port):
+    """Messages of 1 MiB, each a system call that takes a hundred microseconds."""
+    words = ["ib_write_bw", "-s", 1 << 20, "-D", 60, "-p", port]
+    server = fabric.start(words, 0, path="process_vm")
+    harness.wait_until(lambda: harness.is_listening(server.pid, port) or not server.running(), 20, "ib_write_bw to listen")
+    before = sent(fabric)
+    client = fabric.start([*words, harness.HOST], 1, path="process_vm")
+    harness.wait_until(lambda: sent(fabric) > before + 100, 30, "messages to flow")
+    return server, client
+
+
+def stop_inside_a_request(fabric):
+    """The client of a pair, stopped in the middle of a message; its server, which has been told to end, is waiting for it."""
+    for _ in range(STOPS):
+        server, client = start_pair(fabric, harness.free_port())
+        os.kill(client.pid, signal.SIGSTOP)
+        server.process.terminate()
+        try:
+            harness.wait_until(lambda pid=client.pid: is_awaited(fabric, pid), 2, "softibd to wait for the client")
+            return client
+        except Failed:
+            client.kill()
+            server.kill()
+    raise Failed(f"in {STOPS} stops the client was never inside a request")
+
+
+def test(report, user):
+    with harness.Fabric(nodes=2, user=user) as fabric:
+        with report.case("unrelated programs go on") as remarks:
+            client = stop_inside_a_request(fabric)
+            for words in (["ibv_rc_pingpong", "-g", 0, "-n", 100], ["ibv_ud_pingpong", "-g", 0, "-n", 100]):
+                server, other = fabric.pair(words, seconds=30)
+                server.require()
+                other.require()
+            if not is_awaited(fabric, client.pid):
+                raise Failed("the stopped client is no longer waited for: the programs had nothing to pass")
+            remarks.append("registered, exchanged, destroyed beside a process that was stopped in a request")
+        with report.case("status and trace name it"):
+            fabric.softib("status", "--fabric", fabric.name).require(r"waited for, inside a work request",
+                                                                      rf"pid {client.pid} \(ib_write_bw\)")
+            harness.wait_until(lambda: str(client.pid) in fabric.softib("trace", "--fabric", fabric.name).text, 10,
+                               "a line of the trace about the stopped client")
+        with report.case("what waited for it goes on once it does"):
+            os.kill(client.pid, signal.SIGCONT)
+            harness.wait_until(lambda: not state_of(fabric)["posters_waited_for"], 20, "nobody to be waited for")
+            if client.wait(60) is None:
+                raise Failed(f"the client did not end after its server had gone:\n{harness.tail(client.text())}")
+            harness.wait_until(lambda: not state_of(fabric)["clients"], 20, "no client to be left")
+        with report.case("one that is killed while it is stopped holds up nobody"):
+            client = stop_inside_a_request(fabric)
+            client.kill()
+            harness.wait_until(lambda: not state_of(fabric)["posters_waited_for"], 20, "nobody to be waited for")
+            harness.wait_until(lambda: not state_of(fabric)["clients"], 20, "no client to be left")
+            if any(state_of(fabric)["objects"].values()):
+                raise Failed(f"left behind: {state_of(fabric)['objects']}")
+
+
+harness.main("stopped processes", test)
