@@ -226,7 +226,8 @@ constexpr Sentence kSentences[] = {
      }},
     {Cause::PkeyMismatch,
      [](const TraceErrorIn& e) -> std::string {
-       if (e.detail >> 32 == 0) return say("its pkey_index ", e.detail, " names no P_Key of the port");
+       if (e.detail >> 32 == 0)
+         return say("its pkey_index ", e.detail, " names no P_Key of the port");
        return say("the P_Key is ", hex(e.detail >> 32), " here and ", hex(e.detail & 0xffffffff),
                   " at the receiving queue pair: they have to be equal but for the top bit, which "
                   "at least one must have; choose pkey_index on both sides (modify to INIT)");
@@ -291,10 +292,11 @@ std::string drop_of(const TraceErrorIn& e, verbs::QpType type) {
 }
 
 std::string unknown_lid(const TraceErrorIn& e, const std::string& lids) {
-  return say("no port of the fabric has LID ", e.detail,
-             "; ah_attr.dlid has to be the LID of the peer's port, as ibv_query_port says it there; "
-             "the fabric has ",
-             lids);
+  return say(
+      "no port of the fabric has LID ", e.detail,
+      "; ah_attr.dlid has to be the LID of the peer's port, as ibv_query_port says it there; "
+      "the fabric has ",
+      lids);
 }
 
 std::string cause_of(const TraceErrorIn& e) {

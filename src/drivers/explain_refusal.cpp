@@ -98,9 +98,8 @@ std::string explain_refusal(const TraceErrorIn& e) {
     case SendNoAddress:
     case SendNoInline:
     case SendOther:
-      return said(
-          say(in_batch ? "ibv_wr_complete of " : "ibv_post_send of ", operation).c_str(),
-          why_not_sent(e, why));
+      return said(say(in_batch ? "ibv_wr_complete of " : "ibv_post_send of ", operation).c_str(),
+                  why_not_sent(e, why));
     case BatchTooLong:
     case BatchNoRoom:
     case BatchOrder: return say("ibv_wr_complete was refused: ", why_no_batch(e, why));

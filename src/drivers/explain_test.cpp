@@ -65,7 +65,8 @@ TEST(Explain, ADeadPeerIsNamedByPid) {
 TEST(Explain, EveryCauseHasItsOwnSentence) {
   std::set<std::string> sentences;
   std::set<std::string> names;
-  for (std::uint32_t cause = 1; cause <= static_cast<std::uint32_t>(Cause::LocalMemoryGone); ++cause) {
+  for (std::uint32_t cause = 1; cause <= static_cast<std::uint32_t>(Cause::LocalMemoryGone);
+       ++cause) {
     const std::string text = explain_error(
         error(WrOpcode::RdmaRead, WcStatus::GeneralErr, static_cast<Cause>(cause)), kSelf, kPeer);
     EXPECT_EQ(text.find("no further detail"), std::string::npos) << cause;
@@ -115,11 +116,12 @@ TEST(Explain, ADroppedDatagramHasBothSidesValues) {
     in.length = 64;
     return explain_error(in, self, peer);
   };
-  EXPECT_EQ(text(Cause::QkeyMismatch, 0x2200000011),
-            "ib_write_bw (pid 4711, node0, softib0, QP 0x20011): SEND of 64 bytes (wr_id 0x7) over "
-            "UD to process (pid 4712, node1, softib0, QP 0x40012) was dropped (qkey_mismatch), "
-            "although its completion says success: the message has Q_Key 0x22, the receiving queue pair "
-            "0x11; set wr.ud.remote_qkey to the qkey that the receiver gave to ibv_modify_qp.");
+  EXPECT_EQ(
+      text(Cause::QkeyMismatch, 0x2200000011),
+      "ib_write_bw (pid 4711, node0, softib0, QP 0x20011): SEND of 64 bytes (wr_id 0x7) over "
+      "UD to process (pid 4712, node1, softib0, QP 0x40012) was dropped (qkey_mismatch), "
+      "although its completion says success: the message has Q_Key 0x22, the receiving queue pair "
+      "0x11; set wr.ud.remote_qkey to the qkey that the receiver gave to ibv_modify_qp.");
   EXPECT_NE(text(Cause::PkeyMismatch, 0x800100008002).find("0x8001 here and 0x8002 at"),
             std::string::npos);
   EXPECT_NE(text(Cause::RemoteLength, 64).find("room for 64 bytes, this message needs 104"),

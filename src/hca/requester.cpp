@@ -259,7 +259,8 @@ void Requester::report(const SendWqe& wqe, const Outcome& outcome, std::uint32_t
 // pairs 0 and 1 ask ports that may be silent: what they lose is their protocol's matter.
 void Requester::report_drop(const SendWqe& wqe, const Outcome& lost, std::uint32_t peer) {
   const auto cause = static_cast<std::size_t>(lost.cause);
-  if (lost.cause == Cause::None || cause >= drops_.size() || verbs::is_special(config_.type)) return;
+  if (lost.cause == Cause::None || cause >= drops_.size() || verbs::is_special(config_.type))
+    return;
   const std::uint32_t times = verbs::report_count(++drops_[cause]);
   if (times != 0) report(wqe, lost, peer, times);
 }

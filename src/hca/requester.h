@@ -403,7 +403,7 @@ class Requester {
   // Messages that were dropped, by cause, of which the trace is told.
   static constexpr std::size_t kCauses = 64;
   std::array<std::uint32_t, kCauses> drops_{};
-  KnownLocal own_key_;  // of the last short request
+  KnownLocal own_key_;                        // of the last short request
   std::atomic<const void*> next_line_{this};  // see announce(); nobody follows it
 };
 

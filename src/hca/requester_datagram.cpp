@@ -72,7 +72,8 @@ Requester::Outcome Requester::execute_datagram(const SendWqe& wqe) {
     if (sent.kind == Outcome::Kind::Done) sent = datagram_to(wqe, *target, pieces);
   }
   // Sent, as far as the sender knows, even if it was dropped.
-  if (sent.kind == Outcome::Kind::Done || sent.kind == Outcome::Kind::Dropped) sent.byte_len = bytes;
+  if (sent.kind == Outcome::Kind::Done || sent.kind == Outcome::Kind::Dropped)
+    sent.byte_len = bytes;
   return sent;
 }
 

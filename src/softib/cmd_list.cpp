@@ -42,15 +42,14 @@ void list(bool as_json) {
     print(fmt::format("no fabric is up (looked in {})\n", dir));
     return;
   }
-  std::string text =
-      painted(Paint::Heading, fmt::format("{:<20} {:<7} {:>7} {:>6} {:>8}", "FABRIC", "STATE",
-                                          "PID", "NODES", "CLIENTS")) +
-      "\n";
+  std::string text = painted(Paint::Heading, fmt::format("{:<20} {:<7} {:>7} {:>6} {:>8}", "FABRIC",
+                                                         "STATE", "PID", "NODES", "CLIENTS")) +
+                     "\n";
   for (const Json& entry : entries) {
     const std::string state = fmt::format("{:<7}", text_of(entry, "state"));
     text += fmt::format("{:<20} {} {:>7} {:>6} {:>8}\n", text_of(entry, "fabric"),
-                        entry["state"] == "up" ? state : painted(Paint::Bad, state), text_of(entry, "pid"), text_of(entry, "nodes"),
-                        text_of(entry, "clients"));
+                        entry["state"] == "up" ? state : painted(Paint::Bad, state),
+                        text_of(entry, "pid"), text_of(entry, "nodes"), text_of(entry, "clients"));
     if (entry.contains("reason")) text += fmt::format("    {}\n", text_of(entry, "reason"));
     if (entry["state"] == "dead") text += "    its softibd was killed; `softib down` cleans up\n";
   }

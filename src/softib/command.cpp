@@ -125,8 +125,7 @@ void print(const std::string& text) {
 
 void complain(const std::string& text) {
   const bool warning = text.starts_with("warning");
-  const std::string name =
-      painted(warning ? Paint::Warning : Paint::Bad, "softib:", Stream::Error);
+  const std::string name = painted(warning ? Paint::Warning : Paint::Bad, "softib:", Stream::Error);
   const std::string line = fmt::format("{} {}\n", name, text);
   std::fputs(line.c_str(), stderr);
 }

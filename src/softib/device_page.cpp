@@ -104,7 +104,8 @@ std::string devices_page(const Json& state, bool with_ids) {
   for (const Json& node : leaving) width = std::max(width, widest_name(node, 0));
   DevicesPage page(width, with_ids);
   page.add(tree, 0);
-  if (!leaving.empty()) page.say("\n" + painted(Paint::Warning, "Pulled out, still in use:") + "\n");
+  if (!leaving.empty())
+    page.say("\n" + painted(Paint::Warning, "Pulled out, still in use:") + "\n");
   for (const Json& node : leaving) page.add(node, 0);
   return page.text();
 }

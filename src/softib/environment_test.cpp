@@ -70,7 +70,8 @@ TEST(Environment, ThreadsOfUcxTakeTurnsUnlessTheUserSaysOtherwise) {
   EXPECT_EQ(value(once, "UCX_USE_MT_MUTEX"), "y");
   EXPECT_EQ(value(without_softib(once), "UCX_USE_MT_MUTEX"), "(unset)");
   const Environment chosen{{"UCX_USE_MT_MUTEX", "n"}};
-  EXPECT_EQ(value(compose_environment(chosen, installation(), settings()), "UCX_USE_MT_MUTEX"), "n");
+  EXPECT_EQ(value(compose_environment(chosen, installation(), settings()), "UCX_USE_MT_MUTEX"),
+            "n");
   EXPECT_EQ(without_softib(chosen), chosen);
 }
 

@@ -69,7 +69,8 @@ std::string wrapped(std::string_view text, std::string_view first_indent) {
 }
 
 std::string card(const std::string& title, const Explanation& it) {
-  return painted(Paint::Heading, title) + "\n" + wrapped(it.meaning, "  what:  ") + wrapped(it.advice, "  to do: ");
+  return painted(Paint::Heading, title) + "\n" + wrapped(it.meaning, "  what:  ") +
+         wrapped(it.advice, "  to do: ");
 }
 
 std::string status_card(WcStatus status) {
@@ -147,8 +148,9 @@ std::string known_words() {
   for (std::uint32_t i = 0; i < kCauseCount; ++i) {
     text += fmt::format("  {:>2}  {}\n", i, explain(static_cast<Cause>(i)).name);
   }
-  text += "Refusals (name, or the call: ibv_post_send, ibv_post_recv, ibv_post_srq_recv,\n"
-          "ibv_wr_complete):\n";
+  text +=
+      "Refusals (name, or the call: ibv_post_send, ibv_post_recv, ibv_post_srq_recv,\n"
+      "ibv_wr_complete):\n";
   for (const PostRefusal why : refusals_of("")) {
     text += fmt::format("   -  {}\n", explain(why).name);
   }

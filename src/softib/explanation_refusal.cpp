@@ -34,7 +34,8 @@ constexpr Card kCards[] = {
     {PostRefusal::SendQueueFull,
      kSend,
      {"SendQueueFull", "All places of the send queue are taken (ENOMEM).",
-      "A place is free when its completion, or a later one of the queue, has been polled: signal one "
+      "A place is free when its completion, or a later one of the queue, has been polled: signal "
+      "one "
       "request in max_send_wr at least, and poll; or create the queue pair with more places."}},
     {PostRefusal::SendOpcode,
      kSend,
@@ -47,7 +48,8 @@ constexpr Card kCards[] = {
     {PostRefusal::SendOther,
      kSend,
      {"SendOther", "Operation, flags or operands do not fit the queue pair.",
-      "Atomic writes have 8 bytes, binding needs a window; IBV_SEND_IP_CSUM and TSO are not there."}},
+      "Atomic writes have 8 bytes, binding needs a window; IBV_SEND_IP_CSUM and TSO are not "
+      "there."}},
     {PostRefusal::RecvState,
      kRecv,
      {"RecvState", "In RESET a queue pair takes no receives.", "ibv_modify_qp it to INIT first."}},
@@ -65,7 +67,8 @@ constexpr Card kCards[] = {
       "Post to that, with ibv_post_srq_recv."}},
     {PostRefusal::SrqSges,
      kSrq,
-     {"SrqSges", "The receive has more scatter/gather elements than the shared receive queue takes.",
+     {"SrqSges",
+      "The receive has more scatter/gather elements than the shared receive queue takes.",
       "Create the shared receive queue with a larger attr.max_sge."}},
     {PostRefusal::SrqQueueFull,
      kSrq,
@@ -73,7 +76,8 @@ constexpr Card kCards[] = {
       "Post again as receives complete, or create it with a larger attr.max_wr."}},
     {PostRefusal::BatchTooLong,
      kBatch,
-     {"BatchTooLong", "Between ibv_wr_start and ibv_wr_complete are more requests than the send queue has places.",
+     {"BatchTooLong",
+      "Between ibv_wr_start and ibv_wr_complete are more requests than the send queue has places.",
       "Complete earlier, or create the queue pair with a larger cap.max_send_wr."}},
     {PostRefusal::BatchNoRoom,
      kBatch,

@@ -29,8 +29,8 @@ TEST(Explanation, EveryStatusAndCauseHasItsOwnName) {
 TEST(Explanation, EveryRefusalHasItsOwnCard) {
   std::set<std::string> names;
   for (std::uint32_t i = 0; i < verbs::control::kPostRefusalCount; ++i) {
-    const Explanation it = explain(
-        static_cast<verbs::control::PostRefusal>(verbs::control::kFirstPostRefusal + i));
+    const Explanation it =
+        explain(static_cast<verbs::control::PostRefusal>(verbs::control::kFirstPostRefusal + i));
     ASSERT_NE(it.name, nullptr) << i;
     EXPECT_TRUE(names.insert(it.name).second) << it.name;
     EXPECT_NE(explain_word(it.name).find(std::string("refused: ") + it.name), std::string::npos);

@@ -75,7 +75,8 @@ int run(int argc, char** argv) {
   app.set_version_flag("-V,--version", ib::softib::version_text, "print the version and exit");
   // For the help only: take_color() has it out of the words before CLI11 sees them.
   std::string color;
-  app.add_option("--color", color, "when to use colour; auto: on a terminal, unless NO_COLOR is set")
+  app.add_option("--color", color,
+                 "when to use colour; auto: on a terminal, unless NO_COLOR is set")
       ->option_text("auto|always|never");
   for (auto* add :
        {ib::softib::add_run, ib::softib::add_up, ib::softib::add_down, ib::softib::add_status,

@@ -53,14 +53,14 @@ std::string node_lines(const Json& node) {
   std::string text = painted(Paint::Heading, "node " + text_of(node, "name")) + "\n";
   for (const Json& hca : list_of(node, "hcas")) {
     const std::string objects = counts(hca, "objects");
-    const std::string row = fmt::format("  {:<10} GUID {}  {}", text_of(hca, "name"),
-                                        text_of(hca, "node_guid"),
-                                        objects.empty() ? "unused" : objects);
+    const std::string row =
+        fmt::format("  {:<10} GUID {}  {}", text_of(hca, "name"), text_of(hca, "node_guid"),
+                    objects.empty() ? "unused" : objects);
     text += wrap_words(row, kColumns, 18) + "\n";
     for (const Json& port : list_of(hca, "ports")) {
-      text += fmt::format("    port {}  {} LID {:<5} GUID {}{}\n", text_of(port, "number"),
-                          port_state(port), text_of(port, "lid"), text_of(port, "guid"),
-                          traffic(port));
+      text +=
+          fmt::format("    port {}  {} LID {:<5} GUID {}{}\n", text_of(port, "number"),
+                      port_state(port), text_of(port, "lid"), text_of(port, "guid"), traffic(port));
     }
   }
   return text;
@@ -73,9 +73,9 @@ std::string client_lines(const Json& clients) {
   for (const Json& client : clients) {
     const bool ending = client.is_object() && client.value("ending", Json(false)) == true;
     const std::string row =
-        fmt::format("{:>8}  {:<12} {:<20} {}{}", text_of(client, "pid"), cut(text_of(client, "node"), 12),
-                    cut(text_of(client, "program"), 20), counts(client, "objects"),
-                    ending ? " (ended; being cleaned up)" : "");
+        fmt::format("{:>8}  {:<12} {:<20} {}{}", text_of(client, "pid"),
+                    cut(text_of(client, "node"), 12), cut(text_of(client, "program"), 20),
+                    counts(client, "objects"), ending ? " (ended; being cleaned up)" : "");
     text += wrap_words(row, kColumns, 44) + "\n";
   }
   return text;
@@ -85,9 +85,10 @@ std::string traffic_lines(const Json& traffic) {
   std::string text =
       "\n" + painted(Paint::Heading, "sent by queue pairs that are connected") + "\n";
   for (const Json& pair : traffic) {
-    text += fmt::format("  {:<16} -> {:<16} {:>10} in {} messages, {} QPs\n", cut(text_of(pair, "from"), 16),
-                        cut(text_of(pair, "to"), 16), bytes_text(number_of(pair, "bytes")),
-                        number_of(pair, "messages"), number_of(pair, "queue_pairs"));
+    text += fmt::format("  {:<16} -> {:<16} {:>10} in {} messages, {} QPs\n",
+                        cut(text_of(pair, "from"), 16), cut(text_of(pair, "to"), 16),
+                        bytes_text(number_of(pair, "bytes")), number_of(pair, "messages"),
+                        number_of(pair, "queue_pairs"));
   }
   return text;
 }
@@ -136,9 +137,9 @@ std::string headline(const std::string& fabric, const Json& state) {
   if (state.contains("kept"))
     life = is_kept(state) ? ", stays until `softib down`" : ", goes when idle";
   const std::uint64_t seconds = number_of(state, "uptime_ms") / 1000;
-  const std::string line = fmt::format("fabric {}, up for {}:{:02}:{:02} (softibd, pid {}{})", fabric,
-                                       seconds / 3600, seconds / 60 % 60, seconds % 60,
-                                       text_of(state, "pid"), life);
+  const std::string line =
+      fmt::format("fabric {}, up for {}:{:02}:{:02} (softibd, pid {}{})", fabric, seconds / 3600,
+                  seconds / 60 % 60, seconds % 60, text_of(state, "pid"), life);
   return wrap_words(line, kColumns, 2) + "\n";
 }
 

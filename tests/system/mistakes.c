@@ -266,9 +266,9 @@ static int building(const char* name) {
   b = make();
   struct ibv_qp_ex* ex = need(ibv_qp_to_qp_ex(a), "ibv_qp_to_qp_ex");
   if (to_init(a, 0) || to_init(b, peer_access) || to_rtr(b, a->qp_num)) return 0;
+  rnr_retry = 7;
   if (!IS("ex-state")) to_rtr(a, b->qp_num), to_rts(a);
   const int length = IS("ex-too-long") ? 100000 : 5;
-  rnr_retry = 7;
   for (int batch = 0; batch < (IS("ex-no-room") ? 100000 : 1); ++batch) {
     ibv_wr_start(ex);
     ex->wr_id = 7;

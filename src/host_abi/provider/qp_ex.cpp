@@ -28,7 +28,8 @@ user::SendRequest& begin(ibv_qp_ex* qp, WrOpcode opcode) {
   constexpr unsigned kFlags = IBV_SEND_FENCE | IBV_SEND_SIGNALED | IBV_SEND_SOLICITED;
   SendBatch& batch = batch_of(qp);
   const bool datagram = qp->qp_base.qp_type == IBV_QPT_UD;
-  if (datagram && (qp->wr_flags & IBV_SEND_IP_CSUM) != 0) batch.set_error(EINVAL, PostRefusal::SendOther);
+  if (datagram && (qp->wr_flags & IBV_SEND_IP_CSUM) != 0)
+    batch.set_error(EINVAL, PostRefusal::SendOther);
   return batch.begin(opcode, qp->wr_id, qp->wr_flags & kFlags);
 }
 user::SendRequest& begin_remote(ibv_qp_ex* qp, WrOpcode opcode, std::uint32_t rkey,
