@@ -2,6 +2,7 @@
 #include "softib/explanation.h"
 
 #include "softib/color.h"
+#include "softib/usage.h"
 
 #include <fmt/format.h>
 
@@ -44,16 +45,15 @@ std::optional<std::uint32_t> number_in(std::string_view text) {
   return value;
 }
 
-// Lines of at most 92 characters behind an indent.
+// Lines of at most kColumns characters behind an indent.
 std::string wrapped(std::string_view text, std::string_view first_indent) {
-  constexpr std::size_t kWidth = 92;
   std::string result{first_indent};
   std::size_t column = first_indent.size();
   while (!text.empty()) {
     const std::size_t end = std::min(text.find(' '), text.size());
     const std::string_view word = text.substr(0, end);
     text.remove_prefix(std::min(end + 1, text.size()));
-    if (column + word.size() > kWidth) {
+    if (column + word.size() > kColumns) {
       result += "\n" + std::string(first_indent.size(), ' ');
       column = first_indent.size();
     }

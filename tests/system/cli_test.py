@@ -671,15 +671,14 @@ class Terminal(CliTest):
         self.check(self.softib("up", "--nodes", nodes, "--hcas", "2", "--ports", "2"), OK)
         user = subprocess.Popen([str(BIN / "softib"), "run", "--node", "0", "--", "cat"], stdin=subprocess.PIPE,
                                 env=self.env())
+        self.addCleanup(user.wait, TIMEOUT)
+        self.addCleanup(user.stdin.close)
         for words in (["status"], ["devices"], ["devices", "--ids"], ["driver", "list"], ["list"], ["ls"], ["explain"],
                       ["explain", "12"], ["--help"], ["devices", "--help"]):
             code, text = self.on_terminal(*words)
             self.assertEqual(code, OK, text)
             for line in ESCAPES.sub("", text).splitlines():
                 self.assertLessEqual(len(line), 80, f"{words}: {line!r}")
-        user.stdin.close()
-        user.wait(TIMEOUT)
-        self.check(self.softib("down"), OK)
 
     def test_softibd_says_who_complains(self):
         for words in (["--nodes", "x"], ["--bogus"], ["--fabric", "../x"]):
