@@ -75,6 +75,13 @@ struct Sentence {
 constexpr Sentence kSentences[] = {
     {Cause::LocalKeyUnknown,
      [](const TraceErrorIn& e) -> std::string {
+       if (e.detail != 0) {
+         return say("the region of lkey ", hex(e.key),
+                    " was deregistered while the request waited for the peer (",
+                    cause_name(static_cast<Cause>(e.detail)),
+                    "); destroy the queue pair or take the completion first. A program that is "
+                    "about to end need not mind");
+       }
        return say(
            "lkey ", hex(e.key), " of a scatter/gather element (address ", hex(e.address),
            ") names no memory region of this process; use the lkey of a region that is still "

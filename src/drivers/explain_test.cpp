@@ -135,6 +135,16 @@ TEST(Explain, AnUnknownLidComesWithThoseThatThereAre) {
   EXPECT_NE(text.find("; the fabric has 1 (node0, softib0, port 1)."), std::string::npos) << text;
 }
 
+TEST(Explain, ARegionThatWentWhileItsRequestWaitedIsNoUnknownKey) {
+  const auto text = [](Cause waited_for) {
+    return explain_error(error(WrOpcode::Send, WcStatus::LocProtErr, Cause::LocalKeyUnknown,
+                               static_cast<std::uint64_t>(waited_for)),
+                         kSelf, std::nullopt);
+  };
+  EXPECT_NE(text(Cause::NoReceive).find("waited for the peer (no_receive)"), std::string::npos);
+  EXPECT_NE(text(Cause::None).find("names no memory region"), std::string::npos);
+}
+
 TEST(Explain, NonsenseFromAClientIsStillASentence) {
   TraceErrorIn in =
       error(static_cast<WrOpcode>(99), static_cast<WcStatus>(77), static_cast<Cause>(1234));

@@ -173,6 +173,7 @@ bool Requester::settle(const SendWqe& wqe, std::uint64_t position, const Outcome
 
 void Requester::finish(const SendWqe& wqe, std::uint64_t position, const Outcome& result) {
   moved_ = 0;
+  const Cause waited_for = waiting_for_;
   waiting_for_ = Cause::None;
   own_->requester.blocked.store(0, std::memory_order_relaxed);
   if (result.kind != Outcome::Kind::Fail) {
@@ -182,7 +183,10 @@ void Requester::finish(const SendWqe& wqe, std::uint64_t position, const Outcome
     completed_ = false;
     return;
   }
-  report(wqe, result, peer_number(wqe));
+  Outcome told = result;
+  // Its key was good before it began to wait: programs that end deregister, and see no completion.
+  if (result.cause == Cause::LocalKeyUnknown) told.detail = static_cast<std::uint64_t>(waited_for);
+  report(wqe, told, peer_number(wqe));
   complete(wqe, position, result.status, result.cause, 0);
   enter_error(result.cause, result.detail);
 }

@@ -153,6 +153,10 @@ static int completing(const char* name) {
                      read = wr_of(IBV_WR_RDMA_READ, &sge), add = wr_of(IBV_WR_ATOMIC_FETCH_AND_ADD, &sge);
   add.wr.atomic.remote_addr = (uintptr_t)buffer + 4097;
   add.wr.atomic.rkey = mr->rkey;
+  if (IS("dereg-while-waiting")) {
+    rnr_retry = 7;
+    return pair(), send_wr(wr), ibv_dereg_mr(mr), wait_for_completion(), 1;
+  }
   if (IS("no-receive")) return pair(), done(wr), 1;
   if (IS("receive-too-small")) return pair(), receive(b, &small, 1), done(wr), 1;
   if (IS("receive-bad-lkey")) return pair(), receive(b, &stray, 1), done(wr), 1;

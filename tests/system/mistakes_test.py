@@ -36,6 +36,8 @@ MISTAKES = {
     "receive-too-small": r"IBV_WC_REM_INV_REQ_ERR .* room for 16 bytes; post larger receives",
     "receive-bad-lkey": r"IBV_WC_REM_OP_ERR .* look at the peer's ibv_post_recv",
     "lkey-unknown": r"IBV_WC_LOC_PROT_ERR: lkey 0x12345 .* names no memory region",
+    "dereg-while-waiting":
+        r"IBV_WC_LOC_PROT_ERR: the region of lkey 0x\w+ was deregistered while the request waited .*\(no_receive\)",
     "lkey-other-pd":
         r"IBV_WC_LOC_PROT_ERR: .* another protection domain .* register the memory with the queue pair's PD",
     "lkey-no-local-write": r"IBV_WC_LOC_PROT_ERR: .* register it with IBV_ACCESS_LOCAL_WRITE",
