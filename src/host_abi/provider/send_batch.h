@@ -8,6 +8,7 @@
 
 #include "base/result.h"
 #include "user/work_request.h"
+#include "verbs/control_buffers.h"
 #include "verbs/post_refusal.h"
 
 #include <cerrno>
