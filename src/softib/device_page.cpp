@@ -11,7 +11,8 @@
 namespace ib::softib {
 namespace {
 
-constexpr std::size_t kWidestName = 48;
+// Ids of HCAs have 49; with state and drivers they are just 80.
+constexpr std::size_t kWidestName = 50;
 
 std::string joined(const Json& list, const char* separator) {
   std::string text;

@@ -32,7 +32,8 @@ TEST(DevicePage, TheTreeFitsIntoATerminalAndNoIdIsCut) {
     for (const char* part :
          {"ROOT\\SOFTIB\\0 ", "a-node-with-a-name-of-thirty-two", "started, D3",
           "-ffff-a-client-of-ours\n", "soft_hca + ib_bus + another_filter", "1234569)",
-          "the driver said no", "Pulled out, still in use:\nSOFTIB\\X"}) {
+          "    SOFTIB\\V025346P0001v00000001\\0253460000000000 started, D3", "the driver said no",
+          "Pulled out, still in use:\nSOFTIB\\X"}) {
       EXPECT_NE(page.find(part), std::string::npos) << part << " in\n" << page;
     }
   }
