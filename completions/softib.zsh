@@ -16,6 +16,7 @@ _softib_arguments() {
         '--help[Print this help message and exit]' \
         '-V[print the version and exit]' \
         '--version[print the version and exit]' \
+        '--color[when to use colour; auto  on a terminal, unless NO_COLOR is set]:auto always never:(auto always never)' \
         '*: :_default'
       ;;
     'run')

@@ -3,7 +3,6 @@
 
 #include "drivers/code_name.h"
 #include "drivers/say.h"
-#include "verbs/post_refusal.h"
 #include "verbs/qp_state.h"
 
 namespace ib::drivers {
@@ -11,7 +10,6 @@ namespace {
 
 using verbs::WrOpcode;
 using verbs::control::Cause;
-using verbs::control::PostRefusal;
 using verbs::control::TraceErrorIn;
 
 bool touches_remote_memory(WrOpcode opcode) {
@@ -77,6 +75,13 @@ struct Sentence {
 constexpr Sentence kSentences[] = {
     {Cause::LocalKeyUnknown,
      [](const TraceErrorIn& e) -> std::string {
+       if (e.detail != 0) {
+         return say("the region of lkey ", hex(e.key),
+                    " was deregistered while the request waited for the peer (",
+                    cause_name(static_cast<Cause>(e.detail)),
+                    "); destroy the queue pair or take the completion first. A program that is "
+                    "about to end need not mind");
+       }
        return say(
            "lkey ", hex(e.key), " of a scatter/gather element (address ", hex(e.address),
            ") names no memory region of this process; use the lkey of a region that is still "
@@ -227,9 +232,12 @@ constexpr Sentence kSentences[] = {
                   "domain of that queue pair");
      }},
     {Cause::PkeyMismatch,
-     [](const TraceErrorIn&) -> std::string {
-       return "the two ports are not in the same partition (P_Key), or both are only limited "
-              "members";
+     [](const TraceErrorIn& e) -> std::string {
+       if (e.detail >> 32 == 0)
+         return say("its pkey_index ", e.detail, " names no P_Key of the port");
+       return say("the P_Key is ", hex(e.detail >> 32), " here and ", hex(e.detail & 0xffffffff),
+                  " at the receiving queue pair: they have to be equal but for the top bit, which "
+                  "at least one must have; choose pkey_index on both sides (modify to INIT)");
      }},
     {Cause::PsnMismatch,
      [](const TraceErrorIn& e) -> std::string {
@@ -250,8 +258,10 @@ constexpr Sentence kSentences[] = {
                   "the peer's queue pair; its receive failed and it answers no more");
      }},
     {Cause::QkeyMismatch,
-     [](const TraceErrorIn&) -> std::string {
-       return "the Q_Key of the message is not that of the receiving queue pair";
+     [](const TraceErrorIn& e) -> std::string {
+       return say("the message has Q_Key ", hex(e.detail >> 32), ", the receiving queue pair ",
+                  hex(e.detail & 0xffffffff),
+                  "; set wr.ud.remote_qkey to the qkey that the receiver gave to ibv_modify_qp");
      }},
     {Cause::HcaAsleep,
      [](const TraceErrorIn&) -> std::string {
@@ -263,6 +273,39 @@ constexpr Sentence kSentences[] = {
      }},
 };
 
+// A dropped message of a UD or UC queue pair, where that is another matter than for RC; else empty.
+std::string drop_of(const TraceErrorIn& e, verbs::QpType type) {
+  const bool datagram = type == verbs::QpType::Ud;
+  if (e.cause == Cause::NoReceive) {
+    return "there was no receive posted, and one that never posted any is not waited for, others "
+           "for a second; post receives before the other side sends, and again as they complete";
+  }
+  if (e.cause == Cause::RemoteLength && datagram) {
+    return say("the receive has room for ", e.detail, " bytes, this message needs ", e.length + 40,
+               ": 40 for the GRH, which every UD receive has in front, and ", e.length,
+               " of data; post receives of that size");
+  }
+  if (e.cause == Cause::PeerUnknown && datagram) {
+    return say("there is no UD queue pair ", hex(e.peer_qpn), " at LID ", e.detail,
+               "; check that the peer's QP number and LID are of this very queue pair, and that it "
+               "has not been destroyed");
+  }
+  if (e.cause == Cause::PeerNotReady) {
+    return say("the receiving queue pair is in ",
+               qp_state_name(static_cast<verbs::QpState>(e.detail)),
+               "; it has to be in RTR or RTS before the other side sends");
+  }
+  return {};
+}
+
+std::string unknown_lid(const TraceErrorIn& e, const std::string& lids) {
+  return say(
+      "no port of the fabric has LID ", e.detail,
+      "; ah_attr.dlid has to be the LID of the peer's port, as ibv_query_port says it there; "
+      "the fabric has ",
+      lids);
+}
+
 std::string cause_of(const TraceErrorIn& e) {
   for (const Sentence& sentence : kSentences) {
     if (sentence.cause == e.cause) return sentence.text(e);
@@ -270,61 +313,16 @@ std::string cause_of(const TraceErrorIn& e) {
   return "no further detail is known";
 }
 
-// Of ibv_post_send and ibv_post_recv; empty: `e` is about a completion.
-std::string refusal_of(const TraceErrorIn& e) {
-  const std::string send =
-      say("ibv_post_send of ", opcode_name(e.opcode), " (wr_id ", hex(e.wr_id), ") was refused: ");
-  const std::string receive = say("ibv_post_recv (wr_id ", hex(e.wr_id), ") was refused: ");
-  using enum PostRefusal;
-  switch (static_cast<PostRefusal>(e.cause)) {
-    case SendState:
-      return say(send, "the queue pair is in ",
-                 qp_state_name(static_cast<verbs::QpState>(e.detail)),
-                 "; ibv_modify_qp it to INIT, RTR and RTS first");
-    case SendSges:
-      return say(send, "it has ", static_cast<std::int64_t>(e.length),
-                 " scatter/gather elements, the queue pair takes ", e.detail,
-                 "; create it with a larger max_send_sge");
-    case SendInline:
-      return say(send, "it has ", e.length, " bytes inline, the queue pair takes ", e.detail,
-                 "; create it with a larger max_inline_data, or leave out IBV_SEND_INLINE");
-    case SendQueueFull:
-      return say(send, "all ", e.detail,
-                 " places of the send queue are taken; poll the completion queue (one request in "
-                 "that many has to be signaled), or create it with a larger max_send_wr");
-    case SendOpcode:
-      return say(send, "queue pairs of type ", qp_type_name(static_cast<verbs::QpType>(e.key)),
-                 " do not have this operation");
-    case SendNoAddress:
-      return send + "a datagram needs an address handle in wr.ud.ah (ibv_create_ah)";
-    case SendOther: return send + "its operation, flags or operands do not fit this queue pair";
-    case RecvState: return receive + "the queue pair is in RESET; ibv_modify_qp it to INIT first";
-    case RecvSges:
-      return say(receive, "it has ", static_cast<std::int64_t>(e.length),
-                 " scatter/gather elements, the queue pair takes ", e.detail,
-                 "; create it with a larger max_recv_sge");
-    case RecvQueueFull:
-      return say(receive, "all ", e.detail,
-                 " places of the receive queue are taken; create it with a larger max_recv_wr, or "
-                 "post again as receives complete");
-    case RecvShared:
-      return receive +
-             "the queue pair has a shared receive queue; post to that, with "
-             "ibv_post_srq_recv";
-  }
-  return {};
-}
-
 }  // namespace
 
 std::string name_of(const Party& party) {
   return say(party.program.empty() ? "process" : party.program, " (pid ", party.pid, ", ",
-             party.node, ", ", party.hca, ", QP ", hex(party.qpn), ')');
+             party.node, ", ", party.hca, party.is_srq ? ", SRQ " : ", QP ", hex(party.qpn), ')');
 }
 
 std::string explain_error(const TraceErrorIn& e, const Party& self,
-                          const std::optional<Party>& peer) {
-  if (const std::string refusal = refusal_of(e); !refusal.empty()) {
+                          const std::optional<Party>& peer, const std::string& lids) {
+  if (const std::string refusal = explain_refusal(e); !refusal.empty()) {
     return say(name_of(self), ": ", refusal, '.');
   }
   std::string text = say(name_of(self), ": ", request_of(e), " over ", qp_type_name(self.type));
@@ -333,11 +331,18 @@ std::string explain_error(const TraceErrorIn& e, const Party& self,
   } else if (e.peer_qpn != 0) {
     text += say(" to QP ", hex(e.peer_qpn));
   }
-  text += say(" failed with ", wc_status_name(e.status));
+  const bool lost = e.status == verbs::WcStatus::Success;
+  if (lost) {
+    text += say(" was dropped (", cause_name(e.cause), "), although its completion says success");
+  } else {
+    text += say(" failed with ", wc_status_name(e.status));
+  }
   if (e.peer_status != verbs::WcStatus::Success) {
     text += say(" (the peer's receive got ", wc_status_name(e.peer_status), ')');
   }
-  return say(text, ": ", cause_of(e), '.');
+  std::string why = lost ? drop_of(e, self.type) : "";
+  if (!lids.empty()) why = unknown_lid(e, lids);
+  return say(text, ": ", why.empty() ? cause_of(e) : why, '.');
 }
 
 }  // namespace ib::drivers

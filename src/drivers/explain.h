@@ -19,13 +19,18 @@ struct Party {
   std::uint32_t pid = 0;
   std::uint32_t qpn = 0;
   verbs::QpType type = verbs::QpType::Rc;
+  bool is_srq = false;  // then `qpn` is its index
 };
 
 // "ib_write_bw (pid 12, node0, softib0, QP 0x11)"
 std::string name_of(const Party& party);
 
-// One line. `peer`: as far as softibd knows it (its process may be gone).
+// One line. `peer`: as far as softibd knows it (its process may be gone). `lids`: those of the
+// fabric, if no port has the one that the peer should be at (PeerUnknown).
 std::string explain_error(const verbs::control::TraceErrorIn& error, const Party& self,
-                          const std::optional<Party>& peer);
+                          const std::optional<Party>& peer, const std::string& lids = {});
+
+// A request that ibv_post_* or ibv_wr_complete did not take; empty: `error` is about another thing.
+std::string explain_refusal(const verbs::control::TraceErrorIn& error);
 
 }  // namespace ib::drivers

@@ -68,7 +68,7 @@ void Trace::add(TraceEntry entry) {
     const auto [found, is_new] = repeated_.try_emplace(likeness(entry), last_ + 1);
     if (!is_new && found->second >= oldest()) {
       TraceEntry& before = entries_[static_cast<std::size_t>(found->second - oldest())];
-      ++before.count;
+      before.count += entry.count;
       before.last = entry.last;
       return;
     }

@@ -39,6 +39,18 @@ TEST(Trace, CountsWhatAProcessRepeatsButForItsNumbers) {
   EXPECT_EQ(first["text"], "QP 0x11: lkey 0x1f names nothing");
 }
 
+TEST(Trace, AReportOfManyCountsAsMany) {
+  World w;
+  for (const std::uint64_t times : {1, 8}) {
+    TraceEntry entry;
+    entry.kind = TraceKind::Error;
+    entry.text = "dropped";
+    entry.count = times;
+    w.trace.add(std::move(entry));
+  }
+  EXPECT_EQ(nlohmann::json::parse(w.trace.json_after(0))["count"], 9);
+}
+
 TEST(Trace, ChangesAreNeverRepeats) {
   World w;
   w.trace.add("port 1 is down");

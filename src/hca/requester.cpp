@@ -4,6 +4,7 @@
 #include "hca/requester.h"
 
 #include "hca/rnr_timer.h"
+#include "verbs/report_count.h"
 
 #include <algorithm>
 #include <bit>
@@ -153,14 +154,15 @@ Requester::Progress Requester::progress(std::uint32_t most) {
 // True: the request is over. False: it waits.
 bool Requester::settle(const SendWqe& wqe, std::uint64_t position, const Outcome& outcome) {
   if (outcome.kind != Outcome::Kind::Wait) {
-    if (outcome.kind == Outcome::Kind::Done) lost_one_ = false;
+    const bool lost = outcome.kind == Outcome::Kind::Dropped && outcome.cause == Cause::NoReceive;
+    if (outcome.kind != Outcome::Kind::Fail && !lost) lost_one_ = false;
     finish(wqe, position, outcome);
     return true;
   }
   if (patience_left(outcome)) return false;
   const bool rnr = outcome.cause == Cause::NoReceive;
   const Outcome lost = rnr && is_unreliable()
-                           ? dropped()
+                           ? dropped(outcome.cause, outcome.detail)
                            : fail(rnr ? WcStatus::RnrRetryExcErr : WcStatus::RetryExcErr,
                                   outcome.cause, rnr ? limits_.rnr_retry : outcome.detail);
   if (waiting_ > 0) --waiting_;
@@ -171,15 +173,20 @@ bool Requester::settle(const SendWqe& wqe, std::uint64_t position, const Outcome
 
 void Requester::finish(const SendWqe& wqe, std::uint64_t position, const Outcome& result) {
   moved_ = 0;
+  const Cause waited_for = waiting_for_;
   waiting_for_ = Cause::None;
   own_->requester.blocked.store(0, std::memory_order_relaxed);
   if (result.kind != Outcome::Kind::Fail) {
     receive_.reset();
+    if (result.kind == Outcome::Kind::Dropped) report_drop(wqe, result, peer_number(wqe));
     if (!completed_) complete(wqe, position, WcStatus::Success, Cause::None, result.byte_len);
     completed_ = false;
     return;
   }
-  report(wqe, result);
+  Outcome told = result;
+  // Its key was good before it began to wait: programs that end deregister, and see no completion.
+  if (result.cause == Cause::LocalKeyUnknown) told.detail = static_cast<std::uint64_t>(waited_for);
+  report(wqe, told, peer_number(wqe));
   complete(wqe, position, result.status, result.cause, 0);
   enter_error(result.cause, result.detail);
 }
@@ -226,10 +233,12 @@ void Requester::send_cq_refused() {
   own_->id.state.store(static_cast<std::uint32_t>(QpState::Error), std::memory_order_release);
 }
 
-void Requester::report(const SendWqe& wqe, const Outcome& outcome) {
+void Requester::report(const SendWqe& wqe, const Outcome& outcome, std::uint32_t peer,
+                       std::uint32_t times) {
   verbs::control::TraceErrorIn error;
   error.qp_index = config_.qp;
-  error.peer_qpn = verbs::is_datagram(config_.type) ? wqe.remote_qpn : own_->id.dest_qpn;
+  error.peer_qpn = peer;
+  verbs::set_times(error, times);
   error.status = outcome.status;
   error.peer_status = outcome.peer_status;
   error.opcode = wqe.opcode;
@@ -248,6 +257,16 @@ void Requester::report(const SendWqe& wqe, const Outcome& outcome) {
     error.address = wqe.sge[0].address;
   }
   plane_.host().trace(error);
+}
+
+// The sender's completion says success, as on a wire; so the trace is the only one to tell. Queue
+// pairs 0 and 1 ask ports that may be silent: what they lose is their protocol's matter.
+void Requester::report_drop(const SendWqe& wqe, const Outcome& lost, std::uint32_t peer) {
+  const auto cause = static_cast<std::size_t>(lost.cause);
+  if (lost.cause == Cause::None || cause >= drops_.size() || verbs::is_special(config_.type))
+    return;
+  const std::uint32_t times = verbs::report_count(++drops_[cause]);
+  if (times != 0) report(wqe, lost, peer, times);
 }
 
 // Send errors stop a UC or UD queue in SQE and break the others [IBA1 10.3.1, 10.10.2].
@@ -273,7 +292,7 @@ void Requester::fail_head_of_a_lost_peer() {
   const SendWqe wqe = load(position);
   --waiting_;
   took_error_ = true;
-  report(wqe, fail(WcStatus::RetryExcErr, why, detail));
+  report(wqe, fail(WcStatus::RetryExcErr, why, detail), peer_number(wqe));
   complete(wqe, position, WcStatus::RetryExcErr, why, 0);
 }
 

@@ -17,6 +17,7 @@
 #include "hca/memory_plane.h"
 #include "hca/receive_source.h"
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -163,11 +164,12 @@ class Requester {
             verbs::WcStatus::Success,
             bytes};
   }
-  static Outcome dropped() {
+  // For no cause the trace is not told.
+  static Outcome dropped(Cause cause = Cause::None, std::uint64_t detail = 0) {
     return {Outcome::Kind::Dropped,
             verbs::WcStatus::Success,
-            Cause::None,
-            0,
+            cause,
+            detail,
             verbs::WcStatus::Success,
             0};
   }
@@ -210,7 +212,12 @@ class Requester {
   // requester.cpp
   Status check(const SendWqe& wqe) const;
   void store(const SendWqe& wqe, std::uint64_t position);
-  void report(const SendWqe& wqe, const Outcome& outcome);
+  std::uint32_t peer_number(const SendWqe& wqe) const {
+    return verbs::is_datagram(config_.type) ? wqe.remote_qpn : own_->id.dest_qpn;
+  }
+  void report(const SendWqe& wqe, const Outcome& outcome, std::uint32_t peer,
+              std::uint32_t times = 1);
+  void report_drop(const SendWqe& wqe, const Outcome& lost, std::uint32_t peer);
   SendWqe load(std::uint64_t position) const;
   std::byte* slot_bytes(std::uint64_t position) const;
   bool settle(const SendWqe& wqe, std::uint64_t position, const Outcome& outcome);
@@ -353,8 +360,9 @@ class Requester {
                              Grh& grh);
   QpEntry* datagram_target(const SendWqe& wqe) const;
   std::uint16_t own_pkey(const SendWqe& wqe) const;
-  bool datagram_accepted(const SendWqe& wqe, std::uint64_t bytes, const QpEntry& target,
-                         bool multicast);
+  Outcome datagram_accepted(const SendWqe& wqe, std::uint64_t bytes, const QpEntry& target,
+                            bool multicast);
+  Outcome keys_accepted(const SendWqe& wqe, const QpEntry& target, const PortEntry& port);
   bool partition_accepted(std::uint16_t pkey, const QpEntry& target, const PortEntry& port);
   Outcome datagram_to(const SendWqe& wqe, QpEntry& target, const LocalPieces& pieces);
   void datagram_multicast(const SendWqe& wqe, const LocalPieces& pieces);
@@ -393,7 +401,10 @@ class Requester {
   bool completed_ = false;          // the head, ahead of its delivery
   bool lost_one_ = false;           // the message before was dropped for want of a receive
   std::uint16_t matched_pkey_ = 0;  // index in the table of the port that gets the datagram
-  KnownLocal own_key_;              // of the last short request
+  // Messages that were dropped, by cause, of which the trace is told.
+  static constexpr std::size_t kCauses = 64;
+  std::array<std::uint32_t, kCauses> drops_{};
+  KnownLocal own_key_;                        // of the last short request
   std::atomic<const void*> next_line_{this};  // see announce(); nobody follows it
 };
 

@@ -42,7 +42,7 @@ Requester::Outcome Requester::bind_peer(Peer*& peer) {
     if (gone == Cause::PeerProcessGone) {
       return wait(gone, own_->geometry.error_detail.load(std::memory_order_relaxed));
     }
-    return wait(Cause::PeerUnknown);
+    return wait(Cause::PeerUnknown, own_->id.dlid);
   }
   const Outcome way = check_port(entry->id.port);
   if (way.cause == Cause::HcaAsleep) return way;
@@ -56,12 +56,13 @@ Requester::Outcome Requester::bind_peer(Peer*& peer) {
   }
   if (entry->id.dest_qpn != self || entry->id.lid != own_->id.dlid ||
       !types_match(config_.type, entry->id.type)) {
-    return wait(Cause::PeerUnknown);
+    return wait(Cause::PeerUnknown, own_->id.dlid);
   }
   if (way.kind != Outcome::Kind::Done) return way;
   // Same partition: equal base, at least one full member [IBA1 10.9.3].
   if (!verbs::share_partition(entry->id.pkey, own_->id.pkey)) {
-    return wait(Cause::PkeyMismatch);
+    return wait(Cause::PkeyMismatch,
+                std::uint64_t{own_->id.pkey} << 32 | std::uint64_t{entry->id.pkey});
   }
   if (peer_.entry != entry || peer_.qpn != dest || peer_.generation != entry->id.generation) {
     peer_ = Peer{};
@@ -129,7 +130,7 @@ Requester::Outcome Requester::execute_connected(const SendWqe& wqe) {
     // Nobody answers for UC, so nobody is waited for: the message is lost on the way [IBA1 9.8.2].
     LocalPieces pieces;
     const Outcome gathered = gather(wqe, 0, pieces);
-    return gathered.kind == Outcome::Kind::Done ? dropped() : gathered;
+    return gathered.kind == Outcome::Kind::Done ? dropped(bound.cause, bound.detail) : gathered;
   }
   IB_ASSERT(peer != nullptr);
   switch (wqe.opcode) {
@@ -244,7 +245,7 @@ WcStatus Requester::fail_receive_of_write(Peer& peer, const SendWqe& wqe, Cause 
 
 // The responder NAKs: both ends break (RC, XRC), or the message vanishes (UC).
 Requester::Outcome Requester::refused(Peer& peer, WcStatus status, const Access& why) {
-  if (config_.type == QpType::Uc) return dropped();
+  if (config_.type == QpType::Uc) return dropped(why.cause, why.detail);
   if (has_left(peer)) return wait(Cause::None);
   const bool access_error = status == WcStatus::RemAccessErr;
   break_peer(*peer.entry, why.cause,
@@ -259,7 +260,7 @@ Requester::Outcome Requester::transfer_failed(Peer& peer, const Access& access) 
   if (access.cause == Cause::LocalMemoryGone) {
     return fail(WcStatus::LocProtErr, access.cause, access.detail);
   }
-  if (config_.type == QpType::Uc) return dropped();
+  if (config_.type == QpType::Uc) return dropped(access.cause, access.detail);
   if (has_left(peer)) return wait(Cause::None);
   break_peer(*peer.entry, access.cause, verbs::EventType::QpAccessErr);
   return fail(WcStatus::RemOpErr, access.cause, access.detail);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Unreliable datagrams [IBA1 9.8.3]: to one queue pair or to all attached to a multicast group; and
 // those of queue pairs 0 and 1 [IBA1 3.9.2, 13.5].
-// What a receiver does not want is dropped without a word to the sender.
+// What a receiver does not want is dropped without a word to the sender, but for the trace.
 #include "base/big_endian.h"
 #include "hca/requester.h"
 
@@ -62,12 +62,19 @@ Requester::Outcome Requester::execute_datagram(const SendWqe& wqe) {
     return done(bytes);
   }
   QpEntry* target = datagram_target(wqe);
-  if (target == nullptr) return done(bytes);
-  const Outcome way = check_port(target->id.port);
-  if (way.cause == Cause::HcaAsleep) return way;
-  if (!datagram_accepted(wqe, bytes, *target, false)) return done(bytes);
-  const Outcome sent = datagram_to(wqe, *target, pieces);
-  return sent.kind == Outcome::Kind::Done ? done(bytes) : sent;
+  Outcome sent;
+  if (target == nullptr) {
+    sent = dropped(Cause::PeerUnknown, wqe.av.dlid);
+  } else {
+    const Outcome way = check_port(target->id.port);
+    if (way.cause == Cause::HcaAsleep) return way;
+    sent = datagram_accepted(wqe, bytes, *target, false);
+    if (sent.kind == Outcome::Kind::Done) sent = datagram_to(wqe, *target, pieces);
+  }
+  // Sent, as far as the sender knows, even if it was dropped.
+  if (sent.kind == Outcome::Kind::Done || sent.kind == Outcome::Kind::Dropped)
+    sent.byte_len = bytes;
+  return sent;
 }
 
 void Requester::describe_route(const SendWqe& wqe, std::uint32_t bytes, const verbs::Gid& source,
@@ -107,25 +114,40 @@ std::uint16_t Requester::own_pkey(const SendWqe& wqe) const {
   return known ? port->pkeys[wqe.pkey_index].load(std::memory_order_acquire) : std::uint16_t{0};
 }
 
-// Whether the target's checks let the message in [IBA1 9.6.1, 9.6.2].
-bool Requester::datagram_accepted(const SendWqe& wqe, std::uint64_t bytes, const QpEntry& target,
-                                  bool multicast) {
+// Whether the target's checks let the message in [IBA1 9.6.1, 9.6.2]. Done or Dropped.
+Requester::Outcome Requester::datagram_accepted(const SendWqe& wqe, std::uint64_t bytes,
+                                                const QpEntry& target, bool multicast) {
   const auto type = static_cast<QpType>(target.id.type);
-  if (!verbs::is_datagram(type) ||
-      !receives_datagrams(target.id.state.load(std::memory_order_acquire))) {
-    return false;
+  if (!verbs::is_datagram(type) || (!multicast && target.id.lid != wqe.av.dlid)) {
+    return dropped(Cause::PeerUnknown, wqe.av.dlid);
   }
-  if (!multicast && target.id.lid != wqe.av.dlid) return false;
+  const std::uint32_t state = target.id.state.load(std::memory_order_acquire);
+  if (!receives_datagrams(state)) return dropped(Cause::PeerNotReady, state);
   const PortEntry* port = arena_.port(target.id.port);
-  if (port == nullptr || check_port(target.id.port).kind != Outcome::Kind::Done) return false;
+  if (port == nullptr || check_port(target.id.port).kind != Outcome::Kind::Done) {
+    return dropped(Cause::PortDown);
+  }
   matched_pkey_ = 0;
-  if (verbs::is_special(type) && bytes != kMadBytes) return false;
+  if (verbs::is_special(type) && bytes != kMadBytes) return dropped();
   // Subnet management has a virtual lane of its own, without keys [IBA1 10.9.2, C9-55].
-  if (type == QpType::Smi || config_.type == QpType::Smi) return type == config_.type;
+  if (type == QpType::Smi || config_.type == QpType::Smi) {
+    return type == config_.type ? done(0) : dropped();
+  }
+  return keys_accepted(wqe, target, *port);
+}
+
+Requester::Outcome Requester::keys_accepted(const SendWqe& wqe, const QpEntry& target,
+                                            const PortEntry& port) {
   const bool own_qkey = (wqe.remote_qkey & verbs::kControlledQkey) != 0;  // [IBA1 10.2.5]
   const std::uint32_t qkey = own_qkey ? own_->id.qkey : wqe.remote_qkey;
-  const std::uint32_t wanted = type == QpType::Gsi ? verbs::kGsiQkey : target.id.qkey;
-  return qkey == wanted && partition_accepted(own_pkey(wqe), target, *port);
+  const bool to_gsi = target.id.type == static_cast<std::uint32_t>(QpType::Gsi);
+  const std::uint32_t wanted = to_gsi ? verbs::kGsiQkey : target.id.qkey;
+  if (qkey != wanted) {
+    return dropped(Cause::QkeyMismatch, std::uint64_t{qkey} << 32 | std::uint64_t{wanted});
+  }
+  const std::uint16_t pkey = own_pkey(wqe);
+  if (partition_accepted(pkey, target, port)) return done(0);
+  return dropped(Cause::PkeyMismatch, std::uint64_t{pkey} << 32 | std::uint64_t{target.id.pkey});
 }
 
 // Queue pair 1 is in all partitions of its port.
@@ -155,8 +177,12 @@ void Requester::datagram_multicast(const SendWqe& wqe, const LocalPieces& pieces
     if (!same || (qpn == self && config_.block_loopback)) continue;
     QpEntry* target = arena_.qp(qp_index(qpn));
     if (target == nullptr || target->id.qpn.load(std::memory_order_acquire) != qpn) continue;
-    if (datagram_accepted(wqe, pieces.total - kGrhBytes, *target, true))
-      (void)datagram_to(wqe, *target, pieces);
+    Outcome sent = datagram_accepted(wqe, pieces.total - kGrhBytes, *target, true);
+    if (sent.kind == Outcome::Kind::Done) sent = datagram_to(wqe, *target, pieces);
+    // A group waits for none of its members.
+    if (sent.kind == Outcome::Kind::Dropped || sent.cause == Cause::NoReceive) {
+      report_drop(wqe, dropped(sent.cause, sent.detail), qpn);
+    }
   }
 }
 
@@ -211,10 +237,13 @@ Requester::Outcome Requester::datagram_deliver(const SendWqe& wqe, const LocalPi
     cqe.flags |= verbs::wc_flag::kWithImm;
     cqe.imm = wqe.imm;
   }
+  Outcome lost = done(0);
   if (pieces.total > receive_->capacity()) {
     // The message is dropped and the receive stays [IBA1 9.8.3.2.2]; if others have taken later
     // ones of the SRQ meanwhile, it can only be given back as used.
-    if (put_back_receive(target)) return dropped();
+    lost = dropped(Cause::RemoteLength, receive_->capacity());
+    if (put_back_receive(target)) return lost;
+    lost.peer_status = WcStatus::LocLenErr;
     cqe.status = static_cast<std::uint32_t>(WcStatus::LocLenErr);
     cqe.vendor_err = static_cast<std::uint32_t>(Cause::RemoteLength);
   } else {
@@ -224,6 +253,8 @@ Requester::Outcome Requester::datagram_deliver(const SendWqe& wqe, const LocalPi
       return fail(WcStatus::LocProtErr, stored.cause, stored.detail);
     }
     if (!stored.ok()) {
+      lost = dropped(Cause::RemoteReceiveKey, stored.detail);
+      lost.peer_status = WcStatus::LocProtErr;
       cqe.status = static_cast<std::uint32_t>(WcStatus::LocProtErr);
       cqe.vendor_err = static_cast<std::uint32_t>(Cause::RemoteReceiveKey);
     }
@@ -233,7 +264,7 @@ Requester::Outcome Requester::datagram_deliver(const SendWqe& wqe, const LocalPi
   (void)push_receive(peer_, cqe, (wqe.flags & verbs::send_flag::kSolicited) != 0);
   if (is_failure) break_peer(target, static_cast<Cause>(cqe.vendor_err), std::nullopt);
   count(target.responder, pieces.total - kGrhBytes);
-  return done(0);
+  return lost;
 }
 
 // Undoes take_receive. False: others took later receives of the SRQ meanwhile.

@@ -20,7 +20,9 @@ using verbs::WcStatus;
 // the end (Requester::patience_left).
 Requester::Outcome Requester::no_receive(Peer& peer, Shared32& waiter, const Shared64& tail) {
   // Who never posted one is not about to.
-  if (is_unreliable() && tail.load(std::memory_order_relaxed) == 0) return dropped();
+  if (is_unreliable() && tail.load(std::memory_order_relaxed) == 0) {
+    return dropped(Cause::NoReceive);
+  }
   if (waiter.load(std::memory_order_relaxed) == 0) {
     waiter.store(plane_.slot() + 1, std::memory_order_seq_cst);
   }
@@ -197,13 +199,13 @@ bool Requester::push_receive(Peer& peer, Cqe& cqe, bool solicited, const std::by
 Requester::Outcome Requester::receive_failed(Peer& peer, WcStatus peer_status, WcStatus status,
                                              Cause cause, std::uint64_t detail) {
   if (config_.type == QpType::Uc && cause == Cause::RemoteLength && receive_->srq == kNone) {
-    return dropped();
+    return dropped(cause, detail);
   }
   if (has_left(peer)) return config_.type == QpType::Uc ? dropped() : wait(Cause::None);
   complete_receive_in_error(peer, peer_status, cause);
   break_peer(*peer.entry, cause, std::nullopt);
-  if (config_.type == QpType::Uc) return dropped();
-  Outcome outcome = fail(status, cause, detail);
+  Outcome outcome =
+      config_.type == QpType::Uc ? dropped(cause, detail) : fail(status, cause, detail);
   outcome.peer_status = peer_status;
   return outcome;
 }
@@ -232,7 +234,7 @@ Requester::Outcome Requester::invalidate_remote(Peer& peer, std::uint32_t rkey) 
                       key->id.owner_slot == peer.entry->id.owner_slot &&
                       key->id.kind == KeyKind::Window2 && key->id.window_qpn == peer.qpn;
   if (!usable) {
-    if (config_.type == QpType::Uc) return dropped();
+    if (config_.type == QpType::Uc) return dropped(Cause::RemoteInvalidate, rkey);
     if (has_left(peer)) return wait(Cause::None);
     complete_receive_in_error(peer, WcStatus::MwBindErr, Cause::RemoteInvalidate);
     break_peer(*peer.entry, Cause::RemoteInvalidate, std::nullopt);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // softib devices: the device tree as softibd's PnP manager has it. softib ls: names of devices.
 #include "softib/command.h"
+#include "softib/device_page.h"
 #include "softib/fabric_state.h"
 
 #include <fmt/format.h>
@@ -16,45 +17,6 @@ struct DevicesOptions {
   bool ids = false;
 };
 
-std::string joined(const Json& list, const char* separator) {
-  std::string text;
-  for (const Json& item : list) {
-    if (!text.empty()) text += separator;
-    text += item.is_string() ? item.get<std::string>() : item.dump();
-  }
-  return text;
-}
-
-// "soft_hca + ib_bus"; raw devices need none.
-std::string drivers_of(const Json& node) {
-  std::string text = text_of(node, "driver", "");
-  const std::string filters = joined(list_of(node, "filters"), " + ");
-  if (!filters.empty()) text += (text.empty() ? "" : " + ") + filters;
-  return text;
-}
-
-void add_node(std::string& text, const Json& node, std::size_t depth, bool with_ids) {
-  const std::string name = std::string(2 * depth, ' ') + text_of(node, "id");
-  const std::string state = text_of(node, "state");
-  const std::string power = text_of(node, "power");
-  text += fmt::format("{:<52} {:<12}", name, state + (power == "D0" ? "" : ", " + power));
-  if (const std::string drivers = drivers_of(node); !drivers.empty()) text += " " + drivers;
-  if (!list_of(node, "open_files").empty()) {
-    text += fmt::format("  (open: pid {})", joined(list_of(node, "open_files"), ", "));
-  }
-  text += "\n";
-  const std::string indent(2 * depth + 4, ' ');
-  if (const std::string note = text_of(node, "note", ""); !note.empty())
-    text += indent + note + "\n";
-  if (state == "failed") text += indent + text_of(node, "problem") + "\n";
-  if (with_ids) {
-    text += indent + text_of(node, "description") + "; " + text_of(node, "location") + "\n";
-    text += indent + "hardware ids:   " + joined(list_of(node, "hardware_ids"), ", ") + "\n";
-    text += indent + "compatible ids: " + joined(list_of(node, "compatible_ids"), ", ") + "\n";
-  }
-  for (const Json& child : list_of(node, "children")) add_node(text, child, depth + 1, with_ids);
-}
-
 void devices(const DevicesOptions& options) {
   ControlClient client = connect_up(options.fabric);
   const std::string answer = client.read_text(control::Code::Devices);
@@ -62,12 +24,7 @@ void devices(const DevicesOptions& options) {
     print(answer);
     return;
   }
-  const Json state = Json::parse(answer);
-  std::string text;
-  add_node(text, state["tree"], 0, options.ids);
-  if (!list_of(state, "leaving").empty()) text += "\nPulled out, still in use:\n";
-  for (const Json& node : list_of(state, "leaving")) add_node(text, node, 0, options.ids);
-  print(text);
+  print(devices_page(Json::parse(answer), options.ids));
 }
 
 struct LsOptions {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // softib doctor: what this machine offers, what a lack costs, how to mend it.
+#include "softib/color.h"
 #include "softib/command.h"
 #include "softib/doctor.h"
 
@@ -36,7 +37,11 @@ std::string as_json(const Findings& findings, bool can_run) {
 std::string as_text(const Findings& findings, std::ptrdiff_t failures, std::ptrdiff_t warnings) {
   std::string text;
   for (const Finding& it : findings) {
-    text += fmt::format("{:<5} {:<31} {}\n", level_name(it.level), it.check, it.value);
+    const std::string level = fmt::format("{:<5}", level_name(it.level));
+    const Paint paint = it.level == Level::Ok     ? Paint::Good
+                        : it.level == Level::Warn ? Paint::Warning
+                                                  : Paint::Bad;
+    text += fmt::format("{} {:<31} {}\n", painted(paint, level), it.check, it.value);
     if (!it.cost.empty()) text += fmt::format("{:<6}cost: {}\n", "", it.cost);
     if (!it.fix.empty()) text += fmt::format("{:<6}fix:  {}\n", "", it.fix);
   }

@@ -37,9 +37,10 @@ std::vector<std::string> names_in(const std::string& line) {
     while (end < line.size() && is_part(line[end])) ++end;
     const std::string word = line.substr(start, end - start);
     start = end;
-    // "none" and "success" are words of every day.
-    const bool name = word.size() > 7 && std::any_of(word.begin() + 1, word.end(),
-                                                     [](char c) { return c >= 'A' && c <= 'Z'; });
+    // "none" and "success" are words of every day; a call has cards for all that it refuses.
+    const bool name = word.size() > 7 && !word.starts_with("ibv_") &&
+                      std::any_of(word.begin() + 1, word.end(),
+                                  [](char c) { return (c >= 'A' && c <= 'Z') || c == '_'; });
     if (name && !explain_word(word).empty()) found.push_back(word);
   }
   return found;
@@ -102,7 +103,7 @@ void explain_command(const ExplainOptions& options) {
   const std::string word = fmt::format("{}", fmt::join(options.words, " "));
   const std::string text = explain_word(word);
   if (text.empty()) {
-    throw CliError(Exit::NotFound, fmt::format("\"{}\" is no completion status and no cause; "
+    throw CliError(Exit::NotFound, fmt::format("\"{}\" is no completion status, cause or refusal; "
                                                "`softib explain --all` lists them",
                                                word));
   }
@@ -117,7 +118,8 @@ void add_explain(CLI::App& app, Context&) {
   add_fabric_option(*command, options->fabric);
   command
       ->add_option("what", options->words,
-                   "a completion status (number or name) or a cause; nothing: the last errors")
+                   "a completion status (number or name), a cause or a refusal; nothing: the last "
+                   "errors")
       ->option_text("[STATUS|CAUSE]");
   command->add_flag("--all", options->all, "all that can be explained");
   command->footer(
@@ -125,7 +127,8 @@ void add_explain(CLI::App& app, Context&) {
       "  softib explain\n"
       "  softib explain 12\n"
       "  softib explain IBV_WC_REM_ACCESS_ERR\n"
-      "  softib explain vendor_err 14");
+      "  softib explain vendor_err 14\n"
+      "  softib explain ibv_post_send");
   command->callback([options] { explain_command(*options); });
 }
 

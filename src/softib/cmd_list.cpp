@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // softib list: the fabrics of this user, one a line.
+#include "softib/color.h"
 #include "softib/command.h"
 #include "softib/fabric_list.h"
 #include "softib/fabric_state.h"
@@ -41,12 +42,14 @@ void list(bool as_json) {
     print(fmt::format("no fabric is up (looked in {})\n", dir));
     return;
   }
-  std::string text =
-      fmt::format("{:<20} {:<7} {:>7} {:>6} {:>8}\n", "FABRIC", "STATE", "PID", "NODES", "CLIENTS");
+  std::string text = painted(Paint::Heading, fmt::format("{:<20} {:<7} {:>7} {:>6} {:>8}", "FABRIC",
+                                                         "STATE", "PID", "NODES", "CLIENTS")) +
+                     "\n";
   for (const Json& entry : entries) {
-    text += fmt::format("{:<20} {:<7} {:>7} {:>6} {:>8}\n", text_of(entry, "fabric"),
-                        text_of(entry, "state"), text_of(entry, "pid"), text_of(entry, "nodes"),
-                        text_of(entry, "clients"));
+    const std::string state = fmt::format("{:<7}", text_of(entry, "state"));
+    text += fmt::format("{:<20} {} {:>7} {:>6} {:>8}\n", text_of(entry, "fabric"),
+                        entry["state"] == "up" ? state : painted(Paint::Bad, state),
+                        text_of(entry, "pid"), text_of(entry, "nodes"), text_of(entry, "clients"));
     if (entry.contains("reason")) text += fmt::format("    {}\n", text_of(entry, "reason"));
     if (entry["state"] == "dead") text += "    its softibd was killed; `softib down` cleans up\n";
   }

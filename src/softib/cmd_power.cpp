@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // softib power: the computers of the fabric sleep, wake and go down. softib driver: the drivers.
 #include "softib/command.h"
+#include "softib/device_page.h"
 #include "softib/fabric_state.h"
 
 #include <fmt/format.h>
@@ -66,18 +67,7 @@ void list_drivers(const DriverOptions& options) {
     print(drivers.dump(2) + "\n");
     return;
   }
-  std::string text =
-      fmt::format("{:<16} {:<9} {:<10} {:<24} {}\n", "DRIVER", "KIND", "STATE", "HELD BY", "IDS");
-  for (const Json& driver : drivers) {
-    std::string ids;
-    for (const Json& id : list_of(driver, "ids")) {
-      ids += (ids.empty() ? "" : ", ") + id.get<std::string>();
-    }
-    text += fmt::format("{:<16} {:<9} {:<10} {:<24} {}\n", text_of(driver, "name"),
-                        text_of(driver, "kind"), text_of(driver, "state"),
-                        text_of(driver, "references", ""), ids);
-  }
-  print(text);
+  print(drivers_page(drivers));
 }
 
 void add_driver_change(CLI::App& parent, const char* name, const char* text, bool unload) {

@@ -2,6 +2,7 @@
 #include "softib/command.h"
 
 #include "fabric/model.h"
+#include "softib/color.h"
 #include "softib/driver_store.h"
 #include "softib/fabric_config.h"
 #include "softib/usage.h"
@@ -123,7 +124,9 @@ void print(const std::string& text) {
 }
 
 void complain(const std::string& text) {
-  const std::string line = fmt::format("softib: {}\n", text);
+  const bool warning = text.starts_with("warning");
+  const std::string name = painted(warning ? Paint::Warning : Paint::Bad, "softib:", Stream::Error);
+  const std::string line = fmt::format("{} {}\n", name, text);
   std::fputs(line.c_str(), stderr);
 }
 

@@ -120,7 +120,12 @@ ParsedCommandLine parse_daemon_options(int argc, const char* const* argv) {
     complete(parsed.options, texts);
     parsed.go_on = true;
   } catch (const CLI::ParseError& error) {
-    parsed.exit_code = app.exit(error) == 0 ? 0 : static_cast<int>(DaemonExit::Usage);
+    const bool asked_for = error.get_exit_code() == 0;  // --help
+    if (asked_for)
+      static_cast<void>(app.exit(error));
+    else
+      std::fprintf(stderr, "softibd: %s; `softibd --help` lists the options\n", error.what());
+    parsed.exit_code = asked_for ? 0 : static_cast<int>(DaemonExit::Usage);
   } catch (const std::exception& error) {  // CliError; the current directory has gone
     std::fprintf(stderr, "softibd: %s\n", error.what());
     parsed.exit_code = static_cast<int>(DaemonExit::Usage);

@@ -74,6 +74,15 @@ std::string other_asan_options(std::string_view list) {
   return others(list, ":", kAsanOption);
 }
 
+// Threads that share a worker of UCX spin for its lock. Where there are more of them than
+// processors, they spin for one whose holder has none, for half a minute at times (docs/status.md);
+// a mutex lets the holder run. What the user says goes.
+constexpr const char* kUcxMutex = "UCX_USE_MT_MUTEX";
+
+void let_ucx_sleep(Environment& environment) {
+  if (find(environment, kUcxMutex) == nullptr) set(environment, kUcxMutex, "y");
+}
+
 std::string quoted(std::string_view value) {
   std::string text = "'";
   for (const char c : value) {
@@ -124,6 +133,7 @@ Environment compose_environment(const Environment& base, const Installation& ins
   set(result, "RDMAV_DRIVERS",
       before(installation.provider(), drivers == nullptr ? "" : other_drivers(*drivers)));
   let_asan_be_second(result);
+  let_ucx_sleep(result);
   set(result, "SOFTIB_SOCKET", settings.socket);
   set(result, "SOFTIB_NODE", settings.node);
   // So that `softib status` inside the program means the same fabric.
@@ -149,6 +159,9 @@ Environment without_softib(const Environment& base) {
   strip("LD_PRELOAD", other_preloads);
   strip("RDMAV_DRIVERS", other_drivers);
   strip("ASAN_OPTIONS", other_asan_options);
+  if (const std::string* mutex = find(result, kUcxMutex); mutex != nullptr && *mutex == "y") {
+    unset(result, kUcxMutex);
+  }
   return result;
 }
 

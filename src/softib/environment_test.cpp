@@ -65,6 +65,16 @@ TEST(Environment, AddressSanitizerMayBeTheSecondLibrary) {
             "verify_asan_link_order=1");
 }
 
+TEST(Environment, ThreadsOfUcxTakeTurnsUnlessTheUserSaysOtherwise) {
+  const Environment once = compose_environment({}, installation(), settings());
+  EXPECT_EQ(value(once, "UCX_USE_MT_MUTEX"), "y");
+  EXPECT_EQ(value(without_softib(once), "UCX_USE_MT_MUTEX"), "(unset)");
+  const Environment chosen{{"UCX_USE_MT_MUTEX", "n"}};
+  EXPECT_EQ(value(compose_environment(chosen, installation(), settings()), "UCX_USE_MT_MUTEX"),
+            "n");
+  EXPECT_EQ(without_softib(chosen), chosen);
+}
+
 TEST(Environment, ARunInsideARunReplacesTheOuterOne) {
   Installation outer = installation();
   outer.lib_dir = "/home/me/build/lib";

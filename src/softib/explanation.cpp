@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "softib/explanation.h"
 
+#include "softib/color.h"
+#include "softib/usage.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,6 +15,7 @@ namespace {
 
 using verbs::WcStatus;
 using verbs::control::Cause;
+using verbs::control::PostRefusal;
 
 // Letters and digits in lower case: "IBV_WC_RETRY_EXC_ERR" and "retry exc err" are the same word.
 std::string plain(std::string_view text) {
@@ -41,16 +45,15 @@ std::optional<std::uint32_t> number_in(std::string_view text) {
   return value;
 }
 
-// Lines of at most 92 characters behind an indent.
+// Lines of at most kColumns characters behind an indent.
 std::string wrapped(std::string_view text, std::string_view first_indent) {
-  constexpr std::size_t kWidth = 92;
   std::string result{first_indent};
   std::size_t column = first_indent.size();
   while (!text.empty()) {
     const std::size_t end = std::min(text.find(' '), text.size());
     const std::string_view word = text.substr(0, end);
     text.remove_prefix(std::min(end + 1, text.size()));
-    if (column + word.size() > kWidth) {
+    if (column + word.size() > kColumns) {
       result += "\n" + std::string(first_indent.size(), ' ');
       column = first_indent.size();
     }
@@ -66,7 +69,8 @@ std::string wrapped(std::string_view text, std::string_view first_indent) {
 }
 
 std::string card(const std::string& title, const Explanation& it) {
-  return title + "\n" + wrapped(it.meaning, "  what:  ") + wrapped(it.advice, "  to do: ");
+  return painted(Paint::Heading, title) + "\n" + wrapped(it.meaning, "  what:  ") +
+         wrapped(it.advice, "  to do: ");
 }
 
 std::string status_card(WcStatus status) {
@@ -79,6 +83,21 @@ std::string cause_card(Cause cause) {
   return card(fmt::format("cause {} (vendor_err): {}", static_cast<std::uint32_t>(cause),
                           explain(cause).name),
               explain(cause));
+}
+
+std::string refusal_card(PostRefusal why) {
+  return card(fmt::format("refused: {}", explain(why).name), explain(why));
+}
+
+std::string refusal_cards(std::string_view wanted) {
+  std::string text;
+  const std::vector<PostRefusal> of_call = refusals_of(wanted.empty() ? "-" : wanted);
+  for (const PostRefusal why : of_call) text += refusal_card(why);
+  if (!text.empty()) return text;
+  for (const PostRefusal why : refusals_of("")) {
+    if (plain(explain(why).name) == plain(wanted)) return refusal_card(why);
+  }
+  return {};
 }
 
 std::string by_number(std::uint32_t number) {
@@ -116,6 +135,7 @@ std::string explain_word(std::string_view word) {
     }
   }
   if (const auto cause = find_cause(word)) return cause_card(*cause);
+  if (const std::string cards = refusal_cards(word); !cards.empty()) return cards;
   return by_cause_number(wanted);
 }
 
@@ -127,6 +147,12 @@ std::string known_words() {
   text += "Causes (\"cause N\", \"vendor_err N\", or name):\n";
   for (std::uint32_t i = 0; i < kCauseCount; ++i) {
     text += fmt::format("  {:>2}  {}\n", i, explain(static_cast<Cause>(i)).name);
+  }
+  text +=
+      "Refusals (name, or the call: ibv_post_send, ibv_post_recv, ibv_post_srq_recv,\n"
+      "ibv_wr_complete):\n";
+  for (const PostRefusal why : refusals_of("")) {
+    text += fmt::format("   -  {}\n", explain(why).name);
   }
   return text;
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "verbs/control.h"
+#include "verbs/post_refusal.h"
 #include "verbs/types.h"
 
 #include <cstdint>
@@ -24,6 +25,9 @@ inline constexpr std::uint32_t kCauseCount = 34;
 
 Explanation explain(verbs::WcStatus status);
 Explanation explain(verbs::control::Cause cause);
+Explanation explain(verbs::control::PostRefusal why);
+// Those of a call ("ibv_post_send"); of all calls, if it is empty.
+std::vector<verbs::control::PostRefusal> refusals_of(std::string_view call);
 // IBV_WC_RETRY_EXC_ERR, as verbs.h and most programs call it.
 const char* verbs_name(verbs::WcStatus status);
 // By name in any spelling ("NoReceive", "no_receive").
@@ -31,7 +35,7 @@ std::optional<verbs::control::Cause> find_cause(std::string_view name);
 
 // The whole answer to `softib explain WORD`: a number is a completion status; a name in any
 // spelling ("IBV_WC_RETRY_EXC_ERR", "retry exc err", "NoReceive"), "vendor_err 14" or "cause 14"
-// will do. Empty: no such thing.
+// will do, and so will the name of a call that refuses requests. Empty: no such thing.
 std::string explain_word(std::string_view word);
 
 // All names, for the complaint about an unknown one.

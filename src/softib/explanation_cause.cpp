@@ -90,9 +90,9 @@ Explanation peer_cause(Cause cause) {
             "Bring it to RTR before you send; if it is in ERR, look for its first error."};
   }
   if (cause == PeerUnknown) {
-    return {"PeerUnknown",
-            "There is no such QP at that address, or it is connected to another one.",
-            "Check the exchanged QPN and LID or GID; was the peer restarted?"};
+    return {"PeerUnknown", "There is no such QP at that LID, or it is connected to another one.",
+            "Check the exchanged QPN and LID (`softib status` shows the LIDs that there are); was "
+            "the peer restarted?"};
   }
   if (cause == PeerProcessGone) {
     return {"PeerProcessGone", "The process that owned the peer's QP has ended.",

@@ -26,6 +26,25 @@ TEST(Explanation, EveryStatusAndCauseHasItsOwnName) {
   }
 }
 
+TEST(Explanation, EveryRefusalHasItsOwnCard) {
+  std::set<std::string> names;
+  for (std::uint32_t i = 0; i < verbs::control::kPostRefusalCount; ++i) {
+    const Explanation it =
+        explain(static_cast<verbs::control::PostRefusal>(verbs::control::kFirstPostRefusal + i));
+    ASSERT_NE(it.name, nullptr) << i;
+    EXPECT_TRUE(names.insert(it.name).second) << it.name;
+    EXPECT_NE(explain_word(it.name).find(std::string("refused: ") + it.name), std::string::npos);
+  }
+  EXPECT_EQ(refusals_of("").size(), names.size());
+}
+
+TEST(Explanation, ACallHasTheCardsOfAllThatItRefuses) {
+  const std::string cards = explain_word("ibv_post_srq_recv");
+  EXPECT_NE(cards.find("SrqSges"), std::string::npos);
+  EXPECT_NE(cards.find("SrqQueueFull"), std::string::npos);
+  EXPECT_EQ(cards.find("RecvState"), std::string::npos);
+}
+
 TEST(Explanation, TheCountsAreThoseOfTheEnums) {
   EXPECT_EQ(explain(static_cast<verbs::WcStatus>(kWcStatusCount)).name, nullptr);
   EXPECT_EQ(explain(static_cast<verbs::control::Cause>(kCauseCount)).name, nullptr);

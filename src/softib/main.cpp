@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // softib: runs programs on software InfiniBand adapters and looks after the fabric behind them.
+#include "softib/color.h"
 #include "softib/command.h"
 #include "softib/usage.h"
 
@@ -43,6 +44,7 @@ Exit codes:
 Environment:
   SOFTIB_RUNTIME_DIR   sockets and logs
   SOFTIB_FABRIC        the default of --fabric
+  NO_COLOR             no colour unless --color=always
 )";
 
 // Everything behind the first "--" belongs to the program of `softib run`.
@@ -64,12 +66,18 @@ std::vector<std::string> split(int argc, char** argv, Context& context) {
 int run(int argc, char** argv) {
   Context context;
   std::vector<std::string> words = split(argc, argv, context);
+  ib::softib::use_color(ib::softib::take_color(words));
   CLI::App app{"softib: software InfiniBand adapters for programs that know nothing of them\n",
                "softib"};
   app.require_subcommand(0, 1);
   app.footer(kFooter);
   ib::softib::use_narrow_help(app);
   app.set_version_flag("-V,--version", ib::softib::version_text, "print the version and exit");
+  // For the help only: take_color() has it out of the words before CLI11 sees them.
+  std::string color;
+  app.add_option("--color", color,
+                 "when to use colour; auto: on a terminal, unless NO_COLOR is set")
+      ->option_text("auto|always|never");
   for (auto* add :
        {ib::softib::add_run, ib::softib::add_up, ib::softib::add_down, ib::softib::add_status,
         ib::softib::add_list, ib::softib::add_trace, ib::softib::add_explain, ib::softib::add_port,

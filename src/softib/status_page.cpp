@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "softib/status_page.h"
 
+#include "softib/color.h"
 #include "softib/explanation.h"
 #include "softib/usage.h"
 
@@ -34,48 +35,67 @@ std::string traffic(const Json& port) {
                      bytes_text(number_of(counters, "received_bytes")));
 }
 
+// The long ones are cut; `softib status --json` has them.
+std::string cut(const std::string& text, std::size_t width) {
+  return text.size() <= width ? text : text.substr(0, width - 3) + "...";
+}
+
+// Padded, and in the colour of what it means.
+std::string port_state(const Json& port) {
+  const std::string state = text_of(port, "state");
+  const Paint paint = state == "active" ? Paint::Good
+                      : state == "down" ? Paint::Bad
+                                        : Paint::Warning;
+  return painted(paint, fmt::format("{:<7}", state));
+}
+
 std::string node_lines(const Json& node) {
-  std::string text = fmt::format("node {}\n", text_of(node, "name"));
+  std::string text = painted(Paint::Heading, "node " + text_of(node, "name")) + "\n";
   for (const Json& hca : list_of(node, "hcas")) {
     const std::string objects = counts(hca, "objects");
-    text += fmt::format("  {:<10} GUID {}  {}\n", text_of(hca, "name"), text_of(hca, "node_guid"),
-                        objects.empty() ? "unused" : objects);
+    const std::string row =
+        fmt::format("  {:<10} GUID {}  {}", text_of(hca, "name"), text_of(hca, "node_guid"),
+                    objects.empty() ? "unused" : objects);
+    text += wrap_words(row, kColumns, 18) + "\n";
     for (const Json& port : list_of(hca, "ports")) {
-      text += fmt::format("    port {}  {:<7} LID {:<5} GUID {}{}\n", text_of(port, "number"),
-                          text_of(port, "state"), text_of(port, "lid"), text_of(port, "guid"),
-                          traffic(port));
+      text +=
+          fmt::format("    port {}  {} LID {:<5} GUID {}{}\n", text_of(port, "number"),
+                      port_state(port), text_of(port, "lid"), text_of(port, "guid"), traffic(port));
     }
   }
   return text;
 }
 
 std::string client_lines(const Json& clients) {
-  std::string text =
-      fmt::format("\n{:>8}  {:<12} {:<20} {}\n", "PID", "NODE", "PROGRAM", "OBJECTS");
+  const std::string head =
+      fmt::format("{:>8}  {:<12} {:<20} {}", "PID", "NODE", "PROGRAM", "OBJECTS");
+  std::string text = "\n" + painted(Paint::Heading, head) + "\n";
   for (const Json& client : clients) {
     const bool ending = client.is_object() && client.value("ending", Json(false)) == true;
     const std::string row =
-        fmt::format("{:>8}  {:<12} {:<20} {}{}", text_of(client, "pid"), text_of(client, "node"),
-                    text_of(client, "program"), counts(client, "objects"),
-                    ending ? " (ended; being cleaned up)" : "");
+        fmt::format("{:>8}  {:<12} {:<20} {}{}", text_of(client, "pid"),
+                    cut(text_of(client, "node"), 12), cut(text_of(client, "program"), 20),
+                    counts(client, "objects"), ending ? " (ended; being cleaned up)" : "");
     text += wrap_words(row, kColumns, 44) + "\n";
   }
   return text;
 }
 
 std::string traffic_lines(const Json& traffic) {
-  std::string text = "\nsent by queue pairs that are connected\n";
+  std::string text =
+      "\n" + painted(Paint::Heading, "sent by queue pairs that are connected") + "\n";
   for (const Json& pair : traffic) {
-    text += fmt::format("  {:<16} -> {:<16} {:>10} in {} messages, {} QPs\n", text_of(pair, "from"),
-                        text_of(pair, "to"), bytes_text(number_of(pair, "bytes")),
-                        number_of(pair, "messages"), number_of(pair, "queue_pairs"));
+    text += fmt::format("  {:<16} -> {:<16} {:>10} in {} messages, {} QPs\n",
+                        cut(text_of(pair, "from"), 16), cut(text_of(pair, "to"), 16),
+                        bytes_text(number_of(pair, "bytes")), number_of(pair, "messages"),
+                        number_of(pair, "queue_pairs"));
   }
   return text;
 }
 
 // The cause in words, since this is where people look when a program hangs.
 std::string blocked_lines(const Json& blocked) {
-  std::string text = "\nqueue pairs that wait\n";
+  std::string text = "\n" + painted(Paint::Warning, "queue pairs that wait") + "\n";
   for (const Json& qp : blocked) {
     const std::string cause = text_of(qp, "cause");
     const std::optional<verbs::control::Cause> known = find_cause(cause);
@@ -90,12 +110,16 @@ std::string blocked_lines(const Json& blocked) {
 
 // Programs in the middle of a work request that something of others waits for.
 std::string poster_lines(const Json& posters) {
-  std::string text = "\nwaited for, inside a work request (stopped? then let it go on)\n";
+  std::string text =
+      "\n" +
+      painted(Paint::Warning, "waited for, inside a work request (stopped? then let it go on)") +
+      "\n";
   for (const Json& poster : posters) {
-    text +=
-        fmt::format("  pid {} ({}) on {}, QP {}: {} waiting for {} ms\n", text_of(poster, "pid"),
+    const std::string line =
+        fmt::format("  pid {} ({}) on {}, QP {}: {} waiting for {} ms", text_of(poster, "pid"),
                     text_of(poster, "program"), text_of(poster, "node"), text_of(poster, "qpn"),
                     text_of(poster, "requests_waiting"), text_of(poster, "waited_ms"));
+    text += wrap_words(line, kColumns, 4) + "\n";
   }
   return text;
 }
@@ -113,8 +137,10 @@ std::string headline(const std::string& fabric, const Json& state) {
   if (state.contains("kept"))
     life = is_kept(state) ? ", stays until `softib down`" : ", goes when idle";
   const std::uint64_t seconds = number_of(state, "uptime_ms") / 1000;
-  return fmt::format("fabric {}, up for {}:{:02}:{:02} (softibd, pid {}{})\n", fabric,
-                     seconds / 3600, seconds / 60 % 60, seconds % 60, text_of(state, "pid"), life);
+  const std::string line =
+      fmt::format("fabric {}, up for {}:{:02}:{:02} (softibd, pid {}{})", fabric, seconds / 3600,
+                  seconds / 60 % 60, seconds % 60, text_of(state, "pid"), life);
+  return wrap_words(line, kColumns, 2) + "\n";
 }
 
 }  // namespace
@@ -138,7 +164,8 @@ std::string status_page(const std::string& fabric, const Json& state) {
   const Json& traffic = list_of(state, "traffic");
   if (!traffic.empty()) text += traffic_lines(traffic);
   const std::string objects = counts(state, "objects");
-  text += fmt::format("\nobjects: {}\n", objects.empty() ? "none" : objects);
+  const std::string all = "objects: " + (objects.empty() ? "none" : objects);
+  text += "\n" + wrap_words(all, kColumns, 9) + "\n";
   text += memory_line(state);
   const Json& blocked = list_of(state, "blocked");
   if (!blocked.empty()) text += blocked_lines(blocked);

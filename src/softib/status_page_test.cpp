@@ -44,12 +44,12 @@ TEST(StatusPage, ShowsWhatIsThereAndWhyItWaits) {
 TEST(StatusPage, FitsIntoATerminal) {
   const Json state = Json::parse(R"({"pid":999999,"uptime_ms":3723000,"kept":true,
       "memory":{"used":2048,"limit":34359738368,"resident":4096},
-      "clients":[{"pid":1234567,"program":"a_program_name_","node":"a-long-name","ending":true,
+      "clients":[{"pid":1234567,"program":"a_program_name_of_31_characters","node":"a-name-of-a-node-that-is-long","ending":true,
         "objects":{"qp":1024,"srq":16,"cq":2048,"ah":12,"mw":4,"mr":65536,"dm":1,"xrcd":1,"pd":3}}],
-      "nodes":[{"name":"node0","hcas":[{"name":"softib0","node_guid":"0x253460000000000","objects":{"qp":1},
-        "ports":[{"number":1,"guid":"0x253460000000001","lid":30000,"state":"active",
+      "nodes":[{"name":"node0","hcas":[{"name":"softib0","node_guid":"0x253460000000000","objects":{"qp":1024,"srq":16,"cq":2048,
+        "ah":12,"mw":4,"mr":65536,"dm":1,"xrcd":1,"pd":3},"ports":[{"number":1,"guid":"0x253460000000001","lid":30000,"state":"active",
                   "counters":{"sent_messages":5000000,"sent_bytes":204800000,"received_messages":5000000}}]}]}],
-      "traffic":[{"from":"node0","to":"node1","queue_pairs":1024,"messages":50000000,"bytes":204800000}],
+      "traffic":[{"from":"a-name-of-a-node-that-is-long","to":"another-name-of-a-node-that-is-long","queue_pairs":1024,"messages":50000000,"bytes":204800000}],
       "blocked":[{"qpn":"0x20011","type":"RC","pid":1234567,"node":"a-long-name","peer_qpn":"0x200017",
                   "cause":"no_receive"}]})");
   std::istringstream page(status_page("lab", state));

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "softib/trace_lines.h"
 
+#include "softib/color.h"
+
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 
@@ -58,7 +60,10 @@ std::vector<TraceLine> parse_trace(std::string_view text, Clock::time_point now)
 }
 
 std::string shown(const TraceLine& line) {
-  std::string text = fmt::format("{}  {}", time_of_day(line.fields, "time"), line.text);
+  const std::string kind = line.fields.value("kind", "");
+  std::string time = time_of_day(line.fields, "time");
+  if (kind == "error" || kind == "refused") time = painted(Paint::Bad, time);
+  std::string text = fmt::format("{}  {}", time, line.text);
   const std::uint64_t count = number_in(line.fields, "count");
   if (count > 1) {
     text += fmt::format(" ({} times, last at {})", count, time_of_day(line.fields, "last_time"));

@@ -152,6 +152,8 @@ class SharedReceiveQueue {
   std::uint32_t max_sge() const { return max_sge_; }
 
   Status post_recv(std::uint64_t wr_id, std::span<const Sge> sge);
+  // To the trace of softibd.
+  void tell(const control::TraceErrorIn& error);
   Result<control::SrqOut> modify(const control::ModifySrqIn& in);
   Result<control::SrqOut> query();
   Status destroy();

@@ -50,6 +50,10 @@ Status SharedReceiveQueue::post_recv(std::uint64_t wr_id, std::span<const Sge> s
   return status;
 }
 
+void SharedReceiveQueue::tell(const control::TraceErrorIn& error) {
+  process_.poster().trace(error);
+}
+
 Result<control::SrqOut> SharedReceiveQueue::modify(const control::ModifySrqIn& in) {
   std::lock_guard guard(process_.control_lock());
   control::ModifySrqIn mine = in;

@@ -6,18 +6,23 @@ Environment: SOFTIB_BIN (bin/ of a build), SOFTIB_LIB (its lib/). Every test has
 of its own. Exit code 77 if the programs are not built.
 """
 import concurrent.futures
+import contextlib
+import fcntl
 import json
 import os
 import pathlib
+import pty
 import re
 import resource
 import shutil
 import signal
 import socket
 import stat
+import struct
 import subprocess
 import sys
 import tempfile
+import termios
 import time
 import unittest
 
@@ -159,6 +164,12 @@ class Run(CliTest):
         for separator in ([], ["--"]):
             result = self.check(self.softib("run", *separator, "printf", "%s|", "--help", "-v", "--", "x"), 0)
             self.assertEqual(result.stdout, "--help|-v|--|x|")
+
+    def test_threads_of_ucx_do_not_spin_unless_the_user_wants_them_to(self):
+        show = ["run", "--", "sh", "-c", "echo mutex=$UCX_USE_MT_MUTEX"]
+        self.check(self.softib(*show), OK, "mutex=y\n")
+        self.check(self.softib(*show, env=self.env(UCX_USE_MT_MUTEX="n")), OK, "mutex=n\n")
+        self.check(self.softib("env"), OK, "export UCX_USE_MT_MUTEX='y'\n")
 
     def test_works_with_an_empty_environment(self):
         result = self.check(self.softib("run", "--", "env", env={"SOFTIB_RUNTIME_DIR": str(self.dir)}), 0)
@@ -608,6 +619,74 @@ class Fabrics(CliTest):
         result = subprocess.run(["sh", "-c", lines + "\necho $SOFTIB_NODE $SOFTIB_SOCKET"], text=True,
                                 capture_output=True, env={"PATH": "/usr/bin:/bin"}, timeout=TIMEOUT)
         self.assertEqual(result.stdout.split(), ["node1", f"{self.dir}/default.sock"])
+
+
+ESCAPES = re.compile(r"\x1b\[[0-9;]*m")
+
+
+class Terminal(CliTest):
+    """What people see: colour on a terminal that has it, lines of 80 columns."""
+
+    def on_terminal(self, *words, **changes):
+        """The exit code and the text of `softib` on a terminal of 80 columns."""
+        ours, its = pty.openpty()
+        fcntl.ioctl(its, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+        env = self.env(**{"TERM": "xterm", "NO_COLOR": None, **changes})
+        process = subprocess.Popen([str(BIN / "softib"), *map(str, words)], stdin=its, stdout=its, stderr=its, env=env,
+                                   start_new_session=True)
+        os.close(its)
+        text = b""
+        with contextlib.suppress(OSError):  # EIO: the other end is closed
+            while chunk := os.read(ours, 65536):
+                text += chunk
+        os.close(ours)
+        return process.wait(TIMEOUT), text.decode().replace("\r\n", "\n")
+
+    def test_there_is_colour_on_terminals_only_and_not_where_it_is_not_wanted(self):
+        self.check(self.softib("up"), OK)
+        code, text = self.on_terminal("status")
+        self.assertEqual(code, OK, text)
+        self.assertIn("\x1b[1mnode node0\x1b[0m", text)
+        self.assertIn("\x1b[32mactive \x1b[0m", text)
+        self.softib("port", "down")
+        self.assertIn("\x1b[31mdown   \x1b[0m", self.on_terminal("status")[1])
+        self.assertNotIn("\x1b", self.softib("status").stdout)
+        self.assertIn("\x1b[1m", self.softib("status", "--color=always").stdout)
+        for changes in ({"NO_COLOR": "1"}, {"TERM": "dumb"}, {"TERM": None}):
+            self.assertNotIn("\x1b", self.on_terminal("status", **changes)[1], changes)
+        self.assertNotIn("\x1b", self.on_terminal("--color", "never", "status")[1])
+        self.assertIn("\x1b[1m", self.on_terminal("status", "--color=always", NO_COLOR="1")[1])
+        json.loads(self.softib("status", "--json", "--color=always").stdout)
+        self.check(self.softib("down"), OK)
+
+    def test_errors_are_red_and_a_wrong_colour_is_one(self):
+        code, text = self.on_terminal("status")
+        self.assertEqual(code, NOT_UP)
+        self.assertIn("\x1b[31msoftib:\x1b[0m fabric", text)
+        self.check(self.softib("status", "--color=mauve"), USAGE, "--color must be auto, always or never, not \"mauve\"")
+        self.check(self.softib("run", "--", "echo", "--color=mauve"), OK, "--color=mauve")
+
+    def test_tables_fit_into_80_columns(self):
+        nodes = "a-node-with-a-name-of-31-signs,another-node-with-a-long-name"
+        self.check(self.softib("up", "--nodes", nodes, "--hcas", "2", "--ports", "2"), OK)
+        user = subprocess.Popen([str(BIN / "softib"), "run", "--node", "0", "--", "cat"], stdin=subprocess.PIPE,
+                                env=self.env())
+        self.addCleanup(user.wait, TIMEOUT)
+        self.addCleanup(user.stdin.close)
+        for words in (["status"], ["devices"], ["devices", "--ids"], ["driver", "list"], ["list"], ["ls"], ["explain"],
+                      ["explain", "12"], ["--help"], ["devices", "--help"]):
+            code, text = self.on_terminal(*words)
+            self.assertEqual(code, OK, text)
+            for line in ESCAPES.sub("", text).splitlines():
+                self.assertLessEqual(len(line), 80, f"{words}: {line!r}")
+
+    def test_softibd_says_who_complains(self):
+        for words in (["--nodes", "x"], ["--bogus"], ["--fabric", "../x"]):
+            said = subprocess.run([str(BIN / "softibd"), *words], capture_output=True, text=True, timeout=TIMEOUT,
+                                  env=self.env(), stdin=subprocess.DEVNULL)
+            self.assertEqual(said.returncode, USAGE, said)
+            self.assertTrue(said.stderr.startswith("softibd: "), said)
+            self.assertEqual(said.stderr.count("\n"), 1, said)
 
 
 class Words(CliTest):

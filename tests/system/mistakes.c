@@ -19,7 +19,8 @@ static struct ibv_qp *a, *b;
 static enum ibv_qp_type type = IBV_QPT_RC;
 static struct ibv_qp_init_attr init;
 static int peer_access = IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
-static int depth = 1, rnr_retry = 1;
+static int depth = 1, rnr_retry = 1, pkey_index = 0;
+static uint16_t dlid;
 
 static void* need(void* made, const char* what) {
   if (made) return made;
@@ -40,7 +41,8 @@ static struct ibv_qp* make(void) {
 }
 
 static int to_init(struct ibv_qp* qp, int access) {
-  struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = 1, .qp_access_flags = access, .qkey = 0x11};
+  struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = 1, .qp_access_flags = access, .qkey = 0x11,
+                             .pkey_index = pkey_index};
   int mask = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT;
   return ibv_modify_qp(qp, &attr, mask | (type == IBV_QPT_UD ? IBV_QP_QKEY : IBV_QP_ACCESS_FLAGS));
 }
@@ -48,7 +50,7 @@ static int to_init(struct ibv_qp* qp, int access) {
 static int to_rtr(struct ibv_qp* qp, uint32_t dest) {
   struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RTR, .path_mtu = IBV_MTU_1024, .dest_qp_num = dest,
                              .max_dest_rd_atomic = depth, .min_rnr_timer = 1,
-                             .ah_attr = {.dlid = port.lid, .port_num = 1}};
+                             .ah_attr = {.dlid = dlid, .port_num = 1}};
   if (type == IBV_QPT_UD) return ibv_modify_qp(qp, &attr, IBV_QP_STATE);
   int mask = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
   return ibv_modify_qp(qp, &attr, mask | (type == IBV_QPT_RC ? IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER : 0));
@@ -151,6 +153,10 @@ static int completing(const char* name) {
                      read = wr_of(IBV_WR_RDMA_READ, &sge), add = wr_of(IBV_WR_ATOMIC_FETCH_AND_ADD, &sge);
   add.wr.atomic.remote_addr = (uintptr_t)buffer + 4097;
   add.wr.atomic.rkey = mr->rkey;
+  if (IS("dereg-while-waiting")) {
+    rnr_retry = 7;
+    return pair(), send_wr(wr), ibv_dereg_mr(mr), wait_for_completion(), 1;
+  }
   if (IS("no-receive")) return pair(), done(wr), 1;
   if (IS("receive-too-small")) return pair(), receive(b, &small, 1), done(wr), 1;
   if (IS("receive-bad-lkey")) return pair(), receive(b, &stray, 1), done(wr), 1;
@@ -171,12 +177,115 @@ static int completing(const char* name) {
     a = make(), b = make();
     return to_init(a, 0), to_init(b, 0), to_rtr(a, b->qp_num), to_rts(a), done(wr), 1;
   }
+  if (IS("peer-lid")) return dlid = 77, pair(), done(wr), 1;
+  if (IS("peer-pkey")) {
+    b = make(), to_init(b, 0);
+    pkey_index = 1;
+    a = make(), to_init(a, 0);
+    return to_rtr(b, a->qp_num), to_rtr(a, b->qp_num), to_rts(b), to_rts(a), done(wr), 1;
+  }
   if (IS("peer-unknown")) return a = make(), to_init(a, 0), to_rtr(a, 0x7ff), to_rts(a), done(wr), 1;
   if (IS("cq-overrun")) {
     cq = need(ibv_create_cq(ctx, 1, NULL, NULL, 0), "ibv_create_cq");
     pair();
     for (int i = 0; i < 8; ++i) send_wr(write);
     return 1;
+  }
+  return 0;
+}
+
+static struct ibv_ah* address(void) {
+  struct ibv_ah_attr attr = {.dlid = dlid, .port_num = 1};
+  return need(ibv_create_ah(pd, &attr), "ibv_create_ah");
+}
+
+// Messages that are dropped without an error.
+static int dropping(const char* name) {
+  struct ibv_sge sge = sge_of(mr, 64), roomy = sge_of(mr, 104), stray = sge_of(mr, 104);
+  struct ibv_send_wr wr = wr_of(IBV_WR_SEND, &sge), write = wr_of(IBV_WR_RDMA_WRITE, &sge);
+  stray.lkey = 0x12345;
+  if (IS("uc-rkey")) return type = IBV_QPT_UC, pair(), write.wr.rdma.rkey = 0x12345, done(write), 1;
+  if (IS("uc-no-receive")) return type = IBV_QPT_UC, pair(), done(wr), 1;
+  if (IS("uc-not-ready")) {
+    type = IBV_QPT_UC;
+    a = make(), b = make();
+    return to_init(a, 0), to_init(b, 0), to_rtr(a, b->qp_num), to_rts(a), done(wr), 1;
+  }
+  if (strncmp(name, "ud-", 3)) return 0;
+  type = IBV_QPT_UD;
+  if (IS("ud-pkey")) {
+    b = make(), to_init(b, 0), to_rtr(b, 0), receive(b, &roomy, 1);
+    pkey_index = 1;
+    a = make(), to_init(a, 0), to_rtr(a, 0), to_rts(a);
+  } else if (IS("ud-to-rc")) {
+    a = make(), to_init(a, 0), to_rtr(a, 0), to_rts(a);
+    type = IBV_QPT_RC;
+    b = make();
+  } else if (IS("ud-not-ready")) {
+    a = make(), to_init(a, 0), to_rtr(a, 0), to_rts(a);
+    b = make(), to_init(b, 0);
+  } else {
+    pair();
+  }
+  wr.wr.ud.remote_qpn = b->qp_num;
+  wr.wr.ud.remote_qkey = 0x11;
+  if (IS("ud-lid")) dlid = 77;
+  wr.wr.ud.ah = address();
+  if (IS("ud-pkey") || IS("ud-to-rc") || IS("ud-not-ready") || IS("ud-lid") || IS("ud-no-receive")) {
+    return done(wr), 1;
+  }
+  if (IS("ud-qkey")) return receive(b, &roomy, 1), wr.wr.ud.remote_qkey = 0x22, done(wr), 1;
+  if (IS("ud-qpn")) return wr.wr.ud.remote_qpn = 0x7ff, done(wr), 1;
+  if (IS("ud-no-grh")) return receive(b, &sge, 1), done(wr), 1;
+  if (IS("ud-bad-receive")) return receive(b, &stray, 1), done(wr), 1;
+  if (IS("ud-too-few-receives")) return receive(b, &roomy, 1), done(wr), done(wr), 1;
+  if (IS("ud-repeated")) {
+    wr.wr.ud.remote_qkey = 0x22;
+    for (int i = 0; i < 20; ++i) done(wr);
+    return 1;
+  }
+  return 0;
+}
+
+// Shared receive queues and ibv_wr_start .. ibv_wr_complete.
+static int building(const char* name) {
+  struct ibv_sge sge = sge_of(mr, 64), two[64];
+  for (int i = 0; i < 64; ++i) two[i] = sge;
+  struct ibv_recv_wr many = {.wr_id = 9, .sg_list = two, .num_sge = 64}, one = {.wr_id = 9, .sg_list = two, .num_sge = 1},
+                     *bad;
+  if (IS("srq-sges")) return ibv_post_srq_recv(srq, &many, &bad), 1;
+  if (IS("srq-full")) {
+    while (ibv_post_srq_recv(srq, &one, &bad) == 0) {}
+    return 1;
+  }
+  if (strncmp(name, "ex-", 3)) return 0;
+  if (IS("ex-opcode")) type = IBV_QPT_UC;
+  if (IS("ex-without-ah")) type = IBV_QPT_UD;
+  struct ibv_qp_init_attr_ex asked = {.send_cq = cq, .recv_cq = cq, .qp_type = type, .pd = pd,
+                                      .cap = {.max_send_wr = 8, .max_recv_wr = 8, .max_send_sge = 1, .max_recv_sge = 1,
+                                              .max_inline_data = 16},
+                                      .comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
+                                      .send_ops_flags = IBV_QP_EX_WITH_SEND};
+  a = need(ibv_create_qp_ex(ctx, &asked), "ibv_create_qp_ex");
+  b = make();
+  struct ibv_qp_ex* ex = need(ibv_qp_to_qp_ex(a), "ibv_qp_to_qp_ex");
+  if (to_init(a, 0) || to_init(b, peer_access) || to_rtr(b, a->qp_num)) return 0;
+  rnr_retry = 7;
+  if (!IS("ex-state")) to_rtr(a, b->qp_num), to_rts(a);
+  const int length = IS("ex-too-long") ? 100000 : 5;
+  for (int batch = 0; batch < (IS("ex-no-room") ? 100000 : 1); ++batch) {
+    ibv_wr_start(ex);
+    ex->wr_id = 7;
+    ex->wr_flags = IBV_SEND_SIGNALED;
+    if (IS("ex-no-request")) ibv_wr_set_sge(ex, mr->lkey, (uintptr_t)buffer, 8);
+    for (int i = 0; i < length; ++i) {
+      if (IS("ex-opcode")) ibv_wr_rdma_read(ex, mr->rkey, (uintptr_t)buffer);
+      else ibv_wr_send(ex);
+      if (IS("ex-sges")) ibv_wr_set_sge_list(ex, 64, two);
+      else if (IS("ex-inline")) ibv_wr_set_inline_data(ex, buffer, 4096);
+      else ibv_wr_set_sge(ex, mr->lkey, (uintptr_t)buffer, 64);
+    }
+    if (ibv_wr_complete(ex)) return 1;
   }
   return 0;
 }
@@ -233,5 +342,7 @@ int main(int argc, char** argv) {
   other_mr = need(ibv_reg_mr(other_pd, buffer, sizeof buffer, all), "ibv_reg_mr");
   plain_mr = need(ibv_reg_mr(pd, buffer, sizeof buffer, 0), "ibv_reg_mr");
   if (argc != 2 || ibv_query_port(ctx, 1, &port)) return 1;
-  return posting(argv[1]) || completing(argv[1]) || controlling(argv[1]) ? 0 : 2;
+  dlid = port.lid;
+  const char* name = argv[1];
+  return posting(name) || completing(name) || dropping(name) || building(name) || controlling(name) ? 0 : 2;
 }

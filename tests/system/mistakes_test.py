@@ -12,6 +12,7 @@ import tempfile
 import harness
 from harness import Failed, Skipped
 
+DROPPED = r"was dropped \(\w+\), although its completion says success: "
 MISTAKES = {
     # ibv_post_*
     "send-in-reset":
@@ -35,6 +36,8 @@ MISTAKES = {
     "receive-too-small": r"IBV_WC_REM_INV_REQ_ERR .* room for 16 bytes; post larger receives",
     "receive-bad-lkey": r"IBV_WC_REM_OP_ERR .* look at the peer's ibv_post_recv",
     "lkey-unknown": r"IBV_WC_LOC_PROT_ERR: lkey 0x12345 .* names no memory region",
+    "dereg-while-waiting":
+        r"IBV_WC_LOC_PROT_ERR: the region of lkey 0x\w+ was deregistered while the request waited .*\(no_receive\)",
     "lkey-other-pd":
         r"IBV_WC_LOC_PROT_ERR: .* another protection domain .* register the memory with the queue pair's PD",
     "lkey-no-local-write": r"IBV_WC_LOC_PROT_ERR: .* register it with IBV_ACCESS_LOCAL_WRITE",
@@ -51,6 +54,34 @@ MISTAKES = {
     "peer-not-ready": r"IBV_WC_RETRY_EXC_ERR: the peer's queue pair is in INIT .* RTR or RTS before",
     "peer-unknown": r"IBV_WC_RETRY_EXC_ERR: there is no queue pair 0x7ff",
     "cq-overrun": r"completion queue \d+ ran over",
+    "peer-lid": r"IBV_WC_RETRY_EXC_ERR: no port of the fabric has LID 77; .*; the fabric has 1 \(node0, softib0, port 1\)",
+    "peer-pkey": r"IBV_WC_RETRY_EXC_ERR: the P_Key is 0x8001 here and 0xffff at the receiving queue pair",
+    # Messages that are dropped without an error
+    "ud-qkey": DROPPED + r"the message has Q_Key 0x22, the receiving queue pair 0x11; set wr.ud.remote_qkey",
+    "ud-pkey": DROPPED + r"the P_Key is 0x8001 here and 0xffff at the receiving queue pair",
+    "ud-no-receive": DROPPED + r"there was no receive posted",
+    "ud-too-few-receives": DROPPED + r"there was no receive posted",
+    "ud-no-grh": DROPPED + r"the receive has room for 64 bytes, this message needs 104: 40 for the GRH",
+    "ud-bad-receive": r"was dropped.*\(the peer's receive got IBV_WC_LOC_PROT_ERR\): .* look at the peer's ibv_post_recv",
+    "ud-qpn": DROPPED + r"there is no UD queue pair 0x7ff at LID 1",
+    "ud-lid": DROPPED + r"no port of the fabric has LID 77; .*; the fabric has 1 \(node0",
+    "ud-to-rc": DROPPED + r"there is no UD queue pair 0x\w+ at LID 1",
+    "ud-not-ready": DROPPED + r"the receiving queue pair is in INIT",
+    "ud-repeated": DROPPED + r"the message has Q_Key 0x22",
+    "uc-rkey": DROPPED + r"rkey 0x12345 names no memory of the peer",
+    "uc-no-receive": DROPPED + r"there was no receive posted",
+    "uc-not-ready": DROPPED + r"the receiving queue pair is in INIT",
+    # Shared receive queues, ibv_wr_start .. ibv_wr_complete
+    "srq-sges": r"SRQ 0x\w+\): ibv_post_srq_recv .* it has 64 scatter/gather elements, .* takes \d+; .* attr.max_sge",
+    "srq-full": r"ibv_post_srq_recv .* refused: all \d+ places of the shared receive queue are taken; .* attr.max_wr",
+    "ex-state": r"ibv_wr_complete of SEND \(wr_id 0x7\) was refused: the queue pair is in INIT",
+    "ex-opcode": r"ibv_wr_complete of RDMA_READ .* refused: queue pairs of type UC do not have this operation",
+    "ex-without-ah": r"ibv_wr_complete of SEND .* refused: a datagram needs an address handle",
+    "ex-sges": r"ibv_wr_complete of SEND .* refused: it has 64 scatter/gather elements, the queue pair takes \d+;",
+    "ex-inline": r"ibv_wr_complete of SEND .* refused: it has 4096 bytes inline, the queue pair takes \d+;",
+    "ex-no-request": r"ibv_wr_complete was refused: a setter .* was called before a request was begun",
+    "ex-too-long": r"ibv_wr_complete was refused: the batch has more than \d+ requests",
+    "ex-no-room": r"ibv_wr_complete was refused: the batch has 5 requests, \d of \d+ places of the send queue are free",
     # Control
     "qp-too-long": r"CreateQp refused: .*10000000",
     "qp-too-many-sges": r"CreateQp refused: .*1000",
@@ -68,6 +99,9 @@ MISTAKES = {
     "ah-wrong-port": r"CreateAh refused: .*9",
     "multicast-rc": r"AttachMcast refused: .*",
 }
+# How often a mistake is made that is made more than once: the first ones are told one by one, then
+# their number as it doubles (verbs/report_count.h).
+COUNTS = {"ud-repeated": 16}
 
 
 def build(user):
@@ -93,6 +127,7 @@ def test(report, user):
     folder = build(user)
     try:
         with harness.Fabric(nodes=1, user=user) as fabric:
+            fabric.softib("partition", "add", "0x8001", "--fabric", fabric.name).require()
             for name, pattern in MISTAKES.items():
                 if not report.wanted(name):
                     continue
@@ -109,6 +144,9 @@ def test(report, user):
                         raise Failed(f"{sorted(missing)} is missing in {said[0]}")
                     if len(texts) > 2:
                         raise Failed(f"one mistake, {len(texts)} lines: {texts}")
+                    count = next(line for line in said if line["text"] == found[0]).get("count", 1)
+                    if count != COUNTS.get(name, count):
+                        raise Failed(f"{found[0]!r} has the count {count}")
                     remarks.append(f"{len(texts)} line(s)")
     finally:
         shutil.rmtree(folder, ignore_errors=True)

@@ -10,7 +10,9 @@
 #include "user/api.h"
 #include "user/completion_queue.h"
 #include "user/queue_pair.h"
+#include "verbs/post_refusal.h"
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -78,10 +80,14 @@ struct Cq : VerbsCq, Made {
   std::int64_t wallclock_offset = 0;  // CLOCK_REALTIME - CLOCK_MONOTONIC, as of the last start_poll
 };
 
+// By kind, of requests that were not taken (post_refusal.h).
+using Refusals = std::array<std::atomic<std::uint32_t>, verbs::control::kPostRefusalCount>;
+
 struct Srq : ibv_srq, Made {
   std::unique_ptr<user::SharedReceiveQueue> engine;
   std::uint64_t cookie = 0;
   verbs::SrqType type = verbs::SrqType::Basic;
+  Refusals refusals;
 };
 
 struct Qp : VerbsQp, Made {
@@ -90,7 +96,7 @@ struct Qp : VerbsQp, Made {
   std::unique_ptr<SendBatch> batch;  // ibv_qp_ex only
   user::SendRequest request;         // being posted; under the engine's send lock
   bool signal_all = false;
-  std::atomic<std::uint32_t> refusals_told{0};  // bits of kinds (post_refusal.h)
+  Refusals refusals;
 };
 
 inline Context& context_of(ibv_context* context) {

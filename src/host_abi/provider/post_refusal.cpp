@@ -2,6 +2,7 @@
 #include "host_abi/provider/post_refusal.h"
 
 #include "verbs/post_refusal.h"
+#include "verbs/report_count.h"
 
 #include <cerrno>
 #include <utility>
@@ -10,38 +11,57 @@ namespace ib::host_abi {
 
 namespace {
 
+using verbs::control::Cause;
 using verbs::control::PostRefusal;
 using verbs::control::TraceErrorIn;
 
-std::uint64_t bytes_of(const ibv_sge* list, int count) {
-  std::uint64_t bytes = 0;
-  for (int i = 0; i < count && list != nullptr; ++i) bytes += list[i].length;
-  return bytes;
+std::uint64_t as_number(int count) {
+  return static_cast<std::uint64_t>(static_cast<std::int64_t>(count));
 }
 
-void tell(Qp& qp, PostRefusal why, TraceErrorIn& error) {
-  const std::uint32_t bit = 1u << (static_cast<std::uint32_t>(why) & 31);
-  // In a forked child the connection to softibd is the parent's.
-  if (inherited(qp) || (qp.refusals_told.fetch_or(bit, std::memory_order_relaxed) & bit) != 0)
-    return;
+// `owner`: a Qp or an Srq.
+template <class Owner>
+void tell(Owner& owner, PostRefusal why, TraceErrorIn error, std::uint32_t flags = 0) {
+  if (inherited(owner)) return;  // in a forked child the connection to softibd is the parent's
+  const auto kind = static_cast<std::uint32_t>(why);
+  auto& count = owner.refusals[kind - verbs::control::kFirstPostRefusal];
+  const std::uint32_t before = count.fetch_add(1, std::memory_order_relaxed);
+  const std::uint32_t times = verbs::report_count(before + 1);
+  if (times == 0) return;
+  verbs::set_times(error, times);
   const int saved = errno;
-  error.qp_index = qp.engine->index();
-  error.cause = static_cast<verbs::control::Cause>(why);
-  qp.engine->tell(error);
+  error.qp_index = owner.engine->index();
+  error.cause = static_cast<Cause>(kind | flags);
+  owner.engine->tell(error);
   errno = saved;
 }
 
-}  // namespace
+// A send as both ways to post give it.
+struct Asked {
+  verbs::WrOpcode opcode = verbs::WrOpcode::Send;
+  std::uint64_t wr_id = 0;
+  int sges = 0;
+  std::uint64_t bytes = 0;
+  bool is_inline = false;
+  bool has_address = false;
+};
 
-void tell_refusal(Qp& qp, const ibv_send_wr& wr, Status status) {
+bool is_of_type(verbs::QpType type, verbs::WrOpcode opcode) {
+  using enum verbs::WrOpcode;
+  const bool send = opcode == Send || opcode == SendWithImm;
+  if (type == verbs::QpType::Ud) return send;
+  const bool answered = opcode == RdmaRead || opcode == AtomicCmpSwap || opcode == AtomicFetchAdd ||
+                        opcode == AtomicWrite;
+  return type != verbs::QpType::Uc || !answered;
+}
+
+void tell_send(Qp& qp, const Asked& asked, Status status, std::uint32_t flags = 0) {
   const user::QueuePair& engine = *qp.engine;
   const auto& caps = engine.caps();
   TraceErrorIn error;
-  error.opcode = static_cast<verbs::WrOpcode>(wr.opcode);
-  error.wr_id = wr.wr_id;
+  error.opcode = asked.opcode;
+  error.wr_id = asked.wr_id;
   error.key = static_cast<std::uint32_t>(engine.type());
-  const std::uint64_t bytes = bytes_of(wr.sg_list, wr.num_sge);
-  const bool is_inline = (wr.send_flags & IBV_SEND_INLINE) != 0;
   PostRefusal why = PostRefusal::SendOther;
   if (status == Status::InvalidState) {
     why = PostRefusal::SendState;
@@ -49,25 +69,60 @@ void tell_refusal(Qp& qp, const ibv_send_wr& wr, Status status) {
   } else if (status == Status::LimitExceeded) {
     why = PostRefusal::SendQueueFull;
     error.detail = caps.max_send_wr;
-  } else if (wr.num_sge < 0 || (!is_inline && std::cmp_greater(wr.num_sge, caps.max_send_sge))) {
+  } else if (asked.sges < 0 ||
+             (!asked.is_inline && std::cmp_greater(asked.sges, caps.max_send_sge))) {
     why = PostRefusal::SendSges;
     error.detail = caps.max_send_sge;
-    error.length = static_cast<std::uint64_t>(static_cast<std::int64_t>(wr.num_sge));
-  } else if (is_inline && bytes > caps.max_inline) {
+    error.length = as_number(asked.sges);
+  } else if (asked.is_inline && asked.bytes > caps.max_inline) {
     why = PostRefusal::SendInline;
     error.detail = caps.max_inline;
-    error.length = bytes;
-  } else if (engine.type() == verbs::QpType::Ud) {
-    const bool send = wr.opcode == IBV_WR_SEND || wr.opcode == IBV_WR_SEND_WITH_IMM;
-    why = !send                    ? PostRefusal::SendOpcode
-          : wr.wr.ud.ah == nullptr ? PostRefusal::SendNoAddress
-                                   : PostRefusal::SendOther;
-  } else if (engine.type() == verbs::QpType::Uc &&
-             (wr.opcode == IBV_WR_RDMA_READ || wr.opcode == IBV_WR_ATOMIC_CMP_AND_SWP ||
-              wr.opcode == IBV_WR_ATOMIC_FETCH_AND_ADD)) {
+    error.length = asked.bytes;
+  } else if (!is_of_type(engine.type(), asked.opcode)) {
     why = PostRefusal::SendOpcode;
+  } else if (engine.type() == verbs::QpType::Ud && !asked.has_address) {
+    why = PostRefusal::SendNoAddress;
+  } else if (asked.is_inline && !verbs::may_be_inline(asked.opcode)) {
+    why = PostRefusal::SendNoInline;
   }
-  tell(qp, why, error);
+  tell(qp, why, error, flags);
+}
+
+}  // namespace
+
+void tell_refusal(Qp& qp, const ibv_send_wr& wr, Status status) {
+  Asked asked;
+  asked.opcode = static_cast<verbs::WrOpcode>(wr.opcode);
+  asked.wr_id = wr.wr_id;
+  asked.sges = wr.num_sge;
+  for (int i = 0; i < wr.num_sge && wr.sg_list != nullptr; ++i) asked.bytes += wr.sg_list[i].length;
+  asked.is_inline = (wr.send_flags & IBV_SEND_INLINE) != 0;
+  asked.has_address = qp.qp.qp_type == IBV_QPT_UD && wr.wr.ud.ah != nullptr;
+  tell_send(qp, asked, status);
+}
+
+void tell_refusal(Qp& qp, const user::SendRequest& request, Status status) {
+  Asked asked;
+  asked.opcode = request.opcode;
+  asked.wr_id = request.wr_id;
+  asked.sges = static_cast<int>(request.sge.size());
+  for (const user::Sge& sge : request.sge) asked.bytes += sge.length;
+  asked.is_inline = (request.flags & verbs::send_flag::kInline) != 0;
+  asked.has_address = request.ah != nullptr;
+  tell_send(qp, asked, status, verbs::control::kRefusedInBatch);
+}
+
+void tell_batch_refusal(Qp& qp, const TraceErrorIn& refusal) {
+  if (refusal.cause == Cause::None) return;
+  tell(qp, static_cast<PostRefusal>(refusal.cause), refusal, verbs::control::kRefusedInBatch);
+}
+
+void tell_no_room(Qp& qp, std::size_t requests) {
+  TraceErrorIn error;
+  error.length = requests;
+  error.address = qp.engine->send_room();
+  error.detail = qp.engine->caps().max_send_wr;
+  tell(qp, PostRefusal::BatchNoRoom, error, verbs::control::kRefusedInBatch);
 }
 
 void tell_refusal(Qp& qp, const ibv_recv_wr& wr, Status status) {
@@ -84,9 +139,18 @@ void tell_refusal(Qp& qp, const ibv_recv_wr& wr, Status status) {
     error.detail = engine.caps().max_recv_wr;
   } else {
     error.detail = engine.caps().max_recv_sge;
-    error.length = static_cast<std::uint64_t>(static_cast<std::int64_t>(wr.num_sge));
+    error.length = as_number(wr.num_sge);
   }
   tell(qp, why, error);
+}
+
+void tell_refusal(Srq& srq, const ibv_recv_wr& wr, Status status) {
+  const bool full = status == Status::LimitExceeded;
+  TraceErrorIn error;
+  error.wr_id = wr.wr_id;
+  error.detail = full ? srq.engine->max_wr() : srq.engine->max_sge();
+  error.length = as_number(wr.num_sge);
+  tell(srq, full ? PostRefusal::SrqQueueFull : PostRefusal::SrqSges, error);
 }
 
 }  // namespace ib::host_abi

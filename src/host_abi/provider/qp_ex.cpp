@@ -4,6 +4,7 @@
 #include "host_abi/provider/convert.h"
 #include "host_abi/provider/forked.h"
 #include "host_abi/provider/ops.h"
+#include "host_abi/provider/post_refusal.h"
 
 namespace ib::host_abi {
 
@@ -27,7 +28,8 @@ user::SendRequest& begin(ibv_qp_ex* qp, WrOpcode opcode) {
   constexpr unsigned kFlags = IBV_SEND_FENCE | IBV_SEND_SIGNALED | IBV_SEND_SOLICITED;
   SendBatch& batch = batch_of(qp);
   const bool datagram = qp->qp_base.qp_type == IBV_QPT_UD;
-  if (datagram && (qp->wr_flags & IBV_SEND_IP_CSUM) != 0) batch.set_error(EINVAL);
+  if (datagram && (qp->wr_flags & IBV_SEND_IP_CSUM) != 0)
+    batch.set_error(EINVAL, PostRefusal::SendOther);
   return batch.begin(opcode, qp->wr_id, qp->wr_flags & kFlags);
 }
 user::SendRequest& begin_remote(ibv_qp_ex* qp, WrOpcode opcode, std::uint32_t rkey,
@@ -116,20 +118,32 @@ void wr_start(ibv_qp_ex* qp) {
   batch_of(qp).start();
 }
 
+// All or nothing, as far as that can be known before. 0, or an errno, of which the trace is told.
+int post_batch(Qp& qp) {
+  SendBatch& batch = *qp.batch;
+  if (batch.error() != 0) {
+    tell_batch_refusal(qp, batch.refusal());
+    return batch.error();
+  }
+  user::QueuePair& engine = *qp.engine;
+  if (engine.send_room() < batch.size()) {
+    tell_no_room(qp, batch.size());
+    return ENOMEM;
+  }
+  const user::SendRequest* last = nullptr;
+  const Status status = batch.post([&](const user::SendRequest& request) {
+    last = &request;
+    return engine.post_send(request);
+  });
+  if (status != Status::Ok && last != nullptr) tell_refusal(qp, *last, status);
+  return errno_of_posting(status);
+}
+
 int wr_complete(ibv_qp_ex* ibqp) {
   Qp& qp = qp_of(ibqp);
   if (inherited(qp)) return fail_inherited("ibv_wr_complete");
-  user::QueuePair& engine = *qp.engine;
-  SendBatch& batch = *qp.batch;
-  int error = batch.error();
-  // All or nothing, as far as that can be known before.
-  if (error == 0 && engine.send_room() < batch.size()) error = ENOMEM;
-  if (error == 0) {
-    const Status status =
-        batch.post([&](const user::SendRequest& request) { return engine.post_send(request); });
-    error = errno_of_posting(status);
-  }
-  engine.send_unlock();
+  const int error = post_batch(qp);
+  qp.engine->send_unlock();
   return error == 0 ? 0 : fail("ibv_wr_complete", error, "a request of the batch was refused");
 }
 

@@ -8,6 +8,8 @@
 
 #include "base/result.h"
 #include "user/work_request.h"
+#include "verbs/control_buffers.h"
+#include "verbs/post_refusal.h"
 
 #include <cerrno>
 #include <cstddef>
@@ -19,6 +21,8 @@
 #include <vector>
 
 namespace ib::host_abi {
+
+using verbs::control::PostRefusal;
 
 struct BatchLimits {
   std::uint32_t max_wr = 0;
@@ -34,13 +38,23 @@ class SendBatch {
     requests_.clear();
     sges_.clear();
     data_.clear();
+    if (error_ != 0) refusal_ = {};
     error_ = 0;
   }
   std::size_t size() const { return requests_.size(); }
   int error() const { return error_; }
-  void set_error(int error) {
-    if (error_ == 0) error_ = error;
+  // Of the newest request. What the trace gets: verbs/post_refusal.h.
+  void set_error(int error, PostRefusal why, std::uint64_t value = 0, std::uint64_t limit = 0) {
+    if (error_ != 0) return;
+    error_ = error;
+    refusal_.cause = static_cast<verbs::control::Cause>(why);
+    refusal_.length = value;
+    refusal_.detail = limit;
+    refusal_.opcode = current().opcode;
+    refusal_.wr_id = current().wr_id;
   }
+  // Meaningful after an error; no cause: there is nothing to tell.
+  const verbs::control::TraceErrorIn& refusal() const { return refusal_; }
 
   // Opens the next request; the setters below are about it. Valid until the next begin().
   user::SendRequest& begin(verbs::WrOpcode opcode, std::uint64_t wr_id, std::uint32_t flags);
@@ -77,8 +91,13 @@ class SendBatch {
     bool inlined = false;
   };
 
+  void out_of_memory() {
+    if (error_ == 0) error_ = ENOMEM;
+  }
+
   BatchLimits limits_;
   int error_ = 0;
+  verbs::control::TraceErrorIn refusal_;
   user::SendRequest scratch_;  // written to if a request could not be opened
   std::vector<Pending> requests_;
   std::vector<user::Sge> sges_;
@@ -88,7 +107,7 @@ class SendBatch {
 inline user::SendRequest& SendBatch::begin(verbs::WrOpcode opcode, std::uint64_t wr_id,
                                            std::uint32_t flags) {
   if (error_ != 0 || requests_.size() >= limits_.max_wr) {
-    set_error(ENOMEM);
+    set_error(ENOMEM, PostRefusal::BatchTooLong, 0, limits_.max_wr);
     return scratch_;
   }
   try {
@@ -100,23 +119,23 @@ inline user::SendRequest& SendBatch::begin(verbs::WrOpcode opcode, std::uint64_t
     one.request.flags = flags;
     return one.request;
   } catch (const std::bad_alloc&) {
-    set_error(ENOMEM);
+    out_of_memory();
     return scratch_;
   }
 }
 
 inline void SendBatch::set_sges(std::span<const user::Sge> list) {
   if (error_ != 0) return;
-  if (requests_.empty() || list.size() > limits_.max_sge) {
-    set_error(EINVAL);
-    return;
+  if (requests_.empty()) return set_error(EINVAL, PostRefusal::BatchOrder);
+  if (list.size() > limits_.max_sge) {
+    return set_error(EINVAL, PostRefusal::SendSges, list.size(), limits_.max_sge);
   }
   Pending& one = requests_.back();
   try {
     sges_.resize(one.first_sge);
     sges_.insert(sges_.end(), list.begin(), list.end());
   } catch (const std::bad_alloc&) {
-    set_error(ENOMEM);
+    out_of_memory();
     return;
   }
   one.sge_count = list.size();
@@ -124,12 +143,11 @@ inline void SendBatch::set_sges(std::span<const user::Sge> list) {
 
 inline void SendBatch::start_inline() {
   if (error_ != 0) return;
-  if (requests_.empty()) {
-    set_error(EINVAL);
-    return;
-  }
+  if (requests_.empty()) return set_error(EINVAL, PostRefusal::BatchOrder);
   Pending& one = requests_.back();
-  if (!verbs::may_be_inline(one.request.opcode)) return set_error(EINVAL);
+  if (!verbs::may_be_inline(one.request.opcode)) {
+    return set_error(EINVAL, PostRefusal::SendNoInline);
+  }
   one.inlined = true;
   one.sge_count = 0;
   one.request.flags |= verbs::send_flag::kInline;
@@ -140,9 +158,9 @@ inline void SendBatch::start_inline() {
 inline void SendBatch::add_inline(const void* bytes, std::size_t length) {
   if (error_ != 0 || length == 0) return;
   Pending& one = requests_.back();
-  if (length > limits_.max_inline || data_.size() - one.first_byte + length > limits_.max_inline) {
-    set_error(EINVAL);
-    return;
+  const std::size_t before = data_.size() - one.first_byte;
+  if (length > limits_.max_inline || before + length > limits_.max_inline) {
+    return set_error(EINVAL, PostRefusal::SendInline, before + length, limits_.max_inline);
   }
   try {
     const auto* from = static_cast<const std::byte*>(bytes);
@@ -152,7 +170,7 @@ inline void SendBatch::add_inline(const void* bytes, std::size_t length) {
       one.sge_count = 1;
     }
   } catch (const std::bad_alloc&) {
-    set_error(ENOMEM);
+    out_of_memory();
     return;
   }
   sges_[one.first_sge].length = static_cast<std::uint32_t>(data_.size() - one.first_byte);

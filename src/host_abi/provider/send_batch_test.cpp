@@ -130,10 +130,36 @@ TEST_F(SendBatchTest, SettersWithoutARequestAreAnError) {
   EXPECT_EQ(batch.error(), EINVAL);
 }
 
+TEST_F(SendBatchTest, TheFirstErrorIsKnownWithItsRequestAndItsValue) {
+  batch.start();
+  batch.begin(WrOpcode::Send, 1, 0);
+  batch.begin(WrOpcode::RdmaWrite, 2, 0);
+  const std::array list{sge("a"), sge("b"), sge("c")};
+  batch.set_sges(list);
+  batch.begin(WrOpcode::Send, 3, 0);
+  batch.set_error(EINVAL, PostRefusal::SendOther);
+  EXPECT_EQ(batch.refusal().cause, static_cast<verbs::control::Cause>(PostRefusal::SendSges));
+  EXPECT_EQ(batch.refusal().opcode, WrOpcode::RdmaWrite);
+  EXPECT_EQ(batch.refusal().wr_id, 2u);
+  EXPECT_EQ(batch.refusal().length, 3u);
+  EXPECT_EQ(batch.refusal().detail, 2u);
+  batch.start();
+  EXPECT_EQ(batch.refusal().cause, verbs::control::Cause::None);
+}
+
+TEST_F(SendBatchTest, InlineDataOfARequestThatTakesNoneIsRefusedForThat) {
+  batch.start();
+  batch.begin(WrOpcode::RdmaRead, 1, 0);
+  batch.start_inline();
+  batch.add_inline("x", 1);
+  EXPECT_EQ(batch.error(), EINVAL);
+  EXPECT_EQ(batch.refusal().cause, static_cast<verbs::control::Cause>(PostRefusal::SendNoInline));
+}
+
 TEST_F(SendBatchTest, StartForgetsWhatWasBefore) {
   batch.start();
   batch.begin(WrOpcode::Send, 1, 0);
-  batch.set_error(EINVAL);
+  batch.set_error(EINVAL, PostRefusal::SendOther);
   batch.start();
   EXPECT_EQ(batch.error(), 0);
   EXPECT_EQ(batch.size(), 0u);

@@ -2,6 +2,7 @@
 // Shared receive queues, basic and XRC.
 #include "host_abi/provider/convert.h"
 #include "host_abi/provider/ops.h"
+#include "host_abi/provider/post_refusal.h"
 
 namespace ib::host_abi {
 
@@ -136,6 +137,7 @@ int post_srq_recv(ibv_srq* ibsrq, ibv_recv_wr* wr, ibv_recv_wr** bad) {
     if (wr->num_sge >= 0) status = engine.post_recv(wr->wr_id, to_sges(wr->sg_list, wr->num_sge));
     if (status == Status::Ok) continue;
     if (bad != nullptr) *bad = wr;
+    tell_refusal(srq_of(ibsrq), *wr, status);
     return fail("ibv_post_srq_recv", errno_of_posting(status), status_text(status));
   }
   return 0;
