@@ -32,6 +32,7 @@ struct LongBench : PairBench {
     wqe.sge = &sge;
     wqe.num_sge = 1;
     wqe.rkey = rkey;
+    wqe.imm = rkey;  // what SEND with invalidate names
     wqe.remote_address = std::bit_cast<std::uint64_t>(theirs.data());
     const OpScope scope(plane);
     EXPECT_EQ(requester->post(wqe, Way::Long), Status::Ok);
@@ -173,6 +174,42 @@ TEST(LongWay, AKeyOfAThirdProcessGrantsNothing) {
       EXPECT_EQ(b.run(opcode, kOther, 100), pass ? WcStatus::Success : refusal);
       EXPECT_EQ(b.same(100), pass);
     }
+  }
+}
+
+// Private memory decides about keys of the poster's own process, whatever device memory says.
+TEST(LongWay, AKeyOfAnotherProtectionDomainOfTheOwnProcessGrantsNothing) {
+  for (const std::uint32_t pd : {1u, 2u}) {
+    for (const WrOpcode opcode : {WrOpcode::RdmaWrite, WrOpcode::Send}) {
+      LongBench b;
+      b.peer->id.owner_slot = 0;
+      b.memory.make_key(kRkey, 0, b.theirs.data(), b.theirs.size());
+      BenchArena::know_key(b.plane, kRkey, b.theirs.data(), b.theirs.size());
+      b.plane.local_keys().at(key_index(kRkey)).pd = pd;
+      b.receive(1, 100);
+      const WcStatus refusal =
+          opcode == WrOpcode::Send ? WcStatus::RemOpErr : WcStatus::RemAccessErr;
+      EXPECT_EQ(b.run(opcode, kRkey, 100), pd == 1 ? WcStatus::Success : refusal);
+      EXPECT_EQ(b.same(100), pd == 1);
+    }
+  }
+}
+
+TEST(LongWay, ASendInvalidatesWindowsOfItsPeersQueuePairOnly) {
+  constexpr std::uint32_t kWindow = 0x501;
+  for (const std::uint32_t qpn : {kPeer, kPeer + 1}) {
+    LongBench b;
+    b.memory.make_key(kWindow, 1, b.theirs.data(), b.theirs.size());
+    KeyEntry& window = *b.memory.arena().key(key_index(kWindow));
+    window.id.kind = KeyKind::Window2;
+    window.id.window_qpn = qpn;
+    window.id.window_region = key_index(kRkey);
+    b.receive(1, 100);
+    const bool pass = qpn == kPeer;
+    EXPECT_EQ(b.run(WrOpcode::SendWithInv, kWindow),
+              pass ? WcStatus::Success : WcStatus::RetryExcErr);
+    const auto valid = static_cast<std::uint32_t>(KeyState::Valid);
+    EXPECT_EQ(window.id.state.load() == valid, !pass);
   }
 }
 
