@@ -300,6 +300,37 @@ TEST(FabricTree, PartitionsAreEntriesEventsAndChildren) {
   EXPECT_EQ(t.a.call<control::PkeyOut>(Code::QueryPkey, control::TableIn{1, 2}).out.pkey, 0x8003);
 }
 
+// Each port has a table of its own: a queue pair keeps the partition of its port and no other.
+TEST(FabricTree, AQueuePairKeepsThePartitionOfItsOwnPort) {
+  Tree t;
+  const auto change = [&t](std::uint8_t port, bool remove) {
+    ChangePartitionIn in;
+    put_text(in.ca, "softib0");
+    in.port = port;
+    in.pkey = 0x8001;
+    in.remove = remove ? 1 : 0;
+    put_text(in.name, "ione");
+    return t.ask(Code::ChangePartition, in).status;
+  };
+  for (const std::uint8_t port : {std::uint8_t{1}, std::uint8_t{2}}) {
+    SCOPED_TRACE(int{port});
+    const auto other = static_cast<std::uint8_t>(3 - port);
+    ASSERT_EQ(change(1, false), Status::Ok);
+    ASSERT_EQ(change(2, false), Status::Ok);
+    const auto qp = t.a.qp(verbs::QpType::Ud, t.a.pd(), t.a.cq());
+    QpAttr attr;
+    attr.port = port;
+    attr.pkey_index = 1;
+    namespace m = verbs::qp_attr;
+    t.a.good(
+        t.a.modify(qp.handle, verbs::QpState::Init, m::kPort | m::kPkeyIndex | m::kQkey, attr));
+    EXPECT_EQ(change(port, true), Status::DeviceBusy);
+    EXPECT_EQ(change(other, true), Status::Ok);
+    t.a.good(t.a.call(Code::DestroyQp, control::IndexIn{qp.handle, 0}));
+    EXPECT_EQ(change(port, true), Status::Ok);
+  }
+}
+
 TEST(FabricTree, APartitionThatIsAddedWhileItsHcaGoesIsThereWhenItIsBack) {
   Tree t;
   t.a.exit();

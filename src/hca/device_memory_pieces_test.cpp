@@ -257,6 +257,24 @@ TEST(Quiescence, ANumberOfSlotsThatIsGarbageIsCut) {
   EXPECT_TRUE(Quiescence(memory.arena(), barriers, kAnyOwner).done());
 }
 
+// A poster whose store has not left its core yet: only the barrier of all processes shows it.
+TEST(Quiescence, LooksAfterAllHavePassedTheBarrier) {
+  struct LateStore final : platform::Barriers {
+    explicit LateStore(BenchArena& of) : memory(of) {}
+    bool join() override { return true; }
+    bool joined() const override { return true; }
+    void threads() override { ADD_FAILURE() << "the poster may be of another process"; }
+    void processes() override {
+      EXPECT_EQ(memory.arena().header().changes.load(), 1u) << "the change is told before";
+      memory.arena().slot(1)->threads[3].sequence.store(7);
+    }
+    BenchArena& memory;
+  };
+  BenchArena memory;
+  LateStore late(memory);
+  EXPECT_FALSE(Quiescence(memory.arena(), late, kAnyOwner).done());
+}
+
 // A connected pair of queue pairs, 7 of process 1 and 9 of process 2; process 3 looks on.
 void connect_pair(const Arena& arena, verbs::QpType type) {
   const auto set = [&](std::uint32_t index, std::uint32_t owner, std::uint32_t peer) {

@@ -32,6 +32,7 @@ struct LongBench : PairBench {
     wqe.sge = &sge;
     wqe.num_sge = 1;
     wqe.rkey = rkey;
+    wqe.imm = rkey;  // what SEND with invalidate names
     wqe.remote_address = std::bit_cast<std::uint64_t>(theirs.data());
     const OpScope scope(plane);
     EXPECT_EQ(requester->post(wqe, Way::Long), Status::Ok);
@@ -123,6 +124,93 @@ TEST(LongWay, AWindowWhoseRegionIsGoneGrantsNothing) {
   window.id.kind = KeyKind::Window1;
   window.id.window_region = kNone;
   EXPECT_EQ(none.run(WrOpcode::RdmaWrite, kWindow), WcStatus::RemAccessErr);
+}
+
+// The window is of the poster's own process, where private memory decides about the region.
+TEST(LongWay, AWindowOfTheOwnProcessWhoseRegionIsGoneGrantsNothing) {
+  constexpr std::uint32_t kWindow = 0x501;
+  for (const bool gone : {false, true}) {
+    LongBench b;
+    b.peer->id.owner_slot = 0;
+    b.memory.make_key(kRkey, 0, b.theirs.data(), b.theirs.size());
+    BenchArena::know_key(b.plane, kRkey, b.theirs.data(), b.theirs.size());
+    b.memory.make_key(kWindow, 0, b.theirs.data(), b.theirs.size());
+    KeyEntry& window = *b.memory.arena().key(key_index(kWindow));
+    window.id.kind = KeyKind::Window1;
+    window.id.window_region = key_index(kRkey);
+    if (gone) b.plane.local_keys().hide(key_index(kRkey));
+    EXPECT_EQ(b.run(WrOpcode::RdmaWrite, kWindow),
+              gone ? WcStatus::RemAccessErr : WcStatus::Success);
+    EXPECT_EQ(b.same(8), !gone);
+  }
+}
+
+// A key grants access through queue pairs of its own process only, though its protection domain has
+// the right number.
+TEST(LongWay, AKeyOfAThirdProcessGrantsNothing) {
+  constexpr std::uint32_t kOther = 0x601;
+  for (const std::uint32_t owner : {0u, 1u, 2u}) {
+    SCOPED_TRACE(owner);
+    const bool pass = owner == 1;
+    for (const WrOpcode opcode : {WrOpcode::RdmaWrite, WrOpcode::Send}) {
+      LongBench b;
+      b.memory.make_key(kOther, owner, b.theirs.data(), b.theirs.size());
+      if (owner == 0) BenchArena::know_key(b.plane, kOther, b.theirs.data(), b.theirs.size());
+      if (owner == 2) {  // what the third process has at this address is reachable
+        const ProcessSlot& second = *b.memory.arena().slot(1);
+        ProcessSlot& third = *b.memory.arena().slot(2);
+        third.live.store(1);
+        third.generation.store(3);
+        third.own_pid.store(second.own_pid.load());
+        third.plate_number.store(second.plate_number.load());
+        third.plate_address.store(second.plate_address.load());
+        b.memory.arena().header().slots_used.store(3);
+      }
+      const Sge room{std::bit_cast<std::uint64_t>(b.theirs.data()), 100, kOther};
+      b.memory.post_receive(*b.peer, 1, {room});
+      const WcStatus refusal =
+          opcode == WrOpcode::Send ? WcStatus::RemOpErr : WcStatus::RemAccessErr;
+      // Too long to ride in a completion.
+      EXPECT_EQ(b.run(opcode, kOther, 100), pass ? WcStatus::Success : refusal);
+      EXPECT_EQ(b.same(100), pass);
+    }
+  }
+}
+
+// Private memory decides about keys of the poster's own process, whatever device memory says.
+TEST(LongWay, AKeyOfAnotherProtectionDomainOfTheOwnProcessGrantsNothing) {
+  for (const std::uint32_t pd : {1u, 2u}) {
+    for (const WrOpcode opcode : {WrOpcode::RdmaWrite, WrOpcode::Send}) {
+      LongBench b;
+      b.peer->id.owner_slot = 0;
+      b.memory.make_key(kRkey, 0, b.theirs.data(), b.theirs.size());
+      BenchArena::know_key(b.plane, kRkey, b.theirs.data(), b.theirs.size());
+      b.plane.local_keys().at(key_index(kRkey)).pd = pd;
+      b.receive(1, 100);
+      const WcStatus refusal =
+          opcode == WrOpcode::Send ? WcStatus::RemOpErr : WcStatus::RemAccessErr;
+      EXPECT_EQ(b.run(opcode, kRkey, 100), pd == 1 ? WcStatus::Success : refusal);
+      EXPECT_EQ(b.same(100), pd == 1);
+    }
+  }
+}
+
+TEST(LongWay, ASendInvalidatesWindowsOfItsPeersQueuePairOnly) {
+  constexpr std::uint32_t kWindow = 0x501;
+  for (const std::uint32_t qpn : {kPeer, kPeer + 1}) {
+    LongBench b;
+    b.memory.make_key(kWindow, 1, b.theirs.data(), b.theirs.size());
+    KeyEntry& window = *b.memory.arena().key(key_index(kWindow));
+    window.id.kind = KeyKind::Window2;
+    window.id.window_qpn = qpn;
+    window.id.window_region = key_index(kRkey);
+    b.receive(1, 100);
+    const bool pass = qpn == kPeer;
+    EXPECT_EQ(b.run(WrOpcode::SendWithInv, kWindow),
+              pass ? WcStatus::Success : WcStatus::RetryExcErr);
+    const auto valid = static_cast<std::uint32_t>(KeyState::Valid);
+    EXPECT_EQ(window.id.state.load() == valid, !pass);
+  }
 }
 
 TEST(StoreOrder, ACompletionIsWrittenBeforeItIsValid) {

@@ -205,6 +205,31 @@ TEST(PnpManager, ASurpriseFailsRequestsAndWaitsForFiles) {
   EXPECT_EQ(t.functions, 0u);
 }
 
+// A request of a kernel client has no file that would keep the device. The device waits for it
+// before its driver says farewell, and after it: the driver may have begun one meanwhile.
+TEST(PnpManager, ARemovalWaitsForRequestsThatAreUnderWay) {
+  Small t;
+  Irp early;
+  Irp late;
+  const auto send = [&t](Irp& irp) {
+    call_driver(t.node("port1")->top(), irp.start([](Irp&, void*) {}, nullptr));
+  };
+  Behaviour& port = t.behaviour["port1"];
+  port.keep_requests = true;
+  port.on_remove = [&] { send(late); };
+  send(early);
+  t.heard();
+  EXPECT_EQ(t.remove("port1"), Status::Pending);
+  EXPECT_THAT(t.heard(), ElementsAre("port1: query-remove")) << "in use";
+  t.slow.fail_all(Status::Cancelled, "enough");
+  EXPECT_EQ(t.run(), Status::Pending);
+  EXPECT_THAT(t.heard(), ElementsAre("port1: remove"));
+  EXPECT_EQ(t.functions, 3u) << "in use again";
+  t.slow.fail_all(Status::Cancelled, "enough");
+  EXPECT_EQ(t.run(), Status::Ok);
+  EXPECT_EQ(t.functions, 2u);
+}
+
 TEST(PnpManager, ANewDeviceMayComeWhileTheOldOneLeaves) {
   Small t;
   Client client{1, 4711, 0, ""};

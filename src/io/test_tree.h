@@ -11,6 +11,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -40,7 +41,9 @@ struct Behaviour {
   std::string veto_power;
   std::string fail_power_down;
   std::string fail_wake;
-  bool take_time = false;  // QueryRemove and power requests wait in `waiting`
+  bool take_time = false;           // QueryRemove and power requests wait in `slow`
+  bool keep_requests = false;       // so do control requests, whatever happens to the device
+  std::function<void()> on_remove;  // what goes on while the driver says farewell
 };
 
 class TestTree;
@@ -195,6 +198,7 @@ class TestTree {
     if (minor == PnpMinor::QueryRemove) {
       return answer(device, std::move(irp), behaves.veto_remove, behaves.take_time);
     }
+    if (minor == PnpMinor::Remove && behaves.on_remove) behaves.on_remove();
     if (minor == PnpMinor::SurpriseRemoval || minor == PnpMinor::Remove) {
       function.removed = true;
       function.waiting.fail_all(Status::DeviceRemoved, "the device has gone");
@@ -217,6 +221,8 @@ class TestTree {
   }
   static void function_control(DeviceObject& device, IrpRef irp) {
     auto& function = static_cast<Function&>(device);
+    TestTree& self = function.tree;
+    if (self.behaviour[device.name()].keep_requests) return self.slow.park(std::move(irp));
     if (function.removed) return std::move(irp).fail(Status::DeviceRemoved, "gone");
     function.waiting.park(std::move(irp));
   }

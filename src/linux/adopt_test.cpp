@@ -535,6 +535,31 @@ TEST_P(Adopt, AGrownMappingIsReturnedWhole) {
   ::munmap(base, 2 * kMiB);
 }
 
+// Whether a backing may serve another region: only if it is there whole, and is itself.
+TEST_P(Adopt, PresenceTellsWhatTheProgramHasLeft) {
+  using Presence = platform::ClientHost::Presence;
+  Memory memory(16 * kPage);
+  memory.number_pages();
+  auto pages = adopt_pages(memory.address(), memory.size());
+  ASSERT_TRUE(pages);
+  const auto presence = [&](std::size_t first, std::size_t count) {
+    return adopted_presence(*pages, memory.address() + first * kPage, count * kPage);
+  };
+  EXPECT_EQ(presence(0, 16), Presence::Whole);
+  ASSERT_EQ(::munmap(memory.base() + 4 * kPage, 4 * kPage), 0);
+  EXPECT_EQ(presence(0, 16), Presence::Partial);
+  EXPECT_EQ(presence(0, 4), Presence::Whole);
+  EXPECT_EQ(presence(4, 4), Presence::Gone);
+  ASSERT_NE(::mmap(memory.base() + 4 * kPage, 4 * kPage, PROT_READ | PROT_WRITE,
+                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0),
+            MAP_FAILED);
+  EXPECT_EQ(presence(0, 16), Presence::Partial) << "others are at the address";
+  EXPECT_EQ(presence(4, 4), Presence::Gone);
+  EXPECT_EQ(presence(3, 2), Presence::Partial);
+  give_back_pages(*pages);
+  EXPECT_EQ(presence(0, 4), Presence::Gone);
+}
+
 // PROCMAP_QUERY and the text (kernels before 6.11) must tell the same.
 TEST(MapsReader, BothWaysFindTheSameMappings) {
   MapsReader query;

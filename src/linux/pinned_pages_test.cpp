@@ -4,6 +4,7 @@
 #include "base/sanitizer.h"
 #include "linux/adopt.h"
 #include "linux/client_handle.h"
+#include "linux/client_host.h"
 #include "linux/pin_sources.h"
 
 #include <fcntl.h>
@@ -133,6 +134,19 @@ TEST_F(PinnedPages, WithoutProofThreadsKeepTouchedPagesInPlace) {
   }
   stop = true;
   other.join();
+}
+
+TEST_F(PinnedPages, AreNotGivenBack) {
+  LinuxClientHost& host = client_host();
+  auto pages = adopt_pages(reinterpret_cast<std::uint64_t>(memory_), kSize);
+  if (!pages) GTEST_SKIP() << "pages cannot move here: " << status_text(pages.error());
+  if (!pin()) {
+    give_back_pages(*pages);
+    GTEST_SKIP() << "io_uring is not permitted";
+  }
+  EXPECT_FALSE(host.give_back(*pages)) << "the ring would go on with pages nobody sees";
+  ring_.reset();
+  EXPECT_TRUE(host.give_back(*pages));
 }
 
 TEST_F(PinnedPages, AnIoUringIsAPinSource) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "linux/server_message_io.h"
 
+#include "base/assert.h"
 #include "linux/client_handle.h"
 
 #include <linux/sockios.h>
@@ -11,7 +12,6 @@
 
 #include <cerrno>
 #include <cstring>
-#include <utility>
 
 namespace ib::os {
 namespace {
@@ -22,20 +22,14 @@ struct alignas(cmsghdr) ControlBuffer {
   std::array<char, CMSG_SPACE(kMaxDescriptors * sizeof(int))> bytes{};
 };
 
-// Every descriptor that came is now ours: those that do not fit in `message` are closed.
+// Every descriptor that came is ours now. The kernel closes what has no room in the buffer.
 void take_descriptors(const cmsghdr& header, ServerMessage& message) {
   const std::size_t count = (header.cmsg_len - CMSG_LEN(0)) / sizeof(int);
-  std::size_t kept = 0;
-  while (kept < message.handles.size() && message.handles[kept].valid()) ++kept;
+  IB_ASSERT(count <= message.handles.size());
   for (std::size_t i = 0; i < count; ++i) {
     int descriptor = -1;
     std::memcpy(&descriptor, CMSG_DATA(&header) + i * sizeof(int), sizeof(int));
-    NativeHandle handle = own_descriptor(descriptor);
-    if (kept < message.handles.size()) {
-      message.handles[kept++] = std::move(handle);
-    } else {
-      message.handles_lost = true;
-    }
+    message.handles[i] = own_descriptor(descriptor);
   }
 }
 

@@ -3,6 +3,7 @@
 
 #include "linux/client_handle.h"
 #include "linux/event_loop.h"
+#include "linux/server_message_io.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -12,8 +13,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cstring>
 #include <string>
+#include <vector>
 
 namespace ib::os {
 namespace {
@@ -210,6 +214,50 @@ TEST(ServerConnection, FewDescriptorsWaitForAPeerThatDoesNotRead) {
     s.run(20ms);
   }
   EXPECT_EQ(s.clients[0]->messages, 1);
+}
+
+std::size_t open_descriptors() {
+  std::size_t count = 0;
+  for (int i = 0; i < 256; ++i) count += ::fcntl(i, F_GETFD) >= 0 ? 1u : 0u;
+  return count;
+}
+
+// A message brings two at most. What is beyond that is told, and nothing of it stays open.
+TEST(ServerConnection, SurplusDescriptorsAreToldAndClosed) {
+  int ends[2];
+  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
+  const NativeHandle mine = own_descriptor(ends[0]);
+  const NativeHandle theirs = own_descriptor(ends[1]);
+  const NativeHandle null = own_descriptor(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  const std::size_t before = open_descriptors();
+  for (const std::size_t count : {1u, 2u, 3u, 4u, 100u}) {
+    SCOPED_TRACE(count);
+    const std::vector<int> descriptors(count, null.get());
+    alignas(cmsghdr) std::array<char, CMSG_SPACE(100 * sizeof(int))> control{};
+    char byte = 'x';
+    iovec data{&byte, 1};
+    msghdr header{};
+    header.msg_iov = &data;
+    header.msg_iovlen = 1;
+    header.msg_control = control.data();
+    header.msg_controllen = CMSG_SPACE(count * sizeof(int));
+    cmsghdr* part = CMSG_FIRSTHDR(&header);
+    part->cmsg_level = SOL_SOCKET;
+    part->cmsg_type = SCM_RIGHTS;
+    part->cmsg_len = CMSG_LEN(count * sizeof(int));
+    std::memcpy(CMSG_DATA(part), descriptors.data(), count * sizeof(int));
+    ASSERT_EQ(::sendmsg(mine.get(), &header, 0), 1);
+    {
+      std::array<std::byte, 16> buffer{};
+      ServerMessage message;
+      ASSERT_EQ(receive_message(theirs.get(), buffer, message), Transfer::Done);
+      EXPECT_EQ(message.handles_lost, count > 2);
+      EXPECT_TRUE(message.handles[0].valid());
+      EXPECT_EQ(message.handles[1].valid(), count > 1);
+      EXPECT_EQ(open_descriptors(), before + std::min<std::size_t>(count, 2));
+    }
+    EXPECT_EQ(open_descriptors(), before);
+  }
 }
 
 TEST(ServerConnection, APeerThatNeverReadsIsCutOffBeforeItTakesMuchMemory) {

@@ -1,17 +1,15 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // The two ways to an Engine: a call, or a conformance_peer at the other end of a socket pair.
+#include "child.h"
 #include "engine.h"
 #include "peer_socket.h"
 #include "side.h"
 
-#include <signal.h>
-#include <spawn.h>
+#include <gtest/gtest.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include <cerrno>
-#include <cstdlib>
+#include <string>
+#include <utility>
 #include <vector>
 
 namespace ib::conformance {
@@ -37,27 +35,37 @@ class LocalChannel final : public Channel {
 
 class ProcessChannel final : public Channel {
  public:
-  ProcessChannel(int socket, pid_t pid) : socket_(socket), pid_(pid) {}
+  ProcessChannel(Child child, std::uint32_t patience)
+      : child_(std::move(child)), patience_(static_cast<int>(patience)) {}
   ~ProcessChannel() override {
-    (void)::close(socket_);  // it cleans up and exits when it sees this
-    if (pid_ > 0) (void)::waitpid(pid_, nullptr, 0);
+    if (!child_.lives()) return;
+    (void)::shutdown(child_.socket(), SHUT_WR);  // it cleans up and exits when it sees this
+    (void)child_.wait(patience_);
+    if (child_.lives()) ADD_FAILURE() << "conformance_peer does not end" << in_time();
   }
   Reply call(Command command, const Message& in) override {
-    if (!send_command(socket_, command, in)) return lost();
-    auto reply = receive_reply(socket_);
-    return reply ? *std::move(reply) : lost();
+    if (!send_command(child_.socket(), command, in)) return lost();
+    return answer("command " + std::to_string(static_cast<std::uint32_t>(command)));
   }
-  void kill() override {
-    if (pid_ <= 0) return;
-    (void)::kill(pid_, SIGKILL);
-    (void)::waitpid(pid_, nullptr, 0);
-    pid_ = -1;
-  }
+  Reply hello() { return answer("to be attached"); }
+  void kill() override { child_.kill(); }
 
  private:
   static Reply lost() { return {Status::Disconnected, {}, "conformance_peer has ended"}; }
-  int socket_;
-  pid_t pid_;
+  // A peer that hangs must fail its test, and not hold up all that come after it.
+  Reply answer(const std::string& what) {
+    if (!child_.speaks(patience_)) {
+      child_.kill();
+      return {Status::Disconnected,
+              {},
+              "no answer of conformance_peer (" + what + ") came" + in_time() + "; it was killed"};
+    }
+    auto reply = receive_reply(child_.socket());
+    return reply ? *std::move(reply) : lost();
+  }
+  std::string in_time() const { return " in " + std::to_string(patience_) + " ms"; }
+  Child child_;
+  int patience_;
 };
 
 }  // namespace
@@ -69,39 +77,19 @@ std::unique_ptr<Channel> make_local_channel(const HostSettings& settings, std::s
 }
 
 std::unique_ptr<Channel> make_process_channel(const HostSettings& settings, std::string& reason) {
-  int ends[2];
-  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) {
-    reason = "socketpair failed";
-    return nullptr;
-  }
   std::vector<std::string> words = settings.wrapper;
   words.insert(words.end(), {IB_CONFORMANCE_PEER, settings.socket, settings.path, settings.node});
-  const std::string program = words.front();
-  std::vector<char*> arguments;
-  for (std::string& word : words) arguments.push_back(word.data());
-  arguments.push_back(nullptr);
-  posix_spawn_file_actions_t actions;
-  (void)::posix_spawn_file_actions_init(&actions);
-  // A copy without close-on-exec; standard input of the peer.
-  (void)::posix_spawn_file_actions_adddup2(&actions, ends[1], STDIN_FILENO);
-  pid_t pid = -1;
-  const int failed =
-      ::posix_spawn(&pid, program.c_str(), &actions, nullptr, arguments.data(), environ);
-  (void)::posix_spawn_file_actions_destroy(&actions);
-  (void)::close(ends[1]);
-  if (failed != 0) {
-    reason = "cannot start " + program;
-    (void)::close(ends[0]);
+  Child child(words);
+  if (!child.lives()) {
+    reason = "cannot start " + words.front();
     return nullptr;
   }
-  auto channel = std::make_unique<ProcessChannel>(ends[0], pid);
+  auto channel = std::make_unique<ProcessChannel>(std::move(child), settings.patience);
   // Its first message says whether it is attached.
-  auto hello = receive_reply(ends[0]);
-  if (!hello || hello->status != Status::Ok) {
-    reason = hello ? hello->reason : "conformance_peer ended at once";
-    return nullptr;
-  }
-  return channel;
+  const Reply hello = channel->hello();
+  if (hello.status == Status::Ok) return channel;
+  reason = hello.reason;
+  return nullptr;
 }
 
 }  // namespace ib::conformance

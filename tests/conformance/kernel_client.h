@@ -9,6 +9,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdio>
+#include <cstdlib>
 #include <future>
 #include <memory>
 #include <string>
@@ -58,7 +60,12 @@ class KernelClient : public VerbsTest {
           [](io::Irp&, void* context) { static_cast<std::promise<void>*>(context)->set_value(); },
           &done));
     });
-    done.get_future().wait();
+    if (done.get_future().wait_for(std::chrono::milliseconds(kPatience)) !=
+        std::future_status::ready) {
+      // Its memory is here: there is no going on without it.
+      std::fprintf(stderr, "a request of a kernel client has not ended in %u ms\n", kPatience);
+      std::abort();
+    }
     reason = irp.reason;
     information = irp.information;
     return irp.status;

@@ -3,6 +3,10 @@
 
 #include "verbs/qp_state.h"
 
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
 namespace ib::conformance {
 
 // --- Region ---
@@ -37,11 +41,19 @@ std::vector<std::uint8_t> Region::bytes(std::uint64_t offset, std::uint64_t n) c
   return out;
 }
 
+namespace {
+
+std::uint32_t patience() {
+  return ::testing::Test::HasFailure() ? kPatienceAfterFailure : kPatience;
+}
+
+}  // namespace
+
 // --- Cq ---
 
 std::vector<Completion> Cq::wait(std::uint32_t n, std::uint32_t milliseconds) const {
-  Reply reply =
-      side->expect(Command::PollCq, Message().put(handle).put(n).put(n).put(milliseconds));
+  const std::uint32_t longest = std::min(milliseconds, patience());
+  Reply reply = side->expect(Command::PollCq, Message().put(handle).put(n).put(n).put(longest));
   return reply.status == Status::Ok ? reply.out.take_all<Completion>() : std::vector<Completion>{};
 }
 
@@ -122,7 +134,7 @@ QpState Qp::state() const {
   return reply.out.take<QpState>();
 }
 bool Qp::reaches(QpState wanted) const {
-  const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(kPatience);
+  const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(patience());
   while (state() != wanted) {
     if (std::chrono::steady_clock::now() > end) return false;
   }

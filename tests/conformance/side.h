@@ -34,6 +34,8 @@ namespace qp_attr = verbs::qp_attr;
 
 // How long a test waits for what must come; long, since machines are slow and sanitizers slower.
 inline constexpr std::uint32_t kPatience = 20'000;
+// The same once the test has failed: what else depends on it may not come either.
+inline constexpr std::uint32_t kPatienceAfterFailure = 1'000;
 // How long it looks for what must not come. Only absence is ever waited for this long.
 inline constexpr std::uint32_t kMoment = 60;
 

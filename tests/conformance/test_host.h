@@ -18,6 +18,8 @@ struct HostSettings {
   std::string node;
   std::string program = "conformance";
   std::vector<std::string> wrapper;  // a program that runs conformance_peer, with its arguments
+  // Milliseconds for an answer of conformance_peer, which may itself wait for kPatience (side.h).
+  std::uint32_t patience = 40'000;
 };
 
 class TestHost final : public platform::ClientHost {

@@ -155,5 +155,15 @@ TEST_P(Death, TheDeadAreForgottenByMulticastGroups) {
                   Message().put(qa.handle).put(group).put(std::uint16_t{0xc001}));
 }
 
+// What hangs must fail its test in time, with a word of what did not come.
+TEST(Deadline, APeerThatNeverAnswersIsNotWaitedForForEver) {
+  HostSettings settings;
+  settings.wrapper = {"/bin/sh", "-c", "exec sleep 1000"};  // never becomes conformance_peer
+  settings.patience = 100;
+  std::string reason;
+  EXPECT_EQ(make_process_channel(settings, reason), nullptr);
+  EXPECT_EQ(reason, "no answer of conformance_peer (to be attached) came in 100 ms; it was killed");
+}
+
 }  // namespace
 }  // namespace ib::conformance

@@ -5,6 +5,7 @@ import contextlib
 import json
 import os
 import pathlib
+import select
 import shutil
 import signal
 import socket
@@ -140,6 +141,10 @@ class Softibd:
             env=environment)
         os.close(write_end)
         with os.fdopen(read_end) as ready:
+            if not select.select([ready], [], [], 30)[0]:
+                self.process.kill()
+                self.process.wait()
+                raise AssertionError("softibd has not said in 30 s that it is ready; it was killed")
             words = ready.readline().split(maxsplit=1)
         assert words and words[0] == "ok", f"softibd does not start: {words}"
         self.socket = words[1].strip()

@@ -9,6 +9,7 @@ import ctypes
 import errno
 import glob
 import os
+import select
 import shutil
 import socket
 import stat
@@ -396,6 +397,9 @@ class FromOutside(unittest.TestCase):
         cls.socket = os.path.join(cls.folder.name, "softibd.sock")
         cls.daemon = subprocess.Popen([os.path.join(BUILD, "test-bin", "fake_softibd"), cls.socket, "alpha", "beta"],
                                       stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        if not select.select([cls.daemon.stdout], [], [], 30)[0]:
+            cls.daemon.kill()
+            raise AssertionError("fake_softibd has not said in 30 s that it is ready; it was killed")
         assert cls.daemon.stdout.readline() == b"ready\n"
 
     @classmethod

@@ -14,6 +14,7 @@ import pathlib
 import pty
 import re
 import resource
+import select
 import shutil
 import signal
 import socket
@@ -68,6 +69,15 @@ def eventually(condition, seconds=10):
         # tidy: allow(sleep) time itself is what is tested, or a poll with a deadline
         time.sleep(0.02)
     return True
+
+
+def line_of(process):
+    """The first line that it prints. One that prints nothing is killed, or the end of its block would wait for it."""
+    ready, _, _ = select.select([process.stdout], [], [], TIMEOUT / 2)
+    if not ready:
+        process.kill()
+        raise AssertionError(f"{process.args} has printed nothing in {TIMEOUT // 2} s")
+    return process.stdout.readline()
 
 
 class CliTest(unittest.TestCase):
@@ -137,7 +147,7 @@ class Run(CliTest):
         result = self.check(self.softib("run", "--", "sh", "-c", "echo $$; exec sleep 0"), 0)
         with subprocess.Popen([BIN / "softib", "run", "--", "sh", "-c", "echo $$; exec sleep 30"],
                               stdout=subprocess.PIPE, env=self.env(), text=True) as process:
-            self.assertEqual(int(process.stdout.readline()), process.pid)
+            self.assertEqual(int(line_of(process)), process.pid)
             process.send_signal(signal.SIGTERM)
             self.assertEqual(process.wait(TIMEOUT), -signal.SIGTERM)
         self.assertTrue(result.stdout.strip().isdigit())
@@ -341,7 +351,7 @@ class BadInput(CliTest):
                               stdout=subprocess.PIPE) as user:
             user.stdin.write(b"here\n")
             user.stdin.flush()
-            self.assertEqual(user.stdout.readline(), b"here\n")
+            self.assertEqual(line_of(user), b"here\n")
             self.check(self.softib("up", "--nodes", "3"), ALREADY_UP, "2 nodes")
             self.check(self.softib("run", "--nodes", "3", "--", "true"), ALREADY_UP, "another shape")
             self.assertEqual(processes_of(self.dir), [second])
@@ -554,7 +564,7 @@ class Fabrics(CliTest):
         with subprocess.Popen([BIN / "softib", "trace", "--follow"], env=self.env(), text=True,
                               stdout=subprocess.PIPE) as process:
             self.check(self.softib("port", "down"), OK)
-            self.assertIn("port 1", process.stdout.readline())
+            self.assertIn("port 1", line_of(process))
             self.check(self.softib("down"), OK)
             self.assertEqual(process.wait(TIMEOUT), OK, "ends in order with the fabric")
 
@@ -567,7 +577,7 @@ class Fabrics(CliTest):
                     self.check(self.softib("port", "down"), OK)
                     with subprocess.Popen([BIN / "softib", *words], env=self.env(), text=True, stderr=subprocess.PIPE,
                                           stdout=subprocess.PIPE) as process:
-                        self.assertTrue(process.stdout.readline())
+                        self.assertTrue(line_of(process))
                         if in_order:
                             self.check(self.softib("down"), OK, "is down")
                         else:

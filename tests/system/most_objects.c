@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
- * Creates as many objects of each kind as ibv_query_device promises, then one more, and destroys
- * them: "KIND: COUNT of COUNT, one more: TEXT" a line. */
+ * most_objects [KIND...]: creates as many objects of each kind as ibv_query_device promises, then
+ * one more, and destroys them: "KIND: COUNT of COUNT, one more: TEXT" a line. Without a KIND all. */
 #include <errno.h>
 #include <infiniband/verbs.h>
 #include <stdio.h>
@@ -32,10 +32,13 @@ static void* make_qp(void) {
 }
 static int drop_qp(void* o) { return ibv_destroy_qp(o); }
 
+static char** kinds; /* from the command line */
+
 static int fill(const char* kind, int most, void* (*make)(void), int (*drop)(void*)) {
   void** made = calloc((size_t)most + 1, sizeof *made);
-  int count = 0, wrong = 0;
-  if (!made) return 1;
+  int count = 0, wrong = 0, wanted = !kinds[0];
+  for (char** k = kinds; *k; ++k) wanted |= !strcmp(*k, kind);
+  if (!made || !wanted) return !made;
   while (count < most && (made[count] = make())) ++count;
   const char* more = "not tried";
   if (count == most) {
@@ -53,7 +56,8 @@ static int fill(const char* kind, int most, void* (*make)(void), int (*drop)(voi
   return wrong || count != most;
 }
 
-int main(void) {
+int main(int argc, char** argv) {
+  kinds = argv + (argc > 0);
   struct ibv_device** list = ibv_get_device_list(NULL);
   struct ibv_device_attr have;
   if (!list || !list[0] || !(context = ibv_open_device(list[0])) || ibv_query_device(context, &have)) {
