@@ -147,7 +147,11 @@ def loading(report, fabric):
     for title, mode in (("RTLD_LOCAL", os.RTLD_NOW | os.RTLD_LOCAL), ("RTLD_GLOBAL", os.RTLD_LAZY | os.RTLD_GLOBAL)):
         with report.case(f"dlopen of libibverbs, {title}"):
             fabric.run([PYTHON, "-c", DLOPEN.replace("{mode}", str(mode))]).require(r"opened \[.*'softib0'.*True True",
-                                                                                  "closed")
+                                                                                  "closed", forbid=("DEEPBIND",))
+    with report.case("dlopen of libibverbs, RTLD_DEEPBIND: no devices, and why"):
+        script = "import ctypes, os\nlib = ctypes.CDLL('libibverbs.so.1', mode=os.RTLD_LAZY | os.RTLD_DEEPBIND)\n" \
+                 "count = ctypes.c_int()\nlib.ibv_get_device_list(ctypes.byref(count))\nprint('devices:', count.value)"
+        fabric.run([PYTHON, "-c", script]).require(r"^devices: 0$", r"^softib: this program has loaded libibverbs with RTLD_DEEPBIND")
     with report.case("beside another preloaded library"):
         other = next((str(p) for p in pathlib.Path("/usr/lib").glob("*-linux-gnu/libSegFault.so")), None) or next(
             (str(p) for p in pathlib.Path("/lib").glob("*-linux-gnu/libm.so.6")), None)

@@ -35,10 +35,11 @@ static int drop_qp(void* o) { return ibv_destroy_qp(o); }
 static char** kinds; /* from the command line */
 
 static int fill(const char* kind, int most, void* (*make)(void), int (*drop)(void*)) {
-  void** made = calloc((size_t)most + 1, sizeof *made);
   int count = 0, wrong = 0, wanted = !kinds[0];
   for (char** k = kinds; *k; ++k) wanted |= !strcmp(*k, kind);
-  if (!made || !wanted) return !made;
+  if (!wanted) return 0;
+  void** made = calloc((size_t)most + 1, sizeof *made);
+  if (!made) return 1;
   while (count < most && (made[count] = make())) ++count;
   const char* more = "not tried";
   if (count == most) {

@@ -7,6 +7,7 @@ pyverbs_test.py [--as root|nobody] [--only REGEX of modules] [--write-docs]
 --write-docs: rewrites docs/pyverbs.md from this run.
 """
 import collections
+import contextlib
 import json
 import os
 import pathlib
@@ -181,6 +182,24 @@ def judge(report, module, run, expected):
             raise Failed(f"{remarks[0]}\n    " + "\n    ".join(bad))
 
 
+@contextlib.contextmanager
+def huge_pages(wanted=16):
+    """Some tests want huge pages: sets a few aside for the time being if this user may. Two runs side by side each add their own."""
+    setting = pathlib.Path("/proc/sys/vm/nr_hugepages")
+    added = 0
+    try:
+        before = int(setting.read_text())
+        setting.write_text(str(before + wanted))
+        added = int(setting.read_text()) - before  # memory may be too scattered for all
+    except OSError:
+        pass  # the tests skip themselves, with their reason
+    try:
+        yield
+    finally:
+        if added > 0:
+            setting.write_text(str(max(0, int(setting.read_text()) - added)))
+
+
 def test(report, user):
     expected = expected_skips()
     folder = pathlib.Path(tempfile.mkdtemp(prefix="softib-pyverbs-"))
@@ -189,7 +208,7 @@ def test(report, user):
         modules = unpack(folder)
         shutil.copy(HERE / "pyverbs_driver.py", folder / "driver.py")
         os.chmod(folder / "driver.py", 0o644)
-        with harness.Fabric(nodes=1, user=user) as fabric:
+        with huge_pages(), harness.Fabric(nodes=1, user=user) as fabric:
             for module, names in sorted(modules.items()):
                 if report.wanted(module):
                     def run(module=module, names=names):

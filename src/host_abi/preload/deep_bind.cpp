@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// A word to the user of a program that loads libibverbs with RTLD_DEEPBIND. Such a library binds to
+// the C library past this one, so it looks for devices where the kernel keeps them and finds none,
+// and nothing of ours ever runs that could tell. So it is told at the end of the program.
+#include "host_abi/preload/real.h"
+#include "host_abi/preload/system_calls.h"
+
+#include <elf.h>
+#include <link.h>
+
+#include <cstdint>
+#include <cstring>
+#include <string_view>
+
+namespace ib::host_abi::preload {
+namespace {
+
+#if defined(__x86_64__)
+constexpr std::uint32_t kJumpSlot = R_X86_64_JUMP_SLOT;
+constexpr std::uint32_t kData = R_X86_64_GLOB_DAT;
+#elif defined(__aarch64__)
+constexpr std::uint32_t kJumpSlot = R_AARCH64_JUMP_SLOT;
+constexpr std::uint32_t kData = R_AARCH64_GLOB_DAT;
+#else
+constexpr std::uint32_t kJumpSlot = ~0u;  // nothing is told on other machines
+constexpr std::uint32_t kData = ~0u;
+#endif
+
+// What libibverbs looks for devices with.
+bool finds_devices(std::string_view function) {
+  return function == "opendir" || function == "open" || function == "openat" || function == "fopen";
+}
+
+// What of the dynamic section of a loaded library says how it was bound.
+struct Bindings {
+  const ElfW(Sym) * symbols = nullptr;
+  const char* names = nullptr;
+  const ElfW(Rela) * calls = nullptr;
+  std::size_t calls_size = 0;
+  const ElfW(Rela) * data = nullptr;
+  std::size_t data_size = 0;
+};
+
+Bindings bindings_of(const ElfW(Dyn) * entry) {
+  Bindings found;
+  for (; entry->d_tag != DT_NULL; ++entry) {
+    // NOLINTBEGIN(performance-no-int-to-ptr): the loader has made addresses of them
+    switch (entry->d_tag) {
+      case DT_SYMTAB: found.symbols = reinterpret_cast<const ElfW(Sym)*>(entry->d_un.d_ptr); break;
+      case DT_STRTAB: found.names = reinterpret_cast<const char*>(entry->d_un.d_ptr); break;
+      case DT_JMPREL: found.calls = reinterpret_cast<const ElfW(Rela)*>(entry->d_un.d_ptr); break;
+      case DT_PLTRELSZ: found.calls_size = entry->d_un.d_val; break;
+      case DT_RELA: found.data = reinterpret_cast<const ElfW(Rela)*>(entry->d_un.d_ptr); break;
+      case DT_RELASZ: found.data_size = entry->d_un.d_val; break;
+      default: break;
+    }
+    // NOLINTEND(performance-no-int-to-ptr)
+  }
+  return found;
+}
+
+const void* library_of(const void* address) {
+  Dl_info info{};
+  return ::dladdr(address, &info) != 0 ? info.dli_fbase : nullptr;
+}
+
+// Whether one of these places holds a function of `libc`. A call that was never made leads back to
+// the library itself.
+bool binds_to(const void* libc, ElfW(Addr) base, const Bindings& of, const ElfW(Rela) * places,
+              std::size_t bytes) {
+  for (std::size_t i = 0; places != nullptr && i < bytes / sizeof *places; ++i) {
+    const auto kind = static_cast<std::uint32_t>(ELF64_R_TYPE(places[i].r_info));
+    if (kind != kJumpSlot && kind != kData) continue;
+    if (!finds_devices(of.names + of.symbols[ELF64_R_SYM(places[i].r_info)].st_name)) continue;
+    const void* bound = nullptr;
+    // NOLINTNEXTLINE(performance-no-int-to-ptr)
+    std::memcpy(&bound, reinterpret_cast<const void*>(base + places[i].r_offset), sizeof bound);
+    if (library_of(bound) == libc) return true;
+  }
+  return false;
+}
+
+int look_at(dl_phdr_info* library, std::size_t, void* libc) {
+  const std::string_view path(library->dlpi_name);
+  if (path.find("/libibverbs.so") == std::string_view::npos) return 0;
+  for (int i = 0; i < library->dlpi_phnum; ++i) {
+    if (library->dlpi_phdr[i].p_type != PT_DYNAMIC) continue;
+    // NOLINTNEXTLINE(performance-no-int-to-ptr)
+    const Bindings of = bindings_of(
+        reinterpret_cast<const ElfW(Dyn)*>(library->dlpi_addr + library->dlpi_phdr[i].p_vaddr));
+    if (of.symbols == nullptr || of.names == nullptr) return 0;
+    const ElfW(Addr) base = library->dlpi_addr;
+    return binds_to(libc, base, of, of.calls, of.calls_size) ||
+                   binds_to(libc, base, of, of.data, of.data_size)
+               ? 1
+               : 0;
+  }
+  return 0;
+}
+
+[[gnu::destructor]] void tell_of_deep_binding() {
+  const void* const libc = library_of(::dlsym(RTLD_NEXT, "opendir"));
+  if (libc == nullptr) return;
+  if (::dl_iterate_phdr(look_at, const_cast<void*>(libc)) == 0) return;
+  constexpr std::string_view kText =
+      "softib: this program has loaded libibverbs with RTLD_DEEPBIND, which hides the HCAs of this "
+      "virtual host from it; leave the flag out of dlopen()\n";
+  (void)sys::write(STDERR_FILENO, kText.data(), kText.size());
+}
+
+}  // namespace
+}  // namespace ib::host_abi::preload
