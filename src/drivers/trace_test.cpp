@@ -41,7 +41,7 @@ TEST(Trace, CountsWhatAProcessRepeatsButForItsNumbers) {
 
 TEST(Trace, AReportOfManyCountsAsMany) {
   World w;
-  for (const std::uint64_t times : {1, 8}) {
+  for (const std::uint64_t times : {1u, 8u}) {
     TraceEntry entry;
     entry.kind = TraceKind::Error;
     entry.text = "dropped";
