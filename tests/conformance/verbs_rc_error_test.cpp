@@ -109,7 +109,7 @@ TEST_P(RcError, OfTwoBadKeysTheRemoteOneIsFoundFirst) {
     SCOPED_TRACE(static_cast<std::uint32_t>(opcode));
     make_pair(QpType::Rc);
     const Region ma = a->region(4096, access::kRemoteRead);
-    const Region mb = b->region(4096, access::kRemoteWrite);
+    const Region mb = b->region(4096, access::kLocalWrite | access::kRemoteWrite);
     qa.send(rdma(opcode, 6, {ma.sge(0, 8)}, mb));
     expect_failure(6, WcStatus::RemAccessErr, Cause::RemoteKeyAccess);
     EXPECT_TRUE(qb.reaches(QpState::Error));
