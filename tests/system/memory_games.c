@@ -95,6 +95,19 @@ static void unmap_and_register_again(void) {
   end();
 }
 
+static void unmap_half_and_register_again(void) {
+  begin();
+  munmap(memory, SIZE / 2);
+  map_at(memory, SIZE / 2);
+  memset(memory, NEW, SIZE);
+  struct ibv_mr* second = reg(memory, SIZE);
+  outcome("munmap of half, mmap there, register again; READ by the new key", peer_reads(second->rkey, memory));
+  outcome("munmap of half, mmap there, register again; WRITE by the new key",
+          peer_writes(second->rkey, memory, memory));
+  ibv_dereg_mr(second);
+  end();
+}
+
 static void unmap_and_map(void) {
   begin();
   munmap(memory, SIZE);
@@ -335,6 +348,7 @@ int main(void) {
   open_side(&own);
   connect_peer(&own);
   unmap_and_register_again();
+  unmap_half_and_register_again();
   unmap_and_map();
   unmap();
   protect(PROT_READ, "PROT_READ");

@@ -31,6 +31,8 @@ PATHS = ("adopted", "process_vm", "bounce")
 RULES = {
     "munmap, mmap at the same address, register again; READ by the new key": (NEW, NEW, NEW),
     "munmap, mmap at the same address, register again; WRITE by the new key": (WRITTEN, WRITTEN, WRITTEN),
+    "munmap of half, mmap there, register again; READ by the new key": (NEW, NEW, NEW),
+    "munmap of half, mmap there, register again; WRITE by the new key": (WRITTEN, WRITTEN, WRITTEN),
     "munmap, mmap at the same address; READ by the old key": (OLD, OLD, NEW),
     "munmap, mmap at the same address; the program's new memory": (NEW, NEW, NEW),
     "munmap; READ": (OLD, OLD, GONE),
