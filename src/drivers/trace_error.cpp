@@ -17,7 +17,7 @@ Party party(const HcaFile& file, std::uint32_t qpn, verbs::QpType type) {
   return {session.node->name, file.hca->name, session.program, session.pid, qpn, type};
 }
 
-// Whose request it is; nobody's, if the object is not there.
+// The party that posted the request; none, if its queue is not there.
 std::optional<Party> poster_of(Core& core, const control::TraceErrorIn& in) {
   const auto why = static_cast<PostRefusal>(in.cause);
   if (why == PostRefusal::SrqSges || why == PostRefusal::SrqQueueFull) {

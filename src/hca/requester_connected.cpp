@@ -149,7 +149,6 @@ Requester::Outcome Requester::execute_connected(const SendWqe& wqe) {
   return fail(WcStatus::LocQpOpErr, Cause::None);
 }
 
-// This process's side of the data: SGEs against their keys, or inline bytes.
 // Bytes that the elements of a request name.
 std::uint64_t Requester::asked_for(const SendWqe& wqe) {
   std::uint64_t bytes = 0;
@@ -157,6 +156,7 @@ std::uint64_t Requester::asked_for(const SendWqe& wqe) {
   return bytes;
 }
 
+// This process's side of the data: SGEs against their keys, or inline bytes.
 Requester::Outcome Requester::gather(const SendWqe& wqe, std::uint32_t access,
                                      LocalPieces& pieces) const {
   if (wqe.stored && wqe.inline_data) {
@@ -328,8 +328,9 @@ Requester::Outcome Requester::rdma_read(Peer& peer, const SendWqe& wqe) {
 
 Requester::Outcome Requester::atomic(Peer& peer, const SendWqe& wqe) {
   if (limits_.max_rd_atomic == 0) return fail(WcStatus::LocQpOpErr, Cause::ReadDepth);
-  if (asked_for(wqe) != sizeof(std::uint64_t)) {
-    return fail(WcStatus::LocLenErr, Cause::LocalLength, asked_for(wqe));
+  const std::uint64_t bytes = asked_for(wqe);
+  if (bytes != sizeof(std::uint64_t)) {
+    return fail(WcStatus::LocLenErr, Cause::LocalLength, bytes);
   }
   if (wqe.remote_address % sizeof(std::uint64_t) != 0) {
     return refused(peer, WcStatus::RemInvReqErr,

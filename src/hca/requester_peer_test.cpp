@@ -40,6 +40,15 @@ struct LongBench : PairBench {
     (void)requester->progress();
     return next();
   }
+  // A type 2 window over all of the peer's region, bound to a queue pair.
+  KeyEntry& make_window(std::uint32_t key, std::uint32_t qpn) {
+    memory.make_key(key, 1, theirs.data(), theirs.size());
+    KeyEntry& window = *memory.arena().key(key_index(key));
+    window.id.kind = KeyKind::Window2;
+    window.id.window_qpn = qpn;
+    window.id.window_region = key_index(kRkey);
+    return window;
+  }
   void tell() { memory.arena().header().changes.fetch_add(1); }
 };
 
@@ -108,11 +117,7 @@ TEST(LongWay, AWindowWhoseRegionIsGoneGrantsNothing) {
        {Fate{KeyState::Valid, WcStatus::Success}, Fate{KeyState::Invalid, WcStatus::RemAccessErr},
         Fate{KeyState::Moving, std::nullopt}}) {
     LongBench b;
-    b.memory.make_key(kWindow, 1, b.theirs.data(), b.theirs.size());
-    KeyEntry& window = *b.memory.arena().key(key_index(kWindow));
-    window.id.kind = KeyKind::Window2;
-    window.id.window_qpn = kPeer;
-    window.id.window_region = key_index(kRkey);
+    b.make_window(kWindow, kPeer);
     KeyEntry& region = *b.memory.arena().key(key_index(kRkey));
     region.id.state.store(static_cast<std::uint32_t>(fate.region));
     EXPECT_EQ(b.run(WrOpcode::RdmaWrite, kWindow), fate.status);
@@ -199,11 +204,7 @@ TEST(LongWay, ASendInvalidatesWindowsOfItsPeersQueuePairOnly) {
   constexpr std::uint32_t kWindow = 0x501;
   for (const std::uint32_t qpn : {kPeer, kPeer + 1}) {
     LongBench b;
-    b.memory.make_key(kWindow, 1, b.theirs.data(), b.theirs.size());
-    KeyEntry& window = *b.memory.arena().key(key_index(kWindow));
-    window.id.kind = KeyKind::Window2;
-    window.id.window_qpn = qpn;
-    window.id.window_region = key_index(kRkey);
+    const KeyEntry& window = b.make_window(kWindow, qpn);
     b.receive(1, 100);
     const bool pass = qpn == kPeer;
     EXPECT_EQ(b.run(WrOpcode::SendWithInv, kWindow),

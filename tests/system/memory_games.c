@@ -83,27 +83,17 @@ static const char* peer_writes(uint32_t rkey, const void* at, const unsigned cha
 
 /* --- address space --- */
 
-static void unmap_and_register_again(void) {
+static void unmap_and_register_again(const char* what, size_t part) {
+  char game[96];
   begin();
-  munmap(memory, SIZE);
-  memset(map_at(memory, SIZE), NEW, SIZE);
-  struct ibv_mr* second = reg(memory, SIZE);
-  outcome("munmap, mmap at the same address, register again; READ by the new key", peer_reads(second->rkey, memory));
-  outcome("munmap, mmap at the same address, register again; WRITE by the new key",
-          peer_writes(second->rkey, memory, memory));
-  ibv_dereg_mr(second);
-  end();
-}
-
-static void unmap_half_and_register_again(void) {
-  begin();
-  munmap(memory, SIZE / 2);
-  map_at(memory, SIZE / 2);
+  munmap(memory, part);
+  map_at(memory, part);
   memset(memory, NEW, SIZE);
   struct ibv_mr* second = reg(memory, SIZE);
-  outcome("munmap of half, mmap there, register again; READ by the new key", peer_reads(second->rkey, memory));
-  outcome("munmap of half, mmap there, register again; WRITE by the new key",
-          peer_writes(second->rkey, memory, memory));
+  snprintf(game, sizeof game, "%s, register again; READ by the new key", what);
+  outcome(game, peer_reads(second->rkey, memory));
+  snprintf(game, sizeof game, "%s, register again; WRITE by the new key", what);
+  outcome(game, peer_writes(second->rkey, memory, memory));
   ibv_dereg_mr(second);
   end();
 }
@@ -347,8 +337,8 @@ int main(void) {
   start_peer();
   open_side(&own);
   connect_peer(&own);
-  unmap_and_register_again();
-  unmap_half_and_register_again();
+  unmap_and_register_again("munmap, mmap at the same address", SIZE);
+  unmap_and_register_again("munmap of half, mmap there", SIZE / 2);
   unmap_and_map();
   unmap();
   protect(PROT_READ, "PROT_READ");

@@ -56,7 +56,7 @@ void tell_change(void* address, std::size_t length) {
   if (tell != nullptr && length != 0) tell(address, length);
 }
 
-// Whoever may read and write afterwards has lost nothing.
+// A program that may read and write afterwards has lost nothing.
 void tell_rights(void* address, std::size_t length, int rights) {
   constexpr int kAll = PROT_READ | PROT_WRITE;
   if ((rights & kAll) != kAll) tell_change(address, length);
