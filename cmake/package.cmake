@@ -5,7 +5,7 @@ if(NOT TARGET softibd OR NOT TARGET softib-rdmav34)
 endif()
 set(IB_PACKAGE_MAINTAINER "The softib authors <softib@example.org>" CACHE STRING "Maintainer: of the packages")
 
-file(STRINGS ${CMAKE_SOURCE_DIR}/src/softib/version.h version_line REGEX "kVersion = \"")
+file(STRINGS ${CMAKE_SOURCE_DIR}/src/setup/version.h version_line REGEX "kVersion = \"")
 string(REGEX REPLACE ".*\"([0-9.]+)\".*" "\\1" version "${version_line}")
 
 # Debian's changelog of a package that is built from the tree: one entry, of the time of the last commit.

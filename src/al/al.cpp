@@ -4,8 +4,8 @@
 #include "al/poster.h"
 #include "al/verbs.h"
 #include "base/buffers.h"
-#include "hca/doorbell.h"
-#include "hca/op_scope.h"
+#include "hca/layout/doorbell.h"
+#include "hca/layout/op_scope.h"
 
 #include <algorithm>
 

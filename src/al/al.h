@@ -17,7 +17,7 @@
 #include "al/system.h"
 #include "base/buffers.h"
 #include "base/export.h"
-#include "hca/memory_plane.h"
+#include "hca/memory/memory_plane.h"
 #include "io/device.h"
 #include "verbs/control.h"
 

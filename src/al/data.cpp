@@ -2,9 +2,9 @@
 // Posting, polling, and what becomes of work requests that wait or are flushed.
 #include "al/poster.h"
 #include "al/verbs.h"
-#include "hca/cq_producer.h"
-#include "hca/op_scope.h"
-#include "hca/receive_flush.h"
+#include "hca/layout/op_scope.h"
+#include "hca/queues/cq_producer.h"
+#include "hca/queues/receive_flush.h"
 
 #include <bit>
 

@@ -2,7 +2,7 @@
 #include "al/poster.h"
 
 #include "base/buffers.h"
-#include "hca/doorbell.h"
+#include "hca/layout/doorbell.h"
 
 #include <span>
 

@@ -5,7 +5,7 @@
 #pragma once
 
 #include "al/system.h"
-#include "hca/memory_plane.h"
+#include "hca/memory/memory_plane.h"
 #include "io/device.h"
 
 #include <memory>

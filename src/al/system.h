@@ -5,7 +5,7 @@
 
 #include "base/export.h"
 #include "base/result.h"
-#include "hca/arena.h"
+#include "hca/layout/arena.h"
 #include "io/device.h"
 #include "platform/client_host.h"
 #include "platform/executor.h"

@@ -200,7 +200,7 @@ Result<std::unique_ptr<Ranges>> describe(std::span<const control::PhysicalRange>
   in.dm = memory != nullptr ? memory->handle : control::kNoIndex;
   in.count = static_cast<std::uint32_t>(ranges.size());
   std::copy(ranges.begin(), ranges.end(), in.ranges.begin());
-  // The same that softibd makes for others (drivers/extent.cpp).
+  // The same that softibd makes for others (drivers/soft_hca/memory/extent.cpp).
   hca::RangeList& list = made->list;
   list.kind = memory != nullptr ? hca::KeyKind::DeviceMemory : hca::KeyKind::Region;
   const std::uint64_t base = memory != nullptr ? memory->made.offset : 0;

@@ -12,10 +12,10 @@
 #pragma once
 
 #include "al/al.h"
-#include "hca/completion.h"
-#include "hca/quiescence.h"
-#include "hca/receive_ring.h"
-#include "hca/requester.h"
+#include "hca/layout/quiescence.h"
+#include "hca/queues/completion.h"
+#include "hca/queues/receive_ring.h"
+#include "hca/requester/requester.h"
 
 #include <cstddef>
 #include <cstdint>

@@ -2,7 +2,7 @@
 // CompletionQueue: the consumer's side of a completion queue [IBA1 11.4.2].
 #pragma once
 
-#include "hca/receive_ring.h"
+#include "hca/queues/receive_ring.h"
 #include "user/api.h"
 #include "user/biased_lock.h"
 

@@ -132,8 +132,8 @@ Result<std::unique_ptr<DeviceMemory>> HcaClient::alloc_device_memory(std::uint64
   return std::make_unique<DeviceMemory>(*this, number, bytes, out.length);
 }
 
-// The same checks as softibd's (drivers/pd.cpp); a global address without a LID is looked up, the
-// subnet manager's job elsewhere.
+// The same checks as softibd's (drivers/soft_hca/objects/pd.cpp); a global address without a LID is
+// looked up, the subnet manager's job elsewhere.
 Status HcaClient::check_address(verbs::AddressVector& av) const {
   const auto wrong = [](const std::string& why) {
     return failed(Status::InvalidParameter, "address vector: " + why);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// Posting a plain request, inline (hca/requester_short.h).
+// Posting a plain request, inline (hca/requester/requester_short.h).
 #pragma once
 
-#include "hca/requester_short.h"
+#include "hca/requester/requester_short.h"
 #include "user/queue_pair.h"
 
 namespace ib::user {

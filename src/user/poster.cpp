@@ -2,7 +2,7 @@
 #include "user/poster.h"
 
 #include "base/buffers.h"
-#include "hca/doorbell.h"
+#include "hca/layout/doorbell.h"
 #include "user/process_state.h"
 
 #include <span>

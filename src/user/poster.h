@@ -5,8 +5,8 @@
 // Owns the poster connection (see process_state.h). Thread safe; called inside OpScopes.
 #pragma once
 
-#include "hca/arena.h"
-#include "hca/poster_host.h"
+#include "hca/layout/arena.h"
+#include "hca/requester/poster_host.h"
 #include "platform/client_host.h"
 #include "user/api.h"
 

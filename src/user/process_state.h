@@ -10,8 +10,8 @@
 // taken before send_lock is *tried*. Nothing of the application is called under any of them.
 #pragma once
 
-#include "hca/memory_plane.h"
-#include "hca/op_scope.h"
+#include "hca/layout/op_scope.h"
+#include "hca/memory/memory_plane.h"
 #include "user/api.h"
 #include "user/poster.h"
 #include "user/queue_pair.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "user/queue_pair.h"
 
-#include "hca/receive_flush.h"
+#include "hca/queues/receive_flush.h"
 #include "user/hca_client.h"
 
 #include <bit>

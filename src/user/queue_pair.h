@@ -2,9 +2,9 @@
 // QueuePair and SharedReceiveQueue: posting [IBA1 11.4.1] and control of queue pairs.
 #pragma once
 
-#include "hca/op_scope.h"
-#include "hca/receive_ring.h"
-#include "hca/requester.h"
+#include "hca/layout/op_scope.h"
+#include "hca/queues/receive_ring.h"
+#include "hca/requester/requester.h"
 #include "user/api.h"
 #include "user/biased_lock.h"
 #include "user/completion_queue.h"

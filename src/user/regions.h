@@ -6,7 +6,7 @@
 // page does not change while a region covers it. Thread rule: under the process's control_lock.
 #pragma once
 
-#include "hca/memory_plane.h"
+#include "hca/memory/memory_plane.h"
 #include "platform/client_host.h"
 #include "user/move_budget.h"
 #include "user/watched_ranges.h"

@@ -4,7 +4,7 @@
 // service: rung by peers (doorbell) and by this process. It flushes queue pairs that others moved
 // to Error, serves bounces, and runs waiting work requests on a clock tick when
 // the application itself is not polling.
-#include "hca/doorbell.h"
+#include "hca/layout/doorbell.h"
 #include "user/process_state.h"
 
 #include <algorithm>

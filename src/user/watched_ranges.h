@@ -7,7 +7,7 @@
 // has no better right. One writer at a time (the process's control lock).
 #pragma once
 
-#include "hca/local_keys.h"
+#include "hca/memory/local_keys.h"
 
 #include <atomic>
 #include <cstdint>

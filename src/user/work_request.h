@@ -2,8 +2,8 @@
 // Work requests and completions as a user-mode client sees them [IBA1 11.4].
 #pragma once
 
-#include "hca/completion.h"
-#include "hca/layout.h"
+#include "hca/layout/layout.h"
+#include "hca/queues/completion.h"
 #include "verbs/types.h"
 
 #include <cstdint>

@@ -73,7 +73,7 @@ IB_FIELD(ReplyHeader, information, 16, 8);
 // Each code: input buffer -> output buffer, what else comes back (descriptors; `information`, where
 // it has a meaning), and the errors of its own after "!".
 enum class Code : std::uint32_t {
-  // --- File 0, no Attach needed: tools, the file view of the preload library ---
+  // --- File 0, no Attach needed: tools, the sysfs of the preload library ---
 
   // - -> -. Is anybody there?
   Ping = 1,

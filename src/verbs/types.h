@@ -175,7 +175,7 @@ enum class EventType : std::uint32_t {
   CaAdded = 20,
   CaRemoved = 21,
   EventsLost = 22,  // `index` events that would stand here did not fit into the queue
-  // Of a process that asked for it when it attached: somebody waits for it (hca/doorbell.h).
+  // Of a process that asked for it when it attached: somebody waits for it (hca/layout/doorbell.h).
   Attention = 23,
 };
 

@@ -3,7 +3,7 @@
 // commands of peer_protocol.h.
 #pragma once
 
-#include "peer_protocol.h"
+#include "peer/peer_protocol.h"
 #include "test_host.h"
 #include "user/completion_queue.h"
 #include "user/queue_pair.h"

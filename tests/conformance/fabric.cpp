@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "fabric.h"
 
-#include "linux/client_channel.h"
-#include "softib/in_process_daemon.h"
+#include "linux/client/client_channel.h"
+#include "softibd/in_process_daemon.h"
 #include "verbs/control.h"
 
 #include <nlohmann/json.hpp>

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "al/verbs.h"
-#include "softib/in_process_daemon.h"
+#include "softibd/in_process_daemon.h"
 #include "verbs_fixture.h"
 
 #include <gtest/gtest.h>

@@ -6,7 +6,7 @@
 // go on; the `try_` forms return the status.
 #pragma once
 
-#include "peer_protocol.h"
+#include "peer/peer_protocol.h"
 #include "test_host.h"
 
 #include <gtest/gtest.h>

@@ -3,8 +3,8 @@
 // in one process can use different fabrics and memory paths.
 #pragma once
 
-#include "linux/client_channel.h"
-#include "linux/client_host.h"
+#include "linux/client/client_channel.h"
+#include "linux/client/client_host.h"
 
 #include <functional>
 #include <string>

@@ -6,12 +6,12 @@
 // A failing seed is printed with the command that repeats it (threads take turns as they like, so
 // it may need some runs); a watchdog reports a hang. More than the default: SOFTIB_SEEDS=1000.
 #include "base/buffers.h"
-#include "drivers/repeat_command_test.h"
+#include "drivers/test/repeat_command_test.h"
 #include "fabric.h"
-#include "linux/client_channel.h"
+#include "linux/client/client_channel.h"
 #include "pair_life.h"
-#include "raw_client.h"
-#include "softib/in_process_daemon.h"
+#include "peer/raw_client.h"
+#include "softibd/in_process_daemon.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

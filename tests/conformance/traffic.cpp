@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "traffic.h"
 
-#include "peer_socket.h"
+#include "peer/peer_socket.h"
 #include "user/completion_queue.h"
 #include "user/queue_pair.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Completion queues: events, arming, overflow, resizing, time stamps [IBA1 11.2.6, 11.4.2].
-#include "scribbler.h"
+#include "peer/scribbler.h"
 #include "verbs_fixture.h"
 
 #include <gtest/gtest.h>

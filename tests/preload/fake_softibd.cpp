@@ -2,7 +2,7 @@
 // A softibd that answers only the requests of the preload library, for its tests:
 //   fake_softibd SOCKET [NODE...]
 // Prints "ready" once it listens; ends when its standard input does.
-#include "drivers/file_view.h"
+#include "drivers/sysfs/sysfs.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -39,7 +39,7 @@ int memory_file(const std::string& text) {
 }
 
 // Fills in the answer; returns a descriptor to send with it, or -1.
-int handle(const ib::drivers::FileView& view, const Request& request, Answer& answer) {
+int handle(const ib::drivers::Sysfs& view, const Request& request, Answer& answer) {
   const char* node = request.view.node.data();
   const char* path = request.view.path.data();
   const auto file = view.stat(node, path);
@@ -73,7 +73,7 @@ void send_answer(int peer, const Answer& answer, int fd) {
   sendmsg(peer, &message, MSG_NOSIGNAL);
 }
 
-void serve(const ib::drivers::FileView& view, int peer) {
+void serve(const ib::drivers::Sysfs& view, int peer) {
   Request request{};
   if (recv(peer, &request, sizeof request, 0) != sizeof request) return;
   Answer answer{};
@@ -108,7 +108,7 @@ int main(int argc, char** argv) {
     return 1;
   }
   const ib::drivers::DeviceStatus devices;
-  const ib::drivers::FileView view(*fabric, devices, 2);
+  const ib::drivers::Sysfs view(*fabric, devices, 2);
   std::puts("ready");
   std::fflush(stdout);
   pollfd waits[2] = {{listener, POLLIN, 0}, {STDIN_FILENO, POLLIN, 0}};

@@ -87,7 +87,7 @@ def compile_programs():
     folder = pathlib.Path(tempfile.mkdtemp(prefix="softib-memory-"))
     os.chmod(folder, 0o755)
     for name in ("memory_games", "memory_io", "allocator_check"):
-        words = [compiler, "-O2", "-Wall", "-o", folder / name, HERE / f"{name}.c", "-libverbs", "-luring", "-lpthread"]
+        words = [compiler, "-O2", "-Wall", "-o", folder / name, HERE / f"programs/{name}.c", "-libverbs", "-luring", "-lpthread"]
         done = subprocess.run(words, text=True, capture_output=True, check=False)
         if done.returncode:
             raise Failed(f"{name}.c:\n{done.stderr}")

@@ -51,7 +51,7 @@ def compile_programs(folder):
     for name in ("memory_io", "memory_games", "allocator_check"):
         for kind, flags in (("plain", ["-O2"]), ("asan", ["-O1", "-g", "-fsanitize=address"])):
             target = folder / f"{name}-{kind}"
-            words = [compiler, *flags, "-w", "-o", target, HERE / f"{name}.c", "-libverbs", "-luring", "-lpthread"]
+            words = [compiler, *flags, "-w", "-o", target, HERE / f"programs/{name}.c", "-libverbs", "-luring", "-lpthread"]
             done = subprocess.run([str(w) for w in words], text=True, capture_output=True, check=False)
             if done.returncode == 0:
                 built[name, kind] = target

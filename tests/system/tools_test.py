@@ -11,7 +11,7 @@ import subprocess
 import harness
 from harness import Failed, Skipped
 
-PROGRAM = harness.SOURCE / "tests/system/two_queue_pairs.c"
+PROGRAM = harness.SOURCE / "tests/system/programs/two_queue_pairs.c"
 GOOD = r"^good$"
 
 

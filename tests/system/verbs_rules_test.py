@@ -15,7 +15,7 @@ from harness import Failed
 
 def build(directory):
     compiler = harness.need_program("cc")
-    source = os.path.join(os.path.dirname(os.path.abspath(__file__)), "verbs_rules.c")
+    source = os.path.join(os.path.dirname(os.path.abspath(__file__)), "programs/verbs_rules.c")
     program = os.path.join(directory, "verbs_rules")
     done = subprocess.run([compiler, "-O2", "-Wall", "-Wextra", "-Werror", "-o", program, source, "-libverbs"],
                           capture_output=True, text=True, check=False)

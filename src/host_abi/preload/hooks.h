@@ -40,8 +40,8 @@ struct softib_preload_hooks {
    * calls it for its own copies; a vfork child does not, nor do exec and exit. */
   void (*closed)(int fd);
 
-  /* madvise() of a range some of whose pages may be adopted (linux/adopt_advice.h). Returns 1 if
-   * the advice was carried out, with *result 0 or -errno; 0 if the kernel is to do it. May be
+  /* madvise() of a range some of whose pages may be adopted (linux/adopt/adopt_advice.h). Returns 1
+   * if the advice was carried out, with *result 0 or -errno; 0 if the kernel is to do it. May be
    * called in the middle of an allocator. */
   int (*advise)(void* address, size_t length, int advice, int* result);
 

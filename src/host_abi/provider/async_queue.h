@@ -6,7 +6,7 @@
 // not fit wait in a list: none is ever lost. Any thread.
 #pragma once
 
-#include "host_abi/provider/verbs_abi_34.h"
+#include "host_abi/provider/abi/verbs_abi_34.h"
 
 #include <cstdint>
 #include <deque>

@@ -4,8 +4,8 @@
 // indexes of completion queues, the application wants the addresses of its ibv_cq.
 #include "host_abi/preload/hooks.h"
 #include "host_abi/provider/ops.h"
-#include "linux/adopt_advice.h"
-#include "linux/pin_sources.h"
+#include "linux/adopt/adopt_advice.h"
+#include "linux/adopt/pin_sources.h"
 
 #include <dlfcn.h>
 #include <fcntl.h>

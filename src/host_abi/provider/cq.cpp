@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Completion queues.
-#include "host_abi/provider/convert.h"
+#include "host_abi/provider/abi/convert.h"
 #include "host_abi/provider/ops.h"
 #include "user/take.h"
 

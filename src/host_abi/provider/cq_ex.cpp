@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Extended polling: one completion at a time, read field by field between start_poll and end_poll.
-#include "host_abi/provider/convert.h"
+#include "host_abi/provider/abi/convert.h"
 #include "host_abi/provider/forked.h"
 #include "host_abi/provider/ops.h"
 

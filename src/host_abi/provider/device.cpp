@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Where libibverbs meets the plug-in: loading it, and matching devices.
-#include "host_abi/provider/abi_check.h"
+#include "host_abi/provider/abi/abi_check.h"
 #include "host_abi/provider/ops.h"
 #include "host_abi/provider/provider.h"
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Memory regions: of the application's memory, of device memory, null and imported ones.
-#include "hca/layout.h"
+#include "hca/layout/layout.h"
 #include "host_abi/provider/ops.h"
-#include "linux/registered_range.h"
+#include "linux/client/registered_range.h"
 
 #include <sys/mman.h>
 

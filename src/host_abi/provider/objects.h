@@ -3,10 +3,10 @@
 // (first base), followed by what we need; the functions below go from one to the other.
 #pragma once
 
+#include "host_abi/provider/abi/verbs_abi_34.h"
 #include "host_abi/provider/errors.h"
 #include "host_abi/provider/runtime.h"
 #include "host_abi/provider/send_batch.h"
-#include "host_abi/provider/verbs_abi_34.h"
 #include "user/api.h"
 #include "user/completion_queue.h"
 #include "user/queue_pair.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Posting lists of work requests. Nothing is allocated; a request is converted field by field into
 // one that the queue pair keeps, and only the fields that its opcode has are touched.
-#include "host_abi/provider/convert.h"
+#include "host_abi/provider/abi/convert.h"
 #include "host_abi/provider/ops.h"
 #include "host_abi/provider/post_refusal.h"
 #include "user/post_short.h"
@@ -88,7 +88,7 @@ bool convert(const ibv_send_wr& wr, ibv_qp_type type, user::SendRequest& to) {
   return take_destination(wr, type, to);
 }
 
-// A request of one piece, for the short way (hca/requester_short.h).
+// A request of one piece, for the short way (hca/requester/requester_short.h).
 struct SendView {
   const ibv_send_wr& wr;
   const hca::Sge& sge() const { return to_sges(wr.sg_list, 1)[0]; }

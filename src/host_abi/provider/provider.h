@@ -2,7 +2,7 @@
 // The private functions of the libibverbs that loaded this plug-in; valid once it has registered.
 #pragma once
 
-#include "host_abi/provider/verbs_abi_34.h"
+#include "host_abi/provider/abi/verbs_abi_34.h"
 
 namespace ib::host_abi {
 

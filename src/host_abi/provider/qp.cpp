@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Creating, opening and destroying queue pairs. libibverbs leaves all initialisation of an ibv_qp
 // to the plug-in.
-#include "host_abi/provider/convert.h"
+#include "host_abi/provider/abi/convert.h"
 #include "host_abi/provider/ops.h"
 
 namespace ib::host_abi {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // ibv_qp_ex: work requests built by calls. The requests of one ibv_wr_start() .. ibv_wr_complete()
 // are collected in the SendBatch of the QP, under its send lock.
-#include "host_abi/provider/convert.h"
+#include "host_abi/provider/abi/convert.h"
 #include "host_abi/provider/forked.h"
 #include "host_abi/provider/ops.h"
 #include "host_abi/provider/post_refusal.h"

@@ -2,7 +2,7 @@
 #include "host_abi/provider/runtime.h"
 
 #include "host_abi/provider/errors.h"
-#include "linux/client_host.h"
+#include "linux/client/client_host.h"
 
 #include <fcntl.h>
 #include <pthread.h>

@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+#include "drivers/diagnostics/status.h"
+
+#include "drivers/diagnostics/code_name.h"
+#include "drivers/soft_hca/handlers.h"
+#include "verbs/qp_state.h"
+
+#include <nlohmann/json.hpp>
+
+#include <map>
+#include <string>
+#include <utility>
+
+namespace ib::drivers {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using verbs::PortState;
+
+constexpr std::uint8_t kPhysicalSleep = 1;  // PortPhysicalState [IBA1 14.2.5.6]
+constexpr std::array<const char*, kKinds> kKindKeys = {"qp", "srq", "cq",   "ah", "mw",
+                                                       "mr", "dm",  "xrcd", "pd"};
+
+const char* port_state_name(PortState state) {
+  switch (state) {
+    case PortState::Nop: return "nop";
+    case PortState::Down: return "down";
+    case PortState::Init: return "init";
+    case PortState::Armed: return "armed";
+    case PortState::Active: return "active";
+    case PortState::ActiveDefer: return "active_defer";
+  }
+  return "unknown";
+}
+
+Json objects_json(const Counts& counts) {
+  Json json;
+  for (std::size_t k = 0; k < kKinds; ++k) json[kKindKeys[k]] = counts[k];
+  return json;
+}
+
+Json port_json(const fabric::Hca& hca, const fabric::Port& port, const PortTotals& totals) {
+  return {{"number", port.number},
+          {"guid", hex(port.guid)},
+          {"lid", port.lid},
+          {"state", hca.asleep ? "asleep" : port_state_name(port.state)},
+          {"counters",
+           {{"sent_messages", totals.sent_messages},
+            {"sent_bytes", totals.sent_bytes},
+            {"received_messages", totals.received_messages},
+            {"received_bytes", totals.received_bytes}}}};
+}
+
+// Of all queue pairs, alive and gone, in one pass.
+std::vector<PortTotals> all_totals(Core& core) {
+  std::vector<PortTotals> totals = core.port_totals;
+  core.qps.for_each([&](const Qp& qp) {
+    if (qp.file->removed)
+      return;  // of an HCA that was pulled out, perhaps with a new one in its place
+    const hca::QpEntry& entry = *core.arena().qp(qp.index);
+    const fabric::Hca& hca = *qp.file->hca;
+    const std::uint32_t port =
+        entry.id.port - hca.first_port < hca.ports.size() ? entry.id.port : hca.first_port;
+    totals[port].sent_messages += entry.requester.messages.load();
+    totals[port].sent_bytes += entry.requester.bytes.load();
+    totals[port].received_messages += entry.responder.messages.load();
+    totals[port].received_bytes += entry.responder.bytes.load();
+  });
+  return totals;
+}
+
+Json nodes_json(Core& core) {
+  const std::vector<PortTotals> totals = all_totals(core);
+  Json nodes = Json::array();
+  for (const fabric::Node& node : core.fabric.nodes()) {
+    Json hcas = Json::array();
+    for (const fabric::Hca& hca : node.hcas) {
+      if (!hca.present) continue;
+      Json ports = Json::array();
+      for (const fabric::Port& port : hca.ports) {
+        ports.push_back(port_json(hca, port, totals[hca.first_port + port.number - 1]));
+      }
+      hcas.push_back({{"name", hca.name},
+                      {"node_guid", hex(hca.node_guid)},
+                      {"objects", objects_json(core.counts[hca.index])},
+                      {"ports", std::move(ports)}});
+    }
+    nodes.push_back({{"name", node.name}, {"hcas", std::move(hcas)}});
+  }
+  return nodes;
+}
+
+Json clients_json(Core& core) {
+  Json clients = Json::array();
+  for (const auto& [id, session] : core.sessions) {
+    if (session->slot == hca::kNone) continue;
+    Counts counts{};
+    for (const auto& file : session->files) {
+      for (std::size_t k = 0; k < kKinds; ++k) {
+        counts[k] += static_cast<std::uint32_t>(file->objects[k].size());
+      }
+    }
+    clients.push_back({{"pid", session->pid},
+                       {"program", session->program},
+                       {"node", session->node->name},
+                       {"slot", session->slot},
+                       {"ending", session->ending},
+                       {"objects", objects_json(counts)},
+                       {"channels", session->channels.size()},
+                       {"backings", session->backings.size()},
+                       {"events_lost", session->events_lost}});
+  }
+  return clients;
+}
+
+Json blocked_json(Core& core) {
+  Json blocked = Json::array();
+  core.qps.for_each([&](const Qp& qp) {
+    const hca::QpEntry& entry = *core.arena().qp(qp.index);
+    const std::uint32_t cause = entry.requester.blocked.load();
+    if (cause == 0 || qp.dying) return;
+    blocked.push_back({{"qpn", hex(qp.qpn)},
+                       {"type", qp_type_name(qp.type)},
+                       {"state", qp_state_name(current_state(core, qp))},
+                       {"peer_qpn", hex(qp.attr.dest_qpn)},
+                       {"pid", qp.file->session->pid},
+                       {"node", qp.file->session->node->name},
+                       {"cause", cause_name(static_cast<control::Cause>(cause))}});
+  });
+  return blocked;
+}
+
+// Threads in the middle of a work request that others wait for: stopped ones, if it takes long.
+Json posters_json(Core& core) {
+  Json posters = Json::array();
+  for (const Later::Holder& holder : core.later.holders()) {
+    const Session* session = session_of_slot(core, holder.slot);
+    if (session == nullptr) continue;
+    const Qp* qp = core.qps.find(holder.qp);
+    const auto waited =
+        std::chrono::duration_cast<std::chrono::milliseconds>(core.later.now() - holder.since);
+    posters.push_back({{"pid", session->pid},
+                       {"program", session->program},
+                       {"node", session->node->name},
+                       {"qpn", qp != nullptr ? Json(hex(qp->qpn)) : Json()},
+                       {"requests_waiting", holder.waiting},
+                       {"waited_ms", waited.count()}});
+  }
+  return posters;
+}
+
+// Traffic between hosts: what connected queue pairs that are alive have sent, by both ends.
+Json traffic_json(Core& core) {
+  struct Sum {
+    std::uint64_t queue_pairs = 0;
+    std::uint64_t messages = 0;
+    std::uint64_t bytes = 0;
+  };
+  std::map<std::pair<std::string, std::string>, Sum> sums;
+  core.qps.for_each([&](const Qp& qp) {
+    const Qp* peer = core.qps.find(hca::qp_index(qp.attr.dest_qpn));
+    if (qp.attr.dest_qpn == 0 || peer == nullptr || peer->qpn != qp.attr.dest_qpn) return;
+    const hca::QpEntry& entry = *core.arena().qp(qp.index);
+    Sum& sum = sums[{qp.file->session->node->name, peer->file->session->node->name}];
+    ++sum.queue_pairs;
+    sum.messages += entry.requester.messages.load();
+    sum.bytes += entry.requester.bytes.load();
+  });
+  Json traffic = Json::array();
+  for (const auto& [ends, sum] : sums) {
+    traffic.push_back({{"from", ends.first},
+                       {"to", ends.second},
+                       {"queue_pairs", sum.queue_pairs},
+                       {"messages", sum.messages},
+                       {"bytes", sum.bytes}});
+  }
+  return traffic;
+}
+
+}  // namespace
+
+std::string status_json(Core& core) {
+  Counts totals{};
+  for (const Counts& counts : core.counts) {
+    for (std::size_t k = 0; k < kKinds; ++k) totals[k] += counts[k];
+  }
+  const auto uptime =
+      std::chrono::duration_cast<std::chrono::milliseconds>(core.executor.now() - core.started);
+  const Heap& heap = core.memory.heap();
+  const Json json = {
+      {"version", 1},
+      {"pid", core.memory.host().pid()},
+      {"uptime_ms", uptime.count()},
+      {"memory",
+       {{"used", heap.used()},
+        {"limit", heap.limit()},
+        {"resident", core.memory.host().used_bytes()}}},
+      {"objects", objects_json(totals)},
+      {"waiting_for_posters", core.later.waiting_for_posters()},
+      {"posters_waited_for", posters_json(core)},
+      {"clients", clients_json(core)},
+      {"nodes", nodes_json(core)},
+      {"traffic", traffic_json(core)},
+      {"blocked", blocked_json(core)},
+      {"trace_last", core.trace.last()},
+  };
+  // Names of programs may be anything; what is not UTF-8 is replaced.
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + '\n';
+}
+
+PortTotals port_totals(Core& core, const fabric::Hca& hca, const fabric::Port& port) {
+  return all_totals(core)[hca.first_port + port.number - 1];
+}
+
+control::CaAttr CoreStatus::ca(const fabric::Hca& hca) const {
+  return ca_attributes(hca);
+}
+
+control::PortAttr CoreStatus::port(const fabric::Hca& hca, const fabric::Port& port) const {
+  control::PortAttr attr = port_attributes(port);
+  if (hca.asleep) {
+    attr.state = PortState::Down;
+    attr.phys_state = kPhysicalSleep;
+  }
+  return attr;
+}
+
+PortCounters CoreStatus::counters(const fabric::Hca& hca, const fabric::Port& port) const {
+  const PortTotals totals = port_totals(core_, hca, port);
+  PortCounters counters;
+  counters.xmit_data = totals.sent_bytes / 4;  // in 4-byte words [IBA1 16.1.3.5]
+  counters.rcv_data = totals.received_bytes / 4;
+  counters.xmit_packets = totals.sent_messages;
+  counters.rcv_packets = totals.received_messages;
+  counters.unicast_xmit_packets = totals.sent_messages;
+  counters.unicast_rcv_packets = totals.received_messages;
+  return counters;
+}
+
+}  // namespace ib::drivers

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// What people and tools may see: counters of ports, and the whole state as JSON (`softib status`).
+#pragma once
+
+#include "drivers/soft_hca/core.h"
+#include "drivers/sysfs/sysfs.h"
+
+#include <string>
+
+namespace ib::drivers {
+
+// Keys are stable; docs/status_json.md lists them. Numbers of messages and bytes are those of the
+// memory plane. Made from the books; from device memory only counters and states come.
+std::string status_json(Core& core);
+
+PortTotals port_totals(Core& core, const fabric::Hca& hca, const fabric::Port& port);
+
+// For the files in /sys.
+class CoreStatus final : public DeviceStatus {
+ public:
+  explicit CoreStatus(Core& core) : core_(core) {}
+  control::CaAttr ca(const fabric::Hca& hca) const override;
+  control::PortAttr port(const fabric::Hca& hca, const fabric::Port& port) const override;
+  PortCounters counters(const fabric::Hca& hca, const fabric::Port& port) const override;
+
+ private:
+  Core& core_;
+};
+
+}  // namespace ib::drivers

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+#include "drivers/root/softib_bus.h"
+
+#include "drivers/diagnostics/say.h"
+#include "verbs/limits.h"
+
+namespace ib::drivers {
+namespace {
+
+std::string digits(std::uint64_t value, std::size_t width) {
+  std::string text = hex(value).substr(2);
+  return text.size() < width ? std::string(width - text.size(), '0') + text : text;
+}
+
+io::DeviceIds raw_ids(std::string device, std::string instance, std::string description) {
+  io::DeviceIds ids;
+  ids.device = std::move(device);
+  ids.instance = std::move(instance);
+  ids.hardware = {ids.device};
+  ids.description = std::move(description);
+  ids.raw = true;
+  return ids;
+}
+
+io::DeviceIds hca_ids(const fabric::Node& node, const fabric::Hca& hca) {
+  namespace limits = verbs::limits;
+  io::DeviceIds ids;
+  ids.device = say("SOFTIB\\V", digits(limits::kVendorId, 6), "P", digits(limits::kVendorPartId, 4),
+                   "v", digits(limits::kHwVersion, 8));
+  ids.instance = digits(hca.node_guid, 16);
+  ids.hardware = {ids.device, say("SOFTIB\\V", digits(limits::kVendorId, 6), "P",
+                                  digits(limits::kVendorPartId, 4))};
+  ids.compatible = {"SOFTIB\\HCA"};
+  ids.description = "softib host channel adapter";
+  ids.location = say(node.name, ", ", hca.name);
+  return ids;
+}
+
+}  // namespace
+
+SoftibBus::SoftibBus(fabric::Fabric& fabric) {
+  driver_.on(io::Major::Pnp) = &answer_bus_pnp;
+  root_ = std::make_shared<BusDevice>(driver_, raw_ids("ROOT\\SOFTIB", "0", "softib fabric"));
+  for (fabric::Node& node : fabric.nodes()) {
+    auto host = std::make_shared<BusDevice>(
+        driver_, raw_ids("SOFTIB\\HOST", node.name, "virtual host " + node.name));
+    root_->children.push_back(host);
+    hosts_.emplace(&node, std::move(host));
+    for (fabric::Hca& hca : node.hcas) {
+      if (hca.present) plug(node, hca);
+    }
+  }
+}
+
+const io::DeviceObject* SoftibBus::physical(const fabric::Hca& hca) const {
+  const auto found = hcas_.find(hca.index);
+  return found == hcas_.end() ? nullptr : found->second.get();
+}
+
+void SoftibBus::plug(fabric::Node& node, fabric::Hca& hca) {
+  auto device = std::make_shared<HcaDevice>(driver_, hca_ids(node, hca), HcaPlace{node, hca});
+  hosts_.at(&node)->children.push_back(device);
+  hcas_.insert_or_assign(hca.index, std::move(device));
+}
+
+void SoftibBus::unplug(fabric::Node& node, fabric::Hca& hca) {
+  const auto found = hcas_.find(hca.index);
+  if (found == hcas_.end()) return;
+  std::erase(hosts_.at(&node)->children, found->second);
+  hcas_.erase(found);
+}
+
+}  // namespace ib::drivers

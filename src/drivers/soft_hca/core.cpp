@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+#include "drivers/soft_hca/core.h"
+
+#include "drivers/diagnostics/code_name.h"
+#include "drivers/soft_hca/events.h"
+#include "verbs/limits.h"
+
+#include <algorithm>
+
+namespace ib::drivers {
+
+namespace limits = verbs::limits;
+
+Core::Core(platform::Executor& loop, fabric::Fabric& model, platform::DeviceMemoryHost& host,
+           std::uint64_t max_memory, std::function<void(std::string_view)> on_trace)
+    : executor(loop),
+      fabric(model),
+      memory(host, max_memory),
+      trace(std::move(on_trace), [&loop] { return loop.now(); }),
+      started(loop.now()),
+      by_slot(hca::kMaxSlots),
+      qpn_tags(hca::kMaxQps),
+      srqn_tags(hca::kMaxSrqs),
+      key_tags(hca::kMaxKeys),
+      counts(model.hca_count()),
+      port_totals(model.port_count()),
+      later(loop, host.barriers(), [this](std::uint32_t slot) {
+        return by_slot[slot] == nullptr || by_slot[slot]->buried;
+      }) {
+  later.on_slow([this](std::uint32_t owner, const Later::Holder& holder) {
+    const Session* waits = session_of_slot(*this, owner);
+    const Session* inside = session_of_slot(*this, holder.slot);
+    if (inside == nullptr) return;
+    trace.add(say(waits != nullptr ? describe(*waits) : "softibd itself",
+                  ": a change waits since 1 s for ", describe(*inside),
+                  ", which is in the middle of a work request; is it stopped?"));
+  });
+  memory.set_on_attention([this](std::uint32_t slot) {
+    if (Session* session = by_slot[slot]; session != nullptr) raise_attention(*this, *session);
+  });
+}
+
+const char* kind_name(Kind kind) {
+  switch (kind) {
+    case Kind::Qp: return "queue pair";
+    case Kind::Srq: return "shared receive queue";
+    case Kind::Cq: return "completion queue";
+    case Kind::Ah: return "address handle";
+    case Kind::Window: return "memory window";
+    case Kind::Region: return "memory region";
+    case Kind::DeviceMemory: return "device memory";
+    case Kind::Xrcd: return "XRC domain";
+    case Kind::Pd: return "protection domain";
+  }
+  return "object";
+}
+
+// Requests without a file are steps of ours, as when a connection comes: no program's mistake.
+static void trace_refusal(Core& core, const io::Irp& irp, const std::string& reason) {
+  if (irp.file == nullptr || irp.major != io::Major::DeviceControl) {
+    return core.trace.add(say("a step of softibd was refused: ", reason), TraceKind::Device);
+  }
+  TraceEntry entry;
+  entry.kind = TraceKind::Refused;
+  const io::FileObject& process = irp.file->process() != nullptr ? *irp.file->process() : *irp.file;
+  entry.pid = process.client().pid;
+  std::string who = say("pid ", entry.pid);
+  const auto found = core.sessions.find(process.client().session);
+  if (found != core.sessions.end()) {
+    const Session& session = *found->second;
+    who = describe(session);
+    entry.program = session.program;
+    if (session.node != nullptr) entry.node = session.node->name;
+  }
+  entry.text = say(who, ": ", code_name(irp.code), " refused: ", reason);
+  core.trace.add(std::move(entry));
+}
+
+void fail(Core& core, io::IrpRef irp, Status status, std::string reason) {
+  trace_refusal(core, *irp, reason);
+  std::move(irp).fail(status, std::move(reason));
+}
+
+std::string name_of(const Core& core, const fabric::Hca& hca) {
+  for (const fabric::Node& node : core.fabric.nodes()) {
+    for (const fabric::Hca& one : node.hcas) {
+      if (&one == &hca) return say(hca.name, " of ", node.name);
+    }
+  }
+  return hca.name;
+}
+
+std::string describe(const Session& session) {
+  std::string text = say("pid ", session.pid);
+  if (!session.program.empty()) text += say(" (", session.program, ")");
+  if (session.node != nullptr) text += say(" on ", session.node->name);
+  return text;
+}
+
+Session* session_of_slot(Core& core, std::uint32_t slot) {
+  return slot < core.by_slot.size() ? core.by_slot[slot] : nullptr;
+}
+
+Session* session_of_slot(Core& core, std::uint32_t slot, std::uint32_t generation) {
+  Session* session = session_of_slot(core, slot);
+  return session != nullptr && session->generation == generation && !session->ending ? session
+                                                                                     : nullptr;
+}
+
+Qp* find_qp(Core& core, HcaFile& file, std::uint32_t handle) {
+  Qp* qp = core.qps.find_handle(handle);
+  if (qp == nullptr || qp->making || qp->dying || !file.of(Kind::Qp).contains(qp->index))
+    return nullptr;
+  return qp;
+}
+
+Xrcd* find_xrcd(Core& core, HcaFile& file, std::uint32_t handle) {
+  Xrcd* xrcd = core.xrcds.find_handle(handle);
+  return xrcd != nullptr && file.of(Kind::Xrcd).contains(xrcd->index) ? xrcd : nullptr;
+}
+
+Key* find_key(Core& core, HcaFile& file, Kind kind, std::uint32_t handle) {
+  Key* key = find_own(core.keys, file, handle);
+  return key != nullptr && key->kind == kind ? key : nullptr;
+}
+
+std::string no_such(Kind kind, std::uint32_t handle) {
+  if (handle == control::kNoIndex) return say("a ", kind_name(kind), " is required here");
+  return say("there is no ", kind_name(kind), " with handle ", hex(handle),
+             " in this file (destroyed already, or another process's)");
+}
+
+std::string still_busy(Kind kind, std::uint32_t handle) {
+  return say(kind_name(kind), " ", control::index_of(handle),
+             " is being changed by another request");
+}
+
+bool has_room(Core& core, const HcaFile& file, Kind kind, std::uint32_t limit,
+              std::string& reason) {
+  if (core.fault(say("one more ", kind_name(kind)), reason)) return false;
+  const auto k = static_cast<std::size_t>(kind);
+  if (core.counts_of(file)[k] >= limit) {
+    reason = say("HCA ", file.hca->name, " has all the ", limit, " ", kind_name(kind),
+                 "s that it can have");
+    return false;
+  }
+  std::size_t held = 0;
+  for (const auto& other : file.session->files) {
+    if (other->hca == file.hca) held += other->objects[k].size();
+  }
+  const std::uint32_t quota = limits::quota_of_one(limit);
+  if (held < quota) return true;
+  reason = say("this process has ", quota, " ", kind_name(kind), "s of HCA ", file.hca->name,
+               ", and no more than that of its ", limit, " are for one process");
+  return false;
+}
+
+void enter(Core& core, HcaFile& file, Kind kind, std::uint32_t index) {
+  const bool is_new = file.of(kind).insert(index).second;
+  IB_ASSERT(is_new);
+  ++core.counts_of(file)[static_cast<std::size_t>(kind)];
+}
+
+void leave(Core& core, HcaFile& file, Kind kind, std::uint32_t index) {
+  const bool was_there = file.of(kind).erase(index) == 1;
+  IB_ASSERT(was_there);
+  --core.counts_of(file)[static_cast<std::size_t>(kind)];
+}
+
+}  // namespace ib::drivers

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// From a control code to the handler of the HCA: one table.
+#include "drivers/diagnostics/code_name.h"
+#include "drivers/soft_hca/handlers.h"
+
+#include <algorithm>
+#include <array>
+
+namespace ib::drivers {
+namespace {
+
+using namespace verbs::control;
+
+struct Entry {
+  Code code;
+  std::size_t out_size;
+  void (*handle)(Core&, HcaFile&, io::IrpRef);
+};
+
+template <class In, void (*kHandler)(Core&, HcaFile&, const In&, io::IrpRef)>
+void with(Core& core, HcaFile& file, io::IrpRef irp) {
+  const auto in = irp->input<In>();
+  if (!in) {
+    const std::size_t got = irp->in.size();
+    return fail(core, std::move(irp), Status::InvalidParameter,
+                say("the input buffer has ", got, " bytes, this request takes ", sizeof(In)));
+  }
+  kHandler(core, file, *in, std::move(irp));
+}
+
+constexpr auto kTable = std::to_array<Entry>({
+    {Code::QueryCa, sizeof(CaAttr), query_ca},
+    {Code::QueryPort, sizeof(PortAttr), with<PortIn, query_port>},
+    {Code::ModifyPort, 0, with<ModifyPortIn, modify_port>},
+    {Code::QueryGid, sizeof(GidOut), with<TableIn, query_gid>},
+    {Code::QueryPkey, sizeof(PkeyOut), with<TableIn, query_pkey>},
+    {Code::LocalMad, sizeof(MadOut), with<MadIn, local_mad>},
+    {Code::AllocPd, 0, alloc_pd},
+    {Code::DeallocPd, 0, with<IndexIn, dealloc_pd>},
+    {Code::RegMr, sizeof(MrOut), with<RegMrIn, reg_mr>},
+    {Code::ReregMr, sizeof(MrOut), with<ReregMrIn, rereg_mr>},
+    {Code::RegPhysical, sizeof(MrOut), with<PhysicalIn, reg_physical>},
+    {Code::ReregPhysical, sizeof(MrOut), with<PhysicalIn, rereg_physical>},
+    {Code::DeregMr, 0, with<IndexIn, dereg_mr>},
+    {Code::AllocMw, sizeof(MrOut), with<AllocMwIn, alloc_mw>},
+    {Code::DeallocMw, 0, with<IndexIn, dealloc_mw>},
+    {Code::AllocDm, sizeof(DmOut), with<AllocDmIn, alloc_dm>},
+    {Code::FreeDm, 0, with<IndexIn, free_dm>},
+    {Code::QueryMr, sizeof(MrOut), with<IndexIn, query_mr>},
+    {Code::CreateAh, 0, with<CreateAhIn, create_ah>},
+    {Code::DestroyAh, 0, with<IndexIn, destroy_ah>},
+    {Code::CreateCq, sizeof(CqOut), with<CreateCqIn, create_cq>},
+    {Code::ResizeCq, sizeof(CqOut), with<ResizeCqIn, resize_cq>},
+    {Code::DestroyCq, 0, with<IndexIn, destroy_cq>},
+    {Code::OpenXrcd, 0, with<OpenXrcdIn, open_xrcd>},
+    {Code::CloseXrcd, 0, with<IndexIn, close_xrcd>},
+    {Code::CreateSrq, sizeof(SrqOut), with<CreateSrqIn, create_srq>},
+    {Code::ModifySrq, sizeof(SrqOut), with<ModifySrqIn, modify_srq>},
+    {Code::QuerySrq, sizeof(SrqOut), with<IndexIn, query_srq>},
+    {Code::DestroySrq, 0, with<IndexIn, destroy_srq>},
+    {Code::CreateQp, sizeof(QpOut), with<CreateQpIn, create_qp>},
+    {Code::OpenQp, sizeof(QpOut), with<OpenQpIn, open_qp>},
+    {Code::ModifyQp, sizeof(ModifyQpOut), with<ModifyQpIn, modify_qp>},
+    {Code::QueryQp, sizeof(QueryQpOut), with<IndexIn, query_qp>},
+    {Code::DestroyQp, 0, with<IndexIn, destroy_qp>},
+    {Code::AttachMcast, 0, with<McastIn, attach_mcast>},
+    {Code::DetachMcast, 0, with<McastIn, detach_mcast>},
+});
+
+}  // namespace
+
+bool lets_go(Code code) {
+  static constexpr auto kCodes = std::to_array<Code>(
+      {Code::DeallocPd, Code::DeregMr, Code::DeallocMw, Code::FreeDm, Code::DestroyAh,
+       Code::DestroyCq, Code::CloseXrcd, Code::DestroySrq, Code::DestroyQp, Code::DetachMcast});
+  return std::find(kCodes.begin(), kCodes.end(), code) != kCodes.end();
+}
+
+void dispatch_hca(Core& core, HcaFile& file, io::IrpRef irp) {
+  if (file.removed && !lets_go(static_cast<Code>(irp->code))) {
+    return fail(core, std::move(irp), Status::DeviceRemoved,
+                say("HCA ", file.hca->name, " was pulled out; close it"));
+  }
+  for (const Entry& entry : kTable) {
+    if (static_cast<std::uint32_t>(entry.code) != irp->code) continue;
+    if (irp->out.size() < entry.out_size) {
+      const std::size_t room = irp->out.size();
+      return fail(core, std::move(irp), Status::InvalidParameter,
+                  say("the output buffer has ", room, " bytes, the answer ", entry.out_size));
+    }
+    return entry.handle(core, file, std::move(irp));
+  }
+  const std::uint32_t code = irp->code;
+  fail(core, std::move(irp), Status::NotSupported, say("an HCA has no request ", code));
+}
+
+}  // namespace ib::drivers

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+#include "drivers/soft_hca/events.h"
+
+#include <algorithm>
+
+namespace ib::drivers {
+
+using verbs::EventType;
+
+void push_event(Core& core, Session& session, const control::EventOut& event) {
+  if (session.ending || session.slot == hca::kNone) return;
+  // Its buffer was checked before it was parked.
+  if (auto irp = session.waiters.take()) return succeed_with(*std::move(irp), event);
+  if (session.events.size() < kMaxEvents) {
+    session.events.push_back(event);
+    return;
+  }
+  if (session.events.back().type != EventType::EventsLost) {
+    session.events.push_back({EventType::EventsLost, control::EventObject::Device, 0, 0, 0});
+  }
+  ++session.events.back().index;
+  if (session.events_lost++ == 0) {
+    core.trace.add(say(describe(session), " does not take its asynchronous events: ", kMaxEvents,
+                       " wait, further ones are dropped"));
+  }
+}
+
+void raise_cq(Core& core, Cq& cq, EventType type) {
+  push_event(core, *cq.file->session,
+             {type, control::EventObject::Cq, cq.file->number, cq.index, cq.cookie});
+}
+
+void raise_srq(Core& core, Srq& srq, EventType type) {
+  push_event(core, *srq.file->session,
+             {type, control::EventObject::Srq, srq.file->number, srq.index, srq.cookie});
+}
+
+void raise_qp(Core& core, Qp& qp, EventType type) {
+  for (const Qp::Holder& holder : qp.holders) {
+    push_event(core, *holder.file->session,
+               {type, control::EventObject::Qp, holder.file->number, qp.index, holder.cookie});
+  }
+}
+
+void raise_port(Core& core, const fabric::Hca& hca, std::uint32_t port, EventType type) {
+  for (const auto& [id, session] : core.sessions) {
+    for (const auto& file : session->files) {
+      if (file->hca != &hca || file->closing) continue;
+      push_event(core, *session, {type, control::EventObject::Port, file->number, port, 0});
+    }
+  }
+}
+
+void raise_ca(Core& core, const fabric::Hca& hca, EventType type) {
+  for (const auto& [id, session] : core.sessions) {
+    if (!session->wants_ca_events) continue;
+    const bool same_node = std::any_of(session->node->hcas.begin(), session->node->hcas.end(),
+                                       [&](const fabric::Hca& mine) { return &mine == &hca; });
+    if (!same_node) continue;
+    push_event(core, *session, {type, control::EventObject::Device, 0, hca.index, hca.node_guid});
+  }
+}
+
+void raise_attention(Core& core, Session& session) {
+  push_event(core, session,
+             {EventType::Attention, control::EventObject::Device, 0, session.slot, 0});
+}
+
+void wait_event(Core& core, Session& caller, io::IrpRef irp) {
+  Session* session = &caller;
+  if (const auto in = irp->input<control::GenerationIn>()) {
+    session = session_of_slot(core, in->index, in->generation);
+  } else if (!irp->in.empty()) {
+    return fail(core, std::move(irp), Status::InvalidParameter,
+                "WaitEvent takes nothing, or slot and generation of a process");
+  }
+  if (session == nullptr || session->slot == hca::kNone) {
+    return fail(core, std::move(irp), Status::Disconnected, "there is no such process attached");
+  }
+  if (session->events.empty()) return session->waiters.park(std::move(irp));
+  const control::EventOut event = session->events.front();
+  session->events.pop_front();
+  succeed_with(std::move(irp), event);
+}
+
+namespace {
+
+bool is_qp_event(EventType type) {
+  return type == EventType::QpFatal || type == EventType::QpReqErr ||
+         type == EventType::QpAccessErr || type == EventType::CommEst ||
+         type == EventType::SqDrained || type == EventType::PathMig ||
+         type == EventType::PathMigErr || type == EventType::QpLastWqeReached;
+}
+
+void trace_overrun(Core& core, const Cq& cq) {
+  if (cq.file == nullptr) return;
+  const Session& session = *cq.file->session;
+  TraceEntry entry;
+  entry.kind = TraceKind::Error;
+  entry.pid = session.pid;
+  entry.program = session.program;
+  if (session.node != nullptr) entry.node = session.node->name;
+  entry.text =
+      say(describe(session), ": completion queue ", cq.index,
+          " ran over, and its queue pairs are lost: poll ",
+          "it more often, or create it with as many entries as requests can be outstanding on all "
+          "its queue pairs.");
+  core.trace.add(std::move(entry));
+}
+
+bool is_srq_event(EventType type) {
+  return type == EventType::SrqErr || type == EventType::SrqLimitReached;
+}
+
+}  // namespace
+
+// An object that is gone, or another one by now, is no error: the reporter cannot know.
+void raise_event(Core& core, Session&, const control::RaiseEventIn& in, io::IrpRef irp) {
+  bool sensible = true;
+  switch (in.object) {
+    case control::EventObject::Qp: {
+      Qp* qp = core.qps.find(in.index);
+      sensible = sensible && is_qp_event(in.type);
+      if (sensible && qp != nullptr && !qp->dying && qp->generation == in.generation) {
+        raise_qp(core, *qp, in.type);
+      }
+      break;
+    }
+    case control::EventObject::Cq: {
+      Cq* cq = core.cqs.find(in.index);
+      const bool completion = in.type == EventType::Completion;
+      sensible = sensible && (completion || in.type == EventType::CqErr);
+      if (sensible && cq != nullptr && !cq->dying && cq->generation == in.generation &&
+          (!completion || cq->channel == control::kKernelChannel)) {
+        if (!completion) trace_overrun(core, *cq);
+        raise_cq(core, *cq, in.type);
+      }
+      break;
+    }
+    case control::EventObject::Srq: {
+      Srq* srq = core.srqs.find(in.index);
+      sensible = sensible && is_srq_event(in.type);
+      if (sensible && srq != nullptr && !srq->dying && srq->generation == in.generation) {
+        raise_srq(core, *srq, in.type);
+      }
+      break;
+    }
+    case control::EventObject::Device: {
+      sensible = in.type == EventType::Attention;
+      Session* owner = session_of_slot(core, in.index, in.generation);
+      if (sensible && owner != nullptr && owner->wants_attention) raise_attention(core, *owner);
+      break;
+    }
+    case control::EventObject::Port:  // only softibd knows about those
+    default: sensible = false; break;
+  }
+  if (!sensible) {
+    return fail(core, std::move(irp), Status::InvalidParameter,
+                say("event ", static_cast<std::uint32_t>(in.type), " on object kind ",
+                    static_cast<std::uint32_t>(in.object), " cannot be raised by a process"));
+  }
+  succeed(std::move(irp));
+}
+
+}  // namespace ib::drivers

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// Asynchronous events [IBA1 11.6.3]: each process has a queue of them, bounded, that its WaitEvent
+// requests drain. A WaitEvent may come over any connection and names the process by slot.
+#pragma once
+
+#include "drivers/soft_hca/core.h"
+
+#include <cstddef>
+
+namespace ib::drivers {
+
+// Per process; further ones are dropped, and one EventsLost in their place says how many.
+inline constexpr std::size_t kMaxEvents = 4096;
+
+void push_event(Core& core, Session& session, const control::EventOut& event);
+void raise_cq(Core& core, Cq& cq, verbs::EventType type);
+void raise_srq(Core& core, Srq& srq, verbs::EventType type);
+void raise_qp(Core& core, Qp& qp, verbs::EventType type);  // to all who hold it
+void raise_port(Core& core, const fabric::Hca& hca, std::uint32_t port, verbs::EventType type);
+
+// An HCA came or went: to those of its node who asked for it.
+void raise_ca(Core& core, const fabric::Hca& hca, verbs::EventType type);
+// Somebody rang its doorbell (hca/layout/doorbell.h).
+void raise_attention(Core& core, Session& session);
+
+void wait_event(Core& core, Session& caller, io::IrpRef irp);
+void raise_event(Core& core, Session& caller, const control::RaiseEventIn& in, io::IrpRef irp);
+
+}  // namespace ib::drivers

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// An HCA comes, goes, sleeps and wakes (docs/design/0004).
+#include "drivers/soft_hca/events.h"
+#include "drivers/soft_hca/handlers.h"
+#include "drivers/soft_hca/hca_device.h"
+#include "drivers/soft_hca/lifetime/process_slots.h"
+#include "io/power_manager.h"
+
+#include <algorithm>
+
+namespace ib::drivers {
+namespace {
+
+using verbs::EventType;
+using verbs::PortState;
+using verbs::QpState;
+
+void kick_all(Core& core) {
+  for (std::uint32_t slot = 0; slot < core.by_slot.size(); ++slot) {
+    if (core.by_slot[slot] != nullptr) core.memory.kick(slot);
+  }
+}
+
+// Posters look at the state of a queue pair before each request; its owner flushes it when kicked.
+void break_queue_pair(Core& core, Qp& qp) {
+  hca::QpEntry& entry = *core.arena().qp(qp.index);
+  const QpState state = current_state(core, qp);
+  if (state == QpState::Reset || state == QpState::Error) return;
+  entry.geometry.error_detail.store(0, std::memory_order_relaxed);
+  entry.geometry.error_cause.store(static_cast<std::uint32_t>(control::Cause::HcaRemoved),
+                                   std::memory_order_release);
+  entry.id.state.store(static_cast<std::uint32_t>(QpState::Error), std::memory_order_seq_cst);
+  qp.attr.state = QpState::Error;
+}
+
+void on_start(HcaDevice& self) {
+  fabric::Hca& hca = self.hca;
+  hca.present = true;
+  hca.asleep = false;
+  publish_ports(self.core, hca);
+  raise_ca(self.core, hca, EventType::CaAdded);
+}
+
+void on_gone(HcaDevice& self, bool surprise) {
+  if (self.removed) return;
+  self.removed = true;
+  self.hca.present = false;
+  self.hca.asleep = false;
+  publish_ports(self.core, self.hca);
+  self.core.trace.add(say("HCA ", name_of(self.core, self.hca), " (", hex(self.hca.node_guid),
+                          ") was ", surprise ? "pulled out" : "removed"));
+  if (surprise) bury_files(self.core, self.hca);
+  raise_ca(self.core, self.hca, EventType::CaRemoved);
+  kick_all(self.core);
+}
+
+void raise_ports(Core& core, const fabric::Hca& hca, EventType type) {
+  for (const fabric::Port& port : hca.ports) {
+    if (port.state == PortState::Active) raise_port(core, hca, port.number, type);
+  }
+}
+
+void sleep(HcaDevice& self, io::IrpRef irp) {
+  Core& core = self.core;
+  self.hca.asleep = true;
+  publish_ports(core, self.hca);
+  core.trace.add(say("HCA ", name_of(core, self.hca), " sleeps"), TraceKind::Device);
+  raise_ports(core, self.hca, EventType::PortErr);
+  // Work requests that have begun end before the device is down.
+  core.after_quiescence(
+      hca::kAnyOwner, [&self, irp = std::move(irp)]() mutable { pass_down(self, std::move(irp)); });
+}
+
+void wake(HcaDevice& self) {
+  if (!self.hca.asleep) return;
+  self.hca.asleep = false;
+  publish_ports(self.core, self.hca);
+  self.core.trace.add(say("HCA ", name_of(self.core, self.hca), " is awake"), TraceKind::Device);
+  raise_ports(self.core, self.hca, EventType::PortActive);
+  kick_all(self.core);
+}
+
+}  // namespace
+
+void publish_ports(Core& core, const fabric::Hca& hca) {
+  for (const fabric::Port& port : hca.ports) {
+    const auto state = hca.present ? port.state : PortState::Down;
+    hca::PortEntry& entry = *core.arena().port(hca.first_port + port.number - 1);
+    entry.lid = port.lid;
+    // Posters read it at any time; it stays what it is.
+    if (entry.gid != port.gid()) entry.gid = port.gid();
+    entry.mtu.store(static_cast<std::uint32_t>(port_attributes(port).active_mtu),
+                    std::memory_order_relaxed);
+    for (std::size_t i = 0; i < entry.pkeys.size(); ++i) {
+      entry.pkeys[i].store(i < port.pkeys.size() ? port.pkeys[i] : std::uint16_t{0},
+                           std::memory_order_release);
+    }
+    core.arena().lid(port.lid)->store(hca.first_port + port.number, std::memory_order_release);
+    entry.state.store(hca.asleep ? hca::kPortAsleep : static_cast<std::uint32_t>(state),
+                      std::memory_order_seq_cst);
+  }
+}
+
+void bury_files(Core& core, const fabric::Hca& hca) {
+  for (const auto& [id, session] : core.sessions) {
+    for (const auto& file : session->files) {
+      if (file->hca != &hca || file->removed) continue;
+      file->removed = true;
+      for (const std::uint32_t index : file->of(Kind::Qp)) {
+        Qp& qp = *core.qps.find(index);
+        if (qp.dying) continue;
+        expect_loss(core, qp, control::Cause::HcaRemoved, hca::kPeersHca);
+        break_queue_pair(core, qp);
+      }
+      if (file->closing) continue;
+      push_event(core, *session,
+                 {EventType::DeviceFatal, control::EventObject::Device, file->number, 0, 0});
+    }
+  }
+}
+
+std::string users_of(Core& core, const fabric::Hca& hca) {
+  std::string users;
+  for (const auto& [id, session] : core.sessions) {
+    const bool uses = std::any_of(
+        session->files.begin(), session->files.end(),
+        [&](const auto& file) { return file->hca == &hca && !file->closing && !file->removed; });
+    if (uses) users = list(users, describe(*session));
+  }
+  return users;
+}
+
+void on_hca_pnp(io::DeviceObject& device, io::IrpRef irp) {
+  auto& self = static_cast<HcaDevice&>(device);
+  switch (static_cast<io::PnpMinor>(irp->code)) {
+    case io::PnpMinor::Start: on_start(self); break;
+    case io::PnpMinor::QueryRemove:
+      if (const std::string users = users_of(self.core, self.hca); !users.empty()) {
+        return fail(self.core, std::move(irp), Status::DeviceBusy,
+                    say("HCA ", self.hca.name, " is in use by ", users));
+      }
+      break;
+    case io::PnpMinor::Remove: on_gone(self, false); break;
+    case io::PnpMinor::SurpriseRemoval: on_gone(self, true); break;
+    case io::PnpMinor::CancelRemove:
+    case io::PnpMinor::QueryDeviceRelations:
+    case io::PnpMinor::QueryId: break;
+  }
+  pass_down(self, std::move(irp));
+}
+
+void on_hca_power(io::DeviceObject& device, io::IrpRef irp) {
+  auto& self = static_cast<HcaDevice&>(device);
+  const auto& request = *irp->parameters.get<io::PowerRequest>();
+  if (request.is_system) return io::follow_system_power(self, std::move(irp));
+  const bool set = irp->code == static_cast<std::uint32_t>(io::PowerMinor::Set);
+  if (set && request.device == io::DevicePower::D3) return sleep(self, std::move(irp));
+  if (set) wake(self);
+  pass_down(self, std::move(irp));
+}
+
+}  // namespace ib::drivers

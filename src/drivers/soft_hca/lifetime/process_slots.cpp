@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+#include "drivers/soft_hca/lifetime/process_slots.h"
+
+#include <algorithm>
+
+namespace ib::drivers {
+namespace {
+
+constexpr Duration kBusyRetry = std::chrono::milliseconds(1);
+constexpr int kBusyTries = 1000;
+constexpr Duration kBounceRetry = std::chrono::milliseconds(10);
+
+// Generations are odd while a process has the slot.
+std::uint32_t take_slot(Core& core, Session& session) {
+  for (std::uint32_t tries = 0; tries < hca::kMaxSlots; ++tries) {
+    const std::uint32_t i = (core.next_slot + tries) % hca::kMaxSlots;
+    if (core.by_slot[i] != nullptr) continue;
+    core.next_slot = (i + 1) % hca::kMaxSlots;
+    core.by_slot[i] = &session;
+    hca::ProcessSlot& slot = *core.arena().slot(i);
+    session.slot = i;
+    session.generation = (slot.generation.load() | 1u);
+    slot.pid = session.pid;
+    put_text(slot.program, session.program);
+    slot.doorbell.store(0);
+    slot.waiting.store(0);
+    slot.attention.store(0);
+    slot.own_pid.store(0);
+    slot.plate_address.store(0);
+    for (hca::ThreadWord& word : slot.threads) word.sequence.store(0);
+    slot.generation.store(session.generation, std::memory_order_seq_cst);
+    core.slots_used = std::max(core.slots_used, i + 1);
+    core.arena().header().slots_used.store(core.slots_used, std::memory_order_seq_cst);
+    slot.live.store(1, std::memory_order_seq_cst);
+    return i;
+  }
+  return hca::kNone;
+}
+
+control::AttachOut attach_out(const Session& session) {
+  control::AttachOut out;
+  out.slot = session.slot;
+  out.slot_generation = session.generation;
+  out.arena_size = hca::kArenaSpace;
+  put_text(out.node, session.node->name);
+  for (const fabric::Hca& hca : session.node->hcas) {
+    if (out.ca_count == out.cas.size()) break;
+    if (!hca.present) continue;
+    put_text(out.cas[out.ca_count].name, hca.name);
+    out.cas[out.ca_count].node_guid = hca.node_guid;
+    ++out.ca_count;
+  }
+  return out;
+}
+
+bool is_executing(Core& core, const Session& session) {
+  const hca::ProcessSlot& slot = *core.arena().slot(session.slot);
+  return std::any_of(slot.threads.begin(), slot.threads.end(), [](const hca::ThreadWord& word) {
+    return (word.sequence.load(std::memory_order_acquire) & 1) != 0;
+  });
+}
+
+void erase(Core& core, Session& session) {
+  const std::uint64_t id = session.id;
+  core.sessions.erase(id);
+}
+
+// Last step: the slot may get another process once nothing in device memory names this one.
+void free_slot(Core& core, std::uint64_t id) {
+  Session& session = *core.sessions.at(id);
+  if (!settle_bounces(core, session.slot)) {
+    core.later.in(kBounceRetry, [&core, id] { free_slot(core, id); });
+    return;
+  }
+  core.by_slot[session.slot] = nullptr;
+  erase(core, session);
+}
+
+void bury(Core& core, std::uint64_t id, int tries = 0) {
+  Session& session = *core.sessions.at(id);
+  hca::ProcessSlot& slot = *core.arena().slot(session.slot);
+  // Cut off by its library (exec, dlclose) while a thread is in a work request: let that finish,
+  // since what it does next must not fall into our repair. A dead process will not finish.
+  if (tries < kBusyTries && is_executing(core, session) &&
+      core.memory.host().is_alive(session.pid)) {
+    core.later.in(kBusyRetry, [&core, id, tries] { bury(core, id, tries + 1); });
+    return;
+  }
+  session.buried = true;
+  slot.live.store(0, std::memory_order_seq_cst);
+  slot.generation.store(session.generation + 1, std::memory_order_seq_cst);
+  repair_after(core, session);
+  notify_peers(core, session);
+  tear_down(core, session.slot, session.files, [&core, id] {
+    Session& gone = *core.sessions.at(id);
+    gone.files.clear();
+    release_channels_and_backings(core, gone);
+    free_slot(core, id);
+  });
+}
+
+}  // namespace
+
+void attach(Core& core, Session& session, const control::AttachIn& in, io::IrpRef irp) {
+  if (in.abi != control::kAbiVersion) {
+    return fail(core, std::move(irp), Status::NotSupported,
+                say("this program speaks version ", in.abi, " of the control interface, softibd ",
+                    control::kAbiVersion, ": they are from different installations"));
+  }
+  if (session.slot != hca::kNone) {
+    return fail(core, std::move(irp), Status::InvalidState, "this connection has attached already");
+  }
+  constexpr std::uint32_t kFlags =
+      control::attach_flag::kCaEvents | control::attach_flag::kAttention;
+  if ((in.flags & ~kFlags) != 0) {
+    return fail(core, std::move(irp), Status::InvalidParameter,
+                say("Attach knows no flags ", hex(in.flags & ~kFlags)));
+  }
+  const fabric::Node* node = core.fabric.find_node(text_in(in.node));
+  if (node == nullptr) {
+    return fail(
+        core, std::move(irp), Status::NotFound,
+        say("this fabric has no node \"", text_in(in.node), "\"; `softib status` lists them"));
+  }
+  std::string reason;
+  auto memory = core.memory.host().device_memory_handle(reason);
+  if (!memory) return fail(core, std::move(irp), memory.error(), std::move(reason));
+  session.node = node;
+  session.program = text_in(in.program);
+  if (take_slot(core, session) == hca::kNone) {
+    session.node = nullptr;
+    return fail(core, std::move(irp), Status::InsufficientResources,
+                say("all ", hca::kMaxSlots, " process slots of the fabric are in use"));
+  }
+  session.wants_ca_events = (in.flags & control::attach_flag::kCaEvents) != 0;
+  session.wants_attention = (in.flags & control::attach_flag::kAttention) != 0;
+  irp->file->client().node = node->name;
+  irp->out_handles[0] = *std::move(memory);
+  succeed_with(std::move(irp), attach_out(session));
+}
+
+void end_session(Core& core, Session& session) {
+  if (session.ending) return;
+  session.ending = true;
+  session.events.clear();
+  session.waiters.fail_all(Status::Disconnected, "the process has gone");
+  for (const auto& file : session.files) file->closing = true;
+  if (session.slot == hca::kNone) return erase(core, session);
+  bury(core, session.id);
+}
+
+}  // namespace ib::drivers

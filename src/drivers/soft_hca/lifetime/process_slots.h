@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// Processes: attaching to a slot of device memory, letting go of it, and what has to happen in
+// between (docs/design/0003-death.md tells the order and why).
+#pragma once
+
+#include "drivers/soft_hca/core.h"
+#include "drivers/soft_hca/lifetime/once.h"
+
+namespace ib::drivers {
+
+// The client behind the request's file learns the virtual host that it is on.
+void attach(Core& core, Session& session, const control::AttachIn& in, io::IrpRef irp);
+
+// The connection is over, in order or not: repairs, tells peers, tears down, frees the slot. Takes
+// its time; the session is gone at the end. Idempotent.
+void end_session(Core& core, Session& session);
+
+// teardown.cpp: everything that these files own, in dependency order; then `done`. The files must
+// be marked as closing.
+void tear_down(Core& core, std::uint32_t slot, std::vector<std::shared_ptr<HcaFile>> files,
+               Once done);
+
+// completion_channels.cpp
+void create_channel(Core& core, Session& session, io::IrpRef irp);
+void destroy_channel(Core& core, Session& session, const control::IndexIn& in, io::IrpRef irp);
+void get_channel(Core& core, Session& session, const control::GenerationIn& in, io::IrpRef irp);
+void create_backing(Core& core, Session& session, const control::BackingIn& in, io::IrpRef irp);
+void destroy_backing(Core& core, Session& session, const control::IndexIn& in, io::IrpRef irp);
+void get_backing(Core& core, Session& session, const control::GenerationIn& in, io::IrpRef irp);
+void release_channels_and_backings(Core& core, Session& session);
+
+// death_repair.cpp: makes consistent what a dead process was in the middle of, and breaks its
+// locks. It executes nothing any more, and its objects still exist.
+void repair_after(Core& core, const Session& dead);
+// False: some process still works on a bounce request of the dead one; try again later.
+bool settle_bounces(Core& core, std::uint32_t dead_slot);
+
+// death_of_peer.cpp: peers of its connected queue pairs go to Error when their retries would be
+// over.
+void notify_peers(Core& core, const Session& dead);
+// The same for the peer of one queue pair, that of another process: it will not answer any more.
+void expect_loss(Core& core, Qp& qp, control::Cause cause, std::uint64_t detail);
+
+}  // namespace ib::drivers

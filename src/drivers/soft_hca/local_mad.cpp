@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// A MAD to the agents of the own port [IBA1 13.5.2]: answered where it is asked, in the call that
+// brought it. No packet, no queue pair, no thread.
+#include "drivers/soft_hca/handlers.h"
+#include "mad/agent.h"
+
+#include <bit>
+
+namespace ib::drivers {
+
+void local_mad(Core& core, HcaFile& file, const control::MadIn& in, io::IrpRef irp) {
+  const fabric::Port* port = find_port(file, in.port);
+  if (port == nullptr) {
+    return fail(core, std::move(irp), Status::InvalidParameter, no_such_port(file, in.port));
+  }
+  const std::string description = file.session->node->name + " " + file.hca->name;
+  const control::CaAttr ca = ca_attributes(*file.hca);
+  const control::PortAttr attributes = port_attributes(*port);
+  const mad::PortFacts facts{description, &ca,
+                             &attributes, fabric::kSubnetPrefix,
+                             port->guid,  static_cast<std::uint8_t>(port->number),
+                             port->pkeys};
+  mad::Mad response{};
+  std::string reason;
+  const Status status = mad::answer(facts, std::bit_cast<mad::Mad>(in.mad), response, reason);
+  if (status != Status::Ok) return fail(core, std::move(irp), status, std::move(reason));
+  succeed_with(std::move(irp), std::bit_cast<control::MadOut>(response), mad::kMadSize);
+}
+
+}  // namespace ib::drivers

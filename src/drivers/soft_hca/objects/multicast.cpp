@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// Multicast attachments [IBA1 10.5.2, 11.2.10]: entries that posters of datagrams scan.
+#include "drivers/soft_hca/handlers.h"
+#include "verbs/qp_state.h"
+
+#include <algorithm>
+#include <new>
+
+namespace ib::drivers {
+namespace {
+
+McastGroupEntry* find_attachment(Core& core, const Qp& qp, const control::McastIn& in) {
+  for (const std::uint32_t index : qp.groups) {
+    McastGroupEntry* entry = core.mcasts.find(index);
+    if (!entry->dying && entry->mgid == in.mgid && entry->mlid == in.mlid) return entry;
+  }
+  return nullptr;
+}
+
+void hide(Core& core, McastGroupEntry& entry) {
+  entry.dying = true;
+  core.arena().mcast(entry.index)->qpn.store(0, std::memory_order_seq_cst);
+}
+
+}  // namespace
+
+void attach_mcast(Core& core, HcaFile& file, const control::McastIn& in, io::IrpRef irp) {
+  Qp* qp = find_qp(core, file, in.qp);
+  std::string reason;
+  if (qp == nullptr) {
+    reason = no_such(Kind::Qp, in.qp);
+  } else if (qp->type != verbs::QpType::Ud) {
+    reason =
+        say("a ", qp_type_name(qp->type), " queue pair cannot join a multicast group, only UD");
+  } else if (in.mgid[0] != 0xff) {
+    reason = "a multicast GID starts with ff";
+  } else if (in.mlid != 0 && in.mlid < 0xc000) {
+    reason = say("LID ", hex(in.mlid), " is no multicast LID (0xc000 to 0xfffe)");
+  }
+  if (qp == nullptr || !reason.empty()) {
+    return fail(core, std::move(irp), Status::InvalidParameter, std::move(reason));
+  }
+  // A second time is no error and changes nothing [IBA1 11.2.10.1].
+  if (find_attachment(core, *qp, in) != nullptr) return succeed(std::move(irp));
+  McastGroupEntry* made = core.mcasts.create();
+  if (made == nullptr) {
+    return fail(core, std::move(irp), Status::InsufficientResources,
+                say("all ", hca::kMaxMcast, " multicast attachments of the fabric are in use"));
+  }
+  made->mgid = in.mgid;
+  made->mlid = in.mlid;
+  made->qp = qp;
+  qp->groups.insert(made->index);
+  auto* entry = new (core.arena().mcast(made->index)) hca::McastEntry;
+  entry->mgid = in.mgid;
+  entry->mlid = in.mlid;
+  entry->qpn.store(qp->qpn, std::memory_order_release);
+  hca::Shared32& count = core.arena().mcast_count();
+  count.store(std::max(count.load(), made->index + 1), std::memory_order_seq_cst);
+  succeed(std::move(irp));
+}
+
+void detach_mcast(Core& core, HcaFile& file, const control::McastIn& in, io::IrpRef irp) {
+  Qp* qp = find_qp(core, file, in.qp);
+  McastGroupEntry* entry = qp != nullptr ? find_attachment(core, *qp, in) : nullptr;
+  if (entry == nullptr) {
+    return fail(core, std::move(irp), Status::InvalidParameter,
+                qp == nullptr ? no_such(Kind::Qp, in.qp)
+                              : say("queue pair ", in.qp, " is not attached to this group"));
+  }
+  hide(core, *entry);
+  core.after_quiescence(file.session->slot, [&core, index = entry->index, serial = entry->serial,
+                                             irp = std::move(irp)]() mutable {
+    if (McastGroupEntry* gone = core.mcasts.find(index, serial); gone != nullptr) {
+      gone->qp->groups.erase(index);
+      core.mcasts.destroy(index);
+    }
+    succeed(std::move(irp));
+  });
+}
+
+void hide_groups(Core& core, Qp& qp) {
+  for (const std::uint32_t index : qp.groups) hide(core, *core.mcasts.find(index));
+}
+
+void release_groups(Core& core, Qp& qp) {
+  for (const std::uint32_t index : qp.groups) core.mcasts.destroy(index);
+  qp.groups.clear();
+}
+
+}  // namespace ib::drivers

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+#include "drivers/soft_hca/objects/path_migration.h"
+
+#include "drivers/soft_hca/events.h"
+
+namespace ib::drivers {
+namespace {
+
+using verbs::MigState;
+using verbs::QpType;
+
+bool is_connected_type(QpType type) {
+  return !verbs::is_datagram(type);
+}
+
+bool types_match(QpType a, QpType b) {
+  if (a == QpType::XrcSend) return b == QpType::XrcRecv;
+  if (a == QpType::XrcRecv) return b == QpType::XrcSend;
+  return a == b;
+}
+
+std::uint16_t lid_of(const Qp& qp) {
+  if (qp.attr.port == 0) return 0;
+  return qp.file->hca->ports[qp.attr.port - 1u].lid;
+}
+
+void go_to_alternate(Core& core, Qp& qp) {
+  qp.attr.av = qp.attr.alt_av;
+  qp.attr.port = qp.attr.alt_port;
+  qp.attr.pkey_index = qp.attr.alt_pkey_index;
+  qp.attr.timeout = qp.attr.alt_timeout;
+  qp.attr.mig_state = MigState::Migrated;
+  store_path(core, qp);
+  raise_qp(core, qp, verbs::EventType::PathMig);
+}
+
+void store_port(const Qp& qp, hca::QpEntry& entry) {
+  const fabric::Hca& hca = *qp.file->hca;
+  const fabric::Port& port = hca.ports[qp.attr.port - 1u];
+  entry.id.port = hca.first_port + port.number - 1;
+  entry.id.lid = port.lid;
+  entry.id.pkey =
+      qp.attr.pkey_index < port.pkeys.size() ? port.pkeys[qp.attr.pkey_index] : std::uint16_t{0};
+}
+
+}  // namespace
+
+Qp* connected_peer(Core& core, const Qp& qp) {
+  if (!is_connected_type(qp.type) || qp.attr.dest_qpn == 0) return nullptr;
+  Qp* peer = core.qps.find(hca::qp_index(qp.attr.dest_qpn));
+  const bool mutual = peer != nullptr && !peer->dying && peer->qpn == qp.attr.dest_qpn &&
+                      peer->attr.dest_qpn == qp.qpn && types_match(qp.type, peer->type) &&
+                      qp.attr.av.dlid == lid_of(*peer) && peer->attr.av.dlid == lid_of(qp);
+  return mutual ? peer : nullptr;
+}
+
+void store_path(Core& core, const Qp& qp) {
+  hca::QpEntry& entry = *core.arena().qp(qp.index);
+  entry.id.access = qp.attr.access;
+  entry.id.qkey = qp.attr.qkey;
+  entry.id.min_rnr_timer = qp.attr.min_rnr_timer;
+  entry.id.max_dest_rd_atomic = qp.attr.max_dest_rd_atomic;
+  entry.id.dest_qpn = qp.attr.dest_qpn;
+  entry.id.dlid = is_connected_type(qp.type) ? qp.attr.av.dlid : std::uint16_t{0};
+  entry.geometry.mtu = static_cast<std::uint32_t>(qp.attr.path_mtu);
+  entry.geometry.sq_psn = qp.attr.sq_psn;
+  entry.geometry.rq_psn = qp.attr.rq_psn;
+  if (qp.attr.port != 0) store_port(qp, entry);
+  core.arena().header().changes.fetch_add(1, std::memory_order_acq_rel);
+}
+
+void arm_migration(Core& core, Qp& qp) {
+  Qp* peer = connected_peer(core, qp);
+  if (peer == nullptr || peer->attr.mig_state != MigState::Rearm) return;
+  qp.attr.mig_state = MigState::Armed;
+  peer->attr.mig_state = MigState::Armed;
+}
+
+void migrate(Core& core, Qp& qp) {
+  Qp* peer = connected_peer(core, qp);
+  if (qp.attr.mig_state == MigState::Armed) go_to_alternate(core, qp);
+  // The other end would see it in the first packet that comes by the new path.
+  if (peer != nullptr && peer->attr.mig_state == MigState::Armed) go_to_alternate(core, *peer);
+}
+
+}  // namespace ib::drivers

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// The path of a connected queue pair: who is at the other end, and automatic path migration
+// [IBA1 17.2.8].
+#pragma once
+
+#include "drivers/soft_hca/core.h"
+
+namespace ib::drivers {
+
+// The queue pair that this one is connected to, if it is connected back; nullptr: there is none.
+Qp* connected_peer(Core& core, const Qp& qp);
+
+// Copies what posters must know of the path (line 0, the MTU and the PSNs) from the books.
+void store_path(Core& core, const Qp& qp);
+
+// Rearm: Armed as soon as both ends are. Call after qp.attr.mig_state became Rearm.
+void arm_migration(Core& core, Qp& qp);
+// Both ends go to their alternate paths, with a PathMig event each, if they are Armed.
+void migrate(Core& core, Qp& qp);
+
+}  // namespace ib::drivers

@@ -1,0 +1,364 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// Queue pairs [IBA1 11.2.5]: creation, destruction, query; XRC receive QPs are shared by those who
+// open them. Changing them is in qp_modify.cpp.
+#include "drivers/soft_hca/handlers.h"
+#include "drivers/soft_hca/objects/path_migration.h"
+#include "verbs/limits.h"
+#include "verbs/qp_state.h"
+
+#include <algorithm>
+#include <new>
+
+namespace ib::drivers {
+namespace {
+
+namespace limits = verbs::limits;
+using verbs::QpState;
+using verbs::QpType;
+constexpr std::uint32_t kBlockLoopback = 1;
+
+// What a new queue pair refers to, checked.
+struct Parts {
+  Pd* pd = nullptr;
+  Cq* send_cq = nullptr;
+  Cq* recv_cq = nullptr;
+  Srq* srq = nullptr;
+  Xrcd* xrcd = nullptr;
+};
+
+bool has_receive_side(QpType type) {
+  return type == QpType::Rc || type == QpType::Uc || verbs::is_datagram(type);
+}
+
+// Any sender may write a completion for it, not only the one that it is connected to.
+bool has_many_senders(const Qp& qp) {
+  return verbs::is_datagram(qp.type) || qp.srq != nullptr;
+}
+
+bool find_parts(Core& core, HcaFile& file, const control::CreateQpIn& in, Parts& out,
+                std::string& reason) {
+  if (in.type == QpType::XrcRecv) {
+    out.xrcd = find_xrcd(core, file, in.xrcd);
+    if (out.xrcd == nullptr) reason = no_such(Kind::Xrcd, in.xrcd);
+    return out.xrcd != nullptr;
+  }
+  out.pd = find_own(core.pds, file, in.pd);
+  out.send_cq = find_own(core.cqs, file, in.send_cq);
+  if (out.pd == nullptr) {
+    reason = no_such(Kind::Pd, in.pd);
+  } else if (out.send_cq == nullptr) {
+    reason = say("send side: ", no_such(Kind::Cq, in.send_cq));
+  }
+  if (!reason.empty() || in.type == QpType::XrcSend) return reason.empty();
+  out.recv_cq = find_own(core.cqs, file, in.recv_cq);
+  if (out.recv_cq == nullptr) {
+    reason = say("receive side: ", no_such(Kind::Cq, in.recv_cq));
+  } else if (in.srq != control::kNoIndex) {
+    out.srq = find_own(core.srqs, file, in.srq);
+    if (out.srq == nullptr) {
+      reason = no_such(Kind::Srq, in.srq);
+    } else if (out.srq->type != verbs::SrqType::Basic) {
+      reason = say("shared receive queue ", in.srq, " is of type XRC; a ", qp_type_name(in.type),
+                   " queue pair takes a basic one");
+    }
+  }
+  return reason.empty();
+}
+
+bool check_request(const control::CreateQpIn& in, std::string& reason) {
+  const bool known =
+      has_receive_side(in.type) || in.type == QpType::XrcSend || in.type == QpType::XrcRecv;
+  const control::QpCaps& caps = in.caps;
+  if (!known) {
+    reason =
+        say("queue pair type ", static_cast<std::uint32_t>(in.type),
+            "; RC, UC, UD, XRC_SEND, XRC_RECV and, for kernel clients, SMI and GSI exist here");
+  } else if ((in.flags & ~kBlockLoopback) != 0) {
+    reason = say("creation flags ", hex(in.flags));
+  } else if (caps.max_send_wr > limits::kMaxQpWr || caps.max_recv_wr > limits::kMaxQpWr) {
+    reason = say("max_send_wr ", caps.max_send_wr, " and max_recv_wr ", caps.max_recv_wr,
+                 "; at most ", limits::kMaxQpWr, " each (max_qp_wr)");
+  } else if (caps.max_send_sge > limits::kMaxSge || caps.max_recv_sge > limits::kMaxSge) {
+    reason = say("max_send_sge ", caps.max_send_sge, " and max_recv_sge ", caps.max_recv_sge,
+                 "; at most ", limits::kMaxSge, " each (max_sge)");
+  } else if (caps.max_inline > limits::kMaxInline) {
+    reason = say("max_inline_data ", caps.max_inline, "; at most ", limits::kMaxInline);
+  } else {
+    return true;
+  }
+  return false;
+}
+
+control::QpCaps granted(const control::CreateQpIn& in) {
+  control::QpCaps caps = in.caps;
+  if (!has_receive_side(in.type) || in.srq != control::kNoIndex) {
+    caps.max_recv_wr = 0;
+    caps.max_recv_sge = 0;
+  } else {
+    caps.max_recv_sge = std::max(caps.max_recv_sge, 1u);
+  }
+  if (in.type == QpType::XrcRecv) {
+    caps = {};
+  } else {
+    caps.max_send_sge = std::max(caps.max_send_sge, 1u);
+  }
+  return caps;
+}
+
+// 24 bits: the index and, above it, a generation, so that a number does not come back soon.
+std::uint32_t next_qpn(Core& core, std::uint32_t index) {
+  constexpr std::uint32_t kTags = (1u << 24) / hca::kMaxQps;
+  std::uint8_t& tag = core.qpn_tags[index];
+  tag = static_cast<std::uint8_t>((tag + 1u) % kTags);
+  return tag * hca::kMaxQps | index;
+}
+
+// References and producers. True: wait for quiescence before it is used (see add_producers).
+bool take_parts(Core& core, Qp& qp, const Parts& parts) {
+  bool wait = false;
+  qp.pd = parts.pd;
+  qp.send_cq = parts.send_cq;
+  qp.recv_cq = parts.recv_cq;
+  qp.srq = parts.srq;
+  qp.xrcd = parts.xrcd;
+  if (qp.pd != nullptr) ++qp.pd->qps;
+  if (qp.srq != nullptr) ++qp.srq->qps;
+  if (qp.xrcd != nullptr) ++qp.xrcd->qps;
+  if (qp.send_cq != nullptr) {
+    ++qp.send_cq->qps;
+    wait |= add_producers(core, *qp.send_cq, 1);
+  }
+  if (qp.recv_cq != nullptr) {
+    ++qp.recv_cq->qps;
+    // One sender at a time writes for a connected queue pair with a receive queue of its own.
+    wait |= add_producers(core, *qp.recv_cq, has_many_senders(qp) ? 2 : 1);
+  }
+  return wait;
+}
+
+void publish(Core& core, const Qp& qp) {
+  const auto index_of = [](const Object* object) {
+    return object != nullptr ? object->index : hca::kNone;
+  };
+  auto* entry = new (core.arena().qp(qp.index)) hca::QpEntry;
+  entry->id.type = static_cast<std::uint32_t>(qp.type);
+  entry->id.pd = index_of(qp.pd);
+  entry->id.owner_slot = qp.file->session->slot;
+  entry->id.recv_cq = index_of(qp.recv_cq);
+  entry->id.srq = index_of(qp.srq);
+  entry->id.xrcd = index_of(qp.xrcd);
+  entry->id.port = qp.file->hca->first_port;
+  entry->id.generation = qp.generation;
+  entry->geometry.rq_ring = qp.rq_ring;
+  entry->geometry.rq_slots = qp.rq_slots;
+  entry->geometry.rq_stride = qp.rq_stride;
+  entry->geometry.cookie = qp.holders.front().cookie;
+  entry->geometry.ca = qp.file->hca->index;
+  entry->geometry.send_cq = index_of(qp.send_cq);
+  store_path(core, qp);
+  entry->id.state.store(static_cast<std::uint32_t>(QpState::Reset), std::memory_order_relaxed);
+  entry->id.qpn.store(qp.qpn, std::memory_order_seq_cst);
+  publish_special(core, qp);
+}
+
+// Index of its port in the fabric; device memory is believed only as far as it is possible.
+std::uint32_t port_of(const Qp& qp, const hca::QpEntry& entry) {
+  const fabric::Hca& hca = *qp.file->hca;
+  const std::uint32_t port = entry.id.port;
+  return port - hca.first_port < hca.ports.size() ? port : hca.first_port;
+}
+
+control::QpOut qp_out(const Qp& qp) {
+  return {qp.qpn, qp.generation, qp.caps, qp.rq_ring, qp.rq_slots, qp.rq_stride};
+}
+
+// Ring and table entry of a new queue pair.
+Result<Qp*> make(Core& core, HcaFile& file, const control::CreateQpIn& in, std::string& reason) {
+  if (!has_room(core, file, Kind::Qp, limits::kMaxQp, reason)) return Status::InsufficientResources;
+  const control::QpCaps caps = granted(in);
+  const std::uint32_t stride = hca::receive_stride(caps.max_recv_sge);
+  const std::uint32_t slots = caps.max_recv_wr == 0 ? 0 : receive_slots(caps.max_recv_wr);
+  std::uint64_t ring = 0;
+  if (slots != 0) {
+    const auto piece = core.memory.allocate(std::uint64_t{slots} * stride, reason);
+    if (!piece) return piece.error();
+    ring = *piece;
+  }
+  Qp* qp = core.qps.create();
+  if (qp == nullptr) {
+    if (ring != 0) core.memory.release(ring);
+    reason = "the fabric's table of queue pairs is full";
+    return Status::InsufficientResources;
+  }
+  qp->file = &file;
+  qp->holders.push_back({&file, in.cookie, 1});
+  qp->generation = static_cast<std::uint32_t>(1 + qp->serial % 0xffffffffu);
+  qp->qpn = next_qpn(core, qp->index);
+  qp->type = in.type;
+  qp->caps = caps;
+  qp->rq_ring = ring;
+  qp->rq_slots = slots;
+  qp->rq_stride = slots != 0 ? stride : 0;
+  enter_special(core, *qp, in.port);
+  enter(core, file, Kind::Qp, qp->index);
+  return qp;
+}
+
+}  // namespace
+
+void create_qp(Core& core, HcaFile& file, const control::CreateQpIn& in, io::IrpRef irp) {
+  Parts parts;
+  std::string reason;
+  if (!check_request(in, reason) || !find_parts(core, file, in, parts, reason)) {
+    return fail(core, std::move(irp), Status::InvalidParameter, std::move(reason));
+  }
+  const Status may = check_special(core, file, in, irp->requestor_mode, reason);
+  if (may != Status::Ok) return fail(core, std::move(irp), may, std::move(reason));
+  const Result<Qp*> made = make(core, file, in, reason);
+  if (!made) return fail(core, std::move(irp), made.error(), std::move(reason));
+  Qp* qp = *made;
+  const bool wait = take_parts(core, *qp, parts);
+  qp->making = true;
+  const auto finish = [&core, index = qp->index, serial = qp->serial](io::IrpRef request) {
+    Qp* ready = core.qps.find(index, serial);
+    if (ready == nullptr || ready->dying) {
+      return fail(core, std::move(request), Status::Cancelled, "the process ended meanwhile");
+    }
+    for (const Cq* cq : {ready->send_cq, ready->recv_cq}) {
+      if (cq != nullptr) producers_settled(core, cq->index, cq->serial);
+    }
+    ready->making = false;
+    publish(core, *ready);
+    succeed_with(std::move(request), qp_out(*ready), ready->handle);
+  };
+  if (!wait) return finish(std::move(irp));
+  core.after_quiescence(file.session->slot,
+                        [finish, irp = std::move(irp)]() mutable { finish(std::move(irp)); });
+}
+
+void open_qp(Core& core, HcaFile& file, const control::OpenQpIn& in, io::IrpRef irp) {
+  const Xrcd* xrcd = find_xrcd(core, file, in.xrcd);
+  if (xrcd == nullptr) {
+    return fail(core, std::move(irp), Status::InvalidParameter, no_such(Kind::Xrcd, in.xrcd));
+  }
+  Qp* qp = core.qps.find(hca::qp_index(in.qpn));
+  if (qp == nullptr || qp->dying || qp->qpn != in.qpn || qp->type != QpType::XrcRecv ||
+      qp->xrcd != xrcd) {
+    return fail(
+        core, std::move(irp), Status::InvalidParameter,
+        say("there is no XRC receive queue pair ", hex(in.qpn), " in XRC domain ", in.xrcd));
+  }
+  const auto held = std::find_if(qp->holders.begin(), qp->holders.end(),
+                                 [&](const Qp::Holder& h) { return h.file == &file; });
+  if (held != qp->holders.end()) {
+    ++held->count;
+  } else {
+    qp->holders.push_back({&file, in.cookie, 1});
+    enter(core, file, Kind::Qp, qp->index);
+  }
+  succeed_with(std::move(irp), qp_out(*qp), qp->handle);
+}
+
+bool drop_holder(Core& core, Qp& qp, HcaFile& file) {
+  const auto held = std::find_if(qp.holders.begin(), qp.holders.end(),
+                                 [&](const Qp::Holder& h) { return h.file == &file; });
+  IB_ASSERT(held != qp.holders.end());
+  hca::QpEntry& entry = *core.arena().qp(qp.index);
+  if (qp.holders.size() > 1) {
+    qp.holders.erase(held);
+    leave(core, file, Kind::Qp, qp.index);
+    const Qp::Holder& heir = qp.holders.front();
+    qp.file = heir.file;
+    entry.id.owner_slot = heir.file->session->slot;
+    entry.geometry.cookie = heir.cookie;
+    return false;
+  }
+  qp.dying = true;
+  hide_groups(core, qp);
+  hide_special(core, qp);
+  entry.id.qpn.store(0, std::memory_order_seq_cst);
+  entry.id.state.store(static_cast<std::uint32_t>(QpState::Reset), std::memory_order_seq_cst);
+  return true;
+}
+
+void destroy_qp(Core& core, HcaFile& file, const control::IndexIn& in, io::IrpRef irp) {
+  Qp* qp = find_qp(core, file, in.index);
+  if (qp == nullptr) {
+    return fail(core, std::move(irp), Status::InvalidParameter, no_such(Kind::Qp, in.index));
+  }
+  if (qp->busy || !qp->groups.empty()) {
+    return fail(core, std::move(irp), Status::DeviceBusy,
+                qp->busy ? still_busy(Kind::Qp, in.index)
+                         : say("queue pair ", control::index_of(in.index), " is attached to ",
+                               count_of(qp->groups.size(), "multicast group")));
+  }
+  const auto held = std::find_if(qp->holders.begin(), qp->holders.end(),
+                                 [&](const Qp::Holder& h) { return h.file == &file; });
+  if (held->count > 1) {  // opened several times by this process
+    --held->count;
+    return succeed(std::move(irp));
+  }
+  if (!drop_holder(core, *qp, file)) return succeed(std::move(irp));
+  core.after_quiescence(file.session->slot, [&core, index = qp->index, serial = qp->serial,
+                                             irp = std::move(irp)]() mutable {
+    if (Qp* gone = core.qps.find(index, serial); gone != nullptr) release(core, *gone);
+    succeed(std::move(irp));
+  });
+}
+
+static void count_traffic(Core& core, const Qp& qp) {
+  // The counters of an HCA that was pulled out went with it; another may be in its place.
+  if (qp.file->removed) return;
+  const hca::QpEntry& entry = *core.arena().qp(qp.index);
+  PortTotals& totals = core.port_totals[port_of(qp, entry)];
+  totals.sent_messages += entry.requester.messages.load();
+  totals.sent_bytes += entry.requester.bytes.load();
+  totals.received_messages += entry.responder.messages.load();
+  totals.received_bytes += entry.responder.bytes.load();
+}
+
+void release(Core& core, Qp& qp) {
+  count_traffic(core, qp);
+  release_groups(core, qp);
+  leave_special(core, qp);
+  if (qp.rq_ring != 0) core.memory.release(qp.rq_ring);
+  if (qp.pd != nullptr) --qp.pd->qps;
+  if (qp.srq != nullptr) --qp.srq->qps;
+  if (qp.xrcd != nullptr) --qp.xrcd->qps;
+  if (qp.send_cq != nullptr) {
+    --qp.send_cq->qps;
+    remove_producers(core, *qp.send_cq, 1);
+  }
+  if (qp.recv_cq != nullptr) {
+    --qp.recv_cq->qps;
+    remove_producers(core, *qp.recv_cq, has_many_senders(qp) ? 2 : 1);
+  }
+  leave(core, *qp.file, Kind::Qp, qp.index);
+  core.qps.destroy(qp.index);
+}
+
+// Posters move a queue pair to Error, or SQE (its own); anything else in the word is garbage.
+QpState current_state(Core& core, const Qp& qp) {
+  const std::uint32_t word = core.arena().qp(qp.index)->id.state.load(std::memory_order_acquire);
+  if (word == static_cast<std::uint32_t>(QpState::Error)) return QpState::Error;
+  if (word == static_cast<std::uint32_t>(QpState::Sqe) && qp.attr.state == QpState::Rts) {
+    return QpState::Sqe;
+  }
+  return qp.attr.state;
+}
+
+void query_qp(Core& core, HcaFile& file, const control::IndexIn& in, io::IrpRef irp) {
+  const Qp* qp = find_qp(core, file, in.index);
+  if (qp == nullptr) {
+    return fail(core, std::move(irp), Status::InvalidParameter, no_such(Kind::Qp, in.index));
+  }
+  control::QueryQpOut out;
+  out.attr = qp->attr;
+  out.attr.state = current_state(core, *qp);
+  out.attr.cur_state = out.attr.state;
+  out.attr.sq_draining = qp->draining ? 1 : 0;
+  out.caps = qp->caps;
+  succeed_with(std::move(irp), out, qp->handle);
+}
+
+}  // namespace ib::drivers

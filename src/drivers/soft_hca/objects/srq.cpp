@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// Shared receive queues [IBA1 10.2.9, 11.2.7], basic and XRC. Arming the limit is a store into
+// device memory; the poster that takes the queue below it raises the event. Resizing is not done,
+// and the HCA says so (no SRQ_RESIZE capability).
+#include "drivers/soft_hca/handlers.h"
+#include "verbs/limits.h"
+
+#include <algorithm>
+#include <bit>
+#include <new>
+
+namespace ib::drivers {
+namespace {
+
+namespace limits = verbs::limits;
+constexpr std::uint32_t kMaxWr = 1;
+constexpr std::uint32_t kLimit = 2;
+
+// What a new SRQ refers to, checked.
+struct Parts {
+  Pd* pd = nullptr;
+  Xrcd* xrcd = nullptr;
+  Cq* cq = nullptr;
+};
+
+bool find_parts(Core& core, HcaFile& file, const control::CreateSrqIn& in, Parts& out,
+                std::string& reason) {
+  const bool xrc = in.type == verbs::SrqType::Xrc;
+  out.pd = find_own(core.pds, file, in.pd);
+  if (xrc) out.xrcd = find_xrcd(core, file, in.xrcd);
+  if (xrc) out.cq = find_own(core.cqs, file, in.cq);
+  if (in.type != verbs::SrqType::Basic && !xrc) {
+    reason = say("shared receive queue type ", static_cast<std::uint32_t>(in.type));
+  } else if (out.pd == nullptr) {
+    reason = no_such(Kind::Pd, in.pd);
+  } else if (xrc && out.xrcd == nullptr) {
+    reason = no_such(Kind::Xrcd, in.xrcd);
+  } else if (xrc && out.cq == nullptr) {
+    reason = no_such(Kind::Cq, in.cq);
+  } else if (in.max_wr == 0 || in.max_wr > limits::kMaxSrqWr || in.max_sge > limits::kMaxSrqSge) {
+    reason = say("a shared receive queue of ", in.max_wr, " requests with ", in.max_sge,
+                 " elements each; at least 1, at most ", limits::kMaxSrqWr, " with ",
+                 limits::kMaxSrqSge);
+  } else if (in.limit > in.max_wr) {
+    reason = say("limit ", in.limit, " is above the ", in.max_wr, " requests that fit");
+  } else {
+    return true;
+  }
+  return false;
+}
+
+void publish(Core& core, const Srq& srq, std::uint32_t limit) {
+  auto* entry = new (core.arena().srq(srq.index)) hca::SrqEntry;
+  entry->id.owner_slot = srq.file->session->slot;
+  entry->id.type = static_cast<std::uint32_t>(srq.type);
+  entry->id.pd = srq.pd->index;
+  entry->id.ring = srq.ring;
+  entry->id.slots = srq.slots;
+  entry->id.stride = srq.stride;
+  entry->id.xrcd = srq.xrcd != nullptr ? srq.xrcd->index : hca::kNone;
+  entry->id.cq = srq.cq != nullptr ? srq.cq->index : hca::kNone;
+  entry->id.srqn = srq.srqn;
+  entry->id.ca = srq.file->hca->index;
+  entry->id.cookie = srq.cookie;
+  entry->event.limit.store(limit);
+  entry->id.generation.store(srq.generation, std::memory_order_seq_cst);
+}
+
+control::SrqOut srq_out(Core& core, const Srq& srq) {
+  control::SrqOut out;
+  out.max_wr = srq.max_wr;
+  out.max_sge = srq.max_sge;
+  out.limit = core.arena().srq(srq.index)->event.limit.load();
+  out.slots = srq.slots;
+  out.ring = srq.ring;
+  out.stride = srq.stride;
+  out.srqn = srq.srqn;
+  return out;
+}
+
+// 24 bits, the upper ones a generation, as with queue pair numbers.
+std::uint32_t next_srqn(Core& core, std::uint32_t index) {
+  constexpr std::uint32_t kTags = 1u << (24 - std::bit_width(hca::kMaxSrqs - 1));
+  std::uint16_t& tag = core.srqn_tags[index];
+  tag = static_cast<std::uint16_t>((tag + 1u) % kTags);
+  return tag * hca::kMaxSrqs | index;
+}
+
+}  // namespace
+
+void create_srq(Core& core, HcaFile& file, const control::CreateSrqIn& in, io::IrpRef irp) {
+  Parts parts;
+  std::string reason;
+  if (!find_parts(core, file, in, parts, reason)) {
+    return fail(core, std::move(irp), Status::InvalidParameter, std::move(reason));
+  }
+  if (!has_room(core, file, Kind::Srq, limits::kMaxSrq, reason)) {
+    return fail(core, std::move(irp), Status::InsufficientResources, std::move(reason));
+  }
+  const std::uint32_t max_sge = std::max(in.max_sge, 1u);
+  const std::uint32_t stride = hca::receive_stride(max_sge);
+  const std::uint32_t slots = receive_slots(in.max_wr);
+  const auto ring = core.memory.allocate(std::uint64_t{slots} * stride, reason);
+  if (!ring) return fail(core, std::move(irp), ring.error(), std::move(reason));
+  Srq* srq = core.srqs.create();
+  if (srq == nullptr) {
+    core.memory.release(*ring);
+    return fail(core, std::move(irp), Status::InsufficientResources,
+                "the fabric's table of shared receive queues is full");
+  }
+  srq->file = &file;
+  srq->generation = static_cast<std::uint32_t>(1 + srq->serial % 0xffffffffu);
+  srq->type = in.type;
+  srq->pd = parts.pd;
+  srq->xrcd = parts.xrcd;
+  srq->cq = parts.cq;
+  srq->srqn = next_srqn(core, srq->index);
+  srq->max_wr = in.max_wr;
+  srq->max_sge = max_sge;
+  srq->slots = slots;
+  srq->stride = stride;
+  srq->ring = *ring;
+  srq->cookie = in.cookie;
+  ++srq->pd->srqs;
+  if (srq->xrcd != nullptr) ++srq->xrcd->srqs;
+  enter(core, file, Kind::Srq, srq->index);
+  srq->making = true;
+  bool wait = false;
+  if (srq->cq != nullptr) {
+    ++srq->cq->srqs;
+    wait = add_producers(core, *srq->cq, 2);  // whoever sends to it
+  }
+  const auto finish = [&core, index = srq->index, serial = srq->serial,
+                       limit = in.limit](io::IrpRef request) {
+    Srq* made = core.srqs.find(index, serial);
+    if (made == nullptr || made->dying) {
+      return fail(core, std::move(request), Status::Cancelled, "the process ended meanwhile");
+    }
+    if (made->cq != nullptr) producers_settled(core, made->cq->index, made->cq->serial);
+    made->making = false;
+    publish(core, *made, limit);
+    const control::SrqOut out = srq_out(core, *made);
+    succeed_with(std::move(request), out, made->handle);
+  };
+  if (!wait) return finish(std::move(irp));
+  core.after_quiescence(file.session->slot,
+                        [finish, irp = std::move(irp)]() mutable { finish(std::move(irp)); });
+}
+
+void modify_srq(Core& core, HcaFile& file, const control::ModifySrqIn& in, io::IrpRef irp) {
+  Srq* srq = find_own(core.srqs, file, in.index);
+  if (srq == nullptr) {
+    return fail(core, std::move(irp), Status::InvalidParameter, no_such(Kind::Srq, in.index));
+  }
+  if ((in.mask & ~(kMaxWr | kLimit)) != 0) {
+    return fail(core, std::move(irp), Status::InvalidParameter,
+                say("attribute mask ", hex(in.mask)));
+  }
+  if ((in.mask & kMaxWr) != 0) {
+    return fail(core, std::move(irp), Status::NotSupported,
+                "this HCA does not resize shared receive queues (no IBV_DEVICE_SRQ_RESIZE)");
+  }
+  if ((in.mask & kLimit) != 0 && in.limit > srq->max_wr) {
+    return fail(core, std::move(irp), Status::InvalidParameter,
+                say("limit ", in.limit, " is above the ", srq->max_wr, " requests that fit"));
+  }
+  if ((in.mask & kLimit) != 0) {
+    hca::SrqEntry& entry = *core.arena().srq(srq->index);
+    entry.event.limit.store(in.limit, std::memory_order_seq_cst);
+  }
+  succeed_with(std::move(irp), srq_out(core, *srq), srq->handle);
+}
+
+void query_srq(Core& core, HcaFile& file, const control::IndexIn& in, io::IrpRef irp) {
+  const Srq* srq = find_own(core.srqs, file, in.index);
+  if (srq == nullptr) {
+    return fail(core, std::move(irp), Status::InvalidParameter, no_such(Kind::Srq, in.index));
+  }
+  succeed_with(std::move(irp), srq_out(core, *srq), srq->handle);
+}
+
+void destroy_srq(Core& core, HcaFile& file, const control::IndexIn& in, io::IrpRef irp) {
+  Srq* srq = find_own(core.srqs, file, in.index);
+  if (srq == nullptr) {
+    return fail(core, std::move(irp), Status::InvalidParameter, no_such(Kind::Srq, in.index));
+  }
+  if (srq->qps != 0) {
+    return fail(core, std::move(irp), Status::DeviceBusy,
+                say("shared receive queue ", control::index_of(in.index), " is in use by ",
+                    count_of(srq->qps, "queue pair")));
+  }
+  hide(core, *srq);
+  core.after_quiescence(file.session->slot, [&core, index = srq->index, serial = srq->serial,
+                                             irp = std::move(irp)]() mutable {
+    if (Srq* gone = core.srqs.find(index, serial); gone != nullptr) release(core, *gone);
+    succeed(std::move(irp));
+  });
+}
+
+void hide(Core& core, Srq& srq) {
+  srq.dying = true;
+  core.arena().srq(srq.index)->id.generation.store(0, std::memory_order_seq_cst);
+}
+
+void release(Core& core, Srq& srq) {
+  core.memory.release(srq.ring);
+  --srq.pd->srqs;
+  if (srq.xrcd != nullptr) --srq.xrcd->srqs;
+  if (srq.cq != nullptr) {
+    --srq.cq->srqs;
+    remove_producers(core, *srq.cq, 2);
+  }
+  leave(core, *srq.file, Kind::Srq, srq.index);
+  core.srqs.destroy(srq.index);
+}
+
+}  // namespace ib::drivers

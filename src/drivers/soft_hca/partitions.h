@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// Extra P_Keys of a port at run time: the table that queue pairs index, and the partitions that
+// ib_bus makes children of [IBA1 10.9].
+#pragma once
+
+#include "drivers/soft_hca/core.h"
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace ib::drivers {
+
+inline constexpr std::size_t kMaxPartitions = 16;  // per port
+
+// Enters the P_Key and tells programs (P_Key change). AlreadyExists: the port is in that partition,
+// as a full or limited member, or has one of that name; LimitExceeded; InvalidParameter.
+Status add_partition(Core& core, const fabric::Hca& hca, fabric::Port& port, std::uint16_t pkey,
+                     std::string_view name, std::string& reason);
+// Whether nothing uses it: DeviceBusy names the programs whose queue pairs do. NotFound.
+Status may_remove_partition(Core& core, const fabric::Hca& hca, const fabric::Port& port,
+                            std::uint16_t pkey, std::string& reason);
+void remove_partition(Core& core, const fabric::Hca& hca, fabric::Port& port, std::uint16_t pkey);
+
+}  // namespace ib::drivers

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// Ports going up and down, and their capability mask [IBA1 11.2.1.5].
+#include "drivers/soft_hca/events.h"
+#include "drivers/soft_hca/handlers.h"
+#include "drivers/soft_hca/hca_device.h"
+#include "drivers/soft_hca/objects/path_migration.h"
+
+namespace ib::drivers {
+namespace {
+
+constexpr std::uint32_t kResetQkeyCounter = 1;
+constexpr std::uint32_t kInitType = 2;
+constexpr std::uint32_t kShutdown = 4;
+// What a consumer may set: IsSM, IsCommunicationManagementSupported, IsSNMPTunnelingSupported,
+// IsDeviceManagementSupported, IsVendorClassSupported [IBA1 14.2.5.6].
+constexpr std::uint32_t kSettable = (1u << 1) | (1u << 16) | (1u << 17) | (1u << 19) | (1u << 20);
+
+constexpr std::uint8_t kLinkUp = 5;
+constexpr std::uint8_t kDisabled = 3;
+
+// Armed queue pairs whose port is down go to their alternate path.
+void migrate_from(Core& core, const fabric::Hca& hca, std::uint32_t number) {
+  core.qps.for_each([&](Qp& qp) {
+    const bool here = qp.file->hca == &hca && qp.attr.port == number && !qp.dying &&
+                      qp.attr.mig_state == verbs::MigState::Armed && qp.attr.alt_port != number;
+    if (here) migrate(core, qp);
+  });
+}
+
+}  // namespace
+
+void set_port_state(Core& core, fabric::Hca& hca, fabric::Port& port, bool up) {
+  const auto state = up ? verbs::PortState::Active : verbs::PortState::Down;
+  if (port.state == state) return;
+  port.state = state;
+  port.physical_state = up ? kLinkUp : kDisabled;
+  publish_ports(core, hca);
+  core.trace.add(say("port ", port.number, " of ", name_of(core, hca), " (LID ", port.lid, ") is ",
+                     up ? "up" : "down"));
+  if (hca.asleep) return;  // programs hear of it when it wakes up
+  raise_port(core, hca, port.number, up ? verbs::EventType::PortActive : verbs::EventType::PortErr);
+  if (!up) migrate_from(core, hca, port.number);
+  // Whoever waits for this port, or through it, looks again.
+  for (std::uint32_t slot = 0; slot < core.by_slot.size(); ++slot) {
+    if (core.by_slot[slot] != nullptr) core.memory.kick(slot);
+  }
+}
+
+void modify_port(Core& core, HcaFile& file, const control::ModifyPortIn& in, io::IrpRef irp) {
+  fabric::Port* port = find_port(file, in.port);
+  if (port == nullptr) {
+    return fail(core, std::move(irp), Status::InvalidParameter, no_such_port(file, in.port));
+  }
+  const std::uint32_t changed = in.set_cap_mask | in.clear_cap_mask;
+  if ((changed & ~kSettable) != 0 ||
+      (in.flags & ~(kResetQkeyCounter | kInitType | kShutdown)) != 0) {
+    return fail(core, std::move(irp), Status::InvalidParameter,
+                say("capability bits ", hex(changed & ~kSettable), ", flags ", hex(in.flags),
+                    ": not for a program to change"));
+  }
+  if ((in.flags & kInitType) != 0) {
+    return fail(core, std::move(irp), Status::NotSupported, "this HCA has no InitType");
+  }
+  port->capability_mask = (port->capability_mask | in.set_cap_mask) & ~in.clear_cap_mask;
+  if ((in.flags & kShutdown) != 0) set_port_state(core, *file.hca, *port, false);
+  succeed(std::move(irp));
+}
+
+}  // namespace ib::drivers

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// What an HCA says about itself and its ports [IBA1 11.2.1.2]: from verbs/limits.h and the model.
+#include "drivers/soft_hca/handlers.h"
+#include "verbs/limits.h"
+
+#include <bit>
+
+namespace ib::drivers {
+
+namespace limits = verbs::limits;
+
+// Counts are what one process may have: a program that creates as many as this says succeeds.
+control::CaAttr ca_attributes(const fabric::Hca& hca) {
+  control::CaAttr attr;
+  put_text(attr.fw_ver, "1.0.0");
+  attr.node_guid = hca.node_guid;
+  attr.sys_image_guid = hca.node_guid;
+  attr.max_mr_size = limits::kMaxMrSize;
+  attr.page_size_cap = limits::kPageSizes;
+  attr.vendor_id = limits::kVendorId;
+  attr.vendor_part_id = limits::kVendorPartId;
+  attr.hw_ver = limits::kHwVersion;
+  attr.max_qp = limits::quota_of_one(limits::kMaxQp);
+  attr.max_qp_wr = limits::kMaxQpWr;
+  attr.device_cap_flags = limits::kDeviceCaps;
+  attr.max_sge = limits::kMaxSge;
+  attr.max_sge_rd = limits::kMaxSge;
+  attr.max_cq = limits::quota_of_one(limits::kMaxCq);
+  attr.max_cqe = limits::kMaxCqe;
+  attr.max_mr = limits::quota_of_one(limits::kMaxMr);
+  attr.max_pd = limits::quota_of_one(limits::kMaxPd);
+  attr.max_qp_rd_atom = limits::kMaxReadAtomic;
+  attr.max_qp_init_rd_atom = limits::kMaxReadAtomic;
+  attr.max_res_rd_atom = limits::kMaxReadAtomic * attr.max_qp;
+  attr.max_mw = limits::quota_of_one(limits::kMaxMw);
+  attr.max_mcast_grp = limits::kMaxMcastGroups;
+  attr.max_mcast_qp_attach = limits::kMaxMcastAttachPerGroup;
+  attr.max_total_mcast_qp_attach = limits::kMaxMcastAttach;
+  attr.max_ah = limits::quota_of_one(limits::kMaxAh);
+  attr.max_srq = limits::quota_of_one(limits::kMaxSrq);
+  attr.max_srq_wr = limits::kMaxSrqWr;
+  attr.max_srq_sge = limits::kMaxSrqSge;
+  attr.max_inline = limits::kMaxInline;
+  attr.max_xrcd = limits::quota_of_one(limits::kMaxXrcd);
+  std::size_t pkeys = 0;
+  for (const fabric::Port& port : hca.ports) pkeys = std::max(pkeys, port.pkeys.size());
+  attr.max_pkeys = static_cast<std::uint32_t>(pkeys);
+  attr.local_ca_ack_delay = limits::kLocalAckDelay;
+  attr.port_count = static_cast<std::uint32_t>(hca.ports.size());
+  attr.max_dm_size = limits::kMaxDmSize;
+  return attr;
+}
+
+control::PortAttr port_attributes(const fabric::Port& port) {
+  control::PortAttr attr;
+  attr.state = port.state;
+  attr.gid_tbl_len = limits::kGidTableLength;
+  attr.port_cap_flags = port.capability_mask;
+  attr.max_msg_sz = limits::kMaxMessage;
+  attr.pkey_tbl_len = static_cast<std::uint32_t>(port.pkeys.size());
+  attr.lid = port.lid;
+  attr.sm_lid = port.sm_lid;
+  attr.max_vl_num = 1;       // VL0
+  attr.subnet_timeout = 18;  // 1 s, the usual value of a subnet manager
+  attr.active_width = port.width;
+  attr.active_speed = port.speed;
+  attr.phys_state = port.physical_state;
+  return attr;
+}
+
+fabric::Port* find_port(HcaFile& file, std::uint32_t number) {
+  auto& ports = file.hca->ports;
+  return number >= 1 && number <= ports.size() ? &ports[number - 1] : nullptr;
+}
+
+std::string no_such_port(const HcaFile& file, std::uint32_t number) {
+  return say("HCA ", file.hca->name, " has ports 1 to ", file.hca->ports.size(), ", not ", number);
+}
+
+void query_ca(Core&, HcaFile& file, io::IrpRef irp) {
+  succeed_with(std::move(irp), ca_attributes(*file.hca));
+}
+
+void query_port(Core& core, HcaFile& file, const control::PortIn& in, io::IrpRef irp) {
+  const fabric::Port* port = find_port(file, in.port);
+  if (port == nullptr) {
+    return fail(core, std::move(irp), Status::InvalidParameter, no_such_port(file, in.port));
+  }
+  succeed_with(std::move(irp), port_attributes(*port));
+}
+
+void query_gid(Core& core, HcaFile& file, const control::TableIn& in, io::IrpRef irp) {
+  const fabric::Port* port = find_port(file, in.port);
+  if (port == nullptr || in.index >= limits::kGidTableLength) {
+    return fail(core, std::move(irp), Status::InvalidParameter,
+                port == nullptr ? no_such_port(file, in.port)
+                                : say("port ", in.port, " has ", limits::kGidTableLength,
+                                      " GIDs, there is no index ", in.index));
+  }
+  succeed_with(std::move(irp), in.index == 0 ? control::GidOut{port->gid()} : control::GidOut{});
+}
+
+void query_pkey(Core& core, HcaFile& file, const control::TableIn& in, io::IrpRef irp) {
+  const fabric::Port* port = find_port(file, in.port);
+  if (port == nullptr || in.index >= port->pkeys.size()) {
+    return fail(core, std::move(irp), Status::InvalidParameter,
+                port == nullptr ? no_such_port(file, in.port)
+                                : say("port ", in.port, " has ", port->pkeys.size(),
+                                      " P_Keys, there is no index ", in.index));
+  }
+  succeed_with(std::move(irp), control::PkeyOut{port->pkeys[in.index], {}});
+}
+
+}  // namespace ib::drivers

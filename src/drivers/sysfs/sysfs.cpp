@@ -1,0 +1,318 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+#include "drivers/sysfs/sysfs.h"
+
+#include "drivers/sysfs/sysfs_text_internal.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <vector>
+
+namespace ib::drivers {
+namespace {
+
+using sysfs::Attribute;
+using sysfs::Place;
+using sysfs::Text;
+using verbs::control::CaAttr;
+using verbs::control::PortAttr;
+using verbs::control::ViewKind;
+using verbs::control::ViewStatOut;
+
+struct Item {
+  ViewKind kind = ViewKind::Directory;
+  std::uint32_t mode = 0755;
+  std::string text;                // content of a file, target of a link
+  std::vector<std::string> names;  // of a directory
+};
+using Found = std::optional<Item>;
+using Rest = std::span<const std::string_view>;  // components of the path still to walk
+constexpr std::uint32_t kNullMajor = 1;
+constexpr std::uint32_t kNullMinor = 3;
+
+Item directory(std::vector<std::string> names) {
+  std::sort(names.begin(), names.end());
+  return {ViewKind::Directory, 0755, {}, std::move(names)};
+}
+Item file(std::string text) {
+  return {ViewKind::File, 0444, std::move(text), {}};
+}
+Item link(std::string target) {
+  return {ViewKind::Link, 0777, std::move(target), {}};
+}
+
+// A directory of the files in `table` and of `directories`; or the one file that `rest` names.
+Found files(std::span<const Attribute> table, std::vector<std::string> directories,
+            const Place& place, Rest rest) {
+  if (rest.empty()) {
+    for (const Attribute& attribute : table) directories.emplace_back(attribute.name);
+    return directory(std::move(directories));
+  }
+  if (rest.size() > 1) return std::nullopt;
+  for (const Attribute& attribute : table) {
+    if (attribute.name == rest[0]) return file(attribute.text(place));
+  }
+  return std::nullopt;
+}
+
+// "0", "17": the index, below `limit`; no sign, no leading zero.
+std::optional<std::uint32_t> parse_index(std::string_view text, std::uint32_t limit) {
+  std::uint32_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{} || end != text.data() + text.size() || value >= limit) return {};
+  if (text.size() > 1 && text[0] == '0') return {};
+  return value;
+}
+
+// A directory with one file per table entry: gids/0, gids/1, ...
+Found table(Text text, std::uint32_t length, Place place, Rest rest) {
+  if (rest.empty()) {
+    std::vector<std::string> names;
+    for (std::uint32_t i = 0; i < length; ++i) names.push_back(std::to_string(i));
+    return directory(std::move(names));
+  }
+  const auto index = parse_index(rest[0], length);
+  if (!index || rest.size() > 1) return std::nullopt;
+  place.index = *index;
+  return file(text(place));
+}
+
+Found port_item(const Place& place, Rest rest) {
+  const Rest tail = rest.empty() ? rest : rest.subspan(1);
+  const std::string_view name = rest.empty() ? "" : rest[0];
+  if (name == "gids") return table(sysfs::gid_line, place.port_attr().gid_tbl_len, place, tail);
+  if (name == "pkeys") return table(sysfs::pkey_line, place.port_attr().pkey_tbl_len, place, tail);
+  if (name == "counters") return files(sysfs::counter_files(), {}, place, tail);
+  if (name == "gid_attrs") {
+    if (tail.empty()) return directory({"ndevs", "types"});
+    // An InfiniBand GID has no network interface: libibverbs reads the empty text as "index 0".
+    const Text text = tail[0] == "types" ? [](const Place&) { return std::string("IB/RoCE v1\n"); }
+                      : tail[0] == "ndevs" ? [](const Place&) { return std::string(); }
+                                           : Text{nullptr};
+    if (text == nullptr) return std::nullopt;
+    return table(text, place.port_attr().gid_tbl_len, place, tail.subspan(1));
+  }
+  return files(sysfs::port_files(), {"counters", "gid_attrs", "gids", "pkeys"}, place, rest);
+}
+
+// /sys/devices/infiniband/softib0, where the PCI device would be. `infiniband*` lead back, as
+// scripts expect that go from one to the other.
+Found device_item(const Place& place, Rest rest) {
+  if (place.cpus == 0 && !rest.empty() && rest[0].starts_with("local_cpu")) return std::nullopt;
+  for (const auto& [folder, entry] :
+       {std::pair{"infiniband", place.hca.name},
+        std::pair{"infiniband_verbs", "uverbs" + std::to_string(place.number)}}) {
+    if (rest.empty() || rest[0] != folder) continue;
+    if (rest.size() == 1) return directory({entry});
+    if (rest.size() > 2 || rest[1] != entry) return std::nullopt;
+    return link(std::string("../../../../class/") + folder + "/" + entry);
+  }
+  Found item = files(sysfs::device_files(), {"infiniband", "infiniband_verbs"}, place, rest);
+  if (place.cpus == 0 && rest.empty()) {
+    std::erase_if(item->names, [](const std::string& n) { return n.starts_with("local_cpu"); });
+  }
+  return item;
+}
+
+// A link, as in Linux: hwloc, for one, takes a directory for an HCA without a device.
+Found device_link(const Place& place) {
+  return link("../../../devices/infiniband/" + place.hca.name);
+}
+
+Found hca_item(Place place, Rest rest) {
+  if (rest.size() == 1 && rest[0] == "device") return device_link(place);
+  if (rest.empty() || rest[0] != "ports")
+    return files(sysfs::hca_files(), {"device", "ports"}, place, rest);
+  if (rest.size() == 1) {
+    std::vector<std::string> names;
+    for (const fabric::Port& port : place.hca.ports) names.push_back(std::to_string(port.number));
+    return directory(std::move(names));
+  }
+  for (const fabric::Port& port : place.hca.ports) {
+    if (rest[1] != std::to_string(port.number)) continue;
+    place.port = &port;
+    return port_item(place, rest.subspan(2));
+  }
+  return std::nullopt;
+}
+
+Found uverbs_item(const Place& place, Rest rest) {
+  if (rest.size() == 1 && rest[0] == "device") {
+    return device_link(place);
+  }
+  return files(sysfs::uverbs_files(), {"device"}, place, rest);
+}
+
+Found char_device(const Place&, Rest rest) {
+  if (!rest.empty()) return std::nullopt;
+  return Item{ViewKind::CharDevice, 0666, {}, {}};
+}
+
+struct View {
+  const DeviceStatus& devices;
+  const fabric::Node& node;
+  unsigned cpus;
+};
+
+// A directory with one entry per HCA of the node, called `prefix` and its number.
+Found per_hca(const View& view, const char* prefix, std::vector<std::string> others,
+              Found (*item)(Place, Rest), Rest rest) {
+  for (std::size_t i = 0; i < view.node.hcas.size(); ++i) {
+    if (!view.node.hcas[i].present) continue;
+    std::string name = prefix + std::to_string(i);
+    if (!rest.empty() && rest[0] == name) {
+      return item(Place{view.devices, view.node, view.node.hcas[i], i, view.cpus}, rest.subspan(1));
+    }
+    others.push_back(std::move(name));
+  }
+  return rest.empty() ? Found(directory(std::move(others))) : std::nullopt;
+}
+
+Found walk(const View& view, Rest path) {
+  const std::string_view first = path.empty() ? "" : path[0];
+  if (first == "dev") {
+    if (path.size() == 1) return directory({"infiniband"});
+    if (path[1] != "infiniband") return std::nullopt;
+    return per_hca(
+        view, "uverbs", {}, [](Place p, Rest r) { return char_device(p, r); }, path.subspan(2));
+  }
+  if (first != "sys" || path.size() < 2) return std::nullopt;
+  if (path[1] == "devices") {
+    if (path.size() == 2) return directory({"infiniband"});
+    if (path[2] != "infiniband") return std::nullopt;
+    return per_hca(
+        view, "softib", {}, [](Place p, Rest r) { return device_item(p, r); }, path.subspan(3));
+  }
+  if (path[1] != "class") return std::nullopt;
+  if (path.size() == 2) return directory({"infiniband", "infiniband_verbs"});
+  const Rest rest = path.subspan(3);
+  if (path[2] == "infiniband") return per_hca(view, "softib", {}, hca_item, rest);
+  if (path[2] != "infiniband_verbs") return std::nullopt;
+  if (rest.size() == 1 && rest[0] == "abi_version") return file("6\n");
+  return per_hca(
+      view, "uverbs", {"abi_version"}, [](Place p, Rest r) { return uverbs_item(p, r); }, rest);
+}
+
+// "/a/b" -> {"a", "b"}. False: not absolute, or not normalised.
+bool split(std::string_view path, std::vector<std::string_view>& components) {
+  if (path.empty() || path[0] != '/') return false;
+  while (!path.empty()) {
+    path.remove_prefix(1);
+    const std::string_view name = path.substr(0, path.find('/'));
+    if (name.empty() || name == "." || name == "..") return false;
+    components.push_back(name);
+    path.remove_prefix(name.size());
+  }
+  return true;
+}
+
+// `target`, as seen from the directory whose components are `directory`.
+std::string resolve(Rest directory, std::string_view target) {
+  while (target.substr(0, 3) == "../") {
+    IB_ASSERT(!directory.empty());  // our own links stay inside the tree
+    directory = directory.first(directory.size() - 1);
+    target.remove_prefix(3);
+  }
+  std::string path;
+  for (const std::string_view name : directory) path.append("/").append(name);
+  return path.append("/").append(target);
+}
+
+Found find(const View& view, std::string path) {
+  constexpr int kMaxLinks = 8;
+  for (int links = 0; links <= kMaxLinks; ++links) {
+    std::vector<std::string_view> components;
+    if (!split(path, components)) return std::nullopt;
+    const Rest all(components);
+    Found item = walk(view, all);
+    if (item) return item;
+    // Perhaps a link in the middle: replace the shortest prefix that is one.
+    std::size_t length = 1;
+    for (; length < all.size(); ++length) {
+      item = walk(view, all.first(length));
+      if (item && item->kind == ViewKind::Link) break;
+    }
+    if (length >= all.size()) return std::nullopt;
+    std::string followed = resolve(all.first(length - 1), item->text);
+    for (const std::string_view name : all.subspan(length)) followed.append("/").append(name);
+    path = std::move(followed);
+  }
+  return std::nullopt;
+}
+
+Result<Item> find_item(const DeviceStatus& devices, const fabric::Node* node, unsigned cpus,
+                       std::string_view path) {
+  if (node == nullptr) return Status::NotFound;
+  Found item = find(View{devices, *node, cpus}, std::string(path));
+  if (!item) return Status::NotFound;
+  return *std::move(item);
+}
+
+}  // namespace
+
+CaAttr DeviceStatus::ca(const fabric::Hca& hca) const {
+  CaAttr attr;
+  std::copy_n("1.0.0", 5, attr.fw_ver.begin());
+  attr.node_guid = hca.node_guid;
+  attr.sys_image_guid = hca.node_guid;
+  attr.port_count = static_cast<std::uint32_t>(hca.ports.size());
+  return attr;
+}
+
+PortAttr DeviceStatus::port(const fabric::Hca&, const fabric::Port& port) const {
+  PortAttr attr;
+  attr.state = port.state;
+  attr.gid_tbl_len = 1;
+  attr.pkey_tbl_len = static_cast<std::uint32_t>(port.pkeys.size());
+  attr.port_cap_flags = port.capability_mask;
+  attr.lid = port.lid;
+  attr.sm_lid = port.sm_lid;
+  attr.active_width = port.width;
+  attr.active_speed = port.speed;
+  attr.phys_state = port.physical_state;
+  return attr;
+}
+
+PortCounters DeviceStatus::counters(const fabric::Hca&, const fabric::Port&) const {
+  return {};
+}
+
+Result<ViewStatOut> Sysfs::stat(std::string_view node, std::string_view path) const {
+  IB_TRY(item, find_item(devices_, fabric_.find_node(node), cpus_, path));
+  ViewStatOut out;
+  out.kind = item.kind;
+  out.mode = item.mode;
+  out.size = item.text.size();
+  if (item.kind == ViewKind::CharDevice) {
+    out.device_major = kNullMajor;
+    out.device_minor = kNullMinor;
+  } else if (item.kind == ViewKind::Link) {
+    IB_ASSERT(item.text.size() < out.target.size());
+    std::copy(item.text.begin(), item.text.end(), out.target.begin());
+  }
+  return out;
+}
+
+Result<std::string> Sysfs::read(std::string_view node, std::string_view path) const {
+  IB_TRY(item, find_item(devices_, fabric_.find_node(node), cpus_, path));
+  if (item.kind != ViewKind::File) return Status::InvalidParameter;
+  return std::move(item.text);
+}
+
+Result<std::string> Sysfs::list(std::string_view node, std::string_view path) const {
+  IB_TRY(item, find_item(devices_, fabric_.find_node(node), cpus_, path));
+  if (item.kind != ViewKind::Directory) return Status::InvalidParameter;
+  std::string lines;
+  for (const std::string& name : item.names) lines.append(name).append("\n");
+  return lines;
+}
+
+Result<std::string> Sysfs::readlink(std::string_view node, std::string_view path) const {
+  IB_TRY(item, find_item(devices_, fabric_.find_node(node), cpus_, path));
+  if (item.kind != ViewKind::Link) return Status::InvalidParameter;
+  return std::move(item.text);
+}
+
+}  // namespace ib::drivers

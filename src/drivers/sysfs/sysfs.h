@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// The files that a program on a virtual host sees of its HCAs: /sys/class/infiniband,
+// /sys/class/infiniband_verbs and /dev/infiniband, as a Linux kernel would show them.
+//
+// Nothing is stored: each answer is made from the fabric model and from what the devices say at
+// that moment. No locks; call it on the thread that owns the model.
+//
+// A virtual host has exactly the HCAs of its node. The preload library hides the real adapters of
+// the machine from it, so names and numbers (softib0, uverbs0) start at 0 on every node.
+//
+// The uverbs devices are character devices 1:3, which is /dev/null: libibverbs compares the number
+// in sysfs with that of the descriptor it opened, and /dev/null is a genuine character device that
+// any user may open. There is no infiniband_mad and no rdma_cm: what is not emulated is absent.
+#pragma once
+
+#include "base/result.h"
+#include "fabric/model.h"
+#include "verbs/control.h"
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace ib::drivers {
+
+// PortCounters and PortCountersExtended [IBA1 16.1.3.5, 16.1.4.11]; data in units of 4 bytes.
+struct PortCounters {
+  std::uint64_t xmit_data = 0;
+  std::uint64_t rcv_data = 0;
+  std::uint64_t xmit_packets = 0;
+  std::uint64_t rcv_packets = 0;
+  std::uint64_t unicast_xmit_packets = 0;
+  std::uint64_t unicast_rcv_packets = 0;
+  std::uint64_t multicast_xmit_packets = 0;
+  std::uint64_t multicast_rcv_packets = 0;
+  std::uint64_t xmit_discards = 0;
+  std::uint64_t xmit_wait = 0;
+  std::uint64_t rcv_errors = 0;
+  std::uint64_t symbol_errors = 0;
+  std::uint64_t link_downed = 0;
+  std::uint64_t link_error_recovery = 0;
+};
+
+// What the devices say about themselves right now. The defaults answer from the model alone.
+class DeviceStatus {
+ public:
+  virtual ~DeviceStatus() = default;
+  virtual verbs::control::CaAttr ca(const fabric::Hca& hca) const;
+  virtual verbs::control::PortAttr port(const fabric::Hca& hca, const fabric::Port& port) const;
+  virtual PortCounters counters(const fabric::Hca& hca, const fabric::Port& port) const;
+};
+
+// Paths are absolute and normalised (no "//", ".", ".."); an empty node name is the first node.
+// Links inside a path are followed, the last component is not: as in lstat(). NotFound: no such
+// node or file.
+class Sysfs {
+ public:
+  // Borrows both. `cpus`: how many the machine has (std::thread::hardware_concurrency()); 0, not
+  // known: then there is no local_cpus, which readers take as "all are equally near".
+  Sysfs(const fabric::Fabric& fabric, const DeviceStatus& devices, unsigned cpus = 0)
+      : fabric_(fabric), devices_(devices), cpus_(cpus) {}
+
+  Result<verbs::control::ViewStatOut> stat(std::string_view node, std::string_view path) const;
+  // The content of a regular file. InvalidParameter: it is something else.
+  Result<std::string> read(std::string_view node, std::string_view path) const;
+  // The names in a directory, one per line, '\n' after each. InvalidParameter: not a directory.
+  Result<std::string> list(std::string_view node, std::string_view path) const;
+  // Where a link points to. InvalidParameter: not a link.
+  Result<std::string> readlink(std::string_view node, std::string_view path) const;
+
+ private:
+  const fabric::Fabric& fabric_;
+  const DeviceStatus& devices_;
+  unsigned cpus_;
+};
+
+}  // namespace ib::drivers

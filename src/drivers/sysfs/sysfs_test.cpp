@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+#include "drivers/sysfs/sysfs.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+#include <string>
+#include <vector>
+
+namespace ib::drivers {
+namespace {
+
+using verbs::control::ViewKind;
+
+// Devices whose live state the test changes.
+class FakeDevices : public DeviceStatus {
+ public:
+  verbs::control::CaAttr ca(const fabric::Hca& hca) const override {
+    auto attr = DeviceStatus::ca(hca);
+    attr.vendor_id = 0x5f1b;
+    attr.vendor_part_id = 0x42;
+    attr.hw_ver = 0x1a;
+    return attr;
+  }
+  verbs::control::PortAttr port(const fabric::Hca& hca, const fabric::Port& port) const override {
+    auto attr = DeviceStatus::port(hca, port);
+    attr.state = state;
+    attr.gid_tbl_len = 3;
+    attr.pkey_tbl_len = 2;
+    attr.active_speed = speed;
+    attr.active_width = width;
+    return attr;
+  }
+  PortCounters counters(const fabric::Hca&, const fabric::Port&) const override {
+    PortCounters counters;
+    counters.xmit_data = xmit_data;
+    return counters;
+  }
+  verbs::PortState state = verbs::PortState::Active;
+  std::uint8_t speed = 32;
+  std::uint8_t width = 2;
+  std::uint64_t xmit_data = 0;
+};
+
+class SysfsTest : public ::testing::Test {
+ protected:
+  static fabric::Fabric make_fabric() {
+    fabric::Shape shape;
+    shape.nodes = {"alpha", "beta"};
+    shape.hcas_per_node = 2;
+    shape.ports_per_hca = 2;
+    return *fabric::Fabric::create(shape);
+  }
+  std::string read(const std::string& path, const std::string& node = "") const {
+    auto text = view_.read(node, path);
+    return text ? *text : std::string("<") + status_text(text.error()) + ">";
+  }
+  std::string list(const std::string& path, const std::string& node = "") const {
+    auto text = view_.list(node, path);
+    return text ? *text : std::string("<") + status_text(text.error()) + ">";
+  }
+
+  fabric::Fabric fabric_ = make_fabric();
+  FakeDevices devices_;
+  Sysfs view_{fabric_, devices_, 36};
+};
+
+TEST_F(SysfsTest, ListsOneUverbsAndOneHcaPerAdapterOfTheNode) {
+  EXPECT_EQ(list("/sys/class"), "infiniband\ninfiniband_verbs\n");
+  EXPECT_EQ(list("/sys/class/infiniband"), "softib0\nsoftib1\n");
+  EXPECT_EQ(list("/sys/class/infiniband_verbs"), "abi_version\nuverbs0\nuverbs1\n");
+  EXPECT_EQ(list("/dev"), "infiniband\n");
+  EXPECT_EQ(list("/dev/infiniband"), "uverbs0\nuverbs1\n");
+  EXPECT_EQ(list("/sys/class/infiniband/softib1/ports", "beta"), "1\n2\n");
+}
+
+TEST_F(SysfsTest, HasTheFilesThatLibibverbsReads) {
+  const std::string uverbs = "/sys/class/infiniband_verbs/";
+  EXPECT_EQ(read(uverbs + "abi_version"), "6\n");
+  EXPECT_EQ(read(uverbs + "uverbs1/ibdev"), "softib1\n");
+  EXPECT_EQ(read(uverbs + "uverbs1/dev"), "1:3\n");
+  EXPECT_EQ(read(uverbs + "uverbs1/abi_version"), "1\n");
+  const std::string ca = "/sys/class/infiniband/softib0/";
+  EXPECT_EQ(read(ca + "node_type"), "1: CA\n");
+  EXPECT_EQ(read(ca + "fw_ver"), "1.0.0\n");
+  EXPECT_EQ(read(ca + "hw_rev"), "0x1a\n");
+  EXPECT_EQ(read(ca + "node_desc", "beta"), "beta softib0\n");
+  EXPECT_EQ(read(ca + "ports/1/gids/0"), "fe80:0000:0000:0000:0253:4600:0000:0001\n");
+  EXPECT_EQ(read(ca + "ports/2/gids/2"), "0000:0000:0000:0000:0000:0000:0000:0000\n");
+  EXPECT_EQ(read(ca + "ports/1/pkeys/0"), "0xffff\n");
+  EXPECT_EQ(read(ca + "ports/1/pkeys/1"), "0x0000\n");
+  EXPECT_EQ(read(ca + "ports/1/gid_attrs/types/0"), "IB/RoCE v1\n");
+  EXPECT_EQ(read(ca + "ports/1/gid_attrs/ndevs/0"), "");
+}
+
+TEST_F(SysfsTest, NodesDifferInGuidsAndLids) {
+  const std::string file = "/sys/class/infiniband/softib0/node_guid";
+  EXPECT_EQ(read(file), "0253:4600:0000:0000\n");
+  EXPECT_EQ(read(file, "alpha"), read(file));
+  EXPECT_EQ(read(file, "beta"), "0253:4600:0001:0000\n");
+  EXPECT_EQ(read("/sys/class/infiniband/softib1/ports/2/lid", "beta"), "0x8\n");
+}
+
+TEST_F(SysfsTest, ShowsTheLiveStateOfPorts) {
+  const std::string port = "/sys/class/infiniband/softib0/ports/1/";
+  EXPECT_EQ(read(port + "state"), "4: ACTIVE\n");
+  EXPECT_EQ(read(port + "phys_state"), "5: LinkUp\n");
+  EXPECT_EQ(read(port + "rate"), "100 Gb/sec (4X EDR)\n");
+  EXPECT_EQ(read(port + "counters/port_xmit_data"), "0\n");
+  devices_.state = verbs::PortState::Down;
+  devices_.xmit_data = 18446744073709551615u;
+  devices_.width = 1;
+  devices_.speed = 1;
+  EXPECT_EQ(read(port + "state"), "1: DOWN\n");
+  EXPECT_EQ(read(port + "rate"), "2.5 Gb/sec (1X)\n");
+  EXPECT_EQ(read(port + "counters/port_xmit_data"), "18446744073709551615\n");
+  devices_.state = static_cast<verbs::PortState>(77);
+  EXPECT_EQ(read(port + "state"), "77: UNKNOWN\n");
+}
+
+TEST_F(SysfsTest, DeviceTellsIdsAndNearCpus) {
+  const std::string device = "/sys/class/infiniband/softib0/device/";
+  EXPECT_EQ(read(device + "vendor"), "0x5f1b\n");
+  EXPECT_EQ(read(device + "device"), "0x0042\n");
+  EXPECT_EQ(read(device + "numa_node"), "-1\n");
+  EXPECT_EQ(read(device + "local_cpus"), "f,ffffffff\n");
+  EXPECT_EQ(read(device + "local_cpulist"), "0-35\n");
+}
+
+TEST_F(SysfsTest, WithoutACpuCountThereIsNoLocalCpus) {
+  const Sysfs view(fabric_, devices_);
+  const std::string device = "/sys/devices/infiniband/softib0";
+  EXPECT_FALSE(view.stat("", device + "/local_cpus"));
+  EXPECT_EQ(view.list("", device)->find("local_cpu"), std::string::npos);
+}
+
+TEST_F(SysfsTest, FollowsLinksInsideAPathButNotTheLastComponent) {
+  const std::string link = "/sys/class/infiniband_verbs/uverbs1/device";
+  const auto stat = view_.stat("", link);
+  ASSERT_TRUE(stat);
+  EXPECT_EQ(stat->kind, ViewKind::Link);
+  EXPECT_EQ(std::string(stat->target.data()), "../../../devices/infiniband/softib1");
+  EXPECT_EQ(*view_.readlink("", link), "../../../devices/infiniband/softib1");
+  EXPECT_EQ(read(link + "/vendor"), "0x5f1b\n");
+  // There and back again, twice.
+  const std::string loop = link + "/infiniband/softib1/device/infiniband_verbs/uverbs1";
+  EXPECT_EQ(read(loop + "/ibdev"), "softib1\n");
+  EXPECT_FALSE(view_.stat("", link + "/nothing/here"));
+}
+
+TEST_F(SysfsTest, UverbsIsACharacterDeviceThatAnyoneMayOpen) {
+  const auto stat = view_.stat("", "/dev/infiniband/uverbs1");
+  ASSERT_TRUE(stat);
+  EXPECT_EQ(stat->kind, ViewKind::CharDevice);
+  EXPECT_EQ(stat->mode, 0666u);
+  EXPECT_EQ(stat->device_major, 1u);
+  EXPECT_EQ(stat->device_minor, 3u);
+}
+
+TEST_F(SysfsTest, WhatIsNotEmulatedIsAbsent) {
+  for (const char* path : {"",
+                           "/",
+                           "sys/class",
+                           "/sys",
+                           "/sys/class/",
+                           "/sys/class/misc",
+                           "/dev/null",
+                           "/sys/class/infiniband_mad",
+                           "/dev/infiniband/rdma_cm",
+                           "/dev/infiniband/umad0",
+                           "/dev/infiniband/uverbs2",
+                           "/dev/infiniband/uverbs00",
+                           "/dev/infiniband/uverbs0/x",
+                           "/sys/class/infiniband/softib2",
+                           "/sys/class/infiniband/softib",
+                           "/sys/class/infiniband/",
+                           "/sys/class/infiniband//softib0",
+                           "/sys/class/infiniband/softib0/../softib0",
+                           "/sys/class/infiniband/softib0/.",
+                           "/sys/class/infiniband/softib0/ports/0",
+                           "/sys/class/infiniband/softib0/ports/3",
+                           "/sys/class/infiniband/softib0/ports/1/gids/3",
+                           "/sys/class/infiniband/softib0/ports/1/gids/-1",
+                           "/sys/class/infiniband/softib0/ports/1/gids/00",
+                           "/sys/class/infiniband/softib0/ports/1/gids/4294967296",
+                           "/sys/class/infiniband/softib0/ports/1/gid_attrs/no/0",
+                           "/sys/class/infiniband/softib0/node_guid/x",
+                           "/sys/class/infiniband_verbs/abi_version/x"}) {
+    EXPECT_EQ(view_.stat("", path).error(), Status::NotFound) << path;
+  }
+  EXPECT_EQ(view_.stat("gamma", "/sys/class").error(), Status::NotFound);
+}
+
+TEST_F(SysfsTest, KindsAreNotMixedUp) {
+  EXPECT_EQ(view_.read("", "/sys/class").error(), Status::InvalidParameter);
+  EXPECT_EQ(view_.read("", "/dev/infiniband/uverbs0").error(), Status::InvalidParameter);
+  EXPECT_EQ(view_.list("", "/sys/class/infiniband_verbs/abi_version").error(),
+            Status::InvalidParameter);
+  EXPECT_EQ(view_.readlink("", "/sys/class").error(), Status::InvalidParameter);
+}
+
+// Every name that a directory lists can be looked up, and a file's size is that of its content.
+TEST_F(SysfsTest, TheTreeAgreesWithItself) {
+  std::vector<std::string> todo{"/sys/class", "/dev"};
+  std::size_t files = 0;
+  while (!todo.empty()) {
+    const std::string path = todo.back();
+    todo.pop_back();
+    const auto stat = view_.stat("beta", path);
+    ASSERT_TRUE(stat) << path;
+    if (stat->kind == ViewKind::File) {
+      EXPECT_EQ(read(path, "beta").size(), stat->size) << path;
+      ++files;
+    } else if (stat->kind == ViewKind::Directory) {
+      const std::string lines = list(path, "beta");
+      std::set<std::string> names;
+      for (std::size_t at = 0; at < lines.size();) {
+        const std::size_t end = lines.find('\n', at);
+        const std::string name = lines.substr(at, end - at);
+        EXPECT_TRUE(names.insert(name).second) << path << " has two of " << name;
+        todo.push_back(path + "/" + name);
+        at = end + 1;
+      }
+    }
+  }
+  EXPECT_GT(files, 150u);
+}
+
+}  // namespace
+}  // namespace ib::drivers

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+#include "drivers/sysfs/sysfs_text_internal.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdarg>
+#include <cstdio>
+
+namespace ib::drivers::sysfs {
+namespace {
+
+using verbs::control::PortAttr;
+
+[[gnu::format(printf, 1, 2)]] std::string format(const char* pattern, ...) {
+  std::array<char, 160> text;
+  va_list arguments;
+  va_start(arguments, pattern);
+  const int length = std::vsnprintf(text.data(), text.size(), pattern, arguments);
+  va_end(arguments);
+  IB_ASSERT(length >= 0 && static_cast<std::size_t>(length) < text.size());
+  return {text.data(), static_cast<std::size_t>(length)};
+}
+
+std::string words(std::uint64_t value) {  // 0123:4567:89ab:cdef
+  return format("%04x:%04x:%04x:%04x", static_cast<unsigned>(value >> 48 & 0xffff),
+                static_cast<unsigned>(value >> 32 & 0xffff),
+                static_cast<unsigned>(value >> 16 & 0xffff), static_cast<unsigned>(value & 0xffff));
+}
+std::string guid_line(std::uint64_t guid) {
+  return words(guid) + "\n";
+}
+std::string line(std::uint64_t value) {
+  return std::to_string(value) + "\n";
+}
+std::string hex(std::uint32_t value) {
+  return format("0x%x\n", value);
+}
+std::string pci_id(std::uint32_t value) {
+  return format("0x%04x\n", value);
+}
+
+std::string text_of(const std::array<char, 64>& chars) {
+  return {chars.begin(), std::find(chars.begin(), chars.end(), '\0')};
+}
+
+std::string state_line(const Place& place) {
+  static constexpr std::array kNames{"NOP", "DOWN", "INIT", "ARMED", "ACTIVE", "ACTIVE_DEFER"};
+  const auto state = static_cast<std::size_t>(place.port_attr().state);
+  return format("%zu: %s\n", state, state < kNames.size() ? kNames[state] : "UNKNOWN");
+}
+
+std::string physical_state_line(const Place& place) {
+  static constexpr std::array kNames{
+      "<unknown>",         "Sleep",   "Polling", "Disabled", "PortConfigurationTraining", "LinkUp",
+      "LinkErrorRecovery", "Phy Test"};
+  const std::size_t state = place.port_attr().phys_state;
+  return format("%zu: %s\n", state, state < kNames.size() ? kNames[state] : "<unknown>");
+}
+
+std::string rate_line(const Place& place) {
+  struct Speed {
+    std::uint8_t code;
+    unsigned tenths;  // of Gb/s, one lane
+    const char* name;
+  };
+  static constexpr std::array<Speed, 8> kSpeeds{{{1, 25, ""},
+                                                 {2, 50, " DDR"},
+                                                 {4, 100, " QDR"},
+                                                 {8, 100, " FDR10"},
+                                                 {16, 140, " FDR"},
+                                                 {32, 250, " EDR"},
+                                                 {64, 500, " HDR"},
+                                                 {128, 1000, " NDR"}}};
+  const PortAttr attr = place.port_attr();
+  const auto* speed = std::find_if(kSpeeds.begin(), kSpeeds.end(),
+                                   [&attr](const Speed& s) { return s.code == attr.active_speed; });
+  if (speed == kSpeeds.end()) speed = kSpeeds.begin();
+  // PortInfo:LinkWidthActive is one bit of 1, 2, 4, 8, 16 [IBA1 14.2.5.6].
+  const unsigned lanes = attr.active_width == 2    ? 4
+                         : attr.active_width == 4  ? 8
+                         : attr.active_width == 8  ? 12
+                         : attr.active_width == 16 ? 2
+                                                   : 1;
+  const unsigned tenths = lanes * speed->tenths;
+  return format("%u%s Gb/sec (%uX%s)\n", tenths / 10, tenths % 10 == 0 ? "" : ".5", lanes,
+                speed->name);
+}
+
+std::string cpu_mask_line(const Place& place) {
+  std::string text;
+  for (unsigned group = (place.cpus + 31) / 32; group-- > 0;) {
+    const unsigned bits = std::min(place.cpus - group * 32, 32u);
+    const unsigned mask = bits == 32 ? ~0u : (1u << bits) - 1;
+    text += text.empty() ? format("%x", mask) : format(",%08x", mask);
+  }
+  return text + "\n";
+}
+
+std::string cpu_list_line(const Place& place) {
+  return place.cpus == 1 ? "0\n" : format("0-%u\n", place.cpus - 1);
+}
+
+constexpr std::array kHcaFiles = std::to_array<Attribute>({
+    {"board_id", [](const Place&) { return std::string("SOFTIB_HCA_1\n"); }},
+    {"fw_ver", [](const Place& p) { return text_of(p.ca().fw_ver) + "\n"; }},
+    {"hca_type", [](const Place&) { return std::string("softib\n"); }},
+    {"hw_rev", [](const Place& p) { return hex(p.ca().hw_ver); }},
+    {"node_desc", [](const Place& p) { return p.node.name + " " + p.hca.name + "\n"; }},
+    {"node_guid", [](const Place& p) { return guid_line(p.ca().node_guid); }},
+    {"node_type", [](const Place&) { return std::string("1: CA\n"); }},
+    {"sys_image_guid", [](const Place& p) { return guid_line(p.ca().sys_image_guid); }},
+});
+
+// numa_node -1: the device is memory, no node is nearer than another.
+constexpr std::array kDeviceFiles = std::to_array<Attribute>({
+    {"class", [](const Place&) { return std::string("0x020700\n"); }},  // InfiniBand controller
+    {"device", [](const Place& p) { return pci_id(p.ca().vendor_part_id); }},
+    {"local_cpulist", cpu_list_line},
+    {"local_cpus", cpu_mask_line},
+    {"numa_node", [](const Place&) { return std::string("-1\n"); }},
+    {"revision", [](const Place& p) { return format("0x%02x\n", p.ca().hw_ver & 0xff); }},
+    {"subsystem_device", [](const Place& p) { return pci_id(p.ca().vendor_part_id); }},
+    {"subsystem_vendor", [](const Place& p) { return pci_id(p.ca().vendor_id); }},
+    {"vendor", [](const Place& p) { return pci_id(p.ca().vendor_id); }},
+});
+
+constexpr std::array kPortFiles = std::to_array<Attribute>({
+    {"cap_mask", [](const Place& p) { return format("0x%08x\n", p.port_attr().port_cap_flags); }},
+    {"has_smi", [](const Place&) { return std::string("1\n"); }},
+    {"lid", [](const Place& p) { return hex(p.port_attr().lid); }},
+    {"lid_mask_count", [](const Place& p) { return line(p.port_attr().lmc); }},
+    {"link_layer", [](const Place&) { return std::string("InfiniBand\n"); }},
+    {"phys_state", physical_state_line},
+    {"rate", rate_line},
+    {"sm_lid", [](const Place& p) { return hex(p.port_attr().sm_lid); }},
+    {"sm_sl", [](const Place& p) { return line(p.port_attr().sm_sl); }},
+    {"state", state_line},
+});
+
+template <std::uint64_t PortCounters::*Counter>
+std::string counter_line(const Place& place) {
+  return line(place.devices.counters(place.hca, *place.port).*Counter);
+}
+std::string zero_line(const Place&) {
+  return "0\n";
+}  // cannot happen on these links
+
+constexpr std::array kCounters = std::to_array<Attribute>({
+    {"VL15_dropped", zero_line},
+    {"excessive_buffer_overrun_errors", zero_line},
+    {"link_downed", counter_line<&PortCounters::link_downed>},
+    {"link_error_recovery", counter_line<&PortCounters::link_error_recovery>},
+    {"local_link_integrity_errors", zero_line},
+    {"multicast_rcv_packets", counter_line<&PortCounters::multicast_rcv_packets>},
+    {"multicast_xmit_packets", counter_line<&PortCounters::multicast_xmit_packets>},
+    {"port_rcv_constraint_errors", zero_line},
+    {"port_rcv_data", counter_line<&PortCounters::rcv_data>},
+    {"port_rcv_errors", counter_line<&PortCounters::rcv_errors>},
+    {"port_rcv_packets", counter_line<&PortCounters::rcv_packets>},
+    {"port_rcv_remote_physical_errors", zero_line},
+    {"port_rcv_switch_relay_errors", zero_line},
+    {"port_xmit_constraint_errors", zero_line},
+    {"port_xmit_data", counter_line<&PortCounters::xmit_data>},
+    {"port_xmit_discards", counter_line<&PortCounters::xmit_discards>},
+    {"port_xmit_packets", counter_line<&PortCounters::xmit_packets>},
+    {"port_xmit_wait", counter_line<&PortCounters::xmit_wait>},
+    {"symbol_error", counter_line<&PortCounters::symbol_errors>},
+    {"unicast_rcv_packets", counter_line<&PortCounters::unicast_rcv_packets>},
+    {"unicast_xmit_packets", counter_line<&PortCounters::unicast_xmit_packets>},
+});
+
+// The device's own ABI version is "1"; that of the uverbs class is 6, the only one there is.
+constexpr std::array kUverbsFiles = std::to_array<Attribute>({
+    {"abi_version", [](const Place&) { return std::string("1\n"); }},
+    {"dev", [](const Place&) { return std::string("1:3\n"); }},
+    {"ibdev", [](const Place& p) { return p.hca.name + "\n"; }},
+});
+
+}  // namespace
+
+std::string gid_line(const Place& place) {
+  // Entry 0 is the port's own GID; the others are free until a subnet manager assigns more.
+  const verbs::Gid gid = place.index == 0 ? place.port->gid() : verbs::Gid{};
+  std::string text;
+  for (std::size_t i = 0; i < gid.size(); i += 2) {
+    text += format("%s%02x%02x", i == 0 ? "" : ":", gid[i], gid[i + 1]);
+  }
+  return text + "\n";
+}
+
+std::string pkey_line(const Place& place) {
+  const auto& pkeys = place.port->pkeys;
+  return pci_id(place.index < pkeys.size() ? pkeys[place.index] : 0);
+}
+
+std::span<const Attribute> hca_files() {
+  return kHcaFiles;
+}
+std::span<const Attribute> device_files() {
+  return kDeviceFiles;
+}
+std::span<const Attribute> port_files() {
+  return kPortFiles;
+}
+std::span<const Attribute> counter_files() {
+  return kCounters;
+}
+std::span<const Attribute> uverbs_files() {
+  return kUverbsFiles;
+}
+
+}  // namespace ib::drivers::sysfs

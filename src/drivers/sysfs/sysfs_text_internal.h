@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// The texts of the emulated files, in the words of the kernel's drivers/infiniband/core/sysfs.c.
+// Only for sysfs.cpp, which knows where in the tree they are.
+#pragma once
+
+#include "drivers/sysfs/sysfs.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace ib::drivers::sysfs {
+
+// Where in the tree we are. `port`, `index`: only below a port or one of its tables.
+struct Place {
+  const DeviceStatus& devices;
+  const fabric::Node& node;
+  const fabric::Hca& hca;
+  std::size_t number;  // of the HCA in its node: softib<number>, uverbs<number>
+  unsigned cpus;
+  const fabric::Port* port = nullptr;
+  std::uint32_t index = 0;
+  verbs::control::CaAttr ca() const { return devices.ca(hca); }
+  verbs::control::PortAttr port_attr() const { return devices.port(hca, *port); }
+};
+
+using Text = std::string (*)(const Place&);
+struct Attribute {
+  std::string_view name;
+  Text text;
+};
+
+std::span<const Attribute> hca_files();
+std::span<const Attribute> device_files();
+std::span<const Attribute> port_files();
+std::span<const Attribute> counter_files();
+std::span<const Attribute> uverbs_files();
+
+// Entry `place.index` of a table of the port.
+std::string gid_line(const Place& place);
+std::string pkey_line(const Place& place);
+
+}  // namespace ib::drivers::sysfs

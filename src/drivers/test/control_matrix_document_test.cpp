@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+#include "drivers/test/control_matrix_document_test.h"
+
+#include "base/result.h"
+#include "drivers/test/control_matrix_case_test.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cctype>
+#include <fstream>
+
+namespace ib::drivers::test {
+namespace {
+
+constexpr const char* kHeader = IB_SOURCE_DIR "/src/verbs/control.h";
+constexpr const char* kDocument = IB_SOURCE_DIR "/docs/control_matrix.md";
+constexpr const char* kBegin = "<!-- generated: begin -->";
+constexpr const char* kEnd = "<!-- generated: end -->";
+
+std::vector<std::string> lines_of(const char* path) {
+  std::ifstream file(path);
+  EXPECT_TRUE(file) << "cannot read " << path;
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(file, line);) lines.push_back(line);
+  return lines;
+}
+
+// Every name of a status in it.
+std::set<std::string> statuses_in(std::string_view text) {
+  static const std::set<std::string> names = [] {
+    std::set<std::string> all;
+    for (std::uint32_t i = 0; i < kStatusCount; ++i) all.insert(status_name(Status{i}));
+    return all;
+  }();
+  std::set<std::string> found;
+  std::string word;
+  for (const char c : std::string(text) + " ") {
+    if (std::isalnum(static_cast<unsigned char>(c)) != 0) {
+      word += c;
+      continue;
+    }
+    if (names.contains(word)) found.insert(word);
+    word.clear();
+  }
+  return found;
+}
+
+// The name of the enumerator that a line defines: "  CreateQp = 75,"; empty if it is another line.
+std::string enumerator_in(const std::string& line) {
+  const std::size_t begin = line.find_first_not_of(' ');
+  const std::size_t equals = line.find(" = ");
+  const bool is_one = begin == 2 && equals != std::string::npos && line.ends_with(",");
+  return is_one ? line.substr(begin, equals - begin) : std::string();
+}
+
+std::string_view comment_in(std::string_view line) {
+  const std::size_t begin = line.find("//");
+  return begin != std::string_view::npos ? line.substr(begin + 2) : std::string_view();
+}
+
+}  // namespace
+
+DocumentedErrors::DocumentedErrors() {
+  std::string block;
+  std::set<std::string> group;
+  bool in_general = false;
+  bool in_codes = false;
+  for (const std::string& line : lines_of(kHeader)) {
+    in_general = (in_general || line.find("Errors that any request") != std::string::npos) &&
+                 line.starts_with("//");
+    if (in_general) by_code_[""].merge(statuses_in(line));
+    in_codes = in_codes || line.starts_with("enum class Code");
+    if (!in_codes) continue;
+    if (const std::string code = enumerator_in(line); !code.empty()) {
+      const std::size_t own = block.find('!');
+      by_code_[code] =
+          own != std::string::npos ? statuses_in(block.substr(own)) : std::set<std::string>();
+      by_code_[code].insert(group.begin(), group.end());
+      block.clear();
+    } else if (!comment_in(line).empty()) {
+      block += std::string(comment_in(line)) + "\n";
+    } else {
+      if (block.starts_with(" ---")) group = statuses_in(block);
+      block.clear();
+    }
+  }
+}
+
+bool DocumentedErrors::has(std::string_view code, const std::string& status) const {
+  const auto own = by_code_.find(code);
+  return by_code_.at("").contains(status) ||
+         (own != by_code_.end() && own->second.contains(status));
+}
+
+std::vector<std::string> read_matrix() {
+  const std::vector<std::string> all = lines_of(kDocument);
+  const auto begin = std::find(all.begin(), all.end(), kBegin);
+  const auto end = std::find(all.begin(), all.end(), kEnd);
+  EXPECT_TRUE(begin < end && end != all.end()) << "the marker lines are gone from " << kDocument;
+  return begin < end ? std::vector<std::string>(begin + 1, end) : std::vector<std::string>();
+}
+
+void write_matrix(const std::vector<std::string>& lines) {
+  const std::vector<std::string> all = lines_of(kDocument);
+  std::ofstream file(kDocument);
+  bool outside = true;
+  for (const std::string& line : all) {
+    if (line == kEnd) outside = true;
+    if (outside) file << line << '\n';
+    if (line != kBegin) continue;
+    outside = false;
+    for (const std::string& made : lines) file << made << '\n';
+  }
+  EXPECT_TRUE(file.flush()) << "cannot write " << kDocument;
+}
+
+}  // namespace ib::drivers::test

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// For the tests and the fuzzer of this folder: a fabric of two nodes in virtual time, over device
+// memory that is only address space. Nothing of a test framework is here.
+#pragma once
+
+#include "drivers/root/fabric_root.h"
+#include "drivers/soft_hca/handlers.h"
+#include "drivers/soft_hca/soft_hca.h"
+#include "platform/virtual_executor.h"
+
+#include <sys/mman.h>
+
+#include <cstring>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace ib::drivers::test {
+
+using platform::VirtualExecutor;
+
+// Device memory without a file: address space of this process, and a length that is believed.
+class FakeHost final : public platform::DeviceMemoryHost {
+ public:
+  ~FakeHost() override {
+    if (base_ != nullptr) ::munmap(base_, space_);
+  }
+  Status create(std::uint64_t size, std::uint64_t space, std::string&) override {
+    void* at = ::mmap(nullptr, space, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (at == MAP_FAILED) return Status::IoError;
+    base_ = static_cast<std::byte*>(at);
+    size_ = size;
+    space_ = space;
+    return Status::Ok;
+  }
+  std::byte* base() override { return base_; }
+  std::uint64_t space() override { return space_; }
+  platform::Barriers& barriers() override { return barriers_; }
+  std::uint64_t size() override { return size_; }
+  Status grow(std::uint64_t size, std::string& reason) override {
+    if (refuses) return refusal(reason);
+    size_ = std::max(size_, size);
+    return Status::Ok;
+  }
+  void punch(std::uint64_t offset, std::uint64_t length) override {
+    std::byte* const from = base_ + offset;
+    const bool whole_pages = offset % page_size() == 0 && length % page_size() == 0;
+    if (whole_pages && ::madvise(from, length, MADV_DONTNEED) == 0) return;
+    std::memset(from, 0, length);
+  }
+  std::uint64_t used_bytes() override { return 0; }
+  Result<platform::NativeHandle> device_memory_handle(std::string& reason) override {
+    if (refuses) return refusal(reason);
+    return handle();
+  }
+  Result<platform::NativeHandle> duplicate(const platform::NativeHandle&,
+                                           std::string& reason) override {
+    if (refuses) return refusal(reason);
+    return handle();
+  }
+  Result<platform::NativeHandle> make_text(std::string_view text, std::string& reason) override {
+    if (refuses) return refusal(reason);
+    last_text = text;
+    return handle();
+  }
+  Result<std::uint64_t> seal_and_measure(const platform::NativeHandle& file,
+                                         std::string& reason) override {
+    if (refuses) return refusal(reason);
+    if (file.valid()) return std::uint64_t{1} << 20;
+    reason = "no file";
+    return Status::InvalidParameter;
+  }
+  bool is_pipe_end(const platform::NativeHandle& handle, bool) override { return handle.valid(); }
+  bool write_pipe(const platform::NativeHandle&, std::span<const std::byte> bytes) override {
+    std::uint64_t number = 0;
+    std::memcpy(&number, bytes.data(), sizeof number);
+    piped.push_back(number);
+    return true;
+  }
+  std::size_t max_handles() override { return 64; }
+  std::uint64_t page_size() override { return 4096; }
+  std::uint32_t pid() override { return 1; }
+  bool is_alive(std::uint32_t pid) override { return alive.contains(pid); }
+  void wake(std::atomic<std::uint32_t>&) override { ++wakes; }
+
+  // A number that stands for a descriptor; how many were not closed yet is counted.
+  static platform::NativeHandle handle() {
+    ++open_handles;
+    return {1000, [](int) { --open_handles; }};
+  }
+  static inline int open_handles = 0;
+
+  bool refuses = false;  // the system has nothing left for softibd
+  std::string last_text;
+  std::vector<std::uint64_t> piped;
+  std::set<std::uint32_t> alive;
+  int wakes = 0;
+
+ private:
+  static Status refusal(std::string& reason) {
+    reason = "the system refuses";
+    return Status::IoError;
+  }
+
+  platform::FullBarriers barriers_;
+  std::byte* base_ = nullptr;
+  std::uint64_t size_ = 0;
+  std::uint64_t space_ = 0;
+};
+
+// A request on its way; the test looks whether it is done.
+struct Request {
+  io::Irp irp;
+  std::vector<std::byte> in;
+  std::array<std::byte, 4096> out{};
+  bool done = false;
+  static void on_done(io::Irp&, void* context) { static_cast<Request*>(context)->done = true; }
+};
+
+// Entries of device memory: an index out of range would be the test's mistake.
+template <class T>
+T& sure(T* entry) {
+  IB_ASSERT(entry != nullptr);
+  return *entry;
+}
+
+class Bench {
+ public:
+  explicit Bench(std::uint64_t max_memory = 0, FabricTreeOptions tree_options = {})
+      : fabric(*fabric::Fabric::create({{"node0", "node1"}, 1, 2})) {
+    std::string reason;
+    SoftHcaOptions options;
+    options.max_memory = max_memory;
+    hcas = *SoftHca::create(executor, fabric, host, std::move(options), reason);
+    tree = *FabricTree::create(*hcas, std::move(tree_options), reason);
+    root = std::make_unique<FabricRoot>(*tree);
+    tree->begin([] {});
+    executor.advance(std::chrono::milliseconds(1));
+  }
+  Core& core() { return hcas->core(); }
+  const hca::Arena& arena() { return core().arena(); }
+  hca::Cqe& cqe(std::uint64_t ring, std::uint64_t at) {
+    std::byte* bytes = arena().heap(ring + at * sizeof(hca::Cqe), sizeof(hca::Cqe));
+    IB_ASSERT(bytes != nullptr);
+    return *reinterpret_cast<hca::Cqe*>(bytes);
+  }
+  std::string trace() { return core().trace.text_after(0); }
+  // Objects of any kind in the whole fabric, and what they take.
+  std::size_t objects() {
+    Core& c = core();
+    return c.pds.count() + c.keys.count() + c.dms.count() + c.ahs.count() + c.cqs.count() +
+           c.xrcds.count() + c.srqs.count() + c.qps.count() + c.mcasts.count() +
+           c.channels.count() + c.backings.count() + c.memory.heap().pieces();
+  }
+
+  VirtualExecutor executor;
+  FakeHost host;
+  fabric::Fabric fabric;
+  std::unique_ptr<SoftHca> hcas;
+  std::unique_ptr<FabricTree> tree;
+  std::unique_ptr<FabricRoot> root;
+};
+
+}  // namespace ib::drivers::test

@@ -1,0 +1,369 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// Creation, use and destruction of every kind of object, through IRPs.
+#include "drivers/test/driver_bench_test.h"
+#include "verbs/limits.h"
+
+#include <gtest/gtest.h>
+
+namespace ib::drivers::test {
+namespace {
+
+using namespace verbs::control;
+
+using verbs::QpType;
+
+TEST(Objects, NoProcessTakesAllDescriptorsThatSoftibdMayHave) {
+  Bench b;
+  Process hog(b, 11, "node0");
+  Process other(b, 12, "node0");
+  const std::size_t most = b.host.max_handles() / 4;
+  std::uint32_t last = 0;
+  for (std::size_t held = 0; held + 3 <= most; held += 3) {
+    last = hog.good(hog.root_call(Code::CreateChannel));
+    hog.good(hog.root_call<BackingOut>(Code::CreateBacking, BackingIn{4096}));
+  }
+  const auto refused = hog.root_call(Code::CreateChannel);
+  EXPECT_EQ(refused.status, Status::InsufficientResources);
+  EXPECT_NE(refused.reason.find("descriptors"), std::string::npos) << refused.reason;
+  other.good(other.root_call(Code::CreateChannel));
+  hog.good(hog.root_call(Code::DestroyChannel, IndexIn{last, 0}));
+  hog.good(hog.root_call(Code::CreateChannel));
+}
+
+TEST(Objects, EveryKindIsCreatedAndDestroyedAndLeavesNothing) {
+  Bench b;
+  Process p(b, 11, "node0");
+  const std::size_t before = b.objects();
+  const std::uint32_t pd = p.pd();
+  const std::uint32_t channel = p.good(p.root_call(Code::CreateChannel));
+  const std::uint32_t backing =
+      p.good(p.root_call<BackingOut>(Code::CreateBacking, BackingIn{8192}));
+  const std::uint32_t cq = p.cq(10, channel);
+  const std::uint32_t mr = p.good(p.mr(pd));
+  const std::uint32_t mw = p.good(p.call<MrOut>(Code::AllocMw, AllocMwIn{pd, 2}));
+  const std::uint32_t dm = p.good(p.call<DmOut>(Code::AllocDm, AllocDmIn{10000, 12, 0}));
+  verbs::AddressVector av;
+  av.dlid = 3;
+  av.port = 1;
+  const std::uint32_t ah = p.good(p.call(Code::CreateAh, CreateAhIn{pd, 0, av}));
+  CreateSrqIn srq_in;
+  srq_in.pd = pd;
+  srq_in.max_wr = 100;
+  srq_in.max_sge = 3;
+  const std::uint32_t srq = p.good(p.call<SrqOut>(Code::CreateSrq, srq_in));
+  const std::uint32_t xrcd = p.good(p.call(Code::OpenXrcd, OpenXrcdIn{0, 0, 1, 0}));
+  const std::uint32_t rc = p.good(p.qp(QpType::Rc, pd, cq));
+  const std::uint32_t ud = p.good(p.qp(QpType::Ud, pd, cq));
+  McastIn mcast{ud, 0xc001, 0, {}};
+  mcast.mgid[0] = 0xff;
+  p.good(p.call(Code::AttachMcast, mcast));
+  p.good(p.call(Code::AttachMcast, mcast));  // again: no change
+  EXPECT_EQ(b.arena().mcast_count().load(), 1u);
+  EXPECT_EQ(b.arena().mcast(0)->qpn.load(), b.arena().qp(control::index_of(ud))->id.qpn.load());
+
+  p.good(p.call(Code::DetachMcast, mcast));
+  EXPECT_EQ(p.call(Code::DetachMcast, mcast).status, Status::InvalidParameter);
+  for (const auto& [code, handle] :
+       std::vector<std::pair<Code, std::uint32_t>>{{Code::DestroyQp, rc},
+                                                   {Code::DestroyQp, ud},
+                                                   {Code::DestroySrq, srq},
+                                                   {Code::CloseXrcd, xrcd},
+                                                   {Code::DestroyAh, ah},
+                                                   {Code::DeallocMw, mw},
+                                                   {Code::DeregMr, mr},
+                                                   {Code::FreeDm, dm},
+                                                   {Code::DestroyCq, cq},
+                                                   {Code::DeallocPd, pd}}) {
+    p.good(p.call(code, IndexIn{handle, 0}));
+    EXPECT_EQ(p.call(code, IndexIn{handle, 0}).status, Status::InvalidParameter);
+  }
+  p.good(p.root_call(Code::DestroyChannel, IndexIn{channel, 0}));
+  p.good(p.root_call(Code::DestroyBacking, IndexIn{backing, 0}));
+  EXPECT_EQ(b.objects(), before);
+}
+
+TEST(Objects, WhatOthersDependOnIsBusyAndSaysWhy) {
+  Bench b;
+  Process p(b, 11, "node0");
+  const std::uint32_t pd = p.pd();
+  const std::uint32_t channel = p.good(p.root_call(Code::CreateChannel));
+  const std::uint32_t cq = p.cq(10, channel);
+  const std::uint32_t qp = p.good(p.qp(QpType::Rc, pd, cq));
+  p.good(p.mr(pd));
+  p.good(p.mr(pd));
+  const auto busy_pd = p.call(Code::DeallocPd, IndexIn{pd, 0});
+  EXPECT_EQ(busy_pd.status, Status::DeviceBusy);
+  EXPECT_EQ(busy_pd.reason, "protection domain " + std::to_string(control::index_of(pd)) +
+                                " is in use by 2 memory regions, 1 queue pair");
+  EXPECT_EQ(p.call(Code::DestroyCq, IndexIn{cq, 0}).status, Status::DeviceBusy);
+  EXPECT_EQ(p.root_call(Code::DestroyChannel, IndexIn{channel, 0}).status, Status::DeviceBusy);
+  p.good(p.call(Code::DestroyQp, IndexIn{qp, 0}));
+  p.good(p.call(Code::DestroyCq, IndexIn{cq, 0}));
+  p.good(p.root_call(Code::DestroyChannel, IndexIn{channel, 0}));
+}
+
+TEST(Objects, AnotherProcessesHandlesNameNothing) {
+  Bench b;
+  Process a(b, 11, "node0");
+  Process z(b, 12, "node0");
+  const std::uint32_t pd = a.pd();
+  const std::uint32_t cq = a.cq();
+  const std::uint32_t own_pd = z.pd();
+  const std::uint32_t mr = a.good(a.mr(pd));
+  const std::uint32_t qp = a.good(a.qp(QpType::Rc, pd, cq));
+  EXPECT_EQ(z.mr(pd).status, Status::InvalidParameter);
+  EXPECT_EQ(z.qp(QpType::Rc, own_pd, cq).status, Status::InvalidParameter);
+  for (const auto& [code, handle] :
+       std::vector<std::pair<Code, std::uint32_t>>{{Code::DestroyQp, qp},
+                                                   {Code::DeregMr, mr},
+                                                   {Code::DestroyCq, cq},
+                                                   {Code::DeallocPd, pd},
+                                                   {Code::QueryQp, qp},
+                                                   {Code::QueryMr, mr}}) {
+    const auto reply = z.call<QueryQpOut>(code, IndexIn{handle, 0});
+    EXPECT_EQ(reply.status, Status::InvalidParameter);
+    EXPECT_NE(reply.reason.find("there is no"), std::string::npos) << reply.reason;
+  }
+}
+
+TEST(Objects, ARegionIsPublishedWithAKeyThatChangesWithEachUse) {
+  Bench b;
+  Process p(b, 11, "node0");
+  const std::uint32_t pd = p.pd();
+  const auto first = p.mr(pd, verbs::access::kRemoteRead);
+  const hca::KeyEntry& entry = *b.arena().key(control::index_of(first.handle));
+  EXPECT_EQ(hca::key_index(first.out.lkey), control::index_of(first.handle));
+  EXPECT_EQ(entry.id.key.load(), first.out.rkey);
+  EXPECT_EQ(entry.id.state.load(), static_cast<std::uint32_t>(hca::KeyState::Valid));
+  EXPECT_EQ(entry.id.owner_slot, p.attach.slot);
+  EXPECT_EQ(entry.id.address, 0x10000u);
+  p.good(p.call(Code::DeregMr, IndexIn{first.handle, 0}));
+  EXPECT_EQ(entry.id.key.load(), 0u);
+  EXPECT_EQ(entry.id.state.load(), static_cast<std::uint32_t>(hca::KeyState::Invalid));
+}
+
+TEST(Objects, RegistrationsThatCannotWorkAreRefused) {
+  Bench b;
+  Process p(b, 11, "node0");
+  const std::uint32_t pd = p.pd();
+  EXPECT_EQ(p.mr(pd, verbs::access::kRemoteWrite).status, Status::InvalidParameter);
+  EXPECT_EQ(p.mr(pd, 1u << 15).status, Status::InvalidParameter);
+  RegMrIn in{pd, 1, 0x1000, 0, 0x1000, kNoIndex, 0};
+  p.good(p.call<MrOut>(Code::RegMr, in));  // nothing is registered: no key names anything in it
+  in.length = ~std::uint64_t{0};
+  EXPECT_EQ(p.call<MrOut>(Code::RegMr, in).status, Status::InvalidParameter);
+  const std::uint32_t dm = p.good(p.call<DmOut>(Code::AllocDm, AllocDmIn{100, 0, 0}));
+  EXPECT_EQ(p.call<MrOut>(Code::RegMr, RegMrIn{pd, 1 | verbs::access::kZeroBased, 50, 51, 0, dm, 0})
+                .status,
+            Status::InvalidParameter);
+  p.good(p.call<MrOut>(Code::RegMr, RegMrIn{pd, 1 | verbs::access::kZeroBased, 50, 50, 0, dm, 0}));
+  EXPECT_EQ(p.call(Code::FreeDm, IndexIn{dm, 0}).status, Status::DeviceBusy);
+}
+
+TEST(Objects, ARegionWithBoundWindowsIsBusyUntilTheyAreGone) {
+  Bench b;
+  Process p(b, 11, "node0");
+  const std::uint32_t pd = p.pd();
+  const std::uint32_t mr = p.good(p.mr(pd, 1 | verbs::access::kMwBind));
+  const std::uint32_t mw = p.good(p.call<MrOut>(Code::AllocMw, AllocMwIn{pd, 1}));
+  // What binding does.
+  b.arena().key(control::index_of(mr))->adopted.windows.store(1);
+  b.arena().key(control::index_of(mw))->id.window_region = control::index_of(mr);
+  b.arena()
+      .key(control::index_of(mw))
+      ->id.state.store(static_cast<std::uint32_t>(hca::KeyState::Valid));
+  EXPECT_EQ(p.call(Code::DeregMr, IndexIn{mr, 0}).status, Status::DeviceBusy);
+  p.good(p.call(Code::DeallocMw, IndexIn{mw, 0}));
+  EXPECT_EQ(b.arena().key(control::index_of(mr))->adopted.windows.load(), 0u);
+  p.good(p.call(Code::DeregMr, IndexIn{mr, 0}));
+}
+
+TEST(Objects, ReregistrationKeepsTheKey) {
+  Bench b;
+  Process p(b, 11, "node0");
+  const std::uint32_t pd = p.pd();
+  const std::uint32_t other_pd = p.pd();
+  const auto mr = p.mr(pd);
+  ReregMrIn in{mr.handle, 1 | 2 | 4, {other_pd, 3, 0x20000, 8192, 0x20000, kNoIndex, 0}};
+  const auto changed = p.call<MrOut>(Code::ReregMr, in);
+  EXPECT_EQ(changed.status, Status::Ok) << changed.reason;
+  EXPECT_EQ(changed.out.rkey, mr.out.rkey);
+  const hca::KeyEntry& entry = *b.arena().key(control::index_of(mr.handle));
+  EXPECT_EQ(entry.id.length, 8192u);
+  EXPECT_EQ(entry.id.access, 3u);
+  EXPECT_EQ(entry.id.pd, control::index_of(other_pd));
+  p.good(p.call(Code::DeallocPd, IndexIn{pd, 0}));
+  EXPECT_EQ(p.call(Code::DeallocPd, IndexIn{other_pd, 0}).status, Status::DeviceBusy);
+}
+
+TEST(Objects, ACompletionQueueWithSeveralProducersIsShared) {
+  Bench b;
+  Process p(b, 11, "node0");
+  const std::uint32_t pd = p.pd();
+  const std::uint32_t send_cq = p.cq();
+  const std::uint32_t recv_cq = p.cq();
+  const auto shared = [&](std::uint32_t cq) {
+    return b.arena().cq(control::index_of(cq))->id.shared_producers.load();
+  };
+  CreateQpIn in = p.qp_in(QpType::Rc, pd, send_cq);
+  in.recv_cq = recv_cq;
+  const std::uint32_t first = p.good(p.call<QpOut>(Code::CreateQp, in));
+  EXPECT_EQ(shared(send_cq), 0u);
+  EXPECT_EQ(shared(recv_cq), 0u);
+  const std::uint32_t second = p.good(p.call<QpOut>(Code::CreateQp, in));
+  EXPECT_EQ(shared(send_cq), 1u);
+  EXPECT_EQ(shared(recv_cq), 1u);
+  p.good(p.call(Code::DestroyQp, IndexIn{second, 0}));
+  EXPECT_EQ(shared(send_cq), 1u);
+  p.good(p.call(Code::DestroyQp, IndexIn{first, 0}));
+  EXPECT_EQ(shared(send_cq), 0u);
+  in.type = QpType::Ud;
+  p.good(p.call<QpOut>(Code::CreateQp, in));
+  EXPECT_EQ(shared(send_cq), 0u);
+  EXPECT_EQ(shared(recv_cq), 1u);
+}
+
+TEST(Objects, ResizingMovesWhatWasNotPolled) {
+  Bench b;
+  Process p(b, 11, "node0");
+  const auto made = p.call<CqOut>(Code::CreateCq, CreateCqIn{5, kNoIndex, 0, 0, 0});
+  ASSERT_EQ(made.out.slots, 8u);
+  hca::CqEntry& entry = *b.arena().cq(control::index_of(made.handle));
+  for (std::uint64_t position = 7; position < 10; ++position) {  // wraps
+    hca::Cqe& cqe = b.cqe(made.out.ring, position % 8);
+    cqe.wqe = static_cast<std::uint32_t>(position);
+    cqe.seq.store(static_cast<std::uint32_t>(position / 8) + 1);
+  }
+  entry.consumer.consumer.store(7);
+  entry.producer.producer.store(10);
+  EXPECT_EQ(p.call<CqOut>(Code::ResizeCq, ResizeCqIn{made.handle, 2}).status,
+            Status::InvalidParameter);
+  const auto grown = p.call<CqOut>(Code::ResizeCq, ResizeCqIn{made.handle, 20});
+  ASSERT_EQ(grown.status, Status::Ok) << grown.reason;
+  EXPECT_EQ(grown.out.slots, 32u);
+  for (std::uint64_t position = 7; position < 10; ++position) {
+    const hca::Cqe& cqe = b.cqe(grown.out.ring, position);
+    EXPECT_EQ(cqe.wqe, position);
+    EXPECT_EQ(cqe.seq.load(), 1u);
+  }
+  EXPECT_EQ(entry.id.ring_epoch.load(), 1u);
+  EXPECT_EQ(entry.id.shared_producers.load(), 0u);
+  EXPECT_EQ(entry.producer.lock.load(), 0u);
+  EXPECT_EQ(b.core().memory.heap().pieces(), 1u);
+}
+
+TEST(Objects, LimitsAreThoseThatTheHcaReports) {
+  Bench b;
+  Process p(b, 11, "node0");
+  const auto ca = p.call<CaAttr>(Code::QueryCa);
+  ASSERT_EQ(ca.status, Status::Ok);
+  const std::uint32_t pd = p.pd();
+  const std::uint32_t cq = p.cq();
+  CreateQpIn in = p.qp_in(QpType::Rc, pd, cq);
+  in.caps.max_send_wr = ca.out.max_qp_wr + 1;
+  EXPECT_EQ(p.call<QpOut>(Code::CreateQp, in).status, Status::InvalidParameter);
+  in.caps = {ca.out.max_qp_wr, ca.out.max_qp_wr,  ca.out.max_sge,
+             ca.out.max_sge,   ca.out.max_inline, 0};
+  const auto made = p.call<QpOut>(Code::CreateQp, in);
+  EXPECT_EQ(made.status, Status::Ok) << made.reason;
+  EXPECT_GE(made.out.rq_slots, ca.out.max_qp_wr);
+  EXPECT_EQ(p.call<CqOut>(Code::CreateCq, CreateCqIn{ca.out.max_cqe + 1, kNoIndex, 0, 0, 0}).status,
+            Status::InvalidParameter);
+  EXPECT_EQ(p.call<CqOut>(Code::CreateCq, CreateCqIn{0, kNoIndex, 0, 0, 0}).status,
+            Status::InvalidParameter);
+}
+
+TEST(Objects, MemoryLimitIsInsufficientResourcesWithAReason) {
+  Bench b(1 << 20);
+  Process p(b, 11, "node0");
+  const auto reply = p.call<CqOut>(Code::CreateCq, CreateCqIn{100000, kNoIndex, 0, 0, 0});
+  EXPECT_EQ(reply.status, Status::InsufficientResources);
+  EXPECT_NE(reply.reason.find("--max-memory"), std::string::npos) << reply.reason;
+}
+
+TEST(Objects, BuffersOfTheWrongSizeAreRefused) {
+  Bench b;
+  Process p(b, 11, "node0");
+  EXPECT_EQ(p.call(Code::DeallocPd, std::uint32_t{1}).status, Status::InvalidParameter);
+  EXPECT_EQ(p.call(static_cast<Code>(999)).status, Status::NotSupported);
+  EXPECT_EQ(p.root_call(static_cast<Code>(999)).status, Status::NotSupported);
+}
+
+TEST(Objects, XrcReceiveQueuePairLivesUntilTheLastHolderIsGone) {
+  Bench b;
+  Process a(b, 11, "node0");
+  Process z(b, 12, "node0");
+  const OpenXrcdIn shared{17, 4, 1, 0};
+  const std::uint32_t in_a = a.good(a.call(Code::OpenXrcd, shared));
+  const std::uint32_t in_z = z.good(z.call(Code::OpenXrcd, shared));
+  EXPECT_EQ(in_a, in_z);
+  CreateQpIn in;
+  in.type = QpType::XrcRecv;
+  in.xrcd = in_a;
+  const auto made = a.call<QpOut>(Code::CreateQp, in);
+  ASSERT_EQ(made.status, Status::Ok) << made.reason;
+  const auto opened = z.call<QpOut>(Code::OpenQp, OpenQpIn{in_z, made.out.qpn, 5});
+  ASSERT_EQ(opened.status, Status::Ok) << opened.reason;
+  EXPECT_EQ(a.call(Code::CloseXrcd, IndexIn{in_a, 0}).status, Status::DeviceBusy);
+  a.exit();
+  EXPECT_EQ(b.arena().qp(control::index_of(opened.handle))->id.qpn.load(), made.out.qpn);
+  EXPECT_EQ(b.arena().qp(control::index_of(opened.handle))->id.owner_slot, z.attach.slot);
+  z.good(z.call(Code::DestroyQp, IndexIn{opened.handle, 0}));
+  z.good(z.call(Code::CloseXrcd, IndexIn{in_z, 0}));
+  EXPECT_EQ(b.objects(), 0u);
+}
+
+TEST(Objects, ClosingAFileTakesAllItHas) {
+  Bench b;
+  Process p(b, 11, "node0");
+  const std::uint32_t pd = p.pd();
+  p.good(p.mr(pd));
+  p.good(p.qp(QpType::Rc, pd, p.cq()));
+  p.close_file();
+  EXPECT_EQ(b.objects(), 0u);
+}
+
+// A place that is given out again has another handle, and no kind is taken for another.
+TEST(Handles, NameOneObjectOrNothing) {
+  Bench b;
+  Process p(b, 11, "node0");
+  const std::uint32_t stale = p.pd();
+  p.good(p.call(Code::DeallocPd, IndexIn{stale, 0}));
+  const auto deallocate = [&](std::uint32_t handle) {
+    return p.call(Code::DeallocPd, IndexIn{handle, 0}).status;
+  };
+  std::uint32_t again = 0;
+  for (std::uint32_t i = 0; i < 2 * Table<Pd>::kRest && again == 0; ++i) {
+    const std::uint32_t pd = p.pd();
+    if (control::index_of(pd) == control::index_of(stale)) again = pd;
+    if (again == 0) {
+      EXPECT_EQ(deallocate(pd), Status::Ok);
+    }
+  }
+  ASSERT_NE(again, 0u) << "the place never came back";
+  EXPECT_NE(again, stale);
+  EXPECT_EQ(deallocate(stale), Status::InvalidParameter);
+  const std::uint32_t cq = p.cq();
+  EXPECT_EQ(deallocate(cq), Status::InvalidParameter);
+  EXPECT_EQ(deallocate(control::index_of(again)), Status::InvalidParameter);
+  const std::uint32_t other_kind =
+      control::handle_of(control::HandleKind::Pd, 0, control::index_of(cq));
+  EXPECT_EQ(p.call(Code::DestroyCq, IndexIn{other_kind, 0}).status, Status::InvalidParameter);
+  EXPECT_EQ(deallocate(again), Status::Ok);
+}
+
+TEST(Handles, OneProcessLeavesSomethingForTheOthers) {
+  Bench b;
+  Process p(b, 11, "node0");
+  Process other(b, 12, "node0");
+  constexpr std::uint32_t kQuota = verbs::limits::quota_of_one(verbs::limits::kMaxXrcd);
+  const control::OpenXrcdIn in{0, 0, 1, 0};
+  for (std::uint32_t i = 0; i < kQuota; ++i) p.good(p.call(Code::OpenXrcd, in));
+  const auto refused = p.call(Code::OpenXrcd, in);
+  EXPECT_EQ(refused.status, Status::InsufficientResources);
+  EXPECT_NE(refused.reason.find("one process"), std::string::npos) << refused.reason;
+  other.good(other.call(Code::OpenXrcd, in));
+}
+
+}  // namespace
+}  // namespace ib::drivers::test

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// How to tell a process that something waits for it.
+#pragma once
+
+#include "base/time.h"
+#include "hca/layout/layout.h"
+#include "verbs/control_buffers.h"
+
+namespace ib::hca {
+
+inline constexpr std::uint32_t kSleeps =
+    1;  // ProcessSlot::waiting: a thread sleeps on the doorbell
+inline constexpr std::uint32_t kListens = 2;  // no thread does: wants an event, once
+
+// Rings, and does what the owner needs to hear it: `wake` wakes whoever sleeps on a word, `raise`
+// reports an event to softibd.
+template <class Wake, class Raise>
+void ring_doorbell(ProcessSlot& slot, std::uint32_t index, Wake&& wake, Raise&& raise) {
+  slot.doorbell.fetch_add(1, std::memory_order_seq_cst);
+  std::uint32_t waiting = slot.waiting.load(std::memory_order_seq_cst);
+  if (waiting == kListens && slot.waiting.compare_exchange_strong(waiting, 0)) {
+    raise(verbs::control::RaiseEventIn{verbs::control::EventObject::Device, index,
+                                       slot.generation.load(std::memory_order_relaxed),
+                                       verbs::EventType::Attention});
+  } else if (waiting == kSleeps) {
+    wake(slot.doorbell);
+  }
+}
+
+// The other side: round() does what is to be done and says how long to sleep at most, zero: not at
+// all; sleep(word, value, longest) sleeps while the word has that value. Until is_over().
+template <class IsOver, class Round, class Sleep>
+void answer_doorbell(ProcessSlot& slot, IsOver&& is_over, Round&& round, Sleep&& sleep) {
+  for (;;) {
+    // First: whatever is asked for after it was looked for has rung by the time of the sleep. The
+    // end, too.
+    const std::uint32_t rung = slot.doorbell.load(std::memory_order_seq_cst);
+    if (is_over()) return;
+    const Duration longest = round();
+    if (longest == Duration::zero()) continue;
+    slot.waiting.store(kSleeps, std::memory_order_seq_cst);
+    sleep(slot.doorbell, rung, longest);
+    slot.waiting.store(0, std::memory_order_relaxed);
+  }
+}
+
+}  // namespace ib::hca

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// LocalKeys: this process's own memory regions, in private memory.
+//
+// What decides about this process's own loads and stores must not be in shared memory (see the
+// trust note in layout.h). One writer at a time (the process's control lock); readers are inside
+// an OpScope. An entry is removed before softibd waits for quiescence, so it is not reused under a
+// reader.
+#pragma once
+
+#include "base/assert.h"
+#include "hca/layout/layout.h"
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <memory>
+
+namespace ib::hca {
+
+struct LocalKey {
+  Shared32 key;  // 0: none
+  std::uint32_t pd = 0;
+  std::uint32_t access = 0;
+  KeyKind kind = KeyKind::Region;
+  std::uint64_t iova = 0;
+  std::uint64_t length = 0;
+  std::byte* address = nullptr;       // of iova, in this process (device memory: in the mapping)
+  const RangeList* ranges = nullptr;  // Ranges: private, lives as long as the key is here
+  Shared32 doubted;                   // `key`, or that of an earlier region: see is_doubtful()
+
+  // The program has changed its mappings there. What is left of them may be anything, and is
+  // touched only by ways that return an error.
+  bool is_doubtful() const {
+    return doubted.load(std::memory_order_relaxed) == key.load(std::memory_order_relaxed);
+  }
+};
+
+class LocalKeys {
+ public:
+  // Address space; pages cost memory as keys are used.
+  static constexpr std::size_t kBytes = kMaxKeys * sizeof(LocalKey);
+  LocalKeys() : table_(static_cast<LocalKey*>(std::calloc(1, kBytes))) {}
+  // False: there was no room for the table (RLIMIT_DATA); nothing else may be called.
+  bool valid() const { return table_ != nullptr; }
+  ~LocalKeys() { std::free(table_); }
+  LocalKeys(const LocalKeys&) = delete;
+  LocalKeys& operator=(const LocalKeys&) = delete;
+
+  // The entry with this key, or nullptr.
+  const LocalKey* find(std::uint32_t key) const {
+    const std::uint32_t index = key_index(key);
+    if (index >= kMaxKeys) return nullptr;
+    const LocalKey& entry = table_[index];
+    return key != 0 && entry.key.load(std::memory_order_acquire) == key ? &entry : nullptr;
+  }
+  LocalKey& at(std::uint32_t index) const {
+    IB_ASSERT(index < kMaxKeys);
+    return table_[index];
+  }
+  // Takes a key away, until somebody stores it again.
+  void hide(std::uint32_t index) {
+    at(index).key.store(0, std::memory_order_seq_cst);
+    hidden_.fetch_add(1, std::memory_order_seq_cst);
+  }
+  // From now on the region with this key is doubtful. Any thread; takes no lock, allocates nothing.
+  void doubt(std::uint32_t key) {
+    at(key_index(key)).doubted.store(key, std::memory_order_seq_cst);
+    hidden_.fetch_add(1, std::memory_order_seq_cst);
+  }
+  // Goes up with hide(): what is known of keys may have become untrue.
+  std::uint64_t hidden() const { return hidden_.load(std::memory_order_acquire); }
+
+ private:
+  LocalKey* table_;
+  std::atomic<std::uint64_t> hidden_{1};
+};
+
+// Whether [address, address + length) lies in [base, base + size), for any values.
+constexpr bool in_range(std::uint64_t address, std::uint64_t length, std::uint64_t base,
+                        std::uint64_t size) {
+  const std::uint64_t offset = address - base;
+  return address >= base && offset <= size && length <= size - offset;
+}
+// The same where base + size does not wrap around.
+constexpr bool in_span(std::uint64_t address, std::uint64_t length, std::uint64_t base,
+                       std::uint64_t size) {
+  const std::uint64_t offset = address - base;  // of an address below: more than any size here
+  return offset <= size && length <= size - offset;
+}
+constexpr bool wraps_around(std::uint64_t base, std::uint64_t size) {
+  return base + size < base;
+}
+
+}  // namespace ib::hca

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// The short way through a requester, for what nearly every request is: one piece of memory,
+// written, read or sent over RC or UC to a peer that was there at the last request and whose memory
+// is mapped here, or will never be.
+//
+// It only ever says "done" or "not my case". In the second case nothing has changed (but bytes of a
+// receive's buffer, if then the completion queue was full, or of memory that went while it was
+// written), and the long way (requester_connected.cpp, requester_receive.cpp), which knows every
+// case and gives every refusal its reason, decides. So each check of the long way stands here too,
+// in whatever order is cheapest. A small message costs about a third of the instructions this way.
+//
+// It finds out hardly anything either, and so makes no call (but to copy more than eight bytes, or
+// for another region of its own): what it compares with is what learn() has found out after a
+// refusal.
+//
+// Templates: fields of a request are read from where the program has them when they are wanted.
+// `Send` is a view that has sge(), wr_id(), opcode(), flags(), imm(), rkey() and remote_address(),
+// and fits into a register.
+#pragma once
+
+#include "hca/memory/copy.h"
+#include "hca/requester/requester.h"
+
+#include <bit>
+
+namespace ib::hca {
+
+// Whether bind_peer() would find the peer that it found last. States change at any time; the rest
+// is looked at when ArenaHeader::changes says so.
+[[gnu::always_inline]] inline bool Requester::peer_stands() const {
+  if (arena_.header().changes.load(std::memory_order_acquire) != peer_.as_of ||
+      !has(*peer_.port, verbs::PortState::Active) ||
+      !has(*peer_.own_port, verbs::PortState::Active)) {
+    return false;
+  }
+  const Shared32& state = peer_.entry->id.state;  // ports known: there is one
+  return has(state, verbs::QpState::Rts) || has(state, verbs::QpState::Rtr);
+}
+
+template <class Send>
+[[gnu::always_inline]] inline std::byte* Requester::own_bytes(Send send, std::uint32_t access) {
+  const Sge& sge = send.sge();
+  if (is_inline(send)) {
+    return sge.length <= config_.max_inline ? std::bit_cast<std::byte*>(sge.address) : nullptr;
+  }
+  std::byte* known = plane_.reach_local(own_key_, sge, access);
+  return known != nullptr ? known : look_at_own(sge, access);
+}
+
+// False: finish_short() is to do it.
+template <class Send>
+[[gnu::always_inline]] inline bool Requester::complete_short(Send send, std::uint64_t position,
+                                                             verbs::WcOpcode opcode) {
+  if (!config_.signal_all && (send.flags() & verbs::send_flag::kSignaled) == 0) return true;
+  return sends_plain_ && send_cq_.push_short(plane_.slot(), nullptr, [&](Cqe& slot) {
+    write_sent(slot, position, send.sge().length, opcode);
+  });
+}
+
+template <class Send>
+[[gnu::always_inline]] inline bool Requester::write_short(Send send) {
+  const auto& peer = peer_.entry->id;
+  const Sge& sge = send.sge();
+  std::byte* from = own_bytes(send, 0);
+  if (from == nullptr || (peer.access & verbs::access::kRemoteWrite) == 0) return false;
+  std::byte* to = MemoryPlane::reach_known(peer_.key, send.rkey(), send.remote_address(),
+                                           sge.length, verbs::access::kRemoteWrite);
+  if (to == nullptr) {
+    return copy_far(verbs::access::kRemoteWrite, send.rkey(), send.remote_address(), from,
+                    sge.length);
+  }
+  copy_tail_last(to, from, sge.length);
+  // Mailboxes and flags are written again and again.
+  next_line_.store(to, std::memory_order_relaxed);
+  return true;
+}
+
+template <class Send>
+[[gnu::always_inline]] inline bool Requester::read_short(Send send) {
+  const auto& peer = peer_.entry->id;
+  const Sge& sge = send.sge();
+  if (config_.type != verbs::QpType::Rc || is_inline(send) || limits_.max_rd_atomic == 0 ||
+      peer.max_dest_rd_atomic == 0 || (peer.access & verbs::access::kRemoteRead) == 0) {
+    return false;
+  }
+  std::byte* to = own_bytes(send, verbs::access::kLocalWrite);
+  const std::byte* from = MemoryPlane::reach_known(peer_.key, send.rkey(), send.remote_address(),
+                                                   sge.length, verbs::access::kRemoteRead);
+  if (to == nullptr) return false;
+  if (from == nullptr) {
+    return copy_far(verbs::access::kRemoteRead, send.rkey(), send.remote_address(), to, sge.length);
+  }
+  copy_tail_last(to, from, sge.length);
+  return true;
+}
+
+// Into a receive of one piece from the peer's own queue. The order of stores is that of
+// push_receive().
+template <class Send>
+[[gnu::always_inline]] inline bool Requester::send_short(Send send) {
+  auto& responder = peer_.entry->responder;
+  ReceiveSource& receives = peer_.receives;
+  const std::uint64_t head = responder.rq_head.load(std::memory_order_relaxed);
+  if (!peer_.takes_sends || !receives.available(head, peer_.entry->owner.rq_tail)) return false;
+  const std::uint32_t bytes = send.sge().length;
+  std::uint32_t id = 0;
+  Sge room;
+  std::byte* from = own_bytes(send, 0);
+  if (from == nullptr || !receives.copy_single(head, id, room) || room.length < bytes) return false;
+  std::byte* to = MemoryPlane::reach_known(peer_.key, room.lkey, room.address, bytes,
+                                           verbs::access::kLocalWrite);
+  if (to != nullptr) [[likely]] {
+    copy_tail_last(to, from, bytes);
+  } else if (!copy_far(verbs::access::kLocalWrite, room.lkey, room.address, from, bytes)) {
+    return false;
+  }
+  const bool pushed = peer_.cq.push_short(plane_.slot(), &responder.cq_intent, [&](Cqe& slot) {
+    peer_.receive.write(slot);
+    slot.wqe = id;
+    slot.byte_len = bytes;
+    if (send.opcode() == verbs::WrOpcode::SendWithImm) [[unlikely]] {
+      slot.flags = verbs::wc_flag::kWithImm;
+      slot.imm = send.imm();
+    }
+    if ((send.flags() & verbs::send_flag::kSolicited) != 0) [[unlikely]]
+      slot.bits = cqe_bit::kReceive | cqe_bit::kSolicited;
+  });
+  if (!pushed) return false;
+  responder.rq_head.store(head + 1, std::memory_order_release);
+  receives.prefetch(head + 1);
+  responder.cq_intent.store(0, std::memory_order_release);
+  next_line_.store(peer_.cq.next_slot(), std::memory_order_relaxed);
+  count(responder, bytes);
+  return true;
+}
+
+// Not a switch: that would be an indirect jump.
+template <class Send>
+[[gnu::always_inline]] inline bool Requester::run_short(Send send, verbs::WcOpcode& opcode) {
+  if (is_plain_send(send.opcode())) {
+    opcode = verbs::WcOpcode::Send;
+    return send_short(send);
+  }
+  if (send.opcode() == verbs::WrOpcode::RdmaWrite) {
+    opcode = verbs::WcOpcode::RdmaWrite;
+    return write_short(send);
+  }
+  opcode = verbs::WcOpcode::RdmaRead;
+  return send.opcode() == verbs::WrOpcode::RdmaRead && read_short(send);
+}
+
+template <class Send>
+[[gnu::always_inline]] inline Requester::Posted Requester::post_short(Send send) {
+  if (send.sge().length - 1 >= kShortMessage || waiting() || queued() >= config_.max_wr ||
+      !has(own_->id.state, verbs::QpState::Rts) || !peer_stands()) {
+    return Posted::No;
+  }
+  verbs::WcOpcode opcode{};
+  if (!run_short(send, opcode)) return Posted::No;
+  const std::uint64_t position = posted_.load(std::memory_order_relaxed);
+  lost_one_ = false;
+  records_[position & mask_] = {send.wr_id()};
+  posted_.store(position + 1, std::memory_order_release);
+  count(own_->requester, send.sge().length);
+  if (opcode == verbs::WcOpcode::Send && peer_.cq.has_channel()) [[unlikely]]
+    return Posted::Rest;
+  return complete_short(send, position, opcode) ? Posted::Done : Posted::Rest;
+}
+
+// The same with what can be learnt for this request. False: the long way.
+template <class Send>
+[[gnu::noinline]] bool Requester::learn_and_post(Send send) {
+  const auto& sge = send.sge();
+  if (sge.length - 1 >= kShortMessage || waiting() ||
+      !learn({send.opcode(), send.rkey(), send.remote_address(), sge.length})) {
+    return false;
+  }
+  const Posted posted = post_short(send);
+  forget_once();
+  if (posted == Posted::Rest) finish_short(send.opcode(), send.flags(), sge.length);
+  return posted != Posted::No;
+}
+
+}  // namespace ib::hca

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+#include "linux/adopt/adopt.h"
+
+#include "linux/adopt/adopt_move.h"
+#include "linux/adopt/adopt_registry.h"
+#include "linux/adopt/pin_sources.h"
+#include "linux/client/client_handle.h"
+#include "linux/client/client_signals.h"
+#include "linux/client/client_wait.h"
+
+#include <sys/mman.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <atomic>
+#include <new>
+
+namespace ib::os {
+namespace {
+
+using platform::AdoptedPages;
+using platform::AdoptMode;
+using platform::NativeHandle;
+
+// AdoptMode + 1; 0: not known yet.
+constinit std::atomic<std::uint32_t> detected{0};
+constinit std::atomic<std::uint32_t> limit{static_cast<std::uint32_t>(AdoptMode::Full)};
+
+AdoptMode mode_limit() {
+  return static_cast<AdoptMode>(limit.load(std::memory_order_relaxed));
+}
+
+constinit std::atomic<bool> move_forbidden{false};
+
+// Whether the program has only the calling thread; softib's own do not touch its memory. Workers of
+// io_uring count as threads.
+bool is_single_threaded() {
+  struct stat status {};
+  // The directory has a link per thread, one for itself and one from above.
+  return ::stat("/proc/self/task", &status) == 0 &&
+         status.st_nlink == 3 + background_thread_count();
+}
+
+// Far beyond any memory: mremap() may grow an adopted or returned mapping, and what it gets must be
+// in the file.
+constexpr std::uint64_t kEndlessFile = 1ull << 46;
+
+Result<NativeHandle> make_file(std::uint64_t length) {
+  rlimit file_size{};
+  // A file beyond the limit would raise SIGXFSZ instead of failing.
+  if (::getrlimit(RLIMIT_FSIZE, &file_size) != 0) return Status::IoError;
+  if (file_size.rlim_cur < length) return Status::NotSupported;
+  constexpr unsigned kNoExec = 8;  // MFD_NOEXEC_SEAL, Linux 6.3; demanded by some systems
+  constexpr unsigned kFlags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
+  long fd = raw_syscall(SYS_memfd_create, to_long(kPagesName), kFlags | kNoExec);
+  if (is_error(fd)) fd = raw_syscall(SYS_memfd_create, to_long(kPagesName), kFlags);
+  if (is_error(fd)) return Status::InsufficientResources;
+  NativeHandle file = own_descriptor(static_cast<int>(fd));
+  const std::uint64_t size = std::min<std::uint64_t>(kEndlessFile, file_size.rlim_cur);
+  if (raw_syscall(SYS_ftruncate, file.get(), to_long(size)) != 0) {
+    return Status::InsufficientResources;
+  }
+  // Peers map the file: it must not become shorter under them.
+  (void)::fcntl(file.get(), F_ADD_SEALS, F_SEAL_SHRINK);
+  return file;
+}
+
+// The rules under which pages may move at all.
+Result<Mover> make_mover(const FaultFile& faults, int page_map, int target,
+                         std::uint64_t page_size) {
+  if (faults.mode != AdoptMode::Full && !is_single_threaded()) return Status::NotSupported;
+  return Mover{.fault_file = faults.file.get(),
+               .page_map = page_map,
+               .target = target,
+               .has_minor = faults.has_minor,
+               .has_move = faults.has_move && !has_spliced_memory() && !move_forbidden.load(),
+               .page_size = page_size};
+}
+
+// Each adopted range keeps a descriptor, and a mapping when it has been returned: most of what a
+// process may have is left to the program.
+bool has_room_for_file() {
+  constexpr std::uint64_t kMostRanges = 1024;
+  rlimit files{};
+  if (::getrlimit(RLIMIT_NOFILE, &files) != 0) return false;
+  const SignalGuard no_signals;
+  const AdoptLock lock;
+  const AdoptedRanges* ranges = adopted_ranges();
+  return ranges != nullptr &&
+         ranges->size() < std::min<std::uint64_t>(kMostRanges, files.rlim_cur / 4);
+}
+
+bool has_returned_pages(MapsReader& maps, std::uint64_t start, std::uint64_t end) {
+  Mapping m;
+  for (std::uint64_t at = start; at < end && maps.find(at, m); at = m.end) {
+    if (m.given_back()) return true;
+  }
+  return false;
+}
+
+// Moves the pages step by step; `at` tells how far it came.
+Status move_all(const Mover& mover, MapsReader& maps, std::uint64_t& at, std::uint64_t start,
+                std::uint64_t end) {
+  while (at < end) {
+    Mapping m;
+    if (!maps.find(at, m) || m.start > at) return Status::NotSupported;
+    const std::uint64_t next = step_end(at, std::min(m.end, end));
+    IB_CHECK(move_step(mover, at, next, at - start, m.given_back()));
+    at = next;
+  }
+  return Status::Ok;
+}
+
+bool remember(const AdoptedPages& pages) {
+  AdoptedRanges* ranges = adopted_ranges();
+  if (ranges == nullptr) return false;
+  try {
+    ranges->insert_or_assign(
+        pages.address, AdoptedRange{pages.length, identity_of(pages.file.get()), pages.file.get()});
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+  return true;
+}
+
+// Checks, then moves. If it has to stop on the way, what has moved stays adopted: something may
+// hold those pages by now.
+Status adopt_range(AdoptedPages& pages, Mover mover, std::uint64_t most) {
+  const std::uint64_t end = pages.address + pages.length;
+  const auto frame = reinterpret_cast<std::uint64_t>(__builtin_frame_address(0));
+  MapsReader maps;
+  IB_CHECK(check_private_range(maps, pages.address, end, frame));
+  IB_TRY(touched, touched_bytes(mover, pages.address, end));
+  if (touched > most) return Status::NotSupported;
+  if (touched != 0 && (!mover.has_move || has_returned_pages(maps, pages.address, end))) {
+    mover.trusts_pins = is_single_threaded() && !may_pin_pages();
+    if (!mover.trusts_pins) return Status::DeviceBusy;
+  }
+  pages.copied = touched;
+  // Only now, as another region may have pages at this address; and not later, as it may fail.
+  if (!remember(pages)) return Status::InsufficientResources;
+  std::uint64_t at = pages.address;
+  const Status status = move_all(mover, maps, at, pages.address, end);
+  if (status == Status::Ok) return status;
+  (void)adopted_ranges()->erase(pages.address);
+  if (at == pages.address) return status;
+  pages.length = at - pages.address;
+  return remember(pages) ? Status::Ok : Status::InsufficientResources;
+}
+
+}  // namespace
+
+AdoptMode adopt_mode() {
+  std::uint32_t known = detected.load(std::memory_order_relaxed);
+  if (known == 0) {
+    known = static_cast<std::uint32_t>(open_fault_file(AdoptMode::Full).mode) + 1;
+    detected.store(known, std::memory_order_relaxed);
+  }
+  return std::min(static_cast<AdoptMode>(known - 1), mode_limit());
+}
+
+void limit_adopt_mode(std::optional<AdoptMode> mode) {
+  limit.store(static_cast<std::uint32_t>(mode.value_or(AdoptMode::Full)),
+              std::memory_order_relaxed);
+}
+
+void forbid_page_move(bool forbid) {
+  move_forbidden.store(forbid, std::memory_order_relaxed);
+}
+
+platform::ClientHost::Presence adopted_presence(const AdoptedPages& pages, std::uint64_t address,
+                                                std::uint64_t length) {
+  using Presence = platform::ClientHost::Presence;
+  MapsReader maps;
+  const FileIdentity file = identity_of(pages.file.get());
+  const std::uint64_t end = address + length;
+  std::uint64_t present = 0;
+  Mapping m;
+  for (std::uint64_t at = address; at < end && maps.find(at, m) && m.start < end; at = m.end) {
+    if (!is_adopted_mapping(m, file, pages.address)) continue;
+    present += std::min(m.end, end) - std::max(m.start, at);
+  }
+  if (present == length) return Presence::Whole;
+  return present == 0 ? Presence::Gone : Presence::Partial;
+}
+
+Result<AdoptedPages> adopt_pages(std::uint64_t address, std::uint64_t length, std::uint64_t most) {
+  if (sizeof(void*) < 8) return Status::NotSupported;  // no room to move things about
+  const auto page_size = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+  if (length < page_size || address + length < address) return Status::NotSupported;
+  AdoptedPages pages;
+  pages.address = (address + page_size - 1) / page_size * page_size;
+  const std::uint64_t end = (address + length) / page_size * page_size;
+  if (pages.address >= end) return Status::NotSupported;
+  pages.length = end - pages.address;
+
+  const CancelGuard no_cancel;
+  if (!has_room_for_file()) return Status::InsufficientResources;
+  const FaultFile faults = open_fault_file(mode_limit());
+  const NativeHandle page_map = own_descriptor(::open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC));
+  IB_TRY(file, make_file(pages.length));
+  pages.file = std::move(file);
+  const auto mover = make_mover(faults, page_map.get(), pages.file.get(), page_size);
+  if (!mover) return mover.error();
+  watch_forks();
+  const SignalGuard no_signals;
+  const AdoptLock lock;
+  const Status status = adopt_range(pages, *mover, most);
+  if (status != Status::Ok) return status;
+  return pages;
+}
+
+}  // namespace ib::os

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// Inside of adopt.cpp: one step of moving pages into a file.
+#pragma once
+
+#include "base/result.h"
+#include "linux/adopt/private_range.h"
+#include "platform/client_host.h"
+
+#include <cstdint>
+
+namespace ib::os {
+
+inline constexpr std::uint64_t kAdoptStep = 4u << 20;
+
+// The end of the step that starts at `at`: steps end at multiples of their size, so that huge pages
+// stay whole.
+constexpr std::uint64_t step_end(std::uint64_t at, std::uint64_t end) {
+  const std::uint64_t next = (at / kAdoptStep + 1) * kAdoptStep;
+  return next < end ? next : end;
+}
+
+struct FaultFile {
+  platform::NativeHandle file;  // a userfaultfd; none: not permitted
+  platform::AdoptMode mode = platform::AdoptMode::None;
+  bool has_minor = false;  // can stop threads at pages that the file of a mapping has (Linux 5.14)
+  bool has_move = false;   // UFFDIO_MOVE (Linux 6.8)
+};
+// The most that the system and `limit` allow.
+FaultFile open_fault_file(platform::AdoptMode limit);
+
+// What a move needs; the files are borrowed.
+struct Mover {
+  int fault_file = -1;  // -1: no other thread exists
+  int page_map = -1;    // /proc/self/pagemap; -1: unknown, all pages count as touched
+  int target = -1;
+  bool has_minor = false;
+  bool has_move = false;  // UFFDIO_MOVE (Linux 6.8): the kernel refuses pinned pages
+  // Touched pages may move although the kernel cannot tell whether they are pinned: the caller has
+  // made sure that nothing can pin them.
+  bool trusts_pins = false;
+  std::uint64_t page_size = 4096;
+};
+
+// How many bytes of [start, end) have been touched. NotSupported: there are guard pages.
+Result<std::uint64_t> touched_bytes(const Mover& mover, std::uint64_t start, std::uint64_t end);
+
+// Moves [start, end), which lies in one mapping of private memory, to `offset` of the target and
+// maps that in its place. To be called with all signals blocked: a handler that touched the pages
+// would wait for itself. Fails without having changed anything; DeviceBusy: a page is, or may be,
+// pinned for I/O by the kernel.
+Status move_step(const Mover& mover, std::uint64_t start, std::uint64_t end, std::uint64_t offset,
+                 bool given_back);
+
+}  // namespace ib::os

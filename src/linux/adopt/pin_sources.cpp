@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+#include "linux/adopt/pin_sources.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <charconv>
+#include <memory>
+#include <string_view>
+
+namespace ib::os {
+namespace {
+
+constinit std::atomic<bool> spliced{false};
+
+// What descriptors that pin memory for long are links to, in /proc/self/fd.
+constexpr std::array<std::string_view, 6> kPinners{"anon_inode:[io_uring]", "anon_inode:kvm-vm",
+                                                   "/dev/vhost-",           "/dev/vfio/",
+                                                   "anon_inode:[vfio",      "/dev/nvidia"};
+
+bool pins(int directory, const char* name) {
+  const std::string_view text(name);
+  int descriptor = -1;
+  if (std::from_chars(text.data(), text.data() + text.size(), descriptor).ec != std::errc()) {
+    return false;  // "." and ".."
+  }
+  const int flags = ::fcntl(descriptor, F_GETFL);
+  if (flags >= 0 && (flags & O_DIRECT) != 0) return true;
+  std::array<char, 64> target;
+  const ssize_t length = ::readlinkat(directory, name, target.data(), target.size());
+  if (length <= 0) return false;  // closed meanwhile
+  const std::string_view link(target.data(), static_cast<std::size_t>(length));
+  return std::any_of(kPinners.begin(), kPinners.end(),
+                     [link](std::string_view pinner) { return link.starts_with(pinner); });
+}
+
+}  // namespace
+
+bool may_pin_pages() {
+  if (has_spliced_memory()) return true;
+  const auto close = [](DIR* directory) { (void)::closedir(directory); };
+  const std::unique_ptr<DIR, decltype(close)> directory(::opendir("/proc/self/fd"), close);
+  if (!directory) return true;
+  const int number = ::dirfd(directory.get());
+  while (const dirent* entry = ::readdir(directory.get())) {
+    if (pins(number, entry->d_name)) return true;
+  }
+  return false;
+}
+
+void note_vmsplice() {
+  spliced.store(true, std::memory_order_relaxed);
+}
+
+bool has_spliced_memory() {
+  return spliced.load(std::memory_order_relaxed);
+}
+
+}  // namespace ib::os

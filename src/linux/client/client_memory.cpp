@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+#include "linux/client/client_memory.h"
+
+#include "linux/client/client_handle.h"
+
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <mutex>
+
+namespace ib::os {
+namespace {
+
+// The reserved address space has no access beyond the end of the file: tools that look at all
+// memory of a process (a leak checker) pass over it, where a mapping without a file behind it would
+// raise SIGBUS. What the file grows by is mapped when file_size() is called.
+class FileMapping final : public platform::MappedFile {
+ public:
+  FileMapping(platform::NativeHandle file, std::byte* base, std::uint64_t size)
+      : file_(std::move(file)), base_(base), size_(size), owner_(::getpid()) {}
+  FileMapping(const FileMapping&) = delete;
+  FileMapping& operator=(const FileMapping&) = delete;
+  ~FileMapping() override {
+    // A forked child did not inherit the mapping: something else may be at its address there.
+    if (::getpid() == owner_) (void)::munmap(base_, size_);
+  }
+
+  std::byte* base() const override { return base_; }
+  std::uint64_t size() const override { return size_; }
+  std::uint64_t file_size() override {
+    struct stat status {};
+    if (::fstat(file_.get(), &status) != 0 || status.st_size < 0) return 0;
+    const auto length = static_cast<std::uint64_t>(status.st_size);
+    return ::getpid() == owner_ && grow(std::min(length, size_)) ? length : 0;
+  }
+
+ private:
+  bool grow(std::uint64_t length) {
+    const std::lock_guard guard(mutex_);
+    const auto page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+    const std::uint64_t end = std::min((length + page - 1) / page * page, size_);
+    if (end <= mapped_) return true;
+    std::byte* const from = base_ + mapped_;
+    const std::uint64_t bytes = end - mapped_;
+    if (::mmap(from, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE | MAP_FIXED,
+               file_.get(), static_cast<off_t>(mapped_)) == MAP_FAILED) {
+      return false;
+    }
+    (void)::madvise(from, bytes, MADV_DONTDUMP);
+    // Without this a child would go on writing into queues that softibd takes for its parent's.
+    if (::madvise(from, bytes, MADV_DONTFORK) != 0) return false;
+    mapped_ = end;
+    return true;
+  }
+
+  platform::NativeHandle file_;
+  std::byte* base_;
+  std::uint64_t size_;
+  pid_t owner_;
+  std::mutex mutex_;
+  std::uint64_t mapped_ = 0;  // from `base_` on
+};
+
+std::string mebibytes(std::uint64_t bytes) {
+  return std::to_string(bytes >> 20) + " MiB";
+}
+
+std::string why_not_mapped(int error, std::uint64_t space) {
+  std::string text = "cannot reserve " + mebibytes(space) + " of address space for device memory: ";
+  rlimit limit{};
+  if (error == ENOMEM && ::getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) {
+    return text + "the address space of this process is limited to " + mebibytes(limit.rlim_cur) +
+           " (RLIMIT_AS); it is only reserved, not used: raise the limit with `ulimit -v "
+           "unlimited`";
+  }
+  if (error == ENOMEM) {
+    return text +
+           "no address space left (see /proc/sys/vm/max_map_count if this process has many maps)";
+  }
+  return text + std::strerror(error);
+}
+
+Status vm_status(int error) {
+  switch (error) {
+    case ESRCH: return Status::NotFound;
+    case EFAULT: return Status::Malformed;
+    case ENOMEM: return Status::InsufficientResources;
+    case EPERM:
+    case EACCES:
+    case ENOSYS:  // a seccomp profile may answer so
+      return Status::AccessDenied;
+    default: return Status::IoError;
+  }
+}
+
+// Programs poll the last byte of an incoming write, so the tail is a segment of its own: the kernel
+// moves segments in order.
+constexpr std::size_t kTail = 8;
+
+enum class Move { Read, Write };
+
+// The kernel moves at most 2 GiB at once, and less if it meets an unmapped page on the way; going
+// on from there tells which it was.
+// Each call passes over the nameplate first. A read brings the number along, and what came with
+// another one is nothing. A write stores the number once more: in any other process that fails, and
+// the kernel goes no further.
+// By number, because ThreadSanitizer takes the C library's functions for accesses of the calling
+// thread, and this is what DMA is to a processor (hca/memory/copy.h).
+Status move_all(Move move, const platform::ProcessName& who, void* here, std::uint64_t there,
+                std::size_t length) {
+  constexpr std::size_t kPlate = sizeof who.plate.number;
+  if (who.plate.address == 0) return Status::Disconnected;
+  const long call = move == Move::Read ? SYS_process_vm_readv : SYS_process_vm_writev;
+  auto* local = static_cast<std::byte*>(here);
+  while (length != 0) {
+    const std::size_t head = length > kTail ? length - kTail : 0;
+    std::uint64_t number = move == Move::Read ? 0 : who.plate.number;
+    const std::array<iovec, 3> mine{
+        {{&number, kPlate}, {local, head}, {local + head, length - head}}};
+    // NOLINTBEGIN(performance-no-int-to-ptr)
+    const std::array<iovec, 2> theirs{{{reinterpret_cast<void*>(who.plate.address), kPlate},
+                                       {reinterpret_cast<void*>(there), length}}};
+    // NOLINTEND(performance-no-int-to-ptr)
+    const long result = ::syscall(call, static_cast<pid_t>(who.pid), mine.data(), mine.size(),
+                                  theirs.data(), theirs.size(), 0ul);
+    if (result < 0 && errno == EINTR) continue;
+    if (result < 0) return errno == EFAULT ? Status::Disconnected : vm_status(errno);
+    const auto passed = static_cast<std::size_t>(result);
+    if (passed < kPlate || number != who.plate.number) return Status::Disconnected;
+    if (passed == kPlate) return Status::Malformed;
+    const std::size_t moved = passed - kPlate;
+    local += moved;
+    there += moved;
+    length -= moved;
+  }
+  return Status::Ok;
+}
+
+// Address space for `space` bytes; less where RLIMIT_AS allows no more, but room for all of the
+// file and as much again. nullptr: see errno.
+std::byte* reserve(int file, std::uint64_t space, std::uint64_t& reserved) {
+  struct stat status {};
+  if (::fstat(file, &status) != 0) return nullptr;
+  const auto length = static_cast<std::uint64_t>(status.st_size);
+  for (reserved = space;; reserved /= 2) {
+    void* const base =
+        ::mmap(nullptr, reserved, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (base != MAP_FAILED) {
+      (void)::madvise(base, reserved, MADV_DONTFORK);
+      return static_cast<std::byte*>(base);
+    }
+    if (errno != ENOMEM || reserved / 2 < length * 2) return nullptr;
+  }
+}
+
+}  // namespace
+
+Result<std::unique_ptr<platform::MappedFile>> map_file(const platform::NativeHandle& file,
+                                                       std::uint64_t space, std::string& reason) {
+  platform::NativeHandle copy = own_descriptor(::fcntl(file.get(), F_DUPFD_CLOEXEC, 0));
+  if (!copy.valid()) {
+    reason = std::string("cannot duplicate a file descriptor: ") + std::strerror(errno);
+    return errno == EMFILE ? Status::InsufficientResources : Status::IoError;
+  }
+  std::uint64_t reserved = 0;
+  std::byte* const base = reserve(copy.get(), space, reserved);
+  if (base == nullptr) {
+    const int error = errno;
+    reason = why_not_mapped(error, space);
+    return error == ENOMEM ? Status::InsufficientResources : Status::IoError;
+  }
+  auto mapping = std::make_unique<FileMapping>(std::move(copy), base, reserved);
+  if (mapping->file_size() == 0) {
+    reason = std::string("cannot map device memory: ") + std::strerror(errno);
+    return Status::IoError;
+  }
+  return std::unique_ptr<platform::MappedFile>(std::move(mapping));
+}
+
+Status read_process_memory(const platform::ProcessName& who, std::uint64_t from, void* to,
+                           std::size_t length) {
+  return move_all(Move::Read, who, to, from, length);
+}
+
+Status write_process_memory(const platform::ProcessName& who, std::uint64_t to, const void* from,
+                            std::size_t length) {
+  // Only read: iovec knows no const.
+  return move_all(Move::Write, who, const_cast<void*>(from), to, length);
+}
+
+}  // namespace ib::os

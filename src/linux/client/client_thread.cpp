@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+#include "linux/client/client_signals.h"
+#include "linux/client/client_wait.h"
+
+#include <pthread.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <string>
+
+namespace ib::os {
+namespace {
+
+constexpr std::size_t kStackSize = std::size_t{256} * 1024;
+constexpr std::size_t kNameLength = 15;  // what the kernel keeps of a thread's name
+
+struct Start {
+  std::function<void()> body;
+  std::string name;
+};
+
+// In which process the threads run, and how many.
+constinit std::atomic<pid_t> counted_in{0};
+constinit std::atomic<std::uint32_t> running{0};
+
+void* run(void* argument) {
+  const std::unique_ptr<Start> start(static_cast<Start*>(argument));
+  (void)::prctl(PR_SET_NAME, start->name.c_str());
+  start->body();
+  running.fetch_sub(1, std::memory_order_acq_rel);
+  return nullptr;
+}
+
+void count_one() {
+  if (counted_in.exchange(::getpid()) != ::getpid()) running.store(0);
+  running.fetch_add(1, std::memory_order_acq_rel);
+}
+
+class BackgroundThread final : public platform::ClientHost::Thread {
+ public:
+  explicit BackgroundThread(pthread_t id) : id_(id), owner_(::getpid()) {}
+  BackgroundThread(const BackgroundThread&) = delete;
+  BackgroundThread& operator=(const BackgroundThread&) = delete;
+  ~BackgroundThread() override {
+    // In a forked child there is no such thread.
+    if (::getpid() == owner_) (void)pthread_join(id_, nullptr);
+  }
+
+ private:
+  pthread_t id_;
+  pid_t owner_;
+};
+
+int create(pthread_t& id, std::size_t stack_size, Start* start) {
+  pthread_attr_t attributes;
+  if (const int error = pthread_attr_init(&attributes); error != 0) return error;
+  if (stack_size != 0) (void)pthread_attr_setstacksize(&attributes, stack_size);
+  const int error = pthread_create(&id, &attributes, run, start);
+  (void)pthread_attr_destroy(&attributes);
+  return error;
+}
+
+}  // namespace
+
+std::uint32_t background_thread_count() {
+  return counted_in.load() == ::getpid() ? running.load() : 0;
+}
+
+Result<std::unique_ptr<platform::ClientHost::Thread>> start_background_thread(
+    const char* name, std::function<void()> body) {
+  auto start =
+      std::make_unique<Start>(Start{std::move(body), std::string(name).substr(0, kNameLength)});
+  // The program's signals are for the program's threads; the new thread inherits the mask.
+  const SignalGuard guard;
+  count_one();
+  pthread_t id{};
+  int error = create(id, kStackSize, start.get());
+  // glibc takes thread-local storage out of the stack: a program with a lot of it needs more.
+  if (error == EINVAL) error = create(id, 0, start.get());
+  if (error != 0) {
+    running.fetch_sub(1, std::memory_order_acq_rel);
+    return error == EAGAIN || error == ENOMEM ? Status::InsufficientResources : Status::IoError;
+  }
+  (void)start.release();  // the thread's now
+  return std::unique_ptr<platform::ClientHost::Thread>(std::make_unique<BackgroundThread>(id));
+}
+
+}  // namespace ib::os

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+#include "linux/client/registered_range.h"
+
+#include "linux/adopt/private_range.h"
+#include "linux/client/client_memory.h"
+
+#include <array>
+#include <charconv>
+
+namespace ib::os {
+namespace {
+
+std::string hex(std::uint64_t value) {
+  std::array<char, 20> text{};
+  const auto end = std::to_chars(text.data(), text.data() + text.size(), value, 16).ptr;
+  return "0x" + std::string(text.data(), end);
+}
+
+std::string said(const Mapping& m) {
+  const std::string_view name = m.name_view();
+  return hex(m.start) + "-" + hex(m.end) + (name.empty() ? "" : " (" + std::string(name) + ")");
+}
+
+std::string ends_only(std::uint64_t address, std::uint64_t last, bool write) {
+  for (const std::uint64_t at : {address, last}) {
+    // NOLINTNEXTLINE(performance-no-int-to-ptr)
+    if (is_own_memory_accessible(reinterpret_cast<const void*>(at), 1, write)) continue;
+    return hex(at) + " is not mapped, or " + (write ? "not writable" : "not readable");
+  }
+  return {};
+}
+
+}  // namespace
+
+std::string why_not_registered(std::uint64_t address, std::uint64_t length, bool write) {
+  // Of nothing at all its page still counts, as it does for the kernel.
+  const std::uint64_t last = address + (length != 0 ? length - 1 : 0);
+  MapsReader maps;
+  if (!maps.valid()) return ends_only(address, last, write);
+  for (std::uint64_t at = address;;) {
+    Mapping m;
+    if (!maps.find(at, m)) return "nothing is mapped at " + hex(at) + " or above";
+    if (m.start > at) return "nothing is mapped at " + hex(at) + ", up to " + hex(m.start);
+    if (!m.readable) return "the mapping " + said(m) + " at " + hex(at) + " is not readable";
+    if (write && !m.writable) {
+      return "the mapping " + said(m) + " at " + hex(at) +
+             " is not writable, and the region is to be (local or remote write, atomics, windows)";
+    }
+    if (last < m.end) return {};
+    at = m.end;
+  }
+}
+
+}  // namespace ib::os

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+#include "linux/server/event_loop.h"
+
+#include "base/assert.h"
+#include "linux/client/client_wait.h"
+#include "platform/level.h"
+
+#include <asio.hpp>
+
+#include <optional>
+#include <utility>
+
+namespace ib::os {
+namespace {
+
+// The work outlives its timer while it runs, since it may destroy the timer.
+class LoopTimer : public platform::Timer {
+ public:
+  LoopTimer(asio::io_context& context, Instant when, platform::Executor::Work work)
+      : timer_(context), work_(std::make_shared<platform::Executor::Work>(std::move(work))) {
+    timer_.expires_at(asio::steady_timer::time_point(when.time_since_epoch()));
+    timer_.async_wait([weak = std::weak_ptr(work_)](const asio::error_code&) {
+      // Expired in the same moment as it was destroyed: the owner has gone, so the work has too.
+      if (const auto work_now = weak.lock()) (*work_now)();
+    });
+  }
+
+ private:
+  asio::steady_timer timer_;
+  std::shared_ptr<platform::Executor::Work> work_;
+};
+
+}  // namespace
+
+struct EventLoop::State {
+  asio::io_context context{1};
+  std::optional<asio::signal_set> signals;
+  std::function<void(int)> on_signal;
+
+  void wait_for_signal() {
+    signals->async_wait([this](const asio::error_code& error, int signal) {
+      if (error) return;
+      on_signal(signal);
+      wait_for_signal();
+    });
+  }
+};
+
+// Asio's steady clock and ours are both CLOCK_MONOTONIC in nanoseconds.
+static_assert(std::is_same_v<asio::steady_timer::duration, Duration>);
+
+EventLoop::EventLoop() : state_(std::make_unique<State>()) {}
+EventLoop::~EventLoop() {
+  IB_ASSERT(thread_.load() == std::thread::id{});
+}
+
+void EventLoop::run() {
+  IB_ASSERT(thread_.load() == std::thread::id{});
+  thread_ = std::this_thread::get_id();
+  {
+    LevelGuard level(Level::Dispatch);
+    // Without work in sight the loop still waits: for post() from another thread.
+    const auto guard = asio::make_work_guard(state_->context);
+    state_->context.run();
+  }
+  state_->context.restart();  // last: the guard's end counts as a stop
+  thread_ = std::thread::id{};
+}
+
+void EventLoop::stop() {
+  state_->context.stop();
+}
+
+void EventLoop::on_signals(std::initializer_list<int> signals, std::function<void(int)> work) {
+  IB_ASSERT(!state_->signals);
+  state_->signals.emplace(state_->context);
+  for (const int signal : signals) state_->signals->add(signal);
+  state_->on_signal = std::move(work);
+  state_->wait_for_signal();
+}
+
+void EventLoop::post(Work work) {
+  asio::post(state_->context, std::move(work));
+}
+
+std::unique_ptr<platform::Timer> EventLoop::at(Instant when, Work work) {
+  return std::make_unique<LoopTimer>(state_->context, when, std::move(work));
+}
+
+Instant EventLoop::now() {
+  return monotonic_now();
+}
+
+asio::io_context& EventLoop::context() {
+  return state_->context;
+}
+
+}  // namespace ib::os

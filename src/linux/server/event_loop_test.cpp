@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+#include "linux/server/event_loop.h"
+
+#include "platform/level.h"
+
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+
+#include <csignal>
+
+namespace ib::os {
+namespace {
+
+using namespace std::chrono_literals;
+
+TEST(EventLoop, RunsPostedWorkInOrderAtDispatchLevelOnItsThread) {
+  EventLoop loop;
+  std::string order;
+  std::thread poster([&] {
+    loop.post([&] {
+      order += 'a';
+      EXPECT_EQ(current_level(), Level::Dispatch);
+      EXPECT_TRUE(loop.runs_here());
+      loop.post([&] {
+        order += 'c';
+        loop.stop();
+      });
+    });
+    loop.post([&] { order += 'b'; });
+    EXPECT_FALSE(loop.runs_here());
+  });
+  poster.join();
+  loop.run();
+  EXPECT_EQ(order, "abc");
+  EXPECT_EQ(current_level(), Level::Passive);
+}
+
+TEST(EventLoop, CanRunAgainAfterStop) {
+  EventLoop loop;
+  int runs = 0;
+  for (int i = 0; i < 3; ++i) {
+    loop.post([&] {
+      ++runs;
+      loop.stop();
+    });
+    loop.run();
+  }
+  EXPECT_EQ(runs, 3);
+}
+
+TEST(EventLoop, TimersExpireInTheOrderOfTheirTimesAndNotBefore) {
+  EventLoop loop;
+  std::string order;
+  const Instant start = loop.now();
+  auto late = loop.at(start + 5ms, [&] {
+    order += 'l';
+    EXPECT_GE(loop.now(), start + 5ms);
+    loop.stop();
+  });
+  auto early = loop.at(start + 2ms, [&] { order += 'e'; });
+  auto past = loop.at(start - 1s, [&] { order += 'p'; });
+  loop.run();
+  EXPECT_EQ(order, "pel");
+}
+
+TEST(EventLoop, ADestroyedTimerDoesNotExpire) {
+  EventLoop loop;
+  bool expired = false;
+  auto doomed = loop.at(loop.now() + 1ms, [&] { expired = true; });
+  auto first = loop.at(loop.now() - 2ms, [&] { doomed.reset(); });
+  // Due in the same turn as the one that destroys it.
+  auto second = loop.at(loop.now() - 1ms, [&] { expired = true; });
+  loop.post([&] { second.reset(); });
+  auto end = loop.at(loop.now() + 3ms, [&] { loop.stop(); });
+  loop.run();
+  EXPECT_FALSE(expired);
+}
+
+TEST(EventLoop, ATimerMayDestroyItselfAndBeReplacedWhileItRuns) {
+  EventLoop loop;
+  int count = 0;
+  std::unique_ptr<platform::Timer> timer;
+  std::function<void()> tick = [&] {
+    const auto local = std::make_shared<int>(7);  // captured state must survive the reset
+    timer.reset();
+    EXPECT_EQ(*local, 7);
+    if (++count == 3) return loop.stop();
+    timer = loop.at(loop.now(), tick);
+  };
+  timer = loop.at(loop.now(), tick);
+  loop.run();
+  EXPECT_EQ(count, 3);
+}
+
+TEST(EventLoop, WorkThatDidNotRunIsDropped) {
+  const auto alive = std::make_shared<int>(0);
+  {
+    EventLoop loop;
+    loop.post([alive] { FAIL(); });
+    auto timer = loop.at(loop.now(), [alive] { FAIL(); });
+  }
+  EXPECT_EQ(alive.use_count(), 1);
+}
+
+TEST(EventLoop, UsesNoProcessorWhileNothingHappens) {
+  EventLoop loop;
+  auto end = loop.at(loop.now() + 100ms, [&] { loop.stop(); });
+  rusage before{};
+  rusage after{};
+  getrusage(RUSAGE_THREAD, &before);
+  loop.run();
+  getrusage(RUSAGE_THREAD, &after);
+  EXPECT_LE(after.ru_nvcsw - before.ru_nvcsw, 3);
+}
+
+TEST(EventLoop, TellsOfSignals) {
+  EventLoop loop;
+  int seen = 0;
+  loop.on_signals({SIGUSR1}, [&](int signal) {
+    seen += signal;
+    if (seen == 2 * SIGUSR1) return loop.stop();
+    loop.post([] { std::raise(SIGUSR1); });
+  });
+  loop.post([] { std::raise(SIGUSR1); });
+  loop.run();
+  EXPECT_EQ(seen, 2 * SIGUSR1);
+}
+
+}  // namespace
+}  // namespace ib::os

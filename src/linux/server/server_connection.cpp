@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+#include "linux/server/server_connection.h"
+
+#include "base/assert.h"
+#include "linux/server/event_loop.h"
+#include "linux/server/server_message_io.h"
+
+#include <asio/posix/stream_descriptor.hpp>
+#include <asio/post.hpp>
+#include <asio/steady_timer.hpp>
+#include <poll.h>
+
+#include <deque>
+#include <utility>
+
+namespace ib::os {
+namespace {
+
+// Messages that one connection may deliver before others get their turn.
+constexpr int kMessagesPerTurn = 16;
+// A peer that lets this many messages wait gets no more requests read: it must read first.
+constexpr std::size_t kManyUnsent = 64;
+// Likewise with answers that hold descriptors: those are few for all of us together.
+constexpr std::size_t kManyUnsentWithHandles = 4;
+// The system lets a user have only so many descriptors in messages that nobody has received yet,
+// and then refuses them to all of us: while a peer has unread messages it is sent no more of them.
+constexpr auto kLookAgain = std::chrono::milliseconds(5);
+// The bound on what waits. Only answers to requests read earlier come on top of kManyUnsent.
+constexpr std::size_t kMaxUnsentBytes = std::size_t{8} * 1024 * 1024;
+
+}  // namespace
+
+struct ServerConnection::State : std::enable_shared_from_this<State> {
+  struct Unsent {
+    std::vector<std::byte> bytes;
+    std::array<NativeHandle, 2> handles;
+    bool has_handles() const { return handles[0].valid() || handles[1].valid(); }
+  };
+
+  State(EventLoop& event_loop, NativeHandle handle, Buffer receive_buffer)
+      : loop(event_loop),
+        socket(event_loop.context(), handle.release()),
+        pause_timer(event_loop.context()),
+        buffer(std::move(receive_buffer)) {}
+
+  int descriptor() { return socket.native_handle(); }
+  bool has_hung_up() {
+    pollfd poll_one{descriptor(), 0, 0};
+    return ::poll(&poll_one, 1, 0) == 1;
+  }
+  bool may_read() const {
+    return !ended && !paused && unsent.size() < kManyUnsent &&
+           unsent_with_handles < kManyUnsentWithHandles;
+  }
+
+  void wait_for_messages();
+  void read_messages();
+  void read_on();
+  bool read_one();
+  void watch_for_hangup();
+  void wait_for_room();
+  void wait_for_reader();
+  void send_unsent();
+  void end();
+
+  EventLoop& loop;
+  asio::posix::stream_descriptor socket;
+  asio::steady_timer pause_timer;
+  Buffer buffer;
+  Handler* handler = nullptr;  // nullptr: nobody is interested any more
+  std::deque<Unsent> unsent;
+  std::size_t unsent_bytes = 0;
+  std::size_t unsent_with_handles = 0;
+  bool paused = false;
+  bool reading = false;  // a wait for messages is under way, or we are in read_messages()
+  bool sending = false;  // a wait for room, or for the peer to read, is under way
+  bool hung_up = false;  // the peer has gone; what it had sent may still be there
+  bool ended = false;
+};
+
+void ServerConnection::State::wait_for_messages() {
+  reading = true;
+  socket.async_wait(asio::posix::stream_descriptor::wait_read,
+                    [self = shared_from_this()](const asio::error_code& error) {
+                      self->reading = false;
+                      if (!error && !self->ended) self->read_messages();
+                    });
+}
+
+void ServerConnection::State::read_messages() {
+  reading = true;
+  for (int count = 0; count < kMessagesPerTurn && may_read(); ++count) {
+    if (!read_one()) break;
+  }
+  reading = false;
+  read_on();
+}
+
+// Not read_messages(): the caller may be in the middle of handling a message.
+void ServerConnection::State::read_on() {
+  if (may_read() && !reading) wait_for_messages();
+  if (!may_read() && hung_up) end();
+}
+
+// False: nothing there now, or the connection has ended.
+bool ServerConnection::State::read_one() {
+  ServerMessage message;
+  switch (receive_message(descriptor(), *buffer, message)) {
+    case Transfer::Done: break;
+    case Transfer::WouldBlock: return false;
+    case Transfer::Ended: end(); return false;
+  }
+  if (handler != nullptr) handler->on_message(std::move(message));
+  return true;
+}
+
+// While we do not read we would not learn that the peer has gone.
+void ServerConnection::State::watch_for_hangup() {
+  socket.async_wait(asio::posix::stream_descriptor::wait_error,
+                    [self = shared_from_this()](const asio::error_code& error) {
+                      if (error || self->ended) return;
+                      if (self->has_hung_up()) {
+                        self->hung_up = true;
+                        self->read_on();  // a reader gets to the end by itself
+                      } else {
+                        self->watch_for_hangup();
+                      }
+                    });
+}
+
+void ServerConnection::State::wait_for_room() {
+  sending = true;
+  socket.async_wait(asio::posix::stream_descriptor::wait_write,
+                    [self = shared_from_this()](const asio::error_code& error) {
+                      self->sending = false;
+                      if (!error && !self->ended) self->send_unsent();
+                    });
+}
+
+// The system has no event for this.
+void ServerConnection::State::wait_for_reader() {
+  sending = true;
+  pause_timer.expires_after(kLookAgain);
+  pause_timer.async_wait([self = shared_from_this()](const asio::error_code& error) {
+    self->sending = false;
+    if (!error && !self->ended) self->send_unsent();
+  });
+}
+
+void ServerConnection::State::send_unsent() {
+  while (!unsent.empty()) {
+    const Unsent& first = unsent.front();
+    if (first.has_handles() && has_unread_messages(descriptor())) return wait_for_reader();
+    switch (send_message(descriptor(), first.bytes, first.handles)) {
+      case Transfer::Done: break;
+      case Transfer::WouldBlock: return wait_for_room();
+      case Transfer::Ended: return end();
+    }
+    unsent_bytes -= first.bytes.size();
+    if (first.has_handles()) --unsent_with_handles;
+    unsent.pop_front();
+  }
+  read_on();
+}
+
+void ServerConnection::State::end() {
+  if (ended) return;
+  ended = true;
+  unsent.clear();
+  unsent_bytes = 0;
+  unsent_with_handles = 0;
+  asio::error_code ignored;
+  socket.close(ignored);  // also ends the waits
+  pause_timer.cancel();
+  // From the loop, so that whoever called us does not find its objects gone.
+  asio::post(loop.context(), [self = shared_from_this()] {
+    if (Handler* who = std::exchange(self->handler, nullptr)) who->on_closed();
+  });
+}
+
+ServerConnection::ServerConnection(EventLoop& loop, NativeHandle socket, Buffer buffer)
+    : state_(std::make_shared<State>(loop, std::move(socket), std::move(buffer))) {}
+
+ServerConnection::~ServerConnection() {
+  state_->handler = nullptr;
+  state_->end();
+}
+
+PeerProcess ServerConnection::peer() const {
+  return state_->ended ? PeerProcess{} : peer_of(state_->descriptor());
+}
+
+bool ServerConnection::peer_has_gone() const {
+  return state_->ended || state_->has_hung_up();
+}
+
+void ServerConnection::start(Handler& handler) {
+  IB_ASSERT(state_->handler == nullptr);
+  state_->handler = &handler;
+  state_->watch_for_hangup();
+  state_->wait_for_messages();
+}
+
+void ServerConnection::send(std::vector<std::byte> bytes, std::array<NativeHandle, 2> handles) {
+  State& state = *state_;
+  if (state.ended) return;
+  if (state.unsent_bytes + bytes.size() > kMaxUnsentBytes) return state.end();
+  state.unsent_bytes += bytes.size();
+  state.unsent.push_back({std::move(bytes), std::move(handles)});
+  if (state.unsent.back().has_handles()) ++state.unsent_with_handles;
+  if (!state.sending) state.send_unsent();
+}
+
+void ServerConnection::pause() {
+  state_->paused = true;
+  state_->read_on();
+}
+
+void ServerConnection::resume() {
+  state_->paused = false;
+  state_->read_on();
+}
+
+void ServerConnection::close() {
+  if (!state_->ended && !state_->sending) state_->send_unsent();
+  state_->end();
+}
+
+}  // namespace ib::os

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// How much address space (RLIMIT_AS) softibd and a program of the fabric want. Device memory is
+// mapped sparse: addresses, not memory.
+#pragma once
+
+#include "hca/layout/layout.h"
+
+#include <cstdint>
+
+namespace ib::softib {
+
+inline constexpr std::uint64_t kForCodeAndHeap = std::uint64_t{512} << 20;
+// All that device memory may grow to.
+inline constexpr std::uint64_t kFullAddressSpace = hca::kArenaSpace + kForCodeAndHeap;
+// Its tables and the first objects, and as much again. With less than the full space the objects of
+// a fabric end sooner.
+inline constexpr std::uint64_t kLeastAddressSpace =
+    2 * (hca::place::kHeap + hca::kHeapStep) + kForCodeAndHeap;
+
+}  // namespace ib::softib

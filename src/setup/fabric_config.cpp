@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+#include "setup/fabric_config.h"
+
+#include <toml++/toml.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <limits>
+#include <set>
+
+namespace ib::softib {
+namespace {
+
+// "7:3: ", as compilers say it.
+std::string place(const toml::source_region& region) {
+  return std::to_string(region.begin.line) + ':' + std::to_string(region.begin.column) + ": ";
+}
+
+// Reads the keys of one table; the first thing that is wrong stays in `reason`.
+class Table {
+ public:
+  Table(const toml::table& table, std::string where, std::string& reason)
+      : table_(table), where_(std::move(where)), reason_(reason) {}
+
+  void text(const char* key, std::string& to, bool required = false) {
+    const toml::node* node = find(key, required);
+    if (node == nullptr) return;
+    if (const auto* value = node->as_string()) {
+      to = value->get();
+    } else {
+      wrong(*node, key, "must be a text");
+    }
+  }
+  template <class T>
+  void number(const char* key, T& to, bool required = false) {
+    const toml::node* node = find(key, required);
+    if (node == nullptr) return;
+    const auto* value = node->as_integer();
+    if (value == nullptr || value->get() < 0 ||
+        static_cast<std::uint64_t>(value->get()) > std::numeric_limits<T>::max()) {
+      return wrong(*node, key,
+                   "must be a number from 0 to " + std::to_string(std::numeric_limits<T>::max()));
+    }
+    to = static_cast<T>(value->get());
+  }
+  void flag(const char* key, bool& to) {
+    const toml::node* node = find(key, false);
+    if (node == nullptr) return;
+    if (const auto* value = node->as_boolean()) {
+      to = value->get();
+    } else {
+      wrong(*node, key, "must be true or false");
+    }
+  }
+  void texts(const char* key, std::vector<std::string>& to) {
+    const toml::node* node = find(key, false);
+    if (node == nullptr) return;
+    const toml::array* list = node->as_array();
+    if (list == nullptr) return wrong(*node, key, "must be a list of texts");
+    to.clear();
+    for (const toml::node& item : *list) {
+      const auto* value = item.as_string();
+      if (value == nullptr) return wrong(item, key, "must be a list of texts");
+      to.push_back(value->get());
+    }
+  }
+  // A misspelt key must not be silently without effect.
+  void no_others() {
+    for (const auto& [key, node] : table_) {
+      if (known_.contains(key.str())) continue;
+      std::string known;
+      for (const std::string& name : known_) known += (known.empty() ? "" : ", ") + name;
+      wrong(key.source(), key.str(), "is not known; known are " + known);
+    }
+  }
+  void wrong(const toml::node& node, std::string_view key, const std::string& what) {
+    wrong(node.source(), key, what);
+  }
+  void wrong(const toml::source_region& at, std::string_view key, const std::string& what) {
+    if (reason_.empty()) reason_ = place(at) + where_ + ": \"" + std::string(key) + "\" " + what;
+  }
+  const toml::array* tables(const char* key) {
+    const toml::node* node = find(key, false);
+    if (node == nullptr) return nullptr;
+    const toml::array* list = node->as_array();
+    if (list == nullptr || !list->is_homogeneous<toml::table>()) {
+      wrong(*node, key, "must be tables: [[...]]");
+      return nullptr;
+    }
+    return list;
+  }
+
+ private:
+  const toml::node* find(const char* key, bool required) {
+    known_.insert(key);
+    const toml::node* node = table_.get(key);
+    if (node == nullptr && required) wrong(table_, key, "is missing");
+    return node;
+  }
+
+  const toml::table& table_;
+  std::string where_;
+  std::string& reason_;
+  std::set<std::string, std::less<>> known_;
+};
+
+void read_child(const toml::table& from, std::string& reason, drivers::PortChild& child) {
+  Table table(from, "[[child]]", reason);
+  table.text("name", child.name, true);
+  table.text("device_id", child.device_id, true);
+  child.hardware_ids = {child.device_id};
+  table.texts("hardware_ids", child.hardware_ids);
+  table.texts("compatible_ids", child.compatible_ids);
+  table.text("description", child.description);
+  table.number("pkey", child.pkey);
+  table.no_others();
+  std::string bad_name;
+  if (reason.empty() && !drivers::is_child_name(child.name, bad_name)) {
+    reason = place(from.get("name")->source()) + bad_name;
+  }
+}
+
+void read_partition(const toml::table& from, std::string& reason, PartitionConfig& partition) {
+  partition.place = place(from.source());
+  Table table(from, "[[partition]]", reason);
+  table.text("node", partition.node);
+  table.text("ca", partition.ca);
+  table.number("port", partition.port);
+  table.number("pkey", partition.pkey, true);
+  table.text("name", partition.name, true);
+  table.no_others();
+}
+
+}  // namespace
+
+Result<FabricConfig> parse_fabric_config(std::string_view text, const std::string& folder,
+                                         std::string& reason) {
+  const toml::parse_result parsed = toml::parse(text);
+  if (!parsed) {
+    const toml::source_position at = parsed.error().source().begin;
+    reason = place({at, at, {}}) + std::string(parsed.error().description());
+    return Status::Malformed;
+  }
+  reason.clear();
+  FabricConfig config;
+  Table top(parsed.table(), "top level", reason);
+  bool ipoib = true;
+  top.flag("ipoib", ipoib);
+  if (!ipoib) config.children.clear();
+  top.text("drivers", config.drivers);
+  if (!config.drivers.empty()) {
+    config.drivers = (std::filesystem::path(folder) / config.drivers).lexically_normal().string();
+  }
+  if (const toml::array* list = top.tables("child")) {
+    for (const toml::node& item : *list) {
+      read_child(*item.as_table(), reason, config.children.emplace_back());
+    }
+  }
+  if (const toml::array* list = top.tables("partition")) {
+    for (const toml::node& item : *list) {
+      read_partition(*item.as_table(), reason, config.partitions.emplace_back());
+    }
+  }
+  top.no_others();
+  if (!reason.empty()) return Status::Malformed;
+  return config;
+}
+
+Result<FabricConfig> read_fabric_config(const std::string& path, std::string& reason) {
+  // A FIFO would keep us until somebody writes to it; /dev/zero for good.
+  std::error_code error;
+  if (std::filesystem::exists(path, error) && !std::filesystem::is_regular_file(path, error)) {
+    reason = "configuration " + path + " is no regular file";
+    return Status::InvalidParameter;
+  }
+  std::ifstream file(path);
+  if (!file) {
+    reason = "configuration " + path + " cannot be read";
+    return Status::NotFound;
+  }
+  const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  auto config =
+      parse_fabric_config(text, std::filesystem::path(path).parent_path().string(), reason);
+  if (!config) reason = path + ":" + reason;
+  return config;
+}
+
+}  // namespace ib::softib

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// softib doctor: what this machine offers, what a lack costs, how to mend it.
+#include "softib/commands/command.h"
+#include "softib/doctor/doctor.h"
+#include "softib/pages/color.h"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+
+namespace ib::softib {
+
+const char* level_name(Level level) {
+  switch (level) {
+    case Level::Ok: return "ok";
+    case Level::Warn: return "warn";
+    case Level::Fail: return "FAIL";
+  }
+  return "?";
+}
+
+namespace {
+
+std::string as_json(const Findings& findings, bool can_run) {
+  nlohmann::json checks = nlohmann::json::array();
+  for (const Finding& it : findings) {
+    nlohmann::json check{{"check", it.check}, {"value", it.value}};
+    check["level"] = it.level == Level::Fail ? "fail" : level_name(it.level);
+    if (!it.cost.empty()) check["cost"] = it.cost;
+    if (!it.fix.empty()) check["fix"] = it.fix;
+    checks.push_back(std::move(check));
+  }
+  return nlohmann::json{{"can_run", can_run}, {"checks", checks}}.dump(2) + "\n";
+}
+
+std::string as_text(const Findings& findings, std::ptrdiff_t failures, std::ptrdiff_t warnings) {
+  std::string text;
+  for (const Finding& it : findings) {
+    const std::string level = fmt::format("{:<5}", level_name(it.level));
+    const Paint paint = it.level == Level::Ok     ? Paint::Good
+                        : it.level == Level::Warn ? Paint::Warning
+                                                  : Paint::Bad;
+    text += fmt::format("{} {:<31} {}\n", painted(paint, level), it.check, it.value);
+    if (!it.cost.empty()) text += fmt::format("{:<6}cost: {}\n", "", it.cost);
+    if (!it.fix.empty()) text += fmt::format("{:<6}fix:  {}\n", "", it.fix);
+  }
+  if (failures != 0) {
+    return text + fmt::format("\nsoftib cannot run here: {} check{} failed\n", failures,
+                              failures == 1 ? "" : "s");
+  }
+  if (warnings != 0) {
+    return text + fmt::format("\nsoftib can run here, with {} restriction{}\n", warnings,
+                              warnings == 1 ? "" : "s");
+  }
+  return text + "\nsoftib can run here\n";
+}
+
+}  // namespace
+
+void add_doctor(CLI::App& app, Context& context) {
+  CLI::App* command = app.add_subcommand("doctor", "what this machine can do, and what it lacks");
+  auto json = std::make_shared<bool>(false);
+  command->add_flag("--json", *json, "for programs");
+  command->footer(
+      "Exit code: 0 if softib can run here, 1 if not. Changes nothing.\n"
+      "\nExample:\n"
+      "  softib doctor");
+  command->callback([json, &context] {
+    Findings findings;
+    check_installation(findings);
+    check_kernel(findings);
+    check_limits(findings);
+    check_programs(findings);
+    const auto count = [&](Level level) {
+      return std::count_if(findings.begin(), findings.end(),
+                           [&](const Finding& it) { return it.level == level; });
+    };
+    const std::ptrdiff_t failures = count(Level::Fail);
+    print(*json ? as_json(findings, failures == 0)
+                : as_text(findings, failures, count(Level::Warn)));
+    if (failures != 0) context.exit = Exit::Failed;
+  });
+}
+
+}  // namespace ib::softib

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// softib port: pulls a cable and plugs it in again.
+#include "softib/commands/command.h"
+#include "softib/pages/fabric_state.h"
+
+#include <fmt/format.h>
+
+namespace ib::softib {
+namespace {
+
+struct PortOptions {
+  std::string fabric;
+  PortPlace place;
+  bool up = false;
+};
+
+void set_port(const PortOptions& options) {
+  ControlClient client = connect_up(options.fabric);
+  const std::string node = ask_node(client, options.place.node, options.fabric);
+  verbs::control::SetPortIn in;
+  put_text(in.node, node);
+  put_text(in.ca, options.place.ca);
+  in.port = options.place.port;
+  in.up = options.up ? 1 : 0;
+  const std::string which =
+      fmt::format("port {} of {} on {}", options.place.port, options.place.ca, node);
+  client.require(verbs::control::Code::SetPort, bytes_of(in), which);
+  print(fmt::format("{} is {}\n", which, options.up ? "up" : "down"));
+}
+
+void add_direction(CLI::App& parent, const char* name, const char* text, bool up) {
+  CLI::App* command = parent.add_subcommand(name, text);
+  auto options = std::make_shared<PortOptions>();
+  options->up = up;
+  add_fabric_option(*command, options->fabric);
+  add_port_options(*command, options->place);
+  command->callback([options] { set_port(*options); });
+}
+
+}  // namespace
+
+void add_port(CLI::App& app, Context&) {
+  CLI::App* command = app.add_subcommand("port", "take a port down or up, as if by its cable");
+  command->require_subcommand(1);
+  add_direction(*command, "down", "no link: programs get a port error event, data stops", false);
+  add_direction(*command, "up", "link again: programs get a port active event", true);
+  command->footer(
+      "Examples:\n"
+      "  softib port down\n"
+      "  softib port up --node 1 --ca softib0 --port 2");
+}
+
+}  // namespace ib::softib

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// softib run: starts the fabric if need be, then *becomes* CMD, so that its exit status, signals,
+// terminal and standard streams are CMD's own.
+#include "setup/address_space.h"
+#include "softib/commands/command.h"
+#include "softib/commands/usage.h"
+#include "softib/launch/environment.h"
+#include "softib/launch/launcher.h"
+#include "softib/launch/program.h"
+#include "softib/pages/fabric_state.h"
+
+#include <fmt/format.h>
+#include <sys/resource.h>
+
+namespace ib::softib {
+namespace {
+
+// The fabric lives as long as CMD holds the connection it inherits (ControlClient::hand_over);
+// the rest is time to start the next program. `softib explain` also reads the log of a dead one.
+constexpr unsigned kLingerSeconds = 3;
+
+struct RunOptions {
+  std::string fabric;
+  std::string node;
+  ShapeOptions shape;
+  std::string path;
+  unsigned linger = kLingerSeconds;
+  bool verbose = false;
+  std::vector<std::string> words;
+};
+
+void check_words(const RunOptions& options) {
+  if (options.words.empty()) {
+    throw CliError(Exit::Usage, "run: which program? Say `softib run -- CMD ARGS...`");
+  }
+  if (options.words.front().starts_with('-')) {
+    throw CliError(Exit::Usage,
+                   fmt::format("run: unknown option {}; `softib run --help` lists them",
+                               options.words.front()));
+  }
+}
+
+// Every process of the fabric maps device memory, which is large and mostly never touched. It
+// reserves more address space than this, if it may, for what the memory may grow to.
+void check_address_space() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur >= kLeastAddressSpace) return;
+  throw CliError(Exit::Resources,
+                 fmt::format("RLIMIT_AS is {} MiB, but a program needs {} MiB of address space to "
+                             "map device memory (it costs memory only where used)\n"
+                             "  Raise the limit: ulimit -v unlimited",
+                             limit.rlim_cur >> 20, kLeastAddressSpace >> 20));
+}
+
+std::string choose_node(const RunOptions& options, const FabricShape& wanted, const Json& state) {
+  const std::string difference = shape_difference(state, wanted);
+  if (!difference.empty()) {
+    throw CliError(Exit::AlreadyUp,
+                   fmt::format("fabric \"{}\" is up with another shape: {}\n"
+                               "  `softib down` it first, leave the option out, or use another "
+                               "name with --fabric.",
+                               options.fabric, difference));
+  }
+  return find_node(node_names(state), options.node, options.fabric);
+}
+
+void run_program(const RunOptions& options) {
+  check_words(options);
+  const FabricShape wanted = options.shape.shape();
+  (void)fabric_files("", options.fabric);  // the name, before anything is made
+  const std::string file = find_program(options.words.front());
+  const Installation installation = find_installation();
+  require_libraries(installation);
+  check_address_space();
+
+  LaunchPlan plan;
+  plan.runtime_dir = usable_runtime_dir();
+  plan.fabric = options.fabric;
+  plan.shape = wanted;
+  plan.idle_exit = options.linger;
+  const FabricFiles files = fabric_files(plan.runtime_dir, plan.fabric);
+  // A wrong node must not leave a new fabric behind.
+  if (!ControlClient::connect(files.socket)) {
+    find_node(wanted.node_names(), options.node, options.fabric);
+  }
+  Launched fabric = connect_or_start(plan, installation);
+  Json state = ask_state(fabric.client);
+  if (!shape_difference(state, wanted).empty()) {
+    find_node(wanted.node_names(), options.node, options.fabric);
+    if (replace_unused(fabric, plan, installation)) state = ask_state(fabric.client);
+  }
+  const std::string node = choose_node(options, wanted, state);
+
+  const std::string blind = blind_reason(file);
+  if (!blind.empty()) complain(fmt::format("warning: {} will not see softib: {}", file, blind));
+  if (options.verbose) {
+    complain(fmt::format("fabric {} ({} by softibd, pid {}), node {}, socket {}", options.fabric,
+                         fabric.started ? "just started" : "served", fabric.client.pid(), node,
+                         files.socket));
+    complain(fmt::format("libraries in {}; running {}", installation.lib_dir, file));
+  }
+  ProgramSettings settings;
+  settings.socket = files.socket;
+  settings.runtime_dir = plan.runtime_dir;
+  settings.fabric = options.fabric;
+  settings.node = node;
+  settings.memory_path = options.path;
+  settings.verbose = options.verbose;
+  const Environment environment =
+      compose_environment(current_environment(), installation, settings);
+  fabric.client.hand_over();
+  become_program(options.words, environment);
+}
+
+}  // namespace
+
+void add_run(CLI::App& app, Context& context) {
+  CLI::App* command = app.add_subcommand("run", "run a program that sees software HCAs");
+  auto options = std::make_shared<RunOptions>();
+  add_fabric_option(*command, options->fabric);
+  command
+      ->add_option("-n,--node", options->node,
+                   "the virtual host the program runs on: number or name")
+      ->option_text("N|NAME [0]");
+  add_shape_options(*command, options->shape);
+  command
+      ->add_option("--path", options->path,
+                   "how bytes get into other processes; for tests and comparisons")
+      ->check(CLI::IsMember({"auto", "adopted", "process_vm", "bounce"}))
+      ->option_text("auto|adopted|process_vm|bounce");
+  command
+      ->add_option("--linger", options->linger,
+                   "how long a fabric that this starts outlives its last program")
+      ->check(whole_number(0, 86400))
+      ->option_text(fmt::format("SECONDS [{}]", kLingerSeconds));
+  command->add_flag("-v,--verbose", options->verbose, "say what is done; programs say what fails");
+  command->prefix_command();
+  command->footer(
+      "softib run [OPTIONS] [--] CMD ARGS...\n"
+      "\nThe fabric is started if it is not up, and goes some seconds after the last\n"
+      "program ended. --nodes, --hcas, --ports, --max-memory and --linger are for a\n"
+      "fabric that is started.\n"
+      "\nExamples:\n"
+      "  softib run -- ibv_devinfo -v\n"
+      "  softib run --nodes 2 --node 0 -- ib_send_bw &\n"
+      "  softib run --nodes 2 --node 1 -- ib_send_bw localhost\n"
+      "  softib run --path process_vm -- ib_write_lat localhost\n"
+      "\nExit code: that of CMD; 126 if it cannot be run, 127 if it is not found; else\n"
+      "see `softib --help`.");
+  command->callback([command, options, &context] {
+    options->words = command->remaining();
+    // `softib run git log -- x`: the "--" is git's.
+    if (context.has_program && !options->words.empty()) options->words.emplace_back("--");
+    options->words.insert(options->words.end(), context.program.begin(), context.program.end());
+    run_program(*options);
+  });
+}
+
+}  // namespace ib::softib

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// softib up: a fabric that stays until `softib down`.
+#include "setup/runtime_dir.h"
+#include "softib/commands/command.h"
+#include "softib/launch/launcher.h"
+#include "softib/pages/fabric_state.h"
+
+#include <fmt/format.h>
+
+namespace ib::softib {
+namespace {
+
+struct UpOptions {
+  std::string fabric;
+  ShapeOptions shape;
+};
+
+// The fabric runs because of some `softib run`: keep it, if it is what was asked for.
+bool keep_running_one(ControlClient& client, const Json& state, const FabricShape& wanted) {
+  if (!state.contains("kept") || is_kept(state)) return false;
+  if (!shape_difference(state, wanted).empty() || wanted.max_memory) return false;
+  verbs::control::KeepIn in;
+  in.keep = 1;
+  client.require(verbs::control::Code::Keep, bytes_of(in), "cannot keep the fabric");
+  return true;
+}
+
+std::string description(const Json& state) {
+  std::size_t hcas = 0;
+  const Json& nodes = list_of(state, "nodes");
+  for (const Json& node : nodes) hcas += list_of(node, "hcas").size();
+  return fmt::format("{} node{}, {} HCA{}", nodes.size(), nodes.size() == 1 ? "" : "s", hcas,
+                     hcas == 1 ? "" : "s");
+}
+
+void up(const UpOptions& options) {
+  LaunchPlan plan;
+  plan.fabric = options.fabric;
+  (void)fabric_files("", plan.fabric);  // the name, before anything is made
+  plan.shape = options.shape.shape();
+  plan.runtime_dir = usable_runtime_dir();
+  plan.keep = true;
+  const Installation installation = find_installation();
+  Launched fabric = connect_or_start(plan, installation);
+  Json state = ask_state(fabric.client);
+  if (!fabric.started && keep_running_one(fabric.client, state, plan.shape)) {
+    print(fmt::format("fabric \"{}\" was up for `softib run` and now stays: {} (softibd, pid {})\n",
+                      options.fabric, description(state), fabric.client.pid()));
+    return;
+  }
+  if (replace_unused(fabric, plan, installation)) state = ask_state(fabric.client);
+  const pid_t pid = fabric.client.pid();
+  if (fabric.started) {
+    print(fmt::format("fabric \"{}\" is up: {} (softibd, pid {})\n", options.fabric,
+                      description(state), pid));
+    return;
+  }
+  throw CliError(Exit::AlreadyUp,
+                 fmt::format("fabric \"{}\" is already up (pid {}): {}\n"
+                             "  Use it as it is, `softib down` it first, or start another one with "
+                             "--fabric NAME.",
+                             options.fabric, pid, description(state)));
+}
+
+}  // namespace
+
+void add_up(CLI::App& app, Context&) {
+  CLI::App* command = app.add_subcommand("up", "start a fabric that stays until `softib down`");
+  auto options = std::make_shared<UpOptions>();
+  add_fabric_option(*command, options->fabric);
+  add_shape_options(*command, options->shape);
+  command->footer(
+      "One that `softib run` has started stays from now on; or, if another shape is\n"
+      "asked for and no program uses it, makes room.\n"
+      "\nExamples:\n"
+      "  softib up\n"
+      "  softib up --nodes 4 --hcas 2\n"
+      "  softib up --nodes server,client --fabric lab");
+  command->callback([options] { up(*options); });
+}
+
+}  // namespace ib::softib

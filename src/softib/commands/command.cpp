@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+#include "softib/commands/command.h"
+
+#include "fabric/model.h"
+#include "setup/driver_store.h"
+#include "setup/fabric_config.h"
+#include "softib/commands/usage.h"
+#include "softib/pages/color.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <limits>
+
+namespace ib::softib {
+
+void add_fabric_option(CLI::App& command, std::string& fabric) {
+  fabric = "default";
+  command.add_option("-f,--fabric", fabric, "which fabric, if you have several")
+      ->envname("SOFTIB_FABRIC")
+      ->option_text("NAME [default]");
+}
+
+void add_node_option(CLI::App& command, std::string& node) {
+  command.add_option("-n,--node", node, "the node: number or name")->option_text("N|NAME [0]");
+}
+
+void add_port_options(CLI::App& command, PortPlace& place) {
+  add_node_option(command, place.node);
+  command.add_option("--ca", place.ca, "the HCA")->option_text("NAME [softib0]");
+  command.add_option("--port", place.port, "the port")
+      ->check(whole_number(1, 254))
+      ->option_text("N [1]");
+}
+
+void add_shape_options(CLI::App& command, ShapeOptions& options) {
+  command
+      .add_option("--nodes", options.nodes,
+                  "virtual hosts of the fabric: a number (node0, node1, ...) or names")
+      ->option_text("N|NAME,NAME...");
+  command.add_option("--hcas", options.hcas, "HCAs of each node: softib0, softib1, ...")
+      ->check(whole_number(1, fabric::kMaxHcasPerNode))
+      ->option_text("N [1]");
+  command.add_option("--ports", options.ports, "ports of each HCA")
+      ->check(whole_number(1, fabric::kMaxPortsPerHca))
+      ->option_text("N [1]");
+  command
+      .add_option("--max-memory", options.max_memory,
+                  "most memory for queues and device memory of the fabric, such as 512M or 4G")
+      ->option_text("SIZE");
+  command
+      .add_option("--config", options.config,
+                  "children of ports, partitions, driver store (docs/cli.md)")
+      ->option_text("FILE");
+  command
+      .add_flag(
+          "--verify{on}", options.verify,
+          "check drivers: requests and answers wait at random, what is left is reported (`softib "
+          "trace`); --verify=faults: each request also fails in every way, once")
+      ->check(CLI::IsMember({"on", "faults"}));
+  command.add_option("--verify-seed", options.verify_seed, "repeats the choices of --verify")
+      ->check(whole_number(0, std::numeric_limits<std::uint64_t>::max()))
+      ->option_text("N [1]");
+}
+
+namespace {
+
+// What softibd would say of the file, before anything is started.
+void check_config(const FabricShape& shape) {
+  std::string reason;
+  const auto config = read_fabric_config(shape.config, reason);
+  if (!config) throw CliError(Exit::Usage, reason);
+  const std::vector<std::string> nodes = shape.node_names();
+  for (const PartitionConfig& partition : (*config).partitions) {
+    const std::string what =
+        shape.config + ":" + partition.place + "[[partition]] " + partition.name;
+    if (!partition.node.empty() && std::ranges::find(nodes, partition.node) == nodes.end()) {
+      throw CliError(Exit::Usage, fmt::format("{}: the fabric has no node \"{}\"; it has {}", what,
+                                              partition.node, fmt::join(nodes, ", ")));
+    }
+    const std::uint32_t ports = shape.ports.value_or(1);
+    if (partition.port < 1 || partition.port > ports) {
+      throw CliError(Exit::Usage, fmt::format("{}: HCAs have port{}, not {}", what,
+                                              ports == 1 ? " 1" : "s 1 to 2", partition.port));
+    }
+  }
+  if ((*config).drivers.empty()) return;
+  std::vector<std::string> complaints;
+  if (!read_driver_store((*config).drivers, complaints, reason)) {
+    throw CliError(Exit::Usage, fmt::format("{}: {}", shape.config, reason));
+  }
+  for (const std::string& complaint : complaints)
+    complain("warning: " + complaint + "; it is left out");
+}
+
+}  // namespace
+
+FabricShape ShapeOptions::shape() const {
+  FabricShape result;
+  if (nodes) result.nodes = parse_nodes(*nodes);
+  if (hcas != 0) result.hcas = hcas;
+  if (ports != 0) result.ports = ports;
+  if (max_memory) result.max_memory = parse_memory_size(*max_memory);
+  result.verify = verify;
+  result.verify_seed = verify_seed;
+  if (config) {
+    // softibd goes to another directory.
+    result.config = std::filesystem::absolute(*config).string();
+    check_config(result);
+  }
+  return result;
+}
+
+void print(const std::string& text) {
+  if (std::fputs(text.c_str(), stdout) != EOF && std::fflush(stdout) != EOF) return;
+  if (errno == EPIPE) std::exit(static_cast<int>(Exit::Failed));
+  throw CliError(Exit::Failed, fmt::format("cannot write the output: {}", std::strerror(errno)));
+}
+
+void complain(const std::string& text) {
+  const bool warning = text.starts_with("warning");
+  const std::string name = painted(warning ? Paint::Warning : Paint::Bad, "softib:", Stream::Error);
+  const std::string line = fmt::format("{} {}\n", name, text);
+  std::fputs(line.c_str(), stderr);
+}
+
+}  // namespace ib::softib

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// The commands of `softib`, one file each (cmd_<name>.cpp). A command adds its options and what it
+// does to the application; its callback throws CliError or leaves an exit code.
+#pragma once
+
+#include "base/buffers.h"
+#include "setup/cli_error.h"
+#include "setup/fabric_shape.h"
+
+#include <CLI/CLI.hpp>
+
+#include <array>
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace ib::softib {
+
+struct Context {
+  // What stood behind "--": CLI11 must not look at the options of another program.
+  std::vector<std::string> program;
+  bool has_program = false;
+  Exit exit = Exit::Ok;
+};
+
+void add_run(CLI::App& app, Context& context);
+void add_up(CLI::App& app, Context& context);
+void add_down(CLI::App& app, Context& context);
+void add_status(CLI::App& app, Context& context);
+void add_list(CLI::App& app, Context& context);
+void add_trace(CLI::App& app, Context& context);
+void add_explain(CLI::App& app, Context& context);
+void add_port(CLI::App& app, Context& context);
+void add_devices(CLI::App& app, Context& context);
+void add_ls(CLI::App& app, Context& context);
+void add_hca(CLI::App& app, Context& context);
+void add_partition(CLI::App& app, Context& context);
+void add_power(CLI::App& app, Context& context);
+void add_driver(CLI::App& app, Context& context);
+void add_env(CLI::App& app, Context& context);
+void add_doctor(CLI::App& app, Context& context);
+void add_version(CLI::App& app, Context& context);
+
+// Options that several commands have. They write to `fabric` and the like, which live as long as
+// the callback that holds them.
+void add_fabric_option(CLI::App& command, std::string& fabric);
+
+void add_node_option(CLI::App& command, std::string& node);
+// Which port of the fabric.
+struct PortPlace {
+  std::string node;
+  std::string ca = "softib0";
+  std::uint32_t port = 1;
+};
+void add_port_options(CLI::App& command, PortPlace& place);
+
+struct ShapeOptions {
+  std::optional<std::string> nodes;
+  std::uint32_t hcas = 0;
+  std::uint32_t ports = 0;
+  std::optional<std::string> max_memory;
+  std::optional<std::string> config;
+  std::string verify;
+  std::uint64_t verify_seed = 1;
+
+  // Throws CliError(Usage) about sizes, numbers, names and the configuration file.
+  FabricShape shape() const;
+};
+void add_shape_options(CLI::App& command, ShapeOptions& options);
+
+// What `softib version` and --version say.
+std::string version_text();
+
+// Text to standard output. The command ends quietly if nobody reads it any more; throws
+// CliError(Failed) if it cannot be written.
+void print(const std::string& text);
+// "softib: text" to standard error.
+void complain(const std::string& text);
+
+}  // namespace ib::softib

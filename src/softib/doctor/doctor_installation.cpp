@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+#include "setup/cli_error.h"
+#include "setup/runtime_dir.h"
+#include "softib/doctor/doctor.h"
+#include "softib/launch/installation.h"
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+#include <link.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <filesystem>
+
+namespace ib::softib {
+namespace {
+
+// The text of an error without its advice, which doctor gives in a column of its own.
+std::string first_line(const std::string& text) {
+  return text.substr(0, text.find('\n'));
+}
+
+// The file behind a loaded library, links resolved: its name ends with the version.
+std::string file_of(void* library) {
+  link_map* map = nullptr;
+  if (::dlinfo(library, RTLD_DI_LINKMAP, &map) != 0 || map == nullptr) return "?";
+  std::error_code error;
+  const std::filesystem::path path = std::filesystem::canonical(map->l_name, error);
+  return error ? map->l_name : path.filename().string();
+}
+
+void check_parts(Findings& findings) {
+  const Installation found = find_installation();
+  Finding daemon{"softibd", Level::Ok, found.daemon(), {}, {}};
+  Finding libraries{"softib libraries", Level::Ok, found.lib_dir, {}, {}};
+  try {
+    require_daemon(found);
+  } catch (const CliError& error) {
+    daemon = {"softibd", Level::Fail, first_line(error.what()), "no fabric can be started",
+              "build or install softib again"};
+  }
+  try {
+    require_libraries(found);
+  } catch (const CliError& error) {
+    libraries = {"softib libraries", Level::Fail, first_line(error.what()),
+                 "programs do not see the HCAs", "build or install softib again"};
+  }
+  findings.push_back(daemon);
+  findings.push_back(libraries);
+}
+
+// Loads a library in a child, since loading runs its code. What the loader or the library says
+// about it; empty if all is well.
+std::string complaint_of(const std::string& path) {
+  std::array<int, 2> words{};
+  if (::pipe(words.data()) != 0) return "no pipe to be had";
+  const std::optional<int> result = in_child([&] {
+    ::dup2(words[1], STDERR_FILENO);
+    // The provider is a plug-in of libibverbs and looks at it when it is loaded.
+    ::dlopen("libibverbs.so.1", RTLD_NOW | RTLD_GLOBAL);
+    if (::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL) != nullptr) return 0;
+    const std::string why = ::dlerror();
+    return ::write(words[1], why.data(), why.size()) < 0 ? 2 : 1;
+  });
+  ::close(words[1]);
+  std::array<char, 512> text{};
+  const ssize_t length = ::read(words[0], text.data(), text.size());
+  ::close(words[0]);
+  if (length > 0) return first_line({text.data(), static_cast<std::size_t>(length)});
+  return result == 0 ? "" : path + " crashes when it is loaded";
+}
+
+void check_loads(Findings& findings) {
+  const Installation found = find_installation();
+  if (found.lib_dir.empty()) return;
+  for (const std::string& path : {found.preload(), found.lib_dir + "/" + kProviderName}) {
+    if (::access(path.c_str(), R_OK) != 0) continue;
+    const std::string complaint = complaint_of(path);
+    if (complaint.empty()) continue;
+    findings.push_back({"softib libraries load", Level::Fail, complaint,
+                        "programs do not see the HCAs",
+                        "build softib for this system (it is made for Debian 12)"});
+    return;
+  }
+  findings.push_back({"softib libraries load", Level::Ok, "yes", {}, {}});
+}
+
+void check_verbs_library(Findings& findings) {
+  void* library = ::dlopen("libibverbs.so.1", RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) {
+    findings.push_back({"libibverbs", Level::Fail, "not found",
+                        "no verbs program can run, with softib or without",
+                        "apt-get install libibverbs1 ibverbs-utils"});
+    return;
+  }
+  const std::string file = file_of(library);
+  if (::dlvsym(library, "verbs_register_driver_34", "IBVERBS_PRIVATE_34") != nullptr) {
+    findings.push_back({"libibverbs", Level::Ok, file + ", private ABI 34", {}, {}});
+  } else {
+    findings.push_back({"libibverbs", Level::Fail, file + ", private ABI is not 34",
+                        "softib's provider is not loaded, so there is no HCA",
+                        "use rdma-core 32 to 49 (Debian 12 has 44)"});
+  }
+  ::dlclose(library);
+}
+
+void check_other_libraries(Findings& findings) {
+  struct Library {
+    const char* check;
+    const char* soname;
+    const char* package;
+    const char* cost;
+  };
+  constexpr std::array kOthers = {
+      Library{"librdmacm", "librdmacm.so.1", "librdmacm1",
+              "programs with the RDMA CM do not start"},
+      Library{"libibumad", "libibumad.so.3", "libibumad3",
+              "ibstat, OpenSM and the like do not start"},
+  };
+  for (const Library& it : kOthers) {
+    void* library = ::dlopen(it.soname, RTLD_NOW | RTLD_LOCAL);
+    if (library == nullptr) {
+      findings.push_back({it.check, Level::Warn, "not found", it.cost,
+                          fmt::format("apt-get install {}", it.package)});
+      continue;
+    }
+    findings.push_back({it.check, Level::Ok, file_of(library), {}, {}});
+    ::dlclose(library);
+  }
+}
+
+void check_runtime_dir(Findings& findings) {
+  const Surroundings here = Surroundings::of_this_process();
+  const std::string path = choose_runtime_dir(here);
+  struct stat s {};
+  const bool was_there = ::lstat(path.c_str(), &s) == 0;
+  try {
+    prepare_runtime_dir(path, here.uid);
+    fabric_files(path, "default");
+    findings.push_back({"runtime directory", Level::Ok, path, {}, {}});
+  } catch (const CliError& error) {
+    findings.push_back({"runtime directory", Level::Fail, first_line(error.what()),
+                        "no fabric can be started",
+                        "set SOFTIB_RUNTIME_DIR to a directory of yours (mode 0700)"});
+  }
+  if (!was_there) ::rmdir(path.c_str());
+}
+
+}  // namespace
+
+void check_installation(Findings& findings) {
+  check_parts(findings);
+  check_loads(findings);
+  check_verbs_library(findings);
+  check_other_libraries(findings);
+  check_runtime_dir(findings);
+}
+
+}  // namespace ib::softib

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+#include "softib/launch/installation.h"
+
+#include "setup/cli_error.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <sys/auxv.h>
+#include <unistd.h>
+
+#include <bit>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+
+namespace ib::softib {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string own_bin_dir() {
+  std::error_code error;
+  fs::path self = fs::read_symlink("/proc/self/exe", error);
+  if (error) {  // no /proc: what the kernel was asked to execute
+    const unsigned long name = ::getauxval(AT_EXECFN);
+    self = fs::absolute(std::bit_cast<const char*>(name), error);
+  }
+  return self.parent_path().string();
+}
+
+bool exists(const std::string& path) {
+  std::error_code error;
+  return fs::exists(path, error) && !error;
+}
+
+}  // namespace
+
+Installation find_installation(std::string bin_dir) {
+  Installation found;
+  found.bin_dir = bin_dir.empty() ? own_bin_dir() : std::move(bin_dir);
+  const std::string prefix = fs::path(found.bin_dir).parent_path().string();
+  found.searched = {prefix + "/lib", prefix + "/lib/softib"};
+#ifdef __x86_64__
+  found.searched.push_back(prefix + "/lib/x86_64-linux-gnu/softib");
+#elif defined(__aarch64__)
+  found.searched.push_back(prefix + "/lib/aarch64-linux-gnu/softib");
+#endif
+  found.searched.push_back(prefix + "/lib64");
+  for (const std::string& dir : found.searched) {
+    // One of the two decides, so that the complaint can name the other.
+    if (exists(dir + "/" + kPreloadName) || exists(dir + "/" + kProviderName)) {
+      found.lib_dir = dir;
+      break;
+    }
+  }
+  return found;
+}
+
+void require_daemon(const Installation& installation) {
+  const std::string path = installation.daemon();
+  if (::access(path.c_str(), X_OK) == 0) return;
+  const int error = errno;
+  throw CliError(Exit::Installation,
+                 fmt::format("cannot run the daemon {}: {}\n"
+                             "  softib and softibd must be in the same directory; build or install "
+                             "softib again.",
+                             path, std::strerror(error)));
+}
+
+void require_libraries(const Installation& installation) {
+  if (installation.lib_dir.empty()) {
+    throw CliError(
+        Exit::Installation,
+        fmt::format("cannot find {} and {}; looked in {}\n"
+                    "  Build or install softib again; the libraries belong beside bin/, "
+                    "in lib/.",
+                    kPreloadName, kProviderName, fmt::join(installation.searched, ", ")));
+  }
+  for (const char* name : {kPreloadName, kProviderName}) {
+    const std::string path = installation.lib_dir + "/" + name;
+    if (::access(path.c_str(), R_OK) == 0) continue;
+    const int error = errno;
+    throw CliError(Exit::Installation,
+                   fmt::format("cannot read the library {}: {} (as uid {})\n"
+                               "  Build or install softib again, readable for those who use it.",
+                               path, std::strerror(error), ::geteuid()));
+  }
+  // The dynamic loader splits LD_PRELOAD at blanks and colons and knows no quotes.
+  if (installation.lib_dir.find_first_of(" :;") != std::string::npos) {
+    throw CliError(Exit::Installation,
+                   fmt::format("softib's libraries are in \"{}\": LD_PRELOAD cannot name a path "
+                               "with a blank, ':' or ';'\n  Install softib somewhere else.",
+                               installation.lib_dir));
+  }
+}
+
+}  // namespace ib::softib

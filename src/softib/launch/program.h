@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// Finding and executing the program of `softib run`, with the answers that a shell gives.
+#pragma once
+
+#include "softib/launch/environment.h"
+
+#include <string>
+#include <vector>
+
+namespace ib::softib {
+
+// The file that executing `name` would run, by the rules of execvp().
+// Throws CliError(NoCommand | NotExecutable).
+std::string find_program(const std::string& name);
+
+// Why this program will not see softib's devices although it runs; empty if nothing is known.
+std::string blind_reason(const std::string& path);
+
+// Replaces this process. Throws CliError(NoCommand | NotExecutable) if it cannot.
+[[noreturn]] void become_program(const std::vector<std::string>& words,
+                                 const Environment& environment);
+
+}  // namespace ib::softib

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// A connection of a command to softibd (verbs/control.h): requests that need no Attach, each with
+// a time limit, so that a daemon that hangs does not hang the command.
+#pragma once
+
+#include "base/buffers.h"
+#include "base/result.h"
+#include "setup/fd.h"
+#include "verbs/control.h"
+
+#include <sys/types.h>
+
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+
+namespace ib::softib {
+
+struct ControlAnswer {
+  Status status = Status::Ok;
+  std::uint64_t information = 0;
+  std::string reason;  // in words if status is not Ok
+  std::string output;
+  Fd file;  // of Status and TraceRead
+};
+
+class ControlClient {
+ public:
+  // nullopt: nobody listens (no socket, or one whose daemon died). Throws CliError if somebody
+  // does but we may not or cannot talk to them.
+  static std::optional<ControlClient> connect(const std::string& socket_path);
+
+  // Disconnected if the daemon went away; Timeout if it does not answer.
+  ControlAnswer call(verbs::control::Code code, std::span<const std::byte> in = {},
+                     std::chrono::milliseconds limit = std::chrono::seconds(10));
+  // Throws CliError if the answer is not Ok, or is not a text.
+  std::string read_text(verbs::control::Code code, std::span<const std::byte> in = {});
+  // The output. Throws CliError with the answer's reason unless it is Ok.
+  std::string require(verbs::control::Code code, std::span<const std::byte> in,
+                      const std::string& what);
+
+  // As of the moment when softibd made the socket. 0: in a process namespace we cannot see.
+  pid_t pid() const { return pid_; }
+
+  // Gives the connection to the program that will replace this one: at a high number, where no
+  // program minds, open across exec. It keeps the fabric from going idle until that program and
+  // all to which it passed the descriptor have ended.
+  void hand_over();
+
+ private:
+  ControlClient(Fd socket, pid_t pid) : socket_(std::move(socket)), pid_(pid) {}
+  ControlAnswer receive(std::uint64_t tag, std::chrono::steady_clock::time_point deadline);
+
+  Fd socket_;
+  pid_t pid_ = 0;
+  std::uint64_t tag_ = 0;
+};
+
+}  // namespace ib::softib

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// What softibd says of its fabric (the JSON text of Code::Status) and the ways to ask for it.
+#pragma once
+
+#include "setup/fabric_shape.h"
+#include "softib/pages/control_client.h"
+
+#include <nlohmann/json.hpp>
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace ib::softib {
+
+using Json = nlohmann::ordered_json;  // shows keys in softibd's order
+
+// Throws CliError(Daemon).
+Json ask_state(ControlClient& client);
+
+std::vector<std::string> node_names(const Json& state);
+// The name of the node that the user means (find_node) on the fabric that was asked.
+std::string ask_node(ControlClient& client, const std::string& wanted, const std::string& fabric);
+bool is_kept(const Json& state);
+
+// Why the running fabric is not what the command line asks for; empty if it is.
+std::string shape_difference(const Json& state, const FabricShape& wanted);
+
+// Runs what watches a fabric (if `watches`), which a fabric that goes down in order ends without an
+// error.
+void until_down(const std::string& fabric, bool watches, const std::function<void()>& watch);
+
+// A connection to a fabric that is up. Throws CliError(NotUp) with what to do.
+ControlClient connect_up(const std::string& fabric);
+
+// Fields of an object that may lack them.
+std::string text_of(const Json& object, const char* key, const std::string& otherwise = "-");
+std::uint64_t number_of(const Json& object, const char* key, std::uint64_t otherwise = 0);
+const Json& list_of(const Json& object, const char* key);
+
+}  // namespace ib::softib

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// The state of a fabric as a page for people.
+#pragma once
+
+#include "softib/pages/fabric_state.h"
+
+#include <string>
+
+namespace ib::softib {
+
+// Fields that this softibd does not report are left out.
+std::string status_page(const std::string& fabric, const Json& state);
+
+std::string bytes_text(std::uint64_t bytes);  // "1.5 GiB"
+
+}  // namespace ib::softib

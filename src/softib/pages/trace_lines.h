@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// The trace of a running fabric, as numbered lines.
+#pragma once
+
+#include "softib/pages/control_client.h"
+
+#include <nlohmann/json.hpp>
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace ib::softib {
+
+struct TraceLine {
+  std::uint64_t number = 0;
+  std::string text;
+  bool is_step = false;           // of PnP or power
+  nlohmann::ordered_json fields;  // all that softibd says, with "time" and "last_time"
+};
+
+// One JSON object a line (Trace::json_after); other lines are left out. `now`: when it was asked.
+std::vector<TraceLine> parse_trace(std::string_view text,
+                                   std::chrono::system_clock::time_point now);
+
+// "12:34:56.789  text", and how often it was repeated. Local time.
+std::string shown(const TraceLine& line);
+
+// Lines with a number greater than `after`. Throws CliError(Daemon).
+std::vector<TraceLine> read_trace(ControlClient& client, std::uint64_t after);
+
+}  // namespace ib::softib

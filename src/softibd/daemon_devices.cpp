@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+#include "softibd/daemon_devices.h"
+
+#include "linux/client/client_host.h"
+
+#include <thread>
+
+namespace ib::softib {
+
+Result<std::unique_ptr<DaemonDevices>> DaemonDevices::create(
+    platform::Executor& executor, fabric::Fabric& fabric, platform::DeviceMemoryHost& memory,
+    drivers::SoftHcaOptions hca_options, drivers::FabricTreeOptions tree_options,
+    std::string& reason) {
+  std::unique_ptr<DaemonDevices> self(new DaemonDevices);
+  auto hcas = drivers::SoftHca::create(executor, fabric, memory, std::move(hca_options), reason);
+  if (!hcas) return hcas.error();
+  self->hcas_ = *std::move(hcas);
+  auto tree = drivers::FabricTree::create(*self->hcas_, std::move(tree_options), reason);
+  if (!tree) return tree.error();
+  self->tree_ = *std::move(tree);
+  self->root_ =
+      std::make_unique<drivers::FabricRoot>(*self->tree_, std::thread::hardware_concurrency());
+  drivers::FabricTree& names = *self->tree_;
+  self->access_layer_ = std::make_unique<al::System>(
+      al::System{executor, os::client_host(), self->root_->device(),
+                 [&names](std::string_view node, std::string_view path, std::string& why) {
+                   return names.resolve(node, path, why);
+                 },
+                 names.core().arena()});
+  io::TypedPointer services;
+  services.set(self->access_layer_.get());
+  names.set_services(services);
+  return self;
+}
+
+}  // namespace ib::softib

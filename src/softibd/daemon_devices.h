@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// The devices of softibd: the HCAs' driver, the device tree, and the device of file 0, in the order
+// in which one needs the other.
+//
+// Thread rule: the loop's thread.
+#pragma once
+
+#include "al/system.h"
+#include "drivers/root/fabric_root.h"
+#include "drivers/root/fabric_tree.h"
+#include "drivers/soft_hca/soft_hca.h"
+#include "io/device.h"
+
+#include <memory>
+#include <string>
+
+namespace ib::softib {
+
+class DaemonDevices {
+ public:
+  // Borrows the first three until destroyed. Nothing is started yet: tree().begin().
+  static Result<std::unique_ptr<DaemonDevices>> create(platform::Executor& executor,
+                                                       fabric::Fabric& fabric,
+                                                       platform::DeviceMemoryHost& memory,
+                                                       drivers::SoftHcaOptions hca_options,
+                                                       drivers::FabricTreeOptions tree_options,
+                                                       std::string& reason);
+
+  drivers::FabricRoot& root() { return *root_; }
+  drivers::FabricTree& tree() { return *tree_; }
+  al::System& access_layer() { return *access_layer_; }
+
+ private:
+  DaemonDevices() = default;
+
+  std::unique_ptr<drivers::SoftHca> hcas_;
+  std::unique_ptr<drivers::FabricTree> tree_;
+  std::unique_ptr<drivers::FabricRoot> root_;
+  std::unique_ptr<al::System> access_layer_;
+};
+
+}  // namespace ib::softib

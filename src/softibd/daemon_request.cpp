@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+#include "softibd/daemon_request.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+namespace ib::softib {
+namespace {
+
+using verbs::control::Code;
+using verbs::control::kMaxMessage;
+using verbs::control::ReplyHeader;
+using verbs::control::RequestHeader;
+
+enum class Target : std::uint8_t { None, Fabric, Hca };
+
+// A switch without default: the compiler reports a code that is missing here.
+Target target_of(Code code) {
+  switch (code) {
+    case Code::Ping:
+    case Code::Status:
+    case Code::TraceRead:
+    case Code::Shutdown:
+    case Code::ViewStat:
+    case Code::ViewOpen:
+    case Code::ViewList:
+    case Code::SetPort:
+    case Code::Keep:
+    case Code::Devices:
+    case Code::ListNames:
+    case Code::ChangeHca:
+    case Code::ChangePartition:
+    case Code::SetPower:
+    case Code::ChangeDriver:
+    case Code::Attach:
+    case Code::Open:
+    case Code::Close:
+    case Code::WaitEvent:
+    case Code::RaiseEvent:
+    case Code::TraceError:
+    case Code::CreateChannel:
+    case Code::DestroyChannel:
+    case Code::GetChannel:
+    case Code::CreateBacking:
+    case Code::DestroyBacking:
+    case Code::GetBacking: return Target::Fabric;
+    case Code::QueryCa:
+    case Code::QueryPort:
+    case Code::ModifyPort:
+    case Code::QueryGid:
+    case Code::QueryPkey:
+    case Code::LocalMad:
+    case Code::AllocPd:
+    case Code::DeallocPd:
+    case Code::RegMr:
+    case Code::ReregMr:
+    case Code::DeregMr:
+    case Code::AllocMw:
+    case Code::DeallocMw:
+    case Code::AllocDm:
+    case Code::FreeDm:
+    case Code::QueryMr:
+    case Code::RegPhysical:
+    case Code::ReregPhysical:
+    case Code::CreateAh:
+    case Code::DestroyAh:
+    case Code::CreateCq:
+    case Code::ResizeCq:
+    case Code::DestroyCq:
+    case Code::OpenXrcd:
+    case Code::CloseXrcd:
+    case Code::CreateSrq:
+    case Code::ModifySrq:
+    case Code::QuerySrq:
+    case Code::DestroySrq:
+    case Code::CreateQp:
+    case Code::OpenQp:
+    case Code::ModifyQp:
+    case Code::QueryQp:
+    case Code::DestroyQp:
+    case Code::AttachMcast:
+    case Code::DetachMcast: return Target::Hca;
+  }
+  return Target::None;
+}
+
+// The first thing that is wrong with a request whose header is there; empty: nothing.
+Status check(const RequestHeader& header, std::size_t size, MessageFlaws flaws,
+             std::string& reason) {
+  const auto fail = [&reason](Status status, std::string text) {
+    reason = std::move(text);
+    return status;
+  };
+  if (flaws.truncated) {
+    return fail(Status::Malformed, "a request has at most " + std::to_string(kMaxMessage) +
+                                       " bytes; this one is longer");
+  }
+  if (header.length != size) {
+    return fail(Status::Malformed, "the header says " + std::to_string(header.length) +
+                                       " bytes, but the message has " + std::to_string(size));
+  }
+  if (header.reserved != 0)
+    return fail(Status::Malformed, "the reserved field of the header must be 0");
+  if (flaws.handles_lost) {
+    return fail(
+        Status::InsufficientResources,
+        "file descriptors were lost: a request may bring 2, and softibd needs room for them");
+  }
+  const Target target = target_of(static_cast<Code>(header.code));
+  if (target == Target::None) {
+    return fail(Status::NotSupported, "request code " + std::to_string(header.code) +
+                                          " is not known to this softibd (interface version " +
+                                          std::to_string(verbs::control::kAbiVersion) + ")");
+  }
+  if (target == Target::Fabric && header.file != 0) {
+    return fail(Status::InvalidParameter, "request code " + std::to_string(header.code) +
+                                              " goes to file 0, not to file " +
+                                              std::to_string(header.file));
+  }
+  if (target == Target::Hca && header.file == 0) {
+    return fail(Status::InvalidParameter, "request code " + std::to_string(header.code) +
+                                              " goes to an open HCA, not to file 0");
+  }
+  return Status::Ok;
+}
+
+std::vector<std::byte> make_message(ReplyHeader header, std::span<const std::byte> body) {
+  body = body.first(std::min(body.size(), std::size_t{kMaxMessage} - sizeof(header)));
+  std::vector<std::byte> message(sizeof(header) + body.size());
+  header.length = static_cast<std::uint32_t>(message.size());
+  std::memcpy(message.data(), &header, sizeof(header));
+  if (!body.empty()) std::memcpy(message.data() + sizeof(header), body.data(), body.size());
+  return message;
+}
+
+}  // namespace
+
+ParsedRequest parse_request(std::span<const std::byte> message, MessageFlaws flaws) {
+  ParsedRequest request;
+  RequestHeader header;
+  if (message.size() < sizeof(header)) {
+    request.status = Status::Malformed;
+    request.reason = "a request begins with a header of " + std::to_string(sizeof(header)) +
+                     " bytes; this message has " + std::to_string(message.size());
+    return request;
+  }
+  std::memcpy(&header, message.data(), sizeof(header));
+  request.answerable = true;
+  request.tag = header.tag;
+  request.file = header.file;
+  request.input = message.subspan(sizeof(header));
+  request.status = check(header, message.size(), flaws, request.reason);
+  if (request.status == Status::Ok) request.code = static_cast<Code>(header.code);
+  return request;
+}
+
+std::size_t handles_of(Code code) {
+  if (code == Code::CreateChannel) return 2;
+  return code == Code::CreateBacking ? 1 : 0;
+}
+
+std::vector<std::byte> make_reply(std::uint64_t tag, std::uint64_t information,
+                                  std::span<const std::byte> output) {
+  ReplyHeader header;
+  header.tag = tag;
+  header.information = information;
+  return make_message(header, output);
+}
+
+std::vector<std::byte> make_error_reply(std::uint64_t tag, Status status, std::string_view reason) {
+  ReplyHeader header;
+  header.tag = tag;
+  header.status = static_cast<std::uint32_t>(status);
+  return make_message(header, std::as_bytes(std::span(reason)));
+}
+
+std::string printable(std::span<const char> text) {
+  std::string result;
+  for (const char c : text) {
+    if (c == '\0') break;
+    result += c >= ' ' && c <= '~' ? c : '?';
+  }
+  return result;
+}
+
+}  // namespace ib::softib

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// Any bytes on the control socket: parse_request() says yes or no, reads nothing else, and what it
+// accepts is well formed. First byte: the flaws of the message; the rest is the message.
+#include "softibd/daemon_request.h"
+
+#include <cstddef>
+#include <cstdint>
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace ib;
+  using namespace ib::softib;
+  if (size == 0) return 0;
+  const MessageFlaws flaws{(data[0] & 1) != 0, (data[0] & 2) != 0};
+  const auto message = std::as_bytes(std::span(data + 1, size - 1));
+  const ParsedRequest request = parse_request(message, flaws);
+  IB_ASSERT((request.status == Status::Ok) == request.reason.empty());
+  if (!request.answerable) {
+    IB_ASSERT(request.status != Status::Ok && message.size() < 24);
+  } else {
+    IB_ASSERT(request.input.size() == message.size() - 24);
+  }
+  if (request.status == Status::Ok) {
+    IB_ASSERT(!flaws.truncated && !flaws.handles_lost);
+    // Codes below 32 are the fabric's, the others an HCA's (verbs/control.h).
+    IB_ASSERT((static_cast<std::uint32_t>(request.code) < 32) == (request.file == 0));
+  }
+  const auto reply = make_error_reply(request.tag, Status::Malformed, request.reason);
+  IB_ASSERT(reply.size() >= 24 && reply.size() <= verbs::control::kMaxMessage);
+  const std::string text =
+      printable(std::span(reinterpret_cast<const char*>(message.data()), message.size()));
+  for (const char c : text) IB_ASSERT(c >= ' ' && c <= '~');
+  return 0;
+}

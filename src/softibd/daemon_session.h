@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// DaemonSession: one connection to softibd. Turns messages into IRPs and completed IRPs into
+// answers; owns the files that the client opened.
+//
+// Life: opening (Create for file 0 is under way; nothing is read) -> open -> ending, once the
+// socket has gone. The end has an order: the driver of file 0 learns that the process has gone,
+// every request is cancelled and waited for, then each file gets Close, file 0 last; then the
+// host may destroy the session. A driver that keeps a request keeps the session.
+//
+// Thread rule: the loop's thread. Requests are completed there too.
+#pragma once
+
+#include "io/device.h"
+#include "linux/server/server_connection.h"
+#include "softibd/daemon_request.h"
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <list>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace ib::softib {
+
+class DaemonSession;
+
+// What a session asks of the daemon.
+class SessionHost {
+ public:
+  virtual ~SessionHost() = default;
+  virtual io::DeviceObject& root_device() = 0;
+  virtual Result<io::DeviceObject*> resolve(const std::string& node, const std::string& path,
+                                            std::string& reason) = 0;
+  // A memory file with the state of the fabric (Code::Status).
+  virtual Result<os::NativeHandle> make_status(std::string& reason) = 0;
+  virtual void disconnect(io::FileObject& process) = 0;  // before its requests are cancelled
+  // Starts a request to the device of its file.
+  virtual void send_down(io::IrpRef irp) {
+    io::DeviceObject& device = irp->file->device();
+    io::call_driver(device, std::move(irp));
+  }
+  virtual void on_close_asked(const io::FileObject&) {}  // by the client; Close follows
+  virtual void keep(bool on) = 0;
+  // Who needs the fabric, besides one client; empty: nobody.
+  virtual std::string needed_by() const = 0;
+  virtual void shut_down(const std::string& who) = 0;
+  virtual void on_attached() = 0;                    // some session, now or earlier
+  virtual void on_over(DaemonSession& session) = 0;  // destroys it, later
+};
+
+class DaemonSession : private os::ServerConnection::Handler {
+ public:
+  // Requests that one session may have under way; more are not read from the socket.
+  static constexpr std::size_t kMaxPending = 64;
+  static constexpr std::size_t kMaxFiles = 8192;
+
+  DaemonSession(SessionHost& host, std::unique_ptr<os::ServerConnection> connection,
+                std::uint64_t id);
+  DaemonSession(const DaemonSession&) = delete;
+  DaemonSession& operator=(const DaemonSession&) = delete;
+  ~DaemonSession() override;  // it is over
+
+  void start();
+  void end();  // as if the client had gone
+  bool is_over() const { return state_ == State::Over; }
+  const io::Client& client() const { return client_; }
+  // Before it is noticed, too: a process that has been waited for has gone.
+  bool client_has_gone() const { return connection_->peer_has_gone(); }
+
+ private:
+  enum class State : std::uint8_t { Opening, Open, Ending, ClosingFiles, ClosingZero, Over };
+  struct File;
+  struct Request;
+
+  void on_message(os::ServerMessage message) override;
+  void on_closed() override;
+
+  void carry_out(const ParsedRequest& parsed, std::array<os::NativeHandle, 2> handles);
+  void dispatch(Request& request, File& file);
+  void open_file(Request& request);
+  void close_file(Request& request);
+  void cancel_requests(const File* of);
+  void send_close(Request& request, File& file);
+  bool carry_out_here(Request& request);
+  void keep(Request& request);
+  void status(Request& request);
+
+  static void on_created_zero(io::Irp& irp, void* context);
+  static void on_request_done(io::Irp& irp, void* context);
+  void finish(Request& request);
+  void answer(Request& request);
+  void fail(Request& request, Status status, std::string_view reason);
+  void file_became_free(File& file);
+  void forget(Request& request);
+
+  void go_on_ending();
+  void close_next_file();
+
+  Request& new_request(std::uint64_t tag, verbs::control::Code code);
+  File* find_file(std::uint32_t number);
+
+  SessionHost& host_;
+  std::unique_ptr<os::ServerConnection> connection_;
+  io::Client client_;
+  State state_ = State::Opening;
+  std::unique_ptr<File> zero_;
+  std::map<std::uint32_t, std::unique_ptr<File>> files_;
+  std::uint32_t last_number_ = 0;
+  std::list<Request> requests_;  // under way
+  bool in_end_step_ = false;     // go_on_ending() is running: completions do not call it again
+};
+
+}  // namespace ib::softib

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// Whatever may block says so when it is called at dispatch level (platform/level.h), whether it
+// would have blocked this time or not. IrpWait has the same test beside it.
+#include "platform/level.h"
+
+#include "linux/client/client_channel.h"
+#include "linux/client/client_wait.h"
+#include "linux/server/server_directory.h"
+#include "softibd/in_process_daemon.h"
+#include "verbs/control.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <string>
+
+namespace ib::softib {
+namespace {
+
+using verbs::control::Code;
+
+class LevelDeathTest : public ::testing::Test {
+ protected:
+  // Daemons have threads.
+  void SetUp() override { ::testing::GTEST_FLAG(death_test_style) = "threadsafe"; }
+};
+
+TEST_F(LevelDeathTest, StartingADaemon) {
+  EXPECT_DEATH(
+      {
+        const LevelGuard dispatch(Level::Dispatch);
+        std::string reason;
+        (void)InProcessDaemon::start(reason);
+      },
+      "Daemon::create may block, but was called at dispatch level");
+}
+
+TEST_F(LevelDeathTest, ClaimingARuntimeDirectory) {
+  EXPECT_DEATH(
+      {
+        const LevelGuard dispatch(Level::Dispatch);
+        std::string reason;
+        (void)os::ServerDirectory::claim(::testing::TempDir() + "softib_level", "fabric", reason);
+      },
+      "ServerDirectory::claim may block");
+}
+
+TEST_F(LevelDeathTest, SleepingOnAWordOfMemory) {
+  std::atomic<std::uint32_t> word{0};
+  EXPECT_DEATH(
+      {
+        const LevelGuard dispatch(Level::Dispatch);
+        os::futex_wait(word, 0, Duration::zero());
+      },
+      "ClientHost::wait may block");
+}
+
+TEST_F(LevelDeathTest, CallingADaemonAndWaitingForIt) {
+  std::string reason;
+  const auto daemon = InProcessDaemon::start(reason);
+  ASSERT_TRUE(daemon) << reason;
+  const auto channel = os::connect_channel((*daemon)->socket_path(), reason);
+  ASSERT_TRUE(channel) << reason;
+  EXPECT_DEATH(
+      {
+        const LevelGuard dispatch(Level::Dispatch);
+        (void)(*channel)->call(static_cast<std::uint32_t>(Code::Ping), 0, {}, {});
+      },
+      "a call to softibd may block");
+  EXPECT_DEATH(
+      {
+        const LevelGuard dispatch(Level::Dispatch);
+        (*daemon)->on_loop([] {});
+      },
+      "InProcessDaemon::on_loop may block");
+  EXPECT_DEATH(
+      {
+        const LevelGuard dispatch(Level::Dispatch);
+        (void)(*daemon)->stop();
+      },
+      "InProcessDaemon::stop may block");
+}
+
+}  // namespace
+}  // namespace ib::softib

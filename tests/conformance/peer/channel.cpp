@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// The two ways to an Engine: a call, or a conformance_peer at the other end of a socket pair.
+#include "peer/child.h"
+#include "engine.h"
+#include "peer/peer_socket.h"
+#include "side.h"
+
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace ib::conformance {
+
+namespace {
+
+class LocalChannel final : public Channel {
+ public:
+  explicit LocalChannel(std::unique_ptr<Engine> engine) : engine_(std::move(engine)) {}
+  Reply call(Command command, const Message& in) override {
+    if (gone_) return {Status::Disconnected, {}, "the side was killed"};
+    return engine_->run(command, Message(in.bytes()));
+  }
+  void kill() override {
+    if (!gone_) engine_->vanish();
+    gone_ = true;
+  }
+
+ private:
+  std::unique_ptr<Engine> engine_;
+  bool gone_ = false;
+};
+
+class ProcessChannel final : public Channel {
+ public:
+  ProcessChannel(Child child, std::uint32_t patience)
+      : child_(std::move(child)), patience_(static_cast<int>(patience)) {}
+  ~ProcessChannel() override {
+    if (!child_.lives()) return;
+    (void)::shutdown(child_.socket(), SHUT_WR);  // it cleans up and exits when it sees this
+    (void)child_.wait(patience_);
+    if (child_.lives()) ADD_FAILURE() << "conformance_peer does not end" << in_time();
+  }
+  Reply call(Command command, const Message& in) override {
+    if (!send_command(child_.socket(), command, in)) return lost();
+    return answer("command " + std::to_string(static_cast<std::uint32_t>(command)));
+  }
+  Reply hello() { return answer("to be attached"); }
+  void kill() override { child_.kill(); }
+
+ private:
+  static Reply lost() { return {Status::Disconnected, {}, "conformance_peer has ended"}; }
+  // A peer that hangs must fail its test, and not hold up all that come after it.
+  Reply answer(const std::string& what) {
+    if (!child_.speaks(patience_)) {
+      child_.kill();
+      return {Status::Disconnected,
+              {},
+              "no answer of conformance_peer (" + what + ") came" + in_time() + "; it was killed"};
+    }
+    auto reply = receive_reply(child_.socket());
+    return reply ? *std::move(reply) : lost();
+  }
+  std::string in_time() const { return " in " + std::to_string(patience_) + " ms"; }
+  Child child_;
+  int patience_;
+};
+
+}  // namespace
+
+std::unique_ptr<Channel> make_local_channel(const HostSettings& settings, std::string& reason) {
+  auto engine = Engine::attach(settings, reason);
+  if (!engine) return nullptr;
+  return std::make_unique<LocalChannel>(std::move(engine));
+}
+
+std::unique_ptr<Channel> make_process_channel(const HostSettings& settings, std::string& reason) {
+  std::vector<std::string> words = settings.wrapper;
+  words.insert(words.end(), {IB_CONFORMANCE_PEER, settings.socket, settings.path, settings.node});
+  Child child(words);
+  if (!child.lives()) {
+    reason = "cannot start " + words.front();
+    return nullptr;
+  }
+  auto channel = std::make_unique<ProcessChannel>(std::move(child), settings.patience);
+  // Its first message says whether it is attached.
+  const Reply hello = channel->hello();
+  if (hello.status == Status::Ok) return channel;
+  reason = hello.reason;
+  return nullptr;
+}
+
+}  // namespace ib::conformance
