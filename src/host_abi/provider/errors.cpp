@@ -35,6 +35,7 @@ constexpr std::array<Row, kStatusCount> kTable{{
     {Status::DeviceRemoved, ENODEV},
     {Status::IoError, EIO},
     {Status::Timeout, ETIMEDOUT},
+    {Status::TooManyHandles, EMFILE},
 }};
 
 constexpr bool table_is_in_order() {

@@ -202,7 +202,7 @@ ControlReply SocketChannel::finish(const control::ReplyHeader& header, std::span
   if ((flags & MSG_CTRUNC) != 0) {
     rlimit limit{};
     (void)::getrlimit(RLIMIT_NOFILE, &limit);
-    return failed(Status::InsufficientResources,
+    return failed(Status::TooManyHandles,
                   "this process has no file descriptor left (ulimit -n is " +
                       std::to_string(limit.rlim_cur) + "); raise it with ulimit -n");
   }
@@ -261,8 +261,9 @@ Result<std::unique_ptr<platform::ControlChannel>> connect_channel(const std::str
   std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
   NativeHandle socket = own_descriptor(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
   if (!socket.valid()) {
-    reason = with_errno("cannot create a socket", errno);
-    return Status::IoError;
+    const int error = errno;
+    reason = with_errno("cannot create a socket", error);
+    return no_descriptor(error);
   }
   const auto* generic = reinterpret_cast<const sockaddr*>(&address);
   while (::connect(socket.get(), generic, sizeof address) != 0) {

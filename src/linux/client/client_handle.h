@@ -2,10 +2,13 @@
 // File descriptors as NativeHandle, for the client side of linux/.
 #pragma once
 
+#include "base/result.h"
 #include "platform/control_channel.h"
 
 #include <fcntl.h>
 #include <unistd.h>
+
+#include <cerrno>
 
 namespace ib::os {
 
@@ -13,6 +16,11 @@ namespace ib::os {
 // fails with EINTR, and a second close might hit a descriptor of another thread.
 inline platform::NativeHandle own_descriptor(int descriptor) {
   return platform::NativeHandle(descriptor, [](int fd) { (void)::close(fd); });
+}
+
+// Why a call that makes a descriptor has failed.
+inline Status no_descriptor(int error) {
+  return error == EMFILE || error == ENFILE ? Status::TooManyHandles : Status::IoError;
 }
 
 }  // namespace ib::os

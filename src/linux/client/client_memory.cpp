@@ -167,8 +167,9 @@ Result<std::unique_ptr<platform::MappedFile>> map_file(const platform::NativeHan
                                                        std::uint64_t space, std::string& reason) {
   platform::NativeHandle copy = own_descriptor(::fcntl(file.get(), F_DUPFD_CLOEXEC, 0));
   if (!copy.valid()) {
-    reason = std::string("cannot duplicate a file descriptor: ") + std::strerror(errno);
-    return errno == EMFILE ? Status::InsufficientResources : Status::IoError;
+    const int error = errno;
+    reason = std::string("cannot duplicate a file descriptor: ") + std::strerror(error);
+    return no_descriptor(error);
   }
   std::uint64_t reserved = 0;
   std::byte* const base = reserve(copy.get(), space, reserved);

@@ -77,9 +77,7 @@ void relax_thread(std::uint32_t round) {
 
 Status make_pipe_pair(NativeHandle& read_end, NativeHandle& write_end) {
   int ends[2] = {-1, -1};
-  if (::pipe2(ends, O_CLOEXEC) != 0) {
-    return errno == EMFILE || errno == ENFILE ? Status::InsufficientResources : Status::IoError;
-  }
+  if (::pipe2(ends, O_CLOEXEC) != 0) return no_descriptor(errno);
   NativeHandle reader = own_descriptor(ends[0]);
   NativeHandle writer = own_descriptor(ends[1]);
   // Only this end: an application may make its end non-blocking or not (ibv_comp_channel.fd).
