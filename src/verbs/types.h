@@ -30,6 +30,16 @@ constexpr bool is_datagram(QpType type) {
   return type == QpType::Ud || is_special(type);
 }
 
+// Nobody acknowledges its messages [IBA1 9.8].
+constexpr bool is_unreliable(QpType type) {
+  return type == QpType::Uc || is_datagram(type);
+}
+// Of the queue pair at the other end of a connection [IBA1 annex A14 for XRC].
+constexpr QpType peer_type(QpType type) {
+  if (type == QpType::XrcSend) return QpType::XrcRecv;
+  return type == QpType::XrcRecv ? QpType::XrcSend : type;
+}
+
 // Q_Keys with this bit are controlled [IBA1 10.2.5]: programs cannot give them to their queue
 // pairs, and a request that names one sends that of its own queue pair.
 inline constexpr std::uint32_t kControlledQkey = 0x80000000u;
@@ -45,6 +55,11 @@ inline constexpr std::uint32_t kGrhBytes = 40;   // Global Route Header [IBA1 8.
 inline constexpr std::uint32_t kMadBytes = 256;  // every management datagram [IBA1 13.4.2]
 
 enum class QpState : std::uint32_t { Reset, Init, Rtr, Rts, Sqd, Sqe, Error };
+// Takes what comes in [IBA1 10.3.1].
+constexpr bool receives(QpState state) {
+  return state == QpState::Rtr || state == QpState::Rts || state == QpState::Sqd ||
+         state == QpState::Sqe;
+}
 
 enum class MigState : std::uint32_t { Migrated, Rearm, Armed };
 
