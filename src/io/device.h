@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// Drivers, devices, device stacks and files of the I/O model (DESIGN.md 2).
+// Drivers, devices, device stacks and files of the I/O model (docs/design/0010).
 //
 // A DeviceObject may be attached to a lower one; requests enter at the top of such a stack and
 // each driver completes them or sends them to lower(). In a device tree the nodes own functional

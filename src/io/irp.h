@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// Irp: a request to a device stack, with a result and a way back (DESIGN.md 2).
+// Irp: a request to a device stack, with a result and a way back (docs/design/0010).
 //
 // Whoever makes an Irp (the originator) owns its memory, fills in the request and calls start().
 // From then on the *request* has exactly one owner at a time: whoever holds the IrpRef, or the

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// The names under which devices can be opened (DESIGN.md 2): directories, devices and links, each
-// virtual host with a tree of its own that hides the common one, as sessions have in NT.
+// The names under which devices can be opened (docs/design/0010): directories, devices and links.
+// Each virtual host has a tree of its own that hides the common one, as sessions have in NT.
 //
 // Opening follows links (reparse) to a device. A directory that stands for its only entry is
 // followed too: \Device\ibal of a host with one HCA. As in NT, case does not matter; names keep the

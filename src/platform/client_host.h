@@ -28,8 +28,8 @@ class MappedFile {
   virtual std::uint64_t file_size() = 0;   // of the file, now; maps what it has grown by
 };
 
-// Pages of this process that were moved into a file at the same address (adopt_pages.cpp in the
-// reference folder tells how).
+// Pages of this process that were moved into a file at the same address (linux/adopt/adopt.h
+// tells how).
 struct AdoptedPages {
   NativeHandle file;          // memfd of `length` bytes, or more
   std::uint64_t address = 0;  // page aligned

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Executor: where dispatch-level work runs, one piece at a time, and what time it is there.
-// linux/ implements it with an event loop, sim/ with virtual time.
+// linux/server/event_loop.h implements it, and for tests virtual_executor.h with virtual time.
 #pragma once
 
 #include "base/time.h"

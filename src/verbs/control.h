@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // The control interface of softibd: what a user-mode client sends as an ioctl down a device stack
-// (DESIGN.md 2). Public, fixed layout, the same on 32 and 64 bit; docs/design/0002 tells the story.
+// (docs/design/0010). Public, fixed layout, the same on 32 and 64 bit.
 // This header is all of it: the messages and codes are here, the buffers in control_buffers.h, and
 // control_layout.h fails to compile if an offset ever changes.
 //

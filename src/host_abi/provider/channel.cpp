@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Completion channels. libibverbs makes them by a write() to the uverbs file and reads events with
-// read(); the preload library brings both here (preload/hooks.h). The pipe of a channel carries
-// indexes of completion queues, the application wants the addresses of its ibv_cq.
+// read(); the preload library forwards both to this file (host_abi/preload/hooks.h). The pipe of a
+// channel carries indexes of completion queues; the application wants the addresses of its ibv_cq.
 #include "host_abi/preload/hooks.h"
 #include "host_abi/provider/ops.h"
 #include "linux/adopt/adopt_advice.h"

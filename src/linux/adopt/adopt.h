@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// Adopted pages (DESIGN.md 3, path 1): pages of this process are moved into a memfd at the same
+// Adopted pages (docs/design/0001, 1): pages of this process are moved into a memfd at the same
 // address while other threads go on using them. See platform/client_host.h for the contract.
 //
 // Moving, in steps of at most 4 MiB: the step is registered with userfaultfd and moved away with
