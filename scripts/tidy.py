@@ -59,7 +59,9 @@ PRONOUN = re.compile(r"(?:^|[.:;] )(Who|Whoever|What) (?!posts, executes)[^?]*(?
 FILE_NAME = re.compile(r"(?<![\w<./$~>}-])((?:[\w*.-]+/)*[\w*-]+\.(?:h|cpp|py|md|c|toml|map|cmake)|(?:docs|tests|scripts|bench)/[\w/*.-]*\w)"
                        r"(?![\w/*-]|\.\w|>)")
 FOREIGN = re.compile(r"^(infiniband|rdma|sys|linux|asm|net|netinet)/\w+\.h$|"  # headers of the system
-                     r"^(my_driver\.cpp|ping\.toml|foo\.h|bar\.cpp|driver\.py|prog\.c|program\.c)$")  # examples in texts
+                     r"^_\w+\.cpp$|^docs/design/NNNN|"  # suffixes and patterns of names
+                     r"^(my_driver\.cpp|ping\.toml)$|"  # what a user of the examples writes
+                     r"^(drivers/infiniband/core/sysfs\.c|(tests/)?run_tests\.py|test_\w+\.py)$")  # of Linux and rdma-core
 LINK = re.compile(r"\]\(([^)#\s]+)[^)]*\)")
 QUOTED = re.compile(r"`([^`\s]+)`")
 
@@ -76,6 +78,8 @@ class Tree:
     def has(self, wanted, beside):
         """Whether the path exists, seen from the root, from src/ or from the file that names it; it may be a pattern."""
         wanted = wanted.rstrip("/")
+        if re.fullmatch(r"docs/design/\d{4}", wanted):  # a page by its number
+            return any(ROOT.glob(wanted + "-*.md"))
         for start in ("", "src", str(pathlib.PurePath(beside).parent)):
             path = os.path.normpath(os.path.join(start, wanted))
             if path in self.names or path in self.folders or ("*" in wanted and any(ROOT.glob(path))):
@@ -149,9 +153,11 @@ def prose_of(lines):
             yield number, line
 
 
-def prose_complaints(numbered, always_checked):
-    previous = ""
+def prose_complaints(numbered):
+    previous, previous_number = "", 0
     for number, text in numbered:
+        if number != previous_number + 1:
+            previous = ""
         plain = re.sub(r"`[^`]*`|\[IBA[^]]*\]", "X", text)
         plain = re.sub(r"^\s*([*-]|\d+\.) ", "", plain)
         if STOCK.search(plain):
@@ -160,7 +166,7 @@ def prose_complaints(numbered, always_checked):
         found = PRONOUN.search(plain if begins_sentence else "x" + plain)
         if found:
             yield number, "prose", f"'{found[0].strip('.:; ')[:40]}': begin the sentence with the thing itself"
-        previous = plain.strip()
+        previous, previous_number = plain.strip(), number
 
 
 def document_complaints(name, lines, tree):
@@ -176,12 +182,12 @@ def document_complaints(name, lines, tree):
             yield number, "history", f"'{HISTORY.search(line)[0]}': say how it is, not in which order it came about"
         links = [l for l in LINK.findall(line) if "://" not in l]
         wrong = [l for l in links if not (ROOT / name).parent.joinpath(l).exists()]
-        wrong += [q for q in QUOTED.findall(line) if tree.is_ours(q) and not tree.has(q, name)]
+        wrong += [q for q in QUOTED.findall(line) if tree.is_ours(q) and not FOREIGN.match(q) and not tree.has(q, name)]
         wrong += [q for q in QUOTED.findall(line) if "/" not in q and FILE_NAME.fullmatch(q) and not FOREIGN.match(q)
                   and not tree.has_name(q, name)]
         for each in wrong:
             yield number, "link", f"'{each}' does not exist: name the file that holds it"
-    yield from prose_complaints(prose_of(lines), True)
+    yield from prose_complaints(prose_of(lines))
 
 
 def comment_complaints(name, path, lines, tree):
@@ -191,7 +197,7 @@ def comment_complaints(name, path, lines, tree):
             if not FOREIGN.match(wanted) and not tree.has_name(wanted, name):
                 yield number, "link", f"'{wanted}' does not exist: name the file that holds it"
     if name.startswith(PROSE_FOLDERS):
-        yield from prose_complaints(texts, False)
+        yield from prose_complaints(texts)
 
 
 def excused(lines, number, rule):
