@@ -44,7 +44,7 @@ LINE_RULES = {
 COLUMNS, ROW_COLUMNS = 120, 240
 GENERATED = {
     "docs/control_matrix.md": "its tables have a column per condition; src/drivers/test/control_matrix_test.cpp writes them",
-    "docs/pyverbs.md": "its rows quote rdma-core's test suite; tests/system/pyverbs_test.py writes them",
+    
 }
 HISTORY = re.compile(r"\bsessions? (before|later|ago)|\b(this|last|next|earlier|later) (session|issue)\b|\b[Ii]ssue #?\d+|\bTODO\b|"
                      r"\b[Rr]ecently\b|\bnow (supports?|also|works?)\b|\bno longer\b|\bused to (be|have|take|do)\b|\bnot yet\b|"
