@@ -26,7 +26,7 @@ void init_public_part(Qp& qp, ibv_context* context, void* qp_context, ibv_qp_typ
   ::pthread_cond_init(&qp.qp.cond, nullptr);
 }
 
-// The parts of a queue pair.
+// Returns whether the objects that the queue pair uses are undamaged.
 bool parts_are_whole(const ibv_qp_init_attr_ex& attr, const char* verb) {
   if (attr.qp_type == IBV_QPT_XRC_RECV) return check_whole(verb, xrcd_of(attr.xrcd)) == 0;
   return check_whole(verb, pd_of(attr.pd)) == 0 && check_whole(verb, cq_of(attr.send_cq)) == 0 &&

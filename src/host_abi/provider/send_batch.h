@@ -43,7 +43,8 @@ class SendBatch {
   }
   std::size_t size() const { return requests_.size(); }
   int error() const { return error_; }
-  // Refusal of the newest request, for the trace (verbs/post_refusal.h).
+  // Keeps the first error, with a report for the trace about the newest request
+  // (verbs/post_refusal.h).
   void set_error(int error, PostRefusal why, std::uint64_t value = 0, std::uint64_t limit = 0) {
     if (error_ != 0) return;
     error_ = error;
