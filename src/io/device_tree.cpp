@@ -25,7 +25,7 @@ void collect(const DeviceNode& node, DeviceTree::Order order, std::vector<std::u
 
 DeviceTree::~DeviceTree() {
   IB_ASSERT(sent_.empty());
-  leaving_.clear();  // before the tree: lower parts may use upper ones
+  leaving_.clear();  // before the tree: these nodes may refer to ones of the tree
 }
 
 DeviceNode& DeviceTree::add(DeviceNode* parent, std::shared_ptr<DeviceObject> physical) {

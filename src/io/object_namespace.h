@@ -65,7 +65,7 @@ class ObjectNamespace {
   [[nodiscard]] Status add(std::string_view host, std::string_view path,
                            std::unique_ptr<Object> object);
   const Object* find(std::string_view host, std::string_view path) const;
-  // Follows links of all components; of the last one if wanted.
+  // Follows links of all components; of the last one if `to_device`.
   const Object* find_deepest(std::string_view host, std::string_view path, std::size_t& end) const;
   Result<const Object*> walk(std::string_view host, std::string path, bool to_device,
                              std::string& reason) const;

@@ -21,8 +21,8 @@ Verifier::~Verifier() {
 
 void Verifier::send(IrpRef irp) {
   if (fail_instead(irp)) return;
-  // Close is not: nobody can undo the end of a file, so it cannot be cancelled before its drivers
-  // have seen it.
+  // Close is not delayed: the end of a file cannot be undone, so it cannot be cancelled before its
+  // drivers have seen it.
   if (irp->major == Major::Close || !waits()) return dispatch(std::move(irp));
   early_.park(std::move(irp));
   // Any of them will do; a cancelled one is gone, with its memory.

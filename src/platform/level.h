@@ -41,7 +41,7 @@ class LevelGuard {
   Level previous_;
 };
 
-// To be called by whatever may block, before it does. `what` names the primitive.
+// To be called by every primitive that may block, before it does. `what` names the primitive.
 inline void require_passive(const char* what) {
   if (current_level() == Level::Passive) return;
   std::fprintf(stderr, "%s may block, but was called at dispatch level\n", what);
