@@ -96,7 +96,7 @@ enum class Code : std::uint32_t {
   Keep = 9,
 
   // --- File 0: the device tree (docs/design/0004), buffers in control_tree.h. These pend until
-  // what was asked for has happened.  ! DeviceBusy: a veto; the text names who objects and why ---
+  // the change has happened.  ! DeviceBusy: a veto; the text names the objector and its reason ---
 
   // - -> -; fd: memfd with JSON: the tree, what is leaving, the drivers (docs/status_json.md)
   Devices = 10,
