@@ -47,8 +47,8 @@ HISTORY = re.compile(r"\b(this|last|next|earlier|later) (session|issue)\b|\b[Ii]
                      r"\bnow (supports?|also|works?)\b|\bno longer\b|\bused to (be|have|take|do)\b|\b(not yet|by now)\b|"
                      r"\bthe day before\b|\bformerly\b")
 # Prose of documents, and of comments in the folders that keep to docs/style.md throughout.
-PROSE_FOLDERS = ("src/base/", "src/fabric/", "src/host_abi/provider/", "src/io/", "src/linux/", "src/mad/", "src/platform/",
-                 "src/setup/", "src/softib/", "src/softibd/", "src/verbs/")
+PROSE_FOLDERS = ("bench/", "examples/", "src/base/", "src/fabric/", "src/host_abi/provider/", "src/io/", "src/linux/",
+                 "src/mad/", "src/platform/", "src/setup/", "src/softib/", "src/softibd/", "src/verbs/")
 STOCK = re.compile(r"\b(for good|anew|for ever|by other hands|(in|at) (this|that|the) very moment|learn[st]?|believes?|"
                    r"wish(es)?|(its|our|softibd's) books)\b")
 PRONOUN = re.compile(r"(?:^|[.:;] )(Who|Whoever|What) [^?]*(?:[.:;]|$)")  # but for questions
@@ -133,7 +133,7 @@ def comments(name, path, lines):
     if path.suffix in CPP:
         for number, line in enumerate(lines, 1):
             found = re.search(r"(?:^|\s)//+(.*)", line)
-            if found and "http" not in line:
+            if found and "http" not in line and "SPDX-" not in line:
                 yield number, found[1].strip()
     elif path.suffix == ".py":
         for token in tokenize.generate_tokens(io.StringIO("\n".join(lines) + "\n").readline):
