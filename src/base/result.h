@@ -37,7 +37,7 @@ enum class [[nodiscard]] Status : std::uint32_t{
 };
 inline constexpr std::uint32_t kStatusCount = 18;
 
-// A short English text for each status. Never null.
+// A short English text for each status. The result is never null.
 constexpr const char* status_text(Status status) {
   switch (status) {
     case Status::Ok: return "success";

@@ -150,8 +150,8 @@ def write_docs(outcomes, expected):
         c = by_module[module]
         lines.append(f"| {module} | {c['passed']} | {c['failed'] + c['error'] + c['crashed']} | {c['skipped']} |")
     lines += ["", "## Skipped tests", "",
-              "The suite prints the reason in the second column; the third is why it is so here "
-              "(from `tests/system/pyverbs_skips.txt`).", "",
+              "The suite prints the reason in the second column; the third is the reason here (from",
+              "`tests/system/pyverbs_skips.txt`).", "",
               "| test | the suite says | why |", "|---|---|---|"]
     for name in sorted(n for n, o in outcomes.items() if o.what == "skipped"):
         reason = one_line(outcomes[name].reason)

@@ -13,7 +13,7 @@
 namespace ib::os {
 
 // Takes ownership of a descriptor. close(2) is never repeated: Linux frees the number even when it
-// fails with EINTR, and a second close might hit a descriptor of another thread.
+// fails with EINTR, and a second close might close a descriptor of another thread.
 inline platform::NativeHandle own_descriptor(int descriptor) {
   return platform::NativeHandle(descriptor, [](int fd) { (void)::close(fd); });
 }
