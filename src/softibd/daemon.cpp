@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "softibd/daemon.h"
 
-#include "drivers/soft_hca/partitions.h"
+#include "drivers/soft_hca/pkey_table.h"
 #include "platform/level.h"
 #include "setup/driver_store.h"
 

@@ -6,10 +6,6 @@
 
 namespace ib::hca {
 
-// What the sender names itself by. 0: none. Queue pair 1 has the P_Keys of its port, and says with
-// each message which it means.
-std::uint16_t own_pkey(const Attempt& attempt);
-
 // Done or Dropped, for `bytes` to `target`. attempt.arrival.pkey_index says by which entry of the
 // port's table a queue pair 1 took it.
 Outcome check_datagram(Attempt& attempt, std::uint64_t bytes, const QpEntry& target,

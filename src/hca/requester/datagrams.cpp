@@ -7,6 +7,7 @@
 #include "hca/requester/datagram_checks.h"
 #include "hca/requester/grh.h"
 #include "hca/requester/message_count.h"
+#include "hca/requester/partition_check.h"
 
 #include <algorithm>
 
