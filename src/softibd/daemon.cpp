@@ -5,6 +5,8 @@
 #include "platform/level.h"
 #include "setup/driver_store.h"
 
+#include <nlohmann/json.hpp>
+
 #include <algorithm>
 #include <utility>
 #include <vector>
@@ -156,18 +158,22 @@ Result<io::DeviceObject*> Daemon::resolve(const std::string& node, const std::st
 
 // The state that the drivers report, and the daemon's own.
 Result<os::NativeHandle> Daemon::make_status(std::string& reason) {
-  std::string text = devices_->root().status_json();
-  IB_ASSERT(!text.empty() && text.front() == '{');
-  std::string connections;
+  using Json = nlohmann::ordered_json;
+  Json connections = Json::array();
   for (const auto& [id, session] : sessions_) {
-    if (session->client_has_gone()) continue;
-    connections += (connections.empty() ? "" : ", ") + std::to_string(session->client().pid);
+    if (!session->client_has_gone()) connections.push_back(session->client().pid);
   }
-  // The name is of letters, digits and "-_.": it needs no escapes.
-  text.insert(1, "\n  \"fabric\": \"" + options_.fabric +
-                     "\",\n  \"kept\": " + (options_.keep ? "true" : "false") +
-                     ",\n  \"connections\": [" + connections + "]," + verify_json());
-  return memory_.make_text(text, reason);
+  Json status = {
+      {"fabric", options_.fabric}, {"kept", options_.keep}, {"connections", connections}};
+  if (verifier_ != nullptr) {
+    status["verify"] = options_.verify == Verify::Faults ? "faults" : "on";
+    status["verify_findings"] = verifier_->findings();
+  }
+  for (auto& [key, value] : Json::parse(devices_->root().status_json()).items()) {
+    status[key] = std::move(value);
+  }
+  return memory_.make_text(status.dump(2, ' ', false, Json::error_handler_t::replace) + '\n',
+                           reason);
 }
 
 void Daemon::keep(bool on) {

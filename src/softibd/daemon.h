@@ -75,7 +75,6 @@ class Daemon : public SessionHost {
   platform::DeviceMemoryHost& memory_host();
   void report_leftovers(const io::FileObject& file);
   void look_for_leftovers(int tries);
-  std::string verify_json() const;
 
   DaemonOptions options_;
   DaemonLog& log_;

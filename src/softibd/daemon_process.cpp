@@ -4,6 +4,7 @@
 #include "linux/server/server_socket.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <signal.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -57,7 +58,7 @@ void prepare_process() {
 void ReadyReport::error(std::string_view text) {
   std::string line = "error " + std::string(text);
   std::replace(line.begin(), line.end(), '\n', ' ');
-  say(std::move(line));
+  fmt::format("{}", std::move(line));
 }
 
 void ReadyReport::say(std::string line) {

@@ -86,10 +86,4 @@ void Daemon::look_for_leftovers(int tries) {
   loop_.stop();
 }
 
-std::string Daemon::verify_json() const {
-  if (verifier_ == nullptr) return {};
-  return "\n  \"verify\": \"" + std::string(options_.verify == Verify::Faults ? "faults" : "on") +
-         "\",\n  \"verify_findings\": " + std::to_string(verifier_->findings()) + ",";
-}
-
 }  // namespace ib::softib

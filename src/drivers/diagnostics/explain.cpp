@@ -2,8 +2,11 @@
 #include "drivers/diagnostics/explain.h"
 
 #include "drivers/diagnostics/code_name.h"
-#include "drivers/diagnostics/say.h"
+#include "drivers/diagnostics/words.h"
+#include "verbs/explanation.h"
 #include "verbs/qp_state.h"
+
+#include <fmt/format.h>
 
 namespace ib::drivers {
 namespace {
@@ -30,9 +33,10 @@ bool touches_remote_memory(WrOpcode opcode) {
 }
 
 std::string request_of(const TraceErrorIn& e) {
-  std::string text = say(opcode_name(e.opcode), " of ", e.length, " bytes (wr_id ", hex(e.wr_id));
+  std::string text =
+      fmt::format("{} of {} bytes (wr_id {:#x}", opcode_name(e.opcode), e.length, e.wr_id);
   if (touches_remote_memory(e.opcode)) {
-    text += say(", remote address ", hex(e.address), ", rkey ", hex(e.key));
+    text += fmt::format(", remote address {:#x}, rkey {:#x}", e.address, e.key);
   }
   return text + ')';
 }
@@ -76,49 +80,58 @@ constexpr Sentence kSentences[] = {
     {Cause::LocalKeyUnknown,
      [](const TraceErrorIn& e) -> std::string {
        if (e.detail != 0) {
-         return say("the region of lkey ", hex(e.key),
-                    " was deregistered while the request waited for the peer (",
-                    cause_name(static_cast<Cause>(e.detail)),
-                    "); destroy the queue pair or take the completion first. A program that is "
-                    "about to end need not mind");
+         return fmt::format(
+             "the region of lkey {:#x} was deregistered while the request waited for the peer "
+             "({}); destroy the queue pair or take the completion first. A program that is about "
+             "to end need not mind",
+             e.key, verbs::cause_name(static_cast<Cause>(e.detail)));
        }
-       return say(
-           "lkey ", hex(e.key), " of a scatter/gather element (address ", hex(e.address),
-           ") names no memory region of this process; use the lkey of a region that is still "
-           "registered");
+       return fmt::format(
+           "lkey {:#x} of a scatter/gather element (address {:#x}) names no memory region of this "
+           "process; use the lkey of a region that is still registered",
+           e.key, e.address);
      }},
     {Cause::LocalKeyOtherPd,
      [](const TraceErrorIn& e) -> std::string {
-       return say("lkey ", hex(e.key),
-                  " belongs to another protection domain than the queue pair; "
-                  "register the memory with the queue pair's PD");
+       return fmt::format(
+           "lkey {:#x} belongs to another protection domain than the queue pair; register the "
+           "memory with the queue pair's PD",
+           e.key);
      }},
     {Cause::LocalKeyAccess,
      [](const TraceErrorIn& e) -> std::string {
-       return say("the region of lkey ", hex(e.key), " has access ", access_names(e.detail),
-                  ", but the result is written to it; register it with IBV_ACCESS_LOCAL_WRITE");
+       return fmt::format(
+           "the region of lkey {:#x} has access {}, but the result is written to it; register it "
+           "with IBV_ACCESS_LOCAL_WRITE",
+           e.key, access_names(e.detail));
      }},
     {Cause::LocalKeyRange,
      [](const TraceErrorIn& e) -> std::string {
-       return say("a scatter/gather element at ", hex(e.address),
-                  " is not inside the region of lkey ", hex(e.key), ", which has ", e.detail,
-                  " bytes; check address and length");
+       return fmt::format(
+           "a scatter/gather element at {:#x} is not inside the region of lkey {:#x}, which has {} "
+           "bytes; check address and length",
+           e.address, e.key, e.detail);
      }},
     {Cause::LocalPieces,
      [](const TraceErrorIn& e) -> std::string {
-       return say("its scatter/gather elements touch more than ", e.detail,
-                  " pieces of memory (ranges of physical regions); use fewer or longer ranges");
+       return fmt::format(
+           "its scatter/gather elements touch more than {} pieces of memory (ranges of physical "
+           "regions); use fewer or longer ranges",
+           e.detail);
      }},
     {Cause::LocalMemoryGone,
      [](const TraceErrorIn& e) -> std::string {
-       return say("the memory at ", hex(e.detail),
-                  " of its own was registered, but is not mapped any more, or not for this: it "
-                  "called munmap(), free() or mprotect() before ibv_dereg_mr()");
+       return fmt::format(
+           "the memory at {:#x} of its own was registered, but is not mapped any more, or not for "
+           "this: it called munmap(), free() or mprotect() before ibv_dereg_mr()",
+           e.detail);
      }},
     {Cause::LocalLength,
      [](const TraceErrorIn& e) -> std::string {
-       return say("the message is too long or too short for this operation (", e.detail,
-                  " bytes); a UD message may have as many as the path MTU, an atomic has 8");
+       return fmt::format(
+           "the message is too long or too short for this operation ({} bytes); a UD message may "
+           "have as many as the path MTU, an atomic has 8",
+           e.detail);
      }},
     {Cause::ReadDepth,
      [](const TraceErrorIn&) -> std::string {
@@ -128,50 +141,56 @@ constexpr Sentence kSentences[] = {
      }},
     {Cause::WindowBind,
      [](const TraceErrorIn& e) -> std::string {
-       return say("the memory window cannot be bound like this (", hex(e.detail),
-                  "): the region needs IBV_ACCESS_MW_BIND, the same PD, the whole range, and local "
-                  "write for remote write or atomics; a type 2 window must be invalidated first");
+       return fmt::format(
+           "the memory window cannot be bound like this ({:#x}): the region needs "
+           "IBV_ACCESS_MW_BIND, the same PD, the whole range, and local write for remote write or "
+           "atomics; a type 2 window must be invalidated first",
+           e.detail);
      }},
     {Cause::RemoteKeyUnknown,
      [](const TraceErrorIn& e) -> std::string {
-       return say(
-           "rkey ", hex(e.key),
-           " names no memory of the peer: it never did, or was "
-           "deregistered or invalidated meanwhile; check what was sent to whom, and keep the "
-           "region registered until the request has completed");
+       return fmt::format(
+           "rkey {:#x} names no memory of the peer: it never did, or was deregistered or "
+           "invalidated meanwhile; check what was sent to whom, and keep the region registered "
+           "until the request has completed",
+           e.key);
      }},
     {Cause::RemoteKeyOtherPd,
      [](const TraceErrorIn& e) -> std::string {
-       return say("rkey ", hex(e.key),
-                  " belongs to another protection domain than the peer's queue "
-                  "pair; the peer has to register the memory with the PD of that queue pair");
+       return fmt::format(
+           "rkey {:#x} belongs to another protection domain than the peer's queue pair; the peer "
+           "has to register the memory with the PD of that queue pair",
+           e.key);
      }},
     {Cause::RemoteKeyAccess,
      [](const TraceErrorIn& e) -> std::string {
-       return say("the region of rkey ", hex(e.key), " has access ", access_names(e.detail), "; ",
-                  opcode_name(e.opcode), " needs ", needed_access(e.opcode));
+       return fmt::format("the region of rkey {:#x} has access {}; {} needs {}", e.key,
+                          access_names(e.detail), opcode_name(e.opcode), needed_access(e.opcode));
      }},
     {Cause::RemoteKeyRange,
      [](const TraceErrorIn& e) -> std::string {
-       return say("bytes ", hex(e.address), " to ", hex(e.address + e.length),
-                  " are not all inside the memory of rkey ", hex(e.key),
-                  "; check remote address and length");
+       return fmt::format(
+           "bytes {:#x} to {:#x} are not all inside the memory of rkey {:#x}; check remote address "
+           "and length",
+           e.address, e.address + e.length, e.key);
      }},
     {Cause::RemoteQpAccess,
      [](const TraceErrorIn& e) -> std::string {
-       return say("the peer's queue pair allows ", access_names(e.detail), "; ",
-                  opcode_name(e.opcode), " needs ", needed_access(e.opcode),
-                  " in its qp_access_flags (modify to INIT)");
+       return fmt::format(
+           "the peer's queue pair allows {}; {} needs {} in its qp_access_flags (modify to INIT)",
+           access_names(e.detail), opcode_name(e.opcode), needed_access(e.opcode));
      }},
     {Cause::RemoteAlignment,
      [](const TraceErrorIn& e) -> std::string {
-       return say("remote address ", hex(e.address), " is not a multiple of 8, which atomics need");
+       return fmt::format("remote address {:#x} is not a multiple of 8, which atomics need",
+                          e.address);
      }},
     {Cause::RemoteLength,
      [](const TraceErrorIn& e) -> std::string {
-       return say("the peer's receive has room for ", e.detail,
-                  " bytes; post larger receives there "
-                  "(UD: 40 bytes more, for the GRH)");
+       return fmt::format(
+           "the peer's receive has room for {} bytes; post larger receives there (UD: 40 bytes "
+           "more, for the GRH)",
+           e.detail);
      }},
     {Cause::RemoteReceiveKey,
      [](const TraceErrorIn&) -> std::string {
@@ -187,22 +206,22 @@ constexpr Sentence kSentences[] = {
      }},
     {Cause::PeerNotReady,
      [](const TraceErrorIn& e) -> std::string {
-       return say(
-           "the peer's queue pair is in ", qp_state_name(static_cast<verbs::QpState>(e.detail)),
-           " and did not answer within timeout * retry_cnt; it has to be in RTR or RTS before "
-           "this side sends");
+       return fmt::format(
+           "the peer's queue pair is in {} and did not answer within timeout * retry_cnt; it has "
+           "to be in RTR or RTS before this side sends",
+           qp_state_name(static_cast<verbs::QpState>(e.detail)));
      }},
     {Cause::PeerUnknown,
      [](const TraceErrorIn& e) -> std::string {
-       return say(
-           "there is no queue pair ", hex(e.peer_qpn),
-           " that is connected to this one; check "
-           "that both sides exchanged QP number and LID of these very queue pairs, and that the "
-           "peer has not destroyed its own");
+       return fmt::format(
+           "there is no queue pair {:#x} that is connected to this one; check that both sides "
+           "exchanged QP number and LID of these very queue pairs, and that the peer has not "
+           "destroyed its own",
+           e.peer_qpn);
      }},
     {Cause::PeerProcessGone,
      [](const TraceErrorIn& e) -> std::string {
-       return say("the peer's process, pid ", e.detail, ", has ended");
+       return fmt::format("the peer's process, pid {}, has ended", e.detail);
      }},
     {Cause::PortDown,
      [](const TraceErrorIn&) -> std::string {
@@ -211,9 +230,10 @@ constexpr Sentence kSentences[] = {
      }},
     {Cause::MemoryGone,
      [](const TraceErrorIn& e) -> std::string {
-       return say("the memory at ", hex(e.address),
-                  " was registered, but is not mapped any more, or not for this: its owner called "
-                  "munmap(), free() or mprotect() before it deregistered it");
+       return fmt::format(
+           "the memory at {:#x} was registered, but is not mapped any more, or not for this: its "
+           "owner called munmap(), free() or mprotect() before it deregistered it",
+           e.address);
      }},
     {Cause::CqOverflow,
      [](const TraceErrorIn&) -> std::string {
@@ -226,42 +246,49 @@ constexpr Sentence kSentences[] = {
      }},
     {Cause::XrcReceiveQueue,
      [](const TraceErrorIn& e) -> std::string {
-       return say("the XRC domain of the receiving queue pair has no shared receive queue ",
-                  hex(e.detail),
-                  "; check that both sides exchanged its number, and that it was created in the "
-                  "domain of that queue pair");
+       return fmt::format(
+           "the XRC domain of the receiving queue pair has no shared receive queue {:#x}; check "
+           "that both sides exchanged its number, and that it was created in the domain of that "
+           "queue pair",
+           e.detail);
      }},
     {Cause::PkeyMismatch,
      [](const TraceErrorIn& e) -> std::string {
        if (e.detail >> 32 == 0)
-         return say("its pkey_index ", e.detail, " names no P_Key of the port");
-       return say("the P_Key is ", hex(e.detail >> 32), " here and ", hex(e.detail & 0xffffffff),
-                  " at the receiving queue pair: they have to be equal but for the top bit, which "
-                  "at least one must have; choose pkey_index on both sides (modify to INIT)");
+         return fmt::format("its pkey_index {} names no P_Key of the port", e.detail);
+       return fmt::format(
+           "the P_Key is {:#x} here and {:#x} at the receiving queue pair: they have to be equal "
+           "but for the top bit, which at least one must have; choose pkey_index on both sides "
+           "(modify to INIT)",
+           e.detail >> 32, e.detail & 0xffffffff);
      }},
     {Cause::PsnMismatch,
      [](const TraceErrorIn& e) -> std::string {
-       return say("sq_psn here is ", e.detail >> 32, ", rq_psn of the peer's queue pair is ",
-                  e.detail & 0xffffffff,
-                  "; they have to be equal, so each side takes the other's sq_psn for its rq_psn");
+       return fmt::format(
+           "sq_psn here is {}, rq_psn of the peer's queue pair is {}; they have to be equal, so "
+           "each side takes the other's sq_psn for its rq_psn",
+           e.detail >> 32, e.detail & 0xffffffff);
      }},
     {Cause::MtuMismatch,
      [](const TraceErrorIn& e) -> std::string {
-       return say("path_mtu is ", e.detail >> 32, " bytes here and ", e.detail & 0xffffffff,
-                  " at the peer's queue pair, and the message needs more than one packet; set the "
-                  "same path_mtu on both sides (modify to RTR)");
+       return fmt::format(
+           "path_mtu is {} bytes here and {} at the peer's queue pair, and the message needs more "
+           "than one packet; set the same path_mtu on both sides (modify to RTR)",
+           e.detail >> 32, e.detail & 0xffffffff);
      }},
     {Cause::RemoteInvalidate,
      [](const TraceErrorIn& e) -> std::string {
-       return say("key ", hex(e.detail),
-                  ", which the message is to invalidate, is of no type 2 window that is bound to "
-                  "the peer's queue pair; its receive failed and it answers no more");
+       return fmt::format(
+           "key {:#x}, which the message is to invalidate, is of no type 2 window that is bound to "
+           "the peer's queue pair; its receive failed and it answers no more",
+           e.detail);
      }},
     {Cause::QkeyMismatch,
      [](const TraceErrorIn& e) -> std::string {
-       return say("the message has Q_Key ", hex(e.detail >> 32), ", the receiving queue pair ",
-                  hex(e.detail & 0xffffffff),
-                  "; set wr.ud.remote_qkey to the qkey that the receiver gave to ibv_modify_qp");
+       return fmt::format(
+           "the message has Q_Key {:#x}, the receiving queue pair {:#x}; set wr.ud.remote_qkey to "
+           "the qkey that the receiver gave to ibv_modify_qp",
+           e.detail >> 32, e.detail & 0xffffffff);
      }},
     {Cause::HcaAsleep,
      [](const TraceErrorIn&) -> std::string {
@@ -281,29 +308,30 @@ std::string drop_of(const TraceErrorIn& e, verbs::QpType type) {
            "for a second; post receives before the other side sends, and again as they complete";
   }
   if (e.cause == Cause::RemoteLength && datagram) {
-    return say("the receive has room for ", e.detail, " bytes, this message needs ", e.length + 40,
-               ": 40 for the GRH, which every UD receive has in front, and ", e.length,
-               " of data; post receives of that size");
+    return fmt::format(
+        "the receive has room for {} bytes, this message needs {}: 40 for the GRH, which every UD "
+        "receive has in front, and {} of data; post receives of that size",
+        e.detail, e.length + 40, e.length);
   }
   if (e.cause == Cause::PeerUnknown && datagram) {
-    return say("there is no UD queue pair ", hex(e.peer_qpn), " at LID ", e.detail,
-               "; check that the peer's QP number and LID are of this very queue pair, and that it "
-               "has not been destroyed");
+    return fmt::format(
+        "there is no UD queue pair {:#x} at LID {}; check that the peer's QP number and LID are of "
+        "this very queue pair, and that it has not been destroyed",
+        e.peer_qpn, e.detail);
   }
   if (e.cause == Cause::PeerNotReady) {
-    return say("the receiving queue pair is in ",
-               qp_state_name(static_cast<verbs::QpState>(e.detail)),
-               "; it has to be in RTR or RTS before the other side sends");
+    return fmt::format(
+        "the receiving queue pair is in {}; it has to be in RTR or RTS before the other side sends",
+        qp_state_name(static_cast<verbs::QpState>(e.detail)));
   }
   return {};
 }
 
 std::string unknown_lid(const TraceErrorIn& e, const std::string& lids) {
-  return say(
-      "no port of the fabric has LID ", e.detail,
-      "; ah_attr.dlid has to be the LID of the peer's port, as ibv_query_port says it there; "
-      "the fabric has ",
-      lids);
+  return fmt::format(
+      "no port of the fabric has LID {}; ah_attr.dlid has to be the LID of the peer's port, as "
+      "ibv_query_port says it there; the fabric has {}",
+      e.detail, lids);
 }
 
 std::string cause_of(const TraceErrorIn& e) {
@@ -316,33 +344,36 @@ std::string cause_of(const TraceErrorIn& e) {
 }  // namespace
 
 std::string name_of(const Party& party) {
-  return say(party.program.empty() ? "process" : party.program, " (pid ", party.pid, ", ",
-             party.node, ", ", party.hca, party.is_srq ? ", SRQ " : ", QP ", hex(party.qpn), ')');
+  return fmt::format("{} (pid {}, {}, {}{}{:#x})",
+                     party.program.empty() ? "process" : party.program, party.pid, party.node,
+                     party.hca, party.is_srq ? ", SRQ " : ", QP ", party.qpn);
 }
 
 std::string explain_error(const TraceErrorIn& e, const Party& self,
                           const std::optional<Party>& peer, const std::string& lids) {
   if (const std::string refusal = explain_refusal(e); !refusal.empty()) {
-    return say(name_of(self), ": ", refusal, '.');
+    return fmt::format("{}: {}.", name_of(self), refusal);
   }
-  std::string text = say(name_of(self), ": ", request_of(e), " over ", qp_type_name(self.type));
+  std::string text =
+      fmt::format("{}: {} over {}", name_of(self), request_of(e), qp_type_name(self.type));
   if (peer) {
-    text += say(" to ", name_of(*peer));
+    text += fmt::format(" to {}", name_of(*peer));
   } else if (e.peer_qpn != 0) {
-    text += say(" to QP ", hex(e.peer_qpn));
+    text += fmt::format(" to QP {:#x}", e.peer_qpn);
   }
   const bool lost = e.status == verbs::WcStatus::Success;
   if (lost) {
-    text += say(" was dropped (", cause_name(e.cause), "), although its completion says success");
+    text += fmt::format(" was dropped ({}), although its completion says success",
+                        verbs::cause_name(e.cause));
   } else {
-    text += say(" failed with ", wc_status_name(e.status));
+    text += fmt::format(" failed with {}", verbs::wc_status_name(e.status));
   }
   if (e.peer_status != verbs::WcStatus::Success) {
-    text += say(" (the peer's receive got ", wc_status_name(e.peer_status), ')');
+    text += fmt::format(" (the peer's receive got {})", verbs::wc_status_name(e.peer_status));
   }
   std::string why = lost ? drop_of(e, self.type) : "";
   if (!lids.empty()) why = unknown_lid(e, lids);
-  return say(text, ": ", why.empty() ? cause_of(e) : why, '.');
+  return fmt::format("{}: {}.", text, why.empty() ? cause_of(e) : why);
 }
 
 }  // namespace ib::drivers

@@ -2,9 +2,11 @@
 // Requests that were not taken when they were posted: what the value was, what would be right.
 #include "drivers/diagnostics/code_name.h"
 #include "drivers/diagnostics/explain.h"
-#include "drivers/diagnostics/say.h"
+#include "drivers/diagnostics/words.h"
 #include "verbs/post_refusal.h"
 #include "verbs/qp_state.h"
+
+#include <fmt/format.h>
 
 namespace ib::drivers {
 namespace {
@@ -20,25 +22,30 @@ std::int64_t number_of_sges(const TraceErrorIn& e) {
 std::string why_not_sent(const TraceErrorIn& e, PostRefusal why) {
   using enum PostRefusal;
   if (why == SendState) {
-    return say("the queue pair is in ", qp_state_name(static_cast<verbs::QpState>(e.detail)),
-               "; ibv_modify_qp it to INIT, RTR and RTS first");
+    return fmt::format("the queue pair is in {}; ibv_modify_qp it to INIT, RTR and RTS first",
+                       qp_state_name(static_cast<verbs::QpState>(e.detail)));
   }
   if (why == SendSges) {
-    return say("it has ", number_of_sges(e), " scatter/gather elements, the queue pair takes ",
-               e.detail, "; create it with a larger max_send_sge");
+    return fmt::format(
+        "it has {} scatter/gather elements, the queue pair takes {}; create it with a larger "
+        "max_send_sge",
+        number_of_sges(e), e.detail);
   }
   if (why == SendInline) {
-    return say("it has ", e.length, " bytes inline, the queue pair takes ", e.detail,
-               "; create it with a larger max_inline_data, or leave out IBV_SEND_INLINE");
+    return fmt::format(
+        "it has {} bytes inline, the queue pair takes {}; create it with a larger max_inline_data, "
+        "or leave out IBV_SEND_INLINE",
+        e.length, e.detail);
   }
   if (why == SendQueueFull) {
-    return say("all ", e.detail,
-               " places of the send queue are taken; poll the completion queue (one request in "
-               "that many has to be signaled), or create it with a larger max_send_wr");
+    return fmt::format(
+        "all {} places of the send queue are taken; poll the completion queue (one request in that "
+        "many has to be signaled), or create it with a larger max_send_wr",
+        e.detail);
   }
   if (why == SendOpcode) {
-    return say("queue pairs of type ", qp_type_name(static_cast<verbs::QpType>(e.key)),
-               " do not have this operation");
+    return fmt::format("queue pairs of type {} do not have this operation",
+                       qp_type_name(static_cast<verbs::QpType>(e.key)));
   }
   if (why == SendNoAddress) return "a datagram needs an address handle in wr.ud.ah (ibv_create_ah)";
   if (why == SendNoInline) return "this operation takes no inline data; use ibv_wr_set_sge";
@@ -48,14 +55,17 @@ std::string why_not_sent(const TraceErrorIn& e, PostRefusal why) {
 std::string why_no_batch(const TraceErrorIn& e, PostRefusal why) {
   using enum PostRefusal;
   if (why == BatchTooLong) {
-    return say("the batch has more than ", e.detail,
-               " requests, which is all that the send queue takes; complete it earlier, or create "
-               "the queue pair with a larger max_send_wr");
+    return fmt::format(
+        "the batch has more than {} requests, which is all that the send queue takes; complete it "
+        "earlier, or create the queue pair with a larger max_send_wr",
+        e.detail);
   }
   if (why == BatchNoRoom) {
-    return say("the batch has ", e.length, " requests, ", e.address, " of ", e.detail,
-               " places of the send queue are free; poll the completion queue (one request in that "
-               "many has to be signaled), or create the queue pair with a larger max_send_wr");
+    return fmt::format(
+        "the batch has {} requests, {} of {} places of the send queue are free; poll the "
+        "completion queue (one request in that many has to be signaled), or create the queue pair "
+        "with a larger max_send_wr",
+        e.length, e.address, e.detail);
   }
   return "a setter (ibv_wr_set_sge, ibv_wr_set_inline_data ...) was called before a request was "
          "begun (ibv_wr_send ...)";
@@ -69,13 +79,15 @@ std::string why_not_received(const TraceErrorIn& e, PostRefusal why) {
   }
   const bool shared = why == SrqSges || why == SrqQueueFull;
   if (why == RecvSges || why == SrqSges) {
-    return say("it has ", number_of_sges(e), " scatter/gather elements, the ",
-               shared ? "shared receive queue" : "queue pair", " takes ", e.detail,
-               "; create it with a larger ", shared ? "attr.max_sge" : "max_recv_sge");
+    return fmt::format(
+        "it has {} scatter/gather elements, the {} takes {}; create it with a larger {}",
+        number_of_sges(e), shared ? "shared receive queue" : "queue pair", e.detail,
+        shared ? "attr.max_sge" : "max_recv_sge");
   }
-  return say("all ", e.detail, " places of the ", shared ? "shared " : "",
-             "receive queue are taken; create it with a larger ",
-             shared ? "attr.max_wr" : "max_recv_wr", ", or post again as receives complete");
+  return fmt::format(
+      "all {} places of the {}receive queue are taken; create it with a larger {}, or post again "
+      "as receives complete",
+      e.detail, shared ? "shared " : "", shared ? "attr.max_wr" : "max_recv_wr");
 }
 
 }  // namespace
@@ -85,7 +97,7 @@ std::string explain_refusal(const TraceErrorIn& e) {
   const bool in_batch = (cause & verbs::control::kRefusedInBatch) != 0;
   const auto why = static_cast<PostRefusal>(cause & ~verbs::control::kRefusedInBatch);
   const auto said = [&](const char* call, const std::string& reason) {
-    return say(call, " (wr_id ", hex(e.wr_id), ") was refused: ", reason);
+    return fmt::format("{} (wr_id {:#x}) was refused: {}", call, e.wr_id, reason);
   };
   const char* const operation = opcode_name(e.opcode);
   using enum PostRefusal;
@@ -98,11 +110,13 @@ std::string explain_refusal(const TraceErrorIn& e) {
     case SendNoAddress:
     case SendNoInline:
     case SendOther:
-      return said(say(in_batch ? "ibv_wr_complete of " : "ibv_post_send of ", operation).c_str(),
-                  why_not_sent(e, why));
+      return said(
+          fmt::format("{}{}", in_batch ? "ibv_wr_complete of " : "ibv_post_send of ", operation)
+              .c_str(),
+          why_not_sent(e, why));
     case BatchTooLong:
     case BatchNoRoom:
-    case BatchOrder: return say("ibv_wr_complete was refused: ", why_no_batch(e, why));
+    case BatchOrder: return fmt::format("ibv_wr_complete was refused: {}", why_no_batch(e, why));
     case RecvState:
     case RecvSges:
     case RecvQueueFull:

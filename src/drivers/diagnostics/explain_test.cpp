@@ -2,6 +2,7 @@
 #include "drivers/diagnostics/explain.h"
 
 #include "drivers/diagnostics/code_name.h"
+#include "verbs/explanation.h"
 #include "verbs/post_refusal.h"
 
 #include <gtest/gtest.h>
@@ -71,7 +72,7 @@ TEST(Explain, EveryCauseHasItsOwnSentence) {
         error(WrOpcode::RdmaRead, WcStatus::GeneralErr, static_cast<Cause>(cause)), kSelf, kPeer);
     EXPECT_EQ(text.find("no further detail"), std::string::npos) << cause;
     EXPECT_TRUE(sentences.insert(text).second) << text;
-    EXPECT_TRUE(names.insert(cause_name(static_cast<Cause>(cause))).second) << cause;
+    EXPECT_TRUE(names.insert(verbs::cause_name(static_cast<Cause>(cause))).second) << cause;
   }
 }
 

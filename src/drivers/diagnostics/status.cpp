@@ -3,8 +3,10 @@
 
 #include "drivers/diagnostics/code_name.h"
 #include "drivers/soft_hca/handlers.h"
+#include "verbs/explanation.h"
 #include "verbs/qp_state.h"
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include <map>
@@ -41,7 +43,7 @@ Json objects_json(const Counts& counts) {
 
 Json port_json(const fabric::Hca& hca, const fabric::Port& port, const PortTotals& totals) {
   return {{"number", port.number},
-          {"guid", hex(port.guid)},
+          {"guid", fmt::format("{:#x}", port.guid)},
           {"lid", port.lid},
           {"state", hca.asleep ? "asleep" : port_state_name(port.state)},
           {"counters",
@@ -81,7 +83,7 @@ Json nodes_json(Core& core) {
         ports.push_back(port_json(hca, port, totals[hca.first_port + port.number - 1]));
       }
       hcas.push_back({{"name", hca.name},
-                      {"node_guid", hex(hca.node_guid)},
+                      {"node_guid", fmt::format("{:#x}", hca.node_guid)},
                       {"objects", objects_json(core.counts[hca.index])},
                       {"ports", std::move(ports)}});
     }
@@ -119,13 +121,13 @@ Json blocked_json(Core& core) {
     const hca::QpEntry& entry = *core.arena().qp(qp.index);
     const std::uint32_t cause = entry.requester.blocked.load();
     if (cause == 0 || qp.dying) return;
-    blocked.push_back({{"qpn", hex(qp.qpn)},
+    blocked.push_back({{"qpn", fmt::format("{:#x}", qp.qpn)},
                        {"type", qp_type_name(qp.type)},
                        {"state", qp_state_name(current_state(core, qp))},
-                       {"peer_qpn", hex(qp.attr.dest_qpn)},
+                       {"peer_qpn", fmt::format("{:#x}", qp.attr.dest_qpn)},
                        {"pid", qp.file->session->pid},
                        {"node", qp.file->session->node->name},
-                       {"cause", cause_name(static_cast<control::Cause>(cause))}});
+                       {"cause", verbs::cause_name(static_cast<control::Cause>(cause))}});
   });
   return blocked;
 }
@@ -142,7 +144,7 @@ Json posters_json(Core& core) {
     posters.push_back({{"pid", session->pid},
                        {"program", session->program},
                        {"node", session->node->name},
-                       {"qpn", qp != nullptr ? Json(hex(qp->qpn)) : Json()},
+                       {"qpn", qp != nullptr ? Json(fmt::format("{:#x}", qp->qpn)) : Json()},
                        {"requests_waiting", holder.waiting},
                        {"waited_ms", waited.count()}});
   }

@@ -6,6 +6,8 @@
 #include "verbs/post_refusal.h"
 #include "verbs/report_count.h"
 
+#include <fmt/format.h>
+
 namespace ib::drivers {
 namespace {
 
@@ -42,8 +44,8 @@ std::string lids_of(Core& core) {
       for (const fabric::Port& port : hca.ports) {
         if (!hca.present) continue;
         if (++count > kShown) return text + ", ...";
-        text += say(count == 1 ? "" : ", ", port.lid, " (", node.name, ", ", hca.name, ", port ",
-                    port.number, ')');
+        text += fmt::format("{}{} ({}, {}, port {})", count == 1 ? "" : ", ", port.lid, node.name,
+                            hca.name, port.number);
       }
     }
   }
@@ -57,7 +59,7 @@ void trace_error(Core& core, Session&, const control::TraceErrorIn& in, io::IrpR
   const std::optional<Party> self = poster_of(core, in);
   if (!self) {
     return fail(core, std::move(irp), Status::InvalidParameter,
-                say("there is no queue pair ", in.qp_index));
+                fmt::format("there is no queue pair {}", in.qp_index));
   }
   std::optional<Party> peer;
   const Qp* other = core.qps.find(hca::qp_index(in.peer_qpn));

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "drivers/ib_bus/ib_bus.h"
 
+#include "drivers/diagnostics/words.h"
 #include "drivers/ib_bus/bus_device.h"
 #include "io/device_node.h"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
@@ -12,11 +15,6 @@ namespace ib::drivers {
 namespace {
 
 constexpr std::size_t kMaxChildName = 16;
-
-std::string digits(std::uint64_t value, std::size_t width) {
-  std::string text = hex(value).substr(2);
-  return text.size() < width ? std::string(width - text.size(), '0') + text : text;
-}
 
 // The filter on one HCA.
 struct BusFilter final : io::DeviceObject {
@@ -64,11 +62,11 @@ struct BusFilter final : io::DeviceObject {
 io::DeviceIds child_ids(const HcaPlace& place, const fabric::Port& port, const PortChild& child) {
   io::DeviceIds ids;
   ids.device = child.device_id;
-  ids.instance = say(digits(port.guid, 16), "-", digits(child.pkey, 4), "-", child.name);
+  ids.instance = fmt::format("{}-{}-{}", digits(port.guid, 16), digits(child.pkey, 4), child.name);
   ids.hardware = child.hardware_ids;
   ids.compatible = child.compatible_ids;
   ids.description = child.description;
-  ids.location = say(place.hca.name, ", port ", port.number);
+  ids.location = fmt::format("{}, port {}", place.hca.name, port.number);
   ids.properties = {{"host", place.node.name},
                     {"ca_guid", digits(place.hca.node_guid, 16)},
                     {"port", std::to_string(port.number)},
@@ -105,8 +103,8 @@ void on_started(io::IrpRef irp, void* context) {
   const Status named = self.add_names();
   if (named == Status::Ok) return std::move(irp).pass_up();
   self.remove_names();
-  std::move(irp).fail(
-      named, say("the name ", self.device_path(), " of host ", self.place.node.name, " is taken"));
+  std::move(irp).fail(named, fmt::format("the name {} of host {} is taken", self.device_path(),
+                                         self.place.node.name));
 }
 
 void end(BusFilter& self) {
@@ -168,7 +166,7 @@ void on_request(io::DeviceObject& device, io::IrpRef irp) {
   if (self.gone) return pass_down(self, std::move(irp));
   if (irp->major == io::Major::Create && self.going) {
     return std::move(irp).fail(Status::DeviceBusy,
-                               say("HCA ", self.place.hca.name, " is being removed"));
+                               fmt::format("HCA {} is being removed", self.place.hca.name));
   }
   if (!self.powered) return self.waiting.park(std::move(irp));
   pass_down(self, std::move(irp));
@@ -207,8 +205,8 @@ bool is_child_name(std::string_view name, std::string& reason) {
                              std::string_view("-:;,\\/\"").find(c) == std::string_view::npos;
                     });
   if (!good) {
-    reason = say("\"", name, "\" is no name of a child: 1 to ", kMaxChildName,
-                 " characters without - : ; , \\ / \"");
+    reason = fmt::format("\"{}\" is no name of a child: 1 to {} characters without - : ; , \\ / \"",
+                         name, kMaxChildName);
   }
   return good;
 }

@@ -9,6 +9,8 @@
 #include "drivers/soft_hca/lifetime/leftovers.h"
 #include "drivers/soft_hca/lifetime/process_slots.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 
@@ -33,7 +35,7 @@ Session* session_of(Core& core, const io::FileObject& file) {
 void bad_size(Core& core, io::IrpRef irp, std::size_t wanted) {
   const std::size_t got = irp->in.size();
   fail(core, std::move(irp), Status::InvalidParameter,
-       say("the input buffer has ", got, " bytes, this request takes ", wanted));
+       fmt::format("the input buffer has {} bytes, this request takes {}", got, wanted));
 }
 
 // A missing file is an everyday answer: it leaves no line in the trace.
@@ -43,7 +45,8 @@ void view(Root& root, Session&, io::IrpRef irp) {
   const std::string_view node = text_in(in->node);
   const std::string_view path = text_in(in->path);
   const auto absent = [&](Status status) {
-    std::move(irp).fail(status, say("node \"", node, "\": ", path, ": ", status_text(status)));
+    std::move(irp).fail(status,
+                        fmt::format("node \"{}\": {}: {}", node, path, status_text(status)));
   };
   if (static_cast<Code>(irp->code) == Code::ViewList) {
     const auto names = root.view.list(node, path);
@@ -154,13 +157,15 @@ void on_control(io::DeviceObject& device, io::IrpRef irp) {
     if (static_cast<std::uint32_t>(entry.code) != irp->code) continue;
     if (irp->out.size() < entry.out_size) {
       const std::size_t room = irp->out.size();
-      return fail(root.core, std::move(irp), Status::InvalidParameter,
-                  say("the output buffer has ", room, " bytes, the answer ", entry.out_size));
+      return fail(
+          root.core, std::move(irp), Status::InvalidParameter,
+          fmt::format("the output buffer has {} bytes, the answer {}", room, entry.out_size));
     }
     return entry.handle(root, *session, std::move(irp));
   }
   const std::uint32_t code = irp->code;
-  fail(root.core, std::move(irp), Status::NotSupported, say("file 0 has no request ", code));
+  fail(root.core, std::move(irp), Status::NotSupported,
+       fmt::format("file 0 has no request {}", code));
 }
 
 }  // namespace

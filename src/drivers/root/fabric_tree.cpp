@@ -5,6 +5,8 @@
 #include "drivers/soft_hca/hca_device.h"
 #include "drivers/soft_hca/pkey_table.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -12,7 +14,7 @@ namespace ib::drivers {
 namespace {
 
 std::string host_sleeps(const fabric::Node& node) {
-  return say("host ", node.name, " sleeps; `softib power resume` first");
+  return fmt::format("host {} sleeps; `softib power resume` first", node.name);
 }
 
 }  // namespace
@@ -105,14 +107,14 @@ std::vector<std::string> FabricTree::kept_references() const {
   std::vector<std::string> lines;
   for (const auto& line : drivers_.list()) {
     if (line.state == io::DriverState::Unloading) {
-      lines.push_back(say("driver ", line.info->name, " still has ", line.references));
+      lines.push_back(fmt::format("driver {} still has {}", line.info->name, line.references));
     }
     const io::DriverObject* driver = drivers_.find_loaded(line.info->name);
     if (driver == nullptr) continue;
     const io::DriverReferences& held = driver->references;
     const bool idle = held.of(io::DriverUse::Call) == 0 && held.of(io::DriverUse::Callback) == 0 &&
                       held.of(io::DriverUse::Client) == 0;
-    if (!idle) lines.push_back(say("driver ", driver->name, " still has ", held.text()));
+    if (!idle) lines.push_back(fmt::format("driver {} still has {}", driver->name, held.text()));
   }
   return lines;
 }
@@ -146,26 +148,27 @@ Result<fabric::Hca*> FabricTree::add_hca(fabric::Node& node, std::string_view na
     return name.empty() ? is_out(hca) : hca.name == name;
   });
   fabric::Hca* hca = wanted == node.hcas.end() ? nullptr : &*wanted;
-  if (hca == nullptr && !name.empty() && name != say("softib", node.hcas.size())) {
-    reason = say("host ", node.name, " has had no HCA ", name, "; the next new one is softib",
-                 node.hcas.size());
+  if (hca == nullptr && !name.empty() && name != fmt::format("softib{}", node.hcas.size())) {
+    reason = fmt::format("host {} has had no HCA {}; the next new one is softib{}", node.name, name,
+                         node.hcas.size());
     return Status::NotFound;
   }
   if (hca == nullptr) {
     const auto made = core().fabric.add_hca(node);
     if (!made) {
-      reason = say("host ", node.name, " has ", fabric::kMaxHcasPerNode, " HCAs, the most it can");
+      reason =
+          fmt::format("host {} has {} HCAs, the most it can", node.name, fabric::kMaxHcasPerNode);
       return made.error();
     }
     hca = *made;
   } else if (!is_out(*hca)) {
-    reason = say("HCA ", name, " of host ", node.name, " is plugged in already");
+    reason = fmt::format("HCA {} of host {} is plugged in already", name, node.name);
     return Status::AlreadyExists;
   } else {
     renew_ports(core(), *hca);
   }
   bus_.plug(node, *hca);
-  core().trace.add(say("HCA ", hca->name, " of ", node.name, " is plugged in"));
+  core().trace.add(fmt::format("HCA {} of {} is plugged in", hca->name, node.name));
   ask_host(node, [this, &node, hca, done = std::move(done)](Status status, const std::string& why) {
     const io::DeviceNode* made = node_of(*hca);
     if (made != nullptr && made->state() == io::NodeState::Present) {  // the host fell asleep first
@@ -186,7 +189,8 @@ Result<fabric::Hca*> FabricTree::add_hca(fabric::Node& node, std::string_view na
 void FabricTree::remove_hca(fabric::Node& node, fabric::Hca& hca, Done done) {
   io::DeviceNode* device = node_of(hca);
   if (device == nullptr) {
-    return done(Status::NotFound, say("HCA ", hca.name, " of host ", node.name, " is not there"));
+    return done(Status::NotFound,
+                fmt::format("HCA {} of host {} is not there", hca.name, node.name));
   }
   pnp_.remove({device->id()}, [this, &node, &hca, done = std::move(done)](
                                   Status status, const std::string& reason) {
@@ -198,7 +202,8 @@ void FabricTree::remove_hca(fabric::Node& node, fabric::Hca& hca, Done done) {
 
 void FabricTree::eject_hca(fabric::Node& node, fabric::Hca& hca, Done done) {
   if (bus_.physical(hca) == nullptr) {
-    return done(Status::NotFound, say("HCA ", hca.name, " of host ", node.name, " is not there"));
+    return done(Status::NotFound,
+                fmt::format("HCA {} of host {} is not there", hca.name, node.name));
   }
   bus_.unplug(node, hca);
   ask_host(node, std::move(done));
@@ -238,11 +243,11 @@ void FabricTree::remove_partition(fabric::Hca& hca, fabric::Port& port, std::uin
   if (device == nullptr) return go(Status::Ok, {});
   const auto partition = std::find_if(port.partitions.begin(), port.partitions.end(),
                                       [&](const fabric::Partition& p) { return p.pkey == pkey; });
-  const std::string instance = say("-", hex(0x10000u | pkey).substr(3), "-", partition->name);
+  const std::string instance = fmt::format("-{:04x}-{}", pkey, partition->name);
   const auto& children = device->children();
   const auto child = std::find_if(children.begin(), children.end(), [&](const auto& c) {
     return c->ids().instance.ends_with(instance) &&
-           c->ids().location.ends_with(say("port ", port.number));
+           c->ids().location.ends_with(fmt::format("port {}", port.number));
   });
   if (child == children.end()) return go(Status::Ok, {});
   pnp_.remove({(*child)->id()}, go);
@@ -258,7 +263,8 @@ void FabricTree::set_power(const fabric::Node* node, io::SystemPower state, Done
 bool FabricTree::is_awake(std::string& reason) const {
   const io::DeviceNode* asleep = tree_.find_if(
       [](const io::DeviceNode& node) { return node.system_power() != io::SystemPower::Working; });
-  if (asleep != nullptr) reason = say(asleep->path(), " sleeps; `softib power resume` first");
+  if (asleep != nullptr)
+    reason = fmt::format("{} sleeps; `softib power resume` first", asleep->path());
   return asleep == nullptr;
 }
 

@@ -1,16 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "drivers/root/softib_bus.h"
 
-#include "drivers/diagnostics/say.h"
+#include "drivers/diagnostics/words.h"
 #include "verbs/limits.h"
+
+#include <fmt/format.h>
 
 namespace ib::drivers {
 namespace {
-
-std::string digits(std::uint64_t value, std::size_t width) {
-  std::string text = hex(value).substr(2);
-  return text.size() < width ? std::string(width - text.size(), '0') + text : text;
-}
 
 io::DeviceIds raw_ids(std::string device, std::string instance, std::string description) {
   io::DeviceIds ids;
@@ -25,14 +22,14 @@ io::DeviceIds raw_ids(std::string device, std::string instance, std::string desc
 io::DeviceIds hca_ids(const fabric::Node& node, const fabric::Hca& hca) {
   namespace limits = verbs::limits;
   io::DeviceIds ids;
-  ids.device = say("SOFTIB\\V", digits(limits::kVendorId, 6), "P", digits(limits::kVendorPartId, 4),
-                   "v", digits(limits::kHwVersion, 8));
+  ids.device = fmt::format("SOFTIB\\V{}P{}v{}", digits(limits::kVendorId, 6),
+                           digits(limits::kVendorPartId, 4), digits(limits::kHwVersion, 8));
   ids.instance = digits(hca.node_guid, 16);
-  ids.hardware = {ids.device, say("SOFTIB\\V", digits(limits::kVendorId, 6), "P",
-                                  digits(limits::kVendorPartId, 4))};
+  ids.hardware = {ids.device, fmt::format("SOFTIB\\V{}P{}", digits(limits::kVendorId, 6),
+                                          digits(limits::kVendorPartId, 4))};
   ids.compatible = {"SOFTIB\\HCA"};
   ids.description = "softib host channel adapter";
-  ids.location = say(node.name, ", ", hca.name);
+  ids.location = fmt::format("{}, {}", node.name, hca.name);
   return ids;
 }
 

@@ -3,6 +3,7 @@
 
 #include "drivers/soft_hca/handlers.h"
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
@@ -36,11 +37,11 @@ fabric::Hca* find_hca(fabric::Node& node, std::string_view name) {
 }
 
 std::string no_node(std::string_view name) {
-  return say("this fabric has no node \"", name, "\"; `softib status` lists them");
+  return fmt::format("this fabric has no node \"{}\"; `softib status` lists them", name);
 }
 
 std::string no_hca(const fabric::Node& node, std::string_view name) {
-  return say("node ", node.name, " has no HCA \"", name, "\"; `softib devices` lists them");
+  return fmt::format("node {} has no HCA \"{}\"; `softib devices` lists them", node.name, name);
 }
 
 // The port that a request names; nullptr: `reason` says what is not there.
@@ -65,7 +66,7 @@ Place find_place(Core& core, std::string_view node, std::string_view ca, std::ui
   if (port >= 1 && port <= place.hca->ports.size()) {
     place.port = &place.hca->ports[port - 1];
   } else {
-    reason = say("HCA ", ca, " has ports 1 to ", place.hca->ports.size(), ", not ", port);
+    reason = fmt::format("HCA {} has ports 1 to {}, not {}", ca, place.hca->ports.size(), port);
   }
   return place;
 }
@@ -152,7 +153,7 @@ void change_hca(FabricTree& tree, const control::ChangeHcaIn& in, io::IrpRef irp
     return tree.eject_hca(*node, *hca, finish(core, std::move(irp)));
   }
   fail(core, std::move(irp), Status::InvalidParameter,
-       say("there is no action ", static_cast<std::uint32_t>(in.action), " on an HCA"));
+       fmt::format("there is no action {} on an HCA", static_cast<std::uint32_t>(in.action)));
 }
 
 void change_partition(FabricTree& tree, const control::ChangePartitionIn& in, io::IrpRef irp) {
@@ -176,9 +177,10 @@ void set_power(FabricTree& tree, const control::SetPowerIn& in, io::IrpRef irp) 
   }
   const bool known = in.state <= control::PowerState::Shutdown;
   if (!known || (node != nullptr && in.state == control::PowerState::Shutdown)) {
-    return fail(core, std::move(irp), Status::InvalidParameter,
-                known ? "shutdown is for the whole fabric: softibd ends with it"
-                      : say("there is no power state ", static_cast<std::uint32_t>(in.state)));
+    return fail(
+        core, std::move(irp), Status::InvalidParameter,
+        known ? "shutdown is for the whole fabric: softibd ends with it"
+              : fmt::format("there is no power state {}", static_cast<std::uint32_t>(in.state)));
   }
   tree.set_power(node, static_cast<io::SystemPower>(in.state), finish(core, std::move(irp)));
 }

@@ -5,6 +5,8 @@
 #include "drivers/soft_hca/events.h"
 #include "verbs/limits.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 namespace ib::drivers {
@@ -31,9 +33,10 @@ Core::Core(platform::Executor& loop, fabric::Fabric& model, platform::DeviceMemo
     const Session* waits = session_of_slot(*this, owner);
     const Session* inside = session_of_slot(*this, holder.slot);
     if (inside == nullptr) return;
-    trace.add(say(waits != nullptr ? describe(*waits) : "softibd itself",
-                  ": a change waits since 1 s for ", describe(*inside),
-                  ", which is in the middle of a work request; is it stopped?"));
+    trace.add(
+        fmt::format("{}: a change waits since 1 s for {}, which is in the middle of a work "
+                    "request; is it stopped?",
+                    waits != nullptr ? describe(*waits) : "softibd itself", describe(*inside)));
   });
   memory.set_on_attention([this](std::uint32_t slot) {
     if (Session* session = by_slot[slot]; session != nullptr) raise_attention(*this, *session);
@@ -58,13 +61,14 @@ const char* kind_name(Kind kind) {
 // Requests without a file are steps of ours, as when a connection comes: no program's mistake.
 static void trace_refusal(Core& core, const io::Irp& irp, const std::string& reason) {
   if (irp.file == nullptr || irp.major != io::Major::DeviceControl) {
-    return core.trace.add(say("a step of softibd was refused: ", reason), TraceKind::Device);
+    return core.trace.add(fmt::format("a step of softibd was refused: {}", reason),
+                          TraceKind::Device);
   }
   TraceEntry entry;
   entry.kind = TraceKind::Refused;
   const io::FileObject& process = irp.file->process() != nullptr ? *irp.file->process() : *irp.file;
   entry.pid = process.client().pid;
-  std::string who = say("pid ", entry.pid);
+  std::string who = fmt::format("pid {}", entry.pid);
   const auto found = core.sessions.find(process.client().session);
   if (found != core.sessions.end()) {
     const Session& session = *found->second;
@@ -72,7 +76,7 @@ static void trace_refusal(Core& core, const io::Irp& irp, const std::string& rea
     entry.program = session.program;
     if (session.node != nullptr) entry.node = session.node->name;
   }
-  entry.text = say(who, ": ", code_name(irp.code), " refused: ", reason);
+  entry.text = fmt::format("{}: {} refused: {}", who, code_name(irp.code), reason);
   core.trace.add(std::move(entry));
 }
 
@@ -84,16 +88,16 @@ void fail(Core& core, io::IrpRef irp, Status status, std::string reason) {
 std::string name_of(const Core& core, const fabric::Hca& hca) {
   for (const fabric::Node& node : core.fabric.nodes()) {
     for (const fabric::Hca& one : node.hcas) {
-      if (&one == &hca) return say(hca.name, " of ", node.name);
+      if (&one == &hca) return fmt::format("{} of {}", hca.name, node.name);
     }
   }
   return hca.name;
 }
 
 std::string describe(const Session& session) {
-  std::string text = say("pid ", session.pid);
-  if (!session.program.empty()) text += say(" (", session.program, ")");
-  if (session.node != nullptr) text += say(" on ", session.node->name);
+  std::string text = fmt::format("pid {}", session.pid);
+  if (!session.program.empty()) text += fmt::format(" ({})", session.program);
+  if (session.node != nullptr) text += fmt::format(" on {}", session.node->name);
   return text;
 }
 
@@ -125,23 +129,24 @@ Key* find_key(Core& core, HcaFile& file, Kind kind, std::uint32_t handle) {
 }
 
 std::string no_such(Kind kind, std::uint32_t handle) {
-  if (handle == control::kNoIndex) return say("a ", kind_name(kind), " is required here");
-  return say("there is no ", kind_name(kind), " with handle ", hex(handle),
-             " in this file (destroyed already, or another process's)");
+  if (handle == control::kNoIndex) return fmt::format("a {} is required here", kind_name(kind));
+  return fmt::format(
+      "there is no {} with handle {:#x} in this file (destroyed already, or another process's)",
+      kind_name(kind), handle);
 }
 
 std::string still_busy(Kind kind, std::uint32_t handle) {
-  return say(kind_name(kind), " ", control::index_of(handle),
-             " is being changed by another request");
+  return fmt::format("{} {} is being changed by another request", kind_name(kind),
+                     control::index_of(handle));
 }
 
 bool has_room(Core& core, const HcaFile& file, Kind kind, std::uint32_t limit,
               std::string& reason) {
-  if (core.fault(say("one more ", kind_name(kind)), reason)) return false;
+  if (core.fault(fmt::format("one more {}", kind_name(kind)), reason)) return false;
   const auto k = static_cast<std::size_t>(kind);
   if (core.counts_of(file)[k] >= limit) {
-    reason = say("HCA ", file.hca->name, " has all the ", limit, " ", kind_name(kind),
-                 "s that it can have");
+    reason = fmt::format("HCA {} has all the {} {}s that it can have", file.hca->name, limit,
+                         kind_name(kind));
     return false;
   }
   std::size_t held = 0;
@@ -150,8 +155,9 @@ bool has_room(Core& core, const HcaFile& file, Kind kind, std::uint32_t limit,
   }
   const std::uint32_t quota = limits::quota_of_one(limit);
   if (held < quota) return true;
-  reason = say("this process has ", quota, " ", kind_name(kind), "s of HCA ", file.hca->name,
-               ", and no more than that of its ", limit, " are for one process");
+  reason = fmt::format(
+      "this process has {} {}s of HCA {}, and no more than that of its {} are for one process",
+      quota, kind_name(kind), file.hca->name, limit);
   return false;
 }
 

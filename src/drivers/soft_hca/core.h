@@ -4,8 +4,8 @@
 // ...
 #pragma once
 
-#include "drivers/diagnostics/say.h"
 #include "drivers/diagnostics/trace.h"
+#include "drivers/diagnostics/words.h"
 #include "drivers/soft_hca/books.h"
 #include "drivers/soft_hca/lifetime/later.h"
 #include "drivers/soft_hca/memory/device_memory.h"

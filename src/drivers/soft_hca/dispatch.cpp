@@ -3,6 +3,8 @@
 #include "drivers/diagnostics/code_name.h"
 #include "drivers/soft_hca/handlers.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 
@@ -22,8 +24,9 @@ void with(Core& core, HcaFile& file, io::IrpRef irp) {
   const auto in = irp->input<In>();
   if (!in) {
     const std::size_t got = irp->in.size();
-    return fail(core, std::move(irp), Status::InvalidParameter,
-                say("the input buffer has ", got, " bytes, this request takes ", sizeof(In)));
+    return fail(
+        core, std::move(irp), Status::InvalidParameter,
+        fmt::format("the input buffer has {} bytes, this request takes {}", got, sizeof(In)));
   }
   kHandler(core, file, *in, std::move(irp));
 }
@@ -79,19 +82,20 @@ bool lets_go(Code code) {
 void dispatch_hca(Core& core, HcaFile& file, io::IrpRef irp) {
   if (file.removed && !lets_go(static_cast<Code>(irp->code))) {
     return fail(core, std::move(irp), Status::DeviceRemoved,
-                say("HCA ", file.hca->name, " was pulled out; close it"));
+                fmt::format("HCA {} was pulled out; close it", file.hca->name));
   }
   for (const Entry& entry : kTable) {
     if (static_cast<std::uint32_t>(entry.code) != irp->code) continue;
     if (irp->out.size() < entry.out_size) {
       const std::size_t room = irp->out.size();
-      return fail(core, std::move(irp), Status::InvalidParameter,
-                  say("the output buffer has ", room, " bytes, the answer ", entry.out_size));
+      return fail(
+          core, std::move(irp), Status::InvalidParameter,
+          fmt::format("the output buffer has {} bytes, the answer {}", room, entry.out_size));
     }
     return entry.handle(core, file, std::move(irp));
   }
   const std::uint32_t code = irp->code;
-  fail(core, std::move(irp), Status::NotSupported, say("an HCA has no request ", code));
+  fail(core, std::move(irp), Status::NotSupported, fmt::format("an HCA has no request {}", code));
 }
 
 }  // namespace ib::drivers

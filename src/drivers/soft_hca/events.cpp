@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "drivers/soft_hca/events.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 namespace ib::drivers {
@@ -20,8 +22,9 @@ void push_event(Core& core, Session& session, const control::EventOut& event) {
   }
   ++session.events.back().index;
   if (session.events_lost++ == 0) {
-    core.trace.add(say(describe(session), " does not take its asynchronous events: ", kMaxEvents,
-                       " wait, further ones are dropped"));
+    core.trace.add(
+        fmt::format("{} does not take its asynchronous events: {} wait, further ones are dropped",
+                    describe(session), kMaxEvents));
   }
 }
 
@@ -100,11 +103,10 @@ void trace_overrun(Core& core, const Cq& cq) {
   entry.pid = session.pid;
   entry.program = session.program;
   if (session.node != nullptr) entry.node = session.node->name;
-  entry.text =
-      say(describe(session), ": completion queue ", cq.index,
-          " ran over, and its queue pairs are lost: poll ",
-          "it more often, or create it with as many entries as requests can be outstanding on all "
-          "its queue pairs.");
+  entry.text = fmt::format(
+      "{}: completion queue {} ran over, and its queue pairs are lost: poll it more often, or "
+      "create it with as many entries as requests can be outstanding on all its queue pairs.",
+      describe(session), cq.index);
   core.trace.add(std::move(entry));
 }
 
@@ -155,9 +157,10 @@ void raise_event(Core& core, Session&, const control::RaiseEventIn& in, io::IrpR
     default: sensible = false; break;
   }
   if (!sensible) {
-    return fail(core, std::move(irp), Status::InvalidParameter,
-                say("event ", static_cast<std::uint32_t>(in.type), " on object kind ",
-                    static_cast<std::uint32_t>(in.object), " cannot be raised by a process"));
+    return fail(
+        core, std::move(irp), Status::InvalidParameter,
+        fmt::format("event {} on object kind {} cannot be raised by a process",
+                    static_cast<std::uint32_t>(in.type), static_cast<std::uint32_t>(in.object)));
   }
   succeed(std::move(irp));
 }

@@ -6,6 +6,8 @@
 #include "drivers/soft_hca/lifetime/process_slots.h"
 #include "io/power_manager.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 namespace ib::drivers {
@@ -47,8 +49,8 @@ void on_gone(HcaDevice& self, bool surprise) {
   self.hca.present = false;
   self.hca.asleep = false;
   publish_ports(self.core, self.hca);
-  self.core.trace.add(say("HCA ", name_of(self.core, self.hca), " (", hex(self.hca.node_guid),
-                          ") was ", surprise ? "pulled out" : "removed"));
+  self.core.trace.add(fmt::format("HCA {} ({:#x}) was {}", name_of(self.core, self.hca),
+                                  self.hca.node_guid, surprise ? "pulled out" : "removed"));
   if (surprise) bury_files(self.core, self.hca);
   raise_ca(self.core, self.hca, EventType::CaRemoved);
   kick_all(self.core);
@@ -64,7 +66,7 @@ void sleep(HcaDevice& self, io::IrpRef irp) {
   Core& core = self.core;
   self.hca.asleep = true;
   publish_ports(core, self.hca);
-  core.trace.add(say("HCA ", name_of(core, self.hca), " sleeps"), TraceKind::Device);
+  core.trace.add(fmt::format("HCA {} sleeps", name_of(core, self.hca)), TraceKind::Device);
   raise_ports(core, self.hca, EventType::PortErr);
   // Work requests that have begun end before the device is down.
   core.after_quiescence(
@@ -75,7 +77,8 @@ void wake(HcaDevice& self) {
   if (!self.hca.asleep) return;
   self.hca.asleep = false;
   publish_ports(self.core, self.hca);
-  self.core.trace.add(say("HCA ", name_of(self.core, self.hca), " is awake"), TraceKind::Device);
+  self.core.trace.add(fmt::format("HCA {} is awake", name_of(self.core, self.hca)),
+                      TraceKind::Device);
   raise_ports(self.core, self.hca, EventType::PortActive);
   kick_all(self.core);
 }
@@ -137,7 +140,7 @@ void on_hca_pnp(io::DeviceObject& device, io::IrpRef irp) {
     case io::PnpMinor::QueryRemove:
       if (const std::string users = users_of(self.core, self.hca); !users.empty()) {
         return fail(self.core, std::move(irp), Status::DeviceBusy,
-                    say("HCA ", self.hca.name, " is in use by ", users));
+                    fmt::format("HCA {} is in use by {}", self.hca.name, users));
       }
       break;
     case io::PnpMinor::Remove: on_gone(self, false); break;

@@ -5,6 +5,8 @@
 #include "drivers/soft_hca/events.h"
 #include "drivers/soft_hca/hca_device.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <set>
 
@@ -23,25 +25,25 @@ Status add_partition(Core& core, const fabric::Hca& hca, fabric::Port& port, std
                      std::string_view name, std::string& reason) {
   if (!is_child_name(name, reason)) return Status::InvalidParameter;
   if (name.front() != 'i' && name.front() != 'e') {
-    reason = say("\"", name, "\": names of partitions begin with i (IPoIB) or e (Ethernet)");
+    reason = fmt::format("\"{}\": names of partitions begin with i (IPoIB) or e (Ethernet)", name);
     return Status::InvalidParameter;
   }
   if ((pkey & kBase) == 0) {
-    reason = say("P_Key ", hex(pkey), " names no partition");
+    reason = fmt::format("P_Key {:#x} names no partition", pkey);
     return Status::InvalidParameter;
   }
   for (const std::uint16_t known : port.pkeys) {
     if (!same_partition(known, pkey)) continue;
-    reason = say("port ", port.number, " of ", hca.name, " has P_Key ", hex(known), " already");
+    reason = fmt::format("port {} of {} has P_Key {:#x} already", port.number, hca.name, known);
     return Status::AlreadyExists;
   }
   for (const fabric::Partition& partition : port.partitions) {
     if (partition.name != name) continue;
-    reason = say("port ", port.number, " of ", hca.name, " has a partition ", name, " already");
+    reason = fmt::format("port {} of {} has a partition {} already", port.number, hca.name, name);
     return Status::AlreadyExists;
   }
   if (port.partitions.size() >= kMaxPartitions) {
-    reason = say("a port has at most ", kMaxPartitions, " extra partitions");
+    reason = fmt::format("a port has at most {} extra partitions", kMaxPartitions);
     return Status::LimitExceeded;
   }
   const auto free = std::find(port.pkeys.begin(), port.pkeys.end(), std::uint16_t{0});
@@ -52,8 +54,8 @@ Status add_partition(Core& core, const fabric::Hca& hca, fabric::Port& port, std
   }
   port.partitions.push_back({pkey, std::string(name)});
   publish_ports(core, hca);
-  core.trace.add(say("port ", port.number, " of ", hca.name, " is in partition ", hex(pkey), " (",
-                     name, ") now"));
+  core.trace.add(fmt::format("port {} of {} is in partition {:#x} ({}) now", port.number, hca.name,
+                             pkey, name));
   raise_port(core, hca, port.number, verbs::EventType::PkeyChange);
   return Status::Ok;
 }
@@ -64,7 +66,7 @@ Status may_remove_partition(Core& core, const fabric::Hca& hca, const fabric::Po
       std::any_of(port.partitions.begin(), port.partitions.end(),
                   [&](const fabric::Partition& partition) { return partition.pkey == pkey; });
   if (!known) {
-    reason = say("port ", port.number, " of ", hca.name, " has no extra partition ", hex(pkey));
+    reason = fmt::format("port {} of {} has no extra partition {:#x}", port.number, hca.name, pkey);
     return Status::NotFound;
   }
   std::set<const Session*> users;
@@ -78,7 +80,7 @@ Status may_remove_partition(Core& core, const fabric::Hca& hca, const fabric::Po
   if (users.empty()) return Status::Ok;
   std::string names;
   for (const Session* user : users) names = list(names, describe(*user));
-  reason = say("queue pairs use P_Key ", hex(pkey), ": ", names);
+  reason = fmt::format("queue pairs use P_Key {:#x}: {}", pkey, names);
   return Status::DeviceBusy;
 }
 
@@ -89,7 +91,7 @@ void remove_partition(Core& core, const fabric::Hca& hca, fabric::Port& port, st
   std::erase_if(port.partitions,
                 [&](const fabric::Partition& partition) { return partition.pkey == pkey; });
   publish_ports(core, hca);
-  core.trace.add(say("port ", port.number, " of ", hca.name, " left partition ", hex(pkey)));
+  core.trace.add(fmt::format("port {} of {} left partition {:#x}", port.number, hca.name, pkey));
   raise_port(core, hca, port.number, verbs::EventType::PkeyChange);
 }
 

@@ -5,6 +5,8 @@
 #include "drivers/soft_hca/hca_device.h"
 #include "drivers/soft_hca/objects/path_migration.h"
 
+#include <fmt/format.h>
+
 namespace ib::drivers {
 namespace {
 
@@ -35,8 +37,8 @@ void set_port_state(Core& core, fabric::Hca& hca, fabric::Port& port, bool up) {
   port.state = state;
   port.physical_state = up ? kLinkUp : kDisabled;
   publish_ports(core, hca);
-  core.trace.add(say("port ", port.number, " of ", name_of(core, hca), " (LID ", port.lid, ") is ",
-                     up ? "up" : "down"));
+  core.trace.add(fmt::format("port {} of {} (LID {}) is {}", port.number, name_of(core, hca),
+                             port.lid, up ? "up" : "down"));
   if (hca.asleep) return;  // programs hear of it when it wakes up
   raise_port(core, hca, port.number, up ? verbs::EventType::PortActive : verbs::EventType::PortErr);
   if (!up) migrate_from(core, hca, port.number);
@@ -55,8 +57,8 @@ void modify_port(Core& core, HcaFile& file, const control::ModifyPortIn& in, io:
   if ((changed & ~kSettable) != 0 ||
       (in.flags & ~(kResetQkeyCounter | kInitType | kShutdown)) != 0) {
     return fail(core, std::move(irp), Status::InvalidParameter,
-                say("capability bits ", hex(changed & ~kSettable), ", flags ", hex(in.flags),
-                    ": not for a program to change"));
+                fmt::format("capability bits {:#x}, flags {:#x}: not for a program to change",
+                            changed & ~kSettable, in.flags));
   }
   if ((in.flags & kInitType) != 0) {
     return fail(core, std::move(irp), Status::NotSupported, "this HCA has no InitType");

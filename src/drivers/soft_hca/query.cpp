@@ -3,6 +3,8 @@
 #include "drivers/soft_hca/handlers.h"
 #include "verbs/limits.h"
 
+#include <fmt/format.h>
+
 #include <bit>
 
 namespace ib::drivers {
@@ -74,7 +76,8 @@ fabric::Port* find_port(HcaFile& file, std::uint32_t number) {
 }
 
 std::string no_such_port(const HcaFile& file, std::uint32_t number) {
-  return say("HCA ", file.hca->name, " has ports 1 to ", file.hca->ports.size(), ", not ", number);
+  return fmt::format("HCA {} has ports 1 to {}, not {}", file.hca->name, file.hca->ports.size(),
+                     number);
 }
 
 void query_ca(Core&, HcaFile& file, io::IrpRef irp) {
@@ -94,8 +97,8 @@ void query_gid(Core& core, HcaFile& file, const control::TableIn& in, io::IrpRef
   if (port == nullptr || in.index >= limits::kGidTableLength) {
     return fail(core, std::move(irp), Status::InvalidParameter,
                 port == nullptr ? no_such_port(file, in.port)
-                                : say("port ", in.port, " has ", limits::kGidTableLength,
-                                      " GIDs, there is no index ", in.index));
+                                : fmt::format("port {} has {} GIDs, there is no index {}", in.port,
+                                              limits::kGidTableLength, in.index));
   }
   succeed_with(std::move(irp), in.index == 0 ? control::GidOut{port->gid()} : control::GidOut{});
 }
@@ -105,8 +108,8 @@ void query_pkey(Core& core, HcaFile& file, const control::TableIn& in, io::IrpRe
   if (port == nullptr || in.index >= port->pkeys.size()) {
     return fail(core, std::move(irp), Status::InvalidParameter,
                 port == nullptr ? no_such_port(file, in.port)
-                                : say("port ", in.port, " has ", port->pkeys.size(),
-                                      " P_Keys, there is no index ", in.index));
+                                : fmt::format("port {} has {} P_Keys, there is no index {}",
+                                              in.port, port->pkeys.size(), in.index));
   }
   succeed_with(std::move(irp), control::PkeyOut{port->pkeys[in.index], {}});
 }

@@ -8,6 +8,8 @@
 #include "drivers/soft_hca/lifetime/process_slots.h"
 #include "io/device_node.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <vector>
 
@@ -37,20 +39,21 @@ void on_create(io::DeviceObject& device, io::IrpRef irp) {
   }
   if (self.removed) {
     return fail(self.core, std::move(irp), Status::DeviceRemoved,
-                say("HCA ", self.hca.name, " was pulled out"));
+                fmt::format("HCA {} was pulled out", self.hca.name));
   }
   const bool on_its_node =
       std::any_of(session->node->hcas.begin(), session->node->hcas.end(),
                   [&](const fabric::Hca& hca) { return hca.index == self.hca.index; });
   if (!on_its_node) {
-    return fail(self.core, std::move(irp), Status::NotFound,
-                say("node ", session->node->name, " has no HCA ", self.hca.name, " like this one"));
+    return fail(
+        self.core, std::move(irp), Status::NotFound,
+        fmt::format("node {} has no HCA {} like this one", session->node->name, self.hca.name));
   }
   if (irp->out.size() < sizeof(control::OpenOut)) {
     const std::size_t room = irp->out.size();
-    return fail(
-        self.core, std::move(irp), Status::InvalidParameter,
-        say("the output buffer has ", room, " bytes, the answer ", sizeof(control::OpenOut)));
+    return fail(self.core, std::move(irp), Status::InvalidParameter,
+                fmt::format("the output buffer has {} bytes, the answer {}", room,
+                            sizeof(control::OpenOut)));
   }
   auto file = std::make_shared<HcaFile>();
   file->session = session;
@@ -100,7 +103,7 @@ Result<std::unique_ptr<io::DeviceObject>> add_device(io::DriverObject& driver, i
   core.counts.resize(core.fabric.hca_count());
   core.port_totals.resize(core.fabric.port_count());
   return std::unique_ptr<io::DeviceObject>(std::make_unique<HcaDevice>(
-      core, place.hca, driver, say(place.node.name, "/", place.hca.name, " (soft_hca)")));
+      core, place.hca, driver, fmt::format("{}/{} (soft_hca)", place.node.name, place.hca.name)));
 }
 
 }  // namespace
@@ -113,7 +116,7 @@ Result<std::unique_ptr<SoftHca>> SoftHca::create(platform::Executor& executor,
                                                  platform::DeviceMemoryHost& host,
                                                  SoftHcaOptions options, std::string& reason) {
   if (fabric.port_count() > hca::kMaxPorts) {
-    reason = say("a fabric of ", fabric.port_count(), " ports; at most ", hca::kMaxPorts);
+    reason = fmt::format("a fabric of {} ports; at most {}", fabric.port_count(), hca::kMaxPorts);
     return Status::LimitExceeded;
   }
   auto core = std::make_unique<Core>(executor, fabric, host, options.max_memory,

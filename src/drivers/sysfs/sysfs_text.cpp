@@ -1,30 +1,19 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "drivers/sysfs/sysfs_text_internal.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
-#include <cstdarg>
-#include <cstdio>
 
 namespace ib::drivers::sysfs {
 namespace {
 
 using verbs::control::PortAttr;
 
-[[gnu::format(printf, 1, 2)]] std::string format(const char* pattern, ...) {
-  std::array<char, 160> text;
-  va_list arguments;
-  va_start(arguments, pattern);
-  const int length = std::vsnprintf(text.data(), text.size(), pattern, arguments);
-  va_end(arguments);
-  IB_ASSERT(length >= 0 && static_cast<std::size_t>(length) < text.size());
-  return {text.data(), static_cast<std::size_t>(length)};
-}
-
 std::string words(std::uint64_t value) {  // 0123:4567:89ab:cdef
-  return format("%04x:%04x:%04x:%04x", static_cast<unsigned>(value >> 48 & 0xffff),
-                static_cast<unsigned>(value >> 32 & 0xffff),
-                static_cast<unsigned>(value >> 16 & 0xffff), static_cast<unsigned>(value & 0xffff));
+  return fmt::format("{:04x}:{:04x}:{:04x}:{:04x}", value >> 48 & 0xffff, value >> 32 & 0xffff,
+                     value >> 16 & 0xffff, value & 0xffff);
 }
 std::string guid_line(std::uint64_t guid) {
   return words(guid) + "\n";
@@ -33,10 +22,10 @@ std::string line(std::uint64_t value) {
   return std::to_string(value) + "\n";
 }
 std::string hex(std::uint32_t value) {
-  return format("0x%x\n", value);
+  return fmt::format("0x{:x}\n", value);
 }
 std::string pci_id(std::uint32_t value) {
-  return format("0x%04x\n", value);
+  return fmt::format("0x{:04x}\n", value);
 }
 
 std::string text_of(const std::array<char, 64>& chars) {
@@ -46,7 +35,7 @@ std::string text_of(const std::array<char, 64>& chars) {
 std::string state_line(const Place& place) {
   static constexpr std::array kNames{"NOP", "DOWN", "INIT", "ARMED", "ACTIVE", "ACTIVE_DEFER"};
   const auto state = static_cast<std::size_t>(place.port_attr().state);
-  return format("%zu: %s\n", state, state < kNames.size() ? kNames[state] : "UNKNOWN");
+  return fmt::format("{}: {}\n", state, state < kNames.size() ? kNames[state] : "UNKNOWN");
 }
 
 std::string physical_state_line(const Place& place) {
@@ -54,7 +43,7 @@ std::string physical_state_line(const Place& place) {
       "<unknown>",         "Sleep",   "Polling", "Disabled", "PortConfigurationTraining", "LinkUp",
       "LinkErrorRecovery", "Phy Test"};
   const std::size_t state = place.port_attr().phys_state;
-  return format("%zu: %s\n", state, state < kNames.size() ? kNames[state] : "<unknown>");
+  return fmt::format("{}: {}\n", state, state < kNames.size() ? kNames[state] : "<unknown>");
 }
 
 std::string rate_line(const Place& place) {
@@ -82,8 +71,8 @@ std::string rate_line(const Place& place) {
                          : attr.active_width == 16 ? 2
                                                    : 1;
   const unsigned tenths = lanes * speed->tenths;
-  return format("%u%s Gb/sec (%uX%s)\n", tenths / 10, tenths % 10 == 0 ? "" : ".5", lanes,
-                speed->name);
+  return fmt::format("{}{} Gb/sec ({}X{})\n", tenths / 10, tenths % 10 == 0 ? "" : ".5", lanes,
+                     speed->name);
 }
 
 std::string cpu_mask_line(const Place& place) {
@@ -91,13 +80,13 @@ std::string cpu_mask_line(const Place& place) {
   for (unsigned group = (place.cpus + 31) / 32; group-- > 0;) {
     const unsigned bits = std::min(place.cpus - group * 32, 32u);
     const unsigned mask = bits == 32 ? ~0u : (1u << bits) - 1;
-    text += text.empty() ? format("%x", mask) : format(",%08x", mask);
+    text += text.empty() ? fmt::format("{:x}", mask) : fmt::format(",{:08x}", mask);
   }
   return text + "\n";
 }
 
 std::string cpu_list_line(const Place& place) {
-  return place.cpus == 1 ? "0\n" : format("0-%u\n", place.cpus - 1);
+  return place.cpus == 1 ? "0\n" : fmt::format("0-{}\n", place.cpus - 1);
 }
 
 constexpr std::array kHcaFiles = std::to_array<Attribute>({
@@ -118,14 +107,15 @@ constexpr std::array kDeviceFiles = std::to_array<Attribute>({
     {"local_cpulist", cpu_list_line},
     {"local_cpus", cpu_mask_line},
     {"numa_node", [](const Place&) { return std::string("-1\n"); }},
-    {"revision", [](const Place& p) { return format("0x%02x\n", p.ca().hw_ver & 0xff); }},
+    {"revision", [](const Place& p) { return fmt::format("0x{:02x}\n", p.ca().hw_ver & 0xff); }},
     {"subsystem_device", [](const Place& p) { return pci_id(p.ca().vendor_part_id); }},
     {"subsystem_vendor", [](const Place& p) { return pci_id(p.ca().vendor_id); }},
     {"vendor", [](const Place& p) { return pci_id(p.ca().vendor_id); }},
 });
 
 constexpr std::array kPortFiles = std::to_array<Attribute>({
-    {"cap_mask", [](const Place& p) { return format("0x%08x\n", p.port_attr().port_cap_flags); }},
+    {"cap_mask",
+     [](const Place& p) { return fmt::format("0x{:08x}\n", p.port_attr().port_cap_flags); }},
     {"has_smi", [](const Place&) { return std::string("1\n"); }},
     {"lid", [](const Place& p) { return hex(p.port_attr().lid); }},
     {"lid_mask_count", [](const Place& p) { return line(p.port_attr().lmc); }},
@@ -183,7 +173,7 @@ std::string gid_line(const Place& place) {
   const verbs::Gid gid = place.index == 0 ? place.port->gid() : verbs::Gid{};
   std::string text;
   for (std::size_t i = 0; i < gid.size(); i += 2) {
-    text += format("%s%02x%02x", i == 0 ? "" : ":", gid[i], gid[i + 1]);
+    text += fmt::format("{}{:02x}{:02x}", i == 0 ? "" : ":", gid[i], gid[i + 1]);
   }
   return text + "\n";
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "drivers/test/control_matrix_case_test.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <array>
@@ -22,7 +23,8 @@ class Shortage {
   explicit Shortage(MatrixWorld& w) : w_(w) {
     while (is_ok(Code::ChangeHca, w.hca_in(HcaAction::Add, ""))) {}
     for (std::uint16_t key = 0x9000;
-         is_ok(Code::ChangePartition, w.partition_in(key, say("i", key).c_str(), false)); ++key) {}
+         is_ok(Code::ChangePartition, w.partition_in(key, fmt::format("i{}", key).c_str(), false));
+         ++key) {}
     while (w.p.root_call(Code::CreateChannel).status == Status::Ok) {}
     take_heap(w);
     Core& core = w.core();

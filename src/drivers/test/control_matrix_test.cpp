@@ -9,6 +9,7 @@
 #include "drivers/test/control_matrix_rule_test.h"
 #include "io/wait.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -76,15 +77,16 @@ bool is_in(const Op& op, std::span<const Op> operations) {
 }
 
 std::string expected_row(const Op& op, std::span<const Column> columns) {
-  std::string row = say("| ", op.name);
-  for (const Column& column : columns) row += say(" | ", expected_cell(op, column.condition));
+  std::string row = fmt::format("| {}", op.name);
+  for (const Column& column : columns)
+    row += fmt::format(" | {}", expected_cell(op, column.condition));
   return row + " |";
 }
 
 // Runs the operation under one condition in both forms.
 void run_and_compare(const Op& op, const Column& column) {
   static const DocumentedErrors documented;
-  SCOPED_TRACE(say(op.name, ": ", column.title));
+  SCOPED_TRACE(fmt::format("{}: {}", op.name, column.title));
   const Outcome ioctl = run_case(op, column.condition, Form::Ioctl);
   const Outcome direct = run_case(op, column.condition, Form::Direct);
   EXPECT_EQ(ioctl.cell, expected_cell(op, column.condition))
@@ -110,18 +112,18 @@ std::string summary() {
           [&op](const Column& column) { return expected_cell(op, column.condition) != "-"; }));
     }
   }
-  return say("Of ", cells, " cells ", run, " are run, each in both forms; the other ", cells - run,
-             " cannot be (`-`).");
+  return fmt::format("Of {} cells {} are run, each in both forms; the other {} cannot be (`-`).",
+                     cells, run, cells - run);
 }
 
 std::vector<std::string> head_of(const Table& table) {
   std::string titles = "| request";
   std::string rule = "|---";
   for (const Column& column : table.columns) {
-    titles += say(" | ", column.title);
+    titles += fmt::format(" | {}", column.title);
     rule += "|---";
   }
-  return {"", say("## ", table.title), "", titles + " |", rule + "|"};
+  return {"", fmt::format("## {}", table.title), "", titles + " |", rule + "|"};
 }
 
 std::vector<std::string> expected_document() {

@@ -75,7 +75,7 @@ std::string card(const std::string& title, const Explanation& it) {
 
 std::string status_card(WcStatus status) {
   return card(fmt::format("completion status {}: {} ({})", static_cast<std::uint32_t>(status),
-                          verbs_name(status), explain(status).name),
+                          verbs::wc_status_name(status), explain(status).name),
               explain(status));
 }
 
@@ -101,7 +101,7 @@ std::string refusal_cards(std::string_view wanted) {
 }
 
 std::string by_number(std::uint32_t number) {
-  return number < kWcStatusCount ? status_card(static_cast<WcStatus>(number)) : "";
+  return number < verbs::kWcStatusCount ? status_card(static_cast<WcStatus>(number)) : "";
 }
 
 // "vendor_err 15", "cause=0xf".
@@ -109,7 +109,7 @@ std::string by_cause_number(std::string_view word) {
   for (const std::string_view prefix : {"vendorerr", "vendorerror", "cause"}) {
     if (!word.starts_with(prefix)) continue;
     const auto number = number_in(word.substr(prefix.size()));
-    if (number && *number < kCauseCount) return cause_card(static_cast<Cause>(*number));
+    if (number && *number < verbs::kCauseCount) return cause_card(static_cast<Cause>(*number));
   }
   return {};
 }
@@ -117,7 +117,7 @@ std::string by_cause_number(std::string_view word) {
 }  // namespace
 
 std::optional<Cause> find_cause(std::string_view name) {
-  for (std::uint32_t i = 0; i < kCauseCount; ++i) {
+  for (std::uint32_t i = 0; i < verbs::kCauseCount; ++i) {
     const auto cause = static_cast<Cause>(i);
     if (plain(explain(cause).name) == plain(name)) return cause;
   }
@@ -128,9 +128,9 @@ std::string explain_word(std::string_view word) {
   if (word.starts_with('-')) return {};
   const std::string wanted = plain(word);
   if (const auto number = number_in(wanted)) return by_number(*number);
-  for (std::uint32_t i = 0; i < kWcStatusCount; ++i) {
+  for (std::uint32_t i = 0; i < verbs::kWcStatusCount; ++i) {
     const auto status = static_cast<WcStatus>(i);
-    if (plain(explain(status).name) == wanted || plain(verbs_name(status)) == wanted) {
+    if (plain(explain(status).name) == wanted || plain(verbs::wc_status_name(status)) == wanted) {
       return status_card(status);
     }
   }
@@ -141,11 +141,11 @@ std::string explain_word(std::string_view word) {
 
 std::string known_words() {
   std::string text = "Completion statuses (number or name):\n";
-  for (std::uint32_t i = 0; i < kWcStatusCount; ++i) {
-    text += fmt::format("  {:>2}  {}\n", i, verbs_name(static_cast<WcStatus>(i)));
+  for (std::uint32_t i = 0; i < verbs::kWcStatusCount; ++i) {
+    text += fmt::format("  {:>2}  {}\n", i, verbs::wc_status_name(static_cast<WcStatus>(i)));
   }
   text += "Causes (\"cause N\", \"vendor_err N\", or name):\n";
-  for (std::uint32_t i = 0; i < kCauseCount; ++i) {
+  for (std::uint32_t i = 0; i < verbs::kCauseCount; ++i) {
     text += fmt::format("  {:>2}  {}\n", i, explain(static_cast<Cause>(i)).name);
   }
   text +=

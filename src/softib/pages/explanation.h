@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// Completion statuses and causes in words, with the remedy.
+// `softib explain`: completion statuses, causes and refusals in words, with the remedy.
 #pragma once
 
 #include "verbs/control.h"
+#include "verbs/explanation.h"
 #include "verbs/post_refusal.h"
 #include "verbs/types.h"
 
@@ -14,22 +15,12 @@
 
 namespace ib::softib {
 
-struct Explanation {
-  const char* name = nullptr;  // RetryExcErr
-  const char* meaning = nullptr;
-  const char* advice = nullptr;
-};
+using verbs::explain;
+using verbs::Explanation;
 
-inline constexpr std::uint32_t kWcStatusCount = 22;
-inline constexpr std::uint32_t kCauseCount = 34;
-
-Explanation explain(verbs::WcStatus status);
-Explanation explain(verbs::control::Cause cause);
 Explanation explain(verbs::control::PostRefusal why);
 // The refusals of a call ("ibv_post_send"); of all calls, if it is empty.
 std::vector<verbs::control::PostRefusal> refusals_of(std::string_view call);
-// IBV_WC_RETRY_EXC_ERR, as verbs.h and most programs call it.
-const char* verbs_name(verbs::WcStatus status);
 // By name in any spelling ("NoReceive", "no_receive").
 std::optional<verbs::control::Cause> find_cause(std::string_view name);
 

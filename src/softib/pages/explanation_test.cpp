@@ -10,15 +10,15 @@ namespace {
 
 TEST(Explanation, EveryStatusAndCauseHasItsOwnName) {
   std::set<std::string> names;
-  for (std::uint32_t i = 0; i < kWcStatusCount; ++i) {
+  for (std::uint32_t i = 0; i < verbs::kWcStatusCount; ++i) {
     const Explanation it = explain(static_cast<verbs::WcStatus>(i));
     ASSERT_NE(it.name, nullptr) << i;
     EXPECT_NE(it.meaning, nullptr);
     EXPECT_NE(it.advice, nullptr);
-    EXPECT_NE(verbs_name(static_cast<verbs::WcStatus>(i)), nullptr);
+    EXPECT_NE(verbs::wc_status_name(static_cast<verbs::WcStatus>(i)), nullptr);
     EXPECT_TRUE(names.insert(it.name).second) << it.name;
   }
-  for (std::uint32_t i = 0; i < kCauseCount; ++i) {
+  for (std::uint32_t i = 0; i < verbs::kCauseCount; ++i) {
     const Explanation it = explain(static_cast<verbs::control::Cause>(i));
     ASSERT_NE(it.name, nullptr) << i;
     EXPECT_NE(it.advice, nullptr);
@@ -46,8 +46,8 @@ TEST(Explanation, ACallHasTheCardsOfAllThatItRefuses) {
 }
 
 TEST(Explanation, TheCountsAreThoseOfTheEnums) {
-  EXPECT_EQ(explain(static_cast<verbs::WcStatus>(kWcStatusCount)).name, nullptr);
-  EXPECT_EQ(explain(static_cast<verbs::control::Cause>(kCauseCount)).name, nullptr);
+  EXPECT_EQ(explain(static_cast<verbs::WcStatus>(verbs::kWcStatusCount)).name, nullptr);
+  EXPECT_EQ(explain(static_cast<verbs::control::Cause>(verbs::kCauseCount)).name, nullptr);
 }
 
 TEST(Explanation, AStatusIsFoundInAnySpelling) {

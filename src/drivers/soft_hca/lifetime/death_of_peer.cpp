@@ -6,6 +6,8 @@
 #include "drivers/soft_hca/objects/path_migration.h"
 #include "verbs/qp_state.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 namespace ib::drivers {
@@ -43,12 +45,13 @@ void break_connection(Core& core, const Bereaved& peer) {
     return;  // a poster was faster
   }
   qp->attr.state = QpState::Error;
-  core.trace.add(say(describe(*qp->file->session), ": ", qp_type_name(qp->type), " queue pair ",
-                     hex(qp->qpn), " went to ERROR: ",
-                     peer.cause == control::Cause::HcaRemoved
-                         ? say("the HCA of its peer ", hex(qp->attr.dest_qpn), " was removed")
-                         : say("the process of its peer ", hex(qp->attr.dest_qpn), ", pid ",
-                               peer.detail, ", has ended")));
+  core.trace.add(
+      fmt::format("{}: {} queue pair {:#x} went to ERROR: {}", describe(*qp->file->session),
+                  qp_type_name(qp->type), qp->qpn,
+                  peer.cause == control::Cause::HcaRemoved
+                      ? fmt::format("the HCA of its peer {:#x} was removed", qp->attr.dest_qpn)
+                      : fmt::format("the process of its peer {:#x}, pid {}, has ended",
+                                    qp->attr.dest_qpn, peer.detail)));
   core.memory.kick(qp->file->session->slot);
 }
 

@@ -11,6 +11,8 @@
 #include "drivers/soft_hca/objects/path_migration.h"
 #include "hca/layout/shm_lock.h"
 
+#include <fmt/format.h>
+
 #include <array>
 #include <cstring>
 #include <optional>
@@ -182,9 +184,9 @@ void put_back(Core& core, const Qp& qp) {
   }
   taken.store(0, std::memory_order_release);
   if (!done) {
-    core.trace.add(say("a receive of shared receive queue ", qp.srq->index, " of ",
-                       describe(*qp.file->session),
-                       " was lost: its sender died while it filled it"));
+    core.trace.add(fmt::format(
+        "a receive of shared receive queue {} of {} was lost: its sender died while it filled it",
+        qp.srq->index, describe(*qp.file->session)));
   }
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "drivers/soft_hca/lifetime/leftovers.h"
 
+#include <fmt/format.h>
+
 namespace ib::drivers {
 namespace {
 
@@ -10,9 +12,9 @@ constexpr std::size_t kNamed = 8;  // of each kind; of the others there is only 
 std::string users(std::initializer_list<std::pair<std::uint32_t, Kind>> counts) {
   std::string text;
   for (const auto& [n, kind] : counts) {
-    if (n != 0) text = list(text, say(n, " ", kind_name(kind), n == 1 ? "" : "s"));
+    if (n != 0) text = list(text, fmt::format("{} {}{}", n, kind_name(kind), n == 1 ? "" : "s"));
   }
-  return text.empty() ? text : say(" (used by ", text, ")");
+  return text.empty() ? text : fmt::format(" (used by {})", text);
 }
 
 std::string users_of(Core& core, Kind kind, std::uint32_t index) {
@@ -55,14 +57,16 @@ std::vector<std::string> leftovers(Core& core, const Session& session, const Hca
       std::size_t n = 0;
       for (const std::uint32_t index : file->of(kind)) {
         if (++n > kNamed) break;
-        text = list(text, say(kind_name(kind), " ", index, users_of(core, kind, index)));
+        text =
+            list(text, fmt::format("{} {}{}", kind_name(kind), index, users_of(core, kind, index)));
       }
       const std::size_t all = file->of(kind).size();
-      if (all > kNamed) text += say(" and ", all - kNamed, " more");
+      if (all > kNamed) text += fmt::format(" and {} more", all - kNamed);
     }
     if (text.empty()) continue;
-    lines.push_back(say(describe(session), only != nullptr ? " closes" : " ends and leaves",
-                        " HCA ", file->hca->name, " (file ", file->number, ") with ", text));
+    lines.push_back(fmt::format("{}{} HCA {} (file {}) with {}", describe(session),
+                                only != nullptr ? " closes" : " ends and leaves", file->hca->name,
+                                file->number, text));
   }
   return lines;
 }
@@ -70,7 +74,7 @@ std::vector<std::string> leftovers(Core& core, const Session& session, const Hca
 std::vector<std::string> leftovers_at_end(Core& core) {
   std::vector<std::string> lines;
   for (const auto& [id, session] : core.sessions) {
-    lines.push_back(say(describe(*session), " was not torn down"));
+    lines.push_back(fmt::format("{} was not torn down", describe(*session)));
   }
   const std::pair<std::size_t, const char*> counts[] = {
       {core.pds.count(), kind_name(Kind::Pd)},
@@ -86,7 +90,7 @@ std::vector<std::string> leftovers_at_end(Core& core) {
       {core.backings.count(), "backing"},
       {core.memory.heap().pieces(), "piece of the heap"}};
   for (const auto& [n, what] : counts) {
-    if (n != 0) lines.push_back(say("objects that belong to nobody: ", what, ": ", n));
+    if (n != 0) lines.push_back(fmt::format("objects that belong to nobody: {}: {}", what, n));
   }
   return lines;
 }

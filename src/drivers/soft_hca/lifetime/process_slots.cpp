@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "drivers/soft_hca/lifetime/process_slots.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 namespace ib::drivers {
@@ -104,8 +106,9 @@ void bury(Core& core, std::uint64_t id, int tries = 0) {
 void attach(Core& core, Session& session, const control::AttachIn& in, io::IrpRef irp) {
   if (in.abi != control::kAbiVersion) {
     return fail(core, std::move(irp), Status::NotSupported,
-                say("this program speaks version ", in.abi, " of the control interface, softibd ",
-                    control::kAbiVersion, ": they are from different installations"));
+                fmt::format("this program speaks version {} of the control interface, softibd {}: "
+                            "they are from different installations",
+                            in.abi, control::kAbiVersion));
   }
   if (session.slot != hca::kNone) {
     return fail(core, std::move(irp), Status::InvalidState, "this connection has attached already");
@@ -114,13 +117,13 @@ void attach(Core& core, Session& session, const control::AttachIn& in, io::IrpRe
       control::attach_flag::kCaEvents | control::attach_flag::kAttention;
   if ((in.flags & ~kFlags) != 0) {
     return fail(core, std::move(irp), Status::InvalidParameter,
-                say("Attach knows no flags ", hex(in.flags & ~kFlags)));
+                fmt::format("Attach knows no flags {:#x}", in.flags & ~kFlags));
   }
   const fabric::Node* node = core.fabric.find_node(text_in(in.node));
   if (node == nullptr) {
-    return fail(
-        core, std::move(irp), Status::NotFound,
-        say("this fabric has no node \"", text_in(in.node), "\"; `softib status` lists them"));
+    return fail(core, std::move(irp), Status::NotFound,
+                fmt::format("this fabric has no node \"{}\"; `softib status` lists them",
+                            text_in(in.node)));
   }
   std::string reason;
   auto memory = core.memory.host().device_memory_handle(reason);
@@ -130,7 +133,7 @@ void attach(Core& core, Session& session, const control::AttachIn& in, io::IrpRe
   if (take_slot(core, session) == hca::kNone) {
     session.node = nullptr;
     return fail(core, std::move(irp), Status::InsufficientResources,
-                say("all ", hca::kMaxSlots, " process slots of the fabric are in use"));
+                fmt::format("all {} process slots of the fabric are in use", hca::kMaxSlots));
   }
   session.wants_ca_events = (in.flags & control::attach_flag::kCaEvents) != 0;
   session.wants_attention = (in.flags & control::attach_flag::kAttention) != 0;

@@ -3,6 +3,8 @@
 #include "drivers/soft_hca/handlers.h"
 #include "verbs/limits.h"
 
+#include <fmt/format.h>
+
 namespace ib::drivers {
 
 namespace limits = verbs::limits;
@@ -10,8 +12,8 @@ namespace limits = verbs::limits;
 void alloc_dm(Core& core, HcaFile& file, const control::AllocDmIn& in, io::IrpRef irp) {
   if (in.length == 0 || in.length > limits::kMaxDmSize || in.log_align > limits::kMaxDmLogAlign) {
     return fail(core, std::move(irp), Status::InvalidParameter,
-                say("device memory of ", in.length, " bytes, aligned to 2^", in.log_align,
-                    "; at most ", limits::kMaxDmSize, " and 2^", limits::kMaxDmLogAlign));
+                fmt::format("device memory of {} bytes, aligned to 2^{}; at most {} and 2^{}",
+                            in.length, in.log_align, limits::kMaxDmSize, limits::kMaxDmLogAlign));
   }
   std::string reason;
   if (!has_room(core, file, Kind::DeviceMemory, limits::kMaxDm, reason)) {
@@ -40,8 +42,8 @@ void free_dm(Core& core, HcaFile& file, const control::IndexIn& in, io::IrpRef i
   }
   if (dm->regions != 0) {
     return fail(core, std::move(irp), Status::DeviceBusy,
-                say("device memory ", control::index_of(in.index), " is in use by ",
-                    count_of(dm->regions, "memory region")));
+                fmt::format("device memory {} is in use by {}", control::index_of(in.index),
+                            count_of(dm->regions, "memory region")));
   }
   release(core, *dm);  // posters reach it only through regions, and those were quiesced
   succeed(std::move(irp));

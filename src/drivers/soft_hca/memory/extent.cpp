@@ -3,6 +3,8 @@
 
 #include "verbs/limits.h"
 
+#include <fmt/format.h>
+
 #include <limits>
 #include <memory>
 #include <new>
@@ -27,12 +29,12 @@ bool check_range(const control::PhysicalRange& range, const Dm* dm, std::string&
   if (range.length == 0) {
     reason = "it is empty";
   } else if (range.address > kEverything - range.length) {
-    reason = say(range.length, " bytes from ", hex(range.address),
-                 " on wrap around the end of the address space");
+    reason = fmt::format("{} bytes from {:#x} on wrap around the end of the address space",
+                         range.length, range.address);
   } else if (dm != nullptr &&
              (range.address > dm->length || range.length > dm->length - range.address)) {
-    reason = say("bytes ", range.address, " to ", range.address + range.length,
-                 " of device memory that has ", dm->length);
+    reason = fmt::format("bytes {} to {} of device memory that has {}", range.address,
+                         range.address + range.length, dm->length);
   }
   return reason.empty();
 }
@@ -43,20 +45,22 @@ bool fill(std::span<const control::PhysicalRange> ranges, const Dm* dm, std::uin
   length = 0;
   for (const control::PhysicalRange& range : ranges) {
     const std::uint64_t iova = first + length;
-    const std::string which = say("range ", list.count, " of ", ranges.size(), ": ");
+    const std::string which = fmt::format("range {} of {}: ", list.count, ranges.size());
     if (!check_range(range, dm, reason)) {
       reason.insert(0, which);
       return false;
     }
     const bool joint = list.count != 0;
     if ((joint && iova % kBoundary != 0) || range.address % kBoundary != iova % kBoundary) {
-      reason = say(which, "address ", hex(range.address), " for iova ", hex(iova),
-                   "; where ranges meet the iova is a multiple of 8, and each address is as far "
-                   "from one as its iova");
+      reason = fmt::format(
+          "{}address {:#x} for iova {:#x}; where ranges meet the iova is a multiple of 8, and each "
+          "address is as far from one as its iova",
+          which, range.address, iova);
       return false;
     }
     if (range.length > limits::kMaxMrSize - length || iova > kEverything - range.length) {
-      reason = say(which, "they are too long together; at most ", limits::kMaxMrSize, " bytes");
+      reason =
+          fmt::format("{}they are too long together; at most {} bytes", which, limits::kMaxMrSize);
       return false;
     }
     const std::uint64_t base = dm != nullptr ? dm->offset : 0;
@@ -70,7 +74,7 @@ bool fill(std::span<const control::PhysicalRange> ranges, const Dm* dm, std::uin
 
 bool check_access(std::uint32_t flags, std::string& reason) {
   if ((flags & ~kKnownAccess) != 0) {
-    reason = say("access flags ", hex(flags & ~kKnownAccess), " are not supported");
+    reason = fmt::format("access flags {:#x} are not supported", flags & ~kKnownAccess);
     return false;
   }
   if ((flags & (access::kRemoteWrite | access::kRemoteAtomic)) != 0 &&
@@ -94,12 +98,13 @@ bool check_extent(Core& core, HcaFile& file, const control::RegMrIn& in, Extent&
   }
   out = {nullptr, in.address, in.length, (in.access & access::kZeroBased) != 0 ? 0 : in.iova, 0};
   if (in.length > limits::kMaxMrSize) {
-    reason = say("a region of ", in.length, " bytes; at most ", limits::kMaxMrSize);
+    reason = fmt::format("a region of {} bytes; at most {}", in.length, limits::kMaxMrSize);
     return false;
   }
   if (in.address > kEverything - in.length || out.iova > kEverything - in.length) {
-    reason = say("a region of ", in.length, " bytes from ", hex(in.address),
-                 " on wraps around the end of the address space");
+    reason =
+        fmt::format("a region of {} bytes from {:#x} on wraps around the end of the address space",
+                    in.length, in.address);
     return false;
   }
   if (in.dm == control::kNoIndex) return true;
@@ -109,8 +114,8 @@ bool check_extent(Core& core, HcaFile& file, const control::RegMrIn& in, Extent&
     return false;
   }
   if (in.address > out.dm->length || in.length > out.dm->length - in.address) {
-    reason = say("bytes ", in.address, " to ", in.address + in.length, " of device memory ",
-                 control::index_of(in.dm), ", which has ", out.dm->length);
+    reason = fmt::format("bytes {} to {} of device memory {}, which has {}", in.address,
+                         in.address + in.length, control::index_of(in.dm), out.dm->length);
     return false;
   }
   out.address = out.dm->offset + in.address;
@@ -120,7 +125,7 @@ bool check_extent(Core& core, HcaFile& file, const control::RegMrIn& in, Extent&
 Status make_extent(Core& core, HcaFile& file, const control::PhysicalIn& in, Extent& out,
                    std::string& reason) {
   if (in.count == 0 || in.count > limits::kMaxRanges) {
-    reason = say(in.count, " ranges; 1 to ", limits::kMaxRanges);
+    reason = fmt::format("{} ranges; 1 to {}", in.count, limits::kMaxRanges);
     return Status::InvalidParameter;
   }
   out = {};

@@ -5,6 +5,8 @@
 #include "drivers/soft_hca/memory/extent.h"
 #include "verbs/limits.h"
 
+#include <fmt/format.h>
+
 #include <new>
 #include <optional>
 
@@ -60,7 +62,8 @@ std::string why_busy(Core& core, const Key& key) {
   if (key.busy) return still_busy(Kind::Region, key.index);
   const std::uint32_t windows = core.arena().key(key.index)->adopted.windows.load();
   if (windows == 0) return {};
-  return say("memory region ", key.index, " has ", count_of(windows, "bound memory window"));
+  return fmt::format("memory region {} has {}", key.index,
+                     count_of(windows, "bound memory window"));
 }
 
 // What a region is to become; `pd` also if it stays.
@@ -74,7 +77,7 @@ struct Change {
 bool check_change(Core& core, HcaFile& file, const control::ReregMrIn& in, Change& out,
                   std::string& reason) {
   if (in.change == 0 || (in.change & ~(kTranslation | kPd | kAccess)) != 0) {
-    reason = say("change flags ", hex(in.change));
+    reason = fmt::format("change flags {:#x}", in.change);
     return false;
   }
   if ((in.change & kPd) != 0) out.pd = find_own(core.pds, file, in.to.pd);

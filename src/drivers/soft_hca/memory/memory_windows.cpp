@@ -4,6 +4,8 @@
 #include "drivers/soft_hca/handlers.h"
 #include "verbs/limits.h"
 
+#include <fmt/format.h>
+
 namespace ib::drivers {
 
 namespace limits = verbs::limits;
@@ -13,7 +15,7 @@ void alloc_mw(Core& core, HcaFile& file, const control::AllocMwIn& in, io::IrpRe
   if (pd == nullptr || (in.type != 1 && in.type != 2)) {
     return fail(core, std::move(irp), Status::InvalidParameter,
                 pd == nullptr ? no_such(Kind::Pd, in.pd)
-                              : say("memory windows have type 1 or 2, not ", in.type));
+                              : fmt::format("memory windows have type 1 or 2, not {}", in.type));
   }
   std::string reason;
   Key* key = has_room(core, file, Kind::Window, limits::kMaxMw, reason)

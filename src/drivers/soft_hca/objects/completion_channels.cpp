@@ -3,6 +3,8 @@
 // that peers can ask for them by index and generation.
 #include "drivers/soft_hca/lifetime/process_slots.h"
 
+#include <fmt/format.h>
+
 namespace ib::drivers {
 namespace {
 
@@ -27,9 +29,10 @@ bool may_bring(Core& core, const Session& session, std::size_t more, std::string
   const std::size_t held = 2 * session.channels.size() + session.backings.size();
   const std::size_t most = core.memory.host().max_handles() / kShare;
   if (held + more <= most) return true;
-  reason = say("this process has ", session.channels.size(), " completion channels and ",
-               session.backings.size(), " backings with softibd; it may have ", most,
-               " file descriptors there (a quarter of softibd's own limit, ulimit -n)");
+  reason = fmt::format(
+      "this process has {} completion channels and {} backings with softibd; it may have {} file "
+      "descriptors there (a quarter of softibd's own limit, ulimit -n)",
+      session.channels.size(), session.backings.size(), most);
   return false;
 }
 
@@ -65,14 +68,14 @@ void create_channel(Core& core, Session& session, io::IrpRef irp) {
 void destroy_channel(Core& core, Session& session, const control::IndexIn& in, io::IrpRef irp) {
   const Channel* channel = find_of(core.channels, session, in.index);
   if (channel == nullptr) {
-    return fail(
-        core, std::move(irp), Status::InvalidParameter,
-        say("there is no completion channel ", control::index_of(in.index), " in this process"));
+    return fail(core, std::move(irp), Status::InvalidParameter,
+                fmt::format("there is no completion channel {} in this process",
+                            control::index_of(in.index)));
   }
   if (channel->cqs != 0) {
     return fail(core, std::move(irp), Status::DeviceBusy,
-                say("completion channel ", control::index_of(in.index), " is in use by ",
-                    count_of(channel->cqs, "completion queue")));
+                fmt::format("completion channel {} is in use by {}", control::index_of(in.index),
+                            count_of(channel->cqs, "completion queue")));
   }
   session.channels.erase(channel->index);
   core.channels.destroy(channel->index);
@@ -85,7 +88,7 @@ void get_channel(Core& core, Session&, const control::GenerationIn& in, io::IrpR
   const Channel* channel = find_generation(core.channels, in);
   if (channel == nullptr) {
     return fail(core, std::move(irp), Status::NotFound,
-                say("completion channel ", in.index, " is gone"));
+                fmt::format("completion channel {} is gone", in.index));
   }
   std::string reason;
   auto read_end = core.memory.host().duplicate(channel->read_end, reason);
@@ -107,8 +110,9 @@ void create_backing(Core& core, Session& session, const control::BackingIn& in, 
   if (!size) return fail(core, std::move(irp), size.error(), std::move(reason));
   if (in.size == 0 || in.size % host.page_size() != 0 || *size < in.size) {
     return fail(core, std::move(irp), Status::InvalidParameter,
-                say("a backing of ", in.size, " bytes in a file of ", *size,
-                    "; whole pages are needed, and the file must have them"));
+                fmt::format("a backing of {} bytes in a file of {}; whole pages are needed, and "
+                            "the file must have them",
+                            in.size, *size));
   }
   Backing* backing = may_bring(core, session, 1, reason) ? core.backings.create() : nullptr;
   if (backing == nullptr) {
@@ -128,7 +132,7 @@ void destroy_backing(Core& core, Session& session, const control::IndexIn& in, i
   const Backing* backing = find_of(core.backings, session, in.index);
   if (backing == nullptr) {
     return fail(core, std::move(irp), Status::InvalidParameter,
-                say("there is no backing ", control::index_of(in.index), " in this process"));
+                fmt::format("there is no backing {} in this process", control::index_of(in.index)));
   }
   session.backings.erase(backing->index);
   core.backings.destroy(backing->index);
@@ -138,7 +142,8 @@ void destroy_backing(Core& core, Session& session, const control::IndexIn& in, i
 void get_backing(Core& core, Session&, const control::GenerationIn& in, io::IrpRef irp) {
   const Backing* backing = find_generation(core.backings, in);
   if (backing == nullptr) {
-    return fail(core, std::move(irp), Status::NotFound, say("backing ", in.index, " is gone"));
+    return fail(core, std::move(irp), Status::NotFound,
+                fmt::format("backing {} is gone", in.index));
   }
   std::string reason;
   auto file = core.memory.host().duplicate(backing->file, reason);

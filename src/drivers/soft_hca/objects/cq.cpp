@@ -4,6 +4,8 @@
 #include "drivers/soft_hca/handlers.h"
 #include "verbs/limits.h"
 
+#include <fmt/format.h>
+
 #include <bit>
 #include <new>
 
@@ -15,9 +17,11 @@ void create_cq(Core& core, HcaFile& file, const control::CreateCqIn& in, io::Irp
   constexpr std::uint32_t kKnownFlags =
       control::cq_flag::kTimestamp | control::cq_flag::kIgnoreOverrun;
   if (in.cqe == 0 || in.cqe > limits::kMaxCqe || (in.flags & ~kKnownFlags) != 0) {
-    return fail(core, std::move(irp), Status::InvalidParameter,
-                say("a completion queue of ", in.cqe, " entries, flags ", hex(in.flags),
-                    "; from 1 to ", limits::kMaxCqe, " entries are possible"));
+    return fail(
+        core, std::move(irp), Status::InvalidParameter,
+        fmt::format(
+            "a completion queue of {} entries, flags {:#x}; from 1 to {} entries are possible",
+            in.cqe, in.flags, limits::kMaxCqe));
   }
   Channel* channel = nullptr;
   const bool of_kernel =
@@ -26,8 +30,8 @@ void create_cq(Core& core, HcaFile& file, const control::CreateCqIn& in, io::Irp
     channel = core.channels.find_handle(in.channel);
     if (channel == nullptr || channel->session != file.session) {
       return fail(core, std::move(irp), Status::InvalidParameter,
-                  say("there is no completion channel ", control::index_of(in.channel),
-                      " in this process"));
+                  fmt::format("there is no completion channel {} in this process",
+                              control::index_of(in.channel)));
     }
   }
   std::string reason;
@@ -77,10 +81,10 @@ void destroy_cq(Core& core, HcaFile& file, const control::IndexIn& in, io::IrpRe
   const std::string users =
       list(count_of(cq->qps, "queue pair queue"), count_of(cq->srqs, "shared receive queue"));
   if (cq->busy || !users.empty()) {
-    return fail(
-        core, std::move(irp), Status::DeviceBusy,
-        cq->busy ? still_busy(Kind::Cq, in.index)
-                 : say("completion queue ", control::index_of(in.index), " is in use by ", users));
+    return fail(core, std::move(irp), Status::DeviceBusy,
+                cq->busy ? still_busy(Kind::Cq, in.index)
+                         : fmt::format("completion queue {} is in use by {}",
+                                       control::index_of(in.index), users));
   }
   hide(core, *cq);
   core.after_quiescence(file.session->slot, [&core, index = cq->index, serial = cq->serial,

@@ -6,6 +6,8 @@
 #include "hca/layout/shm_lock.h"
 #include "verbs/limits.h"
 
+#include <fmt/format.h>
+
 #include <bit>
 #include <cstring>
 
@@ -73,11 +75,13 @@ void finish(Core& core, Cq& cq, Resize resize, io::IrpRef irp) {
   const bool sane = waiting < cq.slots;
   if (!sane || waiting > resize.cqe || !move_completions(core, cq, resize, consumer, producer)) {
     hca::unlock(entry.producer.lock);
-    return give_up(core, &cq, resize, std::move(irp), Status::InvalidParameter,
-                   sane && waiting > resize.cqe
-                       ? say("completion queue ", cq.index, " holds ", waiting,
-                             " completions; poll some before you make it ", resize.cqe)
-                       : say("completion queue ", cq.index, " is damaged"));
+    return give_up(
+        core, &cq, resize, std::move(irp), Status::InvalidParameter,
+        sane && waiting > resize.cqe
+            ? fmt::format(
+                  "completion queue {} holds {} completions; poll some before you make it {}",
+                  cq.index, waiting, resize.cqe)
+            : fmt::format("completion queue {} is damaged", cq.index));
   }
   const std::uint64_t old_ring = cq.ring;
   cq.ring = resize.ring;
@@ -112,10 +116,10 @@ void try_to_lock(Core& core, Resize resize, io::IrpRef irp) {
   if (++resize.tries > kPatience) {
     const std::uint32_t holder = entry.producer.lock.load() - 1;
     const Session* session = session_of_slot(core, holder);
-    return give_up(core, cq, resize, std::move(irp), Status::Timeout,
-                   say("completion queue ", cq->index, " is locked by ",
-                       session != nullptr ? describe(*session) : say("slot ", holder),
-                       ", which does not move on"));
+    return give_up(
+        core, cq, resize, std::move(irp), Status::Timeout,
+        fmt::format("completion queue {} is locked by {}, which does not move on", cq->index,
+                    session != nullptr ? describe(*session) : fmt::format("slot {}", holder)));
   }
   core.later.in(kRetry, [&core, resize, irp = std::move(irp)]() mutable {
     try_to_lock(core, resize, std::move(irp));
@@ -128,9 +132,10 @@ void resize_cq(Core& core, HcaFile& file, const control::ResizeCqIn& in, io::Irp
   Cq* cq = find_own(core.cqs, file, in.index);
   if (cq == nullptr || in.cqe == 0 || in.cqe > limits::kMaxCqe) {
     return fail(core, std::move(irp), Status::InvalidParameter,
-                cq == nullptr ? no_such(Kind::Cq, in.index)
-                              : say("a completion queue of ", in.cqe, " entries; from 1 to ",
-                                    limits::kMaxCqe, " are possible"));
+                cq == nullptr
+                    ? no_such(Kind::Cq, in.index)
+                    : fmt::format("a completion queue of {} entries; from 1 to {} are possible",
+                                  in.cqe, limits::kMaxCqe));
   }
   if (cq->busy) {
     return fail(core, std::move(irp), Status::DeviceBusy, still_busy(Kind::Cq, in.index));

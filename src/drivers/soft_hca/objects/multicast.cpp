@@ -3,6 +3,8 @@
 #include "drivers/soft_hca/handlers.h"
 #include "verbs/qp_state.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <new>
 
@@ -30,12 +32,12 @@ void attach_mcast(Core& core, HcaFile& file, const control::McastIn& in, io::Irp
   if (qp == nullptr) {
     reason = no_such(Kind::Qp, in.qp);
   } else if (qp->type != verbs::QpType::Ud) {
-    reason =
-        say("a ", qp_type_name(qp->type), " queue pair cannot join a multicast group, only UD");
+    reason = fmt::format("a {} queue pair cannot join a multicast group, only UD",
+                         qp_type_name(qp->type));
   } else if (in.mgid[0] != 0xff) {
     reason = "a multicast GID starts with ff";
   } else if (in.mlid != 0 && in.mlid < 0xc000) {
-    reason = say("LID ", hex(in.mlid), " is no multicast LID (0xc000 to 0xfffe)");
+    reason = fmt::format("LID {:#x} is no multicast LID (0xc000 to 0xfffe)", in.mlid);
   }
   if (qp == nullptr || !reason.empty()) {
     return fail(core, std::move(irp), Status::InvalidParameter, std::move(reason));
@@ -44,8 +46,9 @@ void attach_mcast(Core& core, HcaFile& file, const control::McastIn& in, io::Irp
   if (find_attachment(core, *qp, in) != nullptr) return succeed(std::move(irp));
   McastGroupEntry* made = core.mcasts.create();
   if (made == nullptr) {
-    return fail(core, std::move(irp), Status::InsufficientResources,
-                say("all ", hca::kMaxMcast, " multicast attachments of the fabric are in use"));
+    return fail(
+        core, std::move(irp), Status::InsufficientResources,
+        fmt::format("all {} multicast attachments of the fabric are in use", hca::kMaxMcast));
   }
   made->mgid = in.mgid;
   made->mlid = in.mlid;
@@ -66,7 +69,7 @@ void detach_mcast(Core& core, HcaFile& file, const control::McastIn& in, io::Irp
   if (entry == nullptr) {
     return fail(core, std::move(irp), Status::InvalidParameter,
                 qp == nullptr ? no_such(Kind::Qp, in.qp)
-                              : say("queue pair ", in.qp, " is not attached to this group"));
+                              : fmt::format("queue pair {} is not attached to this group", in.qp));
   }
   hide(core, *entry);
   core.after_quiescence(file.session->slot, [&core, index = entry->index, serial = entry->serial,

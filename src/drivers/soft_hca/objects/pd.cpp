@@ -4,6 +4,8 @@
 #include "drivers/soft_hca/handlers.h"
 #include "verbs/limits.h"
 
+#include <fmt/format.h>
+
 namespace ib::drivers {
 
 namespace limits = verbs::limits;
@@ -33,8 +35,9 @@ void dealloc_pd(Core& core, HcaFile& file, const control::IndexIn& in, io::IrpRe
            count_of(pd->qps, "queue pair"), count_of(pd->srqs, "shared receive queue"),
            count_of(pd->ahs, "address handle"));
   if (!users.empty()) {
-    return fail(core, std::move(irp), Status::DeviceBusy,
-                say("protection domain ", control::index_of(in.index), " is in use by ", users));
+    return fail(
+        core, std::move(irp), Status::DeviceBusy,
+        fmt::format("protection domain {} is in use by {}", control::index_of(in.index), users));
   }
   release(core, *pd);
   succeed(std::move(irp));
@@ -48,14 +51,14 @@ void release(Core& core, Pd& pd) {
 bool check_address(HcaFile& file, const verbs::AddressVector& av, std::string& reason) {
   const fabric::Port* port = find_port(file, av.port);
   if (port == nullptr) {
-    reason = say("address vector: ", no_such_port(file, av.port));
+    reason = fmt::format("address vector: {}", no_such_port(file, av.port));
   } else if (av.is_global != 0 && av.sgid_index != 0) {
-    reason = say("address vector: sgid_index ", av.sgid_index, ", but port ", av.port,
-                 " has a GID at index 0 only");
+    reason = fmt::format("address vector: sgid_index {}, but port {} has a GID at index 0 only",
+                         av.sgid_index, av.port);
   } else if (av.sl > 15) {
-    reason = say("address vector: service level ", av.sl, " is above 15");
+    reason = fmt::format("address vector: service level {} is above 15", av.sl);
   } else if (av.flow_label > 0xfffff) {
-    reason = say("address vector: flow label ", hex(av.flow_label), " has more than 20 bits");
+    reason = fmt::format("address vector: flow label {:#x} has more than 20 bits", av.flow_label);
   } else if (av.is_global == 0 && av.dlid == 0) {
     reason =
         "address vector: LID 0 names no port; give the LID of the other side's port "

@@ -6,6 +6,8 @@
 #include "verbs/limits.h"
 #include "verbs/qp_state.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <new>
 
@@ -47,19 +49,20 @@ bool find_parts(Core& core, HcaFile& file, const control::CreateQpIn& in, Parts&
   if (out.pd == nullptr) {
     reason = no_such(Kind::Pd, in.pd);
   } else if (out.send_cq == nullptr) {
-    reason = say("send side: ", no_such(Kind::Cq, in.send_cq));
+    reason = fmt::format("send side: {}", no_such(Kind::Cq, in.send_cq));
   }
   if (!reason.empty() || in.type == QpType::XrcSend) return reason.empty();
   out.recv_cq = find_own(core.cqs, file, in.recv_cq);
   if (out.recv_cq == nullptr) {
-    reason = say("receive side: ", no_such(Kind::Cq, in.recv_cq));
+    reason = fmt::format("receive side: {}", no_such(Kind::Cq, in.recv_cq));
   } else if (in.srq != control::kNoIndex) {
     out.srq = find_own(core.srqs, file, in.srq);
     if (out.srq == nullptr) {
       reason = no_such(Kind::Srq, in.srq);
     } else if (out.srq->type != verbs::SrqType::Basic) {
-      reason = say("shared receive queue ", in.srq, " is of type XRC; a ", qp_type_name(in.type),
-                   " queue pair takes a basic one");
+      reason =
+          fmt::format("shared receive queue {} is of type XRC; a {} queue pair takes a basic one",
+                      in.srq, qp_type_name(in.type));
     }
   }
   return reason.empty();
@@ -70,19 +73,20 @@ bool check_request(const control::CreateQpIn& in, std::string& reason) {
       has_receive_side(in.type) || in.type == QpType::XrcSend || in.type == QpType::XrcRecv;
   const control::QpCaps& caps = in.caps;
   if (!known) {
-    reason =
-        say("queue pair type ", static_cast<std::uint32_t>(in.type),
-            "; RC, UC, UD, XRC_SEND, XRC_RECV and, for kernel clients, SMI and GSI exist here");
+    reason = fmt::format(
+        "queue pair type {}; RC, UC, UD, XRC_SEND, XRC_RECV and, for kernel clients, SMI and GSI "
+        "exist here",
+        static_cast<std::uint32_t>(in.type));
   } else if ((in.flags & ~kBlockLoopback) != 0) {
-    reason = say("creation flags ", hex(in.flags));
+    reason = fmt::format("creation flags {:#x}", in.flags);
   } else if (caps.max_send_wr > limits::kMaxQpWr || caps.max_recv_wr > limits::kMaxQpWr) {
-    reason = say("max_send_wr ", caps.max_send_wr, " and max_recv_wr ", caps.max_recv_wr,
-                 "; at most ", limits::kMaxQpWr, " each (max_qp_wr)");
+    reason = fmt::format("max_send_wr {} and max_recv_wr {}; at most {} each (max_qp_wr)",
+                         caps.max_send_wr, caps.max_recv_wr, limits::kMaxQpWr);
   } else if (caps.max_send_sge > limits::kMaxSge || caps.max_recv_sge > limits::kMaxSge) {
-    reason = say("max_send_sge ", caps.max_send_sge, " and max_recv_sge ", caps.max_recv_sge,
-                 "; at most ", limits::kMaxSge, " each (max_sge)");
+    reason = fmt::format("max_send_sge {} and max_recv_sge {}; at most {} each (max_sge)",
+                         caps.max_send_sge, caps.max_recv_sge, limits::kMaxSge);
   } else if (caps.max_inline > limits::kMaxInline) {
-    reason = say("max_inline_data ", caps.max_inline, "; at most ", limits::kMaxInline);
+    reason = fmt::format("max_inline_data {}; at most {}", caps.max_inline, limits::kMaxInline);
   } else {
     return true;
   }
@@ -246,7 +250,7 @@ void open_qp(Core& core, HcaFile& file, const control::OpenQpIn& in, io::IrpRef 
       qp->xrcd != xrcd) {
     return fail(
         core, std::move(irp), Status::InvalidParameter,
-        say("there is no XRC receive queue pair ", hex(in.qpn), " in XRC domain ", in.xrcd));
+        fmt::format("there is no XRC receive queue pair {:#x} in XRC domain {}", in.qpn, in.xrcd));
   }
   const auto held = std::find_if(qp->holders.begin(), qp->holders.end(),
                                  [&](const Qp::Holder& h) { return h.file == &file; });
@@ -288,9 +292,10 @@ void destroy_qp(Core& core, HcaFile& file, const control::IndexIn& in, io::IrpRe
   }
   if (qp->busy || !qp->groups.empty()) {
     return fail(core, std::move(irp), Status::DeviceBusy,
-                qp->busy ? still_busy(Kind::Qp, in.index)
-                         : say("queue pair ", control::index_of(in.index), " is attached to ",
-                               count_of(qp->groups.size(), "multicast group")));
+                qp->busy
+                    ? still_busy(Kind::Qp, in.index)
+                    : fmt::format("queue pair {} is attached to {}", control::index_of(in.index),
+                                  count_of(qp->groups.size(), "multicast group")));
   }
   const auto held = std::find_if(qp->holders.begin(), qp->holders.end(),
                                  [&](const Qp::Holder& h) { return h.file == &file; });

@@ -8,6 +8,8 @@
 #include "verbs/limits.h"
 #include "verbs/qp_state.h"
 
+#include <fmt/format.h>
+
 namespace ib::drivers {
 namespace {
 
@@ -44,7 +46,7 @@ bool check_bounds(const control::ModifyQpIn& in, std::string& reason) {
   };
   for (const Bound& bound : bounds) {
     if ((in.mask & bound.mask) == 0 || bound.value <= bound.most) continue;
-    reason = say(bound.name, ' ', bound.value, "; at most ", bound.most);
+    reason = fmt::format("{} {}; at most {}", bound.name, bound.value, bound.most);
     return false;
   }
   if ((in.mask & attr::kPathMtu) != 0 && static_cast<std::uint32_t>(a.path_mtu) == 0) {
@@ -62,9 +64,9 @@ bool check_port(HcaFile& file, std::uint32_t number, std::uint32_t pkey_index,
     reason = no_such_port(file, number);
   } else if (pkey_index >= port->pkeys.size()) {
     reason =
-        say("pkey_index ", pkey_index, "; port ", number, " has ", port->pkeys.size(), " P_Keys");
+        fmt::format("pkey_index {}; port {} has {} P_Keys", pkey_index, number, port->pkeys.size());
   } else if (port->pkeys[pkey_index] == 0) {
-    reason = say("pkey_index ", pkey_index, " of port ", number, ": that P_Key was removed");
+    reason = fmt::format("pkey_index {} of port {}: that P_Key was removed", pkey_index, number);
   }
   return reason.empty();
 }
@@ -87,9 +89,9 @@ bool check_path(Core& core, HcaFile& file, verbs::AddressVector& av, std::string
   if (av.dlid == 0) {
     reason = "address vector: no port of this fabric has this destination GID";
   } else if (av.dlid >= kFirstMulticastLid) {
-    reason = say("address vector: LID ", hex(av.dlid),
-                 " is a multicast LID; a connection needs the "
-                 "LID of a port");
+    reason = fmt::format(
+        "address vector: LID {:#x} is a multicast LID; a connection needs the LID of a port",
+        av.dlid);
   }
   return reason.empty();
 }
@@ -265,8 +267,8 @@ void modify_qp(Core& core, HcaFile& file, const control::ModifyQpIn& in, io::Irp
   }
   if ((in.mask & attr::kCurState) != 0 && in.attr.cur_state != from) {
     return fail(core, std::move(irp), Status::InvalidState,
-                say("the queue pair is in ", qp_state_name(from), ", not in ",
-                    qp_state_name(in.attr.cur_state), " (cur_qp_state)"));
+                fmt::format("the queue pair is in {}, not in {} (cur_qp_state)",
+                            qp_state_name(from), qp_state_name(in.attr.cur_state)));
   }
   std::string reason;
   control::QpAttr next;
@@ -276,15 +278,16 @@ void modify_qp(Core& core, HcaFile& file, const control::ModifyQpIn& in, io::Irp
   const bool controlled = has(in, attr::kQkey) && (next.qkey & verbs::kControlledQkey) != 0;
   if (controlled && irp->requestor_mode != io::RequestorMode::Kernel) {
     return fail(core, std::move(irp), Status::AccessDenied,
-                say("Q_Key ", hex(next.qkey),
-                    " is a controlled one (its highest bit is set); those are for kernel clients"));
+                fmt::format("Q_Key {:#x} is a controlled one (its highest bit is set); those are "
+                            "for kernel clients",
+                            next.qkey));
   }
   if (to == QpState::Reset || to == QpState::Error)
     return stop(core, *qp, from, to, std::move(irp));
   if (!advance(core, *qp, from, to, next)) {
     return fail(core, std::move(irp), Status::InvalidState,
-                say("the queue pair went to ERROR while it was being moved from ",
-                    qp_state_name(from), " to ", qp_state_name(to)));
+                fmt::format("the queue pair went to ERROR while it was being moved from {} to {}",
+                            qp_state_name(from), qp_state_name(to)));
   }
   succeed_with(std::move(irp), control::ModifyQpOut{from, to}, qp->handle);
 }

@@ -4,6 +4,8 @@
 // are no part of it: whoever has queue pair 0 asks them by LocalMad (docs/design/0008).
 #include "drivers/soft_hca/handlers.h"
 
+#include <fmt/format.h>
+
 namespace ib::drivers {
 namespace {
 
@@ -21,12 +23,12 @@ Status check_special(Core& core, HcaFile& file, const control::CreateQpIn& in,
                      io::RequestorMode mode, std::string& reason) {
   if (!verbs::is_special(in.type)) {
     if (in.port == 0) return Status::Ok;
-    reason = say("port ", in.port, "; only queue pairs 0 and 1 are made for a port");
+    reason = fmt::format("port {}; only queue pairs 0 and 1 are made for a port", in.port);
     return Status::InvalidParameter;
   }
   const std::size_t number = which(in.type);
   if (mode != io::RequestorMode::Kernel) {
-    reason = say("queue pair ", number, " of a port is for kernel clients");
+    reason = fmt::format("queue pair {} of a port is for kernel clients", number);
     return Status::AccessDenied;
   }
   if (find_port(file, in.port) == nullptr) {
@@ -34,14 +36,14 @@ Status check_special(Core& core, HcaFile& file, const control::CreateQpIn& in,
     return Status::InvalidParameter;
   }
   if (in.srq != control::kNoIndex) {
-    reason = say("queue pair ", number, " has a receive queue of its own");
+    reason = fmt::format("queue pair {} has a receive queue of its own", number);
     return Status::InvalidParameter;
   }
   const auto taken = core.special_qps[number].find(file.hca->first_port + in.port - 1);
   if (taken == core.special_qps[number].end()) return Status::Ok;
   const Qp& there = *core.qps.find(taken->second);
-  reason = say(describe(*there.file->session), " has queue pair ", number, " of port ", in.port,
-               there.dying ? " still" : "");
+  reason = fmt::format("{} has queue pair {} of port {}{}", describe(*there.file->session), number,
+                       in.port, there.dying ? " still" : "");
   return Status::AlreadyExists;
 }
 

@@ -5,6 +5,8 @@
 #include "drivers/soft_hca/handlers.h"
 #include "verbs/limits.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <bit>
 #include <new>
@@ -30,7 +32,7 @@ bool find_parts(Core& core, HcaFile& file, const control::CreateSrqIn& in, Parts
   if (xrc) out.xrcd = find_xrcd(core, file, in.xrcd);
   if (xrc) out.cq = find_own(core.cqs, file, in.cq);
   if (in.type != verbs::SrqType::Basic && !xrc) {
-    reason = say("shared receive queue type ", static_cast<std::uint32_t>(in.type));
+    reason = fmt::format("shared receive queue type {}", static_cast<std::uint32_t>(in.type));
   } else if (out.pd == nullptr) {
     reason = no_such(Kind::Pd, in.pd);
   } else if (xrc && out.xrcd == nullptr) {
@@ -38,11 +40,12 @@ bool find_parts(Core& core, HcaFile& file, const control::CreateSrqIn& in, Parts
   } else if (xrc && out.cq == nullptr) {
     reason = no_such(Kind::Cq, in.cq);
   } else if (in.max_wr == 0 || in.max_wr > limits::kMaxSrqWr || in.max_sge > limits::kMaxSrqSge) {
-    reason = say("a shared receive queue of ", in.max_wr, " requests with ", in.max_sge,
-                 " elements each; at least 1, at most ", limits::kMaxSrqWr, " with ",
-                 limits::kMaxSrqSge);
+    reason = fmt::format(
+        "a shared receive queue of {} requests with {} elements each; at least 1, at most {} with "
+        "{}",
+        in.max_wr, in.max_sge, limits::kMaxSrqWr, limits::kMaxSrqSge);
   } else if (in.limit > in.max_wr) {
-    reason = say("limit ", in.limit, " is above the ", in.max_wr, " requests that fit");
+    reason = fmt::format("limit {} is above the {} requests that fit", in.limit, in.max_wr);
   } else {
     return true;
   }
@@ -154,7 +157,7 @@ void modify_srq(Core& core, HcaFile& file, const control::ModifySrqIn& in, io::I
   }
   if ((in.mask & ~(kMaxWr | kLimit)) != 0) {
     return fail(core, std::move(irp), Status::InvalidParameter,
-                say("attribute mask ", hex(in.mask)));
+                fmt::format("attribute mask {:#x}", in.mask));
   }
   if ((in.mask & kMaxWr) != 0) {
     return fail(core, std::move(irp), Status::NotSupported,
@@ -162,7 +165,7 @@ void modify_srq(Core& core, HcaFile& file, const control::ModifySrqIn& in, io::I
   }
   if ((in.mask & kLimit) != 0 && in.limit > srq->max_wr) {
     return fail(core, std::move(irp), Status::InvalidParameter,
-                say("limit ", in.limit, " is above the ", srq->max_wr, " requests that fit"));
+                fmt::format("limit {} is above the {} requests that fit", in.limit, srq->max_wr));
   }
   if ((in.mask & kLimit) != 0) {
     hca::SrqEntry& entry = *core.arena().srq(srq->index);
@@ -186,8 +189,8 @@ void destroy_srq(Core& core, HcaFile& file, const control::IndexIn& in, io::IrpR
   }
   if (srq->qps != 0) {
     return fail(core, std::move(irp), Status::DeviceBusy,
-                say("shared receive queue ", control::index_of(in.index), " is in use by ",
-                    count_of(srq->qps, "queue pair")));
+                fmt::format("shared receive queue {} is in use by {}", control::index_of(in.index),
+                            count_of(srq->qps, "queue pair")));
   }
   hide(core, *srq);
   core.after_quiescence(file.session->slot, [&core, index = srq->index, serial = srq->serial,

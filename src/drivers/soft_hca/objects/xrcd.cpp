@@ -3,6 +3,8 @@
 #include "drivers/soft_hca/handlers.h"
 #include "verbs/limits.h"
 
+#include <fmt/format.h>
+
 namespace ib::drivers {
 namespace {
 
@@ -25,7 +27,8 @@ Xrcd* find_shared(Core& core, const HcaFile& file, const control::OpenXrcdIn& in
 void open_xrcd(Core& core, HcaFile& file, const control::OpenXrcdIn& in, io::IrpRef irp) {
   Xrcd* xrcd = in.inode != 0 ? find_shared(core, file, in) : nullptr;
   if ((in.flags & ~(kCreate | kExclusive)) != 0) {
-    return fail(core, std::move(irp), Status::InvalidParameter, say("flags ", hex(in.flags)));
+    return fail(core, std::move(irp), Status::InvalidParameter,
+                fmt::format("flags {:#x}", in.flags));
   }
   if (xrcd != nullptr && (in.flags & kExclusive) != 0) {
     return fail(core, std::move(irp), Status::AlreadyExists,
@@ -74,8 +77,9 @@ void close_xrcd(Core& core, HcaFile& file, const control::IndexIn& in, io::IrpRe
     if (srq != nullptr && srq->xrcd == xrcd) ++srqs;
   }
   if (qps + srqs != 0) {
-    return fail(core, std::move(irp), Status::DeviceBusy,
-                say("XRC domain ", control::index_of(in.index), " is in use by ",
+    return fail(
+        core, std::move(irp), Status::DeviceBusy,
+        fmt::format("XRC domain {} is in use by {}", control::index_of(in.index),
                     list(count_of(qps, "queue pair"), count_of(srqs, "shared receive queue"))));
   }
   release(core, *xrcd, file);

@@ -1,49 +1,26 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// say("CQ ", 5, " has ", n, " users"): one text out of its parts. hex(n): "0x2a".
+// Words that many texts need; the texts themselves are fmt's.
 #pragma once
 
-#include "base/buffers.h"
+#include <fmt/format.h>
 
 #include <array>
-#include <charconv>
-#include <concepts>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
 
 namespace ib::drivers {
 
-inline void say_part(std::string& text, std::string_view part) {
-  text += part;
-}
-inline void say_part(std::string& text, const char* part) {
-  text += part;
-}
-inline void say_part(std::string& text, char part) {
-  text += part;
-}
-template <std::integral T>
-void say_part(std::string& text, T part) {
-  text += std::to_string(part);
-}
-
-template <class... Parts>
-std::string say(const Parts&... parts) {
-  std::string text;
-  (say_part(text, parts), ...);
-  return text;
-}
-
-inline std::string hex(std::uint64_t value) {
-  std::array<char, 16> digits{};
-  const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), value, 16).ptr;
-  return "0x" + std::string(digits.data(), end);
+// "00fe" for 254 and width 4.
+inline std::string digits(std::uint64_t value, int width) {
+  return fmt::format("{:0{}x}", value, width);
 }
 
 // "3 queue pairs"; "" if there are none. For "is in use by ...": list(a, b, c).
 inline std::string count_of(std::size_t n, std::string_view noun) {
   if (n == 0) return {};
-  return say(n, ' ', noun, n == 1 ? "" : "s");
+  return fmt::format("{} {}{}", n, noun, n == 1 ? "" : "s");
 }
 template <class... Texts>
 std::string list(const Texts&... texts) {
