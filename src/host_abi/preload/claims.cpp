@@ -24,7 +24,7 @@ constexpr Rule kRules[] = {
     {"/sys/class/net/*/device/infiniband_*", Claim::IfAbsent},
 };
 
-// Each claimed path has one of these in it, also if it is given from the directory above.
+// Each claimed path has a component that begins so, also if it is given from the directory above.
 constexpr std::string_view kWords[] = {"infiniband", "rdma_cm"};
 
 constexpr std::string_view parent_of(std::string_view pattern) {
@@ -75,9 +75,26 @@ bool may_be_claimed(const char* path) {
   // odd spellings of "/".
   const bool elsewhere = path[0] == '/' && std::strchr("sd/.", path[1]) == nullptr;
   if (elsewhere && std::strstr(path, "..") == nullptr) return false;
-  return std::any_of(std::begin(kWords), std::end(kWords), [path](std::string_view word) {
-    return std::strstr(path, word.data()) != nullptr;
-  });
+  for (;;) {
+    for (const std::string_view word : kWords) {
+      if (*path == word[0] && std::strncmp(path, word.data(), word.size()) == 0) return true;
+    }
+    path = std::strchr(path, '/');
+    if (path == nullptr) return false;
+    ++path;
+  }
+}
+
+bool may_match_claimed(const char* pattern) {
+  return std::any_of(std::begin(kRules), std::end(kRules),
+                     [pattern](const Rule& rule) {
+                       const std::string_view above = parent_of(rule.pattern);
+                       return rule.claim == Claim::Ours &&
+                              std::strncmp(pattern, above.data(), above.size() + 1) == 0;
+                     }) ||
+         std::any_of(std::begin(kWords), std::end(kWords), [pattern](std::string_view word) {
+           return std::strstr(pattern, word.data()) != nullptr;
+         });
 }
 
 bool is_parent(const Path& path) {

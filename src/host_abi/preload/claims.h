@@ -21,9 +21,13 @@ inline bool is_ours(const Path& path) {
   return claim_on(path) == Claim::Ours;
 }
 
-// A cheap first look: only a path with a word of ours in it, or one below one of our directories,
-// can be claimed. Everything else must cost next to nothing: this runs in each open() and stat().
+// A cheap first look: only a path with a component that begins like one of ours, or one below one
+// of our directories, can be claimed. Everything else must cost next to nothing: this runs in each
+// open() and stat().
 bool may_be_claimed(const char* path);
+
+// The same for a pattern of glob(), which goes through directories.
+bool may_match_claimed(const char* pattern);
 
 // A real directory in which ours appear: /sys/class, /sys/devices, /sys/class/misc, /dev.
 bool is_parent(const Path& path);

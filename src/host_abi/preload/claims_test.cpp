@@ -72,13 +72,24 @@ TEST(PreloadClaims, AllElseIsTheKernels) {
 TEST(PreloadClaims, OneLookIsEnoughForWhatIsNotOurs) {
   for (const char* path :
        {"/usr/lib/x86_64-linux-gnu/libibverbs.so.1", "/sys/class/net/eth0/address", "/dev/null",
-        "/home/infiniband/paper.txt", "/usr/share/rdma_cm", "file", "", "/", "softib0"}) {
+        "/home/infiniband/paper.txt", "/usr/share/rdma_cm", "file", "", "/", "softib0",
+        "/sys/my_infiniband", "rdma", "infini", "a/"}) {
     EXPECT_FALSE(may_be_claimed(path)) << path;
   }
   for (const char* path :
        {"infiniband", "rdma_cm/dev", "class/infiniband_verbs", "/usr/../sys/class/infiniband",
         "//sys/class/infiniband", "/./dev/infiniband", "/../dev/infiniband"}) {
     EXPECT_TRUE(may_be_claimed(path)) << path;
+  }
+}
+
+TEST(PreloadClaims, PatternsMayLeadThroughTheDirectoriesAbove) {
+  for (const char* pattern : {"/sys/class/*", "/sys/class/*/softib0", "/dev/*", "/sys/devices/*",
+                              "/sys/class/misc/*", "*infiniband*", "/sys/*/misc/*rdma_cm"}) {
+    EXPECT_TRUE(may_match_claimed(pattern)) << pattern;
+  }
+  for (const char* pattern : {"/usr/lib/*", "*.cpp", "/sys/bus/*", "/devices/*", "/sys/classes*"}) {
+    EXPECT_FALSE(may_match_claimed(pattern)) << pattern;
   }
 }
 

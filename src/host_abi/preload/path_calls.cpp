@@ -61,10 +61,7 @@ int glob_with_our_functions(const char* pattern, int flags, int (*on_error)(cons
 }
 
 bool may_match_ours(const char* pattern) {
-  for (const char* above : {"/dev/", "/sys/class/", "/sys/devices/"}) {
-    if (std::strncmp(pattern, above, std::strlen(above)) == 0) return true;
-  }
-  return may_be_claimed(pattern) || (pattern[0] != '/' && working_directory::is_ours());
+  return may_match_claimed(pattern) || (pattern[0] != '/' && working_directory::is_ours());
 }
 
 }  // namespace
