@@ -210,7 +210,6 @@ class InHost(unittest.TestCase):
             self.assertEqual({os.path.basename(name) for name in glob.glob(path + "/*")}, real - {"rdma_cm"}, path)
         self.assertEqual(read("/sys/class/net/lo/ifindex"), "1\n")
         self.assertEqual(error_of(os.stat, "/sys/class/net/lo/device"), errno.ENOENT)
-        self.assertEqual(error_of(os.stat, "/sys/class/net/lo/ifindex/device/infiniband"), errno.ENOTDIR)
 
     def test_open_gives_the_lowest_descriptor_and_obeys_cloexec(self):
         first = os.open("/dev/zero", os.O_RDONLY)
@@ -396,6 +395,13 @@ class InHostVerbs(unittest.TestCase):
         self.assertEqual(select.select([copy], [], [], 0)[0], [])
         os.write(writer, b"8 bytes.")
         self.assertEqual(os.read(copy, 8), b"8 bytes.")
+        os.close(copy)
+        copy = os.dup(self.cmd_fd)
+        LIBC.syscall(3 if os.uname().machine == "x86_64" else 57, copy)  # close(), behind the library's back
+        self.assertEqual(os.dup(writer), copy)
+        self.assertEqual(LIBC.softib_preload_is_uverbs(copy), 0)
+        self.assertEqual(os.write(copy, b"8 bytes."), 8)
+        self.assertEqual(os.read(reader, 9), b"8 bytes.")
         for fd in (reader, writer, copy):
             os.close(fd)
 
@@ -422,6 +428,15 @@ class InHostVerbs(unittest.TestCase):
         self.assertEqual(os.write(os.dup2(null, first), b"0123"), 4)
         os.close(first)
         os.close(null)
+
+    def test_import_gets_a_descriptor_for_events(self):
+        """UVERBS_METHOD_ASYNC_EVENT_ALLOC, the one ioctl() that is answered."""
+        header = struct.pack("<HHHHQII", 40, 16, 0, 1, 0, 0, 0)
+        request = ctypes.create_string_buffer(header + struct.pack("<HHHHq", 0, 0, 0, 0, -1), 40)
+        self.assertEqual(LIBC.ioctl(self.cmd_fd, ctypes.c_ulong(0xC0181B01), request), 0)
+        events = struct.unpack("<q", request.raw[32:])[0]
+        self.assertEqual(select.select([events], [], [], 0)[0], [])
+        os.close(events)
 
     def test_channel_is_created_read_and_closed_through_the_hooks(self):
         channel = self.create_channel()
@@ -579,7 +594,7 @@ class FromOutside(unittest.TestCase):
         below_lo = "/sys/class/net/lo/device/infiniband"
         setup = f"""set -e; mount -t tmpfs none /sys/class; cd /sys/class
             mkdir -p net/lo/device/infiniband/mlx5_0 net/eth9 misc/rdma_cm misc/fuse infiniband/mlx5_0 infiniband_mad
-            exec "$@" """
+            touch net/file; exec "$@" """
         unshare = ("unshare", "--map-root-user", "--mount", "sh", "-c", setup, "sh")
         if subprocess.run([*unshare, "true"], capture_output=True, check=False).returncode != 0:
             self.skipTest("no mount namespaces for this user")
@@ -592,7 +607,9 @@ class FromOutside(unittest.TestCase):
         self.assertEqual(output("ls", "/sys/class/infiniband"), ["softib0", "softib1"])
         self.assertEqual(output("ls", "/sys/class/misc"), ["fuse"])
         self.assertEqual(output("ls", "-d", "/sys/class/misc/rdma_cm", "/sys/class/infiniband_mad"), [])
-        self.assertEqual(output("ls", "/sys/class/net"), ["eth9", "lo"])
+        self.assertEqual(output("ls", "/sys/class/net"), ["eth9", "file", "lo"])
+        missing = "ls /sys/class/net/file/device/infiniband 2>&1; ls /sys/class/net/eth9/device/infiniband 2>&1; true"
+        self.assertRegex(" ".join(output("sh", "-c", missing)), "Not a directory.*No such file")
         self.assertEqual(output("ls", "/sys/class/misc", node="more"), ["fuse", "rdma_cm"])
         self.assertEqual(output("ls", "/sys/class/misc/rdma_cm", node="more"), ["abi_version"])
         for node in ("beta", "more"):
