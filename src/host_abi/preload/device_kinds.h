@@ -66,8 +66,9 @@ const DeviceKind* at(std::size_t index);
 
 }  // namespace devices
 
-// device_uverbs.cpp
-extern const DeviceKind kUverbs;
-extern const DeviceKind kCompletionChannel;
+// NOLINTBEGIN(bugprone-dynamic-static-initializers): constinit means that they are not
+extern constinit const DeviceKind kUverbs;             // device_uverbs.cpp
+extern constinit const DeviceKind kCompletionChannel;  // device_uverbs.cpp
+// NOLINTEND(bugprone-dynamic-static-initializers)
 
 }  // namespace ib::host_abi::preload
