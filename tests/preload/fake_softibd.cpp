@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // A softibd that answers only the requests of the preload library, for its tests:
 //   fake_softibd SOCKET [NODE...]
+// A host called "more" is the first node, with files that a later softibd may have (kMore).
 // Prints "ready" once it listens; ends when its standard input does.
 #include "drivers/sysfs/sysfs.h"
 
@@ -14,6 +15,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
+#include <iterator>
 #include <string>
 
 namespace {
@@ -38,9 +40,52 @@ int memory_file(const std::string& text) {
   return fd;
 }
 
+struct File {
+  ViewKind kind;
+  const char* path;
+  const char* text;  // content, names, or target
+};
+constexpr File kMore[] = {
+    {ViewKind::Directory, "/dev/infiniband", "strange0\nuverbs0\n"},
+    {ViewKind::CharDevice, "/dev/infiniband/strange0", ""},
+    {ViewKind::Directory, "/sys/class/misc", "rdma_cm\n"},
+    {ViewKind::Directory, "/sys/class/misc/rdma_cm", "abi_version\n"},
+    {ViewKind::File, "/sys/class/misc/rdma_cm/abi_version", "4\n"},
+    {ViewKind::Directory, "/sys/class/misc/fuse", "fake\n"},
+    {ViewKind::Directory, "/sys/class/net/lo", "fake\n"},
+    {ViewKind::Directory, "/sys/class/net/lo/device/infiniband", "softib0\n"},
+    {ViewKind::Link, "/sys/class/net/lo/device/infiniband/softib0",
+     "../../../../infiniband/softib0"},
+};
+
+const File* find_more(const Request& request) {
+  if (std::strcmp(request.view.node.data(), "more") != 0) return nullptr;
+  const auto* found = std::find_if(std::begin(kMore), std::end(kMore), [&request](const File& f) {
+    return std::strcmp(f.path, request.view.path.data()) == 0;
+  });
+  return found == std::end(kMore) ? nullptr : found;
+}
+
+int handle_more(const File& file, Code code, Answer& answer) {
+  answer.header.status = static_cast<std::uint32_t>(Status::Ok);
+  answer.stat = {};
+  answer.stat.kind = file.kind;
+  answer.stat.mode = 0444;
+  if (file.kind == ViewKind::Link) {
+    std::memcpy(answer.stat.target.data(), file.text, std::strlen(file.text));
+  }
+  if (file.kind == ViewKind::File) answer.stat.size = std::strlen(file.text);
+  const bool has_content = code == Code::ViewList || file.kind == ViewKind::File;
+  return has_content && code != Code::ViewStat ? memory_file(file.text) : -1;
+}
+
 // Fills in the answer; returns a descriptor to send with it, or -1.
 int handle(const ib::drivers::Sysfs& view, const Request& request, Answer& answer) {
-  const char* node = request.view.node.data();
+  if (const File* more = find_more(request)) {
+    return handle_more(*more, static_cast<Code>(request.header.code), answer);
+  }
+  const bool is_more = std::strcmp(request.view.node.data(), "more") == 0;
+  const char* node = is_more ? "" : request.view.node.data();
   const char* path = request.view.path.data();
   const auto file = view.stat(node, path);
   answer.header.status = static_cast<std::uint32_t>(file.error());

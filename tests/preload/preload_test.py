@@ -7,7 +7,9 @@ run programs of the distribution.
 """
 import ctypes
 import errno
+import fcntl
 import glob
+import mmap
 import os
 import select
 import shutil
@@ -17,6 +19,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+import termios
 import threading
 import unittest
 
@@ -59,7 +62,8 @@ class InHost(unittest.TestCase):
         self.assertEqual(sorted(os.listdir(CA + "/ports/")), ["1", "2"])
 
     def test_adds_to_real_directories(self):
-        for path, ours, real in (("/sys/class", "infiniband_verbs", "net"), ("/dev", "infiniband", "null")):
+        for path, ours, real in (("/sys/class", "infiniband_verbs", "net"), ("/dev", "infiniband", "null"),
+                                 ("/sys/devices", "infiniband", "system")):
             names = os.listdir(path)
             self.assertIn(ours, names)
             self.assertIn(real, names)
@@ -189,11 +193,23 @@ class InHost(unittest.TestCase):
         self.assertEqual(error_of(os.getxattr, CA, "system.posix_acl_access"), errno.EOPNOTSUPP)
 
     def test_what_is_not_emulated_is_absent(self):
-        for path in ("/dev/infiniband/rdma_cm", "/dev/infiniband/umad0", "/sys/class/infiniband_mad",
-                     "/sys/class/infiniband/hfi1_0"):
+        for path in ("/dev/infiniband/rdma_cm", "/dev/infiniband/umad0", "/dev/infiniband/issm0",
+                     "/sys/class/infiniband_mad", "/sys/class/infiniband_cm", "/sys/class/misc/rdma_cm",
+                     "/sys/class/misc/rdma_cm/dev", "/sys/class/net/lo/device/infiniband",
+                     "/sys/class/net/lo/device/infiniband_verbs/uverbs0", "/sys/class/infiniband/hfi1_0"):
             self.assertEqual(error_of(os.stat, path), errno.ENOENT, path)
             self.assertEqual(error_of(os.open, path, os.O_RDWR), errno.ENOENT, path)
             self.assertFalse(os.path.exists(path))
+
+    def test_what_is_the_kernels_stays_as_it_is(self):
+        """Beside the claimed paths: nothing hidden, nothing added."""
+        for path in ("/sys/class/misc", "/sys/class/net", "/sys/class/net/lo", "/sys/class/mem"):
+            real = set(subprocess.run(["ls", "-A", path], env={"PATH": "/usr/bin:/bin"}, capture_output=True, text=True,
+                                      check=True).stdout.split())
+            self.assertEqual(set(os.listdir(path)), real - {"rdma_cm"}, path)
+            self.assertEqual({os.path.basename(name) for name in glob.glob(path + "/*")}, real - {"rdma_cm"}, path)
+        self.assertEqual(read("/sys/class/net/lo/ifindex"), "1\n")
+        self.assertEqual(error_of(os.stat, "/sys/class/net/lo/device"), errno.ENOENT)
 
     def test_open_gives_the_lowest_descriptor_and_obeys_cloexec(self):
         first = os.open("/dev/zero", os.O_RDONLY)
@@ -338,6 +354,90 @@ class InHostVerbs(unittest.TestCase):
         self.assertEqual(LIBC.ioctl(self.cmd_fd, ctypes.c_ulong(0xC0181B01), 0), -1)
         self.assertEqual(ctypes.get_errno(), errno.ENOTTY)
 
+    def test_polls_as_the_kernels_device_does(self):
+        """Which has no poll(): always ready, and nothing for epoll."""
+        for fd in (self.cmd_fd, os.dup(self.cmd_fd)):
+            poll = select.poll()
+            poll.register(fd, select.POLLIN | select.POLLOUT | select.POLLPRI)
+            self.assertEqual(poll.poll(0), [(fd, select.POLLIN | select.POLLOUT)])
+            self.assertEqual(select.select([fd], [fd], [fd], 0), ([fd], [fd], []))
+            with select.epoll() as epoll:
+                self.assertEqual(error_of(epoll.register, fd, select.EPOLLIN), errno.EPERM)
+        os.close(fd)
+
+    def test_calls_that_the_kernels_device_does_not_have(self):
+        self.assertEqual(error_of(os.read, self.cmd_fd, 8), errno.EINVAL)
+        self.assertEqual(error_of(mmap.mmap, self.cmd_fd, mmap.PAGESIZE), errno.ENODEV)
+        self.assertEqual(error_of(fcntl.ioctl, self.cmd_fd, termios.TCGETS, bytes(64)), errno.ENOTTY)
+
+    def test_calls_that_the_kernel_answers_for_any_device(self):
+        fcntl.ioctl(self.cmd_fd, termios.FIONBIO, struct.pack("i", 1))
+        self.assertFalse(os.get_blocking(self.cmd_fd))
+        os.set_inheritable(self.cmd_fd, True)
+        self.assertTrue(os.get_inheritable(self.cmd_fd))
+
+    def test_a_copy_is_the_same_device(self):
+        for copy in (os.dup(self.cmd_fd), fcntl.fcntl(self.cmd_fd, fcntl.F_DUPFD, 100), os.dup2(self.cmd_fd, 200)):
+            self.assertEqual(os.fstat(copy), os.fstat(self.cmd_fd))
+            self.assertEqual(error_of(os.write, copy, b""), errno.EINVAL)
+            self.assertEqual(LIBC.softib_preload_is_uverbs(copy), 1)
+            os.close(copy)
+        original, self.cmd_fd = self.cmd_fd, os.dup(self.cmd_fd)
+        os.close(original)
+        os.close(self.create_channel())
+
+    def test_what_replaces_it_is_not_one(self):
+        reader, writer = os.pipe()
+        copy = os.dup(self.cmd_fd)
+        os.dup2(reader, copy)
+        self.assertEqual(LIBC.softib_preload_is_uverbs(copy), 0)
+        self.assertTrue(stat.S_ISFIFO(os.fstat(copy).st_mode))
+        self.assertEqual(select.select([copy], [], [], 0)[0], [])
+        os.write(writer, b"8 bytes.")
+        self.assertEqual(os.read(copy, 8), b"8 bytes.")
+        os.close(copy)
+        copy = os.dup(self.cmd_fd)
+        LIBC.syscall(3 if os.uname().machine == "x86_64" else 57, copy)  # close(), behind the library's back
+        self.assertEqual(os.dup(writer), copy)
+        self.assertEqual(LIBC.softib_preload_is_uverbs(copy), 0)
+        self.assertEqual(os.write(copy, b"8 bytes."), 8)
+        self.assertEqual(os.read(reader, 9), b"8 bytes.")
+        for fd in (reader, writer, copy):
+            os.close(fd)
+
+    def test_children(self):
+        pid = os.fork()
+        if pid == 0:
+            same = LIBC.softib_preload_is_uverbs(self.cmd_fd) == 1 and error_of(os.write, self.cmd_fd, b"") == errno.EINVAL
+            os._exit(0 if same else 1)
+        self.assertEqual(os.waitpid(pid, 0)[1], 0)
+        # A program has the bare object, and its own table.
+        done = subprocess.run(["stat", "-Lc", "%F %t:%T", f"/proc/self/fd/{self.cmd_fd}"], pass_fds=[self.cmd_fd],
+                              capture_output=True, text=True, check=True)
+        self.assertEqual(done.stdout, "character special file 1:3\n")
+        self.assertEqual(LIBC.softib_preload_is_uverbs(self.cmd_fd), 1)
+
+    def test_closing_ranges(self):
+        first = fcntl.fcntl(self.cmd_fd, fcntl.F_DUPFD, 300)
+        channel = os.dup2(self.create_channel(), 301)
+        self.assertEqual(LIBC.close_range(first, channel, 4), 0)  # CLOSE_RANGE_CLOEXEC
+        self.assertEqual((LIBC.softib_preload_is_uverbs(first), self.closed), (1, []))
+        self.assertEqual(LIBC.close_range(first, channel, 0), 0)
+        self.assertEqual(self.closed, [channel])
+        null = os.open("/dev/null", os.O_WRONLY)
+        self.assertEqual(os.write(os.dup2(null, first), b"0123"), 4)
+        os.close(first)
+        os.close(null)
+
+    def test_import_gets_a_descriptor_for_events(self):
+        """UVERBS_METHOD_ASYNC_EVENT_ALLOC, the one ioctl() that is answered."""
+        header = struct.pack("<HHHHQII", 40, 16, 0, 1, 0, 0, 0)
+        request = ctypes.create_string_buffer(header + struct.pack("<HHHHq", 0, 0, 0, 0, -1), 40)
+        self.assertEqual(LIBC.ioctl(self.cmd_fd, ctypes.c_ulong(0xC0181B01), request), 0)
+        events = struct.unpack("<q", request.raw[32:])[0]
+        self.assertEqual(select.select([events], [], [], 0)[0], [])
+        os.close(events)
+
     def test_channel_is_created_read_and_closed_through_the_hooks(self):
         channel = self.create_channel()
         os.write(self.writer, b"8 bytes.")
@@ -468,6 +568,54 @@ class FromOutside(unittest.TestCase):
         self.assertEqual(self.run_in("cat", CA + "/node_guid", SOFTIB_NODE="").stdout, "0253:4600:0000:0000\n")
         for stranger in ("gamma", "x" * 64):
             self.assertIn("No such file", self.run_in("cat", CA + "/node_guid", SOFTIB_NODE=stranger).stderr)
+
+    def test_what_a_later_softibd_may_have(self):
+        more = {"SOFTIB_NODE": "more"}
+        self.assertEqual(self.run_in("cat", "/sys/class/misc/rdma_cm/abi_version", **more).stdout, "4\n")
+        real = os.listdir("/sys/class/misc")
+        self.assertEqual(set(self.run_in("ls", "/sys/class/misc", **more).stdout.split()), {*real, "rdma_cm"})
+        # Only what is claimed is asked for: these two are the kernel's, whatever softibd says.
+        for path in ("/sys/class/net/lo", "/sys/class/misc/fuse"):
+            self.assertNotIn("fake", self.run_in("ls", path, **more).stdout)
+        below_lo = "/sys/class/net/lo/device/infiniband"
+        self.assertEqual(self.run_in("ls", below_lo, **more).stdout, "softib0\n")
+        self.assertIn("node_type", self.run_in("ls", below_lo + "/softib0/", **more).stdout)
+        self.assertEqual(self.run_in("readlink", below_lo + "/softib0", **more).stdout,
+                         "../../../../infiniband/softib0\n")
+        shell = self.run_in("bash", "-c", f"cd {below_lo}; pwd; echo *; test -d softib0; cd ../..; echo ifi*", **more)
+        self.assertEqual((shell.stderr, shell.stdout), ("", below_lo + "\nsoftib0\nifindex\n"))
+
+    def test_a_device_of_an_unknown_kind_has_no_driver(self):
+        done = self.run_in("cat", "/dev/infiniband/strange0", SOFTIB_NODE="more")
+        self.assertIn("No such device or address", done.stderr)
+
+    def test_with_adapters_of_the_machine(self):
+        """A kernel with RDMA drivers, played by a mount namespace. What is claimed is hidden, or comes first."""
+        below_lo = "/sys/class/net/lo/device/infiniband"
+        setup = f"""set -e; mount -t tmpfs none /sys/class; cd /sys/class
+            mkdir -p net/lo/device/infiniband/mlx5_0 net/eth9 misc/rdma_cm misc/fuse infiniband/mlx5_0 infiniband_mad
+            touch net/file; exec "$@" """
+        unshare = ("unshare", "--map-root-user", "--mount", "sh", "-c", setup, "sh")
+        if subprocess.run([*unshare, "true"], capture_output=True, check=False).returncode != 0:
+            self.skipTest("no mount namespaces for this user")
+
+        def output(*command, node="beta"):
+            preload = ("env", f"LD_PRELOAD={LIBRARY}", *command)
+            return self.run_in(*unshare, *preload, LD_PRELOAD="", SOFTIB_NODE=node).stdout.split()
+
+        self.assertEqual(output("ls", "/sys/class"), ["infiniband", "infiniband_verbs", "misc", "net"])
+        self.assertEqual(output("ls", "/sys/class/infiniband"), ["softib0", "softib1"])
+        self.assertEqual(output("ls", "/sys/class/misc"), ["fuse"])
+        self.assertEqual(output("ls", "-d", "/sys/class/misc/rdma_cm", "/sys/class/infiniband_mad"), [])
+        self.assertEqual(output("ls", "/sys/class/net"), ["eth9", "file", "lo"])
+        missing = "ls /sys/class/net/file/device/infiniband 2>&1; ls /sys/class/net/eth9/device/infiniband 2>&1; true"
+        self.assertRegex(" ".join(output("sh", "-c", missing)), "Not a directory.*No such file")
+        self.assertEqual(output("ls", "/sys/class/misc", node="more"), ["fuse", "rdma_cm"])
+        self.assertEqual(output("ls", "/sys/class/misc/rdma_cm", node="more"), ["abi_version"])
+        for node in ("beta", "more"):
+            self.assertEqual(output("ls", below_lo, node=node), ["mlx5_0"])
+            self.assertEqual(output("find", "/sys/class/net/lo/device", node=node), [
+                "/sys/class/net/lo/device", below_lo, below_lo + "/mlx5_0"])
 
     def test_without_softibd_it_is_as_if_not_preloaded(self):
         plain = subprocess.run(["ls", "/dev", "/sys/class"], timeout=60, capture_output=True, text=True, check=True).stdout

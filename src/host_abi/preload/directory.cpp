@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "host_abi/preload/directory.h"
 
+#include "host_abi/preload/claims.h"
 #include "host_abi/preload/real.h"
 #include "host_abi/preload/remote.h"
 #include "host_abi/preload/system_calls.h"
@@ -72,9 +73,11 @@ Directory* Directory::open_ours(int fd) {
 Directory* Directory::open_merged(DIR* real, const Path& path) {
   const sys::KeepErrno keep;
   int fd = -1;
-  if (remote::list(path, fd) != remote::Reply::Ok) return nullptr;
-  char* names = read_names(fd, 0, "");
-  sys::close(fd);
+  const remote::Reply reply = remote::list(path, fd);
+  if (reply == remote::Reply::Unreachable) return nullptr;
+  // Without names of ours there still may be some of the machine's to leave out.
+  char* names = reply == remote::Reply::Ok ? read_names(fd, 0, "") : ::strdup("");
+  if (reply == remote::Reply::Ok) sys::close(fd);
   Directory* directory = names == nullptr ? nullptr : make();
   if (directory == nullptr) {
     std::free(names);
@@ -93,7 +96,7 @@ Directory* Directory::open_merged(DIR* real, const Path& path) {
     if (found == nullptr) return nullptr;
     // The machine's own adapters are not this host's.
     Path whole;
-    if (may_be_ours(found->d_name) && normalise(path.text, found->d_name, whole) &&
+    if (may_be_claimed(found->d_name) && normalise(path.text, found->d_name, whole) &&
         is_ours(whole)) {
       continue;
     }

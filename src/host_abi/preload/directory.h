@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// A DIR of our own: the names of an emulated directory, or a real directory (/dev, /sys/class) and
+// A DIR of our own: the names of an emulated directory, or a real directory (is_parent()) and
 // then the names that we add to it.
 //
 // Programs hold it as DIR*, so each call must tell it from libc's. libc's begins with its file
@@ -35,7 +35,7 @@ struct Directory {
 
   // Takes over `fd`, an open directory of ours. nullptr and errno: no memory.
   static Directory* open_ours(int fd);
-  // Takes over `real`, which is /dev or /sys/class. nullptr: nothing to add, use `real` as it is.
+  // Takes over `real`, which is_parent(). nullptr: softibd is unreachable, use `real` as it is.
   static Directory* open_merged(DIR* real, const Path& path);
 
   // nullptr at the end; errno is then unchanged, as readdir() promises.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // opendir(), readdir(), scandir() and their relatives.
+#include "host_abi/preload/claims.h"
 #include "host_abi/preload/directory.h"
 #include "host_abi/preload/fd_table.h"
 #include "host_abi/preload/real.h"
@@ -43,13 +44,6 @@ DIR* merged(DIR* real) {
   if (!path_of(real_dirfd(real), path) || !is_parent(path)) return real;
   Directory* directory = Directory::open_merged(real, path);
   return directory == nullptr ? real : directory->stream();
-}
-
-// Could this be a way to write "/dev" or "/sys/class"? Spares others a look at /proc.
-bool may_be_parent(const char* path) {
-  return path != nullptr && std::strlen(path) < kPathSize &&
-         (path[0] != '/' || std::strstr(path, "dev") != nullptr ||
-          std::strstr(path, "class") != nullptr);
 }
 
 // The stream of a directory of ours, or nullptr with errno.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// Calls on descriptors: close() and dup() keep the table right, read() and write() carry the
-// completion channels of verbs, socket() keeps libibverbs from asking the kernel for adapters.
+// Calls on descriptors: close() and dup() keep the table right; read(), write() and ioctl() ask the
+// kind of device, if it is one of ours; socket() keeps libibverbs from asking the kernel for
+// adapters.
 #include "host_abi/preload/fd_table.h"
 #include "host_abi/preload/real.h"
 #include "host_abi/preload/remote.h"
@@ -8,10 +9,8 @@
 #include "host_abi/preload/working_directory.h"
 
 #include <linux/netlink.h>
-#include <rdma/ib_user_verbs.h>
 
 #include <cstdarg>
-#include <cstdint>
 #include <cstring>
 
 namespace ib::host_abi::preload {
@@ -26,16 +25,8 @@ constinit Real<int(int, int, ...)> real_fcntl64{"fcntl64"};
 constinit Real<ssize_t(int, void*, std::size_t)> real_read{"read"};
 constinit Real<ssize_t(int, void*, std::size_t, std::size_t)> real_read_chk{"__read_chk"};
 constinit Real<ssize_t(int, const void*, std::size_t)> real_write{"write"};
+constinit Real<int(int, unsigned long, ...)> real_ioctl{"ioctl"};
 constinit Real<int(int, int, int)> real_socket{"socket"};
-
-// An open /dev/null, and we handed it out as a uverbs device?
-bool is_uverbs(int fd) {
-  if (fds::find(fd).kind != fds::Kind::Uverbs) return false;
-  const sys::KeepErrno keep;
-  struct ::statx now;
-  return sys::stat(fd, "", AT_EMPTY_PATH, now) == 0 && S_ISCHR(now.stx_mode) &&
-         now.stx_rdev_major == 1 && now.stx_rdev_minor == 3;
-}
 
 // The kernel, which the `rdma` command of iproute2 asks, has not heard of these HCAs. libibverbs
 // asks as well, and goes on without an answer.
@@ -46,52 +37,6 @@ void explain_to_rdma_tool() {
   if (std::strcmp(program_invocation_short_name, "rdma") == 0) {
     static_cast<void>(sys::write(STDERR_FILENO, kText, sizeof kText - 1));
   }
-}
-
-ssize_t fail(int error) {
-  errno = error;
-  return -1;
-}
-
-// ibv_create_comp_channel(): the only verb that libibverbs does not leave to its provider. Its
-// request is answered through the pointer in it.
-ssize_t create_channel(int fd, const char* request, std::size_t size) {
-  ib_uverbs_create_comp_channel body;
-  if (size < sizeof(ib_uverbs_cmd_hdr) + sizeof body) return fail(EINVAL);
-  std::memcpy(&body, request + sizeof(ib_uverbs_cmd_hdr), sizeof body);
-  // NOLINTNEXTLINE(performance-no-int-to-ptr): the ABI has pointers as 64-bit integers
-  auto* response = reinterpret_cast<ib_uverbs_create_comp_channel_resp*>(
-      static_cast<std::uintptr_t>(body.response));
-  if (response == nullptr) return fail(EFAULT);
-  const auto create = fds::hooks().create_comp_channel;
-  if (create == nullptr) return fail(EOPNOTSUPP);
-  const int channel = create(fd);
-  if (channel < 0) return fail(-channel);
-  if (!fds::mark(channel, {fds::Kind::Channel, 0})) {
-    real_close(channel);
-    return fail(EMFILE);
-  }
-  response->fd = static_cast<__u32>(channel);
-  return static_cast<ssize_t>(size);
-}
-
-// A legacy verbs command. EOPNOTSUPP is what the kernel says of commands it does not have.
-ssize_t write_command(int fd, const void* data, std::size_t size) {
-  ib_uverbs_cmd_hdr header;
-  if (size < sizeof header) return fail(EINVAL);
-  std::memcpy(&header, data, sizeof header);
-  const bool has_room =
-      std::size_t{header.out_words} * 4 >= sizeof(ib_uverbs_create_comp_channel_resp);
-  if (std::size_t{header.in_words} * 4 != size) return fail(EINVAL);
-  if (header.command != IB_USER_VERBS_CMD_CREATE_COMP_CHANNEL) return fail(EOPNOTSUPP);
-  if (!has_room) return fail(ENOSPC);
-  return create_channel(fd, static_cast<const char*>(data), size);
-}
-
-ssize_t after_read(int fd, void* data, std::size_t size, ssize_t result) {
-  if (fds::find(fd).kind != fds::Kind::Channel) return result;
-  const auto rewrite = fds::hooks().read_comp_channel;
-  return rewrite == nullptr ? result : rewrite(fd, data, size, result);
 }
 
 int duplicated(int original, int result) {
@@ -173,19 +118,38 @@ int preload_fcntl64(int fd, int command, ...) {
 
 ssize_t preload_read(int fd, void* data, std::size_t size) IB_STANDS_FOR("read");
 ssize_t preload_read(int fd, void* data, std::size_t size) {
-  return after_read(fd, data, size, real_read(fd, data, size));
+  const DeviceKind* device = fds::device(fd);
+  if (device != nullptr && device->read != nullptr) return device->read(fd, data, size);
+  return real_read(fd, data, size);
 }
 
 ssize_t preload_read_chk(int fd, void* data, std::size_t size, std::size_t room)
     IB_STANDS_FOR("__read_chk");
 ssize_t preload_read_chk(int fd, void* data, std::size_t size, std::size_t room) {
-  return after_read(fd, data, size, real_read_chk(fd, data, size, room));
+  if (size > room) return real_read_chk(fd, data, size, room);  // which ends the program
+  return preload_read(fd, data, size);
 }
 
 ssize_t preload_write(int fd, const void* data, std::size_t size) IB_STANDS_FOR("write");
 ssize_t preload_write(int fd, const void* data, std::size_t size) {
-  if (is_uverbs(fd)) return write_command(fd, data, size);
+  const DeviceKind* device = fds::device(fd);
+  if (device != nullptr && device->write != nullptr) return device->write(fd, data, size);
   return real_write(fd, data, size);
+}
+
+int preload_ioctl(int fd, unsigned long request, ...) IB_STANDS_FOR("ioctl");
+int preload_ioctl(int fd, unsigned long request, ...) {
+  va_list list;
+  va_start(list, request);
+  void* argument = va_arg(list, void*);
+  va_end(list);
+  const DeviceKind* device = fds::device(fd);
+  int result = 0;
+  if (device != nullptr && device->ioctl != nullptr &&
+      device->ioctl(fd, request, argument, result)) {
+    return result;
+  }
+  return real_ioctl(fd, request, argument);
 }
 
 // A kernel with RDMA drivers would answer "no adapters", and libibverbs would not look into /sys.
@@ -201,10 +165,6 @@ int preload_socket(int domain, int type, int protocol) {
 
 [[gnu::visibility("default")]] int softib_preload_register(const softib_preload_hooks* hooks) {
   return fds::set_hooks(hooks);
-}
-
-[[gnu::visibility("default")]] int softib_preload_is_uverbs(int fd) {
-  return is_uverbs(fd) ? 1 : 0;
 }
 
 // ELF constructors get the arguments of main(), so the environment can be read before anything in

@@ -26,12 +26,22 @@ std::atomic<int (*)(void*, std::size_t, int, int*)> advise_hook{nullptr};
 std::atomic<void (*)(void*, std::size_t)> mappings_hook{nullptr};
 std::atomic<void (*)()> spliced_hook{nullptr};
 
+constexpr unsigned kNumberBits = 28;
+constexpr std::uint32_t kNumberMask = (1u << kNumberBits) - 1;
+// In the bits above: the kind, and for devices counted on from there, which one.
+static_assert(static_cast<std::size_t>(Kind::Device) + devices::kMost == 1u << (32 - kNumberBits));
+
 std::uint32_t pack(Entry entry) {
-  return (static_cast<std::uint32_t>(entry.kind) << 28) | (entry.inode & 0x0fffffffu);
+  auto place = static_cast<std::size_t>(entry.kind);
+  if (entry.kind == Kind::Device) place += devices::index_of(*entry.device);
+  return (static_cast<std::uint32_t>(place) << kNumberBits) | (entry.number & kNumberMask);
 }
 
 Entry unpack(std::uint32_t word) {
-  return {static_cast<Kind>(word >> 28), word & 0x0fffffffu};
+  const std::uint32_t place = word >> kNumberBits;
+  constexpr auto kDevice = static_cast<std::uint32_t>(Kind::Device);
+  if (place < kDevice) return {static_cast<Kind>(place), word & kNumberMask, nullptr};
+  return {Kind::Device, word & kNumberMask, devices::at(place - kDevice)};
 }
 
 bool in_table(int fd) {
@@ -44,9 +54,7 @@ void remember_process() {
 
 void drop(int fd) {
   const Entry entry = unpack(table[fd].exchange(0, std::memory_order_relaxed));
-  if (entry.kind != Kind::Channel) return;
-  const auto closed = closed_hook.load(std::memory_order_acquire);
-  if (closed != nullptr) closed(fd);
+  if (entry.device != nullptr && entry.device->closed != nullptr) entry.device->closed(fd);
 }
 
 }  // namespace
@@ -74,6 +82,14 @@ bool mark(int fd, Entry entry) {
 Entry find(int fd) {
   if (!in_table(fd) || fd > highest.load(std::memory_order_relaxed)) return {};
   return unpack(table[fd].load(std::memory_order_acquire));
+}
+
+const DeviceKind* device(int fd) {
+  const DeviceKind* kind = find(fd).device;
+  if (kind == nullptr || kind->is_object == nullptr) return kind;
+  const sys::KeepErrno keep;
+  struct ::statx now;
+  return sys::stat(fd, "", AT_EMPTY_PATH, now) == 0 && kind->is_object(now) ? kind : nullptr;
 }
 
 void forget(int fd) {

@@ -2,10 +2,10 @@
 // What we know of the descriptors that we handed out. Lock-free: one word per descriptor.
 //
 // A descriptor can be closed behind our back (fclose(), a direct system call), and its number then
-// means something else. So an entry is a hint: whoever acts on it checks the object first, except
-// for channels, which only libibverbs holds and closes with close().
+// means something else. So an entry is a hint: whoever acts on it checks the object first.
 #pragma once
 
+#include "host_abi/preload/device_kinds.h"
 #include "host_abi/preload/hooks.h"
 
 #include <cstddef>
@@ -17,13 +17,13 @@ enum class Kind : std::uint8_t {
   None = 0,
   File = 1,       // memfd with a text
   Directory = 2,  // memfd with our magic, the path and the names (view.h)
-  Uverbs = 3,     // /dev/null
-  Channel = 4,    // completion channel, made by the provider's hook
+  Device = 3,     // device_kinds.h
 };
 
 struct Entry {
   Kind kind = Kind::None;
-  std::uint32_t inode = 0;  // what fstat() shows, below 2^28
+  std::uint32_t number = 0;            // below 2^28. File, Directory: inode; Device: unit
+  const DeviceKind* device = nullptr;  // Device only
 };
 
 inline constexpr int kLimit = 1 << 16;
@@ -37,6 +37,8 @@ bool is_borrowed_memory();
 // False: the number is too big for the table. The caller closes it and reports EMFILE.
 bool mark(int fd, Entry entry);
 Entry find(int fd);
+// Of an open device; nullptr if `fd` is none, or is not any more.
+const DeviceKind* device(int fd);
 
 // close() and its relatives call these before the number gets free.
 void forget(int fd);

@@ -6,22 +6,6 @@
 namespace ib::host_abi::preload {
 namespace {
 
-constexpr char kWord[] = "infiniband";
-constexpr char kClassPrefix[] = "/sys/class/infiniband";
-constexpr char kDevPrefix[] = "/dev/infiniband";
-constexpr char kDevicesPrefix[] = "/sys/devices/infiniband";
-
-template <std::size_t N>
-bool starts_with(const Path& path, const char (&prefix)[N]) {
-  return path.length >= N - 1 && std::memcmp(path.text, prefix, N - 1) == 0;
-}
-
-template <std::size_t N>
-bool is_at_or_below(const Path& path, const char (&prefix)[N]) {
-  const bool starts = starts_with(path, prefix);
-  return starts && (path.text[N - 1] == '\0' || path.text[N - 1] == '/');
-}
-
 bool is_component(const char* name, std::size_t length, const char* what) {
   return length == std::strlen(what) && std::memcmp(name, what, length) == 0;
 }
@@ -59,22 +43,6 @@ bool normalise(const char* base, const char* path, Path& out) {
   return true;
 }
 
-bool may_be_ours(const char* path) {
-  return std::strstr(path, kWord) != nullptr;
-}
-
-bool is_ours(const Path& path) {
-  if (starts_with(path, kClassPrefix)) {
-    const char next = path.text[sizeof kClassPrefix - 1];
-    return next == '\0' || next == '/' || next == '_';
-  }
-  return is_at_or_below(path, kDevPrefix) || is_at_or_below(path, kDevicesPrefix);
-}
-
-bool is_parent(const Path& path) {
-  return std::strcmp(path.text, "/dev") == 0 || std::strcmp(path.text, "/sys/class") == 0;
-}
-
 bool ends_like_directory(const char* path) {
   const std::size_t length = std::strlen(path);
   const auto ends = [path, length](const char* tail) {
@@ -82,6 +50,17 @@ bool ends_like_directory(const char* path) {
     return length >= n && std::strcmp(path + length - n, tail) == 0;
   };
   return ends("/") || ends("/.") || ends("/..");
+}
+
+void write_number(unsigned value, char* out) {
+  char digits[12];
+  int count = 0;
+  do {
+    digits[count++] = static_cast<char>('0' + value % 10);
+    value /= 10;
+  } while (value > 0);
+  while (count > 0) *out++ = digits[--count];
+  *out = '\0';
 }
 
 std::uint32_t inode_of(const char* directory, const char* name) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// Which paths belong to the virtual host. Text only: no file is looked at.
+// Paths as text: no file is looked at. Whose they are is told by claims.h.
 //
 // This file, like the whole preload library, is linked into every process of a virtual host, also
 // into C programs: no exceptions, no libstdc++, no allocation unless the function it stands for
@@ -23,19 +23,11 @@ struct Path {
 // result does not fit. ".." is taken textually: our links lead to directories of the same shape.
 bool normalise(const char* base, const char* path, Path& out);
 
-// A cheap first look: only a path with our word in it, or one below one of our directories, can be
-// ours. Everything else must cost next to nothing: this runs in each open() and stat().
-bool may_be_ours(const char* path);
-
-// /sys/class/infiniband, /sys/class/infiniband_*, /sys/devices/infiniband, /dev/infiniband and what
-// is below.
-bool is_ours(const Path& path);
-
-// /sys/class and /dev: real directories in which ours appear.
-bool is_parent(const Path& path);
-
 // The kernel wants a directory if a path ends in one of these.
 bool ends_like_directory(const char* path);
+
+// Decimal, with a NUL; snprintf() is not for signal handlers, and open() is.
+void write_number(unsigned value, char* out);
 
 // Inode number; the same for the same path in every process of the host. Never 0, below 2^28.
 std::uint32_t inode_of(const char* directory, const char* name);

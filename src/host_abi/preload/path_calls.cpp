@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // readlink(), realpath() and glob().
+#include "host_abi/preload/claims.h"
 #include "host_abi/preload/real.h"
 #include "host_abi/preload/system_calls.h"
 #include "host_abi/preload/view.h"
@@ -60,8 +61,7 @@ int glob_with_our_functions(const char* pattern, int flags, int (*on_error)(cons
 }
 
 bool may_match_ours(const char* pattern) {
-  return std::strncmp(pattern, "/sys/class/", 11) == 0 || std::strncmp(pattern, "/dev/", 5) == 0 ||
-         may_be_ours(pattern) || (pattern[0] != '/' && working_directory::is_ours());
+  return may_match_claimed(pattern) || (pattern[0] != '/' && working_directory::is_ours());
 }
 
 }  // namespace

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "host_abi/preload/view.h"
 
+#include "host_abi/preload/claims.h"
+#include "host_abi/preload/device_kinds.h"
 #include "host_abi/preload/fd_table.h"
 #include "host_abi/preload/system_calls.h"
 #include "host_abi/preload/working_directory.h"
@@ -16,21 +18,16 @@ namespace ib::host_abi::preload {
 using verbs::control::ViewKind;
 using verbs::control::ViewStatOut;
 
-namespace {
-
-// Decimal; snprintf() is not for signal handlers, and open() is.
-void write_number(int value, char* out) {
-  char digits[12];
-  int count = 0;
-  do {
-    digits[count++] = static_cast<char>('0' + value % 10);
-    value /= 10;
-  } while (value > 0);
-  while (count > 0) *out++ = digits[--count];
-  *out = '\0';
+bool is_emulated(const Path& path) {
+  switch (claim_on(path)) {
+    case Claim::None: return false;
+    case Claim::Ours: return true;
+    case Claim::IfAbsent: break;
+  }
+  const sys::KeepErrno keep;
+  struct ::statx kernels;
+  return sys::stat(AT_FDCWD, path.text, AT_SYMLINK_NOFOLLOW, kernels) != 0 && errno == ENOENT;
 }
-
-}  // namespace
 
 bool path_of(int directory, Path& out) {
   if (directory == AT_FDCWD && working_directory::get(out)) return true;
@@ -49,7 +46,7 @@ bool path_of(int directory, Path& out) {
   }
   if (directory < 0) return false;
   char link[32] = "/proc/self/fd/";
-  write_number(directory, link + std::strlen(link));
+  write_number(static_cast<unsigned>(directory), link + std::strlen(link));
   const ssize_t got = sys::read_link(link, out.text, sizeof out.text);
   if (got <= 0 || static_cast<std::size_t>(got) >= sizeof out.text) return false;
   out.length = static_cast<std::size_t>(got);
@@ -63,16 +60,16 @@ Place locate(int directory, const char* path) {
   const bool below_ours =
       path[0] != '/' && (directory == AT_FDCWD ? working_directory::is_ours()
                                                : fds::find(directory).kind == fds::Kind::Directory);
-  if (!below_ours && !may_be_ours(path)) return place;
+  if (!below_ours && !may_be_claimed(path)) return place;
 
   const sys::KeepErrno keep;
   Path base{"/", 1};
   if (path[0] != '/' && !path_of(directory, base)) return place;
   if (!normalise(base.text, path, place.at)) return place;
   place.must_be_directory = ends_like_directory(path);
-  if (is_ours(place.at)) {
+  if (is_emulated(place.at)) {
     place.where = Where::Ours;
-  } else if (below_ours && is_ours(base)) {
+  } else if (below_ours && claim_on(base) != Claim::None) {
     place.where = Where::ElsewhereFull;
   }
   return place;
@@ -144,7 +141,7 @@ bool follow_link(Path& path, const char* target) {
   const Path link = path;
   Path parent;
   return normalise(link.text, "..", parent) && normalise(parent.text, target, path) &&
-         is_ours(path);
+         is_emulated(path);
 }
 
 bool copy_text(int from, int to) {
@@ -199,7 +196,6 @@ void remember_memory_files(int fd) {
 // open() promises the lowest free number, and close-on-exec only on demand.
 int settle(int fd, int flags, fds::Entry entry) {
   if (fd < 0) return -1;
-  remember_memory_files(fd);
   const int command = (flags & O_CLOEXEC) != 0 ? F_DUPFD_CLOEXEC : F_DUPFD;
   const int lowest = sys::fcntl(fd, command, 0);
   if (lowest < 0 || lowest > fd) {
@@ -215,6 +211,11 @@ int settle(int fd, int flags, fds::Entry entry) {
   return -1;
 }
 
+int settle_memory_file(int fd, int flags, fds::Entry entry) {
+  if (fd >= 0) remember_memory_files(fd);
+  return settle(fd, flags, entry);
+}
+
 bool wants_to_write(int flags) {
   return (flags & O_ACCMODE) != O_RDONLY || (flags & O_TRUNC) != 0;
 }
@@ -224,7 +225,8 @@ int open_directory(const Place& at, int flags) {
     errno = EISDIR;
     return -1;
   }
-  return settle(make_directory(at.at), flags, {fds::Kind::Directory, inode_of(at.at)});
+  return settle_memory_file(make_directory(at.at), flags,
+                            {fds::Kind::Directory, inode_of(at.at), nullptr});
 }
 
 int open_device(const Place& at, int flags) {
@@ -232,11 +234,14 @@ int open_device(const Place& at, int flags) {
     errno = ENOTDIR;
     return -1;
   }
-  const int fd = sys::open("/dev/null", flags & ~(O_CREAT | O_EXCL | O_TRUNC));
-  if (fd < 0 || fds::mark(fd, {fds::Kind::Uverbs, inode_of(at.at)})) return fd;
-  sys::close(fd);
-  errno = EMFILE;
-  return -1;
+  unsigned unit = 0;
+  const DeviceKind* kind = devices::find(at.at, unit);
+  if (kind == nullptr) {  // softibd has it, this library does not: a device without a driver
+    errno = ENXIO;
+    return -1;
+  }
+  const int fd = kind->open(unit, flags & ~(O_CREAT | O_EXCL | O_TRUNC));
+  return settle(fd, flags, {fds::Kind::Device, unit, kind});
 }
 
 int open_file(const Place& at, int flags, int content) {
@@ -246,21 +251,21 @@ int open_file(const Place& at, int flags, int content) {
     errno = directory ? ENOTDIR : EACCES;
     return -1;
   }
-  return settle(content, flags, {fds::Kind::File, inode_of(at.at)});
+  return settle_memory_file(content, flags, {fds::Kind::File, inode_of(at.at), nullptr});
 }
 
 // Is `fd` still the object that its entry in the table says?
-bool is_still(fds::Kind kind, int fd, struct ::statx& now) {
+bool is_still(const fds::Entry& entry, int fd, struct ::statx& now) {
   if (sys::stat(fd, "", AT_EMPTY_PATH, now) != 0) return false;
-  switch (kind) {
+  switch (entry.kind) {
     case fds::Kind::File:
     case fds::Kind::Directory:
       return S_ISREG(now.stx_mode) && now.stx_nlink == 0 &&
              file_system_of(now) == memory_files.load(std::memory_order_relaxed);
-    case fds::Kind::Uverbs:
-      return S_ISCHR(now.stx_mode) && now.stx_rdev_major == 1 && now.stx_rdev_minor == 3;
-    case fds::Kind::None:
-    case fds::Kind::Channel: break;
+    case fds::Kind::Device:  // one that has a file
+      return entry.device->name != nullptr &&
+             (entry.device->is_object == nullptr || entry.device->is_object(now));
+    case fds::Kind::None: break;
   }
   return false;
 }
@@ -274,7 +279,7 @@ Outcome replace_first_link(Path& path, bool& replaced, int& result) {
     std::memcpy(prefix.at.text, path.text, end);
     prefix.at.text[end] = '\0';
     prefix.at.length = end;
-    if (!is_ours(prefix.at)) continue;  // /sys, /sys/class, /dev
+    if (!is_emulated(prefix.at)) continue;  // /sys, /sys/class, /dev
     ViewStatOut file;
     if (find(prefix, false, file, result) == Outcome::NotHandled) return Outcome::NotHandled;
     if (result != 0) return Outcome::Handled;
@@ -396,28 +401,28 @@ Outcome real_path(Place at, Path& out, int& result) {
 
 Outcome statx_fd(int fd, struct ::statx* out, int& result) {
   const fds::Entry entry = fds::find(fd);
-  if (entry.kind == fds::Kind::None || entry.kind == fds::Kind::Channel) return Outcome::NotHandled;
+  if (entry.kind == fds::Kind::None) return Outcome::NotHandled;
   const sys::KeepErrno keep;
   struct ::statx now;
-  if (!is_still(entry.kind, fd, now)) return Outcome::NotHandled;
+  if (!is_still(entry, fd, now)) return Outcome::NotHandled;
   ViewStatOut file;
-  file.size = entry.kind == fds::Kind::File ? now.stx_size : 0;
+  std::uint32_t inode = entry.number;
   switch (entry.kind) {
     case fds::Kind::Directory:
       file.kind = ViewKind::Directory;
       file.mode = 0755;
       break;
-    case fds::Kind::Uverbs:
-      file.kind = ViewKind::CharDevice;
-      file.mode = 0666;
-      file.device_major = now.stx_rdev_major;
-      file.device_minor = now.stx_rdev_minor;
+    case fds::Kind::Device:
+      file = devices::describe(*entry.device, entry.number);
+      inode = devices::inode_of(*entry.device, entry.number);
       break;
     case fds::Kind::File:
     case fds::Kind::None:
-    case fds::Kind::Channel: file.mode = 0444; break;
+      file.mode = 0444;
+      file.size = now.stx_size;
+      break;
   }
-  *out = describe(entry.inode, file);
+  *out = describe(inode, file);
   result = 0;
   return Outcome::Handled;
 }

@@ -28,6 +28,9 @@ struct Place {
 };
 Place locate(int directory, const char* path);
 
+// Does softibd answer for this path? One for which the kernel comes first costs a look at it.
+bool is_emulated(const Path& path);
+
 // The path of any open directory, real or ours. False: not known, or too long.
 bool path_of(int directory, Path& out);
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "host_abi/preload/working_directory.h"
 
+#include "host_abi/preload/claims.h"
 #include "host_abi/preload/fd_table.h"
 #include "host_abi/preload/system_calls.h"
 

@@ -49,7 +49,7 @@ int preload_fchdir(int fd) IB_STANDS_FOR("fchdir");
 int preload_fchdir(int fd) {
   Place place;
   int result = 0;
-  if (path_of(fd, place.at) && is_ours(place.at) &&
+  if (path_of(fd, place.at) && is_emulated(place.at) &&
       enter(place, result) == view::Outcome::Handled) {
     return result;
   }

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+#include "host_abi/preload/claims.h"
+
+#include <algorithm>
+#include <cstring>
+#include <iterator>
+#include <string_view>
+
+namespace ib::host_abi::preload {
+namespace {
+
+// The path itself and all below it. '*' stands for the rest of a component.
+struct Rule {
+  std::string_view pattern;
+  Claim claim;
+};
+constexpr Rule kRules[] = {
+    {"/dev/infiniband", Claim::Ours},
+    {"/sys/class/infiniband", Claim::Ours},
+    {"/sys/class/infiniband_*", Claim::Ours},  // verbs, mad, cm, srp ...
+    {"/sys/devices/infiniband", Claim::Ours},
+    {"/sys/class/misc/rdma_cm", Claim::Ours},
+    {"/sys/class/net/*/device/infiniband", Claim::IfAbsent},
+    {"/sys/class/net/*/device/infiniband_*", Claim::IfAbsent},
+};
+
+// Each claimed path has a component that begins so, also if it is given from the directory above.
+constexpr std::string_view kWords[] = {"infiniband", "rdma_cm"};
+
+constexpr std::string_view parent_of(std::string_view pattern) {
+  return {pattern.data(), pattern.rfind('/')};
+}
+
+constexpr bool has_word(const Rule& rule) {
+  const std::string_view last = rule.pattern.substr(rule.pattern.rfind('/') + 1);
+  return std::any_of(std::begin(kWords), std::end(kWords),
+                     [last](std::string_view word) { return last.starts_with(word); });
+}
+static_assert(std::all_of(std::begin(kRules), std::end(kRules), has_word),
+              "may_be_claimed() would not let such a path through");
+
+// What of `path` comes behind the pattern; nullptr if it does not begin like that.
+const char* behind(std::string_view pattern, const char* path) {
+  for (const char expected : pattern) {
+    if (expected == '*') {
+      path += std::strcspn(path, "/");
+    } else if (*path++ != expected) {
+      return nullptr;
+    }
+  }
+  return path;
+}
+
+bool is_at_or_below(std::string_view pattern, const Path& path) {
+  const char* rest = behind(pattern, path.text);
+  return rest != nullptr && (*rest == '\0' || *rest == '/');
+}
+
+bool is_exactly(std::string_view pattern, const Path& path) {
+  const char* rest = behind(pattern, path.text);
+  return rest != nullptr && *rest == '\0';
+}
+
+}  // namespace
+
+Claim claim_on(const Path& path) {
+  for (const Rule& rule : kRules) {
+    if (is_at_or_below(rule.pattern, path)) return rule.claim;
+  }
+  return Claim::None;
+}
+
+bool may_be_claimed(const char* path) {
+  // All our paths are in /sys and /dev. From elsewhere only ".." leads there; "//" and "/." may be
+  // odd spellings of "/".
+  const bool elsewhere = path[0] == '/' && std::strchr("sd/.", path[1]) == nullptr;
+  if (elsewhere && std::strstr(path, "..") == nullptr) return false;
+  for (;;) {
+    for (const std::string_view word : kWords) {
+      if (*path == word[0] && std::strncmp(path, word.data(), word.size()) == 0) return true;
+    }
+    path = std::strchr(path, '/');
+    if (path == nullptr) return false;
+    ++path;
+  }
+}
+
+bool may_match_claimed(const char* pattern) {
+  return std::any_of(std::begin(kRules), std::end(kRules),
+                     [pattern](const Rule& rule) {
+                       const std::string_view above = parent_of(rule.pattern);
+                       return rule.claim == Claim::Ours &&
+                              std::strncmp(pattern, above.data(), above.size() + 1) == 0;
+                     }) ||
+         std::any_of(std::begin(kWords), std::end(kWords), [pattern](std::string_view word) {
+           return std::strstr(pattern, word.data()) != nullptr;
+         });
+}
+
+bool is_parent(const Path& path) {
+  return std::any_of(std::begin(kRules), std::end(kRules), [&path](const Rule& rule) {
+    return rule.claim == Claim::Ours && is_exactly(parent_of(rule.pattern), path);
+  });
+}
+
+bool may_be_parent(const char* path) {
+  if (path == nullptr || std::strlen(path) >= kPathSize) return false;
+  return path[0] != '/' || std::strstr(path, "dev") != nullptr ||
+         std::strstr(path, "class") != nullptr;
+}
+
+}  // namespace ib::host_abi::preload
