@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// What control operations cost a program: one line of JSON,
+// The cost of control operations for a program: one line of JSON,
 //   socket_us       a message of 64 bytes to another process and back, over the kind of socket that
 //                   the control interface uses
 //   query_us        ibv_query_port, one such exchange with softibd

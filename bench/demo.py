@@ -36,7 +36,7 @@ INTRO = """\
 softib: InfiniBand in user space. No adapter, no kernel module, no root.
 
 A fabric of two virtual hosts, node0 and node1, with an HCA each. On each runs a perftest program exactly as
-Debian ships it; it believes that the other one is on another machine.
+Debian ships it, as if the other were on another machine.
 """
 
 

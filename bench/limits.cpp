@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// What this machine can do at best, between two processes that are pinned to a core each:
+// The limits of this machine, between two processes that are pinned to a core each:
 //   bench_limits [--cores A,B] [--samples N] [--figure NAME]
 // Prints one JSON object; each figure, or the one that is named, is an array of N samples. Copies
 // are made on core A. Latencies are one way, in ns; rates in MB/s (10^6).

@@ -119,7 +119,7 @@ std::string clients(int opens) {
   return ", \"per_s\": " + std::to_string(opens / ((now_us() - start) / 1e6));
 }
 
-// What a process with opens of its own does; it is told when to go on by bytes in `go`.
+// A process with opens of its own; bytes in `go` let it continue.
 void keep_open(int opens, int go, int done) {
   char byte = 0;
   std::vector<ibv_context*> contexts{opened()};

@@ -40,7 +40,7 @@ struct Options {
   std::string host;
 };
 
-// What the sides tell each other of themselves.
+// The address that each side sends to the other.
 struct Hello {
   std::uint64_t address;
   std::uint32_t rkey;

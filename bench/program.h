@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// What the programs of this folder that use verbs have in common: they end with a line that says
-// what went wrong, measure in microseconds, and stop after each phase for whoever looks at memory.
+// The common part of this folder's verbs programs: they end with a line about the failure, measure
+// in microseconds, and stop after each phase so that memory can be measured.
 #pragma once
 
 #include <cerrno>

@@ -5,10 +5,12 @@
 tidy.py [path ...]  checks these files or folders (default: the whole repository). A line may be excused with
 `tidy: allow(<rule>) <reason>` in a comment on it or on the line before.
 """
+import io
 import os
 import pathlib
 import re
 import sys
+import tokenize
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 CPP = {".h", ".cpp"}
@@ -37,6 +39,59 @@ LINE_RULES = {
                "not in clang 14 or too heavy: use base/result.h, fmt, std::string_view"),
     "merge": (r"", r"^(<<<<<<<|>>>>>>>) ", "finish the merge"),
 }
+
+# Documents. A row of a table is one line and cannot be wrapped: it has a limit of its own.
+COLUMNS, ROW_COLUMNS = 120, 240
+GENERATED = {"docs/control_matrix.md"}  # a column per condition: src/drivers/test/control_matrix_test.cpp writes the tables
+HISTORY = re.compile(r"\b(this|last|next|earlier|later) (session|issue)\b|\b[Ii]ssue #?\d+|\bTODO\b|\b[Rr]ecently\b|"
+                     r"\bnow (supports?|also|works?)\b|\bno longer\b|\bused to (be|have|take|do)\b|\b(not yet|by now)\b|"
+                     r"\bthe day before\b|\bformerly\b")
+# Prose of documents, and of comments in the folders that keep to docs/style.md throughout.
+PROSE_FOLDERS = ("bench/", "examples/", "src/base/", "src/fabric/", "src/host_abi/provider/", "src/io/", "src/linux/",
+                 "src/mad/", "src/platform/", "src/setup/", "src/softib/", "src/softibd/", "src/verbs/")
+STOCK = re.compile(r"\b(for good|anew|for ever|by other hands|(in|at) (this|that|the) very moment|learn[st]?|believes?|"
+                   r"wish(es)?|(its|our|softibd's) books)\b")
+PRONOUN = re.compile(r"(?:^|[.:;] )(Who|Whoever|What) [^?]*(?:[.:;]|$)")  # but for questions
+
+# Names of files. A bare name is that of a file somewhere in the tree; a path is one from the root, from src/, or from beside it.
+FILE_NAME = re.compile(r"(?<![\w<./$~>}-])((?:[\w*.-]+/)*[\w*-]+\.(?:h|cpp|py|md|c|toml|map|cmake)|(?:docs|tests|scripts|bench)/[\w/*.-]*\w)"
+                       r"(?![\w/*-]|\.\w|>)")
+FOREIGN = re.compile(r"^(infiniband|rdma|sys|linux|asm|net|netinet)/\w+\.h$|"  # headers of the system
+                     r"^_\w+\.cpp$|^docs/design/NNNN|"  # suffixes and patterns of names
+                     r"^(my_driver\.cpp|ping\.toml)$|"  # what a user of the examples writes
+                     r"^(drivers/infiniband/core/sysfs\.c|(tests/)?run_tests\.py|test_\w+\.py)$")  # of Linux and rdma-core
+LINK = re.compile(r"\]\(([^)#\s]+)[^)]*\)")
+QUOTED = re.compile(r"`([^`\s]+)`")
+
+
+class Tree:
+    """The files of the repository, to look names up."""
+
+    def __init__(self):
+        self.names = {name for name, _ in files([])}
+        self.folders = {str(parent) for name in self.names for parent in pathlib.PurePath(name).parents} - {"."}
+        self.tops = {f.removeprefix("src/").split("/")[0] for f in self.folders}
+        self.base_names = {pathlib.PurePath(name).name for name in self.names}
+
+    def has(self, wanted, beside):
+        """Whether the path exists, seen from the root, from src/ or from the file that names it; it may be a pattern."""
+        wanted = wanted.rstrip("/")
+        if re.fullmatch(r"docs/design/\d{4}", wanted):  # a page by its number
+            return any(ROOT.glob(wanted + "-*.md"))
+        for start in ("", "src", str(pathlib.PurePath(beside).parent)):
+            path = os.path.normpath(os.path.join(start, wanted))
+            if path in self.names or path in self.folders or ("*" in wanted and any(ROOT.glob(path))):
+                return True
+        return False
+
+    def has_name(self, wanted, beside):
+        if "/" not in wanted and "*" not in wanted:
+            return wanted in self.base_names
+        return self.has(wanted, beside) or ("*" in wanted and "/" not in wanted and any(ROOT.rglob(wanted)))
+
+    def is_ours(self, wanted):
+        """Whether the path looks like one of this repository: it begins with a folder of it."""
+        return "/" in wanted and wanted.split("/")[0] in self.tops and re.fullmatch(r"[\w./*-]+", wanted)
 
 
 def files(paths):
@@ -73,12 +128,92 @@ def line_complaints(name, lines):
                 yield number, rule, f"'{line.strip()[:60]}': {advice}"
 
 
+def comments(name, path, lines):
+    """(line number, text) of each line of comment, without its marks."""
+    if path.suffix in CPP:
+        for number, line in enumerate(lines, 1):
+            found = re.search(r"(?:^|\s)//+(.*)", line)
+            if found and "http" not in line and "SPDX-" not in line:
+                yield number, found[1].strip()
+    elif path.suffix == ".py":
+        for token in tokenize.generate_tokens(io.StringIO("\n".join(lines) + "\n").readline):
+            if token.type == tokenize.COMMENT or (token.type == tokenize.STRING and token.string.startswith('"""')):
+                for offset, line in enumerate(token.string.splitlines()):
+                    yield token.start[0] + offset, line.strip().strip('#"').strip()
+
+
+def prose_of(lines):
+    """(line number, text) of a document, without code and the rows of tables."""
+    in_code = False
+    for number, line in enumerate(lines, 1):
+        in_code ^= line.lstrip().startswith("```")
+        if not in_code and not line.startswith(("|", "#", "<!--")):
+            yield number, line
+
+
+def prose_complaints(numbered):
+    previous, previous_number = "", 0
+    for number, text in numbered:
+        if number != previous_number + 1:
+            previous = ""
+        plain = re.sub(r"`[^`]*`|\[IBA[^]]*\]", "X", text)
+        plain = re.sub(r"^\s*([*-]|\d+\.) ", "", plain)
+        if STOCK.search(plain):
+            yield number, "prose", f"'{STOCK.search(plain)[0]}': a plain word, or none"
+        begins_sentence = not previous or previous.endswith((".", ":", ";"))
+        found = PRONOUN.search(plain if begins_sentence else "x" + plain)
+        if found:
+            yield number, "prose", f"'{found[0].strip('.:; ')[:40]}': begin the sentence with the thing itself"
+        previous, previous_number = plain.strip(), number
+
+
+def document_complaints(name, lines, tree):
+    in_code = False
+    for number, line in enumerate(lines, 1):
+        in_code ^= line.lstrip().startswith("```")
+        limit = ROW_COLUMNS if line.startswith("|") and not in_code else COLUMNS
+        if len(line) > limit and name not in GENERATED and not re.search(r"https?://\S{60}", line):
+            yield number, "columns", f"{len(line)} columns, at most {limit}: wrap the text, shorten the cells"
+        if in_code or number == 1:
+            continue
+        if HISTORY.search(line):
+            yield number, "history", f"'{HISTORY.search(line)[0]}': say how it is, not in which order it came about"
+        links = [l for l in LINK.findall(line) if "://" not in l]
+        wrong = [l for l in links if not (ROOT / name).parent.joinpath(l).exists()]
+        wrong += [q for q in QUOTED.findall(line) if tree.is_ours(q) and not FOREIGN.match(q) and not tree.has(q, name)]
+        wrong += [q for q in QUOTED.findall(line) if "/" not in q and FILE_NAME.fullmatch(q) and not FOREIGN.match(q)
+                  and not tree.has_name(q, name)]
+        for each in wrong:
+            yield number, "link", f"'{each}' does not exist: name the file that holds it"
+    yield from prose_complaints(prose_of(lines))
+
+
+def comment_complaints(name, path, lines, tree):
+    texts = list(comments(name, path, lines))
+    for number, text in texts:
+        for wanted in FILE_NAME.findall(text):
+            if not FOREIGN.match(wanted) and not tree.has_name(wanted, name):
+                yield number, "link", f"'{wanted}' does not exist: name the file that holds it"
+    if name.startswith(PROSE_FOLDERS):
+        yield from prose_complaints(texts)
+
+
 def excused(lines, number, rule):
     return any(match and match[1] == rule for match in map(ALLOW.search, lines[max(0, number - 2):number]))
 
 
+def complaints(name, path, lines, tree):
+    yield from whole_file_complaints(name, path, lines)
+    yield from line_complaints(name, lines)
+    if path.suffix == ".md":
+        yield from document_complaints(name, lines, tree)
+    else:
+        yield from comment_complaints(name, path, lines, tree)
+
+
 def main():
     count = 0
+    tree = Tree()
     for name, path in files(sys.argv[1:]):
         if name.startswith(DATA_FOLDERS) or "/vectors/" in name:
             continue
@@ -91,7 +226,7 @@ def main():
         except UnicodeDecodeError:
             continue
         lines = text.splitlines()
-        for number, rule, advice in (*whole_file_complaints(name, path, lines), *line_complaints(name, lines)):
+        for number, rule, advice in complaints(name, path, lines, tree):
             if not excused(lines, number, rule):
                 print(f"{name}:{number}: [{rule}] {advice}")
                 count += 1

@@ -38,13 +38,13 @@ class PingDevice final : public io::DeviceObject {
   std::unique_ptr<ping::Ping> ping_;
 };
 
-// The port is there when those below have started it, or have learnt that it stays.
+// The port is there when the lower drivers have started it, or have handled cancel-remove.
 void on_lower_ready(io::IrpRef irp, void* context) {
   if (irp->status == Status::Ok) static_cast<PingDevice*>(context)->begin();
   std::move(irp).pass_up();
 }
 
-// An HCA with open files is not removed: who is asked lets go, and opens it again if it stays.
+// An HCA with open files is not removed: its users close it, and open it again if it stays.
 void on_pnp(io::DeviceObject& device, io::IrpRef irp) {
   auto& self = static_cast<PingDevice&>(device);
   switch (static_cast<io::PnpMinor>(irp->code)) {
@@ -60,7 +60,7 @@ void on_pnp(io::DeviceObject& device, io::IrpRef irp) {
   io::pass_down(device, std::move(irp));
 }
 
-// When softibd goes nobody is asked to remove a device: this is the last that a driver hears.
+// When softibd ends, no device is removed: this is the last request that a driver gets.
 // Sleep needs nothing: work requests and control requests wait by themselves.
 void on_power(io::DeviceObject& device, io::IrpRef irp) {
   const auto& request = *irp->parameters.get<io::PowerRequest>();

@@ -18,7 +18,7 @@ constexpr std::uint64_t kGrh = 40;  // room before the message in a UD receive
 constexpr std::uint64_t kSlot = 128;
 constexpr std::uint32_t kReceives = 16;  // as many sends have their slots after them
 
-// What was never made, or is gone, need not be taken away.
+// An object that was never made, or is gone, need not be destroyed.
 template <class Object>
 Requests::Issue destruction(Object& object) {
   return [&object](IrpRef irp) {

@@ -188,7 +188,7 @@ void Ping::take_datagram(const Completion& got) {
   if (*text == "ping") datagrams_->send("pong", {got.slid, got.src_qp});
 }
 
-// A connection that has failed once has failed for good.
+// A connection that has failed once stays failed.
 void Ping::take_message(const Completion& got) {
   for (auto& [other, connection] : connections_) {
     if (connection.endpoint->qpn() != got.qpn) continue;

@@ -57,7 +57,7 @@ class Ping {
   void take_datagram(const ib::hca::Completion& got);
   void take_message(const ib::hca::Completion& got);
 
-  // What instances tell each other.
+  // The messages between instances.
   void offer(std::uint64_t younger, const Address& its);
   void accepted(std::uint64_t older, const Address& its);
   void left(std::uint64_t other) { drop(other); }

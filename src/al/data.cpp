@@ -3,29 +3,20 @@
 #include "al/poster.h"
 #include "al/verbs.h"
 #include "hca/layout/op_scope.h"
-#include "hca/queues/cq_producer.h"
 #include "hca/queues/receive_flush.h"
-
-#include <bit>
 
 namespace ib::al {
 
 using hca::Completion;
 using verbs::QpState;
 
-bool Cq::use_ring() {
-  const hca::Arena& arena = ca->al().system().arena;
-  entry = arena.cq(index());
-  std::byte* bytes = arena.heap(made.ring, std::uint64_t{made.slots} * sizeof(hca::Cqe));
-  ring = reinterpret_cast<hca::Cqe*>(bytes);
-  consumed = 0;
-  return entry != nullptr && ring != nullptr && std::has_single_bit(made.slots);
+bool Cq::begin() {
+  return consumer.open(ca->al().system().arena, index(), made);
 }
 
 void Cq::end() {
   handle = control::kNoIndex;
-  entry = nullptr;
-  ring = nullptr;
+  consumer.close();
 }
 
 bool Srq::begin() {
@@ -89,6 +80,7 @@ void Qp::remember() {
   if (requester) requester->set_limits(limits);
   if (changed.state == QpState::Reset) {
     if (requester) requester->reset();
+    forget_completions();
     if (receives) receives->reset();
     quiet.reset();
     flushed = false;
@@ -199,6 +191,7 @@ bool finish(Al& al, Ring& ring, std::uint32_t pd, const hca::Cqe& cqe, Completio
 // False: of a queue pair that is gone, or garbage. Every field is read once.
 bool translate(Al& al, const hca::Cqe& cqe, Completion& out) {
   hca::read_completion(cqe, out);
+  if (hca::CqConsumer::is_void(out.qpn)) return false;
   // A shared queue gets messages through queue pairs of others too (XRC).
   const auto found = al.qps().find(out.qpn);
   Qp* qp = found != al.qps().end() ? found->second : nullptr;
@@ -215,34 +208,35 @@ bool translate(Al& al, const hca::Cqe& cqe, Completion& out) {
          finish(al, *srq->second->receives, srq->second->in.pd, cqe, out);
 }
 
-const hca::Cqe* next(const Cq& cq) {
-  const hca::Cqe& slot = cq.ring[cq.consumed & (cq.made.slots - 1)];
-  const auto log_slots = static_cast<std::uint32_t>(std::countr_zero(cq.made.slots));
-  const auto expected = static_cast<std::uint32_t>(cq.consumed >> log_slots) + 1;
-  return slot.seq.load(std::memory_order_acquire) == expected ? &slot : nullptr;
-}
-
 }  // namespace
+
+// Those of before a reset or the end must not pass for those of what comes after it.
+void Qp::forget_completions() {
+  Al& al = ca->al();
+  for (const std::uint32_t named : {in.send_cq, in.recv_cq}) {
+    const auto cq = al.cqs().find(control::index_of(named));
+    if (cq == al.cqs().end()) continue;
+    cq->second->consumer.discard(made.qpn, [&al](const hca::Cqe& cqe) {
+      Completion ignored;
+      (void)translate(al, cqe, ignored);
+    });
+  }
+}
 
 std::size_t poll(Cq& cq, std::span<Completion> out) {
   std::size_t polled = 0;
   while (cq.exists() && polled < out.size()) {
-    const hca::Cqe* cqe = next(cq);
-    if (cqe == nullptr) break;
-    if (translate(cq.ca->al(), *cqe, out[polled])) ++polled;
-    cq.entry->consumer.consumer.store(++cq.consumed, std::memory_order_release);
+    const hca::Cqe& cqe = cq.consumer.head();
+    if (!cq.consumer.arrived(cqe)) break;
+    if (translate(cq.ca->al(), cqe, out[polled])) ++polled;
+    cq.consumer.advance();
   }
+  if (cq.exists() && cq.consumer.is_armed()) cq.consumer.fire_for_the_rest(cq.ca->al().poster());
   return polled;
 }
 
-// A completion that is there already is reported like one that comes (CqProducer::fire orders the
-// same stores the other way round).
 void arm(Cq& cq, bool solicited_only) {
-  if (!cq.exists()) return;
-  cq.entry->arm.armed.store(solicited_only ? 2 : 1, std::memory_order_seq_cst);
-  if (next(cq) == nullptr || cq.entry->arm.armed.exchange(0, std::memory_order_acq_rel) == 0)
-    return;
-  hca::CqProducer::report(cq.ca->al().poster(), *cq.entry, cq.index());
+  if (cq.exists()) cq.consumer.arm(cq.ca->al().poster(), solicited_only);
 }
 
 }  // namespace ib::al

@@ -55,7 +55,7 @@ bool begin(Region& region) {
 }
 bool begin(Cq& cq) {
   cq.ca->al().cqs()[cq.index()] = &cq;
-  return cq.use_ring();
+  return cq.begin();
 }
 bool begin(Qp& qp) {
   qp.ca->al().qps()[qp.made.qpn] = &qp;
@@ -93,6 +93,7 @@ void end(Cq& cq) {
   cq.end();
 }
 void end(Qp& qp) {
+  qp.forget_completions();
   qp.ca->al().qps().erase(qp.made.qpn);
   qp.end();
 }

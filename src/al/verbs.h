@@ -14,6 +14,7 @@
 #include "al/al.h"
 #include "hca/layout/quiescence.h"
 #include "hca/queues/completion.h"
+#include "hca/queues/cq_consumer.h"
 #include "hca/queues/receive_ring.h"
 #include "hca/requester/requester.h"
 
@@ -74,11 +75,9 @@ struct IB_DRIVER_API Cq : Object {
   // Called once for each arm(), at dispatch level, when there is something to poll.
   std::function<void(Cq& cq)> on_completion;
 
-  hca::CqEntry* entry = nullptr;
-  hca::Cqe* ring = nullptr;
-  std::uint64_t consumed = 0;
+  hca::CqConsumer consumer;
 
-  bool use_ring();
+  bool begin();
   void end();
 };
 
@@ -121,6 +120,7 @@ struct IB_DRIVER_API Qp : Object {
   verbs::QpState state() const;
   Status begin();
   void remember();
+  void forget_completions();
   void run();
   void flush();
   void end();
@@ -235,7 +235,8 @@ struct Bind {
 IB_DRIVER_API Status bind(Qp& qp, Window& window, const Bind& to);
 // How many completions were written to `out`.
 IB_DRIVER_API std::size_t poll(Cq& cq, std::span<hca::Completion> out);
-// Cq::on_completion at the next completion, or soon if there is one that was not polled.
+// Cq::on_completion at the next completion, or soon if there is one that it was not called for; and
+// after a poll() that leaves some.
 IB_DRIVER_API void arm(Cq& cq, bool solicited_only = false);
 
 }  // namespace ib::al

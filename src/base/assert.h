@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// IB_ASSERT states what we believe about our own code; it stays on in release builds.
-// It must never depend on bytes from a peer: those are checked and reported as Malformed.
+// IB_ASSERT checks an invariant of our own code; it stays on in release builds. It must never
+// depend on bytes from a peer: those are checked and reported as Malformed.
 #pragma once
 
 #include <cstdio>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// For fuzzers: their input, read step by step.
+// The input of a fuzzer, read step by step.
 #pragma once
 
 #include <cstddef>

@@ -33,10 +33,11 @@ enum class [[nodiscard]] Status : std::uint32_t{
     DeviceRemoved = 14,         // the HCA was removed or its fabric went down
     IoError = 15,               // the operating system refused; the text says which call and why
     Timeout = 16,               // no answer in the allowed time
+    TooManyHandles = 17,        // this process or the system has no file descriptor left
 };
-inline constexpr std::uint32_t kStatusCount = 17;
+inline constexpr std::uint32_t kStatusCount = 18;
 
-// A short English text for each status. Never null.
+// A short English text for each status. The result is never null.
 constexpr const char* status_text(Status status) {
   switch (status) {
     case Status::Ok: return "success";
@@ -56,6 +57,7 @@ constexpr const char* status_text(Status status) {
     case Status::DeviceRemoved: return "the device was removed";
     case Status::IoError: return "the operating system refused a call";
     case Status::Timeout: return "timed out";
+    case Status::TooManyHandles: return "no file descriptor is left (ulimit -n)";
   }
   return "unknown status";
 }

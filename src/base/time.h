@@ -8,7 +8,7 @@ namespace ib {
 
 using Duration = std::chrono::nanoseconds;
 
-// A clock without now(): the real world and the simulator each supply the value.
+// A clock without now(): the event loop and the tests each supply the value.
 struct StackClock {
   using duration = Duration;
 };

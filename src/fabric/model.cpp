@@ -7,8 +7,8 @@
 namespace ib::fabric {
 namespace {
 
-// An EUI-64 with the "locally administered" bit: "\2SF", then the position, so that nobody's real
-// adapter has it. Byte 5, 6: node, byte 7: HCA, byte 8: port (0: the HCA itself).
+// An EUI-64 with the "locally administered" bit: "\2SF", then the position, so that no real adapter
+// has it. Byte 5, 6: node, byte 7: HCA, byte 8: port (0: the HCA itself).
 constexpr std::uint64_t kGuidBase = 0x0253460000000000ull;
 
 // IsSystemImageGuidSupported, IsExtendedSpeedsSupported [IBA1 14.2.5.6]: all that is true so far.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// The fabric as softibd knows it: virtual hosts (nodes), their HCAs, ports and link parameters.
+// The fabric of a softibd: virtual hosts (nodes), their HCAs, ports and link parameters.
 //
 // Plain data with one owner (softibd's dispatch level). Until a subnet manager exists every port
 // comes up Active with a LID of its own; GUIDs follow from the position, so a fabric of the same
@@ -68,16 +68,16 @@ inline constexpr std::uint32_t kMaxPortsPerHca = 2;
 
 class Fabric {
  public:
-  // LimitExceeded or InvalidParameter if the shape is empty, too big or names a node twice.
+  // Returns LimitExceeded or InvalidParameter if the shape is empty, too big or names a node twice.
   static Result<Fabric> create(const Shape& shape);
 
   const std::vector<Node>& nodes() const { return nodes_; }
   std::vector<Node>& nodes() { return nodes_; }
-  // One more HCA of a node, as the others are, not present yet. LimitExceeded: it has all it can
-  // have.
+  // One more HCA of a node, as the others are, not present yet. Returns LimitExceeded if it has as
+  // many as it can have.
   Result<Hca*> add_hca(Node& node);
   std::uint32_t hca_count() const { return hca_count_; }
-  // Empty name: the first node. nullptr: no such node.
+  // Returns the node; the first one for an empty name, nullptr if there is none of that name.
   const Node* find_node(std::string_view name) const;
   Hca* find_hca(std::uint32_t index);
   const Hca* find_hca(std::uint32_t index) const;

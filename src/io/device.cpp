@@ -46,7 +46,7 @@ const TypedPointer& FileObject::slot(const DeviceObject& device) const {
 
 void call_driver(DeviceObject& device, IrpRef irp, Irp::Completion completion, void* context) {
   DriverObject& driver = device.driver();
-  // For as long as the routine runs: the request may be over, and the device gone, before it
+  // For as long as the routine runs: the request may have ended, and the device be gone, before it
   // returns.
   driver.references.take(DriverUse::Call);
   irp->push(device, completion, context);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// Drivers, devices, device stacks and files of the I/O model (DESIGN.md 2).
+// Drivers, devices, device stacks and files of the I/O model (docs/design/0010).
 //
-// A DeviceObject may be attached to a lower one; requests enter at the top of such a stack and
-// each driver completes them or sends them to lower(). In a device tree the nodes own functional
-// and filter devices, bus and node share the physical ones (docs/design/0004); everything here only
-// borrows.
+// A DeviceObject may be attached to a lower one; requests enter at the top of such a stack and each
+// driver completes them or sends them to lower(). In a device tree the nodes own functional and
+// filter devices, bus and node share the physical ones (docs/design/0004); the classes of this file
+// only borrow.
 //
 // Thread rule: stacks are built and taken apart, and files opened, on the dispatch level of the
 // reactor; call_driver() may be called on any thread and at any level.
@@ -31,12 +31,13 @@ class DeviceNode;
 // gets the default: send it down, or at the bottom of the stack Ok (DeviceControl: NotSupported).
 struct DriverObject {
   using Dispatch = void (*)(DeviceObject& device, IrpRef irp);
-  // Makes the driver's device for the stack of this node, not attached yet. The node owns it and
-  // destroys it after Remove was answered. nullptr (Ok): a filter that does not want this device.
+  // Makes the driver's device for the stack of this node, before it is attached. The node owns it
+  // and destroys it after Remove was answered. A filter that does not want this device returns
+  // nullptr.
   using AddDevice = Result<std::unique_ptr<DeviceObject>> (*)(DriverObject& driver,
                                                               DeviceNode& node,
                                                               std::string& reason);
-  // The driver has no device any more: let go of everything else.
+  // The driver has no device left: it releases everything else.
   using Unload = void (*)(DriverObject& driver);
 
   explicit DriverObject(std::string driver_name) : name(std::move(driver_name)) {}
@@ -74,24 +75,24 @@ class IB_DRIVER_API DeviceObject {
   DeviceObject(const DeviceObject&) = delete;
   DeviceObject& operator=(const DeviceObject&) = delete;
   // Detaches from the lower device. Nothing may be attached above, no file may be open, no request
-  // may be in it. Drivers derive from this class for what they keep per device.
+  // may be in it. Drivers derive from this class for their data per device.
   virtual ~DeviceObject();
 
   // Puts this device on top of the stack that `lower` belongs to; all before requests are sent.
-  // LimitExceeded if the stack would get deeper than kMaxStackDepth.
+  // Returns LimitExceeded if the stack would get deeper than kMaxStackDepth.
   [[nodiscard]] Status attach(DeviceObject& lower);
 
   DriverObject& driver() const { return driver_; }
   const std::string& name() const { return name_; }
   DeviceKind kind() const { return kind_; }
-  // What people should know of this device, in a few words; for `softib devices`.
+  // A few words about this device for `softib devices`.
   virtual std::string note() const { return {}; }
   DeviceObject* lower() const { return lower_; }
   DeviceObject* upper() const { return upper_; }
   DeviceObject& top();
   std::size_t stack_depth() const { return stack_depth_; }  // of the stack from here down
   const std::vector<FileObject*>& open_files() const { return open_files_; }
-  // Requests that were sent to this device and have not come back up through it.
+  // Requests that were sent to this device and have not returned through it.
   std::uint32_t requests() const { return requests_.load(); }
 
   // The driver's state of this device ("device extension").
@@ -131,7 +132,7 @@ struct Client {
   std::string node;
 };
 
-// What Create opened and Close will close: where drivers keep what belongs to one opener.
+// A file: opened by Create, closed by Close. Drivers keep the data of one opener in it.
 class IB_DRIVER_API FileObject {
  public:
   // `process`: file 0 of the same connection; nullptr if this is file 0 itself, or kernel mode.
@@ -141,12 +142,12 @@ class IB_DRIVER_API FileObject {
   ~FileObject();
 
   DeviceObject& device() const { return device_; }  // top of the stack that it was opened on
-  std::uint32_t number() const { return number_; }  // what the client calls it; 0: the fabric
+  std::uint32_t number() const { return number_; }  // its number for the client; 0: the fabric
   Client& client() const { return client_; }
   FileObject* process() const { return process_; }
 
   // A driver's state of this file, one per device of the stack, so that a filter and the function
-  // driver do not share. Set it when handling Create; take it down when handling Close.
+  // driver do not share. Set it when handling Create; clear it when handling Close.
   template <class T>
   void set_context(const DeviceObject& device, T* value) {
     slot(device).set(value);
@@ -172,7 +173,7 @@ class IB_DRIVER_API FileObject {
 IB_DRIVER_API void call_driver(DeviceObject& device, IrpRef irp,
                                Irp::Completion completion = nullptr, void* context = nullptr);
 
-// Dispatch routine of drivers that leave a request to those below; what a null entry does.
+// Dispatch routine of drivers that leave a request to those below; the default of a null entry.
 IB_DRIVER_API void pass_down(DeviceObject& device, IrpRef irp);
 
 // The direct call of kernel clients: the verb `code` with its public structures, without copying

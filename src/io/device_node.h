@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// DeviceNode: one device of the tree, as the PnP manager knows it: what its bus says of it, the
-// stack of its drivers, and where in its life it is (docs/design/0004).
+// DeviceNode: one device of the tree: its description by the bus, the stack of its drivers, and its
+// state (docs/design/0004).
 //
 // Thread rule: the executor's thread. Drivers may look at a node in add_device() only.
 #pragma once
@@ -18,16 +18,16 @@ namespace ib::io {
 
 enum class NodeState : std::uint8_t {
   Present,   // its ids are known; outside of an action: waits until what is above it is awake
-  NoDriver,  // nobody in the driver store knows them
+  NoDriver,  // no driver of the store matches them
   Started,
   Failed,           // it did not start, or not come back from sleep: see problem()
-  QueryRemove,      // asked whether it may go; no new opens
+  QueryRemove,      // queried for removal; no new opens
   SurpriseRemoved,  // gone; waits for its files and requests to end
   Removed,          // out of service; the bus still reports it
 };
 const char* node_state_name(NodeState state);  // "no driver"
 
-// What may follow what.
+// The legal changes of state.
 constexpr bool may_follow(NodeState from, NodeState to) {
   using enum NodeState;
   switch (from) {
@@ -57,7 +57,7 @@ class IB_DRIVER_API DeviceNode {
   DeviceNode& operator=(const DeviceNode&) = delete;
   ~DeviceNode();  // children first, then the stack from its top
 
-  std::uint64_t id() const { return id_; }  // never used again: what to keep instead of a pointer
+  std::uint64_t id() const { return id_; }  // never used again: keep it instead of a pointer
   DeviceNode* parent() const { return parent_; }
   const std::vector<std::unique_ptr<DeviceNode>>& children() const { return children_; }
   const DeviceIds& ids() const { return ids_; }
@@ -96,7 +96,7 @@ class IB_DRIVER_API DeviceNode {
   std::vector<std::unique_ptr<DeviceNode>> children_;
   NodeState state_ = NodeState::Present;
   NodeState before_query_ = NodeState::Started;  // where CancelRemove leads back to
-  bool reported_ = true;                         // by the bus, when it was asked last
+  bool reported_ = true;                         // by the bus, in its last report
   std::string problem_;
   SystemPower system_power_ = SystemPower::Working;
   DevicePower device_power_ = DevicePower::D0;

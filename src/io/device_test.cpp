@@ -17,7 +17,7 @@ void note_done(Irp& irp, void* context) {
   static_cast<Trail*>(context)->push_back(std::string("done: ") + status_text(irp.status));
 }
 
-// A filter that writes down what passes it, in both directions.
+// A filter that records requests and results.
 struct Step {
   Trail* trail;
   std::string name;
@@ -129,7 +129,7 @@ TEST(DeviceStack, UnknownControlCodesAreRefusedInWords) {
   EXPECT_EQ(irp.reason, "the driver mute of device m0 does not know request 999");
 }
 
-// A completion routine may keep the request and decide anew.
+// A completion routine may keep the request and send it again.
 struct Retry {
   DeviceObject* lower;
   int tries = 0;

@@ -25,7 +25,7 @@ void collect(const DeviceNode& node, DeviceTree::Order order, std::vector<std::u
 
 DeviceTree::~DeviceTree() {
   IB_ASSERT(sent_.empty());
-  leaving_.clear();  // before the tree: what is below may look at what is above
+  leaving_.clear();  // before the tree: these nodes may refer to ones of the tree
 }
 
 DeviceNode& DeviceTree::add(DeviceNode* parent, std::shared_ptr<DeviceObject> physical) {
@@ -98,7 +98,7 @@ void DeviceTree::begin_action(std::function<void()> action) {
 
 void DeviceTree::end_action() {
   IB_ASSERT(!actions_.empty());
-  // Not here: the action's own code is still on the stack.
+  // Posted: the action's own code is still on the stack.
   executor_.post([this] {
     actions_.pop_front();
     if (!actions_.empty()) actions_.front()();
@@ -135,7 +135,7 @@ void DeviceTree::cancel_requests() {
 void DeviceTree::set_state(DeviceNode& node, NodeState state, const std::string& why) {
   if (node.state_ == state) return;
   IB_ASSERT(may_follow(node.state_, state));
-  // The everyday course of things would fill the trace of a large fabric before anything happened.
+  // Ordinary steps would fill the trace of a large fabric.
   const bool everyday = node.state_ == NodeState::Present &&
                         (state == NodeState::Started || state == NodeState::NoDriver);
   if (everyday) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// DeviceTree: the device nodes, and what the PnP and power managers share: requests to the stacks
-// of nodes, and the queue that lets one of their actions run at a time.
+// DeviceTree: the device nodes, and the common part of the PnP and power managers: requests to the
+// stacks of nodes, and the queue that lets one of their actions run at a time.
 //
 // Thread rule: the executor's thread. Requests may be completed on any thread; what follows is
 // posted to the executor, so no completion runs inside an action's step.
@@ -33,7 +33,7 @@ class DeviceTree {
   ~DeviceTree();  // no action under way, no file open
 
   DeviceNode* root() const { return root_.get(); }
-  // Tops of subtrees whose hardware is gone and that wait for their users to go too.
+  // Tops of subtrees whose hardware is gone and that wait for their users to leave.
   const std::vector<std::unique_ptr<DeviceNode>>& leaving() const { return leaving_; }
   DeviceNode* find(std::uint64_t id) const;          // nullptr: it has gone
   DeviceNode* find_present(std::uint64_t id) const;  // nullptr also if it is leaving
@@ -60,7 +60,7 @@ class DeviceTree {
   // `answered` runs in a later step.
   void send(DeviceObject& device, Major major, std::uint32_t code, TypedPointer parameters,
             Answered answered);
-  // Asks for an early end of what the running action waits for.
+  // Cancels the request that the running action waits for.
   void cancel_requests();
 
   void set_state(DeviceNode& node, NodeState state, const std::string& why);

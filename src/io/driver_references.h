@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// Who still needs a driver, by reason. The code of a driver may be unmapped only when all counts
-// are zero, for each stands for somebody who will call into it, or is inside it now.
+// The references to a driver, counted by reason. The code of a driver may be unmapped only when all
+// counts are zero: each stands for a caller that will enter it, or is inside it.
 //
-// Thread rule: any thread, any level. Never destroyed before the process ends what uses drivers
-// (the registry keeps a DriverObject after its module has gone), so the last release() may still
-// look at it.
+// Thread rule: any thread, any level. It lives as long as anything that uses drivers (the registry
+// keeps a DriverObject after its module has gone), so the last release() may still read it.
 #pragma once
 
 #include "base/assert.h"
@@ -36,7 +35,7 @@ class IB_DRIVER_API DriverReferences {
   ~DriverReferences() { IB_ASSERT(total() == 0); }
 
   void take(DriverUse use) {
-    IB_ASSERT(!ended_.load());  // somebody kept a pointer without a reference
+    IB_ASSERT(!ended_.load());  // a caller kept a pointer without a reference
     total_.fetch_add(1);
     count(use).fetch_add(1, std::memory_order_relaxed);
   }
@@ -52,11 +51,11 @@ class IB_DRIVER_API DriverReferences {
     return counts_[static_cast<std::size_t>(use)].load(std::memory_order_relaxed);
   }
 
-  // Calls `when_unused` once the total is zero: at once, or from whichever thread releases the
-  // last reference; perhaps twice, perhaps with a new reference already taken (an enumeration that
-  // was under way). The callee looks again, on a thread of its own choice. Once.
+  // Calls `when_unused` once the total is zero: at once, or from whichever thread releases the last
+  // reference; perhaps twice, perhaps with a new reference already taken (an enumeration that was
+  // under way). The callee checks again, on a thread of its own choice. To be called once.
   void end_when_unused(std::function<void()> when_unused);
-  // Nobody may take a reference any more. To be called when the total is zero.
+  // No reference may be taken from now on. To be called when the total is zero.
   void end() { ended_.store(true); }
 
   // "2 devices, 1 callback"; "nothing".

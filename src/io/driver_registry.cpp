@@ -57,10 +57,11 @@ DriverRegistry::~DriverRegistry() {
       driver->object->unload(*driver->object);
     }
   }
-  // NOLINTNEXTLINE(clang-analyzer-cplusplus.NewDeleteLeaks): kept for ever, as said below
+  // NOLINTNEXTLINE(clang-analyzer-cplusplus.NewDeleteLeaks): never freed, see below
   for (const auto& driver : drivers_) {
     if (driver->object == nullptr || driver->object->references.total() == 0) continue;
-    // It leaks references: whoever holds them may still come, so object and code stay for ever.
+    // It leaks references: their holders may still call in, so object and code stay until the
+    // process ends.
     static_cast<void>(driver->object.release());
     if (driver->module != nullptr) {
       auto kept = std::make_unique<std::shared_ptr<platform::Module>>(std::move(driver->module));
@@ -119,7 +120,7 @@ std::vector<DriverRegistry::Driver*> DriverRegistry::candidates(const DeviceIds&
   }
   std::vector<Driver*> all{function};
   while (!filters.empty()) {
-    // One that needs none of those that are left; a circle is found when it is loaded.
+    // A driver that needs none of the rest; a circle is detected when it is loaded.
     const auto next = std::find_if(filters.begin(), filters.end(), [&](const Driver* filter) {
       return std::none_of(filters.begin(), filters.end(), [&](const Driver* other) {
         return other != filter && contains(filter->info.depends, other->info.name);
@@ -208,7 +209,7 @@ void DriverRegistry::load_dependencies(Driver& driver, std::size_t at,
     return done(Status::NotFound,
                 "driver " + driver.info.name + " depends on " + name + ", which is not there");
   }
-  // In a circle nobody would ever answer: the one that is loading waits for us.
+  // In a circle no load would end: the loading driver waits for this one.
   if (needed->state == DriverState::Loading && contains(path, name)) {
     return done(Status::InvalidParameter,
                 "driver " + name + " depends on itself, by way of " + driver.info.name);
@@ -286,14 +287,14 @@ void DriverRegistry::unload(std::string_view name, Done done) {
   if (allowed != Status::Ok) return done(allowed, reason);
   Driver* driver = find(name);
   driver->waiting.push_back(std::move(done));
-  if (driver->state == DriverState::Unloading) return report_leak(*driver);  // asked once more
+  if (driver->state == DriverState::Unloading) return report_leak(*driver);  // requested again
   driver->state = DriverState::Unloading;
   driver->blocked = true;
   driver->patience =
       executor_.at(executor_.now() + kPatience, [this, driver] { report_leak(*driver); });
   if (driver->object->unload != nullptr) driver->object->unload(*driver->object);
-  // From any thread, perhaps from inside code that is about to return out of the module: so later,
-  // on our own thread.
+  // Called on any thread, perhaps from code that is about to return out of the module: deferred to
+  // the executor's thread.
   driver->object->references.end_when_unused([this, driver, object = driver->object.get()] {
     executor_.post([this, driver, object] {
       if (driver->object.get() == object) finish_unload(*driver);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// DriverRegistry: the drivers there are, which device each is for, and their life: available,
-// loaded on demand with all it depends on, unloaded when nobody needs it (docs/design/0004).
+// DriverRegistry: the drivers of a fabric, the devices that each is for, and their life: available,
+// loaded on demand with the drivers that it depends on, unloaded on request (docs/design/0004).
 //
-// A DriverObject is never freed before the registry is: whoever drops the last reference to a
-// driver may still look at it. Only the code of its module goes.
+// A DriverObject is never freed before the registry is: the holder that drops the last reference
+// may still read it. Only the code of its module goes.
 //
 // Thread rule: the executor's thread.
 #pragma once
@@ -40,13 +40,13 @@ const char* driver_state_name(DriverState state);
 
 class DriverRegistry {
  public:
-  // Fills in the routines of a driver that is loaded. An error refuses, with its reason.
+  // Fills in the routines of a driver that is loaded. An error refuses the load, with its reason.
   using Entry = std::function<Status(DriverObject& driver, std::string& reason)>;
   using Done = std::function<void(Status status, const std::string& reason)>;
   // Modules export it as kEntrySymbol, with C linkage.
   using ModuleEntry = Status (*)(DriverObject& driver, std::string& reason);
   static constexpr const char* kEntrySymbol = "softib_driver_entry_1";
-  // How long unload() waits for what still uses the driver before it reports a leak.
+  // How long unload() waits for the users of the driver before it reports a leak.
   static constexpr Duration kPatience = std::chrono::seconds(2);
 
   // `modules` may be null: then only drivers of this program can be loaded.
@@ -56,15 +56,15 @@ class DriverRegistry {
   DriverRegistry& operator=(const DriverRegistry&) = delete;
   ~DriverRegistry();  // no device is left
 
-  // What every driver that is loaded from now on finds in DriverObject::services.
+  // Sets DriverObject::services of every driver that is loaded from now on.
   void set_services(TypedPointer services) { services_ = services; }
 
-  // AlreadyExists: a driver has that name. Without `entry` it is a module.
+  // Returns AlreadyExists if a driver has that name. Without `entry` it is a module.
   [[nodiscard]] Status add(DriverInfo info, Entry entry, std::string& reason);
 
   // The drivers for a device, loaded.
   struct Match {
-    Status status = Status::Ok;  // NotFound: nobody knows its ids
+    Status status = Status::Ok;  // NotFound: no driver matches its ids
     std::string reason;
     DriverObject* function = nullptr;
     std::vector<DriverObject*> filters;  // lowest first
@@ -72,7 +72,7 @@ class DriverRegistry {
   void match(const DeviceIds& ids, std::function<void(const Match&)> done);
 
   void load(std::string_view name, Done done);
-  // Ok, or why unload() would refuse at once: NotFound, DeviceBusy.
+  // Returns Ok, or the error with which unload() would refuse at once: NotFound, DeviceBusy.
   Status may_unload(std::string_view name, std::string& reason) const;
   // Its devices have been removed before. DeviceBusy: another loaded driver depends on it; or it
   // keeps references: then it stays mapped, and the reason says which. If they go later, so does

@@ -36,8 +36,8 @@ void Irp::push(DeviceObject& device, Completion completion, void* context) {
   locations_[depth_++] = {&device, sender, completion, context};
 }
 
-// Goes up to the next one who wanted to know. That one owns the request then, and comes back here
-// with pass_up(): the recursion is as deep as the device stack at most.
+// Goes up to the next completion routine, which then owns the request and returns here with
+// pass_up(): the recursion is at most as deep as the device stack.
 void Irp::run_completions() {
   while (depth_ > 0) {
     const Location location = locations_[--depth_];

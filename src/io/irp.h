@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// Irp: a request to a device stack, with a result and a way back (DESIGN.md 2).
+// Irp: a request to a device stack, with a result and a way back (docs/design/0010).
 //
-// Whoever makes an Irp (the originator) owns its memory, fills in the request and calls start().
-// From then on the *request* has exactly one owner at a time: whoever holds the IrpRef, or the
+// The maker of an Irp (its originator) owns its memory, fills in the request and calls start().
+// From then on the *request* has exactly one owner at a time: the holder of the IrpRef, or the
 // IrpQueue it is parked in. The owner completes it, hands it on (call_driver), or parks it;
 // dropping it in any other way is a bug that ~IrpRef reports. Completion runs the routines that
 // were given on the way down, last given first, and ends with the originator's.
@@ -11,7 +11,7 @@
 // iff you called IoMarkIrpPending") cannot be broken because neither half exists here.
 //
 // Thread rule: the fields belong to the owner. Only cancel() and is_cancelled() may be called by
-// others; whoever does so makes sure that the memory lives (the originator, before it is done).
+// others; the caller makes sure that the memory lives (the originator, before it is done).
 #pragma once
 
 #include "base/assert.h"
@@ -45,8 +45,8 @@ class IrpRef;
 enum class Major : std::uint8_t { Create, Close, DeviceControl, Pnp, Power, Shutdown };
 inline constexpr std::size_t kMajorCount = 6;
 
-// Who asks. The only notion of protection context: a User request comes from a process, its
-// input is hostile until checked and its addresses are those of that process.
+// The mode of the requestor, the only notion of protection context: a User request comes from a
+// process, its input is hostile until checked and its addresses are those of that process.
 enum class RequestorMode : std::uint8_t { Kernel, User };
 
 inline constexpr std::size_t kMaxStackDepth = 8;
@@ -81,17 +81,17 @@ class IB_DRIVER_API Irp {
   std::uint64_t information = 0;  // handle of the created object, or a count
   std::size_t out_size = 0;       // bytes of `out` that were filled
   std::array<NativeHandle, kMaxHandles> out_handles;
-  std::string reason;  // status is not Ok: why, in words
+  std::string reason;  // status is not Ok: the reason, in words
 
   // Starts the request; the result fields are cleared.
   [[nodiscard]] IrpRef start(OnDone on_done, void* context);
 
-  // Asks for an early end. If the request is parked it is completed with Cancelled, before this
+  // Requests an early end. If the request is parked it is completed with Cancelled, before this
   // returns; if it is parked later, then at that moment; else its owner completes it as it likes.
   void cancel();
   bool is_cancelled() const { return cancelled_.load(); }
 
-  // The input buffer as a `T`; nothing if its size is not exactly that of a `T`.
+  // Returns the input buffer as a `T`, or nothing if its size is not exactly that of a `T`.
   template <class T>
   std::optional<T> input() const {
     static_assert(std::is_trivially_copyable_v<T>);
@@ -100,7 +100,7 @@ class IB_DRIVER_API Irp {
     std::memcpy(&value, in.data(), sizeof(T));  // the buffer may be unaligned
     return value;
   }
-  // Fills the output buffer; false if it is too small.
+  // Fills the output buffer. Returns false if it is too small.
   template <class T>
   [[nodiscard]] bool set_output(const T& value) {
     static_assert(std::is_trivially_copyable_v<T>);
@@ -118,7 +118,7 @@ class IB_DRIVER_API Irp {
   struct Location {
     DeviceObject* device;
     DriverObject* sender;   // whose code `completion` is; null: the originator's
-    Completion completion;  // of whoever sent the request to `device`; may be null
+    Completion completion;  // of the sender of the request to `device`; may be null
     void* context;
   };
 
@@ -131,7 +131,7 @@ class IB_DRIVER_API Irp {
   void* on_done_context_ = nullptr;
   bool in_flight_ = false;
 
-  // Which queue holds it, and its neighbours there (under that queue's lock).
+  // The queue that holds it, and its neighbours there (under that queue's lock).
   std::atomic<IrpQueue*> parked_in_ = nullptr;
   std::atomic<bool> cancelled_ = false;
   Irp* next_ = nullptr;

@@ -17,7 +17,7 @@ void IrpQueue::park(IrpRef ref) {
     link(irp);
     irp.parked_in_.store(this);
     // Look only after publishing the queue (see Irp::cancel). If it is set, cancel() may find the
-    // request here too; the lock decides who of us completes it, and here that is us.
+    // request here too; the lock decides which of the two completes it; here it is this one.
     if (!irp.cancelled_.load()) return;
     unlink(irp);
   }

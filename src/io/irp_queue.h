@@ -25,12 +25,13 @@ class IB_DRIVER_API IrpQueue {
 
   void park(IrpRef irp);
   [[nodiscard]] std::optional<IrpRef> take();  // the oldest
-  // This one; nothing if it is not here (any more). The caller knows that its memory lives.
+  // Takes this request; returns nothing if it is not parked here. The caller keeps its memory
+  // alive.
   [[nodiscard]] std::optional<IrpRef> take(Irp& which);
   // The oldest that was sent to `file`.
   [[nodiscard]] std::optional<IrpRef> take_of(const FileObject& file);
 
-  // True if it was here; it is completed with Cancelled then.
+  // Returns true if it was parked here; it is then completed with Cancelled.
   bool cancel(Irp& which);
   // Completes every request that is here when it is called.
   void fail_all(Status status, std::string_view reason);

@@ -14,7 +14,7 @@ char lower(char c) {
   return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
 }
 
-// "\a\b" -> "a", the rest "\b". False: nothing left, or not a path.
+// "\a\b" -> "a", the rest "\b". Returns false if nothing is left, or it is not a path.
 bool next(std::string_view& path, std::string_view& name) {
   if (path.empty() || path.front() != '\\') return false;
   path.remove_prefix(1);
@@ -110,7 +110,7 @@ Status ObjectNamespace::remove(std::string_view host, std::string_view path) {
   return Status::Ok;
 }
 
-// Without following anything.
+// Follows no link.
 const ObjectNamespace::Object* ObjectNamespace::find(std::string_view host,
                                                      std::string_view path) const {
   const auto root = hosts_.find(host);
@@ -123,7 +123,7 @@ const ObjectNamespace::Object* ObjectNamespace::find(std::string_view host,
   return found == directory->entries.end() ? nullptr : found->second.get();
 }
 
-// The longest prefix that is something, and its length; the host's own tree hides the common one.
+// The longest prefix that names an entry, and its length; the host's own tree hides the common one.
 const ObjectNamespace::Object* ObjectNamespace::find_deepest(std::string_view host,
                                                              std::string_view path,
                                                              std::size_t& end) const {

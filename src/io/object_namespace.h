@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// The names under which devices can be opened (DESIGN.md 2): directories, devices and links, each
-// virtual host with a tree of its own that hides the common one, as sessions have in NT.
+// The names under which devices can be opened (docs/design/0010): directories, devices and links.
+// Each virtual host has a tree of its own that hides the common one, as sessions have in NT.
 //
 // Opening follows links (reparse) to a device. A directory that stands for its only entry is
 // followed too: \Device\ibal of a host with one HCA. As in NT, case does not matter; names keep the
@@ -34,23 +34,23 @@ class ObjectNamespace {
   ObjectNamespace();
   ~ObjectNamespace();
 
-  // Paths are "\Device\ibal\...": `host` empty is the tree that all hosts share. Parents must be
-  // there: NotFound; AlreadyExists: the name is taken.
+  // Paths are "\Device\ibal\...": `host` empty is the tree that all hosts share. Returns NotFound
+  // if a parent does not exist, AlreadyExists if the name is taken.
   [[nodiscard]] Status add_directory(std::string_view host, std::string_view path,
                                      bool stands_for_only_entry = false);
-  // Borrows the device: take the name away before it goes.
+  // Borrows the device: remove the name before it goes.
   [[nodiscard]] Status add_device(std::string_view host, std::string_view path,
                                   DeviceObject& device);
   [[nodiscard]] Status add_link(std::string_view host, std::string_view path,
                                 std::string_view target);
-  // NotFound; DeviceBusy: a directory that is not empty.
+  // Returns NotFound, or DeviceBusy for a directory that is not empty.
   [[nodiscard]] Status remove(std::string_view host, std::string_view path);
 
-  // The top of the stack of the device that this opens. NotFound: no such name; InvalidParameter:
-  // it names no device, or not which one of several. `reason` says what there is.
+  // Returns the top of the stack of the device that this opens. NotFound: no such name;
+  // InvalidParameter: it names no device, or one of several. `reason` lists the existing names.
   Result<DeviceObject*> open(std::string_view host, std::string_view path,
                              std::string& reason) const;
-  // What is in a directory, by name. Links in the path are followed.
+  // The entries of a directory, by name. Links in the path are followed.
   Result<std::vector<Entry>> list(std::string_view host, std::string_view path,
                                   std::string& reason) const;
 
@@ -65,7 +65,7 @@ class ObjectNamespace {
   [[nodiscard]] Status add(std::string_view host, std::string_view path,
                            std::unique_ptr<Object> object);
   const Object* find(std::string_view host, std::string_view path) const;
-  // Follows links of all components but perhaps the last.
+  // Follows links of all components; of the last one if `to_device`.
   const Object* find_deepest(std::string_view host, std::string_view path, std::size_t& end) const;
   Result<const Object*> walk(std::string_view host, std::string path, bool to_device,
                              std::string& reason) const;

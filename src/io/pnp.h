@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// What the PnP and power managers ask of the drivers of a device stack: requests of Major::Pnp and
+// The requests of the PnP and power managers to the drivers of a device stack: Major::Pnp and
 // Major::Power. `Irp::code` is the minor function, `Irp::parameters` the structure named beside it.
 //
-// A driver that does not know a minor function passes it down; the bottom of a stack says Ok. A
-// refusal is an error with a reason in words; it goes to whoever asked.
+// A driver passes minor functions down that it does not handle; the bottom of a stack returns Ok. A
+// refusal is an error with a reason in words, which goes to the requestor.
 #pragma once
 
 #include "base/export.h"
@@ -24,7 +24,7 @@ enum class PnpMinor : std::uint32_t {
   QueryRemove,           // may the device go? An error vetoes
   CancelRemove,          // it stays after all
   Remove,                // end everything; files are closed, nothing else is under way
-  SurpriseRemoval,       // the hardware is gone: fail what is outstanding and what comes
+  SurpriseRemoval,       // the hardware is gone: fail outstanding and new requests
   QueryDeviceRelations,  // DeviceRelations: each driver adds the children it is the bus of
   QueryId,               // DeviceIds: answered by the physical device
 };
@@ -37,12 +37,12 @@ struct IB_DRIVER_API DeviceIds {
   std::vector<std::string> compatible;  // drivers for these come after those for hardware ids
   std::string description;
   std::string location;
-  // What the bus tells the driver of its device, by name; ib_bus: host, ca_guid, port, pkey.
+  // Properties of the device from its bus, by name; ib_bus: host, ca_guid, port, pkey.
   std::map<std::string, std::string> properties;
   bool raw = false;  // works without a functional driver
 };
 
-// Bus and device node share a physical device: it lives until both have let go of it.
+// Bus and device node share a physical device: it lives until both have released it.
 struct IB_DRIVER_API DeviceRelations {
   std::vector<std::shared_ptr<DeviceObject>> devices;
 };

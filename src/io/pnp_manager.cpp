@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// Bringing devices up: what a bus reports, the ids of each device, its drivers, Start, and what is
-// below it.
+// Bringing devices up: the report of a bus, the ids of each device, its drivers, Start, and its
+// children.
 #include "io/pnp_manager.h"
 
 #include "io/steps_internal.h"
@@ -11,7 +11,7 @@
 
 namespace ib::io {
 
-// One action that starts nodes and enumerates buses, until there is nothing left to do.
+// One action that starts nodes and enumerates buses until no work is left.
 class PnpManager::Bringing : public std::enable_shared_from_this<Bringing> {
  public:
   Bringing(PnpManager& pnp, Done done) : pnp_(pnp), tree_(pnp.tree_), done_(std::move(done)) {}
@@ -59,8 +59,8 @@ class PnpManager::Bringing : public std::enable_shared_from_this<Bringing> {
   Done done_;
 };
 
-// A device that started while what is above it sleeps would not know of it. It stays Present; the
-// power manager has it started when that is awake.
+// A device that started below a sleeping one would miss the sleep. It stays Present; the power
+// manager starts it after the resume.
 bool PnpManager::Bringing::waits(DeviceNode& node) {
   const DeviceNode* asleep = &node;
   while (asleep != nullptr && asleep->system_power() == SystemPower::Working) {
@@ -177,7 +177,7 @@ void PnpManager::Bringing::ask(DeviceNode& bus) {
   tree_.send(bus.top(), Major::Pnp, static_cast<std::uint32_t>(PnpMinor::QueryDeviceRelations),
              parameters, [self = shared_from_this(), id = bus.id(), relations](Irp& irp) {
                DeviceNode& found = *self->tree_.find(id);
-               // A bus that cannot tell has the children that it had.
+               // A bus that does not answer keeps its children.
                if (irp.status != Status::Ok) {
                  self->tree_.trace(found.path() + " does not tell its children: " + irp.reason);
                  return self->go_on();
@@ -198,7 +198,7 @@ void PnpManager::Bringing::compare(DeviceNode& bus,
   for (const auto& device : relations->devices) {
     const auto is_of = [&](const auto& node) { return &node->physical() == device.get(); };
     const bool known = std::any_of(bus.children().begin(), bus.children().end(), is_of);
-    // Its old stack still stands on it: it can come back once its last user has gone.
+    // Its old stack still stands on it: it can return after its last user has left.
     const bool leaves = std::any_of(tree_.leaving().begin(), tree_.leaving().end(), is_of);
     if (!known && !leaves) to_identify.push_back(tree_.add(&bus, device).id());
   }

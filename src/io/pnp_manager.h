@@ -30,25 +30,26 @@ class PnpManager {
   // The root of the tree, by its physical device; then everything below it. Once.
   void begin(std::shared_ptr<DeviceObject> root, Done done);
 
-  // A bus has other children than before ("invalidate device relations"): asks it, starts the new
-  // ones with all below them, and takes as surprise-removed what it does not report any more.
-  // Ok even if a child did not start: its node says so. InvalidState: the bus itself is not
-  // started. A child whose bus sleeps stays Present and starts after that woke up.
+  // The children of a bus have changed ("invalidate device relations"): queries it, starts the new
+  // ones with all below them, and surprise-removes those that are not in its report. Succeeds even
+  // if a child did not start: its node shows that. InvalidState: the bus itself is not started. A
+  // child whose bus sleeps stays Present and starts after that woke up.
   void enumerate(std::uint64_t bus, Done done);
 
-  // A removal that may be refused: queries all of `tops` and what is below them, then removes them,
-  // or, after a veto, nothing. DeviceBusy: the reason says who and why. They stay in the tree as
-  // Removed while their bus reports them; what was below them is gone.
+  // A removal that may be refused: queries all of `tops` and the nodes below them, then removes
+  // them, or none after a veto. DeviceBusy: the reason names the objector and its words. They stay
+  // in the tree as Removed while their bus reports them; the nodes below them are gone.
   class Removal;
   std::shared_ptr<Removal> remove(std::vector<std::uint64_t> tops, Done done);
   // Withdraws it if nothing was removed yet: it ends with Cancelled.
   void cancel(Removal& removal);
 
-  // The hardware is gone. Ok once all drivers were told; the nodes vanish when nobody uses them.
+  // The hardware is gone. Ends when all drivers have handled that; the nodes vanish after their
+  // last user.
   void surprise_remove(std::uint64_t top, Done done);
 
-  // Tries again: nodes that are Removed, Failed, without a driver, or Present since they waited for
-  // what is above them to wake up. If that sleeps, they (go on to) wait.
+  // Tries again: nodes that are Removed, Failed, without a driver, or Present below a sleeping
+  // node. Below a node that sleeps they continue to wait.
   void start(std::vector<std::uint64_t> nodes, Done done);
   // All nodes without a driver: there is a new one.
   void start_driverless(Done done);
@@ -61,7 +62,7 @@ class PnpManager {
   void withdraw(const std::shared_ptr<Removal>& removal);
   void carry_out(const std::shared_ptr<Removal>& removal);
   void finish(const std::shared_ptr<Removal>& removal, Status status, const std::string& reason);
-  // Tells a subtree that it is gone and moves it aside; children first.
+  // Sends SurpriseRemoval to a subtree and moves it aside; children first.
   void surprise(DeviceNode& top, const std::string& why, std::function<void()> then);
   // Sends Remove if drivers are there, then destroys stack and children.
   void take_down(DeviceNode& node, std::function<void()> then);

@@ -206,7 +206,7 @@ TEST(PnpManager, ASurpriseFailsRequestsAndWaitsForFiles) {
 }
 
 // A request of a kernel client has no file that would keep the device. The device waits for it
-// before its driver says farewell, and after it: the driver may have begun one meanwhile.
+// before and after Remove: the driver may have begun one meanwhile.
 TEST(PnpManager, ARemovalWaitsForRequestsThatAreUnderWay) {
   Small t;
   Irp early;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// Random schedules of devices that come and go, sleep and wake, are opened and asked, while drivers
-// refuse, take their time and fail. Virtual time; a failing seed is printed and repeats the run:
+// Random schedules of devices that come and go, sleep and wake, are opened and get requests, while
+// drivers refuse, delay and fail. Virtual time; a failing seed is printed and repeats the run:
 //   SOFTIB_SEED=17 io_test --gtest_filter='PnpRandom.*'
 #include "io/pnp_removal.h"
 #include "io/test_tree.h"
@@ -40,7 +40,7 @@ class Schedule : public TestTree {
     }
   }
 
-  // Everybody behaves and lets go: then everything must come to its end.
+  // All drivers and clients behave from now on: everything must end.
   void settle() {
     behaviour.clear();
     files_.clear();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// Taking devices away: in order, with a veto, or as a surprise.
+// Removal of devices: in order, with a veto, or as a surprise.
 #include "io/pnp_removal.h"
 
 #include "io/steps_internal.h"
@@ -14,12 +14,12 @@ namespace {
 constexpr Duration kFirstWatch = std::chrono::milliseconds(1);
 constexpr Duration kSlowestWatch = std::chrono::milliseconds(50);
 
-// Somebody answers PnP requests there.
+// A driver handles PnP requests there.
 bool has_drivers(const DeviceNode& node) {
   return !node.stack().empty() || node.ids().raw;
 }
 
-// The driver said yes, but files of its device are open: the PnP manager's own veto.
+// The driver has agreed, but files of its device are open: the PnP manager's own veto.
 std::string open_file_text(const DeviceNode& node) {
   const auto& files = node.top().open_files();
   std::string text = node.path() + " has " + std::to_string(files.size()) + " open file" +
@@ -58,8 +58,8 @@ std::shared_ptr<PnpManager::Removal> PnpManager::remove(std::vector<std::uint64_
 void PnpManager::cancel(Removal& removal) {
   if (removal.phase_ != Removal::Phase::Waiting && removal.phase_ != Removal::Phase::Asking) return;
   removal.cancelled_ = true;
-  // A driver that takes its time over a query ends it now; an answer that is on its way is heard,
-  // and the next step sees the flag.
+  // A driver that still works on a query ends it now; an answer that is on its way is processed,
+  // and the next step checks the flag.
   if (removal.phase_ == Removal::Phase::Asking) tree_.cancel_requests();
 }
 
@@ -95,7 +95,7 @@ void PnpManager::query(const std::shared_ptr<Removal>& removal) {
   });
 }
 
-// In the opposite order; who vetoed learns it too, as drivers may have begun to prepare.
+// In the opposite order; the objector gets it too, as it may have begun to prepare.
 void PnpManager::withdraw(const std::shared_ptr<Removal>& removal) {
   std::vector<std::uint64_t> asked(removal->asked_.rbegin(), removal->asked_.rend());
   const auto tell = [this](std::uint64_t id, const Steps::Next& next) {
@@ -143,7 +143,7 @@ void PnpManager::take_down(DeviceNode& node, std::function<void()> then) {
     DeviceNode& gone = *tree_.find(id);
     tree_.destroy_children(gone);
     gone.destroy_stack();
-    // It starts anew as a device that is on, also if it went in its sleep.
+    // It starts again as a device that is on, also if it was removed asleep.
     gone.system_power_ = SystemPower::Working;
     gone.device_power_ = DevicePower::D0;
     then();
@@ -155,8 +155,8 @@ void PnpManager::take_down(DeviceNode& node, std::function<void()> then) {
   });
 }
 
-// Requests of kernel clients may still be on their way up. Looks again and again, since the last
-// to leave may be on another thread, and must not touch anything of the device after it has left.
+// Requests of kernel clients may still be on their way up. Polls, since the last one may be on
+// another thread and must not touch the device after its return.
 void PnpManager::when_idle(std::uint64_t id, std::function<void()> then) {
   if (tree_.find(id)->is_idle()) return then();
   idle_watch_ = tree_.executor().at(tree_.executor().now() + kFirstWatch,

@@ -25,7 +25,7 @@ class PnpManager::Removal {
   Phase phase_ = Phase::Waiting;
   bool cancelled_ = false;
   std::vector<std::uint64_t> nodes_;  // all of it, children first
-  std::vector<std::uint64_t> asked_;  // those that agreed, or have nobody to ask
+  std::vector<std::uint64_t> asked_;  // those that agreed, or have no driver
   Status veto_ = Status::Ok;
   std::string reason_;
 };

@@ -133,7 +133,7 @@ void PowerManager::power_down(const std::shared_ptr<Transition>& transition) {
   });
 }
 
-// Everybody who was asked is told to stay, or to come back; parents first.
+// Every queried node gets "stay" or "come back"; parents first.
 void PowerManager::roll_back(const std::shared_ptr<Transition>& transition) {
   tree_.trace("power: back to working: " + transition->reason);
   transition->nodes.assign(transition->asked.rbegin(), transition->asked.rend());
@@ -173,7 +173,7 @@ void PowerManager::wake(const std::shared_ptr<Transition>& transition) {
   });
 }
 
-// No other action is under way, so what is Present came while it could not start.
+// No other action is under way, so Present nodes are those that came during the sleep.
 void PowerManager::start_waiting(std::uint64_t top) {
   const DeviceNode* node = tree_.find(top);
   if (node == nullptr) return;

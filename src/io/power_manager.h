@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // PowerManager: the system, or one host of it, goes to sleep, wakes up and goes down
-// (docs/design/0004). What it asks of drivers is in io/pnp.h.
+// (docs/design/0004). io/pnp.h has its requests to drivers.
 //
 // Thread rule: the executor's thread, dispatch level. One action at a time, shared with PnP.
 #pragma once
@@ -26,13 +26,13 @@ class PowerManager {
   ~PowerManager() { IB_ASSERT(last_chances_.empty()); }
 
   // Takes a node and all below it to a state. Sleep, Hibernate: DeviceBusy after a veto, or the
-  // error of a device that could not; nothing has changed then. Working: Ok; devices that do not
-  // come back are taken as surprise-removed. Shutdown: Ok.
-  // InvalidState: it is there already, or what is above it sleeps.
+  // error of a device that failed; nothing has changed then. Working: Ok; devices that do not come
+  // back are taken as surprise-removed. Shutdown: Ok. InvalidState: it is there already, or a node
+  // above it sleeps.
   void set(std::uint64_t top, SystemPower state, Done done);
 
-  // These devices get a request of Major::Shutdown before anything is powered down for good, the
-  // last registered first. A driver takes its device off before it is destroyed.
+  // These devices get a request of Major::Shutdown before anything is powered down for a shutdown,
+  // the last registered first. A driver takes its device off before it is destroyed.
   void add_last_chance(DeviceObject& device) { last_chances_.push_back(&device); }
   void remove_last_chance(DeviceObject& device) { std::erase(last_chances_, &device); }
 

@@ -74,7 +74,7 @@ TEST(PowerManager, WhatDoesNotWakeUpIsGoneWithItsChildren) {
   EXPECT_EQ(t.set_power("host", SystemPower::Working), Status::Ok);
   EXPECT_EQ(t.node("hca"), nullptr);
   EXPECT_EQ(t.functions, 0u);
-  // The bus still reports it: plugged in anew, it is tried again.
+  // The bus still reports it: plugged in again, it is started again.
   t.behaviour.clear();
   EXPECT_EQ(t.enumerate("host"), Status::Ok);
   EXPECT_EQ(t.state("hca"), NodeState::Started);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// A loop whose body ends later: what the PnP and power managers are made of.
+// A loop whose body ends later: the building block of the PnP and power managers.
 #pragma once
 
 #include <cstddef>

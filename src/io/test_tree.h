@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// For the tests of this folder: a device tree in virtual time whose buses and drivers do what the
-// test says.
+// For the tests of this folder: a device tree in virtual time whose buses and drivers follow the
+// test's instructions.
 #pragma once
 
 #include "io/irp_queue.h"
@@ -21,7 +21,7 @@
 
 namespace ib::io::test {
 
-// A physical device: what there is, in the test's hand.
+// A physical device under the test's control.
 struct Thing final : DeviceObject {
   Thing(DriverObject& driver, std::string name, std::string hardware)
       : DeviceObject(driver, name, DeviceKind::Physical) {
@@ -34,7 +34,7 @@ struct Thing final : DeviceObject {
   std::vector<std::shared_ptr<Thing>> children;
 };
 
-// What the functional driver of a thing does, by the name of the thing.
+// The behaviour of the functional driver of a device, by the device's name.
 struct Behaviour {
   std::string refuse_start;
   std::string veto_remove;
@@ -43,7 +43,7 @@ struct Behaviour {
   std::string fail_wake;
   bool take_time = false;           // QueryRemove and power requests wait in `slow`
   bool keep_requests = false;       // so do control requests, whatever happens to the device
-  std::function<void()> on_remove;  // what goes on while the driver says farewell
+  std::function<void()> on_remove;  // runs during the driver's Remove
 };
 
 class TestTree;
@@ -138,7 +138,7 @@ class TestTree {
     return tree.find_if([&](const DeviceNode& n) { return n.physical().name() == name; });
   }
   NodeState state(const std::string& name) const { return node(name)->state(); }
-  // What the drivers were asked since the last call.
+  // The requests that the drivers have got since the last call.
   std::vector<std::string> heard() { return std::exchange(log, {}); }
 
   platform::VirtualExecutor executor;
@@ -147,7 +147,7 @@ class TestTree {
   std::map<std::string, Behaviour> behaviour;
   bool refuse_entry = false;
   std::size_t functions = 0;  // device objects that exist
-  IrpQueue slow;              // requests of drivers that take their time
+  IrpQueue slow;              // requests that slow drivers hold
   Status status = Status::Ok;
   std::string reason;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// A pointer that remembers what it points to, for the `void*` that a driver leaves with an object
-// and for the parameters of a request.
+// A pointer that carries the type of its target, for the `void*` that a driver leaves with an
+// object and for the parameters of a request.
 #pragma once
 
 #include "base/assert.h"
@@ -15,7 +15,7 @@ class TypedPointer {
     value_ = value;
     type_ = value == nullptr ? nullptr : &tag<T>;
   }
-  // nullptr if nothing was set; asking for another type is a bug.
+  // Returns nullptr if nothing was set; another type is a bug.
   template <class T>
   T* get() const {
     IB_ASSERT(type_ == nullptr || type_ == &tag<T>);

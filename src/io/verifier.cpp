@@ -21,17 +21,17 @@ Verifier::~Verifier() {
 
 void Verifier::send(IrpRef irp) {
   if (fail_instead(irp)) return;
-  // Close is not: nobody can undo the end of a file, so it cannot be cancelled before its drivers
-  // know of it.
+  // Close is not delayed: the end of a file cannot be undone, so it cannot be cancelled before its
+  // drivers have seen it.
   if (irp->major == Major::Close || !waits()) return dispatch(std::move(irp));
   early_.park(std::move(irp));
-  // Which one does not matter; one that was cancelled meanwhile is gone, with its memory.
+  // Any of them will do; a cancelled one is gone, with its memory.
   executor_.post([this] {
     if (auto next = early_.take()) dispatch(*std::move(next));
   });
 }
 
-// Every other request of a code, so that a client that tries again gets on.
+// Every other request of a code, so that a client that tries again succeeds.
 bool Verifier::fail_instead(IrpRef& irp) {
   if (!options_.faults || irp->major != Major::DeviceControl || !options_.may_fail(irp->code)) {
     return false;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// Verifier: stands between whoever sends requests and the device stacks (`softib up --verify`,
+// Verifier: stands between the senders of requests and the device stacks (`softib up --verify`,
 // docs/design/0007). By the dice of a seed it makes requests wait before they are sent, and their
 // answers before they are given, so that cancellation, the end of the file and the removal of the
-// device meet them at every point; looks at what drivers answer; knows what is under way.
+// device meet them at every point; checks the answers of drivers; lists the requests under way.
 //
 // With `faults` it also lets each request code fail with each of kFaultStatuses once, and each
 // place that allocates once per request code.
@@ -31,16 +31,16 @@ namespace ib::io {
 struct VerifierOptions {
   std::uint64_t seed = 1;
   bool faults = false;
-  // Whether a client can live with the failure of this request: not what destroys.
+  // Returns whether this request may fail: none that destroys may.
   bool (*may_fail)(std::uint32_t code) = nullptr;
   const char* (*code_name)(std::uint32_t code) = nullptr;
-  std::function<void(const std::string& line)> report;  // for people; without "verify: "
+  std::function<void(const std::string& line)> report;  // a sentence, without "verify: "
 };
 
 class Verifier {
  public:
-  // What a request is made to fail with; that of a device that is gone is left out, as it would be
-  // a lie about the device.
+  // The statuses with which a request is made to fail; DeviceRemoved is not one, as it would be
+  // false.
   static constexpr std::array kFaultStatuses{Status::InsufficientResources, Status::DeviceBusy,
                                              Status::IoError, Status::Cancelled,
                                              Status::InvalidState};
@@ -55,13 +55,13 @@ class Verifier {
   // The same as a device, for originators that give call_driver() a completion routine.
   DeviceObject& device() { return device_; }
 
-  // For a place that allocates: whether to fail now. `site` names it.
+  // For a place that allocates: returns whether to fail now. `site` names the place.
   bool fails(std::string_view site);
 
   // A rule was broken; counts.
   void found(const std::string& what);
   std::uint64_t findings() const { return findings_; }
-  // Requests that were not answered yet, in words, for a softibd that cannot end.
+  // The unanswered requests, in words, for a softibd that cannot end.
   std::vector<std::string> under_way() const;
 
  private:

@@ -88,7 +88,7 @@ TEST(Verifier, SomeRequestsWaitAndAllAreAnsweredOnce) {
   EXPECT_EQ(t.verifier.findings(), 0u);
 }
 
-// As kernel clients use it (al/al.cpp): their completion routines run when it lets the answer go.
+// As kernel clients use it (al/al.cpp): their completion routines run when it releases the answer.
 TEST(Verifier, IsADeviceForThoseWhoHaveACompletionRoutine) {
   Bed t;
   int at_once = 0;

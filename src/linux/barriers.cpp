@@ -16,8 +16,8 @@ bool membarrier(int command) {
   return ::syscall(SYS_membarrier, command, 0, 0) == 0;
 }
 
-// If the system takes back what it granted (a seccomp filter set later): time does it as well,
-// since a store leaves its core within far less.
+// If the kernel refuses later (a seccomp filter), a pause does it as well, since a store leaves its
+// core within far less.
 void barrier(int command) {
   std::atomic_thread_fence(std::memory_order_seq_cst);
   if (membarrier(command)) return;

@@ -12,7 +12,7 @@ namespace {
 
 namespace control = verbs::control;
 
-// All of a response but its data is the request's.
+// A response is the request with other data.
 struct Answer {
   std::uint16_t status = mad_status::kOk;
   std::array<std::uint8_t, kSmpDataSize> data{};
@@ -150,7 +150,7 @@ Status answer(const PortFacts& facts, const Mad& request, Mad& response, std::st
              "), an agent answers requests";
     return Status::InvalidParameter;
   }
-  // Hop pointer and hop count: none but 0 of 0 is at its end here [14.2.2.2].
+  // Hop pointer and hop count: only 0 of 0 ends here [14.2.2.2].
   if (directed && smp.header.class_specific != 0) {
     reason = "the directed route of the MAD has hops: it is not for this port";
     return Status::InvalidParameter;

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// The subnet management agent of a port [IBA1 14.3]: answers SMPs, a question in, an answer out.
+// The subnet management agent of a port [IBA1 14.3]: turns an SMP into its answer.
 //
-// Get of what a port is and has. Set belongs to a subnet manager and is refused in the answer's
-// status until there is one. What other agents answer (performance, ...) is not here yet: the
-// status says that the class is not supported.
+// It answers Get of the attributes of a port. Set belongs to a subnet manager and is refused in the
+// answer's status. Classes of other agents (performance, ...) get the status "class not supported".
 #pragma once
 
 #include "base/result.h"
@@ -17,7 +16,7 @@
 
 namespace ib::mad {
 
-// All that an answer can say.
+// The state of a port that answers are made from.
 struct PortFacts {
   std::string_view node_description;
   const verbs::control::CaAttr* ca = nullptr;
@@ -28,8 +27,8 @@ struct PortFacts {
   std::span<const std::uint16_t> pkeys;
 };
 
-// InvalidParameter and the reason: it is no request to an agent of this port (a response; a
-// directed route with hops before it), so that nobody answers.
+// Returns InvalidParameter and the reason if it is no request to an agent of this port (a response;
+// a directed route with hops left) and gets no answer.
 Status answer(const PortFacts& facts, const Mad& request, Mad& response, std::string& reason);
 
 }  // namespace ib::mad

@@ -58,7 +58,7 @@ class Agent : public testing::Test {
     response = std::bit_cast<Smp>(out);
     return status;
   }
-  // Asks, and looks at what all answers have in common.
+  // Sends a request, and checks the common part of all answers.
   std::uint16_t status_of(const Smp& smp) {
     EXPECT_EQ(ask(smp), Status::Ok) << reason;
     EXPECT_EQ(response.header.method, method::kGetResp);
@@ -198,7 +198,7 @@ TEST_F(Agent, DoesNotAnswerResponses) {
   }
 }
 
-// Whatever comes: an answer is marked as one and belongs to its request.
+// Any input: an answer is marked as one and belongs to its request.
 TEST_F(Agent, PropertyAnyBytesGetAnAnswerOrNone) {
   std::minstd_rand random(1);
   for (int round = 0; round < 20000; ++round) {

@@ -4,7 +4,7 @@
 // the compiler kept from reordering (light_barrier()); the other pays for both by making every
 // thread that runs pass a full barrier, wherever it is (membarrier(2) on Linux).
 //
-// Where the system refuses that, join() says so and both sides must use full barriers.
+// If the kernel refuses that, join() returns false and both sides must use full barriers.
 #pragma once
 
 #include <atomic>
@@ -12,7 +12,7 @@
 namespace ib::platform {
 
 // Keeps stores before it and loads after it in order as seen by Barriers::threads() and
-// processes(), and by nobody else.
+// processes(), and by no other means.
 inline void light_barrier() {
   std::atomic_signal_fence(std::memory_order_seq_cst);
 }
@@ -20,16 +20,16 @@ inline void light_barrier() {
 class Barriers {
  public:
   virtual ~Barriers() = default;
-  // This process takes part from now on; false: it cannot. May be called again.
+  // This process takes part from now on. Returns false if it cannot. May be called again.
   virtual bool join() = 0;
   virtual bool joined() const = 0;
   // A full barrier here and in every thread of this process.
   virtual void threads() = 0;
-  // The same in every thread of every process that has joined. This process need not have.
+  // The same in every thread of every process that has joined. This process need not have joined.
   virtual void processes() = 0;
 };
 
-// Where nobody joins: full barriers on both sides.
+// For processes that do not join: full barriers on both sides.
 class FullBarriers final : public Barriers {
  public:
   bool join() override { return false; }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// What the user HCA (user/) asks of the operating system: connections to softibd, device memory,
-// memory of other processes, moving its own pages, sleeping and waking, threads and time.
+// The operating system for the user HCA (user/): connections to softibd, device memory, memory of
+// other processes, moving its own pages, sleeping and waking, threads and time.
 #pragma once
 
 #include "base/result.h"
@@ -25,11 +25,11 @@ class MappedFile {
   virtual ~MappedFile() = default;
   virtual std::byte* base() const = 0;
   virtual std::uint64_t size() const = 0;  // of the mapping (address space)
-  virtual std::uint64_t file_size() = 0;   // of the file, now; maps what it has grown by
+  virtual std::uint64_t file_size() = 0;   // of the file, now; maps its new part
 };
 
-// Pages of this process that were moved into a file at the same address (adopt_pages.cpp in the
-// reference folder tells how).
+// Pages of this process that were moved into a file at the same address (linux/adopt/adopt.h
+// tells how).
 struct AdoptedPages {
   NativeHandle file;          // memfd of `length` bytes, or more
   std::uint64_t address = 0;  // page aligned
@@ -37,7 +37,7 @@ struct AdoptedPages {
   std::uint64_t copied = 0;  // bytes that the program had touched before
 };
 
-// What stops the program's threads while pages move.
+// The means that stops the program's threads while pages move.
 enum class AdoptMode : std::uint32_t {
   None,            // nothing: pages move only while the program has one thread
   UserFaultsOnly,  // a userfaultfd at which system calls fail (EFAULT): likewise
@@ -62,27 +62,26 @@ class ClientHost {
   virtual Result<std::unique_ptr<MappedFile>> map(const NativeHandle& file, std::uint64_t space,
                                                   std::string& reason) = 0;
 
-  // By which other processes know this one.
+  // The name of this process for others.
   virtual Nameplate nameplate() = 0;
-  // Path 2: memory of another process. Ok only if all of it was moved.
-  // AccessDenied: not permitted (ptrace rules, seccomp); Malformed: not mapped, there or here;
-  // NotFound: no process has this id; Disconnected: another process has it (nothing was written
-  // there). What a failed read has left in `to` is anything.
+  // Path 2: memory of another process. Ok only if all of it was moved. AccessDenied: not permitted
+  // (ptrace rules, seccomp); Malformed: not mapped, there or here; NotFound: no process has this
+  // id; Disconnected: another process has it (nothing was written there). After a failed read the
+  // content of `to` is undefined.
   virtual Status read_process(const ProcessName& who, std::uint64_t from, void* to,
                               std::size_t length) = 0;
   virtual Status write_process(const ProcessName& who, std::uint64_t to, const void* from,
                                std::size_t length) = 0;
-  // Memory of this very process that may not be there, or not for this: an answer, not a signal.
-  // Much slower than memcpy for little. The last bytes become visible last.
+  // Memory of this process that may be unmapped or protected: returns an error, raises no signal.
+  // Much slower than memcpy for short copies. The last bytes become visible last.
   virtual OwnCopy copy_own(void* to, const void* from, std::size_t length) = 0;
-  // Whether all of it can be read (or written). Touches it all; for finding out what failed.
+  // Returns whether all of it can be read (or written). Touches it all; for reports of a failure.
   virtual bool is_accessible(const void* at, std::size_t length, bool write) = 0;
 
   // Path 1. `adopt` moves the whole private anonymous pages inside [address, address + length), of
   // which the program has touched at most `most` bytes; NotSupported if there are none or more, or
   // one of them is not private anonymous memory (or memory that `give_back` returned), or is a
-  // stack; DeviceBusy if the kernel may hold one for I/O in flight. Fails without having changed
-  // anything.
+  // stack; DeviceBusy if the kernel may hold one for I/O in flight. Fails without a change.
   //
   // To be called while the program registers this memory: pages that another thread unmaps
   // meanwhile come back.
@@ -92,23 +91,23 @@ class ClientHost {
   // place. Returns false, and changes nothing, if the kernel may hold one of the pages for I/O.
   virtual bool give_back(const AdoptedPages& pages) = 0;
   enum class Presence { Gone, Partial, Whole };
-  // How much of [address, address + length), which lies in `pages`, is still mapped where it was.
+  // Returns how much of [address, address + length), which lies in `pages`, is still mapped there.
   virtual Presence adopted_presence(const AdoptedPages& pages, std::uint64_t address,
                                     std::uint64_t length) = 0;
 
-  // Sleeping on a word of device memory; returns at once if it is not `expected`. Spurious
+  // Sleeping on a word of device memory; returns at once if the word is not `expected`. Spurious
   // returns are allowed. `wake` wakes all sleepers, in any process.
   virtual void wait(std::atomic<std::uint32_t>& word, std::uint32_t expected, Duration timeout) = 0;
   virtual void wake(std::atomic<std::uint32_t>& word) = 0;
 
-  // Waits a moment for another thread: a pause, from kYieldRound on yielding the core, after very
+  // Waits shortly for another thread: a pause, from kYieldRound on yielding the core, after very
   // many rounds a short sleep.
   static constexpr std::uint32_t kYieldRound = 128;
   virtual void relax(std::uint32_t round) = 0;
 
   // A pipe whose ends are close-on-exec; write end non-blocking.
   virtual Status make_pipe(NativeHandle& read_end, NativeHandle& write_end) = 0;
-  // All of `bytes` or nothing: InsufficientResources if the pipe is full.
+  // Writes all of `bytes` or nothing: InsufficientResources if the pipe is full.
   virtual Status write_pipe(int write_end, std::span<const std::byte> bytes) = 0;
 
   // A joinable background thread with all signals blocked. Leaks nothing when the process exits

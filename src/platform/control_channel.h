@@ -49,7 +49,7 @@ struct ControlReply {
   Status status = Status::Ok;
   std::uint64_t information = 0;
   std::size_t out_size = 0;             // bytes of the output buffer that were filled
-  std::array<NativeHandle, 2> handles;  // as many as the code says
+  std::array<NativeHandle, 2> handles;  // as many as the code has
   std::string reason;                   // in words; empty if status is Ok
 };
 
@@ -61,7 +61,7 @@ class ControlChannel {
   // gone, for this and every later call.
   virtual ControlReply call(std::uint32_t code, std::uint32_t file, std::span<const std::byte> in,
                             std::span<std::byte> out, std::span<const int> handles = {}) = 0;
-  // Ends a call that another thread waits in, and all later ones, with Disconnected.
+  // Ends a call in which another thread waits, and all later ones, with Disconnected.
   virtual void shut_down() = 0;
 };
 

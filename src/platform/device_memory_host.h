@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// What softibd asks of the operating system to keep the device memory of its HCAs: one file that
-// every client maps, files with text for tools, waking sleepers, and whether a process lives.
+// The operating system for the device memory of softibd's HCAs: one file that every client maps,
+// files with text for tools, waking sleepers, and the state of processes.
 //
 // Thread rule: the reactor's thread; nothing here blocks.
 #pragma once
@@ -28,10 +28,10 @@ class DeviceMemoryHost {
   virtual Status create(std::uint64_t size, std::uint64_t space, std::string& reason) = 0;
   virtual std::byte* base() = 0;
   virtual std::uint64_t space() = 0;  // that is mapped: how long the file can get
-  virtual std::uint64_t size() = 0;   // of the file, as the system knows it
-  // Lengthens the file. Nothing happens if it is that long already.
+  virtual std::uint64_t size() = 0;   // of the file, as the kernel reports it
+  // Lengthens the file; does nothing if it is that long already.
   virtual Status grow(std::uint64_t size, std::string& reason) = 0;
-  // Makes [offset, offset + length) zeros and gives whole pages in it back to the system.
+  // Makes [offset, offset + length) zeros and returns whole pages in it to the kernel.
   virtual void punch(std::uint64_t offset, std::uint64_t length) = 0;
   virtual std::uint64_t used_bytes() = 0;  // pages of the file that exist
 
@@ -41,10 +41,12 @@ class DeviceMemoryHost {
   // A memory file with this content, which its reader cannot change.
   virtual Result<NativeHandle> make_text(std::string_view text, std::string& reason) = 0;
   // The size of a client's memory file, which is sealed against shrinking by the call: otherwise
-  // its owner could make those who map it fault. InvalidParameter: no such file, or it refuses.
+  // its owner could make the processes that map it fault. InvalidParameter: no memory file, or
+  // sealing fails.
   virtual Result<std::uint64_t> seal_and_measure(const NativeHandle& file, std::string& reason) = 0;
   virtual bool is_pipe_end(const NativeHandle& handle, bool write_end) = 0;
-  // All of `bytes` or nothing; false if the pipe is full or its reader is gone. Never waits.
+  // Writes all of `bytes` or nothing. Returns false if the pipe is full or its reader is gone.
+  // Never waits.
   virtual bool write_pipe(const NativeHandle& write_end, std::span<const std::byte> bytes) = 0;
 
   virtual std::size_t max_handles() = 0;  // that this process may have open
@@ -52,9 +54,10 @@ class DeviceMemoryHost {
   virtual Barriers& barriers() = 0;
   virtual std::uint64_t page_size() = 0;
   virtual std::uint32_t pid() = 0;  // of this process
-  // Whether code of this process may still run: false for one that was waited for or is dying.
+  // Returns whether code of this process may still run: false for one that was waited for or is
+  // dying.
   virtual bool is_alive(std::uint32_t pid) = 0;
-  // Wakes all who sleep on this word of device memory, in any process.
+  // Wakes all threads that sleep on this word of device memory, in any process.
   virtual void wake(std::atomic<std::uint32_t>& word) = 0;
 };
 

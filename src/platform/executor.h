@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// Executor: where dispatch-level work runs, one piece at a time, and what time it is there.
-// linux/ implements it with an event loop, sim/ with virtual time.
+// Executor: runs dispatch-level work, one piece at a time, and has a clock.
+// linux/server/event_loop.h implements it, and for tests virtual_executor.h with virtual time.
 #pragma once
 
 #include "base/time.h"
@@ -10,8 +10,8 @@
 
 namespace ib::platform {
 
-// A piece of work that is due at some moment. Destroying it cancels: the work does not run after
-// that (it may destroy its own timer while it runs). On the executor's thread only.
+// A piece of work with a due time. Destroying it cancels the work (which may destroy its own timer
+// while it runs). On the executor's thread only.
 class Timer {
  public:
   virtual ~Timer() = default;
@@ -27,7 +27,7 @@ class Executor {
   // thread; never from inside post() itself.
   virtual void post(Work work) = 0;
 
-  // Runs `work` once, not before `when`; a moment that has passed means soon. Executor's thread.
+  // Runs `work` once, not before `when`; a time in the past means soon. Executor's thread.
   [[nodiscard]] virtual std::unique_ptr<Timer> at(Instant when, Work work) = 0;
 
   virtual Instant now() = 0;  // monotonic

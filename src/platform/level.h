@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// Levels: whether the running code may block (DESIGN.md 2). Passive: a worker thread, may block.
-// Dispatch: the reactor or a completion callback, must not. A level describes the thread, it
-// changes no scheduling; every blocking primitive of ours calls require_passive(), in release
+// Levels: whether the running code may block (docs/design/0010). Passive: a worker thread, which
+// may block. Dispatch: the reactor or a completion callback, which must not. A level describes the
+// thread and changes no scheduling; every blocking primitive calls require_passive(), in release
 // builds too.
 //
 // It is here and not in io/ because the event loop (linux/) raises it and io/ checks it.
@@ -41,7 +41,7 @@ class LevelGuard {
   Level previous_;
 };
 
-// To be called by whatever may block, before it does. `what` names the primitive.
+// To be called by every primitive that may block, before it does. `what` names the primitive.
 inline void require_passive(const char* what) {
   if (current_level() == Level::Passive) return;
   std::fprintf(stderr, "%s may block, but was called at dispatch level\n", what);

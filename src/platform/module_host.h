@@ -10,11 +10,12 @@
 
 namespace ib::platform {
 
-// Loaded code. Destroying it unmaps the code: nobody may be inside, or come back. Does not block.
+// Loaded code. Destroying it unmaps the code: no thread may be inside or return into it. Does not
+// block.
 class Module {
  public:
   virtual ~Module() = default;
-  virtual void* symbol(const char* name) = 0;  // nullptr: it has none of that name
+  virtual void* symbol(const char* name) = 0;  // nullptr: no symbol of that name
 };
 
 class ModuleHost {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// VirtualExecutor: work runs when the test says so, and time passes when it says so.
+// VirtualExecutor: the test runs its work and moves its clock.
 #pragma once
 
 #include "platform/executor.h"
@@ -29,7 +29,7 @@ class VirtualExecutor final : public Executor {
     while (step(until)) {}
     now_ = until;
   }
-  // One piece of work that is due until then, if there is one.
+  // Runs one piece of work that is due until then, if there is one.
   bool step(Instant until) {
     const LevelGuard dispatch(Level::Dispatch);
     if (!posted_.empty()) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// How much address space (RLIMIT_AS) softibd and a program of the fabric want. Device memory is
+// The address space (RLIMIT_AS) that softibd and a program of the fabric reserve. Device memory is
 // mapped sparse: addresses, not memory.
 #pragma once
 
@@ -10,7 +10,7 @@
 namespace ib::softib {
 
 inline constexpr std::uint64_t kForCodeAndHeap = std::uint64_t{512} << 20;
-// All that device memory may grow to.
+// The largest size of device memory.
 inline constexpr std::uint64_t kFullAddressSpace = hca::kArenaSpace + kForCodeAndHeap;
 // Its tables and the first objects, and as much again. With less than the full space the objects of
 // a fabric end sooner.

@@ -20,7 +20,7 @@ enum class Exit : int {
   Daemon = 7,           // softibd did not start, died or does not answer
   Resources = 8,        // memory, descriptors or address space do not suffice
   Installation = 9,     // softibd or a library is missing
-  Busy = 10,            // somebody uses it, or objects; nothing was changed
+  Busy = 10,            // in use, or vetoed; nothing was changed
   NotExecutable = 126,  // `softib run`: CMD is there but cannot be run
   NoCommand = 127,      // `softib run`: CMD was not found
 };

@@ -14,13 +14,13 @@
 
 namespace ib::softib {
 
-// Passive level. What is wrong with single manifests goes to `complaints`; they are left out.
-// NotFound, IoError: the folder itself.
+// Passive level. Defective manifests are left out, with a line in `complaints`. NotFound, IoError:
+// the folder itself.
 Result<std::vector<io::DriverInfo>> read_driver_store(const std::string& folder,
                                                       std::vector<std::string>& complaints,
                                                       std::string& reason);
 
-// One manifest. Malformed: `reason` says what.
+// One manifest. Malformed: see `reason`.
 Result<io::DriverInfo> parse_manifest(const std::string& text, const std::string& folder,
                                       std::string& reason);
 

@@ -12,12 +12,12 @@
 namespace ib::softib {
 namespace {
 
-// "7:3: ", as compilers say it.
+// "7:3: ", as compilers print it.
 std::string place(const toml::source_region& region) {
   return std::to_string(region.begin.line) + ':' + std::to_string(region.begin.column) + ": ";
 }
 
-// Reads the keys of one table; the first thing that is wrong stays in `reason`.
+// Reads the keys of one table; the first mistake stays in `reason`.
 class Table {
  public:
   Table(const toml::table& table, std::string where, std::string& reason)
@@ -168,7 +168,7 @@ Result<FabricConfig> parse_fabric_config(std::string_view text, const std::strin
 }
 
 Result<FabricConfig> read_fabric_config(const std::string& path, std::string& reason) {
-  // A FIFO would keep us until somebody writes to it; /dev/zero for good.
+  // A FIFO would block until a writer comes; /dev/zero never ends.
   std::error_code error;
   if (std::filesystem::exists(path, error) && !std::filesystem::is_regular_file(path, error)) {
     reason = "configuration " + path + " is no regular file";

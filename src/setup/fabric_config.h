@@ -28,7 +28,7 @@ struct FabricConfig {
   std::vector<PartitionConfig> partitions;
 };
 
-// Paths in it are relative to `folder`. Malformed: `reason` says what, and where.
+// Paths in it are relative to `folder`. Malformed: see `reason`, which has the place.
 Result<FabricConfig> parse_fabric_config(std::string_view text, const std::string& folder,
                                          std::string& reason);
 // Passive level. NotFound: no such file.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// What a user asks of a fabric on the command line: how many nodes, HCAs and ports.
+// The shape of a fabric on the command line: the numbers of nodes, HCAs and ports.
 #pragma once
 
 #include <cstdint>
@@ -13,23 +13,23 @@ namespace ib::softib {
 inline constexpr std::uint64_t kLeastMemory = std::uint64_t{16} << 20;
 
 struct FabricShape {
-  std::vector<std::string> nodes;  // names; empty: not said
+  std::vector<std::string> nodes;  // names; empty: not given
   std::optional<std::uint32_t> hcas;
   std::optional<std::uint32_t> ports;
   std::optional<std::uint64_t> max_memory;
   std::string config;  // path of the configuration file; empty: none
-  std::string verify;  // "on", "faults"; empty: not said
+  std::string verify;  // "on", "faults"; empty: not given
   std::uint64_t verify_seed = 1;
 
-  // As it comes up: node0 if nothing was said.
+  // The nodes of a new fabric: node0 if none was given.
   std::vector<std::string> node_names() const;
 };
 
 // "4" or "alice,bob". Throws CliError(Usage).
 std::vector<std::string> parse_nodes(const std::string& text);
 
-// "512M", "4G", "4GiB" or a number of bytes, in bytes; from kLeastMemory to what device memory has
-// addresses for. Throws CliError(Usage).
+// "512M", "4G", "4GiB" or a number of bytes, in bytes; from kLeastMemory to the address space of
+// device memory. Throws CliError(Usage).
 std::uint64_t parse_memory_size(const std::string& text);
 
 // The node that --node means, by number (from 0) or name; empty means the first.

@@ -44,7 +44,7 @@ std::string read_fd(const Fd& fd) {
 std::string last_lines(const std::string& path, std::size_t lines, std::size_t from) {
   constexpr std::size_t kLongestLog = 64u << 20;
   std::string text = read_file(path, kLongestLog);
-  if (from > text.size()) from = 0;  // the log was started anew
+  if (from > text.size()) from = 0;  // the log was rotated
   text.erase(0, from);
   while (!text.empty() && text.back() == '\n') text.pop_back();
   if (text.empty()) return text;

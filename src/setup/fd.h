@@ -12,9 +12,9 @@ namespace ib::softib {
 using Fd = platform::NativeHandle;
 Fd make_fd(int fd);
 
-// All of a file (at most `limit` bytes of it); empty if it cannot be read.
+// Returns a whole file (at most `limit` bytes of it); empty if it cannot be read.
 std::string read_file(const std::string& path, std::size_t limit = 1u << 20);
-// All of an open file, from its start.
+// Returns a whole open file, from its start.
 std::string read_fd(const Fd& fd);
 
 // The last `lines` lines of a text file after byte `from`, each with a new line.

@@ -24,8 +24,8 @@ std::string environment(const char* name) {
   return value == nullptr ? "" : value;
 }
 
-// Absolute, since the programs we start may change their directory; without trailing slashes,
-// since "link/" would follow the link that "link" is checked for.
+// Absolute, since programs may change their directory; without trailing slashes, since "link/"
+// would follow the link that "link" is checked for.
 std::string tidy(const std::string& path) {
   std::error_code error;
   std::string full = std::filesystem::absolute(path, error).lexically_normal().string();
@@ -34,7 +34,7 @@ std::string tidy(const std::string& path) {
   return full;
 }
 
-// Whether a directory that we did not make is ours to put things into.
+// Returns whether a directory that already existed is ours.
 bool is_ours(const std::string& path, uid_t uid) {
   struct stat s {};
   return ::lstat(path.c_str(), &s) == 0 && S_ISDIR(s.st_mode) && s.st_uid == uid &&

@@ -2,8 +2,8 @@
 // The runtime directory: where the sockets, locks and logs of this user's fabrics are.
 //
 // $SOFTIB_RUNTIME_DIR, else $XDG_RUNTIME_DIR/softib if that directory is ours and usable (after
-// `su` it is somebody else's), else /tmp/softib-<uid>. Anybody can make a name in /tmp before us,
-// so the directory is used only if it is a real directory of ours that no one else can write to.
+// `su` it belongs to another user), else /tmp/softib-<uid>. Any user can make a name in /tmp first,
+// so the directory is used only if it is a real directory of ours that no other user can write to.
 #pragma once
 
 #include <sys/types.h>
@@ -12,7 +12,7 @@
 
 namespace ib::softib {
 
-// What the choice depends on; tests bring their own.
+// The inputs of the choice; tests have their own.
 struct Surroundings {
   std::string softib_dir;  // $SOFTIB_RUNTIME_DIR
   std::string xdg_dir;     // $XDG_RUNTIME_DIR
@@ -37,7 +37,7 @@ struct FabricFiles {
   std::string lock;
   std::string log;
 };
-// Throws CliError(Usage) if the name is no good as a file name, or the socket's path is too long.
+// Throws CliError(Usage) if the name cannot be a file name, or the socket's path is too long.
 FabricFiles fabric_files(const std::string& runtime_dir, const std::string& fabric);
 
 }  // namespace ib::softib

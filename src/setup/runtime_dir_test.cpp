@@ -26,7 +26,7 @@ class RuntimeDir : public testing::Test {
     here_.tmp_dir = base_;
     here_.uid = ::geteuid();
   }
-  // The complaint; "" if there is none.
+  // Returns the error's text; "" if there is none.
   static std::string complaint(const std::string& path, uid_t uid) {
     try {
       prepare_runtime_dir(path, uid);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "softibd/daemon.h"
 
-#include "drivers/soft_hca/partitions.h"
+#include "drivers/soft_hca/pkey_table.h"
 #include "platform/level.h"
 #include "setup/driver_store.h"
 
@@ -13,7 +13,7 @@ namespace ib::softib {
 namespace {
 
 constexpr std::size_t kMaxSessions = 4096;
-// How long the requests of clients may take to end once everything is being torn down.
+// The time that the requests of clients may take to end during the teardown.
 constexpr Duration kPatience = std::chrono::seconds(5);
 
 std::string count_of(std::size_t n, const char* what) {
@@ -43,7 +43,7 @@ Status Daemon::build(std::string& reason) {
     return fabric.error();
   }
   fabric_.emplace(*std::move(fabric));
-  // First the place, then the work: a second softibd must not make device memory.
+  // The lock comes first: a second softibd must not make device memory.
   auto directory = os::ServerDirectory::claim(options_.runtime_dir, options_.fabric, reason);
   if (!directory) return directory.error();
   directory_ = *std::move(directory);
@@ -136,7 +136,7 @@ DaemonExit Daemon::run() {
   return exit_;
 }
 
-// Every device that can has started. Clients that came meanwhile wait at the socket.
+// All devices have started or failed. Clients that came meanwhile wait at the socket.
 void Daemon::on_ready() {
   if (ending_) return;
   start_server();
@@ -154,7 +154,7 @@ Result<io::DeviceObject*> Daemon::resolve(const std::string& node, const std::st
   return devices_->tree().resolve(node, path, reason);
 }
 
-// What the drivers know, and what only we know.
+// The state that the drivers report, and the daemon's own.
 Result<os::NativeHandle> Daemon::make_status(std::string& reason) {
   std::string text = devices_->root().status_json();
   IB_ASSERT(!text.empty() && text.front() == '{');
@@ -163,7 +163,7 @@ Result<os::NativeHandle> Daemon::make_status(std::string& reason) {
     if (session->client_has_gone()) continue;
     connections += (connections.empty() ? "" : ", ") + std::to_string(session->client().pid);
   }
-  // The name is of letters, digits and "-_.": there is nothing to escape.
+  // The name is of letters, digits and "-_.": it needs no escapes.
   text.insert(1, "\n  \"fabric\": \"" + options_.fabric +
                      "\",\n  \"kept\": " + (options_.keep ? "true" : "false") +
                      ",\n  \"connections\": [" + connections + "]," + verify_json());
@@ -196,7 +196,7 @@ void Daemon::add_session(std::unique_ptr<os::ServerConnection> connection) {
   consider_idleness();
 }
 
-// Later, since the session is in the middle of something.
+// Deferred: the caller is a method of the session.
 void Daemon::on_over(DaemonSession& session) {
   loop_.post([this, id = session.client().session] {
     sessions_.erase(id);
@@ -210,10 +210,10 @@ void Daemon::consider_idleness() {
   idle_timer_.reset();
   if (options_.keep || !sessions_.empty()) return;
   Instant when = loop_.now() + options_.idle_exit;
-  // Whoever started us may not have got to connect yet; tools that only look do not count.
+  // The program that started softibd may still have to connect; tools that only query do not count.
   if (!had_client_) when = std::max(when, started_ + options_.first_client);
   idle_timer_ = loop_.at(when, [this] {
-    // Once more round the loop: a client may be at the door.
+    // One more turn of the loop: a client may be about to connect.
     loop_.post([this] {
       if (!options_.keep && sessions_.empty())
         begin_end(had_client_ ? "the last client has gone" : "no client has come");
@@ -235,7 +235,7 @@ void Daemon::begin_end(const std::string& why) {
   for (const auto& [id, session] : sessions_) session->end();
 }
 
-// The devices go down in order, after all else that was asked of them.
+// The devices go down in order, after all other requests.
 void Daemon::power_off() {
   devices_->tree().shut_down([this] {
     if (const std::string users = devices_->tree().open_devices(); !users.empty()) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Daemon: a whole softibd but for the process around it: fabric, devices, server and sessions, and
-// the decision when to go. daemon_main.cpp gives it a process, in_process_daemon.h a thread.
+// the decision when to end. daemon_main.cpp gives it a process, in_process_daemon.h a thread.
 #pragma once
 
 #include "io/verifier.h"
@@ -84,7 +84,7 @@ class Daemon : public SessionHost {
   os::ServerDeviceMemory memory_;
   std::unique_ptr<os::ServerDirectory> directory_;
   os::DlopenHost modules_{loop_};
-  std::unique_ptr<io::Verifier> verifier_;  // null: not asked for
+  std::unique_ptr<io::Verifier> verifier_;  // null: off
   std::unique_ptr<VerifyingMemory> verifying_memory_;
   std::unique_ptr<DaemonDevices> devices_;
   std::unique_ptr<os::ServerSocket> server_;

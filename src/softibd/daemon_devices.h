@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // The devices of softibd: the HCAs' driver, the device tree, and the device of file 0, in the order
-// in which one needs the other.
+// of their dependencies.
 //
 // Thread rule: the loop's thread.
 #pragma once

@@ -18,7 +18,7 @@ class FileLog : public DaemonLog {
   explicit FileLog(const std::vector<spdlog::sink_ptr>& sinks)
       : logger_("softibd", sinks.begin(), sinks.end()) {
     logger_.set_pattern("%Y-%m-%d %H:%M:%S.%e %L %v");
-    // Whoever looks after a crash finds the last line; there are few of them.
+    // Flushed line by line, so that the last line survives a crash; there are few lines.
     logger_.flush_on(spdlog::level::info);
   }
   void info(std::string_view line) override { logger_.info("{}", line); }

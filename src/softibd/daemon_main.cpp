@@ -63,7 +63,7 @@ int main(int argc, char** argv) {
     ib::softib::prepare_process();
     auto report_to = options.ready_fd >= 0 ? ib::os::own_descriptor(options.ready_fd)
                                            : ib::platform::NativeHandle();
-    // A starter that gave us a descriptor has arranged everything else as well.
+    // A starter that passes a descriptor has arranged everything else as well.
     if (!options.foreground && options.ready_fd < 0) {
       if (const auto exit_code = ib::softib::go_to_background(report_to)) return *exit_code;
     }

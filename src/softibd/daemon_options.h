@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// What softibd is to do, and its command line.
+// The options of softibd, and its command line.
 #pragma once
 
 #include "base/time.h"
@@ -12,15 +12,15 @@ namespace ib::softib {
 
 // Exit codes of softibd; part of its interface (softibd --help).
 enum class DaemonExit : int {
-  Ended = 0,       // in order: asked to, or its last client has gone
+  Ended = 0,       // in order: on request, or its last client has gone
   NotStarted = 1,  // the reason is in words on stderr, in the log and on the ready descriptor
   Usage = 2,
   AlreadyUp = 3,  // a fabric of that name is up
-  Stuck = 4,      // asked to end, but requests did not; it left anyway
-  Findings = 5,   // the verifier has found something; the log tells
+  Stuck = 4,      // requested to end, but requests did not; it ended anyway
+  Findings = 5,   // the verifier has findings; the log has them
 };
 
-// What `--verify` asks for (docs/design/0007).
+// The modes of `--verify` (docs/design/0007).
 enum class Verify : std::uint8_t { Off, On, Faults };
 
 struct DaemonOptions {
@@ -32,7 +32,7 @@ struct DaemonOptions {
   bool keep = false;                                    // stay without clients
   Duration idle_exit = std::chrono::milliseconds(300);  // go this long after the last client,
   Duration first_client = std::chrono::seconds(10);     // or if the first has not come by then
-  std::uint64_t max_memory = 0;                         // bytes; 0: what there is room for
+  std::uint64_t max_memory = 0;                         // bytes; 0: as much as there is room for
   int ready_fd = -1;                                    // gets the ready line
   bool foreground = false;
   Verify verify = Verify::Off;
@@ -45,7 +45,7 @@ struct ParsedCommandLine {
   DaemonOptions options;
 };
 
-// Prints what there is to say (help, what is wrong).
+// Prints help, or the mistake.
 ParsedCommandLine parse_daemon_options(int argc, const char* const* argv);
 
 }  // namespace ib::softib

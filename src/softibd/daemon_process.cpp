@@ -29,7 +29,7 @@ std::string read_all(int file) {
   }
 }
 
-// In the parent: the child has said how it went, or has ended.
+// In the parent: the child has reported its start, or has ended.
 int pass_on(pid_t child, const std::string& report) {
   if (report.starts_with("ok ")) {
     std::fputs(report.c_str() + 3, stdout);
@@ -47,8 +47,7 @@ int pass_on(pid_t child, const std::string& report) {
 }  // namespace
 
 void prepare_process() {
-  // A client that goes while we write to its pipe, and RLIMIT_FSIZE: errors of a call, no reason to
-  // die.
+  // A client that goes while we write to its pipe, and RLIMIT_FSIZE: errors of a call, not signals.
   ::signal(SIGPIPE, SIG_IGN);
   ::signal(SIGXFSZ, SIG_IGN);
   ::umask(077);
@@ -87,7 +86,7 @@ std::optional<int> go_to_background(platform::NativeHandle& report_to) {
   }
   ::setsid();
   reader.reset();
-  // Nothing else of the starter: whoever waits for the end of a pipe of its would wait for us.
+  // No other descriptor of the starter: a reader of its pipe would wait for softibd.
   constexpr int kReport = 3;
   if (writer.get() != kReport) {
     ::dup3(writer.get(), kReport, O_CLOEXEC);
@@ -100,7 +99,7 @@ std::optional<int> go_to_background(platform::NativeHandle& report_to) {
 }
 
 void let_go_of_starter() {
-  if (::chdir("/") != 0) return;  // it always is there
+  if (::chdir("/") != 0) return;  // it always exists
   const platform::NativeHandle null = os::own_descriptor(::open("/dev/null", O_RDWR | O_CLOEXEC));
   if (!null.valid()) return;
   for (const int standard : {0, 1, 2}) ::dup2(null.get(), standard);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// softibd as a process: the background, what it inherits, and telling its starter how it went.
+// softibd as a process: the background, inherited resources, and the report to its starter.
 #pragma once
 
 #include "linux/client/client_handle.h"
@@ -14,7 +14,7 @@ namespace ib::softib {
 // Signals and limits of a process that serves others. Before any thread exists.
 void prepare_process();
 
-// Where the ready line goes. In the background: to the process that started us, too.
+// The target of the ready line. In the background: the starting process, too.
 class ReadyReport {
  public:
   explicit ReadyReport(platform::NativeHandle to) : to_(std::move(to)) {}
@@ -30,7 +30,7 @@ class ReadyReport {
 // passes it on to its user and has the exit code for main(); the child gets nothing.
 std::optional<int> go_to_background(platform::NativeHandle& report_to);
 
-// Once in the background and ready: nothing of the starter is kept, neither terminal nor directory.
+// Once in the background and ready: releases the starter's terminal and directory.
 void let_go_of_starter();
 
 }  // namespace ib::softib

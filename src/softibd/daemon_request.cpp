@@ -85,7 +85,7 @@ Target target_of(Code code) {
   return Target::None;
 }
 
-// The first thing that is wrong with a request whose header is there; empty: nothing.
+// Returns the first mistake of a request whose header is complete; empty: none.
 Status check(const RequestHeader& header, std::size_t size, MessageFlaws flaws,
              std::string& reason) {
   const auto fail = [&reason](Status status, std::string text) {

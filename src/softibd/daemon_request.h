@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Messages of the control socket (verbs/control.h) to requests, and answers to messages. Pure, and
-// the first to see what a client sent: nothing is believed before it is checked.
+// the first code that reads a client's bytes: every field is checked.
 #pragma once
 
 #include "base/result.h"
@@ -15,17 +15,17 @@
 
 namespace ib::softib {
 
-// What the socket says about a message besides its bytes.
+// Facts about a message besides its bytes.
 struct MessageFlaws {
   bool truncated = false;     // longer than kMaxMessage
   bool handles_lost = false;  // more than kMaxFds, or softibd could not hold them
 };
 
 struct ParsedRequest {
-  // Ok: it may be carried out. Else `reason` goes back to the client.
+  // Ok: it may be carried out. Otherwise `reason` is sent to the client.
   Status status = Status::Ok;
   std::string reason;
-  // False: there is not even a tag to answer to; the client speaks another language.
+  // Returns false if there is no tag to answer to; the client does not speak the protocol.
   bool answerable = false;
 
   verbs::control::Code code = verbs::control::Code::Ping;
@@ -36,7 +36,7 @@ struct ParsedRequest {
 
 ParsedRequest parse_request(std::span<const std::byte> message, MessageFlaws flaws);
 
-// How many file descriptors a request of this code brings. Others that came with it are closed at
+// Returns the number of file descriptors that a request of this code brings. Others are closed at
 // once: a request that pends must not keep them.
 std::size_t handles_of(verbs::control::Code code);
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// Any bytes on the control socket: parse_request() says yes or no, reads nothing else, and what it
-// accepts is well formed. First byte: the flaws of the message; the rest is the message.
+// Any bytes on the control socket: parse_request() accepts or refuses them, reads no other byte,
+// and accepts only well-formed requests. First byte: the flaws of the message; the rest is the
+// message.
 #include "softibd/daemon_request.h"
 
 #include <cstddef>

@@ -22,7 +22,7 @@ struct DaemonSession::File {
 
 // An IRP with its buffers, and what the answer needs.
 struct DaemonSession::Request {
-  // Every output structure fits; what is longer travels as a file.
+  // Every output structure fits; longer ones travel as a file.
   static constexpr std::size_t kOutputBytes = 4096;
 
   io::Irp irp;
@@ -39,7 +39,7 @@ struct DaemonSession::Request {
 
 namespace {
 
-// The power manager has switched everything off; what is left is us.
+// The power manager has switched everything off; softibd remains.
 bool is_shutdown(const io::Irp& irp) {
   if (irp.code != static_cast<std::uint32_t>(Code::SetPower)) return false;
   const auto in = irp.input<control::SetPowerIn>();
@@ -102,7 +102,7 @@ void DaemonSession::on_created_zero(io::Irp& irp, void* context) {
     return;
   }
   if (!created) {
-    self.zero_.reset();         // what was not created is not closed
+    self.zero_.reset();         // a file that was not created is not closed
     self.connection_->close();  // on_closed() follows
   }
   self.go_on_ending();
@@ -194,7 +194,7 @@ void DaemonSession::open_file(Request& request) {
   std::string reason;
   const Result<io::DeviceObject*> device = host_.resolve(client_.node, printable(in->path), reason);
   if (!device) return fail(request, device.error(), reason);
-  // Numbers are not used again while they are young, so that a use after Close is noticed.
+  // Numbers are not reused soon, so that a use after Close is detected.
   do {
     ++last_number_;
   } while (last_number_ == 0 || files_.contains(last_number_));
@@ -211,7 +211,7 @@ void DaemonSession::close_file(Request& request) {
     return fail(request, Status::NotFound, "file " + std::to_string(in->file) + " is not open");
   host_.on_close_asked(file->object);
   file->close_request = &request;
-  ++file->pending;  // it must not go while we are here
+  ++file->pending;  // it must live until this returns
   cancel_requests(file);
   --file->pending;
   file_became_free(*file);  // if not now, then Close follows the last request that is under way
@@ -239,7 +239,7 @@ void DaemonSession::on_request_done(io::Irp&, void* context) {
   request.session->finish(request);
 }
 
-// The request is over. It was never sent anywhere if it has no file: then its IRP says nothing.
+// The request is over. Without a file it was never sent, and its IRP has no result.
 void DaemonSession::finish(Request& request) {
   if (request.file == nullptr) request.irp.status = Status::Ok;
   const bool ok = request.irp.status == Status::Ok;
@@ -256,7 +256,7 @@ void DaemonSession::finish(Request& request) {
   if (request.wants_answer) answer(request);
   if (ok && is_shutdown(request.irp)) host_.shut_down("pid " + std::to_string(client_.pid));
   if (request.irp.major == io::Major::Close) {
-    // Whatever the driver says: there is no way to have a file that is half closed.
+    // The driver's status is ignored: a file cannot be half closed.
     File* file = std::exchange(request.file, nullptr);
     if (file == zero_.get()) {
       zero_.reset();
@@ -315,7 +315,7 @@ void DaemonSession::on_closed() {
   go_on_ending();
 }
 
-// One step after another, each when what it waits for has happened. Drivers complete some requests
+// One step after another, each after the event that it waits for. Drivers complete some requests
 // before call_driver() returns: a loop, since recursion would find the session in mid-step.
 void DaemonSession::go_on_ending() {
   if (in_end_step_ || state_ < State::Ending || state_ == State::Over) return;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// DaemonSession: one connection to softibd. Turns messages into IRPs and completed IRPs into
-// answers; owns the files that the client opened.
+// DaemonSession: one client, that is one connection to softibd. Turns messages into IRPs and
+// completed IRPs into answers; owns the files that the client opened.
 //
 // Life: opening (Create for file 0 is under way; nothing is read) -> open -> ending, once the
-// socket has gone. The end has an order: the driver of file 0 learns that the process has gone,
-// every request is cancelled and waited for, then each file gets Close, file 0 last; then the
-// host may destroy the session. A driver that keeps a request keeps the session.
+// socket has gone. The end has an order: the driver of file 0 gets the end of the process, every
+// request is cancelled and waited for, then each file gets Close, file 0 last; then the host may
+// destroy the session. A driver that keeps a request keeps the session.
 //
 // Thread rule: the loop's thread. Requests are completed there too.
 #pragma once
@@ -28,7 +28,7 @@ namespace ib::softib {
 
 class DaemonSession;
 
-// What a session asks of the daemon.
+// The daemon's services for a session.
 class SessionHost {
  public:
   virtual ~SessionHost() = default;
@@ -45,7 +45,7 @@ class SessionHost {
   }
   virtual void on_close_asked(const io::FileObject&) {}  // by the client; Close follows
   virtual void keep(bool on) = 0;
-  // Who needs the fabric, besides one client; empty: nobody.
+  // Returns the programs that need the fabric, besides one client; empty: none.
   virtual std::string needed_by() const = 0;
   virtual void shut_down(const std::string& who) = 0;
   virtual void on_attached() = 0;                    // some session, now or earlier
@@ -54,7 +54,8 @@ class SessionHost {
 
 class DaemonSession : private os::ServerConnection::Handler {
  public:
-  // Requests that one session may have under way; more are not read from the socket.
+  // The number of requests that one session may have under way; further ones are not read from the
+  // socket.
   static constexpr std::size_t kMaxPending = 64;
   static constexpr std::size_t kMaxFiles = 8192;
 
@@ -68,7 +69,7 @@ class DaemonSession : private os::ServerConnection::Handler {
   void end();  // as if the client had gone
   bool is_over() const { return state_ == State::Over; }
   const io::Client& client() const { return client_; }
-  // Before it is noticed, too: a process that has been waited for has gone.
+  // Also before its end is detected: a process that has been waited for has gone.
   bool client_has_gone() const { return connection_->peer_has_gone(); }
 
  private:

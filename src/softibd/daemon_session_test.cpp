@@ -87,7 +87,7 @@ class World : public SessionHost {
     loop.post([this] { session.reset(); });
   }
 
-  // Lets the loop do all it can.
+  // Runs the loop until it is idle.
   void run() {
     for (int i = 0; i < 20; ++i) {
       loop.post([this] { loop.stop(); });
@@ -170,7 +170,7 @@ class World : public SessionHost {
   io::IrpQueue waiting;
   std::deque<io::IrpRef> held;
   bool hold_create = false;
-  std::string others;  // who need the fabric
+  std::string others;  // programs that need the fabric
 
  private:
   static void root_control(io::DeviceObject& device, io::IrpRef irp) {

@@ -206,7 +206,7 @@ TEST_F(DaemonTest, GoesNowIfNobodyElseIsConnected) {
   EXPECT_EQ(call(*other, Code::Keep, 0, bytes_of(control::KeepIn{1, 0})).status, Status::Ok);
   EXPECT_EQ(call(*other, Code::Keep, 0, bytes_of(now)).status, Status::DeviceBusy);
   EXPECT_EQ(call(*other, Code::Keep, 0, bytes_of(control::KeepIn{0, 0})).status, Status::Ok);
-  // Those that have gone are nobody, however much else the loop has to do before it sees to them.
+  // Programs that have ended do not count, however busy the loop is.
   std::vector<std::unique_ptr<ControlChannel>> gone;
   for (int i = 0; i < 100; ++i) gone.push_back(connect());
   gone.clear();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// What softibd does when it runs with --verify (docs/design/0007).
+// softibd with --verify (docs/design/0007).
 #include "drivers/diagnostics/code_name.h"
 #include "drivers/soft_hca/handlers.h"
 #include "softibd/daemon.h"
@@ -17,8 +17,8 @@ using verbs::control::Code;
 constexpr Duration kLookAgain = std::chrono::milliseconds(10);
 constexpr int kLooks = 300;
 
-// Not what destroys, nor what people look at the fabric with. Without WaitEvent a client takes
-// softibd for dead; what a poster reports of an error has no answer that matters.
+// No requests that destroy, and none of the tools. Without WaitEvent a client takes softibd for
+// dead; the report of a poster has no answer that matters.
 bool may_fail(std::uint32_t number) {
   const auto code = static_cast<Code>(number);
   static constexpr Code kNever[] = {Code::WaitEvent,      Code::RaiseEvent,     Code::TraceError,

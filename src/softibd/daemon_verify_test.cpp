@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// softibd with --verify, as its clients see it: what they leave is told, and with faults each of
-// their requests fails in every way before it works.
+// softibd with --verify, as its clients see it: their leftovers are listed, and with faults each of
+// their requests fails in every way before it succeeds.
 #include "base/buffers.h"
 #include "linux/client/client_channel.h"
 #include "softibd/daemon.h"
@@ -64,7 +64,7 @@ class VerifyTest : public ::testing::Test {
     EXPECT_EQ(reply.status, Status::Ok) << reply.reason;
     return static_cast<std::uint32_t>(reply.information);
   }
-  // Ends softibd; what its log has.
+  // Ends softibd and returns its log.
   std::string log() {
     channel.reset();
     EXPECT_EQ(daemon->stop(), DaemonExit::Ended);
@@ -135,8 +135,8 @@ TEST_F(VerifyTest, WithFaultsEveryRequestFailsInEveryWayAndNothingIsLeft) {
     EXPECT_EQ(ask(Code::DestroyCq, file, control::IndexIn{cq, 0}).status, Status::Ok);
     EXPECT_EQ(ask(Code::DeallocPd, file, control::IndexIn{pd, 0}).status, Status::Ok);
   }
-  // Besides the statuses: no room for the object, no device memory for what has rings, and for the
-  // first of them no more of it from the system.
+  // Besides the statuses: no room for the object, no device memory for objects with rings, and for
+  // the first of them no growth of the file.
   struct Case {
     Code code;
     int allocations;

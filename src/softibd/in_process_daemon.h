@@ -18,7 +18,7 @@ namespace ib::softib {
 
 class InProcessDaemon {
  public:
-  // The runtime directory in `options` is ignored; without `keep` it goes like any other.
+  // The runtime directory in `options` is ignored; without `keep` it ends like any other.
   static Result<std::unique_ptr<InProcessDaemon>> start(DaemonOptions options, std::string& reason);
   // One node, one HCA, one port; kept.
   static Result<std::unique_ptr<InProcessDaemon>> start(std::string& reason);
@@ -32,7 +32,7 @@ class InProcessDaemon {
   void on_loop(const std::function<void()>& work);
   // For kernel clients; use it in on_loop().
   al::System& access_layer();
-  // Asks it to end (also what a client's Shutdown does) and waits.
+  // Requests its end (as a client's Shutdown does) and waits.
   DaemonExit stop();
   bool has_ended() const;
 

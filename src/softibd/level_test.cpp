@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// Whatever may block says so when it is called at dispatch level (platform/level.h), whether it
-// would have blocked this time or not. IrpWait has the same test beside it.
+// Every primitive that may block aborts when it is called at dispatch level (platform/level.h),
+// whether it would have blocked this time or not. IrpWait has the same test beside it.
 #include "platform/level.h"
 
 #include "linux/client/client_channel.h"

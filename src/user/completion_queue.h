@@ -2,6 +2,7 @@
 // CompletionQueue: the consumer's side of a completion queue [IBA1 11.4.2].
 #pragma once
 
+#include "hca/queues/cq_consumer.h"
 #include "hca/queues/receive_ring.h"
 #include "user/api.h"
 #include "user/biased_lock.h"
@@ -41,8 +42,8 @@ class CompletionQueue {
   // when it is empty it also lets this process's waiting work requests make progress.
   void lock() { lock_.lock(); }
   void unlock() {
-    if (armed_) [[unlikely]]
-      fire_for_the_rest(consumed_);
+    if (consumer_.is_armed()) [[unlikely]]
+      fire_for_the_rest();
     lock_.unlock();
   }
   // The same for a thread that may call arm() in between.
@@ -57,7 +58,7 @@ class CompletionQueue {
   // take_plain() says Other, nothing has happened; on with lock(), take(), unlock().
   bool enter() { return lock_.enter(); }
   bool leave() {
-    if (armed_) [[unlikely]]
+    if (consumer_.is_armed()) [[unlikely]]
       return false;
     lock_.leave();
     return true;
@@ -66,8 +67,7 @@ class CompletionQueue {
   template <class Fill>
   Take take_plain(Fill&& fill);
 
-  // Asks for one event on the channel at the next completion (solicited: or error) [IBA1 11.4.2.2],
-  // or now, if there are completions that no event has reported.
+  // Asks for an event on the channel; hca::CqConsumer.
   void arm(bool solicited_only);
   Status resize(std::uint32_t cqe);
   Status destroy();
@@ -75,7 +75,7 @@ class CompletionQueue {
  private:
   friend class QueuePair;
   CompletionQueue(Hca& hca, ProcessState& process, std::uint32_t handle, std::uint64_t cookie);
-  void fire_for_the_rest(std::uint64_t from);
+  void fire_for_the_rest();
   static constexpr std::uint32_t kPollsPerYield = 1u << 12;
   // The ends of a queue pair that complete here. nullptr: that one does not, or there is none.
   struct Ends {
@@ -84,8 +84,6 @@ class CompletionQueue {
     hca::OwnReceives* receives = nullptr;
     std::uint32_t pd = 0;
   };
-  bool arrived(const hca::Cqe& slot) const;
-  void advance();
   static TakenCompletion head_of(const hca::Cqe& slot);
   // The wr_id of a completion. False: of a queue pair that was reset or destroyed meanwhile, or
   // garbage.
@@ -94,7 +92,6 @@ class CompletionQueue {
   void found_nothing();
   Ends look_up(std::uint32_t qpn) const;
   void forget_last();
-  bool use_ring(const control::CqOut& out);
   // Voids the completions of a queue pair that is reset or destroyed.
   void discard(std::uint32_t qpn);
 
@@ -105,16 +102,11 @@ class CompletionQueue {
   std::uint32_t cqe_ = 0;
   std::uint64_t cookie_;
   BiasedLock lock_;
-  hca::CqEntry* entry_ = nullptr;
-  hca::Cqe* ring_ = nullptr;
-  std::uint32_t mask_ = 0;
-  std::uint32_t log_slots_ = 0;
-  std::uint64_t consumed_ = 0;
+  hca::CqConsumer consumer_;
   std::uint32_t empty_polls_ = 0;
   // Of the last completion, so that what follows from it need not wait for a look into a table.
   // A queue pair that goes has it forgotten.
   Ends last_;
-  bool armed_ = false;                          // since the last event that we know of
   std::atomic<const char*> batch_of_{nullptr};  // names the thread
 };
 

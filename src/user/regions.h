@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// Regions: this process's memory regions, and the adoption of their pages (DESIGN.md 3, path 1).
+// Regions: this process's memory regions, and the adoption of their pages (docs/design/0001, 1).
 //
 // Pages move into a memfd at the same address while the program registers them, and at no other
 // time: nobody has the key yet, and the program keeps memory that it registers. How peers reach a

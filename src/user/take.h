@@ -9,16 +9,6 @@
 
 namespace ib::user {
 
-[[gnu::always_inline]] inline bool CompletionQueue::arrived(const hca::Cqe& slot) const {
-  const auto expected = static_cast<std::uint32_t>(consumed_ >> log_slots_) + 1;
-  return slot.seq.load(std::memory_order_acquire) == expected;
-}
-
-[[gnu::always_inline]] inline void CompletionQueue::advance() {
-  ++consumed_;
-  entry_->consumer.consumer.store(consumed_, std::memory_order_release);
-}
-
 inline TakenCompletion CompletionQueue::head_of(const hca::Cqe& slot) {
   return {0, slot.qpn, static_cast<verbs::WcStatus>(slot.status),
           (slot.bits & hca::cqe_bit::kReceive) != 0};
@@ -30,8 +20,8 @@ template <class Fill>
 [[gnu::always_inline]] inline bool CompletionQueue::take_into(Fill&& fill) {
   process_.attend();
   for (;;) {
-    const hca::Cqe& slot = ring_[consumed_ & mask_];
-    if (!arrived(slot)) {
+    const hca::Cqe& slot = consumer_.head();
+    if (!consumer_.arrived(slot)) {
       found_nothing();
       return false;
     }
@@ -39,7 +29,7 @@ template <class Fill>
     TakenCompletion taken = head_of(slot);
     const bool valid = identify(slot, taken, taken.wr_id);
     if (valid) fill(slot, taken);
-    advance();
+    consumer_.advance();
     if (valid) return true;
   }
 }
@@ -48,8 +38,8 @@ template <class Fill>
 [[gnu::always_inline]] inline CompletionQueue::Take CompletionQueue::take_plain(Fill&& fill) {
   if (process_.is_wanted()) [[unlikely]]
     return Take::Other;
-  const hca::Cqe& slot = ring_[consumed_ & mask_];
-  if (!arrived(slot)) {
+  const hca::Cqe& slot = consumer_.head();
+  if (!consumer_.arrived(slot)) {
     if (process_.has_waiting() || empty_polls_ == kPollsPerYield - 1) [[unlikely]]
       return Take::Other;
     ++empty_polls_;
@@ -71,7 +61,7 @@ template <class Fill>
       return Take::Other;
   }
   fill(slot, taken);
-  advance();
+  consumer_.advance();
   return Take::Taken;
 }
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// Why work requests fail, finer than a completion status says it.
+// The causes of failed work requests, finer than completion statuses.
 #pragma once
 
 #include <cstdint>
 
 namespace ib::verbs::control {
 
-// Why a work request failed, as the poster saw it; softibd makes a sentence of it.
+// The cause of a failed work request, as the poster saw it; softibd makes a sentence of it.
 enum class Cause : std::uint32_t {
   None = 0,
   LocalKeyUnknown,  // lkey names no region of this process
@@ -14,7 +14,7 @@ enum class Cause : std::uint32_t {
   LocalKeyAccess,  // region lacks local write
   LocalKeyRange,
   LocalLength,       // message longer than the transport or path allows
-  RemoteKeyUnknown,  // rkey names nothing (never did, was deregistered or invalidated)
+  RemoteKeyUnknown,  // rkey names no region (never did, was deregistered or invalidated)
   RemoteKeyOtherPd,
   RemoteKeyAccess,  // `detail` = the region's access flags
   RemoteKeyRange,

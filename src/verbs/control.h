@@ -1,21 +1,20 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// The control interface of softibd: what a user-mode client sends as an ioctl down a device stack
-// (DESIGN.md 2). Public, fixed layout, the same on 32 and 64 bit; docs/design/0002 tells the story.
-// This header is all of it: the messages and codes are here, the buffers in control_buffers.h, and
-// control_layout.h fails to compile if an offset ever changes.
+// The control interface of softibd: the ioctls that a user-mode client sends down a device stack
+// (docs/design/0010). Public, fixed layout, the same on 32 and 64 bit. This header is all of it:
+// the messages and codes are here, the buffers in control_buffers.h, and control_layout.h fails to
+// compile if an offset ever changes.
 //
 // Transport: an AF_UNIX SOCK_SEQPACKET socket (mode 0600, same uid only). One request is one
 // message: RequestHeader + input buffer; one answer is one message: ReplyHeader + output buffer.
-// Answers carry the request's tag and may come in any order; a request may pend for ever
+// Answers carry the request's tag and may come in any order; a request may pend without end
 // (WaitEvent). Up to kMaxFds file descriptors ride with a message (SCM_RIGHTS). If the status is
-// not Ok the output buffer holds a UTF-8 text, not terminated, that says why in words.
+// not Ok the output buffer holds the reason as a UTF-8 text, not terminated.
 //
-// A connection is a *session*. When it closes, for whatever reason, softibd closes its files and
-// tears down everything they own, in dependency order.
+// A connection is one *client*. When it closes, for any reason, softibd closes its files and tears
+// down everything they own, in dependency order.
 //
 // Numbers are in the byte order of the machine. The input buffer has exactly the size of the
-// structure that the code names; what is longer or shorter is refused, and so is nothing else: new
-// fields come with new codes.
+// structure that the code names; any other size is refused; new fields come with new codes.
 //
 // Errors that any request may get, besides those that its code names:
 //   Malformed              the header contradicts the message, or its reserved field is not 0
@@ -23,14 +22,14 @@
 //   InvalidParameter       the wrong size of the input buffer; a fabric code sent to a file, or the
 //                          other way round
 //   NotFound               the file is not open
-//   Disconnected           the file or the session is being closed
+//   Disconnected           the file is being closed, or the client is ending
 //   DeviceRemoved          the HCA was pulled out; requests that destroy and Close still work
 //   Cancelled              the file was closed, or the process ended, while the request was pending
 //   InsufficientResources  more than kMaxFds descriptors came, or softibd could not hold them, or
 //                          has none left for the answer
 //   IoError                the system refused what the answer was to bring (codes that bring fds)
 // A handle names an object of the file that the request goes to (channels and backings: of the
-// process). One that was destroyed, or is somebody else's, gives InvalidParameter and nothing else.
+// process). A destroyed one, or one of another client, gives InvalidParameter.
 #pragma once
 
 #include "base/result.h"
@@ -97,7 +96,7 @@ enum class Code : std::uint32_t {
   Keep = 9,
 
   // --- File 0: the device tree (docs/design/0004), buffers in control_tree.h. These pend until
-  // what was asked for has happened.  ! DeviceBusy: a veto; the text names who objects and why ---
+  // the change has happened.  ! DeviceBusy: a veto; the text names the objector and its reason ---
 
   // - -> -; fd: memfd with JSON: the tree, what is leaving, the drivers (docs/status_json.md)
   Devices = 10,

@@ -20,8 +20,8 @@ inline constexpr std::uint32_t kKernelChannel = 0xfffffffeu;
 
 // A handle names an object in requests: the place of the object in its table (20 bits), a count of
 // how often that place was given out (8 bits), and the kind of object (4 bits). So a handle that is
-// stale, made up or of another kind names nothing. The place alone, its index, is what device
-// memory and events use.
+// stale, made up or of another kind names no object. Device memory and events use the place alone,
+// its index.
 enum class HandleKind : std::uint32_t {
   Pd = 1,
   Key,  // memory regions and windows
@@ -82,7 +82,7 @@ struct SetPortIn {
 };
 struct KeepIn {
   std::uint32_t keep = 0;
-  // 1, with keep 0: not with its last client, but now, if nobody needs it.
+  // 1, with keep 0: end now, if no client needs it.
   std::uint32_t go_now = 0;
 };
 
@@ -95,8 +95,8 @@ struct AttachIn {
   std::array<char, 64> program{};  // for people: `softib status`, error texts
 };
 namespace attach_flag {
-inline constexpr std::uint32_t kCaEvents = 1;   // tell when HCAs of the node come and go
-inline constexpr std::uint32_t kAttention = 2;  // tell when its doorbell is rung, if it listens
+inline constexpr std::uint32_t kCaEvents = 1;   // report HCAs of the node that come and go
+inline constexpr std::uint32_t kAttention = 2;  // report rings of its doorbell, if it listens
 }  // namespace attach_flag
 struct CaName {
   std::array<char, 64> name{};  // softib0

@@ -2,8 +2,8 @@
 // Part of verbs/control.h: the layout of every buffer, field by field, as version kAbiVersion has
 // it on every machine. A line here changes only together with that number.
 //
-// Included by control.h, so that nobody can be compiled against another layout; tests/abi does it
-// for 32 bit, where 64-bit numbers are aligned to 4 bytes only and padding would show.
+// Included by control.h, so that no client can be compiled against another layout; tests/abi does
+// it for 32 bit, where 64-bit numbers are aligned to 4 bytes only and padding would show.
 #pragma once
 
 #include "verbs/control_buffers.h"

@@ -10,7 +10,7 @@ namespace ib::verbs::control {
 
 enum class HcaAction : std::uint32_t {
   Add = 1,     // the one that is named, if it is out; empty: any that is out, or a new one
-  Remove = 2,  // may be vetoed by those who use it
+  Remove = 2,  // its users may veto it
   Eject = 3,   // pulled out: programs that use it get device fatal
 };
 struct ChangeHcaIn {

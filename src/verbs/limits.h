@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// What an HCA of ours can do and how much of it [IBA1 11.2.1.2]: the numbers that query-HCA reports
-// and that create and modify enforce. Counts are per HCA; the tables in device memory are shared by
-// all HCAs of a fabric and may be full before.
+// The abilities and limits of an HCA [IBA1 11.2.1.2]: the numbers that query-HCA reports and that
+// create and modify enforce. Counts are per HCA; the tables in device memory are shared by all HCAs
+// of a fabric and may be full earlier.
 #pragma once
 
 #include <cstdint>
@@ -43,7 +43,7 @@ inline constexpr std::uint32_t kVendorId =
 inline constexpr std::uint32_t kVendorPartId = 1;
 inline constexpr std::uint32_t kHwVersion = 1;
 
-// What one process may have of so many objects: some stay for the others.
+// The share of one process in so many objects: the rest stays for others.
 constexpr std::uint32_t quota_of_one(std::uint32_t limit) {
   return limit - limit / 4;
 }
@@ -62,8 +62,8 @@ inline constexpr std::uint32_t kXrc = 1u << 20;
 inline constexpr std::uint32_t kMemoryManagementExtensions = 1u << 21;
 inline constexpr std::uint32_t kMemoryWindowType2b = 1u << 24;
 }  // namespace device_cap
-// Not in it, because not done: bad P_Key counters, SRQ resize, notification after N completions,
-// window type 2A, init type.
+// Not in it, because not implemented: bad P_Key counters, SRQ resize, notification after N
+// completions, window type 2A, init type.
 inline constexpr std::uint32_t kDeviceCaps =
     device_cap::kAutoPathMigration | device_cap::kUdAvPortEnforce |
     device_cap::kCurrentQpStateModify | device_cap::kShutdownPort | device_cap::kPortActiveEvent |

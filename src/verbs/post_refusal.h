@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// Why a work request was not taken when it was posted. Travels in the field `cause` of
+// The reasons for which posting refuses a work request. A reason travels in the field `cause` of
 // TraceErrorIn, above the causes of completions (cause.h): no completion ever has one.
 #pragma once
 
@@ -8,7 +8,7 @@
 namespace ib::verbs::control {
 
 enum class PostRefusal : std::uint32_t {
-  // ibv_post_send. What TraceErrorIn has: `detail` the limit, `length` the value.
+  // ibv_post_send. In TraceErrorIn `detail` is the limit, `length` the value.
   SendState = 0x100,  // detail: the state
   SendSges,
   SendInline,

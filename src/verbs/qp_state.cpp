@@ -101,7 +101,7 @@ constexpr auto kRules = std::to_array<Rule>({
 
 constexpr QpTransition look_up(QpType type, QpState from, QpState to) {
   QpTransition found;
-  // Whatever has left Reset can be reset or put into error, with nothing but the state.
+  // A queue pair that has left Reset can be reset or put into error, with only the state.
   if (from != Reset && (to == Reset || to == Error)) found.legal = true;
   for (const Rule& rule : kRules) {
     if (rule.from != from || rule.to != to || (rule.types & type_bit(type)) == 0) continue;

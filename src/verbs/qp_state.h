@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// Which changes of a queue pair are legal: the transitions of [IBA1 10.3.1] and the attributes that
-// each requires and allows [IBA1 11.2.5.2]. Pure; values of attributes are checked elsewhere.
+// The legal changes of a queue pair: the transitions of [IBA1 10.3.1] and the attributes that each
+// requires and allows [IBA1 11.2.5.2]. Pure; values of attributes are checked elsewhere.
 //
 // The table accepts exactly what the Linux kernel accepts (ib_modify_qp_is_ok), since programs are
 // written against that. So Reset to Error is not legal here although the clause would allow it.
@@ -19,7 +19,7 @@ struct QpTransition {
   std::uint32_t optional = 0;
 };
 
-// What modify-QP may carry on the way from one state to another (or within one).
+// The attributes that modify-QP may carry from one state to another (or within one).
 QpTransition qp_transition(QpType type, QpState from, QpState to);
 
 enum class QpModifyVerdict : std::uint32_t {
@@ -31,7 +31,7 @@ enum class QpModifyVerdict : std::uint32_t {
 
 struct QpModifyCheck {
   QpModifyVerdict verdict = QpModifyVerdict::Ok;
-  std::uint32_t attributes = 0;  // those that are missing, or too many
+  std::uint32_t attributes = 0;  // attributes that are missing, or not allowed
 };
 
 // `mask` as the program gave it.
@@ -41,7 +41,7 @@ const char* qp_state_name(QpState state);       // "RTR"; never null
 const char* qp_type_name(QpType type);          // "RC"; never null
 std::string qp_attr_names(std::uint32_t mask);  // "IBV_QP_AV, IBV_QP_PATH_MTU"
 
-// Why a check refused, in words that name the transition and the attributes.
+// Returns the reason of a refusal, in words that name the transition and the attributes.
 std::string explain_qp_modify(QpType type, QpState from, QpState to, const QpModifyCheck& check);
 
 }  // namespace ib::verbs

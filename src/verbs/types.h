@@ -25,9 +25,19 @@ enum class QpType : std::uint32_t {
 constexpr bool is_special(QpType type) {
   return type == QpType::Smi || type == QpType::Gsi;
 }
-// Sends to whom each request names.
+// Each of its requests names its destination.
 constexpr bool is_datagram(QpType type) {
   return type == QpType::Ud || is_special(type);
+}
+
+// Nobody acknowledges its messages [IBA1 9.8].
+constexpr bool is_unreliable(QpType type) {
+  return type == QpType::Uc || is_datagram(type);
+}
+// Of the queue pair at the other end of a connection [IBA1 annex A14 for XRC].
+constexpr QpType peer_type(QpType type) {
+  if (type == QpType::XrcSend) return QpType::XrcRecv;
+  return type == QpType::XrcRecv ? QpType::XrcSend : type;
 }
 
 // Q_Keys with this bit are controlled [IBA1 10.2.5]: programs cannot give them to their queue
@@ -35,8 +45,8 @@ constexpr bool is_datagram(QpType type) {
 inline constexpr std::uint32_t kControlledQkey = 0x80000000u;
 inline constexpr std::uint32_t kGsiQkey = 0x80010000u;  // of every queue pair 1 [IBA1 3.5.3]
 
-// Whether ports with these P_Keys hear each other: the same partition, and not two limited members
-// (top bit 0) of it [IBA1 10.9.1.1, 10.9.3].
+// Returns whether ports with these P_Keys may communicate: the same partition, and not two limited
+// members (top bit 0) of it [IBA1 10.9.1.1, 10.9.3].
 constexpr bool share_partition(std::uint16_t a, std::uint16_t b) {
   return ((a ^ b) & 0x7fff) == 0 && ((a | b) & 0x8000) != 0;
 }
@@ -45,6 +55,11 @@ inline constexpr std::uint32_t kGrhBytes = 40;   // Global Route Header [IBA1 8.
 inline constexpr std::uint32_t kMadBytes = 256;  // every management datagram [IBA1 13.4.2]
 
 enum class QpState : std::uint32_t { Reset, Init, Rtr, Rts, Sqd, Sqe, Error };
+// Takes what comes in [IBA1 10.3.1].
+constexpr bool receives(QpState state) {
+  return state == QpState::Rtr || state == QpState::Rts || state == QpState::Sqd ||
+         state == QpState::Sqe;
+}
 
 enum class MigState : std::uint32_t { Migrated, Rearm, Armed };
 
@@ -121,9 +136,9 @@ enum class WcStatus : std::uint32_t {
   GeneralErr = 21,
 };
 
-// Inline data is taken when a request is posted, so there is none to take where data comes back
-// [man ibv_post_send: inline is for send and write]. Requests without data ignore the flag, as
-// adapters do; all ignore fences and solicited events that mean nothing for them.
+// Inline data is taken when a request is posted, so READ and atomics have none [man ibv_post_send:
+// inline is for send and write]. Requests without data ignore the flag, as adapters do; all ignore
+// fences and solicited events that mean nothing for them.
 constexpr bool may_be_inline(WrOpcode opcode) {
   return opcode != WrOpcode::RdmaRead && opcode != WrOpcode::AtomicCmpSwap &&
          opcode != WrOpcode::AtomicFetchAdd;
@@ -171,15 +186,15 @@ enum class EventType : std::uint32_t {
   ClientReregister = 17,
   GidChange = 18,
   Completion = 19,  // of a completion queue with control::kKernelChannel that was armed
-  // Of the node, to those that asked for it when they attached; the cookie is the node GUID.
+  // Of the node, to clients that subscribed when they attached; the cookie is the node GUID.
   CaAdded = 20,
   CaRemoved = 21,
-  EventsLost = 22,  // `index` events that would stand here did not fit into the queue
-  // Of a process that asked for it when it attached: somebody waits for it (hca/layout/doorbell.h).
+  EventsLost = 22,  // `index` events were lost here, as the queue was full
+  // Of a process that subscribed when it attached: its doorbell was rung (hca/layout/doorbell.h).
   Attention = 23,
 };
 
-// Which attributes a modify-QP carries; numbers of ibv_qp_attr_mask.
+// The attributes that a modify-QP carries; numbers of ibv_qp_attr_mask.
 namespace qp_attr {
 inline constexpr std::uint32_t kState = 1;
 inline constexpr std::uint32_t kCurState = 1u << 1;

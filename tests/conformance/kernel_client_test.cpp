@@ -77,6 +77,32 @@ TEST_P(KernelClientTest, ExchangesMessagesWithAProgram) {
   end();
 }
 
+// As for programs: one event for what came, a second one only for what came later or was left.
+TEST_P(KernelClientTest, AnEventIsForWhatNoneHasReported) {
+  connect_to_b(QpType::Rc);
+  const Region mb = b->region(4096);
+  const auto send_from_b = [&](std::uint64_t wr_id) {
+    EXPECT_EQ(receive(wr_id, piece(0, 64)), Status::Ok);
+    qb.send(send_work(wr_id, {mb.sge(0, 8)}));
+    EXPECT_EQ(b->cq().one(WcStatus::Success).wr_id, wr_id);
+  };
+  on_loop([&] { al::arm(cq); });
+  send_from_b(1);
+  EXPECT_TRUE(comes([this] { return wakes == 1; }));
+  on_loop([&] { al::arm(cq); });
+  for (int turn = 0; turn < 3; ++turn) (void)lid_of(*ca);  // an event comes one turn later
+  EXPECT_EQ(wakes, 1) << "that one was reported";
+  send_from_b(2);
+  EXPECT_TRUE(comes([this] { return wakes == 2; }));
+  on_loop([&] {
+    al::arm(cq);
+    Completion first;
+    EXPECT_EQ(al::poll(cq, {&first, 1}), 1u);
+  });
+  EXPECT_TRUE(comes([this] { return wakes == 3; })) << "one was left after the poll";
+  end();
+}
+
 TEST_P(KernelClientTest, ReadsAndWritesMemoryOfAProgramAndIsReadAndWritten) {
   connect_to_b(QpType::Rc);
   const Region mb = b->region(8192);

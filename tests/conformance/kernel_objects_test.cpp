@@ -90,6 +90,54 @@ TEST_P(KernelObjectsTest, ASharedQueueFeedsItsQueuePairs) {
   end();
 }
 
+// What came before the reset has not been polled, and ends no receive of afterwards.
+TEST_P(KernelObjectsTest, AResetForgetsWhatWasNotPolled) {
+  make_shared_pair();
+  EXPECT_EQ(receive(77, piece(4096, 64)), Status::Ok);
+  hca::SendWqe nothing;
+  nothing.wr_id = 1;
+  nothing.flags = send_flag::kSignaled;
+  EXPECT_EQ(post(shared, nothing), Status::Ok);
+  EXPECT_TRUE(comes([&] { return kq.entry->responder.rq_head.load() == 1; }));
+  control::QpAttr reset;
+  reset.state = QpState::Reset;
+  must([&](io::IrpRef irp) { al::modify_qp(kq, verbs::qp_attr::kState, reset, std::move(irp)); });
+  step(kq, QpType::Rc, QpState::Reset, init_attributes({}));
+  EXPECT_EQ(receive(88, piece(4096, 64)), Status::Ok);
+  const Completion sent = one(cq);
+  EXPECT_EQ(sent.wr_id, 1u);
+  EXPECT_EQ(sent.qpn, shared.made.qpn);
+  on_loop([&] {
+    Completion more;
+    EXPECT_EQ(al::poll(cq, {&more, 1}), 0u) << "of before the reset: wr_id " << more.wr_id;
+  });
+  gone(shared);
+  gone(srq);
+  end();
+}
+
+// The other end of a receive of the shared queue that went with its queue pair is free again.
+TEST_P(KernelObjectsTest, AQueuePairThatGoesGivesReceivesBack) {
+  make_shared_pair();
+  constexpr std::uint64_t kDepth = 16;  // make_shared_pair()
+  for (std::uint64_t i = 0; i < kDepth; ++i) {
+    EXPECT_EQ(supply(srq, i, piece(4096, 64)), Status::Ok);
+  }
+  EXPECT_EQ(supply(srq, kDepth, piece(4096, 64)), Status::LimitExceeded);
+  EXPECT_EQ(KernelClient::post(WrOpcode::Send, 1, piece(0, 8)), Status::Ok);
+  EXPECT_TRUE(comes([&] { return shared.entry->responder.messages.load() == 1; }));
+  gone(shared);
+  EXPECT_EQ(supply(srq, kDepth, piece(4096, 64)), Status::Ok);
+  EXPECT_EQ(one(cq).wr_id, 1u);  // the sender's
+  on_loop([&] {
+    Completion more;
+    EXPECT_EQ(al::poll(cq, {&more, 1}), 0u);
+  });
+  gone(kq);
+  gone(srq);
+  end();
+}
+
 TEST_P(KernelObjectsTest, ASharedQueueSaysWhenItRunsLowAndWhenAQueuePairIsDone) {
   make_shared_pair();
   EXPECT_EQ(supply(srq, 1, piece(4096, 64)), Status::Ok);

@@ -4,8 +4,8 @@
 // has, and leave softibd with nothing. Then the same with softibd as the victim.
 //
 // SOFTIB_ROUNDS=n: so many kills per path; SOFTIB_SEED=n: only that round.
-#include "peer/child.h"
 #include "fabric.h"
+#include "peer/child.h"
 #include "peer/peer_socket.h"
 #include "side.h"
 #include "traffic.h"

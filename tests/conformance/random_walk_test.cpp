@@ -171,7 +171,7 @@ class Walk {
     const bool is_send = work.opcode == WrOpcode::Send || work.opcode == WrOpcode::SendWithImm;
     const bool needs_receive = is_send || work.opcode == WrOpcode::RdmaWriteWithImm;
     // Who gets a shared receive must not depend on timing: nobody waits for one.
-    // Nor for one of UC: a responder that has had receives is given time (Requester::patience_left)
+    // Nor for one of UC: a responder that has had receives is given time (RetryState::may_wait)
     // before the message is lost; one that never had any loses it at once, which is what we walk.
     const bool gives_time =
         lane.receives->is_shared() || (lane.type == QpType::Uc && lane.has_received);

@@ -5,6 +5,10 @@
 
 #include <gtest/gtest.h>
 
+#include <fstream>
+#include <sstream>
+#include <string>
+
 namespace ib::conformance {
 namespace {
 
@@ -45,6 +49,19 @@ class Memory : public VerbsTest {
   std::uint64_t id_ = 0;
 };
 IB_EVERY_SETTING(Memory);
+
+// Whether this address of this process is in a mapped memory file, as adopted pages are.
+bool is_in_memory_file(std::uint64_t address) {
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);) {
+    std::uint64_t first = 0;
+    std::uint64_t end = 0;
+    char dash = 0;
+    std::istringstream(line) >> std::hex >> first >> dash >> end;
+    if (address >= first && address < end) return line.find("/memfd:") != std::string::npos;
+  }
+  return false;
+}
 
 TEST_P(Memory, ImpossibleRegionsAreRefusedWithAReason) {
   RegionSpec good;
@@ -172,6 +189,30 @@ TEST_P(Memory, SeveralRegionsMayCoverTheSameBytes) {
   part.fill(7);
   EXPECT_TRUE(may(WrOpcode::RdmaRead, part.rkey, memory + 6000, 64));
   EXPECT_EQ(ma.mismatches(7, 0, 64, 1000), 0u);
+}
+
+// Peers reach the first region in other ways, so the pages under it stay where they are.
+TEST_P(Memory, PagesUnderARegionThatIsNotAdoptedAreNotMovedForAnother) {
+  if (GetParam().where != Where::SameProcess || std::string(GetParam().path) != "adopted") {
+    GTEST_SKIP() << "it looks at this process's mappings, and is about adopted pages";
+  }
+  constexpr std::uint64_t kBytes = 65536;
+  RegionSpec spec;
+  spec.pd = b->pd();
+  spec.access = kAllAccess;
+  spec.length = kBytes;
+  spec.address = spec.iova = b->new_memory(kBytes);
+  const Region alone = b->region_over(spec);
+  ASSERT_TRUE(is_in_memory_file(alone.memory + kBytes / 2));
+  spec.address = spec.iova = b->new_memory(kBytes);
+  spec.access = kAllAccess | access::kOnDemand;
+  const Region on_demand = b->region_over(spec);
+  spec.access = kAllAccess;
+  const Region other = b->region_over(spec);
+  EXPECT_FALSE(is_in_memory_file(on_demand.memory + kBytes / 2));
+  ma.fill(1);
+  EXPECT_TRUE(may_write(other.rkey, other.at(100)));
+  EXPECT_EQ(on_demand.mismatches(1, 100, 64), 0u);
 }
 
 TEST_P(Memory, NothingIsReachedAfterDeregistration) {

@@ -143,7 +143,7 @@ class Softibd:
         with os.fdopen(read_end) as ready:
             if not select.select([ready], [], [], 30)[0]:
                 self.process.kill()
-                self.process.wait()
+                self.process.wait(60)
                 raise AssertionError("softibd has not said in 30 s that it is ready; it was killed")
             words = ready.readline().split(maxsplit=1)
         assert words and words[0] == "ok", f"softibd does not start: {words}"
@@ -160,7 +160,7 @@ class Softibd:
             self.exit_code = self.process.wait(30)
         except subprocess.TimeoutExpired:
             self.process.kill()
-            self.process.wait()
+            self.process.wait(60)
             self.exit_code = None
         if kind is not None:
             log = pathlib.Path(self.directory, "hostile.log")

@@ -154,7 +154,7 @@ class InHost(unittest.TestCase):
         try:
             os.chdir("/sys/class/infiniband")
             for path in ("/", "/sys/class/infiniband/softib0"):
-                subprocess.run(["/bin/true"], cwd=path, check=True)  # vfork() and chdir()
+                subprocess.run(["/bin/true"], timeout=60, cwd=path, check=True)  # vfork() and chdir()
                 self.assertEqual(os.getcwd(), "/sys/class/infiniband")
             pid = os.fork()
             if pid == 0:
@@ -455,7 +455,7 @@ class InHostVerbs(unittest.TestCase):
     def test_a_vfork_child_closes_nothing_of_its_parent(self):
         channel = self.create_channel()
         # subprocess uses vfork() and, in the child, closes every descriptor.
-        self.assertEqual(subprocess.run(["/bin/true"], close_fds=True, check=True).returncode, 0)
+        self.assertEqual(subprocess.run(["/bin/true"], timeout=60, close_fds=True, check=True).returncode, 0)
         self.assertEqual(self.closed, [])
         os.write(self.writer, b"8 bytes.")
         self.assertEqual(os.read(channel, 8), struct.pack("<Q", 0x1234))
@@ -618,7 +618,7 @@ class FromOutside(unittest.TestCase):
                 "/sys/class/net/lo/device", below_lo, below_lo + "/mlx5_0"])
 
     def test_without_softibd_it_is_as_if_not_preloaded(self):
-        plain = subprocess.run(["ls", "/dev", "/sys/class"], capture_output=True, text=True, check=True).stdout
+        plain = subprocess.run(["ls", "/dev", "/sys/class"], timeout=60, capture_output=True, text=True, check=True).stdout
         for path in ("", "/no/such/socket", "/" + "x" * 200):
             self.assertEqual(self.run_in("ls", "/dev", "/sys/class", SOFTIB_SOCKET=path).stdout, plain)
             done = self.run_in("ls", "/sys/class/infiniband/softib0", SOFTIB_SOCKET=path)

@@ -103,7 +103,7 @@ def why_not():
     """Why no container can be had here; None if one can."""
     if os.getuid() != 0:
         return "only root can make the namespaces with a root of their own"
-    done = subprocess.run(command("/", ["true"]), check=False, capture_output=True, text=True)
+    done = subprocess.run(command("/", ["true"]), timeout=60, check=False, capture_output=True, text=True)
     return None if done.returncode == 0 else done.stderr.strip() or "unshare failed"
 
 

@@ -81,7 +81,7 @@ def bare_environments(report, fabric):
         for side in fabric.pair(["sh", "-c", bare('/usr/bin/ibv_rc_pingpong "$@"'), "sh", "-n", "100"]):
             side.require(r"usec/iter")
     with report.case("env -i without them: what the machine itself has"):
-        native = subprocess.run(["env", "-i", "/usr/bin/ibv_devices"], check=False, capture_output=True).returncode
+        native = subprocess.run(["env", "-i", "/usr/bin/ibv_devices"], timeout=60, check=False, capture_output=True).returncode
         fabric.run(["env", "-i", "/usr/bin/ibv_devices"]).require(code=native, forbid=("softib0",))
     with report.case("`softib env` gives a shell the same"):
         line = f'eval "$({shlex.quote(str(fabric.user.bin / "softib"))} env --fabric {fabric.name})" && exec ibv_devices'
@@ -91,7 +91,7 @@ def bare_environments(report, fabric):
 
 def own_network(user):
     wrap = ["unshare", "-n"] if user.uid == 0 else ["unshare", "-r", "-n"]
-    if subprocess.run([*user.prefix, *wrap, "true"], check=False, capture_output=True).returncode:
+    if subprocess.run([*user.prefix, *wrap, "true"], timeout=60, check=False, capture_output=True).returncode:
         raise Skipped(f"{' '.join(wrap)} is not permitted")
     return wrap
 

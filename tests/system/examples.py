@@ -28,7 +28,7 @@ BUILT = Built(RESULT / "libdriver_ping.so", RESULT / "user_ping")
 
 
 def run(*words):
-    done = subprocess.run([str(word) for word in words], text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+    done = subprocess.run([str(word) for word in words], timeout=300, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                           check=False)
     if done.returncode:
         raise Failed(f"{' '.join(map(str, words))} ended with {done.returncode}:\n{harness.tail(done.stdout, 60)}")

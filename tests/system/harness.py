@@ -103,7 +103,7 @@ class User:
         return "root" if self.uid == 0 else f"uid {self.uid}"
 
     def can_read(self, path):
-        return subprocess.run([*self.prefix, "test", "-r", str(path)], check=False).returncode == 0
+        return subprocess.run([*self.prefix, "test", "-r", str(path)], timeout=60, check=False).returncode == 0
 
     def copy_installation(self):
         self.copies = tempfile.mkdtemp(prefix="softib-copy-")
@@ -162,7 +162,7 @@ class Program:
     def kill(self):
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self.pid, signal.SIGKILL)
-        self.process.wait()
+        self.process.wait(60)
 
     def wait_for_text(self, pattern, seconds):
         found = wait_until(lambda: re.search(pattern, self.text()) or not self.running(), seconds,

@@ -88,7 +88,7 @@ def compile_programs():
     os.chmod(folder, 0o755)
     for name in ("memory_games", "memory_io", "allocator_check"):
         words = [compiler, "-O2", "-Wall", "-o", folder / name, HERE / f"programs/{name}.c", "-libverbs", "-luring", "-lpthread"]
-        done = subprocess.run(words, text=True, capture_output=True, check=False)
+        done = subprocess.run(words, timeout=60, text=True, capture_output=True, check=False)
         if done.returncode:
             raise Failed(f"{name}.c:\n{done.stderr}")
     return folder

@@ -110,7 +110,7 @@ def build(user):
         raise Skipped("there is no C compiler")
     folder = user.make_dir("softib-mistakes-")
     source = pathlib.Path(__file__).with_name("programs") / "mistakes.c"
-    made = subprocess.run([compiler, "-O1", "-o", folder / "mistakes", source, "-libverbs"], capture_output=True,
+    made = subprocess.run([compiler, "-O1", "-o", folder / "mistakes", source, "-libverbs"], timeout=60, capture_output=True,
                           text=True)
     if made.returncode != 0:
         raise Failed(made.stderr)

@@ -43,7 +43,7 @@ def compile_programs():
                                    ("collectives", "mpicc.openmpi", "collectives"),
                                    ("collectives", "mpicc.mpich", "collectives.mpich")):
         harness.need_program(compiler)
-        done = subprocess.run([compiler, "-O2", "-Wall", "-o", folder / target, HERE / f"programs/{name}.c"], text=True,
+        done = subprocess.run([compiler, "-O2", "-Wall", "-o", folder / target, HERE / f"programs/{name}.c"], timeout=60, text=True,
                               capture_output=True, check=False)
         if done.returncode:
             raise Failed(f"{compiler} {name}.c:\n{done.stderr}")

@@ -35,10 +35,10 @@ def unpack(folder):
     tests = folder / "tests"
     shutil.copytree(SUITE, tests)
     for path in tests.glob("*.gz"):
-        subprocess.run(["gunzip", "-f", path], check=True)
+        subprocess.run(["gunzip", "-f", path], timeout=60, check=True)
     for path in (folder, tests, *tests.iterdir()):
         os.chmod(path, 0o755 if path.is_dir() else 0o644)
-    listed = subprocess.run([PYTHON, "tests/run_tests.py", "--list-tests"], cwd=folder, text=True, capture_output=True,
+    listed = subprocess.run([PYTHON, "tests/run_tests.py", "--list-tests"], timeout=60, cwd=folder, text=True, capture_output=True,
                             check=False, env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"})
     names = [line.strip() for line in listed.stdout.splitlines() if line.startswith("tests.")]
     modules = collections.defaultdict(list)
@@ -150,8 +150,8 @@ def write_docs(outcomes, expected):
         c = by_module[module]
         lines.append(f"| {module} | {c['passed']} | {c['failed'] + c['error'] + c['crashed']} | {c['skipped']} |")
     lines += ["", "## Skipped tests", "",
-              "The suite prints the reason in the second column; the third is why it is so here "
-              "(from `tests/system/pyverbs_skips.txt`).", "",
+              "The suite prints the reason in the second column; the third is the reason here (from",
+              "`tests/system/pyverbs_skips.txt`).", "",
               "| test | the suite says | why |", "|---|---|---|"]
     for name in sorted(n for n, o in outcomes.items() if o.what == "skipped"):
         reason = one_line(outcomes[name].reason)

@@ -52,7 +52,7 @@ def compile_programs(folder):
         for kind, flags in (("plain", ["-O2"]), ("asan", ["-O1", "-g", "-fsanitize=address"])):
             target = folder / f"{name}-{kind}"
             words = [compiler, *flags, "-w", "-o", target, HERE / f"programs/{name}.c", "-libverbs", "-luring", "-lpthread"]
-            done = subprocess.run([str(w) for w in words], text=True, capture_output=True, check=False)
+            done = subprocess.run([str(w) for w in words], timeout=60, text=True, capture_output=True, check=False)
             if done.returncode == 0:
                 built[name, kind] = target
             elif kind == "plain":
@@ -66,7 +66,7 @@ def draw(rng, table):
 
 
 def works(words):
-    return subprocess.run([*words, "true"], capture_output=True, check=False).returncode == 0
+    return subprocess.run([*words, "true"], timeout=60, capture_output=True, check=False).returncode == 0
 
 
 class Soak:

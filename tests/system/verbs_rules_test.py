@@ -18,7 +18,7 @@ def build(directory):
     source = os.path.join(os.path.dirname(os.path.abspath(__file__)), "programs/verbs_rules.c")
     program = os.path.join(directory, "verbs_rules")
     done = subprocess.run([compiler, "-O2", "-Wall", "-Wextra", "-Werror", "-o", program, source, "-libverbs"],
-                          capture_output=True, text=True, check=False)
+                          timeout=60, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise Failed(f"cc verbs_rules.c:\n{done.stderr}")
     return program

@@ -3,7 +3,7 @@
 
 #include "drivers/root/tree_json.h"
 #include "drivers/soft_hca/hca_device.h"
-#include "drivers/soft_hca/partitions.h"
+#include "drivers/soft_hca/pkey_table.h"
 
 #include <algorithm>
 #include <utility>

@@ -278,7 +278,7 @@ const char* status_name(Status status) {
       "Ok",           "Pending",       "InvalidParameter", "InvalidState",  "InsufficientResources",
       "Malformed",    "Cancelled",     "NotFound",         "AccessDenied",  "DeviceBusy",
       "NotSupported", "AlreadyExists", "Disconnected",     "LimitExceeded", "DeviceRemoved",
-      "IoError",      "Timeout"};
+      "IoError",      "Timeout",       "TooManyHandles"};
   return kNames.at(static_cast<std::size_t>(status));
 }
 

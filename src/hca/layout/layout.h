@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// Device memory: the HCAs of a fabric as one shared mapping (DESIGN.md 3).
+// Device memory: the HCAs of a fabric as one shared mapping (docs/design/0002).
 //
 // softibd creates it (one sparse memfd that can grow and never shrink) and every client of the
 // fabric maps it. There are no pointers in it, only offsets and table indexes, and the layout is
@@ -12,7 +12,7 @@
 //
 // Trust. Every process that maps this has the same uid, but bugs and hostile writers exist: readers
 // load a field once, check it, then use it. Nothing here may be an index or length that is used
-// unchecked; what decides about a process's own memory is kept in that process (DESIGN.md 3).
+// unchecked; what decides about a process's own memory is kept there (docs/design/0002).
 #pragma once
 
 #include "verbs/limits.h"
@@ -279,7 +279,7 @@ struct CqEntry {
     std::uint32_t channel = kNone;
     std::uint32_t channel_generation = 0;
     Shared32 ring_epoch;        // changes with ring/slots/cqe (resize)
-    Shared32 shared_producers;  // 1: producers take `lock`; 0: there is only one (see cq_ring.h)
+    Shared32 shared_producers;  // 1: producers take `lock`; 0: there is only one (cq_producer.h)
     std::uint32_t ca = 0;
     std::uint64_t cookie = 0;
   } id;
@@ -409,8 +409,8 @@ struct McastEntry {
 };
 static_assert(sizeof(McastEntry) == 32);
 
-// Bounce buffers of a process (path 3 of DESIGN.md 3): peers ask its service thread to touch its
-// memory.
+// Bounce buffers of a process (path 3 of docs/design/0001): the service thread of the process
+// copies between them and its memory for its peers.
 enum class BounceState : std::uint32_t {
   Free = 0,
   Claimed = 1,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // MemoryPlane: how one process reaches registered memory, its own and that of its peers, by the
-// three paths of DESIGN.md 3 (mapped adopted pages, process_vm, bounce).
+// three paths of docs/design/0001 (mapped adopted pages, process_vm, bounce).
 //
 // Everything here runs inside an OpScope. Keys are resolved anew for every attempt of a work
 // request, so nothing is remembered across a deregistration.

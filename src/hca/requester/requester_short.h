@@ -5,7 +5,7 @@
 //
 // It only ever says "done" or "not my case". In the second case nothing has changed (but bytes of a
 // receive's buffer, if then the completion queue was full, or of memory that went while it was
-// written), and the long way (requester_connected.cpp, requester_receive.cpp), which knows every
+// written), and the long way (send.cpp, rdma.cpp, responder_side.h), which knows every
 // case and gives every refusal its reason, decides. So each check of the long way stands here too,
 // in whatever order is cheapest. A small message costs about a third of the instructions this way.
 //
@@ -25,18 +25,6 @@
 
 namespace ib::hca {
 
-// Whether bind_peer() would find the peer that it found last. States change at any time; the rest
-// is looked at when ArenaHeader::changes says so.
-[[gnu::always_inline]] inline bool Requester::peer_stands() const {
-  if (arena_.header().changes.load(std::memory_order_acquire) != peer_.as_of ||
-      !has(*peer_.port, verbs::PortState::Active) ||
-      !has(*peer_.own_port, verbs::PortState::Active)) {
-    return false;
-  }
-  const Shared32& state = peer_.entry->id.state;  // ports known: there is one
-  return has(state, verbs::QpState::Rts) || has(state, verbs::QpState::Rtr);
-}
-
 template <class Send>
 [[gnu::always_inline]] inline std::byte* Requester::own_bytes(Send send, std::uint32_t access) {
   const Sge& sge = send.sge();
@@ -47,27 +35,17 @@ template <class Send>
   return known != nullptr ? known : look_at_own(sge, access);
 }
 
-// False: finish_short() is to do it.
-template <class Send>
-[[gnu::always_inline]] inline bool Requester::complete_short(Send send, std::uint64_t position,
-                                                             verbs::WcOpcode opcode) {
-  if (!config_.signal_all && (send.flags() & verbs::send_flag::kSignaled) == 0) return true;
-  return sends_plain_ && send_cq_.push_short(plane_.slot(), nullptr, [&](Cqe& slot) {
-    write_sent(slot, position, send.sge().length, opcode);
-  });
-}
-
 template <class Send>
 [[gnu::always_inline]] inline bool Requester::write_short(Send send) {
-  const auto& peer = peer_.entry->id;
+  const auto& peer = peers_.peer().entry->id;
   const Sge& sge = send.sge();
   std::byte* from = own_bytes(send, 0);
   if (from == nullptr || (peer.access & verbs::access::kRemoteWrite) == 0) return false;
-  std::byte* to = MemoryPlane::reach_known(peer_.key, send.rkey(), send.remote_address(),
-                                           sge.length, verbs::access::kRemoteWrite);
+  std::byte* to =
+      peers_.reach(send.rkey(), send.remote_address(), sge.length, verbs::access::kRemoteWrite);
   if (to == nullptr) {
-    return copy_far(verbs::access::kRemoteWrite, send.rkey(), send.remote_address(), from,
-                    sge.length);
+    return peers_.copy_far(verbs::access::kRemoteWrite, send.rkey(), send.remote_address(), from,
+                           sge.length);
   }
   copy_tail_last(to, from, sge.length);
   // Mailboxes and flags are written again and again.
@@ -77,45 +55,46 @@ template <class Send>
 
 template <class Send>
 [[gnu::always_inline]] inline bool Requester::read_short(Send send) {
-  const auto& peer = peer_.entry->id;
+  const auto& peer = peers_.peer().entry->id;
   const Sge& sge = send.sge();
-  if (config_.type != verbs::QpType::Rc || is_inline(send) || limits_.max_rd_atomic == 0 ||
+  if (config_.type != verbs::QpType::Rc || is_inline(send) || retry_.limits().max_rd_atomic == 0 ||
       peer.max_dest_rd_atomic == 0 || (peer.access & verbs::access::kRemoteRead) == 0) {
     return false;
   }
   std::byte* to = own_bytes(send, verbs::access::kLocalWrite);
-  const std::byte* from = MemoryPlane::reach_known(peer_.key, send.rkey(), send.remote_address(),
-                                                   sge.length, verbs::access::kRemoteRead);
+  const std::byte* from =
+      peers_.reach(send.rkey(), send.remote_address(), sge.length, verbs::access::kRemoteRead);
   if (to == nullptr) return false;
   if (from == nullptr) {
-    return copy_far(verbs::access::kRemoteRead, send.rkey(), send.remote_address(), to, sge.length);
+    return peers_.copy_far(verbs::access::kRemoteRead, send.rkey(), send.remote_address(), to,
+                           sge.length);
   }
   copy_tail_last(to, from, sge.length);
   return true;
 }
 
 // Into a receive of one piece from the peer's own queue. The order of stores is that of
-// push_receive().
+// ResponderSide::push_receive().
 template <class Send>
 [[gnu::always_inline]] inline bool Requester::send_short(Send send) {
-  auto& responder = peer_.entry->responder;
-  ReceiveSource& receives = peer_.receives;
+  Peer& peer = peers_.peer();
+  auto& responder = peer.entry->responder;
+  ReceiveSource& receives = peer.receives;
   const std::uint64_t head = responder.rq_head.load(std::memory_order_relaxed);
-  if (!peer_.takes_sends || !receives.available(head, peer_.entry->owner.rq_tail)) return false;
+  if (!peers_.takes_sends() || !receives.available(head, peer.entry->owner.rq_tail)) return false;
   const std::uint32_t bytes = send.sge().length;
   std::uint32_t id = 0;
   Sge room;
   std::byte* from = own_bytes(send, 0);
   if (from == nullptr || !receives.copy_single(head, id, room) || room.length < bytes) return false;
-  std::byte* to = MemoryPlane::reach_known(peer_.key, room.lkey, room.address, bytes,
-                                           verbs::access::kLocalWrite);
+  std::byte* to = peers_.reach(room.lkey, room.address, bytes, verbs::access::kLocalWrite);
   if (to != nullptr) [[likely]] {
     copy_tail_last(to, from, bytes);
-  } else if (!copy_far(verbs::access::kLocalWrite, room.lkey, room.address, from, bytes)) {
+  } else if (!peers_.copy_far(verbs::access::kLocalWrite, room.lkey, room.address, from, bytes)) {
     return false;
   }
-  const bool pushed = peer_.cq.push_short(plane_.slot(), &responder.cq_intent, [&](Cqe& slot) {
-    peer_.receive.write(slot);
+  const bool pushed = peer.cq.push_short(plane_.slot(), &responder.cq_intent, [&](Cqe& slot) {
+    peers_.receive().write(slot);
     slot.wqe = id;
     slot.byte_len = bytes;
     if (send.opcode() == verbs::WrOpcode::SendWithImm) [[unlikely]] {
@@ -129,8 +108,8 @@ template <class Send>
   responder.rq_head.store(head + 1, std::memory_order_release);
   receives.prefetch(head + 1);
   responder.cq_intent.store(0, std::memory_order_release);
-  next_line_.store(peer_.cq.next_slot(), std::memory_order_relaxed);
-  count(responder, bytes);
+  next_line_.store(peer.cq.next_slot(), std::memory_order_relaxed);
+  count_message(responder, bytes);
   return true;
 }
 
@@ -151,20 +130,21 @@ template <class Send>
 
 template <class Send>
 [[gnu::always_inline]] inline Requester::Posted Requester::post_short(Send send) {
-  if (send.sge().length - 1 >= kShortMessage || waiting() || queued() >= config_.max_wr ||
-      !has(own_->id.state, verbs::QpState::Rts) || !peer_stands()) {
+  if (send.sge().length - 1 >= kShortMessage || waiting() || queue_.is_full() ||
+      own_->id.state.load(std::memory_order_acquire) !=
+          static_cast<std::uint32_t>(verbs::QpState::Rts) ||
+      !peers_.stands()) {
     return Posted::No;
   }
   verbs::WcOpcode opcode{};
   if (!run_short(send, opcode)) return Posted::No;
-  const std::uint64_t position = posted_.load(std::memory_order_relaxed);
-  lost_one_ = false;
-  records_[position & mask_] = {send.wr_id()};
-  posted_.store(position + 1, std::memory_order_release);
-  count(own_->requester, send.sge().length);
-  if (opcode == verbs::WcOpcode::Send && peer_.cq.has_channel()) [[unlikely]]
+  retry_.message_ended(false);
+  const std::uint64_t position = queue_.append(send.wr_id());
+  queue_.count(send.sge().length);
+  if (opcode == verbs::WcOpcode::Send && peers_.peer().cq.has_channel()) [[unlikely]]
     return Posted::Rest;
-  return complete_short(send, position, opcode) ? Posted::Done : Posted::Rest;
+  return queue_.complete_short(send.flags(), position, send.sge().length, opcode) ? Posted::Done
+                                                                                  : Posted::Rest;
 }
 
 // The same with what can be learnt for this request. False: the long way.
@@ -176,7 +156,7 @@ template <class Send>
     return false;
   }
   const Posted posted = post_short(send);
-  forget_once();
+  peers_.forget_once();
   if (posted == Posted::Rest) finish_short(send.opcode(), send.flags(), sge.length);
   return posted != Posted::No;
 }

@@ -101,6 +101,22 @@ TEST(SpecialQueuePair, NobodyReachesItByTheNameOfItsEntry) {
   EXPECT_EQ(b.send(kPeer, verbs::kGsiQkey), nullptr);
 }
 
+// Another queue pair may have got the number; its queues are others.
+TEST(Datagram, AReceiverThatIsAnotherOneIsLookedAtAnew) {
+  SpecialBench b(QpType::Ud, QpType::Ud);
+  ASSERT_NE(b.send(kPeer, 0x1234), nullptr);
+  b.memory.make_cq(2, 1, 64, 63);
+  QpEntry& again = b.memory.make_qp(kPeer, 1, kMine, 2, QpType::Ud);
+  again.id.qkey = 0x1234;
+  again.id.generation = 2;
+  b.receive(9, kMad + 40);
+  (void)b.send(kPeer, 0x1234);
+  EXPECT_EQ(b.memory.completion(1, 1), nullptr) << "the completion queue of the one before";
+  const Cqe* cqe = b.memory.completion(2, 0);
+  ASSERT_NE(cqe, nullptr);
+  EXPECT_EQ(cqe->wqe, 9u);
+}
+
 TEST(SpecialQueuePair, WhatIsNoMadIsDropped) {
   for (const std::uint32_t bytes : {0u, 24u, 255u, 257u}) {
     SpecialBench b(QpType::Gsi, QpType::Gsi);

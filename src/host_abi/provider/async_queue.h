@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// AsyncQueue: what an application reads from ibv_context::async_fd.
+// AsyncQueue: the events that an application reads from ibv_context::async_fd.
 //
 // A socket pair of sequenced packets rather than a pipe: one record is one message, and records of
-// an object that is being destroyed can be taken out again, as the kernel does it. Records that do
-// not fit wait in a list: none is ever lost. Any thread.
+// an object that is being destroyed can be taken out again, as in the kernel. Records that do not
+// fit wait in a list: none is ever lost. Any thread.
 #pragma once
 
 #include "host_abi/provider/abi/verbs_abi_34.h"
@@ -21,19 +21,20 @@ class AsyncQueue {
   AsyncQueue& operator=(const AsyncQueue&) = delete;
   ~AsyncQueue();
 
-  // False with errno if the system has no descriptors left.
+  // Returns false with errno if no descriptors are left.
   bool open();
   // The application's end; libibverbs closes it (verbs_uninit_context).
   int application_fd() const { return application_end_; }
 
-  // Makes `fd`, an open descriptor of the application, the application's end. False with errno.
+  // Makes `fd`, an open descriptor of the application, the application's end. Returns false with
+  // errno on failure.
   bool take_number(int fd);
 
   void post(const AsyncEventRecord& record);
   // After the application has read: moves waiting records into the socket.
   void flush();
-  // Takes out the unread records of `element`, and says how many there were. Records of ports and
-  // devices carry a number there, never an address, so they cannot be meant.
+  // Takes out the unread records of `element`, and returns their number. Records of ports and
+  // devices carry a number there, never an address, so they do not match.
   std::uint32_t purge(std::uint64_t element);
 
  private:

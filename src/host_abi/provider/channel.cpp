@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Completion channels. libibverbs makes them by a write() to the uverbs file and reads events with
-// read(); the preload library brings both here (preload/hooks.h). The pipe of a channel carries
-// indexes of completion queues, the application wants the addresses of its ibv_cq.
+// read(); the preload library forwards both to this file (host_abi/preload/hooks.h). The pipe of a
+// channel carries indexes of completion queues; the application wants the addresses of its ibv_cq.
 #include "host_abi/preload/hooks.h"
 #include "host_abi/provider/ops.h"
 #include "linux/adopt/adopt_advice.h"
@@ -30,8 +30,8 @@ int create_channel(int) noexcept {
   });
 }
 
-// Turns the records in `bytes` into addresses, in place; returns how many bytes are left, since
-// records of queues that are gone vanish.
+// Turns the records in `bytes` into addresses, in place; returns the number of bytes left, since
+// records of destroyed queues are removed.
 std::size_t translate(std::byte* bytes, std::size_t length) {
   std::size_t kept = 0;
   for (std::size_t at = 0; at + kRecord <= length; at += kRecord) {
@@ -51,7 +51,7 @@ ssize_t read_channel(int fd, void* buffer, std::size_t size, ssize_t result) noe
     const std::size_t kept =
         translate(static_cast<std::byte*>(buffer), static_cast<std::size_t>(result));
     if (kept != 0) return static_cast<ssize_t>(kept);
-    // Nothing but events of destroyed queues. To the application it is as if they had not come.
+    // Only events of destroyed queues arrived: the application gets none of them.
     if ((::fcntl(fd, F_GETFL) & O_NONBLOCK) != 0) {
       errno = EAGAIN;
       return -1;

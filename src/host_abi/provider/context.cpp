@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// Contexts: an open device, and the table of what it can do. What is not in the table (flow
-// steering, RSS, raw packets, tag matching, counters, dma-buf, CQ moderation) libibverbs answers
-// with EOPNOTSUPP.
+// Contexts: an open device, and the table of its operations. For operations that are not in the
+// table (flow steering, RSS, raw packets, tag matching, counters, dma-buf, CQ moderation)
+// libibverbs returns EOPNOTSUPP.
 #include "host_abi/provider/forked.h"
 #include "host_abi/provider/ops.h"
 #include "host_abi/provider/provider.h"
@@ -82,7 +82,7 @@ constexpr VerbsContextOps kOps = make_ops();
 // RDMA_DRIVER_UNKNOWN: the library only prints it.
 constexpr std::uint32_t kDriverId = 0;
 
-// Takes `cmd_fd` over, also if it fails, as libibverbs wants it.
+// Takes `cmd_fd` over, also on failure, as libibverbs expects.
 Context* make_context(ibv_device* device, int cmd_fd, std::shared_ptr<DeviceFile> file) {
   void* memory =
       verbs_private().init_and_alloc_context(device, cmd_fd, sizeof(Context), nullptr, kDriverId);
@@ -99,8 +99,8 @@ Context* make_context(ibv_device* device, int cmd_fd, std::shared_ptr<DeviceFile
   return context;
 }
 
-// In a forked child: the parent's file stays the parent's. Its asynchronous events too, so the
-// descriptor gets the number that the application knows but another socket behind it.
+// In a forked child: the parent's file stays the parent's. So do its asynchronous events: the
+// descriptor keeps its number but gets another socket.
 void open_again(ibv_context* ibcontext) {
   static std::mutex mutex;
   const std::lock_guard lock(mutex);
@@ -134,8 +134,8 @@ verbs_context* alloc_context(ibv_device* device, int cmd_fd, void*) {
 }
 
 // One more context for an open device, from a duplicate of its descriptor. Its asynchronous events
-// stay with the context that opened the device. A descriptor of another process is refused: what
-// belongs to a process cannot be shared with another one here.
+// stay with the context that opened the device. A descriptor of another process is refused: objects
+// cannot be shared between processes here.
 verbs_context* import_context(ibv_device* device, int cmd_fd) {
   return guarded("ibv_import_device", static_cast<verbs_context*>(nullptr),
                  [&]() -> verbs_context* {
@@ -150,7 +150,7 @@ void free_context(ibv_context* ibcontext) {
   Context& context = context_of(ibcontext);
   if (context.epoch == fork_epoch()) {
     Runtime::instance().forget(*context.file, ibcontext->cmd_fd);
-    delete context.file;  // the last one closes the HCA; softibd then ends what was left
+    delete context.file;  // the last one closes the HCA; softibd then removes its objects
   }
   forget_forks(context);
   verbs_private().uninit_context(&context.verbs);
@@ -160,7 +160,7 @@ void free_context(ibv_context* ibcontext) {
 DeviceFile& file_of(ibv_context* ibcontext) {
   Context& context = context_of(ibcontext);
   if (std::atomic_ref(context.epoch).load(std::memory_order_acquire) != fork_epoch()) {
-    open_again(ibcontext);  // if it fails, the engine refuses what is asked of the old one
+    open_again(ibcontext);  // on failure the engine refuses requests to the old one
   }
   return **context.file;
 }

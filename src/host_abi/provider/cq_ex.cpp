@@ -94,7 +94,7 @@ void set_cq_ex_functions(Cq& cq, std::uint64_t wc_flags) {
   ex.start_poll = wallclock ? start_poll_wallclock : start_poll;
   ex.next_poll = next_poll;
   ex.end_poll = end_poll;
-  // The fields that every completion has may be read whether they were asked for or not.
+  // The fields that every completion has may be read whether they were requested or not.
   ex.read_opcode = read_opcode;
   ex.read_vendor_err = read_vendor_err;
   ex.read_wc_flags = read_wc_flags;

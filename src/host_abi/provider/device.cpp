@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// Where libibverbs meets the plug-in: loading it, and matching devices.
+// The entry of the plug-in: loading it, and matching devices.
 #include "host_abi/provider/abi/abi_check.h"
 #include "host_abi/provider/ops.h"
 #include "host_abi/provider/provider.h"
@@ -43,7 +43,7 @@ extern "C" __attribute__((visibility("default"))) const VerbsDeviceOps verbs_pro
 
 namespace {
 
-// libibverbs loads plug-ins with dlopen; this is what they do then.
+// libibverbs loads plug-ins with dlopen; this constructor registers the plug-in.
 __attribute__((constructor)) void register_driver() {
   std::string reason;
   if (!load_verbs_private(g_private, reason)) {

@@ -129,7 +129,7 @@ ibv_xrcd* open_xrcd(ibv_context* context, ibv_xrcd_init_attr* attr) {
   if ((attr->oflags & O_CREAT) != 0) in.flags |= kXrcdCreate;
   if ((attr->oflags & O_EXCL) != 0) in.flags |= kXrcdExclusive;
   if (attr->fd >= 0) {
-    // All who open the same file share the domain [man ibv_open_xrcd].
+    // All openers of the same file share the domain [man ibv_open_xrcd].
     struct stat status {};
     if (::fstat(attr->fd, &status) != 0) {
       return fail_null("ibv_open_xrcd", errno, "the file descriptor is not usable");

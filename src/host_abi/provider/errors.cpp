@@ -16,7 +16,7 @@ struct Row {
   Status status;
   int error;
 };
-// What the kernel's uverbs answers in the same situation.
+// The errno that the kernel's uverbs returns in the same situation.
 constexpr std::array<Row, kStatusCount> kTable{{
     {Status::Ok, 0},
     {Status::Pending, EINPROGRESS},
@@ -35,6 +35,7 @@ constexpr std::array<Row, kStatusCount> kTable{{
     {Status::DeviceRemoved, ENODEV},
     {Status::IoError, EIO},
     {Status::Timeout, ETIMEDOUT},
+    {Status::TooManyHandles, EMFILE},
 }};
 
 constexpr bool table_is_in_order() {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // How the provider reports failure to libibverbs: one total table from Status to errno, and, if the
-// environment has SOFTIB_LOG=1 (or `softib run --verbose`), a line on stderr that says why.
+// environment has SOFTIB_LOG=1 (or `softib run --verbose`), a line on stderr with the reason.
 //
 // Nothing may be thrown into C code: guarded() is the frame of every entry point that allocates.
 #pragma once
@@ -17,7 +17,7 @@ namespace ib::host_abi {
 int errno_of(Status status);
 int errno_of_posting(Status status);
 
-// Sets errno, writes the log line, returns the number. `verb`: for people, "ibv_create_qp".
+// Sets errno, writes the log line, returns the number. `verb`: for the log, "ibv_create_qp".
 int fail(const char* verb, Status status);                  // the reason is user::last_reason()
 int fail(const char* verb, int error, const char* reason);  // the provider's own refusals
 inline int done(const char* verb, Status status) {

@@ -23,6 +23,7 @@ TEST(Errors, AStatusFromAnotherVersionIsAnError) {
 
 TEST(Errors, WhatApplicationsTestForIsRight) {
   EXPECT_EQ(errno_of(Status::DeviceBusy), EBUSY);
+  EXPECT_EQ(errno_of(Status::TooManyHandles), EMFILE);
   EXPECT_EQ(errno_of(Status::NotSupported), EOPNOTSUPP);
   EXPECT_EQ(errno_of(Status::InvalidState), EINVAL);
   EXPECT_EQ(errno_of(Status::LimitExceeded), EINVAL);

@@ -82,7 +82,7 @@ void EventHub::to_object(const EventOut& event) {
 void EventHub::to_files(const EventOut& event) {
   const std::uint64_t element = event.object == EventObject::Port ? event.index : 0;
   for (const File& file : files_) {
-    // File 0 in the event: softibd is gone, which concerns all.
+    // File 0 in the event: softibd is gone, which affects all contexts.
     const bool concerned = event.file == 0 || file.number == event.file;
     if (concerned) file.queue->post(record_of(element, event.type));
   }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// EventHub: turns what the engine reports about objects into what the application reads, and
-// counts it, because destroying an object has to wait until every event that was delivered is
-// acknowledged (ibv_ack_async_event, ibv_ack_cq_events).
+// EventHub: converts events of the engine into records for the application and counts them, because
+// destroying an object has to wait until every event that was delivered is acknowledged
+// (ibv_ack_async_event, ibv_ack_cq_events).
 //
-// Objects are known to the engine by a cookie that is never used twice. So an event that arrives
-// after its object is gone finds nothing, instead of freed memory. Any thread.
+// The engine names objects by a cookie that is never used twice. So an event that arrives after its
+// object is gone finds no object, instead of freed memory. Any thread.
 #pragma once
 
 #include "host_abi/provider/async_queue.h"
@@ -19,7 +19,7 @@ namespace ib::host_abi {
 
 class EventHub final : public user::EventSink {
  public:
-  // An opened HCA; `number` is what the engine's events call it (EventOut::file).
+  // An opened HCA; `number` is its name in the engine's events (EventOut::file).
   void add_file(std::uint32_t number, AsyncQueue* queue);
   void remove_file(AsyncQueue* queue);
 
@@ -29,11 +29,12 @@ class EventHub final : public user::EventSink {
     std::uint32_t async = 0;
     std::uint32_t completion = 0;
   };
-  // No event of the object is delivered from now on; says how many the application has got.
+  // No event of the object is delivered from now on. Returns the number that the application has
+  // got.
   Delivered remove(std::uint64_t cookie);
 
-  // A completion event for the CQ with this cookie is handed to the application: its ibv_cq, or
-  // null if it is gone.
+  // A completion event for the CQ with this cookie is handed to the application. Returns its
+  // ibv_cq, or null if it is gone.
   void* deliver_completion(std::uint64_t cookie);
 
   void on_event(const user::control::EventOut& event) override;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Posting and polling in a forked child: objects that the parent made are not the child's, and
 // device memory is not mapped there. In the child the operations of every inherited context are
-// replaced by ones that look whose object it is, so that the parent pays nothing for it.
+// replaced by ones that check the owner of the object, so that the parent pays nothing.
 #pragma once
 
 #include "host_abi/provider/objects.h"

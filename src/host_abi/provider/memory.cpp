@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::uint64_t kWholeAddressSpace = std::numeric_limits<std::size_t>::max();
 
-// Registers with the engine, remembers what import and advise need, and makes the ibv_mr.
+// Registers with the engine, stores the data for import and advise, and makes the ibv_mr.
 Mr* make_mr(ibv_pd* ibpd, const control::RegMrIn& in, VerbsMrType type, const char* verb) {
   if (check_whole(verb, pd_of(ibpd)) != 0) return nullptr;
   DeviceFile& file = file_of(ibpd->context);
@@ -51,8 +51,8 @@ struct Refusal {
   std::string reason;
 };
 
-// Of memory of the program's: what the kernel finds when it pins it (ib_umem_get). Pages of
-// on-demand regions may come later.
+// Checks memory of the program as the kernel does when it pins it (ib_umem_get). Pages of on-demand
+// regions may come later.
 Refusal check_memory(std::uint64_t address, std::uint64_t length, std::uint32_t access) {
   namespace flag = verbs::access;
   if ((access & flag::kOnDemand) != 0) return {};
@@ -94,7 +94,7 @@ void prefetch(const RegionRecord& region, const ibv_sge& sge, bool write) {
   constexpr std::uint64_t kPage = 4096;
   const std::uint64_t first = start & ~(kPage - 1);
   void* const place = std::bit_cast<void*>(first);
-  // Advice: what cannot be populated is faulted in when it is used, or fails then.
+  // Only advice: pages that cannot be populated are faulted in on use, or fail then.
   static_cast<void>(::madvise(place, start + sge.length - first,
                               write ? MADV_POPULATE_WRITE : MADV_POPULATE_READ));
 }
@@ -213,7 +213,7 @@ int dereg_mr(VerbsMr* vmr) {
     if (!inherited(mr)) {
       DeviceFile& file = file_of(mr.mr.context);
       const std::lock_guard lock(file.mutex);
-      // The index may have a new owner by now.
+      // The index may have a new owner.
       const auto found = file.regions.find(mr.engine->index());
       if (found != file.regions.end() && found->second.region.lock() == mr.engine) {
         file.regions.erase(found);

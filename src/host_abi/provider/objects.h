@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // The objects that libibverbs and the application hold pointers to. Each *is* the public struct
-// (first base), followed by what we need; the functions below go from one to the other.
+// (first base), followed by our data; the functions below convert between them.
 #pragma once
 
 #include "host_abi/provider/abi/verbs_abi_34.h"
@@ -28,11 +28,11 @@ struct Context {
   unsigned epoch;  // fork_epoch() when `file` was opened
 };
 
-// In which process an object was made. In a forked child the engine must not be asked about the
-// parent's objects.
+// The process in which an object was made. A forked child must not pass the parent's objects to the
+// engine.
 struct Made {
   unsigned epoch = fork_epoch();
-  // As the public struct had them then (seal()); programs may overwrite those.
+  // The values of the public struct at that time (seal()); programs may overwrite the struct.
   const ibv_context* home = nullptr;
   std::uint32_t number = 0;
 };
@@ -62,7 +62,7 @@ struct Mw : ibv_mw, Made {
 
 struct Dm : ibv_dm, Made {
   std::shared_ptr<user::DeviceMemory> engine;
-  std::uint64_t length = 0;  // as asked for; the engine's may be rounded up
+  std::uint64_t length = 0;  // as requested; the engine's may be rounded up
 };
 
 struct Ah : ibv_ah, Made {
@@ -105,8 +105,8 @@ inline Context& context_of(ibv_context* context) {
   void* place = bytes;
   return *static_cast<Context*>(place);
 }
-// The open HCA of a context. A context that a forked child inherited opens it anew for the child
-// when it is first used there (context.cpp).
+// The open HCA of a context. A context that a forked child inherited opens it again for the child
+// at its first use there (context.cpp).
 DeviceFile& file_of(ibv_context* context);
 inline user::Hca& hca_of(ibv_context* context) {
   return *file_of(context).hca;
@@ -180,16 +180,16 @@ Object* seal(Object* object) {
   object->number = shown_handle(*object);
   return object;
 }
-// A kernel finds an object by its context and handle, so it refuses what has others by mistake, and
-// nothing happens to the object. Ours is found without them: 0, or EINVAL for such a one.
+// A kernel finds an object by its context and handle, so it refuses an object whose copies are
+// wrong and leaves it alone. Returns 0, or EINVAL for such an object.
 template <class Object>
 int check_whole(const char* verb, const Object& object) {
   const bool whole = shown(object).context == object.home && shown_handle(object) == object.number;
   return whole ? 0 : fail(verb, EINVAL, "the object's context or handle was overwritten");
 }
 
-// Destroys the engine's object. Gone already, because softibd or the HCA went or because we are a
-// forked child: that is success, since an application must be able to clean up.
+// Destroys the engine's object. Succeeds if it is gone already, because softibd or the HCA went or
+// because this is a forked child: an application must be able to clean up.
 template <class Object>
 Status destroy_engine(const Object& object) {
   if (inherited(object)) return Status::Ok;
@@ -198,8 +198,8 @@ Status destroy_engine(const Object& object) {
   return gone ? Status::Ok : status;
 }
 
-// Deletes our object. A forked child leaks what belongs to the engine: destructors would work on
-// memory that is not there.
+// Deletes our object. A forked child leaks the engine's part: destructors would work on memory that
+// is not mapped.
 template <class Object>
 void drop(Object* object) {
   if (inherited(*object)) {
@@ -210,8 +210,8 @@ void drop(Object* object) {
   delete object;
 }
 
-// Waits until the application has acknowledged all it was told about the object [man
-// ibv_get_async_event: destroying waits].
+// Waits until the application has acknowledged all events of the object [man ibv_get_async_event:
+// destroying waits].
 void wait_acknowledged(pthread_mutex_t& mutex, pthread_cond_t& cond, const std::uint32_t& completed,
                        std::uint32_t delivered);
 

@@ -39,7 +39,7 @@ bool take_bind(const ibv_send_wr& wr, user::SendRequest& to) {
 
 bool take_destination(const ibv_send_wr& wr, ibv_qp_type type, user::SendRequest& to) {
   if (type == IBV_QPT_UD) {
-    // No port here computes checksums (ibv_query_device: no IBV_DEVICE_UD_IP_CSUM).
+    // No port computes checksums (ibv_query_device: no IBV_DEVICE_UD_IP_CSUM).
     if (wr.wr.ud.ah == nullptr || (wr.send_flags & IBV_SEND_IP_CSUM) != 0) return false;
     to.ah = ah_of(wr.wr.ud.ah).engine.get();
     to.remote_qpn = wr.wr.ud.remote_qpn;
@@ -50,7 +50,7 @@ bool take_destination(const ibv_send_wr& wr, ibv_qp_type type, user::SendRequest
   return true;
 }
 
-// False: the request is malformed.
+// Returns false if the request is malformed.
 bool convert(const ibv_send_wr& wr, ibv_qp_type type, user::SendRequest& to) {
   if (wr.num_sge < 0) return false;
   to.wr_id = wr.wr_id;
@@ -88,7 +88,7 @@ bool convert(const ibv_send_wr& wr, ibv_qp_type type, user::SendRequest& to) {
   return take_destination(wr, type, to);
 }
 
-// A request of one piece, for the short way (hca/requester/requester_short.h).
+// A request of one piece, for the fast path.
 struct SendView {
   const ibv_send_wr& wr;
   const hca::Sge& sge() const { return to_sges(wr.sg_list, 1)[0]; }
@@ -100,8 +100,8 @@ struct SendView {
   std::uint64_t remote_address() const { return wr.wr.rdma.remote_addr; }
 };
 
-// Out of line, as is post_receives(): one request that goes the short way should not pay for them.
-// `way`: of the first request.
+// Out of line, as is post_receives(): a request on the fast path should not pay for them. `way`: of
+// the first request.
 [[gnu::noinline]] int post_sends(ibv_qp* ibqp, ibv_send_wr* wr, ibv_send_wr** bad, hca::Way way) {
   Qp& qp = qp_of(ibqp);
   user::QueuePair& engine = *qp.engine;
@@ -121,7 +121,7 @@ struct SendView {
   return fail("ibv_post_send", errno_of_posting(status), status_text(status));
 }
 
-// `refused`: by the short way, as things were.
+// `refused`: the fast path has refused the first request.
 [[gnu::noinline]] int post_one(ibv_qp* ibqp, ibv_send_wr* wr, ibv_send_wr** bad, bool refused) {
   user::QueuePair& engine = *qp_of(ibqp).engine;
   const SendView view{*wr};
@@ -154,7 +154,7 @@ struct SendView {
 
 }  // namespace
 
-// Flattened: all of the short way is here, but what is marked as not to be inlined.
+// Flattened: the whole fast path is inlined, except for functions that are marked otherwise.
 [[gnu::flatten]] int post_send(ibv_qp* ibqp, ibv_send_wr* wr, ibv_send_wr** bad) {
   user::QueuePair& engine = *qp_of(ibqp).engine;
   engine.announce();

@@ -36,7 +36,7 @@ void tell(Owner& owner, PostRefusal why, TraceErrorIn error, std::uint32_t flags
   errno = saved;
 }
 
-// A send as both ways to post give it.
+// A send, as both interfaces to post pass it.
 struct Asked {
   verbs::WrOpcode opcode = verbs::WrOpcode::Send;
   std::uint64_t wr_id = 0;

@@ -26,7 +26,7 @@ void init_public_part(Qp& qp, ibv_context* context, void* qp_context, ibv_qp_typ
   ::pthread_cond_init(&qp.qp.cond, nullptr);
 }
 
-// Those that a queue pair is made of.
+// Returns whether the objects that the queue pair uses are undamaged.
 bool parts_are_whole(const ibv_qp_init_attr_ex& attr, const char* verb) {
   if (attr.qp_type == IBV_QPT_XRC_RECV) return check_whole(verb, xrcd_of(attr.xrcd)) == 0;
   return check_whole(verb, pd_of(attr.pd)) == 0 && check_whole(verb, cq_of(attr.send_cq)) == 0 &&
@@ -34,7 +34,7 @@ bool parts_are_whole(const ibv_qp_init_attr_ex& attr, const char* verb) {
          (attr.srq == nullptr || check_whole(verb, srq_of(attr.srq)) == 0);
 }
 
-// Why the attributes cannot be used, or null. The engine checks everything that is about limits.
+// Returns the reason why the attributes cannot be used, or null. The engine checks limits.
 const char* refusal(const ibv_qp_init_attr_ex& attr, int& error) {
   constexpr std::uint32_t kMask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_XRCD |
                                   IBV_QP_INIT_ATTR_CREATE_FLAGS | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// What can be asked of and changed in a queue pair.
+// Querying and modifying queue pairs.
 #include "host_abi/provider/abi/convert.h"
 #include "host_abi/provider/ops.h"
 
@@ -33,7 +33,7 @@ int query_qp(ibv_qp* ibqp, ibv_qp_attr* attr, int, ibv_qp_init_attr* init) {
   });
 }
 
-// Enhanced connection establishment: there are no options to agree on.
+// Enhanced connection establishment: there are no options to negotiate.
 int query_ece(ibv_qp*, ibv_ece* ece) {
   *ece = {};
   return 0;
@@ -43,7 +43,7 @@ int set_ece(ibv_qp*, ibv_ece*) {
   return fail("ibv_set_ece", EOPNOTSUPP, "the options are of another vendor's device");
 }
 
-// Whoever posts the request writes the bytes, in ascending order, in the thread that posts.
+// The posting thread writes the bytes, in ascending order.
 int query_qp_data_in_order(ibv_qp* qp, ibv_wr_opcode opcode, std::uint32_t flags) {
   if (flags != 0) return 0;
   const bool reliable_order = qp->qp_type == IBV_QPT_RC || qp->qp_type == IBV_QPT_UC ||

@@ -112,13 +112,14 @@ void wr_set_inline_data_list(ibv_qp_ex* qp, std::size_t count, const ibv_data_bu
   for (const ibv_data_buf& one : std::span(list, count)) batch.add_inline(one.addr, one.length);
 }
 
-// In a forked child some thread of the parent may have held the lock for ever.
+// In a forked child the lock may be held by a thread of the parent, which never releases it.
 void wr_start(ibv_qp_ex* qp) {
   if (!inherited(qp_of(qp))) qp_of(qp).engine->send_lock();
   batch_of(qp).start();
 }
 
-// All or nothing, as far as that can be known before. 0, or an errno, of which the trace is told.
+// Posts all or none, as far as that can be checked before. Returns 0, or an errno that the trace
+// shows.
 int post_batch(Qp& qp) {
   SendBatch& batch = *qp.batch;
   if (batch.error() != 0) {
@@ -162,8 +163,8 @@ int check_send_ops(ibv_qp_type type, std::uint64_t ops) {
   return (ops & ~known) == 0 ? 0 : EOPNOTSUPP;
 }
 
-// Operations that were not asked for are there too if the type of QP has them: a program that uses
-// one nevertheless gets an answer from the engine instead of a jump to address 0.
+// Operations that were not requested are there too if the type of QP has them: a program that uses
+// one nevertheless gets an error from the engine instead of a jump to address 0.
 void set_qp_ex_functions(Qp& qp, std::uint64_t) {
   const control::QpCaps& caps = qp.engine->caps();
   qp.batch = std::make_unique<SendBatch>(BatchLimits{

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// What the HCA says of itself, its ports and its clock.
+// Attributes of the HCA, its ports and its clock.
 #include "host_abi/provider/ops.h"
 
 #include <algorithm>

@@ -27,16 +27,16 @@ void in_forked_child() {
   g_runtime.store(nullptr, std::memory_order_release);
 }
 
-// Do both descriptors name one open file? A duplicate of a uverbs descriptor stands for the same
-// context; two opens of the device do not.
+// Returns whether both descriptors name one open file. A duplicate of a uverbs descriptor stands
+// for the same context; two opens of the device do not.
 bool same_open_file(int a, int b) {
   constexpr long kKcmpFile = 0;
   const long pid = ::getpid();
   return ::syscall(SYS_kcmp, pid, pid, kKcmpFile, static_cast<long>(a), static_cast<long>(b)) == 0;
 }
 
-// As softibd shows it in sysfs now: "0253:4600:0000:0000". What it said when this process attached
-// lacks HCAs that came later.
+// The GUID as softibd's sysfs shows it: "0253:4600:0000:0000". The list from the attach lacks HCAs
+// that came later.
 std::uint64_t node_guid(const ibv_device& device) {
   const std::string path = std::string(device.ibdev_path) + "/node_guid";
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
@@ -166,7 +166,7 @@ void Runtime::channel_closed(int fd) {
     channel = std::move(found->second);
     channels_.erase(found);
   }
-  // Busy if completion queues still use it: then softibd keeps it until the process ends.
+  // DeviceBusy if completion queues still use it: softibd then keeps it until the process ends.
   static_cast<void>(channel->destroy());
 }
 

@@ -3,9 +3,9 @@
 // that are open on it. Created at the first ibv_open_device and never destroyed: threads of the
 // engine run until the process ends, so no destructor may run under them.
 //
-// After fork() the child has none of those threads. What it inherited is dead for it (as with a
+// After fork() the child has none of those threads. Inherited objects are dead for it (as with a
 // kernel adapter, only the process that made an object may use it): it gets a new Runtime and can
-// open devices anew, and destroying inherited objects must do nothing, which `fork_epoch` tells.
+// open devices itself. Destroying inherited objects must do nothing; `fork_epoch` identifies them.
 #pragma once
 
 #include "host_abi/provider/async_queue.h"
@@ -25,7 +25,7 @@ namespace ib::host_abi {
 // Changes in the child at every fork().
 unsigned fork_epoch();
 
-// What advise_mr and import_mr need to know of a registered region.
+// The data of a registered region that advise_mr and import_mr need.
 struct RegionRecord {
   std::weak_ptr<user::MemoryRegion> region;
   std::uint32_t pd = 0;
@@ -37,7 +37,7 @@ struct RegionRecord {
 
 struct DeviceMemoryRecord {
   std::weak_ptr<user::DeviceMemory> memory;
-  std::uint64_t length = 0;  // as asked for
+  std::uint64_t length = 0;  // as requested
 };
 
 // An opened HCA: owned by the context that opened it and those that imported it.
@@ -69,10 +69,10 @@ class Runtime {
   Result<int> create_channel();
   Result<std::uint32_t> channel_handle(int fd);
   void channel_closed(int fd);
-  // The ibv_cq for what came out of a channel; null: gone.
+  // Returns the ibv_cq for a record of a channel, or null if it is gone.
   void* deliver_completion(std::uint64_t cq_index);
-  // This process at its fabric; null: not attached. It stays until the process ends. Takes no lock,
-  // allocates nothing.
+  // Returns this process at its fabric, or null if it is not attached. It stays until the process
+  // ends. Takes no lock, allocates nothing.
   static user::Process* attached();
 
  private:

@@ -43,7 +43,8 @@ class SendBatch {
   }
   std::size_t size() const { return requests_.size(); }
   int error() const { return error_; }
-  // Of the newest request. What the trace gets: verbs/post_refusal.h.
+  // Keeps the first error, with a report for the trace about the newest request
+  // (verbs/post_refusal.h).
   void set_error(int error, PostRefusal why, std::uint64_t value = 0, std::uint64_t limit = 0) {
     if (error_ != 0) return;
     error_ = error;
@@ -53,7 +54,7 @@ class SendBatch {
     refusal_.opcode = current().opcode;
     refusal_.wr_id = current().wr_id;
   }
-  // Meaningful after an error; no cause: there is nothing to tell.
+  // Meaningful after an error; without a cause there is no report.
   const verbs::control::TraceErrorIn& refusal() const { return refusal_; }
 
   // Opens the next request; the setters below are about it. Valid until the next begin().
@@ -72,7 +73,7 @@ class SendBatch {
     for (Pending& one : requests_) {
       one.request.sge = std::span(sges_).subspan(one.first_sge, one.sge_count);
       if (one.inlined && one.sge_count != 0) {
-        // The bytes have stopped moving only now.
+        // The bytes have their final place only now.
         sges_[one.first_sge].address =
             reinterpret_cast<std::uint64_t>(data_.data() + one.first_byte);
       }

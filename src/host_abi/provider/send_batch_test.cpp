@@ -12,7 +12,7 @@ namespace {
 using user::SendRequest;
 using verbs::WrOpcode;
 
-// What an engine sees of a request, copied while it may look.
+// A request as the engine sees it, copied during the call.
 struct Seen {
   WrOpcode opcode;
   std::uint64_t wr_id;

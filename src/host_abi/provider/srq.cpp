@@ -43,7 +43,8 @@ ibv_srq* create_srq(ibv_pd* pd, ibv_srq_init_attr* attr) {
                  [&]() -> ibv_srq* { return make_srq(pd, {}, attr->attr, "ibv_create_srq"); });
 }
 
-// libibverbs sends only what ibv_create_srq cannot do here, and leaves all initialisation to us.
+// libibverbs calls this only for queues that ibv_create_srq cannot make, and leaves all
+// initialisation to the plug-in.
 ibv_srq* create_srq_ex(ibv_context*, ibv_srq_init_attr_ex* attr) {
   constexpr const char* kVerb = "ibv_create_srq_ex";
   const ibv_srq_type type =

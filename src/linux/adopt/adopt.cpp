@@ -22,7 +22,7 @@ using platform::AdoptedPages;
 using platform::AdoptMode;
 using platform::NativeHandle;
 
-// AdoptMode + 1; 0: not known yet.
+// AdoptMode + 1; 0: not determined.
 constinit std::atomic<std::uint32_t> detected{0};
 constinit std::atomic<std::uint32_t> limit{static_cast<std::uint32_t>(AdoptMode::Full)};
 
@@ -41,7 +41,7 @@ bool is_single_threaded() {
          status.st_nlink == 3 + background_thread_count();
 }
 
-// Far beyond any memory: mremap() may grow an adopted or returned mapping, and what it gets must be
+// Far beyond any memory: mremap() may grow an adopted or returned mapping, and the new part must be
 // in the file.
 constexpr std::uint64_t kEndlessFile = 1ull << 46;
 
@@ -77,8 +77,8 @@ Result<Mover> make_mover(const FaultFile& faults, int page_map, int target,
                .page_size = page_size};
 }
 
-// Each adopted range keeps a descriptor, and a mapping when it has been returned: most of what a
-// process may have is left to the program.
+// Each adopted range keeps a descriptor, and a mapping when it has been returned: most of a
+// process's limit is left to the program.
 bool has_room_for_file() {
   constexpr std::uint64_t kMostRanges = 1024;
   rlimit files{};
@@ -98,7 +98,7 @@ bool has_returned_pages(MapsReader& maps, std::uint64_t start, std::uint64_t end
   return false;
 }
 
-// Moves the pages step by step; `at` tells how far it came.
+// Moves the pages step by step; `at` is the end of the moved part.
 Status move_all(const Mover& mover, MapsReader& maps, std::uint64_t& at, std::uint64_t start,
                 std::uint64_t end) {
   while (at < end) {
@@ -123,8 +123,8 @@ bool remember(const AdoptedPages& pages) {
   return true;
 }
 
-// Checks, then moves. If it has to stop on the way, what has moved stays adopted: something may
-// hold those pages by now.
+// Checks, then moves. If it has to stop on the way, the moved part stays adopted: something may
+// hold those pages.
 Status adopt_range(AdoptedPages& pages, Mover mover, std::uint64_t most) {
   const std::uint64_t end = pages.address + pages.length;
   const auto frame = reinterpret_cast<std::uint64_t>(__builtin_frame_address(0));
@@ -185,7 +185,7 @@ platform::ClientHost::Presence adopted_presence(const AdoptedPages& pages, std::
 }
 
 Result<AdoptedPages> adopt_pages(std::uint64_t address, std::uint64_t length, std::uint64_t most) {
-  if (sizeof(void*) < 8) return Status::NotSupported;  // no room to move things about
+  if (sizeof(void*) < 8) return Status::NotSupported;  // no room to move mappings
   const auto page_size = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
   if (length < page_size || address + length < address) return Status::NotSupported;
   AdoptedPages pages;

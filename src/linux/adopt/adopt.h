@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// Adopted pages (DESIGN.md 3, path 1): pages of this process are moved into a memfd at the same
+// Adopted pages (docs/design/0001, 1): pages of this process are moved into a memfd at the same
 // address while other threads go on using them. See platform/client_host.h for the contract.
 //
 // Moving, in steps of at most 4 MiB: the step is registered with userfaultfd and moved away with
@@ -9,8 +9,8 @@
 //
 // Giving back, in steps too: a private mapping of the memfd replaces the shared one (one system
 // call, so no write falls between), every page is made private by the kernel's copy-on-write, and
-// the file is emptied. What remains is a private mapping of an empty file: MADV_DONTNEED gives
-// zeros, fork() a private copy, and adopt_pages() takes it again.
+// the file is emptied. A private mapping of an empty file remains: MADV_DONTNEED gives zeros,
+// fork() a private copy, and adopt_pages() takes it again.
 //
 // fork(): the child gets private copies of all adopted pages before fork() returns in either
 // process. A child that is made otherwise (_Fork(), clone() by number) does not inherit them and
@@ -22,7 +22,7 @@
 // none behind. Without it touched pages move only if the program has one thread and nothing that
 // could hold pages (pin_sources.h).
 //
-// What a caller must know:
+// For callers:
 //  - MADV_* advice and memory policy of the range do not survive;
 //  - returned memory is not anonymous to the kernel: no huge pages, and MADV_FREE fails (EINVAL).
 #pragma once
@@ -44,7 +44,7 @@ void give_back_pages(const platform::AdoptedPages& pages);
 platform::ClientHost::Presence adopted_presence(const platform::AdoptedPages& pages,
                                                 std::uint64_t address, std::uint64_t length);
 
-// For tests: as if the system allowed only this much; nullopt: what it does allow.
+// For tests: as if the kernel allowed only this much; nullopt: its own limit.
 void limit_adopt_mode(std::optional<platform::AdoptMode> mode);
 // For tests: as on a kernel without UFFDIO_MOVE.
 void forbid_page_move(bool forbid);

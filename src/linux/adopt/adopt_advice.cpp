@@ -23,7 +23,7 @@ bool is_adopted(const Mapping& m) {
   return m.shared && m.name_view().starts_with(kPagesPath);
 }
 
-// What discards private anonymous memory, in the terms of this mapping.
+// The advice that discards private anonymous memory, translated for this mapping.
 int translated(const Mapping& m, int advice) {
   if (is_adopted(m)) return MADV_REMOVE;
   return m.given_back() && advice == MADV_FREE ? MADV_DONTNEED : advice;
@@ -50,7 +50,7 @@ std::optional<int> advise_adopted(std::uint64_t address, std::size_t length, int
   Mapping m;
   std::uint64_t at = address;
   for (; at < end && maps.find(at, m) && m.start < end; at = m.end) {
-    if (m.start > at) result = -ENOMEM;  // as the kernel: a hole is told at the end
+    if (m.start > at) result = -ENOMEM;  // as in the kernel: a hole is reported at the end
     const std::uint64_t from = std::max(at, m.start);
     const long bytes = to_long(std::min(m.end, end) - from);
     const long done = raw_syscall(SYS_madvise, to_long(from), bytes, translated(m, advice));

@@ -11,8 +11,8 @@
 namespace ib::os {
 
 // Carries out `advice` for all of the range, page by page as it is mapped, if some of it is adopted
-// or was given back and the advice means something else there: 0 or -errno. nullopt: the kernel is
-// to do it. Allocates nothing and takes no lock.
+// or was given back and the advice means something else there: Returns 0 or -errno, or nullopt if
+// the kernel is to do it. Allocates nothing and takes no lock.
 std::optional<int> advise_adopted(std::uint64_t address, std::size_t length, int advice);
 
 }  // namespace ib::os

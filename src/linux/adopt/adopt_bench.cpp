@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// What adoption costs: counter us_per_MiB. `first`: memory as an allocator gives it; `again`:
+// The cost of adoption: counter us_per_MiB. `first`: memory as an allocator gives it; `again`:
 // memory that was given back before; `touch`: the program's own first pass over the pages
 // afterwards.
 #include "linux/adopt/adopt.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// Inside of adopt.cpp: which parts of the memfd hold data, and which mappings are its own.
+// Inside of adopt.cpp: the parts of the memfd that hold data, and its own mappings.
 #pragma once
 
 #include "linux/adopt/adopt_syscall.h"
@@ -34,7 +34,7 @@ void for_data(int file, std::uint64_t offset, std::uint64_t length, Run run) {
   }
 }
 
-// Which file; device and inode as /proc/self/maps has them. inode 0: none.
+// Names a file: device and inode as in /proc/self/maps. inode 0: none.
 struct FileIdentity {
   std::uint64_t inode = 0;
   std::uint32_t device_major = 0;
@@ -49,10 +49,10 @@ inline FileIdentity identity_of(int file) {
 }
 
 // Whether `m` is still the mapping that adoption made: the program may have unmapped the memory and
-// something else may be there now.
+// another mapping may be there.
 inline bool is_adopted_mapping(const Mapping& m, const FileIdentity& file, std::uint64_t address) {
   return m.shared && FileIdentity{m.inode, m.device_major, m.device_minor} == file &&
-         m.start - address == m.offset;  // modulo 2^64 if it starts below: no offset is like that
+         m.start - address == m.offset;  // modulo 2^64 if it starts below: no offset equals that
 }
 
 }  // namespace ib::os

@@ -16,7 +16,7 @@
 namespace ib::os {
 namespace {
 
-// The parent waits for its child's copies, but not for ever: the child may be stopped.
+// The parent's wait for its child's copies is bounded: the child may be stopped.
 constexpr int kLongestWaitMs = 30'000;
 
 // Plain data without destructors: threads may still run while the program exits.
@@ -107,7 +107,7 @@ void for_adopted(Run run) {
     }
     return;
   }
-  // No descriptor left to look: what was registered is most likely still there.
+  // No descriptor is left for a check: the mapping most likely still exists.
   for (const auto& [address, range] : *ranges) {
     m = Mapping{};
     m.start = address;
@@ -143,8 +143,8 @@ void before_fork() {
   copied_write = ends[1];
 }
 
-// The parent goes on only when the child has copied: what this thread changes next is not to show
-// in the child. (Other threads, and peers' RDMA writes, are not stopped.)
+// The parent goes on only when the child has copied: this thread's next changes must not show in
+// the child. (Other threads, and peers' RDMA writes, are not stopped.)
 void in_parent() {
   close_end(copied_write);
   if (copied_read >= 0) {
@@ -159,7 +159,7 @@ void in_parent() {
 void in_child() {
   close_end(copied_read);  // first: it frees a descriptor for the next line
   if (ranges != nullptr && !ranges->empty()) make_all_private();
-  forks_waiting = 0;  // other threads that wanted to fork are not here
+  forks_waiting = 0;  // other threads that were about to fork do not exist here
   ranges = nullptr;   // not freed: an allocator of the program may not work in a child
   close_end(copied_write);
   mutex.unlock();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Children that are made without the handlers of fork(), by clone() or vfork(), must not have the
-// pages that their parent shares with its peers: what they write would be the parent's.
+// pages that their parent shares with its peers: their writes would change the parent's memory.
 #include "linux/adopt/adopt.h"
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::size_t kSize = 8u << 20;  // more than one step of a move
 
-// Whether a child of clone(), called by its number, has anything at all there.
+// Whether a child of clone(), called by its number, has any mapping there.
 bool raw_child_has(const unsigned char* page) {
   // NOLINTNEXTLINE(cppcoreguidelines-pro-type-vararg)
   const long child = ::syscall(SYS_clone, SIGCHLD, nullptr, nullptr, nullptr, nullptr);

@@ -113,7 +113,7 @@ Status for_touched(const Mover& mover, std::uint64_t start, std::uint64_t end, R
     const long got = raw_syscall(SYS_pread64, mover.page_map, to_long(pages.data()), wanted,
                                  to_long(at / mover.page_size * sizeof pages[0]));
     for (std::uint64_t i = 0; i < count; ++i, at += mover.page_size) {
-      // Unknown (no /proc here): taken for touched.
+      // Unknown (no /proc): counted as touched.
       const std::uint64_t page = got == wanted ? pages[i] : kPresent;
       if ((page & kGuard) != 0) return Status::NotSupported;
       if ((page & (kPresent | kSwapped)) != 0) continue;
@@ -147,7 +147,7 @@ void let_threads_go(const Mover& mover, std::uint64_t start, std::uint64_t lengt
   (void)control(mover.fault_file, UFFDIO_UNREGISTER, &range);
 }
 
-// From the moment the pages are away until they are back nothing but this frame may be touched.
+// From here until the pages are back only this frame may be touched.
 Status copy_and_map(const Mover& mover, std::uint64_t start, std::uint64_t length,
                     std::uint64_t away, std::uint64_t offset) {
   IB_CHECK(for_touched(mover, away, away + length, [&](std::uint64_t from, std::uint64_t size) {
@@ -165,8 +165,9 @@ Status check_pins(const Mover& mover, std::uint64_t start, std::uint64_t end) {
   return touched == 0 ? Status::Ok : Status::DeviceBusy;
 }
 
-// Moves pages from one place to another, both registered with the fault file. `done` tells how far
-// it came. DeviceBusy: the next page is pinned, or shared with another process since a fork().
+// Moves pages from one place to another, both registered with the fault file. `done` is the end of
+// the moved part. DeviceBusy: the next page is pinned, or shared with another process since a
+// fork().
 Status move_pages(const Mover& mover, std::uint64_t target, std::uint64_t source,
                   std::uint64_t length, std::uint64_t& done) {
   constexpr int kMostRetries = 1000;
@@ -186,8 +187,8 @@ Status move_pages(const Mover& mover, std::uint64_t target, std::uint64_t source
   return Status::Ok;
 }
 
-// Moves page by page by UFFDIO_MOVE, which takes only pages that nobody else holds and leaves none
-// behind for others to take hold of.
+// Moves page by page by UFFDIO_MOVE, which takes only pages without another holder and leaves none
+// behind that could get one.
 Status move_unpinned(const Mover& mover, std::uint64_t start, std::uint64_t length,
                      std::uint64_t offset) {
   constexpr int kFlags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
@@ -212,7 +213,7 @@ Status move_unpinned(const Mover& mover, std::uint64_t start, std::uint64_t leng
   return status;
 }
 
-// Moves all pages at once; what was found among them is checked when no thread can reach them.
+// Moves all pages at once and checks them afterwards, when no thread can reach them.
 Status move_whole(const Mover& mover, std::uint64_t start, std::uint64_t length,
                   std::uint64_t offset, bool given_back) {
   if (!stop_threads_at(mover, start, length, given_back)) return Status::NotSupported;
@@ -228,7 +229,7 @@ Status move_whole(const Mover& mover, std::uint64_t start, std::uint64_t length,
   if (status != Status::Ok) {
     const long restored = raw_syscall(SYS_mremap, away, to_long(length), to_long(length),
                                       MREMAP_MAYMOVE | MREMAP_FIXED, to_long(start));
-    IB_ASSERT(!is_error(restored));  // it needs nothing that it has not already
+    IB_ASSERT(!is_error(restored));  // it needs no further memory
   }
   wake(mover.fault_file, start, length);
   if (status == Status::Ok) (void)raw_syscall(SYS_munmap, away, to_long(length));

@@ -22,13 +22,14 @@ constexpr std::uint64_t step_end(std::uint64_t at, std::uint64_t end) {
 struct FaultFile {
   platform::NativeHandle file;  // a userfaultfd; none: not permitted
   platform::AdoptMode mode = platform::AdoptMode::None;
-  bool has_minor = false;  // can stop threads at pages that the file of a mapping has (Linux 5.14)
-  bool has_move = false;   // UFFDIO_MOVE (Linux 6.8)
+  bool has_minor =
+      false;  // can stop threads at pages that are in the file of a mapping (Linux 5.14)
+  bool has_move = false;  // UFFDIO_MOVE (Linux 6.8)
 };
-// The most that the system and `limit` allow.
+// Returns the most that the kernel and `limit` allow.
 FaultFile open_fault_file(platform::AdoptMode limit);
 
-// What a move needs; the files are borrowed.
+// The means of a move; the files are borrowed.
 struct Mover {
   int fault_file = -1;  // -1: no other thread exists
   int page_map = -1;    // /proc/self/pagemap; -1: unknown, all pages count as touched
@@ -41,13 +42,14 @@ struct Mover {
   std::uint64_t page_size = 4096;
 };
 
-// How many bytes of [start, end) have been touched. NotSupported: there are guard pages.
+// Returns the number of bytes of [start, end) that have been touched. NotSupported: there are guard
+// pages.
 Result<std::uint64_t> touched_bytes(const Mover& mover, std::uint64_t start, std::uint64_t end);
 
 // Moves [start, end), which lies in one mapping of private memory, to `offset` of the target and
 // maps that in its place. To be called with all signals blocked: a handler that touched the pages
-// would wait for itself. Fails without having changed anything; DeviceBusy: a page is, or may be,
-// pinned for I/O by the kernel.
+// would wait for itself. Fails without a change; DeviceBusy: a page is, or may be, pinned for I/O
+// by the kernel.
 Status move_step(const Mover& mover, std::uint64_t start, std::uint64_t end, std::uint64_t offset,
                  bool given_back);
 

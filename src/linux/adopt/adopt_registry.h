@@ -29,11 +29,11 @@ class AdoptLock {
   ~AdoptLock();
 };
 
-// The ranges; under the lock. Nothing in a child until it adopts pages of its own; nullptr if
-// there is no memory for the table.
+// The ranges; under the lock. Empty in a child until it adopts pages of its own; nullptr if there
+// is no memory for the table.
 AdoptedRanges* adopted_ranges();
 
-// Whether this process, or one that it was forked from, has adopted pages. Takes no lock.
+// Returns whether this process, or one that it was forked from, has adopted pages. Takes no lock.
 bool has_ever_adopted();
 
 // Installs the fork handlers; once.

@@ -11,8 +11,8 @@
 namespace ib::os {
 namespace {
 
-// A write that changes nothing makes the kernel copy the page. Compare-and-swap, as no compiler
-// turns that into a read, and as another thread may be writing the same byte.
+// A write of the same value makes the kernel copy the page. Compare-and-swap, as no compiler turns
+// that into a read, and as another thread may be writing the same byte.
 void touch_pages(std::uint64_t start, std::uint64_t length, std::uint64_t page_size) {
   for (std::uint64_t at = start; at < start + length; at += page_size) {
     auto* byte = reinterpret_cast<unsigned char*>(at);  // NOLINT(performance-no-int-to-ptr)
@@ -28,7 +28,7 @@ bool map_private(int file, std::uint64_t start, std::uint64_t length, std::uint6
     return !is_error(raw_syscall(SYS_mmap, to_long(start), to_long(length), PROT_READ | PROT_WRITE,
                                  flags, file, to_long(offset)));
   };
-  // Strict overcommit may refuse memory that the program had all the time.
+  // Strict overcommit may refuse memory that the program already had.
   return map(kFlags) || map(kFlags | MAP_NORESERVE);
 }
 
@@ -46,7 +46,7 @@ void return_step(int file, const Mapping& m, std::uint64_t start, std::uint64_t 
     const int protection = (m.readable ? PROT_READ : 0) | (m.writable ? PROT_WRITE : 0);
     (void)raw_syscall(SYS_mprotect, to_long(start), to_long(length), protection);
   }
-  // Now nobody needs the file's pages: the memory is freed, and MADV_DONTNEED finds zeros.
+  // The file's pages have no user left: the memory is freed, and MADV_DONTNEED finds zeros.
   (void)raw_syscall(SYS_fallocate, file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
                     to_long(offset), to_long(length));
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // System calls made directly. Two reasons, both about moving pages under a running program:
-// communication libraries patch libc's mmap, munmap, mremap and madvise to learn when registered
-// memory goes away, and would take our moves for that; and while pages are away not even errno may
-// be touched, as it might lie in one of them.
+// communication libraries patch libc's mmap, munmap, mremap and madvise to detect that registered
+// memory goes away, and would mistake our moves for that; and while pages are away not even errno
+// may be touched, as it might lie in one of them.
 #pragma once
 
 #include <sys/syscall.h>

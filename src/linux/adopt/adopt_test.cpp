@@ -66,7 +66,7 @@ class Memory {
   unsigned char* base_;
 };
 
-// What a peer would see.
+// The bytes that a peer would see.
 std::uint64_t word_in_file(const AdoptedPages& pages, std::size_t page) {
   std::uint64_t value = 0;
   EXPECT_EQ(::pread(pages.file.get(), &value, sizeof value, static_cast<off_t>(page * kPage)),
@@ -238,7 +238,7 @@ TEST_P(Adopt, WhatTheProgramUnmappedIsNotMappedBack) {
   auto pages = adopt_pages(memory.address(), memory.size());
   ASSERT_TRUE(pages);
   ASSERT_EQ(::munmap(memory.base() + 16 * kPage, 16 * kPage), 0);
-  // Something else comes to lie there.
+  // Another mapping is put there.
   ASSERT_EQ(::mmap(memory.base() + 16 * kPage, kPage, PROT_READ | PROT_WRITE,
                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0),
             memory.base() + 16 * kPage);
@@ -333,7 +333,7 @@ TEST(AdoptUserFaultsOnly, LeavesProgramsWithThreadsAlone) {
   EXPECT_TRUE(memory.has_numbers());
 }
 
-// Counts increments of two threads all over a range and compares with what the range says.
+// Counts increments of two threads all over a range and compares with the counters in the range.
 class Writers {
  public:
   explicit Writers(Memory& memory) : pages_(memory.size() / kPage) {
@@ -343,7 +343,7 @@ class Writers {
     }
     for (unsigned seed : {1u, 2u}) threads_.emplace_back([this, seed] { run(seed); });
   }
-  // Returns how many increments got lost.
+  // Returns the number of lost increments.
   std::uint64_t stop() {
     stop_ = true;
     for (auto& thread : threads_) thread.join();
@@ -495,7 +495,7 @@ TEST_P(Adopt, AMappingThatIsMovedAndGrownIsItsChildsOwn) {
   std::memset(base, 1, kMiB);
   auto pages = adopt_pages(reinterpret_cast<std::uint64_t>(base), kMiB);
   ASSERT_TRUE(pages);
-  // Something above it, so that it has to move.
+  // A mapping above it, so that it has to move.
   (void)::mmap(base + kMiB, kPage, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   auto* grown = static_cast<unsigned char*>(::mremap(base, kMiB, 2 * kMiB, MREMAP_MAYMOVE));
   ASSERT_NE(grown, MAP_FAILED);
@@ -535,7 +535,8 @@ TEST_P(Adopt, AGrownMappingIsReturnedWhole) {
   ::munmap(base, 2 * kMiB);
 }
 
-// Whether a backing may serve another region: only if it is there whole, and is itself.
+// Whether a backing may serve another region: only if it is mapped as a whole, and is the same
+// mapping.
 TEST_P(Adopt, PresenceTellsWhatTheProgramHasLeft) {
   using Presence = platform::ClientHost::Presence;
   Memory memory(16 * kPage);
@@ -560,7 +561,7 @@ TEST_P(Adopt, PresenceTellsWhatTheProgramHasLeft) {
   EXPECT_EQ(presence(0, 4), Presence::Gone);
 }
 
-// PROCMAP_QUERY and the text (kernels before 6.11) must tell the same.
+// PROCMAP_QUERY and the text (kernels before 6.11) must agree.
 TEST(MapsReader, BothWaysFindTheSameMappings) {
   MapsReader query;
   MapsReader text;

@@ -17,7 +17,7 @@ namespace {
 
 constinit std::atomic<bool> spliced{false};
 
-// What descriptors that pin memory for long are links to, in /proc/self/fd.
+// Targets in /proc/self/fd of descriptors that pin memory for long.
 constexpr std::array<std::string_view, 6> kPinners{"anon_inode:[io_uring]", "anon_inode:kvm-vm",
                                                    "/dev/vhost-",           "/dev/vfio/",
                                                    "anon_inode:[vfio",      "/dev/nvidia"};

@@ -4,17 +4,17 @@
 // it began, so pages that may be held stay where they are.
 //
 // The check is about this process. Another process that uses process_vm_writev() on it, or a
-// debugger that writes, holds pages for the time of that call and is not seen here.
+// debugger that writes, holds pages for the time of that call and is not detected.
 #pragma once
 
 #include <cstdint>
 
 namespace ib::os {
 
-// Looks at all open descriptors: about a microsecond each. True also where /proc is missing.
+// Checks all open descriptors: about a microsecond each. Returns true also where /proc is missing.
 bool may_pin_pages();
 
-// The program has spliced memory into a pipe, which cannot be seen later.
+// The program has spliced memory into a pipe, which cannot be detected later.
 void note_vmsplice();
 bool has_spliced_memory();
 

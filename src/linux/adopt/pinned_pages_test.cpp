@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// Memory whose pages the kernel holds for I/O keeps them: what the I/O brings must not go to pages
+// Memory whose pages the kernel holds for I/O keeps them: the bytes of the I/O must not go to pages
 // that the program cannot see.
 #include "base/sanitizer.h"
 #include "linux/adopt/adopt.h"
@@ -80,7 +80,7 @@ TEST_F(PinnedPages, MoveWhenTheyAreReleased) {
   if (!pin()) GTEST_SKIP() << "io_uring is not permitted";
   ASSERT_EQ(::syscall(SYS_io_uring_register, ring_.get(), IORING_UNREGISTER_BUFFERS, nullptr, 0),
             0);
-  // The kernel lets go of them in its own time.
+  // The kernel releases them in its own time.
   Status status = Status::DeviceBusy;
   for (int i = 0; i < 100'000 && status == Status::DeviceBusy; ++i) status = adopt();
   EXPECT_EQ(status, Status::Ok);

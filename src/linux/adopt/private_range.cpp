@@ -152,7 +152,7 @@ bool MapsReader::find(std::uint64_t address, Mapping& mapping) {
 Status check_private_range(MapsReader& maps, std::uint64_t start, std::uint64_t end,
                            std::uint64_t frame) {
   Mapping below;
-  // What lies just below tells whether the first mapping is a thread's stack.
+  // The mapping just below decides whether the first mapping is a thread's stack.
   if (start != 0) (void)maps.find(start - 1, below);
   for (std::uint64_t at = start; at < end;) {
     Mapping m;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// What is mapped where in this process, and whether a range may be adopted (adopt.h).
-// Allocates nothing: also used in a forked child and with all signals blocked.
+// The mappings of this process, and whether a range may be adopted (adopt.h). Allocates nothing:
+// also used in a forked child and with all signals blocked.
 #pragma once
 
 #include "base/result.h"
@@ -40,7 +40,7 @@ class MapsReader {
  public:
   MapsReader();
   bool valid() const { return file_.valid(); }
-  // The first mapping that ends above `address`; false if there is none.
+  // Fills in the first mapping that ends above `address`. Returns false if there is none.
   bool find(std::uint64_t address, Mapping& mapping);
   // For tests: as on a kernel without PROCMAP_QUERY.
   void read_text_only() { has_query_ = false; }
@@ -53,8 +53,8 @@ class MapsReader {
   bool has_query_ = true;
 };
 
-// Ok if all of [start, end) is private, readable and writable memory without a file, or was given
-// back, and no part of it is recognised as the stack of a thread. `frame`: an address on the
+// Returns Ok if all of [start, end) is private, readable and writable memory without a file, or was
+// given back, and no part of it is recognised as the stack of a thread. `frame`: an address on the
 // caller's stack.
 Status check_private_range(MapsReader& maps, std::uint64_t start, std::uint64_t end,
                            std::uint64_t frame);

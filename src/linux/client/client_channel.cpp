@@ -25,7 +25,7 @@ using platform::ControlReply;
 using platform::NativeHandle;
 namespace control = verbs::control;
 
-// More than the protocol allows, so that a peer that sends too many is noticed and nothing leaks.
+// More than the protocol allows, so that a surplus is detected and no descriptor leaks.
 constexpr std::size_t kFdRoom = 8;
 static_assert(kFdRoom >= control::kMaxFds);
 
@@ -50,7 +50,7 @@ class SocketChannel final : public platform::ControlChannel {
   SocketChannel& operator=(const SocketChannel&) = delete;
   ~SocketChannel() override {
     if (foreign()) {
-      // The number was closed in this child already and may mean something else by now.
+      // The number was closed in this child already and may name another file.
       if (registered_) (void)socket_.release();
       return;
     }
@@ -60,7 +60,8 @@ class SocketChannel final : public platform::ControlChannel {
   ControlReply call(std::uint32_t code, std::uint32_t file, std::span<const std::byte> in,
                     std::span<std::byte> out, std::span<const int> handles) override {
     require_passive("a call to softibd");
-    // Before the lock: in a child another thread of the parent may hold it for ever.
+    // Before the lock: in a child it may be held by a thread of the parent, which never releases
+    // it.
     if (foreign()) {
       return failed(Status::Disconnected,
                     "this process was forked from the one that opened the device; open it again");
@@ -91,7 +92,7 @@ class SocketChannel final : public platform::ControlChannel {
   int send(const control::RequestHeader& header, std::span<const std::byte> in,
            std::span<const int> handles);
   ControlReply receive(std::uint64_t tag, std::span<std::byte> out);
-  // One message into buffer_; its length, or 0 at the end of the connection, or -errno.
+  // Reads one message into buffer_. Returns its length, 0 at the end of the connection, or -errno.
   ssize_t receive_one(std::array<NativeHandle, kFdRoom>& handles, int& flags);
   ControlReply finish(const control::ReplyHeader& header, std::span<std::byte> out,
                       std::array<NativeHandle, kFdRoom>& handles, int flags);
@@ -202,7 +203,7 @@ ControlReply SocketChannel::finish(const control::ReplyHeader& header, std::span
   if ((flags & MSG_CTRUNC) != 0) {
     rlimit limit{};
     (void)::getrlimit(RLIMIT_NOFILE, &limit);
-    return failed(Status::InsufficientResources,
+    return failed(Status::TooManyHandles,
                   "this process has no file descriptor left (ulimit -n is " +
                       std::to_string(limit.rlim_cur) + "); raise it with ulimit -n");
   }
@@ -261,8 +262,9 @@ Result<std::unique_ptr<platform::ControlChannel>> connect_channel(const std::str
   std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
   NativeHandle socket = own_descriptor(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
   if (!socket.valid()) {
-    reason = with_errno("cannot create a socket", errno);
-    return Status::IoError;
+    const int error = errno;
+    reason = with_errno("cannot create a socket", error);
+    return no_descriptor(error);
   }
   const auto* generic = reinterpret_cast<const sockaddr*>(&address);
   while (::connect(socket.get(), generic, sizeof address) != 0) {

@@ -2,9 +2,9 @@
 // The client end of the control socket (verbs/control.h): AF_UNIX, SOCK_SEQPACKET, one call at a
 // time. After any failure of the socket the channel stays Disconnected.
 //
-// Fork: the connection belongs to the process that opened it. A child made with fork() has its
-// copy of the socket closed before fork() returns (else softibd would not notice the parent's
-// death), and every call in the child gives Disconnected.
+// Fork: the connection belongs to the process that opened it. A child made with fork() has its copy
+// of the socket closed before fork() returns (else softibd would miss the parent's death), and
+// every call in the child gives Disconnected.
 #pragma once
 
 #include "base/result.h"
@@ -18,7 +18,7 @@ namespace ib::os {
 inline constexpr const char* kSocketVariable = "SOFTIB_SOCKET";
 
 // Connects to the softibd that listens at `path`; an empty path means that SOFTIB_SOCKET is unset.
-// NotFound: no path or no socket there; Disconnected: nobody listens; AccessDenied: not permitted.
+// NotFound: no path or no socket there; Disconnected: no listener; AccessDenied: not permitted.
 Result<std::unique_ptr<platform::ControlChannel>> connect_channel(const std::string& path,
                                                                   std::string& reason);
 

@@ -11,7 +11,8 @@ namespace ib::os {
 namespace {
 
 // A slot holds descriptor + 1, so that zero-initialised storage means empty and no constructor
-// runs. Lock-free: the child handler runs while locks of other threads may be held for ever.
+// runs. Lock-free: the child handler runs while locks may be held by threads that do not exist
+// there.
 constinit std::array<std::atomic<int>, 256> slots{};
 pthread_once_t once = PTHREAD_ONCE_INIT;
 

@@ -65,7 +65,7 @@ Result<platform::AdoptedPages> LinuxClientHost::adopt(std::uint64_t address, std
 }
 
 bool LinuxClientHost::give_back(const platform::AdoptedPages& pages) {
-  // Pages that the program has unmapped need nothing.
+  // Pages that the program has unmapped need no work.
   const Presence left = os::adopted_presence(pages, pages.address, pages.length);
   if (left != Presence::Gone && may_pin_pages()) return false;
   give_back_pages(pages);

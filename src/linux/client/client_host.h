@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// platform::ClientHost on Linux. Stateless but for what the process has only one of (adopt.h), so
-// there is one object, which is never destroyed: threads may use it while the program exits.
+// platform::ClientHost on Linux. Its only state is that of the process (adopt.h), so there is one
+// object, which is never destroyed: threads may use it while the program exits.
 #pragma once
 
 #include "platform/client_host.h"

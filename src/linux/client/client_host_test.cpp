@@ -38,7 +38,7 @@ struct Request {
   std::vector<NativeHandle> handles;
 };
 
-// softibd in a few lines: answers each request with what `serve` does.
+// softibd in a few lines: answers each request with the result of `serve`.
 class Server {
  public:
   using Serve = std::function<bool(Server&, Request&)>;  // false: die
@@ -287,7 +287,7 @@ TEST(ControlChannel, AForkedChildIsDisconnectedAndDoesNotDisturbItsParent) {
   EXPECT_EQ(out, "after");
 }
 
-// softibd learns of a death by the end of the connection; a surviving child must not delay that.
+// softibd detects a death by the end of the connection; a surviving child must not delay that.
 TEST(ControlChannel, AForkedChildDoesNotKeepTheConnectionOpen) {
   int ends[2] = {-1, -1};
   ASSERT_EQ(::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
@@ -361,7 +361,7 @@ TEST(MapFile, ReservesSpaceThatTheFileMayGrowInto) {
   EXPECT_EQ(got, 9);
 }
 
-// "r", "rw", "-" of the page at `address`, as the kernel tells it.
+// "r", "rw", "-" of the page at `address`, as the kernel reports it.
 std::string access_of(const std::byte* address) {
   std::ifstream maps("/proc/self/maps");
   const auto at = reinterpret_cast<std::uint64_t>(address);

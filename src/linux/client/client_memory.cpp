@@ -21,7 +21,7 @@ namespace {
 
 // The reserved address space has no access beyond the end of the file: tools that look at all
 // memory of a process (a leak checker) pass over it, where a mapping without a file behind it would
-// raise SIGBUS. What the file grows by is mapped when file_size() is called.
+// raise SIGBUS. The new part of a grown file is mapped when file_size() is called.
 class FileMapping final : public platform::MappedFile {
  public:
   FileMapping(platform::NativeHandle file, std::byte* base, std::uint64_t size)
@@ -29,7 +29,7 @@ class FileMapping final : public platform::MappedFile {
   FileMapping(const FileMapping&) = delete;
   FileMapping& operator=(const FileMapping&) = delete;
   ~FileMapping() override {
-    // A forked child did not inherit the mapping: something else may be at its address there.
+    // A forked child did not inherit the mapping: another one may be at its address there.
     if (::getpid() == owner_) (void)::munmap(base_, size_);
   }
 
@@ -55,7 +55,7 @@ class FileMapping final : public platform::MappedFile {
       return false;
     }
     (void)::madvise(from, bytes, MADV_DONTDUMP);
-    // Without this a child would go on writing into queues that softibd takes for its parent's.
+    // Without this a child would go on writing into its parent's queues.
     if (::madvise(from, bytes, MADV_DONTFORK) != 0) return false;
     mapped_ = end;
     return true;
@@ -95,7 +95,7 @@ Status vm_status(int error) {
     case ENOMEM: return Status::InsufficientResources;
     case EPERM:
     case EACCES:
-    case ENOSYS:  // a seccomp profile may answer so
+    case ENOSYS:  // a seccomp profile may return this
       return Status::AccessDenied;
     default: return Status::IoError;
   }
@@ -107,13 +107,12 @@ constexpr std::size_t kTail = 8;
 
 enum class Move { Read, Write };
 
-// The kernel moves at most 2 GiB at once, and less if it meets an unmapped page on the way; going
-// on from there tells which it was.
-// Each call passes over the nameplate first. A read brings the number along, and what came with
-// another one is nothing. A write stores the number once more: in any other process that fails, and
-// the kernel goes no further.
-// By number, because ThreadSanitizer takes the C library's functions for accesses of the calling
-// thread, and this is what DMA is to a processor (hca/memory/copy.h).
+// The kernel moves at most 2 GiB at once, and less if it meets an unmapped page on the way; the
+// next call from there shows which it was. Each call passes over the nameplate first. A read brings
+// the number along, and bytes that came with another number are discarded. A write stores the
+// number once more: in any other process that fails, and the kernel goes no further. By number,
+// because ThreadSanitizer counts the C library's functions as accesses of the calling thread, and
+// this is like DMA (hca/memory/copy.h).
 Status move_all(Move move, const platform::ProcessName& who, void* here, std::uint64_t there,
                 std::size_t length) {
   constexpr std::size_t kPlate = sizeof who.plate.number;
@@ -145,7 +144,7 @@ Status move_all(Move move, const platform::ProcessName& who, void* here, std::ui
 }
 
 // Address space for `space` bytes; less where RLIMIT_AS allows no more, but room for all of the
-// file and as much again. nullptr: see errno.
+// file and as much again. Returns nullptr with errno on failure.
 std::byte* reserve(int file, std::uint64_t space, std::uint64_t& reserved) {
   struct stat status {};
   if (::fstat(file, &status) != 0) return nullptr;
@@ -167,8 +166,9 @@ Result<std::unique_ptr<platform::MappedFile>> map_file(const platform::NativeHan
                                                        std::uint64_t space, std::string& reason) {
   platform::NativeHandle copy = own_descriptor(::fcntl(file.get(), F_DUPFD_CLOEXEC, 0));
   if (!copy.valid()) {
-    reason = std::string("cannot duplicate a file descriptor: ") + std::strerror(errno);
-    return errno == EMFILE ? Status::InsufficientResources : Status::IoError;
+    const int error = errno;
+    reason = std::string("cannot duplicate a file descriptor: ") + std::strerror(error);
+    return no_descriptor(error);
   }
   std::uint64_t reserved = 0;
   std::byte* const base = reserve(copy.get(), space, reserved);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// Device memory (a mapped file), the memory of other processes, and that of this one where it may
-// not be there.
+// Device memory (a mapped file), the memory of other processes, and memory of this one that may be
+// unmapped.
 #pragma once
 
 #include "base/result.h"
@@ -21,7 +21,7 @@ Status read_process_memory(const platform::ProcessName& who, std::uint64_t from,
 Status write_process_memory(const platform::ProcessName& who, std::uint64_t to, const void* from,
                             std::size_t length);
 platform::OwnCopy copy_own_memory(void* to, const void* from, std::size_t length);
-// Its second way, for where process_vm_* are forbidden.
+// The fallback where process_vm_* are forbidden.
 platform::OwnCopy copy_own_memory_by_pipe(void* to, const void* from, std::size_t length);
 bool is_own_memory_accessible(const void* at, std::size_t length, bool write);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// Memory of other processes, which must be those that were meant, and of this one where it may not
-// be there.
+// Memory of other processes, which must be the intended ones, and memory of this one that may be
+// unmapped.
 #include "linux/client/client_memory.h"
 
 #include "linux/client/client_host.h"
@@ -27,7 +27,8 @@ std::uint64_t number_of(const void* address) {
   return reinterpret_cast<std::uint64_t>(address);
 }
 
-// A forked process that tells its name, waits to be let go, and exits with what `verdict` says.
+// A forked process that reports its name, waits for permission, and exits with the result of
+// `verdict`.
 class Other {
  public:
   explicit Other(const std::function<int()>& verdict) {
@@ -168,7 +169,7 @@ TEST(Nameplate, IsOfOneProcessOnly) {
   EXPECT_EQ(other.end(), 0);
 }
 
-// Two pages: as told, and one that is as it should be.
+// Two pages: one with the given protection, and an ordinary one.
 class OwnMemory : public ::testing::TestWithParam<OwnCopy (*)(void*, const void*, std::size_t)> {
  protected:
   static constexpr std::size_t kPage = 4096;

@@ -14,14 +14,14 @@ namespace ib::os {
 namespace {
 
 constexpr std::size_t kStackSize = std::size_t{256} * 1024;
-constexpr std::size_t kNameLength = 15;  // what the kernel keeps of a thread's name
+constexpr std::size_t kNameLength = 15;  // the length of a thread's name in the kernel
 
 struct Start {
   std::function<void()> body;
   std::string name;
 };
 
-// In which process the threads run, and how many.
+// The process in which the threads run, and their number.
 constinit std::atomic<pid_t> counted_in{0};
 constinit std::atomic<std::uint32_t> running{0};
 

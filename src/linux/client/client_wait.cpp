@@ -53,7 +53,7 @@ void futex_wait(std::atomic<std::uint32_t>& word, std::uint32_t expected, Durati
   if (timeout <= Duration::zero()) return;
   const timespec relative = to_timespec(timeout);
   const timespec* limit = timeout == Duration::max() ? nullptr : &relative;
-  // Not FUTEX_PRIVATE_FLAG: the waker may be another process. Every return is as good as a wake.
+  // Not FUTEX_PRIVATE_FLAG: the waker may be another process. Every return counts as a wake.
   (void)::syscall(SYS_futex, reinterpret_cast<std::uint32_t*>(&word), FUTEX_WAIT, expected, limit,
                   nullptr, 0);
 }
@@ -77,9 +77,7 @@ void relax_thread(std::uint32_t round) {
 
 Status make_pipe_pair(NativeHandle& read_end, NativeHandle& write_end) {
   int ends[2] = {-1, -1};
-  if (::pipe2(ends, O_CLOEXEC) != 0) {
-    return errno == EMFILE || errno == ENFILE ? Status::InsufficientResources : Status::IoError;
-  }
+  if (::pipe2(ends, O_CLOEXEC) != 0) return no_descriptor(errno);
   NativeHandle reader = own_descriptor(ends[0]);
   NativeHandle writer = own_descriptor(ends[1]);
   // Only this end: an application may make its end non-blocking or not (ibv_comp_channel.fd).
@@ -93,7 +91,7 @@ Status write_to_pipe(int write_end, std::span<const std::byte> bytes) {
   // Up to PIPE_BUF bytes are written whole or not at all.
   if (bytes.size() > PIPE_BUF) return Status::InvalidParameter;
   if (bytes.empty()) return Status::Ok;
-  // A pipe whose reader is gone must not kill the program, which never asked for a pipe.
+  // A pipe whose reader is gone must not kill the program, which does not expect a pipe.
   SigpipeGuard guard;
   for (;;) {
     if (::write(write_end, bytes.data(), bytes.size()) >= 0) return Status::Ok;

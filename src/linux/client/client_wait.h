@@ -26,7 +26,7 @@ Status write_to_pipe(int write_end, std::span<const std::byte> bytes);
 
 Result<std::unique_ptr<platform::ClientHost::Thread>> start_background_thread(
     const char* name, std::function<void()> body);
-// How many of those run in this process.
+// Returns how many of those run in this process.
 std::uint32_t background_thread_count();
 
 }  // namespace ib::os

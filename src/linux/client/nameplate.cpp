@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// What makes a write safe is the address: process_vm_writev() moves its pieces in order and stops
-// at the first that is not mapped, and in any other process the page of the nameplate is not. Hence
-// the places below, where no kernel puts a mapping of its own accord, and which allocators,
-// sanitizers and language runtimes leave alone; 2^32 or, in a smaller address space, 2^24 pages
-// each.
+// The address makes a write safe: process_vm_writev() moves its pieces in order and stops at the
+// first that is not mapped, and in any other process the page of the nameplate is not. So the
+// places below are ones where no kernel puts a mapping by itself, and which allocators, sanitizers
+// and language runtimes leave alone; 2^32 or, in a smaller address space, 2^24 pages each.
 #include "linux/client/nameplate.h"
 
 #include "linux/adopt/adopt_syscall.h"
@@ -35,7 +34,7 @@ bool fill_random(void* to, std::size_t n) {
   return raw_syscall(SYS_getrandom, to_long(to), static_cast<long>(n)) == static_cast<long>(n);
 }
 
-// By system calls alone: a sanitizer that knows where programs have memory would object.
+// By system calls alone: a sanitizer that checks where programs have memory would object.
 bool put_up_at(std::uint64_t address, platform::Nameplate& plate) {
   constexpr long kFlags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE;
   const auto page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));

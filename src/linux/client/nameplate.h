@@ -6,7 +6,7 @@
 
 namespace ib::os {
 
-// Put up at the first call; a forked child puts up its own. address 0: that did not work.
+// Made at the first call; a forked child makes its own. address 0: that failed.
 platform::Nameplate nameplate();
 
 }  // namespace ib::os

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// This process's own memory where it may not be there: the kernel looks, and says so.
+// This process's own memory where it may be unmapped: the kernel copies, and reports it.
 #include "linux/adopt/adopt_syscall.h"
 #include "linux/client/client_handle.h"
 #include "linux/client/client_memory.h"
@@ -17,9 +17,9 @@ namespace {
 using platform::OwnCopy;
 
 constexpr std::size_t kTail = 8;      // programs poll the last bytes
-constexpr std::size_t kChunk = 4096;  // a pipe takes so much at once, whatever its size
+constexpr std::size_t kChunk = 4096;  // a pipe takes this much at once, whatever its size
 
-// Bytes that were moved, or -errno.
+// Returns the number of moved bytes, or -errno.
 long move_own(std::byte* to, const std::byte* from, std::size_t length) {
   const std::size_t head = length > kTail ? length - kTail : 0;
   const std::array<iovec, 2> target{{{to, head}, {to + head, length - head}}};
@@ -47,7 +47,7 @@ OwnCopy copy_own_memory(void* to, const void* from, std::size_t length) {
     if (moved == -EINTR) continue;
     if (is_forbidden(moved)) return copy_own_memory_by_pipe(target, source, length);
     if (moved <= 0) {
-      // Where it stopped is one page of each side.
+      // It has stopped at one page of each side.
       const std::size_t rest = std::min(length, page_size());
       if (!is_own_memory_accessible(source, rest, false)) return OwnCopy::NoSource;
       return moved == -EFAULT || moved == 0 ? OwnCopy::NoTarget : OwnCopy::NotNow;
@@ -96,7 +96,7 @@ bool is_own_memory_accessible(const void* at, std::size_t length, bool write) {
   const std::uint64_t end = place + length;
   while (place < end) {
     const std::uint64_t word = place & ~std::uint64_t{3};
-    // Ored with 0; or compared with 0, for moving none of its waiters if that is what it is.
+    // Ored with 0; or compared with 0, moving none of its waiters if it is 0.
     const long result =
         write ? raw_syscall(SYS_futex, to_long(&here), FUTEX_WAKE_OP_PRIVATE, 0, 0, to_long(word),
                             FUTEX_OP(FUTEX_OP_OR, 0, FUTEX_OP_CMP_EQ, 0))

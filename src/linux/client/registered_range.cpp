@@ -33,7 +33,7 @@ std::string ends_only(std::uint64_t address, std::uint64_t last, bool write) {
 }  // namespace
 
 std::string why_not_registered(std::uint64_t address, std::uint64_t length, bool write) {
-  // Of nothing at all its page still counts, as it does for the kernel.
+  // The page of an empty range still counts, as in the kernel.
   const std::uint64_t last = address + (length != 0 ? length - 1 : 0);
   MapsReader maps;
   if (!maps.valid()) return ends_only(address, last, write);

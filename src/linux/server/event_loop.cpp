@@ -20,7 +20,7 @@ class LoopTimer : public platform::Timer {
       : timer_(context), work_(std::make_shared<platform::Executor::Work>(std::move(work))) {
     timer_.expires_at(asio::steady_timer::time_point(when.time_since_epoch()));
     timer_.async_wait([weak = std::weak_ptr(work_)](const asio::error_code&) {
-      // Expired in the same moment as it was destroyed: the owner has gone, so the work has too.
+      // Expired as it was destroyed: the owner has gone, so the work is dropped.
       if (const auto work_now = weak.lock()) (*work_now)();
     });
   }
@@ -59,7 +59,7 @@ void EventLoop::run() {
   thread_ = std::this_thread::get_id();
   {
     LevelGuard level(Level::Dispatch);
-    // Without work in sight the loop still waits: for post() from another thread.
+    // Without pending work the loop still waits: for post() from another thread.
     const auto guard = asio::make_work_guard(state_->context);
     state_->context.run();
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// EventLoop: the reactor of softibd. One thread runs it, at dispatch level; everything that it
-// calls must not block. Uses no CPU while nothing happens.
+// EventLoop: the reactor of softibd. One thread runs it, at dispatch level; nothing that it calls
+// may block. Uses no CPU while idle.
 #pragma once
 
 #include "platform/executor.h"
@@ -29,7 +29,7 @@ class EventLoop : public platform::Executor {
   bool runs_here() const { return thread_.load() == std::this_thread::get_id(); }
 
   // Calls `work` on the loop's thread whenever one of these signals comes. For programs, not for
-  // libraries: a process has only one disposition per signal. Call it once.
+  // libraries: a process has only one disposition per signal. To be called once.
   void on_signals(std::initializer_list<int> signals, std::function<void(int)> work);
 
   void post(Work work) override;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// ModuleHost over dlopen(), which reads files and runs constructors: so on a thread per call, few
-// as they are.
+// ModuleHost over dlopen(), which reads files and runs constructors: each call, of which there are
+// few, has a thread.
 #pragma once
 
 #include "platform/executor.h"

@@ -16,16 +16,16 @@
 namespace ib::os {
 namespace {
 
-// Messages that one connection may deliver before others get their turn.
+// The number of messages that one connection may deliver before others get their turn.
 constexpr int kMessagesPerTurn = 16;
-// A peer that lets this many messages wait gets no more requests read: it must read first.
+// From a peer that lets this many messages wait no further requests are read: it must read first.
 constexpr std::size_t kManyUnsent = 64;
-// Likewise with answers that hold descriptors: those are few for all of us together.
+// Likewise with answers that hold descriptors: all clients together have few of those.
 constexpr std::size_t kManyUnsentWithHandles = 4;
-// The system lets a user have only so many descriptors in messages that nobody has received yet,
-// and then refuses them to all of us: while a peer has unread messages it is sent no more of them.
+// The kernel limits a user's descriptors in unread messages, and then refuses them to all its
+// processes: a peer with unread messages is sent no more of them.
 constexpr auto kLookAgain = std::chrono::milliseconds(5);
-// The bound on what waits. Only answers to requests read earlier come on top of kManyUnsent.
+// The bound on waiting messages. Only answers to requests read earlier come on top of kManyUnsent.
 constexpr std::size_t kMaxUnsentBytes = std::size_t{8} * 1024 * 1024;
 
 }  // namespace
@@ -67,14 +67,14 @@ struct ServerConnection::State : std::enable_shared_from_this<State> {
   asio::posix::stream_descriptor socket;
   asio::steady_timer pause_timer;
   Buffer buffer;
-  Handler* handler = nullptr;  // nullptr: nobody is interested any more
+  Handler* handler = nullptr;  // nullptr: the handler is gone
   std::deque<Unsent> unsent;
   std::size_t unsent_bytes = 0;
   std::size_t unsent_with_handles = 0;
   bool paused = false;
   bool reading = false;  // a wait for messages is under way, or we are in read_messages()
   bool sending = false;  // a wait for room, or for the peer to read, is under way
-  bool hung_up = false;  // the peer has gone; what it had sent may still be there
+  bool hung_up = false;  // the peer has gone; its messages may still be there
   bool ended = false;
 };
 
@@ -102,7 +102,7 @@ void ServerConnection::State::read_on() {
   if (!may_read() && hung_up) end();
 }
 
-// False: nothing there now, or the connection has ended.
+// Returns false if no message is there, or the connection has ended.
 bool ServerConnection::State::read_one() {
   ServerMessage message;
   switch (receive_message(descriptor(), *buffer, message)) {
@@ -114,7 +114,7 @@ bool ServerConnection::State::read_one() {
   return true;
 }
 
-// While we do not read we would not learn that the peer has gone.
+// Without reading, the end of the peer would be missed.
 void ServerConnection::State::watch_for_hangup() {
   socket.async_wait(asio::posix::stream_descriptor::wait_error,
                     [self = shared_from_this()](const asio::error_code& error) {
@@ -137,7 +137,7 @@ void ServerConnection::State::wait_for_room() {
                     });
 }
 
-// The system has no event for this.
+// The kernel has no event for this.
 void ServerConnection::State::wait_for_reader() {
   sending = true;
   pause_timer.expires_after(kLookAgain);
@@ -172,7 +172,7 @@ void ServerConnection::State::end() {
   asio::error_code ignored;
   socket.close(ignored);  // also ends the waits
   pause_timer.cancel();
-  // From the loop, so that whoever called us does not find its objects gone.
+  // From the loop, so that the caller does not find its objects destroyed.
   asio::post(loop.context(), [self = shared_from_this()] {
     if (Handler* who = std::exchange(self->handler, nullptr)) who->on_closed();
   });

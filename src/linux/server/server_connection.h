@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // ServerConnection: one client on an AF_UNIX SOCK_SEQPACKET socket. Whole messages and the file
-// descriptors that ride with them come in and go out; what they mean is the handler's business.
+// descriptors that ride with them come in and go out; the handler interprets them.
 //
-// The peer is hostile until proven otherwise: it may send anything, at any rate, never read what
-// it is sent, and die at any moment. Hence: messages longer than the buffer are cut and marked;
-// descriptors beyond two are closed; the handler stops a flood with pause(); what waits to be sent
-// is bounded, a connection that exceeds it is cut off.
+// The peer is hostile: it may send anything, at any rate, never read its messages, and die at any
+// moment. Hence: messages longer than the buffer are cut and marked; descriptors beyond two are
+// closed; the handler stops a flood with pause(); the queue of messages to send is bounded, and a
+// connection that exceeds it is cut off.
 //
 // Thread rule: the loop's thread. on_closed() always comes from the loop, never from inside a call
-// of ours, and nothing comes after it.
+// to this class, and is the last call.
 #pragma once
 
 #include "platform/control_channel.h"
@@ -25,7 +25,7 @@ namespace ib::os {
 class EventLoop;
 using platform::NativeHandle;
 
-// Who is at the other end, as the kernel says (SO_PEERCRED): whoever called connect().
+// The process at the other end, by SO_PEERCRED: the caller of connect().
 struct PeerProcess {
   std::uint32_t pid = 0;
   std::uint32_t uid = 0;
@@ -46,29 +46,30 @@ class ServerConnection {
     virtual void on_message(ServerMessage message) = 0;
     virtual void on_closed() = 0;  // may destroy the connection
   };
-  // Where messages arrive, as long as the longest may be; the connections of a loop share it.
+  // The buffer for incoming messages, of the largest size; the connections of a loop share it.
   using Buffer = std::shared_ptr<std::vector<std::byte>>;
 
   ServerConnection(EventLoop& loop, NativeHandle socket, Buffer buffer);
   ServerConnection(const ServerConnection&) = delete;
   ServerConnection& operator=(const ServerConnection&) = delete;
-  ~ServerConnection();  // closes without a word to the handler
+  ~ServerConnection();  // closes without a call to the handler
 
   PeerProcess peer() const;
-  // Asks the system; on_closed() may still be on its way, behind what else the loop has to do.
+  // Queries the kernel; on_closed() may still be on its way, behind other work of the loop.
   bool peer_has_gone() const;
 
   // Once, before anything else.
   void start(Handler& handler);
 
-  // Sends a message, now or as soon as the peer has read others; in order. After close(): nothing.
+  // Sends a message, now or as soon as the peer has read others; in order. After close() it does
+  // nothing.
   void send(std::vector<std::byte> bytes, std::array<NativeHandle, 2> handles = {});
 
-  // No on_message() until resume(). The end of the peer is noticed all the same.
+  // No on_message() until resume(). The end of the peer is still detected.
   void pause();
   void resume();
 
-  // Tries to send what waits (without waiting for it), then ends the connection.
+  // Tries to send waiting messages (without blocking), then ends the connection.
   void close();
 
  private:

@@ -92,7 +92,7 @@ Status ServerDeviceMemory::create(std::uint64_t size, std::uint64_t space, std::
       ::mmap(nullptr, space_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, file_.get(), 0);
   if (at == MAP_FAILED) return refused("mmap (device memory)", errno, reason);
   base_ = static_cast<std::byte*>(at);
-  // Not in core dumps: they would have the size of the address space. Failure is no harm.
+  // Not in core dumps: they would have the size of the address space. Failure does no harm.
   (void)::madvise(at, space_, MADV_DONTDUMP);
   return Status::Ok;
 }
@@ -171,7 +171,8 @@ bool ServerDeviceMemory::is_pipe_end(const NativeHandle& handle, bool write_end)
 
 bool ServerDeviceMemory::write_pipe(const NativeHandle& write_end,
                                     std::span<const std::byte> bytes) {
-  // The client made the pipe, and whoever shares it may have made it block: that would stop us all.
+  // The client made the pipe, and a process that shares it may have made it blocking: that would
+  // stop softibd.
   const int flags = ::fcntl(write_end.get(), F_GETFL);
   if (flags < 0) return false;
   if ((flags & O_NONBLOCK) == 0 && ::fcntl(write_end.get(), F_SETFL, flags | O_NONBLOCK) != 0)
@@ -201,7 +202,7 @@ bool ServerDeviceMemory::is_alive(std::uint32_t pid) {
   const NativeHandle process =
       own_descriptor(static_cast<int>(::syscall(SYS_pidfd_open, static_cast<pid_t>(pid), 0)));
   if (!process.valid()) {
-    // Unless it said that there is no such process, ask in the old way, which counts zombies.
+    // Unless there is no such process, query with kill(), which counts zombies.
     return errno != ESRCH && (::kill(static_cast<pid_t>(pid), 0) == 0 || errno == EPERM);
   }
   pollfd ended{process.get(), POLLIN, 0};  // readable once its last thread has gone

@@ -22,7 +22,7 @@ namespace ib::os {
 namespace {
 
 constexpr int kBacklog = 1024;
-// A command of the user may hold the lock for a moment, to see whether we are dead.
+// A command of the user may hold the lock for a moment, to check whether the daemon is dead.
 constexpr int kLockTries = 50;
 constexpr timespec kLockPause{0, 10'000'000};
 
@@ -114,7 +114,7 @@ Status ServerDirectory::prepare(const std::string& directory, std::string& reaso
   struct stat s {};
   if (::lstat(directory.c_str(), &s) != 0)
     return refuse(Status::IoError, system_error(what + "lstat", errno), reason);
-  // Others could have put it there, to read or to answer what our clients say.
+  // Others could have put it there, to read or answer the requests of our clients.
   if (S_ISLNK(s.st_mode)) return refuse(Status::AccessDenied, what + "it is a link", reason);
   if (!S_ISDIR(s.st_mode))
     return refuse(Status::AccessDenied, what + "it is not a directory", reason);
@@ -139,15 +139,15 @@ Status ServerDirectory::take_lock(std::string& reason) {
     if (!lock_.valid())
       return refuse(Status::IoError, system_error("cannot open " + lock_path_, errno), reason);
     if (::flock(lock_.get(), LOCK_EX | LOCK_NB) == 0) {
-      // Its last holder may have removed the file between our open() and our flock(): then we have
-      // locked a file that nobody sees.
+      // Its last holder may have removed the file between our open() and our flock(): then the lock
+      // is on a file without a name.
       if (identity_of(lock_path_) != identity_of(lock_.get())) continue;
       write_pid();
       return Status::Ok;
     }
     if (errno != EWOULDBLOCK && errno != EINTR)
       return refuse(Status::IoError, system_error("cannot lock " + lock_path_, errno), reason);
-    if (listening_process() != 0) break;  // a daemon; else it may be a command that looks
+    if (listening_process() != 0) break;  // a daemon; else it may be a command that checks
   }
   const std::string pid = pid_in(lock_.get());
   lock_.reset();  // not ours: the destructor must not remove it
@@ -156,13 +156,13 @@ Status ServerDirectory::take_lock(std::string& reason) {
 
 void ServerDirectory::write_pid() {
   const std::string text = std::to_string(::getpid()) + "\n";
-  // For people and error texts only: failure is no harm. In this order, since somebody may read the
-  // first line meanwhile.
+  // For people and error texts only: failure does no harm. In this order, since the first line may
+  // be read meanwhile.
   if (::pwrite(lock_.get(), text.data(), text.size(), 0) < 0) return;
   (void)!::ftruncate(lock_.get(), static_cast<off_t>(text.size()));
 }
 
-// The process that listens on our path; 0: nobody does.
+// Returns the process that listens on our path, or 0.
 std::uint32_t ServerDirectory::listening_process() const {
   sockaddr_un address;
   fill_address(socket_path_, address);
@@ -177,8 +177,8 @@ Status ServerDirectory::is_up_already(const std::string& pid, std::string& reaso
   return Status::AlreadyExists;
 }
 
-// We hold the lock, so whatever is there should be the remains of a daemon that was killed. But
-// the lock file may have been deleted by hand under a living one.
+// We hold the lock, so a file there should be the remains of a daemon that was killed. But the lock
+// file may have been deleted by hand under a living one.
 Status ServerDirectory::clear_socket_path(std::string& reason) {
   struct stat s {};
   if (::lstat(socket_path_.c_str(), &s) != 0) return Status::Ok;
@@ -201,7 +201,7 @@ Status ServerDirectory::listen(std::string& reason) {
   if (::bind(listener_.get(), generic(address), sizeof(address)) != 0)
     return refuse(Status::IoError, system_error("cannot bind " + socket_path_, errno), reason);
   socket_identity_ = identity_of(socket_path_);
-  // Before listen(), so that nobody connects while the umask still decides who may.
+  // Before listen(), so that no client connects while the umask still decides the access.
   if (::chmod(socket_path_.c_str(), 0600) != 0 || ::listen(listener_.get(), kBacklog) != 0)
     return refuse(Status::IoError, system_error("cannot listen on " + socket_path_, errno), reason);
   return Status::Ok;

@@ -3,7 +3,7 @@
 // makes it the only one of its name.
 //
 // The lock (flock on <name>.lock, which holds the pid) is the truth: it goes with its holder, even
-// one that was killed, so whoever gets it may remove a socket that was left behind.
+// one that was killed, so its next holder may remove a socket that was left behind.
 #pragma once
 
 #include "base/result.h"
@@ -17,8 +17,8 @@ namespace ib::os {
 
 class ServerDirectory {
  public:
-  // Makes `directory` (mode 0700) if it is missing, and checks that it is ours and that nobody
-  // else can write to it.
+  // Makes `directory` (mode 0700) if it is missing, and checks that it is ours and that no other
+  // user can write to it.
   static Status prepare(const std::string& directory, std::string& reason);
 
   // Passive level: it may wait for half a second. Prepares `directory`, takes the lock and listens
@@ -35,7 +35,7 @@ class ServerDirectory {
   // Again, for a process that was forked after the claim.
   void write_pid();
   platform::NativeHandle take_listener() { return std::move(listener_); }
-  // The name is free for clients to see: nobody can connect any more. The lock stays.
+  // Removes the socket's name: from now on no client can connect. The lock stays.
   void remove_socket();
 
  private:

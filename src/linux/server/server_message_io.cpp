@@ -22,7 +22,7 @@ struct alignas(cmsghdr) ControlBuffer {
   std::array<char, CMSG_SPACE(kMaxDescriptors * sizeof(int))> bytes{};
 };
 
-// Every descriptor that came is ours now. The kernel closes what has no room in the buffer.
+// Every descriptor that came is ours now. The kernel closes those without room in the buffer.
 void take_descriptors(const cmsghdr& header, ServerMessage& message) {
   const std::size_t count = (header.cmsg_len - CMSG_LEN(0)) / sizeof(int);
   IB_ASSERT(count <= message.handles.size());

@@ -14,7 +14,7 @@ namespace ib::os {
 enum class Transfer : std::uint8_t {
   Done,
   WouldBlock,
-  Ended,  // the peer has gone, or the system refused for good
+  Ended,  // the peer has gone, or the kernel refused finally
 };
 
 // `message` refers to `buffer`. An empty message counts as the end: the kernel reports both alike.
@@ -23,7 +23,7 @@ Transfer receive_message(int socket, std::span<std::byte> buffer, ServerMessage&
 Transfer send_message(int socket, std::span<const std::byte> bytes,
                       const std::array<NativeHandle, 2>& handles);
 
-// Whether the peer has not received yet all that was sent to it.
+// Returns whether the peer has unread messages.
 bool has_unread_messages(int socket);
 
 PeerProcess peer_of(int socket);

@@ -21,7 +21,7 @@ namespace {
 
 constexpr auto kRetryDelay = std::chrono::milliseconds(100);
 constexpr auto kProblemInterval = std::chrono::seconds(5);
-// Clients that may come in before others get their turn.
+// The number of clients to accept before other work gets its turn.
 constexpr int kAcceptsPerTurn = 16;
 
 NativeHandle open_reserve() {
@@ -75,8 +75,8 @@ void ServerSocket::State::accept_some() {
     errno = 0;
     if (accept_one()) continue;
     if (!is_shortage(errno)) break;
-    // The client stays in the backlog, so the listener stays readable: without a pause we would
-    // spin.
+    // The client stays in the backlog, so the listener stays readable: without a pause the loop
+    // would spin.
     problem("out of file descriptors: a client was turned away");
     if (!turn_away_one()) return retry_later();
   }
@@ -91,8 +91,8 @@ bool ServerSocket::State::accept_one() {
   return true;
 }
 
-// With the reserve given up there is room to accept a client and hang up on it, which it notices;
-// left alone it would wait for an answer that never comes.
+// With the reserve given up there is room to accept a client and hang up, which it detects;
+// otherwise it would wait for an answer that never comes.
 bool ServerSocket::State::turn_away_one() {
   if (!reserve.valid()) {
     reserve = open_reserve();

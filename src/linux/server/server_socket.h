@@ -19,7 +19,7 @@ class ServerSocket {
   struct Options {
     std::size_t max_message = std::size_t{64} * 1024;
     std::vector<std::byte> refusal;
-    // Tells whether there is room for one more client; those beyond are hung up on.
+    // Returns whether there is room for one more client; connections beyond that are closed.
     std::function<bool()> has_room;
     std::function<void(std::unique_ptr<ServerConnection>, PeerProcess)> on_client;
     std::function<void(const char* what)> on_problem;  // for the log; rate limited
@@ -36,7 +36,7 @@ class ServerSocket {
   std::shared_ptr<State> state_;
 };
 
-// Lets this process have as many descriptors as the system allows it: a client costs several.
+// Raises the limit of descriptors to the maximum: a client costs several.
 void raise_descriptor_limit();
 
 }  // namespace ib::os

@@ -72,7 +72,7 @@ struct Server {
       loop.run();
     }
   }
-  // What the client can read now: "" at the end, "-" if nothing is there.
+  // Returns the message that the client can read: "" at the end, "-" if there is none.
   static std::string read(const NativeHandle& client) {
     std::array<char, 256> text{};
     const ssize_t n = ::recv(client.get(), text.data(), text.size(), MSG_DONTWAIT);
@@ -222,7 +222,7 @@ std::size_t open_descriptors() {
   return count;
 }
 
-// A message brings two at most. What is beyond that is told, and nothing of it stays open.
+// A message brings two at most. A surplus is reported, and none of it stays open.
 TEST(ServerConnection, SurplusDescriptorsAreToldAndClosed) {
   int ends[2];
   ASSERT_EQ(::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);

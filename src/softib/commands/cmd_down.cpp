@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// softib down: ends a fabric and waits until nothing of it is left. Down twice is not an error:
-// the wish is fulfilled.
+// softib down: ends a fabric and waits until nothing of it is left. Succeeds if it is already down.
 #include "setup/runtime_dir.h"
 #include "softib/commands/command.h"
 #include "softib/pages/fabric_list.h"
@@ -37,14 +36,14 @@ Fd open_process(pid_t pid) {
   return make_fd(pid <= 0 ? -1 : static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
 }
 
-// Whether a process ended in time; also false if the process is out of our sight.
+// Returns whether a process ended in time; false also if the process cannot be seen.
 bool ends_within(const Fd& process, std::chrono::milliseconds limit) {
   if (!process.valid()) return false;
   pollfd waiting{process.get(), POLLIN, 0};
   return ::poll(&waiting, 1, static_cast<int>(limit.count())) > 0;
 }
 
-// The fallback without a process: until nobody listens.
+// The fallback without a process: waits until nobody listens.
 bool falls_silent_within(const std::string& socket, std::chrono::milliseconds limit) {
   const Clock::time_point deadline = Clock::now() + limit;
   while (ControlClient::connect(socket)) {
@@ -59,8 +58,8 @@ bool exists(const std::string& path) {
   return ::lstat(path.c_str(), &s) == 0;
 }
 
-// What a daemon left that was killed. We take its lock (making the file anew if need be) before we
-// remove anything: a new daemon that starts at this moment waits for us, or we leave it alone.
+// Removes the files of a daemon that was killed. Takes its lock first (making the file again if
+// necessary): a daemon that starts meanwhile waits for the lock, or keeps its files.
 bool remove_remains(const FabricFiles& files) {
   if (!exists(files.socket) && !exists(files.lock)) return false;
   const Fd lock =
@@ -86,7 +85,7 @@ void end_by_force(const Fd& process, pid_t pid, const FabricFiles& files) {
   remove_remains(files);
 }
 
-// What the verifier has found, of a softibd that has ended: its lines in the log since it came up.
+// The verifier's findings of a softibd that has ended: its lines in the log since the start.
 std::string findings_in(const std::string& log) {
   constexpr const char* kUp = " is up: ";
   constexpr const char* kFinding = "verify: finding: ";
@@ -100,11 +99,11 @@ std::string findings_in(const std::string& log) {
   return found;
 }
 
-// "ib_write_bw (pid 12), sleep (pid 13)": what runs on the fabric; not the tools that look at it,
-// and not what has ended while softibd still cleans up.
+// "ib_write_bw (pid 12), sleep (pid 13)": the programs of the fabric; without tools, and without
+// programs that have ended while softibd still cleans up.
 std::string users_of(ControlClient& client) {
   const Json state = ask_state(client);
-  // From another process namespace, numbers of processes tell nothing of who lives.
+  // From another process namespace, process numbers do not show which processes live.
   const bool same_numbers = number_of(state, "pid") == static_cast<std::uint64_t>(client.pid());
   std::map<std::uint64_t, std::string> users;
   for (const Json& pid : list_of(state, "connections")) users[pid.get<std::uint64_t>()];
@@ -148,7 +147,7 @@ void down_one(const std::string& dir, const std::string& fabric, bool force) {
   }
   const ControlAnswer answer = client->call(verbs::control::Code::Shutdown);
   client.reset();
-  // Disconnected: it went before the answer was out, or somebody else ended it.
+  // Disconnected: it ended before its answer was sent, or another command ended it.
   const bool asked = answer.status == Status::Ok || answer.status == Status::Disconnected;
   constexpr std::chrono::seconds kPatience{10};
   const bool gone = asked && (process.valid() ? ends_within(process, kPatience)
@@ -187,7 +186,7 @@ void down(const DownOptions& options) {
   for (const std::string& fabric : fabrics) {
     try {
       down_one(dir, fabric, options.force);
-    } catch (const CliError& error) {  // the others go all the same
+    } catch (const CliError& error) {  // the others end nevertheless
       complain(error.what());
       failed = error;
     }

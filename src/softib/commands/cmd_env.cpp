@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// softib env: what `softib run` sets, as lines for a shell.
+// softib env: the environment of `softib run`, as lines for a shell.
 #include "setup/runtime_dir.h"
 #include "softib/commands/command.h"
 #include "softib/launch/environment.h"

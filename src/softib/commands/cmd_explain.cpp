@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// softib explain: errors in words. With a word: what it means. Without: the last errors of the
+// softib explain: errors in words. With a name: its meaning. Without: the last errors of the
 // fabric, from its trace, or from its log if it is down.
 #include "setup/runtime_dir.h"
 #include "softib/commands/command.h"
@@ -37,7 +37,7 @@ std::vector<std::string> names_in(const std::string& line) {
     while (end < line.size() && is_part(line[end])) ++end;
     const std::string word = line.substr(start, end - start);
     start = end;
-    // "none" and "success" are words of every day; a call has cards for all that it refuses.
+    // "none" and "success" are everyday words; a call has cards for all its refusals.
     const bool name = word.size() > 7 && !word.starts_with("ibv_") &&
                       std::any_of(word.begin() + 1, word.end(),
                                   [](char c) { return (c >= 'A' && c <= 'Z') || c == '_'; });
@@ -58,7 +58,7 @@ void show(const std::vector<std::string>& lines) {
   for (const std::string& card : cards) print("\n" + card);
 }
 
-// The fabric is down; its log has what the trace had.
+// The fabric is down; its log has the lines of the trace.
 void show_log(const std::string& fabric, const CliError& why) {
   const std::string dir = choose_runtime_dir(Surroundings::of_this_process());
   const std::string path = fabric_files(dir, fabric).log;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// softib run: starts the fabric if need be, then *becomes* CMD, so that its exit status, signals,
+// softib run: starts the fabric if necessary, then *becomes* CMD, so that its exit status, signals,
 // terminal and standard streams are CMD's own.
 #include "setup/address_space.h"
 #include "softib/commands/command.h"
@@ -15,8 +15,9 @@
 namespace ib::softib {
 namespace {
 
-// The fabric lives as long as CMD holds the connection it inherits (ControlClient::hand_over);
-// the rest is time to start the next program. `softib explain` also reads the log of a dead one.
+// The fabric lives as long as CMD holds the connection it inherits (ControlClient::hand_over); the
+// default linger is the time to start the next program. `softib explain` also reads the log of a
+// dead one.
 constexpr unsigned kLingerSeconds = 3;
 
 struct RunOptions {
@@ -41,7 +42,7 @@ void check_words(const RunOptions& options) {
 }
 
 // Every process of the fabric maps device memory, which is large and mostly never touched. It
-// reserves more address space than this, if it may, for what the memory may grow to.
+// reserves more address space than this, if the limit permits, for growth of the memory.
 void check_address_space() {
   rlimit limit{};
   if (::getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur >= kLeastAddressSpace) return;

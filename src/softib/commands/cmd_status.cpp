@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// softib status: what the fabric is and does now.
+// softib status: the state of the fabric.
 #include "softib/commands/command.h"
 #include "softib/pages/fabric_state.h"
 #include "softib/pages/status_page.h"

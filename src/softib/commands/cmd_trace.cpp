@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// softib trace: the lines in which softibd says what went wrong or changed.
+// softib trace: softibd's lines about failures and changes.
 #include "softib/commands/command.h"
 #include "softib/commands/usage.h"
 #include "softib/pages/fabric_state.h"
@@ -22,7 +22,7 @@ struct TraceOptions {
   bool json = false;
 };
 
-// How many were left out.
+// Returns the number of lines left out.
 std::size_t show(std::vector<TraceLine> lines, std::size_t most, const TraceOptions& options) {
   const std::size_t before = lines.size();
   if (!options.all) std::erase_if(lines, [](const TraceLine& line) { return line.is_step; });
@@ -46,7 +46,7 @@ void trace(const TraceOptions& options) {
         fmt::format("{} steps of devices and power are not shown; --all shows them", left_out));
   }
   while (options.follow) {
-    // There is no request that waits for a line; five a second is soon enough for a reader.
+    // No request waits for a line; five polls a second are enough for a reader.
     std::this_thread::sleep_for(std::chrono::milliseconds(200));
     lines = read_trace(client, seen);
     if (lines.empty()) continue;

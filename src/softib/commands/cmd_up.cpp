@@ -15,7 +15,7 @@ struct UpOptions {
   ShapeOptions shape;
 };
 
-// The fabric runs because of some `softib run`: keep it, if it is what was asked for.
+// The fabric runs because of some `softib run`: keep it, if it has the wanted shape.
 bool keep_running_one(ControlClient& client, const Json& state, const FabricShape& wanted) {
   if (!state.contains("kept") || is_kept(state)) return false;
   if (!shape_difference(state, wanted).empty() || wanted.max_memory) return false;

@@ -71,7 +71,7 @@ void add_shape_options(CLI::App& command, ShapeOptions& options) {
 
 namespace {
 
-// What softibd would say of the file, before anything is started.
+// Checks the file as softibd does, before anything is started.
 void check_config(const FabricShape& shape) {
   std::string reason;
   const auto config = read_fabric_config(shape.config, reason);

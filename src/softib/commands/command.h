@@ -19,7 +19,7 @@
 namespace ib::softib {
 
 struct Context {
-  // What stood behind "--": CLI11 must not look at the options of another program.
+  // The words behind "--": CLI11 must not parse the options of another program.
   std::vector<std::string> program;
   bool has_program = false;
   Exit exit = Exit::Ok;
@@ -44,11 +44,11 @@ void add_doctor(CLI::App& app, Context& context);
 void add_version(CLI::App& app, Context& context);
 
 // Options that several commands have. They write to `fabric` and the like, which live as long as
-// the callback that holds them.
+// the callback that owns them.
 void add_fabric_option(CLI::App& command, std::string& fabric);
 
 void add_node_option(CLI::App& command, std::string& node);
-// Which port of the fabric.
+// Names a port of the fabric.
 struct PortPlace {
   std::string node;
   std::string ca = "softib0";
@@ -70,11 +70,11 @@ struct ShapeOptions {
 };
 void add_shape_options(CLI::App& command, ShapeOptions& options);
 
-// What `softib version` and --version say.
+// The text of `softib version` and --version.
 std::string version_text();
 
-// Text to standard output. The command ends quietly if nobody reads it any more; throws
-// CliError(Failed) if it cannot be written.
+// Text to standard output. The command ends quietly if the reader is gone; throws CliError(Failed)
+// if it cannot be written.
 void print(const std::string& text);
 // "softib: text" to standard error.
 void complain(const std::string& text);

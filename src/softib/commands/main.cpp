@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// softib: runs programs on software InfiniBand adapters and looks after the fabric behind them.
+// softib: runs programs on software InfiniBand adapters and manages their fabric.
 #include "softib/commands/command.h"
 #include "softib/commands/usage.h"
 #include "softib/pages/color.h"
@@ -73,7 +73,7 @@ int run(int argc, char** argv) {
   app.footer(kFooter);
   ib::softib::use_narrow_help(app);
   app.set_version_flag("-V,--version", ib::softib::version_text, "print the version and exit");
-  // For the help only: take_color() has it out of the words before CLI11 sees them.
+  // For the help only: take_color() removes it from the words before CLI11 parses them.
   std::string color;
   app.add_option("--color", color,
                  "when to use colour; auto: on a terminal, unless NO_COLOR is set")
@@ -90,7 +90,7 @@ int run(int argc, char** argv) {
   if (words.empty()) words = {"--help"};
   ib::softib::turn_help_around(words);
   ib::softib::check_command(app, words);
-  std::vector<std::string> reversed(words.rbegin(), words.rend());  // as CLI11 wants them
+  std::vector<std::string> reversed(words.rbegin(), words.rend());  // as CLI11 expects them
   try {
     app.parse(reversed);
   } catch (const CLI::CallForHelp& help) {
@@ -109,7 +109,8 @@ int run(int argc, char** argv) {
 }
 
 // If a standard stream is closed, the next descriptor we open would take its number, and a
-// complaint would go into a socket. The placeholders vanish when we become the program.
+// complaint would go into a socket. The placeholders are closed when this process becomes the
+// program.
 void occupy_standard_streams() {
   for (;;) {
     const int fd = ::open("/dev/null", O_RDWR | O_CLOEXEC);

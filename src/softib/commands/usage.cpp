@@ -72,7 +72,7 @@ std::string listed(const std::vector<std::string>& words) {
   return text;
 }
 
-// The command that the words name, and how it is called: "softib hca add".
+// The command that the words name, and its full name: "softib hca add".
 const CLI::App& command_of(const CLI::App& app, const std::vector<std::string>& words,
                            std::string& called) {
   const CLI::App* command = &app;

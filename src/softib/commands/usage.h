@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// How the command line speaks: help of 80 columns, errors with the name of the command and what
-// was probably meant.
+// Texts of the command line: help of 80 columns, errors with the name of the command and the word
+// that was probably meant.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -14,7 +14,7 @@ namespace ib::softib {
 
 inline constexpr std::size_t kColumns = 80;
 
-// The candidate that is most like `word`; empty if none is like it.
+// Returns the candidate that is most similar to `word`; empty if none is similar.
 std::string nearest(const std::string& word, const std::vector<std::string>& candidates);
 
 // The number of an option: "must be a whole number from 0 to 10, not "-1"".

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// What `softib doctor` looks at. Each check says what it found, what a lack costs and how to mend
-// it. Checks change nothing; those that could be fatal (a seccomp filter that kills) run in a
-// child process.
+// The checks of `softib doctor`. Each returns its finding, the cost of a lack and the remedy.
+// Checks change nothing; those that could be fatal (a seccomp filter that kills) run in a child
+// process.
 #pragma once
 
 #include <functional>

@@ -51,14 +51,14 @@ void check_parts(Findings& findings) {
   findings.push_back(libraries);
 }
 
-// Loads a library in a child, since loading runs its code. What the loader or the library says
-// about it; empty if all is well.
+// Loads a library in a child, since loading runs its code. Returns the words of the loader or the
+// library; empty on success.
 std::string complaint_of(const std::string& path) {
   std::array<int, 2> words{};
   if (::pipe(words.data()) != 0) return "no pipe to be had";
   const std::optional<int> result = in_child([&] {
     ::dup2(words[1], STDERR_FILENO);
-    // The provider is a plug-in of libibverbs and looks at it when it is loaded.
+    // The provider is a plug-in of libibverbs and checks it when it is loaded.
     ::dlopen("libibverbs.so.1", RTLD_NOW | RTLD_GLOBAL);
     if (::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL) != nullptr) return 0;
     const std::string why = ::dlerror();

@@ -96,9 +96,9 @@ void check_userfaultfd(Findings& findings) {
        "Linux 6.8 or later"});
 }
 
-// What a process can do to one that is not its descendant, as two programs of a fabric are.
-// `willing`: the target allows it with PR_SET_PTRACER, which Yama honours.
-// 0 works, else errno or 100.
+// Tests access to a process that is not a descendant, as between two programs of a fabric.
+// `willing`: the target allows it with PR_SET_PTRACER, which Yama honours. 0 works, else errno or
+// 100.
 int read_sibling(bool willing) {
   static volatile int word = 4711;
   std::array<int, 2> ready{};

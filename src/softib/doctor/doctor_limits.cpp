@@ -51,7 +51,7 @@ void check_address_space(Findings& findings) {
 void check_file_size(Findings& findings) {
   const rlim_t size = limit_of(RLIMIT_FSIZE);
   constexpr std::uint64_t kNeeded = hca::place::kHeap + hca::kHeapStep;
-  if (size >= kNeeded) return;  // nobody sets it by default: not worth a line
+  if (size >= kNeeded) return;  // unset by default: not worth a line
   findings.push_back(
       {"file size (RLIMIT_FSIZE)", Level::Fail, shown(size, kMib, " MiB"),
        fmt::format("device memory is a sparse file of {} MiB and more", kNeeded / kMib),

@@ -75,8 +75,8 @@ std::string other_asan_options(std::string_view list) {
 }
 
 // Threads that share a worker of UCX spin for its lock. Where there are more of them than
-// processors, they spin for one whose holder has none, for half a minute at times (docs/status.md);
-// a mutex lets the holder run. What the user says goes.
+// processors, they spin for one whose holder has none, for half a minute at times
+// (docs/testing.md); a mutex lets the holder run. A setting of the user's wins.
 constexpr const char* kUcxMutex = "UCX_USE_MT_MUTEX";
 
 void let_ucx_sleep(Environment& environment) {

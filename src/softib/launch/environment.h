@@ -25,7 +25,7 @@ using Environment = std::vector<std::pair<std::string, std::string>>;
 // This process's.
 Environment current_environment();
 
-// `base` with softib's variables. What the user preloads already stays, behind ours; an entry of
+// `base` with softib's variables. Libraries that the user preloads stay, behind ours; an entry of
 // another softib (`softib run` inside `softib run`) is replaced.
 Environment compose_environment(const Environment& base, const Installation& installation,
                                 const ProgramSettings& settings);

@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 std::string own_bin_dir() {
   std::error_code error;
   fs::path self = fs::read_symlink("/proc/self/exe", error);
-  if (error) {  // no /proc: what the kernel was asked to execute
+  if (error) {  // no /proc: the path that the kernel was given
     const unsigned long name = ::getauxval(AT_EXECFN);
     self = fs::absolute(std::bit_cast<const char*>(name), error);
   }
@@ -47,7 +47,7 @@ Installation find_installation(std::string bin_dir) {
 #endif
   found.searched.push_back(prefix + "/lib64");
   for (const std::string& dir : found.searched) {
-    // One of the two decides, so that the complaint can name the other.
+    // One of the two decides, so that the error can name the other.
     if (exists(dir + "/" + kPreloadName) || exists(dir + "/" + kProviderName)) {
       found.lib_dir = dir;
       break;
@@ -85,7 +85,7 @@ void require_libraries(const Installation& installation) {
                                "  Build or install softib again, readable for those who use it.",
                                path, std::strerror(error), ::geteuid()));
   }
-  // The dynamic loader splits LD_PRELOAD at blanks and colons and knows no quotes.
+  // The dynamic loader splits LD_PRELOAD at blanks and colons and has no quotes.
   if (installation.lib_dir.find_first_of(" :;") != std::string::npos) {
     throw CliError(Exit::Installation,
                    fmt::format("softib's libraries are in \"{}\": LD_PRELOAD cannot name a path "

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// Where softib's own files are: beside the binary that runs, in a build tree as well as under an
+// The places of softib's own files: beside the running binary, in a build tree as well as under an
 // installation prefix.
 #pragma once
 
@@ -23,7 +23,7 @@ struct Installation {
   std::string provider() const { return lib_dir + "/" + kProviderStem; }
 };
 
-// Looks only; `bin_dir` empty: that of the running binary.
+// Changes nothing; `bin_dir` empty: that of the running binary.
 Installation find_installation(std::string bin_dir = {});
 
 // Throw CliError(Installation) that names what is missing and where it was looked for.

@@ -22,7 +22,7 @@ using Clock = std::chrono::steady_clock;
 constexpr std::chrono::seconds kPatience{20};
 
 // Waits for the lock of another; invalid once `deadline` has passed. LOCK_NB and sleep instead of
-// blocking, since flock() knows no time limit.
+// blocking, since flock() has no time limit.
 Fd lock_file(const std::string& path, int flags, Clock::time_point deadline) {
   Fd file = make_fd(::open(path.c_str(), flags | O_CLOEXEC));
   if (!file.valid()) return file;
@@ -86,7 +86,7 @@ std::string indented(const std::string& text) {
 void wait_for_predecessor(const FabricFiles& files, Clock::time_point deadline) {
   if (::access(files.lock.c_str(), F_OK) != 0) return;
   if (lock_file(files.lock, O_RDWR, deadline).valid()) return;
-  if (errno != EWOULDBLOCK) return;  // softibd will say what is wrong with the file
+  if (errno != EWOULDBLOCK) return;  // softibd will report the mistake in the file
   throw CliError(Exit::Daemon, fmt::format("another softibd holds {} but does not listen on {}\n"
                                            "  Find it with: fuser {}; end it, then try again.",
                                            files.lock, files.socket, files.lock));

@@ -29,8 +29,8 @@ struct Launched {
 // Throws CliError(Daemon | Resources) with the end of the daemon's log if it does not come up.
 Launched connect_or_start(const LaunchPlan& plan, const Installation& installation);
 
-// Ends a running fabric that nobody uses or keeps, and starts the one that is wanted in its place.
-// False: it is needed, and nothing has happened. Throws as connect_or_start().
+// Ends a running fabric that nobody uses or keeps, and starts the wanted one in its place. Returns
+// false and changes nothing if it is needed. Throws as connect_or_start().
 bool replace_unused(Launched& fabric, const LaunchPlan& plan, const Installation& installation);
 
 }  // namespace ib::softib

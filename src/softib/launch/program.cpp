@@ -47,9 +47,9 @@ std::string in_path(const std::string& name) {
   throw CliError(Exit::NoCommand, fmt::format("command not found: {} (PATH is {})", name, path));
 }
 
-// What an ELF file says of how the program was made.
+// Facts about a program from its ELF file.
 struct Made {
-  bool has_loader = true;  // also if that cannot be told
+  bool has_loader = true;  // also if that is unknown
   bool is_go = false;
 };
 
@@ -126,7 +126,7 @@ void become_program(const std::vector<std::string>& words, const Environment& en
   std::vector<std::string> variables = as_words(environment);
   const std::vector<char*> argv = pointers(copies);
   const std::vector<char*> envp = pointers(variables);
-  // Looks in PATH again, and hands scripts without "#!" to the shell.
+  // Searches PATH again, and passes scripts without "#!" to the shell.
   ::execvpe(argv[0], argv.data(), envp.data());
   const int error = errno;
   const std::string path = find_program(words.front());

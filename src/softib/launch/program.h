@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// Finding and executing the program of `softib run`, with the answers that a shell gives.
+// Finding and executing the program of `softib run`, with the exit codes of a shell.
 #pragma once
 
 #include "softib/launch/environment.h"
@@ -13,7 +13,7 @@ namespace ib::softib {
 // Throws CliError(NoCommand | NotExecutable).
 std::string find_program(const std::string& name);
 
-// Why this program will not see softib's devices although it runs; empty if nothing is known.
+// Returns why this program will run without seeing softib's devices; empty if no reason is known.
 std::string blind_reason(const std::string& path);
 
 // Replaces this process. Throws CliError(NoCommand | NotExecutable) if it cannot.

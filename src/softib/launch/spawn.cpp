@@ -27,12 +27,12 @@ namespace {
 
 constexpr int kReadyFd = 3;
 
-// What the helper process tells us.
+// The report of the helper process.
 struct Report {
   enum class Kind : int { Ready, Refused, Exited, Killed, Slow, NoProcess, NoExec };
   Kind kind = Kind::NoProcess;
   int value = 0;                  // exit code, signal or errno
-  std::array<char, 2048> text{};  // what softibd says; less than PIPE_BUF, so it arrives whole
+  std::array<char, 2048> text{};  // softibd's words; less than PIPE_BUF, so they arrive whole
 };
 
 void reset_signals() {
@@ -57,7 +57,7 @@ void use_all_processors() {
   use_all_processors();
   ::umask(077);
   if (::chdir("/") != 0) ::_exit(1);
-  // First out of the way of the numbers 0 to 3, all of which may be in use or closed.
+  // First to numbers above 3, since 0 to 3 may be in use or closed.
   const int high_log = ::fcntl(log, F_DUPFD, 10);
   const int high_ready = ::fcntl(ready, F_DUPFD, 10);
   const int high_failed = ::fcntl(failed, F_DUPFD_CLOEXEC, 10);
@@ -85,7 +85,7 @@ Report how_it_ended(pid_t pid, int failed) {
   return {Report::Kind::Exited, WEXITSTATUS(status), {}};
 }
 
-// "ok <socket>\n", or "error <text>\n". Says how many characters came.
+// "ok <socket>\n", or "error <text>\n". Returns the number of characters that came.
 std::size_t read_ready_line(int ready, std::array<char, 2048>& text) {
   std::size_t length = 0;
   while (length < text.size() - 1) {
@@ -184,7 +184,7 @@ DaemonStart start_daemon(std::vector<std::string> words, const std::string& log,
   if (helper < 0) throw CliError(Exit::Resources, fmt::format("fork: {}", std::strerror(errno)));
   if (helper == 0) {
     ::setsid();
-    ::signal(SIGCHLD, SIG_DFL);  // if it is ignored, waitpid() tells nothing
+    ::signal(SIGCHLD, SIG_DFL);  // if it is ignored, waitpid() has no result
     const Report report = bring_up(words, variables, log_file.get(), patience);
     ::_exit(::write(report_out.get(), &report, sizeof report) == sizeof report ? 0 : 1);
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// Making a softibd process that belongs to nobody: no child of ours (we are about to become the
-// user's program, which must not find a strange child), no terminal, none of our descriptors
-// (else `softib run x | cat` would wait for the daemon), all processors, no softib environment.
+// Making a softibd process without ties: no child of this process (which is about to become the
+// user's program and must not have a strange child), no terminal, none of our descriptors (else
+// `softib run x | cat` would wait for the daemon), all processors, no softib environment.
 #pragma once
 
 #include <chrono>
@@ -13,14 +13,14 @@ namespace ib::softib {
 
 struct DaemonStart {
   bool ready = false;
-  std::string failure;              // why it did not come up, in words
+  std::string failure;              // the reason of a failure, in words
   bool explained = false;           // the words are softibd's own
-  std::size_t log_size_before = 0;  // what it says of this start is behind this
+  std::size_t log_size_before = 0;  // its lines about this start are behind this
 };
 
-// Executes `words` and waits until it is ready, as it says on the descriptor that
-// "--ready-fd N", appended here, names; or ends; or `patience` is over (then it is killed). Its
-// output is added to `log`. Throws CliError if there is no process to be had.
+// Executes `words` and waits until it reports on the descriptor of "--ready-fd N" (appended here)
+// that it is ready, or ends, or `patience` is over (then it is killed). Its output is added to
+// `log`. Throws CliError if no process can be made.
 DaemonStart start_daemon(std::vector<std::string> words, const std::string& log,
                          std::chrono::seconds patience);
 

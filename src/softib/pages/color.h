@@ -16,11 +16,11 @@ enum class Stream { Output, Error };
 // set at all.
 bool wants_color(ColorWhen when, bool is_terminal, const char* no_color, const char* term);
 
-// Takes "--color WHEN" and "--color=WHEN" out of the words of a command line, wherever they stand
-// before the program of `softib run`. Throws CliError(Usage) about another WHEN.
+// Takes "--color WHEN" and "--color=WHEN" out of the words of a command line, anywhere before the
+// program of `softib run`. Throws CliError(Usage) about another WHEN.
 ColorWhen take_color(std::vector<std::string>& words);
 
-// For the standard streams of this process, from now on. Before: none.
+// Sets the colour of the standard streams of this process; the default is none.
 void use_color(ColorWhen when);
 
 // The text in a colour, if that stream has colours. Pad it before: the codes have no width, but

@@ -183,7 +183,7 @@ std::string ControlClient::read_text(control::Code code, std::span<const std::by
 
 std::string ControlClient::require(control::Code code, std::span<const std::byte> in,
                                    const std::string& what) {
-  // Some wait for devices, which may take as long as they like.
+  // Some wait for devices, without a time limit.
   ControlAnswer answer = call(code, in, std::chrono::minutes(1));
   if (answer.status == Status::Ok) return std::move(answer.output);
   throw CliError(exit_of(answer.status), fmt::format("{}: {}", what, answer.reason));

@@ -23,15 +23,15 @@ namespace ib::softib {
 struct ControlAnswer {
   Status status = Status::Ok;
   std::uint64_t information = 0;
-  std::string reason;  // in words if status is not Ok
+  std::string reason;  // the reason in words if status is not Ok
   std::string output;
   Fd file;  // of Status and TraceRead
 };
 
 class ControlClient {
  public:
-  // nullopt: nobody listens (no socket, or one whose daemon died). Throws CliError if somebody
-  // does but we may not or cannot talk to them.
+  // Returns nullopt if nobody listens (no socket, or one whose daemon died). Throws CliError if a
+  // daemon listens but access or the connection fails.
   static std::optional<ControlClient> connect(const std::string& socket_path);
 
   // Disconnected if the daemon went away; Timeout if it does not answer.
@@ -43,12 +43,12 @@ class ControlClient {
   std::string require(verbs::control::Code code, std::span<const std::byte> in,
                       const std::string& what);
 
-  // As of the moment when softibd made the socket. 0: in a process namespace we cannot see.
+  // The pid of softibd when it made the socket. 0: in another process namespace.
   pid_t pid() const { return pid_; }
 
-  // Gives the connection to the program that will replace this one: at a high number, where no
-  // program minds, open across exec. It keeps the fabric from going idle until that program and
-  // all to which it passed the descriptor have ended.
+  // Gives the connection to the program that will replace this one: at a high number, which
+  // disturbs no program, open across exec. It keeps the fabric from going idle until that program
+  // and all to which it passed the descriptor have ended.
   void hand_over();
 
  private:

@@ -40,7 +40,7 @@ std::size_t widest_name(const Json& node, std::size_t depth) {
   return width;
 }
 
-// `text` behind `indent` blanks, in as many lines as it takes.
+// `text` behind `indent` blanks, in as many lines as needed.
 std::string lines(std::size_t indent, const std::string& text) {
   return wrap_words(std::string(indent, ' ') + text, kColumns, indent + 2) + "\n";
 }

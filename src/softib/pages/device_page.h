@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// What `softib devices` and `softib driver list` show, in lines of 80 columns. Pure.
+// The text of `softib devices` and `softib driver list`, in lines of 80 columns. Pure.
 #pragma once
 
 #include "softib/pages/fabric_state.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// Completion statuses and causes in words: what happened, and what to do about it.
+// Completion statuses and causes in words, with the remedy.
 #pragma once
 
 #include "verbs/control.h"
@@ -26,7 +26,7 @@ inline constexpr std::uint32_t kCauseCount = 34;
 Explanation explain(verbs::WcStatus status);
 Explanation explain(verbs::control::Cause cause);
 Explanation explain(verbs::control::PostRefusal why);
-// Those of a call ("ibv_post_send"); of all calls, if it is empty.
+// The refusals of a call ("ibv_post_send"); of all calls, if it is empty.
 std::vector<verbs::control::PostRefusal> refusals_of(std::string_view call);
 // IBV_WC_RETRY_EXC_ERR, as verbs.h and most programs call it.
 const char* verbs_name(verbs::WcStatus status);
@@ -35,10 +35,11 @@ std::optional<verbs::control::Cause> find_cause(std::string_view name);
 
 // The whole answer to `softib explain WORD`: a number is a completion status; a name in any
 // spelling ("IBV_WC_RETRY_EXC_ERR", "retry exc err", "NoReceive"), "vendor_err 14" or "cause 14"
-// will do, and so will the name of a call that refuses requests. Empty: no such thing.
+// are accepted, and so is the name of a call that refuses requests. Returns an empty text for other
+// words.
 std::string explain_word(std::string_view word);
 
-// All names, for the complaint about an unknown one.
+// All names, for the error about an unknown one.
 std::string known_words();
 
 }  // namespace ib::softib

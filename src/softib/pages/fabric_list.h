@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// Which fabrics have a socket in the runtime directory, whether somebody listens or not.
+// The fabrics that have a socket in the runtime directory, with or without a listener.
 #pragma once
 
 #include <string>

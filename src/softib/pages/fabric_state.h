@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// What softibd says of its fabric (the JSON text of Code::Status) and the ways to ask for it.
+// The state of a fabric (the JSON text of Code::Status) and the ways to request it.
 #pragma once
 
 #include "setup/fabric_shape.h"
@@ -20,18 +20,18 @@ using Json = nlohmann::ordered_json;  // shows keys in softibd's order
 Json ask_state(ControlClient& client);
 
 std::vector<std::string> node_names(const Json& state);
-// The name of the node that the user means (find_node) on the fabric that was asked.
+// The name of the node that the user names (find_node) on that fabric.
 std::string ask_node(ControlClient& client, const std::string& wanted, const std::string& fabric);
 bool is_kept(const Json& state);
 
-// Why the running fabric is not what the command line asks for; empty if it is.
+// Returns how the running fabric differs from the command line; empty if it does not.
 std::string shape_difference(const Json& state, const FabricShape& wanted);
 
-// Runs what watches a fabric (if `watches`), which a fabric that goes down in order ends without an
-// error.
+// Runs `body`. If it watches a fabric (`watches`), it ends without an error when the fabric goes
+// down in order.
 void until_down(const std::string& fabric, bool watches, const std::function<void()>& watch);
 
-// A connection to a fabric that is up. Throws CliError(NotUp) with what to do.
+// Returns a connection to a fabric that is up. Throws CliError(NotUp) with the remedy.
 ControlClient connect_up(const std::string& fabric);
 
 // Fields of an object that may lack them.

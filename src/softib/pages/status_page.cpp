@@ -24,7 +24,7 @@ std::string counts(const Json& object, const char* key) {
   return text;
 }
 
-// What went through a port; nothing for one that was never used.
+// The traffic of a port; empty for one that was never used.
 std::string traffic(const Json& port) {
   const Json counters = port.is_object() ? port.value("counters", Json::object()) : Json::object();
   const std::uint64_t sent = number_of(counters, "sent_messages");
@@ -35,12 +35,12 @@ std::string traffic(const Json& port) {
                      bytes_text(number_of(counters, "received_bytes")));
 }
 
-// The long ones are cut; `softib status --json` has them.
+// Long names are cut; `softib status --json` has them.
 std::string cut(const std::string& text, std::size_t width) {
   return text.size() <= width ? text : text.substr(0, width - 3) + "...";
 }
 
-// Padded, and in the colour of what it means.
+// Padded, and in the colour of its meaning.
 std::string port_state(const Json& port) {
   const std::string state = text_of(port, "state");
   const Paint paint = state == "active" ? Paint::Good
@@ -93,7 +93,7 @@ std::string traffic_lines(const Json& traffic) {
   return text;
 }
 
-// The cause in words, since this is where people look when a program hangs.
+// The cause in words, for a user whose program hangs.
 std::string blocked_lines(const Json& blocked) {
   std::string text = "\n" + painted(Paint::Warning, "queue pairs that wait") + "\n";
   for (const Json& qp : blocked) {
@@ -108,7 +108,7 @@ std::string blocked_lines(const Json& blocked) {
   return text;
 }
 
-// Programs in the middle of a work request that something of others waits for.
+// Programs in the middle of a work request for which others wait.
 std::string poster_lines(const Json& posters) {
   std::string text =
       "\n" +

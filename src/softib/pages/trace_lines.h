@@ -18,14 +18,15 @@ struct TraceLine {
   std::uint64_t number = 0;
   std::string text;
   bool is_step = false;           // of PnP or power
-  nlohmann::ordered_json fields;  // all that softibd says, with "time" and "last_time"
+  nlohmann::ordered_json fields;  // all fields of softibd, with "time" and "last_time"
 };
 
-// One JSON object a line (Trace::json_after); other lines are left out. `now`: when it was asked.
+// One JSON object a line (Trace::json_after); other lines are left out. `now`: the time of the
+// request.
 std::vector<TraceLine> parse_trace(std::string_view text,
                                    std::chrono::system_clock::time_point now);
 
-// "12:34:56.789  text", and how often it was repeated. Local time.
+// "12:34:56.789  text", and the count of repetitions. Local time.
 std::string shown(const TraceLine& line);
 
 // Lines with a number greater than `after`. Throws CliError(Daemon).

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // The two ways to an Engine: a call, or a conformance_peer at the other end of a socket pair.
-#include "peer/child.h"
 #include "engine.h"
+#include "peer/child.h"
 #include "peer/peer_socket.h"
 #include "side.h"
 

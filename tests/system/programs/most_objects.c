@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
  * most_objects [KIND...]: creates as many objects of each kind as ibv_query_device promises, then
- * one more, and destroys them: "KIND: COUNT of COUNT, one more: TEXT" a line. Without a KIND all. */
+ * one more, and destroys them: "KIND: COUNT of COUNT, one more: TEXT" a line. Without a KIND all.
+ * Channels and contexts end with the file descriptors: "KIND: TEXT". */
 #include <errno.h>
 #include <infiniband/verbs.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 static struct ibv_context* context;
 static struct ibv_pd* pd;
@@ -32,6 +34,11 @@ static void* make_qp(void) {
 }
 static int drop_qp(void* o) { return ibv_destroy_qp(o); }
 
+static void* make_channel(void) { return ibv_create_comp_channel(context); }
+static int drop_channel(void* o) { return ibv_destroy_comp_channel(o); }
+static void* make_context(void) { return ibv_open_device(context->device); }
+static int drop_context(void* o) { return ibv_close_device(o); }
+
 static char** kinds; /* from the command line */
 
 static int fill(const char* kind, int most, void* (*make)(void), int (*drop)(void*)) {
@@ -57,6 +64,25 @@ static int fill(const char* kind, int most, void* (*make)(void), int (*drop)(voi
   return wrong || count != most;
 }
 
+static int run_out(const char* kind, void* (*make)(void), int (*drop)(void*)) {
+  enum { kMost = 256 };
+  void* made[kMost];
+  int count = 0, wrong = 0, wanted = !kinds[0];
+  for (char** k = kinds; *k; ++k) wanted |= !strcmp(*k, kind);
+  if (!wanted) return 0;
+  struct rlimit before, few;
+  if (getrlimit(RLIMIT_NOFILE, &before)) return 1;
+  few = before;
+  few.rlim_cur = 64;
+  if (setrlimit(RLIMIT_NOFILE, &few)) return 1;
+  errno = 0;
+  while (count < kMost && (made[count] = make())) ++count;
+  printf("%s: %s\n", kind, count == kMost ? "no end" : strerror(errno));
+  fflush(stdout);
+  for (int i = 0; i < count; ++i) wrong += drop(made[i]) != 0;
+  return wrong + (setrlimit(RLIMIT_NOFILE, &before) != 0) + (count == kMost);
+}
+
 int main(int argc, char** argv) {
   kinds = argv + (argc > 0);
   struct ibv_device** list = ibv_get_device_list(NULL);
@@ -72,6 +98,8 @@ int main(int argc, char** argv) {
   }
   wrong += fill("mr", have.max_mr, make_mr, drop_mr) + fill("mw", have.max_mw, make_mw, drop_mw);
   wrong += fill("srq", have.max_srq, make_srq, drop_srq) + fill("qp", have.max_qp, make_qp, drop_qp);
+  wrong += run_out("channel", make_channel, drop_channel);
+  wrong += run_out("context", make_context, drop_context);
   printf("wrong: %d\n", wrong);
   return wrong != 0;
 }

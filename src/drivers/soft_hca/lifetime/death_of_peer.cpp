@@ -22,11 +22,6 @@ Duration retry_time(const Qp& qp) {
   return std::min(once * (qp.attr.retry_cnt + 1), kLongest);
 }
 
-bool is_connected_state(QpState state) {
-  return state == QpState::Rtr || state == QpState::Rts || state == QpState::Sqd ||
-         state == QpState::Sqe;
-}
-
 struct Bereaved {
   std::uint32_t index;
   std::uint64_t serial;
@@ -40,7 +35,7 @@ void break_connection(Core& core, const Bereaved& peer) {
   // Gone, reset or connected anew: then it knows.
   if (qp == nullptr || qp->dying || qp->connection != peer.connection) return;
   const QpState state = current_state(core, *qp);
-  if (!is_connected_state(state)) return;
+  if (!verbs::receives(state)) return;
   hca::QpEntry& entry = *core.arena().qp(qp->index);
   auto expected = static_cast<std::uint32_t>(state);
   if (!entry.id.state.compare_exchange_strong(expected, static_cast<std::uint32_t>(QpState::Error),
@@ -62,7 +57,7 @@ void break_connection(Core& core, const Bereaved& peer) {
 void expect_loss(Core& core, Qp& qp, control::Cause cause, std::uint64_t detail) {
   Qp* peer = connected_peer(core, qp);
   if (peer == nullptr || peer->file->session == qp.file->session) return;
-  if (!is_connected_state(current_state(core, *peer))) return;
+  if (!verbs::receives(current_state(core, *peer))) return;
   // Said at once: what the peer sends meanwhile fails with this as the reason.
   auto& geometry = core.arena().qp(peer->index)->geometry;
   geometry.error_detail.store(detail, std::memory_order_relaxed);

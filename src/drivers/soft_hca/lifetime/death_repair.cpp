@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Repair after a death. A poster may die between any two stores; the order of its stores (see
-// hca/requester/requester_receive.cpp, hca/queues/cq_producer.h) leaves enough to tell how far it
+// hca/requester/responder_receive.cpp, hca/queues/cq_producer.h) leaves enough to tell how far it
 // came:
 //   SRQ:   srq_taken = id + 1, then head + 1, then unlock
 //   any:   cq_intent = position + 1, then the completion and its seq, then `producer`, unlock, then

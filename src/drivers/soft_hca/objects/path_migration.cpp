@@ -13,12 +13,6 @@ bool is_connected_type(QpType type) {
   return !verbs::is_datagram(type);
 }
 
-bool types_match(QpType a, QpType b) {
-  if (a == QpType::XrcSend) return b == QpType::XrcRecv;
-  if (a == QpType::XrcRecv) return b == QpType::XrcSend;
-  return a == b;
-}
-
 std::uint16_t lid_of(const Qp& qp) {
   if (qp.attr.port == 0) return 0;
   return qp.file->hca->ports[qp.attr.port - 1u].lid;
@@ -49,7 +43,7 @@ Qp* connected_peer(Core& core, const Qp& qp) {
   if (!is_connected_type(qp.type) || qp.attr.dest_qpn == 0) return nullptr;
   Qp* peer = core.qps.find(hca::qp_index(qp.attr.dest_qpn));
   const bool mutual = peer != nullptr && !peer->dying && peer->qpn == qp.attr.dest_qpn &&
-                      peer->attr.dest_qpn == qp.qpn && types_match(qp.type, peer->type) &&
+                      peer->attr.dest_qpn == qp.qpn && peer->type == verbs::peer_type(qp.type) &&
                       qp.attr.av.dlid == lid_of(*peer) && peer->attr.av.dlid == lid_of(qp);
   return mutual ? peer : nullptr;
 }

@@ -12,7 +12,7 @@ namespace {
 
 constexpr const char* kVersion = "IBVERBS_PRIVATE_34";
 
-// More pointers than the library may read, so that operations it has and we do not know of show.
+// More pointers than the library may read, so that unknown operations show.
 constexpr std::size_t kProbed = kVerbsOpCount + 24;
 constexpr std::size_t kPrivateOps = 0x18;  // of the table in the library's private part, in bytes
 

@@ -47,8 +47,8 @@ inline std::span<const user::Sge> to_sges(const ibv_sge* list, int count) {
   return {reinterpret_cast<const user::Sge*>(list), static_cast<std::size_t>(count)};
 }
 
-// Of a receive, in three pieces: another core has written it. Of a request, field by field: what
-// this core has just written in pieces is read back fast only in the same pieces.
+// Of a receive, in three pieces: another core has written it. Of a request, field by field: bytes
+// that this core has just written in pieces are read back fast only in the same pieces.
 inline void to_wc(const hca::Cqe& from, const user::TakenCompletion& taken, ibv_wc& to) {
   if (taken.received) {
     hca::CompletionHead::copy(from, reinterpret_cast<std::byte*>(&to));

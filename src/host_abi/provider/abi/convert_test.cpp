@@ -64,8 +64,8 @@ TEST(Convert, QueuePairAttributesKeepTheirValues) {
   EXPECT_EQ(back.min_rnr_timer, attr.min_rnr_timer);
 }
 
-// That of a receive is copied, that of a request converted: the same comes out. What was taken
-// counts, even if shared memory says something else by now.
+// That of a receive is copied, that of a request converted: the results are equal. The copy counts,
+// even if shared memory has changed since.
 TEST(Convert, CompletionBecomesIbvWc) {
   hca::Cqe from;
   from.wqe = 17;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // The private plug-in interface of libibverbs, number 34, as rdma-core 44 has it on x86-64.
 //
-// There is no public header for it. What is here are facts about that binary interface: the order
-// of the operations, and the layouts that the library and a plug-in share. Everything is checked:
+// There is no public header for it. This file holds facts about that binary interface: the order of
+// the operations, and the layouts that the library and a plug-in share. Everything is checked:
 // sizes and offsets by the static_asserts below, the order of the operations against the loaded
-// library by abi_check.cpp (number 34 alone does not say it: operations were added without a change
-// of the number).
+// library by abi_check.cpp (number 34 alone does not guarantee it: operations were added without a
+// change of the number).
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -22,7 +22,7 @@ struct ListNode {
   ListNode* prev = nullptr;
 };
 
-// What libibverbs found in sysfs; it owns these.
+// The device in sysfs, filled in and owned by libibverbs.
 struct VerbsSysfsDev {
   ListNode entry;
   void* provider_data;
@@ -32,7 +32,7 @@ struct VerbsSysfsDev {
   dev_t sysfs_cdev;
   char ibdev_name[IBV_SYSFS_NAME_MAX];  // softib0
   char ibdev_path[IBV_SYSFS_PATH_MAX];
-  // More follows; a plug-in has no need of it.
+  // More fields follow that a plug-in does not need.
 };
 static_assert(offsetof(VerbsSysfsDev, sysfs_name) == 36);
 static_assert(offsetof(VerbsSysfsDev, sysfs_cdev) == 104);
@@ -96,7 +96,7 @@ struct VerbsCq {
 };
 static_assert(sizeof(VerbsCq) == 288 && offsetof(ibv_cq_ex, comp_mask) == 128);
 
-// What async_fd and a completion channel give to the library's read().
+// The records that the library reads from async_fd and from a completion channel.
 struct AsyncEventRecord {
   std::uint64_t element;
   std::uint32_t event_type;
@@ -186,7 +186,8 @@ struct VerbsContextOps {
 };
 inline constexpr std::size_t kVerbsOpCount = 76;
 static_assert(sizeof(VerbsContextOps) == kVerbsOpCount * sizeof(void*));
-// Where the library's own entry points (ibv_import_dm, ibv_query_qp_data_in_order, ...) look.
+// The table that the library's own entry points (ibv_import_dm, ibv_query_qp_data_in_order, ...)
+// use.
 static_assert(offsetof(VerbsContextOps, create_qp) == 0x98);
 static_assert(offsetof(VerbsContextOps, free_context) == 0x138);
 static_assert(offsetof(VerbsContextOps, import_dm) == 0x150);

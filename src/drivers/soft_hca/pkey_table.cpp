@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-#include "drivers/soft_hca/partitions.h"
+#include "drivers/soft_hca/pkey_table.h"
 
 #include "drivers/ib_bus/ib_bus.h"
 #include "drivers/soft_hca/events.h"

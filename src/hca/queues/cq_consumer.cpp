@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+#include "hca/queues/cq_consumer.h"
+
+#include <algorithm>
+#include <bit>
+
+namespace ib::hca {
+
+bool CqConsumer::open(const Arena& arena, std::uint32_t index, const verbs::control::CqOut& made) {
+  entry_ = arena.cq(index);
+  index_ = index;
+  consumed_ = 0;
+  armed_ = false;
+  return entry_ != nullptr && use_ring(arena, made);
+}
+
+bool CqConsumer::use_ring(const Arena& arena, const verbs::control::CqOut& made) {
+  if (made.slots < 2 || !std::has_single_bit(made.slots)) return false;
+  std::byte* ring = arena.heap(made.ring, std::uint64_t{made.slots} * sizeof(Cqe));
+  if (ring == nullptr) return false;
+  ring_ = reinterpret_cast<Cqe*>(ring);
+  mask_ = made.slots - 1;
+  log_slots_ = static_cast<std::uint32_t>(std::countr_zero(made.slots));
+  return true;
+}
+
+// Shared memory orders: our store to `armed` before our next look at the ring; a producer's seq
+// before its look at `armed` (CqProducer::fire).
+//
+// IBA promises an event only for completions added after this call. Adapters are told the
+// consumer's position with it and fire at once for what lies beyond, and programs count on that
+// (UCX polls, arms and sleeps). What an event has reported already gives no second one here.
+void CqConsumer::arm(PosterHost& host, bool solicited_only) {
+  // An armed queue stays armed for any completion if either request asked for it.
+  if (!solicited_only || entry_->arm.armed.load(std::memory_order_relaxed) != 1) {
+    entry_->arm.armed.store(solicited_only ? 2 : 1, std::memory_order_seq_cst);
+  }
+  armed_ = true;
+  const std::uint64_t reported = entry_->arm.reported.load(std::memory_order_relaxed);
+  fire_from(host, std::max(consumed_, reported));
+}
+
+// An armed queue that has completions from `position` on fires.
+void CqConsumer::fire_from(PosterHost& host, std::uint64_t position) {
+  const std::uint32_t wanted = entry_->arm.armed.load(std::memory_order_acquire);
+  if (wanted == 0 || entry_->id.channel == kNone) {
+    armed_ = false;
+    return;
+  }
+  bool left = false;
+  for (; position - consumed_ <= mask_ && !left; ++position) {
+    const Cqe& cqe = ring_[position & mask_];
+    if (cqe.seq.load(std::memory_order_acquire) != sequence(position)) break;
+    left = wanted == 1 || (cqe.bits & cqe_bit::kSolicited) != 0 || cqe.status != 0;
+  }
+  if (!left) return;
+  armed_ = false;
+  if (entry_->arm.armed.exchange(0, std::memory_order_acq_rel) == 0) return;
+  entry_->arm.reported.store(position, std::memory_order_relaxed);
+  CqProducer::report(host, *entry_, index_);
+}
+
+}  // namespace ib::hca

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// Whether a queue pair takes a datagram [IBA1 9.6.1, 9.6.2].
+#pragma once
+
+#include "hca/requester/attempt.h"
+
+namespace ib::hca {
+
+// Done or Dropped, for `bytes` to `target`. attempt.arrival.pkey_index says by which entry of the
+// port's table a queue pair 1 took it.
+Outcome check_datagram(Attempt& attempt, std::uint64_t bytes, const QpEntry& target,
+                       bool multicast);
+
+}  // namespace ib::hca

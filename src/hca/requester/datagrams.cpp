@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// Unreliable datagrams [IBA1 9.8.3]: to one queue pair or to all attached to a multicast group; and
+// those of queue pairs 0 and 1 [IBA1 3.9.2, 13.5].
+// What a receiver does not want is dropped without a word to the sender, but for the trace.
+#include "hca/layout/shm_lock.h"
+#include "hca/requester/attempt.h"
+#include "hca/requester/datagram_checks.h"
+#include "hca/requester/grh.h"
+#include "hca/requester/message_count.h"
+#include "hca/requester/partition_check.h"
+
+#include <algorithm>
+
+namespace ib::hca {
+
+using verbs::kGrhBytes;
+using verbs::QpType;
+using verbs::WcOpcode;
+using verbs::WcStatus;
+using verbs::WrOpcode;
+
+namespace {
+
+constexpr std::uint32_t kMulticastQpn = 0xffffff;
+
+// Numbers 0 and 1 are of the port, not of a queue pair: whoever has them there.
+QpEntry* target_of(const Attempt& a) {
+  const Arena& arena = a.plane.arena();
+  std::uint32_t name = a.wqe.remote_qpn;
+  const bool special = name < 2;
+  if (special) {
+    const PortEntry* port = arena.port_with_lid(a.wqe.av.dlid);
+    name = port != nullptr ? port->special[name].load(std::memory_order_acquire) : 0;
+  }
+  QpEntry* target = arena.qp(qp_index(name));
+  const bool there = target != nullptr && name != 0 &&
+                     target->id.qpn.load(std::memory_order_acquire) == name &&
+                     target->id.lid == a.wqe.av.dlid;
+  if (!there) return nullptr;
+  // Their entries have names too, but nobody reaches them by these.
+  return verbs::is_special(static_cast<QpType>(target->id.type)) == special ? target : nullptr;
+}
+
+// The completion of the held receive, if all goes well.
+void describe_datagram(const Attempt& a, const Peer& peer, std::uint64_t total, Cqe& cqe) {
+  describe_receive(a.arrival, peer.qpn, WcOpcode::Recv, static_cast<std::uint32_t>(total), cqe);
+  cqe.wqe = a.responder.receive().id;
+  cqe.srq = a.responder.receive().srq;
+  cqe.pkey_index = a.arrival.pkey_index;
+  cqe.sl = a.arrival.sl;
+  cqe.path_bits = a.arrival.path_bits;
+  if (a.arrival.is_global) cqe.flags |= verbs::wc_flag::kGrh;
+}
+
+void set_error(Cqe& cqe, WcStatus status, Cause cause) {
+  cqe.status = static_cast<std::uint32_t>(status);
+  cqe.vendor_err = static_cast<std::uint32_t>(cause);
+}
+
+// Fills and completes the held receive. Wait: its pages are being moved.
+Outcome deliver_datagram(Attempt& a, const LocalPieces& pieces) {
+  Peer& peer = a.peer();
+  Cqe cqe;
+  describe_datagram(a, peer, pieces.total, cqe);
+  Outcome lost = Outcome::done();
+  const std::uint64_t capacity = a.responder.receive().capacity();
+  if (pieces.total > capacity) {
+    // The message is dropped and the receive stays [IBA1 9.8.3.2.2]; if others have taken later
+    // ones of the SRQ meanwhile, it can only be given back as used.
+    lost = Outcome::dropped(Cause::RemoteLength, capacity);
+    if (a.responder.put_back_receive(peer)) return lost;
+    lost.peer_status = WcStatus::LocLenErr;
+    set_error(cqe, lost.peer_status, Cause::RemoteLength);
+  } else {
+    const Access stored = a.responder.place_datagram(peer, a.arrival, pieces);
+    if (stored.blocked && a.responder.put_back_receive(peer)) return Outcome::wait();
+    if (stored.cause == Cause::LocalMemoryGone && a.responder.put_back_receive(peer)) {
+      return Outcome::fail(WcStatus::LocProtErr, stored.cause, stored.detail);
+    }
+    if (!stored.ok()) {
+      lost = Outcome::dropped(Cause::RemoteReceiveKey, stored.detail);
+      lost.peer_status = WcStatus::LocProtErr;
+      set_error(cqe, lost.peer_status, Cause::RemoteReceiveKey);
+    }
+  }
+  a.queue.complete_before_delivery(a.wqe, static_cast<std::uint32_t>(pieces.total - kGrhBytes));
+  const bool is_failure = lost.peer_status == WcStatus::LocProtErr;
+  (void)a.responder.push_receive(peer, cqe, a.arrival.solicited);
+  if (is_failure) a.responder.break_peer(*peer.entry, Cause::RemoteReceiveKey, std::nullopt);
+  count_message(peer.entry->responder, pieces.total - kGrhBytes);
+  return lost;
+}
+
+// `pieces` begins with the GRH.
+Outcome send_to(Attempt& a, QpEntry& target, const LocalPieces& pieces) {
+  if (!a.peers.remember(target, target.id.qpn.load(std::memory_order_relaxed))) {
+    return Outcome::dropped();
+  }
+  PosterHost& host = a.plane.host();
+  if (!lock(target.lock.rq_lock, lock_owner(a.plane.slot()),
+            [&host](std::uint32_t round) { host.relax(round); })) {
+    return Outcome::dropped();
+  }
+  a.responder.forget_receive();
+  Outcome sent = a.responder.take_receive(a.peer(), a.arrival);
+  if (sent.is_done() && a.responder.holds_receive()) sent = deliver_datagram(a, pieces);
+  a.responder.forget_receive();
+  unlock(target.lock.rq_lock);
+  return sent;
+}
+
+// Multicast [IBA1 10.5.2]: to each queue pair that is attached to the group.
+void send_to_group(Attempt& a, const LocalPieces& pieces) {
+  const Arena& arena = a.plane.arena();
+  const verbs::AddressVector& av = a.wqe.av;
+  const std::uint32_t count =
+      std::min(arena.mcast_count().load(std::memory_order_acquire), kMaxMcast);
+  const std::uint32_t self = a.own.id.qpn.load(std::memory_order_relaxed);
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const McastEntry& entry = *arena.mcast(i);
+    const std::uint32_t qpn = entry.qpn.load(std::memory_order_acquire);
+    if (qpn == 0) continue;
+    const bool same = av.is_global != 0 ? entry.mgid == av.dgid : entry.mlid == av.dlid;
+    if (!same || (qpn == self && a.config.block_loopback)) continue;
+    QpEntry* target = arena.qp(qp_index(qpn));
+    if (target == nullptr || target->id.qpn.load(std::memory_order_acquire) != qpn) continue;
+    Outcome sent = check_datagram(a, pieces.total - kGrhBytes, *target, true);
+    if (sent.is_done()) sent = send_to(a, *target, pieces);
+    // A group waits for none of its members.
+    if (sent.kind == Outcome::Kind::Dropped || sent.cause == Cause::NoReceive) {
+      a.reports.dropped(a.wqe, Outcome::dropped(sent.cause, sent.detail), qpn);
+    }
+  }
+}
+
+Outcome send_to_one(Attempt& a, const LocalPieces& pieces) {
+  QpEntry* target = target_of(a);
+  if (target == nullptr) return Outcome::dropped(Cause::PeerUnknown, a.wqe.av.dlid);
+  const Outcome way = a.peers.check_port(target->id.port);
+  if (way.cause == Cause::HcaAsleep) return way;
+  const Outcome accepted = check_datagram(a, pieces.total - kGrhBytes, *target, false);
+  return accepted.is_done() ? send_to(a, *target, pieces) : accepted;
+}
+
+}  // namespace
+
+Outcome send_datagram(Attempt& a) {
+  LocalPieces pieces;
+  Grh grh;
+  // Room for the header in front; what it holds is decided below.
+  pieces.add(reinterpret_cast<std::byte*>(&grh), kGrhBytes);
+  const Outcome gathered = gather(a, 0, pieces);
+  if (!gathered.is_done()) return gathered;
+  const auto bytes = static_cast<std::uint32_t>(pieces.total - kGrhBytes);
+  const PortEntry* port = a.plane.arena().port(a.own.id.port);
+  if (port == nullptr || bytes > verbs::mtu_bytes(port->mtu.load(std::memory_order_relaxed))) {
+    return Outcome::fail(WcStatus::LocLenErr, Cause::LocalLength, bytes);
+  }
+  if (const Outcome own = a.peers.check_port(a.own.id.port); !own.is_done()) return own;
+  if (a.config.type == QpType::Gsi && own_pkey(a) == 0) {
+    return Outcome::fail(WcStatus::LocQpOpErr, Cause::PkeyMismatch, a.wqe.pkey_index);
+  }
+  if (a.arrival.is_global) {
+    describe_route(a.wqe.av, port->gid, bytes, a.wqe.opcode == WrOpcode::SendWithImm, grh);
+  }
+  if (a.wqe.remote_qpn == kMulticastQpn) {
+    send_to_group(a, pieces);
+    return Outcome::done(bytes);
+  }
+  Outcome sent = send_to_one(a, pieces);
+  // Sent, as far as the sender knows, even if it was dropped.
+  if (sent.is_done() || sent.kind == Outcome::Kind::Dropped) sent.byte_len = bytes;
+  return sent;
+}
+
+}  // namespace ib::hca

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+#include "hca/requester/peer_cache.h"
+
+#include <algorithm>
+
+namespace ib::hca {
+
+using verbs::QpState;
+using verbs::QpType;
+using verbs::WcOpcode;
+
+namespace {
+
+// SMPs bring a port up, so they do not wait for that [IBA1 14.2.5.6].
+bool carries(QpType type, std::uint32_t port_state) {
+  const auto active = static_cast<std::uint32_t>(verbs::PortState::Active);
+  const auto init = static_cast<std::uint32_t>(verbs::PortState::Init);
+  return port_state == active || (type == QpType::Smi && port_state >= init && port_state < active);
+}
+
+}  // namespace
+
+PeerCache::PeerCache(MemoryPlane& plane, const RequesterConfig& config, QpEntry& own)
+    : plane_(plane), own_(own), type_(config.type) {}
+
+void PeerCache::forget() {
+  peer_ = {};
+  terms_ = {};
+  fast_ = {};
+}
+
+Outcome PeerCache::check_port(std::uint32_t port) const {
+  const PortEntry* entry = arena().port(port);
+  const std::uint32_t state = entry == nullptr ? 0 : entry->state.load(std::memory_order_acquire);
+  if (carries(type_, state)) return Outcome::done();
+  return Outcome::wait(state == kPortAsleep ? Cause::HcaAsleep : Cause::PortDown);
+}
+
+Outcome PeerCache::resolve(Cause waits_for) {
+  if (const Outcome own = check_port(own_.id.port); !own.is_done()) return own;
+  const std::uint32_t dest = own_.id.dest_qpn;
+  QpEntry* entry = arena().qp(qp_index(dest));
+  if (entry == nullptr || dest == 0 || entry->id.qpn.load(std::memory_order_acquire) != dest) {
+    return absent();
+  }
+  const Outcome way = check_port(entry->id.port);
+  if (way.cause == Cause::HcaAsleep) return way;
+  const std::uint32_t state = entry->id.state.load(std::memory_order_acquire);
+  if (!verbs::receives(static_cast<QpState>(state))) {
+    // Broken by this very request, and nobody says so [IBA1 9.9.6.3, class J].
+    const auto why =
+        static_cast<Cause>(entry->geometry.error_cause.load(std::memory_order_relaxed));
+    if (why == Cause::RemoteInvalidate && waits_for == why) return Outcome::wait(why);
+    return Outcome::wait(Cause::PeerNotReady, state);
+  }
+  if (entry->id.dest_qpn != own_.id.qpn.load(std::memory_order_relaxed) ||
+      entry->id.lid != own_.id.dlid ||
+      entry->id.type != static_cast<std::uint32_t>(verbs::peer_type(type_))) {
+    return Outcome::wait(Cause::PeerUnknown, own_.id.dlid);
+  }
+  if (!way.is_done()) return way;
+  // Same partition: equal base, at least one full member [IBA1 10.9.3].
+  if (!verbs::share_partition(entry->id.pkey, own_.id.pkey)) {
+    return Outcome::wait(Cause::PkeyMismatch,
+                         std::uint64_t{own_.id.pkey} << 32 | std::uint64_t{entry->id.pkey});
+  }
+  (void)remember(*entry, dest);  // one without a receive queue can be written to
+  return compare_terms();
+}
+
+// Nobody has the number.
+Outcome PeerCache::absent() const {
+  const auto gone = static_cast<Cause>(own_.geometry.error_cause.load(std::memory_order_relaxed));
+  if (gone == Cause::PeerProcessGone) {
+    return Outcome::wait(gone, own_.geometry.error_detail.load(std::memory_order_relaxed));
+  }
+  return Outcome::wait(Cause::PeerUnknown, own_.id.dlid);
+}
+
+bool PeerCache::remember(QpEntry& entry, std::uint32_t qpn) {
+  if (peer_.entry == &entry && peer_.qpn == qpn && peer_.generation == entry.id.generation) {
+    return true;
+  }
+  forget();
+  peer_.entry = &entry;
+  peer_.qpn = qpn;
+  peer_.generation = entry.id.generation;
+  peer_.cq = CqProducer(arena(), entry.id.recv_cq);
+  const auto& geometry = entry.geometry;
+  return geometry.rq_ring == 0 ||
+         peer_.receives.set(arena(), geometry.rq_ring, geometry.rq_slots, geometry.rq_stride);
+}
+
+// Whether the two ends were given the same numbers, as the first packets between them would show.
+// Compared when one of them was modified, not for each message.
+//
+// PSNs: the responder answers a request from the future with a NAK for the number it expects, which
+// is none of the requester's, so its retries run out. To one from the past it repeats an old
+// answer [IBA1 9.7.5.1]; that may acknowledge requests which were never carried out, and an adapter
+// then loses as many messages without a word. Here the retries run out, too. A UC responder takes
+// the number of the first packet that comes [IBA1 9.8.2.2].
+// Path MTUs: one packet has to fit the smaller; the first of several has to fill the responder's
+// exactly [IBA1 9.7.4.1.6].
+Outcome PeerCache::compare_terms() {
+  const std::uint64_t changes = arena().header().changes.load(std::memory_order_acquire);
+  const auto& mine = own_.geometry;
+  const auto& theirs = peer_.entry->geometry;
+  if (!terms_.compared || terms_.as_of != changes) {
+    terms_.in_step = type_ == QpType::Uc || mine.sq_psn == theirs.rq_psn;
+    terms_.longest =
+        mine.mtu == theirs.mtu ? kMaxMessage : verbs::mtu_bytes(std::min(mine.mtu, theirs.mtu));
+    terms_.as_of = changes;
+    terms_.compared = true;
+  }
+  if (terms_.in_step) return Outcome::done();
+  return Outcome::wait(Cause::PsnMismatch,
+                       std::uint64_t{mine.sq_psn} << 32 | std::uint64_t{theirs.rq_psn});
+}
+
+std::uint64_t PeerCache::path_mtus() const {
+  return std::uint64_t{verbs::mtu_bytes(own_.geometry.mtu)} << 32 |
+         std::uint64_t{verbs::mtu_bytes(peer_.entry->geometry.mtu)};
+}
+
+bool PeerCache::learn(bool& news) {
+  const std::uint64_t changes = arena().header().changes.load(std::memory_order_acquire);
+  if (changes == fast_.as_of && fast_.port != &kNoPort) return true;
+  news = true;
+  return look(changes);
+}
+
+// The first request to a peer is not for the fast path: it finds the peer.
+bool PeerCache::look(std::uint64_t changes) {
+  fast_.port = &kNoPort;
+  fast_.key = {};
+  fast_.far = {};
+  const QpEntry* known = peer_.entry;
+  const std::uint32_t generation = peer_.generation;
+  if (known == nullptr || !resolve(Cause::None).is_done() || peer_.entry != known ||
+      peer_.generation != generation || terms_.longest != kMaxMessage) {
+    return false;
+  }
+  const auto& peer = peer_.entry->id;
+  const PortEntry* own_port = arena().port(own_.id.port);
+  const PortEntry* port = arena().port(peer.port);
+  if (own_port == nullptr || port == nullptr) return false;  // not those of a moment ago
+  fast_.own_port = &own_port->state;
+  fast_.port = &port->state;
+  fast_.as_of = changes;
+  fast_.takes_sends =
+      peer.srq == kNone && peer_.receives.valid() && peer_.cq.valid() && !peer_.cq.has_timestamps();
+  Arrival arrival;
+  arrival.source_qpn = own_.id.qpn.load(std::memory_order_relaxed);
+  arrival.source_lid = own_.id.lid;
+  Cqe receive;
+  describe_receive(arrival, peer_.qpn, WcOpcode::Recv, 0, receive);
+  fast_.receive = CompletionHead(receive);
+  return true;
+}
+
+bool PeerCache::learn_key(std::uint32_t key, std::uint64_t address, std::uint32_t length,
+                          std::uint32_t access) {
+  if (reach(key, address, length, access) != nullptr) return false;
+  const auto& peer = peer_.entry->id;
+  const Responder responder{peer.owner_slot, peer.pd, peer_.qpn};
+  std::byte* found = plane_.reach(responder, key, address, length, access);
+  if (found == nullptr) {
+    if (fast_.far.grants(key, address, length, access)) return false;
+    fast_.far = plane_.know_far(responder, key, address, length, access);
+    return fast_.far.key != 0;
+  }
+  fast_.key = plane_.know(key);
+  if (reach(key, address, length, access) == nullptr) {
+    fast_.key = MemoryPlane::know_once(key, address, length, access, found);
+    fast_.knows_once = true;
+  }
+  return true;
+}
+
+// A small message that is sent is better put into its completion (ResponderSide::place).
+bool PeerCache::copy_far(std::uint32_t access, std::uint32_t key, std::uint64_t address,
+                         std::byte* local, std::uint32_t bytes) {
+  if (!fast_.far.grants(key, address, bytes, access)) return false;
+  if (access == verbs::access::kLocalWrite && bytes <= kInlineScatter) return false;
+  return plane_.copy_far(fast_.far, address, local, bytes,
+                         access == verbs::access::kRemoteRead ? BounceOp::Read : BounceOp::Write);
+}
+
+void PeerCache::forget_once() {
+  if (!fast_.knows_once) return;
+  fast_.key = {};
+  fast_.knows_once = false;
+}
+
+}  // namespace ib::hca

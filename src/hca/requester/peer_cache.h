@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// PeerCache: the queue pair at the other end, found, checked and remembered: of a connected queue
+// pair the one that it is connected to [IBA1 9.6.1], of datagrams the last one sent to.
+//
+// Thread rule: that of Requester.
+#pragma once
+
+#include "hca/memory/memory_plane.h"
+#include "hca/queues/cq_producer.h"
+#include "hca/queues/receive_source.h"
+#include "hca/requester/arrival.h"
+#include "hca/requester/outcome.h"
+#include "hca/requester/send_wqe.h"
+
+#include <cstdint>
+
+namespace ib::hca {
+
+struct Peer {
+  QpEntry* entry = nullptr;
+  std::uint32_t qpn = 0;
+  std::uint32_t generation = 0;
+  ReceiveSource receives;  // its own queue, or the SRQ below
+  std::uint32_t srq = kNone;
+  std::uint32_t srq_generation = 0;
+  CqProducer cq;
+};
+
+class PeerCache {
+ public:
+  PeerCache(MemoryPlane& plane, const RequesterConfig& config, QpEntry& own);
+
+  // Finds the connected queue pair and checks that it answers. Wait: it does not (yet).
+  // `waits_for`: for what the request at hand has waited so far.
+  Outcome resolve(Cause waits_for);
+  // Remembers a queue pair. False: its receive queue is impossible.
+  bool remember(QpEntry& entry, std::uint32_t qpn);
+  void forget();
+  // Done: messages of this queue pair's type may pass that port (an index of the port table).
+  Outcome check_port(std::uint32_t port) const;
+
+  Peer& peer() { return peer_; }
+  const Peer& peer() const { return peer_; }
+  // What the connected pair has in common, as both ends have set it [IBA1 9.7.4.1.6]:
+  std::uint32_t longest() const { return terms_.longest; }  // more bytes would not pass
+  std::uint64_t path_mtus() const;                          // own << 32 | the peer's, in bytes
+
+  // --- the fast path (requester_short.h) ---
+
+  // Whether resolve() would find the peer that it found last. States change at any time; the rest
+  // is looked at when ArenaHeader::changes says so.
+  [[gnu::always_inline]] bool stands() const {
+    if (arena().header().changes.load(std::memory_order_acquire) != fast_.as_of ||
+        !is_active(*fast_.port) || !is_active(*fast_.own_port)) {
+      return false;
+    }
+    const Shared32& state = peer_.entry->id.state;  // ports known: there is one
+    const auto now = static_cast<verbs::QpState>(state.load(std::memory_order_acquire));
+    return now == verbs::QpState::Rts || now == verbs::QpState::Rtr;
+  }
+  // Finds out what stands() goes by, if something has changed. `news`: something had. False: there
+  // is no fast path to this peer.
+  bool learn(bool& news);
+  bool takes_sends() const { return fast_.takes_sends; }           // by the fast path
+  const CompletionHead& receive() const { return fast_.receive; }  // what those have in common
+  // Where memory of the peer's is, by what is known of a key; nullptr: it does not say.
+  [[gnu::always_inline]] std::byte* reach(std::uint32_t key, std::uint64_t address,
+                                          std::uint64_t length, std::uint32_t access) const {
+    return MemoryPlane::reach_known(fast_.key, key, address, length, access);
+  }
+  // Finds out about memory of the peer's, as it grants it by this key. False: nothing new.
+  bool learn_key(std::uint32_t key, std::uint64_t address, std::uint32_t length,
+                 std::uint32_t access);
+  // Between `local` and memory of the peer's that is not mapped here. False: not by the fast path.
+  bool copy_far(std::uint32_t access, std::uint32_t key, std::uint64_t address, std::byte* local,
+                std::uint32_t bytes);
+  void forget_once();
+
+ private:
+  // Whether the two ends agree, as both have set it.
+  struct Terms {
+    bool compared = false;
+    std::uint64_t as_of = 0;              // ArenaHeader::changes
+    bool in_step = true;                  // the PSN that one sends first, the other expects
+    std::uint32_t longest = kMaxMessage;  // bytes; a message of more would not pass: path MTUs
+  };
+  static inline const Shared32 kNoPort{0};  // in no state
+  // What the fast path has found to be so, and need not find out again while
+  // ArenaHeader::changes is `as_of`.
+  struct Fast {
+    std::uint64_t as_of = 0;
+    const Shared32* own_port = &kNoPort;  // states
+    const Shared32* port = &kNoPort;      // this: it has found out nothing
+    bool takes_sends = false;
+    bool knows_once = false;  // `key` is known for one request only
+    CompletionHead receive;
+    KnownRemote key;
+    KnownFar far;
+  };
+
+  const Arena& arena() const { return plane_.arena(); }
+  [[gnu::always_inline]] static bool is_active(const Shared32& port) {
+    return port.load(std::memory_order_acquire) ==
+           static_cast<std::uint32_t>(verbs::PortState::Active);
+  }
+  Outcome absent() const;
+  Outcome compare_terms();
+  bool look(std::uint64_t changes);
+
+  MemoryPlane& plane_;
+  QpEntry& own_;
+  verbs::QpType type_;
+  Peer peer_;
+  Terms terms_;
+  Fast fast_;
+};
+
+}  // namespace ib::hca

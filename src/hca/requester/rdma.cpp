@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// RDMA WRITE and READ [IBA1 9.4.3, 9.4.4].
+#include "hca/requester/attempt.h"
+
+namespace ib::hca {
+
+namespace access = verbs::access;
+using verbs::WcOpcode;
+using verbs::WcStatus;
+using verbs::WrOpcode;
+
+Outcome rdma_write(Attempt& a) {
+  LocalPieces pieces;
+  const Outcome gathered = gather(a, 0, pieces);
+  if (!gathered.is_done()) return gathered;
+  if (pieces.total > a.peers.longest()) {
+    return a.responder.refuse(a.peer(), a.arrival, WcStatus::RemInvReqErr,
+                              {Cause::MtuMismatch, false, a.peers.path_mtus()});
+  }
+  Stretch target;
+  const Outcome granted =
+      a.responder.find_memory(a.peer(), a.arrival, pieces.total, access::kRemoteWrite, target);
+  if (!granted.is_done()) return granted;
+  const bool with_imm = a.wqe.opcode == WrOpcode::RdmaWriteWithImm;
+  if (with_imm && !a.responder.holds_receive()) {
+    const Outcome taken = a.responder.take_receive(a.peer(), a.arrival);
+    if (!taken.is_done()) return taken;
+  }
+  Transfer& transfer = a.transfer;
+  while (transfer.moved < pieces.total) {
+    std::uint64_t step = 0;
+    if (!transfer.spend(pieces.total - transfer.moved, step)) return Outcome::wait();
+    const Access moved = a.plane.write(pieces, transfer.moved, target, transfer.moved, step);
+    if (!moved.ok()) return a.responder.transfer_failed(a.peer(), a.arrival, moved);
+    transfer.moved += step;
+  }
+  const auto bytes = static_cast<std::uint32_t>(pieces.total);
+  if (!with_imm) return Outcome::done(bytes);
+  a.queue.complete_before_delivery(a.wqe, bytes);
+  return a.responder.deliver(a.peer(), a.arrival, WcOpcode::RecvRdmaWithImm, bytes);
+}
+
+// The memory that an answer goes to is looked at when the answer comes: what the responder finds
+// wrong comes first.
+Outcome rdma_read(Attempt& a) {
+  if (const Outcome depth = check_own_depth(a); !depth.is_done()) return depth;
+  const std::uint64_t bytes = asked_for(a.wqe);
+  if (bytes > kMaxMessage) return Outcome::fail(WcStatus::LocLenErr, Cause::LocalLength, bytes);
+  if (const Outcome depth = check_peer_depth(a); !depth.is_done()) return depth;
+  Stretch source;
+  const Outcome granted =
+      a.responder.find_memory(a.peer(), a.arrival, bytes, access::kRemoteRead, source);
+  if (!granted.is_done()) return granted;
+  LocalPieces pieces;
+  const Outcome gathered = gather(a, access::kLocalWrite, pieces);
+  if (!gathered.is_done()) return gathered;
+  // Its answers come in packets of another length than this end expects [IBA1 9.9.2.4.1].
+  if (bytes > a.peers.longest()) {
+    return Outcome::fail(WcStatus::LocLenErr, Cause::MtuMismatch, a.peers.path_mtus());
+  }
+  Transfer& transfer = a.transfer;
+  while (transfer.moved < pieces.total) {
+    std::uint64_t step = 0;
+    if (!transfer.spend(pieces.total - transfer.moved, step)) return Outcome::wait();
+    const Access moved = a.plane.read(pieces, transfer.moved, source, transfer.moved, step);
+    if (!moved.ok()) return a.responder.transfer_failed(a.peer(), a.arrival, moved);
+    transfer.moved += step;
+  }
+  return Outcome::done(static_cast<std::uint32_t>(pieces.total));
+}
+
+}  // namespace ib::hca

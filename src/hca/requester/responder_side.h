@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// ResponderSide: what the responder does with a message [IBA1 9.7.4]: it takes a receive, finds the
+// memory that a key grants, puts the bytes in place, completes the receive, or breaks. "Whoever
+// posts, executes": today that is the sender. It is handed the arrival and never the sender's
+// members; the outcome says what the sender is told:
+//   Done; Wait (not now: RNR, or for no cause: soon); Fail (a NAK; the queue pair is broken);
+//   Dropped (no answer at all).
+//
+// The order of stores here is what softibd's repair after a death relies on
+// (docs/design/0003-death.md): SRQ: srq_taken before head; any: cq_intent before the completion's
+// seq, seq before rq_head moves or srq_taken clears, cq_intent last.
+//
+// Thread rule: the sender is connected to the peer, which makes it the only one here, or holds the
+// peer's receive lock.
+#pragma once
+
+#include "hca/memory/memory_plane.h"
+#include "hca/queues/receive_source.h"
+#include "hca/requester/arrival.h"
+#include "hca/requester/outcome.h"
+#include "hca/requester/peer_cache.h"
+#include "hca/requester/transfer.h"
+
+#include <cstdint>
+#include <optional>
+
+namespace ib::hca {
+
+class ResponderSide {
+ public:
+  explicit ResponderSide(MemoryPlane& plane) : plane_(plane), arena_(plane.arena()) {}
+
+  // --- memory ---
+
+  // `length` bytes at the arrival's address, by its key. `access`: all of these flags are needed.
+  Outcome find_memory(Peer& peer, const Arrival& arrival, std::uint64_t length,
+                      std::uint32_t access, Stretch& out);
+
+  // --- a receive, held from take_receive() until it is completed or forgotten ---
+
+  Outcome take_receive(Peer& peer, const Arrival& arrival);
+  bool holds_receive() const { return static_cast<bool>(receive_); }
+  void forget_receive() { receive_.reset(); }
+  // Gives the held receive back. False: others took later ones of the shared queue meanwhile.
+  bool put_back_receive(Peer& peer);
+  // What of a message does not go into the receive's buffers but into its completion: a small one
+  // whose buffer is not mapped here. The owner puts it in place when it polls.
+  struct Carried {
+    bool used = false;
+    std::byte bytes[kInlineScatter];
+  };
+  // Fills the held receive's buffers with the message, from transfer.moved on.
+  Outcome place(Peer& peer, const Arrival& arrival, const LocalPieces& pieces, Transfer& transfer,
+                Carried& carried);
+  // The same for a datagram, all at once; `pieces` begins with the GRH, whose room in the buffer is
+  // left alone if it has none [IBA1 11.4.1.2].
+  Access place_datagram(const Peer& peer, const Arrival& arrival, const LocalPieces& pieces);
+  // Completes the held receive with the message, of which all is in place.
+  Outcome deliver(Peer& peer, const Arrival& arrival, verbs::WcOpcode opcode, std::uint32_t bytes,
+                  const Carried* carried = nullptr);
+  // Writes the completion of the held receive and gives the receive up. False: the CQ is full.
+  bool push_receive(Peer& peer, Cqe& cqe, bool solicited, const std::byte* payload = nullptr);
+  const TakenReceive& receive() const { return *receive_; }
+  // SEND with invalidate, before its completion.
+  Outcome invalidate(Peer& peer, const Arrival& arrival);
+
+  // --- refusals ---
+
+  Outcome refuse(Peer& peer, const Arrival& arrival, verbs::WcStatus status, const Access& why);
+  // The receive itself is at fault.
+  Outcome receive_failed(Peer& peer, const Arrival& arrival, verbs::WcStatus peer_status,
+                         verbs::WcStatus status, Cause cause, std::uint64_t detail);
+  // A copy failed half-way: the memory or the process behind a checked key is gone.
+  Outcome transfer_failed(Peer& peer, const Arrival& arrival, const Access& access);
+  // Moves the peer to Error; its owner's library then flushes it.
+  void break_peer(QpEntry& peer, Cause cause, std::optional<verbs::EventType> event);
+
+ private:
+  Outcome take_shared(Peer& peer, const Arrival& arrival, SrqEntry& srq, std::uint32_t index);
+  Outcome no_receive(Peer& peer, const Arrival& arrival, Shared32& waiter, const Shared64& tail);
+  void responder_of(const Peer& peer, const Arrival& arrival, std::uint32_t srq,
+                    Responder& responder) const;
+  static bool has_left(const Peer& peer);
+  verbs::WcStatus fail_receive_of_write(Peer& peer, const Arrival& arrival, Cause cause);
+  void complete_receive_in_error(Peer& peer, verbs::WcStatus status, Cause cause);
+
+  MemoryPlane& plane_;
+  const Arena& arena_;
+  HeldReceive receive_;
+};
+
+// Takes a window's memory away; its region may be deregistered when none is left.
+void unbind_window(const Arena& arena, KeyEntry& window);
+
+}  // namespace ib::hca

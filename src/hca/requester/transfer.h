@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// Transfer: how far the request at the head of a send queue has come.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+namespace ib::hca {
+
+struct Transfer {
+  // What one post or progress call may move before it lets the application run on.
+  static constexpr std::uint64_t kBudgetBytes = 8ull << 20;
+
+  std::uint64_t moved = 0;   // bytes already at the other side
+  std::uint64_t budget = 0;  // bytes that this call may still move
+
+  void begin_call() { budget = kBudgetBytes; }
+  // Takes the next step of what is left to move. False: the budget is spent, go on later.
+  bool spend(std::uint64_t left, std::uint64_t& step) {
+    step = std::min(left, budget);
+    budget -= step;
+    return step > 0 || left == 0;
+  }
+};
+
+}  // namespace ib::hca
