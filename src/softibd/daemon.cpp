@@ -169,9 +169,8 @@ Result<os::NativeHandle> Daemon::make_status(std::string& reason) {
     status["verify"] = options_.verify == Verify::Faults ? "faults" : "on";
     status["verify_findings"] = verifier_->findings();
   }
-  for (auto& [key, value] : Json::parse(devices_->root().status_json()).items()) {
-    status[key] = std::move(value);
-  }
+  const Json of_drivers = Json::parse(devices_->root().status_json());
+  for (const auto& [key, value] : of_drivers.items()) status[key] = value;
   return memory_.make_text(status.dump(2, ' ', false, Json::error_handler_t::replace) + '\n',
                            reason);
 }

@@ -4,7 +4,6 @@
 #include "linux/server/server_socket.h"
 
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <signal.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -58,7 +57,7 @@ void prepare_process() {
 void ReadyReport::error(std::string_view text) {
   std::string line = "error " + std::string(text);
   std::replace(line.begin(), line.end(), '\n', ' ');
-  fmt::format("{}", std::move(line));
+  say(std::move(line));
 }
 
 void ReadyReport::say(std::string line) {

@@ -5,8 +5,6 @@
 #include "linux/client/client_handle.h"
 #include "softibd/daemon_options.h"
 
-#include <fmt/format.h>
-
 #include <optional>
 #include <string>
 #include <string_view>
@@ -20,11 +18,11 @@ void prepare_process();
 class ReadyReport {
  public:
   explicit ReadyReport(platform::NativeHandle to) : to_(std::move(to)) {}
-  void ok(const std::string& socket_path) { fmt::format("{}", "ok " + socket_path); }
+  void ok(const std::string& socket_path) { say("ok " + socket_path); }
   void error(std::string_view text);  // newlines become spaces: the report is one line
 
  private:
-  void fmt::format("{}", std::string line);
+  void say(std::string line);
   platform::NativeHandle to_;
 };
 

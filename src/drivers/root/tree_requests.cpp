@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "drivers/root/tree_requests.h"
 
+#include "base/buffers.h"
 #include "drivers/soft_hca/handlers.h"
 
 #include <fmt/format.h>

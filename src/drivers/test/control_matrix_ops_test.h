@@ -3,6 +3,7 @@
 // objects that it needs and an input that makes it succeed.
 #pragma once
 
+#include "base/buffers.h"
 #include "drivers/test/driver_bench_test.h"
 #include "platform/level.h"
 

@@ -3,6 +3,7 @@
 // Posters are played by the test itself, which writes into device memory.
 #pragma once
 
+#include "base/buffers.h"
 #include "drivers/test/driver_world_test.h"
 #include "verbs/control.h"
 

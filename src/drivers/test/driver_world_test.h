@@ -3,6 +3,7 @@
 // memory that is only address space. Nothing of a test framework is here.
 #pragma once
 
+#include "base/buffers.h"
 #include "drivers/root/fabric_root.h"
 #include "drivers/soft_hca/handlers.h"
 #include "drivers/soft_hca/soft_hca.h"

@@ -3,6 +3,7 @@
 // only thing wrong with them, and which of the handles in a buffer the sender must own.
 #pragma once
 
+#include "base/buffers.h"
 #include "base/fuzz_input.h"
 #include "drivers/test/driver_world_test.h"
 #include "verbs/control.h"

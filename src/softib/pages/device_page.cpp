@@ -74,7 +74,7 @@ class DevicesPage {
     }
     for (const Json& child : list_of(node, "children")) add(child, depth + 1);
   }
-  void fmt::format("{}", const std::string& text) { text_ += text; }
+  void say(const std::string& text) { text_ += text; }
   const std::string& text() const { return text_; }
 
  private:
@@ -106,7 +106,7 @@ std::string devices_page(const Json& state, bool with_ids) {
   DevicesPage page(width, with_ids);
   page.add(tree, 0);
   if (!leaving.empty())
-    page.fmt::format("{}", "\n" + painted(Paint::Warning, "Pulled out, still in use:") + "\n");
+    page.say("\n" + painted(Paint::Warning, "Pulled out, still in use:") + "\n");
   for (const Json& node : leaving) page.add(node, 0);
   return page.text();
 }

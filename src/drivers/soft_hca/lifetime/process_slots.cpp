@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "drivers/soft_hca/lifetime/process_slots.h"
 
+#include "base/buffers.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
