@@ -14,9 +14,11 @@ std::byte* Requester::look_at_own(const Sge& sge, std::uint32_t access) {
 // What post_short() compares with, for a request like this, which has a fast path. False: it knew
 // all that can be known.
 bool Requester::learn(Target target) {
-  if (config_.type != QpType::Rc && config_.type != QpType::Uc) return false;
+  const bool has_cq = plane_.arena().cq(config_.send_cq) != nullptr;
+  if ((config_.type != QpType::Rc && config_.type != QpType::Uc) || !has_cq) return false;
   bool news = false;
-  if (!peers_.learn(news) || (news && !queue_.learn())) return false;
+  if (!peers_.learn(news)) return false;
+  if (news) queue_.learn();
   news |= queue_.look_again();
   std::uint32_t access = verbs::access::kRemoteWrite;
   if (is_plain_send(target.opcode)) {

@@ -120,13 +120,11 @@ void SendQueue::complete_before_delivery(const SendWqe& wqe, std::uint32_t bytes
   completed_ = true;
 }
 
-bool SendQueue::learn() {
-  if (!cq_.valid()) return false;
+void SendQueue::learn() {
   completes_plain_ = !cq_.has_channel() && !cq_.has_timestamps();
   Cqe sent;
   sent.qpn = own_.id.qpn.load(std::memory_order_relaxed);
   sent_ = CompletionHead(sent);
-  return true;
 }
 
 void SendQueue::finish_short(std::uint32_t flags, std::uint32_t bytes, WcOpcode opcode) noexcept {

@@ -74,8 +74,8 @@ class SendQueue {
 
   // --- the fast path (requester_short.h) ---
 
-  // What its completions have in common, looked at anew. False: there can be none.
-  bool learn();
+  // What its completions have in common, looked at anew. There is a completion queue.
+  void learn();
   bool look_again() { return cq_.look_again(plane_.arena()); }
   // The successful completion of the request at `position`. False: finish_short() is to do it.
   [[gnu::always_inline]] bool complete_short(std::uint32_t flags, std::uint64_t position,
