@@ -122,13 +122,6 @@ std::uint64_t PeerCache::path_mtus() const {
          std::uint64_t{verbs::mtu_bytes(peer_.entry->geometry.mtu)};
 }
 
-bool PeerCache::learn(bool& news) {
-  const std::uint64_t changes = arena().header().changes.load(std::memory_order_acquire);
-  if (changes == fast_.as_of && fast_.port != &kNoPort) return true;
-  news = true;
-  return look(changes);
-}
-
 // The first request to a peer is not for the fast path: it finds the peer.
 bool PeerCache::look(std::uint64_t changes) {
   fast_.port = &kNoPort;

@@ -60,7 +60,12 @@ class PeerCache {
   }
   // Finds out what stands() goes by, if something has changed. `news`: something had. False: there
   // is no fast path to this peer.
-  bool learn(bool& news);
+  bool learn(bool& news) {
+    const std::uint64_t changes = arena().header().changes.load(std::memory_order_acquire);
+    if (changes == fast_.as_of && fast_.port != &kNoPort) return true;
+    news = true;
+    return look(changes);
+  }
   bool takes_sends() const { return fast_.takes_sends; }           // by the fast path
   const CompletionHead& receive() const { return fast_.receive; }  // what those have in common
   // Where memory of the peer's is, by what is known of a key; nullptr: it does not say.

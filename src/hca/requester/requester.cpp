@@ -22,6 +22,8 @@ QpEntry* existing(QpEntry* entry) {
 Requester::Requester(MemoryPlane& plane, const RequesterConfig& config)
     : plane_(plane),
       config_(config),
+      may_be_fast_((config.type == QpType::Rc || config.type == QpType::Uc) &&
+                   plane.arena().cq(config.send_cq) != nullptr),
       own_(existing(plane.arena().qp(config.qp))),
       queue_(plane, config, *own_),
       peers_(plane, config, *own_),

@@ -114,6 +114,7 @@ class Requester {
 
   MemoryPlane& plane_;
   RequesterConfig config_;
+  bool may_be_fast_;  // RC or UC, with a completion queue
   QpEntry* own_;
   SendQueue queue_;
   PeerCache peers_;

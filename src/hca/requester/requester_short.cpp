@@ -3,7 +3,6 @@
 
 namespace ib::hca {
 
-using verbs::QpType;
 using verbs::WcOpcode;
 
 std::byte* Requester::look_at_own(const Sge& sge, std::uint32_t access) {
@@ -14,8 +13,7 @@ std::byte* Requester::look_at_own(const Sge& sge, std::uint32_t access) {
 // What post_short() compares with, for a request like this, which has a fast path. False: it knew
 // all that can be known.
 bool Requester::learn(Target target) {
-  const bool has_cq = plane_.arena().cq(config_.send_cq) != nullptr;
-  if ((config_.type != QpType::Rc && config_.type != QpType::Uc) || !has_cq) return false;
+  if (!may_be_fast_) return false;
   bool news = false;
   if (!peers_.learn(news)) return false;
   if (news) queue_.learn();
