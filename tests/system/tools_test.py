@@ -83,6 +83,9 @@ def processes(report, fabric):
         filler = build(fabric.runtime, "gcc", source=PROGRAM.with_name("most_objects.c"))
         fabric.run([filler, "srq", "qp", "channel", "context"], seconds=240).require(
             r"^wrong: 0$", r"^channel: Too many open files$", r"^context: Too many open files$", r"^srq: (\d+) of \1, one more: Cannot allocate memory$", r"^qp: (\d+) of \1, one more: Cannot allocate memory$")
+    with report.case("as few file descriptors as there can be"):
+        few = build(fabric.runtime, "gcc", source=PROGRAM.with_name("few_descriptors.c"))
+        fabric.run([few], seconds=60).require(r"^wrong: 0$")
     with report.case("a fabric of its own with 4 GiB of address space") as remarks:
         softib, name = fabric.user.bin / "softib", "narrow"
         line = f"ulimit -v {4 << 20}; exec {softib} run --fabric {name} -- {program}"

@@ -71,16 +71,17 @@ Directory* Directory::open_ours(int fd) {
 }
 
 Directory* Directory::open_merged(DIR* real, const Path& path) {
-  const sys::KeepErrno keep;
   int fd = -1;
   const remote::Reply reply = remote::list(path, fd);
-  if (reply == remote::Reply::Unreachable) return nullptr;
+  errno = reply == remote::Reply::NoDescriptor ? EMFILE : 0;
+  if (errno != 0 || reply == remote::Reply::Unreachable) return nullptr;
   // Without names of ours there still may be some of the machine's to leave out.
   char* names = reply == remote::Reply::Ok ? read_names(fd, 0, "") : ::strdup("");
   if (reply == remote::Reply::Ok) sys::close(fd);
   Directory* directory = names == nullptr ? nullptr : make();
   if (directory == nullptr) {
     std::free(names);
+    errno = ENOMEM;
     return nullptr;
   }
   directory->fd = real_dirfd(real);

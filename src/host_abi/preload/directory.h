@@ -35,7 +35,8 @@ struct Directory {
 
   // Takes over `fd`, an open directory of ours. nullptr and errno: no memory.
   static Directory* open_ours(int fd);
-  // Takes over `real`, which is_parent(). nullptr: softibd is unreachable, use `real` as it is.
+  // Takes over `real`, which is_parent(). nullptr leaves it to the caller; errno says why: 0 if
+  // softibd is unreachable (use `real` as it is), EMFILE, ENOMEM.
   static Directory* open_merged(DIR* real, const Path& path);
 
   // nullptr at the end; errno is then unchanged, as readdir() promises.

@@ -36,13 +36,21 @@ constinit Real<ScandirFunction> real_scandir64{"scandir64"};
 constinit Real<int(int, const char*, Entry***, Filter, Compare)> real_scandirat{"scandirat"};
 constinit Real<int(int, const char*, Entry***, Filter, Compare)> real_scandirat64{"scandirat64"};
 
-// A stream on a real directory; if that is one in which ours appear, ours follow.
+// A stream on a real directory; if that is one in which ours appear, ours follow. nullptr and errno
+// if ours cannot be listed: a listing without them would be wrong.
 DIR* merged(DIR* real) {
   if (real == nullptr) return nullptr;
-  const sys::KeepErrno keep;
+  const int before = errno;
   Path path;
-  if (!path_of(real_dirfd(real), path) || !is_parent(path)) return real;
-  Directory* directory = Directory::open_merged(real, path);
+  Directory* directory = nullptr;
+  int error = 0;
+  if (path_of(real_dirfd(real), path) && is_parent(path)) {
+    directory = Directory::open_merged(real, path);
+    error = directory == nullptr ? errno : 0;
+  }
+  if (error != 0) real_closedir(real);
+  errno = error != 0 ? error : before;
+  if (error != 0) return nullptr;
   return directory == nullptr ? real : directory->stream();
 }
 

@@ -38,14 +38,23 @@ const Environment& get_environment() {
   return environment;
 }
 
-int connect_to_daemon() {
+bool no_descriptor_left() {
+  return errno == EMFILE || errno == ENFILE;
+}
+
+// The socket, or -1 with Unreachable or NoDescriptor in `why`.
+int connect_to_daemon(Reply& why) {
+  why = Reply::Unreachable;
   const Environment& env = get_environment();
   if (env.socket[0] == '\0') return -1;
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   std::memcpy(address.sun_path, env.socket, sizeof env.socket);
   const int fd = sys::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC);
-  if (fd < 0) return -1;
+  if (fd < 0) {
+    if (no_descriptor_left()) why = Reply::NoDescriptor;
+    return -1;
+  }
   // The send timeout also bounds connect() when softibd has stopped accepting.
   const timeval timeout{kTimeoutSeconds, 0};
   sys::set_option(fd, SO_RCVTIMEO, &timeout, sizeof timeout);
@@ -65,8 +74,9 @@ struct Answer {
   ViewStatOut stat;  // or the beginning of an error text
 };
 
-// Reads one message; keeps the first descriptor that came with it in `fd`.
-ssize_t receive_answer(int socket, Answer& answer, int& fd) {
+// Reads one message; keeps the first descriptor that came with it in `fd`. `lost`: one came, and
+// there was no number left for it.
+ssize_t receive_answer(int socket, Answer& answer, int& fd, bool& lost) {
   iovec data{&answer, sizeof answer};
   alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int) * kMaxFds)];
   msghdr message{};
@@ -80,6 +90,7 @@ ssize_t receive_answer(int socket, Answer& answer, int& fd) {
     got = sys::receive(socket, &message, MSG_CMSG_CLOEXEC);
   } while (got < 0 && errno == EINTR && sys::seconds() < deadline);
   if (got < 0) return got;
+  lost = (message.msg_flags & MSG_CTRUNC) != 0;
   for (cmsghdr* c = CMSG_FIRSTHDR(&message); c != nullptr; c = CMSG_NXTHDR(&message, c)) {
     if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS) continue;
     const std::size_t count = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
@@ -108,7 +119,8 @@ Reply exchange(int socket, Code code, const Path& path, ViewStatOut& out, int& f
   std::memcpy(request.view.path.data(), path.text, path.length + 1);
   if (sys::send(socket, &request, sizeof request) != sizeof request) return Reply::Unreachable;
   Answer answer{};
-  const ssize_t got = receive_answer(socket, answer, fd);
+  bool lost = false;
+  const ssize_t got = receive_answer(socket, answer, fd, lost);
   if (got < static_cast<ssize_t>(sizeof(ReplyHeader)) || answer.header.tag != kTag) {
     return Reply::Unreachable;
   }
@@ -116,6 +128,7 @@ Reply exchange(int socket, Code code, const Path& path, ViewStatOut& out, int& f
   if (code != Code::ViewList && got != static_cast<ssize_t>(sizeof answer)) {
     return Reply::Unreachable;  // another version of softibd
   }
+  if (lost) return Reply::NoDescriptor;
   out = answer.stat;
   out.target.back() = '\0';
   return Reply::Ok;
@@ -124,8 +137,9 @@ Reply exchange(int socket, Code code, const Path& path, ViewStatOut& out, int& f
 Reply ask(Code code, const Path& path, ViewStatOut& out, int& fd) {
   const sys::KeepErrno keep;
   fd = -1;
-  const int socket = connect_to_daemon();
-  if (socket < 0) return Reply::Unreachable;
+  Reply why;
+  const int socket = connect_to_daemon(why);
+  if (socket < 0) return why;
   const Reply reply = exchange(socket, code, path, out, fd);
   sys::close(socket);
   const bool wants_fd =
@@ -169,7 +183,8 @@ Reply list(const Path& path, int& fd) {
 
 bool reachable() {
   const sys::KeepErrno keep;
-  const int socket = connect_to_daemon();
+  Reply why;
+  const int socket = connect_to_daemon(why);
   if (socket >= 0) sys::close(socket);
   return socket >= 0;
 }

@@ -12,8 +12,9 @@ namespace ib::host_abi::preload::remote {
 
 enum class Reply {
   Ok,
-  Absent,       // softibd says: there is no such file
-  Unreachable,  // not a virtual host, or its softibd is gone: behave as if we were not here
+  Absent,        // softibd says: there is no such file
+  NoDescriptor,  // the question needs a socket, and the process may open no more: EMFILE
+  Unreachable,   // not a virtual host, or its softibd is gone: behave as if we were not here
 };
 
 // SOFTIB_SOCKET and SOFTIB_NODE as they were at the start of the process. The constructor of the

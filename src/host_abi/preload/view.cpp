@@ -157,8 +157,9 @@ bool copy_text(int from, int to) {
 // in a forked child as well.
 int make_directory(const Path& path) {
   int names = -1;
-  if (remote::list(path, names) != remote::Reply::Ok) {
-    errno = ENOENT;
+  const remote::Reply reply = remote::list(path, names);
+  if (reply != remote::Reply::Ok) {
+    errno = reply == remote::Reply::NoDescriptor ? EMFILE : ENOENT;
     return -1;
   }
   const int fd = sys::memory_file("softib-directory");
@@ -303,6 +304,7 @@ Outcome find(Place& at, bool follow, ViewStatOut& out, int& result) {
   for (int links = 0; links <= kMaxLinks; ++links) {
     switch (remote::stat(at.at, out)) {
       case remote::Reply::Unreachable: return Outcome::NotHandled;
+      case remote::Reply::NoDescriptor: return fail(EMFILE, result);
       case remote::Reply::Absent: return fail(ENOENT, result);
       case remote::Reply::Ok: break;
     }
@@ -323,6 +325,7 @@ Outcome open(Place at, int flags, int& result) {
     int content = -1;
     switch (remote::open(at.at, file, content)) {
       case remote::Reply::Unreachable: return Outcome::NotHandled;
+      case remote::Reply::NoDescriptor: return fail(EMFILE, result);
       case remote::Reply::Absent: return fail((flags & O_CREAT) != 0 ? EACCES : ENOENT, result);
       case remote::Reply::Ok: break;
     }

@@ -1,30 +1,42 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "host_abi/provider/async_queue.h"
 
+#include "host_abi/provider/errors.h"
+
 #include <fcntl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <array>
+#include <cerrno>
 
 namespace ib::host_abi {
 
 AsyncQueue::~AsyncQueue() {
   if (our_end_ >= 0) ::close(our_end_);
+  if (application_end_ >= 0 && !handed_over_) ::close(application_end_);
 }
 
-bool AsyncQueue::open() {
+Status AsyncQueue::open() {
   std::array<int, 2> ends{};
-  if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()) != 0) return false;
+  if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()) != 0) {
+    return status_of(errno);
+  }
   application_end_ = ends[0];
   our_end_ = ends[1];
-  return true;
+  return Status::Ok;
+}
+
+int AsyncQueue::hand_over() {
+  handed_over_ = true;
+  return application_end_;
 }
 
 bool AsyncQueue::take_number(int fd) {
   if (::dup3(application_end_, fd, O_CLOEXEC) < 0) return false;
   ::close(application_end_);
   application_end_ = fd;
+  handed_over_ = true;
   return true;
 }
 

@@ -6,6 +6,7 @@
 // fit wait in a list: none is ever lost. Any thread.
 #pragma once
 
+#include "base/result.h"
 #include "host_abi/provider/abi/verbs_abi_34.h"
 
 #include <cstdint>
@@ -21,13 +22,15 @@ class AsyncQueue {
   AsyncQueue& operator=(const AsyncQueue&) = delete;
   ~AsyncQueue();
 
-  // Returns false with errno if no descriptors are left.
-  bool open();
-  // The application's end; libibverbs closes it (verbs_uninit_context).
+  // Ok, TooManyHandles, InsufficientResources.
+  Status open();
   int application_fd() const { return application_end_; }
+  // The application's end, which the caller closes from here on (for libibverbs:
+  // verbs_uninit_context). Until then it ends with the queue.
+  int hand_over();
 
-  // Makes `fd`, an open descriptor of the application, the application's end. Returns false with
-  // errno on failure.
+  // Makes `fd`, an open descriptor of the application and to be closed by it, the application's
+  // end. Returns false with errno on failure.
   bool take_number(int fd);
 
   void post(const AsyncEventRecord& record);
@@ -44,6 +47,7 @@ class AsyncQueue {
   std::mutex mutex_;
   int application_end_ = -1;
   int our_end_ = -1;
+  bool handed_over_ = false;
   std::deque<AsyncEventRecord> waiting_;
 };
 

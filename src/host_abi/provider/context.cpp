@@ -125,10 +125,9 @@ verbs_context* alloc_context(ibv_device* device, int cmd_fd, void*) {
       ::close(cmd_fd);
       return fail_null("ibv_open_device", file.error());
     }
-    const int async_fd = (*file)->async.application_fd();
     Context* context = make_context(device, cmd_fd, *std::move(file));
     if (context == nullptr) return nullptr;
-    context->verbs.context.async_fd = async_fd;
+    context->verbs.context.async_fd = (*context->file)->async.hand_over();
     return &context->verbs;
   });
 }

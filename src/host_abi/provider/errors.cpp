@@ -62,6 +62,17 @@ int errno_of_posting(Status status) {
   return status == Status::LimitExceeded ? ENOMEM : errno_of(status);
 }
 
+Status status_of(int error) {
+  switch (error) {
+    case EMFILE:
+    case ENFILE: return Status::TooManyHandles;
+    case ENOMEM:
+    case ENOBUFS: return Status::InsufficientResources;
+    case ENOENT: return Status::DeviceRemoved;
+    default: return Status::IoError;
+  }
+}
+
 bool logging() {
   static const bool on = is_set("SOFTIB_LOG") || is_set("SOFTIB_VERBOSE");
   return on;

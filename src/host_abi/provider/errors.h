@@ -16,6 +16,8 @@ namespace ib::host_abi {
 // Ok is 0. `posting`: for work requests a full queue is ENOMEM, as applications expect.
 int errno_of(Status status);
 int errno_of_posting(Status status);
+// Why a system call of the provider's own failed.
+Status status_of(int error);
 
 // Sets errno, writes the log line, returns the number. `verb`: for the log, "ibv_create_qp".
 int fail(const char* verb, Status status);                  // the reason is user::last_reason()

@@ -31,6 +31,11 @@ TEST(Errors, WhatApplicationsTestForIsRight) {
   EXPECT_EQ(errno_of_posting(Status::InvalidState), EINVAL);
 }
 
+TEST(Errors, ASystemCallsReasonStays) {
+  for (const int error : {EMFILE, ENOMEM, EIO}) EXPECT_EQ(errno_of(status_of(error)), error);
+  EXPECT_EQ(status_of(ENOENT), Status::DeviceRemoved) << "the HCA's files are gone";
+}
+
 TEST(Errors, FailSetsErrnoAndReturnsIt) {
   errno = 0;
   EXPECT_EQ(fail("test", Status::DeviceBusy), EBUSY);

@@ -30,7 +30,7 @@ EventOut about(EventObject object, std::uint64_t cookie, verbs::EventType type) 
 }
 
 struct EventsTest : testing::Test {
-  EventsTest() { EXPECT_TRUE(queue.open()); }
+  EventsTest() { EXPECT_EQ(queue.open(), Status::Ok); }
   AsyncQueue queue;
   EventHub hub;
   int element = 0;  // stands for an ibv_qp
@@ -38,7 +38,7 @@ struct EventsTest : testing::Test {
 };
 
 TEST_F(EventsTest, ReaderGetsTheAddressOfTheObjectAndTheType) {
-  const Reader reader(queue.application_fd());
+  const Reader reader(queue.hand_over());
   const auto cookie = hub.add(&element, &queue);
   hub.on_event(about(EventObject::Qp, cookie, verbs::EventType::CommEst));
   const auto record = reader.next();
@@ -48,7 +48,7 @@ TEST_F(EventsTest, ReaderGetsTheAddressOfTheObjectAndTheType) {
 }
 
 TEST_F(EventsTest, NothingIsLostWhenTheSocketIsFull) {
-  const Reader reader(queue.application_fd());
+  const Reader reader(queue.hand_over());
   constexpr std::uint64_t kMany = 5000;
   for (std::uint64_t i = 0; i < kMany; ++i) {
     queue.post({.element = i, .event_type = IBV_EVENT_PORT_ERR, .reserved = 0});
@@ -60,7 +60,7 @@ TEST_F(EventsTest, NothingIsLostWhenTheSocketIsFull) {
 }
 
 TEST_F(EventsTest, UnreadEventsOfADestroyedObjectDisappear) {
-  const Reader reader(queue.application_fd());
+  const Reader reader(queue.hand_over());
   int other = 0;
   const auto cookie = hub.add(&element, &queue);
   const auto other_cookie = hub.add(&other, &queue);
@@ -75,7 +75,7 @@ TEST_F(EventsTest, UnreadEventsOfADestroyedObjectDisappear) {
 }
 
 TEST_F(EventsTest, EventsOfGoneObjectsAreDropped) {
-  const Reader reader(queue.application_fd());
+  const Reader reader(queue.hand_over());
   const auto cookie = hub.add(&element, &queue);
   static_cast<void>(hub.remove(cookie));
   hub.on_event(about(EventObject::Cq, cookie, verbs::EventType::CqErr));
@@ -84,7 +84,7 @@ TEST_F(EventsTest, EventsOfGoneObjectsAreDropped) {
 }
 
 TEST_F(EventsTest, CompletionEventsAreCounted) {
-  const Reader reader(queue.application_fd());
+  const Reader reader(queue.hand_over());
   const auto cookie = hub.add(&element, &queue);
   EXPECT_EQ(hub.deliver_completion(cookie), &element);
   EXPECT_EQ(hub.deliver_completion(cookie), &element);
@@ -92,10 +92,10 @@ TEST_F(EventsTest, CompletionEventsAreCounted) {
 }
 
 TEST_F(EventsTest, PortEventsReachTheirHcaAndTheEndOfSoftibdReachesAll) {
-  const Reader reader(queue.application_fd());
+  const Reader reader(queue.hand_over());
   AsyncQueue second;
-  ASSERT_TRUE(second.open());
-  const Reader second_reader(second.application_fd());
+  ASSERT_EQ(second.open(), Status::Ok);
+  const Reader second_reader(second.hand_over());
   hub.add_file(11, &queue);
   hub.add_file(12, &second);
   EventOut event = about(EventObject::Port, 0, verbs::EventType::PortActive);

@@ -37,10 +37,10 @@ bool same_open_file(int a, int b) {
 
 // The GUID as softibd's sysfs shows it: "0253:4600:0000:0000". The list from the attach lacks HCAs
 // that came later.
-std::uint64_t node_guid(const ibv_device& device) {
+Result<std::uint64_t> node_guid(const ibv_device& device) {
   const std::string path = std::string(device.ibdev_path) + "/node_guid";
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return 0;
+  if (fd < 0) return status_of(errno);
   std::array<char, 32> text{};
   const ssize_t n = ::read(fd, text.data(), text.size() - 1);
   ::close(fd);
@@ -96,11 +96,13 @@ Result<user::Process*> Runtime::attach() {
 Result<std::shared_ptr<DeviceFile>> Runtime::open(const ibv_device& device, int fd) {
   const std::lock_guard lock(mutex_);
   auto file = std::make_shared<DeviceFile>();
-  if (!file->async.open()) return Status::InsufficientResources;
+  const Status opened = file->async.open();
+  if (opened != Status::Ok) return opened;
   // A second try with a new connection: the fabric may have been restarted since the first one.
   for (int attempt = 0;; ++attempt) {
     IB_TRY(process, process());
-    auto hca = process->open_hca(node_guid(device));
+    IB_TRY(guid, node_guid(device));
+    auto hca = process->open_hca(guid);
     if (hca) {
       file->hca = *std::move(hca);
       break;
