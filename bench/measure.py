@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 """One sample of everything that bench/run and bench/demo.py show. Each function runs programs to their end and
 returns numbers: latencies in us, one way; rates in MB/s (10^6 bytes) or messages per second."""
+import contextlib
 import functools
 import json
 import os
@@ -190,6 +191,48 @@ def many_qps(fabric, cores, pairs, rounds=20000):
         "latency_us_over_all": many["spread_latency_ns"] / 1000,
         "idle_percent": dict(zip(("server", "client", "softibd"), idle)),
     }
+
+
+@contextlib.contextmanager
+def churn(fabric, processes):
+    """Processes that connect queue pairs and disconnect them, on `fabric`."""
+    program = fabric.start([own_program("bench_neighbours"), "churn", "--processes", processes],
+                           stdin=subprocess.PIPE)
+    try:
+        phase(program, "started")
+        yield
+        go_on(program)
+        phase(program, "stopped")
+        fabric.end(program, 60).require()
+    finally:
+        if program.running():
+            program.kill()
+
+
+def neighbours(fabric, other, rounds, processes=64):
+    """CPU time of a pair's 8-byte message, in ns: [(beside processes that connect and disconnect on another fabric,
+    beside those on the same one)]. Both share the cores and the caches with the pair; one shares the HCA too."""
+    pair = fabric.start([own_program("bench_neighbours"), "pair"], stdin=subprocess.PIPE)
+    try:
+        phase(pair, "connected")
+
+        def message():
+            before = pair.text().count("message_ns")
+            go_on(pair)
+            harness.wait_until(lambda: pair.text().count("message_ns\":") > before, 60, "bench_neighbours to measure")
+            return json.loads(pair.text().splitlines()[-1])["message_ns"]
+
+        def beside(where):
+            with churn(where, processes):
+                return message()
+
+        samples = [(beside(other), beside(fabric)) for _ in range(rounds)]
+        pair.process.stdin.close()
+        fabric.end(pair, 60).require()
+        return samples
+    finally:
+        if pair.running():
+            pair.kill()
 
 
 def idle_cpu(fabric):

@@ -102,6 +102,7 @@ void publish_ports(Core& core, const fabric::Hca& hca) {
     entry.state.store(hca.asleep ? hca::kPortAsleep : static_cast<std::uint32_t>(state),
                       std::memory_order_seq_cst);
   }
+  hca::advance_epoch(core.arena(), hca::kAnyOwner);
 }
 
 void bury_files(Core& core, const fabric::Hca& hca) {

@@ -57,6 +57,26 @@ TEST(ModifyQp, ConnectingStoresWhatPostersNeed) {
   EXPECT_EQ(query.out.caps.max_recv_wr, 16u);
 }
 
+// Posters cache states of ports and paths of queue pairs until an epoch rises.
+TEST(ModifyQp, PathsRaiseTheirOwnersEpochAndPortsThatOfAll) {
+  Bench b;
+  Pair pair(b);
+  const auto epoch = [&b](const Process& p) { return b.arena().slot(p.attach.slot)->epoch.load(); };
+  const std::uint64_t left = epoch(pair.left);
+  const std::uint64_t right = epoch(pair.right);
+  pair.left.connect(pair.left_made.handle, pair.right_made.out.qpn, Pair::kRightLid, 14);
+  EXPECT_GT(epoch(pair.left), left);
+  EXPECT_EQ(epoch(pair.right), right);
+  const std::uint64_t connected = epoch(pair.left);
+  SetPortIn down;
+  put_text(down.node, "node0");
+  put_text(down.ca, "softib0");
+  down.port = 2;
+  pair.right.good(pair.right.root_call(Code::SetPort, down));
+  EXPECT_GT(epoch(pair.left), connected);
+  EXPECT_GT(epoch(pair.right), right);
+}
+
 TEST(ModifyQp, ValuesAreChecked) {
   Bench b;
   Process p(b, 11, "node0");

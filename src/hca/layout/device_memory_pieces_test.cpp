@@ -257,22 +257,37 @@ TEST(Quiescence, ANumberOfSlotsThatIsGarbageIsCut) {
   EXPECT_TRUE(Quiescence(memory.arena(), barriers, kAnyOwner).done());
 }
 
-// A poster whose store has not left its core yet: only the barrier of all processes shows it.
-TEST(Quiescence, LooksAfterAllHavePassedTheBarrier) {
-  struct LateStore final : platform::Barriers {
-    explicit LateStore(BenchArena& of) : memory(of) {}
-    bool join() override { return true; }
-    bool joined() const override { return true; }
-    void threads() override { ADD_FAILURE() << "the poster may be of another process"; }
-    void processes() override {
-      EXPECT_EQ(memory.arena().header().changes.load(), 1u) << "the change is told before";
-      memory.arena().slot(1)->threads[3].sequence.store(7);
-    }
-    BenchArena& memory;
-  };
+TEST(Epoch, RisesForTheOwnerOfWhatChangesOnly) {
   BenchArena memory;
-  LateStore late(memory);
-  EXPECT_FALSE(Quiescence(memory.arena(), late, kAnyOwner).done());
+  const Arena& arena = memory.arena();
+  const auto epochs = [&arena] {
+    return std::pair(arena.slot(0)->epoch.load(), arena.slot(1)->epoch.load());
+  };
+  EXPECT_TRUE(Quiescence(arena, barriers, 1).done());
+  EXPECT_EQ(epochs(), std::pair(0ul, 1ul));
+  advance_epoch(arena, 0);
+  EXPECT_EQ(epochs(), std::pair(1ul, 1ul));
+  EXPECT_TRUE(Quiescence(arena, barriers, kAnyOwner).done());
+  EXPECT_EQ(epochs(), std::pair(2ul, 2ul));
+  advance_epoch(arena, kMaxSlots);  // of no slot
+  arena.header().slots_used.store(~0u);
+  advance_epoch(arena, kAnyOwner);
+  EXPECT_EQ(arena.slot(kMaxSlots - 1)->epoch.load(), 1u);
+}
+
+TEST(Epoch, OfAConnectionIsThatOfItsTwoProcesses) {
+  BenchArena memory;
+  const Arena& arena = memory.arena();
+  EXPECT_NE(EpochPair().now(), kNoEpoch);
+  const EpochPair pair(*arena.slot(0), *arena.slot(1));
+  std::uint64_t before = pair.now();
+  for (const std::uint32_t owner : {0u, 1u, kAnyOwner}) {
+    advance_epoch(arena, owner);
+    EXPECT_GT(pair.now(), before) << owner;
+    before = pair.now();
+  }
+  advance_epoch(arena, 2);
+  EXPECT_EQ(pair.now(), before);
 }
 
 // A connected pair of queue pairs, 7 of process 1 and 9 of process 2; process 3 looks on.
@@ -339,21 +354,21 @@ TEST(Quiescence, LooksAtTheWordsAfterEveryProcessHasPassedABarrier) {
     explicit LateStore(const Arena& arena) : arena_(arena) {}
     bool join() override { return true; }
     bool joined() const override { return true; }
-    void threads() override {}
+    void threads() override { ADD_FAILURE() << "the poster may be of another process"; }
     void processes() override {
-      changes = arena_.header().changes.load();
+      epoch = arena_.slot(1)->epoch.load();
       arena_.slot(1)->threads[3].sequence.store(7);
     }
-    std::uint64_t changes = 0;
+    std::uint64_t epoch = 0;
 
    private:
     Arena arena_;
   };
   BenchArena memory;
   LateStore late(memory.arena());
-  const std::uint64_t before = memory.arena().header().changes.load();
+  const std::uint64_t before = memory.arena().slot(1)->epoch.load();
   EXPECT_FALSE(Quiescence(memory.arena(), late, kAnyOwner).done());
-  EXPECT_EQ(late.changes, before + 1) << "what posters remember is void before the barrier";
+  EXPECT_EQ(late.epoch, before + 1) << "what posters remember is void before the barrier";
 }
 
 TEST(OpScope, SaysWhatItMayTouchAndWidensInside) {

@@ -32,7 +32,7 @@ using Shared32 = std::atomic<std::uint32_t>;
 using Shared64 = std::atomic<std::uint64_t>;
 
 inline constexpr std::uint64_t kArenaMagic = 0x31626974666f7373ull;
-inline constexpr std::uint32_t kLayoutVersion = 6;
+inline constexpr std::uint32_t kLayoutVersion = 7;
 inline constexpr std::uint32_t kNone = 0xffffffffu;
 inline constexpr std::size_t kLine = 64;
 
@@ -47,9 +47,6 @@ struct ArenaHeader {
   // 1: some process cannot make others pass a barrier (platform/barriers.h), so entering an OpScope
   // takes one (control, owner; never back to 0)
   Shared32 fenced_entries;
-  // Goes up whenever what a poster may have found out about a peer may have become untrue: before
-  // quiescence and when a queue pair's path is stored (control, owner).
-  Shared64 changes;
 };
 
 // One executing thread of a client. `sequence` is odd while the thread executes a work request:
@@ -98,6 +95,10 @@ struct alignas(kLine) ProcessSlot {
   std::uint32_t reserved_name = 0;
   Shared64 plate_address;  // 0: peers cannot name it
   Shared64 plate_number;
+  // Rises whenever what posters may have cached about objects of this process, or about the ports
+  // that they use, may have become untrue (epoch.h). Never falls, whoever gets the slot. (control,
+  // owner)
+  alignas(kLine) Shared64 epoch;
   alignas(kLine) std::array<ThreadWord, kThreadsPerSlot> threads;
 };
 

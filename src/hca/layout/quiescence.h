@@ -12,16 +12,13 @@
 #pragma once
 
 #include "base/assert.h"
-#include "hca/layout/arena.h"
+#include "hca/layout/epoch.h"
 #include "platform/barriers.h"
 
 #include <utility>
 #include <vector>
 
 namespace ib::hca {
-
-// Instead of a slot: objects of any process.
-inline constexpr std::uint32_t kAnyOwner = kNone;
 
 // Whether a thread of the process in slot `poster`, whose word is `sequence`, may touch objects of
 // the process in slot `owner`. A connected queue pair reaches its own process and that of its
@@ -55,7 +52,7 @@ class Quiescence {
   // caller's that does not count (it may hold a guard itself).
   Quiescence(const Arena& arena, platform::Barriers& barriers, std::uint32_t owner,
              const ThreadWord* self = nullptr) {
-    arena.header().changes.fetch_add(1, std::memory_order_acq_rel);
+    advance_epoch(arena, owner);
     barriers.processes();
     const std::uint32_t used = arena.header().slots_used.load(std::memory_order_acquire);
     for (std::uint32_t s = 0; s < used && s < kMaxSlots; ++s) {

@@ -56,8 +56,8 @@ struct Access {
   bool ok() const { return cause == Cause::None && !blocked; }
 };
 
-// A key that was found to be good for [first, first + length). To be forgotten when
-// ArenaHeader::changes has changed, if it is a peer's.
+// A key that was found to be good for [first, first + length). It is forgotten when the epoch of
+// its owner has risen, if it is a peer's.
 struct KnownKey {
   std::uint32_t key = 0;  // 0: none
   std::uint32_t access = 0;

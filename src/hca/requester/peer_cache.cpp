@@ -102,15 +102,16 @@ bool PeerCache::remember(QpEntry& entry, std::uint32_t qpn) {
 // Path MTUs: one packet has to fit the smaller; the first of several has to fill the responder's
 // exactly [IBA1 9.7.4.1.6].
 Outcome PeerCache::compare_terms() {
-  const std::uint64_t changes = arena().header().changes.load(std::memory_order_acquire);
+  const auto both = epochs();
+  if (!both) return Outcome::wait(Cause::PeerUnknown, own_.id.dlid);
+  const std::uint64_t now = both->now();
   const auto& mine = own_.geometry;
   const auto& theirs = peer_.entry->geometry;
-  if (!terms_.compared || terms_.as_of != changes) {
+  if (terms_.as_of != now) {
     terms_.in_step = type_ == QpType::Uc || mine.sq_psn == theirs.rq_psn;
     terms_.longest =
         mine.mtu == theirs.mtu ? kMaxMessage : verbs::mtu_bytes(std::min(mine.mtu, theirs.mtu));
-    terms_.as_of = changes;
-    terms_.compared = true;
+    terms_.as_of = now;
   }
   if (terms_.in_step) return Outcome::done();
   return Outcome::wait(Cause::PsnMismatch,
@@ -122,24 +123,29 @@ std::uint64_t PeerCache::path_mtus() const {
          std::uint64_t{verbs::mtu_bytes(peer_.entry->geometry.mtu)};
 }
 
+std::optional<EpochPair> PeerCache::epochs() const {
+  const ProcessSlot* own = arena().slot(plane_.slot());
+  const ProcessSlot* other = arena().slot(peer_.entry->id.owner_slot);
+  if (own == nullptr || other == nullptr) return std::nullopt;
+  return EpochPair(*own, *other);
+}
+
 // The first request to a peer is not for the fast path: it finds the peer.
-bool PeerCache::look(std::uint64_t changes) {
-  fast_.port = &kNoPort;
-  fast_.key = {};
-  fast_.far = {};
+bool PeerCache::look() {
+  fast_ = {};
   const QpEntry* known = peer_.entry;
   const std::uint32_t generation = peer_.generation;
-  if (known == nullptr || !resolve(Cause::None).is_done() || peer_.entry != known ||
-      peer_.generation != generation || terms_.longest != kMaxMessage) {
+  if (known == nullptr) return false;
+  const auto both = epochs();
+  if (!both) return false;
+  const std::uint64_t before = both->now();  // a change after this is found by the next stands()
+  if (!resolve(Cause::None).is_done() || peer_.entry != known || peer_.generation != generation ||
+      terms_.longest != kMaxMessage) {
     return false;
   }
   const auto& peer = peer_.entry->id;
-  const PortEntry* own_port = arena().port(own_.id.port);
-  const PortEntry* port = arena().port(peer.port);
-  if (own_port == nullptr || port == nullptr) return false;  // not those of a moment ago
-  fast_.own_port = &own_port->state;
-  fast_.port = &port->state;
-  fast_.as_of = changes;
+  fast_.epochs = *both;
+  fast_.as_of = before;
   fast_.takes_sends =
       peer.srq == kNone && peer_.receives.valid() && peer_.cq.valid() && !peer_.cq.has_timestamps();
   Arrival arrival;

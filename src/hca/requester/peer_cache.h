@@ -5,6 +5,7 @@
 // Thread rule: that of Requester.
 #pragma once
 
+#include "hca/layout/epoch.h"
 #include "hca/memory/memory_plane.h"
 #include "hca/queues/cq_producer.h"
 #include "hca/queues/receive_source.h"
@@ -13,6 +14,7 @@
 #include "hca/requester/send_wqe.h"
 
 #include <cstdint>
+#include <optional>
 
 namespace ib::hca {
 
@@ -47,24 +49,20 @@ class PeerCache {
 
   // --- the fast path (requester_short.h) ---
 
-  // Whether resolve() would find the peer that it found last. States change at any time; the rest
-  // is looked at when ArenaHeader::changes says so.
+  // Whether resolve() would find the peer that it found last. A poster may change the state of the
+  // peer at any time; the rest is refreshed when an epoch has risen.
   [[gnu::always_inline]] bool stands() const {
-    if (arena().header().changes.load(std::memory_order_acquire) != fast_.as_of ||
-        !is_active(*fast_.port) || !is_active(*fast_.own_port)) {
-      return false;
-    }
-    const Shared32& state = peer_.entry->id.state;  // ports known: there is one
+    if (fast_.epochs.now() != fast_.as_of) return false;
+    const Shared32& state = peer_.entry->id.state;  // there is one as of that epoch
     const auto now = static_cast<verbs::QpState>(state.load(std::memory_order_acquire));
     return now == verbs::QpState::Rts || now == verbs::QpState::Rtr;
   }
   // Finds out what stands() goes by, if something has changed. `news`: something had. False: there
   // is no fast path to this peer.
   bool learn(bool& news) {
-    const std::uint64_t changes = arena().header().changes.load(std::memory_order_acquire);
-    if (changes == fast_.as_of && fast_.port != &kNoPort) return true;
+    if (fast_.epochs.now() == fast_.as_of) return true;
     news = true;
-    return look(changes);
+    return look();
   }
   bool takes_sends() const { return fast_.takes_sends; }           // by the fast path
   const CompletionHead& receive() const { return fast_.receive; }  // what those have in common
@@ -84,18 +82,15 @@ class PeerCache {
  private:
   // Whether the two ends agree, as both have set it.
   struct Terms {
-    bool compared = false;
-    std::uint64_t as_of = 0;              // ArenaHeader::changes
+    std::uint64_t as_of = kNoEpoch;
     bool in_step = true;                  // the PSN that one sends first, the other expects
     std::uint32_t longest = kMaxMessage;  // bytes; a message of more would not pass: path MTUs
   };
-  static inline const Shared32 kNoPort{0};  // in no state
-  // What the fast path has found to be so, and need not find out again while
-  // ArenaHeader::changes is `as_of`.
+  // What the fast path has found to be so, and need not find out again while the sum of the epochs
+  // is `as_of`.
   struct Fast {
-    std::uint64_t as_of = 0;
-    const Shared32* own_port = &kNoPort;  // states
-    const Shared32* port = &kNoPort;      // this: it has found out nothing
+    EpochPair epochs;
+    std::uint64_t as_of = kNoEpoch;  // this: nothing is cached
     bool takes_sends = false;
     bool knows_once = false;  // `key` is known for one request only
     CompletionHead receive;
@@ -104,13 +99,11 @@ class PeerCache {
   };
 
   const Arena& arena() const { return plane_.arena(); }
-  [[gnu::always_inline]] static bool is_active(const Shared32& port) {
-    return port.load(std::memory_order_acquire) ==
-           static_cast<std::uint32_t>(verbs::PortState::Active);
-  }
   Outcome absent() const;
   Outcome compare_terms();
-  bool look(std::uint64_t changes);
+  // Of this process and the one that owns the peer. None: the peer's slot is no slot.
+  std::optional<EpochPair> epochs() const;
+  bool look();
 
   MemoryPlane& plane_;
   QpEntry& own_;

@@ -2,6 +2,7 @@
 #include "drivers/soft_hca/objects/path_migration.h"
 
 #include "drivers/soft_hca/events.h"
+#include "hca/layout/epoch.h"
 
 namespace ib::drivers {
 namespace {
@@ -60,7 +61,7 @@ void store_path(Core& core, const Qp& qp) {
   entry.geometry.sq_psn = qp.attr.sq_psn;
   entry.geometry.rq_psn = qp.attr.rq_psn;
   if (qp.attr.port != 0) store_port(qp, entry);
-  core.arena().header().changes.fetch_add(1, std::memory_order_acq_rel);
+  hca::advance_epoch(core.arena(), qp.file->session->slot);
 }
 
 void arm_migration(Core& core, Qp& qp) {
