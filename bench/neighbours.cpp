@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// What processes that connect and disconnect all the time cost a pair beside them.
+// Measures what a pair pays for processes beside it that connect and disconnect all the time.
 //   bench_neighbours pair [--messages N]
 //     Two processes with a connected RC queue pair each. After each line on stdin one writes N
 //     messages of 8 bytes to the other and prints {"phase": "measured", "message_ns": ...}: time of
