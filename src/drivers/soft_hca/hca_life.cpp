@@ -4,6 +4,8 @@
 #include "drivers/soft_hca/handlers.h"
 #include "drivers/soft_hca/hca_device.h"
 #include "drivers/soft_hca/lifetime/process_slots.h"
+#include "drivers/soft_hca/objects/path_migration.h"
+#include "hca/layout/epoch.h"
 #include "io/power_manager.h"
 
 #include <fmt/format.h>
@@ -90,8 +92,7 @@ void publish_ports(Core& core, const fabric::Hca& hca) {
     const auto state = hca.present ? port.state : PortState::Down;
     hca::PortEntry& entry = *core.arena().port(hca.first_port + port.number - 1);
     entry.lid = port.lid;
-    // Posters read it at any time; it stays what it is.
-    if (entry.gid != port.gid()) entry.gid = port.gid();
+    entry.gid = port.gid();
     entry.mtu.store(static_cast<std::uint32_t>(port_attributes(port).active_mtu),
                     std::memory_order_relaxed);
     for (std::size_t i = 0; i < entry.pkeys.size(); ++i) {
@@ -102,6 +103,7 @@ void publish_ports(Core& core, const fabric::Hca& hca) {
     entry.state.store(hca.asleep ? hca::kPortAsleep : static_cast<std::uint32_t>(state),
                       std::memory_order_seq_cst);
   }
+  resolve_flows(core);
   hca::advance_epoch(core.arena(), hca::kAnyOwner);
 }
 

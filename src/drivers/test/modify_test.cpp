@@ -44,12 +44,14 @@ TEST(ModifyQp, ConnectingStoresWhatPostersNeed) {
   pair.connect();
   const hca::QpEntry& entry = *b.arena().qp(control::index_of(pair.left_made.handle));
   EXPECT_EQ(entry.id.state.load(), static_cast<std::uint32_t>(QpState::Rts));
-  EXPECT_EQ(entry.id.dest_qpn, pair.right_made.out.qpn);
-  EXPECT_EQ(entry.id.dlid, Pair::kRightLid);
+  EXPECT_EQ(entry.connection.dest_qpn, pair.right_made.out.qpn);
+  EXPECT_EQ(entry.connection.address.dlid, Pair::kRightLid);
   EXPECT_EQ(entry.id.lid, Pair::kLeftLid);
   EXPECT_EQ(entry.id.pkey, 0xffff);
   EXPECT_EQ(entry.id.min_rnr_timer, 12);
-  EXPECT_EQ(entry.geometry.mtu, 5u);
+  EXPECT_EQ(entry.connection.mtu, 5u);
+  EXPECT_EQ(entry.connection.dest_port, b.fabric.nodes()[1].hcas[0].first_port);
+  EXPECT_EQ(entry.connection.flow.load(), hca::flow::kMemory);
   EXPECT_GT(b.host.wakes, wakes) << "the first may wait for the second";
   const auto query = pair.left.call<QueryQpOut>(Code::QueryQp, IndexIn{pair.left_made.handle, 0});
   EXPECT_EQ(query.out.attr.state, QpState::Rts);
@@ -75,6 +77,25 @@ TEST(ModifyQp, PathsRaiseTheirOwnersEpochAndPortsThatOfAll) {
   pair.right.good(pair.right.root_call(Code::SetPort, down));
   EXPECT_GT(epoch(pair.left), connected);
   EXPECT_GT(epoch(pair.right), right);
+}
+
+// As on a wire: requests to a LID that no port has find their way once a port has it.
+TEST(ModifyQp, AnAddressThatNoPortHasIsResolvedWhenOneComes) {
+  Bench b;
+  Pair pair(b);
+  const std::uint32_t ports = b.fabric.port_count();
+  const auto lid = static_cast<std::uint16_t>(ports + 1);
+  pair.left.connect(pair.left_made.handle, pair.right_made.out.qpn, lid, 14);
+  const auto& connection = b.arena().qp(control::index_of(pair.left_made.handle))->connection;
+  EXPECT_EQ(connection.dest_port, hca::kNone);
+  EXPECT_EQ(connection.flow.load(),
+            hca::flow::blocked(static_cast<std::uint32_t>(Cause::PeerUnknown)));
+  ChangeHcaIn add;
+  add.action = HcaAction::Add;
+  put_text(add.node, "node0");
+  pair.right.good(pair.right.root_call<CaName>(Code::ChangeHca, add));
+  EXPECT_EQ(connection.dest_port, ports);
+  EXPECT_EQ(connection.flow.load(), hca::flow::kMemory);
 }
 
 TEST(ModifyQp, ValuesAreChecked) {
@@ -317,9 +338,9 @@ TEST(ModifyQp, MigrationTakesBothEndsToTheAlternatePath) {
   const auto query = pair.left.call<QueryQpOut>(Code::QueryQp, IndexIn{pair.left_made.handle, 0});
   EXPECT_EQ(query.out.attr.mig_state, verbs::MigState::Armed);
   pair.left.good(pair.left.modify(pair.left_made.handle, QpState::Rts, a::kPathMigState));
-  EXPECT_EQ(b.arena().qp(control::index_of(pair.left_made.handle))->id.dlid, 4);
+  EXPECT_EQ(b.arena().qp(control::index_of(pair.left_made.handle))->connection.address.dlid, 4);
   EXPECT_EQ(b.arena().qp(control::index_of(pair.left_made.handle))->id.lid, 2);
-  EXPECT_EQ(b.arena().qp(control::index_of(pair.right_made.handle))->id.dlid, 2);
+  EXPECT_EQ(b.arena().qp(control::index_of(pair.right_made.handle))->connection.address.dlid, 2);
   for (Process* p : {&pair.left, &pair.right}) {
     EXPECT_EQ(p->root_call<EventOut>(Code::WaitEvent).out.type, verbs::EventType::PathMig);
   }

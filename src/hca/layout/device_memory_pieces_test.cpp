@@ -296,7 +296,7 @@ void connect_pair(const Arena& arena, verbs::QpType type) {
     QpEntry& qp = *arena.qp(index);
     qp.id.type = static_cast<std::uint32_t>(type);
     qp.id.owner_slot = owner;
-    qp.id.dest_qpn = peer | 0x40000;  // a generation
+    qp.connection.dest_qpn = peer | 0x40000;  // a generation
   };
   set(7, 1, 9);
   set(9, 2, 7);

@@ -15,6 +15,7 @@
 // unchecked; what decides about a process's own memory is kept there (docs/design/0002).
 #pragma once
 
+#include "hca/layout/shared_field.h"
 #include "verbs/limits.h"
 #include "verbs/types.h"
 
@@ -110,13 +111,29 @@ inline constexpr std::uint64_t kPeersHca = 1;
 struct alignas(kLine) PortEntry {
   // verbs::PortState; or kPortAsleep: requests to and from it wait, and no retry clock runs.
   Shared32 state;
-  std::uint32_t lid = 0;
-  verbs::Gid gid{};  // the one at index 0
-  Shared32 mtu;      // verbs::Mtu
+  Relaxed<std::uint16_t> lid;
+  SharedGid gid;  // the one at index 0
+  Shared32 mtu;   // verbs::Mtu
   // Who has its queue pairs 0 and 1: names of entries like any QPN; 0: nobody.
   std::array<Shared32, 2> special;
   std::array<std::atomic<std::uint16_t>, verbs::limits::kMaxPkeys> pkeys;  // 0: no entry
 };
+
+// How the requests of a connection travel: the plane that carries them, or the reason why none does
+// (verbs::control::Cause). softibd decides it when the queue pair connects.
+namespace flow {
+inline constexpr std::uint32_t kNoPlane = 0;
+inline constexpr std::uint32_t kMemory = 1;
+constexpr std::uint32_t blocked(std::uint32_t cause) {
+  return cause << 8 | kNoPlane;
+}
+constexpr std::uint32_t plane_of(std::uint32_t word) {
+  return word & 0xff;
+}
+constexpr std::uint32_t cause_of(std::uint32_t word) {
+  return word >> 8;
+}
+}  // namespace flow
 
 // A queue pair. Entry index = qpn & (kMaxQps - 1); the other bits of the QPN are a generation, so a
 // stale QPN finds an entry with another number.
@@ -128,20 +145,17 @@ struct QpEntry {
     std::uint32_t type = 0;
     std::uint32_t pd = 0;
     std::uint32_t owner_slot = 0;
-    std::uint32_t access = 0;
-    std::uint32_t dest_qpn = 0;
-    std::uint32_t port = 0;  // index into the port table
-    std::uint32_t qkey = 0;
+    Relaxed<std::uint32_t> access;
+    Relaxed<std::uint32_t> port;  // index into the port table
+    Relaxed<std::uint32_t> qkey;
     std::uint32_t recv_cq = kNone;
     std::uint32_t srq = kNone;
     std::uint32_t xrcd = kNone;
-    std::uint16_t lid = 0;
-    std::uint16_t dlid = 0;  // of the peer (RC, UC)
-    std::uint16_t pkey = 0;
-    std::uint8_t min_rnr_timer = 0;
-    std::uint8_t max_dest_rd_atomic = 0;
+    Relaxed<std::uint16_t> lid;
+    Relaxed<std::uint16_t> pkey;
+    Relaxed<std::uint8_t> min_rnr_timer;
+    Relaxed<std::uint8_t> max_dest_rd_atomic;
     std::uint32_t generation = 0;
-    std::uint32_t reserved = 0;
   } id;
   // Line 1 (poster): the responder's progress. RC/UC/XRC: only the connected requester writes it
   // (whoever holds that requester's queue lock); UD: under `rq_lock`.
@@ -160,12 +174,9 @@ struct QpEntry {
     std::uint64_t cookie = 0;
     std::uint32_t ca = 0;
     std::uint32_t send_cq = kNone;
-    std::uint32_t mtu = 0;  // verbs::Mtu
-    Shared32
-        error_cause;  // verbs::control::Cause; why it was moved to Error by a poster or softibd
-    Shared64 error_detail;     // e.g. the pid of the process that went
-    std::uint32_t sq_psn = 0;  // 24 bits: of the first packet it sends, as its owner has set it
-    std::uint32_t rq_psn = 0;  // 24 bits: of the first packet it expects
+    // verbs::control::Cause; why it was moved to Error by a poster or softibd
+    Shared32 error_cause;
+    Shared64 error_detail;  // e.g. the pid of the process that went
   } geometry;
   // Line 3 (owner): receives posted.
   struct alignas(kLine) {
@@ -187,7 +198,19 @@ struct QpEntry {
     Shared64 bytes;
     Shared32 blocked;  // verbs::control::Cause while the head request waits; for `softib status`
   } requester;
-  std::array<std::byte, kLine> reserved{};
+  // Line 7 (control): the connection, as its owner has set it [IBA1 11.2.5.2] and as softibd has
+  // resolved it in the fabric. Posters cache it until an epoch rises (epoch.h).
+  struct alignas(kLine) {
+    Shared32 flow;  // flow::
+    Relaxed<std::uint32_t> dest_qpn;
+    // Index into the port table of the port that has the peer's address; kNone: none has it. A peer
+    // is known by its port: a port may have several LIDs, or none, and its LID may change.
+    Relaxed<std::uint32_t> dest_port{kNone};
+    Relaxed<std::uint32_t> sq_psn;  // 24 bits: of the first packet it sends
+    Relaxed<std::uint32_t> rq_psn;  // 24 bits: of the first packet it expects
+    Relaxed<std::uint32_t> mtu;     // verbs::Mtu, of the path
+    SharedAddress address;          // RC, UC, XRC: of the peer
+  } connection;
 };
 static_assert(sizeof(QpEntry) == 512);
 

@@ -33,7 +33,7 @@ inline bool may_touch(const Arena& arena, std::uint32_t poster, std::uint64_t se
   if (what == executing::kAnything || qp == nullptr || qp->id.owner_slot != poster) return true;
   const auto type = static_cast<verbs::QpType>(qp->id.type);
   const bool one_peer = type == verbs::QpType::Rc || type == verbs::QpType::Uc;
-  const QpEntry* peer = one_peer ? arena.qp(qp_index(qp->id.dest_qpn)) : nullptr;
+  const QpEntry* peer = one_peer ? arena.qp(qp_index(qp->connection.dest_qpn)) : nullptr;
   return peer == nullptr || peer->id.owner_slot == owner;
 }
 

@@ -38,7 +38,7 @@ Outcome PeerCache::check_port(std::uint32_t port) const {
 
 Outcome PeerCache::resolve(Cause waits_for) {
   if (const Outcome own = check_port(own_.id.port); !own.is_done()) return own;
-  const std::uint32_t dest = own_.id.dest_qpn;
+  const std::uint32_t dest = own_.connection.dest_qpn;
   QpEntry* entry = arena().qp(qp_index(dest));
   if (entry == nullptr || dest == 0 || entry->id.qpn.load(std::memory_order_acquire) != dest) {
     return absent();
@@ -53,10 +53,14 @@ Outcome PeerCache::resolve(Cause waits_for) {
     if (why == Cause::RemoteInvalidate && waits_for == why) return Outcome::wait(why);
     return Outcome::wait(Cause::PeerNotReady, state);
   }
-  if (entry->id.dest_qpn != own_.id.qpn.load(std::memory_order_relaxed) ||
-      entry->id.lid != own_.id.dlid ||
+  const std::uint32_t flow = own_.connection.flow.load(std::memory_order_acquire);
+  if (flow::plane_of(flow) != flow::kMemory) {
+    return Outcome::wait(static_cast<Cause>(flow::cause_of(flow)), own_.connection.address.dlid);
+  }
+  if (entry->connection.dest_qpn != own_.id.qpn.load(std::memory_order_relaxed) ||
+      entry->id.port != own_.connection.dest_port ||
       entry->id.type != static_cast<std::uint32_t>(verbs::peer_type(type_))) {
-    return Outcome::wait(Cause::PeerUnknown, own_.id.dlid);
+    return unknown();
   }
   if (!way.is_done()) return way;
   // Same partition: equal base, at least one full member [IBA1 10.9.3].
@@ -74,7 +78,11 @@ Outcome PeerCache::absent() const {
   if (gone == Cause::PeerProcessGone) {
     return Outcome::wait(gone, own_.geometry.error_detail.load(std::memory_order_relaxed));
   }
-  return Outcome::wait(Cause::PeerUnknown, own_.id.dlid);
+  return unknown();
+}
+
+Outcome PeerCache::unknown() const {
+  return Outcome::wait(Cause::PeerUnknown, own_.connection.address.dlid);
 }
 
 bool PeerCache::remember(QpEntry& entry, std::uint32_t qpn) {
@@ -103,14 +111,15 @@ bool PeerCache::remember(QpEntry& entry, std::uint32_t qpn) {
 // exactly [IBA1 9.7.4.1.6].
 Outcome PeerCache::compare_terms() {
   const auto both = epochs();
-  if (!both) return Outcome::wait(Cause::PeerUnknown, own_.id.dlid);
+  if (!both) return unknown();
   const std::uint64_t now = both->now();
-  const auto& mine = own_.geometry;
-  const auto& theirs = peer_.entry->geometry;
+  const auto& mine = own_.connection;
+  const auto& theirs = peer_.entry->connection;
   if (terms_.as_of != now) {
+    const std::uint32_t mtu = mine.mtu;
+    const std::uint32_t other = theirs.mtu;
     terms_.in_step = type_ == QpType::Uc || mine.sq_psn == theirs.rq_psn;
-    terms_.longest =
-        mine.mtu == theirs.mtu ? kMaxMessage : verbs::mtu_bytes(std::min(mine.mtu, theirs.mtu));
+    terms_.longest = mtu == other ? kMaxMessage : verbs::mtu_bytes(std::min(mtu, other));
     terms_.as_of = now;
   }
   if (terms_.in_step) return Outcome::done();
@@ -119,8 +128,8 @@ Outcome PeerCache::compare_terms() {
 }
 
 std::uint64_t PeerCache::path_mtus() const {
-  return std::uint64_t{verbs::mtu_bytes(own_.geometry.mtu)} << 32 |
-         std::uint64_t{verbs::mtu_bytes(peer_.entry->geometry.mtu)};
+  return std::uint64_t{verbs::mtu_bytes(own_.connection.mtu)} << 32 |
+         std::uint64_t{verbs::mtu_bytes(peer_.entry->connection.mtu)};
 }
 
 std::optional<EpochPair> PeerCache::epochs() const {

@@ -100,6 +100,7 @@ class PeerCache {
 
   const Arena& arena() const { return plane_.arena(); }
   Outcome absent() const;
+  Outcome unknown() const;
   Outcome compare_terms();
   // Of this process and the one that owns the peer. None: the peer's slot is no slot.
   std::optional<EpochPair> epochs() const;

@@ -72,7 +72,7 @@ class Requester {
  private:
   // requester.cpp
   std::uint32_t peer_number(const SendWqe& wqe) const {
-    return verbs::is_datagram(config_.type) ? wqe.remote_qpn : own_->id.dest_qpn;
+    return verbs::is_datagram(config_.type) ? wqe.remote_qpn : own_->connection.dest_qpn;
   }
   Arrival arrival_of(const SendWqe& wqe) const;
   Outcome execute(const SendWqe& wqe);

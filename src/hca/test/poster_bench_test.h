@@ -171,10 +171,12 @@ class BenchArena {
     qp.id.pd = 1;
     qp.id.owner_slot = owner;
     qp.id.access = verbs::access::kRemoteAny | verbs::access::kLocalWrite;
-    qp.id.dest_qpn = peer;
+    qp.connection.dest_qpn = peer;
     qp.id.recv_cq = cq;
     qp.id.lid = 7;
-    qp.id.dlid = 7;
+    qp.connection.address.dlid = 7;
+    qp.connection.dest_port = 0;
+    qp.connection.flow.store(flow::kMemory);
     qp.id.pkey = 0xffff;
     qp.id.min_rnr_timer = 12;
     qp.id.max_dest_rd_atomic = 16;

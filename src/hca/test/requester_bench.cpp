@@ -137,7 +137,9 @@ class Pair {
     qp->id.type = static_cast<std::uint32_t>(verbs::QpType::Rc);
     qp->id.owner_slot = slot;
     qp->id.access = 0xf;
-    qp->id.dest_qpn = peer;
+    qp->connection.dest_qpn = peer;
+    qp->connection.dest_port = 0;
+    qp->connection.flow = flow::kMemory;
     qp->id.recv_cq = cq;
     qp->id.pkey = 0xffff;
     qp->id.max_dest_rd_atomic = 1;

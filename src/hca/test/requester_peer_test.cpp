@@ -74,6 +74,13 @@ TEST(LongWay, TheTwoEndsShareAPartition) {
   }
 }
 
+TEST(LongWay, AFlowThatIsBlockedSaysWhy) {
+  LongBench b;
+  b.own->connection.flow.store(flow::blocked(static_cast<std::uint32_t>(Cause::PortDown)));
+  EXPECT_EQ(b.run(WrOpcode::RdmaWrite), WcStatus::RetryExcErr);
+  EXPECT_EQ(b.last.vendor_err, static_cast<std::uint32_t>(Cause::PortDown));
+}
+
 // Another queue pair may have got the peer's number; its queues are others.
 TEST(LongWay, APeerThatIsAnotherOneIsLookedAtAnew) {
   LongBench b;
@@ -94,14 +101,14 @@ TEST(LongWay, APeerThatIsAnotherOneIsLookedAtAnew) {
 // Not told, the pair goes on; told, it compares.
 TEST(LongWay, PsnsAndPathMtusAreComparedWhenSomethingHasChanged) {
   LongBench b;
-  b.own->geometry.sq_psn = 0xffffff;
-  b.peer->geometry.rq_psn = 0xffffff;
+  b.own->connection.sq_psn = 0xffffff;
+  b.peer->connection.rq_psn = 0xffffff;
   EXPECT_EQ(b.run(WrOpcode::RdmaWrite), WcStatus::Success);
-  b.own->geometry.mtu = static_cast<std::uint32_t>(verbs::Mtu::B4096);
-  b.peer->geometry.mtu = static_cast<std::uint32_t>(verbs::Mtu::B256);
+  b.own->connection.mtu = static_cast<std::uint32_t>(verbs::Mtu::B4096);
+  b.peer->connection.mtu = static_cast<std::uint32_t>(verbs::Mtu::B256);
   b.tell();
   EXPECT_EQ(b.run(WrOpcode::RdmaWrite, kRkey, 256), WcStatus::Success);
-  b.peer->geometry.rq_psn = 0;
+  b.peer->connection.rq_psn = 0;
   b.tell();
   EXPECT_EQ(b.run(WrOpcode::RdmaWrite), WcStatus::RetryExcErr);
   EXPECT_EQ(b.last.vendor_err, static_cast<std::uint32_t>(Cause::PsnMismatch));

@@ -240,7 +240,7 @@ TEST(Repair, GarbageInDeviceMemoryIsSurvived) {
   s.cq().producer.producer.store(~std::uint64_t{0});
   s.cq().consumer.consumer.store(7);
   s.cq().arm.armed.store(2);
-  s.b.arena().qp(control::index_of(s.victim_qp.handle))->id.dest_qpn = 77;
+  s.b.arena().qp(control::index_of(s.victim_qp.handle))->connection.dest_qpn = 77;
   s.b.arena().qp(control::index_of(s.victim_qp.handle))->id.state.store(1000);
   s.b.arena().slot(s.victim->attach.slot)->generation.store(99);
   s.kill();

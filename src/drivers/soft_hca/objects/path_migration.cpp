@@ -38,7 +38,36 @@ void store_port(const Qp& qp, hca::QpEntry& entry) {
       qp.attr.pkey_index < port.pkeys.size() ? port.pkeys[qp.attr.pkey_index] : std::uint16_t{0};
 }
 
+// Index of the port that has a LID; kNone: none has it.
+std::uint32_t port_with_lid(const fabric::Fabric& fabric, std::uint16_t lid) {
+  for (const fabric::Node& node : fabric.nodes()) {
+    for (const fabric::Hca& hca : node.hcas) {
+      for (const fabric::Port& port : hca.ports) {
+        if (port.lid == lid) return hca.first_port + port.number - 1;
+      }
+    }
+  }
+  return hca::kNone;
+}
+
+void store_flow(const Core& core, const Qp& qp, hca::QpEntry& entry) {
+  entry.connection.address = qp.attr.av;
+  const std::uint32_t port = port_with_lid(core.fabric, qp.attr.av.dlid);
+  entry.connection.dest_port = port;
+  const auto unknown = static_cast<std::uint32_t>(control::Cause::PeerUnknown);
+  entry.connection.flow.store(port == hca::kNone ? hca::flow::blocked(unknown) : hca::flow::kMemory,
+                              std::memory_order_release);
+}
+
 }  // namespace
+
+void resolve_flows(Core& core) {
+  core.qps.for_each([&core](const Qp& qp) {
+    hca::QpEntry& entry = *core.arena().qp(qp.index);
+    if (qp.dying || !is_connected_type(qp.type) || entry.connection.dest_port != hca::kNone) return;
+    store_flow(core, qp, entry);
+  });
+}
 
 Qp* connected_peer(Core& core, const Qp& qp) {
   if (!is_connected_type(qp.type) || qp.attr.dest_qpn == 0) return nullptr;
@@ -55,11 +84,11 @@ void store_path(Core& core, const Qp& qp) {
   entry.id.qkey = qp.attr.qkey;
   entry.id.min_rnr_timer = qp.attr.min_rnr_timer;
   entry.id.max_dest_rd_atomic = qp.attr.max_dest_rd_atomic;
-  entry.id.dest_qpn = qp.attr.dest_qpn;
-  entry.id.dlid = is_connected_type(qp.type) ? qp.attr.av.dlid : std::uint16_t{0};
-  entry.geometry.mtu = static_cast<std::uint32_t>(qp.attr.path_mtu);
-  entry.geometry.sq_psn = qp.attr.sq_psn;
-  entry.geometry.rq_psn = qp.attr.rq_psn;
+  entry.connection.dest_qpn = qp.attr.dest_qpn;
+  entry.connection.mtu = static_cast<std::uint32_t>(qp.attr.path_mtu);
+  entry.connection.sq_psn = qp.attr.sq_psn;
+  entry.connection.rq_psn = qp.attr.rq_psn;
+  if (is_connected_type(qp.type)) store_flow(core, qp, entry);
   if (qp.attr.port != 0) store_port(qp, entry);
   hca::advance_epoch(core.arena(), qp.file->session->slot);
 }

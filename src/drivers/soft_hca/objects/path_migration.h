@@ -10,8 +10,10 @@ namespace ib::drivers {
 // The queue pair that this one is connected to, if it is connected back; nullptr: there is none.
 Qp* connected_peer(Core& core, const Qp& qp);
 
-// Copies what posters must know of the path (line 0, the MTU and the PSNs) from the books.
+// Copies what posters must have of the path and the connection into device memory.
 void store_path(Core& core, const Qp& qp);
+// Resolves once more what no port had the address of, since there may be new ports.
+void resolve_flows(Core& core);
 
 // Rearm: Armed as soon as both ends are. Call after qp.attr.mig_state became Rearm.
 void arm_migration(Core& core, Qp& qp);
