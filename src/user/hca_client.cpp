@@ -156,7 +156,7 @@ Status HcaClient::check_address(verbs::AddressVector& av) const {
   if (av.dgid[0] == kMulticastGid) return Status::Ok;  // groups are found by their GID
   const hca::Arena& arena = process_.arena();
   for (std::uint32_t lid = 1; const hca::PortEntry* port = arena.port_with_lid(lid); ++lid) {
-    if (port->gid != av.dgid) continue;
+    if (verbs::Gid(port->gid) != av.dgid) continue;
     av.dlid = static_cast<std::uint16_t>(lid);
     return Status::Ok;
   }
