@@ -2,8 +2,7 @@
 // Posting, polling, and what becomes of work requests that wait or are flushed.
 #include "al/poster.h"
 #include "al/verbs.h"
-#include "hca/layout/op_scope.h"
-#include "hca/queues/receive_flush.h"
+#include "hca/queues/own_queue_pair_flow.h"
 
 namespace ib::al {
 
@@ -20,140 +19,93 @@ void Cq::end() {
 }
 
 bool Srq::begin() {
-  const hca::Arena& arena = ca->al().system().arena;
-  entry = arena.srq(index());
-  if (entry == nullptr) return false;
-  receives = hca::SharedReceives::create(
-      arena, {made.ring, made.slots, made.stride, made.max_wr, made.max_sge}, entry->producer.tail);
-  return receives != nullptr;
+  return own.open(ca->al().plane(), index(), made);
 }
 
 void Srq::end() {
   handle = control::kNoIndex;
-  receives.reset();
-  entry = nullptr;
+  own.close();
 }
 
-Status Qp::begin() {
-  Al& al = ca->al();
-  entry = al.system().arena.qp(index());
-  if (entry == nullptr) return Status::Malformed;
-  if (made.rq_ring != 0) {
-    receives = hca::OwnReceives::create(al.system().arena,
-                                        {made.rq_ring, made.rq_slots, made.rq_stride,
-                                         made.caps.max_recv_wr, made.caps.max_recv_sge},
-                                        entry->owner.rq_tail);
-    if (!receives) return Status::Malformed;
+namespace {
+
+// What differs from a program's queue pair: one thread, which waits for nothing (hca/queues/
+// own_queue_pair_flow.h).
+struct Owner {
+  Qp& qp;
+
+  hca::NoLock& send_lock() { return lock; }
+  hca::NoLock& recv_lock() { return lock; }
+  hca::NoLock& flush_lock() { return lock; }
+  void requests_wait() const { qp.ca->al().arm_timer(); }
+  void forget_waiting() const { qp.quiet.reset(); }
+  void forget_completions() const { qp.forget_completions(); }
+  // The timer runs the queue pair again until they have.
+  bool posters_left() const {
+    Al& al = qp.ca->al();
+    if (!qp.quiet) {
+      qp.quiet.emplace(al.system().arena, al.system().host.barriers(), al.plane().slot());
+    }
+    if (qp.quiet->done()) {
+      qp.quiet.reset();
+      return true;
+    }
+    al.arm_timer();
+    return false;
   }
-  limits = {};
-  flushed = false;
-  if (in.type == verbs::QpType::XrcRecv) return Status::Ok;
-  hca::RequesterConfig config;
-  config.qp = index();
-  config.type = in.type;
-  config.pd = control::index_of(in.pd);
-  config.send_cq = control::index_of(in.send_cq);
-  config.max_wr = made.caps.max_send_wr;
-  config.max_sge = made.caps.max_send_sge;
-  config.max_inline = made.caps.max_inline;
-  requester = std::make_unique<hca::Requester>(al.plane(), config);
-  return Status::Ok;
+
+  hca::NoLock lock;
+};
+
+}  // namespace
+
+bool Qp::begin() {
+  if (!own.open(ca->al().plane(), index(), in, made)) return false;
+  requester = own.sends();
+  return true;
 }
 
 void Qp::end() {
   handle = control::kNoIndex;
   quiet.reset();
-  requester.reset();
-  receives.reset();
-  entry = nullptr;
+  requester = nullptr;
+  own.close();
 }
 
-QpState Qp::state() const {
-  const std::uint32_t state = entry->id.state.load(std::memory_order_acquire);
-  return state <= static_cast<std::uint32_t>(QpState::Error) ? static_cast<QpState>(state)
-                                                             : QpState::Error;
-}
-
-// What execution needs of a successful modification, and what a change of state entails here.
 void Qp::remember() {
-  limits.change(change.mask, change.attr);
-  if (requester) requester->set_limits(limits);
-  if (changed.state == QpState::Reset) {
-    if (requester) requester->reset();
-    forget_completions();
-    if (receives) receives->reset();
-    quiet.reset();
-    flushed = false;
-  }
+  Owner owner{*this, {}};
+  own.modified(owner, change.mask, change.attr, changed.state);
   run();
   ca->al().arm_timer();
 }
 
 // Lets waiting requests go on, and notices that the queue pair was broken, by whomever.
 void Qp::run() {
-  if (requester && requester->waiting()) {
-    hca::OpScope scope(ca->al().plane(), hca::executing::queue_pair(index()));
-    (void)requester->progress();
-  }
-  if (!flushed && state() == QpState::Error) flush();
-}
-
-// A poster may be delivering into the receive queue; from now on none begins.
-void Qp::flush() {
-  Al& al = ca->al();
-  if (!quiet) quiet.emplace(al.system().arena, al.system().host.barriers(), al.plane().slot());
-  if (!quiet->done()) return;
-  quiet.reset();
-  flushed = true;
-  hca::OpScope scope(al.plane(), hca::executing::kOwn);
-  hca::flush_receives(al.plane(), *entry, made.qpn, receives.get(),
-                      in.srq != control::kNoIndex ? control::index_of(in.srq) : hca::kNone);
-  if (in.srq != control::kNoIndex) {
-    al.poster().raise({control::EventObject::Qp, index(), entry->id.generation,
-                       verbs::EventType::QpLastWqeReached});
-  }
+  Owner owner{*this, {}};
+  if (own.is_waiting()) (void)own.run(owner);
+  own.flush(owner);
 }
 
 Status post_send(Qp& qp, const hca::SendWqe& wqe) {
-  if (!qp.exists() || !qp.requester) return Status::InvalidParameter;
-  Status status = Status::Ok;
-  {
-    hca::OpScope scope(qp.ca->al().plane(), hca::executing::queue_pair(qp.index()));
-    status = qp.requester->post(wqe);
-  }
-  if (qp.requester->waiting() || qp.requester->took_error()) {
-    qp.run();
-    qp.ca->al().arm_timer();
-  }
-  return status;
+  if (!qp.exists() || qp.requester == nullptr) return Status::InvalidParameter;
+  Owner owner{qp, {}};
+  return qp.own.post(owner, wqe);
 }
 
 Status post_recv(Qp& qp, std::uint64_t wr_id, std::span<const hca::Sge> sge) {
-  if (!qp.exists() || !qp.receives) return Status::InvalidParameter;
+  if (!qp.exists() || qp.own.receives() == nullptr) return Status::InvalidParameter;
   if (qp.state() == QpState::Reset) return Status::InvalidState;
-  const Status status = qp.receives->post(wr_id, sge);
-  if (status != Status::Ok) return status;
-  const std::uint32_t waiter = qp.entry->waiter.rnr_waiter.load(std::memory_order_relaxed);
-  if (waiter != 0) {
-    qp.entry->waiter.rnr_waiter.store(0, std::memory_order_release);
-    qp.ca->al().poster().kick(waiter - 1);
-  }
-  if (qp.state() == QpState::Error) {
-    qp.flushed = false;
-    qp.run();
-    qp.ca->al().arm_timer();
-  }
+  const Status status = qp.own.receives()->post(wr_id, sge);
+  if (status != Status::Ok || !qp.own.is_awaited()) return status;
+  Owner owner{qp, {}};
+  qp.own.serve_awaited(owner);
   return status;
 }
 
 Status post_recv(Srq& srq, std::uint64_t wr_id, std::span<const hca::Sge> sge) {
   if (!srq.exists()) return Status::InvalidParameter;
-  const Status status = srq.receives->post(wr_id, sge);
-  if (status != Status::Ok) return status;
-  if (srq.entry->event.rnr_waiter.load(std::memory_order_relaxed) != 0) {
-    const std::uint32_t waiter = srq.entry->event.rnr_waiter.exchange(0, std::memory_order_acq_rel);
-    if (waiter != 0) srq.ca->al().poster().kick(waiter - 1);
-  }
+  const Status status = srq.own.receives()->post(wr_id, sge);
+  if (status == Status::Ok) srq.own.serve_awaited();
   return status;
 }
 
@@ -183,29 +135,25 @@ Status bind(Qp& qp, Window& window, const Bind& to) {
 
 namespace {
 
-template <class Ring>
-bool finish(Al& al, Ring& ring, std::uint32_t pd, const hca::Cqe& cqe, Completion& out) {
-  return hca::finish(al.plane(), ring, control::index_of(pd), cqe, out.status, out.wr_id);
-}
-
 // False: of a queue pair that is gone, or garbage. Every field is read once.
 bool translate(Al& al, const hca::Cqe& cqe, Completion& out) {
   hca::read_completion(cqe, out);
   if (hca::CqConsumer::is_void(out.qpn)) return false;
   // A shared queue gets messages through queue pairs of others too (XRC).
+  const std::uint32_t shared = cqe.srq;
+  const bool received = (cqe.bits & hca::cqe_bit::kReceive) != 0;
+  if (received && shared != hca::kNone) {
+    const auto srq = al.srqs().find(shared);
+    return srq != al.srqs().end() && srq->second->own.receives() != nullptr &&
+           hca::finish(al.plane(), *srq->second->own.receives(),
+                       control::index_of(srq->second->in.pd), cqe, out.status, out.wr_id);
+  }
   const auto found = al.qps().find(out.qpn);
-  Qp* qp = found != al.qps().end() ? found->second : nullptr;
-  if ((cqe.bits & hca::cqe_bit::kReceive) == 0) {
-    if (qp == nullptr || !qp->requester) return false;
-    return qp->requester->polled(cqe.wqe, out.wr_id);
-  }
-  const std::uint32_t srq_index = cqe.srq;
-  if (srq_index == hca::kNone) {
-    return qp != nullptr && qp->receives && finish(al, *qp->receives, qp->in.pd, cqe, out);
-  }
-  const auto srq = al.srqs().find(srq_index);
-  return srq != al.srqs().end() && srq->second->receives &&
-         finish(al, *srq->second->receives, srq->second->in.pd, cqe, out);
+  if (found == al.qps().end()) return false;
+  const hca::OwnQueuePair& own = found->second->own;
+  if (!received) return own.sends() != nullptr && own.sends()->polled(cqe.wqe, out.wr_id);
+  return own.receives() != nullptr &&
+         hca::finish(al.plane(), *own.receives(), own.pd(), cqe, out.status, out.wr_id);
 }
 
 }  // namespace

@@ -59,9 +59,8 @@ bool begin(Cq& cq) {
 }
 bool begin(Qp& qp) {
   qp.ca->al().qps()[qp.made.qpn] = &qp;
-  return qp.begin() == Status::Ok;
+  return qp.begin();
 }
-
 bool begin(Srq& srq) {
   srq.ca->al().srqs()[srq.index()] = &srq;
   return srq.begin();

@@ -15,8 +15,8 @@
 #include "hca/layout/quiescence.h"
 #include "hca/queues/completion.h"
 #include "hca/queues/cq_consumer.h"
-#include "hca/queues/receive_ring.h"
-#include "hca/requester/requester.h"
+#include "hca/queues/own_queue_pair.h"
+#include "hca/queues/own_shared_queue.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -91,8 +91,7 @@ struct IB_DRIVER_API Srq : Object {
   control::ModifySrqIn change;
   control::SrqOut changed;
 
-  hca::SrqEntry* entry = nullptr;
-  std::unique_ptr<hca::SharedReceives> receives;
+  hca::OwnSharedQueue own;
 
   bool begin();
   void end();
@@ -110,19 +109,15 @@ struct IB_DRIVER_API Qp : Object {
   control::ModifyQpIn change;
   control::ModifyQpOut changed;
 
-  hca::QpEntry* entry = nullptr;
-  hca::RetryLimits limits;
-  std::unique_ptr<hca::Requester> requester;   // not of XRC receive queue pairs
-  std::unique_ptr<hca::OwnReceives> receives;  // of its own, if any
-  std::optional<hca::Quiescence> quiet;        // being flushed, when posters have left
-  bool flushed = false;
+  hca::OwnQueuePair own;
+  hca::Requester* requester = nullptr;   // own.sends(): not of XRC receive queue pairs
+  std::optional<hca::Quiescence> quiet;  // being flushed, when posters have left
 
-  verbs::QpState state() const;
-  Status begin();
+  verbs::QpState state() const { return own.state(); }
+  bool begin();
   void remember();
   void forget_completions();
   void run();
-  void flush();
   void end();
 };
 

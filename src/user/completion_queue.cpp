@@ -54,8 +54,8 @@ void CompletionQueue::found_nothing() {
 CompletionQueue::Ends CompletionQueue::look_up(std::uint32_t qpn) const {
   QueuePair* qp = process_.find_qp(qpn);
   if (qp == nullptr) return {};
-  return {qpn, qp->send_cq_ == this ? qp->requester_.get() : nullptr,
-          qp->recv_cq_ == this ? qp->rq_.get() : nullptr, qp->pd_};
+  return {qpn, qp->send_cq_ == this ? qp->own_.sends() : nullptr,
+          qp->recv_cq_ == this ? qp->own_.receives() : nullptr, qp->own_.pd()};
 }
 
 bool CompletionQueue::identify(const hca::Cqe& cqe, TakenCompletion& taken, std::uint64_t& wr_id) {
@@ -71,7 +71,7 @@ bool CompletionQueue::identify_shared(const hca::Cqe& cqe, WcStatus& status, std
   SharedReceiveQueue* srq = process_.find_srq(cqe.srq);
   if (srq == nullptr) return false;
   const std::lock_guard guard(srq->recv_lock_);
-  return hca::finish(process_.plane(), *srq->ring_, srq->pd_, cqe, status, wr_id);
+  return hca::finish(process_.plane(), *srq->own_.receives(), srq->pd_, cqe, status, wr_id);
 }
 
 void CompletionQueue::begin_batch() {

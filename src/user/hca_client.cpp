@@ -247,7 +247,8 @@ Result<std::unique_ptr<QueuePair>> HcaClient::create_qp(const QpOptions& options
   control::QpOut out;
   const auto handle = process_.call_for(Code::CreateQp, file_, in, out);
   if (!handle) return handle.error();
-  auto qp = QueuePair::create(*this, process_, options, static_cast<std::uint32_t>(*handle), out);
+  auto qp =
+      QueuePair::create(*this, process_, options, static_cast<std::uint32_t>(*handle), in, out);
   if (!qp) return qp.error();
   process_.add(**qp);
   return qp;
@@ -256,15 +257,18 @@ Result<std::unique_ptr<QueuePair>> HcaClient::create_qp(const QpOptions& options
 Result<std::unique_ptr<QueuePair>> HcaClient::open_qp(const XrcDomain& xrcd, std::uint32_t qpn,
                                                       std::uint64_t cookie) {
   std::lock_guard guard(process_.control_lock());
-  const control::OpenQpIn in{xrcd.handle(), qpn, cookie};
+  const control::OpenQpIn named{xrcd.handle(), qpn, cookie};
   control::QpOut out;
-  const auto handle = process_.call_for(Code::OpenQp, file_, in, out);
+  const auto handle = process_.call_for(Code::OpenQp, file_, named, out);
   if (!handle) return handle.error();
   QpOptions options;
   options.type = verbs::QpType::XrcRecv;
   options.xrcd = &xrcd;
   options.cookie = cookie;
-  auto qp = QueuePair::create(*this, process_, options, static_cast<std::uint32_t>(*handle), out);
+  control::CreateQpIn in;
+  in.type = options.type;
+  auto qp =
+      QueuePair::create(*this, process_, options, static_cast<std::uint32_t>(*handle), in, out);
   if (!qp) return qp.error();
   process_.add(**qp);
   return qp;

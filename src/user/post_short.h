@@ -9,19 +9,21 @@ namespace ib::user {
 
 template <class Send>
 [[gnu::always_inline]] inline bool QueuePair::post_short(Send send) {
-  if (short_ == nullptr) return false;
-  const hca::OpScope scope(plane_, executing_);
-  const auto posted = short_->post_short(send);
+  hca::Requester* const sends = own_.fast_sends();
+  if (sends == nullptr) return false;
+  const hca::OpScope scope(own_.plane(), own_.executing());
+  const auto posted = sends->post_short(send);
   if (posted == hca::Requester::Posted::Rest) [[unlikely]]
-    short_->finish_short(send.opcode(), send.flags(), send.sge().length);
+    sends->finish_short(send.opcode(), send.flags(), send.sge().length);
   return posted != hca::Requester::Posted::No;
 }
 
 template <class Send>
 inline bool QueuePair::learn_and_post(Send send) {
-  if (short_ == nullptr) return false;
-  const hca::OpScope scope(plane_, executing_);
-  return short_->learn_and_post(send);
+  hca::Requester* const sends = own_.fast_sends();
+  if (sends == nullptr) return false;
+  const hca::OpScope scope(own_.plane(), own_.executing());
+  return sends->learn_and_post(send);
 }
 
 }  // namespace ib::user

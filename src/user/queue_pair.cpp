@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "user/queue_pair.h"
 
-#include "hca/queues/receive_flush.h"
+#include "hca/layout/quiescence.h"
+#include "hca/queues/own_queue_pair_flow.h"
 #include "user/hca_client.h"
-
-#include <bit>
 
 namespace ib::user {
 
@@ -48,21 +47,32 @@ void to_wqe(const SendRequest& request, hca::SendWqe& wqe) {
 
 }  // namespace
 
+// What differs from a kernel client's queue pair: threads, which wait for each other
+// (hca/queues/own_queue_pair_flow.h).
+struct QueuePair::Owner {
+  QueuePair& qp;
+
+  BiasedLock& send_lock() const { return qp.send_lock_; }
+  BiasedLock& recv_lock() const { return qp.recv_lock_; }
+  std::mutex& flush_lock() const { return qp.flush_lock_; }
+  void requests_wait() const { qp.process_.enroll(qp); }
+  void forget_waiting() const { qp.process_.withdraw(qp); }
+  void forget_completions() const { qp.forget_completions(); }
+  bool posters_left() const {
+    platform::ClientHost& host = qp.process_.host();
+    hca::Quiescence quiet(qp.process_.arena(), host.barriers(), qp.process_.plane().slot());
+    for (std::uint32_t round = 0; !quiet.done() && round < kQuietRounds; ++round) host.relax(round);
+    return true;
+  }
+};
+
 Result<std::unique_ptr<QueuePair>> QueuePair::create(Hca& hca, ProcessState& process,
                                                      const QpOptions& options, std::uint32_t handle,
+                                                     const control::CreateQpIn& in,
                                                      const control::QpOut& out) {
-  const std::uint32_t index = control::index_of(handle);
-  hca::QpEntry* entry = process.arena().qp(index);
-  if (entry == nullptr || hca::qp_index(out.qpn) != index) {
-    return failed(Status::Malformed, "softibd gave an impossible queue pair");
-  }
   std::unique_ptr<QueuePair> qp(new QueuePair(hca, process, options, handle, out));
-  if (out.rq_ring != 0) {
-    qp->rq_ = hca::OwnReceives::create(
-        process.arena(),
-        {out.rq_ring, out.rq_slots, out.rq_stride, out.caps.max_recv_wr, out.caps.max_recv_sge},
-        entry->owner.rq_tail);
-    if (!qp->rq_) return failed(Status::Malformed, "softibd gave an impossible receive queue");
+  if (!qp->own_.open(process.plane(), qp->index_, in, out, options.signal_all)) {
+    return failed(Status::Malformed, "softibd gave an impossible queue pair");
   }
   return qp;
 }
@@ -71,7 +81,6 @@ QueuePair::QueuePair(Hca& hca, ProcessState& process, const QpOptions& options,
                      std::uint32_t handle, const control::QpOut& out)
     : hca_(hca),
       process_(process),
-      plane_(process.plane()),
       handle_(handle),
       index_(control::index_of(handle)),
       qpn_(out.qpn),
@@ -80,41 +89,18 @@ QueuePair::QueuePair(Hca& hca, ProcessState& process, const QpOptions& options,
       caps_(out.caps),
       send_cq_(options.send_cq),
       recv_cq_(options.recv_cq),
-      srq_(options.srq),
       send_lock_(process.host().barriers()),
-      recv_lock_(process.host().barriers()),
-      pd_(options.pd != nullptr ? options.pd->index() : control::kNoIndex),
-      entry_(process.arena().qp(index_)) {
-  if (type_ == QpType::XrcRecv || send_cq_ == nullptr) return;
-  hca::RequesterConfig config;
-  config.qp = index_;
-  config.type = type_;
-  config.pd = pd_;
-  config.send_cq = send_cq_->index();
-  config.max_wr = out.caps.max_send_wr;
-  config.max_sge = out.caps.max_send_sge;
-  config.max_inline = out.caps.max_inline;
-  config.signal_all = options.signal_all;
-  config.block_loopback = (options.flags & 1) != 0;
-  requester_ = std::make_unique<hca::Requester>(process.plane(), config);
-  if (type_ == verbs::QpType::Rc || type_ == verbs::QpType::Uc) short_ = requester_.get();
-}
+      recv_lock_(process.host().barriers()) {}
 
 QueuePair::~QueuePair() = default;
 
 Status QueuePair::post_send(const SendRequest& request, hca::Way way) {
-  if (!requester_) return Status::InvalidState;
+  if (own_.sends() == nullptr) return Status::InvalidState;
   announce();
   if (type_ == QpType::Ud && request.ah == nullptr) return Status::InvalidParameter;
-  const bool waited = requester_->waiting();
-  Status status = Status::Ok;
-  {
-    hca::OpScope scope(process_.plane(), executing_);
-    to_wqe(request, wqe_);
-    status = requester_->post(wqe_, way);
-  }
-  if (!waited && requester_->waiting()) process_.enroll(*this);
-  if (requester_->took_error()) flush_after_error();
+  to_wqe(request, wqe_);
+  Owner owner{*this};
+  const Status status = own_.post(owner, wqe_, way);
   if (status == Status::Ok && request.opcode == verbs::WrOpcode::BindMw &&
       request.window != nullptr) {
     request.window->set_rkey(wqe_.bind_rkey);
@@ -123,29 +109,20 @@ Status QueuePair::post_send(const SendRequest& request, hca::Way way) {
 }
 
 std::uint32_t QueuePair::send_room() const {
-  return requester_ ? caps_.max_send_wr - requester_->queued() : 0;
+  return own_.sends() != nullptr ? caps_.max_send_wr - own_.sends()->queued() : 0;
 }
 
 hca::Requester::Progress QueuePair::run_waiting(std::uint32_t most) {
-  using Progress = hca::Requester::Progress;
-  if (!send_lock_.try_lock()) return Progress::Waits;
-  Progress progress = Progress::Idle;
-  {
-    hca::OpScope scope(process_.plane(), executing_);
-    progress = requester_->progress(most);
-  }
-  if (requester_->took_error()) flush_after_error();
+  if (!send_lock_.try_lock()) return hca::Requester::Progress::Waits;
+  Owner owner{*this};
+  const auto progress = own_.run(owner, most);
   send_lock_.unlock();
   return progress;
 }
 
-// One that found no receive and waits for this one.
 void QueuePair::serve_awaited() {
-  const std::uint32_t waiter = entry_->waiter.rnr_waiter.exchange(0, std::memory_order_acq_rel);
-  if (waiter != 0) process_.poster().kick(waiter - 1);
-  if (state() != verbs::QpState::Error) return;
-  std::lock_guard guard(flush_lock_);
-  if (flushed_) flush_receives();
+  Owner owner{*this};
+  own_.serve_awaited(owner);
 }
 
 Result<control::ModifyQpOut> QueuePair::modify(std::uint32_t mask, const control::QpAttr& attr) {
@@ -157,32 +134,9 @@ Result<control::ModifyQpOut> QueuePair::modify(std::uint32_t mask, const control
   control::ModifyQpOut out;
   const auto done = process_.call_for(Code::ModifyQp, client(hca_).file(), in, out);
   if (!done) return done.error();
-  remember(mask, attr, out);
+  Owner owner{*this};
+  own_.modified(owner, mask, attr, out.state);
   return out;
-}
-
-// What execution needs of a successful modify, and what a change of state entails here.
-void QueuePair::remember(std::uint32_t mask, const control::QpAttr& attr,
-                         const control::ModifyQpOut& out) {
-  if (requester_) {
-    send_lock_.lock();
-    limits_.change(mask, attr);
-    requester_->set_limits(limits_);
-    send_lock_.unlock();
-  }
-  if (out.state == QpState::Error) flush_after_error();
-  if (out.state == QpState::Reset) {
-    send_lock_.lock();
-    if (requester_) requester_->reset();
-    process_.withdraw(*this);
-    forget_completions();
-    recv_lock_.lock();
-    if (rq_) rq_->reset();
-    recv_lock_.unlock();
-    send_lock_.unlock();
-    std::lock_guard guard(flush_lock_);
-    flushed_ = false;
-  }
 }
 
 void QueuePair::forget_completions() {
@@ -190,44 +144,18 @@ void QueuePair::forget_completions() {
   if (recv_cq_ != nullptr && recv_cq_ != send_cq_) recv_cq_->discard(qpn_);
 }
 
-// Called by the thread that holds the send lock after its own request failed, by the service
-// thread after others broke the queue pair, and after modify to Error.
 void QueuePair::flush_after_error() {
-  {
-    std::lock_guard guard(flush_lock_);
-    if (flushed_ || state() != QpState::Error) return;
-    // A poster may be delivering into the receive queue; from now on none begins.
-    hca::Quiescence quiet(process_.arena(), process_.host().barriers(), process_.plane().slot());
-    for (std::uint32_t round = 0; !quiet.done() && round < kQuietRounds; ++round) {
-      process_.host().relax(round);
-    }
-    flushed_ = true;
-    flush_receives();
-    if (srq_ != nullptr) {
-      process_.poster().raise({control::EventObject::Qp, index_, entry_->id.generation,
-                               verbs::EventType::QpLastWqeReached});
-    }
-  }
-  // progress() flushes. Outside of flush_lock_: who runs what waits comes here with the list's
-  // lock.
-  if (requester_ && requester_->waiting()) process_.enroll(*this);
-}
-
-// Nobody else touches the responder line any more. Under flush_lock_.
-void QueuePair::flush_receives() {
-  hca::OpScope scope(process_.plane(), executing_);
-  recv_lock_.lock();
-  hca::flush_receives(process_.plane(), *entry_, qpn_, rq_.get(),
-                      srq_ != nullptr ? srq_->index() : hca::kNone);
-  recv_lock_.unlock();
+  Owner owner{*this};
+  own_.flush_all(owner);
 }
 
 void QueuePair::break_for_good() {
-  entry_->id.state.store(static_cast<std::uint32_t>(QpState::Error), std::memory_order_release);
+  own_.entry().id.state.store(static_cast<std::uint32_t>(QpState::Error),
+                              std::memory_order_release);
   send_lock_.lock();
-  if (requester_ && requester_->waiting()) {
-    hca::OpScope scope(process_.plane(), executing_);
-    requester_->flush();
+  if (own_.is_waiting()) {
+    const hca::OpScope scope(process_.plane(), own_.executing());
+    own_.sends()->flush();
   }
   send_lock_.unlock();
   flush_after_error();

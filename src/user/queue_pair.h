@@ -2,9 +2,8 @@
 // QueuePair and SharedReceiveQueue: posting [IBA1 11.4.1] and control of queue pairs.
 #pragma once
 
-#include "hca/layout/op_scope.h"
-#include "hca/queues/receive_ring.h"
-#include "hca/requester/requester.h"
+#include "hca/queues/own_queue_pair.h"
+#include "hca/queues/own_shared_queue.h"
 #include "user/api.h"
 #include "user/biased_lock.h"
 #include "user/completion_queue.h"
@@ -20,6 +19,7 @@ class QueuePair {
  public:
   static Result<std::unique_ptr<QueuePair>> create(Hca& hca, ProcessState& process,
                                                    const QpOptions& options, std::uint32_t handle,
+                                                   const control::CreateQpIn& in,
                                                    const control::QpOut& out);
   ~QueuePair();
 
@@ -29,12 +29,7 @@ class QueuePair {
   std::uint64_t cookie() const { return cookie_; }
   verbs::QpType type() const { return type_; }
   const control::QpCaps& caps() const { return caps_; }
-  verbs::QpState state() const {  // as device memory has it now
-    const std::uint32_t state = entry_->id.state.load(std::memory_order_acquire);
-    return state <= static_cast<std::uint32_t>(verbs::QpState::Error)
-               ? static_cast<verbs::QpState>(state)
-               : verbs::QpState::Error;
-  }
+  verbs::QpState state() const { return own_.state(); }  // as device memory has it now
 
   // Posting one request: send_lock(), post_send() as often as wanted, send_unlock(). The caller of
   // a request that was refused stops there; those before it stand.
@@ -52,11 +47,11 @@ class QueuePair {
   template <class Send>
   bool learn_and_post(Send send);
   // To the trace of softibd.
-  void tell(const control::TraceErrorIn& error) { plane_.host().trace(error); }
+  void tell(const control::TraceErrorIn& error) { own_.plane().host().trace(error); }
   // A request will probably follow (hca::Requester::announce).
   void announce() {
-    if (requester_) requester_->announce();
-    if (rq_) rq_->answered();
+    if (own_.sends() != nullptr) own_.sends()->announce();
+    if (own_.receives() != nullptr) own_.receives()->answered();
   }
   bool enter_send() { return send_lock_.enter(); }  // false: send_lock()
   void leave_send() { send_lock_.leave(); }
@@ -64,10 +59,10 @@ class QueuePair {
 
   // Receives; thread safe.
   Status post_recv(std::uint64_t wr_id, std::span<const Sge> sge) {
-    if (!rq_) return Status::InvalidParameter;
+    if (own_.receives() == nullptr) return Status::InvalidParameter;
     if (state() == verbs::QpState::Reset) return Status::InvalidState;
     recv_lock_.lock();
-    const Status status = rq_->post(wr_id, sge);
+    const Status status = own_.receives()->post(wr_id, sge);
     recv_lock_.unlock();
     if (status == Status::Ok && is_awaited()) [[unlikely]]
       serve_awaited();
@@ -76,17 +71,15 @@ class QueuePair {
   // For what nearly every receive is, without a call. False: post_recv() is to do it. After it, if
   // is_awaited(): serve_awaited().
   bool post_plain_recv(std::uint64_t wr_id, const Sge& sge) {
-    if (!rq_ || state() == verbs::QpState::Reset || !recv_lock_.enter()) return false;
-    if (rq_->is_unanswered()) announce();
-    const bool posted = rq_->post_one(wr_id, sge);
+    hca::OwnReceives* const receives = own_.receives();
+    if (receives == nullptr || state() == verbs::QpState::Reset || !recv_lock_.enter())
+      return false;
+    if (receives->is_unanswered()) announce();
+    const bool posted = receives->post_one(wr_id, sge);
     recv_lock_.leave();
     return posted;
   }
-  // A sender waits for a receive, or this queue pair gives all of them back.
-  bool is_awaited() const {
-    return entry_->waiter.rnr_waiter.load(std::memory_order_relaxed) != 0 ||
-           state() == verbs::QpState::Error;
-  }
+  bool is_awaited() const { return own_.is_awaited(); }
   void serve_awaited();
 
   Result<control::ModifyQpOut> modify(std::uint32_t mask, const control::QpAttr& attr);
@@ -104,36 +97,26 @@ class QueuePair {
 
  private:
   friend class CompletionQueue;
+  struct Owner;
   QueuePair(Hca& hca, ProcessState& process, const QpOptions& options, std::uint32_t handle,
             const control::QpOut& out);
-  void remember(std::uint32_t mask, const control::QpAttr& attr, const control::ModifyQpOut& out);
-  void flush_receives();
   void forget_completions();
 
   Hca& hca_;
   ProcessState& process_;
-  hca::MemoryPlane& plane_;
   std::uint32_t handle_;
   std::uint32_t index_;
-  const std::uint64_t executing_ = hca::executing::queue_pair(index_);  // of its OpScopes
   std::uint32_t qpn_;
   std::uint64_t cookie_;
   verbs::QpType type_;
   control::QpCaps caps_;
   CompletionQueue* send_cq_;
   CompletionQueue* recv_cq_;
-  SharedReceiveQueue* srq_;
   BiasedLock send_lock_;
   BiasedLock recv_lock_;
-  std::uint32_t pd_;
-  hca::QpEntry* entry_;
-  std::unique_ptr<hca::Requester> requester_;  // none: an XRC target
-  hca::Requester* short_ = nullptr;            // the same, of a type for which there is a short way
-  hca::SendWqe wqe_;                           // the request being posted; under the send lock
-  std::unique_ptr<hca::OwnReceives> rq_;       // none: SRQ, XRC
-  hca::RetryLimits limits_;
+  hca::OwnQueuePair own_;
+  hca::SendWqe wqe_;  // the request being posted; under the send lock
   std::mutex flush_lock_;
-  bool flushed_ = false;  // since the last Reset; under flush_lock_
 };
 
 class SharedReceiveQueue {
@@ -173,9 +156,8 @@ class SharedReceiveQueue {
   std::uint32_t max_sge_;
   std::uint32_t pd_;
   CompletionQueue* cq_;
-  hca::SrqEntry* entry_;
   BiasedLock recv_lock_;
-  std::unique_ptr<hca::SharedReceives> ring_;
+  hca::OwnSharedQueue own_;
 };
 
 }  // namespace ib::user

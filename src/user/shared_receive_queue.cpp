@@ -11,14 +11,11 @@ Result<std::unique_ptr<SharedReceiveQueue>> SharedReceiveQueue::create(Hca& hca,
                                                                        const SrqOptions& options,
                                                                        std::uint32_t handle,
                                                                        const control::SrqOut& out) {
-  hca::SrqEntry* entry = process.arena().srq(control::index_of(handle));
-  if (entry == nullptr) return failed(Status::Malformed, "softibd gave an impossible SRQ");
   std::unique_ptr<SharedReceiveQueue> srq(
       new SharedReceiveQueue(hca, process, options, handle, out));
-  srq->ring_ = hca::SharedReceives::create(
-      process.arena(), {out.ring, out.slots, out.stride, out.max_wr, out.max_sge},
-      entry->producer.tail);
-  if (!srq->ring_) return failed(Status::Malformed, "softibd gave an impossible SRQ ring");
+  if (!srq->own_.open(process.plane(), srq->index_, out)) {
+    return failed(Status::Malformed, "softibd gave an impossible SRQ");
+  }
   return srq;
 }
 
@@ -34,19 +31,15 @@ SharedReceiveQueue::SharedReceiveQueue(Hca& hca, ProcessState& process, const Sr
       max_sge_(out.max_sge),
       pd_(options.pd != nullptr ? options.pd->index() : control::kNoIndex),
       cq_(options.cq),
-      entry_(process.arena().srq(index_)),
       recv_lock_(process.host().barriers()) {}
 
 SharedReceiveQueue::~SharedReceiveQueue() = default;
 
 Status SharedReceiveQueue::post_recv(std::uint64_t wr_id, std::span<const Sge> sge) {
   recv_lock_.lock();
-  const Status status = ring_->post(wr_id, sge);
+  const Status status = own_.receives()->post(wr_id, sge);
   recv_lock_.unlock();
-  if (status == Status::Ok && entry_->event.rnr_waiter.load(std::memory_order_relaxed) != 0) {
-    const std::uint32_t waiter = entry_->event.rnr_waiter.exchange(0, std::memory_order_acq_rel);
-    if (waiter != 0) process_.poster().kick(waiter - 1);
-  }
+  if (status == Status::Ok) own_.serve_awaited();
   return status;
 }
 

@@ -157,6 +157,32 @@ TEST_P(KernelClientTest, ABadKeyBreaksBothEndsAndFlushes) {
   end();
 }
 
+// Once the receives of before have been ended nobody delivers any more, so a later one need not
+// wait for a thread that happens to be in the middle of a work request, or is stopped there.
+TEST_P(KernelClientTest, AReceiveThatIsPostedInErrorIsFlushedAtOnce) {
+  connect_to_b(QpType::Rc);
+  EXPECT_EQ(receive(1, piece(0, 64)), Status::Ok);
+  control::QpAttr error;
+  error.state = QpState::Error;
+  must([&](io::IrpRef irp) { al::modify_qp(kq, verbs::qp_attr::kState, error, std::move(irp)); });
+  EXPECT_EQ(one(cq).wr_id, 1u);
+  on_loop([&] {
+    const std::uint32_t slot = al->plane().slot();
+    std::atomic<std::uint64_t>& word = al->system().arena.slot(slot)->threads.back().sequence;
+    const std::uint64_t idle = word.load();
+    ASSERT_EQ(idle & 1, 0u);
+    word.store(idle + 1);
+    const Sge sge = piece(0, 64);
+    EXPECT_EQ(al::post_recv(kq, 2, {&sge, 1}), Status::Ok);
+    Completion got;
+    EXPECT_EQ(al::poll(cq, {&got, 1}), 1u);
+    EXPECT_EQ(got.wr_id, 2u);
+    EXPECT_EQ(got.status, WcStatus::WrFlushErr);
+    word.store(idle + 2);
+  });
+  end();
+}
+
 TEST_P(KernelClientTest, OutlivesAProgramThatIsKilled) {
   if (GetParam().where == Where::SameProcess) return;
   Connection with;

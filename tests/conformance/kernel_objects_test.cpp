@@ -98,7 +98,7 @@ TEST_P(KernelObjectsTest, AResetForgetsWhatWasNotPolled) {
   nothing.wr_id = 1;
   nothing.flags = send_flag::kSignaled;
   EXPECT_EQ(post(shared, nothing), Status::Ok);
-  EXPECT_TRUE(comes([&] { return kq.entry->responder.rq_head.load() == 1; }));
+  EXPECT_TRUE(comes([&] { return kq.own.entry().responder.rq_head.load() == 1; }));
   control::QpAttr reset;
   reset.state = QpState::Reset;
   must([&](io::IrpRef irp) { al::modify_qp(kq, verbs::qp_attr::kState, reset, std::move(irp)); });
@@ -125,7 +125,7 @@ TEST_P(KernelObjectsTest, AQueuePairThatGoesGivesReceivesBack) {
   }
   EXPECT_EQ(supply(srq, kDepth, piece(4096, 64)), Status::LimitExceeded);
   EXPECT_EQ(KernelClient::post(WrOpcode::Send, 1, piece(0, 8)), Status::Ok);
-  EXPECT_TRUE(comes([&] { return shared.entry->responder.messages.load() == 1; }));
+  EXPECT_TRUE(comes([&] { return shared.own.entry().responder.messages.load() == 1; }));
   gone(shared);
   EXPECT_EQ(supply(srq, kDepth, piece(4096, 64)), Status::Ok);
   EXPECT_EQ(one(cq).wr_id, 1u);  // the sender's

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// The functions of OwnQueuePair that depend on who owns it.
+#pragma once
+
+#include "hca/queues/own_queue_pair.h"
+
+#include <concepts>
+#include <mutex>
+
+namespace ib::hca {
+
+// Instead of a lock, for a client whose calls all come from one thread.
+struct NoLock {
+  void lock() {}
+  void unlock() {}
+};
+
+// What differs between owners.
+template <class Owner>
+concept QueuePairOwner = requires(Owner& owner) {
+  owner.send_lock();
+  owner.recv_lock();
+  owner.flush_lock();
+  // A request waits: somebody is to run() soon.
+  owner.requests_wait();
+  // A reset: no request waits any more. Under the send lock.
+  owner.forget_waiting();
+  // A reset: completions that were not polled are voided, so that they cannot pass for those of
+  // what comes after it. Under the send lock.
+  owner.forget_completions();
+  // Returns whether the posters that may have been delivering into the receive queue when the state
+  // became Error have left; from then on none begins. If not, the owner flushes again later. Under
+  // the flush lock.
+  { owner.posters_left() } -> std::same_as<bool>;
+};
+
+template <class Owner>
+Status OwnQueuePair::post(Owner& owner, const SendWqe& wqe, Way way) {
+  static_assert(QueuePairOwner<Owner>);
+  const bool waited = sends_->waiting();
+  Status status = Status::Ok;
+  {
+    const OpScope scope(*plane_, executing_);
+    status = sends_->post(wqe, way);
+  }
+  if (!waited && sends_->waiting()) owner.requests_wait();
+  if (sends_->took_error()) flush_all(owner);
+  return status;
+}
+
+template <class Owner>
+Requester::Progress OwnQueuePair::run(Owner& owner, std::uint32_t most) {
+  auto progress = Requester::Progress::Idle;
+  {
+    const OpScope scope(*plane_, executing_);
+    progress = sends_->progress(most);
+  }
+  if (sends_->took_error()) flush(owner);
+  return progress;
+}
+
+template <class Owner>
+void OwnQueuePair::serve_awaited(Owner& owner) {
+  wake_waiter();
+  if (state() != verbs::QpState::Error) return;
+  const std::lock_guard guard(owner.flush_lock());
+  if (flushed_) flush_receives(owner);  // nobody delivers any more
+}
+
+template <class Owner>
+void OwnQueuePair::modified(Owner& owner, std::uint32_t mask, const verbs::control::QpAttr& attr,
+                            verbs::QpState state) {
+  if (sends_) {
+    const std::lock_guard guard(owner.send_lock());
+    limits_.change(mask, attr);
+    sends_->set_limits(limits_);
+  }
+  if (state == verbs::QpState::Error) flush_all(owner);
+  if (state != verbs::QpState::Reset) return;
+  {
+    const std::lock_guard sends(owner.send_lock());
+    if (sends_) sends_->reset();
+    owner.forget_waiting();
+    owner.forget_completions();
+    const std::lock_guard receives(owner.recv_lock());
+    if (receives_) receives_->reset();
+  }
+  const std::lock_guard guard(owner.flush_lock());
+  flushed_ = false;
+}
+
+template <class Owner>
+void OwnQueuePair::flush(Owner& owner) {
+  const std::lock_guard guard(owner.flush_lock());
+  if (flushed_ || state() != verbs::QpState::Error || !owner.posters_left()) return;
+  flushed_ = true;
+  flush_receives(owner);
+  if (srq_ != kNone) raise_last_wqe_reached();
+}
+
+template <class Owner>
+void OwnQueuePair::flush_all(Owner& owner) {
+  flush(owner);
+  // Outside of the flush lock: who runs what waits holds a lock of requests_wait() and flushes.
+  if (is_waiting()) owner.requests_wait();
+}
+
+// Under the flush lock.
+template <class Owner>
+void OwnQueuePair::flush_receives(Owner& owner) {
+  const std::lock_guard guard(owner.recv_lock());
+  write_flushes();
+}
+
+}  // namespace ib::hca
