@@ -150,8 +150,7 @@ void QueuePair::flush_after_error() {
 }
 
 void QueuePair::break_for_good() {
-  own_.entry().id.state.store(static_cast<std::uint32_t>(QpState::Error),
-                              std::memory_order_release);
+  own_.entry().id.state.store(QpState::Error, std::memory_order_release);
   send_lock_.lock();
   if (own_.is_waiting()) {
     const hca::OpScope scope(process_.plane(), own_.executing());

@@ -119,15 +119,15 @@ Json blocked_json(Core& core) {
   Json blocked = Json::array();
   core.qps.for_each([&](const Qp& qp) {
     const hca::QpEntry& entry = *core.arena().qp(qp.index);
-    const std::uint32_t cause = entry.requester.blocked.load();
-    if (cause == 0 || qp.dying) return;
+    const control::Cause cause = entry.requester.blocked.load();
+    if (cause == control::Cause::None || qp.dying) return;
     blocked.push_back({{"qpn", fmt::format("{:#x}", qp.qpn)},
                        {"type", qp_type_name(qp.type)},
                        {"state", qp_state_name(current_state(core, qp))},
                        {"peer_qpn", fmt::format("{:#x}", qp.attr.dest_qpn)},
                        {"pid", qp.file->session->pid},
                        {"node", qp.file->session->node->name},
-                       {"cause", verbs::cause_name(static_cast<control::Cause>(cause))}});
+                       {"cause", verbs::cause_name(cause)}});
   });
   return blocked;
 }

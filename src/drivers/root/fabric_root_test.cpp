@@ -89,8 +89,7 @@ TEST(FabricRoot, APortGoesDownAndUpWithEvents) {
   in.port = 2;
   p.good(other.root_call(Code::SetPort, in));
   const std::uint32_t index = b.fabric.nodes()[0].hcas[0].first_port + 1;
-  EXPECT_EQ(b.arena().port(index)->state.load(),
-            static_cast<std::uint32_t>(verbs::PortState::Down));
+  EXPECT_EQ(b.arena().port(index)->state.load(), verbs::PortState::Down);
   const auto event = p.root_call<EventOut>(Code::WaitEvent);
   EXPECT_EQ(event.out.type, EventType::PortErr);
   EXPECT_EQ(event.out.index, 2u);
@@ -108,9 +107,7 @@ TEST(FabricRoot, StatusIsJsonWithStableKeys) {
   const auto qp = p.qp(QpType::Rc, p.pd(), p.cq());
   b.arena().qp(control::index_of(qp.handle))->requester.messages.store(5);
   b.arena().qp(control::index_of(qp.handle))->requester.bytes.store(500);
-  b.arena()
-      .qp(control::index_of(qp.handle))
-      ->requester.blocked.store(static_cast<std::uint32_t>(Cause::NoReceive));
+  b.arena().qp(control::index_of(qp.handle))->requester.blocked.store(Cause::NoReceive);
   p.good(p.root_call(Code::Status));
   const auto json = nlohmann::json::parse(b.host.last_text);
   EXPECT_EQ(json["nodes"][0]["hcas"][0]["ports"][0]["counters"]["sent_bytes"], 500);

@@ -67,7 +67,7 @@ struct Tree : Bench {
     }
     return of.finish<EventOut>(*request).out;
   }
-  std::uint32_t port_state(std::uint32_t port) { return arena().port(port)->state.load(); }
+  verbs::PortState port_state(std::uint32_t port) { return arena().port(port)->state.load(); }
 
   Process a;
   Process b;
@@ -102,7 +102,7 @@ TEST(FabricTree, RemovingAnHcaInUseIsVetoedWithTheNamesOfItsUsers) {
   t.a.exit();
   EXPECT_EQ(t.hca(HcaAction::Remove).status, Status::Ok);
   EXPECT_EQ(t.devices()["tree"]["children"][0]["children"], Json::array());
-  EXPECT_EQ(t.port_state(0), static_cast<std::uint32_t>(verbs::PortState::Down));
+  EXPECT_EQ(t.port_state(0), verbs::PortState::Down);
   EXPECT_EQ(t.hca(HcaAction::Remove).status, Status::NotFound);
   std::string reason;
   EXPECT_EQ(t.tree->resolve("node0", "\\Device\\ibal", reason).error(), Status::NotFound);
@@ -110,7 +110,7 @@ TEST(FabricTree, RemovingAnHcaInUseIsVetoedWithTheNamesOfItsUsers) {
   const auto added = t.hca(HcaAction::Add, "node0", "");
   EXPECT_EQ(added.status, Status::Ok) << added.reason;
   EXPECT_STREQ(added.out.name.data(), "softib0");
-  EXPECT_EQ(t.port_state(0), static_cast<std::uint32_t>(verbs::PortState::Active));
+  EXPECT_EQ(t.port_state(0), verbs::PortState::Active);
   Process again(t, 21, "node0");
   again.pd();
 }
@@ -144,12 +144,11 @@ TEST(FabricTree, EjectKillsFilesButLetsProgramsCleanUp) {
   EXPECT_EQ(event.object, control::EventObject::Device);
   EXPECT_EQ(event.file, 1u);
   EXPECT_EQ(t.event(t.b).file, 99u);
-  EXPECT_EQ(t.arena().qp(qp.out.qpn & (hca::kMaxQps - 1))->id.state.load(),
-            static_cast<std::uint32_t>(verbs::QpState::Error));
+  EXPECT_EQ(t.arena().qp(qp.out.qpn & (hca::kMaxQps - 1))->id.state.load(), verbs::QpState::Error);
   // The peer's retries end.
   t.executor.advance(std::chrono::seconds(5));
   EXPECT_EQ(t.arena().qp(peer.out.qpn & (hca::kMaxQps - 1))->id.state.load(),
-            static_cast<std::uint32_t>(verbs::QpState::Error));
+            verbs::QpState::Error);
   EXPECT_THAT(t.trace(), HasSubstr("the HCA of its peer"));
 
   const auto refused = t.a.call(Code::AllocPd);
@@ -236,7 +235,7 @@ TEST(FabricTree, RequestsWaitWhileTheHcaSleepsAndEndAfterwards) {
   EXPECT_EQ(t.a.finish<Nothing>(*waiting).status, Status::Ok);
   EXPECT_EQ(t.event(t.a).type, EventType::PortErr);  // of port 2
   EXPECT_EQ(t.event(t.a).type, EventType::PortActive);
-  EXPECT_EQ(t.port_state(0), static_cast<std::uint32_t>(verbs::PortState::Active));
+  EXPECT_EQ(t.port_state(0), verbs::PortState::Active);
 }
 
 TEST(FabricTree, WhatWaitsForASleepingHcaFailsWhenThatIsEjected) {
@@ -263,7 +262,7 @@ TEST(FabricTree, APortThatGoesDownWhileItSleepsIsDownAfterwards) {
   EXPECT_EQ(t.ask(Code::SetPort, in).status, Status::Ok);
   EXPECT_EQ(t.port_state(0), hca::kPortAsleep);
   EXPECT_EQ(t.power(PowerState::Working).status, Status::Ok);
-  EXPECT_EQ(t.port_state(0), static_cast<std::uint32_t>(verbs::PortState::Down));
+  EXPECT_EQ(t.port_state(0), verbs::PortState::Down);
 }
 
 TEST(FabricTree, PartitionsAreEntriesEventsAndChildren) {

@@ -31,9 +31,8 @@ void break_queue_pair(Core& core, Qp& qp) {
   const QpState state = current_state(core, qp);
   if (state == QpState::Reset || state == QpState::Error) return;
   entry.geometry.error_detail.store(0, std::memory_order_relaxed);
-  entry.geometry.error_cause.store(static_cast<std::uint32_t>(control::Cause::HcaRemoved),
-                                   std::memory_order_release);
-  entry.id.state.store(static_cast<std::uint32_t>(QpState::Error), std::memory_order_seq_cst);
+  entry.geometry.error_cause.store(control::Cause::HcaRemoved, std::memory_order_release);
+  entry.id.state.store(QpState::Error, std::memory_order_seq_cst);
   qp.attr.state = QpState::Error;
 }
 
@@ -93,15 +92,13 @@ void publish_ports(Core& core, const fabric::Hca& hca) {
     hca::PortEntry& entry = *core.arena().port(hca.first_port + port.number - 1);
     entry.lid = port.lid;
     entry.gid = port.gid();
-    entry.mtu.store(static_cast<std::uint32_t>(port_attributes(port).active_mtu),
-                    std::memory_order_relaxed);
+    entry.mtu.store(port_attributes(port).active_mtu, std::memory_order_relaxed);
     for (std::size_t i = 0; i < entry.pkeys.size(); ++i) {
       entry.pkeys[i].store(i < port.pkeys.size() ? port.pkeys[i] : std::uint16_t{0},
                            std::memory_order_release);
     }
     core.arena().lid(port.lid)->store(hca.first_port + port.number, std::memory_order_release);
-    entry.state.store(hca.asleep ? hca::kPortAsleep : static_cast<std::uint32_t>(state),
-                      std::memory_order_seq_cst);
+    entry.state.store(hca.asleep ? hca::kPortAsleep : state, std::memory_order_seq_cst);
   }
   resolve_flows(core);
   hca::advance_epoch(core.arena(), hca::kAnyOwner);

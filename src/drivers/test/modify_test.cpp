@@ -43,7 +43,7 @@ TEST(ModifyQp, ConnectingStoresWhatPostersNeed) {
   const int wakes = b.host.wakes;
   pair.connect();
   const hca::QpEntry& entry = *b.arena().qp(control::index_of(pair.left_made.handle));
-  EXPECT_EQ(entry.id.state.load(), static_cast<std::uint32_t>(QpState::Rts));
+  EXPECT_EQ(entry.id.state.load(), QpState::Rts);
   EXPECT_EQ(entry.connection.dest_qpn, pair.right_made.out.qpn);
   EXPECT_EQ(entry.connection.address.dlid, Pair::kRightLid);
   EXPECT_EQ(entry.id.lid, Pair::kLeftLid);
@@ -137,7 +137,7 @@ TEST(ModifyQp, TheStateThatAPosterSetIsTheCurrentOne) {
   pair.connect();
   Process& p = pair.left;
   const std::uint32_t qp = pair.left_made.handle;
-  b.arena().qp(control::index_of(qp))->id.state.store(static_cast<std::uint32_t>(QpState::Error));
+  b.arena().qp(control::index_of(qp))->id.state.store(QpState::Error);
   EXPECT_EQ(p.call<QueryQpOut>(Code::QueryQp, IndexIn{qp, 0}).out.attr.state, QpState::Error);
   EXPECT_EQ(p.modify(qp, QpState::Sqd, 0).status, Status::InvalidParameter);
   QpAttr attr;
@@ -161,7 +161,7 @@ TEST(ModifyQp, ResetAndErrorAreAnsweredWhenPostersHaveLeft) {
   const auto request = pair.left.begin(Code::ModifyQp, in);
   b.executor.advance(std::chrono::milliseconds(20));
   EXPECT_FALSE(request->done);
-  EXPECT_EQ(entry.id.state.load(), static_cast<std::uint32_t>(QpState::Reset));
+  EXPECT_EQ(entry.id.state.load(), QpState::Reset);
   EXPECT_EQ(pair.left.call(Code::DestroyQp, IndexIn{pair.left_made.handle, 0}).status,
             Status::DeviceBusy);
   poster_moves(b, pair.right.attach.slot);

@@ -134,12 +134,12 @@ TEST(Objects, ARegionIsPublishedWithAKeyThatChangesWithEachUse) {
   const hca::KeyEntry& entry = *b.arena().key(control::index_of(first.handle));
   EXPECT_EQ(hca::key_index(first.out.lkey), control::index_of(first.handle));
   EXPECT_EQ(entry.id.key.load(), first.out.rkey);
-  EXPECT_EQ(entry.id.state.load(), static_cast<std::uint32_t>(hca::KeyState::Valid));
+  EXPECT_EQ(entry.id.state.load(), hca::KeyState::Valid);
   EXPECT_EQ(entry.id.owner_slot, p.attach.slot);
   EXPECT_EQ(entry.id.address, 0x10000u);
   p.good(p.call(Code::DeregMr, IndexIn{first.handle, 0}));
   EXPECT_EQ(entry.id.key.load(), 0u);
-  EXPECT_EQ(entry.id.state.load(), static_cast<std::uint32_t>(hca::KeyState::Invalid));
+  EXPECT_EQ(entry.id.state.load(), hca::KeyState::Invalid);
 }
 
 TEST(Objects, RegistrationsThatCannotWorkAreRefused) {
@@ -169,9 +169,7 @@ TEST(Objects, ARegionWithBoundWindowsIsBusyUntilTheyAreGone) {
   // What binding does.
   b.arena().key(control::index_of(mr))->adopted.windows.store(1);
   b.arena().key(control::index_of(mw))->id.window_region = control::index_of(mr);
-  b.arena()
-      .key(control::index_of(mw))
-      ->id.state.store(static_cast<std::uint32_t>(hca::KeyState::Valid));
+  b.arena().key(control::index_of(mw))->id.state.store(hca::KeyState::Valid);
   EXPECT_EQ(p.call(Code::DeregMr, IndexIn{mr, 0}).status, Status::DeviceBusy);
   p.good(p.call(Code::DeallocMw, IndexIn{mw, 0}));
   EXPECT_EQ(b.arena().key(control::index_of(mr))->adopted.windows.load(), 0u);

@@ -134,7 +134,7 @@ class Chaos {
     const std::uint32_t server = pick_(std::max(1u, bench_.core().slots_used));
     hca::BounceEntry& bounce = sure(arena().bounce(server, pick_(hca::kBouncesPerSlot)));
     bounce.request.requester_slot.store(requester);
-    bounce.request.state.store(static_cast<std::uint32_t>(kStates[pick_(3)]));
+    bounce.request.state.store(kStates[pick_(3)]);
   }
 
   Bench& bench_;

@@ -294,7 +294,7 @@ TEST(Epoch, OfAConnectionIsThatOfItsTwoProcesses) {
 void connect_pair(const Arena& arena, verbs::QpType type) {
   const auto set = [&](std::uint32_t index, std::uint32_t owner, std::uint32_t peer) {
     QpEntry& qp = *arena.qp(index);
-    qp.id.type = static_cast<std::uint32_t>(type);
+    qp.id.type = type;
     qp.id.owner_slot = owner;
     qp.connection.dest_qpn = peer | 0x40000;  // a generation
   };

@@ -16,6 +16,7 @@
 #pragma once
 
 #include "hca/layout/shared_field.h"
+#include "verbs/cause.h"
 #include "verbs/limits.h"
 #include "verbs/types.h"
 
@@ -31,6 +32,9 @@ static_assert(std::atomic<std::uint32_t>::is_always_lock_free);
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 using Shared32 = std::atomic<std::uint32_t>;
 using Shared64 = std::atomic<std::uint64_t>;
+// May hold a value that is no enumerator, since anybody may have written it.
+template <class E>
+using SharedEnum = std::atomic<E>;
 
 inline constexpr std::uint64_t kArenaMagic = 0x31626974666f7373ull;
 inline constexpr std::uint32_t kLayoutVersion = 7;
@@ -103,17 +107,17 @@ struct alignas(kLine) ProcessSlot {
   alignas(kLine) std::array<ThreadWord, kThreadsPerSlot> threads;
 };
 
-inline constexpr std::uint32_t kPortAsleep = 0x100;  // no verbs::PortState
+inline constexpr auto kPortAsleep = static_cast<verbs::PortState>(0x100);  // no enumerator
 // Detail of Cause::HcaRemoved of a queue pair: it was not its own HCA, but that of its peer.
 inline constexpr std::uint64_t kPeersHca = 1;
 
 // A port. Data stops when `state` is not Active. (control)
 struct alignas(kLine) PortEntry {
-  // verbs::PortState; or kPortAsleep: requests to and from it wait, and no retry clock runs.
-  Shared32 state;
+  // Or kPortAsleep: requests to and from it wait, and no retry clock runs.
+  SharedEnum<verbs::PortState> state;
   Relaxed<std::uint16_t> lid;
   SharedGid gid;  // the one at index 0
-  Shared32 mtu;   // verbs::Mtu
+  SharedEnum<verbs::Mtu> mtu;
   // Who has its queue pairs 0 and 1: names of entries like any QPN; 0: nobody.
   std::array<Shared32, 2> special;
   std::array<std::atomic<std::uint16_t>, verbs::limits::kMaxPkeys> pkeys;  // 0: no entry
@@ -140,9 +144,9 @@ constexpr std::uint32_t cause_of(std::uint32_t word) {
 struct QpEntry {
   // Line 0 (control): all that a poster must know of its peer.
   struct alignas(kLine) {
-    Shared32 qpn;    // 0: free; of Smi and Gsi a name that is on no wire
-    Shared32 state;  // verbs::QpState; a poster may also move it to Error
-    std::uint32_t type = 0;
+    Shared32 qpn;                      // 0: free; of Smi and Gsi a name that is on no wire
+    SharedEnum<verbs::QpState> state;  // a poster may also move it to Error
+    Relaxed<verbs::QpType> type;
     std::uint32_t pd = 0;
     std::uint32_t owner_slot = 0;
     Relaxed<std::uint32_t> access;
@@ -174,9 +178,8 @@ struct QpEntry {
     std::uint64_t cookie = 0;
     std::uint32_t ca = 0;
     std::uint32_t send_cq = kNone;
-    // verbs::control::Cause; why it was moved to Error by a poster or softibd
-    Shared32 error_cause;
-    Shared64 error_detail;  // e.g. the pid of the process that went
+    SharedEnum<verbs::control::Cause> error_cause;  // why a poster or softibd moved it to Error
+    Shared64 error_detail;                          // e.g. the pid of the process that went
   } geometry;
   // Line 3 (owner): receives posted.
   struct alignas(kLine) {
@@ -196,7 +199,7 @@ struct QpEntry {
   struct alignas(kLine) {
     Shared64 messages;
     Shared64 bytes;
-    Shared32 blocked;  // verbs::control::Cause while the head request waits; for `softib status`
+    SharedEnum<verbs::control::Cause> blocked;  // while the head request waits; for `softib status`
   } requester;
   // Line 7 (control): the connection, as its owner has set it [IBA1 11.2.5.2] and as softibd has
   // resolved it in the fabric. Posters cache it until an epoch rises (epoch.h).
@@ -396,7 +399,7 @@ struct KeyEntry {
   // Line 0 (control; windows and adoption: owner)
   struct alignas(kLine) {
     Shared32 key;
-    Shared32 state;  // KeyState
+    SharedEnum<KeyState> state;
     std::uint32_t pd = 0;
     std::uint32_t access = 0;  // windows: the bound access
     std::uint64_t iova = 0;    // first address of the key's address space
@@ -446,7 +449,7 @@ enum class BounceOp : std::uint32_t { Read = 1, Write = 2, CmpSwap = 3, FetchAdd
 inline constexpr std::uint32_t kBounceBytes = 32 * 1024;
 struct BounceEntry {
   struct alignas(kLine) {
-    Shared32 state;           // BounceState
+    SharedEnum<BounceState> state;
     Shared32 requester_slot;  // who claimed it
     BounceOp op = BounceOp::Read;
     std::uint32_t key = 0;      // the region, as its owner knows it

@@ -31,7 +31,7 @@ inline bool may_touch(const Arena& arena, std::uint32_t poster, std::uint64_t se
   if (what == executing::kOwn) return false;
   const QpEntry* qp = arena.qp(executing::queue_pair_of(sequence));
   if (what == executing::kAnything || qp == nullptr || qp->id.owner_slot != poster) return true;
-  const auto type = static_cast<verbs::QpType>(qp->id.type);
+  const verbs::QpType type = qp->id.type;
   const bool one_peer = type == verbs::QpType::Rc || type == verbs::QpType::Uc;
   const QpEntry* peer = one_peer ? arena.qp(qp_index(qp->connection.dest_qpn)) : nullptr;
   return peer == nullptr || peer->id.owner_slot == owner;

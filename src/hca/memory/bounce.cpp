@@ -21,13 +21,11 @@ using platform::OwnCopy;
 constexpr Duration kPatience = std::chrono::milliseconds(200);
 
 bool change(BounceEntry& entry, BounceState from, BounceState to) {
-  auto expected = static_cast<std::uint32_t>(from);
-  return entry.request.state.compare_exchange_strong(expected, static_cast<std::uint32_t>(to),
-                                                     std::memory_order_acq_rel);
+  return entry.request.state.compare_exchange_strong(from, to, std::memory_order_acq_rel);
 }
 
 void set(BounceEntry& entry, BounceState to) {
-  entry.request.state.store(static_cast<std::uint32_t>(to), std::memory_order_release);
+  entry.request.state.store(to, std::memory_order_release);
 }
 
 BounceEntry* claim(const Arena& arena, std::uint32_t owner, std::uint32_t requester) {
@@ -103,7 +101,7 @@ Access MemoryPlane::bounce(const Stretch& at, BounceEntry*& entry, BounceOp op,
   host_.kick(at.slot);
 
   const Instant give_up = host_.now() + kPatience;
-  const auto done = static_cast<std::uint32_t>(BounceState::Done);
+  const auto done = BounceState::Done;
   for (std::uint32_t round = 0;; ++round) {
     if (entry->request.state.load(std::memory_order_acquire) == done) break;
     if (owner.generation.load(std::memory_order_acquire) != generation) {
@@ -123,8 +121,7 @@ Access MemoryPlane::bounce(const Stretch& at, BounceEntry*& entry, BounceOp op,
 void MemoryPlane::serve_bounces() {
   for (std::uint32_t i = 0; i < kBouncesPerSlot; ++i) {
     BounceEntry* entry = arena_.bounce(slot_, i);
-    if (entry->request.state.load(std::memory_order_acquire) ==
-        static_cast<std::uint32_t>(BounceState::Submitted)) {
+    if (entry->request.state.load(std::memory_order_acquire) == BounceState::Submitted) {
       serve_bounce(*entry);
     }
   }

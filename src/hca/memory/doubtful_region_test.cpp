@@ -64,7 +64,7 @@ TEST(DoubtfulRegion, ThatIsGoneIsALocalErrorOfEveryRequest) {
       b.take_away();
       EXPECT_EQ(b.run(opcode, bytes), WcStatus::LocProtErr);
       EXPECT_EQ(b.last.vendor_err, static_cast<std::uint32_t>(Cause::LocalMemoryGone));
-      EXPECT_EQ(b.peer->id.state.load(), static_cast<std::uint32_t>(QpState::Rts));
+      EXPECT_EQ(b.peer->id.state.load(), QpState::Rts);
     }
   }
 }
@@ -98,7 +98,7 @@ TEST(DoubtfulRegion, ThatIsGoneFailsTheReceiveWhenItIsPolled) {
   EXPECT_TRUE(finish(b.plane, *ring, 1, cqe, status, wr_id));
   EXPECT_EQ(wr_id, 5u);
   EXPECT_EQ(status, WcStatus::LocProtErr);
-  EXPECT_EQ(b.own->id.state.load(), static_cast<std::uint32_t>(QpState::Error));
+  EXPECT_EQ(b.own->id.state.load(), QpState::Error);
 }
 
 }  // namespace

@@ -14,11 +14,11 @@ const KeyEntry* MemoryPlane::granted(const Responder& responder, std::uint32_t k
   const KeyEntry* entry = arena_.key(key_index(key));
   if (entry == nullptr || key == 0) return nullptr;
   const auto& id = entry->id;
-  const bool good =
-      id.state.load(std::memory_order_acquire) == static_cast<std::uint32_t>(KeyState::Valid) &&
-      id.key.load(std::memory_order_acquire) == key && id.owner_slot == responder.owner_slot &&
-      id.owner_slot != slot_ && id.pd == responder.pd && (id.access & access) == access &&
-      in_range(address, length, id.iova, id.length);
+  const bool good = id.state.load(std::memory_order_acquire) == KeyState::Valid &&
+                    id.key.load(std::memory_order_acquire) == key &&
+                    id.owner_slot == responder.owner_slot && id.owner_slot != slot_ &&
+                    id.pd == responder.pd && (id.access & access) == access &&
+                    in_range(address, length, id.iova, id.length);
   return good ? entry : nullptr;
 }
 

@@ -163,7 +163,7 @@ Access MemoryPlane::check_window(const KeyEntry& window, const Responder& respon
   }
   region = arena_.key(window.id.window_region);
   if (region == nullptr) return failed(Cause::RemoteKeyUnknown);
-  const auto state = static_cast<KeyState>(region->id.state.load(std::memory_order_acquire));
+  const auto state = region->id.state.load(std::memory_order_acquire);
   if (state == KeyState::Moving) return {Cause::None, true, 0};
   if (state != KeyState::Valid) return failed(Cause::RemoteKeyUnknown);
   return {};
@@ -173,7 +173,7 @@ Access MemoryPlane::remote(const Responder& responder, std::uint32_t key, std::u
                            std::uint64_t length, std::uint32_t access, Stretch& out) {
   const KeyEntry* entry = arena_.key(key_index(key));
   if (entry == nullptr || key == 0) return failed(Cause::RemoteKeyUnknown);
-  const auto state = static_cast<KeyState>(entry->id.state.load(std::memory_order_acquire));
+  const auto state = entry->id.state.load(std::memory_order_acquire);
   if (entry->id.key.load(std::memory_order_acquire) != key || state == KeyState::Invalid ||
       entry->id.owner_slot != responder.owner_slot) {
     return failed(Cause::RemoteKeyUnknown);
@@ -214,7 +214,7 @@ Access MemoryPlane::receive(const Responder& responder, const Sge& sge, Stretch&
   }
   const KeyEntry* entry = arena_.key(key_index(sge.lkey));
   if (entry == nullptr || sge.lkey == 0) return failed(Cause::RemoteReceiveKey);
-  const auto state = static_cast<KeyState>(entry->id.state.load(std::memory_order_acquire));
+  const auto state = entry->id.state.load(std::memory_order_acquire);
   if (entry->id.key.load(std::memory_order_acquire) != sge.lkey || state == KeyState::Invalid ||
       entry->id.owner_slot != responder.owner_slot || entry->id.pd != responder.pd ||
       (entry->id.access & access::kLocalWrite) == 0 ||

@@ -134,13 +134,12 @@ void MemoryPlane::break_own(std::uint32_t qpn, Cause cause) {
       qp->id.owner_slot != slot_) {
     return;
   }
-  qp->geometry.error_cause.store(static_cast<std::uint32_t>(cause), std::memory_order_relaxed);
-  constexpr auto kFrom = static_cast<std::uint32_t>(verbs::QpState::Rtr);
-  std::uint32_t state = qp->id.state.load(std::memory_order_relaxed);
-  while (state >= kFrom && state < static_cast<std::uint32_t>(verbs::QpState::Error) &&
-         !qp->id.state.compare_exchange_weak(
-             state, static_cast<std::uint32_t>(verbs::QpState::Error), std::memory_order_acq_rel)) {
-  }
+  qp->geometry.error_cause.store(cause, std::memory_order_relaxed);
+  constexpr auto kFrom = verbs::QpState::Rtr;
+  verbs::QpState state = qp->id.state.load(std::memory_order_relaxed);
+  while (state >= kFrom && state < verbs::QpState::Error &&
+         !qp->id.state.compare_exchange_weak(state, verbs::QpState::Error,
+                                             std::memory_order_acq_rel)) {}
   arena_.slot(slot_)->attention.fetch_add(1, std::memory_order_release);
   host_.kick(slot_);
 }

@@ -32,10 +32,8 @@ class OwnQueuePair {
   std::uint64_t executing() const { return executing_; }
   QpEntry& entry() const { return *entry_; }
   verbs::QpState state() const {  // as device memory has it now
-    const std::uint32_t state = entry_->id.state.load(std::memory_order_acquire);
-    return state <= static_cast<std::uint32_t>(verbs::QpState::Error)
-               ? static_cast<verbs::QpState>(state)
-               : verbs::QpState::Error;
+    const verbs::QpState state = entry_->id.state.load(std::memory_order_acquire);
+    return state <= verbs::QpState::Error ? state : verbs::QpState::Error;
   }
   std::uint32_t pd() const { return pd_; }
   Requester* sends() const { return sends_.get(); }  // nullptr: an XRC target

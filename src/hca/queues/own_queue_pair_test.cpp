@@ -48,7 +48,7 @@ class OwnQueuePairTest : public testing::Test {
     made.rq_stride = bench.own->geometry.rq_stride;
   }
   bool open() { return qp.open(bench.plane, kMine, in, made); }
-  void set_state(QpState state) { bench.own->id.state.store(static_cast<std::uint32_t>(state)); }
+  void set_state(QpState state) { bench.own->id.state.store(state); }
   // As after a modify-QP to this state.
   void modified(QpState state) {
     set_state(state);
@@ -116,7 +116,7 @@ TEST_F(OwnQueuePairTest, HasTheEndsOfItsType) {
 TEST_F(OwnQueuePairTest, AStateThatDoesNotExistIsError) {
   ASSERT_TRUE(open());
   EXPECT_EQ(qp.state(), QpState::Rts);
-  bench.own->id.state.store(77);
+  bench.own->id.state.store(static_cast<QpState>(77));
   EXPECT_EQ(qp.state(), QpState::Error);
 }
 

@@ -33,8 +33,9 @@ struct Flush {
 void flush_receives(MemoryPlane& plane, QpEntry& entry, std::uint32_t qpn, const OwnReceives* ring,
                     std::uint32_t srq) {
   auto& responder = entry.responder;
-  Flush flush{plane, CqProducer(plane.arena(), entry.id.recv_cq), qpn,
-              entry.geometry.error_cause.load(std::memory_order_relaxed)};
+  Flush flush{
+      plane, CqProducer(plane.arena(), entry.id.recv_cq), qpn,
+      static_cast<std::uint32_t>(entry.geometry.error_cause.load(std::memory_order_relaxed))};
   if (!flush.cq.valid()) return;
   const std::uint64_t taken = responder.srq_taken.exchange(0, std::memory_order_acq_rel);
   if (taken != 0 && srq != kNone) flush.end(static_cast<std::uint32_t>(taken - 1), srq);

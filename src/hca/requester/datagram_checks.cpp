@@ -13,7 +13,7 @@ namespace {
 Outcome check_keys(Attempt& a, const QpEntry& target, const PortEntry& port) {
   const bool own_qkey = (a.wqe.remote_qkey & verbs::kControlledQkey) != 0;  // [IBA1 10.2.5]
   const std::uint32_t qkey = own_qkey ? a.own.id.qkey : a.wqe.remote_qkey;
-  const bool to_gsi = target.id.type == static_cast<std::uint32_t>(QpType::Gsi);
+  const bool to_gsi = target.id.type == QpType::Gsi;
   const std::uint32_t wanted = to_gsi ? verbs::kGsiQkey : target.id.qkey;
   if (qkey != wanted) {
     return Outcome::dropped(Cause::QkeyMismatch, std::uint64_t{qkey} << 32 | std::uint64_t{wanted});
@@ -27,13 +27,13 @@ Outcome check_keys(Attempt& a, const QpEntry& target, const PortEntry& port) {
 }  // namespace
 
 Outcome check_datagram(Attempt& a, std::uint64_t bytes, const QpEntry& target, bool multicast) {
-  const auto type = static_cast<QpType>(target.id.type);
+  const QpType type = target.id.type;
   if (!verbs::is_datagram(type) || (!multicast && target.id.lid != a.wqe.av.dlid)) {
     return Outcome::dropped(Cause::PeerUnknown, a.wqe.av.dlid);
   }
-  const std::uint32_t state = target.id.state.load(std::memory_order_acquire);
-  if (!verbs::receives(static_cast<QpState>(state))) {
-    return Outcome::dropped(Cause::PeerNotReady, state);
+  const QpState state = target.id.state.load(std::memory_order_acquire);
+  if (!verbs::receives(state)) {
+    return Outcome::dropped(Cause::PeerNotReady, static_cast<std::uint32_t>(state));
   }
   const PortEntry* port = a.plane.arena().port(target.id.port);
   if (port == nullptr || !a.peers.check_port(target.id.port).is_done()) {

@@ -38,7 +38,7 @@ QpEntry* target_of(const Attempt& a) {
                      target->id.lid == a.wqe.av.dlid;
   if (!there) return nullptr;
   // Their entries have names too, but nobody reaches them by these.
-  return verbs::is_special(static_cast<QpType>(target->id.type)) == special ? target : nullptr;
+  return verbs::is_special(target->id.type) == special ? target : nullptr;
 }
 
 // The completion of the held receive, if all goes well.
@@ -153,7 +153,7 @@ Outcome send_datagram(Attempt& a) {
   if (!gathered.is_done()) return gathered;
   const auto bytes = static_cast<std::uint32_t>(pieces.total - kGrhBytes);
   const PortEntry* port = a.plane.arena().port(a.own.id.port);
-  if (port == nullptr || bytes > verbs::mtu_bytes(port->mtu.load(std::memory_order_relaxed))) {
+  if (port == nullptr || bytes > verbs::mtu_bytes(static_cast<std::uint32_t>(port->mtu.load()))) {
     return Outcome::fail(WcStatus::LocLenErr, Cause::LocalLength, bytes);
   }
   if (const Outcome own = a.peers.check_port(a.own.id.port); !own.is_done()) return own;

@@ -13,12 +13,11 @@ using verbs::WcStatus;
 namespace {
 
 void store_state(KeyEntry& key, KeyState state) {
-  key.id.state.store(static_cast<std::uint32_t>(state), std::memory_order_seq_cst);
+  key.id.state.store(state, std::memory_order_seq_cst);
 }
 
 bool is_valid(const KeyEntry& key) {
-  return key.id.state.load(std::memory_order_acquire) ==
-         static_cast<std::uint32_t>(KeyState::Valid);
+  return key.id.state.load(std::memory_order_acquire) == KeyState::Valid;
 }
 
 // What of the region forbids it, for people (Cause::WindowBind); nothing: it may be bound.
@@ -39,8 +38,8 @@ std::optional<std::uint64_t> why_not_bound(const Attempt& a, const KeyEntry* reg
 }  // namespace
 
 void unbind_window(const Arena& arena, KeyEntry& window) {
-  auto valid = static_cast<std::uint32_t>(KeyState::Valid);
-  if (!window.id.state.compare_exchange_strong(valid, static_cast<std::uint32_t>(KeyState::Invalid),
+  auto valid = KeyState::Valid;
+  if (!window.id.state.compare_exchange_strong(valid, KeyState::Invalid,
                                                std::memory_order_acq_rel)) {
     return;
   }

@@ -14,7 +14,7 @@ std::uint16_t own_pkey(const Attempt& a) {
 
 bool partition_accepted(std::uint16_t pkey, const QpEntry& target, const PortEntry& port,
                         std::uint16_t& matched) {
-  if (target.id.type != static_cast<std::uint32_t>(QpType::Gsi)) {
+  if (target.id.type != QpType::Gsi) {
     return verbs::share_partition(pkey, target.id.pkey);
   }
   for (std::size_t i = 0; i < port.pkeys.size(); ++i) {

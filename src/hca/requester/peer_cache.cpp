@@ -12,9 +12,9 @@ using verbs::WcOpcode;
 namespace {
 
 // SMPs bring a port up, so they do not wait for that [IBA1 14.2.5.6].
-bool carries(QpType type, std::uint32_t port_state) {
-  const auto active = static_cast<std::uint32_t>(verbs::PortState::Active);
-  const auto init = static_cast<std::uint32_t>(verbs::PortState::Init);
+bool carries(QpType type, verbs::PortState port_state) {
+  const auto active = verbs::PortState::Active;
+  const auto init = verbs::PortState::Init;
   return port_state == active || (type == QpType::Smi && port_state >= init && port_state < active);
 }
 
@@ -31,7 +31,8 @@ void PeerCache::forget() {
 
 Outcome PeerCache::check_port(std::uint32_t port) const {
   const PortEntry* entry = arena().port(port);
-  const std::uint32_t state = entry == nullptr ? 0 : entry->state.load(std::memory_order_acquire);
+  const verbs::PortState state =
+      entry == nullptr ? verbs::PortState::Nop : entry->state.load(std::memory_order_acquire);
   if (carries(type_, state)) return Outcome::done();
   return Outcome::wait(state == kPortAsleep ? Cause::HcaAsleep : Cause::PortDown);
 }
@@ -45,21 +46,19 @@ Outcome PeerCache::resolve(Cause waits_for) {
   }
   const Outcome way = check_port(entry->id.port);
   if (way.cause == Cause::HcaAsleep) return way;
-  const std::uint32_t state = entry->id.state.load(std::memory_order_acquire);
-  if (!verbs::receives(static_cast<QpState>(state))) {
+  const QpState state = entry->id.state.load(std::memory_order_acquire);
+  if (!verbs::receives(state)) {
     // Broken by this very request, and nobody says so [IBA1 9.9.6.3, class J].
-    const auto why =
-        static_cast<Cause>(entry->geometry.error_cause.load(std::memory_order_relaxed));
+    const auto why = entry->geometry.error_cause.load(std::memory_order_relaxed);
     if (why == Cause::RemoteInvalidate && waits_for == why) return Outcome::wait(why);
-    return Outcome::wait(Cause::PeerNotReady, state);
+    return Outcome::wait(Cause::PeerNotReady, static_cast<std::uint32_t>(state));
   }
   const std::uint32_t flow = own_.connection.flow.load(std::memory_order_acquire);
   if (flow::plane_of(flow) != flow::kMemory) {
     return Outcome::wait(static_cast<Cause>(flow::cause_of(flow)), own_.connection.address.dlid);
   }
   if (entry->connection.dest_qpn != own_.id.qpn.load(std::memory_order_relaxed) ||
-      entry->id.port != own_.connection.dest_port ||
-      entry->id.type != static_cast<std::uint32_t>(verbs::peer_type(type_))) {
+      entry->id.port != own_.connection.dest_port || entry->id.type != verbs::peer_type(type_)) {
     return unknown();
   }
   if (!way.is_done()) return way;
@@ -74,7 +73,7 @@ Outcome PeerCache::resolve(Cause waits_for) {
 
 // Nobody has the number.
 Outcome PeerCache::absent() const {
-  const auto gone = static_cast<Cause>(own_.geometry.error_cause.load(std::memory_order_relaxed));
+  const auto gone = own_.geometry.error_cause.load(std::memory_order_relaxed);
   if (gone == Cause::PeerProcessGone) {
     return Outcome::wait(gone, own_.geometry.error_detail.load(std::memory_order_relaxed));
   }

@@ -53,8 +53,8 @@ class PeerCache {
   // peer at any time; the rest is refreshed when an epoch has risen.
   [[gnu::always_inline]] bool stands() const {
     if (fast_.epochs.now() != fast_.as_of) return false;
-    const Shared32& state = peer_.entry->id.state;  // there is one as of that epoch
-    const auto now = static_cast<verbs::QpState>(state.load(std::memory_order_acquire));
+    // There is one as of that epoch.
+    const verbs::QpState now = peer_.entry->id.state.load(std::memory_order_acquire);
     return now == verbs::QpState::Rts || now == verbs::QpState::Rtr;
   }
   // Finds out what stands() goes by, if something has changed. `news`: something had. False: there

@@ -34,7 +34,7 @@ Requester::Requester(MemoryPlane& plane, const RequesterConfig& config)
 Status Requester::post(const SendWqe& wqe, Way way) {
   if (way == Way::Shortest && try_short(wqe)) return Status::Ok;
   IB_CHECK(queue_.check(wqe));
-  const auto state = static_cast<QpState>(own_->id.state.load(std::memory_order_acquire));
+  const auto state = own_->id.state.load(std::memory_order_acquire);
   if (state == QpState::Reset || state == QpState::Init || state == QpState::Rtr) {
     return Status::InvalidState;
   }
@@ -55,7 +55,7 @@ Status Requester::post(const SendWqe& wqe, Way way) {
 Requester::Progress Requester::progress(std::uint32_t most) {
   transfer_.begin_call();
   for (; waiting() && most > 0; --most) {
-    const auto state = static_cast<QpState>(own_->id.state.load(std::memory_order_acquire));
+    const auto state = own_->id.state.load(std::memory_order_acquire);
     if (state == QpState::Sqd) {
       retry_.try_again_soon(plane_.host().now());
       return Progress::Waits;
@@ -97,8 +97,7 @@ bool Requester::may_wait(const Outcome& outcome) {
   const Cause before = retry_.waits_for();
   const bool may = retry_.may_wait(outcome, plane_.host().now());
   if (retry_.waits_for() != before) {
-    own_->requester.blocked.store(static_cast<std::uint32_t>(retry_.waits_for()),
-                                  std::memory_order_relaxed);
+    own_->requester.blocked.store(retry_.waits_for(), std::memory_order_relaxed);
   }
   return may;
 }
@@ -107,7 +106,7 @@ void Requester::finish(const SendWqe& wqe, std::uint64_t position, const Outcome
   const Cause waited_for = retry_.waits_for();
   transfer_.moved = 0;
   retry_.forget_head();
-  own_->requester.blocked.store(0, std::memory_order_relaxed);
+  own_->requester.blocked.store(Cause::None, std::memory_order_relaxed);
   if (result.kind != Outcome::Kind::Fail) {
     responder_.forget_receive();
     if (result.kind == Outcome::Kind::Dropped) reports_.dropped(wqe, result, peer_number(wqe));
@@ -127,11 +126,10 @@ void Requester::finish(const SendWqe& wqe, std::uint64_t position, const Outcome
 // Send errors stop a UC or UD queue in SQE and break the others [IBA1 10.3.1, 10.10.2].
 void Requester::enter_error(Cause cause, std::uint64_t detail) {
   const QpState next = verbs::is_unreliable(config_.type) ? QpState::Sqe : QpState::Error;
-  own_->geometry.error_cause.store(static_cast<std::uint32_t>(cause), std::memory_order_relaxed);
+  own_->geometry.error_cause.store(cause, std::memory_order_relaxed);
   own_->geometry.error_detail.store(detail, std::memory_order_relaxed);
-  auto current = static_cast<std::uint32_t>(QpState::Rts);
-  own_->id.state.compare_exchange_strong(current, static_cast<std::uint32_t>(next),
-                                         std::memory_order_acq_rel);
+  auto current = QpState::Rts;
+  own_->id.state.compare_exchange_strong(current, next, std::memory_order_acq_rel);
   took_error_ = true;
   flush();
 }
@@ -139,7 +137,7 @@ void Requester::enter_error(Cause cause, std::uint64_t detail) {
 // The first request that nobody answered any more fails for that reason, as on a wire.
 void Requester::fail_head_of_a_lost_peer() {
   if (!waiting() || took_error_ || verbs::is_unreliable(config_.type)) return;
-  const auto why = static_cast<Cause>(own_->geometry.error_cause.load(std::memory_order_relaxed));
+  const auto why = own_->geometry.error_cause.load(std::memory_order_relaxed);
   const std::uint64_t detail = own_->geometry.error_detail.load(std::memory_order_relaxed);
   const bool peers_hca = why == Cause::HcaRemoved && detail == kPeersHca;
   if (why != Cause::PeerProcessGone && !peers_hca) return;

@@ -131,9 +131,7 @@ template <class Send>
 template <class Send>
 [[gnu::always_inline]] inline Requester::Posted Requester::post_short(Send send) {
   if (send.sge().length - 1 >= kShortMessage || waiting() || queue_.is_full() ||
-      own_->id.state.load(std::memory_order_acquire) !=
-          static_cast<std::uint32_t>(verbs::QpState::Rts) ||
-      !peers_.stands()) {
+      own_->id.state.load(std::memory_order_acquire) != verbs::QpState::Rts || !peers_.stands()) {
     return Posted::No;
   }
   verbs::WcOpcode opcode{};

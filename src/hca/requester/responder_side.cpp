@@ -65,8 +65,7 @@ Outcome ResponderSide::find_memory(Peer& peer, const Arrival& arrival, std::uint
 // that was found wrong is an answer of the responder. States go before keys (teardown.cpp).
 bool ResponderSide::has_left(const Peer& peer) {
   return peer.entry->id.qpn.load(std::memory_order_acquire) != peer.qpn ||
-         !verbs::receives(
-             static_cast<QpState>(peer.entry->id.state.load(std::memory_order_acquire)));
+         !verbs::receives(peer.entry->id.state.load(std::memory_order_acquire));
 }
 
 // A write with immediate that may not write: the receive that it would have completed ends with a
@@ -177,8 +176,7 @@ Outcome ResponderSide::invalidate(Peer& peer, const Arrival& arrival) {
   KeyEntry* key = arena_.key(key_index(rkey));
   const bool usable = key != nullptr && rkey != 0 &&
                       key->id.key.load(std::memory_order_acquire) == rkey &&
-                      key->id.state.load(std::memory_order_acquire) ==
-                          static_cast<std::uint32_t>(KeyState::Valid) &&
+                      key->id.state.load(std::memory_order_acquire) == KeyState::Valid &&
                       key->id.owner_slot == peer.entry->id.owner_slot &&
                       key->id.kind == KeyKind::Window2 && key->id.window_qpn == peer.qpn;
   if (!usable) {
@@ -193,11 +191,10 @@ Outcome ResponderSide::invalidate(Peer& peer, const Arrival& arrival) {
 }
 
 void ResponderSide::break_peer(QpEntry& peer, Cause cause, std::optional<verbs::EventType> event) {
-  peer.geometry.error_cause.store(static_cast<std::uint32_t>(cause), std::memory_order_relaxed);
-  std::uint32_t state = peer.id.state.load(std::memory_order_relaxed);
-  while (verbs::receives(static_cast<QpState>(state))) {
-    if (peer.id.state.compare_exchange_weak(state, static_cast<std::uint32_t>(QpState::Error),
-                                            std::memory_order_acq_rel)) {
+  peer.geometry.error_cause.store(cause, std::memory_order_relaxed);
+  QpState state = peer.id.state.load(std::memory_order_relaxed);
+  while (verbs::receives(state)) {
+    if (peer.id.state.compare_exchange_weak(state, QpState::Error, std::memory_order_acq_rel)) {
       break;
     }
   }

@@ -104,7 +104,7 @@ void SendQueue::refused() {
   const CqEntry& cq = cq_.entry();
   plane_.host().raise({verbs::control::EventObject::Cq, cq_.index(),
                        cq.id.generation.load(std::memory_order_relaxed), verbs::EventType::CqErr});
-  own_.id.state.store(static_cast<std::uint32_t>(QpState::Error), std::memory_order_release);
+  own_.id.state.store(QpState::Error, std::memory_order_release);
 }
 
 std::uint64_t SendQueue::now() const {

@@ -139,7 +139,7 @@ class BenchArena {
       arena_.slot(slot)->generation.store(slot + 1);
       arena_.slot(slot)->pid = 100 + slot;
     }
-    arena_.port(0)->state.store(static_cast<std::uint32_t>(verbs::PortState::Active));
+    arena_.port(0)->state.store(verbs::PortState::Active);
     arena_.port(0)->lid = 7;
   }
   ~BenchArena() { (void)::munmap(arena_.base(), kArenaSpace); }
@@ -167,7 +167,7 @@ class BenchArena {
   QpEntry& make_qp(std::uint32_t qpn, std::uint32_t owner, std::uint32_t peer, std::uint32_t cq,
                    verbs::QpType type = verbs::QpType::Rc) {
     QpEntry& qp = *new (arena_.qp(qp_index(qpn))) QpEntry;
-    qp.id.type = static_cast<std::uint32_t>(type);
+    qp.id.type = type;
     qp.id.pd = 1;
     qp.id.owner_slot = owner;
     qp.id.access = verbs::access::kRemoteAny | verbs::access::kLocalWrite;
@@ -185,7 +185,7 @@ class BenchArena {
     qp.geometry.rq_stride = receive_stride(4);
     qp.geometry.rq_ring = allocate(16ull * qp.geometry.rq_stride);
     qp.geometry.send_cq = cq;
-    qp.id.state.store(static_cast<std::uint32_t>(verbs::QpState::Rts));
+    qp.id.state.store(verbs::QpState::Rts);
     qp.id.qpn.store(qpn);
     return qp;
   }
@@ -200,7 +200,7 @@ class BenchArena {
     entry.id.owner_slot = owner;
     entry.id.kind = KeyKind::Region;
     entry.id.key.store(key);
-    entry.id.state.store(static_cast<std::uint32_t>(KeyState::Valid));
+    entry.id.state.store(KeyState::Valid);
   }
   static void know_key(MemoryPlane& plane, std::uint32_t key, std::byte* memory,
                        std::uint64_t bytes, std::uint32_t access = 0xf) {

@@ -56,7 +56,7 @@ class Pair {
     IB_ASSERT(space != MAP_FAILED);
     base_ = static_cast<std::byte*>(space);
     arena_ = Arena(base_, file_);
-    arena_.port(0)->state = static_cast<std::uint32_t>(verbs::PortState::Active);
+    arena_.port(0)->state = verbs::PortState::Active;
     for (std::uint32_t slot : {0u, 1u}) arena_.slot(slot)->live = 1;
     make_cq(0);
     make_cq(1);
@@ -64,7 +64,7 @@ class Pair {
     make_qp(3, 1, 2, 1);
     KeyEntry& key = *arena_.key(1);
     key.id.key = 0x100;
-    key.id.state = static_cast<std::uint32_t>(KeyState::Valid);
+    key.id.state = KeyState::Valid;
     key.id.access = 0xf;
     key.id.length = 1 << 20;
     key.id.address = place::kHeap + (8 << 20);
@@ -133,8 +133,8 @@ class Pair {
   void make_qp(std::uint32_t index, std::uint32_t slot, std::uint32_t peer, std::uint32_t cq) {
     auto* qp = new (arena_.qp(index)) QpEntry;
     qp->id.qpn = index;
-    qp->id.state = static_cast<std::uint32_t>(verbs::QpState::Rts);
-    qp->id.type = static_cast<std::uint32_t>(verbs::QpType::Rc);
+    qp->id.state = verbs::QpState::Rts;
+    qp->id.type = verbs::QpType::Rc;
     qp->id.owner_slot = slot;
     qp->id.access = 0xf;
     qp->connection.dest_qpn = peer;

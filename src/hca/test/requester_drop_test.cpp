@@ -20,7 +20,7 @@ struct DropBench : PairBench {
     PortEntry& port = *memory.arena().port(0);
     memory.arena().lid(kLid)->store(1);
     port.pkeys[0].store(0xffff);
-    peer->id.type = static_cast<std::uint32_t>(QpType::Ud);
+    peer->id.type = QpType::Ud;
     peer->id.qkey = kQkey;
     wqe.av.dlid = kLid;
     wqe.remote_qpn = kPeer;
@@ -90,7 +90,7 @@ TEST(Drop, QueuePairsThatAreNotThereOrNotReadyAreTold) {
   EXPECT_EQ(unknown.told().cause, Cause::PeerUnknown);
   EXPECT_EQ(unknown.told().detail, kLid);
   DropBench early;
-  early.peer->id.state.store(static_cast<std::uint32_t>(verbs::QpState::Init));
+  early.peer->id.state.store(verbs::QpState::Init);
   early.send();
   EXPECT_EQ(early.told().cause, Cause::PeerNotReady);
 }

@@ -126,7 +126,7 @@ TEST(LongWay, AWindowWhoseRegionIsGoneGrantsNothing) {
     LongBench b;
     b.make_window(kWindow, kPeer);
     KeyEntry& region = *b.memory.arena().key(key_index(kRkey));
-    region.id.state.store(static_cast<std::uint32_t>(fate.region));
+    region.id.state.store(fate.region);
     EXPECT_EQ(b.run(WrOpcode::RdmaWrite, kWindow), fate.status);
     EXPECT_EQ(b.same(8), fate.region == KeyState::Valid);
   }
@@ -216,7 +216,7 @@ TEST(LongWay, ASendInvalidatesWindowsOfItsPeersQueuePairOnly) {
     const bool pass = qpn == kPeer;
     EXPECT_EQ(b.run(WrOpcode::SendWithInv, kWindow),
               pass ? WcStatus::Success : WcStatus::RetryExcErr);
-    const auto valid = static_cast<std::uint32_t>(KeyState::Valid);
+    const auto valid = KeyState::Valid;
     EXPECT_EQ(window.id.state.load() == valid, !pass);
   }
 }

@@ -235,10 +235,7 @@ TEST_P(FarShortWayRefuses, AndLeavesNoTrace) {
   expect_refused_without_a_trace(w, GetParam());
 }
 
-std::uint32_t word(QpState state) {
-  return static_cast<std::uint32_t>(state);
-}
-void set_port(Warm& w, std::uint32_t port, std::uint32_t state) {
+void set_port(Warm& w, std::uint32_t port, verbs::PortState state) {
   w.memory.arena().port(port)->state = state;
 }
 
@@ -298,19 +295,18 @@ const Obstacle kOfTheRequest[] = {
 INSTANTIATE_TEST_SUITE_P(OfTheRequest, ShortWayRefuses, ::testing::ValuesIn(kOfTheRequest));
 
 const Obstacle kOfTheConnection[] = {
-    {"own SQD", kWrite, [](Warm& w, SendWqe&) { w.own->id.state = word(QpState::Sqd); }, false},
-    {"own error", kWrite, [](Warm& w, SendWqe&) { w.own->id.state = word(QpState::Error); }, false},
-    {"own RTR", kWrite, [](Warm& w, SendWqe&) { w.own->id.state = word(QpState::Rtr); }, false},
+    {"own SQD", kWrite, [](Warm& w, SendWqe&) { w.own->id.state = QpState::Sqd; }, false},
+    {"own error", kWrite, [](Warm& w, SendWqe&) { w.own->id.state = QpState::Error; }, false},
+    {"own RTR", kWrite, [](Warm& w, SendWqe&) { w.own->id.state = QpState::Rtr; }, false},
     {"after reset", kWrite, [](Warm& w, SendWqe&) { w.requester->reset(); }, false},
     {"other destination", kWrite, [](Warm& w, SendWqe&) { w.own->connection.dest_qpn = 9; }},
     {"peer is another", kWrite, [](Warm& w, SendWqe&) { w.peer->id.qpn = kPeer + kMaxQps; }},
     {"peer is gone", kWrite, [](Warm& w, SendWqe&) { w.peer->id.qpn = 0; }},
     {"peer is new", kWrite, [](Warm& w, SendWqe&) { w.peer->id.generation = 2; }},
-    {"peer in error", kWrite, [](Warm& w, SendWqe&) { w.peer->id.state = word(QpState::Error); },
-     false},
-    {"peer in init", kWrite, [](Warm& w, SendWqe&) { w.peer->id.state = word(QpState::Init); },
-     false},
-    {"peer's state is garbage", kWrite, [](Warm& w, SendWqe&) { w.peer->id.state = 77; }, false},
+    {"peer in error", kWrite, [](Warm& w, SendWqe&) { w.peer->id.state = QpState::Error; }, false},
+    {"peer in init", kWrite, [](Warm& w, SendWqe&) { w.peer->id.state = QpState::Init; }, false},
+    {"peer's state is garbage", kWrite,
+     [](Warm& w, SendWqe&) { w.peer->id.state = static_cast<QpState>(77); }, false},
     {"peer has another peer", kWrite, [](Warm& w, SendWqe&) { w.peer->connection.dest_qpn = 8; }},
     {"peer is at another port", kWrite, [](Warm& w, SendWqe&) { w.own->connection.dest_port = 1; }},
     {"no port has the address", kWrite,
@@ -322,7 +318,7 @@ const Obstacle kOfTheConnection[] = {
     {"other partition", kWrite, [](Warm& w, SendWqe&) { w.peer->id.pkey = 0xfffe; }},
     {"limited members", kWrite,
      [](Warm& w, SendWqe&) { w.peer->id.pkey = w.own->id.pkey = 0x7fff; }},
-    {"port down", kWrite, [](Warm& w, SendWqe&) { set_port(w, 0, 1); }},
+    {"port down", kWrite, [](Warm& w, SendWqe&) { set_port(w, 0, verbs::PortState::Down); }},
     {"port asleep", kWrite, [](Warm& w, SendWqe&) { set_port(w, 0, kPortAsleep); }},
     {"peer's port down", kWrite, [](Warm& w, SendWqe&) { w.peer->id.port = 1; }},
     {"peer's port is garbage", kWrite, [](Warm& w, SendWqe&) { w.peer->id.port = ~0u; }},
@@ -346,8 +342,8 @@ const Obstacle kOfTheKey[] = {
     {"unknown rkey", kWrite, [](Warm&, SendWqe& r) { r.rkey ^= 0x80; }, false},
     {"rkey 0", kWrite, [](Warm&, SendWqe& r) { r.rkey = 0; }, false},
     {"rkey of no entry", kWrite, [](Warm&, SendWqe& r) { r.rkey = ~0u; }, false},
-    {"deregistered", kWrite, [](Warm& w, SendWqe&) { w.rkey().id.state = 0; }},
-    {"moving", kWrite, [](Warm& w, SendWqe&) { w.rkey().id.state = 2; }},
+    {"deregistered", kWrite, [](Warm& w, SendWqe&) { w.rkey().id.state = KeyState::Invalid; }},
+    {"moving", kWrite, [](Warm& w, SendWqe&) { w.rkey().id.state = KeyState::Moving; }},
     {"of another process", kWrite, [](Warm& w, SendWqe&) { w.rkey().id.owner_slot = 2; }},
     {"of this process", kWrite,
      [](Warm& w, SendWqe&) { w.rkey().id.owner_slot = w.peer->id.owner_slot = 0; }},
@@ -478,7 +474,8 @@ TEST(ShortWay, KnowsDeviceMemoryForOneRequestAtATime) {
     EXPECT_EQ(std::memcmp(bytes, w.mine.data(), 8), 0);
     EXPECT_EQ(w.next(), WcStatus::Success);
   }
-  key.id.state = 0;  // not told: looked at each time, as long as it is of no kind that is known
+  key.id.state = KeyState::Invalid;  // not told: looked at each time, as long as it is of no kind
+                                     // that is known
   EXPECT_FALSE(w.goes_short(w.request(WrOpcode::RdmaWrite)));
 }
 

@@ -22,7 +22,7 @@ struct SpecialBench : PairBench {
     port.pkeys[0].store(0xffff);
     own->id.qkey = verbs::kGsiQkey;
     peer->id.qkey = 0x1234;
-    peer->id.type = static_cast<std::uint32_t>(to);
+    peer->id.type = to;
     if (verbs::is_special(to)) port.special[static_cast<std::size_t>(to)].store(kPeer);
     receive(5, kMad + 40);
   }
@@ -122,7 +122,7 @@ TEST(SpecialQueuePair, WhatIsNoMadIsDropped) {
     SpecialBench b(QpType::Gsi, QpType::Gsi);
     EXPECT_EQ(b.send(1, verbs::kGsiQkey, 0, bytes), nullptr) << bytes;
     EXPECT_EQ(b.next(), WcStatus::Success);
-    EXPECT_EQ(b.peer->id.state.load(), static_cast<std::uint32_t>(verbs::QpState::Rts));
+    EXPECT_EQ(b.peer->id.state.load(), verbs::QpState::Rts);
   }
 }
 
@@ -162,14 +162,14 @@ TEST(SpecialQueuePair, APartitionThatThePortDoesNotHaveIsTheSendersError) {
 
 TEST(SpecialQueuePair, SubnetManagementPassesAPortThatIsNotActiveYet) {
   SpecialBench smi(QpType::Smi, QpType::Smi);
-  smi.port_entry().state.store(static_cast<std::uint32_t>(PortState::Init));
+  smi.port_entry().state.store(PortState::Init);
   EXPECT_NE(smi.send(0, 0), nullptr);
   SpecialBench gsi(QpType::Gsi, QpType::Gsi);
-  gsi.port_entry().state.store(static_cast<std::uint32_t>(PortState::Init));
+  gsi.port_entry().state.store(PortState::Init);
   EXPECT_EQ(gsi.send(1, verbs::kGsiQkey), nullptr);
   EXPECT_EQ(gsi.next(), std::nullopt) << "it waits for the port";
   SpecialBench down(QpType::Smi, QpType::Smi);
-  down.port_entry().state.store(static_cast<std::uint32_t>(PortState::Down));
+  down.port_entry().state.store(PortState::Down);
   EXPECT_EQ(down.send(0, 0), nullptr);
 }
 

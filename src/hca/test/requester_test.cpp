@@ -50,8 +50,8 @@ TEST(Requester, RnrPatienceIsTheTimerTimesTheRetries) {
   b.host.time = begin + std::chrono::microseconds(1920);
   EXPECT_FALSE(b.progress());
   EXPECT_EQ(b.next(), WcStatus::RnrRetryExcErr);
-  EXPECT_EQ(b.own->id.state.load(), static_cast<std::uint32_t>(QpState::Error));
-  EXPECT_EQ(b.peer->id.state.load(), static_cast<std::uint32_t>(QpState::Rts));
+  EXPECT_EQ(b.own->id.state.load(), QpState::Error);
+  EXPECT_EQ(b.peer->id.state.load(), QpState::Rts);
   ASSERT_EQ(b.host.traced.size(), 1u);
   EXPECT_EQ(b.host.traced[0].cause, Cause::NoReceive);
 }
@@ -109,7 +109,7 @@ TEST(Requester, APeerThatDoesNotAnswerIsWaitedForAsLongAsTheRetriesLast) {
   b.limits.timeout = 10;  // 4.19 ms
   b.limits.retry_count = 2;
   b.requester->set_limits(b.limits);
-  b.peer->id.state.store(static_cast<std::uint32_t>(QpState::Init));
+  b.peer->id.state.store(QpState::Init);
   EXPECT_EQ(b.post(WrOpcode::RdmaWrite, 8), Status::Ok);
   EXPECT_EQ(b.post(WrOpcode::RdmaWrite, 8), Status::Ok);
   const Instant begin = b.host.time;
@@ -125,13 +125,13 @@ TEST(Requester, APeerThatDoesNotAnswerIsWaitedForAsLongAsTheRetriesLast) {
 
 TEST(Requester, PagesThatMoveHoldARequestUp) {
   PairBench b;
-  Shared32& state = b.memory.arena().key(3)->id.state;
-  state.store(static_cast<std::uint32_t>(KeyState::Moving));
+  SharedEnum<KeyState>& state = b.memory.arena().key(3)->id.state;
+  state.store(KeyState::Moving);
   EXPECT_EQ(b.post(WrOpcode::RdmaWrite, 100), Status::Ok);
   b.host.time += std::chrono::hours(1);
   EXPECT_TRUE(b.progress());
   EXPECT_EQ(b.next(), std::nullopt);
-  state.store(static_cast<std::uint32_t>(KeyState::Valid));
+  state.store(KeyState::Valid);
   EXPECT_FALSE(b.progress());
   EXPECT_EQ(b.next(), WcStatus::Success);
   EXPECT_TRUE(b.same(100));
@@ -157,7 +157,7 @@ TEST(Requester, MemoryThatIsNotThereAnyMoreFailsBothEnds) {
   EXPECT_EQ(b.post(WrOpcode::RdmaWrite, 100), Status::Ok);
   EXPECT_EQ(b.next(), WcStatus::RemOpErr);
   EXPECT_EQ(b.last.vendor_err, static_cast<std::uint32_t>(Cause::MemoryGone));
-  EXPECT_EQ(b.peer->id.state.load(), static_cast<std::uint32_t>(QpState::Error));
+  EXPECT_EQ(b.peer->id.state.load(), QpState::Error);
   ASSERT_EQ(b.host.raised.size(), 1u);
   EXPECT_EQ(b.host.raised[0].type, verbs::EventType::QpAccessErr);
   EXPECT_EQ(b.host.kicks, (std::vector<std::uint32_t>{1}));
@@ -170,7 +170,7 @@ TEST(Requester, MemoryOfItsOwnThatIsNotThereAnyMoreIsALocalError) {
   EXPECT_EQ(b.post(WrOpcode::RdmaWrite, 100), Status::Ok);
   EXPECT_EQ(b.next(), WcStatus::LocProtErr);
   EXPECT_EQ(b.last.vendor_err, static_cast<std::uint32_t>(Cause::LocalMemoryGone));
-  EXPECT_EQ(b.peer->id.state.load(), static_cast<std::uint32_t>(QpState::Rts));
+  EXPECT_EQ(b.peer->id.state.load(), QpState::Rts);
   EXPECT_TRUE(b.host.raised.empty());
 }
 
@@ -214,7 +214,7 @@ struct BounceBench : PairBench {
   void serve() {
     for (std::uint32_t i = 0; i < kBouncesPerSlot; ++i) {
       BounceEntry* entry = memory.arena().bounce(1, i);
-      if (entry->request.state.load() == static_cast<std::uint32_t>(BounceState::Submitted)) {
+      if (entry->request.state.load() == BounceState::Submitted) {
         peer_plane.serve_bounce(*entry);
         ++served;
       }
@@ -236,7 +236,8 @@ TEST(Bounce, MovesAnyNumberOfBytesThroughItsBuffers) {
   EXPECT_EQ(b.next(), WcStatus::Success);
   EXPECT_TRUE(b.same(100'000));
   for (std::uint32_t i = 0; i < kBouncesPerSlot; ++i) {
-    EXPECT_EQ(b.memory.arena().bounce(1, i)->request.state.load(), 0u) << "left behind";
+    EXPECT_EQ(b.memory.arena().bounce(1, i)->request.state.load(), BounceState::Free)
+        << "left behind";
   }
 }
 
@@ -314,7 +315,7 @@ TEST(Bounce, MemoryThatItsOwnerUnmappedFailsBothEnds) {
     EXPECT_EQ(b.post(opcode, 100'000), Status::Ok);
     EXPECT_EQ(b.next(), WcStatus::RemOpErr);
     EXPECT_EQ(b.last.vendor_err, static_cast<std::uint32_t>(Cause::MemoryGone));
-    EXPECT_EQ(b.peer->id.state.load(), static_cast<std::uint32_t>(QpState::Error));
+    EXPECT_EQ(b.peer->id.state.load(), QpState::Error);
     ASSERT_EQ(b.host.raised.size(), 1u);
     EXPECT_EQ(b.host.raised[0].type, verbs::EventType::QpAccessErr);
   }
@@ -328,10 +329,11 @@ TEST(Bounce, MemoryThatThePosterUnmappedIsItsOwnError) {
     EXPECT_EQ(b.post(opcode, 100'000), Status::Ok);
     EXPECT_EQ(b.next(), WcStatus::LocProtErr);
     EXPECT_EQ(b.last.vendor_err, static_cast<std::uint32_t>(Cause::LocalMemoryGone));
-    EXPECT_EQ(b.peer->id.state.load(), static_cast<std::uint32_t>(QpState::Rts));
+    EXPECT_EQ(b.peer->id.state.load(), QpState::Rts);
     EXPECT_TRUE(b.host.raised.empty());
     for (std::uint32_t i = 0; i < kBouncesPerSlot; ++i) {
-      EXPECT_EQ(b.memory.arena().bounce(1, i)->request.state.load(), 0u) << "left behind";
+      EXPECT_EQ(b.memory.arena().bounce(1, i)->request.state.load(), BounceState::Free)
+          << "left behind";
     }
   }
 }
@@ -340,7 +342,7 @@ TEST(Bounce, AnOwnerThatIsStoppedHoldsNobodyUpForGood) {
   BounceBench b;
   EXPECT_EQ(b.post(WrOpcode::RdmaWrite, 100), Status::Ok);  // returns, though nobody serves
   EXPECT_EQ(b.next(), std::nullopt);
-  EXPECT_EQ(b.memory.arena().bounce(1, 0)->request.state.load(), 0u) << "withdrawn";
+  EXPECT_EQ(b.memory.arena().bounce(1, 0)->request.state.load(), BounceState::Free) << "withdrawn";
   b.host.on_relax = [&b] { b.serve(); };
   EXPECT_FALSE(b.progress());
   EXPECT_EQ(b.next(), WcStatus::Success);
@@ -360,11 +362,11 @@ TEST(Bounce, AnOwnerThatDiesMeanwhileEndsTheWait) {
 TEST(Bounce, WithoutAFreeEntryTheRequestWaits) {
   BounceBench b;
   for (std::uint32_t i = 0; i < kBouncesPerSlot; ++i) {
-    b.memory.arena().bounce(1, i)->request.state.store(1);
+    b.memory.arena().bounce(1, i)->request.state.store(BounceState::Claimed);
   }
   EXPECT_EQ(b.post(WrOpcode::RdmaWrite, 100), Status::Ok);
   EXPECT_EQ(b.next(), std::nullopt);
-  b.memory.arena().bounce(1, 4)->request.state.store(0);
+  b.memory.arena().bounce(1, 4)->request.state.store(BounceState::Free);
   b.host.on_relax = [&b] { b.serve(); };
   EXPECT_FALSE(b.progress());
   EXPECT_EQ(b.next(), WcStatus::Success);
@@ -379,9 +381,9 @@ TEST(Bounce, TheOwnerChecksWhatIsAskedOfIt) {
     entry.request.key = key;
     entry.request.address = address;
     entry.request.length = n;
-    entry.request.state.store(static_cast<std::uint32_t>(BounceState::Submitted));
+    entry.request.state.store(BounceState::Submitted);
     b.serve();
-    EXPECT_EQ(entry.request.state.load(), static_cast<std::uint32_t>(BounceState::Done));
+    EXPECT_EQ(entry.request.state.load(), BounceState::Done);
     return static_cast<Cause>(entry.request.status);
   };
   const auto base = std::bit_cast<std::uint64_t>(b.theirs.data());

@@ -39,8 +39,8 @@ void break_connection(Core& core, const Bereaved& peer) {
   const QpState state = current_state(core, *qp);
   if (!verbs::receives(state)) return;
   hca::QpEntry& entry = *core.arena().qp(qp->index);
-  auto expected = static_cast<std::uint32_t>(state);
-  if (!entry.id.state.compare_exchange_strong(expected, static_cast<std::uint32_t>(QpState::Error),
+  QpState expected = state;
+  if (!entry.id.state.compare_exchange_strong(expected, QpState::Error,
                                               std::memory_order_seq_cst)) {
     return;  // a poster was faster
   }
@@ -64,7 +64,7 @@ void expect_loss(Core& core, Qp& qp, control::Cause cause, std::uint64_t detail)
   // Said at once: what the peer sends meanwhile fails with this as the reason.
   auto& geometry = core.arena().qp(peer->index)->geometry;
   geometry.error_detail.store(detail, std::memory_order_relaxed);
-  geometry.error_cause.store(static_cast<std::uint32_t>(cause), std::memory_order_release);
+  geometry.error_cause.store(cause, std::memory_order_release);
   const Bereaved bereaved{peer->index, peer->serial, peer->connection, cause, detail};
   core.later.in(retry_time(*peer), [&core, bereaved] { break_connection(core, bereaved); });
 }

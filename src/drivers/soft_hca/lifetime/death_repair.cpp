@@ -232,16 +232,14 @@ bool settle_bounces(Core& core, std::uint32_t dead_slot) {
     const bool is_served = server != nullptr && !server->buried;
     for (std::uint32_t i = 0; i < hca::kBouncesPerSlot; ++i) {
       hca::BounceEntry& entry = *core.arena().bounce(slot, i);
-      std::uint32_t state = entry.request.state.load(std::memory_order_acquire);
-      if (state == static_cast<std::uint32_t>(hca::BounceState::Free)) continue;
+      hca::BounceState state = entry.request.state.load(std::memory_order_acquire);
+      if (state == hca::BounceState::Free) continue;
       // Those who asked the dead process see its generation and give up by themselves.
       if (slot == dead_slot || entry.request.requester_slot.load() != dead_slot) continue;
       // What a dead server was working on stays as it is for good, and two that died together
       // would wait for each other.
-      const bool running =
-          is_served && state == static_cast<std::uint32_t>(hca::BounceState::Running);
-      if (running || !entry.request.state.compare_exchange_strong(
-                         state, static_cast<std::uint32_t>(hca::BounceState::Free))) {
+      const bool running = is_served && state == hca::BounceState::Running;
+      if (running || !entry.request.state.compare_exchange_strong(state, hca::BounceState::Free)) {
         settled = false;
       }
     }

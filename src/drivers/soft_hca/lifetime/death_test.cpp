@@ -48,7 +48,7 @@ struct Scene {
     cqe.seq.store(static_cast<std::uint32_t>(position / recv.out.slots) + 1);
   }
   std::uint32_t owner() const { return hca::lock_owner(victim->attach.slot); }
-  QpState state() { return static_cast<QpState>(entry().id.state.load()); }
+  QpState state() { return entry().id.state.load(); }
   void kill() {
     victim->exit();
     b.executor.advance(std::chrono::milliseconds(1));
@@ -69,8 +69,7 @@ TEST(Death, ThePeerGoesToErrorAfterItsOwnRetryTime) {
   const int wakes = s.b.host.wakes;
   s.kill();
   EXPECT_EQ(s.state(), QpState::Rts);
-  EXPECT_EQ(s.entry().geometry.error_cause.load(),
-            static_cast<std::uint32_t>(Cause::PeerProcessGone));
+  EXPECT_EQ(s.entry().geometry.error_cause.load(), Cause::PeerProcessGone);
   EXPECT_EQ(s.entry().geometry.error_detail.load(), 11u);
   // 4.096 us << 14, eight times: 537 ms.
   s.b.executor.advance(std::chrono::milliseconds(500));
@@ -94,7 +93,7 @@ TEST(Death, APeerThatWasResetMeanwhileIsLeftAlone) {
   Scene s;
   s.kill();
   s.peer.good(s.peer.modify(s.peer_qp.handle, QpState::Reset, 0));
-  EXPECT_EQ(s.entry().geometry.error_cause.load(), 0u);
+  EXPECT_EQ(s.entry().geometry.error_cause.load(), Cause::None);
   s.peer.connect(s.peer_qp.handle, 0x123456, kVictimLid);
   s.b.executor.advance(std::chrono::seconds(10));
   EXPECT_EQ(s.state(), QpState::Rts);
@@ -241,7 +240,7 @@ TEST(Repair, GarbageInDeviceMemoryIsSurvived) {
   s.cq().consumer.consumer.store(7);
   s.cq().arm.armed.store(2);
   s.b.arena().qp(control::index_of(s.victim_qp.handle))->connection.dest_qpn = 77;
-  s.b.arena().qp(control::index_of(s.victim_qp.handle))->id.state.store(1000);
+  s.b.arena().qp(control::index_of(s.victim_qp.handle))->id.state.store(static_cast<QpState>(1000));
   s.b.arena().slot(s.victim->attach.slot)->generation.store(99);
   s.kill();
   s.peer.exit();
@@ -331,19 +330,21 @@ TEST(Repair, TheSlotIsFreeOnlyWhenNobodyWorksForTheDeadAnyMore) {
   const auto bounce = [&](std::uint32_t i) -> hca::BounceEntry& {
     return sure(s.b.arena().bounce(s.target.attach.slot, i));
   };
-  const auto state = [&](std::uint32_t i) -> hca::Shared32& { return bounce(i).request.state; };
+  const auto state = [&](std::uint32_t i) -> hca::SharedEnum<hca::BounceState>& {
+    return bounce(i).request.state;
+  };
   const hca::BounceState states[] = {hca::BounceState::Claimed, hca::BounceState::Submitted,
                                      hca::BounceState::Done, hca::BounceState::Running};
   for (std::uint32_t i = 0; i < 4; ++i) {
     bounce(i).request.requester_slot.store(slot);
-    state(i).store(static_cast<std::uint32_t>(states[i]));
+    state(i).store(states[i]);
   }
   s.kill();
-  for (std::uint32_t i = 0; i < 3; ++i) EXPECT_EQ(state(i).load(), 0u);
+  for (std::uint32_t i = 0; i < 3; ++i) EXPECT_EQ(state(i).load(), hca::BounceState::Free);
   EXPECT_NE(s.b.core().by_slot[slot], nullptr);
-  state(3).store(static_cast<std::uint32_t>(hca::BounceState::Done));
+  state(3).store(hca::BounceState::Done);
   s.b.executor.advance(std::chrono::milliseconds(50));
-  EXPECT_EQ(state(3).load(), 0u);
+  EXPECT_EQ(state(3).load(), hca::BounceState::Free);
   EXPECT_EQ(s.b.core().by_slot[slot], nullptr);
 }
 
@@ -353,14 +354,14 @@ TEST(Repair, TwoThatWorkedForEachOtherAndDiedTogetherLeaveNothing) {
   for (const std::uint32_t server : {0u, 1u}) {
     hca::BounceEntry& bounce = sure(s.b.arena().bounce(slots[server], 3));
     bounce.request.requester_slot.store(slots[1 - server]);
-    bounce.request.state.store(static_cast<std::uint32_t>(hca::BounceState::Running));
+    bounce.request.state.store(hca::BounceState::Running);
   }
   s.victim->exit();
   s.target.exit();
   s.b.executor.advance(std::chrono::milliseconds(50));
   for (const std::uint32_t slot : slots) {
     EXPECT_EQ(s.b.core().by_slot[slot], nullptr);
-    EXPECT_EQ(sure(s.b.arena().bounce(slot, 3)).request.state.load(), 0u);
+    EXPECT_EQ(sure(s.b.arena().bounce(slot, 3)).request.state.load(), hca::BounceState::Free);
   }
 }
 

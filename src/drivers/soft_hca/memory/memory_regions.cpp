@@ -48,7 +48,7 @@ void publish(Core& core, const Key& key, std::uint32_t flags) {
                                                     : hca::KeyKind::Region;
   entry.adopted.flags = flags;
   entry.id.key.store(key.key, std::memory_order_relaxed);
-  entry.id.state.store(static_cast<std::uint32_t>(hca::KeyState::Valid), std::memory_order_seq_cst);
+  entry.id.state.store(hca::KeyState::Valid, std::memory_order_seq_cst);
 }
 
 control::MrOut mr_out(const Key& key) {
@@ -159,8 +159,7 @@ void change_region(Core& core, Key& key, const Change& to, io::IrpRef irp) {
   key.pd = to.pd;
   ++key.pd->regions;
   key.busy = true;
-  entry.id.state.store(static_cast<std::uint32_t>(hca::KeyState::Moving),
-                       std::memory_order_seq_cst);
+  entry.id.state.store(hca::KeyState::Moving, std::memory_order_seq_cst);
   core.after_quiescence(
       key.file->session->slot, [&core, index = key.index, serial = key.serial, flags, old_ranges,
                                 new_range = to.extent.has_value(), irp = std::move(irp)]() mutable {
@@ -263,13 +262,12 @@ void query_mr(Core& core, HcaFile& file, const control::IndexIn& in, io::IrpRef 
 void hide(Core& core, Key& key) {
   key.dying = true;
   hca::KeyEntry& entry = *core.arena().key(key.index);
-  const std::uint32_t before = entry.id.state.exchange(
-      static_cast<std::uint32_t>(hca::KeyState::Invalid), std::memory_order_seq_cst);
+  const hca::KeyState before =
+      entry.id.state.exchange(hca::KeyState::Invalid, std::memory_order_seq_cst);
   entry.id.key.store(0, std::memory_order_seq_cst);
   // A window that is still bound: its region may be deregistered from now on. If its owner has
   // unbound it itself, it was not Valid any more.
-  if (key.kind != Kind::Window || before != static_cast<std::uint32_t>(hca::KeyState::Valid))
-    return;
+  if (key.kind != Kind::Window || before != hca::KeyState::Valid) return;
   const std::uint32_t region = entry.id.window_region;
   const Key* bound_to = core.keys.find(region);
   if (bound_to == nullptr || bound_to->file != key.file) return;

@@ -145,7 +145,7 @@ void publish(Core& core, const Qp& qp) {
     return object != nullptr ? object->index : hca::kNone;
   };
   auto* entry = new (core.arena().qp(qp.index)) hca::QpEntry;
-  entry->id.type = static_cast<std::uint32_t>(qp.type);
+  entry->id.type = qp.type;
   entry->id.pd = index_of(qp.pd);
   entry->id.owner_slot = qp.file->session->slot;
   entry->id.recv_cq = index_of(qp.recv_cq);
@@ -160,7 +160,7 @@ void publish(Core& core, const Qp& qp) {
   entry->geometry.ca = qp.file->hca->index;
   entry->geometry.send_cq = index_of(qp.send_cq);
   store_path(core, qp);
-  entry->id.state.store(static_cast<std::uint32_t>(QpState::Reset), std::memory_order_relaxed);
+  entry->id.state.store(QpState::Reset, std::memory_order_relaxed);
   entry->id.qpn.store(qp.qpn, std::memory_order_seq_cst);
   publish_special(core, qp);
 }
@@ -281,7 +281,7 @@ bool drop_holder(Core& core, Qp& qp, HcaFile& file) {
   hide_groups(core, qp);
   hide_special(core, qp);
   entry.id.qpn.store(0, std::memory_order_seq_cst);
-  entry.id.state.store(static_cast<std::uint32_t>(QpState::Reset), std::memory_order_seq_cst);
+  entry.id.state.store(QpState::Reset, std::memory_order_seq_cst);
   return true;
 }
 
@@ -344,9 +344,9 @@ void release(Core& core, Qp& qp) {
 
 // Posters move a queue pair to Error, or SQE (its own); anything else in the word is garbage.
 QpState current_state(Core& core, const Qp& qp) {
-  const std::uint32_t word = core.arena().qp(qp.index)->id.state.load(std::memory_order_acquire);
-  if (word == static_cast<std::uint32_t>(QpState::Error)) return QpState::Error;
-  if (word == static_cast<std::uint32_t>(QpState::Sqe) && qp.attr.state == QpState::Rts) {
+  const QpState word = core.arena().qp(qp.index)->id.state.load(std::memory_order_acquire);
+  if (word == QpState::Error) return QpState::Error;
+  if (word == QpState::Sqe && qp.attr.state == QpState::Rts) {
     return QpState::Sqe;
   }
   return qp.attr.state;

@@ -173,8 +173,9 @@ void stop(Core& core, Qp& qp, QpState from, QpState to, io::IrpRef irp) {
   qp.draining = false;
   qp.attr.state = to;
   hca::QpEntry& entry = *core.arena().qp(qp.index);
-  entry.geometry.error_cause.store(0, std::memory_order_relaxed);  // by its owner's own hand
-  entry.id.state.store(static_cast<std::uint32_t>(to), std::memory_order_seq_cst);
+  entry.geometry.error_cause.store(control::Cause::None,
+                                   std::memory_order_relaxed);  // by its owner's own hand
+  entry.id.state.store(to, std::memory_order_seq_cst);
   if (to == QpState::Reset) {
     ++qp.connection;
     qp.attr = {};
@@ -196,11 +197,11 @@ void stop(Core& core, Qp& qp, QpState from, QpState to, io::IrpRef irp) {
       words.owner.rq_tail.store(0);
       words.waiter.rnr_waiter.store(0);
       words.lock.rq_lock.store(0);
-      words.requester.blocked.store(0);
-      words.geometry.error_cause.store(0);
+      words.requester.blocked.store(control::Cause::None);
+      words.geometry.error_cause.store(control::Cause::None);
       words.geometry.error_detail.store(0);
       // A poster that broke it in the last moment.
-      words.id.state.store(static_cast<std::uint32_t>(QpState::Reset), std::memory_order_seq_cst);
+      words.id.state.store(QpState::Reset, std::memory_order_seq_cst);
     }
     succeed_with(std::move(irp), control::ModifyQpOut{from, to}, stopped->handle);
   });
@@ -233,9 +234,8 @@ bool advance(Core& core, Qp& qp, QpState from, QpState to, const control::QpAttr
     if (next.mig_state == MigState::Rearm && migration != MigState::Rearm) arm_migration(core, qp);
   }
   hca::QpEntry& entry = *core.arena().qp(qp.index);
-  auto expected = static_cast<std::uint32_t>(from);
-  if (!entry.id.state.compare_exchange_strong(expected, static_cast<std::uint32_t>(to),
-                                              std::memory_order_seq_cst)) {
+  QpState expected = from;
+  if (!entry.id.state.compare_exchange_strong(expected, to, std::memory_order_seq_cst)) {
     return false;
   }
   qp.attr.state = to;
