@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "user/queue_pair.h"
 
-#include "hca/layout/quiescence.h"
 #include "hca/queues/own_queue_pair_flow.h"
 #include "user/hca_client.h"
 
@@ -13,7 +12,7 @@ using verbs::QpType;
 
 namespace {
 
-constexpr std::uint32_t kQuietRounds = 200'000;
+constexpr std::uint32_t kQuietRounds = 4096;  // of which none sleeps
 constexpr std::uint32_t kKeyTag = 0xff;
 
 // Fills the fields that an opcode may use; `wqe` may hold an older request in the others.
@@ -58,12 +57,13 @@ struct QueuePair::Owner {
   void requests_wait() const { qp.process_.enroll(qp); }
   void forget_waiting() const { qp.process_.withdraw(qp); }
   void forget_completions() const { qp.forget_completions(); }
-  bool posters_left() const {
+  void wait_a_little(hca::Quiescence& posters) const {
     platform::ClientHost& host = qp.process_.host();
-    hca::Quiescence quiet(qp.process_.arena(), host.barriers(), qp.process_.plane().slot());
-    for (std::uint32_t round = 0; !quiet.done() && round < kQuietRounds; ++round) host.relax(round);
-    return true;
+    for (std::uint32_t round = 0; !posters.done() && round < kQuietRounds; ++round) {
+      host.relax(round);
+    }
   }
+  void flush_later() const { qp.process_.flush_later(); }
 };
 
 Result<std::unique_ptr<QueuePair>> QueuePair::create(Hca& hca, ProcessState& process,
