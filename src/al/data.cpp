@@ -38,20 +38,12 @@ struct Owner {
   hca::NoLock& recv_lock() { return lock; }
   hca::NoLock& flush_lock() { return lock; }
   void requests_wait() const { qp.ca->al().arm_timer(); }
-  void forget_waiting() const { qp.quiet.reset(); }
+  void forget_waiting() const { qp.quiet = false; }
   void forget_completions() const { qp.forget_completions(); }
-  // The timer runs the queue pair again until they have.
-  bool posters_left() const {
-    Al& al = qp.ca->al();
-    if (!qp.quiet) {
-      qp.quiet.emplace(al.system().arena, al.system().host.barriers(), al.plane().slot());
-    }
-    if (qp.quiet->done()) {
-      qp.quiet.reset();
-      return true;
-    }
-    al.arm_timer();
-    return false;
+  void wait_a_little(hca::Quiescence&) const {}
+  void flush_later() const {
+    qp.quiet = true;
+    qp.ca->al().arm_timer();
   }
 
   hca::NoLock lock;
@@ -67,7 +59,7 @@ bool Qp::begin() {
 
 void Qp::end() {
   handle = control::kNoIndex;
-  quiet.reset();
+  quiet = false;
   requester = nullptr;
   own.close();
 }
@@ -83,6 +75,7 @@ void Qp::remember() {
 void Qp::run() {
   Owner owner{*this, {}};
   if (own.is_waiting()) (void)own.run(owner);
+  quiet = false;
   own.flush(owner);
 }
 

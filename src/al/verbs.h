@@ -12,7 +12,6 @@
 #pragma once
 
 #include "al/al.h"
-#include "hca/layout/quiescence.h"
 #include "hca/queues/completion.h"
 #include "hca/queues/cq_consumer.h"
 #include "hca/queues/own_queue_pair.h"
@@ -110,8 +109,8 @@ struct IB_DRIVER_API Qp : Object {
   control::ModifyQpOut changed;
 
   hca::OwnQueuePair own;
-  hca::Requester* requester = nullptr;   // own.sends(): not of XRC receive queue pairs
-  std::optional<hca::Quiescence> quiet;  // being flushed, when posters have left
+  hca::Requester* requester = nullptr;  // own.sends(): not of XRC receive queue pairs
+  bool quiet = false;                   // being flushed when posters have left
 
   verbs::QpState state() const { return own.state(); }
   bool begin();

@@ -94,6 +94,9 @@ class MemoryWindow {
   std::uint32_t type() const { return type_; }  // 1 or 2
   std::uint32_t rkey() const { return rkey_; }
   std::uint32_t pd() const { return pd_; }
+  // The key that a bind may give it: the low byte of `key`; the rest is the window's
+  // [IBA1 10.6.7.2.1].
+  std::uint32_t next_rkey(std::uint32_t key) const { return (rkey_ & ~kTag) | (key & kTag); }
   void set_rkey(std::uint32_t rkey) {  // after a bind
     rkey_ = rkey;
     if (shown_ != nullptr) *shown_ = rkey;
@@ -103,6 +106,7 @@ class MemoryWindow {
   Status destroy();
 
  private:
+  static constexpr std::uint32_t kTag = 0xff;
   Hca& hca_;
   std::uint32_t handle_;
   std::uint32_t type_;

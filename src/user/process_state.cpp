@@ -258,6 +258,11 @@ void ProcessState::withdraw(QueuePair& qp) {
   waiting_lock_.unlock();
 }
 
+void ProcessState::flush_later() {
+  has_unflushed_.store(true, std::memory_order_seq_cst);
+  if (timed_.load(std::memory_order_seq_cst) == 0) poster_->kick(info_.slot);
+}
+
 void ProcessState::run_waiting() {
   if (!waiting_lock_.try_lock()) return;  // somebody else is at it
   bool more = true;

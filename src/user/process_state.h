@@ -86,6 +86,8 @@ class ProcessState final : public Process {
   // Work requests that wait. enroll(): the caller holds the QP's send_lock.
   void enroll(QueuePair& qp);
   void withdraw(QueuePair& qp);
+  // The service thread flushes again what is in Error: posters had not left yet.
+  void flush_later();
   // Called when a poll finds nothing: lets waiting requests go on. Cheap if there are none.
   void poll_found_nothing() {
     if (has_waiting()) run_waiting();
@@ -142,6 +144,7 @@ class ProcessState final : public Process {
   std::atomic<bool> stopping_{false};
   std::atomic<bool> daemon_gone_{false};
   std::atomic<std::uint32_t> attention_seen_{0};
+  std::atomic<bool> has_unflushed_{false};
   std::uint32_t runs_seen_ = 0;
   std::unique_ptr<platform::ClientHost::Thread> service_;
   std::unique_ptr<platform::ClientHost::Thread> event_thread_;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "user/queue_pair.h"
 
-#include "hca/layout/quiescence.h"
 #include "hca/queues/own_queue_pair_flow.h"
 #include "user/hca_client.h"
 
@@ -13,38 +12,7 @@ using verbs::QpType;
 
 namespace {
 
-constexpr std::uint32_t kQuietRounds = 200'000;
-constexpr std::uint32_t kKeyTag = 0xff;
-
-// Fills the fields that an opcode may use; `wqe` may hold an older request in the others.
-void to_wqe(const SendRequest& request, hca::SendWqe& wqe) {
-  wqe.wr_id = request.wr_id;
-  wqe.opcode = request.opcode;
-  wqe.flags = request.flags;
-  wqe.sge = request.sge.data();
-  wqe.num_sge = static_cast<std::uint32_t>(request.sge.size());
-  wqe.imm = request.imm;
-  wqe.rkey = request.rkey;
-  wqe.remote_address = request.remote_address;
-  wqe.compare_add = request.compare_add;
-  wqe.swap = request.swap;
-  wqe.remote_qpn = request.remote_qpn;
-  wqe.remote_qkey = request.remote_qkey;
-  wqe.remote_srqn = request.remote_srqn;
-  wqe.inline_data = (request.flags & verbs::send_flag::kInline) != 0;
-  if (request.ah != nullptr) wqe.av = request.ah->av();
-  if (request.opcode == verbs::WrOpcode::BindMw) {
-    wqe.window = request.window != nullptr ? request.window->index() : hca::kNone;
-    wqe.bind_region = request.bind_region != nullptr ? request.bind_region->index() : hca::kNone;
-    wqe.bind_address = request.bind_address;
-    wqe.bind_length = request.bind_length;
-    wqe.bind_access = request.bind_access;
-    // The caller chooses the low byte; the rest is the window's [man ibv_post_send].
-    const std::uint32_t now = request.window != nullptr ? request.window->rkey() : 0;
-    wqe.bind_rkey = (now & ~kKeyTag) | (request.bind_rkey & kKeyTag);
-  }
-}
-
+constexpr std::uint32_t kQuietRounds = 4096;  // of which none sleeps
 }  // namespace
 
 // What differs from a kernel client's queue pair: threads, which wait for each other
@@ -58,12 +26,13 @@ struct QueuePair::Owner {
   void requests_wait() const { qp.process_.enroll(qp); }
   void forget_waiting() const { qp.process_.withdraw(qp); }
   void forget_completions() const { qp.forget_completions(); }
-  bool posters_left() const {
+  void wait_a_little(hca::Quiescence& posters) const {
     platform::ClientHost& host = qp.process_.host();
-    hca::Quiescence quiet(qp.process_.arena(), host.barriers(), qp.process_.plane().slot());
-    for (std::uint32_t round = 0; !quiet.done() && round < kQuietRounds; ++round) host.relax(round);
-    return true;
+    for (std::uint32_t round = 0; !posters.done() && round < kQuietRounds; ++round) {
+      host.relax(round);
+    }
   }
+  void flush_later() const { qp.process_.flush_later(); }
 };
 
 Result<std::unique_ptr<QueuePair>> QueuePair::create(Hca& hca, ProcessState& process,
@@ -94,17 +63,17 @@ QueuePair::QueuePair(Hca& hca, ProcessState& process, const QpOptions& options,
 
 QueuePair::~QueuePair() = default;
 
-Status QueuePair::post_send(const SendRequest& request, hca::Way way) {
+Status QueuePair::post_send(const SendWqe& wqe, hca::Way way) {
   if (own_.sends() == nullptr) return Status::InvalidState;
   announce();
-  if (type_ == QpType::Ud && request.ah == nullptr) return Status::InvalidParameter;
-  to_wqe(request, wqe_);
+  if (type_ == QpType::Ud && wqe.av.port == 0) return Status::InvalidParameter;
   Owner owner{*this};
-  const Status status = own_.post(owner, wqe_, way);
-  if (status == Status::Ok && request.opcode == verbs::WrOpcode::BindMw &&
-      request.window != nullptr) {
-    request.window->set_rkey(wqe_.bind_rkey);
-  }
+  return own_.post(owner, wqe, way);
+}
+
+Status QueuePair::post_bind(const SendWqe& wqe, MemoryWindow& window, hca::Way way) {
+  const Status status = post_send(wqe, way);
+  if (status == Status::Ok) window.set_rkey(wqe.bind_rkey);
   return status;
 }
 

@@ -33,12 +33,15 @@ class QueuePair {
 
   // Posting one request: send_lock(), post_send() as often as wanted, send_unlock(). The caller of
   // a request that was refused stops there; those before it stand.
-  //   InvalidParameter: opcode, SGE count, inline length or key index wrong for this QP
+  //   InvalidParameter: opcode, SGE count, inline length or key index wrong for this QP; a
+  //   datagram without an address
   //   InvalidState: the QP's state does not accept it; LimitExceeded: the queue is full
   void send_lock() { send_lock_.lock(); }
   void send_unlock() { send_lock_.unlock(); }
   // Way::Long: it is none for the short way, as the caller has found out.
-  Status post_send(const SendRequest& request, hca::Way way = hca::Way::Shortest);
+  Status post_send(const SendWqe& wqe, hca::Way way = hca::Way::Shortest);
+  // The same for a BindMw of `window`, which has the new key afterwards.
+  Status post_bind(const SendWqe& wqe, MemoryWindow& window, hca::Way way = hca::Way::Shortest);
   // The short way for one request of an RC or UC queue pair (hca::Requester::post_short). False: it
   // is none for it, and nothing has changed; learn_and_post(), and if that says no, post_send() the
   // long way. Inline, in user/post_short.h.
@@ -115,7 +118,6 @@ class QueuePair {
   BiasedLock send_lock_;
   BiasedLock recv_lock_;
   hca::OwnQueuePair own_;
-  hca::SendWqe wqe_;  // the request being posted; under the send lock
   std::mutex flush_lock_;
 };
 

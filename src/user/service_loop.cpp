@@ -7,8 +7,6 @@
 #include "hca/layout/doorbell.h"
 #include "user/process_state.h"
 
-#include <algorithm>
-
 namespace ib::user {
 
 namespace {
@@ -23,7 +21,7 @@ void ProcessState::service_loop() {
   std::uint32_t linger = 0;
   const auto round = [this, &linger] {
     serve_bounces();
-    if (!look_around()) linger = std::max(linger, 1u);
+    const bool done = look_around();
     const bool unsent = poster_->retry_notifications();
     const bool waiting = waiting_count_.load(std::memory_order_acquire) != 0;
     if (waiting || unsent) {
@@ -35,10 +33,12 @@ void ProcessState::service_loop() {
     } else if (linger > 0) {
       --linger;
     }
-    timed_.store(linger > 0 ? 1 : 0, std::memory_order_seq_cst);
-    if (linger > 0) return kTick;
-    const bool enrolled = waiting_count_.load(std::memory_order_seq_cst) != 0;
-    return enrolled ? Duration::zero() : kForever;
+    const bool ticks = linger > 0 || !done;
+    timed_.store(ticks ? 1 : 0, std::memory_order_seq_cst);
+    if (ticks) return kTick;
+    const bool wanted = waiting_count_.load(std::memory_order_seq_cst) != 0 ||
+                        has_unflushed_.load(std::memory_order_seq_cst);
+    return wanted ? Duration::zero() : kForever;
   };
   hca::answer_doorbell(
       *arena().slot(info_.slot), [this] { return stopping_.load(std::memory_order_acquire); },
@@ -48,18 +48,22 @@ void ProcessState::service_loop() {
       });
 }
 
-// Somebody changed something of ours in device memory. False: not now, a control call is under way
-// and may be waiting for peers.
+// Somebody changed something of ours in device memory. False: again soon; a control call is under
+// way and may be waiting for peers, or posters have not left a queue pair that is to be flushed.
 bool ProcessState::look_around() {
   const std::uint32_t attention = slot_->attention.load(std::memory_order_acquire);
-  if (attention == attention_seen_.load(std::memory_order_acquire)) return true;
+  if (attention == attention_seen_.load(std::memory_order_acquire) &&
+      !has_unflushed_.load(std::memory_order_acquire)) {
+    return true;
+  }
   std::unique_lock guard(control_lock_, std::try_to_lock);
   if (!guard) return false;
   attention_seen_.store(attention, std::memory_order_release);
+  has_unflushed_.store(false, std::memory_order_release);
   for (QueuePair* qp : own_qps_) {
     if (qp->state() == verbs::QpState::Error) qp->flush_after_error();
   }
-  return true;
+  return !has_unflushed_.load(std::memory_order_acquire);
 }
 
 void ProcessState::event_loop() {

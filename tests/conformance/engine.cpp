@@ -388,27 +388,33 @@ Reply Engine::post_send(Message& in) {
   for (; accepted < count; ++accepted) {
     const auto spec = in.take<SendSpec>();
     const auto sge = in.take_all<user::Sge>();
-    user::SendRequest request;
-    request.wr_id = spec.wr_id;
-    request.opcode = spec.opcode;
-    request.flags = spec.flags;
-    request.sge = sge;
-    request.imm = spec.imm;
-    request.rkey = spec.rkey;
-    request.remote_address = spec.remote_address;
-    request.compare_add = spec.compare_add;
-    request.swap = spec.swap;
-    request.ah = find(addresses_, spec.address);
-    request.remote_qpn = spec.remote_qpn;
-    request.remote_qkey = spec.remote_qkey;
-    request.remote_srqn = spec.remote_srqn;
-    request.window = find(windows_, spec.window);
-    request.bind_region = find(regions_, spec.bind_region);
-    request.bind_address = spec.bind_address;
-    request.bind_length = spec.bind_length;
-    request.bind_access = spec.bind_access;
-    request.bind_rkey = spec.bind_rkey;
-    status = qp->post_send(request);
+    user::SendWqe wqe;
+    wqe.wr_id = spec.wr_id;
+    wqe.opcode = spec.opcode;
+    user::set_flags(wqe, spec.flags);
+    user::set_sges(wqe, sge);
+    wqe.imm = spec.imm;
+    wqe.rkey = spec.rkey;
+    wqe.remote_address = spec.remote_address;
+    wqe.compare_add = spec.compare_add;
+    wqe.swap = spec.swap;
+    if (const auto* ah = find(addresses_, spec.address)) wqe.av = ah->av();
+    wqe.remote_qpn = spec.remote_qpn;
+    wqe.remote_qkey = spec.remote_qkey;
+    wqe.remote_srqn = spec.remote_srqn;
+    auto* window = find(windows_, spec.window);
+    if (window == nullptr) {
+      status = qp->post_send(wqe);
+    } else {
+      const auto* region = find(regions_, spec.bind_region);
+      wqe.window = window->index();
+      wqe.bind_region = region != nullptr ? region->index() : hca::kNone;
+      wqe.bind_address = spec.bind_address;
+      wqe.bind_length = spec.bind_length;
+      wqe.bind_access = spec.bind_access;
+      wqe.bind_rkey = window->next_rkey(spec.bind_rkey);
+      status = qp->post_bind(wqe, *window);
+    }
     if (status != Status::Ok) break;
   }
   qp->send_unlock();

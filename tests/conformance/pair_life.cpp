@@ -209,11 +209,11 @@ void PairLife::post(Process& self, const Process& peer) {
   if (received == Status::Ok && self.srq == nullptr) ++self.outstanding;
   static constexpr std::array kOpcodes{verbs::WrOpcode::Send, verbs::WrOpcode::RdmaWrite,
                                        verbs::WrOpcode::SendWithImm};
-  user::SendRequest request;
+  user::SendWqe request;
   request.wr_id = 2;
   request.opcode = kOpcodes[received == Status::Ok ? self.outstanding % 3 : 0];
   const user::Sge piece{self.memory, 1 + self.outstanding % 256, self.region->lkey()};
-  request.sge = {&piece, 1};
+  user::set_sges(request, {&piece, 1});
   request.rkey = peer.region->rkey();
   request.remote_address = peer.memory + 8192;
   self.qp->send_lock();

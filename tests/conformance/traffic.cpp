@@ -186,19 +186,19 @@ void Traffic::post_send(Pair& pair) {
                                        WrOpcode::RdmaWrite,      WrOpcode::RdmaWriteWithImm,
                                        WrOpcode::RdmaRead,       WrOpcode::AtomicCmpSwap,
                                        WrOpcode::AtomicFetchAdd, WrOpcode::AtomicWrite};
-  user::SendRequest request;
+  user::SendWqe request;
   request.wr_id = ++next_id_;
   request.opcode = kOpcodes[random_() % (pair.type == QpType::Uc ? 4 : 8)];
   const bool eight =
       request.opcode == WrOpcode::AtomicCmpSwap || request.opcode == WrOpcode::AtomicFetchAdd;
   const std::uint32_t bytes = eight ? 8 : static_cast<std::uint32_t>(random_() % 4097);
   const user::Sge sge = piece(bytes);
-  if (request.opcode != WrOpcode::AtomicWrite) request.sge = {&sge, 1};
+  if (request.opcode != WrOpcode::AtomicWrite) user::set_sges(request, {&sge, 1});
   request.rkey = peer_.rkey;
   request.remote_address = peer_.address + random_() % (kMemory - 8192) / 8 * 8;
   request.compare_add = random_();
   if (!eight && bytes <= 64 && request.opcode != WrOpcode::RdmaRead) {
-    request.flags |= verbs::send_flag::kInline;
+    user::set_flags(request, verbs::send_flag::kInline);
   }
   pair.qp->send_lock();
   const Status status = pair.qp->post_send(request);

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // What a reliable connection reports to both ends when a request, a key or a receive is wrong, and
 // how both queues are flushed [IBA1 9.7.5, 10.3.1, 10.10.2].
+#include "al/system.h"
+#include "hca/layout/arena.h"
+#include "softibd/in_process_daemon.h"
 #include "verbs_fixture.h"
 
 #include <gtest/gtest.h>
@@ -438,6 +441,37 @@ TEST_P(RcError, ErrorFlushesBothQueuesInOrderAndWhatIsPostedLater) {
   qa.receive(108, {});
   EXPECT_EQ(a->cq().one(WcStatus::WrFlushErr).wr_id, 108u);
   EXPECT_TRUE(a->cq().stays_empty());
+}
+
+// However long that takes: a program frees a buffer whose receive has ended.
+TEST_P(RcError, NoReceiveEndsWhileAStoppedThreadMayBeDeliveringIntoIt) {
+  make_pair(QpType::Rc);
+  const Region ma = a->region(4096);
+  const Region mb = b->region(4096);
+  qa.receive(1, {ma.sge(0, 8)});
+  softib::InProcessDaemon& daemon = TestFabric::shared().daemon();
+  // A thread of A that sent to itself would look like this to it.
+  std::atomic<std::uint64_t>* word = nullptr;
+  daemon.on_loop([&] {
+    const hca::Arena& arena = daemon.access_layer().arena;
+    const std::uint32_t slot = arena.qp(hca::qp_index(qa.qpn))->id.owner_slot;
+    word = &arena.slot(slot)->threads.back().sequence;
+  });
+  word->store(word->load() + 1);
+  EXPECT_EQ(word->load() & 1, 1u);
+  Work work = rdma(WrOpcode::RdmaWrite, 1, {mb.sge(0, 8)}, ma);
+  work.rkey = 0;
+  qb.send(work);  // breaks both ends
+  EXPECT_EQ(b->cq().one(WcStatus::RemAccessErr).wr_id, 1u);
+  EXPECT_TRUE(qa.reaches(QpState::Error));
+  EXPECT_TRUE(a->cq().stays_empty());
+  (void)a->region(64);  // the wait holds up nothing else of the process
+  EXPECT_TRUE(a->cq().stays_empty());
+  qa.receive(2, {ma.sge(0, 8)});
+  EXPECT_TRUE(a->cq().stays_empty());
+  word->store(word->load() + 1);
+  EXPECT_EQ(a->cq().one(WcStatus::WrFlushErr).wr_id, 1u);
+  EXPECT_EQ(a->cq().one(WcStatus::WrFlushErr).wr_id, 2u);
 }
 
 TEST_P(RcError, AFailedRequestFlushesTheReceivesOfItsOwnQueuePair) {

@@ -11,12 +11,14 @@
 #pragma once
 
 #include "hca/layout/op_scope.h"
+#include "hca/layout/quiescence.h"
 #include "hca/queues/receive_ring.h"
 #include "hca/requester/requester.h"
 #include "verbs/control.h"
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 
 namespace ib::hca {
 
@@ -61,8 +63,9 @@ class OwnQueuePair {
   template <class Owner>
   void modified(Owner& owner, std::uint32_t mask, const verbs::control::QpAttr& attr,
                 verbs::QpState state);
-  // Ends all receives with flush errors if the state is Error and that has not been done since the
-  // last Reset. Takes the flush and receive locks.
+  // Ends all receives with flush errors if the state is Error, that has not been done since the
+  // last Reset, and nobody may be delivering into them any more; else Owner::flush_later() hears of
+  // it. Takes the flush and receive locks.
   template <class Owner>
   void flush(Owner& owner);
   // The same, and has requests that wait run, which flushes them. The caller is not running them.
@@ -70,6 +73,8 @@ class OwnQueuePair {
   void flush_all(Owner& owner);
 
  private:
+  template <class Owner>
+  bool posters_left(Owner& owner);
   template <class Owner>
   void flush_receives(Owner& owner);
   void wake_waiter();
@@ -87,7 +92,9 @@ class OwnQueuePair {
   std::uint32_t pd_ = kNone;
   std::uint32_t srq_ = kNone;
   RetryLimits limits_;
-  bool flushed_ = false;  // since the last Reset; under the flush lock
+  // Under the flush lock:
+  bool flushed_ = false;               // since the last Reset
+  std::optional<Quiescence> posters_;  // who may be delivering, while a flush waits for them
 };
 
 }  // namespace ib::hca

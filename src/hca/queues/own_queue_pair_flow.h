@@ -4,7 +4,6 @@
 
 #include "hca/queues/own_queue_pair.h"
 
-#include <concepts>
 #include <mutex>
 
 namespace ib::hca {
@@ -17,7 +16,7 @@ struct NoLock {
 
 // What differs between owners.
 template <class Owner>
-concept QueuePairOwner = requires(Owner& owner) {
+concept QueuePairOwner = requires(Owner& owner, Quiescence& posters) {
   owner.send_lock();
   owner.recv_lock();
   owner.flush_lock();
@@ -28,10 +27,11 @@ concept QueuePairOwner = requires(Owner& owner) {
   // A reset: completions that were not polled are voided, so that they cannot pass for those of
   // what comes after it. Under the send lock.
   owner.forget_completions();
-  // Returns whether the posters that may have been delivering into the receive queue when the state
-  // became Error have left; from then on none begins. If not, the owner flushes again later. Under
-  // the flush lock.
-  { owner.posters_left() } -> std::same_as<bool>;
+  // Posters may still be delivering into the receive queue. The owner may wait for them, but not
+  // long, since one that is stopped may take for ever. Under the flush lock.
+  owner.wait_a_little(posters);
+  // Some still are: somebody is to flush() again. Under the flush lock.
+  owner.flush_later();
 };
 
 template <class Owner>
@@ -87,15 +87,32 @@ void OwnQueuePair::modified(Owner& owner, std::uint32_t mask, const verbs::contr
   }
   const std::lock_guard guard(owner.flush_lock());
   flushed_ = false;
+  posters_.reset();
 }
 
 template <class Owner>
 void OwnQueuePair::flush(Owner& owner) {
   const std::lock_guard guard(owner.flush_lock());
-  if (flushed_ || state() != verbs::QpState::Error || !owner.posters_left()) return;
+  if (flushed_ || state() != verbs::QpState::Error || !posters_left(owner)) return;
   flushed_ = true;
   flush_receives(owner);
   if (srq_ != kNone) raise_last_wqe_reached();
+}
+
+// Whether those have left that may have been delivering when the state became Error; from then on
+// none begins. Under the flush lock.
+template <class Owner>
+bool OwnQueuePair::posters_left(Owner& owner) {
+  if (!posters_) {
+    posters_.emplace(plane_->arena(), plane_->host().barriers(), plane_->slot());
+    if (!posters_->done()) owner.wait_a_little(*posters_);
+  }
+  if (!posters_->done()) {
+    owner.flush_later();
+    return false;
+  }
+  posters_.reset();
+  return true;
 }
 
 template <class Owner>

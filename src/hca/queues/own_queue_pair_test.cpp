@@ -26,13 +26,15 @@ struct TestOwner {
   void requests_wait() { ++waits; }
   void forget_waiting() { ++forgotten; }
   void forget_completions() { ++voided; }
-  bool posters_left() { return left; }
+  void wait_a_little(Quiescence&) { ++waited; }
+  void flush_later() { ++later; }
 
   NoLock lock;
   int waits = 0;
   int forgotten = 0;
   int voided = 0;
-  bool left = true;
+  int waited = 0;
+  int later = 0;
 };
 
 class OwnQueuePairTest : public testing::Test {
@@ -139,14 +141,19 @@ TEST_F(OwnQueuePairTest, ErrorEndsReceivesOnceAndThoseThatComeLater) {
 TEST_F(OwnQueuePairTest, NothingIsEndedWhileSomebodyMayBeDelivering) {
   ASSERT_TRUE(open());
   EXPECT_EQ(receive(11), Status::Ok);
-  owner.left = false;
+  Shared64& word = bench.memory.arena().slot(1)->threads[0].sequence;
+  word.store(1);
   modified(QpState::Error);
   EXPECT_EQ(receive(12), Status::Ok);
+  qp.flush(owner);
   EXPECT_EQ(flushed(), 0u);
-  owner.left = true;
+  EXPECT_EQ(owner.waited, 1) << "once is enough";
+  EXPECT_EQ(owner.later, 2);
+  word.store(3);  // that one has left; the next found the queue pair in Error
   qp.flush(owner);
   EXPECT_EQ(flushed(), 11u);
   EXPECT_EQ(flushed(), 12u);
+  EXPECT_EQ(owner.later, 2);
 }
 
 TEST_F(OwnQueuePairTest, ResetForgetsEverything) {

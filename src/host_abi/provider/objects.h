@@ -94,7 +94,7 @@ struct Qp : VerbsQp, Made {
   std::unique_ptr<user::QueuePair> engine;
   std::uint64_t cookie = 0;
   std::unique_ptr<SendBatch> batch;  // ibv_qp_ex only
-  user::SendRequest request;         // being posted; under the engine's send lock
+  hca::SendWqe request;              // being posted; under the engine's send lock
   bool signal_all = false;
   Refusals refusals;
 };

@@ -47,6 +47,9 @@ int advise_mr(ibv_pd* pd, ibv_advise_mr_advice advice, std::uint32_t flags, ibv_
               std::uint32_t count);
 
 // window.cpp
+// Describes the bind of a window to a range. `rkey`: its low byte is that of the new key.
+void describe_bind(const Mw& mw, const ibv_mw_bind_info& info, std::uint32_t rkey,
+                   hca::SendWqe& wqe);
 ibv_mw* alloc_mw(ibv_pd* pd, ibv_mw_type type);
 int bind_mw(ibv_qp* qp, ibv_mw* mw, ibv_mw_bind* bind);
 int dealloc_mw(ibv_mw* mw);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Posting lists of work requests. Nothing is allocated; a request is converted field by field into
-// one that the queue pair keeps, and only the fields that its opcode has are touched.
+// one that belongs to the queue pair, and only the fields that its opcode has are touched.
 #include "host_abi/provider/abi/convert.h"
 #include "host_abi/provider/ops.h"
 #include "host_abi/provider/post_refusal.h"
@@ -16,32 +16,26 @@ constexpr unsigned kSendFlags =
     IBV_SEND_FENCE | IBV_SEND_SIGNALED | IBV_SEND_SOLICITED | IBV_SEND_INLINE;
 
 // The 8 bytes of an atomic write come through the list [man ibv_wr_atomic_write has them inline].
-bool take_atomic_write(const ibv_send_wr& wr, user::SendRequest& to) {
+bool take_atomic_write(const ibv_send_wr& wr, hca::SendWqe& to) {
   if (wr.num_sge != 1 || wr.sg_list[0].length != sizeof to.compare_add) return false;
   const void* const bytes = std::bit_cast<const void*>(wr.sg_list[0].addr);
   std::memcpy(&to.compare_add, bytes, sizeof to.compare_add);
-  to.sge = {};
-  to.flags &= ~static_cast<std::uint32_t>(IBV_SEND_INLINE);
+  to.num_sge = 0;
+  user::set_flags(to, to.flags & ~static_cast<std::uint32_t>(IBV_SEND_INLINE));
   return true;
 }
 
-bool take_bind(const ibv_send_wr& wr, user::SendRequest& to) {
+bool take_bind(const ibv_send_wr& wr, hca::SendWqe& to) {
   if (wr.bind_mw.mw == nullptr) return false;
-  const ibv_mw_bind_info& info = wr.bind_mw.bind_info;
-  to.window = mw_of(wr.bind_mw.mw).engine.get();
-  to.bind_region = info.mr != nullptr ? mr_of(info.mr).engine.get() : nullptr;
-  to.bind_address = info.addr;
-  to.bind_length = info.length;
-  to.bind_access = info.mw_access_flags;
-  to.bind_rkey = wr.bind_mw.rkey;
+  describe_bind(mw_of(wr.bind_mw.mw), wr.bind_mw.bind_info, wr.bind_mw.rkey, to);
   return true;
 }
 
-bool take_destination(const ibv_send_wr& wr, ibv_qp_type type, user::SendRequest& to) {
+bool take_destination(const ibv_send_wr& wr, ibv_qp_type type, hca::SendWqe& to) {
   if (type == IBV_QPT_UD) {
     // No port computes checksums (ibv_query_device: no IBV_DEVICE_UD_IP_CSUM).
     if (wr.wr.ud.ah == nullptr || (wr.send_flags & IBV_SEND_IP_CSUM) != 0) return false;
-    to.ah = ah_of(wr.wr.ud.ah).engine.get();
+    to.av = ah_of(wr.wr.ud.ah).engine->av();
     to.remote_qpn = wr.wr.ud.remote_qpn;
     to.remote_qkey = wr.wr.ud.remote_qkey;
   } else if (type == IBV_QPT_XRC_SEND) {
@@ -51,12 +45,12 @@ bool take_destination(const ibv_send_wr& wr, ibv_qp_type type, user::SendRequest
 }
 
 // Returns false if the request is malformed.
-bool convert(const ibv_send_wr& wr, ibv_qp_type type, user::SendRequest& to) {
+bool convert(const ibv_send_wr& wr, ibv_qp_type type, hca::SendWqe& to) {
   if (wr.num_sge < 0) return false;
   to.wr_id = wr.wr_id;
   to.opcode = static_cast<verbs::WrOpcode>(wr.opcode);
-  to.flags = wr.send_flags & kSendFlags;
-  to.sge = to_sges(wr.sg_list, wr.num_sge);
+  user::set_flags(to, wr.send_flags & kSendFlags);
+  user::set_sges(to, to_sges(wr.sg_list, wr.num_sge));
   to.imm = wr.imm_data;  // shares its place with invalidate_rkey
   switch (wr.opcode) {
     case IBV_WR_SEND:
@@ -80,8 +74,8 @@ bool convert(const ibv_send_wr& wr, ibv_qp_type type, user::SendRequest& to) {
       to.compare_add = wr.wr.atomic.compare_add;
       to.swap = wr.wr.atomic.swap;
       break;
-    case IBV_WR_LOCAL_INV: to.sge = {}; return true;
-    case IBV_WR_BIND_MW: to.sge = {}; return take_bind(wr, to);
+    case IBV_WR_LOCAL_INV: to.num_sge = 0; return true;
+    case IBV_WR_BIND_MW: to.num_sge = 0; return take_bind(wr, to);
     case IBV_WR_TSO:
     case IBV_WR_DRIVER1: return false;
   }
@@ -100,17 +94,21 @@ struct SendView {
   std::uint64_t remote_address() const { return wr.wr.rdma.remote_addr; }
 };
 
+Status post_slowly(Qp& qp, const ibv_send_wr& wr, hca::Way way) {
+  if (!convert(wr, qp.qp.qp_type, qp.request)) return Status::InvalidParameter;
+  if (wr.opcode != IBV_WR_BIND_MW) return qp.engine->post_send(qp.request, way);
+  return qp.engine->post_bind(qp.request, *mw_of(wr.bind_mw.mw).engine, way);
+}
+
 // Out of line, as is post_receives(): a request on the fast path should not pay for them. `way`: of
 // the first request.
 [[gnu::noinline]] int post_sends(ibv_qp* ibqp, ibv_send_wr* wr, ibv_send_wr** bad, hca::Way way) {
   Qp& qp = qp_of(ibqp);
   user::QueuePair& engine = *qp.engine;
-  const ibv_qp_type type = ibqp->qp_type;
   Status status = Status::Ok;
   engine.send_lock();
   for (; wr != nullptr; wr = wr->next) {
-    status = convert(*wr, type, qp.request) ? engine.post_send(qp.request, way)
-                                            : Status::InvalidParameter;
+    status = post_slowly(qp, *wr, way);
     if (status != Status::Ok) break;
     way = hca::Way::Shortest;
   }

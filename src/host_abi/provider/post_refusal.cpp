@@ -101,14 +101,14 @@ void tell_refusal(Qp& qp, const ibv_send_wr& wr, Status status) {
   tell_send(qp, asked, status);
 }
 
-void tell_refusal(Qp& qp, const user::SendRequest& request, Status status) {
+void tell_refusal(Qp& qp, const hca::SendWqe& wqe, Status status) {
   Asked asked;
-  asked.opcode = request.opcode;
-  asked.wr_id = request.wr_id;
-  asked.sges = static_cast<int>(request.sge.size());
-  for (const user::Sge& sge : request.sge) asked.bytes += sge.length;
-  asked.is_inline = (request.flags & verbs::send_flag::kInline) != 0;
-  asked.has_address = request.ah != nullptr;
+  asked.opcode = wqe.opcode;
+  asked.wr_id = wqe.wr_id;
+  asked.sges = static_cast<int>(wqe.num_sge);
+  asked.bytes = hca::asked_for(wqe);
+  asked.is_inline = wqe.inline_data;
+  asked.has_address = wqe.av.port != 0;
   tell_send(qp, asked, status, verbs::control::kRefusedInBatch);
 }
 

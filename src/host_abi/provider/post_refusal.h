@@ -17,6 +17,6 @@ void tell_refusal(Srq& srq, const ibv_recv_wr& wr, Status status);
 // ibv_wr_complete: the batch's own refusal (SendBatch::refusal); lack of room; a request of it.
 void tell_batch_refusal(Qp& qp, const verbs::control::TraceErrorIn& refusal);
 void tell_no_room(Qp& qp, std::size_t requests);
-void tell_refusal(Qp& qp, const user::SendRequest& request, Status status);
+void tell_refusal(Qp& qp, const hca::SendWqe& wqe, Status status);
 
 }  // namespace ib::host_abi

@@ -24,7 +24,7 @@ SendBatch& batch_of(ibv_qp_ex* qp) {
   return *qp_of(qp).batch;
 }
 
-user::SendRequest& begin(ibv_qp_ex* qp, WrOpcode opcode) {
+hca::SendWqe& begin(ibv_qp_ex* qp, WrOpcode opcode) {
   constexpr unsigned kFlags = IBV_SEND_FENCE | IBV_SEND_SIGNALED | IBV_SEND_SOLICITED;
   SendBatch& batch = batch_of(qp);
   const bool datagram = qp->qp_base.qp_type == IBV_QPT_UD;
@@ -32,9 +32,9 @@ user::SendRequest& begin(ibv_qp_ex* qp, WrOpcode opcode) {
     batch.set_error(EINVAL, PostRefusal::SendOther);
   return batch.begin(opcode, qp->wr_id, qp->wr_flags & kFlags);
 }
-user::SendRequest& begin_remote(ibv_qp_ex* qp, WrOpcode opcode, std::uint32_t rkey,
-                                std::uint64_t address) {
-  user::SendRequest& request = begin(qp, opcode);
+hca::SendWqe& begin_remote(ibv_qp_ex* qp, WrOpcode opcode, std::uint32_t rkey,
+                           std::uint64_t address) {
+  hca::SendWqe& request = begin(qp, opcode);
   request.rkey = rkey;
   request.remote_address = address;
   return request;
@@ -60,7 +60,7 @@ void wr_rdma_read(ibv_qp_ex* qp, std::uint32_t rkey, std::uint64_t address) {
 }
 void wr_atomic_cmp_swp(ibv_qp_ex* qp, std::uint32_t rkey, std::uint64_t address,
                        std::uint64_t compare, std::uint64_t swap) {
-  user::SendRequest& request = begin_remote(qp, WrOpcode::AtomicCmpSwap, rkey, address);
+  hca::SendWqe& request = begin_remote(qp, WrOpcode::AtomicCmpSwap, rkey, address);
   request.compare_add = compare;
   request.swap = swap;
 }
@@ -69,7 +69,7 @@ void wr_atomic_fetch_add(ibv_qp_ex* qp, std::uint32_t rkey, std::uint64_t addres
   begin_remote(qp, WrOpcode::AtomicFetchAdd, rkey, address).compare_add = add;
 }
 void wr_atomic_write(ibv_qp_ex* qp, std::uint32_t rkey, std::uint64_t address, const void* bytes) {
-  user::SendRequest& request = begin_remote(qp, WrOpcode::AtomicWrite, rkey, address);
+  hca::SendWqe& request = begin_remote(qp, WrOpcode::AtomicWrite, rkey, address);
   std::memcpy(&request.compare_add, bytes, sizeof request.compare_add);
 }
 void wr_local_inv(ibv_qp_ex* qp, std::uint32_t rkey) {
@@ -77,18 +77,14 @@ void wr_local_inv(ibv_qp_ex* qp, std::uint32_t rkey) {
 }
 
 void wr_bind_mw(ibv_qp_ex* qp, ibv_mw* mw, std::uint32_t rkey, const ibv_mw_bind_info* info) {
-  user::SendRequest& request = begin(qp, WrOpcode::BindMw);
-  request.window = mw_of(mw).engine.get();
-  request.bind_region = info->mr != nullptr ? mr_of(info->mr).engine.get() : nullptr;
-  request.bind_address = info->addr;
-  request.bind_length = info->length;
-  request.bind_access = info->mw_access_flags;
-  request.bind_rkey = rkey;
+  Mw& window = mw_of(mw);
+  describe_bind(window, *info, rkey, begin(qp, WrOpcode::BindMw));
+  batch_of(qp).set_window(*window.engine);
 }
 
 void wr_set_ud_addr(ibv_qp_ex* qp, ibv_ah* ah, std::uint32_t qpn, std::uint32_t qkey) {
-  user::SendRequest& request = batch_of(qp).current();
-  request.ah = ah_of(ah).engine.get();
+  hca::SendWqe& request = batch_of(qp).current();
+  request.av = ah_of(ah).engine->av();
   request.remote_qpn = qpn;
   request.remote_qkey = qkey;
 }
@@ -131,10 +127,10 @@ int post_batch(Qp& qp) {
     tell_no_room(qp, batch.size());
     return ENOMEM;
   }
-  const user::SendRequest* last = nullptr;
-  const Status status = batch.post([&](const user::SendRequest& request) {
+  const hca::SendWqe* last = nullptr;
+  const Status status = batch.post([&](const hca::SendWqe& request, user::MemoryWindow* window) {
     last = &request;
-    return engine.post_send(request);
+    return window != nullptr ? engine.post_bind(request, *window) : engine.post_send(request);
   });
   if (status != Status::Ok && last != nullptr) tell_refusal(qp, *last, status);
   return errno_of_posting(status);

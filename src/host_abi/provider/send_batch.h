@@ -20,6 +20,10 @@
 #include <span>
 #include <vector>
 
+namespace ib::user {
+class MemoryWindow;
+}
+
 namespace ib::host_abi {
 
 using verbs::control::PostRefusal;
@@ -58,26 +62,32 @@ class SendBatch {
   const verbs::control::TraceErrorIn& refusal() const { return refusal_; }
 
   // Opens the next request; the setters below are about it. Valid until the next begin().
-  user::SendRequest& begin(verbs::WrOpcode opcode, std::uint64_t wr_id, std::uint32_t flags);
+  hca::SendWqe& begin(verbs::WrOpcode opcode, std::uint64_t wr_id, std::uint32_t flags);
   // The newest request, for attributes that come in calls of their own (UD address, XRC).
-  user::SendRequest& current() { return requests_.empty() ? scratch_ : requests_.back().request; }
+  hca::SendWqe& current() { return requests_.empty() ? scratch_ : requests_.back().request; }
 
   void set_sge(const user::Sge& sge) { set_sges({&sge, 1}); }
   void set_sges(std::span<const user::Sge> list);
   void start_inline();
   void add_inline(const void* bytes, std::size_t length);
 
-  // Hands every request to `post(const SendRequest&) -> Status`, in order, up to the first refusal.
+  // The newest request binds this.
+  void set_window(user::MemoryWindow& window) {
+    if (error_ == 0 && !requests_.empty()) requests_.back().window = &window;
+  }
+
+  // Hands every request to `post(const hca::SendWqe&, user::MemoryWindow* bound) -> Status`, in
+  // order, up to the first refusal.
   template <class Post>
   Status post(Post&& post) {
     for (Pending& one : requests_) {
-      one.request.sge = std::span(sges_).subspan(one.first_sge, one.sge_count);
+      user::set_sges(one.request, std::span(sges_).subspan(one.first_sge, one.sge_count));
       if (one.inlined && one.sge_count != 0) {
         // The bytes have their final place only now.
         sges_[one.first_sge].address =
             reinterpret_cast<std::uint64_t>(data_.data() + one.first_byte);
       }
-      const Status status = post(one.request);
+      const Status status = post(one.request, one.window);
       if (status != Status::Ok) return status;
     }
     return Status::Ok;
@@ -85,7 +95,8 @@ class SendBatch {
 
  private:
   struct Pending {
-    user::SendRequest request;
+    hca::SendWqe request;
+    user::MemoryWindow* window = nullptr;
     std::size_t first_sge = 0;
     std::size_t sge_count = 0;
     std::size_t first_byte = 0;
@@ -99,14 +110,14 @@ class SendBatch {
   BatchLimits limits_;
   int error_ = 0;
   verbs::control::TraceErrorIn refusal_;
-  user::SendRequest scratch_;  // written to if a request could not be opened
+  hca::SendWqe scratch_;  // written to if a request could not be opened
   std::vector<Pending> requests_;
   std::vector<user::Sge> sges_;
   std::vector<std::byte> data_;
 };
 
-inline user::SendRequest& SendBatch::begin(verbs::WrOpcode opcode, std::uint64_t wr_id,
-                                           std::uint32_t flags) {
+inline hca::SendWqe& SendBatch::begin(verbs::WrOpcode opcode, std::uint64_t wr_id,
+                                      std::uint32_t flags) {
   if (error_ != 0 || requests_.size() >= limits_.max_wr) {
     set_error(ENOMEM, PostRefusal::BatchTooLong, 0, limits_.max_wr);
     return scratch_;
@@ -117,7 +128,7 @@ inline user::SendRequest& SendBatch::begin(verbs::WrOpcode opcode, std::uint64_t
     one.first_byte = data_.size();
     one.request.opcode = opcode;
     one.request.wr_id = wr_id;
-    one.request.flags = flags;
+    user::set_flags(one.request, flags);
     return one.request;
   } catch (const std::bad_alloc&) {
     out_of_memory();
@@ -151,7 +162,7 @@ inline void SendBatch::start_inline() {
   }
   one.inlined = true;
   one.sge_count = 0;
-  one.request.flags |= verbs::send_flag::kInline;
+  user::set_flags(one.request, one.request.flags | verbs::send_flag::kInline);
   sges_.resize(one.first_sge);
   data_.resize(one.first_byte);
 }

@@ -9,7 +9,6 @@
 namespace ib::host_abi {
 namespace {
 
-using user::SendRequest;
 using verbs::WrOpcode;
 
 // A request as the engine sees it, copied during the call.
@@ -26,12 +25,12 @@ struct SendBatchTest : testing::Test {
   std::vector<Seen> seen;
 
   Status post() {
-    return batch.post([this](const SendRequest& request) {
+    return batch.post([this](const hca::SendWqe& request, user::MemoryWindow*) {
       std::string bytes;
-      for (const user::Sge& sge : request.sge) {
+      for (const user::Sge& sge : std::span(request.sge, request.num_sge)) {
         bytes.append(reinterpret_cast<const char*>(sge.address), sge.length);
       }
-      seen.push_back({request.opcode, request.wr_id, request.flags, bytes, request.sge.size()});
+      seen.push_back({request.opcode, request.wr_id, request.flags, bytes, request.num_sge});
       return request.wr_id == 99 ? Status::InvalidState : Status::Ok;
     });
   }

@@ -4,6 +4,16 @@
 
 namespace ib::host_abi {
 
+void describe_bind(const Mw& mw, const ibv_mw_bind_info& info, std::uint32_t rkey,
+                   hca::SendWqe& wqe) {
+  wqe.window = mw.engine->index();
+  wqe.bind_region = info.mr != nullptr ? mr_of(info.mr).engine->index() : hca::kNone;
+  wqe.bind_address = info.addr;
+  wqe.bind_length = info.length;
+  wqe.bind_access = info.mw_access_flags;
+  wqe.bind_rkey = mw.engine->next_rkey(rkey);
+}
+
 ibv_mw* alloc_mw(ibv_pd* ibpd, ibv_mw_type type) {
   if (type != IBV_MW_TYPE_1 && type != IBV_MW_TYPE_2) {
     return fail_null("ibv_alloc_mw", EINVAL, "the type must be 1 or 2");
@@ -31,20 +41,15 @@ int bind_mw(ibv_qp* ibqp, ibv_mw* ibmw, ibv_mw_bind* bind) {
   if (info.mr == nullptr && info.length != 0) {
     return fail("ibv_bind_mw", EINVAL, "a memory region must be given");
   }
-  user::SendRequest request;
-  request.opcode = verbs::WrOpcode::BindMw;
-  request.wr_id = bind->wr_id;
-  request.flags = bind->send_flags;
-  request.window = mw.engine.get();
-  request.bind_region = info.mr != nullptr ? mr_of(info.mr).engine.get() : nullptr;
-  request.bind_address = info.addr;
-  request.bind_length = info.length;
-  request.bind_access = info.mw_access_flags;
+  hca::SendWqe wqe;
+  wqe.opcode = verbs::WrOpcode::BindMw;
+  wqe.wr_id = bind->wr_id;
+  user::set_flags(wqe, bind->send_flags);
   // Each bind gives a window of type 1 a new key, which the caller may use at once [IBA1 10.6.7.2].
-  request.bind_rkey = ibv_inc_rkey(ibmw->rkey);
+  describe_bind(mw, info, ibv_inc_rkey(ibmw->rkey), wqe);
   user::QueuePair& engine = *qp_of(ibqp).engine;
   engine.send_lock();
-  const Status status = engine.post_send(request);
+  const Status status = engine.post_bind(wqe, *mw.engine);
   engine.send_unlock();
   return status == Status::Ok ? 0
                               : fail("ibv_bind_mw", errno_of_posting(status), status_text(status));
