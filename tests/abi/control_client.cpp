@@ -137,8 +137,7 @@ class Transcript {
                 answer.header.information, answer.fds);
     Out out{};
     if (status != ib::Status::Ok) {
-      std::printf("%s",
-                  answer.output.empty() ? "" : ", and why");  // a reason, in words that may change
+      std::printf("%s", answer.output.empty() ? "" : ", and why");  // in words that may change
     } else {
       std::printf(", %zu bytes", answer.output.size());
       if constexpr (!std::is_same_v<Out, None>) {

@@ -61,9 +61,8 @@ Engine::~Engine() {
 }
 
 void Engine::vanish() {
-  process_.reset();  // ends its threads first, which use the objects
-  vanished_hcas().push_back(
-      hca_.release());  // its destructor would send requests through the process
+  process_.reset();                           // ends its threads first, which use the objects
+  vanished_hcas().push_back(hca_.release());  // its destructor would use the process
   qps_.clear();
   srqs_.clear();
 }

@@ -48,8 +48,7 @@ struct ModelReceive {
 struct ModelReceiveQueue {
   static constexpr std::uint32_t kSlots = 32;
   static constexpr std::uint32_t kSlotBytes = 2048;
-  static constexpr std::uint32_t kCapacity =
-      1024;  // each receive has room for a message of this size
+  static constexpr std::uint32_t kCapacity = 1024;  // every receive has room for this size
 
   ModelArea area;
   Srq srq;                          // if it is shared

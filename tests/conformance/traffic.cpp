@@ -28,10 +28,9 @@ using verbs::WrOpcode;
 
 constexpr std::uint32_t kMemory = 1u << 20;
 constexpr std::uint32_t kDepth = 16;
-constexpr std::size_t kShared = 2;      // the pair with the SRQ
-constexpr std::size_t kUnreliable = 3;  // the UC pair
-constexpr auto kLongest =
-    std::chrono::seconds(20);  // for the end of outstanding requests; longer is a hang
+constexpr std::size_t kShared = 2;                   // the pair with the SRQ
+constexpr std::size_t kUnreliable = 3;               // the UC pair
+constexpr auto kLongest = std::chrono::seconds(20);  // to notice the death; longer is a hang
 
 class IgnoreEvents final : public user::EventSink {
   void on_event(const control::EventOut&) override {}

@@ -325,9 +325,8 @@ TEST_P(QueuePairStates, RightsCanBeChangedInRts) {
 TEST_P(QueuePairStates, ResetForgetsEverything) {
   make_pair(QpType::Rc);
   for (std::uint64_t i = 0; i < 5; ++i) qa.receive(100 + i, {});
-  for (std::uint64_t i = 0; i < 5; ++i)
-    qa.send(send_work(i, {}));  // no receive is posted: all wait
-  qb.send(send_work(1, {}));    // one completion that is not polled
+  for (std::uint64_t i = 0; i < 5; ++i) qa.send(send_work(i, {}));  // without a receive: all wait
+  qb.send(send_work(1, {}));  // one completion that is not polled
   EXPECT_EQ(b->cq().wait(1).size(), 1u);
   qa.to(QpState::Reset);
   EXPECT_TRUE(a->cq().stays_empty());

@@ -193,8 +193,7 @@ def long_pull(tour):
 
 
 def nothing_moves(users):
-    """Checks for more than a second that no client gets an answer. The first line of each may be from before the
-    step."""
+    """Checks for more than a second that no client gets an answer; the first line of each may be from before."""
     for each in users:
         each.skip()
         each.says(UserPing.alive)

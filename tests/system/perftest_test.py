@@ -17,8 +17,8 @@ from harness import Failed
 TRANSPORTS = {"send": ("RC", "UC", "UD", "XRC"), "write": ("RC", "UC", "XRC"), "read": ("RC", "XRC"),
               "atomic": ("RC", "XRC")}
 # A multiple of 100: perftest counts each completion as 100 messages (--cq-mod), the last one of a queue pair too, and
-# with -q it ends, or hangs, when the sum is reached although a queue pair has messages left to send. And of 8, for -l
-# 8.
+# with -q it ends, or hangs, when the sum is reached although a queue pair has messages left to send. Also of 8,
+# for -l 8.
 ITERATIONS = {"bw": 600, "lat": 200}
 TRIES = 3  # when perftest fails to measure the processor's clock, since another process ran meanwhile
 EVENTS = ("ib_send_bw", "ib_send_lat", "ib_read_bw", "ib_read_lat", "ib_atomic_bw", "ib_atomic_lat")

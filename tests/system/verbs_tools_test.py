@@ -10,8 +10,7 @@ import re
 import harness
 from harness import Failed
 
-# Not -t with -e: ibv_rc_pingpong reports an error for an event whose completion it has already polled, with every
-# HCA.
+# Not -t with -e: ibv_rc_pingpong reports an error for an event whose completion it has polled, with every HCA.
 # -o, -O and -P are on-demand paging, -t timestamps of extended CQs, -j device memory, -N the ibv_wr_* calls.
 PINGPONG = {
     "ibv_rc_pingpong": ["", "-e", "-o", "-O", "-o -P", "-t", "-j", "-N", "-N -e", "-c", "-c -e", "-s 1",

@@ -124,8 +124,7 @@ TEST(ModifyQp, ResetAndErrorAreAnsweredWhenPostersHaveLeft) {
   EXPECT_EQ(pair.left.call(Code::DestroyQp, IndexIn{pair.left_made.handle, 0}).status,
             Status::DeviceBusy);
   poster_moves(b, pair.right.attach.slot);
-  poster_moves(
-      b, pair.right.attach.slot);  // into the next request, for which the change does not wait
+  poster_moves(b, pair.right.attach.slot);  // into the next request: no wait for that one
   pair.left.finish<ModifyQpOut>(*request);
   EXPECT_EQ(entry.responder.rq_head.load(), 0u);
   EXPECT_EQ(entry.owner.rq_tail.load(), 0u);
@@ -196,8 +195,7 @@ TEST(Quiescence, ASecondProducerWaitsUntilTheFirstTakesTheLock) {
   p.good(p.call<QpOut>(Code::CreateQp, in));
   poster_moves(b, p.attach.slot);
   const auto second = p.begin(Code::CreateQp, in);
-  const auto third =
-      p.begin(Code::CreateQp, in);  // the flag is set, but some posters may not have read it
+  const auto third = p.begin(Code::CreateQp, in);  // the flag is set, but not read by all posters
   b.executor.advance(std::chrono::milliseconds(5));
   EXPECT_EQ(b.arena().cq(control::index_of(cq))->id.shared_producers.load(), 1u);
   EXPECT_FALSE(second->done);

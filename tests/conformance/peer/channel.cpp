@@ -39,8 +39,7 @@ class ProcessChannel final : public Channel {
       : child_(std::move(child)), patience_(static_cast<int>(patience)) {}
   ~ProcessChannel() override {
     if (!child_.lives()) return;
-    (void)::shutdown(child_.socket(),
-                     SHUT_WR);  // the peer cleans up and exits when it reads the end of input
+    (void)::shutdown(child_.socket(), SHUT_WR);  // the peer cleans up and exits at end of input
     (void)child_.wait(patience_);
     if (child_.lives()) ADD_FAILURE() << "conformance_peer does not end" << in_time();
   }

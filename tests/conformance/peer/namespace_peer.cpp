@@ -63,8 +63,7 @@ int run_inside(char** argv) {
     (void)::execv(argv[5], argv + 5);
     give_up(argv[5]);
   }
-  (void)::close(STDIN_FILENO);  // must be open in the program alone, so that its peer sees end of
-                                // file when the program ends
+  (void)::close(STDIN_FILENO);  // open in the program alone, so that its end is end of file
   int status = -1;
   while (::waitpid(program, &status, 0) != program) {}
   return WIFEXITED(status) ? WEXITSTATUS(status) : 4;
