@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// The part of fmt 9 that is no template, compiled into our programs (IB_SELF_CONTAINED). Debian has
-// it as a shared library only; including it everywhere (FMT_HEADER_ONLY) triples the time that each
-// file takes.
+// The part of fmt 9 that is not a template, compiled into our programs (IB_SELF_CONTAINED). Debian
+// has it as a shared library only; FMT_HEADER_ONLY everywhere triples the compile time of each
+// file.
 #include <fmt/format-inl.h>
 
 FMT_BEGIN_NAMESPACE

@@ -2,14 +2,15 @@
 # ib_library(<layer> [HEADERS ...] [SOURCES ...] [TESTS ...] [FUZZERS ...] [BENCHES ...]
 #            [DEPENDS <layers>] [LIBS ...])
 #   One layer of src/: the static library ib_<layer>, its unit tests (one executable, <layer>_test), its
-#   fuzzers (one executable each) and its micro-benchmarks (<layer>_bench). LIBS are external targets (cmake/packages.cmake). A layer without SOURCES is header-only.
+#   fuzzers (one executable each) and its micro-benchmarks (<layer>_bench). LIBS are external targets
+#   (cmake/packages.cmake). A layer without SOURCES is header-only.
 # ib_executable(<name> SOURCES ... [DEPENDS <layers>] [LIBS ...])          -> <build>/bin/<name>
 # ib_shared_library(<name> SOURCES ... [DEPENDS <layers>] [LIBS ...] [VERSION_SCRIPT file])
-#   -> <build>/lib/lib<name>.so, fit to be loaded into foreign programs: brings its own libstdc++ and hides
-#   everything that comes from static libraries, the layers included. So what it exports must be defined in
-#   SOURCES, with __attribute__((visibility("default"))) or in the version script (which must end with
-#   `local: *`). Do not use shared C++ libraries
-#   (ib::fmt, ib::spdlog) in it: they bring the other libstdc++; take fmt::fmt-header-only.
+#   -> <build>/lib/lib<name>.so, for foreign programs: has its own libstdc++ and hides everything from static
+#   libraries, the layers included. So its exports must be defined in SOURCES, with
+#   __attribute__((visibility("default"))) or in the version script (which must end with `local: *`). Do not
+#   use shared C++ libraries (ib::fmt, ib::spdlog) in it: they load the other libstdc++; use
+#   fmt::fmt-header-only.
 function(ib_layer_targets out name)  # ARGN: layers
   set(targets "")
   foreach(layer IN LISTS ARGN)

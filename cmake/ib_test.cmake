@@ -68,7 +68,7 @@ function(ib_system_test name)
   set_tests_properties(${name} PROPERTIES RUN_SERIAL ${A_SERIAL})
 endfunction()
 
-# Google Benchmark, <build>/test-bin/<name>; its ctest only sees that it runs.
+# Google Benchmark, <build>/test-bin/<name>; its ctest only checks that it runs.
 function(ib_benchmark name)
   cmake_parse_arguments(PARSE_ARGV 1 A "" "" "DEPENDS;LIBS")
   if(NOT BUILD_TESTING OR IB_SANITIZE)
@@ -82,8 +82,8 @@ function(ib_benchmark name)
   ib_register(${name} unit 120 $<TARGET_FILE:${name}> --benchmark_min_time=0.001)
 endfunction()
 
-# A fuzzer defines LLVMFuzzerTestOneInput. With IB_FUZZ it is libFuzzer's, else fuzz/replay_main.cpp feeds it
-# fuzz/corpus/<name>/* and a few seeded inputs. Both are a ctest.
+# A fuzzer defines LLVMFuzzerTestOneInput. With IB_FUZZ it is linked with libFuzzer, else with fuzz/replay_main.cpp,
+# which replays fuzz/corpus/<name>/* and a few seeded inputs. Both are a ctest.
 function(ib_fuzzer name source)  # ARGN: what to link
   if(NOT BUILD_TESTING OR (NOT IB_UNIT_TESTS AND NOT IB_FUZZ))
     return()

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 # cmake --install BUILD --prefix P, in two components. `runtime`: the programs, their libraries, manual pages,
-# completions, the user unit. `dev`, what authors of drivers need: P/include/softib with the headers, the
-# examples, and a package for find_package(softib), whose target softib::driver has everything that a module is
-# compiled with. Modules link nothing of ours: they find the I/O manager and the access layer in softibd, which
-# loads them. Debian packages of the two: cmake/package.cmake.
+# completions, the user unit. `dev`, for authors of drivers: P/include/softib with the headers, the examples, and a
+# package for find_package(softib), whose target softib::driver has everything that a module is compiled with. Modules
+# link nothing of ours: softibd, which loads them, has the I/O manager and the access layer. Debian packages of the
+# two: cmake/package.cmake.
 if(NOT TARGET softibd OR NOT TARGET softib-rdmav34)
   return()  # only some layers are built (IB_LAYERS)
 endif()
 
-# The dynamic loader splits LD_PRELOAD, and libibverbs RDMAV_DRIVERS, at these characters and knows no quotes.
-# CPack stages its files below the build folder, which is not where they will be used.
+# The dynamic loader splits LD_PRELOAD, and libibverbs RDMAV_DRIVERS, at these characters; neither supports quotes.
+# CPack stages its files below the build folder, which is not the place of their use.
 install(CODE [[
 if(CMAKE_INSTALL_PREFIX MATCHES "[ \t:;]" AND NOT CMAKE_INSTALL_PREFIX MATCHES "/_CPack_Packages/")
   message(FATAL_ERROR "softib cannot be installed in \"${CMAKE_INSTALL_PREFIX}\": programs find its libraries "
@@ -51,7 +51,7 @@ foreach(shell bash zsh fish)
   endif()
 endforeach()
 
-# Whole layers, so that no second list of headers has to be kept.
+# Whole layers, so that there is no second list of headers.
 foreach(layer base verbs platform io hca al)
   get_target_property(headers ib_${layer} HEADER_SET)
   get_target_property(folder ib_${layer} SOURCE_DIR)
@@ -69,7 +69,7 @@ add_library(softib_driver INTERFACE)
 set_target_properties(softib_driver PROPERTIES EXPORT_NAME driver)
 target_include_directories(softib_driver INTERFACE $<INSTALL_INTERFACE:include/softib>)
 target_compile_features(softib_driver INTERFACE cxx_std_20)
-# Unique symbols would keep a module from ever being unmapped.
+# With unique symbols a module could never be unmapped.
 target_compile_options(softib_driver INTERFACE -fvisibility=hidden -fvisibility-inlines-hidden
   $<$<CXX_COMPILER_ID:GNU>:-fno-gnu-unique>)
 install(TARGETS softib_driver EXPORT softib COMPONENT dev)

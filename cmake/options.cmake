@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-# ib_options: how all our code is compiled.
+# ib_options: the compiler options of all our code.
 add_library(ib_options INTERFACE)
 target_compile_options(ib_options INTERFACE -Wall -Wextra -Wpedantic -Wconversion -Wsign-conversion
   -Wshadow -Wnon-virtual-dtor -Wold-style-cast -Wcast-align -Woverloaded-virtual -Wswitch-enum
   $<$<BOOL:${IB_WERROR}>:-Werror>
-  $<$<CXX_COMPILER_ID:Clang>:-Wnull-dereference>  # gcc 12's sees paths that cannot be
+  $<$<CXX_COMPILER_ID:Clang>:-Wnull-dereference>  # gcc 12's version reports impossible paths
   $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict -Wno-stringop-overflow>    # gcc 12 is wrong about std::string (its bug 105651)
   $<$<CXX_COMPILER_ID:GNU>:-fno-gnu-unique>  # unique symbols would tie a plug-in to its host's copy
 )

@@ -8,7 +8,7 @@ set(IB_PACKAGE_MAINTAINER "The softib authors <softib@example.org>" CACHE STRING
 file(STRINGS ${CMAKE_SOURCE_DIR}/src/setup/version.h version_line REGEX "kVersion = \"")
 string(REGEX REPLACE ".*\"([0-9.]+)\".*" "\\1" version "${version_line}")
 
-# Debian's changelog of a package that is built from the tree: one entry, of the time of the last commit.
+# Debian's changelog of a package that is built from the tree: one entry, with the time of the last commit.
 execute_process(COMMAND git -C ${CMAKE_SOURCE_DIR} log -1 --format=%cD OUTPUT_VARIABLE changed
   OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
 if(NOT changed)
@@ -48,7 +48,7 @@ set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
 set(CPACK_DEBIAN_RUNTIME_PACKAGE_NAME softib)
 set(CPACK_DEBIAN_RUNTIME_PACKAGE_SECTION net)
 set(CPACK_DEBIAN_RUNTIME_PACKAGE_SHLIBDEPS ON)
-# The provider is a plug-in of libibverbs and finds it in the process, so no shared library dependency says so.
+# The provider is a plug-in that libibverbs loads, so no shared library dependency names libibverbs.
 set(CPACK_DEBIAN_RUNTIME_PACKAGE_DEPENDS "libibverbs1 (>= 44)")
 set(CPACK_DEBIAN_RUNTIME_PACKAGE_RECOMMENDS "ibverbs-utils")
 set(CPACK_DEBIAN_RUNTIME_PACKAGE_SUGGESTS "perftest, rdmacm-utils, softib-dev")

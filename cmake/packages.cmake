@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-# Every external package, found once and here, so that the targets are known in all folders.
-# What each is for: packages.txt. Install them with scripts/setup.
+# Every external package, found once and here, so that all folders have its targets. packages.txt has the reason for
+# each. Install them with scripts/setup.
 # Targets for LIBS: Threads::Threads CLI11::CLI11 nlohmann_json::nlohmann_json
 #   ib::fmt ib::spdlog ib::asio ib::toml PkgConfig::{libibverbs,librdmacm,libibumad,libdeflate} dl rt
 find_package(Threads REQUIRED)
@@ -31,7 +31,7 @@ target_include_directories(ib_toml SYSTEM INTERFACE ${IB_TOML_DIR})
 target_compile_definitions(ib_toml INTERFACE TOML_EXCEPTIONS=0)
 
 # Debian 12 and 13 have different versions of these two libraries, so a program that links them runs on one only.
-# fmt_static.cpp knows fmt 9.
+# fmt_static.cpp supports fmt 9.
 if(IB_SELF_CONTAINED AND fmt_VERSION VERSION_GREATER_EQUAL 9 AND fmt_VERSION VERSION_LESS 10)
   add_library(ib_fmt STATIC ${CMAKE_SOURCE_DIR}/cmake/fmt_static.cpp)
   add_library(ib_spdlog INTERFACE)  # headers only; not spdlog::spdlog_header_only, which links fmt::fmt

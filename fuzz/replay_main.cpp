@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// main() of a fuzzer where libFuzzer is not linked: replays the corpus folders and files named on
-// the command line, then feeds a fixed set of seeded inputs, so that every build keeps the fuzzers
-// alive.
+// main() of a fuzzer in a build without libFuzzer: replays the corpus folders and files of the
+// command line, then runs a fixed set of seeded inputs, so that every build executes the fuzzers.
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>

@@ -28,14 +28,14 @@ def read_layers(path):
         if kind not in FORBIDDEN:
             sys.exit(f"layers.txt: {name}: unknown kind '{kind}'; use one of {', '.join(FORBIDDEN)}")
         unknown = [a for a in allowed if a not in layers]
-        if unknown:  # a layer may name only earlier ones: the table is acyclic by construction
+        if unknown:  # a layer may name only earlier ones, so the table has no cycle
             sys.exit(f"layers.txt: {name} names {unknown} before they are defined")
         layers[name] = (kind, {name, *allowed})
     return layers
 
 
 def listed_files():
-    """Every path that a CMakeLists.txt under src/ names, relative to its folder."""
+    """Returns every path that a CMakeLists.txt under src/ names."""
     listed = set()
     for lists in SRC.rglob("CMakeLists.txt"):
         text = re.sub(r"#.*", "", lists.read_text())

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""check_shared_library.py <file>   Is it fit to be loaded into a foreign program?
+"""check_shared_library.py <file>   Checks that the library can be loaded into a foreign program.
 
-It must bring its own C++ runtime and export no C++ symbol, or it and the program would share a runtime that one of
-them was not built with.
+It must bring its own C++ runtime and export no C++ symbol; otherwise it and the program would share a runtime with
+which one of them was not built.
 """
 import re
 import subprocess

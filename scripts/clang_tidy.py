@@ -23,7 +23,7 @@ CACHE = ROOT / "build" / "tidy_cache"
 TIDY = "clang-tidy-14"
 INCLUDE = re.compile(rb'^\s*#\s*include\s*[<"]([^>"]+)[>"]', re.MULTILINE)
 UNKNOWN_TO_CLANG = {"-fno-gnu-unique", "-Werror"}
-# The static analyser takes most of the time and finds nothing in tests: macros hide their paths.
+# The static analyser takes most of the time and finds nothing in tests, since macros hide their paths.
 TEST_CHECKS = ("-clang-analyzer-*,-performance-*,-readability-function-*,-bugprone-unchecked-optional-access,"
                "-bugprone-implicit-widening-of-multiplication-result")
 
@@ -33,7 +33,7 @@ def is_test(path):
 
 
 def closure(path, known):
-    """`path` and every header of ours that it can reach, conditions ignored."""
+    """Returns `path` and every header of ours that it can reach, conditions ignored."""
     seen, todo = set(), [path]
     while todo:
         at = todo.pop()
@@ -59,7 +59,7 @@ def clean_command(entry):
 def key(path, words, known, version):
     digest = hashlib.sha256(version + (ROOT / ".clang-tidy").read_bytes() + str((is_test(path), TEST_CHECKS)).encode())
     skip = 0
-    for word in words:  # where the object file goes does not matter
+    for word in words:  # the place of the object file does not matter
         if skip or word in {"-o", "-MF", "-MT", "-c"}:
             skip = 0 if skip else word != "-c"
             continue

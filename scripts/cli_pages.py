@@ -23,7 +23,7 @@ class Option:
 
 
 class Page:
-    """One help text, taken apart."""
+    """One help text, parsed."""
 
     def __init__(self, program, words):
         said = subprocess.run([program, *words, "--help"], capture_output=True, text=True, check=True,
@@ -124,7 +124,7 @@ def man_softibd(page):
 
 
 def words_after(pages):
-    """{"hca add": [words]}: actions, then options."""
+    """Returns {"hca add": [words]}: actions, then options."""
     return {" ".join(p.words): [n for n, _ in p.commands] + [n for o in p.options for n in o.names] for p in pages}
 
 
@@ -147,7 +147,7 @@ def bash(pages):
         out.append(f"    {name}) COMPREPLY=($(compgen -W \"{' '.join(some)}\" -- \"$cur\")); return ;;")
     out += ["  esac", "  case \"$command${action:+ $action}\" in"]
     for called, words in table.items():
-        if called == "explain":  # below: with the names that can be explained
+        if called == "explain":  # below, with the names that can be explained
             continue
         out.append(f"    '{called}') words='{' '.join(words)}' ;;")
     out += ["    explain*) words=\"--all --fabric $(softib explain --all 2>/dev/null | awk '/^ / {print $2}')\" ;;", "  esac",

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""test_report.py <junit file of ctest ...>   Which tests were skipped and why; what those that failed said last."""
+"""test_report.py <junit file of ctest ...>   The skipped tests with their reasons, and the last output of failed
+ones."""
 import pathlib
 import re
 import sys
@@ -8,7 +9,7 @@ import xml.etree.ElementTree as ElementTree
 
 GTEST_SKIP = re.compile(r": Skipped\n(?P<reason>(?:.*\n)*?)\n*\[  SKIPPED \] (?P<name>\S+)")
 TELLING = re.compile(r"FAILED|Failure|ERROR|Sanitizer|timed out|killed|Assertion|assertion")
-FEW, AROUND = 40, 6  # lines: of a failed test, after one that tells what went wrong
+FEW, AROUND = 40, 6  # lines: of a failed test, after one that shows the failure
 
 
 def skips(case, text):
@@ -20,7 +21,7 @@ def skips(case, text):
 
 
 def telling_lines(text):
-    """The lines that say what went wrong with those that follow; the last ones if none does."""
+    """Returns the lines that show the failure, with those that follow; the last lines if there are none."""
     lines = [line.rstrip() for line in text.splitlines() if line.strip()]
     kept = sorted({k for i, line in enumerate(lines) if TELLING.search(line) for k in range(i, i + AROUND)})
     chosen = [lines[i] for i in kept if i < len(lines)] or lines

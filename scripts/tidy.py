@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""The house rules that no compiler knows. Each complaint says what to do instead.
+"""The house rules that no compiler checks. Each complaint has the remedy.
 
 tidy.py [path ...]  checks these files or folders (default: the whole repository). A line may be excused with
 `tidy: allow(<rule>) <reason>` in a comment on it or on the line before.
@@ -23,7 +23,7 @@ LARGEST_BLOB = 256 * 1024
 GUARD = re.compile(r"^#pragma once$|^#ifndef \w+_H_?$", re.MULTILINE)  # the second for headers shared with C
 ALLOW = re.compile(r"tidy: allow\((\w+)\) \S")
 
-# rule -> (files it concerns, what it looks for, what to do instead)
+# rule -> (files it concerns, pattern it looks for, remedy)
 ANY_CPP = r"\.(h|cpp)$"
 LINE_RULES = {
     "sleep": (r"(_test\.cpp|_fuzz\.cpp|^tests/.*\.(h|cpp|py|sh))$",
@@ -47,18 +47,19 @@ HISTORY = re.compile(r"\b(this|last|next|earlier|later) (session|issue)\b|\b[Ii]
                      r"\bnow (supports?|also|works?)\b|\bno longer\b|\bused to (be|have|take|do)\b|\b(not yet|by now)\b|"
                      r"\bthe day before\b|\bformerly\b")
 # Prose of documents, and of comments in the folders that keep to docs/style.md throughout.
-PROSE_FOLDERS = ("bench/", "examples/", "src/base/", "src/fabric/", "src/host_abi/provider/", "src/io/", "src/linux/",
-                 "src/mad/", "src/platform/", "src/setup/", "src/softib/", "src/softibd/", "src/verbs/")
+PROSE_FOLDERS = ("bench/", "cmake/", "examples/", "fuzz/", "scripts/", "src/base/", "src/drivers/test/", "src/fabric/",
+                 "src/host_abi/preload/", "src/host_abi/provider/", "src/io/", "src/linux/", "src/mad/", "src/platform/",
+                 "src/setup/", "src/softib/", "src/softibd/", "src/verbs/", "tests/")
 STOCK = re.compile(r"\b(for good|anew|for ever|by other hands|(in|at) (this|that|the) very moment|learn[st]?|believes?|"
                    r"wish(es)?|(its|our|softibd's) books)\b")
-PRONOUN = re.compile(r"(?:^|[.:;] )(Who|Whoever|What) [^?]*(?:[.:;]|$)")  # but for questions
+PRONOUN = re.compile(r"(?:^|[.:;] )(Who|Whoever|What) [^?]*(?:[.:;]|$)")  # except questions
 
 # Names of files. A bare name is that of a file somewhere in the tree; a path is one from the root, from src/, or from beside it.
 FILE_NAME = re.compile(r"(?<![\w<./$~>}-])((?:[\w*.-]+/)*[\w*-]+\.(?:h|cpp|py|md|c|toml|map|cmake)|(?:docs|tests|scripts|bench)/[\w/*.-]*\w)"
                        r"(?![\w/*-]|\.\w|>)")
 FOREIGN = re.compile(r"^(infiniband|rdma|sys|linux|asm|net|netinet)/\w+\.h$|"  # headers of the system
                      r"^_\w+\.cpp$|^docs/design/NNNN|"  # suffixes and patterns of names
-                     r"^(my_driver\.cpp|ping\.toml)$|"  # what a user of the examples writes
+                     r"^(my_driver\.cpp|ping\.toml)$|"  # files that a user of the examples writes
                      r"^(drivers/infiniband/core/sysfs\.c|(tests/)?run_tests\.py|test_\w+\.py)$")  # of Linux and rdma-core
 LINK = re.compile(r"\]\(([^)#\s]+)[^)]*\)")
 QUOTED = re.compile(r"`([^`\s]+)`")
@@ -74,7 +75,7 @@ class Tree:
         self.base_names = {pathlib.PurePath(name).name for name in self.names}
 
     def has(self, wanted, beside):
-        """Whether the path exists, seen from the root, from src/ or from the file that names it; it may be a pattern."""
+        """Returns whether the path exists, seen from the root, from src/ or from the file that names it; it may be a pattern."""
         wanted = wanted.rstrip("/")
         if re.fullmatch(r"docs/design/\d{4}", wanted):  # a page by its number
             return any(ROOT.glob(wanted + "-*.md"))
@@ -90,7 +91,7 @@ class Tree:
         return self.has(wanted, beside) or ("*" in wanted and "/" not in wanted and any(ROOT.rglob(wanted)))
 
     def is_ours(self, wanted):
-        """Whether the path looks like one of this repository: it begins with a folder of it."""
+        """Returns whether the path looks like one of this repository: it begins with a folder of it."""
         return "/" in wanted and wanted.split("/")[0] in self.tops and re.fullmatch(r"[\w./*-]+", wanted)
 
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""abi_test.py CLIENT: runs control_client, built for 32 or 64 bit, against a softibd of its own and compares what it
-prints with transcript.txt, which is the same for both. `--write` writes the transcript anew.
+"""abi_test.py CLIENT: runs control_client, built for 32 or 64 bit, against a softibd of its own and compares its
+output with transcript.txt, which is the same for both. `--write` rewrites the transcript.
 """
 import difflib
 import os

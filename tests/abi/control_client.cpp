@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// A client of softibd that consists of nothing but the public header and a socket, built for 32 and
-// for 64 bit: what it is told must be the same, field by field.
+// A client of softibd that consists of the public header and a socket, built for 32 and for 64 bit:
+// the answers must be the same, field by field.
 //
-// control_client SOCKET   prints a transcript: each request, its status, what came back.
+// control_client SOCKET   prints a transcript: each request, its status and its output.
 #include "verbs/control.h"
 
 #include <sys/socket.h>
@@ -124,7 +124,7 @@ class Transcript {
  public:
   explicit Transcript(const char* path) : socket_(path) {}
 
-  // Sends it and prints how it ended.
+  // Sends it and prints the result.
   template <class Out = None, class In = None>
   Out call(const char* name, Code code, const In& in = {}, std::span<const int> fds = {}) {
     std::span<const std::byte> bytes;
@@ -152,7 +152,7 @@ class Transcript {
     std::printf("  %s = %" PRIu64 "\n", name, value);
   }
 
-  std::uint32_t file = 0;  // that requests to an HCA go to
+  std::uint32_t file = 0;  // the file of requests to an HCA
   std::uint32_t last = 0;  // information of the last answer
 
  private:
@@ -270,7 +270,7 @@ void make_memory(Transcript& t, Made& made) {
   RegMrIn region;
   region.pd = made.pd;
   region.access = access::kLocalWrite;
-  region.address = 0xfffff0001000;  // no address of a 32-bit process: it is only written down
+  region.address = 0xfffff0001000;  // outside a 32-bit process; softibd only stores it
   region.length = 0x123456789;
   region.iova = region.address;
   const auto mr = t.call<MrOut>("RegMr", Code::RegMr, region);

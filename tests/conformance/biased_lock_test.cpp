@@ -17,14 +17,14 @@ namespace {
 platform::FullBarriers full;
 
 std::vector<platform::Barriers*> every_kind() {
-  (void)os::barriers().join();  // where that is refused, both are the same
+  (void)os::barriers().join();  // where membarrier() is refused, both are the same
   return {&os::barriers(), &full};
 }
 
-// Counts without atomics: what is lost was not excluded.
+// Counts without atomics: a lost count means that two threads were inside at once.
 TEST(BiasedLock, ExcludesOthers) {
   for (platform::Barriers* barriers : every_kind()) {
-    for (const std::uint32_t visits : {40u, 4000u}) {  // the bias stays; it is given up
+    for (const std::uint32_t visits : {40u, 4000u}) {  // the bias stays; it is revoked
       BiasedLock lock(*barriers);
       std::uint64_t sum = 0;
       lock.lock();  // this thread owns it

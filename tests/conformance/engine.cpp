@@ -19,8 +19,8 @@ Clock::time_point deadline_in(std::uint32_t milliseconds) {
   return Clock::now() + std::chrono::milliseconds(milliseconds);
 }
 
-// What engines that vanished left behind. Never destroyed, as in a process that dies.
-std::vector<user::Hca*>& graveyard() {
+// The HCAs of engines that vanished. Never destroyed, as in a process that dies.
+std::vector<user::Hca*>& vanished_hcas() {
   static auto* hcas = new std::vector<user::Hca*>;
   return *hcas;
 }
@@ -61,8 +61,8 @@ Engine::~Engine() {
 }
 
 void Engine::vanish() {
-  process_.reset();                       // its threads end before the objects go that they know
-  graveyard().push_back(hca_.release());  // its destructor would talk to the process
+  process_.reset();                           // ends its threads first, which use the objects
+  vanished_hcas().push_back(hca_.release());  // its destructor would use the process
   qps_.clear();
   srqs_.clear();
 }
@@ -265,7 +265,7 @@ Reply Engine::completion(Command command, Message& in) {
   return reply;
 }
 
-// At least `least` completions, but only until the time is over; then what there is up to `most`.
+// Returns between `least` and `most` completions; fewer than `least` if the time is over.
 Reply Engine::poll(Message& in) {
   auto* cq = find(cqs_, in.take<std::uint32_t>());
   const auto least = in.take<std::uint32_t>();
@@ -377,7 +377,7 @@ Reply Engine::queue_pair(Command command, Message& in) {
                                                 : qp->detach_mcast(mgid, mlid));
 }
 
-// As ibv_post_send does it: a list of requests under one lock; how many were accepted comes back.
+// Like ibv_post_send: a list of requests under one lock. Replies how many were accepted.
 Reply Engine::post_send(Message& in) {
   auto* qp = find(qps_, in.take<std::uint32_t>());
   const auto count = in.take<std::uint32_t>();
@@ -507,7 +507,7 @@ Reply Engine::destroy_all() {
       Reply reply = destroy(table, table.begin()->first);
       if (reply.status == Status::Ok) continue;
       if (first_failure.status == Status::Ok) first_failure = std::move(reply);
-      // Left to softibd, which closes what a process leaves.
+      // Left to softibd, which destroys the objects of a client that has gone.
       (void)table.begin()->second.release();
       table.erase(table.begin());
     }

@@ -20,7 +20,7 @@ namespace ib::conformance {
 
 class Engine final : private user::EventSink {
  public:
-  // Attaches and opens the only HCA of the node; nullptr: `reason` says why not.
+  // Attaches and opens the only HCA of the node. Returns nullptr and sets `reason` on failure.
   static std::unique_ptr<Engine> attach(const HostSettings& settings, std::string& reason);
   ~Engine() override;  // destroys what is left, in dependency order
 
@@ -71,7 +71,8 @@ class Engine final : private user::EventSink {
   std::mutex event_lock_;
   std::condition_variable event_came_;
   std::deque<control::EventOut> events_;
-  // Objects before what holds pointers to them goes: the process stops its threads first.
+  // Declared in this order since later objects hold pointers to earlier ones; ~Engine() ends the
+  // threads of the process first.
   std::uint32_t next_handle_ = 1;
   std::map<std::uint64_t, std::size_t> mappings_;  // memory of the side
   std::unique_ptr<user::Process> process_;

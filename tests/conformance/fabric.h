@@ -19,12 +19,13 @@ class TestFabric {
   TestFabric(const TestFabric&) = delete;
   TestFabric& operator=(const TestFabric&) = delete;
 
-  // The one that all tests of this program use, each for itself.
+  // The fabric that all tests of this program share.
   static TestFabric& shared();
 
   std::string socket() const;
   softib::InProcessDaemon& daemon();
-  // Objects and clients that are left after a moment of patience, in words; empty if none.
+  // Waits up to 20 s for objects and clients to go. Returns those that are left, in words, or
+  // an empty string.
   std::string wait_until_empty();
 
  private:
@@ -34,7 +35,7 @@ class TestFabric {
 
 // The status of the softibd behind a socket, as JSON; empty if it does not answer.
 std::string status_of(const std::string& socket);
-// What is alive according to it; empty if nothing.
+// Returns the objects that are alive according to the status; empty if none.
 std::string living_objects(const std::string& status_json);
 std::string wait_until_empty(const std::string& socket);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// KernelClient: a client of the access layer in the test's own softibd. What it does runs on
-// softibd's thread at dispatch level; the test waits for it on its own.
+// KernelClient: a client of the access layer in the test's own softibd. Its calls run on softibd's
+// thread at dispatch level; the test waits for them on its own thread.
 #pragma once
 
 #include "al/verbs.h"
@@ -27,17 +27,20 @@ class KernelClient : public VerbsTest {
       al->set_on_event([this](const control::EventOut& event) { events.push_back(event); });
       ca = std::make_unique<al::Ca>(*al);
     });
-    ASSERT_EQ(ask([this](io::IrpRef irp) { al->open("east", "kernel_client", std::move(irp)); }),
-              Status::Ok)
+    ASSERT_EQ(
+        wait_for([this](io::IrpRef irp) { al->open("east", "kernel_client", std::move(irp)); }),
+        Status::Ok)
         << reason;
-    ASSERT_EQ(ask([this](io::IrpRef irp) { ca->open("\\Device\\ibal", std::move(irp)); }),
+    ASSERT_EQ(wait_for([this](io::IrpRef irp) { ca->open("\\Device\\ibal", std::move(irp)); }),
               Status::Ok)
         << reason;
   }
   void TearDown() override {
-    EXPECT_EQ(ask([this](io::IrpRef irp) { ca->close(std::move(irp)); }), Status::Ok) << reason;
-    EXPECT_EQ(ask([this](io::IrpRef irp) { al->close(std::move(irp)); }), Status::Ok) << reason;
-    on_loop([this] {  // later than whatever the end of close() did
+    EXPECT_EQ(wait_for([this](io::IrpRef irp) { ca->close(std::move(irp)); }), Status::Ok)
+        << reason;
+    EXPECT_EQ(wait_for([this](io::IrpRef irp) { al->close(std::move(irp)); }), Status::Ok)
+        << reason;
+    on_loop([this] {  // after everything that close() has queued
       EXPECT_EQ(driver.references.total(), 0u);
       ca.reset();
       al.reset();
@@ -50,9 +53,9 @@ class KernelClient : public VerbsTest {
   static void on_loop(Work&& work) {
     daemon().on_loop(work);
   }
-  // Issues a request at dispatch level and waits here until it is over.
+  // Issues a request at dispatch level and waits here for its completion.
   template <class Issue>
-  Status ask(Issue&& issue) {
+  Status wait_for(Issue&& issue) {
     io::Irp irp;
     std::promise<void> done;
     on_loop([&] {
@@ -62,7 +65,7 @@ class KernelClient : public VerbsTest {
     });
     if (done.get_future().wait_for(std::chrono::milliseconds(kPatience)) !=
         std::future_status::ready) {
-      // Its memory is here: there is no going on without it.
+      // The memory of the request is on this stack, so returning is not safe.
       std::fprintf(stderr, "a request of a kernel client has not ended in %u ms\n", kPatience);
       std::abort();
     }
@@ -70,10 +73,10 @@ class KernelClient : public VerbsTest {
     information = irp.information;
     return irp.status;
   }
-  // Ends well, or says why not.
+  // Fails the test with the reason unless the request succeeds.
   template <class Issue>
   void must(Issue&& issue) {
-    ASSERT_EQ(ask(issue), Status::Ok) << reason;
+    ASSERT_EQ(wait_for(issue), Status::Ok) << reason;
   }
   template <class Object>
   void gone(Object& object) {
@@ -82,13 +85,13 @@ class KernelClient : public VerbsTest {
   std::uint16_t lid_of(al::Ca& of) {
     control::PortAttr port;
     const control::PortIn first{1, 0};
-    EXPECT_EQ(ask([&](io::IrpRef irp) {
+    EXPECT_EQ(wait_for([&](io::IrpRef irp) {
                 of.call(control::Code::QueryPort, first, port, std::move(irp));
               }),
               Status::Ok);
     return port.lid;
   }
-  // Looks on softibd's thread, again and again, until it is so.
+  // Checks the condition on softibd's thread until it holds. Returns false after kPatience.
   template <class Condition>
   bool comes(Condition&& condition) {
     for (std::uint32_t ms = 0; ms < kPatience; ++ms) {
@@ -108,32 +111,34 @@ class KernelClient : public VerbsTest {
 
   void make(QpType type) {
     const control::AllocDmIn room{8192, 12, 0};
-    ASSERT_EQ(ask([&](io::IrpRef irp) { al::alloc_pd(*ca, pd, std::move(irp)); }), Status::Ok);
+    ASSERT_EQ(wait_for([&](io::IrpRef irp) { al::alloc_pd(*ca, pd, std::move(irp)); }), Status::Ok);
     EXPECT_EQ(information, pd.handle);
-    ASSERT_EQ(ask([&](io::IrpRef irp) { al::alloc_dm(*ca, room, memory, std::move(irp)); }),
+    ASSERT_EQ(wait_for([&](io::IrpRef irp) { al::alloc_dm(*ca, room, memory, std::move(irp)); }),
               Status::Ok)
         << reason;
-    ASSERT_EQ(ask([&](io::IrpRef irp) {
+    ASSERT_EQ(wait_for([&](io::IrpRef irp) {
                 al::reg_dm(pd, memory, access::kLocalWrite | access::kRemoteAny, region,
                            std::move(irp));
               }),
               Status::Ok)
         << reason;
-    ASSERT_EQ(ask([&](io::IrpRef irp) { al::create_cq(*ca, 64, cq, std::move(irp)); }), Status::Ok)
+    ASSERT_EQ(wait_for([&](io::IrpRef irp) { al::create_cq(*ca, 64, cq, std::move(irp)); }),
+              Status::Ok)
         << reason;
     cq.on_completion = [this](al::Cq&) { ++wakes; };
     const control::QpCaps caps{16, 16, 2, 2, 64, 0};
-    ASSERT_EQ(
-        ask([&](io::IrpRef irp) { al::create_qp(pd, type, caps, cq, cq, kq, std::move(irp)); }),
-        Status::Ok)
+    ASSERT_EQ(wait_for([&](io::IrpRef irp) {
+                al::create_qp(pd, type, caps, cq, cq, kq, std::move(irp));
+              }),
+              Status::Ok)
         << reason;
   }
   Status modify(QpType type, QpState from, const control::QpAttr& attr) {
-    return ask([&](io::IrpRef irp) {
+    return wait_for([&](io::IrpRef irp) {
       al::modify_qp(kq, required(type, from, attr.state), attr, std::move(irp));
     });
   }
-  // Side b's queue pair and the kernel's.
+  // Connects side b's queue pair and the kernel client's.
   void connect_to_b(QpType type, const Connection& with = {}) {
     make(type);
     QpSpec spec;
@@ -154,12 +159,12 @@ class KernelClient : public VerbsTest {
   }
   void end() {
     if (kq.exists()) {
-      EXPECT_EQ(ask([&](io::IrpRef irp) { al::destroy(kq, std::move(irp)); }), Status::Ok);
+      EXPECT_EQ(wait_for([&](io::IrpRef irp) { al::destroy(kq, std::move(irp)); }), Status::Ok);
     }
-    EXPECT_EQ(ask([&](io::IrpRef irp) { al::destroy(region, std::move(irp)); }), Status::Ok);
-    EXPECT_EQ(ask([&](io::IrpRef irp) { al::destroy(memory, std::move(irp)); }), Status::Ok);
-    EXPECT_EQ(ask([&](io::IrpRef irp) { al::destroy(cq, std::move(irp)); }), Status::Ok);
-    EXPECT_EQ(ask([&](io::IrpRef irp) { al::destroy(pd, std::move(irp)); }), Status::Ok);
+    EXPECT_EQ(wait_for([&](io::IrpRef irp) { al::destroy(region, std::move(irp)); }), Status::Ok);
+    EXPECT_EQ(wait_for([&](io::IrpRef irp) { al::destroy(memory, std::move(irp)); }), Status::Ok);
+    EXPECT_EQ(wait_for([&](io::IrpRef irp) { al::destroy(cq, std::move(irp)); }), Status::Ok);
+    EXPECT_EQ(wait_for([&](io::IrpRef irp) { al::destroy(pd, std::move(irp)); }), Status::Ok);
   }
   Status post(WrOpcode opcode, std::uint64_t wr_id, const Sge& sge, std::uint64_t remote = 0,
               std::uint32_t rkey = 0) {

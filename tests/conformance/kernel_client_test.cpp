@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// A kernel client (al/) in softibd and a user-mode client, each the other's peer. What the kernel
-// client does runs on softibd's thread at dispatch level; the test waits for it on its own.
+// A kernel client (al/) in softibd and a user-mode client, each the other's peer. The calls of the
+// kernel client run on softibd's thread at dispatch level; the test waits for them on its own.
 #include "kernel_client.h"
 
 #include <cstring>
@@ -13,30 +13,31 @@ IB_EVERY_SETTING(KernelClientTest);
 
 TEST_P(KernelClientTest, ObjectsAreBusyWhileOthersDependOnThem) {
   make(QpType::Rc);
-  EXPECT_EQ(ask([&](io::IrpRef irp) { al::destroy(pd, std::move(irp)); }), Status::DeviceBusy);
+  EXPECT_EQ(wait_for([&](io::IrpRef irp) { al::destroy(pd, std::move(irp)); }), Status::DeviceBusy);
   EXPECT_NE(reason, "");
-  EXPECT_EQ(ask([&](io::IrpRef irp) { al::destroy(cq, std::move(irp)); }), Status::DeviceBusy);
-  EXPECT_EQ(ask([&](io::IrpRef irp) { al::destroy(memory, std::move(irp)); }), Status::DeviceBusy);
+  EXPECT_EQ(wait_for([&](io::IrpRef irp) { al::destroy(cq, std::move(irp)); }), Status::DeviceBusy);
+  EXPECT_EQ(wait_for([&](io::IrpRef irp) { al::destroy(memory, std::move(irp)); }),
+            Status::DeviceBusy);
   EXPECT_TRUE(pd.exists() && cq.exists() && memory.exists());
-  EXPECT_EQ(ask([&](io::IrpRef irp) { al->close(std::move(irp)); }), Status::DeviceBusy);
+  EXPECT_EQ(wait_for([&](io::IrpRef irp) { al->close(std::move(irp)); }), Status::DeviceBusy);
   end();
   EXPECT_FALSE(kq.exists());
-  EXPECT_EQ(ask([&](io::IrpRef irp) { al::destroy(kq, std::move(irp)); }),
+  EXPECT_EQ(wait_for([&](io::IrpRef irp) { al::destroy(kq, std::move(irp)); }),
             Status::InvalidParameter);
 }
 
 TEST_P(KernelClientTest, WhatIsLeftGoesWithTheCa) {
   make(QpType::Ud);
-  EXPECT_EQ(ask([this](io::IrpRef irp) { ca->close(std::move(irp)); }), Status::Ok);
+  EXPECT_EQ(wait_for([this](io::IrpRef irp) { ca->close(std::move(irp)); }), Status::Ok);
   EXPECT_FALSE(kq.exists());
   EXPECT_FALSE(cq.exists());
   al::Pd late;
-  EXPECT_EQ(ask([&](io::IrpRef irp) { al::alloc_pd(*ca, late, std::move(irp)); }),
+  EXPECT_EQ(wait_for([&](io::IrpRef irp) { al::alloc_pd(*ca, late, std::move(irp)); }),
             Status::InvalidState);
 }
 
 TEST_P(KernelClientTest, RefusalsSayWhy) {
-  EXPECT_EQ(ask([this](io::IrpRef irp) { al->open("east", "again", std::move(irp)); }),
+  EXPECT_EQ(wait_for([this](io::IrpRef irp) { al->open("east", "again", std::move(irp)); }),
             Status::InvalidState);
   on_loop([this] {
     al::Al other(daemon().access_layer(), driver);
@@ -44,7 +45,7 @@ TEST_P(KernelClientTest, RefusalsSayWhy) {
   });
   std::unique_ptr<al::Al> other;
   on_loop([&] { other = std::make_unique<al::Al>(daemon().access_layer(), driver); });
-  EXPECT_EQ(ask([&](io::IrpRef irp) { other->open("north", "lost", std::move(irp)); }),
+  EXPECT_EQ(wait_for([&](io::IrpRef irp) { other->open("north", "lost", std::move(irp)); }),
             Status::NotFound);
   EXPECT_NE(reason.find("north"), std::string::npos) << reason;
   on_loop([&] { other.reset(); });
@@ -66,7 +67,7 @@ TEST_P(KernelClientTest, ExchangesMessagesWithAProgram) {
     EXPECT_EQ(got.wr_id, bytes);
     EXPECT_EQ(got.byte_len, bytes);
     EXPECT_EQ(wakes, 1);
-    // And back to where it did not come from.
+    // And back, from memory that did not receive it.
     qb.receive(2, {mb.sge(4096, 4096)});
     EXPECT_EQ(post(WrOpcode::Send, 7, piece(0, bytes)), Status::Ok);
     EXPECT_EQ(one(cq).wr_id, 7u);
@@ -77,7 +78,8 @@ TEST_P(KernelClientTest, ExchangesMessagesWithAProgram) {
   end();
 }
 
-// As for programs: one event for what came, a second one only for what came later or was left.
+// As for programs: one event for new completions, and a second event only for later or unpolled
+// ones.
 TEST_P(KernelClientTest, AnEventIsForWhatNoneHasReported) {
   connect_to_b(QpType::Rc);
   const Region mb = b->region(4096);
@@ -189,7 +191,7 @@ TEST_P(KernelClientTest, OutlivesAProgramThatIsKilled) {
   with.timeout = 8;
   with.retry_cnt = 1;
   connect_to_b(QpType::Rc, with);
-  EXPECT_EQ(post(WrOpcode::Send, 9, piece(0, 64)), Status::Ok);  // no receive there
+  EXPECT_EQ(post(WrOpcode::Send, 9, piece(0, 64)), Status::Ok);  // no receive is posted there
   kill_b();
   EXPECT_EQ(one(cq).status, WcStatus::RetryExcErr);
   end();
@@ -225,7 +227,7 @@ TEST_P(KernelClientTest, SendsAndReceivesDatagrams) {
   on_loop([&] { EXPECT_EQ(al::post_send(kq, wqe), Status::Ok); });
   EXPECT_EQ(one(cq).status, WcStatus::Success);
   const Completion got = b->cq().one(WcStatus::Success);
-  EXPECT_EQ(got.byte_len, 140u);  // the GRH's room
+  EXPECT_EQ(got.byte_len, 140u);  // includes the room of the GRH
   EXPECT_EQ(got.src_qp, kq.made.qpn);
   end();
 }

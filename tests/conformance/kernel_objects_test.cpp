@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// What kernel clients have beside queue pairs of their own receives: shared queues, XRC, windows,
-// MADs to the own port, and the list of HCAs.
+// Objects of kernel clients beside queue pairs with receives of their own: shared receive queues,
+// XRC, windows, MADs to the own port, and the list of HCAs.
 #include "kernel_client.h"
 #include "mad/smp.h"
 
@@ -19,7 +19,7 @@ class KernelObjectsTest : public KernelClient {
       al::modify_qp(qp, required(type, from, attr.state), attr, std::move(irp));
     });
   }
-  // To the queue pair `peer` of this port.
+  // Connects to the queue pair `peer` of this port.
   void connect(al::Qp& qp, std::uint32_t peer) {
     const QpType type = qp.in.type;
     const Connection with;
@@ -48,7 +48,7 @@ class KernelObjectsTest : public KernelClient {
                          [&](const control::EventOut& event) { return event.type == type; });
     });
   }
-  // An RC queue pair with the shared queue, and one without that is its peer.
+  // An RC queue pair with the shared queue, and its peer without one.
   void make_shared_pair() {
     make(QpType::Rc);
     lid = lid_of(*ca);
@@ -69,7 +69,8 @@ IB_EVERY_SETTING(KernelObjectsTest);
 
 TEST_P(KernelObjectsTest, ASharedQueueFeedsItsQueuePairs) {
   make_shared_pair();
-  EXPECT_EQ(ask([&](io::IrpRef irp) { al::destroy(srq, std::move(irp)); }), Status::DeviceBusy);
+  EXPECT_EQ(wait_for([&](io::IrpRef irp) { al::destroy(srq, std::move(irp)); }),
+            Status::DeviceBusy);
   for (const std::uint32_t bytes : {8u, 64u, 4000u}) {
     EXPECT_EQ(supply(srq, bytes, piece(4096, 4096)), Status::Ok);
     on_loop([&] { std::memset(memory.bytes, static_cast<int>(bytes & 0xff), bytes); });
@@ -90,7 +91,7 @@ TEST_P(KernelObjectsTest, ASharedQueueFeedsItsQueuePairs) {
   end();
 }
 
-// What came before the reset has not been polled, and ends no receive of afterwards.
+// Completions from before the reset are unpolled; they must not end a receive that is posted later.
 TEST_P(KernelObjectsTest, AResetForgetsWhatWasNotPolled) {
   make_shared_pair();
   EXPECT_EQ(receive(77, piece(4096, 64)), Status::Ok);
@@ -116,7 +117,7 @@ TEST_P(KernelObjectsTest, AResetForgetsWhatWasNotPolled) {
   end();
 }
 
-// The other end of a receive of the shared queue that went with its queue pair is free again.
+// A receive of the shared queue that a destroyed queue pair had taken is free again.
 TEST_P(KernelObjectsTest, AQueuePairThatGoesGivesReceivesBack) {
   make_shared_pair();
   constexpr std::uint64_t kDepth = 16;  // make_shared_pair()
@@ -183,9 +184,10 @@ TEST_P(KernelObjectsTest, XrcMessagesNameTheSharedQueueThatGetsThem) {
   EXPECT_EQ(post(sender, wqe), Status::Ok);
   EXPECT_EQ(one(cq).wr_id + one(cq).wr_id, 11u);
   on_loop([&] { EXPECT_EQ(std::memcmp(memory.bytes, memory.bytes + 4096, 64), 0); });
-  // A queue pair that only receives has nothing to send with.
+  // A queue pair that only receives has no send queue.
   EXPECT_EQ(post(receiver, wqe), Status::InvalidParameter);
-  EXPECT_EQ(ask([&](io::IrpRef irp) { al::destroy(xrcd, std::move(irp)); }), Status::DeviceBusy);
+  EXPECT_EQ(wait_for([&](io::IrpRef irp) { al::destroy(xrcd, std::move(irp)); }),
+            Status::DeviceBusy);
   gone(sender);
   gone(receiver);
   gone(srq);
@@ -220,9 +222,10 @@ TEST_P(KernelObjectsTest, AWindowOpensAPartOfARegionUntilItIsUnbound) {
   b->cq().one(WcStatus::Success);
   const auto written = mb.bytes(0, 100);
   on_loop([&] { EXPECT_EQ(std::memcmp(memory.bytes + 1024, written.data(), 100), 0); });
-  // Bound again, the old key is none; and beyond it nothing is open.
+  // Binding again voids the old key, and memory beyond the new bounds is not accessible.
   bind(50);
-  EXPECT_EQ(ask([&](io::IrpRef irp) { al::destroy(own, std::move(irp)); }), Status::DeviceBusy);
+  EXPECT_EQ(wait_for([&](io::IrpRef irp) { al::destroy(own, std::move(irp)); }),
+            Status::DeviceBusy);
   qb.send(write);
   b->cq().one(WcStatus::RemAccessErr);
   gone(window);
@@ -238,7 +241,7 @@ TEST_P(KernelObjectsTest, AnFmrCoversWhatItWasMappedToLast) {
   must([&](io::IrpRef irp) {
     al::alloc_fmr(pd, 4096, access::kLocalWrite | access::kRemoteWrite, fmr, std::move(irp));
   });
-  EXPECT_EQ(ask([&](io::IrpRef irp) { al::map_fmr(fmr, first.data(), 4097, std::move(irp)); }),
+  EXPECT_EQ(wait_for([&](io::IrpRef irp) { al::map_fmr(fmr, first.data(), 4097, std::move(irp)); }),
             Status::InvalidParameter);
   const Region mb = b->region(4096);
   mb.fill(7);
@@ -250,7 +253,7 @@ TEST_P(KernelObjectsTest, AnFmrCoversWhatItWasMappedToLast) {
     qb.send(write);
     b->cq().one(WcStatus::Success);
     EXPECT_EQ(std::memcmp(to->data(), written.data(), 4096), 0);
-    // And locally: what it covers can be sent from.
+    // The local key works too: memory of the region can be sent from.
     const Sge sge{write.remote_address, 8, fmr.made.lkey};
     EXPECT_EQ(KernelClient::post(WrOpcode::RdmaWrite, 4, sge, mb.at(0), mb.rkey), Status::Ok);
     EXPECT_EQ(one(cq).status, WcStatus::Success);
@@ -264,7 +267,7 @@ TEST_P(KernelObjectsTest, AnFmrCoversWhatItWasMappedToLast) {
   end();
 }
 
-// More than one buffer of the bounce path, in both directions, and an atomic.
+// More data than one buffer of the bounce path, in both directions, and an atomic.
 TEST_P(KernelObjectsTest, ProgramsReachLongVirtualRegions) {
   connect_to_b(QpType::Rc);
   constexpr std::uint32_t kBytes = 200'000;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// Queue pairs 0 and 1, MAD queue pairs and physical regions: what only kernel clients have.
+// Queue pairs 0 and 1, MAD queue pairs and physical regions, which only kernel clients have.
 #include "al/mad_qp.h"
 #include "kernel_client.h"
 #include "mad/smp.h"
@@ -23,7 +23,7 @@ MadBytes pattern(std::uint8_t seed) {
 class KernelSpecialTest : public KernelClient {};
 IB_EVERY_SETTING(KernelSpecialTest);
 
-// What came through a MAD queue pair, and what was sent.
+// A MAD queue pair with the MADs that it has received and sent.
 struct Mads {
   al::MadQp qp;
   std::deque<std::pair<al::MadAddress, MadBytes>> came;
@@ -68,7 +68,7 @@ class MadTest : public KernelSpecialTest {
     KernelSpecialTest::TearDown();
   }
   Status open(Mads& mads, al::Ca& at, QpType type, std::uint32_t depth = 8) {
-    return ask([&](io::IrpRef irp) { mads.qp.open(at, {type, 1, depth}, std::move(irp)); });
+    return wait_for([&](io::IrpRef irp) { mads.qp.open(at, {type, 1, depth}, std::move(irp)); });
   }
   void send(Mads& from, const al::MadAddress& to, const MadBytes& mad, std::uint64_t context = 0) {
     Status status = Status::Pending;
@@ -120,7 +120,8 @@ TEST_P(MadTest, AMadQueuePairOfOnesOwnIsAnsweredByItsNumber) {
   EXPECT_EQ(east.came[0].second, pattern(4));
 }
 
-// What the SMA of an HCA does in hardware: its owner asks the port's agents, and sends the answer.
+// An HCA has its SMA in hardware. Here the owner of queue pair 0 queries the port's agents and
+// sends the answer.
 TEST_P(MadTest, AGetByQueuePairZeroIsAnsweredWithTheHelpOfTheAgents) {
   ASSERT_EQ(open(east, *ca, QpType::Smi), Status::Ok) << reason;
   ASSERT_EQ(open(west, *ca2, QpType::Smi), Status::Ok) << reason;
@@ -211,7 +212,7 @@ TEST_P(MadTest, ProgramsReachItOnlyWithTheKeyThatTheyCannotHave) {
     b->cq().one(WcStatus::Success);
   }
   EXPECT_TRUE(west.came.empty());
-  // And the other way it is free.
+  // A MAD in the other direction needs no permission.
   qb.receive(9, {mb.all()});
   send(west, {lid, 0, qb.qpn, with.qkey, 0}, pattern(8));
   const Completion got = b->cq().one(WcStatus::Success);
@@ -235,7 +236,7 @@ TEST_P(MadTest, ProgramsCannotHaveIt) {
 TEST_P(MadTest, NoMoreAreOnTheirWayThanItsDepth) {
   ASSERT_EQ(open(east, *ca, QpType::Gsi, 2), Status::Ok) << reason;
   ASSERT_EQ(open(west, *ca2, QpType::Gsi, 2), Status::Ok) << reason;
-  // Its completions are taken between the loop's turns, so these three are in one.
+  // Its completions are polled between turns of the loop, so these three come in one turn.
   std::array<Status, 3> posted{};
   on_loop([&] {
     for (Status& status : posted) status = east.qp.send(to_west(), pattern(1));
@@ -256,16 +257,16 @@ TEST_P(MadTest, NoMoreAreOnTheirWayThanItsDepth) {
 TEST_P(MadTest, WrongOptionsAreRefused) {
   EXPECT_EQ(open(east, *ca, QpType::Rc), Status::InvalidParameter);
   EXPECT_EQ(open(east, *ca, QpType::Gsi, 0), Status::InvalidParameter);
-  EXPECT_EQ(ask([&](io::IrpRef irp) {
+  EXPECT_EQ(wait_for([&](io::IrpRef irp) {
               east.qp.open(*ca, {QpType::Gsi, 9, 8}, std::move(irp));
             }),
             Status::InvalidParameter);
   EXPECT_NE(reason.find("ports 1 to"), std::string::npos) << reason;
   ASSERT_EQ(open(east, *ca, QpType::Gsi), Status::Ok) << reason;
   EXPECT_EQ(open(east, *ca, QpType::Gsi), Status::InvalidState);
-  // A cancelled one is taken down again.
+  // A cancelled create leaves no queue pair behind.
   Mads cancelled;
-  EXPECT_EQ(ask([&](io::IrpRef irp) {
+  EXPECT_EQ(wait_for([&](io::IrpRef irp) {
               irp->cancel();
               cancelled.qp.open(*ca, {QpType::Ud, 1, 8}, std::move(irp));
             }),
@@ -297,7 +298,7 @@ TEST_P(KernelSpecialTest, RangesOfDeviceMemoryAreOneRegionForAProgram) {
     EXPECT_EQ(std::memcmp(memory.bytes, sent.data() + 24, 1000), 0);
     EXPECT_EQ(std::memcmp(memory.bytes + 6000, sent.data() + 1024, 2000), 0);
   });
-  // The kernel sends from it, and receives into it.
+  // The kernel client sends from the region and receives into it.
   qb.receive(2, {mb.sge(0, 3024)});
   mb.fill(6);
   const Sge all{kIova, 3024, region2.made.lkey};
@@ -316,7 +317,8 @@ TEST_P(KernelSpecialTest, RangesOfDeviceMemoryAreOneRegionForAProgram) {
     EXPECT_EQ(std::memcmp(memory.bytes, second.data() + 16, 1000), 0);
     EXPECT_EQ(std::memcmp(memory.bytes + 6000, second.data() + 1016, 984), 0);
   });
-  EXPECT_EQ(ask([&](io::IrpRef irp) { al::destroy(memory, std::move(irp)); }), Status::DeviceBusy);
+  EXPECT_EQ(wait_for([&](io::IrpRef irp) { al::destroy(memory, std::move(irp)); }),
+            Status::DeviceBusy);
   gone(region2);
   end();
 }
@@ -343,13 +345,14 @@ TEST_P(KernelSpecialTest, AtomicsAndWindowsWorkInTheLaterRanges) {
     std::memcpy(&word, memory.bytes + 8, sizeof word);
     EXPECT_EQ(word, 12u);
   });
-  // A window over the place where the ranges meet.
+  // A window over the place where two ranges meet.
   al::Window window;
   must([&](io::IrpRef irp) { al::alloc_mw(pd, 1, window, std::move(irp)); });
   const al::Bind bind{9, &region2, kIova + 56, 16, access::kRemoteWrite};
   on_loop([&] { EXPECT_EQ(al::bind(kq, window, bind), Status::Ok); });
   EXPECT_EQ(one(cq).status, WcStatus::Success);
-  EXPECT_EQ(ask([&](io::IrpRef irp) { al::destroy(region2, std::move(irp)); }), Status::DeviceBusy);
+  EXPECT_EQ(wait_for([&](io::IrpRef irp) { al::destroy(region2, std::move(irp)); }),
+            Status::DeviceBusy);
   mb.fill(3);
   Work write = rdma(WrOpcode::RdmaWrite, 3, {mb.sge(0, 16)}, window.rkey, kIova + 56);
   qb.send(write);
@@ -386,7 +389,7 @@ TEST_P(KernelSpecialTest, AnFmrMayCoverScatteredMemory) {
     EXPECT_EQ(one(cq).status, WcStatus::Success);
     EXPECT_EQ(mb.bytes(2000, 16), mb.bytes(792, 16));
   }
-  // One stretch again, then nothing.
+  // Mapped to one range again, then unmapped.
   must([&](io::IrpRef irp) { al::map_fmr(fmr, words.data(), 4096, std::move(irp)); });
   Work write = rdma(WrOpcode::RdmaWrite, 2, {mb.sge(0, 4096)}, fmr.made.rkey, at(0));
   qb.send(write);
@@ -403,7 +406,7 @@ TEST_P(KernelSpecialTest, RangesThatCannotBeAreRefused) {
   al::Region bad;
   const auto tried = [&](std::vector<control::PhysicalRange> ranges, al::DeviceMemory* in,
                          std::uint64_t iova = kIova) {
-    return ask(
+    return wait_for(
         [&](io::IrpRef irp) { al::reg_physical(pd, ranges, in, iova, kAll, bad, std::move(irp)); });
   };
   EXPECT_EQ(tried({}, &memory), Status::InvalidParameter);

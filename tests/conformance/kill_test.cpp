@@ -3,7 +3,7 @@
 // is killed. The other must get the end of every request within its retry time, destroy what it
 // has, and leave softibd with nothing. Then the same with softibd as the victim.
 //
-// SOFTIB_ROUNDS=n: so many kills per path; SOFTIB_SEED=n: only that round.
+// SOFTIB_ROUNDS=n: n kills per path; SOFTIB_SEED=n: only that round.
 #include "fabric.h"
 #include "peer/child.h"
 #include "peer/peer_socket.h"
@@ -19,9 +19,9 @@
 namespace ib::conformance {
 namespace {
 
-constexpr int kTooLong = 60'000;  // ms; a hang
-// 4.096 us << 8, twice, is 2 ms; the rest is for a machine with other things to do. What is
-// measured is not speed but that nobody waits for a timer of seconds.
+constexpr int kTooLong = 60'000;  // ms; longer is a hang
+// 4.096 us << 8, twice, is 2 ms; the rest is slack for a busy machine. The limit does not measure
+// speed; it proves that no request waits for a timer of seconds.
 constexpr std::uint64_t kRetryTimeAndSlack = 3'000'000'000;
 
 std::uint64_t number_from(const char* name, std::uint64_t otherwise) {
@@ -36,11 +36,11 @@ struct Pair {
           Child({IB_CONFORMANCE_PEER, socket, path, "", "--traffic", std::to_string(2 * seed + i)});
     }
   }
-  // Tells them of each other and lets them begin.
+  // Exchanges their places and starts the traffic.
   bool begin() {
     TrafficPlace place[2];
     for (std::size_t i = 0; i < 2; ++i) {
-      if (!process[i].speaks(kTooLong) ||
+      if (!process[i].has_output(kTooLong) ||
           !read_all(process[i].socket(), &place[i], sizeof place[i]) || place[i].ok != 1) {
         return false;
       }
@@ -50,7 +50,7 @@ struct Pair {
     }
     std::uint8_t byte = 0;
     for (const Child& child : process) {
-      if (!child.speaks(kTooLong) || !read_all(child.socket(), &byte, 1)) return false;
+      if (!child.has_output(kTooLong) || !read_all(child.socket(), &byte, 1)) return false;
     }
     return write_all(process[0].socket(), &byte, 1) && write_all(process[1].socket(), &byte, 1);
   }
@@ -73,13 +73,13 @@ TEST_P(Kill, TheSurvivorLearnsOfItInTimeAndNothingIsLeft) {
     ASSERT_TRUE(pair.begin());
     const std::size_t victim = random() % 2;
     Child& survivor = pair.process[1 - victim];
-    // Some moment of the traffic; nobody has anything to say before it.
+    // Kills at a random moment of the traffic; neither process reports before it.
     const auto moment = static_cast<int>(random() % 12);
-    ASSERT_FALSE(survivor.speaks(moment)) << "it reports before anybody was killed";
+    ASSERT_FALSE(survivor.has_output(moment)) << "it reports before anybody was killed";
     pair.process[victim].kill();
     std::uint8_t byte = 0;
     ASSERT_TRUE(write_all(survivor.socket(), &byte, 1));
-    ASSERT_TRUE(survivor.speaks(kTooLong)) << "the survivor hangs";
+    ASSERT_TRUE(survivor.has_output(kTooLong)) << "the survivor hangs";
     TrafficReport report;
     ASSERT_TRUE(read_all(survivor.socket(), &report, sizeof report)) << "the survivor crashed";
     EXPECT_EQ(report.outstanding, 0u) << "requests that never completed";
@@ -113,7 +113,7 @@ class Softibd {
   bool start() {
     child_ = Child({IB_SOFTIBD, "--foreground", "--keep", "--runtime-dir", directory_, "--log",
                     directory_ + "/log", "--ready-fd", "0"});
-    return child_.lives() && child_.speaks(kTooLong) && [this] {
+    return child_.lives() && child_.has_output(kTooLong) && [this] {
       char line[512] = {};
       const ssize_t got = ::recv(child_.socket(), line, sizeof line - 1, 0);
       ready_ = got > 0 ? std::string(line, static_cast<std::size_t>(got)) : std::string();
@@ -160,7 +160,7 @@ TEST_P(KillSoftibd, ClientsGetAFatalEventFlushesAndClearErrors) {
     (void)a.cq().one(WcStatus::Success);
     for (std::uint64_t i = 0; i < 3; ++i) {
       qa.receive(10 + i, {});
-      qa.send(send_work(20 + i, {}));  // no receive: they wait
+      qa.send(send_work(20 + i, {}));  // no receive is posted: they wait
     }
     daemon.kill();
     for (Side* side : {&a, &b}) {
@@ -178,7 +178,7 @@ TEST_P(KillSoftibd, ClientsGetAFatalEventFlushesAndClearErrors) {
     EXPECT_EQ(sends, (std::vector<std::uint64_t>{20, 21, 22}));
     EXPECT_EQ(receives, (std::vector<std::uint64_t>{10, 11, 12}));
     EXPECT_TRUE(a.cq().stays_empty());
-    // What is posted now is flushed, too; what is asked now is answered.
+    // Work that is posted now is flushed, too, and requests to softibd are answered.
     qa.send(send_work(40, {}));
     EXPECT_EQ(a.cq().one(WcStatus::WrFlushErr).wr_id, 40u);
     for (Side* side : {&a, &b}) {
@@ -189,7 +189,7 @@ TEST_P(KillSoftibd, ClientsGetAFatalEventFlushesAndClearErrors) {
       EXPECT_EQ(side->call(Command::DestroyAll).status, Status::Ok) << side->reason();
     }
   }
-  // The next one finds the old one's socket and lock, and begins anew.
+  // A new softibd finds the socket and the lock of the old one and starts afresh.
   ASSERT_TRUE(daemon.start()) << daemon.ready();
   Side a = daemon.side(GetParam(), false, "A");
   Side b = daemon.side(GetParam(), true, "B");
@@ -208,13 +208,13 @@ TEST_P(KillSoftibd, InTheMiddleOfTrafficNobodyHangs) {
     ASSERT_TRUE(daemon.start()) << daemon.ready();
     Pair pair(daemon.socket(), GetParam(), round);
     ASSERT_TRUE(pair.begin());
-    ASSERT_FALSE(pair.process[0].speaks(static_cast<int>(3 * round)));
+    ASSERT_FALSE(pair.process[0].has_output(static_cast<int>(3 * round)));
     daemon.kill();
     std::uint8_t byte = 0;
     for (const Child& child : pair.process) ASSERT_TRUE(write_all(child.socket(), &byte, 1));
     for (Child& child : pair.process) {
       TrafficReport report;
-      ASSERT_TRUE(child.speaks(kTooLong)) << "it hangs";
+      ASSERT_TRUE(child.has_output(kTooLong)) << "it hangs";
       ASSERT_TRUE(read_all(child.socket(), &report, sizeof report)) << "it crashed";
       EXPECT_EQ(report.outstanding, 0u);
       EXPECT_EQ(report.surprises, 0u);

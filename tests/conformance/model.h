@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// What a random walk expects: every byte of both sides' memory, and which completions are owed to
-// whom in which order.
+// The model of a random walk: every byte of both sides' memory, and the completions that each side
+// must still get, in their order.
 //
 // The unit is the lane: one direction of a connection, with memory of its own at both ends. Within
-// a lane everything happens in the order of posting, so a model of it can be exact; lanes do not
-// touch each other's memory, so nothing has to be known about their relative timing.
+// a lane everything happens in the order of posting, so its model can be exact. Lanes do not share
+// memory, so their relative timing does not matter.
 #pragma once
 
 #include "side.h"
@@ -43,12 +43,12 @@ struct ModelReceive {
   std::vector<Extent> extents;
 };
 
-// A queue of receives, of one lane or shared by several. Its memory is in slots, each used by one
-// receive at a time: what is in a receive's buffer before its completion was polled is undefined.
+// A queue of receives, of one lane or shared by several. Each slot of its memory is used by one
+// receive at a time: the content of a receive's buffer is undefined until its completion is polled.
 struct ModelReceiveQueue {
   static constexpr std::uint32_t kSlots = 32;
   static constexpr std::uint32_t kSlotBytes = 2048;
-  static constexpr std::uint32_t kCapacity = 1024;  // every receive takes a message of this size
+  static constexpr std::uint32_t kCapacity = 1024;  // every receive has room for this size
 
   ModelArea area;
   Srq srq;                          // if it is shared
@@ -72,7 +72,7 @@ struct Expected {
   std::uint32_t byte_len = 0;
   std::uint32_t imm = 0;
   bool has_imm = false;
-  ModelReceive receive;  // of a receive's completion
+  ModelReceive receive;  // that a receive's completion ends
 };
 
 struct ModelLane {
@@ -82,21 +82,21 @@ struct ModelLane {
   Qp responder;
   ModelArea near;   // RDMA and send data of the requester
   ModelArea far;    // RDMA targets of the responder
-  ModelArea still;  // what the requester sends inline; nothing ever changes it
+  ModelArea still;  // source of inline sends; never changes
   ModelReceiveQueue own;
   ModelReceiveQueue* receives = nullptr;
 
   bool has_received = false;  // the responder has had a receive since its last reset
 
-  std::deque<ModelSend> waiting;                     // for a receive
-  std::deque<Expected> sends;                        // completions owed to the requester
-  std::deque<Expected> arrivals;                     // completions owed to the responder
+  std::deque<ModelSend> waiting;  // for a receive
+  std::deque<Expected> sends;     // completions that the requester must still get
+  std::deque<Expected> arrivals;  // completions that the responder must still get
   std::deque<std::pair<std::uint64_t, bool>> queue;  // send slots in use: wr_id, signalled
 
   bool is_idle() const { return waiting.empty(); }
 };
 
-// Executes what can be executed, exactly as the HCA must.
+// Executes all requests that can be executed, exactly as the HCA must.
 inline void run(ModelLane& lane) {
   const auto gather = [&lane](const ModelSend& send) {
     std::vector<std::uint8_t> data = send.inline_bytes;

@@ -19,7 +19,8 @@ namespace access = verbs::access;
 constexpr std::uint32_t kDepth = 16;
 constexpr auto kLongest = std::chrono::milliseconds(20);  // of an exchange
 
-// What may come of an HCA that goes, sleeps or is not there; busy: somebody asks whether it may go.
+// The statuses that are possible while an HCA goes, sleeps or is absent. DeviceBusy: a query-remove
+// is pending.
 bool is_fair(Status status) {
   return status == Status::Ok || status == Status::NotFound || status == Status::DeviceRemoved ||
          status == Status::InvalidState || status == Status::DeviceBusy;
@@ -40,7 +41,7 @@ bool keep(std::unique_ptr<T>& out, Result<std::unique_ptr<T>> made, const char* 
   return true;
 }
 
-// Objects can be destroyed whatever has become of their HCA.
+// Objects can be destroyed in every state of their HCA.
 template <class T>
 void destroy(std::unique_ptr<T>& object, const char* what) {
   if (object == nullptr) return;
@@ -49,8 +50,8 @@ void destroy(std::unique_ptr<T>& object, const char* what) {
   object.reset();
 }
 
-// What processes left that ended without a word. Never destroyed, as in a process that dies.
-void bury(std::unique_ptr<user::Hca> hca) {
+// HCAs of processes that ended without cleaning up. Never destroyed, as in a process that dies.
+void keep_until_exit(std::unique_ptr<user::Hca> hca) {
   static std::mutex lock;
   static auto* graves = new std::vector<user::Hca*>;
   const std::lock_guard guard(lock);
@@ -184,7 +185,7 @@ bool PairLife::connect(Process& self, const Process& peer) {
   return modify(mask, attr);
 }
 
-// The second process has a thread of its own for posting and polling.
+// The second process posts and polls on a thread of its own.
 void PairLife::exchange() {
   const auto end = Clock::now() + std::chrono::milliseconds(pick(kLongest.count()));
   const unsigned seed = pick(1u << 30);
@@ -227,21 +228,21 @@ void PairLife::poll(Process& self) {
   user::Completion completion;
   self.cq->lock();
   while (self.cq->take(completion)) {
-    // Of receives of an SRQ nobody keeps count.
+    // Receives of an SRQ are not counted.
     if (self.srq == nullptr || completion.wr_id == 2) --self.outstanding;
     if (completion.status == verbs::WcStatus::Success && completion.wr_id == 1) ++messages_;
   }
   self.cq->unlock();
 }
 
-// Everything that is outstanding ends once the queue pair is in Error, by whomever.
+// Every outstanding request ends once the queue pair is in Error, whichever side moved it there.
 void PairLife::flush(Process& self) {
   if (!self.connected) return;
   control::QpAttr attr;
   attr.state = QpState::Error;
   const auto done = self.qp->modify(qp_attr::kState, attr);
   EXPECT_TRUE(done || is_fair_for_qp(done.error())) << user::last_reason();
-  while (self.outstanding > 0) {  // the watchdog knows when that is too long
+  while (self.outstanding > 0) {  // the watchdog ends the program if this hangs
     poll(self);
     std::this_thread::yield();
   }
@@ -262,8 +263,8 @@ void PairLife::end_in_order(Process& self) {
 }
 
 void PairLife::vanish(Process& self) {
-  self.process.reset();  // its threads end before the objects go that they know
-  bury(std::move(self.hca));
+  self.process.reset();  // ends its threads first, which use the objects
+  keep_until_exit(std::move(self.hca));
   self.qp.reset();
   self.srq.reset();
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // PairLife: one life of two processes that make objects, connect a pair of queue pairs, exchange
-// messages and go, in order or without a word, whatever becomes of their HCAs meanwhile.
+// messages and end, with or without cleaning up, whatever happens to their HCAs meanwhile.
 #pragma once
 
 #include "test_host.h"
@@ -21,7 +21,7 @@ namespace ib::conformance {
 
 namespace control = verbs::control;
 
-// Memory of processes that ended without a word, until softibd has repaired what they left.
+// Memory of processes that ended without cleaning up, until softibd has repaired their objects.
 class Memories {
  public:
   static constexpr std::size_t kBytes = 64 * 1024;
@@ -40,7 +40,7 @@ class PairLife {
   PairLife(std::string socket, std::uint64_t seed, Memories& memories)
       : socket_(std::move(socket)), random_(seed), memories_(memories) {}
   void run();
-  static std::uint64_t messages() { return messages_.load(); }  // that were received, by all
+  static std::uint64_t messages() { return messages_.load(); }  // received by all pairs
 
  private:
   class Events final : public user::EventSink {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// A random walk: mostly valid verbs over several connections between two processes, against a model
-// (model.h) that knows every byte and every completion. Each request completes exactly once and in
-// order, memory equals the model, nothing is left at the end.
+// A random walk: mostly valid verbs over several connections between two processes, checked against
+// a model (model.h) of every byte and every completion. Each request completes exactly once and in
+// order, memory equals the model, and nothing is left at the end.
 //
-// SOFTIB_SEED=n walks that seed only, SOFTIB_WALKS=n so many seeds, SOFTIB_STEPS=n so many steps
+// SOFTIB_SEED=n walks that seed only, SOFTIB_WALKS=n walks n seeds, SOFTIB_STEPS=n takes n steps in
 // each.
 #include "model.h"
 #include "verbs_fixture.h"
@@ -82,7 +82,7 @@ class Walk {
     return recreate(pair);
   }
 
-  // Lets everything that waits go on, and compares all there is.
+  // Completes all waiting requests and compares all memory.
   void finish() {
     for (ModelPair& pair : pairs_) {
       for (ModelLane& lane : pair.lane) {
@@ -137,7 +137,7 @@ class Walk {
   }
   static void bring_up(ModelPair& pair) {
     Connection with;
-    with.timeout = 0;  // what waits, waits until the walk goes on
+    with.timeout = 0;  // a request without a receive waits until the walk posts one
     connect(pair.lane[0].requester, pair.lane[1].requester, pair.type, with);
   }
 
@@ -170,16 +170,17 @@ class Walk {
     work.opcode = kOpcodes[below(lane.type == QpType::Uc ? 4 : 8)];
     const bool is_send = work.opcode == WrOpcode::Send || work.opcode == WrOpcode::SendWithImm;
     const bool needs_receive = is_send || work.opcode == WrOpcode::RdmaWriteWithImm;
-    // Who gets a shared receive must not depend on timing: nobody waits for one.
-    // Nor for one of UC: a responder that has had receives is given time (RetryState::may_wait)
-    // before the message is lost; one that never had any loses it at once, which is what we walk.
+    // Which request takes a shared receive must not depend on timing, so none may wait for one. A
+    // request of UC must not wait either: a responder that has had receives is given time
+    // (RetryState::may_wait) before the message is lost; one that never had any loses it at once,
+    // and that case is part of the walk.
     const bool gives_time =
         lane.receives->is_shared() || (lane.type == QpType::Uc && lane.has_received);
     if (needs_receive && gives_time && lane.receives->posted.empty()) return;
     work.wr_id = ++next_id_;
     work.imm = below(~0u);
     work.flags = 0;
-    // Unsignalled only if it is executed before the post returns, so that settle() knows the end.
+    // Unsignalled only if it is executed before the post returns, so that settle() finds its end.
     const bool may_wait = !lane.waiting.empty() || !lane.sends.empty() ||
                           (needs_receive && lane.receives->posted.empty());
     if (may_wait || chance(60) || lane.queue.size() + 1 == kSendSlots) {
@@ -225,7 +226,7 @@ class Walk {
   void post_receive(ModelLane& lane) {
     ModelReceiveQueue& queue = *lane.receives;
     if (queue.free_slots.empty()) {
-      settle();  // completions that were not polled hold all slots
+      settle();  // unpolled completions may hold all slots
       if (queue.free_slots.empty()) return;
     }
     const std::size_t pick = below(static_cast<std::uint32_t>(queue.free_slots.size()));
@@ -303,7 +304,7 @@ class Walk {
       });
     });
   }
-  // Polls until every completion that the model knows of has come.
+  // Polls until every completion of the model has come.
   void settle() {
     const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(kPatience);
     while (is_owed() && !::testing::Test::HasFatalFailure()) {
@@ -371,7 +372,7 @@ class Walk {
     ModelSend bad;
     bad.work = rdma(WrOpcode::RdmaWrite, ++next_id_, {lane.near.region.sge(0, 8)}, lane.far.region);
     bad.work.rkey ^= 0x5a;
-    settle();  // what the model has executed may still be on its way, and would be flushed
+    settle();  // requests that the model has executed may still be under way and would be flushed
     EXPECT_EQ(lane.requester.try_send(bad.work), Status::Ok);
     lane.queue.push_back({bad.work.wr_id, true});
     Expected failed;
@@ -404,7 +405,8 @@ class Walk {
     owed.push_back(expected);
   }
 
-  // Both ends to Error: what waits is flushed, in order; then everything begins again.
+  // Moves both ends to Error: waiting requests are flushed in order. Then resets and reconnects
+  // them.
   void error_and_reset(ModelPair& pair) {
     const std::size_t first = below(2);
     pair.lane[first].requester.to(QpState::Error);
@@ -434,7 +436,7 @@ class Walk {
     make_queue_pairs(pair);
   }
 
-  // Completions that were not polled are void, and so are receives, but those of a shared queue.
+  // Unpolled completions are void, and so are posted receives, except those of a shared queue.
   void forget(ModelPair& pair) {
     for (ModelLane& lane : pair.lane) {
       // A receive whose completion was not polled may or may not have its data in place.
@@ -443,7 +445,7 @@ class Walk {
         for (const ModelReceive& r : lane.own.posted) renew(lane.own, r);
         lane.own.posted.clear();
       }
-      // Nor need requests have been executed whose completions were not polled.
+      // Requests with unpolled completions may or may not have been executed.
       if (!lane.sends.empty() || !lane.arrivals.empty()) {
         for (ModelArea* area : {&lane.near, &lane.far})
           area->bytes = area->region.bytes(0, kAreaBytes);

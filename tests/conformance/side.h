@@ -2,8 +2,8 @@
 // Side: one end of a conversation, as a test sees it. The same calls reach an Engine of this
 // process or one in a conformance_peer.
 //
-// Calls that a test expects to work report a failure by themselves (with the reason in words) and
-// go on; the `try_` forms return the status.
+// Calls that must succeed report a failure (with the reason in words) to the test and go on; the
+// `try_` forms return the status.
 #pragma once
 
 #include "peer/peer_protocol.h"
@@ -32,11 +32,12 @@ namespace send_flag = verbs::send_flag;
 namespace wc_flag = verbs::wc_flag;
 namespace qp_attr = verbs::qp_attr;
 
-// How long a test waits for what must come; long, since machines are slow and sanitizers slower.
+// How long a test waits for an event that must come; long, since sanitizers and machines are slow.
 inline constexpr std::uint32_t kPatience = 20'000;
-// The same once the test has failed: what else depends on it may not come either.
+// The same once the test has failed: other events that depend on the failed one may not come
+// either.
 inline constexpr std::uint32_t kPatienceAfterFailure = 1'000;
-// How long it looks for what must not come. Only absence is ever waited for this long.
+// How long a test waits for an event that must not come. Nothing else is waited for this long.
 inline constexpr std::uint32_t kMoment = 60;
 
 inline constexpr std::uint32_t kAllAccess =
@@ -47,7 +48,7 @@ class Channel {
  public:
   virtual ~Channel() = default;
   virtual Reply call(Command command, const Message& in) = 0;
-  virtual void kill() = 0;  // the process dies where it stands
+  virtual void kill() = 0;  // SIGKILL for the process
 };
 std::unique_ptr<Channel> make_local_channel(const HostSettings& settings, std::string& reason);
 std::unique_ptr<Channel> make_process_channel(const HostSettings& settings, std::string& reason);
@@ -60,8 +61,8 @@ struct Region {
   std::uint32_t handle = kNoHandle;
   std::uint32_t lkey = 0;
   std::uint32_t rkey = 0;
-  std::uint64_t memory = 0;  // where it is
-  std::uint64_t iova = 0;    // how SGEs and peers name its first byte
+  std::uint64_t memory = 0;  // its address
+  std::uint64_t iova = 0;    // the address of its first byte in SGEs and for peers
   std::uint64_t length = 0;
 
   Sge sge(std::uint64_t offset, std::uint32_t bytes) const { return {iova + offset, bytes, lkey}; }
@@ -71,7 +72,7 @@ struct Region {
   void fill(std::uint64_t seed, std::uint64_t offset, std::uint64_t bytes,
             std::uint64_t first = 0) const;
   void fill(std::uint64_t seed) const { fill(seed, 0, length); }
-  // Bytes that differ from the pattern.
+  // Returns the number of bytes that differ from the pattern.
   std::uint64_t mismatches(std::uint64_t seed, std::uint64_t offset, std::uint64_t bytes,
                            std::uint64_t first = 0) const;
   std::uint64_t word(std::uint64_t offset) const;
@@ -88,11 +89,11 @@ struct Cq {
   Side* side = nullptr;
   std::uint32_t handle = kNoHandle;
 
-  // At least `n` within the time, at most `n`.
+  // Waits for `n` completions. Returns fewer after the time.
   std::vector<Completion> wait(std::uint32_t n, std::uint32_t milliseconds = kPatience) const;
-  Completion one() const;  // the next; a failure if none comes
+  Completion one() const;  // the next completion; fails the test if none comes
   Completion one(WcStatus status) const;
-  std::vector<Completion> drain() const;  // what there is now
+  std::vector<Completion> drain() const;  // all completions that are there now
   bool stays_empty() const { return wait(1, kMoment).empty(); }
   void arm(bool solicited_only = false) const;
 };
@@ -117,7 +118,7 @@ struct Qp {
   Status try_receive(std::uint64_t wr_id, std::vector<Sge> sge) const;
   void receive(std::uint64_t wr_id, std::vector<Sge> sge) const;
   Status try_modify(std::uint32_t mask, const control::QpAttr& attr) const;
-  void to(QpState state) const;  // with nothing but the state
+  void to(QpState state) const;  // modifies only the state
   control::QueryQpOut query() const;
   QpState state() const;
   bool reaches(QpState state) const;  // within kPatience
@@ -133,7 +134,7 @@ class Side {
   const std::string& reason() const { return reason_; }  // of the newest failure
   Channel& channel() { return *channel_; }
 
-  // The newest failure's words are in reason(); out-values in the reply.
+  // On failure sets reason(). The reply holds the output values.
   Reply call(Command command, const Message& in = {});
   Reply expect(Command command, const Message& in = {});
 
@@ -142,14 +143,14 @@ class Side {
   std::uint32_t new_pd();
   void forget_defaults();  // after DestroyAll
   std::uint64_t new_memory(std::uint64_t bytes);
-  // New memory and a region over it; `offset`: the region begins so far into the memory.
+  // New memory and a region over it, which begins at `offset` of the memory.
   Region region(std::uint64_t bytes, std::uint32_t access = kAllAccess,
                 std::optional<std::uint32_t> in_pd = {}, std::uint64_t offset = 0);
   Region region_over(const RegionSpec& spec);
   Status try_region(const RegionSpec& spec, Region& out);
   Cq new_cq(const CqSpec& spec = {});
   Srq new_srq(SrqSpec spec = {});
-  Qp new_qp(QpSpec spec = {});  // what is missing: the defaults
+  Qp new_qp(QpSpec spec = {});  // missing members get the defaults
   Status try_qp(const QpSpec& spec, Qp& out);
   std::uint32_t new_window(std::uint32_t type, std::uint32_t& rkey, std::uint32_t in_pd);
   std::uint32_t new_channel();
@@ -158,7 +159,7 @@ class Side {
   verbs::AddressVector path_to(const Side& other) const;
 
   Status destroy(Kind kind, std::uint32_t handle);
-  // The cookie of a CQ whose event comes through the channel.
+  // Returns the cookie of a CQ whose event comes through the channel.
   std::optional<std::uint64_t> channel_event(std::uint32_t channel,
                                              std::uint32_t milliseconds = kPatience);
   std::optional<control::EventOut> event(std::uint32_t milliseconds = kPatience);
@@ -187,7 +188,7 @@ struct Connection {
   std::uint32_t access = access::kRemoteAny | access::kLocalWrite;
   std::uint8_t timeout = 14;  // 67 ms
   std::uint8_t retry_cnt = 3;
-  std::uint8_t rnr_retry = 7;      // for ever
+  std::uint8_t rnr_retry = 7;      // retries without limit
   std::uint8_t min_rnr_timer = 1;  // 10 us
   std::uint8_t max_rd_atomic = 16;
   std::uint8_t max_dest_rd_atomic = 16;
@@ -201,7 +202,7 @@ void to_init(const Qp& qp, QpType type, const Connection& with = {});
 void to_rtr(const Qp& qp, QpType type, const Qp& peer, const Connection& with = {});
 void to_rts(const Qp& qp, QpType type, const Connection& with = {});
 void connect(const Qp& a, const Qp& b, QpType type, const Connection& with = {});
-// The mask of attributes that the transition requires, for whoever writes a wrong one.
+// Attributes with the mask that the transition requires; a test of wrong attributes changes them.
 control::QpAttr init_attributes(const Connection& with = {});
 control::QpAttr rtr_attributes(const Qp& qp, const Qp& peer, const Connection& with = {});
 control::QpAttr rts_attributes(const Connection& with = {});

@@ -17,7 +17,7 @@ struct HostSettings {
   std::string path;  // SOFTIB_MEMORY_PATH
   std::string node;
   std::string program = "conformance";
-  std::vector<std::string> wrapper;  // a program that runs conformance_peer, with its arguments
+  std::vector<std::string> wrapper;  // a program that runs conformance_peer, and its arguments
   // Milliseconds for an answer of conformance_peer, which may itself wait for kPatience (side.h).
   std::uint32_t patience = 40'000;
 };

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// Random schedules with real threads: clients come, make objects, exchange messages and go in the
-// middle of anything, while others plug and pull HCAs, take ports down, change partitions, put
-// hosts to sleep and load and unload drivers. Everything is answered, and nothing is left.
+// Random schedules with real threads: clients come, make objects, exchange messages and go at any
+// point, while other threads plug and pull HCAs, take ports down, change partitions, put hosts to
+// sleep and load and unload drivers. Every request is answered, and nothing is left.
 //
-// A failing seed is printed with the command that repeats it (threads take turns as they like, so
-// it may need some runs); a watchdog reports a hang. More than the default: SOFTIB_SEEDS=1000.
+// A failing seed is printed with the command that repeats it. The schedule of threads is not part
+// of the seed, so a failure may need some runs. A watchdog reports a hang. More seeds than the
+// default: SOFTIB_SEEDS=1000.
 #include "base/buffers.h"
 #include "drivers/test/repeat_command_test.h"
 #include "fabric.h"
@@ -34,7 +35,7 @@ using drivers::test::number_from;
 
 constexpr const char* kNodes[] = {"east", "west"};
 
-// A tool: asks for one thing after another, each of which may be refused.
+// A tool: sends one administrative request after another, each of which may be refused.
 class Chaos {
  public:
   Chaos(const std::string& socket, std::uint64_t seed) : random_(seed) {
@@ -69,7 +70,7 @@ class Chaos {
     const auto end = std::chrono::steady_clock::now() + std::chrono::microseconds(pick(3000));
     while (std::chrono::steady_clock::now() < end) std::this_thread::yield();
   }
-  // So that everybody can come to an end.
+  // Wakes all hosts and HCAs so that every client can end.
   void wake_all() {
     power("", PowerState::Working);
     for (const char* node : kNodes) power(node, PowerState::Working);
@@ -95,7 +96,7 @@ class Chaos {
                           has_input ? bytes_of(in) : std::span<const std::byte>(), room_of(out_));
   }
   template <class In>
-  void ask(Code code, const In& in) {
+  void send_request(Code code, const In& in) {
     const platform::ControlReply reply = call(code, in);
     static constexpr Status kFair[] = {
         Status::Ok,           Status::NotFound,      Status::DeviceBusy,
@@ -110,7 +111,7 @@ class Chaos {
     put_text(in.node, some_node());
     put_text(in.ca, name);
     in.action = action;
-    ask(Code::ChangeHca, in);
+    send_request(Code::ChangeHca, in);
   }
   void port(unsigned up) {
     control::SetPortIn in;
@@ -118,7 +119,7 @@ class Chaos {
     put_text(in.ca, some_hca());
     in.port = 1 + pick(2);
     in.up = up;
-    ask(Code::SetPort, in);
+    send_request(Code::SetPort, in);
   }
   void partition() {
     control::ChangePartitionIn in;
@@ -129,20 +130,20 @@ class Chaos {
     in.pkey = static_cast<std::uint16_t>(0x8001 + which);
     put_text(in.name, "i" + std::string(1, static_cast<char>('a' + which)));
     in.remove = static_cast<std::uint16_t>(pick(2));
-    ask(Code::ChangePartition, in);
+    send_request(Code::ChangePartition, in);
   }
   void power(const char* node, PowerState state) {
     control::SetPowerIn in;
     put_text(in.node, node);
     in.state = state;
-    ask(Code::SetPower, in);
+    send_request(Code::SetPower, in);
   }
   void driver(unsigned unload) { driver_named(pick(3) == 0 ? "soft_hca" : "ib_bus", unload); }
   void driver_named(const char* name, unsigned unload) {
     control::ChangeDriverIn in;
     put_text(in.name, name);
     in.unload = unload;
-    ask(Code::ChangeDriver, in);
+    send_request(Code::ChangeDriver, in);
   }
 
   std::mt19937_64 random_;
@@ -150,7 +151,7 @@ class Chaos {
   std::array<std::byte, 4096> out_{};
 };
 
-// Ends the program if a seed takes too long, with what softibd knows of it.
+// Ends the program if a seed takes too long, and prints softibd's status.
 class Watchdog {
  public:
   Watchdog(std::chrono::seconds limit, std::string socket)
@@ -160,7 +161,7 @@ class Watchdog {
           std::fprintf(stderr, "a hang: this seed takes more than %d s\n",
                        static_cast<int>(limit.count()));
           drivers::test::print_command();
-          ::alarm(20);  // softibd itself may hang
+          ::alarm(20);  // the status request itself may hang
           Chaos tool(socket, 0);
           for (const Code code : {Code::Status, Code::Devices, Code::TraceRead}) {
             std::fprintf(stderr, "%s\n", tool.text(code).c_str());
@@ -189,7 +190,7 @@ std::string log_path() {
   return "/tmp/softib-threads-" + std::to_string(::getpid()) + ".log";
 }
 
-// Ends it. The verifier's findings, and what it had to wait for, are in its log.
+// Ends softibd. Findings of the verifier, and anything that it had to wait for, are in its log.
 void end_softibd(softib::InProcessDaemon& daemon) {
   const bool good = daemon.stop() == softib::DaemonExit::Ended;
   EXPECT_TRUE(good);
@@ -267,7 +268,7 @@ TEST(ThreadsRandom, EverythingEndsAndNothingIsLeft) {
     if (HasFailure()) drivers::test::print_command();
   }
   drivers::test::repeat_command = {};
-  // With a few seeds all HCAs may be out.
+  // With few seeds every HCA may be absent, and no message passes.
   EXPECT_TRUE(seeds < kSeeds || PairLife::messages() > seeds);
 }
 

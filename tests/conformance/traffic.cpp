@@ -30,7 +30,7 @@ constexpr std::uint32_t kMemory = 1u << 20;
 constexpr std::uint32_t kDepth = 16;
 constexpr std::size_t kShared = 2;                   // the pair with the SRQ
 constexpr std::size_t kUnreliable = 3;               // the UC pair
-constexpr auto kLongest = std::chrono::seconds(20);  // to notice; then it is a hang
+constexpr auto kLongest = std::chrono::seconds(20);  // to notice the death; longer is a hang
 
 class IgnoreEvents final : public user::EventSink {
   void on_event(const control::EventOut&) override {}
@@ -43,7 +43,7 @@ class Traffic {
   bool create();
   bool connect(const TrafficPlace& peer);
   TrafficPlace place() const { return place_; }
-  // Until `control` has something to say and everything that was outstanding has ended.
+  // Runs until `control` is readable and every outstanding request has ended.
   TrafficReport run(int control);
   bool destroy();
 
@@ -244,7 +244,7 @@ bool Traffic::poll() {
   return any;
 }
 
-// UC notices nothing; the receives of the SRQ belong to no queue pair in particular.
+// A UC queue pair does not notice the death; receives of the SRQ belong to no queue pair.
 bool Traffic::is_quiet() const {
   for (std::size_t i = 0; i < kTrafficPairs; ++i) {
     if (i == kUnreliable) continue;
@@ -261,7 +261,7 @@ TrafficReport Traffic::run(int control) {
   Clock::time_point notice;
   for (std::uint32_t round = 0;; ++round) {
     for (Pair& pair : pairs_) {
-      // A queue pair may have been broken without a completion to say so: with an SRQ.
+      // A queue pair with an SRQ may have been broken without a completion.
       if (pair.broken || pair.qp->state() == QpState::Error) continue;
       post_receives(pair);
       if (pair.sends.size() < kDepth) post_send(pair);
@@ -281,7 +281,7 @@ TrafficReport Traffic::run(int control) {
   }
   report_.waited_ns = static_cast<std::uint64_t>(
       std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - notice).count());
-  // The UC pair by its owner's own hand: everything is flushed.
+  // Moves the UC pair to Error by hand: everything is flushed.
   control::QpAttr attr;
   attr.state = QpState::Error;
   Pair& unreliable = pairs_[kUnreliable];

@@ -23,7 +23,7 @@ class Agreement : public VerbsTest {
     with.retry_cnt = 2;
     return with;
   }
-  // Connects new queue pairs, each end as it was told.
+  // Connects new queue pairs, each end with its own attributes.
   void make_pair_of(QpType type, const Connection& at_a, const Connection& at_b) {
     qa = a->new_qp({type});
     qb = b->new_qp({type});
@@ -35,7 +35,7 @@ class Agreement : public VerbsTest {
     to_rtr(qp, type, peer, with);
     to_rts(qp, type, with);
   }
-  // A to B or the other way round, one message of each kind; how it ended.
+  // Sends one message of this kind from A to B or from B to A. Returns its completion.
   Completion transfer(bool from_a, WrOpcode opcode, std::uint32_t bytes) {
     const Qp& from = from_a ? qa : qb;
     const Qp& to = from_a ? qb : qa;
@@ -78,7 +78,7 @@ TEST_P(Agreement, AWrongPsnExhaustsTheRetriesOfWhoeverSendsWithIt) {
   }
 }
 
-// The first message finds the mistake; so do those after a connection that was right.
+// The first message finds the mistake; so does the first message after a reset.
 TEST_P(Agreement, PsnsCountAnewAfterAReset) {
   make_pair_of(QpType::Rc, hasty(), hasty());
   for (int i = 0; i < 4; ++i) {
@@ -99,7 +99,7 @@ TEST_P(Agreement, PsnsCountAnewAfterAReset) {
   bring_up(qb, QpType::Rc, qa, at_b);
   EXPECT_EQ(transfer(true, WrOpcode::RdmaWrite, 64).status, WcStatus::Success);
   EXPECT_EQ(transfer(true, WrOpcode::Send, 16384).status, WcStatus::Success);
-  qa.to(QpState::Sqd);  // keeps its numbers
+  qa.to(QpState::Sqd);  // SQD keeps the PSNs
   qa.to(QpState::Rts);
   EXPECT_EQ(transfer(true, WrOpcode::Send, 64).status, WcStatus::Success);
 }

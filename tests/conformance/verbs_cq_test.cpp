@@ -56,7 +56,7 @@ TEST_P(CompletionQueues, AnArmedQueueGivesOneEventForManyCompletions) {
   EXPECT_TRUE(event_comes());
 }
 
-// As adapters do, which learn the consumer's position with the request.
+// As on adapters, where arming also passes the consumer's position.
 TEST_P(CompletionQueues, ArmingReportsWhatNoEventHasReported) {
   with_channel();
   message();
@@ -154,7 +154,7 @@ TEST_P(CompletionQueues, AnOverflowBreaksItAndItsOwnerLearnsOfIt) {
   EXPECT_EQ(event->type, verbs::EventType::CqErr);
   EXPECT_EQ(event->object, control::EventObject::Cq);
   EXPECT_EQ(event->cookie, 0xc0c0u);
-  // What fitted is whole; the sender learns that the third did not arrive.
+  // The two completions that fitted are whole; the third request fails at the sender.
   const auto sent = a->cq().wait(4);
   ASSERT_EQ(sent.size(), 4u);
   EXPECT_EQ(sent[0].status, WcStatus::Success);
@@ -287,7 +287,7 @@ TEST_P(CompletionQueues, SeveralProducersLoseNothing) {
   EXPECT_EQ(a->cq().wait(240).size(), 240u);
 }
 
-// Whoever has device memory mapped can write a completion into any queue. One that belongs into
+// Every process with device memory mapped can write a completion into any queue. A completion in
 // the queue pair's other queue would end its request twice, from two threads.
 TEST_P(CompletionQueues, AForgedCompletionOfTheOtherQueueIsIgnored) {
   QpSpec spec;

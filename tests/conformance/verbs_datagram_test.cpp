@@ -49,7 +49,7 @@ class Ud : public VerbsTest {
     work.remote_qkey = kQkey;
     return work;
   }
-  // A message that B must not see, without the sender noticing.
+  // Sends a message that B must not receive; the sender does not notice the loss.
   void expect_lost(const Work& work) {
     qa.send(work);
     EXPECT_EQ(a->cq().one(WcStatus::Success).wr_id, work.wr_id);
@@ -264,7 +264,7 @@ TEST_P(Ud, AGlobalAddressNeedsNoLid) {
   qa.send(work);
   (void)a->cq().one(WcStatus::Success);
   EXPECT_EQ(b->cq().one(WcStatus::Success).flags & wc_flag::kGrh, wc_flag::kGrh);
-  av.dgid[12] ^= 0x55;  // nobody's
+  av.dgid[12] ^= 0x55;  // of no port
   EXPECT_EQ(a->call(Command::CreateAddress, Message().put(a->pd()).put(av)).status,
             Status::InvalidParameter);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// A peer that dies without a word: what it leaves behind for the others
+// A peer that dies without cleaning up, and the results for other clients
 // (docs/design/0003-death.md). tests/conformance/kill_test.cpp does the same many times at random
 // moments.
 #include "verbs_fixture.h"
@@ -17,7 +17,7 @@ class Death : public VerbsTest {
     with.retry_cnt = 1;
     return with;
   }
-  // Its own retries and softibd's word that the peer has died race to end what is outstanding.
+  // The requester's retries and softibd's report of the death race to end outstanding requests.
   static bool is_end(WcStatus status) {
     return status == WcStatus::RetryExcErr || status == WcStatus::WrFlushErr;
   }
@@ -33,7 +33,7 @@ TEST_P(Death, RequestsToADeadPeerExhaustTheirRetries) {
   kill_b();
   qa.send(rdma(WrOpcode::RdmaWrite, 2, {ma.sge(0, 64)}, mb));
   qa.send(rdma(WrOpcode::RdmaWrite, 3, {ma.sge(0, 64)}, mb));
-  // Until softibd has noticed, writes into pages that are still there may succeed.
+  // Until softibd has noticed the death, writes into the peer's pages may succeed.
   Completion last = a->cq().one();
   for (std::uint64_t id = 4; last.status == WcStatus::Success && id < 1'000'000; ++id) {
     qa.send(rdma(WrOpcode::RdmaWrite, id, {ma.sge(0, 64)}, mb));
@@ -44,7 +44,7 @@ TEST_P(Death, RequestsToADeadPeerExhaustTheirRetries) {
 }
 
 TEST_P(Death, ARequestThatWaitsForADeadPeerEnds) {
-  make_pair(QpType::Rc, impatient());  // rnr_retry 7: for ever, as long as there is a peer
+  make_pair(QpType::Rc, impatient());  // rnr_retry 7: without limit while there is a peer
   qa.receive(7, {});
   qa.send(send_work(1, {}));
   qa.send(send_work(2, {}));
@@ -155,7 +155,7 @@ TEST_P(Death, TheDeadAreForgottenByMulticastGroups) {
                   Message().put(qa.handle).put(group).put(std::uint16_t{0xc001}));
 }
 
-// What hangs must fail its test in time, with a word of what did not come.
+// A peer that hangs must fail its test in time, with the name of the missing answer.
 TEST(Deadline, APeerThatNeverAnswersIsNotWaitedForForEver) {
   HostSettings settings;
   settings.wrapper = {"/bin/sh", "-c", "exec sleep 1000"};  // never becomes conformance_peer

@@ -47,7 +47,7 @@ void VerbsTest::SetUp() {
 }
 
 void VerbsTest::TearDown() {
-  // Busy, not cascade: what refuses to go here was left behind by mistake.
+  // Without cascade: an object that is busy here was left behind by mistake.
   if (a) (void)a->expect(Command::DestroyAll);
   if (b && b_lives_) (void)b->expect(Command::DestroyAll);
   a.reset();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // VerbsTest: two clients, A in this process and B in this or another one, over one memory path;
-// afterwards everything can be destroyed and softibd has no object left.
+// at the end everything can be destroyed and softibd has no object left.
 #pragma once
 
 #include "fabric.h"
@@ -32,7 +32,7 @@ class VerbsTest : public ::testing::TestWithParam<Setting> {
 
   std::unique_ptr<Side> new_side(const std::string& name, Where where,
                                  const std::string& node = {});
-  // B dies without a word.
+  // Kills B without cleanup.
   void kill_b() {
     b->channel().kill();
     b_lives_ = false;

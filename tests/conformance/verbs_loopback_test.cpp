@@ -16,7 +16,7 @@ constexpr std::array kEveryHow{How::Self, How::OneDomain, How::TwoDomains};
 
 class Loopback : public VerbsTest {
  protected:
-  // Queue pairs and memory of the end that sends (qa, ma) and of the one that is asked (qb, mb).
+  // Queue pairs and memory of the requester (qa, ma) and of the responder (qb, mb).
   void connect_as(How how, QpType type = QpType::Rc) {
     Connection with;
     with.timeout = 8;
@@ -122,7 +122,7 @@ TEST_P(Loopback, TheProtectionDomainOfTheAnsweringEndCounts) {
     for (const WrOpcode opcode : {WrOpcode::RdmaWrite, WrOpcode::RdmaRead}) {
       SCOPED_TRACE(static_cast<int>(how));
       connect_as(how);
-      // With two domains the sender's own is a foreign one there.
+      // With two domains, a region of the requester's domain is foreign to the responder.
       const Region foreign = how == How::TwoDomains ? ma : a->region(4096, kAllAccess, elsewhere);
       foreign.fill(1);
       const Region clean = a->region(4096);

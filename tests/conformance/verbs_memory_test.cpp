@@ -24,7 +24,7 @@ class Memory : public VerbsTest {
     qb = b->new_qp();
     connect(qa, qb, QpType::Rc);
   }
-  // A writes 64 bytes with the key and says whether it was allowed; a refusal costs a new pair.
+  // A writes 64 bytes with the key. Returns whether it succeeded; a refusal costs a new pair.
   bool may_write(std::uint32_t rkey, std::uint64_t address, Cause* cause = nullptr) {
     return may(WrOpcode::RdmaWrite, rkey, address, 64, cause);
   }
@@ -50,7 +50,7 @@ class Memory : public VerbsTest {
 };
 IB_EVERY_SETTING(Memory);
 
-// Whether this address of this process is in a mapped memory file, as adopted pages are.
+// Returns true if this address of this process is in a mapped memory file, as adopted pages are.
 bool is_in_memory_file(std::uint64_t address) {
   std::ifstream maps("/proc/self/maps");
   for (std::string line; std::getline(maps, line);) {
@@ -127,7 +127,7 @@ TEST_P(Memory, AZeroBasedRegionIsNamedFromZero) {
   EXPECT_EQ(mb.mismatches(1, 100, 64, 0), 0u);
   EXPECT_FALSE(may_write(mb.rkey, spec.address));
   EXPECT_FALSE(may_write(mb.rkey, 8192 - 63));
-  qb.receive(1, {{64, 500, mb.lkey}});  // its own SGEs too
+  qb.receive(1, {{64, 500, mb.lkey}});  // B's own SGEs are zero-based too
   qa.send(send_work(2, {ma.sge(0, 500)}));
   (void)b->cq().one(WcStatus::Success);
   EXPECT_EQ(mb.mismatches(1, 64, 500, 0), 0u);
@@ -155,7 +155,7 @@ TEST_P(Memory, AtomicsWorkWhereTheNameIsAlignedAndTheMemoryIsNot) {
   spec.length = 8000;
   const Region mb = b->region_over(spec);
   mb.set_word(16, 5);
-  for (int i = 0; i < 20; ++i) {  // also once the region is adopted
+  for (int i = 0; i < 20; ++i) {  // both before and after the region is adopted
     Work add = rdma(WrOpcode::AtomicFetchAdd, 1, {ma.sge(0, 8)}, mb, 16);
     add.compare_add = 3;
     qa.send(add);
@@ -191,7 +191,7 @@ TEST_P(Memory, SeveralRegionsMayCoverTheSameBytes) {
   EXPECT_EQ(ma.mismatches(7, 0, 64, 1000), 0u);
 }
 
-// Peers reach the first region in other ways, so the pages under it stay where they are.
+// Peers reach the first region by its original pages, so those are not moved.
 TEST_P(Memory, PagesUnderARegionThatIsNotAdoptedAreNotMovedForAnother) {
   if (GetParam().where != Where::SameProcess || std::string(GetParam().path) != "adopted") {
     GTEST_SKIP() << "it looks at this process's mappings, and is about adopted pages";
@@ -224,7 +224,7 @@ TEST_P(Memory, NothingIsReachedAfterDeregistration) {
   EXPECT_FALSE(may_write(mb.rkey, mb.at(0), &cause));
   EXPECT_EQ(cause, Cause::RemoteKeyUnknown);
   EXPECT_EQ(mb.mismatches(3, 0, 8192), 0u);
-  // The same memory again: another key.
+  // The same memory registered again gets another key.
   RegionSpec spec;
   spec.pd = b->pd();
   spec.access = kAllAccess;
@@ -276,12 +276,12 @@ TEST_P(Memory, RightsCanBeChanged) {
   EXPECT_FALSE(may_write(mb.rkey, mb.at(0), &cause));
   EXPECT_EQ(cause, Cause::RemoteKeyAccess);
   EXPECT_TRUE(may(WrOpcode::RdmaRead, mb.rkey, mb.at(0), 64));
-  // The protection domain.
+  // Changes the protection domain.
   to.pd = b->new_pd();
   EXPECT_EQ(change(2, to), Status::Ok) << b->reason();
   EXPECT_FALSE(may(WrOpcode::RdmaRead, mb.rkey, mb.at(0), 64, &cause));
   EXPECT_EQ(cause, Cause::RemoteKeyOtherPd);
-  // Everything, to other memory.
+  // Changes everything, and moves to other memory.
   to.pd = b->pd();
   to.access = kAllAccess;
   to.address = b->new_memory(4096);
@@ -296,7 +296,7 @@ TEST_P(Memory, RightsCanBeChanged) {
   for (int i = 0; i < 8; ++i) EXPECT_TRUE(may_write(moved.rkey, moved.at(100)));
   EXPECT_EQ(moved.mismatches(1, 100, 64, 0), 0u);
   EXPECT_EQ(mb.mismatches(9, 0, 8192), 0u);
-  // Nonsense changes nothing.
+  // Invalid attributes change nothing.
   to.length = (1ull << 47) + 1;
   EXPECT_EQ(change(1, to), Status::InvalidParameter);
   EXPECT_EQ(change(8, to), Status::InvalidParameter);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// Peers in different pid namespaces, where the number of one process means another: B runs in a
-// namespace in which A's number is that of a decoy, which has memory where A's region is.
+// Peers in different pid namespaces, where one pid means two processes: B runs in a namespace in
+// which A's pid is that of a decoy, and the decoy has memory at the address of A's region.
 #include "verbs_fixture.h"
 
 #include <fcntl.h>
@@ -15,7 +15,7 @@
 namespace ib::conformance {
 namespace {
 
-// Far below what the kernel hands out, and memory of programs for every sanitizer.
+// Far below the addresses that the kernel picks, and program memory for every sanitizer.
 constexpr std::uint64_t kPlace = 0x7ea0'0000'0000;
 constexpr std::uint64_t kLength = 256 * 1024;
 
@@ -75,7 +75,7 @@ class PidNamespace : public ::testing::TestWithParam<const char*> {
   bool decoy_is_intact() const {
     return std::all_of(decoys_, decoys_ + kLength, [](unsigned char c) { return c == kDecoys; });
   }
-  // Every way in which one writes to the other and reads from it.
+  // Every operation in which one side writes to the other or reads from it.
   static void exchange(const Qp& from, const Qp& to, const Region& mine, const Region& theirs) {
     const Cq& done = from.side->cq();
     for (const std::uint32_t bytes : {8u, 100u, 4096u, 100'000u}) {

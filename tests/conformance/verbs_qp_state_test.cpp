@@ -15,8 +15,8 @@ constexpr std::array kStates{QpState::Reset, QpState::Init, QpState::Rtr,  QpSta
                              QpState::Sqd,   QpState::Sqe,  QpState::Error};
 constexpr std::array kTypes{QpType::Rc, QpType::Uc, QpType::Ud, QpType::XrcSend, QpType::XrcRecv};
 
-// What libibverbs' manual lists as required with each step, besides the state. Kept apart from
-// the table of verbs/qp_state.cpp on purpose.
+// The attributes that libibverbs' manual requires with each transition, besides the state. Separate
+// from the table of verbs/qp_state.cpp on purpose.
 std::uint32_t manual_required(QpType type, QpState to) {
   using namespace qp_attr;
   const bool ud = type == QpType::Ud;
@@ -73,7 +73,7 @@ class QueuePairStates : public VerbsTest {
 };
 IB_EVERY_SETTING(QueuePairStates);
 
-// The table does not depend on how memory is reached: these need not run six times.
+// These tests do not depend on the memory path, so they run once instead of six times.
 #define IB_ONCE()                                                                               \
   if (GetParam().where != Where::SameProcess || std::string(GetParam().path) != "process_vm") { \
     return;                                                                                     \
@@ -231,7 +231,7 @@ TEST_P(QueuePairStates, ReceivesAreAcceptedFromInitOn) {
   to_init(qa, QpType::Rc);
   to_rtr(qa, QpType::Rc, qb);
   to_rts(qa, QpType::Rc);
-  qa.send(send_work(1, {}));  // RTR receives already
+  qa.send(send_work(1, {}));  // RTR already receives
   qa.send(send_work(2, {}));
   EXPECT_EQ(b->cq().one(WcStatus::Success).wr_id, 1u);
   EXPECT_EQ(b->cq().one(WcStatus::Success).wr_id, 2u);
@@ -293,14 +293,14 @@ TEST_P(QueuePairStates, TheWayCanBeChangedWhileDrained) {
   make_pair(QpType::Rc, with);
   const Region ma = a->region(4096);
   const Region mb = b->region(4096);
-  for (std::uint64_t i = 0; i < 3; ++i) {  // a knows its peer well
+  for (std::uint64_t i = 0; i < 3; ++i) {  // a has cached its peer's state
     qa.send(rdma(WrOpcode::RdmaWrite, i, {ma.sge(0, 8)}, mb));
     (void)a->cq().one(WcStatus::Success);
   }
   qa.to(QpState::Sqd);
   control::QpAttr attr = rts_attributes();
   attr.av.port = 1;
-  attr.av.dlid = 0x4321;  // nobody's
+  attr.av.dlid = 0x4321;  // of no port
   EXPECT_EQ(qa.try_modify(qp_attr::kAv, attr), Status::Ok) << a->reason();
   qa.to(QpState::Rts);
   qa.send(rdma(WrOpcode::RdmaWrite, 3, {ma.sge(0, 8)}, mb));
@@ -325,7 +325,7 @@ TEST_P(QueuePairStates, RightsCanBeChangedInRts) {
 TEST_P(QueuePairStates, ResetForgetsEverything) {
   make_pair(QpType::Rc);
   for (std::uint64_t i = 0; i < 5; ++i) qa.receive(100 + i, {});
-  for (std::uint64_t i = 0; i < 5; ++i) qa.send(send_work(i, {}));  // all wait
+  for (std::uint64_t i = 0; i < 5; ++i) qa.send(send_work(i, {}));  // without a receive: all wait
   qb.send(send_work(1, {}));  // one completion that is not polled
   EXPECT_EQ(b->cq().wait(1).size(), 1u);
   qa.to(QpState::Reset);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// What a reliable connection reports to both ends when a request, a key or a receive is wrong, and
-// how both queues are flushed [IBA1 9.7.5, 10.3.1, 10.10.2].
+// Completions at both ends of a reliable connection when a request, a key or a receive is wrong,
+// and how both queues are flushed [IBA1 9.7.5, 10.3.1, 10.10.2].
 #include "al/system.h"
 #include "hca/layout/arena.h"
 #include "softibd/in_process_daemon.h"
@@ -16,7 +16,7 @@ namespace {
 
 class RcError : public VerbsTest {
  protected:
-  // The requester's completion, and that its queue pair broke.
+  // Checks the requester's completion, and that its queue pair is in Error.
   void expect_failure(std::uint64_t wr_id, WcStatus status, Cause cause) {
     const Completion failed = a->cq().one(status);
     EXPECT_EQ(failed.wr_id, wr_id);
@@ -104,8 +104,8 @@ TEST_P(RcError, ABadLocalKeyFailsLocallyAndLeavesThePeerAlone) {
   }
 }
 
-// The memory for an answer is looked at when the answer comes, so the responder's complaint is the
-// one that is heard.
+// The requester checks the memory for a response when the response comes, so the responder's error
+// is the one that is reported.
 TEST_P(RcError, OfTwoBadKeysTheRemoteOneIsFoundFirst) {
   for (const WrOpcode opcode :
        {WrOpcode::RdmaRead, WrOpcode::AtomicCmpSwap, WrOpcode::AtomicFetchAdd}) {
@@ -191,7 +191,7 @@ TEST_P(RcError, ABadKeyOfAReceiveFailsBothEnds) {
       sge.length += 1;
     }
     for (const std::uint32_t size : {8u, 2000u, 4097u}) {
-      if (fault == 3 && size < 4097) continue;  // it does not reach the end
+      if (fault == 3 && size < 4097) continue;  // the message does not reach the faulty entry
       SCOPED_TRACE(size);
       make_pair(QpType::Rc);
       qb.receive(1, {sge});
@@ -255,7 +255,7 @@ std::uint32_t right_for(WrOpcode opcode) {
   return access::kRemoteWrite;
 }
 
-// A write with immediate that may not write ends the receive that it was for [IBA1 11.6.2].
+// An RDMA WRITE with immediate without the right to write ends its receive in error [IBA1 11.6.2].
 WcStatus end_of_receive(WrOpcode opcode) {
   return opcode == WrOpcode::RdmaWriteWithImm ? WcStatus::LocAccessErr : WcStatus::WrFlushErr;
 }

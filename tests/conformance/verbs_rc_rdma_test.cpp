@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// RDMA WRITE and READ, atomics and atomic write over reliable connections, when all is well.
+// RDMA WRITE and READ, atomics and atomic write over reliable connections, without errors.
 #include "verbs_fixture.h"
 
 #include <gtest/gtest.h>
@@ -208,7 +208,7 @@ TEST_P(RcRdma, AtomicsReturnTheOldValue) {
   EXPECT_EQ(ma.word(16), 42u);
   EXPECT_EQ(mb.word(64), 7u);
 
-  qa.send(swap);  // compares unequal now
+  qa.send(swap);  // the comparison is unequal now
   (void)a->cq().one(WcStatus::Success);
   EXPECT_EQ(ma.word(16), 7u);
   EXPECT_EQ(mb.word(64), 7u);

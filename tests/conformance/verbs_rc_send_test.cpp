@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// SEND over reliable connections: data, completions, order, and what happens when no receive is
-// there in time [IBA1 9.7, 10.7].
+// SEND over reliable connections: data, completions, order, and a receive that is missing or late
+// [IBA1 9.7, 10.7].
 #include "verbs_fixture.h"
 
 #include <gtest/gtest.h>
@@ -26,7 +26,7 @@ TEST_P(RcSend, PingPong) {
     ASSERT_EQ(mb.mismatches(round, 0, 4096), 0u) << "round " << round;
     qb.send(send_work(round, {mb.sge(0, 4096)}));
     EXPECT_EQ(b->cq().one(WcStatus::Success).opcode, WcOpcode::Send);
-    ASSERT_EQ(a->cq().wait(2).size(), 2u);  // its own send and what came back
+    ASSERT_EQ(a->cq().wait(2).size(), 2u);  // its own send and the reply
     ASSERT_EQ(ma.mismatches(round, 4096, 4096), 0u) << "round " << round;
   }
 }
@@ -246,7 +246,7 @@ TEST_P(RcSend, ASlotIsFreeOnlyWhenItsCompletionWasPolled) {
   for (std::uint64_t i = 0; i < 8; ++i) qb.receive(i, {});
   const std::uint32_t room = qa.caps.max_send_wr;
   for (std::uint64_t i = 0; i < room; ++i) qa.send(send_work(i, {}));
-  EXPECT_EQ(b->cq().wait(room).size(), room);  // they have run
+  EXPECT_EQ(b->cq().wait(room).size(), room);  // they have been executed
   EXPECT_EQ(qa.try_send(send_work(7, {})), Status::LimitExceeded);
   (void)a->cq().one(WcStatus::Success);
   EXPECT_EQ(qa.try_send(send_work(7, {})), Status::Ok);
@@ -380,7 +380,7 @@ TEST_P(RcSend, APeerThatIsNotReadyExhaustsTheRetries) {
 
 TEST_P(RcSend, APeerThatGetsReadyInTimeIsServed) {
   Connection with;
-  with.timeout = 0;  // for ever
+  with.timeout = 0;  // no timeout
   qa = a->new_qp();
   qb = b->new_qp();
   to_init(qb, QpType::Rc);
@@ -418,7 +418,7 @@ TEST_P(RcSend, APeerThatIsConnectedElsewhereDoesNotAnswer) {
   qb.receive(1, {});
   stranger.send(send_work(1, {}));
   EXPECT_EQ(a->cq().one(WcStatus::RetryExcErr).qpn, stranger.qpn);
-  qa.send(send_work(2, {}));  // the true connection is not disturbed
+  qa.send(send_work(2, {}));  // the real connection is not disturbed
   (void)a->cq().one(WcStatus::Success);
 }
 

@@ -398,7 +398,7 @@ TEST_P(Xrc, ProcessesShareADomainAndItsTargets) {
   sender.send(to_srq(rdma(WrOpcode::RdmaWrite, 2, {ma.sge(0, 100)}, mc, 4096), of_c));
   (void)a->cq().one(WcStatus::Success);
   EXPECT_EQ(mc.mismatches(1, 4096, 100, 0), 0u);
-  // C opens B's target: it lives on when B lets it go.
+  // C opens B's target, which stays alive when B destroys it.
   Reply opened =
       c->expect(Command::OpenQp, Message().put(at_c).put(receiver.qpn).put(std::uint64_t{1}));
   EXPECT_EQ(receiver.try_destroy(), Status::Ok);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// Unreliable connections: what goes wrong at the peer goes unnoticed by the sender, what goes
-// wrong here stops the send queue in SQE [IBA1 9.8.2, 10.3.1.7].
+// Unreliable connections: the sender does not notice errors at the peer; local errors stop its send
+// queue in SQE [IBA1 9.8.2, 10.3.1.7].
 #include "verbs_fixture.h"
 
 #include <gtest/gtest.h>
@@ -10,7 +10,8 @@ namespace {
 
 class Uc : public VerbsTest {
  protected:
-  // Whether a good message still gets through: whatever was dropped has not blocked anything.
+  // Checks that a good message still gets through: a dropped message has not blocked the
+  // connection.
   void expect_alive(const Region& ma, const Region& mb) {
     ma.fill(77, 0, 64);
     qb.receive(1000, {mb.sge(0, 64)});

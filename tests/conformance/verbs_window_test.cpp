@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// Memory windows [IBA1 10.6.7]: binding and invalidation, here and by a peer, and what peers may
-// still do afterwards.
+// Memory windows [IBA1 10.6.7]: binding and invalidation, locally and by a peer, and the access
+// that peers have afterwards.
 #include "verbs_fixture.h"
 
 #include <gtest/gtest.h>
@@ -17,13 +17,13 @@ class Windows : public VerbsTest {
   }
   void connect_new_pair() {
     Connection with;
-    with.timeout = 8;  // 1 ms: nobody answers some of these requests
+    with.timeout = 8;  // 1 ms: some of these requests get no answer
     with.retry_cnt = 2;
     qa = a->new_qp();
     qb = b->new_qp();
     connect(qa, qb, QpType::Rc, with);
   }
-  // A writes 64 bytes with the key and says whether it was allowed; a refusal costs a new pair.
+  // A writes 64 bytes with the key. Returns whether it succeeded; a refusal costs a new pair.
   bool may_write(std::uint32_t rkey, std::uint64_t address, Cause* cause = nullptr) {
     return may(WrOpcode::RdmaWrite, rkey, address, 64, cause);
   }
@@ -58,14 +58,14 @@ class Windows : public VerbsTest {
     qb.send(work);
     return b->cq().one();
   }
-  // A sends 50 bytes and asks for the key to be invalidated.
+  // A sends 50 bytes and requests that the key be invalidated.
   void send_with_invalidate(std::uint64_t wr_id, std::uint32_t rkey) const {
     Work work = send_work(wr_id, {ma.sge(0, 50)}, WrOpcode::SendWithInv);
     work.imm = rkey;
     qa.send(work);
   }
-  // That such a request ended as an error of class J [IBA1 9.9.6.3]: an error at the receive, no
-  // answer to the requester.
+  // Checks that such a request ended as an error of class J [IBA1 9.9.6.3]: an error at the
+  // receive, no response to the requester.
   void expect_class_j(std::uint64_t wr_id, std::uint64_t receive_id) {
     const Completion received = b->cq().one(WcStatus::MwBindErr);
     EXPECT_EQ(received.wr_id, receive_id);
@@ -114,7 +114,8 @@ TEST_P(Windows, AWindowHasItsOwnRangeAndRights) {
     const auto rebind = [&](std::uint32_t rights) {
       rkey = next_tag(rkey);
       if (type == 2) {
-        // A fresh one each time: refusals below cost the queue pair, and type 2 belongs to it.
+        // A new window each time: a refusal costs the queue pair, and a type 2 window belongs to
+        // it.
         const std::uint32_t fresh = b->new_window(2, rkey, b->pd());
         rkey = next_tag(rkey);
         EXPECT_EQ(bind(fresh, mb, 1000, 2000, rights, rkey).status, WcStatus::Success);
@@ -213,7 +214,7 @@ TEST_P(Windows, InvalidatingWhatIsNoBoundWindowOfThePeerFails) {
   EXPECT_TRUE(may_write(mb.rkey, mb.at(0)));
 }
 
-// Of the same process and protection domain, but bound to its neighbour.
+// A window of the same process and protection domain that is bound to another queue pair.
 TEST_P(Windows, AnotherQueuePairsWindowSurvives) {
   const Region mb = b->region(8192);
   std::uint32_t rkey = 0;
@@ -233,7 +234,7 @@ TEST_P(Windows, AnotherQueuePairsWindowSurvives) {
   EXPECT_TRUE(may_through(bound_at_a, WrOpcode::RdmaWrite, rkey, mb.at(0), 64));
 }
 
-// A third process, or a second client of this one: it has a window of its own.
+// C has a window of its own; C is a third process or a second client of this one.
 TEST_P(Windows, AnotherProcessesWindowSurvives) {
   const auto c = new_side("C", GetParam().where);
   ASSERT_NE(c, nullptr);
@@ -286,7 +287,7 @@ TEST_P(Windows, AMessageThatFailsInvalidatesNothing) {
   }
 }
 
-// The index is that of the window, whatever the caller puts into the rest of the key.
+// The index is that of the window, whatever the caller puts into the upper bytes of the key.
 TEST_P(Windows, TheCallerChoosesTheLowByteOfAKey) {
   const Region mb = b->region(8192);
   std::uint32_t rkey = 0;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""The control socket (src/verbs/control.h) from Python, with a softibd of one's own to talk to."""
+"""The control socket (src/verbs/control.h) from Python, with a softibd of its own."""
 import collections
 import contextlib
 import json
@@ -60,7 +60,7 @@ def address_handle(pd):
 
 
 class Client:
-    """One connection. Closing it is what the end of a process does."""
+    """One connection. Closing it has the effect of the end of a process."""
 
     def __init__(self, path, patience=20):
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -76,7 +76,7 @@ class Client:
         self.socket.close()
 
     def send(self, message, fds=()):
-        """False: softibd has hung up."""
+        """Returns False if softibd has closed the connection."""
         try:
             if fds:
                 socket.send_fds(self.socket, [message], list(fds))
@@ -87,7 +87,7 @@ class Client:
             return False
 
     def receive(self):
-        """None: softibd has hung up."""
+        """Returns None if softibd has closed the connection."""
         try:
             message, fds, _, _ = socket.recv_fds(self.socket, MAX_MESSAGE, 8)
         except ConnectionResetError:
@@ -120,7 +120,7 @@ class Client:
         return reply
 
     def made(self, code, body=b"", file=None, fds=()):
-        """The handle of an object that must be made."""
+        """Creates an object, which must succeed, and returns its handle."""
         reply = self.call(code, body, file, fds)
         assert reply and reply.status == OK, f"request {code}: {reply and reply.output.decode(errors='replace')}"
         return reply.information
@@ -132,7 +132,7 @@ class Softibd:
     def __init__(self, program, *options):
         self.directory = tempfile.mkdtemp(prefix="softib-hostile-")
         read_end, write_end = os.pipe()
-        # Memory that was freed comes back soon, so that a leak can be told from a sanitizer's quarantine.
+        # Freed memory is reused soon, so that a leak differs from a sanitizer's quarantine.
         environment = dict(os.environ, ASAN_OPTIONS=os.environ.get("ASAN_OPTIONS", "") + ":quarantine_size_mb=4")
         self.process = subprocess.Popen(
             [program, "--foreground", "--keep", "--fabric", "hostile", "--runtime-dir", self.directory,
@@ -175,7 +175,7 @@ class Softibd:
         return len(os.listdir(f"/proc/{self.pid}/fd"))
 
     def own_memory(self):
-        """Bytes that it has for itself; device memory is shared and counted by status()."""
+        """Bytes that belong to softibd alone; device memory is shared and counted by status()."""
         for line in pathlib.Path(f"/proc/{self.pid}/status").read_text().splitlines():
             if line.startswith("RssAnon:"):
                 return int(line.split()[1]) * 1024

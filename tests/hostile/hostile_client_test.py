@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""Hostile user mode over the real socket: whatever one process does to softibd, another goes on being served, and
-when the hostile one has gone, softibd holds what it held before.
+"""Hostile user mode over the real socket: whatever one process does to softibd, another is still served, and after
+the hostile process has gone softibd holds what it held before.
 
 SOFTIB_SEED=n repeats the random choices of a run.
 """
@@ -23,17 +23,17 @@ from harness import BIN, Failed, Report, wait_until
 
 SEED = int(os.environ.get("SOFTIB_SEED", "1"))
 CONNECTIONS = 1000
-PATIENCE = 20  # seconds in which softibd must have answered the good client, however busy the machine
-# ThreadSanitizer keeps what it remembers of memory that was given back.
+PATIENCE = 20  # seconds in which softibd must answer the good client, also on a busy machine
+# ThreadSanitizer keeps its records of memory that was freed.
 MEMORY_COUNTS = os.environ.get("SOFTIB_SANITIZER") != "thread"
-MORE_MEMORY = 48 << 20  # softibd may keep this much for itself after an attack
-MUCH_MEMORY = 400 << 20  # and take this much during one
-# Shutdown and Keep are for anyone of this uid to send, and would end the test.
+MORE_MEMORY = 48 << 20  # softibd may keep this much of its own memory after an attack
+MUCH_MEMORY = 400 << 20  # and use this much during one
+# Every process of this uid may send Shutdown and Keep, and they would end the test.
 CODES = [c for c in range(0, 100) if c not in (Code.shutdown, Code.keep)]
 
 
 class Good:
-    """A client that does what clients do, over and over, in a process of its own."""
+    """A client with ordinary requests, repeated, in a process of its own."""
 
     def __init__(self, path):
         self.rounds = multiprocessing.Value("Q", 0)
@@ -67,7 +67,7 @@ class Good:
             assert client.call(code, u32(handle, 0)).status == OK
 
     def check(self, at_least=1):
-        """It has gone on since: not only that it lives, it gets answers."""
+        """Checks that its rounds have gone on: it is alive and gets answers."""
         before = self.rounds.value
         wait_until(lambda: self.rounds.value >= before + at_least or not self.process.is_alive(), PATIENCE + 5,
                    "the good client to be served")
@@ -76,7 +76,7 @@ class Good:
 
     @contextlib.contextmanager
     def at_rest(self):
-        """With nothing of its own but its file."""
+        """Pauses with no objects except its file."""
         self.resting.clear()
         self.pause.set()
         try:
@@ -100,7 +100,7 @@ class Arena:
         self.daemon, self.report, self.random = daemon, report, random.Random(SEED)
         self.path = daemon.socket
         self.good = Good(self.path)
-        self.good.check(20)  # so that what is allocated once has been
+        self.good.check(20)  # after this, everything that is allocated once exists
         self.before = self.holdings()
         self.memory = daemon.own_memory()
         self.peak = 0
@@ -158,13 +158,13 @@ class Arena:
 
 
 def answers(client, count):
-    """So many answers, or fewer if softibd hung up."""
+    """Reads this many answers, or fewer if softibd closes the connection."""
     got = 0
     while got < count:
         try:
             reply = client.receive()
         except BlockingIOError:
-            reply = None  # not now, if the caller does not wait
+            reply = None  # no answer yet, and the caller does not wait
         if reply is None:
             break
         for fd in reply.fds:
@@ -199,7 +199,7 @@ def broken_frames(arena):
             assert client.receive().status != OK
         assert client.call(Code.ping, bytes(MAX_MESSAGE - 24)).status == OK
     with arena.client(attached=False) as client:
-        client.socket.send(b"")  # to softibd that is the end
+        client.socket.send(b"")  # softibd reads it as the end of the connection
         assert client.receive() is None
 
 
@@ -211,7 +211,7 @@ def every_code(arena):
                 sent = 0
                 for file in (0, client.file, 77):
                     body = arena.random.randbytes(arena.random.choice((0, 4, 8, 16, 24, 32, 40, 48, 64, 128, 136, 400)))
-                    if arena.random.random() < 0.5:  # small numbers name things
+                    if arena.random.random() < 0.5:  # small numbers are often valid handles
                         body = bytes(b & 7 if i % 4 == 0 else 0 for i, b in enumerate(body))
                     if code != WAIT_EVENT:
                         sent += client.send(request(code, body, file))
@@ -245,7 +245,7 @@ def forged_handles(arena):
                            (OPEN_QP, struct.pack("<IIQ", things[CLOSE_XRCD], things[DESTROY_QP], 0))):
             assert thief.call(code, body).status != OK, f"request {code} with a stranger's object"
         assert thief.call(DESTROY_CHANNEL, u32(channel, 0), file=0).status != OK
-        for generation in (0, 0x7fffffff):  # names nothing: no event for the victim
+        for generation in (0, 0x7fffffff):  # of no channel: no event for the victim
             thief.call(RAISE_EVENT, u32(3, things[DESTROY_QP], generation, 4), file=0)
             assert thief.call(GET_CHANNEL, u32(channel, generation), file=0).status != OK
             assert thief.call(WAIT_EVENT, u32(victim.slot[0], generation), file=0).status != OK
@@ -272,7 +272,7 @@ def descriptors_nobody_asked_for(arena):
                     assert answers(client, 1) == 1
     with arena.client() as client:
         held = arena.daemon.open_descriptors()
-        for _ in range(40):  # they pend for ever; what they brought must not be kept as long
+        for _ in range(40):  # they stay pending; their descriptors must not be kept as long
             client.send(request(WAIT_EVENT), (null, folder))
         assert client.call(Code.ping, file=0).status == OK
         now = arena.daemon.open_descriptors()
@@ -336,7 +336,7 @@ def slow_readers(arena):
         arena.good.check(5)
         held = arena.daemon.open_descriptors() - arena.before["descriptors"]
         assert held < 6 * len(clients), f"softibd holds {held} descriptors for clients that do not read"
-        # The system counts descriptors that wait in sockets, and refuses more of them to everybody.
+        # The kernel counts descriptors in transit in sockets per user and refuses more to every process of the user.
         waiting = answers(clients[0], 1000)
         assert waiting < 10, f"{waiting} answers with descriptors wait in the socket of a client that does not read"
     finally:
@@ -375,7 +375,7 @@ def everything_there_is(arena):
             client.socket.close()
     wait_until(lambda: len(arena.daemon.status()["clients"]) == arena.before["clients"], PATIENCE, "free slots")
     with arena.client() as hog, arena.client() as other:
-        with arena.good.at_rest():  # memory is for whoever comes first, as --max-memory says
+        with arena.good.at_rest():  # memory is first come, first served up to --max-memory
             queues = []
             while (reply := hog.call(CREATE_CQ, completion_queue(4_194_303))).status == OK:
                 queues.append(reply.information)
@@ -388,7 +388,7 @@ def everything_there_is(arena):
         while hog.call(CREATE_CHANNEL, file=0, fds=(read_end, write_end)).status == OK:
             pass
         arena.look()
-        # Others can still have what one of them has taken too much of.
+        # Others still get what one client has used up for itself.
         other.made(CREATE_CHANNEL, file=0, fds=(read_end, write_end))
         assert other.open().status == OK
         os.close(read_end), os.close(write_end)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // A driver module as a third party would write it: a function driver for a child of a port. It
-// follows system power, and looks at the results of PnP requests in a completion routine, which is
-// code that must not be unmapped too early.
+// follows system power and reads the results of PnP requests in a completion routine, which is code
+// that must not be unmapped too early.
 #include "io/device_node.h"
 #include "io/irp_queue.h"
 #include "io/power_manager.h"
@@ -20,7 +20,7 @@ struct TestDevice final : io::DeviceObject {
   io::IrpQueue kept;
 };
 
-// What the silent one does with power requests.
+// Power requests of the silent module stay here, unanswered.
 void keep(io::DeviceObject& device, io::IrpRef irp) {
   static_cast<TestDevice&>(device).kept.park(std::move(irp));
 }
@@ -46,6 +46,6 @@ extern "C" __attribute__((visibility("default"))) ib::Status softib_driver_entry
   driver.add_device = &add_device;
   driver.on(io::Major::Pnp) = &on_pnp;
   driver.on(io::Major::Power) = SILENT != 0 ? &keep : &io::follow_system_power;
-  if (LEAKY != 0) driver.references.take(io::DriverUse::Client);  // and never lets it go
+  if (LEAKY != 0) driver.references.take(io::DriverUse::Client);  // never released
   return ib::Status::Ok;
 }

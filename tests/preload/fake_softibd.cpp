@@ -34,7 +34,7 @@ struct Answer {
 
 int memory_file(const std::string& text) {
   const int fd = memfd_create("softib-view", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-  // Leaves the offset at the end, as a careless daemon might.
+  // Leaves the file offset at the end, as a careless daemon might.
   if (fd < 0 || write(fd, text.data(), text.size()) < 0) return -1;
   fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK);
   return fd;

@@ -28,7 +28,7 @@ LIBRARY = os.path.join(os.environ["SOFTIB_LIB"], "libsoftib_preload.so")
 PYTHON = "/usr/bin/python3"
 CA = "/sys/class/infiniband/softib0"
 UVERBS = "/dev/infiniband/uverbs0"
-LIBC = ctypes.CDLL(None, use_errno=True)  # finds our functions first, as the program itself does
+LIBC = ctypes.CDLL(None, use_errno=True)  # resolves our functions first, as the program itself does
 NODE_GUID_BETA = "0253:4600:0001:0000\n"
 
 
@@ -38,7 +38,7 @@ def read(path):
 
 
 def read_bytes(path):
-    """Without codecs: python's import lock may be taken when a thread of this process forks."""
+    """Reads without codecs: python's import lock may be held when a thread of this process forks."""
     fd = os.open(path, os.O_RDONLY)
     data = os.read(fd, 4096)
     os.close(fd)
@@ -104,7 +104,7 @@ class InHost(unittest.TestCase):
         self.assertEqual(os.stat("node_type", dir_fd=copy).st_size, len("1: CA\n"))
         self.assertTrue(os.access("ports/1/state", os.R_OK, dir_fd=copy))
         self.assertIn("softib1", os.listdir(os.open("..", os.O_RDONLY, dir_fd=copy)))
-        # Out of our part of the tree, into the real one.
+        # From our part of the tree into the real one.
         outside = os.open("../..", os.O_RDONLY, dir_fd=copy)
         self.assertEqual(os.fstat(outside).st_ino, os.stat("/sys/class").st_ino)
         self.assertEqual(os.stat("/etc/passwd", dir_fd=copy).st_ino, os.stat("/etc/passwd").st_ino)
@@ -128,7 +128,7 @@ class InHost(unittest.TestCase):
             os.fchdir(top)
             os.close(top)
             self.assertEqual(os.getcwd(), "/sys/class/infiniband/softib1")
-            # Out of ours, by relative names: the real directories.
+            # Out of our part, by relative names: the real directories.
             self.assertEqual(os.stat("../..").st_ino, os.stat("/sys/class").st_ino)
             self.assertEqual(os.lstat("../../../../etc/passwd").st_ino, os.stat("/etc/passwd").st_ino)
             self.assertIn("net", os.listdir("../.."))
@@ -202,7 +202,7 @@ class InHost(unittest.TestCase):
             self.assertFalse(os.path.exists(path))
 
     def test_what_is_the_kernels_stays_as_it_is(self):
-        """Beside the claimed paths: nothing hidden, nothing added."""
+        """Beside the claimed paths: no entry is hidden or added."""
         for path in ("/sys/class/misc", "/sys/class/net", "/sys/class/net/lo", "/sys/class/mem"):
             real = set(subprocess.run(["ls", "-A", path], env={"PATH": "/usr/bin:/bin"}, capture_output=True, text=True,
                                       check=True).stdout.split())
@@ -233,7 +233,7 @@ class InHost(unittest.TestCase):
 
     def test_stale_descriptors_are_told_from_ours(self):
         fd = os.open(CA + "/node_guid", os.O_RDONLY)
-        LIBC.syscall(3 if os.uname().machine == "x86_64" else 57, fd)  # close(), behind the library's back
+        LIBC.syscall(3 if os.uname().machine == "x86_64" else 57, fd)  # close(), without the library
         left, right = socket.socketpair()
         self.assertEqual(left.fileno(), fd)
         self.assertTrue(stat.S_ISSOCK(os.fstat(fd).st_mode))
@@ -310,7 +310,7 @@ class Hooks(ctypes.Structure):
 
 
 class InHostVerbs(unittest.TestCase):
-    """What a provider and libibverbs do with an open uverbs device."""
+    """The calls of a provider and of libibverbs on an open uverbs device."""
 
     def setUp(self):
         self.closed = []
@@ -355,7 +355,7 @@ class InHostVerbs(unittest.TestCase):
         self.assertEqual(ctypes.get_errno(), errno.ENOTTY)
 
     def test_polls_as_the_kernels_device_does(self):
-        """Which has no poll(): always ready, and nothing for epoll."""
+        """A device without poll(): always ready, and refused by epoll."""
         for fd in (self.cmd_fd, os.dup(self.cmd_fd)):
             poll = select.poll()
             poll.register(fd, select.POLLIN | select.POLLOUT | select.POLLPRI)
@@ -397,7 +397,7 @@ class InHostVerbs(unittest.TestCase):
         self.assertEqual(os.read(copy, 8), b"8 bytes.")
         os.close(copy)
         copy = os.dup(self.cmd_fd)
-        LIBC.syscall(3 if os.uname().machine == "x86_64" else 57, copy)  # close(), behind the library's back
+        LIBC.syscall(3 if os.uname().machine == "x86_64" else 57, copy)  # close(), without the library
         self.assertEqual(os.dup(writer), copy)
         self.assertEqual(LIBC.softib_preload_is_uverbs(copy), 0)
         self.assertEqual(os.write(copy, b"8 bytes."), 8)
@@ -411,7 +411,7 @@ class InHostVerbs(unittest.TestCase):
             same = LIBC.softib_preload_is_uverbs(self.cmd_fd) == 1 and error_of(os.write, self.cmd_fd, b"") == errno.EINVAL
             os._exit(0 if same else 1)
         self.assertEqual(os.waitpid(pid, 0)[1], 0)
-        # A program has the bare object, and its own table.
+        # The program inherits the bare object and has a table of its own.
         done = subprocess.run(["stat", "-Lc", "%F %t:%T", f"/proc/self/fd/{self.cmd_fd}"], pass_fds=[self.cmd_fd],
                               capture_output=True, text=True, check=True)
         self.assertEqual(done.stdout, "character special file 1:3\n")
@@ -489,7 +489,7 @@ class InHostVerbs(unittest.TestCase):
 
 
 class FromOutside(unittest.TestCase):
-    """Programs of the distribution, in a host, outside of any, and with a softibd that does not answer."""
+    """Programs of the distribution, in a host, outside of every host, and with a softibd that does not answer."""
 
     @classmethod
     def setUpClass(cls):
@@ -574,7 +574,7 @@ class FromOutside(unittest.TestCase):
         self.assertEqual(self.run_in("cat", "/sys/class/misc/rdma_cm/abi_version", **more).stdout, "4\n")
         real = os.listdir("/sys/class/misc")
         self.assertEqual(set(self.run_in("ls", "/sys/class/misc", **more).stdout.split()), {*real, "rdma_cm"})
-        # Only what is claimed is asked for: these two are the kernel's, whatever softibd says.
+        # Only claimed paths are requested from softibd: these two are the kernel's, whatever softibd would answer.
         for path in ("/sys/class/net/lo", "/sys/class/misc/fuse"):
             self.assertNotIn("fake", self.run_in("ls", path, **more).stdout)
         below_lo = "/sys/class/net/lo/device/infiniband"
@@ -590,7 +590,7 @@ class FromOutside(unittest.TestCase):
         self.assertIn("No such device or address", done.stderr)
 
     def test_with_adapters_of_the_machine(self):
-        """A kernel with RDMA drivers, played by a mount namespace. What is claimed is hidden, or comes first."""
+        """A kernel with RDMA drivers, simulated by a mount namespace. Claimed files are hidden, or come first."""
         below_lo = "/sys/class/net/lo/device/infiniband"
         setup = f"""set -e; mount -t tmpfs none /sys/class; cd /sys/class
             mkdir -p net/lo/device/infiniband/mlx5_0 net/eth9 misc/rdma_cm misc/fuse infiniband/mlx5_0 infiniband_mad
@@ -633,7 +633,7 @@ class FromOutside(unittest.TestCase):
         self.assertEqual(done.returncode, 1)
 
 
-class LIBC_DIR:  # the same functions with the types of pointers
+class LIBC_DIR:  # the same functions with pointer types
     opendir, readdir, closedir = (LIBC[name] for name in ("opendir", "readdir", "closedir"))
     telldir, seekdir, rewinddir, dirfd = (LIBC[name] for name in ("telldir", "seekdir", "rewinddir", "dirfd"))
     opendir.restype = readdir.restype = ctypes.c_void_p

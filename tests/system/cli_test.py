@@ -1,9 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""The command `softib` against the real softibd: what users do, and all that they do wrong.
+"""The command `softib` against the real softibd: the uses of users and their mistakes.
 
-Environment: SOFTIB_BIN (bin/ of a build), SOFTIB_LIB (its lib/). Every test has a runtime directory
-of its own. Exit code 77 if the programs are not built.
+Environment: SOFTIB_BIN (bin/ of a build), SOFTIB_LIB (its lib/). Every test has a runtime directory of its own. Exit
+code 77 if the programs are not built.
 """
 import concurrent.futures
 import contextlib
@@ -72,7 +72,8 @@ def eventually(condition, seconds=10):
 
 
 def line_of(process):
-    """The first line that it prints. One that prints nothing is killed, or the end of its block would wait for it."""
+    """The first line of its output. A process without output is killed; otherwise the end of its block would wait for
+    it."""
     ready, _, _ = select.select([process.stdout], [], [], TIMEOUT / 2)
     if not ready:
         process.kill()
@@ -82,7 +83,7 @@ def line_of(process):
 
 class CliTest(unittest.TestCase):
     def setUp(self):
-        # Short, since the path of a socket is limited; open, so that other users get as far as our checks.
+        # Short, since the path of a socket is limited; readable, so that other users reach our own checks.
         self.base = pathlib.Path(tempfile.mkdtemp(prefix="softib-cli-", dir="/tmp"))
         self.base.chmod(0o755)
         self.dir = self.base / "run"
@@ -118,12 +119,12 @@ class CliTest(unittest.TestCase):
         self.assertTrue(eventually(lambda: not processes_of(self.dir)), "a softibd is left")
 
     def assert_empty(self):
-        """Nothing is left in the runtime directory but perhaps a log."""
+        """Nothing is left in the runtime directory except perhaps a log."""
         left = sorted(p.name for p in self.dir.iterdir()) if self.dir.exists() else []
         self.assertEqual([name for name in left if not name.endswith(".log")], [])
 
     def prefix(self, libraries=LIBRARIES, daemon=True):
-        """A copy of the installation, readable for everybody, with parts missing if wanted."""
+        """A copy of the installation, readable for everybody, without the parts that the caller names."""
         prefix = pathlib.Path(tempfile.mkdtemp(dir=self.base))
         prefix.chmod(0o755)
         (prefix / "bin").mkdir()
@@ -339,7 +340,7 @@ class BadInput(CliTest):
         self.assertEqual(len(processes_of(self.dir)), 1)
 
     def test_unused_fabric_makes_room(self):
-        """One that lingers after `softib run`, and is not what is wanted, is replaced; one in use is not."""
+        """A softibd that lingers after `softib run` with another shape is replaced; one in use is not."""
         self.check(self.softib("run", "--linger", "600", "--", "true"), OK)
         first = processes_of(self.dir)[0]
         self.check(self.softib("run", "--linger", "600", "--nodes", "2", "--node", "1", "--", "true"), OK)
@@ -569,7 +570,7 @@ class Fabrics(CliTest):
             self.assertEqual(process.wait(TIMEOUT), OK, "ends in order with the fabric")
 
     def test_who_watches_ends_with_the_fabric(self):
-        """In order: exit code 0. Of a softibd that was killed: not."""
+        """In order: exit code 0. After softibd was killed: another exit code."""
         for words in (["trace", "--follow"], ["status", "--watch"]):
             for in_order in (True, False):
                 with self.subTest(words=words, in_order=in_order):
@@ -635,7 +636,7 @@ ESCAPES = re.compile(r"\x1b\[[0-9;]*m")
 
 
 class Terminal(CliTest):
-    """What people see: colour on a terminal that has it, lines of 80 columns."""
+    """Colour on a terminal that has it, and lines of 80 columns."""
 
     def on_terminal(self, *words, **changes):
         """The exit code and the text of `softib` on a terminal of 80 columns."""
@@ -732,7 +733,7 @@ class Words(CliTest):
         self.check(result, OK)
 
     def complete(self, *words):
-        """What bash offers for the last of the words."""
+        """Returns bash's completions of the last word."""
         script = pathlib.Path(__file__).resolve().parents[2] / "completions/softib.bash"
         code = (f'source {script}; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _softib; '
                 'printf "%s\\n" "${COMPREPLY[@]}"')

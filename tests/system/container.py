@@ -16,7 +16,7 @@ import struct
 import subprocess
 import sys
 
-# What the default profile does not let through, of what a program of today may call.
+# System calls of today's programs that the default profile refuses.
 REFUSED = """
     acct add_key bpf chroot clock_settime delete_module fanotify_init finit_module fsconfig fsmount fsopen fspick
     get_mempolicy init_module io_uring_enter io_uring_register io_uring_setup ioperm iopl kcmp kexec_file_load
@@ -52,7 +52,7 @@ def load_filter(old):
 
     for name in REFUSED + (REFUSED_BEFORE_4_8 if old else []):
         refuse(name, errno.EPERM)
-    refuse("clone3", errno.ENOSYS)  # its flags are in memory, which a filter does not see
+    refuse("clone3", errno.ENOSYS)  # its flags are in memory, which a seccomp filter cannot read
     for bit in range(64):
         if CLONE_NAMESPACES >> bit & 1:
             refuse("clone", errno.EPERM, Compare(0, COMPARE_MASKED_EQUAL, 1 << bit, 1 << bit))
@@ -69,7 +69,7 @@ def raise_loopback():
 
 
 def enter(root, uid, old, words):
-    """Inside the new namespaces."""
+    """Runs inside the new namespaces."""
     libc = ctypes.CDLL(None, use_errno=True)
 
     def mount(kind, target, flags, options):
@@ -100,7 +100,7 @@ def command(root, words, uid=65534, old=False):
 
 
 def why_not():
-    """Why no container can be had here; None if one can."""
+    """Returns the reason why no container is possible here, or None."""
     if os.getuid() != 0:
         return "only root can make the namespaces with a root of their own"
     done = subprocess.run(command("/", ["true"]), timeout=60, check=False, capture_output=True, text=True)

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""The demo, as scripts/demo runs it once everything is built: its table has a figure and a limit in each row, and what
-it says to try next works as printed.
+"""The demo, as scripts/demo runs it once everything is built: each row of its table has a figure and a limit, and the
+commands under "Try next" work as printed.
 
 demo_test.py     (ctest demo)
 """
@@ -24,7 +24,7 @@ def run(words, seconds, env=None):
 
 
 def show(remarks):
-    """The text of the demo, once it has been looked at."""
+    """Returns the text of the demo after checking its table."""
     text = run([sys.executable, harness.SOURCE / "bench/demo.py"], 300).require("^Try next", forbid=["FAILED"]).text
     rows = ROW.findall(text)
     missing = WANTED - {row[0].split()[0] for row in rows}
@@ -38,7 +38,7 @@ def show(remarks):
 
 
 def commands(text):
-    """What to try next: a line has a command, spaces, and what it is good for."""
+    """The commands under "Try next": a line has a command, spaces, and its purpose."""
     lines = text.split("Try next", 1)[1].splitlines()[1:]
     return [re.split(r" {2,}", line.strip())[0] for line in lines if line.startswith("  ")]
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""For tests that change devices and drivers: asking softib about the tree, driver stores, examples/driver_ping."""
+"""For tests that change devices and drivers: queries of the tree, driver stores, examples/driver_ping."""
 import contextlib
 import json
 import os
@@ -95,7 +95,7 @@ def ping_notes(fabric):
 
 
 def pings_go_on(fabric, instances, connected, broken=None):
-    """Each instance has so many connections, and answers and is answered over both transports from now on."""
+    """Waits until each instance has this many connections and both sends and answers pings over both transports."""
     def instances_are_up():
         notes = ping_notes(fabric)
         return notes if len(notes) == instances and all(note[4] == connected for note in notes) else None

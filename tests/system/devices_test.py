@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""Adapters that come, go and sleep under running, unmodified programs: what these see, and that softibd lives.
+"""Adapters that come, go and sleep under running, unmodified programs: the errors of the programs, and that softibd
+survives.
 
 devices_test.py [--as root|nobody] [--only REGEX]      of the functions below
 """
@@ -24,13 +25,13 @@ def watch(fabric, node=0):
 
 
 def messages(fabric):
-    """Sent by node 1 so far."""
+    """Messages that node 1 has sent so far."""
     state = json.loads(softib(fabric, "status", "--json").text)
     return state["nodes"][1]["hcas"][0]["ports"][0]["counters"]["sent_messages"]
 
 
 def pingpong(fabric):
-    """Both sides of one that runs now; the server is on node 0."""
+    """Both sides of a pingpong that runs; the server is on node 0."""
     port = str(harness.free_port())
     words = ["ibv_rc_pingpong", "-p", port, "-n", FOREVER]
     before = messages(fabric)
@@ -229,7 +230,7 @@ name = "i8001"
 
 
 def write_test_store(folder, user, serving="good"):
-    """The test's modules; only `serving` knows the child's id."""
+    """The test's modules; only the module `serving` has the child's id."""
     return write_store(folder, user, CONFIG, {
         name: (f"test-bin/drivers/libtest_driver_{name}.so", "IBA\\Test" if name == serving else "IBA\\Nothing")
         for name in ("good", "leaky", "silent")})
@@ -247,7 +248,7 @@ def ping_driver(report, user):
             harness.wait_until(lambda: objects(fabric)["qp"] == 2 + 2, 20, "what belonged to the ejected one to go")
             softib(fabric, "hca", "add", "--node", "node1", "softib0")
             pings_go_on(fabric, 3, 2)
-            # Asked, the driver lets go; it comes back if somebody else objects.
+            # On request the driver releases the adapter; it opens it again if another client objects.
             program = watch(fabric, 2)
             softib(fabric, "hca", "remove", "--node", "node2", "softib0", code=BUSY)
             pings_go_on(fabric, 3, 2)
@@ -272,7 +273,7 @@ def ping_driver(report, user):
             softib(fabric, "port", "up", "--node", "node0")
             pings_go_on(fabric, 3, 2)
 
-            # Pulled out in its sleep, when the others' requests about it have to wait.
+            # Pulled out in its sleep, when requests of the other drivers about it have to wait.
             softib(fabric, "power", "sleep")
             softib(fabric, "hca", "eject", "--node", "node1", "softib0")
             softib(fabric, "power", "resume")

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""softib where programs really run: bare environments, other namespaces, redirected streams, dlopen, shells, forks,
-process trees, several fabrics at once.
+"""softib in the surroundings of real programs: bare environments, other namespaces, redirected streams, dlopen,
+shells, forks, process trees, several fabrics at once.
 
 environment_test.py [--as root|nobody] [--only REGEX]
 """
@@ -18,7 +18,7 @@ PYTHON = "/usr/bin/python3"
 SEEN = r"^\s+softib0\s+[0-9a-f]{16}$"
 PASSED_ON = ("LD_PRELOAD", "RDMAV_DRIVERS", "SOFTIB_SOCKET", "SOFTIB_NODE")
 
-# A program that has never heard of libibverbs until it runs.
+# A program without libibverbs until it calls dlopen().
 DLOPEN = r"""
 import ctypes, os
 lib = ctypes.CDLL("libibverbs.so.1", mode={mode})
@@ -70,7 +70,7 @@ print("fork ok")
 
 
 def bare(program):
-    """A shell command: the program with no variable but softib's."""
+    """A shell command: the program with no variables but softib's."""
     return "exec env -i " + " ".join(f'{n}="${{{n}}}"' for n in PASSED_ON) + f" {program}"
 
 
@@ -97,7 +97,8 @@ def own_network(user):
 
 
 def namespaces(report, fabric):
-    """The fabric's socket and shared memory are no network: a program may have its own network namespace."""
+    """The fabric's socket and shared memory are not part of the network: a program may have its own network
+    namespace."""
     with report.case("a network namespace of its own"):
         fabric.run([*own_network(fabric.user), "ibv_devices"]).require(SEEN)
     with report.case("two programs in one network namespace exchange data"):
@@ -114,7 +115,7 @@ def namespaces(report, fabric):
 
 
 def two_sides(command):
-    """A shell command: server and client; the client is tried again until the server listens."""
+    """A shell command: server and client; the client is retried until the server listens."""
     body = (f"{command} & s=$!; tries=0; "
             f"until {command} 127.0.0.1 2>/dev/null; do tries=$((tries+1)); [ $tries -lt 2000 ] || exit 1; done; wait $s")
     return f"sh -c {shlex.quote(body)}"

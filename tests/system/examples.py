@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""Builds examples/ as somebody outside of the tree would: softib is installed into a temporary prefix, and a copy of
-the examples, far from src/, is configured and built with nothing but that. The result, for other tests and for
+"""Builds examples/ as a user outside of the tree would: softib is installed into a temporary prefix, and a copy of
+the examples, far from src/, is configured and built with that prefix alone. The result, for other tests and for
 scripts/tour, is in <build>/examples.
 
 examples.py      builds (ctest examples)
@@ -36,7 +36,7 @@ def run(*words):
 
 
 def build():
-    """What the compilers said."""
+    """Builds the examples. Returns the output of the compilers."""
     if not (harness.BUILD / "cmake_install.cmake").exists():
         raise Skipped(f"{harness.BUILD} is no build folder")
     with tempfile.TemporaryDirectory(prefix="softib-examples-") as folder:

@@ -31,15 +31,15 @@ NOBODY = 65534
 SKIPPED = 77
 
 
-signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that a test that is ended (ctest) ends its fabric
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # a test that ctest terminates ends its fabric
 
 
 class Failed(Exception):
-    """The case failed; the text says what was expected and what was seen."""
+    """The case failed; the text has what was expected and what was seen."""
 
 
 class Skipped(Exception):
-    """The case cannot run here; the text says what is missing."""
+    """The case cannot run here; the text names the missing facility."""
 
 
 def wait_until(condition, seconds, what):
@@ -68,7 +68,7 @@ def free_port():
 
 
 def is_listening(pid, port):
-    """Whether somebody in the network namespace of process `pid` listens on `port`."""
+    """Returns whether a process in the network namespace of process `pid` listens on `port`."""
     for table in ("tcp", "tcp6"):
         with contextlib.suppress(OSError):
             for line in pathlib.Path(f"/proc/{pid}/net/{table}").read_text().splitlines()[1:]:
@@ -79,7 +79,7 @@ def is_listening(pid, port):
 
 
 class User:
-    """Who runs a program. Another user gets a copy of the built files if it cannot read the build tree."""
+    """The user of a program. Another user gets a copy of the built files if it cannot read the build tree."""
 
     def __init__(self, uid=None):
         self.uid = os.getuid() if uid is None else uid
@@ -152,7 +152,7 @@ class Program:
         return self.process.poll() is None
 
     def wait(self, seconds):
-        """The exit code; None if it had to be killed."""
+        """Returns the exit code, or None if the program had to be killed."""
         try:
             return self.process.wait(seconds)
         except subprocess.TimeoutExpired:
@@ -203,7 +203,7 @@ class Result:
 
 
 def forget_xrc_domain():
-    """Programs put the file of an XRC domain at a fixed place in /tmp. One of the user before cannot be opened
+    """Programs create the file of an XRC domain at a fixed place in /tmp. The file of another user cannot be opened
     (fs.protected_regular)."""
     for name in ("xrc_domain", "xrc_domain_client", "xrc_domain_server"):
         with contextlib.suppress(OSError):
@@ -216,7 +216,7 @@ def tail(text, lines=25):
 
 
 class Fabric:
-    """A fabric of its own: runtime directory, softibd, name. Ends with the block, with all that runs in it."""
+    """A fabric of its own: runtime directory, softibd, name. Everything that runs in it ends with the block."""
 
     def __init__(self, nodes=2, user=None, name="t", hcas=None, ports=None, path=None, extra=()):
         self.extra = extra  # further options of `softib up`
@@ -273,7 +273,7 @@ class Fabric:
                 *options, "--", *after, *words]
 
     def start(self, words, node=0, env=None, before=(), after=(), path=None, stdin=subprocess.DEVNULL):
-        """before: wraps `softib run` (taskset ...); after: goes between it and the program."""
+        """before: wraps `softib run` (taskset ...); after: stands between it and the program."""
         program = Program(self.command(words, node, before, after, path), env={**self.base_env, **(env or {})},
                           cwd=self.runtime, stdin=stdin)
         self.programs.append(program)
@@ -289,7 +289,7 @@ class Fabric:
 
     def pair(self, words, client_words=None, *, port_option="-p", nodes=(0, 1), seconds=60, befores=((), ()),
              server_ends=True, env=None, path=None, port=None):
-        """A server and its client, which gets the address as its last word. Returns both results."""
+        """Runs a server and its client, which gets the address as its last word. Returns both results."""
         port = port or free_port()
         client_words = client_words or words
         server = self.start([*words, port_option, port], nodes[0], env=env, before=befores[0], path=path)
@@ -316,7 +316,7 @@ class Fabric:
 
 
 class Report:
-    """Counts and prints the cases as they end; the exit code of the test."""
+    """Counts and prints the cases as they end, and has the exit code of the test."""
 
     def __init__(self, title, argv=None):
         argv = sys.argv[1:] if argv is None else argv
@@ -328,7 +328,7 @@ class Report:
 
     @contextlib.contextmanager
     def case(self, name):
-        """The body is the case: it fails with Failed, is skipped with Skipped. Yields a list for remarks."""
+        """The body is the case: Failed fails it, Skipped skips it. Yields a list for remarks."""
         started = time.monotonic()
         remarks = []
         status, why = "ok", ""
@@ -382,7 +382,7 @@ def users(argv=None):
 
 
 def main(title, test):
-    """test(report, user) for each user; exits with the code of the report."""
+    """Runs test(report, user) for each user; exits with the code of the report."""
     report = Report(title)
     try:
         everybody = users()

@@ -1,11 +1,11 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""The life of adapters under running programs and drivers, as docs/lifecycle.md has it: while perftest, a user-mode
-client (examples/user_ping) and drivers (examples/driver_ping) run on two nodes, adapters are asked to go, are pulled out,
-lose their cables and sleep, and drivers are unloaded.
+"""The life of adapters under running programs and drivers, as described in docs/lifecycle.md: while perftest, a
+user-mode client (examples/user_ping) and drivers (examples/driver_ping) run on two nodes, adapters are removed on
+request, pulled out, lose their cables and sleep, and drivers are unloaded.
 
 lifecycle_test.py [--as root|nobody]       the test
-lifecycle_test.py --tell                   the same, as a tour: prints each command, and what it did to whom (scripts/tour)
+lifecycle_test.py --tell                   the same, as a tour: prints each command and its effects (scripts/tour)
 """
 import os
 import re
@@ -31,13 +31,13 @@ def tell(text=""):
 
 
 class Watched:
-    """A program whose new output is looked at, step by step."""
+    """A program whose new output is examined step by step."""
 
     def __init__(self, name, program):
         self.name, self.program, self.seen = name, program, 0
 
     def says(self, pattern, seconds=20):
-        """Waits for a line with this, after those that were looked at."""
+        """Waits for a line that matches, after the lines that were examined before."""
         def found():
             return re.compile(rf"^.*(?:{pattern}).*$", re.MULTILINE).search(self.program.text(), self.seen)
 
@@ -52,11 +52,11 @@ class Watched:
         tell(f"    {self.name:22} {self.says(pattern)}")
 
     def skip(self):
-        """What it has said so far was before this step."""
+        """Skips the output from before this step."""
         self.seen = len(self.program.text())
 
     def goes_on(self, what):
-        """Two lines: the first may be of the time before."""
+        """Waits for two lines: the first may be from before the step."""
         self.skip()
         for _ in range(2):
             self.says(self.alive)
@@ -90,7 +90,7 @@ class Tour:
         self.daemon = daemon_pid(fabric)
 
     def does(self, *words, code=0):
-        """A command of softib's."""
+        """Runs a command of softib's."""
         tell(f"\n$ softib {' '.join(words)}")
         result = self.fabric.softib(*words, "--fabric", self.fabric.name).require(code=code)
         for line in result.text.strip().splitlines():
@@ -181,7 +181,7 @@ def long_pull(tour):
     tour.write.shows(RETRY)
     tour.write.ends(1, "gives up")
     tour.user1.shows("the connection broke: transport retry counter exceeded")
-    # The first of the two to notice tells the other.
+    # The driver that notices the broken connection first reports it to the other.
     harness.wait_until(lambda: sum(tour.broken()) > sum(before), 20, "the drivers' connection to break")
     tour.does("port", "up", "--node", "1")
     tour.user1.shows("event: port active")
@@ -193,7 +193,7 @@ def long_pull(tour):
 
 
 def nothing_moves(users):
-    """For more than a second. The first line of each may be of the time before."""
+    """Checks for more than a second that no client gets an answer; the first line of each may be from before."""
     for each in users:
         each.skip()
         each.says(UserPing.alive)
@@ -293,5 +293,5 @@ def test(report, user):
 
 
 if TELL:
-    sys.argv += ["--as", "root"]  # whoever we are
+    sys.argv += ["--as", "root"]  # whichever user runs the tour
 harness.main("lifecycle", test)

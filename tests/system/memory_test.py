@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""What programs do to memory that they have registered, and what comes of it: memory_games.c over each memory path against
-the rules below, memory_io.c (I/O in flight), allocator_check.c under malloc, jemalloc and tcmalloc.
+"""Programs that change memory after they have registered it, and the results: memory_games.c over each memory path
+against the rules below, memory_io.c (I/O in flight), allocator_check.c under malloc, jemalloc and tcmalloc.
 
 memory_test.py [--as root|nobody] [--only REGEX] [--write-docs]
 --write-docs: rewrites the table of docs/memory.md from the rules. SOFTIB_ROUNDS: rounds of memory_io (4000).
@@ -26,8 +26,8 @@ GONE, REFUSED, FINE = "error 11", "error 4", "success"
 FAULT = "Segmentation fault"
 PATHS = ("adopted", "process_vm", "bounce")
 
-# game: what an adapter gives (it holds the pages that were there at registration), what adopted pages give, what the other
-# paths give (they reach what the program has mapped at that address now, as on-demand paging does).
+# game: the result of an adapter (it pins the pages that are there at registration), of adopted pages, and of the
+# other paths (they use the pages that the program has mapped at that address now, as on-demand paging does).
 RULES = {
     "munmap, mmap at the same address, register again; READ by the new key": (NEW, NEW, NEW),
     "munmap, mmap at the same address, register again; WRITE by the new key": (WRITTEN, WRITTEN, WRITTEN),

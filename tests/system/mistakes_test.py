@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""The mistakes that beginners make, each with the line that `softib trace` must have about it (mistakes.c makes
-them): what was refused or failed, the value that is wrong, and what would be right."""
+"""The mistakes of beginners (mistakes.c makes them), each with the line that `softib trace` must print: the refused
+or failed call, the wrong value, and the right one."""
 import json
 import pathlib
 import re
@@ -99,8 +99,8 @@ MISTAKES = {
     "ah-wrong-port": r"CreateAh refused: .*9",
     "multicast-rc": r"AttachMcast refused: .*",
 }
-# How often a mistake is made that is made more than once: the first ones are told one by one, then
-# their number as it doubles (verbs/report_count.h).
+# The number of times that a repeated mistake is made: the first ones are reported one by one, then their count as it
+# doubles (verbs/report_count.h).
 COUNTS = {"ud-repeated": 16}
 
 

@@ -21,8 +21,8 @@ OPENIB = ["--mca", "pml", "ob1", "--mca", "btl", "openib,self", "--mca", "btl_op
 
 
 # Each rank of UCX and its second thread wait for each other by spinning and sched_yield(). With more threads than
-# cores Linux 6.18 answers that now and then by running nobody else for half a minute ("workqueue lockup" in dmesg),
-# after which UCX takes its peer for dead.
+# cores Linux 6.18 then sometimes runs no other thread for half a minute ("workqueue lockup" in dmesg), after which
+# UCX treats its peer as dead.
 MUTEXES = ["-x", "UCX_USE_MT_MUTEX=y"]
 
 

@@ -18,7 +18,7 @@ import harness
 from harness import Failed, Skipped
 
 SEEN = r"softib0"
-# Server and client; the client is tried again until the server listens.
+# Server and client; the client is retried until the server listens.
 PINGPONG = """
 softib run -- ibv_rc_pingpong > server.log 2>&1 & server=$!
 tries=0
@@ -76,7 +76,7 @@ def lint(packages, remarks):
 
 
 def refuse_prefix(folder):
-    """A path that LD_PRELOAD cannot name is refused when installing, before anything is copied."""
+    """A path that LD_PRELOAD cannot name is refused at installation, before anything is copied."""
     for prefix in (folder / "with blank", folder / "with:colon"):
         code, text = run(["cmake", "--install", harness.BUILD, "--prefix", prefix])
         if code == 0 or "Choose another --prefix" not in text or (prefix / "bin").exists():
@@ -100,7 +100,7 @@ def check_unit(packages, folder):
 
 
 def own_sources(suite):
-    """The machine's own sources of Debian. None: there is nothing that mmdebstrap could take."""
+    """The apt sources of this machine; None if mmdebstrap cannot use any."""
     files = [pathlib.Path("/etc/apt/sources.list"), *sorted(pathlib.Path("/etc/apt/sources.list.d").glob("*"))]
     found = [file for file in files if file.suffix in (".list", ".sources") and file.is_file() and
              re.search(rf"^(deb|Suites:).*\b{suite}\b", file.read_text(errors="replace"), re.MULTILINE)]

@@ -4,7 +4,7 @@
 
 perftest_test.py [--as root|nobody] [--only REGEX] [--list] [--every-size]
 
--a takes a minute each, since perftest measures the processor's clock anew for each of its sizes; without
+-a takes a minute each, since perftest measures the processor's clock again for each of its sizes; without
 --every-size it is run for the combinations of ALL_SIZES only.
 """
 import math
@@ -17,9 +17,10 @@ from harness import Failed
 TRANSPORTS = {"send": ("RC", "UC", "UD", "XRC"), "write": ("RC", "UC", "XRC"), "read": ("RC", "XRC"),
               "atomic": ("RC", "XRC")}
 # A multiple of 100: perftest counts each completion as 100 messages (--cq-mod), the last one of a queue pair too, and
-# with -q ends, or waits for ever, when the sum is reached although a queue pair has messages left to send. And of 8, for -l 8.
+# with -q it ends, or hangs, when the sum is reached although a queue pair has messages left to send. Also of 8,
+# for -l 8.
 ITERATIONS = {"bw": 600, "lat": 200}
-TRIES = 3  # when perftest does not make out the processor's clock, since something else ran meanwhile
+TRIES = 3  # when perftest fails to measure the processor's clock, since another process ran meanwhile
 EVENTS = ("ib_send_bw", "ib_send_lat", "ib_read_bw", "ib_read_lat", "ib_atomic_bw", "ib_atomic_lat")
 ALL_SIZES = {0: (("ib_send_bw", "RC"), ("ib_send_bw", "UD"), ("ib_write_lat", "RC"), ("ib_read_bw", "RC")),
              65534: (("ib_send_bw", "RC"),)}  # by uid
@@ -95,7 +96,7 @@ def check_rows(text, transport, options):
         if sizes != expected:
             raise Failed(f"results for the sizes {sizes}, expected {expected}")
     for row in rows:
-        # perftest prints two decimals: four bytes at a time on a busy machine are 0.00 MB/s on average.
+        # perftest prints two decimals: messages of four bytes on a busy machine average 0.00 MB/s.
         best = max(row.get("average", math.nan), row.get("peak", 0), row.get("mega_messages", 0))
         if not math.isfinite(best) or best <= 0 or row["iterations"] <= 0:
             raise Failed(f"not a result: {row}")

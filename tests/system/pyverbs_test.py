@@ -67,7 +67,7 @@ def read_outcomes(path):
 
 
 def run_module(fabric, folder, module, names):
-    """{test: Outcome}. After a crash or a hang the tests that did not get their turn run in a new process."""
+    """{test: Outcome}. After a crash or a hang the remaining tests run in a new process."""
     outcomes = {}
     left = list(names)
     while left:
@@ -171,7 +171,7 @@ def free_huge_pages():
 
 
 def without_pages(name, outcome):
-    """A test that wants a huge page, when programs beside it have taken all, is one that was skipped."""
+    """A failed test of huge pages counts as skipped if other programs have taken all of them."""
     taken = outcome.what in ("failed", "error") and "_huge_" in name and free_huge_pages() == 0
     return Outcome("skipped", "There are no huge pages left: other programs have taken them") if taken else outcome
 
@@ -194,14 +194,14 @@ def judge(report, module, run, expected):
 
 @contextlib.contextmanager
 def huge_pages(wanted=16):
-    """Some tests want a huge page: sets some aside for the time being if this user may. Two runs side by side each add their own;
-    MPI programs beside this test take what they find."""
+    """Some tests need a huge page: reserves some for the duration if this user may. Two runs side by side each add
+    their own; MPI programs beside this test take those that they find."""
     setting = pathlib.Path("/proc/sys/vm/nr_hugepages")
     added = 0
     try:
         before = int(setting.read_text())
         setting.write_text(str(before + wanted))
-        added = int(setting.read_text()) - before  # memory may be too scattered for all
+        added = int(setting.read_text()) - before  # memory may be too fragmented for all
     except OSError:
         pass  # the tests skip themselves, with their reason
     try:

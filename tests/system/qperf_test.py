@@ -19,7 +19,7 @@ TESTS = {
     "rc_compare_swap_mr": "msg_rate", "rc_fetch_add_mr": "msg_rate",
     "ver_rc_compare_swap": "msg_rate", "ver_rc_fetch_add": "msg_rate",
 }
-# What qperf calls "bw" it prints as send_bw and recv_bw when messages may be lost (UC, UD).
+# In tests where messages may be lost (UC, UD), qperf prints "bw" as send_bw and recv_bw.
 VALUE = r"^\s+(?P<name>\w*{kind}\w*)\s+=\s+(?P<number>[\d.,]+) (?P<unit>\S+)"
 COMPLAINTS = (r"(?i)fail", r"(?i)mismatch", r"(?i)timed out", r"(?i)not supported", r"(?i)not responding", r"(?i)error",
               r"(?i)incorrect", r"(?i)out of sequence")

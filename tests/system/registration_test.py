@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""What ibv_reg_mr and ibv_rereg_mr make of memory that is not there: the errno of the kernel's pinning, at once.
+"""ibv_reg_mr and ibv_rereg_mr of memory that is not mapped: the errno of the kernel's pinning, at once.
 
 registration_test.py [--as root|nobody] [--only REGEX]
 """

@@ -5,8 +5,8 @@ killed, stopped and continued, in this pid namespace or their own, in a user nam
 
 soak_test.py [--seconds N] [--seed N]      60 seconds, a random seed (printed; the same seed draws the same schedule)
 
-What was not disturbed must succeed. What was killed must leave nothing: softibd has no process, no object and no mapping of
-theirs at the end.
+Undisturbed programs must succeed. Killed programs must leave nothing behind: softibd has no process, no object and no
+mapping of theirs at the end.
 """
 import json
 import os

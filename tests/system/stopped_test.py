@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""A process that is stopped in the middle of a work request (SIGSTOP, a debugger): whoever has nothing to do with it goes on,
-`softib status` names it, and what waited for it goes on once it does (docs/design/0009-stopped-processes.md).
+"""A process that is stopped in the middle of a work request (SIGSTOP, a debugger): clients without a connection to it
+go on, `softib status` names it, and work that waits for it goes on once it does
+(docs/design/0009-stopped-processes.md).
 
 stopped_test.py [--as root|nobody] [--only REGEX]
 """
@@ -12,7 +13,7 @@ import signal
 import harness
 from harness import Failed
 
-STOPS = 40  # tries to meet the client inside a request
+STOPS = 40  # attempts to stop the client inside a request
 
 
 def state_of(fabric):
@@ -40,7 +41,7 @@ def start_pair(fabric, port):
 
 
 def stop_inside_a_request(fabric):
-    """The client of a pair, stopped in the middle of a message; its server, which has been told to end, is waiting for it."""
+    """The client of a pair, stopped in the middle of a message; its server has been told to end and waits for it."""
     for _ in range(STOPS):
         server, client = start_pair(fabric, harness.free_port())
         os.kill(client.pid, signal.SIGSTOP)

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""UCX 1.13, unmodified, over rc_verbs and ud_verbs: what it finds, and ucx_perftest at both of its levels.
+"""UCX 1.13, unmodified, over rc_verbs and ud_verbs: the devices that it finds, and ucx_perftest at both of its
+levels.
 
 ucx_test.py [--as root|nobody] [--only REGEX]
 """

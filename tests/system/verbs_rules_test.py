@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""verbs_rules.c, built and run: the rules of libibverbs as its manual pages and adapters have them.
+"""Builds and runs verbs_rules.c: the rules of libibverbs, from its manual pages and from adapters.
 
 verbs_rules_test.py [--as root|nobody] [--only REGEX]
 """

@@ -10,7 +10,7 @@ import re
 import harness
 from harness import Failed
 
-# Not -t with -e: ibv_rc_pingpong takes an event whose completion it has polled already for an error, with any HCA.
+# Not -t with -e: ibv_rc_pingpong reports an error for an event whose completion it has polled, with every HCA.
 # -o, -O and -P are on-demand paging, -t timestamps of extended CQs, -j device memory, -N the ibv_wr_* calls.
 PINGPONG = {
     "ibv_rc_pingpong": ["", "-e", "-o", "-O", "-o -P", "-t", "-j", "-N", "-N -e", "-c", "-c -e", "-s 1",
@@ -65,7 +65,7 @@ def pingpongs(report, fabric):
                     words = [program, *variant.split()]
                     for side in fabric.pair(words, nodes=nodes):
                         side.require(forbid=COMPLAINTS)
-                        if program != "ibv_xsrq_pingpong":  # which has nothing to say
+                        if program != "ibv_xsrq_pingpong":  # which prints nothing
                             side.require(RESULT)
                             remarks[:] = [re.search(r"[\d.]+ usec/iter", side.text)[0]]
 

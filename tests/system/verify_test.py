@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""Unmodified programs on a fabric with --verify: they notice nothing of it, and what they leave is told.
+"""Unmodified programs on a fabric with --verify: their results are the same, and the objects that they leave are
+reported.
 
 verify_test.py [--as root|nobody] [--only REGEX]
 """
@@ -12,7 +13,7 @@ from device_tree import require, softib, status
 
 ALREADY_UP = 4
 FOREVER = "200000000"  # iterations of a pingpong that is meant to be interrupted
-MOST_TRIES = 200  # of a program whose every request fails in every way once
+MOST_TRIES = 200  # of a program in which every request fails in every way once
 
 
 def no_findings(fabric):

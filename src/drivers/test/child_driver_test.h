@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // For the random test of this folder: a driver store with a function driver for the children of
-// ports and a filter above it. What they refuse, fail at or are slow with is in the test's hand.
+// ports and a filter above it. The test chooses which requests they refuse, fail or answer late.
 #pragma once
 
 #include "drivers/root/fabric_tree.h"
@@ -22,7 +22,7 @@ class ChildDrivers final : public platform::ModuleHost {
   static constexpr const char* kFunction = "child";
   static constexpr const char* kFilter = "child_filter";
 
-  // Each is how often out of eight; all zero: they behave.
+  // Each is a probability in eighths; with all zero the drivers behave.
   struct Habits {
     unsigned no_module = 0;
     unsigned refuses_entry = 0;
@@ -32,7 +32,7 @@ class ChildDrivers final : public platform::ModuleHost {
     unsigned is_slow = 0;
   };
 
-  // `dice`: a number below eight.
+  // `dice` returns a number below eight.
   explicit ChildDrivers(std::function<unsigned()> dice) : dice_(std::move(dice)) {
     IB_ASSERT(current == nullptr);
     current = this;
@@ -49,7 +49,7 @@ class ChildDrivers final : public platform::ModuleHost {
     options.loader = this;
     return options;
   }
-  // Until then modules are there at once.
+  // Without an executor modules are loaded at once.
   void load_on(platform::Executor& executor) { executor_ = &executor; }
 
   void open(const std::string& path, Opened opened) override {
@@ -57,7 +57,7 @@ class ChildDrivers final : public platform::ModuleHost {
     executor_->post([this, path, opened] { answer(path, opened); });
   }
 
-  // One of the requests that they take their time with; false: there is none.
+  // Finishes one of the requests that the drivers answer late. Returns false if there is none.
   bool finish_slow() {
     auto irp = slow_.take();
     if (!irp) return false;
@@ -67,7 +67,7 @@ class ChildDrivers final : public platform::ModuleHost {
 
   Habits habits;
   std::size_t devices = 0;  // device objects that exist
-  std::size_t modules = 0;  // that are mapped
+  std::size_t modules = 0;  // modules that are mapped
 
  private:
   struct Code final : platform::Module {
@@ -149,7 +149,7 @@ class ChildDrivers final : public platform::ModuleHost {
                         query ? self.habits.vetoes : self.habits.fails_power);
   }
 
-  // Entry points of modules get nothing to find their test by.
+  // Entry points of modules have no argument that leads to their test.
   static inline ChildDrivers* current = nullptr;
   std::function<unsigned()> dice_;
   platform::Executor* executor_ = nullptr;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// For the random test of this folder: what a client knows of its objects from the answers it got,
-// and whether a further answer agrees with that.
+// For the random test of this folder: the objects that a client must have according to the answers
+// it got, and whether a further answer agrees with them.
 #pragma once
 
 #include "drivers/test/hostile_request_test.h"
@@ -17,13 +17,13 @@ namespace ib::drivers::test {
 
 using Handle = std::pair<Kind, std::uint32_t>;
 
-// One that a file has, or once had: those are what it tries when it is wrong.
+// An object that a file has or once had; those are its wrong handles.
 struct Held {
   std::uint32_t count = 0;      // how often it was given and not taken back
-  std::uint64_t disturbed = 0;  // when it last came, was asked to go, or went
+  std::uint64_t disturbed = 0;  // when it last came, its end was requested, or it went
   std::uint64_t released = 0;   // when its count last became zero
   std::uint32_t under_way = 0;  // requests that name it
-  std::uint32_t ends = 0;       // of these: that destroy it
+  std::uint32_t ends = 0;       // of these: requests that destroy it
   std::vector<Handle> uses;
   std::set<std::pair<verbs::Gid, std::uint16_t>> groups;
 };
@@ -41,24 +41,25 @@ class Book {
     const Held* held = find(handle);
     return held != nullptr ? held->count : 0;
   }
-  // At some moment since then.
+  // Returns true if the file had the object at some time since `when`.
   bool had_since(const Handle& handle, std::uint64_t when) const {
     const Held* held = find(handle);
     return held != nullptr && (held->count > 0 || held->released >= when);
   }
-  // All the time since then, and nobody else wants it to go.
+  // Returns true if the file had the object all the time since then, and no other request destroys
+  // it.
   bool had_undisturbed(const Handle& handle, std::uint64_t since, std::uint32_t own_ends) const {
     const Held* held = find(handle);
     return held != nullptr && held->count > 0 && held->ends == own_ends && held->disturbed <= since;
   }
-  // Whether an object that nobody is changing depends on it.
+  // Returns true if an object depends on it that no request is changing.
   bool has_certain_user(const Handle& handle) const {
     return has_user(handle, [](const Held& user) { return user.under_way == 0; });
   }
   bool has_user(const Handle& handle) const {
     return has_user(handle, [](const Held&) { return true; });
   }
-  // Handles of a kind, also those that are no more.
+  // Handles of a kind: those that the file has if `now`, else those that it had.
   std::vector<std::uint32_t> all(Kind kind, bool now) const {
     std::vector<std::uint32_t> handles;
     for (const auto& [handle, held] : held_) {
@@ -80,7 +81,7 @@ class Book {
   std::map<Handle, Held> held_;
 };
 
-// The buffer was accepted, so it has the size.
+// The buffer was accepted, so it has the right size.
 template <class T>
 T read_as(std::span<const std::byte> in) {
   T value;
@@ -89,7 +90,7 @@ T read_as(std::span<const std::byte> in) {
   return value;
 }
 
-// What a new object depends on, by the request that made it.
+// Returns the objects that a new object depends on, from the request that made it.
 inline std::vector<Handle> uses_of(Code code, std::span<const std::byte> in) {
   std::vector<Handle> uses;
   const auto add = [&](Kind kind, std::uint32_t handle) {
@@ -132,7 +133,7 @@ inline std::vector<Handle> uses_of(Code code, std::span<const std::byte> in) {
   return uses;
 }
 
-// A region after its change.
+// Changes the dependencies of a region like its reregistration.
 inline void change_uses(std::vector<Handle>& uses, const control::ReregMrIn& in) {
   const auto replace = [&](Kind kind, std::uint32_t handle) {
     std::erase_if(uses, [&](const Handle& used) { return used.first == kind; });

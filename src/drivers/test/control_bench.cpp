@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// What control operations cost in kernel form: direct calls at dispatch level, without a socket and
-// without posters to wait for. One iteration creates an object and destroys it.
+// The cost of control operations in kernel form: direct calls at dispatch level, without a socket
+// and without posters to wait for. One iteration creates an object and destroys it.
 #include "drivers/test/driver_world_test.h"
 #include "io/device.h"
 #include "mad/smp.h"
@@ -85,7 +85,7 @@ class Client {
 };
 
 std::uint32_t make_pd(Client& client) {
-  // AllocPd takes no input at all.
+  // AllocPd takes no input.
   struct {
   } none;
   static_assert(sizeof none == 1);
@@ -164,7 +164,7 @@ void local_mad(benchmark::State& state) {
 }
 BENCHMARK(local_mad)->UseRealTime();
 
-// The same as it was in the old stack: a worker thread answers, and wakes who asked.
+// The same by a worker thread, which answers and wakes the caller, as in WinOFED.
 void local_mad_by_worker(benchmark::State& state) {
   Client client;
   const MadIn in = get_node_info();

@@ -12,12 +12,12 @@ namespace {
 
 using namespace verbs::control;
 
-constexpr auto kMoment = std::chrono::milliseconds(5);  // no request needs longer that can go on
-constexpr auto kLong = std::chrono::seconds(5);         // nobody waits longer than that
+constexpr auto kMoment = std::chrono::milliseconds(5);  // no request that can go on needs longer
+constexpr auto kLong = std::chrono::seconds(5);         // no test waits longer than that
 constexpr std::uint64_t kLittleMemory = std::uint64_t{1} << 20;
 constexpr std::uint64_t kLargePiece = std::uint64_t{64} << 20;
 
-// Takes all that a request could still get, so that each one's own check is what refuses it.
+// Takes all that a request could still get, so that its own check refuses it.
 class Shortage {
  public:
   explicit Shortage(MatrixWorld& w) : w_(w) {
@@ -39,7 +39,7 @@ class Shortage {
   }
   Shortage(const Shortage&) = delete;
   Shortage& operator=(const Shortage&) = delete;
-  // What the request gave back meanwhile stays given back.
+  // Adds what the request has given back in the meantime.
   ~Shortage() {
     for (std::size_t kind = 0; kind < kKinds; ++kind) {
       counts_[kind] += hca_counts()[kind] - kMany;
@@ -49,7 +49,7 @@ class Shortage {
     for (Session** slot : slots_) *slot = nullptr;
   }
 
-  // All of the heap that can be had at this moment.
+  // Takes all of the heap that is free now.
   static void take_heap(MatrixWorld& w) {
     if (!w.p_has_file || w.is_asleep) return;
     for (std::uint64_t size = kLargePiece; size >= Heap::kGranule; size /= 2) {
@@ -75,7 +75,7 @@ class Shortage {
 bool needs_posters(Condition condition) {
   return condition >= Condition::Posters && condition <= Condition::EndedThen;
 }
-// Without something to wait for the condition is not one.
+// Returns true for a condition that cannot arise unless the request waits.
 bool needs_pending(Condition condition) {
   return (condition >= Condition::CancelledWhile && condition <= Condition::EndedThen) ||
          (condition >= Condition::AsleepCancelled);
@@ -161,7 +161,7 @@ class Run {
     call_->send(form_, buffers, std::move(irp));
   }
 
-  // The end of a process is that of DaemonSession::on_closed().
+  // A process ends here as in DaemonSession::on_closed().
   void happen() {
     switch (condition_) {
       case Condition::CancelledWhile:
@@ -192,7 +192,7 @@ class Run {
     }
   }
 
-  // Whatever the request may wait for.
+  // Ends everything that the request may wait for.
   void let_go() {
     poster_leaves();
     if (is_asleep(condition_)) others_.push_back(power(PowerState::Working));
@@ -201,7 +201,7 @@ class Run {
     if (!call_->done() && op_.let_go != nullptr) op_.let_go(w_);
   }
 
-  // It is over and stays over, and the Irp is as good as new for the next request.
+  // A late cancellation has no effect, and the Irp can be used for the next request.
   void cancel_too_late() {
     const Status status = call_->irp.status;
     call_->irp.cancel();

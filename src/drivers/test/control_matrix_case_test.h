@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// For control_matrix_test.cpp: what may happen to a control request, and one run of one operation
-// in one form under one of these conditions.
+// For control_matrix_test.cpp: the conditions that a control request may meet, and one run of one
+// operation in one form under one of them.
 #pragma once
 
 #include "drivers/test/control_matrix_ops_test.h"
@@ -22,17 +22,17 @@ enum class Condition {
   SystemRefuses,  // softibd's own calls fail
   Removed,        // sent after its HCA was pulled out
   Ended,          // sent after the end of its process
-  // Sent while a poster executes a work request,
+  // Sent while a poster executes a work request;
   Posters,
-  Closing,  // and the end of its file
-  Ending,   // or process waits for that
-  // Posters, and while it waits for them:
+  Closing,  // and the end of its file waits for that
+  Ending,   // and the end of its process waits for that
+  // A poster executes a work request, and while the request waits for it:
   CancelledWhile,
   RemovedWhile,
   SleepWhile,
   ClosedWhile,
   EndedWhile,
-  // The same when they have left, but softibd has not seen it yet.
+  // The same after the poster has left, but before softibd has noticed.
   ClosedThen,
   EndedThen,
   // Sent while its HCA sleeps.
@@ -53,7 +53,7 @@ struct Outcome {
 
 const char* status_name(Status status);  // "DeviceBusy"
 
-// A world of its own; expects what holds for every request, whatever happens to it.
+// Runs in a world of its own, and checks what must hold for every request under every condition.
 Outcome run_case(const Op& op, Condition condition, Form form);
 
 }  // namespace ib::drivers::test

@@ -26,7 +26,7 @@ std::vector<std::string> lines_of(const char* path) {
   return lines;
 }
 
-// Every name of a status in it.
+// Returns every name of a status in the text.
 std::set<std::string> statuses_in(std::string_view text) {
   static const std::set<std::string> names = [] {
     std::set<std::string> all;
@@ -46,7 +46,7 @@ std::set<std::string> statuses_in(std::string_view text) {
   return found;
 }
 
-// The name of the enumerator that a line defines: "  CreateQp = 75,"; empty if it is another line.
+// Returns the name of the enumerator that a line defines ("  CreateQp = 75,"), or an empty string.
 std::string enumerator_in(const std::string& line) {
   const std::size_t begin = line.find_first_not_of(' ');
   const std::size_t equals = line.find(" = ");

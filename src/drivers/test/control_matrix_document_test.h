@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// For control_matrix_test.cpp: the two texts that the requests are held against.
+// For control_matrix_test.cpp: the two texts with which the requests are compared.
 #pragma once
 
 #include <map>
@@ -10,8 +10,8 @@
 
 namespace ib::drivers::test {
 
-// Which errors verbs/control.h says a code can end with: those of any request, those of its group,
-// its own. By the name of the code; "" has those of any request.
+// The errors with which a code can end according to verbs/control.h: those of every request, those
+// of its group and its own. By the name of the code; "" has those of every request.
 class DocumentedErrors {
  public:
   DocumentedErrors();
@@ -23,7 +23,7 @@ class DocumentedErrors {
 
 // docs/control_matrix.md, between its marker lines.
 std::vector<std::string> read_matrix();
-// Replaces that part; the command below does it, from the rule.
+// Replaces that part; the test program does it, from the rule, if kWriteVariable is set.
 void write_matrix(const std::vector<std::string>& lines);
 inline constexpr const char* kWriteVariable = "SOFTIB_WRITE_MATRIX";
 inline constexpr const char* kWriteCommand =

@@ -26,7 +26,7 @@ std::uint32_t make_dm(W& w) {
   return w.p.good(w.p.call<DmOut>(Code::AllocDm, AllocDmIn{4096, 0, 0}));
 }
 
-// Kernel clients only.
+// For kernel clients only.
 Made of_kernel(Made call) {
   call->mode = io::RequestorMode::Kernel;
   return call;
@@ -65,7 +65,7 @@ CreateSrqIn srq_in(W& w) {
   return in;
 }
 
-// Its queue pairs make completions too, so that they are several producers.
+// Its queue pairs make completions too, so the completion queue has several producers.
 CreateSrqIn xrc_srq_in(W& w) {
   CreateSrqIn in = srq_in(w);
   in.type = verbs::SrqType::Xrc;

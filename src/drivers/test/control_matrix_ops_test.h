@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// For control_matrix_test.cpp: every control operation that a driver answers, each with the
-// objects that it needs and an input that makes it succeed.
+// For control_matrix_test.cpp: every control operation that a driver answers, each with the objects
+// that it needs and an input with which it succeeds.
 #pragma once
 
 #include "base/buffers.h"
@@ -20,8 +20,8 @@ using control::HcaAction;
 using control::IndexIn;
 using control::PowerState;
 
-// `p` sends what is examined; the thread of `peer`, on another node, plays the poster that changes
-// have to wait for; `tool` ejects, puts to sleep and so on.
+// `p` sends the request under test; the thread of `peer`, on another node, is the poster for which
+// changes have to wait; `tool` ejects, puts to sleep and so on.
 struct MatrixWorld : Bench {
   explicit MatrixWorld(std::uint64_t max_memory = 0)
       : Bench(max_memory),
@@ -65,7 +65,7 @@ struct MatrixWorld : Bench {
     in.unload = unload ? 1 : 0;
     return in;
   }
-  // An HCA can only be removed, and a driver unloaded, when no file is open there.
+  // An HCA can only be removed, and a driver unloaded, while no file is open there.
   void close_file_of_p() {
     p.close_file();
     p_has_file = false;
@@ -78,7 +78,7 @@ struct MatrixWorld : Bench {
   hca::Shared64& poster_word() { return arena().slot(peer.attach.slot)->threads[0].sequence; }
 
   bool p_has_file = true;
-  bool is_asleep = false;  // requests to the HCA would not come back
+  bool is_asleep = false;  // requests to the HCA would not be completed
   Process p;
   Process peer;
   Process tool;
@@ -87,7 +87,7 @@ struct MatrixWorld : Bench {
 enum class Form { Ioctl, Direct };
 enum class Buffers { Right, WrongInput, SmallOutput };
 
-// A request with its buffers, and what is seen of its end.
+// A request with its buffers, and the record of its completion.
 class Call {
  public:
   Call() = default;
@@ -95,7 +95,7 @@ class Call {
   Call& operator=(const Call&) = delete;
   virtual ~Call() = default;
 
-  // `prepared` is started already, so that it can have been cancelled before.
+  // `prepared` is already started, so that it can be cancelled before it is sent.
   virtual void send(Form form, Buffers buffers, io::IrpRef prepared) = 0;
   virtual std::span<const std::byte> output() const = 0;
   virtual bool has_input() const = 0;
@@ -127,7 +127,7 @@ class Call {
   std::unique_ptr<io::FileObject> opened;
   io::Irp irp;
   int completions = 0;
-  Level level = Level::Passive;  // at which the request was completed
+  Level level = Level::Passive;  // level at which the request was completed
 
  private:
   static void on_done(io::Irp&, void* context) {
@@ -207,10 +207,10 @@ std::unique_ptr<Call> call_of(const In& in) {
 struct Op {
   Code code;
   const char* name;
-  // Makes the objects and the request. What it does not set is set from `code`: the file is that of
-  // the HCA or file 0 of `p`.
+  // Makes the objects and the request. Members that it leaves unset are set from `code`: the file
+  // is that of the HCA or file 0 of `p`.
   std::unique_ptr<Call> (*prepare)(MatrixWorld& w);
-  // What the request waits for, if it waits for more than posters.
+  // Ends the wait of the request if it waits for more than posters.
   void (*let_go)(MatrixWorld& w) = nullptr;
 };
 

@@ -20,7 +20,7 @@ ViewIn view_in(const char* path) {
   return in;
 }
 
-// On a connection of its own: those of the processes are attached.
+// On a connection of its own: the connections of the processes are attached.
 Made on_new_connection(W& w, Made call, io::Major major) {
   call->client.session = 20;
   call->client.pid = 20;
@@ -76,7 +76,7 @@ Made take_event(W& w) {
   return wait_for_event(w);
 }
 
-// None that a request of `p` could have to do with.
+// Raises an event that has nothing to do with any request of `p`.
 void raise_something(W& w) {
   push_event(w.core(), *w.core().by_slot[w.p.attach.slot],
              {EventType::ClientReregister, EventObject::Port, 1, 1, 0});

@@ -13,19 +13,19 @@ namespace {
 // Properties of an operation; an operation that is not in the table has none.
 enum Property : unsigned {
   kTakes = 1u << 0,         // uses up an object, a slot or device memory
-  kLimited = 1u << 1,       // the same, of what has a fixed number
+  kLimited = 1u << 1,       // the same, of objects with a fixed number
   kAsksSystem = 1u << 2,    // softibd makes a system call for it
   kGivesBack = 1u << 3,     // destroys: works when the HCA is gone, and is never undone
-  kPosters = 1u << 4,       // ends when no poster can hold the old state any more
+  kPosters = 1u << 4,       // ends when no poster can still hold the old state
   kNeedsHca = 1u << 5,      // names an HCA
   kTree = 1u << 6,          // changes the device tree, in steps of the executor
-  kInUse = 1u << 7,         // asks for the removal of what is in use
+  kInUse = 1u << 7,         // requests the removal of a device in use
   kEvent = 1u << 8,         // parked until there is an event
   kNoFile = 1u << 9,        // its process has closed its file before, so it cannot be closed again
   kAwake = 1u << 10,        // refused at once while an HCA sleeps
-  kFallsAsleep = 1u << 11,  // refused, by the power manager, for what sleeps already
+  kFallsAsleep = 1u << 11,  // refused, by the power manager, for a device that sleeps already
   kConnects = 1u << 12,     // belongs to a connection, not to the process that it attached
-  kBelowHca = 1u << 13,  // takes a child of the HCA away: after a change of power that came first
+  kBelowHca = 1u << 13,     // removes a child of the HCA: after a change of power that came first
 };
 
 struct Row {
@@ -120,7 +120,7 @@ std::string hca_cell(const Op& op, Condition condition) {
   const unsigned is = properties_of(kHcaRows, op.name);
   const bool gives_back = (is & kGivesBack) != 0;
   const bool posters = (is & kPosters) != 0;
-  // Closing and opening come from the process itself, not through the file.
+  // The process itself closes and opens, not a request through the file.
   const bool close = op.code == Code::Close;
   const bool open = op.code == Code::Open;
   switch (condition) {
@@ -137,7 +137,7 @@ std::string hca_cell(const Op& op, Condition condition) {
     case Condition::Ending:
     case Condition::Ended: return close ? "Ok" : open ? "InvalidState" : "Disconnected";
     case Condition::Posters: return posters ? "waits, Ok" : "Ok";
-    // What posters may hold is seen already, so the request goes on.
+    // The new state is already visible to posters, so the request goes on.
     case Condition::CancelledWhile:
     case Condition::RemovedWhile:
     case Condition::SleepWhile: return posters ? "waits, Ok" : "-";
@@ -156,7 +156,7 @@ std::string hca_cell(const Op& op, Condition condition) {
   return "?";
 }
 
-// A request to file 0 that meets an HCA that sleeps.
+// A request to file 0 that needs an HCA while it sleeps.
 std::string asleep_cell(unsigned is, const std::string& usual) {
   if ((is & kAwake) != 0) return "InvalidState";
   if ((is & kFallsAsleep) != 0) return "later InvalidState";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Every control operation, as an ioctl and as a direct call, at dispatch level, under every
-// condition that may meet it. Each request is completed once, with a status that verbs/control.h
-// names, in both forms alike, and with the outcome that control_matrix_rule_test.cpp derives.
+// condition that it may meet. Each request is completed once, with a status that verbs/control.h
+// lists, the same in both forms, and with the outcome that control_matrix_rule_test.cpp derives.
 // docs/control_matrix.md is written from that rule, never from a run, and is checked here.
 #include "drivers/diagnostics/code_name.h"
 #include "drivers/test/control_matrix_case_test.h"
@@ -100,7 +100,7 @@ void run_and_compare(const Op& op, const Column& column) {
       << status << " is not among the errors that verbs/control.h names for this code";
 }
 
-// How many cells there are, and how many are runs.
+// Returns the number of cells and the number of runs.
 std::string summary() {
   std::size_t cells = 0;
   std::size_t run = 0;
@@ -175,7 +175,7 @@ TEST(ControlMatrixDocument, SaysTheSameAsTheRule) {
   }
 }
 
-// Whether a driver behind this file knows the code, whatever it says to an empty buffer.
+// Returns whether a driver behind this file answers the code, with any status for an empty buffer.
 bool is_known(Process& p, io::FileObject& file, std::uint32_t code) {
   const auto request = p.start(file, Code{code}, Nothing{});
   const bool known = request->irp.reason.find(" has no request ") == std::string::npos;
@@ -185,7 +185,7 @@ bool is_known(Process& p, io::FileObject& file, std::uint32_t code) {
 }
 
 TEST(ControlMatrixOperations, AreAllThatTheDriversAnswer) {
-  // Those that softibd answers itself, and those that are no DeviceControl.
+  // Codes that softibd answers itself, and codes that are no DeviceControl.
   static constexpr Code kOthers[] = {Code::Ping, Code::Shutdown, Code::Keep, Code::Open,
                                      Code::Close};
   constexpr std::uint32_t kMoreThanThereAre = 256;
@@ -206,7 +206,7 @@ TEST(ControlMatrixOperations, AreAllThatTheDriversAnswer) {
   }
 }
 
-// Between two steps of a removal: the only moment at which Open finds an HCA that may be going.
+// Between two steps of a removal Open finds an HCA that may be going; at no other time.
 TEST(ControlMatrixOpen, IsRefusedWhileItIsAskedWhetherTheHcaMayGo) {
   MatrixWorld w;
   io::DeviceObject& device = w.p.file().device();
@@ -228,7 +228,7 @@ TEST(ControlMatrixOpen, IsRefusedWhileItIsAskedWhetherTheHcaMayGo) {
   EXPECT_EQ(removal->irp.status, Status::DeviceBusy) << "a file is open, if only in part";
 }
 
-// Not even for one that is over by then.
+// Not even for a request that is complete by then.
 TEST(ControlMatrixDeathTest, NobodyWaitsForARequestAtDispatchLevel) {
   MatrixWorld w;
   const Nothing in;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// For the tests of this folder: processes that talk to a fabric (driver_world_test.h) in IRPs.
-// Posters are played by the test itself, which writes into device memory.
+// For the tests of this folder: processes that send IRPs to a fabric (driver_world_test.h). The
+// test itself acts as the posters: it writes into device memory.
 #pragma once
 
 #include "base/buffers.h"
@@ -116,7 +116,7 @@ class Process {
     return start(*file_, code, in);
   }
 
-  // As softibd does it when the socket closes.
+  // As in softibd when the socket closes.
   void exit() {
     if (zero_ == nullptr) return;
     bench_.host.alive.erase(client_.pid);
@@ -131,7 +131,7 @@ class Process {
     file_.reset();
   }
 
-  // --- shorthands; each expects success ---
+  // --- Shorthands; each expects success ---
   std::uint32_t pd() { return good(call(Code::AllocPd)); }
   std::uint32_t cq(std::uint32_t cqe = 10, std::uint32_t channel = kNoIndex) {
     return good(call<CqOut>(Code::CreateCq, CreateCqIn{cqe, channel, 0, 0, 77}));
@@ -163,7 +163,7 @@ class Process {
     return call<ModifyQpOut>(Code::ModifyQp,
                              ModifyQpIn{of_qp, mask | verbs::qp_attr::kState, attr});
   }
-  // An RC queue pair to RTS.
+  // Brings an RC queue pair to RTS.
   void connect(std::uint32_t of_qp, std::uint32_t dest_qpn, std::uint16_t dlid,
                std::uint8_t timeout = 14) {
     namespace a = verbs::qp_attr;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // For the tests and the fuzzer of this folder: a fabric of two nodes in virtual time, over device
-// memory that is only address space. Nothing of a test framework is here.
+// memory that is only address space. Independent of any test framework.
 #pragma once
 
 #include "base/buffers.h"
@@ -21,7 +21,7 @@ namespace ib::drivers::test {
 
 using platform::VirtualExecutor;
 
-// Device memory without a file: address space of this process, and a length that is believed.
+// Device memory without a file: address space of this process with a length that the drivers trust.
 class FakeHost final : public platform::DeviceMemoryHost {
  public:
   ~FakeHost() override {
@@ -86,14 +86,14 @@ class FakeHost final : public platform::DeviceMemoryHost {
   bool is_alive(std::uint32_t pid) override { return alive.contains(pid); }
   void wake(std::atomic<std::uint32_t>&) override { ++wakes; }
 
-  // A number that stands for a descriptor; how many were not closed yet is counted.
+  // A number in place of a descriptor; open_handles counts those that were not closed.
   static platform::NativeHandle handle() {
     ++open_handles;
     return {1000, [](int) { --open_handles; }};
   }
   static inline int open_handles = 0;
 
-  bool refuses = false;  // the system has nothing left for softibd
+  bool refuses = false;  // system calls for softibd fail
   std::string last_text;
   std::vector<std::uint64_t> piped;
   std::set<std::uint32_t> alive;
@@ -111,7 +111,7 @@ class FakeHost final : public platform::DeviceMemoryHost {
   std::uint64_t space_ = 0;
 };
 
-// A request on its way; the test looks whether it is done.
+// A request under way; the test checks whether it is done.
 struct Request {
   io::Irp irp;
   std::vector<std::byte> in;
@@ -120,7 +120,7 @@ struct Request {
   static void on_done(io::Irp&, void* context) { static_cast<Request*>(context)->done = true; }
 };
 
-// Entries of device memory: an index out of range would be the test's mistake.
+// Checks an entry of device memory: an index out of range is a mistake of the test.
 template <class T>
 T& sure(T* entry) {
   IB_ASSERT(entry != nullptr);
@@ -148,7 +148,7 @@ class Bench {
     return *reinterpret_cast<hca::Cqe*>(bytes);
   }
   std::string trace() { return core().trace.text_after(0); }
-  // Objects of any kind in the whole fabric, and what they take.
+  // Returns the number of objects of all kinds in the whole fabric, and of the resources they use.
   std::size_t objects() {
     Core& c = core();
     return c.pds.count() + c.keys.count() + c.dms.count() + c.ahs.count() + c.cqs.count() +

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// For the fuzzer of this folder: request buffers that make sense, so that a spoilt byte is the
-// only thing wrong with them, and which of the handles in a buffer the sender must own.
+// For the fuzzer of this folder: valid request buffers, so that a spoilt byte is the only error in
+// them, and the handles in a buffer that the sender must own.
 #pragma once
 
 #include "base/buffers.h"
@@ -20,15 +20,15 @@ namespace ib::drivers::test {
 
 using control::Code;
 
-// What a process has besides the objects of its files.
+// The objects of a process besides those of its files.
 inline constexpr Kind kChannel{kKinds};
 inline constexpr Kind kBacking{kKinds + 1};
 inline constexpr std::size_t kAllKinds = kKinds + 2;
 
 inline constexpr Kind kNone{kKinds + 2};
 
-// Which objects a request is about: the kind of the one that the first four bytes of its buffer
-// name, what it makes, and whether it destroys the named one.
+// The objects of a request: the kind of the one that the first four bytes of its buffer name, the
+// kind that it makes, and whether it destroys the named one.
 struct Shape {
   Code code;
   Kind named = kNone;
@@ -102,7 +102,7 @@ inline Shape shape_of(Code code) {
   return {code};
 }
 
-// Switches are over numbers: a code need not be one that exists.
+// For switches over numbers: a code need not exist.
 constexpr std::uint32_t number_of(Code code) {
   return static_cast<std::uint32_t>(code);
 }
@@ -113,7 +113,7 @@ std::vector<std::byte> bytes_of(const T& value) {
   return {bytes.begin(), bytes.end()};
 }
 
-// How a buffer gets its handles.
+// The source of the handles in a buffer.
 struct Choice {
   FuzzInput& in;
   std::function<std::uint32_t(Kind)> handle;
@@ -269,7 +269,7 @@ inline std::vector<std::byte> sensible_root_request(const Shape& shape, const Ch
   }
 }
 
-// The buffer of a request as a client in its right mind would send it, but for the handles.
+// Returns the buffer of a valid request, except for the handles.
 inline std::vector<std::byte> sensible_request(const Shape& shape, const Choice& choose) {
   FuzzInput& in = choose.in;
   switch (number_of(shape.code)) {
@@ -349,7 +349,8 @@ inline std::vector<std::byte> sensible_request(const Shape& shape, const Choice&
   }
 }
 
-// Whether the sender owns every handle that this buffer uses. `owns` knows what it was given.
+// Checks that the sender owns every handle in this buffer. `owns` has the handles that it was
+// given.
 class Ownership {
  public:
   using Owns = std::function<bool(Kind, std::uint32_t)>;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// For the fuzzer of this folder: requests of tools about the device tree (codes 10 to 15) that make
-// sense. They need no process, so anybody sends them.
+// For the fuzzer of this folder: valid requests of tools about the device tree (codes 10 to 15).
+// They need no process, so every connection may send them.
 #pragma once
 
 #include "drivers/test/hostile_request_test.h"

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// Hostile user mode, as the drivers see it: several processes that open HCAs and send any control
-// code with any buffer, write into device memory what they like, stop in the middle of a work
-// request, close files while requests are under way, and die.
+// Hostile user mode, as the drivers meet it: several processes that open HCAs and send any control
+// code with any buffer, write anything into device memory, stop in the middle of a work request,
+// close files while requests are under way, and die.
 //
-// Each byte of the input (or a few) is a step. Nobody gets at an object of another file; a request
-// is answered once, in a form that its code allows; the last process leaves nothing behind.
+// Each step takes a byte of the input or a few. No process reaches an object of another file; a
+// request is completed once, in a form that its code allows; the last process leaves nothing
+// behind.
 #include "drivers/soft_hca/lifetime/process_slots.h"
 #include "drivers/test/hostile_tree_request_test.h"
 #include "drivers/test/scribble_test.h"
@@ -28,7 +29,7 @@ void require(bool holds, const char* what, std::uint32_t code = 0) {
   std::abort();
 }
 
-// How often somebody holds what, by kind and handle.
+// How often a file holds an object, by kind and handle.
 using Holdings = std::array<std::map<std::uint32_t, std::uint32_t>, kAllKinds>;
 
 std::map<std::uint32_t, std::uint32_t>& of(Holdings& holdings, Kind kind) {
@@ -40,11 +41,11 @@ struct Client;
 struct File {
   std::unique_ptr<io::FileObject> object;
   Holdings holds;
-  bool closing = false;  // Close was asked for
+  bool closing = false;  // Close has been requested
   bool close_sent = false;
 };
 
-// A connection, and the process behind it.
+// A connection and its process.
 struct Client {
   io::Client who;
   std::unique_ptr<File> zero;
@@ -134,7 +135,7 @@ class World {
     file->object = std::make_unique<io::FileObject>(**ca, ++client.last_number, client.who, zero);
     File& opened = *file;
     send(client, opened, {}, {}, io::Major::Create).opening = std::move(file);
-    settle();  // unless its HCA sleeps
+    settle();  // completes, unless its HCA sleeps
   }
 
   void connect_or_open(FuzzInput& in) {
@@ -157,7 +158,7 @@ class World {
     }
   }
 
-  // As softibd does it when the socket closes: by the end of the process, or by its own will.
+  // As in softibd when the socket closes: because the process died, or because it closed it.
   void exit(Client& client, bool dies) {
     client.ending = true;
     if (dies) bench_.host.alive.erase(client.who.pid);
@@ -224,8 +225,8 @@ class World {
     spoil_and_send(in, *client, *client->zero, shape, sensible_tree_request(shape, in));
   }
 
-  // Mostly a byte or two of the buffer, or nothing; sometimes its size, the code, the answer's
-  // room.
+  // Spoils mostly a byte or two of the buffer, or nothing; sometimes its size, the code, or the
+  // room for the answer.
   void spoil_and_send(FuzzInput& in, Client& client, File& file, Shape shape,
                       std::vector<std::byte> bytes) {
     const std::size_t size = bytes.size();
@@ -278,9 +279,9 @@ class World {
     flights_[in.byte() % flights_.size()]->request.irp.cancel();
   }
 
-  // --- what has happened ---
+  // --- Completions ---
 
-  // Takes note of the answers, and goes on with what waited for them.
+  // Processes the answers and continues work that waited for them.
   void settle() {
     for (std::size_t i = 0; i < flights_.size();) {
       if (!flights_[i]->request.done) {
@@ -343,7 +344,7 @@ class World {
     }
   }
 
-  // A file gets its Close when none of its requests is under way, file 0 after the others.
+  // Sends Close for each file without a request under way, for file 0 after the others.
   void close_files(Client& client) {
     const auto is_idle = [&](const File* file) {
       return std::none_of(flights_.begin(), flights_.end(),
@@ -367,7 +368,7 @@ class World {
 
   // --- device memory ---
 
-  // A thread of a process begins or ends a work request: what waits for posters waits for it.
+  // A thread of a process begins or ends a work request, for which changes have to wait.
   void enter_or_leave(FuzzInput& in) {
     const std::uint8_t which = in.byte();
     hca::ProcessSlot& slot = sure(bench_.arena().slot(which % kMaxClients));
@@ -398,7 +399,7 @@ class World {
       return std::next(own.begin(), static_cast<std::ptrdiff_t>(dice % own.size()))->first;
     if (dice == 255) return control::kNoIndex;
     if (dice == 254) return static_cast<std::uint32_t>(in.number(4));
-    return dice % 8;  // somebody else's, likely
+    return dice % 8;  // probably of another file
   }
   std::uint32_t some_qpn(FuzzInput& in) {
     const Qp* qp = core().qps.find(2 + in.byte() % 8u);
@@ -406,13 +407,13 @@ class World {
   }
   Core& core() { return bench_.core(); }
 
-  // --- the end ---
+  // --- The end ---
 
   void end() {
     for (const auto& client : clients_) {
       if (!client->ending) exit(*client, true);
     }
-    // No poster is left, whatever the words say that were scribbled.
+    // No poster is left, whatever was scribbled into its words.
     for (std::uint32_t slot = 0; slot < hca::kMaxSlots; ++slot) {
       if (core().by_slot[slot] == nullptr) continue;
       for (hca::ThreadWord& word : sure(bench_.arena().slot(slot)).threads) word.sequence.store(0);
@@ -421,7 +422,7 @@ class World {
       bench_.executor.advance(std::chrono::milliseconds(5));
       settle();
     }
-    bench_.executor.advance(std::chrono::seconds(1));  // what is leaving goes
+    bench_.executor.advance(std::chrono::seconds(1));  // for devices that are leaving
     require(flights_.empty(), "a request was never answered");
     require(bench_.tree->devices_json().find("\"leaving\": []") != std::string::npos,
             "a device does not leave");
@@ -436,7 +437,7 @@ class World {
     }
     for (const Session* session : core().by_slot) require(session == nullptr, "a slot is taken");
     require(core().later.waiting_for_posters() == 0, "somebody waits for posters");
-    // All pieces of the heap have grown together again: what was there can be had as one.
+    // All pieces of the heap have been merged: the whole heap can be allocated as one piece.
     const std::uint64_t bytes = std::min(kMaxMemory, bench_.host.size() - hca::place::kHeap);
     const std::uint64_t size = bench_.host.size();
     std::string reason;

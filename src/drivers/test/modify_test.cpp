@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// Changing queue pairs, and waiting for posters before an answer is given.
+// Changing queue pairs, and waiting for posters before a request completes.
 #include "drivers/diagnostics/status.h"
 #include "drivers/test/driver_bench_test.h"
 
@@ -165,7 +165,7 @@ TEST(ModifyQp, ResetAndErrorAreAnsweredWhenPostersHaveLeft) {
   EXPECT_EQ(pair.left.call(Code::DestroyQp, IndexIn{pair.left_made.handle, 0}).status,
             Status::DeviceBusy);
   poster_moves(b, pair.right.attach.slot);
-  poster_moves(b, pair.right.attach.slot);  // into the next request: that one is not waited for
+  poster_moves(b, pair.right.attach.slot);  // into the next request: no wait for that one
   pair.left.finish<ModifyQpOut>(*request);
   EXPECT_EQ(entry.responder.rq_head.load(), 0u);
   EXPECT_EQ(entry.owner.rq_tail.load(), 0u);
@@ -190,7 +190,7 @@ TEST(Quiescence, ADestroyedObjectIsReusedOnlyAfterPostersHaveLeft) {
   EXPECT_EQ(b.core().memory.heap().pieces(), 0u);
 }
 
-// The stopped one is in a request of a queue pair that is connected to another process.
+// The stopped client is in a request of a queue pair that is connected to another process.
 TEST(Quiescence, OneThatIsStoppedHoldsUpItsPeerAndNobodyElse) {
   Bench b;
   Pair pair(b);
@@ -236,7 +236,7 @@ TEST(Quiescence, ASecondProducerWaitsUntilTheFirstTakesTheLock) {
   p.good(p.call<QpOut>(Code::CreateQp, in));
   poster_moves(b, p.attach.slot);
   const auto second = p.begin(Code::CreateQp, in);
-  const auto third = p.begin(Code::CreateQp, in);  // the flag is set, but not everybody has seen it
+  const auto third = p.begin(Code::CreateQp, in);  // the flag is set, but not read by all posters
   b.executor.advance(std::chrono::milliseconds(5));
   EXPECT_EQ(b.arena().cq(control::index_of(cq))->id.shared_producers.load(), 1u);
   EXPECT_FALSE(second->done);
@@ -294,7 +294,7 @@ TEST(Quiescence, NobodyWaitsForADeadProcessWhateverDeviceMemorySays) {
   const std::uint32_t first = p.cq();
   const auto before = p.begin(Code::DestroyCq, IndexIn{first, 0});
   poster.reset();
-  sure(b.arena().slot(slot)).live.store(1);  // somebody scribbles
+  sure(b.arena().slot(slot)).live.store(1);  // a hostile process scribbles
   const std::uint32_t second = p.cq();
   const auto after = p.begin(Code::DestroyCq, IndexIn{second, 0});
   b.executor.advance(std::chrono::milliseconds(5));

@@ -149,7 +149,7 @@ TEST(Objects, RegistrationsThatCannotWorkAreRefused) {
   EXPECT_EQ(p.mr(pd, verbs::access::kRemoteWrite).status, Status::InvalidParameter);
   EXPECT_EQ(p.mr(pd, 1u << 15).status, Status::InvalidParameter);
   RegMrIn in{pd, 1, 0x1000, 0, 0x1000, kNoIndex, 0};
-  p.good(p.call<MrOut>(Code::RegMr, in));  // nothing is registered: no key names anything in it
+  p.good(p.call<MrOut>(Code::RegMr, in));  // an empty region: its keys give access to nothing
   in.length = ~std::uint64_t{0};
   EXPECT_EQ(p.call<MrOut>(Code::RegMr, in).status, Status::InvalidParameter);
   const std::uint32_t dm = p.good(p.call<DmOut>(Code::AllocDm, AllocDmIn{100, 0, 0}));
@@ -166,7 +166,7 @@ TEST(Objects, ARegionWithBoundWindowsIsBusyUntilTheyAreGone) {
   const std::uint32_t pd = p.pd();
   const std::uint32_t mr = p.good(p.mr(pd, 1 | verbs::access::kMwBind));
   const std::uint32_t mw = p.good(p.call<MrOut>(Code::AllocMw, AllocMwIn{pd, 1}));
-  // What binding does.
+  // The effect of binding.
   b.arena().key(control::index_of(mr))->adopted.windows.store(1);
   b.arena().key(control::index_of(mw))->id.window_region = control::index_of(mr);
   b.arena().key(control::index_of(mw))->id.state.store(hca::KeyState::Valid);
@@ -321,7 +321,7 @@ TEST(Objects, ClosingAFileTakesAllItHas) {
   EXPECT_EQ(b.objects(), 0u);
 }
 
-// A place that is given out again has another handle, and no kind is taken for another.
+// A place that is used again gets another handle, and a handle of one kind is invalid for others.
 TEST(Handles, NameOneObjectOrNothing) {
   Bench b;
   Process p(b, 11, "node0");

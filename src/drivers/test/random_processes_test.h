@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// For the random test of this folder: processes that do at random what processes do: open, ask,
-// close, end, and die in the middle of anything.
+// For the random test of this folder: processes with random actions: open, send requests, close,
+// end, and die at any point.
 #pragma once
 
 #include "drivers/test/child_driver_test.h"
@@ -101,7 +101,7 @@ class RandomProcesses {
   void kill_process() {
     if (Client* client = some_process(); client != nullptr) kill(*client);
   }
-  // By its own will: what its threads are in the middle of they may finish.
+  // In order: its threads may finish their work requests.
   void end(Client& client) { sessions_.end(client); }
   void kill(Client& client) {
     memory_.die_in_the_middle(client);
@@ -128,7 +128,7 @@ class RandomProcesses {
 
   // --- requests ---
 
-  // Mostly about objects that it has.
+  // Mostly about objects that the file has.
   template <std::size_t N>
   void ask(Client& client, File& file, const Shape (&shapes)[N]) {
     if (!has_room(client)) return;
@@ -159,7 +159,7 @@ class RandomProcesses {
     auto buffer = of_root ? sensible_root_request(shape, choose) : sensible_request(shape, choose);
     if (shape.code == Code::ModifyQp && pick(4) == 0) {
       auto modify = read_as<control::ModifyQpIn>(buffer);
-      modify.attr.pkey_index = 1;  // of a partition, perhaps
+      modify.attr.pkey_index = 1;  // perhaps that of a partition
       buffer = bytes_of(modify);
     } else if (shape.code == Code::RegMr && pick(4) != 0) {
       auto region = read_as<control::RegMrIn>(buffer);
@@ -183,7 +183,8 @@ class RandomProcesses {
   static const Book& book_of(const Client& client, const File& file, Kind kind) {
     return kind == kChannel || kind == kBacking ? client.zero->book : file.book;
   }
-  // Mostly one that it has; one that it had; somebody else's, perhaps; none.
+  // Returns mostly a handle that the file has; else one that it had, perhaps one of another file,
+  // or none.
   std::uint32_t some_handle(const Client& client, const File& file, Kind kind, Code code) {
     const Book& book = book_of(client, file, kind);
     const unsigned dice = pick(40);
@@ -207,7 +208,7 @@ class RandomProcesses {
     const Qp* qp = one_of(all);
     return qp != nullptr ? qp->qpn : 0x123456;
   }
-  // What a program does first.
+  // The first requests of a program.
   void populate() {
     Client* client = some_process();
     File* file = client != nullptr ? some_file(*client) : nullptr;
@@ -281,7 +282,7 @@ class RandomProcesses {
   Bench bench_;
   Sessions sessions_;
   Chaos memory_;
-  Client* tool_ = nullptr;                     // asks for what happens to devices
+  Client* tool_ = nullptr;                     // sends the requests about devices
   std::map<const fabric::Hca*, int> pulling_;  // requests under way
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// For tests with seeds: the command that repeats the running one, printed also when an assertion, a
-// sanitizer or a watchdog ends the program.
+// For tests with seeds: the command that repeats the running test, printed also when an assertion,
+// a sanitizer or a watchdog ends the program.
 #pragma once
 
 #include "base/sanitizer.h"
@@ -44,7 +44,7 @@ inline void print_command_and_die(int signal) {
   std::signal(signal, SIG_DFL);
   std::raise(signal);
 }
-// SCOPED_TRACE would say nothing then.
+// SCOPED_TRACE prints nothing in that case.
 inline void print_command_at_death() {
   for (const int signal : {SIGABRT, SIGALRM}) std::signal(signal, &print_command_and_die);
 #if IB_SANITIZED
@@ -54,7 +54,7 @@ inline void print_command_at_death() {
 #endif
 }
 
-// Looking takes longer than a seed.
+// One check takes longer than a seed.
 inline void look_for_leaks([[maybe_unused]] unsigned from, [[maybe_unused]] unsigned to) {
 #ifdef __SANITIZE_ADDRESS__
   EXPECT_EQ(__lsan_do_recoverable_leak_check(), 0) << "in a seed from " << from << " to " << to;

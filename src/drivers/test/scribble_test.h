@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// For the fuzzer of this folder: a process that writes what it likes into device memory.
+// For the fuzzer of this folder: a process that writes anything into device memory.
 #pragma once
 
 #include "base/fuzz_input.h"
@@ -42,7 +42,7 @@ inline std::span<std::byte> some_memory(Bench& bench, FuzzInput& in, std::uint32
   }
 }
 
-// A process writes what it likes into device memory that it can reach.
+// Writes anything into device memory that a process can reach.
 inline void scribble(Bench& bench, FuzzInput& in, std::uint32_t max_clients) {
   const std::span<std::byte> target = some_memory(bench, in, max_clients);
   if (target.empty()) return;

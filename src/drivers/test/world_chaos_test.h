@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// For the random test of this folder: what the threads of processes do to device memory. They are
-// inside work requests for a while, with locks held, and die there.
+// For the random test of this folder: accesses of the threads of processes to device memory. They
+// are inside work requests for a while, with locks held, and die there.
 #pragma once
 
 #include "drivers/test/client_sessions_test.h"
@@ -15,7 +15,7 @@ class Chaos {
  public:
   using Client = Sessions::Client;
 
-  // `pick(n)`: a random number below n.
+  // `pick(n)` returns a random number below n.
   Chaos(Bench& bench, std::function<unsigned(unsigned)> pick)
       : bench_(bench), pick_(std::move(pick)) {}
 
@@ -29,7 +29,7 @@ class Chaos {
     if (pick_(3) == 0) inside.lock = take_lock(hca::lock_owner(client.attach.slot));
     inside_.push_back(inside);
   }
-  // One of them has done it; or its process, cut off from softibd by now, dies.
+  // One of them finishes its request; or its process, which softibd has cut off, dies.
   void leave_some() {
     if (inside_.empty()) return;
     const auto which = inside_.begin() + pick_(static_cast<unsigned>(inside_.size()));
@@ -41,7 +41,8 @@ class Chaos {
     inside_.clear();
   }
 
-  // Its threads stop where they are: between any two stores of a delivery, with any lock.
+  // The threads of a process stop at any point: between any two stores of a delivery, with any
+  // lock.
   void die_in_the_middle(const Client& client) {
     std::erase_if(inside_, [&](const Inside& i) { return i.pid == client.who.pid; });
     if (!client.attached) return;
@@ -62,7 +63,7 @@ class Chaos {
         [&](Qp& qp) { EXPECT_NE(arena().qp(qp.index)->lock.rq_lock.load(), owner); });
   }
 
-  // Posters find nothing any more of what has been there.
+  // Checks that posters find no entry of a destroyed object.
   void expect_nothing_to_find() {
     constexpr std::uint32_t kMost = 256;  // more than a run makes of any kind
     for (std::uint32_t i = 0; i < kMost; ++i) {
@@ -86,13 +87,13 @@ class Chaos {
   const hca::Arena& arena() { return bench_.arena(); }
 
   void leave(const Inside& inside) {
-    // softibd has lost patience with it: the slot may be another's.
+    // softibd has given up on the process: the slot may be another's.
     if (inside.slot->generation.load() != inside.generation) return;
     if (inside.lock != nullptr) hca::unlock(*inside.lock);
     inside.word->sequence.fetch_add(1);
   }
 
-  // The word of the lock that was free and is the owner's now; nullptr if none was.
+  // Takes a free lock for the owner. Returns its word, or nullptr if the lock was not free.
   hca::Shared32* take_lock(std::uint32_t owner) {
     std::vector<hca::Shared32*> words;
     bench_.core().cqs.for_each(
@@ -127,7 +128,7 @@ class Chaos {
     if (qp.srq != nullptr) entry.responder.srq_taken.store(1 + pick_(4));
   }
 
-  // It had asked somebody to touch memory for it.
+  // The process dies while another one touches memory for it (bounce).
   void leave_bounce(std::uint32_t requester) {
     static constexpr hca::BounceState kStates[] = {
         hca::BounceState::Claimed, hca::BounceState::Submitted, hca::BounceState::Done};

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// Random schedules of processes that come, open, create, destroy, get it wrong, end and are killed
-// in the middle of anything, while HCAs come and go, hosts sleep, partitions, ports and drivers
-// change. Virtual time. What a client may rely on is in client_model_test.h; at the end everything
-// has been answered once and nothing is left.
+// Random schedules of processes that come, open, create, destroy, make errors, end and are killed
+// at any point, while HCAs come and go, hosts sleep, partitions, ports and drivers change. Virtual
+// time. client_model_test.h has the promises to a client; at the end every request has been
+// answered once and nothing is left.
 //
 // A failing seed is printed with the command that repeats it, also when it ends in an assertion or
-// a report of a sanitizer. More than the default: SOFTIB_SEEDS=10000.
+// a report of a sanitizer. More seeds than the default: SOFTIB_SEEDS=10000.
 #include "drivers/test/random_processes_test.h"
 #include "drivers/test/repeat_command_test.h"
 
@@ -51,7 +51,7 @@ class Schedule : private RandomProcesses {
     sessions_.reap();
   }
 
-  // Everybody behaves and lets go: then everything must come to its end.
+  // Drivers behave and clients let go: then every request must end.
   void finish() {
     drivers_.habits = {};
     const unsigned dice = pick(4);
@@ -72,7 +72,7 @@ class Schedule : private RandomProcesses {
   }
 
  private:
-  // Long enough for all that waits for a time: retries of peers, patience with drivers.
+  // Long enough for all waits with a time: retries of peers, deadlines of drivers.
   void settle() {
     for (int i = 0; i < 8; ++i) {
       while (drivers_.finish_slow()) {}
@@ -113,7 +113,7 @@ class Schedule : private RandomProcesses {
     in.action = action;
     if (action == control::HcaAction::Eject) {
       sessions_.for_files_of(hca, [](const Client&, File& file) { file.pulled = true; });
-      ++pulling_[&hca];  // it can be opened until its drivers know
+      ++pulling_[&hca];  // it can be opened until its drivers have the removal
       then = [this, &hca](const io::Irp&) { --pulling_[&hca]; };
     }
     if (action == control::HcaAction::Remove && !then) {
@@ -123,7 +123,7 @@ class Schedule : private RandomProcesses {
     }
     ask_tool(Code::ChangeHca, in, std::move(then));
   }
-  // A removal that could have been refused was not.
+  // A removal of an HCA in use must have been refused.
   void expect_unused(const fabric::Hca& hca) {
     sessions_.for_files_of(hca, [](const Client& client, const File& file) {
       EXPECT_TRUE(file.pulled || file.closing || !client.is_open())
@@ -132,7 +132,7 @@ class Schedule : private RandomProcesses {
   }
   void change_power() {
     static constexpr const char* kNodes[] = {"", "node0", "node1"};
-    // Awake more often than not, else nothing else happens.
+    // Awake more often than not, since a sleeping host does little else.
     set_power(kNodes[pick(3)], pick(3) == 0 ? static_cast<control::PowerState>(1 + pick(2))
                                             : control::PowerState::Working);
   }
@@ -152,7 +152,7 @@ class Schedule : private RandomProcesses {
     in.pkey = static_cast<std::uint16_t>(0x8001 + which);
     in.remove = pick(2) == 0;
     put_text(in.name, (pick(3) == 0 ? "e" : "i") + std::to_string(which));
-    // Whether the HCA is going or coming: the partition is there, or it is not.
+    // Adding and removing partitions is valid in every state of the HCA.
     ask_tool(Code::ChangePartition, in,
              [](const io::Irp& irp) { EXPECT_NE(irp.status, Status::InvalidState) << irp.reason; });
   }
@@ -197,7 +197,7 @@ class Schedule : private RandomProcesses {
       set_power(node.name.c_str(), control::PowerState::Working);
     }
   }
-  // Awake, and nobody in the middle of anything: nothing waits but for events.
+  // All hosts are awake and no poster is inside a request: only waits for events remain.
   void answer_everything() {
     memory_.leave_all();
     wake_all();
@@ -209,12 +209,12 @@ class Schedule : private RandomProcesses {
       }
     }
   }
-  // Nobody uses anything: no removal and no unload may be refused. This also shows that no action
-  // of the tree is stuck.
+  // No client uses anything: no removal and no unload may be refused. This also shows that no
+  // action of the tree is stuck.
   void take_everything_out() {
     wake_all();
     settle();
-    // It looks at all devices first.
+    // The request looks at all devices first.
     change_driver("missing", false, [](const io::Irp& irp) {
       EXPECT_EQ(irp.status, Status::NotFound) << irp.reason;
     });

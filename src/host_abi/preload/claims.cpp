@@ -24,7 +24,8 @@ constexpr Rule kRules[] = {
     {"/sys/class/net/*/device/infiniband_*", Claim::IfAbsent},
 };
 
-// Each claimed path has a component that begins so, also if it is given from the directory above.
+// Each claimed path has a component that begins with one of these, also if it is given from the
+// directory above.
 constexpr std::string_view kWords[] = {"infiniband", "rdma_cm"};
 
 constexpr std::string_view parent_of(std::string_view pattern) {
@@ -39,7 +40,7 @@ constexpr bool has_word(const Rule& rule) {
 static_assert(std::all_of(std::begin(kRules), std::end(kRules), has_word),
               "may_be_claimed() would not let such a path through");
 
-// What of `path` comes behind the pattern; nullptr if it does not begin like that.
+// Returns the rest of `path` after the pattern, or nullptr if it does not begin with the pattern.
 const char* behind(std::string_view pattern, const char* path) {
   for (const char expected : pattern) {
     if (expected == '*') {
@@ -71,8 +72,8 @@ Claim claim_on(const Path& path) {
 }
 
 bool may_be_claimed(const char* path) {
-  // All our paths are in /sys and /dev. From elsewhere only ".." leads there; "//" and "/." may be
-  // odd spellings of "/".
+  // All our paths are in /sys and /dev. From other directories only ".." leads there; "//" and "/."
+  // may be odd spellings of "/".
   const bool elsewhere = path[0] == '/' && std::strchr("sd/.", path[1]) == nullptr;
   if (elsewhere && std::strstr(path, "..") == nullptr) return false;
   for (;;) {

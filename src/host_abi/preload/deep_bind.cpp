@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// A word to the user of a program that loads libibverbs with RTLD_DEEPBIND. Such a library binds to
-// the C library past this one, so it looks for devices where the kernel keeps them and finds none,
-// and nothing of ours ever runs that could tell. So it is told at the end of the program.
+// A message to the user of a program that loads libibverbs with RTLD_DEEPBIND. That library binds
+// to the C library past this one, so it looks for devices where the kernel keeps them and finds
+// none, and none of our functions runs that could report it. So the message comes at the end of the
+// program.
 #include "host_abi/preload/real.h"
 #include "host_abi/preload/system_calls.h"
 
@@ -22,16 +23,16 @@ constexpr std::uint32_t kData = R_X86_64_GLOB_DAT;
 constexpr std::uint32_t kJumpSlot = R_AARCH64_JUMP_SLOT;
 constexpr std::uint32_t kData = R_AARCH64_GLOB_DAT;
 #else
-constexpr std::uint32_t kJumpSlot = ~0u;  // nothing is told on other machines
+constexpr std::uint32_t kJumpSlot = ~0u;  // no message on other machines
 constexpr std::uint32_t kData = ~0u;
 #endif
 
-// What libibverbs looks for devices with.
+// The functions with which libibverbs looks for devices.
 bool finds_devices(std::string_view function) {
   return function == "opendir" || function == "open" || function == "openat" || function == "fopen";
 }
 
-// What of the dynamic section of a loaded library says how it was bound.
+// The parts of a loaded library's dynamic section that show how it was bound.
 struct Bindings {
   const ElfW(Sym) * symbols = nullptr;
   const char* names = nullptr;
@@ -64,8 +65,8 @@ const void* library_of(const void* address) {
   return ::dladdr(address, &info) != 0 ? info.dli_fbase : nullptr;
 }
 
-// Whether one of these places holds a function of `libc`. A call that was never made leads back to
-// the library itself.
+// Returns whether one of these places holds a function of `libc`. The place of a call that was
+// never made leads back to the library itself.
 bool binds_to(const void* libc, ElfW(Addr) base, const Bindings& of, const ElfW(Rela) * places,
               std::size_t bytes) {
   for (std::size_t i = 0; places != nullptr && i < bytes / sizeof *places; ++i) {

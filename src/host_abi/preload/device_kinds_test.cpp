@@ -42,7 +42,7 @@ TEST(PreloadDevices, OtherFilesAreOfNoKind) {
   }
 }
 
-// What view.cpp and fd_table.cpp take for granted of every entry, also of those to come.
+// The assumptions of view.cpp and fd_table.cpp about every entry of the table.
 TEST(PreloadDevices, TheTableIsComplete) {
   std::set<std::string> names;
   std::size_t count = 0;
@@ -75,7 +75,7 @@ TEST(PreloadDevices, AFileOfUverbsLooksLikeThat) {
   EXPECT_EQ(devices::inode_of(kUverbs, 12), inode_of("/dev/infiniband", "uverbs12"));
 }
 
-// An open uverbs device, in the table as view.cpp puts it there.
+// An open uverbs device, in the table as view.cpp enters it.
 class PreloadUverbs : public testing::Test {
  protected:
   void SetUp() override {
@@ -120,7 +120,7 @@ TEST_F(PreloadUverbs, IsNotTakenForWhatCameInItsPlace) {
   EXPECT_EQ(softib_preload_is_uverbs(fd_), 1);
   int ends[2];
   ASSERT_EQ(::pipe(ends), 0);
-  ASSERT_EQ(::dup2(ends[0], fd_), fd_);  // the test's own dup2(): the library does not see it
+  ASSERT_EQ(::dup2(ends[0], fd_), fd_);  // the test's own dup2(), without the library
   errno = 77;
   EXPECT_EQ(fds::device(fd_), nullptr);
   EXPECT_EQ(errno, 77);

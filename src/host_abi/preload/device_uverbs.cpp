@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// /dev/infiniband/uverbs0, uverbs1, ... and the completion channels that come out of them.
+// /dev/infiniband/uverbs0, uverbs1, ... and the completion channels made with them.
 //
-// The object is /dev/null, a genuine character device that any user may open. The kernel's uverbs
-// device has no poll(), no more than /dev/null: poll() and select() find it ready at any time, and
-// epoll does not take it (EPERM). Neither can be mapped by us (ENODEV). Commands are answered here
-// or by the provider, which talks to softibd by itself.
+// The object is /dev/null, a genuine character device that any user may open. Like /dev/null, the
+// kernel's uverbs device has no poll(): poll() and select() report it ready at any time, and epoll
+// refuses it (EPERM). Neither can be mapped by us (ENODEV). Commands are answered here or by the
+// provider, which has its own connection to softibd.
 #include "host_abi/preload/device_kinds.h"
 #include "host_abi/preload/fd_table.h"
 #include "host_abi/preload/hooks.h"
@@ -44,13 +44,13 @@ ssize_t fail(int error) {
   return -1;
 }
 
-// As the kernel says of a device without read().
+// The kernel's result for a device without read().
 ssize_t read_nothing(int, void*, std::size_t) {
   return fail(EINVAL);
 }
 
-// ibv_create_comp_channel(): the only verb that libibverbs does not leave to its provider. Its
-// request is answered through the pointer in it.
+// ibv_create_comp_channel(): the only verb that libibverbs does not leave to its provider. The
+// answer is written through the pointer in the request.
 ssize_t create_channel(int fd, const char* request, std::size_t size) {
   ib_uverbs_create_comp_channel body;
   if (size < sizeof(ib_uverbs_cmd_hdr) + sizeof body) return fail(EINVAL);
@@ -71,7 +71,7 @@ ssize_t create_channel(int fd, const char* request, std::size_t size) {
   return static_cast<ssize_t>(size);
 }
 
-// A legacy verbs command. EOPNOTSUPP is what the kernel says of commands it does not have.
+// A legacy verbs command. EOPNOTSUPP is the kernel's result for commands that it does not have.
 ssize_t write_command(int fd, const void* data, std::size_t size) {
   ib_uverbs_cmd_hdr header;
   if (size < sizeof header) return fail(EINVAL);
@@ -91,8 +91,8 @@ bool wants_events(const ib_uverbs_ioctl_hdr* header) {
          header->method_id == UVERBS_METHOD_ASYNC_EVENT_ALLOC;
 }
 
-// Everything gets ENOTTY, by which libibverbs learns to ask the provider, but for the one request
-// that it makes of the descriptor itself: ibv_import_device() wants one for asynchronous events.
+// Everything gets ENOTTY, which makes libibverbs call the provider, except the one request to the
+// descriptor itself: ibv_import_device() needs a descriptor for asynchronous events.
 bool control(int, unsigned long request, void* argument, int& result) {
   if (request != RDMA_VERBS_IOCTL) return false;
   auto* header = static_cast<ib_uverbs_ioctl_hdr*>(argument);
@@ -108,7 +108,7 @@ bool control(int, unsigned long request, void* argument, int& result) {
   return true;
 }
 
-// libc's read(), since a thread that waits here may be cancelled.
+// Calls libc's read(), since a thread that waits here may be cancelled.
 ssize_t read_channel(int fd, void* data, std::size_t size) {
   const ssize_t result = real_read(fd, data, size);
   const auto rewrite = fds::hooks().read_comp_channel;
@@ -132,8 +132,8 @@ constinit const DeviceKind kUverbs{.name = "uverbs",
                                    .write = write_command,
                                    .ioctl = control};
 
-// Made by the provider's hook. Only libibverbs holds it, and closes it with close(): no is_object,
-// which would be a system call for each event.
+// Made by the provider's hook. Only libibverbs holds the descriptor, and closes it with close(): no
+// is_object, which would be a system call for each event.
 constinit const DeviceKind kCompletionChannel{.read = read_channel, .closed = channel_closed};
 
 extern "C" {

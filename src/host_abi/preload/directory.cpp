@@ -21,10 +21,10 @@ constinit Real<void(DIR*, long)> real_seekdir{"seekdir"};
 constinit Real<void(DIR*)> real_rewinddir{"rewinddir"};
 constinit Real<int(DIR*)> real_dirfd{"dirfd"};
 
-constexpr long kNamesPart = 1L << 62;  // in a position: behind the end of the real directory
+constexpr long kNamesPart = 1L << 62;  // in a position: after the end of the real directory
 constexpr char kSelfAndParent[] = ".\n..\n";
 
-// The rest of `fd` from `offset` on, after `prefix`; from malloc().
+// The content of `fd` from `offset` on, after `prefix`; from malloc().
 char* read_names(int fd, std::size_t offset, const char* prefix) {
   struct ::statx file;
   if (sys::stat(fd, "", AT_EMPTY_PATH, file) != 0 || file.stx_size < offset) return nullptr;
@@ -75,7 +75,7 @@ Directory* Directory::open_merged(DIR* real, const Path& path) {
   const remote::Reply reply = remote::list(path, fd);
   errno = reply == remote::Reply::NoDescriptor ? EMFILE : 0;
   if (errno != 0 || reply == remote::Reply::Unreachable) return nullptr;
-  // Without names of ours there still may be some of the machine's to leave out.
+  // Without names of ours there may still be names of the machine's to leave out.
   char* names = reply == remote::Reply::Ok ? read_names(fd, 0, "") : ::strdup("");
   if (reply == remote::Reply::Ok) sys::close(fd);
   Directory* directory = names == nullptr ? nullptr : make();
@@ -113,7 +113,7 @@ Directory* Directory::open_merged(DIR* real, const Path& path) {
   entry.d_name[used] = '\0';
   position += length + (names[position + length] == '\n' ? 1 : 0);
   entry.d_reclen = static_cast<unsigned short>(sizeof entry);
-  entry.d_type = DT_UNKNOWN;  // who needs it calls stat()
+  entry.d_type = DT_UNKNOWN;  // programs that need it call stat()
   entry.d_off = tell();
   Path whole;
   entry.d_ino = normalise(path.text, entry.d_name, whole) ? inode_of(whole) : 1;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// A DIR of our own: the names of an emulated directory, or a real directory (is_parent()) and
-// then the names that we add to it.
+// Our own DIR: the names of an emulated directory, or a real directory (is_parent()) followed by
+// the names that we add to it.
 //
 // Programs hold it as DIR*, so each call must tell it from libc's. libc's begins with its file
-// descriptor, an int that is never negative; ours begins with a number that is.
+// descriptor, an int that is never negative; ours begins with a negative number.
 #pragma once
 
 #include "host_abi/preload/path.h"
@@ -24,7 +24,7 @@ struct Directory {
   Path path{};
   char* names = nullptr;  // NUL terminated, one per line
   std::size_t position = 0;
-  bool in_names = false;  // `real` is read to its end, or there is none
+  bool in_names = false;  // `real` is read to its end, or null
   ::dirent64 entry{};
 
   static Directory* from(DIR* stream) {
@@ -33,13 +33,13 @@ struct Directory {
   }
   DIR* stream() { return reinterpret_cast<DIR*>(this); }
 
-  // Takes over `fd`, an open directory of ours. nullptr and errno: no memory.
+  // Takes over `fd`, an open directory of ours. Returns nullptr with errno if there is no memory.
   static Directory* open_ours(int fd);
-  // Takes over `real`, which is_parent(). nullptr leaves it to the caller; errno says why: 0 if
-  // softibd is unreachable (use `real` as it is), EMFILE, ENOMEM.
+  // Takes over `real`, for which is_parent() is true. Returns nullptr and leaves it to the caller
+  // with errno 0 if softibd is unreachable (use `real` as it is), or EMFILE or ENOMEM.
   static Directory* open_merged(DIR* real, const Path& path);
 
-  // nullptr at the end; errno is then unchanged, as readdir() promises.
+  // Returns nullptr at the end; errno is then unchanged, as readdir() promises.
   ::dirent64* read();
   long tell() const;
   void seek(long where);

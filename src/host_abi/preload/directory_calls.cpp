@@ -36,7 +36,7 @@ constinit Real<ScandirFunction> real_scandir64{"scandir64"};
 constinit Real<int(int, const char*, Entry***, Filter, Compare)> real_scandirat{"scandirat"};
 constinit Real<int(int, const char*, Entry***, Filter, Compare)> real_scandirat64{"scandirat64"};
 
-// A stream on a real directory; if that is one in which ours appear, ours follow. nullptr and errno
+// A stream on a real directory, followed by our names if it lists ours. Returns nullptr with errno
 // if ours cannot be listed: a listing without them would be wrong.
 DIR* merged(DIR* real) {
   if (real == nullptr) return nullptr;
@@ -54,7 +54,7 @@ DIR* merged(DIR* real) {
   return directory == nullptr ? real : directory->stream();
 }
 
-// The stream of a directory of ours, or nullptr with errno.
+// Returns the stream of a directory of ours, or nullptr with errno.
 DIR* open_ours(int fd) {
   if (fd < 0) return nullptr;
   Directory* directory = Directory::open_ours(fd);
@@ -64,7 +64,7 @@ DIR* open_ours(int fd) {
   return nullptr;
 }
 
-// Needs to be read with our functions: ours, or one in which ours appear.
+// Returns true if our functions must read it: it is ours, or it lists ours.
 bool is_special(int at, const char* path) {
   const Place place = locate(at, path);
   if (place.where == Where::Ours || place.where == Where::ElsewhereFull) return true;
@@ -91,7 +91,7 @@ struct List {
     }
     auto* copy = static_cast<Entry*>(std::malloc(sizeof(Entry)));
     if (copy == nullptr) return false;
-    // libc's entries are only as long as d_reclen says.
+    // libc's entries are only d_reclen bytes long.
     std::memcpy(copy, &entry, std::min<std::size_t>(entry.d_reclen, sizeof entry));
     entries[count++] = copy;
     return true;
@@ -102,7 +102,7 @@ struct List {
   }
 };
 
-// scandir() of libc reads directories without us noticing, so special ones are read here.
+// libc's scandir() reads directories without calling our functions, so special ones are read here.
 int scan(int at, const char* path, Entry*** out, Filter filter, Compare compare) {
   const int fd = ::openat(at, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (fd < 0) return -1;

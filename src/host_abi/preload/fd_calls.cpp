@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// Calls on descriptors: close() and dup() keep the table right; read(), write() and ioctl() ask the
-// kind of device, if it is one of ours; socket() keeps libibverbs from asking the kernel for
+// Calls on descriptors: close() and dup() keep the table right; read(), write() and ioctl() go to
+// the kind of device if it is one of ours; socket() keeps libibverbs from querying the kernel for
 // adapters.
 #include "host_abi/preload/fd_table.h"
 #include "host_abi/preload/real.h"
@@ -28,8 +28,8 @@ constinit Real<ssize_t(int, const void*, std::size_t)> real_write{"write"};
 constinit Real<int(int, unsigned long, ...)> real_ioctl{"ioctl"};
 constinit Real<int(int, int, int)> real_socket{"socket"};
 
-// The kernel, which the `rdma` command of iproute2 asks, has not heard of these HCAs. libibverbs
-// asks as well, and goes on without an answer.
+// The `rdma` command of iproute2 queries the kernel, which does not have these HCAs. libibverbs
+// queries it as well, and goes on without an answer.
 void explain_to_rdma_tool() {
   static constexpr char kText[] =
       "softib: `rdma` asks the kernel, which does not have the HCAs of this virtual host; "
@@ -44,7 +44,7 @@ int duplicated(int original, int result) {
   return result;
 }
 
-// dup2() closes `target` first, unless there is nothing to duplicate.
+// dup2() closes `target` first, unless the original is not open.
 void about_to_replace(int original, int target) {
   if (original == target || fds::find(target).kind == fds::Kind::None) return;
   const sys::KeepErrno keep;
@@ -97,7 +97,7 @@ int preload_dup3(int fd, int target, int flags) {
   return duplicated(fd, real_dup3(fd, target, flags));
 }
 
-// fcntl() takes nothing, an int or a pointer: passed on as a whole register, as libc itself does.
+// fcntl() takes nothing, an int or a pointer: it is passed on as a whole register, as in libc.
 int preload_fcntl(int fd, int command, ...) IB_STANDS_FOR("fcntl");
 int preload_fcntl(int fd, int command, ...) {
   va_list arguments;
@@ -167,8 +167,8 @@ int preload_socket(int domain, int type, int protocol) {
   return fds::set_hooks(hooks);
 }
 
-// ELF constructors get the arguments of main(), so the environment can be read before anything in
-// the program (bash!) has put its own getenv() in front of libc's.
+// ELF constructors get the arguments of main(), so this reads the environment before the program
+// can replace libc's getenv(), as bash does.
 [[gnu::constructor]] void preload_start(int, char**, char** environment) {
   remote::read_environment(environment);
   for (char** entry = environment; entry != nullptr && *entry != nullptr; ++entry) {

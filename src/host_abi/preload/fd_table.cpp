@@ -12,11 +12,11 @@
 namespace ib::host_abi::preload::fds {
 namespace {
 
-// 256 KiB of zero pages: only those are touched that describe descriptors of ours.
+// 256 KiB of zero pages: only pages with entries of our descriptors are touched.
 std::atomic<std::uint32_t> table[kLimit];
 static_assert(std::atomic<std::uint32_t>::is_always_lock_free);
 
-std::atomic<int> owner_pid{0};  // 0: nothing was ever marked
+std::atomic<int> owner_pid{0};  // 0: no descriptor was ever marked
 std::atomic<int> highest{-1};   // no descriptor above it was ever marked
 
 std::atomic<int (*)(int)> create_hook{nullptr};
@@ -28,7 +28,7 @@ std::atomic<void (*)()> spliced_hook{nullptr};
 
 constexpr unsigned kNumberBits = 28;
 constexpr std::uint32_t kNumberMask = (1u << kNumberBits) - 1;
-// In the bits above: the kind, and for devices counted on from there, which one.
+// The bits above hold the kind; for devices also which one, counted from Kind::Device on.
 static_assert(static_cast<std::size_t>(Kind::Device) + devices::kMost == 1u << (32 - kNumberBits));
 
 std::uint32_t pack(Entry entry) {
@@ -109,7 +109,7 @@ void forget_range(unsigned first, unsigned last) {
 void copy(int original, int duplicate) {
   const Entry entry = find(original);
   if (entry.kind == Kind::None || is_borrowed_memory()) return;
-  mark(duplicate, entry);  // a number beyond the table is not emulated further
+  mark(duplicate, entry);  // a number beyond the table is not emulated
 }
 
 int set_hooks(const softib_preload_hooks* hooks) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// What we know of the descriptors that we handed out. Lock-free: one word per descriptor.
+// The table of the descriptors that we handed out. Lock-free: one word per descriptor.
 //
-// A descriptor can be closed behind our back (fclose(), a direct system call), and its number then
-// means something else. So an entry is a hint: whoever acts on it checks the object first.
+// A descriptor can be closed without this library (fclose(), a direct system call), and its number
+// then means another file. So an entry is a hint: every user of it checks the object first.
 #pragma once
 
 #include "host_abi/preload/device_kinds.h"
@@ -28,28 +28,28 @@ struct Entry {
 
 inline constexpr int kLimit = 1 << 16;
 
-// Before a process keeps anything here: from then on it must know whether it is itself.
+// Must run before a process stores state here: from then on forks are detected.
 void watch_forks();
-// A vfork() child works in its parent's memory: what it closes or enters, the parent has not. After
-// watch_forks().
+// Returns true in a vfork() child, which runs in its parent's memory: its changes of descriptors
+// and directories are not the parent's. Call watch_forks() first.
 bool is_borrowed_memory();
 
-// False: the number is too big for the table. The caller closes it and reports EMFILE.
+// Returns false if the number is too big for the table. The caller closes it and reports EMFILE.
 bool mark(int fd, Entry entry);
 Entry find(int fd);
-// Of an open device; nullptr if `fd` is none, or is not any more.
+// Returns the kind of an open device, or nullptr if `fd` is none now.
 const DeviceKind* device(int fd);
 
-// close() and its relatives call these before the number gets free.
+// close() and its relatives call these before the number becomes free.
 void forget(int fd);
 void forget_range(unsigned first, unsigned last);
-// dup(), F_DUPFD: `copy` is the same object as `original`.
+// dup(), F_DUPFD: `duplicate` is the same object as `original`.
 void copy(int original, int duplicate);
 
 // The provider's hooks; a missing hook is nullptr.
 int set_hooks(const softib_preload_hooks* hooks);
 softib_preload_hooks hooks();
-// Tells the provider of splices that came before it (memory_calls.cpp).
+// Reports splices from before the registration to the provider (memory_calls.cpp).
 void report_splices();
 
 }  // namespace ib::host_abi::preload::fds

@@ -9,7 +9,7 @@
 
 namespace ib::host_abi::preload::fds {
 
-void report_splices() {}  // memory_calls.cpp, which takes over mmap(), is not part of this test
+void report_splices() {}  // memory_calls.cpp, which replaces mmap(), is not part of this test
 
 namespace {
 
@@ -19,7 +19,7 @@ ssize_t twice(int, void*, std::size_t, ssize_t result) {
   return 2 * result;
 }
 
-// No descriptor need be open: the table is about numbers.
+// No descriptor need be open: the table works on numbers.
 class PreloadFds : public testing::Test {
  protected:
   void SetUp() override {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* What the libibverbs provider tells the preload library (libsoftib_preload.so).
+/* The hooks of the libibverbs provider in the preload library (libsoftib_preload.so).
  *
  * The two are separate shared objects: the preload library is in every process of a virtual host,
  * the provider only in those that use verbs. The provider finds the entry point at run time:
@@ -7,7 +7,7 @@
  *   softib_preload_register_fn f =
  *       (softib_preload_register_fn)dlsym(RTLD_DEFAULT, "softib_preload_register");
  *
- * No symbol: the process was started without the preload library, and libibverbs cannot have seen
+ * NULL: the process was started without the preload library, and libibverbs cannot have seen
  * our device either. Plain C and fixed layout, because the two may be built at different times. */
 #ifndef SOFTIB_PRELOAD_HOOKS_H
 #define SOFTIB_PRELOAD_HOOKS_H
@@ -31,8 +31,8 @@ struct softib_preload_hooks {
   /* After each read() on a descriptor that create_comp_channel made (or on a dup of one): buf holds
    * what the real read() gave, n is the size asked for, real_result its result (errno is set if
    * that is -1). Returns what the application gets; may rewrite buf, and may set errno with -1.
-   * Called for every result, also 0 and -1. Must not call read() through the PLT on such an fd
-   * unless it wants to come back here. */
+   * Called for every result, also 0 and -1. A call of read() through the PLT on such an fd comes
+   * back here. */
   ssize_t (*read_comp_channel)(int fd, void* buf, size_t n, ssize_t real_result);
 
   /* A completion channel's descriptor (or a dup) is about to be closed, by close(), dup2(), dup3()
@@ -41,11 +41,11 @@ struct softib_preload_hooks {
   void (*closed)(int fd);
 
   /* madvise() of a range some of whose pages may be adopted (linux/adopt/adopt_advice.h). Returns 1
-   * if the advice was carried out, with *result 0 or -errno; 0 if the kernel is to do it. May be
+   * if the advice was carried out, with *result 0 or -errno; 0 if the kernel must do it. May be
    * called in the middle of an allocator. */
   int (*advise)(void* address, size_t length, int advice, int* result);
 
-  /* The program has spliced memory into a pipe; called once, also for what went before. */
+  /* The program has spliced memory into a pipe; called once, also for earlier splices. */
   void (*spliced)(void);
 
   /* [address, address + length) is about to be unmapped, mapped again, moved or to lose rights. May

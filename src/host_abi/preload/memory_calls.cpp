@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// Calls about the program's memory. madvise() means something else for adopted pages, which are
-// shared memory to the kernel; vmsplice() leaves pages in a pipe; munmap(), mmap() over what is
-// mapped, mremap() and mprotect() take from under a region what it was registered over.
+// Calls about the program's memory. madvise() has another meaning for adopted pages, which are
+// shared memory to the kernel; vmsplice() leaves pages in a pipe; munmap(), mmap() over a mapping,
+// mremap() and mprotect() take away the memory under a region.
 #include "host_abi/preload/fd_table.h"
 #include "host_abi/preload/hooks.h"
 #include "host_abi/preload/real.h"
@@ -16,8 +16,8 @@
 namespace ib::host_abi::preload {
 namespace {
 
-// Looked up at load: an allocator may make these calls when it cannot be called itself. Until then
-// the kernel does without libc.
+// Resolved at load: an allocator may make these calls at a time when it cannot be called itself.
+// Until then a system call replaces libc's function.
 template <class Function>
 class FoundAtLoad {
  public:
@@ -56,7 +56,7 @@ void tell_change(void* address, std::size_t length) {
   if (tell != nullptr && length != 0) tell(address, length);
 }
 
-// A program that may read and write afterwards has lost nothing.
+// A program that may still read and write has lost nothing.
 void tell_rights(void* address, std::size_t length, int rights) {
   constexpr int kAll = PROT_READ | PROT_WRITE;
   if ((rights & kAll) != kAll) tell_change(address, length);
@@ -109,7 +109,7 @@ int preload_mprotect(void* address, std::size_t length, int rights) {
 int preload_pkey_mprotect(void* address, std::size_t length, int rights, int key)
     IB_STANDS_FOR("pkey_mprotect");
 int preload_pkey_mprotect(void* address, std::size_t length, int rights, int key) {
-  tell_change(address, length);  // a key may take away what the rights give
+  tell_change(address, length);  // a protection key may take away rights that `rights` grants
   return real_pkey_mprotect.get_or(sys::pkey_mprotect)(address, length, rights, key);
 }
 

@@ -28,7 +28,7 @@ constinit Real<int(const char*, mode_t)> real_creat64{"creat64"};
 constinit Real<FopenFunction> real_fopen{"fopen"};
 constinit Real<FopenFunction> real_fopen64{"fopen64"};
 
-// `real` opens (directory, path) for real.
+// `real` is the call that opens a real (directory, path).
 template <class RealCall>
 int open_at(int directory, const char* path, int flags, RealCall real) {
   const Place place = locate(directory, path);
@@ -54,7 +54,7 @@ bool has_mode(int flags) {
     va_end(arguments);                  \
   }
 
-// "r" and its variants; anything else wants to write.
+// "r" and its variants; every other mode writes.
 int flags_of(const char* mode) {
   int flags = O_RDONLY;
   if (mode[0] == 'w') flags = O_WRONLY | O_CREAT | O_TRUNC;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// Paths as text: no file is looked at. Whose they are is told by claims.h.
+// Paths as text; reads no file. claims.h decides whose they are.
 //
 // This file, like the whole preload library, is linked into every process of a virtual host, also
-// into C programs: no exceptions, no libstdc++, no allocation unless the function it stands for
-// allocates.
+// into C programs: no exceptions, no libstdc++, and no allocation unless the function of libc that
+// it replaces allocates.
 #pragma once
 
 #include <cstddef>
@@ -19,14 +19,15 @@ struct Path {
   std::size_t length;
 };
 
-// `path`, seen from the directory `base` (absolute; ignored if `path` is absolute). False if the
-// result does not fit. ".." is taken textually: our links lead to directories of the same shape.
+// Sets `out` to `path` as seen from the directory `base` (absolute; ignored if `path` is absolute).
+// Returns false if the result does not fit. ".." is taken textually: our links lead to directories
+// of the same shape.
 bool normalise(const char* base, const char* path, Path& out);
 
-// The kernel wants a directory if a path ends in one of these.
+// Returns true for an ending with which the kernel requires a directory.
 bool ends_like_directory(const char* path);
 
-// Decimal, with a NUL; snprintf() is not for signal handlers, and open() is.
+// Decimal, with a NUL; snprintf() may not run in signal handlers, and open() may.
 void write_number(unsigned value, char* out);
 
 // Inode number; the same for the same path in every process of the host. Never 0, below 2^28.

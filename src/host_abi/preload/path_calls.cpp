@@ -49,7 +49,7 @@ char* resolve(const char* path, char* resolved, RealCall real) {
   return resolved;
 }
 
-// glob() opens directories inside libc, but lets the caller bring functions of his own.
+// glob() opens directories inside libc, but takes functions of its caller for that.
 int glob_with_our_functions(const char* pattern, int flags, int (*on_error)(const char*, int),
                             ::glob_t* out) {
   out->gl_opendir = [](const char* path) -> void* { return ::opendir(path); };
@@ -82,7 +82,7 @@ ssize_t preload_readlinkat(int dir, const char* path, char* text, std::size_t si
   });
 }
 
-// The forms of _FORTIFY_SOURCE also know how big the buffer is.
+// The forms of _FORTIFY_SOURCE also have the size of the buffer.
 ssize_t preload_readlink_chk(const char* path, char* text, std::size_t size, std::size_t room)
     IB_STANDS_FOR("__readlink_chk");
 ssize_t preload_readlink_chk(const char* path, char* text, std::size_t size, std::size_t room) {

@@ -37,7 +37,7 @@ TEST(PreloadPath, RefusesWhatDoesNotFit) {
   EXPECT_EQ(normalised("/", ("/" + name).c_str()), "/" + name);
   EXPECT_EQ(normalised("/", ("/" + name + "y").c_str()), "<too long>");
   EXPECT_EQ(normalised(("/" + name).c_str(), "y"), "<too long>");
-  // Long on the way but short in the end is still refused rather than overrun.
+  // A path that is too long on the way but short in the end is refused, too.
   EXPECT_EQ(normalised("/", ("/" + name + "/y/../..").c_str()), "<too long>");
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// How our functions reach those that they stand in front of, and how they get their names.
+// How our functions call the functions that they replace, and how they get their names.
 #pragma once
 
 #include <dlfcn.h>
@@ -8,13 +8,13 @@
 #include <cerrno>
 #include <cstdlib>
 
-// Gives a C++ function the name of a libc function. That way its declaration need not agree with
-// libc's in noexcept and attributes, and calls in our own code never come here by accident.
+// Gives a C++ function the name of a libc function. Its declaration then need not agree with libc's
+// in noexcept and attributes, and calls in our own code never reach it by accident.
 #define IB_STANDS_FOR(symbol) __asm__(symbol) __attribute__((visibility("default")))
 
 namespace ib::host_abi::preload {
 
-// The next definition of `name` after ours: libc's, or another preload library's. Looked up at the
+// The next definition of `name` after ours: libc's, or another preload library's. Resolved at the
 // first call, not at load: most processes never need most of them.
 template <class Function>
 class Real {

@@ -23,7 +23,8 @@ struct Environment {
 Environment environment{};
 std::atomic<bool> environment_read{false};
 
-// Copies the value of `name` (with its '=') if `entry` is that variable. False: it does not fit.
+// Copies the value of `name` (with its '=') if `entry` is that variable. Returns false if it does
+// not fit.
 template <std::size_t N>
 bool take(const char* entry, const char* name, char (&value)[N]) {
   const std::size_t length = std::strlen(name);
@@ -42,7 +43,7 @@ bool no_descriptor_left() {
   return errno == EMFILE || errno == ENFILE;
 }
 
-// The socket, or -1 with Unreachable or NoDescriptor in `why`.
+// Returns the socket, or -1 with Unreachable or NoDescriptor in `why`.
 int connect_to_daemon(Reply& why) {
   why = Reply::Unreachable;
   const Environment& env = get_environment();
@@ -74,8 +75,8 @@ struct Answer {
   ViewStatOut stat;  // or the beginning of an error text
 };
 
-// Reads one message; keeps the first descriptor that came with it in `fd`. `lost`: one came, and
-// there was no number left for it.
+// Reads one message; keeps its first descriptor in `fd`. Sets `lost` if a descriptor came and no
+// number was left for it.
 ssize_t receive_answer(int socket, Answer& answer, int& fd, bool& lost) {
   iovec data{&answer, sizeof answer};
   alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int) * kMaxFds)];
@@ -145,7 +146,7 @@ Reply ask(Code code, const Path& path, ViewStatOut& out, int& fd) {
   const bool wants_fd =
       code == Code::ViewList || (code == Code::ViewOpen && out.kind == ViewKind::File);
   if (reply == Reply::Ok && (fd >= 0) == wants_fd) {
-    // The file offset is shared with softibd, which may have written the text through it.
+    // The file offset is shared with softibd, whose writes may have moved it.
     if (wants_fd) sys::seek_to_start(fd);
     return Reply::Ok;
   }
@@ -162,7 +163,7 @@ void read_environment(char** entries) {
     fits &= take(*entries, "SOFTIB_SOCKET=", environment.socket);
     fits &= take(*entries, "SOFTIB_NODE=", environment.node);
   }
-  // A name that cannot be right must not silently become "the first node".
+  // A name that does not fit must not silently become "the first node".
   if (!fits) environment.socket[0] = '\0';
   environment_read.store(true, std::memory_order_release);
 }

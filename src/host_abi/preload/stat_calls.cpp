@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// stat() and its relatives, access(), and the extended attributes that `ls -l` asks for.
+// stat() and its relatives, access(), and the extended attributes that `ls -l` reads.
 #include "host_abi/preload/real.h"
 #include "host_abi/preload/system_calls.h"
 #include "host_abi/preload/view.h"
@@ -9,7 +9,7 @@ namespace {
 
 using Stat = struct ::stat;
 using Statx = struct ::statx;
-// struct stat and struct stat64 are one and the same on 64-bit machines; so are the functions.
+// struct stat and struct stat64 are the same on 64-bit machines; so are the functions.
 static_assert(sizeof(struct ::stat) == sizeof(struct ::stat64));
 
 using StatFunction = int(const char*, Stat*);
@@ -50,7 +50,7 @@ int stat_at(int directory, const char* path, Stat* out, int flags) {
   return real_fstatat(directory, path, out, flags);
 }
 
-// stat() and lstat(): as above, but what is not ours goes to the function of the same name.
+// stat() and lstat(): as above, but other paths go to the function of the same name.
 int stat_path(const char* path, Stat* out, bool follow, Real<StatFunction>& real) {
   const Place place = locate(AT_FDCWD, path);
   int result = 0;
@@ -80,7 +80,7 @@ int access_at(int directory, const char* path, int mode, int flags, RealCall rea
   return real(directory, path);
 }
 
-// Our files have no extended attributes, as those in /sys.
+// Our files have no extended attributes, like those in /sys.
 template <class RealCall>
 ssize_t no_attributes(const char* path, bool follow, RealCall real) {
   const Place place = locate(AT_FDCWD, path);
@@ -131,8 +131,8 @@ int preload_fstatat64(int dir, const char* path, Stat* out, int flags) {
   return stat_at(dir, path, out, flags);
 }
 
-// What programs call that were linked with a glibc before 2.33. `version` tells the layout of
-// struct stat; 64-bit machines have only one.
+// The functions that programs call which were linked with a glibc before 2.33. `version` is the
+// layout of struct stat; 64-bit machines have only one.
 int preload_xstat(int, const char* path, Stat* out) IB_STANDS_FOR("__xstat");
 int preload_xstat(int, const char* path, Stat* out) {
   return stat_path(path, out, true, real_stat);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// The system calls that the preload library makes for itself. They bypass the PLT: a call of
-// open() in here would come back to our own open(), or end in another preload library.
+// The system calls that the preload library makes for itself. They bypass the PLT: a call of open()
+// here would reach our own open(), or another preload library's.
 #pragma once
 
 #include <fcntl.h>
@@ -101,7 +101,7 @@ inline int stat(int directory, const char* path, int flags, struct statx& out) {
   return result(::syscall(SYS_statx, directory, path, flags, STATX_BASIC_STATS, &out));
 }
 
-// Leaves errno as the caller had it, unless told to keep a new one.
+// Restores the caller's errno, unless a new one is set to be kept.
 class KeepErrno {
  public:
   KeepErrno() : saved_(errno) {}

@@ -80,7 +80,7 @@ namespace {
 
 constexpr char kMagic[] = "softib directory\n";  // start of the memfd that stands for a directory
 constexpr std::size_t kMagicLength = sizeof kMagic - 1;
-constexpr unsigned kDeviceMajor = 0;  // as all file systems without a disk
+constexpr unsigned kDeviceMajor = 0;  // as in all file systems without a disk
 constexpr unsigned kDeviceMinor = 0x5f1b;
 constexpr int kMaxLinks = 8;
 
@@ -105,7 +105,7 @@ struct ::statx describe(std::uint32_t inode, const ViewStatOut& file) {
   struct ::statx out {};
   out.stx_mask = STATX_BASIC_STATS;
   out.stx_blksize = 4096;
-  // 1 says "do not derive the number of subdirectories from me", as on btrfs.
+  // 1 means "the number of subdirectories is not in the link count", as on btrfs.
   out.stx_nlink = 1;
   out.stx_mode = static_cast<__u16>(type_bits(file.kind) | (file.mode & 07777));
   out.stx_ino = inode;
@@ -136,7 +136,7 @@ void convert(const struct ::statx& from, struct ::stat& to) {
   to.st_ctim = to_timespec(from.stx_ctime);
 }
 
-// `path` is a link with `target`: makes it the path of what it points to.
+// `path` is a link to `target`: replaces it by the path of its target.
 bool follow_link(Path& path, const char* target) {
   const Path link = path;
   Path parent;
@@ -153,8 +153,8 @@ bool copy_text(int from, int to) {
   }
 }
 
-// A memfd: magic, path, names. It is its own description, so it needs no memory of ours and works
-// in a forked child as well.
+// Makes a memfd: magic, path, names. The memfd describes itself, so it needs no memory of ours and
+// works in a forked child as well.
 int make_directory(const Path& path) {
   int names = -1;
   const remote::Reply reply = remote::list(path, names);
@@ -180,8 +180,8 @@ int make_directory(const Path& path) {
   return fd;
 }
 
-// The file system that memfds are on (one per machine, not mounted anywhere): tells a stale table
-// entry, whose number now is some unlinked file, from a text of ours.
+// The file system of memfds (one per machine, not mounted anywhere): distinguishes a text of ours
+// from a stale table entry, whose number now belongs to another unlinked file.
 std::atomic<std::uint64_t> memory_files{0};
 
 std::uint64_t file_system_of(const struct ::statx& file) {
@@ -194,7 +194,7 @@ void remember_memory_files(int fd) {
   if (sys::stat(fd, "", AT_EMPTY_PATH, file) == 0) memory_files.store(file_system_of(file));
 }
 
-// open() promises the lowest free number, and close-on-exec only on demand.
+// open() promises the lowest free number, and close-on-exec only on request.
 int settle(int fd, int flags, fds::Entry entry) {
   if (fd < 0) return -1;
   const int command = (flags & O_CLOEXEC) != 0 ? F_DUPFD_CLOEXEC : F_DUPFD;
@@ -237,7 +237,7 @@ int open_device(const Place& at, int flags) {
   }
   unsigned unit = 0;
   const DeviceKind* kind = devices::find(at.at, unit);
-  if (kind == nullptr) {  // softibd has it, this library does not: a device without a driver
+  if (kind == nullptr) {  // softibd has the device, but this library has no kind for it
     errno = ENXIO;
     return -1;
   }
@@ -255,7 +255,7 @@ int open_file(const Place& at, int flags, int content) {
   return settle_memory_file(content, flags, {fds::Kind::File, inode_of(at.at), nullptr});
 }
 
-// Is `fd` still the object that its entry in the table says?
+// Returns whether `fd` is still the object of its table entry.
 bool is_still(const fds::Entry& entry, int fd, struct ::statx& now) {
   if (sys::stat(fd, "", AT_EMPTY_PATH, now) != 0) return false;
   switch (entry.kind) {
@@ -263,7 +263,7 @@ bool is_still(const fds::Entry& entry, int fd, struct ::statx& now) {
     case fds::Kind::Directory:
       return S_ISREG(now.stx_mode) && now.stx_nlink == 0 &&
              file_system_of(now) == memory_files.load(std::memory_order_relaxed);
-    case fds::Kind::Device:  // one that has a file
+    case fds::Kind::Device:  // only a kind with a file
       return entry.device->name != nullptr &&
              (entry.device->is_object == nullptr || entry.device->is_object(now));
     case fds::Kind::None: break;
@@ -271,7 +271,7 @@ bool is_still(const fds::Entry& entry, int fd, struct ::statx& now) {
   return false;
 }
 
-// Replaces the first link in `path`, if there is one. NotHandled: softibd is unreachable.
+// Replaces the first link in `path`, if there is one. Returns NotHandled if softibd is unreachable.
 Outcome replace_first_link(Path& path, bool& replaced, int& result) {
   replaced = false;
   for (std::size_t end = 1; end <= path.length; ++end) {
@@ -363,7 +363,7 @@ Outcome stat(Place at, bool follow, struct ::stat* out, int& result) {
 Outcome access(Place at, bool follow, int mode, int& result) {
   ViewStatOut file;
   if (find(at, follow, file, result) == Outcome::NotHandled) return Outcome::NotHandled;
-  // Permissions are the same for everybody, so "others" decide (R_OK, W_OK, X_OK are those bits).
+  // Permissions are the same for every user, so "others" decide (R_OK, W_OK, X_OK are those bits).
   if (result == 0 && (static_cast<std::uint32_t>(mode) & ~file.mode & 7u) != 0) {
     return fail(EACCES, result);
   }

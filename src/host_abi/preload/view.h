@@ -2,8 +2,8 @@
 // The emulated files, as seen by the calls that take a path or one of our descriptors.
 //
 // Each function returns Handled if the call is answered; `result` is then the call's result, and
-// errno is set if that is -1. Otherwise (softibd unreachable, a descriptor that is not ours any
-// more) the caller goes on to the real function.
+// errno is set if that is -1. Otherwise (softibd is unreachable, the descriptor is not ours now)
+// the caller calls the real function.
 #pragma once
 
 #include "host_abi/preload/path.h"
@@ -15,10 +15,10 @@
 
 namespace ib::host_abi::preload {
 
-// Where (directory, path) leads, the two as in openat().
+// The target of (directory, path), the two as in openat().
 enum class Where {
-  Elsewhere,      // the real function, with the arguments as they are
-  ElsewhereFull,  // out of one of our directories: the real function, with `at` instead
+  Elsewhere,      // call the real function with the arguments as they are
+  ElsewhereFull,  // leads out of one of our directories: call the real function with `at`
   Ours,
 };
 struct Place {
@@ -28,18 +28,19 @@ struct Place {
 };
 Place locate(int directory, const char* path);
 
-// Does softibd answer for this path? One for which the kernel comes first costs a look at it.
+// Returns whether softibd answers for this path. A path for which the kernel comes first costs a
+// stat().
 bool is_emulated(const Path& path);
 
-// The path of any open directory, real or ours. False: not known, or too long.
+// The path of any open directory, real or ours. Returns false if it is not found or too long.
 bool path_of(int directory, Path& out);
 
 namespace view {
 
 enum class Outcome { NotHandled, Handled };
 
-// What is at the place, after following a final link if `follow`. On success `at.at` is the path
-// that was found.
+// Describes the file at the place, after following a final link if `follow`. On success `at.at` is
+// the path of that file.
 Outcome find(Place& at, bool follow, verbs::control::ViewStatOut& out, int& result);
 
 Outcome open(Place at, int flags, int& result);
@@ -50,7 +51,7 @@ Outcome read_link(Place at, char* text, std::size_t size, ssize_t& result);
 // `out`: the path with all links replaced.
 Outcome real_path(Place at, Path& out, int& result);
 
-// fstat() of a descriptor of ours: makes it look like the file it stands for.
+// fstat() of a descriptor of ours: describes the emulated file.
 Outcome stat_fd(int fd, struct ::stat* out, int& result);
 Outcome statx_fd(int fd, struct ::statx* out, int& result);
 

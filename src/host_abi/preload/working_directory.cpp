@@ -11,7 +11,7 @@
 namespace ib::host_abi::preload::working_directory {
 namespace {
 
-// Odd: a change is under way. The path is made of atomic words, since readers may look meanwhile.
+// Odd: a change is under way. The path is made of atomic words, since readers may read meanwhile.
 std::atomic<unsigned> version{0};
 std::atomic<unsigned> length{0};  // 0: a real directory
 constexpr std::size_t kWords = kPathSize / sizeof(std::uint64_t);
@@ -21,7 +21,7 @@ std::atomic<std::uint64_t> words[kWords];
 void store(const Path* path) {
   unsigned before = version.load(std::memory_order_relaxed) & ~1u;
   while (!version.compare_exchange_weak(before, before + 1, std::memory_order_acquire)) {
-    before &= ~1u;  // another thread changes it: one of the two comes last
+    before &= ~1u;  // another thread changes it: one of the two is the last
   }
   std::atomic_thread_fence(std::memory_order_release);
   for (std::size_t i = 0; path != nullptr && i < kWords; ++i) {
@@ -34,8 +34,8 @@ void store(const Path* path) {
   version.store(before + 2, std::memory_order_release);
 }
 
-// The nearest real directory above: /sys/class, /sys/devices, /dev. If it is not there either (a
-// container without /sys), the one above that.
+// Enters the nearest real directory above: /sys/class, /sys/devices, /dev. If that is absent too (a
+// container without /sys), the one above it.
 bool enter_real_parent(const Path& path) {
   Path above = path;
   while (preload::is_ours(above) || sys::change_directory(above.text) != 0) {
@@ -47,7 +47,7 @@ bool enter_real_parent(const Path& path) {
   return true;
 }
 
-// Whether the kernel's working directory is the one that enter() has chosen for `path`.
+// Returns whether the kernel's working directory is the one that enter() has chosen for `path`.
 bool stands_above(const Path& path) {
   Path real;
   const ssize_t got = sys::current_directory(real.text, sizeof real.text);

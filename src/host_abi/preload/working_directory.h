@@ -1,29 +1,30 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // A working directory below one of ours (`cd /sys/class/infiniband`). The kernel does not have that
-// directory, so the process stands in the nearest real one above it (/sys/class, /dev), and this
-// remembers the rest.
+// directory, so the process's real one is the nearest above it (/sys/class, /dev), and this file
+// keeps the rest.
 //
-// Threads: one word of version before and after a change, so that a reader never takes half a path.
+// Threads: a version word changes before and after each change, so a reader never gets half a path.
 #pragma once
 
 #include "host_abi/preload/path.h"
 
 namespace ib::host_abi::preload::working_directory {
 
-// Whether the process stands in one of our directories. Cheap.
+// Returns whether the working directory is one of ours. Cheap.
 bool is_ours();
 
-// False: it stands in a real one, which the kernel knows.
+// Returns false if it is a real one, which the kernel has.
 bool get(Path& out);
 
-// `path` is one of our directories. False and errno: the real directory above it cannot be entered.
+// `path` is one of our directories. Returns false with errno if the real directory above it cannot
+// be entered.
 bool enter(const Path& path);
 
 // The process has entered a real directory.
 void leave();
 
-// At the start of a program: `pwd` is PWD, which shells keep, and which says what the parent had
-// entered. Nothing happens if it does not fit the directory that the kernel says.
+// At the start of a program: `pwd` is the variable PWD, in which shells keep the directory that the
+// parent had entered. Has no effect if it does not fit the kernel's working directory.
 void inherit(const char* pwd);
 
 }  // namespace ib::host_abi::preload::working_directory

@@ -21,7 +21,7 @@ int entered(int result) {
   return result;
 }
 
-// `place` is ours. NotHandled: softibd is unreachable.
+// `place` is ours. Returns NotHandled if softibd is unreachable.
 view::Outcome enter(Place place, int& result) {
   place.must_be_directory = true;  // ENOTDIR otherwise, and links are followed
   Path found;

@@ -39,7 +39,7 @@ class ProcessChannel final : public Channel {
       : child_(std::move(child)), patience_(static_cast<int>(patience)) {}
   ~ProcessChannel() override {
     if (!child_.lives()) return;
-    (void)::shutdown(child_.socket(), SHUT_WR);  // it cleans up and exits when it sees this
+    (void)::shutdown(child_.socket(), SHUT_WR);  // the peer cleans up and exits at end of input
     (void)child_.wait(patience_);
     if (child_.lives()) ADD_FAILURE() << "conformance_peer does not end" << in_time();
   }
@@ -52,9 +52,9 @@ class ProcessChannel final : public Channel {
 
  private:
   static Reply lost() { return {Status::Disconnected, {}, "conformance_peer has ended"}; }
-  // A peer that hangs must fail its test, and not hold up all that come after it.
+  // A peer that hangs must fail its test and must not delay the tests after it.
   Reply answer(const std::string& what) {
-    if (!child_.speaks(patience_)) {
+    if (!child_.has_output(patience_)) {
       child_.kill();
       return {Status::Disconnected,
               {},
@@ -85,7 +85,7 @@ std::unique_ptr<Channel> make_process_channel(const HostSettings& settings, std:
     return nullptr;
   }
   auto channel = std::make_unique<ProcessChannel>(std::move(child), settings.patience);
-  // Its first message says whether it is attached.
+  // The first message of the peer has the status of its attach.
   const Reply hello = channel->hello();
   if (hello.status == Status::Ok) return channel;
   reason = hello.reason;

@@ -50,19 +50,20 @@ class Child {
   bool lives() const { return pid_ > 0; }
   int socket() const { return socket_; }
   pid_t pid() const { return pid_; }
-  // SIGKILL, and until it is gone.
+  // Sends SIGKILL and waits for the end.
   void kill() {
     if (pid_ <= 0) return;
     (void)::kill(pid_, SIGKILL);
     (void)::waitpid(pid_, nullptr, 0);
     pid_ = -1;
   }
-  // Whether it says something within the time.
-  bool speaks(int milliseconds) const {
+  // Returns whether a message arrives within the time.
+  bool has_output(int milliseconds) const {
     pollfd waiting{socket_, POLLIN, 0};
     return ::poll(&waiting, 1, milliseconds) > 0;
   }
-  // Its exit status once it has closed its end; -1: killed, or it does not end.
+  // Waits until the program has closed its end. Returns its exit status, or -1 if it was killed or
+  // does not end.
   int wait(int milliseconds) {
     pollfd waiting{socket_, POLLIN, 0};
     if (pid_ <= 0 || ::poll(&waiting, 1, milliseconds) <= 0) return -1;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // namespace_peer DECOY ADDRESS LENGTH FILE PROGRAM ARGUMENT...: runs a program in a pid namespace
 // of its own, where the process with the id DECOY has FILE mapped, shared, at ADDRESS. Needs root.
-// The program starts once the decoy stands; everything ends with this process or the program.
+// The program starts once the decoy has its mapping; everything ends with this process or the
+// program.
 #include <fcntl.h>
 #include <linux/sched.h>
 #include <sched.h>
@@ -62,7 +63,7 @@ int run_inside(char** argv) {
     (void)::execv(argv[5], argv + 5);
     give_up(argv[5]);
   }
-  (void)::close(STDIN_FILENO);  // the program's alone: who is at its other end sees its end
+  (void)::close(STDIN_FILENO);  // open in the program alone, so that its end is end of file
   int status = -1;
   while (::waitpid(program, &status, 0) != program) {}
   return WIFEXITED(status) ? WEXITSTATUS(status) : 4;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// conformance_peer SOCKET PATH NODE: a side of a test in a process of its own. Commands come in
-// through standard input, which is a socket; it ends when that is closed.
+// conformance_peer SOCKET PATH NODE: a side of a test in a process of its own. Commands arrive on
+// standard input, which is a socket; the program ends when it is closed.
 // conformance_peer SOCKET PATH NODE --traffic SEED: one end of the traffic of kill_test.cpp.
 #include "engine.h"
 #include "peer/peer_socket.h"

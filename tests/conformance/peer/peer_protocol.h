@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// What a test asks of one side of a conversation: commands that an Engine (engine.h) executes
-// against the user HCA, in this process or in conformance_peer at the other end of a socket pair.
+// The commands of a test to one side of a conversation. An Engine (engine.h) executes them against
+// the user HCA, in this process or in conformance_peer at the other end of a socket pair.
 //
 // A message is a sequence of plain structs, as they are in memory: both ends are the same build.
 #pragma once
@@ -127,7 +127,7 @@ struct Reply {
   std::string reason;
 };
 
-// What the two sides tell each other to connect.
+// The numbers that the two sides exchange in order to connect.
 struct SideInfo {
   std::uint32_t pid = 0;
   std::uint32_t slot = 0;

@@ -106,14 +106,14 @@ std::size_t RawClient::under_way(bool with_waits) const {
       }));
 }
 
-// --- a life ---
+// --- One life ---
 
 namespace {
 
-constexpr std::size_t kMostUnderWay = 24;  // softibd reads no more than 64
+constexpr std::size_t kMostUnderWay = 24;  // softibd reads at most 64
 constexpr unsigned kMostSteps = 60;
 
-// What no request of a client in its right mind gets.
+// Statuses that no request of a correct client gets.
 bool is_odd(Status status) {
   return status == Status::Pending || status == Status::Malformed || status == Status::Timeout ||
          status == Status::NotSupported || status == Status::IoError ||
@@ -136,7 +136,7 @@ void RawLife::run() {
       take_note(*answer);
     }
   }
-  // It ends in the middle of everything, or hears the rest first.
+  // It either ends with requests under way or reads all answers first.
   const bool hears = pick(3) == 0;
   while (hears && client_->under_way(false) > 0) {
     if (const auto answer = client_->receive(100)) take_note(*answer);
@@ -179,7 +179,7 @@ void RawLife::ask_root() {
   }
 }
 
-// An object of the file; or a handle that is none.
+// Returns an object of the file, or a handle that does not exist.
 std::uint32_t RawLife::some(Code destroy, std::uint32_t file) {
   for (unsigned tries = 0; tries < 8 && !objects_.empty(); ++tries) {
     const Object& object = objects_[pick(static_cast<unsigned>(objects_.size()))];

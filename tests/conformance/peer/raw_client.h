@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// RawClient: a control connection that does not wait for its answers: many requests under way at
-// once, and an end in the middle of them.
+// RawClient: a control connection that does not wait for answers: many requests under way at once,
+// and an end in the middle of them.
 #pragma once
 
 #include "platform/control_channel.h"
@@ -33,8 +33,8 @@ class RawClient {
 
   void send(control::Code code, std::uint32_t file, std::span<const std::byte> in,
             std::span<const int> handles = {});
-  // The next answer; nothing: none within the time. An answer that nobody asked for, or a second
-  // one, is a failure of the test.
+  // Returns the next answer, or nothing if none comes within the time. An answer without a request,
+  // or a second one, fails the test.
   std::optional<Answer> receive(int milliseconds);
   std::size_t under_way(bool with_waits) const;
 
@@ -43,10 +43,10 @@ class RawClient {
 
   platform::NativeHandle socket_;
   std::uint64_t last_tag_ = 0;
-  std::map<std::uint64_t, Answer> under_way_;  // by tag: what is known of the answer
+  std::map<std::uint64_t, Answer> under_way_;  // by tag: the expected answer
 };
 
-// One life of a process that asks for anything at random and does not wait.
+// One life of a process that sends random requests and does not wait.
 class RawLife {
  public:
   RawLife(const std::string& socket, std::uint64_t seed) : socket_(socket), random_(seed) {}

@@ -10,7 +10,7 @@ namespace ib::conformance {
 
 namespace {
 
-// Of a fabric that is up: mappings of earlier ones stay.
+// Finds the fabric that is up; mappings of earlier fabrics stay.
 std::byte* find_device_memory() {
   std::ifstream maps("/proc/self/maps");
   for (std::string line; std::getline(maps, line);) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// Scribbler: device memory as a hostile process of the fabric sees it, which can write anything
+// Scribbler: device memory as a hostile process of the fabric maps it, which can write anything
 // anywhere. It finds the mapping that this process's client library has.
 #pragma once
 
@@ -14,7 +14,8 @@ class Scribbler {
   Scribbler();
 
   hca::QpEntry& qp(std::uint32_t qpn) const { return *arena_.qp(hca::qp_index(qpn)); }
-  // Puts a completion where the next one of that queue is expected. `cqe`: all but seq.
+  // Writes a completion where the queue expects the next one. All members of `cqe` count except
+  // seq.
   void forge(std::uint32_t cq_index, const hca::Cqe& cqe) const;
 
  private:

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
- * Blocks of an allocator are registered, written by a peer, deregistered and freed; what calloc() and realloc() give afterwards
- * must hold what C promises. */
+ * Blocks of an allocator are registered, written by a peer, deregistered and freed; the memory of later
+ * calloc() and realloc() calls must have the content that C promises. */
 #include "two_sides.h"
 
 #include <pthread.h>

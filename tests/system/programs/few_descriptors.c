@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
- * few_descriptors: with 0, 1, 2 ... free file descriptors, asks for each thing that needs some. The
- * answer has to be right or EMFILE; never "no such file", never half a listing. Not asked for is
- * the device list: libibverbs itself makes an empty one of it. */
+ * few_descriptors: makes each call that needs file descriptors with 0, 1, 2 ... free ones. The
+ * result must be right or EMFILE; never "no such file", never half a listing. The device list is
+ * left out: libibverbs itself returns an empty one then. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -56,7 +56,7 @@ static const struct {
               {"ibv_open_device", open_device},
               {"ibv_create_comp_channel", make_channel}};
 
-/* So many descriptors are open. */
+/* Returns the number of open descriptors. */
 static int in_use(void) {
   int count = 0;
   DIR* all = opendir("/proc/self/fd");

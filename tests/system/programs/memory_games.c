@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
- * What a program may do to memory that it has registered, and what it and its peer then see: a line "game: outcome" each.
- * memory_test.py says which outcomes are right, and writes them into docs/memory.md. */
+ * Changes that a program may make to memory that it has registered, and the bytes that it and its peer then see: a line
+ * "game: outcome" each. memory_test.py has the right outcomes, and writes them into docs/memory.md. */
 #define _GNU_SOURCE
 #include "two_sides.h"
 
@@ -20,7 +20,7 @@ enum { ACCESS = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REM
 
 static struct side own;
 static unsigned char* memory; /* of SIZE bytes */
-static size_t room;           /* that belongs to this game from there on */
+static size_t room;           /* bytes from there on that belong to this game */
 static struct ibv_mr* mr;
 
 static void outcome(const char* game, const char* text) {
@@ -40,7 +40,7 @@ static unsigned char* map_at(void* at, size_t size) {
   return got;
 }
 
-/* Fresh memory with OLD in it, registered, which the peer has used. */
+/* Registers fresh memory with OLD in it, which the peer then uses. */
 static void begin(void) {
   memory = map_at(NULL, SIZE);
   room = SIZE;
@@ -129,7 +129,7 @@ static void protect(int protection, const char* name) {
   end();
 }
 
-/* The program's own requests, which its processor would carry out with loads and stores. */
+/* The program's own requests, which its own processor executes with loads and stores. */
 static void own_requests(const char* what, int protection, int map_again) {
   static const struct {
     enum order order;
@@ -152,7 +152,7 @@ static void own_requests(const char* what, int protection, int map_again) {
   }
 }
 
-/* Something lies above: registers memory with room to grow. */
+/* The memory above is taken: registers memory with room to grow. */
 static unsigned char* grow_elsewhere(void) {
   end();
   memory = map_at(NULL, 2 * SIZE);
@@ -356,7 +356,7 @@ int main(void) {
   forked(_Fork, "_Fork()");
   forked(raw_fork, "clone by number");
   uring();
-  /* Last: the process remembers that it has spliced. */
+  /* Last: splicing changes how the process registers memory from then on. */
   splice_pages(1);
   splice_pages(0);
   end_peer();

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
  * Reads from a file into memory that is registered, used by a peer and deregistered meanwhile; counts the rounds in which the
- * program, or the peer, does not see what the file holds.
+ * program or the peer does not see the content of the file.
  *
  *   memory_io MODE ROUNDS SEED      MODE: direct, uring, uring-fixed, buffered, or remap: the memory is unmapped and mapped
  *                                   again while it is registered, as registration caches that deregister late let happen;
@@ -78,7 +78,7 @@ static void reap(size_t size) {
   io_uring_cqe_seen(&ring, cqe);
 }
 
-/* Whether the program's new memory at the address of registered memory keeps what the program writes. */
+/* Checks that the program's new memory at the address of registered memory keeps the bytes that the program writes. */
 static int remap_rounds(int rounds, unsigned long x) {
   long wrong = 0;
   for (int round = 0; round < rounds; ++round) {
@@ -114,7 +114,7 @@ static int mappings(void) {
   return lines;
 }
 
-/* Many small regions, each used by the peer; how many mappings they leave, and how many bytes were wrong. */
+/* Many small regions, each used by the peer: prints how many mappings they leave and how many bytes were wrong. */
 static int many_regions(int count) {
   const size_t size = 2 * PAGE;
   const int before = mappings();

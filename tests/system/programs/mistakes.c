@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// One mistake that beginners make, by its name: mistakes NAME. What `softib trace` must say of each is
-// in mistakes_test.py. Both ends of a connection are in this process. Ends with 0 once the mistake was
-// made, 2 if there is none of that name, 1 if something else went wrong.
+// One mistake of beginners, by its name: mistakes NAME. mistakes_test.py has the line that `softib
+// trace` must print for each. Both ends of a connection are in this process. Exits with 0 once the
+// mistake was made, 2 if there is none of that name, 1 after any other failure.
 #include <errno.h>
 #include <infiniband/verbs.h>
 #include <stdio.h>
@@ -97,7 +97,7 @@ static int receive(struct ibv_qp* qp, struct ibv_sge* sge, int count) {
   return ibv_post_recv(qp, &wr, &bad);
 }
 
-// The first completion of a send; gives up only when the test's own limit does.
+// Polls the first completion of a send; has no limit but that of the test.
 static void wait_for_completion(void) {
   struct ibv_wc wc;
   do {

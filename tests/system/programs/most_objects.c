@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
  * most_objects [KIND...]: creates as many objects of each kind as ibv_query_device promises, then
- * one more, and destroys them: "KIND: COUNT of COUNT, one more: TEXT" a line. Without a KIND all.
+ * one more, and destroys them: "KIND: COUNT of COUNT, one more: TEXT" a line. Without KIND: all.
  * Channels and contexts end with the file descriptors: "KIND: TEXT". */
 #include <errno.h>
 #include <infiniband/verbs.h>

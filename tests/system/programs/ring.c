@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* MPI: messages of 1 B to 4 MiB go around the ring of ranks, blocking, buffered in order and one-sided; every
- * byte is checked. Prints "ring ok" on rank 0 or says which byte of which message is wrong. */
+ * byte is checked. Prints "ring ok" on rank 0, or the wrong byte and its message. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -46,7 +46,7 @@ static void send_around(unsigned char* out, unsigned char* in) {
   }
 }
 
-/* More messages than any queue takes, received in the opposite order of their tags. */
+/* More messages than any queue holds, received in reverse order of their tags. */
 static void burst(void) {
   const int next = (rank + 1) % ranks, previous = (rank + ranks - 1) % ranks;
   static int out[BURST], in[BURST];

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // A small verbs program, to be built and run with tools that look into programs (tools_test.py):
 // two connected queue pairs of one process, each message checked. With "server" or "client PORT"
-// the two are of two processes; "fork" has a child use what it inherited; "opens N" opens the
-// device so often. Says "good" at its end.
+// they belong to two processes; with "fork" a child uses the objects that it inherited; "opens N"
+// opens the device N times. Prints "good" at its end.
 #include <arpa/inet.h>
 #include <errno.h>
 #include <infiniband/verbs.h>
@@ -166,7 +166,7 @@ static void alone(void) {
   destroy(&right);
 }
 
-// What the parent made is not the child's: each verb says so.
+// Objects of the parent are not the child's: each verb fails.
 static void in_child(struct end* e, const struct address* peer) {
   struct ibv_sge sge = {(uint64_t)(uintptr_t)e->memory, 8, e->mr->lkey};
   struct ibv_send_wr send, *bad_send = NULL;
@@ -183,7 +183,7 @@ static void in_child(struct end* e, const struct address* peer) {
   MUST(ibv_post_recv(e->qp, &receive, &bad_receive) == EIO && bad_receive == &receive);
   MUST(ibv_poll_cq(e->cq, 1, &wc) < 0);
   MUST(ibv_req_notify_cq(e->cq, 0) == EIO);
-  struct end own;  // of the inherited device, and good here
+  struct end own;  // on the inherited device, valid in the child
   struct address mine;
   make(&own, &mine);
   connect_to(&own, &mine);
@@ -219,7 +219,7 @@ static void parent_and_child(void) {
   destroy(&right);
 }
 
-// Many opens of one device; as many as it says.
+// Opens one device `count` times.
 static void many_opens(int count) {
   struct ibv_device** list = ibv_get_device_list(NULL);
   struct ibv_context** open = calloc((size_t)count, sizeof *open);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
  * An owner of memory and a peer that reads and writes it over RC, for the programs of
- * memory_test.py. The peer is a child that was forked before the device was opened, and does what
- * it is told over a socket. Plain libibverbs.
+ * memory_test.py. The peer is a child that was forked before the device was opened, and executes
+ * orders from a socket. Plain libibverbs.
  *
  * A failure of the set-up ends the program with a line on stderr. */
 #ifndef TWO_SIDES_H
@@ -37,14 +37,14 @@ struct order_message {
   uint32_t order, rkey, length, fill, qpn, lid;
   uint64_t address;
 };
-/* READ: `same` 1 if all bytes are `first`; the bytes follow if asked for by fill. CONNECT: rkey and
+/* READ: `same` is 1 if all bytes are `first`; the bytes follow if `fill` is set. CONNECT: rkey and
  * address are of the peer's own memory. */
 struct answer_message {
   uint32_t status, first, same, qpn, lid, rkey;
   uint64_t address;
 };
 
-static struct order_message peers_memory; /* rkey and address; since connect_peer */
+static struct order_message peers_memory; /* rkey and address; set by connect_peer */
 static int sock;
 static pid_t peer_pid;
 
@@ -110,7 +110,7 @@ static inline void bring_up(struct side* s, uint32_t qpn, uint32_t lid) {
     die("RTS");
 }
 
-/* The completion's status. */
+/* Returns the completion's status. */
 static inline uint32_t carry_out(struct side* s, const struct order_message* m, const void* memory,
                                  uint32_t lkey) {
   struct ibv_sge sge = {(uintptr_t)memory, m->length, lkey};
@@ -160,7 +160,7 @@ static inline void serve(void) {
   }
 }
 
-/* To be called first: the peer is a process of its own from here on. */
+/* Must be called first: forks the peer, a process of its own. */
 static inline void start_peer(void) {
   int ends[2];
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends)) die("socketpair");
@@ -185,8 +185,8 @@ static inline void connect_peer(struct side* s) {
   peers_memory.address = answer.address;
 }
 
-/* The same the other way round: `length` bytes at `memory` and the peer's memory. The completion's
- * status; after an error the two are connected again. */
+/* The opposite direction: executes the order between `length` bytes at `memory` and the peer's
+ * memory. Returns the completion's status; connects the two sides again after an error. */
 static inline uint32_t order_own(struct side* s, enum order order, uint32_t lkey,
                                  const void* memory, uint32_t length) {
   struct order_message m = peers_memory;
@@ -197,8 +197,8 @@ static inline uint32_t order_own(struct side* s, enum order order, uint32_t lkey
   return status;
 }
 
-/* The peer reads or writes `length` bytes; after an error the two are connected again. `bytes`:
- * what it read, or NULL. */
+/* The peer reads or writes `length` bytes; an error connects the two sides again. `bytes` receives
+ * the bytes that it read, or is NULL. */
 static inline struct answer_message order_peer(struct side* s, enum order order, uint32_t rkey,
                                                const void* address, uint32_t length, unsigned fill,
                                                void* bytes) {

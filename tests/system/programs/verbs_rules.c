@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// Callers of libibverbs may count on some things, and others must be refused, as its manual pages
-// and adapters have it: a program against the public header alone. One line per broken rule, and
-// the exit code.
+// The calls that libibverbs must accept and those that it must refuse, by its manual pages and by
+// adapters: a program against the public header alone. Prints one line per broken rule and fails
+// if there is one.
 #include <errno.h>
 #include <infiniband/verbs.h>
 #include <stdio.h>
@@ -114,7 +114,7 @@ static struct ibv_send_wr request(enum ibv_wr_opcode opcode, struct ibv_sge* sge
   return wr;
 }
 
-// Inline data comes from the caller's memory without a key; nothing may be put there.
+// Inline data comes from the caller's memory without a key; no data may be written there.
 static void inline_is_for_what_goes_out(void) {
   struct ibv_qp* qp = new_ready_qp(IBV_QPT_RC);
   char unregistered[8] = "before!";
@@ -152,19 +152,19 @@ static void a_query_changes_nothing(void) {
   struct ibv_qp* qp = new_ready_qp(IBV_QPT_RC);
   struct ibv_qp_attr attr;
   struct ibv_qp_init_attr init;
-  qp->state = IBV_QPS_INIT;  // not what it is in
+  qp->state = IBV_QPS_INIT;  // a wrong state
   RULE(ibv_query_qp(qp, &attr, IBV_QP_CAP, &init) == 0, "query");
   RULE(qp->state == IBV_QPS_INIT, "the state was not asked for, but is %d", qp->state);
   RULE(ibv_query_qp(qp, &attr, IBV_QP_STATE, &init) == 0, "query");
   RULE(qp->state == IBV_QPS_RTS && attr.qp_state == IBV_QPS_RTS, "now it was: %d", qp->state);
-  // Programs from before the last member was there have no memory for it.
+  // Programs built before the last member existed have no memory for it.
   attr.rate_limit = 0x5a5a5a5a;
   RULE(ibv_query_qp(qp, &attr, IBV_QP_STATE, &init) == 0, "query");
   RULE(attr.rate_limit == 0x5a5a5a5a, "behind the older struct there is %#x", attr.rate_limit);
   NEED(ibv_destroy_qp(qp) == 0);
 }
 
-// A type 2 window gets the low byte of the key that is asked for, whatever the rest.
+// A type 2 window gets the low byte of the requested key, whatever its other bytes.
 static void a_window_keeps_the_index_of_its_key(void) {
   struct ibv_qp* qp = new_ready_qp(IBV_QPT_RC);
   struct ibv_mw* mw = ibv_alloc_mw(pd, IBV_MW_TYPE_2);
@@ -198,7 +198,7 @@ static void a_window_keeps_the_index_of_its_key(void) {
   NEED(ibv_destroy_qp(qp) == 0);
 }
 
-// A kernel finds what is to be changed by context and handle, and refuses what it does not know.
+// A kernel finds the object by context and handle, and refuses an unknown one.
 #define DAMAGED(object, verb)                  \
   do {                                         \
     (object)->handle ^= 0x5a5a;                \
