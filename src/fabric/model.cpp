@@ -35,11 +35,10 @@ Status check(const Shape& shape) {
       shape.ports_per_hca > kMaxPortsPerHca) {
     return Status::LimitExceeded;
   }
-  for (auto name = shape.nodes.begin(); name != shape.nodes.end(); ++name) {
-    if (!is_good_name(*name)) return Status::InvalidParameter;
-    if (std::find(shape.nodes.begin(), name, *name) != name) return Status::InvalidParameter;
-  }
-  return Status::Ok;
+  const std::size_t ports = shape.nodes.size() * shape.hcas_per_node * shape.ports_per_hca;
+  if (ports > kMaxPorts) return Status::LimitExceeded;
+  const bool good = std::all_of(shape.nodes.begin(), shape.nodes.end(), is_good_name);
+  return good ? Status::Ok : Status::InvalidParameter;
 }
 
 }  // namespace
@@ -57,58 +56,81 @@ verbs::Gid Port::gid() const {
 Result<Fabric> Fabric::create(const Shape& shape) {
   IB_CHECK(check(shape));
   Fabric fabric;
-  fabric.ports_per_hca_ = shape.ports_per_hca;
-  fabric.nodes_.resize(shape.nodes.size());
-  for (std::size_t i = 0; i < shape.nodes.size(); ++i) {
-    fabric.nodes_[i].name = shape.nodes[i];
-    for (std::uint32_t h = 0; h < shape.hcas_per_node; ++h) {
-      fabric.append_hca(fabric.nodes_[i], shape.ports_per_hca);
-    }
+  fabric.reserve(shape);
+  for (const std::string& name : shape.nodes) {
+    const auto index = static_cast<std::uint32_t>(fabric.nodes_.size());
+    if (!fabric.node_by_name_.emplace(name, index).second) return Status::InvalidParameter;
+    Node& node = fabric.nodes_.emplace_back();
+    node.name = name;
+    for (std::uint32_t h = 0; h < shape.hcas_per_node; ++h) fabric.append_hca(node);
   }
-  // Unicast LIDs end at 0xbfff [IBA1 4.1.3]; the limits above keep well below that.
-  IB_ASSERT(fabric.port_count_ <= 0xbfff);
   return fabric;
 }
 
-Hca& Fabric::append_hca(Node& node, std::uint32_t ports) {
-  const auto position = static_cast<std::size_t>(&node - nodes_.data());
+// Room for all that the fabric can become, so that nothing ever moves. What is not used costs
+// address space only.
+void Fabric::reserve(const Shape& shape) {
+  ports_per_hca_ = shape.ports_per_hca;
+  const std::size_t ports =
+      std::min<std::size_t>(shape.nodes.size() * kMaxHcasPerNode * shape.ports_per_hca, kMaxPorts);
+  nodes_.reserve(shape.nodes.size());
+  hcas_.reserve(ports / shape.ports_per_hca);
+  ports_.reserve(ports);
+  port_by_lid_.resize(std::size_t{kLastUnicastLid} + 1);
+}
+
+Hca& Fabric::append_hca(Node& node) {
+  const auto position = static_cast<std::uint32_t>(&node - nodes_.data());
   const auto number = static_cast<std::uint32_t>(node.hcas.size());
-  Hca& hca = node.hcas.emplace_back();
+  IB_ASSERT(hcas_.size() < hcas_.capacity() && ports_.size() + ports_per_hca_ <= ports_.capacity());
+  Hca& hca = hcas_.emplace_back();
   hca.name = "softib" + std::to_string(number);
-  hca.index = hca_count_++;
-  hca.first_port = port_count_;
+  hca.index = static_cast<std::uint32_t>(hcas_.size() - 1);
+  hca.node = position;
+  hca.first_port = port_count();
   hca.node_guid = fabric::guid(position, number, 0);
-  for (std::uint32_t p = 1; p <= ports; ++p) {
-    Port& port = hca.ports.emplace_back();
-    port.number = p;
-    port.guid = fabric::guid(position, number, p);
-    port.lid = static_cast<std::uint16_t>(++port_count_);
-    port.capability_mask = kPortCapabilities;
+  for (std::uint32_t p = 1; p <= ports_per_hca_; ++p) {
+    append_port(hca, p, fabric::guid(position, number, p));
   }
+  hca.ports = std::span(ports_).subspan(hca.first_port);
+  node.hcas.hcas_.push_back(&hca);
+  hca_by_guid_.emplace(hca.node_guid, hca.index);
   return hca;
 }
 
+void Fabric::append_port(const Hca& hca, std::uint32_t number, std::uint64_t guid) {
+  // There is a free one: no more ports fit in than there are LIDs, and each has one.
+  while (port_by_lid_[next_lid_] != 0)
+    next_lid_ = static_cast<std::uint16_t>(next_lid_ % kLastUnicastLid + 1);
+  Port& port = ports_.emplace_back();
+  port.element = hca.index;
+  port.number = number;
+  port.capability_mask = kPortCapabilities;
+  const bool placed = set_lid(port, next_lid_) == Status::Ok && set_guid(port, guid) == Status::Ok;
+  IB_ASSERT(placed);
+}
+
 Result<Hca*> Fabric::add_hca(Node& node) {
-  if (node.hcas.size() >= kMaxHcasPerNode) return Status::LimitExceeded;
-  Hca& hca = append_hca(node, ports_per_hca_);
+  if (node.hcas.size() >= kMaxHcasPerNode || kMaxPorts - ports_.size() < ports_per_hca_) {
+    return Status::LimitExceeded;
+  }
+  Hca& hca = append_hca(node);
   hca.present = false;  // until its driver has started it
   return &hca;
 }
 
 const Node* Fabric::find_node(std::string_view name) const {
   if (name.empty()) return nodes_.empty() ? nullptr : &nodes_.front();
-  const auto found = std::find_if(nodes_.begin(), nodes_.end(),
-                                  [name](const Node& node) { return node.name == name; });
-  return found == nodes_.end() ? nullptr : &*found;
+  const auto found = node_by_name_.find(name);
+  return found == node_by_name_.end() ? nullptr : &nodes_[found->second];
+}
+
+Node* Fabric::find_node(std::string_view name) {
+  return const_cast<Node*>(static_cast<const Fabric&>(*this).find_node(name));
 }
 
 const Hca* Fabric::find_hca(std::uint32_t index) const {
-  for (const Node& node : nodes_) {
-    for (const Hca& hca : node.hcas) {
-      if (hca.index == index) return &hca;
-    }
-  }
-  return nullptr;
+  return index < hcas_.size() ? &hcas_[index] : nullptr;
 }
 
 Hca* Fabric::find_hca(std::uint32_t index) {
@@ -116,9 +138,56 @@ Hca* Fabric::find_hca(std::uint32_t index) {
 }
 
 const Hca* Fabric::find_hca_by_guid(const Node& node, std::uint64_t guid) const {
-  const auto found = std::find_if(node.hcas.begin(), node.hcas.end(),
-                                  [guid](const Hca& hca) { return hca.node_guid == guid; });
-  return found == node.hcas.end() ? nullptr : &*found;
+  const auto found = hca_by_guid_.find(guid);
+  if (found == hca_by_guid_.end()) return nullptr;
+  const Hca& hca = hcas_[found->second];
+  return &node_of(hca) == &node ? &hca : nullptr;
+}
+
+const Port* Fabric::port_at(std::uint32_t number) const {
+  return number != 0 ? &ports_[number - 1] : nullptr;
+}
+
+std::uint32_t Fabric::index_of(const Port& port) const {
+  const auto index = static_cast<std::size_t>(&port - ports_.data());
+  IB_ASSERT(index < ports_.size());
+  return static_cast<std::uint32_t>(index);
+}
+
+const Port* Fabric::find_port(std::uint16_t lid) const {
+  return lid < port_by_lid_.size() ? port_at(port_by_lid_[lid]) : nullptr;
+}
+
+const Port* Fabric::find_port(const verbs::Gid& gid) const {
+  std::uint64_t guid = 0;
+  for (std::size_t i = 8; i < gid.size(); ++i) guid = guid << 8 | gid[i];
+  const auto found = port_by_guid_.find(guid);
+  if (found == port_by_guid_.end()) return nullptr;
+  const Port& port = ports_[found->second];
+  return port.gid() == gid ? &port : nullptr;
+}
+
+Status Fabric::set_lid(Port& port, std::uint16_t lid) {
+  if (lid == 0 || lid > kLastUnicastLid) return Status::InvalidParameter;
+  const std::uint32_t number = index_of(port) + 1;
+  if (port_by_lid_[lid] == number) return Status::Ok;
+  if (port_by_lid_[lid] != 0) return Status::AlreadyExists;
+  port_by_lid_[port.lid] = 0;  // entry 0 stays what it is: no port has LID 0
+  port_by_lid_[lid] = static_cast<std::uint16_t>(number);
+  port.lid = lid;
+  return Status::Ok;
+}
+
+Status Fabric::set_guid(Port& port, std::uint64_t guid) {
+  const std::uint32_t index = index_of(port);
+  const auto [found, is_new] = port_by_guid_.emplace(guid, index);
+  if (!is_new) return found->second == index ? Status::Ok : Status::AlreadyExists;
+  const auto before = port_by_guid_.find(port.guid);
+  if (port.guid != guid && before != port_by_guid_.end() && before->second == index) {
+    port_by_guid_.erase(before);
+  }
+  port.guid = guid;
+  return Status::Ok;
 }
 
 }  // namespace ib::fabric

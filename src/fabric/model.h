@@ -1,24 +1,31 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // The fabric of a softibd: virtual hosts (nodes), their HCAs, ports and link parameters.
 //
-// Plain data with one owner (softibd's dispatch level). Until a subnet manager exists every port
-// comes up Active with a LID of its own; GUIDs follow from the position, so a fabric of the same
-// shape has the same GUIDs on every start.
+// Plain data with one owner (softibd's dispatch level): an array of nodes, one of HCAs and one of
+// ports, which name each other by index and stand still for as long as the fabric lives. Lookups by
+// name, index, LID, GUID and GID take the same time in a fabric of any size. Until a subnet manager
+// exists every port comes up Active with a LID of its own; GUIDs follow from the position, so a
+// fabric of the same shape has the same GUIDs on every start.
 #pragma once
 
 #include "base/result.h"
 #include "verbs/types.h"
 
+#include <cstddef>
 #include <cstdint>
-#include <deque>
+#include <functional>
+#include <iterator>
+#include <span>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 namespace ib::fabric {
 
 inline constexpr std::uint64_t kSubnetPrefix =
-    0xfe80000000000000ull;  // [IBA1 4.1.1] default GID prefix
+    0xfe80000000000000ull;                                // [IBA1 4.1.1] default GID prefix
+inline constexpr std::uint16_t kLastUnicastLid = 0xbfff;  // [IBA1 4.1.3]
 
 // An extra P_Key of a port, with a child device of this name.
 struct Partition {
@@ -26,10 +33,12 @@ struct Partition {
   std::string name;
 };
 
+// A port of any element: nothing in it is an HCA's alone.
 struct Port {
-  std::uint32_t number = 1;  // 1-based, as in verbs
-  std::uint64_t guid = 0;
-  std::uint16_t lid = 0;
+  std::uint32_t element = 0;  // index of the HCA that it is a port of
+  std::uint32_t number = 1;   // 1-based, as in verbs
+  std::uint64_t guid = 0;     // changes by Fabric::set_guid
+  std::uint16_t lid = 0;      // changes by Fabric::set_lid
   std::uint16_t sm_lid = 1;
   verbs::PortState state = verbs::PortState::Active;
   std::uint8_t physical_state = 5;  // 5 LinkUp, 3 Disabled, 2 Polling [IBA1 14.2.5.6]
@@ -45,16 +54,57 @@ struct Port {
 struct Hca {
   std::string name;              // softib0; unique per node
   std::uint32_t index = 0;       // in the whole fabric
+  std::uint32_t node = 0;        // index of its node
   std::uint32_t first_port = 0;  // index of port 1 in the fabric's port table
   std::uint64_t node_guid = 0;
-  std::vector<Port> ports;
-  bool present = true;  // false: taken out; its place stays
+  std::span<Port> ports;  // a piece of the fabric's array
+  bool present = true;    // false: taken out; its place stays
   bool asleep = false;
+};
+
+// The HCAs of a node, in the order in which they came. Others point to them: none moves, none goes.
+class HcaList {
+ public:
+  template <class T>
+  class Iterator {
+   public:
+    using iterator_category = std::forward_iterator_tag;
+    using value_type = Hca;
+    using difference_type = std::ptrdiff_t;
+    using pointer = T*;
+    using reference = T&;
+
+    Iterator() = default;
+    explicit Iterator(Hca* const* at) : at_(at) {}
+    T& operator*() const { return **at_; }
+    T* operator->() const { return *at_; }
+    Iterator& operator++() {
+      ++at_;
+      return *this;
+    }
+    Iterator operator++(int) { return Iterator(at_++); }
+    bool operator==(const Iterator&) const = default;
+
+   private:
+    Hca* const* at_ = nullptr;
+  };
+
+  std::size_t size() const { return hcas_.size(); }
+  Hca& operator[](std::size_t i) { return *hcas_[i]; }
+  const Hca& operator[](std::size_t i) const { return *hcas_[i]; }
+  Iterator<Hca> begin() { return Iterator<Hca>(hcas_.data()); }
+  Iterator<Hca> end() { return Iterator<Hca>(hcas_.data() + hcas_.size()); }
+  Iterator<const Hca> begin() const { return Iterator<const Hca>(hcas_.data()); }
+  Iterator<const Hca> end() const { return Iterator<const Hca>(hcas_.data() + hcas_.size()); }
+
+ private:
+  friend class Fabric;
+  std::vector<Hca*> hcas_;
 };
 
 struct Node {
   std::string name;
-  std::deque<Hca> hcas;  // others point to them: none moves, none goes
+  HcaList hcas;
 };
 
 struct Shape {
@@ -62,34 +112,69 @@ struct Shape {
   std::uint32_t hcas_per_node = 1;
   std::uint32_t ports_per_hca = 1;
 };
-inline constexpr std::uint32_t kMaxNodes = 256;
+inline constexpr std::uint32_t kMaxNodes = 32768;
 inline constexpr std::uint32_t kMaxHcasPerNode = 16;
 inline constexpr std::uint32_t kMaxPortsPerHca = 2;
+inline constexpr std::uint32_t kMaxPorts = kLastUnicastLid;  // each has a LID
 
 class Fabric {
  public:
   // Returns LimitExceeded or InvalidParameter if the shape is empty, too big or names a node twice.
   static Result<Fabric> create(const Shape& shape);
+  Fabric(Fabric&&) = default;
+  Fabric& operator=(Fabric&&) = default;
+  Fabric(const Fabric&) = delete;
+  Fabric& operator=(const Fabric&) = delete;
+  ~Fabric() = default;
 
   const std::vector<Node>& nodes() const { return nodes_; }
   std::vector<Node>& nodes() { return nodes_; }
   // One more HCA of a node, as the others are, not present yet. Returns LimitExceeded if it has as
-  // many as it can have.
+  // many as it can have, or the fabric has no LIDs for its ports.
   Result<Hca*> add_hca(Node& node);
-  std::uint32_t hca_count() const { return hca_count_; }
+  std::uint32_t hca_count() const { return static_cast<std::uint32_t>(hcas_.size()); }
+  std::uint32_t port_count() const { return static_cast<std::uint32_t>(ports_.size()); }
+
   // Returns the node; the first one for an empty name, nullptr if there is none of that name.
   const Node* find_node(std::string_view name) const;
+  Node* find_node(std::string_view name);
+  const Node& node_of(const Hca& hca) const { return nodes_[hca.node]; }
   Hca* find_hca(std::uint32_t index);
   const Hca* find_hca(std::uint32_t index) const;
   const Hca* find_hca_by_guid(const Node& node, std::uint64_t guid) const;
-  std::uint32_t port_count() const { return port_count_; }
+  // The port that has it, whether its HCA is present or not; nullptr: none has.
+  const Port* find_port(std::uint16_t lid) const;
+  const Port* find_port(const verbs::Gid& gid) const;
+
+  // Gives a port of this fabric another LID: a unicast one (InvalidParameter) that no other port
+  // has (AlreadyExists).
+  Status set_lid(Port& port, std::uint16_t lid);
+  // Gives it another GUID, and with it another GID; AlreadyExists: another port has it.
+  Status set_guid(Port& port, std::uint64_t guid);
 
  private:
-  Hca& append_hca(Node& node, std::uint32_t ports);
+  struct NameHash {
+    using is_transparent = void;
+    std::size_t operator()(std::string_view name) const {
+      return std::hash<std::string_view>{}(name);
+    }
+  };
+
+  Fabric() = default;
+  void reserve(const Shape& shape);
+  Hca& append_hca(Node& node);
+  void append_port(const Hca& hca, std::uint32_t number, std::uint64_t guid);
+  std::uint32_t index_of(const Port& port) const;
+  const Port* port_at(std::uint32_t number) const;  // 1 + index; 0: none
 
   std::vector<Node> nodes_;
-  std::uint32_t port_count_ = 0;
-  std::uint32_t hca_count_ = 0;
+  std::vector<Hca> hcas_;    // by index; never grows beyond what was reserved
+  std::vector<Port> ports_;  // by index; the same
+  std::unordered_map<std::string, std::uint32_t, NameHash, std::equal_to<>> node_by_name_;
+  std::unordered_map<std::uint64_t, std::uint32_t> hca_by_guid_;
+  std::unordered_map<std::uint64_t, std::uint32_t> port_by_guid_;
+  std::vector<std::uint16_t> port_by_lid_;  // 1 + index; 0: none
+  std::uint16_t next_lid_ = 1;              // where to look for a free one
   std::uint32_t ports_per_hca_ = 1;
 };
 

@@ -21,10 +21,10 @@ TEST(Fabric, DefaultShapeIsOneActivePort) {
   const auto fabric = Fabric::create({});
   ASSERT_TRUE(fabric);
   ASSERT_EQ(fabric->nodes().size(), 1u);
-  const Hca& hca = fabric->nodes()[0].hcas.at(0);
+  const Hca& hca = fabric->nodes()[0].hcas[0];
   EXPECT_EQ(hca.name, "softib0");
-  EXPECT_EQ(hca.ports.at(0).state, verbs::PortState::Active);
-  EXPECT_EQ(hca.ports.at(0).lid, 1);
+  EXPECT_EQ(hca.ports[0].state, verbs::PortState::Active);
+  EXPECT_EQ(hca.ports[0].lid, 1);
   EXPECT_EQ(fabric->port_count(), 1u);
 }
 
@@ -96,15 +96,108 @@ TEST(Fabric, RefusesEmptyHugeAndAmbiguousShapes) {
   EXPECT_EQ(Fabric::create(shape({std::string(64, 'n')}, 1, 1)).error(), Status::InvalidParameter);
 }
 
-TEST(Fabric, TheBiggestShapeHasUnicastLidsOnly) {
+std::vector<std::string> many(std::uint32_t count) {
   std::vector<std::string> nodes;
-  for (std::uint32_t i = 0; i < kMaxNodes; ++i) nodes.push_back("n" + std::to_string(i));
-  const auto fabric = Fabric::create(shape(nodes, kMaxHcasPerNode, kMaxPortsPerHca));
+  for (std::uint32_t i = 0; i < count; ++i) nodes.push_back("n" + std::to_string(i));
+  return nodes;
+}
+
+TEST(Fabric, TheBiggestShapeHasUnicastLidsOnly) {
+  constexpr std::uint32_t kNodes = kMaxPorts / (kMaxHcasPerNode * kMaxPortsPerHca);
+  const auto fabric = Fabric::create(shape(many(kNodes), kMaxHcasPerNode, kMaxPortsPerHca));
   ASSERT_TRUE(fabric);
-  EXPECT_EQ(fabric->port_count(), kMaxNodes * kMaxHcasPerNode * kMaxPortsPerHca);
-  EXPECT_EQ(fabric->find_hca(kMaxNodes * kMaxHcasPerNode - 1)->ports[1].lid, 8192);
-  nodes.push_back("one more");
-  EXPECT_EQ(Fabric::create(shape(nodes, 1, 1)).error(), Status::LimitExceeded);
+  EXPECT_EQ(fabric->port_count(), kNodes * kMaxHcasPerNode * kMaxPortsPerHca);
+  EXPECT_EQ(fabric->find_hca(kNodes * kMaxHcasPerNode - 1)->ports[1].lid, fabric->port_count());
+  EXPECT_LE(fabric->port_count(), kLastUnicastLid);
+  EXPECT_EQ(Fabric::create(shape(many(kNodes + 1), kMaxHcasPerNode, kMaxPortsPerHca)).error(),
+            Status::LimitExceeded);
+  EXPECT_EQ(Fabric::create(shape(many(kMaxNodes + 1), 1, 1)).error(), Status::LimitExceeded);
+  EXPECT_TRUE(Fabric::create(shape(many(kMaxNodes), 1, 1)));
+}
+
+// Everything that can be looked up is found, in a fabric of many hosts, and nothing else.
+TEST(Fabric, FindsEverythingAmongTwentyThousandNodes) {
+  constexpr std::uint32_t kNodes = 20'000;
+  auto fabric = Fabric::create(shape(many(kNodes), 1, 2));
+  ASSERT_TRUE(fabric);
+  for (std::uint32_t i = 0; i < kNodes; ++i) {
+    const Node* node = fabric->find_node("n" + std::to_string(i));
+    ASSERT_EQ(node, &fabric->nodes()[i]);
+    const Hca& hca = node->hcas[0];
+    ASSERT_EQ(fabric->find_hca(hca.index), &hca);
+    ASSERT_EQ(fabric->find_hca_by_guid(*node, hca.node_guid), &hca);
+    ASSERT_EQ(&fabric->node_of(hca), node);
+    for (const Port& port : hca.ports) {
+      ASSERT_EQ(fabric->find_port(port.lid), &port);
+      ASSERT_EQ(fabric->find_port(port.gid()), &port);
+      ASSERT_EQ(port.element, hca.index);
+    }
+  }
+  EXPECT_EQ(fabric->find_node("n20000"), nullptr);
+  EXPECT_EQ(fabric->find_hca(kNodes), nullptr);
+  EXPECT_EQ(fabric->find_port(std::uint16_t{0}), nullptr);
+  EXPECT_EQ(fabric->find_port(static_cast<std::uint16_t>(2 * kNodes + 1)), nullptr);
+  EXPECT_EQ(fabric->find_port(std::uint16_t{0xffff}), nullptr);
+  verbs::Gid elsewhere = fabric->nodes()[7].hcas[0].ports[0].gid();
+  elsewhere[1] ^= 1;  // the same GUID in another subnet
+  EXPECT_EQ(fabric->find_port(elsewhere), nullptr);
+}
+
+TEST(Fabric, LookupsFollowNewLidsAndGuids) {
+  auto fabric = Fabric::create(shape({"a", "b"}, 1, 1));
+  ASSERT_TRUE(fabric);
+  Port& port = fabric->nodes()[0].hcas[0].ports[0];
+  const Port& other = fabric->nodes()[1].hcas[0].ports[0];
+  const std::uint16_t old_lid = port.lid;
+  const verbs::Gid old_gid = port.gid();
+
+  EXPECT_EQ(fabric->set_lid(port, other.lid), Status::AlreadyExists);
+  EXPECT_EQ(fabric->set_lid(port, 0), Status::InvalidParameter);
+  EXPECT_EQ(fabric->set_lid(port, 0xc000), Status::InvalidParameter);
+  EXPECT_EQ(fabric->set_guid(port, other.guid), Status::AlreadyExists);
+  EXPECT_EQ(fabric->find_port(old_lid), &port) << "a refusal changes nothing";
+  EXPECT_EQ(fabric->find_port(old_gid), &port);
+
+  EXPECT_EQ(fabric->set_lid(port, 3), Status::Ok);
+  EXPECT_EQ(fabric->set_lid(port, 3), Status::Ok) << "what it has already";
+  EXPECT_EQ(fabric->find_port(old_lid), nullptr);
+  EXPECT_EQ(fabric->find_port(std::uint16_t{3}), &port);
+  EXPECT_EQ(fabric->set_guid(port, 0x1234), Status::Ok);
+  EXPECT_EQ(fabric->set_guid(port, 0x1234), Status::Ok);
+  EXPECT_EQ(fabric->find_port(old_gid), nullptr);
+  EXPECT_EQ(fabric->find_port(port.gid()), &port);
+
+  // A new HCA takes a LID that is free, not the next by count.
+  const auto added = fabric->add_hca(fabric->nodes()[1]);
+  ASSERT_TRUE(added);
+  EXPECT_EQ((*added)->ports[0].lid, 4);
+  EXPECT_EQ(fabric->find_port(std::uint16_t{4}), &(*added)->ports[0]);
+}
+
+// Others point to nodes, HCAs and ports: what is added later moves none of them.
+TEST(Fabric, NothingMovesWhenHcasAreAdded) {
+  auto made = Fabric::create(shape({"a", "b"}, 1, 2));
+  ASSERT_TRUE(made);
+  Node& a = made->nodes()[0];
+  const Hca* first = &a.hcas[0];
+  const Port* port = &first->ports[1];
+  Fabric fabric = *std::move(made);
+  for (std::uint32_t i = 1; i < kMaxHcasPerNode; ++i) ASSERT_TRUE(fabric.add_hca(a));
+  EXPECT_EQ(fabric.add_hca(a).error(), Status::LimitExceeded);
+  EXPECT_TRUE(fabric.add_hca(fabric.nodes()[1])) << "one node's limit is not another's";
+  EXPECT_EQ(fabric.find_hca(0), first);
+  EXPECT_EQ(fabric.find_port(port->lid), port);
+  EXPECT_EQ(a.hcas.size(), kMaxHcasPerNode);
+  EXPECT_EQ(&first->ports[1], port);
+  EXPECT_EQ(first->ports.size(), 2u);
+}
+
+// The LIDs are the last thing that a fabric runs out of.
+TEST(Fabric, NoHcaIsAddedWithoutLids) {
+  constexpr std::uint32_t kNodes = kMaxPorts / kMaxPortsPerHca;
+  auto fabric = Fabric::create(shape(many(kNodes), 1, kMaxPortsPerHca));
+  ASSERT_TRUE(fabric);
+  EXPECT_EQ(fabric->add_hca(fabric->nodes()[0]).error(), Status::LimitExceeded);
 }
 
 }  // namespace

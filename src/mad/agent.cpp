@@ -10,8 +10,6 @@
 namespace ib::mad {
 namespace {
 
-namespace control = verbs::control;
-
 // A response is the request with other data.
 struct Answer {
   std::uint16_t status = mad_status::kOk;
@@ -30,25 +28,25 @@ Answer refuse(std::uint16_t status) {
   return {status, {}};
 }
 
-Answer node_description(const PortFacts& facts) {
+Answer node_description(const NodeFacts& node) {
   Answer result;
-  std::copy_n(facts.node_description.begin(),
-              std::min(facts.node_description.size(), result.data.size()), result.data.begin());
+  std::copy_n(node.description.begin(), std::min(node.description.size(), result.data.size()),
+              result.data.begin());
   return result;
 }
 
-Answer node_info(const PortFacts& facts) {
-  const control::CaAttr& ca = *facts.ca;
+Answer node_info(const NodeFacts& node, const PortFacts& port) {
   NodeInfo info;
-  info.num_ports = static_cast<std::uint8_t>(ca.port_count);
-  info.system_image_guid = ca.sys_image_guid;
-  info.node_guid = ca.node_guid;
-  info.port_guid = facts.port_guid;
-  info.partition_cap = static_cast<std::uint16_t>(ca.max_pkeys);
-  info.device_id = static_cast<std::uint16_t>(ca.vendor_part_id);
-  info.revision = ca.hw_ver;
-  info.local_port = facts.number;
-  info.vendor_id = ca.vendor_id;
+  info.node_type = static_cast<std::uint8_t>(node.type);
+  info.num_ports = node.ports;
+  info.system_image_guid = node.system_image_guid;
+  info.node_guid = node.guid;
+  info.port_guid = port.guid;
+  info.partition_cap = node.partition_cap;
+  info.device_id = node.device_id;
+  info.revision = node.revision;
+  info.local_port = port.number;
+  info.vendor_id = node.vendor_id;
   return with(info);
 }
 
@@ -67,60 +65,58 @@ Speeds split(std::uint8_t verbs_speed) {
   return {verbs_speed, 0};
 }
 
-Answer port_info(const PortFacts& facts) {
-  const control::PortAttr& port = *facts.port;
-  const Speeds active = split(port.active_speed);
+Answer port_info(const PortFacts& port) {
+  const Speeds active = split(port.speed);
   constexpr unsigned kDownDefaultPolling = 2;
   PortInfo info;
-  info.gid_prefix = facts.subnet_prefix;
+  info.gid_prefix = port.subnet_prefix;
   info.lid = port.lid;
   info.master_sm_lid = port.sm_lid;
-  info.capability_mask = port.port_cap_flags;
-  info.local_port = facts.number;
-  info.link_width_enabled = info.link_width_supported = info.link_width_active = port.active_width;
+  info.capability_mask = port.capability_mask;
+  info.local_port = port.number;
+  info.link_width_enabled = info.link_width_supported = info.link_width_active = port.width;
   info.speed_supported_state = nibbles(active.old_one * 2 - 1, static_cast<unsigned>(port.state));
-  info.physical_down_default = nibbles(port.phys_state, kDownDefaultPolling);
+  info.physical_down_default = nibbles(port.physical_state, kDownDefaultPolling);
   info.m_key_protect_lmc = port.lmc & 7;
   info.speed_active_enabled = nibbles(active.old_one, active.old_one * 2 - 1);
   info.mtu_sm_sl = nibbles(static_cast<unsigned>(port.active_mtu), port.sm_sl);
-  info.vl_cap_init_type = nibbles(port.max_vl_num, 0);
-  info.init_reply_mtu_cap = nibbles(port.init_type_reply, static_cast<unsigned>(port.max_mtu));
-  info.operational_vls = nibbles(port.max_vl_num, 0);
-  info.p_key_violations = static_cast<std::uint16_t>(port.bad_pkey_cntr);
-  info.q_key_violations = static_cast<std::uint16_t>(port.qkey_viol_cntr);
-  info.guid_cap = static_cast<std::uint8_t>(port.gid_tbl_len);
+  info.vl_cap_init_type = nibbles(port.virtual_lanes, 0);
+  info.init_reply_mtu_cap = nibbles(0, static_cast<unsigned>(port.max_mtu));
+  info.operational_vls = nibbles(port.virtual_lanes, 0);
+  info.guid_cap = port.gids;
   info.reregister_timeout = port.subnet_timeout & 31;
   info.speed_ext_active_supported = nibbles(active.extended, active.extended);
   info.speed_ext_enabled = static_cast<std::uint8_t>(active.extended);
   return with(info);
 }
 
-Answer guid_info(const PortFacts& facts, std::uint32_t block) {
-  if (block * kGuidsPerBlock >= facts.port->gid_tbl_len) return refuse(mad_status::kBadField);
+Answer guid_info(const PortFacts& port, std::uint32_t block) {
+  if (block * kGuidsPerBlock >= port.gids) return refuse(mad_status::kBadField);
   std::array<Be64, kGuidsPerBlock> guids{};
-  if (block == 0) guids[0] = facts.port_guid;
+  if (block == 0) guids[0] = port.guid;
   return with(guids);
 }
 
 // The modifier's upper half is a switch's port.
-Answer pkey_table(const PortFacts& facts, std::uint32_t block) {
+Answer pkey_table(const PortFacts& port, std::uint32_t block) {
   const std::size_t first = std::size_t{block & 0xffff} * kPkeysPerBlock;
-  if (block >> 16 != 0 || first >= facts.pkeys.size()) return refuse(mad_status::kBadField);
-  const auto part = facts.pkeys.subspan(first);
+  if (block >> 16 != 0 || first >= port.pkeys.size()) return refuse(mad_status::kBadField);
+  const auto part = port.pkeys.subspan(first);
   std::array<Be16, kPkeysPerBlock> pkeys{};
   std::copy_n(part.begin(), std::min(part.size(), kPkeysPerBlock), pkeys.begin());
   return with(pkeys);
 }
 
-Answer get(const PortFacts& facts, std::uint16_t attribute, std::uint32_t modifier) {
+Answer get(const NodeFacts& node, const PortFacts& port, std::uint16_t attribute,
+           std::uint32_t modifier) {
   switch (attribute) {
-    case smp_attribute::kNodeDescription: return node_description(facts);
-    case smp_attribute::kNodeInfo: return node_info(facts);
-    case smp_attribute::kGuidInfo: return guid_info(facts, modifier);
+    case smp_attribute::kNodeDescription: return node_description(node);
+    case smp_attribute::kNodeInfo: return node_info(node, port);
+    case smp_attribute::kGuidInfo: return guid_info(port, modifier);
     case smp_attribute::kPortInfo:  // 0 is the port that it came to
-      if (modifier != 0 && modifier != facts.number) return refuse(mad_status::kBadField);
-      return port_info(facts);
-    case smp_attribute::kPkeyTable: return pkey_table(facts, modifier);
+      if (modifier != 0 && modifier != port.number) return refuse(mad_status::kBadField);
+      return port_info(port);
+    case smp_attribute::kPkeyTable: return pkey_table(port, modifier);
     default: return refuse(mad_status::kAttributeNotSupported);
   }
 }
@@ -130,19 +126,20 @@ bool is_smp(const MadHeader& header) {
          header.mgmt_class == mgmt_class::kSubnDirected;
 }
 
-Answer answer_to(const PortFacts& facts, const MadHeader& header) {
+Answer answer_to(const NodeFacts& node, const PortFacts& port, const MadHeader& header) {
   if (header.base_version != kBaseVersion || !is_smp(header) ||
       header.class_version != kClassVersion) {
     return refuse(mad_status::kBadVersion);
   }
   if (header.method == method::kSet) return refuse(mad_status::kAttributeNotSupported);
   if (header.method != method::kGet) return refuse(mad_status::kMethodNotSupported);
-  return get(facts, header.attribute, header.modifier);
+  return get(node, port, header.attribute, header.modifier);
 }
 
 }  // namespace
 
-Status answer(const PortFacts& facts, const Mad& request, Mad& response, std::string& reason) {
+Status answer(const NodeFacts& node, const PortFacts& port, const Mad& request, Mad& response,
+              std::string& reason) {
   Smp smp = std::bit_cast<Smp>(request);
   const bool directed = smp.header.mgmt_class == mgmt_class::kSubnDirected;
   if ((smp.header.method & method::kResponseBit) != 0) {
@@ -155,7 +152,7 @@ Status answer(const PortFacts& facts, const Mad& request, Mad& response, std::st
     reason = "the directed route of the MAD has hops: it is not for this port";
     return Status::InvalidParameter;
   }
-  const Answer said = answer_to(facts, smp.header);
+  const Answer said = answer_to(node, port, smp.header);
   smp.header.method = method::kGetResp;
   smp.header.status = static_cast<std::uint16_t>(said.status | (directed ? kDirectionBit : 0));
   smp.data = said.data;

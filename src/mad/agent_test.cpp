@@ -18,22 +18,26 @@ constexpr std::uint64_t kPrefix = 0xfe80000000000000;
 class Agent : public testing::Test {
  protected:
   Agent() {
-    ca.node_guid = ca.sys_image_guid = kNodeGuid;
-    ca.vendor_id = 0x025346;
-    ca.vendor_part_id = 1;
-    ca.hw_ver = 1;
-    ca.max_pkeys = 128;
-    ca.port_count = 2;
+    node.description = "node0 softib0";
+    node.guid = node.system_image_guid = kNodeGuid;
+    node.vendor_id = 0x025346;
+    node.device_id = 1;
+    node.revision = 1;
+    node.partition_cap = 128;
+    node.ports = 2;
+    port.number = 2;
+    port.guid = kNodeGuid + 2;
+    port.subnet_prefix = kPrefix;
     port.state = verbs::PortState::Active;
-    port.gid_tbl_len = 8;
+    port.gids = 8;
     port.lid = 0x1234;
     port.sm_lid = 1;
-    port.max_vl_num = 1;
+    port.virtual_lanes = 1;
     port.subnet_timeout = 18;
-    port.active_width = 2;
-    port.active_speed = 32;
-    port.phys_state = 5;
-    port.port_cap_flags = 0x00010000;
+    port.width = 2;
+    port.speed = 32;
+    port.physical_state = 5;
+    port.capability_mask = 0x00010000;
   }
 
   static Smp request(std::uint16_t attribute, std::uint32_t modifier = 0) {
@@ -52,9 +56,10 @@ class Agent : public testing::Test {
   }
   Status ask(const Smp& smp) {
     const std::vector<std::uint16_t> table(pkeys);
-    const PortFacts facts{"node0 softib0", &ca, &port, kPrefix, kNodeGuid + 2, 2, table};
+    port.pkeys = table;
     Mad out{};
-    const Status status = answer(facts, std::bit_cast<Mad>(smp), out, reason);
+    const Status status = answer(node, port, std::bit_cast<Mad>(smp), out, reason);
+    port.pkeys = {};
     response = std::bit_cast<Smp>(out);
     return status;
   }
@@ -77,8 +82,8 @@ class Agent : public testing::Test {
     return text;
   }
 
-  verbs::control::CaAttr ca;
-  verbs::control::PortAttr port;
+  NodeFacts node;
+  PortFacts port;
   std::vector<std::uint16_t> pkeys{0xffff, 0x8001};
   Smp response;
   std::string reason;
@@ -97,6 +102,27 @@ TEST_F(Agent, SaysWhichNodeItIs) {
             "02"
             "025346" +
                 std::string(48, '0'));
+}
+
+// The agent asks nothing of a port that only an HCA's has.
+TEST_F(Agent, ASwitchsPortAnswersAsOne) {
+  node.type = NodeType::Switch;
+  node.ports = 36;
+  port.number = 17;
+  port.guid = kNodeGuid;
+  port.lid = 0;
+  port.gids = 0;
+  pkeys.clear();
+  EXPECT_EQ(status_of(request(smp_attribute::kNodeInfo)), 0);
+  NodeInfo info;
+  std::memcpy(&info, response.data.data(), sizeof info);
+  EXPECT_EQ(info.node_type, 2);
+  EXPECT_EQ(info.num_ports, 36);
+  EXPECT_EQ(info.local_port, 17);
+  EXPECT_EQ(info.port_guid, Be64(kNodeGuid));
+  EXPECT_EQ(status_of(request(smp_attribute::kPortInfo, 17)), 0);
+  EXPECT_EQ(status_of(request(smp_attribute::kGuidInfo)), mad_status::kBadField);
+  EXPECT_EQ(status_of(request(smp_attribute::kPkeyTable)), mad_status::kBadField);
 }
 
 TEST_F(Agent, DescribesTheNode) {
@@ -141,7 +167,7 @@ TEST_F(Agent, SaysHowItsPortIs) {
 }
 
 TEST_F(Agent, AnOldSpeedHasNoExtendedOne) {
-  port.active_speed = 1;
+  port.speed = 1;
   EXPECT_EQ(status_of(request(smp_attribute::kPortInfo)), 0);
   PortInfo info;
   std::memcpy(&info, response.data.data(), sizeof info);

@@ -34,7 +34,7 @@ inline constexpr std::uint16_t kPkeyTable = 0x0016;
 struct NodeInfo {  // [14.2.5.3]
   std::uint8_t base_version = kBaseVersion;
   std::uint8_t class_version = kClassVersion;
-  std::uint8_t node_type = 1;  // channel adapter
+  std::uint8_t node_type = 0;
   std::uint8_t num_ports = 0;
   Be64 system_image_guid;
   Be64 node_guid;

@@ -156,8 +156,11 @@ Result<fabric::Hca*> FabricTree::add_hca(fabric::Node& node, std::string_view na
   if (hca == nullptr) {
     const auto made = core().fabric.add_hca(node);
     if (!made) {
-      reason =
-          fmt::format("host {} has {} HCAs, the most it can", node.name, fabric::kMaxHcasPerNode);
+      reason = node.hcas.size() >= fabric::kMaxHcasPerNode
+                   ? fmt::format("host {} has {} HCAs, the most it can", node.name,
+                                 fabric::kMaxHcasPerNode)
+                   : fmt::format("the fabric has {} ports: all unicast LIDs are in use",
+                                 core().fabric.port_count());
       return made.error();
     }
     hca = *made;

@@ -23,14 +23,6 @@ io::PnpManager::Done finish(Core& core, io::IrpRef irp) {
   };
 }
 
-fabric::Node* find_node(Core& core, std::string_view name) {
-  auto& nodes = core.fabric.nodes();
-  const auto found = std::find_if(nodes.begin(), nodes.end(), [&](const fabric::Node& node) {
-    return name.empty() || node.name == name;
-  });
-  return found == nodes.end() ? nullptr : &*found;
-}
-
 fabric::Hca* find_hca(fabric::Node& node, std::string_view name) {
   const auto found = std::find_if(node.hcas.begin(), node.hcas.end(),
                                   [&](const fabric::Hca& hca) { return hca.name == name; });
@@ -54,7 +46,7 @@ struct Place {
 Place find_place(Core& core, std::string_view node, std::string_view ca, std::uint32_t port,
                  std::string& reason) {
   Place place;
-  place.node = find_node(core, node);
+  place.node = core.fabric.find_node(node);
   if (place.node == nullptr) {
     reason = no_node(node);
     return place;
@@ -102,7 +94,7 @@ void set_port(FabricTree& tree, const control::SetPortIn& in, io::IrpRef irp) {
 
 void list_names(FabricTree& tree, const control::ViewIn& in, io::IrpRef irp) {
   Core& core = tree.core();
-  const fabric::Node* node = find_node(core, text_in(in.node));
+  const fabric::Node* node = core.fabric.find_node(text_in(in.node));
   if (node == nullptr) {
     return fail(core, std::move(irp), Status::NotFound, no_node(text_in(in.node)));
   }
@@ -121,7 +113,7 @@ void list_names(FabricTree& tree, const control::ViewIn& in, io::IrpRef irp) {
 
 void change_hca(FabricTree& tree, const control::ChangeHcaIn& in, io::IrpRef irp) {
   Core& core = tree.core();
-  fabric::Node* node = find_node(core, text_in(in.node));
+  fabric::Node* node = core.fabric.find_node(text_in(in.node));
   if (node == nullptr) {
     return fail(core, std::move(irp), Status::NotFound, no_node(text_in(in.node)));
   }
@@ -172,7 +164,7 @@ void change_partition(FabricTree& tree, const control::ChangePartitionIn& in, io
 void set_power(FabricTree& tree, const control::SetPowerIn& in, io::IrpRef irp) {
   Core& core = tree.core();
   const std::string_view name = text_in(in.node);
-  const fabric::Node* node = name.empty() ? nullptr : find_node(core, name);
+  const fabric::Node* node = name.empty() ? nullptr : core.fabric.find_node(name);
   if (!name.empty() && node == nullptr) {
     return fail(core, std::move(irp), Status::NotFound, no_node(name));
   }

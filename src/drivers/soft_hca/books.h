@@ -146,9 +146,17 @@ struct Qp : Object {
   std::set<std::uint32_t> groups;  // multicast entries
 };
 
+// The neighbours of a multicast attachment in a chain of those with the same hash.
+struct McastNeighbours {
+  std::uint32_t before = hca::kNone;
+  std::uint32_t after = hca::kNone;
+};
+
 struct McastGroupEntry : Object {
   verbs::Gid mgid{};
   std::uint16_t mlid = 0;
+  McastNeighbours by_gid;
+  McastNeighbours by_lid;
   Qp* qp = nullptr;
 };
 

@@ -86,12 +86,7 @@ void fail(Core& core, io::IrpRef irp, Status status, std::string reason) {
 }
 
 std::string name_of(const Core& core, const fabric::Hca& hca) {
-  for (const fabric::Node& node : core.fabric.nodes()) {
-    for (const fabric::Hca& one : node.hcas) {
-      if (&one == &hca) return fmt::format("{} of {}", hca.name, node.name);
-    }
-  }
-  return hca.name;
+  return fmt::format("{} of {}", hca.name, core.fabric.node_of(hca).name);
 }
 
 std::string describe(const Session& session) {

@@ -9,6 +9,7 @@
 #include "drivers/soft_hca/books.h"
 #include "drivers/soft_hca/lifetime/later.h"
 #include "drivers/soft_hca/memory/device_memory.h"
+#include "drivers/soft_hca/objects/mcast_chains.h"
 #include "drivers/soft_hca/table.h"
 #include "io/device.h"
 #include "io/irp.h"
@@ -16,6 +17,7 @@
 
 #include <array>
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <memory>
 #include <string>
@@ -68,9 +70,10 @@ struct Core {
   Table<Backing> backings{control::HandleKind::Backing, 0, hca::kMaxBackings};
 
   std::map<std::uint64_t, std::unique_ptr<Session>> sessions;
-  std::vector<Session*> by_slot;       // kMaxSlots
-  std::uint32_t next_slot = 0;         // where to look for a free one
-  std::uint32_t slots_used = 0;        // slots from here on never had a process
+  std::vector<Session*> by_slot;            // kMaxSlots
+  std::deque<std::uint32_t> resting_slots;  // free, but had a process; the first is free longest
+  std::uint32_t slots_used = 0;             // slots from here on never had a process
+  McastChains mcast_chains;
   std::vector<std::uint8_t> qpn_tags;  // by index: the generation bits of the last number
   std::vector<std::uint16_t> srqn_tags;
   std::vector<std::uint8_t> key_tags;

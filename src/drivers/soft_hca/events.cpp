@@ -56,10 +56,7 @@ void raise_port(Core& core, const fabric::Hca& hca, std::uint32_t port, EventTyp
 
 void raise_ca(Core& core, const fabric::Hca& hca, EventType type) {
   for (const auto& [id, session] : core.sessions) {
-    if (!session->wants_ca_events) continue;
-    const bool same_node = std::any_of(session->node->hcas.begin(), session->node->hcas.end(),
-                                       [&](const fabric::Hca& mine) { return &mine == &hca; });
-    if (!same_node) continue;
+    if (!session->wants_ca_events || session->node != &core.fabric.node_of(hca)) continue;
     push_event(core, *session, {type, control::EventObject::Device, 0, hca.index, hca.node_guid});
   }
 }

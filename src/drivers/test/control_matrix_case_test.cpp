@@ -6,6 +6,8 @@
 
 #include <array>
 #include <cstddef>
+#include <deque>
+#include <utility>
 
 namespace ib::drivers::test {
 namespace {
@@ -31,11 +33,8 @@ class Shortage {
     counts_ = hca_counts();
     hca_counts().fill(kMany);
     while (const McastGroupEntry* entry = core.mcasts.create()) groups_.push_back(entry->index);
-    for (Session*& slot : core.by_slot) {
-      if (slot != nullptr) continue;
-      slot = core.by_slot[w.peer.attach.slot];
-      slots_.push_back(&slot);
-    }
+    slots_used_ = std::exchange(core.slots_used, hca::kMaxSlots);
+    core.resting_slots.swap(resting_slots_);
   }
   Shortage(const Shortage&) = delete;
   Shortage& operator=(const Shortage&) = delete;
@@ -46,7 +45,10 @@ class Shortage {
     }
     hca_counts() = counts_;
     for (const std::uint32_t index : groups_) w_.core().mcasts.destroy(index);
-    for (Session** slot : slots_) *slot = nullptr;
+    w_.core().slots_used = slots_used_;
+    resting_slots_.insert(resting_slots_.end(), w_.core().resting_slots.begin(),
+                          w_.core().resting_slots.end());
+    w_.core().resting_slots.swap(resting_slots_);
   }
 
   // Takes all of the heap that is free now.
@@ -69,7 +71,8 @@ class Shortage {
   MatrixWorld& w_;
   Counts counts_{};
   std::vector<std::uint32_t> groups_;
-  std::vector<Session**> slots_;
+  std::uint32_t slots_used_ = 0;
+  std::deque<std::uint32_t> resting_slots_;
 };
 
 bool needs_posters(Condition condition) {

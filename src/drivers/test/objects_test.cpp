@@ -363,5 +363,89 @@ TEST(Handles, OneProcessLeavesSomethingForTheOthers) {
   other.good(other.call(Code::OpenXrcd, in));
 }
 
+// The numbers of the queue pairs that a poster finds on the chain of a group's GID.
+std::vector<std::uint32_t> members_by_gid(const hca::Arena& arena, const verbs::Gid& mgid) {
+  std::vector<std::uint32_t> qpns;
+  const hca::Shared32* next = &arena.mcast_by_gid(hca::mcast_chain(mgid));
+  for (std::uint32_t steps = 0; next->load() != 0 && steps < hca::kMaxMcast; ++steps) {
+    const hca::McastEntry& entry = *arena.mcast(next->load() - 1);
+    if (entry.mgid == mgid && entry.qpn.load() != 0) qpns.push_back(entry.qpn.load());
+    next = &entry.next_by_gid;
+  }
+  std::sort(qpns.begin(), qpns.end());
+  return qpns;
+}
+std::size_t chain_length(const hca::Arena& arena, std::uint16_t mlid) {
+  std::size_t length = 0;
+  const hca::Shared32* next = &arena.mcast_by_lid(hca::mcast_chain(mlid));
+  for (; next->load() != 0 && length < hca::kMaxMcast; ++length) {
+    next = &arena.mcast(next->load() - 1)->next_by_lid;
+  }
+  return length;
+}
+
+TEST(Multicast, AMessageLooksAtItsOwnGroupOnly) {
+  Bench b;
+  Process p(b, 11, "node0");
+  Process other(b, 12, "node1");
+  const std::uint32_t pd = p.pd();
+  const std::uint32_t cq = p.cq();
+  std::vector<std::uint32_t> qps;
+  std::vector<std::uint32_t> qpns;
+  for (int i = 0; i < 3; ++i) {
+    const auto made = p.qp(QpType::Ud, pd, cq);
+    qps.push_back(p.good(made));
+    qpns.push_back(made.out.qpn);
+  }
+  const auto group = [](std::uint32_t qp, std::uint8_t number) {
+    McastIn in{qp, static_cast<std::uint16_t>(0xc000 + number), 0, {}};
+    in.mgid[0] = 0xff;
+    in.mgid[15] = number;
+    return in;
+  };
+  for (std::uint8_t number = 0; number < 100; ++number) {
+    for (const std::uint32_t qp : qps) p.good(p.call(Code::AttachMcast, group(qp, number)));
+  }
+  for (std::uint8_t number = 0; number < 100; ++number) {
+    ASSERT_EQ(members_by_gid(b.arena(), group(0, number).mgid), qpns);
+    ASSERT_EQ(chain_length(b.arena(), group(0, number).mlid), 3u);
+  }
+  // From the middle, the end and the beginning of a chain, and back again.
+  for (const std::size_t who : {1u, 0u, 2u}) {
+    p.good(p.call(Code::DetachMcast, group(qps[who], 7)));
+    const auto left = members_by_gid(b.arena(), group(0, 7).mgid);
+    EXPECT_EQ(std::count(left.begin(), left.end(), qpns[who]), 0);
+  }
+  EXPECT_EQ(chain_length(b.arena(), 0xc007), 0u);
+  p.good(p.call(Code::AttachMcast, group(qps[1], 7)));
+  EXPECT_EQ(members_by_gid(b.arena(), group(0, 7).mgid), std::vector{qpns[1]});
+  // A process that ends leaves all its groups.
+  const auto last = other.qp(QpType::Ud, other.pd(), other.cq());
+  other.good(other.call(Code::AttachMcast, group(other.good(last), 8)));
+  EXPECT_EQ(chain_length(b.arena(), 0xc008), 4u);
+  p.exit();
+  b.executor.advance(std::chrono::milliseconds(1));
+  EXPECT_TRUE(members_by_gid(b.arena(), group(0, 7).mgid).empty());
+  EXPECT_EQ(members_by_gid(b.arena(), group(0, 8).mgid), std::vector{last.out.qpn});
+  EXPECT_EQ(chain_length(b.arena(), 0xc008), 1u);
+}
+
+// Slots are used again before all were used, so that softibd stays as small as its processes are
+// few; and none at once.
+TEST(ProcessSlots, RestAndAreUsedAgain) {
+  Bench b;
+  std::set<std::uint32_t> slots;
+  std::uint32_t last = hca::kNone;
+  for (std::uint32_t pid = 100; pid < 400; ++pid) {
+    Process p(b, pid, "node0");
+    EXPECT_NE(p.attach.slot, last);
+    last = p.attach.slot;
+    slots.insert(last);
+    p.exit();
+  }
+  EXPECT_LE(slots.size(), 65u);
+  EXPECT_EQ(b.arena().header().slots_used.load(), slots.size());
+}
+
 }  // namespace
 }  // namespace ib::drivers::test

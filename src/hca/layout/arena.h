@@ -75,6 +75,15 @@ class Arena {
   McastEntry* mcast(std::uint32_t i) const {
     return entry<McastEntry>(place::kMcast, i, kMaxMcast);
   }
+  // Where a chain of multicast attachments begins (mcast_chain()).
+  Shared32& mcast_by_gid(std::uint32_t chain) const {
+    IB_ASSERT(chain < kMcastChains);
+    return at<Shared32>(place::kMcastByGid)[chain];
+  }
+  Shared32& mcast_by_lid(std::uint32_t chain) const {
+    IB_ASSERT(chain < kMcastChains);
+    return at<Shared32>(place::kMcastByLid)[chain];
+  }
   BounceEntry* bounce(std::uint32_t slot, std::uint32_t i) const {
     if (slot >= kMaxSlots || i >= kBouncesPerSlot) return nullptr;
     return entry<BounceEntry>(place::kBounce, slot * kBouncesPerSlot + i,

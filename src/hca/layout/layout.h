@@ -427,14 +427,25 @@ struct KeyEntry {
 };
 static_assert(sizeof(KeyEntry) == 128);
 
-// A multicast attachment [IBA1 10.5.2]. Poster scans entries below `mcast_count`. (control)
+// A multicast attachment [IBA1 10.5.2], in two chains: those whose GID has the same hash, and those
+// whose LID has. The words that lead to an entry hold 1 + its index; 0: the end. (control)
 struct McastEntry {
   verbs::Gid mgid{};
   Shared32 qpn;  // 0: free
   std::uint32_t mlid = 0;
-  std::uint64_t reserved = 0;
+  Shared32 next_by_gid;
+  Shared32 next_by_lid;
 };
 static_assert(sizeof(McastEntry) == 32);
+inline constexpr std::uint32_t kMcastChains = 4096;
+constexpr std::uint32_t mcast_chain(const verbs::Gid& mgid) {
+  std::uint32_t hash = 2166136261u;  // FNV-1a
+  for (const std::uint8_t byte : mgid) hash = (hash ^ byte) * 16777619u;
+  return (hash ^ hash >> 16) % kMcastChains;
+}
+constexpr std::uint32_t mcast_chain(std::uint32_t mlid) {
+  return mlid % kMcastChains;
+}
 
 // Bounce buffers of a process (path 3 of docs/design/0001): the service thread of the process
 // copies between them and its memory for its peers.
@@ -461,11 +472,11 @@ struct BounceEntry {
   } request;
   std::array<std::byte, kBounceBytes> data;
 };
-inline constexpr std::uint32_t kBouncesPerSlot = 16;
+inline constexpr std::uint32_t kBouncesPerSlot = 4;
 
-inline constexpr std::uint32_t kMaxSlots = 1024;
-inline constexpr std::uint32_t kMaxPorts = 8192;
+inline constexpr std::uint32_t kMaxSlots = 4096;
 inline constexpr std::uint32_t kUnicastLids = 0xc000;  // [IBA1 4.1.3]
+inline constexpr std::uint32_t kMaxPorts = kUnicastLids;
 inline constexpr std::uint32_t kMaxQps = 1u << 17;
 inline constexpr std::uint32_t kMaxCqs = 1u << 17;
 inline constexpr std::uint32_t kMaxSrqs = 1u << 15;
@@ -482,9 +493,14 @@ constexpr std::uint64_t after(std::uint64_t start, std::uint64_t count, std::uin
   return (start + count * size + kAlign - 1) / kAlign * kAlign;
 }
 inline constexpr std::uint64_t kHeader = 0;
-inline constexpr std::uint64_t kMcastCount = 4096;  // one Shared32
+inline constexpr std::uint64_t kMcastCount = 4096;  // one Shared32: entries ever used
 // Locks for remote atomics on memory that is not mapped: kAtomicLocks lines, a Shared32 in each.
 inline constexpr std::uint64_t kAtomics = 8192;
+// Where the chains of multicast attachments begin: a Shared32 for each. (control)
+inline constexpr std::uint64_t kMcastByGid = 32768;
+inline constexpr std::uint64_t kMcastByLid = kMcastByGid + kMcastChains * sizeof(Shared32);
+static_assert(kAtomics + kAtomicLocks * kLine <= kMcastByGid);
+static_assert(kMcastByLid + kMcastChains * sizeof(Shared32) <= kAlign);
 inline constexpr std::uint64_t kSlots = kAlign;
 inline constexpr std::uint64_t kPorts = after(kSlots, kMaxSlots, sizeof(ProcessSlot));
 // By LID: a Shared32, 1 + the index of the port that has it, or 0. (control)

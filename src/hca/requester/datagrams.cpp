@@ -113,14 +113,22 @@ Outcome send_to(Attempt& a, QpEntry& target, const LocalPieces& pieces) {
 void send_to_group(Attempt& a, const LocalPieces& pieces) {
   const Arena& arena = a.plane.arena();
   const verbs::AddressVector& av = a.wqe.av;
-  const std::uint32_t count =
+  const bool by_gid = av.is_global != 0;
+  // A chain that somebody has damaged may have no end; none is longer than this.
+  const std::uint32_t longest =
       std::min(arena.mcast_count().load(std::memory_order_acquire), kMaxMcast);
   const std::uint32_t self = a.own.id.qpn.load(std::memory_order_relaxed);
-  for (std::uint32_t i = 0; i < count; ++i) {
-    const McastEntry& entry = *arena.mcast(i);
+  const Shared32* next = by_gid ? &arena.mcast_by_gid(mcast_chain(av.dgid))
+                                : &arena.mcast_by_lid(mcast_chain(av.dlid));
+  for (std::uint32_t i = 0; i < longest; ++i) {
+    const std::uint32_t number = next->load(std::memory_order_acquire);
+    const McastEntry* found = number != 0 ? arena.mcast(number - 1) : nullptr;
+    if (found == nullptr) break;
+    const McastEntry& entry = *found;
+    next = by_gid ? &entry.next_by_gid : &entry.next_by_lid;
     const std::uint32_t qpn = entry.qpn.load(std::memory_order_acquire);
     if (qpn == 0) continue;
-    const bool same = av.is_global != 0 ? entry.mgid == av.dgid : entry.mlid == av.dlid;
+    const bool same = by_gid ? entry.mgid == av.dgid : entry.mlid == av.dlid;
     if (!same || (qpn == self && a.config.block_loopback)) continue;
     QpEntry* target = arena.qp(qp_index(qpn));
     if (target == nullptr || target->id.qpn.load(std::memory_order_acquire) != qpn) continue;

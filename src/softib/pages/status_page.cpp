@@ -66,6 +66,37 @@ std::string node_lines(const Json& node) {
   return text;
 }
 
+// Whether there is nothing to say of it but that it is there.
+bool is_quiet(const Json& node) {
+  for (const Json& hca : list_of(node, "hcas")) {
+    if (!counts(hca, "objects").empty()) return false;
+    for (const Json& port : list_of(hca, "ports")) {
+      if (text_of(port, "state") != "active" || !traffic(port).empty()) return false;
+    }
+  }
+  return true;
+}
+
+// All nodes of a small fabric; of a large one those that are used or not as they should be, and how
+// many others there are.
+std::string nodes_lines(const Json& nodes) {
+  constexpr std::size_t kAllShown = 32;
+  std::string text;
+  std::size_t quiet = 0;
+  for (const Json& node : nodes) {
+    if (nodes.size() > kAllShown && is_quiet(node)) {
+      ++quiet;
+    } else {
+      text += node_lines(node);
+    }
+  }
+  if (quiet == 0) return text;
+  const std::string rest =
+      fmt::format("{}{} nodes, unused, with active ports (`softib status --json` lists all)", quiet,
+                  quiet == nodes.size() ? "" : " other");
+  return text + wrap_words(rest, kColumns, 2) + "\n";
+}
+
 std::string client_lines(const Json& clients) {
   const std::string head =
       fmt::format("{:>8}  {:<12} {:<20} {}", "PID", "NODE", "PROGRAM", "OBJECTS");
@@ -158,7 +189,7 @@ std::string bytes_text(std::uint64_t bytes) {
 
 std::string status_page(const std::string& fabric, const Json& state) {
   std::string text = headline(fabric, state);
-  for (const Json& node : list_of(state, "nodes")) text += node_lines(node);
+  text += nodes_lines(list_of(state, "nodes"));
   const Json& clients = list_of(state, "clients");
   text += clients.empty() ? "\nno programs\n" : client_lines(clients);
   const Json& traffic = list_of(state, "traffic");

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <sstream>
 
 namespace ib::softib {
@@ -39,6 +40,25 @@ TEST(StatusPage, ShowsWhatIsThereAndWhyItWaits) {
         "RC QP 0x20011 of pid 11 on node0, peer QP 0x7: The peer had no receive"}) {
     EXPECT_NE(page.find(part), std::string::npos) << part << " in\n" << page;
   }
+}
+
+TEST(StatusPage, OfAThousandNodesThoseThatAreUsed) {
+  Json nodes = Json::array();
+  for (int i = 0; i < 1000; ++i) {
+    const Json port = {{"number", 1}, {"state", i == 7 ? "down" : "active"}};
+    const Json hca = {{"name", "softib0"},
+                      {"objects", {{"qp", i == 500 ? 1 : 0}}},
+                      {"ports", Json::array({port})}};
+    nodes.push_back({{"name", "node" + std::to_string(i)}, {"hcas", Json::array({hca})}});
+  }
+  const std::string page = status_page("lab", {{"nodes", nodes}});
+  for (const char* part : {"node node7\n", "node node500\n", "998 other nodes, unused"}) {
+    EXPECT_NE(page.find(part), std::string::npos) << part << " in\n" << page;
+  }
+  EXPECT_EQ(page.find("node node8\n"), std::string::npos);
+  EXPECT_LE(std::count(page.begin(), page.end(), '\n'), 20) << page;
+  nodes.erase(nodes.begin() + 32, nodes.end());
+  EXPECT_NE(status_page("lab", {{"nodes", nodes}}).find("node node8\n"), std::string::npos);
 }
 
 TEST(StatusPage, FitsIntoATerminal) {

@@ -14,31 +14,40 @@ constexpr Duration kBusyRetry = std::chrono::milliseconds(1);
 constexpr int kBusyTries = 1000;
 constexpr Duration kBounceRetry = std::chrono::milliseconds(10);
 
+// Slots rest before they are used again; but not for longer than it takes kRestingSlots others to
+// end, since each one that was ever used keeps its pages and is looked at in every quiescence.
+constexpr std::size_t kRestingSlots = 64;
+
+std::uint32_t free_slot_index(Core& core) {
+  const bool fresh_ones = core.slots_used < hca::kMaxSlots;
+  if (fresh_ones && core.resting_slots.size() < kRestingSlots) return core.slots_used++;
+  if (core.resting_slots.empty()) return hca::kNone;
+  const std::uint32_t i = core.resting_slots.front();
+  core.resting_slots.pop_front();
+  return i;
+}
+
 // Generations are odd while a process has the slot.
 std::uint32_t take_slot(Core& core, Session& session) {
-  for (std::uint32_t tries = 0; tries < hca::kMaxSlots; ++tries) {
-    const std::uint32_t i = (core.next_slot + tries) % hca::kMaxSlots;
-    if (core.by_slot[i] != nullptr) continue;
-    core.next_slot = (i + 1) % hca::kMaxSlots;
-    core.by_slot[i] = &session;
-    hca::ProcessSlot& slot = *core.arena().slot(i);
-    session.slot = i;
-    session.generation = (slot.generation.load() | 1u);
-    slot.pid = session.pid;
-    put_text(slot.program, session.program);
-    slot.doorbell.store(0);
-    slot.waiting.store(0);
-    slot.attention.store(0);
-    slot.own_pid.store(0);
-    slot.plate_address.store(0);
-    for (hca::ThreadWord& word : slot.threads) word.sequence.store(0);
-    slot.generation.store(session.generation, std::memory_order_seq_cst);
-    core.slots_used = std::max(core.slots_used, i + 1);
-    core.arena().header().slots_used.store(core.slots_used, std::memory_order_seq_cst);
-    slot.live.store(1, std::memory_order_seq_cst);
-    return i;
-  }
-  return hca::kNone;
+  const std::uint32_t i = free_slot_index(core);
+  if (i == hca::kNone) return i;
+  IB_ASSERT(core.by_slot[i] == nullptr);
+  core.by_slot[i] = &session;
+  hca::ProcessSlot& slot = *core.arena().slot(i);
+  session.slot = i;
+  session.generation = (slot.generation.load() | 1u);
+  slot.pid = session.pid;
+  put_text(slot.program, session.program);
+  slot.doorbell.store(0);
+  slot.waiting.store(0);
+  slot.attention.store(0);
+  slot.own_pid.store(0);
+  slot.plate_address.store(0);
+  for (hca::ThreadWord& word : slot.threads) word.sequence.store(0);
+  slot.generation.store(session.generation, std::memory_order_seq_cst);
+  core.arena().header().slots_used.store(core.slots_used, std::memory_order_seq_cst);
+  slot.live.store(1, std::memory_order_seq_cst);
+  return i;
 }
 
 control::AttachOut attach_out(const Session& session) {
@@ -77,6 +86,7 @@ void free_slot(Core& core, std::uint64_t id) {
     return;
   }
   core.by_slot[session.slot] = nullptr;
+  core.resting_slots.push_back(session.slot);
   erase(core, session);
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// Multicast attachments [IBA1 10.5.2, 11.2.10]: entries that posters of datagrams scan.
+// Multicast attachments [IBA1 10.5.2, 11.2.10]: entries that posters of datagrams find by GID or
+// LID.
 #include "drivers/soft_hca/handlers.h"
 #include "verbs/qp_state.h"
 
@@ -20,8 +21,10 @@ McastGroupEntry* find_attachment(Core& core, const Qp& qp, const control::McastI
 }
 
 void hide(Core& core, McastGroupEntry& entry) {
+  if (entry.dying) return;  // a detach of it waits for posters
   entry.dying = true;
   core.arena().mcast(entry.index)->qpn.store(0, std::memory_order_seq_cst);
+  core.mcast_chains.leave(core.arena(), core.mcasts, entry);
 }
 
 }  // namespace
@@ -60,6 +63,7 @@ void attach_mcast(Core& core, HcaFile& file, const control::McastIn& in, io::Irp
   entry->qpn.store(qp->qpn, std::memory_order_release);
   hca::Shared32& count = core.arena().mcast_count();
   count.store(std::max(count.load(), made->index + 1), std::memory_order_seq_cst);
+  core.mcast_chains.enter(core.arena(), core.mcasts, *made);
   succeed(std::move(irp));
 }
 

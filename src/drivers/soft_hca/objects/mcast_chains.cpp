@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+#include "drivers/soft_hca/objects/mcast_chains.h"
+
+namespace ib::drivers {
+namespace {
+
+// One of the two chains that an entry is in.
+struct Chain {
+  const hca::Arena& arena;
+  const Table<McastGroupEntry>& table;
+  McastNeighbours McastGroupEntry::*neighbours;
+  hca::Shared32 hca::McastEntry::*next;
+  std::uint32_t& head;
+  hca::Shared32& shared_head;
+
+  McastNeighbours& of(std::uint32_t index) const { return table.find(index)->*neighbours; }
+  // What follows `before`, or is first (kNone). Device memory counts from 1; 0 is the end.
+  void lead(std::uint32_t before, std::uint32_t to) const {
+    (before == hca::kNone ? head : of(before).after) = to;
+    hca::Shared32& word = before == hca::kNone ? shared_head : arena.mcast(before)->*next;
+    word.store(to == hca::kNone ? 0 : to + 1, std::memory_order_seq_cst);
+  }
+  void enter(std::uint32_t index) const {
+    const std::uint32_t first = head;
+    of(index) = {hca::kNone, hca::kNone};
+    lead(index, first);
+    if (first != hca::kNone) of(first).before = index;
+    lead(hca::kNone, index);
+  }
+  void leave(std::uint32_t index) const {
+    const auto [before, after] = of(index);
+    lead(before, after);
+    if (after != hca::kNone) of(after).before = before;
+  }
+};
+
+}  // namespace
+
+McastChains::McastChains() {
+  gid_heads_.fill(hca::kNone);
+  lid_heads_.fill(hca::kNone);
+}
+
+void McastChains::enter(const hca::Arena& arena, const Table<McastGroupEntry>& table,
+                        McastGroupEntry& entry) {
+  const std::uint32_t gid = hca::mcast_chain(entry.mgid);
+  const std::uint32_t lid = hca::mcast_chain(entry.mlid);
+  Chain{arena,
+        table,
+        &McastGroupEntry::by_gid,
+        &hca::McastEntry::next_by_gid,
+        gid_heads_[gid],
+        arena.mcast_by_gid(gid)}
+      .enter(entry.index);
+  Chain{arena,
+        table,
+        &McastGroupEntry::by_lid,
+        &hca::McastEntry::next_by_lid,
+        lid_heads_[lid],
+        arena.mcast_by_lid(lid)}
+      .enter(entry.index);
+}
+
+void McastChains::leave(const hca::Arena& arena, const Table<McastGroupEntry>& table,
+                        McastGroupEntry& entry) {
+  const std::uint32_t gid = hca::mcast_chain(entry.mgid);
+  const std::uint32_t lid = hca::mcast_chain(entry.mlid);
+  Chain{arena,
+        table,
+        &McastGroupEntry::by_gid,
+        &hca::McastEntry::next_by_gid,
+        gid_heads_[gid],
+        arena.mcast_by_gid(gid)}
+      .leave(entry.index);
+  Chain{arena,
+        table,
+        &McastGroupEntry::by_lid,
+        &hca::McastEntry::next_by_lid,
+        lid_heads_[lid],
+        arena.mcast_by_lid(lid)}
+      .leave(entry.index);
+}
+
+}  // namespace ib::drivers

@@ -1,0 +1,79 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+"""A fabric of 1,000 virtual hosts: all of them up, with a process each that has its device open, a ring of connections
+through 64 of them; what `softib` says of it.
+
+many_hosts_test.py [--as root|nobody] [--only REGEX]
+"""
+import json
+import pathlib
+import resource
+import shutil
+import subprocess
+
+import harness
+from harness import Failed, Skipped
+
+HOSTS = 1000
+MEMBERS = 64
+PROGRAM = pathlib.Path(__file__).with_name("programs") / "many_hosts.c"
+KIB_EACH = 8 << 10  # what a process of its own, libibverbs and its share of softibd take, with room to spare
+
+
+def build(folder):
+    if shutil.which("gcc") is None:
+        raise Skipped("gcc is not installed (packages.txt)")
+    file = folder / PROGRAM.stem
+    done = subprocess.run(["gcc", "-O1", "-Wall", "-Wextra", "-Werror", str(PROGRAM), "-o", str(file), "-libverbs"],
+                          capture_output=True, text=True, timeout=120, check=False)
+    if done.returncode != 0:
+        raise Failed(f"gcc: {done.stderr}")
+    file.chmod(0o755)
+    return file
+
+
+def need_room():
+    """What the machine must allow a thousand processes at once."""
+    for kind, name, wanted in ((resource.RLIMIT_NPROC, "processes (ulimit -u)", 4 * HOSTS),
+                               (resource.RLIMIT_NOFILE, "descriptors (ulimit -Hn)", 4 * HOSTS)):
+        hard = resource.getrlimit(kind)[1]
+        if hard not in (resource.RLIM_INFINITY, -1) and hard < wanted:
+            raise Skipped(f"only {hard} {name} are allowed, {wanted} are needed")
+    facts = dict(line.split(":") for line in pathlib.Path("/proc/meminfo").read_text(encoding="ascii").splitlines())
+    free = int(facts["MemAvailable"].split()[0])
+    if free < HOSTS * KIB_EACH:
+        raise Skipped(f"{free >> 10} MiB of memory are free, {HOSTS * KIB_EACH >> 10} MiB are needed")
+
+
+def state(fabric):
+    return json.loads(fabric.softib("status", "--json", "--fabric", fabric.name).require().text)
+
+
+def test(report, user):
+    with report.case(f"{HOSTS} hosts come up") as remarks:
+        need_room()
+        with harness.Fabric(nodes=HOSTS, user=user) as fabric:
+            page = fabric.softib("status", "--fabric", fabric.name).require(rf"{HOSTS} nodes, unused").text
+            if len(page.splitlines()) > 20:
+                raise Failed(f"the status page of an unused fabric has {len(page.splitlines())} lines")
+            devices = fabric.run(["ibv_devinfo"], node=HOSTS - 1).require(r"port_lid:\s+1000$")
+            remarks.append(f"{state(fabric)['memory']['resident'] >> 10} KiB resident, "
+                           f"ibv_devinfo {devices.seconds:.2f} s")
+    with report.case(f"{HOSTS} processes, {MEMBERS} in a ring") as remarks:
+        need_room()
+        with harness.Fabric(nodes=HOSTS, user=user) as fabric:
+            program = fabric.start([build(fabric.runtime), HOSTS, MEMBERS], stdin=subprocess.PIPE)
+            harness.wait_until(lambda: "hosts open" in program.text() or not program.running(), 60,
+                               f"{HOSTS} processes; they say:\n{harness.tail(program.text())}")
+            if program.running():
+                now = state(fabric)
+                nodes = {client["node"] for client in now["clients"] if client["program"] == "many_hosts"}
+                if len(nodes) != HOSTS:
+                    raise Failed(f"processes of {len(nodes)} nodes are attached, not of {HOSTS}")
+                remarks.append(f"{now['memory']['resident'] >> 20} MiB resident")
+                program.process.stdin.close()
+            fabric.end(program, 60).require(rf"^{HOSTS} hosts open, {MEMBERS} around the ring$", r"^all ended$")
+            harness.wait_until(lambda: not state(fabric)["clients"], 20, "softibd to forget them")
+
+
+harness.main("many_hosts", test)
