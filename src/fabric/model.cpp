@@ -67,7 +67,7 @@ Result<Fabric> Fabric::create(const Shape& shape) {
   return fabric;
 }
 
-// Room for all that the fabric can become, so that nothing ever moves. What is not used costs
+// Room for all that the fabric can become, so that nothing ever moves. Unused room costs
 // address space only.
 void Fabric::reserve(const Shape& shape) {
   ports_per_hca_ = shape.ports_per_hca;

@@ -18,7 +18,7 @@ namespace ib::mad {
 
 enum class NodeType : std::uint8_t { ChannelAdapter = 1, Switch = 2 };  // [14.2.5.3]
 
-// What answers say of the element that the port is one of.
+// The element that the port is one of, as answers describe it.
 struct NodeFacts {
   std::string_view description;
   NodeType type = NodeType::ChannelAdapter;

@@ -427,8 +427,7 @@ struct KeyEntry {
 };
 static_assert(sizeof(KeyEntry) == 128);
 
-// A multicast attachment [IBA1 10.5.2], in two chains: those whose GID has the same hash, and those
-// whose LID has. The words that lead to an entry hold 1 + its index; 0: the end. (control)
+// A multicast attachment [IBA1 10.5.2], in chains by GID and by LID of 1 + index, 0: end. (control)
 struct McastEntry {
   verbs::Gid mgid{};
   Shared32 qpn;  // 0: free
@@ -473,7 +472,6 @@ struct BounceEntry {
   std::array<std::byte, kBounceBytes> data;
 };
 inline constexpr std::uint32_t kBouncesPerSlot = 4;
-
 inline constexpr std::uint32_t kMaxSlots = 4096;
 inline constexpr std::uint32_t kUnicastLids = 0xc000;  // [IBA1 4.1.3]
 inline constexpr std::uint32_t kMaxPorts = kUnicastLids;
@@ -496,11 +494,9 @@ inline constexpr std::uint64_t kHeader = 0;
 inline constexpr std::uint64_t kMcastCount = 4096;  // one Shared32: entries ever used
 // Locks for remote atomics on memory that is not mapped: kAtomicLocks lines, a Shared32 in each.
 inline constexpr std::uint64_t kAtomics = 8192;
-// Where the chains of multicast attachments begin: a Shared32 for each. (control)
-inline constexpr std::uint64_t kMcastByGid = 32768;
+inline constexpr std::uint64_t kMcastByGid = 32768;  // a Shared32 for each chain (control)
 inline constexpr std::uint64_t kMcastByLid = kMcastByGid + kMcastChains * sizeof(Shared32);
 static_assert(kAtomics + kAtomicLocks * kLine <= kMcastByGid);
-static_assert(kMcastByLid + kMcastChains * sizeof(Shared32) <= kAlign);
 inline constexpr std::uint64_t kSlots = kAlign;
 inline constexpr std::uint64_t kPorts = after(kSlots, kMaxSlots, sizeof(ProcessSlot));
 // By LID: a Shared32, 1 + the index of the port that has it, or 0. (control)
