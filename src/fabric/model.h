@@ -146,6 +146,8 @@ class Fabric {
   const Port* find_port(std::uint16_t lid) const;
   const Port* find_port(const verbs::Gid& gid) const;
 
+  std::uint32_t index_of(const Port& port) const;  // of a port of this fabric
+
   // Gives a port of this fabric another LID: a unicast one (InvalidParameter) that no other port
   // has (AlreadyExists).
   Status set_lid(Port& port, std::uint16_t lid);
@@ -164,7 +166,6 @@ class Fabric {
   void reserve(const Shape& shape);
   Hca& append_hca(Node& node);
   void append_port(const Hca& hca, std::uint32_t number, std::uint64_t guid);
-  std::uint32_t index_of(const Port& port) const;
   const Port* port_at(std::uint32_t number) const;  // 1 + index; 0: none
 
   std::vector<Node> nodes_;

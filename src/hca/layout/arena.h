@@ -6,7 +6,7 @@
 #pragma once
 
 #include "base/assert.h"
-#include "hca/layout/layout.h"
+#include "hca/layout/tables.h"
 
 #include <cstddef>
 #include <cstdint>

@@ -38,24 +38,12 @@ void store_port(const Qp& qp, hca::QpEntry& entry) {
       qp.attr.pkey_index < port.pkeys.size() ? port.pkeys[qp.attr.pkey_index] : std::uint16_t{0};
 }
 
-// Index of the port that has a LID; kNone: none has it.
-std::uint32_t port_with_lid(const fabric::Fabric& fabric, std::uint16_t lid) {
-  for (const fabric::Node& node : fabric.nodes()) {
-    for (const fabric::Hca& hca : node.hcas) {
-      for (const fabric::Port& port : hca.ports) {
-        if (port.lid == lid) return hca.first_port + port.number - 1;
-      }
-    }
-  }
-  return hca::kNone;
-}
-
 void store_flow(const Core& core, const Qp& qp, hca::QpEntry& entry) {
   entry.connection.address = qp.attr.av;
-  const std::uint32_t port = port_with_lid(core.fabric, qp.attr.av.dlid);
-  entry.connection.dest_port = port;
+  const fabric::Port* port = core.fabric.find_port(qp.attr.av.dlid);
+  entry.connection.dest_port = port != nullptr ? core.fabric.index_of(*port) : hca::kNone;
   const auto unknown = static_cast<std::uint32_t>(control::Cause::PeerUnknown);
-  entry.connection.flow.store(port == hca::kNone ? hca::flow::blocked(unknown) : hca::flow::kMemory,
+  entry.connection.flow.store(port == nullptr ? hca::flow::blocked(unknown) : hca::flow::kMemory,
                               std::memory_order_release);
 }
 

@@ -74,13 +74,8 @@ bool check_port(HcaFile& file, std::uint32_t number, std::uint32_t pkey_index,
 // A global address without a LID is looked up: the subnet manager's job elsewhere.
 void resolve(Core& core, verbs::AddressVector& av) {
   if (av.dlid != 0 || av.is_global == 0) return;
-  for (const fabric::Node& node : core.fabric.nodes()) {
-    for (const fabric::Hca& hca : node.hcas) {
-      for (const fabric::Port& port : hca.ports) {
-        if (port.gid() == av.dgid) av.dlid = port.lid;
-      }
-    }
-  }
+  const fabric::Port* port = core.fabric.find_port(av.dgid);
+  if (port != nullptr) av.dlid = port->lid;
 }
 
 bool check_path(Core& core, HcaFile& file, verbs::AddressVector& av, std::string& reason) {
