@@ -33,7 +33,7 @@ def build(folder):
 
 
 def need_room():
-    """What the machine must allow a thousand processes at once."""
+    """Skips where the limits of this machine are too low for a thousand processes at once."""
     for kind, name, wanted in ((resource.RLIMIT_NPROC, "processes (ulimit -u)", 4 * HOSTS),
                                (resource.RLIMIT_NOFILE, "descriptors (ulimit -Hn)", 4 * HOSTS)):
         hard = resource.getrlimit(kind)[1]

@@ -366,7 +366,7 @@ TEST(Bounce, WithoutAFreeEntryTheRequestWaits) {
   }
   EXPECT_EQ(b.post(WrOpcode::RdmaWrite, 100), Status::Ok);
   EXPECT_EQ(b.next(), std::nullopt);
-  b.memory.arena().bounce(1, 4)->request.state.store(BounceState::Free);
+  b.memory.arena().bounce(1, kBouncesPerSlot - 1)->request.state.store(BounceState::Free);
   b.host.on_relax = [&b] { b.serve(); };
   EXPECT_FALSE(b.progress());
   EXPECT_EQ(b.next(), WcStatus::Success);
