@@ -3,7 +3,7 @@
 // mapped sparse: addresses, not memory.
 #pragma once
 
-#include "hca/layout/layout.h"
+#include "hca/layout/tables.h"
 
 #include <cstdint>
 

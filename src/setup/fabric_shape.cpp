@@ -2,7 +2,7 @@
 #include "setup/fabric_shape.h"
 
 #include "fabric/model.h"
-#include "hca/layout/layout.h"
+#include "hca/layout/tables.h"
 #include "setup/cli_error.h"
 
 #include <fmt/format.h>

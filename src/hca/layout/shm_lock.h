@@ -7,7 +7,7 @@
 // word that never becomes free is garbage, and garbage must not hang a process.
 #pragma once
 
-#include "hca/layout/layout.h"
+#include "hca/layout/tables.h"
 
 namespace ib::hca {
 

@@ -8,7 +8,7 @@
 #pragma once
 
 #include "base/assert.h"
-#include "hca/layout/layout.h"
+#include "hca/layout/tables.h"
 
 #include <atomic>
 #include <cstddef>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Memory regions: of the application's memory, of device memory, null and imported ones.
-#include "hca/layout/layout.h"
+#include "hca/layout/tables.h"
 #include "host_abi/provider/ops.h"
 #include "linux/client/registered_range.h"
 

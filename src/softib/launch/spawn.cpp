@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "softib/launch/spawn.h"
 
-#include "hca/layout/layout.h"
+#include "hca/layout/tables.h"
 #include "setup/address_space.h"
 #include "setup/cli_error.h"
 #include "setup/fd.h"
