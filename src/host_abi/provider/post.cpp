@@ -33,6 +33,8 @@ bool take_bind(const ibv_send_wr& wr, hca::SendWqe& to) {
 
 bool take_destination(const ibv_send_wr& wr, ibv_qp_type type, hca::SendWqe& to) {
   if (type == IBV_QPT_UD) {
+    // The remote address of any other request would be taken for an address handle.
+    if (wr.opcode != IBV_WR_SEND && wr.opcode != IBV_WR_SEND_WITH_IMM) return false;
     // No port computes checksums (ibv_query_device: no IBV_DEVICE_UD_IP_CSUM).
     if (wr.wr.ud.ah == nullptr || (wr.send_flags & IBV_SEND_IP_CSUM) != 0) return false;
     to.av = ah_of(wr.wr.ud.ah).engine->av();
