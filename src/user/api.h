@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // The user HCA: what host_abi/ (libibverbs), WinVerbs and tests program against.
 //
-// One Process per process and fabric; it opens HCAs; HCAs create objects. Every object is owned by
-// whoever holds the unique_ptr and must be destroyed with its destroy() first, which may refuse
-// (DeviceBusy); dropping an object that was not destroyed leaves it to softibd's teardown when the
-// process ends. Control calls wait for softibd (passive level). Posting, polling and arming do not.
+// One Process (process.h) per process and fabric; it opens HCAs (hca.h); HCAs create objects. Every
+// object is owned by whoever holds the unique_ptr and must be destroyed with its destroy() first,
+// which may refuse (DeviceBusy); dropping an object that was not destroyed leaves it to softibd's
+// teardown when the process ends. Control calls wait for softibd (passive level). Posting, polling
+// and arming do not.
 //
 // Failures: a Status; `last_reason()` of this thread says why in words.
 #pragma once
@@ -197,56 +198,6 @@ struct QpOptions {
   bool single_threaded = false;  // the application promises it (thread domain)
   std::uint32_t flags = 0;
   std::uint64_t cookie = 0;
-};
-
-// An opened HCA.
-class Hca {
- public:
-  virtual ~Hca() = default;  // closes the file; objects that still exist are torn down by softibd
-  virtual Process& process() = 0;
-  virtual std::uint32_t file() const = 0;  // as in EventOut::file
-  virtual const control::OpenOut& info() const = 0;
-  virtual const control::CaAttr& attributes() const = 0;
-
-  virtual Result<control::PortAttr> query_port(std::uint32_t port) = 0;
-  virtual Status modify_port(const control::ModifyPortIn& in) = 0;
-  virtual Result<verbs::Gid> query_gid(std::uint32_t port, std::uint32_t index) = 0;
-  virtual Result<std::uint16_t> query_pkey(std::uint32_t port, std::uint32_t index) = 0;
-
-  virtual Result<std::unique_ptr<ProtectionDomain>> alloc_pd() = 0;
-  virtual Result<std::unique_ptr<MemoryRegion>> register_memory(const control::RegMrIn& in) = 0;
-  virtual Result<std::unique_ptr<MemoryWindow>> alloc_window(const ProtectionDomain& pd,
-                                                             std::uint32_t type) = 0;
-  virtual Result<std::unique_ptr<DeviceMemory>> alloc_device_memory(std::uint64_t length,
-                                                                    std::uint32_t log_align) = 0;
-  virtual Result<std::unique_ptr<AddressHandle>> create_ah(ProtectionDomain& pd,
-                                                           const verbs::AddressVector& av) = 0;
-  virtual Result<std::unique_ptr<XrcDomain>> open_xrcd(const control::OpenXrcdIn& in) = 0;
-  virtual Result<std::unique_ptr<CompletionQueue>> create_cq(const control::CreateCqIn& in) = 0;
-  virtual Result<std::unique_ptr<SharedReceiveQueue>> create_srq(const SrqOptions& options) = 0;
-  virtual Result<std::unique_ptr<QueuePair>> create_qp(const QpOptions& options) = 0;
-  virtual Result<std::unique_ptr<QueuePair>> open_qp(const XrcDomain& xrcd, std::uint32_t qpn,
-                                                     std::uint64_t cookie) = 0;
-};
-
-// This process as a client of a fabric.
-class Process {
- public:
-  virtual ~Process() = default;
-  // Connects to softibd, maps device memory, starts the service and event threads.
-  static Result<std::unique_ptr<Process>> attach(platform::ClientHost& host,
-                                                 const ProcessOptions& options, EventSink& events,
-                                                 std::string& reason);
-  virtual const control::AttachOut& info() const = 0;  // node name, HCAs
-  virtual Result<std::unique_ptr<Hca>> open_hca(std::uint64_t node_guid) = 0;
-  virtual Result<std::unique_ptr<CompletionChannel>> create_channel() = 0;
-  // The completion queue with this index that is alive in this process and its cookie, or nothing:
-  // turns what came out of a channel's pipe back into an object.
-  virtual Result<std::uint64_t> cq_cookie(std::uint64_t cq_index) = 0;
-  // The program is about to unmap [start, start + length), to map something else there or to take
-  // rights away: regions there are from now on read and written by system calls, which return an
-  // error where loads and stores would be a signal. Any thread; takes no lock, allocates nothing.
-  virtual void mappings_change(std::uint64_t start, std::uint64_t length) = 0;
 };
 
 }  // namespace ib::user

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "user/completion_queue.h"
 
-#include "user/hca_client.h"
+#include "user/hca.h"
 #include "user/take.h"
 
 namespace ib::user {
@@ -14,7 +14,7 @@ thread_local const char this_thread = 0;  // its address tells threads apart
 
 }  // namespace
 
-Result<std::unique_ptr<CompletionQueue>> CompletionQueue::create(Hca& hca, ProcessState& process,
+Result<std::unique_ptr<CompletionQueue>> CompletionQueue::create(Hca& hca, Process& process,
                                                                  std::uint32_t handle,
                                                                  const control::CqOut& out,
                                                                  std::uint64_t cookie) {
@@ -26,7 +26,7 @@ Result<std::unique_ptr<CompletionQueue>> CompletionQueue::create(Hca& hca, Proce
   return cq;
 }
 
-CompletionQueue::CompletionQueue(Hca& hca, ProcessState& process, std::uint32_t handle,
+CompletionQueue::CompletionQueue(Hca& hca, Process& process, std::uint32_t handle,
                                  std::uint64_t cookie)
     : hca_(hca),
       process_(process),
@@ -100,7 +100,7 @@ Status CompletionQueue::resize(std::uint32_t cqe) {
   const control::ResizeCqIn in{handle_, cqe};
   control::CqOut out;
   lock();
-  const auto done = process_.call_for(control::Code::ResizeCq, client(hca_).file(), in, out);
+  const auto done = process_.call_for(control::Code::ResizeCq, hca_.file(), in, out);
   const bool usable = done && consumer_.use_ring(process_.arena(), out);
   if (usable) cqe_ = out.cqe;
   unlock();
@@ -127,9 +127,8 @@ void CompletionQueue::discard(std::uint32_t qpn) {
 Status CompletionQueue::destroy() {
   if (!process_.is_mine()) return Status::Ok;
   std::lock_guard guard(process_.control_lock());
-  const Status status =
-      client(hca_).command(control::Code::DestroyCq, control::IndexIn{handle_, 0});
-  if (!HcaClient::is_gone(status)) return status;
+  const Status status = hca_.command(control::Code::DestroyCq, control::IndexIn{handle_, 0});
+  if (!Hca::is_gone(status)) return status;
   process_.remove(*this);
   return Status::Ok;
 }

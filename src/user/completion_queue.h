@@ -16,7 +16,7 @@ class Requester;
 
 namespace ib::user {
 
-class ProcessState;
+class Process;
 
 // What is known of a completion that was taken, from private memory or read once.
 struct TakenCompletion {
@@ -28,7 +28,7 @@ struct TakenCompletion {
 
 class CompletionQueue {
  public:
-  static Result<std::unique_ptr<CompletionQueue>> create(Hca& hca, ProcessState& process,
+  static Result<std::unique_ptr<CompletionQueue>> create(Hca& hca, Process& process,
                                                          std::uint32_t handle,
                                                          const control::CqOut& out,
                                                          std::uint64_t cookie);
@@ -74,7 +74,7 @@ class CompletionQueue {
 
  private:
   friend class QueuePair;
-  CompletionQueue(Hca& hca, ProcessState& process, std::uint32_t handle, std::uint64_t cookie);
+  CompletionQueue(Hca& hca, Process& process, std::uint32_t handle, std::uint64_t cookie);
   void fire_for_the_rest();
   static constexpr std::uint32_t kPollsPerYield = 1u << 12;
   // The ends of a queue pair that complete here. nullptr: that one does not, or there is none.
@@ -96,7 +96,7 @@ class CompletionQueue {
   void discard(std::uint32_t qpn);
 
   Hca& hca_;
-  ProcessState& process_;
+  Process& process_;
   std::uint32_t handle_;
   std::uint32_t index_;
   std::uint32_t cqe_ = 0;

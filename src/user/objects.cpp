@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // The simple objects of api.h: each a handle and its destruction. A refusal (DeviceBusy) changes
 // nothing; softibd being gone destroys everything.
-#include "user/hca_client.h"
+#include "user/hca.h"
 
 #include <bit>
 #include <string>
@@ -14,7 +14,7 @@ namespace {
 
 // Destroying what went before, with softibd or the HCA, has nothing to do.
 Status destroyed(Status status) {
-  return HcaClient::is_gone(status) ? Status::Ok : status;
+  return Hca::is_gone(status) ? Status::Ok : status;
 }
 
 }  // namespace
@@ -25,39 +25,37 @@ Status ProtectionDomain::destroy() {
                                           " is in use by " + std::to_string(users) +
                                           " address handle" + (users == 1 ? "" : "s"));
   }
-  return destroyed(client(hca_).command(Code::DeallocPd, control::IndexIn{handle_, 0}));
+  return destroyed(hca_.command(Code::DeallocPd, control::IndexIn{handle_, 0}));
 }
 
 Status AddressHandle::destroy() {
   pd_.drop_address();
-  client(pd_.hca()).drop_address();
+  pd_.hca().drop_address();
   return Status::Ok;
 }
 
 Status XrcDomain::destroy() {
-  return destroyed(client(hca_).command(Code::CloseXrcd, control::IndexIn{handle_, 0}));
+  return destroyed(hca_.command(Code::CloseXrcd, control::IndexIn{handle_, 0}));
 }
 
 Status MemoryWindow::destroy() {
-  return destroyed(client(hca_).command(Code::DeallocMw, control::IndexIn{handle_, 0}));
+  return destroyed(hca_.command(Code::DeallocMw, control::IndexIn{handle_, 0}));
 }
 
 Status DeviceMemory::destroy() {
-  HcaClient& hca = client(hca_);
-  if (!hca.state().is_mine()) return Status::Ok;
-  std::lock_guard guard(hca.state().control_lock());
-  const Status status = destroyed(hca.command(Code::FreeDm, control::IndexIn{handle_, 0}));
-  if (status == Status::Ok) hca.forget_dm(handle_);
+  if (!hca_.process().is_mine()) return Status::Ok;
+  std::lock_guard guard(hca_.process().control_lock());
+  const Status status = destroyed(hca_.command(Code::FreeDm, control::IndexIn{handle_, 0}));
+  if (status == Status::Ok) hca_.forget_dm(handle_);
   return status;
 }
 
 Status MemoryRegion::destroy() {
-  HcaClient& hca = client(hca_);
-  if (!hca.state().is_mine()) return Status::Ok;
-  Regions& regions = hca.state().regions();
-  std::lock_guard guard(hca.state().control_lock());
+  if (!hca_.process().is_mine()) return Status::Ok;
+  Regions& regions = hca_.process().regions();
+  std::lock_guard guard(hca_.process().control_lock());
   regions.hide(index());
-  const Status status = destroyed(hca.command(Code::DeregMr, control::IndexIn{handle_, 0}));
+  const Status status = destroyed(hca_.command(Code::DeregMr, control::IndexIn{handle_, 0}));
   if (status == Status::Ok) {
     regions.remove(index());
   } else {
@@ -67,8 +65,7 @@ Status MemoryRegion::destroy() {
 }
 
 Status MemoryRegion::reregister(std::uint32_t change, const control::RegMrIn& to) {
-  HcaClient& hca = client(hca_);
-  ProcessState& process = hca.state();
+  Process& process = hca_.process();
   std::lock_guard guard(process.control_lock());
   const hca::LocalKey& local = process.plane().local_keys().at(index());
   // What is not changed stays: private memory knows it.
@@ -86,7 +83,7 @@ Status MemoryRegion::reregister(std::uint32_t change, const control::RegMrIn& to
   in.to = now;
   control::MrOut out;
   process.regions().hide(index());
-  const auto done = process.call_for(Code::ReregMr, hca.file(), in, out);
+  const auto done = process.call_for(Code::ReregMr, hca_.file(), in, out);
   if (!done) {
     process.regions().undo(index());
     return done.error();

@@ -3,7 +3,7 @@
 
 #include "base/buffers.h"
 #include "hca/layout/doorbell.h"
-#include "user/process_state.h"
+#include "user/process.h"
 
 #include <span>
 

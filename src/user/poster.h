@@ -2,7 +2,7 @@
 // Poster: what executing work requests needs of this process (hca::PosterHost): other processes'
 // memory, their completion channels and doorbells, softibd for events and traces.
 //
-// Owns the poster connection (see process_state.h). Thread safe; called inside OpScopes.
+// Owns the poster connection (see process.h). Thread safe; called inside OpScopes.
 #pragma once
 
 #include "hca/layout/arena.h"
@@ -17,11 +17,11 @@
 
 namespace ib::user {
 
-class ProcessState;
+class Process;
 
 class Poster final : public hca::PosterHost {
  public:
-  Poster(ProcessState& process, platform::ClientHost& host, const hca::Arena& arena,
+  Poster(Process& process, platform::ClientHost& host, const hca::Arena& arena,
          std::unique_ptr<platform::ControlChannel> channel)
       : process_(process), host_(host), arena_(arena), channel_(std::move(channel)) {}
 
@@ -69,7 +69,7 @@ class Poster final : public hca::PosterHost {
   };
   bool send(std::uint32_t cq, std::uint32_t channel, std::uint32_t generation);
 
-  ProcessState& process_;
+  Process& process_;
   platform::ClientHost& host_;
   hca::Arena arena_;
   std::unique_ptr<platform::ControlChannel> channel_;

@@ -2,7 +2,7 @@
 #include "user/queue_pair.h"
 
 #include "hca/queues/own_queue_pair_flow.h"
-#include "user/hca_client.h"
+#include "user/hca.h"
 
 namespace ib::user {
 
@@ -35,7 +35,7 @@ struct QueuePair::Owner {
   void flush_later() const { qp.process_.flush_later(); }
 };
 
-Result<std::unique_ptr<QueuePair>> QueuePair::create(Hca& hca, ProcessState& process,
+Result<std::unique_ptr<QueuePair>> QueuePair::create(Hca& hca, Process& process,
                                                      const QpOptions& options, std::uint32_t handle,
                                                      const control::CreateQpIn& in,
                                                      const control::QpOut& out) {
@@ -46,8 +46,8 @@ Result<std::unique_ptr<QueuePair>> QueuePair::create(Hca& hca, ProcessState& pro
   return qp;
 }
 
-QueuePair::QueuePair(Hca& hca, ProcessState& process, const QpOptions& options,
-                     std::uint32_t handle, const control::QpOut& out)
+QueuePair::QueuePair(Hca& hca, Process& process, const QpOptions& options, std::uint32_t handle,
+                     const control::QpOut& out)
     : hca_(hca),
       process_(process),
       handle_(handle),
@@ -101,7 +101,7 @@ Result<control::ModifyQpOut> QueuePair::modify(std::uint32_t mask, const control
   in.mask = mask;
   in.attr = attr;
   control::ModifyQpOut out;
-  const auto done = process_.call_for(Code::ModifyQp, client(hca_).file(), in, out);
+  const auto done = process_.call_for(Code::ModifyQp, hca_.file(), in, out);
   if (!done) return done.error();
   Owner owner{*this};
   own_.modified(owner, mask, attr, out.state);
@@ -132,24 +132,24 @@ void QueuePair::break_for_good() {
 Result<control::QueryQpOut> QueuePair::query() {
   control::QueryQpOut out;
   const control::IndexIn in{handle_, 0};
-  const auto done = process_.call_for(Code::QueryQp, client(hca_).file(), in, out);
+  const auto done = process_.call_for(Code::QueryQp, hca_.file(), in, out);
   if (!done) return done.error();
   return out;
 }
 
 Status QueuePair::attach_mcast(const verbs::Gid& mgid, std::uint16_t mlid) {
-  return client(hca_).command(Code::AttachMcast, control::McastIn{handle_, mlid, 0, mgid});
+  return hca_.command(Code::AttachMcast, control::McastIn{handle_, mlid, 0, mgid});
 }
 
 Status QueuePair::detach_mcast(const verbs::Gid& mgid, std::uint16_t mlid) {
-  return client(hca_).command(Code::DetachMcast, control::McastIn{handle_, mlid, 0, mgid});
+  return hca_.command(Code::DetachMcast, control::McastIn{handle_, mlid, 0, mgid});
 }
 
 Status QueuePair::destroy() {
   if (!process_.is_mine()) return Status::Ok;
   std::lock_guard guard(process_.control_lock());
-  const Status status = client(hca_).command(Code::DestroyQp, control::IndexIn{handle_, 0});
-  if (!HcaClient::is_gone(status)) return status;
+  const Status status = hca_.command(Code::DestroyQp, control::IndexIn{handle_, 0});
+  if (!Hca::is_gone(status)) return status;
   forget_completions();
   process_.remove(*this);
   // Polls on other threads may hold a pointer: they hold their CQ's lock meanwhile.

@@ -17,7 +17,7 @@ namespace ib::user {
 
 class QueuePair {
  public:
-  static Result<std::unique_ptr<QueuePair>> create(Hca& hca, ProcessState& process,
+  static Result<std::unique_ptr<QueuePair>> create(Hca& hca, Process& process,
                                                    const QpOptions& options, std::uint32_t handle,
                                                    const control::CreateQpIn& in,
                                                    const control::QpOut& out);
@@ -91,7 +91,7 @@ class QueuePair {
   Status detach_mcast(const verbs::Gid& mgid, std::uint16_t mlid);
   Status destroy();
 
-  // For the service thread and polls (process_state.h): up to `most` of the requests that wait.
+  // For the service thread and polls (process.h): up to `most` of the requests that wait.
   hca::Requester::Progress run_waiting(std::uint32_t most);
   // The state is Error: completes everything outstanding with flush errors, once. Any thread.
   void flush_after_error();
@@ -101,12 +101,12 @@ class QueuePair {
  private:
   friend class CompletionQueue;
   struct Owner;
-  QueuePair(Hca& hca, ProcessState& process, const QpOptions& options, std::uint32_t handle,
+  QueuePair(Hca& hca, Process& process, const QpOptions& options, std::uint32_t handle,
             const control::QpOut& out);
   void forget_completions();
 
   Hca& hca_;
-  ProcessState& process_;
+  Process& process_;
   std::uint32_t handle_;
   std::uint32_t index_;
   std::uint32_t qpn_;
@@ -123,7 +123,7 @@ class QueuePair {
 
 class SharedReceiveQueue {
  public:
-  static Result<std::unique_ptr<SharedReceiveQueue>> create(Hca& hca, ProcessState& process,
+  static Result<std::unique_ptr<SharedReceiveQueue>> create(Hca& hca, Process& process,
                                                             const SrqOptions& options,
                                                             std::uint32_t handle,
                                                             const control::SrqOut& out);
@@ -145,11 +145,11 @@ class SharedReceiveQueue {
 
  private:
   friend class CompletionQueue;
-  SharedReceiveQueue(Hca& hca, ProcessState& process, const SrqOptions& options,
-                     std::uint32_t handle, const control::SrqOut& out);
+  SharedReceiveQueue(Hca& hca, Process& process, const SrqOptions& options, std::uint32_t handle,
+                     const control::SrqOut& out);
 
   Hca& hca_;
-  ProcessState& process_;
+  Process& process_;
   std::uint32_t handle_;
   std::uint32_t index_;
   std::uint32_t srqn_;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "user/regions.h"
 
-#include "user/process_state.h"
+#include "user/process.h"
 
 #include <algorithm>
 #include <bit>
@@ -25,7 +25,7 @@ bool overlap(std::uint64_t a, std::uint64_t a_length, std::uint64_t b, std::uint
 
 }  // namespace
 
-Regions::Regions(ProcessState& process) : process_(process) {}
+Regions::Regions(Process& process) : process_(process) {}
 
 // Pages stay where they are: the process is ending, or softibd is gone and with it every peer.
 Regions::~Regions() = default;

@@ -19,11 +19,11 @@
 
 namespace ib::user {
 
-class ProcessState;
+class Process;
 
 class Regions {
  public:
-  explicit Regions(ProcessState& process);
+  explicit Regions(Process& process);
   ~Regions();
 
   // A region exists from now on: private memory learns it, and its pages may be adopted.
@@ -74,7 +74,7 @@ class Regions {
   void drop_unused();
   void watch(Region& region);
 
-  ProcessState& process_;
+  Process& process_;
   std::map<std::uint32_t, Region> regions_;  // by key index
   std::multimap<std::uint64_t, std::uint32_t> by_address_;
   std::uint64_t longest_ = 0;  // of all regions in by_address_ so far

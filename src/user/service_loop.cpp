@@ -5,7 +5,7 @@
 // to Error, serves bounces, and runs waiting work requests on a clock tick when
 // the application itself is not polling.
 #include "hca/layout/doorbell.h"
-#include "user/process_state.h"
+#include "user/process.h"
 
 namespace ib::user {
 
@@ -17,7 +17,7 @@ constexpr std::uint32_t kLingerTicks = 20;  // after the last waiting request
 
 }  // namespace
 
-void ProcessState::service_loop() {
+void Process::service_loop() {
   std::uint32_t linger = 0;
   const auto round = [this, &linger] {
     serve_bounces();
@@ -50,7 +50,7 @@ void ProcessState::service_loop() {
 
 // Somebody changed something of ours in device memory. False: again soon; a control call is under
 // way and may be waiting for peers, or posters have not left a queue pair that is to be flushed.
-bool ProcessState::look_around() {
+bool Process::look_around() {
   const std::uint32_t attention = slot_->attention.load(std::memory_order_acquire);
   if (attention == attention_seen_.load(std::memory_order_acquire) &&
       !has_unflushed_.load(std::memory_order_acquire)) {
@@ -66,7 +66,7 @@ bool ProcessState::look_around() {
   return !has_unflushed_.load(std::memory_order_acquire);
 }
 
-void ProcessState::event_loop() {
+void Process::event_loop() {
   const control::GenerationIn in{info_.slot, info_.slot_generation};
   while (!stopping_.load(std::memory_order_acquire)) {
     control::EventOut event;
@@ -83,7 +83,7 @@ void ProcessState::event_loop() {
 }
 
 // The fabric is gone: everything that is outstanding ends with a flush error.
-void ProcessState::daemon_died() {
+void Process::daemon_died() {
   daemon_gone_.store(true, std::memory_order_release);
   main_->shut_down();  // ends a control call that waits, and with it the hold on control_lock
   {

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-#include "user/hca_client.h"
+#include "user/hca.h"
 #include "user/queue_pair.h"
 
 namespace ib::user {
 
 using control::Code;
 
-Result<std::unique_ptr<SharedReceiveQueue>> SharedReceiveQueue::create(Hca& hca,
-                                                                       ProcessState& process,
+Result<std::unique_ptr<SharedReceiveQueue>> SharedReceiveQueue::create(Hca& hca, Process& process,
                                                                        const SrqOptions& options,
                                                                        std::uint32_t handle,
                                                                        const control::SrqOut& out) {
@@ -19,7 +18,7 @@ Result<std::unique_ptr<SharedReceiveQueue>> SharedReceiveQueue::create(Hca& hca,
   return srq;
 }
 
-SharedReceiveQueue::SharedReceiveQueue(Hca& hca, ProcessState& process, const SrqOptions& options,
+SharedReceiveQueue::SharedReceiveQueue(Hca& hca, Process& process, const SrqOptions& options,
                                        std::uint32_t handle, const control::SrqOut& out)
     : hca_(hca),
       process_(process),
@@ -52,7 +51,7 @@ Result<control::SrqOut> SharedReceiveQueue::modify(const control::ModifySrqIn& i
   control::ModifySrqIn mine = in;
   mine.index = handle_;
   control::SrqOut out;
-  const auto done = process_.call_for(Code::ModifySrq, client(hca_).file(), mine, out);
+  const auto done = process_.call_for(Code::ModifySrq, hca_.file(), mine, out);
   if (!done) return done.error();
   return out;
 }
@@ -60,7 +59,7 @@ Result<control::SrqOut> SharedReceiveQueue::modify(const control::ModifySrqIn& i
 Result<control::SrqOut> SharedReceiveQueue::query() {
   control::SrqOut out;
   const control::IndexIn in{handle_, 0};
-  const auto done = process_.call_for(Code::QuerySrq, client(hca_).file(), in, out);
+  const auto done = process_.call_for(Code::QuerySrq, hca_.file(), in, out);
   if (!done) return done.error();
   return out;
 }
@@ -68,8 +67,8 @@ Result<control::SrqOut> SharedReceiveQueue::query() {
 Status SharedReceiveQueue::destroy() {
   if (!process_.is_mine()) return Status::Ok;
   std::lock_guard guard(process_.control_lock());
-  const Status status = client(hca_).command(Code::DestroySrq, control::IndexIn{handle_, 0});
-  if (!HcaClient::is_gone(status)) return status;
+  const Status status = hca_.command(Code::DestroySrq, control::IndexIn{handle_, 0});
+  if (!Hca::is_gone(status)) return status;
   process_.remove(*this);
   if (cq_ != nullptr) {
     cq_->lock();

@@ -5,7 +5,7 @@
 // take_plain() makes no calls: what it needs stays in registers, and nothing is saved.
 #pragma once
 
-#include "user/process_state.h"
+#include "user/process.h"
 
 namespace ib::user {
 

@@ -6,6 +6,7 @@
 #include "peer/peer_protocol.h"
 #include "test_host.h"
 #include "user/completion_queue.h"
+#include "user/hca.h"
 #include "user/queue_pair.h"
 
 #include <array>

@@ -5,6 +5,7 @@
 
 #include "test_host.h"
 #include "user/completion_queue.h"
+#include "user/hca.h"
 #include "user/queue_pair.h"
 
 #include <sys/mman.h>

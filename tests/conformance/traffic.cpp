@@ -3,6 +3,7 @@
 
 #include "peer/peer_socket.h"
 #include "user/completion_queue.h"
+#include "user/hca.h"
 #include "user/queue_pair.h"
 
 #include <poll.h>

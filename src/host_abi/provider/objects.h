@@ -7,8 +7,8 @@
 #include "host_abi/provider/errors.h"
 #include "host_abi/provider/runtime.h"
 #include "host_abi/provider/send_batch.h"
-#include "user/api.h"
 #include "user/completion_queue.h"
+#include "user/hca.h"
 #include "user/queue_pair.h"
 #include "verbs/post_refusal.h"
 

@@ -10,7 +10,7 @@
 
 #include "host_abi/provider/async_queue.h"
 #include "host_abi/provider/event_hub.h"
-#include "user/api.h"
+#include "user/hca.h"
 
 #include <atomic>
 #include <cstdint>

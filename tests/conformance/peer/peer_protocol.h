@@ -6,7 +6,7 @@
 #pragma once
 
 #include "base/assert.h"
-#include "user/api.h"
+#include "user/hca.h"
 
 #include <cstddef>
 #include <cstdint>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// ProcessState: this process as a client of a fabric: connections, device memory, object tables,
+// Process: this process as a client of a fabric: connections, device memory, object tables,
 // the service thread and the event thread.
 //
 // Three connections to softibd. main: control calls, which may wait (for quiescence). poster: small
@@ -30,18 +30,26 @@ namespace ib::user {
 // Remembers why a call failed on this thread (last_reason()).
 Status failed(Status status, std::string reason);
 
-class ProcessState final : public Process {
+class Process {
  public:
+  // Connects to softibd, maps device memory, starts the service and event threads.
   static Result<std::unique_ptr<Process>> attach(platform::ClientHost& host,
                                                  const ProcessOptions& options, EventSink& events,
                                                  std::string& reason);
-  ~ProcessState() override;
+  ~Process();
+  Process(const Process&) = delete;
+  Process& operator=(const Process&) = delete;
 
-  const control::AttachOut& info() const override { return info_; }
-  Result<std::unique_ptr<Hca>> open_hca(std::uint64_t node_guid) override;
-  Result<std::unique_ptr<CompletionChannel>> create_channel() override;
-  Result<std::uint64_t> cq_cookie(std::uint64_t cq_index) override;
-  void mappings_change(std::uint64_t start, std::uint64_t length) override {
+  const control::AttachOut& info() const { return info_; }  // node name, HCAs
+  Result<std::unique_ptr<Hca>> open_hca(std::uint64_t node_guid);
+  Result<std::unique_ptr<CompletionChannel>> create_channel();
+  // The completion queue with this index that is alive in this process and its cookie, or nothing:
+  // turns what came out of a channel's pipe back into an object.
+  Result<std::uint64_t> cq_cookie(std::uint64_t cq_index);
+  // The program is about to unmap [start, start + length), to map something else there or to take
+  // rights away: regions there are from now on read and written by system calls, which return an
+  // error where loads and stores would be a signal. Any thread; takes no lock, allocates nothing.
+  void mappings_change(std::uint64_t start, std::uint64_t length) {
     regions_->mappings_change(start, length);
   }
 
@@ -105,7 +113,7 @@ class ProcessState final : public Process {
   void serve_bounces();
 
  private:
-  ProcessState(platform::ClientHost& host, EventSink& events) : host_(host), events_(events) {}
+  Process(platform::ClientHost& host, EventSink& events) : host_(host), events_(events) {}
   Status start(const ProcessOptions& options, std::string& reason);
   Status map_arena(platform::NativeHandle file, std::string& reason);
   void run_waiting();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-#include "user/hca_client.h"
+#include "user/hca.h"
 
 #include <fmt/format.h>
 
@@ -15,26 +15,26 @@ constexpr std::uint8_t kMulticastGid = 0xff;  // first byte [IBA1 4.1.1]
 
 }  // namespace
 
-Result<std::unique_ptr<Hca>> HcaClient::open(ProcessState& process, std::uint64_t node_guid) {
+Result<std::unique_ptr<Hca>> Hca::open(Process& process, std::uint64_t node_guid) {
   control::OpenIn in;
   const std::string path = fmt::format("\\Device\\ibal\\{:016x}", node_guid);
   path.copy(in.path.data(), in.path.size() - 1);
   control::OpenOut info;
   const auto file = process.call_for(Code::Open, 0, in, info);
   if (!file) return file.error();
-  std::unique_ptr<HcaClient> hca(new HcaClient(process, static_cast<std::uint32_t>(*file), info));
+  std::unique_ptr<Hca> hca(new Hca(process, static_cast<std::uint32_t>(*file), info));
   const auto asked = process.call_bytes(
       Code::QueryCa, hca->file_, {}, std::as_writable_bytes(std::span(&hca->attributes_, 1)), {});
   if (!asked) return asked.error();
-  return std::unique_ptr<Hca>(std::move(hca));
+  return hca;
 }
 
-HcaClient::~HcaClient() {
+Hca::~Hca() {
   const control::CloseIn in{file_, 0};
   (void)process_.call(Code::Close, 0, in);  // softibd being gone closes it too
 }
 
-Result<control::PortAttr> HcaClient::query_port(std::uint32_t port) {
+Result<control::PortAttr> Hca::query_port(std::uint32_t port) {
   const control::PortIn in{port, 0};
   control::PortAttr out;
   const auto done = process_.call_for(Code::QueryPort, file_, in, out);
@@ -42,11 +42,11 @@ Result<control::PortAttr> HcaClient::query_port(std::uint32_t port) {
   return out;
 }
 
-Status HcaClient::modify_port(const control::ModifyPortIn& in) {
+Status Hca::modify_port(const control::ModifyPortIn& in) {
   return command(Code::ModifyPort, in);
 }
 
-Result<verbs::Gid> HcaClient::query_gid(std::uint32_t port, std::uint32_t index) {
+Result<verbs::Gid> Hca::query_gid(std::uint32_t port, std::uint32_t index) {
   const control::TableIn in{port, index};
   control::GidOut out;
   const auto done = process_.call_for(Code::QueryGid, file_, in, out);
@@ -54,7 +54,7 @@ Result<verbs::Gid> HcaClient::query_gid(std::uint32_t port, std::uint32_t index)
   return out.gid;
 }
 
-Result<std::uint16_t> HcaClient::query_pkey(std::uint32_t port, std::uint32_t index) {
+Result<std::uint16_t> Hca::query_pkey(std::uint32_t port, std::uint32_t index) {
   const control::TableIn in{port, index};
   control::PkeyOut out;
   const auto done = process_.call_for(Code::QueryPkey, file_, in, out);
@@ -62,14 +62,14 @@ Result<std::uint16_t> HcaClient::query_pkey(std::uint32_t port, std::uint32_t in
   return out.pkey;
 }
 
-Result<std::unique_ptr<ProtectionDomain>> HcaClient::alloc_pd() {
+Result<std::unique_ptr<ProtectionDomain>> Hca::alloc_pd() {
   const auto handle = process_.call_bytes(Code::AllocPd, file_, {}, {}, {});
   if (!handle) return handle.error();
   return std::make_unique<ProtectionDomain>(*this, static_cast<std::uint32_t>(*handle));
 }
 
-Status HcaClient::locate(const control::RegMrIn& in, const control::MrOut& out, std::byte*& address,
-                         std::uint64_t& length) const {
+Status Hca::locate(const control::RegMrIn& in, const control::MrOut& out, std::byte*& address,
+                   std::uint64_t& length) const {
   length = in.length;
   address = std::bit_cast<std::byte*>(in.address);
   if ((in.flags & control::region_flag::kImplicitOdp) != 0) {
@@ -88,7 +88,7 @@ Status HcaClient::locate(const control::RegMrIn& in, const control::MrOut& out, 
   return Status::Ok;
 }
 
-Result<std::unique_ptr<MemoryRegion>> HcaClient::register_memory(const control::RegMrIn& in) {
+Result<std::unique_ptr<MemoryRegion>> Hca::register_memory(const control::RegMrIn& in) {
   std::lock_guard guard(process_.control_lock());
   control::MrOut out;
   const auto handle = process_.call_for(Code::RegMr, file_, in, out);
@@ -108,8 +108,8 @@ Result<std::unique_ptr<MemoryRegion>> HcaClient::register_memory(const control::
   return std::make_unique<MemoryRegion>(*this, number, out);
 }
 
-Result<std::unique_ptr<MemoryWindow>> HcaClient::alloc_window(const ProtectionDomain& pd,
-                                                              std::uint32_t type) {
+Result<std::unique_ptr<MemoryWindow>> Hca::alloc_window(const ProtectionDomain& pd,
+                                                        std::uint32_t type) {
   const control::AllocMwIn in{pd.handle(), type};
   control::MrOut out;
   const auto handle = process_.call_for(Code::AllocMw, file_, in, out);
@@ -118,8 +118,8 @@ Result<std::unique_ptr<MemoryWindow>> HcaClient::alloc_window(const ProtectionDo
                                         pd.index());
 }
 
-Result<std::unique_ptr<DeviceMemory>> HcaClient::alloc_device_memory(std::uint64_t length,
-                                                                     std::uint32_t log_align) {
+Result<std::unique_ptr<DeviceMemory>> Hca::alloc_device_memory(std::uint64_t length,
+                                                               std::uint32_t log_align) {
   std::lock_guard guard(process_.control_lock());
   const control::AllocDmIn in{length, log_align, 0};
   control::DmOut out;
@@ -134,7 +134,7 @@ Result<std::unique_ptr<DeviceMemory>> HcaClient::alloc_device_memory(std::uint64
 
 // The same checks as softibd's (drivers/soft_hca/objects/pd.cpp); a global address without a LID is
 // looked up, the subnet manager's job elsewhere.
-Status HcaClient::check_address(verbs::AddressVector& av) const {
+Status Hca::check_address(verbs::AddressVector& av) const {
   const auto wrong = [](const std::string& why) {
     return failed(Status::InvalidParameter, "address vector: " + why);
   };
@@ -164,8 +164,7 @@ Status HcaClient::check_address(verbs::AddressVector& av) const {
 }
 
 // softibd refuses it, too, and its trace then tells why.
-Status HcaClient::refuse_address(ProtectionDomain& pd, const verbs::AddressVector& av,
-                                 Status status) {
+Status Hca::refuse_address(ProtectionDomain& pd, const verbs::AddressVector& av, Status status) {
   std::string why = last_reason();
   control::CreateAhIn in;
   in.pd = pd.handle();
@@ -178,8 +177,8 @@ Status HcaClient::refuse_address(ProtectionDomain& pd, const verbs::AddressVecto
   return failed(status, std::move(why));
 }
 
-Result<std::unique_ptr<AddressHandle>> HcaClient::create_ah(ProtectionDomain& pd,
-                                                            const verbs::AddressVector& av) {
+Result<std::unique_ptr<AddressHandle>> Hca::create_ah(ProtectionDomain& pd,
+                                                      const verbs::AddressVector& av) {
   verbs::AddressVector resolved = av;
   if (const Status checked = check_address(resolved); checked != Status::Ok) {
     return refuse_address(pd, av, checked);
@@ -193,13 +192,13 @@ Result<std::unique_ptr<AddressHandle>> HcaClient::create_ah(ProtectionDomain& pd
   return std::make_unique<AddressHandle>(pd, resolved);
 }
 
-Result<std::unique_ptr<XrcDomain>> HcaClient::open_xrcd(const control::OpenXrcdIn& in) {
+Result<std::unique_ptr<XrcDomain>> Hca::open_xrcd(const control::OpenXrcdIn& in) {
   const auto handle = process_.call(Code::OpenXrcd, file_, in);
   if (!handle) return handle.error();
   return std::make_unique<XrcDomain>(*this, static_cast<std::uint32_t>(*handle));
 }
 
-Result<std::unique_ptr<CompletionQueue>> HcaClient::create_cq(const control::CreateCqIn& in) {
+Result<std::unique_ptr<CompletionQueue>> Hca::create_cq(const control::CreateCqIn& in) {
   std::lock_guard guard(process_.control_lock());
   control::CqOut out;
   const auto handle = process_.call_for(Code::CreateCq, file_, in, out);
@@ -211,7 +210,7 @@ Result<std::unique_ptr<CompletionQueue>> HcaClient::create_cq(const control::Cre
   return cq;
 }
 
-Result<std::unique_ptr<SharedReceiveQueue>> HcaClient::create_srq(const SrqOptions& options) {
+Result<std::unique_ptr<SharedReceiveQueue>> Hca::create_srq(const SrqOptions& options) {
   std::lock_guard guard(process_.control_lock());
   control::CreateSrqIn in;
   in.type = options.type;
@@ -232,7 +231,7 @@ Result<std::unique_ptr<SharedReceiveQueue>> HcaClient::create_srq(const SrqOptio
   return srq;
 }
 
-Result<std::unique_ptr<QueuePair>> HcaClient::create_qp(const QpOptions& options) {
+Result<std::unique_ptr<QueuePair>> Hca::create_qp(const QpOptions& options) {
   std::lock_guard guard(process_.control_lock());
   control::CreateQpIn in;
   in.type = options.type;
@@ -254,8 +253,8 @@ Result<std::unique_ptr<QueuePair>> HcaClient::create_qp(const QpOptions& options
   return qp;
 }
 
-Result<std::unique_ptr<QueuePair>> HcaClient::open_qp(const XrcDomain& xrcd, std::uint32_t qpn,
-                                                      std::uint64_t cookie) {
+Result<std::unique_ptr<QueuePair>> Hca::open_qp(const XrcDomain& xrcd, std::uint32_t qpn,
+                                                std::uint64_t cookie) {
   std::lock_guard guard(process_.control_lock());
   const control::OpenQpIn named{xrcd.handle(), qpn, cookie};
   control::QpOut out;

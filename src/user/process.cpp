@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-#include "user/process_state.h"
+#include "user/process.h"
 
 #include "base/buffers.h"
-#include "user/hca_client.h"
+#include "user/hca.h"
 
 #include <algorithm>
 #include <cstring>
@@ -52,19 +52,13 @@ Status failed(Status status, std::string reason) {
 Result<std::unique_ptr<Process>> Process::attach(platform::ClientHost& host,
                                                  const ProcessOptions& options, EventSink& events,
                                                  std::string& reason) {
-  return ProcessState::attach(host, options, events, reason);
-}
-
-Result<std::unique_ptr<Process>> ProcessState::attach(platform::ClientHost& host,
-                                                      const ProcessOptions& options,
-                                                      EventSink& events, std::string& reason) {
-  std::unique_ptr<ProcessState> process(new ProcessState(host, events));
+  std::unique_ptr<Process> process(new Process(host, events));
   const Status status = process->start(options, reason);
   if (status != Status::Ok) return failed(status, reason);
   return std::unique_ptr<Process>(std::move(process));
 }
 
-Status ProcessState::start(const ProcessOptions& options, std::string& reason) {
+Status Process::start(const ProcessOptions& options, std::string& reason) {
   pid_ = host_.pid();
   auto main = host_.connect(reason);
   if (!main) return main.error();
@@ -133,7 +127,7 @@ Status ProcessState::start(const ProcessOptions& options, std::string& reason) {
   return Status::Ok;
 }
 
-Status ProcessState::map_arena(platform::NativeHandle file, std::string& reason) {
+Status Process::map_arena(platform::NativeHandle file, std::string& reason) {
   auto mapping = host_.map(file, hca::kArenaSpace, reason);
   if (!mapping) return mapping.error();
   mapping_ = *std::move(mapping);
@@ -150,7 +144,7 @@ Status ProcessState::map_arena(platform::NativeHandle file, std::string& reason)
   return Status::Ok;
 }
 
-ProcessState::~ProcessState() {
+Process::~Process() {
   stopping_.store(true, std::memory_order_release);
   if (event_channel_) event_channel_->shut_down();
   if (poster_) poster_->kick(info_.slot);
@@ -167,10 +161,9 @@ ProcessState::~ProcessState() {
   std::free(cqs_);
 }
 
-Result<std::uint64_t> ProcessState::call_bytes(control::Code code, std::uint32_t file,
-                                               std::span<const std::byte> in,
-                                               std::span<std::byte> out,
-                                               std::span<const int> handles) {
+Result<std::uint64_t> Process::call_bytes(control::Code code, std::uint32_t file,
+                                          std::span<const std::byte> in, std::span<std::byte> out,
+                                          std::span<const int> handles) {
   platform::ControlReply reply =
       main_->call(static_cast<std::uint32_t>(code), file, in, out, handles);
   if (reply.status != Status::Ok) return failed(reply.status, std::move(reply.reason));
@@ -180,11 +173,11 @@ Result<std::uint64_t> ProcessState::call_bytes(control::Code code, std::uint32_t
   return reply.information;
 }
 
-Result<std::unique_ptr<Hca>> ProcessState::open_hca(std::uint64_t node_guid) {
-  return HcaClient::open(*this, node_guid);
+Result<std::unique_ptr<Hca>> Process::open_hca(std::uint64_t node_guid) {
+  return Hca::open(*this, node_guid);
 }
 
-Result<std::unique_ptr<CompletionChannel>> ProcessState::create_channel() {
+Result<std::unique_ptr<CompletionChannel>> Process::create_channel() {
   platform::NativeHandle read_end;
   platform::NativeHandle write_end;
   if (const Status made = host_.make_pipe(read_end, write_end); made != Status::Ok) {
@@ -198,7 +191,7 @@ Result<std::unique_ptr<CompletionChannel>> ProcessState::create_channel() {
 }
 
 Status CompletionChannel::destroy() {
-  auto& process = static_cast<ProcessState&>(process_);
+  auto& process = static_cast<Process&>(process_);
   const control::IndexIn in{handle_, 0};
   auto done = process.call(control::Code::DestroyChannel, 0, in);
   if (!done && done.error() != Status::Disconnected) return done.error();
@@ -206,41 +199,41 @@ Status CompletionChannel::destroy() {
   return Status::Ok;
 }
 
-Result<std::uint64_t> ProcessState::cq_cookie(std::uint64_t cq_index) {
+Result<std::uint64_t> Process::cq_cookie(std::uint64_t cq_index) {
   if (cq_index >= hca::kMaxCqs) return Status::NotFound;
   const CompletionQueue* cq = cqs_[cq_index].load(std::memory_order_acquire);
   if (cq == nullptr) return Status::NotFound;
   return cq->cookie();
 }
 
-void ProcessState::add(QueuePair& qp) {
+void Process::add(QueuePair& qp) {
   own_qps_.push_back(&qp);
   qps_[qp.index()].store(&qp, std::memory_order_release);
 }
 
-void ProcessState::remove(QueuePair& qp) {
+void Process::remove(QueuePair& qp) {
   std::erase(own_qps_, &qp);
   qps_[qp.index()].store(nullptr, std::memory_order_release);
   withdraw(qp);
 }
 
-void ProcessState::add(SharedReceiveQueue& srq) {
+void Process::add(SharedReceiveQueue& srq) {
   srqs_[srq.index()].store(&srq, std::memory_order_release);
 }
-void ProcessState::remove(SharedReceiveQueue& srq) {
+void Process::remove(SharedReceiveQueue& srq) {
   srqs_[srq.index()].store(nullptr, std::memory_order_release);
 }
-SharedReceiveQueue* ProcessState::find_srq(std::uint32_t index) const {
+SharedReceiveQueue* Process::find_srq(std::uint32_t index) const {
   return index < hca::kMaxSrqs ? srqs_[index].load(std::memory_order_acquire) : nullptr;
 }
-void ProcessState::add(CompletionQueue& cq) {
+void Process::add(CompletionQueue& cq) {
   cqs_[cq.index()].store(&cq, std::memory_order_release);
 }
-void ProcessState::remove(CompletionQueue& cq) {
+void Process::remove(CompletionQueue& cq) {
   cqs_[cq.index()].store(nullptr, std::memory_order_release);
 }
 
-void ProcessState::enroll(QueuePair& qp) {
+void Process::enroll(QueuePair& qp) {
   waiting_lock_.lock();
   if (std::find(waiting_.begin(), waiting_.end(), &qp) == waiting_.end()) {
     waiting_.push_back(&qp);
@@ -251,19 +244,19 @@ void ProcessState::enroll(QueuePair& qp) {
   if (timed_.load(std::memory_order_acquire) == 0) poster_->kick(info_.slot);
 }
 
-void ProcessState::withdraw(QueuePair& qp) {
+void Process::withdraw(QueuePair& qp) {
   waiting_lock_.lock();
   std::erase(waiting_, &qp);
   waiting_count_.store(static_cast<std::uint32_t>(waiting_.size()), std::memory_order_release);
   waiting_lock_.unlock();
 }
 
-void ProcessState::flush_later() {
+void Process::flush_later() {
   has_unflushed_.store(true, std::memory_order_seq_cst);
   if (timed_.load(std::memory_order_seq_cst) == 0) poster_->kick(info_.slot);
 }
 
-void ProcessState::run_waiting() {
+void Process::run_waiting() {
   if (!waiting_lock_.try_lock()) return;  // somebody else is at it
   bool more = true;
   for (std::uint32_t round = 0; more && round < kRounds; ++round) more = give_turns();
@@ -277,7 +270,7 @@ void ProcessState::run_waiting() {
 }
 
 // One to each queue pair. Whether some could go on.
-bool ProcessState::give_turns() {
+bool Process::give_turns() {
   bool more = false;
   for (std::size_t n = waiting_.size(); n > 0; --n) {
     QueuePair* qp = waiting_.front();
@@ -290,7 +283,7 @@ bool ProcessState::give_turns() {
   return more;
 }
 
-void ProcessState::serve_bounces() {
+void Process::serve_bounces() {
   hca::OpScope scope(*plane_, hca::executing::kOwn);
   plane_->serve_bounces();
 }
