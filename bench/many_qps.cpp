@@ -11,6 +11,7 @@
 // latency_ns: an RDMA write of 8 bytes, polled for in memory, one way, median, on the first pair;
 // spread: each round on the next pair. "create" and "connect" count both sides, which work one
 // after the other, and their agreement.
+#include "connect.h"
 #include "program.h"
 
 #include <arpa/inet.h>
@@ -157,7 +158,8 @@ class Side {
     std::vector<std::uint32_t> mine;
     for (std::size_t i = first; i < qps_.size(); ++i) mine.push_back(qps_[i]->qp_num);
     const std::vector<std::uint32_t> theirs = line.exchange(mine);
-    for (std::size_t i = first; i < qps_.size(); ++i) connect_one(qps_[i], theirs[i - first]);
+    for (std::size_t i = first; i < qps_.size(); ++i)
+      connect_rc(qps_[i], peer_.lid, theirs[i - first]);
     line.meet();
   }
 
@@ -190,37 +192,6 @@ class Side {
   }
 
  private:
-  void connect_one(ibv_qp* qp, std::uint32_t remote) const {
-    ibv_qp_attr attr{};
-    attr.qp_state = IBV_QPS_INIT;
-    attr.port_num = 1;
-    attr.qp_access_flags = IBV_ACCESS_REMOTE_WRITE;
-    require(
-        ibv_modify_qp(qp, &attr,
-                      IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS) == 0,
-        "to INIT");
-    attr.qp_state = IBV_QPS_RTR;
-    attr.path_mtu = IBV_MTU_4096;
-    attr.dest_qp_num = remote;
-    attr.max_dest_rd_atomic = 1;
-    attr.min_rnr_timer = 12;
-    attr.ah_attr.dlid = peer_.lid;
-    attr.ah_attr.port_num = 1;
-    require(
-        ibv_modify_qp(qp, &attr,
-                      IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-                          IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER) == 0,
-        "to RTR");
-    attr.qp_state = IBV_QPS_RTS;
-    attr.timeout = 14;
-    attr.retry_cnt = attr.rnr_retry = 7;
-    attr.max_rd_atomic = 1;
-    require(ibv_modify_qp(qp, &attr,
-                          IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-                              IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC) == 0,
-            "to RTS");
-  }
-
   ibv_context* context_ = nullptr;
   ibv_pd* pd_ = nullptr;
   ibv_cq* cq_ = nullptr;

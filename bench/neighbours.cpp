@@ -7,6 +7,7 @@
 //   bench_neighbours churn [--processes P]
 //     P processes, each of which connects two queue pairs with each other and destroys them, again
 //     and again, until a line comes on stdin: {"phase": "stopped", "per_s": ...}, connections.
+#include "connect.h"
 #include "program.h"
 
 #include <infiniband/verbs.h>
@@ -62,31 +63,7 @@ class Device {
     return made(ibv_create_qp(pd_, &init), "ibv_create_qp");
   }
   // Peers are on this port too.
-  void connect(ibv_qp* qp, std::uint32_t peer) const {
-    ibv_qp_attr to{};
-    to.qp_state = IBV_QPS_INIT;
-    to.port_num = 1;
-    to.qp_access_flags = IBV_ACCESS_REMOTE_WRITE;
-    constexpr int kAccess = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS;
-    require(ibv_modify_qp(qp, &to, kAccess) == 0, "ibv_modify_qp to INIT");
-    to.qp_state = IBV_QPS_RTR;
-    to.path_mtu = IBV_MTU_4096;
-    to.dest_qp_num = peer;
-    to.max_dest_rd_atomic = 1;
-    to.min_rnr_timer = 12;
-    to.ah_attr.dlid = port_.lid;
-    to.ah_attr.port_num = 1;
-    constexpr int kResponder = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
-                               IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
-    require(ibv_modify_qp(qp, &to, kResponder) == 0, "ibv_modify_qp to RTR");
-    to.qp_state = IBV_QPS_RTS;
-    to.timeout = 14;
-    to.retry_cnt = to.rnr_retry = 7;
-    to.max_rd_atomic = 1;
-    constexpr int kRequester = IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-                               IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC;
-    require(ibv_modify_qp(qp, &to, kRequester) == 0, "ibv_modify_qp to RTS");
-  }
+  void connect(ibv_qp* qp, std::uint32_t peer) const { connect_rc(qp, port_.lid, peer); }
 
  private:
   ibv_context* context_;

@@ -199,8 +199,8 @@ void Al::arm_timer() {
   const Instant now = std::max(system_.executor.now(), not_before_);
   if (poster_->has_unsent()) at(now + kRetry);
   for (const auto& [number, qp] : qps_) {
-    if (qp->requester && qp->requester->waiting()) at(std::max(qp->requester->wake_at(), now));
-    if (qp->quiet) at(now + kPosterRetry);
+    if (qp->own.is_waiting()) at(std::max(qp->own.sends()->wake_at(), now));
+    if (qp->own.is_flushing()) at(now + kPosterRetry);
   }
   timer_.reset();
   if (due) {

@@ -38,13 +38,10 @@ struct Owner {
   hca::NoLock& recv_lock() { return lock; }
   hca::NoLock& flush_lock() { return lock; }
   void requests_wait() const { qp.ca->al().arm_timer(); }
-  void forget_waiting() const { qp.quiet = false; }
+  void forget_waiting() const {}
   void forget_completions() const { qp.forget_completions(); }
   void wait_a_little(hca::Quiescence&) const {}
-  void flush_later() const {
-    qp.quiet = true;
-    qp.ca->al().arm_timer();
-  }
+  void flush_later() const { qp.ca->al().arm_timer(); }
 
   hca::NoLock lock;
 };
@@ -52,15 +49,11 @@ struct Owner {
 }  // namespace
 
 bool Qp::begin() {
-  if (!own.open(ca->al().plane(), index(), in, made)) return false;
-  requester = own.sends();
-  return true;
+  return own.open(ca->al().plane(), index(), in, made);
 }
 
 void Qp::end() {
   handle = control::kNoIndex;
-  quiet = false;
-  requester = nullptr;
   own.close();
 }
 
@@ -75,12 +68,11 @@ void Qp::remember() {
 void Qp::run() {
   Owner owner{*this, {}};
   if (own.is_waiting()) (void)own.run(owner);
-  quiet = false;
   own.flush(owner);
 }
 
 Status post_send(Qp& qp, const hca::SendWqe& wqe) {
-  if (!qp.exists() || qp.requester == nullptr) return Status::InvalidParameter;
+  if (!qp.exists() || qp.own.sends() == nullptr) return Status::InvalidParameter;
   Owner owner{qp, {}};
   return qp.own.post(owner, wqe);
 }

@@ -109,8 +109,6 @@ struct IB_DRIVER_API Qp : Object {
   control::ModifyQpOut changed;
 
   hca::OwnQueuePair own;
-  hca::Requester* requester = nullptr;  // own.sends(): not of XRC receive queue pairs
-  bool quiet = false;                   // being flushed when posters have left
 
   verbs::QpState state() const { return own.state(); }
   bool begin();

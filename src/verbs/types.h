@@ -66,8 +66,8 @@ enum class MigState : std::uint32_t { Migrated, Rearm, Armed };
 enum class SrqType : std::uint32_t { Basic = 0, Xrc = 1 };
 
 enum class Mtu : std::uint32_t { B256 = 1, B512, B1024, B2048, B4096 };
-constexpr std::uint32_t mtu_bytes(std::uint32_t mtu) {  // 4096 for no Mtu
-  return mtu >= 1 && mtu <= 5 ? 128u << mtu : 4096u;
+constexpr std::uint32_t mtu_bytes(Mtu mtu) {  // 4096 for no Mtu
+  return mtu >= Mtu::B256 && mtu <= Mtu::B4096 ? 128u << static_cast<std::uint32_t>(mtu) : 4096u;
 }
 
 enum class PortState : std::uint32_t { Nop = 0, Down, Init, Armed, Active, ActiveDefer };

@@ -135,7 +135,7 @@ TEST_P(KernelClientTest, WaitsForAReceiveAndGoesOnByItself) {
   const Region mb = b->region(4096);
   on_loop([&] { std::memset(memory.bytes, 0x5a, 64); });
   EXPECT_EQ(post(WrOpcode::Send, 9, piece(0, 64)), Status::Ok);
-  on_loop([&] { EXPECT_TRUE(kq.requester->waiting()); });
+  on_loop([&] { EXPECT_TRUE(kq.own.is_waiting()); });
   qb.receive(1, {mb.all()});
   EXPECT_EQ(one(cq).wr_id, 9u);
   EXPECT_EQ(b->cq().one(WcStatus::Success).byte_len, 64u);

@@ -61,6 +61,20 @@ def need_program(name):
     return path
 
 
+def build_program(folder, source, *flags, compiler="gcc"):
+    """The verbs program of a C file, in `folder`, for everybody to run."""
+    need_program(compiler)
+    file = folder / "_".join([compiler, *(flag.strip("-").replace("=", "_") for flag in flags), source.stem])
+    done = subprocess.run([compiler, "-g", "-O1", "-Wall", "-Wextra", "-Werror", *flags, str(source), "-o", str(file),
+                           "-libverbs"], capture_output=True, text=True, timeout=120, check=False)
+    if done.returncode != 0:
+        if flags and "cannot find" in done.stderr:
+            raise Skipped(f"{compiler} has no runtime for {' '.join(flags)}")
+        raise Failed(f"{compiler} {' '.join(flags)}:\n{done.stderr}")
+    file.chmod(0o755)
+    return file
+
+
 def free_port():
     with socket.socket() as probe:
         probe.bind((HOST, 0))

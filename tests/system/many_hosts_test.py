@@ -8,7 +8,6 @@ many_hosts_test.py [--as root|nobody] [--only REGEX]
 import json
 import pathlib
 import resource
-import shutil
 import subprocess
 
 import harness
@@ -18,18 +17,6 @@ HOSTS = 1000
 MEMBERS = 64
 PROGRAM = pathlib.Path(__file__).with_name("programs") / "many_hosts.c"
 KIB_EACH = 8 << 10  # what a process of its own, libibverbs and its share of softibd take, with room to spare
-
-
-def build(folder):
-    if shutil.which("gcc") is None:
-        raise Skipped("gcc is not installed (packages.txt)")
-    file = folder / PROGRAM.stem
-    done = subprocess.run(["gcc", "-O1", "-Wall", "-Wextra", "-Werror", str(PROGRAM), "-o", str(file), "-libverbs"],
-                          capture_output=True, text=True, timeout=120, check=False)
-    if done.returncode != 0:
-        raise Failed(f"gcc: {done.stderr}")
-    file.chmod(0o755)
-    return file
 
 
 def need_room():
@@ -62,12 +49,13 @@ def test(report, user):
     with report.case(f"{HOSTS} processes, {MEMBERS} in a ring") as remarks:
         need_room()
         with harness.Fabric(nodes=HOSTS, user=user) as fabric:
-            program = fabric.start([build(fabric.runtime), HOSTS, MEMBERS], stdin=subprocess.PIPE)
+            built = harness.build_program(fabric.runtime, PROGRAM)
+            program = fabric.start([built, HOSTS, MEMBERS], stdin=subprocess.PIPE)
             harness.wait_until(lambda: "hosts open" in program.text() or not program.running(), 60,
                                f"{HOSTS} processes; they say:\n{harness.tail(program.text())}")
             if program.running():
                 now = state(fabric)
-                nodes = {client["node"] for client in now["clients"] if client["program"] == "many_hosts"}
+                nodes = {client["node"] for client in now["clients"] if client["program"] == built.name}
                 if len(nodes) != HOSTS:
                     raise Failed(f"processes of {len(nodes)} nodes are attached, not of {HOSTS}")
                 remarks.append(f"{now['memory']['resident'] >> 20} MiB resident")

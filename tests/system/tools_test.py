@@ -5,28 +5,12 @@ is two_queue_pairs.c, built here for each tool; it checks every byte that it mov
 inherited objects, many opens of a device, little address space.
 """
 import resource
-import shutil
-import subprocess
 
 import harness
-from harness import Failed, Skipped
+from harness import Skipped
 
 PROGRAM = harness.SOURCE / "tests/system/programs/two_queue_pairs.c"
 GOOD = r"^good$"
-
-
-def build(folder, compiler, *flags, source=PROGRAM):
-    if shutil.which(compiler) is None:
-        raise Skipped(f"{compiler} is not installed (packages.txt)")
-    file = folder / "_".join([compiler, *(flag.strip("-").replace("=", "_") for flag in flags), source.stem])
-    done = subprocess.run([compiler, "-g", "-O1", "-Wall", "-Wextra", "-Werror", *flags, str(source), "-o", str(file),
-                           "-libverbs"], capture_output=True, text=True, timeout=120, check=False)
-    if done.returncode != 0:
-        if flags and "cannot find" in done.stderr:
-            raise Skipped(f"{compiler} has no runtime for {' '.join(flags)}")
-        raise Failed(f"{compiler} {' '.join(flags)}:\n{done.stderr}")
-    file.chmod(0o755)
-    return file
 
 
 def run_pair(fabric, program, before=()):
@@ -43,14 +27,14 @@ def sanitizers(report, fabric):
     for compiler in ("gcc", "clang"):
         for kind in ("address", "thread", "undefined"):
             with report.case(f"{compiler} -fsanitize={kind}"):
-                program = build(fabric.runtime, compiler, f"-fsanitize={kind}")
+                program = harness.build_program(fabric.runtime, PROGRAM, f"-fsanitize={kind}", compiler=compiler)
                 forbid = ("ERROR: ", "WARNING: ThreadSanitizer", "runtime error")
                 fabric.run([program], seconds=120).require(GOOD, forbid=forbid)
                 run_pair(fabric, program)
 
 
 def observers(report, fabric):
-    program = build(fabric.runtime, "gcc")
+    program = harness.build_program(fabric.runtime, PROGRAM)
     with report.case("valgrind memcheck, with its leak scan"):
         harness.need_program("valgrind")
         words = ["valgrind", "--leak-check=full", "--error-exitcode=9", "--errors-for-leak-kinds=none", program]
@@ -68,7 +52,7 @@ def observers(report, fabric):
 
 
 def processes(report, fabric):
-    program = build(fabric.runtime, "gcc")
+    program = harness.build_program(fabric.runtime, PROGRAM)
     with report.case("a forked child gets errors for what it inherited, and may make its own"):
         fabric.run([program, "fork"]).require(GOOD)
     with report.case("a device opened 1,000 times"):
@@ -80,11 +64,11 @@ def processes(report, fabric):
         line = f"ulimit -v {4 << 20}; exec {program}"
         fabric.run(["sh", "-c", line]).require(GOOD)
     with report.case("as many queue pairs as ibv_query_device promises"):
-        filler = build(fabric.runtime, "gcc", source=PROGRAM.with_name("most_objects.c"))
+        filler = harness.build_program(fabric.runtime, PROGRAM.with_name("most_objects.c"))
         fabric.run([filler, "srq", "qp", "channel", "context"], seconds=240).require(
             r"^wrong: 0$", r"^channel: Too many open files$", r"^context: Too many open files$", r"^srq: (\d+) of \1, one more: Cannot allocate memory$", r"^qp: (\d+) of \1, one more: Cannot allocate memory$")
     with report.case("as few file descriptors as there can be"):
-        few = build(fabric.runtime, "gcc", source=PROGRAM.with_name("few_descriptors.c"))
+        few = harness.build_program(fabric.runtime, PROGRAM.with_name("few_descriptors.c"))
         fabric.run([few], seconds=60).require(r"^wrong: 0$")
     with report.case("a fabric of its own with 4 GiB of address space") as remarks:
         softib, name = fabric.user.bin / "softib", "narrow"

@@ -49,7 +49,7 @@ TEST(ModifyQp, ConnectingStoresWhatPostersNeed) {
   EXPECT_EQ(entry.id.lid, Pair::kLeftLid);
   EXPECT_EQ(entry.id.pkey, 0xffff);
   EXPECT_EQ(entry.id.min_rnr_timer, 12);
-  EXPECT_EQ(entry.connection.mtu, 5u);
+  EXPECT_EQ(entry.connection.mtu, verbs::Mtu::B4096);
   EXPECT_EQ(entry.connection.dest_port, b.fabric.nodes()[1].hcas[0].first_port);
   EXPECT_EQ(entry.connection.flow.load(), hca::flow::kMemory);
   EXPECT_GT(b.host.wakes, wakes) << "the first may wait for the second";
@@ -88,8 +88,7 @@ TEST(ModifyQp, AnAddressThatNoPortHasIsResolvedWhenOneComes) {
   pair.left.connect(pair.left_made.handle, pair.right_made.out.qpn, lid, 14);
   const auto& connection = b.arena().qp(control::index_of(pair.left_made.handle))->connection;
   EXPECT_EQ(connection.dest_port, hca::kNone);
-  EXPECT_EQ(connection.flow.load(),
-            hca::flow::blocked(static_cast<std::uint32_t>(Cause::PeerUnknown)));
+  EXPECT_EQ(connection.flow.load(), hca::flow::blocked(Cause::PeerUnknown));
   ChangeHcaIn add;
   add.action = HcaAction::Add;
   put_text(add.node, "node0");

@@ -128,14 +128,14 @@ struct alignas(kLine) PortEntry {
 namespace flow {
 inline constexpr std::uint32_t kNoPlane = 0;
 inline constexpr std::uint32_t kMemory = 1;
-constexpr std::uint32_t blocked(std::uint32_t cause) {
-  return cause << 8 | kNoPlane;
+constexpr std::uint32_t blocked(verbs::control::Cause cause) {
+  return static_cast<std::uint32_t>(cause) << 8 | kNoPlane;
 }
 constexpr std::uint32_t plane_of(std::uint32_t word) {
   return word & 0xff;
 }
-constexpr std::uint32_t cause_of(std::uint32_t word) {
-  return word >> 8;
+constexpr verbs::control::Cause cause_of(std::uint32_t word) {
+  return static_cast<verbs::control::Cause>(word >> 8);
 }
 }  // namespace flow
 
@@ -211,7 +211,7 @@ struct QpEntry {
     Relaxed<std::uint32_t> dest_port{kNone};
     Relaxed<std::uint32_t> sq_psn;  // 24 bits: of the first packet it sends
     Relaxed<std::uint32_t> rq_psn;  // 24 bits: of the first packet it expects
-    Relaxed<std::uint32_t> mtu;     // verbs::Mtu, of the path
+    Relaxed<verbs::Mtu> mtu;        // of the path
     SharedAddress address;          // RC, UC, XRC: of the peer
   } connection;
 };

@@ -42,6 +42,8 @@ class OwnQueuePair {
   Requester* fast_sends() const { return fast_; }    // the same, of a type that has the fast path
   OwnReceives* receives() const { return receives_.get(); }  // nullptr: SRQ, XRC
   bool is_waiting() const { return sends_ && sends_->waiting(); }
+  // A flush waits for posters. Under the flush lock.
+  bool is_flushing() const { return posters_.has_value() && state() == verbs::QpState::Error; }
 
   // Posts a request of a queue pair that sends. Under the send lock.
   template <class Owner>

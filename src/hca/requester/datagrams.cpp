@@ -161,7 +161,7 @@ Outcome send_datagram(Attempt& a) {
   if (!gathered.is_done()) return gathered;
   const auto bytes = static_cast<std::uint32_t>(pieces.total - kGrhBytes);
   const PortEntry* port = a.plane.arena().port(a.own.id.port);
-  if (port == nullptr || bytes > verbs::mtu_bytes(static_cast<std::uint32_t>(port->mtu.load()))) {
+  if (port == nullptr || bytes > verbs::mtu_bytes(port->mtu.load(std::memory_order_relaxed))) {
     return Outcome::fail(WcStatus::LocLenErr, Cause::LocalLength, bytes);
   }
   if (const Outcome own = a.peers.check_port(a.own.id.port); !own.is_done()) return own;

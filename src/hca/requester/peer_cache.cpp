@@ -55,7 +55,7 @@ Outcome PeerCache::resolve(Cause waits_for) {
   }
   const std::uint32_t flow = own_.connection.flow.load(std::memory_order_acquire);
   if (flow::plane_of(flow) != flow::kMemory) {
-    return Outcome::wait(static_cast<Cause>(flow::cause_of(flow)), own_.connection.address.dlid);
+    return Outcome::wait(flow::cause_of(flow), own_.connection.address.dlid);
   }
   if (entry->connection.dest_qpn != own_.id.qpn.load(std::memory_order_relaxed) ||
       entry->id.port != own_.connection.dest_port || entry->id.type != verbs::peer_type(type_)) {
@@ -115,8 +115,8 @@ Outcome PeerCache::compare_terms() {
   const auto& mine = own_.connection;
   const auto& theirs = peer_.entry->connection;
   if (terms_.as_of != now) {
-    const std::uint32_t mtu = mine.mtu;
-    const std::uint32_t other = theirs.mtu;
+    const verbs::Mtu mtu = mine.mtu;
+    const verbs::Mtu other = theirs.mtu;
     terms_.in_step = type_ == QpType::Uc || mine.sq_psn == theirs.rq_psn;
     terms_.longest = mtu == other ? kMaxMessage : verbs::mtu_bytes(std::min(mtu, other));
     terms_.as_of = now;

@@ -11,8 +11,6 @@
 namespace ib::hca {
 namespace {
 
-using verbs::QpState;
-using verbs::QpType;
 using verbs::WcStatus;
 using verbs::WrOpcode;
 
@@ -76,7 +74,7 @@ TEST(LongWay, TheTwoEndsShareAPartition) {
 
 TEST(LongWay, AFlowThatIsBlockedSaysWhy) {
   LongBench b;
-  b.own->connection.flow.store(flow::blocked(static_cast<std::uint32_t>(Cause::PortDown)));
+  b.own->connection.flow.store(flow::blocked(Cause::PortDown));
   EXPECT_EQ(b.run(WrOpcode::RdmaWrite), WcStatus::RetryExcErr);
   EXPECT_EQ(b.last.vendor_err, static_cast<std::uint32_t>(Cause::PortDown));
 }
@@ -104,8 +102,8 @@ TEST(LongWay, PsnsAndPathMtusAreComparedWhenSomethingHasChanged) {
   b.own->connection.sq_psn = 0xffffff;
   b.peer->connection.rq_psn = 0xffffff;
   EXPECT_EQ(b.run(WrOpcode::RdmaWrite), WcStatus::Success);
-  b.own->connection.mtu = static_cast<std::uint32_t>(verbs::Mtu::B4096);
-  b.peer->connection.mtu = static_cast<std::uint32_t>(verbs::Mtu::B256);
+  b.own->connection.mtu = verbs::Mtu::B4096;
+  b.peer->connection.mtu = verbs::Mtu::B256;
   b.tell();
   EXPECT_EQ(b.run(WrOpcode::RdmaWrite, kRkey, 256), WcStatus::Success);
   b.peer->connection.rq_psn = 0;

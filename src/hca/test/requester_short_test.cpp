@@ -314,7 +314,7 @@ const Obstacle kOfTheConnection[] = {
     {"no plane carries it", kWrite,
      [](Warm& w, SendWqe&) { w.own->connection.flow = flow::kNoPlane; }},
     {"the flow is blocked", kWrite,
-     [](Warm& w, SendWqe&) { w.own->connection.flow = flow::blocked(1); }},
+     [](Warm& w, SendWqe&) { w.own->connection.flow = flow::blocked(Cause::PortDown); }},
     {"other partition", kWrite, [](Warm& w, SendWqe&) { w.peer->id.pkey = 0xfffe; }},
     {"limited members", kWrite,
      [](Warm& w, SendWqe&) { w.peer->id.pkey = w.own->id.pkey = 0x7fff; }},

@@ -43,14 +43,16 @@ DIR* merged(DIR* real) {
   const int before = errno;
   Path path;
   Directory* directory = nullptr;
-  int error = 0;
   if (path_of(real_dirfd(real), path) && is_parent(path)) {
     directory = Directory::open_merged(real, path);
-    error = directory == nullptr ? errno : 0;
+    const int error = directory == nullptr ? errno : 0;
+    if (error != 0) {
+      real_closedir(real);
+      errno = error;
+      return nullptr;
+    }
   }
-  if (error != 0) real_closedir(real);
-  errno = error != 0 ? error : before;
-  if (error != 0) return nullptr;
+  errno = before;
   return directory == nullptr ? real : directory->stream();
 }
 

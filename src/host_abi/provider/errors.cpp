@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "host_abi/provider/errors.h"
 
+#include "linux/client/client_handle.h"
 #include "user/api.h"
 
 #include <array>
@@ -64,12 +65,10 @@ int errno_of_posting(Status status) {
 
 Status status_of(int error) {
   switch (error) {
-    case EMFILE:
-    case ENFILE: return Status::TooManyHandles;
     case ENOMEM:
     case ENOBUFS: return Status::InsufficientResources;
     case ENOENT: return Status::DeviceRemoved;
-    default: return Status::IoError;
+    default: return os::no_descriptor(error);
   }
 }
 

@@ -13,7 +13,11 @@ struct Chain {
   std::uint32_t& head;
   hca::Shared32& shared_head;
 
-  McastNeighbours& of(std::uint32_t index) const { return table.find(index)->*neighbours; }
+  McastNeighbours& of(std::uint32_t index) const {
+    McastGroupEntry* entry = table.find(index);
+    IB_ASSERT(entry != nullptr);
+    return entry->*neighbours;
+  }
   // What follows `before`, or is first (kNone). Device memory counts from 1; 0 is the end.
   void lead(std::uint32_t before, std::uint32_t to) const {
     (before == hca::kNone ? head : of(before).after) = to;
@@ -41,44 +45,26 @@ McastChains::McastChains() {
   lid_heads_.fill(hca::kNone);
 }
 
-void McastChains::enter(const hca::Arena& arena, const Table<McastGroupEntry>& table,
-                        McastGroupEntry& entry) {
+// Calls `change` with each of the two chains that `entry` is in.
+template <class Change>
+void McastChains::in_both(const hca::Arena& arena, const Table<McastGroupEntry>& table,
+                          const McastGroupEntry& entry, Change&& change) {
   const std::uint32_t gid = hca::mcast_chain(entry.mgid);
   const std::uint32_t lid = hca::mcast_chain(entry.mlid);
-  Chain{arena,
-        table,
-        &McastGroupEntry::by_gid,
-        &hca::McastEntry::next_by_gid,
-        gid_heads_[gid],
-        arena.mcast_by_gid(gid)}
-      .enter(entry.index);
-  Chain{arena,
-        table,
-        &McastGroupEntry::by_lid,
-        &hca::McastEntry::next_by_lid,
-        lid_heads_[lid],
-        arena.mcast_by_lid(lid)}
-      .enter(entry.index);
+  change(Chain{arena, table, &McastGroupEntry::by_gid, &hca::McastEntry::next_by_gid,
+               gid_heads_[gid], arena.mcast_by_gid(gid)});
+  change(Chain{arena, table, &McastGroupEntry::by_lid, &hca::McastEntry::next_by_lid,
+               lid_heads_[lid], arena.mcast_by_lid(lid)});
+}
+
+void McastChains::enter(const hca::Arena& arena, const Table<McastGroupEntry>& table,
+                        const McastGroupEntry& entry) {
+  in_both(arena, table, entry, [&](const Chain& chain) { chain.enter(entry.index); });
 }
 
 void McastChains::leave(const hca::Arena& arena, const Table<McastGroupEntry>& table,
-                        McastGroupEntry& entry) {
-  const std::uint32_t gid = hca::mcast_chain(entry.mgid);
-  const std::uint32_t lid = hca::mcast_chain(entry.mlid);
-  Chain{arena,
-        table,
-        &McastGroupEntry::by_gid,
-        &hca::McastEntry::next_by_gid,
-        gid_heads_[gid],
-        arena.mcast_by_gid(gid)}
-      .leave(entry.index);
-  Chain{arena,
-        table,
-        &McastGroupEntry::by_lid,
-        &hca::McastEntry::next_by_lid,
-        lid_heads_[lid],
-        arena.mcast_by_lid(lid)}
-      .leave(entry.index);
+                        const McastGroupEntry& entry) {
+  in_both(arena, table, entry, [&](const Chain& chain) { chain.leave(entry.index); });
 }
 
 }  // namespace ib::drivers

@@ -22,10 +22,16 @@ class McastChains {
   McastChains();
 
   // Entries that device memory has too (GID and LID are set), of `table`.
-  void enter(const hca::Arena& arena, const Table<McastGroupEntry>& table, McastGroupEntry& entry);
-  void leave(const hca::Arena& arena, const Table<McastGroupEntry>& table, McastGroupEntry& entry);
+  void enter(const hca::Arena& arena, const Table<McastGroupEntry>& table,
+             const McastGroupEntry& entry);
+  void leave(const hca::Arena& arena, const Table<McastGroupEntry>& table,
+             const McastGroupEntry& entry);
 
  private:
+  template <class Change>
+  void in_both(const hca::Arena& arena, const Table<McastGroupEntry>& table,
+               const McastGroupEntry& entry, Change&& change);
+
   std::array<std::uint32_t, hca::kMcastChains> gid_heads_;  // kNone: empty
   std::array<std::uint32_t, hca::kMcastChains> lid_heads_;
 };

@@ -42,9 +42,9 @@ void store_flow(const Core& core, const Qp& qp, hca::QpEntry& entry) {
   entry.connection.address = qp.attr.av;
   const fabric::Port* port = core.fabric.find_port(qp.attr.av.dlid);
   entry.connection.dest_port = port != nullptr ? core.fabric.index_of(*port) : hca::kNone;
-  const auto unknown = static_cast<std::uint32_t>(control::Cause::PeerUnknown);
-  entry.connection.flow.store(port == nullptr ? hca::flow::blocked(unknown) : hca::flow::kMemory,
-                              std::memory_order_release);
+  const std::uint32_t flow =
+      port != nullptr ? hca::flow::kMemory : hca::flow::blocked(control::Cause::PeerUnknown);
+  entry.connection.flow.store(flow, std::memory_order_release);
 }
 
 }  // namespace
@@ -73,7 +73,7 @@ void store_path(Core& core, const Qp& qp) {
   entry.id.min_rnr_timer = qp.attr.min_rnr_timer;
   entry.id.max_dest_rd_atomic = qp.attr.max_dest_rd_atomic;
   entry.connection.dest_qpn = qp.attr.dest_qpn;
-  entry.connection.mtu = static_cast<std::uint32_t>(qp.attr.path_mtu);
+  entry.connection.mtu = qp.attr.path_mtu;
   entry.connection.sq_psn = qp.attr.sq_psn;
   entry.connection.rq_psn = qp.attr.rq_psn;
   if (is_connected_type(qp.type)) store_flow(core, qp, entry);

@@ -346,9 +346,7 @@ void release(Core& core, Qp& qp) {
 QpState current_state(Core& core, const Qp& qp) {
   const QpState word = core.arena().qp(qp.index)->id.state.load(std::memory_order_acquire);
   if (word == QpState::Error) return QpState::Error;
-  if (word == QpState::Sqe && qp.attr.state == QpState::Rts) {
-    return QpState::Sqe;
-  }
+  if (word == QpState::Sqe && qp.attr.state == QpState::Rts) return QpState::Sqe;
   return qp.attr.state;
 }
 

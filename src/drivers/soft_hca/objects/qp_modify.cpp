@@ -168,8 +168,8 @@ void stop(Core& core, Qp& qp, QpState from, QpState to, io::IrpRef irp) {
   qp.draining = false;
   qp.attr.state = to;
   hca::QpEntry& entry = *core.arena().qp(qp.index);
-  entry.geometry.error_cause.store(control::Cause::None,
-                                   std::memory_order_relaxed);  // by its owner's own hand
+  // The owner itself stops it.
+  entry.geometry.error_cause.store(control::Cause::None, std::memory_order_relaxed);
   entry.id.state.store(to, std::memory_order_seq_cst);
   if (to == QpState::Reset) {
     ++qp.connection;
