@@ -15,15 +15,18 @@ using control::Code;
 
 namespace {
 
-void prepare(io::IrpRef& irp, io::Major major, Code code, io::FileObject& file,
-             std::span<const std::byte> in, std::span<std::byte> out) {
-  irp->major = major;
+void prepare(io::IrpRef& irp, Code code, std::span<const std::byte> in, std::span<std::byte> out) {
   irp->requestor_mode = io::RequestorMode::Kernel;
   irp->code = static_cast<std::uint32_t>(code);
-  irp->file = &file;
   irp->in = in;
   irp->out = out;
   irp->reason.clear();  // of the request that it was before
+}
+
+// A file that has not been closed, but is not open.
+std::string state_of(const char* what, const io::ClientFile& file) {
+  const bool opening = file.state() <= io::ClientFile::State::Open;
+  return std::string(what) + " is being " + (opening ? "opened" : "closed");
 }
 
 // The verifier sends a request on to the device of its file.
@@ -49,27 +52,29 @@ void Al::open(std::string_view node, std::string_view name, io::IrpRef irp) {
   attach_in_.flags = control::attach_flag::kCaEvents | control::attach_flag::kAttention;
   put_text(attach_in_.node, node);
   put_text(attach_in_.program, name);
-  prepare(irp, io::Major::Create, Code::Attach, *zero_, {}, {});
+  prepare(irp, Code::Attach, {}, {});
+  zero_->open(*irp);
   io::call_driver(way_to(system_, system_.root), std::move(irp), &zero_created, this);
 }
 
 void Al::zero_created(io::IrpRef irp, void* context) {
   Al& self = *static_cast<Al*>(context);
-  if (irp->status != Status::Ok) {
+  self.zero_->end(*irp);
+  if (!self.zero_->begin(*irp)) {
     self.zero_.reset();
     self.driver_.references.release(io::DriverUse::Client);
     return std::move(irp).pass_up();
   }
-  prepare(irp, io::Major::DeviceControl, Code::Attach, *self.zero_, bytes_of(self.attach_in_),
-          room_of(self.attach_out_));
+  prepare(irp, Code::Attach, bytes_of(self.attach_in_), room_of(self.attach_out_));
   io::call_driver(way_to(self.system_, self.system_.root), std::move(irp), &attached, context);
 }
 
 void Al::attached(io::IrpRef irp, void* context) {
   Al& self = *static_cast<Al*>(context);
+  self.zero_->end(*irp);
   if (irp->status == Status::Ok) {
     irp->out_handles[0].reset();  // device memory is mapped here already
-    self.poster_ = std::make_unique<Poster>(self.system_, *self.zero_);
+    self.poster_ = std::make_unique<Poster>(self.system_, self.zero_->object());
     self.plane_ = std::make_unique<hca::MemoryPlane>(self.system_.arena, *self.poster_,
                                                      self.attach_out_.slot, hca::Path::Auto);
     if (!self.plane_->valid()) {
@@ -84,13 +89,12 @@ void Al::attached(io::IrpRef irp, void* context) {
   if (irp->status != Status::Ok) {
     self.refusal_ = irp->status;
     self.refusal_reason_ = irp->reason;
-    prepare(irp, io::Major::Close, Code::Close, *self.zero_, {}, {});
-    return io::call_driver(way_to(self.system_, self.system_.root), std::move(irp), &attach_undone,
-                           context);
+    prepare(irp, Code::Close, {}, {});
+    self.zero_->close(std::move(irp));
+    return self.send_close();
   }
   self.plane_->introduce({self.system_.host.pid(), self.system_.host.nameplate()});
   self.poster_->set_plane(self.plane_.get());
-  self.is_closing_ = false;
   self.wait_for_event();
   self.listen();
   std::move(irp).pass_up();
@@ -98,6 +102,7 @@ void Al::attached(io::IrpRef irp, void* context) {
 
 void Al::attach_undone(io::IrpRef irp, void* context) {
   Al& self = *static_cast<Al*>(context);
+  self.zero_->end(*irp);
   self.zero_.reset();
   io::DriverReferences& references = self.driver_.references;
   std::move(irp).fail(self.refusal_, std::move(self.refusal_reason_));  // `self` may be gone now
@@ -105,28 +110,32 @@ void Al::attach_undone(io::IrpRef irp, void* context) {
 }
 
 void Al::close(io::IrpRef irp) {
-  if (!is_open()) return std::move(irp).complete(Status::Ok);
+  if (!zero_) return std::move(irp).complete(Status::Ok);
+  if (!is_open()) {
+    const char* what = "this client of the access layer";
+    return std::move(irp).fail(Status::InvalidState, state_of(what, *zero_));
+  }
   if (open_cas_ > 0) {
     return std::move(irp).fail(Status::DeviceBusy, std::to_string(open_cas_) + " HCAs are open");
   }
-  if (is_closing_) return std::move(irp).fail(Status::InvalidState, "it is being closed");
-  is_closing_ = true;
-  closing_.emplace(std::move(irp));
   timer_.reset();
   event_timer_.reset();
-  if (!waits_for_event_) return close_zero();
-  event_irp_.cancel();  // event_came() goes on
+  prepare(irp, Code::Close, {}, {});
+  zero_->close(std::move(irp));  // cancels the wait for an event
+  send_close();
 }
 
-void Al::close_zero() {
-  io::IrpRef irp = std::move(*closing_);
-  closing_.reset();
-  prepare(irp, io::Major::Close, Code::Close, *zero_, {}, {});
-  io::call_driver(way_to(system_, system_.root), std::move(irp), &zero_closed, this);
+// If nothing is under way any more; else event_came() does it.
+void Al::send_close() {
+  std::optional<io::IrpRef> irp = zero_->take_close();
+  if (!irp) return;
+  io::call_driver(way_to(system_, system_.root), *std::move(irp),
+                  plane_ != nullptr ? &zero_closed : &attach_undone, this);
 }
 
 void Al::zero_closed(io::IrpRef irp, void* context) {
   Al& self = *static_cast<Al*>(context);
+  self.zero_->end(*irp);
   self.zero_.reset();
   self.plane_.reset();
   self.poster_.reset();
@@ -136,12 +145,10 @@ void Al::zero_closed(io::IrpRef irp, void* context) {
 }
 
 void Al::wait_for_event() {
-  event_irp_.major = io::Major::DeviceControl;
+  if (!zero_->begin(event_irp_)) return;
   event_irp_.code = static_cast<std::uint32_t>(Code::WaitEvent);
-  event_irp_.file = &*zero_;
   event_irp_.in = {};
   event_irp_.out = room_of(event_);
-  waits_for_event_ = true;
   io::call_driver(way_to(system_, system_.root), event_irp_.start(&event_came, this));
 }
 
@@ -149,8 +156,8 @@ void Al::wait_for_event() {
 // that is over.
 void Al::event_came(io::Irp& irp, void* context) {
   Al& self = *static_cast<Al*>(context);
-  self.waits_for_event_ = false;
-  if (self.closing_) return self.close_zero();
+  self.zero_->end(irp);
+  if (!self.zero_->is_open()) return self.send_close();
   if (irp.status != Status::Ok) return;
   self.event_timer_ = self.system_.executor.at(self.system_.executor.now(), [&self] {
     const control::EventOut event = self.event_;
@@ -216,17 +223,18 @@ void Ca::open(std::string_view path, io::IrpRef irp) {
   std::string reason;
   const auto device = al_.system_.resolve(al_.client_.node, path, reason);
   if (!device) return std::move(irp).fail(device.error(), std::move(reason));
-  file_.emplace(**device, ++al_.last_file_, al_.client_, &*al_.zero_);
+  file_.emplace(**device, ++al_.last_file_, al_.client_, &al_.zero_->object());
   ++al_.open_cas_;
-  prepare(irp, io::Major::Create, Code::Open, *file_, {}, room_of(info_));
+  prepare(irp, Code::Open, {}, room_of(info_));
+  file_->open(*irp);
   io::call_driver(way_to(al_.system_, **device), std::move(irp), &opened, this);
 }
 
 void Ca::opened(io::IrpRef irp, void* context) {
   Ca& self = *static_cast<Ca*>(context);
   irp->out = {};
-  self.opened_ = irp->status == Status::Ok;
-  if (!self.opened_) {
+  self.file_->end(*irp);
+  if (!self.is_open()) {
     self.file_.reset();
     --self.al_.open_cas_;
   }
@@ -234,18 +242,21 @@ void Ca::opened(io::IrpRef irp, void* context) {
 }
 
 void Ca::close(io::IrpRef irp) {
-  if (!opened_) return std::move(irp).complete(Status::Ok);
-  if (pending_ > 0) {
+  if (!file_) return std::move(irp).complete(Status::Ok);
+  if (!is_open()) return std::move(irp).fail(Status::InvalidState, state_of("this CA", *file_));
+  if (const std::size_t under_way = file_->under_way(); under_way > 0) {
     return std::move(irp).fail(Status::DeviceBusy,
-                               std::to_string(pending_) + " requests are under way");
+                               std::to_string(under_way) + " requests are under way");
   }
-  opened_ = false;
-  prepare(irp, io::Major::Close, Code::Close, *file_, {}, {});
-  io::call_driver(way_to(al_.system_, file_->device()), std::move(irp), &closed, this);
+  prepare(irp, Code::Close, {}, {});
+  file_->close(std::move(irp));
+  std::optional<io::IrpRef> close = file_->take_close();  // now, as nothing is under way
+  io::call_driver(way_to(al_.system_, file_->object().device()), *std::move(close), &closed, this);
 }
 
 void Ca::closed(io::IrpRef irp, void* context) {
   Ca& self = *static_cast<Ca*>(context);
+  self.file_->end(*irp);
   self.file_.reset();
   --self.al_.open_cas_;
   const auto of_self = [&self](const auto& entry) {
@@ -261,12 +272,13 @@ void Ca::closed(io::IrpRef irp, void* context) {
 
 void Ca::send(Code code, std::span<const std::byte> in, std::span<std::byte> out, io::IrpRef irp,
               io::Irp::Completion completion, void* context) {
-  if (!opened_) return std::move(irp).fail(Status::InvalidState, "this CA is not open");
-  prepare(irp, io::Major::DeviceControl, code, *file_, in, out);
-  ++pending_;
+  if (!file_ || !file_->begin(*irp)) {
+    return std::move(irp).fail(Status::InvalidState, "this CA is not open");
+  }
+  prepare(irp, code, in, out);
   // Its answer comes in the call, also when the verifier is on: that is promised.
-  io::DeviceObject& device =
-      code == Code::LocalMad ? file_->device() : way_to(al_.system_, file_->device());
+  io::DeviceObject& to = file_->object().device();
+  io::DeviceObject& device = code == Code::LocalMad ? to : way_to(al_.system_, to);
   io::call_driver(device, std::move(irp), completion != nullptr ? completion : &returned,
                   completion != nullptr ? context : this);
 }
@@ -277,7 +289,7 @@ void Ca::returned(io::IrpRef irp, void* context) {
 }
 
 void Ca::count_return(io::IrpRef& irp) {
-  --pending_;
+  file_->end(*irp);
   irp->in = {};
   irp->out = {};
 }

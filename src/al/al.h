@@ -18,7 +18,7 @@
 #include "base/buffers.h"
 #include "base/export.h"
 #include "hca/memory/memory_plane.h"
-#include "io/device.h"
+#include "io/client_file.h"
 #include "verbs/control.h"
 
 #include <cstdint>
@@ -55,9 +55,10 @@ class IB_DRIVER_API Al {
   // Enters the client in the books of a virtual host. `name` is for people (`softib status`).
   // NotFound: no such host; InsufficientResources: no room; InvalidState: it is open.
   void open(std::string_view node, std::string_view name, io::IrpRef irp);
-  // DeviceBusy: CAs are open. Whatever the client had is gone when it ends.
+  // DeviceBusy: CAs are open; InvalidState: it is being opened or closed. Whatever the client had
+  // is gone when it ends.
   void close(io::IrpRef irp);
-  bool is_open() const { return plane_ != nullptr; }
+  bool is_open() const { return plane_ != nullptr && zero_->is_open(); }
   // The HCAs of the host when this was opened; events tell what came and went since.
   std::span<const control::CaName> cas() const {
     return std::span(attach_out_.cas).first(attach_out_.ca_count);
@@ -87,7 +88,7 @@ class IB_DRIVER_API Al {
   static void zero_closed(io::IrpRef irp, void* context);
   static void event_came(io::Irp& irp, void* context);
   void wait_for_event();
-  void close_zero();
+  void send_close();
   void listen();
   void take_event(const control::EventOut& event);
   void run_waiting();
@@ -95,16 +96,13 @@ class IB_DRIVER_API Al {
   System& system_;
   io::DriverObject& driver_;
   io::Client client_;
-  std::optional<io::FileObject> zero_;
+  std::optional<io::ClientFile> zero_;
   control::AttachIn attach_in_;
   control::AttachOut attach_out_;
   Status refusal_ = Status::Ok;
   std::string refusal_reason_;
   io::Irp event_irp_;
   control::EventOut event_;
-  bool waits_for_event_ = false;
-  bool is_closing_ = false;
-  std::optional<io::IrpRef> closing_;  // waits for the end of event_irp_
   OnEvent on_event_;
   std::uint32_t open_cas_ = 0;
   std::uint32_t last_file_ = 0;
@@ -128,9 +126,9 @@ class IB_DRIVER_API Ca {
   // `path`: \Device\ibal\<CA GUID> or \Device\ibal (IbOpenCa). NotFound: no such HCA there.
   void open(std::string_view path, io::IrpRef irp);
   // Takes away all that was created through it, in dependency order. DeviceBusy: requests are under
-  // way.
+  // way; InvalidState: it is being opened or closed.
   void close(io::IrpRef irp);
-  bool is_open() const { return opened_; }
+  bool is_open() const { return file_ && file_->is_open(); }
   const control::OpenOut& info() const { return info_; }
   Al& al() const { return al_; }
 
@@ -158,10 +156,8 @@ class IB_DRIVER_API Ca {
   static void returned(io::IrpRef irp, void* context);
 
   Al& al_;
-  std::optional<io::FileObject> file_;
+  std::optional<io::ClientFile> file_;
   control::OpenOut info_;
-  bool opened_ = false;
-  std::uint32_t pending_ = 0;
 };
 
 }  // namespace ib::al

@@ -11,15 +11,6 @@ namespace ib::softib {
 namespace control = verbs::control;
 using control::Code;
 
-struct DaemonSession::File {
-  File(io::DeviceObject& device, std::uint32_t number, io::Client& client, io::FileObject* process)
-      : object(device, number, client, process) {}
-
-  io::FileObject object;
-  std::size_t pending = 0;           // requests that were sent to it
-  Request* close_request = nullptr;  // waits for those; the number is not valid any more
-};
-
 // An IRP with its buffers, and what the answer needs.
 struct DaemonSession::Request {
   // Every output structure fits; longer ones travel as a file.
@@ -27,13 +18,12 @@ struct DaemonSession::Request {
 
   io::Irp irp;
   DaemonSession* session = nullptr;
-  File* file = nullptr;  // that `irp` was sent to
+  io::ClientFile* file = nullptr;  // that `irp` goes to
   Code code = Code::Ping;
   std::uint64_t tag = 0;
-  bool wants_answer = true;  // false: the session's own Close
+  bool wants_answer = true;  // false: the session's own Create and Close
   std::vector<std::byte> input;
   std::array<std::byte, kOutputBytes> output;
-  std::unique_ptr<File> opening;  // Open: becomes a file if Create succeeds
   std::list<Request>::iterator self;
 };
 
@@ -53,11 +43,10 @@ DaemonSession::DaemonSession(SessionHost& host, std::unique_ptr<os::ServerConnec
     : host_(host), connection_(std::move(connection)) {
   const os::PeerProcess peer = connection_->peer();
   client_ = {id, peer.pid, peer.uid, {}};
-  zero_ = std::make_unique<File>(host_.root_device(), 0, client_, nullptr);
 }
 
 DaemonSession::~DaemonSession() {
-  IB_ASSERT(state_ == State::Over);
+  IB_ASSERT(is_over());
 }
 
 DaemonSession::Request& DaemonSession::new_request(std::uint64_t tag, Code code) {
@@ -72,40 +61,12 @@ DaemonSession::Request& DaemonSession::new_request(std::uint64_t tag, Code code)
   return request;
 }
 
-DaemonSession::File* DaemonSession::find_file(std::uint32_t number) {
-  if (number == 0) return zero_.get();
-  const auto found = files_.find(number);
-  if (found == files_.end() || found->second->close_request != nullptr) return nullptr;
-  return found->second.get();
-}
-
 void DaemonSession::start() {
   connection_->pause();
   connection_->start(*this);
   Request& request = new_request(0, Code::Ping);
   request.wants_answer = false;
-  request.irp.major = io::Major::Create;
-  request.file = zero_.get();
-  ++zero_->pending;
-  request.irp.file = &zero_->object;
-  host_.send_down(request.irp.start(&on_created_zero, &request));
-}
-
-void DaemonSession::on_created_zero(io::Irp& irp, void* context) {
-  auto& request = *static_cast<Request*>(context);
-  DaemonSession& self = *request.session;
-  const bool created = irp.status == Status::Ok;
-  self.forget(request);
-  if (self.state_ == State::Opening && created) {
-    self.state_ = State::Open;
-    self.connection_->resume();
-    return;
-  }
-  if (!created) {
-    self.zero_.reset();         // a file that was not created is not closed
-    self.connection_->close();  // on_closed() follows
-  }
-  self.go_on_ending();
+  send_create(request, host_.root_device(), 0, nullptr);
 }
 
 void DaemonSession::on_message(os::ServerMessage message) {
@@ -129,7 +90,8 @@ void DaemonSession::carry_out(const ParsedRequest& parsed,
   if (requests_.size() >= kMaxPending) connection_->pause();
 
   if (carry_out_here(request)) return;
-  if (File* file = find_file(parsed.file)) return dispatch(request, *file);
+  io::ClientFile* file = files_.find(parsed.file);
+  if (file != nullptr && dispatch(request, *file)) return;
   fail(request, Status::NotFound, "file " + std::to_string(parsed.file) + " is not open");
 }
 
@@ -175,11 +137,12 @@ void DaemonSession::status(Request& request) {
   finish(request);
 }
 
-void DaemonSession::dispatch(Request& request, File& file) {
+// Returns false if the file is not open.
+bool DaemonSession::dispatch(Request& request, io::ClientFile& file) {
+  if (!files_.begin(file, request.irp)) return false;
   request.file = &file;
-  ++file.pending;
-  request.irp.file = &file.object;
   host_.send_down(request.irp.start(&on_request_done, &request));
+  return true;
 }
 
 void DaemonSession::open_file(Request& request) {
@@ -187,51 +150,46 @@ void DaemonSession::open_file(Request& request) {
   if (!in) return fail(request, Status::Malformed, "Open takes a path of 128 bytes");
   if (client_.node.empty())
     return fail(request, Status::InvalidState, "Attach comes before Open: it says on which host");
-  if (files_.size() >= kMaxFiles) {
+  if (files_.size() > kMaxFiles) {  // file 0 is not one of them
     return fail(request, Status::InsufficientResources,
                 "a session has at most " + std::to_string(kMaxFiles) + " open files");
   }
   std::string reason;
   const Result<io::DeviceObject*> device = host_.resolve(client_.node, printable(in->path), reason);
   if (!device) return fail(request, device.error(), reason);
-  // Numbers are not reused soon, so that a use after Close is detected.
-  do {
-    ++last_number_;
-  } while (last_number_ == 0 || files_.contains(last_number_));
-  request.opening = std::make_unique<File>(**device, last_number_, client_, &zero_->object);
-  request.irp.major = io::Major::Create;
-  dispatch(request, *request.opening);
+  send_create(request, **device, files_.new_number(), &files_.find(0)->object());
+}
+
+void DaemonSession::send_create(Request& request, io::DeviceObject& device, std::uint32_t number,
+                                io::FileObject* process) {
+  auto file = std::make_unique<io::ClientFile>(device, number, client_, process);
+  request.file = &files_.open(std::move(file), request.irp);
+  host_.send_down(request.irp.start(&on_request_done, &request));
 }
 
 void DaemonSession::close_file(Request& request) {
   const auto in = request.irp.input<control::CloseIn>();
   if (!in) return fail(request, Status::Malformed, "Close takes 8 bytes of input");
-  File* file = in->file == 0 ? nullptr : find_file(in->file);
+  io::ClientFile* file = in->file == 0 ? nullptr : files_.find(in->file);
   if (file == nullptr)
     return fail(request, Status::NotFound, "file " + std::to_string(in->file) + " is not open");
-  host_.on_close_asked(file->object);
-  file->close_request = &request;
-  ++file->pending;  // it must live until this returns
-  cancel_requests(file);
-  --file->pending;
-  file_became_free(*file);  // if not now, then Close follows the last request that is under way
+  host_.on_close_asked(file->object());
+  send_close(request, *file);
 }
 
-// Those of one file, or all; a request that is completed by it may complete others.
-void DaemonSession::cancel_requests(const File* of) {
-  for (;;) {
-    const auto next = std::find_if(requests_.begin(), requests_.end(), [of](const Request& r) {
-      return r.file != nullptr && (of == nullptr || r.file == of) && !r.irp.is_cancelled();
-    });
-    if (next == requests_.end()) return;
-    next->irp.cancel();
-  }
+// The session's own, at its end.
+void DaemonSession::close_file(io::ClientFile& file) {
+  Request& request = new_request(0, Code::Close);
+  request.wants_answer = false;
+  send_close(request, file);
 }
 
-void DaemonSession::send_close(Request& request, File& file) {
-  request.irp.major = io::Major::Close;
+// If not now, then after the last request that is under way (forget).
+void DaemonSession::send_close(Request& request, io::ClientFile& file) {
+  request.file = &file;
   request.irp.in = {};
-  dispatch(request, file);
+  auto close = files_.close(file, request.irp.start(&on_request_done, &request));
+  if (close) host_.send_down(*std::move(close));
 }
 
 void DaemonSession::on_request_done(io::Irp&, void* context) {
@@ -241,31 +199,19 @@ void DaemonSession::on_request_done(io::Irp&, void* context) {
 
 // The request is over. Without a file it was never sent, and its IRP has no result.
 void DaemonSession::finish(Request& request) {
-  if (request.file == nullptr) request.irp.status = Status::Ok;
-  const bool ok = request.irp.status == Status::Ok;
-  if (request.opening != nullptr) {
-    request.file = nullptr;
-    --request.opening->pending;
-    if (ok) {
-      const std::uint32_t number = request.opening->object.number();
-      request.irp.information = number;
-      files_.emplace(number, std::move(request.opening));
-    }
-  }
+  io::Irp& irp = request.irp;
+  // A file cannot be half closed: the driver's status of Close does not matter.
+  if (request.file == nullptr || irp.major == io::Major::Close) irp.status = Status::Ok;
+  const bool ok = irp.status == Status::Ok;
+  const bool opens_zero = irp.major == io::Major::Create && request.file->number() == 0;
+  if (ok && irp.major == io::Major::Create) irp.information = request.file->number();
   if (ok && request.code == Code::Attach) host_.on_attached();
   if (request.wants_answer) answer(request);
-  if (ok && is_shutdown(request.irp)) host_.shut_down("pid " + std::to_string(client_.pid));
-  if (request.irp.major == io::Major::Close) {
-    // The driver's status is ignored: a file cannot be half closed.
-    File* file = std::exchange(request.file, nullptr);
-    if (file == zero_.get()) {
-      zero_.reset();
-    } else {
-      files_.erase(file->object.number());
-    }
-  }
+  if (ok && is_shutdown(irp)) host_.shut_down("pid " + std::to_string(client_.pid));
   forget(request);
-  go_on_ending();
+  if (opens_zero && !ok) connection_->close();  // on_closed() follows
+  if (opens_zero && ok && !files_.is_ending()) connection_->resume();
+  files_.go_on();
 }
 
 void DaemonSession::answer(Request& request) {
@@ -286,18 +232,11 @@ void DaemonSession::fail(Request& request, Status status, std::string_view reaso
 }
 
 void DaemonSession::forget(Request& request) {
-  File* file = request.file;
+  // The Close of its file, if that waited for this request.
+  auto close = request.file != nullptr ? files_.end(*request.file, request.irp) : std::nullopt;
   requests_.erase(request.self);
-  if (state_ == State::Open && requests_.size() == kMaxPending - 1) connection_->resume();
-  if (file != nullptr) {
-    --file->pending;
-    file_became_free(*file);
-  }
-}
-
-void DaemonSession::file_became_free(File& file) {
-  if (file.pending > 0 || file.close_request == nullptr) return;
-  if (file.close_request->file == nullptr) send_close(*file.close_request, file);
+  if (!files_.is_ending() && requests_.size() == kMaxPending - 1) connection_->resume();
+  if (close) host_.send_down(*std::move(close));
 }
 
 void DaemonSession::end() {
@@ -305,40 +244,9 @@ void DaemonSession::end() {
 }
 
 void DaemonSession::on_closed() {
-  IB_ASSERT(state_ == State::Opening || state_ == State::Open);
-  const bool was_open = state_ == State::Open;
-  state_ = State::Ending;
-  if (was_open) host_.disconnect(zero_->object);
-  in_end_step_ = true;  // the next step comes after all of them
-  cancel_requests(nullptr);
-  in_end_step_ = false;
-  go_on_ending();
-}
-
-// One step after another, each after the event that it waits for. Drivers complete some requests
-// before call_driver() returns: a loop, since recursion would find the session in mid-step.
-void DaemonSession::go_on_ending() {
-  if (in_end_step_ || state_ < State::Ending || state_ == State::Over) return;
-  in_end_step_ = true;
-  while (requests_.empty() && state_ != State::Over) {
-    if (state_ == State::Ending) state_ = State::ClosingFiles;
-    if (state_ == State::ClosingFiles && files_.empty()) state_ = State::ClosingZero;
-    if (state_ == State::ClosingZero && zero_ == nullptr) {
-      state_ = State::Over;
-    } else {
-      close_next_file();
-    }
-  }
-  in_end_step_ = false;
-  if (state_ == State::Over) host_.on_over(*this);
-}
-
-void DaemonSession::close_next_file() {
-  File& file = state_ == State::ClosingFiles ? *files_.begin()->second : *zero_;
-  Request& request = new_request(0, Code::Close);
-  request.wants_answer = false;
-  file.close_request = &request;
-  send_close(request, file);
+  if (io::ClientFile* zero = files_.find(0)) host_.disconnect(zero->object());
+  files_.end();
+  files_.go_on();
 }
 
 }  // namespace ib::softib

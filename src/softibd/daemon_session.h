@@ -2,14 +2,14 @@
 // DaemonSession: one client, that is one connection to softibd. Turns messages into IRPs and
 // completed IRPs into answers; owns the files that the client opened.
 //
-// Life: opening (Create for file 0 is under way; nothing is read) -> open -> ending, once the
-// socket has gone. The end has an order: the driver of file 0 gets the end of the process, every
-// request is cancelled and waited for, then each file gets Close, file 0 last; then the host may
-// destroy the session. A driver that keeps a request keeps the session.
+// Nothing is read until file 0 is open. Once the socket has gone, the driver of file 0 gets the end
+// of the process, then the files end in the order of io/client_files.h; then the host may destroy
+// the session.
 //
 // Thread rule: the loop's thread. Requests are completed there too.
 #pragma once
 
+#include "io/client_files.h"
 #include "io/device.h"
 #include "linux/server/server_connection.h"
 #include "softibd/daemon_request.h"
@@ -18,7 +18,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <list>
-#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -52,7 +51,7 @@ class SessionHost {
   virtual void on_over(DaemonSession& session) = 0;  // destroys it, later
 };
 
-class DaemonSession : private os::ServerConnection::Handler {
+class DaemonSession : private os::ServerConnection::Handler, private io::ClientFiles::Owner {
  public:
   // The number of requests that one session may have under way; further ones are not read from the
   // socket.
@@ -67,52 +66,43 @@ class DaemonSession : private os::ServerConnection::Handler {
 
   void start();
   void end();  // as if the client had gone
-  bool is_over() const { return state_ == State::Over; }
+  bool is_over() const { return files_.is_over(); }
   const io::Client& client() const { return client_; }
   // Also before its end is detected: a process that has been waited for has gone.
   bool client_has_gone() const { return connection_->peer_has_gone(); }
 
  private:
-  enum class State : std::uint8_t { Opening, Open, Ending, ClosingFiles, ClosingZero, Over };
-  struct File;
   struct Request;
 
   void on_message(os::ServerMessage message) override;
   void on_closed() override;
+  void close_file(io::ClientFile& file) override;
+  void on_over() override { host_.on_over(*this); }
 
   void carry_out(const ParsedRequest& parsed, std::array<os::NativeHandle, 2> handles);
-  void dispatch(Request& request, File& file);
+  bool dispatch(Request& request, io::ClientFile& file);
   void open_file(Request& request);
+  void send_create(Request& request, io::DeviceObject& device, std::uint32_t number,
+                   io::FileObject* process);
   void close_file(Request& request);
-  void cancel_requests(const File* of);
-  void send_close(Request& request, File& file);
+  void send_close(Request& request, io::ClientFile& file);
   bool carry_out_here(Request& request);
   void keep(Request& request);
   void status(Request& request);
 
-  static void on_created_zero(io::Irp& irp, void* context);
   static void on_request_done(io::Irp& irp, void* context);
   void finish(Request& request);
   void answer(Request& request);
   void fail(Request& request, Status status, std::string_view reason);
-  void file_became_free(File& file);
   void forget(Request& request);
 
-  void go_on_ending();
-  void close_next_file();
-
   Request& new_request(std::uint64_t tag, verbs::control::Code code);
-  File* find_file(std::uint32_t number);
 
   SessionHost& host_;
   std::unique_ptr<os::ServerConnection> connection_;
   io::Client client_;
-  State state_ = State::Opening;
-  std::unique_ptr<File> zero_;
-  std::map<std::uint32_t, std::unique_ptr<File>> files_;
-  std::uint32_t last_number_ = 0;
+  io::ClientFiles files_{*this};
   std::list<Request> requests_;  // under way
-  bool in_end_step_ = false;     // go_on_ending() is running: completions do not call it again
 };
 
 }  // namespace ib::softib

@@ -170,6 +170,8 @@ class World : public SessionHost {
   io::IrpQueue waiting;
   std::deque<io::IrpRef> held;
   bool hold_create = false;
+  bool hold_close = false;
+  bool fail_close = false;
   std::string others;  // programs that need the fabric
 
  private:
@@ -188,7 +190,8 @@ class World : public SessionHost {
     auto& self = device.extension<World>();
     const bool create = irp->major == io::Major::Create;
     self.trail.push_back((create ? "create " : "close ") + std::to_string(irp->file->number()));
-    if (create && self.hold_create) return self.held.push_back(std::move(irp));
+    if (!create && self.fail_close) return std::move(irp).fail(Status::IoError, "cannot close");
+    if (create ? self.hold_create : self.hold_close) return self.held.push_back(std::move(irp));
     std::move(irp).complete(Status::Ok);
   }
 
@@ -240,6 +243,20 @@ TEST(DaemonSession, CloseWaitsForTheRequestsOfTheFile) {
   EXPECT_EQ(w.receive().value().tag, 7u);
   EXPECT_EQ(w.receive().value().tag, 8u);
   EXPECT_EQ(w.trail.back(), "close 1");
+}
+
+// A file cannot be half closed.
+TEST(DaemonSession, AFileIsClosedWhateverItsDriverSays) {
+  World w;
+  w.attach();
+  const std::uint32_t file = w.open();
+  w.fail_close = true;
+  w.send(Code::Close, 1, 0, control::CloseIn{file, 0});
+  const Reply reply = w.receive().value();
+  EXPECT_EQ(reply.status, Status::Ok);
+  EXPECT_EQ(reply.body, "");
+  w.send(Code::QueryCa, 2, file);
+  EXPECT_EQ(w.receive().value().status, Status::NotFound);
 }
 
 TEST(DaemonSession, OpenSaysWhatIsWrong) {
@@ -304,6 +321,26 @@ TEST(DaemonSession, AFileThatIsOpenedWhileTheClientGoesIsClosed) {
   w.release();
   w.run();
   EXPECT_EQ(w.trail, (Trail{"create 0", "attached", "create 1", "disconnect", "close 1", "close 0",
+                            "over"}));
+}
+
+// A driver that parks Close would answer a cancelled one without having closed its file.
+TEST(DaemonSession, TheEndDoesNotCancelACloseThatIsUnderWay) {
+  World w;
+  w.attach();
+  const std::uint32_t file = w.open();
+  w.hold_close = true;
+  w.send(Code::Close, 1, 0, control::CloseIn{file, 0});
+  w.run();
+  ASSERT_EQ(w.held.size(), 1u);
+  w.client.reset();
+  w.run();
+  EXPECT_EQ(w.trail.back(), "disconnect");
+  EXPECT_FALSE(w.held.front()->is_cancelled());
+  w.hold_close = false;
+  w.release();
+  w.run();
+  EXPECT_EQ(w.trail, (Trail{"create 0", "attached", "create 1", "close 1", "disconnect", "close 0",
                             "over"}));
 }
 

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // For the random test of this folder: connections to softibd that open, ask, cancel, close and end
-// in the order of softibd/daemon_session.cpp, and judge each answer by their books. As there, a
-// request is freed inside its completion: whoever touches it afterwards is found by asan.
+// as softibd/daemon_session.cpp does (io/client_files.h), and judge each answer by their books. As
+// there, a request is freed inside its completion: whoever touches it afterwards is found by asan.
 #pragma once
 
 #include "drivers/test/client_model_test.h"
+#include "io/client_files.h"
 
 #include <functional>
 #include <list>
 #include <memory>
+#include <optional>
 #include <string>
 
 namespace ib::drivers::test {
@@ -17,31 +19,34 @@ class Sessions {
  public:
   struct Flight;
   struct Client;
-  struct File {
-    File(io::DeviceObject& device, std::uint32_t number, Client& client, io::FileObject* process)
-        : object(device, number, client.who, process) {}
-    io::FileObject object;
+  struct File final : io::ClientFile {
+    using io::ClientFile::ClientFile;
+    bool closing() const { return state() >= State::CleaningUp; }
+
     Book book;
     const fabric::Hca* hca = nullptr;
-    std::size_t pending = 0;
     bool pulled = false;  // its HCA was, or is being, pulled out
-    bool closing = false;
-    bool close_sent = false;
   };
-  enum class State : std::uint8_t { Opening, Open, Ending, ClosingFiles, ClosingZero, Over };
-  struct Client {
-    Sessions* owner = nullptr;
+  struct Client final : io::ClientFiles::Owner {
+    explicit Client(Sessions& of) : owner(of) {}
+    void close_file(io::ClientFile& file) override { owner.close(*this, static_cast<File&>(file)); }
+    void on_over() override {}
+    bool is_open() const { return files.find(0) != nullptr; }
+    // All but file 0.
+    template <class What>
+    void for_files(What&& what) const {
+      for (const auto& [number, file] : files.all()) {
+        if (number != 0) what(static_cast<File&>(*file));
+      }
+    }
+
+    Sessions& owner;
     io::Client who;
-    State state = State::Opening;
     bool attached = false;
     control::AttachOut attach;
-    std::unique_ptr<File> zero;
-    std::map<std::uint32_t, std::unique_ptr<File>> files;
-    std::uint32_t last_number = 0;
+    io::ClientFiles files{*this};
+    File* zero = nullptr;
     std::list<Flight> flights;
-    bool in_end_step = false;
-
-    bool is_open() const { return state == State::Open; }
   };
   using Then = std::function<void(const io::Irp& irp)>;
   struct Flight {
@@ -52,7 +57,6 @@ class Sessions {
     std::vector<std::byte> in;
     std::array<std::byte, 4096> out;
     std::uint64_t began = 0;
-    std::unique_ptr<File> opening;
     Then then;
     std::list<Flight>::iterator self;
   };
@@ -66,19 +70,19 @@ class Sessions {
   std::size_t ended = 0;
 
   Client& connect() {
-    Client& client = *clients.emplace_back(std::make_unique<Client>());
-    client.owner = this;
+    Client& client = *clients.emplace_back(std::make_unique<Client>(*this));
     client.who.session = ++last_session_;
     client.who.pid = static_cast<std::uint32_t>(100 + last_session_);
     bench_.host.alive.insert(client.who.pid);
-    client.zero = std::make_unique<File>(bench_.root->device(), 0, client, nullptr);
-    dispatch(new_flight(client, {Code::Ping}, io::Major::Create), *client.zero);
+    auto zero = std::make_unique<File>(bench_.root->device(), 0, client.who, nullptr);
+    client.zero = zero.get();
+    create(new_flight(client, {Code::Ping}), std::move(zero));
     return client;
   }
 
   void send(Client& client, File& file, const Shape& shape, std::vector<std::byte> in,
             Then then = {}) {
-    Flight& flight = new_flight(client, shape, io::Major::DeviceControl);
+    Flight& flight = new_flight(client, shape);
     flight.in = std::move(in);
     flight.irp.in = flight.in;
     flight.then = std::move(then);
@@ -90,80 +94,77 @@ class Sessions {
         named->disturbed = flight.began;
       }
     }
-    dispatch(flight, file);
+    flight.file = &file;
+    const bool accepted = client.files.begin(file, flight.irp);
+    IB_ASSERT(accepted);
+    io::call_driver(file.object().device(), flight.irp.start(&on_done, &flight));
   }
 
   void open(Client& client, io::DeviceObject& device, const fabric::Hca& hca, bool pulled) {
-    Flight& flight = new_flight(client, {Code::Open}, io::Major::Create);
-    auto* zero = &client.zero->object;
-    flight.opening = std::make_unique<File>(device, ++client.last_number, client, zero);
-    flight.opening->hca = &hca;
-    flight.opening->pulled = pulled;
-    dispatch(flight, *flight.opening);
+    auto file = std::make_unique<File>(device, client.files.new_number(), client.who,
+                                       &client.zero->object());
+    file->hca = &hca;
+    file->pulled = pulled;
+    create(new_flight(client, {Code::Open}), std::move(file));
   }
 
   void close(Client& client, File& file) {
-    file.closing = true;
-    ++file.pending;  // it must not go while we are here
-    cancel_requests(client, &file);
-    --file.pending;
-    became_free(client, file);
+    Flight& flight = new_flight(client, {Code::Close});
+    flight.file = &file;
+    send_close(client.files.close(file, flight.irp.start(&on_done, &flight)));
   }
 
   // The socket closes.
   void end(Client& client) {
-    client.state = State::Ending;
-    bench_.root->disconnect(client.zero->object);
-    client.in_end_step = true;
-    cancel_requests(client, nullptr);
-    client.in_end_step = false;
-    go_on_ending(client);
+    if (client.is_open()) bench_.root->disconnect(client.zero->object());
+    client.files.end();
+    client.files.go_on();
   }
 
   // Not in the middle of anything: those that are over are let go of.
   void reap() {
-    std::erase_if(clients, [](const auto& client) { return client->state == State::Over; });
+    std::erase_if(clients, [](const auto& client) { return client->files.is_over(); });
   }
 
   // Files of an HCA, also those that are being opened.
   template <class What>
   void for_files_of(const fabric::Hca& hca, What&& what) {
     for (const auto& client : clients) {
-      for (const auto& [number, file] : client->files) {
-        if (file->hca == &hca) what(*client, *file);
-      }
-      for (const Flight& flight : client->flights) {
-        if (flight.opening != nullptr && flight.opening->hca == &hca)
-          what(*client, *flight.opening);
-      }
+      client->for_files([&](File& file) {
+        if (file.hca == &hca) what(*client, file);
+      });
     }
   }
 
  private:
-  Flight& new_flight(Client& client, const Shape& shape, io::Major major) {
+  Flight& new_flight(Client& client, const Shape& shape) {
+    ++started;
     Flight& flight = client.flights.emplace_back();
     flight.self = std::prev(client.flights.end());
     flight.client = &client;
     flight.shape = shape;
     flight.began = ++tick_;
-    flight.irp.major = major;
     flight.irp.requestor_mode = io::RequestorMode::User;
     flight.irp.code = number_of(shape.code);
     flight.irp.out = flight.out;
     return flight;
   }
 
-  void dispatch(Flight& flight, File& file) {
-    ++started;
-    flight.file = &file;
-    ++file.pending;
-    flight.irp.file = &file.object;
-    io::call_driver(file.object.device(), flight.irp.start(&on_done, &flight));
+  void create(Flight& flight, std::unique_ptr<File> file) {
+    flight.file = file.get();
+    flight.client->files.open(std::move(file), flight.irp);
+    io::call_driver(flight.file->object().device(), flight.irp.start(&on_done, &flight));
+  }
+  // If it is its turn.
+  static void send_close(std::optional<io::IrpRef> irp) {
+    if (!irp) return;
+    io::DeviceObject& device = (*irp)->file->device();
+    io::call_driver(device, *std::move(irp));
   }
 
   static void on_done(io::Irp&, void* context) {
     auto& flight = *static_cast<Flight*>(context);
-    flight.client->owner->finish(flight);
+    flight.client->owner.finish(flight);
   }
 
   void finish(Flight& flight) {
@@ -172,75 +173,14 @@ class Sessions {
     const bool ok = flight.irp.status == Status::Ok;
     check_form(flight);
     if (flight.irp.major == io::Major::DeviceControl) take_note(flight);
-    if (flight.opening != nullptr) {
-      flight.file = nullptr;
-      --flight.opening->pending;
-      const std::uint32_t number = flight.opening->object.number();
-      if (ok) client.files.emplace(number, std::move(flight.opening));
-    }
-    if (flight.irp.major == io::Major::Close) {
-      EXPECT_TRUE(ok) << flight.irp.reason;
-      File* file = std::exchange(flight.file, nullptr);
-      if (file == client.zero.get()) {
-        client.zero.reset();
-      } else {
-        client.files.erase(file->object.number());
-      }
-    }
-    if (client.state == State::Opening && flight.irp.major == io::Major::Create) {
-      EXPECT_TRUE(ok) << flight.irp.reason;
-      client.state = State::Open;
-    }
+    const bool opens_zero = flight.irp.major == io::Major::Create && flight.file == client.zero;
+    const bool may_fail = !opens_zero && flight.irp.major != io::Major::Close;
+    EXPECT_TRUE(ok || may_fail) << flight.irp.reason;
     if (flight.then) flight.then(flight.irp);
-    forget(flight);
-    go_on_ending(client);
-  }
-
-  void forget(Flight& flight) {
-    Client& client = *flight.client;
-    File* file = flight.file;
+    std::optional<io::IrpRef> close = client.files.end(*flight.file, flight.irp);
     client.flights.erase(flight.self);
-    if (file == nullptr) return;
-    --file->pending;
-    became_free(client, *file);
-  }
-
-  void became_free(Client& client, File& file) {
-    if (file.pending == 0 && file.closing && !file.close_sent) send_close(client, file);
-  }
-  void send_close(Client& client, File& file) {
-    file.closing = file.close_sent = true;
-    dispatch(new_flight(client, {Code::Close}, io::Major::Close), file);
-  }
-
-  // One that is completed by it may complete others.
-  void cancel_requests(Client& client, const File* of) {
-    for (;;) {
-      const auto next =
-          std::find_if(client.flights.begin(), client.flights.end(), [of](const Flight& f) {
-            return (of == nullptr || f.file == of) && !f.irp.is_cancelled();
-          });
-      if (next == client.flights.end()) return;
-      next->irp.cancel();
-    }
-  }
-
-  void go_on_ending(Client& client) {
-    if (client.in_end_step || client.state < State::Ending || client.state == State::Over) return;
-    client.in_end_step = true;
-    while (client.flights.empty() && client.state != State::Over) {
-      if (client.state == State::Ending) client.state = State::ClosingFiles;
-      if (client.state == State::ClosingFiles && client.files.empty()) {
-        client.state = State::ClosingZero;
-      }
-      if (client.state == State::ClosingZero && client.zero == nullptr) {
-        client.state = State::Over;
-      } else {
-        send_close(client, client.state == State::ClosingFiles ? *client.files.begin()->second
-                                                               : *client.zero);
-      }
-    }
-    client.in_end_step = false;
+    send_close(std::move(close));
+    client.files.go_on();
   }
 
   // --- is the answer right? ---
@@ -259,8 +199,7 @@ class Sessions {
     return handle;
   }
   static bool is_going(const Flight& flight) {
-    return flight.client->state >= State::Ending ||
-           (flight.file != nullptr && flight.file->closing);
+    return flight.client->files.is_ending() || flight.file->closing();
   }
   static std::string what(const Flight& flight) {
     return "request " + std::to_string(flight.irp.code) + ": " + status_text(flight.irp.status) +
@@ -276,7 +215,7 @@ class Sessions {
       EXPECT_TRUE(irp.is_cancelled() || is_going(flight)) << what(flight);
     }
     if (irp.status == Status::DeviceRemoved && irp.major == io::Major::DeviceControl &&
-        flight.file->object.number() != 0) {
+        flight.file->number() != 0) {
       EXPECT_TRUE(flight.file->pulled) << what(flight);
     }
     if (irp.status == Status::Disconnected) {
@@ -312,9 +251,8 @@ class Sessions {
     if (flight.irp.status == Status::DeviceBusy) {
       // An XRC receive queue pair may be busy with another's request.
       const auto is_other = [&](const auto& client) {
-        return std::any_of(client->flights.begin(), client->flights.end(), [&](const Flight& f) {
-          return &f != &flight && f.file != nullptr && f.file->object.number() != 0;
-        });
+        return std::any_of(client->flights.begin(), client->flights.end(),
+                           [&](const Flight& f) { return &f != &flight && f.file->number() != 0; });
       };
       EXPECT_TRUE(has_dependents(flight, handle) ||
                   std::any_of(clients.begin(), clients.end(), is_other))
@@ -331,10 +269,9 @@ class Sessions {
   template <class Is>
   static bool any_book(const Flight& flight, const Handle& handle, Is&& is) {
     if (handle.first != kChannel) return is(flight.file->book);
-    const auto& files = flight.client->files;
-    return std::any_of(files.begin(), files.end(), [&](const auto& entry) {
-      return !entry.second->closing && is(entry.second->book);
-    });
+    bool any = false;
+    flight.client->for_files([&](File& file) { any = any || (!file.closing() && is(file.book)); });
+    return any;
   }
 
   void accepted(Flight& flight, std::uint64_t now) {
@@ -386,13 +323,16 @@ class Sessions {
   }
 
   bool is_known(const Handle& handle) const {
-    const auto knows = [&](const File& file) { return !file.closing && file.book.has(handle); };
-    return std::any_of(clients.begin(), clients.end(), [&](const auto& client) {
-      return client->is_open() &&
-             (knows(*client->zero) ||
-              std::any_of(client->files.begin(), client->files.end(),
-                          [&](const auto& entry) { return knows(*entry.second); }));
-    });
+    bool known = false;
+    const auto look = [&](const File& file) {
+      known = known || (!file.closing() && file.book.has(handle));
+    };
+    for (const auto& client : clients) {
+      if (!client->is_open()) continue;
+      look(*client->zero);
+      client->for_files(look);
+    }
+    return known;
   }
 
   Bench& bench_;

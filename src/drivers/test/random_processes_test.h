@@ -62,9 +62,9 @@ class RandomProcesses {
   }
   File* some_file(Client& client) {
     std::vector<File*> all;
-    for (const auto& [number, file] : client.files) {
-      if (!file->closing) all.push_back(file.get());
-    }
+    client.for_files([&](File& file) {
+      if (file.is_open()) all.push_back(&file);
+    });
     return one_of(all);
   }
   static bool has_room(const Client& client) { return client.flights.size() < 60; }
@@ -84,7 +84,7 @@ class RandomProcesses {
   }
   void open_in(Client& client) {
     const fabric::Node* node = bench_.fabric.find_node(client.who.node);
-    if (client.who.node.empty() || client.files.size() > 3 || !has_room(client)) return;
+    if (client.who.node.empty() || client.files.size() > 4 || !has_room(client)) return;
     const fabric::Hca& hca = node->hcas[pick(static_cast<unsigned>(node->hcas.size()))];
     std::string reason;
     const auto device = bench_.tree->resolve(node->name, "\\Device\\" + hca.name, reason);
@@ -113,7 +113,7 @@ class RandomProcesses {
     std::vector<Sessions::Flight*> all;
     for (const auto& client : sessions_.clients) {
       for (Sessions::Flight& flight : client->flights) {
-        if (flight.file != nullptr && flight.irp.major != io::Major::Close) all.push_back(&flight);
+        if (flight.irp.major != io::Major::Close) all.push_back(&flight);
       }
     }
     if (Sessions::Flight* flight = one_of(all); flight != nullptr) flight->irp.cancel();
@@ -155,7 +155,7 @@ class RandomProcesses {
     FuzzInput in(bytes.data(), bytes.size());
     const Choice choose{in, [&](Kind kind) { return some_handle(client, file, kind, shape.code); },
                         [&] { return some_qpn(shape.code); }};
-    const bool of_root = &file == client.zero.get();
+    const bool of_root = &file == client.zero;
     auto buffer = of_root ? sensible_root_request(shape, choose) : sensible_request(shape, choose);
     if (shape.code == Code::ModifyQp && pick(4) == 0) {
       auto modify = read_as<control::ModifyQpIn>(buffer);
@@ -219,7 +219,7 @@ class RandomProcesses {
                                       Code::CreateSrq, Code::CreateQp,   Code::CreateQp,
                                       Code::CreateQp,  Code::AttachMcast};
     for (const Code code : kCodes) {
-      if (has_room(*client) && !file->closing && pick(5) != 0) {
+      if (has_room(*client) && file->is_open() && pick(5) != 0) {
         send(*client, *file, shape_of(code));
       }
     }
@@ -263,7 +263,7 @@ class RandomProcesses {
     in.attr.path_mtu = verbs::Mtu::B4096;
     in.attr.timeout = static_cast<std::uint8_t>(pick(20));
     const auto go = [&](verbs::QpState state, std::uint32_t mask) {
-      if (!has_room(*from.client) || from.file->closing) return;
+      if (!has_room(*from.client) || !from.file->is_open()) return;
       in.attr.state = state;
       in.mask = m::kState | mask;
       sessions_.send(*from.client, *from.file, shape_of(Code::ModifyQp), bytes_of(in));

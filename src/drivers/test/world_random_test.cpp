@@ -126,7 +126,7 @@ class Schedule : private RandomProcesses {
   // A removal of an HCA in use must have been refused.
   void expect_unused(const fabric::Hca& hca) {
     sessions_.for_files_of(hca, [](const Client& client, const File& file) {
-      EXPECT_TRUE(file.pulled || file.closing || !client.is_open())
+      EXPECT_TRUE(file.pulled || file.closing() || !client.is_open())
           << "an HCA was removed although pid " << client.who.pid << " uses it";
     });
   }
