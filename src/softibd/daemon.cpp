@@ -2,6 +2,7 @@
 #include "softibd/daemon.h"
 
 #include "drivers/soft_hca/pkey_table.h"
+#include "hca/layout/tables.h"
 #include "platform/level.h"
 #include "setup/driver_store.h"
 
@@ -14,7 +15,8 @@
 namespace ib::softib {
 namespace {
 
-constexpr std::size_t kMaxSessions = 4096;
+// Of each process that has a slot, and as many that only ask.
+constexpr std::size_t kMaxSessions = 2 * hca::kMaxSlots;
 // The time that the requests of clients may take to end during the teardown.
 constexpr Duration kPatience = std::chrono::seconds(5);
 

@@ -23,6 +23,7 @@ from harness import BIN, Failed, Report, wait_until
 
 SEED = int(os.environ.get("SOFTIB_SEED", "1"))
 CONNECTIONS = 1000
+SLOTS = 4096  # hca::kMaxSlots
 PATIENCE = 20  # seconds in which softibd must answer the good client, also on a busy machine
 # ThreadSanitizer keeps its records of memory that was freed.
 MEMORY_COUNTS = os.environ.get("SOFTIB_SANITIZER") != "thread"
@@ -360,14 +361,15 @@ def closed_in_the_middle(arena):
 
 def everything_there_is(arena):
     """All that softibd gives to one process: slots, channels, files, memory."""
+    descriptors, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     crowd = []
     try:
-        while len(crowd) < 1100:
+        while len(crowd) < descriptors - 100:
             client = Client(arena.path)
             crowd.append(client)
             if client.attach().status != OK:
                 break
-        assert len(crowd) <= 1024, "more processes than slots"
+            assert len(crowd) < SLOTS, "more processes than slots"
         assert client.call(Code.ping).status == OK
         arena.good.check()
     finally:
