@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 # ib_library(<layer> [HEADERS ...] [SOURCES ...] [TESTS ...] [FUZZERS ...] [BENCHES ...]
-#            [DEPENDS <layers>] [LIBS ...])
+#            [DEPENDS <layers>] [LIBS ...] [OWN_LIBS ...])
 #   One layer of src/: the static library ib_<layer>, its unit tests (one executable, <layer>_test), its
 #   fuzzers (one executable each) and its micro-benchmarks (<layer>_bench). LIBS are external targets
-#   (cmake/packages.cmake). A layer without SOURCES is header-only.
+#   (cmake/packages.cmake); OWN_LIBS those that only its sources include. A layer without SOURCES is header-only.
 # ib_executable(<name> SOURCES ... [DEPENDS <layers>] [LIBS ...])          -> <build>/bin/<name>
 # ib_shared_library(<name> SOURCES ... [DEPENDS <layers>] [LIBS ...] [VERSION_SCRIPT file])
 #   -> <build>/lib/lib<name>.so, for foreign programs: has its own libstdc++ and hides everything from static
@@ -24,7 +24,7 @@ function(ib_layer_targets out name)  # ARGN: layers
 endfunction()
 
 function(ib_library layer)
-  cmake_parse_arguments(PARSE_ARGV 1 A "" "" "HEADERS;SOURCES;TESTS;FUZZERS;BENCHES;DEPENDS;LIBS")
+  cmake_parse_arguments(PARSE_ARGV 1 A "" "" "HEADERS;SOURCES;TESTS;FUZZERS;BENCHES;DEPENDS;LIBS;OWN_LIBS")
   if(A_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "ib_library(${layer}): unknown: '${A_UNPARSED_ARGUMENTS}'")
   endif()
@@ -43,6 +43,9 @@ function(ib_library layer)
   endif()
   target_sources(ib_${layer} ${scope} FILE_SET HEADERS BASE_DIRS ${CMAKE_SOURCE_DIR}/src FILES ${A_HEADERS})
   target_link_libraries(ib_${layer} ${scope} ${needs} ib_options ${A_LIBS})
+  if(A_OWN_LIBS)
+    target_link_libraries(ib_${layer} PRIVATE ${A_OWN_LIBS})
+  endif()
   if(A_TESTS)
     ib_test(${layer}_test LABEL unit SOURCES ${A_TESTS} DEPENDS ${layer})
   endif()

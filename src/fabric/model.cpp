@@ -1,24 +1,21 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "fabric/model.h"
 
+#include "fabric/addresses.h"
+#include "verbs/limits.h"
+
 #include <algorithm>
 #include <cstddef>
 
 namespace ib::fabric {
 namespace {
 
-// An EUI-64 with the "locally administered" bit: "\2SF", then the position, so that no real adapter
-// has it. Byte 5, 6: node, byte 7: HCA, byte 8: port (0: the HCA itself).
-constexpr std::uint64_t kGuidBase = 0x0253460000000000ull;
-
 // IsSystemImageGuidSupported, IsExtendedSpeedsSupported [IBA1 14.2.5.6]: all that is true so far.
 constexpr std::uint32_t kPortCapabilities = (1u << 11) | (1u << 14);
+// As Linux shows for RoCE: communication manager, GIDs from IP addresses.
+constexpr std::uint32_t kEthernetCapabilities = (1u << 16) | (1u << 26);
 
 constexpr std::size_t kMaxNameLength = 63;  // names travel in char[64], NUL terminated
-
-std::uint64_t guid(std::size_t node, std::uint32_t hca, std::uint32_t port) {
-  return kGuidBase | (static_cast<std::uint64_t>(node) << 16) | (std::uint64_t{hca} << 8) | port;
-}
 
 // Node names appear in paths, environment variables and lines of text.
 bool is_good_name(std::string_view name) {
@@ -37,21 +34,24 @@ Status check(const Shape& shape) {
   }
   const std::size_t ports = shape.nodes.size() * shape.hcas_per_node * shape.ports_per_hca;
   if (ports > kMaxPorts) return Status::LimitExceeded;
-  const bool good = std::all_of(shape.nodes.begin(), shape.nodes.end(), is_good_name);
+  const bool good = std::all_of(shape.nodes.begin(), shape.nodes.end(), is_good_name) &&
+                    std::all_of(shape.links.begin(), shape.links.end(), [&](const HcaLink& link) {
+                      return link.hca < shape.hcas_per_node &&
+                             (link.node.empty() || std::find(shape.nodes.begin(), shape.nodes.end(),
+                                                             link.node) != shape.nodes.end());
+                    });
   return good ? Status::Ok : Status::InvalidParameter;
 }
 
-}  // namespace
-
-verbs::Gid Port::gid() const {
-  verbs::Gid gid{};
-  for (std::size_t i = 0; i < 8; ++i) {
-    const auto shift = 56 - 8 * i;
-    gid[i] = static_cast<std::uint8_t>(kSubnetPrefix >> shift);
-    gid[8 + i] = static_cast<std::uint8_t>(guid >> shift);
+std::uint32_t ethernet_ports(const Node& node) {
+  std::size_t count = 0;
+  for (const Hca& hca : node.hcas) {
+    if (hca.ports[0].is_ethernet()) count += hca.ports.size();
   }
-  return gid;
+  return static_cast<std::uint32_t>(count);
 }
+
+}  // namespace
 
 Result<Fabric> Fabric::create(const Shape& shape) {
   IB_CHECK(check(shape));
@@ -62,6 +62,8 @@ Result<Fabric> Fabric::create(const Shape& shape) {
     if (!fabric.node_by_name_.emplace(name, index).second) return Status::InvalidParameter;
     Node& node = fabric.nodes_.emplace_back();
     node.name = name;
+    node.addresses.push_back({default_address(index, 0), kLoopbackInterface, 0});
+    fabric.node_by_address_.emplace(node.addresses[0].ip, index);
     for (std::uint32_t h = 0; h < shape.hcas_per_node; ++h) fabric.append_hca(node);
   }
   return fabric;
@@ -71,6 +73,8 @@ Result<Fabric> Fabric::create(const Shape& shape) {
 // address space only.
 void Fabric::reserve(const Shape& shape) {
   ports_per_hca_ = shape.ports_per_hca;
+  link_layer_ = shape.link_layer;
+  links_ = shape.links;
   const std::size_t ports =
       std::min<std::size_t>(shape.nodes.size() * kMaxHcasPerNode * shape.ports_per_hca, kMaxPorts);
   nodes_.reserve(shape.nodes.size());
@@ -88,26 +92,59 @@ Hca& Fabric::append_hca(Node& node) {
   hca.index = static_cast<std::uint32_t>(hcas_.size() - 1);
   hca.node = position;
   hca.first_port = port_count();
-  hca.node_guid = fabric::guid(position, number, 0);
+  hca.node_guid = position_guid(position, number, 0);
+  const verbs::LinkLayer link_layer = link_layer_of(node, number);
+  const bool is_ethernet = link_layer == verbs::LinkLayer::Ethernet;
   for (std::uint32_t p = 1; p <= ports_per_hca_; ++p) {
-    append_port(hca, p, fabric::guid(position, number, p));
+    append_port(hca, p, (is_ethernet ? ethernet_guid : position_guid)(position, number, p),
+                link_layer);
   }
   hca.ports = std::span(ports_).subspan(hca.first_port);
   node.hcas.hcas_.push_back(&hca);
+  if (is_ethernet) give_addresses(node, hca);
   hca_by_guid_.emplace(hca.node_guid, hca.index);
   return hca;
 }
 
-void Fabric::append_port(const Hca& hca, std::uint32_t number, std::uint64_t guid) {
-  // There is a free one: no more ports fit in than there are LIDs, and each has one.
-  while (port_by_lid_[next_lid_] != 0)
-    next_lid_ = static_cast<std::uint16_t>(next_lid_ % kLastUnicastLid + 1);
+verbs::LinkLayer Fabric::link_layer_of(const Node& node, std::uint32_t hca) const {
+  verbs::LinkLayer layer = link_layer_;
+  for (const HcaLink& link : links_) {
+    if (link.hca == hca && (link.node.empty() || link.node == node.name)) layer = link.link_layer;
+  }
+  return layer;
+}
+
+void Fabric::append_port(const Hca& hca, std::uint32_t number, std::uint64_t guid,
+                         verbs::LinkLayer link_layer) {
   Port& port = ports_.emplace_back();
   port.element = hca.index;
   port.number = number;
-  port.capability_mask = kPortCapabilities;
-  const bool placed = set_lid(port, next_lid_) == Status::Ok && set_guid(port, guid) == Status::Ok;
+  port.link_layer = link_layer;
+  bool placed = set_guid(port, guid) == Status::Ok;
+  if (port.is_ethernet()) {
+    port.capability_mask = kEthernetCapabilities;
+    port.sm_lid = 0;
+  } else {
+    port.capability_mask = kPortCapabilities;
+    // There is a free one: no more ports fit in than there are LIDs, and each has one.
+    while (port_by_lid_[next_lid_] != 0)
+      next_lid_ = static_cast<std::uint16_t>(next_lid_ % kLastUnicastLid + 1);
+    placed = placed && set_lid(port, next_lid_) == Status::Ok;
+  }
   IB_ASSERT(placed);
+}
+
+// The default addresses of the ports of an HCA that has come, after those of the ports before.
+void Fabric::give_addresses(Node& node, const Hca& hca) {
+  std::uint32_t ordinal = ethernet_ports(node) - ports_per_hca_;
+  for (Port& port : hca.ports) {
+    const verbs::Gid own = default_address(hca.node, ordinal);
+    // The first has come with the node, and may have gone with set_addresses().
+    if (ordinal != 0 && node_by_address_.emplace(own, hca.node).second) {
+      node.addresses.push_back({own, kLoopbackInterface, ordinal});
+    }
+    place_addresses(node, ordinal++, port);
+  }
 }
 
 Result<Hca*> Fabric::add_hca(Node& node) {
@@ -159,16 +196,17 @@ const Port* Fabric::find_port(std::uint16_t lid) const {
 }
 
 const Port* Fabric::find_port(const verbs::Gid& gid) const {
-  std::uint64_t guid = 0;
-  for (std::size_t i = 8; i < gid.size(); ++i) guid = guid << 8 | gid[i];
-  const auto found = port_by_guid_.find(guid);
-  if (found == port_by_guid_.end()) return nullptr;
-  const Port& port = ports_[found->second];
-  return port.gid() == gid ? &port : nullptr;
+  const auto found = port_by_gid_.find(gid);
+  return found != port_by_gid_.end() ? &ports_[found->second] : nullptr;
+}
+
+const Node* Fabric::find_node_by_address(const verbs::Gid& ip) const {
+  const auto found = node_by_address_.find(ip);
+  return found != node_by_address_.end() ? &nodes_[found->second] : nullptr;
 }
 
 Status Fabric::set_lid(Port& port, std::uint16_t lid) {
-  if (lid == 0 || lid > kLastUnicastLid) return Status::InvalidParameter;
+  if (lid == 0 || lid > kLastUnicastLid || port.is_ethernet()) return Status::InvalidParameter;
   const std::uint32_t number = index_of(port) + 1;
   if (port_by_lid_[lid] == number) return Status::Ok;
   if (port_by_lid_[lid] != 0) return Status::AlreadyExists;
@@ -179,15 +217,93 @@ Status Fabric::set_lid(Port& port, std::uint16_t lid) {
 }
 
 Status Fabric::set_guid(Port& port, std::uint64_t guid) {
-  const std::uint32_t index = index_of(port);
-  const auto [found, is_new] = port_by_guid_.emplace(guid, index);
-  if (!is_new) return found->second == index ? Status::Ok : Status::AlreadyExists;
-  const auto before = port_by_guid_.find(port.guid);
-  if (port.guid != guid && before != port_by_guid_.end() && before->second == index) {
-    port_by_guid_.erase(before);
+  GidEntry entry;
+  if (!port.gids.empty()) entry = port.gids[0];
+  entry.gid = verbs::make_gid(kSubnetPrefix, guid);
+  entry.type = port.is_ethernet() ? verbs::GidType::RoceV2 : verbs::GidType::InfiniBand;
+  const Status done = set_gid(port, 0, std::move(entry));
+  if (done == Status::Ok) port.guid = guid;
+  return done;
+}
+
+// A zero GID frees the entry. AlreadyExists: another entry has it.
+Status Fabric::set_gid(Port& port, std::size_t index, GidEntry entry) {
+  if (port.gids.size() <= index) port.gids.resize(index + 1);
+  GidEntry& now = port.gids[index];
+  if (now.gid != entry.gid) {
+    if (!verbs::is_zero(entry.gid) && !port_by_gid_.emplace(entry.gid, index_of(port)).second) {
+      return Status::AlreadyExists;
+    }
+    if (!verbs::is_zero(now.gid)) port_by_gid_.erase(now.gid);
   }
-  port.guid = guid;
+  now = std::move(entry);
   return Status::Ok;
+}
+
+Status Fabric::check_addresses(const Node& node, const std::vector<Address>& addresses) const {
+  const std::uint32_t ports = ethernet_ports(node);
+  std::vector<std::size_t> on_port(std::max(ports, 1u), 1);  // each has a link-local one
+  for (auto at = addresses.begin(); at != addresses.end(); ++at) {
+    if (verbs::is_zero(at->ip) || verbs::is_multicast(at->ip) || at->port >= on_port.size()) {
+      return Status::InvalidParameter;
+    }
+    const Node* owner = find_node_by_address(at->ip);
+    const bool twice = std::any_of(addresses.begin(), at,
+                                   [&](const Address& other) { return other.ip == at->ip; });
+    // A link-local address of a port is an address of no node.
+    const Port* port = find_port(at->ip);
+    const bool of_a_port = port != nullptr && owner == nullptr;
+    if (twice || of_a_port || (owner != nullptr && owner != &node)) return Status::AlreadyExists;
+    if (++on_port[at->port] > verbs::limits::kGidTableLength) return Status::LimitExceeded;
+  }
+  return Status::Ok;
+}
+
+Status Fabric::set_addresses(Node& node, std::vector<Address> addresses) {
+  IB_CHECK(check_addresses(node, addresses));
+  const auto index = static_cast<std::uint32_t>(&node - nodes_.data());
+  for (const Address& address : node.addresses) node_by_address_.erase(address.ip);
+  for (const Address& address : addresses) node_by_address_.emplace(address.ip, index);
+  node.addresses = std::move(addresses);
+  std::vector<Port*> ports;
+  for (Hca& hca : node.hcas) {
+    for (Port& port : hca.ports) {
+      if (port.is_ethernet()) ports.push_back(&port);
+    }
+  }
+  // An address may go from one port to another: first all that leave, then all that come.
+  for (std::uint32_t i = 0; i < ports.size(); ++i) drop_addresses(node, i, *ports[i]);
+  for (std::uint32_t i = 0; i < ports.size(); ++i) place_addresses(node, i, *ports[i]);
+  return Status::Ok;
+}
+
+// Frees the GIDs of a port that are no address of it any more.
+void Fabric::drop_addresses(const Node& node, std::uint32_t ordinal, Port& port) {
+  for (std::size_t i = 1; i < port.gids.size(); ++i) {
+    const bool stays = std::any_of(
+        node.addresses.begin(), node.addresses.end(),
+        [&](const Address& a) { return a.port == ordinal && a.ip == port.gids[i].gid; });
+    if (!stays) (void)set_gid(port, i, {});
+  }
+}
+
+// Gives a port the GIDs of its addresses that it has not yet, each in the first free entry.
+void Fabric::place_addresses(const Node& node, std::uint32_t ordinal, Port& port) {
+  std::string first_interface;
+  for (const Address& address : node.addresses) {
+    if (address.port != ordinal) continue;
+    if (first_interface.empty()) first_interface = address.interface;
+    std::size_t index = 1;
+    while (index < port.gids.size() && port.gids[index].gid != address.ip) ++index;
+    if (index == port.gids.size()) {
+      index = 1;
+      while (index < port.gids.size() && !verbs::is_zero(port.gids[index].gid)) ++index;
+    }
+    const Status placed =
+        set_gid(port, index, {address.ip, verbs::GidType::RoceV2, address.interface});
+    IB_ASSERT(placed == Status::Ok);
+  }
+  port.gids[0].interface = first_interface;
 }
 
 }  // namespace ib::fabric

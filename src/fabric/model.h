@@ -4,11 +4,12 @@
 // Plain data with one owner (softibd's dispatch level): an array of nodes, one of HCAs and one of
 // ports, which name each other by index and stand still for as long as the fabric lives. Lookups by
 // name, index, LID, GUID and GID take the same time in a fabric of any size. Until a subnet manager
-// exists every port comes up Active with a LID of its own; GUIDs follow from the position, so a
-// fabric of the same shape has the same GUIDs on every start.
+// exists every port comes up Active, an InfiniBand port with a LID of its own; GUIDs and addresses
+// follow from the position, so a fabric of the same shape has the same ones on every start.
 #pragma once
 
 #include "base/result.h"
+#include "verbs/gid.h"
 #include "verbs/types.h"
 
 #include <cstddef>
@@ -23,8 +24,8 @@
 
 namespace ib::fabric {
 
-inline constexpr std::uint64_t kSubnetPrefix =
-    0xfe80000000000000ull;                                // [IBA1 4.1.1] default GID prefix
+// Default GID prefix [IBA1 4.1.1], which is also that of link-local IPv6 addresses.
+inline constexpr std::uint64_t kSubnetPrefix = 0xfe80000000000000ull;
 inline constexpr std::uint16_t kLastUnicastLid = 0xbfff;  // [IBA1 4.1.3]
 
 // An extra P_Key of a port, with a child device of this name.
@@ -33,13 +34,29 @@ struct Partition {
   std::string name;
 };
 
+// An IP address of a node.
+struct Address {
+  verbs::Gid ip{};
+  std::string interface;   // the network interface that has it; empty: none does
+  std::uint32_t port = 0;  // which of the node's Ethernet ports, in order, has it as a GID
+  bool operator==(const Address&) const = default;
+};
+
+struct GidEntry {
+  verbs::Gid gid{};  // zero: the entry is free
+  verbs::GidType type = verbs::GidType::InfiniBand;
+  std::string interface;  // network interface; empty: none
+  bool operator==(const GidEntry&) const = default;
+};
+
 // A port of any element: nothing in it is an HCA's alone.
 struct Port {
   std::uint32_t element = 0;  // index of the HCA that it is a port of
   std::uint32_t number = 1;   // 1-based, as in verbs
-  std::uint64_t guid = 0;     // changes by Fabric::set_guid
-  std::uint16_t lid = 0;      // changes by Fabric::set_lid
-  std::uint16_t sm_lid = 1;
+  verbs::LinkLayer link_layer = verbs::LinkLayer::InfiniBand;
+  std::uint64_t guid = 0;    // changes by Fabric::set_guid
+  std::uint16_t lid = 0;     // changes by Fabric::set_lid; an Ethernet port has none
+  std::uint16_t sm_lid = 1;  // 0 for an Ethernet port
   verbs::PortState state = verbs::PortState::Active;
   std::uint8_t physical_state = 5;  // 5 LinkUp, 3 Disabled, 2 Polling [IBA1 14.2.5.6]
   std::uint8_t width = 2;           // 4X
@@ -48,7 +65,12 @@ struct Port {
   std::vector<std::uint16_t> pkeys{0xffff};
   std::uint32_t capability_mask = 0;
   std::vector<Partition> partitions;  // those that have a device of their own
-  verbs::Gid gid() const;             // subnet prefix + port GUID
+  // GID table, no longer than verbs::limits::kGidTableLength. Entries keep their place, since
+  // address vectors name them by index. Entry 0 is of InfiniBand: subnet prefix and port GUID; of
+  // Ethernet: the link-local address of the port, after which come the addresses of its node.
+  std::vector<GidEntry> gids;
+  verbs::Gid gid() const { return gids.empty() ? verbs::Gid{} : gids[0].gid; }
+  bool is_ethernet() const { return link_layer == verbs::LinkLayer::Ethernet; }
 };
 
 struct Hca {
@@ -105,12 +127,22 @@ class HcaList {
 struct Node {
   std::string name;
   HcaList hcas;
+  std::vector<Address> addresses;  // change by Fabric::set_addresses
+};
+
+// The link layer of the ports of an HCA, where it is not that of all.
+struct HcaLink {
+  std::string node;  // empty: of each node
+  std::uint32_t hca = 0;
+  verbs::LinkLayer link_layer = verbs::LinkLayer::InfiniBand;
 };
 
 struct Shape {
   std::vector<std::string> nodes{"node0"};
   std::uint32_t hcas_per_node = 1;
   std::uint32_t ports_per_hca = 1;
+  verbs::LinkLayer link_layer = verbs::LinkLayer::InfiniBand;
+  std::vector<HcaLink> links{};  // the last that fits an HCA counts
 };
 inline constexpr std::uint32_t kMaxNodes = 32768;
 inline constexpr std::uint32_t kMaxHcasPerNode = 16;
@@ -145,14 +177,21 @@ class Fabric {
   // The port that has it, whether its HCA is present or not; nullptr: none has.
   const Port* find_port(std::uint16_t lid) const;
   const Port* find_port(const verbs::Gid& gid) const;
+  const Node* find_node_by_address(const verbs::Gid& ip) const;
 
   std::uint32_t index_of(const Port& port) const;  // of a port of this fabric
 
   // Gives a port of this fabric another LID: a unicast one (InvalidParameter) that no other port
   // has (AlreadyExists).
   Status set_lid(Port& port, std::uint16_t lid);
-  // Gives it another GUID, and with it another GID; AlreadyExists: another port has it.
+  // Gives it another GUID, and with it another GID 0; AlreadyExists: another port has it.
   Status set_guid(Port& port, std::uint64_t guid);
+  // Gives a node other addresses, and with them the GIDs of its Ethernet ports: what is not in the
+  // list is gone, what stays keeps its place in the GID table. AlreadyExists: another node has one
+  // of them, or it is in the list twice; LimitExceeded: more than a GID table holds;
+  // InvalidParameter: zero, multicast, or of a port that the node has not. An error changes
+  // nothing.
+  Status set_addresses(Node& node, std::vector<Address> addresses);
 
  private:
   struct NameHash {
@@ -162,10 +201,23 @@ class Fabric {
     }
   };
 
+  struct GidHash {
+    std::size_t operator()(const verbs::Gid& gid) const {
+      return std::hash<std::string_view>{}({reinterpret_cast<const char*>(gid.data()), gid.size()});
+    }
+  };
+
   Fabric() = default;
   void reserve(const Shape& shape);
+  verbs::LinkLayer link_layer_of(const Node& node, std::uint32_t hca) const;
   Hca& append_hca(Node& node);
-  void append_port(const Hca& hca, std::uint32_t number, std::uint64_t guid);
+  void append_port(const Hca& hca, std::uint32_t number, std::uint64_t guid,
+                   verbs::LinkLayer link_layer);
+  Status check_addresses(const Node& node, const std::vector<Address>& addresses) const;
+  void give_addresses(Node& node, const Hca& hca);
+  void drop_addresses(const Node& node, std::uint32_t ordinal, Port& port);
+  void place_addresses(const Node& node, std::uint32_t ordinal, Port& port);
+  Status set_gid(Port& port, std::size_t index, GidEntry entry);
   const Port* port_at(std::uint32_t number) const;  // 1 + index; 0: none
 
   std::vector<Node> nodes_;
@@ -173,10 +225,13 @@ class Fabric {
   std::vector<Port> ports_;  // by index; the same
   std::unordered_map<std::string, std::uint32_t, NameHash, std::equal_to<>> node_by_name_;
   std::unordered_map<std::uint64_t, std::uint32_t> hca_by_guid_;
-  std::unordered_map<std::uint64_t, std::uint32_t> port_by_guid_;
+  std::unordered_map<verbs::Gid, std::uint32_t, GidHash> port_by_gid_;
+  std::unordered_map<verbs::Gid, std::uint32_t, GidHash> node_by_address_;
   std::vector<std::uint16_t> port_by_lid_;  // 1 + index; 0: none
   std::uint16_t next_lid_ = 1;              // where to look for a free one
   std::uint32_t ports_per_hca_ = 1;
+  verbs::LinkLayer link_layer_ = verbs::LinkLayer::InfiniBand;
+  std::vector<HcaLink> links_;
 };
 
 }  // namespace ib::fabric

@@ -63,8 +63,10 @@ TEST(Fabric, SameShapeGivesSameGuids) {
 }
 
 TEST(Fabric, GidIsSubnetPrefixAndPortGuid) {
-  Port port;
-  port.guid = 0x0123456789abcdefull;
+  auto fabric = Fabric::create({});
+  ASSERT_TRUE(fabric);
+  Port& port = fabric->nodes()[0].hcas[0].ports[0];
+  ASSERT_EQ(fabric->set_guid(port, 0x0123456789abcdefull), Status::Ok);
   const verbs::Gid expected{0xfe, 0x80, 0,    0,    0,    0,    0,    0,
                             1,    0x23, 0x45, 0x67, 0x89, 0xab, 0xcd, 0xef};
   EXPECT_EQ(port.gid(), expected);

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "user/hca.h"
 
+#include "hca/layout/gid_lookup.h"
+#include "verbs/address_check.h"
+
 #include <fmt/format.h>
 
 #include <bit>
@@ -11,7 +14,34 @@ using control::Code;
 
 namespace {
 
-constexpr std::uint8_t kMulticastGid = 0xff;  // first byte [IBA1 4.1.1]
+// The ports of an HCA and of its fabric, as device memory has them.
+class Ports : public verbs::AddressBook {
+ public:
+  Ports(const hca::Arena& arena, std::uint32_t first, std::uint32_t count)
+      : arena_(arena), first_(first), count_(count) {}
+
+  std::uint32_t ports() const override { return count_; }
+  verbs::LinkLayer link_layer(std::uint32_t port) const override {
+    const hca::PortEntry* entry = arena_.port(first_ + port - 1);
+    return entry != nullptr ? entry->link_layer.load(std::memory_order_relaxed)
+                            : verbs::LinkLayer::Unspecified;
+  }
+  verbs::Gid gid(std::uint32_t port, std::uint32_t index) const override {
+    const hca::PortEntry* entry = arena_.port(first_ + port - 1);
+    return entry != nullptr && index < entry->gids.size() ? verbs::Gid(entry->gids[index])
+                                                          : verbs::Gid{};
+  }
+  Owner owner_of(const verbs::Gid& gid) const override {
+    const hca::PortEntry* entry = arena_.port(hca::port_with_gid(arena_, gid));
+    if (entry == nullptr) return {};
+    return {entry->link_layer.load(std::memory_order_relaxed), entry->lid};
+  }
+
+ private:
+  const hca::Arena& arena_;
+  std::uint32_t first_;
+  std::uint32_t count_;
+};
 
 }  // namespace
 
@@ -46,12 +76,12 @@ Status Hca::modify_port(const control::ModifyPortIn& in) {
   return command(Code::ModifyPort, in);
 }
 
-Result<verbs::Gid> Hca::query_gid(std::uint32_t port, std::uint32_t index) {
+Result<control::GidOut> Hca::query_gid(std::uint32_t port, std::uint32_t index) {
   const control::TableIn in{port, index};
   control::GidOut out;
   const auto done = process_.call_for(Code::QueryGid, file_, in, out);
   if (!done) return done.error();
-  return out.gid;
+  return out;
 }
 
 Result<std::uint16_t> Hca::query_pkey(std::uint32_t port, std::uint32_t index) {
@@ -132,40 +162,14 @@ Result<std::unique_ptr<DeviceMemory>> Hca::alloc_device_memory(std::uint64_t len
   return std::make_unique<DeviceMemory>(*this, number, bytes, out.length);
 }
 
-// The same checks as softibd's (drivers/soft_hca/objects/pd.cpp); a global address without a LID is
-// looked up, the subnet manager's job elsewhere.
-Status Hca::check_address(verbs::AddressVector& av) const {
-  const auto wrong = [](const std::string& why) {
-    return failed(Status::InvalidParameter, "address vector: " + why);
-  };
-  if (av.port == 0 || av.port > attributes_.port_count) {
-    return wrong(fmt::format("port {}; this HCA has 1 to {}", av.port, attributes_.port_count));
-  }
-  if (av.is_global != 0 && av.sgid_index != 0) {
-    return wrong(fmt::format("sgid_index {}, but port {} has a GID at index 0 only", av.sgid_index,
-                             av.port));
-  }
-  if (av.sl > 15) return wrong(fmt::format("service level {} is above 15", av.sl));
-  if (av.flow_label > 0xfffff) {
-    return wrong(fmt::format("flow label {:#x} has more than 20 bits", av.flow_label));
-  }
-  if (av.dlid != 0) return Status::Ok;
-  if (av.is_global == 0) {
-    return wrong("LID 0 names no port; give the LID of the other side's port (ibv_query_port)");
-  }
-  if (av.dgid[0] == kMulticastGid) return Status::Ok;  // groups are found by their GID
-  const hca::Arena& arena = process_.arena();
-  for (std::uint32_t lid = 1; const hca::PortEntry* port = arena.port_with_lid(lid); ++lid) {
-    if (verbs::Gid(port->gid) != av.dgid) continue;
-    av.dlid = static_cast<std::uint16_t>(lid);
-    return Status::Ok;
-  }
-  return wrong("no port of this fabric has this destination GID");
+// As softibd checks it (drivers/soft_hca/objects/pd.cpp), but from device memory.
+std::string Hca::check_address(verbs::AddressVector& av) const {
+  return verbs::check_address(Ports(process_.arena(), info_.first_port, attributes_.port_count),
+                              av);
 }
 
 // softibd refuses it, too, and its trace then tells why.
-Status Hca::refuse_address(ProtectionDomain& pd, const verbs::AddressVector& av, Status status) {
-  std::string why = last_reason();
+Status Hca::refuse_address(ProtectionDomain& pd, const verbs::AddressVector& av, std::string why) {
   control::CreateAhIn in;
   in.pd = pd.handle();
   in.av = av;
@@ -174,14 +178,14 @@ Status Hca::refuse_address(ProtectionDomain& pd, const verbs::AddressVector& av,
     const control::IndexIn made{static_cast<std::uint32_t>(*handle), 0};
     (void)command(Code::DestroyAh, made);
   }
-  return failed(status, std::move(why));
+  return failed(Status::InvalidParameter, std::move(why));
 }
 
 Result<std::unique_ptr<AddressHandle>> Hca::create_ah(ProtectionDomain& pd,
                                                       const verbs::AddressVector& av) {
   verbs::AddressVector resolved = av;
-  if (const Status checked = check_address(resolved); checked != Status::Ok) {
-    return refuse_address(pd, av, checked);
+  if (std::string wrong = check_address(resolved); !wrong.empty()) {
+    return refuse_address(pd, av, std::move(wrong));
   }
   if (process_.daemon_gone()) return failed(Status::Disconnected, "softibd is gone");
   if (addresses_.fetch_add(1, std::memory_order_relaxed) >= attributes_.max_ah) {

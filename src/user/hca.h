@@ -23,7 +23,7 @@ class Hca {
 
   Result<control::PortAttr> query_port(std::uint32_t port);
   Status modify_port(const control::ModifyPortIn& in);
-  Result<verbs::Gid> query_gid(std::uint32_t port, std::uint32_t index);
+  Result<control::GidOut> query_gid(std::uint32_t port, std::uint32_t index);
   Result<std::uint16_t> query_pkey(std::uint32_t port, std::uint32_t index);
   Result<std::unique_ptr<ProtectionDomain>> alloc_pd();
   Result<std::unique_ptr<MemoryRegion>> register_memory(const control::RegMrIn& in);
@@ -59,8 +59,8 @@ class Hca {
   void forget_dm(std::uint32_t index) { dms_.erase(index); }
 
  private:
-  Status check_address(verbs::AddressVector& av) const;
-  Status refuse_address(ProtectionDomain& pd, const verbs::AddressVector& av, Status status);
+  std::string check_address(verbs::AddressVector& av) const;
+  Status refuse_address(ProtectionDomain& pd, const verbs::AddressVector& av, std::string why);
   Hca(Process& process, std::uint32_t file, const control::OpenOut& info)
       : process_(process), file_(file), info_(info) {}
 

@@ -12,7 +12,7 @@
 
 namespace ib::verbs::control {
 
-inline constexpr std::uint32_t kAbiVersion = 1;
+inline constexpr std::uint32_t kAbiVersion = 2;
 inline constexpr std::uint32_t kNoIndex = 0xffffffffu;
 // Instead of a completion channel, for kernel clients only: completion events are asynchronous
 // events of the completion queue (EventType::Completion).
@@ -223,7 +223,12 @@ struct PortAttr {
   std::uint8_t active_width = 0;
   std::uint8_t active_speed = 0;
   std::uint8_t phys_state = 0;
+  LinkLayer link_layer = LinkLayer::InfiniBand;
+  std::uint32_t flags = 0;  // port_flag
 };
+namespace port_flag {
+inline constexpr std::uint32_t kGrhRequired = 1;  // each address vector is global
+}  // namespace port_flag
 struct ModifyPortIn {
   std::uint32_t port = 0;
   std::uint32_t set_cap_mask = 0;
@@ -236,7 +241,10 @@ struct TableIn {
   std::uint32_t index = 0;
 };
 struct GidOut {
-  Gid gid{};
+  Gid gid{};  // zero: the entry is free
+  GidType type = GidType::InfiniBand;
+  std::uint32_t reserved = 0;
+  std::array<char, 16> interface {};  // network interface; empty: none
 };
 struct PkeyOut {
   std::uint16_t pkey = 0;

@@ -175,7 +175,7 @@ IB_SIZE(PortIn, 8);
 IB_FIELD(PortIn, port, 0, 4);
 IB_FIELD(PortIn, reserved, 4, 4);
 
-IB_SIZE(PortAttr, 48);
+IB_SIZE(PortAttr, 56);
 IB_FIELD(PortAttr, state, 0, 4);
 IB_FIELD(PortAttr, max_mtu, 4, 4);
 IB_FIELD(PortAttr, active_mtu, 8, 4);
@@ -195,6 +195,8 @@ IB_FIELD(PortAttr, init_type_reply, 44, 1);
 IB_FIELD(PortAttr, active_width, 45, 1);
 IB_FIELD(PortAttr, active_speed, 46, 1);
 IB_FIELD(PortAttr, phys_state, 47, 1);
+IB_FIELD(PortAttr, link_layer, 48, 4);
+IB_FIELD(PortAttr, flags, 52, 4);
 
 IB_SIZE(ModifyPortIn, 16);
 IB_FIELD(ModifyPortIn, port, 0, 4);
@@ -206,8 +208,11 @@ IB_SIZE(TableIn, 8);
 IB_FIELD(TableIn, port, 0, 4);
 IB_FIELD(TableIn, index, 4, 4);
 
-IB_SIZE(GidOut, 16);
+IB_SIZE(GidOut, 40);
 IB_FIELD(GidOut, gid, 0, 16);
+IB_FIELD(GidOut, type, 16, 4);
+IB_FIELD(GidOut, reserved, 20, 4);
+IB_FIELD(GidOut, interface, 24, 16);
 
 IB_SIZE(PkeyOut, 8);
 IB_FIELD(PkeyOut, pkey, 0, 2);

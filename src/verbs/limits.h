@@ -34,8 +34,7 @@ inline constexpr std::uint32_t kMaxRanges = 256;                   // of a physi
 inline constexpr std::uint32_t kMaxPkeys = 32;                     // of a port
 inline constexpr std::uint32_t kMaxMessage = 1u << 31;             // [IBA1 9.7.2]
 inline constexpr std::uint64_t kPageSizes = ~std::uint64_t{4095};  // every power of two from 4 KiB
-inline constexpr std::uint32_t kGidTableLength =
-    8;  // index 0 is the port's GID, the others are free
+inline constexpr std::uint32_t kGidTableLength = 16;               // of a port
 inline constexpr std::uint32_t kLocalAckDelay = 0;
 
 inline constexpr std::uint32_t kVendorId =

@@ -200,6 +200,7 @@ void query(Transcript& t) {
   t.call("QueryPort of none", Code::QueryPort, PortIn{9, 0});
   const auto gid = t.call<GidOut>("QueryGid", Code::QueryGid, TableIn{1, 0});
   t.field("last byte of the GID", gid.gid.back());
+  t.field("type", static_cast<std::uint32_t>(gid.type));
   const auto pkey = t.call<PkeyOut>("QueryPkey", Code::QueryPkey, TableIn{1, 0});
   t.field("pkey", pkey.pkey);
   const auto mad =

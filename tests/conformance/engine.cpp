@@ -155,7 +155,7 @@ Reply Engine::info() {
   const auto gid = hca_->query_gid(1, 0);
   if (!port || !gid) return answer(Status::IoError);
   out.port = *port;
-  out.gid = *gid;
+  out.gid = gid->gid;
   Reply reply;
   reply.out.put(out);
   return reply;
@@ -468,7 +468,7 @@ Reply Engine::other(Command command, Message& in) {
   }
   const auto gid = hca_->query_gid(port, in.take<std::uint32_t>());
   if (!gid) return answer(gid.error());
-  reply.out.put(*gid);
+  reply.out.put(gid->gid);
   return reply;
 }
 

@@ -74,7 +74,7 @@ void trace_error(Core& core, Session&, const control::TraceErrorIn& in, io::IrpR
   entry.count = verbs::times_of(in);
   if (peer) entry.peer = name_of(*peer);
   const bool nowhere = in.cause == Cause::PeerUnknown && in.detail != 0 &&
-                       core.arena().port_with_lid(static_cast<std::uint32_t>(in.detail)) == nullptr;
+                       core.fabric.find_port(static_cast<std::uint16_t>(in.detail)) == nullptr;
   entry.text = explain_error(in, *self, peer, nowhere ? lids_of(core) : "");
   core.trace.add(std::move(entry));
   succeed(std::move(irp));

@@ -9,6 +9,7 @@
 #include "drivers/soft_hca/books.h"
 #include "drivers/soft_hca/lifetime/later.h"
 #include "drivers/soft_hca/memory/device_memory.h"
+#include "drivers/soft_hca/objects/gid_chains.h"
 #include "drivers/soft_hca/objects/mcast_chains.h"
 #include "drivers/soft_hca/table.h"
 #include "io/device.h"
@@ -74,6 +75,7 @@ struct Core {
   std::deque<std::uint32_t> resting_slots;  // free, but had a process; the first is free longest
   std::uint32_t slots_used = 0;             // slots from here on never had a process
   McastChains mcast_chains;
+  GidChains gid_chains;
   std::vector<std::uint8_t> qpn_tags;  // by index: the generation bits of the last number
   std::vector<std::uint16_t> srqn_tags;
   std::vector<std::uint8_t> key_tags;

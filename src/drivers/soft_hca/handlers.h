@@ -40,8 +40,8 @@ void create_ah(Core&, HcaFile&, const control::CreateAhIn&, io::IrpRef);
 void destroy_ah(Core&, HcaFile&, const control::IndexIn&, io::IrpRef);
 void release(Core& core, Pd& pd);
 void release(Core& core, Ah& ah);
-// Can requests be sent there? If not, `reason` says what is wrong with it.
-bool check_address(HcaFile& file, const verbs::AddressVector& av, std::string& reason);
+// Whether requests can be sent there (verbs/address_check.h); `reason` says what is wrong with it.
+bool check_address(Core& core, HcaFile& file, verbs::AddressVector& av, std::string& reason);
 
 // memory_regions.cpp
 void reg_mr(Core&, HcaFile&, const control::RegMrIn&, io::IrpRef);

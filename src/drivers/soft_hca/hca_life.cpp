@@ -89,15 +89,20 @@ void wake(HcaDevice& self) {
 void publish_ports(Core& core, const fabric::Hca& hca) {
   for (const fabric::Port& port : hca.ports) {
     const auto state = hca.present ? port.state : PortState::Down;
-    hca::PortEntry& entry = *core.arena().port(hca.first_port + port.number - 1);
+    const std::uint32_t index = hca.first_port + port.number - 1;
+    hca::PortEntry& entry = *core.arena().port(index);
+    entry.link_layer.store(port.link_layer, std::memory_order_relaxed);
     entry.lid = port.lid;
-    entry.gid = port.gid();
+    for (std::uint32_t i = 0; i < entry.gids.size(); ++i) {
+      const verbs::Gid gid = i < port.gids.size() ? port.gids[i].gid : verbs::Gid{};
+      core.gid_chains.store(core.arena(), index, i, gid);
+    }
     entry.mtu.store(port_attributes(port).active_mtu, std::memory_order_relaxed);
     for (std::size_t i = 0; i < entry.pkeys.size(); ++i) {
       entry.pkeys[i].store(i < port.pkeys.size() ? port.pkeys[i] : std::uint16_t{0},
                            std::memory_order_release);
     }
-    core.arena().lid(port.lid)->store(hca.first_port + port.number, std::memory_order_release);
+    if (port.lid != 0) core.arena().lid(port.lid)->store(index + 1, std::memory_order_release);
     entry.state.store(hca.asleep ? hca::kPortAsleep : state, std::memory_order_seq_cst);
   }
   resolve_flows(core);

@@ -59,12 +59,17 @@ control::PortAttr port_attributes(const fabric::Port& port) {
   attr.state = port.state;
   attr.gid_tbl_len = limits::kGidTableLength;
   attr.port_cap_flags = port.capability_mask;
+  attr.link_layer = port.link_layer;
   attr.max_msg_sz = limits::kMaxMessage;
   attr.pkey_tbl_len = static_cast<std::uint32_t>(port.pkeys.size());
   attr.lid = port.lid;
   attr.sm_lid = port.sm_lid;
-  attr.max_vl_num = 1;       // VL0
-  attr.subnet_timeout = 18;  // 1 s, the usual value of a subnet manager
+  attr.max_vl_num = 1;  // VL0
+  if (port.is_ethernet()) {
+    attr.flags = control::port_flag::kGrhRequired;
+  } else {
+    attr.subnet_timeout = 18;  // 1 s, the usual value of a subnet manager
+  }
   attr.active_width = port.width;
   attr.active_speed = port.speed;
   attr.phys_state = port.physical_state;
@@ -101,7 +106,14 @@ void query_gid(Core& core, HcaFile& file, const control::TableIn& in, io::IrpRef
                                 : fmt::format("port {} has {} GIDs, there is no index {}", in.port,
                                               limits::kGidTableLength, in.index));
   }
-  succeed_with(std::move(irp), in.index == 0 ? control::GidOut{port->gid()} : control::GidOut{});
+  control::GidOut out;
+  if (in.index < port->gids.size()) {
+    const fabric::GidEntry& entry = port->gids[in.index];
+    out.gid = entry.gid;
+    out.type = entry.type;
+    put_text(out.interface, entry.interface);
+  }
+  succeed_with(std::move(irp), out);
 }
 
 void query_pkey(Core& core, HcaFile& file, const control::TableIn& in, io::IrpRef irp) {

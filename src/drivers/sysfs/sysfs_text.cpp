@@ -168,14 +168,10 @@ constexpr std::array kUverbsFiles = std::to_array<Attribute>({
 
 }  // namespace
 
+// Free entries read as zero.
 std::string gid_line(const Place& place) {
-  // Entry 0 is the port's own GID; the others are free until a subnet manager assigns more.
-  const verbs::Gid gid = place.index == 0 ? place.port->gid() : verbs::Gid{};
-  std::string text;
-  for (std::size_t i = 0; i < gid.size(); i += 2) {
-    text += fmt::format("{}{:02x}{:02x}", i == 0 ? "" : ":", gid[i], gid[i + 1]);
-  }
-  return text + "\n";
+  const auto& gids = place.port->gids;
+  return verbs::long_text(place.index < gids.size() ? gids[place.index].gid : verbs::Gid{}) + "\n";
 }
 
 std::string pkey_line(const Place& place) {

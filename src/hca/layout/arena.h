@@ -63,10 +63,16 @@ class Arena {
   Shared32* lid(std::uint32_t lid) const {
     return entry<Shared32>(place::kLids, lid, kUnicastLids);
   }
-  PortEntry* port_with_lid(std::uint32_t lid_of_port) const {
+  // The index of the port that has this LID; kNone: none has.
+  std::uint32_t port_with_lid(std::uint32_t lid_of_port) const {
     const Shared32* at = lid(lid_of_port);
     const std::uint32_t number = at != nullptr ? at->load(std::memory_order_acquire) : 0;
-    return number != 0 ? port(number - 1) : nullptr;
+    return number != 0 && number <= kMaxPorts ? number - 1 : kNone;
+  }
+  // Where a chain of GIDs begins (gid_chain()).
+  Shared32& gid_head(std::uint32_t chain) const {
+    IB_ASSERT(chain < kGidChains);
+    return at<Shared32>(place::kGids)[chain];
   }
   QpEntry* qp(std::uint32_t i) const { return entry<QpEntry>(place::kQps, i, kMaxQps); }
   CqEntry* cq(std::uint32_t i) const { return entry<CqEntry>(place::kCqs, i, kMaxCqs); }

@@ -115,13 +115,29 @@ inline constexpr std::uint64_t kPeersHca = 1;
 struct alignas(kLine) PortEntry {
   // Or kPortAsleep: requests to and from it wait, and no retry clock runs.
   SharedEnum<verbs::PortState> state;
-  Relaxed<std::uint16_t> lid;
-  SharedGid gid;  // the one at index 0
+  SharedEnum<verbs::LinkLayer> link_layer;
+  Relaxed<std::uint16_t> lid;  // 0: none, as of an Ethernet port
   SharedEnum<verbs::Mtu> mtu;
   // Who has its queue pairs 0 and 1: names of entries like any QPN; 0: nobody.
   std::array<Shared32, 2> special;
   std::array<std::atomic<std::uint16_t>, verbs::limits::kMaxPkeys> pkeys;  // 0: no entry
+  std::array<SharedGid, verbs::limits::kGidTableLength> gids;              // zero: no entry
+  // What follows each of them in the chain of its gid_chain(): see gid_entry().
+  std::array<Shared32, verbs::limits::kGidTableLength> next_by_gid;
 };
+
+// Chains of the GIDs of all ports. Their words are 1 + gid_entry() of a GID, or 0: the end.
+inline constexpr std::uint32_t kGidChains = 1u << 16;
+inline std::uint32_t gid_chain(const verbs::Gid& gid) {
+  std::uint64_t words[2];
+  std::memcpy(words, gid.data(), sizeof words);
+  std::uint64_t mix = words[0] * 0x9e3779b97f4a7c15ull ^ words[1];
+  mix = (mix ^ mix >> 32) * 0xd6e8feb86659fd93ull;
+  return static_cast<std::uint32_t>(mix >> 48);
+}
+constexpr std::uint32_t gid_entry(std::uint32_t port, std::uint32_t index) {
+  return port * verbs::limits::kGidTableLength + index;
+}
 
 // How the requests of a connection travel: the plane that carries them, or the reason why none does
 // (verbs::control::Cause). softibd decides it when the queue pair connects.

@@ -33,6 +33,9 @@ inline constexpr std::uint64_t kAtomics = 8192;
 inline constexpr std::uint64_t kMcastByGid = 32768;  // a Shared32 for each chain (control)
 inline constexpr std::uint64_t kMcastByLid = kMcastByGid + kMcastChains * sizeof(Shared32);
 static_assert(kAtomics + kAtomicLocks * kLine <= kMcastByGid);
+inline constexpr std::uint64_t kGids = 256u << 10;  // a Shared32 for each gid_chain() (control)
+static_assert(kMcastByLid + kMcastChains * sizeof(Shared32) <= kGids);
+static_assert(kGids + kGidChains * sizeof(Shared32) <= kAlign);
 inline constexpr std::uint64_t kSlots = kAlign;
 inline constexpr std::uint64_t kPorts = after(kSlots, kMaxSlots, sizeof(ProcessSlot));
 // By LID: a Shared32, 1 + the index of the port that has it, or 0. (control)

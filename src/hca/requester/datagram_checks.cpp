@@ -26,11 +26,9 @@ Outcome check_keys(Attempt& a, const QpEntry& target, const PortEntry& port) {
 
 }  // namespace
 
-Outcome check_datagram(Attempt& a, std::uint64_t bytes, const QpEntry& target, bool multicast) {
+Outcome check_datagram(Attempt& a, std::uint64_t bytes, const QpEntry& target) {
   const QpType type = target.id.type;
-  if (!verbs::is_datagram(type) || (!multicast && target.id.lid != a.wqe.av.dlid)) {
-    return Outcome::dropped(Cause::PeerUnknown, a.wqe.av.dlid);
-  }
+  if (!verbs::is_datagram(type)) return Outcome::dropped(Cause::PeerUnknown, a.wqe.av.dlid);
   const QpState state = target.id.state.load(std::memory_order_acquire);
   if (!verbs::receives(state)) {
     return Outcome::dropped(Cause::PeerNotReady, static_cast<std::uint32_t>(state));

@@ -8,7 +8,6 @@ namespace ib::hca {
 
 // Done or Dropped, for `bytes` to `target`. attempt.arrival.pkey_index says by which entry of the
 // port's table a queue pair 1 took it.
-Outcome check_datagram(Attempt& attempt, std::uint64_t bytes, const QpEntry& target,
-                       bool multicast);
+Outcome check_datagram(Attempt& attempt, std::uint64_t bytes, const QpEntry& target);
 
 }  // namespace ib::hca

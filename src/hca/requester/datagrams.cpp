@@ -2,6 +2,7 @@
 // Unreliable datagrams [IBA1 9.8.3]: to one queue pair or to all attached to a multicast group; and
 // those of queue pairs 0 and 1 [IBA1 3.9.2, 13.5].
 // What a receiver does not want is dropped without a word to the sender, but for the trace.
+#include "hca/layout/gid_lookup.h"
 #include "hca/layout/shm_lock.h"
 #include "hca/requester/attempt.h"
 #include "hca/requester/datagram_checks.h"
@@ -24,18 +25,18 @@ namespace {
 constexpr std::uint32_t kMulticastQpn = 0xffffff;
 
 // Numbers 0 and 1 are of the port, not of a queue pair: whoever has them there.
-QpEntry* target_of(const Attempt& a) {
+QpEntry* target_of(const Attempt& a, const PortEntry& from) {
   const Arena& arena = a.plane.arena();
+  const std::uint32_t index = destination_of(arena, from, a.wqe.av);
+  const PortEntry* port = arena.port(index);
+  if (port == nullptr) return nullptr;
   std::uint32_t name = a.wqe.remote_qpn;
   const bool special = name < 2;
-  if (special) {
-    const PortEntry* port = arena.port_with_lid(a.wqe.av.dlid);
-    name = port != nullptr ? port->special[name].load(std::memory_order_acquire) : 0;
-  }
+  if (special) name = port->special[name].load(std::memory_order_acquire);
   QpEntry* target = arena.qp(qp_index(name));
   const bool there = target != nullptr && name != 0 &&
                      target->id.qpn.load(std::memory_order_acquire) == name &&
-                     target->id.lid == a.wqe.av.dlid;
+                     target->id.port == index;
   if (!there) return nullptr;
   // Their entries have names too, but nobody reaches them by these.
   return verbs::is_special(target->id.type) == special ? target : nullptr;
@@ -110,8 +111,9 @@ Outcome send_to(Attempt& a, QpEntry& target, const LocalPieces& pieces) {
 }
 
 // Multicast [IBA1 10.5.2]: to each queue pair that is attached to the group.
-void send_to_group(Attempt& a, const LocalPieces& pieces) {
+void send_to_group(Attempt& a, const PortEntry& from, const LocalPieces& pieces) {
   const Arena& arena = a.plane.arena();
+  const verbs::LinkLayer layer = from.link_layer.load(std::memory_order_relaxed);
   const verbs::AddressVector& av = a.wqe.av;
   const bool by_gid = av.is_global != 0;
   // A chain that somebody has damaged may have no end; none is longer than this.
@@ -132,7 +134,9 @@ void send_to_group(Attempt& a, const LocalPieces& pieces) {
     if (!same || (qpn == self && a.config.block_loopback)) continue;
     QpEntry* target = arena.qp(qp_index(qpn));
     if (target == nullptr || target->id.qpn.load(std::memory_order_acquire) != qpn) continue;
-    Outcome sent = check_datagram(a, pieces.total - kGrhBytes, *target, true);
+    const PortEntry* to = arena.port(target->id.port);
+    if (to == nullptr || to->link_layer.load(std::memory_order_relaxed) != layer) continue;
+    Outcome sent = check_datagram(a, pieces.total - kGrhBytes, *target);
     if (sent.is_done()) sent = send_to(a, *target, pieces);
     // A group waits for none of its members.
     if (sent.kind == Outcome::Kind::Dropped || sent.cause == Cause::NoReceive) {
@@ -141,12 +145,12 @@ void send_to_group(Attempt& a, const LocalPieces& pieces) {
   }
 }
 
-Outcome send_to_one(Attempt& a, const LocalPieces& pieces) {
-  QpEntry* target = target_of(a);
+Outcome send_to_one(Attempt& a, const PortEntry& from, const LocalPieces& pieces) {
+  QpEntry* target = target_of(a, from);
   if (target == nullptr) return Outcome::dropped(Cause::PeerUnknown, a.wqe.av.dlid);
   const Outcome way = a.peers.check_port(target->id.port);
   if (way.cause == Cause::HcaAsleep) return way;
-  const Outcome accepted = check_datagram(a, pieces.total - kGrhBytes, *target, false);
+  const Outcome accepted = check_datagram(a, pieces.total - kGrhBytes, *target);
   return accepted.is_done() ? send_to(a, *target, pieces) : accepted;
 }
 
@@ -154,9 +158,9 @@ Outcome send_to_one(Attempt& a, const LocalPieces& pieces) {
 
 Outcome send_datagram(Attempt& a) {
   LocalPieces pieces;
-  Grh grh;
+  RouteHeader header{};
   // Room for the header in front; what it holds is decided below.
-  pieces.add(reinterpret_cast<std::byte*>(&grh), kGrhBytes);
+  pieces.add(header.data(), kGrhBytes);
   const Outcome gathered = gather(a, 0, pieces);
   if (!gathered.is_done()) return gathered;
   const auto bytes = static_cast<std::uint32_t>(pieces.total - kGrhBytes);
@@ -169,13 +173,13 @@ Outcome send_datagram(Attempt& a) {
     return Outcome::fail(WcStatus::LocQpOpErr, Cause::PkeyMismatch, a.wqe.pkey_index);
   }
   if (a.arrival.is_global) {
-    describe_route(a.wqe.av, port->gid, bytes, a.wqe.opcode == WrOpcode::SendWithImm, grh);
+    describe_route(a.wqe.av, *port, bytes, a.wqe.opcode == WrOpcode::SendWithImm, header);
   }
   if (a.wqe.remote_qpn == kMulticastQpn) {
-    send_to_group(a, pieces);
+    send_to_group(a, *port, pieces);
     return Outcome::done(bytes);
   }
-  Outcome sent = send_to_one(a, pieces);
+  Outcome sent = send_to_one(a, *port, pieces);
   // Sent, as far as the sender knows, even if it was dropped.
   if (sent.is_done() || sent.kind == Outcome::Kind::Dropped) sent.byte_len = bytes;
   return sent;

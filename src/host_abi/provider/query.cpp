@@ -115,7 +115,8 @@ int query_port(ibv_context* context, std::uint8_t port, ibv_port_attr* attr) {
     attr->active_width = from.active_width;
     attr->active_speed = from.active_speed;
     attr->phys_state = from.phys_state;
-    attr->link_layer = IBV_LINK_LAYER_INFINIBAND;
+    attr->link_layer = static_cast<std::uint8_t>(from.link_layer);
+    attr->flags = static_cast<std::uint8_t>(from.flags);
     return 0;
   });
 }

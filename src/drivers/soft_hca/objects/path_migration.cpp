@@ -14,9 +14,19 @@ bool is_connected_type(QpType type) {
   return !verbs::is_datagram(type);
 }
 
-std::uint16_t lid_of(const Qp& qp) {
-  if (qp.attr.port == 0) return 0;
-  return qp.file->hca->ports[qp.attr.port - 1u].lid;
+const fabric::Port* port_of(const Qp& qp) {
+  return qp.attr.port != 0 ? &qp.file->hca->ports[qp.attr.port - 1u] : nullptr;
+}
+
+// The port to which the requests of a connected queue pair go; nullptr: there is none. No link
+// joins ports of two link layers.
+const fabric::Port* destination_of(const Core& core, const Qp& qp) {
+  const fabric::Port* from = port_of(qp);
+  if (from == nullptr) return nullptr;
+  const verbs::AddressVector& av = qp.attr.av;
+  const fabric::Port* to =
+      from->is_ethernet() ? core.fabric.find_port(av.dgid) : core.fabric.find_port(av.dlid);
+  return to != nullptr && to->link_layer == from->link_layer ? to : nullptr;
 }
 
 void go_to_alternate(Core& core, Qp& qp) {
@@ -40,7 +50,7 @@ void store_port(const Qp& qp, hca::QpEntry& entry) {
 
 void store_flow(const Core& core, const Qp& qp, hca::QpEntry& entry) {
   entry.connection.address = qp.attr.av;
-  const fabric::Port* port = core.fabric.find_port(qp.attr.av.dlid);
+  const fabric::Port* port = destination_of(core, qp);
   entry.connection.dest_port = port != nullptr ? core.fabric.index_of(*port) : hca::kNone;
   const std::uint32_t flow =
       port != nullptr ? hca::flow::kMemory : hca::flow::blocked(control::Cause::PeerUnknown);
@@ -51,9 +61,7 @@ void store_flow(const Core& core, const Qp& qp, hca::QpEntry& entry) {
 
 void resolve_flows(Core& core) {
   core.qps.for_each([&core](const Qp& qp) {
-    hca::QpEntry& entry = *core.arena().qp(qp.index);
-    if (qp.dying || !is_connected_type(qp.type) || entry.connection.dest_port != hca::kNone) return;
-    store_flow(core, qp, entry);
+    if (!qp.dying && is_connected_type(qp.type)) store_flow(core, qp, *core.arena().qp(qp.index));
   });
 }
 
@@ -62,7 +70,8 @@ Qp* connected_peer(Core& core, const Qp& qp) {
   Qp* peer = core.qps.find(hca::qp_index(qp.attr.dest_qpn));
   const bool mutual = peer != nullptr && !peer->dying && peer->qpn == qp.attr.dest_qpn &&
                       peer->attr.dest_qpn == qp.qpn && peer->type == verbs::peer_type(qp.type) &&
-                      qp.attr.av.dlid == lid_of(*peer) && peer->attr.av.dlid == lid_of(qp);
+                      destination_of(core, qp) == port_of(*peer) &&
+                      destination_of(core, *peer) == port_of(qp);
   return mutual ? peer : nullptr;
 }
 

@@ -2,6 +2,7 @@
 // Protection domains and address handles [IBA1 11.2.1.3, 11.2.3]. Both are only books: posters take
 // the PD's number from what refers to it, and an address from the work request.
 #include "drivers/soft_hca/handlers.h"
+#include "verbs/address_check.h"
 #include "verbs/limits.h"
 
 #include <fmt/format.h>
@@ -48,34 +49,36 @@ void release(Core& core, Pd& pd) {
   core.pds.destroy(pd.index);
 }
 
-bool check_address(HcaFile& file, const verbs::AddressVector& av, std::string& reason) {
-  const fabric::Port* port = find_port(file, av.port);
-  if (port == nullptr) {
-    reason = fmt::format("address vector: {}", no_such_port(file, av.port));
-  } else if (av.is_global != 0 && av.sgid_index != 0) {
-    reason = fmt::format("address vector: sgid_index {}, but port {} has a GID at index 0 only",
-                         av.sgid_index, av.port);
-  } else if (av.sl > 15) {
-    reason = fmt::format("address vector: service level {} is above 15", av.sl);
-  } else if (av.flow_label > 0xfffff) {
-    reason = fmt::format("address vector: flow label {:#x} has more than 20 bits", av.flow_label);
-  } else if (av.is_global == 0 && av.dlid == 0) {
-    reason =
-        "address vector: LID 0 names no port; give the LID of the other side's port "
-        "(ibv_query_port)";
-  } else {
-    return true;
-  }
-  return false;
-}
+namespace {
 
-// A connection's global address is looked up when it is modified, user clients look up theirs;
-// nobody would for this one, which is a kernel client's.
-static bool names_port(const verbs::AddressVector& av, std::string& reason) {
-  constexpr std::uint8_t kMulticastGid = 0xff;
-  if (av.dlid != 0 || av.dgid[0] == kMulticastGid) return true;
-  reason = "address vector: a destination GID alone is not enough; give the LID too";
-  return false;
+// The ports of an HCA and of its fabric, as the books have them.
+class Ports : public verbs::AddressBook {
+ public:
+  Ports(const Core& core, const HcaFile& file) : fabric_(core.fabric), hca_(*file.hca) {}
+
+  std::uint32_t ports() const override { return static_cast<std::uint32_t>(hca_.ports.size()); }
+  verbs::LinkLayer link_layer(std::uint32_t port) const override {
+    return hca_.ports[port - 1].link_layer;
+  }
+  verbs::Gid gid(std::uint32_t port, std::uint32_t index) const override {
+    const auto& gids = hca_.ports[port - 1].gids;
+    return index < gids.size() ? gids[index].gid : verbs::Gid{};
+  }
+  Owner owner_of(const verbs::Gid& gid) const override {
+    const fabric::Port* port = fabric_.find_port(gid);
+    return port != nullptr ? Owner{port->link_layer, port->lid} : Owner{};
+  }
+
+ private:
+  const fabric::Fabric& fabric_;
+  const fabric::Hca& hca_;
+};
+
+}  // namespace
+
+bool check_address(Core& core, HcaFile& file, verbs::AddressVector& av, std::string& reason) {
+  reason = verbs::check_address(Ports(core, file), av);
+  return reason.empty();
 }
 
 void create_ah(Core& core, HcaFile& file, const control::CreateAhIn& in, io::IrpRef irp) {
@@ -84,7 +87,8 @@ void create_ah(Core& core, HcaFile& file, const control::CreateAhIn& in, io::Irp
     return fail(core, std::move(irp), Status::InvalidParameter, no_such(Kind::Pd, in.pd));
   }
   std::string reason;
-  if (!check_address(file, in.av, reason) || !names_port(in.av, reason)) {
+  verbs::AddressVector av = in.av;
+  if (!check_address(core, file, av, reason)) {
     return fail(core, std::move(irp), Status::InvalidParameter, std::move(reason));
   }
   Ah* ah = has_room(core, file, Kind::Ah, limits::kMaxAh, reason) ? core.ahs.create() : nullptr;

@@ -5,6 +5,7 @@
 #include "drivers/soft_hca/events.h"
 #include "drivers/soft_hca/handlers.h"
 #include "drivers/soft_hca/objects/path_migration.h"
+#include "verbs/gid.h"
 #include "verbs/limits.h"
 #include "verbs/qp_state.h"
 
@@ -71,18 +72,12 @@ bool check_port(HcaFile& file, std::uint32_t number, std::uint32_t pkey_index,
   return reason.empty();
 }
 
-// A global address without a LID is looked up: the subnet manager's job elsewhere.
-void resolve(Core& core, verbs::AddressVector& av) {
-  if (av.dlid != 0 || av.is_global == 0) return;
-  const fabric::Port* port = core.fabric.find_port(av.dgid);
-  if (port != nullptr) av.dlid = port->lid;
-}
-
 bool check_path(Core& core, HcaFile& file, verbs::AddressVector& av, std::string& reason) {
-  resolve(core, av);
-  if (!check_address(file, av, reason)) return false;
-  if (av.dlid == 0) {
-    reason = "address vector: no port of this fabric has this destination GID";
+  if (!check_address(core, file, av, reason)) return false;
+  if (av.is_global != 0 && verbs::is_multicast(av.dgid)) {
+    reason =
+        fmt::format("address vector: {} is a multicast GID; a connection needs the GID of a port",
+                    verbs::address_text(av.dgid));
   } else if (av.dlid >= kFirstMulticastLid) {
     reason = fmt::format(
         "address vector: LID {:#x} is a multicast LID; a connection needs the LID of a port",
