@@ -9,7 +9,7 @@
 
 namespace ib::verbs {
 
-// What the check asks about the ports of one HCA (numbered from 1) and of its fabric.
+// The ports of one HCA (numbered from 1) and of its fabric, as far as the check must know them.
 class AddressBook {
  public:
   struct Owner {

@@ -72,7 +72,7 @@ constexpr std::uint32_t mtu_bytes(Mtu mtu) {  // 4096 for no Mtu
 
 // Numbers of IBV_LINK_LAYER_*.
 enum class LinkLayer : std::uint32_t { Unspecified = 0, InfiniBand, Ethernet };
-// What a GID is good for; numbers of ibv_gid_type.
+// The kind of network in which a GID is an address; numbers of ibv_gid_type.
 enum class GidType : std::uint32_t { InfiniBand = 0, RoceV1, RoceV2 };
 
 enum class PortState : std::uint32_t { Nop = 0, Down, Init, Armed, Active, ActiveDefer };
