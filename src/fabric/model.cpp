@@ -53,6 +53,10 @@ std::uint32_t ethernet_ports(const Node& node) {
 
 }  // namespace
 
+std::uint32_t default_capabilities(verbs::LinkLayer link_layer) {
+  return link_layer == verbs::LinkLayer::Ethernet ? kEthernetCapabilities : kPortCapabilities;
+}
+
 Result<Fabric> Fabric::create(const Shape& shape) {
   IB_CHECK(check(shape));
   Fabric fabric;
@@ -120,12 +124,11 @@ void Fabric::append_port(const Hca& hca, std::uint32_t number, std::uint64_t gui
   port.element = hca.index;
   port.number = number;
   port.link_layer = link_layer;
+  port.capability_mask = default_capabilities(link_layer);
   bool placed = set_guid(port, guid) == Status::Ok;
   if (port.is_ethernet()) {
-    port.capability_mask = kEthernetCapabilities;
     port.sm_lid = 0;
   } else {
-    port.capability_mask = kPortCapabilities;
     // There is a free one: no more ports fit in than there are LIDs, and each has one.
     while (port_by_lid_[next_lid_] != 0)
       next_lid_ = static_cast<std::uint16_t>(next_lid_ % kLastUnicastLid + 1);

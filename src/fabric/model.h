@@ -49,6 +49,10 @@ struct GidEntry {
   bool operator==(const GidEntry&) const = default;
 };
 
+// The capability mask of a port [IBA1 14.2.5.6] until somebody changes it.
+std::uint32_t default_capabilities(verbs::LinkLayer link_layer);
+inline constexpr std::uint8_t kLinkUp = 5;  // physical state [IBA1 14.2.5.6]
+
 // A port of any element: nothing in it is an HCA's alone.
 struct Port {
   std::uint32_t element = 0;  // index of the HCA that it is a port of
@@ -58,9 +62,9 @@ struct Port {
   std::uint16_t lid = 0;     // changes by Fabric::set_lid; an Ethernet port has none
   std::uint16_t sm_lid = 1;  // 0 for an Ethernet port
   verbs::PortState state = verbs::PortState::Active;
-  std::uint8_t physical_state = 5;  // 5 LinkUp, 3 Disabled, 2 Polling [IBA1 14.2.5.6]
-  std::uint8_t width = 2;           // 4X
-  std::uint8_t speed = 32;          // EDR, 25 Gb/s a lane
+  std::uint8_t physical_state = kLinkUp;  // 3 Disabled, 2 Polling
+  std::uint8_t width = 2;                 // 4X
+  std::uint8_t speed = 32;                // EDR, 25 Gb/s a lane
   // P_Key table; 0: no entry. Entries keep their place, since queue pairs name them by index.
   std::vector<std::uint16_t> pkeys{0xffff};
   std::uint32_t capability_mask = 0;

@@ -152,8 +152,10 @@ Reply Engine::info() {
   out.ports = hca_->attributes().port_count;
   out.node_guid = hca_->attributes().node_guid;
   const auto port = hca_->query_port(1);
-  const auto gid = hca_->query_gid(1, 0);
-  if (!port || !gid) return answer(Status::IoError);
+  if (!port) return answer(Status::IoError);
+  const bool is_ethernet = port->link_layer == verbs::LinkLayer::Ethernet;
+  const auto gid = hca_->query_gid(1, is_ethernet ? kIpGid : 0);
+  if (!gid) return answer(Status::IoError);
   out.port = *port;
   out.gid = gid->gid;
   Reply reply;

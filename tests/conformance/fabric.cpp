@@ -21,11 +21,18 @@ struct TestFabric::State {
   std::unique_ptr<softib::InProcessDaemon> daemon;
 };
 
+fabric::Shape test_shape() {
+  fabric::Shape shape;
+  shape.nodes = {kEast, kWest, kNorth, kSouth};
+  shape.ports_per_hca = 2;
+  shape.links = {{kNorth, 0, verbs::LinkLayer::Ethernet}, {kSouth, 0, verbs::LinkLayer::Ethernet}};
+  return shape;
+}
+
 TestFabric::TestFabric() : state_(std::make_unique<State>()) {
   softib::DaemonOptions options;
   options.keep = true;
-  options.shape.nodes = {"east", "west"};
-  options.shape.ports_per_hca = 2;
+  options.shape = test_shape();
   options.verify = softib::Verify::On;
   std::string reason;
   auto daemon = softib::InProcessDaemon::start(options, reason);

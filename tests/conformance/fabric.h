@@ -2,6 +2,8 @@
 // TestFabric: a softibd on a thread of this process, in a directory of its own.
 #pragma once
 
+#include "fabric/model.h"
+
 #include <memory>
 #include <string>
 
@@ -11,9 +13,17 @@ class InProcessDaemon;
 
 namespace ib::conformance {
 
+// Its nodes: the first two have InfiniBand ports, the others Ethernet ports.
+inline constexpr const char* kEast = "east";
+inline constexpr const char* kWest = "west";
+inline constexpr const char* kNorth = "north";
+inline constexpr const char* kSouth = "south";
+
+fabric::Shape test_shape();  // two ports on the HCA of each
+
 class TestFabric {
  public:
-  // Two nodes with an HCA of two ports each; fails the whole program if it cannot start.
+  // Of test_shape(); fails the whole program if it cannot start.
   TestFabric();
   ~TestFabric();
   TestFabric(const TestFabric&) = delete;

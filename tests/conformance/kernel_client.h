@@ -28,7 +28,7 @@ class KernelClient : public VerbsTest {
       ca = std::make_unique<al::Ca>(*al);
     });
     ASSERT_EQ(
-        wait_for([this](io::IrpRef irp) { al->open("east", "kernel_client", std::move(irp)); }),
+        wait_for([this](io::IrpRef irp) { al->open(home(), "kernel_client", std::move(irp)); }),
         Status::Ok)
         << reason;
     ASSERT_EQ(wait_for([this](io::IrpRef irp) { ca->open("\\Device\\ibal", std::move(irp)); }),

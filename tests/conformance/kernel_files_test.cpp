@@ -85,7 +85,7 @@ class KernelFilesTest : public KernelClient {
     });
     KernelClient::TearDown();
   }
-  void open_al(Call& call) { al2->open("east", "kernel_files", call.start()); }
+  void open_al(Call& call) { al2->open(home(), "kernel_files", call.start()); }
   void open_ca(Call& call) { ca2->open("\\Device\\ibal", call.start()); }
   void release() {
     on_loop([this] { gate_->release(); });

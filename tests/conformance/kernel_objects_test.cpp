@@ -26,9 +26,7 @@ class KernelObjectsTest : public KernelClient {
     step(qp, type, QpState::Reset, init_attributes(with));
     control::QpAttr rtr = rtr_attributes(qb, qb, with);
     rtr.dest_qpn = peer;
-    rtr.av = {};
-    rtr.av.dlid = lid;
-    rtr.av.port = 1;
+    rtr.av = b->path_to(*b);
     step(qp, type, QpState::Init, rtr);
     if (type != QpType::XrcRecv) step(qp, type, QpState::Rtr, rts_attributes(with));
   }

@@ -21,7 +21,7 @@ MadBytes pattern(std::uint8_t seed) {
 }
 
 class KernelSpecialTest : public KernelClient {};
-IB_EVERY_SETTING(KernelSpecialTest);
+IB_INFINIBAND_SETTINGS(KernelSpecialTest);
 
 // A MAD queue pair with the MADs that it has received and sent.
 struct Mads {
@@ -49,7 +49,7 @@ class MadTest : public KernelSpecialTest {
       al2 = std::make_unique<al::Al>(daemon().access_layer(), driver);
       ca2 = std::make_unique<al::Ca>(*al2);
     });
-    must([this](io::IrpRef irp) { al2->open("west", "kernel_client_2", std::move(irp)); });
+    must([this](io::IrpRef irp) { al2->open(kWest, "kernel_client_2", std::move(irp)); });
     must([this](io::IrpRef irp) { ca2->open("\\Device\\ibal", std::move(irp)); });
     lid = lid_of(*ca);
     lid2 = lid_of(*ca2);
@@ -90,7 +90,7 @@ class MadTest : public KernelSpecialTest {
   Mads east;
   Mads west;
 };
-IB_EVERY_SETTING(MadTest);
+IB_INFINIBAND_SETTINGS(MadTest);
 
 TEST_P(MadTest, GeneralMadsGoToWhoHasQueuePairOneAndBack) {
   ASSERT_EQ(open(east, *ca, QpType::Gsi), Status::Ok) << reason;

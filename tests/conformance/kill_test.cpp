@@ -30,10 +30,11 @@ std::uint64_t number_from(const char* name, std::uint64_t otherwise) {
 }
 
 struct Pair {
-  Pair(const std::string& socket, const std::string& path, std::uint64_t seed) {
+  Pair(const std::string& socket, const std::string& path, const std::string& node,
+       std::uint64_t seed) {
     for (std::size_t i = 0; i < 2; ++i) {
-      process[i] =
-          Child({IB_CONFORMANCE_PEER, socket, path, "", "--traffic", std::to_string(2 * seed + i)});
+      process[i] = Child(
+          {IB_CONFORMANCE_PEER, socket, path, node, "--traffic", std::to_string(2 * seed + i)});
     }
   }
   // Exchanges their places and starts the traffic.
@@ -69,7 +70,8 @@ TEST_P(Kill, TheSurvivorLearnsOfItInTimeAndNothingIsLeft) {
     SCOPED_TRACE("repeat with: SOFTIB_SEED=" + std::to_string(seed) +
                  " test-bin/kill_test --gtest_filter='*/" + GetParam() + "'");
     std::mt19937_64 random(seed);
-    Pair pair(fabric.socket(), GetParam(), seed);
+    // Every other pair is joined by Ethernet.
+    Pair pair(fabric.socket(), GetParam(), seed % 2 == 0 ? kNorth : kEast, seed);
     ASSERT_TRUE(pair.begin());
     const std::size_t victim = random() % 2;
     Child& survivor = pair.process[1 - victim];
@@ -206,7 +208,7 @@ TEST_P(KillSoftibd, InTheMiddleOfTrafficNobodyHangs) {
   Softibd daemon;
   for (std::uint64_t round = 0; round < 5; ++round) {
     ASSERT_TRUE(daemon.start()) << daemon.ready();
-    Pair pair(daemon.socket(), GetParam(), round);
+    Pair pair(daemon.socket(), GetParam(), "", round);
     ASSERT_TRUE(pair.begin());
     ASSERT_FALSE(pair.process[0].has_output(static_cast<int>(3 * round)));
     daemon.kill();

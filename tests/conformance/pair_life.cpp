@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "pair_life.h"
 
+#include "fabric.h"
+#include "peer/peer_protocol.h"
+
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -75,6 +78,7 @@ Memories::~Memories() {
 void PairLife::run() {
   static constexpr std::array kTypes{QpType::Rc, QpType::Rc, QpType::Uc};
   type_ = kTypes[pick(kTypes.size())];
+  is_ethernet_ = pick(3) == 0;
   auto& [a, b] = sides_;
   if (begin(a) && begin(b) && make_objects(a) && make_objects(b) && connect(a, b) &&
       connect(b, a)) {
@@ -91,7 +95,8 @@ bool PairLife::begin(Process& self) {
   HostSettings settings;
   settings.socket = socket_;
   settings.path = kPaths[pick(kPaths.size())];
-  settings.node = pick(2) == 0 ? "east" : "west";
+  const bool first = pick(2) == 0;
+  settings.node = is_ethernet_ ? (first ? kNorth : kSouth) : (first ? kEast : kWest);
   self.host = std::make_unique<TestHost>(settings);
   std::string reason;
   auto process = user::Process::attach(*self.host, {settings.node, "pair"}, self.events, reason);
@@ -103,6 +108,20 @@ bool PairLife::begin(Process& self) {
   const control::AttachOut& info = self.process->info();
   if (info.ca_count == 0) return false;
   return keep(self.hca, self.process->open_hca(info.cas[pick(info.ca_count)].node_guid), "open");
+}
+
+bool PairLife::find_way(Process& self) {
+  const auto port = self.hca->query_port(1);
+  if (!port) return false;
+  self.way.port = 1;
+  self.way.dlid = port->lid;
+  if (!is_ethernet_) return true;
+  const auto gid = self.hca->query_gid(1, kIpGid);
+  if (!gid) return false;
+  self.way.is_global = 1;
+  self.way.dgid = gid->gid;
+  self.way.sgid_index = kIpGid;
+  return true;
 }
 
 bool PairLife::make_objects(Process& self) {
@@ -130,13 +149,8 @@ bool PairLife::make_objects(Process& self) {
     srq.max_sge = 1;
     if (!keep(self.srq, hca.create_srq(srq), "SRQ")) return false;
   }
-  const auto port = hca.query_port(1);
-  if (!port) return false;
-  self.lid = port->lid;
-  verbs::AddressVector av;
-  av.dlid = self.lid;
-  av.port = 1;
-  if (pick(2) == 0 && !keep(self.address, hca.create_ah(*self.pd, av), "AH")) return false;
+  if (!find_way(self)) return false;
+  if (pick(2) == 0 && !keep(self.address, hca.create_ah(*self.pd, self.way), "AH")) return false;
   if (pick(2) == 0 && !keep(self.device_memory, hca.alloc_device_memory(4096, 6), "DM")) {
     return false;
   }
@@ -165,8 +179,7 @@ bool PairLife::connect(Process& self, const Process& peer) {
   attr.state = QpState::Rtr;
   attr.path_mtu = verbs::Mtu::B4096;
   attr.dest_qpn = peer.qp->qpn();
-  attr.av.dlid = peer.lid;
-  attr.av.port = 1;
+  attr.av = peer.way;
   attr.max_dest_rd_atomic = 16;
   attr.min_rnr_timer = 1;
   std::uint32_t mask = qp_attr::kAv | qp_attr::kPathMtu | qp_attr::kDestQpn | qp_attr::kRqPsn;

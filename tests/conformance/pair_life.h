@@ -62,11 +62,12 @@ class PairLife {
     std::unique_ptr<user::DeviceMemory> device_memory;
     std::unique_ptr<user::QueuePair> qp;
     std::uint64_t memory = 0;
-    std::uint16_t lid = 0;
+    verbs::AddressVector way;  // by which others reach its port
     bool connected = false;
     unsigned outstanding = 0;  // requests that complete even if the queue pair breaks
   };
 
+  bool find_way(Process& self);
   unsigned pick(unsigned n) { return static_cast<unsigned>(random_() % n); }
   bool begin(Process& self);
   bool make_objects(Process& self);
@@ -82,6 +83,7 @@ class PairLife {
   std::mt19937_64 random_;
   Memories& memories_;
   verbs::QpType type_ = verbs::QpType::Rc;
+  bool is_ethernet_ = false;
   std::array<Process, 2> sides_;
   static inline std::atomic<std::uint64_t> messages_ = 0;
 };

@@ -284,8 +284,13 @@ std::uint32_t Side::new_address(const verbs::AddressVector& av) {
 
 verbs::AddressVector Side::path_to(const Side& other) const {
   verbs::AddressVector av;
-  av.dlid = other.info_.port.lid;
   av.port = 1;
+  av.dlid = other.info_.port.lid;
+  if (info_.port.link_layer == verbs::LinkLayer::Ethernet) {
+    av.is_global = 1;
+    av.dgid = other.info_.gid;
+    av.sgid_index = kIpGid;
+  }
   return av;
 }
 

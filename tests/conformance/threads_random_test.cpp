@@ -33,7 +33,7 @@ using control::HcaAction;
 using control::PowerState;
 using drivers::test::number_from;
 
-constexpr const char* kNodes[] = {"east", "west"};
+constexpr const char* kNodes[] = {kEast, kWest, kNorth, kSouth};
 
 // A tool: sends one administrative request after another, each of which may be refused.
 class Chaos {
@@ -98,10 +98,14 @@ class Chaos {
   template <class In>
   void send_request(Code code, const In& in) {
     const platform::ControlReply reply = call(code, in);
-    static constexpr Status kFair[] = {
-        Status::Ok,           Status::NotFound,      Status::DeviceBusy,
-        Status::InvalidState, Status::AlreadyExists, Status::DeviceRemoved,
-        Status::LimitExceeded};
+    static constexpr Status kFair[] = {Status::Ok,
+                                       Status::NotFound,
+                                       Status::DeviceBusy,
+                                       Status::InvalidState,
+                                       Status::AlreadyExists,
+                                       Status::DeviceRemoved,
+                                       Status::LimitExceeded,
+                                       Status::NotSupported};
     EXPECT_NE(std::find(std::begin(kFair), std::end(kFair), reply.status), std::end(kFair))
         << "request " << static_cast<unsigned>(code) << ": " << status_text(reply.status) << ": "
         << reply.reason;
@@ -204,8 +208,7 @@ void end_softibd(softib::InProcessDaemon& daemon) {
 std::unique_ptr<softib::InProcessDaemon> start_softibd(unsigned seed) {
   softib::DaemonOptions options;
   options.keep = true;
-  options.shape.nodes = {kNodes[0], kNodes[1]};
-  options.shape.ports_per_hca = 2;
+  options.shape = test_shape();
   options.verify = softib::Verify::On;
   options.verify_seed = seed;
   options.log = log_path();

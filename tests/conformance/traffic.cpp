@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "traffic.h"
 
+#include "peer/peer_protocol.h"
 #include "peer/peer_socket.h"
 #include "user/completion_queue.h"
 #include "user/hca.h"
@@ -128,7 +129,15 @@ bool Traffic::create() {
   if (!port) return false;
   place_.address = memory_;
   place_.rkey = region_->rkey();
-  place_.lid = port->lid;
+  place_.way.port = 1;
+  place_.way.dlid = port->lid;
+  if (port->link_layer == verbs::LinkLayer::Ethernet) {
+    const auto gid = hca_.query_gid(1, kIpGid);
+    if (!gid) return false;
+    place_.way.is_global = 1;
+    place_.way.dgid = gid->gid;
+    place_.way.sgid_index = kIpGid;
+  }
   place_.ok = 1;
   return true;
 }
@@ -148,8 +157,7 @@ bool Traffic::connect(const TrafficPlace& peer) {
     attr.state = QpState::Rtr;
     attr.path_mtu = verbs::Mtu::B4096;
     attr.dest_qpn = peer.qpn[i];
-    attr.av.dlid = peer.lid;
-    attr.av.port = 1;
+    attr.av = peer.way;
     attr.max_dest_rd_atomic = 16;
     attr.min_rnr_timer = 1;
     mask = qp_attr::kState | qp_attr::kAv | qp_attr::kPathMtu | qp_attr::kDestQpn | qp_attr::kRqPsn;

@@ -9,6 +9,7 @@
 #pragma once
 
 #include "test_host.h"
+#include "verbs/types.h"
 
 #include <array>
 #include <cstdint>
@@ -21,8 +22,8 @@ struct TrafficPlace {
   std::array<std::uint32_t, kTrafficPairs> qpn{};
   std::uint64_t address = 0;
   std::uint32_t rkey = 0;
-  std::uint16_t lid = 0;
-  std::uint16_t ok = 0;
+  std::uint32_t ok = 0;
+  verbs::AddressVector way;  // by which others reach its port
 };
 
 struct TrafficReport {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Unreliable datagrams and multicast [IBA1 9.8.3, 10.5.2].
+#include "verbs/gid.h"
 #include "verbs_fixture.h"
 
 #include <gtest/gtest.h>
@@ -49,11 +50,24 @@ class Ud : public VerbsTest {
     work.remote_qkey = kQkey;
     return work;
   }
+  // Each datagram between Ethernet ports is global.
+  static std::uint32_t route_flag() { return is_ethernet() ? wc_flag::kGrh : 0; }
   // Sends a message that B must not receive; the sender does not notice the loss.
   void expect_lost(const Work& work) {
     qa.send(work);
     EXPECT_EQ(a->cq().one(WcStatus::Success).wr_id, work.wr_id);
     EXPECT_TRUE(b->cq().stays_empty());
+  }
+  // [RFC 791 3.1]: version and length, type of service, total length (IP, UDP, BTH, DETH, padded
+  // payload, ICRC), time to live, protocol, addresses.
+  void expect_ipv4(const std::vector<std::uint8_t>& header) const {
+    EXPECT_EQ(header[20], 0x45);
+    EXPECT_EQ(header[21], 0x5a);
+    EXPECT_EQ(header[22] * 256 + header[23], 20 + 8 + 12 + 8 + 104 + 4);
+    EXPECT_EQ(header[28], 64);
+    EXPECT_EQ(header[29], 17);
+    EXPECT_TRUE(std::equal(header.begin() + 32, header.begin() + 36, a->info().gid.begin() + 12));
+    EXPECT_TRUE(std::equal(header.begin() + 36, header.end(), b->info().gid.begin() + 12));
   }
   std::uint32_t address = kNoHandle;
   Region ma;
@@ -73,9 +87,10 @@ TEST_P(Ud, ADatagramComesFortyBytesIntoTheReceive) {
     EXPECT_EQ(received.src_qp, qa.qpn);
     EXPECT_EQ(received.qpn, qb.qpn);
     EXPECT_EQ(received.slid, a->info().port.lid);
-    EXPECT_EQ(received.flags, 0u);
+    EXPECT_EQ(received.flags, route_flag());
     EXPECT_EQ(mb.mismatches(1, kGrh, size, 3), 0u) << size;
     EXPECT_EQ(mb.mismatches(2, kGrh + size, 50, kGrh + size), 0u) << size;
+    if (is_ethernet()) continue;
     EXPECT_EQ(mb.mismatches(2, 0, kGrh), 0u) << "without a GRH these bytes are left alone";
   }
 }
@@ -91,6 +106,7 @@ TEST_P(Ud, AGlobalDatagramBringsItsRouteHeader) {
   EXPECT_EQ(received.byte_len, 141u);
   EXPECT_EQ(mb.mismatches(1, kGrh, 101), 0u);
   const auto header = mb.bytes(0, kGrh);
+  if (is_ethernet()) return expect_ipv4(header);
   // [IBA1 8.3]: version 6, traffic class, flow label, payload length, next header, hop limit.
   EXPECT_EQ((std::vector<std::uint8_t>(header.begin(), header.begin() + 4)),
             (std::vector<std::uint8_t>{0x65, 0xa1, 0x23, 0x45}));
@@ -114,8 +130,13 @@ TEST_P(Ud, TheHeaderMayEndInAnyElement) {
   split.receive(1, {mb.sge(0, 33), mb.sge(100, 20), mb.sge(200, 100)});
   qa.send(work);
   EXPECT_EQ(b->cq().one(WcStatus::Success).byte_len, 100u);
-  EXPECT_EQ(mb.mismatches(2, 0, 33), 0u);
-  EXPECT_EQ(mb.mismatches(2, 100, 7, 100), 0u);
+  if (is_ethernet()) {
+    EXPECT_EQ(mb.bytes(20, 1)[0], 0x45) << "the IPv4 header";
+    EXPECT_EQ(mb.bytes(106, 1)[0], b->info().gid[15]) << "its last byte, of the destination";
+  } else {
+    EXPECT_EQ(mb.mismatches(2, 0, 33), 0u);
+    EXPECT_EQ(mb.mismatches(2, 100, 7, 100), 0u);
+  }
   EXPECT_EQ(mb.mismatches(1, 107, 13, 0), 0u);
   EXPECT_EQ(mb.mismatches(1, 200, 47, 13), 0u);
 }
@@ -127,7 +148,7 @@ TEST_P(Ud, AnImmediateComesAlong) {
   work.imm = 0x0a0b0c0d;
   qa.send(work);
   const Completion received = b->cq().one(WcStatus::Success);
-  EXPECT_EQ(received.flags, wc_flag::kWithImm);
+  EXPECT_EQ(received.flags, wc_flag::kWithImm | route_flag());
   EXPECT_EQ(received.imm, 0x0a0b0c0du);
 }
 
@@ -184,7 +205,10 @@ TEST_P(Ud, AConnectedQueuePairTakesNoDatagrams) {
   expect_lost(work);
 }
 
-TEST_P(Ud, AWrongLidReachesNobody) {
+class UdByLid : public Ud {};
+IB_INFINIBAND_SETTINGS(UdByLid);
+
+TEST_P(UdByLid, AWrongLidReachesNobody) {
   qb.receive(5, {mb.sge(0, 100)});
   verbs::AddressVector av = a->path_to(*b);
   av.dlid = static_cast<std::uint16_t>(av.dlid + 100);
@@ -332,6 +356,7 @@ TEST_P(Ud, ManySendersShareOneReceiveQueue) {
 class Multicast : public Ud {
  protected:
   static verbs::Gid group(std::uint8_t last) {
+    if (is_ethernet()) return verbs::ipv4_gid(0xe1000000u + last);  // 225.0.0.x
     verbs::Gid gid{0xff, 0x12, 0x40, 0x1b, 0xff, 0xff};
     gid[15] = last;
     return gid;
@@ -378,8 +403,10 @@ TEST_P(Multicast, EveryAttachedQueuePairGetsACopy) {
   }
   EXPECT_EQ(mb.mismatches(1, kGrh, 64), 0u);
   EXPECT_EQ(mb.mismatches(1, 200 + kGrh, 64), 0u);
-  const auto destination = mb.bytes(24, 16);
-  EXPECT_TRUE(std::equal(destination.begin(), destination.end(), group(1).begin()));
+  const std::size_t length = is_ethernet() ? 4 : 16;
+  const auto destination = mb.bytes(kGrh - length, length);
+  EXPECT_TRUE(std::equal(destination.begin(), destination.end(),
+                         group(1).end() - static_cast<std::ptrdiff_t>(length)));
   EXPECT_TRUE(b->cq().stays_empty());
   for (const auto& [qp, n] : {std::pair{qb, 1}, {second, 1}, {outsider, 2}}) {
     EXPECT_EQ(detach(qp, group(static_cast<std::uint8_t>(n))), Status::Ok);

@@ -5,22 +5,38 @@
 
 namespace ib::conformance {
 
-std::vector<Setting> every_setting() {
+namespace {
+
+constexpr const char* kPaths[] = {"adopted", "process_vm", "bounce"};
+
+}  // namespace
+
+std::vector<Setting> infiniband_settings() {
   std::vector<Setting> all;
   for (const Where where : {Where::SameProcess, Where::OtherProcess}) {
-    for (const char* path : {"adopted", "process_vm", "bounce"}) all.push_back({path, where});
+    for (const char* path : kPaths) all.push_back({path, where});
+  }
+  return all;
+}
+
+std::vector<Setting> every_setting() {
+  std::vector<Setting> all = infiniband_settings();
+  for (const char* path : kPaths) {
+    all.push_back({path, Where::OtherProcess, verbs::LinkLayer::Ethernet});
   }
   return all;
 }
 
 std::string setting_name(const ::testing::TestParamInfo<Setting>& info) {
   return std::string(info.param.path) +
-         (info.param.where == Where::SameProcess ? "_same_process" : "_other_process");
+         (info.param.where == Where::SameProcess ? "_same_process" : "_other_process") +
+         (info.param.link_layer == verbs::LinkLayer::Ethernet ? "_ethernet" : "");
 }
 
 void PrintTo(const Setting& setting, std::ostream* out) {
   *out << setting.path
-       << (setting.where == Where::SameProcess ? ", one process" : ", two processes");
+       << (setting.where == Where::SameProcess ? ", one process" : ", two processes")
+       << (setting.link_layer == verbs::LinkLayer::Ethernet ? ", Ethernet" : "");
 }
 
 std::unique_ptr<Side> VerbsTest::new_side(const std::string& name, Where where,

@@ -20,8 +20,10 @@ enum class Where { SameProcess, OtherProcess };
 struct Setting {
   const char* path;  // SOFTIB_MEMORY_PATH
   Where where;
+  verbs::LinkLayer link_layer = verbs::LinkLayer::InfiniBand;
 };
-std::vector<Setting> every_setting();
+std::vector<Setting> infiniband_settings();
+std::vector<Setting> every_setting();  // those, and each path with two processes over Ethernet
 std::string setting_name(const ::testing::TestParamInfo<Setting>& info);
 void PrintTo(const Setting& setting, std::ostream* out);
 
@@ -30,8 +32,12 @@ class VerbsTest : public ::testing::TestWithParam<Setting> {
   void SetUp() override;
   void TearDown() override;
 
+  static bool is_ethernet() { return GetParam().link_layer == verbs::LinkLayer::Ethernet; }
+  // The node of both sides, and one that is joined to it.
+  static const char* home() { return is_ethernet() ? kNorth : kEast; }
+  static const char* away() { return is_ethernet() ? kSouth : kWest; }
   std::unique_ptr<Side> new_side(const std::string& name, Where where,
-                                 const std::string& node = {});
+                                 const std::string& node = home());
   // Kills B without cleanup.
   void kill_b() {
     b->channel().kill();
@@ -48,6 +54,10 @@ class VerbsTest : public ::testing::TestWithParam<Setting> {
   bool b_lives_ = true;
 };
 
+#define IB_INFINIBAND_SETTINGS(suite)                                                     \
+  INSTANTIATE_TEST_SUITE_P(Verbs, suite,                                                  \
+                           ::testing::ValuesIn(::ib::conformance::infiniband_settings()), \
+                           ::ib::conformance::setting_name)
 #define IB_EVERY_SETTING(suite)                                                                   \
   INSTANTIATE_TEST_SUITE_P(Verbs, suite, ::testing::ValuesIn(::ib::conformance::every_setting()), \
                            ::ib::conformance::setting_name)

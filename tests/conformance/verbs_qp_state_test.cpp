@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // The states of queue pairs: which modify requests are accepted, what can be posted in each state,
 // draining, errors and reset [IBA1 10.3.1, 11.2.5.2].
+#include "fabric/addresses.h"
 #include "verbs/qp_state.h"
 #include "verbs_fixture.h"
 
@@ -299,8 +300,13 @@ TEST_P(QueuePairStates, TheWayCanBeChangedWhileDrained) {
   }
   qa.to(QpState::Sqd);
   control::QpAttr attr = rts_attributes();
-  attr.av.port = 1;
-  attr.av.dlid = 0x4321;  // of no port
+  if (is_ethernet()) {
+    attr.av = a->path_to(*b);
+    attr.av.dgid = fabric::default_address(3, 0);  // of the other node
+  } else {
+    attr.av.port = 1;
+    attr.av.dlid = 0x4321;  // of no port
+  }
   EXPECT_EQ(qa.try_modify(qp_attr::kAv, attr), Status::Ok) << a->reason();
   qa.to(QpState::Rts);
   qa.send(rdma(WrOpcode::RdmaWrite, 3, {ma.sge(0, 8)}, mb));

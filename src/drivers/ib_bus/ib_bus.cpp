@@ -87,6 +87,7 @@ void update_children(BusFilter& self) {
                          : std::make_shared<BusDevice>(self.driver(), std::move(ids)));
   };
   for (const fabric::Port& port : self.place.hca.ports) {
+    if (port.is_ethernet()) continue;  // its network interface is there already
     for (const PortChild& child : self.bus.children()) want(port, child);
     for (const fabric::Partition& partition : port.partitions) {
       want(port, partition_child(partition));

@@ -128,11 +128,10 @@ void FabricTree::ask_host(const fabric::Node& node, Done done) {
 static void renew_ports(Core& core, fabric::Hca& hca) {
   // One that was new when its host fell asleep never got as far as to have counters.
   core.port_totals.resize(core.fabric.port_count());
-  const fabric::Port fresh;
   for (fabric::Port& port : hca.ports) {
-    port.state = fresh.state;
-    port.physical_state = fresh.physical_state;
-    port.capability_mask = fresh.capability_mask;
+    port.state = verbs::PortState::Active;
+    port.physical_state = fabric::kLinkUp;
+    port.capability_mask = fabric::default_capabilities(port.link_layer);
     core.port_totals[hca.first_port + port.number - 1] = {};
   }
 }

@@ -181,6 +181,9 @@ TEST(FabricTree, AnHcaInThePlaceOfAnotherHasItsCablesInAndNoTrafficYet) {
     return Json::parse(status_json(t.core()))["nodes"][0]["hcas"][0]["ports"][0];
   };
   EXPECT_EQ(port()["counters"]["sent_messages"], 7);
+  const fabric::Port& model = t.core().fabric.nodes()[0].hcas[0].ports[0];
+  const std::uint32_t capabilities = model.capability_mask;
+  EXPECT_NE(capabilities, 0u);
   control::SetPortIn down;
   put_text(down.node, "node0");
   put_text(down.ca, "softib0");
@@ -192,6 +195,7 @@ TEST(FabricTree, AnHcaInThePlaceOfAnotherHasItsCablesInAndNoTrafficYet) {
   EXPECT_EQ(port()["state"], "active");
   EXPECT_EQ(port()["counters"]["sent_messages"], 0);
   EXPECT_EQ(port()["counters"]["sent_bytes"], 0);
+  EXPECT_EQ(model.capability_mask, capabilities);
   // Nor does it get what the old one's queue pairs had counted when they are destroyed at last.
   EXPECT_EQ(t.a.call(Code::DestroyQp, control::IndexIn{qp.handle, 0}).status, Status::Ok);
   EXPECT_EQ(port()["counters"]["sent_messages"], 0);

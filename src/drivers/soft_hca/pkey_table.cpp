@@ -28,6 +28,11 @@ Status add_partition(Core& core, const fabric::Hca& hca, fabric::Port& port, std
     reason = fmt::format("\"{}\": names of partitions begin with i (IPoIB) or e (Ethernet)", name);
     return Status::InvalidParameter;
   }
+  if (port.is_ethernet()) {
+    reason = fmt::format("port {} of {} is an Ethernet port: it has the default partition only",
+                         port.number, hca.name);
+    return Status::NotSupported;
+  }
   if ((pkey & kBase) == 0) {
     reason = fmt::format("P_Key {:#x} names no partition", pkey);
     return Status::InvalidParameter;

@@ -17,7 +17,6 @@ constexpr std::uint32_t kShutdown = 4;
 // IsDeviceManagementSupported, IsVendorClassSupported [IBA1 14.2.5.6].
 constexpr std::uint32_t kSettable = (1u << 1) | (1u << 16) | (1u << 17) | (1u << 19) | (1u << 20);
 
-constexpr std::uint8_t kLinkUp = 5;
 constexpr std::uint8_t kDisabled = 3;
 
 // Armed queue pairs whose port is down go to their alternate path.
@@ -35,7 +34,7 @@ void set_port_state(Core& core, fabric::Hca& hca, fabric::Port& port, bool up) {
   const auto state = up ? verbs::PortState::Active : verbs::PortState::Down;
   if (port.state == state) return;
   port.state = state;
-  port.physical_state = up ? kLinkUp : kDisabled;
+  port.physical_state = up ? fabric::kLinkUp : kDisabled;
   publish_ports(core, hca);
   core.trace.add(fmt::format("port {} of {} (LID {}) is {}", port.number, name_of(core, hca),
                              port.lid, up ? "up" : "down"));

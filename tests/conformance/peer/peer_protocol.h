@@ -128,6 +128,9 @@ struct Reply {
 };
 
 // The numbers that the two sides exchange in order to connect.
+// Where the GID table of an Ethernet port has the address of its node.
+inline constexpr std::uint8_t kIpGid = 1;
+
 struct SideInfo {
   std::uint32_t pid = 0;
   std::uint32_t slot = 0;
@@ -135,7 +138,7 @@ struct SideInfo {
   std::uint32_t ports = 0;
   std::uint64_t node_guid = 0;
   control::PortAttr port;
-  verbs::Gid gid{};
+  verbs::Gid gid{};  // of port 1; of an Ethernet port the one at kIpGid
 };
 
 struct RegionSpec {

@@ -2,6 +2,7 @@
 // Multicast attachments [IBA1 10.5.2, 11.2.10]: entries that posters of datagrams find by GID or
 // LID.
 #include "drivers/soft_hca/handlers.h"
+#include "verbs/gid.h"
 #include "verbs/qp_state.h"
 
 #include <fmt/format.h>
@@ -37,8 +38,9 @@ void attach_mcast(Core& core, HcaFile& file, const control::McastIn& in, io::Irp
   } else if (qp->type != verbs::QpType::Ud) {
     reason = fmt::format("a {} queue pair cannot join a multicast group, only UD",
                          qp_type_name(qp->type));
-  } else if (in.mgid[0] != 0xff) {
-    reason = "a multicast GID starts with ff";
+  } else if (!verbs::is_multicast(in.mgid)) {
+    reason =
+        fmt::format("{} is no multicast GID (ff00::/8, 224.0.0.0/4)", verbs::address_text(in.mgid));
   } else if (in.mlid != 0 && in.mlid < 0xc000) {
     reason = fmt::format("LID {:#x} is no multicast LID (0xc000 to 0xfffe)", in.mlid);
   }
