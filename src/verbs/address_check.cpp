@@ -34,6 +34,7 @@ std::string check_address(const AddressBook& book, AddressVector& av) {
   }
   const LinkLayer layer = book.link_layer(av.port);
   const bool is_ethernet = layer == LinkLayer::Ethernet;
+  av.flow_label &= 0xfffff;
   std::string wrong;
   if (av.is_global == 0 && is_ethernet) {
     wrong =
@@ -43,8 +44,6 @@ std::string check_address(const AddressBook& book, AddressVector& av) {
     wrong = fmt::format("sgid_index {}: port {} has no GID there", av.sgid_index, av.port);
   } else if (av.sl > 15) {
     wrong = fmt::format("service level {} is above 15", av.sl);
-  } else if (av.flow_label > 0xfffff) {
-    wrong = fmt::format("flow label {:#x} has more than 20 bits", av.flow_label);
   } else if (av.is_global == 0 && av.dlid == 0) {
     wrong = "LID 0 names no port; give the LID of the other side's port (ibv_query_port)";
   } else if (is_ethernet || av.dlid == 0) {

@@ -26,7 +26,7 @@ class AddressBook {
 
 // Returns what is wrong with `av`, for a person; empty if nothing is. A global address without a
 // LID gets that of the port with its GID, which is a subnet manager's job elsewhere; on Ethernet,
-// which has no LIDs, any LID is dropped.
+// which has no LIDs, any LID is dropped. The upper 12 bits of the flow label go, as in adapters.
 std::string check_address(const AddressBook& book, AddressVector& av);
 
 }  // namespace ib::verbs

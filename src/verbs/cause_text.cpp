@@ -84,9 +84,9 @@ constexpr std::array<Row, kCauseCount> kRows{{
       "Bring it to RTR before you send; if it is in ERR, look for its first error."}},
     {Cause::PeerUnknown,
      "peer_unknown",
-     {"PeerUnknown", "There is no such QP at that LID, or it is connected to another one.",
-      "Check the exchanged QPN and LID (`softib status` shows the LIDs that there are); was the "
-      "peer restarted?"}},
+     {"PeerUnknown", "There is no such QP at that LID or GID, or it is connected to another one.",
+      "Check the exchanged QPN and LID or GID (`softib status` shows those that there are); was "
+      "the peer restarted?"}},
     {Cause::PeerProcessGone,
      "peer_process_gone",
      {"PeerProcessGone", "The process that owned the peer's QP has ended.",

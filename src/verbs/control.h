@@ -84,7 +84,8 @@ enum class Code : std::uint32_t {
   Shutdown = 4,
   // ViewIn -> ViewStatOut.  ! NotFound: no such node or path
   ViewStat = 5,
-  // ViewIn -> ViewStatOut; fd: memfd with the content (regular files only).  ! NotFound
+  // ViewIn -> ViewStatOut; fd: memfd with the content (regular files only).  ! NotFound;
+  // InvalidParameter: the file is there, but tells nothing (the type of a free GID entry)
   ViewOpen = 6,
   // ViewIn -> -; fd: memfd, one name per line, '\n' after each; information = bytes.
   // ! NotFound; InvalidParameter: not a directory

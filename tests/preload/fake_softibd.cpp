@@ -93,7 +93,11 @@ int handle(const ib::drivers::Sysfs& view, const Request& request, Answer& answe
   answer.stat = *file;
   const auto code = static_cast<Code>(request.header.code);
   const bool is_file = file->kind == ViewKind::File;
-  if (code == Code::ViewOpen && is_file) return memory_file(*view.read(node, path));
+  if (code == Code::ViewOpen && is_file) {
+    const auto text = view.read(node, path);
+    answer.header.status = static_cast<std::uint32_t>(text.error());
+    return text ? memory_file(*text) : -1;
+  }
   if (code != Code::ViewList) return -1;
   if (file->kind == ViewKind::Directory) return memory_file(*view.list(node, path));
   answer.header.status = static_cast<std::uint32_t>(Status::InvalidParameter);

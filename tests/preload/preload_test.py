@@ -61,6 +61,13 @@ class InHost(unittest.TestCase):
         self.assertEqual(sorted(os.listdir("/dev/infiniband")), ["uverbs0", "uverbs1"])
         self.assertEqual(sorted(os.listdir(CA + "/ports/")), ["1", "2"])
 
+    def test_the_type_of_a_free_gid_is_a_file_that_cannot_be_read(self):
+        free = CA + "/ports/1/gid_attrs/ndevs/0"
+        self.assertTrue(stat.S_ISREG(os.stat(free).st_mode))
+        self.assertTrue(os.access(free, os.R_OK))
+        self.assertEqual(error_of(read, free), errno.EINVAL)
+        self.assertEqual(error_of(read, CA + "/ports/1/gid_attrs/ndevs/77"), errno.ENOENT)
+
     def test_adds_to_real_directories(self):
         for path, ours, real in (("/sys/class", "infiniband_verbs", "net"), ("/dev", "infiniband", "null"),
                                  ("/sys/devices", "infiniband", "system")):
@@ -80,7 +87,8 @@ class InHost(unittest.TestCase):
         files = [os.path.join(d, f) for d, _, names in os.walk("/sys/class/infiniband") for f in names]
         self.assertGreater(len(files), 150)
         for path in files:
-            self.assertEqual(os.stat(path).st_size, len(read(path)), path)
+            if "/gid_attrs/ndevs/" not in path:  # InfiniBand GIDs have no interface
+                self.assertEqual(os.stat(path).st_size, len(read(path)), path)
         self.assertEqual(sorted(glob.glob("/sys/class/infiniband/*/ports/1/lid")),
                          [f"/sys/class/infiniband/softib{i}/ports/1/lid" for i in (0, 1)])
 
@@ -531,7 +539,9 @@ class FromOutside(unittest.TestCase):
         text = self.run_in("cat", CA + "/node_guid", CA + "/ports/1/state")
         self.assertEqual((text.stderr, text.stdout), ("", NODE_GUID_BETA + "4: ACTIVE\n"))
         target = os.path.join(self.folder.name, "copy")
-        self.assertEqual(self.run_in("cp", "-r", CA, target).stderr, "")
+        # As in Linux, all but the network interfaces that InfiniBand GIDs do not have.
+        for line in self.run_in("cp", "-r", CA, target).stderr.splitlines():
+            self.assertRegex(line, "/gid_attrs/ndevs/0' for reading: Invalid argument")
         self.assertEqual(read(target + "/node_guid"), NODE_GUID_BETA)
         self.assertIn("lid:0x", self.run_in("grep", "-r", "0x", CA + "/ports/1").stdout)
         self.assertEqual(self.run_in("stat", "-c", "%t:%T %F", UVERBS).stdout, "1:3 character special file\n")

@@ -7,6 +7,8 @@
             server, client = fabric.pair(["ib_write_lat"], port_option="-p")
     sys.exit(report.finish())
 
+With --link-layer ethernet among the arguments of a test its fabrics have Ethernet (RoCE v2) ports.
+
 Environment: SOFTIB_BIN and SOFTIB_LIB, as ctest gives them; otherwise build/release of this source tree.
 """
 import contextlib
@@ -29,6 +31,7 @@ LIB = pathlib.Path(os.environ.get("SOFTIB_LIB", BUILD / "lib"))
 HOST = "127.0.0.1"
 NOBODY = 65534
 SKIPPED = 77
+ETHERNET = "ethernet" in sys.argv[1:] and sys.argv[sys.argv.index("ethernet") - 1] == "--link-layer"
 
 
 signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # a test that ctest terminates ends its fabric
@@ -232,8 +235,10 @@ def tail(text, lines=25):
 class Fabric:
     """A fabric of its own: runtime directory, softibd, name. Everything that runs in it ends with the block."""
 
-    def __init__(self, nodes=2, user=None, name="t", hcas=None, ports=None, path=None, extra=()):
+    def __init__(self, nodes=2, user=None, name="t", hcas=None, ports=None, path=None, extra=(),
+                 link_layer="ethernet" if ETHERNET else None):
         self.extra = extra  # further options of `softib up`
+        self.link_layer = link_layer
         self.nodes, self.name, self.hcas, self.ports, self.path = nodes, name, hcas, ports, path
         self.user = user or User()
         self.programs = []
@@ -250,6 +255,8 @@ class Fabric:
             words += ["--hcas", str(self.hcas)]
         if self.ports:
             words += ["--ports", str(self.ports)]
+        if self.link_layer:
+            words += ["--link-layer", self.link_layer]
         words += self.extra
         try:
             self.softib(*words).require()

@@ -3,7 +3,7 @@
 """UCX 1.13, unmodified, over rc_verbs and ud_verbs: the devices that it finds, and ucx_perftest at both of its
 levels.
 
-ucx_test.py [--as root|nobody] [--only REGEX]
+ucx_test.py [--as root|nobody] [--link-layer ethernet] [--only REGEX]
 """
 import re
 
@@ -26,6 +26,10 @@ UCT = {  # transport: (test, layout, size)
     "ud_verbs": (("am_lat", "short", 8), ("am_lat", "bcopy", 1024), ("am_lat", "zcopy", 2048), ("am_bw", "short", 8),
                  ("am_bw", "bcopy", 1024)),
 }
+if harness.ETHERNET:  # what differs there is how the two sides find each other
+    UCP = {"tag_lat": (8, 1 << 20), "tag_bw": (65536,), "ucp_put_bw": (8,), "ucp_get": (65536,), "ucp_fadd": (8,),
+           "ucp_am_lat": (8,)}
+    UCT = {transport: cases[:3] for transport, cases in UCT.items()}
 EXTRAS = (  # more ways through UCP, over each transport
     ("tag_lat, sleeping on events", ["-t", "tag_lat", "-E", "sleep"]),
     ("tag_lat, with error handling", ["-t", "tag_lat", "-e"]),
@@ -75,6 +79,9 @@ def test(report, user):
                 for size in sizes:
                     words = ["-t", name, "-s", size, "-n", count(size), "-w", 20]
                     perftest(report, fabric, f"{tls} {name} {size} B", words, env)
+            for index in (0, 1) if harness.ETHERNET else ():
+                perftest(report, fabric, f"{tls} tag_lat from GID {index}", ["-t", "tag_lat", "-n", 200, "-w", 20],
+                         {**env, "UCX_IB_GID_INDEX": str(index)})
             for name, words in EXTRAS:
                 perftest(report, fabric, f"{tls} {name}", [*words, "-n", 200, "-w", 20], env)
         for transport, cases in UCT.items():

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""Builds and runs verbs_rules.c: the rules of libibverbs, from its manual pages and from adapters.
+"""Builds and runs verbs_rules.c: the rules of libibverbs, from its manual pages and from adapters; and
+ethernet_rules.c, those of Ethernet ports, with the bytes of two_queue_pairs.c.
 
-verbs_rules_test.py [--as root|nobody] [--only REGEX]
+verbs_rules_test.py [--as root|nobody] [--link-layer ethernet] [--only REGEX]
 """
 import os
 import shutil
@@ -13,14 +14,14 @@ import harness
 from harness import Failed
 
 
-def build(directory):
+def build(directory, name):
     compiler = harness.need_program("cc")
-    source = os.path.join(os.path.dirname(os.path.abspath(__file__)), "programs/verbs_rules.c")
-    program = os.path.join(directory, "verbs_rules")
+    source = os.path.join(os.path.dirname(os.path.abspath(__file__)), f"programs/{name}.c")
+    program = os.path.join(directory, name)
     done = subprocess.run([compiler, "-O2", "-Wall", "-Wextra", "-Werror", "-o", program, source, "-libverbs"],
                           timeout=60, capture_output=True, text=True, check=False)
     if done.returncode != 0:
-        raise Failed(f"cc verbs_rules.c:\n{done.stderr}")
+        raise Failed(f"cc {name}.c:\n{done.stderr}")
     return program
 
 
@@ -30,8 +31,15 @@ def test(report, user):
     try:
         with harness.Fabric(nodes=1, user=user) as fabric:
             with report.case("verbs_rules") as remarks:
-                done = fabric.run([build(directory)]).require(r"^0 rules broken$")
+                done = fabric.run([build(directory, "verbs_rules")]).require(r"^0 rules broken$")
                 remarks.append(done.text.splitlines()[0])
+            if harness.ETHERNET:
+                with report.case("ethernet_rules"):
+                    fabric.run([build(directory, "ethernet_rules")]).require(r"^0 rules broken$")
+                with report.case("two_queue_pairs, also over fork"):
+                    program = build(directory, "two_queue_pairs")
+                    fabric.run([program]).require(r"^good$")
+                    fabric.run([program, "fork"]).require(r"^good$")
     finally:
         shutil.rmtree(directory)
 

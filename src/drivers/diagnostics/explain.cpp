@@ -211,14 +211,6 @@ constexpr Sentence kSentences[] = {
            "to be in RTR or RTS before this side sends",
            qp_state_name(static_cast<verbs::QpState>(e.detail)));
      }},
-    {Cause::PeerUnknown,
-     [](const TraceErrorIn& e) -> std::string {
-       return fmt::format(
-           "there is no queue pair {:#x} that is connected to this one; check that both sides "
-           "exchanged QP number and LID of these very queue pairs, and that the peer has not "
-           "destroyed its own",
-           e.peer_qpn);
-     }},
     {Cause::PeerProcessGone,
      [](const TraceErrorIn& e) -> std::string {
        return fmt::format("the peer's process, pid {}, has ended", e.detail);
@@ -313,12 +305,6 @@ std::string drop_of(const TraceErrorIn& e, verbs::QpType type) {
         "receive has in front, and {} of data; post receives of that size",
         e.detail, e.length + 40, e.length);
   }
-  if (e.cause == Cause::PeerUnknown && datagram) {
-    return fmt::format(
-        "there is no UD queue pair {:#x} at LID {}; check that the peer's QP number and LID are of "
-        "this very queue pair, and that it has not been destroyed",
-        e.peer_qpn, e.detail);
-  }
   if (e.cause == Cause::PeerNotReady) {
     return fmt::format(
         "the receiving queue pair is in {}; it has to be in RTR or RTS before the other side sends",
@@ -327,11 +313,32 @@ std::string drop_of(const TraceErrorIn& e, verbs::QpType type) {
   return {};
 }
 
-std::string unknown_lid(const TraceErrorIn& e, const std::string& lids) {
+// The GID of a datagram is in its address handle, which softibd does not see.
+std::string unknown_peer(const TraceErrorIn& e, verbs::QpType type, const PeerPlace& place) {
+  const std::string at = place.is_ethernet
+                             ? "GID " + (place.gid.empty() ? "of its address handle" : place.gid)
+                             : fmt::format("LID {}", e.detail);
+  if (!place.others.empty()) {
+    return fmt::format("no port of the fabric has {}; {}; the fabric has {}", at,
+                       place.is_ethernet
+                           ? "ah_attr.grh.dgid has to be a GID of the peer's port, as "
+                             "ibv_query_gid says it there"
+                           : "ah_attr.dlid has to be the LID of the peer's port, as "
+                             "ibv_query_port says it there",
+                       place.others);
+  }
+  const char* kind = place.is_ethernet ? "GID" : "LID";
+  if (type == verbs::QpType::Ud) {
+    return fmt::format(
+        "there is no UD queue pair {:#x} at {}; check that the peer's QP number and {} are of "
+        "this very queue pair, and that it has not been destroyed",
+        e.peer_qpn, place.is_ethernet ? "the " + at : at, kind);
+  }
   return fmt::format(
-      "no port of the fabric has LID {}; ah_attr.dlid has to be the LID of the peer's port, as "
-      "ibv_query_port says it there; the fabric has {}",
-      e.detail, lids);
+      "there is no queue pair {:#x}{} that is connected to this one; check that both sides "
+      "exchanged QP number and {} of these very queue pairs, and that the peer has not destroyed "
+      "its own",
+      e.peer_qpn, place.gid.empty() ? "" : " at " + at, kind);
 }
 
 std::string cause_of(const TraceErrorIn& e) {
@@ -350,7 +357,7 @@ std::string name_of(const Party& party) {
 }
 
 std::string explain_error(const TraceErrorIn& e, const Party& self,
-                          const std::optional<Party>& peer, const std::string& lids) {
+                          const std::optional<Party>& peer, const PeerPlace& place) {
   if (const std::string refusal = explain_refusal(e); !refusal.empty()) {
     return fmt::format("{}: {}.", name_of(self), refusal);
   }
@@ -372,7 +379,7 @@ std::string explain_error(const TraceErrorIn& e, const Party& self,
     text += fmt::format(" (the peer's receive got {})", verbs::wc_status_name(e.peer_status));
   }
   std::string why = lost ? drop_of(e, self.type) : "";
-  if (!lids.empty()) why = unknown_lid(e, lids);
+  if (e.cause == Cause::PeerUnknown) why = unknown_peer(e, self.type, place);
   return fmt::format("{}: {}.", text, why.empty() ? cause_of(e) : why);
 }
 

@@ -22,13 +22,19 @@ struct Party {
   bool is_srq = false;  // then `qpn` is its index
 };
 
+// Where the peer should be, as far as softibd knows it.
+struct PeerPlace {
+  bool is_ethernet = false;  // ports have GIDs there, no LIDs
+  std::string gid;           // of Ethernet: that which the queue pair is connected to; may be empty
+  std::string others;        // if no port is there: the LIDs or GIDs of the fabric
+};
+
 // "ib_write_bw (pid 12, node0, softib0, QP 0x11)"
 std::string name_of(const Party& party);
 
-// One line. `peer`: as far as softibd knows it (its process may be gone). `lids`: those of the
-// fabric, if no port has the one that the peer should be at (PeerUnknown).
+// One line. `peer`: as far as softibd knows it (its process may be gone). `place`: for PeerUnknown.
 std::string explain_error(const verbs::control::TraceErrorIn& error, const Party& self,
-                          const std::optional<Party>& peer, const std::string& lids = {});
+                          const std::optional<Party>& peer, const PeerPlace& place = {});
 
 // A request that ibv_post_* or ibv_wr_complete did not take; empty: `error` is about another thing.
 std::string explain_refusal(const verbs::control::TraceErrorIn& error);

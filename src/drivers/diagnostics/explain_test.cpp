@@ -131,9 +131,30 @@ TEST(Explain, ADroppedDatagramHasBothSidesValues) {
 
 TEST(Explain, AnUnknownLidComesWithThoseThatThereAre) {
   const TraceErrorIn in = error(WrOpcode::Send, WcStatus::RetryExcErr, Cause::PeerUnknown, 77);
-  const std::string text = explain_error(in, kSelf, std::nullopt, "1 (node0, softib0, port 1)");
+  const std::string text =
+      explain_error(in, kSelf, std::nullopt, {false, "", "1 (node0, softib0, port 1)"});
   EXPECT_NE(text.find("no port of the fabric has LID 77;"), std::string::npos) << text;
   EXPECT_NE(text.find("; the fabric has 1 (node0, softib0, port 1)."), std::string::npos) << text;
+}
+
+TEST(Explain, OverEthernetThePeerIsSoughtByGid) {
+  Party self = kSelf;
+  TraceErrorIn in = error(WrOpcode::Send, WcStatus::RetryExcErr, Cause::PeerUnknown);
+  EXPECT_NE(explain_error(in, self, std::nullopt, {true, "10.0.0.2", ""})
+                .find("no queue pair 0x40012 at GID 10.0.0.2 that is connected to this one; check "
+                      "that both sides exchanged QP number and GID of"),
+            std::string::npos);
+  // softibd does not see the address handle of a datagram.
+  self.type = verbs::QpType::Ud;
+  in.status = WcStatus::Success;
+  const std::string lost = explain_error(in, self, std::nullopt, {true, "", ""});
+  EXPECT_NE(lost.find("no UD queue pair 0x40012 at the GID of its address handle; check that the "
+                      "peer's QP number and GID are of"),
+            std::string::npos)
+      << lost;
+  in.detail = 3;
+  EXPECT_NE(explain_error(in, self, std::nullopt).find("no UD queue pair 0x40012 at LID 3;"),
+            std::string::npos);
 }
 
 TEST(Explain, ARegionThatWentWhileItsRequestWaitedIsNoUnknownKey) {

@@ -3,10 +3,13 @@
 
 #include "drivers/diagnostics/explain.h"
 #include "drivers/soft_hca/handlers.h"
+#include "verbs/gid.h"
 #include "verbs/post_refusal.h"
 #include "verbs/report_count.h"
 
 #include <fmt/format.h>
+
+#include <algorithm>
 
 namespace ib::drivers {
 namespace {
@@ -34,22 +37,52 @@ std::optional<Party> poster_of(Core& core, const control::TraceErrorIn& in) {
   return party(*qp->file, qp->qpn, qp->type);
 }
 
-// "1 (node0, softib0, port 1), 2 (node1, softib0, port 1)"
-std::string lids_of(Core& core) {
+// The GID that names a port for people: an IP address of its node, if it has one.
+std::string best_gid(const fabric::Port& port) {
+  const auto address =
+      std::find_if(port.gids.begin() + 1, port.gids.end(),
+                   [](const fabric::GidEntry& entry) { return !verbs::is_zero(entry.gid); });
+  return verbs::address_text(address != port.gids.end() ? address->gid : port.gid());
+}
+
+// The ports of a link layer: "1 (node0, softib0, port 1), 2 (node1, softib0, port 1)"
+std::string ports_of(Core& core, bool ethernet) {
   constexpr std::size_t kShown = 8;
   std::string text;
   std::size_t count = 0;
   for (const fabric::Node& node : core.fabric.nodes()) {
     for (const fabric::Hca& hca : node.hcas) {
       for (const fabric::Port& port : hca.ports) {
-        if (!hca.present) continue;
+        if (!hca.present || port.is_ethernet() != ethernet) continue;
         if (++count > kShown) return text + ", ...";
-        text += fmt::format("{}{} ({}, {}, port {})", count == 1 ? "" : ", ", port.lid, node.name,
+        text += fmt::format("{}{} ({}, {}, port {})", count == 1 ? "" : ", ",
+                            ethernet ? best_gid(port) : std::to_string(port.lid), node.name,
                             hca.name, port.number);
       }
     }
   }
   return text;
+}
+
+// Where the peer of this queue pair should be.
+PeerPlace place_of(Core& core, const control::TraceErrorIn& in) {
+  PeerPlace place;
+  const Qp* qp = core.qps.find(in.qp_index);
+  if (in.cause != Cause::PeerUnknown || qp == nullptr) return place;
+  const auto& ports = qp->file->hca->ports;
+  const std::uint32_t number = qp->attr.port;
+  place.is_ethernet = number >= 1 && number <= ports.size() && ports[number - 1].is_ethernet();
+  const fabric::Port* port = nullptr;
+  if (!place.is_ethernet) {
+    port = core.fabric.find_port(static_cast<std::uint16_t>(in.detail));
+    if (in.detail == 0) return place;
+  } else {
+    if (qp->type == verbs::QpType::Ud) return place;
+    place.gid = verbs::address_text(qp->attr.av.dgid);
+    port = core.fabric.find_port(qp->attr.av.dgid);
+  }
+  if (port == nullptr) place.others = ports_of(core, place.is_ethernet);
+  return place;
 }
 
 }  // namespace
@@ -73,9 +106,7 @@ void trace_error(Core& core, Session&, const control::TraceErrorIn& in, io::IrpR
   entry.pid = self->pid;
   entry.count = verbs::times_of(in);
   if (peer) entry.peer = name_of(*peer);
-  const bool nowhere = in.cause == Cause::PeerUnknown && in.detail != 0 &&
-                       core.fabric.find_port(static_cast<std::uint16_t>(in.detail)) == nullptr;
-  entry.text = explain_error(in, *self, peer, nowhere ? lids_of(core) : "");
+  entry.text = explain_error(in, *self, peer, place_of(core, in));
   core.trace.add(std::move(entry));
   succeed(std::move(irp));
 }

@@ -101,6 +101,22 @@ TEST(FabricRoot, APortGoesDownAndUpWithEvents) {
   EXPECT_EQ(other.root_call(Code::SetPort, in).status, Status::NotFound);
 }
 
+TEST(FabricRoot, OnlyAnInfiniBandPortGoesDownWithALid) {
+  for (const auto link_layer : {verbs::LinkLayer::InfiniBand, verbs::LinkLayer::Ethernet}) {
+    Bench b(0, {}, link_layer);
+    Process tool(b, 11, "", false);
+    SetPortIn in;
+    put_text(in.node, "node0");
+    put_text(in.ca, "softib0");
+    in.port = 2;
+    tool.good(tool.root_call(Code::SetPort, in));
+    const bool is_ethernet = link_layer == verbs::LinkLayer::Ethernet;
+    EXPECT_NE(b.trace().find(is_ethernet ? "of node0 is down" : "of node0 (LID 2) is down"),
+              std::string::npos)
+        << b.trace();
+  }
+}
+
 TEST(FabricRoot, StatusIsJsonWithStableKeys) {
   Bench b;
   Process p(b, 11, "node0");
@@ -145,6 +161,36 @@ TEST(FabricRoot, AFailedRequestIsExplainedInTheTrace) {
   EXPECT_TRUE(b.core().trace.text_after(b.core().trace.last()).empty());
 }
 
+TEST(FabricRoot, APeerThatIsNotThereIsSoughtByGidOverEthernet) {
+  Bench b(0, {}, verbs::LinkLayer::Ethernet);
+  Process p(b, 11, "node0");
+  const auto qp = p.qp(QpType::Rc, p.pd(), p.cq());
+  verbs::AddressVector av;
+  av.is_global = 1;
+  av.port = 1;
+  av.sgid_index = 1;
+  av.dgid = verbs::ipv4_gid(127u << 24 | 77 << 16 | 2);  // of node1
+  p.connect(qp.handle, 0x4242, av);
+  TraceErrorIn in;
+  in.qp_index = control::index_of(qp.handle);
+  in.peer_qpn = 0x4242;
+  in.status = verbs::WcStatus::RetryExcErr;
+  in.cause = Cause::PeerUnknown;
+  p.good(p.root_call(Code::TraceError, in));
+  EXPECT_NE(b.trace().find("there is no queue pair 0x4242 at GID 127.77.0.2 that is connected"),
+            std::string::npos)
+      << b.trace();
+  // The address goes to nobody.
+  ASSERT_EQ(b.fabric.set_addresses(b.fabric.nodes()[1], {}), Status::Ok);
+  p.good(p.root_call(Code::TraceError, in));
+  EXPECT_NE(b.trace().find("no port of the fabric has GID 127.77.0.2;"), std::string::npos);
+  EXPECT_NE(b.trace().find("the fabric has 127.77.0.1 (node0, softib0, port 1), 127.78.0.1 (node0, "
+                           "softib0, port 2), fe80::53:46ff:fe00:101 (node1, softib0, port 1)"),
+            std::string::npos)
+      << b.trace();
+  EXPECT_EQ(b.trace().find("LID"), std::string::npos) << b.trace();
+}
+
 TEST(FabricRoot, ViewsAnswerForEveryNode) {
   Bench b;
   Process tool(b, 11, "", false);
@@ -159,6 +205,10 @@ TEST(FabricRoot, ViewsAnswerForEveryNode) {
   EXPECT_EQ(b.host.last_text, "softib0\n");
   put_text(in.path, "/sys/class/nothing");
   EXPECT_EQ(tool.root_call<ViewStatOut>(Code::ViewStat, in).status, Status::NotFound);
+  // There is a file for the type of each GID; that of a free entry tells none.
+  put_text(in.path, "/sys/class/infiniband/softib0/ports/1/gid_attrs/types/9");
+  EXPECT_EQ(tool.root_call<ViewStatOut>(Code::ViewStat, in).status, Status::Ok);
+  EXPECT_EQ(tool.root_call<ViewStatOut>(Code::ViewOpen, in).status, Status::InvalidParameter);
 }
 
 TEST(FabricRoot, PeersGetChannelsAndBackingsByGeneration) {

@@ -36,8 +36,9 @@ void set_port_state(Core& core, fabric::Hca& hca, fabric::Port& port, bool up) {
   port.state = state;
   port.physical_state = up ? fabric::kLinkUp : kDisabled;
   publish_ports(core, hca);
-  core.trace.add(fmt::format("port {} of {} (LID {}) is {}", port.number, name_of(core, hca),
-                             port.lid, up ? "up" : "down"));
+  core.trace.add(fmt::format("port {} of {}{} is {}", port.number, name_of(core, hca),
+                             port.is_ethernet() ? "" : fmt::format(" (LID {})", port.lid),
+                             up ? "up" : "down"));
   if (hca.asleep) return;  // programs hear of it when it wakes up
   raise_port(core, hca, port.number, up ? verbs::EventType::PortActive : verbs::EventType::PortErr);
   if (!up) migrate_from(core, hca, port.number);

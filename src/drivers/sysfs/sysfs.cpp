@@ -14,8 +14,8 @@ namespace ib::drivers {
 namespace {
 
 using sysfs::Attribute;
+using sysfs::EntryText;
 using sysfs::Place;
-using sysfs::Text;
 using verbs::control::CaAttr;
 using verbs::control::PortAttr;
 using verbs::control::ViewKind;
@@ -26,6 +26,7 @@ struct Item {
   std::uint32_t mode = 0755;
   std::string text;                // content of a file, target of a link
   std::vector<std::string> names;  // of a directory
+  bool readable = true;            // false: a read of the file fails with EINVAL, as in Linux
 };
 using Found = std::optional<Item>;
 using Rest = std::span<const std::string_view>;  // components of the path still to walk
@@ -34,13 +35,14 @@ constexpr std::uint32_t kNullMinor = 3;
 
 Item directory(std::vector<std::string> names) {
   std::sort(names.begin(), names.end());
-  return {ViewKind::Directory, 0755, {}, std::move(names)};
+  return {ViewKind::Directory, 0755, {}, std::move(names), true};
 }
-Item file(std::string text) {
-  return {ViewKind::File, 0444, std::move(text), {}};
+Item file(std::optional<std::string> text) {
+  const bool readable = text.has_value();
+  return {ViewKind::File, 0444, std::move(text).value_or(""), {}, readable};
 }
 Item link(std::string target) {
-  return {ViewKind::Link, 0777, std::move(target), {}};
+  return {ViewKind::Link, 0777, std::move(target), {}, true};
 }
 
 // A directory of the files in `table` and of `directories`; or the one file that `rest` names.
@@ -67,7 +69,7 @@ std::optional<std::uint32_t> parse_index(std::string_view text, std::uint32_t li
 }
 
 // A directory with one file per table entry: gids/0, gids/1, ...
-Found table(Text text, std::uint32_t length, Place place, Rest rest) {
+Found table(EntryText text, std::uint32_t length, Place place, Rest rest) {
   if (rest.empty()) {
     std::vector<std::string> names;
     for (std::uint32_t i = 0; i < length; ++i) names.push_back(std::to_string(i));
@@ -87,14 +89,43 @@ Found port_item(const Place& place, Rest rest) {
   if (name == "counters") return files(sysfs::counter_files(), {}, place, tail);
   if (name == "gid_attrs") {
     if (tail.empty()) return directory({"ndevs", "types"});
-    // An InfiniBand GID has no network interface: libibverbs reads the empty text as "index 0".
-    const Text text = tail[0] == "types" ? [](const Place&) { return std::string("IB/RoCE v1\n"); }
-                      : tail[0] == "ndevs" ? [](const Place&) { return std::string(); }
-                                           : Text{nullptr};
+    const EntryText text = tail[0] == "types"   ? sysfs::gid_type_line
+                           : tail[0] == "ndevs" ? sysfs::gid_interface_line
+                                                : nullptr;
     if (text == nullptr) return std::nullopt;
     return table(text, place.port_attr().gid_tbl_len, place, tail.subspan(1));
   }
   return files(sysfs::port_files(), {"counters", "gid_attrs", "gids", "pkeys"}, place, rest);
+}
+
+// The first port of the HCA that an interface of that name belongs to.
+const fabric::Port* port_of_interface(const fabric::Hca& hca, std::string_view name) {
+  for (const fabric::Port& port : hca.ports) {
+    const bool has_it =
+        std::any_of(port.gids.begin(), port.gids.end(),
+                    [&](const fabric::GidEntry& entry) { return entry.interface == name; });
+    if (has_it) return &port;
+  }
+  return nullptr;
+}
+
+// device/net: a directory for each network interface of an Ethernet HCA.
+Found interfaces(Place place, Rest rest) {
+  std::vector<std::string> names;
+  for (const fabric::Port& port : place.hca.ports) {
+    for (const fabric::GidEntry& entry : port.gids) {
+      if (!entry.interface.empty()) names.push_back(entry.interface);
+    }
+  }
+  if (names.empty()) return std::nullopt;
+  if (rest.empty()) {
+    std::sort(names.begin(), names.end());
+    names.erase(std::unique(names.begin(), names.end()), names.end());
+    return directory(std::move(names));
+  }
+  place.port = rest[0].empty() ? nullptr : port_of_interface(place.hca, rest[0]);
+  if (place.port == nullptr) return std::nullopt;
+  return files(sysfs::interface_files(), {}, place, rest.subspan(1));
 }
 
 // /sys/devices/infiniband/softib0, where the PCI device would be. `infiniband*` lead back, as
@@ -109,7 +140,10 @@ Found device_item(const Place& place, Rest rest) {
     if (rest.size() > 2 || rest[1] != entry) return std::nullopt;
     return link(std::string("../../../../class/") + folder + "/" + entry);
   }
-  Found item = files(sysfs::device_files(), {"infiniband", "infiniband_verbs"}, place, rest);
+  if (!rest.empty() && rest[0] == "net") return interfaces(place, rest.subspan(1));
+  std::vector<std::string> folders{"infiniband", "infiniband_verbs"};
+  if (interfaces(place, {})) folders.emplace_back("net");
+  Found item = files(sysfs::device_files(), std::move(folders), place, rest);
   if (place.cpus == 0 && rest.empty()) {
     std::erase_if(item->names, [](const std::string& n) { return n.starts_with("local_cpu"); });
   }
@@ -147,7 +181,7 @@ Found uverbs_item(const Place& place, Rest rest) {
 
 Found char_device(const Place&, Rest rest) {
   if (!rest.empty()) return std::nullopt;
-  return Item{ViewKind::CharDevice, 0666, {}, {}};
+  return Item{ViewKind::CharDevice, 0666, {}, {}, true};
 }
 
 struct View {
@@ -264,7 +298,7 @@ CaAttr DeviceStatus::ca(const fabric::Hca& hca) const {
 PortAttr DeviceStatus::port(const fabric::Hca&, const fabric::Port& port) const {
   PortAttr attr;
   attr.state = port.state;
-  attr.gid_tbl_len = 1;
+  attr.gid_tbl_len = static_cast<std::uint32_t>(port.gids.size());
   attr.pkey_tbl_len = static_cast<std::uint32_t>(port.pkeys.size());
   attr.port_cap_flags = port.capability_mask;
   attr.lid = port.lid;
@@ -272,6 +306,7 @@ PortAttr DeviceStatus::port(const fabric::Hca&, const fabric::Port& port) const 
   attr.active_width = port.width;
   attr.active_speed = port.speed;
   attr.phys_state = port.physical_state;
+  attr.link_layer = port.link_layer;
   return attr;
 }
 
@@ -297,7 +332,7 @@ Result<ViewStatOut> Sysfs::stat(std::string_view node, std::string_view path) co
 
 Result<std::string> Sysfs::read(std::string_view node, std::string_view path) const {
   IB_TRY(item, find_item(devices_, fabric_.find_node(node), cpus_, path));
-  if (item.kind != ViewKind::File) return Status::InvalidParameter;
+  if (item.kind != ViewKind::File || !item.readable) return Status::InvalidParameter;
   return std::move(item.text);
 }
 

@@ -61,7 +61,8 @@ class Sysfs {
       : fabric_(fabric), devices_(devices), cpus_(cpus) {}
 
   Result<verbs::control::ViewStatOut> stat(std::string_view node, std::string_view path) const;
-  // The content of a regular file. InvalidParameter: it is something else.
+  // The content of a regular file. InvalidParameter: it is something else, or what it would tell
+  // is not there (the type of a free GID entry).
   Result<std::string> read(std::string_view node, std::string_view path) const;
   // The names in a directory, one per line, '\n' after each. InvalidParameter: not a directory.
   Result<std::string> list(std::string_view node, std::string_view path) const;

@@ -65,6 +65,42 @@ class SysfsTest : public ::testing::Test {
   Sysfs view_{fabric_, devices_, 36};
 };
 
+// Every name that a directory lists can be looked up, and a file's size is that of its content.
+// Returns how many files there are.
+std::size_t check_tree(const Sysfs& view, std::string_view node) {
+  std::vector<std::string> todo{"/sys/class", "/sys/devices", "/dev"};
+  std::size_t count = 0;
+  while (!todo.empty()) {
+    const std::string path = todo.back();
+    todo.pop_back();
+    const auto stat = view.stat(node, path);
+    EXPECT_TRUE(stat) << path;
+    if (!stat) continue;
+    if (stat->kind == ViewKind::File) {
+      const auto text = view.read(node, path);
+      const bool of_free_gid = !text && path.find("/gid_attrs/") != std::string::npos;
+      EXPECT_TRUE(text || of_free_gid) << path;
+      EXPECT_EQ(text ? text->size() : 0, stat->size) << path;
+      ++count;
+    } else if (stat->kind == ViewKind::Directory) {
+      const std::string lines = *view.list(node, path);
+      std::set<std::string> names;
+      for (std::size_t at = 0; at < lines.size();) {
+        const std::size_t end = lines.find('\n', at);
+        const std::string name = lines.substr(at, end - at);
+        EXPECT_TRUE(names.insert(name).second) << path << " has two of " << name;
+        todo.push_back(path + "/" + name);
+        at = end + 1;
+      }
+    }
+  }
+  return count;
+}
+
+TEST_F(SysfsTest, TheTreeAgreesWithItself) {
+  EXPECT_GT(check_tree(view_, "beta"), 150u);
+}
+
 TEST_F(SysfsTest, ListsOneUverbsAndOneHcaPerAdapterOfTheNode) {
   EXPECT_EQ(list("/sys/class"), "infiniband\ninfiniband_verbs\n");
   EXPECT_EQ(list("/sys/class/infiniband"), "softib0\nsoftib1\n");
@@ -90,7 +126,92 @@ TEST_F(SysfsTest, HasTheFilesThatLibibverbsReads) {
   EXPECT_EQ(read(ca + "ports/1/pkeys/0"), "0xffff\n");
   EXPECT_EQ(read(ca + "ports/1/pkeys/1"), "0x0000\n");
   EXPECT_EQ(read(ca + "ports/1/gid_attrs/types/0"), "IB/RoCE v1\n");
-  EXPECT_EQ(read(ca + "ports/1/gid_attrs/ndevs/0"), "");
+  // No network interface belongs to an InfiniBand GID. Linux has the file, and EINVAL for a read.
+  EXPECT_TRUE(view_.stat("", ca + "ports/1/gid_attrs/ndevs/0"));
+  EXPECT_EQ(view_.read("", ca + "ports/1/gid_attrs/ndevs/0").error(), Status::InvalidParameter);
+  EXPECT_EQ(view_.read("", ca + "ports/1/gid_attrs/types/2").error(), Status::InvalidParameter);
+  EXPECT_EQ(read(ca + "ports/1/link_layer"), "InfiniBand\n");
+  EXPECT_EQ(read(ca + "ports/1/has_smi"), "1\n");
+  EXPECT_FALSE(view_.stat("", ca + "device/net"));
+}
+
+class EthernetSysfsTest : public ::testing::Test {
+ protected:
+  static fabric::Fabric make_fabric() {
+    fabric::Shape shape;
+    shape.nodes = {"alpha", "beta"};
+    shape.hcas_per_node = 2;
+    shape.ports_per_hca = 2;
+    shape.links = {{"", 0, verbs::LinkLayer::Ethernet}};
+    return *fabric::Fabric::create(shape);
+  }
+  std::string read(const std::string& path, const std::string& node = "") const {
+    auto text = view_.read(node, path);
+    return text ? *text : std::string("<") + status_text(text.error()) + ">";
+  }
+  std::string list(const std::string& path) const {
+    auto text = view_.list("", path);
+    return text ? *text : std::string("<") + status_text(text.error()) + ">";
+  }
+
+  fabric::Fabric fabric_ = make_fabric();
+  FakeDevices devices_;
+  Sysfs view_{fabric_, devices_, 1};
+  const std::string port_ = "/sys/class/infiniband/softib0/ports/1/";
+};
+
+TEST_F(EthernetSysfsTest, APortHasNoLidButAGidTableWithTypesAndInterfaces) {
+  EXPECT_EQ(read(port_ + "link_layer"), "Ethernet\n");
+  EXPECT_EQ(read(port_ + "lid"), "0x0\n");
+  EXPECT_EQ(read(port_ + "sm_lid"), "0x0\n");
+  EXPECT_EQ(read(port_ + "lid_mask_count"), "0\n");
+  EXPECT_EQ(read(port_ + "has_smi"), "0\n");
+  EXPECT_EQ(read(port_ + "cap_mask"), "0x04010000\n");
+  EXPECT_EQ(read(port_ + "state"), "4: ACTIVE\n");
+  EXPECT_EQ(read(port_ + "phys_state"), "5: LinkUp\n");
+  EXPECT_EQ(read(port_ + "rate"), "100 Gb/sec (4X EDR)\n");
+  EXPECT_EQ(read(port_ + "pkeys/0"), "0xffff\n");
+  EXPECT_EQ(read(port_ + "gids/0"), "fe80:0000:0000:0000:0053:46ff:fe00:0001\n");
+  EXPECT_EQ(read(port_ + "gids/1"), "0000:0000:0000:0000:0000:ffff:7f4d:0001\n");
+  EXPECT_EQ(read(port_ + "gids/1", "beta"), "0000:0000:0000:0000:0000:ffff:7f4d:0002\n");
+  for (const char* index : {"0", "1"}) {
+    EXPECT_EQ(read(port_ + "gid_attrs/types/" + index), "RoCE v2\n");
+    EXPECT_EQ(read(port_ + "gid_attrs/ndevs/" + index), "lo\n");
+  }
+  // The other HCA of the node is an InfiniBand one.
+  EXPECT_EQ(read("/sys/class/infiniband/softib1/ports/1/gid_attrs/types/0"), "IB/RoCE v1\n");
+  EXPECT_EQ(read("/sys/class/infiniband/softib1/ports/1/link_layer"), "InfiniBand\n");
+}
+
+TEST_F(EthernetSysfsTest, TheTreeAgreesWithItself) {
+  EXPECT_GT(check_tree(view_, "beta"), 150u);
+}
+
+TEST_F(EthernetSysfsTest, AFreeGidIsZeroAndHasNeitherTypeNorInterface) {
+  EXPECT_EQ(read(port_ + "gids/2"), "0000:0000:0000:0000:0000:0000:0000:0000\n");
+  for (const char* table : {"types/2", "ndevs/2"}) {
+    const std::string path = port_ + "gid_attrs/" + table;
+    EXPECT_TRUE(view_.stat("", path)) << "it is listed";
+    EXPECT_EQ(view_.read("", path).error(), Status::InvalidParameter) << path;
+  }
+  EXPECT_EQ(view_.read("", port_ + "gid_attrs/types/3").error(), Status::NotFound);
+}
+
+TEST_F(EthernetSysfsTest, TheDeviceHasADirectoryForEachInterfaceOfItsPorts) {
+  const std::string device = "/sys/class/infiniband/softib0/device";
+  EXPECT_EQ(list(device + "/net"), "lo\n");
+  EXPECT_EQ(read(device + "/net/lo/dev_port"), "0\n");
+  EXPECT_EQ(read(device + "/net/lo/dev_id"), "0x0\n");
+  EXPECT_NE(list("/sys/devices/infiniband/softib0").find("net\n"), std::string::npos);
+  EXPECT_EQ(list("/sys/devices/infiniband/softib1").find("net\n"), std::string::npos);
+  fabric::Node& node = fabric_.nodes()[0];
+  ASSERT_EQ(fabric_.set_addresses(node, {{verbs::ipv4_gid(0x0a000001), "eth7", 1}}), Status::Ok);
+  EXPECT_EQ(list(device + "/net"), "eth7\n");
+  EXPECT_EQ(read(device + "/net/eth7/dev_port"), "1\n");
+  EXPECT_FALSE(view_.stat("", device + "/net/lo"));
+  EXPECT_FALSE(view_.stat("", device + "/net/"));
+  EXPECT_EQ(view_.read("", port_ + "gid_attrs/ndevs/0").error(), Status::InvalidParameter)
+      << "the link-local address of a port without an interface";
 }
 
 TEST_F(SysfsTest, NodesDifferInGuidsAndLids) {
@@ -197,33 +318,6 @@ TEST_F(SysfsTest, KindsAreNotMixedUp) {
   EXPECT_EQ(view_.list("", "/sys/class/infiniband_verbs/abi_version").error(),
             Status::InvalidParameter);
   EXPECT_EQ(view_.readlink("", "/sys/class").error(), Status::InvalidParameter);
-}
-
-// Every name that a directory lists can be looked up, and a file's size is that of its content.
-TEST_F(SysfsTest, TheTreeAgreesWithItself) {
-  std::vector<std::string> todo{"/sys/class", "/dev"};
-  std::size_t files = 0;
-  while (!todo.empty()) {
-    const std::string path = todo.back();
-    todo.pop_back();
-    const auto stat = view_.stat("beta", path);
-    ASSERT_TRUE(stat) << path;
-    if (stat->kind == ViewKind::File) {
-      EXPECT_EQ(read(path, "beta").size(), stat->size) << path;
-      ++files;
-    } else if (stat->kind == ViewKind::Directory) {
-      const std::string lines = list(path, "beta");
-      std::set<std::string> names;
-      for (std::size_t at = 0; at < lines.size();) {
-        const std::size_t end = lines.find('\n', at);
-        const std::string name = lines.substr(at, end - at);
-        EXPECT_TRUE(names.insert(name).second) << path << " has two of " << name;
-        todo.push_back(path + "/" + name);
-        at = end + 1;
-      }
-    }
-  }
-  EXPECT_GT(files, 150u);
 }
 
 }  // namespace

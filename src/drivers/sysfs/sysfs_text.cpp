@@ -32,6 +32,10 @@ std::string text_of(const std::array<char, 64>& chars) {
   return {chars.begin(), std::find(chars.begin(), chars.end(), '\0')};
 }
 
+bool is_ethernet(const Place& place) {
+  return place.port_attr().link_layer == verbs::LinkLayer::Ethernet;
+}
+
 std::string state_line(const Place& place) {
   static constexpr std::array kNames{"NOP", "DOWN", "INIT", "ARMED", "ACTIVE", "ACTIVE_DEFER"};
   const auto state = static_cast<std::size_t>(place.port_attr().state);
@@ -116,10 +120,11 @@ constexpr std::array kDeviceFiles = std::to_array<Attribute>({
 constexpr std::array kPortFiles = std::to_array<Attribute>({
     {"cap_mask",
      [](const Place& p) { return fmt::format("0x{:08x}\n", p.port_attr().port_cap_flags); }},
-    {"has_smi", [](const Place&) { return std::string("1\n"); }},
+    {"has_smi", [](const Place& p) { return std::string(is_ethernet(p) ? "0\n" : "1\n"); }},
     {"lid", [](const Place& p) { return hex(p.port_attr().lid); }},
     {"lid_mask_count", [](const Place& p) { return line(p.port_attr().lmc); }},
-    {"link_layer", [](const Place&) { return std::string("InfiniBand\n"); }},
+    {"link_layer",
+     [](const Place& p) { return std::string(is_ethernet(p) ? "Ethernet\n" : "InfiniBand\n"); }},
     {"phys_state", physical_state_line},
     {"rate", rate_line},
     {"sm_lid", [](const Place& p) { return hex(p.port_attr().sm_lid); }},
@@ -166,15 +171,36 @@ constexpr std::array kUverbsFiles = std::to_array<Attribute>({
     {"ibdev", [](const Place& p) { return p.hca.name + "\n"; }},
 });
 
-}  // namespace
+// By these, scripts find the port that a network interface belongs to.
+constexpr std::array kInterfaceFiles = std::to_array<Attribute>({
+    {"dev_id", [](const Place& p) { return hex(p.port->number - 1); }},
+    {"dev_port", [](const Place& p) { return line(p.port->number - 1); }},
+});
 
-// Free entries read as zero.
-std::string gid_line(const Place& place) {
+fabric::GidEntry entry(const Place& place) {
   const auto& gids = place.port->gids;
-  return verbs::long_text(place.index < gids.size() ? gids[place.index].gid : verbs::Gid{}) + "\n";
+  return place.index < gids.size() ? gids[place.index] : fabric::GidEntry{};
 }
 
-std::string pkey_line(const Place& place) {
+}  // namespace
+
+std::optional<std::string> gid_line(const Place& place) {
+  return verbs::long_text(entry(place).gid) + "\n";
+}
+
+std::optional<std::string> gid_type_line(const Place& place) {
+  const fabric::GidEntry gid = entry(place);
+  if (verbs::is_zero(gid.gid)) return std::nullopt;
+  return gid.type == verbs::GidType::RoceV2 ? "RoCE v2\n" : "IB/RoCE v1\n";
+}
+
+std::optional<std::string> gid_interface_line(const Place& place) {
+  const fabric::GidEntry gid = entry(place);
+  if (gid.interface.empty()) return std::nullopt;
+  return gid.interface + "\n";
+}
+
+std::optional<std::string> pkey_line(const Place& place) {
   const auto& pkeys = place.port->pkeys;
   return pci_id(place.index < pkeys.size() ? pkeys[place.index] : 0);
 }
@@ -193,6 +219,9 @@ std::span<const Attribute> counter_files() {
 }
 std::span<const Attribute> uverbs_files() {
   return kUverbsFiles;
+}
+std::span<const Attribute> interface_files() {
+  return kInterfaceFiles;
 }
 
 }  // namespace ib::drivers::sysfs

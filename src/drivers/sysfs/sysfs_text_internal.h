@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -31,15 +32,21 @@ struct Attribute {
   std::string_view name;
   Text text;
 };
+// Nothing: the file is there, but a read of it fails.
+using EntryText = std::optional<std::string> (*)(const Place&);
 
 std::span<const Attribute> hca_files();
 std::span<const Attribute> device_files();
 std::span<const Attribute> port_files();
 std::span<const Attribute> counter_files();
 std::span<const Attribute> uverbs_files();
+std::span<const Attribute> interface_files();
 
-// Entry `place.index` of a table of the port.
-std::string gid_line(const Place& place);
-std::string pkey_line(const Place& place);
+// Entry `place.index` of a table of the port. Free entries are zero, and have neither type nor
+// network interface.
+std::optional<std::string> gid_line(const Place& place);
+std::optional<std::string> gid_type_line(const Place& place);
+std::optional<std::string> gid_interface_line(const Place& place);
+std::optional<std::string> pkey_line(const Place& place);
 
 }  // namespace ib::drivers::sysfs

@@ -166,14 +166,20 @@ class Process {
   // Brings an RC queue pair to RTS.
   void connect(std::uint32_t of_qp, std::uint32_t dest_qpn, std::uint16_t dlid,
                std::uint8_t timeout = 14) {
+    verbs::AddressVector av;
+    av.dlid = dlid;
+    av.port = 1;
+    connect(of_qp, dest_qpn, av, timeout);
+  }
+  void connect(std::uint32_t of_qp, std::uint32_t dest_qpn, const verbs::AddressVector& av,
+               std::uint8_t timeout = 14) {
     namespace a = verbs::qp_attr;
     QpAttr attr;
     attr.port = 1;
     attr.access = verbs::access::kRemoteWrite;
     good(modify(of_qp, verbs::QpState::Init, a::kPort | a::kPkeyIndex | a::kAccessFlags, attr));
     attr.dest_qpn = dest_qpn;
-    attr.av.dlid = dlid;
-    attr.av.port = 1;
+    attr.av = av;
     attr.path_mtu = verbs::Mtu::B4096;
     attr.max_dest_rd_atomic = 1;
     attr.min_rnr_timer = 12;

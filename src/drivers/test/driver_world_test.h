@@ -129,8 +129,9 @@ T& sure(T* entry) {
 
 class Bench {
  public:
-  explicit Bench(std::uint64_t max_memory = 0, FabricTreeOptions tree_options = {})
-      : fabric(*fabric::Fabric::create({{"node0", "node1"}, 1, 2})) {
+  explicit Bench(std::uint64_t max_memory = 0, FabricTreeOptions tree_options = {},
+                 verbs::LinkLayer link_layer = verbs::LinkLayer::InfiniBand)
+      : fabric(*fabric::Fabric::create({{"node0", "node1"}, 1, 2, link_layer})) {
     std::string reason;
     SoftHcaOptions options;
     options.max_memory = max_memory;

@@ -173,7 +173,8 @@ Outcome send_datagram(Attempt& a) {
     return Outcome::fail(WcStatus::LocQpOpErr, Cause::PkeyMismatch, a.wqe.pkey_index);
   }
   if (a.arrival.is_global) {
-    describe_route(a.wqe.av, *port, bytes, a.wqe.opcode == WrOpcode::SendWithImm, header);
+    a.arrival.sl =
+        describe_route(a.wqe.av, *port, bytes, a.wqe.opcode == WrOpcode::SendWithImm, header);
   }
   if (a.wqe.remote_qpn == kMulticastQpn) {
     send_to_group(a, *port, pieces);

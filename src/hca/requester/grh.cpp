@@ -11,6 +11,8 @@ namespace {
 
 constexpr std::uint8_t kNextIsBth = 0x1b;  // [IBA1 8.3.4]
 constexpr std::uint8_t kNextIsUdp = 17;
+constexpr std::uint8_t kUdpOverIpv6 = 9;  // as a service level
+constexpr std::uint8_t kUdpOverIpv4 = 10;
 constexpr std::uint32_t kUdpBytes = 8;
 constexpr std::uint32_t kIpv4Bytes = 20;
 // Where the consumer names none, as the route of an IP packet would.
@@ -66,8 +68,8 @@ void describe_ipv4(const verbs::AddressVector& av, const verbs::Gid& source, std
 
 }  // namespace
 
-void describe_route(const verbs::AddressVector& av, const PortEntry& from, std::uint32_t bytes,
-                    bool immediate, RouteHeader& header) {
+std::uint8_t describe_route(const verbs::AddressVector& av, const PortEntry& from,
+                            std::uint32_t bytes, bool immediate, RouteHeader& header) {
   const bool is_ethernet =
       from.link_layer.load(std::memory_order_relaxed) == verbs::LinkLayer::Ethernet;
   const verbs::Gid source =
@@ -78,7 +80,10 @@ void describe_route(const verbs::AddressVector& av, const PortEntry& from, std::
   if (is_ethernet) {
     payload += kUdpBytes;
     if (hops == 0) hops = kDefaultHops;
-    if (verbs::is_ipv4(source)) return describe_ipv4(av, source, payload, hops, header);
+    if (verbs::is_ipv4(source)) {
+      describe_ipv4(av, source, payload, hops, header);
+      return kUdpOverIpv4;
+    }
   }
   Grh grh;
   grh.version_class_flow =
@@ -89,6 +94,7 @@ void describe_route(const verbs::AddressVector& av, const PortEntry& from, std::
   grh.source = source;
   grh.destination = av.dgid;
   std::memcpy(header.data(), &grh, sizeof grh);
+  return is_ethernet ? kUdpOverIpv6 : av.sl;
 }
 
 }  // namespace ib::hca

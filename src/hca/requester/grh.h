@@ -8,13 +8,16 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
 
 namespace ib::hca {
 
 using RouteHeader = std::array<std::byte, verbs::kGrhBytes>;
 
-// Of a datagram of `bytes` that port `from` sends along `av`, which is global.
-void describe_route(const verbs::AddressVector& av, const PortEntry& from, std::uint32_t bytes,
-                    bool immediate, RouteHeader& header);
+// Of a datagram of `bytes` that port `from` sends along `av`, which is global. Returns what the
+// receive completion has as its service level: RoCE has none, so the kind of packet is there [IBA1
+// annex A17.4.5.1], in the numbers of mlx5, which UCX relies on: 8 (UDP) + 1 (IPv6) or 2 (IPv4).
+std::uint8_t describe_route(const verbs::AddressVector& av, const PortEntry& from,
+                            std::uint32_t bytes, bool immediate, RouteHeader& header);
 
 }  // namespace ib::hca

@@ -13,6 +13,7 @@ namespace {
 struct Route {
   PortEntry port;
   verbs::AddressVector av;
+  unsigned service_level = 0;
 
   explicit Route(verbs::LinkLayer layer) {
     port.link_layer.store(layer);
@@ -23,10 +24,11 @@ struct Route {
     av.traffic_class = 0x5a;
     av.flow_label = 0x12345;
     av.hop_limit = 7;
+    av.sl = 3;
   }
   std::vector<unsigned> header(std::uint32_t bytes, bool immediate = false) {
     RouteHeader header{};
-    describe_route(av, port, bytes, immediate, header);
+    service_level = describe_route(av, port, bytes, immediate, header);
     std::vector<unsigned> numbers;
     for (const std::byte b : header) numbers.push_back(std::to_integer<unsigned>(b));
     return numbers;
@@ -45,6 +47,7 @@ std::vector<unsigned> with_gids(std::vector<unsigned> first) {
 TEST(Grh, OfInfiniBand) {
   Route route(verbs::LinkLayer::InfiniBand);
   EXPECT_EQ(route.header(5), with_gids({0x65, 0xa1, 0x23, 0x45, 0, 32, 0x1b, 7}));
+  EXPECT_EQ(route.service_level, 3u);
   EXPECT_EQ(route.header(8, true), with_gids({0x65, 0xa1, 0x23, 0x45, 0, 36, 0x1b, 7}));
   route.av.hop_limit = 0;
   EXPECT_EQ(route.header(8)[7], 0u) << "as the consumer wants it";
@@ -55,6 +58,7 @@ TEST(Grh, OfRoceIsTheIpv6HeaderOfItsUdpPacket) {
   EXPECT_EQ(route.header(5), with_gids({0x65, 0xa1, 0x23, 0x45, 0, 40, 17, 7}));
   route.av.hop_limit = 0;
   EXPECT_EQ(route.header(5)[7], 64u);
+  EXPECT_EQ(route.service_level, 9u) << "the kind of packet";
 }
 
 TEST(Grh, OfRoceOverIpv4IsInTheLastTwentyBytes) {
@@ -68,6 +72,7 @@ TEST(Grh, OfRoceOverIpv4IsInTheLastTwentyBytes) {
     expected.push_back(byte);
   }
   EXPECT_EQ(route.header(5), expected);
+  EXPECT_EQ(route.service_level, 10u);
 }
 
 TEST(Grh, AnIndexOutsideTheTableHasNoSource) {

@@ -125,7 +125,9 @@ Reply exchange(int socket, Code code, const Path& path, ViewStatOut& out, int& f
   if (got < static_cast<ssize_t>(sizeof(ReplyHeader)) || answer.header.tag != kTag) {
     return Reply::Unreachable;
   }
-  if (answer.header.status != static_cast<std::uint32_t>(Status::Ok)) return Reply::Absent;
+  const auto status = static_cast<Status>(answer.header.status);
+  if (status == Status::InvalidParameter && code == Code::ViewOpen) return Reply::Unreadable;
+  if (status != Status::Ok) return Reply::Absent;
   if (code != Code::ViewList && got != static_cast<ssize_t>(sizeof answer)) {
     return Reply::Unreachable;  // another version of softibd
   }

@@ -13,6 +13,7 @@ namespace ib::host_abi::preload::remote {
 enum class Reply {
   Ok,
   Absent,        // softibd has no such file
+  Unreadable,    // the file is there, a read of it fails: EINVAL
   NoDescriptor,  // the query needs a socket, and the process may open no more: EMFILE
   Unreachable,   // not a virtual host, or its softibd has gone: act like libc alone
 };

@@ -305,6 +305,7 @@ Outcome find(Place& at, bool follow, ViewStatOut& out, int& result) {
     switch (remote::stat(at.at, out)) {
       case remote::Reply::Unreachable: return Outcome::NotHandled;
       case remote::Reply::NoDescriptor: return fail(EMFILE, result);
+      case remote::Reply::Unreadable:
       case remote::Reply::Absent: return fail(ENOENT, result);
       case remote::Reply::Ok: break;
     }
@@ -327,6 +328,8 @@ Outcome open(Place at, int flags, int& result) {
       case remote::Reply::Unreachable: return Outcome::NotHandled;
       case remote::Reply::NoDescriptor: return fail(EMFILE, result);
       case remote::Reply::Absent: return fail((flags & O_CREAT) != 0 ? EACCES : ENOENT, result);
+      // Linux lets it be opened and fails the read with the same error.
+      case remote::Reply::Unreadable: return fail(EINVAL, result);
       case remote::Reply::Ok: break;
     }
     constexpr int kMustCreate = O_CREAT | O_EXCL;

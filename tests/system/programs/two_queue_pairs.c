@@ -27,6 +27,8 @@ struct end {
 struct address {
   uint64_t memory;
   uint32_t qpn, rkey, lid;
+  uint8_t gid[16];
+  uint32_t is_global;  // without a LID: Ethernet
 };
 
 #define MUST(condition)                                                \
@@ -65,6 +67,10 @@ static void make(struct end* e, struct address* address) {
   address->qpn = e->qp->qp_num;
   address->rkey = e->mr->rkey;
   address->lid = port.lid;
+  address->is_global = port.link_layer == IBV_LINK_LAYER_ETHERNET;
+  union ibv_gid gid;
+  MUST(ibv_query_gid(e->context, 1, 0, &gid) == 0);
+  memcpy(address->gid, gid.raw, sizeof address->gid);
 }
 
 static void connect_to(struct end* e, const struct address* peer) {
@@ -82,6 +88,8 @@ static void connect_to(struct end* e, const struct address* peer) {
   attr.min_rnr_timer = 12;
   attr.ah_attr.dlid = (uint16_t)peer->lid;
   attr.ah_attr.port_num = 1;
+  attr.ah_attr.is_global = (uint8_t)peer->is_global;
+  memcpy(attr.ah_attr.grh.dgid.raw, peer->gid, sizeof peer->gid);
   MUST(ibv_modify_qp(e->qp, &attr,
                      IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
                          IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER) == 0);

@@ -2,34 +2,15 @@
 // The calls that libibverbs must accept and those that it must refuse, by its manual pages and by
 // adapters: a program against the public header alone. Prints one line per broken rule and fails
 // if there is one.
+#include "rules.h"
+
 #include <errno.h>
 #include <infiniband/verbs.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
-
-static int broken;
-
-#define RULE(holds, ...)                         \
-  do {                                           \
-    if (!(holds)) {                              \
-      ++broken;                                  \
-      printf("line %d: %s: ", __LINE__, #holds); \
-      printf(__VA_ARGS__);                       \
-      printf("\n");                              \
-    }                                            \
-  } while (0)
-#define NEED(thing)                                                          \
-  do {                                                                       \
-    if (!(thing)) {                                                          \
-      printf("line %d: %s failed: %s\n", __LINE__, #thing, strerror(errno)); \
-      exit(2);                                                               \
-    }                                                                        \
-  } while (0)
 
 enum {
-  kPatience = 20,
   kBytes = 4096,
   kAll = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
          IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND
@@ -44,20 +25,13 @@ static struct ibv_cq* cq;
 static struct ibv_mr* mr;
 static char* memory;
 
-static double now(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
-}
-
-static struct ibv_wc next_completion(void) {
-  struct ibv_wc wc = {0};
-  const double end = now() + kPatience;
-  while (now() < end) {
-    if (ibv_poll_cq(cq, 1, &wc) == 1) return wc;
-  }
-  printf("no completion came\n");
-  exit(2);
+// The address of the port: its LID, or over Ethernet its GID.
+static struct ibv_ah_attr own_address(void) {
+  struct ibv_ah_attr attr = {.dlid = port.lid, .port_num = 1};
+  if (port.link_layer != IBV_LINK_LAYER_ETHERNET) return attr;
+  attr.is_global = 1;
+  attr.grh.dgid = gid;
+  return attr;
 }
 
 static struct ibv_qp* new_qp(enum ibv_qp_type type) {
@@ -89,8 +63,7 @@ static struct ibv_qp* new_ready_qp(enum ibv_qp_type type) {
   attr.dest_qp_num = qp->qp_num;
   attr.rq_psn = attr.sq_psn = 77;
   attr.max_dest_rd_atomic = attr.max_rd_atomic = 4;
-  attr.ah_attr.dlid = port.lid;
-  attr.ah_attr.port_num = 1;
+  attr.ah_attr = own_address();
   NEED(ibv_modify_qp(qp, &attr,
                      rc ? IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
                               IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER
@@ -143,7 +116,7 @@ static void inline_is_for_what_goes_out(void) {
   write.wr.rdma.remote_addr = (uintptr_t)memory;
   write.wr.rdma.rkey = mr->rkey;
   RULE(ibv_post_send(qp, &write, &bad) == 0, "an inline write");
-  RULE(next_completion().status == IBV_WC_SUCCESS, "the queue pair has not suffered");
+  RULE(next_completion(cq).status == IBV_WC_SUCCESS, "the queue pair has not suffered");
   RULE(strcmp(memory, "before!") == 0, "the write");
   NEED(ibv_destroy_qp(qp) == 0);
 }
@@ -181,18 +154,18 @@ static void a_window_keeps_the_index_of_its_key(void) {
     bind.bind_mw.bind_info.length = 512;
     bind.bind_mw.bind_info.mw_access_flags = IBV_ACCESS_REMOTE_WRITE;
     RULE(ibv_post_send(qp, &bind, &bad) == 0, "bind");
-    RULE(next_completion().status == IBV_WC_SUCCESS, "wish %#x", wishes[i]);
+    RULE(next_completion(cq).status == IBV_WC_SUCCESS, "wish %#x", wishes[i]);
     RULE(mw->rkey == (index | (wishes[i] & 0xff)), "the key is %#x", mw->rkey);
     struct ibv_sge sge = {(uintptr_t)memory + 1024, 16, mr->lkey};
     struct ibv_send_wr write = request(IBV_WR_RDMA_WRITE, &sge);
     write.wr.rdma.remote_addr = (uintptr_t)memory;
     write.wr.rdma.rkey = mw->rkey;
     RULE(ibv_post_send(qp, &write, &bad) == 0, "write");
-    RULE(next_completion().status == IBV_WC_SUCCESS, "by the window");
+    RULE(next_completion(cq).status == IBV_WC_SUCCESS, "by the window");
     struct ibv_send_wr invalidate = request(IBV_WR_LOCAL_INV, NULL);
     invalidate.invalidate_rkey = mw->rkey;
     RULE(ibv_post_send(qp, &invalidate, &bad) == 0, "invalidate");
-    RULE(next_completion().status == IBV_WC_SUCCESS, "invalidate");
+    RULE(next_completion(cq).status == IBV_WC_SUCCESS, "invalidate");
   }
   NEED(ibv_dealloc_mw(mw) == 0);
   NEED(ibv_destroy_qp(qp) == 0);
@@ -214,7 +187,7 @@ static void damaged_objects_are_refused(void) {
   struct ibv_qp_init_attr init = {0};
   struct ibv_srq_init_attr srq_init = {.attr = {.max_wr = 4, .max_sge = 1}};
   struct ibv_srq_attr srq_attr;
-  struct ibv_ah_attr to_self = {.dlid = port.lid, .port_num = 1};
+  struct ibv_ah_attr to_self = own_address();
   struct ibv_pd* my_pd = ibv_alloc_pd(context);
   struct ibv_cq* my_cq = ibv_create_cq(context, 4, NULL, NULL, 0);
   struct ibv_qp* qp = new_ready_qp(IBV_QPT_RC);
@@ -281,7 +254,7 @@ static void a_global_address_needs_no_lid(void) {
   NEED(ibv_post_send(qp, &send, &bad) == 0);
   int received = 0;
   for (int i = 0; i < 2; ++i) {
-    const struct ibv_wc wc = next_completion();
+    const struct ibv_wc wc = next_completion(cq);
     RULE(wc.status == IBV_WC_SUCCESS, "status %d", wc.status);
     received |= wc.opcode == IBV_WC_RECV && (wc.wc_flags & IBV_WC_GRH) != 0;
   }
@@ -298,7 +271,7 @@ static void a_global_address_needs_no_lid(void) {
 
 // Best of many rounds: other processes may hold the processor in some of them.
 static void an_address_handle_costs_little(double most_us) {
-  struct ibv_ah_attr attr = {.dlid = port.lid, .port_num = 1};
+  struct ibv_ah_attr attr = own_address();
   double best = 1e9;
   for (int round = 0; round < 200; ++round) {
     const double begin = now();

@@ -23,6 +23,13 @@ static_assert(same(verbs::MigState::Armed, IBV_MIG_ARMED) &&
 static_assert(same(verbs::Mtu::B256, IBV_MTU_256) && same(verbs::Mtu::B4096, IBV_MTU_4096));
 static_assert(same(verbs::PortState::Active, IBV_PORT_ACTIVE) &&
               same(verbs::PortState::Down, IBV_PORT_DOWN));
+static_assert(same(verbs::LinkLayer::Unspecified, IBV_LINK_LAYER_UNSPECIFIED) &&
+              same(verbs::LinkLayer::InfiniBand, IBV_LINK_LAYER_INFINIBAND) &&
+              same(verbs::LinkLayer::Ethernet, IBV_LINK_LAYER_ETHERNET) &&
+              same(verbs::control::port_flag::kGrhRequired, IBV_QPF_GRH_REQUIRED));
+static_assert(same(verbs::GidType::InfiniBand, IBV_GID_TYPE_IB) &&
+              same(verbs::GidType::RoceV1, IBV_GID_TYPE_ROCE_V1) &&
+              same(verbs::GidType::RoceV2, IBV_GID_TYPE_ROCE_V2));
 static_assert(same(verbs::SrqType::Basic, IBV_SRQT_BASIC) &&
               same(verbs::SrqType::Xrc, IBV_SRQT_XRC));
 static_assert(same(verbs::access::kLocalWrite, IBV_ACCESS_LOCAL_WRITE) &&
