@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "setup/fabric_config.h"
 
+#include "setup/node_addresses.h"
+#include "verbs/limits.h"
+
+#include <fmt/format.h>
 #include <toml++/toml.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -53,8 +58,8 @@ class Table {
       wrong(*node, key, "must be true or false");
     }
   }
-  void texts(const char* key, std::vector<std::string>& to) {
-    const toml::node* node = find(key, false);
+  void texts(const char* key, std::vector<std::string>& to, bool required = false) {
+    const toml::node* node = find(key, required);
     if (node == nullptr) return;
     const toml::array* list = node->as_array();
     if (list == nullptr) return wrong(*node, key, "must be a list of texts");
@@ -132,7 +137,91 @@ void read_partition(const toml::table& from, std::string& reason, PartitionConfi
   table.no_others();
 }
 
+void read_hca(const toml::table& from, std::string& reason, HcaConfig& hca) {
+  hca.place = place(from.source());
+  Table table(from, "[[hca]]", reason);
+  table.text("node", hca.node);
+  table.text("name", hca.name);
+  std::string link_layer;
+  table.text("link_layer", link_layer, true);
+  table.no_others();
+  hca.link_layer = parse_link_layer(link_layer);
+  if (reason.empty() && hca.link_layer == verbs::LinkLayer::Unspecified) {
+    table.wrong(*from.get("link_layer"), "link_layer", "must be infiniband or ethernet");
+  }
+}
+
+void read_node(const toml::table& from, std::string& reason, NodeConfig& node) {
+  node.place = place(from.source());
+  Table table(from, "[[node]]", reason);
+  table.text("name", node.name, true);
+  std::vector<std::string> texts;
+  table.texts("addresses", texts, true);
+  table.no_others();
+  for (const std::string& text : texts) {
+    const auto ip = parse_address(text);
+    if (ip) {
+      node.addresses.push_back(*ip);
+    } else {
+      table.wrong(*from.get("addresses"), "addresses",
+                  fmt::format("has \"{}\", which is no IPv4 or IPv6 address of a machine", text));
+    }
+  }
+}
+
+std::string no_such_node(const std::string& name, std::size_t count) {
+  return fmt::format("the fabric has no node \"{}\", it has {} node{}", name, count,
+                     count == 1 ? "" : "s");
+}
+
 }  // namespace
+
+verbs::LinkLayer parse_link_layer(std::string_view name) {
+  if (name == "infiniband") return verbs::LinkLayer::InfiniBand;
+  return name == "ethernet" ? verbs::LinkLayer::Ethernet : verbs::LinkLayer::Unspecified;
+}
+
+Status apply_links(const FabricConfig& config, fabric::Shape& shape, std::string& reason) {
+  for (const HcaConfig& hca : config.hcas) {
+    const std::string what = hca.place + "[[hca]]: ";
+    if (!hca.node.empty() &&
+        std::find(shape.nodes.begin(), shape.nodes.end(), hca.node) == shape.nodes.end()) {
+      reason = what + no_such_node(hca.node, shape.nodes.size());
+      return Status::NotFound;
+    }
+    std::uint32_t number = 0;
+    while (number < shape.hcas_per_node && hca.name != fmt::format("softib{}", number)) ++number;
+    if (number == shape.hcas_per_node) {
+      reason = fmt::format("{}no HCA is called \"{}\"; nodes have softib0 to softib{} (--hcas)",
+                           what, hca.name, shape.hcas_per_node - 1);
+      return Status::NotFound;
+    }
+    shape.links.push_back({hca.node, number, hca.link_layer});
+  }
+  return Status::Ok;
+}
+
+Status apply_addresses(const FabricConfig& config, fabric::Fabric& fabric, std::string& reason) {
+  for (const NodeConfig& wanted : config.nodes) {
+    const std::string what = wanted.place + "[[node]]: ";
+    fabric::Node* node = wanted.name.empty() ? nullptr : fabric.find_node(wanted.name);
+    if (node == nullptr) {
+      reason = what + no_such_node(wanted.name, fabric.nodes().size());
+      return Status::NotFound;
+    }
+    std::vector<fabric::Address> addresses;
+    for (const verbs::Gid& ip : wanted.addresses) addresses.push_back({ip, interface_of(ip), 0});
+    const Status set = fabric.set_addresses(*node, std::move(addresses));
+    if (set == Status::Ok) continue;
+    reason = fmt::format("{}{}", what,
+                         set == Status::AlreadyExists
+                             ? "one of the addresses of " + wanted.name + " is there twice"
+                             : fmt::format("{} has more addresses than a port has GIDs ({})",
+                                           wanted.name, verbs::limits::kGidTableLength - 1));
+    return set;
+  }
+  return Status::Ok;
+}
 
 Result<FabricConfig> parse_fabric_config(std::string_view text, const std::string& folder,
                                          std::string& reason) {
@@ -160,6 +249,16 @@ Result<FabricConfig> parse_fabric_config(std::string_view text, const std::strin
   if (const toml::array* list = top.tables("partition")) {
     for (const toml::node& item : *list) {
       read_partition(*item.as_table(), reason, config.partitions.emplace_back());
+    }
+  }
+  if (const toml::array* list = top.tables("hca")) {
+    for (const toml::node& item : *list) {
+      read_hca(*item.as_table(), reason, config.hcas.emplace_back());
+    }
+  }
+  if (const toml::array* list = top.tables("node")) {
+    for (const toml::node& item : *list) {
+      read_node(*item.as_table(), reason, config.nodes.emplace_back());
     }
   }
   top.no_others();

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // The configuration file of a fabric (`--config FILE`, TOML; docs/cli.md has an example): where the
-// driver store is, which children ports have, and extra partitions.
+// driver store is, which children ports have, extra partitions, link layers and addresses.
 #pragma once
 
 #include "base/result.h"
 #include "drivers/ib_bus/ib_bus.h"
+#include "fabric/model.h"
 
 #include <cstdint>
 #include <string>
@@ -22,16 +23,43 @@ struct PartitionConfig {
   std::string place;  // "7:1: " of the file
 };
 
+// The link layer of an HCA.
+struct HcaConfig {
+  std::string node;  // empty: of each node
+  std::string name = "softib0";
+  verbs::LinkLayer link_layer = verbs::LinkLayer::InfiniBand;
+  std::string place;
+};
+
+// The addresses of a node, which its first Ethernet port has as GIDs.
+struct NodeConfig {
+  std::string name;
+  std::vector<verbs::Gid> addresses;
+  std::string place;
+};
+
 struct FabricConfig {
   std::string drivers;  // folder of the driver store; empty: none
   std::vector<drivers::PortChild> children{drivers::default_port_child()};
   std::vector<PartitionConfig> partitions;
+  std::vector<HcaConfig> hcas;
+  std::vector<NodeConfig> nodes;
 };
+
+// "infiniband" or "ethernet"; Unspecified: any other word.
+verbs::LinkLayer parse_link_layer(std::string_view name);
 
 // Paths in it are relative to `folder`. Malformed: see `reason`, which has the place.
 Result<FabricConfig> parse_fabric_config(std::string_view text, const std::string& folder,
                                          std::string& reason);
 // Passive level. NotFound: no such file.
 Result<FabricConfig> read_fabric_config(const std::string& path, std::string& reason);
+
+// Gives the HCAs of `shape` the link layers of the file. NotFound: it names a node or an HCA that
+// the shape has not; `reason` has the place in the file.
+Status apply_links(const FabricConfig& config, fabric::Shape& shape, std::string& reason);
+// Gives the nodes the addresses of the file, each with the interface that has it now. NotFound,
+// AlreadyExists, LimitExceeded: as above. Passive level.
+Status apply_addresses(const FabricConfig& config, fabric::Fabric& fabric, std::string& reason);
 
 }  // namespace ib::softib

@@ -48,7 +48,8 @@ name = "i8001"
 TEST(FabricConfig, SaysWhatIsWrong) {
   EXPECT_EQ(complaint("ipoib = 1"), "1:9: top level: \"ipoib\" must be true or false");
   EXPECT_EQ(complaint("# a comment\n  driver = 'x'"),
-            "2:3: top level: \"driver\" is not known; known are child, drivers, ipoib, partition");
+            "2:3: top level: \"driver\" is not known; known are child, drivers, hca, ipoib, "
+            "node, partition");
   EXPECT_EQ(complaint("[[child]]\nname = 'x'"), "1:1: [[child]]: \"device_id\" is missing");
   EXPECT_EQ(complaint("[[partition]]\nname = 'x'\npkey = 70000"),
             "3:8: [[partition]]: \"pkey\" must be a number from 0 to 65535");
@@ -60,6 +61,76 @@ TEST(FabricConfig, SaysWhatIsWrong) {
   EXPECT_NE(complaint("[[child]]\ndevice_id = 'x'\nname = 'a-b'").find("3:8: "), std::string::npos);
   EXPECT_EQ(complaint("\n\n=").find("3:1: "), 0u);
   EXPECT_EQ(complaint("ipoib = false"), "none");
+}
+
+// What is wrong with a file for a fabric of two nodes with two HCAs each; "none": nothing.
+std::string misfit(std::string_view text) {
+  std::string reason;
+  const auto config = parse_fabric_config(text, "/etc", reason);
+  if (!config) return reason;
+  fabric::Shape shape;
+  shape.nodes = {"a", "b"};
+  shape.hcas_per_node = 2;
+  if (apply_links(*config, shape, reason) != Status::Ok) return reason;
+  auto fabric = fabric::Fabric::create(shape);
+  EXPECT_TRUE(fabric);
+  return apply_addresses(*config, *fabric, reason) == Status::Ok ? "none" : reason;
+}
+
+TEST(FabricConfig, HcasHaveLinkLayersAndNodesAddresses) {
+  std::string reason;
+  const auto config = parse_fabric_config(R"(
+[[hca]]
+name = "softib1"
+link_layer = "ethernet"
+[[hca]]
+node = "b"
+link_layer = "ethernet"
+[[node]]
+name = "b"
+addresses = ["192.0.2.1", "fd00::1", "127.0.0.9"]
+)",
+                                          "/etc", reason);
+  ASSERT_TRUE(config) << reason;
+  fabric::Shape shape;
+  shape.nodes = {"a", "b"};
+  shape.hcas_per_node = 2;
+  ASSERT_EQ(apply_links(*config, shape, reason), Status::Ok) << reason;
+  auto fabric = fabric::Fabric::create(shape);
+  ASSERT_TRUE(fabric);
+  ASSERT_EQ(apply_addresses(*config, *fabric, reason), Status::Ok) << reason;
+  const auto& nodes = fabric->nodes();
+  EXPECT_FALSE(nodes[0].hcas[0].ports[0].is_ethernet());
+  EXPECT_TRUE(nodes[0].hcas[1].ports[0].is_ethernet());
+  const fabric::Port& port = nodes[1].hcas[0].ports[0];
+  ASSERT_TRUE(port.is_ethernet());
+  ASSERT_EQ(port.gids.size(), 4u);
+  EXPECT_EQ(verbs::address_text(port.gids[1].gid), "192.0.2.1");
+  EXPECT_EQ(port.gids[1].interface, "");
+  EXPECT_EQ(verbs::address_text(port.gids[2].gid), "fd00::1");
+  EXPECT_EQ(port.gids[3].interface, "lo");
+}
+
+TEST(FabricConfig, SaysWhatDoesNotFitTheFabric) {
+  EXPECT_EQ(misfit("[[hca]]\nlink_layer = 'token ring'"),
+            "2:14: [[hca]]: \"link_layer\" must be infiniband or ethernet");
+  EXPECT_EQ(misfit("[[hca]]\nname = 'softib0'"), "1:1: [[hca]]: \"link_layer\" is missing");
+  EXPECT_EQ(misfit("[[hca]]\nname = 'mlx5_0'\nlink_layer = 'ethernet'"),
+            "1:1: [[hca]]: no HCA is called \"mlx5_0\"; nodes have softib0 to softib1 (--hcas)");
+  EXPECT_EQ(misfit("[[hca]]\nnode = 'c'\nlink_layer = 'ethernet'"),
+            "1:1: [[hca]]: the fabric has no node \"c\", it has 2 nodes");
+  EXPECT_EQ(misfit("[[node]]\nname = 'c'\naddresses = ['192.0.2.1']"),
+            "1:1: [[node]]: the fabric has no node \"c\", it has 2 nodes");
+  EXPECT_EQ(misfit("[[node]]\nname = 'a'\naddresses = ['192.0.2.300']"),
+            "3:13: [[node]]: \"addresses\" has \"192.0.2.300\", which is no IPv4 or IPv6 address "
+            "of a machine");
+  EXPECT_EQ(misfit("[[node]]\nname = 'a'\naddresses = ['192.0.2.1']\n"
+                   "[[node]]\nname = 'b'\naddresses = ['192.0.2.1']"),
+            "4:1: [[node]]: one of the addresses of b is there twice");
+  EXPECT_EQ(misfit("[[node]]\nname = 'a'"), "1:1: [[node]]: \"addresses\" is missing");
+  std::string many = "[[node]]\nname = 'a'\naddresses = [";
+  for (int i = 1; i <= 16; ++i) many += "'192.0.2." + std::to_string(i) + "', ";
+  EXPECT_EQ(misfit(many + "]"), "1:1: [[node]]: a has more addresses than a port has GIDs (15)");
 }
 
 TEST(FabricConfig, AFileThatIsNoFileIsRefusedAtOnce) {

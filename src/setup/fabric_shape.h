@@ -16,6 +16,7 @@ struct FabricShape {
   std::vector<std::string> nodes;  // names; empty: not given
   std::optional<std::uint32_t> hcas;
   std::optional<std::uint32_t> ports;
+  std::string link_layer;  // "infiniband", "ethernet"; empty: not given
   std::optional<std::uint64_t> max_memory;
   std::string config;  // path of the configuration file; empty: none
   std::string verify;  // "on", "faults"; empty: not given

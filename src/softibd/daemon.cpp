@@ -37,7 +37,15 @@ Result<std::unique_ptr<Daemon>> Daemon::create(const DaemonOptions& options, Dae
 Daemon::~Daemon() = default;
 
 Status Daemon::build(std::string& reason) {
-  auto fabric = fabric::Fabric::create(options_.shape);
+  FabricConfig config;
+  fabric::Shape shape = options_.shape;
+  if (!options_.config.empty()) {
+    auto read = read_fabric_config(options_.config, reason);
+    if (!read) return read.error();
+    config = *std::move(read);
+    IB_CHECK(in_config(apply_links(config, shape, reason), reason));
+  }
+  auto fabric = fabric::Fabric::create(shape);
   if (!fabric) {
     reason =
         "no fabric can have this shape: node names must be different, 1 to 63 letters, digits, "
@@ -47,6 +55,7 @@ Status Daemon::build(std::string& reason) {
     return fabric.error();
   }
   fabric_.emplace(*std::move(fabric));
+  IB_CHECK(in_config(apply_addresses(config, *fabric_, reason), reason));
   // The lock comes first: a second softibd must not make device memory.
   auto directory = os::ServerDirectory::claim(options_.runtime_dir, options_.fabric, reason);
   if (!directory) return directory.error();
@@ -56,12 +65,6 @@ Status Daemon::build(std::string& reason) {
   hca_options.max_memory = options_.max_memory;
   hca_options.on_trace = [this](std::string_view line) { log_.info(line); };
   build_verifier(hca_options);
-  FabricConfig config;
-  if (!options_.config.empty()) {
-    auto read = read_fabric_config(options_.config, reason);
-    if (!read) return read.error();
-    config = *std::move(read);
-  }
   drivers::FabricTreeOptions tree_options;
   IB_CHECK(make_tree_options(config, tree_options, reason));
   auto devices = DaemonDevices::create(loop_, *fabric_, memory_host(), std::move(hca_options),
@@ -70,6 +73,12 @@ Status Daemon::build(std::string& reason) {
   devices_ = *std::move(devices);
   if (verifier_ != nullptr) devices_->access_layer().verifier = &verifier_->device();
   return add_partitions(config, reason);
+}
+
+// Puts the name of the file before a mistake in it.
+Status Daemon::in_config(Status status, std::string& reason) const {
+  if (status != Status::Ok) reason.insert(0, options_.config + ":");
+  return status;
 }
 
 Status Daemon::make_tree_options(const FabricConfig& config, drivers::FabricTreeOptions& options,

@@ -44,6 +44,7 @@ class Daemon : public SessionHost {
  private:
   Daemon(const DaemonOptions& options, DaemonLog& log) : options_(options), log_(log) {}
   Status build(std::string& reason);
+  Status in_config(Status status, std::string& reason) const;
   Status make_tree_options(const FabricConfig& config, drivers::FabricTreeOptions& options,
                            std::string& reason);
   Status add_partitions(const FabricConfig& config, std::string& reason);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "softibd/daemon_options.h"
 
+#include "setup/fabric_config.h"
 #include "setup/fabric_shape.h"
 #include "setup/runtime_dir.h"
 
@@ -32,6 +33,7 @@ runs; contains its pid), NAME.log, NAME.1.log, NAME.2.log.
 struct Texts {
   std::uint32_t node_count = 0;
   std::vector<std::string> nodes;
+  std::string link_layer = "infiniband";
   double idle_exit_seconds = 0.3;
   std::string verify;
   std::optional<std::string> max_memory;
@@ -55,6 +57,9 @@ void add_options(CLI::App& app, DaemonOptions& options, Texts& texts) {
   app.add_option("--ports", options.shape.ports_per_hca, "ports of each HCA")
       ->check(CLI::Range(1u, fabric::kMaxPortsPerHca))
       ->option_text("N [1]");
+  app.add_option("--link-layer", texts.link_layer, "ports of HCAs: infiniband or ethernet")
+      ->check(CLI::IsMember({"infiniband", "ethernet"}))
+      ->option_text("LAYER [infiniband]");
   app.add_flag("--keep", options.keep, "stay when the last client has gone");
   app.add_option("--idle-exit", texts.idle_exit_seconds,
                  "end this long after the last client has gone")
@@ -63,8 +68,10 @@ void add_options(CLI::App& app, DaemonOptions& options, Texts& texts) {
   app.add_option("--max-memory", texts.max_memory,
                  "most memory for queues and device memory, such as 512M or 4G")
       ->option_text("SIZE");
-  app.add_option("--config", options.config,
-                 "configuration file: children of ports, partitions, driver store (docs/cli.md)")
+  app.add_option(
+         "--config", options.config,
+         "configuration file: children of ports, partitions, link layers, addresses, driver "
+         "store (docs/cli.md)")
       ->check(CLI::ExistingFile)
       ->option_text("FILE");
   app.add_flag("--verify{on}", texts.verify,
@@ -88,6 +95,7 @@ void complete(DaemonOptions& options, const Texts& texts) {
     for (std::uint32_t i = 0; i < texts.node_count; ++i)
       options.shape.nodes.push_back("node" + std::to_string(i));
   }
+  options.shape.link_layer = parse_link_layer(texts.link_layer);
   if (texts.max_memory) options.max_memory = parse_memory_size(*texts.max_memory);
   if (!texts.verify.empty()) {
     options.verify = texts.verify == "faults" ? Verify::Faults : Verify::On;

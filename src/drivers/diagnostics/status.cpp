@@ -4,6 +4,7 @@
 #include "drivers/diagnostics/code_name.h"
 #include "drivers/soft_hca/handlers.h"
 #include "verbs/explanation.h"
+#include "verbs/gid.h"
 #include "verbs/qp_state.h"
 
 #include <fmt/format.h>
@@ -41,10 +42,43 @@ Json objects_json(const Counts& counts) {
   return json;
 }
 
+const char* gid_type_name(verbs::GidType type) {
+  switch (type) {
+    case verbs::GidType::InfiniBand: return "infiniband";
+    case verbs::GidType::RoceV1: return "roce_v1";
+    case verbs::GidType::RoceV2: return "roce_v2";
+  }
+  return "unknown";
+}
+
+// Those that are set.
+Json gids_json(const fabric::Port& port) {
+  Json gids = Json::array();
+  for (std::size_t i = 0; i < port.gids.size(); ++i) {
+    const fabric::GidEntry& entry = port.gids[i];
+    if (verbs::is_zero(entry.gid)) continue;
+    gids.push_back({{"index", i},
+                    {"gid", verbs::address_text(entry.gid)},
+                    {"type", gid_type_name(entry.type)},
+                    {"interface", entry.interface}});
+  }
+  return gids;
+}
+
+Json addresses_json(const fabric::Node& node) {
+  Json addresses = Json::array();
+  for (const fabric::Address& address : node.addresses) {
+    addresses.push_back(verbs::address_text(address.ip));
+  }
+  return addresses;
+}
+
 Json port_json(const fabric::Hca& hca, const fabric::Port& port, const PortTotals& totals) {
   return {{"number", port.number},
+          {"link_layer", port.is_ethernet() ? "ethernet" : "infiniband"},
           {"guid", fmt::format("{:#x}", port.guid)},
-          {"lid", port.lid},
+          {"lid", port.is_ethernet() ? Json() : Json(port.lid)},
+          {"gids", gids_json(port)},
           {"state", hca.asleep ? "asleep" : port_state_name(port.state)},
           {"counters",
            {{"sent_messages", totals.sent_messages},
@@ -87,7 +121,8 @@ Json nodes_json(Core& core) {
                       {"objects", objects_json(core.counts[hca.index])},
                       {"ports", std::move(ports)}});
     }
-    nodes.push_back({{"name", node.name}, {"hcas", std::move(hcas)}});
+    nodes.push_back(
+        {{"name", node.name}, {"addresses", addresses_json(node)}, {"hcas", std::move(hcas)}});
   }
   return nodes;
 }

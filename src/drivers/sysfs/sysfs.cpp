@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "drivers/sysfs/sysfs.h"
 
+#include "drivers/sysfs/hosts.h"
 #include "drivers/sysfs/sysfs_text_internal.h"
 
 #include <algorithm>
@@ -315,6 +316,13 @@ PortCounters DeviceStatus::counters(const fabric::Hca&, const fabric::Port&) con
 }
 
 Result<ViewStatOut> Sysfs::stat(std::string_view node, std::string_view path) const {
+  if (const auto host = host_file(fabric_, path)) {
+    ViewStatOut out;
+    out.kind = ViewKind::File;
+    out.mode = 0444;
+    out.size = host->size();
+    return out;
+  }
   IB_TRY(item, find_item(devices_, fabric_.find_node(node), cpus_, path));
   ViewStatOut out;
   out.kind = item.kind;
@@ -331,6 +339,7 @@ Result<ViewStatOut> Sysfs::stat(std::string_view node, std::string_view path) co
 }
 
 Result<std::string> Sysfs::read(std::string_view node, std::string_view path) const {
+  if (auto host = host_file(fabric_, path)) return *std::move(host);
   IB_TRY(item, find_item(devices_, fabric_.find_node(node), cpus_, path));
   if (item.kind != ViewKind::File || !item.readable) return Status::InvalidParameter;
   return std::move(item.text);

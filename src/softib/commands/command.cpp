@@ -51,12 +51,18 @@ void add_shape_options(CLI::App& command, ShapeOptions& options) {
       ->check(whole_number(1, fabric::kMaxPortsPerHca))
       ->option_text("N [1]");
   command
+      .add_option("--link-layer", options.link_layer,
+                  "ports of HCAs: infiniband, or ethernet for RoCE v2")
+      ->check(CLI::IsMember({"infiniband", "ethernet"}))
+      ->option_text("LAYER [infiniband]");
+  command
       .add_option("--max-memory", options.max_memory,
                   "most memory for queues and device memory of the fabric, such as 512M or 4G")
       ->option_text("SIZE");
   command
       .add_option("--config", options.config,
-                  "children of ports, partitions, driver store (docs/cli.md)")
+                  "children of ports, partitions, link layers, addresses, driver store "
+                  "(docs/cli.md)")
       ->option_text("FILE");
   command
       .add_flag(
@@ -90,6 +96,17 @@ void check_config(const FabricShape& shape) {
                                               ports == 1 ? " 1" : "s 1 to 2", partition.port));
     }
   }
+  fabric::Shape whole;
+  whole.nodes = nodes;
+  whole.hcas_per_node = shape.hcas.value_or(1);
+  whole.ports_per_hca = shape.ports.value_or(1);
+  if (apply_links(*config, whole, reason) != Status::Ok) {
+    throw CliError(Exit::Usage, fmt::format("{}:{}", shape.config, reason));
+  }
+  auto fabric = fabric::Fabric::create(whole);
+  if (fabric && apply_addresses(*config, *fabric, reason) != Status::Ok) {
+    throw CliError(Exit::Usage, fmt::format("{}:{}", shape.config, reason));
+  }
   if ((*config).drivers.empty()) return;
   std::vector<std::string> complaints;
   if (!read_driver_store((*config).drivers, complaints, reason)) {
@@ -106,6 +123,7 @@ FabricShape ShapeOptions::shape() const {
   if (nodes) result.nodes = parse_nodes(*nodes);
   if (hcas != 0) result.hcas = hcas;
   if (ports != 0) result.ports = ports;
+  result.link_layer = link_layer;
   if (max_memory) result.max_memory = parse_memory_size(*max_memory);
   result.verify = verify;
   result.verify_seed = verify_seed;

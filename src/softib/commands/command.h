@@ -60,6 +60,7 @@ struct ShapeOptions {
   std::optional<std::string> nodes;
   std::uint32_t hcas = 0;
   std::uint32_t ports = 0;
+  std::string link_layer;
   std::optional<std::string> max_memory;
   std::optional<std::string> config;
   std::string verify;

@@ -57,6 +57,7 @@ std::vector<std::string> command_line(const LaunchPlan& plan, const Installation
   for (const std::string& node : plan.shape.node_names()) add("--node", node);
   if (plan.shape.hcas) add("--hcas", std::to_string(*plan.shape.hcas));
   if (plan.shape.ports) add("--ports", std::to_string(*plan.shape.ports));
+  if (!plan.shape.link_layer.empty()) add("--link-layer", plan.shape.link_layer);
   if (plan.shape.max_memory) add("--max-memory", std::to_string(*plan.shape.max_memory));
   if (!plan.shape.config.empty()) add("--config", plan.shape.config);
   if (!plan.shape.verify.empty()) {

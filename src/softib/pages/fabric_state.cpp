@@ -52,9 +52,16 @@ std::string shape_difference(const Json& state, const FabricShape& wanted) {
       return fmt::format("it has {} HCA(s) per node, not {}", hcas.size(), *wanted.hcas);
     }
     for (const Json& hca : hcas) {
-      const std::size_t ports = list_of(hca, "ports").size();
-      if (!wanted.ports || *wanted.ports == ports) continue;
-      return fmt::format("it has {} port(s) per HCA, not {}", ports, *wanted.ports);
+      const Json& ports = list_of(hca, "ports");
+      if (wanted.ports && *wanted.ports != ports.size()) {
+        return fmt::format("it has {} port(s) per HCA, not {}", ports.size(), *wanted.ports);
+      }
+      for (const Json& port : ports) {
+        const std::string layer = text_of(port, "link_layer");
+        if (wanted.link_layer.empty() || wanted.link_layer == layer) continue;
+        return fmt::format("{} of {} has {} ports, not {}", text_of(hca, "name"),
+                           text_of(node, "name"), layer, wanted.link_layer);
+      }
     }
   }
   return {};

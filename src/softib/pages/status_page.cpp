@@ -49,8 +49,20 @@ std::string port_state(const Json& port) {
   return painted(paint, fmt::format("{:<7}", state));
 }
 
+// "  127.77.0.1, fd00::1", as many as fit.
+std::string addresses(const Json& node) {
+  constexpr std::size_t kWidth = 50;
+  std::string text;
+  for (const Json& address : list_of(node, "addresses")) {
+    if (!address.is_string()) continue;
+    text += (text.empty() ? "  " : ", ") + address.get<std::string>();
+  }
+  return cut(text, kWidth);
+}
+
 std::string node_lines(const Json& node) {
-  std::string text = painted(Paint::Heading, "node " + text_of(node, "name")) + "\n";
+  std::string text =
+      painted(Paint::Heading, "node " + text_of(node, "name")) + addresses(node) + "\n";
   for (const Json& hca : list_of(node, "hcas")) {
     const std::string objects = counts(hca, "objects");
     const std::string row =
@@ -58,9 +70,11 @@ std::string node_lines(const Json& node) {
                     objects.empty() ? "unused" : objects);
     text += wrap_words(row, kColumns, 18) + "\n";
     for (const Json& port : list_of(hca, "ports")) {
-      text +=
-          fmt::format("    port {}  {} LID {:<5} GUID {}{}\n", text_of(port, "number"),
-                      port_state(port), text_of(port, "lid"), text_of(port, "guid"), traffic(port));
+      const bool is_ethernet = text_of(port, "link_layer") == "ethernet";
+      const std::string kind =
+          is_ethernet ? "Ethernet " : fmt::format("LID {:<5}", text_of(port, "lid"));
+      text += fmt::format("    port {}  {} {} GUID {}{}\n", text_of(port, "number"),
+                          port_state(port), kind, text_of(port, "guid"), traffic(port));
     }
   }
   return text;

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// getaddrinfo() and gethostbyname() with its variants: names of the fabric's nodes are names of
+// hosts. The real function gets the node's address instead of its name, and does all the rest.
+#include "host_abi/preload/node_names.h"
+#include "host_abi/preload/real.h"
+#include "host_abi/preload/remote.h"
+#include "host_abi/preload/system_calls.h"
+
+#include <netdb.h>
+#include <netinet/in.h>
+
+#include <cstring>
+
+namespace ib::host_abi::preload {
+namespace {
+
+constexpr char kFolder[] = "/etc/softib/hosts/";  // drivers/sysfs/hosts.h
+constexpr std::size_t kNameSize = 64;
+constexpr std::size_t kTextSize = 1024;  // softibd's limit of addresses needs less
+
+constinit Real<int(const char*, const char*, const addrinfo*, addrinfo**)> real_getaddrinfo{
+    "getaddrinfo"};
+constinit Real<hostent*(const char*)> real_gethostbyname{"gethostbyname"};
+constinit Real<hostent*(const char*, int)> real_gethostbyname2{"gethostbyname2"};
+constinit Real<int(const char*, hostent*, char*, std::size_t, hostent**, int*)>
+    real_gethostbyname_r{"gethostbyname_r"};
+constinit Real<int(const char*, int, hostent*, char*, std::size_t, hostent**, int*)>
+    real_gethostbyname2_r{"gethostbyname2_r"};
+
+// The caller asks for a name, so the answer has the name.
+hostent* renamed(hostent* entry, const char* name, char* storage) {
+  if (entry == nullptr) return nullptr;
+  std::memcpy(storage, name, std::strlen(name) + 1);
+  entry->h_name = storage;
+  return entry;
+}
+
+// Calls `real` with a buffer that leaves room for the name, and puts it there.
+template <class RealCall>
+int renamed_r(const char* name, char* buffer, std::size_t size, hostent** result, RealCall real) {
+  const std::size_t room = std::strlen(name) + 1;
+  const int error = real(buffer, size > room ? size - room : 0);
+  if (error == 0 && *result != nullptr) {
+    (void)renamed(*result, name, buffer + size - room);
+  }
+  return error;
+}
+
+}  // namespace
+
+bool find_node_address(const char* name, int family, char (&out)[kAddressSize]) {
+  if (name == nullptr || !can_be_node(name)) return false;
+  Path path;
+  path.length = sizeof kFolder - 1 + std::strlen(name);
+  std::memcpy(path.text, kFolder, sizeof kFolder - 1);
+  std::memcpy(path.text + sizeof kFolder - 1, name, std::strlen(name) + 1);
+  verbs::control::ViewStatOut stat{};
+  int fd = -1;
+  if (remote::open(path, stat, fd) != remote::Reply::Ok || fd < 0) return false;
+  const sys::KeepErrno keep;
+  char text[kTextSize];
+  const ssize_t got = sys::pread(fd, text, sizeof text, 0);
+  sys::close(fd);
+  return got > 0 && pick_address(text, static_cast<std::size_t>(got), family, out);
+}
+
+int our_getaddrinfo(const char*, const char*, const addrinfo*, addrinfo**)
+    IB_STANDS_FOR("getaddrinfo");
+int our_getaddrinfo(const char* node, const char* service, const addrinfo* hints,
+                    addrinfo** result) {
+  const int flags = hints != nullptr ? hints->ai_flags : 0;
+  char address[kAddressSize];
+  if ((flags & AI_NUMERICHOST) != 0 ||
+      !find_node_address(node, hints != nullptr ? hints->ai_family : AF_UNSPEC, address)) {
+    return real_getaddrinfo(node, service, hints, result);
+  }
+  addrinfo numeric{};
+  if (hints != nullptr) numeric = *hints;
+  // An address of the loopback interface does not count for AI_ADDRCONFIG.
+  numeric.ai_flags = (flags & ~(AI_CANONNAME | AI_ADDRCONFIG)) | AI_NUMERICHOST;
+  const int error = real_getaddrinfo(address, service, &numeric, result);
+  if (error != 0 || (flags & AI_CANONNAME) == 0) return error;
+  (*result)->ai_canonname = ::strdup(node);  // freeaddrinfo() frees it
+  if ((*result)->ai_canonname != nullptr) return 0;
+  ::freeaddrinfo(*result);
+  return EAI_MEMORY;
+}
+
+hostent* our_gethostbyname(const char*) IB_STANDS_FOR("gethostbyname");
+hostent* our_gethostbyname(const char* name) {
+  static char storage[kNameSize];  // as long as the real function's own result
+  char address[kAddressSize];
+  if (!find_node_address(name, AF_INET, address)) return real_gethostbyname(name);
+  return renamed(real_gethostbyname(address), name, storage);
+}
+
+hostent* our_gethostbyname2(const char*, int) IB_STANDS_FOR("gethostbyname2");
+hostent* our_gethostbyname2(const char* name, int family) {
+  static char storage[kNameSize];
+  char address[kAddressSize];
+  if (!find_node_address(name, family, address)) return real_gethostbyname2(name, family);
+  return renamed(real_gethostbyname2(address, family), name, storage);
+}
+
+int our_gethostbyname_r(const char*, hostent*, char*, std::size_t, hostent**, int*)
+    IB_STANDS_FOR("gethostbyname_r");
+int our_gethostbyname_r(const char* name, hostent* entry, char* buffer, std::size_t size,
+                        hostent** result, int* error) {
+  char address[kAddressSize];
+  if (!find_node_address(name, AF_INET, address)) {
+    return real_gethostbyname_r(name, entry, buffer, size, result, error);
+  }
+  return renamed_r(name, buffer, size, result, [&](char* rest, std::size_t room) {
+    return real_gethostbyname_r(address, entry, rest, room, result, error);
+  });
+}
+
+int our_gethostbyname2_r(const char*, int, hostent*, char*, std::size_t, hostent**, int*)
+    IB_STANDS_FOR("gethostbyname2_r");
+int our_gethostbyname2_r(const char* name, int family, hostent* entry, char* buffer,
+                         std::size_t size, hostent** result, int* error) {
+  char address[kAddressSize];
+  if (!find_node_address(name, family, address)) {
+    return real_gethostbyname2_r(name, family, entry, buffer, size, result, error);
+  }
+  return renamed_r(name, buffer, size, result, [&](char* rest, std::size_t room) {
+    return real_gethostbyname2_r(address, family, entry, rest, room, result, error);
+  });
+}
+
+}  // namespace ib::host_abi::preload

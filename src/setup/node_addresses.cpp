@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+#include "setup/node_addresses.h"
+
+#include "base/big_endian.h"
+
+#include <arpa/inet.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <netinet/in.h>
+
+#include <cstring>
+#include <memory>
+
+namespace ib::softib {
+namespace {
+
+constexpr std::uint8_t kLoopbackNetwork = 127;
+
+verbs::Gid gid_of(const in_addr& address) {
+  return verbs::ipv4_gid(to_big_endian(address.s_addr));
+}
+
+// Nothing for other families.
+std::optional<verbs::Gid> gid_of(const sockaddr* address) {
+  if (address == nullptr) return std::nullopt;
+  if (address->sa_family == AF_INET) {
+    sockaddr_in ip{};
+    std::memcpy(&ip, address, sizeof ip);
+    return gid_of(ip.sin_addr);
+  }
+  if (address->sa_family != AF_INET6) return std::nullopt;
+  sockaddr_in6 ip{};
+  std::memcpy(&ip, address, sizeof ip);
+  verbs::Gid gid{};
+  std::memcpy(gid.data(), &ip.sin6_addr, gid.size());
+  return gid;
+}
+
+}  // namespace
+
+std::optional<verbs::Gid> parse_address(const std::string& text) {
+  verbs::Gid gid{};
+  in_addr ipv4{};
+  if (::inet_pton(AF_INET, text.c_str(), &ipv4) == 1) {
+    gid = gid_of(ipv4);
+    if (ipv4.s_addr == INADDR_ANY || ipv4.s_addr == INADDR_BROADCAST) return std::nullopt;
+  } else if (::inet_pton(AF_INET6, text.c_str(), gid.data()) != 1) {
+    return std::nullopt;
+  }
+  if (verbs::is_zero(gid) || verbs::is_multicast(gid)) return std::nullopt;
+  return gid;
+}
+
+std::string interface_of(const verbs::Gid& ip) {
+  ifaddrs* first = nullptr;
+  if (::getifaddrs(&first) != 0) first = nullptr;
+  const std::unique_ptr<ifaddrs, decltype(&::freeifaddrs)> all(first, &::freeifaddrs);
+  std::string loopback;
+  for (const ifaddrs* at = first; at != nullptr; at = at->ifa_next) {
+    if (gid_of(at->ifa_addr) == ip) return at->ifa_name;
+    if ((at->ifa_flags & IFF_LOOPBACK) != 0) loopback = at->ifa_name;
+  }
+  // The loopback interface has all of its network.
+  const bool local = verbs::is_ipv4(ip) && ip[verbs::kIpv4InGid] == kLoopbackNetwork;
+  return local ? loopback : std::string();
+}
+
+}  // namespace ib::softib
