@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -94,6 +95,7 @@ class IB_DRIVER_API DeviceNode {
   DeviceIds ids_;
   std::vector<std::unique_ptr<DeviceObject>> stack_;
   std::vector<std::unique_ptr<DeviceNode>> children_;
+  std::unordered_map<std::string, std::uint64_t> child_ids_;  // by path, once identified
   NodeState state_ = NodeState::Present;
   NodeState before_query_ = NodeState::Started;  // where CancelRemove leads back to
   bool reported_ = true;                         // by the bus, in its last report

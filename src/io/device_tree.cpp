@@ -49,10 +49,24 @@ void DeviceTree::forget(const DeviceNode& node) {
 void DeviceTree::destroy_children(DeviceNode& node) {
   for (const auto& child : node.children_) forget(*child);
   node.children_.clear();
+  node.child_ids_.clear();
+}
+
+bool DeviceTree::enter_path(const DeviceNode& node) {
+  return node.parent_ == nullptr ||
+         node.parent_->child_ids_.try_emplace(node.path(), node.id()).second;
+}
+
+void DeviceTree::leave_path(const DeviceNode& node) {
+  if (node.parent_ == nullptr) return;
+  auto& ids = node.parent_->child_ids_;
+  const auto found = ids.find(node.path());
+  if (found != ids.end() && found->second == node.id()) ids.erase(found);  // not its double's
 }
 
 void DeviceTree::destroy(DeviceNode& node) {
   forget(node);
+  leave_path(node);
   auto& list = node.parent_ != nullptr ? node.parent_->children_ : leaving_;
   std::erase_if(list, [&](const auto& entry) { return entry.get() == &node; });
 }
@@ -62,6 +76,7 @@ void DeviceTree::move_to_leaving(DeviceNode& node) {
   auto& siblings = node.parent_->children_;
   const auto here = std::find_if(siblings.begin(), siblings.end(),
                                  [&](const auto& entry) { return entry.get() == &node; });
+  leave_path(node);
   leaving_.push_back(std::move(*here));
   siblings.erase(here);
   node.parent_ = nullptr;

@@ -70,6 +70,10 @@ class DeviceTree {
   void destroy(DeviceNode& node);  // with all below it; of the tree or leaving
   void move_to_leaving(DeviceNode& node);
   void forget(const DeviceNode& node);
+  // Returns false if a sibling has its path. A bus may have thousands of children, so they are not
+  // compared one by one.
+  static bool enter_path(const DeviceNode& node);
+  static void leave_path(const DeviceNode& node);
 
   struct Sent {
     Irp irp;

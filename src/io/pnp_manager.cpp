@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <unordered_set>
 #include <utility>
 
 namespace ib::io {
@@ -82,13 +83,9 @@ void PnpManager::Bringing::identify(DeviceNode& node) {
                DeviceNode& found = *self->tree_.find(id);
                found.ids_ = std::move(*ids);
                const DeviceNode* parent = found.parent();
-               const bool is_double =
-                   parent != nullptr &&
-                   std::any_of(parent->children().begin(), parent->children().end(),
-                               [&](const auto& other) {
-                                 return other.get() != &found && other->path() == found.path();
-                               });
-               if (irp.status != Status::Ok || found.ids_.device.empty() || is_double) {
+               const bool is_named = irp.status == Status::Ok && !found.ids_.device.empty();
+               const bool is_double = is_named && !DeviceTree::enter_path(found);
+               if (!is_named || is_double) {
                  self->tree_.trace(
                      "a device of " + (parent != nullptr ? parent->path() : "nobody") +
                      " is left out: " +
@@ -188,19 +185,19 @@ void PnpManager::Bringing::ask(DeviceNode& bus) {
 
 void PnpManager::Bringing::compare(DeviceNode& bus,
                                    const std::shared_ptr<DeviceRelations>& relations) {
+  std::unordered_set<const DeviceObject*> reported;
+  for (const auto& device : relations->devices) reported.insert(device.get());
+  std::unordered_set<const DeviceObject*> known;
   std::vector<std::uint64_t> gone;
   for (const auto& child : bus.children()) {
-    const bool reported =
-        std::any_of(relations->devices.begin(), relations->devices.end(),
-                    [&](const auto& device) { return device.get() == &child->physical(); });
-    if (!reported) gone.push_back(child->id());
+    known.insert(&child->physical());
+    if (!reported.contains(&child->physical())) gone.push_back(child->id());
   }
+  // Its old stack still stands on it: it can return after its last user has left.
+  for (const auto& node : tree_.leaving()) known.insert(&node->physical());
   for (const auto& device : relations->devices) {
-    const auto is_of = [&](const auto& node) { return &node->physical() == device.get(); };
-    const bool known = std::any_of(bus.children().begin(), bus.children().end(), is_of);
-    // Its old stack still stands on it: it can return after its last user has left.
-    const bool leaves = std::any_of(tree_.leaving().begin(), tree_.leaving().end(), is_of);
-    if (!known && !leaves) to_identify.push_back(tree_.add(&bus, device).id());
+    const bool is_new = known.insert(device.get()).second;
+    if (is_new) to_identify.push_back(tree_.add(&bus, device).id());
   }
   Steps::run(
       std::move(gone),

@@ -102,6 +102,25 @@ TEST(PnpManager, NewChildrenStartAndMissingOnesAreSurpriseRemoved) {
   EXPECT_EQ(t.node("hca")->children().size(), 2u);
 }
 
+TEST(PnpManager, TheNameOfADeviceIsFreeOnceItIsGoneButNotWhenItsDoubleIsLeftOut) {
+  Small t;
+  const std::uint64_t first = t.node("port1")->id();
+  t.plug(t.thing("hca"), "port1", kFn);
+  EXPECT_EQ(t.enumerate("hca"), Status::Ok);
+  EXPECT_EQ(t.node("hca")->children().size(), 2u);
+  EXPECT_EQ(t.node("port1")->id(), first);
+  t.plug(t.thing("hca"), "port1", kFn);
+  EXPECT_EQ(t.enumerate("hca"), Status::Ok);
+  EXPECT_EQ(t.node("hca")->children().size(), 2u);
+  t.unplug(t.thing("hca"), "port1");
+  EXPECT_EQ(t.enumerate("hca"), Status::Ok);
+  EXPECT_EQ(t.node("port1"), nullptr);
+  t.plug(t.thing("hca"), "port1", kFn);
+  EXPECT_EQ(t.enumerate("hca"), Status::Ok);
+  ASSERT_NE(t.node("port1"), nullptr);
+  EXPECT_NE(t.node("port1")->id(), first);
+}
+
 TEST(PnpManager, TwoDevicesOfOneNameAreNotBothThere) {
   Small t;
   t.plug(t.thing("hca"), "port1", kFn);
