@@ -63,7 +63,7 @@ TEST(FabricConfig, SaysWhatIsWrong) {
   EXPECT_EQ(complaint("ipoib = false"), "none");
 }
 
-// What is wrong with a file for a fabric of two nodes with two HCAs each; "none": nothing.
+// The mistake of a file for a fabric of two nodes with two HCAs each; "none": it fits.
 std::string misfit(std::string_view text) {
   std::string reason;
   const auto config = parse_fabric_config(text, "/etc", reason);

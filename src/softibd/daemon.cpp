@@ -175,7 +175,11 @@ Result<os::NativeHandle> Daemon::make_status(std::string& reason) {
     if (!session->client_has_gone()) connections.push_back(session->client().pid);
   }
   Json status = {
-      {"fabric", options_.fabric}, {"kept", options_.keep}, {"connections", connections}};
+      {"fabric", options_.fabric},
+      {"link_layer",
+       options_.shape.link_layer == verbs::LinkLayer::Ethernet ? "ethernet" : "infiniband"},
+      {"kept", options_.keep},
+      {"connections", connections}};
   if (verifier_ != nullptr) {
     status["verify"] = options_.verify == Verify::Faults ? "faults" : "on";
     status["verify_findings"] = verifier_->findings();

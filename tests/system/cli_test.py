@@ -255,7 +255,7 @@ class BadInput(CliTest):
 
     def test_values_are_checked_before_anything_starts(self):
         sizes = [["up", "--max-memory", size] for size in ("-5", "0", "", "1", "1X", "999999T", "1.5G")]
-        numbers = [["up", "--hcas", "-1"], ["up", "--ports", "3"], ["up", "--verify-seed", "-1"], ["up", "--nodes", ""],
+        numbers = [["up", "--hcas", "-1"], ["up", "--ports", "3"], ["up", "--link-layer", "token"], ["up", "--verify-seed", "-1"], ["up", "--nodes", ""],
                    ["up", "--nodes", "-1"], ["run", "--linger", "-1", "--", "true"], ["trace", "-n", "-3"],
                    ["trace", "-n", "x"], ["port", "up", "--port", "0"], ["partition", "add", "0"],
                    ["partition", "add", "0x8000"], ["partition", "add", "7ffffff"], ["up", "--fabric", ""]]
@@ -492,6 +492,33 @@ class Fabrics(CliTest):
         self.check(self.softib("down", "--all"), OK, '"two" is down')
         self.assert_no_daemon()
         self.assert_empty()
+
+    def test_ports_are_of_the_link_layer_asked_for(self):
+        def layers():
+            status = json.loads(self.check(self.softib("status", "--json"), OK).stdout)
+            return [(port["link_layer"], port["lid"] != 0) for node in status["nodes"]
+                    for hca in node["hcas"] for port in hca["ports"]]
+        self.check(self.softib("up", "--link-layer", "Ethernet"), USAGE, "--link-layer", "infiniband", "ethernet")
+        self.assert_no_daemon()
+        self.check(self.softib("up", "--link-layer", "ethernet", "--ports", "2"), OK)
+        self.assertEqual(layers(), [("ethernet", False)] * 2)
+        self.check(self.softib("run", "--link-layer", "ethernet", "--", "true"), OK)
+        self.check(self.softib("run", "--link-layer", "infiniband", "--", "true"), ALREADY_UP, "another shape",
+                   "its link layer is ethernet, not infiniband")
+        self.check(self.softib("down"), OK)
+        self.check(self.softib("up"), OK)
+        self.assertEqual(layers(), [("infiniband", True)])
+        self.check(self.softib("run", "--link-layer", "ethernet", "--", "true"), ALREADY_UP,
+                   "its link layer is infiniband, not ethernet")
+
+    def test_status_has_the_addresses_of_nodes(self):
+        self.check(self.softib("up", "--nodes", "2"), OK)
+        nodes = json.loads(self.check(self.softib("status", "--json"), OK).stdout)["nodes"]
+        ips = [address["ip"] for node in nodes for address in node["addresses"]]
+        self.assertEqual(len(set(ips)), 2, ips)
+        for ip in ips:
+            self.assertRegex(ip, r"^127\.77\.\d+\.\d+$")
+        self.assertEqual({address["interface"] for node in nodes for address in node["addresses"]}, {"lo"})
 
     def test_down_leaves_nothing(self):
         self.check(self.softib("up"), OK)

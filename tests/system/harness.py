@@ -309,7 +309,7 @@ class Fabric:
         return Result(program, code, time.monotonic() - program.started)
 
     def pair(self, words, client_words=None, *, port_option="-p", nodes=(0, 1), seconds=60, befores=((), ()),
-             server_ends=True, env=None, path=None, port=None):
+             server_ends=True, env=None, path=None, port=None, host=HOST):
         """Runs a server and its client, which gets the address as its last word. Returns both results."""
         port = port or free_port()
         client_words = client_words or words
@@ -320,7 +320,7 @@ class Fabric:
             if not server.running():
                 raise Failed(f"{server.describe()}: the server ended with {server.process.returncode} before a "
                              f"client came; it said:\n{tail(server.text())}")
-            client = self.start([*client_words, port_option, port, HOST], nodes[1], env=env, before=befores[1],
+            client = self.start([*client_words, port_option, port, host], nodes[1], env=env, before=befores[1],
                                 path=path)
             client_result = self.end(client, seconds)
             if client_result.code is None:

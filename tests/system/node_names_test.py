@@ -12,8 +12,8 @@ PROGRAM = harness.SOURCE / "tests/system/programs/node_names.c"
 
 
 def addresses(fabric):
-    text = fabric.softib("status", "--json").require().output
-    return {node["name"]: node["addresses"][0] for node in json.loads(text)["nodes"]}
+    text = fabric.softib("status", "--json", "--fabric", fabric.name).require().text
+    return {node["name"]: node["addresses"][0]["ip"] for node in json.loads(text)["nodes"]}
 
 
 def names(report, fabric):
@@ -27,12 +27,9 @@ def names(report, fabric):
         fabric.run(["python3", "-c", script]).require(rf"^{known['node0']} {known['node1']}$")
     with report.case("a server's name serves its clients"):
         harness.need_program("ib_write_bw")
-        port = harness.free_port()
-        words = ["ib_write_bw", "-d", "softib0", "-n", 100, "-s", 4096, "-p", port]
-        server = fabric.start(words, node=1)
-        harness.wait_listening(port)
-        fabric.run([*words, "node1"], node=0, seconds=60).require(r"4096 +100")
-        server.finish(60).require()
+        server, client = fabric.pair(["ib_write_bw", "-d", "softib0", "-n", 100, "-s", 4096], nodes=(1, 0), host="node1")
+        server.require(r"4096 +100")
+        client.require(r"4096 +100")
 
 
 def test(report, user):
@@ -41,5 +38,4 @@ def test(report, user):
             names(report, fabric)
 
 
-if __name__ == "__main__":
-    harness.main("node_names", test)
+harness.main("node_names", test)

@@ -68,7 +68,8 @@ Json gids_json(const fabric::Port& port) {
 Json addresses_json(const fabric::Node& node) {
   Json addresses = Json::array();
   for (const fabric::Address& address : node.addresses) {
-    addresses.push_back(verbs::address_text(address.ip));
+    addresses.push_back(
+        {{"ip", verbs::address_text(address.ip)}, {"interface", address.interface}});
   }
   return addresses;
 }
@@ -77,7 +78,7 @@ Json port_json(const fabric::Hca& hca, const fabric::Port& port, const PortTotal
   return {{"number", port.number},
           {"link_layer", port.is_ethernet() ? "ethernet" : "infiniband"},
           {"guid", fmt::format("{:#x}", port.guid)},
-          {"lid", port.is_ethernet() ? Json() : Json(port.lid)},
+          {"lid", port.lid},
           {"gids", gids_json(port)},
           {"state", hca.asleep ? "asleep" : port_state_name(port.state)},
           {"counters",

@@ -65,6 +65,14 @@ class SysfsTest : public ::testing::Test {
   Sysfs view_{fabric_, devices_, 36};
 };
 
+TEST_F(SysfsTest, ANodesAddressesAreAFileOfItsName) {
+  EXPECT_EQ(read("/etc/softib/hosts/beta", "alpha"), "127.77.0.2\n");
+  EXPECT_EQ(view_.stat("alpha", "/etc/softib/hosts/beta")->size, 11u);
+  EXPECT_FALSE(view_.stat("alpha", "/etc/softib/hosts/gamma"));
+  EXPECT_FALSE(view_.stat("alpha", "/etc/softib/hosts/"));
+  EXPECT_FALSE(view_.stat("alpha", "/etc/softib/hosts")) << "nothing lists them";
+}
+
 // Every name that a directory lists can be looked up, and a file's size is that of its content.
 // Returns how many files there are.
 std::size_t check_tree(const Sysfs& view, std::string_view node) {

@@ -39,8 +39,8 @@ bool pick_address(const char* text, std::size_t length, int family, char (&out)[
   bool found = false;
   const char* const end = text + length;
   while (text < end) {
-    const auto* stop = static_cast<const char*>(
-        std::memchr(text, '\n', static_cast<std::size_t>(end - text)));
+    const auto* stop =
+        static_cast<const char*>(std::memchr(text, '\n', static_cast<std::size_t>(end - text)));
     const std::size_t size = static_cast<std::size_t>((stop != nullptr ? stop : end) - text);
     const bool fits = is_of(text, size, family);
     if (size > 0 && size < kAddressSize && (fits || !found)) {

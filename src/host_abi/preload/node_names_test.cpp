@@ -33,14 +33,16 @@ TEST(NodeNames, TheFirstAddressOfTheFamilyCounts) {
   EXPECT_EQ(pick(text, AF_INET), "127.77.0.1");
   EXPECT_EQ(pick(text, AF_INET6), "fd00::1");
   EXPECT_EQ(pick("fd00::1\n10.0.0.1", AF_INET), "10.0.0.1");
-  EXPECT_EQ(pick("127.77.0.1\n10.0.0.1\n", AF_INET6), "127.77.0.1") << "the real function refuses it";
+  EXPECT_EQ(pick("127.77.0.1\n10.0.0.1\n", AF_INET6), "127.77.0.1")
+      << "the real function refuses it";
 }
 
 TEST(NodeNames, DamagedTextGivesNothingTooLong) {
   EXPECT_EQ(pick("", AF_UNSPEC), "none");
   EXPECT_EQ(pick("\n\n", AF_UNSPEC), "none");
   EXPECT_EQ(pick(std::string(kAddressSize, '1') + "\n", AF_UNSPEC), "none");
-  EXPECT_EQ(pick(std::string(kAddressSize - 1, '1'), AF_UNSPEC), std::string(kAddressSize - 1, '1'));
+  EXPECT_EQ(pick(std::string(kAddressSize - 1, '1'), AF_UNSPEC),
+            std::string(kAddressSize - 1, '1'));
 }
 
 }  // namespace

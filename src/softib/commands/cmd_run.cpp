@@ -139,8 +139,8 @@ void add_run(CLI::App& app, Context& context) {
   command->footer(
       "softib run [OPTIONS] [--] CMD ARGS...\n"
       "\nThe fabric is started if it is not up, and goes some seconds after the last\n"
-      "program ended. --nodes, --hcas, --ports, --max-memory and --linger are for a\n"
-      "fabric that is started.\n"
+      "program ended. --nodes, --hcas, --ports, --link-layer, --max-memory and\n"
+      "--linger are for a fabric that is started.\n"
       "\nExamples:\n"
       "  softib run -- ibv_devinfo -v\n"
       "  softib run --nodes 2 --node 0 -- ib_send_bw &\n"

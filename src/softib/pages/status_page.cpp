@@ -54,8 +54,7 @@ std::string addresses(const Json& node) {
   constexpr std::size_t kWidth = 50;
   std::string text;
   for (const Json& address : list_of(node, "addresses")) {
-    if (!address.is_string()) continue;
-    text += (text.empty() ? "  " : ", ") + address.get<std::string>();
+    text += (text.empty() ? "  " : ", ") + text_of(address, "ip");
   }
   return cut(text, kWidth);
 }

@@ -42,6 +42,17 @@ TEST(StatusPage, ShowsWhatIsThereAndWhyItWaits) {
   }
 }
 
+TEST(StatusPage, AnEthernetPortHasNoLidAndItsNodeAddresses) {
+  const Json state = Json::parse(R"({"nodes":[{"name":"node0",
+      "addresses":[{"ip":"127.77.0.1","interface":"lo"},{"ip":"fd00::1","interface":""}],
+      "hcas":[{"name":"softib0","ports":[
+        {"number":1,"guid":"0x2","link_layer":"ethernet","lid":0,"state":"active"}]}]}]})");
+  const std::string page = status_page("lab", state);
+  EXPECT_NE(page.find("node node0  127.77.0.1, fd00::1\n"), std::string::npos) << page;
+  EXPECT_NE(page.find("port 1  active  Ethernet  GUID 0x2"), std::string::npos) << page;
+  EXPECT_EQ(page.find("LID"), std::string::npos) << page;
+}
+
 TEST(StatusPage, OfAThousandNodesThoseThatAreUsed) {
   Json nodes = Json::array();
   for (int i = 0; i < 1000; ++i) {
