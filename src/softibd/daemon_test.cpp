@@ -146,7 +146,11 @@ TEST_F(DaemonTest, StatusNamesTheFabricAndWhetherItIsKept) {
     EXPECT_GT(::pread(reply.handles[0].get(), buffer.data(), buffer.size() - 1, 0), 0);
     return std::string(buffer.data());
   };
-  EXPECT_EQ(text().find("{\n  \"fabric\": \"default\",\n  \"kept\": true,\n"), 0u) << text();
+  EXPECT_EQ(
+      text().find(
+          "{\n  \"fabric\": \"default\",\n  \"link_layer\": \"infiniband\",\n  \"kept\": true,\n"),
+      0u)
+      << text();
   const control::KeepIn keep{0, 0};
   EXPECT_EQ(call(*channel, Code::Keep, 0, bytes_of(keep)).status, Status::Ok);
   EXPECT_NE(text().find("\"kept\": false"), std::string::npos);

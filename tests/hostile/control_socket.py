@@ -59,6 +59,9 @@ def address_handle(pd):
     return u32(pd, 0) + struct.pack("<16sIHBBBBBBBB2x", bytes(16), 0, 1, 0, 0, 0, 0, 0, 0, 0, 1)
 
 
+ABI_VERSION = 2  # control::kAbiVersion
+
+
 class Client:
     """One connection. Closing it has the effect of the end of a process."""
 
@@ -108,7 +111,7 @@ class Client:
         return reply
 
     def attach(self, node=b""):
-        reply = self.call(ATTACH, struct.pack("<II64s64s", 1, 0, node, b"hostile_client_test"), file=0)
+        reply = self.call(ATTACH, struct.pack("<II64s64s", ABI_VERSION, 0, node, b"hostile_client_test"), file=0)
         if reply and reply.status == OK:
             self.slot = struct.unpack_from("<II", reply.output)
         return reply
