@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // The access layer: the verbs for kernel clients, that is for drivers (docs/design/0006).
 //
-// Al (IbOpenAl) is a client: a session of its own in softibd's books, like that of a process. It
+// Al (IbOpenAl) is a client: a session of its own in softibd, like that of a process. It
 // keeps the caller's driver loaded until it is closed. Ca (IbOpenCa) is an open HCA: a file on the
 // top of its device stack, found by name. verbs.h has the objects: public structures, filled in
 // when their creation has succeeded.

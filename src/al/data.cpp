@@ -29,7 +29,7 @@ void Srq::end() {
 
 namespace {
 
-// What differs from a program's queue pair: one thread, which waits for nothing (hca/queues/
+// The differences from a program's queue pair: one thread, which waits for nothing (hca/queues/
 // own_queue_pair_flow.h).
 struct Owner {
   Qp& qp;

@@ -226,7 +226,7 @@ void MadQp::received(const hca::Completion& completion) {
     std::memcpy(mad.data(), memory_.bytes + buffer(slot).address + verbs::kGrhBytes, kMadBytes);
     on_receive_({completion.slid, completion.sl, completion.src_qp, 0, completion.pkey_index}, mad);
   }
-  // What is flushed would be flushed again.
+  // After an error the receive would only be flushed again.
   if (open_ && completion.status == verbs::WcStatus::Success) (void)post(slot);
 }
 

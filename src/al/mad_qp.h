@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // MadQp: a queue pair that moves MADs [IBA1 13.4.2, 13.5], with all that it needs: buffers in
 // device memory, a completion queue, receives that are always posted. It is queue pair 0 or 1 of a
-// port, or one of its own that talks to queue pairs 1. What a MAD means, who answers it and whether
-// it was lost is for those above.
+// port, or one of its own that talks to queue pairs 1. The meaning of a MAD, its
+// answer and its loss are the caller's business.
 #pragma once
 
 #include "al/verbs.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Poster: what executing work requests needs of softibd itself, when a kernel client posts them
-// (hca::PosterHost). What a program asks softibd over its socket is a request to file 0 here; the
-// handlers of these answer at once.
+// (hca::PosterHost). The requests that a program sends over its socket are requests to file 0
+// here, whose handlers answer at once.
 #pragma once
 
 #include "al/system.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// What the access layer needs of the stack that it is part of. There is one in softibd; a driver
-// finds it in its DriverObject (services) and need not know what is inside.
+// The parts of the stack that the access layer needs. There is one in softibd; a driver finds it in
+// its DriverObject (services) and does not look inside.
 #pragma once
 
 #include "base/export.h"

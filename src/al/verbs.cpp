@@ -21,7 +21,7 @@ void hide_local_key(const Region& region) {
   region.ca->al().plane().local_keys().hide(hca::key_index(region.made.lkey));
 }
 
-// What else a new object needs; false: softibd answered nonsense, which is a bug.
+// The rest of making an object. Returns false if softibd's answer is nonsense, which is a bug.
 bool begin(Pd&) {
   return true;
 }

@@ -42,7 +42,7 @@ struct DeviceMemory : Object {
   std::byte* bytes = nullptr;  // made.length of them
 };
 
-// What a physical registration is made of.
+// The parts of a physical registration.
 struct Ranges {
   control::PhysicalIn in;
   hca::RangeList list;  // for local use; filled in when the registration has succeeded
@@ -175,8 +175,8 @@ IB_DRIVER_API void create_xrc_recv_qp(Xrcd& xrcd, Qp& qp, io::IrpRef irp);
 IB_DRIVER_API void modify_qp(Qp& qp, std::uint32_t mask, const control::QpAttr& attr,
                              io::IrpRef irp);
 IB_DRIVER_API void query_qp(Qp& qp, control::QueryQpOut& out, io::IrpRef irp);
-// What a virtual registration covers, or its access flags, or both; the keys stay. Ends when no
-// work request uses the old ones any more. NotSupported: device memory.
+// Changes the memory or the access flags of a virtual registration, or both; the keys stay. Ends
+// when no work request uses the old memory and flags any more. NotSupported: device memory.
 struct RegionChange {
   bool translation = false;
   void* address = nullptr;

@@ -5,7 +5,7 @@
 // all earlier stores have left the core: after a message, the time of a cache line from the peer's.
 // The first thread that locks owns the bias and takes the lock with plain stores. Any other takes
 // the spin lock, shuts the owner out, and lets barriers_.threads() do the exchange's work. If
-// others come often, the bias is given up for good.
+// others come often, the bias is given up and does not return.
 //
 // Where there are no asymmetric barriers it is a SpinLock. The service thread's try_lock() never
 // counts against the bias.
@@ -40,7 +40,7 @@ class BiasedLock {
   bool try_lock();
 
   // The owner's way in and out by itself, for code that has no register left for the others: if
-  // enter() says no, lock(). What was entered may be left by unlock().
+  // enter() says no, lock(). unlock() may stand in for leave().
   bool enter() {
     return owner_.load(std::memory_order_relaxed) == this_thread() && enter_as_owner();
   }

@@ -18,7 +18,7 @@ namespace ib::user {
 
 class Process;
 
-// What is known of a completion that was taken, from private memory or read once.
+// A completion that was taken: its fields come from private memory or were read once.
 struct TakenCompletion {
   std::uint64_t wr_id = 0;
   std::uint32_t qpn = 0;

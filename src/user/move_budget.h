@@ -17,7 +17,7 @@ class MoveBudget {
   static constexpr std::uint64_t kPerSecond = std::uint64_t{10} << 20;   // bytes
   static constexpr std::uint64_t kPerRegion = std::uint64_t{64} * 1024;  // what a move costs anyway
 
-  // What may be moved now; 0: nothing.
+  // Returns how many bytes may be moved now.
   std::uint64_t left(Instant now) {
     if (now > last_) {
       const auto elapsed = std::min<Duration>(now - last_, std::chrono::hours(1));

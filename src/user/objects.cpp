@@ -68,7 +68,7 @@ Status MemoryRegion::reregister(std::uint32_t change, const control::RegMrIn& to
   Process& process = hca_.process();
   std::lock_guard guard(process.control_lock());
   const hca::LocalKey& local = process.plane().local_keys().at(index());
-  // What is not changed stays: private memory knows it.
+  // The parts that do not change come from private memory.
   control::RegMrIn now = to;
   if ((change & 1) == 0) {
     now.address = reinterpret_cast<std::uintptr_t>(local.address);

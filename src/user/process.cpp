@@ -87,8 +87,8 @@ Status Process::start(const ProcessOptions& options, std::string& reason) {
   IB_CHECK(map_arena(std::move(reply.handles[0]), reason));
   const hca::Arena arena(mapping_->base(), *arena_file_);
   if (!host_.barriers().join()) {
-    // Who passed by before this store sees it at the latest when its own stores leave its core,
-    // which takes nanoseconds.
+    // A poster that was past its check before this store sees it at the latest when its own stores
+    // leave its core, which takes nanoseconds.
     arena.header().fenced_entries.store(1, std::memory_order_seq_cst);
     host_.wait(arena.header().fenced_entries, 1, kStoresLeave);
   }
@@ -240,7 +240,7 @@ void Process::enroll(QueuePair& qp) {
     waiting_count_.store(static_cast<std::uint32_t>(waiting_.size()), std::memory_order_release);
   }
   waiting_lock_.unlock();
-  // The service thread ticks as long as something waits; wake it if it sleeps for good.
+  // The service thread ticks as long as something waits; wake it if it sleeps without a deadline.
   if (timed_.load(std::memory_order_acquire) == 0) poster_->kick(info_.slot);
 }
 

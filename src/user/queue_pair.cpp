@@ -15,7 +15,7 @@ namespace {
 constexpr std::uint32_t kQuietRounds = 4096;  // of which none sleeps
 }  // namespace
 
-// What differs from a kernel client's queue pair: threads, which wait for each other
+// The differences from a kernel client's queue pair: threads, which wait for each other
 // (hca/queues/own_queue_pair_flow.h).
 struct QueuePair::Owner {
   QueuePair& qp;

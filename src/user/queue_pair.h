@@ -95,7 +95,7 @@ class QueuePair {
   hca::Requester::Progress run_waiting(std::uint32_t most);
   // The state is Error: completes everything outstanding with flush errors, once. Any thread.
   void flush_after_error();
-  // softibd is gone: Error for good.
+  // softibd is gone: the queue pair stays in Error.
   void break_for_good();
 
  private:

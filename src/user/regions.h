@@ -26,7 +26,7 @@ class Regions {
   explicit Regions(Process& process);
   ~Regions();
 
-  // A region exists from now on: private memory learns it, and its pages may be adopted.
+  // Enters a new region into private memory. Its pages may be adopted from now on.
   void add(std::uint32_t index, const verbs::control::RegMrIn& in, const verbs::control::MrOut& out,
            std::byte* address, std::uint64_t length);
   // Before softibd is asked to deregister or change it: no local use from now on. `undo` after a

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// What people and tools may see: counters of ports, and the whole state as JSON (`softib status`).
+// The state for people and tools: counters of ports, and the whole state as JSON (`softib status`).
 #pragma once
 
 #include "drivers/soft_hca/core.h"

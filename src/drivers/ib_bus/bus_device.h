@@ -14,7 +14,7 @@
 
 namespace ib::drivers {
 
-// What the physical device of an HCA leaves in its extension.
+// The extension of the physical device of an HCA.
 struct HcaPlace {
   fabric::Node& node;
   fabric::Hca& hca;

@@ -16,7 +16,7 @@
 
 namespace ib::drivers {
 
-// What the device leaves in its extension.
+// The extension of the device.
 struct Root {
   FabricTree& tree;
   Core& core;

@@ -33,7 +33,7 @@ class FabricRoot {
   io::DeviceObject& device();
 
   // The process behind this file 0 has gone (or has let go of us): its objects go too, and its
-  // peers learn of it (docs/design/0003-death.md). Idempotent. Close of file 0 does it as well,
+  // peers get errors (docs/design/0003-death.md). Idempotent. Close of file 0 does it as well,
   // but by then the HCA files may be gone and with them the order of things.
   void disconnect(io::FileObject& process);
 

@@ -133,7 +133,7 @@ TEST(FabricRoot, StatusIsJsonWithStableKeys) {
   EXPECT_EQ(json["objects"]["pd"], 1);
   EXPECT_EQ(json["blocked"][0]["cause"], "no_receive");
   EXPECT_GT(json["memory"]["used"], 0);
-  // What a queue pair has sent stays counted when it is gone.
+  // The messages of a queue pair stay counted when it is gone.
   p.good(p.call(Code::DestroyQp, IndexIn{qp.handle, 0}));
   const auto later = nlohmann::json::parse(b.root->status_json());
   EXPECT_EQ(later["nodes"][0]["hcas"][0]["ports"][0]["counters"]["sent_messages"], 5);

@@ -123,8 +123,8 @@ void FabricTree::ask_host(const fabric::Node& node, Done done) {
   pnp_.enumerate(host_of(node)->id(), std::move(done));
 }
 
-// What is plugged in is another device than the one that was here: its cables are in, and nothing
-// went through its ports yet.
+// The HCA that is plugged in is another device than the one that was here: its cables are in, and
+// nothing went through its ports yet.
 static void renew_ports(Core& core, fabric::Hca& hca) {
   // One that was new when its host fell asleep never got as far as to have counters.
   core.port_totals.resize(core.fabric.port_count());
@@ -211,7 +211,7 @@ void FabricTree::eject_hca(fabric::Node& node, fabric::Hca& hca, Done done) {
   ask_host(node, std::move(done));
 }
 
-// What is not started, or goes before its turn comes, will be asked when it starts.
+// A bus that is not started, or goes before its turn comes, is asked when it starts.
 void FabricTree::ask_if_started(const io::DeviceNode& bus, Done done) {
   pnp_.enumerate(bus.id(), [done = std::move(done)](Status status, const std::string& reason) {
     const bool asked = status != Status::InvalidState && status != Status::NotFound;
@@ -260,8 +260,8 @@ void FabricTree::set_power(const fabric::Node* node, io::SystemPower state, Done
   power_.set(top->id(), state, std::move(done));
 }
 
-// Whether drivers may change. Who asks just before the system falls asleep is not refused: what he
-// wants started then waits for the resume (io/pnp_manager.h).
+// Whether drivers may change. A request just before the system falls asleep is not refused: the
+// devices that it starts wait for the resume (io/pnp_manager.h).
 bool FabricTree::is_awake(std::string& reason) const {
   const io::DeviceNode* asleep = tree_.find_if(
       [](const io::DeviceNode& node) { return node.system_power() != io::SystemPower::Working; });

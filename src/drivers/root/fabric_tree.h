@@ -2,7 +2,7 @@
 // FabricTree: the device tree of softibd (docs/design/0004): its drivers, the PnP and power
 // managers, the names; and what people ask of it.
 //
-// Thread rule: the executor's thread. What a call's `done` says comes later, on the executor.
+// Thread rule: the executor's thread. `done` of a call is called later, on the executor.
 #pragma once
 
 #include "drivers/ib_bus/ib_bus.h"
@@ -38,7 +38,7 @@ class FabricTree {
                                                     std::string& reason);
   ~FabricTree();  // no file is open, shut_down() is done or begin() was not called
 
-  // What every driver that is loaded from now on finds in DriverObject::services.
+  // Sets DriverObject::services of the drivers that are loaded from now on.
   void set_services(io::TypedPointer services) { drivers_.set_services(services); }
 
   // Gives the device of file 0 its name; borrowed for as long as the tree lives.

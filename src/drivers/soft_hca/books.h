@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// What softibd knows of every process, file and object. These books decide; device memory, which
-// clients can write, holds copies of them plus what only posters know.
+// softibd's record of every process, file and object. It decides; device memory, which clients can
+// write, holds copies of it and the state that only posters have.
 //
 // Life of an object: created, `making` until the answer; possibly `busy` while a request on it
 // waits for posters; `dying` once its end has begun (no new use, posters cannot find it); destroyed
-// after quiescence. Whoever waits in between finds it again by index and serial, since a teardown
-// may be faster. References are counts; an object with a count is not destroyed on request
+// after quiescence. A request that waits in between finds it again by index and serial, since a
+// teardown may be faster. References are counts; an object with a count is not destroyed on request
 // (DeviceBusy). Pointers between objects follow the counts, so they are valid for as long as both
 // exist.
 #pragma once
@@ -120,7 +120,7 @@ struct Srq : Object {
 };
 
 struct Qp : Object {
-  // Who has it: the creator, and for XRC receive QPs whoever opened it.
+  // A file that has it: its creator's, and for XRC receive QPs those that opened it.
   struct Holder {
     HcaFile* file = nullptr;
     std::uint64_t cookie = 0;

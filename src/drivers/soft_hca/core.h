@@ -29,7 +29,7 @@ namespace ib::drivers {
 // Objects of one HCA, by Kind.
 using Counts = std::array<std::uint32_t, kKinds>;
 
-// What queue pairs that are gone have moved through a port.
+// Traffic through a port of queue pairs that are gone.
 struct PortTotals {
   std::uint64_t sent_messages = 0;
   std::uint64_t sent_bytes = 0;

@@ -13,7 +13,7 @@ namespace ib::drivers {
 // Finds the handler, checks the sizes of both buffers, calls it (dispatch.cpp). `file` is not being
 // closed.
 void dispatch_hca(Core& core, HcaFile& file, io::IrpRef irp);
-// What a program may still do with an HCA that was pulled out: let go of it.
+// Returns whether a program may still do this with an HCA that was pulled out: let go of it.
 bool lets_go(control::Code code);
 
 // query.cpp

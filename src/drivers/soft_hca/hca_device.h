@@ -23,10 +23,11 @@ struct HcaDevice final : io::DeviceObject {
 void on_hca_pnp(io::DeviceObject& device, io::IrpRef irp);
 void on_hca_power(io::DeviceObject& device, io::IrpRef irp);
 
-// What posters see of the ports of an HCA: their state, asleep, or down since there is none.
+// Writes the ports of an HCA to device memory for posters: their state, asleep, or down since there
+// is none.
 void publish_ports(Core& core, const fabric::Hca& hca);
 
-// An HCA was pulled out: its open files die, their queue pairs flush, their peers learn it.
+// An HCA was pulled out: its open files die, their queue pairs flush, their peers get errors.
 void bury_files(Core& core, const fabric::Hca& hca);
 
 // "pid 4711 (ib_write_bw) on node0, ...": processes with an open file; empty: none.

@@ -13,7 +13,7 @@ namespace {
 constexpr std::uint32_t kResetQkeyCounter = 1;
 constexpr std::uint32_t kInitType = 2;
 constexpr std::uint32_t kShutdown = 4;
-// What a consumer may set: IsSM, IsCommunicationManagementSupported, IsSNMPTunnelingSupported,
+// Bits that a consumer may set: IsSM, IsCommunicationManagementSupported, IsSNMPTunnelingSupported,
 // IsDeviceManagementSupported, IsVendorClassSupported [IBA1 14.2.5.6].
 constexpr std::uint32_t kSettable = (1u << 1) | (1u << 16) | (1u << 17) | (1u << 19) | (1u << 20);
 
@@ -42,7 +42,7 @@ void set_port_state(Core& core, fabric::Hca& hca, fabric::Port& port, bool up) {
   if (hca.asleep) return;  // programs hear of it when it wakes up
   raise_port(core, hca, port.number, up ? verbs::EventType::PortActive : verbs::EventType::PortErr);
   if (!up) migrate_from(core, hca, port.number);
-  // Whoever waits for this port, or through it, looks again.
+  // Requests that wait for this port, or through it, are tried again.
   for (std::uint32_t slot = 0; slot < core.by_slot.size(); ++slot) {
     if (core.by_slot[slot] != nullptr) core.memory.kick(slot);
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// What an HCA says about itself and its ports [IBA1 11.2.1.2]: from verbs/limits.h and the model.
+// Attributes of an HCA and its ports [IBA1 11.2.1.2]: from verbs/limits.h and the model.
 #include "base/buffers.h"
 #include "drivers/soft_hca/handlers.h"
 #include "verbs/limits.h"

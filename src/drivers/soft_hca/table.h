@@ -4,7 +4,7 @@
 //
 // Indexes are reused in the order they were given back, and only when many are waiting, so that a
 // key keeps naming nothing for long, and a handle 2^8 times as long; yet a program that creates and
-// destroys for ever does not touch all of a sparse table.
+// destroys without end does not touch all of a sparse table.
 #pragma once
 
 #include "base/assert.h"

@@ -41,7 +41,7 @@ struct PortCounters {
   std::uint64_t link_error_recovery = 0;
 };
 
-// What the devices say about themselves right now. The defaults answer from the model alone.
+// The attributes of devices at this moment. The defaults come from the model alone.
 class DeviceStatus {
  public:
   virtual ~DeviceStatus() = default;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// What the peers of a dead process see: what hardware would show them, retry exceeded after their
-// own retry time, even if they have nothing to send. docs/design/0003-death.md has the rule.
+// The peers of a dead process get the errors that hardware would give them: retry exceeded after
+// their own retry time, even if they have nothing to send. docs/design/0003-death.md has the rule.
 #include "drivers/soft_hca/handlers.h"
 #include "drivers/soft_hca/lifetime/process_slots.h"
 #include "drivers/soft_hca/objects/path_migration.h"
@@ -34,7 +34,7 @@ struct Bereaved {
 
 void break_connection(Core& core, const Bereaved& peer) {
   Qp* qp = core.qps.find(peer.index, peer.serial);
-  // Gone, reset or connected anew: then it knows.
+  // Gone, reset or connected to another peer: it does not wait for the dead one.
   if (qp == nullptr || qp->dying || qp->connection != peer.connection) return;
   const QpState state = current_state(core, *qp);
   if (!verbs::receives(state)) return;

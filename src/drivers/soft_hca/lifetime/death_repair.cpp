@@ -100,7 +100,7 @@ void finish_delivery(Core& core, const Qp& qp, std::optional<std::uint32_t> id) 
   }
 }
 
-// What a dead process may have left behind, collected first: completion queues that it may have
+// Traces of a dead process, collected first: completion queues that it may have
 // written to, and queue pairs in whose responder it may have been.
 struct Traces {
   std::set<Cq*> cqs;
@@ -142,8 +142,8 @@ void repair_responder(Core& core, const Qp& qp, std::uint32_t owner) {
   for (const Cq* cq : candidates) {
     const hca::Cqe& cqe = ring_of(core, *cq)[position & (cq->slots - 1)];
     const bool legible = is_written(*cq, position, cqe) && cqe.qpn == qp.qpn;
-    // Whoever sets an intent under the lock and is not in it any more has written the completion;
-    // others may have written over it since.
+    // A poster that set an intent under the lock and has left it has written the completion; others
+    // may have written over it since.
     const bool left_the_lock = cq->shared && cq == qp.recv_cq &&
                                sure(core.arena().cq(cq->index)).producer.lock.load() != owner;
     if (!legible && !left_the_lock) continue;
@@ -236,7 +236,7 @@ bool settle_bounces(Core& core, std::uint32_t dead_slot) {
       if (state == hca::BounceState::Free) continue;
       // Those who asked the dead process see its generation and give up by themselves.
       if (slot == dead_slot || entry.request.requester_slot.load() != dead_slot) continue;
-      // What a dead server was working on stays as it is for good, and two that died together
+      // A request that a dead server was working on stays as it is, and two that died together
       // would wait for each other.
       const bool running = is_served && state == hca::BounceState::Running;
       if (running || !entry.request.state.compare_exchange_strong(state, hca::BounceState::Free)) {

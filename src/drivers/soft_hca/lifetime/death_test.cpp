@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// What happens after a process was killed: its peers, its locks, what it was in the middle of.
+// After a process was killed: its peers, its locks, the request that it was in the middle of.
 #include "drivers/test/driver_bench_test.h"
 #include "hca/layout/shm_lock.h"
 

@@ -27,7 +27,7 @@ namespace ib::drivers {
 
 class Later {
  public:
-  // `is_empty`: whether softibd's books have no process in this slot that can still execute.
+  // `is_empty`: returns whether no process in this slot can still execute.
   Later(platform::Executor& executor, platform::Barriers& barriers,
         std::function<bool(std::uint32_t slot)> is_empty)
       : executor_(executor), barriers_(barriers), is_empty_(std::move(is_empty)) {}

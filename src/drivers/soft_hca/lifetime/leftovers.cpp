@@ -8,7 +8,7 @@ namespace {
 
 constexpr std::size_t kNamed = 8;  // of each kind; of the others there is only the number
 
-// Who keeps it from being destroyed, had somebody tried: "used by 2 queue pairs".
+// The objects that keep it from being destroyed: "used by 2 queue pairs".
 std::string users(std::initializer_list<std::pair<std::uint32_t, Kind>> counts) {
   std::string text;
   for (const auto& [n, kind] : counts) {

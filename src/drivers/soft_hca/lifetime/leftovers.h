@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// What a process leaves to softibd when it closes an HCA or ends, and what softibd itself has left
-// at its end, in words: for the verifier (docs/design/0007).
+// The objects that a process leaves to softibd when it closes an HCA or ends, and those that
+// softibd itself has left at its end, in words: for the verifier (docs/design/0007).
 #pragma once
 
 #include "drivers/soft_hca/core.h"

@@ -8,7 +8,7 @@
 
 namespace ib::drivers {
 
-// The client behind the request's file learns the virtual host that it is on.
+// Puts the client behind the request's file on a virtual host.
 void attach(Core& core, Session& session, const control::AttachIn& in, io::IrpRef irp);
 
 // The connection is over, in order or not: repairs, tells peers, tears down, frees the slot. Takes

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Heap: where rings and device memory live in the tail of device memory. Best fit over offsets.
 //
-// What allocate() returns is all zeros. Pages of big pieces go back to the system when they are
+// allocate() returns zeroed memory. Pages of big pieces go back to the system when they are
 // freed. The books are kept here, never in the shared memory itself, so clients cannot break them.
 #pragma once
 
@@ -16,7 +16,7 @@
 
 namespace ib::drivers {
 
-// What the heap does to the memory behind it.
+// The memory behind the heap.
 class HeapMemory {
  public:
   virtual ~HeapMemory() = default;

@@ -66,7 +66,7 @@ std::string why_busy(Core& core, const Key& key) {
                      count_of(windows, "bound memory window"));
 }
 
-// What a region is to become; `pd` also if it stays.
+// The new attributes of a region; `pd` also if it stays.
 struct Change {
   Pd* pd = nullptr;
   std::optional<std::uint32_t> access;

@@ -18,7 +18,7 @@ namespace limits = verbs::limits;
 constexpr Duration kRetry = std::chrono::microseconds(50);
 constexpr int kPatience = 20'000;  // tries: a second at least
 
-// What the steps hand on to each other.
+// Passed from step to step.
 struct Resize {
   std::uint32_t index = 0;
   std::uint64_t serial = 0;
@@ -33,7 +33,7 @@ void give_up(Core& core, Cq* cq, const Resize& resize, io::IrpRef irp, Status st
   core.memory.release(resize.ring);
   if (cq != nullptr) {
     cq->busy = false;
-    // Whether producers still need the lock is decided anew.
+    // One producer needs no lock.
     if (cq->producers <= 1) {
       cq->shared = false;
       core.arena().cq(cq->index)->id.shared_producers.store(0, std::memory_order_seq_cst);

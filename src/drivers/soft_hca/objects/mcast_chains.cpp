@@ -18,7 +18,8 @@ struct Chain {
     IB_ASSERT(entry != nullptr);
     return entry->*neighbours;
   }
-  // What follows `before`, or is first (kNone). Device memory counts from 1; 0 is the end.
+  // Makes `to` the entry after `before`, or the first one (kNone). Device memory counts from 1; 0
+  // is the end.
   void lead(std::uint32_t before, std::uint32_t to) const {
     (before == hca::kNone ? head : of(before).after) = to;
     hca::Shared32& word = before == hca::kNone ? shared_head : arena.mcast(before)->*next;

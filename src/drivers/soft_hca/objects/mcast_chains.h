@@ -5,7 +5,7 @@
 //
 // Posters walk them at any time: an attachment enters at the head when it is complete; one that
 // leaves goes on leading to the next until posters have left it (quiescence), and is reused after
-// that. What decides is kept here; device memory holds a copy.
+// that. The chains here decide; device memory holds a copy.
 #pragma once
 
 #include "drivers/soft_hca/books.h"

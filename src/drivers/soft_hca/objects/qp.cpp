@@ -19,7 +19,7 @@ using verbs::QpState;
 using verbs::QpType;
 constexpr std::uint32_t kBlockLoopback = 1;
 
-// What a new queue pair refers to, checked.
+// The objects that a new queue pair refers to, checked.
 struct Parts {
   Pd* pd = nullptr;
   Cq* send_cq = nullptr;

@@ -209,7 +209,7 @@ void drain(Core& core, Qp& qp) {
   });
 }
 
-// Into the states in which posters work with it. False: it broke in this very moment.
+// Into the states in which posters work with it. Returns false if a poster has broken it meanwhile.
 bool advance(Core& core, Qp& qp, QpState from, QpState to, const control::QpAttr& next) {
   const MigState migration = qp.attr.mig_state;
   qp.attr = next;

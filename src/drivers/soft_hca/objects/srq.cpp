@@ -18,7 +18,7 @@ namespace limits = verbs::limits;
 constexpr std::uint32_t kMaxWr = 1;
 constexpr std::uint32_t kLimit = 2;
 
-// What a new SRQ refers to, checked.
+// The objects that a new SRQ refers to, checked.
 struct Parts {
   Pd* pd = nullptr;
   Xrcd* xrcd = nullptr;
