@@ -61,7 +61,9 @@ void store_flow(const Core& core, const Qp& qp, hca::QpEntry& entry) {
 
 void resolve_flows(Core& core) {
   core.qps.for_each([&core](const Qp& qp) {
-    if (!qp.dying && is_connected_type(qp.type)) store_flow(core, qp, *core.arena().qp(qp.index));
+    hca::QpEntry& entry = *core.arena().qp(qp.index);
+    if (qp.dying || !is_connected_type(qp.type) || entry.connection.dest_port != hca::kNone) return;
+    store_flow(core, qp, entry);
   });
 }
 
