@@ -81,7 +81,8 @@ class ClientHost {
   // Path 1. `adopt` moves the whole private anonymous pages inside [address, address + length), of
   // which the program has touched at most `most` bytes; NotSupported if there are none or more, or
   // one of them is not private anonymous memory (or memory that `give_back` returned), or is a
-  // stack; DeviceBusy if the kernel may hold one for I/O in flight. Fails without a change.
+  // stack; DeviceBusy if the kernel may hold one for I/O in flight. Fails without a change. Pages
+  // move in steps: if a later step fails, the result is Ok with the pages before it (`length`).
   //
   // To be called while the program registers this memory: pages that another thread unmaps
   // meanwhile come back.

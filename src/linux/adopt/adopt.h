@@ -5,7 +5,8 @@
 // Moving, in steps of at most 4 MiB: the step is registered with userfaultfd and moved away with
 // mremap(MREMAP_DONTUNMAP), so that threads which touch it wait; its pages are copied into the
 // memfd; the memfd is mapped over the step; the waiting threads are woken. Pages that the program
-// never touched stay holes of the file.
+// never touched stay holes of the file. A step that cannot move is the end: those before it stay
+// adopted.
 //
 // Giving back, in steps too: a private mapping of the memfd replaces the shared one (one system
 // call, so no write falls between), every page is made private by the kernel's copy-on-write, and

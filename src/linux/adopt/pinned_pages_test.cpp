@@ -3,6 +3,7 @@
 // that the program cannot see.
 #include "base/sanitizer.h"
 #include "linux/adopt/adopt.h"
+#include "linux/adopt/adopt_move.h"
 #include "linux/adopt/pin_sources.h"
 #include "linux/client/client_handle.h"
 #include "linux/client/client_host.h"
@@ -29,22 +30,35 @@ constexpr std::size_t kSize = 64 * kPage;
 
 class PinnedPages : public ::testing::Test {
  protected:
+  static constexpr std::size_t kSpace = 3 * kAdoptStep;
+
   void SetUp() override {
-    memory_ = static_cast<unsigned char*>(
-        ::mmap(nullptr, kSize, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
-    ASSERT_NE(memory_, MAP_FAILED);
-    std::memset(memory_, 0x5a, kSize);
+    space_ = static_cast<unsigned char*>(
+        ::mmap(nullptr, kSpace, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    ASSERT_NE(space_, MAP_FAILED);
+    const auto start = reinterpret_cast<std::uint64_t>(space_);
+    step_ = space_ + (step_end(start + kAdoptStep, start + kSpace) - start);
+    place(step_);
   }
   void TearDown() override {
     forbid_page_move(false);
-    ::munmap(memory_, kSize);
+    ::munmap(space_, kSpace);
+  }
+  void place(unsigned char* at) {
+    if (memory_ != nullptr) {
+      ASSERT_EQ(::mprotect(memory_, kSize, PROT_NONE), 0);
+    }
+    memory_ = at;
+    ASSERT_EQ(::mprotect(memory_, kSize, PROT_READ | PROT_WRITE), 0);
+    std::memset(memory_, 0x5a, kSize);
   }
   // Registers the memory with an io_uring, which holds its pages from then on.
-  bool pin() {
+  bool pin() { return pin(memory_, kSize); }
+  bool pin(unsigned char* at, std::size_t size) {
     io_uring_params parameters{};
     ring_ = own_descriptor(static_cast<int>(::syscall(SYS_io_uring_setup, 4, &parameters)));
     if (!ring_.valid()) return false;
-    const iovec buffer{memory_, kSize};
+    const iovec buffer{at, size};
     return ::syscall(SYS_io_uring_register, ring_.get(), IORING_REGISTER_BUFFERS, &buffer, 1) == 0;
   }
   Status adopt() {
@@ -54,6 +68,8 @@ class PinnedPages : public ::testing::Test {
     return Status::Ok;
   }
 
+  unsigned char* space_ = nullptr;
+  unsigned char* step_ = nullptr;  // one step of a move ends here, another begins
   unsigned char* memory_ = nullptr;
   platform::NativeHandle ring_;
 };
@@ -67,12 +83,28 @@ TEST_F(PinnedPages, DoNotMove) {
 
 // One page in the middle is enough, and those before it come back.
 TEST_F(PinnedPages, KeepTheirNeighboursToo) {
-  io_uring_params parameters{};
-  ring_ = own_descriptor(static_cast<int>(::syscall(SYS_io_uring_setup, 4, &parameters)));
-  if (!ring_.valid()) GTEST_SKIP() << "io_uring is not permitted";
-  const iovec buffer{memory_ + 40 * kPage, kPage};
-  ASSERT_EQ(::syscall(SYS_io_uring_register, ring_.get(), IORING_REGISTER_BUFFERS, &buffer, 1), 0);
+  if (!pin(memory_ + 40 * kPage, kPage)) GTEST_SKIP() << "io_uring is not permitted";
   EXPECT_EQ(adopt(), Status::DeviceBusy);
+  for (std::size_t at = 0; at < kSize; ++at) ASSERT_EQ(memory_[at], 0x5a) << at;
+}
+
+// A step that has moved stays adopted, as something may hold its pages by now.
+TEST_F(PinnedPages, EndTheMoveAtTheStepBefore) {
+  if (adopt_mode() != platform::AdoptMode::Full) GTEST_SKIP() << "userfaultfd is not permitted";
+  constexpr std::size_t kFirst = 34 * kPage;
+  place(step_ - kFirst);
+  if (!pin(memory_ + 40 * kPage, kPage)) GTEST_SKIP() << "io_uring is not permitted";
+  const auto address = reinterpret_cast<std::uint64_t>(memory_);
+  {
+    auto pages = adopt_pages(address, kSize);
+    ASSERT_TRUE(pages) << status_text(pages.error());
+    EXPECT_EQ(pages->address, address);
+    EXPECT_EQ(pages->length, kFirst);
+    EXPECT_EQ(adopted_presence(*pages, address, kFirst), platform::ClientHost::Presence::Whole);
+    EXPECT_EQ(adopted_presence(*pages, address + kFirst, kSize - kFirst),
+              platform::ClientHost::Presence::Gone);
+    give_back_pages(*pages);
+  }
   for (std::size_t at = 0; at < kSize; ++at) ASSERT_EQ(memory_[at], 0x5a) << at;
 }
 
