@@ -88,11 +88,9 @@ def perftest(fabric, cores, words, column, path=None):
     # In us the table has two decimals only, a tenth of what is measured here.
     clock = cycles_per_us() if program.endswith("_lat") else 0
     cycles = ["-C"] if clock else []
-    server, client = fabric.pair([program, "-F", *words[1:], *cycles], befores=pinned(cores), path=path, seconds=60)
-    server.require()
-    client.require(forbid=perftest_output.COMPLAINTS)
-    rows = perftest_output.rows(client.text)
-    if not rows or column not in rows[-1]:
+    _, client, rows = perftest_output.run(
+        lambda: fabric.pair([program, "-F", *words[1:], *cycles], befores=pinned(cores), path=path, seconds=60))
+    if not rows or column not in rows[-1] or not perftest_output.is_measured(rows[-1]):
         raise Failed(f"{program}: no result:\n{harness.tail(client.text)}")
     value = rows[-1][column]
     if column == "mega_messages":
