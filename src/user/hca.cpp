@@ -158,7 +158,7 @@ Result<std::unique_ptr<DeviceMemory>> Hca::alloc_device_memory(std::uint64_t len
   const auto number = static_cast<std::uint32_t>(*handle);
   std::byte* bytes = process_.arena().heap(out.offset, out.length);
   if (bytes == nullptr) return failed(Status::Malformed, "softibd gave impossible device memory");
-  know_dm(number, {bytes, static_cast<std::size_t>(out.length)});
+  add_dm(number, {bytes, static_cast<std::size_t>(out.length)});
   return std::make_unique<DeviceMemory>(*this, number, bytes, out.length);
 }
 

@@ -55,8 +55,8 @@ class Hca {
   // Where a registration's memory is in this process, and how long.
   Status locate(const control::RegMrIn& in, const control::MrOut& out, std::byte*& address,
                 std::uint64_t& length) const;
-  void know_dm(std::uint32_t index, std::span<std::byte> bytes) { dms_[index] = bytes; }
-  void forget_dm(std::uint32_t index) { dms_.erase(index); }
+  void add_dm(std::uint32_t index, std::span<std::byte> bytes) { dms_[index] = bytes; }
+  void remove_dm(std::uint32_t index) { dms_.erase(index); }
 
  private:
   std::string check_address(verbs::AddressVector& av) const;

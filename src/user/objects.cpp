@@ -46,7 +46,7 @@ Status DeviceMemory::destroy() {
   if (!hca_.process().is_mine()) return Status::Ok;
   std::lock_guard guard(hca_.process().control_lock());
   const Status status = destroyed(hca_.command(Code::FreeDm, control::IndexIn{handle_, 0}));
-  if (status == Status::Ok) hca_.forget_dm(handle_);
+  if (status == Status::Ok) hca_.remove_dm(handle_);
   return status;
 }
 

@@ -38,17 +38,17 @@ class QueuePair {
   //   InvalidState: the QP's state does not accept it; LimitExceeded: the queue is full
   void send_lock() { send_lock_.lock(); }
   void send_unlock() { send_lock_.unlock(); }
-  // Way::Long: it is none for the short way, as the caller has found out.
-  Status post_send(const SendWqe& wqe, hca::Way way = hca::Way::Shortest);
+  // Way::Slow: the caller has already tried the fast path.
+  Status post_send(const SendWqe& wqe, hca::Way way = hca::Way::Fastest);
   // The same for a BindMw of `window`, which has the new key afterwards.
-  Status post_bind(const SendWqe& wqe, MemoryWindow& window, hca::Way way = hca::Way::Shortest);
-  // The short way for one request of an RC or UC queue pair (hca::Requester::post_short). False: it
-  // is none for it, and nothing has changed; learn_and_post(), and if that says no, post_send() the
-  // long way. Inline, in user/post_short.h.
+  Status post_bind(const SendWqe& wqe, MemoryWindow& window, hca::Way way = hca::Way::Fastest);
+  // The fast path for one request of an RC or UC queue pair (hca::Requester::post_fast). False: it
+  // is none for it, and nothing has changed; refresh_and_post(), and if that says no, post_send()
+  // the slow path. Inline, in user/post_fast.h.
   template <class Send>
-  bool post_short(Send send);
+  bool post_fast(Send send);
   template <class Send>
-  bool learn_and_post(Send send);
+  bool refresh_and_post(Send send);
   // To the trace of softibd.
   void tell(const control::TraceErrorIn& error) { own_.plane().host().trace(error); }
   // A request will probably follow (hca::Requester::announce).

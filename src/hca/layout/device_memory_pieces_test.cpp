@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // The small pieces that read and write device memory: receive rings, locks, thread words,
-// quiescence, local keys, timers. What is in shared memory may be anything.
+// quiescence, local keys, timers. Shared memory may hold anything.
 #include "hca/layout/shm_lock.h"
 #include "hca/layout/thread_words.h"
 #include "hca/memory/local_keys.h"

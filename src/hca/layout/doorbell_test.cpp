@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// Whoever rings is heard, at whichever point of its round the other side is.
+// A ring is heard, at any point of the other side's round.
 #include "hca/layout/doorbell.h"
 
 #include <gtest/gtest.h>
@@ -21,7 +21,7 @@ class Doorbell : public ::testing::TestWithParam<Point> {
     ring_doorbell(
         slot, 0, [this](Shared32&) { woken = true; }, [](const auto&) { ADD_FAILURE(); });
   }
-  // What a futex does.
+  // As a futex does.
   void fall_asleep(const Shared32& word, std::uint32_t value) {
     reach(Point::BeforeTheSleep);
     ASSERT_TRUE(word.load() != value || woken) << "it sleeps, and nobody rings any more";

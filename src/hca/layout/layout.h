@@ -60,7 +60,7 @@ struct ArenaHeader {
 struct alignas(kLine) ThreadWord {
   Shared64 sequence;
 };
-// What an executing thread may touch besides the objects of its own process.
+// The objects that an executing thread may touch besides those of its own process.
 namespace executing {
 inline constexpr unsigned kShift = 45;  // a count of scopes below it wraps around after years
 inline constexpr std::uint64_t kCount = (std::uint64_t{1} << kShift) - 1;
@@ -118,11 +118,11 @@ struct alignas(kLine) PortEntry {
   SharedEnum<verbs::LinkLayer> link_layer;
   Relaxed<std::uint16_t> lid;  // 0: none, as of an Ethernet port
   SharedEnum<verbs::Mtu> mtu;
-  // Who has its queue pairs 0 and 1: names of entries like any QPN; 0: nobody.
+  // Its queue pairs 0 and 1: names of entries like any QPN; 0: none.
   std::array<Shared32, 2> special;
   std::array<std::atomic<std::uint16_t>, verbs::limits::kMaxPkeys> pkeys;  // 0: no entry
   std::array<SharedGid, verbs::limits::kGidTableLength> gids;              // zero: no entry
-  // What follows each of them in the chain of its gid_chain(): see gid_entry().
+  // The next entry after each of them in the chain of its gid_chain(): see gid_entry().
   std::array<Shared32, verbs::limits::kGidTableLength> next_by_gid;
 };
 
@@ -393,8 +393,8 @@ enum class KeyKind : std::uint32_t {
   Ranges = 5
 };
 
-// What a region of KeyKind::Ranges consists of, in ascending order of `start`; the first starts at
-// 0 and each ends where the next starts.
+// A piece of a region of KeyKind::Ranges, in ascending order of `start`; the first starts at 0 and
+// each ends where the next starts.
 struct Range {
   std::uint64_t start = 0;    // in the region
   std::uint64_t address = 0;  // in the owner's memory; DeviceMemory: arena offset

@@ -2,7 +2,7 @@
 // ShmLock: a spin lock in device memory whose word names its owner (slot + 1; 0: free), so that
 // softibd can find and break the locks of a process that died holding them.
 //
-// What a lock protects is written so that a death at any store leaves it repairable (see the
+// Data under a lock is written so that a death at any store leaves it repairable (see the
 // lock rules in docs/design/0003-death.md). Waiters yield, and give up after kPatience rounds: a
 // word that never becomes free is garbage, and garbage must not hang a process.
 #pragma once

@@ -39,9 +39,8 @@ class ThreadWords {
   };
   static_assert(kThreadsPerSlot == 64);
 
-  // What this thread's lease says of a word of its own, without a destructor and so without a check
-  // of whether it was constructed; in the part of thread-local storage that is found without a
-  // call.
+  // A copy of this thread's lease of a word, without a destructor and so without a check of whether
+  // it was constructed; in the part of thread-local storage that is found without a call.
   struct Last {
     const State* state;
     ThreadWord* word;

@@ -4,7 +4,7 @@
 //
 // An entry belongs to: nobody (Free), its requester (Claimed, Done), both (Submitted: whoever
 // changes it first), its owner (Running). The requester withdraws a Submitted entry after a while,
-// so a stopped owner blocks nobody for good.
+// so a stopped owner does not block it.
 #include "hca/layout/shm_lock.h"
 #include "hca/memory/memory_plane.h"
 

@@ -38,8 +38,8 @@ TEST(CopyTailLast, CopiesLargeBlocks) {
   EXPECT_EQ(target.back(), std::byte{0});
 }
 
-// Whoever sees the last byte sees all others: what RDMA programs poll for. The head goes by memmove
-// while another core may look, on purpose; a race detector can only complain about that.
+// A reader that sees the last byte sees all others: RDMA programs poll for it. The head goes by
+// memmove while another core may look, on purpose; a race detector can only complain about that.
 #if !IB_THREAD_SANITIZER
 TEST(CopyTailLast, TheLastByteComesLast) {
   constexpr std::uint32_t kLooks = 200'000;

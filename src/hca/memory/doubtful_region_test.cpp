@@ -15,7 +15,7 @@ using verbs::WrOpcode;
 
 constexpr std::size_t kBytes = 4096;
 
-// What `mine` names is a page of its own, and what `theirs` names is mapped here.
+// `mine` is a page of its own; `theirs` is mapped here.
 struct DoubtfulBench : PairBench {
   DoubtfulBench() : PairBench(Path::Auto, kBytes) {
     void* mapped =
@@ -60,7 +60,7 @@ TEST(DoubtfulRegion, ThatIsGoneIsALocalErrorOfEveryRequest) {
   for (const WrOpcode opcode : {WrOpcode::RdmaWrite, WrOpcode::RdmaRead}) {
     for (const std::uint64_t bytes : {8u, 3000u}) {
       DoubtfulBench b;
-      EXPECT_EQ(b.run(opcode, bytes), WcStatus::Success);  // known to the short way from now on
+      EXPECT_EQ(b.run(opcode, bytes), WcStatus::Success);  // known to the fast path from now on
       b.take_away();
       EXPECT_EQ(b.run(opcode, bytes), WcStatus::LocProtErr);
       EXPECT_EQ(b.last.vendor_err, static_cast<std::uint32_t>(Cause::LocalMemoryGone));

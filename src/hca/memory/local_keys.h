@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // LocalKeys: this process's own memory regions, in private memory.
 //
-// What decides about this process's own loads and stores must not be in shared memory (see the
+// Data that decides about this process's own loads and stores must not be in shared memory (see the
 // trust note in layout.h). One writer at a time (the process's control lock); readers are inside
 // an OpScope. An entry is removed before softibd waits for quiescence, so it is not reused under a
 // reader.
@@ -29,8 +29,8 @@ struct LocalKey {
   const RangeList* ranges = nullptr;  // Ranges: private, lives as long as the key is here
   Shared32 doubted;                   // `key`, or that of an earlier region: see is_doubtful()
 
-  // The program has changed its mappings there. What is left of them may be anything, and is
-  // touched only by ways that return an error.
+  // The program has changed its mappings there. They may be anything now, and are touched only by
+  // ways that return an error.
   bool is_doubtful() const {
     return doubted.load(std::memory_order_relaxed) == key.load(std::memory_order_relaxed);
   }

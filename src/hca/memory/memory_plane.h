@@ -2,7 +2,7 @@
 // MemoryPlane: how one process reaches registered memory, its own and that of its peers, by the
 // three paths of docs/design/0001 (mapped adopted pages, process_vm, bounce).
 //
-// Everything here runs inside an OpScope. Keys are resolved anew for every attempt of a work
+// Everything here runs inside an OpScope. Keys are resolved again for every attempt of a work
 // request, so nothing is remembered across a deregistration.
 #pragma once
 
@@ -48,7 +48,7 @@ struct Responder {
   std::uint32_t qpn = 0;
 };
 
-// What resolving or copying says. Blocked: try again later (pages are moving, peer stopped).
+// The result of resolving or copying. Blocked: try again later (pages are moving, peer stopped).
 struct Access {
   Cause cause = Cause::None;
   bool blocked = false;
@@ -58,7 +58,7 @@ struct Access {
 
 // A key that was found to be good for [first, first + length). It is forgotten when the epoch of
 // its owner has risen, if it is a peer's.
-struct KnownKey {
+struct CachedKey {
   std::uint32_t key = 0;  // 0: none
   std::uint32_t access = 0;
   std::uint64_t first = 0;  // first + length does not wrap around
@@ -70,20 +70,20 @@ struct KnownKey {
            in_span(address, n, first, length);
   }
 };
-struct KnownHere : KnownKey {  // of memory that is mapped here
-  std::byte* bytes = nullptr;  // of `first`
+struct CachedHere : CachedKey {  // of memory that is mapped here
+  std::byte* bytes = nullptr;    // of `first`
   std::byte* at(std::uint64_t address) const { return bytes + (address - first); }
 };
-struct KnownRemote : KnownHere {
+struct CachedRemote : CachedHere {
   // While *mapping is `base` the pages are there, whatever device memory says.
   const std::atomic<std::byte*>* mapping = nullptr;
   std::byte* base = nullptr;
 };
-struct KnownLocal : KnownHere {  // one of this process's own
-  std::uint64_t as_of = 0;       // LocalKeys::hidden()
+struct CachedLocal : CachedHere {  // one of this process's own
+  std::uint64_t as_of = 0;         // LocalKeys::hidden()
 };
 // Of a peer's memory that is not adopted.
-struct KnownFar : KnownKey {
+struct CachedFar : CachedKey {
   std::uint32_t slot = kNone;  // the owner
   std::uint64_t address = 0;   // of `first`, in the owner's memory
 };
@@ -152,42 +152,42 @@ class MemoryPlane {
     return {};
   }
 
-  // The short ways of local(), remote() and receive(): memory that this process can touch at once,
+  // The fast paths of local(), remote() and receive(): memory that this process can touch at once,
   // of an ordinary region or device memory and, with reach(), of another process. nullptr: no, or
-  // not so simple; the long way says which.
-  [[gnu::always_inline]] std::byte* reach_local(const KnownLocal& known, const Sge& sge,
+  // not so simple; the slow path says which.
+  [[gnu::always_inline]] std::byte* reach_local(const CachedLocal& known, const Sge& sge,
                                                 std::uint32_t access) const {
     const bool good = known.grants(sge.lkey, sge.address, sge.length, access) &&
                       local_keys_.hidden() == known.as_of;
     return good ? known.at(sge.address) : nullptr;
   }
-  // What is known of a key of that protection domain; nothing, if it is of a kind that is not
+  // Returns the cacheable facts about a key of that protection domain; nothing, if its kind is not
   // worth it.
-  KnownLocal know_local(std::uint32_t key, std::uint32_t pd) const;
+  CachedLocal cache_local(std::uint32_t key, std::uint32_t pd) const;
   std::byte* reach(const Responder& responder, std::uint32_t key, std::uint64_t address,
                    std::uint64_t length, std::uint32_t access) const;
   // The same by what is known; nullptr: it does not say.
-  [[gnu::always_inline]] static std::byte* reach_known(const KnownRemote& known, std::uint32_t key,
+  [[gnu::always_inline]] static std::byte* reach_known(const CachedRemote& known, std::uint32_t key,
                                                        std::uint64_t address, std::uint64_t length,
                                                        std::uint32_t access) {
     const bool good = known.grants(key, address, length, access) &&
                       known.mapping->load(std::memory_order_acquire) == known.base;
     return good ? known.at(address) : nullptr;
   }
-  // What is known of a key that reach() has just reached; nothing, if it is of a kind that is not
-  // worth it.
-  KnownRemote know(std::uint32_t key) const;
+  // Returns the cacheable facts about a key that reach() has just reached; nothing, if its kind is
+  // not worth it.
+  CachedRemote cache_remote(std::uint32_t key) const;
   // That `length` bytes at `address` are `bytes`, which reach() has just found, and no more.
-  static KnownRemote know_once(std::uint32_t key, std::uint64_t address, std::uint64_t length,
-                               std::uint32_t access, std::byte* bytes);
+  static CachedRemote cache_once(std::uint32_t key, std::uint64_t address, std::uint64_t length,
+                                 std::uint32_t access, std::byte* bytes);
 
-  // What is known of a key no page of which is adopted. Nothing, if one is, or if the key does not
-  // grant this.
-  KnownFar know_far(const Responder& responder, std::uint32_t key, std::uint64_t address,
-                    std::uint64_t length, std::uint32_t access) const;
+  // Returns the cacheable facts about a key no page of which is adopted; nothing, if one is, or if
+  // the key does not grant this.
+  CachedFar cache_far(const Responder& responder, std::uint32_t key, std::uint64_t address,
+                      std::uint64_t length, std::uint32_t access) const;
   // Copies `n` bytes at `address` that `known` grants from or to `local`. False: remote() and
   // write() or read() say what is wrong.
-  bool copy_far(const KnownFar& known, std::uint64_t address, std::byte* local, std::uint64_t n,
+  bool copy_far(const CachedFar& known, std::uint64_t address, std::byte* local, std::uint64_t n,
                 BounceOp op);
 
   // Resolves [address, address + length) of a key as the responder grants it.
@@ -241,7 +241,7 @@ class MemoryPlane {
   Access local_special(const LocalKey& key, const Sge& sge, std::uint32_t access,
                        LocalPieces& out) const;
   static Access local_null(const Sge& sge, std::uint32_t access, LocalPieces& out);
-  // What of a stretch of ranges lies in the range of its byte `offset`.
+  // Sets `part` to the piece of a stretch of ranges that lies in the range of its byte `offset`.
   Access part_of(const Stretch& all, std::uint64_t offset, Stretch& part) const;
   Access own(std::uint32_t key, std::uint64_t address, std::uint64_t length, std::uint32_t access,
              std::uint32_t pd, Stretch& out);

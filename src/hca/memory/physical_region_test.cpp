@@ -29,8 +29,8 @@ RangeList list_of(const std::vector<Place>& places, KeyKind kind) {
 }
 
 // The lkey kRanges covers them.
-void know_ranges(MemoryPlane& plane, const RangeList& list, std::uint64_t length) {
-  BenchArena::know_key(plane, kRanges, nullptr, length);
+void cache_ranges(MemoryPlane& plane, const RangeList& list, std::uint64_t length) {
+  BenchArena::cache_key(plane, kRanges, nullptr, length);
   LocalKey& local = plane.local_keys().at(key_index(kRanges));
   local.iova = kIova;
   local.kind = KeyKind::Ranges;
@@ -140,7 +140,7 @@ TEST(PhysicalRegion, AnSgeMayLieInManyRanges) {
   RangeList list = list_of({{std::bit_cast<std::uint64_t>(b.mine.data() + 512), 256},
                             {std::bit_cast<std::uint64_t>(b.mine.data()), 256}},
                            KeyKind::Region);
-  know_ranges(b.plane, list, 512);
+  cache_ranges(b.plane, list, 512);
   const Sge sge{kIova + 8, 504, kRanges};
   SendWqe wqe;
   wqe.sge = &sge;
@@ -159,7 +159,7 @@ TEST(PhysicalRegion, MorePiecesThanARequestMayHaveAreRefused) {
                             {std::bit_cast<std::uint64_t>(b.mine.data()), 8});
   RangeList list = list_of(places, KeyKind::Region);
   const auto whole = static_cast<std::uint32_t>(places.size() * 8);
-  know_ranges(b.plane, list, whole);
+  cache_ranges(b.plane, list, whole);
   const std::array<Sge, 2> sge{{{kIova, whole, kRanges}, {kIova, whole, kRanges}}};
   SendWqe wqe;
   wqe.sge = sge.data();
@@ -189,7 +189,7 @@ TEST(PhysicalRegion, NonsenseInSharedMemoryIsAnErrorNotACrash) {
             WcStatus::RemOpErr);
   EXPECT_EQ(broken([](RangeList&, KeyEntry& key) { key.id.ranges = ~0ull; }),
             WcStatus::RemAccessErr);
-  // What is found in a list that is in no order is anybody's guess; it ends.
+  // A search in a list that is in no order finds anything or nothing, but it ends.
   EXPECT_NE(broken([](RangeList& list, KeyEntry&) { list.count = 0xffffffff; }),
             WcStatus::GeneralErr);
 }

@@ -29,7 +29,8 @@ bool CqConsumer::use_ring(const Arena& arena, const verbs::control::CqOut& made)
 //
 // IBA promises an event only for completions added after this call. Adapters are told the
 // consumer's position with it and fire at once for what lies beyond, and programs count on that
-// (UCX polls, arms and sleeps). What an event has reported already gives no second one here.
+// (UCX polls, arms and sleeps). Completions that an event has reported already give no second one
+// here.
 void CqConsumer::arm(PosterHost& host, bool solicited_only) {
   // An armed queue stays armed for any completion if either request asked for it.
   if (!solicited_only || entry_->arm.armed.load(std::memory_order_relaxed) != 1) {

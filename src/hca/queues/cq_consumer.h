@@ -21,8 +21,8 @@ class CqConsumer {
   bool use_ring(const Arena& arena, const verbs::control::CqOut& made);
   void close() { *this = CqConsumer(); }
 
-  // Where the next completion comes, and whether it has. What is in it may be garbage: read each
-  // field once.
+  // Where the next completion comes, and whether it has. It may hold garbage: read each field
+  // once.
   const Cqe& head() const { return ring_[consumed_ & mask_]; }
   [[gnu::always_inline]] bool arrived(const Cqe& slot) const {
     return slot.seq.load(std::memory_order_acquire) == sequence(consumed_);
@@ -37,7 +37,7 @@ class CqConsumer {
   void arm(PosterHost& host, bool solicited_only);
   bool is_armed() const { return armed_; }  // since the last event that is known of here
   // At the end of a poll of an armed queue: a program that arms, polls a few and then waits would
-  // wait for ever otherwise.
+  // never wake otherwise.
   void fire_for_the_rest(PosterHost& host) { fire_from(host, consumed_); }
 
   // Voids the completions of a queue pair that was reset or destroyed: `end` gets each, so that the

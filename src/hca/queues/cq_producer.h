@@ -84,7 +84,8 @@ class CqProducer {
   }
 
  private:
-  // What is not for every message is out of line: in its place it would cost the others registers.
+  // Out of line, since it is not for every message: in its place it would cost the others
+  // registers.
   [[gnu::noinline]] bool take_lock(PosterHost& host, std::uint32_t self_slot) {
     return lock(entry_->producer.lock, lock_owner(self_slot),
                 [&host](std::uint32_t round) { host.relax(round); });

@@ -3,8 +3,8 @@
 // a change of its state entails for both. The same for programs (user/queue_pair.h) and kernel
 // clients (al/verbs.h).
 //
-// What differs is the `Owner` that functions here get: its locks, how it waits for posters, and who
-// runs requests that wait. own_queue_pair_flow.h has these functions.
+// They differ in the `Owner` that functions here get: its locks, how it waits for posters, and the
+// thread that runs requests that wait. own_queue_pair_flow.h has these functions.
 //
 // Thread rule: requests under the owner's send lock, receives under its receive lock, in this
 // order. A function that gets the owner takes the locks that it says.
@@ -47,7 +47,7 @@ class OwnQueuePair {
 
   // Posts a request of a queue pair that sends. Under the send lock.
   template <class Owner>
-  Status post(Owner& owner, const SendWqe& wqe, Way way = Way::Shortest);
+  Status post(Owner& owner, const SendWqe& wqe, Way way = Way::Fastest);
   // Runs up to `most` of the requests that wait. Under the send lock.
   template <class Owner>
   Requester::Progress run(Owner& owner, std::uint32_t most = ~0u);

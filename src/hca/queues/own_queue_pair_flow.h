@@ -14,7 +14,7 @@ struct NoLock {
   void unlock() {}
 };
 
-// What differs between owners.
+// The differences between owners.
 template <class Owner>
 concept QueuePairOwner = requires(Owner& owner, Quiescence& posters) {
   owner.send_lock();
@@ -28,7 +28,7 @@ concept QueuePairOwner = requires(Owner& owner, Quiescence& posters) {
   // what comes after it. Under the send lock.
   owner.forget_completions();
   // Posters may still be delivering into the receive queue. The owner may wait for them, but not
-  // long, since one that is stopped may take for ever. Under the flush lock.
+  // long, since one that is stopped has no bound. Under the flush lock.
   owner.wait_a_little(posters);
   // Some still are: somebody is to flush() again. Under the flush lock.
   owner.flush_later();

@@ -172,7 +172,7 @@ TEST_F(OwnQueuePairTest, ResetForgetsEverything) {
   EXPECT_EQ(owner.forgotten, 1);
   EXPECT_EQ(owner.voided, 1);
   EXPECT_EQ(qp.receives()->tail(), 0u);
-  // softibd has cleared its words of the entry, and it begins anew.
+  // softibd has cleared its words of the entry, and it begins again.
   bench.own->responder.rq_head.store(0);
   bench.own->owner.rq_tail.store(0);
   set_state(QpState::Rts);

@@ -25,7 +25,7 @@
 
 namespace ib::hca {
 
-// What both have in common. `records`: a place for each receive that can be outstanding.
+// The common part of both. `records`: a place for each receive that can be outstanding.
 class ReceiveRing {
  public:
   struct Geometry {

@@ -32,7 +32,7 @@ class ReceiveRingTest : public testing::Test {
     last = geometry();
     return SharedReceives::create(memory.arena(), last, tail);
   }
-  // What a poster finds at a position.
+  // Returns what a poster reads at a position.
   TakenReceive seen(std::uint64_t position) {
     ReceiveSource source;
     EXPECT_TRUE(source.set(memory.arena(), last.ring, last.slots, last.stride));
@@ -187,7 +187,7 @@ void scatters(BenchArena& memory, Ring& ring, std::uint32_t id) {
   BenchHost host;
   MemoryPlane plane(memory.arena(), host, 0, Path::Auto);
   std::vector<std::byte> room(64);
-  BenchArena::know_key(plane, kLkey, room.data(), room.size());
+  BenchArena::cache_key(plane, kLkey, room.data(), room.size());
   const auto at = [&](std::size_t i) { return std::bit_cast<std::uint64_t>(room.data() + i); };
   const std::vector<Sge> list{{at(40), 3, kLkey}, {at(0), 2, kLkey}, {at(20), 9, kLkey}};
   ASSERT_EQ(ring.post(1, list), Status::Ok);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Unreliable datagrams [IBA1 9.8.3]: to one queue pair or to all attached to a multicast group; and
 // those of queue pairs 0 and 1 [IBA1 3.9.2, 13.5].
-// What a receiver does not want is dropped without a word to the sender, but for the trace.
+// A datagram that the receiver does not want is dropped without a word to the sender, but traced.
 #include "hca/layout/gid_lookup.h"
 #include "hca/layout/shm_lock.h"
 #include "hca/requester/attempt.h"

@@ -20,7 +20,8 @@ bool is_valid(const KeyEntry& key) {
   return key.id.state.load(std::memory_order_acquire) == KeyState::Valid;
 }
 
-// What of the region forbids it, for people (Cause::WindowBind); nothing: it may be bound.
+// Returns the property of the region that forbids it, for people (Cause::WindowBind); nothing if it
+// may be bound.
 std::optional<std::uint64_t> why_not_bound(const Attempt& a, const KeyEntry* region) {
   const SendWqe& wqe = a.wqe;
   if (region == nullptr || region->id.owner_slot != a.plane.slot() || !is_valid(*region)) return 4;

@@ -43,11 +43,11 @@ class PeerCache {
 
   Peer& peer() { return peer_; }
   const Peer& peer() const { return peer_; }
-  // What the connected pair has in common, as both ends have set it [IBA1 9.7.4.1.6]:
+  // The terms of the connected pair, as both ends have set them [IBA1 9.7.4.1.6]:
   std::uint32_t longest() const { return terms_.longest; }  // more bytes would not pass
   std::uint64_t path_mtus() const;                          // own << 32 | the peer's, in bytes
 
-  // --- the fast path (requester_short.h) ---
+  // --- the fast path (requester_fast.h) ---
 
   // Whether resolve() would find the peer that it found last. A poster may change the state of the
   // peer at any time; the rest is refreshed when an epoch has risen.
@@ -59,7 +59,7 @@ class PeerCache {
   }
   // Finds out what stands() goes by, if something has changed. `news`: something had. False: there
   // is no fast path to this peer.
-  bool learn(bool& news) {
+  bool refresh(bool& news) {
     if (fast_.epochs.now() == fast_.as_of) return true;
     news = true;
     return look();
@@ -72,8 +72,8 @@ class PeerCache {
     return MemoryPlane::reach_known(fast_.key, key, address, length, access);
   }
   // Finds out about memory of the peer's, as it grants it by this key. False: nothing new.
-  bool learn_key(std::uint32_t key, std::uint64_t address, std::uint32_t length,
-                 std::uint32_t access);
+  bool refresh_key(std::uint32_t key, std::uint64_t address, std::uint32_t length,
+                   std::uint32_t access);
   // Between `local` and memory of the peer's that is not mapped here. False: not by the fast path.
   bool copy_far(std::uint32_t access, std::uint32_t key, std::uint64_t address, std::byte* local,
                 std::uint32_t bytes);
@@ -86,7 +86,7 @@ class PeerCache {
     bool in_step = true;                  // the PSN that one sends first, the other expects
     std::uint32_t longest = kMaxMessage;  // bytes; a message of more would not pass: path MTUs
   };
-  // What the fast path has found to be so, and need not find out again while the sum of the epochs
+  // The facts that the fast path has checked, and need not check again while the sum of the epochs
   // is `as_of`.
   struct Fast {
     EpochPair epochs;
@@ -94,8 +94,8 @@ class PeerCache {
     bool takes_sends = false;
     bool knows_once = false;  // `key` is known for one request only
     CompletionHead receive;
-    KnownRemote key;
-    KnownFar far;
+    CachedRemote key;
+    CachedFar far;
   };
 
   const Arena& arena() const { return plane_.arena(); }

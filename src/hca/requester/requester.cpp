@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// From acceptance to the end of each request: executing, waiting, error and flush. What requests do
-// is in send.cpp, rdma.cpp, atomics.cpp, datagrams.cpp and memory_window_bind.cpp.
+// From acceptance to the end of each request: executing, waiting, error and flush. The operations
+// are in send.cpp, rdma.cpp, atomics.cpp, datagrams.cpp and memory_window_bind.cpp.
 #include "hca/requester/requester.h"
 
 namespace ib::hca {
@@ -32,7 +32,7 @@ Requester::Requester(MemoryPlane& plane, const RequesterConfig& config)
       reports_(plane.host(), config) {}
 
 Status Requester::post(const SendWqe& wqe, Way way) {
-  if (way == Way::Shortest && try_short(wqe)) return Status::Ok;
+  if (way == Way::Fastest && try_fast(wqe)) return Status::Ok;
   IB_CHECK(queue_.check(wqe));
   const auto state = own_->id.state.load(std::memory_order_acquire);
   if (state == QpState::Reset || state == QpState::Init || state == QpState::Rtr) {

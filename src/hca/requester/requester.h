@@ -19,7 +19,7 @@
 
 namespace ib::hca {
 
-enum class Way : std::uint32_t { Shortest, Long };
+enum class Way : std::uint32_t { Fastest, Slow };
 
 class Requester {
  public:
@@ -27,26 +27,26 @@ class Requester {
 
   // Accepts one request and executes it if nothing waits before it. Errors as in
   // user::QueuePair::post_send; a request that fails *in execution* is Ok here and completes in
-  // error. Way::Long: it is none for the fast path, as the caller has found out.
-  Status post(const SendWqe& wqe, Way way = Way::Shortest);
+  // error. Way::Slow: the caller has already tried the fast path.
+  Status post(const SendWqe& wqe, Way way = Way::Fastest);
   // Begins to fetch the line that the next request probably writes first: another core polls it.
-  // What post() does meanwhile is then for nothing. To be called about as long before as that
+  // The prefetch overlaps post(). To be called about as long before as that
   // takes, 100 cycles: a line that comes earlier is polled away again. Any thread.
   void announce() const { prefetch_for_write(next_line_.load(std::memory_order_relaxed)); }
-  // The fast path, which post() tries first (inline, in requester_short.h). No: it is no request
-  // for it, or nothing is known of where it goes, and nothing has changed; learn_and_post() or
-  // post(). Rest: finish_short().
+  // The fast path, which post() tries first (inline, in requester_fast.h). No: it is no request
+  // for it, or nothing is known of where it goes, and nothing has changed; refresh_and_post() or
+  // post(). Rest: finish_fast().
   enum class Posted : std::uint32_t { No, Done, Rest };
   static bool has_short_way(verbs::WrOpcode opcode) {
     return is_plain_send(opcode) || opcode == verbs::WrOpcode::RdmaWrite ||
            opcode == verbs::WrOpcode::RdmaRead;
   }
   template <class Send>
-  Posted post_short(Send send);
+  Posted post_fast(Send send);
   template <class Send>
-  bool learn_and_post(Send send);
-  void finish_short(verbs::WrOpcode opcode, std::uint32_t flags, std::uint32_t bytes) noexcept;
-  bool try_short(const SendWqe& wqe);  // all of that, if it is one piece
+  bool refresh_and_post(Send send);
+  void finish_fast(verbs::WrOpcode opcode, std::uint32_t flags, std::uint32_t bytes) noexcept;
+  bool try_fast(const SendWqe& wqe);  // all of that, if it is one piece
   // Runs what waits, at most `most` requests, so that queue pairs can take turns. Waits: see
   // wake_at; More: only because of `most`.
   enum class Progress : std::uint32_t { Idle, Waits, More };
@@ -57,7 +57,8 @@ class Requester {
 
   // Whether a request failed since the last reset().
   bool took_error() const { return took_error_; }
-  // The queue pair went to Error by other hands: completes what waits with a flush error.
+  // A peer or softibd moved the queue pair to Error: completes the waiting requests with a flush
+  // error.
   void flush();
   // Back to Reset: forgets everything.
   void reset();
@@ -83,7 +84,7 @@ class Requester {
   void forget_head();
   void enter_error(Cause cause, std::uint64_t detail);
   void fail_head_of_a_lost_peer();
-  // requester_short.h
+  // requester_fast.h
   // Bytes; beyond, more is spent on moving them than on anything in the fast path.
   static constexpr std::uint32_t kShortMessage = 64 * 1024;
   static bool is_plain_send(verbs::WrOpcode opcode) {
@@ -100,7 +101,7 @@ class Requester {
     std::uint32_t length;
   };
   std::byte* look_at_own(const Sge& sge, std::uint32_t access);
-  bool learn(Target target);
+  bool refresh(Target target);
   template <class Send>
   std::byte* own_bytes(Send send, std::uint32_t access);
   template <class Send>
@@ -119,7 +120,7 @@ class Requester {
   SendQueue queue_;
   PeerCache peers_;
   RetryState retry_;
-  KnownLocal own_key_;                        // of the last request of the fast path
+  CachedLocal own_key_;                       // of the last request of the fast path
   std::atomic<const void*> next_line_{this};  // see announce(); nobody follows it
   bool took_error_ = false;
   // Of the head, if it has begun:

@@ -15,7 +15,7 @@ using verbs::WcStatus;
 // the end (RetryState::may_wait).
 Outcome ResponderSide::no_receive(Peer& peer, const Arrival& arrival, Shared32& waiter,
                                   const Shared64& tail) {
-  // Who never posted one is not about to.
+  // A receiver that never posted a receive will not post one now.
   if (verbs::is_unreliable(arrival.service) && tail.load(std::memory_order_relaxed) == 0) {
     return Outcome::dropped(Cause::NoReceive);
   }

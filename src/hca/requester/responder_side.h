@@ -43,8 +43,8 @@ class ResponderSide {
   void forget_receive() { receive_.reset(); }
   // Gives the held receive back. False: others took later ones of the shared queue meanwhile.
   bool put_back_receive(Peer& peer);
-  // What of a message does not go into the receive's buffers but into its completion: a small one
-  // whose buffer is not mapped here. The owner puts it in place when it polls.
+  // A small message that goes into the receive's completion, since its buffer is not mapped here.
+  // The owner puts it in place when it polls.
   struct Carried {
     bool used = false;
     std::byte bytes[kInlineScatter];

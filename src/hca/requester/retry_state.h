@@ -14,11 +14,11 @@
 
 namespace ib::hca {
 
-// What modify-QP says about patience.
+// The limits that modify-QP sets.
 struct RetryLimits {
-  std::uint8_t timeout = 0;  // 4.096 us << timeout; 0: for ever
+  std::uint8_t timeout = 0;  // 4.096 us << timeout; 0: no limit
   std::uint8_t retry_count = 7;
-  std::uint8_t rnr_retry = 7;  // 7: for ever
+  std::uint8_t rnr_retry = 7;  // 7: no limit
   std::uint8_t max_rd_atomic = 1;
 
   // Those of a successful modify-QP; `mask`: verbs::qp_attr.

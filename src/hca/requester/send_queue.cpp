@@ -120,14 +120,14 @@ void SendQueue::complete_before_delivery(const SendWqe& wqe, std::uint32_t bytes
   completed_ = true;
 }
 
-void SendQueue::learn() {
+void SendQueue::refresh() {
   completes_plain_ = !cq_.has_channel() && !cq_.has_timestamps();
   Cqe sent;
   sent.qpn = own_.id.qpn.load(std::memory_order_relaxed);
   sent_ = CompletionHead(sent);
 }
 
-void SendQueue::finish_short(std::uint32_t flags, std::uint32_t bytes, WcOpcode opcode) noexcept {
+void SendQueue::finish_fast(std::uint32_t flags, std::uint32_t bytes, WcOpcode opcode) noexcept {
   if (!config_.signal_all && (flags & verbs::send_flag::kSignaled) == 0) return;
   const bool timed = cq_.has_timestamps();
   const std::uint64_t position = posted_.load(std::memory_order_relaxed) - 1;

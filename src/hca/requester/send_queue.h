@@ -72,21 +72,21 @@ class SendQueue {
   void complete_before_delivery(const SendWqe& wqe, std::uint32_t bytes);
   bool end_of_head() { return std::exchange(completed_, false); }
 
-  // --- the fast path (requester_short.h) ---
+  // --- the fast path (requester_fast.h) ---
 
-  // What its completions have in common, looked at anew. There is a completion queue.
-  void learn();
+  // Refreshes the common part of its completions. There is a completion queue.
+  void refresh();
   bool look_again() { return cq_.look_again(plane_.arena()); }
-  // The successful completion of the request at `position`. False: finish_short() is to do it.
-  [[gnu::always_inline]] bool complete_short(std::uint32_t flags, std::uint64_t position,
-                                             std::uint32_t bytes, verbs::WcOpcode opcode) {
+  // The successful completion of the request at `position`. False: finish_fast() is to do it.
+  [[gnu::always_inline]] bool complete_fast(std::uint32_t flags, std::uint64_t position,
+                                            std::uint32_t bytes, verbs::WcOpcode opcode) {
     if (!config_.signal_all && (flags & verbs::send_flag::kSignaled) == 0) return true;
     return completes_plain_ && cq_.push_short(plane_.slot(), nullptr, [&](Cqe& slot) {
       write_sent(slot, position, bytes, opcode);
     });
   }
   // The same for the newest request, whatever its queue is like.
-  void finish_short(std::uint32_t flags, std::uint32_t bytes, verbs::WcOpcode opcode) noexcept;
+  void finish_fast(std::uint32_t flags, std::uint32_t bytes, verbs::WcOpcode opcode) noexcept;
   [[gnu::always_inline]] void count(std::uint64_t bytes) { count_message(own_.requester, bytes); }
 
  private:
@@ -104,8 +104,8 @@ class SendQueue {
   QpEntry& own_;
   RequesterConfig config_;
   CqProducer cq_;
-  CompletionHead sent_;           // what its successful completions have in common
-  bool completes_plain_ = false;  // they are sent_ and no more; by learn()
+  CompletionHead sent_;           // the common part of its successful completions
+  bool completes_plain_ = false;  // they are sent_ and no more; by refresh()
   bool completed_ = false;        // the head, ahead of its delivery
   std::uint32_t mask_;
   std::atomic<std::uint32_t> waiting_{0};  // others may ask waiting() without the lock

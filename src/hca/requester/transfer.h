@@ -8,7 +8,7 @@
 namespace ib::hca {
 
 struct Transfer {
-  // What one post or progress call may move before it lets the application run on.
+  // The most that one post or progress call moves before it lets the application run on.
   static constexpr std::uint64_t kBudgetBytes = 8ull << 20;
 
   std::uint64_t moved = 0;   // bytes already at the other side

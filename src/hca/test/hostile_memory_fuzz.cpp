@@ -93,7 +93,7 @@ class World {
     srq->id.srqn = 1;
     srq->id.generation.store(1);
     srq->producer.tail.store(10);
-    BenchArena::know_key(plane_, 0x200, mine_.region(), GuardedMemory::kRegion);
+    BenchArena::cache_key(plane_, 0x200, mine_.region(), GuardedMemory::kRegion);
     memory_.make_key(0x200, 0, mine_.region(), GuardedMemory::kRegion);
     memory_.make_key(0x300, 1, theirs_.data(), theirs_.size());
     memory_.make_key(0x400, 1, theirs_.data(), theirs_.size());

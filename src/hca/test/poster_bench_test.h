@@ -83,7 +83,7 @@ class BenchHost final : public PosterHost {
     return accessible_to_vm(address, n) && !is_gone(std::bit_cast<const void*>(address), n);
   }
 
-  // What process_vm may touch: the memory of the other process, as the system knows it.
+  // Returns whether process_vm may touch this: memory of the other process.
   bool accessible_to_vm(std::uint64_t address, std::uint64_t n) const {
     return std::any_of(accessible.begin(), accessible.end(), [&](const auto& range) {
       return in_range(address, n, range.first, range.second);
@@ -202,8 +202,8 @@ class BenchArena {
     entry.id.key.store(key);
     entry.id.state.store(KeyState::Valid);
   }
-  static void know_key(MemoryPlane& plane, std::uint32_t key, std::byte* memory,
-                       std::uint64_t bytes, std::uint32_t access = 0xf) {
+  static void cache_key(MemoryPlane& plane, std::uint32_t key, std::byte* memory,
+                        std::uint64_t bytes, std::uint32_t access = 0xf) {
     LocalKey& local = plane.local_keys().at(key_index(key));
     local.pd = 1;
     local.access = access;
@@ -212,7 +212,7 @@ class BenchArena {
     local.address = memory;
     local.key.store(key);
   }
-  // What the owner of a queue pair does to post a receive.
+  // Posts a receive as the owner of a queue pair does.
   void post_receive(QpEntry& qp, std::uint32_t id, const std::vector<Sge>& sge) {
     const std::uint64_t tail = qp.owner.rq_tail.load();
     std::byte* at = arena_.heap(qp.geometry.rq_ring, 16ull * qp.geometry.rq_stride) +
@@ -255,7 +255,7 @@ struct PairBench {
     peer = &memory.make_qp(kPeer, 1, kMine, 1, type);
     memory.make_key(kLkey, 0, mine.data(), mine.size());
     memory.make_key(kRkey, 1, theirs.data(), theirs.size());
-    BenchArena::know_key(plane, kLkey, mine.data(), mine.size());
+    BenchArena::cache_key(plane, kLkey, mine.data(), mine.size());
     host.accessible.push_back({std::bit_cast<std::uint64_t>(theirs.data()), theirs.size()});
     for (std::size_t i = 0; i < bytes; ++i) mine[i] = std::byte(i * 3 + i / 251);
     RequesterConfig config;

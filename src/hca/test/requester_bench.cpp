@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// What executing a work request costs in instructions and cache hits, without a second core: one
+// The cost of executing a work request in instructions and cache hits, without a second core: one
 // thread plays both processes over private memory. End-to-end figures are bench/run's business.
 #include "hca/layout/op_scope.h"
 #include "hca/queues/cq_producer.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// The long way looks at its peer anew for each request; and the order of the stores that softibd's
-// repair after a death relies on (docs/design/0003-death.md). The short way has the same checks in
-// requester_short_test.cpp.
+// The slow path looks at its peer again for each request; and the order of the stores that
+// softibd's repair after a death relies on (docs/design/0003-death.md). The fast path has the same
+// checks in requester_fast_test.cpp.
 #include "hca/test/poster_bench_test.h"
 
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@ namespace {
 using verbs::WcStatus;
 using verbs::WrOpcode;
 
-// A pair whose requests take the long way only, and do not wait for long.
+// A pair whose requests take the slow path only, and do not wait for long.
 struct LongBench : PairBench {
   LongBench() {
     limits.timeout = 8;
@@ -33,7 +33,7 @@ struct LongBench : PairBench {
     wqe.imm = rkey;  // what SEND with invalidate names
     wqe.remote_address = std::bit_cast<std::uint64_t>(theirs.data());
     const OpScope scope(plane);
-    EXPECT_EQ(requester->post(wqe, Way::Long), Status::Ok);
+    EXPECT_EQ(requester->post(wqe, Way::Slow), Status::Ok);
     host.time += std::chrono::seconds(1);
     (void)requester->progress();
     return next();
@@ -56,7 +56,7 @@ struct PkeyCase {
   bool pass;
 };
 
-TEST(LongWay, TheTwoEndsShareAPartition) {
+TEST(SlowPath, TheTwoEndsShareAPartition) {
   for (const PkeyCase& one : {PkeyCase{0xffff, 0xffff, true}, PkeyCase{0xffff, 0x7fff, true},
                               PkeyCase{0x7fff, 0x7fff, false}, PkeyCase{0x8001, 0xffff, false},
                               PkeyCase{0x8001, 0x8001, true}, PkeyCase{0x8001, 0x8002, false}}) {
@@ -72,7 +72,7 @@ TEST(LongWay, TheTwoEndsShareAPartition) {
   }
 }
 
-TEST(LongWay, AFlowThatIsBlockedSaysWhy) {
+TEST(SlowPath, AFlowThatIsBlockedSaysWhy) {
   LongBench b;
   b.own->connection.flow.store(flow::blocked(Cause::PortDown));
   EXPECT_EQ(b.run(WrOpcode::RdmaWrite), WcStatus::RetryExcErr);
@@ -80,7 +80,7 @@ TEST(LongWay, AFlowThatIsBlockedSaysWhy) {
 }
 
 // Another queue pair may have got the peer's number; its queues are others.
-TEST(LongWay, APeerThatIsAnotherOneIsLookedAtAnew) {
+TEST(SlowPath, APeerThatIsAnotherOneIsLookedAtAnew) {
   LongBench b;
   b.receive(1, 100);
   EXPECT_EQ(b.run(WrOpcode::Send), WcStatus::Success);
@@ -97,7 +97,7 @@ TEST(LongWay, APeerThatIsAnotherOneIsLookedAtAnew) {
 }
 
 // Not told, the pair goes on; told, it compares.
-TEST(LongWay, PsnsAndPathMtusAreComparedWhenSomethingHasChanged) {
+TEST(SlowPath, PsnsAndPathMtusAreComparedWhenSomethingHasChanged) {
   LongBench b;
   b.own->connection.sq_psn = 0xffffff;
   b.peer->connection.rq_psn = 0xffffff;
@@ -112,7 +112,7 @@ TEST(LongWay, PsnsAndPathMtusAreComparedWhenSomethingHasChanged) {
   EXPECT_EQ(b.last.vendor_err, static_cast<std::uint32_t>(Cause::PsnMismatch));
 }
 
-TEST(LongWay, AWindowWhoseRegionIsGoneGrantsNothing) {
+TEST(SlowPath, AWindowWhoseRegionIsGoneGrantsNothing) {
   constexpr std::uint32_t kWindow = 0x501;
   struct Fate {
     KeyState region;
@@ -137,13 +137,13 @@ TEST(LongWay, AWindowWhoseRegionIsGoneGrantsNothing) {
 }
 
 // The window is of the poster's own process, where private memory decides about the region.
-TEST(LongWay, AWindowOfTheOwnProcessWhoseRegionIsGoneGrantsNothing) {
+TEST(SlowPath, AWindowOfTheOwnProcessWhoseRegionIsGoneGrantsNothing) {
   constexpr std::uint32_t kWindow = 0x501;
   for (const bool gone : {false, true}) {
     LongBench b;
     b.peer->id.owner_slot = 0;
     b.memory.make_key(kRkey, 0, b.theirs.data(), b.theirs.size());
-    BenchArena::know_key(b.plane, kRkey, b.theirs.data(), b.theirs.size());
+    BenchArena::cache_key(b.plane, kRkey, b.theirs.data(), b.theirs.size());
     b.memory.make_key(kWindow, 0, b.theirs.data(), b.theirs.size());
     KeyEntry& window = *b.memory.arena().key(key_index(kWindow));
     window.id.kind = KeyKind::Window1;
@@ -157,7 +157,7 @@ TEST(LongWay, AWindowOfTheOwnProcessWhoseRegionIsGoneGrantsNothing) {
 
 // A key grants access through queue pairs of its own process only, though its protection domain has
 // the right number.
-TEST(LongWay, AKeyOfAThirdProcessGrantsNothing) {
+TEST(SlowPath, AKeyOfAThirdProcessGrantsNothing) {
   constexpr std::uint32_t kOther = 0x601;
   for (const std::uint32_t owner : {0u, 1u, 2u}) {
     SCOPED_TRACE(owner);
@@ -165,7 +165,7 @@ TEST(LongWay, AKeyOfAThirdProcessGrantsNothing) {
     for (const WrOpcode opcode : {WrOpcode::RdmaWrite, WrOpcode::Send}) {
       LongBench b;
       b.memory.make_key(kOther, owner, b.theirs.data(), b.theirs.size());
-      if (owner == 0) BenchArena::know_key(b.plane, kOther, b.theirs.data(), b.theirs.size());
+      if (owner == 0) BenchArena::cache_key(b.plane, kOther, b.theirs.data(), b.theirs.size());
       if (owner == 2) {  // what the third process has at this address is reachable
         const ProcessSlot& second = *b.memory.arena().slot(1);
         ProcessSlot& third = *b.memory.arena().slot(2);
@@ -188,13 +188,13 @@ TEST(LongWay, AKeyOfAThirdProcessGrantsNothing) {
 }
 
 // Private memory decides about keys of the poster's own process, whatever device memory says.
-TEST(LongWay, AKeyOfAnotherProtectionDomainOfTheOwnProcessGrantsNothing) {
+TEST(SlowPath, AKeyOfAnotherProtectionDomainOfTheOwnProcessGrantsNothing) {
   for (const std::uint32_t pd : {1u, 2u}) {
     for (const WrOpcode opcode : {WrOpcode::RdmaWrite, WrOpcode::Send}) {
       LongBench b;
       b.peer->id.owner_slot = 0;
       b.memory.make_key(kRkey, 0, b.theirs.data(), b.theirs.size());
-      BenchArena::know_key(b.plane, kRkey, b.theirs.data(), b.theirs.size());
+      BenchArena::cache_key(b.plane, kRkey, b.theirs.data(), b.theirs.size());
       b.plane.local_keys().at(key_index(kRkey)).pd = pd;
       b.receive(1, 100);
       const WcStatus refusal =
@@ -205,7 +205,7 @@ TEST(LongWay, AKeyOfAnotherProtectionDomainOfTheOwnProcessGrantsNothing) {
   }
 }
 
-TEST(LongWay, ASendInvalidatesWindowsOfItsPeersQueuePairOnly) {
+TEST(SlowPath, ASendInvalidatesWindowsOfItsPeersQueuePairOnly) {
   constexpr std::uint32_t kWindow = 0x501;
   for (const std::uint32_t qpn : {kPeer, kPeer + 1}) {
     LongBench b;

@@ -209,7 +209,7 @@ TEST(Requester, APollMayNameAnyPosition) {
 // The peer's service thread: looks at its entries whenever the requester waits.
 struct BounceBench : PairBench {
   explicit BounceBench(std::size_t bytes = 100'000) : PairBench(Path::Bounce, bytes) {
-    BenchArena::know_key(peer_plane, kRkey, theirs.data(), theirs.size());
+    BenchArena::cache_key(peer_plane, kRkey, theirs.data(), theirs.size());
   }
   void serve() {
     for (std::uint32_t i = 0; i < kBouncesPerSlot; ++i) {
@@ -372,7 +372,7 @@ TEST(Bounce, WithoutAFreeEntryTheRequestWaits) {
   EXPECT_EQ(b.next(), WcStatus::Success);
 }
 
-// What a requester may put into a bounce entry is up to it: the owner touches only its regions.
+// A requester may put anything into a bounce entry: the owner touches only its regions.
 TEST(Bounce, TheOwnerChecksWhatIsAskedOfIt) {
   BounceBench b(4096);
   const auto ask = [&b](BounceOp op, std::uint32_t key, std::uint64_t address, std::uint32_t n) {

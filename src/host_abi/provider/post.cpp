@@ -4,7 +4,7 @@
 #include "host_abi/provider/abi/convert.h"
 #include "host_abi/provider/ops.h"
 #include "host_abi/provider/post_refusal.h"
-#include "user/post_short.h"
+#include "user/post_fast.h"
 
 #include <bit>
 
@@ -112,7 +112,7 @@ Status post_slowly(Qp& qp, const ibv_send_wr& wr, hca::Way way) {
   for (; wr != nullptr; wr = wr->next) {
     status = post_slowly(qp, *wr, way);
     if (status != Status::Ok) break;
-    way = hca::Way::Shortest;
+    way = hca::Way::Fastest;
   }
   engine.send_unlock();
   if (status == Status::Ok) return 0;
@@ -126,12 +126,12 @@ Status post_slowly(Qp& qp, const ibv_send_wr& wr, hca::Way way) {
   user::QueuePair& engine = *qp_of(ibqp).engine;
   const SendView view{*wr};
   if (!hca::Requester::has_short_way(view.opcode())) {
-    return post_sends(ibqp, wr, bad, hca::Way::Long);
+    return post_sends(ibqp, wr, bad, hca::Way::Slow);
   }
   engine.send_lock();
-  const bool posted = (!refused && engine.post_short(view)) || engine.learn_and_post(view);
+  const bool posted = (!refused && engine.post_fast(view)) || engine.refresh_and_post(view);
   engine.send_unlock();
-  return posted ? 0 : post_sends(ibqp, wr, bad, hca::Way::Long);
+  return posted ? 0 : post_sends(ibqp, wr, bad, hca::Way::Slow);
 }
 
 [[gnu::noinline]] int serve_awaited(user::QueuePair& engine) {
@@ -161,11 +161,11 @@ Status post_slowly(Qp& qp, const ibv_send_wr& wr, hca::Way way) {
   if (wr != nullptr && wr->next == nullptr && wr->num_sge == 1) [[likely]] {
     if (!engine.enter_send()) [[unlikely]]
       return post_one(ibqp, wr, bad, false);
-    const bool posted = engine.post_short(SendView{*wr});
+    const bool posted = engine.post_fast(SendView{*wr});
     engine.leave_send();
     return posted ? 0 : post_one(ibqp, wr, bad, true);
   }
-  return post_sends(ibqp, wr, bad, hca::Way::Shortest);
+  return post_sends(ibqp, wr, bad, hca::Way::Fastest);
 }
 
 int post_recv(ibv_qp* ibqp, ibv_recv_wr* wr, ibv_recv_wr** bad) {

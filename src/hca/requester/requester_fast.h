@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// The short way through a requester, for what nearly every request is: one piece of memory,
+// The fast path through a requester, for what nearly every request is: one piece of memory,
 // written, read or sent over RC or UC to a peer that was there at the last request and whose memory
 // is mapped here, or will never be.
 //
 // It only ever says "done" or "not my case". In the second case nothing has changed (but bytes of a
 // receive's buffer, if then the completion queue was full, or of memory that went while it was
-// written), and the long way (send.cpp, rdma.cpp, responder_side.h), which knows every
-// case and gives every refusal its reason, decides. So each check of the long way stands here too,
+// written), and the slow path (send.cpp, rdma.cpp, responder_side.h), which knows every
+// case and gives every refusal its reason, decides. So each check of the slow path stands here too,
 // in whatever order is cheapest. A small message costs about a third of the instructions this way.
 //
 // It finds out hardly anything either, and so makes no call (but to copy more than eight bytes, or
-// for another region of its own): what it compares with is what learn() has found out after a
+// for another region of its own): what it compares with is what refresh() has found out after a
 // refusal.
 //
 // Templates: fields of a request are read from where the program has them when they are wanted.
@@ -129,7 +129,7 @@ template <class Send>
 }
 
 template <class Send>
-[[gnu::always_inline]] inline Requester::Posted Requester::post_short(Send send) {
+[[gnu::always_inline]] inline Requester::Posted Requester::post_fast(Send send) {
   if (send.sge().length - 1 >= kShortMessage || waiting() || queue_.is_full() ||
       own_->id.state.load(std::memory_order_acquire) != verbs::QpState::Rts || !peers_.stands()) {
     return Posted::No;
@@ -141,21 +141,21 @@ template <class Send>
   queue_.count(send.sge().length);
   if (opcode == verbs::WcOpcode::Send && peers_.peer().cq.has_channel()) [[unlikely]]
     return Posted::Rest;
-  return queue_.complete_short(send.flags(), position, send.sge().length, opcode) ? Posted::Done
-                                                                                  : Posted::Rest;
+  return queue_.complete_fast(send.flags(), position, send.sge().length, opcode) ? Posted::Done
+                                                                                 : Posted::Rest;
 }
 
-// The same with what can be learnt for this request. False: the long way.
+// The same after a refresh for this request. Returns false if it is for the slow path.
 template <class Send>
-[[gnu::noinline]] bool Requester::learn_and_post(Send send) {
+[[gnu::noinline]] bool Requester::refresh_and_post(Send send) {
   const auto& sge = send.sge();
   if (sge.length - 1 >= kShortMessage || waiting() ||
-      !learn({send.opcode(), send.rkey(), send.remote_address(), sge.length})) {
+      !refresh({send.opcode(), send.rkey(), send.remote_address(), sge.length})) {
     return false;
   }
-  const Posted posted = post_short(send);
+  const Posted posted = post_fast(send);
   peers_.forget_once();
-  if (posted == Posted::Rest) finish_short(send.opcode(), send.flags(), sge.length);
+  if (posted == Posted::Rest) finish_fast(send.opcode(), send.flags(), sge.length);
   return posted != Posted::No;
 }
 

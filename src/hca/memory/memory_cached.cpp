@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// What the short way asks of memory (requester_short.h): where it is, if it can be touched at once,
-// and what of that need not be asked again.
+// Memory for the fast path (requester_fast.h): where it is, if it can be touched at once, and the
+// facts about it that may be cached.
 #include "hca/memory/memory_plane.h"
 
 #include <algorithm>
@@ -44,7 +44,7 @@ std::byte* MemoryPlane::reach(const Responder& responder, std::uint32_t key, std
   return in_range(offset, length, 0, mapping.size) ? base + offset : nullptr;
 }
 
-KnownLocal MemoryPlane::know_local(std::uint32_t key, std::uint32_t pd) const {
+CachedLocal MemoryPlane::cache_local(std::uint32_t key, std::uint32_t pd) const {
   const std::uint64_t as_of = local_keys_.hidden();  // before the look
   const LocalKey* local = local_keys_.find(key);
   if (local == nullptr || local->pd != pd || local->kind > KeyKind::DeviceMemory ||
@@ -54,13 +54,13 @@ KnownLocal MemoryPlane::know_local(std::uint32_t key, std::uint32_t pd) const {
   return {{{key, local->access, local->iova, local->length}, local->address}, as_of};
 }
 
-KnownRemote MemoryPlane::know_once(std::uint32_t key, std::uint64_t address, std::uint64_t length,
-                                   std::uint32_t access, std::byte* bytes) {
+CachedRemote MemoryPlane::cache_once(std::uint32_t key, std::uint64_t address, std::uint64_t length,
+                                     std::uint32_t access, std::byte* bytes) {
   static const std::atomic<std::byte*> always{nullptr};
   return {{{key, access, address, length}, bytes}, &always, nullptr};
 }
 
-KnownRemote MemoryPlane::know(std::uint32_t key) const {
+CachedRemote MemoryPlane::cache_remote(std::uint32_t key) const {
   const KeyEntry* entry = arena_.key(key_index(key));
   if (entry == nullptr || entry->id.kind != KeyKind::Region) return {};
   const auto& id = entry->id;
@@ -68,8 +68,8 @@ KnownRemote MemoryPlane::know(std::uint32_t key) const {
   const std::uint32_t backing = adopted.backing;
   if (backing >= kMaxBackings) return {};
   const Mapping& mapping = mappings_[backing];
-  KnownRemote known{{{key, id.access}}, &mapping.base, mapping.base.load()};
-  // What of the region is adopted: whole pages of it.
+  CachedRemote known{{{key, id.access}}, &mapping.base, mapping.base.load()};
+  // The adopted part of the region: whole pages.
   const std::uint64_t first = std::max(id.address, adopted.address);
   const std::uint64_t end = std::min(id.address + id.length, adopted.address + adopted.length);
   const std::uint64_t offset = adopted.offset + (first - adopted.address);
@@ -80,21 +80,22 @@ KnownRemote MemoryPlane::know(std::uint32_t key) const {
   known.first = id.iova + (first - id.address);
   known.length = end - first;
   known.bytes = known.base + offset;
-  return wraps_around(known.first, known.length) ? KnownRemote{} : known;
+  return wraps_around(known.first, known.length) ? CachedRemote{} : known;
 }
 
-KnownFar MemoryPlane::know_far(const Responder& responder, std::uint32_t key, std::uint64_t address,
-                               std::uint64_t length, std::uint32_t access) const {
+CachedFar MemoryPlane::cache_far(const Responder& responder, std::uint32_t key,
+                                 std::uint64_t address, std::uint64_t length,
+                                 std::uint32_t access) const {
   const KeyEntry* entry = granted(responder, key, address, length, access);
   if (entry == nullptr || entry->id.kind != KeyKind::Region) return {};
   if (vm_pid(responder.owner_slot) == kNone) return {};
   if (entry->adopted.length != 0) return {};  // the slow path maps what is adopted
   const auto& id = entry->id;
-  const KnownFar known{{key, id.access, id.iova, id.length}, responder.owner_slot, id.address};
-  return wraps_around(known.first, known.length) ? KnownFar{} : known;
+  const CachedFar known{{key, id.access, id.iova, id.length}, responder.owner_slot, id.address};
+  return wraps_around(known.first, known.length) ? CachedFar{} : known;
 }
 
-bool MemoryPlane::copy_far(const KnownFar& known, std::uint64_t address, std::byte* local,
+bool MemoryPlane::copy_far(const CachedFar& known, std::uint64_t address, std::byte* local,
                            std::uint64_t n, BounceOp op) {
   Stretch there;
   there.kind = Stretch::Kind::Remote;

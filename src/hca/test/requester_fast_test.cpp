@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// The short way must refuse whatever the long way would refuse, delay or do otherwise, and must
-// leave no trace then; and what it does must look like the long way's work.
+// The fast path must refuse whatever the slow path would refuse, delay or do otherwise, and must
+// leave no trace then; and what it does must look like the slow path's work.
 #include "hca/test/poster_bench_test.h"
 
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@ namespace access = verbs::access;
 constexpr std::uint32_t kBacking = 3;
 
 // The pair after two good messages, the peer's memory mapped here, or never to be (ProcessVm): the
-// first finds the peer, with the second the short way knows it and its key.
+// first finds the peer, with the second the fast path knows it and its key.
 struct Warm : PairBench {
   explicit Warm(QpType type = QpType::Rc, Path path = Path::Adopted) : PairBench(path, 4096, type) {
     if (path == Path::Adopted) adopt();
@@ -37,7 +37,7 @@ struct Warm : PairBench {
     host.backing = theirs.data();
     host.backing_size = theirs.size();
   }
-  // What softibd does after it has changed what posters look at.
+  // As softibd does after it has changed an entry that posters read.
   void tell() { advance_epoch(memory.arena(), peer->id.owner_slot); }
   SendWqe request(WrOpcode opcode) {
     SendWqe wqe;
@@ -51,12 +51,12 @@ struct Warm : PairBench {
     wqe.remote_address = std::bit_cast<std::uint64_t>(theirs.data());
     return wqe;
   }
-  bool goes_short(const SendWqe& wqe) {
+  bool goes_fast(const SendWqe& wqe) {
     const OpScope scope(plane);
-    return requester->try_short(wqe);
+    return requester->try_fast(wqe);
   }
   KeyEntry& rkey() { return *memory.arena().key(key_index(kRkey)); }
-  // Registers the local memory anew under the same key, with a difference.
+  // Registers the local memory again under the same key, with a difference.
   void relabel(void (*change)(LocalKey&)) {
     plane.local_keys().hide(key_index(kLkey));
     LocalKey& key = plane.local_keys().at(key_index(kLkey));
@@ -67,7 +67,7 @@ struct Warm : PairBench {
   Sge sge{std::bit_cast<std::uint64_t>(mine.data()), 8, kLkey};
 };
 
-// What a short message leaves behind, in all.
+// All traces of a short message.
 struct Traces {
   std::uint64_t receives, intent, messages, bytes, sent;
   std::uint32_t queued;
@@ -81,11 +81,11 @@ Traces traces(const Warm& w) {
       w.theirs};
 }
 
-TEST(ShortWay, TakesPlainMessages) {
+TEST(FastPath, TakesPlainMessages) {
   for (const QpType type : {QpType::Rc, QpType::Uc}) {
     Warm w(type);
     std::fill(w.theirs.begin(), w.theirs.end(), std::byte{0xee});
-    EXPECT_TRUE(w.goes_short(w.request(WrOpcode::RdmaWrite)));
+    EXPECT_TRUE(w.goes_fast(w.request(WrOpcode::RdmaWrite)));
     EXPECT_TRUE(w.same(8));
     EXPECT_EQ(w.theirs[8], std::byte{0xee});
     EXPECT_EQ(w.next(), WcStatus::Success);
@@ -93,32 +93,32 @@ TEST(ShortWay, TakesPlainMessages) {
   }
   Warm w;
   std::fill(w.theirs.begin(), w.theirs.end(), std::byte{0x5a});
-  EXPECT_TRUE(w.goes_short(w.request(WrOpcode::RdmaRead)));
+  EXPECT_TRUE(w.goes_fast(w.request(WrOpcode::RdmaRead)));
   EXPECT_TRUE(w.same(8));
   EXPECT_EQ(w.next(), WcStatus::Success);
   EXPECT_EQ(w.last.byte_len, 8u);
 }
 
 // Memory whose pages its owner has not adopted.
-TEST(ShortWay, TakesPlainMessagesForFarMemory) {
+TEST(FastPath, TakesPlainMessagesForFarMemory) {
   for (const Path path : {Path::ProcessVm, Path::Auto}) {
     Warm w(QpType::Rc, path);
     std::fill(w.theirs.begin(), w.theirs.end(), std::byte{0xee});
     for (int i = 0; i < 2; ++i) {
       w.mine[0] = std::byte(i + 1);
-      EXPECT_TRUE(w.goes_short(w.request(WrOpcode::RdmaWrite)));
+      EXPECT_TRUE(w.goes_fast(w.request(WrOpcode::RdmaWrite)));
       EXPECT_TRUE(w.same(8));
       EXPECT_EQ(w.theirs[8], std::byte{0xee});
       EXPECT_EQ(w.next(), WcStatus::Success);
     }
     std::fill(w.theirs.begin(), w.theirs.end(), std::byte{0x5a});
-    EXPECT_TRUE(w.goes_short(w.request(WrOpcode::RdmaRead)));
+    EXPECT_TRUE(w.goes_fast(w.request(WrOpcode::RdmaRead)));
     EXPECT_TRUE(w.same(8));
     EXPECT_EQ(w.next(), WcStatus::Success);
     w.receive(5, 4096);
     w.sge.length = kInlineScatter + 1;
     w.mine[0] = std::byte{77};
-    EXPECT_TRUE(w.goes_short(w.request(WrOpcode::Send)));
+    EXPECT_TRUE(w.goes_fast(w.request(WrOpcode::Send)));
     EXPECT_TRUE(w.same(w.sge.length));
     EXPECT_EQ(w.next(), WcStatus::Success);
     const Cqe* received = w.memory.completion(1, 0);
@@ -129,47 +129,46 @@ TEST(ShortWay, TakesPlainMessagesForFarMemory) {
 }
 
 // Pages that are adopted but not mapped here yet: the slow path maps them first.
-TEST(ShortWay, LetsAdoptedPagesBeMappedFirst) {
+TEST(FastPath, LetsAdoptedPagesBeMappedFirst) {
   Warm w(QpType::Rc, Path::Auto);
   w.adopt();
   w.tell();
-  EXPECT_FALSE(w.goes_short(w.request(WrOpcode::RdmaWrite)));
+  EXPECT_FALSE(w.goes_fast(w.request(WrOpcode::RdmaWrite)));
   EXPECT_EQ(w.post(WrOpcode::RdmaWrite, 8), Status::Ok);  // maps them
   EXPECT_EQ(w.next(), WcStatus::Success);
   w.host.vm = Status::Malformed;
-  EXPECT_TRUE(w.goes_short(w.request(WrOpcode::RdmaWrite)));
+  EXPECT_TRUE(w.goes_fast(w.request(WrOpcode::RdmaWrite)));
 }
 
-// What is known of far memory is forgotten when pages begin to move: see "moving". Then they are
-// here.
-TEST(ShortWay, TakesMemoryThatHasComeNear) {
+// The cache of far memory is dropped when pages begin to move: see "moving". Then they are here.
+TEST(FastPath, TakesMemoryThatHasComeNear) {
   Warm w(QpType::Rc, Path::ProcessVm);
-  EXPECT_TRUE(w.goes_short(w.request(WrOpcode::RdmaWrite)));
+  EXPECT_TRUE(w.goes_fast(w.request(WrOpcode::RdmaWrite)));
   EXPECT_EQ(w.next(), WcStatus::Success);
   w.adopt();
   w.tell();
   w.host.vm = Status::Malformed;
   EXPECT_EQ(w.post(WrOpcode::RdmaWrite, 8), Status::Ok);  // maps it
   EXPECT_EQ(w.next(), WcStatus::Success);
-  EXPECT_TRUE(w.goes_short(w.request(WrOpcode::RdmaWrite)));
+  EXPECT_TRUE(w.goes_fast(w.request(WrOpcode::RdmaWrite)));
 }
 
-TEST(ShortWay, DeliversASendLikeTheLongWay) {
+TEST(FastPath, DeliversASendLikeTheLongWay) {
   for (const WrOpcode opcode : {WrOpcode::Send, WrOpcode::SendWithImm}) {
     Warm w;
     w.receive(5, 8);
     w.receive(6, 100);
     const std::uint64_t sent = w.own->requester.messages;
-    EXPECT_TRUE(w.goes_short(w.request(opcode)));  // the short way, a full receive
+    EXPECT_TRUE(w.goes_fast(w.request(opcode)));  // the fast path, a full receive
     EXPECT_TRUE(w.same(8));
     const Sge two[] = {{w.sge.address, 4, kLkey}, {w.sge.address + 4, 4, kLkey}};
     SendWqe same = w.request(opcode);
     same.sge = two;
     same.num_sge = 2;
-    EXPECT_FALSE(w.goes_short(same));
+    EXPECT_FALSE(w.goes_fast(same));
     {
       const OpScope scope(w.plane);
-      EXPECT_EQ(w.requester->post(same), Status::Ok);  // the long way
+      EXPECT_EQ(w.requester->post(same), Status::Ok);  // the slow path
     }
     const Cqe* first = w.memory.completion(1, 0);
     const Cqe* second = w.memory.completion(1, 1);
@@ -202,7 +201,7 @@ void PrintTo(const Obstacle& o, std::ostream* out) {
   *out << o.name;
 }
 
-class ShortWayRefuses : public ::testing::TestWithParam<Obstacle> {};
+class FastPathRefuses : public ::testing::TestWithParam<Obstacle> {};
 
 void expect_refused_without_a_trace(Warm& w, const Obstacle& obstacle) {
   if (obstacle.opcode == WrOpcode::Send) w.receive(5, 100);
@@ -212,7 +211,7 @@ void expect_refused_without_a_trace(Warm& w, const Obstacle& obstacle) {
   obstacle.place(w, wqe);
   if (obstacle.told) w.tell();
   const Traces before = traces(w);
-  EXPECT_FALSE(w.goes_short(wqe));
+  EXPECT_FALSE(w.goes_fast(wqe));
   EXPECT_EQ(traces(w), before);
   EXPECT_EQ(w.mine, mine);
   EXPECT_EQ(w.memory.completion(1, 0), nullptr);
@@ -220,7 +219,7 @@ void expect_refused_without_a_trace(Warm& w, const Obstacle& obstacle) {
   EXPECT_TRUE(w.host.raised.empty());
 }
 
-TEST_P(ShortWayRefuses, AndLeavesNoTrace) {
+TEST_P(FastPathRefuses, AndLeavesNoTrace) {
   Warm w;
   expect_refused_without_a_trace(w, GetParam());
 }
@@ -229,7 +228,7 @@ class FarShortWayRefuses : public ::testing::TestWithParam<Obstacle> {};
 
 TEST_P(FarShortWayRefuses, AndLeavesNoTrace) {
   Warm w(QpType::Rc, Path::ProcessVm);
-  EXPECT_TRUE(w.goes_short(w.request(
+  EXPECT_TRUE(w.goes_fast(w.request(
       GetParam().opcode == WrOpcode::RdmaRead ? WrOpcode::RdmaRead : WrOpcode::RdmaWrite)));
   EXPECT_EQ(w.next(), WcStatus::Success);
   expect_refused_without_a_trace(w, GetParam());
@@ -292,7 +291,7 @@ const Obstacle kOfTheRequest[] = {
     {"one waits", kWrite, [](Warm& w, SendWqe&) { EXPECT_EQ(w.post(kSend, 8), Status::Ok); },
      false},
 };
-INSTANTIATE_TEST_SUITE_P(OfTheRequest, ShortWayRefuses, ::testing::ValuesIn(kOfTheRequest));
+INSTANTIATE_TEST_SUITE_P(OfTheRequest, FastPathRefuses, ::testing::ValuesIn(kOfTheRequest));
 
 const Obstacle kOfTheConnection[] = {
     {"own SQD", kWrite, [](Warm& w, SendWqe&) { w.own->id.state = QpState::Sqd; }, false},
@@ -336,7 +335,7 @@ const Obstacle kOfTheConnection[] = {
      },
      false},
 };
-INSTANTIATE_TEST_SUITE_P(OfTheConnection, ShortWayRefuses, ::testing::ValuesIn(kOfTheConnection));
+INSTANTIATE_TEST_SUITE_P(OfTheConnection, FastPathRefuses, ::testing::ValuesIn(kOfTheConnection));
 
 const Obstacle kOfTheKey[] = {
     {"unknown rkey", kWrite, [](Warm&, SendWqe& r) { r.rkey ^= 0x80; }, false},
@@ -363,7 +362,7 @@ const Obstacle kOfTheKey[] = {
        w.rkey().id.address = kArenaSpace - 4;
      }},
 };
-INSTANTIATE_TEST_SUITE_P(OfTheKey, ShortWayRefuses, ::testing::ValuesIn(kOfTheKey));
+INSTANTIATE_TEST_SUITE_P(OfTheKey, FastPathRefuses, ::testing::ValuesIn(kOfTheKey));
 INSTANTIATE_TEST_SUITE_P(OfTheKey, FarShortWayRefuses, ::testing::ValuesIn(kOfTheKey));
 
 const Obstacle kOfTheMapping[] = {
@@ -373,7 +372,7 @@ const Obstacle kOfTheMapping[] = {
     {"beyond the backing", kWrite, [](Warm& w, SendWqe&) { w.rkey().adopted.offset = 4089; }},
     {"garbage offset", kWrite, [](Warm& w, SendWqe&) { w.rkey().adopted.offset = ~0ull - 3; }},
 };
-INSTANTIATE_TEST_SUITE_P(OfTheMapping, ShortWayRefuses, ::testing::ValuesIn(kOfTheMapping));
+INSTANTIATE_TEST_SUITE_P(OfTheMapping, FastPathRefuses, ::testing::ValuesIn(kOfTheMapping));
 
 const Obstacle kOfTheOtherProcess[] = {
     {"process_vm fails", kWrite, [](Warm& w, SendWqe&) { w.host.vm = Status::Malformed; }, false},
@@ -412,9 +411,9 @@ const Obstacle kOfTheReceive[] = {
        w.memory.arena().cq(1)->id.flags = verbs::control::cq_flag::kTimestamp;
      }},
 };
-INSTANTIATE_TEST_SUITE_P(OfTheReceive, ShortWayRefuses, ::testing::ValuesIn(kOfTheReceive));
+INSTANTIATE_TEST_SUITE_P(OfTheReceive, FastPathRefuses, ::testing::ValuesIn(kOfTheReceive));
 
-// What changes as it may is learnt, and the request goes the short way all the same.
+// A legitimate change refreshes the cache, and the request takes the fast path all the same.
 struct Change {
   const char* name;
   WrOpcode opcode;
@@ -423,9 +422,9 @@ struct Change {
 void PrintTo(const Change& c, std::ostream* out) {
   *out << c.name;
 }
-class ShortWayLearns : public ::testing::TestWithParam<Change> {};
+class FastPathRefreshes : public ::testing::TestWithParam<Change> {};
 
-TEST_P(ShortWayLearns, AndGoesOn) {
+TEST_P(FastPathRefreshes, AndGoesOn) {
   const Change& change = GetParam();
   Warm w;
   w.receive(5, 100);
@@ -433,7 +432,7 @@ TEST_P(ShortWayLearns, AndGoesOn) {
   change.make(w);
   for (int i = 0; i < 2; ++i) {
     std::fill(w.theirs.begin(), w.theirs.end(), std::byte{0xee});
-    EXPECT_TRUE(w.goes_short(w.request(change.opcode)));
+    EXPECT_TRUE(w.goes_fast(w.request(change.opcode)));
     EXPECT_TRUE(w.same(8));
     EXPECT_EQ(w.next(), WcStatus::Success);
   }
@@ -458,9 +457,9 @@ const Change kChanges[] = {
        w.tell();
      }},
 };
-INSTANTIATE_TEST_SUITE_P(All, ShortWayLearns, ::testing::ValuesIn(kChanges));
+INSTANTIATE_TEST_SUITE_P(All, FastPathRefreshes, ::testing::ValuesIn(kChanges));
 
-TEST(ShortWay, KnowsDeviceMemoryForOneRequestAtATime) {
+TEST(FastPath, KnowsDeviceMemoryForOneRequestAtATime) {
   Warm w;
   KeyEntry& key = w.rkey();
   key.id.kind = KeyKind::DeviceMemory;
@@ -470,16 +469,16 @@ TEST(ShortWay, KnowsDeviceMemoryForOneRequestAtATime) {
   for (std::byte first{1}; first != std::byte{4};
        first = std::byte(std::to_integer<int>(first) + 1)) {
     w.mine[0] = first;
-    EXPECT_TRUE(w.goes_short(w.request(WrOpcode::RdmaWrite)));
+    EXPECT_TRUE(w.goes_fast(w.request(WrOpcode::RdmaWrite)));
     EXPECT_EQ(std::memcmp(bytes, w.mine.data(), 8), 0);
     EXPECT_EQ(w.next(), WcStatus::Success);
   }
   key.id.state = KeyState::Invalid;  // not told: looked at each time, as long as it is of no kind
                                      // that is known
-  EXPECT_FALSE(w.goes_short(w.request(WrOpcode::RdmaWrite)));
+  EXPECT_FALSE(w.goes_fast(w.request(WrOpcode::RdmaWrite)));
 }
 
-TEST(ShortWay, FiresTheEventsOfBothCompletionQueues) {
+TEST(FastPath, FiresTheEventsOfBothCompletionQueues) {
   Warm w;
   for (const std::uint32_t cq : {0u, 1u}) {
     CqEntry& entry = *w.memory.arena().cq(cq);
@@ -488,42 +487,42 @@ TEST(ShortWay, FiresTheEventsOfBothCompletionQueues) {
   }
   w.tell();
   w.receive(5, 100);
-  EXPECT_TRUE(w.goes_short(w.request(WrOpcode::Send)));
+  EXPECT_TRUE(w.goes_fast(w.request(WrOpcode::Send)));
   EXPECT_EQ(w.host.notified, (std::vector<std::uint32_t>{1, 0}));
   EXPECT_EQ(w.next(), WcStatus::Success);
   ASSERT_NE(w.memory.completion(1, 0), nullptr);
-  EXPECT_TRUE(w.goes_short(w.request(WrOpcode::RdmaWrite)));  // not armed any more
+  EXPECT_TRUE(w.goes_fast(w.request(WrOpcode::RdmaWrite)));  // not armed any more
   EXPECT_EQ(w.host.notified.size(), 2u);
 }
 
-// What has changed is found out when the epoch of either end rises, and not for anybody else's.
-TEST(ShortWay, LooksAgainForTheChangesOfTheTwoEndsOnly) {
+// A change is noticed when the epoch of either end rises, and not for anybody else's.
+TEST(FastPath, LooksAgainForTheChangesOfTheTwoEndsOnly) {
   for (const std::uint32_t slot : {0u, 1u, 2u}) {
     Warm w;
     w.memory.arena().header().slots_used.store(3);
     w.peer->id.pkey = 0xfffe;  // of another partition
     advance_epoch(w.memory.arena(), slot);
-    EXPECT_EQ(w.goes_short(w.request(WrOpcode::RdmaWrite)), slot == 2) << slot;
+    EXPECT_EQ(w.goes_fast(w.request(WrOpcode::RdmaWrite)), slot == 2) << slot;
   }
 }
 
 // Where the pages of a backing are is this process's own knowledge; device memory cannot make it
 // use a mapping that is gone.
-TEST(ShortWay, DoesNotUseAMappingThatWasReplaced) {
+TEST(FastPath, DoesNotUseAMappingThatWasReplaced) {
   Warm w;
   std::vector<std::byte> elsewhere(w.theirs.size(), std::byte{0xee});
   std::fill(w.theirs.begin(), w.theirs.end(), std::byte{0xee});
   w.host.backing = elsewhere.data();
   w.rkey().adopted.backing_generation = 2;
   w.tell();
-  EXPECT_EQ(w.post(WrOpcode::RdmaWrite, 8), Status::Ok);  // maps it anew
+  EXPECT_EQ(w.post(WrOpcode::RdmaWrite, 8), Status::Ok);  // maps it again
   w.memory.arena().slot(1)->epoch.fetch_sub(1);           // somebody forges
   EXPECT_EQ(w.post(WrOpcode::RdmaWrite, 8), Status::Ok);
   EXPECT_EQ(w.theirs[0], std::byte{0xee});
   EXPECT_NE(elsewhere[0], std::byte{0xee});
 }
 
-TEST(ShortWay, KnowsTheAdoptedPartOfARegionOnly) {
+TEST(FastPath, KnowsTheAdoptedPartOfARegionOnly) {
   Warm w;
   KeyEntry& key = w.rkey();
   key.adopted.address += 1024;  // the first and the last quarter are not in whole pages
@@ -537,28 +536,28 @@ TEST(ShortWay, KnowsTheAdoptedPartOfARegionOnly) {
   wqe.remote_address += 1024;
   {
     const OpScope scope(w.plane);
-    EXPECT_EQ(w.requester->post(wqe), Status::Ok);  // the long way maps it
+    EXPECT_EQ(w.requester->post(wqe), Status::Ok);  // the slow path maps it
   }
   EXPECT_EQ(w.next(), WcStatus::Success);
   for (const std::uint64_t offset : {1024u, 2000u, 3064u}) {
     std::fill(w.theirs.begin(), w.theirs.end(), std::byte{0xee});
     wqe.remote_address = start + offset;
-    EXPECT_TRUE(w.goes_short(wqe)) << offset;
+    EXPECT_TRUE(w.goes_fast(wqe)) << offset;
     EXPECT_EQ(std::memcmp(w.theirs.data() + offset, w.mine.data(), 8), 0) << offset;
     EXPECT_EQ(w.next(), WcStatus::Success);
   }
   for (const std::uint64_t offset : {0u, 1017u, 3065u, 4088u}) {
     wqe.remote_address = start + offset;
-    EXPECT_FALSE(w.goes_short(wqe)) << offset;
+    EXPECT_FALSE(w.goes_fast(wqe)) << offset;
   }
 }
 
-// The bytes are in the receive's buffer by then, where the long way puts them too.
-TEST(ShortWay, LeavesAFullCompletionQueueToTheLongWay) {
+// The bytes are in the receive's buffer by then, where the slow path puts them too.
+TEST(FastPath, LeavesAFullCompletionQueueToTheLongWay) {
   Warm w;
   w.receive(5, 100);
   w.memory.arena().cq(1)->producer.producer = 63;
-  EXPECT_FALSE(w.goes_short(w.request(WrOpcode::Send)));
+  EXPECT_FALSE(w.goes_fast(w.request(WrOpcode::Send)));
   EXPECT_EQ(w.peer->responder.rq_head, 0u);
   EXPECT_EQ(w.peer->responder.cq_intent, 0u);
   EXPECT_TRUE(w.host.raised.empty());
@@ -569,7 +568,7 @@ TEST(ShortWay, LeavesAFullCompletionQueueToTheLongWay) {
 }
 
 // A process that died, or hostile bytes.
-TEST(ShortWay, LeavesACompletionQueueThatItCannotUseToTheLongWay) {
+TEST(FastPath, LeavesACompletionQueueThatItCannotUseToTheLongWay) {
   void (*const makes[])(CqEntry&) = {
       [](CqEntry& cq) {
         cq.id.shared_producers = 1;
@@ -588,7 +587,7 @@ TEST(ShortWay, LeavesACompletionQueueThatItCannotUseToTheLongWay) {
     Warm w;
     w.receive(5, 100);
     make(*w.memory.arena().cq(1));
-    EXPECT_FALSE(w.goes_short(w.request(WrOpcode::Send)));
+    EXPECT_FALSE(w.goes_fast(w.request(WrOpcode::Send)));
     EXPECT_EQ(w.peer->responder.rq_head, 0u);
     EXPECT_EQ(w.peer->responder.cq_intent, 0u);
     EXPECT_EQ(w.requester->queued(), 0u);

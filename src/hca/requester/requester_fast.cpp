@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-#include "hca/requester/requester_short.h"
+#include "hca/requester/requester_fast.h"
 
 namespace ib::hca {
 
 using verbs::WcOpcode;
 
 std::byte* Requester::look_at_own(const Sge& sge, std::uint32_t access) {
-  own_key_ = plane_.know_local(sge.lkey, config_.pd);
+  own_key_ = plane_.cache_local(sge.lkey, config_.pd);
   return plane_.reach_local(own_key_, sge, access);
 }
 
-// What post_short() compares with, for a request like this, which has a fast path. False: it knew
-// all that can be known.
-bool Requester::learn(Target target) {
+// Refreshes the values that post_fast() compares with, for a request like this, which has a fast
+// path. Returns false if they were fresh.
+bool Requester::refresh(Target target) {
   if (!may_be_fast_) return false;
   bool news = false;
-  if (!peers_.learn(news)) return false;
-  if (news) queue_.learn();
+  if (!peers_.refresh(news)) return false;
+  if (news) queue_.refresh();
   news |= queue_.look_again();
   std::uint32_t access = verbs::access::kRemoteWrite;
   if (is_plain_send(target.opcode)) {
@@ -35,24 +35,24 @@ bool Requester::learn(Target target) {
   } else if (target.opcode == verbs::WrOpcode::RdmaRead) {
     access = verbs::access::kRemoteRead;
   }
-  return peers_.learn_key(target.rkey, target.address, target.length, access) || news;
+  return peers_.refresh_key(target.rkey, target.address, target.length, access) || news;
 }
 
-void Requester::finish_short(verbs::WrOpcode opcode, std::uint32_t flags,
-                             std::uint32_t bytes) noexcept {
+void Requester::finish_fast(verbs::WrOpcode opcode, std::uint32_t flags,
+                            std::uint32_t bytes) noexcept {
   const bool is_send = is_plain_send(opcode);
   if (is_send) {
     peers_.peer().cq.fire(plane_.host(), (flags & verbs::send_flag::kSolicited) != 0);
   }
-  queue_.finish_short(flags, bytes,
-                      is_send                                ? WcOpcode::Send
-                      : opcode == verbs::WrOpcode::RdmaWrite ? WcOpcode::RdmaWrite
-                                                             : WcOpcode::RdmaRead);
+  queue_.finish_fast(flags, bytes,
+                     is_send                                ? WcOpcode::Send
+                     : opcode == verbs::WrOpcode::RdmaWrite ? WcOpcode::RdmaWrite
+                                                            : WcOpcode::RdmaRead);
 }
 
 namespace {
 
-// A request of the long way as the short way sees it.
+// A request of the slow path as the fast path sees it.
 struct WqeView {
   const SendWqe& wqe;
   const Sge& sge() const { return wqe.sge[0]; }
@@ -66,12 +66,12 @@ struct WqeView {
 
 }  // namespace
 
-bool Requester::try_short(const SendWqe& wqe) {
+bool Requester::try_fast(const SendWqe& wqe) {
   const bool flagged = (wqe.flags & verbs::send_flag::kInline) != 0;
   if (wqe.num_sge != 1 || wqe.inline_data != flagged || !has_short_way(wqe.opcode)) return false;
-  const Posted posted = post_short(WqeView{wqe});
-  if (posted == Posted::Rest) finish_short(wqe.opcode, wqe.flags, wqe.sge[0].length);
-  return posted != Posted::No || learn_and_post(WqeView{wqe});
+  const Posted posted = post_fast(WqeView{wqe});
+  if (posted == Posted::Rest) finish_fast(wqe.opcode, wqe.flags, wqe.sge[0].length);
+  return posted != Posted::No || refresh_and_post(WqeView{wqe});
 }
 
 }  // namespace ib::hca
