@@ -132,6 +132,20 @@ TEST(Addresses, WhatStaysKeepsItsIndexAndWhatGoesIsFree) {
   EXPECT_EQ(fabric.find_port(three.ip), &port);
 }
 
+TEST(Addresses, ANodeCanHaveItsDefaultOnesAgain) {
+  Fabric fabric = ethernet({"a"}, 1, 2);
+  Node& node = fabric.nodes()[0];
+  const std::vector<Address> before = node.addresses;
+  EXPECT_EQ(node.address_source, AddressSource::Default);
+  EXPECT_EQ(fabric.default_addresses(node), before);
+  ASSERT_EQ(fabric.set_addresses(node, {address(0x0a000001)}, AddressSource::Interfaces),
+            Status::Ok);
+  EXPECT_EQ(node.address_source, AddressSource::Interfaces);
+  EXPECT_EQ(fabric.default_addresses(node), before);
+  ASSERT_EQ(fabric.set_addresses(node, before, AddressSource::Default), Status::Ok);
+  EXPECT_EQ(fabric.find_port(before[1].ip), &node.hcas[0].ports[1]);
+}
+
 TEST(Addresses, RefusalsChangeNothing) {
   Fabric fabric = ethernet({"a", "b"});
   Node& node = fabric.nodes()[0];

@@ -43,15 +43,24 @@ Status check(const Shape& shape) {
   return good ? Status::Ok : Status::InvalidParameter;
 }
 
-std::uint32_t ethernet_ports(const Node& node) {
-  std::size_t count = 0;
-  for (const Hca& hca : node.hcas) {
-    if (hca.ports[0].is_ethernet()) count += hca.ports.size();
-  }
-  return static_cast<std::uint32_t>(count);
+// The entry of a GID table that has this GID; its end: none has. Entry 0 is the port's own.
+std::size_t find_entry(const Port& port, const verbs::Gid& gid) {
+  std::size_t index = 1;
+  while (index < port.gids.size() && port.gids[index].gid != gid) ++index;
+  return index;
 }
 
 }  // namespace
+
+std::vector<Port*> ethernet_ports(const Node& node) {
+  std::vector<Port*> ports;
+  for (const Hca& hca : node.hcas) {
+    for (Port& port : hca.ports) {
+      if (port.is_ethernet()) ports.push_back(&port);
+    }
+  }
+  return ports;
+}
 
 std::uint32_t default_capabilities(verbs::LinkLayer link_layer) {
   return link_layer == verbs::LinkLayer::Ethernet ? kEthernetCapabilities : kPortCapabilities;
@@ -66,7 +75,7 @@ Result<Fabric> Fabric::create(const Shape& shape) {
     if (!fabric.node_by_name_.emplace(name, index).second) return Status::InvalidParameter;
     Node& node = fabric.nodes_.emplace_back();
     node.name = name;
-    node.addresses.push_back({default_address(index, 0), kLoopbackInterface, 0});
+    node.addresses = fabric.default_addresses(node);
     fabric.node_by_address_.emplace(node.addresses[0].ip, index);
     for (std::uint32_t h = 0; h < shape.hcas_per_node; ++h) fabric.append_hca(node);
   }
@@ -139,7 +148,7 @@ void Fabric::append_port(const Hca& hca, std::uint32_t number, std::uint64_t gui
 
 // The default addresses of the ports of an HCA that has come, after those of the ports before.
 void Fabric::give_addresses(Node& node, const Hca& hca) {
-  std::uint32_t ordinal = ethernet_ports(node) - ports_per_hca_;
+  auto ordinal = static_cast<std::uint32_t>(ethernet_ports(node).size()) - ports_per_hca_;
   for (Port& port : hca.ports) {
     const verbs::Gid own = default_address(hca.node, ordinal);
     // The first has come with the node, and may have gone with set_addresses().
@@ -244,10 +253,11 @@ Status Fabric::set_gid(Port& port, std::size_t index, GidEntry entry) {
 }
 
 Status Fabric::check_addresses(const Node& node, const std::vector<Address>& addresses) const {
-  const std::uint32_t ports = ethernet_ports(node);
-  std::vector<std::size_t> on_port(std::max(ports, 1u), 1);  // each has a link-local one
+  const std::size_t ports = ethernet_ports(node).size();
+  // Each has a link-local one.
+  std::vector<std::size_t> on_port(std::max(ports, std::size_t{1}), 1);
   for (auto at = addresses.begin(); at != addresses.end(); ++at) {
-    if (verbs::is_zero(at->ip) || verbs::is_multicast(at->ip) || at->port >= on_port.size()) {
+    if (!verbs::is_host_address(at->ip) || at->port >= on_port.size()) {
       return Status::InvalidParameter;
     }
     const Node* owner = find_node_by_address(at->ip);
@@ -262,18 +272,24 @@ Status Fabric::check_addresses(const Node& node, const std::vector<Address>& add
   return Status::Ok;
 }
 
-Status Fabric::set_addresses(Node& node, std::vector<Address> addresses) {
+std::vector<Address> Fabric::default_addresses(const Node& node) const {
+  const auto index = static_cast<std::size_t>(&node - nodes_.data());
+  const std::size_t ports = std::max(ethernet_ports(node).size(), std::size_t{1});
+  std::vector<Address> addresses;
+  for (std::uint32_t ordinal = 0; ordinal < ports; ++ordinal) {
+    addresses.push_back({default_address(index, ordinal), kLoopbackInterface, ordinal});
+  }
+  return addresses;
+}
+
+Status Fabric::set_addresses(Node& node, std::vector<Address> addresses, AddressSource source) {
   IB_CHECK(check_addresses(node, addresses));
   const auto index = static_cast<std::uint32_t>(&node - nodes_.data());
   for (const Address& address : node.addresses) node_by_address_.erase(address.ip);
   for (const Address& address : addresses) node_by_address_.emplace(address.ip, index);
   node.addresses = std::move(addresses);
-  std::vector<Port*> ports;
-  for (Hca& hca : node.hcas) {
-    for (Port& port : hca.ports) {
-      if (port.is_ethernet()) ports.push_back(&port);
-    }
-  }
+  node.address_source = source;
+  const std::vector<Port*> ports = ethernet_ports(node);
   // An address may go from one port to another: first all that leave, then all that come.
   for (std::uint32_t i = 0; i < ports.size(); ++i) drop_addresses(node, i, *ports[i]);
   for (std::uint32_t i = 0; i < ports.size(); ++i) place_addresses(node, i, *ports[i]);
@@ -296,12 +312,8 @@ void Fabric::place_addresses(const Node& node, std::uint32_t ordinal, Port& port
   for (const Address& address : node.addresses) {
     if (address.port != ordinal) continue;
     if (first_interface.empty()) first_interface = address.interface;
-    std::size_t index = 1;
-    while (index < port.gids.size() && port.gids[index].gid != address.ip) ++index;
-    if (index == port.gids.size()) {
-      index = 1;
-      while (index < port.gids.size() && !verbs::is_zero(port.gids[index].gid)) ++index;
-    }
+    std::size_t index = find_entry(port, address.ip);
+    if (index == port.gids.size()) index = find_entry(port, verbs::Gid{});
     const Status placed =
         set_gid(port, index, {address.ip, verbs::GidType::RoceV2, address.interface});
     IB_ASSERT(placed == Status::Ok);

@@ -128,11 +128,22 @@ class HcaList {
   std::vector<Hca*> hcas_;
 };
 
+// Where the addresses of a node come from.
+enum class AddressSource : std::uint8_t {
+  Default,     // its place in the fabric
+  Configured,  // the user, who wants these and no others
+  Interfaces,  // the interfaces of the network namespace in which its programs run
+};
+
 struct Node {
   std::string name;
   HcaList hcas;
   std::vector<Address> addresses;  // change by Fabric::set_addresses
+  AddressSource address_source = AddressSource::Default;
 };
+
+// The Ethernet ports of a node in order: Address::port is a place in this list.
+std::vector<Port*> ethernet_ports(const Node& node);
 
 // The link layer of the ports of an HCA, where it is not that of all.
 struct HcaLink {
@@ -193,9 +204,12 @@ class Fabric {
   // Gives a node other addresses, and with them the GIDs of its Ethernet ports: what is not in the
   // list is gone, what stays keeps its place in the GID table. AlreadyExists: another node has one
   // of them, or it is in the list twice; LimitExceeded: more than a GID table holds;
-  // InvalidParameter: zero, multicast, or of a port that the node has not. An error changes
+  // InvalidParameter: no address of a host, or of a port that the node has not. An error changes
   // nothing.
-  Status set_addresses(Node& node, std::vector<Address> addresses);
+  Status set_addresses(Node& node, std::vector<Address> addresses,
+                       AddressSource source = AddressSource::Configured);
+  // Those that a node has until it is given others: of the node, and of each further Ethernet port.
+  std::vector<Address> default_addresses(const Node& node) const;
 
  private:
   struct NameHash {

@@ -7,7 +7,9 @@
 #include <ifaddrs.h>
 #include <net/if.h>
 #include <netinet/in.h>
+#include <sys/stat.h>
 
+#include <algorithm>
 #include <cstring>
 #include <memory>
 
@@ -36,6 +38,11 @@ std::optional<verbs::Gid> gid_of(const sockaddr* address) {
   return gid;
 }
 
+// fe80::/10 [RFC 4291 2.4]
+bool is_link_local(const verbs::Gid& ip) {
+  return ip[0] == 0xfe && (ip[1] & 0xc0) == 0x80;
+}
+
 }  // namespace
 
 std::optional<verbs::Gid> parse_address(const std::string& text) {
@@ -43,11 +50,10 @@ std::optional<verbs::Gid> parse_address(const std::string& text) {
   in_addr ipv4{};
   if (::inet_pton(AF_INET, text.c_str(), &ipv4) == 1) {
     gid = gid_of(ipv4);
-    if (ipv4.s_addr == INADDR_ANY || ipv4.s_addr == INADDR_BROADCAST) return std::nullopt;
   } else if (::inet_pton(AF_INET6, text.c_str(), gid.data()) != 1) {
     return std::nullopt;
   }
-  if (verbs::is_zero(gid) || verbs::is_multicast(gid)) return std::nullopt;
+  if (!verbs::is_host_address(gid)) return std::nullopt;
   return gid;
 }
 
@@ -63,6 +69,27 @@ std::string interface_of(const verbs::Gid& ip) {
   // The loopback interface has all of its network.
   const bool local = verbs::is_ipv4(ip) && ip[verbs::kIpv4InGid] == kLoopbackNetwork;
   return local ? loopback : std::string();
+}
+
+std::vector<InterfaceAddress> interface_addresses() {
+  ifaddrs* first = nullptr;
+  if (::getifaddrs(&first) != 0) return {};
+  const std::unique_ptr<ifaddrs, decltype(&::freeifaddrs)> all(first, &::freeifaddrs);
+  std::vector<InterfaceAddress> result;
+  for (const ifaddrs* at = first; at != nullptr; at = at->ifa_next) {
+    const std::optional<verbs::Gid> ip = gid_of(at->ifa_addr);
+    if (!ip || (at->ifa_flags & IFF_UP) == 0 || (at->ifa_flags & IFF_LOOPBACK) != 0) continue;
+    if (!verbs::is_host_address(*ip) || is_link_local(*ip)) continue;
+    result.push_back({*ip, at->ifa_name});
+  }
+  std::stable_partition(result.begin(), result.end(),
+                        [](const InterfaceAddress& a) { return verbs::is_ipv4(a.ip); });
+  return result;
+}
+
+std::uint64_t network_namespace() {
+  struct stat status {};
+  return ::stat("/proc/self/ns/net", &status) == 0 ? status.st_ino : 0;
 }
 
 }  // namespace ib::softib

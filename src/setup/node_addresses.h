@@ -4,8 +4,10 @@
 
 #include "verbs/gid.h"
 
+#include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace ib::softib {
 
@@ -15,5 +17,16 @@ std::optional<verbs::Gid> parse_address(const std::string& text);
 // Returns the interface of this network namespace that has the address; empty: none has. Passive
 // level.
 std::string interface_of(const verbs::Gid& ip);
+
+// Those of the interfaces of this network namespace that are up, but for loopback and link-local
+// ones: these say nothing about a host. IPv4 first. Passive level.
+struct InterfaceAddress {
+  verbs::Gid ip{};
+  std::string interface;
+};
+std::vector<InterfaceAddress> interface_addresses();
+
+// The number by which the kernel knows the network namespace of this process; 0: not known.
+std::uint64_t network_namespace();
 
 }  // namespace ib::softib

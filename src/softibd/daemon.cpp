@@ -5,6 +5,7 @@
 #include "hca/layout/tables.h"
 #include "platform/level.h"
 #include "setup/driver_store.h"
+#include "setup/node_addresses.h"
 
 #include <nlohmann/json.hpp>
 
@@ -85,6 +86,7 @@ Status Daemon::make_tree_options(const FabricConfig& config, drivers::FabricTree
                                  std::string& reason) {
   options.loader = &modules_;
   options.children = config.children;
+  options.network_namespace = network_namespace();
   if (config.drivers.empty()) return Status::Ok;
   std::vector<std::string> complaints;
   auto store = read_driver_store(config.drivers, complaints, reason);

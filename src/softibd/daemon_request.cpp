@@ -44,7 +44,8 @@ Target target_of(Code code) {
     case Code::GetChannel:
     case Code::CreateBacking:
     case Code::DestroyBacking:
-    case Code::GetBacking: return Target::Fabric;
+    case Code::GetBacking:
+    case Code::SetAddresses: return Target::Fabric;
     case Code::QueryCa:
     case Code::QueryPort:
     case Code::ModifyPort:

@@ -153,6 +153,14 @@ enum class Code : std::uint32_t {
   // GenerationIn -> BackingOut; fd: memfd.  ! NotFound: gone
   GetBacking = 27,
 
+  // SetAddressesIn -> -. Programs of a node are about to run in this network namespace: the node
+  // takes the addresses of its interfaces, as far as no other node has them, or its default ones
+  // where they have none or softibd runs there too. Addresses that were configured stay. No Attach
+  // needed.
+  // ! NotFound: no such node; InvalidParameter: an address that no node can have, or the name of an
+  // interface; DeviceBusy: programs of the node use an address that would go
+  SetAddresses = 28,
+
   // --- A file of an HCA. InvalidParameter: a handle or value in the buffer is wrong.
   // InsufficientResources: a table, device memory, or what the HCA reports as its limit is used up.
   // DeviceBusy: others depend on the object, or another request is changing it; nothing was

@@ -80,6 +80,18 @@ struct SetPortIn {
   std::uint32_t port = 0;
   std::uint32_t up = 0;
 };
+struct InterfaceAddress {
+  std::array<std::uint8_t, 16> ip{};  // IPv4: ::ffff:a.b.c.d
+  std::array<char, 16> interface{};   // NUL terminated
+};
+inline constexpr std::uint32_t kMaxInterfaceAddresses = 64;
+struct SetAddressesIn {
+  std::array<char, 64> node{};
+  std::uint64_t network_namespace = 0;  // number of its inode (/proc/PID/ns/net)
+  std::uint32_t count = 0;
+  std::uint32_t reserved = 0;
+  std::array<InterfaceAddress, kMaxInterfaceAddresses> addresses{};
+};
 struct KeepIn {
   std::uint32_t keep = 0;
   // 1, with keep 0: end now, if no client needs it.

@@ -65,6 +65,17 @@ IB_FIELD(SetPortIn, ca, 64, 64);
 IB_FIELD(SetPortIn, port, 128, 4);
 IB_FIELD(SetPortIn, up, 132, 4);
 
+IB_SIZE(InterfaceAddress, 32);
+IB_FIELD(InterfaceAddress, ip, 0, 16);
+IB_FIELD(InterfaceAddress, interface, 16, 16);
+
+IB_SIZE(SetAddressesIn, 2128);
+IB_FIELD(SetAddressesIn, node, 0, 64);
+IB_FIELD(SetAddressesIn, network_namespace, 64, 8);
+IB_FIELD(SetAddressesIn, count, 72, 4);
+IB_FIELD(SetAddressesIn, reserved, 76, 4);
+IB_FIELD(SetAddressesIn, addresses, 80, 2048);
+
 IB_SIZE(KeepIn, 8);
 IB_FIELD(KeepIn, keep, 0, 4);
 IB_FIELD(KeepIn, go_now, 4, 4);

@@ -42,6 +42,10 @@ constexpr bool is_ipv4(const Gid& gid) {
 constexpr bool is_multicast(const Gid& gid) {
   return gid[0] == 0xff || (is_ipv4(gid) && (gid[kIpv4InGid] & 0xf0) == 0xe0);
 }
+// An address that one machine can have: not unspecified, not multicast, not broadcast.
+constexpr bool is_host_address(const Gid& gid) {
+  return !is_zero(gid) && !is_multicast(gid) && gid != ipv4_gid(0) && gid != ipv4_gid(0xffffffff);
+}
 
 // As sysfs has it: eight groups of four digits.
 std::string long_text(const Gid& gid);

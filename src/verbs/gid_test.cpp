@@ -24,6 +24,15 @@ TEST(Gid, ZerosAreShortenedOnceAndWhereTheyAreMost) {
   EXPECT_EQ(address_text(make_gid(0x2001000000010002, 0x0003000400050006)), "2001:0:1:2:3:4:5:6");
 }
 
+TEST(Gid, OfAHostIsWhatOneMachineCanHave) {
+  EXPECT_TRUE(is_host_address(ipv4_gid(0x0a000001)));
+  EXPECT_TRUE(is_host_address(kLinkLocal));
+  for (const Gid& gid : {Gid{}, ipv4_gid(0), ipv4_gid(0xffffffff), ipv4_gid(0xe0000001),
+                         make_gid(0xff02000000000000, 1)}) {
+    EXPECT_FALSE(is_host_address(gid)) << address_text(gid);
+  }
+}
+
 TEST(Gid, TellsIpv4AndMulticast) {
   EXPECT_TRUE(is_ipv4(ipv4_gid(0)));
   EXPECT_FALSE(is_ipv4(kLinkLocal));

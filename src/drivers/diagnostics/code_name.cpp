@@ -35,6 +35,7 @@ const char* code_name(std::uint32_t code) {
     case Code::CreateBacking: return "CreateBacking";
     case Code::DestroyBacking: return "DestroyBacking";
     case Code::GetBacking: return "GetBacking";
+    case Code::SetAddresses: return "SetAddresses";
     case Code::QueryCa: return "QueryCa";
     case Code::QueryPort: return "QueryPort";
     case Code::ModifyPort: return "ModifyPort";

@@ -3,6 +3,7 @@
 
 #include "drivers/diagnostics/status.h"
 #include "drivers/diagnostics/trace_error.h"
+#include "drivers/root/address_requests.h"
 #include "drivers/root/tree_requests.h"
 #include "drivers/soft_hca/events.h"
 #include "drivers/soft_hca/handlers.h"
@@ -109,6 +110,7 @@ constexpr auto kTable = std::to_array<Entry>({
     {Code::ViewOpen, sizeof(control::ViewStatOut), view},
     {Code::ViewList, 0, view},
     {Code::SetPort, 0, with_tree<control::SetPortIn, set_port>},
+    {Code::SetAddresses, 0, with_tree<control::SetAddressesIn, set_addresses>},
     {Code::Devices, 0, devices},
     {Code::ListNames, 0, with_tree<control::ViewIn, list_names>},
     {Code::ChangeHca, sizeof(control::CaName), with_tree<control::ChangeHcaIn, change_hca>},

@@ -21,6 +21,7 @@ std::string host_sleeps(const fabric::Node& node) {
 
 FabricTree::FabricTree(SoftHca& hcas, FabricTreeOptions options)
     : hcas_(hcas),
+      network_namespace_(options.network_namespace),
       bus_(hcas.core().fabric),
       ib_bus_(hcas.core(), names_, std::move(options.children)),
       drivers_(hcas.core().executor, options.loader),

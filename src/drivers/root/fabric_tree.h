@@ -27,6 +27,7 @@ struct FabricTreeOptions {
   std::vector<PortChild> children{default_port_child()};
   std::vector<io::DriverInfo> modules;     // of the driver store
   platform::ModuleHost* loader = nullptr;  // null: no modules can be loaded
+  std::uint64_t network_namespace = 0;     // in which this process runs; 0: not known
 };
 
 class FabricTree {
@@ -84,6 +85,8 @@ class FabricTree {
 
   Core& core() { return hcas_.core(); }
   SoftHca& hcas() { return hcas_; }
+  // The one in which softibd runs; 0: not known.
+  std::uint64_t network_namespace() const { return network_namespace_; }
 
  private:
   FabricTree(SoftHca& hcas, FabricTreeOptions options);
@@ -96,6 +99,7 @@ class FabricTree {
                      const Done& done);
 
   SoftHca& hcas_;
+  std::uint64_t network_namespace_;
   io::ObjectNamespace names_;
   SoftibBus bus_;
   IbBus ib_bus_;

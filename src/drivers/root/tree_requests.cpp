@@ -29,10 +29,6 @@ fabric::Hca* find_hca(fabric::Node& node, std::string_view name) {
   return found == node.hcas.end() ? nullptr : &*found;
 }
 
-std::string no_node(std::string_view name) {
-  return fmt::format("this fabric has no node \"{}\"; `softib status` lists them", name);
-}
-
 std::string no_hca(const fabric::Node& node, std::string_view name) {
   return fmt::format("node {} has no HCA \"{}\"; `softib devices` lists them", node.name, name);
 }
@@ -74,6 +70,10 @@ const char* kind_name(io::ObjectNamespace::Kind kind) {
 }
 
 }  // namespace
+
+std::string no_node(std::string_view name) {
+  return fmt::format("this fabric has no node \"{}\"; `softib status` lists them", name);
+}
 
 void answer_text(Core& core, io::IrpRef irp, std::string_view text) {
   std::string reason;

@@ -5,12 +5,15 @@
 
 #include "drivers/root/fabric_tree.h"
 
+#include <string>
 #include <string_view>
 
 namespace ib::drivers {
 
 // Completes with a memory file that holds the text.
 void answer_text(Core& core, io::IrpRef irp, std::string_view text);
+
+std::string no_node(std::string_view name);  // in words
 
 void set_port(FabricTree& tree, const control::SetPortIn& in, io::IrpRef irp);
 void list_names(FabricTree& tree, const control::ViewIn& in, io::IrpRef irp);

@@ -119,6 +119,12 @@ Made set_port(W&) {
   return call_of(in);
 }
 
+Made set_addresses(W&) {
+  SetAddressesIn in;
+  put_text(in.node, "node0");
+  return call_of(in);
+}
+
 Made change_hca(HcaAction action, const char* name = "softib0") {
   return call_of<CaName>(W::hca_in(action, name));
 }
@@ -201,6 +207,7 @@ constexpr Op kOperations[] = {
        return call_of(IndexIn{make_backing(w).handle, 0});
      }},
     {Code::GetBacking, "GetBacking", get_backing},
+    {Code::SetAddresses, "SetAddresses", set_addresses},
 };
 
 }  // namespace

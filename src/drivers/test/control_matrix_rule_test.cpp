@@ -98,6 +98,7 @@ constexpr Row kRootRows[] = {
     {"GetChannel", kAsksSystem},
     {"CreateBacking", kTakes | kAsksSystem},
     {"GetBacking", kAsksSystem},
+    {"SetAddresses", 0},
 };
 
 template <std::size_t N>

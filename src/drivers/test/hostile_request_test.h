@@ -90,6 +90,7 @@ inline constexpr Shape kRootRequests[] = {
     {Code::ViewOpen},
     {Code::ViewList},
     {Code::SetPort},
+    {Code::SetAddresses},
 };
 
 inline Shape shape_of(Code code) {
@@ -261,6 +262,17 @@ inline std::vector<std::byte> sensible_root_request(const Shape& shape, const Ch
       put_text(out.ca, "softib0");
       out.port = 1 + in.byte() % 2u;
       out.up = in.byte() % 2u;
+      return bytes_of(out);
+    }
+    case number_of(Code::SetAddresses): {
+      control::SetAddressesIn out;
+      put_text(out.node, in.one_of({"", "node1"}));
+      out.network_namespace = in.byte();
+      out.count = in.byte() % (control::kMaxInterfaceAddresses + 8);
+      for (std::uint32_t i = 0; i < std::min(out.count, control::kMaxInterfaceAddresses); ++i) {
+        out.addresses[i].ip = verbs::ipv4_gid(std::uint32_t{in.byte()} << 24 | i);
+        put_text(out.addresses[i].interface, in.one_of({"eth0", "eth1", "a/b"}));
+      }
       return bytes_of(out);
     }
     default:

@@ -3,6 +3,7 @@
 #include "setup/runtime_dir.h"
 #include "softib/commands/command.h"
 #include "softib/launch/environment.h"
+#include "softib/launch/launcher.h"
 #include "softib/pages/fabric_state.h"
 
 namespace ib::softib {
@@ -24,6 +25,9 @@ void env(const EnvOptions& options) {
   settings.socket = fabric_files(settings.runtime_dir, options.fabric).socket;
   settings.node = ask_node(client, options.node, options.fabric);
   settings.memory_path = options.path;
+  if (const std::string flaw = tell_addresses(client, settings.node); !flaw.empty()) {
+    complain("warning: " + flaw);
+  }
   // From an environment without softib, so that the lines are complete wherever they are read.
   const Environment base = without_softib(current_environment());
   print(export_lines(base, compose_environment(base, installation, settings)));

@@ -92,6 +92,10 @@ void run_program(const RunOptions& options) {
   }
   const std::string node = choose_node(options, wanted, state);
 
+  if (const std::string flaw = tell_addresses(fabric.client, node); !flaw.empty()) {
+    complain("warning: " + flaw);
+  }
+
   const std::string blind = blind_reason(file);
   if (!blind.empty()) complain(fmt::format("warning: {} will not see softib: {}", file, blind));
   if (options.verbose) {

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "softib/launch/launcher.h"
 
+#include "base/buffers.h"
 #include "setup/cli_error.h"
+#include "setup/node_addresses.h"
 #include "softib/launch/spawn.h"
 
 #include <fcntl.h>
@@ -143,6 +145,20 @@ bool replace_unused(Launched& fabric, const LaunchPlan& plan, const Installation
   }
   fabric = connect_or_start(plan, installation);
   return true;
+}
+
+std::string tell_addresses(ControlClient& client, const std::string& node) {
+  verbs::control::SetAddressesIn in;
+  put_text(in.node, node);
+  in.network_namespace = network_namespace();
+  for (const InterfaceAddress& address : interface_addresses()) {
+    if (in.count == in.addresses.size()) break;
+    in.addresses[in.count].ip = address.ip;
+    put_text(in.addresses[in.count++].interface, address.interface);
+  }
+  const ControlAnswer answer = client.call(verbs::control::Code::SetAddresses, bytes_of(in));
+  if (answer.status == Status::Ok) return {};
+  return fmt::format("programs on {} may not be found by address: {}", node, answer.reason);
 }
 
 }  // namespace ib::softib

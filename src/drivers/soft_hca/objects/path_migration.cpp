@@ -67,6 +67,16 @@ void resolve_flows(Core& core) {
   });
 }
 
+void resolve_all_flows(Core& core) {
+  core.qps.for_each([&core](const Qp& qp) {
+    if (qp.dying || !is_connected_type(qp.type)) return;
+    hca::QpEntry& entry = *core.arena().qp(qp.index);
+    const fabric::Port* port = destination_of(core, qp);
+    const std::uint32_t now = port != nullptr ? core.fabric.index_of(*port) : hca::kNone;
+    if (entry.connection.dest_port != now) store_flow(core, qp, entry);
+  });
+}
+
 Qp* connected_peer(Core& core, const Qp& qp) {
   if (!is_connected_type(qp.type) || qp.attr.dest_qpn == 0) return nullptr;
   Qp* peer = core.qps.find(hca::qp_index(qp.attr.dest_qpn));

@@ -14,6 +14,8 @@ Qp* connected_peer(Core& core, const Qp& qp);
 void store_path(Core& core, const Qp& qp);
 // Resolves once more what no port had the address of, since there may be new ports.
 void resolve_flows(Core& core);
+// Resolves all whose peer's address is another port's, or no port's, by now.
+void resolve_all_flows(Core& core);
 
 // Rearm: Armed as soon as both ends are. Call after qp.attr.mig_state became Rearm.
 void arm_migration(Core& core, Qp& qp);
