@@ -75,7 +75,8 @@ std::vector<Address> available(const fabric::Fabric& fabric, const fabric::Node&
 std::string users_of(const Core& core, const fabric::Node& node) {
   std::string users;
   for (const Session* session : core.by_slot) {
-    if (session != nullptr && session->node == &node) users = list(users, describe(*session));
+    if (session == nullptr || session->ending || session->node != &node) continue;
+    users = list(users, describe(*session));
   }
   return users;
 }

@@ -74,6 +74,12 @@ struct Core {
   std::vector<Session*> by_slot;            // kMaxSlots
   std::deque<std::uint32_t> resting_slots;  // free, but had a process; the first is free longest
   std::uint32_t slots_used = 0;             // slots from here on never had a process
+  // Slots of dead processes that bounce entries may still name.
+  struct Settling {
+    std::vector<std::uint32_t> slots;
+    Instant last = Instant::min();  // when all entries were looked at
+    bool is_armed = false;
+  } settling;
   McastChains mcast_chains;
   GidChains gid_chains;
   std::vector<std::uint8_t> qpn_tags;  // by index: the generation bits of the last number

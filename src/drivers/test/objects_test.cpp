@@ -442,9 +442,25 @@ TEST(ProcessSlots, RestAndAreUsedAgain) {
     last = p.attach.slot;
     slots.insert(last);
     p.exit();
+    b.executor.advance(std::chrono::milliseconds(1));
   }
   EXPECT_LE(slots.size(), 65u);
   EXPECT_EQ(b.arena().header().slots_used.load(), slots.size());
+}
+
+// The bounce entries of all processes are looked at once for all of them.
+TEST(ProcessSlots, OfManyThatEndAtOnceRestABitLater) {
+  Bench b;
+  std::vector<std::unique_ptr<Process>> processes;
+  for (std::uint32_t pid = 100; pid < 200; ++pid) {
+    processes.push_back(std::make_unique<Process>(b, pid, "node0"));
+  }
+  processes.clear();
+  EXPECT_TRUE(b.core().sessions.empty());
+  EXPECT_EQ(b.core().resting_slots.size(), 1u) << "that of the first";
+  b.executor.advance(std::chrono::milliseconds(1));
+  EXPECT_EQ(b.core().resting_slots.size(), 100u);
+  EXPECT_TRUE(b.core().settling.slots.empty());
 }
 
 }  // namespace

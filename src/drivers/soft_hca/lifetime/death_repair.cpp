@@ -13,6 +13,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <optional>
@@ -225,8 +226,10 @@ void repair_after(Core& core, const Session& dead) {
   }
 }
 
-bool settle_bounces(Core& core, std::uint32_t dead_slot) {
-  bool settled = true;
+std::vector<std::uint32_t> settle_bounces(Core& core, std::vector<std::uint32_t>& dead) {
+  enum : std::uint8_t { kLives, kDead, kNamed };
+  std::vector<std::uint8_t> is_dead(core.slots_used, kLives);
+  for (const std::uint32_t slot : dead) is_dead[slot] = kDead;
   for (std::uint32_t slot = 0; slot < core.slots_used; ++slot) {
     const Session* server = core.by_slot[slot];
     const bool is_served = server != nullptr && !server->buried;
@@ -235,16 +238,22 @@ bool settle_bounces(Core& core, std::uint32_t dead_slot) {
       hca::BounceState state = entry.request.state.load(std::memory_order_acquire);
       if (state == hca::BounceState::Free) continue;
       // Those who asked the dead process see its generation and give up by themselves.
-      if (slot == dead_slot || entry.request.requester_slot.load() != dead_slot) continue;
+      const std::uint32_t requester = entry.request.requester_slot.load();
+      if (requester >= is_dead.size() || is_dead[requester] == kLives || slot == requester)
+        continue;
       // A request that a dead server was working on stays as it is, and two that died together
       // would wait for each other.
       const bool running = is_served && state == hca::BounceState::Running;
       if (running || !entry.request.state.compare_exchange_strong(state, hca::BounceState::Free)) {
-        settled = false;
+        is_dead[requester] = kNamed;
       }
     }
   }
-  return settled;
+  const auto settled = std::partition(dead.begin(), dead.end(),
+                                      [&](std::uint32_t slot) { return is_dead[slot] == kNamed; });
+  std::vector<std::uint32_t> result(settled, dead.end());
+  dead.erase(settled, dead.end());
+  return result;
 }
 
 }  // namespace ib::drivers

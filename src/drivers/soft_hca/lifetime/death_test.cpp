@@ -341,11 +341,12 @@ TEST(Repair, TheSlotIsFreeOnlyWhenNobodyWorksForTheDeadAnyMore) {
   }
   s.kill();
   for (std::uint32_t i = 0; i < 3; ++i) EXPECT_EQ(state(i).load(), hca::BounceState::Free);
-  EXPECT_NE(s.b.core().by_slot[slot], nullptr);
+  EXPECT_TRUE(s.b.core().resting_slots.empty());
+  EXPECT_EQ(s.b.core().settling.slots, std::vector{slot});
   state(3).store(hca::BounceState::Done);
   s.b.executor.advance(std::chrono::milliseconds(50));
   EXPECT_EQ(state(3).load(), hca::BounceState::Free);
-  EXPECT_EQ(s.b.core().by_slot[slot], nullptr);
+  EXPECT_EQ(s.b.core().resting_slots, std::deque{slot});
 }
 
 TEST(Repair, TwoThatWorkedForEachOtherAndDiedTogetherLeaveNothing) {
@@ -359,8 +360,8 @@ TEST(Repair, TwoThatWorkedForEachOtherAndDiedTogetherLeaveNothing) {
   s.victim->exit();
   s.target.exit();
   s.b.executor.advance(std::chrono::milliseconds(50));
+  EXPECT_TRUE(s.b.core().settling.slots.empty());
   for (const std::uint32_t slot : slots) {
-    EXPECT_EQ(s.b.core().by_slot[slot], nullptr);
     EXPECT_EQ(sure(s.b.arena().bounce(slot, 3)).request.state.load(), hca::BounceState::Free);
   }
 }

@@ -13,6 +13,8 @@ namespace {
 constexpr Duration kBusyRetry = std::chrono::milliseconds(1);
 constexpr int kBusyTries = 1000;
 constexpr Duration kBounceRetry = std::chrono::milliseconds(10);
+// Between looks at the bounce entries of all processes: those that die meanwhile share the next.
+constexpr Duration kSettlePause = std::chrono::milliseconds(1);
 
 // Slots rest before they are used again; but not for longer than it takes kRestingSlots others to
 // end, since each one that was ever used keeps its pages and is looked at in every quiescence.
@@ -78,16 +80,27 @@ void erase(Core& core, Session& session) {
   core.sessions.erase(id);
 }
 
-// Last step: the slot may get another process once nothing in device memory names this one.
-void free_slot(Core& core, std::uint64_t id) {
-  Session& session = *core.sessions.at(id);
-  if (!settle_bounces(core, session.slot)) {
-    core.later.in(kBounceRetry, [&core, id] { free_slot(core, id); });
-    return;
+void settle(Core& core) {
+  Core::Settling& settling = core.settling;
+  settling.is_armed = false;
+  settling.last = core.later.now();
+  for (const std::uint32_t slot : settle_bounces(core, settling.slots)) {
+    core.resting_slots.push_back(slot);
   }
-  core.by_slot[session.slot] = nullptr;
-  core.resting_slots.push_back(session.slot);
-  erase(core, session);
+  if (settling.slots.empty()) return;
+  settling.is_armed = true;
+  core.later.in(kBounceRetry, [&core] { settle(core); });
+}
+
+// The slot may get another process once nothing in device memory names this one.
+void free_slot(Core& core, std::uint32_t slot) {
+  Core::Settling& settling = core.settling;
+  settling.slots.push_back(slot);
+  if (settling.is_armed) return;
+  const Instant next = settling.last + kSettlePause;
+  if (core.later.now() >= next) return settle(core);
+  settling.is_armed = true;
+  core.later.at(next, [&core] { settle(core); });
 }
 
 void bury(Core& core, std::uint64_t id, int tries = 0) {
@@ -109,7 +122,9 @@ void bury(Core& core, std::uint64_t id, int tries = 0) {
     Session& gone = *core.sessions.at(id);
     gone.files.clear();
     release_channels_and_backings(core, gone);
-    free_slot(core, id);
+    core.by_slot[gone.slot] = nullptr;
+    free_slot(core, gone.slot);
+    erase(core, gone);
   });
 }
 
