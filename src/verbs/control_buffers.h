@@ -82,7 +82,7 @@ struct SetPortIn {
 };
 struct InterfaceAddress {
   std::array<std::uint8_t, 16> ip{};  // IPv4: ::ffff:a.b.c.d
-  std::array<char, 16> interface{};   // NUL terminated
+  std::array<char, 16> interface {};  // NUL terminated
 };
 inline constexpr std::uint32_t kMaxInterfaceAddresses = 64;
 struct SetAddressesIn {

@@ -32,8 +32,8 @@ void release_channels_and_backings(Core& core, Session& session);
 // death_repair.cpp: makes consistent what a dead process was in the middle of, and breaks its
 // locks. It executes nothing any more, and its objects still exist.
 void repair_after(Core& core, const Session& dead);
-// Takes back the bounce requests of dead processes. Takes out of `dead`, and returns, the slots that
-// no request names any more; the others have one on which some process still works.
+// Takes back the bounce requests of dead processes. Takes out of `dead`, and returns, the slots
+// that no request names any more; the others have one on which some process still works.
 std::vector<std::uint32_t> settle_bounces(Core& core, std::vector<std::uint32_t>& dead);
 
 // death_of_peer.cpp: peers of its connected queue pairs go to Error when their retries would be
