@@ -3,6 +3,7 @@
 
 #include "setup/node_addresses.h"
 #include "verbs/limits.h"
+#include "verbs/link_layer.h"
 
 #include <fmt/format.h>
 #include <toml++/toml.h>
@@ -19,7 +20,7 @@ namespace {
 
 // "7:3: ", as compilers print it.
 std::string place(const toml::source_region& region) {
-  return std::to_string(region.begin.line) + ':' + std::to_string(region.begin.column) + ": ";
+  return fmt::format("{}:{}: ", region.begin.line, region.begin.column);
 }
 
 // Reads the keys of one table; the first mistake stays in `reason`.
@@ -45,7 +46,7 @@ class Table {
     if (value == nullptr || value->get() < 0 ||
         static_cast<std::uint64_t>(value->get()) > std::numeric_limits<T>::max()) {
       return wrong(*node, key,
-                   "must be a number from 0 to " + std::to_string(std::numeric_limits<T>::max()));
+                   fmt::format("must be a number from 0 to {}", std::numeric_limits<T>::max()));
     }
     to = static_cast<T>(value->get());
   }
@@ -145,7 +146,7 @@ void read_hca(const toml::table& from, std::string& reason, HcaConfig& hca) {
   std::string link_layer;
   table.text("link_layer", link_layer, true);
   table.no_others();
-  hca.link_layer = parse_link_layer(link_layer);
+  hca.link_layer = verbs::link_layer_of(link_layer);
   if (reason.empty() && hca.link_layer == verbs::LinkLayer::Unspecified) {
     table.wrong(*from.get("link_layer"), "link_layer", "must be infiniband or ethernet");
   }
@@ -176,11 +177,6 @@ std::string no_such_node(const std::string& name, std::size_t count) {
 
 }  // namespace
 
-verbs::LinkLayer parse_link_layer(std::string_view name) {
-  if (name == "infiniband") return verbs::LinkLayer::InfiniBand;
-  return name == "ethernet" ? verbs::LinkLayer::Ethernet : verbs::LinkLayer::Unspecified;
-}
-
 Status apply_links(const FabricConfig& config, fabric::Shape& shape, std::string& reason) {
   for (const HcaConfig& hca : config.hcas) {
     const std::string what = hca.place + "[[hca]]: ";
@@ -202,6 +198,8 @@ Status apply_links(const FabricConfig& config, fabric::Shape& shape, std::string
 }
 
 Status apply_addresses(const FabricConfig& config, fabric::Fabric& fabric, std::string& reason) {
+  if (config.nodes.empty()) return Status::Ok;
+  const std::vector<Interface> known = interfaces();
   for (const NodeConfig& wanted : config.nodes) {
     const std::string what = wanted.place + "[[node]]: ";
     fabric::Node* node = wanted.name.empty() ? nullptr : fabric.find_node(wanted.name);
@@ -210,12 +208,14 @@ Status apply_addresses(const FabricConfig& config, fabric::Fabric& fabric, std::
       return Status::NotFound;
     }
     std::vector<fabric::Address> addresses;
-    for (const verbs::Gid& ip : wanted.addresses) addresses.push_back({ip, interface_of(ip), 0});
+    for (const verbs::Gid& ip : wanted.addresses) {
+      addresses.push_back({ip, interface_of(ip, known), 0});
+    }
     const Status set = fabric.set_addresses(*node, std::move(addresses));
     if (set == Status::Ok) continue;
     reason = fmt::format("{}{}", what,
                          set == Status::AlreadyExists
-                             ? "one of the addresses of " + wanted.name + " is there twice"
+                             ? fmt::format("one of the addresses of {} is there twice", wanted.name)
                              : fmt::format("{} has more addresses than a port has GIDs ({})",
                                            wanted.name, verbs::limits::kGidTableLength - 1));
     return set;

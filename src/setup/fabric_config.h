@@ -46,9 +46,6 @@ struct FabricConfig {
   std::vector<NodeConfig> nodes;
 };
 
-// "infiniband" or "ethernet"; Unspecified: any other word.
-verbs::LinkLayer parse_link_layer(std::string_view name);
-
 // Paths in it are relative to `folder`. Malformed: see `reason`, which has the place.
 Result<FabricConfig> parse_fabric_config(std::string_view text, const std::string& folder,
                                          std::string& reason);

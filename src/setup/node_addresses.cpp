@@ -57,33 +57,37 @@ std::optional<verbs::Gid> parse_address(const std::string& text) {
   return gid;
 }
 
-std::string interface_of(const verbs::Gid& ip) {
+std::vector<Interface> interfaces() {
   ifaddrs* first = nullptr;
-  if (::getifaddrs(&first) != 0) first = nullptr;
+  if (::getifaddrs(&first) != 0) return {};
   const std::unique_ptr<ifaddrs, decltype(&::freeifaddrs)> all(first, &::freeifaddrs);
-  std::string loopback;
+  std::vector<Interface> result;
   for (const ifaddrs* at = first; at != nullptr; at = at->ifa_next) {
-    if (gid_of(at->ifa_addr) == ip) return at->ifa_name;
-    if ((at->ifa_flags & IFF_LOOPBACK) != 0) loopback = at->ifa_name;
+    const std::optional<verbs::Gid> ip = gid_of(at->ifa_addr);
+    if (ip) result.push_back({*ip, at->ifa_name, at->ifa_flags});
+  }
+  return result;
+}
+
+std::string interface_of(const verbs::Gid& ip, const std::vector<Interface>& known) {
+  std::string loopback;
+  for (const Interface& interface : known) {
+    if (interface.ip == ip) return interface.name;
+    if ((interface.flags & IFF_LOOPBACK) != 0) loopback = interface.name;
   }
   // The loopback interface has all of its network.
   const bool local = verbs::is_ipv4(ip) && ip[verbs::kIpv4InGid] == kLoopbackNetwork;
   return local ? loopback : std::string();
 }
 
-std::vector<InterfaceAddress> interface_addresses() {
-  ifaddrs* first = nullptr;
-  if (::getifaddrs(&first) != 0) return {};
-  const std::unique_ptr<ifaddrs, decltype(&::freeifaddrs)> all(first, &::freeifaddrs);
-  std::vector<InterfaceAddress> result;
-  for (const ifaddrs* at = first; at != nullptr; at = at->ifa_next) {
-    const std::optional<verbs::Gid> ip = gid_of(at->ifa_addr);
-    if (!ip || (at->ifa_flags & IFF_UP) == 0 || (at->ifa_flags & IFF_LOOPBACK) != 0) continue;
-    if (!verbs::is_host_address(*ip) || is_link_local(*ip)) continue;
-    result.push_back({*ip, at->ifa_name});
-  }
+std::vector<Interface> host_addresses() {
+  std::vector<Interface> result = interfaces();
+  std::erase_if(result, [](const Interface& interface) {
+    return (interface.flags & IFF_UP) == 0 || (interface.flags & IFF_LOOPBACK) != 0 ||
+           !verbs::is_host_address(interface.ip) || is_link_local(interface.ip);
+  });
   std::stable_partition(result.begin(), result.end(),
-                        [](const InterfaceAddress& a) { return verbs::is_ipv4(a.ip); });
+                        [](const Interface& interface) { return verbs::is_ipv4(interface.ip); });
   return result;
 }
 

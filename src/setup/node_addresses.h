@@ -14,17 +14,20 @@ namespace ib::softib {
 // "192.0.2.1", "fd00::1"; nothing: that is no address of one machine.
 std::optional<verbs::Gid> parse_address(const std::string& text);
 
-// Returns the interface of this network namespace that has the address; empty: none has. Passive
-// level.
-std::string interface_of(const verbs::Gid& ip);
-
-// Those of the interfaces of this network namespace that are up, but for loopback and link-local
-// ones: these say nothing about a host. IPv4 first. Passive level.
-struct InterfaceAddress {
+// An address of a network interface.
+struct Interface {
   verbs::Gid ip{};
-  std::string interface;
+  std::string name;
+  unsigned flags = 0;  // IFF_UP, IFF_LOOPBACK ...
 };
-std::vector<InterfaceAddress> interface_addresses();
+// Returns those of this network namespace. Passive level.
+std::vector<Interface> interfaces();
+// Those that are up, but for loopback and link-local addresses: these say nothing about a host.
+// IPv4 first. Passive level.
+std::vector<Interface> host_addresses();
+
+// Returns the name of the interface that has the address; empty: none has.
+std::string interface_of(const verbs::Gid& ip, const std::vector<Interface>& known);
 
 // The number by which the kernel knows the network namespace of this process; 0: not known.
 std::uint64_t network_namespace();

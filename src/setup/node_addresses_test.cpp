@@ -20,9 +20,11 @@ TEST(NodeAddresses, RefusesWhatNoMachineHas) {
 }
 
 TEST(NodeAddresses, FindsTheInterface) {
-  EXPECT_EQ(interface_of(verbs::ipv4_gid(0x7f000001)), "lo");
-  EXPECT_EQ(interface_of(verbs::ipv4_gid(0x7f4d0005)), "lo") << "as any of 127.0.0.0/8";
-  EXPECT_EQ(interface_of(verbs::ipv4_gid(0xc0000201)), "") << "of documentation [RFC 5737]";
+  EXPECT_EQ(interface_of(verbs::ipv4_gid(0x7f000001), interfaces()), "lo");
+  EXPECT_EQ(interface_of(verbs::ipv4_gid(0x7f4d0005), interfaces()), "lo")
+      << "as any of 127.0.0.0/8";
+  EXPECT_EQ(interface_of(verbs::ipv4_gid(0xc0000201), interfaces()), "")
+      << "of documentation [RFC 5737]";
 }
 
 }  // namespace

@@ -6,7 +6,9 @@
 #include "platform/level.h"
 #include "setup/driver_store.h"
 #include "setup/node_addresses.h"
+#include "verbs/link_layer.h"
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
@@ -22,7 +24,7 @@ constexpr std::size_t kMaxSessions = 2 * hca::kMaxSlots;
 constexpr Duration kPatience = std::chrono::seconds(5);
 
 std::string count_of(std::size_t n, const char* what) {
-  return std::to_string(n) + " " + what + (n == 1 ? "" : "s");
+  return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s");
 }
 
 }  // namespace
@@ -48,11 +50,10 @@ Status Daemon::build(std::string& reason) {
   }
   auto fabric = fabric::Fabric::create(shape);
   if (!fabric) {
-    reason =
+    reason = fmt::format(
         "no fabric can have this shape: node names must be different, 1 to 63 letters, digits, "
-        "'-', '_' or '.'; at most " +
-        std::to_string(fabric::kMaxNodes) + " nodes, " + std::to_string(fabric::kMaxHcasPerNode) +
-        " HCAs a node, " + std::to_string(fabric::kMaxPortsPerHca) + " ports an HCA";
+        "'-', '_' or '.'; at most {} nodes, {} HCAs a node, {} ports an HCA",
+        fabric::kMaxNodes, fabric::kMaxHcasPerNode, fabric::kMaxPortsPerHca);
     return fabric.error();
   }
   fabric_.emplace(*std::move(fabric));
@@ -176,12 +177,10 @@ Result<os::NativeHandle> Daemon::make_status(std::string& reason) {
   for (const auto& [id, session] : sessions_) {
     if (!session->client_has_gone()) connections.push_back(session->client().pid);
   }
-  Json status = {
-      {"fabric", options_.fabric},
-      {"link_layer",
-       options_.shape.link_layer == verbs::LinkLayer::Ethernet ? "ethernet" : "infiniband"},
-      {"kept", options_.keep},
-      {"connections", connections}};
+  Json status = {{"fabric", options_.fabric},
+                 {"link_layer", verbs::link_layer_name(options_.shape.link_layer)},
+                 {"kept", options_.keep},
+                 {"connections", connections}};
   if (verifier_ != nullptr) {
     status["verify"] = options_.verify == Verify::Faults ? "faults" : "on";
     status["verify_findings"] = verifier_->findings();
@@ -246,8 +245,9 @@ void Daemon::consider_idleness() {
 void Daemon::begin_end(const std::string& why) {
   if (ending_) return;
   ending_ = true;
-  log_.info("going down: " + why +
-            (sessions_.empty() ? "" : "; " + count_of(sessions_.size(), "connection")));
+  const std::string left =
+      sessions_.empty() ? "" : fmt::format("; {}", count_of(sessions_.size(), "connection"));
+  log_.info(fmt::format("going down: {}{}", why, left));
   idle_timer_.reset();
   directory_->remove_socket();
   server_.reset();

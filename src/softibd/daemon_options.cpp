@@ -4,6 +4,7 @@
 #include "setup/fabric_config.h"
 #include "setup/fabric_shape.h"
 #include "setup/runtime_dir.h"
+#include "verbs/link_layer.h"
 
 #include <CLI/CLI.hpp>
 
@@ -95,7 +96,7 @@ void complete(DaemonOptions& options, const Texts& texts) {
     for (std::uint32_t i = 0; i < texts.node_count; ++i)
       options.shape.nodes.push_back("node" + std::to_string(i));
   }
-  options.shape.link_layer = parse_link_layer(texts.link_layer);
+  options.shape.link_layer = verbs::link_layer_of(texts.link_layer);
   if (texts.max_memory) options.max_memory = parse_memory_size(*texts.max_memory);
   if (!texts.verify.empty()) {
     options.verify = texts.verify == "faults" ? Verify::Faults : Verify::On;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "softibd/daemon_request.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstring>
 #include <utility>
@@ -94,12 +96,12 @@ Status check(const RequestHeader& header, std::size_t size, MessageFlaws flaws,
     return status;
   };
   if (flaws.truncated) {
-    return fail(Status::Malformed, "a request has at most " + std::to_string(kMaxMessage) +
-                                       " bytes; this one is longer");
+    return fail(Status::Malformed,
+                fmt::format("a request has at most {} bytes; this one is longer", kMaxMessage));
   }
   if (header.length != size) {
-    return fail(Status::Malformed, "the header says " + std::to_string(header.length) +
-                                       " bytes, but the message has " + std::to_string(size));
+    return fail(Status::Malformed, fmt::format("the header says {} bytes, but the message has {}",
+                                               header.length, size));
   }
   if (header.reserved != 0)
     return fail(Status::Malformed, "the reserved field of the header must be 0");
@@ -110,18 +112,18 @@ Status check(const RequestHeader& header, std::size_t size, MessageFlaws flaws,
   }
   const Target target = target_of(static_cast<Code>(header.code));
   if (target == Target::None) {
-    return fail(Status::NotSupported, "request code " + std::to_string(header.code) +
-                                          " is not known to this softibd (interface version " +
-                                          std::to_string(verbs::control::kAbiVersion) + ")");
+    return fail(Status::NotSupported,
+                fmt::format("request code {} is not known to this softibd (interface version {})",
+                            header.code, verbs::control::kAbiVersion));
   }
   if (target == Target::Fabric && header.file != 0) {
-    return fail(Status::InvalidParameter, "request code " + std::to_string(header.code) +
-                                              " goes to file 0, not to file " +
-                                              std::to_string(header.file));
+    return fail(
+        Status::InvalidParameter,
+        fmt::format("request code {} goes to file 0, not to file {}", header.code, header.file));
   }
   if (target == Target::Hca && header.file == 0) {
-    return fail(Status::InvalidParameter, "request code " + std::to_string(header.code) +
-                                              " goes to an open HCA, not to file 0");
+    return fail(Status::InvalidParameter,
+                fmt::format("request code {} goes to an open HCA, not to file 0", header.code));
   }
   return Status::Ok;
 }
@@ -142,8 +144,8 @@ ParsedRequest parse_request(std::span<const std::byte> message, MessageFlaws fla
   RequestHeader header;
   if (message.size() < sizeof(header)) {
     request.status = Status::Malformed;
-    request.reason = "a request begins with a header of " + std::to_string(sizeof(header)) +
-                     " bytes; this message has " + std::to_string(message.size());
+    request.reason = fmt::format("a request begins with a header of {} bytes; this message has {}",
+                                 sizeof(header), message.size());
     return request;
   }
   std::memcpy(&header, message.data(), sizeof(header));

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "softibd/daemon_session.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstring>
 #include <optional>
@@ -92,7 +94,7 @@ void DaemonSession::carry_out(const ParsedRequest& parsed,
   if (carry_out_here(request)) return;
   io::ClientFile* file = files_.find(parsed.file);
   if (file != nullptr && dispatch(request, *file)) return;
-  fail(request, Status::NotFound, "file " + std::to_string(parsed.file) + " is not open");
+  fail(request, Status::NotFound, fmt::format("file {} is not open", parsed.file));
 }
 
 // The codes that are about softibd itself and its files; false: the request is for a driver.
@@ -105,7 +107,7 @@ bool DaemonSession::carry_out_here(Request& request) {
     keep(request);
   } else if (request.code == Code::Shutdown) {
     finish(request);
-    host_.shut_down("pid " + std::to_string(client_.pid));
+    host_.shut_down(fmt::format("pid {}", client_.pid));
   } else if (request.code == Code::Open) {
     open_file(request);
   } else if (request.code == Code::Close) {
@@ -123,7 +125,7 @@ void DaemonSession::keep(Request& request) {
     const std::string others = host_.needed_by();
     if (!others.empty()) return fail(request, Status::DeviceBusy, others);
     finish(request);
-    return host_.shut_down("pid " + std::to_string(client_.pid) + ", and nobody else is here");
+    return host_.shut_down(fmt::format("pid {}, and nobody else is here", client_.pid));
   }
   finish(request);
   host_.keep(in->keep != 0);
@@ -152,7 +154,7 @@ void DaemonSession::open_file(Request& request) {
     return fail(request, Status::InvalidState, "Attach comes before Open: it says on which host");
   if (files_.size() > kMaxFiles) {  // file 0 is not one of them
     return fail(request, Status::InsufficientResources,
-                "a session has at most " + std::to_string(kMaxFiles) + " open files");
+                fmt::format("a session has at most {} open files", kMaxFiles));
   }
   std::string reason;
   const Result<io::DeviceObject*> device = host_.resolve(client_.node, printable(in->path), reason);
@@ -172,7 +174,7 @@ void DaemonSession::close_file(Request& request) {
   if (!in) return fail(request, Status::Malformed, "Close takes 8 bytes of input");
   io::ClientFile* file = in->file == 0 ? nullptr : files_.find(in->file);
   if (file == nullptr)
-    return fail(request, Status::NotFound, "file " + std::to_string(in->file) + " is not open");
+    return fail(request, Status::NotFound, fmt::format("file {} is not open", in->file));
   host_.on_close_asked(file->object());
   send_close(request, *file);
 }
@@ -207,7 +209,7 @@ void DaemonSession::finish(Request& request) {
   if (ok && irp.major == io::Major::Create) irp.information = request.file->number();
   if (ok && request.code == Code::Attach) host_.on_attached();
   if (request.wants_answer) answer(request);
-  if (ok && is_shutdown(irp)) host_.shut_down("pid " + std::to_string(client_.pid));
+  if (ok && is_shutdown(irp)) host_.shut_down(fmt::format("pid {}", client_.pid));
   forget(request);
   if (opens_zero && !ok) connection_->close();  // on_closed() follows
   if (opens_zero && ok && !files_.is_ending()) connection_->resume();

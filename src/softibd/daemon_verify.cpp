@@ -4,6 +4,8 @@
 #include "drivers/soft_hca/handlers.h"
 #include "softibd/daemon.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <iterator>
 #include <utility>
@@ -45,7 +47,7 @@ void Daemon::build_verifier(drivers::SoftHcaOptions& options) {
   options.fault = fails;
   verifying_memory_ = std::make_unique<VerifyingMemory>(memory_, fails);
   log_.info("verify: on, " + std::string(options_.verify == Verify::Faults ? "with faults, " : "") +
-            "seed " + std::to_string(options_.verify_seed));
+            fmt::format("seed {}", options_.verify_seed));
 }
 
 platform::DeviceMemoryHost& Daemon::memory_host() {
@@ -81,7 +83,7 @@ void Daemon::look_for_leftovers(int tries) {
   for (const std::string& line : left) verifier_->found(line);
   for (const std::string& line : verifier_->under_way()) verifier_->found(line);
   const std::uint64_t findings = verifier_->findings();
-  log_.info("verify: findings: " + std::to_string(findings));
+  log_.info(fmt::format("verify: findings: {}", findings));
   if (findings != 0 && exit_ == DaemonExit::Ended) exit_ = DaemonExit::Findings;
   loop_.stop();
 }

@@ -3,6 +3,8 @@
 // nothing; softibd being gone destroys everything.
 #include "user/hca.h"
 
+#include <fmt/format.h>
+
 #include <bit>
 #include <string>
 
@@ -21,9 +23,9 @@ Status destroyed(Status status) {
 
 Status ProtectionDomain::destroy() {
   if (const std::uint32_t users = addresses_.load(std::memory_order_relaxed); users != 0) {
-    return failed(Status::DeviceBusy, "protection domain " + std::to_string(index()) +
-                                          " is in use by " + std::to_string(users) +
-                                          " address handle" + (users == 1 ? "" : "s"));
+    return failed(Status::DeviceBusy,
+                  fmt::format("protection domain {} is in use by {} address handle{}", index(),
+                              users, users == 1 ? "" : "s"));
   }
   return destroyed(hca_.command(Code::DeallocPd, control::IndexIn{handle_, 0}));
 }

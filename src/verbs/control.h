@@ -38,10 +38,14 @@
 #include "verbs/control_tree.h"
 
 #include <cstdint>
+#include <string_view>
 
 namespace ib::verbs::control {
 
 inline constexpr std::uint32_t kMaxMessage = 64 * 1024;
+// The addresses of a node: "/etc/softib/hosts/node1". No program sees it, only the preload library
+// asks (ViewOpen).
+inline constexpr std::string_view kHostsFolder = "/etc/softib/hosts/";
 inline constexpr std::uint32_t kMaxFds = 2;
 
 struct RequestHeader {

@@ -282,6 +282,10 @@ class BadInput(CliTest):
                            ("ipoib = \n", ":1:")):
             config.write_text(text)
             self.check(self.softib("up", "--config", config), USAGE, str(config) if said[0] == ":" else "", said)
+        # Which addresses there are depends on the link layer.
+        config.write_text("[[node]]\nname = 'node0'\naddresses = ['127.78.0.2']\n")
+        self.check(self.softib("up", "--nodes", 2, "--ports", 2, "--link-layer", "ethernet", "--config", config), USAGE,
+                   f"{config}:1:1: [[node]]: one of the addresses of node0 is there twice")
         config.unlink()
         self.check(self.softib("up", "--config", config), USAGE, "cannot be read")
         os.mkfifo(config)

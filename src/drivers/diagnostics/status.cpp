@@ -5,6 +5,7 @@
 #include "drivers/soft_hca/handlers.h"
 #include "verbs/explanation.h"
 #include "verbs/gid.h"
+#include "verbs/link_layer.h"
 #include "verbs/qp_state.h"
 
 #include <fmt/format.h>
@@ -76,7 +77,7 @@ Json addresses_json(const fabric::Node& node) {
 
 Json port_json(const fabric::Hca& hca, const fabric::Port& port, const PortTotals& totals) {
   return {{"number", port.number},
-          {"link_layer", port.is_ethernet() ? "ethernet" : "infiniband"},
+          {"link_layer", verbs::link_layer_name(port.link_layer)},
           {"guid", fmt::format("{:#x}", port.guid)},
           {"lid", port.lid},
           {"gids", gids_json(port)},

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "drivers/diagnostics/trace.h"
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
@@ -32,7 +33,7 @@ bool is_hex_digit(char c) {
 
 // Numbers become '#': which queue pair, which address does not make it another mistake.
 std::string likeness(const TraceEntry& entry) {
-  std::string key = std::to_string(entry.pid) + ' ';
+  std::string key = fmt::format("{} ", entry.pid);
   const std::string& text = entry.text;
   for (std::size_t i = 0; i < text.size();) {
     const bool hex = text.compare(i, 2, "0x") == 0;
@@ -96,7 +97,7 @@ const TraceEntry& Trace::at(std::uint64_t number) const {
 std::string Trace::text_after(std::uint64_t number) const {
   std::string text;
   for (std::uint64_t n = first_after(number); n <= last_; ++n) {
-    text += std::to_string(n) + ' ' + at(n).text + '\n';
+    text += fmt::format("{} {}\n", n, at(n).text);
   }
   return text;
 }

@@ -11,10 +11,8 @@
 
 namespace ib::drivers {
 
-// In this folder: "/etc/softib/hosts/node1". No program sees it, only the preload library asks.
-inline constexpr std::string_view kHostsFolder = "/etc/softib/hosts/";
-
-// Returns the text of the file; nothing if no node of the fabric has that name.
+// Returns the text of a file in verbs::control::kHostsFolder; nothing if no node of the fabric has
+// that name.
 std::optional<std::string> host_file(const fabric::Fabric& fabric, std::string_view path);
 
 }  // namespace ib::drivers

@@ -277,8 +277,10 @@ Found find(const View& view, std::string path) {
   return std::nullopt;
 }
 
-Result<Item> find_item(const DeviceStatus& devices, const fabric::Node* node, unsigned cpus,
-                       std::string_view path) {
+Result<Item> find_item(const fabric::Fabric& fabric, const DeviceStatus& devices, unsigned cpus,
+                       std::string_view node_name, std::string_view path) {
+  if (auto host = host_file(fabric, path)) return file(*std::move(host));
+  const fabric::Node* node = fabric.find_node(node_name);
   if (node == nullptr) return Status::NotFound;
   Found item = find(View{devices, *node, cpus}, std::string(path));
   if (!item) return Status::NotFound;
@@ -316,14 +318,7 @@ PortCounters DeviceStatus::counters(const fabric::Hca&, const fabric::Port&) con
 }
 
 Result<ViewStatOut> Sysfs::stat(std::string_view node, std::string_view path) const {
-  if (const auto host = host_file(fabric_, path)) {
-    ViewStatOut out;
-    out.kind = ViewKind::File;
-    out.mode = 0444;
-    out.size = host->size();
-    return out;
-  }
-  IB_TRY(item, find_item(devices_, fabric_.find_node(node), cpus_, path));
+  IB_TRY(item, find_item(fabric_, devices_, cpus_, node, path));
   ViewStatOut out;
   out.kind = item.kind;
   out.mode = item.mode;
@@ -339,14 +334,13 @@ Result<ViewStatOut> Sysfs::stat(std::string_view node, std::string_view path) co
 }
 
 Result<std::string> Sysfs::read(std::string_view node, std::string_view path) const {
-  if (auto host = host_file(fabric_, path)) return *std::move(host);
-  IB_TRY(item, find_item(devices_, fabric_.find_node(node), cpus_, path));
+  IB_TRY(item, find_item(fabric_, devices_, cpus_, node, path));
   if (item.kind != ViewKind::File || !item.readable) return Status::InvalidParameter;
   return std::move(item.text);
 }
 
 Result<std::string> Sysfs::list(std::string_view node, std::string_view path) const {
-  IB_TRY(item, find_item(devices_, fabric_.find_node(node), cpus_, path));
+  IB_TRY(item, find_item(fabric_, devices_, cpus_, node, path));
   if (item.kind != ViewKind::Directory) return Status::InvalidParameter;
   std::string lines;
   for (const std::string& name : item.names) lines.append(name).append("\n");
@@ -354,7 +348,7 @@ Result<std::string> Sysfs::list(std::string_view node, std::string_view path) co
 }
 
 Result<std::string> Sysfs::readlink(std::string_view node, std::string_view path) const {
-  IB_TRY(item, find_item(devices_, fabric_.find_node(node), cpus_, path));
+  IB_TRY(item, find_item(fabric_, devices_, cpus_, node, path));
   if (item.kind != ViewKind::Link) return Status::InvalidParameter;
   return std::move(item.text);
 }

@@ -19,7 +19,7 @@ std::string guid_line(std::uint64_t guid) {
   return words(guid) + "\n";
 }
 std::string line(std::uint64_t value) {
-  return std::to_string(value) + "\n";
+  return fmt::format("{}\n", value);
 }
 std::string hex(std::uint32_t value) {
   return fmt::format("0x{:x}\n", value);

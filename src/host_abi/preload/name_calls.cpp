@@ -10,11 +10,12 @@
 #include <netinet/in.h>
 
 #include <cstring>
+#include <string_view>
 
 namespace ib::host_abi::preload {
 namespace {
 
-constexpr char kFolder[] = "/etc/softib/hosts/";  // drivers/sysfs/hosts.h
+constexpr std::string_view kFolder = verbs::control::kHostsFolder;
 constexpr std::size_t kNameSize = 64;
 constexpr std::size_t kTextSize = 1024;  // softibd's limit of addresses needs less
 
@@ -35,15 +36,35 @@ hostent* renamed(hostent* entry, const char* name, char* storage) {
   return entry;
 }
 
-// Calls `real` with a buffer that leaves room for the name, and puts it there.
-template <class RealCall>
-int renamed_r(const char* name, char* buffer, std::size_t size, hostent** result, RealCall real) {
-  const std::size_t room = std::strlen(name) + 1;
-  const int error = real(buffer, size > room ? size - room : 0);
-  if (error == 0 && *result != nullptr) {
-    (void)renamed(*result, name, buffer + size - room);
+// gethostbyname() asks for IPv4, gethostbyname2() has the family as a further argument.
+constexpr int family_of() {
+  return AF_INET;
+}
+constexpr int family_of(int family) {
+  return family;
+}
+
+// `storage` lives as long as the real function's own result.
+template <class RealCall, class... Family>
+hostent* by_name(RealCall& real, char* storage, const char* name, Family... family) {
+  char address[kAddressSize];
+  if (!find_node_address(name, family_of(family...), address)) return real(name, family...);
+  return renamed(real(address, family...), name, storage);
+}
+
+// The end of the caller's buffer is for the name.
+template <class RealCall, class... Family>
+int by_name_r(RealCall& real, hostent* entry, char* buffer, std::size_t size, hostent** result,
+              int* error, const char* name, Family... family) {
+  char address[kAddressSize];
+  if (!find_node_address(name, family_of(family...), address)) {
+    return real(name, family..., entry, buffer, size, result, error);
   }
-  return error;
+  const std::size_t room = std::strlen(name) + 1;
+  const std::size_t rest = size > room ? size - room : 0;
+  const int failed = real(address, family..., entry, buffer, rest, result, error);
+  if (failed == 0 && *result != nullptr) (void)renamed(*result, name, buffer + size - room);
+  return failed;
 }
 
 }  // namespace
@@ -51,9 +72,9 @@ int renamed_r(const char* name, char* buffer, std::size_t size, hostent** result
 bool find_node_address(const char* name, int family, char (&out)[kAddressSize]) {
   if (name == nullptr || !can_be_node(name)) return false;
   Path path;
-  path.length = sizeof kFolder - 1 + std::strlen(name);
-  std::memcpy(path.text, kFolder, sizeof kFolder - 1);
-  std::memcpy(path.text + sizeof kFolder - 1, name, std::strlen(name) + 1);
+  path.length = kFolder.size() + std::strlen(name);
+  std::memcpy(path.text, kFolder.data(), kFolder.size());
+  std::memcpy(path.text + kFolder.size(), name, std::strlen(name) + 1);
   verbs::control::ViewStatOut stat{};
   int fd = -1;
   if (remote::open(path, stat, fd) != remote::Reply::Ok || fd < 0) return false;
@@ -88,44 +109,28 @@ int our_getaddrinfo(const char* node, const char* service, const addrinfo* hints
 
 hostent* our_gethostbyname(const char*) IB_STANDS_FOR("gethostbyname");
 hostent* our_gethostbyname(const char* name) {
-  static char storage[kNameSize];  // as long as the real function's own result
-  char address[kAddressSize];
-  if (!find_node_address(name, AF_INET, address)) return real_gethostbyname(name);
-  return renamed(real_gethostbyname(address), name, storage);
+  static char storage[kNameSize];
+  return by_name(real_gethostbyname, storage, name);
 }
 
 hostent* our_gethostbyname2(const char*, int) IB_STANDS_FOR("gethostbyname2");
 hostent* our_gethostbyname2(const char* name, int family) {
   static char storage[kNameSize];
-  char address[kAddressSize];
-  if (!find_node_address(name, family, address)) return real_gethostbyname2(name, family);
-  return renamed(real_gethostbyname2(address, family), name, storage);
+  return by_name(real_gethostbyname2, storage, name, family);
 }
 
 int our_gethostbyname_r(const char*, hostent*, char*, std::size_t, hostent**, int*)
     IB_STANDS_FOR("gethostbyname_r");
 int our_gethostbyname_r(const char* name, hostent* entry, char* buffer, std::size_t size,
                         hostent** result, int* error) {
-  char address[kAddressSize];
-  if (!find_node_address(name, AF_INET, address)) {
-    return real_gethostbyname_r(name, entry, buffer, size, result, error);
-  }
-  return renamed_r(name, buffer, size, result, [&](char* rest, std::size_t room) {
-    return real_gethostbyname_r(address, entry, rest, room, result, error);
-  });
+  return by_name_r(real_gethostbyname_r, entry, buffer, size, result, error, name);
 }
 
 int our_gethostbyname2_r(const char*, int, hostent*, char*, std::size_t, hostent**, int*)
     IB_STANDS_FOR("gethostbyname2_r");
 int our_gethostbyname2_r(const char* name, int family, hostent* entry, char* buffer,
                          std::size_t size, hostent** result, int* error) {
-  char address[kAddressSize];
-  if (!find_node_address(name, family, address)) {
-    return real_gethostbyname2_r(name, family, entry, buffer, size, result, error);
-  }
-  return renamed_r(name, buffer, size, result, [&](char* rest, std::size_t room) {
-    return real_gethostbyname2_r(address, family, entry, rest, room, result, error);
-  });
+  return by_name_r(real_gethostbyname2_r, entry, buffer, size, result, error, name, family);
 }
 
 }  // namespace ib::host_abi::preload

@@ -6,6 +6,7 @@
 #include "setup/fabric_config.h"
 #include "softib/commands/usage.h"
 #include "softib/pages/color.h"
+#include "verbs/link_layer.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -100,6 +101,7 @@ void check_config(const FabricShape& shape) {
   whole.nodes = nodes;
   whole.hcas_per_node = shape.hcas.value_or(1);
   whole.ports_per_hca = shape.ports.value_or(1);
+  if (!shape.link_layer.empty()) whole.link_layer = verbs::link_layer_of(shape.link_layer);
   if (apply_links(*config, whole, reason) != Status::Ok) {
     throw CliError(Exit::Usage, fmt::format("{}:{}", shape.config, reason));
   }

@@ -151,10 +151,10 @@ std::string tell_addresses(ControlClient& client, const std::string& node) {
   verbs::control::SetAddressesIn in;
   put_text(in.node, node);
   in.network_namespace = network_namespace();
-  for (const InterfaceAddress& address : interface_addresses()) {
+  for (const Interface& interface : host_addresses()) {
     if (in.count == in.addresses.size()) break;
-    in.addresses[in.count].ip = address.ip;
-    put_text(in.addresses[in.count++].interface, address.interface);
+    in.addresses[in.count].ip = interface.ip;
+    put_text(in.addresses[in.count++].interface, interface.name);
   }
   const ControlAnswer answer = client.call(verbs::control::Code::SetAddresses, bytes_of(in));
   if (answer.status == Status::Ok) return {};

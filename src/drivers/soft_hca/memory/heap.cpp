@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "drivers/soft_hca/memory/heap.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <bit>
 
@@ -32,17 +34,17 @@ bool Heap::fits(std::uint64_t offset, std::uint64_t length, std::uint64_t size,
 Result<std::uint64_t> Heap::allocate(std::uint64_t size, std::uint64_t align, std::string& reason) {
   IB_ASSERT(size > 0 && std::has_single_bit(align));
   if (size > space_ || align > space_) {
-    reason = "device memory has room for " + std::to_string(limit_) + " bytes, " +
-             std::to_string(size) + " were asked for";
+    reason = fmt::format("device memory has room for {} bytes, {} were asked for", limit_, size);
     return Status::InsufficientResources;
   }
   const std::uint64_t granule = size >= kPage ? kPage : kGranule;
   align = std::max(align, granule);
   size = round_up(size, granule);
   if (size > limit_ - used_) {
-    reason = "device memory is full: " + std::to_string(used_) + " of " + std::to_string(limit_) +
-             " bytes are in use and " + std::to_string(size) +
-             " more were asked for; give softibd a larger --max-memory, or destroy something";
+    reason = fmt::format(
+        "device memory is full: {} of {} bytes are in use and {} more were asked for; give softibd "
+        "a larger --max-memory, or destroy something",
+        used_, limit_, size);
     return Status::InsufficientResources;
   }
   auto at = take_free(size, align);
