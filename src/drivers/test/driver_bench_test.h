@@ -57,6 +57,10 @@ class Process {
     const auto out = root_call<AttachOut>(Code::Attach, in);
     EXPECT_EQ(out.status, Status::Ok) << out.reason;
     attach = out.out;
+    if (out.status == Status::Ok) {
+      // Tests play its threads.
+      sure(bench.arena().slot(attach.slot)).words_used.store(hca::kThreadsPerSlot);
+    }
     std::string reason;
     const auto device = bench.tree->resolve(node, "\\Device\\ibal", reason);
     EXPECT_TRUE(device) << reason;

@@ -372,6 +372,7 @@ class World {
   void enter_or_leave(FuzzInput& in) {
     const std::uint8_t which = in.byte();
     hca::ProcessSlot& slot = sure(bench_.arena().slot(which % kMaxClients));
+    slot.words_used.store(hca::kThreadsPerSlot);
     slot.threads[which / 64].sequence.fetch_add(1);
   }
 

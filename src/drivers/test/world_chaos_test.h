@@ -22,6 +22,7 @@ class Chaos {
   // A thread begins a work request, perhaps one that needs the lock of a completion queue.
   void enter(const Client& client) {
     hca::ProcessSlot& slot = sure(arena().slot(client.attach.slot));
+    slot.words_used.store(hca::kThreadsPerSlot);
     hca::ThreadWord& word = slot.threads[pick_(4)];
     if ((word.sequence.load() & 1) != 0) return;
     word.sequence.fetch_add(1);

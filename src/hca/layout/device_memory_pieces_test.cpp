@@ -121,8 +121,11 @@ TEST(ShmLock, TwoThreadsNeverHoldItTogether) {
 
 TEST(ThreadWords, EachThreadHasItsOwnUntilItEnds) {
   BenchArena memory;
+  Shared32& used = memory.arena().slot(0)->words_used;
+  used.store(0);
   ThreadWords words(*memory.arena().slot(0));
   ThreadWord* mine = &words.mine();
+  EXPECT_EQ(used.load(), 1u);
   EXPECT_EQ(mine, &words.mine());
   ThreadWord* others = nullptr;
   std::thread([&] { others = &words.mine(); }).join();
@@ -130,10 +133,12 @@ TEST(ThreadWords, EachThreadHasItsOwnUntilItEnds) {
   ThreadWord* next = nullptr;
   std::thread([&] { next = &words.mine(); }).join();
   EXPECT_EQ(next, others) << "given back when its thread ended";
+  EXPECT_EQ(used.load(), 2u);
 }
 
 TEST(ThreadWords, MoreThreadsThanWordsShareTheLastOne) {
   BenchArena memory;
+  memory.arena().slot(0)->words_used.store(0);
   ThreadWords words(*memory.arena().slot(0));
   constexpr std::uint32_t kThreads = 100;
   std::latch all_have(kThreads);
@@ -157,6 +162,7 @@ TEST(ThreadWords, MoreThreadsThanWordsShareTheLastOne) {
   }
   EXPECT_EQ(own.size(), kThreadsPerSlot - 1);
   EXPECT_EQ(sharing, kThreads - (kThreadsPerSlot - 1));
+  EXPECT_EQ(memory.arena().slot(0)->words_used.load(), kThreadsPerSlot);
 }
 
 TEST(ThreadWords, ManyThreadsInOneScopeTakeTurns) {
@@ -251,10 +257,20 @@ TEST(Quiescence, ItsOwnWordDoesNotCount) {
   EXPECT_FALSE(Quiescence(memory.arena(), barriers, kAnyOwner).done());
 }
 
-TEST(Quiescence, ANumberOfSlotsThatIsGarbageIsCut) {
+TEST(Quiescence, NumbersOfSlotsAndWordsThatAreGarbageAreCut) {
   BenchArena memory;
   memory.arena().header().slots_used.store(~0u);
+  memory.arena().slot(1)->words_used.store(~0u);
   EXPECT_TRUE(Quiescence(memory.arena(), barriers, kAnyOwner).done());
+}
+
+TEST(Quiescence, LooksAtTheWordsThatThreadsHaveHad) {
+  BenchArena memory;
+  memory.arena().slot(1)->words_used.store(3);
+  memory.arena().slot(1)->threads[3].sequence.store(7);
+  EXPECT_TRUE(Quiescence(memory.arena(), barriers, kAnyOwner).done());
+  memory.arena().slot(1)->words_used.store(4);
+  EXPECT_FALSE(Quiescence(memory.arena(), barriers, kAnyOwner).done());
 }
 
 TEST(Epoch, RisesForTheOwnerOfWhatChangesOnly) {

@@ -83,7 +83,7 @@ struct alignas(kLine) ProcessSlot {
   Shared32 generation;  // changes whenever the slot gets a new process or loses it
   Shared32 live;        // 1: attached; 0: free or dead
   std::uint32_t pid = 0;
-  std::uint32_t reserved = 0;
+  Shared32 words_used;  // of `threads`, from the first one on: no thread has had one behind (owner)
   std::array<char, 48> program{};
   // Doorbell: anyone adds 1 and wakes (shared futex); the service thread of the process waits on
   // it.

@@ -59,7 +59,9 @@ class Quiescence {
       ProcessSlot& slot = *arena.slot(s);
       if (slot.live.load(std::memory_order_acquire) == 0) continue;
       const std::uint32_t generation = slot.generation.load(std::memory_order_acquire);
-      for (ThreadWord& word : slot.threads) {
+      const std::uint32_t words = slot.words_used.load(std::memory_order_acquire);
+      for (std::uint32_t w = 0; w < words && w < kThreadsPerSlot; ++w) {
+        ThreadWord& word = slot.threads[w];
         const std::uint64_t seen = word.sequence.load(std::memory_order_seq_cst);
         if ((seen & 1) != 0 && &word != self && may_touch(arena, s, seen, owner)) {
           busy_.push_back({s, &slot, generation, &word, seen});

@@ -75,6 +75,10 @@ class ThreadWords {
         }
       } while (!state->taken.compare_exchange_weak(taken, taken | std::uint64_t{1} << index));
       word = &state->slot.threads[index];
+      // Before the word is used: who sees it used sees this too.
+      Shared32& used = state->slot.words_used;
+      std::uint32_t known = used.load(std::memory_order_relaxed);
+      while (known <= index && !used.compare_exchange_weak(known, index + 1)) {}
     }
     void give_back() {
       if (state && index < kThreadsPerSlot - 1)

@@ -133,6 +133,8 @@ class BenchArena {
     arena_.header().fenced_entries.store(1);
     for (const std::uint32_t slot : {0u, 1u}) {
       arena_.slot(slot)->live.store(1);
+      arena_.slot(slot)->words_used.store(
+          kThreadsPerSlot);  // tests play threads that are elsewhere
       arena_.slot(slot)->own_pid.store(kBenchPid);
       arena_.slot(slot)->plate_number.store(bench_plate);
       arena_.slot(slot)->plate_address.store(std::bit_cast<std::uint64_t>(&bench_plate));
