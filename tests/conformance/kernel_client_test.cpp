@@ -170,6 +170,7 @@ TEST_P(KernelClientTest, AReceiveThatIsPostedInErrorIsFlushedAtOnce) {
   EXPECT_EQ(one(cq).wr_id, 1u);
   on_loop([&] {
     const std::uint32_t slot = al->plane().slot();
+    al->system().arena.slot(slot)->words_used.store(hca::kThreadsPerSlot);
     std::atomic<std::uint64_t>& word = al->system().arena.slot(slot)->threads.back().sequence;
     const std::uint64_t idle = word.load();
     ASSERT_EQ(idle & 1, 0u);

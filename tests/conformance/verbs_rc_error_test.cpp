@@ -455,6 +455,7 @@ TEST_P(RcError, NoReceiveEndsWhileAStoppedThreadMayBeDeliveringIntoIt) {
   daemon.on_loop([&] {
     const hca::Arena& arena = daemon.access_layer().arena;
     const std::uint32_t slot = arena.qp(hca::qp_index(qa.qpn))->id.owner_slot;
+    arena.slot(slot)->words_used.store(hca::kThreadsPerSlot);
     word = &arena.slot(slot)->threads.back().sequence;
   });
   word->store(word->load() + 1);
