@@ -252,24 +252,32 @@ Status Fabric::set_gid(Port& port, std::size_t index, GidEntry entry) {
   return Status::Ok;
 }
 
-Status Fabric::check_addresses(const Node& node, const std::vector<Address>& addresses) const {
-  const std::size_t ports = ethernet_ports(node).size();
-  // Each has a link-local one.
-  std::vector<std::size_t> on_port(std::max(ports, std::size_t{1}), 1);
-  for (auto at = addresses.begin(); at != addresses.end(); ++at) {
-    if (!verbs::is_host_address(at->ip) || at->port >= on_port.size()) {
-      return Status::InvalidParameter;
-    }
-    const Node* owner = find_node_by_address(at->ip);
-    const bool twice = std::any_of(addresses.begin(), at,
-                                   [&](const Address& other) { return other.ip == at->ip; });
-    // A link-local address of a port is an address of no node.
-    const Port* port = find_port(at->ip);
-    const bool of_a_port = port != nullptr && owner == nullptr;
-    if (twice || of_a_port || (owner != nullptr && owner != &node)) return Status::AlreadyExists;
-    if (++on_port[at->port] > verbs::limits::kGidTableLength) return Status::LimitExceeded;
+// `before`: the addresses that the node is to have beside this one.
+Status Fabric::check_address(const Node& node, std::span<const Address> before,
+                             const Address& address) const {
+  const std::size_t ports = std::max(ethernet_ports(node).size(), std::size_t{1});
+  if (!verbs::is_host_address(address.ip) || address.port >= ports) return Status::InvalidParameter;
+  const Node* owner = find_node_by_address(address.ip);
+  const bool twice = std::any_of(before.begin(), before.end(),
+                                 [&](const Address& other) { return other.ip == address.ip; });
+  // A link-local address of a port is an address of no node.
+  const bool of_a_port = owner == nullptr && find_port(address.ip) != nullptr;
+  if (twice || of_a_port || (owner != nullptr && owner != &node)) return Status::AlreadyExists;
+  const auto on_port = std::count_if(before.begin(), before.end(), [&](const Address& other) {
+    return other.port == address.port;
+  });
+  // The first GID of each port is its link-local one.
+  const bool fits = static_cast<std::size_t>(on_port) + 1 < verbs::limits::kGidTableLength;
+  return fits ? Status::Ok : Status::LimitExceeded;
+}
+
+std::vector<Address> Fabric::available_addresses(const Node& node,
+                                                 const std::vector<Address>& wanted) const {
+  std::vector<Address> result;
+  for (const Address& address : wanted) {
+    if (check_address(node, result, address) == Status::Ok) result.push_back(address);
   }
-  return Status::Ok;
+  return result;
 }
 
 std::vector<Address> Fabric::default_addresses(const Node& node) const {
@@ -283,7 +291,9 @@ std::vector<Address> Fabric::default_addresses(const Node& node) const {
 }
 
 Status Fabric::set_addresses(Node& node, std::vector<Address> addresses, AddressSource source) {
-  IB_CHECK(check_addresses(node, addresses));
+  for (std::size_t i = 0; i < addresses.size(); ++i) {
+    IB_CHECK(check_address(node, std::span(addresses).first(i), addresses[i]));
+  }
   const auto index = static_cast<std::uint32_t>(&node - nodes_.data());
   for (const Address& address : node.addresses) node_by_address_.erase(address.ip);
   for (const Address& address : addresses) node_by_address_.emplace(address.ip, index);

@@ -210,6 +210,9 @@ class Fabric {
                        AddressSource source = AddressSource::Configured);
   // Those that a node has until it is given others: of the node, and of each further Ethernet port.
   std::vector<Address> default_addresses(const Node& node) const;
+  // Those of `wanted` that set_addresses() would take, in their order.
+  std::vector<Address> available_addresses(const Node& node,
+                                           const std::vector<Address>& wanted) const;
 
  private:
   struct NameHash {
@@ -231,7 +234,8 @@ class Fabric {
   Hca& append_hca(Node& node);
   void append_port(const Hca& hca, std::uint32_t number, std::uint64_t guid,
                    verbs::LinkLayer link_layer);
-  Status check_addresses(const Node& node, const std::vector<Address>& addresses) const;
+  Status check_address(const Node& node, std::span<const Address> before,
+                       const Address& address) const;
   void give_addresses(Node& node, const Hca& hca);
   void drop_addresses(const Node& node, std::uint32_t ordinal, Port& port);
   void place_addresses(const Node& node, std::uint32_t ordinal, Port& port);

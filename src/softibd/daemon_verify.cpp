@@ -46,8 +46,8 @@ void Daemon::build_verifier(drivers::SoftHcaOptions& options) {
   const auto fails = [this](std::string_view site) { return verifier_->fails(site); };
   options.fault = fails;
   verifying_memory_ = std::make_unique<VerifyingMemory>(memory_, fails);
-  log_.info("verify: on, " + std::string(options_.verify == Verify::Faults ? "with faults, " : "") +
-            fmt::format("seed {}", options_.verify_seed));
+  const char* faults = options_.verify == Verify::Faults ? "with faults, " : "";
+  log_.info(fmt::format("verify: on, {}seed {}", faults, options_.verify_seed));
 }
 
 platform::DeviceMemoryHost& Daemon::memory_host() {

@@ -54,24 +54,6 @@ Result<std::vector<Address>> read_addresses(const control::SetAddressesIn& in, s
   return addresses;
 }
 
-// Those that the node can have: no other node has them, and its GID tables have room.
-std::vector<Address> available(const fabric::Fabric& fabric, const fabric::Node& node,
-                               const std::vector<Address>& wanted, std::size_t ports) {
-  std::vector<Address> result;
-  std::vector<std::size_t> on_port(std::max<std::size_t>(ports, 1), 1);  // the port's own GID
-  for (const Address& address : wanted) {
-    const fabric::Node* owner = fabric.find_node_by_address(address.ip);
-    const bool is_others =
-        owner != nullptr ? owner != &node : fabric.find_port(address.ip) != nullptr;
-    const bool is_there = std::any_of(result.begin(), result.end(),
-                                      [&](const Address& a) { return a.ip == address.ip; });
-    if (is_others || is_there || on_port[address.port] == verbs::limits::kGidTableLength) continue;
-    ++on_port[address.port];
-    result.push_back(address);
-  }
-  return result;
-}
-
 std::string users_of(const Core& core, const fabric::Node& node) {
   std::string users;
   for (const Session* session : core.by_slot) {
@@ -118,11 +100,11 @@ void set_addresses(FabricTree& tree, const control::SetAddressesIn& in, io::IrpR
   std::vector<Address> addresses;
   const std::uint64_t own = tree.network_namespace();
   if (own != 0 && in.network_namespace != own) {
-    addresses = available(core.fabric, *node, *given, ports.size());
+    addresses = core.fabric.available_addresses(*node, *given);
   }
   if (addresses.empty()) {
     source = fabric::AddressSource::Default;
-    addresses = available(core.fabric, *node, core.fabric.default_addresses(*node), ports.size());
+    addresses = core.fabric.available_addresses(*node, core.fabric.default_addresses(*node));
   }
   if (addresses == node->addresses) return succeed(std::move(irp));
   const bool all_stay =

@@ -124,12 +124,7 @@ TEST_F(NodeAddresses, ThatComeAreAnEvent) {
 TEST_F(NodeAddresses, LeadConnectionsToWhoHasThemNow) {
   Process p(b, 11, "node0");
   const auto qp = p.qp(QpType::Rc, p.pd(), p.cq());
-  verbs::AddressVector av;
-  av.is_global = 1;
-  av.port = 1;
-  av.sgid_index = 1;
-  av.dgid = verbs::ipv4_gid(127u << 24 | 77 << 16 | 2);  // of node1
-  p.connect(qp.handle, 0x4242, av);
+  p.connect(qp.handle, 0x4242, verbs::ipv4_gid(127u << 24 | 77 << 16 | 2));  // of node1
   const auto& connection = b.arena().qp(index_of(qp.handle))->connection;
   EXPECT_EQ(connection.dest_port, b.fabric.index_of(port(1, 1)));
   ASSERT_EQ(set(request("node1", {{kOne, "eth0"}})), Status::Ok);

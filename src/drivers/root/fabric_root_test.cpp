@@ -165,12 +165,7 @@ TEST(FabricRoot, APeerThatIsNotThereIsSoughtByGidOverEthernet) {
   Bench b(0, {}, verbs::LinkLayer::Ethernet);
   Process p(b, 11, "node0");
   const auto qp = p.qp(QpType::Rc, p.pd(), p.cq());
-  verbs::AddressVector av;
-  av.is_global = 1;
-  av.port = 1;
-  av.sgid_index = 1;
-  av.dgid = verbs::ipv4_gid(127u << 24 | 77 << 16 | 2);  // of node1
-  p.connect(qp.handle, 0x4242, av);
+  p.connect(qp.handle, 0x4242, verbs::ipv4_gid(127u << 24 | 77 << 16 | 2));  // of node1
   TraceErrorIn in;
   in.qp_index = control::index_of(qp.handle);
   in.peer_qpn = 0x4242;

@@ -175,6 +175,14 @@ class Process {
     av.port = 1;
     connect(of_qp, dest_qpn, av, timeout);
   }
+  void connect(std::uint32_t of_qp, std::uint32_t dest_qpn, const verbs::Gid& dgid) {
+    verbs::AddressVector av;
+    av.is_global = 1;
+    av.port = 1;
+    av.sgid_index = 1;
+    av.dgid = dgid;
+    connect(of_qp, dest_qpn, av);
+  }
   void connect(std::uint32_t of_qp, std::uint32_t dest_qpn, const verbs::AddressVector& av,
                std::uint8_t timeout = 14) {
     namespace a = verbs::qp_attr;
