@@ -2,7 +2,7 @@
 // Every transition of ClientFile, with a driver that answers, parks or keeps requests.
 #include "io/client_file.h"
 
-#include "io/client_bed_test.h"
+#include "io/test/client_bed_test.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

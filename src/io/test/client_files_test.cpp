@@ -2,7 +2,7 @@
 // A client with file 0 and others: the order of the end.
 #include "io/client_files.h"
 
-#include "io/client_bed_test.h"
+#include "io/test/client_bed_test.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "io/power_manager.h"
 
-#include "io/test_tree.h"
+#include "io/test/test_tree.h"
 
 #include <gmock/gmock.h>
 

@@ -2,7 +2,7 @@
 #include "io/pnp_manager.h"
 
 #include "io/pnp_removal.h"
-#include "io/test_tree.h"
+#include "io/test/test_tree.h"
 
 #include <gmock/gmock.h>
 

@@ -3,7 +3,7 @@
 // drivers refuse, delay and fail. Virtual time; a failing seed is printed and repeats the run:
 //   SOFTIB_SEED=17 io_test --gtest_filter='PnpRandom.*'
 #include "io/pnp_removal.h"
-#include "io/test_tree.h"
+#include "io/test/test_tree.h"
 
 #include <cstdlib>
 #include <random>
