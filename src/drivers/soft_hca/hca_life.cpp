@@ -84,6 +84,13 @@ void wake(HcaDevice& self) {
   kick_all(self.core);
 }
 
+// The LID that a port had (as device memory says, which others can write) leads to it no longer.
+void forget_lid(Core& core, std::uint32_t port, std::uint16_t lid) {
+  hca::Shared32* const at = core.arena().lid(lid);
+  std::uint32_t number = port + 1;  // not that of another port, which may have the LID by now
+  if (at != nullptr) at->compare_exchange_strong(number, 0, std::memory_order_seq_cst);
+}
+
 }  // namespace
 
 void publish_ports(Core& core, const fabric::Hca& hca) {
@@ -92,6 +99,7 @@ void publish_ports(Core& core, const fabric::Hca& hca) {
     const std::uint32_t index = hca.first_port + port.number - 1;
     hca::PortEntry& entry = *core.arena().port(index);
     entry.link_layer.store(port.link_layer, std::memory_order_relaxed);
+    if (entry.lid != port.lid) forget_lid(core, index, entry.lid);
     entry.lid = port.lid;
     for (std::uint32_t i = 0; i < entry.gids.size(); ++i) {
       const verbs::Gid gid = i < port.gids.size() ? port.gids[i].gid : verbs::Gid{};

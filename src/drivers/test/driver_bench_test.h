@@ -126,9 +126,19 @@ class Process {
     bench_.host.alive.erase(client_.pid);
     bench_.root->disconnect(*zero_);
     if (file_ != nullptr) send(*file_, io::Major::Close);
+    for (const auto& file : more_files_) send(*file, io::Major::Close);
     send(*zero_, io::Major::Close);
+    more_files_.clear();
     file_.reset();
     zero_.reset();
+  }
+  // Opens its HCA once more.
+  io::FileObject& open_again() {
+    const auto number = static_cast<std::uint32_t>(2 + more_files_.size());
+    more_files_.push_back(
+        std::make_unique<io::FileObject>(file_->device(), number, client_, zero_.get()));
+    send(*more_files_.back(), io::Major::Create);
+    return *more_files_.back();
   }
   void close_file() {
     send(*file_, io::Major::Close);
@@ -221,6 +231,7 @@ class Process {
   io::Client client_;
   std::unique_ptr<io::FileObject> zero_;
   std::unique_ptr<io::FileObject> file_;
+  std::vector<std::unique_ptr<io::FileObject>> more_files_;
 };
 
 }  // namespace ib::drivers::test

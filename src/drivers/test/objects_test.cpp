@@ -375,6 +375,38 @@ std::vector<std::uint32_t> members_by_gid(const hca::Arena& arena, const verbs::
   std::sort(qpns.begin(), qpns.end());
   return qpns;
 }
+TEST(Ports, ALidThatAPortHasNoMoreLeadsNowhere) {
+  Bench b;
+  fabric::Hca& hca = b.fabric.nodes()[0].hcas[0];
+  fabric::Port& one = hca.ports[0];
+  fabric::Port& two = hca.ports[1];
+  const auto publish = [&] {
+    set_port_state(b.core(), hca, one, false);
+    set_port_state(b.core(), hca, one, true);
+  };
+  const std::uint16_t old = one.lid;
+  const std::uint16_t of_two = two.lid;
+  ASSERT_EQ(b.arena().port_with_lid(old), 0u);
+
+  ASSERT_EQ(b.fabric.set_lid(one, 100), Status::Ok);
+  publish();
+  EXPECT_EQ(b.arena().port_with_lid(100), 0u);
+  EXPECT_EQ(b.arena().port_with_lid(old), hca::kNone);
+
+  // Each takes what the other had.
+  ASSERT_EQ(b.fabric.set_lid(two, 101), Status::Ok);
+  ASSERT_EQ(b.fabric.set_lid(one, of_two), Status::Ok);
+  ASSERT_EQ(b.fabric.set_lid(two, 100), Status::Ok);
+  publish();
+  EXPECT_EQ(b.arena().port_with_lid(of_two), 0u);
+  EXPECT_EQ(b.arena().port_with_lid(100), 1u);
+
+  // A program may write anything into device memory.
+  sure(b.arena().port(0)).lid = 0xffff;
+  publish();
+  EXPECT_EQ(b.arena().port_with_lid(of_two), 0u);
+}
+
 std::size_t chain_length(const hca::Arena& arena, std::uint16_t mlid) {
   std::size_t length = 0;
   const hca::Shared32* next = &arena.mcast_by_lid(hca::mcast_chain(mlid));

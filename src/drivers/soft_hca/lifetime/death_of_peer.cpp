@@ -70,12 +70,19 @@ void expect_loss(Core& core, Qp& qp, control::Cause cause, std::uint64_t detail)
 }
 
 void notify_peers(Core& core, const Session& dead) {
-  core.qps.for_each([&](Qp& qp) {
-    // An XRC receive QP lives on with those who opened it; one that is dying was destroyed in
-    // order.
-    if (qp.dying || qp.holders.size() != 1 || qp.holders.front().file->session != &dead) return;
-    expect_loss(core, qp, control::Cause::PeerProcessGone, dead.pid);
-  });
+  for (const auto& file : dead.files) {
+    for (const std::uint32_t index : file->of(Kind::Qp)) {
+      Qp& qp = *core.qps.find(index);
+      // An XRC receive QP lives on with others who opened it; in two files of the dead process it
+      // is looked at once. One that is dying was destroyed in order.
+      const bool dies = std::all_of(qp.holders.begin(), qp.holders.end(), [&](const auto& holder) {
+        return holder.file->session == &dead;
+      });
+      if (!qp.dying && dies && qp.file == file.get()) {
+        expect_loss(core, qp, control::Cause::PeerProcessGone, dead.pid);
+      }
+    }
+  }
 }
 
 }  // namespace ib::drivers

@@ -107,6 +107,40 @@ TEST(Death, AQueuePairThatWasDestroyedInOrderBreaksNobody) {
   EXPECT_EQ(s.state(), QpState::Rts);
 }
 
+// An XRC receive QP that several have open dies with the last process, whose files may be several.
+TEST(Death, AnXrcReceiveQueuePairDiesWithAllWhoHaveIt) {
+  Bench b;
+  Process sender(b, 12, "node1");
+  Process other(b, 13, "node0");
+  Process victim(b, 11, "node0");
+  const OpenXrcdIn shared{17, 4, 1, 0};
+  CreateQpIn in;
+  in.type = QpType::XrcRecv;
+  in.xrcd = victim.good(victim.call(Code::OpenXrcd, shared));
+  const auto receiving = victim.call<QpOut>(Code::CreateQp, in);
+  const auto sending = sender.qp(QpType::XrcSend, sender.pd(), sender.cq());
+  sender.connect(sender.good(sending), receiving.out.qpn, kVictimLid);
+  victim.connect(victim.good(receiving), sending.out.qpn, kPeerLid);
+  const auto open = [&](Process& process, io::FileObject& file) {
+    const auto xrcd = process.finish<Nothing>(*process.start(file, Code::OpenXrcd, shared));
+    const OpenQpIn opened{process.good(xrcd), receiving.out.qpn, 5};
+    process.good(process.finish<QpOut>(*process.start(file, Code::OpenQp, opened)));
+  };
+  open(victim, victim.open_again());
+  open(other, other.file());
+  const auto& entry = sure(b.arena().qp(control::index_of(sending.handle)));
+
+  other.exit();
+  b.executor.advance(std::chrono::seconds(5));
+  EXPECT_EQ(entry.id.state.load(), QpState::Rts);
+  EXPECT_EQ(entry.geometry.error_cause.load(), Cause::None);
+
+  victim.exit();
+  b.executor.advance(std::chrono::seconds(5));
+  EXPECT_EQ(entry.id.state.load(), QpState::Error);
+  EXPECT_EQ(entry.geometry.error_cause.load(), Cause::PeerProcessGone);
+}
+
 TEST(Death, LeavesNothingBehind) {
   Scene s;
   McastIn mcast{0, 0xc001, 0, {}};
