@@ -44,6 +44,7 @@ function(ib_test name)
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/test-bin)
   target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR}/src ${CMAKE_SOURCE_DIR})
   target_link_libraries(${name} PRIVATE ${needs} ib_options ${A_LIBS} GTest::gmock GTest::gtest_main)
+  ib_precompile(${name} test)
   ib_register(${name} ${A_LABEL} "${A_TIMEOUT}" ${IB_TEST_RUNNER} $<TARGET_FILE:${name}> ${A_ARGS})
 endfunction()
 

@@ -14,7 +14,7 @@
 #include <filesystem>
 #include <string>
 
-#ifdef __SANITIZE_ADDRESS__
+#if IB_ADDRESS_SANITIZER
 #include <sanitizer/common_interface_defs.h>
 #include <sanitizer/lsan_interface.h>
 #define IB_SANITIZED 1
@@ -56,7 +56,7 @@ inline void print_command_at_death() {
 
 // One check takes longer than a seed.
 inline void look_for_leaks([[maybe_unused]] unsigned from, [[maybe_unused]] unsigned to) {
-#ifdef __SANITIZE_ADDRESS__
+#if IB_ADDRESS_SANITIZER
   EXPECT_EQ(__lsan_do_recoverable_leak_check(), 0) << "in a seed from " << from << " to " << to;
 #endif
 }

@@ -394,7 +394,7 @@ TEST(MapFile, MapsWhatExistsAndNoMore) {
 }
 
 TEST(MapFile, TakesLessAddressSpaceWhereThereIsLess) {
-#if defined(__SANITIZE_ADDRESS__) || IB_THREAD_SANITIZER
+#if IB_ADDRESS_SANITIZER || IB_THREAD_SANITIZER
   GTEST_SKIP() << "sanitizers need more address space than the limit of this test";
 #endif
   const NativeHandle file = own_descriptor(::memfd_create("test", MFD_CLOEXEC));
@@ -415,7 +415,7 @@ TEST(MapFile, TakesLessAddressSpaceWhereThereIsLess) {
 }
 
 TEST(MapFile, NamesTheLimitThatIsInTheWay) {
-#if defined(__SANITIZE_ADDRESS__) || IB_THREAD_SANITIZER
+#if IB_ADDRESS_SANITIZER || IB_THREAD_SANITIZER
   GTEST_SKIP() << "sanitizers need more address space than the limit of this test";
 #endif
   const NativeHandle file = own_descriptor(::memfd_create("test", MFD_CLOEXEC));

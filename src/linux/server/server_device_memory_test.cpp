@@ -48,7 +48,7 @@ TEST(ServerDeviceMemory, GrowsInPlace) {
 }
 
 TEST(ServerDeviceMemory, TakesLessAddressSpaceWhereThereIsLess) {
-#if defined(__SANITIZE_ADDRESS__) || IB_THREAD_SANITIZER
+#if IB_ADDRESS_SANITIZER || IB_THREAD_SANITIZER
   GTEST_SKIP() << "sanitizers need more address space than the limit of this test";
 #endif
   rlimit old{};

@@ -83,7 +83,7 @@ void let_ucx_sleep(Environment& environment) {
   if (find(environment, kUcxMutex) == nullptr) set(environment, kUcxMutex, "y");
 }
 
-std::string quoted(std::string_view value) {
+std::string shell_quoted(std::string_view value) {
   std::string text = "'";
   for (const char c : value) {
     if (c == '\'') {
@@ -169,7 +169,7 @@ std::string export_lines(const Environment& base, const Environment& wanted) {
   std::string text;
   for (const auto& entry : wanted) {
     if (std::find(base.begin(), base.end(), entry) != base.end()) continue;
-    text += "export " + entry.first + "=" + quoted(entry.second) + "\n";
+    text += "export " + entry.first + "=" + shell_quoted(entry.second) + "\n";
   }
   return text;
 }
