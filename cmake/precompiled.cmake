@@ -23,7 +23,7 @@ function(ib_precompiled_header target)  # ARGN: headers
   list(JOIN includes "\n" text)
   set(folder ${CMAKE_CURRENT_BINARY_DIR}/CMakeFiles/${target}.dir)
   file(CONFIGURE OUTPUT ${folder}/made_from.cpp CONTENT "${text}\n" @ONLY)
-  execute_process(COMMAND ${CMAKE_CXX_COMPILER} -std=c++20 -fsanitize=${IB_SANITIZE} -E ${folder}/made_from.cpp
+  execute_process(COMMAND ${CMAKE_CXX_COMPILER} -std=c++20 -fsanitize=${IB_SANITIZE} -E -P ${folder}/made_from.cpp
     OUTPUT_VARIABLE preprocessed COMMAND_ERROR_IS_FATAL ANY)
   string(SHA256 sum "${preprocessed}")
   file(CONFIGURE OUTPUT ${folder}/cmake_pch.hxx.pch.sum CONTENT "${CMAKE_CXX_COMPILER_VERSION} ${sum}\n" @ONLY)
