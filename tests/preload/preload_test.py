@@ -322,6 +322,7 @@ class InHostVerbs(unittest.TestCase):
 
     def setUp(self):
         self.closed = []
+        self.first_writer = None
         self.hooks = Hooks(ctypes.sizeof(Hooks), Hooks.CREATE(self.create), Hooks.READ(self.read),
                            Hooks.CLOSED(self.closed.append))
         self.cmd_fd = os.open(UVERBS, os.O_RDWR | os.O_CLOEXEC)
@@ -334,6 +335,7 @@ class InHostVerbs(unittest.TestCase):
     def create(self, cmd_fd):
         self.assertEqual(cmd_fd, self.cmd_fd)
         reader, self.writer = os.pipe()
+        self.first_writer = self.first_writer or self.writer
         return reader
 
     @staticmethod
@@ -375,6 +377,12 @@ class InHostVerbs(unittest.TestCase):
 
     def test_calls_that_the_kernels_device_does_not_have(self):
         self.assertEqual(error_of(os.read, self.cmd_fd, 8), errno.EINVAL)
+        self.assertEqual(error_of(os.readv, self.cmd_fd, [bytearray(8)]), errno.EINVAL)
+        self.assertEqual(error_of(os.lseek, self.cmd_fd, 0, os.SEEK_CUR), errno.ESPIPE)
+        self.assertEqual(error_of(os.pread, self.cmd_fd, 8, 0), errno.ESPIPE)
+        self.assertEqual(error_of(os.preadv, self.cmd_fd, [bytearray(8)], 0), errno.ESPIPE)
+        self.assertEqual(error_of(os.pwrite, self.cmd_fd, b"12345678", 0), errno.ESPIPE)
+        self.assertEqual(error_of(os.pwritev, self.cmd_fd, [b"12345678"], 0), errno.ESPIPE)
         self.assertEqual(error_of(mmap.mmap, self.cmd_fd, mmap.PAGESIZE), errno.ENODEV)
         self.assertEqual(error_of(fcntl.ioctl, self.cmd_fd, termios.TCGETS, bytes(64)), errno.ENOTTY)
 
@@ -459,6 +467,28 @@ class InHostVerbs(unittest.TestCase):
         os.dup2(null, copy)
         self.assertEqual(self.closed, [channel, copy])
         self.assertEqual(os.read(copy, 8), b"")
+
+    def test_several_buffers_are_several_calls(self):
+        """A command is in one buffer, as for the kernel's device; so is an event."""
+        channel = self.create_channel()
+        request = struct.pack("<IHHQ", 17, 4, 1, ctypes.addressof(self.response))
+        self.assertEqual(os.writev(self.cmd_fd, [b"", request]), len(request))
+        os.close(struct.unpack("<i", self.response.raw)[0])
+        self.assertEqual(error_of(os.writev, self.cmd_fd, [request[:8], request[8:]]), errno.EINVAL)
+        self.assertEqual(os.writev(self.cmd_fd, [request, request[:8]]), len(request))
+        os.close(struct.unpack("<i", self.response.raw)[0])
+        self.assertEqual(os.writev(self.cmd_fd, [b""]), 0)
+        self.assertEqual(error_of(os.pwritev, self.cmd_fd, [request[:8]], -1), errno.EINVAL)
+        self.assertEqual(LIBC.writev(self.cmd_fd, 0, 1025), -1)
+        self.assertEqual(ctypes.get_errno(), errno.EINVAL)
+
+        one, two = bytearray(8), bytearray(8)
+        os.write(self.first_writer, b"8 bytes.16 bytes")
+        self.assertEqual(os.readv(channel, [one, two]), 16)
+        self.assertEqual([one, two], [struct.pack("<Q", 0x1234)] * 2)
+        os.write(self.first_writer, b"8 bytes.short")
+        self.assertEqual(os.readv(channel, [one, two, bytearray(8)]), 13)
+        self.assertEqual(two[:5], b"short")
 
     def test_a_vfork_child_closes_nothing_of_its_parent(self):
         channel = self.create_channel()

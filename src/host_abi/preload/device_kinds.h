@@ -35,6 +35,8 @@ struct DeviceKind {
     std::uint32_t minor;
   };
   Number (*number)(unsigned unit) = nullptr;
+  // It has no position: lseek(), pread() and pwrite() fail with ESPIPE.
+  bool is_stream = false;
   // Returns a new descriptor, or -1 with errno. open() sets its number and close-on-exec.
   int (*open)(unsigned unit, int flags) = nullptr;
 
