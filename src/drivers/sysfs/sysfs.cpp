@@ -205,6 +205,26 @@ Found per_hca(const View& view, const char* prefix, std::vector<std::string> oth
   return rest.empty() ? Found(directory(std::move(others))) : std::nullopt;
 }
 
+// /sys/class/net/IF/device/infiniband*: the HCAs with a port that has the interface. The rest of
+// /sys/class/net is the kernel's.
+Found interface_item(const View& view, Rest path) {
+  if (path.size() < 3 || path[1] != "device") return std::nullopt;
+  const bool is_verbs = path[2] == "infiniband_verbs";
+  if (!is_verbs && path[2] != "infiniband") return std::nullopt;
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < view.node.hcas.size(); ++i) {
+    const fabric::Hca& hca = view.node.hcas[i];
+    if (!hca.present || port_of_interface(hca, path[0]) == nullptr) continue;
+    std::string name = is_verbs ? "uverbs" + std::to_string(i) : hca.name;
+    if (path.size() == 4 && path[3] == name) {
+      return link(std::string("../../../../").append(path[2]).append("/").append(name));
+    }
+    names.push_back(std::move(name));
+  }
+  if (path.size() > 3 || names.empty()) return std::nullopt;
+  return directory(std::move(names));
+}
+
 Found walk(const View& view, Rest path) {
   const std::string_view first = path.empty() ? "" : path[0];
   if (first == "dev") {
@@ -223,6 +243,7 @@ Found walk(const View& view, Rest path) {
   if (path[1] != "class") return std::nullopt;
   if (path.size() == 2) return directory({"infiniband", "infiniband_verbs"});
   const Rest rest = path.subspan(3);
+  if (path[2] == "net") return interface_item(view, rest);
   if (path[2] == "infiniband") return per_hca(view, "softib", {}, hca_item, rest);
   if (path[2] != "infiniband_verbs") return std::nullopt;
   if (rest.size() == 1 && rest[0] == "abi_version") return file("6\n");

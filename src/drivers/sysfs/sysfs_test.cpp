@@ -222,6 +222,27 @@ TEST_F(EthernetSysfsTest, TheDeviceHasADirectoryForEachInterfaceOfItsPorts) {
       << "the link-local address of a port without an interface";
 }
 
+TEST_F(EthernetSysfsTest, AnInterfaceLeadsToItsHca) {
+  const std::string device = "/sys/class/net/lo/device";
+  EXPECT_EQ(list(device + "/infiniband"), "softib0\n");
+  EXPECT_EQ(list(device + "/infiniband_verbs"), "uverbs0\n");
+  EXPECT_EQ(*view_.readlink("", device + "/infiniband/softib0"), "../../../../infiniband/softib0");
+  EXPECT_EQ(read(device + "/infiniband/softib0/ports/1/link_layer"), "Ethernet\n");
+  EXPECT_EQ(read(device + "/infiniband_verbs/uverbs0/ibdev"), "softib0\n");
+  EXPECT_EQ(read("/sys/class/infiniband/softib0/device/net/lo/dev_port"), "0\n") << "and back";
+  for (const char* path :
+       {"/infiniband/softib1", "/infiniband_verbs/uverbs1", "/infiniband_mad", "/net", ""}) {
+    EXPECT_EQ(view_.stat("", device + path).error(), Status::NotFound) << path;
+  }
+  fabric::Node& node = fabric_.nodes()[0];
+  ASSERT_EQ(fabric_.set_addresses(node, {{verbs::ipv4_gid(0x0a000001), "eth7", 1}}), Status::Ok);
+  EXPECT_EQ(list("/sys/class/net/eth7/device/infiniband"), "softib0\n");
+  EXPECT_FALSE(view_.stat("", device + "/infiniband"));
+  EXPECT_TRUE(view_.stat("beta", device + "/infiniband"));
+  node.hcas[0].present = false;
+  EXPECT_FALSE(view_.stat("", "/sys/class/net/eth7/device/infiniband"));
+}
+
 TEST_F(SysfsTest, NodesDifferInGuidsAndLids) {
   const std::string file = "/sys/class/infiniband/softib0/node_guid";
   EXPECT_EQ(read(file), "0253:4600:0000:0000\n");
