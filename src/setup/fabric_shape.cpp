@@ -36,11 +36,6 @@ bool is_node_name(std::string_view name) {
   return clean && !name.empty() && name.size() <= 63 && name[0] != '-' && !is_number(name);
 }
 
-// The largest fabric that softib starts. The model holds more (fabric::kMaxNodes), but each node
-// gets its devices at the start: 4,096 take seconds, twice as many four times as long.
-constexpr std::uint32_t kMostNodes = 4096;
-static_assert(kMostNodes <= fabric::kMaxNodes);
-
 }  // namespace
 
 std::vector<std::string> FabricShape::node_names() const {
@@ -51,9 +46,9 @@ std::vector<std::string> parse_nodes(const std::string& text) {
   std::vector<std::string> names;
   if (is_number(text)) {
     const std::optional<std::uint32_t> count = to_number(text);
-    if (!count || *count == 0 || *count > kMostNodes) {
-      throw CliError(Exit::Usage,
-                     fmt::format("--nodes {}: a fabric has 1 to {} nodes", text, kMostNodes));
+    if (!count || *count == 0 || *count > fabric::kMaxNodes) {
+      throw CliError(Exit::Usage, fmt::format("--nodes {}: a fabric has 1 to {} nodes", text,
+                                              fabric::kMaxNodes));
     }
     for (std::uint32_t i = 0; i < *count; ++i) names.push_back(fmt::format("node{}", i));
     return names;
@@ -76,9 +71,9 @@ std::vector<std::string> parse_nodes(const std::string& text) {
     }
     names.push_back(std::move(name));
   }
-  if (names.size() > kMostNodes) {
+  if (names.size() > fabric::kMaxNodes) {
     throw CliError(Exit::Usage, fmt::format("--nodes: {} names; a fabric has 1 to {} nodes",
-                                            names.size(), kMostNodes));
+                                            names.size(), fabric::kMaxNodes));
   }
   return names;
 }

@@ -247,7 +247,7 @@ class BadInput(CliTest):
         self.check(self.softib("bogus"), USAGE, "bogus")
         self.check(self.softib("run"), USAGE, "softib run -- CMD")
         self.check(self.softib("run", "--bogus", "--", "true"), USAGE, "--bogus")
-        self.check(self.softib("up", "--nodes", "0"), USAGE, "1 to 4096")
+        self.check(self.softib("up", "--nodes", "0"), USAGE, "1 to 32768")
         self.check(self.softib("up", "--nodes", "a,a"), USAGE, "twice")
         self.check(self.softib("up", "--hcas", "99"), USAGE, "--hcas")
         self.check(self.softib("up", "--fabric", "../x"), USAGE, "bad fabric name")

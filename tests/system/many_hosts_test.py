@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""A fabric of 1,000 virtual hosts: all of them up, with a process each that has its device open, a ring of connections
-through 64 of them; what `softib` says of it.
+"""Fabrics of 1,000 and of 32,768 virtual hosts. Of the smaller one: all of them up, with a process each that has its
+device open, a ring of connections through 64 of them; what `softib` says of it.
 
 many_hosts_test.py [--as root|nobody] [--only REGEX]
 """
@@ -15,6 +15,7 @@ from harness import Failed, Skipped
 
 HOSTS = 1000
 MEMBERS = 64
+MOST = 32768
 PROGRAM = pathlib.Path(__file__).with_name("programs") / "many_hosts.c"
 KIB_EACH = 8 << 10  # what a process of its own, libibverbs and its share of softibd take, with room to spare
 
@@ -46,6 +47,12 @@ def test(report, user):
             devices = fabric.run(["ibv_devinfo"], node=HOSTS - 1).require(r"port_lid:\s+1000$")
             remarks.append(f"{state(fabric)['memory']['resident'] >> 10} KiB resident, "
                            f"ibv_devinfo {devices.seconds:.2f} s")
+    with report.case(f"{MOST} hosts come up") as remarks:
+        need_room()
+        with harness.Fabric(nodes=MOST, user=user) as fabric:
+            fabric.softib("status", "--fabric", fabric.name).require(rf"{MOST} nodes, unused")
+            fabric.run(["ibv_devinfo"], node=MOST - 1).require(rf"port_lid:\s+{MOST}$")
+            remarks.append(f"{state(fabric)['memory']['resident'] >> 20} MiB resident")
     with report.case(f"{HOSTS} processes, {MEMBERS} in a ring") as remarks:
         need_room()
         with harness.Fabric(nodes=HOSTS, user=user) as fabric:
