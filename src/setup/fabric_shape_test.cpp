@@ -28,8 +28,8 @@ TEST(FabricShape, NodesAreANumberOrNames) {
 }
 
 TEST(FabricShape, BadNodesAreAUsageErrorThatSaysWhich) {
-  for (const char* text : {"0", "32769", "99999999999999999999", "", ",", "a,", "a,,b", "a,a", "a b",
-                           "-x", "7,8", "a/b"}) {
+  for (const char* text : {"0", "32769", "99999999999999999999", "", ",", "a,", "a,,b", "a,a",
+                           "a b", "-x", "7,8", "a/b"}) {
     EXPECT_EQ(failure_of([&] { parse_nodes(text); }).first, 2) << '"' << text << '"';
   }
   EXPECT_EQ(failure_of([&] { parse_nodes(std::string(64, 'x')); }).first, 2);
