@@ -7,6 +7,8 @@
 #include "hca/layout/doorbell.h"
 #include "hca/layout/op_scope.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 namespace ib::al {
@@ -116,7 +118,7 @@ void Al::close(io::IrpRef irp) {
     return std::move(irp).fail(Status::InvalidState, state_of(what, *zero_));
   }
   if (open_cas_ > 0) {
-    return std::move(irp).fail(Status::DeviceBusy, std::to_string(open_cas_) + " HCAs are open");
+    return std::move(irp).fail(Status::DeviceBusy, fmt::format("{} HCAs are open", open_cas_));
   }
   timer_.reset();
   event_timer_.reset();
@@ -246,7 +248,7 @@ void Ca::close(io::IrpRef irp) {
   if (!is_open()) return std::move(irp).fail(Status::InvalidState, state_of("this CA", *file_));
   if (const std::size_t under_way = file_->under_way(); under_way > 0) {
     return std::move(irp).fail(Status::DeviceBusy,
-                               std::to_string(under_way) + " requests are under way");
+                               fmt::format("{} requests are under way", under_way));
   }
   prepare(irp, Code::Close, {}, {});
   file_->close(std::move(irp));

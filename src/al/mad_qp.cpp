@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "al/mad_qp.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -45,8 +47,8 @@ void MadQp::open(Ca& ca, const Options& options, io::IrpRef irp) {
   if (!verbs::is_datagram(options.type) || options.depth == 0 || options.depth > kMostDepth) {
     return std::move(irp).fail(
         Status::InvalidParameter,
-        "a MAD queue pair is of type SMI, GSI or UD and has a depth of 1 to " +
-            std::to_string(kMostDepth));
+        fmt::format("a MAD queue pair is of type SMI, GSI or UD and has a depth of 1 to {}",
+                    kMostDepth));
   }
   ca_ = &ca;
   options_ = options;

@@ -4,6 +4,8 @@
 
 #include "base/buffers.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <bit>
 #include <string>
@@ -211,8 +213,8 @@ Result<std::unique_ptr<Ranges>> describe(std::span<const control::PhysicalRange>
 }
 
 void too_many_ranges(std::size_t count, io::IrpRef irp) {
-  std::move(irp).fail(Status::InvalidParameter, std::to_string(count) + " ranges; at most " +
-                                                    std::to_string(verbs::limits::kMaxRanges));
+  std::move(irp).fail(Status::InvalidParameter,
+                      fmt::format("{} ranges; at most {}", count, verbs::limits::kMaxRanges));
 }
 
 void modified(io::IrpRef irp, void* context) {
@@ -397,9 +399,8 @@ void modify_mr(Region& region, const RegionChange& to, io::IrpRef irp) {
 namespace {
 bool fits(const Fmr& fmr, std::uint64_t length, io::IrpRef& irp) {
   if (length <= fmr.max_length) return true;
-  std::move(irp).fail(
-      Status::InvalidParameter,
-      std::to_string(length) + " bytes; this one was made for " + std::to_string(fmr.max_length));
+  std::move(irp).fail(Status::InvalidParameter,
+                      fmt::format("{} bytes; this one was made for {}", length, fmr.max_length));
   return false;
 }
 }  // namespace

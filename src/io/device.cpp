@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "io/device.h"
 
+#include <fmt/format.h>
+
 namespace ib::io {
 
 DeviceObject::~DeviceObject() {
@@ -58,8 +60,8 @@ void call_driver(DeviceObject& device, IrpRef irp, Irp::Completion completion, v
 void pass_down(DeviceObject& device, IrpRef irp) {
   if (DeviceObject* lower = device.lower()) return call_driver(*lower, std::move(irp));
   if (irp->major != Major::DeviceControl) return std::move(irp).complete(Status::Ok);
-  const std::string text = "the driver " + device.driver().name + " of device " + device.name() +
-                           " does not know request " + std::to_string(irp->code);
+  const std::string text = fmt::format("the driver {} of device {} does not know request {}",
+                                       device.driver().name, device.name(), irp->code);
   std::move(irp).fail(Status::NotSupported, text);
 }
 

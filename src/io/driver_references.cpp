@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "io/driver_references.h"
 
+#include <fmt/format.h>
+
 #include <utility>
 
 namespace ib::io {
@@ -32,7 +34,7 @@ std::string DriverReferences::text() const {
     const std::uint32_t n = counts_[i].load(std::memory_order_relaxed);
     if (n == 0) continue;
     if (!text.empty()) text += ", ";
-    text += std::to_string(n) + " " + noun(static_cast<DriverUse>(i)) + (n == 1 ? "" : "s");
+    text += fmt::format("{} {}{}", n, noun(static_cast<DriverUse>(i)), n == 1 ? "" : "s");
   }
   return text.empty() ? "nothing" : text;
 }

@@ -4,6 +4,9 @@
 
 #include "io/steps_internal.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <set>
 #include <utility>
@@ -22,15 +25,13 @@ bool has_drivers(const DeviceNode& node) {
 // The driver has agreed, but files of its device are open: the PnP manager's own veto.
 std::string open_file_text(const DeviceNode& node) {
   const auto& files = node.top().open_files();
-  std::string text = node.path() + " has " + std::to_string(files.size()) + " open file" +
-                     (files.size() == 1 ? "" : "s") + ": pid";
   std::vector<std::uint32_t> pids;
   pids.reserve(files.size());
   for (const FileObject* file : files) pids.push_back(file->client().pid);
   std::sort(pids.begin(), pids.end());
   pids.erase(std::unique(pids.begin(), pids.end()), pids.end());
-  for (const std::uint32_t pid : pids) text += " " + std::to_string(pid);
-  return text;
+  return fmt::format("{} has {} open file{}: pid {}", node.path(), files.size(),
+                     files.size() == 1 ? "" : "s", fmt::join(pids, " "));
 }
 
 }  // namespace

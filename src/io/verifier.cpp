@@ -3,6 +3,8 @@
 
 #include "platform/level.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <memory>
 
@@ -103,7 +105,7 @@ std::string Verifier::name_of(const Irp& irp) const {
                            : irp.major == Major::Close ? "Close"
                                                        : options_.code_name(irp.code);
   const FileObject& file = *irp.file;
-  return name + " of pid " + std::to_string(file.client().pid) + " to " + file.device().name();
+  return fmt::format("{} of pid {} to {}", name, file.client().pid, file.device().name());
 }
 
 std::vector<std::string> Verifier::under_way() const {

@@ -3,6 +3,8 @@
 
 #include "mad/smp.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <bit>
 #include <cstring>
@@ -143,8 +145,8 @@ Status answer(const NodeFacts& node, const PortFacts& port, const Mad& request, 
   Smp smp = std::bit_cast<Smp>(request);
   const bool directed = smp.header.mgmt_class == mgmt_class::kSubnDirected;
   if ((smp.header.method & method::kResponseBit) != 0) {
-    reason = "the MAD is a response (method " + std::to_string(smp.header.method) +
-             "), an agent answers requests";
+    reason = fmt::format("the MAD is a response (method {}), an agent answers requests",
+                         smp.header.method);
     return Status::InvalidParameter;
   }
   // Hop pointer and hop count: only 0 of 0 ends here [14.2.2.2].

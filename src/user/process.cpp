@@ -4,6 +4,8 @@
 #include "base/buffers.h"
 #include "user/hca.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstring>
 
@@ -98,9 +100,10 @@ Status Process::start(const ProcessOptions& options, std::string& reason) {
   plane_ = std::make_unique<hca::MemoryPlane>(arena, *poster_, info_.slot,
                                               path_from(host_.setting("SOFTIB_MEMORY_PATH")));
   if (!plane_->valid()) {
-    reason = "no room for " + std::to_string(hca::MemoryPlane::kTableBytes >> 20) +
-             " MiB of tables, which are reserved rather than used: raise the limit of data "
-             "(RLIMIT_DATA, `ulimit -d unlimited`)";
+    reason = fmt::format(
+        "no room for {} MiB of tables, which are reserved rather than used: "
+        "raise the limit of data (RLIMIT_DATA, `ulimit -d unlimited`)",
+        hca::MemoryPlane::kTableBytes >> 20);
     return Status::InsufficientResources;
   }
   plane_->introduce({pid_, host_.nameplate()});

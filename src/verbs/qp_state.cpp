@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "verbs/qp_state.h"
 
+#include <fmt/format.h>
+
 #include <array>
 #include <bit>
 #include <cstddef>
@@ -216,7 +218,7 @@ std::string qp_attr_names(std::uint32_t mask) {
     if ((mask & attr.bit) != 0) add(attr.name);
     mask &= ~attr.bit;
   }
-  for (; mask != 0; mask &= mask - 1) add("bit " + std::to_string(std::countr_zero(mask)));
+  for (; mask != 0; mask &= mask - 1) add(fmt::format("bit {}", std::countr_zero(mask)));
   return text;
 }
 

@@ -6,6 +6,7 @@
 #include "platform/level.h"
 #include "verbs/control.h"
 
+#include <fmt/format.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -204,8 +205,9 @@ ControlReply SocketChannel::finish(const control::ReplyHeader& header, std::span
     rlimit limit{};
     (void)::getrlimit(RLIMIT_NOFILE, &limit);
     return failed(Status::TooManyHandles,
-                  "this process has no file descriptor left (ulimit -n is " +
-                      std::to_string(limit.rlim_cur) + "); raise it with ulimit -n");
+                  fmt::format("this process has no file descriptor left (ulimit -n is {}); raise "
+                              "it with ulimit -n",
+                              limit.rlim_cur));
   }
   reply.out_size = std::min(out.size(), body.size());
   if (reply.out_size != 0) std::memcpy(out.data(), body.data(), reply.out_size);
@@ -217,8 +219,10 @@ Status refused(int error, const std::string& path, std::string& reason) {
   switch (error) {
     case ENOENT:
     case ENOTDIR:
-      reason = std::string("there is no socket at ") + path + " (" + kSocketVariable +
-               "): is softibd running? start the program with `softib run -- CMD`";
+      reason = fmt::format(
+          "there is no socket at {} ({}): is softibd running? "
+          "start the program with `softib run -- CMD`",
+          path, kSocketVariable);
       return Status::NotFound;
     case ECONNREFUSED:
       reason = "nobody listens at " + path +
@@ -254,9 +258,8 @@ Result<std::unique_ptr<platform::ControlChannel>> connect_channel(const std::str
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   if (path.size() >= sizeof address.sun_path) {
-    reason = std::string(kSocketVariable) + "=" + path +
-             " is too long: a socket's path has at most " +
-             std::to_string(sizeof address.sun_path - 1) + " bytes";
+    reason = fmt::format("{}={} is too long: a socket's path has at most {} bytes", kSocketVariable,
+                         path, sizeof address.sun_path - 1);
     return Status::InvalidParameter;
   }
   std::memcpy(address.sun_path, path.c_str(), path.size() + 1);

@@ -3,6 +3,7 @@
 
 #include "linux/client/client_handle.h"
 
+#include <fmt/format.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -70,7 +71,7 @@ class FileMapping final : public platform::MappedFile {
 };
 
 std::string mebibytes(std::uint64_t bytes) {
-  return std::to_string(bytes >> 20) + " MiB";
+  return fmt::format("{} MiB", bytes >> 20);
 }
 
 std::string why_not_mapped(int error, std::uint64_t space) {

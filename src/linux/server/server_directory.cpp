@@ -6,6 +6,7 @@
 #include "platform/level.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -79,9 +80,9 @@ Result<std::unique_ptr<ServerDirectory>> ServerDirectory::claim(const std::strin
   self->lock_path_ = directory + "/" + name + ".lock";
   if (sockaddr_un address; !fill_address(self->socket_path_, address)) {
     return refuse(Status::InvalidParameter,
-                  "the socket's path " + self->socket_path_ + " is too long: the system allows " +
-                      std::to_string(sizeof(address.sun_path) - 1) +
-                      " characters; choose a runtime directory with a shorter name",
+                  fmt::format("the socket's path {} is too long: the system allows {} characters; "
+                              "choose a runtime directory with a shorter name",
+                              self->socket_path_, sizeof(address.sun_path) - 1),
                   reason);
   }
   IB_CHECK(prepare(directory, reason));
@@ -119,10 +120,10 @@ Status ServerDirectory::prepare(const std::string& directory, std::string& reaso
   if (!S_ISDIR(s.st_mode))
     return refuse(Status::AccessDenied, what + "it is not a directory", reason);
   if (s.st_uid != ::geteuid()) {
-    return refuse(Status::AccessDenied,
-                  what + "it belongs to uid " + std::to_string(s.st_uid) +
-                      ", softibd runs as uid " + std::to_string(::geteuid()),
-                  reason);
+    return refuse(
+        Status::AccessDenied,
+        fmt::format("{}it belongs to uid {}, softibd runs as uid {}", what, s.st_uid, ::geteuid()),
+        reason);
   }
   if ((s.st_mode & 022u) != 0) {
     return refuse(Status::AccessDenied,

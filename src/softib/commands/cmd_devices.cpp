@@ -59,24 +59,24 @@ void ls(const LsOptions& options) {
 }  // namespace
 
 void add_devices(CLI::App& app, Context&) {
-  CLI::App* command = app.add_subcommand("devices", "the device tree: states, drivers, ids");
+  Command command(app, "devices", "the device tree: states, drivers, ids");
   auto options = std::make_shared<DevicesOptions>();
-  add_fabric_option(*command, options->fabric);
-  command->add_flag("--json", options->json, "for programs");
-  command->add_flag("--ids", options->ids, "with description, hardware and compatible ids");
-  command->footer("Example:\n  softib devices --ids");
-  command->callback([options] { devices(*options); });
+  add_fabric_option(command, options->fabric);
+  command.flag("--json", options->json, "for programs");
+  command.flag("--ids", options->ids, "with description, hardware and compatible ids");
+  command.footer("Example:\n  softib devices --ids");
+  command.callback([options] { devices(*options); });
 }
 
 void add_ls(CLI::App& app, Context&) {
-  CLI::App* command = app.add_subcommand("ls", "names of devices, as programs open them");
+  Command command(app, "ls", "names of devices, as programs open them");
   auto options = std::make_shared<LsOptions>();
-  add_fabric_option(*command, options->fabric);
-  command->add_option("path", options->path, "a directory")->option_text("PATH [\\Device]");
-  add_node_option(*command, options->node);
-  command->add_flag("--json", options->json, "for programs");
-  command->footer("Examples:\n  softib ls\n  softib ls '\\Device\\ibal' --node 1");
-  command->callback([options] { ls(*options); });
+  add_fabric_option(command, options->fabric);
+  command.option("path", options->path, "a directory").placeholder("PATH [\\Device]");
+  add_node_option(command, options->node);
+  command.flag("--json", options->json, "for programs");
+  command.footer("Examples:\n  softib ls\n  softib ls '\\Device\\ibal' --node 1");
+  command.callback([options] { ls(*options); });
 }
 
 }  // namespace ib::softib

@@ -59,14 +59,14 @@ std::string as_text(const Findings& findings, std::ptrdiff_t failures, std::ptrd
 }  // namespace
 
 void add_doctor(CLI::App& app, Context& context) {
-  CLI::App* command = app.add_subcommand("doctor", "what this machine can do, and what it lacks");
+  Command command(app, "doctor", "what this machine can do, and what it lacks");
   auto json = std::make_shared<bool>(false);
-  command->add_flag("--json", *json, "for programs");
-  command->footer(
+  command.flag("--json", *json, "for programs");
+  command.footer(
       "Exit code: 0 if softib can run here, 1 if not. Changes nothing.\n"
       "\nExample:\n"
       "  softib doctor");
-  command->callback([json, &context] {
+  command.callback([json, &context] {
     Findings findings;
     check_installation(findings);
     check_kernel(findings);

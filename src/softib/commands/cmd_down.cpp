@@ -197,14 +197,13 @@ void down(const DownOptions& options) {
 }  // namespace
 
 void add_down(CLI::App& app, Context&) {
-  CLI::App* command = app.add_subcommand("down", "end a fabric that no program uses");
+  Command command(app, "down", "end a fabric that no program uses");
   auto options = std::make_shared<DownOptions>();
-  add_fabric_option(*command, options->fabric);
-  command->add_flag("-a,--all", options->all, "all fabrics of this user");
-  command->add_flag(
-      "--force", options->force,
-      "under running programs too, and softibd is killed if it does not go by itself");
-  command->footer(
+  add_fabric_option(command, options->fabric);
+  command.flag("-a,--all", options->all, "all fabrics of this user");
+  command.flag("--force", options->force,
+               "under running programs too, and softibd is killed if it does not go by itself");
+  command.footer(
       "Waits until softibd has ended. While programs run on the fabric it stays, and\n"
       "they are named (exit code 10); with --force they get a fatal event. It is no\n"
       "error if the fabric is not up (exit code 0). The log stays, for\n"
@@ -213,7 +212,7 @@ void add_down(CLI::App& app, Context&) {
       "\nExamples:\n"
       "  softib down\n"
       "  softib down --all");
-  command->callback([options] { down(*options); });
+  command.callback([options] { down(*options); });
 }
 
 }  // namespace ib::softib

@@ -36,20 +36,20 @@ void env(const EnvOptions& options) {
 }  // namespace
 
 void add_env(CLI::App& app, Context&) {
-  CLI::App* command = app.add_subcommand("env", "the environment of `softib run`, for a shell");
+  Command command(app, "env", "the environment of `softib run`, for a shell");
   auto options = std::make_shared<EnvOptions>();
-  add_fabric_option(*command, options->fabric);
-  command->add_option("-n,--node", options->node, "the virtual host: number or name")
-      ->option_text("N|NAME [0]");
-  command->add_option("--path", options->path, "as in `softib run`")
-      ->check(CLI::IsMember({"auto", "adopted", "process_vm", "bounce"}))
-      ->option_text("auto|adopted|process_vm|bounce");
-  command->footer(
+  add_fabric_option(command, options->fabric);
+  command.option("-n,--node", options->node, "the virtual host: number or name")
+      .placeholder("N|NAME [0]");
+  command.option("--path", options->path, "as in `softib run`")
+      .one_of({"auto", "adopted", "process_vm", "bounce"})
+      .placeholder("auto|adopted|process_vm|bounce");
+  command.footer(
       "The fabric must be up. The names of the variables are also those to pass on with\n"
       "`mpirun -x`, in a unit file or a container.\n"
       "\nExample:\n"
       "  softib up && eval \"$(softib env)\" && ibv_devinfo");
-  command->callback([options] { env(*options); });
+  command.callback([options] { env(*options); });
 }
 
 }  // namespace ib::softib

@@ -113,23 +113,23 @@ void explain_command(const ExplainOptions& options) {
 }  // namespace
 
 void add_explain(CLI::App& app, Context&) {
-  CLI::App* command = app.add_subcommand("explain", "errors in words, and what to do");
+  Command command(app, "explain", "errors in words, and what to do");
   auto options = std::make_shared<ExplainOptions>();
-  add_fabric_option(*command, options->fabric);
+  add_fabric_option(command, options->fabric);
   command
-      ->add_option("what", options->words,
-                   "a completion status (number or name), a cause or a refusal; nothing: the last "
-                   "errors")
-      ->option_text("[STATUS|CAUSE]");
-  command->add_flag("--all", options->all, "all that can be explained");
-  command->footer(
+      .option("what", options->words,
+              "a completion status (number or name), a cause or a refusal; nothing: the last "
+              "errors")
+      .placeholder("[STATUS|CAUSE]");
+  command.flag("--all", options->all, "all that can be explained");
+  command.footer(
       "Examples:\n"
       "  softib explain\n"
       "  softib explain 12\n"
       "  softib explain IBV_WC_REM_ACCESS_ERR\n"
       "  softib explain vendor_err 14\n"
       "  softib explain ibv_post_send");
-  command->callback([options] { explain_command(*options); });
+  command.callback([options] { explain_command(*options); });
 }
 
 }  // namespace ib::softib

@@ -44,15 +44,15 @@ void change(const HcaOptions& options) {
   print(fmt::format("{} is {}\n", which, removed ? "removed" : "pulled out"));
 }
 
-void add_action(CLI::App& parent, const char* name, const char* text, control::HcaAction action) {
-  CLI::App* command = parent.add_subcommand(name, text);
+void add_action(Command& parent, const char* name, const char* text, control::HcaAction action) {
+  Command command = parent.subcommand(name, text);
   auto options = std::make_shared<HcaOptions>();
   options->action = action;
-  add_fabric_option(*command, options->fabric);
-  auto* ca = command->add_option("hca", options->ca, "the HCA")->option_text("NAME");
-  if (action != control::HcaAction::Add) ca->required();
-  add_node_option(*command, options->node);
-  command->callback([options] { change(*options); });
+  add_fabric_option(command, options->fabric);
+  Option ca = command.option("hca", options->ca, "the HCA").placeholder("NAME");
+  if (action != control::HcaAction::Add) ca.required();
+  add_node_option(command, options->node);
+  command.callback([options] { change(*options); });
 }
 
 struct PartitionOptions {
@@ -92,32 +92,32 @@ void change_partition(const PartitionOptions& options) {
   print(fmt::format("{} is {}\n", which, options.remove ? "removed" : "there"));
 }
 
-void add_partition_action(CLI::App& parent, const char* name, const char* text, bool remove) {
-  CLI::App* command = parent.add_subcommand(name, text);
+void add_partition_action(Command& parent, const char* name, const char* text, bool remove) {
+  Command command = parent.subcommand(name, text);
   auto options = std::make_shared<PartitionOptions>();
   options->remove = remove;
-  add_fabric_option(*command, options->fabric);
-  command->add_option("pkey", options->pkey, "the P_Key, in hex")->option_text("PKEY")->required();
+  add_fabric_option(command, options->fabric);
+  command.option("pkey", options->pkey, "the P_Key, in hex").placeholder("PKEY").required();
   if (!remove) {
-    command->add_option("--name", options->name, "of its device: i... IPoIB, e... Ethernet")
-        ->option_text("NAME [i<P_Key>]");
+    command.option("--name", options->name, "of its device: i... IPoIB, e... Ethernet")
+        .placeholder("NAME [i<P_Key>]");
   }
-  add_port_options(*command, options->place);
-  command->callback([options] { change_partition(*options); });
+  add_port_options(command, options->place);
+  command.callback([options] { change_partition(*options); });
 }
 
 }  // namespace
 
 void add_hca(CLI::App& app, Context&) {
-  CLI::App* command = app.add_subcommand("hca", "plug an HCA in or out of a node");
-  command->require_subcommand(1);
-  add_action(*command, "add", "the one named, else one that is out, else a new one",
+  Command command(app, "hca", "plug an HCA in or out of a node");
+  command.require_subcommand();
+  add_action(command, "add", "the one named, else one that is out, else a new one",
              control::HcaAction::Add);
-  add_action(*command, "remove", "safely: programs that use it have a veto (exit code 10)",
+  add_action(command, "remove", "safely: programs that use it have a veto (exit code 10)",
              control::HcaAction::Remove);
-  add_action(*command, "eject", "pull it out: programs get device fatal, their work flushes",
+  add_action(command, "eject", "pull it out: programs get device fatal, their work flushes",
              control::HcaAction::Eject);
-  command->footer(
+  command.footer(
       "Examples:\n"
       "  softib hca remove softib0\n"
       "  softib hca eject softib0 --node 1\n"
@@ -125,11 +125,11 @@ void add_hca(CLI::App& app, Context&) {
 }
 
 void add_partition(CLI::App& app, Context&) {
-  CLI::App* command = app.add_subcommand("partition", "extra P_Keys of a port, with their devices");
-  command->require_subcommand(1);
-  add_partition_action(*command, "add", "programs get a P_Key change event", false);
-  add_partition_action(*command, "remove", "not while queue pairs use it (exit code 10)", true);
-  command->footer(
+  Command command(app, "partition", "extra P_Keys of a port, with their devices");
+  command.require_subcommand();
+  add_partition_action(command, "add", "programs get a P_Key change event", false);
+  add_partition_action(command, "remove", "not while queue pairs use it (exit code 10)", true);
+  command.footer(
       "Examples:\n"
       "  softib partition add 0x8001\n"
       "  softib partition remove 0x8001 --node 1");

@@ -59,11 +59,11 @@ void list(bool as_json) {
 }  // namespace
 
 void add_list(CLI::App& app, Context&) {
-  CLI::App* command = app.add_subcommand("list", "the fabrics of this user");
+  Command command(app, "list", "the fabrics of this user");
   auto as_json = std::make_shared<bool>(false);
-  command->add_flag("--json", *as_json, "for programs");
-  command->footer("Example:\n  softib list");
-  command->callback([as_json] { list(*as_json); });
+  command.flag("--json", *as_json, "for programs");
+  command.footer("Example:\n  softib list");
+  command.callback([as_json] { list(*as_json); });
 }
 
 }  // namespace ib::softib

@@ -28,23 +28,23 @@ void set_port(const PortOptions& options) {
   print(fmt::format("{} is {}\n", which, options.up ? "up" : "down"));
 }
 
-void add_direction(CLI::App& parent, const char* name, const char* text, bool up) {
-  CLI::App* command = parent.add_subcommand(name, text);
+void add_direction(Command& parent, const char* name, const char* text, bool up) {
+  Command command = parent.subcommand(name, text);
   auto options = std::make_shared<PortOptions>();
   options->up = up;
-  add_fabric_option(*command, options->fabric);
-  add_port_options(*command, options->place);
-  command->callback([options] { set_port(*options); });
+  add_fabric_option(command, options->fabric);
+  add_port_options(command, options->place);
+  command.callback([options] { set_port(*options); });
 }
 
 }  // namespace
 
 void add_port(CLI::App& app, Context&) {
-  CLI::App* command = app.add_subcommand("port", "take a port down or up, as if by its cable");
-  command->require_subcommand(1);
-  add_direction(*command, "down", "no link: programs get a port error event, data stops", false);
-  add_direction(*command, "up", "link again: programs get a port active event", true);
-  command->footer(
+  Command command(app, "port", "take a port down or up, as if by its cable");
+  command.require_subcommand();
+  add_direction(command, "down", "no link: programs get a port error event, data stops", false);
+  add_direction(command, "up", "link again: programs get a port active event", true);
+  command.footer(
       "Examples:\n"
       "  softib port down\n"
       "  softib port up --node 1 --ca softib0 --port 2");

@@ -31,17 +31,17 @@ void set_power(const PowerOptions& options, const char* done) {
   print(fmt::format("{} {}\n", which, done));
 }
 
-void add_state(CLI::App& parent, const char* name, const char* text, PowerState state,
+void add_state(Command& parent, const char* name, const char* text, PowerState state,
                const char* done) {
-  CLI::App* command = parent.add_subcommand(name, text);
+  Command command = parent.subcommand(name, text);
   auto options = std::make_shared<PowerOptions>();
   options->state = state;
-  add_fabric_option(*command, options->fabric);
+  add_fabric_option(command, options->fabric);
   if (state != PowerState::Shutdown) {
-    command->add_option("-n,--node", options->node, "one node: number or name")
-        ->option_text("N|NAME [all]");
+    command.option("-n,--node", options->node, "one node: number or name")
+        .placeholder("N|NAME [all]");
   }
-  command->callback([options, done] { set_power(*options, done); });
+  command.callback([options, done] { set_power(*options, done); });
 }
 
 struct DriverOptions {
@@ -70,27 +70,27 @@ void list_drivers(const DriverOptions& options) {
   print(drivers_page(drivers));
 }
 
-void add_driver_change(CLI::App& parent, const char* name, const char* text, bool unload) {
-  CLI::App* command = parent.add_subcommand(name, text);
+void add_driver_change(Command& parent, const char* name, const char* text, bool unload) {
+  Command command = parent.subcommand(name, text);
   auto options = std::make_shared<DriverOptions>();
-  add_fabric_option(*command, options->fabric);
-  command->add_option("driver", options->name, "its name")->option_text("NAME")->required();
-  command->callback([options, unload] { change_driver(*options, unload); });
+  add_fabric_option(command, options->fabric);
+  command.option("driver", options->name, "its name").placeholder("NAME").required();
+  command.callback([options, unload] { change_driver(*options, unload); });
 }
 
 }  // namespace
 
 void add_power(CLI::App& app, Context&) {
-  CLI::App* command = app.add_subcommand("power", "sleep, wake up, shut down");
-  command->require_subcommand(1);
-  add_state(*command, "sleep", "HCAs are off; requests wait, queue pairs survive",
-            PowerState::Sleep, "sleeps");
-  add_state(*command, "hibernate", "the same, as far as programs can tell", PowerState::Hibernate,
+  Command command(app, "power", "sleep, wake up, shut down");
+  command.require_subcommand();
+  add_state(command, "sleep", "HCAs are off; requests wait, queue pairs survive", PowerState::Sleep,
+            "sleeps");
+  add_state(command, "hibernate", "the same, as far as programs can tell", PowerState::Hibernate,
             "hibernates");
-  add_state(*command, "resume", "what waited goes on", PowerState::Working, "is awake");
-  add_state(*command, "shutdown", "devices go down in order, then softibd ends",
+  add_state(command, "resume", "what waited goes on", PowerState::Working, "is awake");
+  add_state(command, "shutdown", "devices go down in order, then softibd ends",
             PowerState::Shutdown, "is shut down");
-  command->footer(
+  command.footer(
       "A driver may veto sleep (exit code 10). Programs get a port error when their\n"
       "HCA goes to sleep and port active when it is back.\n"
       "\nExamples:\n"
@@ -99,18 +99,18 @@ void add_power(CLI::App& app, Context&) {
 }
 
 void add_driver(CLI::App& app, Context&) {
-  CLI::App* command = app.add_subcommand("driver", "drivers of the fabric");
-  command->require_subcommand(1);
-  CLI::App* list = command->add_subcommand("list", "all, with what holds those that are loaded");
+  Command command(app, "driver", "drivers of the fabric");
+  command.require_subcommand();
+  Command list = command.subcommand("list", "all, with what holds those that are loaded");
   auto options = std::make_shared<DriverOptions>();
-  add_fabric_option(*list, options->fabric);
-  list->add_flag("--json", options->json, "for programs");
-  list->callback([options] { list_drivers(*options); });
-  add_driver_change(*command, "load", "with all it depends on; devices without a driver get it",
+  add_fabric_option(list, options->fabric);
+  list.flag("--json", options->json, "for programs");
+  list.callback([options] { list_drivers(*options); });
+  add_driver_change(command, "load", "with all it depends on; devices without a driver get it",
                     false);
-  add_driver_change(*command, "unload", "its devices first; their users have a veto (exit code 10)",
+  add_driver_change(command, "unload", "its devices first; their users have a veto (exit code 10)",
                     true);
-  command->footer("Examples:\n  softib driver list\n  softib driver unload ping");
+  command.footer("Examples:\n  softib driver list\n  softib driver unload ping");
 }
 
 }  // namespace ib::softib

@@ -120,27 +120,25 @@ void run_program(const RunOptions& options) {
 }  // namespace
 
 void add_run(CLI::App& app, Context& context) {
-  CLI::App* command = app.add_subcommand("run", "run a program that sees software HCAs");
+  Command command(app, "run", "run a program that sees software HCAs");
   auto options = std::make_shared<RunOptions>();
-  add_fabric_option(*command, options->fabric);
+  add_fabric_option(command, options->fabric);
+  command.option("-n,--node", options->node, "the virtual host the program runs on: number or name")
+      .placeholder("N|NAME [0]");
+  add_shape_options(command, options->shape);
   command
-      ->add_option("-n,--node", options->node,
-                   "the virtual host the program runs on: number or name")
-      ->option_text("N|NAME [0]");
-  add_shape_options(*command, options->shape);
+      .option("--path", options->path,
+              "how bytes get into other processes; for tests and comparisons")
+      .one_of({"auto", "adopted", "process_vm", "bounce"})
+      .placeholder("auto|adopted|process_vm|bounce");
   command
-      ->add_option("--path", options->path,
-                   "how bytes get into other processes; for tests and comparisons")
-      ->check(CLI::IsMember({"auto", "adopted", "process_vm", "bounce"}))
-      ->option_text("auto|adopted|process_vm|bounce");
-  command
-      ->add_option("--linger", options->linger,
-                   "how long a fabric that this starts outlives its last program")
-      ->check(whole_number(0, 86400))
-      ->option_text(fmt::format("SECONDS [{}]", kLingerSeconds));
-  command->add_flag("-v,--verbose", options->verbose, "say what is done; programs say what fails");
-  command->prefix_command();
-  command->footer(
+      .option("--linger", options->linger,
+              "how long a fabric that this starts outlives its last program")
+      .whole_number(0, 86400)
+      .placeholder(fmt::format("SECONDS [{}]", kLingerSeconds));
+  command.flag("-v,--verbose", options->verbose, "say what is done; programs say what fails");
+  command.leave_rest();
+  command.footer(
       "softib run [OPTIONS] [--] CMD ARGS...\n"
       "\nThe fabric is started if it is not up, and goes some seconds after the last\n"
       "program ended. --nodes, --hcas, --ports, --link-layer, --max-memory and\n"
@@ -152,8 +150,8 @@ void add_run(CLI::App& app, Context& context) {
       "  softib run --path process_vm -- ib_write_lat localhost\n"
       "\nExit code: that of CMD; 126 if it cannot be run, 127 if it is not found; else\n"
       "see `softib --help`.");
-  command->callback([command, options, &context] {
-    options->words = command->remaining();
+  command.callback([command, options, &context] {
+    options->words = command.remaining();
     // `softib run git log -- x`: the "--" is git's.
     if (context.has_program && !options->words.empty()) options->words.emplace_back("--");
     options->words.insert(options->words.end(), context.program.begin(), context.program.end());

@@ -43,18 +43,17 @@ void status(const StatusOptions& options) {
 }  // namespace
 
 void add_status(CLI::App& app, Context&) {
-  CLI::App* command = app.add_subcommand("status", "nodes, HCAs, ports, programs, what is stuck");
+  Command command(app, "status", "nodes, HCAs, ports, programs, what is stuck");
   auto options = std::make_shared<StatusOptions>();
-  add_fabric_option(*command, options->fabric);
-  command->add_flag("--json", options->json, "for programs; with --watch one object a line");
-  command->add_flag("-w,--watch", options->watch,
-                    "again every second, until Ctrl-C or `softib down`");
-  command->footer(
+  add_fabric_option(command, options->fabric);
+  command.flag("--json", options->json, "for programs; with --watch one object a line");
+  command.flag("-w,--watch", options->watch, "again every second, until Ctrl-C or `softib down`");
+  command.footer(
       "Exit code 5 if the fabric is not up.\n"
       "\nExamples:\n"
       "  softib status\n"
       "  softib status --json | jq .clients");
-  command->callback(
+  command.callback(
       [options] { until_down(options->fabric, options->watch, [&] { status(*options); }); });
 }
 

@@ -61,24 +61,23 @@ void trace(const TraceOptions& options) {
 }  // namespace
 
 void add_trace(CLI::App& app, Context&) {
-  CLI::App* command = app.add_subcommand("trace", "what went wrong or changed, line by line");
+  Command command(app, "trace", "what went wrong or changed, line by line");
   auto options = std::make_shared<TraceOptions>();
-  add_fabric_option(*command, options->fabric);
-  command->add_option("-l,-n,--lines", options->count, "only the last N lines; 0: all there are")
-      ->check(whole_number(0, 1000000))
-      ->option_text("N [0]");
-  command->add_flag("-F,--follow", options->follow,
-                    "stay and show new lines, until Ctrl-C or `softib down`");
-  command->add_flag("--all", options->all, "the steps of devices and power too");
-  command->add_flag("--json", options->json,
-                    "for programs: one object a line (docs/status_json.md)");
-  command->footer(
+  add_fabric_option(command, options->fabric);
+  command.option("-l,-n,--lines", options->count, "only the last N lines; 0: all there are")
+      .whole_number(0, 1000000)
+      .placeholder("N [0]");
+  command.flag("-F,--follow", options->follow,
+               "stay and show new lines, until Ctrl-C or `softib down`");
+  command.flag("--all", options->all, "the steps of devices and power too");
+  command.flag("--json", options->json, "for programs: one object a line (docs/status_json.md)");
+  command.footer(
       "What a program repeats, but for its numbers, is counted with the first of it.\n"
       "\nExamples:\n"
       "  softib trace\n"
       "  softib trace --json | jq -r 'select(.kind == \"error\") | .text'\n"
       "  softib trace --follow");
-  command->callback(
+  command.callback(
       [options] { until_down(options->fabric, options->follow, [&] { trace(*options); }); });
 }
 

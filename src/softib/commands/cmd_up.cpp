@@ -65,18 +65,18 @@ void up(const UpOptions& options) {
 }  // namespace
 
 void add_up(CLI::App& app, Context&) {
-  CLI::App* command = app.add_subcommand("up", "start a fabric that stays until `softib down`");
+  Command command(app, "up", "start a fabric that stays until `softib down`");
   auto options = std::make_shared<UpOptions>();
-  add_fabric_option(*command, options->fabric);
-  add_shape_options(*command, options->shape);
-  command->footer(
+  add_fabric_option(command, options->fabric);
+  add_shape_options(command, options->shape);
+  command.footer(
       "One that `softib run` has started stays from now on; or, if another shape is\n"
       "asked for and no program uses it, makes room.\n"
       "\nExamples:\n"
       "  softib up\n"
       "  softib up --nodes 4 --hcas 2\n"
       "  softib up --nodes server,client --fabric lab");
-  command->callback([options] { up(*options); });
+  command.callback([options] { up(*options); });
 }
 
 }  // namespace ib::softib

@@ -17,9 +17,9 @@ std::string version_text() {
 }
 
 void add_version(CLI::App& app, Context&) {
-  CLI::App* command = app.add_subcommand("version", "the version, and where its parts are");
-  command->footer("Example:\n  softib version");
-  command->callback([] { print(version_text()); });
+  Command command(app, "version", "the version, and where its parts are");
+  command.footer("Example:\n  softib version");
+  command.callback([] { print(version_text()); });
 }
 
 }  // namespace ib::softib

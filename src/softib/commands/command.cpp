@@ -21,59 +21,56 @@
 
 namespace ib::softib {
 
-void add_fabric_option(CLI::App& command, std::string& fabric) {
+void add_fabric_option(Command& command, std::string& fabric) {
   fabric = "default";
-  command.add_option("-f,--fabric", fabric, "which fabric, if you have several")
-      ->envname("SOFTIB_FABRIC")
-      ->option_text("NAME [default]");
+  command.option("-f,--fabric", fabric, "which fabric, if you have several")
+      .environment("SOFTIB_FABRIC")
+      .placeholder("NAME [default]");
 }
 
-void add_node_option(CLI::App& command, std::string& node) {
-  command.add_option("-n,--node", node, "the node: number or name")->option_text("N|NAME [0]");
+void add_node_option(Command& command, std::string& node) {
+  command.option("-n,--node", node, "the node: number or name").placeholder("N|NAME [0]");
 }
 
-void add_port_options(CLI::App& command, PortPlace& place) {
+void add_port_options(Command& command, PortPlace& place) {
   add_node_option(command, place.node);
-  command.add_option("--ca", place.ca, "the HCA")->option_text("NAME [softib0]");
-  command.add_option("--port", place.port, "the port")
-      ->check(whole_number(1, 254))
-      ->option_text("N [1]");
+  command.option("--ca", place.ca, "the HCA").placeholder("NAME [softib0]");
+  command.option("--port", place.port, "the port").whole_number(1, 254).placeholder("N [1]");
 }
 
-void add_shape_options(CLI::App& command, ShapeOptions& options) {
+void add_shape_options(Command& command, ShapeOptions& options) {
   command
-      .add_option("--nodes", options.nodes,
-                  "virtual hosts of the fabric: a number (node0, node1, ...) or names")
-      ->option_text("N|NAME,NAME...");
-  command.add_option("--hcas", options.hcas, "HCAs of each node: softib0, softib1, ...")
-      ->check(whole_number(1, fabric::kMaxHcasPerNode))
-      ->option_text("N [1]");
-  command.add_option("--ports", options.ports, "ports of each HCA")
-      ->check(whole_number(1, fabric::kMaxPortsPerHca))
-      ->option_text("N [1]");
+      .option("--nodes", options.nodes,
+              "virtual hosts of the fabric: a number (node0, node1, ...) or names")
+      .placeholder("N|NAME,NAME...");
+  command.option("--hcas", options.hcas, "HCAs of each node: softib0, softib1, ...")
+      .whole_number(1, fabric::kMaxHcasPerNode)
+      .placeholder("N [1]");
+  command.option("--ports", options.ports, "ports of each HCA")
+      .whole_number(1, fabric::kMaxPortsPerHca)
+      .placeholder("N [1]");
   command
-      .add_option("--link-layer", options.link_layer,
-                  "ports of HCAs: infiniband, or ethernet for RoCE v2")
-      ->check(CLI::IsMember({"infiniband", "ethernet"}))
-      ->option_text("LAYER [infiniband]");
+      .option("--link-layer", options.link_layer,
+              "ports of HCAs: infiniband, or ethernet for RoCE v2")
+      .one_of({"infiniband", "ethernet"})
+      .placeholder("LAYER [infiniband]");
   command
-      .add_option("--max-memory", options.max_memory,
-                  "most memory for queues and device memory of the fabric, such as 512M or 4G")
-      ->option_text("SIZE");
+      .option("--max-memory", options.max_memory,
+              "most memory for queues and device memory of the fabric, such as 512M or 4G")
+      .placeholder("SIZE");
   command
-      .add_option("--config", options.config,
-                  "children of ports, partitions, link layers, addresses, driver store "
-                  "(docs/cli.md)")
-      ->option_text("FILE");
+      .option("--config", options.config,
+              "children of ports, partitions, link layers, addresses, driver store "
+              "(docs/cli.md)")
+      .placeholder("FILE");
   command
-      .add_flag(
-          "--verify{on}", options.verify,
-          "check drivers: requests and answers wait at random, what is left is reported (`softib "
-          "trace`); --verify=faults: each request also fails in every way, once")
-      ->check(CLI::IsMember({"on", "faults"}));
-  command.add_option("--verify-seed", options.verify_seed, "repeats the choices of --verify")
-      ->check(whole_number(0, std::numeric_limits<std::uint64_t>::max()))
-      ->option_text("N [1]");
+      .flag("--verify{on}", options.verify,
+            "check drivers: requests and answers wait at random, what is left is reported (`softib "
+            "trace`); --verify=faults: each request also fails in every way, once")
+      .one_of({"on", "faults"});
+  command.option("--verify-seed", options.verify_seed, "repeats the choices of --verify")
+      .whole_number(0, std::numeric_limits<std::uint64_t>::max())
+      .placeholder("N [1]");
 }
 
 namespace {

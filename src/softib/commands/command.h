@@ -6,8 +6,7 @@
 #include "base/buffers.h"
 #include "setup/cli_error.h"
 #include "setup/fabric_shape.h"
-
-#include <CLI/CLI.hpp>
+#include "softib/commands/options.h"
 
 #include <array>
 #include <cstddef>
@@ -45,16 +44,16 @@ void add_version(CLI::App& app, Context& context);
 
 // Options that several commands have. They write to `fabric` and the like, which live as long as
 // the callback that owns them.
-void add_fabric_option(CLI::App& command, std::string& fabric);
+void add_fabric_option(Command& command, std::string& fabric);
 
-void add_node_option(CLI::App& command, std::string& node);
+void add_node_option(Command& command, std::string& node);
 // Names a port of the fabric.
 struct PortPlace {
   std::string node;
   std::string ca = "softib0";
   std::uint32_t port = 1;
 };
-void add_port_options(CLI::App& command, PortPlace& place);
+void add_port_options(Command& command, PortPlace& place);
 
 struct ShapeOptions {
   std::optional<std::string> nodes;
@@ -69,7 +68,7 @@ struct ShapeOptions {
   // Throws CliError(Usage) about sizes, numbers, names and the configuration file.
   FabricShape shape() const;
 };
-void add_shape_options(CLI::App& command, ShapeOptions& options);
+void add_shape_options(Command& command, ShapeOptions& options);
 
 // The text of `softib version` and --version.
 std::string version_text();
