@@ -110,12 +110,15 @@ def many_opens(fabric, opens, processes):
                      OPEN_PHASES)
 
     lines = run(opens)
-    again = run(max(opens // 5, 2 * processes))["clients"]  # whatever is kept for others is there now
+    fewer = max(opens // 5, 2 * processes)
+    settled = run(fewer)["clients"]  # the slots of processes that rest before they are used again are there now
+    again = run(fewer)["clients"]
     return {"opens": opens, "processes": processes, "together": lines["opened"], "sequence": lines["sequence"],
             "clients_per_s": lines["clients"]["per_s"],
             "of_client": difference(lines, "none", "attached", processes),
             "of_open": difference(lines, "attached", "opened", opens - processes),
             "bytes": {name: lines[name]["private"] + lines[name]["shared"] for name in OPEN_PHASES},
+            "bytes_settled": settled["private"] + settled["shared"],
             "bytes_again": again["private"] + again["shared"]}
 
 
@@ -138,9 +141,10 @@ def print_opens(opens):
         print(f"  bytes {what:40} {row['shared']:10,.0f} pages of device memory, {row['private']:,.0f} heap of softibd")
     mib = {name: value / 2**20 for name, value in opens["bytes"].items()}
     print(f"  MiB of softibd: {mib['none']:.1f} before, {mib['opened']:.1f} with all alive, {mib['closed']:.1f} when they have "
-          f"ended,\n    {mib['clients']:.1f} after all, {opens['bytes_again'] / 2**20:.1f} after another round")
+          f"ended,\n    {mib['clients']:.1f} after all, {opens['bytes_settled'] / 2**20:.1f} and "
+          f"{opens['bytes_again'] / 2**20:.1f} after two more rounds")
 
 
 def judge(opens):
     """Rows for bench/run: what, value, relation, target."""
-    yield "softibd's memory after another round of opens", opens["bytes_again"] / opens["bytes"]["clients"], "<=", 1.02
+    yield "softibd's memory after another round of opens", opens["bytes_again"] / opens["bytes_settled"], "<=", 1.02

@@ -47,7 +47,7 @@ class DriverRegistry {
   using ModuleEntry = Status (*)(DriverObject& driver, std::string& reason);
   static constexpr const char* kEntrySymbol = "softib_driver_entry_1";
   // How long unload() waits for the users of the driver before it reports a leak.
-  static constexpr Duration kPatience = std::chrono::seconds(2);
+  static constexpr Duration kUnloadTimeLimit = std::chrono::seconds(2);
 
   // `modules` may be null: then only drivers of this program can be loaded.
   DriverRegistry(platform::Executor& executor, platform::ModuleHost* modules)
@@ -97,7 +97,7 @@ class DriverRegistry {
     std::shared_ptr<platform::Module> module;
     std::vector<std::string> holds;  // drivers whose Dependent reference it has
     std::vector<Done> waiting;       // for Loading or Unloading to end
-    std::unique_ptr<platform::Timer> patience;
+    std::unique_ptr<platform::Timer> unload_timer;
   };
 
   Driver* find(std::string_view name) const;

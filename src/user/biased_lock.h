@@ -49,7 +49,7 @@ class BiasedLock {
  private:
   static constexpr std::uintptr_t kNotYet = 0;
   static constexpr std::uintptr_t kNobody = 1;  // ever again
-  static constexpr std::uint32_t kPatience = 64;
+  static constexpr std::uint32_t kMaxForeignLocks = 64;
 
   static std::uintptr_t this_thread() {
 #if defined(__x86_64__)
@@ -79,7 +79,7 @@ class BiasedLock {
       owner_.store(this_thread(), std::memory_order_relaxed);
     } else if (owner != kNobody && owner != this_thread()) {
       (void)shut_out(true);
-      if (++strangers_ > kPatience) owner_.store(kNobody, std::memory_order_relaxed);
+      if (++strangers_ > kMaxForeignLocks) owner_.store(kNobody, std::memory_order_relaxed);
     }
     by_spin_lock_.store(true, std::memory_order_relaxed);
   }

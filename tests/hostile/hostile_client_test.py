@@ -24,7 +24,7 @@ from harness import BIN, Failed, Report, wait_until
 SEED = int(os.environ.get("SOFTIB_SEED", "1"))
 CONNECTIONS = 1000
 SLOTS = 4096  # hca::kMaxSlots
-PATIENCE = 20  # seconds in which softibd must answer the good client, also on a busy machine
+TIME_LIMIT = 20  # seconds in which softibd must answer the good client, also on a busy machine
 # ThreadSanitizer keeps its records of memory that was freed.
 SANITIZER = os.environ.get("SOFTIB_SANITIZER")
 MEMORY_COUNTS = SANITIZER != "thread"
@@ -45,7 +45,7 @@ class Good:
         self.process.start()
 
     def run(self, path):
-        with Client(path, PATIENCE) as client:
+        with Client(path, TIME_LIMIT) as client:
             assert client.attach().status == OK and client.open().status == OK
             while not self.end.is_set():
                 started = time.monotonic()
@@ -71,7 +71,7 @@ class Good:
     def check(self, at_least=1):
         """Checks that its rounds have gone on: it is alive and gets answers."""
         before = self.rounds.value
-        wait_until(lambda: self.rounds.value >= before + at_least or not self.process.is_alive(), PATIENCE + 5,
+        wait_until(lambda: self.rounds.value >= before + at_least or not self.process.is_alive(), TIME_LIMIT + 5,
                    "the good client to be served")
         if not self.process.is_alive():
             raise Failed("the good client got a wrong answer, or none")
@@ -82,7 +82,7 @@ class Good:
         self.resting.clear()
         self.pause.set()
         try:
-            if not self.resting.wait(PATIENCE + 5):
+            if not self.resting.wait(TIME_LIMIT + 5):
                 raise Failed("the good client does not get to the end of its round")
             yield
         finally:
@@ -90,7 +90,7 @@ class Good:
 
     def stop(self):
         self.end.set()
-        self.process.join(PATIENCE)
+        self.process.join(TIME_LIMIT)
         if self.process.exitcode != 0:
             raise Failed("the good client did not end in order")
 
@@ -363,7 +363,7 @@ def closed_in_the_middle(arena):
 def everything_there_is(arena):
     """All that softibd gives to one process: slots, channels, files, memory."""
     descriptors, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    # Under ThreadSanitizer the end of all processes at once takes longer than PATIENCE.
+    # Under ThreadSanitizer the end of all processes at once takes longer than TIME_LIMIT.
     most = 1000 if SANITIZER == "thread" else descriptors - 100
     crowd = []
     try:
@@ -378,7 +378,7 @@ def everything_there_is(arena):
     finally:
         for client in crowd:
             client.socket.close()
-    wait_until(lambda: len(arena.daemon.status()["clients"]) == arena.before["clients"], PATIENCE, "free slots")
+    wait_until(lambda: len(arena.daemon.status()["clients"]) == arena.before["clients"], TIME_LIMIT, "free slots")
     with arena.client() as hog, arena.client() as other:
         with arena.good.at_rest():  # memory is first come, first served up to --max-memory
             queues = []

@@ -6,11 +6,11 @@
 
 #include "drivers/diagnostics/trace.h"
 #include "drivers/diagnostics/words.h"
-#include "drivers/soft_hca/books.h"
 #include "drivers/soft_hca/lifetime/later.h"
 #include "drivers/soft_hca/memory/device_memory.h"
 #include "drivers/soft_hca/objects/gid_chains.h"
 #include "drivers/soft_hca/objects/mcast_chains.h"
+#include "drivers/soft_hca/records.h"
 #include "drivers/soft_hca/table.h"
 #include "io/device.h"
 #include "io/irp.h"

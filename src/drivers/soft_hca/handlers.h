@@ -102,7 +102,8 @@ void open_qp(Core&, HcaFile&, const control::OpenQpIn&, io::IrpRef);
 void destroy_qp(Core&, HcaFile&, const control::IndexIn&, io::IrpRef);
 void query_qp(Core&, HcaFile&, const control::IndexIn&, io::IrpRef);
 void modify_qp(Core&, HcaFile&, const control::ModifyQpIn&, io::IrpRef);  // qp_modify.cpp
-verbs::QpState current_state(Core& core, const Qp& qp);  // device memory may be ahead of the books
+verbs::QpState current_state(Core& core,
+                             const Qp& qp);  // device memory may be ahead of the records
 // Takes the file's hold away; true: that was the last one, and the QP is dying and hidden.
 bool drop_holder(Core& core, Qp& qp, HcaFile& file);
 void release(Core& core, Qp& qp);

@@ -52,7 +52,7 @@ void on_gone(HcaDevice& self, bool surprise) {
   publish_ports(self.core, self.hca);
   self.core.trace.add(fmt::format("HCA {} ({:#x}) was {}", name_of(self.core, self.hca),
                                   self.hca.node_guid, surprise ? "pulled out" : "removed"));
-  if (surprise) bury_files(self.core, self.hca);
+  if (surprise) retire_files(self.core, self.hca);
   raise_ca(self.core, self.hca, EventType::CaRemoved);
   kick_all(self.core);
 }
@@ -117,7 +117,7 @@ void publish_ports(Core& core, const fabric::Hca& hca) {
   hca::advance_epoch(core.arena(), hca::kAnyOwner);
 }
 
-void bury_files(Core& core, const fabric::Hca& hca) {
+void retire_files(Core& core, const fabric::Hca& hca) {
   for (const auto& [id, session] : core.sessions) {
     for (const auto& file : session->files) {
       if (file->hca != &hca || file->removed) continue;

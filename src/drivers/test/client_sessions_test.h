@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // For the random test of this folder: connections to softibd that open, ask, cancel, close and end
-// as softibd/daemon_session.cpp does (io/client_files.h), and judge each answer by their books. As
-// there, a request is freed inside its completion: whoever touches it afterwards is found by asan.
+// as softibd/daemon_session.cpp does (io/client_files.h), and judge each answer by their records.
+// As there, a request is freed inside its completion: whoever touches it afterwards is found by
+// asan.
 #pragma once
 
 #include "drivers/test/client_model_test.h"

@@ -18,7 +18,7 @@ namespace {
 
 using platform::OwnCopy;
 
-constexpr Duration kPatience = std::chrono::milliseconds(200);
+constexpr Duration kTimeLimit = std::chrono::milliseconds(200);
 
 bool change(BounceEntry& entry, BounceState from, BounceState to) {
   return entry.request.state.compare_exchange_strong(from, to, std::memory_order_acq_rel);
@@ -100,7 +100,7 @@ Access MemoryPlane::bounce(const Stretch& at, BounceEntry*& entry, BounceOp op,
   owner.attention.fetch_add(1, std::memory_order_release);
   host_.kick(at.slot);
 
-  const Instant give_up = host_.now() + kPatience;
+  const Instant give_up = host_.now() + kTimeLimit;
   const auto done = BounceState::Done;
   for (std::uint32_t round = 0;; ++round) {
     if (entry->request.state.load(std::memory_order_acquire) == done) break;

@@ -153,10 +153,10 @@ class MemoryPlane {
   }
 
   // The fast paths of local(), remote() and receive(): memory that this process can touch at once,
-  // of an ordinary region or device memory and, with reach(), of another process. nullptr: no, or
-  // not so simple; the slow path says which.
-  [[gnu::always_inline]] std::byte* reach_local(const CachedLocal& known, const Sge& sge,
-                                                std::uint32_t access) const {
+  // of an ordinary region or device memory and, with map_remote(), of another process. nullptr: no,
+  // or not so simple; the slow path says which.
+  [[gnu::always_inline]] std::byte* map_local(const CachedLocal& known, const Sge& sge,
+                                              std::uint32_t access) const {
     const bool good = known.grants(sge.lkey, sge.address, sge.length, access) &&
                       local_keys_.hidden() == known.as_of;
     return good ? known.at(sge.address) : nullptr;
@@ -164,20 +164,20 @@ class MemoryPlane {
   // Returns the cacheable facts about a key of that protection domain; nothing, if its kind is not
   // worth it.
   CachedLocal cache_local(std::uint32_t key, std::uint32_t pd) const;
-  std::byte* reach(const Responder& responder, std::uint32_t key, std::uint64_t address,
-                   std::uint64_t length, std::uint32_t access) const;
+  std::byte* map_remote(const Responder& responder, std::uint32_t key, std::uint64_t address,
+                        std::uint64_t length, std::uint32_t access) const;
   // The same by what is known; nullptr: it does not say.
-  [[gnu::always_inline]] static std::byte* reach_known(const CachedRemote& known, std::uint32_t key,
-                                                       std::uint64_t address, std::uint64_t length,
-                                                       std::uint32_t access) {
+  [[gnu::always_inline]] static std::byte* map_cached(const CachedRemote& known, std::uint32_t key,
+                                                      std::uint64_t address, std::uint64_t length,
+                                                      std::uint32_t access) {
     const bool good = known.grants(key, address, length, access) &&
                       known.mapping->load(std::memory_order_acquire) == known.base;
     return good ? known.at(address) : nullptr;
   }
-  // Returns the cacheable facts about a key that reach() has just reached; nothing, if its kind is
-  // not worth it.
+  // Returns the cacheable facts about a key that map_remote() has just reached; nothing, if its
+  // kind is not worth it.
   CachedRemote cache_remote(std::uint32_t key) const;
-  // That `length` bytes at `address` are `bytes`, which reach() has just found, and no more.
+  // That `length` bytes at `address` are `bytes`, which map_remote() has just found, and no more.
   static CachedRemote cache_once(std::uint32_t key, std::uint64_t address, std::uint64_t length,
                                  std::uint32_t access, std::byte* bytes);
 

@@ -54,7 +54,7 @@ class CqProducer {
 
   // The same without a call and without waiting; false: not so simple, and nothing has happened.
   template <class Write>
-  [[gnu::always_inline]] bool push_short(std::uint32_t self_slot, Shared64* intent, Write&& write) {
+  [[gnu::always_inline]] bool push_fast(std::uint32_t self_slot, Shared64* intent, Write&& write) {
     const bool shared = entry_->id.shared_producers.load(std::memory_order_acquire) != 0;
     if (shared && !try_lock(entry_->producer.lock, lock_owner(self_slot))) return false;
     const bool pushed = push_if_room(intent, write);

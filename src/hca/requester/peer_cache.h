@@ -67,9 +67,9 @@ class PeerCache {
   bool takes_sends() const { return fast_.takes_sends; }           // by the fast path
   const CompletionHead& receive() const { return fast_.receive; }  // what those have in common
   // Where memory of the peer's is, by what is known of a key; nullptr: it does not say.
-  [[gnu::always_inline]] std::byte* reach(std::uint32_t key, std::uint64_t address,
-                                          std::uint64_t length, std::uint32_t access) const {
-    return MemoryPlane::reach_known(fast_.key, key, address, length, access);
+  [[gnu::always_inline]] std::byte* map_remote(std::uint32_t key, std::uint64_t address,
+                                               std::uint64_t length, std::uint32_t access) const {
+    return MemoryPlane::map_cached(fast_.key, key, address, length, access);
   }
   // Finds out about memory of the peer's, as it grants it by this key. False: nothing new.
   bool refresh_key(std::uint32_t key, std::uint64_t address, std::uint32_t length,

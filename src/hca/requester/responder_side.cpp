@@ -131,14 +131,11 @@ Outcome ResponderSide::place(Peer& peer, const Arrival& arrival, const LocalPiec
       carried.used = true;
       return Outcome::done();
     }
-    while (transfer.moved < start + here) {
-      std::uint64_t step = 0;
-      if (!transfer.spend(start + here - transfer.moved, step)) return Outcome::wait();
-      const Access moved =
-          plane_.write(pieces, transfer.moved, target, transfer.moved - start, step);
-      if (!moved.ok()) return transfer_failed(peer, arrival, moved);
-      transfer.moved += step;
-    }
+    const Outcome moved = transfer_until(
+        start + here, transfer, peer, arrival, [&](std::uint64_t done, std::uint64_t step) {
+          return plane_.write(pieces, done, target, done - start, step);
+        });
+    if (!moved.is_done()) return moved;
     start += here;
   }
   return Outcome::done();

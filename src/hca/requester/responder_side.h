@@ -72,6 +72,20 @@ class ResponderSide {
                          verbs::WcStatus status, Cause cause, std::uint64_t detail);
   // A copy failed half-way: the memory or the process behind a checked key is gone.
   Outcome transfer_failed(Peer& peer, const Arrival& arrival, const Access& access);
+  // Moves a message up to byte `end` in steps: move(done, bytes) copies those behind `done`. Wait:
+  // this call may move no more.
+  template <class Move>
+  Outcome transfer_until(std::uint64_t end, Transfer& transfer, Peer& peer, const Arrival& arrival,
+                         Move&& move) {
+    while (transfer.moved < end) {
+      std::uint64_t step = 0;
+      if (!transfer.spend(end - transfer.moved, step)) return Outcome::wait();
+      const Access moved = move(transfer.moved, step);
+      if (!moved.ok()) return transfer_failed(peer, arrival, moved);
+      transfer.moved += step;
+    }
+    return Outcome::done();
+  }
   // Moves the peer to Error; its owner's library then flushes it.
   void break_peer(QpEntry& peer, Cause cause, std::optional<verbs::EventType> event);
 

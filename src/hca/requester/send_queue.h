@@ -81,7 +81,7 @@ class SendQueue {
   [[gnu::always_inline]] bool complete_fast(std::uint32_t flags, std::uint64_t position,
                                             std::uint32_t bytes, verbs::WcOpcode opcode) {
     if (!config_.signal_all && (flags & verbs::send_flag::kSignaled) == 0) return true;
-    return completes_plain_ && cq_.push_short(plane_.slot(), nullptr, [&](Cqe& slot) {
+    return completes_plain_ && cq_.push_fast(plane_.slot(), nullptr, [&](Cqe& slot) {
       write_sent(slot, position, bytes, opcode);
     });
   }

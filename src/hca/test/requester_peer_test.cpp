@@ -234,7 +234,7 @@ TEST(StoreOrder, ACompletionIsWrittenBeforeItIsValid) {
       EXPECT_EQ(cq.producer.producer.load(), at) << "counted before it is written";
     };
     if (at % 2 == 0 && at != 0) {
-      EXPECT_TRUE(producer.push_short(0, &intent, look));
+      EXPECT_TRUE(producer.push_fast(0, &intent, look));
     } else {
       EXPECT_EQ(producer.push_with(b.memory.arena(), b.host, 0, &intent, look), Push::Done);
     }

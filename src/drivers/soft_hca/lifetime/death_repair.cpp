@@ -26,7 +26,7 @@ namespace {
 using hca::Shared32;
 using verbs::QpType;
 
-// Entries whose index is in our own books exist.
+// Entries whose index is in our own records exist.
 template <class T>
 T& sure(T* entry) {
   IB_ASSERT(entry != nullptr);

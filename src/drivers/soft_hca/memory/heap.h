@@ -2,7 +2,8 @@
 // Heap: where rings and device memory live in the tail of device memory. Best fit over offsets.
 //
 // allocate() returns zeroed memory. Pages of big pieces go back to the system when they are
-// freed. The books are kept here, never in the shared memory itself, so clients cannot break them.
+// freed. The records are kept here, never in the shared memory itself, so clients cannot break
+// them.
 #pragma once
 
 #include "base/result.h"
