@@ -7,7 +7,7 @@
 //   Dropped (no answer at all).
 //
 // The order of stores here is what softibd's repair after a death relies on
-// (docs/design/0003-death.md): SRQ: srq_taken before head; any: cq_intent before the completion's
+// (docs/design/0003-notes.md): SRQ: srq_taken before head; any: cq_intent before the completion's
 // seq, seq before rq_head moves or srq_taken clears, cq_intent last.
 //
 // Thread rule: the sender is connected to the peer, which makes it the only one here, or holds the
