@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""Writes docs/man/*.1 and completions/softib.{bash,zsh,fish} from what `softib --help` says.
+"""Writes docs/man/*.1 and completions/softib.{bash,zsh,fish} from the texts of `softib --help`.
 
 usage: scripts/cli_pages.py BIN [--check]    (BIN: bin/ of a build; --check: only compare, exit code 1 if they differ)
 """

@@ -59,7 +59,7 @@ class IB_DRIVER_API Al {
   // is gone when it ends.
   void close(io::IrpRef irp);
   bool is_open() const { return plane_ != nullptr && zero_->is_open(); }
-  // The HCAs of the host when this was opened; events tell what came and went since.
+  // The HCAs of the host when this was opened; later changes come as events.
   std::span<const control::CaName> cas() const {
     return std::span(attach_out_.cas).first(attach_out_.ca_count);
   }
@@ -132,7 +132,7 @@ class IB_DRIVER_API Ca {
   const control::OpenOut& info() const { return info_; }
   Al& al() const { return al_; }
 
-  // Asks the agents of a port with a MAD (Code::LocalMad); it is answered before this returns.
+  // Sends a MAD to the agents of a port (Code::LocalMad); it is answered before this returns.
   void local_mad(const control::MadIn& in, control::MadOut& out, io::IrpRef irp) {
     call(control::Code::LocalMad, in, out, std::move(irp));
   }

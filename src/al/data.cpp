@@ -120,7 +120,7 @@ Status bind(Qp& qp, Window& window, const Bind& to) {
 
 namespace {
 
-// False: of a queue pair that is gone, or garbage. Every field is read once.
+// Returns false if it is of a queue pair that is gone, or garbage. Every field is read once.
 bool translate(Al& al, const hca::Cqe& cqe, Completion& out) {
   hca::read_completion(cqe, out);
   if (hca::CqConsumer::is_void(out.qpn)) return false;

@@ -140,8 +140,8 @@ void MadQp::close(io::IrpRef irp) {
   retreat();
 }
 
-// Takes down what there is, newest first. Nothing of it is refused: nobody else knows these
-// objects. An HCA that was pulled out still lets go of them.
+// Destroys the objects that exist, newest first. None of it is refused: no other client has handles
+// of these objects. An HCA that was pulled out still destroys them.
 void MadQp::retreat() {
   if (!ca_->is_open()) {  // all went with it
     for (Object* object : std::initializer_list<Object*>{&qp_, &cq_, &region_, &memory_, &pd_}) {

@@ -46,7 +46,8 @@ class Poster final : public hca::PosterHost {
   void raise(const verbs::control::RaiseEventIn& event) override;
   void trace(const verbs::control::TraceErrorIn& error) override;
 
-  // Events that did not fit into a full pipe. True: some still do not.
+  // Tries again to send events that did not fit into a full pipe. Returns true if some still do
+  // not.
   bool retry_notifications();
   bool has_unsent() const { return !unsent_.empty(); }
 

@@ -29,8 +29,8 @@ class Regions {
   // Enters a new region into private memory. Its pages may be adopted from now on.
   void add(std::uint32_t index, const verbs::control::RegMrIn& in, const verbs::control::MrOut& out,
            std::byte* address, std::uint64_t length);
-  // Before softibd is asked to deregister or change it: no local use from now on. `undo` after a
-  // refusal.
+  // Called before the request to softibd that deregisters or changes it: no local use from now on.
+  // `undo` follows a refusal.
   void hide(std::uint32_t index);
   void undo(std::uint32_t index);
   // After its key was given another range, domain or rights. No pages are adopted: peers have the

@@ -200,7 +200,7 @@ TEST(FabricRoot, ViewsAnswerForEveryNode) {
   EXPECT_EQ(b.host.last_text, "softib0\n");
   put_text(in.path, "/sys/class/nothing");
   EXPECT_EQ(tool.root_call<ViewStatOut>(Code::ViewStat, in).status, Status::NotFound);
-  // There is a file for the type of each GID; that of a free entry tells none.
+  // There is a file for the type of each GID; that of a free entry has no content.
   put_text(in.path, "/sys/class/infiniband/softib0/ports/1/gid_attrs/types/9");
   EXPECT_EQ(tool.root_call<ViewStatOut>(Code::ViewStat, in).status, Status::Ok);
   EXPECT_EQ(tool.root_call<ViewStatOut>(Code::ViewOpen, in).status, Status::InvalidParameter);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // FabricTree: the device tree of softibd (docs/design/0004): its drivers, the PnP and power
-// managers, the names; and what people ask of it.
+// managers, the names; and the requests of tools.
 //
 // Thread rule: the executor's thread. `done` of a call is called later, on the executor.
 #pragma once
@@ -62,7 +62,7 @@ class FabricTree {
   // For the verifier: references of drivers that nobody should have any more once all is shut down,
   // in words.
   std::vector<std::string> kept_references() const;
-  std::string devices_json() const;  // docs/status_json.md tells the keys
+  std::string devices_json() const;  // docs/status_json.md has the keys
 
   // Plugs an HCA in: the one that is named and out, any that is out, or a new one. NotFound,
   // AlreadyExists, LimitExceeded, InvalidState (the host sleeps).

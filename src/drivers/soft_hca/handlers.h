@@ -40,7 +40,8 @@ void create_ah(Core&, HcaFile&, const control::CreateAhIn&, io::IrpRef);
 void destroy_ah(Core&, HcaFile&, const control::IndexIn&, io::IrpRef);
 void release(Core& core, Pd& pd);
 void release(Core& core, Ah& ah);
-// Whether requests can be sent there (verbs/address_check.h); `reason` says what is wrong with it.
+// Returns whether requests can be sent there (verbs/address_check.h); if not, `reason` has the
+// error.
 bool check_address(Core& core, HcaFile& file, verbs::AddressVector& av, std::string& reason);
 
 // memory_regions.cpp
@@ -69,8 +70,9 @@ void resize_cq(Core&, HcaFile&, const control::ResizeCqIn&, io::IrpRef);  // cq_
 void destroy_cq(Core&, HcaFile&, const control::IndexIn&, io::IrpRef);
 void hide(Core& core, Cq& cq);
 void release(Core& core, Cq& cq);
-// Counts producers of completions. True: they must not start before the next quiescence, since
-// those who were alone so far do not take the lock yet; call producers_settled() then.
+// Counts producers of completions. Returns true if they must not start before the next quiescence,
+// since a producer that was alone so far does not take the lock yet; then producers_settled()
+// follows.
 [[nodiscard]] bool add_producers(Core& core, Cq& cq, std::uint32_t n);
 void producers_settled(Core& core, std::uint32_t cq, std::uint64_t serial);
 void remove_producers(Core& core, Cq& cq, std::uint32_t n);
@@ -108,7 +110,7 @@ bool drop_holder(Core& core, Qp& qp, HcaFile& file);
 void release(Core& core, Qp& qp);
 
 // special_qp.cpp: queue pairs 0 and 1 of a port [IBA1 3.9.2]
-// Whether this client may have it; if not, `reason` says why.
+// Returns whether this client may have it; if not, `reason` has the cause.
 Status check_special(Core& core, HcaFile& file, const control::CreateQpIn& in,
                      io::RequestorMode mode, std::string& reason);
 void enter_special(Core& core, Qp& qp, std::uint32_t port);

@@ -55,7 +55,7 @@ struct ArenaHeader {
 };
 
 // One executing thread of a client. `sequence` is odd while the thread executes a work request:
-// quiesce() waits for it to change. Its upper bits tell what the request may touch (executing).
+// quiesce() waits for it to change. Its upper bits name what the request may touch (executing).
 // Written by that thread only.
 struct alignas(kLine) ThreadWord {
   Shared64 sequence;
@@ -78,7 +78,7 @@ constexpr std::uint32_t queue_pair_of(std::uint64_t sequence) {
 }  // namespace executing
 inline constexpr std::uint32_t kThreadsPerSlot = 64;
 
-// A process. (control), but for the lines that say otherwise.
+// A process. (control), but for the lines with another mark.
 struct alignas(kLine) ProcessSlot {
   Shared32 generation;  // changes whenever the slot gets a new process or loses it
   Shared32 live;        // 1: attached; 0: free or dead
@@ -158,7 +158,7 @@ constexpr verbs::control::Cause cause_of(std::uint32_t word) {
 // A queue pair. Entry index = qpn & (kMaxQps - 1); the other bits of the QPN are a generation, so a
 // stale QPN finds an entry with another number.
 struct QpEntry {
-  // Line 0 (control): all that a poster must know of its peer.
+  // Line 0 (control): all fields of the peer that a poster needs.
   struct alignas(kLine) {
     Shared32 qpn;                      // 0: free; of Smi and Gsi a name that is on no wire
     SharedEnum<verbs::QpState> state;  // a poster may also move it to Error
@@ -478,7 +478,7 @@ struct BounceEntry {
     SharedEnum<BounceState> state;
     Shared32 requester_slot;  // who claimed it
     BounceOp op = BounceOp::Read;
-    std::uint32_t key = 0;      // the region, as its owner knows it
+    std::uint32_t key = 0;      // the region, by its owner's key
     std::uint64_t address = 0;  // in the owner's memory
     std::uint32_t length = 0;
     std::uint32_t status = 0;    // 0: done; else verbs::control::Cause

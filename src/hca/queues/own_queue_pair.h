@@ -7,7 +7,7 @@
 // thread that runs requests that wait. own_queue_pair_flow.h has these functions.
 //
 // Thread rule: requests under the owner's send lock, receives under its receive lock, in this
-// order. A function that gets the owner takes the locks that it says.
+// order. A function that gets the owner takes the locks that its comment names.
 #pragma once
 
 #include "hca/layout/op_scope.h"
@@ -24,7 +24,8 @@ namespace ib::hca {
 
 class OwnQueuePair {
  public:
-  // Of a queue pair that softibd has just made from `in`. False: what it says of it is impossible.
+  // Opens a queue pair that softibd has just made from `in`. Returns false if its attributes are
+  // impossible.
   bool open(MemoryPlane& plane, std::uint32_t index, const verbs::control::CreateQpIn& in,
             const verbs::control::QpOut& made, bool signal_all = false);
   void close();

@@ -181,7 +181,7 @@ Outcome send_datagram(Attempt& a) {
     return Outcome::done(bytes);
   }
   Outcome sent = send_to_one(a, *port, pieces);
-  // Sent, as far as the sender knows, even if it was dropped.
+  // Sent, as far as the sender can detect, even if it was dropped.
   if (sent.is_done() || sent.kind == Outcome::Kind::Dropped) sent.byte_len = bytes;
   return sent;
 }

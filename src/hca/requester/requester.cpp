@@ -76,7 +76,7 @@ Requester::Progress Requester::progress(std::uint32_t most) {
   return waiting() ? Progress::More : Progress::Idle;
 }
 
-// True: the request is over. False: it waits.
+// Returns true if the request is over, false if it waits.
 bool Requester::settle(const SendWqe& wqe, std::uint64_t position, const Outcome& outcome) {
   if (outcome.kind != Outcome::Kind::Wait) {
     const bool lost = outcome.kind == Outcome::Kind::Dropped && outcome.cause == Cause::NoReceive;

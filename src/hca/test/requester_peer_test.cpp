@@ -187,7 +187,7 @@ TEST(SlowPath, AKeyOfAThirdProcessGrantsNothing) {
   }
 }
 
-// Private memory decides about keys of the poster's own process, whatever device memory says.
+// Private memory decides about keys of the poster's own process, whatever device memory contains.
 TEST(SlowPath, AKeyOfAnotherProtectionDomainOfTheOwnProcessGrantsNothing) {
   for (const std::uint32_t pd : {1u, 2u}) {
     for (const WrOpcode opcode : {WrOpcode::RdmaWrite, WrOpcode::Send}) {

@@ -14,7 +14,7 @@ using verbs::WcStatus;
 constexpr std::uint16_t kLid = 7;
 constexpr std::uint32_t kMad = 256;
 
-// Both queue pairs are on the same port; what they are, each test says.
+// Both queue pairs are on the same port; each test chooses their types.
 struct SpecialBench : PairBench {
   SpecialBench(QpType from, QpType to) : PairBench(Path::ProcessVm, 4096, from) {
     PortEntry& port = port_entry();
