@@ -194,7 +194,7 @@ void Al::run_waiting() {
   const Instant start = system_.executor.now();
   for (const auto& [number, qp] : qps_) qp->run();
   (void)poster_->retry_notifications();
-  // Somebody is stopped with a lock of device memory: others want to get on meanwhile.
+  // A process is stopped with a lock of device memory: other clients must go on meanwhile.
   const Instant end = system_.executor.now();
   if (end - start > kLong) not_before_ = end + kRest;
   arm_timer();

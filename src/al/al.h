@@ -52,7 +52,7 @@ class IB_DRIVER_API Al {
   Al& operator=(const Al&) = delete;
   ~Al();  // not open
 
-  // Enters the client in the books of a virtual host. `name` is for people (`softib status`).
+  // Enters the client in the tables of a virtual host. `name` is for people (`softib status`).
   // NotFound: no such host; InsufficientResources: no room; InvalidState: it is open.
   void open(std::string_view node, std::string_view name, io::IrpRef irp);
   // DeviceBusy: CAs are open; InvalidState: it is being opened or closed. Whatever the client had

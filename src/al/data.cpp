@@ -64,7 +64,7 @@ void Qp::remember() {
   ca->al().arm_timer();
 }
 
-// Lets waiting requests go on, and notices that the queue pair was broken, by whomever.
+// Continues waiting requests, and detects that the queue pair was broken, by any process.
 void Qp::run() {
   Owner owner{*this, {}};
   if (own.is_waiting()) (void)own.run(owner);

@@ -18,8 +18,8 @@ namespace {
 
 constexpr std::uint32_t kMostDepth = 4096;
 
-// Room for what may come: queue pairs 0 and 1 get MADs and nothing else, but anybody may send
-// anything to one of UD, and what does not fit would break it.
+// Room for any message: queue pairs 0 and 1 get MADs and nothing else, but any client may send any
+// message to one of UD, and one that does not fit would break it.
 std::uint32_t receive_room(QpType type) {
   return verbs::kGrhBytes + (type == QpType::Ud ? 4096 : kMadBytes);
 }

@@ -2,8 +2,9 @@
 // Regions: this process's memory regions, and the adoption of their pages (docs/design/0001, 1).
 //
 // Pages move into a memfd at the same address while the program registers them, and at no other
-// time: nobody has the key yet, and the program keeps memory that it registers. How peers reach a
-// page does not change while a region covers it. Thread rule: under the process's control_lock.
+// time: no peer has the key then, and the program keeps memory that it registers. The path by which
+// peers reach a page does not change while a region covers it. Thread rule: under the process's
+// control_lock.
 #pragma once
 
 #include "hca/memory/memory_plane.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// The two background threads of a client. Both sleep until somebody wants something.
+// The two background threads of a client. Both sleep until they have work.
 //
 // service: rung by peers (doorbell) and by this process. It flushes queue pairs that others moved
 // to Error, serves bounces, and runs waiting work requests on a clock tick when

@@ -78,7 +78,7 @@ IB_FIELD(ReplyHeader, information, 16, 8);
 enum class Code : std::uint32_t {
   // --- File 0, no Attach needed: tools, the sysfs of the preload library ---
 
-  // - -> -. Is anybody there?
+  // - -> -. Succeeds if softibd answers.
   Ping = 1,
   // - -> -; fd: memfd with the JSON text (docs/status_json.md)
   Status = 2,
@@ -96,8 +96,8 @@ enum class Code : std::uint32_t {
   ViewList = 7,
   // SetPortIn -> -. `softib port up|down`.  ! NotFound: no such port
   SetPort = 8,
-  // KeepIn -> -. Whether the fabric outlives its last client.  ! Malformed: size; DeviceBusy: it is
-  // to go now, but is kept, or others are connected
+  // KeepIn -> -. Sets whether the fabric outlives its last client.  ! Malformed: size; DeviceBusy:
+  // it is to go now, but is kept, or others are connected
   Keep = 9,
 
   // --- File 0: the device tree (docs/design/0004), buffers in control_tree.h. These pend until
@@ -242,7 +242,7 @@ enum class Code : std::uint32_t {
   DestroySrq = 74,
   // CreateQpIn -> QpOut; information = QP.
   // ! InvalidParameter, InsufficientResources; AccessDenied: Smi and Gsi are for kernel clients;
-  // AlreadyExists: somebody has that queue pair of the port
+  // AlreadyExists: another client has that queue pair of the port
   CreateQp = 75,
   // OpenQpIn -> QpOut; information = QP. XRC receive queue pairs of the domain.  ! InvalidParameter
   OpenQp = 76,

@@ -175,7 +175,7 @@ TEST(FabricRoot, APeerThatIsNotThereIsSoughtByGidOverEthernet) {
   EXPECT_NE(b.trace().find("there is no queue pair 0x4242 at GID 127.77.0.2 that is connected"),
             std::string::npos)
       << b.trace();
-  // The address goes to nobody.
+  // The address belongs to no node any more.
   ASSERT_EQ(b.fabric.set_addresses(b.fabric.nodes()[1], {}), Status::Ok);
   p.good(p.root_call(Code::TraceError, in));
   EXPECT_NE(b.trace().find("no port of the fabric has GID 127.77.0.2;"), std::string::npos);

@@ -288,7 +288,7 @@ void FabricTree::unload_driver(std::string_view name, Done done) {
   remove_users(std::string(name), {}, std::move(done));
 }
 
-// Again until nobody uses it: a device that was queued before us may start with it meanwhile.
+// Repeats until no device uses it: one that was queued before us may start with it meanwhile.
 void FabricTree::remove_users(const std::string& name, std::vector<std::uint64_t> removed,
                               Done done) {
   const io::DriverObject* driver = drivers_.find_loaded(name);

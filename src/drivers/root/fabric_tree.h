@@ -48,7 +48,7 @@ class FabricTree {
   void begin(std::function<void()> ready);
   // Devices with files that are open, by id; empty: none.
   std::string open_devices() const;
-  // Powers all down, whoever objects; nothing is under way afterwards.
+  // Powers all down, despite objections; nothing is under way afterwards.
   void shut_down(std::function<void()> done);
 
   // The top of the stack that this name opens on a host.
@@ -59,8 +59,7 @@ class FabricTree {
   const io::ObjectNamespace& names() const { return names_; }
   io::DeviceNode* node_of(const fabric::Hca& hca) const;  // nullptr: it is not there
   io::DeviceNode* host_of(const fabric::Node& node) const;
-  // For the verifier: references of drivers that nobody should have any more once all is shut down,
-  // in words.
+  // For the verifier: references of drivers that are left although all is shut down, in words.
   std::vector<std::string> kept_references() const;
   std::string devices_json() const;  // docs/status_json.md has the keys
 

@@ -54,7 +54,7 @@ void query_mr(Core&, HcaFile&, const control::IndexIn&, io::IrpRef);
 // memory_windows.cpp
 void alloc_mw(Core&, HcaFile&, const control::AllocMwIn&, io::IrpRef);
 void dealloc_mw(Core&, HcaFile&, const control::IndexIn&, io::IrpRef);
-// A new entry of the key table, not usable yet; nullptr: the table is full.
+// Returns a new entry of the key table, not usable yet, or nullptr if the table is full.
 Key* new_key(Core& core, HcaFile& file, Kind kind, Pd& pd);
 void hide(Core& core, Key& key);  // posters find it no more
 void release(Core& core, Key& key);
@@ -105,7 +105,7 @@ void destroy_qp(Core&, HcaFile&, const control::IndexIn&, io::IrpRef);
 void query_qp(Core&, HcaFile&, const control::IndexIn&, io::IrpRef);
 void modify_qp(Core&, HcaFile&, const control::ModifyQpIn&, io::IrpRef);  // qp_modify.cpp
 verbs::QpState current_state(Core& core, const Qp& qp);  // device memory may be ahead of the books
-// Takes the file's hold away; true: that was the last one, and the QP is dying and hidden.
+// Releases the file's hold. Returns true if it was the last one; the QP is then dying and hidden.
 bool drop_holder(Core& core, Qp& qp, HcaFile& file);
 void release(Core& core, Qp& qp);
 

@@ -12,7 +12,7 @@ inline constexpr std::uint32_t kSleeps =
     1;  // ProcessSlot::waiting: a thread sleeps on the doorbell
 inline constexpr std::uint32_t kListens = 2;  // no thread does: wants an event, once
 
-// Rings, and does what the owner needs to hear it: `wake` wakes whoever sleeps on a word, `raise`
+// Rings, and notifies the owner by its kind: `wake` wakes the threads that sleep on a word, `raise`
 // reports an event to softibd.
 template <class Wake, class Raise>
 void ring_doorbell(ProcessSlot& slot, std::uint32_t index, Wake&& wake, Raise&& raise) {

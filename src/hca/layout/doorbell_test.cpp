@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// A ring is heard, at any point of the other side's round.
+// A ring has its effect at any point of the other side's round.
 #include "hca/layout/doorbell.h"
 
 #include <gtest/gtest.h>

@@ -32,7 +32,7 @@ static_assert(std::atomic<std::uint32_t>::is_always_lock_free);
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 using Shared32 = std::atomic<std::uint32_t>;
 using Shared64 = std::atomic<std::uint64_t>;
-// May hold a value that is no enumerator, since anybody may have written it.
+// May hold a value that is no enumerator, since any process may have written it.
 template <class E>
 using SharedEnum = std::atomic<E>;
 
@@ -85,14 +85,15 @@ struct alignas(kLine) ProcessSlot {
   std::uint32_t pid = 0;
   Shared32 words_used;  // of `threads`, from the first one on: no thread has had one behind (owner)
   std::array<char, 48> program{};
-  // Doorbell: anyone adds 1 and wakes (shared futex); the service thread of the process waits on
+  // Doorbell: a process adds 1 and wakes (shared futex); the service thread of the owner waits on
   // it.
   alignas(kLine) Shared32 doorbell;
   // Slot::kSleeps: its service thread sleeps, so that a kick needs the wake call; kListens: it has
-  // no such thread, but wants an Attention event (doorbell.h). Else 0. (owner; a poster takes
+  // no such thread, but needs an Attention event (doorbell.h). Else 0. (owner; a poster takes
   // kListens)
   Shared32 waiting;
-  // Anyone adds 1: "look at the states of your queue pairs, regions and bounce requests".
+  // A process that has changed states of the owner's queue pairs, regions or bounce requests adds
+  // 1.
   alignas(kLine) Shared32 attention;
   // How the process calls itself (platform/process_name.h); `pid` above is what softibd sees, which
   // may be in another pid namespace. (owner, once it has attached)

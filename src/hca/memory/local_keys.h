@@ -58,7 +58,7 @@ class LocalKeys {
     IB_ASSERT(index < kMaxKeys);
     return table_[index];
   }
-  // Takes a key away, until somebody stores it again.
+  // Hides a key until it is stored again.
   void hide(std::uint32_t index) {
     at(index).key.store(0, std::memory_order_seq_cst);
     hidden_.fetch_add(1, std::memory_order_seq_cst);

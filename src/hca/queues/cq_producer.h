@@ -52,7 +52,8 @@ class CqProducer {
     return result;
   }
 
-  // The same without a call and without waiting; false: not so simple, and nothing has happened.
+  // The same without a call and without waiting. Returns false if it is not so simple; then nothing
+  // has happened.
   template <class Write>
   [[gnu::always_inline]] bool push_short(std::uint32_t self_slot, Shared64* intent, Write&& write) {
     const bool shared = entry_->id.shared_producers.load(std::memory_order_acquire) != 0;

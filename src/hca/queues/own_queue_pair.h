@@ -67,8 +67,8 @@ class OwnQueuePair {
   void modified(Owner& owner, std::uint32_t mask, const verbs::control::QpAttr& attr,
                 verbs::QpState state);
   // Ends all receives with flush errors if the state is Error, that has not been done since the
-  // last Reset, and nobody may be delivering into them any more; else Owner::flush_later() hears of
-  // it. Takes the flush and receive locks.
+  // last Reset, and no poster may be delivering into them any more; else it calls
+  // Owner::flush_later(). Takes the flush and receive locks.
   template <class Owner>
   void flush(Owner& owner);
   // The same, and has requests that wait run, which flushes them. The caller is not running them.

@@ -495,7 +495,7 @@ TEST(FastPath, FiresTheEventsOfBothCompletionQueues) {
   EXPECT_EQ(w.host.notified.size(), 2u);
 }
 
-// A change is noticed when the epoch of either end rises, and not for anybody else's.
+// A change is detected when the epoch of either end rises, and not for that of another process.
 TEST(FastPath, LooksAgainForTheChangesOfTheTwoEndsOnly) {
   for (const std::uint32_t slot : {0u, 1u, 2u}) {
     Warm w;

@@ -283,7 +283,7 @@ struct Trap {
   struct sigaction before_ {};
 };
 
-// Else a sender that dies in between has taken a receive that nobody gives back.
+// Else a sender that dies in between has taken a receive that is never given back.
 TEST(StoreOrder, AReceiveOfASharedQueueIsNamedBeforeItIsTaken) {
   PairBench b;
   SrqEntry& srq = *new (b.memory.arena().srq(1)) SrqEntry;

@@ -27,7 +27,7 @@ struct SpecialBench : PairBench {
     receive(5, kMad + 40);
   }
   PortEntry& port_entry() const { return *memory.arena().port(0); }
-  // Returns the receiver's completion; nullptr: none.
+  // Returns the receiver's completion, or nullptr if there is none.
   const Cqe* send(std::uint32_t number, std::uint32_t qkey, std::uint16_t pkey_index = 0,
                   std::uint32_t bytes = kMad) {
     const Sge sge{std::bit_cast<std::uint64_t>(mine.data()), bytes, kLkey};

@@ -196,7 +196,7 @@ void put_back(Core& core, const Qp& qp) {
 void repair_after(Core& core, const Session& dead) {
   const std::uint32_t owner = hca::lock_owner(dead.slot);
   const Traces traces = collect(core, dead);
-  // An atomic of the dead process: it was executed, or it was not; nobody has heard of either.
+  // An atomic of the dead process: it was executed, or it was not; no client got a result of it.
   for (std::uint32_t i = 0; i < hca::kAtomicLocks; ++i) {
     Shared32& word = core.arena().atomic_lock_at(i);
     if (word.load() == owner) hca::unlock(word);
@@ -204,11 +204,11 @@ void repair_after(Core& core, const Session& dead) {
   for (const Cq* cq : traces.cqs) {
     hca::CqEntry& entry = *core.arena().cq(cq->index);
     const std::uint32_t lock = entry.producer.lock.load();
-    // Somebody else's lock: then that one keeps it consistent.
+    // The lock of another process: then that one keeps it consistent.
     if (lock == owner || (lock == 0 && !cq->shared)) advance_producer(core, *cq);
   }
-  // Before the completion queues are unlocked: until then nobody else writes at the position that
-  // an intent names.
+  // Before the completion queues are unlocked: until then no other process writes at the position
+  // that an intent names.
   for (const Qp* qp : traces.qps) repair_responder(core, *qp, owner);
   core.srqs.for_each([&](Srq& srq) {
     if (core.arena().srq(srq.index)->consumer.lock.load() == owner) repair_srq(core, srq, traces);
