@@ -52,7 +52,7 @@ HISTORY = re.compile(r"\b(this|last|next|earlier|later) (session|issue)\b|\b[Ii]
 STOCK = re.compile(r"\b(for good|anew|for ever|by other hands|(in|at) (this|that|the) very moment|learn[st]?|believes?|"
                    r"wish(es)?|knows?|knew|asks?|asked|(its|our|softibd's) books)\b", re.IGNORECASE)
 PRONOUN = re.compile(r"(?:^|[.:;] )(Who|Whoever|Whose|Whom|What) [^?]*(?:[.:;]|$)")  # except questions
-FRAGMENT = re.compile(r"(?:^|\. )((?:True|False|Failure|Nothing|None|nullptr|Null): \S.*)")
+FRAGMENT = re.compile(r"(?:^|\. )((?:True|False|Failures?|Nothing|None|nullptr|Null): \S.*)|; ((?:true|false|nullptr): \S.*)")
 HISTORY_OF_CODE = re.compile(r"\b(this|last|next|earlier|later) (session|issue)\b|\b[Ii]ssue #?\d+|\b[Rr]ecently\b|"
                              r"\bformerly\b|\bthe day before\b|\b(not yet|now) implemented\b|\bused to (be|have|take|do)\b")
 
@@ -197,7 +197,7 @@ def prose_complaints(numbered, trailing=frozenset()):
             yield number, "prose", f"'{found[0].strip('.:; ')[:40]}': begin the sentence with the thing itself"
         found = FRAGMENT.search(plain if begins_sentence else "x" + plain)
         if found and number not in trailing:
-            yield number, "prose", f"'{found[1][:40]}': spell it out, \"Returns ... if ...\""
+            yield number, "prose", f"'{(found[1] or found[2])[:40]}': spell it out, \"Returns ... if ...\""
         previous, previous_number = plain.strip(), number
 
 
