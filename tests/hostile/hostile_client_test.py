@@ -361,7 +361,7 @@ def closed_in_the_middle(arena):
 
 
 def everything_there_is(arena):
-    """All that softibd gives to one process: slots, channels, files, memory."""
+    """All that softibd gives to one process: process slots, channels, files, memory."""
     descriptors, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     # Under ThreadSanitizer the end of all processes at once takes longer than PATIENCE.
     most = 1000 if SANITIZER == "thread" else descriptors - 100
