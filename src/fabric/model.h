@@ -49,7 +49,7 @@ struct GidEntry {
   bool operator==(const GidEntry&) const = default;
 };
 
-// The capability mask of a port [IBA1 14.2.5.6] until somebody changes it.
+// The capability mask of a port [IBA1 14.2.5.6] until a client changes it.
 std::uint32_t default_capabilities(verbs::LinkLayer link_layer);
 inline constexpr std::uint8_t kLinkUp = 5;  // physical state [IBA1 14.2.5.6]
 
@@ -189,7 +189,7 @@ class Fabric {
   Hca* find_hca(std::uint32_t index);
   const Hca* find_hca(std::uint32_t index) const;
   const Hca* find_hca_by_guid(const Node& node, std::uint64_t guid) const;
-  // The port that has it, whether its HCA is present or not; nullptr: none has.
+  // Returns the port that has it, whether its HCA is present or not; nullptr if none has.
   const Port* find_port(std::uint16_t lid) const;
   const Port* find_port(const verbs::Gid& gid) const;
   const Node* find_node_by_address(const verbs::Gid& ip) const;

@@ -75,7 +75,7 @@ class DriverRegistry {
   // Returns Ok, or the error with which unload() would refuse at once: NotFound, DeviceBusy.
   Status may_unload(std::string_view name, std::string& reason) const;
   // Its devices have been removed before. DeviceBusy: another loaded driver depends on it; or it
-  // keeps references: then it stays mapped, and the reason says which. If they go later, so does
+  // keeps references: then it stays mapped, and the reason names them. If they go later, so does
   // the code.
   void unload(std::string_view name, Done done);
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 """Hostile user mode over the real socket: whatever one process does to softibd, another is still served, and after
-the hostile process has gone softibd holds what it held before.
+the end of the hostile process softibd has the objects, descriptors and memory that it had before.
 
 SOFTIB_SEED=n repeats the random choices of a run.
 """
@@ -221,7 +221,7 @@ def every_code(arena):
 
 
 def forged_handles(arena):
-    """The handles, files and slots of somebody else."""
+    """The handles, files and process slots of another client."""
     with arena.client() as victim, arena.client() as thief:
         pd, cq = victim.made(ALLOC_PD), victim.made(CREATE_CQ, completion_queue())
         srq = victim.made(CREATE_SRQ, shared_queue(pd))
@@ -361,7 +361,7 @@ def closed_in_the_middle(arena):
 
 
 def everything_there_is(arena):
-    """All that softibd gives to one process: slots, channels, files, memory."""
+    """All that softibd gives to one process: process slots, channels, files, memory."""
     descriptors, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     # Under ThreadSanitizer the end of all processes at once takes longer than TIME_LIMIT.
     most = 1000 if SANITIZER == "thread" else descriptors - 100
@@ -393,7 +393,7 @@ def everything_there_is(arena):
         while hog.call(CREATE_CHANNEL, file=0, fds=(read_end, write_end)).status == OK:
             pass
         arena.look()
-        # Others still get what one client has used up for itself.
+        # Other clients still get the objects that one client has used up for itself.
         other.made(CREATE_CHANNEL, file=0, fds=(read_end, write_end))
         assert other.open().status == OK
         os.close(read_end), os.close(write_end)

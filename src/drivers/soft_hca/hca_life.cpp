@@ -84,7 +84,7 @@ void wake(HcaDevice& self) {
   kick_all(self.core);
 }
 
-// The LID that a port had (as device memory says, which others can write) leads to it no longer.
+// The LID that a port had (by device memory, which others can write) leads to it no longer.
 void forget_lid(Core& core, std::uint32_t port, std::uint16_t lid) {
   hca::Shared32* const at = core.arena().lid(lid);
   std::uint32_t number = port + 1;  // not that of another port, which may have the LID by now

@@ -39,7 +39,7 @@ void set_port_state(Core& core, fabric::Hca& hca, fabric::Port& port, bool up) {
   core.trace.add(fmt::format("port {} of {}{} is {}", port.number, name_of(core, hca),
                              port.is_ethernet() ? "" : fmt::format(" (LID {})", port.lid),
                              up ? "up" : "down"));
-  if (hca.asleep) return;  // programs hear of it when it wakes up
+  if (hca.asleep) return;  // programs get the event when it wakes up
   raise_port(core, hca, port.number, up ? verbs::EventType::PortActive : verbs::EventType::PortErr);
   if (!up) migrate_from(core, hca, port.number);
   // Requests that wait for this port, or through it, are tried again.

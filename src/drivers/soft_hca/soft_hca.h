@@ -47,7 +47,7 @@ class SoftHca {
   // Create request, by a process that has attached.
   io::DriverRegistry::Entry entry();
 
-  const DeviceStatus& status() const;  // what sysfs asks
+  const DeviceStatus& status() const;  // for sysfs
   Core& core() { return *core_; }      // for FabricRoot and tests
 
  private:

@@ -27,7 +27,7 @@ inline void unlock(Shared32& word) {
   word.store(0, std::memory_order_release);
 }
 
-// Takes the lock, calling relax(round) between tries. False: it did not become free.
+// Takes the lock, calling relax(round) between tries. Returns false if it did not become free.
 template <class Relax>
 bool lock(Shared32& word, std::uint32_t owner, Relax&& relax) {
   constexpr std::uint32_t kMaxRounds = 50'000;  // seconds: late rounds sleep

@@ -79,7 +79,7 @@ Access MemoryPlane::bounce_copy(const Stretch& at, std::uint64_t offset, std::by
 }
 
 // One request, start to end. While it waits it serves this process's own entries, so two
-// processes that ask each other both get on.
+// processes that wait for each other both make progress.
 Access MemoryPlane::bounce(const Stretch& at, BounceEntry*& entry, BounceOp op,
                            std::uint64_t address, std::uint32_t length, const std::byte* data) {
   entry = claim(arena_, at.slot, slot_);

@@ -57,7 +57,7 @@ bool MemoryPlane::quiesce_from_inside() {
   ThreadWord& self = thread_word();
   Quiescence quiet(arena_, host_.barriers(), slot_, &self);
   for (std::uint32_t round = 0; round < kRounds; ++round) {
-    // Still odd, but changed: two threads that wait for each other both get on.
+    // Still odd, but changed: two threads that wait for each other both make progress.
     self.sequence.fetch_add(2, std::memory_order_release);
     if (quiet.done()) return true;
     host_.relax(round);
@@ -385,7 +385,7 @@ Access MemoryPlane::atomic(const Stretch& at, const std::uint64_t* compare, std:
   return {};
 }
 
-// Memory that is not mapped by everyone who could touch it: all take the same lock.
+// Memory that is not mapped by every process that could touch it: all take the same lock.
 Access MemoryPlane::locked_atomic(const Stretch& at, const std::uint64_t* compare,
                                   std::uint64_t operand, std::uint64_t& old) {
   Shared32& word = arena_.atomic_lock(at.slot, at.address);

@@ -47,7 +47,7 @@ std::uint32_t MemoryPlane::vm_pid(std::uint32_t index) const {
 }
 
 // In the same pid namespace the process has the id by which it calls itself; in one around it, it
-// may have the one that softibd sees. Its nameplate tells.
+// may have the one that softibd sees. Its nameplate decides.
 std::uint32_t MemoryPlane::find_vm_pid(std::uint32_t index, std::uint32_t generation) const {
   const ProcessSlot& slot = *arena_.slot(index);
   for (const std::uint32_t pid : {slot.own_pid.load(std::memory_order_relaxed), slot.pid}) {

@@ -48,7 +48,7 @@ Outcome PeerCache::resolve(Cause waits_for) {
   if (way.cause == Cause::HcaAsleep) return way;
   const QpState state = entry->id.state.load(std::memory_order_acquire);
   if (!verbs::receives(state)) {
-    // Broken by this very request, and nobody says so [IBA1 9.9.6.3, class J].
+    // Broken by this request itself, without a NAK [IBA1 9.9.6.3, class J].
     const auto why = entry->geometry.error_cause.load(std::memory_order_relaxed);
     if (why == Cause::RemoteInvalidate && waits_for == why) return Outcome::wait(why);
     return Outcome::wait(Cause::PeerNotReady, static_cast<std::uint32_t>(state));

@@ -94,7 +94,7 @@ class Requester {
   static bool is_inline(Send send) {
     return (send.flags() & verbs::send_flag::kInline) != 0;
   }
-  struct Target {  // a request's, as far as the fast path has to know of it beforehand
+  struct Target {  // the part of a request that the fast path needs beforehand
     verbs::WrOpcode opcode;
     std::uint32_t rkey;
     std::uint64_t address;

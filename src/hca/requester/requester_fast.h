@@ -3,11 +3,11 @@
 // written, read or sent over RC or UC to a peer that was there at the last request and whose memory
 // is mapped here, or will never be.
 //
-// It only ever says "done" or "not my case". In the second case nothing has changed (but bytes of a
+// It has two results: done, or not its case. In the second case nothing has changed (but bytes of a
 // receive's buffer, if then the completion queue was full, or of memory that went while it was
-// written), and the slow path (send.cpp, rdma.cpp, responder_side.h), which knows every
-// case and gives every refusal its reason, decides. So each check of the slow path stands here too,
-// in whatever order is cheapest. A small message costs about a third of the instructions this way.
+// written), and the slow path (send.cpp, rdma.cpp, responder_side.h), which handles every case and
+// gives every refusal its reason, decides. So each check of the slow path stands here too, in the
+// cheapest order. A small message costs about a third of the instructions this way.
 //
 // It finds out hardly anything either, and so makes no call (but to copy more than eight bytes, or
 // for another region of its own): what it compares with is what refresh() has found out after a

@@ -13,8 +13,8 @@ using verbs::QpType;
 using verbs::WcStatus;
 using verbs::WrOpcode;
 
-// An XRC target belongs to no PD: the SRQ that the request names says whose memory is meant, and
-// one that names none reaches any region of the target's owner.
+// An XRC target belongs to no PD: the SRQ that the request names determines the PD, and a request
+// that names none reaches any region of the target's owner.
 //
 // Not returned by value: that goes through the stack in a way that stalls for ten nanoseconds.
 void ResponderSide::responder_of(const Peer& peer, const Arrival& arrival, std::uint32_t srq,
@@ -166,7 +166,7 @@ Access ResponderSide::place_datagram(const Peer& peer, const Arrival& arrival,
 }
 
 // Only a type 2 window bound to the peer can be named [IBA1 9.4.1.1.3]. Another key is an error of
-// class J [IBA1 9.9.6.3]: the receive fails, the peer breaks, and no NAK says so to the requester,
+// class J [IBA1 9.9.6.3]: the receive fails, the peer breaks, and no NAK goes to the requester,
 // whose retries run out.
 Outcome ResponderSide::invalidate(Peer& peer, const Arrival& arrival) {
   const std::uint32_t rkey = arrival.imm;

@@ -166,7 +166,7 @@ TEST(Requester, MemoryThatIsNotThereAnyMoreFailsBothEnds) {
 TEST(Requester, MemoryOfItsOwnThatIsNotThereAnyMoreIsALocalError) {
   PairBench b;
   b.host.gone = {std::bit_cast<std::uint64_t>(b.mine.data()), 8};
-  b.host.accessible.clear();  // process_vm says the same of either end
+  b.host.accessible.clear();  // process_vm fails alike at either end
   EXPECT_EQ(b.post(WrOpcode::RdmaWrite, 100), Status::Ok);
   EXPECT_EQ(b.next(), WcStatus::LocProtErr);
   EXPECT_EQ(b.last.vendor_err, static_cast<std::uint32_t>(Cause::LocalMemoryGone));

@@ -39,7 +39,7 @@ class Heap {
        std::uint64_t limit);
 
   // `align`: a power of two; at least kGranule, and kPage for pieces of a page and more, is given.
-  // Failure: InsufficientResources, or what growing the file said; `reason` has the words.
+  // Fails with InsufficientResources, or the status of growing the file; `reason` has the words.
   Result<std::uint64_t> allocate(std::uint64_t size, std::uint64_t align, std::string& reason);
   void release(std::uint64_t offset);
 

@@ -42,7 +42,7 @@ void give_up(Core& core, Cq* cq, const Resize& resize, io::IrpRef irp, Status st
   fail(core, std::move(irp), status, std::move(reason));
 }
 
-// Copies the completions at [consumer, producer). False: device memory holds nonsense.
+// Copies the completions at [consumer, producer). Returns false if device memory holds nonsense.
 bool move_completions(Core& core, const Cq& cq, const Resize& resize, std::uint64_t consumer,
                       std::uint64_t producer) {
   const auto bytes = [&](std::uint64_t ring, std::uint32_t slots) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// Protection domains and address handles [IBA1 11.2.1.3, 11.2.3]. Both are only records: posters
-// take the PD's number from what refers to it, and an address from the work request.
+// Protection domains and address handles [IBA1 11.2.1.3, 11.2.3]. Both are only entries of private
+// tables: posters take the PD's number from the objects that refer to it, and an address from the
+// work request.
 #include "drivers/soft_hca/handlers.h"
 #include "verbs/address_check.h"
 #include "verbs/limits.h"
