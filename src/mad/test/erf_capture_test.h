@@ -3,9 +3,6 @@
 // a pcap of ERF records of type 21 (InfiniBand), since tshark rejects linktype 247. A packet has
 // the headers that the link would give it [IBA1 5.2]: LRH, GRH if it is addressed by GID, BTH,
 // DETH; its CRCs are 0.
-//
-//   capture.add(bytes_of(request));
-//   rows = capture.dissect("requests", {"infiniband.mad.method"});
 #pragma once
 
 #include "base/big_endian.h"
