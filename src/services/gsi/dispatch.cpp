@@ -9,6 +9,22 @@
 #include <utility>
 
 namespace ib::services {
+namespace {
+
+// The request with another method and status, as one packet.
+mad::Mad answer_to(std::span<const std::byte> request, std::uint16_t status) {
+  mad::Mad answer{};
+  std::copy_n(request.begin(), std::min(request.size(), answer.size()), answer.begin());
+  mad::MadHeader header;
+  std::memcpy(&header, answer.data(), sizeof header);
+  header.method = mad::method::kGetResp;
+  header.status = status;
+  std::memcpy(answer.data(), &header, sizeof header);
+  if (mad::has_rmpp(header.mgmt_class)) mad::set_rmpp_header(answer, {});
+  return answer;
+}
+
+}  // namespace
 
 void Gsi::State::on_mad(std::uint32_t port, const al::MadAddress& remote, const mad::Mad& mad) {
   if (closed_) return;
@@ -21,6 +37,7 @@ void Gsi::State::on_mad(std::uint32_t port, const al::MadAddress& remote, const 
     ++counters.malformed;
     return;
   }
+  if (mad::is_rmpp(mad)) return on_packet(from, header, mad);
   mad::is_response(header.method) ? on_response(from, header, mad) : on_request(from, header, mad);
 }
 
@@ -71,7 +88,7 @@ bool Gsi::State::follow_redirection(mad::TransactionId id, std::span<const std::
   }
   request.is_redirected = true;
   transactions_.redirect(id, peer_of(request.to.port, to), system_.executor.now());
-  transmit(request);
+  transmit(id, request);
   arm_timer();
   return true;
 }
@@ -98,14 +115,10 @@ void Gsi::State::on_request(const GsiAddress& from, const mad::MadHeader& header
 
 void Gsi::State::answer_class_port_info(const GsiAddress& to, const mad::ClassPortInfo& info,
                                         std::span<const std::byte> request) {
-  mad::Mad answer{};
-  std::copy_n(request.begin(), answer.size(), answer.begin());
-  mad::MadHeader header;
-  std::memcpy(&header, answer.data(), sizeof header);
-  header.method = mad::method::kGetResp;
-  header.status = mad::mad_status::kOk;
-  std::memcpy(answer.data(), &header, sizeof header);
-  const std::size_t offset = mad::attribute_offset(header.mgmt_class);
+  mad::Mad answer = answer_to(request, mad::mad_status::kOk);
+  const auto mgmt_class =
+      std::to_integer<std::uint8_t>(answer[offsetof(mad::MadHeader, mgmt_class)]);
+  const std::size_t offset = mad::attribute_offset(mgmt_class);
   std::fill(answer.begin() + static_cast<std::ptrdiff_t>(offset), answer.end(), std::byte{0});
   std::memcpy(answer.data() + offset, &info, sizeof info);
   transmit(to, answer);
@@ -113,14 +126,7 @@ void Gsi::State::answer_class_port_info(const GsiAddress& to, const mad::ClassPo
 
 void Gsi::State::refuse(const GsiAddress& to, std::span<const std::byte> request,
                         std::uint16_t status) {
-  mad::Mad answer{};
-  std::copy_n(request.begin(), answer.size(), answer.begin());
-  mad::MadHeader header;
-  std::memcpy(&header, answer.data(), sizeof header);
-  header.method = mad::method::kGetResp;
-  header.status = status;
-  std::memcpy(answer.data(), &header, sizeof header);
-  transmit(to, answer);
+  transmit(to, answer_to(request, status));
 }
 
 }  // namespace ib::services

@@ -68,7 +68,8 @@ std::size_t Gsi::under_way() const {
 Gsi::State::State(al::System& system, const fabric::Fabric& fabric, const Options& options)
     : system_(system),
       fabric_(fabric),
-      transactions_({}, static_cast<std::uint32_t>(options.seed)) {}
+      transactions_({}, static_cast<std::uint32_t>(options.seed)),
+      rmpp_(options.rmpp) {}
 
 Gsi::State::~State() {
   IB_ASSERT(nodes_.empty() && !close_);
@@ -146,6 +147,8 @@ void Gsi::State::close(io::IrpRef irp) {
   for (const mad::TransactionId id : transactions_.end_all()) {
     give_up(id, Status::Cancelled, "the services are being closed");
   }
+  const auto all_of_them = [](const Transfer&) { return true; };
+  cancel_transfers_if(all_of_them, Status::Cancelled, "the services are being closed");
   timer_.reset();
   std::vector<GsiNode*> all;
   for (const auto& [index, node] : nodes_) all.push_back(node.get());
@@ -196,11 +199,13 @@ Result<AgentId> Gsi::State::add_agent(GsiAgent agent, std::string& reason) {
 void Gsi::State::remove_agent(AgentId agent) {
   if (agents_.erase(agent) == 0) return;
   table_.remove(agent);
+  cancel_transfers_if([agent](const Transfer& transfer) { return transfer.agent == agent; },
+                      Status::Ok, "");
   for (const mad::TransactionId id : transactions_.end_all(agent)) {
     if (requests_.at(id).irp != nullptr) {
       give_up(id, Status::Cancelled, "its agent was removed");
     } else {
-      requests_.erase(id);
+      (void)take_request(id);
     }
   }
   arm_timer();
@@ -228,7 +233,7 @@ void Gsi::State::run_later() {
 
 void Gsi::State::on_port(const GsiPortEvent& event) {
   if (closed_) return;
-  if (event.change == GsiPortChange::Closed) fail_requests_of(event.port);
+  if (event.change == GsiPortChange::Closed) fail_all_of(event.port);
   for (const auto& [id, agent] : agents_) {
     if (!agent->on_port || agent->port.value_or(event.port) != event.port) continue;
     later(id, [this, agent_id = id, event] {

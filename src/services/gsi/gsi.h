@@ -26,6 +26,7 @@
 #include "mad/class_port_info.h"
 #include "mad/header.h"
 #include "mad/method_set.h"
+#include "mad/rmpp.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -52,7 +53,9 @@ struct GsiAddress {
 struct GsiMessage {
   GsiAddress from;
   mad::MadHeader header;
-  std::span<const std::byte> bytes;  // with its headers; at least mad::kMadSize
+  // With its headers: mad::kMadSize, or of RMPP as many as there are, at least
+  // mad::header_size().
+  std::span<const std::byte> bytes;
 };
 
 // What becomes of ports that Gsi has queue pair 1 of.
@@ -91,6 +94,8 @@ struct GsiRequest {
   // From the end of each sending to the next one, a little longer each time; `timeout` is that of
   // one try.
   Duration timeout = std::chrono::seconds(1);
+  // A message of several packets is sent once, as RMPP repeats what is lost: its retries are time
+  // to wait. Nothing is sent any more when a part of the answer has come.
   std::uint32_t retries = 3;
 };
 
@@ -132,6 +137,7 @@ class Gsi {
  public:
   struct Options {
     std::uint64_t seed = 1;  // of the random part of timeouts
+    mad::Rmpp::Options rmpp{};
   };
   Gsi(al::System& system, const fabric::Fabric& fabric, const Options& options);
   Gsi(const Gsi&) = delete;
