@@ -8,6 +8,8 @@
 namespace ib::services::test {
 namespace {
 
+using namespace std::chrono_literals;
+
 constexpr std::uint8_t kClass = 0x31;
 constexpr std::uint32_t kOui = 0x0002c9;
 constexpr std::size_t kLong = 100u << 10;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// What comes: responses to the requests that wait for them, requests to their agents; and the
+// MADs that come: responses to the requests that wait for them, requests to their agents; and the
 // answers that need no agent [IBA1 13.4.7, 13.4.8.1, 13.5.2].
 #include "mad/mgmt_class.h"
 #include "services/gsi/gsi_state_internal.h"

@@ -43,7 +43,7 @@ namespace ib::services {
 using AgentId = std::uint32_t;    // 0: none
 using RequestId = std::uint64_t;  // 0: none
 
-// Both ends of a MAD. What has come is answered by sending to where it came from.
+// Both ends of a MAD. A request is answered by sending to where it came from.
 struct GsiAddress {
   std::uint32_t port = 0;  // the own one: its index in the fabric's port table
   al::MadAddress remote;
@@ -58,7 +58,7 @@ struct GsiMessage {
   std::span<const std::byte> bytes;
 };
 
-// What becomes of ports that Gsi has queue pair 1 of.
+// Changes of ports that Gsi has queue pair 1 of.
 enum class GsiPortChange : std::uint8_t {
   Opened,  // MADs can be sent and received
   Closed,  // its HCA is gone, or sleeps

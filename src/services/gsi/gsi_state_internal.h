@@ -3,7 +3,7 @@
 //   gsi.cpp       agents and nodes
 //   requests.cpp  requests, their tries and their answers
 //   transfers.cpp messages of several packets
-//   dispatch.cpp  what comes
+//   dispatch.cpp  MADs that come
 #pragma once
 
 #include "io/irp_queue.h"

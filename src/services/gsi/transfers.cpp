@@ -128,7 +128,7 @@ void Gsi::State::take_message(const GsiAddress& from, mad::TransactionId request
   finish(request, Status::Ok, "", &answer);
 }
 
-// What belongs to a request that is over.
+// Those of a request that is over.
 void Gsi::State::cancel_transfers(const Request& request) {
   for (const mad::Rmpp::Id id : {request.sending, request.receiving}) {
     const auto found = transfers_.find(id);
