@@ -105,7 +105,10 @@ void Gsi::State::on_request(const GsiAddress& from, const mad::MadHeader& header
   const bool is_info =
       header.method == mad::method::kGet && header.attribute == mad::kClassPortInfo;
   if (agent->class_port_info && is_info) {
-    return answer_class_port_info(from, *agent->class_port_info, bytes);
+    mad::ClassPortInfo info = *agent->class_port_info;
+    info.base_version = mad::kBaseVersion;
+    info.class_version = agent->class_version;
+    return answer_class_port_info(from, info, bytes);
   }
   if (!agent->methods.has(header.method)) {  // Get is ours alone
     return refuse(from, bytes, mad::mad_status::kAttributeNotSupported);

@@ -149,7 +149,7 @@ void Gsi::State::close(io::IrpRef irp) {
   }
   const auto all_of_them = [](const Transfer&) { return true; };
   cancel_transfers_if(all_of_them, Status::Cancelled, "the services are being closed");
-  timer_.reset();
+  arm_timer();
   std::vector<GsiNode*> all;
   for (const auto& [index, node] : nodes_) all.push_back(node.get());
   for (GsiNode* node : all) node->close();

@@ -61,7 +61,7 @@ struct GsiMessage {
 // Changes of ports that Gsi has queue pair 1 of.
 enum class GsiPortChange : std::uint8_t {
   Opened,  // MADs can be sent and received
-  Closed,  // its HCA is gone, or sleeps
+  Closed,  // its HCA is gone
   Event,   // `event` says which of a port's events [IBA1 11.6.3] came
 };
 struct GsiPortEvent {
@@ -80,7 +80,7 @@ struct GsiAgent {
   std::uint32_t oui = 0;     // of vendor classes 0x30 to 0x4f: the company; the class is shared
   mad::MethodSet methods{};  // of requests that it takes; empty: it only sends
   std::optional<std::uint32_t> port{};  // it takes what comes to this port only
-  // Get(ClassPortInfo) is answered with it, unless the agent has none.
+  // Get(ClassPortInfo) is answered with it, unless the agent has none. Its versions are filled in.
   std::optional<mad::ClassPortInfo> class_port_info{};
   std::uint32_t max_requests = 4096;  // under way at a time
   OnMessage on_message{};             // requests, whole
@@ -105,8 +105,8 @@ struct GsiAnswer {
   std::vector<std::byte> bytes;
 };
 
-// `answer` is null unless the status is Ok. An answer that says in its MAD status that the request
-// failed is an answer.
+// May be empty. `answer` is null unless the status is Ok. An answer that says in its MAD status
+// that the request failed is an answer.
 //   Timeout         no answer to any of the tries
 //   Disconnected    the other side gave up a message of several packets (RMPP ABORT, STOP)
 //   DeviceRemoved   the HCA of the port is gone

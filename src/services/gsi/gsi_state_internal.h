@@ -155,6 +155,7 @@ class Gsi::State final : public GsiNode::Owner {
   std::vector<std::pair<AgentId, std::function<void()>>> later_;
   std::unique_ptr<platform::Timer> later_timer_;
   std::unique_ptr<platform::Timer> timer_;
+  std::optional<Instant> timer_due_;
   std::optional<io::IrpRef> close_;
   bool closed_ = false;  // or closing
 };

@@ -92,6 +92,7 @@ Result<RequestId> Gsi::State::request(AgentId agent, const GsiRequest& request,
   entry.message.assign(request.message.begin(), request.message.end());
   entry.own_tid = header.transaction_id;
   entry.on_answer = std::move(on_answer);
+  if (!entry.on_answer) entry.on_answer = [](Status, std::string_view, const GsiMessage*) {};
   const Be64 tid = id;
   std::memcpy(entry.message.data() + offsetof(mad::MadHeader, transaction_id), &tid, sizeof tid);
   transmit(id, entry);
@@ -181,14 +182,18 @@ void Gsi::State::fail_all_of(std::uint32_t port) {
 }
 
 void Gsi::State::arm_timer() {
-  timer_.reset();
   std::optional<Instant> due = transactions_.next_deadline();
   const std::optional<Instant> of_transfers = rmpp_.next_deadline();
   if (of_transfers && (!due || *of_transfers < *due)) due = of_transfers;
-  if (due && !closed_) timer_ = system_.executor.at(*due, [this] { on_timer(); });
+  if (closed_) due.reset();
+  if (due == timer_due_) return;
+  timer_due_ = due;
+  timer_.reset();
+  if (due) timer_ = system_.executor.at(*due, [this] { on_timer(); });
 }
 
 void Gsi::State::on_timer() {
+  timer_due_.reset();
   const Instant now = system_.executor.now();
   while (const auto event = transactions_.poll(now)) {
     const auto found = requests_.find(event->id);
