@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// tshark reads what the engines of this layer emit.
+#include "base/buffers.h"
+#include "mad/class_port_info.h"
+#include "mad/header.h"
+#include "mad/rmpp.h"
+#include "mad/smp.h"
+#include "mad/test/erf_capture_test.h"
+#include "verbs/gid.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <string>
+#include <vector>
+
+namespace ib::mad {
+namespace {
+
+using Rows = std::vector<std::vector<std::string>>;
+
+TEST(WireTest, ACaptureHasTheHeadersOfItsMads) {
+  Smp smp;
+  smp.header = {1, mgmt_class::kSubnLid, 1, method::kGet, 0, 0, 42, smp_attribute::kNodeInfo, 0, 0};
+  ErfCapture capture;
+  capture.add(bytes_of(smp), {.slid = 5, .dlid = 7, .source_qpn = 0, .dest_qpn = 0, .qkey = 0});
+  MadHeader header;
+  header = {1, 3, 2, method::kGet, 0, 0, 43, 1, 0, 0};
+  capture.add(bytes_of(header),
+              {.source_qpn = 0x123456,
+               .gids = {{verbs::ipv4_gid(0x0a000001), verbs::ipv4_gid(0x0a000002)}}});
+  const auto rows =
+      capture.dissect("capture", {"infiniband.lrh.dlid", "infiniband.deth.srcqp",
+                                  "infiniband.mad.transactionid", "infiniband.grh.dgid"});
+  if (!rows) GTEST_SKIP() << "tshark is not installed";
+  EXPECT_EQ(*rows, (Rows{{"7", "0x00000000", "0x000000000000002a", "", ""},
+                         {"2", "0x00123456", "0x000000000000002b", "::ffff:10.0.0.2", ""}}));
+}
+
+// All packets of a transfer that is answered, stopped and aborted.
+TEST(WireTest, TsharkReadsEachKindOfRmppPacket) {
+  ErfCapture capture;
+  Rmpp sender({});
+  Rmpp receiver({});
+  const Instant now{std::chrono::seconds(1)};
+  std::vector<std::byte> message(56 + 250);
+  MadHeader header;
+  header = {1, mgmt_class::kSubnAdm, 2, method::kGetTableResp, 0, 0, 0x1234, 0x35, 0, 0};
+  std::memcpy(message.data(), &header, sizeof header);
+  const auto id = sender.send({1, 2, 1, {}}, message, false, now);
+  ASSERT_TRUE(id);
+  bool progress = true;
+  while (progress) {
+    progress = false;
+    for (Rmpp* end : {&sender, &receiver}) {
+      while (auto output = end->poll(now)) {
+        progress = true;
+        if (output->kind != Rmpp::Output::Kind::Packet) continue;
+        capture.add(output->packet);
+        Rmpp& other = end == &sender ? receiver : sender;
+        (void)other.on_packet({1, 2, 1, {}}, output->packet, true, now);
+      }
+    }
+  }
+  Rmpp full({.max_receptions = 0});
+  const auto stopped = sender.send({1, 2, 1, {}}, message, false, now);
+  const auto first = sender.poll(now);
+  ASSERT_TRUE(stopped && first);
+  (void)full.on_packet({1, 2, 1, {}}, first->packet, true, now);
+  capture.add(full.poll(now)->packet);
+  sender.cancel(*stopped);
+  capture.add(sender.poll(now)->packet);
+  const auto rows =
+      capture.dissect("rmpp", {"infiniband.rmpp.rmpptype", "infiniband.rmpp.rmppflags",
+                               "infiniband.rmpp.rmppstatus", "infiniband.rmpp.segmentnumber",
+                               "infiniband.rmpp.payloadlength", "infiniband.rmpp.newwindowlast"});
+  if (!rows) GTEST_SKIP() << "tshark is not installed";
+  EXPECT_EQ(*rows, (Rows{}));
+}
+
+}  // namespace
+}  // namespace ib::mad
