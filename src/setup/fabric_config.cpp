@@ -177,7 +177,7 @@ std::string no_such_node(const std::string& name, std::size_t count) {
 
 }  // namespace
 
-Status apply_links(const FabricConfig& config, fabric::Shape& shape, std::string& reason) {
+Status apply_link_layers(const FabricConfig& config, fabric::Shape& shape, std::string& reason) {
   for (const HcaConfig& hca : config.hcas) {
     const std::string what = hca.place + "[[hca]]: ";
     if (!hca.node.empty() &&
@@ -192,7 +192,7 @@ Status apply_links(const FabricConfig& config, fabric::Shape& shape, std::string
                            what, hca.name, shape.hcas_per_node - 1);
       return Status::NotFound;
     }
-    shape.links.push_back({hca.node, number, hca.link_layer});
+    shape.link_layers.push_back({hca.node, number, hca.link_layer});
   }
   return Status::Ok;
 }

@@ -54,7 +54,7 @@ Result<FabricConfig> read_fabric_config(const std::string& path, std::string& re
 
 // Gives the HCAs of `shape` the link layers of the file. NotFound: it names a node or an HCA that
 // the shape has not; `reason` has the place in the file.
-Status apply_links(const FabricConfig& config, fabric::Shape& shape, std::string& reason);
+Status apply_link_layers(const FabricConfig& config, fabric::Shape& shape, std::string& reason);
 // Gives the nodes the addresses of the file, each with the interface that has it now. NotFound,
 // AlreadyExists, LimitExceeded: as above. Passive level.
 Status apply_addresses(const FabricConfig& config, fabric::Fabric& fabric, std::string& reason);

@@ -71,7 +71,7 @@ std::string misfit(std::string_view text) {
   fabric::Shape shape;
   shape.nodes = {"a", "b"};
   shape.hcas_per_node = 2;
-  if (apply_links(*config, shape, reason) != Status::Ok) return reason;
+  if (apply_link_layers(*config, shape, reason) != Status::Ok) return reason;
   auto fabric = fabric::Fabric::create(shape);
   EXPECT_TRUE(fabric);
   return apply_addresses(*config, *fabric, reason) == Status::Ok ? "none" : reason;
@@ -95,7 +95,7 @@ addresses = ["192.0.2.1", "fd00::1", "127.0.0.9"]
   fabric::Shape shape;
   shape.nodes = {"a", "b"};
   shape.hcas_per_node = 2;
-  ASSERT_EQ(apply_links(*config, shape, reason), Status::Ok) << reason;
+  ASSERT_EQ(apply_link_layers(*config, shape, reason), Status::Ok) << reason;
   auto fabric = fabric::Fabric::create(shape);
   ASSERT_TRUE(fabric);
   ASSERT_EQ(apply_addresses(*config, *fabric, reason), Status::Ok) << reason;

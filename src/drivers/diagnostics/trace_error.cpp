@@ -74,12 +74,12 @@ PeerPlace place_of(Core& core, const control::TraceErrorIn& in) {
   place.is_ethernet = number >= 1 && number <= ports.size() && ports[number - 1].is_ethernet();
   const fabric::Port* port = nullptr;
   if (!place.is_ethernet) {
-    port = core.fabric.find_port(static_cast<std::uint16_t>(in.detail));
+    port = core.fabric.graph().find_port(static_cast<std::uint16_t>(in.detail));
     if (in.detail == 0) return place;
   } else {
     if (qp->type == verbs::QpType::Ud) return place;
     place.gid = verbs::address_text(qp->attr.av.dgid);
-    port = core.fabric.find_port(qp->attr.av.dgid);
+    port = core.fabric.graph().find_port(qp->attr.av.dgid);
   }
   if (port == nullptr) place.others = ports_of(core, place.is_ethernet);
   return place;

@@ -99,7 +99,7 @@ void check_config(const FabricShape& shape) {
   whole.hcas_per_node = shape.hcas.value_or(1);
   whole.ports_per_hca = shape.ports.value_or(1);
   if (!shape.link_layer.empty()) whole.link_layer = verbs::link_layer_of(shape.link_layer);
-  if (apply_links(*config, whole, reason) != Status::Ok) {
+  if (apply_link_layers(*config, whole, reason) != Status::Ok) {
     throw CliError(Exit::Usage, fmt::format("{}:{}", shape.config, reason));
   }
   auto fabric = fabric::Fabric::create(whole);

@@ -65,7 +65,7 @@ class Ports : public verbs::AddressBook {
     return index < gids.size() ? gids[index].gid : verbs::Gid{};
   }
   Owner owner_of(const verbs::Gid& gid) const override {
-    const fabric::Port* port = fabric_.find_port(gid);
+    const fabric::Port* port = fabric_.graph().find_port(gid);
     return port != nullptr ? Owner{port->link_layer, port->lid} : Owner{};
   }
 
