@@ -58,6 +58,7 @@ Status Daemon::build(std::string& reason) {
   }
   fabric_.emplace(*std::move(fabric));
   IB_CHECK(in_config(apply_addresses(config, *fabric_, reason), reason));
+  IB_CHECK(in_config(apply_cables(config, *fabric_, reason), reason));
   // The lock comes first: a second softibd must not make device memory.
   auto directory = os::ServerDirectory::claim(options_.runtime_dir, options_.fabric, reason);
   if (!directory) return directory.error();

@@ -64,6 +64,15 @@ std::string ports_of(Core& core, bool ethernet) {
   return text;
 }
 
+bool is_joined(const Core& core, const fabric::Port& a, const fabric::Port& b) {
+  return core.fabric.graph().segment_of(a) == core.fabric.graph().segment_of(b);
+}
+
+std::string text_of(const Core& core, const fabric::Port& port) {
+  const fabric::Hca& hca = *core.fabric.hca_of(port);
+  return fmt::format("{}, {}, port {}", core.fabric.node_of(hca).name, hca.name, port.number);
+}
+
 // Where the peer of this queue pair should be.
 PeerPlace place_of(Core& core, const control::TraceErrorIn& in) {
   PeerPlace place;
@@ -81,7 +90,11 @@ PeerPlace place_of(Core& core, const control::TraceErrorIn& in) {
     place.gid = verbs::address_text(qp->attr.av.dgid);
     port = core.fabric.graph().find_port(qp->attr.av.dgid);
   }
-  if (port == nullptr) place.others = ports_of(core, place.is_ethernet);
+  if (port == nullptr) {
+    place.others = ports_of(core, place.is_ethernet);
+  } else if (number >= 1 && number <= ports.size() && !is_joined(core, ports[number - 1], *port)) {
+    place.unreached = text_of(core, *port);
+  }
   return place;
 }
 

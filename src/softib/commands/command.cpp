@@ -60,7 +60,7 @@ void add_shape_options(Command& command, ShapeOptions& options) {
       .placeholder("SIZE");
   command
       .option("--config", options.config,
-              "children of ports, partitions, link layers, addresses, driver store "
+              "children of ports, partitions, link layers, addresses, cables, driver store "
               "(docs/cli.md)")
       .placeholder("FILE");
   command
@@ -103,7 +103,8 @@ void check_config(const FabricShape& shape) {
     throw CliError(Exit::Usage, fmt::format("{}:{}", shape.config, reason));
   }
   auto fabric = fabric::Fabric::create(whole);
-  if (fabric && apply_addresses(*config, *fabric, reason) != Status::Ok) {
+  if (fabric && (apply_addresses(*config, *fabric, reason) != Status::Ok ||
+                 apply_cables(*config, *fabric, reason) != Status::Ok)) {
     throw CliError(Exit::Usage, fmt::format("{}:{}", shape.config, reason));
   }
   if ((*config).drivers.empty()) return;

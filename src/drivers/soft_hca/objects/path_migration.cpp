@@ -18,15 +18,17 @@ const fabric::Port* port_of(const Qp& qp) {
   return qp.attr.port != 0 ? &qp.file->hca->ports[qp.attr.port - 1u] : nullptr;
 }
 
-// The port to which the requests of a connected queue pair go; nullptr: there is none. No link
-// joins ports of two link layers.
+// The port to which the requests of a connected queue pair go; nullptr: there is none, or no way
+// leads to it.
 const fabric::Port* destination_of(const Core& core, const Qp& qp) {
   const fabric::Port* from = port_of(qp);
   if (from == nullptr) return nullptr;
   const verbs::AddressVector& av = qp.attr.av;
-  const fabric::Port* to = from->is_ethernet() ? core.fabric.graph().find_port(av.dgid)
-                                               : core.fabric.graph().find_port(av.dlid);
-  return to != nullptr && to->link_layer == from->link_layer ? to : nullptr;
+  const fabric::Graph& graph = core.fabric.graph();
+  const fabric::Port* to =
+      from->is_ethernet() ? graph.find_port(av.dgid) : graph.find_port(av.dlid);
+  const bool joined = to != nullptr && graph.segment_of(*from) == graph.segment_of(*to);
+  return joined ? to : nullptr;
 }
 
 void go_to_alternate(Core& core, Qp& qp) {
