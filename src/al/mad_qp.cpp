@@ -18,8 +18,8 @@ namespace {
 
 constexpr std::uint32_t kMostDepth = 4096;
 
-// Room for what may come: queue pairs 0 and 1 get MADs and nothing else, but anybody may send
-// anything to one of UD, and what does not fit would break it.
+// Room for any message: queue pairs 0 and 1 get MADs and nothing else, but any client may send any
+// message to one of UD, and one that does not fit would break it.
 std::uint32_t receive_room(QpType type) {
   return verbs::kGrhBytes + (type == QpType::Ud ? 4096 : kMadBytes);
 }
@@ -140,8 +140,8 @@ void MadQp::close(io::IrpRef irp) {
   retreat();
 }
 
-// Takes down what there is, newest first. Nothing of it is refused: nobody else knows these
-// objects. An HCA that was pulled out still lets go of them.
+// Destroys the objects that exist, newest first. None of it is refused: no other client has handles
+// of these objects. An HCA that was pulled out still destroys them.
 void MadQp::retreat() {
   if (!ca_->is_open()) {  // all went with it
     for (Object* object : std::initializer_list<Object*>{&qp_, &cq_, &region_, &memory_, &pd_}) {

@@ -48,8 +48,8 @@ class IB_DRIVER_API MadQp {
   void set_on_receive(OnReceive on_receive) { on_receive_ = std::move(on_receive); }
   void set_on_sent(OnSent on_sent) { on_sent_ = std::move(on_sent); }
 
-  // Makes and readies everything. A cancellation is heard between the steps. InvalidState: it is
-  // open, or being opened or closed; else what the requests say that it consists of.
+  // Makes and readies everything. A cancellation acts between the steps. InvalidState: it is
+  // open, or being opened or closed; else the status of the request that has failed.
   void open(Ca& ca, const Options& options, io::IrpRef irp);
   // Ok also if it is not open. MADs on their way are given up.
   void close(io::IrpRef irp);

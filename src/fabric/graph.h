@@ -26,7 +26,7 @@ namespace ib::fabric {
 
 inline constexpr std::uint32_t kNoIndex = 0xffffffffu;
 
-// The capability mask of a port [IBA1 14.2.5.6] until somebody changes it.
+// The capability mask of a port [IBA1 14.2.5.6] until a client changes it.
 std::uint32_t default_capabilities(verbs::LinkLayer link_layer);
 
 struct GidHash {
@@ -72,7 +72,7 @@ class Graph {
 
   // --- addresses ---
 
-  // The port that has it; nullptr: none has.
+  // Returns the port that has it; nullptr if none has.
   const Port* find_port(std::uint16_t lid) const;
   const Port* find_port(const verbs::Gid& gid) const;
   // Gives a port another LID: a unicast one (InvalidParameter) that no other port has
@@ -85,11 +85,12 @@ class Graph {
 
   // --- links ---
 
-  // Joins two ports. AlreadyExists: one of them has a link; InvalidParameter: they are the same
-  // port, or of different link layers, or one is port 0 of a switch, which is inside of it.
+  // Joins two ports. Returns AlreadyExists if one of them has a link; InvalidParameter if they are
+  // the same port, or of different link layers, or one is port 0 of a switch, which is inside of
+  // it.
   Status connect(Port& a, Port& b);
-  void disconnect(const Port& port);  // no link: nothing happens
-  // The port at the other end of its link; nullptr: it has none.
+  void disconnect(const Port& port);  // has no effect on a port without a link
+  // Returns the port at the other end of its link; nullptr if it has no link.
   const Port* peer_of(const Port& port) const;
   Port* peer_of(const Port& port);
   // Ports of channel adapters reach each other without a switch if they are of the same segment:

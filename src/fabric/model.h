@@ -97,7 +97,7 @@ class Fabric {
   Hca* find_hca(std::uint32_t index);
   const Hca* find_hca(std::uint32_t index) const;
   const Hca* find_hca_by_guid(const Node& node, std::uint64_t guid) const;
-  // The HCA that a port belongs to; nullptr: it is a switch's.
+  // Returns the HCA that a port belongs to; nullptr if the port is a switch's.
   const Hca* hca_of(const Port& port) const { return find_hca(graph_.element_of(port).hca); }
   Hca* hca_of(const Port& port) { return find_hca(graph_.element_of(port).hca); }
   const Node* find_node_by_address(const verbs::Gid& ip) const;

@@ -104,7 +104,7 @@ TEST_F(Agent, SaysWhichNodeItIs) {
                 std::string(48, '0'));
 }
 
-// The agent asks nothing of a port that only an HCA's has.
+// The agent uses no field of a port that only an HCA's port has.
 TEST_F(Agent, ASwitchsPortAnswersAsOne) {
   node.type = NodeType::Switch;
   node.ports = 36;

@@ -171,7 +171,7 @@ void read_node(const toml::table& from, std::string& reason, NodeConfig& node) {
   }
 }
 
-// "node0/softib0/1"; false: it is none.
+// "node0/softib0/1". Returns false if the text names no port.
 bool parse_end(const std::string& text, LinkConfig::End& end) {
   const std::size_t first = text.find('/');
   const std::size_t second = first != std::string::npos ? text.find('/', first + 1) : first;
@@ -257,7 +257,7 @@ Status apply_addresses(const FabricConfig& config, fabric::Fabric& fabric, std::
 
 namespace {
 
-// Of a cable's end; nullptr: `reason` says what is not there.
+// Returns the port of a cable's end; nullptr, and the reason, if it is not there.
 fabric::Port* find_end(fabric::Fabric& fabric, const LinkConfig::End& end, std::string& reason) {
   fabric::Node* node = fabric.find_node(end.node);
   if (node == nullptr) {

@@ -18,10 +18,10 @@
 namespace ib::softib {
 namespace {
 
-// Of each process that has a slot, and as many that only ask.
+// One for each process that has a slot, and as many for those that only send queries.
 constexpr std::size_t kMaxSessions = 2 * hca::kMaxSlots;
 // The time that the requests of clients may take to end during the teardown.
-constexpr Duration kPatience = std::chrono::seconds(5);
+constexpr Duration kEndTimeLimit = std::chrono::seconds(5);
 
 std::string count_of(std::size_t n, const char* what) {
   return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s");
@@ -253,7 +253,7 @@ void Daemon::begin_end(const std::string& why) {
   directory_->remove_socket();
   server_.reset();
   devices_->root().announce_shutdown();
-  patience_ = loop_.at(loop_.now() + kPatience, [this] { give_up(); });
+  end_timer_ = loop_.at(loop_.now() + kEndTimeLimit, [this] { give_up(); });
   if (sessions_.empty()) return power_off();
   for (const auto& [id, session] : sessions_) session->end();
 }

@@ -95,7 +95,7 @@ class Daemon : public SessionHost {
   bool ending_ = false;
   DaemonExit exit_ = DaemonExit::Ended;
   std::unique_ptr<platform::Timer> idle_timer_;
-  std::unique_ptr<platform::Timer> patience_;
+  std::unique_ptr<platform::Timer> end_timer_;
 };
 
 }  // namespace ib::softib

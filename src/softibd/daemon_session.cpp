@@ -97,7 +97,8 @@ void DaemonSession::carry_out(const ParsedRequest& parsed,
   fail(request, Status::NotFound, fmt::format("file {} is not open", parsed.file));
 }
 
-// The codes that are about softibd itself and its files; false: the request is for a driver.
+// Executes the codes that concern softibd itself and its files. Returns false if the request is for
+// a driver.
 bool DaemonSession::carry_out_here(Request& request) {
   if (request.code == Code::Ping) {
     finish(request);

@@ -173,7 +173,7 @@ std::string Hca::check_address(verbs::AddressVector& av) const {
                               av);
 }
 
-// softibd refuses it, too, and its trace then tells why.
+// softibd refuses it, too, and its trace then has the cause.
 Status Hca::refuse_address(ProtectionDomain& pd, const verbs::AddressVector& av, std::string why) {
   control::CreateAhIn in;
   in.pd = pd.handle();

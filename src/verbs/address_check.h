@@ -9,7 +9,7 @@
 
 namespace ib::verbs {
 
-// The ports of one HCA (numbered from 1) and of its fabric, as far as the check must know them.
+// The ports of one HCA (numbered from 1) and of its fabric, as far as the check needs them.
 class AddressBook {
  public:
   struct Owner {

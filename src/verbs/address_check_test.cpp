@@ -60,7 +60,7 @@ TEST(AddressCheck, AGlobalAddressGetsTheLidOfItsPort) {
   AddressVector av = by_gid(1, kInfiniBandPeer);
   EXPECT_EQ(check_address(Book{}, av), "");
   EXPECT_EQ(av.dlid, 17);
-  av.dlid = 9;  // what the consumer says counts
+  av.dlid = 9;  // the consumer's value counts
   EXPECT_EQ(check_address(Book{}, av), "");
   EXPECT_EQ(av.dlid, 9);
 }

@@ -100,7 +100,7 @@ PeerPlace place_of(Core& core, const control::TraceErrorIn& in) {
 
 }  // namespace
 
-// Comes on the poster's connection of its own, which owns nothing: the queue says whose it is.
+// Comes on the poster's connection of its own, which owns nothing: the owner is that of the queue.
 void trace_error(Core& core, Session&, const control::TraceErrorIn& in, io::IrpRef irp) {
   const std::optional<Party> self = poster_of(core, in);
   if (!self) {

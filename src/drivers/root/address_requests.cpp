@@ -69,7 +69,7 @@ std::string text_of(const std::vector<Address>& addresses) {
   return text;
 }
 
-// The Ethernet ports whose GIDs have changed tell programs; connections find their peers again.
+// The Ethernet ports whose GIDs have changed raise events; connections find their peers again.
 void publish_addresses(Core& core, fabric::Node& node,
                        const std::vector<std::vector<fabric::GidEntry>>& before) {
   resolve_all_flows(core);

@@ -212,7 +212,7 @@ void FabricTree::eject_hca(fabric::Node& node, fabric::Hca& hca, Done done) {
   ask_host(node, std::move(done));
 }
 
-// A bus that is not started, or goes before its turn comes, is asked when it starts.
+// A bus that is not started, or goes before its turn comes, is queried when it starts.
 void FabricTree::ask_if_started(const io::DeviceNode& bus, Done done) {
   pnp_.enumerate(bus.id(), [done = std::move(done)](Status status, const std::string& reason) {
     const bool asked = status != Status::InvalidState && status != Status::NotFound;
@@ -288,7 +288,7 @@ void FabricTree::unload_driver(std::string_view name, Done done) {
   remove_users(std::string(name), {}, std::move(done));
 }
 
-// Again until nobody uses it: a device that was queued before us may start with it meanwhile.
+// Repeats until no device uses it: one that was queued before us may start with it meanwhile.
 void FabricTree::remove_users(const std::string& name, std::vector<std::uint64_t> removed,
                               Done done) {
   const io::DriverObject* driver = drivers_.find_loaded(name);

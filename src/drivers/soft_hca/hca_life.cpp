@@ -47,7 +47,7 @@ void on_gone(HcaDevice& self, bool surprise) {
   publish_ports(self.core, self.hca);
   self.core.trace.add(fmt::format("HCA {} ({:#x}) was {}", name_of(self.core, self.hca),
                                   self.hca.node_guid, surprise ? "pulled out" : "removed"));
-  if (surprise) bury_files(self.core, self.hca);
+  if (surprise) retire_files(self.core, self.hca);
   raise_ca(self.core, self.hca, EventType::CaRemoved);
   train_links(self.core, self.hca);
   kick_all(self.core);
@@ -82,7 +82,7 @@ void wake(HcaDevice& self) {
   kick_all(self.core);
 }
 
-// The LID that a port had (as device memory says, which others can write) leads to it no longer.
+// The LID that a port had (by device memory, which others can write) leads to it no longer.
 void forget_lid(Core& core, std::uint32_t port, std::uint16_t lid) {
   hca::Shared32* const at = core.arena().lid(lid);
   std::uint32_t number = port + 1;  // not that of another port, which may have the LID by now
@@ -116,7 +116,7 @@ void publish_ports(Core& core, const fabric::Hca& hca) {
   hca::advance_epoch(core.arena(), hca::kAnyOwner);
 }
 
-void bury_files(Core& core, const fabric::Hca& hca) {
+void retire_files(Core& core, const fabric::Hca& hca) {
   for (const auto& [id, session] : core.sessions) {
     for (const auto& file : session->files) {
       if (file->hca != &hca || file->removed) continue;

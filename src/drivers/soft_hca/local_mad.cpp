@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// A MAD to the agents of the own port [IBA1 13.5.2]: answered where it is asked, in the call that
-// brought it. No packet, no queue pair, no thread.
+// A MAD to the agents of the own port [IBA1 13.5.2] is answered in the call that brought it,
+// without a packet, a queue pair or a thread.
 #include "drivers/soft_hca/handlers.h"
 #include "drivers/soft_hca/mad_facts.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// What the agents of a port answer from (mad/agent.h), as the graph of the fabric has it: of
+// The facts that the agents of a port answer from (mad/agent.h), out of the graph of the fabric: of
 // channel adapters and switches alike.
 #pragma once
 
@@ -10,7 +10,7 @@
 
 namespace ib::drivers {
 
-// They borrow the description, and the P_Keys of the port.
+// The facts borrow the description, and the P_Keys of the port.
 mad::NodeFacts node_facts(const fabric::Graph& graph, const fabric::Element& element,
                           std::string_view description);
 mad::PortFacts port_facts(const fabric::Port& port);

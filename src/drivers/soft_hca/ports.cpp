@@ -39,8 +39,8 @@ std::uint8_t trained_state(const Core& core, const fabric::Port& port) {
   return peer == nullptr || answers(core, *peer) ? fabric::kLinkUp : fabric::kPolling;
 }
 
-// Gives a port its physical state, and the state that follows from it; programs and posters get to
-// know if that is another one.
+// Gives a port its physical state, and the state that follows from it. Posters see a change, and
+// programs get an event.
 void change_state(Core& core, fabric::Hca& hca, fabric::Port& port, std::uint8_t physical) {
   const bool up = physical == fabric::kLinkUp;
   const auto state = up ? verbs::PortState::Active : verbs::PortState::Down;
@@ -55,7 +55,7 @@ void change_state(Core& core, fabric::Hca& hca, fabric::Port& port, std::uint8_t
                              port.is_ethernet() ? "" : fmt::format(" (LID {})", port.lid), now));
   if (same) return;
   publish_ports(core, hca);
-  if (hca.asleep) return;  // programs hear of it when it wakes up
+  if (hca.asleep) return;  // programs get the event when it wakes up
   raise_port(core, hca, port.number, up ? verbs::EventType::PortActive : verbs::EventType::PortErr);
   if (!up) migrate_from(core, hca, port.number);
   kick_all(core);

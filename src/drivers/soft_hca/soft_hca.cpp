@@ -22,7 +22,7 @@ Session* session_of(Core& core, const io::FileObject& file) {
   return found != core.sessions.end() ? found->second.get() : nullptr;
 }
 
-// The books outlive a FileObject or the other way round, so they meet by number.
+// The records outlive a FileObject or the other way round, so they meet by number.
 HcaFile* find_file(Session& session, const fabric::Hca& hca, std::uint32_t number) {
   const auto found = std::find_if(session.files.begin(), session.files.end(), [&](const auto& f) {
     return f->number == number && f->hca == &hca && !f->closing;

@@ -251,7 +251,7 @@ Found walk(const View& view, Rest path) {
       view, "uverbs", {"abi_version"}, [](Place p, Rest r) { return uverbs_item(p, r); }, rest);
 }
 
-// "/a/b" -> {"a", "b"}. False: not absolute, or not normalised.
+// "/a/b" -> {"a", "b"}. Returns false if the path is not absolute, or not normalised.
 bool split(std::string_view path, std::vector<std::string_view>& components) {
   if (path.empty() || path[0] != '/') return false;
   while (!path.empty()) {

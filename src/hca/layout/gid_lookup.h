@@ -9,7 +9,7 @@ namespace ib::hca {
 // Returns the index of the port that has the GID; kNone: no port has it. A GID that is changed at
 // this moment may not be found.
 inline std::uint32_t port_with_gid(const Arena& arena, const verbs::Gid& gid) {
-  // No chain is as long as this, but one that somebody has damaged may have no end.
+  // No chain is as long as this, but one that a process has damaged may have no end.
   constexpr std::uint32_t kLongest = 256;
   const Shared32* next = &arena.gid_head(gid_chain(gid));
   for (std::uint32_t i = 0; i < kLongest; ++i) {

@@ -24,7 +24,7 @@ namespace {
 
 constexpr std::uint32_t kMulticastQpn = 0xffffff;
 
-// Numbers 0 and 1 are of the port, not of a queue pair: whoever has them there.
+// Numbers 0 and 1 are of the port, not of a queue pair: they name the one that has that place.
 QpEntry* target_of(const Attempt& a, const PortEntry& from) {
   const Arena& arena = a.plane.arena();
   const std::uint32_t index = destination_of(arena, from, a.wqe.av);
@@ -38,7 +38,7 @@ QpEntry* target_of(const Attempt& a, const PortEntry& from) {
                      target->id.qpn.load(std::memory_order_acquire) == name &&
                      target->id.port == index;
   if (!there) return nullptr;
-  // Their entries have names too, but nobody reaches them by these.
+  // Their entries have names too, but no message reaches them by these.
   return verbs::is_special(target->id.type) == special ? target : nullptr;
 }
 
@@ -115,7 +115,7 @@ void send_to_group(Attempt& a, const PortEntry& from, const LocalPieces& pieces)
   const Arena& arena = a.plane.arena();
   const verbs::AddressVector& av = a.wqe.av;
   const bool by_gid = av.is_global != 0;
-  // A chain that somebody has damaged may have no end; none is longer than this.
+  // A chain that a process has damaged may have no end; none is longer than this.
   const std::uint32_t longest =
       std::min(arena.mcast_count().load(std::memory_order_acquire), kMaxMcast);
   const std::uint32_t self = a.own.id.qpn.load(std::memory_order_relaxed);
@@ -180,7 +180,7 @@ Outcome send_datagram(Attempt& a) {
     return Outcome::done(bytes);
   }
   Outcome sent = send_to_one(a, *port, pieces);
-  // Sent, as far as the sender knows, even if it was dropped.
+  // Sent, as far as the sender can detect, even if it was dropped.
   if (sent.is_done() || sent.kind == Outcome::Kind::Dropped) sent.byte_len = bytes;
   return sent;
 }

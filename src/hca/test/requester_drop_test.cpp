@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// Reports to the trace of messages that are dropped: the sender's completion says nothing.
+// Reports to the trace of messages that are dropped: the sender's completion is a success.
 #include "hca/test/poster_bench_test.h"
 #include "verbs/report_count.h"
 

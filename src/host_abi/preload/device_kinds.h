@@ -24,8 +24,8 @@ namespace ib::host_abi::preload {
 // May run in signal handlers and after fork(): no locks, no memory from malloc(). Calls without a
 // function (nullptr) go to the kernel; so do mmap() and all calls that have no member here.
 struct DeviceKind {
-  // The file /dev/infiniband/NAME, or NAME0, NAME1, ... nullptr: there is no file; another kind
-  // makes the descriptors.
+  // The file /dev/infiniband/NAME, or NAME0, NAME1, ... It is nullptr if there is no file because
+  // another kind makes the descriptors.
   const char* name = nullptr;
   bool numbered = false;
   std::uint32_t mode = 0;
@@ -41,7 +41,7 @@ struct DeviceKind {
   int (*open)(unsigned unit, int flags) = nullptr;
 
   // Returns false if a descriptor with these properties cannot be one of this kind: its number may
-  // have been closed without this library. nullptr: that does not happen.
+  // have been closed without this library. It is nullptr for a kind to which that does not happen.
   bool (*is_object)(const struct ::statx& now) = nullptr;
   ssize_t (*read)(int fd, void* data, std::size_t size) = nullptr;
   ssize_t (*write)(int fd, const void* data, std::size_t size) = nullptr;

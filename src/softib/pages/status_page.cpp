@@ -87,7 +87,7 @@ std::string node_lines(const Json& node) {
   return text;
 }
 
-// Whether there is nothing to say of it but that it is there.
+// Returns whether it exists and has no other property to show.
 bool is_quiet(const Json& node) {
   for (const Json& hca : list_of(node, "hcas")) {
     if (!counts(hca, "objects").empty()) return false;

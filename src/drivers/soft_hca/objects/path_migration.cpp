@@ -18,8 +18,8 @@ const fabric::Port* port_of(const Qp& qp) {
   return qp.attr.port != 0 ? &qp.file->hca->ports[qp.attr.port - 1u] : nullptr;
 }
 
-// The port to which the requests of a connected queue pair go; nullptr: there is none, or no way
-// leads to it.
+// Returns the port to which the requests of a connected queue pair go, or nullptr if there is none,
+// or no way leads to it.
 const fabric::Port* destination_of(const Core& core, const Qp& qp) {
   const fabric::Port* from = port_of(qp);
   if (from == nullptr) return nullptr;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// Protection domains and address handles [IBA1 11.2.1.3, 11.2.3]. Both are only books: posters take
-// the PD's number from what refers to it, and an address from the work request.
+// Protection domains and address handles [IBA1 11.2.1.3, 11.2.3]. Both are only entries of private
+// tables: posters take the PD's number from the objects that refer to it, and an address from the
+// work request.
 #include "drivers/soft_hca/handlers.h"
 #include "verbs/address_check.h"
 #include "verbs/limits.h"
@@ -51,7 +52,7 @@ void release(Core& core, Pd& pd) {
 
 namespace {
 
-// The ports of an HCA and of its fabric, as the books have them.
+// The ports of an HCA and of its fabric, as the records have them.
 class Ports : public verbs::AddressBook {
  public:
   Ports(const Core& core, const HcaFile& file) : fabric_(core.fabric), hca_(*file.hca) {}
