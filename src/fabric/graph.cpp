@@ -23,8 +23,7 @@ std::uint32_t default_capabilities(verbs::LinkLayer link_layer) {
   return link_layer == verbs::LinkLayer::Ethernet ? kEthernetCapabilities : kPortCapabilities;
 }
 
-Graph::Graph(std::size_t elements, std::size_t ports)
-    : port_by_lid_(std::size_t{kLastUnicastLid} + 1) {
+Graph::Graph(std::size_t elements, std::size_t ports) {
   elements_.reserve(elements);
   ports_.reserve(ports);
 }
@@ -69,7 +68,7 @@ void Graph::place(Port& port, std::uint64_t guid) {
     port.sm_lid = 0;
   } else {
     // There is a free one: the owner of the graph sees to it (kMaxPorts in fabric/model.h).
-    while (port_by_lid_[next_lid_] != 0)
+    while (find_port(next_lid_) != nullptr)
       next_lid_ = static_cast<std::uint16_t>(next_lid_ % kLastUnicastLid + 1);
     placed = placed && set_lid(port, next_lid_) == Status::Ok;
   }
@@ -109,6 +108,7 @@ const Port* Graph::find_port(const verbs::Gid& gid) const {
 
 Status Graph::set_lid(Port& port, std::uint16_t lid) {
   if (lid == 0 || lid > kLastUnicastLid || port.is_ethernet()) return Status::InvalidParameter;
+  if (port_by_lid_.size() <= lid) port_by_lid_.resize(std::size_t{lid} + 1);
   const std::uint32_t number = index_of(port) + 1;
   if (port_by_lid_[lid] == number) return Status::Ok;
   if (port_by_lid_[lid] != 0) return Status::AlreadyExists;

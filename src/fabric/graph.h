@@ -105,7 +105,7 @@ class Graph {
   std::vector<std::uint32_t> peers_;  // by port: the index of the other end, or kNoIndex
   std::unordered_map<std::uint64_t, std::uint32_t> element_by_guid_;
   std::unordered_map<verbs::Gid, std::uint32_t, GidHash> port_by_gid_;
-  std::vector<std::uint32_t> port_by_lid_;  // 1 + index; 0: none
+  std::vector<std::uint32_t> port_by_lid_;  // 1 + index; 0: none; up to the highest in use
   std::uint16_t next_lid_ = 1;              // where to look for a free one
 };
 

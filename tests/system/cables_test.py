@@ -36,8 +36,8 @@ def reachability(report, fabric):
         for side in fabric.pair(PINGPONG, nodes=(2, 3)):
             side.require(r"1000 iters in")
     with report.case("a third node is not reached, and the trace says why"):
-        if harness.ETHERNET:  # a GID is looked up when the queue pair connects
-            fabric.pair(PINGPONG, nodes=(2, 0), server_ends=False)[1].require("Failed to modify QP to RTR", code=1)
+        if harness.ETHERNET:  # a GID is resolved when the queue pair connects, first the server's
+            fabric.pair(PINGPONG, nodes=(2, 0))[0].require("Failed to modify QP to RTR", code=1)
             fabric.softib("trace", "--fabric", fabric.name).require("a cable leads to its other end only")
         else:
             fabric.pair(PINGPONG, nodes=(2, 0), server_ends=False)[1].require(NO_ANSWER, code=1)
@@ -58,7 +58,7 @@ def the_other_end(report, fabric):
             watcher.wait_for_text("async", 20)
         set_port(fabric, "node0", "down").require("is down")
         for watcher in watchers:
-            watcher.wait_for_text("port error", 20)
+            watcher.wait_for_text("IBV_EVENT_PORT_ERR", 20)
         fabric.run(["ibv_devinfo", "-v"], node=0).require(r"state:\s+PORT_DOWN", r"phys_state:\s+DISABLED \(3\)")
         fabric.run(["ibv_devinfo", "-v"], node=1).require(r"state:\s+PORT_DOWN", r"phys_state:\s+POLLING \(2\)")
         fabric.run(["ibv_devinfo"], node=2).require(r"state:\s+PORT_ACTIVE")
@@ -67,7 +67,7 @@ def the_other_end(report, fabric):
         set_port(fabric, "node0", "up").require("waits: the other end of its cable, node1/softib0/1, is down")
         set_port(fabric, "node1", "up").require("is up")
         for watcher in watchers:
-            watcher.wait_for_text("port active", 20)
+            watcher.wait_for_text("IBV_EVENT_PORT_ACTIVE", 20)
             watcher.kill()
         for node in range(2):
             fabric.run(["ibv_devinfo"], node=node).require(r"state:\s+PORT_ACTIVE")

@@ -2,6 +2,7 @@
 // Cables: the state of a port follows the other end, and messages pass between the two ends only.
 #include "drivers/diagnostics/status.h"
 #include "drivers/test/driver_bench_test.h"
+#include "mad/smp.h"
 
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
@@ -236,6 +237,73 @@ TEST(Cable, JoinsEthernetPortsToo) {
   EXPECT_EQ(flow(t.port(1)), hca::flow::kMemory);
   t.set("node1", false);
   t.expect(PortState::Down, PortState::Down);
+}
+
+// Get(NodeInfo) along a directed route out of port 1 of node0.
+struct DirectedRoute : Cable {
+  DirectedRoute() {
+    smp.header = {mad::kBaseVersion,
+                  mad::mgmt_class::kSubnDirected,
+                  mad::kClassVersion,
+                  mad::method::kGet,
+                  0,
+                  1,  // hop pointer 0, hop count 1
+                  0x77,
+                  mad::smp_attribute::kNodeInfo,
+                  0,
+                  0};
+    std::fill_n(smp.reserved.begin(), 4, std::uint8_t{0xff});
+    smp.paths[1] = 1;
+  }
+  Reply<MadOut> ask(std::uint32_t number = 1) {
+    MadIn in;
+    in.port = number;
+    std::memcpy(&in.mad, &smp, sizeof smp);
+    return a.call<MadOut>(Code::LocalMad, in);
+  }
+  mad::Smp smp;
+};
+
+TEST(DirectedRoute, OverACableIsAnsweredByTheOtherEnd) {
+  DirectedRoute t;
+  const auto reply = t.ask();
+  ASSERT_EQ(reply.status, Status::Ok) << reply.reason;
+  const auto response = std::bit_cast<mad::Smp>(reply.out);
+  EXPECT_EQ(response.header.method, mad::method::kGetResp);
+  EXPECT_EQ(response.header.status, mad::kDirectionBit);
+  EXPECT_EQ(response.header.class_specific, 0x0001) << "it is back";
+  EXPECT_EQ(response.paths[64 + 1], 1) << "the return path";
+  mad::NodeInfo info;
+  std::memcpy(static_cast<void*>(&info), response.data.data(), sizeof info);
+  EXPECT_EQ(info.node_guid, t.fabric.nodes()[1].hcas[0].node_guid);
+  EXPECT_EQ(info.local_port, 1);
+}
+
+TEST(DirectedRoute, ThatLeadsNowhereIsRefused) {
+  DirectedRoute t;
+  const auto refused = [&t](const char* why) {
+    const auto reply = t.ask();
+    EXPECT_EQ(reply.status, Status::InvalidParameter);
+    EXPECT_THAT(reply.reason, HasSubstr(why));
+  };
+  for (const std::uint8_t port : {2, 3, 0, 255}) {
+    t.smp.paths[1] = port;
+    refused("has no cable that is up");
+  }
+  t.smp.paths[1] = t.smp.paths[2] = 1;
+  t.smp.header.class_specific = 2;
+  refused("a channel adapter sends nothing on");
+  t.smp.header.class_specific = 1;
+  t.smp.reserved[1] = 7;
+  refused("the LIDs of both ends");
+  t.smp.reserved[1] = 0xff;
+  t.smp.header.method = mad::method::kGetResp;
+  refused("is a response");
+  t.smp.header.method = mad::method::kGet;
+  t.set("node1", false);
+  refused("has no cable that is up");
+  t.set("node1", true);
+  EXPECT_EQ(t.ask().status, Status::Ok);
 }
 
 TEST(Cable, TheStatusNamesTheOtherEnd) {
