@@ -46,7 +46,7 @@ Status Daemon::build(std::string& reason) {
     auto read = read_fabric_config(options_.config, reason);
     if (!read) return read.error();
     config = *std::move(read);
-    IB_CHECK(in_config(apply_links(config, shape, reason), reason));
+    IB_CHECK(in_config(apply_link_layers(config, shape, reason), reason));
   }
   auto fabric = fabric::Fabric::create(shape);
   if (!fabric) {
@@ -58,6 +58,7 @@ Status Daemon::build(std::string& reason) {
   }
   fabric_.emplace(*std::move(fabric));
   IB_CHECK(in_config(apply_addresses(config, *fabric_, reason), reason));
+  IB_CHECK(in_config(apply_cables(config, *fabric_, reason), reason));
   // The lock comes first: a second softibd must not make device memory.
   auto directory = os::ServerDirectory::claim(options_.runtime_dir, options_.fabric, reason);
   if (!directory) return directory.error();
@@ -157,7 +158,7 @@ void Daemon::on_ready() {
   if (ending_) return;
   start_server();
   log_.info("fabric " + options_.fabric + " is up: " + count_of(fabric_->nodes().size(), "node") +
-            ", " + count_of(fabric_->port_count(), "port") + "; socket " + socket_path());
+            ", " + count_of(fabric_->graph().port_count(), "port") + "; socket " + socket_path());
   consider_idleness();
 }
 

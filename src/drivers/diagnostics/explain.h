@@ -27,6 +27,8 @@ struct PeerPlace {
   bool is_ethernet = false;  // ports have GIDs there, no LIDs
   std::string gid;           // of Ethernet: that which the queue pair is connected to; may be empty
   std::string others;        // if no port is there: the LIDs or GIDs of the fabric
+  std::string
+      unreached{};  // the port that is there, if no way leads to it: "node1, softib0, port 1"
 };
 
 // "ib_write_bw (pid 12, node0, softib0, QP 0x11)"

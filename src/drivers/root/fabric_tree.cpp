@@ -128,7 +128,7 @@ void FabricTree::ask_host(const fabric::Node& node, Done done) {
 // nothing went through its ports yet.
 static void renew_ports(Core& core, fabric::Hca& hca) {
   // One that was new when its host fell asleep never got as far as to have counters.
-  core.port_totals.resize(core.fabric.port_count());
+  core.port_totals.resize(core.fabric.graph().port_count());
   for (fabric::Port& port : hca.ports) {
     port.state = verbs::PortState::Active;
     port.physical_state = fabric::kLinkUp;
@@ -160,7 +160,7 @@ Result<fabric::Hca*> FabricTree::add_hca(fabric::Node& node, std::string_view na
                    ? fmt::format("host {} has {} HCAs, the most it can", node.name,
                                  fabric::kMaxHcasPerNode)
                    : fmt::format("the fabric has {} ports: all unicast LIDs are in use",
-                                 core().fabric.port_count());
+                                 core().fabric.graph().port_count());
       return made.error();
     }
     hca = *made;

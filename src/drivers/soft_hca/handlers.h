@@ -31,7 +31,13 @@ void local_mad(Core&, HcaFile&, const control::MadIn&, io::IrpRef);
 
 // ports.cpp
 void modify_port(Core&, HcaFile&, const control::ModifyPortIn&, io::IrpRef);
+// Takes a port down, or lets it come up: with a cable it does when the other end answers.
 void set_port_state(Core& core, fabric::Hca& hca, fabric::Port& port, bool up);
+// An HCA has come, gone, fallen asleep or woken: its ports and the other ends of their cables
+// follow.
+void train_links(Core& core, fabric::Hca& hca);
+// Processes look again at requests that wait for a port, or through it.
+void kick_all(Core& core);
 
 // pd.cpp
 void alloc_pd(Core&, HcaFile&, io::IrpRef);

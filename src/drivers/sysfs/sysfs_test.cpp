@@ -150,7 +150,7 @@ class EthernetSysfsTest : public ::testing::Test {
     shape.nodes = {"alpha", "beta"};
     shape.hcas_per_node = 2;
     shape.ports_per_hca = 2;
-    shape.links = {{"", 0, verbs::LinkLayer::Ethernet}};
+    shape.link_layers = {{"", 0, verbs::LinkLayer::Ethernet}};
     return *fabric::Fabric::create(shape);
   }
   std::string read(const std::string& path, const std::string& node = "") const {

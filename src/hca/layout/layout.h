@@ -37,7 +37,7 @@ template <class E>
 using SharedEnum = std::atomic<E>;
 
 inline constexpr std::uint64_t kArenaMagic = 0x31626974666f7373ull;
-inline constexpr std::uint32_t kLayoutVersion = 7;
+inline constexpr std::uint32_t kLayoutVersion = 8;
 inline constexpr std::uint32_t kNone = 0xffffffffu;
 inline constexpr std::size_t kLine = 64;
 
@@ -119,6 +119,8 @@ struct alignas(kLine) PortEntry {
   SharedEnum<verbs::LinkLayer> link_layer;
   Relaxed<std::uint16_t> lid;  // 0: none, as of an Ethernet port
   SharedEnum<verbs::Mtu> mtu;
+  // Two ports reach each other if theirs are equal: fabric::Graph::segment_of().
+  Shared32 segment;
   // Its queue pairs 0 and 1: names of entries like any QPN; 0: none.
   std::array<Shared32, 2> special;
   std::array<std::atomic<std::uint16_t>, verbs::limits::kMaxPkeys> pkeys;  // 0: no entry

@@ -113,7 +113,6 @@ Outcome send_to(Attempt& a, QpEntry& target, const LocalPieces& pieces) {
 // Multicast [IBA1 10.5.2]: to each queue pair that is attached to the group.
 void send_to_group(Attempt& a, const PortEntry& from, const LocalPieces& pieces) {
   const Arena& arena = a.plane.arena();
-  const verbs::LinkLayer layer = from.link_layer.load(std::memory_order_relaxed);
   const verbs::AddressVector& av = a.wqe.av;
   const bool by_gid = av.is_global != 0;
   // A chain that a process has damaged may have no end; none is longer than this.
@@ -135,7 +134,7 @@ void send_to_group(Attempt& a, const PortEntry& from, const LocalPieces& pieces)
     QpEntry* target = arena.qp(qp_index(qpn));
     if (target == nullptr || target->id.qpn.load(std::memory_order_acquire) != qpn) continue;
     const PortEntry* to = arena.port(target->id.port);
-    if (to == nullptr || to->link_layer.load(std::memory_order_relaxed) != layer) continue;
+    if (to == nullptr || !is_joined(from, *to)) continue;
     Outcome sent = check_datagram(a, pieces.total - kGrhBytes, *target);
     if (sent.is_done()) sent = send_to(a, *target, pieces);
     // A group waits for none of its members.

@@ -95,6 +95,24 @@ TEST(Drop, QueuePairsThatAreNotThereOrNotReadyAreTold) {
   EXPECT_EQ(early.told().cause, Cause::PeerNotReady);
 }
 
+// Its receiver's port has a cable to somewhere else.
+TEST(Drop, APortToWhichNoWayLeadsIsLikeOneThatIsNotThere) {
+  DropBench b;
+  PortEntry& far = *b.memory.arena().port(1);
+  far.state.store(verbs::PortState::Active);
+  far.pkeys[0].store(0xffff);
+  b.memory.arena().lid(kLid)->store(2);
+  b.peer->id.port = 1;
+  far.segment.store(2);
+  b.receive(5, 104);
+  b.send();
+  EXPECT_EQ(b.told().cause, Cause::PeerUnknown);
+  EXPECT_EQ(b.told().detail, kLid);
+  b.memory.arena().port(0)->segment.store(2);
+  b.send();
+  EXPECT_EQ(b.host.traced.size(), 1u) << "the other end of a cable is reached";
+}
+
 TEST(Drop, ManyAreToldInFewReports) {
   DropBench b;
   b.receive(5, 104);

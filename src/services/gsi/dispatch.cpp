@@ -67,7 +67,7 @@ bool Gsi::State::follow_redirection(mad::TransactionId id, std::span<const std::
   const bool by_gid = info.redirect_gid != verbs::Gid{};
   const bool is_unicast = info.redirect_lid != 0 && info.redirect_lid <= fabric::kLastUnicastLid;
   if (qpn == 0 || (!by_gid && !is_unicast)) return false;
-  const fabric::Port* port = fabric_.port(request.to.port);
+  const fabric::Port* port = fabric_.graph().port(request.to.port);
   const std::uint32_t route = info.redirect_tclass_sl_flow;
   al::MadAddress& to = request.to.remote;
   al::MadRoute global = to.route.value_or(al::MadRoute{});

@@ -111,8 +111,8 @@ void Gsi::State::on_settled(GsiNode& node) {
 }
 
 Gsi::State::Place Gsi::State::find(std::uint32_t port) const {
-  const fabric::Port* place = fabric_.port(port);
-  const fabric::Hca* hca = place != nullptr ? fabric_.find_hca(place->element) : nullptr;
+  const fabric::Port* place = fabric_.graph().port(port);
+  const fabric::Hca* hca = place != nullptr ? fabric_.hca_of(*place) : nullptr;
   const auto node = hca != nullptr ? nodes_.find(hca->node) : nodes_.end();
   if (node == nodes_.end()) return {};
   return {node->second.get(), node->second->find(port)};

@@ -87,8 +87,8 @@ void GsiNode::hca_opened(Hca& hca) {
     if (!closing_) owner_.on_mad(port, from, mad);
   };
   for (const fabric::Port& port : hca.hca.ports) {
-    hca.ports.push_back(
-        std::make_unique<PortQueue>(hca.ca, fabric_.index_of(port), port.number, on_receive));
+    hca.ports.push_back(std::make_unique<PortQueue>(hca.ca, fabric_.graph().index_of(port),
+                                                    port.number, on_receive));
   }
   open_ports(hca);
 }
@@ -243,7 +243,7 @@ Status GsiNode::first_problem(std::string& reason) const {
 void GsiNode::list(std::vector<GsiPort>& ports) const {
   for (const auto& hca : hcas_) {
     for (const fabric::Port& each : hca->hca.ports) {
-      const std::uint32_t index = fabric_.index_of(each);
+      const std::uint32_t index = fabric_.graph().index_of(each);
       const PortQueue* port = find(index);
       if (port != nullptr) {
         ports.push_back({index, port->is_open(), port->status(), port->reason()});

@@ -61,13 +61,17 @@ class Ports : public verbs::AddressBook {
   verbs::LinkLayer link_layer(std::uint32_t port) const override {
     return hca_.ports[port - 1].link_layer;
   }
+  std::uint32_t segment(std::uint32_t port) const override {
+    return fabric_.graph().segment_of(hca_.ports[port - 1]);
+  }
   verbs::Gid gid(std::uint32_t port, std::uint32_t index) const override {
     const auto& gids = hca_.ports[port - 1].gids;
     return index < gids.size() ? gids[index].gid : verbs::Gid{};
   }
   Owner owner_of(const verbs::Gid& gid) const override {
-    const fabric::Port* port = fabric_.find_port(gid);
-    return port != nullptr ? Owner{port->link_layer, port->lid} : Owner{};
+    const fabric::Port* port = fabric_.graph().find_port(gid);
+    return port != nullptr ? Owner{port->link_layer, port->lid, fabric_.graph().segment_of(*port)}
+                           : Owner{};
   }
 
  private:
