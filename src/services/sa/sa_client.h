@@ -20,13 +20,12 @@
 #pragma once
 
 #include "base/result.h"
-#include "base/time.h"
+#include "sa/client/outgoing.h"
 #include "sa/records/mc_member_record.h"
 #include "sa/records/notice.h"
 #include "sa/records/path_record.h"
 #include "sa/records/service_record.h"
 
-#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -40,11 +39,7 @@ struct SaOutcome {
   std::string reason;  // if it is not Ok
 };
 
-// How long to wait for an answer before the request is repeated, and how often it is.
-struct SaPatience {
-  Duration timeout = std::chrono::seconds(2);
-  std::uint32_t retries = 3;
-};
+using SaPatience = sa::Patience;
 
 class SaClient {
  public:
