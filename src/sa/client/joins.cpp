@@ -14,7 +14,7 @@ namespace component = mc_component;
 
 // What a share wants of a group that is joined already.
 constexpr std::uint64_t kNotOfGroup =
-    component::kPortGid | component::kJoinState | component::kProxyJoin;
+    component::kMgid | component::kPortGid | component::kJoinState | component::kProxyJoin;
 
 bool suits(std::uint64_t components, McMemberRecord wanted, const McMemberRecord& group) {
   // The membership bit of a P_Key does not belong to a group.

@@ -62,6 +62,8 @@ class Joins {
   std::optional<Outgoing> poll_outgoing();
   std::optional<Event> poll_event();
 
+  // Returns whether the ticket is that of a share, void or not, that was not given back.
+  bool has(Ticket ticket) const { return tickets_.contains(ticket); }
   std::size_t share_count() const { return tickets_.size(); }
   std::size_t membership_count() const { return memberships_.size(); }
 

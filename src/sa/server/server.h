@@ -20,7 +20,7 @@
 namespace ib::sa {
 
 struct ServerLimits {
-  std::size_t answer_bytes = std::size_t{16} << 20;
+  std::size_t answer_bytes = std::size_t{8} << 20;
   GroupLimits groups{};
   ServiceLimits services{};
   SubscriptionLimits subscriptions{};
