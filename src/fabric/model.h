@@ -200,8 +200,8 @@ class Fabric {
     return index < ports_.size() ? &ports_[index] : nullptr;
   }
 
-  // The listener hears of changes: of a port's state, LID, GIDs, P_Keys or capabilities, and of an HCA
-  // that came, went, fell asleep or woke. It does not change the fabric in the call.
+  // The listener hears of changes: of a port's state, LID, GIDs, P_Keys or capabilities, and of an
+  // HCA that came, went, fell asleep or woke. It does not change the fabric in the call.
   using OnChange = std::function<void(const Hca& hca)>;
   void set_on_change(OnChange on_change) { on_change_ = std::move(on_change); }
   void report_change(const Hca& hca) const {

@@ -33,8 +33,7 @@ Attribute attribute_of(const mad::NodeFacts& node, const mad::PortFacts& port,
   get.header.attribute = attribute;
   mad::Mad response{};
   std::string reason;
-  const Status status =
-      mad::answer(node, port, std::bit_cast<mad::Mad>(get), response, reason);
+  const Status status = mad::answer(node, port, std::bit_cast<mad::Mad>(get), response, reason);
   IB_ASSERT(status == Status::Ok);
   const auto answer = std::bit_cast<mad::Smp>(response);
   Attribute result;
@@ -92,13 +91,8 @@ std::optional<sa::EndPort> FabricTopology::port(std::uint32_t index) const {
       *out_of_service(fabric_, *port) != '\0') {
     return std::nullopt;
   }
-  return sa::EndPort{index,
-                     std::span(&port->gids[0].gid, 1),
-                     port->lid,
-                     0,
-                     port->pkeys,
-                     kMtu,
-                     sa::rate_of(port->width, port->speed)};
+  return sa::EndPort{index, std::span(&port->gids[0].gid, 1),     port->lid, 0, port->pkeys,
+                     kMtu,  sa::rate_of(port->width, port->speed)};
 }
 
 std::optional<sa::EndPort> FabricTopology::find_lid(std::uint16_t lid) const {
@@ -124,8 +118,8 @@ sa::NodeRecord FabricTopology::node_record(const sa::EndPort& end_port) const {
   const fabric::Hca& hca = *fabric_.find_hca(port.element);
   sa::NodeRecord record;
   record.lid = port.lid;
-  record.info = attribute_of<mad::NodeInfo>(node_facts(hca), port_facts(port),
-                                            mad::smp_attribute::kNodeInfo);
+  record.info =
+      attribute_of<mad::NodeInfo>(node_facts(hca), port_facts(port), mad::smp_attribute::kNodeInfo);
   const std::string description = fabric_.node_of(hca).name + " " + hca.name;
   std::copy_n(description.begin(), std::min(description.size(), record.description.size()),
               record.description.begin());

@@ -128,8 +128,7 @@ std::optional<sa::PathRecord> GsiSaClient::cached_path(const PathQuery& query) {
   return paths_.find(key_of(query), executor_.now());
 }
 
-std::unique_ptr<SaClient::Request> GsiSaClient::query_path(const PathQuery& query,
-                                                           OnPath on_path) {
+std::unique_ptr<SaClient::Request> GsiSaClient::query_path(const PathQuery& query, OnPath on_path) {
   const sa::Ticket ticket = ++last_ticket_;
   path_waiters_.emplace(ticket, PathWaiter{query, std::move(on_path)});
   auto handle = std::make_unique<Handle<Request>>([this, ticket] { withdraw_path(ticket); });
@@ -243,23 +242,20 @@ std::unique_ptr<SaClient::Request> GsiSaClient::query_group(const verbs::Gid& po
 std::unique_ptr<SaClient::Membership> GsiSaClient::join(const JoinRequest& request,
                                                         OnJoined on_joined) {
   const sa::Ticket ticket = ++last_ticket_;
-  joining_.emplace(ticket, Joining{std::move(on_joined),
-                                   fmt::format("joining group {}",
-                                               verbs::address_text(request.record.mgid))});
+  joining_.emplace(
+      ticket, Joining{std::move(on_joined),
+                      fmt::format("joining group {}", verbs::address_text(request.record.mgid))});
   sa::Outcome refusal;
   refusal.status = transport_->check(request.record.port_gid, refusal.reason);
   if (refusal.status == Status::Ok) {
-    const Status status =
-        joins_.join(ticket, request.components, request.record, request.patience);
+    const Status status = joins_.join(ticket, request.components, request.record, request.patience);
     refusal.status = status == Status::LimitExceeded ? Status::InsufficientResources : status;
     refusal.reason = status == Status::LimitExceeded
                          ? "the port has as many shares in groups as it may have"
                          : "the request lacks MGID, port GID or join state";
   }
   if (refusal.status != Status::Ok) {
-    later([this, ticket, refusal] {
-      on_join_event(sa::Joins::Joined{ticket, refusal, {}});
-    });
+    later([this, ticket, refusal] { on_join_event(sa::Joins::Joined{ticket, refusal, {}}); });
   }
   pump();
   return std::make_unique<Share>(*this, ticket);
@@ -421,9 +417,7 @@ void GsiSaClient::pump() {
       is_busy = true;
       send(joins_, *std::move(out),
            [](sa::Joins& engine, sa::Operation operation, const sa::Outcome& outcome,
-              std::span<const std::byte> record) {
-             engine.on_answer(operation, outcome, record);
-           });
+              std::span<const std::byte> record) { engine.on_answer(operation, outcome, record); });
     }
     while (auto out = registrations_.poll_outgoing()) {
       is_busy = true;

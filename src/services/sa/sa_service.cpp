@@ -79,8 +79,7 @@ Status SaService::add_agent(const fabric::Port& port, std::string& reason) {
 }
 
 void SaService::on_message(const GsiMessage& message) {
-  const std::optional<sa::Answer> answer =
-      server_.handle(sa_request_of(message), executor_.now());
+  const std::optional<sa::Answer> answer = server_.handle(sa_request_of(message), executor_.now());
   if (answer) {
     // A requester that gets no answer asks again.
     (void)gsi_.respond(agent_, message.from, sa_response(message.header, *answer));
@@ -155,11 +154,10 @@ void SaService::look_at(std::uint32_t index) {
     server_.on_notice(sa::capability_notice(port.lid, now->gids[0], port.capability_mask));
     tell_later();
   }
-  const bool is_changed =
-      is_new || !std::equal(known->pkeys.begin(), known->pkeys.end(), now->pkeys.begin(),
-                            now->pkeys.end());
-  known = Known{now->gids[0], now->lid, {now->pkeys.begin(), now->pkeys.end()},
-                port.capability_mask};
+  const bool is_changed = is_new || !std::equal(known->pkeys.begin(), known->pkeys.end(),
+                                                now->pkeys.begin(), now->pkeys.end());
+  known =
+      Known{now->gids[0], now->lid, {now->pkeys.begin(), now->pkeys.end()}, port.capability_mask};
   if (is_new) server_.on_port_up(*now);
   if (!is_changed) return;
   changes_.push_back({index, now->gids[0], true});

@@ -32,19 +32,18 @@ class SaService {
     Duration report_timeout = std::chrono::seconds(1);  // of one try
     std::uint32_t report_retries = 3;
   };
-  // A port of the fabric that came into service or has other P_Keys, or is out of service. Called soon after the change, not
-  // from inside it.
+  // A port of the fabric that came into service or has other P_Keys, or is out of service. Called
+  // soon after the change, not from inside it.
   using OnPort = std::function<void(const fabric::Port& port, const verbs::Gid& gid, bool is_up)>;
 
   // Hears of the fabric's changes from now on (Fabric::set_on_change).
-  SaService(Gsi& gsi, fabric::Fabric& fabric, platform::Executor& executor,
-            const Options& options);
+  SaService(Gsi& gsi, fabric::Fabric& fabric, platform::Executor& executor, const Options& options);
   SaService(const SaService&) = delete;
   SaService& operator=(const SaService&) = delete;
   ~SaService();
 
-  // Opens its node and takes requests; Ok at once if that has been done. NotFound: the fabric has no
-  // InfiniBand port; errors of Gsi::ensure() and add_agent().
+  // Opens its node and takes requests; Ok at once if that has been done. NotFound: the fabric has
+  // no InfiniBand port; errors of Gsi::ensure() and add_agent().
   void open(io::IrpRef irp);
   void set_on_port(OnPort on_port) { on_port_ = std::move(on_port); }
 
@@ -82,7 +81,7 @@ class SaService {
   std::vector<std::optional<Known>> known_;  // by index of the port
   AgentId agent_ = 0;
   OnPort on_port_;
-  std::vector<Change> changes_;              // not told yet
+  std::vector<Change> changes_;  // not told yet
   std::unique_ptr<platform::Timer> telling_;
   std::unique_ptr<platform::Timer> timer_;  // of leases
 };

@@ -29,8 +29,7 @@ Status SaTransport::check(const verbs::Gid& port_gid, std::string& reason) const
 SaTransport::Opening& SaTransport::open_node(std::string_view name) {
   const auto known = nodes_.find(name);
   if (known != nodes_.end()) return *known->second;
-  Opening& opening =
-      *nodes_.emplace(std::string(name), std::make_unique<Opening>()).first->second;
+  Opening& opening = *nodes_.emplace(std::string(name), std::make_unique<Opening>()).first->second;
   opening.owner = this;
   io::IrpRef irp = opening.irp.start(&opened, &opening);
   name.empty() ? service_.open(std::move(irp)) : gsi_.ensure(name, std::move(irp));
@@ -76,12 +75,13 @@ void SaTransport::transmit(std::uint64_t number) {
   request.message = mad;
   request.timeout = outgoing.patience.timeout;
   request.retries = outgoing.patience.retries;
-  const auto sent = gsi_.request(
-      agent_, request,
-      [this, number](Status status, std::string_view why, const GsiMessage* answer) {
-        if (answer == nullptr) return finish(number, {status, 0, std::string(why)}, {});
-        finish(number, {Status::Ok, answer->header.status, {}}, sa_data(*answer));
-      });
+  const auto sent =
+      gsi_.request(agent_, request,
+                   [this, number](Status status, std::string_view why, const GsiMessage* answer) {
+                     if (answer == nullptr)
+                       return finish(number, {status, 0, std::string(why)}, {});
+                     finish(number, {Status::Ok, answer->header.status, {}}, sa_data(*answer));
+                   });
   if (sent) {
     found->second.request = *sent;
   } else {

@@ -36,7 +36,8 @@ class SaTransport {
   SaTransport& operator=(const SaTransport&) = delete;
   ~SaTransport() = default;
 
-  // Ok, or why the port cannot send: it is none of the fabric's InfiniBand ports, or out of service.
+  // Ok, or why the port cannot send: it is none of the fabric's InfiniBand ports, or out of
+  // service.
   Status check(const verbs::Gid& port_gid, std::string& reason) const;
   // Calls back once unless it is cancelled. Returns its number, or 0 if that has happened already.
   std::uint64_t send(sa::Outgoing outgoing, OnAnswer on_answer);

@@ -39,10 +39,11 @@ std::string no_path_text(const fabric::Fabric& fabric, const SaClient::PathQuery
     return fmt::format("{} {}", port_text(fabric, *to), why);
   }
   if (from != nullptr && !sa::share_pkey(from->pkeys, to->pkeys, query.pkey)) {
-    return fmt::format("{} and {} do not share the partition of P_Key {:#x} ({} P_Keys in {}'s "
-                       "table); one of the two has to be a full member",
-                       port_text(fabric, *from), port_text(fabric, *to), query.pkey,
-                       to->pkeys.size(), port_text(fabric, *to));
+    return fmt::format(
+        "{} and {} do not share the partition of P_Key {:#x} ({} P_Keys in {}'s "
+        "table); one of the two has to be a full member",
+        port_text(fabric, *from), port_text(fabric, *to), query.pkey, to->pkeys.size(),
+        port_text(fabric, *to));
   }
   return "no route there has the MTU, rate, SL or packet life time that was asked for";
 }
@@ -81,9 +82,9 @@ SaOutcome explain_path(const fabric::Fabric& fabric, const FabricTopology& topol
                        const sa::Outcome& outcome, const SaClient::PathQuery& query) {
   const std::string what = fmt::format("the path from {} to {}", verbs::address_text(query.sgid),
                                        verbs::address_text(query.dgid));
-  const bool is_nowhere = outcome.status == Status::Ok &&
-                          (outcome.sa_status == sa::sa_status::kNoRecords ||
-                           outcome.sa_status == sa::sa_status::kInvalidGid);
+  const bool is_nowhere =
+      outcome.status == Status::Ok && (outcome.sa_status == sa::sa_status::kNoRecords ||
+                                       outcome.sa_status == sa::sa_status::kInvalidGid);
   if (!is_nowhere) return explain_outcome(fabric, topology, outcome, what);
   return {Status::NotFound, fmt::format("{}: {}", what, no_path_text(fabric, query))};
 }
