@@ -2,7 +2,7 @@
 // Joins against a server: shares come and go at random, answers are late or lost, ports go down and
 // up. When all is quiet, the server has the memberships that the shares need.
 #include "sa/client/joins.h"
-#include "sa/test/fake_subnet_test.h"
+#include "sa/test/server_fixture_test.h"
 
 #include <cstdlib>
 #include <deque>

@@ -22,7 +22,7 @@ constexpr Component reserved() {
 }
 
 // The service id has two bits, for its upper and its lower half. Rules about these are in
-// server/paths.cpp: the number of paths, and paths that are reversible though they need not be.
+// sa/server/paths.cpp: the number of paths, and paths that are reversible though they need not be.
 constexpr std::array kPath{
     Component{{0, 0, 32}},
     Component{{4, 0, 32}},

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // The server against naive models: paths of random subnets, by trying everything; groups, by books
 // that a child would keep.
-#include "sa/test/fake_subnet_test.h"
+#include "sa/test/server_fixture_test.h"
 
 #include <algorithm>
 #include <cstdlib>
@@ -81,10 +81,9 @@ class RandomWorld : public SaTest {
       if (!allowed(value)) continue;
       const int a = by_rate ? int(rate_in_100_mbps(static_cast<std::uint8_t>(value))) : value;
       const int b = by_rate ? int(rate_in_100_mbps(static_cast<std::uint8_t>(wanted))) : wanted;
-      const bool fits = (selector == Selector::Greater && a > b) ||
-                        (selector == Selector::Less && a < b) ||
-                        (selector == Selector::Exactly && value == wanted) ||
-                        selector == Selector::Best;
+      const bool fits =
+          (selector == Selector::Greater && a > b) || (selector == Selector::Less && a < b) ||
+          (selector == Selector::Exactly && value == wanted) || selector == Selector::Best;
       if (fits && (best < 0 || better(value, best))) best = value;
     }
     return best;
@@ -109,8 +108,8 @@ class RandomWorld : public SaTest {
     bool partition = false;
     for (const auto one : from.pkeys) {
       for (const auto other : to.pkeys) {
-        partition |= shares(one, other) && (!has_bit(path_component::kPkey) ||
-                                            (one & 0x7fff) == (wanted_.pkey & 0x7fff));
+        partition |= shares(one, other) &&
+                     (!has_bit(path_component::kPkey) || (one & 0x7fff) == (wanted_.pkey & 0x7fff));
       }
     }
     if (!partition) return std::nullopt;
@@ -190,14 +189,15 @@ class RandomWorld : public SaTest {
   void query_path() {
     do {
       requester_ = roll(4);
-    } while (!std::any_of(subnet.ports.begin(), subnet.ports.end(),
-                          [](const FakePort& port) { return port.is_up; }) &&
-             (shuffle(), true));
+    } while (!std::any_of(subnet.ports.begin(), subnet.ports.end(), [](const FakePort& port) {
+      return port.is_up;
+    }) && (shuffle(), true));
     if (!subnet.ports[requester_].is_up) return;
     choose_query();
     const bool by_source = has_bit(path_component::kSgid | path_component::kSlid);
     const bool by_destination = has_bit(path_component::kDgid | path_component::kDlid);
-    const Answer answer = ask(requester_, method::kGetTable, attribute::kPathRecord, mask_, wanted_);
+    const Answer answer =
+        ask(requester_, method::kGetTable, attribute::kPathRecord, mask_, wanted_);
     if (!by_source && !by_destination) {
       EXPECT_NE(answer.status, sa_status::kOk);
       return;
@@ -288,14 +288,14 @@ class RandomWorld : public SaTest {
     McMemberRecord record = membership(port, mgid(number), state);
     record.pkey = flip() ? 0xffff : 0x8001;
     const std::uint64_t components = creates ? mc_component::kToCreate : mc_component::kToJoin;
-    const Answer answer =
-        ask(port, method::kSet, attribute::kMcMemberRecord, components, record);
+    const Answer answer = ask(port, method::kSet, attribute::kMcMemberRecord, components, record);
     const FakePort& p = subnet.ports[port];
     const auto book = books_.find(number);
     bool may = false;
     if (book == books_.end()) {
       may = creates && (state & join_state::kKeepsGroup) != 0 && is_in_partition(port, record.pkey);
-      if (may) books_[number] = {static_cast<std::uint16_t>(record.pkey | 0x8000), p.mtu, p.rate, {}};
+      if (may)
+        books_[number] = {static_cast<std::uint16_t>(record.pkey | 0x8000), p.mtu, p.rate, {}};
     } else {
       const Book& b = book->second;
       may = is_in_partition(port, b.pkey) && p.mtu >= b.mtu &&

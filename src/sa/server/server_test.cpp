@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Requests of any kind; records of nodes and ports.
 #include "mad/class_port_info.h"
-#include "sa/test/fake_subnet_test.h"
+#include "sa/test/server_fixture_test.h"
 
 #include <cstring>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-#include "sa/test/fake_subnet_test.h"
+#include "sa/test/server_fixture_test.h"
 
 namespace ib::sa {
 namespace {

@@ -21,7 +21,7 @@ struct EndPort {
   std::uint8_t lmc = 0;  // it has 2^lmc LIDs
   std::span<const std::uint16_t> pkeys;
   std::uint8_t mtu = 0;   // verbs::Mtu
-  std::uint8_t rate = 0;  // records/selector.h
+  std::uint8_t rate = 0;  // sa/records/selector.h
 };
 
 // What packets from one port to another get.

@@ -119,7 +119,7 @@ class SaClient {
   // record.gid names the port. A lease of sa::kLeaseWithoutEnd needs no renewal.
   [[nodiscard]] virtual std::unique_ptr<Registration> register_service(
       const sa::ServiceRecord& record, OnRegistered on_registered) = 0;
-  // Notices with this trap number; sa::kAllTraps of records/inform_info.h: all.
+  // Notices with this trap number; sa::kAllTraps of sa/records/inform_info.h: all.
   [[nodiscard]] virtual std::unique_ptr<Request> subscribe(const verbs::Gid& port_gid,
                                                            std::uint16_t trap, OnNotice on_notice,
                                                            OnDone on_subscribed) = 0;
