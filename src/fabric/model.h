@@ -23,6 +23,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 namespace ib::fabric {
@@ -102,6 +103,14 @@ class Fabric {
   Hca* hca_of(const Port& port) { return find_hca(graph_.element_of(port).hca); }
   const Node* find_node_by_address(const verbs::Gid& ip) const;
 
+  // The listener hears of changes: of a port's state, LID, GIDs, P_Keys or capabilities, and of an
+  // HCA that came, went, fell asleep or woke. It does not change the fabric in the call.
+  using OnChange = std::function<void(const Hca& hca)>;
+  void set_on_change(OnChange on_change) { on_change_ = std::move(on_change); }
+  void report_change(const Hca& hca) const {
+    if (on_change_) on_change_(hca);
+  }
+
   // Gives a node other addresses, and with them the GIDs of its Ethernet ports: what is not in the
   // list is gone, what stays keeps its place in the GID table. AlreadyExists: another node has one
   // of them, or it is in the list twice; LimitExceeded: more than a GID table holds;
@@ -140,6 +149,7 @@ class Fabric {
   std::uint32_t ports_per_hca_ = 1;
   verbs::LinkLayer link_layer_ = verbs::LinkLayer::InfiniBand;
   std::vector<HcaLinkLayer> link_layers_;
+  OnChange on_change_;
 };
 
 }  // namespace ib::fabric

@@ -423,7 +423,8 @@ TEST_P(GsiTest, ARedirectionIsFollowedOnce) {
   Answer answer;
   ASSERT_EQ(ask(get(7), answer, w.address(0, 1)), Status::Ok);
   w.run(1s);
-  EXPECT_EQ(asked, (std::vector<std::uint32_t>{w.index(1), w.bench.fabric.index_of(second)}));
+  EXPECT_EQ(asked,
+            (std::vector<std::uint32_t>{w.index(1), w.bench.fabric.graph().index_of(second)}));
   EXPECT_EQ(answer.times, 1);
   EXPECT_EQ(answer.header().status, mad::mad_status::kRedirect) << "the second one is the answer";
 }

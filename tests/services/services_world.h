@@ -84,7 +84,7 @@ class ServicesWorld {
   fabric::Node& node(std::size_t i) { return bench.fabric.nodes()[i]; }
   fabric::Hca& hca(std::size_t i) { return node(i).hcas[0]; }
   fabric::Port& port(std::size_t i) { return hca(i).ports[0]; }
-  std::uint32_t index(std::size_t i) { return bench.fabric.index_of(port(i)); }
+  std::uint32_t index(std::size_t i) { return bench.fabric.graph().index_of(port(i)); }
   // From port 1 of node `from` to that of node `to`: by LID, or by GID where there is no LID.
   GsiAddress address(std::size_t from, std::size_t to, bool by_gid = false) {
     GsiAddress address{index(from), {}};

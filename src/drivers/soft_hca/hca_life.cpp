@@ -114,6 +114,7 @@ void publish_ports(Core& core, const fabric::Hca& hca) {
   }
   resolve_flows(core);
   hca::advance_epoch(core.arena(), hca::kAnyOwner);
+  core.fabric.report_change(hca);
 }
 
 void retire_files(Core& core, const fabric::Hca& hca) {
