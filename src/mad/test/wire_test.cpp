@@ -75,7 +75,13 @@ TEST(WireTest, TsharkReadsEachKindOfRmppPacket) {
                                "infiniband.rmpp.rmppstatus", "infiniband.rmpp.segmentnumber",
                                "infiniband.rmpp.payloadlength", "infiniband.rmpp.newwindowlast"});
   if (!rows) GTEST_SKIP() << "tshark is not installed";
-  EXPECT_EQ(*rows, (Rows{}));
+  // The fourth bit of its flags is the lowest of the response time.
+  EXPECT_EQ(*rows, (Rows{{"0x01", "0x0b", "0x00", "0x00000001", "0x00000122", "", ""},
+                         {"0x02", "0x09", "0x00", "0x00000001", "", "0x00000011", ""},
+                         {"0x01", "0x0d", "0x00", "0x00000002", "0x00000046", "", ""},
+                         {"0x02", "0x09", "0x00", "0x00000002", "", "0x00000012", ""},
+                         {"0x03", "0x09", "0x01", "", "", "", ""},
+                         {"0x04", "0x09", "0x7f", "", "", "", ""}}));
 }
 
 }  // namespace

@@ -216,8 +216,8 @@ Gsi::State::AgentRef Gsi::State::find_agent(AgentId agent) const {
   return found == agents_.end() ? nullptr : found->second;
 }
 
-void Gsi::State::later(AgentId agent, std::function<void()> work) {
-  later_.emplace_back(agent, std::move(work));
+void Gsi::State::later(AgentId agent, std::function<void()> work, mad::TransactionId request) {
+  later_.push_back({agent, request, std::move(work)});
   if (later_timer_ == nullptr) {
     later_timer_ = system_.executor.at(system_.executor.now(), [this] { run_later(); });
   }
@@ -225,9 +225,10 @@ void Gsi::State::later(AgentId agent, std::function<void()> work) {
 
 void Gsi::State::run_later() {
   later_timer_.reset();
-  auto work = std::exchange(later_, {});
-  for (auto& [agent, each] : work) {
-    if (agents_.contains(agent)) each();
+  for (std::size_t left = later_.size(); left > 0 && !later_.empty(); --left) {
+    const Later next = std::move(later_.front());
+    later_.pop_front();
+    if (agents_.contains(next.agent)) next.work();
   }
 }
 

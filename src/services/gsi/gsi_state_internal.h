@@ -15,6 +15,7 @@
 #include "services/gsi/node_internal.h"
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -92,8 +93,14 @@ class Gsi::State final : public GsiNode::Owner {
   };
   Place find(std::uint32_t port) const;
   AgentRef find_agent(AgentId agent) const;
-  // Runs `work` from the executor, unless the agent has been removed by then.
-  void later(AgentId agent, std::function<void()> work);
+  // Runs `work` from the executor, unless the agent has been removed, or the request been
+  // cancelled, by then.
+  struct Later {
+    AgentId agent = 0;
+    mad::TransactionId request = 0;
+    std::function<void()> work;
+  };
+  void later(AgentId agent, std::function<void()> work, mad::TransactionId request = 0);
   void run_later();
   void deliver(const GsiPortEvent& event);
   void fail_all_of(std::uint32_t port);
@@ -152,7 +159,7 @@ class Gsi::State final : public GsiNode::Owner {
   // canceller of a request may still look at it.
   std::vector<std::unique_ptr<io::IrpQueue>> irp_slots_;
   std::vector<io::IrpQueue*> free_slots_;
-  std::vector<std::pair<AgentId, std::function<void()>>> later_;
+  std::deque<Later> later_;
   std::unique_ptr<platform::Timer> later_timer_;
   std::unique_ptr<platform::Timer> timer_;
   std::optional<Instant> timer_due_;

@@ -132,7 +132,9 @@ void Gsi::State::request(AgentId agent, const GsiRequest& request, GsiAnswer& an
 }
 
 void Gsi::State::cancel(RequestId request) {
+  if (request == 0) return;
   if (transactions_.end(request)) (void)take_request(request);
+  std::erase_if(later_, [request](const Later& each) { return each.request == request; });
   arm_timer();
 }
 
@@ -165,8 +167,10 @@ void Gsi::State::give_up(mad::TransactionId id, Status status, const std::string
   std::optional<Request> request = take_request(id);
   if (!request) return;
   if (request->irp != nullptr) return request->on_answer(status, reason, nullptr);
-  later(mad::agent_of(id),
-        [call = std::move(request->on_answer), status, reason] { call(status, reason, nullptr); });
+  const auto call = [on_answer = std::move(request->on_answer), status, reason] {
+    on_answer(status, reason, nullptr);
+  };
+  later(mad::agent_of(id), call, id);
 }
 
 void Gsi::State::fail_all_of(std::uint32_t port) {
