@@ -28,6 +28,7 @@ class SaServicesTest : public testing::Test {
     client = *std::move(made);
   }
   ~SaServicesTest() override {
+    w.run();  // no node is just being opened
     client.reset();
     service.reset();
   }
@@ -202,7 +203,7 @@ TEST_F(SaServicesTest, WhileThePortOfTheSubnetManagerIsDownRequestsTimeOutAndSay
 
 TEST_F(SaServicesTest, WhileTheHcaOfTheSubnetManagerSleepsRequestsTimeOutAndSayWhy) {
   (void)ask_and_wait(between(1, 0));
-  w.power(0, io::SystemPower::Sleeping);
+  w.power(0, io::SystemPower::Sleep);
   const Asked asked = ask_and_wait(between(1, 1));
   EXPECT_EQ(asked.outcome.status, Status::Timeout);
   EXPECT_THAT(asked.outcome.reason, HasSubstr("that port sleeps"));
@@ -355,10 +356,17 @@ TEST_F(SaServicesTest, WhatIsNotEndedByItsOwnerEndsWithTheServices) {
   join(member, 1, mgid());
   Asked asked;
   ask(asked, between(0, 1));
-  w.close();
-  w.run(1s);
+  Outcome closed;
+  w.gsi->close(closed.start());
+  EXPECT_TRUE(w.comes([&] { return closed.is_done(); }));
+  EXPECT_EQ(asked.times, 1);
+  EXPECT_EQ(asked.outcome.status, Status::Cancelled);
   asked.request.reset();
   member.share.reset();
+  w.run(1s);
+  client.reset();
+  service.reset();
+  w.gsi.reset();
 }
 
 TEST(SaServicesEthernetTest, AFabricWithoutInfiniBandHasNoSubnetAdministrator) {

@@ -153,10 +153,9 @@ TEST_F(SaWireTest, AServiceRecordIsReadAsItIsMeant) {
   record.name[0] = 's';
   record.name[1] = 'x';
   add(method::kSet, attribute::kServiceRecord, 0, record);
-  IB_EXPECT_ROW(read("sa_service", {"infiniband.linkrecord.serviceid",
-                                    "infiniband.linkrecord.servicegid",
-                                    "infiniband.linkrecord.servicep_key",
-                                    "infiniband.linkrecord.servicelease"}),
+  IB_EXPECT_ROW(read("sa_service",
+                     {"infiniband.linkrecord.serviceid", "infiniband.linkrecord.servicegid",
+                      "infiniband.linkrecord.servicep_key", "infiniband.linkrecord.servicelease"}),
                 "1152921504624082944", "fe80::11", "0x8002", "0x0000003c", "");
 }
 
