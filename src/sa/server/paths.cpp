@@ -134,8 +134,18 @@ struct Pair {
   verbs::Gid dgid;
 };
 
-// The paths of a pair of ports: one for each LID of the destination, from the LIDs of the source in
-// turn, or from any if the request names one. Returns false if there is no room for more.
+// The LIDs of an end: those of the port, or the one that the request names.
+struct LidRange {
+  std::uint32_t first = 0;
+  std::uint32_t count = 1;
+};
+LidRange lids_of(const EndPort& port, bool is_named, std::uint16_t named) {
+  if (is_named) return {named, 1};
+  return {port.lid, 1u << port.lmc};
+}
+
+// The paths of a pair of ports: each LID of either end is in one at least. Returns false if there
+// is no room for more.
 bool add_pair(const Topology& topology, const PathQuery& query, const Pair& pair,
               RecordList& paths) {
   const std::optional<std::uint16_t> pkey = pkey_of(query, pair.from, pair.to);
@@ -149,20 +159,16 @@ bool add_pair(const Topology& topology, const PathQuery& query, const Pair& pair
   path.pkey = *pkey;
   path.sl = route->sl;
   path.reversible = route->reversible;
-  const std::uint32_t sources = 1u << pair.from.lmc;
-  const std::uint32_t destinations = 1u << pair.to.lmc;
-  const std::uint32_t turns = std::max(sources, destinations);
+  const LidRange sources = lids_of(pair.from, names(query, component::kSlid), query.wanted.slid);
+  const LidRange destinations = lids_of(pair.to, names(query, component::kDlid), query.wanted.dlid);
+  const std::uint32_t turns = std::max(sources.count, destinations.count);
   std::uint32_t left = most_paths(query);
   for (std::uint32_t turn = 0; turn < turns && left > 0; ++turn) {
-    path.slid = static_cast<std::uint16_t>(pair.from.lid + turn % sources);
-    path.dlid = static_cast<std::uint16_t>(pair.to.lid + turn % destinations);
-    if (names(query, component::kSlid)) path.slid = query.wanted.slid;
-    if (names(query, component::kDlid)) path.dlid = query.wanted.dlid;
+    path.slid = static_cast<std::uint16_t>(sources.first + turn % sources.count);
+    path.dlid = static_cast<std::uint16_t>(destinations.first + turn % destinations.count);
     if (!fits(query, path)) continue;
     if (!paths.add(encode(path))) return false;
     --left;
-    // With both LIDs named there is one.
-    if (names(query, component::kSlid) && names(query, component::kDlid)) break;
   }
   return true;
 }

@@ -47,11 +47,7 @@ class GsiSaClient final : public SaClient {
                                      OnNotice on_notice, OnDone on_subscribed) override;
 
  private:
-  class PathRequest;
-  class GroupRequest;
   class Share;
-  class Service;
-  class Subscription;
   struct PathWaiter {
     PathQuery query;
     OnPath on_path;
