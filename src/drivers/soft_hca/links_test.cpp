@@ -286,8 +286,8 @@ TEST(DirectedRoute, ThatLeadsNowhereIsRefused) {
     EXPECT_EQ(reply.status, Status::InvalidParameter);
     EXPECT_THAT(reply.reason, HasSubstr(why));
   };
-  for (const std::uint8_t port : {2, 3, 0, 255}) {
-    t.smp.paths[1] = port;
+  for (const unsigned port : {2u, 3u, 0u, 255u}) {
+    t.smp.paths[1] = static_cast<std::uint8_t>(port);
     refused("has no cable that is up");
   }
   t.smp.paths[1] = t.smp.paths[2] = 1;
