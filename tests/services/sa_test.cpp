@@ -212,6 +212,15 @@ TEST_F(SaServicesTest, WhileTheHcaOfTheSubnetManagerSleepsRequestsTimeOutAndSayW
   EXPECT_TRUE(w.comes([&] { return ask_and_wait(between(1, 1)).outcome.status == Status::Ok; }));
 }
 
+TEST_F(SaServicesTest, AnHcaThatSleepsFromTheBeginningIsNotWaitedForWithoutEnd) {
+  w.power(0, io::SystemPower::Sleep);
+  const Asked asked = ask_and_wait(between(1, 1));
+  EXPECT_EQ(asked.outcome.status, Status::Timeout);
+  EXPECT_THAT(asked.outcome.reason, HasSubstr("that port sleeps"));
+  w.power(0, io::SystemPower::Working);
+  EXPECT_TRUE(w.comes([&] { return ask_and_wait(between(1, 1)).outcome.status == Status::Ok; }));
+}
+
 TEST_F(SaServicesTest, APortJoinsOnceForAllItsSharesAndLeavesWithTheLast) {
   Member first, second;
   join(first, 1, mgid());
