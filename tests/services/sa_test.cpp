@@ -16,6 +16,7 @@
 namespace ib::services::test {
 namespace {
 
+using namespace std::chrono_literals;
 using testing::HasSubstr;
 namespace mc = sa::mc_component;
 
