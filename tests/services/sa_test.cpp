@@ -16,6 +16,7 @@
 namespace ib::services::test {
 namespace {
 
+using namespace std::chrono_literals;
 using testing::HasSubstr;
 namespace mc = sa::mc_component;
 
@@ -204,6 +205,15 @@ TEST_F(SaServicesTest, WhileThePortOfTheSubnetManagerIsDownRequestsTimeOutAndSay
 
 TEST_F(SaServicesTest, WhileTheHcaOfTheSubnetManagerSleepsRequestsTimeOutAndSayWhy) {
   (void)ask_and_wait(between(1, 0));
+  w.power(0, io::SystemPower::Sleep);
+  const Asked asked = ask_and_wait(between(1, 1));
+  EXPECT_EQ(asked.outcome.status, Status::Timeout);
+  EXPECT_THAT(asked.outcome.reason, HasSubstr("that port sleeps"));
+  w.power(0, io::SystemPower::Working);
+  EXPECT_TRUE(w.comes([&] { return ask_and_wait(between(1, 1)).outcome.status == Status::Ok; }));
+}
+
+TEST_F(SaServicesTest, AnHcaThatSleepsFromTheBeginningIsNotWaitedForWithoutEnd) {
   w.power(0, io::SystemPower::Sleep);
   const Asked asked = ask_and_wait(between(1, 1));
   EXPECT_EQ(asked.outcome.status, Status::Timeout);

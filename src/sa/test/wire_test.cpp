@@ -156,7 +156,7 @@ TEST_F(SaWireTest, AServiceRecordIsReadAsItIsMeant) {
   IB_EXPECT_ROW(read("sa_service",
                      {"infiniband.linkrecord.serviceid", "infiniband.linkrecord.servicegid",
                       "infiniband.linkrecord.servicep_key", "infiniband.linkrecord.servicelease"}),
-                "1152921504624082944", "fe80::11", "0x8002", "0x0000003c", "");
+                "0x1000000001060000", "fe80::11", "0x8002", "0x0000003c", "");
 }
 
 TEST_F(SaWireTest, ANoticeIsReadAsItIsMeant) {
