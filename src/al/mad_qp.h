@@ -18,13 +18,25 @@ namespace ib::al {
 
 using verbs::kMadBytes;
 
-// Where a MAD goes to, or came from.
+// The global route of a MAD [IBA1 8.3]: by GID, which is the only way between Ethernet ports.
+struct MadRoute {
+  verbs::Gid gid{};             // of the other end
+  std::uint8_t sgid_index = 0;  // of the own end, in its port's table
+  std::uint8_t hop_limit = 64;
+  std::uint8_t traffic_class = 0;
+  std::uint32_t flow_label = 0;
+  bool operator==(const MadRoute&) const = default;
+};
+
+// Where a MAD goes to, or came from: an answer goes to the address from which its request came.
 struct MadAddress {
-  std::uint16_t lid = 0;
+  std::uint16_t lid = 0;  // with a route it does not count; of an Ethernet port: 0
   std::uint8_t sl = 0;
   std::uint32_t qpn = 1;
   std::uint32_t qkey = verbs::kGsiQkey;  // of the receiver; not known of one that came
   std::uint16_t pkey_index = 0;          // in the own port's table
+  std::optional<MadRoute> route{};
+  bool operator==(const MadAddress&) const = default;
 };
 
 class IB_DRIVER_API MadQp {
