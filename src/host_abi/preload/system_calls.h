@@ -88,6 +88,9 @@ inline int set_option(int fd, int name, const void* value, socklen_t length) {
 inline ssize_t send(int fd, const void* data, std::size_t size) {
   return ::syscall(SYS_sendto, fd, data, size, MSG_NOSIGNAL, nullptr, 0);
 }
+inline ssize_t send_message(int fd, const msghdr* message, int flags) {
+  return ::syscall(SYS_sendmsg, fd, message, flags);
+}
 inline ssize_t receive(int fd, msghdr* message, int flags) {
   return ::syscall(SYS_recvmsg, fd, message, flags);
 }

@@ -46,14 +46,12 @@ void put_param(ucma::EventOut& out, const Param& param) {
 }
 
 Error error_of(Status status) {
-  switch (status) {
-    case Status::Ok: return Error::None;
-    case Status::InsufficientResources:
-    case Status::LimitExceeded: return Error::NoMemory;
-    case Status::DeviceRemoved:
-    case Status::NotFound: return Error::NoDevice;
-    default: return Error::Invalid;
+  if (status == Status::Ok) return Error::None;
+  if (status == Status::InsufficientResources || status == Status::LimitExceeded) {
+    return Error::NoMemory;
   }
+  const bool gone = status == Status::DeviceRemoved || status == Status::NotFound;
+  return gone ? Error::NoDevice : Error::Invalid;
 }
 
 }  // namespace

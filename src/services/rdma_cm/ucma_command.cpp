@@ -107,16 +107,11 @@ struct Reader {
   void query() {
     const auto in = read<ucma::Query>(body);
     respond_to(in.response);
-    switch (in.option) {
-      case ucma::QueryOption::Addr:
-      case ucma::QueryOption::Gid:
-        if (!has_room(offsetof(ucma::QueryAddrOut, ibdev_index))) return;
-        break;
-      case ucma::QueryOption::Path:
-        if (!has_room(offsetof(ucma::QueryPathOut, path_data))) return;
-        break;
-      default: return void(fail(Error::NotImplemented));
-    }
+    if (in.option > ucma::QueryOption::Gid) return void(fail(Error::NotImplemented));
+    const std::size_t needed = in.option == ucma::QueryOption::Path
+                                   ? offsetof(ucma::QueryPathOut, path_data)
+                                   : offsetof(ucma::QueryAddrOut, ibdev_index);
+    if (!has_room(needed)) return;
     take(command::Query{in.id, in.option});
   }
   void connect() {
