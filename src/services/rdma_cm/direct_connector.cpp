@@ -37,6 +37,13 @@ void DirectConnector::later(std::function<void(Handler&)> work) {
   });
 }
 
+void DirectConnector::wait(Endpoint endpoint) {
+  timers_[endpoint] = executor_.at(executor_.now() + kTimewait, [this, endpoint] {
+    const auto timer = timers_.extract(endpoint);
+    if (find(endpoint) != nullptr && handler_ != nullptr) handler_->on_timewait_over(endpoint);
+  });
+}
+
 Result<Endpoint> DirectConnector::connect(const fabric::Port& from,
                                           const ConnectRequest& request) {
   ConnectRequest arriving = request;
@@ -157,9 +164,9 @@ Status DirectConnector::disconnect(Endpoint endpoint) {
       if (other != nullptr && other->state == State::Disconnecting) {
         other->state = State::Over;
         handler.on_disconnected(peer, false);
-        handler.on_timewait_over(peer);
+        wait(peer);
       }
-      if (find(endpoint) != nullptr) handler.on_timewait_over(endpoint);
+      if (find(endpoint) != nullptr) wait(endpoint);
     });
     return Status::Ok;
   }
@@ -173,7 +180,7 @@ Status DirectConnector::disconnect(Endpoint endpoint) {
       if (own == nullptr || own->state != State::Disconnecting) return;
       own->state = State::Over;
       handler.on_disconnected(endpoint, false);
-      handler.on_timewait_over(endpoint);
+      wait(endpoint);
       return;
     }
     other->state = State::Disconnected;
@@ -200,6 +207,7 @@ void DirectConnector::drop(Endpoint endpoint) {
     case State::Over: break;
   }
   ends_.erase(endpoint);
+  timers_.erase(endpoint);
 }
 
 }  // namespace ib::services::rdma_cm

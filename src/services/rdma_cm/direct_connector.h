@@ -29,6 +29,7 @@ class DirectConnector final : public Connector {
   void drop(Endpoint endpoint) override;
 
  private:
+  static constexpr Duration kTimewait = std::chrono::seconds(1);
   enum class State : std::uint8_t { Asked, Answered, Ready, Disconnecting, Disconnected, Over };
   struct End {
     Endpoint peer = 0;
@@ -40,11 +41,13 @@ class DirectConnector final : public Connector {
   const fabric::Port* arrive(const fabric::Port& from, Path& path) const;
   void later(std::function<void(Handler&)> work);
   End* find(Endpoint endpoint);
+  void wait(Endpoint endpoint);
 
   platform::Executor& executor_;
   const fabric::Fabric& fabric_;
   Handler* handler_ = nullptr;
   std::unordered_map<Endpoint, End> ends_;
+  std::unordered_map<Endpoint, std::unique_ptr<platform::Timer>> timers_;  // time-wait
   Endpoint last_ = 0;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };

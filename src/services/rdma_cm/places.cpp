@@ -42,6 +42,20 @@ bool is_self(const EndpointAddress& address) {
   return is_any(address) || is_loopback(address);
 }
 
+// To a multicast group: from the port of the source, or the first one.
+Error find_group_way(const fabric::Fabric& fabric, const fabric::Node& node,
+                     const EndpointAddress& source, const EndpointAddress& destination, Way& way) {
+  way.source = source;
+  way.destination = destination;
+  way.from = port_of(fabric, node, source);
+  if (way.from == nullptr) return Error::NoDevice;
+  if (!is_any(source)) return Error::None;
+  const fabric::Address* first = own_address(node, destination.family);
+  if (first == nullptr && !way.from->is_ethernet()) return Error::NetUnreachable;
+  way.source.ip = first != nullptr ? first->ip : way.from->gid();
+  return Error::None;
+}
+
 }  // namespace
 
 bool is_usable(const fabric::Fabric& fabric, const fabric::Port& port) {
@@ -80,6 +94,7 @@ const fabric::Port* port_of(const fabric::Fabric& fabric, const fabric::Node& no
 
 ucma::Error find_way(const fabric::Fabric& fabric, const fabric::Node& node,
                      const EndpointAddress& source, const EndpointAddress& destination, Way& way) {
+  if (verbs::is_multicast(destination.ip)) return find_group_way(fabric, node, source, destination, way);
   const bool to_self = is_self(destination);
   const fabric::Node* peer = to_self ? &node : fabric.find_node_by_address(destination.ip);
   if (peer == nullptr) {

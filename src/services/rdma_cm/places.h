@@ -29,7 +29,7 @@ const fabric::Port* port_of(const fabric::Fabric& fabric, const fabric::Node& no
 
 struct Way {
   const fabric::Port* from = nullptr;
-  const fabric::Port* to = nullptr;
+  const fabric::Port* to = nullptr;  // nullptr: the destination is a multicast group
   EndpointAddress source;       // with the port of the given one
   EndpointAddress destination;  // as given; of the node itself instead of a wildcard
 };

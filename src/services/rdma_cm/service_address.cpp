@@ -139,7 +139,7 @@ Error Service::resolve_address(Id& id, const std::optional<EndpointAddress>& sou
 }
 
 Error Service::resolve_route(Id& id) {
-  if (id.state != IdState::AddrResolved) return Error::Invalid;
+  if (id.state != IdState::AddrResolved || id.peer_port == nullptr) return Error::Invalid;
   const auto path = find_path({id.port, id.peer_port, id.source, id.destination}, id.tos);
   if (!path || !is_usable(fabric_, *id.port) || !is_usable(fabric_, *id.peer_port)) {
     queue(id, Event::RouteError, ucma::negative(Error::HostUnreachable));
@@ -215,7 +215,7 @@ Error Service::set_path(Id& id, std::span<const std::uint8_t> value) {
     ucma::PathRecData record;
     std::memcpy(&record, value.data(), kRecord);
     if (record.flags != kPrimary) continue;
-    if (id.port == nullptr || id.state != IdState::AddrResolved) return Error::Invalid;
+    if (id.peer_port == nullptr || id.state != IdState::AddrResolved) return Error::Invalid;
     auto path = find_path({id.port, id.peer_port, id.source, id.destination}, id.tos);
     if (!path) return Error::Invalid;
     *path = read_record(record.path_rec, *path);
