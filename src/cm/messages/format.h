@@ -50,8 +50,8 @@ static_assert(put_bits(0x1f, 0, 5) == 0xf8 && put_bits(1, 4, 1) == 0x08);
 static_assert(take_bits(0xf8, 0, 5) == 0x1f && take_bits(0x08, 4, 1) == 1);
 
 template <class Wire>
-concept MessageWire = sizeof(Wire) == kMessageBytes && alignof(Wire) == 1 &&
-                      std::is_trivially_copyable_v<Wire>;
+concept MessageWire = sizeof(Wire) == kMessageBytes &&
+                      alignof(Wire) == 1 && std::is_trivially_copyable_v<Wire>;
 
 template <MessageWire Wire>
 Wire wire_of(const mad::Mad& mad) {

@@ -18,8 +18,8 @@ Wire to_wire(const Path& path) {
   wire.rate = path.rate & 0x3f;
   wire.traffic_class = path.traffic_class;
   wire.hop_limit = path.hop_limit;
-  wire.sl_subnet_local =
-      static_cast<std::uint8_t>(put_bits(path.sl, 0, 4) | put_bits(path.subnet_local ? 1 : 0, 4, 1));
+  wire.sl_subnet_local = static_cast<std::uint8_t>(put_bits(path.sl, 0, 4) |
+                                                   put_bits(path.subnet_local ? 1 : 0, 4, 1));
   wire.ack_timeout = put_bits(path.ack_timeout, 0, 5);
   return wire;
 }

@@ -16,7 +16,7 @@ struct ReqPathWire {
   Be16 remote_lid;
   Gid local_gid{};
   Gid remote_gid{};
-  Be24 flow_label;  // 20 bits, and 4 reserved ones
+  Be24 flow_label;        // 20 bits, and 4 reserved ones
   std::uint8_t rate = 0;  // the last 6 bits
   std::uint8_t traffic_class = 0;
   std::uint8_t hop_limit = 0;
@@ -43,7 +43,8 @@ struct LapPathWire {
   std::uint8_t ack_timeout = 0;      // local ACK timeout (5)
 };
 static_assert(sizeof(LapPathWire) == 44 && alignof(LapPathWire) == 1);
-static_assert(offsetof(LapPathWire, flow_label) == 36 && offsetof(LapPathWire, traffic_class) == 39);
+static_assert(offsetof(LapPathWire, flow_label) == 36 &&
+              offsetof(LapPathWire, traffic_class) == 39);
 static_assert(offsetof(LapPathWire, hop_limit) == 40 && offsetof(LapPathWire, rate) == 41);
 
 ReqPathWire to_req_wire(const Path& path);

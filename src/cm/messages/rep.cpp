@@ -10,6 +10,7 @@ mad::Mad encode(const Rep& rep) {
   wire.remote_comm_id = rep.ids.remote;
   wire.local_qkey = rep.qkey;
   wire.local_qpn = rep.qpn;
+  wire.local_eecn = rep.eecn;
   wire.vendor_id_high = static_cast<std::uint8_t>(rep.vendor.vendor_id >> 16);
   wire.vendor_id_middle = static_cast<std::uint8_t>(rep.vendor.vendor_id >> 8);
   wire.vendor_id_low = static_cast<std::uint8_t>(rep.vendor.vendor_id);
@@ -33,6 +34,7 @@ Rep decode_rep(const mad::Mad& mad) {
   rep.ids = {header.transaction_id, wire.local_comm_id, wire.remote_comm_id};
   rep.qkey = wire.local_qkey;
   rep.qpn = wire.local_qpn;
+  rep.eecn = wire.local_eecn;
   rep.vendor.vendor_id = static_cast<std::uint32_t>(
       wire.vendor_id_high << 16 | wire.vendor_id_middle << 8 | wire.vendor_id_low);
   rep.vendor.options = header.modifier;

@@ -38,6 +38,7 @@ struct Rep {
   Ids ids;
   std::uint32_t qkey = 0;
   std::uint32_t qpn = 0;
+  std::uint32_t eecn = 0;  // with XRC: the QPN of the target queue pair [IBA1 annex A14]
   VendorOptions vendor;
   std::uint32_t starting_psn = 0;
   std::uint8_t responder_resources = 0;

@@ -57,7 +57,7 @@ struct Req {
   std::uint8_t responder_resources = 0;
   std::uint8_t initiator_depth = 0;
   std::uint8_t remote_cm_response_timeout = 0;
-  std::uint8_t transport = 0;  // 0 RC, 1 UC, 2 RD, 3: as `extended_transport` says
+  std::uint8_t transport = 0;           // 0 RC, 1 UC, 2 RD, 3: as `extended_transport` says
   std::uint8_t extended_transport = 0;  // 1 XRC
   bool flow_control = false;
   std::uint32_t starting_psn = 0;

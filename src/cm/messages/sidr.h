@@ -42,7 +42,8 @@ struct SidrRepWire {
 static_assert(MessageWire<SidrRepWire>);
 static_assert(offsetof(SidrRepWire, status) == 4 && offsetof(SidrRepWire, info_length) == 5);
 static_assert(offsetof(SidrRepWire, vendor_id_high) == 6 && offsetof(SidrRepWire, qpn) == 8);
-static_assert(offsetof(SidrRepWire, vendor_id_low) == 11 && offsetof(SidrRepWire, service_id) == 12);
+static_assert(offsetof(SidrRepWire, vendor_id_low) == 11 &&
+              offsetof(SidrRepWire, service_id) == 12);
 static_assert(offsetof(SidrRepWire, qkey) == 20 && offsetof(SidrRepWire, info) == 24);
 static_assert(offsetof(SidrRepWire, private_data) == 96);
 
