@@ -195,6 +195,9 @@ class Fabric {
   const Node* find_node_by_address(const verbs::Gid& ip) const;
 
   std::uint32_t index_of(const Port& port) const;  // of a port of this fabric
+  const Port* port(std::uint32_t index) const {    // nullptr: there are not so many
+    return index < ports_.size() ? &ports_[index] : nullptr;
+  }
 
   // Gives a port of this fabric another LID: a unicast one (InvalidParameter) that no other port
   // has (AlreadyExists).

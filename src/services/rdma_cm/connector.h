@@ -97,10 +97,13 @@ class Connector {
     // DREQ or DREP came; `timed_out`: no answer to a DREQ.
     virtual void on_disconnected(Endpoint endpoint, bool timed_out) = 0;
     virtual void on_timewait_over(Endpoint endpoint) = 0;
+    virtual void on_hca_gone(const fabric::Hca& hca) = 0;  // pulled out
   };
 
   virtual ~Connector() = default;
   virtual void set_handler(Handler* handler) = 0;
+  // Programs of this node are about to use it.
+  virtual void prepare(const fabric::Node& node) = 0;
 
   virtual Result<Endpoint> connect(const fabric::Port& from, const ConnectRequest& request) = 0;
   virtual Result<Endpoint> connect(const fabric::Port& from, const DatagramRequest& request) = 0;

@@ -18,6 +18,7 @@ class DirectConnector final : public Connector {
   ~DirectConnector() override { *alive_ = false; }
 
   void set_handler(Handler* handler) override { handler_ = handler; }
+  void prepare(const fabric::Node&) override {}
   Result<Endpoint> connect(const fabric::Port& from, const ConnectRequest& request) override;
   Result<Endpoint> connect(const fabric::Port& from, const DatagramRequest& request) override;
   Status reply(Endpoint endpoint, const ConnectReply& reply) override;

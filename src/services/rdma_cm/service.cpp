@@ -57,6 +57,7 @@ std::uint32_t Service::open(FileOptions options) {
   file->number = next_number(files_, last_file_, kFileLimit);
   file->options = std::move(options);
   const std::uint32_t number = file->number;
+  connector_.prepare(fabric_.nodes()[file->options.node]);
   files_.emplace(number, std::move(file));
   return number;
 }

@@ -72,9 +72,6 @@ class Service final : private Connector::Handler {
   };
   Answer command(const Request& request);
 
-  // An HCA has gone, or sleeps: its ids get DeviceRemoval.
-  void on_hca_gone(const fabric::Hca& hca);
-
   std::size_t id_count() const { return ids_.size(); }
   std::size_t file_count() const { return files_.size(); }
 
@@ -91,6 +88,7 @@ class Service final : private Connector::Handler {
   void on_unreachable(Endpoint endpoint) override;
   void on_disconnected(Endpoint endpoint, bool timed_out) override;
   void on_timewait_over(Endpoint endpoint) override;
+  void on_hca_gone(const fabric::Hca& hca) override;
 
   // service.cpp: ids and events
   void run(File& file, const Command& command, const Request& request, Answer& answer);
