@@ -130,6 +130,7 @@ class IB_DRIVER_API Ca {
   void close(io::IrpRef irp);
   bool is_open() const { return file_ && file_->is_open(); }
   const control::OpenOut& info() const { return info_; }
+  std::uint32_t file() const { return file_ ? file_->number() : 0; }  // as events name it
   Al& al() const { return al_; }
 
   // Asks the agents of a port with a MAD (Code::LocalMad); it is answered before this returns.

@@ -222,7 +222,7 @@ void Daemon::add_session(std::unique_ptr<os::ServerConnection> connection) {
 void Daemon::on_over(DaemonSession& session) {
   loop_.post([this, id = session.client().session] {
     sessions_.erase(id);
-    if (ending_ && sessions_.empty()) return power_off();
+    if (ending_ && sessions_.empty()) return close_services();
     consider_idleness();
   });
 }
@@ -254,8 +254,14 @@ void Daemon::begin_end(const std::string& why) {
   server_.reset();
   devices_->root().announce_shutdown();
   patience_ = loop_.at(loop_.now() + kPatience, [this] { give_up(); });
-  if (sessions_.empty()) return power_off();
+  if (sessions_.empty()) return close_services();
   for (const auto& [id, session] : sessions_) session->end();
+}
+
+// Before the devices, whose files they have open.
+void Daemon::close_services() {
+  const auto done = [](io::Irp&, void* context) { static_cast<Daemon*>(context)->power_off(); };
+  devices_->gsi().close(closing_services_.start(done, this));
 }
 
 // The devices go down in order, after all other requests.

@@ -69,6 +69,7 @@ class Daemon : public SessionHost {
   void consider_idleness();
   void on_ready();
   void begin_end(const std::string& why);
+  void close_services();
   void power_off();
   void give_up();
 
@@ -95,6 +96,7 @@ class Daemon : public SessionHost {
   Instant started_{};
   bool had_client_ = false;  // some process has attached
   bool ending_ = false;
+  io::Irp closing_services_;
   DaemonExit exit_ = DaemonExit::Ended;
   std::unique_ptr<platform::Timer> idle_timer_;
   std::unique_ptr<platform::Timer> patience_;

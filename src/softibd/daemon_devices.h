@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// The devices of softibd: the HCAs' driver, the device tree, and the device of file 0, in the order
-// of their dependencies.
+// The devices of softibd: the HCAs' driver, the device tree, the device of file 0, and the services
+// over them, in the order of their dependencies.
 //
 // Thread rule: the loop's thread.
 #pragma once
@@ -10,6 +10,7 @@
 #include "drivers/root/fabric_tree.h"
 #include "drivers/soft_hca/soft_hca.h"
 #include "io/device.h"
+#include "services/gsi/gsi.h"
 
 #include <memory>
 #include <string>
@@ -29,6 +30,8 @@ class DaemonDevices {
   drivers::FabricRoot& root() { return *root_; }
   drivers::FabricTree& tree() { return *tree_; }
   al::System& access_layer() { return *access_layer_; }
+  // Opens nothing until it is told to; closed before tree().shut_down().
+  services::Gsi& gsi() { return *gsi_; }
 
  private:
   DaemonDevices() = default;
@@ -37,6 +40,7 @@ class DaemonDevices {
   std::unique_ptr<drivers::FabricTree> tree_;
   std::unique_ptr<drivers::FabricRoot> root_;
   std::unique_ptr<al::System> access_layer_;
+  std::unique_ptr<services::Gsi> gsi_;
 };
 
 }  // namespace ib::softib

@@ -40,7 +40,8 @@ ServiceOptions make_options(std::mt19937& random, drivers::Trace& trace) {
 DaemonRdmaCm::DaemonRdmaCm(platform::Executor& executor, const fabric::Fabric& fabric,
                            DaemonDevices& devices)
     : fabric_(fabric),
-      connector_(executor, fabric),
+      connector_(executor, fabric, devices.gsi(),
+                 [this] { return static_cast<std::uint32_t>(random_()); }),
       service_(fabric, connector_, make_options(random_, devices.tree().core().trace)) {}
 
 Result<std::uint32_t> DaemonRdmaCm::open(const verbs::control::OpenRdmaCmIn& in, std::uint32_t pid,

@@ -5,7 +5,7 @@
 // Thread rule: the loop's thread.
 #pragma once
 
-#include "services/rdma_cm/direct_connector.h"
+#include "services/rdma_cm/cm_connector.h"
 #include "services/rdma_cm/service.h"
 #include "softibd/daemon_devices.h"
 #include "verbs/control.h"
@@ -32,7 +32,7 @@ class DaemonRdmaCm {
  private:
   const fabric::Fabric& fabric_;
   std::mt19937 random_{std::random_device{}()};
-  services::rdma_cm::DirectConnector connector_;
+  services::rdma_cm::CmConnector connector_;
   services::rdma_cm::Service service_;
 };
 

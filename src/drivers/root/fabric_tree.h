@@ -42,6 +42,14 @@ class FabricTree {
   // Sets DriverObject::services of the drivers that are loaded from now on.
   void set_services(io::TypedPointer services) { drivers_.set_services(services); }
 
+  // Called before an HCA is asked whether it may be removed, which begins with `go`, and when that
+  // has ended, in whatever way. Services of softibd's own let go of the HCA in between.
+  struct RemovalHooks {
+    std::function<void(const fabric::Hca& hca, std::function<void()> go)> before{};
+    std::function<void(const fabric::Hca& hca)> after{};
+  };
+  void set_removal_hooks(RemovalHooks hooks) { removal_hooks_ = std::move(hooks); }
+
   // Gives the device of file 0 its name; borrowed for as long as the tree lives.
   Status name_root(io::DeviceObject& device);
   // Starts everything that is there.
@@ -107,6 +115,7 @@ class FabricTree {
   io::DeviceTree tree_;
   io::PnpManager pnp_;
   io::PowerManager power_;
+  RemovalHooks removal_hooks_;
 };
 
 }  // namespace ib::drivers

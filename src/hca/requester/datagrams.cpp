@@ -149,7 +149,10 @@ Outcome send_to_one(Attempt& a, const PortEntry& from, const LocalPieces& pieces
   QpEntry* target = target_of(a, from);
   if (target == nullptr) return Outcome::dropped(Cause::PeerUnknown, a.wqe.av.dlid);
   const Outcome way = a.peers.check_port(target->id.port);
-  if (way.cause == Cause::HcaAsleep) return way;
+  if (way.cause == Cause::HcaAsleep) {
+    // MADs to other ports are behind it, and a sender of MADs tries again by itself.
+    return verbs::is_special(a.config.type) ? Outcome::dropped(Cause::PortDown) : way;
+  }
   const Outcome accepted = check_datagram(a, pieces.total - kGrhBytes, *target);
   return accepted.is_done() ? send_to(a, *target, pieces) : accepted;
 }

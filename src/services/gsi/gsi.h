@@ -4,9 +4,8 @@
 // until an answer comes or the time is up (docs/design/0014). Services of softibd (SA, CM) are
 // agents.
 //
-//   id = gsi.add_agent({.name = "sa client", .mgmt_class = 3, .class_version = 2, ...}, reason);
-//   gsi.ensure("node1", irp);                    // opens its HCAs; nothing happens before
-//   gsi.request(id, {to, bytes_of(query), 1s, 3}, on_answer);
+// An agent is added by add_agent(); ensure() opens the HCAs of a node, and nothing happens there
+// before; request() sends a request and brings the answer.
 //
 // A *message* is a MAD with its headers, as it is on the wire. One that needs several packets [IBA1
 // 13.6] is the headers of its first packet (mad::header_size() bytes) and then all of its data.
@@ -75,8 +74,8 @@ struct GsiAgent {
   std::string name;  // for people
   std::uint8_t mgmt_class = 0;
   std::uint8_t class_version = 1;
-  std::uint32_t oui = 0;   // of vendor classes 0x30 to 0x4f: the company; the class is shared
-  mad::MethodSet methods;  // of requests that it takes; empty: it only sends
+  std::uint32_t oui = 0;     // of vendor classes 0x30 to 0x4f: the company; the class is shared
+  mad::MethodSet methods{};  // of requests that it takes; empty: it only sends
   std::optional<std::uint32_t> port{};  // it takes what comes to this port only
   // Get(ClassPortInfo) is answered with it, unless the agent has none.
   std::optional<mad::ClassPortInfo> class_port_info{};
@@ -137,7 +136,7 @@ class Gsi {
   Gsi(al::System& system, const fabric::Fabric& fabric, const Options& options);
   Gsi(const Gsi&) = delete;
   Gsi& operator=(const Gsi&) = delete;
-  ~Gsi();  // closed
+  ~Gsi();  // close() is done, or no node was opened
 
   // Opens the node and queue pairs 1 of its ports; Ok at once if that has been done. From then on
   // its HCAs are opened and closed as they come and go. Ports that could not be opened are tried
@@ -149,13 +148,19 @@ class Gsi {
   // Of all open nodes.
   std::vector<GsiPort> ports() const;
 
+  // Closes an HCA that is about to be removed, so that nobody objects to that on our account, and
+  // opens it again only after let_back().
+  void let_go(const fabric::Hca& hca, std::function<void()> done);
+  void let_back(const fabric::Hca& hca);
+
   // Ends all requests with Cancelled, then closes all nodes. Agents may still be removed. Once.
   void close(io::IrpRef irp);
 
   // AlreadyExists: another agent takes one of these methods there; InvalidParameter; the reason
   // says which. `agent` hears of ports that are open already as of others, soon.
   Result<AgentId> add_agent(GsiAgent agent, std::string& reason);
-  // Its requests and transfers are dropped without a call. Also from inside its own callbacks.
+  // Its requests and transfers are dropped without a call; requests by IRP end with Cancelled. Also
+  // from inside its own callbacks.
   void remove_agent(AgentId agent);
 
   // Sends a request and waits for the response with its class and transaction id, from there.

@@ -3,7 +3,7 @@
 // written, one command after the other. Each is a byte for the file, one for the length, and that
 // many bytes. Whatever they are, the service keeps its books and ends with nothing.
 #include "platform/virtual_executor.h"
-#include "services/rdma_cm/direct_connector.h"
+#include "services/rdma_cm/direct_connector_test.h"
 #include "services/rdma_cm/service.h"
 
 #include <algorithm>

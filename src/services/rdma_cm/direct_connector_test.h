@@ -1,12 +1,63 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-#include "services/rdma_cm/direct_connector.h"
+// DirectConnector: a connector without a network: each message is a call that the executor makes
+// later. For tests of the service, in virtual time; nothing is lost, and nobody times out.
+#pragma once
+
+#include "platform/executor.h"
+#include "services/rdma_cm/connector.h"
+#include "services/rdma_cm/places.h"
 
 #include <algorithm>
+#include <functional>
+#include <memory>
+#include <unordered_map>
 #include <utility>
 
 namespace ib::services::rdma_cm {
 
-const fabric::Port* DirectConnector::arrive(const fabric::Port& from, Path& path) const {
+class DirectConnector final : public Connector {
+ public:
+  DirectConnector(platform::Executor& executor, const fabric::Fabric& fabric)
+      : executor_(executor), fabric_(fabric) {}
+  ~DirectConnector() override { *alive_ = false; }
+
+  void set_handler(Handler* handler) override { handler_ = handler; }
+  void prepare(const fabric::Node&) override {}
+  Result<Endpoint> connect(const fabric::Port& from, const ConnectRequest& request) override;
+  Result<Endpoint> connect(const fabric::Port& from, const DatagramRequest& request) override;
+  Status reply(Endpoint endpoint, const ConnectReply& reply) override;
+  Status reply(Endpoint endpoint, const DatagramReply& reply) override;
+  Status make_ready(Endpoint endpoint) override;
+  Status notify_established(Endpoint endpoint) override;
+  Status reject(Endpoint endpoint, std::uint16_t reason, const Bytes& private_data) override;
+  Status disconnect(Endpoint endpoint) override;
+  void drop(Endpoint endpoint) override;
+
+ private:
+  static constexpr Duration kTimewait = std::chrono::seconds(1);
+  enum class State : std::uint8_t { Asked, Answered, Ready, Disconnecting, Disconnected, Over };
+  struct End {
+    Endpoint peer = 0;
+    State state = State::Asked;
+    bool is_active = false;
+    bool is_datagram = false;
+  };
+  // The peer of a path's port; nullptr: it is not there.
+  const fabric::Port* arrive(const fabric::Port& from, Path& path) const;
+  void later(std::function<void(Handler&)> work);
+  End* find(Endpoint endpoint);
+  void wait(Endpoint endpoint);
+
+  platform::Executor& executor_;
+  const fabric::Fabric& fabric_;
+  Handler* handler_ = nullptr;
+  std::unordered_map<Endpoint, End> ends_;
+  std::unordered_map<Endpoint, std::unique_ptr<platform::Timer>> timers_;  // time-wait
+  Endpoint last_ = 0;
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+};
+
+inline const fabric::Port* DirectConnector::arrive(const fabric::Port& from, Path& path) const {
   const fabric::Port* to =
       path.is_ethernet ? fabric_.find_port(path.dgid) : fabric_.find_port(path.dlid);
   if (to == nullptr || !is_usable(fabric_, *to) || !is_usable(fabric_, from)) return nullptr;
@@ -26,25 +77,25 @@ const fabric::Port* DirectConnector::arrive(const fabric::Port& from, Path& path
   return to;
 }
 
-DirectConnector::End* DirectConnector::find(Endpoint endpoint) {
+inline DirectConnector::End* DirectConnector::find(Endpoint endpoint) {
   const auto at = ends_.find(endpoint);
   return at == ends_.end() ? nullptr : &at->second;
 }
 
-void DirectConnector::later(std::function<void(Handler&)> work) {
+inline void DirectConnector::later(std::function<void(Handler&)> work) {
   executor_.post([this, alive = alive_, work = std::move(work)] {
     if (*alive && handler_ != nullptr) work(*handler_);
   });
 }
 
-void DirectConnector::wait(Endpoint endpoint) {
+inline void DirectConnector::wait(Endpoint endpoint) {
   timers_[endpoint] = executor_.at(executor_.now() + kTimewait, [this, endpoint] {
     const auto timer = timers_.extract(endpoint);
     if (find(endpoint) != nullptr && handler_ != nullptr) handler_->on_timewait_over(endpoint);
   });
 }
 
-Result<Endpoint> DirectConnector::connect(const fabric::Port& from,
+inline Result<Endpoint> DirectConnector::connect(const fabric::Port& from,
                                           const ConnectRequest& request) {
   ConnectRequest arriving = request;
   const fabric::Port* to = arrive(from, arriving.path);
@@ -63,7 +114,7 @@ Result<Endpoint> DirectConnector::connect(const fabric::Port& from,
   return own;
 }
 
-Result<Endpoint> DirectConnector::connect(const fabric::Port& from,
+inline Result<Endpoint> DirectConnector::connect(const fabric::Port& from,
                                           const DatagramRequest& request) {
   DatagramRequest arriving = request;
   const fabric::Port* to = arrive(from, arriving.path);
@@ -82,7 +133,7 @@ Result<Endpoint> DirectConnector::connect(const fabric::Port& from,
   return own;
 }
 
-Status DirectConnector::reply(Endpoint endpoint, const ConnectReply& reply) {
+inline Status DirectConnector::reply(Endpoint endpoint, const ConnectReply& reply) {
   End* end = find(endpoint);
   if (end == nullptr || end->is_active || end->state != State::Asked) return Status::InvalidState;
   end->state = State::Answered;
@@ -95,7 +146,7 @@ Status DirectConnector::reply(Endpoint endpoint, const ConnectReply& reply) {
   return Status::Ok;
 }
 
-Status DirectConnector::reply(Endpoint endpoint, const DatagramReply& reply) {
+inline Status DirectConnector::reply(Endpoint endpoint, const DatagramReply& reply) {
   End* end = find(endpoint);
   if (end == nullptr || end->is_active || !end->is_datagram || end->state != State::Asked) {
     return Status::InvalidState;
@@ -110,7 +161,7 @@ Status DirectConnector::reply(Endpoint endpoint, const DatagramReply& reply) {
   return Status::Ok;
 }
 
-Status DirectConnector::make_ready(Endpoint endpoint) {
+inline Status DirectConnector::make_ready(Endpoint endpoint) {
   End* end = find(endpoint);
   if (end == nullptr || !end->is_active || end->state != State::Answered) {
     return Status::InvalidState;
@@ -125,7 +176,7 @@ Status DirectConnector::make_ready(Endpoint endpoint) {
   return Status::Ok;
 }
 
-Status DirectConnector::notify_established(Endpoint endpoint) {
+inline Status DirectConnector::notify_established(Endpoint endpoint) {
   End* end = find(endpoint);
   if (end == nullptr || end->is_active || end->state != State::Answered) {
     return Status::InvalidState;
@@ -137,7 +188,7 @@ Status DirectConnector::notify_established(Endpoint endpoint) {
   return Status::Ok;
 }
 
-Status DirectConnector::reject(Endpoint endpoint, std::uint16_t reason,
+inline Status DirectConnector::reject(Endpoint endpoint, std::uint16_t reason,
                                const Bytes& private_data) {
   End* end = find(endpoint);
   if (end == nullptr || (end->state != State::Asked && end->state != State::Answered)) {
@@ -154,7 +205,7 @@ Status DirectConnector::reject(Endpoint endpoint, std::uint16_t reason,
 }
 
 // Nobody answers a DREQ later than at once: the end of time-wait follows it.
-Status DirectConnector::disconnect(Endpoint endpoint) {
+inline Status DirectConnector::disconnect(Endpoint endpoint) {
   End* end = find(endpoint);
   if (end == nullptr) return Status::InvalidState;
   if (end->state == State::Disconnected) {  // DREP
@@ -189,7 +240,7 @@ Status DirectConnector::disconnect(Endpoint endpoint) {
   return Status::Ok;
 }
 
-void DirectConnector::drop(Endpoint endpoint) {
+inline void DirectConnector::drop(Endpoint endpoint) {
   End* end = find(endpoint);
   if (end == nullptr) return;
   switch (end->state) {
