@@ -181,7 +181,8 @@ Result<os::NativeHandle> Daemon::make_status(std::string& reason) {
   Json status = {{"fabric", options_.fabric},
                  {"link_layer", verbs::link_layer_name(options_.shape.link_layer)},
                  {"kept", options_.keep},
-                 {"connections", connections}};
+                 {"connections", connections},
+                 {"rdma_cm", rdma_cm_->list()}};
   if (verifier_ != nullptr) {
     status["verify"] = options_.verify == Verify::Faults ? "faults" : "on";
     status["verify_findings"] = verifier_->findings();

@@ -79,4 +79,21 @@ RdmaCmOut DaemonRdmaCm::command(const RdmaCmIn& in) {
   return out;
 }
 
+nlohmann::ordered_json DaemonRdmaCm::list() const {
+  using services::rdma_cm::Family;
+  using services::rdma_cm::text_of;
+  nlohmann::ordered_json all = nlohmann::ordered_json::array();
+  for (const services::rdma_cm::Listing& one : service_.list()) {
+    all.push_back({{"node", fabric_.nodes()[one.node].name},
+                   {"pid", one.pid},
+                   {"program", one.program},
+                   {"port_space", one.space},
+                   {"state", one.state},
+                   {"local", one.local.family == Family::None ? "" : text_of(one.local)},
+                   {"peer", one.peer.family == Family::None ? "" : text_of(one.peer)},
+                   {"events_waiting", one.events_waiting}});
+  }
+  return all;
+}
+
 }  // namespace ib::softib

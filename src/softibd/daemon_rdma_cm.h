@@ -10,6 +10,8 @@
 #include "softibd/daemon_devices.h"
 #include "verbs/control.h"
 
+#include <nlohmann/json.hpp>
+
 #include <cstdint>
 #include <functional>
 #include <random>
@@ -27,7 +29,7 @@ class DaemonRdmaCm {
   void close(std::uint32_t file) { service_.close(file); }
   verbs::control::RdmaCmOut command(const verbs::control::RdmaCmIn& in);
 
-  services::rdma_cm::Service& service() { return service_; }
+  nlohmann::ordered_json list() const;  // docs/status_json.md
 
  private:
   const fabric::Fabric& fabric_;

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// /dev/infiniband/rdma_cm, which librdmacm writes its commands to (docs/design/0016).
+// /dev/infiniband/rdma_cm, which librdmacm writes its commands to (docs/design/0016-rdma-cm-device.md).
 //
 // The object is a connection to softibd that has asked for OpenRdmaCm: softibd sends it a message
 // when there are events, so it polls as the device would, whichever process or thread looks; when
-// its last descriptor is closed, softibd ends the file. A command goes over a connection of its own
-// and is executed there; this library knows no command and keeps no state. The kernel copies from
+// its last descriptor is closed, softibd ends the file. A command goes over another connection
+// (command_connection.h) and is executed there; this library knows no command and keeps no state. The kernel copies from
 // and to the program's memory, so a wrong pointer gives EFAULT.
+#include "host_abi/preload/command_connection.h"
 #include "host_abi/preload/device_kinds.h"
 #include "host_abi/preload/fd_table.h"
 #include "host_abi/preload/remote.h"
@@ -95,7 +96,7 @@ int open_file(unsigned& unit, int flags) {
 
 // --- commands ---
 
-// What goes with a command when softibd asks for it.
+// Goes with a command when softibd asks for it.
 struct Extra {
   const void* option = nullptr;
   std::uint32_t option_size = 0;
@@ -103,7 +104,6 @@ struct Extra {
   int from_fd = -1;
 };
 
-constexpr std::size_t kOutHead = offsetof(RdmaCmOut, bytes);
 constexpr char kZeros[kRdmaCmBytes] = {};
 
 iovec part(const void* data, std::size_t size) {
@@ -158,10 +158,12 @@ ssize_t receive_parts(int socket, iovec* parts, std::size_t count, int flags) {
 }
 
 int receive_answer(int socket, Answer& answer) {
-  constexpr std::size_t kHead = sizeof(ReplyHeader) + kOutHead;
+  constexpr std::size_t kHead = sizeof(ReplyHeader) + offsetof(RdmaCmOut, bytes);
   iovec parts[] = {{&answer, kHead}, {}};
   if (receive_parts(socket, parts, 1, MSG_PEEK) != kHead || answer.header.status != 0) return EIO;
-  if (answer.out.size == 0) return 0;
+  if (answer.out.size == 0) {
+    return receive_parts(socket, parts, 1, 0) == kHead ? 0 : EIO;
+  }
   // NOLINTNEXTLINE(performance-no-int-to-ptr): the ABI has pointers as 64-bit integers
   parts[1].iov_base = reinterpret_cast<void*>(static_cast<std::uintptr_t>(answer.out.address));
   parts[1].iov_len = answer.out.size;
@@ -173,12 +175,19 @@ int receive_answer(int socket, Answer& answer) {
 // Returns 0 if softibd has executed the command (or needs more for it), or an error number.
 int exchange(std::uint32_t file, const void* data, std::size_t size, const Extra& extra,
              Answer& answer) {
-  remote::Reply why;
-  const int socket = remote::connect(why);
-  if (socket < 0) return why == remote::Reply::NoDescriptor ? EMFILE : EIO;
-  int error = send_command(socket, file, data, size, extra);
-  if (error == 0) error = receive_answer(socket, answer);
-  sys::close(socket);
+  CommandConnection connection;
+  const auto none = [&connection] {
+    return connection.why() == remote::Reply::NoDescriptor ? EMFILE : EIO;
+  };
+  if (connection.socket() < 0) return none();
+  int error = send_command(connection.socket(), file, data, size, extra);
+  if (error == EIO && connection.was_kept()) {  // it is dead: the request was not sent
+    connection.renew();
+    if (connection.socket() < 0) return none();
+    error = send_command(connection.socket(), file, data, size, extra);
+  }
+  if (error == 0) error = receive_answer(connection.socket(), answer);
+  if (error == 0) connection.keep();
   return error;
 }
 

@@ -36,6 +36,19 @@ struct ServiceOptions {
   std::function<void(std::string line, const File* file, std::string_view node)> trace;
 };
 
+// An id, for people.
+struct Listing {
+  std::uint32_t id = 0;
+  std::uint32_t node = 0;
+  std::uint32_t pid = 0;
+  std::string program;
+  const char* space = "";  // "TCP"
+  const char* state = "";  // "listening"
+  EndpointAddress local;
+  EndpointAddress peer;  // of no family: none
+  std::uint32_t events_waiting = 0;
+};
+
 class Service final : private Connector::Handler {
  public:
   // Ids of one file; the rest is for others.
@@ -72,6 +85,7 @@ class Service final : private Connector::Handler {
   };
   Answer command(const Request& request);
 
+  std::vector<Listing> list() const;
   std::size_t id_count() const { return ids_.size(); }
   std::size_t file_count() const { return files_.size(); }
 
