@@ -49,7 +49,7 @@ HISTORY = re.compile(r"\b(this|last|next|earlier|later) (session|issue)\b|\b[Ii]
 # Prose of documents, and of comments in the folders that keep to docs/style.md throughout.
 PROSE_FOLDERS = ("bench/", "cmake/", "examples/", "fuzz/", "scripts/", "src/al/", "src/base/", "src/drivers/",
                  "src/fabric/", "src/hca/", "src/host_abi/preload/", "src/host_abi/provider/", "src/io/", "src/linux/", "src/mad/",
-                 "src/platform/", "src/setup/", "src/softib/", "src/softibd/", "src/user/", "src/verbs/", "tests/")
+                 "src/platform/", "src/services/", "src/setup/", "src/softib/", "src/softibd/", "src/user/", "src/verbs/", "tests/")
 STOCK = re.compile(r"\b(for good|anew|for ever|by other hands|(in|at) (this|that|the) very moment|learn[st]?|believes?|"
                    r"wish(es)?|(its|our|softibd's) books)\b")
 PRONOUN = re.compile(r"(?:^|[.:;] )(Who|Whoever|What) [^?]*(?:[.:;]|$)")  # except questions

@@ -20,6 +20,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 namespace ib::fabric {
@@ -199,6 +200,14 @@ class Fabric {
     return index < ports_.size() ? &ports_[index] : nullptr;
   }
 
+  // The listener hears of changes: of a port's state, LID, GIDs, P_Keys or capabilities, and of an
+  // HCA that came, went, fell asleep or woke. It does not change the fabric in the call.
+  using OnChange = std::function<void(const Hca& hca)>;
+  void set_on_change(OnChange on_change) { on_change_ = std::move(on_change); }
+  void report_change(const Hca& hca) const {
+    if (on_change_) on_change_(hca);
+  }
+
   // Gives a port of this fabric another LID: a unicast one (InvalidParameter) that no other port
   // has (AlreadyExists).
   Status set_lid(Port& port, std::uint16_t lid);
@@ -257,6 +266,7 @@ class Fabric {
   std::uint32_t ports_per_hca_ = 1;
   verbs::LinkLayer link_layer_ = verbs::LinkLayer::InfiniBand;
   std::vector<HcaLink> links_;
+  OnChange on_change_;
 };
 
 }  // namespace ib::fabric

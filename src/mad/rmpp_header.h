@@ -55,7 +55,7 @@ struct RmppHeader {
 static_assert(sizeof(RmppHeader) == 12 && alignof(RmppHeader) == 1);
 static_assert(kRmppOffset + sizeof(RmppHeader) == kRmppDataOffset);
 
-// What a payload length counts: all behind the RMPP header of a packet, the header of the class
+// The payload of a packet, as lengths count it: all behind its RMPP header, the header of the class
 // included.
 inline constexpr std::size_t kRmppPayload = kMadSize - kRmppDataOffset;
 

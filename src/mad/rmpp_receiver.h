@@ -22,7 +22,7 @@ class RmppReceiver {
   struct Options {
     std::uint32_t window = 16;                   // packets
     std::size_t max_bytes = 16u << 20;           // of a message
-    Duration gap = std::chrono::seconds(10);     // between two packets that are new
+    Duration gap = std::chrono::seconds(20);     // between two packets that are new
     Duration total = std::chrono::seconds(120);  // for all of it
     Duration linger = std::chrono::seconds(30);  // of a complete one
   };

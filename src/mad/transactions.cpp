@@ -57,6 +57,11 @@ void Transactions::suspend(TransactionId id) {
   found->second.suspended = true;
 }
 
+void Transactions::resume(TransactionId id, Instant now) {
+  const auto found = entries_.find(id);
+  if (found != entries_.end()) arm(id, found->second, now);
+}
+
 void Transactions::redirect(TransactionId id, const Peer& peer, Instant now) {
   const auto found = entries_.find(id);
   if (found == entries_.end()) return;

@@ -64,8 +64,10 @@ class Transactions {
 
   // Returns whether a transaction waits for this response.
   bool is_awaited(TransactionId id, std::uint8_t mgmt_class, const Peer& from) const;
-  // Parts of the response come: nothing is due until end() or redirect().
+  // Parts of the request are still being sent, or of the response come: nothing is due until the
+  // time begins again.
   void suspend(TransactionId id);
+  void resume(TransactionId id, Instant now);
   // The transaction goes on with another peer, as at its begin (redirection).
   void redirect(TransactionId id, const Peer& peer, Instant now);
   // Answered or withdrawn. Returns false if it was over.

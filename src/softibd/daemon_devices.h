@@ -11,6 +11,8 @@
 #include "drivers/soft_hca/soft_hca.h"
 #include "io/device.h"
 #include "services/gsi/gsi.h"
+#include "services/sa/gsi_sa_client.h"
+#include "services/sa/sa_service.h"
 
 #include <memory>
 #include <string>
@@ -32,6 +34,8 @@ class DaemonDevices {
   al::System& access_layer() { return *access_layer_; }
   // Opens nothing until it is told to; closed before tree().shut_down().
   services::Gsi& gsi() { return *gsi_; }
+  services::SaService& sa_service() { return *sa_service_; }
+  services::SaClient& sa() { return *sa_; }
 
  private:
   DaemonDevices() = default;
@@ -41,6 +45,8 @@ class DaemonDevices {
   std::unique_ptr<drivers::FabricRoot> root_;
   std::unique_ptr<al::System> access_layer_;
   std::unique_ptr<services::Gsi> gsi_;
+  std::unique_ptr<services::SaService> sa_service_;
+  std::unique_ptr<services::SaClient> sa_;
 };
 
 }  // namespace ib::softib

@@ -9,6 +9,8 @@
 namespace ib::services::test {
 namespace {
 
+using namespace std::chrono_literals;
+
 constexpr std::uint8_t kClass = 0x09;
 
 class GsiChangeTest : public ::testing::TestWithParam<verbs::LinkLayer> {

@@ -10,6 +10,8 @@
 namespace ib::services::test {
 namespace {
 
+using namespace std::chrono_literals;
+
 constexpr std::uint8_t kClass = 0x09;  // a vendor's, without RMPP
 
 mad::MadHeader get(std::uint16_t attribute, std::uint64_t tid = 0x1234) {

@@ -22,8 +22,6 @@
 
 namespace ib::services::test {
 
-using namespace std::chrono_literals;
-
 // The outcome of an IRP.
 struct Outcome {
   io::Irp irp;
@@ -56,15 +54,16 @@ class ServicesWorld {
     close();
     bool is_down = false;
     bench.tree->shut_down([&] { is_down = true; });
-    run(1s);
+    run(std::chrono::seconds(1));
     EXPECT_TRUE(is_down);
   }
 
   // Lets time pass.
-  void run(Duration span = 10ms) { bench.executor.advance(span); }
+  void run(Duration span = std::chrono::milliseconds(10)) { bench.executor.advance(span); }
   // Whether it comes true within `span`, in steps of a millisecond.
-  bool comes(const std::function<bool()>& condition, Duration span = 1s) {
-    for (Duration passed{}; passed < span && !condition(); passed += 1ms) run(1ms);
+  bool comes(const std::function<bool()>& condition, Duration span = std::chrono::seconds(1)) {
+    constexpr Duration kStep = std::chrono::milliseconds(1);
+    for (Duration passed{}; passed < span && !condition(); passed += kStep) run(kStep);
     return condition();
   }
   void close() {

@@ -115,6 +115,7 @@ void publish_ports(Core& core, const fabric::Hca& hca) {
   }
   resolve_flows(core);
   hca::advance_epoch(core.arena(), hca::kAnyOwner);
+  core.fabric.report_change(hca);
 }
 
 void bury_files(Core& core, const fabric::Hca& hca) {

@@ -64,6 +64,7 @@ void modify_port(Core& core, HcaFile& file, const control::ModifyPortIn& in, io:
     return fail(core, std::move(irp), Status::NotSupported, "this HCA has no InitType");
   }
   port->capability_mask = (port->capability_mask | in.set_cap_mask) & ~in.clear_cap_mask;
+  if (changed != 0) core.fabric.report_change(*file.hca);
   if ((in.flags & kShutdown) != 0) set_port_state(core, *file.hca, *port, false);
   succeed(std::move(irp));
 }

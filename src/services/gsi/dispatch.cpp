@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// What comes: responses to the requests that wait for them, requests to their agents; and the
+// MADs that come: responses to the requests that wait for them, requests to their agents; and the
 // answers that need no agent [IBA1 13.4.7, 13.4.8.1, 13.5.2].
 #include "mad/mgmt_class.h"
 #include "services/gsi/gsi_state_internal.h"
@@ -9,6 +9,22 @@
 #include <utility>
 
 namespace ib::services {
+namespace {
+
+// The request with another method and status, as one packet.
+mad::Mad answer_to(std::span<const std::byte> request, std::uint16_t status) {
+  mad::Mad answer{};
+  std::copy_n(request.begin(), std::min(request.size(), answer.size()), answer.begin());
+  mad::MadHeader header;
+  std::memcpy(&header, answer.data(), sizeof header);
+  header.method = mad::method::kGetResp;
+  header.status = status;
+  std::memcpy(answer.data(), &header, sizeof header);
+  if (mad::has_rmpp(header.mgmt_class)) mad::set_rmpp_header(answer, {});
+  return answer;
+}
+
+}  // namespace
 
 void Gsi::State::on_mad(std::uint32_t port, const al::MadAddress& remote, const mad::Mad& mad) {
   if (closed_) return;
@@ -21,6 +37,7 @@ void Gsi::State::on_mad(std::uint32_t port, const al::MadAddress& remote, const 
     ++counters.malformed;
     return;
   }
+  if (mad::is_rmpp(mad)) return on_packet(from, header, mad);
   mad::is_response(header.method) ? on_response(from, header, mad) : on_request(from, header, mad);
 }
 
@@ -71,7 +88,7 @@ bool Gsi::State::follow_redirection(mad::TransactionId id, std::span<const std::
   }
   request.is_redirected = true;
   transactions_.redirect(id, peer_of(request.to.port, to), system_.executor.now());
-  transmit(request);
+  transmit(id, request);
   arm_timer();
   return true;
 }
@@ -88,7 +105,10 @@ void Gsi::State::on_request(const GsiAddress& from, const mad::MadHeader& header
   const bool is_info =
       header.method == mad::method::kGet && header.attribute == mad::kClassPortInfo;
   if (agent->class_port_info && is_info) {
-    return answer_class_port_info(from, *agent->class_port_info, bytes);
+    mad::ClassPortInfo info = *agent->class_port_info;
+    info.base_version = mad::kBaseVersion;
+    info.class_version = agent->class_version;
+    return answer_class_port_info(from, info, bytes);
   }
   if (!agent->methods.has(header.method)) {  // Get is ours alone
     return refuse(from, bytes, mad::mad_status::kAttributeNotSupported);
@@ -98,14 +118,10 @@ void Gsi::State::on_request(const GsiAddress& from, const mad::MadHeader& header
 
 void Gsi::State::answer_class_port_info(const GsiAddress& to, const mad::ClassPortInfo& info,
                                         std::span<const std::byte> request) {
-  mad::Mad answer{};
-  std::copy_n(request.begin(), answer.size(), answer.begin());
-  mad::MadHeader header;
-  std::memcpy(&header, answer.data(), sizeof header);
-  header.method = mad::method::kGetResp;
-  header.status = mad::mad_status::kOk;
-  std::memcpy(answer.data(), &header, sizeof header);
-  const std::size_t offset = mad::attribute_offset(header.mgmt_class);
+  mad::Mad answer = answer_to(request, mad::mad_status::kOk);
+  const auto mgmt_class =
+      std::to_integer<std::uint8_t>(answer[offsetof(mad::MadHeader, mgmt_class)]);
+  const std::size_t offset = mad::attribute_offset(mgmt_class);
   std::fill(answer.begin() + static_cast<std::ptrdiff_t>(offset), answer.end(), std::byte{0});
   std::memcpy(answer.data() + offset, &info, sizeof info);
   transmit(to, answer);
@@ -113,14 +129,7 @@ void Gsi::State::answer_class_port_info(const GsiAddress& to, const mad::ClassPo
 
 void Gsi::State::refuse(const GsiAddress& to, std::span<const std::byte> request,
                         std::uint16_t status) {
-  mad::Mad answer{};
-  std::copy_n(request.begin(), answer.size(), answer.begin());
-  mad::MadHeader header;
-  std::memcpy(&header, answer.data(), sizeof header);
-  header.method = mad::method::kGetResp;
-  header.status = status;
-  std::memcpy(answer.data(), &header, sizeof header);
-  transmit(to, answer);
+  transmit(to, answer_to(request, status));
 }
 
 }  // namespace ib::services

@@ -68,7 +68,8 @@ std::size_t Gsi::under_way() const {
 Gsi::State::State(al::System& system, const fabric::Fabric& fabric, const Options& options)
     : system_(system),
       fabric_(fabric),
-      transactions_({}, static_cast<std::uint32_t>(options.seed)) {}
+      transactions_({}, static_cast<std::uint32_t>(options.seed)),
+      rmpp_(options.rmpp) {}
 
 Gsi::State::~State() {
   IB_ASSERT(nodes_.empty() && !close_);
@@ -146,7 +147,9 @@ void Gsi::State::close(io::IrpRef irp) {
   for (const mad::TransactionId id : transactions_.end_all()) {
     give_up(id, Status::Cancelled, "the services are being closed");
   }
-  timer_.reset();
+  const auto all_of_them = [](const Transfer&) { return true; };
+  cancel_transfers_if(all_of_them, Status::Cancelled, "the services are being closed");
+  arm_timer();
   std::vector<GsiNode*> all;
   for (const auto& [index, node] : nodes_) all.push_back(node.get());
   for (GsiNode* node : all) node->close();
@@ -196,11 +199,13 @@ Result<AgentId> Gsi::State::add_agent(GsiAgent agent, std::string& reason) {
 void Gsi::State::remove_agent(AgentId agent) {
   if (agents_.erase(agent) == 0) return;
   table_.remove(agent);
+  cancel_transfers_if([agent](const Transfer& transfer) { return transfer.agent == agent; },
+                      Status::Ok, "");
   for (const mad::TransactionId id : transactions_.end_all(agent)) {
     if (requests_.at(id).irp != nullptr) {
       give_up(id, Status::Cancelled, "its agent was removed");
     } else {
-      requests_.erase(id);
+      (void)take_request(id);
     }
   }
   arm_timer();
@@ -211,8 +216,8 @@ Gsi::State::AgentRef Gsi::State::find_agent(AgentId agent) const {
   return found == agents_.end() ? nullptr : found->second;
 }
 
-void Gsi::State::later(AgentId agent, std::function<void()> work) {
-  later_.emplace_back(agent, std::move(work));
+void Gsi::State::later(AgentId agent, std::function<void()> work, mad::TransactionId request) {
+  later_.push_back({agent, request, std::move(work)});
   if (later_timer_ == nullptr) {
     later_timer_ = system_.executor.at(system_.executor.now(), [this] { run_later(); });
   }
@@ -220,15 +225,16 @@ void Gsi::State::later(AgentId agent, std::function<void()> work) {
 
 void Gsi::State::run_later() {
   later_timer_.reset();
-  auto work = std::exchange(later_, {});
-  for (auto& [agent, each] : work) {
-    if (agents_.contains(agent)) each();
+  for (std::size_t left = later_.size(); left > 0 && !later_.empty(); --left) {
+    const Later next = std::move(later_.front());
+    later_.pop_front();
+    if (agents_.contains(next.agent)) next.work();
   }
 }
 
 void Gsi::State::on_port(const GsiPortEvent& event) {
   if (closed_) return;
-  if (event.change == GsiPortChange::Closed) fail_requests_of(event.port);
+  if (event.change == GsiPortChange::Closed) fail_all_of(event.port);
   for (const auto& [id, agent] : agents_) {
     if (!agent->on_port || agent->port.value_or(event.port) != event.port) continue;
     later(id, [this, agent_id = id, event] {

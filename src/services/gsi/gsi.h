@@ -26,6 +26,7 @@
 #include "mad/class_port_info.h"
 #include "mad/header.h"
 #include "mad/method_set.h"
+#include "mad/rmpp.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -42,7 +43,7 @@ namespace ib::services {
 using AgentId = std::uint32_t;    // 0: none
 using RequestId = std::uint64_t;  // 0: none
 
-// Both ends of a MAD. What has come is answered by sending to where it came from.
+// Both ends of a MAD. A request is answered by sending to where it came from.
 struct GsiAddress {
   std::uint32_t port = 0;  // the own one: its index in the fabric's port table
   al::MadAddress remote;
@@ -52,13 +53,15 @@ struct GsiAddress {
 struct GsiMessage {
   GsiAddress from;
   mad::MadHeader header;
-  std::span<const std::byte> bytes;  // with its headers; at least mad::kMadSize
+  // With its headers: mad::kMadSize, or of RMPP as many as there are, at least
+  // mad::header_size().
+  std::span<const std::byte> bytes;
 };
 
-// What becomes of ports that Gsi has queue pair 1 of.
+// Changes of ports that Gsi has queue pair 1 of.
 enum class GsiPortChange : std::uint8_t {
   Opened,  // MADs can be sent and received
-  Closed,  // its HCA is gone, or sleeps
+  Closed,  // its HCA is gone
   Event,   // `event` says which of a port's events [IBA1 11.6.3] came
 };
 struct GsiPortEvent {
@@ -77,7 +80,7 @@ struct GsiAgent {
   std::uint32_t oui = 0;     // of vendor classes 0x30 to 0x4f: the company; the class is shared
   mad::MethodSet methods{};  // of requests that it takes; empty: it only sends
   std::optional<std::uint32_t> port{};  // it takes what comes to this port only
-  // Get(ClassPortInfo) is answered with it, unless the agent has none.
+  // Get(ClassPortInfo) is answered with it, unless the agent has none. Its versions are filled in.
   std::optional<mad::ClassPortInfo> class_port_info{};
   std::uint32_t max_requests = 4096;  // under way at a time
   OnMessage on_message{};             // requests, whole
@@ -91,6 +94,8 @@ struct GsiRequest {
   // From the end of each sending to the next one, a little longer each time; `timeout` is that of
   // one try.
   Duration timeout = std::chrono::seconds(1);
+  // A message of several packets is sent once, as RMPP repeats what is lost: its retries are time
+  // to wait. Nothing is sent any more when a part of the answer has come.
   std::uint32_t retries = 3;
 };
 
@@ -100,8 +105,8 @@ struct GsiAnswer {
   std::vector<std::byte> bytes;
 };
 
-// `answer` is null unless the status is Ok. An answer that says in its MAD status that the request
-// failed is an answer.
+// May be empty. `answer` is null unless the status is Ok. An answer that says in its MAD status
+// that the request failed is an answer.
 //   Timeout         no answer to any of the tries
 //   Disconnected    the other side gave up a message of several packets (RMPP ABORT, STOP)
 //   DeviceRemoved   the HCA of the port is gone
@@ -132,6 +137,7 @@ class Gsi {
  public:
   struct Options {
     std::uint64_t seed = 1;  // of the random part of timeouts
+    mad::Rmpp::Options rmpp{};
   };
   Gsi(al::System& system, const fabric::Fabric& fabric, const Options& options);
   Gsi(const Gsi&) = delete;

@@ -284,7 +284,7 @@ void GsiNode::let_go(std::uint64_t guid, std::function<void()> done) {
 void GsiNode::let_back(std::uint64_t guid) {
   const auto held = std::ranges::find(held_, guid);
   if (held != held_.end()) held_.erase(held);
-  reconcile();
+  if (state_ == State::Open) open();
 }
 
 }  // namespace ib::services

@@ -50,6 +50,9 @@ Status Gsi::State::check(AgentId agent, const GsiAddress& to, std::span<const st
       (is_long && !mad::has_rmpp(header.mgmt_class))) {
     return Status::InvalidParameter;
   }
+  if (needs_rmpp(message) && message.size() < mad::header_size(header.mgmt_class)) {
+    return Status::InvalidParameter;
+  }
   const bool has_oui = mad::has_oui(header.mgmt_class);
   if (has_oui &&
       (message.size() < mad::header_size(header.mgmt_class) || mad::oui_of(message) != key->oui)) {
@@ -64,8 +67,13 @@ void Gsi::State::transmit(const GsiAddress& to, const mad::Mad& mad) {
   ++(sent == Status::Ok ? counters.sent : counters.sends_failed);
 }
 
-void Gsi::State::transmit(const Request& request) {
-  transmit(request.to, first_packet(request.message));
+void Gsi::State::transmit(mad::TransactionId id, const Request& request) {
+  if (!needs_rmpp(request.message)) return transmit(request.to, first_packet(request.message));
+  transactions_.suspend(id);
+  const Status sent = send_transfer({request.to, 0, id, true, {}}, request.message, true);
+  if (sent == Status::Ok) return;
+  ++counters.sends_failed;
+  transactions_.resume(id, system_.executor.now());
 }
 
 Result<RequestId> Gsi::State::request(AgentId agent, const GsiRequest& request,
@@ -84,9 +92,10 @@ Result<RequestId> Gsi::State::request(AgentId agent, const GsiRequest& request,
   entry.message.assign(request.message.begin(), request.message.end());
   entry.own_tid = header.transaction_id;
   entry.on_answer = std::move(on_answer);
+  if (!entry.on_answer) entry.on_answer = [](Status, std::string_view, const GsiMessage*) {};
   const Be64 tid = id;
   std::memcpy(entry.message.data() + offsetof(mad::MadHeader, transaction_id), &tid, sizeof tid);
-  transmit(entry);
+  transmit(id, entry);
   arm_timer();
   return id;
 }
@@ -123,7 +132,9 @@ void Gsi::State::request(AgentId agent, const GsiRequest& request, GsiAnswer& an
 }
 
 void Gsi::State::cancel(RequestId request) {
+  if (request == 0) return;
   if (transactions_.end(request)) (void)take_request(request);
+  std::erase_if(later_, [request](const Later& each) { return each.request == request; });
   arm_timer();
 }
 
@@ -133,6 +144,7 @@ std::optional<Gsi::State::Request> Gsi::State::take_request(mad::TransactionId i
   Request request = std::move(found->second);
   requests_.erase(found);
   if (request.irp != nullptr) free_slots_.push_back(request.irp);
+  cancel_transfers(request);
   return request;
 }
 
@@ -155,11 +167,13 @@ void Gsi::State::give_up(mad::TransactionId id, Status status, const std::string
   std::optional<Request> request = take_request(id);
   if (!request) return;
   if (request->irp != nullptr) return request->on_answer(status, reason, nullptr);
-  later(mad::agent_of(id),
-        [call = std::move(request->on_answer), status, reason] { call(status, reason, nullptr); });
+  const auto call = [on_answer = std::move(request->on_answer), status, reason] {
+    on_answer(status, reason, nullptr);
+  };
+  later(mad::agent_of(id), call, id);
 }
 
-void Gsi::State::fail_requests_of(std::uint32_t port) {
+void Gsi::State::fail_all_of(std::uint32_t port) {
   std::vector<mad::TransactionId> lost;
   for (const auto& [id, request] : requests_) {
     if (request.to.port == port) lost.push_back(id);
@@ -167,15 +181,23 @@ void Gsi::State::fail_requests_of(std::uint32_t port) {
   for (const mad::TransactionId id : lost) {
     give_up(id, Status::DeviceRemoved, "the HCA of its port is gone");
   }
+  cancel_transfers_if([port](const Transfer& transfer) { return transfer.address.port == port; },
+                      Status::DeviceRemoved, "the HCA of its port is gone");
 }
 
 void Gsi::State::arm_timer() {
+  std::optional<Instant> due = transactions_.next_deadline();
+  const std::optional<Instant> of_transfers = rmpp_.next_deadline();
+  if (of_transfers && (!due || *of_transfers < *due)) due = of_transfers;
+  if (closed_) due.reset();
+  if (due == timer_due_) return;
+  timer_due_ = due;
   timer_.reset();
-  const std::optional<Instant> due = transactions_.next_deadline();
-  if (due && !closed_) timer_ = system_.executor.at(*due, [this] { on_timer(); });
+  if (due) timer_ = system_.executor.at(*due, [this] { on_timer(); });
 }
 
 void Gsi::State::on_timer() {
+  timer_due_.reset();
   const Instant now = system_.executor.now();
   while (const auto event = transactions_.poll(now)) {
     const auto found = requests_.find(event->id);
@@ -186,12 +208,13 @@ void Gsi::State::on_timer() {
       cancel(event->id);
       (void)take_request(event->id);  // if that was its last try
     } else if (event->due == mad::Transactions::Due::Resend) {
-      transmit(request);
+      if (!needs_rmpp(request.message)) transmit(event->id, request);
     } else {
       const std::string reason = fmt::format("no answer from {}", text_of(request.to.remote));
       finish(event->id, Status::Timeout, reason, nullptr);
     }
   }
+  run_transfers();
   arm_timer();
 }
 
@@ -210,6 +233,12 @@ Status Gsi::State::send(AgentId agent, const GsiAddress& to, std::span<const std
 Status Gsi::State::respond(AgentId agent, const GsiAddress& to, std::span<const std::byte> message,
                            OnGsiSent on_sent) {
   IB_CHECK(check(agent, to, message, true));
+  if (needs_rmpp(message)) {
+    IB_CHECK(send_transfer({to, agent, 0, true, std::move(on_sent)},
+                           {message.begin(), message.end()}, false));
+    arm_timer();
+    return Status::Ok;
+  }
   transmit(to, first_packet(message));
   if (on_sent) later(agent, [call = std::move(on_sent)] { call(Status::Ok, ""); });
   return Status::Ok;

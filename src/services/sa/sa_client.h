@@ -20,13 +20,12 @@
 #pragma once
 
 #include "base/result.h"
-#include "base/time.h"
+#include "sa/client/outgoing.h"
 #include "sa/records/mc_member_record.h"
 #include "sa/records/notice.h"
 #include "sa/records/path_record.h"
 #include "sa/records/service_record.h"
 
-#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -40,11 +39,7 @@ struct SaOutcome {
   std::string reason;  // if it is not Ok
 };
 
-// How long to wait for an answer before the request is repeated, and how often it is.
-struct SaPatience {
-  Duration timeout = std::chrono::seconds(2);
-  std::uint32_t retries = 3;
-};
+using SaPatience = sa::Patience;
 
 class SaClient {
  public:
@@ -124,7 +119,7 @@ class SaClient {
   // record.gid names the port. A lease of sa::kLeaseWithoutEnd needs no renewal.
   [[nodiscard]] virtual std::unique_ptr<Registration> register_service(
       const sa::ServiceRecord& record, OnRegistered on_registered) = 0;
-  // Notices with this trap number; sa::kAllTraps of records/inform_info.h: all.
+  // Notices with this trap number; sa::kAllTraps of sa/records/inform_info.h: all.
   [[nodiscard]] virtual std::unique_ptr<Request> subscribe(const verbs::Gid& port_gid,
                                                            std::uint16_t trap, OnNotice on_notice,
                                                            OnDone on_subscribed) = 0;
