@@ -22,7 +22,10 @@
 
 namespace ib::cm::test {
 
-using namespace std::chrono_literals;
+using std::chrono_literals::operator""us;
+using std::chrono_literals::operator""ms;
+using std::chrono_literals::operator""s;
+using std::chrono_literals::operator""h;
 
 inline constexpr std::uint64_t kService = 0x0000'0000'0106'1d2f;  // TCP port 7471
 inline constexpr std::uint8_t kLifetime = 10;                     // 4.2 ms

@@ -28,7 +28,7 @@ class Listening : public testing::Test {
   }
   World world{3};
   Node& z = world[1];
-  std::uint32_t qpn_ = 0;
+  std::uint32_t qpn_ = 0x1000;
 };
 
 TEST_F(Listening, AMaskStandsForARangeOfServices) {
