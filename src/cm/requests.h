@@ -24,14 +24,14 @@ enum class ServiceKind : std::uint8_t {
 // from `offset` on. `mask` is empty (all bits) or as long as `value`.
 struct PrivateDataCompare {
   std::uint8_t offset = 0;
-  ByteSpan value;
-  ByteSpan mask;
+  ByteSpan value{};
+  ByteSpan mask{};
 };
 
 struct Listen {
   std::uint64_t service_id = 0;
   std::uint64_t service_mask = ~std::uint64_t{0};  // bits of the service ID that are compared
-  std::optional<PrivateDataCompare> compare;
+  std::optional<PrivateDataCompare> compare{};
   ServiceKind kind = ServiceKind::Both;
   std::uint8_t port = 0;        // 0: any port of the channel adapter
   std::uint32_t backlog = 128;  // requests that may wait for the consumer's answer; 0: the largest
@@ -40,8 +40,8 @@ struct Listen {
 // REQ [IBA1 12.6.5].
 struct ConnectRequest {
   std::uint64_t service_id = 0;
-  Path primary;
-  std::optional<Path> alternate;  // same P_Key and MTU as the primary
+  Path primary{};
+  std::optional<Path> alternate{};  // same P_Key and MTU as the primary
   Transport transport = Transport::Rc;
   std::uint32_t qpn = 0;
   std::uint32_t qkey = 0;
@@ -59,8 +59,8 @@ struct ConnectRequest {
   // Both sides send REQ [IBA1 12.9.6]: a REQ of the other side for this service meets this
   // connection, and one of the two becomes the passive side.
   bool peer_to_peer = false;
-  VendorOptions vendor;
-  ByteSpan private_data;
+  VendorOptions vendor{};
+  ByteSpan private_data{};
 };
 
 // REP [IBA1 12.6.8].
@@ -74,31 +74,31 @@ struct Reply {
   Failover failover = Failover::Accepted;  // of the alternate path in REQ
   bool srq = false;
   bool flow_control = true;
-  VendorOptions vendor;
-  ByteSpan private_data;
+  VendorOptions vendor{};
+  ByteSpan private_data{};
 };
 
 // REJ [IBA1 12.6.7].
 struct Reject {
   RejectReason reason = RejectReason::ConsumerReject;
-  ByteSpan info;  // additional reject information, its meaning depends on the reason
-  ByteSpan private_data;
+  ByteSpan info{};  // additional reject information, its meaning depends on the reason
+  ByteSpan private_data{};
 };
 
 // APR [IBA1 12.8.2].
 struct AlternatePathAnswer {
   AlternatePathStatus status = AlternatePathStatus::Loaded;
-  ByteSpan info;
-  ByteSpan private_data;
+  ByteSpan info{};
+  ByteSpan private_data{};
 };
 
 // SIDR_REQ [IBA1 12.11.1]. The retries and their time are the sender's own business.
 struct SidrRequest {
   std::uint64_t service_id = 0;
-  Path path;                           // its P_Key is asked for
+  Path path{};                           // its P_Key is asked for
   std::uint8_t response_timeout = 20;  // exponent
   std::uint8_t max_retries = 15;
-  ByteSpan private_data;
+  ByteSpan private_data{};
 };
 
 // SIDR_REP [IBA1 12.11.2].
@@ -106,9 +106,9 @@ struct SidrReply {
   SidrStatus status = SidrStatus::Valid;
   std::uint32_t qpn = 0;
   std::uint32_t qkey = 0;
-  VendorOptions vendor;
-  ByteSpan info;
-  ByteSpan private_data;
+  VendorOptions vendor{};
+  ByteSpan info{};
+  ByteSpan private_data{};
 };
 
 }  // namespace ib::cm
