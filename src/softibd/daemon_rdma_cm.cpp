@@ -42,7 +42,8 @@ DaemonRdmaCm::DaemonRdmaCm(platform::Executor& executor, const fabric::Fabric& f
     : fabric_(fabric),
       connector_(executor, fabric, devices.gsi(),
                  [this] { return static_cast<std::uint32_t>(random_()); }),
-      service_(fabric, connector_, make_options(random_, devices.tree().core().trace)) {}
+      routes_(devices.sa()),
+      service_(fabric, connector_, routes_, make_options(random_, devices.tree().core().trace)) {}
 
 Result<std::uint32_t> DaemonRdmaCm::open(const verbs::control::OpenRdmaCmIn& in, std::uint32_t pid,
                                          std::function<void()> on_events, std::string& reason) {

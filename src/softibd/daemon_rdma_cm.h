@@ -6,6 +6,7 @@
 #pragma once
 
 #include "services/rdma_cm/cm_connector.h"
+#include "services/rdma_cm/sa_routes.h"
 #include "services/rdma_cm/service.h"
 #include "softibd/daemon_devices.h"
 #include "verbs/control.h"
@@ -35,6 +36,7 @@ class DaemonRdmaCm {
   const fabric::Fabric& fabric_;
   std::mt19937 random_{std::random_device{}()};
   services::rdma_cm::CmConnector connector_;
+  services::rdma_cm::SaRoutes routes_;
   services::rdma_cm::Service service_;
 };
 

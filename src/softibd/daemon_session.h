@@ -12,8 +12,8 @@
 #include "io/client_files.h"
 #include "io/device.h"
 #include "linux/server/server_connection.h"
-#include "softibd/daemon_request.h"
 #include "softibd/daemon_rdma_cm.h"
+#include "softibd/daemon_request.h"
 
 #include <array>
 #include <cstddef>
@@ -108,7 +108,7 @@ class DaemonSession : private os::ServerConnection::Handler, private io::ClientF
   std::unique_ptr<os::ServerConnection> connection_;
   io::Client client_;
   io::ClientFiles files_{*this};
-  std::list<Request> requests_;  // under way
+  std::list<Request> requests_;     // under way
   std::uint32_t rdma_cm_file_ = 0;  // 0: this connection is none
 };
 

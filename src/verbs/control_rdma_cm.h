@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // The part of the control interface (verbs/control.h) that carries /dev/infiniband/rdma_cm: buffers
-// of OpenRdmaCm and RdmaCm (docs/design/0016-rdma-cm-device.md). Fixed layout, the same on 32 and 64 bit.
+// of OpenRdmaCm and RdmaCm (docs/design/0016-rdma-cm-device.md). Fixed layout, the same on 32 and
+// 64 bit.
 #pragma once
 
 #include <array>
@@ -18,7 +19,8 @@ struct OpenRdmaCmIn {
   std::array<char, 64> program{};  // for people
 };
 
-// The bytes that a program wrote to the device, as they are: a header and a command of rdma/rdma_user_cm.h.
+// The bytes that a program wrote to the device, as they are: a header and a command of
+// rdma/rdma_user_cm.h.
 inline constexpr std::size_t kRdmaCmBytes = 512;
 struct RdmaCmIn {
   std::uint32_t file = 0;         // information of OpenRdmaCm

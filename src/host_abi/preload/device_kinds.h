@@ -37,8 +37,8 @@ struct DeviceKind {
   Number (*number)(unsigned unit) = nullptr;
   // It has no position: lseek(), pread() and pwrite() fail with ESPIPE.
   bool is_stream = false;
-  // Returns a new descriptor, or -1 with errno. open() sets its number and close-on-exec. May change
-  // `unit` to another number (below 2^28) that the table shall have of it.
+  // Returns a new descriptor, or -1 with errno. open() sets its number and close-on-exec. May
+  // change `unit` to another number (below 2^28) that the table shall have of it.
   int (*open)(unsigned& unit, int flags) = nullptr;
 
   // Returns false if a descriptor with these properties cannot be one of this kind: its number may

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// /dev/infiniband/rdma_cm, which librdmacm writes its commands to (docs/design/0016-rdma-cm-device.md).
+// /dev/infiniband/rdma_cm, which librdmacm writes its commands to
+// (docs/design/0016-rdma-cm-device.md).
 //
 // The object is a connection to softibd that has asked for OpenRdmaCm: softibd sends it a message
 // when there are events, so it polls as the device would, whichever process or thread looks; when
 // its last descriptor is closed, softibd ends the file. A command goes over another connection
-// (command_connection.h) and is executed there; this library knows no command and keeps no state. The kernel copies from
-// and to the program's memory, so a wrong pointer gives EFAULT.
+// (command_connection.h) and is executed there; this library knows no command and keeps no state.
+// The kernel copies from and to the program's memory, so a wrong pointer gives EFAULT.
 #include "host_abi/preload/command_connection.h"
 #include "host_abi/preload/device_kinds.h"
 #include "host_abi/preload/fd_table.h"

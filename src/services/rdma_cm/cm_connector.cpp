@@ -227,8 +227,7 @@ Status CmConnector::reply(Endpoint endpoint, const DatagramReply& reply) {
   out.qkey = reply.qkey;
   out.private_data = reply.private_data;
   Manager& manager = *end->manager;
-  const Status status =
-      manager.engine->answer_sidr(cm::SidrId{end->id}, out, executor_.now());
+  const Status status = manager.engine->answer_sidr(cm::SidrId{end->id}, out, executor_.now());
   pump(manager);
   return status;
 }

@@ -113,33 +113,32 @@ void CmConnector::deliver(Manager& manager, cm::Event event) {
     return [timed_out](Handler& h, Endpoint e) { h.on_disconnected(e, timed_out); };
   };
   const auto unreachable = [](Handler& h, Endpoint e) { h.on_unreachable(e); };
-  std::visit(
-      Overload{
-          [&](const cm::RequestReceived& one) { take(manager, one); },
-          [&](const cm::ReplyReceived& one) { take(manager, one); },
-          [&](const cm::Rejected& one) { take(manager, one); },
-          [&](const cm::SidrRequested& one) { take(manager, one); },
-          [&](const cm::SidrAnswered& one) { take(manager, one); },
-          [&](const cm::Established& one) {
-            tell(of(manager, one.id), [](Handler& h, Endpoint e) { h.on_ready(e); });
-          },
-          [&](const cm::TimedOut& one) { tell(of(manager, one.id), unreachable); },
-          [&](const cm::SidrTimedOut& one) { tell(of(manager, one.id), unreachable); },
-          [&](const cm::DisconnectRequested& one) {
-            tell(of(manager, one.id), disconnected(false));
-          },
-          [&](const cm::Disconnected& one) {
-            tell(of(manager, one.id), disconnected(one.by == cm::Disconnected::By::Timeout));
-          },
-          [&](const cm::TimeWaitEnded& one) {
-            tell(of(manager, one.id), [](Handler& h, Endpoint e) { h.on_timewait_over(e); });
-          },
-          [](const cm::Delayed&) {},
-          [](const cm::AlternatePathOffered&) {},
-          [](const cm::AlternatePathAnswered&) {},
-          [](const cm::AlternatePathTimedOut&) {},
-      },
-      event);
+  std::visit(Overload{
+                 [&](const cm::RequestReceived& one) { take(manager, one); },
+                 [&](const cm::ReplyReceived& one) { take(manager, one); },
+                 [&](const cm::Rejected& one) { take(manager, one); },
+                 [&](const cm::SidrRequested& one) { take(manager, one); },
+                 [&](const cm::SidrAnswered& one) { take(manager, one); },
+                 [&](const cm::Established& one) {
+                   tell(of(manager, one.id), [](Handler& h, Endpoint e) { h.on_ready(e); });
+                 },
+                 [&](const cm::TimedOut& one) { tell(of(manager, one.id), unreachable); },
+                 [&](const cm::SidrTimedOut& one) { tell(of(manager, one.id), unreachable); },
+                 [&](const cm::DisconnectRequested& one) {
+                   tell(of(manager, one.id), disconnected(false));
+                 },
+                 [&](const cm::Disconnected& one) {
+                   tell(of(manager, one.id), disconnected(one.by == cm::Disconnected::By::Timeout));
+                 },
+                 [&](const cm::TimeWaitEnded& one) {
+                   tell(of(manager, one.id), [](Handler& h, Endpoint e) { h.on_timewait_over(e); });
+                 },
+                 [](const cm::Delayed&) {},
+                 [](const cm::AlternatePathOffered&) {},
+                 [](const cm::AlternatePathAnswered&) {},
+                 [](const cm::AlternatePathTimedOut&) {},
+             },
+             event);
 }
 
 void CmConnector::take(Manager& manager, const cm::RequestReceived& event) {

@@ -96,7 +96,7 @@ inline void DirectConnector::wait(Endpoint endpoint) {
 }
 
 inline Result<Endpoint> DirectConnector::connect(const fabric::Port& from,
-                                          const ConnectRequest& request) {
+                                                 const ConnectRequest& request) {
   ConnectRequest arriving = request;
   const fabric::Port* to = arrive(from, arriving.path);
   const Endpoint own = ++last_;
@@ -115,7 +115,7 @@ inline Result<Endpoint> DirectConnector::connect(const fabric::Port& from,
 }
 
 inline Result<Endpoint> DirectConnector::connect(const fabric::Port& from,
-                                          const DatagramRequest& request) {
+                                                 const DatagramRequest& request) {
   DatagramRequest arriving = request;
   const fabric::Port* to = arrive(from, arriving.path);
   const Endpoint own = ++last_;
@@ -189,7 +189,7 @@ inline Status DirectConnector::notify_established(Endpoint endpoint) {
 }
 
 inline Status DirectConnector::reject(Endpoint endpoint, std::uint16_t reason,
-                               const Bytes& private_data) {
+                                      const Bytes& private_data) {
   End* end = find(endpoint);
   if (end == nullptr || (end->state != State::Asked && end->state != State::Answered)) {
     return Status::InvalidState;
@@ -225,8 +225,7 @@ inline Status DirectConnector::disconnect(Endpoint endpoint) {
   end->state = State::Disconnecting;
   later([this, endpoint, peer = end->peer](Handler& handler) {
     End* other = find(peer);
-    if (other == nullptr || other->state == State::Over ||
-        other->state == State::Disconnecting) {
+    if (other == nullptr || other->state == State::Over || other->state == State::Disconnecting) {
       End* own = find(endpoint);
       if (own == nullptr || own->state != State::Disconnecting) return;
       own->state = State::Over;
@@ -247,7 +246,8 @@ inline void DirectConnector::drop(Endpoint endpoint) {
     case State::Asked:
     case State::Answered:
       if (end->is_datagram) {
-        if (!end->is_active) static_cast<void>(reply(endpoint, DatagramReply{sidr::kRejected, 0, 0, {}}));
+        if (!end->is_active)
+          static_cast<void>(reply(endpoint, DatagramReply{sidr::kRejected, 0, 0, {}}));
       } else {
         static_cast<void>(reject(endpoint, rej::kConsumerDefined, {}));
       }

@@ -28,8 +28,8 @@ bool is_any(const EndpointAddress& address) {
 }
 
 bool is_loopback(const EndpointAddress& address) {
-  return address.ip == (address.family == Family::Ipv4 ? verbs::ipv4_gid(0x7f000001)
-                                                       : verbs::make_gid(0, 1));
+  return address.ip ==
+         (address.family == Family::Ipv4 ? verbs::ipv4_gid(0x7f000001) : verbs::make_gid(0, 1));
 }
 
 std::size_t size_of(Family family) {

@@ -8,11 +8,13 @@
 #include "services/rdma_cm/endpoint_address.h"
 #include "services/rdma_cm/ip_cm.h"
 #include "services/rdma_cm/path.h"
+#include "services/rdma_cm/routes.h"
 #include "services/rdma_cm/ucma_layout.h"
 
 #include <cstdint>
 #include <functional>
 #include <list>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -24,9 +26,9 @@ struct File;
 
 // Of an id, for its program.
 struct PendingEvent {
-  Id* id = nullptr;               // counts it as reported
-  Id* request = nullptr;          // ConnectRequest: the new id
-  std::uint32_t multicast = 0;    // of MulticastJoin and MulticastError
+  Id* id = nullptr;             // counts it as reported
+  Id* request = nullptr;        // ConnectRequest: the new id
+  std::uint32_t multicast = 0;  // of MulticastJoin and MulticastError
   ucma::EventOut out;
 };
 
@@ -89,10 +91,11 @@ struct Id {
   IdState state = IdState::Idle;
   EndpointAddress source;
   EndpointAddress destination;
-  bool has_port = false;  // in the port table, under `source`
+  bool has_port = false;                    // in the port table, under `source`
   const fabric::Port* port = nullptr;       // nullptr: a wildcard, or not resolved
   const fabric::Port* peer_port = nullptr;  // of a resolved destination
   std::optional<Path> path;                 // of a resolved route, or of a request
+  std::unique_ptr<Routes::Share> question;  // while the route is being resolved
   Endpoint endpoint = 0;
   Connection connection;
 
@@ -115,8 +118,8 @@ struct Membership {
   std::uint32_t number = 0;
   Id* id = nullptr;
   std::uint64_t uid = 0;
-  EndpointAddress group;
   verbs::Gid mgid{};
+  std::unique_ptr<Routes::Share> share{};
   std::uint32_t events_reported = 0;
 };
 

@@ -60,7 +60,7 @@ std::optional<ServicePort> service_of(std::uint64_t service_id) {
   const auto space = static_cast<std::uint16_t>(service_id >> 16);
   if (!is_port_space(space)) return std::nullopt;
   return ServicePort{static_cast<PortSpace>(space),
-                 static_cast<std::uint16_t>(service_id & kServicePortMask)};
+                     static_cast<std::uint16_t>(service_id & kServicePortMask)};
 }
 
 void write_ip_header(const IpHeader& header, std::span<std::uint8_t, kIpHeaderBytes> bytes) {

@@ -94,7 +94,8 @@ const fabric::Port* port_of(const fabric::Fabric& fabric, const fabric::Node& no
 
 ucma::Error find_way(const fabric::Fabric& fabric, const fabric::Node& node,
                      const EndpointAddress& source, const EndpointAddress& destination, Way& way) {
-  if (verbs::is_multicast(destination.ip)) return find_group_way(fabric, node, source, destination, way);
+  if (verbs::is_multicast(destination.ip))
+    return find_group_way(fabric, node, source, destination, way);
   const bool to_self = is_self(destination);
   const fabric::Node* peer = to_self ? &node : fabric.find_node_by_address(destination.ip);
   if (peer == nullptr) {
@@ -148,9 +149,8 @@ std::optional<Path> find_path(const Way& way, std::uint8_t traffic_class) {
   const auto& own = way.from->pkeys;
   const auto shared = std::find_if(own.begin(), own.end(), [&way](std::uint16_t pkey) {
     return (pkey & 0x7fff) != 0 &&
-           std::any_of(way.to->pkeys.begin(), way.to->pkeys.end(), [pkey](std::uint16_t other) {
-             return verbs::share_partition(pkey, other);
-           });
+           std::any_of(way.to->pkeys.begin(), way.to->pkeys.end(),
+                       [pkey](std::uint16_t other) { return verbs::share_partition(pkey, other); });
   });
   if (shared == own.end()) return std::nullopt;
   path.pkey = *shared;

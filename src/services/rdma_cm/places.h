@@ -30,8 +30,8 @@ const fabric::Port* port_of(const fabric::Fabric& fabric, const fabric::Node& no
 struct Way {
   const fabric::Port* from = nullptr;
   const fabric::Port* to = nullptr;  // nullptr: the destination is a multicast group
-  EndpointAddress source;       // with the port of the given one
-  EndpointAddress destination;  // as given; of the node itself instead of a wildcard
+  EndpointAddress source;            // with the port of the given one
+  EndpointAddress destination;       // as given; of the node itself instead of a wildcard
 };
 // From `node`, whose id is bound to `source` (perhaps a wildcard), to the owner of `destination`.
 // Error::NetUnreachable: the node has no address of that family, or nobody has the destination;

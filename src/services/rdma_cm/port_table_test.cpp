@@ -18,7 +18,8 @@ class PortTableTest : public testing::Test {
     PortOwner owner;
     owner.id = id;
     owner.address = any_address(Family::Ipv4, port);
-    if (*ip != '*') owner.address.ip = verbs::ipv4_gid(0x0a000000u + static_cast<unsigned>(*ip - '0'));
+    if (*ip != '*')
+      owner.address.ip = verbs::ipv4_gid(0x0a000000u + static_cast<unsigned>(*ip - '0'));
     owner.af_only = true;
     owner.reuse = reuse;
     return owner;
@@ -30,8 +31,7 @@ class PortTableTest : public testing::Test {
     return table.listen(kNode, PortSpace::Tcp, port, id);
   }
   std::uint32_t listener(const char* ip, std::uint16_t port) {
-    const PortOwner* found =
-        table.find_listener(kNode, PortSpace::Tcp, owner(0, ip, port).address);
+    const PortOwner* found = table.find_listener(kNode, PortSpace::Tcp, owner(0, ip, port).address);
     return found == nullptr ? 0 : found->id;
   }
 

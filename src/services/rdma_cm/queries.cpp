@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "services/rdma_cm/queries.h"
 
-#include "services/rdma_cm/places.h"
 #include "base/big_endian.h"
+#include "services/rdma_cm/places.h"
 #include "verbs/limits.h"
 
 #include <algorithm>
@@ -20,8 +20,7 @@ namespace mask = verbs::qp_attr;
 constexpr std::uint32_t kNoIndex = 0xffffffff;
 
 std::array<std::uint8_t, 8> guid_of(const fabric::Fabric& fabric, const fabric::Port& port) {
-  return std::bit_cast<std::array<std::uint8_t, 8>>(
-      Be64(fabric.find_hca(port.element)->node_guid));
+  return std::bit_cast<std::array<std::uint8_t, 8>>(Be64(fabric.find_hca(port.element)->node_guid));
 }
 
 std::array<std::uint8_t, 2> be16(std::uint16_t value) {
@@ -121,8 +120,7 @@ Error to_init(const Id& id, ucma::QpAttrOut& out) {
 
 Error to_rtr(const Id& id, ucma::QpAttrOut& out) {
   if (!has_peer(id.connection.stage)) return Error::Invalid;
-  out.qp_attr_mask =
-      mask::kState | mask::kAv | mask::kPathMtu | mask::kDestQpn | mask::kRqPsn;
+  out.qp_attr_mask = mask::kState | mask::kAv | mask::kPathMtu | mask::kDestQpn | mask::kRqPsn;
   out.ah_attr = ah_attr_of(address_vector(*id.path));
   out.path_mtu = static_cast<std::uint32_t>(id.path->mtu);
   out.dest_qp_num = id.connection.remote_qpn;
@@ -138,8 +136,7 @@ Error to_rts(const Id& id, ucma::QpAttrOut& out) {
   if (!has_peer(id.connection.stage)) return Error::Invalid;
   out.qp_attr_mask = mask::kState | mask::kSqPsn;
   out.sq_psn = id.connection.send_psn;
-  const bool requests =
-      id.qp_type == verbs::QpType::Rc || id.qp_type == verbs::QpType::XrcSend;
+  const bool requests = id.qp_type == verbs::QpType::Rc || id.qp_type == verbs::QpType::XrcSend;
   if (requests) {
     out.qp_attr_mask |= mask::kRetryCnt | mask::kRnrRetry | mask::kMaxQpRdAtomic;
     out.retry_cnt = id.connection.retry_count;
@@ -220,7 +217,7 @@ ucma::QueryAddrOut query_address(const fabric::Fabric& fabric, const Id& id,
     return out;
   }
   out.src_size = out.dst_size = static_cast<std::uint16_t>(size_of(Family::Ib));
-  const ucma::PathRec ends = id.path   ? record_of(*id.path)
+  const ucma::PathRec ends = id.path              ? record_of(*id.path)
                              : id.port != nullptr ? ends_of(id)
                                                   : ucma::PathRec{};
   const std::uint16_t pkey = id.port != nullptr ? id.port->pkeys.front() : 0;

@@ -11,8 +11,8 @@ ucma::QueryAddrOut query_address(const fabric::Fabric& fabric, const Id& id,
                                  ucma::QueryOption option);
 ucma::QueryPathOut query_path(const Id& id);
 
-// The attributes and their mask with which its queue pair goes to `state` [IBA1 12.9.3 and tables of
-// 10.3]. Error::Invalid: not in this state of the connection, or the id has no port.
+// The attributes and their mask with which its queue pair goes to `state` [IBA1 12.9.3 and tables
+// of 10.3]. Error::Invalid: not in this state of the connection, or the id has no port.
 ucma::Error init_qp_attributes(const fabric::Fabric& fabric, const Id& id, std::uint32_t state,
                                ucma::QpAttrOut& out);
 

@@ -39,9 +39,11 @@ constexpr std::uint32_t kIdLimit = 1u << 31;
 
 }  // namespace
 
-Service::Service(const fabric::Fabric& fabric, Connector& connector, ServiceOptions options)
+Service::Service(const fabric::Fabric& fabric, Connector& connector, Routes& routes,
+                 ServiceOptions options)
     : fabric_(fabric),
       connector_(connector),
+      routes_(routes),
       options_(std::move(options)),
       ports_({}, options_.random) {
   connector_.set_handler(this);
@@ -116,8 +118,7 @@ void Service::run(File& file, const Command& command, const Request& request, An
             with_id(in.id, [&](Id& id) { return bind(id, in.address); });
           },
           [&](const command::ResolveAddress& in) {
-            with_id(in.id,
-                    [&](Id& id) { return resolve_address(id, in.source, in.destination); });
+            with_id(in.id, [&](Id& id) { return resolve_address(id, in.source, in.destination); });
           },
           [&](const ucma::ResolveRoute& in) {
             with_id(in.id, [&](Id& id) { return resolve_route(id); });
@@ -140,9 +141,7 @@ void Service::run(File& file, const Command& command, const Request& request, An
           [&](const ucma::Accept& in) {
             with_id(in.id, [&](Id& id) { return accept(id, in.uid, in.conn_param); });
           },
-          [&](const ucma::Reject& in) {
-            with_id(in.id, [&](Id& id) { return reject(id, in); });
-          },
+          [&](const ucma::Reject& in) { with_id(in.id, [&](Id& id) { return reject(id, in); }); },
           [&](const ucma::Disconnect& in) {
             with_id(in.id, [&](Id& id) { return disconnect(id); });
           },

@@ -20,7 +20,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -55,7 +54,8 @@ class Service final : private Connector::Handler {
   static constexpr std::size_t kMaxIdsOfFile = 65536;
   static constexpr std::uint32_t kMaxBacklog = 1024;
 
-  Service(const fabric::Fabric& fabric, Connector& connector, ServiceOptions options);
+  Service(const fabric::Fabric& fabric, Connector& connector, Routes& routes,
+          ServiceOptions options);
   Service(const Service&) = delete;
   Service& operator=(const Service&) = delete;
   ~Service() override;
@@ -123,6 +123,8 @@ class Service final : private Connector::Handler {
   Error resolve_address(Id& id, const std::optional<EndpointAddress>& source,
                         EndpointAddress destination);
   Error resolve_route(Id& id);
+  void on_route(std::uint32_t number, Error error, std::string_view reason, const Path& path);
+  void trace(const Id& id, std::string what, std::string_view why) const;
   Error listen(Id& id, std::uint32_t backlog);
   Error set_option(Id& id, const ucma::SetOption& in, std::span<const std::uint8_t> value);
   Error set_id_option(Id& id, std::uint32_t name, std::span<const std::uint8_t> value);
@@ -156,23 +158,18 @@ class Service final : private Connector::Handler {
              std::uint32_t& number);
   Error leave(File& file, std::uint32_t number, std::uint32_t& events);
   void end_membership(std::uint32_t number);
-  std::uint16_t take_mlid(const verbs::Gid& mgid);
-  void drop_mlid(const verbs::Gid& mgid);
+  void on_group(std::uint32_t number, Error error, std::string_view reason,
+                const Routes::Group& group);
 
   const fabric::Fabric& fabric_;
   Connector& connector_;
+  Routes& routes_;
   ServiceOptions options_;
   PortTable ports_;
   std::unordered_map<std::uint32_t, std::unique_ptr<File>> files_;
   std::unordered_map<std::uint32_t, std::unique_ptr<Id>> ids_;
   std::unordered_map<Endpoint, Id*> by_endpoint_;
   std::unordered_map<std::uint32_t, Membership> memberships_;
-  struct Group {
-    std::uint16_t mlid = 0;
-    std::uint32_t members = 0;
-  };
-  std::map<verbs::Gid, Group> groups_;  // on InfiniBand
-  std::set<std::uint16_t> mlids_;
   std::uint32_t last_file_ = 0;
   std::uint32_t last_id_ = 0;
   std::uint32_t last_membership_ = 0;

@@ -50,8 +50,8 @@ Path read_record(std::span<const std::uint8_t, 64> wire, Path path) {
   std::copy_n(wire.begin() + 24, path.sgid.size(), path.sgid.begin());
   path.dlid = be16(wire.subspan(40));
   path.slid = be16(wire.subspan(42));
-  path.flow_label = (std::uint32_t{wire[44]} << 16 | std::uint32_t{wire[45]} << 8 | wire[46]) &
-                    0xfffff;
+  path.flow_label =
+      (std::uint32_t{wire[44]} << 16 | std::uint32_t{wire[45]} << 8 | wire[46]) & 0xfffff;
   path.hop_limit = wire[47];
   path.traffic_class = wire[48];
   path.pkey = be16(wire.subspan(50));
@@ -117,15 +117,10 @@ Error Service::resolve_address(Id& id, const std::optional<EndpointAddress>& sou
   const Error error = find_way(fabric_, node, id.source, destination, way);
   id.destination = destination;
   if (error != Error::None) {
-    if (options_.trace) {
-      options_.trace(
-          "cannot reach " + text_of(destination) + ": " +
-              (error == Error::NoDevice ? "this node has no active port for it"
-               : error == Error::HostUnreachable
-                   ? "its node has no active port of the same link layer"
-                   : "no node has this address (`softib hosts` lists those that there are)"),
-          id.file, node.name);
-    }
+    trace(id, "cannot reach " + text_of(destination) + ": ",
+          error == Error::NoDevice          ? "this node has no active port for it"
+          : error == Error::HostUnreachable ? "its node has no active port of the same link layer"
+                                            : "no node has this address (`softib status`)");
     queue(id, Event::AddrError, ucma::negative(error));
     return Error::None;
   }
@@ -140,15 +135,39 @@ Error Service::resolve_address(Id& id, const std::optional<EndpointAddress>& sou
 
 Error Service::resolve_route(Id& id) {
   if (id.state != IdState::AddrResolved || id.peer_port == nullptr) return Error::Invalid;
-  const auto path = find_path({id.port, id.peer_port, id.source, id.destination}, id.tos);
-  if (!path || !is_usable(fabric_, *id.port) || !is_usable(fabric_, *id.peer_port)) {
-    queue(id, Event::RouteError, ucma::negative(Error::HostUnreachable));
-    return Error::None;
+  id.state = IdState::RouteQuery;
+  const std::uint32_t number = id.number;
+  auto question =
+      routes_.find_path({id.port, id.peer_port, id.source, id.destination}, id.tos,
+                        [this, number](Error error, std::string_view reason, const Path& path) {
+                          on_route(number, error, reason, path);
+                        });
+  id.question = std::move(question);
+  return Error::None;
+}
+
+void Service::on_route(std::uint32_t number, Error error, std::string_view reason,
+                       const Path& path) {
+  const auto at = ids_.find(number);
+  if (at == ids_.end() || at->second->state != IdState::RouteQuery) return;
+  Id& id = *at->second;
+  if (error == Error::None &&
+      (!is_usable(fabric_, *id.port) || !is_usable(fabric_, *id.peer_port))) {
+    error = Error::HostUnreachable;
+    reason = "a port on the way is down";
+  }
+  if (error != Error::None) {
+    id.state = IdState::AddrResolved;
+    trace(id, "no route to " + text_of(id.destination) + ": ", reason);
+    return queue(id, Event::RouteError, ucma::negative(error));
   }
   id.path = path;
   id.state = IdState::RouteResolved;
   queue(id, Event::RouteResolved, 0);
-  return Error::None;
+}
+
+void Service::trace(const Id& id, std::string what, std::string_view why) const {
+  if (options_.trace) options_.trace(what.append(why), id.file, fabric_.nodes()[id.node].name);
 }
 
 Error Service::listen(Id& id, std::uint32_t backlog) {

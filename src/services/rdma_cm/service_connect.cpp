@@ -193,8 +193,8 @@ bool Service::read_arrival(const fabric::Port& port, std::uint64_t service_id,
 }
 
 Id* Service::find_listener(const Arrival& arrival) const {
-  const PortOwner* owner = ports_.find_listener(index_of(fabric_, *arrival.node), arrival.space,
-                                                arrival.wanted);
+  const PortOwner* owner =
+      ports_.find_listener(index_of(fabric_, *arrival.node), arrival.space, arrival.wanted);
   return owner == nullptr ? nullptr : ids_.at(owner->id).get();
 }
 
@@ -356,11 +356,8 @@ void Service::on_unreachable(Endpoint endpoint) {
   Id* const id = find_by_endpoint(endpoint);
   if (id == nullptr || id->state != IdState::Connect) return;
   id->connection.stage = Stage::Over;
-  if (options_.trace) {
-    options_.trace("no answer from " + text_of(id->destination) +
-                       " to a message of the communication manager, in spite of all retries",
-                   id->file, fabric_.nodes()[id->node].name);
-  }
+  trace(*id, "no answer from " + text_of(id->destination),
+        " to a message of the communication manager, in spite of all retries");
   queue(*id, Event::Unreachable, ucma::negative(Error::TimedOut));
 }
 

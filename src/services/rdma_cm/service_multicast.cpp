@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// Memberships of multicast groups. On InfiniBand a group has a LID for as long as it has members.
+// Memberships of multicast groups.
 #include "services/rdma_cm/places.h"
 #include "services/rdma_cm/queries.h"
 #include "services/rdma_cm/service.h"
 
 #include <cstring>
+#include <iterator>
 #include <utility>
 
 namespace ib::services::rdma_cm {
 namespace {
 
-constexpr std::uint16_t kFirstMlid = 0xc000;  // [IBA1 4.1.3]
-constexpr std::uint16_t kLastMlid = 0xfffe;
 constexpr std::uint32_t kMulticastQpn = 0xffffff;
 constexpr std::size_t kMostOfId = 64;
 
@@ -23,44 +22,66 @@ Error Service::join(Id& id, const EndpointAddress& group, std::uint16_t flags, s
   if (id.state != IdState::AddrBound && id.state != IdState::AddrResolved) return Error::Invalid;
   if (id.port == nullptr) return Error::NoDevice;
   if (id.multicasts.size() >= kMostOfId) return Error::NoMemory;
-  const bool is_ethernet = id.port->is_ethernet();
   const verbs::Gid mgid =
-      is_ethernet ? group.ip : multicast_gid(group, id.space, id.port->pkeys.front());
+      id.port->is_ethernet() ? group.ip : multicast_gid(group, id.space, id.port->pkeys.front());
   if (!verbs::is_multicast(mgid)) return Error::Invalid;
-  static_cast<void>(flags);  // a full member may send, too
-  std::uint16_t mlid = 0;
-  if (!is_ethernet) {
-    mlid = take_mlid(mgid);
-    if (mlid == 0) return Error::NoMemory;
-  }
   do {
     ++last_membership_;
   } while (last_membership_ == 0 || memberships_.contains(last_membership_));
   number = last_membership_;
-  memberships_[number] = {number, &id, uid, group, mgid, 0};
+  Membership& member = memberships_[number];
+  member.number = number;
+  member.id = &id;
+  member.uid = uid;
+  member.mgid = mgid;
   id.multicasts.insert(number);
-  if (id.qkey == 0) id.qkey = kUdpQkey;
+  const std::uint32_t qkey = id.qkey != 0 ? id.qkey : kUdpQkey;
+  auto share = routes_.join(
+      *id.port, mgid, qkey, flags == ucma::kJoinSendOnlyFullMember,
+      [this, number](Error error, std::string_view reason, const Routes::Group& joined) {
+        on_group(number, error, reason, joined);
+      });
+  const auto at = memberships_.find(number);
+  if (at != memberships_.end()) at->second.share = std::move(share);
+  return Error::None;
+}
 
+// MulticastJoin brings the address of the group; MulticastError also comes when the membership is
+// lost.
+void Service::on_group(std::uint32_t number, Error error, std::string_view reason,
+                       const Routes::Group& group) {
+  const auto at = memberships_.find(number);
+  if (at == memberships_.end()) return;
+  Membership& member = at->second;
+  Id& id = *member.id;
   verbs::AddressVector av;
-  av.dgid = mgid;
-  av.dlid = mlid;
+  av.dgid = member.mgid;
+  av.dlid = group.mlid;
   av.is_global = 1;
-  av.hop_limit = is_ethernet ? 64 : 0;
+  av.sl = group.sl;
+  av.hop_limit = group.hop_limit;
+  av.flow_label = group.flow_label;
+  av.traffic_class = id.port->is_ethernet() ? id.tos : group.traffic_class;
   av.sgid_index = gid_index_of(*id.port, id.source);
   av.port = static_cast<std::uint8_t>(id.port->number);
-  av.traffic_class = id.tos;
   ucma::UdParam param;
   param.qp_num = kMulticastQpn;
-  param.qkey = id.qkey;
+  param.qkey = group.qkey;
   param.ah_attr = ah_attr_of(av);
   PendingEvent event;
   event.multicast = number;
-  event.out.uid = uid;
+  event.out.uid = member.uid;
   event.out.id = number;
   event.out.event = ucma::Event::MulticastJoin;
-  std::memcpy(event.out.param.data(), &param, sizeof param);
+  if (error == Error::None) {
+    if (id.qkey == 0) id.qkey = group.qkey;
+    std::memcpy(event.out.param.data(), &param, sizeof param);
+  } else {
+    event.out.event = ucma::Event::MulticastError;
+    event.out.status = ucma::negative(error);
+    trace(id, "cannot join the group " + verbs::address_text(member.mgid) + ": ", reason);
+  }
   queue(id, std::move(event));
-  return Error::None;
 }
 
 Error Service::leave(File& file, std::uint32_t number, std::uint32_t& events) {
@@ -73,9 +94,8 @@ Error Service::leave(File& file, std::uint32_t number, std::uint32_t& events) {
 }
 
 void Service::end_membership(std::uint32_t number) {
-  const auto at = memberships_.find(number);
-  const Membership member = at->second;
-  Id& id = *member.id;
+  const auto member = memberships_.extract(number);
+  Id& id = *member.mapped().id;
   std::list<PendingEvent>& events = id.file->events;
   for (auto event = events.begin(); event != events.end() && id.events_pending > 0;) {
     const bool of_it = event->multicast == number;
@@ -83,34 +103,6 @@ void Service::end_membership(std::uint32_t number) {
     event = of_it ? events.erase(event) : std::next(event);
   }
   id.multicasts.erase(number);
-  if (!id.port->is_ethernet()) drop_mlid(member.mgid);
-  memberships_.erase(at);
-}
-
-std::uint16_t Service::take_mlid(const verbs::Gid& mgid) {
-  Group& group = groups_[mgid];
-  if (group.members == 0) {
-    std::uint16_t mlid = kFirstMlid;
-    for (const std::uint16_t used : mlids_) {
-      if (used != mlid) break;
-      ++mlid;
-    }
-    if (mlid > kLastMlid) {
-      groups_.erase(mgid);
-      return 0;
-    }
-    mlids_.insert(mlid);
-    group.mlid = mlid;
-  }
-  ++group.members;
-  return group.mlid;
-}
-
-void Service::drop_mlid(const verbs::Gid& mgid) {
-  const auto at = groups_.find(mgid);
-  if (at == groups_.end() || --at->second.members > 0) return;
-  mlids_.erase(at->second.mlid);
-  groups_.erase(at);
 }
 
 }  // namespace ib::services::rdma_cm

@@ -4,6 +4,7 @@
 
 #include "platform/virtual_executor.h"
 #include "services/rdma_cm/direct_connector_test.h"
+#include "services/rdma_cm/direct_routes_test.h"
 
 #include <gtest/gtest.h>
 
@@ -23,10 +24,12 @@ struct World {
   fabric::Fabric fabric;
   platform::VirtualExecutor executor;
   DirectConnector connector{executor, fabric};
+  DirectRoutes routes;
   std::mt19937 random{7};
   std::vector<std::string> lines;
   Service service{fabric,
                   connector,
+                  routes,
                   {[this] { return static_cast<std::uint32_t>(random()); },
                    [this](std::string line, const File*, std::string_view) {
                      lines.push_back(std::move(line));
@@ -430,7 +433,7 @@ INSTANTIATE_TEST_SUITE_P(LinkLayers, RdmaCm,
                          testing::Values(verbs::LinkLayer::InfiniBand, verbs::LinkLayer::Ethernet),
                          [](const auto& layer) {
                            return layer.param == verbs::LinkLayer::Ethernet ? "Ethernet"
-                                                                          : "InfiniBand";
+                                                                            : "InfiniBand";
                          });
 
 }  // namespace

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// From the bytes that a program writes to /dev/infiniband/rdma_cm to a command. Pure. The checks and
-// their order are those of Linux, so that each mistake gets the error that it gets there.
+// From the bytes that a program writes to /dev/infiniband/rdma_cm to a command. Pure. The checks
+// and their order are those of Linux, so that each mistake gets the error that it gets there.
 #pragma once
 
 #include "services/rdma_cm/endpoint_address.h"

@@ -4,6 +4,7 @@
 // many bytes. Whatever they are, the service keeps its books and ends with nothing.
 #include "platform/virtual_executor.h"
 #include "services/rdma_cm/direct_connector_test.h"
+#include "services/rdma_cm/direct_routes_test.h"
 #include "services/rdma_cm/service.h"
 
 #include <algorithm>
@@ -18,8 +19,9 @@ struct World {
   fabric::Fabric fabric = *fabric::Fabric::create({.nodes = {"a", "b"}});
   platform::VirtualExecutor executor;
   DirectConnector connector{executor, fabric};
+  DirectRoutes routes;
   std::uint32_t number = 0;
-  Service service{fabric, connector, {[this] { return ++number; }, {}}};
+  Service service{fabric, connector, routes, {[this] { return ++number; }, {}}};
   std::array<std::uint32_t, 2> files{service.open({0, 1, "a", {}}), service.open({1, 2, "b", {}})};
 
   void write(std::uint32_t file, std::span<const std::uint8_t> bytes) {

@@ -24,7 +24,7 @@ ParsedCommand parse(const Written& bytes) {
   return parse_command(std::span(bytes).first(std::min(bytes.size(), kMaxCommand)), bytes.size());
 }
 
-#define SAME_FIELD(ours, our_field, theirs, their_field)                     \
+#define SAME_FIELD(ours, our_field, theirs, their_field)                            \
   static_assert(offsetof(ucma::ours, our_field) == offsetof(theirs, their_field) && \
                 sizeof(ucma::ours::our_field) == sizeof(theirs::their_field))
 static_assert(sizeof(ucma::EventOut) == sizeof(rdma_ucm_event_resp));

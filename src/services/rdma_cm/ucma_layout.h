@@ -59,24 +59,24 @@ enum class Event : std::uint32_t {
 };
 
 // Linux numbers of errors: the result of a command is 0 or one of these, negative.
-enum class [[nodiscard]] Error : std::int32_t {
-  None = 0,
-  NoEntry = 2,          // ENOENT
-  Again = 11,           // EAGAIN
-  NoMemory = 12,        // ENOMEM
-  Access = 13,          // EACCES
-  Fault = 14,           // EFAULT
-  NoDevice = 19,        // ENODEV
-  Invalid = 22,         // EINVAL
-  NoSpace = 28,         // ENOSPC
-  NotImplemented = 38,  // ENOSYS
-  NoFamily = 97,        // EAFNOSUPPORT
-  AddressInUse = 98,    // EADDRINUSE
-  NoAddress = 99,       // EADDRNOTAVAIL
-  NetDown = 100,        // ENETDOWN
-  NetUnreachable = 101, // ENETUNREACH
-  TimedOut = 110,       // ETIMEDOUT
-  HostUnreachable = 113 // EHOSTUNREACH
+enum class [[nodiscard]] Error : std::int32_t{
+    None = 0,
+    NoEntry = 2,           // ENOENT
+    Again = 11,            // EAGAIN
+    NoMemory = 12,         // ENOMEM
+    Access = 13,           // EACCES
+    Fault = 14,            // EFAULT
+    NoDevice = 19,         // ENODEV
+    Invalid = 22,          // EINVAL
+    NoSpace = 28,          // ENOSPC
+    NotImplemented = 38,   // ENOSYS
+    NoFamily = 97,         // EAFNOSUPPORT
+    AddressInUse = 98,     // EADDRINUSE
+    NoAddress = 99,        // EADDRNOTAVAIL
+    NetDown = 100,         // ENETDOWN
+    NetUnreachable = 101,  // ENETUNREACH
+    TimedOut = 110,        // ETIMEDOUT
+    HostUnreachable = 113  // EHOSTUNREACH
 };
 constexpr std::uint32_t negative(Error error) {  // as the status of an event has it
   return static_cast<std::uint32_t>(-static_cast<std::int32_t>(error));
