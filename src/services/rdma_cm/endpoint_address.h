@@ -29,7 +29,7 @@ EndpointAddress any_address(Family family, std::uint16_t port = 0);
 bool is_any(const EndpointAddress& address);
 bool is_loopback(const EndpointAddress& address);  // 127.0.0.1, ::1, not all of 127.0.0.0/8
 
-// What comes from a program is a family and up to `bytes.size()` bytes. Returns nothing if the
+// Reads a sockaddr of a program. Returns nothing if the
 // family is not IPv4 or IPv6, or the bytes are too few for it.
 std::optional<EndpointAddress> read_address(std::span<const std::uint8_t> bytes);
 Family family_of(std::span<const std::uint8_t> bytes);

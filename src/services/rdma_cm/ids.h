@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// What the rdma_cm service keeps: open files, ids, events that wait for their program, and
+// The state of the rdma_cm service: open files, ids, events that wait for their program, and
 // memberships of multicast groups. Plain data; service.h has the rules.
 #pragma once
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// What an id tells its program: addresses, paths, and the attributes of its queue pair.
+// The answers of an id to its program: addresses, paths, and the attributes of its queue pair.
 #pragma once
 
 #include "services/rdma_cm/ids.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Commands as a hostile program writes them: two nodes with a file each, into which the input is
 // written, one command after the other. Each is a byte for the file, one for the length, and that
-// many bytes. Whatever they are, the service keeps its books and ends with nothing.
+// many bytes. Whatever they are, the service stays consistent and ends with nothing.
 #include "platform/virtual_executor.h"
 #include "services/rdma_cm/direct_connector_test.h"
 #include "services/rdma_cm/direct_routes_test.h"
