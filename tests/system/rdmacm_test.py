@@ -110,11 +110,13 @@ def tools(fabric, report):
         target.unlink()
     with report.case("mckey: a message for each member of a group"):
         group = ["mckey", "-m", "239.77.1.1", "-c", "1", "-C", "5"]
-        receivers = [start_server(fabric, [*group, "-b", SERVER[4]], state="address resolved")]
-        harness.wait_until(lambda: "join event" in receivers[0].text() or "joined" in receivers[0].text()
-                           or not receivers[0].running(), SECONDS, "mckey to join")
+        receivers = [fabric.start(["stdbuf", "-oL", *group, "-b", address], node)
+                     for node, address in enumerate(("127.77.0.1", "127.77.0.2"))]
+        for receiver in receivers:
+            receiver.wait_for_text("joined dgid", SECONDS)
         fabric.run([*group, "-s", "-b", "127.77.0.2"], 1, SECONDS).require()
-        fabric.end(receivers[0], SECONDS).require()
+        for receiver in receivers:
+            fabric.end(receiver, SECONDS).require()
     leaves_nothing(fabric)
 
 
