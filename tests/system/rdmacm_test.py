@@ -143,6 +143,17 @@ def ends(fabric, report):
             if fabric.end(other, SECONDS).code is None:
                 raise Failed(f"{other.describe()} did not notice")
             dead.kill()
+    with report.case("an HCA that is pulled out: the ids on it are told"):
+        words = ["-a", SERVER[4], "-C", "100000000"]
+        server = start_server(fabric, ["rping", "-s", *words])
+        client = fabric.start(["rping", "-c", *words], 1)
+        harness.wait_until(lambda: ids(fabric, state="established", pid=client.pid) or not client.running(), SECONDS,
+                           "the connection")
+        fabric.softib("hca", "eject", "softib0", "--node", "node0", "--fabric", fabric.name).require()
+        if "device removal" not in fabric.end(server, SECONDS).text:
+            raise Failed(f"no DEVICE_REMOVAL:\n{harness.tail(server.text())}")
+        if fabric.end(client, SECONDS).code is None:
+            raise Failed("the client did not notice")
     leaves_nothing(fabric)
 
 

@@ -194,6 +194,7 @@ int exchange(std::uint32_t file, const void* data, std::size_t size, const Extra
 
 // One message that said that there are events.
 void take_notice(int fd) {
+  if (fds::device(fd) != &kRdmaCm) return;  // closed meanwhile
   char byte;
   iovec parts[] = {{&byte, sizeof byte}};
   static_cast<void>(receive_parts(fd, parts, 1, MSG_DONTWAIT));
@@ -206,6 +207,19 @@ int wait_for_event(int fd) {
   const ssize_t got = ::recv(fd, &byte, sizeof byte, MSG_PEEK);
   if (got > 0) return 0;
   return got == 0 ? EIO : errno == ECONNRESET ? EIO : errno;
+}
+
+// Whether the command waits for an event: GET_EVENT. It waits before anything else, so that it
+// holds the open file like a call of the kernel's when another thread closes the descriptor
+// meanwhile.
+bool is_get_event(const void* data, std::size_t size) {
+  constexpr std::uint32_t kGetEvent = 12;
+  std::uint32_t code = 0;
+  if (size < sizeof code) return false;
+  const iovec to{&code, sizeof code};
+  const iovec from = part(data, sizeof code);
+  // Fails, and raises no signal, if the program has no such memory.
+  return sys::read_own_memory(to, from) == sizeof code && code == kGetEvent;
 }
 
 // Fills in what softibd needs. Returns an error number.
@@ -227,6 +241,9 @@ int add(const RdmaCmOut& out, Extra& extra) {
 ssize_t write_command(int fd, const void* data, std::size_t size) {
   const std::uint32_t file = fds::find(fd).number;
   Extra extra;
+  if (is_get_event(data, size)) {
+    if (const int error = wait_for_event(fd); error != 0) return fail(error);
+  }
   for (;;) {
     Answer answer{};
     int error = exchange(file, data, size, extra, answer);
@@ -236,7 +253,7 @@ ssize_t write_command(int fd, const void* data, std::size_t size) {
     if (answer.out.need != RdmaCmNeed::Nothing) {
       error = add(answer.out, extra);
       if (error != 0) return fail(error);
-    } else if (answer.out.result == -EAGAIN) {  // GET_EVENT, and there is none
+    } else if (answer.out.result == -EAGAIN) {  // GET_EVENT, and another thread was faster
       error = wait_for_event(fd);
       if (error != 0) return fail(error);
     } else {
