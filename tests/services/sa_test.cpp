@@ -2,6 +2,7 @@
 // The subnet administrator and its client, with requests that travel as MADs between two nodes.
 #include "sa/records/inform_info.h"
 #include "services/sa/gsi_sa_client.h"
+#include "services/sa/sa_message.h"
 #include "services/sa/sa_service.h"
 #include "services_world.h"
 #include "verbs/gid.h"
@@ -211,6 +212,15 @@ TEST_F(SaServicesTest, WhileTheHcaOfTheSubnetManagerSleepsRequestsTimeOutAndSayW
   EXPECT_TRUE(w.comes([&] { return ask_and_wait(between(1, 1)).outcome.status == Status::Ok; }));
 }
 
+TEST_F(SaServicesTest, AnHcaThatSleepsFromTheBeginningIsNotWaitedForWithoutEnd) {
+  w.power(0, io::SystemPower::Sleep);
+  const Asked asked = ask_and_wait(between(1, 1));
+  EXPECT_EQ(asked.outcome.status, Status::Timeout);
+  EXPECT_THAT(asked.outcome.reason, HasSubstr("that port sleeps"));
+  w.power(0, io::SystemPower::Working);
+  EXPECT_TRUE(w.comes([&] { return ask_and_wait(between(1, 1)).outcome.status == Status::Ok; }));
+}
+
 TEST_F(SaServicesTest, APortJoinsOnceForAllItsSharesAndLeavesWithTheLast) {
   Member first, second;
   join(first, 1, mgid());
@@ -329,6 +339,42 @@ TEST_F(SaServicesTest, AServiceThatItsClientForgotGoesWithItsLease) {
   w.set_port(0, true);
   w.run(20s);
   EXPECT_EQ(service->server().services().count(), 1u) << "it was tried again";
+}
+
+TEST_F(SaServicesTest, ATableOfManyRecordsComesInSeveralPackets) {
+  constexpr std::size_t kServices = 50;
+  std::vector<std::unique_ptr<SaClient::Registration>> registrations;
+  for (std::size_t i = 0; i < kServices; ++i) {
+    sa::ServiceRecord record;
+    record.id = 100 + i;
+    record.gid = gid(1);
+    record.pkey = 0xffff;
+    record.lease_seconds = sa::kLeaseWithoutEnd;
+    registrations.push_back(client->register_service(record, [](const SaOutcome&, const auto&) {}));
+  }
+  EXPECT_TRUE(w.comes([&] { return service->server().services().count() == kServices; }));
+  std::string reason;
+  const auto agent = w.gsi->add_agent(
+      {.name = "saquery", .mgmt_class = sa::kMgmtClass, .class_version = sa::kClassVersion},
+      reason);
+  ASSERT_TRUE(agent.has_value()) << reason;
+  sa::Outgoing outgoing;
+  outgoing.method = sa::method::kGetTable;
+  outgoing.attribute = sa::attribute::kServiceRecord;
+  const mad::Mad mad = sa_request(outgoing);
+  std::size_t bytes = 0;
+  const auto sent = w.gsi->request(*agent, {w.address(1, 0), mad, 1s, 0},
+                                   [&](Status status, std::string_view why, const GsiMessage* m) {
+                                     EXPECT_EQ(status, Status::Ok) << why;
+                                     if (m != nullptr) bytes = sa_data(*m).size();
+                                   });
+  ASSERT_TRUE(sent.has_value());
+  EXPECT_TRUE(w.comes([&] { return bytes != 0; }));
+  EXPECT_EQ(bytes, kServices * sa::ServiceRecord::kSize);
+  registrations.clear();
+  w.run(1s);
+  EXPECT_EQ(service->server().services().count(), 0u);
+  w.gsi->remove_agent(*agent);
 }
 
 TEST_F(SaServicesTest, ASubscriberHearsOfPortsAndGroups) {

@@ -110,7 +110,7 @@ Result<std::unique_ptr<GsiSaClient>> GsiSaClient::create(Gsi& gsi, SaService& se
   };
   IB_TRY(added, gsi.add_agent(std::move(agent), reason));
   self->agent_ = added;
-  self->transport_ = std::make_unique<SaTransport>(gsi, service, fabric, added);
+  self->transport_ = std::make_unique<SaTransport>(gsi, service, fabric, executor, added);
   service.set_on_port([client = self.get()](const fabric::Port& port, const verbs::Gid& gid,
                                             bool is_up) { client->on_port(port, gid, is_up); });
   return self;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// What services of softibd ask of the subnet administrator [IBA1 15]: paths, memberships in
+// SaClient: the subnet administrator [IBA1 15] for services of softibd: paths, memberships in
 // multicast groups, registration of services, subscriptions to notices. A port is named by one of
 // its GIDs; every request travels as a MAD from queue pair 1 of that port.
 //

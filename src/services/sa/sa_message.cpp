@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "services/sa/sa_message.h"
 
+#include "mad/rmpp_header.h"
 #include "sa/records/header.h"
 
 #include <algorithm>
@@ -9,10 +10,6 @@
 
 namespace ib::services {
 namespace {
-
-// The flags of an RMPP header are the lower bits of its third byte [IBA1 13.6.2].
-constexpr std::size_t kRmppFlags = 2;
-constexpr std::uint8_t kActive = 1;
 
 mad::MadHeader sa_header(std::uint8_t method, std::uint16_t attribute) {
   mad::MadHeader header;
@@ -82,7 +79,9 @@ std::vector<std::byte> sa_response(const mad::MadHeader& request, const sa::Answ
   const bool is_table =
       answer.method == sa::method::kGetTableResp && answer.status == sa::sa_status::kOk;
   if (is_table) {
-    mad.rmpp[kRmppFlags] = kActive;
+    mad::RmppHeader rmpp;
+    rmpp.time_flags = mad::rmpp_flag::kActive;
+    mad.rmpp = std::bit_cast<decltype(mad.rmpp)>(rmpp);
     mad.sa.attribute_offset = static_cast<std::uint16_t>(answer.stride / 8);
   }
   const auto first = std::bit_cast<mad::Mad>(mad);

@@ -22,7 +22,7 @@ mad::Mad sa_request(const sa::Outgoing& outgoing);
 mad::Mad sa_report(const sa::Notice& notice);
 mad::Mad sa_report_response(const mad::MadHeader& report, std::span<const std::byte> data);
 
-// What a message asks of the server. Valid as long as the message.
+// A message to the server. Valid as long as the message.
 sa::Request sa_request_of(const GsiMessage& message);
 // Tables are messages of any length, with the flag that has RMPP send them.
 std::vector<std::byte> sa_response(const mad::MadHeader& request, const sa::Answer& answer);

@@ -64,10 +64,9 @@ void SaTransport::transmit(std::uint64_t number) {
   const std::string& node = fabric_.node_of(*fabric_.find_hca(port.element)).name;
   for (const std::string_view name : {std::string_view(), std::string_view(node)}) {
     Opening& opening = open_node(name);
-    if (opening.is_over) continue;
-    opening.waiting.push_back(number);
-    return;
+    if (!opening.is_over) return wait_for(opening, number);
   }
+  found->second.limit.reset();
   const mad::Mad mad = sa_request(outgoing);
   GsiRequest request;
   request.to.port = fabric_.index_of(port);
@@ -92,13 +91,28 @@ void SaTransport::transmit(std::uint64_t number) {
   }
 }
 
+void SaTransport::wait_for(Opening& opening, std::uint64_t number) {
+  // Numbers of requests that have ended meanwhile do not pile up.
+  if (opening.waiting.size() > 2 * pending_.size()) {
+    std::erase_if(opening.waiting, [&](std::uint64_t each) { return !pending_.contains(each); });
+  }
+  opening.waiting.push_back(number);
+  Pending& pending = pending_.at(number);
+  if (pending.limit != nullptr) return;
+  const sa::Patience& patience = pending.outgoing.patience;
+  const Duration span = patience.timeout * (patience.retries + std::int64_t{1});
+  pending.limit = executor_.at(executor_.now() + span, [this, number] {
+    finish(number, {Status::Timeout, 0, "the node could not be opened in time"}, {});
+  });
+}
+
 void SaTransport::finish(std::uint64_t number, const sa::Outcome& outcome,
                          std::span<const std::byte> record) {
   const auto found = pending_.find(number);
   if (found == pending_.end()) return;
-  const OnAnswer on_answer = std::move(found->second.on_answer);
+  const Pending ended = std::move(found->second);  // its timer may be what calls this
   pending_.erase(found);
-  on_answer(outcome, record);
+  ended.on_answer(outcome, record);
 }
 
 void SaTransport::cancel(std::uint64_t number) {

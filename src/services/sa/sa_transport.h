@@ -8,6 +8,7 @@
 
 #include "fabric/model.h"
 #include "io/irp.h"
+#include "platform/executor.h"
 #include "sa/client/outgoing.h"
 #include "services/gsi/gsi.h"
 #include "services/sa/sa_service.h"
@@ -30,8 +31,9 @@ class SaTransport {
   using OnAnswer =
       std::function<void(const sa::Outcome& outcome, std::span<const std::byte> record)>;
 
-  SaTransport(Gsi& gsi, SaService& service, const fabric::Fabric& fabric, AgentId agent)
-      : gsi_(gsi), service_(service), fabric_(fabric), agent_(agent) {}
+  SaTransport(Gsi& gsi, SaService& service, const fabric::Fabric& fabric,
+              platform::Executor& executor, AgentId agent)
+      : gsi_(gsi), service_(service), fabric_(fabric), executor_(executor), agent_(agent) {}
   SaTransport(const SaTransport&) = delete;
   SaTransport& operator=(const SaTransport&) = delete;
   ~SaTransport() = default;
@@ -49,7 +51,8 @@ class SaTransport {
   struct Pending {
     sa::Outgoing outgoing;
     OnAnswer on_answer;
-    RequestId request = 0;  // 0: waits for its node
+    RequestId request = 0;  // 0: waits for its node, which may be asleep, for so long:
+    std::unique_ptr<platform::Timer> limit{};
   };
   // A node whose opening is under way, or over.
   struct Opening {
@@ -62,11 +65,13 @@ class SaTransport {
   Opening& open_node(std::string_view name);
   static void opened(io::Irp& irp, void* context);
   void transmit(std::uint64_t number);
+  void wait_for(Opening& opening, std::uint64_t number);
   void finish(std::uint64_t number, const sa::Outcome& outcome, std::span<const std::byte> record);
 
   Gsi& gsi_;
   SaService& service_;
   const fabric::Fabric& fabric_;
+  platform::Executor& executor_;
   AgentId agent_;
   std::map<std::uint64_t, Pending> pending_;
   std::map<std::string, std::unique_ptr<Opening>, std::less<>> nodes_;  // "": the server's
