@@ -53,6 +53,8 @@ class Service final : private Connector::Handler {
   // Ids of one file; the rest is for others.
   static constexpr std::size_t kMaxIdsOfFile = 65536;
   static constexpr std::uint32_t kMaxBacklog = 1024;
+  // A program that takes no events gets no more of those that it can cause without end.
+  static constexpr std::uint32_t kMaxUnread = 64;
 
   Service(const fabric::Fabric& fabric, Connector& connector, Routes& routes,
           ServiceOptions options);

@@ -104,6 +104,7 @@ Error Service::bind(Id& id, EndpointAddress address) {
 
 Error Service::resolve_address(Id& id, const std::optional<EndpointAddress>& source,
                                EndpointAddress destination) {
+  if (id.events_pending >= kMaxUnread) return Error::NoMemory;
   if (id.state == IdState::Idle) {
     if (source && source->family != destination.family) return Error::Invalid;
     const Error error = bind(id, source.value_or(any_address(destination.family)));
@@ -134,6 +135,7 @@ Error Service::resolve_address(Id& id, const std::optional<EndpointAddress>& sou
 }
 
 Error Service::resolve_route(Id& id) {
+  if (id.events_pending >= kMaxUnread) return Error::NoMemory;
   if (id.state != IdState::AddrResolved || id.peer_port == nullptr) return Error::Invalid;
   id.state = IdState::RouteQuery;
   const std::uint32_t number = id.number;

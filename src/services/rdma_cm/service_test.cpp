@@ -405,6 +405,16 @@ TEST_P(RdmaCm, AddressesThatTheNodeDoesNotHaveCannotBeBound) {
   EXPECT_EQ(static_cast<std::int32_t>(client.expect(Event::AddrError).status), -101);
 }
 
+TEST_P(RdmaCm, UnreadEventsOfAnIdHaveALimit) {
+  const std::uint32_t id = client.create();
+  for (std::uint32_t i = 0; i < Service::kMaxUnread; ++i) {
+    ASSERT_EQ(client.resolve(id, verbs::ipv4_gid(0x08080808), 1), Error::None);
+  }
+  EXPECT_EQ(client.resolve(id, verbs::ipv4_gid(0x08080808), 1), Error::NoMemory);
+  client.expect(Event::AddrError);
+  EXPECT_EQ(client.resolve(id, verbs::ipv4_gid(0x08080808), 1), Error::None);
+}
+
 TEST_P(RdmaCm, OptionsHaveTheirSizes) {
   const std::uint32_t id = client.create();
   const auto set = [&](std::uint32_t name, std::vector<std::uint8_t> value) {
