@@ -74,6 +74,7 @@ Status Daemon::build(std::string& reason) {
                                        std::move(tree_options), reason);
   if (!devices) return devices.error();
   devices_ = *std::move(devices);
+  rdma_cm_ = std::make_unique<DaemonRdmaCm>(loop_, *fabric_, *devices_);
   if (verifier_ != nullptr) devices_->access_layer().verifier = &verifier_->device();
   return add_partitions(config, reason);
 }
@@ -181,7 +182,8 @@ Result<os::NativeHandle> Daemon::make_status(std::string& reason) {
   Json status = {{"fabric", options_.fabric},
                  {"link_layer", verbs::link_layer_name(options_.shape.link_layer)},
                  {"kept", options_.keep},
-                 {"connections", connections}};
+                 {"connections", connections},
+                 {"rdma_cm", rdma_cm_->list()}};
   if (verifier_ != nullptr) {
     status["verify"] = options_.verify == Verify::Faults ? "faults" : "on";
     status["verify_findings"] = verifier_->findings();

@@ -35,6 +35,7 @@
 #include "base/result.h"
 #include "verbs/control_buffers.h"
 #include "verbs/control_layout.h"
+#include "verbs/control_rdma_cm.h"
 #include "verbs/control_tree.h"
 
 #include <cstdint>
@@ -164,6 +165,14 @@ enum class Code : std::uint32_t {
   // ! NotFound: no such node; InvalidParameter: an address that no node can have, or the name of an
   // interface; DeviceBusy: programs of the node use an address that would go
   SetAddresses = 28,
+
+  // OpenRdmaCmIn -> -; information = a number for RdmaCm. This connection is an open
+  // /dev/infiniband/rdma_cm from now on: it is readable (an answer with tag 0 and no output comes)
+  // while events wait, and its end closes the file. No Attach needed.
+  // ! NotFound: no such node; InvalidState: it is one already
+  OpenRdmaCm = 29,
+  // RdmaCmIn -> RdmaCmOut. A command for an open file, by any connection.
+  RdmaCm = 30,
 
   // --- A file of an HCA. InvalidParameter: a handle or value in the buffer is wrong.
   // InsufficientResources: a table, device memory, or what the HCA reports as its limit is used up.

@@ -37,8 +37,9 @@ struct DeviceKind {
   Number (*number)(unsigned unit) = nullptr;
   // It has no position: lseek(), pread() and pwrite() fail with ESPIPE.
   bool is_stream = false;
-  // Returns a new descriptor, or -1 with errno. open() sets its number and close-on-exec.
-  int (*open)(unsigned unit, int flags) = nullptr;
+  // Returns a new descriptor, or -1 with errno. open() sets its number and close-on-exec. May
+  // change `unit` to another number (below 2^28) that the table shall have of it.
+  int (*open)(unsigned& unit, int flags) = nullptr;
 
   // Returns false if a descriptor with these properties cannot be one of this kind: its number may
   // have been closed without this library. It is nullptr for a kind to which that does not happen.
@@ -72,6 +73,7 @@ const DeviceKind* at(std::size_t index);
 // NOLINTBEGIN(bugprone-dynamic-static-initializers): constinit means that they are not
 extern constinit const DeviceKind kUverbs;             // device_uverbs.cpp
 extern constinit const DeviceKind kCompletionChannel;  // device_uverbs.cpp
+extern constinit const DeviceKind kRdmaCm;             // device_rdma_cm.cpp
 // NOLINTEND(bugprone-dynamic-static-initializers)
 
 }  // namespace ib::host_abi::preload

@@ -37,7 +37,7 @@ TEST(PreloadDevices, OtherFilesAreOfNoKind) {
         "/dev/infiniband/uverbs01", "/dev/infiniband/uverbs-1", "/dev/infiniband/uverbs1x",
         "/dev/infiniband/uverbs65536", "/dev/infiniband/uverbs4294967296", "/dev/uverbs0",
         "/dev/infiniband/uverbs0/x", "/dev/infinibandx/uverbs0", "/dev/infiniband/umad0",
-        "/dev/infiniband/issm0", "/dev/infiniband/rdma_cm"}) {
+        "/dev/infiniband/issm0", "/dev/infiniband/rdma_cm0", "/dev/infiniband/rdma"}) {
     EXPECT_EQ(kind_of(path, unit), nullptr) << path;
   }
 }

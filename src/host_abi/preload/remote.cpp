@@ -179,6 +179,15 @@ Reply list(const Path& path, int& fd) {
   return ask(Code::ViewList, path, ignored, fd);
 }
 
+int connect(Reply& why) {
+  return connect_to_daemon(why);
+}
+
+void copy_node(std::array<char, 64>& node) {
+  static_assert(sizeof(Environment::node) == sizeof node);
+  std::memcpy(node.data(), get_environment().node, node.size());
+}
+
 bool reachable() {
   const sys::KeepErrno keep;
   Reply why;

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// A connection as the engine has it: what was agreed, and the state with the data that is valid in
+// it only.
+//
+// A message that is answered once may be asked for again, since its answer may be lost: each state
+// keeps the answer that led to it.
+#pragma once
+
+#include "base/time.h"
+#include "cm/engine.h"
+#include "mad/header.h"
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <variant>
+
+namespace ib::cm {
+
+// A MAD that is kept to be sent again.
+using KeptMad = std::unique_ptr<const mad::Mad>;
+inline KeptMad keep(const mad::Mad& mad) {
+  return std::make_unique<const mad::Mad>(mad);
+}
+
+// A message that is sent until it is answered.
+struct Resend {
+  KeptMad mad;
+  Duration interval{};
+  std::uint8_t retries_left = 0;
+  unsigned times_sent = 1;
+  bool mra_received = false;  // the answer comes later; the next time-out sends again
+};
+
+namespace state {
+
+struct ReqSent {
+  Resend req;
+};
+struct ReqReceived {
+  std::uint64_t transaction_id = 0;
+  KeptMad mra;  // null: none was sent
+};
+struct RepSent {
+  Resend rep;
+};
+struct RepReceived {
+  std::uint64_t transaction_id = 0;
+  KeptMad mra;
+};
+
+// Alternate paths of an established connection.
+struct LapSent {
+  Resend lap;
+  std::uint64_t transaction_id = 0;
+  Path path;
+};
+struct LapReceived {
+  std::uint64_t transaction_id = 0;
+  Path path;
+  KeptMad mra;
+};
+struct LapAnswered {
+  std::uint64_t transaction_id = 0;
+  KeptMad apr;
+};
+using PathChange = std::variant<LapSent, LapReceived, LapAnswered>;
+
+struct Established {
+  KeptMad rtu;                              // active side
+  std::unique_ptr<PathChange> path_change;  // null: none was ever asked for
+};
+struct DreqSent {
+  Resend dreq;
+  bool peer_lost_it = false;  // a REQ has shown that the other side has no such connection
+};
+struct DreqReceived {
+  std::uint64_t transaction_id = 0;
+};
+// The queue pair must not be used again: its packets may still be under way.
+struct TimeWait {
+  KeptMad drep;  // null: a DREQ is answered without private data
+};
+// This side has rejected a REQ or REP, and rejects it again if it comes again. The consumer sees
+// this as closed.
+struct Refused {
+  KeptMad rej;
+};
+struct Closed {};
+
+}  // namespace state
+
+using StateData = std::variant<state::ReqSent, state::ReqReceived, state::RepSent,
+                               state::RepReceived, state::Established, state::DreqSent,
+                               state::DreqReceived, state::TimeWait, state::Refused, state::Closed>;
+
+// The remote port that a request came from, to count by.
+struct Peer {
+  Gid gid{};
+  std::uint16_t lid = 0;
+  friend bool operator==(const Peer&, const Peer&) = default;
+};
+inline Peer peer_of(const MadAddress& address) {
+  return address.is_global ? Peer{address.remote_gid, 0} : Peer{{}, address.remote_lid};
+}
+
+struct Connection {
+  ConnectionId id{};
+  bool is_owned = true;  // the consumer has not destroyed it
+  bool peer_to_peer = false;
+  // What it is counted at as pending, and from when it was a request until it is over.
+  std::optional<ListenerId> listener;
+  bool is_pending = false;
+  std::optional<Peer> counted_peer;
+
+  ConnectionInfo info;  // but for `state`
+  std::optional<Instant> deadline;
+  StateData state;  // changed by Engine::Impl::enter() only
+
+  template <class S>
+  S* in() {
+    return std::get_if<S>(&state);
+  }
+  State public_state() const;
+  state::LapSent* lap_sent();
+  state::LapReceived* lap_received();
+  state::LapAnswered* lap_answered();
+};
+
+}  // namespace ib::cm
