@@ -348,7 +348,7 @@ Error Service::migrate(File& file, const ucma::MigrateId& in, const Request& req
 void Service::on_hca_gone(const fabric::Hca& hca) {
   std::vector<std::uint32_t> gone;
   for (const auto& [number, id] : ids_) {
-    if (id->port != nullptr && id->port->element == hca.index) gone.push_back(number);
+    if (id->port != nullptr && fabric_.hca_of(*id->port) == &hca) gone.push_back(number);
   }
   std::sort(gone.begin(), gone.end());
   for (const std::uint32_t number : gone) {
