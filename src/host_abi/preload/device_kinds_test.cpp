@@ -79,9 +79,10 @@ TEST(PreloadDevices, AFileOfUverbsLooksLikeThat) {
 class PreloadUverbs : public testing::Test {
  protected:
   void SetUp() override {
-    fd_ = kUverbs.open(3, O_RDWR | O_CLOEXEC);
+    unsigned unit = 3;
+    fd_ = kUverbs.open(unit, O_RDWR | O_CLOEXEC);
     ASSERT_GE(fd_, 0);
-    ASSERT_TRUE(fds::mark(fd_, {fds::Kind::Device, 3, &kUverbs}));
+    ASSERT_TRUE(fds::mark(fd_, {fds::Kind::Device, unit, &kUverbs}));
   }
   void TearDown() override {
     fds::forget(fd_);
