@@ -14,8 +14,8 @@ struct Peer {
   std::uint32_t port = 0;  // the own one
   std::uint16_t lid = 0;   // 0: none
   std::uint32_t qpn = 1;
-  verbs::Gid gid{};  // zero: not known
-  auto operator<=>(const Peer&) const = default;
+  verbs::Gid gid{};                               // zero: not known
+  auto operator<=>(const Peer&) const = default;  // NOLINT(modernize-use-nullptr): clang-tidy 14
 
   // Whether MADs from `from` may be those of this peer. A MAD that was sent by GID may be answered
   // by LID, and the other way round: only what both name is compared.

@@ -86,8 +86,8 @@ class Rmpp {
     std::uint64_t tid = 0;
     std::uint8_t mgmt_class = 0;
     std::uint8_t class_version = 0;
-    std::uint8_t method = 0;  // of its DATA packets
-    auto operator<=>(const Key&) const = default;
+    std::uint8_t method = 0;                       // of its DATA packets
+    auto operator<=>(const Key&) const = default;  // NOLINT(modernize-use-nullptr): clang-tidy 14
   };
   struct Transfer {
     Key key;

@@ -84,7 +84,7 @@ bool Transactions::end(TransactionId id) {
 std::vector<TransactionId> Transactions::end_all(AgentId agent) {
   const auto space = spaces_.find(agent);
   if (space == spaces_.end()) return {};
-  const std::vector<TransactionId> ids(space->second.ids.begin(), space->second.ids.end());
+  std::vector<TransactionId> ids(space->second.ids.begin(), space->second.ids.end());
   for (const TransactionId id : ids) end(id);
   spaces_.erase(agent);
   return ids;

@@ -78,31 +78,30 @@ void Gsi::State::run_transfers() {
 }
 
 void Gsi::State::take_output(Output& output) {
-  const auto found = transfers_.find(output.id);
-  Transfer* const transfer = found != transfers_.end() ? &found->second : nullptr;
+  if (output.id == 0) {
+    if (source_ != nullptr) transmit(*source_, output.packet);
+    return;
+  }
+  Transfer& transfer = transfers_.at(output.id);
   switch (output.kind) {
-    case Output::Kind::Packet: {
-      const GsiAddress* to = transfer != nullptr ? &transfer->address : source_;
-      if (to != nullptr) transmit(*to, output.packet);
-      return;
-    }
+    case Output::Kind::Packet: return transmit(transfer.address, output.packet);
     case Output::Kind::Sent:
-      if (transfer->request != 0) {
-        requests_.at(transfer->request).sending = 0;
-        return transactions_.resume(transfer->request, system_.executor.now());
+      if (transfer.request != 0) {
+        requests_.at(transfer.request).sending = 0;
+        return transactions_.resume(transfer.request, system_.executor.now());
       }
-      return report_sent(*transfer, Status::Ok, "");
+      return report_sent(transfer, Status::Ok, "");
     case Output::Kind::SendFailed:
     case Output::Kind::ReceiveFailed: {
       const Status status = status_of(output.status, output.by_peer);
       const std::string reason = text_of(output.status, output.by_peer);
-      if (transfer->request != 0) return give_up(transfer->request, status, reason);
-      if (transfer->is_send) return report_sent(*transfer, status, reason);
+      if (transfer.request != 0) return give_up(transfer.request, status, reason);
+      if (transfer.is_send) report_sent(transfer, status, reason);
       return;
     }
     case Output::Kind::Received: {
-      const GsiAddress from = transfer->address;
-      const mad::TransactionId request = std::exchange(transfer->request, 0);
+      const GsiAddress from = transfer.address;
+      const mad::TransactionId request = std::exchange(transfer.request, 0);
       return take_message(from, request, output.message);
     }
     case Output::Kind::Over: transfers_.erase(output.id); return;
