@@ -2,6 +2,7 @@
 // HCAs that come, go and sleep, ports that go down, and the end of everything, with requests under
 // way.
 #include "al/mad_qp.h"
+#include "drivers/soft_hca/events.h"
 #include "services_world.h"
 
 #include <gtest/gtest.h>
@@ -245,6 +246,19 @@ TEST_P(GsiChangeTest, AVetoedRemovalLetsUsBackIn) {
   ASSERT_TRUE(w.comes([&] { return steps[2].is_done(); }));
   al.close(steps[3].start());
   ASSERT_TRUE(w.comes([&] { return steps[3].is_done(); }));
+}
+
+TEST_P(GsiChangeTest, AQueuePairThatIsBrokenIsMadeAgain) {
+  open();
+  drivers::Core& core = w.bench.core();
+  const std::uint32_t broken = core.special_qps[1].at(w.index(1));
+  drivers::test::sure(w.bench.arena().qp(broken)).id.state.store(verbs::QpState::Error);
+  drivers::raise_qp(core, *core.qps.find(broken), verbs::EventType::QpFatal);
+  w.run(100ms);
+  EXPECT_TRUE(w.gsi->is_open(w.index(1)));
+  EXPECT_EQ(changes(w.index(1), GsiPortChange::Closed), 1);
+  EXPECT_EQ(changes(w.index(1), GsiPortChange::Opened), 2);
+  EXPECT_EQ(ask(), Status::Ok);
 }
 
 TEST_P(GsiChangeTest, CloseEndsEachRequestOnceAndCallsNobodyAfterwards) {

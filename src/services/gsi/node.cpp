@@ -163,9 +163,13 @@ void GsiNode::on_event(const verbs::control::EventOut& event) {
       event.type == EventType::EventsLost) {
     return reconcile();
   }
-  if (event.object != verbs::control::EventObject::Port) return;
+  const bool is_broken = event.type == EventType::QpFatal || event.type == EventType::QpReqErr ||
+                         event.type == EventType::QpAccessErr || event.type == EventType::CqErr;
   for (const auto& hca : hcas_) {
     if (hca->state != Hca::State::Open || hca->ca.file() != event.file) continue;
+    // Somebody has damaged device memory. With the file all of it goes, and is made again.
+    if (is_broken) return drop(*hca);
+    if (event.object != verbs::control::EventObject::Port) return;
     for (const auto& port : hca->ports) {
       const bool is_it = port->number() == event.index && port->is_open();
       if (is_it) owner_.on_port({port->port(), GsiPortChange::Event, event.type});

@@ -5,8 +5,8 @@
 //   open() -> Attaching -> Open -> (close()) -> Closing -> Closed
 //
 // An HCA is opened when it is there and closed when it goes; if it went and came in between, the
-// old file is closed first. An HCA that sleeps stays open: what is asked of it waits until it
-// wakes.
+// old file is closed first; so it is when a queue of ours breaks. An HCA that sleeps stays open:
+// what is asked of it waits until it wakes.
 //
 // Thread rule: the executor's thread, dispatch level.
 #pragma once
