@@ -232,10 +232,19 @@ Status Engine::Impl::accept(ConnectionId id, const Reply& reply, Instant now) {
   return Status::Ok;
 }
 
-void Engine::Impl::on_rtu(const mad::Mad& mad) {
+// An RTU for a connection that is over: this side gave up, and the other side has not seen why.
+void Engine::Impl::on_rtu(const mad::Mad& mad, const MadAddress& from) {
   const Rtu rtu = decode_rtu(mad);
   Connection* const connection = find(rtu.ids);
-  if (connection == nullptr) return;
+  const bool is_over = connection == nullptr || connection->in<state::TimeWait>() != nullptr ||
+                       connection->in<state::Closed>() != nullptr;
+  if (is_over) {
+    Rej rej;
+    rej.ids = {rtu.ids.transaction_id, rtu.ids.remote, rtu.ids.local};
+    rej.message = static_cast<std::uint8_t>(Message::Other);
+    rej.reason = static_cast<std::uint16_t>(RejectReason::InvalidCommId);
+    return send(from, encode(rej));
+  }
   if (connection->in<state::RepSent>() == nullptr) {
     ++counters.wrong_state;  // doubled, or data came first
     return;

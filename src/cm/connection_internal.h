@@ -10,6 +10,7 @@
 #include "cm/engine.h"
 #include "mad/header.h"
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -55,13 +56,15 @@ struct LapSent {
   std::uint64_t transaction_id = 0;
   Path path;
 };
+// Transaction IDs of the last LAPs, the newest first: a copy of an older one may still arrive.
+using LapHistory = std::array<std::uint64_t, 4>;
 struct LapReceived {
-  std::uint64_t transaction_id = 0;
+  LapHistory transactions{};
   Path path;
   KeptMad mra;
 };
 struct LapAnswered {
-  std::uint64_t transaction_id = 0;
+  LapHistory transactions{};
   KeptMad apr;
 };
 using PathChange = std::variant<LapSent, LapReceived, LapAnswered>;

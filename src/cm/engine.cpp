@@ -276,7 +276,7 @@ void Engine::Impl::receive(const mad::Mad& mad, const MadAddress& from, Instant 
     case Attribute::Mra: return on_mra(mad, now);
     case Attribute::Rej: return on_rej(mad, from, now);
     case Attribute::Rep: return on_rep(mad, from);
-    case Attribute::Rtu: return on_rtu(mad);
+    case Attribute::Rtu: return on_rtu(mad, from);
     case Attribute::Dreq: return on_dreq(mad, from, now);
     case Attribute::Drep: return on_drep(mad, now);
     case Attribute::SidrReq: return on_sidr_req(mad, from);

@@ -47,7 +47,7 @@ class Engine::Impl {
   Status accept(ConnectionId id, const Reply& reply, Instant now);
   Status data_has_arrived(ConnectionId id);
   void on_req(const mad::Mad& mad, const MadAddress& from, Instant now);
-  void on_rtu(const mad::Mad& mad);
+  void on_rtu(const mad::Mad& mad, const MadAddress& from);
   // refuse.cpp
   Status reject(ConnectionId id, const Reject& reject, Instant now);
   Status delay(ConnectionId id, std::uint8_t service_timeout, ByteSpan private_data);

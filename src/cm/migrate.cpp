@@ -3,6 +3,7 @@
 // [IBA1 12.8].
 #include "cm/engine_internal.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace ib::cm {
@@ -71,16 +72,24 @@ void Engine::Impl::on_lap(const mad::Mad& mad, const MadAddress& from) {
     if (received->mra) send(*connection, *received->mra);
     return;
   }
-  auto* answered = connection->lap_answered();
-  if (answered != nullptr && answered->transaction_id == lap.ids.transaction_id) {
-    ++counters.duplicates;
-    return send(*connection, *answered->apr);
+  state::LapHistory transactions{};
+  if (auto* answered = connection->lap_answered()) {
+    transactions = answered->transactions;
+    const auto known =
+        std::find(transactions.begin(), transactions.end(), lap.ids.transaction_id);
+    if (known != transactions.end()) {
+      ++counters.duplicates;
+      if (known == transactions.begin()) send(*connection, *answered->apr);
+      return;
+    }
+    std::shift_right(transactions.begin(), transactions.end(), 1);
   }
+  transactions.front() = lap.ids.transaction_id;
   Path path = received_path(lap.alternate, from);
   path.pkey = connection->info.primary.pkey;
   if (const auto fault = fault_of(*connection, lap, path)) return refuse_lap(lap, from, *fault);
   established->path_change = std::make_unique<state::PathChange>(
-      state::LapReceived{lap.ids.transaction_id, path, nullptr});
+      state::LapReceived{transactions, path, nullptr});
   AlternatePathOffered event;
   event.path = path;
   event.private_data = PrivateData(lap.private_data.view());
@@ -96,7 +105,7 @@ Status Engine::Impl::answer_alternate_path(ConnectionId id, const AlternatePathA
   auto* received = connection->lap_received();
   if (received == nullptr) return Status::InvalidState;
   Apr apr;
-  apr.ids = ids_of(*connection, received->transaction_id);
+  apr.ids = ids_of(*connection, received->transactions.front());
   apr.status = static_cast<std::uint8_t>(answer.status);
   apr.info = AdditionalInfo(answer.info);
   apr.private_data = Bytes<kAprPrivateBytes>(answer.private_data);
@@ -104,7 +113,7 @@ Status Engine::Impl::answer_alternate_path(ConnectionId id, const AlternatePathA
   send(*connection, mad);
   if (answer.status == AlternatePathStatus::Loaded) connection->info.alternate = received->path;
   connection->in<state::Established>()->path_change =
-      std::make_unique<state::PathChange>(state::LapAnswered{apr.ids.transaction_id, keep(mad)});
+      std::make_unique<state::PathChange>(state::LapAnswered{received->transactions, keep(mad)});
   return Status::Ok;
 }
 

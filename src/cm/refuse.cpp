@@ -62,7 +62,7 @@ Status Engine::Impl::reject(ConnectionId id, const Reject& reject, Instant now) 
 }
 
 // A side that gave up names its CA and its communication ID; it may have none of this side. The
-// sender of a REQ that is rejected has no communication ID of this side either.
+// sender of a REQ has no communication ID of the other side, also if a REP was overtaken by its REJ.
 Connection* Engine::Impl::rejected_one(const Rej& rej) {
   const auto guid = guid_of(rej.info);
   if (rej.reason == static_cast<std::uint16_t>(RejectReason::Timeout) && guid) {
@@ -72,10 +72,8 @@ Connection* Engine::Impl::rejected_one(const Rej& rej) {
       return connection;
     }
   }
-  if (message_of(rej.message) == Message::Req) {
-    Connection* const connection = connections.find(rej.ids.remote);
-    if (connection != nullptr && connection->in<state::ReqSent>() != nullptr) return connection;
-  }
+  Connection* const connection = connections.find(rej.ids.remote);
+  if (connection != nullptr && connection->in<state::ReqSent>() != nullptr) return connection;
   return find(rej.ids);
 }
 
@@ -146,7 +144,7 @@ Status Engine::Impl::delay(ConnectionId id, std::uint8_t service_timeout, ByteSp
     kept = &rep_received->mra;
   } else if (auto* lap_received = connection->lap_received()) {
     mra.message = 2;
-    mra.ids = ids_of(*connection, lap_received->transaction_id);
+    mra.ids = ids_of(*connection, lap_received->transactions.front());
     kept = &lap_received->mra;
   }
   if (kept == nullptr) return Status::InvalidState;

@@ -95,7 +95,7 @@ struct AlternatePathAnswer {
 // SIDR_REQ [IBA1 12.11.1]. The retries and their time are the sender's own business.
 struct SidrRequest {
   std::uint64_t service_id = 0;
-  Path path{};                           // its P_Key is asked for
+  Path path{};                         // its P_Key is asked for
   std::uint8_t response_timeout = 20;  // exponent
   std::uint8_t max_retries = 15;
   ByteSpan private_data{};

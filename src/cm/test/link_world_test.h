@@ -36,8 +36,9 @@ inline constexpr std::uint8_t kRetries = 3;
 inline Gid gid_of(unsigned node) {
   return verbs::make_gid(0xfe80'0000'0000'0000, 0x100 + node);
 }
-inline std::uint16_t lid_of(unsigned node) {
-  return static_cast<std::uint16_t>(node + 1);
+// A port has many LIDs: the low byte counts.
+inline std::uint16_t lid_of(unsigned node, unsigned plane = 0) {
+  return static_cast<std::uint16_t>(plane << 8 | (node + 1));
 }
 inline std::uint64_t guid_of(unsigned node) {
   return 0x100 + node;
@@ -251,7 +252,7 @@ class World {
   unsigned node_at(const MadAddress& to) const {
     for (const auto& node : all_) {
       if (to.is_global ? to.remote_gid == gid_of(node->number)
-                       : to.remote_lid == lid_of(node->number)) {
+                       : (to.remote_lid & 0xff) == lid_of(node->number)) {
         return node->number;
       }
     }
