@@ -10,8 +10,8 @@
 
 namespace ib::bench {
 
-// From RESET to RTS at port 1, with the RC queue pair `peer` of the port that has `lid`; the peer
-// may write.
+// Moves from RESET to RTS at port 1, connected to the RC queue pair `peer` of the port that has
+// `lid`; the peer may write.
 inline void connect_rc(ibv_qp* qp, std::uint16_t lid, std::uint32_t peer) {
   ibv_qp_attr attr{};
   attr.qp_state = IBV_QPS_INIT;

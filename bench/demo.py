@@ -29,7 +29,7 @@ NEXT = """
 Try next ({softib} is in {bin}):
   softib run -- ibv_devinfo -v                                      what any program now sees
   softib run -- sh -c 'ib_send_bw & sleep 1; ib_send_bw localhost'  any RDMA program, as it is
-  softib up; softib status; softib down                             a fabric that stays: its hosts, HCAs, and the programs on it
+  softib up; softib status; softib down                             a fabric that stays: its hosts, HCAs and programs
 """
 
 INTRO = """\

@@ -10,9 +10,9 @@
 //   vm_write_8_ns        process_vm_writev of 8 bytes, pages resident
 //   vm_write_<size>_mb_s, vm_write_hot_<size>_mb_s  the same for more bytes
 //   eventfd_ns           sleep and be woken
-//   tsc_mhz              the clock that perftest counts with; 0: another one than x86's
-// A latency is the median of many batches: other programs that take the core for a moment do not
-// show. A rate is the mean of a walk, as perftest's is.
+//   tsc_mhz              the clock with which perftest counts; 0 if it is not the one of x86
+// A latency is the median of many batches, so other programs that take the core for a moment have
+// no effect. A rate is the mean of a walk, as perftest's is.
 #include <sched.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
@@ -62,7 +62,7 @@ void pin(int core) {
   if (sched_setaffinity(0, sizeof set, &set) != 0) fail("sched_setaffinity");
 }
 
-// MAP_SHARED: the other process sees it; otherwise it is what malloc would give.
+// With MAP_SHARED the other process maps it too; otherwise it is memory as from malloc().
 char* map(std::size_t size, int kind) {
   void* p = mmap(nullptr, size, PROT_READ | PROT_WRITE, kind | MAP_ANONYMOUS, -1, 0);
   if (p == MAP_FAILED) fail("mmap");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// Many objects of each kind, so that what one costs can be measured.
+// Many objects of each kind, so that the cost of one can be measured.
 //   bench_many_objects [COUNT]
 // Prints a line of JSON for each phase and then waits for a line on stdin:
 //   {"phase": "none"}                              before all of them

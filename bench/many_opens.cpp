@@ -31,7 +31,7 @@ using namespace ib::bench;
 
 constexpr int kAtATime = 8;
 
-// Of this process; looking for devices is not what is measured.
+// The device, found once for this process; the search is not part of the measurement.
 ibv_device* device() {
   static ibv_device** const devices = [] {
     int found = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// Many connected RC queue pairs between two processes: what they cost to make, and whether they
-// slow a message down.
+// Many connected RC queue pairs between two processes: the cost of making them, and the latency of
+// a message beside them.
 //   bench_many_qps [--pairs N] [--rounds N] -p PORT [HOST]       without HOST: the server
 // The client prints a line of JSON for each phase and then waits for a line on stdin, so that
 // memory can be measured:
@@ -225,7 +225,7 @@ double ping_pong(Side& side, Line& line, bool client, int rounds, std::size_t st
   return times[static_cast<std::size_t>(rounds / 2)];
 }
 
-// The client's caller looks at memory now; the server waits for the client.
+// The client's caller measures memory at this point; the server waits for the client.
 void pause_for_caller(Line& line, bool client) {
   std::fflush(stdout);
   if (client) {

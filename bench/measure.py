@@ -19,7 +19,7 @@ from harness import Failed, Skipped  # noqa: E402
 
 BENCH_BIN = harness.BUILD / "bench-bin"
 TEST_BIN = harness.BUILD / "test-bin"
-MIB = 1048576 / 1e6  # what perftest and UCX call MB is 2^20 bytes
+MIB = 1048576 / 1e6  # perftest's and UCX's MB is 2^20 bytes
 
 
 def two_cores():

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// Measures what a pair pays for processes beside it that connect and disconnect all the time.
+// Measures the cost for a pair of processes beside it that connect and disconnect all the time.
 //   bench_neighbours pair [--messages N]
 //     Two processes with a connected RC queue pair each. After each line on stdin one writes N
 //     messages of 8 bytes to the other and prints {"phase": "measured", "message_ns": ...}: time of
-//     its thread on a core, so what others use of the core does not count.
+//     its thread on a core, so time of others on that core does not count.
 //   bench_neighbours churn [--processes P]
 //     P processes, each of which connects two queue pairs with each other and destroys them, again
 //     and again, until a line comes on stdin: {"phase": "stopped", "per_s": ...}, connections.

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 # cmake --install BUILD --prefix P, in two components. `runtime`: the programs, their libraries, manual pages,
 # completions, the user unit. `dev`, for authors of drivers: P/include/softib with the headers, the examples, and a
-# package for find_package(softib), whose target softib::driver has everything that a module is compiled with. Modules
-# link nothing of ours: softibd, which loads them, has the I/O manager and the access layer. Debian packages of the
-# two: cmake/package.cmake.
+# package for find_package(softib), whose target softib::driver has all options of a module's compilation. Modules link
+# no library of softib: softibd, which loads them, has the I/O manager and the access layer. cmake/package.cmake makes
+# Debian packages of the two.
 if(NOT TARGET softibd OR NOT TARGET softib-rdmav34)
   return()  # only some layers are built (IB_LAYERS)
 endif()

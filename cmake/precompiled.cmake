@@ -2,7 +2,7 @@
 # ib_precompile(<target> library|test): the sanitizer builds parse the standard library and GoogleTest once for all
 # files. The dev build does not, so that a file which forgets an include fails there.
 # ib_precompiled_library is for code of layers (position independent), ib_precompiled_test for test executables:
-# clang wants the same options in both halves.
+# clang requires the same options in both halves.
 set(IB_PRECOMPILED OFF)
 if(IB_SANITIZE AND CMAKE_CXX_COMPILER_ID STREQUAL Clang AND NOT IB_FUZZ)
   set(IB_PRECOMPILED ON)

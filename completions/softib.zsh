@@ -32,7 +32,7 @@ _softib_arguments() {
         '--ports[ports of each HCA]:n:' \
         '--link-layer[ports of HCAs  infiniband, or ethernet for RoCE v2]:layer infiniband:(infiniband ethernet)' \
         '--max-memory[most memory for queues and device memory of the fabric, such as 512M or 4G]:size:' \
-        '--config[children of ports, partitions, link layers, addresses, driver store (docs/cli.md)]:file:_files' \
+        '--config[children of ports, partitions, link layers, addresses, cables, driver store (docs/cli.md)]:file:_files' \
         '--verify[check drivers  requests and answers wait at random, what is left is reported (`softib trace`); --verify=faults  each request also fails in every way, once]' \
         '--verify-seed[repeats the choices of --verify]:n:' \
         '--path[how bytes get into other processes; for tests and comparisons]:auto adopted process vm bounce:(auto adopted process_vm bounce)' \
@@ -52,7 +52,7 @@ _softib_arguments() {
         '--ports[ports of each HCA]:n:' \
         '--link-layer[ports of HCAs  infiniband, or ethernet for RoCE v2]:layer infiniband:(infiniband ethernet)' \
         '--max-memory[most memory for queues and device memory of the fabric, such as 512M or 4G]:size:' \
-        '--config[children of ports, partitions, link layers, addresses, driver store (docs/cli.md)]:file:_files' \
+        '--config[children of ports, partitions, link layers, addresses, cables, driver store (docs/cli.md)]:file:_files' \
         '--verify[check drivers  requests and answers wait at random, what is left is reported (`softib trace`); --verify=faults  each request also fails in every way, once]' \
         '--verify-seed[repeats the choices of --verify]:n:' \
         '*: :_default'

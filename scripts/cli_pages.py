@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""Writes docs/man/*.1 and completions/softib.{bash,zsh,fish} from what `softib --help` says.
+"""Writes docs/man/*.1 and completions/softib.{bash,zsh,fish} from the texts of `softib --help`.
 
 usage: scripts/cli_pages.py BIN [--check]    (BIN: bin/ of a build; --check: only compare, exit code 1 if they differ)
 """
@@ -45,10 +45,16 @@ class Page:
         self.take(rows)
 
     def take(self, rows):
+        texts = [re.match(r"(  \S.*?  +)\S", line) for _, line in rows]
+        starts = [len(found[1]) for found in texts if found]
+        column = max(set(starts), key=starts.count, default=0)  # of the texts; a long name may end just before it
         items = []
         for kind, line in rows:
             if line[2] != " ":
                 name, _, text = line.strip().partition("  ")
+                head = line[:column]
+                if not text and len(line) > column and head.endswith(" ") and head.count("[") == head.count("]"):
+                    name, text = head.strip(), line[column:]
                 items.append([kind, name, text.strip()])
             else:
                 items[-1][2] = (items[-1][2] + " " + line.strip()).strip()

@@ -14,12 +14,13 @@ import tokenize
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 CPP = {".h", ".cpp"}
-NO_SPDX = {".json", ".md", ".txt", ".toml", ".svg", ".png", ".pcap", ".bin", ".gitignore", ""}
+NO_SPDX = {".json", ".txt", ".toml", ".svg", ".png", ".pcap", ".bin", ".gitignore", ""}
 NEEDS_SPDX_ANYWAY = {"CMakeLists.txt", "packages.txt", "layers.txt", ".clang-format", ".clang-tidy"}
 SPDX = "SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only"
 NOT_OURS = {".git", "build", "__pycache__", ".cache", "results"}
 DATA_FOLDERS = ("fuzz/corpus/", "vectors/", "LICENSES/", "tests/data/")
 LARGEST_BLOB = 256 * 1024
+HASH_COMMENTS, HASH_NAMES = {".cmake", ".sh", ".toml", ".in"}, {"CMakeLists.txt", "packages.txt", "layers.txt", "Containerfile"}
 GUARD = re.compile(r"^#pragma once$|^#ifndef \w+_H_?$", re.MULTILINE)  # the second for headers shared with C
 ALLOW = re.compile(r"tidy: allow\((\w+)\) \S")
 
@@ -42,25 +43,27 @@ LINE_RULES = {
 
 # Documents. A row of a table is one line and cannot be wrapped: it has a limit of its own.
 COLUMNS, ROW_COLUMNS = 120, 240
-GENERATED = {"docs/control_matrix.md"}  # a column per condition: src/drivers/test/control_matrix_test.cpp writes the tables
+GENERATED_PAGES = {"docs/pyverbs.md"}  # tests/system/pyverbs_test.py writes it
+GENERATED = {"docs/control_matrix.md"}  # a column per condition: control_matrix_document_test.cpp writes the tables
 HISTORY = re.compile(r"\b(this|last|next|earlier|later) (session|issue)\b|\b[Ii]ssue #?\d+|\bTODO\b|\b[Rr]ecently\b|"
                      r"\bnow (supports?|also|works?)\b|\bno longer\b|\bused to (be|have|take|do)\b|\b(not yet|by now)\b|"
                      r"\bthe day before\b|\bformerly\b")
-# Prose of documents, and of comments in the folders that keep to docs/style.md throughout.
-PROSE_FOLDERS = ("bench/", "cmake/", "examples/", "fuzz/", "scripts/", "src/al/", "src/base/", "src/drivers/",
-                 "src/fabric/", "src/hca/", "src/host_abi/preload/", "src/host_abi/provider/", "src/io/", "src/linux/", "src/mad/",
-                 "src/platform/", "src/setup/", "src/softib/", "src/softibd/", "src/user/", "src/verbs/", "tests/")
+# Prose of documents and comments (docs/style.md).
 STOCK = re.compile(r"\b(for good|anew|for ever|by other hands|(in|at) (this|that|the) very moment|learn[st]?|believes?|"
-                   r"wish(es)?|(its|our|softibd's) books)\b")
-PRONOUN = re.compile(r"(?:^|[.:;] )(Who|Whoever|What) [^?]*(?:[.:;]|$)")  # except questions
+                   r"wish(es)?|knows?|knew|asks?|asked|(its|our|softibd's) books)\b", re.IGNORECASE)
+PRONOUN = re.compile(r"(?:^|[.:;] )(Who|Whoever|Whose|Whom|What) [^?]*(?:[.:;]|$)")  # except questions
+FRAGMENT = re.compile(r"(?:^|\. )((?:True|False|Failures?|Nothing|None|nullptr|Null): \S.*)|; ((?:true|false|nullptr): \S.*)")
+HISTORY_OF_CODE = re.compile(r"\b(this|last|next|earlier|later) (session|issue)\b|\b[Ii]ssue #?\d+|\b[Rr]ecently\b|"
+                             r"\bformerly\b|\bthe day before\b|\b(not yet|now) implemented\b|\bused to (be|have|take|do)\b")
 
-# Names of files. A bare name is that of a file somewhere in the tree; a path is one from the root, from src/, or from beside it.
+# Names of files. A bare name is that of a file somewhere in the tree; a path is one from the root, from src/, or from
+# beside it.
 FILE_NAME = re.compile(r"(?<![\w<./$~>}-])((?:[\w*.-]+/)*[\w*-]+\.(?:h|cpp|py|md|c|toml|map|cmake)|(?:docs|tests|scripts|bench)/[\w/*.-]*\w)"
                        r"(?![\w/*-]|\.\w|>)")
 FOREIGN = re.compile(r"^(infiniband|rdma|sys|linux|asm|net|netinet)/\w+\.h$|"  # headers of the system
-                     r"^_\w+\.cpp$|^docs/design/NNNN|"  # suffixes and patterns of names
+                     r"^_\w+\.cpp$|^docs/design/NNNN|^BUILD/|"  # suffixes and patterns of names
                      r"^(my_driver\.cpp|ping\.toml)$|"  # files that a user of the examples writes
-                     r"^(drivers/infiniband/core/sysfs\.c|(tests/)?run_tests\.py|test_\w+\.py)$")  # of Linux and rdma-core
+                     r"^(drivers/infiniband/core/sysfs\.c|(tests/)?run_tests\.py|test_\w+\.py)$")  # Linux, rdma-core
 LINK = re.compile(r"\]\(([^)#\s]+)[^)]*\)")
 QUOTED = re.compile(r"`([^`\s]+)`")
 
@@ -75,7 +78,7 @@ class Tree:
         self.base_names = {pathlib.PurePath(name).name for name in self.names}
 
     def has(self, wanted, beside):
-        """Returns whether the path exists, seen from the root, from src/ or from the file that names it; it may be a pattern."""
+        """Returns whether the path exists, from the root, src/ or the file that names it; may be a pattern."""
         wanted = wanted.rstrip("/")
         if re.fullmatch(r"docs/design/\d{4}", wanted):  # a page by its number
             return any(ROOT.glob(wanted + "-*.md"))
@@ -105,8 +108,8 @@ def files(paths):
 
 
 def whole_file_complaints(name, path, lines):
-    is_script = path.suffix == "" and name.startswith(("scripts/", ".ci/"))
-    if path.name in NEEDS_SPDX_ANYWAY or path.suffix not in NO_SPDX or is_script:
+    generated = name in GENERATED_PAGES
+    if path.name in NEEDS_SPDX_ANYWAY or (path.suffix not in NO_SPDX and not generated) or is_script(name, path):
         if not any(SPDX in line for line in lines[:3]):
             yield 1, "spdx", f"the first lines must contain: {SPDX}"
     if path.suffix in CPP | {".py"}:
@@ -129,18 +132,44 @@ def line_complaints(name, lines):
                 yield number, rule, f"'{line.strip()[:60]}': {advice}"
 
 
+def is_script(name, path):
+    return path.suffix == "" and name.startswith(("scripts/", ".ci/", "bench/"))
+
+
 def comments(name, path, lines):
     """(line number, text) of each line of comment, without its marks."""
     if path.suffix in CPP:
-        for number, line in enumerate(lines, 1):
-            found = re.search(r"(?:^|\s)//+(.*)", line)
-            if found and "http" not in line and "SPDX-" not in line:
-                yield number, found[1].strip()
-    elif path.suffix == ".py":
+        yield from slash_comments(lines)
+    elif path.suffix == ".c":
+        yield from slash_comments(lines)
+        yield from block_comments(lines)
+    elif path.suffix == ".py" or (is_script(name, path) and "python" in lines[0]):
         for token in tokenize.generate_tokens(io.StringIO("\n".join(lines) + "\n").readline):
             if token.type == tokenize.COMMENT or (token.type == tokenize.STRING and token.string.startswith('"""')):
                 for offset, line in enumerate(token.string.splitlines()):
                     yield token.start[0] + offset, line.strip().strip('#"').strip()
+    elif path.suffix in HASH_COMMENTS or path.name in HASH_NAMES or is_script(name, path):
+        for number, line in enumerate(lines, 1):
+            found = re.search(r"(?:^|\s)# +(.*)", line)
+            if found and "SPDX-" not in line:
+                yield number, found[1].strip()
+
+
+def slash_comments(lines):
+    for number, line in enumerate(lines, 1):
+        found = re.search(r"(?:^|\s)//+(.*)", line)
+        if found and "http" not in line and "SPDX-" not in line:
+            yield number, found[1].strip()
+
+
+def block_comments(lines):
+    inside = False
+    for number, line in enumerate(lines, 1):
+        found = re.search(r"/\*(.*)", line)
+        text = found[1] if found else line if inside else None
+        if text is not None and "SPDX-" not in text:
+            yield number, text.split("*/")[0].strip().lstrip("*").strip()
+        inside = "*/" not in line if found else inside and "*/" not in line
 
 
 def prose_of(lines):
@@ -148,11 +177,12 @@ def prose_of(lines):
     in_code = False
     for number, line in enumerate(lines, 1):
         in_code ^= line.lstrip().startswith("```")
-        if not in_code and not line.startswith(("|", "#", "<!--")):
-            yield number, line
+        if not in_code and not line.startswith(("|", "<!--")):
+            yield number, line.lstrip("# ") if line.startswith("#") else line
 
 
-def prose_complaints(numbered):
+def prose_complaints(numbered, trailing=frozenset()):
+    """`trailing`: the lines whose comment follows code; such a comment may explain a value ("nullptr: none")."""
     previous, previous_number = "", 0
     for number, text in numbered:
         if number != previous_number + 1:
@@ -165,6 +195,9 @@ def prose_complaints(numbered):
         found = PRONOUN.search(plain if begins_sentence else "x" + plain)
         if found:
             yield number, "prose", f"'{found[0].strip('.:; ')[:40]}': begin the sentence with the thing itself"
+        found = FRAGMENT.search(plain if begins_sentence else "x" + plain)
+        if found and number not in trailing:
+            yield number, "prose", f"'{(found[1] or found[2])[:40]}': spell it out, \"Returns ... if ...\""
         previous, previous_number = plain.strip(), number
 
 
@@ -195,8 +228,13 @@ def comment_complaints(name, path, lines, tree):
         for wanted in FILE_NAME.findall(text):
             if not FOREIGN.match(wanted) and not tree.has_name(wanted, name):
                 yield number, "link", f"'{wanted}' does not exist: name the file that holds it"
-    if name.startswith(PROSE_FOLDERS):
-        yield from prose_complaints(texts)
+        if HISTORY_OF_CODE.search(text):
+            yield number, "history", f"'{HISTORY_OF_CODE.search(text)[0]}': say how it is, not in which order it came about"
+        if not name.endswith((".h", ".cpp")) and len(lines[number - 1]) > COLUMNS:
+            yield number, "columns", f"{len(lines[number - 1])} columns, at most {COLUMNS}: wrap the comment"
+    marks = ("//", "#", "*", "/*", '"')
+    trailing = {number for number, _ in texts if path.suffix in CPP and not lines[number - 1].lstrip().startswith(marks)}
+    yield from prose_complaints(texts, trailing)
 
 
 def excused(lines, number, rule):
@@ -235,4 +273,5 @@ def main():
     return bool(count)
 
 
-sys.exit(main())
+if __name__ == "__main__":
+    sys.exit(main())

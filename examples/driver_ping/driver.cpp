@@ -27,7 +27,7 @@ class PingDevice final : public io::DeviceObject {
   // Then the request goes on with `then`.
   void end(io::IrpRef request, io::DriverObject::Dispatch then) {
     if (!ping_) return then(*this, std::move(request));
-    // A std::function must be able to copy what it holds.
+    // A std::function requires that its target can be copied.
     auto held = std::make_shared<io::IrpRef>(std::move(request));
     ping_->end([this, held, then] { then(*this, std::move(*held)); });
   }
@@ -61,7 +61,7 @@ void on_pnp(io::DeviceObject& device, io::IrpRef irp) {
 }
 
 // When softibd ends, no device is removed: this is the last request that a driver gets.
-// Sleep needs nothing: work requests and control requests wait by themselves.
+// Sleep needs no code: work requests and control requests wait by themselves.
 void on_power(io::DeviceObject& device, io::IrpRef irp) {
   const auto& request = *irp->parameters.get<io::PowerRequest>();
   if (request.is_system && request.system == io::SystemPower::Shutdown) {

@@ -15,7 +15,7 @@ namespace ping {
 
 namespace control = ib::verbs::control;
 
-// Where a queue pair is reached; what instances tell each other out of band.
+// The address of a queue pair, which instances exchange out of band.
 struct Address {
   std::uint16_t lid = 0;
   std::uint32_t qpn = 0;
@@ -27,8 +27,8 @@ class Endpoint {
            std::uint8_t port)
       : ca_(ca), pd_(pd), cq_(cq), type_(type), port_(port) {}
 
-  // The requests that make it, up to Init; then that connect it (`remote` is for RC only), after
-  // which it can send; and that take it away, however far it has come.
+  // Requests that make it, up to Init; that connect it (`remote` is for RC only), after which it
+  // can send; and that destroy it in any state.
   std::vector<Requests::Issue> make();
   std::vector<Requests::Issue> connect(const Address& remote);
   std::vector<Requests::Issue> take_away();

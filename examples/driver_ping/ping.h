@@ -2,13 +2,13 @@
 // Ping: a client of the access layer on one port. Every kPeriod it sends a ping to each other
 // instance, over UD and over an RC connection to that one, and answers theirs.
 //
-// How instances find each other is out of band: all are in the same softibd and on its executor's
-// thread, so they are in a list of this module and tell each other by calls. They are known by
-// numbers, never by pointers: one may be gone at any time.
+// Instances find each other out of band: all are in the same softibd and on its executor's thread,
+// so they are in a list of this module and call each other. Each is named by a number, never by a
+// pointer, since it may be gone at any time.
 //
 // An RC connection is made by the younger instance: it makes a queue pair and offers its address;
 // the older one makes its own, connects it and answers; the younger connects and begins. When it
-// breaks, or an instance leaves, both ends are taken away, and the younger one tries again.
+// breaks, or an instance leaves, both ends are destroyed, and the younger one tries again.
 #pragma once
 
 #include "endpoint.h"

@@ -23,8 +23,9 @@ class Requests {
 
   // Ignored after end().
   void run(std::vector<Issue> issues, Done done);
-  // For good: what waits is forgotten, what is under way is cancelled; then these are done,
-  // whatever becomes of each, and at last `done`, which may destroy this object.
+  // Ends the sequences: waiting requests are dropped, the one under way is cancelled. Then these
+  // are executed, each whatever the result of the one before, and at last `done`, which may
+  // destroy this object.
   void end(std::vector<Issue> issues, std::function<void()> done);
 
  private:

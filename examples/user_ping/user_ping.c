@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
- * Two processes ping each other over RC, and live through what happens to their adapters. Plain libibverbs: nothing
- * here knows of softib.
+ * Two processes ping each other over RC, and handle the events of their adapters. Plain libibverbs: nothing here
+ * depends on softib.
  *
  *   user_ping [-d DEVICE] [-p TCP_PORT]                 waits for the other one, answers its pings
  *   user_ping [-d DEVICE] [-p TCP_PORT] HOST            pings it (HOST: an IPv4 address) until it is interrupted
  *
- * Addresses are exchanged over TCP, in rounds: who finds its queue pair broken resets it and sends its address for the
- * next round; who gets an address of a later round does the same; when both have the same round they connect.
+ * Addresses are exchanged over TCP, in rounds: a side whose queue pair is broken resets it and sends its address for
+ * the next round; a side that gets an address of a later round does the same; when both have the same round they
+ * connect.
  *
  * Exit code: 0 interrupted, 1 an error, 2 usage, 3 the device is gone, 4 the other side is gone. */
 #include <arpa/inet.h>
@@ -149,7 +150,7 @@ static void send_message(struct ping* p, const char* text) {
   p->is_sending = 1;
 }
 
-/* Resets the queue pair, and tells the other side. An adapter that has just gone refuses: its event says so. */
+/* Resets the queue pair, and notifies the other side. An adapter that has just gone refuses: its event follows. */
 static void begin_round(struct ping* p, uint32_t round) {
   struct ibv_port_attr port;
   struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RESET};
@@ -286,7 +287,7 @@ int main(int argc, char** argv) {
   sigaction(SIGTERM, &action, NULL);
   p.is_client = optind < argc;
   p.tcp = listen_or_connect(p.is_client ? argv[optind] : NULL, tcp_port);
-  open_device(&p, device); /* who waits for the other side does not keep a device that has gone */
+  open_device(&p, device); /* a side that waits for the other one does not keep a device that has gone */
   const int code = run(&p);
   close_device(&p);
   say("end: %s; %lu pings answered, connected again %lu times", words[code], p.answered, p.reconnected);

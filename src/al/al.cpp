@@ -181,8 +181,8 @@ void Al::take_event(const control::EventOut& event) {
   if (on_event_) on_event_(event);
 }
 
-// Programs that cannot reach softibd's memory by process_vm ask for it. From now on the next one
-// that rings the doorbell raises an event; who rang before is served at once.
+// Programs that cannot reach softibd's memory by process_vm leave requests for it. From now on the
+// next ring of the doorbell raises an event; requests from before are served at once.
 void Al::listen() {
   system_.arena.slot(attach_out_.slot)->waiting.store(hca::kListens, std::memory_order_seq_cst);
   hca::OpScope scope(*plane_, hca::executing::kOwn);
@@ -194,7 +194,7 @@ void Al::run_waiting() {
   const Instant start = system_.executor.now();
   for (const auto& [number, qp] : qps_) qp->run();
   (void)poster_->retry_notifications();
-  // Somebody is stopped with a lock of device memory: others want to get on meanwhile.
+  // A process is stopped with a lock of device memory: other clients must go on meanwhile.
   const Instant end = system_.executor.now();
   if (end - start > kLong) not_before_ = end + kRest;
   arm_timer();

@@ -52,14 +52,14 @@ class IB_DRIVER_API Al {
   Al& operator=(const Al&) = delete;
   ~Al();  // not open
 
-  // Enters the client in the books of a virtual host. `name` is for people (`softib status`).
+  // Enters the client in the tables of a virtual host. `name` is for people (`softib status`).
   // NotFound: no such host; InsufficientResources: no room; InvalidState: it is open.
   void open(std::string_view node, std::string_view name, io::IrpRef irp);
   // DeviceBusy: CAs are open; InvalidState: it is being opened or closed. Whatever the client had
   // is gone when it ends.
   void close(io::IrpRef irp);
   bool is_open() const { return plane_ != nullptr && zero_->is_open(); }
-  // The HCAs of the host when this was opened; events tell what came and went since.
+  // The HCAs of the host when this was opened; later changes come as events.
   std::span<const control::CaName> cas() const {
     return std::span(attach_out_.cas).first(attach_out_.ca_count);
   }
@@ -130,9 +130,10 @@ class IB_DRIVER_API Ca {
   void close(io::IrpRef irp);
   bool is_open() const { return file_ && file_->is_open(); }
   const control::OpenOut& info() const { return info_; }
+  std::uint32_t file() const { return file_ ? file_->number() : 0; }  // as events name it
   Al& al() const { return al_; }
 
-  // Asks the agents of a port with a MAD (Code::LocalMad); it is answered before this returns.
+  // Sends a MAD to the agents of a port (Code::LocalMad); it is answered before this returns.
   void local_mad(const control::MadIn& in, control::MadOut& out, io::IrpRef irp) {
     call(control::Code::LocalMad, in, out, std::move(irp));
   }

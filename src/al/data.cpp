@@ -64,7 +64,7 @@ void Qp::remember() {
   ca->al().arm_timer();
 }
 
-// Lets waiting requests go on, and notices that the queue pair was broken, by whomever.
+// Continues waiting requests, and detects that the queue pair was broken, by any process.
 void Qp::run() {
   Owner owner{*this, {}};
   if (own.is_waiting()) (void)own.run(owner);
@@ -120,7 +120,7 @@ Status bind(Qp& qp, Window& window, const Bind& to) {
 
 namespace {
 
-// False: of a queue pair that is gone, or garbage. Every field is read once.
+// Returns false if it is of a queue pair that is gone, or garbage. Every field is read once.
 bool translate(Al& al, const hca::Cqe& cqe, Completion& out) {
   hca::read_completion(cqe, out);
   if (hca::CqConsumer::is_void(out.qpn)) return false;

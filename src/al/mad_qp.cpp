@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "al/mad_qp.h"
 
+#include "hca/requester/grh.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -18,8 +20,8 @@ namespace {
 
 constexpr std::uint32_t kMostDepth = 4096;
 
-// Room for what may come: queue pairs 0 and 1 get MADs and nothing else, but anybody may send
-// anything to one of UD, and what does not fit would break it.
+// Room for any message: queue pairs 0 and 1 get MADs and nothing else, but any client may send any
+// message to one of UD, and one that does not fit would break it.
 std::uint32_t receive_room(QpType type) {
   return verbs::kGrhBytes + (type == QpType::Ud ? 4096 : kMadBytes);
 }
@@ -52,6 +54,7 @@ void MadQp::open(Ca& ca, const Options& options, io::IrpRef irp) {
   }
   ca_ = &ca;
   options_ = options;
+  abandoned_ = false;
   refusal_ = Status::Ok;
   step_ = Step::Pd;
   irp_.emplace(std::move(irp));
@@ -106,6 +109,7 @@ void MadQp::modify(QpState state, std::uint32_t mask, io::IrpRef irp) {
 
 void MadQp::advanced(io::Irp& irp, void* context) {
   MadQp& self = *static_cast<MadQp*>(context);
+  if (self.abandoned_) return self.retreat();
   if (irp.status == Status::Ok) {
     self.step_ = static_cast<Step>(static_cast<int>(self.step_) + 1);
     return self.advance();
@@ -140,10 +144,24 @@ void MadQp::close(io::IrpRef irp) {
   retreat();
 }
 
-// Takes down what there is, newest first. Nothing of it is refused: nobody else knows these
-// objects. An HCA that was pulled out still lets go of them.
+void MadQp::abandon() {
+  open_ = false;
+  abandoned_ = true;
+  if (irp_) {
+    refusal_ = Status::Cancelled;
+    refusal_reason_ = "its HCA is being closed";
+    request_.cancel();
+    return;
+  }
+  for (Object* object : std::initializer_list<Object*>{&qp_, &cq_, &region_, &memory_, &pd_}) {
+    object->handle = control::kNoIndex;
+  }
+}
+
+// Destroys the objects that exist, newest first. None of it is refused: no other client has handles
+// of these objects. An HCA that was pulled out still destroys them.
 void MadQp::retreat() {
-  if (!ca_->is_open()) {  // all went with it
+  if (!ca_->is_open() || abandoned_) {  // all went with it, or will
     for (Object* object : std::initializer_list<Object*>{&qp_, &cq_, &region_, &memory_, &pd_}) {
       object->handle = control::kNoIndex;
     }
@@ -159,7 +177,9 @@ void MadQp::retreat() {
 
 void MadQp::retreated(io::Irp& irp, void* context) {
   MadQp& self = *static_cast<MadQp*>(context);
-  if (irp.status == Status::Ok) return self.retreat();
+  if (irp.status == Status::Ok || (self.abandoned_ && irp.status != Status::NotFound)) {
+    return self.retreat();
+  }
   io::IrpRef outer = std::move(*self.irp_);
   self.irp_.reset();
   if (irp.status != Status::NotFound) {
@@ -189,6 +209,14 @@ Status MadQp::send(const MadAddress& to, std::span<const std::byte, kMadBytes> m
   wqe.av.dlid = to.lid;
   wqe.av.sl = to.sl;
   wqe.av.port = static_cast<std::uint8_t>(options_.port);
+  if (to.route) {
+    wqe.av.is_global = 1;
+    wqe.av.dgid = to.route->gid;
+    wqe.av.sgid_index = to.route->sgid_index;
+    wqe.av.hop_limit = to.route->hop_limit;
+    wqe.av.traffic_class = to.route->traffic_class;
+    wqe.av.flow_label = to.route->flow_label;
+  }
   wqe.remote_qpn = to.qpn;
   wqe.remote_qkey = to.qkey;
   wqe.pkey_index = to.pkey_index;
@@ -218,6 +246,32 @@ void MadQp::take_completions() {
   if (open_) arm(cq_);
 }
 
+// Bytes that are no route header are left out, as a peer with access to device memory may write
+// any.
+MadAddress MadQp::source_of(const hca::Completion& completion, const std::byte* header) const {
+  MadAddress from{completion.slid,       completion.sl, completion.src_qp, 0,
+                  completion.pkey_index, std::nullopt};
+  if ((completion.flags & verbs::wc_flag::kGrh) == 0) return from;
+  hca::RouteHeader copy;
+  std::memcpy(copy.data(), header, copy.size());
+  const hca::PortEntry* port =
+      ca_->al().system().arena.port(ca_->info().first_port + options_.port - 1);
+  const auto layer = port->link_layer.load(std::memory_order_relaxed);
+  if (layer == verbs::LinkLayer::Ethernet) from.sl = 0;  // there it tells the kind of packet
+  const auto route = hca::read_route(copy, layer);
+  if (!route) return from;
+  from.route.emplace();
+  from.route->gid = route->source;
+  from.route->traffic_class = route->traffic_class;
+  from.route->flow_label = route->flow_label;
+  for (std::size_t i = 0; i < port->gids.size(); ++i) {
+    if (verbs::Gid(port->gids[i]) == route->destination) {
+      from.route->sgid_index = static_cast<std::uint8_t>(i);
+    }
+  }
+  return from;
+}
+
 void MadQp::received(const hca::Completion& completion) {
   const auto slot = static_cast<std::size_t>(completion.wr_id);
   const bool whole = completion.status == verbs::WcStatus::Success &&
@@ -225,8 +279,9 @@ void MadQp::received(const hca::Completion& completion) {
   if (whole && on_receive_) {
     // Peers may write to device memory: what is looked at must not change.
     std::array<std::byte, kMadBytes> mad;
-    std::memcpy(mad.data(), memory_.bytes + buffer(slot).address + verbs::kGrhBytes, kMadBytes);
-    on_receive_({completion.slid, completion.sl, completion.src_qp, 0, completion.pkey_index}, mad);
+    const std::byte* const at = memory_.bytes + buffer(slot).address;
+    std::memcpy(mad.data(), at + verbs::kGrhBytes, kMadBytes);
+    on_receive_(source_of(completion, at), mad);
   }
   // After an error the receive would only be flushed again.
   if (open_ && completion.status == verbs::WcStatus::Success) (void)post(slot);

@@ -30,7 +30,7 @@ struct MadRoute {
 
 // Where a MAD goes to, or came from: an answer goes to the address from which its request came.
 struct MadAddress {
-  std::uint16_t lid = 0;  // with a route it does not count; of an Ethernet port: 0
+  std::uint16_t lid = 0;  // 0: by the route's GID, as always on Ethernet
   std::uint8_t sl = 0;
   std::uint32_t qpn = 1;
   std::uint32_t qkey = verbs::kGsiQkey;  // of the receiver; not known of one that came
@@ -60,13 +60,18 @@ class IB_DRIVER_API MadQp {
   void set_on_receive(OnReceive on_receive) { on_receive_ = std::move(on_receive); }
   void set_on_sent(OnSent on_sent) { on_sent_ = std::move(on_sent); }
 
-  // Makes and readies everything. A cancellation is heard between the steps. InvalidState: it is
-  // open, or being opened or closed; else what the requests say that it consists of.
+  // Makes and readies everything. A cancellation acts between the steps. InvalidState: it is
+  // open, or being opened or closed; else the status of the request that has failed.
   void open(Ca& ca, const Options& options, io::IrpRef irp);
   // Ok also if it is not open. MADs on their way are given up.
   void close(io::IrpRef irp);
+  // For an owner who is about to close the CA, which takes all of this away: ends an open() or
+  // close() with Cancelled, by and by, and forgets what there is without a request. The MadQp has
+  // to outlive Ca::close().
+  void abandon();
   bool is_open() const { return open_; }
-  std::uint32_t qpn() const;  // as others name it
+  bool is_busy() const { return irp_.has_value(); }  // being opened or closed
+  std::uint32_t qpn() const;                         // as others name it
 
   // Copies the MAD and sends it. InvalidState: not open; LimitExceeded: `depth` are on their way.
   Status send(const MadAddress& to, std::span<const std::byte, kMadBytes> mad,
@@ -84,6 +89,7 @@ class IB_DRIVER_API MadQp {
   void modify(verbs::QpState state, std::uint32_t mask, io::IrpRef irp);
   void take_completions();
   void received(const hca::Completion& completion);
+  MadAddress source_of(const hca::Completion& completion, const std::byte* header) const;
   Status post(std::size_t slot);
   hca::Sge buffer(std::size_t slot) const;
 
@@ -102,6 +108,7 @@ class IB_DRIVER_API MadQp {
   std::vector<std::uint64_t> contexts_;  // of MADs on their way, by buffer
   Step step_ = Step::Pd;
   bool open_ = false;
+  bool abandoned_ = false;
   std::optional<io::IrpRef> irp_;  // of open() or close()
   io::Irp request_;                // the step that is under way
   Status refusal_ = Status::Ok;    // why it is being taken down

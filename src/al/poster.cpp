@@ -57,7 +57,7 @@ void Poster::kick(std::uint32_t index) {
       [this](const control::RaiseEventIn& event) { raise(event); });
 }
 
-// While it asks a peer itself, which may be asking back.
+// Called while a request of this client to a peer waits; the peer may have one to this client.
 void Poster::serve_bounces() {
   plane_->serve_bounces();
 }

@@ -19,8 +19,8 @@ class Poster final : public hca::PosterHost {
   Poster(System& system, io::FileObject& zero) : system_(system), zero_(zero) {}
 
   Instant now() override { return system_.executor.now(); }
-  // Never gives the core away: locks that do not become free within the caller's patience
-  // (some milliseconds of this) are left for later.
+  // Never yields the core: locks that do not become free within the caller's rounds (some
+  // milliseconds of this) are left for later.
   void relax(std::uint32_t round) override;
   Status read_process(const platform::ProcessName& who, std::uint64_t from, void* to,
                       std::size_t n) override {
@@ -46,7 +46,8 @@ class Poster final : public hca::PosterHost {
   void raise(const verbs::control::RaiseEventIn& event) override;
   void trace(const verbs::control::TraceErrorIn& error) override;
 
-  // Events that did not fit into a full pipe. True: some still do not.
+  // Tries again to send events that did not fit into a full pipe. Returns true if some still do
+  // not.
   bool retry_notifications();
   bool has_unsent() const { return !unsent_.empty(); }
 

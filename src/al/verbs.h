@@ -132,7 +132,7 @@ IB_DRIVER_API void reg_mr(Pd& pd, void* address, std::uint64_t length, std::uint
                           Region& region, io::IrpRef irp);
 // Physical registration [IBA1 10.6.2.2]: ranges of softibd's memory, or of `memory` if that is not
 // null (addresses are offsets then), as one region whose first byte has address `iova`. At most
-// limits::kMaxRanges; control::PhysicalIn tells how they must be aligned.
+// limits::kMaxRanges; control::PhysicalIn has the rules of their alignment.
 IB_DRIVER_API void reg_physical(Pd& pd, std::span<const control::PhysicalRange> ranges,
                                 DeviceMemory* memory, std::uint64_t iova, std::uint32_t access,
                                 Region& region, io::IrpRef irp);
@@ -152,8 +152,8 @@ IB_DRIVER_API void create_srq(Pd& pd, std::uint32_t max_wr, std::uint32_t max_sg
 IB_DRIVER_API void create_xrc_srq(Pd& pd, Xrcd& xrcd, Cq& cq, std::uint32_t max_wr,
                                   std::uint32_t max_sge, Srq& srq, io::IrpRef irp);
 // Queue pair 0 (QpType::Smi) or 1 (Gsi) of a port [IBA1 3.9.2]. It gets whatever is sent to that
-// number there; SendWqe::pkey_index says with which P_Key a Gsi sends, Completion::pkey_index with
-// which one a message came. AlreadyExists: somebody has it.
+// number there; a Gsi sends with the P_Key of SendWqe::pkey_index, and a message came with that of
+// Completion::pkey_index. AlreadyExists: another client has it.
 IB_DRIVER_API void create_special_qp(Pd& pd, verbs::QpType type, std::uint32_t port,
                                      const control::QpCaps& caps, Cq& send_cq, Cq& recv_cq, Qp& qp,
                                      io::IrpRef irp);
@@ -166,12 +166,12 @@ IB_DRIVER_API void create_srq_qp(Pd& pd, verbs::QpType type, const control::QpCa
                                  Cq& send_cq, Cq& recv_cq, Srq& srq, Qp& qp, io::IrpRef irp);
 IB_DRIVER_API void create_xrc_send_qp(Pd& pd, const control::QpCaps& caps, Cq& cq, Qp& qp,
                                       io::IrpRef irp);
-// Its peer says with each message which shared queue of the domain gets it.
+// Its peer names with each message the shared queue of the domain that gets it.
 IB_DRIVER_API void create_xrc_recv_qp(Xrcd& xrcd, Qp& qp, io::IrpRef irp);
 
 // --- modifying, querying ---
 
-// verbs::qp_attr says which attributes of `attr` count.
+// verbs::qp_attr selects the attributes of `attr` that count.
 IB_DRIVER_API void modify_qp(Qp& qp, std::uint32_t mask, const control::QpAttr& attr,
                              io::IrpRef irp);
 IB_DRIVER_API void query_qp(Qp& qp, control::QueryQpOut& out, io::IrpRef irp);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Be<T, N>: an unsigned integer stored as N big-endian bytes, alignment 1, no padding.
-// Wire headers are plain structs of these; nobody outside this file swaps bytes.
+// Wire headers are plain structs of these; no code outside this file swaps bytes.
 #pragma once
 
 #include <algorithm>

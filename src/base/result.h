@@ -26,12 +26,12 @@ enum class [[nodiscard]] Status : std::uint32_t{
     NotFound = 7,               // no such object, name, device or node
     AccessDenied = 8,           // the caller may not do this
     DeviceBusy = 9,             // other objects depend on this one; nothing was changed
-    NotSupported = 10,          // this device cannot do it, and says so in its attributes
+    NotSupported = 10,          // this device cannot do it, as its attributes show
     AlreadyExists = 11,         // the name is taken
     Disconnected = 12,          // the other side (softibd, a peer process) is gone
     LimitExceeded = 13,         // a reported limit of the device was exceeded
     DeviceRemoved = 14,         // the HCA was removed or its fabric went down
-    IoError = 15,               // the operating system refused; the text says which call and why
+    IoError = 15,               // the operating system refused; the text has the call and the error
     Timeout = 16,               // no answer in the allowed time
     TooManyHandles = 17,        // this process or the system has no file descriptor left
 };

@@ -8,7 +8,7 @@ namespace {
 
 constexpr std::uint32_t k24Bits = 0xff'ffff;
 
-// Nothing: a transport that this stack does not have.
+// Returns nothing for a transport that this stack does not have.
 std::optional<Transport> transport_of(const Req& req) {
   if (req.transport == 0) return Transport::Rc;
   if (req.transport == 1) return Transport::Uc;
@@ -89,7 +89,7 @@ bool Engine::Impl::answered_as_duplicate(const Req& req, const MadAddress& from)
   return true;
 }
 
-// A REQ of a queue pair that is connected here: the other side does not know that connection any
+// A REQ of a queue pair that is connected here: the other side does not have that connection any
 // more [IBA1 12.9.8.3.1]. It has to come from where the connection's messages come from: others
 // cannot end it.
 bool Engine::Impl::is_stale(const Req& req, const MadAddress& from, Instant now) {

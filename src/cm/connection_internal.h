@@ -2,7 +2,7 @@
 // A connection as the engine has it: what was agreed, and the state with the data that is valid in
 // it only.
 //
-// A message that is answered once may be asked for again, since its answer may be lost: each state
+// A message that is answered once may come again, since its answer may be lost: each state
 // keeps the answer that led to it.
 #pragma once
 
@@ -71,7 +71,7 @@ using PathChange = std::variant<LapSent, LapReceived, LapAnswered>;
 
 struct Established {
   KeptMad rtu;                              // active side
-  std::unique_ptr<PathChange> path_change;  // null: none was ever asked for
+  std::unique_ptr<PathChange> path_change;  // null if none was ever requested
 };
 struct DreqSent {
   Resend dreq;
@@ -111,7 +111,7 @@ struct Connection {
   ConnectionId id{};
   bool is_owned = true;  // the consumer has not destroyed it
   bool peer_to_peer = false;
-  // What it is counted at as pending, and from when it was a request until it is over.
+  // The listener that counts it as pending, from its request until it is over.
   std::optional<ListenerId> listener;
   bool is_pending = false;
   std::optional<Peer> counted_peer;

@@ -43,7 +43,7 @@ class ConnectionTable {
   std::size_t size() const { return all_.size(); }
   std::vector<ConnectionId> ids() const;
 
-  // Null: none.
+  // Returns null if there is none.
   Connection* find(std::uint32_t id) const;
   Connection* find_remote(std::uint64_t ca_guid, std::uint32_t comm_id) const;
   Connection* find_remote_qpn(std::uint64_t ca_guid, std::uint32_t qpn) const;

@@ -96,7 +96,7 @@ void Engine::Impl::destroy(ConnectionId id, Instant now) {
   finish(*connection, now);
 }
 
-// Tells the other side what it has to know of a connection that nobody has any more. Afterwards
+// Sends the other side the message that ends a connection which nobody has any more. Afterwards
 // the connection is gone, or ends by a deadline or an answer.
 void Engine::Impl::finish(Connection& connection, Instant now) {
   Rej rej;

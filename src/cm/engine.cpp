@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// What the phases of a connection share: dispatching of MADs, output, states, deadlines.
+// Common to the phases of a connection: dispatching of MADs, output, states, deadlines.
 #include "cm/engine.h"
 
 #include "cm/engine_internal.h"
@@ -86,8 +86,8 @@ void Engine::Impl::enter(Connection& connection, StateData state, std::optional<
   connections.set_deadline(connection, deadline);
 }
 
-// The consumer has dealt with the request. What the other side does to it does not end its place in
-// the backlog.
+// The consumer has dealt with the request. An end by the other side does not end its place in the
+// backlog.
 void Engine::Impl::stop_pending(Connection& connection) {
   if (!connection.is_pending) return;
   connection.is_pending = false;

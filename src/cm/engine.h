@@ -34,17 +34,17 @@ namespace ib::cm {
 
 struct Limits {
   std::uint32_t connections = 131072;         // in all, with those in time-wait and closed ones
-  std::uint32_t connections_of_peer = 98304;  // that one remote port has asked for
+  std::uint32_t connections_of_peer = 98304;  // that one remote port has requested
   std::uint32_t listeners = 16384;
   // Requests (REQ or SIDR_REQ) that wait for the consumer's answer: in all, of one remote port, and
   // of one listener (Listen::backlog is at most this).
-  std::uint32_t pending = 8192;
+  std::uint32_t pending = 16384;
   std::uint32_t pending_of_peer = 4096;
-  std::uint32_t backlog = 1024;
+  std::uint32_t backlog = 8192;
   std::uint32_t sidr_exchanges = 16384;  // in all, with answered ones
   // Rejections and answers to SIDR_REQ that are kept to be repeated; the oldest ones go first.
   std::uint32_t kept_answers = 4096;
-  // No time that a message asks for is longer: a peer must not tie up this side for hours.
+  // No time that a message demands is longer: a peer must not tie up this side for hours.
   Duration longest_wait = std::chrono::minutes(2);
   // No answer is waited for in less time.
   Duration shortest_response = std::chrono::milliseconds(1);
@@ -77,7 +77,7 @@ struct OutgoingMad {
 
 enum class Role : std::uint8_t { Active, Passive };
 
-// What is agreed so far about a connection; fields of the other side are zero before its REQ or
+// The agreed facts about a connection so far; fields of the other side are zero before its REQ or
 // REP.
 struct ConnectionInfo {
   State state = State::Closed;

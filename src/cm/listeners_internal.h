@@ -36,9 +36,9 @@ class Listeners {
 
   Result<ListenerId> add(const Listen& listen);
   void remove(ListenerId id);
-  // Null: no such listener.
+  // Returns null if there is no such listener.
   Listener* find(ListenerId id);
-  // Null: nobody listens. `kind` is Connections or Datagrams.
+  // Returns null if no listener matches. `kind` is Connections or Datagrams.
   Listener* match(std::uint64_t service_id, std::uint8_t port, ServiceKind kind,
                   ByteSpan private_data);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// Quotas: counts what peers have asked for, in all and by remote port, so that one of them cannot
+// Quotas: counts the requests of peers, in all and by remote port, so that one of them cannot
 // take everything.
 #pragma once
 

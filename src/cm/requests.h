@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// The consumer's side of the communication manager's calls: the contents of the messages that it
-// asks for. Spans are read during the call only.
+// The consumer's side of the communication manager's calls: the contents of the messages that
+// the engine sends. Spans are read during the call only.
 #pragma once
 
 #include "cm/reject_reason.h"
@@ -95,7 +95,7 @@ struct AlternatePathAnswer {
 // SIDR_REQ [IBA1 12.11.1]. The retries and their time are the sender's own business.
 struct SidrRequest {
   std::uint64_t service_id = 0;
-  Path path{};                         // its P_Key is asked for
+  Path path{};                         // with the P_Key of the request
   std::uint8_t response_timeout = 20;  // exponent
   std::uint8_t max_retries = 15;
   ByteSpan private_data{};

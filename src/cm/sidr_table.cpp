@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// An exchange is in one of two indexes, by the side that asked.
+// An exchange is in one of two indexes, by the side that sent the request.
 #include "cm/sidr_table_internal.h"
 
 namespace ib::cm {

@@ -56,7 +56,7 @@ class SidrTable {
   // Messages of the other side do not lead here any more.
   void forget_remote(SidrExchange& exchange);
 
-  // Null: none.
+  // Returns null if there is none.
   SidrExchange* find(std::uint32_t id) const;
   SidrExchange* find_request(std::uint32_t request_id) const;
   SidrExchange* find_answer(const MadAddress& from, std::uint32_t request_id) const;

@@ -16,8 +16,8 @@ std::uint64_t position_guid(std::size_t node, std::uint32_t hca, std::uint32_t p
 // locally administered.
 std::uint64_t ethernet_guid(std::size_t node, std::uint32_t hca, std::uint32_t port);
 
-// The address that a node has unless it is told another: one of 127.0.0.0/8, which every machine
-// takes as its own without any configuration. `ordinal`: of the Ethernet ports of the node, each of
+// The address of a node unless it is given another: one of 127.0.0.0/8, which every machine takes
+// as its own without any configuration. `ordinal` counts the Ethernet ports of the node, each of
 // which has one.
 verbs::Gid default_address(std::size_t node, std::uint32_t ordinal);
 inline constexpr const char* kLoopbackInterface = "lo";

@@ -42,9 +42,9 @@ TEST(Addresses, AnEthernetPortHasNoLidAndItsAddressesAsGids) {
   for (const GidEntry& entry : port.gids) {
     EXPECT_EQ(entry.type, GidType::RoceV2);
     EXPECT_EQ(entry.interface, "lo");
-    EXPECT_EQ(fabric.find_port(entry.gid), &port);
+    EXPECT_EQ(fabric.graph().find_port(entry.gid), &port);
   }
-  EXPECT_EQ(fabric.find_port(std::uint16_t{1}), nullptr);
+  EXPECT_EQ(fabric.graph().find_port(std::uint16_t{1}), nullptr);
   EXPECT_EQ(fabric.find_node_by_address(port.gids[1].gid), &fabric.nodes()[1]);
   EXPECT_EQ(fabric.find_node_by_address(port.gids[0].gid), nullptr) << "no address of the node";
 }
@@ -56,7 +56,7 @@ TEST(Addresses, ANodeWithoutEthernetHasOneToo) {
   ASSERT_EQ(node.addresses.size(), 1u);
   EXPECT_EQ(address_text(node.addresses[0].ip), "127.77.0.1");
   EXPECT_EQ(node.hcas[0].ports[0].gids.size(), 1u) << "which is no GID";
-  EXPECT_EQ(fabric->find_port(node.addresses[0].ip), nullptr);
+  EXPECT_EQ(fabric->graph().find_port(node.addresses[0].ip), nullptr);
 }
 
 TEST(Addresses, EachPortOfALargeFabricHasItsOwn) {
@@ -82,7 +82,7 @@ TEST(Addresses, TheLinkLayerIsOfAnHca) {
   Shape shape;
   shape.nodes = {"a", "b"};
   shape.hcas_per_node = 2;
-  shape.links = {{"", 1, LinkLayer::Ethernet}, {"b", 1, LinkLayer::InfiniBand}};
+  shape.link_layers = {{"", 1, LinkLayer::Ethernet}, {"b", 1, LinkLayer::InfiniBand}};
   auto fabric = Fabric::create(shape);
   ASSERT_TRUE(fabric);
   const auto layer = [&](std::size_t node, std::size_t hca) {
@@ -92,9 +92,9 @@ TEST(Addresses, TheLinkLayerIsOfAnHca) {
   EXPECT_EQ(layer(0, 1), LinkLayer::Ethernet);
   EXPECT_EQ(layer(1, 1), LinkLayer::InfiniBand);
   EXPECT_EQ(fabric->nodes()[0].addresses.size(), 1u);
-  shape.links = {{"c", 0, LinkLayer::Ethernet}};
+  shape.link_layers = {{"c", 0, LinkLayer::Ethernet}};
   EXPECT_EQ(Fabric::create(shape).error(), Status::InvalidParameter) << "no such node";
-  shape.links = {{"a", 2, LinkLayer::Ethernet}};
+  shape.link_layers = {{"a", 2, LinkLayer::Ethernet}};
   EXPECT_EQ(Fabric::create(shape).error(), Status::InvalidParameter) << "no such HCA";
 }
 
@@ -119,17 +119,17 @@ TEST(Addresses, WhatStaysKeepsItsIndexAndWhatGoesIsFree) {
   ASSERT_EQ(port.gids.size(), 3u);
   EXPECT_EQ(port.gids[2].gid, two.ip);
   EXPECT_EQ(port.gids[0].interface, "eth0") << "that of its first address";
-  EXPECT_EQ(fabric.find_port(default_address(0, 0)), nullptr);
+  EXPECT_EQ(fabric.graph().find_port(default_address(0, 0)), nullptr);
 
   ASSERT_EQ(fabric.set_addresses(node, {two}), Status::Ok);
   EXPECT_EQ(port.gids[1], GidEntry{}) << "free";
   EXPECT_EQ(port.gids[2].gid, two.ip) << "its index is in address vectors";
-  EXPECT_EQ(fabric.find_port(one.ip), nullptr);
+  EXPECT_EQ(fabric.graph().find_port(one.ip), nullptr);
 
   ASSERT_EQ(fabric.set_addresses(node, {three, two}), Status::Ok);
   EXPECT_EQ(port.gids[1].gid, three.ip);
   EXPECT_EQ(port.gids[2].gid, two.ip);
-  EXPECT_EQ(fabric.find_port(three.ip), &port);
+  EXPECT_EQ(fabric.graph().find_port(three.ip), &port);
 }
 
 TEST(Addresses, ANodeCanHaveItsDefaultOnesAgain) {
@@ -143,7 +143,7 @@ TEST(Addresses, ANodeCanHaveItsDefaultOnesAgain) {
   EXPECT_EQ(node.address_source, AddressSource::Interfaces);
   EXPECT_EQ(fabric.default_addresses(node), before);
   ASSERT_EQ(fabric.set_addresses(node, before, AddressSource::Default), Status::Ok);
-  EXPECT_EQ(fabric.find_port(before[1].ip), &node.hcas[0].ports[1]);
+  EXPECT_EQ(fabric.graph().find_port(before[1].ip), &node.hcas[0].ports[1]);
 }
 
 TEST(Addresses, RefusalsChangeNothing) {
@@ -163,8 +163,8 @@ TEST(Addresses, RefusalsChangeNothing) {
   }
   EXPECT_EQ(fabric.set_addresses(node, many), Status::LimitExceeded);
   EXPECT_EQ(node.addresses, before);
-  EXPECT_EQ(fabric.find_port(good.ip), nullptr);
-  EXPECT_EQ(fabric.find_port(before[0].ip), &node.hcas[0].ports[0]);
+  EXPECT_EQ(fabric.graph().find_port(good.ip), nullptr);
+  EXPECT_EQ(fabric.graph().find_port(before[0].ip), &node.hcas[0].ports[0]);
   many.pop_back();
   EXPECT_EQ(fabric.set_addresses(node, many), Status::Ok) << "beside the link-local address";
 }

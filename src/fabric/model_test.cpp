@@ -25,7 +25,7 @@ TEST(Fabric, DefaultShapeIsOneActivePort) {
   EXPECT_EQ(hca.name, "softib0");
   EXPECT_EQ(hca.ports[0].state, verbs::PortState::Active);
   EXPECT_EQ(hca.ports[0].lid, 1);
-  EXPECT_EQ(fabric->port_count(), 1u);
+  EXPECT_EQ(fabric->graph().port_count(), 1u);
 }
 
 TEST(Fabric, EveryGuidLidAndPortIndexIsDifferent) {
@@ -51,7 +51,7 @@ TEST(Fabric, EveryGuidLidAndPortIndexIsDifferent) {
   EXPECT_EQ(guids.size(), 9u + 18u);
   EXPECT_EQ(lids.size(), 18u);
   EXPECT_EQ(lids.count(0), 0u);
-  EXPECT_EQ(fabric->port_count(), 18u);
+  EXPECT_EQ(fabric->graph().port_count(), 18u);
 }
 
 TEST(Fabric, SameShapeGivesSameGuids) {
@@ -66,7 +66,7 @@ TEST(Fabric, GidIsSubnetPrefixAndPortGuid) {
   auto fabric = Fabric::create({});
   ASSERT_TRUE(fabric);
   Port& port = fabric->nodes()[0].hcas[0].ports[0];
-  ASSERT_EQ(fabric->set_guid(port, 0x0123456789abcdefull), Status::Ok);
+  ASSERT_EQ(fabric->graph().set_guid(port, 0x0123456789abcdefull), Status::Ok);
   const verbs::Gid expected{0xfe, 0x80, 0,    0,    0,    0,    0,    0,
                             1,    0x23, 0x45, 0x67, 0x89, 0xab, 0xcd, 0xef};
   EXPECT_EQ(port.gid(), expected);
@@ -108,9 +108,10 @@ TEST(Fabric, TheBiggestShapeHasUnicastLidsOnly) {
   constexpr std::uint32_t kNodes = kMaxPorts / (kMaxHcasPerNode * kMaxPortsPerHca);
   const auto fabric = Fabric::create(shape(many(kNodes), kMaxHcasPerNode, kMaxPortsPerHca));
   ASSERT_TRUE(fabric);
-  EXPECT_EQ(fabric->port_count(), kNodes * kMaxHcasPerNode * kMaxPortsPerHca);
-  EXPECT_EQ(fabric->find_hca(kNodes * kMaxHcasPerNode - 1)->ports[1].lid, fabric->port_count());
-  EXPECT_LE(fabric->port_count(), kLastUnicastLid);
+  EXPECT_EQ(fabric->graph().port_count(), kNodes * kMaxHcasPerNode * kMaxPortsPerHca);
+  EXPECT_EQ(fabric->find_hca(kNodes * kMaxHcasPerNode - 1)->ports[1].lid,
+            fabric->graph().port_count());
+  EXPECT_LE(fabric->graph().port_count(), kLastUnicastLid);
   EXPECT_EQ(Fabric::create(shape(many(kNodes + 1), kMaxHcasPerNode, kMaxPortsPerHca)).error(),
             Status::LimitExceeded);
   EXPECT_EQ(Fabric::create(shape(many(kMaxNodes + 1), 1, 1)).error(), Status::LimitExceeded);
@@ -130,19 +131,19 @@ TEST(Fabric, FindsEverythingAmongTwentyThousandNodes) {
     ASSERT_EQ(fabric->find_hca_by_guid(*node, hca.node_guid), &hca);
     ASSERT_EQ(&fabric->node_of(hca), node);
     for (const Port& port : hca.ports) {
-      ASSERT_EQ(fabric->find_port(port.lid), &port);
-      ASSERT_EQ(fabric->find_port(port.gid()), &port);
-      ASSERT_EQ(port.element, hca.index);
+      ASSERT_EQ(fabric->graph().find_port(port.lid), &port);
+      ASSERT_EQ(fabric->graph().find_port(port.gid()), &port);
+      ASSERT_EQ(fabric->hca_of(port), &hca);
     }
   }
   EXPECT_EQ(fabric->find_node("n20000"), nullptr);
   EXPECT_EQ(fabric->find_hca(kNodes), nullptr);
-  EXPECT_EQ(fabric->find_port(std::uint16_t{0}), nullptr);
-  EXPECT_EQ(fabric->find_port(static_cast<std::uint16_t>(2 * kNodes + 1)), nullptr);
-  EXPECT_EQ(fabric->find_port(std::uint16_t{0xffff}), nullptr);
+  EXPECT_EQ(fabric->graph().find_port(std::uint16_t{0}), nullptr);
+  EXPECT_EQ(fabric->graph().find_port(static_cast<std::uint16_t>(2 * kNodes + 1)), nullptr);
+  EXPECT_EQ(fabric->graph().find_port(std::uint16_t{0xffff}), nullptr);
   verbs::Gid elsewhere = fabric->nodes()[7].hcas[0].ports[0].gid();
   elsewhere[1] ^= 1;  // the same GUID in another subnet
-  EXPECT_EQ(fabric->find_port(elsewhere), nullptr);
+  EXPECT_EQ(fabric->graph().find_port(elsewhere), nullptr);
 }
 
 TEST(Fabric, LookupsFollowNewLidsAndGuids) {
@@ -153,27 +154,27 @@ TEST(Fabric, LookupsFollowNewLidsAndGuids) {
   const std::uint16_t old_lid = port.lid;
   const verbs::Gid old_gid = port.gid();
 
-  EXPECT_EQ(fabric->set_lid(port, other.lid), Status::AlreadyExists);
-  EXPECT_EQ(fabric->set_lid(port, 0), Status::InvalidParameter);
-  EXPECT_EQ(fabric->set_lid(port, 0xc000), Status::InvalidParameter);
-  EXPECT_EQ(fabric->set_guid(port, other.guid), Status::AlreadyExists);
-  EXPECT_EQ(fabric->find_port(old_lid), &port) << "a refusal changes nothing";
-  EXPECT_EQ(fabric->find_port(old_gid), &port);
+  EXPECT_EQ(fabric->graph().set_lid(port, other.lid), Status::AlreadyExists);
+  EXPECT_EQ(fabric->graph().set_lid(port, 0), Status::InvalidParameter);
+  EXPECT_EQ(fabric->graph().set_lid(port, 0xc000), Status::InvalidParameter);
+  EXPECT_EQ(fabric->graph().set_guid(port, other.guid), Status::AlreadyExists);
+  EXPECT_EQ(fabric->graph().find_port(old_lid), &port) << "a refusal changes nothing";
+  EXPECT_EQ(fabric->graph().find_port(old_gid), &port);
 
-  EXPECT_EQ(fabric->set_lid(port, 3), Status::Ok);
-  EXPECT_EQ(fabric->set_lid(port, 3), Status::Ok) << "what it has already";
-  EXPECT_EQ(fabric->find_port(old_lid), nullptr);
-  EXPECT_EQ(fabric->find_port(std::uint16_t{3}), &port);
-  EXPECT_EQ(fabric->set_guid(port, 0x1234), Status::Ok);
-  EXPECT_EQ(fabric->set_guid(port, 0x1234), Status::Ok);
-  EXPECT_EQ(fabric->find_port(old_gid), nullptr);
-  EXPECT_EQ(fabric->find_port(port.gid()), &port);
+  EXPECT_EQ(fabric->graph().set_lid(port, 3), Status::Ok);
+  EXPECT_EQ(fabric->graph().set_lid(port, 3), Status::Ok) << "what it has already";
+  EXPECT_EQ(fabric->graph().find_port(old_lid), nullptr);
+  EXPECT_EQ(fabric->graph().find_port(std::uint16_t{3}), &port);
+  EXPECT_EQ(fabric->graph().set_guid(port, 0x1234), Status::Ok);
+  EXPECT_EQ(fabric->graph().set_guid(port, 0x1234), Status::Ok);
+  EXPECT_EQ(fabric->graph().find_port(old_gid), nullptr);
+  EXPECT_EQ(fabric->graph().find_port(port.gid()), &port);
 
   // A new HCA takes a LID that is free, not the next by count.
   const auto added = fabric->add_hca(fabric->nodes()[1]);
   ASSERT_TRUE(added);
   EXPECT_EQ((*added)->ports[0].lid, 4);
-  EXPECT_EQ(fabric->find_port(std::uint16_t{4}), &(*added)->ports[0]);
+  EXPECT_EQ(fabric->graph().find_port(std::uint16_t{4}), &(*added)->ports[0]);
 }
 
 // Others point to nodes, HCAs and ports: what is added later moves none of them.
@@ -188,7 +189,7 @@ TEST(Fabric, NothingMovesWhenHcasAreAdded) {
   EXPECT_EQ(fabric.add_hca(a).error(), Status::LimitExceeded);
   EXPECT_TRUE(fabric.add_hca(fabric.nodes()[1])) << "one node's limit is not another's";
   EXPECT_EQ(fabric.find_hca(0), first);
-  EXPECT_EQ(fabric.find_port(port->lid), port);
+  EXPECT_EQ(fabric.graph().find_port(port->lid), port);
   EXPECT_EQ(a.hcas.size(), kMaxHcasPerNode);
   EXPECT_EQ(&first->ports[1], port);
   EXPECT_EQ(first->ports.size(), 2u);

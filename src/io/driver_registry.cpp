@@ -290,8 +290,8 @@ void DriverRegistry::unload(std::string_view name, Done done) {
   if (driver->state == DriverState::Unloading) return report_leak(*driver);  // requested again
   driver->state = DriverState::Unloading;
   driver->blocked = true;
-  driver->patience =
-      executor_.at(executor_.now() + kPatience, [this, driver] { report_leak(*driver); });
+  driver->unload_timer =
+      executor_.at(executor_.now() + kUnloadTimeLimit, [this, driver] { report_leak(*driver); });
   if (driver->object->unload != nullptr) driver->object->unload(*driver->object);
   // Called on any thread, perhaps from code that is about to return out of the module: deferred to
   // the executor's thread.
@@ -305,7 +305,7 @@ void DriverRegistry::unload(std::string_view name, Done done) {
 void DriverRegistry::finish_unload(Driver& driver) {
   if (driver.state != DriverState::Unloading || driver.object->references.total() > 0) return;
   driver.object->references.end();
-  driver.patience.reset();
+  driver.unload_timer.reset();
   driver.object->dispatch = {};
   driver.object->add_device = nullptr;
   driver.object->unload = nullptr;

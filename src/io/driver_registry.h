@@ -47,7 +47,7 @@ class DriverRegistry {
   using ModuleEntry = Status (*)(DriverObject& driver, std::string& reason);
   static constexpr const char* kEntrySymbol = "softib_driver_entry_1";
   // How long unload() waits for the users of the driver before it reports a leak.
-  static constexpr Duration kPatience = std::chrono::seconds(2);
+  static constexpr Duration kUnloadTimeLimit = std::chrono::seconds(2);
 
   // `modules` may be null: then only drivers of this program can be loaded.
   DriverRegistry(platform::Executor& executor, platform::ModuleHost* modules)
@@ -75,7 +75,7 @@ class DriverRegistry {
   // Returns Ok, or the error with which unload() would refuse at once: NotFound, DeviceBusy.
   Status may_unload(std::string_view name, std::string& reason) const;
   // Its devices have been removed before. DeviceBusy: another loaded driver depends on it; or it
-  // keeps references: then it stays mapped, and the reason says which. If they go later, so does
+  // keeps references: then it stays mapped, and the reason names them. If they go later, so does
   // the code.
   void unload(std::string_view name, Done done);
 
@@ -97,7 +97,7 @@ class DriverRegistry {
     std::shared_ptr<platform::Module> module;
     std::vector<std::string> holds;  // drivers whose Dependent reference it has
     std::vector<Done> waiting;       // for Loading or Unloading to end
-    std::unique_ptr<platform::Timer> patience;
+    std::unique_ptr<platform::Timer> unload_timer;
   };
 
   Driver* find(std::string_view name) const;

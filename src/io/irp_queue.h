@@ -3,7 +3,7 @@
 //
 // Of take() and cancel() racing for one request, exactly one gets it. Parking a request that was
 // cancelled already completes it. Removal costs the same wherever a request stands.
-// Lock rule: nothing is completed, and nobody outside is called, while lock_ is held.
+// Lock rule: no request is completed, and no code outside is called, while lock_ is held.
 // Lifetime: the queue outlives every cancel() of a request that was ever parked in it.
 #pragma once
 

@@ -149,8 +149,9 @@ Status answer(const NodeFacts& node, const PortFacts& port, const Mad& request, 
                          smp.header.method);
     return Status::InvalidParameter;
   }
-  // Hop pointer and hop count: only 0 of 0 ends here [14.2.2.2].
-  if (directed && smp.header.class_specific != 0) {
+  // Hop pointer and hop count: 0 of 0, or the end of the hops [14.2.2.2].
+  const std::uint16_t hops = smp.header.class_specific;
+  if (directed && hops != 0 && hops >> 8 != (hops & 0xff) + 1) {
     reason = "the directed route of the MAD has hops: it is not for this port";
     return Status::InvalidParameter;
   }

@@ -104,7 +104,7 @@ TEST_F(Agent, SaysWhichNodeItIs) {
                 std::string(48, '0'));
 }
 
-// The agent asks nothing of a port that only an HCA's has.
+// The agent uses no field of a port that only an HCA's port has.
 TEST_F(Agent, ASwitchsPortAnswersAsOne) {
   node.type = NodeType::Switch;
   node.ports = 36;
@@ -214,6 +214,9 @@ TEST_F(Agent, AnswersADirectedRouteThatEndsHere) {
   smp.header.class_specific = 0x0001;  // one hop to go
   EXPECT_EQ(ask(smp), Status::InvalidParameter);
   EXPECT_NE(reason.find("hops"), std::string::npos) << reason;
+  smp.header.class_specific = 0x0201;  // it has arrived
+  EXPECT_EQ(status_of(smp), kDirectionBit);
+  EXPECT_EQ(response.header.class_specific, 0x0201);
 }
 
 TEST_F(Agent, DoesNotAnswerResponses) {

@@ -17,6 +17,7 @@ class MethodSet {
   MethodSet(std::initializer_list<std::uint8_t> methods) {
     for (const std::uint8_t method : methods) bits_.set(method % kMethods);
   }
+  void add(std::uint8_t method) { bits_.set(method % kMethods); }
   bool has(std::uint8_t method) const { return method < kMethods && bits_.test(method); }
   bool is_empty() const { return bits_.none(); }
   bool meets(const MethodSet& other) const { return (bits_ & other.bits_).any(); }

@@ -28,8 +28,8 @@ class MappedFile {
   virtual std::uint64_t file_size() = 0;   // of the file, now; maps its new part
 };
 
-// Pages of this process that were moved into a file at the same address (linux/adopt/adopt.h
-// tells how).
+// Pages of this process that were moved into a file at the same address (linux/adopt/adopt.h has
+// the method).
 struct AdoptedPages {
   NativeHandle file;          // memfd of `length` bytes, or more
   std::uint64_t address = 0;  // page aligned

@@ -9,6 +9,7 @@
 #include <toml++/toml.h>
 
 #include <algorithm>
+#include <charconv>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -170,6 +171,37 @@ void read_node(const toml::table& from, std::string& reason, NodeConfig& node) {
   }
 }
 
+// "node0/softib0/1". Returns false if the text names no port.
+bool parse_end(const std::string& text, LinkConfig::End& end) {
+  const std::size_t first = text.find('/');
+  const std::size_t second = first != std::string::npos ? text.find('/', first + 1) : first;
+  if (second == std::string::npos) return false;
+  end.text = text;
+  end.node = text.substr(0, first);
+  end.hca = text.substr(first + 1, second - first - 1);
+  const char* const last = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data() + second + 1, last, end.port);
+  return error == std::errc{} && stop == last && !end.node.empty() && !end.hca.empty();
+}
+
+void read_link(const toml::table& from, std::string& reason, LinkConfig& link) {
+  link.place = place(from.source());
+  Table table(from, "[[link]]", reason);
+  std::vector<std::string> texts;
+  table.texts("ports", texts, true);
+  table.no_others();
+  if (!reason.empty()) return;
+  if (texts.size() != link.ends.size()) {
+    return table.wrong(*from.get("ports"), "ports",
+                       fmt::format("has {} entries; a cable has two ends", texts.size()));
+  }
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    if (parse_end(texts[i], link.ends[i])) continue;
+    table.wrong((*from.get_as<toml::array>("ports"))[i], "ports",
+                fmt::format("has \"{}\", which names no port: node0/softib0/1", texts[i]));
+  }
+}
+
 std::string no_such_node(const std::string& name, std::size_t count) {
   return fmt::format("the fabric has no node \"{}\", it has {} node{}", name, count,
                      count == 1 ? "" : "s");
@@ -177,7 +209,7 @@ std::string no_such_node(const std::string& name, std::size_t count) {
 
 }  // namespace
 
-Status apply_links(const FabricConfig& config, fabric::Shape& shape, std::string& reason) {
+Status apply_link_layers(const FabricConfig& config, fabric::Shape& shape, std::string& reason) {
   for (const HcaConfig& hca : config.hcas) {
     const std::string what = hca.place + "[[hca]]: ";
     if (!hca.node.empty() &&
@@ -192,7 +224,7 @@ Status apply_links(const FabricConfig& config, fabric::Shape& shape, std::string
                            what, hca.name, shape.hcas_per_node - 1);
       return Status::NotFound;
     }
-    shape.links.push_back({hca.node, number, hca.link_layer});
+    shape.link_layers.push_back({hca.node, number, hca.link_layer});
   }
   return Status::Ok;
 }
@@ -219,6 +251,55 @@ Status apply_addresses(const FabricConfig& config, fabric::Fabric& fabric, std::
                              : fmt::format("{} has more addresses than a port has GIDs ({})",
                                            wanted.name, verbs::limits::kGidTableLength - 1));
     return set;
+  }
+  return Status::Ok;
+}
+
+namespace {
+
+// Returns the port of a cable's end; nullptr, and the reason, if it is not there.
+fabric::Port* find_end(fabric::Fabric& fabric, const LinkConfig::End& end, std::string& reason) {
+  fabric::Node* node = fabric.find_node(end.node);
+  if (node == nullptr) {
+    reason += no_such_node(end.node, fabric.nodes().size());
+    return nullptr;
+  }
+  const auto hca = std::find_if(node->hcas.begin(), node->hcas.end(),
+                                [&](const fabric::Hca& one) { return one.name == end.hca; });
+  if (hca == node->hcas.end()) {
+    reason += fmt::format("node {} has no HCA \"{}\", it has softib0 to softib{} (--hcas)",
+                          end.node, end.hca, node->hcas.size() - 1);
+    return nullptr;
+  }
+  if (end.port >= 1 && end.port <= hca->ports.size()) return &hca->ports[end.port - 1];
+  reason += fmt::format("there is no port {}: HCAs have {} (--ports)", end.text, hca->ports.size());
+  return nullptr;
+}
+
+std::string why_no_cable(const fabric::Graph& graph, const LinkConfig& link, const fabric::Port& a,
+                         const fabric::Port& b) {
+  if (&a == &b) return fmt::format("both ends are {}", link.ends[0].text);
+  if (a.link_layer != b.link_layer) {
+    return fmt::format("{} is {} and {} is {}: no cable joins two link layers", link.ends[0].text,
+                       verbs::link_layer_name(a.link_layer), link.ends[1].text,
+                       verbs::link_layer_name(b.link_layer));
+  }
+  const auto& taken = graph.peer_of(a) != nullptr ? link.ends[0] : link.ends[1];
+  return fmt::format("{} has a cable already", taken.text);
+}
+
+}  // namespace
+
+Status apply_cables(const FabricConfig& config, fabric::Fabric& fabric, std::string& reason) {
+  for (const LinkConfig& link : config.links) {
+    std::string why = link.place + "[[link]]: ";
+    fabric::Port* a = find_end(fabric, link.ends[0], why);
+    fabric::Port* b = a != nullptr ? find_end(fabric, link.ends[1], why) : nullptr;
+    const Status joined = b != nullptr ? fabric.graph().connect(*a, *b) : Status::NotFound;
+    if (joined == Status::Ok) continue;
+    if (b != nullptr) why += why_no_cable(fabric.graph(), link, *a, *b);
+    reason = why;
+    return joined;
   }
   return Status::Ok;
 }
@@ -259,6 +340,11 @@ Result<FabricConfig> parse_fabric_config(std::string_view text, const std::strin
   if (const toml::array* list = top.tables("node")) {
     for (const toml::node& item : *list) {
       read_node(*item.as_table(), reason, config.nodes.emplace_back());
+    }
+  }
+  if (const toml::array* list = top.tables("link")) {
+    for (const toml::node& item : *list) {
+      read_link(*item.as_table(), reason, config.links.emplace_back());
     }
   }
   top.no_others();

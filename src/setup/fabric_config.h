@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // The configuration file of a fabric (`--config FILE`, TOML; docs/cli.md has an example): where the
-// driver store is, which children ports have, extra partitions, link layers and addresses.
+// driver store is, which children ports have, extra partitions, link layers, addresses and cables.
 #pragma once
 
 #include "base/result.h"
 #include "drivers/ib_bus/ib_bus.h"
 #include "fabric/model.h"
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -38,12 +39,25 @@ struct NodeConfig {
   std::string place;
 };
 
+// A cable between two ports.
+struct LinkConfig {
+  struct End {
+    std::string text;  // "node0/softib0/1": the three below
+    std::string node;
+    std::string hca;
+    std::uint32_t port = 0;
+  };
+  std::array<End, 2> ends;
+  std::string place;
+};
+
 struct FabricConfig {
   std::string drivers;  // folder of the driver store; empty: none
   std::vector<drivers::PortChild> children{drivers::default_port_child()};
   std::vector<PartitionConfig> partitions;
   std::vector<HcaConfig> hcas;
   std::vector<NodeConfig> nodes;
+  std::vector<LinkConfig> links;
 };
 
 // Paths in it are relative to `folder`. Malformed: see `reason`, which has the place.
@@ -54,9 +68,12 @@ Result<FabricConfig> read_fabric_config(const std::string& path, std::string& re
 
 // Gives the HCAs of `shape` the link layers of the file. NotFound: it names a node or an HCA that
 // the shape has not; `reason` has the place in the file.
-Status apply_links(const FabricConfig& config, fabric::Shape& shape, std::string& reason);
+Status apply_link_layers(const FabricConfig& config, fabric::Shape& shape, std::string& reason);
 // Gives the nodes the addresses of the file, each with the interface that has it now. NotFound,
 // AlreadyExists, LimitExceeded: as above. Passive level.
 Status apply_addresses(const FabricConfig& config, fabric::Fabric& fabric, std::string& reason);
+// Joins the ports of the file by cables. NotFound, as above; AlreadyExists, InvalidParameter: as
+// fabric::Graph::connect().
+Status apply_cables(const FabricConfig& config, fabric::Fabric& fabric, std::string& reason);
 
 }  // namespace ib::softib

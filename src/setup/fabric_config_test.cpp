@@ -49,7 +49,7 @@ TEST(FabricConfig, SaysWhatIsWrong) {
   EXPECT_EQ(complaint("ipoib = 1"), "1:9: top level: \"ipoib\" must be true or false");
   EXPECT_EQ(complaint("# a comment\n  driver = 'x'"),
             "2:3: top level: \"driver\" is not known; known are child, drivers, hca, ipoib, "
-            "node, partition");
+            "link, node, partition");
   EXPECT_EQ(complaint("[[child]]\nname = 'x'"), "1:1: [[child]]: \"device_id\" is missing");
   EXPECT_EQ(complaint("[[partition]]\nname = 'x'\npkey = 70000"),
             "3:8: [[partition]]: \"pkey\" must be a number from 0 to 65535");
@@ -71,10 +71,11 @@ std::string misfit(std::string_view text) {
   fabric::Shape shape;
   shape.nodes = {"a", "b"};
   shape.hcas_per_node = 2;
-  if (apply_links(*config, shape, reason) != Status::Ok) return reason;
+  if (apply_link_layers(*config, shape, reason) != Status::Ok) return reason;
   auto fabric = fabric::Fabric::create(shape);
   EXPECT_TRUE(fabric);
-  return apply_addresses(*config, *fabric, reason) == Status::Ok ? "none" : reason;
+  if (apply_addresses(*config, *fabric, reason) != Status::Ok) return reason;
+  return apply_cables(*config, *fabric, reason) == Status::Ok ? "none" : reason;
 }
 
 TEST(FabricConfig, HcasHaveLinkLayersAndNodesAddresses) {
@@ -95,7 +96,7 @@ addresses = ["192.0.2.1", "fd00::1", "127.0.0.9"]
   fabric::Shape shape;
   shape.nodes = {"a", "b"};
   shape.hcas_per_node = 2;
-  ASSERT_EQ(apply_links(*config, shape, reason), Status::Ok) << reason;
+  ASSERT_EQ(apply_link_layers(*config, shape, reason), Status::Ok) << reason;
   auto fabric = fabric::Fabric::create(shape);
   ASSERT_TRUE(fabric);
   ASSERT_EQ(apply_addresses(*config, *fabric, reason), Status::Ok) << reason;
@@ -131,6 +132,55 @@ TEST(FabricConfig, SaysWhatDoesNotFitTheFabric) {
   std::string many = "[[node]]\nname = 'a'\naddresses = [";
   for (int i = 1; i <= 16; ++i) many += "'192.0.2." + std::to_string(i) + "', ";
   EXPECT_EQ(misfit(many + "]"), "1:1: [[node]]: a has more addresses than a port has GIDs (15)");
+}
+
+TEST(FabricConfig, CablesJoinTwoPorts) {
+  std::string reason;
+  const auto config = parse_fabric_config(R"(
+[[link]]
+ports = ["a/softib1/2", "b/softib0/1"]
+)",
+                                          "/etc", reason);
+  ASSERT_TRUE(config) << reason;
+  auto fabric =
+      fabric::Fabric::create({.nodes = {"a", "b"}, .hcas_per_node = 2, .ports_per_hca = 2});
+  ASSERT_TRUE(fabric);
+  ASSERT_EQ(apply_cables(*config, *fabric, reason), Status::Ok) << reason;
+  const fabric::Port& end = fabric->nodes()[0].hcas[1].ports[1];
+  EXPECT_EQ(fabric->graph().peer_of(end), &fabric->nodes()[1].hcas[0].ports[0]);
+  EXPECT_EQ(fabric->graph().peer_of(fabric->nodes()[0].hcas[0].ports[0]), nullptr);
+}
+
+TEST(FabricConfig, SaysWhatIsWrongWithACable) {
+  const auto of = [](const std::string& ports, const std::string& more = "") {
+    return misfit(more + "[[link]]\nports = [" + ports + "]");
+  };
+  EXPECT_EQ(of("'a/softib0/1', 'b/softib1/1'"), "none");
+  EXPECT_EQ(misfit("[[link]]"), "1:1: [[link]]: \"ports\" is missing");
+  EXPECT_EQ(misfit("[[link]]\nports = 'a/softib0/1'"),
+            "2:9: [[link]]: \"ports\" must be a list of texts");
+  EXPECT_EQ(misfit("[[link]]\nports = ['a/softib0/1', 'b/softib0/1']\nlength = 3"),
+            "3:1: [[link]]: \"length\" is not known; known are ports");
+  EXPECT_EQ(of("'a/softib0/1'"), "2:9: [[link]]: \"ports\" has 1 entries; a cable has two ends");
+  for (const std::string wrong : {"softib0/1", "a/softib0", "a/softib0/", "a/softib0/1x", "a//1",
+                                  "/softib0/1", "a/softib0/-1", "a/softib0/1/1"}) {
+    EXPECT_EQ(of("'a/softib0/1', '" + wrong + "'"), "2:25: [[link]]: \"ports\" has \"" + wrong +
+                                                        "\", which names no port: node0/softib0/1");
+  }
+  EXPECT_EQ(of("'a/softib0/1', 'c/softib0/1'"),
+            "1:1: [[link]]: the fabric has no node \"c\", it has 2 nodes");
+  EXPECT_EQ(of("'a/softib0/1', 'b/mlx5_0/1'"),
+            "1:1: [[link]]: node b has no HCA \"mlx5_0\", it has softib0 to softib1 (--hcas)");
+  EXPECT_EQ(of("'a/softib0/2', 'b/softib0/1'"),
+            "1:1: [[link]]: there is no port a/softib0/2: HCAs have 1 (--ports)");
+  EXPECT_EQ(of("'a/softib0/1', 'a/softib0/1'"), "1:1: [[link]]: both ends are a/softib0/1");
+  EXPECT_EQ(
+      of("'b/softib0/1', 'a/softib1/1'", "[[link]]\nports = ['a/softib0/1', 'b/softib0/1']\n"),
+      "3:1: [[link]]: b/softib0/1 has a cable already");
+  EXPECT_EQ(
+      of("'a/softib0/1', 'b/softib1/1'", "[[hca]]\nname = 'softib1'\nlink_layer = 'ethernet'\n"),
+      "4:1: [[link]]: a/softib0/1 is infiniband and b/softib1/1 is ethernet: no cable joins "
+      "two link layers");
 }
 
 TEST(FabricConfig, AFileThatIsNoFileIsRefusedAtOnce) {

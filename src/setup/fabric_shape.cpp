@@ -32,7 +32,7 @@ bool is_node_name(std::string_view name) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
            c == '-' || c == '.';
   });
-  // A name of digits could not be told from a number; the control messages carry 63 characters.
+  // A name of digits looks like a number; the control messages carry 63 characters.
   return clean && !name.empty() && name.size() <= 63 && name[0] != '-' && !is_number(name);
 }
 

@@ -22,14 +22,14 @@ struct Interface {
 };
 // Returns those of this network namespace. Passive level.
 std::vector<Interface> interfaces();
-// Those that are up, but for loopback and link-local addresses: these say nothing about a host.
+// Those that are up, but for loopback and link-local addresses, which do not identify a host.
 // IPv4 first. Passive level.
 std::vector<Interface> host_addresses();
 
 // Returns the name of the interface that has the address; empty: none has.
 std::string interface_of(const verbs::Gid& ip, const std::vector<Interface>& known);
 
-// The number by which the kernel knows the network namespace of this process; 0: not known.
+// Returns the kernel's number of the network namespace of this process, or 0 if it is not known.
 std::uint64_t network_namespace();
 
 }  // namespace ib::softib

@@ -18,10 +18,10 @@
 namespace ib::softib {
 namespace {
 
-// Of each process that has a slot, and as many that only ask.
+// One for each process that has a slot, and as many for those that only send queries.
 constexpr std::size_t kMaxSessions = 2 * hca::kMaxSlots;
 // The time that the requests of clients may take to end during the teardown.
-constexpr Duration kPatience = std::chrono::seconds(5);
+constexpr Duration kEndTimeLimit = std::chrono::seconds(5);
 
 std::string count_of(std::size_t n, const char* what) {
   return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s");
@@ -46,7 +46,7 @@ Status Daemon::build(std::string& reason) {
     auto read = read_fabric_config(options_.config, reason);
     if (!read) return read.error();
     config = *std::move(read);
-    IB_CHECK(in_config(apply_links(config, shape, reason), reason));
+    IB_CHECK(in_config(apply_link_layers(config, shape, reason), reason));
   }
   auto fabric = fabric::Fabric::create(shape);
   if (!fabric) {
@@ -58,6 +58,7 @@ Status Daemon::build(std::string& reason) {
   }
   fabric_.emplace(*std::move(fabric));
   IB_CHECK(in_config(apply_addresses(config, *fabric_, reason), reason));
+  IB_CHECK(in_config(apply_cables(config, *fabric_, reason), reason));
   // The lock comes first: a second softibd must not make device memory.
   auto directory = os::ServerDirectory::claim(options_.runtime_dir, options_.fabric, reason);
   if (!directory) return directory.error();
@@ -73,6 +74,7 @@ Status Daemon::build(std::string& reason) {
                                        std::move(tree_options), reason);
   if (!devices) return devices.error();
   devices_ = *std::move(devices);
+  rdma_cm_ = std::make_unique<DaemonRdmaCm>(loop_, *fabric_, *devices_);
   if (verifier_ != nullptr) devices_->access_layer().verifier = &verifier_->device();
   return add_partitions(config, reason);
 }
@@ -157,7 +159,7 @@ void Daemon::on_ready() {
   if (ending_) return;
   start_server();
   log_.info("fabric " + options_.fabric + " is up: " + count_of(fabric_->nodes().size(), "node") +
-            ", " + count_of(fabric_->port_count(), "port") + "; socket " + socket_path());
+            ", " + count_of(fabric_->graph().port_count(), "port") + "; socket " + socket_path());
   consider_idleness();
 }
 
@@ -180,7 +182,8 @@ Result<os::NativeHandle> Daemon::make_status(std::string& reason) {
   Json status = {{"fabric", options_.fabric},
                  {"link_layer", verbs::link_layer_name(options_.shape.link_layer)},
                  {"kept", options_.keep},
-                 {"connections", connections}};
+                 {"connections", connections},
+                 {"rdma_cm", rdma_cm_->list()}};
   if (verifier_ != nullptr) {
     status["verify"] = options_.verify == Verify::Faults ? "faults" : "on";
     status["verify_findings"] = verifier_->findings();
@@ -221,7 +224,7 @@ void Daemon::add_session(std::unique_ptr<os::ServerConnection> connection) {
 void Daemon::on_over(DaemonSession& session) {
   loop_.post([this, id = session.client().session] {
     sessions_.erase(id);
-    if (ending_ && sessions_.empty()) return power_off();
+    if (ending_ && sessions_.empty()) return close_services();
     consider_idleness();
   });
 }
@@ -252,9 +255,15 @@ void Daemon::begin_end(const std::string& why) {
   directory_->remove_socket();
   server_.reset();
   devices_->root().announce_shutdown();
-  patience_ = loop_.at(loop_.now() + kPatience, [this] { give_up(); });
-  if (sessions_.empty()) return power_off();
+  end_timer_ = loop_.at(loop_.now() + kEndTimeLimit, [this] { give_up(); });
+  if (sessions_.empty()) return close_services();
   for (const auto& [id, session] : sessions_) session->end();
+}
+
+// Before the devices, whose files they have open.
+void Daemon::close_services() {
+  const auto done = [](io::Irp&, void* context) { static_cast<Daemon*>(context)->power_off(); };
+  devices_->gsi().close(closing_services_.start(done, this));
 }
 
 // The devices go down in order, after all other requests.

@@ -55,6 +55,7 @@ class Daemon : public SessionHost {
   Result<io::DeviceObject*> resolve(const std::string& node, const std::string& path,
                                     std::string& reason) override;
   Result<os::NativeHandle> make_status(std::string& reason) override;
+  DaemonRdmaCm* rdma_cm() override { return rdma_cm_.get(); }
   void disconnect(io::FileObject& process) override;
   void send_down(io::IrpRef irp) override;
   void on_close_asked(const io::FileObject& file) override { report_leftovers(file); }
@@ -68,6 +69,7 @@ class Daemon : public SessionHost {
   void consider_idleness();
   void on_ready();
   void begin_end(const std::string& why);
+  void close_services();
   void power_off();
   void give_up();
 
@@ -87,15 +89,17 @@ class Daemon : public SessionHost {
   std::unique_ptr<io::Verifier> verifier_;  // null: off
   std::unique_ptr<VerifyingMemory> verifying_memory_;
   std::unique_ptr<DaemonDevices> devices_;
+  std::unique_ptr<DaemonRdmaCm> rdma_cm_;
   std::unique_ptr<os::ServerSocket> server_;
   std::map<std::uint64_t, std::unique_ptr<DaemonSession>> sessions_;
   std::uint64_t last_session_ = 0;
   Instant started_{};
   bool had_client_ = false;  // some process has attached
   bool ending_ = false;
+  io::Irp closing_services_;
   DaemonExit exit_ = DaemonExit::Ended;
   std::unique_ptr<platform::Timer> idle_timer_;
-  std::unique_ptr<platform::Timer> patience_;
+  std::unique_ptr<platform::Timer> end_timer_;
 };
 
 }  // namespace ib::softib

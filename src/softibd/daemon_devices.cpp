@@ -3,9 +3,21 @@
 
 #include "linux/client/client_host.h"
 
+#include <functional>
+#include <random>
 #include <thread>
+#include <utility>
 
 namespace ib::softib {
+namespace {
+
+// Two softibd, or one and its successor, must not count transactions alike.
+std::uint64_t make_seed() {
+  std::random_device random;
+  return std::uint64_t{random()} << 32 | random();
+}
+
+}  // namespace
 
 Result<std::unique_ptr<DaemonDevices>> DaemonDevices::create(
     platform::Executor& executor, fabric::Fabric& fabric, platform::DeviceMemoryHost& memory,
@@ -30,6 +42,18 @@ Result<std::unique_ptr<DaemonDevices>> DaemonDevices::create(
   io::TypedPointer services;
   services.set(self->access_layer_.get());
   names.set_services(services);
+  self->gsi_ = std::make_unique<services::Gsi>(*self->access_layer_, fabric,
+                                               services::Gsi::Options{make_seed()});
+  services::Gsi& gsi = *self->gsi_;
+  names.set_removal_hooks(
+      {[&gsi](const fabric::Hca& hca, std::function<void()> go) { gsi.let_go(hca, std::move(go)); },
+       [&gsi](const fabric::Hca& hca) { gsi.let_back(hca); }});
+  self->sa_service_ =
+      std::make_unique<services::SaService>(gsi, fabric, executor, services::SaService::Options{});
+  auto client = services::GsiSaClient::create(gsi, *self->sa_service_, fabric, executor,
+                                              services::GsiSaClient::Options{}, reason);
+  if (!client) return client.error();
+  self->sa_ = *std::move(client);
   return self;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// The devices of softibd: the HCAs' driver, the device tree, and the device of file 0, in the order
-// of their dependencies.
+// The devices of softibd: the HCAs' driver, the device tree, the device of file 0, and the services
+// over them, in the order of their dependencies.
 //
 // Thread rule: the loop's thread.
 #pragma once
@@ -10,6 +10,9 @@
 #include "drivers/root/fabric_tree.h"
 #include "drivers/soft_hca/soft_hca.h"
 #include "io/device.h"
+#include "services/gsi/gsi.h"
+#include "services/sa/gsi_sa_client.h"
+#include "services/sa/sa_service.h"
 
 #include <memory>
 #include <string>
@@ -29,6 +32,10 @@ class DaemonDevices {
   drivers::FabricRoot& root() { return *root_; }
   drivers::FabricTree& tree() { return *tree_; }
   al::System& access_layer() { return *access_layer_; }
+  // Opens nothing until it is told to; closed before tree().shut_down().
+  services::Gsi& gsi() { return *gsi_; }
+  services::SaService& sa_service() { return *sa_service_; }
+  services::SaClient& sa() { return *sa_; }
 
  private:
   DaemonDevices() = default;
@@ -37,6 +44,9 @@ class DaemonDevices {
   std::unique_ptr<drivers::FabricTree> tree_;
   std::unique_ptr<drivers::FabricRoot> root_;
   std::unique_ptr<al::System> access_layer_;
+  std::unique_ptr<services::Gsi> gsi_;
+  std::unique_ptr<services::SaService> sa_service_;
+  std::unique_ptr<services::SaClient> sa_;
 };
 
 }  // namespace ib::softib

@@ -69,10 +69,10 @@ void add_options(CLI::App& app, DaemonOptions& options, Texts& texts) {
   app.add_option("--max-memory", texts.max_memory,
                  "most memory for queues and device memory, such as 512M or 4G")
       ->option_text("SIZE");
-  app.add_option(
-         "--config", options.config,
-         "configuration file: children of ports, partitions, link layers, addresses, driver "
-         "store (docs/cli.md)")
+  app.add_option("--config", options.config,
+                 "configuration file: children of ports, partitions, link layers, addresses, "
+                 "cables, driver "
+                 "store (docs/cli.md)")
       ->check(CLI::ExistingFile)
       ->option_text("FILE");
   app.add_flag("--verify{on}", texts.verify,

@@ -47,7 +47,9 @@ Target target_of(Code code) {
     case Code::CreateBacking:
     case Code::DestroyBacking:
     case Code::GetBacking:
-    case Code::SetAddresses: return Target::Fabric;
+    case Code::SetAddresses:
+    case Code::OpenRdmaCm:
+    case Code::RdmaCm: return Target::Fabric;
     case Code::QueryCa:
     case Code::QueryPort:
     case Code::ModifyPort:

@@ -49,6 +49,7 @@ DaemonSession::DaemonSession(SessionHost& host, std::unique_ptr<os::ServerConnec
 
 DaemonSession::~DaemonSession() {
   IB_ASSERT(is_over());
+  close_rdma_cm();
 }
 
 DaemonSession::Request& DaemonSession::new_request(std::uint64_t tag, Code code) {
@@ -97,7 +98,8 @@ void DaemonSession::carry_out(const ParsedRequest& parsed,
   fail(request, Status::NotFound, fmt::format("file {} is not open", parsed.file));
 }
 
-// The codes that are about softibd itself and its files; false: the request is for a driver.
+// Executes the codes that concern softibd itself and its files. Returns false if the request is for
+// a driver.
 bool DaemonSession::carry_out_here(Request& request) {
   if (request.code == Code::Ping) {
     finish(request);
@@ -108,6 +110,10 @@ bool DaemonSession::carry_out_here(Request& request) {
   } else if (request.code == Code::Shutdown) {
     finish(request);
     host_.shut_down(fmt::format("pid {}", client_.pid));
+  } else if (request.code == Code::OpenRdmaCm) {
+    open_rdma_cm(request);
+  } else if (request.code == Code::RdmaCm) {
+    rdma_cm(request);
   } else if (request.code == Code::Open) {
     open_file(request);
   } else if (request.code == Code::Close) {
@@ -137,6 +143,35 @@ void DaemonSession::status(Request& request) {
   if (!text) return fail(request, text.error(), reason);
   request.irp.out_handles[0] = *std::move(text);
   finish(request);
+}
+
+void DaemonSession::open_rdma_cm(Request& request) {
+  const auto in = request.irp.input<control::OpenRdmaCmIn>();
+  if (!in) return fail(request, Status::Malformed, "OpenRdmaCm takes 128 bytes of input");
+  if (host_.rdma_cm() == nullptr) return fail(request, Status::NotSupported, "no rdma_cm here");
+  if (rdma_cm_file_ != 0) {
+    return fail(request, Status::InvalidState, "this connection is an open rdma_cm already");
+  }
+  std::string reason;
+  const auto on_events = [this] { connection_->send(make_reply(0, 0, {})); };
+  const auto file = host_.rdma_cm()->open(*in, client_.pid, on_events, reason);
+  if (!file) return fail(request, file.error(), reason);
+  rdma_cm_file_ = *file;
+  request.irp.information = *file;
+  finish(request);
+}
+
+void DaemonSession::rdma_cm(Request& request) {
+  const auto in = request.irp.input<control::RdmaCmIn>();
+  if (!in) return fail(request, Status::Malformed, "RdmaCm takes 1048 bytes of input");
+  if (host_.rdma_cm() == nullptr) return fail(request, Status::NotSupported, "no rdma_cm here");
+  static_cast<void>(request.irp.set_output(host_.rdma_cm()->command(*in)));
+  finish(request);
+}
+
+void DaemonSession::close_rdma_cm() {
+  if (rdma_cm_file_ != 0) host_.rdma_cm()->close(rdma_cm_file_);
+  rdma_cm_file_ = 0;
 }
 
 // Returns false if the file is not open.
@@ -246,6 +281,7 @@ void DaemonSession::end() {
 }
 
 void DaemonSession::on_closed() {
+  close_rdma_cm();
   if (io::ClientFile* zero = files_.find(0)) host_.disconnect(zero->object());
   files_.end();
   files_.go_on();

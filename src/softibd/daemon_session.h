@@ -12,6 +12,7 @@
 #include "io/client_files.h"
 #include "io/device.h"
 #include "linux/server/server_connection.h"
+#include "softibd/daemon_rdma_cm.h"
 #include "softibd/daemon_request.h"
 
 #include <array>
@@ -36,6 +37,8 @@ class SessionHost {
                                             std::string& reason) = 0;
   // A memory file with the state of the fabric (Code::Status).
   virtual Result<os::NativeHandle> make_status(std::string& reason) = 0;
+  // Returns nullptr if it does not have the service.
+  virtual DaemonRdmaCm* rdma_cm() { return nullptr; }
   virtual void disconnect(io::FileObject& process) = 0;  // before its requests are cancelled
   // Starts a request to the device of its file.
   virtual void send_down(io::IrpRef irp) {
@@ -89,6 +92,9 @@ class DaemonSession : private os::ServerConnection::Handler, private io::ClientF
   bool carry_out_here(Request& request);
   void keep(Request& request);
   void status(Request& request);
+  void open_rdma_cm(Request& request);
+  void rdma_cm(Request& request);
+  void close_rdma_cm();
 
   static void on_request_done(io::Irp& irp, void* context);
   void finish(Request& request);
@@ -102,7 +108,8 @@ class DaemonSession : private os::ServerConnection::Handler, private io::ClientF
   std::unique_ptr<os::ServerConnection> connection_;
   io::Client client_;
   io::ClientFiles files_{*this};
-  std::list<Request> requests_;  // under way
+  std::list<Request> requests_;     // under way
+  std::uint32_t rdma_cm_file_ = 0;  // 0: this connection is none
 };
 
 }  // namespace ib::softib

@@ -89,7 +89,8 @@ class World : public SessionHost {
 
   // Runs the loop until it is idle.
   void run() {
-    for (int i = 0; i < 20; ++i) {
+    // A turn takes one message of a connection.
+    for (std::size_t i = 0; i < 2 * DaemonSession::kMaxPending; ++i) {
       loop.post([this] { loop.stop(); });
       loop.run();
     }

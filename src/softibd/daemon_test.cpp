@@ -3,14 +3,17 @@
 #include "softibd/daemon.h"
 
 #include "linux/client/client_channel.h"
+#include "services/gsi/gsi.h"
 #include "softibd/in_process_daemon.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <future>
 #include <iterator>
 #include <memory>
 #include <thread>
@@ -277,6 +280,54 @@ TEST_F(DaemonTest, ManyClientsComeAndGoAtOnce) {
     });
   }
   for (std::thread& thread : threads) thread.join();
+}
+
+// They have the HCA of a node open, which nobody's removal of it fails for, and which no end of the
+// fabric waits for.
+TEST_F(DaemonTest, ServicesOpenANodeWhenTheyAreToldTo) {
+  DaemonOptions options = kept();
+  options.verify = Verify::On;
+  start(std::move(options));
+  const auto channel = connect();
+  EXPECT_EQ(call(*channel, Code::Ping).status, Status::Ok);  // answered once it is up
+  const auto ensure = [this] {
+    io::Irp irp;
+    std::promise<void> done;
+    daemon->on_loop([&] {
+      daemon->gsi().ensure("node0", irp.start(
+                                        [](io::Irp&, void* context) {
+                                          static_cast<std::promise<void>*>(context)->set_value();
+                                        },
+                                        &done));
+    });
+    done.get_future().wait();
+    EXPECT_EQ(irp.status, Status::Ok) << irp.reason;
+  };
+  const auto open_ports = [this] {
+    std::size_t count = 0;
+    daemon->on_loop([&] {
+      count = static_cast<std::size_t>(std::ranges::count_if(
+          daemon->gsi().ports(), [](const services::GsiPort& port) { return port.is_open; }));
+    });
+    return count;
+  };
+  EXPECT_EQ(open_ports(), 0u);
+  ensure();
+  EXPECT_EQ(open_ports(), 1u);
+  control::ChangeHcaIn change;
+  std::strcpy(change.ca.data(), "softib0");
+  change.action = control::HcaAction::Remove;
+  const ControlReply removed = call(*channel, Code::ChangeHca, 0, bytes_of(change));
+  EXPECT_EQ(removed.status, Status::Ok) << removed.reason;
+  EXPECT_EQ(open_ports(), 0u);
+  change.action = control::HcaAction::Add;
+  control::CaName name;
+  const ControlReply added = call(*channel, Code::ChangeHca, 0, bytes_of(change),
+                                  std::as_writable_bytes(std::span(&name, 1)));
+  EXPECT_EQ(added.status, Status::Ok) << added.reason;
+  ensure();
+  EXPECT_EQ(open_ports(), 1u);
+  EXPECT_EQ(daemon->stop(), DaemonExit::Ended);
 }
 
 TEST_F(DaemonTest, LogsToItsFile) {

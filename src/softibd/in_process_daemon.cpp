@@ -92,6 +92,10 @@ al::System& InProcessDaemon::access_layer() {
   return state_->daemon->devices().access_layer();
 }
 
+services::Gsi& InProcessDaemon::gsi() {
+  return state_->daemon->devices().gsi();
+}
+
 DaemonExit InProcessDaemon::stop() {
   require_passive("InProcessDaemon::stop");
   if (state_->thread.joinable()) {

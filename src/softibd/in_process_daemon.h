@@ -14,6 +14,10 @@ namespace ib::al {
 struct System;
 }
 
+namespace ib::services {
+class Gsi;
+}
+
 namespace ib::softib {
 
 class InProcessDaemon {
@@ -32,6 +36,7 @@ class InProcessDaemon {
   void on_loop(const std::function<void()>& work);
   // For kernel clients; use it in on_loop().
   al::System& access_layer();
+  services::Gsi& gsi();
   // Requests its end (as a client's Shutdown does) and waits.
   DaemonExit stop();
   bool has_ended() const;

@@ -7,7 +7,7 @@
 // teardown when the process ends. Control calls wait for softibd (passive level). Posting, polling
 // and arming do not.
 //
-// Failures: a Status; `last_reason()` of this thread says why in words.
+// Calls that fail return a Status; `last_reason()` of this thread has the cause in words.
 #pragma once
 
 #include "base/result.h"
@@ -132,7 +132,7 @@ class DeviceMemory {
   std::uint64_t length_;
 };
 
-// Kept by this process alone: what it says is checked with what device memory says of the ports.
+// Kept by this process alone: its content is checked with the ports in device memory.
 class AddressHandle {
  public:
   AddressHandle(ProtectionDomain& pd, const verbs::AddressVector& av) : pd_(pd), av_(av) {

@@ -36,11 +36,11 @@ class BiasedLock {
       return unlock_slowly();
     leave();
   }
-  // False: held, by whomever.
+  // Returns false if it is held, by any thread.
   bool try_lock();
 
   // The owner's way in and out by itself, for code that has no register left for the others: if
-  // enter() says no, lock(). unlock() may stand in for leave().
+  // enter() fails, lock(). unlock() may stand in for leave().
   bool enter() {
     return owner_.load(std::memory_order_relaxed) == this_thread() && enter_as_owner();
   }
@@ -49,7 +49,7 @@ class BiasedLock {
  private:
   static constexpr std::uintptr_t kNotYet = 0;
   static constexpr std::uintptr_t kNobody = 1;  // ever again
-  static constexpr std::uint32_t kPatience = 64;
+  static constexpr std::uint32_t kMaxForeignLocks = 64;
 
   static std::uintptr_t this_thread() {
 #if defined(__x86_64__)
@@ -62,7 +62,7 @@ class BiasedLock {
     return reinterpret_cast<std::uintptr_t>(&here);
 #endif
   }
-  // False: the owner is shut out just now.
+  // Returns false if the owner is shut out at present.
   bool enter_as_owner() {
     inside_.store(1, std::memory_order_relaxed);
     platform::light_barrier();  // pairs with shut_out()
@@ -79,7 +79,7 @@ class BiasedLock {
       owner_.store(this_thread(), std::memory_order_relaxed);
     } else if (owner != kNobody && owner != this_thread()) {
       (void)shut_out(true);
-      if (++strangers_ > kPatience) owner_.store(kNobody, std::memory_order_relaxed);
+      if (++strangers_ > kMaxForeignLocks) owner_.store(kNobody, std::memory_order_relaxed);
     }
     by_spin_lock_.store(true, std::memory_order_relaxed);
   }

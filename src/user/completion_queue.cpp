@@ -10,7 +10,7 @@ using verbs::WcStatus;
 
 namespace {
 
-thread_local const char this_thread = 0;  // its address tells threads apart
+thread_local const char this_thread = 0;  // its address identifies the thread
 
 }  // namespace
 

@@ -54,8 +54,8 @@ class CompletionQueue {
   template <class Fill>
   bool take_into(Fill&& fill);
 
-  // For what nearly every poll is: enter(), take_plain(), leave(). If enter() or leave() say no, or
-  // take_plain() says Other, nothing has happened; on with lock(), take(), unlock().
+  // For what nearly every poll is: enter(), take_plain(), leave(). If enter() or leave() fail, or
+  // take_plain() returns Other, nothing has happened; then lock(), take(), unlock().
   bool enter() { return lock_.enter(); }
   bool leave() {
     if (consumer_.is_armed()) [[unlikely]]
@@ -67,7 +67,7 @@ class CompletionQueue {
   template <class Fill>
   Take take_plain(Fill&& fill);
 
-  // Asks for an event on the channel; hca::CqConsumer.
+  // Requests an event on the channel; hca::CqConsumer.
   void arm(bool solicited_only);
   Status resize(std::uint32_t cqe);
   Status destroy();
@@ -77,7 +77,7 @@ class CompletionQueue {
   CompletionQueue(Hca& hca, Process& process, std::uint32_t handle, std::uint64_t cookie);
   void fire_for_the_rest();
   static constexpr std::uint32_t kPollsPerYield = 1u << 12;
-  // The ends of a queue pair that complete here. nullptr: that one does not, or there is none.
+  // The ends of a queue pair that complete here; nullptr for one that does not, or does not exist.
   struct Ends {
     std::uint32_t qpn = hca::kNone;
     hca::Requester* sends = nullptr;
@@ -85,8 +85,8 @@ class CompletionQueue {
     std::uint32_t pd = 0;
   };
   static TakenCompletion head_of(const hca::Cqe& slot);
-  // The wr_id of a completion. False: of a queue pair that was reset or destroyed meanwhile, or
-  // garbage.
+  // Finds the wr_id of a completion. Returns false if the completion is of a queue pair that was
+  // reset or destroyed meanwhile, or garbage.
   bool identify(const hca::Cqe& cqe, TakenCompletion& taken, std::uint64_t& wr_id);
   bool identify_shared(const hca::Cqe& cqe, verbs::WcStatus& status, std::uint64_t& wr_id);
   void found_nothing();

@@ -26,6 +26,10 @@ class Ports : public verbs::AddressBook {
     return entry != nullptr ? entry->link_layer.load(std::memory_order_relaxed)
                             : verbs::LinkLayer::Unspecified;
   }
+  std::uint32_t segment(std::uint32_t port) const override {
+    const hca::PortEntry* entry = arena_.port(first_ + port - 1);
+    return entry != nullptr ? entry->segment.load(std::memory_order_relaxed) : 0;
+  }
   verbs::Gid gid(std::uint32_t port, std::uint32_t index) const override {
     const hca::PortEntry* entry = arena_.port(first_ + port - 1);
     return entry != nullptr && index < entry->gids.size() ? verbs::Gid(entry->gids[index])
@@ -34,7 +38,8 @@ class Ports : public verbs::AddressBook {
   Owner owner_of(const verbs::Gid& gid) const override {
     const hca::PortEntry* entry = arena_.port(hca::port_with_gid(arena_, gid));
     if (entry == nullptr) return {};
-    return {entry->link_layer.load(std::memory_order_relaxed), entry->lid};
+    return {entry->link_layer.load(std::memory_order_relaxed), entry->lid,
+            entry->segment.load(std::memory_order_relaxed)};
   }
 
  private:
@@ -168,7 +173,7 @@ std::string Hca::check_address(verbs::AddressVector& av) const {
                               av);
 }
 
-// softibd refuses it, too, and its trace then tells why.
+// softibd refuses it, too, and its trace then has the cause.
 Status Hca::refuse_address(ProtectionDomain& pd, const verbs::AddressVector& av, std::string why) {
   control::CreateAhIn in;
   in.pd = pd.handle();

@@ -47,7 +47,7 @@ TEST(MoveBudget, MoreThanThereIsLeavesNothing) {
   EXPECT_EQ(budget.left(kBegin + 1s), Budget::kPerSecond - Budget::kPerRegion);
 }
 
-// A program that registers all the time asks far more often than once a microsecond's worth.
+// A program that registers all the time queries far more often than once a microsecond's worth.
 TEST(MoveBudget, ShortTimesAddUp) {
   Budget budget;
   (void)budget.left(kBegin);

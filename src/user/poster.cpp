@@ -25,7 +25,7 @@ std::byte* Poster::map_backing(std::uint32_t index, std::uint32_t generation, st
     if (reply.status != Status::Ok || !reply.handles[0].valid()) return nullptr;
     std::string reason;
     auto mapped = host_.map(reply.handles[0], out.size, reason);
-    // The size comes from the file, not from anyone's word: beyond its end there is no memory.
+    // The size comes from the file, not from device memory: beyond its end there is no memory.
     if (!mapped || (*mapped)->file_size() < out.size) return nullptr;
     known.mapping = *std::move(mapped);
   }

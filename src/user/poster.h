@@ -51,7 +51,8 @@ class Poster final : public hca::PosterHost {
   void trace(const control::TraceErrorIn& error) override;
 
   void forget_channel(std::uint32_t index);
-  // Events that did not fit into a full pipe. True: some still do not.
+  // Tries again to send events that did not fit into a full pipe. Returns true if some still do
+  // not.
   bool retry_notifications();
 
  private:

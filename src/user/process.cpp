@@ -272,7 +272,7 @@ void Process::run_waiting() {
   waiting_lock_.unlock();
 }
 
-// One to each queue pair. Whether some could go on.
+// Gives one turn to each queue pair. Returns whether some could go on.
 bool Process::give_turns() {
   bool more = false;
   for (std::size_t n = waiting_.size(); n > 0; --n) {

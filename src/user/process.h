@@ -101,8 +101,8 @@ class Process {
     if (has_waiting()) run_waiting();
   }
   bool has_waiting() const { return waiting_count_.load(std::memory_order_relaxed) != 0; }
-  // Called by every poll: somebody wants something of this process (service_loop.cpp) and the
-  // application's own thread is at hand, while the service thread may have to wait for a core.
+  // Called by every poll: this process needs attention (service_loop.cpp) and the application's own
+  // thread is at hand, while the service thread may have to wait for a core.
   void attend() {
     if (is_wanted()) look_around();
   }
@@ -147,7 +147,7 @@ class Process {
   SpinLock waiting_lock_;
   std::deque<QueuePair*> waiting_;
   std::atomic<std::uint32_t> waiting_count_{0};
-  std::atomic<std::uint32_t> runs_{0};   // of run_waiting, by anyone
+  std::atomic<std::uint32_t> runs_{0};   // of run_waiting, by any thread
   std::atomic<std::uint32_t> timed_{0};  // 1: the service thread wakes up by itself
   std::atomic<bool> stopping_{false};
   std::atomic<bool> daemon_gone_{false};

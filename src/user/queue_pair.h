@@ -42,9 +42,9 @@ class QueuePair {
   Status post_send(const SendWqe& wqe, hca::Way way = hca::Way::Fastest);
   // The same for a BindMw of `window`, which has the new key afterwards.
   Status post_bind(const SendWqe& wqe, MemoryWindow& window, hca::Way way = hca::Way::Fastest);
-  // The fast path for one request of an RC or UC queue pair (hca::Requester::post_fast). False: it
-  // is none for it, and nothing has changed; refresh_and_post(), and if that says no, post_send()
-  // the slow path. Inline, in user/post_fast.h.
+  // The fast path for one request of an RC or UC queue pair (hca::Requester::post_fast). Returns
+  // false if the request is none for it, and nothing has changed; then refresh_and_post(), and if
+  // that fails, post_send() on the slow path. Inline, in user/post_fast.h.
   template <class Send>
   bool post_fast(Send send);
   template <class Send>
@@ -71,8 +71,8 @@ class QueuePair {
       serve_awaited();
     return status;
   }
-  // For what nearly every receive is, without a call. False: post_recv() is to do it. After it, if
-  // is_awaited(): serve_awaited().
+  // Posts what nearly every receive is, without a call. Returns false if post_recv() has to. After
+  // it serve_awaited() follows if is_awaited().
   bool post_plain_recv(std::uint64_t wr_id, const Sge& sge) {
     hca::OwnReceives* const receives = own_.receives();
     if (receives == nullptr || state() == verbs::QpState::Reset || !recv_lock_.enter())

@@ -2,8 +2,9 @@
 // Regions: this process's memory regions, and the adoption of their pages (docs/design/0001, 1).
 //
 // Pages move into a memfd at the same address while the program registers them, and at no other
-// time: nobody has the key yet, and the program keeps memory that it registers. How peers reach a
-// page does not change while a region covers it. Thread rule: under the process's control_lock.
+// time: no peer has the key then, and the program keeps memory that it registers. The path by which
+// peers reach a page does not change while a region covers it. Thread rule: under the process's
+// control_lock.
 #pragma once
 
 #include "hca/memory/memory_plane.h"
@@ -29,8 +30,8 @@ class Regions {
   // Enters a new region into private memory. Its pages may be adopted from now on.
   void add(std::uint32_t index, const verbs::control::RegMrIn& in, const verbs::control::MrOut& out,
            std::byte* address, std::uint64_t length);
-  // Before softibd is asked to deregister or change it: no local use from now on. `undo` after a
-  // refusal.
+  // Called before the request to softibd that deregisters or changes it: no local use from now on.
+  // `undo` follows a refusal.
   void hide(std::uint32_t index);
   void undo(std::uint32_t index);
   // After its key was given another range, domain or rights. No pages are adopted: peers have the

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// The two background threads of a client. Both sleep until somebody wants something.
+// The two background threads of a client. Both sleep until they have work.
 //
 // service: rung by peers (doorbell) and by this process. It flushes queue pairs that others moved
 // to Error, serves bounces, and runs waiting work requests on a clock tick when
@@ -48,8 +48,9 @@ void Process::service_loop() {
       });
 }
 
-// Somebody changed something of ours in device memory. False: again soon; a control call is under
-// way and may be waiting for peers, or posters have not left a queue pair that is to be flushed.
+// Handles changes that others have made to objects of this process in device memory. Returns false
+// if it is to run again soon: a control call is under way and may be waiting for peers, or posters
+// have not left a queue pair that is to be flushed.
 bool Process::look_around() {
   const std::uint32_t attention = slot_->attention.load(std::memory_order_acquire);
   if (attention == attention_seen_.load(std::memory_order_acquire) &&

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// WatchedRanges: where the regions of this process lie, for whoever is about to change a mapping.
+// WatchedRanges: the places of the regions of this process, for calls that change a mapping.
 //
 // Looking takes no lock and allocates nothing: an allocator may unmap memory while it holds locks
 // of its own. An entry that changes under a look may be missed or reported for a range that it had

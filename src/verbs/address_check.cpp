@@ -22,6 +22,12 @@ std::string check_destination(const AddressBook& book, LinkLayer layer, AddressV
     return fmt::format("the destination GID {} is of {}, and this is {}: no link joins them",
                        address_text(av.dgid), name_of(owner.link_layer), name_of(layer));
   }
+  if (owner.segment != book.segment(av.port)) {
+    return fmt::format(
+        "the destination GID {} is of a port that port {} does not reach: one of them has a cable, "
+        "and a cable leads to its other end only (`softib status`)",
+        address_text(av.dgid), av.port);
+  }
   av.dlid = owner.lid;
   return {};
 }

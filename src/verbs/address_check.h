@@ -9,16 +9,19 @@
 
 namespace ib::verbs {
 
-// The ports of one HCA (numbered from 1) and of its fabric, as far as the check must know them.
+// The ports of one HCA (numbered from 1) and of its fabric, as far as the check needs them.
 class AddressBook {
  public:
   struct Owner {
     LinkLayer link_layer = LinkLayer::Unspecified;  // of no port: nobody has the GID
     std::uint16_t lid = 0;
+    std::uint32_t segment = 0;
   };
   virtual ~AddressBook() = default;
   virtual std::uint32_t ports() const = 0;
   virtual LinkLayer link_layer(std::uint32_t port) const = 0;
+  // Two ports reach each other if theirs are equal.
+  virtual std::uint32_t segment(std::uint32_t port) const = 0;
   // At `index` of the port's GID table; zero: none is there.
   virtual Gid gid(std::uint32_t port, std::uint32_t index) const = 0;
   virtual Owner owner_of(const Gid& gid) const = 0;

@@ -13,6 +13,7 @@ namespace {
 const Gid kOwn = make_gid(0xfe80000000000000, 1);
 const Gid kOwnIp = ipv4_gid(0x7f4d0001);
 const Gid kInfiniBandPeer = make_gid(0xfe80000000000000, 2);
+const Gid kCabledPeer = make_gid(0xfe80000000000000, 3);
 const Gid kEthernetPeer = ipv4_gid(0x7f4d0002);
 
 // Port 1 is InfiniBand, port 2 Ethernet.
@@ -22,13 +23,15 @@ class Book : public AddressBook {
   LinkLayer link_layer(std::uint32_t port) const override {
     return port == 2 ? LinkLayer::Ethernet : LinkLayer::InfiniBand;
   }
+  std::uint32_t segment(std::uint32_t port) const override { return port - 1; }
   Gid gid(std::uint32_t port, std::uint32_t index) const override {
     if (index == 0) return kOwn;
     return port == 2 && index == 3 ? kOwnIp : Gid{};
   }
   Owner owner_of(const Gid& gid) const override {
-    if (gid == kInfiniBandPeer) return {LinkLayer::InfiniBand, 17};
-    return gid == kEthernetPeer ? Owner{LinkLayer::Ethernet, 0} : Owner{};
+    if (gid == kInfiniBandPeer) return {LinkLayer::InfiniBand, 17, 0};
+    if (gid == kCabledPeer) return {LinkLayer::InfiniBand, 18, 7};
+    return gid == kEthernetPeer ? Owner{LinkLayer::Ethernet, 0, 1} : Owner{};
   }
 };
 
@@ -57,7 +60,7 @@ TEST(AddressCheck, AGlobalAddressGetsTheLidOfItsPort) {
   AddressVector av = by_gid(1, kInfiniBandPeer);
   EXPECT_EQ(check_address(Book{}, av), "");
   EXPECT_EQ(av.dlid, 17);
-  av.dlid = 9;  // what the consumer says counts
+  av.dlid = 9;  // the consumer's value counts
   EXPECT_EQ(check_address(Book{}, av), "");
   EXPECT_EQ(av.dlid, 9);
 }
@@ -75,6 +78,13 @@ TEST(AddressCheck, TheLinkLayersAreTwoNetworks) {
   EXPECT_TRUE(says(check(by_gid(1, kEthernetPeer)), "127.77.0.2 is of an Ethernet port"));
   EXPECT_TRUE(says(check(by_gid(2, kInfiniBandPeer)), "fe80::2 is of an InfiniBand port"));
   EXPECT_TRUE(says(check(by_gid(2, kOwnIp)), "no port of this fabric"));
+}
+
+TEST(AddressCheck, ACableLeadsToItsOtherEndOnly) {
+  EXPECT_TRUE(says(check(by_gid(1, kCabledPeer)), "fe80::3 is of a port that port 1 does not"));
+  AddressVector av = by_gid(1, kCabledPeer);
+  av.dlid = 18;  // as a LID that nobody has: messages get lost
+  EXPECT_EQ(check(av), "");
 }
 
 TEST(AddressCheck, TheSourceGidMustBeThere) {

@@ -18,7 +18,7 @@
 //
 // Errors that any request may get, besides those that its code names:
 //   Malformed              the header contradicts the message, or its reserved field is not 0
-//   NotSupported           softibd does not know the code
+//   NotSupported           softibd does not have the code
 //   InvalidParameter       the wrong size of the input buffer; a fabric code sent to a file, or the
 //                          other way round
 //   NotFound               the file is not open
@@ -35,6 +35,7 @@
 #include "base/result.h"
 #include "verbs/control_buffers.h"
 #include "verbs/control_layout.h"
+#include "verbs/control_rdma_cm.h"
 #include "verbs/control_tree.h"
 
 #include <cstdint>
@@ -44,7 +45,7 @@ namespace ib::verbs::control {
 
 inline constexpr std::uint32_t kMaxMessage = 64 * 1024;
 // The addresses of a node: "/etc/softib/hosts/node1". No program sees it, only the preload library
-// asks (ViewOpen).
+// opens it (ViewOpen).
 inline constexpr std::string_view kHostsFolder = "/etc/softib/hosts/";
 inline constexpr std::uint32_t kMaxFds = 2;
 
@@ -78,7 +79,7 @@ IB_FIELD(ReplyHeader, information, 16, 8);
 enum class Code : std::uint32_t {
   // --- File 0, no Attach needed: tools, the sysfs of the preload library ---
 
-  // - -> -. Is anybody there?
+  // - -> -. Succeeds if softibd answers.
   Ping = 1,
   // - -> -; fd: memfd with the JSON text (docs/status_json.md)
   Status = 2,
@@ -89,15 +90,15 @@ enum class Code : std::uint32_t {
   // ViewIn -> ViewStatOut.  ! NotFound: no such node or path
   ViewStat = 5,
   // ViewIn -> ViewStatOut; fd: memfd with the content (regular files only).  ! NotFound;
-  // InvalidParameter: the file is there, but tells nothing (the type of a free GID entry)
+  // InvalidParameter: the file is there, but has no content (the type of a free GID entry)
   ViewOpen = 6,
   // ViewIn -> -; fd: memfd, one name per line, '\n' after each; information = bytes.
   // ! NotFound; InvalidParameter: not a directory
   ViewList = 7,
   // SetPortIn -> -. `softib port up|down`.  ! NotFound: no such port
   SetPort = 8,
-  // KeepIn -> -. Whether the fabric outlives its last client.  ! Malformed: size; DeviceBusy: it is
-  // to go now, but is kept, or others are connected
+  // KeepIn -> -. Sets whether the fabric outlives its last client.  ! Malformed: size; DeviceBusy:
+  // it is to go now, but is kept, or others are connected
   Keep = 9,
 
   // --- File 0: the device tree (docs/design/0004), buffers in control_tree.h. These pend until
@@ -165,6 +166,14 @@ enum class Code : std::uint32_t {
   // interface; DeviceBusy: programs of the node use an address that would go
   SetAddresses = 28,
 
+  // OpenRdmaCmIn -> -; information = a number for RdmaCm. This connection is an open
+  // /dev/infiniband/rdma_cm from now on: it is readable (an answer with tag 0 and no output comes)
+  // while events wait, and its end closes the file. No Attach needed.
+  // ! NotFound: no such node; InvalidState: it is one already
+  OpenRdmaCm = 29,
+  // RdmaCmIn -> RdmaCmOut. A command for an open file, by any connection.
+  RdmaCm = 30,
+
   // --- A file of an HCA. InvalidParameter: a handle or value in the buffer is wrong.
   // InsufficientResources: a table, device memory, or what the HCA reports as its limit is used up.
   // DeviceBusy: others depend on the object, or another request is changing it; nothing was
@@ -181,7 +190,7 @@ enum class Code : std::uint32_t {
   QueryGid = 35,
   // TableIn -> PkeyOut.  ! InvalidParameter
   QueryPkey = 36,
-  // MadIn -> MadOut. Asks the agents of a port: a Get is answered at once, without a packet and
+  // MadIn -> MadOut. Queries the agents of a port: a Get is answered at once, without a packet and
   // without another thread.  ! InvalidParameter: no such port, or no request to its agents
   LocalMad = 37,
 
@@ -228,7 +237,7 @@ enum class Code : std::uint32_t {
   // IndexIn -> -.  ! InvalidParameter, DeviceBusy
   DestroyCq = 68,
   // OpenXrcdIn -> -; information = XRCD.
-  // ! InvalidParameter; AlreadyExists and NotFound: as the flags say; InsufficientResources
+  // ! InvalidParameter; AlreadyExists and NotFound: by the flags; InsufficientResources
   OpenXrcd = 69,
   // IndexIn -> -.  ! InvalidParameter; DeviceBusy: the file's own queues use it
   CloseXrcd = 70,
@@ -242,7 +251,7 @@ enum class Code : std::uint32_t {
   DestroySrq = 74,
   // CreateQpIn -> QpOut; information = QP.
   // ! InvalidParameter, InsufficientResources; AccessDenied: Smi and Gsi are for kernel clients;
-  // AlreadyExists: somebody has that queue pair of the port
+  // AlreadyExists: another client has that queue pair of the port
   CreateQp = 75,
   // OpenQpIn -> QpOut; information = QP. XRC receive queue pairs of the domain.  ! InvalidParameter
   OpenQp = 76,

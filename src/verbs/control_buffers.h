@@ -33,7 +33,7 @@ enum class HandleKind : std::uint32_t {
   Qp,
   Channel,
   Backing,
-  McastGroup,  // never told to a client
+  McastGroup,  // never given to a client
 };
 inline constexpr std::uint32_t kHandleIndexBits = 20;
 inline constexpr std::uint32_t kHandleCountBits = 8;

@@ -7,6 +7,7 @@
 #pragma once
 
 #include "verbs/control_buffers.h"
+#include "verbs/control_rdma_cm.h"
 #include "verbs/control_tree.h"
 
 #include <cstddef>
@@ -75,6 +76,30 @@ IB_FIELD(SetAddressesIn, network_namespace, 64, 8);
 IB_FIELD(SetAddressesIn, count, 72, 4);
 IB_FIELD(SetAddressesIn, reserved, 76, 4);
 IB_FIELD(SetAddressesIn, addresses, 80, 2048);
+
+IB_SIZE(OpenRdmaCmIn, 128);
+IB_FIELD(OpenRdmaCmIn, node, 0, 64);
+IB_FIELD(OpenRdmaCmIn, program, 64, 64);
+
+IB_SIZE(RdmaCmIn, 1048);
+IB_FIELD(RdmaCmIn, file, 0, 4);
+IB_FIELD(RdmaCmIn, from_file, 4, 4);
+IB_FIELD(RdmaCmIn, size, 8, 8);
+IB_FIELD(RdmaCmIn, option_size, 16, 4);
+IB_FIELD(RdmaCmIn, reserved, 20, 4);
+IB_FIELD(RdmaCmIn, bytes, 24, 512);
+IB_FIELD(RdmaCmIn, option, 536, 512);
+
+IB_SIZE(RdmaCmOut, 384);
+IB_FIELD(RdmaCmOut, result, 0, 4);
+IB_FIELD(RdmaCmOut, flags, 4, 4);
+IB_FIELD(RdmaCmOut, address, 8, 8);
+IB_FIELD(RdmaCmOut, size, 16, 4);
+IB_FIELD(RdmaCmOut, need, 20, 4);
+IB_FIELD(RdmaCmOut, need_address, 24, 8);
+IB_FIELD(RdmaCmOut, need_size, 32, 4);
+IB_FIELD(RdmaCmOut, reserved, 36, 4);
+IB_FIELD(RdmaCmOut, bytes, 40, 344);
 
 IB_SIZE(KeepIn, 8);
 IB_FIELD(KeepIn, keep, 0, 4);

@@ -25,7 +25,8 @@ fabric::Shape test_shape() {
   fabric::Shape shape;
   shape.nodes = {kEast, kWest, kNorth, kSouth};
   shape.ports_per_hca = 2;
-  shape.links = {{kNorth, 0, verbs::LinkLayer::Ethernet}, {kSouth, 0, verbs::LinkLayer::Ethernet}};
+  shape.link_layers = {{kNorth, 0, verbs::LinkLayer::Ethernet},
+                       {kSouth, 0, verbs::LinkLayer::Ethernet}};
   return shape;
 }
 

@@ -63,10 +63,10 @@ class KernelClient : public VerbsTest {
           [](io::Irp&, void* context) { static_cast<std::promise<void>*>(context)->set_value(); },
           &done));
     });
-    if (done.get_future().wait_for(std::chrono::milliseconds(kPatience)) !=
+    if (done.get_future().wait_for(std::chrono::milliseconds(kTimeLimitMs)) !=
         std::future_status::ready) {
       // The memory of the request is on this stack, so returning is not safe.
-      std::fprintf(stderr, "a request of a kernel client has not ended in %u ms\n", kPatience);
+      std::fprintf(stderr, "a request of a kernel client has not ended in %u ms\n", kTimeLimitMs);
       std::abort();
     }
     reason = irp.reason;
@@ -91,10 +91,10 @@ class KernelClient : public VerbsTest {
               Status::Ok);
     return port.lid;
   }
-  // Checks the condition on softibd's thread until it holds. Returns false after kPatience.
+  // Checks the condition on softibd's thread until it holds. Returns false after kTimeLimitMs.
   template <class Condition>
   bool comes(Condition&& condition) {
-    for (std::uint32_t ms = 0; ms < kPatience; ++ms) {
+    for (std::uint32_t ms = 0; ms < kTimeLimitMs; ++ms) {
       bool so = false;
       on_loop([&] { so = condition(); });
       if (so) return true;

@@ -159,7 +159,7 @@ TEST_P(KernelClientTest, ABadKeyBreaksBothEndsAndFlushes) {
   end();
 }
 
-// Once the receives of before have been ended nobody delivers any more, so a later one need not
+// Once the earlier receives have been ended no poster delivers any more, so a later one need not
 // wait for a thread that happens to be in the middle of a work request, or is stopped there.
 TEST_P(KernelClientTest, AReceiveThatIsPostedInErrorIsFlushedAtOnce) {
   connect_to_b(QpType::Rc);

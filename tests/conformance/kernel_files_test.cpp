@@ -48,10 +48,10 @@ class Call {
         [](io::Irp&, void* context) { static_cast<Call*>(context)->done_.set_value(); }, this);
   }
   Status wait() {
-    if (done_.get_future().wait_for(std::chrono::milliseconds(kPatience)) !=
+    if (done_.get_future().wait_for(std::chrono::milliseconds(kTimeLimitMs)) !=
         std::future_status::ready) {
       // Its memory is here, so returning is not safe.
-      std::fprintf(stderr, "a request of a kernel client has not ended in %u ms\n", kPatience);
+      std::fprintf(stderr, "a request of a kernel client has not ended in %u ms\n", kTimeLimitMs);
       std::abort();
     }
     return irp_.status;

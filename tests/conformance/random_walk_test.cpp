@@ -306,7 +306,7 @@ class Walk {
   }
   // Polls until every completion of the model has come.
   void settle() {
-    const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(kPatience);
+    const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(kTimeLimitMs);
     while (is_owed() && !::testing::Test::HasFatalFailure()) {
       for (std::size_t s = 0; s < 2; ++s) {
         for (std::size_t q = 0; q < 2; ++q) poll(s, q);

@@ -43,8 +43,8 @@ std::vector<std::uint8_t> Region::bytes(std::uint64_t offset, std::uint64_t n) c
 
 namespace {
 
-std::uint32_t patience() {
-  return ::testing::Test::HasFailure() ? kPatienceAfterFailure : kPatience;
+std::uint32_t time_limit_ms() {
+  return ::testing::Test::HasFailure() ? kTimeLimitMsAfterFailure : kTimeLimitMs;
 }
 
 }  // namespace
@@ -52,7 +52,7 @@ std::uint32_t patience() {
 // --- Cq ---
 
 std::vector<Completion> Cq::wait(std::uint32_t n, std::uint32_t milliseconds) const {
-  const std::uint32_t longest = std::min(milliseconds, patience());
+  const std::uint32_t longest = std::min(milliseconds, time_limit_ms());
   Reply reply = side->expect(Command::PollCq, Message().put(handle).put(n).put(n).put(longest));
   return reply.status == Status::Ok ? reply.out.take_all<Completion>() : std::vector<Completion>{};
 }
@@ -134,7 +134,7 @@ QpState Qp::state() const {
   return reply.out.take<QpState>();
 }
 bool Qp::reaches(QpState wanted) const {
-  const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(patience());
+  const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(time_limit_ms());
   while (state() != wanted) {
     if (std::chrono::steady_clock::now() > end) return false;
   }

@@ -33,10 +33,10 @@ namespace wc_flag = verbs::wc_flag;
 namespace qp_attr = verbs::qp_attr;
 
 // How long a test waits for an event that must come; long, since sanitizers and machines are slow.
-inline constexpr std::uint32_t kPatience = 20'000;
+inline constexpr std::uint32_t kTimeLimitMs = 20'000;
 // The same once the test has failed: other events that depend on the failed one may not come
 // either.
-inline constexpr std::uint32_t kPatienceAfterFailure = 1'000;
+inline constexpr std::uint32_t kTimeLimitMsAfterFailure = 1'000;
 // How long a test waits for an event that must not come. Nothing else is waited for this long.
 inline constexpr std::uint32_t kMoment = 60;
 
@@ -90,7 +90,7 @@ struct Cq {
   std::uint32_t handle = kNoHandle;
 
   // Waits for `n` completions. Returns fewer after the time.
-  std::vector<Completion> wait(std::uint32_t n, std::uint32_t milliseconds = kPatience) const;
+  std::vector<Completion> wait(std::uint32_t n, std::uint32_t milliseconds = kTimeLimitMs) const;
   Completion one() const;  // the next completion; fails the test if none comes
   Completion one(WcStatus status) const;
   std::vector<Completion> drain() const;  // all completions that are there now
@@ -121,7 +121,7 @@ struct Qp {
   void to(QpState state) const;  // modifies only the state
   control::QueryQpOut query() const;
   QpState state() const;
-  bool reaches(QpState state) const;  // within kPatience
+  bool reaches(QpState state) const;  // within kTimeLimitMs
   Status try_destroy() const;
 };
 
@@ -161,8 +161,8 @@ class Side {
   Status destroy(Kind kind, std::uint32_t handle);
   // Returns the cookie of a CQ whose event comes through the channel.
   std::optional<std::uint64_t> channel_event(std::uint32_t channel,
-                                             std::uint32_t milliseconds = kPatience);
-  std::optional<control::EventOut> event(std::uint32_t milliseconds = kPatience);
+                                             std::uint32_t milliseconds = kTimeLimitMs);
+  std::optional<control::EventOut> event(std::uint32_t milliseconds = kTimeLimitMs);
   bool no_event() { return !event(kMoment).has_value(); }
 
  private:

@@ -18,8 +18,9 @@ struct HostSettings {
   std::string node;
   std::string program = "conformance";
   std::vector<std::string> wrapper;  // a program that runs conformance_peer, and its arguments
-  // Milliseconds for an answer of conformance_peer, which may itself wait for kPatience (side.h).
-  std::uint32_t patience = 40'000;
+  // Milliseconds for an answer of conformance_peer, which may itself wait for kTimeLimitMs
+  // (side.h).
+  std::uint32_t time_limit_ms = 40'000;
 };
 
 class TestHost final : public platform::ClientHost {

@@ -159,7 +159,7 @@ TEST_P(Death, TheDeadAreForgottenByMulticastGroups) {
 TEST(Deadline, APeerThatNeverAnswersIsNotWaitedForForEver) {
   HostSettings settings;
   settings.wrapper = {"/bin/sh", "-c", "exec sleep 1000"};  // never becomes conformance_peer
-  settings.patience = 100;
+  settings.time_limit_ms = 100;
   std::string reason;
   EXPECT_EQ(make_process_channel(settings, reason), nullptr);
   EXPECT_EQ(reason, "no answer of conformance_peer (to be attached) came in 100 ms; it was killed");

@@ -276,7 +276,7 @@ TEST_P(QueuePairStates, DrainingIsAnnouncedIfAskedFor) {
   EXPECT_EQ(event->cookie, 0xd1u);
 }
 
-TEST_P(QueuePairStates, PatienceCanBeChangedWhileDrained) {
+TEST_P(QueuePairStates, RetryLimitsCanBeChangedWhileDrained) {
   make_pair(QpType::Rc);
   qa.to(QpState::Sqd);
   control::QpAttr attr = rts_attributes();

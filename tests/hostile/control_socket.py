@@ -65,9 +65,9 @@ ABI_VERSION = 2  # control::kAbiVersion
 class Client:
     """One connection. Closing it has the effect of the end of a process."""
 
-    def __init__(self, path, patience=20):
+    def __init__(self, path, time_limit=20):
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self.socket.settimeout(patience)
+        self.socket.settimeout(time_limit)
         self.socket.connect(path)
         self.file = 0
         self.slot = None

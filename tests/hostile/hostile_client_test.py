@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 """Hostile user mode over the real socket: whatever one process does to softibd, another is still served, and after
-the hostile process has gone softibd holds what it held before.
+the end of the hostile process softibd has the objects, descriptors and memory that it had before.
 
 SOFTIB_SEED=n repeats the random choices of a run.
 """
@@ -24,7 +24,7 @@ from harness import BIN, Failed, Report, wait_until
 SEED = int(os.environ.get("SOFTIB_SEED", "1"))
 CONNECTIONS = 1000
 SLOTS = 4096  # hca::kMaxSlots
-PATIENCE = 20  # seconds in which softibd must answer the good client, also on a busy machine
+TIME_LIMIT = 20  # seconds in which softibd must answer the good client, also on a busy machine
 # ThreadSanitizer keeps its records of memory that was freed.
 SANITIZER = os.environ.get("SOFTIB_SANITIZER")
 MEMORY_COUNTS = SANITIZER != "thread"
@@ -45,7 +45,7 @@ class Good:
         self.process.start()
 
     def run(self, path):
-        with Client(path, PATIENCE) as client:
+        with Client(path, TIME_LIMIT) as client:
             assert client.attach().status == OK and client.open().status == OK
             while not self.end.is_set():
                 started = time.monotonic()
@@ -71,7 +71,7 @@ class Good:
     def check(self, at_least=1):
         """Checks that its rounds have gone on: it is alive and gets answers."""
         before = self.rounds.value
-        wait_until(lambda: self.rounds.value >= before + at_least or not self.process.is_alive(), PATIENCE + 5,
+        wait_until(lambda: self.rounds.value >= before + at_least or not self.process.is_alive(), TIME_LIMIT + 5,
                    "the good client to be served")
         if not self.process.is_alive():
             raise Failed("the good client got a wrong answer, or none")
@@ -82,7 +82,7 @@ class Good:
         self.resting.clear()
         self.pause.set()
         try:
-            if not self.resting.wait(PATIENCE + 5):
+            if not self.resting.wait(TIME_LIMIT + 5):
                 raise Failed("the good client does not get to the end of its round")
             yield
         finally:
@@ -90,7 +90,7 @@ class Good:
 
     def stop(self):
         self.end.set()
-        self.process.join(PATIENCE)
+        self.process.join(TIME_LIMIT)
         if self.process.exitcode != 0:
             raise Failed("the good client did not end in order")
 
@@ -221,7 +221,7 @@ def every_code(arena):
 
 
 def forged_handles(arena):
-    """The handles, files and slots of somebody else."""
+    """The handles, files and process slots of another client."""
     with arena.client() as victim, arena.client() as thief:
         pd, cq = victim.made(ALLOC_PD), victim.made(CREATE_CQ, completion_queue())
         srq = victim.made(CREATE_SRQ, shared_queue(pd))
@@ -361,9 +361,9 @@ def closed_in_the_middle(arena):
 
 
 def everything_there_is(arena):
-    """All that softibd gives to one process: slots, channels, files, memory."""
+    """All that softibd gives to one process: process slots, channels, files, memory."""
     descriptors, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    # Under ThreadSanitizer the end of all processes at once takes longer than PATIENCE.
+    # Under ThreadSanitizer the end of all processes at once takes longer than TIME_LIMIT.
     most = 1000 if SANITIZER == "thread" else descriptors - 100
     crowd = []
     try:
@@ -378,7 +378,7 @@ def everything_there_is(arena):
     finally:
         for client in crowd:
             client.socket.close()
-    wait_until(lambda: len(arena.daemon.status()["clients"]) == arena.before["clients"], PATIENCE, "free slots")
+    wait_until(lambda: len(arena.daemon.status()["clients"]) == arena.before["clients"], TIME_LIMIT, "free slots")
     with arena.client() as hog, arena.client() as other:
         with arena.good.at_rest():  # memory is first come, first served up to --max-memory
             queues = []
@@ -393,7 +393,7 @@ def everything_there_is(arena):
         while hog.call(CREATE_CHANNEL, file=0, fds=(read_end, write_end)).status == OK:
             pass
         arena.look()
-        # Others still get what one client has used up for itself.
+        # Other clients still get the objects that one client has used up for itself.
         other.made(CREATE_CHANNEL, file=0, fds=(read_end, write_end))
         assert other.open().status == OK
         os.close(read_end), os.close(write_end)

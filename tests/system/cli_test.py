@@ -278,6 +278,8 @@ class BadInput(CliTest):
                             ":2:8: [[partition]]: \"pkey\" must be a number"),
                            ("[[partition]]\npkey = 0x8001\nname = 'i1'\nnode = 'x'\n",
                             ":1:1: [[partition]] i1: the fabric"),
+                           ("[[link]]\nports = ['node0/softib0/1', 'node0/softib0/1']\n",
+                            ":1:1: [[link]]: both ends are node0/softib0/1"),
                            ("drivers = 'nowhere'\n", "nowhere: No such file"),
                            ("ipoib = \n", ":1:")):
             config.write_text(text)

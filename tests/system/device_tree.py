@@ -62,7 +62,7 @@ def store_folder(user):
 
 
 def write_store(folder, user, config, drivers):
-    """A configuration with a driver store. drivers: name -> (file, perhaps below the build folder; id of its devices)."""
+    """A configuration with a driver store. drivers: name -> (file, maybe below the build folder; id of its devices)."""
     store = folder / "drivers"
     store.mkdir()
     for name, (file, device_id) in drivers.items():

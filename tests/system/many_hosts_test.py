@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 """Fabrics of 1,000 and of 32,768 virtual hosts. Of the smaller one: all of them up, with a process each that has its
-device open, a ring of connections through 64 of them; what `softib` says of it.
+device open, a ring of connections through 64 of them; the output of `softib` for it.
 
 many_hosts_test.py [--as root|nobody] [--only REGEX]
 """
@@ -17,7 +17,7 @@ HOSTS = 1000
 MEMBERS = 64
 MOST = 32768
 PROGRAM = pathlib.Path(__file__).with_name("programs") / "many_hosts.c"
-KIB_EACH = 8 << 10  # what a process of its own, libibverbs and its share of softibd take, with room to spare
+KIB_EACH = 8 << 10  # the memory of a process with libibverbs and of its share of softibd, with room to spare
 
 
 def need_room():

@@ -27,7 +27,7 @@ FAULT = "Segmentation fault"
 PATHS = ("adopted", "process_vm", "bounce")
 
 # game: the result of an adapter (it pins the pages that are there at registration), of adopted pages, and of the
-# other paths (they use the pages that the program has mapped at that address now, as on-demand paging does).
+# other paths (they use the pages that are mapped at that address when a message comes, as on-demand paging does).
 RULES = {
     "munmap, mmap at the same address, register again; READ by the new key": (NEW, NEW, NEW),
     "munmap, mmap at the same address, register again; WRITE by the new key": (WRITTEN, WRITTEN, WRITTEN),

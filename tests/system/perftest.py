@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""Reads what perftest 4.5 prints."""
+"""Reads the output of perftest 4.5."""
 import math
 import re
 
@@ -32,7 +32,7 @@ def rows(text):
 
 def is_measured(row):
     """False if perftest failed to measure the processor's clock, since another process ran meanwhile: then its
-    latencies are infinite or negative, its bandwidths 0, and it says nothing else."""
+    latencies are infinite or negative, its bandwidths 0, and it prints no message."""
     # Two decimals: messages of four bytes on a busy machine average 0.00 MB/s.
     best = max(row.get("average", math.nan), row.get("peak", 0), row.get("mega_messages", 0))
     return math.isfinite(best) and best > 0

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""Runs rdma-core's tests/run_tests.py as it is, and writes what happens to each test as a line of JSON, at once,
+"""Runs rdma-core's tests/run_tests.py as it is, and writes the outcome of each test as a line of JSON, at once,
 so that a crash does not take the results with it:  pyverbs_driver.py RESULTS run_tests.py [its arguments ...]"""
 import faulthandler
 import json

@@ -41,7 +41,7 @@ def start_pair(fabric, port):
 
 
 def stop_inside_a_request(fabric):
-    """The client of a pair, stopped in the middle of a message; its server has been told to end and waits for it."""
+    """The client of a pair, stopped in the middle of a message; its server has got SIGTERM and waits for it."""
     for _ in range(STOPS):
         server, client = start_pair(fabric, harness.free_port())
         os.kill(client.pid, signal.SIGSTOP)

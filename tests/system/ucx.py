@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""Reads what `ucx_perftest -f` prints."""
+"""Reads the output of `ucx_perftest -f`."""
 import re
 
 ROW = re.compile(r"^(?:Final:)?[ \t]+(\d+)((?:[ \t]+[\d.]+){7})[ \t]*$", re.MULTILINE)

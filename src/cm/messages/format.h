@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// What the messages of the class CM have in common [IBA1 16.7]: the header's values, the 232 bytes
+// Common to the messages of the class CM [IBA1 16.7]: the header's values, the 232 bytes
 // behind it, fields of less than a byte, additional information and private data.
 //
 // Each message has two types: its bytes (Wire), and its meaning. encode() and decode_*() are the

@@ -187,7 +187,7 @@ TEST_F(Disconnecting, AReqInTimeWaitIsStale) {
   (void)passive;
 }
 
-// The other node was started again: it has the same adapter and queue pairs and knows nothing.
+// The other node was started again: it has the same adapter and queue pairs and no connections.
 TEST_F(Disconnecting, AReqOfAConnectedQueuePairEndsTheOldConnection) {
   const auto [active, passive] = establish();
   World other(2, {}, 99);

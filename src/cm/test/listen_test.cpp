@@ -112,7 +112,7 @@ TEST_F(Listening, AFullBacklogRefusesUntilTheConsumerHasAnswered) {
   EXPECT_EQ(heard(kService).has_value(), false);
 }
 
-// A peer that asks and gives up cannot pile up what the consumer has not seen.
+// A peer that sends requests and gives up cannot pile up what the consumer has not seen.
 TEST_F(Listening, ARequestThatEndsKeepsItsPlaceUntilItIsDestroyed) {
   listen({.service_id = kService, .backlog = 2});
   for (std::uint32_t qpn = 1; qpn <= 50; ++qpn) {

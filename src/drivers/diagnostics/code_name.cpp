@@ -36,6 +36,8 @@ const char* code_name(std::uint32_t code) {
     case Code::DestroyBacking: return "DestroyBacking";
     case Code::GetBacking: return "GetBacking";
     case Code::SetAddresses: return "SetAddresses";
+    case Code::OpenRdmaCm: return "OpenRdmaCm";
+    case Code::RdmaCm: return "RdmaCm";
     case Code::QueryCa: return "QueryCa";
     case Code::QueryPort: return "QueryPort";
     case Code::ModifyPort: return "ModifyPort";

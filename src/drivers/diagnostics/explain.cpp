@@ -327,6 +327,13 @@ std::string unknown_peer(const TraceErrorIn& e, verbs::QpType type, const PeerPl
                              "ibv_query_port says it there",
                        place.others);
   }
+  if (!place.unreached.empty()) {
+    return fmt::format(
+        "{} is that of {}, to which no way leads from here: a port with a cable reaches the other "
+        "end of the cable, and only that one reaches it; [[link]] of the configuration file says "
+        "which ports have cables, and `softib status`",
+        at, place.unreached);
+  }
   const char* kind = place.is_ethernet ? "GID" : "LID";
   if (type == verbs::QpType::Ud) {
     return fmt::format(

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// From a failed work request to a sentence that a person can act on: who, with whom, what was
-// tried, why it failed, what to do. Pure: everything it says is in its arguments.
+// From a failed work request to a sentence that a person can act on: the program, its peer, the
+// request, the cause, the remedy. Pure: all its facts are in its arguments.
 #pragma once
 
 #include "verbs/control.h"
@@ -22,17 +22,20 @@ struct Party {
   bool is_srq = false;  // then `qpn` is its index
 };
 
-// Where the peer should be, as far as softibd knows it.
+// The place where the peer should be, as far as softibd has it.
 struct PeerPlace {
   bool is_ethernet = false;  // ports have GIDs there, no LIDs
   std::string gid;           // of Ethernet: that which the queue pair is connected to; may be empty
   std::string others;        // if no port is there: the LIDs or GIDs of the fabric
+  std::string
+      unreached{};  // the port that is there, if no way leads to it: "node1, softib0, port 1"
 };
 
 // "ib_write_bw (pid 12, node0, softib0, QP 0x11)"
 std::string name_of(const Party& party);
 
-// One line. `peer`: as far as softibd knows it (its process may be gone). `place`: for PeerUnknown.
+// One line. `peer` is there as far as softibd has it (its process may be gone); `place` is for
+// PeerUnknown.
 std::string explain_error(const verbs::control::TraceErrorIn& error, const Party& self,
                           const std::optional<Party>& peer, const PeerPlace& place = {});
 

@@ -137,6 +137,15 @@ TEST(Explain, AnUnknownLidComesWithThoseThatThereAre) {
   EXPECT_NE(text.find("; the fabric has 1 (node0, softib0, port 1)."), std::string::npos) << text;
 }
 
+TEST(Explain, APortBesideTheCableIsNotReached) {
+  const TraceErrorIn in = error(WrOpcode::Send, WcStatus::RetryExcErr, Cause::PeerUnknown, 3);
+  const std::string text =
+      explain_error(in, kSelf, std::nullopt, {false, "", "", "node2, softib0, port 1"});
+  EXPECT_NE(text.find("LID 3 is that of node2, softib0, port 1, to which no way leads from here"),
+            std::string::npos)
+      << text;
+}
+
 TEST(Explain, OverEthernetThePeerIsSoughtByGid) {
   Party self = kSelf;
   TraceErrorIn in = error(WrOpcode::Send, WcStatus::RetryExcErr, Cause::PeerUnknown);

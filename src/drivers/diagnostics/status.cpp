@@ -75,18 +75,25 @@ Json addresses_json(const fabric::Node& node) {
   return addresses;
 }
 
-Json port_json(const fabric::Hca& hca, const fabric::Port& port, const PortTotals& totals) {
-  return {{"number", port.number},
-          {"link_layer", verbs::link_layer_name(port.link_layer)},
-          {"guid", fmt::format("{:#x}", port.guid)},
-          {"lid", port.lid},
-          {"gids", gids_json(port)},
-          {"state", hca.asleep ? "asleep" : port_state_name(port.state)},
-          {"counters",
-           {{"sent_messages", totals.sent_messages},
-            {"sent_bytes", totals.sent_bytes},
-            {"received_messages", totals.received_messages},
-            {"received_bytes", totals.received_bytes}}}};
+Json port_json(const Core& core, const fabric::Hca& hca, const fabric::Port& port,
+               const PortTotals& totals) {
+  Json json = {{"number", port.number},
+               {"link_layer", verbs::link_layer_name(port.link_layer)},
+               {"guid", fmt::format("{:#x}", port.guid)},
+               {"lid", port.lid},
+               {"gids", gids_json(port)},
+               {"state", hca.asleep ? "asleep" : port_state_name(port.state)},
+               {"counters",
+                {{"sent_messages", totals.sent_messages},
+                 {"sent_bytes", totals.sent_bytes},
+                 {"received_messages", totals.received_messages},
+                 {"received_bytes", totals.received_bytes}}}};
+  if (const fabric::Port* peer = core.fabric.graph().peer_of(port); peer != nullptr) {
+    const fabric::Hca& other = *core.fabric.hca_of(*peer);
+    json["peer"] = {
+        {"node", core.fabric.node_of(other).name}, {"hca", other.name}, {"port", peer->number}};
+  }
+  return json;
 }
 
 // Of all queue pairs, alive and gone, in one pass.
@@ -116,7 +123,7 @@ Json nodes_json(Core& core) {
       if (!hca.present) continue;
       Json ports = Json::array();
       for (const fabric::Port& port : hca.ports) {
-        ports.push_back(port_json(hca, port, totals[hca.first_port + port.number - 1]));
+        ports.push_back(port_json(core, hca, port, totals[hca.first_port + port.number - 1]));
       }
       hcas.push_back({{"name", hca.name},
                       {"node_guid", fmt::format("{:#x}", hca.node_guid)},

@@ -10,7 +10,7 @@
 namespace ib::drivers {
 
 // Keys are stable; docs/status_json.md lists them. Numbers of messages and bytes are those of the
-// memory plane. Made from the books; from device memory only counters and states come.
+// memory plane. Made from the records; from device memory only counters and states come.
 std::string status_json(Core& core);
 
 PortTotals port_totals(Core& core, const fabric::Hca& hca, const fabric::Port& port);

@@ -64,7 +64,7 @@ class Trace {
   std::function<Instant()> clock_;
   std::deque<TraceEntry> entries_;  // the newest has the number last_
   std::uint64_t last_ = 0;
-  std::map<std::string, std::uint64_t> repeated_;  // what was said, without numbers -> its line
+  std::map<std::string, std::uint64_t> repeated_;  // the text without its numbers -> its line
 };
 
 }  // namespace ib::drivers

@@ -64,6 +64,15 @@ std::string ports_of(Core& core, bool ethernet) {
   return text;
 }
 
+bool is_joined(const Core& core, const fabric::Port& a, const fabric::Port& b) {
+  return core.fabric.graph().segment_of(a) == core.fabric.graph().segment_of(b);
+}
+
+std::string text_of(const Core& core, const fabric::Port& port) {
+  const fabric::Hca& hca = *core.fabric.hca_of(port);
+  return fmt::format("{}, {}, port {}", core.fabric.node_of(hca).name, hca.name, port.number);
+}
+
 // Where the peer of this queue pair should be.
 PeerPlace place_of(Core& core, const control::TraceErrorIn& in) {
   PeerPlace place;
@@ -74,20 +83,24 @@ PeerPlace place_of(Core& core, const control::TraceErrorIn& in) {
   place.is_ethernet = number >= 1 && number <= ports.size() && ports[number - 1].is_ethernet();
   const fabric::Port* port = nullptr;
   if (!place.is_ethernet) {
-    port = core.fabric.find_port(static_cast<std::uint16_t>(in.detail));
+    port = core.fabric.graph().find_port(static_cast<std::uint16_t>(in.detail));
     if (in.detail == 0) return place;
   } else {
     if (qp->type == verbs::QpType::Ud) return place;
     place.gid = verbs::address_text(qp->attr.av.dgid);
-    port = core.fabric.find_port(qp->attr.av.dgid);
+    port = core.fabric.graph().find_port(qp->attr.av.dgid);
   }
-  if (port == nullptr) place.others = ports_of(core, place.is_ethernet);
+  if (port == nullptr) {
+    place.others = ports_of(core, place.is_ethernet);
+  } else if (number >= 1 && number <= ports.size() && !is_joined(core, ports[number - 1], *port)) {
+    place.unreached = text_of(core, *port);
+  }
   return place;
 }
 
 }  // namespace
 
-// Comes on the poster's connection of its own, which owns nothing: the queue says whose it is.
+// Comes on the poster's connection of its own, which owns nothing: the owner is that of the queue.
 void trace_error(Core& core, Session&, const control::TraceErrorIn& in, io::IrpRef irp) {
   const std::optional<Party> self = poster_of(core, in);
   if (!self) {

@@ -30,7 +30,7 @@ struct BusDevice : io::DeviceObject {
   std::vector<std::shared_ptr<io::DeviceObject>> children;
 };
 
-// Major::Pnp of a BusDevice; all that it does not know is Ok, as there is nothing below.
+// Major::Pnp of a BusDevice. Minors that it does not handle are Ok, as no device is below it.
 inline void answer_bus_pnp(io::DeviceObject& device, io::IrpRef irp) {
   auto& self = static_cast<BusDevice&>(device);
   const auto minor = static_cast<io::PnpMinor>(irp->code);

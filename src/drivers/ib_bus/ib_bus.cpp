@@ -113,7 +113,8 @@ void end(BusFilter& self) {
   self.remove_names();
 }
 
-// The HCA knows that it is gone: of what waited for it to wake up it refuses all but what destroys.
+// The HCA has been removed: of the requests that waited for it to wake up it refuses all but those
+// that destroy.
 void on_gone(io::IrpRef irp, void* context) {
   static_cast<BusFilter*>(context)->send_down_waiting();
   std::move(irp).pass_up();

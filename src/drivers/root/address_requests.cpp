@@ -69,7 +69,7 @@ std::string text_of(const std::vector<Address>& addresses) {
   return text;
 }
 
-// The Ethernet ports whose GIDs have changed tell programs; connections find their peers again.
+// The Ethernet ports whose GIDs have changed raise events; connections find their peers again.
 void publish_addresses(Core& core, fabric::Node& node,
                        const std::vector<std::vector<fabric::GidEntry>>& before) {
   resolve_all_flows(core);
@@ -77,8 +77,7 @@ void publish_addresses(Core& core, fabric::Node& node,
   const std::vector<fabric::Port*> ports = fabric::ethernet_ports(node);
   for (std::size_t i = 0; i < ports.size(); ++i) {
     if (ports[i]->gids == before[i]) continue;
-    raise_port(core, *core.fabric.find_hca(ports[i]->element), ports[i]->number,
-               verbs::EventType::GidChange);
+    raise_port(core, *core.fabric.hca_of(*ports[i]), ports[i]->number, verbs::EventType::GidChange);
   }
 }
 

@@ -63,7 +63,7 @@ TEST_F(NodeAddresses, AreThoseOfTheInterfacesInTheirOrder) {
   EXPECT_EQ(port(0, 1).gids[1].gid, verbs::ipv4_gid(kOne));
   EXPECT_EQ(port(0, 1).gids[1].interface, "eth0");
   EXPECT_EQ(port(0, 2).gids[1].gid, verbs::ipv4_gid(kTwo)) << "the second port has the second";
-  const auto index = b.fabric.index_of(port(0, 1));
+  const auto index = b.fabric.graph().index_of(port(0, 1));
   EXPECT_EQ(verbs::Gid(b.arena().port(index)->gids[1]), verbs::ipv4_gid(kOne));
 }
 
@@ -126,12 +126,12 @@ TEST_F(NodeAddresses, LeadConnectionsToWhoHasThemNow) {
   const auto qp = p.qp(QpType::Rc, p.pd(), p.cq());
   p.connect(qp.handle, 0x4242, verbs::ipv4_gid(127u << 24 | 77 << 16 | 2));  // of node1
   const auto& connection = b.arena().qp(index_of(qp.handle))->connection;
-  EXPECT_EQ(connection.dest_port, b.fabric.index_of(port(1, 1)));
+  EXPECT_EQ(connection.dest_port, b.fabric.graph().index_of(port(1, 1)));
   ASSERT_EQ(set(request("node1", {{kOne, "eth0"}})), Status::Ok);
   EXPECT_EQ(connection.dest_port, hca::kNone);
   EXPECT_EQ(connection.flow.load(), hca::flow::blocked(Cause::PeerUnknown));
   ASSERT_EQ(set(request("node1", {})), Status::Ok);
-  EXPECT_EQ(connection.dest_port, b.fabric.index_of(port(1, 1)));
+  EXPECT_EQ(connection.dest_port, b.fabric.graph().index_of(port(1, 1)));
 }
 
 TEST_F(NodeAddresses, AreCheckedLikeEverythingThatClientsSay) {

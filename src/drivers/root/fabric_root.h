@@ -37,7 +37,7 @@ class FabricRoot {
   // but by then the HCA files may be gone and with them the order of things.
   void disconnect(io::FileObject& process);
 
-  // softibd goes down in order: tells every client through device memory and wakes it.
+  // softibd goes down in order: notifies every client through device memory and wakes it.
   void announce_shutdown();
 
   // For the verifier: what this file's process is about to leave behind (file 0: in all its HCAs),

@@ -175,7 +175,7 @@ TEST(FabricRoot, APeerThatIsNotThereIsSoughtByGidOverEthernet) {
   EXPECT_NE(b.trace().find("there is no queue pair 0x4242 at GID 127.77.0.2 that is connected"),
             std::string::npos)
       << b.trace();
-  // The address goes to nobody.
+  // The address belongs to no node any more.
   ASSERT_EQ(b.fabric.set_addresses(b.fabric.nodes()[1], {}), Status::Ok);
   p.good(p.root_call(Code::TraceError, in));
   EXPECT_NE(b.trace().find("no port of the fabric has GID 127.77.0.2;"), std::string::npos);
@@ -200,7 +200,7 @@ TEST(FabricRoot, ViewsAnswerForEveryNode) {
   EXPECT_EQ(b.host.last_text, "softib0\n");
   put_text(in.path, "/sys/class/nothing");
   EXPECT_EQ(tool.root_call<ViewStatOut>(Code::ViewStat, in).status, Status::NotFound);
-  // There is a file for the type of each GID; that of a free entry tells none.
+  // There is a file for the type of each GID; that of a free entry has no content.
   put_text(in.path, "/sys/class/infiniband/softib0/ports/1/gid_attrs/types/9");
   EXPECT_EQ(tool.root_call<ViewStatOut>(Code::ViewStat, in).status, Status::Ok);
   EXPECT_EQ(tool.root_call<ViewStatOut>(Code::ViewOpen, in).status, Status::InvalidParameter);

@@ -128,7 +128,7 @@ void FabricTree::ask_host(const fabric::Node& node, Done done) {
 // nothing went through its ports yet.
 static void renew_ports(Core& core, fabric::Hca& hca) {
   // One that was new when its host fell asleep never got as far as to have counters.
-  core.port_totals.resize(core.fabric.port_count());
+  core.port_totals.resize(core.fabric.graph().port_count());
   for (fabric::Port& port : hca.ports) {
     port.state = verbs::PortState::Active;
     port.physical_state = fabric::kLinkUp;
@@ -160,7 +160,7 @@ Result<fabric::Hca*> FabricTree::add_hca(fabric::Node& node, std::string_view na
                    ? fmt::format("host {} has {} HCAs, the most it can", node.name,
                                  fabric::kMaxHcasPerNode)
                    : fmt::format("the fabric has {} ports: all unicast LIDs are in use",
-                                 core().fabric.port_count());
+                                 core().fabric.graph().port_count());
       return made.error();
     }
     hca = *made;
@@ -195,12 +195,14 @@ void FabricTree::remove_hca(fabric::Node& node, fabric::Hca& hca, Done done) {
     return done(Status::NotFound,
                 fmt::format("HCA {} of host {} is not there", hca.name, node.name));
   }
-  pnp_.remove({device->id()}, [this, &node, &hca, done = std::move(done)](
-                                  Status status, const std::string& reason) {
-    if (status != Status::Ok) return done(status, reason);
-    bus_.unplug(node, hca);
-    ask_host(node, done);
-  });
+  auto go = [this, &node, &hca, id = device->id(), done = std::move(done)] {
+    pnp_.remove({id}, [this, &node, &hca, done](Status status, const std::string& reason) {
+      if (status == Status::Ok) bus_.unplug(node, hca);
+      if (removal_hooks_.after) removal_hooks_.after(hca);
+      status == Status::Ok ? ask_host(node, done) : done(status, reason);
+    });
+  };
+  removal_hooks_.before ? removal_hooks_.before(hca, std::move(go)) : go();
 }
 
 void FabricTree::eject_hca(fabric::Node& node, fabric::Hca& hca, Done done) {
@@ -212,7 +214,7 @@ void FabricTree::eject_hca(fabric::Node& node, fabric::Hca& hca, Done done) {
   ask_host(node, std::move(done));
 }
 
-// A bus that is not started, or goes before its turn comes, is asked when it starts.
+// A bus that is not started, or goes before its turn comes, is queried when it starts.
 void FabricTree::ask_if_started(const io::DeviceNode& bus, Done done) {
   pnp_.enumerate(bus.id(), [done = std::move(done)](Status status, const std::string& reason) {
     const bool asked = status != Status::InvalidState && status != Status::NotFound;
@@ -288,7 +290,7 @@ void FabricTree::unload_driver(std::string_view name, Done done) {
   remove_users(std::string(name), {}, std::move(done));
 }
 
-// Again until nobody uses it: a device that was queued before us may start with it meanwhile.
+// Repeats until no device uses it: one that was queued before us may start with it meanwhile.
 void FabricTree::remove_users(const std::string& name, std::vector<std::uint64_t> removed,
                               Done done) {
   const io::DriverObject* driver = drivers_.find_loaded(name);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // FabricTree: the device tree of softibd (docs/design/0004): its drivers, the PnP and power
-// managers, the names; and what people ask of it.
+// managers, the names; and the requests of tools.
 //
 // Thread rule: the executor's thread. `done` of a call is called later, on the executor.
 #pragma once
@@ -42,13 +42,21 @@ class FabricTree {
   // Sets DriverObject::services of the drivers that are loaded from now on.
   void set_services(io::TypedPointer services) { drivers_.set_services(services); }
 
+  // Called before the query-remove of an HCA, which begins with `go`, and when the removal has
+  // ended, in whatever way. softibd's own services keep the HCA closed in between.
+  struct RemovalHooks {
+    std::function<void(const fabric::Hca& hca, std::function<void()> go)> before{};
+    std::function<void(const fabric::Hca& hca)> after{};
+  };
+  void set_removal_hooks(RemovalHooks hooks) { removal_hooks_ = std::move(hooks); }
+
   // Gives the device of file 0 its name; borrowed for as long as the tree lives.
   Status name_root(io::DeviceObject& device);
   // Starts everything that is there.
   void begin(std::function<void()> ready);
   // Devices with files that are open, by id; empty: none.
   std::string open_devices() const;
-  // Powers all down, whoever objects; nothing is under way afterwards.
+  // Powers all down, despite objections; nothing is under way afterwards.
   void shut_down(std::function<void()> done);
 
   // The top of the stack that this name opens on a host.
@@ -59,10 +67,9 @@ class FabricTree {
   const io::ObjectNamespace& names() const { return names_; }
   io::DeviceNode* node_of(const fabric::Hca& hca) const;  // nullptr: it is not there
   io::DeviceNode* host_of(const fabric::Node& node) const;
-  // For the verifier: references of drivers that nobody should have any more once all is shut down,
-  // in words.
+  // For the verifier: references of drivers that are left although all is shut down, in words.
   std::vector<std::string> kept_references() const;
-  std::string devices_json() const;  // docs/status_json.md tells the keys
+  std::string devices_json() const;  // docs/status_json.md has the keys
 
   // Plugs an HCA in: the one that is named and out, any that is out, or a new one. NotFound,
   // AlreadyExists, LimitExceeded, InvalidState (the host sleeps).
@@ -107,6 +114,7 @@ class FabricTree {
   io::DeviceTree tree_;
   io::PnpManager pnp_;
   io::PowerManager power_;
+  RemovalHooks removal_hooks_;
 };
 
 }  // namespace ib::drivers

@@ -416,7 +416,7 @@ TEST(FabricTree, ShutsDownOnce) {
   EXPECT_TRUE(done);
 }
 
-// Only those of the same node, and only who asked for it.
+// Only those of the same node, and only those that have subscribed.
 TEST(FabricTree, ProcessesThatAskHearOfHcasThatComeAndGo) {
   Tree t;
   Process watcher(t, 14, "node0", true, control::attach_flag::kCaEvents);

@@ -23,10 +23,11 @@ class SoftibBus {
 
   std::shared_ptr<io::DeviceObject> root() const { return root_; }
   const io::DeviceObject& host(const fabric::Node& node) const { return *hosts_.at(&node); }
-  // nullptr: not plugged in.
+  // Returns nullptr if the HCA is not plugged in.
   const io::DeviceObject* physical(const fabric::Hca& hca) const;
 
-  // Changes what the host's bus reports; the PnP manager must be told to ask again.
+  // Changes the children that the host's bus reports; the caller has the PnP manager query it
+  // again.
   void plug(fabric::Node& node, fabric::Hca& hca);
   void unplug(fabric::Node& node, fabric::Hca& hca);
 

@@ -13,8 +13,8 @@
 namespace ib::drivers {
 namespace {
 
-// Completes the request when the action that it asked for has ended. The request cannot be
-// cancelled meanwhile: a device that is half removed helps nobody, and actions end soon.
+// Completes the request when the action that it has started ends. The request cannot be cancelled
+// meanwhile: a device that is half removed is of no use, and actions end soon.
 io::PnpManager::Done finish(Core& core, io::IrpRef irp) {
   auto held = std::make_shared<io::IrpRef>(std::move(irp));
   return [&core, held](Status status, const std::string& reason) {
@@ -33,7 +33,7 @@ std::string no_hca(const fabric::Node& node, std::string_view name) {
   return fmt::format("node {} has no HCA \"{}\"; `softib devices` lists them", node.name, name);
 }
 
-// The port that a request names; nullptr: `reason` says what is not there.
+// Returns the port that a request names, or nullptr and in `reason` what is absent.
 struct Place {
   fabric::Node* node = nullptr;
   fabric::Hca* hca = nullptr;

@@ -25,7 +25,7 @@ Core::Core(platform::Executor& loop, fabric::Fabric& model, platform::DeviceMemo
       srqn_tags(hca::kMaxSrqs),
       key_tags(hca::kMaxKeys),
       counts(model.hca_count()),
-      port_totals(model.port_count()),
+      port_totals(model.graph().port_count()),
       later(loop, host.barriers(), [this](std::uint32_t slot) {
         return by_slot[slot] == nullptr || by_slot[slot]->buried;
       }) {

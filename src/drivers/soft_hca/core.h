@@ -6,11 +6,11 @@
 
 #include "drivers/diagnostics/trace.h"
 #include "drivers/diagnostics/words.h"
-#include "drivers/soft_hca/books.h"
 #include "drivers/soft_hca/lifetime/later.h"
 #include "drivers/soft_hca/memory/device_memory.h"
 #include "drivers/soft_hca/objects/gid_chains.h"
 #include "drivers/soft_hca/objects/mcast_chains.h"
+#include "drivers/soft_hca/records.h"
 #include "drivers/soft_hca/table.h"
 #include "io/device.h"
 #include "io/irp.h"
@@ -132,7 +132,7 @@ std::string no_such(Kind kind, std::uint32_t handle);  // "there is no queue pai
 std::string still_busy(Kind kind, std::uint32_t handle);
 
 // Room for one more object of this kind under the HCA's limit and under what one process may have
-// of it? If not, `reason` says so.
+// of it? If not, `reason` names the limit.
 bool has_room(Core& core, const HcaFile& file, Kind kind, std::uint32_t limit, std::string& reason);
 // Enters it into / takes it out of the file's list and the HCA's count.
 void enter(Core& core, HcaFile& file, Kind kind, std::uint32_t index);

@@ -113,7 +113,7 @@ bool is_srq_event(EventType type) {
 
 }  // namespace
 
-// An object that is gone, or another one by now, is no error: the reporter cannot know.
+// An object that is gone, or another one by now, is no error: the reporter cannot detect that.
 void raise_event(Core& core, Session&, const control::RaiseEventIn& in, io::IrpRef irp) {
   bool sensible = true;
   switch (in.object) {
@@ -150,7 +150,7 @@ void raise_event(Core& core, Session&, const control::RaiseEventIn& in, io::IrpR
       if (sensible && owner != nullptr && owner->wants_attention) raise_attention(core, *owner);
       break;
     }
-    case control::EventObject::Port:  // only softibd knows about those
+    case control::EventObject::Port:  // only softibd raises events of ports
     default: sensible = false; break;
   }
   if (!sensible) {

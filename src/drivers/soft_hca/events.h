@@ -9,7 +9,7 @@
 
 namespace ib::drivers {
 
-// Per process; further ones are dropped, and one EventsLost in their place says how many.
+// Per process; further ones are dropped, and one EventsLost in their place has their number.
 inline constexpr std::size_t kMaxEvents = 4096;
 
 void push_event(Core& core, Session& session, const control::EventOut& event);
@@ -18,7 +18,7 @@ void raise_srq(Core& core, Srq& srq, verbs::EventType type);
 void raise_qp(Core& core, Qp& qp, verbs::EventType type);  // to all who hold it
 void raise_port(Core& core, const fabric::Hca& hca, std::uint32_t port, verbs::EventType type);
 
-// An HCA came or went: to those of its node who asked for it.
+// An HCA came or went: raises the event for the clients of its node that have subscribed.
 void raise_ca(Core& core, const fabric::Hca& hca, verbs::EventType type);
 // Somebody rang its doorbell (hca/layout/doorbell.h).
 void raise_attention(Core& core, Session& session);

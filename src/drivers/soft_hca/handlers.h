@@ -31,7 +31,13 @@ void local_mad(Core&, HcaFile&, const control::MadIn&, io::IrpRef);
 
 // ports.cpp
 void modify_port(Core&, HcaFile&, const control::ModifyPortIn&, io::IrpRef);
+// Takes a port down, or lets it come up: with a cable it does when the other end answers.
 void set_port_state(Core& core, fabric::Hca& hca, fabric::Port& port, bool up);
+// An HCA has come, gone, fallen asleep or woken: its ports and the other ends of their cables
+// follow.
+void train_links(Core& core, fabric::Hca& hca);
+// Processes look again at requests that wait for a port, or through it.
+void kick_all(Core& core);
 
 // pd.cpp
 void alloc_pd(Core&, HcaFile&, io::IrpRef);
@@ -40,7 +46,8 @@ void create_ah(Core&, HcaFile&, const control::CreateAhIn&, io::IrpRef);
 void destroy_ah(Core&, HcaFile&, const control::IndexIn&, io::IrpRef);
 void release(Core& core, Pd& pd);
 void release(Core& core, Ah& ah);
-// Whether requests can be sent there (verbs/address_check.h); `reason` says what is wrong with it.
+// Returns whether requests can be sent there (verbs/address_check.h); if not, `reason` has the
+// error.
 bool check_address(Core& core, HcaFile& file, verbs::AddressVector& av, std::string& reason);
 
 // memory_regions.cpp
@@ -53,7 +60,7 @@ void query_mr(Core&, HcaFile&, const control::IndexIn&, io::IrpRef);
 // memory_windows.cpp
 void alloc_mw(Core&, HcaFile&, const control::AllocMwIn&, io::IrpRef);
 void dealloc_mw(Core&, HcaFile&, const control::IndexIn&, io::IrpRef);
-// A new entry of the key table, not usable yet; nullptr: the table is full.
+// Returns a new entry of the key table, not usable yet, or nullptr if the table is full.
 Key* new_key(Core& core, HcaFile& file, Kind kind, Pd& pd);
 void hide(Core& core, Key& key);  // posters find it no more
 void release(Core& core, Key& key);
@@ -69,8 +76,9 @@ void resize_cq(Core&, HcaFile&, const control::ResizeCqIn&, io::IrpRef);  // cq_
 void destroy_cq(Core&, HcaFile&, const control::IndexIn&, io::IrpRef);
 void hide(Core& core, Cq& cq);
 void release(Core& core, Cq& cq);
-// Counts producers of completions. True: they must not start before the next quiescence, since
-// those who were alone so far do not take the lock yet; call producers_settled() then.
+// Counts producers of completions. Returns true if they must not start before the next quiescence,
+// since a producer that was alone so far does not take the lock yet; then producers_settled()
+// follows.
 [[nodiscard]] bool add_producers(Core& core, Cq& cq, std::uint32_t n);
 void producers_settled(Core& core, std::uint32_t cq, std::uint64_t serial);
 void remove_producers(Core& core, Cq& cq, std::uint32_t n);
@@ -102,13 +110,14 @@ void open_qp(Core&, HcaFile&, const control::OpenQpIn&, io::IrpRef);
 void destroy_qp(Core&, HcaFile&, const control::IndexIn&, io::IrpRef);
 void query_qp(Core&, HcaFile&, const control::IndexIn&, io::IrpRef);
 void modify_qp(Core&, HcaFile&, const control::ModifyQpIn&, io::IrpRef);  // qp_modify.cpp
-verbs::QpState current_state(Core& core, const Qp& qp);  // device memory may be ahead of the books
-// Takes the file's hold away; true: that was the last one, and the QP is dying and hidden.
+verbs::QpState current_state(Core& core,
+                             const Qp& qp);  // device memory may be ahead of the records
+// Releases the file's hold. Returns true if it was the last one; the QP is then dying and hidden.
 bool drop_holder(Core& core, Qp& qp, HcaFile& file);
 void release(Core& core, Qp& qp);
 
 // special_qp.cpp: queue pairs 0 and 1 of a port [IBA1 3.9.2]
-// Whether this client may have it; if not, `reason` says why.
+// Returns whether this client may have it; if not, `reason` has the cause.
 Status check_special(Core& core, HcaFile& file, const control::CreateQpIn& in,
                      io::RequestorMode mode, std::string& reason);
 void enter_special(Core& core, Qp& qp, std::uint32_t port);

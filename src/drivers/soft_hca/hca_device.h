@@ -28,7 +28,7 @@ void on_hca_power(io::DeviceObject& device, io::IrpRef irp);
 void publish_ports(Core& core, const fabric::Hca& hca);
 
 // An HCA was pulled out: its open files die, their queue pairs flush, their peers get errors.
-void bury_files(Core& core, const fabric::Hca& hca);
+void retire_files(Core& core, const fabric::Hca& hca);
 
 // "pid 4711 (ib_write_bw) on node0, ...": processes with an open file; empty: none.
 std::string users_of(Core& core, const fabric::Hca& hca);

@@ -19,12 +19,6 @@ using verbs::EventType;
 using verbs::PortState;
 using verbs::QpState;
 
-void kick_all(Core& core) {
-  for (std::uint32_t slot = 0; slot < core.by_slot.size(); ++slot) {
-    if (core.by_slot[slot] != nullptr) core.memory.kick(slot);
-  }
-}
-
 // Posters look at the state of a queue pair before each request; its owner flushes it when kicked.
 void break_queue_pair(Core& core, Qp& qp) {
   hca::QpEntry& entry = *core.arena().qp(qp.index);
@@ -40,6 +34,7 @@ void on_start(HcaDevice& self) {
   fabric::Hca& hca = self.hca;
   hca.present = true;
   hca.asleep = false;
+  train_links(self.core, hca);
   publish_ports(self.core, hca);
   raise_ca(self.core, hca, EventType::CaAdded);
 }
@@ -52,8 +47,9 @@ void on_gone(HcaDevice& self, bool surprise) {
   publish_ports(self.core, self.hca);
   self.core.trace.add(fmt::format("HCA {} ({:#x}) was {}", name_of(self.core, self.hca),
                                   self.hca.node_guid, surprise ? "pulled out" : "removed"));
-  if (surprise) bury_files(self.core, self.hca);
+  if (surprise) retire_files(self.core, self.hca);
   raise_ca(self.core, self.hca, EventType::CaRemoved);
+  train_links(self.core, self.hca);
   kick_all(self.core);
 }
 
@@ -69,6 +65,7 @@ void sleep(HcaDevice& self, io::IrpRef irp) {
   publish_ports(core, self.hca);
   core.trace.add(fmt::format("HCA {} sleeps", name_of(core, self.hca)), TraceKind::Device);
   raise_ports(core, self.hca, EventType::PortErr);
+  train_links(core, self.hca);
   // Work requests that have begun end before the device is down.
   core.after_quiescence(
       hca::kAnyOwner, [&self, irp = std::move(irp)]() mutable { pass_down(self, std::move(irp)); });
@@ -81,10 +78,11 @@ void wake(HcaDevice& self) {
   self.core.trace.add(fmt::format("HCA {} is awake", name_of(self.core, self.hca)),
                       TraceKind::Device);
   raise_ports(self.core, self.hca, EventType::PortActive);
+  train_links(self.core, self.hca);
   kick_all(self.core);
 }
 
-// The LID that a port had (as device memory says, which others can write) leads to it no longer.
+// The LID that a port had (by device memory, which others can write) leads to it no longer.
 void forget_lid(Core& core, std::uint32_t port, std::uint16_t lid) {
   hca::Shared32* const at = core.arena().lid(lid);
   std::uint32_t number = port + 1;  // not that of another port, which may have the LID by now
@@ -105,6 +103,7 @@ void publish_ports(Core& core, const fabric::Hca& hca) {
       const verbs::Gid gid = i < port.gids.size() ? port.gids[i].gid : verbs::Gid{};
       core.gid_chains.store(core.arena(), index, i, gid);
     }
+    entry.segment.store(core.fabric.graph().segment_of(port), std::memory_order_relaxed);
     entry.mtu.store(port_attributes(port).active_mtu, std::memory_order_relaxed);
     for (std::size_t i = 0; i < entry.pkeys.size(); ++i) {
       entry.pkeys[i].store(i < port.pkeys.size() ? port.pkeys[i] : std::uint16_t{0},
@@ -115,9 +114,10 @@ void publish_ports(Core& core, const fabric::Hca& hca) {
   }
   resolve_flows(core);
   hca::advance_epoch(core.arena(), hca::kAnyOwner);
+  core.fabric.report_change(hca);
 }
 
-void bury_files(Core& core, const fabric::Hca& hca) {
+void retire_files(Core& core, const fabric::Hca& hca) {
   for (const auto& [id, session] : core.sessions) {
     for (const auto& file : session->files) {
       if (file->hca != &hca || file->removed) continue;

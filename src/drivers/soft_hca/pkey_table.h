@@ -13,7 +13,7 @@ namespace ib::drivers {
 
 inline constexpr std::size_t kMaxPartitions = 16;  // per port
 
-// Enters the P_Key and tells programs (P_Key change). AlreadyExists: the port is in that partition,
+// Enters the P_Key and raises P_Key change events. AlreadyExists: the port is in that partition,
 // as a full or limited member, or has one of that name; LimitExceeded; InvalidParameter.
 Status add_partition(Core& core, const fabric::Hca& hca, fabric::Port& port, std::uint16_t pkey,
                      std::string_view name, std::string& reason);

@@ -12,7 +12,7 @@ namespace ib::drivers {
 
 namespace limits = verbs::limits;
 
-// Counts are what one process may have: a program that creates as many as this says succeeds.
+// Counts are those that one process may have: a program that creates as many succeeds.
 control::CaAttr ca_attributes(const fabric::Hca& hca) {
   control::CaAttr attr;
   put_text(attr.fw_ver, "1.0.0");

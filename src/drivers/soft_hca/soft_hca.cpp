@@ -22,7 +22,7 @@ Session* session_of(Core& core, const io::FileObject& file) {
   return found != core.sessions.end() ? found->second.get() : nullptr;
 }
 
-// The books outlive a FileObject or the other way round, so they meet by number.
+// The records outlive a FileObject or the other way round, so they meet by number.
 HcaFile* find_file(Session& session, const fabric::Hca& hca, std::uint32_t number) {
   const auto found = std::find_if(session.files.begin(), session.files.end(), [&](const auto& f) {
     return f->number == number && f->hca == &hca && !f->closing;
@@ -101,7 +101,7 @@ Result<std::unique_ptr<io::DeviceObject>> add_device(io::DriverObject& driver, i
   const auto& place = node.physical().extension<HcaPlace>();
   // It may be one that was not there when the fabric came up.
   core.counts.resize(core.fabric.hca_count());
-  core.port_totals.resize(core.fabric.port_count());
+  core.port_totals.resize(core.fabric.graph().port_count());
   return std::unique_ptr<io::DeviceObject>(std::make_unique<HcaDevice>(
       core, place.hca, driver, fmt::format("{}/{} (soft_hca)", place.node.name, place.hca.name)));
 }
@@ -115,8 +115,9 @@ Result<std::unique_ptr<SoftHca>> SoftHca::create(platform::Executor& executor,
                                                  fabric::Fabric& fabric,
                                                  platform::DeviceMemoryHost& host,
                                                  SoftHcaOptions options, std::string& reason) {
-  if (fabric.port_count() > hca::kMaxPorts) {
-    reason = fmt::format("a fabric of {} ports; at most {}", fabric.port_count(), hca::kMaxPorts);
+  if (fabric.graph().port_count() > hca::kMaxPorts) {
+    reason = fmt::format("a fabric of {} ports; at most {}", fabric.graph().port_count(),
+                         hca::kMaxPorts);
     return Status::LimitExceeded;
   }
   auto core = std::make_unique<Core>(executor, fabric, host, options.max_memory,

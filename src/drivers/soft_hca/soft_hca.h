@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// SoftHca: the driver `soft_hca`. Owns the device memory of a fabric and the books of every object
-// in it, and has one functional device per HCA, which answers the verbs of verbs/control.h.
+// SoftHca: the driver `soft_hca`. Owns the device memory of a fabric and the records of every
+// object in it, and has one functional device per HCA, which answers the verbs of verbs/control.h.
 //
 // Thread rule: everything, requests included, runs on the reactor's thread at dispatch level and
 // never waits. A request that must wait for posters (hca/layout/quiescence.h) pends and ends from a
@@ -47,7 +47,7 @@ class SoftHca {
   // Create request, by a process that has attached.
   io::DriverRegistry::Entry entry();
 
-  const DeviceStatus& status() const;  // what sysfs asks
+  const DeviceStatus& status() const;  // for sysfs
   Core& core() { return *core_; }      // for FabricRoot and tests
 
  private:

@@ -55,7 +55,7 @@ class Table {
   T* find(std::uint64_t index) const {
     return index < objects_.size() ? objects_[static_cast<std::size_t>(index)].get() : nullptr;
   }
-  // The object that a client means; nullptr: the handle is of nothing that exists.
+  // Returns the object that a client's handle names, or nullptr if the handle names none.
   T* find_handle(std::uint32_t handle) const {
     T* object = find(verbs::control::index_of(handle));
     return object != nullptr && object->handle == handle ? object : nullptr;

@@ -4,6 +4,8 @@
 #include "drivers/sysfs/hosts.h"
 #include "drivers/sysfs/sysfs_text_internal.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <charconv>
 #include <cstddef>
@@ -28,6 +30,7 @@ struct Item {
   std::string text;                // content of a file, target of a link
   std::vector<std::string> names;  // of a directory
   bool readable = true;            // false: a read of the file fails with EINVAL, as in Linux
+  bool is_rdma_cm = false;         // which character device
 };
 using Found = std::optional<Item>;
 using Rest = std::span<const std::string_view>;  // components of the path still to walk
@@ -185,6 +188,22 @@ Found char_device(const Place&, Rest rest) {
   return Item{ViewKind::CharDevice, 0666, {}, {}, true};
 }
 
+Item rdma_cm_device() {
+  Item item{ViewKind::CharDevice, 0666, {}, {}, true};
+  item.is_rdma_cm = true;
+  return item;
+}
+
+// /sys/class/misc, as far as it is ours.
+Found misc_item(Rest path) {
+  if (path.empty()) return directory({"rdma_cm"});
+  if (path[0] != "rdma_cm" || path.size() > 2) return std::nullopt;
+  if (path.size() == 1) return directory({"abi_version", "dev"});
+  if (path[1] == "abi_version") return file("4\n");
+  if (path[1] != "dev") return std::nullopt;
+  return file(fmt::format("{}:{}\n", verbs::control::kRdmaCmMajor, verbs::control::kRdmaCmMinor));
+}
+
 struct View {
   const DeviceStatus& devices;
   const fabric::Node& node;
@@ -230,8 +249,10 @@ Found walk(const View& view, Rest path) {
   if (first == "dev") {
     if (path.size() == 1) return directory({"infiniband"});
     if (path[1] != "infiniband") return std::nullopt;
+    if (path.size() == 3 && path[2] == "rdma_cm") return rdma_cm_device();
     return per_hca(
-        view, "uverbs", {}, [](Place p, Rest r) { return char_device(p, r); }, path.subspan(2));
+        view, "uverbs", {"rdma_cm"}, [](Place p, Rest r) { return char_device(p, r); },
+        path.subspan(2));
   }
   if (first != "sys" || path.size() < 2) return std::nullopt;
   if (path[1] == "devices") {
@@ -243,6 +264,7 @@ Found walk(const View& view, Rest path) {
   if (path[1] != "class") return std::nullopt;
   if (path.size() == 2) return directory({"infiniband", "infiniband_verbs"});
   const Rest rest = path.subspan(3);
+  if (path[2] == "misc") return misc_item(rest);
   if (path[2] == "net") return interface_item(view, rest);
   if (path[2] == "infiniband") return per_hca(view, "softib", {}, hca_item, rest);
   if (path[2] != "infiniband_verbs") return std::nullopt;
@@ -251,7 +273,7 @@ Found walk(const View& view, Rest path) {
       view, "uverbs", {"abi_version"}, [](Place p, Rest r) { return uverbs_item(p, r); }, rest);
 }
 
-// "/a/b" -> {"a", "b"}. False: not absolute, or not normalised.
+// "/a/b" -> {"a", "b"}. Returns false if the path is not absolute, or not normalised.
 bool split(std::string_view path, std::vector<std::string_view>& components) {
   if (path.empty() || path[0] != '/') return false;
   while (!path.empty()) {
@@ -345,8 +367,8 @@ Result<ViewStatOut> Sysfs::stat(std::string_view node, std::string_view path) co
   out.mode = item.mode;
   out.size = item.text.size();
   if (item.kind == ViewKind::CharDevice) {
-    out.device_major = kNullMajor;
-    out.device_minor = kNullMinor;
+    out.device_major = item.is_rdma_cm ? verbs::control::kRdmaCmMajor : kNullMajor;
+    out.device_minor = item.is_rdma_cm ? verbs::control::kRdmaCmMinor : kNullMinor;
   } else if (item.kind == ViewKind::Link) {
     IB_ASSERT(item.text.size() < out.target.size());
     std::copy(item.text.begin(), item.text.end(), out.target.begin());

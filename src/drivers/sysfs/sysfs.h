@@ -2,8 +2,8 @@
 // The files that a program on a virtual host sees of its HCAs: /sys/class/infiniband,
 // /sys/class/infiniband_verbs and /dev/infiniband, as a Linux kernel would show them.
 //
-// Nothing is stored: each answer is made from the fabric model and from what the devices say at
-// that moment. No locks; call it on the thread that owns the model.
+// Nothing is stored: each answer is made from the fabric model and the state of the devices at that
+// time. No locks; call it on the thread that owns the model.
 //
 // A virtual host has exactly the HCAs of its node. The preload library hides the real adapters of
 // the machine from it, so names and numbers (softib0, uverbs0) start at 0 on every node.
@@ -61,8 +61,8 @@ class Sysfs {
       : fabric_(fabric), devices_(devices), cpus_(cpus) {}
 
   Result<verbs::control::ViewStatOut> stat(std::string_view node, std::string_view path) const;
-  // The content of a regular file. InvalidParameter: it is something else, or what it would tell
-  // is not there (the type of a free GID entry).
+  // The content of a regular file. InvalidParameter: it is something else, or has no content (the
+  // type of a free GID entry).
   Result<std::string> read(std::string_view node, std::string_view path) const;
   // The names in a directory, one per line, '\n' after each. InvalidParameter: not a directory.
   Result<std::string> list(std::string_view node, std::string_view path) const;

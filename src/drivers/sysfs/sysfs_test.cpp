@@ -114,8 +114,19 @@ TEST_F(SysfsTest, ListsOneUverbsAndOneHcaPerAdapterOfTheNode) {
   EXPECT_EQ(list("/sys/class/infiniband"), "softib0\nsoftib1\n");
   EXPECT_EQ(list("/sys/class/infiniband_verbs"), "abi_version\nuverbs0\nuverbs1\n");
   EXPECT_EQ(list("/dev"), "infiniband\n");
-  EXPECT_EQ(list("/dev/infiniband"), "uverbs0\nuverbs1\n");
+  EXPECT_EQ(list("/dev/infiniband"), "rdma_cm\nuverbs0\nuverbs1\n");
   EXPECT_EQ(list("/sys/class/infiniband/softib1/ports", "beta"), "1\n2\n");
+}
+
+TEST_F(SysfsTest, TheFilesOfRdmaCmNameItsDevice) {
+  EXPECT_EQ(list("/sys/class/misc"), "rdma_cm\n");
+  EXPECT_EQ(list("/sys/class/misc/rdma_cm"), "abi_version\ndev\n");
+  EXPECT_EQ(read("/sys/class/misc/rdma_cm/abi_version"), "4\n");
+  const auto device = view_.stat("alpha", "/dev/infiniband/rdma_cm");
+  ASSERT_TRUE(device);
+  EXPECT_EQ(device->kind, ViewKind::CharDevice);
+  EXPECT_EQ(read("/sys/class/misc/rdma_cm/dev"), std::to_string(device->device_major) + ":" +
+                                                     std::to_string(device->device_minor) + "\n");
 }
 
 TEST_F(SysfsTest, HasTheFilesThatLibibverbsReads) {
@@ -150,7 +161,7 @@ class EthernetSysfsTest : public ::testing::Test {
     shape.nodes = {"alpha", "beta"};
     shape.hcas_per_node = 2;
     shape.ports_per_hca = 2;
-    shape.links = {{"", 0, verbs::LinkLayer::Ethernet}};
+    shape.link_layers = {{"", 0, verbs::LinkLayer::Ethernet}};
     return *fabric::Fabric::create(shape);
   }
   std::string read(const std::string& path, const std::string& node = "") const {
@@ -313,10 +324,11 @@ TEST_F(SysfsTest, WhatIsNotEmulatedIsAbsent) {
                            "sys/class",
                            "/sys",
                            "/sys/class/",
-                           "/sys/class/misc",
+                           "/sys/class/misc/rdma_cm/x",
+                           "/sys/class/misc/fuse",
                            "/dev/null",
                            "/sys/class/infiniband_mad",
-                           "/dev/infiniband/rdma_cm",
+                           "/dev/infiniband/rdma_cm0",
                            "/dev/infiniband/umad0",
                            "/dev/infiniband/uverbs2",
                            "/dev/infiniband/uverbs00",

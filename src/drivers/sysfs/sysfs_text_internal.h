@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // The texts of the emulated files, in the words of the kernel's drivers/infiniband/core/sysfs.c.
-// Only for sysfs.cpp, which knows where in the tree they are.
+// Only for sysfs.cpp, which has their places in the tree.
 #pragma once
 
 #include "drivers/sysfs/sysfs.h"
@@ -32,7 +32,7 @@ struct Attribute {
   std::string_view name;
   Text text;
 };
-// Nothing: the file is there, but a read of it fails.
+// Returns nothing if the file is there, but a read of it fails.
 using EntryText = std::optional<std::string> (*)(const Place&);
 
 std::span<const Attribute> hca_files();

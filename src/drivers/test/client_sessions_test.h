@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// For the random test of this folder: connections to softibd that open, ask, cancel, close and end
-// as softibd/daemon_session.cpp does (io/client_files.h), and judge each answer by their books. As
-// there, a request is freed inside its completion: whoever touches it afterwards is found by asan.
+// For the random test of this folder: connections to softibd that open, send requests, cancel,
+// close and end as softibd/daemon_session.cpp does (io/client_files.h), and check each answer
+// against their records. As there, a request is freed inside its completion: asan finds later uses.
 #pragma once
 
 #include "drivers/test/client_model_test.h"

@@ -186,8 +186,8 @@ bool is_known(Process& p, io::FileObject& file, std::uint32_t code) {
 
 TEST(ControlMatrixOperations, AreAllThatTheDriversAnswer) {
   // Codes that softibd answers itself, and codes that are no DeviceControl.
-  static constexpr Code kOthers[] = {Code::Ping, Code::Shutdown, Code::Keep, Code::Open,
-                                     Code::Close};
+  static constexpr Code kOthers[] = {Code::Ping,  Code::Shutdown,   Code::Keep,  Code::Open,
+                                     Code::Close, Code::OpenRdmaCm, Code::RdmaCm};
   constexpr std::uint32_t kMoreThanThereAre = 256;
   MatrixWorld w;
   for (std::uint32_t code = 0; code < kMoreThanThereAre; ++code) {

@@ -197,7 +197,7 @@ class Process {
                std::uint8_t timeout = 14) {
     namespace a = verbs::qp_attr;
     QpAttr attr;
-    attr.port = 1;
+    attr.port = av.port;
     attr.access = verbs::access::kRemoteWrite;
     good(modify(of_qp, verbs::QpState::Init, a::kPort | a::kPkeyIndex | a::kAccessFlags, attr));
     attr.dest_qpn = dest_qpn;

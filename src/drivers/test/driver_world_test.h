@@ -12,6 +12,7 @@
 #include <sys/mman.h>
 
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <set>
 #include <string>
@@ -130,8 +131,10 @@ T& sure(T* entry) {
 class Bench {
  public:
   explicit Bench(std::uint64_t max_memory = 0, FabricTreeOptions tree_options = {},
-                 verbs::LinkLayer link_layer = verbs::LinkLayer::InfiniBand)
+                 verbs::LinkLayer link_layer = verbs::LinkLayer::InfiniBand,
+                 const std::function<void(fabric::Fabric&)>& before_start = {})
       : fabric(*fabric::Fabric::create({{"node0", "node1"}, 1, 2, link_layer})) {
+    if (before_start) before_start(fabric);
     std::string reason;
     SoftHcaOptions options;
     options.max_memory = max_memory;

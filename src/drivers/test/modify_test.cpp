@@ -83,7 +83,7 @@ TEST(ModifyQp, PathsRaiseTheirOwnersEpochAndPortsThatOfAll) {
 TEST(ModifyQp, AnAddressThatNoPortHasIsResolvedWhenOneComes) {
   Bench b;
   Pair pair(b);
-  const std::uint32_t ports = b.fabric.port_count();
+  const std::uint32_t ports = b.fabric.graph().port_count();
   const auto lid = static_cast<std::uint16_t>(ports + 1);
   pair.left.connect(pair.left_made.handle, pair.right_made.out.qpn, lid, 14);
   const auto& connection = b.arena().qp(control::index_of(pair.left_made.handle))->connection;

@@ -388,15 +388,15 @@ TEST(Ports, ALidThatAPortHasNoMoreLeadsNowhere) {
   const std::uint16_t of_two = two.lid;
   ASSERT_EQ(b.arena().port_with_lid(old), 0u);
 
-  ASSERT_EQ(b.fabric.set_lid(one, 100), Status::Ok);
+  ASSERT_EQ(b.fabric.graph().set_lid(one, 100), Status::Ok);
   publish();
   EXPECT_EQ(b.arena().port_with_lid(100), 0u);
   EXPECT_EQ(b.arena().port_with_lid(old), hca::kNone);
 
   // Each takes what the other had.
-  ASSERT_EQ(b.fabric.set_lid(two, 101), Status::Ok);
-  ASSERT_EQ(b.fabric.set_lid(one, of_two), Status::Ok);
-  ASSERT_EQ(b.fabric.set_lid(two, 100), Status::Ok);
+  ASSERT_EQ(b.fabric.graph().set_lid(two, 101), Status::Ok);
+  ASSERT_EQ(b.fabric.graph().set_lid(one, of_two), Status::Ok);
+  ASSERT_EQ(b.fabric.graph().set_lid(two, 100), Status::Ok);
   publish();
   EXPECT_EQ(b.arena().port_with_lid(of_two), 0u);
   EXPECT_EQ(b.arena().port_with_lid(100), 1u);

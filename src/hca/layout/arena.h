@@ -13,8 +13,8 @@
 
 namespace ib::hca {
 
-// The file behind the mapping. Its true length is asked from the system, never from the shared
-// header, which anyone may scribble over.
+// The file behind the mapping. Its true length comes from the system, never from the shared header,
+// over which any process may scribble.
 class ArenaFile {
  public:
   virtual ~ArenaFile() = default;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// How to tell a process that something waits for it.
+// Wakes a process for which a request or an event waits.
 #pragma once
 
 #include "base/time.h"
@@ -12,7 +12,7 @@ inline constexpr std::uint32_t kSleeps =
     1;  // ProcessSlot::waiting: a thread sleeps on the doorbell
 inline constexpr std::uint32_t kListens = 2;  // no thread does: wants an event, once
 
-// Rings, and does what the owner needs to hear it: `wake` wakes whoever sleeps on a word, `raise`
+// Rings, and notifies the owner by its kind: `wake` wakes the threads that sleep on a word, `raise`
 // reports an event to softibd.
 template <class Wake, class Raise>
 void ring_doorbell(ProcessSlot& slot, std::uint32_t index, Wake&& wake, Raise&& raise) {
@@ -27,13 +27,13 @@ void ring_doorbell(ProcessSlot& slot, std::uint32_t index, Wake&& wake, Raise&& 
   }
 }
 
-// The other side: round() does what is to be done and says how long to sleep at most, zero: not at
-// all; sleep(word, value, longest) sleeps while the word has that value. Until is_over().
+// The other side, until is_over(): round() does the work and returns the longest time to sleep,
+// zero for none; sleep(word, value, longest) sleeps while the word has that value.
 template <class IsOver, class Round, class Sleep>
 void answer_doorbell(ProcessSlot& slot, IsOver&& is_over, Round&& round, Sleep&& sleep) {
   for (;;) {
-    // First: whatever is asked for after it was looked for has rung by the time of the sleep. The
-    // end, too.
+    // First: a request that comes after the round has looked for it has rung by the time of the
+    // sleep. So has the end.
     const std::uint32_t rung = slot.doorbell.load(std::memory_order_seq_cst);
     if (is_over()) return;
     const Duration longest = round();

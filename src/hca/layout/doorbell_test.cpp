@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// A ring is heard, at any point of the other side's round.
+// A ring has its effect at any point of the other side's round.
 #include "hca/layout/doorbell.h"
 
 #include <gtest/gtest.h>
@@ -9,8 +9,8 @@ namespace {
 
 constexpr Duration kLong = std::chrono::hours(1);
 
-// One who answers, and one who asks for the end at a chosen point of that: when it has just been
-// looked for, during the round, or when the other is about to sleep.
+// One thread answers, and one requests the end at a chosen point of that: when the answering thread
+// has just looked for it, during the round, or when it is about to sleep.
 enum class Point { AfterTheLook, InTheRound, BeforeTheSleep };
 
 class Doorbell : public ::testing::TestWithParam<Point> {

@@ -9,7 +9,7 @@ namespace ib::hca {
 // Returns the index of the port that has the GID; kNone: no port has it. A GID that is changed at
 // this moment may not be found.
 inline std::uint32_t port_with_gid(const Arena& arena, const verbs::Gid& gid) {
-  // No chain is as long as this, but one that somebody has damaged may have no end.
+  // No chain is as long as this, but one that a process has damaged may have no end.
   constexpr std::uint32_t kLongest = 256;
   const Shared32* next = &arena.gid_head(gid_chain(gid));
   for (std::uint32_t i = 0; i < kLongest; ++i) {
@@ -25,20 +25,23 @@ inline std::uint32_t port_with_gid(const Arena& arena, const verbs::Gid& gid) {
   return kNone;
 }
 
+// Whether messages from one of these ports to the other have a way; a network of another link layer
+// and a cable have none out.
+inline bool is_joined(const PortEntry& from, const PortEntry& to) {
+  return from.segment.load(std::memory_order_relaxed) == to.segment.load(std::memory_order_relaxed);
+}
+
 // Returns the index of the port to which a datagram goes that port `from` sends along `av`; kNone:
-// there is none, or it has another link layer. By its LID; by its GID if it is given none, as
-// always on Ethernet.
+// there is none, or no way leads to it. By its LID; by its GID if it is given none, as always on
+// Ethernet.
 inline std::uint32_t destination_of(const Arena& arena, const PortEntry& from,
                                     const verbs::AddressVector& av) {
   const verbs::LinkLayer layer = from.link_layer.load(std::memory_order_relaxed);
-  if (layer != verbs::LinkLayer::Ethernet && (av.dlid != 0 || av.is_global == 0)) {
-    return arena.port_with_lid(av.dlid);
-  }
-  if (av.is_global == 0) return kNone;
-  const std::uint32_t index = port_with_gid(arena, av.dgid);
+  const bool by_lid = layer != verbs::LinkLayer::Ethernet && (av.dlid != 0 || av.is_global == 0);
+  if (!by_lid && av.is_global == 0) return kNone;
+  const std::uint32_t index = by_lid ? arena.port_with_lid(av.dlid) : port_with_gid(arena, av.dgid);
   const PortEntry* to = arena.port(index);
-  const bool joined = to != nullptr && to->link_layer.load(std::memory_order_relaxed) == layer;
-  return joined ? index : kNone;
+  return to != nullptr && is_joined(from, *to) ? index : kNone;
 }
 
 }  // namespace ib::hca

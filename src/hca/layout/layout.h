@@ -32,12 +32,12 @@ static_assert(std::atomic<std::uint32_t>::is_always_lock_free);
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 using Shared32 = std::atomic<std::uint32_t>;
 using Shared64 = std::atomic<std::uint64_t>;
-// May hold a value that is no enumerator, since anybody may have written it.
+// May hold a value that is no enumerator, since any process may have written it.
 template <class E>
 using SharedEnum = std::atomic<E>;
 
 inline constexpr std::uint64_t kArenaMagic = 0x31626974666f7373ull;
-inline constexpr std::uint32_t kLayoutVersion = 7;
+inline constexpr std::uint32_t kLayoutVersion = 8;
 inline constexpr std::uint32_t kNone = 0xffffffffu;
 inline constexpr std::size_t kLine = 64;
 
@@ -55,7 +55,7 @@ struct ArenaHeader {
 };
 
 // One executing thread of a client. `sequence` is odd while the thread executes a work request:
-// quiesce() waits for it to change. Its upper bits tell what the request may touch (executing).
+// quiesce() waits for it to change. Its upper bits name what the request may touch (executing).
 // Written by that thread only.
 struct alignas(kLine) ThreadWord {
   Shared64 sequence;
@@ -78,21 +78,22 @@ constexpr std::uint32_t queue_pair_of(std::uint64_t sequence) {
 }  // namespace executing
 inline constexpr std::uint32_t kThreadsPerSlot = 64;
 
-// A process. (control), but for the lines that say otherwise.
+// A process. (control), but for the lines with another mark.
 struct alignas(kLine) ProcessSlot {
   Shared32 generation;  // changes whenever the slot gets a new process or loses it
   Shared32 live;        // 1: attached; 0: free or dead
   std::uint32_t pid = 0;
   Shared32 words_used;  // of `threads`, from the first one on: no thread has had one behind (owner)
   std::array<char, 48> program{};
-  // Doorbell: anyone adds 1 and wakes (shared futex); the service thread of the process waits on
+  // Doorbell: a process adds 1 and wakes (shared futex); the service thread of the owner waits on
   // it.
   alignas(kLine) Shared32 doorbell;
   // Slot::kSleeps: its service thread sleeps, so that a kick needs the wake call; kListens: it has
-  // no such thread, but wants an Attention event (doorbell.h). Else 0. (owner; a poster takes
+  // no such thread, but needs an Attention event (doorbell.h). Else 0. (owner; a poster takes
   // kListens)
   Shared32 waiting;
-  // Anyone adds 1: "look at the states of your queue pairs, regions and bounce requests".
+  // A process that has changed states of the owner's queue pairs, regions or bounce requests adds
+  // 1.
   alignas(kLine) Shared32 attention;
   // How the process calls itself (platform/process_name.h); `pid` above is what softibd sees, which
   // may be in another pid namespace. (owner, once it has attached)
@@ -118,6 +119,8 @@ struct alignas(kLine) PortEntry {
   SharedEnum<verbs::LinkLayer> link_layer;
   Relaxed<std::uint16_t> lid;  // 0: none, as of an Ethernet port
   SharedEnum<verbs::Mtu> mtu;
+  // Two ports reach each other if theirs are equal: fabric::Graph::segment_of().
+  Shared32 segment;
   // Its queue pairs 0 and 1: names of entries like any QPN; 0: none.
   std::array<Shared32, 2> special;
   std::array<std::atomic<std::uint16_t>, verbs::limits::kMaxPkeys> pkeys;  // 0: no entry
@@ -158,7 +161,7 @@ constexpr verbs::control::Cause cause_of(std::uint32_t word) {
 // A queue pair. Entry index = qpn & (kMaxQps - 1); the other bits of the QPN are a generation, so a
 // stale QPN finds an entry with another number.
 struct QpEntry {
-  // Line 0 (control): all that a poster must know of its peer.
+  // Line 0 (control): all fields of the peer that a poster needs.
   struct alignas(kLine) {
     Shared32 qpn;                      // 0: free; of Smi and Gsi a name that is on no wire
     SharedEnum<verbs::QpState> state;  // a poster may also move it to Error
@@ -478,7 +481,7 @@ struct BounceEntry {
     SharedEnum<BounceState> state;
     Shared32 requester_slot;  // who claimed it
     BounceOp op = BounceOp::Read;
-    std::uint32_t key = 0;      // the region, as its owner knows it
+    std::uint32_t key = 0;      // the region, by its owner's key
     std::uint64_t address = 0;  // in the owner's memory
     std::uint32_t length = 0;
     std::uint32_t status = 0;    // 0: done; else verbs::control::Cause

@@ -47,7 +47,7 @@ class OpScope {
     if (plane.fenced_entries()) std::atomic_thread_fence(std::memory_order_seq_cst);
   }
   // In a scope inside another one the thread may touch what either may touch. The count stays: a
-  // waiter that knows the outer scope goes on waiting for its end.
+  // waiter that has seen the outer scope goes on waiting for its end.
   void widen(const MemoryPlane& plane, std::uint64_t before, std::uint64_t what) {
     const std::uint64_t outer = before & ~executing::kCount;
     if (what == executing::kOwn || what == outer || outer == executing::kAnything) return;
@@ -60,7 +60,7 @@ class OpScope {
     ThreadWord& word = plane.thread_word();
     return {&word, plane.shares(word) ? share(plane) : nullptr};
   }
-  // nullptr: the scope around this one has taken the lock.
+  // Returns nullptr if the scope around this one has taken the lock.
   static Lock* share(MemoryPlane& plane) {
     Lock& lock = plane.shared_word_lock();
     if (shared_by_this_thread == &lock) return nullptr;

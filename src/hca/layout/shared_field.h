@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Fields of device memory that are rewritten while other processes may read them.
 //
-// They tell their reader nothing about other fields. A field that must be read after
-// another was written has an order of its own: Shared32 and Shared64 (layout.h), or an epoch
-// (epoch.h).
+// They give no order to other fields. A field that must be read after another was written has an
+// order of its own: Shared32 and Shared64 (layout.h), or an epoch (epoch.h).
 #pragma once
 
 #include "verbs/types.h"

@@ -3,7 +3,7 @@
 // softibd can find and break the locks of a process that died holding them.
 //
 // Data under a lock is written so that a death at any store leaves it repairable (see the
-// lock rules in docs/design/0003-death.md). Waiters yield, and give up after kPatience rounds: a
+// lock rules in docs/design/0003-death.md). Waiters yield, and give up after kMaxRounds rounds: a
 // word that never becomes free is garbage, and garbage must not hang a process.
 #pragma once
 
@@ -27,11 +27,11 @@ inline void unlock(Shared32& word) {
   word.store(0, std::memory_order_release);
 }
 
-// Takes the lock, calling relax(round) between tries. False: it did not become free.
+// Takes the lock, calling relax(round) between tries. Returns false if it did not become free.
 template <class Relax>
 bool lock(Shared32& word, std::uint32_t owner, Relax&& relax) {
-  constexpr std::uint32_t kPatience = 50'000;  // seconds: late rounds sleep
-  for (std::uint32_t round = 0; round < kPatience; ++round) {
+  constexpr std::uint32_t kMaxRounds = 50'000;  // seconds: late rounds sleep
+  for (std::uint32_t round = 0; round < kMaxRounds; ++round) {
     if (word.load(std::memory_order_relaxed) == 0 && try_lock(word, owner)) return true;
     relax(round);
   }

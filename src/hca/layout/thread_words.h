@@ -18,7 +18,7 @@ class ThreadWords {
  public:
   explicit ThreadWords(ProcessSlot& slot) : state_(std::make_shared<State>(slot)) {}
 
-  // This thread's own; nullptr: it has none yet, or shares one. In both cases mine().
+  // Returns this thread's own word, or nullptr if it has none yet or shares one; then mine().
   ThreadWord* own() const { return last.state == state_.get() ? last.word : nullptr; }
   ThreadWord& mine() {
     ThreadWord* word = own();

@@ -18,7 +18,7 @@ namespace {
 
 using platform::OwnCopy;
 
-constexpr Duration kPatience = std::chrono::milliseconds(200);
+constexpr Duration kTimeLimit = std::chrono::milliseconds(200);
 
 bool change(BounceEntry& entry, BounceState from, BounceState to) {
   return entry.request.state.compare_exchange_strong(from, to, std::memory_order_acq_rel);
@@ -79,7 +79,7 @@ Access MemoryPlane::bounce_copy(const Stretch& at, std::uint64_t offset, std::by
 }
 
 // One request, start to end. While it waits it serves this process's own entries, so two
-// processes that ask each other both get on.
+// processes that wait for each other both make progress.
 Access MemoryPlane::bounce(const Stretch& at, BounceEntry*& entry, BounceOp op,
                            std::uint64_t address, std::uint32_t length, const std::byte* data) {
   entry = claim(arena_, at.slot, slot_);
@@ -100,7 +100,7 @@ Access MemoryPlane::bounce(const Stretch& at, BounceEntry*& entry, BounceOp op,
   owner.attention.fetch_add(1, std::memory_order_release);
   host_.kick(at.slot);
 
-  const Instant give_up = host_.now() + kPatience;
+  const Instant give_up = host_.now() + kTimeLimit;
   const auto done = BounceState::Done;
   for (std::uint32_t round = 0;; ++round) {
     if (entry->request.state.load(std::memory_order_acquire) == done) break;

@@ -28,7 +28,7 @@ inline void copy_as_dma(void* to, const void* from, std::uint64_t n) {
 }
 
 // Begins to fetch a line in order to write it, or does nothing; `at` may be any address. Processors
-// of the x86 family that do not know the instruction skip it.
+// of the x86 family that do not have the instruction skip it.
 inline void prefetch_for_write(const void* at) {
 #if defined(__x86_64__) || defined(__i386__)
   asm volatile("prefetchw (%0)" : : "r"(at));

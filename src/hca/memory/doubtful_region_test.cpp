@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Regions whose mappings the program has changed (LocalKeys::doubt): their bytes are moved by the
-// system, which tells, and never by loads and stores, which would be a signal here.
+// system, which returns errors, and never by loads and stores, which would be a signal here.
 #include "hca/queues/receive_ring.h"
 #include "hca/test/poster_bench_test.h"
 

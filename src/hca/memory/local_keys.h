@@ -41,7 +41,7 @@ class LocalKeys {
   // Address space; pages cost memory as keys are used.
   static constexpr std::size_t kBytes = kMaxKeys * sizeof(LocalKey);
   LocalKeys() : table_(static_cast<LocalKey*>(std::calloc(1, kBytes))) {}
-  // False: there was no room for the table (RLIMIT_DATA); nothing else may be called.
+  // Returns false if there was no room for the table (RLIMIT_DATA); then no other call is allowed.
   bool valid() const { return table_ != nullptr; }
   ~LocalKeys() { std::free(table_); }
   LocalKeys(const LocalKeys&) = delete;
@@ -58,7 +58,7 @@ class LocalKeys {
     IB_ASSERT(index < kMaxKeys);
     return table_[index];
   }
-  // Takes a key away, until somebody stores it again.
+  // Hides a key until it is stored again.
   void hide(std::uint32_t index) {
     at(index).key.store(0, std::memory_order_seq_cst);
     hidden_.fetch_add(1, std::memory_order_seq_cst);

@@ -22,8 +22,9 @@ const KeyEntry* MemoryPlane::granted(const Responder& responder, std::uint32_t k
   return good ? entry : nullptr;
 }
 
-std::byte* MemoryPlane::reach(const Responder& responder, std::uint32_t key, std::uint64_t address,
-                              std::uint64_t length, std::uint32_t access) const {
+std::byte* MemoryPlane::map_remote(const Responder& responder, std::uint32_t key,
+                                   std::uint64_t address, std::uint64_t length,
+                                   std::uint32_t access) const {
   const KeyEntry* entry = granted(responder, key, address, length, access);
   if (entry == nullptr) return nullptr;
   const auto& id = entry->id;

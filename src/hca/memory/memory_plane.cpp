@@ -20,6 +20,23 @@ Access failed(Cause cause, std::uint64_t detail = 0) {
   return {cause, false, detail};
 }
 
+// The bytes [skip, skip + n) of the pieces: move(pointer, doubtful, done, bytes) for each piece
+// that has some of them, until it is not ok.
+template <class Move>
+Access over_pieces(const LocalPieces& pieces, std::uint64_t skip, std::uint64_t n, Move&& move) {
+  std::uint32_t i = 0;
+  while (i < pieces.count && skip >= pieces.piece[i].length) skip -= pieces.piece[i++].length;
+  for (std::uint64_t done = 0; done < n && i < pieces.count; ++i) {
+    const std::uint64_t bytes = std::min(n - done, pieces.piece[i].length - skip);
+    const Access moved =
+        move(pieces.piece[i].pointer + skip, pieces.piece[i].doubtful, done, bytes);
+    if (!moved.ok()) return moved;
+    done += bytes;
+    skip = 0;
+  }
+  return {};
+}
+
 }  // namespace
 
 MemoryPlane::MemoryPlane(const Arena& arena, PosterHost& host, std::uint32_t slot, Path path)
@@ -40,7 +57,7 @@ bool MemoryPlane::quiesce_from_inside() {
   ThreadWord& self = thread_word();
   Quiescence quiet(arena_, host_.barriers(), slot_, &self);
   for (std::uint32_t round = 0; round < kRounds; ++round) {
-    // Still odd, but changed: two threads that wait for each other both get on.
+    // Still odd, but changed: two threads that wait for each other both make progress.
     self.sequence.fetch_add(2, std::memory_order_release);
     if (quiet.done()) return true;
     host_.relax(round);
@@ -301,26 +318,19 @@ Access MemoryPlane::write(const LocalPieces& from, std::uint64_t skip, const Str
 
 Access MemoryPlane::write_one(const LocalPieces& from, std::uint64_t skip, const Stretch& to,
                               std::uint64_t offset, std::uint64_t n) {
-  std::uint32_t i = 0;
-  while (i < from.count && skip >= from.piece[i].length) skip -= from.piece[i++].length;
-  while (n > 0 && i < from.count) {
-    const std::uint64_t step = std::min(n, from.piece[i].length - skip);
-    std::byte* source = from.piece[i].pointer + skip;
-    if (from.piece[i].doubtful || to.doubtful) {
-      const Access done = write_doubtful(source, to, offset, step);
-      if (!done.ok()) return done;
-    } else if (to.kind == Stretch::Kind::Direct) {
-      copy_tail_last(to.pointer + offset, source, step);
-    } else if (to.kind == Stretch::Kind::Remote) {
-      const Access done = remote_copy(to, offset, source, step, BounceOp::Write);
-      if (!done.ok()) return done;
-    }
-    offset += step;
-    n -= step;
-    skip = 0;
-    ++i;
-  }
-  return {};
+  return over_pieces(
+      from, skip, n,
+      [&](std::byte* source, bool doubtful, std::uint64_t done, std::uint64_t bytes) {
+        const std::uint64_t at = offset + done;
+        if (doubtful || to.doubtful) return write_doubtful(source, to, at, bytes);
+        if (to.kind == Stretch::Kind::Remote) {
+          return remote_copy(to, at, source, bytes, BounceOp::Write);
+        }
+        if (to.kind == Stretch::Kind::Direct) {
+          copy_tail_last(to.pointer + at, source, bytes);
+        }
+        return Access{};
+      });
 }
 
 Access MemoryPlane::read(const LocalPieces& to, std::uint64_t skip, const Stretch& from,
@@ -334,28 +344,19 @@ Access MemoryPlane::read(const LocalPieces& to, std::uint64_t skip, const Stretc
 
 Access MemoryPlane::read_one(const LocalPieces& to, std::uint64_t skip, const Stretch& from,
                              std::uint64_t offset, std::uint64_t n) {
-  std::uint32_t i = 0;
-  while (i < to.count && skip >= to.piece[i].length) skip -= to.piece[i++].length;
-  while (n > 0 && i < to.count) {
-    const std::uint64_t step = std::min(n, to.piece[i].length - skip);
-    std::byte* target = to.piece[i].pointer + skip;
-    if (to.piece[i].doubtful || from.doubtful) {
-      const Access done = read_doubtful(target, from, offset, step);
-      if (!done.ok()) return done;
-    } else if (from.kind == Stretch::Kind::Direct) {
-      copy_tail_last(target, from.pointer + offset, step);
-    } else if (from.kind == Stretch::Kind::Zero) {
-      std::memset(target, 0, step);
-    } else {
-      const Access done = remote_copy(from, offset, target, step, BounceOp::Read);
-      if (!done.ok()) return done;
-    }
-    offset += step;
-    n -= step;
-    skip = 0;
-    ++i;
-  }
-  return {};
+  return over_pieces(
+      to, skip, n, [&](std::byte* target, bool doubtful, std::uint64_t done, std::uint64_t bytes) {
+        const std::uint64_t at = offset + done;
+        if (doubtful || from.doubtful) return read_doubtful(target, from, at, bytes);
+        if (from.kind == Stretch::Kind::Direct) {
+          copy_tail_last(target, from.pointer + at, bytes);
+        } else if (from.kind == Stretch::Kind::Zero) {
+          std::memset(target, 0, bytes);
+        } else {
+          return remote_copy(from, at, target, bytes, BounceOp::Read);
+        }
+        return Access{};
+      });
 }
 
 Access MemoryPlane::atomic(const Stretch& at, const std::uint64_t* compare, std::uint64_t operand,
@@ -384,7 +385,7 @@ Access MemoryPlane::atomic(const Stretch& at, const std::uint64_t* compare, std:
   return {};
 }
 
-// Memory that is not mapped by everyone who could touch it: all take the same lock.
+// Memory that is not mapped by every process that could touch it: all take the same lock.
 Access MemoryPlane::locked_atomic(const Stretch& at, const std::uint64_t* compare,
                                   std::uint64_t operand, std::uint64_t& old) {
   Shared32& word = arena_.atomic_lock(at.slot, at.address);

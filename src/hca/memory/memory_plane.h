@@ -75,7 +75,7 @@ struct CachedHere : CachedKey {  // of memory that is mapped here
   std::byte* at(std::uint64_t address) const { return bytes + (address - first); }
 };
 struct CachedRemote : CachedHere {
-  // While *mapping is `base` the pages are there, whatever device memory says.
+  // While *mapping is `base` the pages are there, whatever device memory contains.
   const std::atomic<std::byte*>* mapping = nullptr;
   std::byte* base = nullptr;
 };
@@ -113,7 +113,7 @@ class MemoryPlane {
   MemoryPlane& operator=(const MemoryPlane&) = delete;
   ~MemoryPlane();
 
-  // False: there was no room for the tables; nothing else may be called.
+  // Returns false if there was no room for the tables; then no other call is allowed.
   bool valid() const { return local_keys_.valid() && mappings_ != nullptr; }
   static constexpr std::size_t kTableBytes =
       LocalKeys::kBytes + kMaxBackings * (sizeof(std::byte*) + 2 * sizeof(std::uint64_t));
@@ -134,7 +134,7 @@ class MemoryPlane {
     return arena_.header().fenced_entries.load(std::memory_order_acquire) != 0;
   }
   // Quiescence for a caller that itself holds an OpScope and no reference to anything of a peer.
-  // False: some thread did not move on for a long time.
+  // Returns false if some thread did not move on for a long time.
   bool quiesce_from_inside();
 
   // Resolves one local SGE. `access` 0 or access::kLocalWrite.
@@ -153,10 +153,10 @@ class MemoryPlane {
   }
 
   // The fast paths of local(), remote() and receive(): memory that this process can touch at once,
-  // of an ordinary region or device memory and, with reach(), of another process. nullptr: no, or
-  // not so simple; the slow path says which.
-  [[gnu::always_inline]] std::byte* reach_local(const CachedLocal& known, const Sge& sge,
-                                                std::uint32_t access) const {
+  // of an ordinary region or device memory and, with map_remote(), of another process. Returns
+  // nullptr if it is refused or not so simple; the slow path decides which.
+  [[gnu::always_inline]] std::byte* map_local(const CachedLocal& known, const Sge& sge,
+                                              std::uint32_t access) const {
     const bool good = known.grants(sge.lkey, sge.address, sge.length, access) &&
                       local_keys_.hidden() == known.as_of;
     return good ? known.at(sge.address) : nullptr;
@@ -164,20 +164,20 @@ class MemoryPlane {
   // Returns the cacheable facts about a key of that protection domain; nothing, if its kind is not
   // worth it.
   CachedLocal cache_local(std::uint32_t key, std::uint32_t pd) const;
-  std::byte* reach(const Responder& responder, std::uint32_t key, std::uint64_t address,
-                   std::uint64_t length, std::uint32_t access) const;
-  // The same by what is known; nullptr: it does not say.
-  [[gnu::always_inline]] static std::byte* reach_known(const CachedRemote& known, std::uint32_t key,
-                                                       std::uint64_t address, std::uint64_t length,
-                                                       std::uint32_t access) {
+  std::byte* map_remote(const Responder& responder, std::uint32_t key, std::uint64_t address,
+                        std::uint64_t length, std::uint32_t access) const;
+  // The same from the cache; returns nullptr if the cache does not have it.
+  [[gnu::always_inline]] static std::byte* map_cached(const CachedRemote& known, std::uint32_t key,
+                                                      std::uint64_t address, std::uint64_t length,
+                                                      std::uint32_t access) {
     const bool good = known.grants(key, address, length, access) &&
                       known.mapping->load(std::memory_order_acquire) == known.base;
     return good ? known.at(address) : nullptr;
   }
-  // Returns the cacheable facts about a key that reach() has just reached; nothing, if its kind is
-  // not worth it.
+  // Returns the cacheable facts about a key that map_remote() has just reached; nothing, if its
+  // kind is not worth it.
   CachedRemote cache_remote(std::uint32_t key) const;
-  // That `length` bytes at `address` are `bytes`, which reach() has just found, and no more.
+  // That `length` bytes at `address` are `bytes`, which map_remote() has just found, and no more.
   static CachedRemote cache_once(std::uint32_t key, std::uint64_t address, std::uint64_t length,
                                  std::uint32_t access, std::byte* bytes);
 
@@ -185,8 +185,8 @@ class MemoryPlane {
   // the key does not grant this.
   CachedFar cache_far(const Responder& responder, std::uint32_t key, std::uint64_t address,
                       std::uint64_t length, std::uint32_t access) const;
-  // Copies `n` bytes at `address` that `known` grants from or to `local`. False: remote() and
-  // write() or read() say what is wrong.
+  // Copies `n` bytes at `address` that `known` grants from or to `local`. Returns false if it
+  // fails; remote() and write() or read() then give the cause.
   bool copy_far(const CachedFar& known, std::uint64_t address, std::byte* local, std::uint64_t n,
                 BounceOp op);
 

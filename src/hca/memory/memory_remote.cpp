@@ -24,7 +24,7 @@ platform::ProcessName name_of(const ProcessSlot& slot, std::uint32_t pid) {
            slot.plate_number.load(std::memory_order_relaxed)}};
 }
 
-constexpr std::uint64_t known_as(std::uint32_t generation, std::uint32_t pid) {
+constexpr std::uint64_t cached_pid(std::uint32_t generation, std::uint32_t pid) {
   return std::uint64_t{generation} << 32 | pid;
 }
 
@@ -47,7 +47,7 @@ std::uint32_t MemoryPlane::vm_pid(std::uint32_t index) const {
 }
 
 // In the same pid namespace the process has the id by which it calls itself; in one around it, it
-// may have the one that softibd sees. Its nameplate tells.
+// may have the one that softibd sees. Its nameplate decides.
 std::uint32_t MemoryPlane::find_vm_pid(std::uint32_t index, std::uint32_t generation) const {
   const ProcessSlot& slot = *arena_.slot(index);
   for (const std::uint32_t pid : {slot.own_pid.load(std::memory_order_relaxed), slot.pid}) {
@@ -57,7 +57,7 @@ std::uint32_t MemoryPlane::find_vm_pid(std::uint32_t index, std::uint32_t genera
         host_.read_process(name, name.plate.address, &number, sizeof number) != Status::Ok) {
       continue;
     }
-    vm_pids_[index].store(known_as(generation, pid), std::memory_order_relaxed);
+    vm_pids_[index].store(cached_pid(generation, pid), std::memory_order_relaxed);
     return pid;
   }
   give_up_vm(index, generation);
@@ -65,7 +65,7 @@ std::uint32_t MemoryPlane::find_vm_pid(std::uint32_t index, std::uint32_t genera
 }
 
 void MemoryPlane::give_up_vm(std::uint32_t index, std::uint32_t generation) const {
-  vm_pids_[index].store(known_as(generation, kNone), std::memory_order_relaxed);
+  vm_pids_[index].store(cached_pid(generation, kNone), std::memory_order_relaxed);
 }
 
 Access MemoryPlane::remote_copy(const Stretch& at, std::uint64_t offset, std::byte* local,

@@ -26,7 +26,7 @@ struct Completion {
   std::uint64_t timestamp = 0;  // ns, CLOCK_MONOTONIC
 };
 
-// All but wr_id, which only the owner of the queue pair knows. `cqe` lies in shared memory: every
+// All but wr_id, which only the owner of the queue pair has. `cqe` lies in shared memory, so every
 // field is read once.
 inline void read_completion(const Cqe& cqe, Completion& out) {
   out.status = static_cast<verbs::WcStatus>(cqe.status);

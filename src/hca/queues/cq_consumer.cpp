@@ -27,12 +27,12 @@ bool CqConsumer::use_ring(const Arena& arena, const verbs::control::CqOut& made)
 // Shared memory orders: our store to `armed` before our next look at the ring; a producer's seq
 // before its look at `armed` (CqProducer::fire).
 //
-// IBA promises an event only for completions added after this call. Adapters are told the
-// consumer's position with it and fire at once for what lies beyond, and programs count on that
+// IBA promises an event only for completions added after this call. Adapters get the consumer's
+// position with it and fire at once for completions beyond it, and programs count on that
 // (UCX polls, arms and sleeps). Completions that an event has reported already give no second one
 // here.
 void CqConsumer::arm(PosterHost& host, bool solicited_only) {
-  // An armed queue stays armed for any completion if either request asked for it.
+  // An armed queue stays armed for any completion if either request was for any.
   if (!solicited_only || entry_->arm.armed.load(std::memory_order_relaxed) != 1) {
     entry_->arm.armed.store(solicited_only ? 2 : 1, std::memory_order_seq_cst);
   }

@@ -15,7 +15,7 @@ namespace ib::hca {
 
 class CqConsumer {
  public:
-  // Of a queue that softibd has just made. False: what it says of it is impossible.
+  // Opens a queue that softibd has just made. Returns false if its attributes are impossible.
   bool open(const Arena& arena, std::uint32_t index, const verbs::control::CqOut& made);
   // Goes on in another ring (resize), which holds what was not polled at the same positions.
   bool use_ring(const Arena& arena, const verbs::control::CqOut& made);
@@ -32,8 +32,8 @@ class CqConsumer {
     entry_->consumer.consumer.store(consumed_, std::memory_order_release);
   }
 
-  // Asks for one event at the next completion (solicited_only: or at an error), or now if there
-  // are completions that no event has reported [IBA1 11.4.2.2].
+  // Requests one event at the next completion (with solicited_only at the next solicited one or
+  // error), or now if there are completions that no event has reported [IBA1 11.4.2.2].
   void arm(PosterHost& host, bool solicited_only);
   bool is_armed() const { return armed_; }  // since the last event that is known of here
   // At the end of a poll of an armed queue: a program that arms, polls a few and then waits would
@@ -41,7 +41,7 @@ class CqConsumer {
   void fire_for_the_rest(PosterHost& host) { fire_from(host, consumed_); }
 
   // Voids the completions of a queue pair that was reset or destroyed: `end` gets each, so that the
-  // receive that it ends is free again; is_void() tells them afterwards.
+  // receive that it ends is free again; is_void() detects them afterwards.
   template <class End>
   void discard(std::uint32_t qpn, End&& end) {
     for (std::uint64_t position = consumed_; position - consumed_ <= mask_; ++position) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // CqProducer: delivers completions into a completion queue of this or another process.
 //
-// One per (poster, CQ): it remembers the checked ring. Rules (see layout.h, docs/design/0003):
+// One per (poster, CQ): it caches the checked ring. Rules (see layout.h, docs/design/0003):
 //  - shared_producers == 0: the caller is the only producer; nothing is locked. Otherwise
 //    producer.lock is taken, and a process that dies holding it is repaired by softibd.
 //  - a completion exists from the store of its seq on; `producer` follows and can be recomputed.
@@ -32,7 +32,7 @@ class CqProducer {
   }
 
   // Writes `cqe` (all but seq). `intent`: the responder's cq_intent word, if a receive is being
-  // completed; it tells softibd which completion was under way when this process died.
+  // completed; softibd reads there which completion was under way when this process died.
   [[gnu::always_inline]] Push push(const Arena& arena, PosterHost& host, std::uint32_t self_slot,
                                    const Cqe& cqe, Shared64* intent,
                                    const std::byte* payload = nullptr) {
@@ -52,16 +52,17 @@ class CqProducer {
     return result;
   }
 
-  // The same without a call and without waiting; false: not so simple, and nothing has happened.
+  // The same without a call and without waiting. Returns false if it is not so simple; then nothing
+  // has happened.
   template <class Write>
-  [[gnu::always_inline]] bool push_short(std::uint32_t self_slot, Shared64* intent, Write&& write) {
+  [[gnu::always_inline]] bool push_fast(std::uint32_t self_slot, Shared64* intent, Write&& write) {
     const bool shared = entry_->id.shared_producers.load(std::memory_order_acquire) != 0;
     if (shared && !try_lock(entry_->producer.lock, lock_owner(self_slot))) return false;
     const bool pushed = push_if_room(intent, write);
     if (shared) unlock(entry_->producer.lock);
     return pushed;
   }
-  // Looks at the ring again, if it is another. False: it is not.
+  // Refreshes the ring if it is another. Returns false if it is not, or is nonsense.
   bool look_again(const Arena& arena) { return !is_current() && refresh(arena); }
 
   // Fires the event if the queue is armed for this completion. After push, outside of locks.
@@ -69,7 +70,7 @@ class CqProducer {
     if (has_channel()) [[unlikely]]
       fire_if_armed(host, solicited);
   }
-  // Tells the owner of a completion queue with a channel, in whatever way it wants to be told.
+  // Notifies the owner of a completion queue with a channel, by the owner's kind of channel.
   static void report(PosterHost& host, const CqEntry& cq, std::uint32_t index) {
     if (cq.id.channel != verbs::control::kKernelChannel) {
       return host.notify(index, cq.id.channel, cq.id.channel_generation);
@@ -99,7 +100,7 @@ class CqProducer {
                                std::memory_order_relaxed);
     report(host, *entry_, index_);
   }
-  // The ring may be another (resize). False: it is nonsense.
+  // Reads the ring, which may be another (resize). Returns false if it is nonsense.
   [[gnu::noinline]] bool refresh(const Arena& arena) {
     const std::uint32_t epoch = entry_->id.ring_epoch.load(std::memory_order_acquire);
     const std::uint32_t slots = entry_->id.slots;

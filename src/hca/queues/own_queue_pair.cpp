@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // The parts of OwnQueuePair that do not depend on its owner: making it from softibd's reply, and
-// what it tells others.
+// its reports to others.
 #include "hca/queues/own_queue_pair.h"
 
 #include "hca/queues/receive_flush.h"

@@ -7,7 +7,7 @@
 // thread that runs requests that wait. own_queue_pair_flow.h has these functions.
 //
 // Thread rule: requests under the owner's send lock, receives under its receive lock, in this
-// order. A function that gets the owner takes the locks that it says.
+// order. A function that gets the owner takes the locks that its comment names.
 #pragma once
 
 #include "hca/layout/op_scope.h"
@@ -24,7 +24,8 @@ namespace ib::hca {
 
 class OwnQueuePair {
  public:
-  // Of a queue pair that softibd has just made from `in`. False: what it says of it is impossible.
+  // Opens a queue pair that softibd has just made from `in`. Returns false if its attributes are
+  // impossible.
   bool open(MemoryPlane& plane, std::uint32_t index, const verbs::control::CreateQpIn& in,
             const verbs::control::QpOut& made, bool signal_all = false);
   void close();
@@ -66,8 +67,8 @@ class OwnQueuePair {
   void modified(Owner& owner, std::uint32_t mask, const verbs::control::QpAttr& attr,
                 verbs::QpState state);
   // Ends all receives with flush errors if the state is Error, that has not been done since the
-  // last Reset, and nobody may be delivering into them any more; else Owner::flush_later() hears of
-  // it. Takes the flush and receive locks.
+  // last Reset, and no poster may be delivering into them any more; else it calls
+  // Owner::flush_later(). Takes the flush and receive locks.
   template <class Owner>
   void flush(Owner& owner);
   // The same, and has requests that wait run, which flushes them. The caller is not running them.

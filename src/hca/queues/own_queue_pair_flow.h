@@ -20,7 +20,7 @@ concept QueuePairOwner = requires(Owner& owner, Quiescence& posters) {
   owner.send_lock();
   owner.recv_lock();
   owner.flush_lock();
-  // A request waits: somebody is to run() soon.
+  // A request waits: run() has to be called soon.
   owner.requests_wait();
   // A reset: no request waits any more. Under the send lock.
   owner.forget_waiting();
@@ -30,7 +30,7 @@ concept QueuePairOwner = requires(Owner& owner, Quiescence& posters) {
   // Posters may still be delivering into the receive queue. The owner may wait for them, but not
   // long, since one that is stopped has no bound. Under the flush lock.
   owner.wait_a_little(posters);
-  // Some still are: somebody is to flush() again. Under the flush lock.
+  // Some still are: flush() has to be called again. Under the flush lock.
   owner.flush_later();
 };
 
@@ -64,7 +64,7 @@ void OwnQueuePair::serve_awaited(Owner& owner) {
   wake_waiter();
   if (state() != verbs::QpState::Error) return;
   const std::lock_guard guard(owner.flush_lock());
-  if (flushed_) flush_receives(owner);  // nobody delivers any more
+  if (flushed_) flush_receives(owner);  // no poster delivers any more
 }
 
 template <class Owner>

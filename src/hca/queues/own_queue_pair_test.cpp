@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// The owner's end of a queue pair: what softibd says of it is checked, and what Error and Reset
-// entail. With traffic it is tested in tests/conformance/, from both kinds of owner.
+// The owner's end of a queue pair: its attributes from softibd are checked, and what Error and
+// Reset entail. With traffic it is tested in tests/conformance/, from both kinds of owner.
 #include "hca/queues/own_queue_pair_flow.h"
 #include "hca/queues/own_shared_queue.h"
 #include "hca/test/poster_bench_test.h"

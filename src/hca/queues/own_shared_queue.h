@@ -16,7 +16,7 @@ namespace ib::hca {
 
 class OwnSharedQueue {
  public:
-  // Of a queue that softibd has just made. False: what it says of it is impossible.
+  // Opens a queue that softibd has just made. Returns false if its attributes are impossible.
   bool open(MemoryPlane& plane, std::uint32_t index, const verbs::control::SrqOut& made) {
     close();
     SrqEntry* entry = plane.arena().srq(index);

@@ -9,7 +9,7 @@
 
 namespace ib::hca {
 
-// After quiescence: nobody delivers into the queue any more. In an OpScope, under the lock of
+// After quiescence, so no poster delivers into the queue any more. In an OpScope, under the lock of
 // `ring`, which is null if the receives come from a shared queue; then `srq` is that queue, and the
 // receive that was taken from it for a message in progress is ended.
 void flush_receives(MemoryPlane& plane, QpEntry& entry, std::uint32_t qpn, const OwnReceives* ring,

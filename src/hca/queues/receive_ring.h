@@ -70,7 +70,7 @@ class ReceiveRing {
     copy(*reinterpret_cast<Sge*>(next_ + sizeof *to), sge);
     publish();
   }
-  // False: memory of its own is gone.
+  // Returns false if memory of its own is gone.
   bool scatter_to(MemoryPlane& plane, std::uint32_t pd, std::uint32_t at,
                   std::span<const std::byte> payload) const;
   void reset() {
@@ -113,7 +113,7 @@ class ReceiveRing {
 // Thread rule: one thread at a time posts, one finishes; these may be different ones.
 class OwnReceives : public ReceiveRing {
  public:
-  // nullptr: an impossible geometry.
+  // Returns nullptr if the geometry is impossible.
   static std::unique_ptr<OwnReceives> create(const Arena& arena, const Geometry& geometry,
                                              Shared64& tail);
 
@@ -128,7 +128,7 @@ class OwnReceives : public ReceiveRing {
     put(id & mask_, id, wr_id, sge);
     return Status::Ok;
   }
-  // The same of one element. False: refused, for whichever reason.
+  // The same of one element. Returns false if it is refused, for whichever reason.
   bool post_one(std::uint64_t wr_id, const Sge& sge) {
     const std::uint64_t position = tail();
     if (position - freed_.load(std::memory_order_acquire) >= most_of_one_) [[unlikely]]
@@ -151,7 +151,8 @@ class OwnReceives : public ReceiveRing {
   // answer that one.
   bool is_unanswered() const { return unanswered_.load(std::memory_order_relaxed); }
   void answered() { unanswered_.store(false, std::memory_order_relaxed); }
-  // Puts a payload that came inside the completion where the receive said (Cqe). By who finishes.
+  // Copies a payload that came inside the completion (Cqe) to the receive's buffer. Called by the
+  // thread that finishes the receive.
   bool scatter(MemoryPlane& plane, std::uint32_t pd, std::uint32_t id,
                std::span<const std::byte> payload) const;
   // Nobody else uses it.
@@ -173,7 +174,7 @@ class OwnReceives : public ReceiveRing {
 // Thread rule: everything under the owner's recv_lock.
 class SharedReceives : public ReceiveRing {
  public:
-  // nullptr: an impossible geometry.
+  // Returns nullptr if the geometry is impossible.
   static std::unique_ptr<SharedReceives> create(const Arena& arena, const Geometry& geometry,
                                                 Shared64& tail);
 
@@ -205,9 +206,9 @@ class SharedReceives : public ReceiveRing {
   std::uint32_t free_count_ = 0;
 };
 
-// The end of a receive of `ring`, whose memory is in `pd`, as a completion tells it. A payload that
-// came inside goes where the receive said; if that is gone, `status` says so and the queue pair
-// breaks. False: no such receive is outstanding.
+// Ends a receive of `ring`, whose memory is in `pd`, as its completion demands. A payload inside
+// the completion goes to the receive's buffer; if that is gone, `status` reports it and the queue
+// pair breaks. Returns false if no such receive is outstanding.
 template <class Ring>
 bool finish(MemoryPlane& plane, Ring& ring, std::uint32_t pd, const Cqe& cqe,
             verbs::WcStatus& status, std::uint64_t& wr_id) {

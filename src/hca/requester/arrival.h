@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// Arrival: a message as the responder gets it: what the headers of its packets say [IBA1 9.2-9.5],
-// and nothing else of its sender's.
+// Arrival: a message as the responder gets it: the content of its packets' headers [IBA1 9.2-9.5],
+// and nothing else of its sender.
 #pragma once
 
 #include "hca/layout/layout.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Attempt: one request that is being executed, and all that this may touch. The
-// operations are free functions over it; each may be called again for the same request if it said
-// Wait.
+// operations are free functions over it; each may be called again for the same request if it
+// returned Wait.
 #pragma once
 
 #include "hca/requester/failure_reports.h"

@@ -6,8 +6,8 @@
 
 namespace ib::hca {
 
-// Done or Dropped, for `bytes` to `target`. attempt.arrival.pkey_index says by which entry of the
-// port's table a queue pair 1 took it.
+// Returns Done or Dropped, for `bytes` to `target`. attempt.arrival.pkey_index is then the entry of
+// the port's table by which a queue pair 1 took it.
 Outcome check_datagram(Attempt& attempt, std::uint64_t bytes, const QpEntry& target);
 
 }  // namespace ib::hca

@@ -24,7 +24,7 @@ namespace {
 
 constexpr std::uint32_t kMulticastQpn = 0xffffff;
 
-// Numbers 0 and 1 are of the port, not of a queue pair: whoever has them there.
+// Numbers 0 and 1 are of the port, not of a queue pair: they name the one that has that place.
 QpEntry* target_of(const Attempt& a, const PortEntry& from) {
   const Arena& arena = a.plane.arena();
   const std::uint32_t index = destination_of(arena, from, a.wqe.av);
@@ -38,7 +38,7 @@ QpEntry* target_of(const Attempt& a, const PortEntry& from) {
                      target->id.qpn.load(std::memory_order_acquire) == name &&
                      target->id.port == index;
   if (!there) return nullptr;
-  // Their entries have names too, but nobody reaches them by these.
+  // Their entries have names too, but no message reaches them by these.
   return verbs::is_special(target->id.type) == special ? target : nullptr;
 }
 
@@ -113,10 +113,9 @@ Outcome send_to(Attempt& a, QpEntry& target, const LocalPieces& pieces) {
 // Multicast [IBA1 10.5.2]: to each queue pair that is attached to the group.
 void send_to_group(Attempt& a, const PortEntry& from, const LocalPieces& pieces) {
   const Arena& arena = a.plane.arena();
-  const verbs::LinkLayer layer = from.link_layer.load(std::memory_order_relaxed);
   const verbs::AddressVector& av = a.wqe.av;
   const bool by_gid = av.is_global != 0;
-  // A chain that somebody has damaged may have no end; none is longer than this.
+  // A chain that a process has damaged may have no end; none is longer than this.
   const std::uint32_t longest =
       std::min(arena.mcast_count().load(std::memory_order_acquire), kMaxMcast);
   const std::uint32_t self = a.own.id.qpn.load(std::memory_order_relaxed);
@@ -135,7 +134,7 @@ void send_to_group(Attempt& a, const PortEntry& from, const LocalPieces& pieces)
     QpEntry* target = arena.qp(qp_index(qpn));
     if (target == nullptr || target->id.qpn.load(std::memory_order_acquire) != qpn) continue;
     const PortEntry* to = arena.port(target->id.port);
-    if (to == nullptr || to->link_layer.load(std::memory_order_relaxed) != layer) continue;
+    if (to == nullptr || !is_joined(from, *to)) continue;
     Outcome sent = check_datagram(a, pieces.total - kGrhBytes, *target);
     if (sent.is_done()) sent = send_to(a, *target, pieces);
     // A group waits for none of its members.
@@ -149,7 +148,10 @@ Outcome send_to_one(Attempt& a, const PortEntry& from, const LocalPieces& pieces
   QpEntry* target = target_of(a, from);
   if (target == nullptr) return Outcome::dropped(Cause::PeerUnknown, a.wqe.av.dlid);
   const Outcome way = a.peers.check_port(target->id.port);
-  if (way.cause == Cause::HcaAsleep) return way;
+  if (way.cause == Cause::HcaAsleep) {
+    // MADs to other ports are behind it, and a sender of MADs tries again by itself.
+    return verbs::is_special(a.config.type) ? Outcome::dropped(Cause::PortDown) : way;
+  }
   const Outcome accepted = check_datagram(a, pieces.total - kGrhBytes, *target);
   return accepted.is_done() ? send_to(a, *target, pieces) : accepted;
 }
@@ -181,7 +183,7 @@ Outcome send_datagram(Attempt& a) {
     return Outcome::done(bytes);
   }
   Outcome sent = send_to_one(a, *port, pieces);
-  // Sent, as far as the sender knows, even if it was dropped.
+  // Sent, as far as the sender can detect, even if it was dropped.
   if (sent.is_done() || sent.kind == Outcome::Kind::Dropped) sent.byte_len = bytes;
   return sent;
 }

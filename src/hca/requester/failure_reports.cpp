@@ -31,7 +31,7 @@ void FailureReports::failed(const SendWqe& wqe, const Outcome& outcome, std::uin
 }
 
 void FailureReports::dropped(const SendWqe& wqe, const Outcome& outcome, std::uint32_t peer) {
-  // Queue pairs 0 and 1 ask ports that may be silent: what they lose is their protocol's matter.
+  // Queue pairs 0 and 1 query ports that may be silent: losses are the matter of their protocol.
   const auto cause = static_cast<std::size_t>(outcome.cause);
   if (outcome.cause == Cause::None || cause >= drops_.size() || verbs::is_special(type_)) return;
   const std::uint32_t times = verbs::report_count(++drops_[cause]);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// FailureReports: what the trace is told of requests that failed and of messages that were dropped
+// FailureReports: reports to the trace of requests that failed and of messages that were dropped
 // (`softib trace`, `softib explain`).
 #pragma once
 
@@ -21,8 +21,8 @@ class FailureReports {
   // `peer`: the number of the queue pair at the other end.
   void failed(const SendWqe& wqe, const Outcome& outcome, std::uint32_t peer,
               std::uint32_t times = 1);
-  // The sender's completion says success, as on a wire; so the trace is the only one to tell.
-  // Told by its cause, less and less often (verbs/report_count.h).
+  // The sender's completion is a success, as on a wire; so only the trace reports the loss. It is
+  // reported by its cause, less and less often (verbs/report_count.h).
   void dropped(const SendWqe& wqe, const Outcome& outcome, std::uint32_t peer);
 
  private:

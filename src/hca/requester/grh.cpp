@@ -97,4 +97,31 @@ std::uint8_t describe_route(const verbs::AddressVector& av, const PortEntry& fro
   return is_ethernet ? kUdpOverIpv6 : av.sl;
 }
 
+std::optional<Route> read_route(const RouteHeader& header, verbs::LinkLayer link_layer) {
+  constexpr unsigned kIpv6 = 6;
+  Route route;
+  Grh grh;
+  std::memcpy(&grh, header.data(), sizeof grh);
+  const std::uint32_t first = grh.version_class_flow;
+  const bool is_ethernet = link_layer == verbs::LinkLayer::Ethernet;
+  if (first >> 28 == kIpv6) {
+    route.source = grh.source;
+    route.destination = grh.destination;
+    route.flow_label = first & 0xfffff;
+    route.traffic_class = static_cast<std::uint8_t>(first >> 20);
+    route.hop_limit = grh.hop_limit;
+    return route;
+  }
+  Ipv4 ip;
+  std::memcpy(&ip, header.data() + verbs::kGrhBytes - kIpv4Bytes, sizeof ip);
+  if (!is_ethernet || ip.version_length != Ipv4().version_length) return std::nullopt;
+  route.source = route.destination = verbs::ipv4_gid(0);
+  std::memcpy(route.source.data() + verbs::kIpv4InGid, ip.source.data(), ip.source.size());
+  std::memcpy(route.destination.data() + verbs::kIpv4InGid, ip.destination.data(),
+              ip.destination.size());
+  route.traffic_class = ip.type_of_service;
+  route.hop_limit = ip.time_to_live;
+  return route;
+}
+
 }  // namespace ib::hca

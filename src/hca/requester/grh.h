@@ -9,6 +9,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 
 namespace ib::hca {
 
@@ -19,5 +20,16 @@ using RouteHeader = std::array<std::byte, verbs::kGrhBytes>;
 // annex A17.4.5.1], in the numbers of mlx5, which UCX relies on: 8 (UDP) + 1 (IPv6) or 2 (IPv4).
 std::uint8_t describe_route(const verbs::AddressVector& av, const PortEntry& from,
                             std::uint32_t bytes, bool immediate, RouteHeader& header);
+
+// The fields of such a header, as its receiver reads them.
+struct Route {
+  verbs::Gid source{};
+  verbs::Gid destination{};
+  std::uint32_t flow_label = 0;
+  std::uint8_t traffic_class = 0;
+  std::uint8_t hop_limit = 0;
+};
+// Returns nothing if it is no header of that link layer.
+std::optional<Route> read_route(const RouteHeader& header, verbs::LinkLayer link_layer);
 
 }  // namespace ib::hca

@@ -24,7 +24,7 @@ struct Outcome {
   static Outcome done(std::uint32_t bytes = 0) {
     return {Kind::Done, verbs::WcStatus::Success, Cause::None, 0, verbs::WcStatus::Success, bytes};
   }
-  // For no cause the trace is not told.
+  // Without a cause the trace gets no report.
   static Outcome dropped(Cause cause = Cause::None, std::uint64_t detail = 0) {
     return {Kind::Dropped, verbs::WcStatus::Success, cause, detail, verbs::WcStatus::Success, 0};
   }

@@ -48,7 +48,7 @@ Outcome PeerCache::resolve(Cause waits_for) {
   if (way.cause == Cause::HcaAsleep) return way;
   const QpState state = entry->id.state.load(std::memory_order_acquire);
   if (!verbs::receives(state)) {
-    // Broken by this very request, and nobody says so [IBA1 9.9.6.3, class J].
+    // Broken by this request itself, without a NAK [IBA1 9.9.6.3, class J].
     const auto why = entry->geometry.error_cause.load(std::memory_order_relaxed);
     if (why == Cause::RemoteInvalidate && waits_for == why) return Outcome::wait(why);
     return Outcome::wait(Cause::PeerNotReady, static_cast<std::uint32_t>(state));
@@ -167,17 +167,17 @@ bool PeerCache::look() {
 
 bool PeerCache::refresh_key(std::uint32_t key, std::uint64_t address, std::uint32_t length,
                             std::uint32_t access) {
-  if (reach(key, address, length, access) != nullptr) return false;
+  if (map_remote(key, address, length, access) != nullptr) return false;
   const auto& peer = peer_.entry->id;
   const Responder responder{peer.owner_slot, peer.pd, peer_.qpn};
-  std::byte* found = plane_.reach(responder, key, address, length, access);
+  std::byte* found = plane_.map_remote(responder, key, address, length, access);
   if (found == nullptr) {
     if (fast_.far.grants(key, address, length, access)) return false;
     fast_.far = plane_.cache_far(responder, key, address, length, access);
     return fast_.far.key != 0;
   }
   fast_.key = plane_.cache_remote(key);
-  if (reach(key, address, length, access) == nullptr) {
+  if (map_remote(key, address, length, access) == nullptr) {
     fast_.key = MemoryPlane::cache_once(key, address, length, access, found);
     fast_.knows_once = true;
   }

@@ -35,7 +35,7 @@ class PeerCache {
   // Finds the connected queue pair and checks that it answers. Wait: it does not (yet).
   // `waits_for`: for what the request at hand has waited so far.
   Outcome resolve(Cause waits_for);
-  // Remembers a queue pair. False: its receive queue is impossible.
+  // Caches a queue pair. Returns false if its receive queue is impossible.
   bool remember(QpEntry& entry, std::uint32_t qpn);
   void forget();
   // Done: messages of this queue pair's type may pass that port (an index of the port table).
@@ -57,8 +57,8 @@ class PeerCache {
     const verbs::QpState now = peer_.entry->id.state.load(std::memory_order_acquire);
     return now == verbs::QpState::Rts || now == verbs::QpState::Rtr;
   }
-  // Finds out what stands() goes by, if something has changed. `news`: something had. False: there
-  // is no fast path to this peer.
+  // Refreshes the fields that stands() compares, if one has changed; `news` is then true. Returns
+  // false if there is no fast path to this peer.
   bool refresh(bool& news) {
     if (fast_.epochs.now() == fast_.as_of) return true;
     news = true;
@@ -66,15 +66,16 @@ class PeerCache {
   }
   bool takes_sends() const { return fast_.takes_sends; }           // by the fast path
   const CompletionHead& receive() const { return fast_.receive; }  // what those have in common
-  // Where memory of the peer's is, by what is known of a key; nullptr: it does not say.
-  [[gnu::always_inline]] std::byte* reach(std::uint32_t key, std::uint64_t address,
-                                          std::uint64_t length, std::uint32_t access) const {
-    return MemoryPlane::reach_known(fast_.key, key, address, length, access);
+  // Returns the place of the peer's memory by the cache of a key, or nullptr if it is not cached.
+  [[gnu::always_inline]] std::byte* map_remote(std::uint32_t key, std::uint64_t address,
+                                               std::uint64_t length, std::uint32_t access) const {
+    return MemoryPlane::map_cached(fast_.key, key, address, length, access);
   }
-  // Finds out about memory of the peer's, as it grants it by this key. False: nothing new.
+  // Refreshes the cache of the peer's memory that this key grants. Returns false if nothing is new.
   bool refresh_key(std::uint32_t key, std::uint64_t address, std::uint32_t length,
                    std::uint32_t access);
-  // Between `local` and memory of the peer's that is not mapped here. False: not by the fast path.
+  // Copies between `local` and memory of the peer that is not mapped here. Returns false if the
+  // slow path has to.
   bool copy_far(std::uint32_t access, std::uint32_t key, std::uint64_t address, std::byte* local,
                 std::uint32_t bytes);
   void forget_once();
@@ -102,7 +103,7 @@ class PeerCache {
   Outcome absent() const;
   Outcome unknown() const;
   Outcome compare_terms();
-  // Of this process and the one that owns the peer. None: the peer's slot is no slot.
+  // The epochs of this process and of the peer's owner. Returns none if the peer's slot is no slot.
   std::optional<EpochPair> epochs() const;
   bool look();
 

@@ -27,12 +27,12 @@ class PosterHost {
   // Memory of this process that may not be there (ClientHost has both).
   virtual platform::OwnCopy copy_own(void* to, const void* from, std::size_t n) = 0;
   virtual bool is_accessible(const void* at, std::size_t n, bool write) = 0;
-  // Where a peer's adopted pages are mapped here; size in bytes. nullptr: not possible. Slow.
+  // Maps a peer's adopted pages; size in bytes. Slow. Returns nullptr if that is not possible.
   virtual std::byte* map_backing(std::uint32_t index, std::uint32_t generation,
                                  std::uint64_t& size) = 0;
   // Rings the doorbell of a process: its service thread looks at its queue pairs and regions.
   virtual void kick(std::uint32_t slot) = 0;
-  // Serves what peers ask of this process's memory (path 3); called while waiting for a peer to.
+  // Serves peers' requests for this process's memory (path 3); called while it waits for a peer.
   virtual void serve_bounces() = 0;
   virtual platform::Barriers& barriers() = 0;
   // One event on the channel of a completion queue of any process.

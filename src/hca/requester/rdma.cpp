@@ -26,14 +26,11 @@ Outcome rdma_write(Attempt& a) {
     const Outcome taken = a.responder.take_receive(a.peer(), a.arrival);
     if (!taken.is_done()) return taken;
   }
-  Transfer& transfer = a.transfer;
-  while (transfer.moved < pieces.total) {
-    std::uint64_t step = 0;
-    if (!transfer.spend(pieces.total - transfer.moved, step)) return Outcome::wait();
-    const Access moved = a.plane.write(pieces, transfer.moved, target, transfer.moved, step);
-    if (!moved.ok()) return a.responder.transfer_failed(a.peer(), a.arrival, moved);
-    transfer.moved += step;
-  }
+  const Outcome moved = a.responder.transfer_until(
+      pieces.total, a.transfer, a.peer(), a.arrival, [&](std::uint64_t done, std::uint64_t step) {
+        return a.plane.write(pieces, done, target, done, step);
+      });
+  if (!moved.is_done()) return moved;
   const auto bytes = static_cast<std::uint32_t>(pieces.total);
   if (!with_imm) return Outcome::done(bytes);
   a.queue.complete_before_delivery(a.wqe, bytes);
@@ -58,14 +55,11 @@ Outcome rdma_read(Attempt& a) {
   if (bytes > a.peers.longest()) {
     return Outcome::fail(WcStatus::LocLenErr, Cause::MtuMismatch, a.peers.path_mtus());
   }
-  Transfer& transfer = a.transfer;
-  while (transfer.moved < pieces.total) {
-    std::uint64_t step = 0;
-    if (!transfer.spend(pieces.total - transfer.moved, step)) return Outcome::wait();
-    const Access moved = a.plane.read(pieces, transfer.moved, source, transfer.moved, step);
-    if (!moved.ok()) return a.responder.transfer_failed(a.peer(), a.arrival, moved);
-    transfer.moved += step;
-  }
+  const Outcome moved = a.responder.transfer_until(
+      pieces.total, a.transfer, a.peer(), a.arrival, [&](std::uint64_t done, std::uint64_t step) {
+        return a.plane.read(pieces, done, source, done, step);
+      });
+  if (!moved.is_done()) return moved;
   return Outcome::done(static_cast<std::uint32_t>(pieces.total));
 }
 

@@ -76,7 +76,7 @@ Requester::Progress Requester::progress(std::uint32_t most) {
   return waiting() ? Progress::More : Progress::Idle;
 }
 
-// True: the request is over. False: it waits.
+// Returns true if the request is over, false if it waits.
 bool Requester::settle(const SendWqe& wqe, std::uint64_t position, const Outcome& outcome) {
   if (outcome.kind != Outcome::Kind::Wait) {
     const bool lost = outcome.kind == Outcome::Kind::Dropped && outcome.cause == Cause::NoReceive;
@@ -134,7 +134,7 @@ void Requester::enter_error(Cause cause, std::uint64_t detail) {
   flush();
 }
 
-// The first request that nobody answered any more fails for that reason, as on a wire.
+// The first request without an answer fails for that reason, as on a wire.
 void Requester::fail_head_of_a_lost_peer() {
   if (!waiting() || took_error_ || verbs::is_unreliable(config_.type)) return;
   const auto why = own_->geometry.error_cause.load(std::memory_order_relaxed);
@@ -212,7 +212,7 @@ Outcome Requester::execute_connected(Attempt& attempt) {
       responder_.forget_receive();
     }
     if (config_.type != QpType::Uc || found.cause == Cause::HcaAsleep) return found;
-    // Nobody answers for UC, so nobody is waited for: the message is lost on the way [IBA1 9.8.2].
+    // UC has no answers, so the sender does not wait: the message is lost on the way [IBA1 9.8.2].
     LocalPieces pieces;
     const Outcome gathered = gather(attempt, 0, pieces);
     return gathered.is_done() ? Outcome::dropped(found.cause, found.detail) : gathered;

@@ -37,7 +37,7 @@ class Requester {
   // for it, or nothing is known of where it goes, and nothing has changed; refresh_and_post() or
   // post(). Rest: finish_fast().
   enum class Posted : std::uint32_t { No, Done, Rest };
-  static bool has_short_way(verbs::WrOpcode opcode) {
+  static bool has_fast_path(verbs::WrOpcode opcode) {
     return is_plain_send(opcode) || opcode == verbs::WrOpcode::RdmaWrite ||
            opcode == verbs::WrOpcode::RdmaRead;
   }
@@ -94,24 +94,24 @@ class Requester {
   static bool is_inline(Send send) {
     return (send.flags() & verbs::send_flag::kInline) != 0;
   }
-  struct Target {  // a request's, as far as the fast path has to know of it beforehand
+  struct Target {  // the part of a request that the fast path needs beforehand
     verbs::WrOpcode opcode;
     std::uint32_t rkey;
     std::uint64_t address;
     std::uint32_t length;
   };
-  std::byte* look_at_own(const Sge& sge, std::uint32_t access);
+  std::byte* refresh_own_key(const Sge& sge, std::uint32_t access);
   bool refresh(Target target);
   template <class Send>
   std::byte* own_bytes(Send send, std::uint32_t access);
   template <class Send>
-  bool write_short(Send send);
+  bool write_fast(Send send);
   template <class Send>
-  bool read_short(Send send);
+  bool read_fast(Send send);
   template <class Send>
-  bool send_short(Send send);
+  bool send_fast(Send send);
   template <class Send>
-  bool run_short(Send send, verbs::WcOpcode& opcode);
+  bool run_fast(Send send, verbs::WcOpcode& opcode);
 
   MemoryPlane& plane_;
   RequesterConfig config_;

@@ -5,9 +5,9 @@ namespace ib::hca {
 
 using verbs::WcOpcode;
 
-std::byte* Requester::look_at_own(const Sge& sge, std::uint32_t access) {
+std::byte* Requester::refresh_own_key(const Sge& sge, std::uint32_t access) {
   own_key_ = plane_.cache_local(sge.lkey, config_.pd);
-  return plane_.reach_local(own_key_, sge, access);
+  return plane_.map_local(own_key_, sge, access);
 }
 
 // Refreshes the values that post_fast() compares with, for a request like this, which has a fast
@@ -68,7 +68,7 @@ struct WqeView {
 
 bool Requester::try_fast(const SendWqe& wqe) {
   const bool flagged = (wqe.flags & verbs::send_flag::kInline) != 0;
-  if (wqe.num_sge != 1 || wqe.inline_data != flagged || !has_short_way(wqe.opcode)) return false;
+  if (wqe.num_sge != 1 || wqe.inline_data != flagged || !has_fast_path(wqe.opcode)) return false;
   const Posted posted = post_fast(WqeView{wqe});
   if (posted == Posted::Rest) finish_fast(wqe.opcode, wqe.flags, wqe.sge[0].length);
   return posted != Posted::No || refresh_and_post(WqeView{wqe});

@@ -3,11 +3,11 @@
 // written, read or sent over RC or UC to a peer that was there at the last request and whose memory
 // is mapped here, or will never be.
 //
-// It only ever says "done" or "not my case". In the second case nothing has changed (but bytes of a
+// It has two results: done, or not its case. In the second case nothing has changed (but bytes of a
 // receive's buffer, if then the completion queue was full, or of memory that went while it was
-// written), and the slow path (send.cpp, rdma.cpp, responder_side.h), which knows every
-// case and gives every refusal its reason, decides. So each check of the slow path stands here too,
-// in whatever order is cheapest. A small message costs about a third of the instructions this way.
+// written), and the slow path (send.cpp, rdma.cpp, responder_side.h), which handles every case and
+// gives every refusal its reason, decides. So each check of the slow path stands here too, in the
+// cheapest order. A small message costs about a third of the instructions this way.
 //
 // It finds out hardly anything either, and so makes no call (but to copy more than eight bytes, or
 // for another region of its own): what it compares with is what refresh() has found out after a
@@ -31,18 +31,18 @@ template <class Send>
   if (is_inline(send)) {
     return sge.length <= config_.max_inline ? std::bit_cast<std::byte*>(sge.address) : nullptr;
   }
-  std::byte* known = plane_.reach_local(own_key_, sge, access);
-  return known != nullptr ? known : look_at_own(sge, access);
+  std::byte* known = plane_.map_local(own_key_, sge, access);
+  return known != nullptr ? known : refresh_own_key(sge, access);
 }
 
 template <class Send>
-[[gnu::always_inline]] inline bool Requester::write_short(Send send) {
+[[gnu::always_inline]] inline bool Requester::write_fast(Send send) {
   const auto& peer = peers_.peer().entry->id;
   const Sge& sge = send.sge();
   std::byte* from = own_bytes(send, 0);
   if (from == nullptr || (peer.access & verbs::access::kRemoteWrite) == 0) return false;
-  std::byte* to =
-      peers_.reach(send.rkey(), send.remote_address(), sge.length, verbs::access::kRemoteWrite);
+  std::byte* to = peers_.map_remote(send.rkey(), send.remote_address(), sge.length,
+                                    verbs::access::kRemoteWrite);
   if (to == nullptr) {
     return peers_.copy_far(verbs::access::kRemoteWrite, send.rkey(), send.remote_address(), from,
                            sge.length);
@@ -54,7 +54,7 @@ template <class Send>
 }
 
 template <class Send>
-[[gnu::always_inline]] inline bool Requester::read_short(Send send) {
+[[gnu::always_inline]] inline bool Requester::read_fast(Send send) {
   const auto& peer = peers_.peer().entry->id;
   const Sge& sge = send.sge();
   if (config_.type != verbs::QpType::Rc || is_inline(send) || retry_.limits().max_rd_atomic == 0 ||
@@ -63,7 +63,7 @@ template <class Send>
   }
   std::byte* to = own_bytes(send, verbs::access::kLocalWrite);
   const std::byte* from =
-      peers_.reach(send.rkey(), send.remote_address(), sge.length, verbs::access::kRemoteRead);
+      peers_.map_remote(send.rkey(), send.remote_address(), sge.length, verbs::access::kRemoteRead);
   if (to == nullptr) return false;
   if (from == nullptr) {
     return peers_.copy_far(verbs::access::kRemoteRead, send.rkey(), send.remote_address(), to,
@@ -76,7 +76,7 @@ template <class Send>
 // Into a receive of one piece from the peer's own queue. The order of stores is that of
 // ResponderSide::push_receive().
 template <class Send>
-[[gnu::always_inline]] inline bool Requester::send_short(Send send) {
+[[gnu::always_inline]] inline bool Requester::send_fast(Send send) {
   Peer& peer = peers_.peer();
   auto& responder = peer.entry->responder;
   ReceiveSource& receives = peer.receives;
@@ -87,13 +87,13 @@ template <class Send>
   Sge room;
   std::byte* from = own_bytes(send, 0);
   if (from == nullptr || !receives.copy_single(head, id, room) || room.length < bytes) return false;
-  std::byte* to = peers_.reach(room.lkey, room.address, bytes, verbs::access::kLocalWrite);
+  std::byte* to = peers_.map_remote(room.lkey, room.address, bytes, verbs::access::kLocalWrite);
   if (to != nullptr) [[likely]] {
     copy_tail_last(to, from, bytes);
   } else if (!peers_.copy_far(verbs::access::kLocalWrite, room.lkey, room.address, from, bytes)) {
     return false;
   }
-  const bool pushed = peer.cq.push_short(plane_.slot(), &responder.cq_intent, [&](Cqe& slot) {
+  const bool pushed = peer.cq.push_fast(plane_.slot(), &responder.cq_intent, [&](Cqe& slot) {
     peers_.receive().write(slot);
     slot.wqe = id;
     slot.byte_len = bytes;
@@ -115,17 +115,17 @@ template <class Send>
 
 // Not a switch: that would be an indirect jump.
 template <class Send>
-[[gnu::always_inline]] inline bool Requester::run_short(Send send, verbs::WcOpcode& opcode) {
+[[gnu::always_inline]] inline bool Requester::run_fast(Send send, verbs::WcOpcode& opcode) {
   if (is_plain_send(send.opcode())) {
     opcode = verbs::WcOpcode::Send;
-    return send_short(send);
+    return send_fast(send);
   }
   if (send.opcode() == verbs::WrOpcode::RdmaWrite) {
     opcode = verbs::WcOpcode::RdmaWrite;
-    return write_short(send);
+    return write_fast(send);
   }
   opcode = verbs::WcOpcode::RdmaRead;
-  return send.opcode() == verbs::WrOpcode::RdmaRead && read_short(send);
+  return send.opcode() == verbs::WrOpcode::RdmaRead && read_fast(send);
 }
 
 template <class Send>
@@ -135,7 +135,7 @@ template <class Send>
     return Posted::No;
   }
   verbs::WcOpcode opcode{};
-  if (!run_short(send, opcode)) return Posted::No;
+  if (!run_fast(send, opcode)) return Posted::No;
   retry_.message_ended(false);
   const std::uint64_t position = queue_.append(send.wr_id());
   queue_.count(send.sge().length);

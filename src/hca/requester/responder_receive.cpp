@@ -11,8 +11,8 @@ using verbs::QpType;
 using verbs::WcOpcode;
 using verbs::WcStatus;
 
-// RNR. `waiter` asks the owner's post_recv for a kick. Unreliable transports lose the message in
-// the end (RetryState::may_wait).
+// RNR. `waiter` makes the owner's post_recv kick this process. Unreliable transports lose the
+// message in the end (RetryState::may_wait).
 Outcome ResponderSide::no_receive(Peer& peer, const Arrival& arrival, Shared32& waiter,
                                   const Shared64& tail) {
   // A receiver that never posted a receive will not post one now.
@@ -179,7 +179,7 @@ void ResponderSide::complete_receive_in_error(Peer& peer, WcStatus status, Cause
   cqe.vendor_err = static_cast<std::uint32_t>(cause);
   cqe.opcode = static_cast<std::uint32_t>(WcOpcode::Recv);
   cqe.bits = cqe_bit::kReceive;
-  (void)push_receive(peer, cqe, true);  // a full CQ has been reported; the break says the rest
+  (void)push_receive(peer, cqe, true);  // a full CQ has been reported; the break reports the rest
 }
 
 }  // namespace ib::hca

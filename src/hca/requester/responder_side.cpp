@@ -13,8 +13,8 @@ using verbs::QpType;
 using verbs::WcStatus;
 using verbs::WrOpcode;
 
-// An XRC target belongs to no PD: the SRQ that the request names says whose memory is meant, and
-// one that names none reaches any region of the target's owner.
+// An XRC target belongs to no PD: the SRQ that the request names determines the PD, and a request
+// that names none reaches any region of the target's owner.
 //
 // Not returned by value: that goes through the stack in a way that stalls for ten nanoseconds.
 void ResponderSide::responder_of(const Peer& peer, const Arrival& arrival, std::uint32_t srq,
@@ -131,14 +131,11 @@ Outcome ResponderSide::place(Peer& peer, const Arrival& arrival, const LocalPiec
       carried.used = true;
       return Outcome::done();
     }
-    while (transfer.moved < start + here) {
-      std::uint64_t step = 0;
-      if (!transfer.spend(start + here - transfer.moved, step)) return Outcome::wait();
-      const Access moved =
-          plane_.write(pieces, transfer.moved, target, transfer.moved - start, step);
-      if (!moved.ok()) return transfer_failed(peer, arrival, moved);
-      transfer.moved += step;
-    }
+    const Outcome moved = transfer_until(
+        start + here, transfer, peer, arrival, [&](std::uint64_t done, std::uint64_t step) {
+          return plane_.write(pieces, done, target, done - start, step);
+        });
+    if (!moved.is_done()) return moved;
     start += here;
   }
   return Outcome::done();
@@ -169,7 +166,7 @@ Access ResponderSide::place_datagram(const Peer& peer, const Arrival& arrival,
 }
 
 // Only a type 2 window bound to the peer can be named [IBA1 9.4.1.1.3]. Another key is an error of
-// class J [IBA1 9.9.6.3]: the receive fails, the peer breaks, and no NAK says so to the requester,
+// class J [IBA1 9.9.6.3]: the receive fails, the peer breaks, and no NAK goes to the requester,
 // whose retries run out.
 Outcome ResponderSide::invalidate(Peer& peer, const Arrival& arrival) {
   const std::uint32_t rkey = arrival.imm;

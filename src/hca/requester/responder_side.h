@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // ResponderSide: what the responder does with a message [IBA1 9.7.4]: it takes a receive, finds the
 // memory that a key grants, puts the bytes in place, completes the receive, or breaks. "Whoever
-// posts, executes": today that is the sender. It is handed the arrival and never the sender's
-// members; the outcome says what the sender is told:
+// posts, executes": that is the sender. It is handed the arrival and never the sender's members;
+// the outcome is the answer to the sender:
 //   Done; Wait (not now: RNR, or for no cause: soon); Fail (a NAK; the queue pair is broken);
 //   Dropped (no answer at all).
 //
 // The order of stores here is what softibd's repair after a death relies on
-// (docs/design/0003-death.md): SRQ: srq_taken before head; any: cq_intent before the completion's
+// (docs/design/0003-notes.md): SRQ: srq_taken before head; any: cq_intent before the completion's
 // seq, seq before rq_head moves or srq_taken clears, cq_intent last.
 //
 // Thread rule: the sender is connected to the peer, which makes it the only one here, or holds the
@@ -41,7 +41,7 @@ class ResponderSide {
   Outcome take_receive(Peer& peer, const Arrival& arrival);
   bool holds_receive() const { return static_cast<bool>(receive_); }
   void forget_receive() { receive_.reset(); }
-  // Gives the held receive back. False: others took later ones of the shared queue meanwhile.
+  // Gives the held receive back. Returns false if others have taken later ones of the shared queue.
   bool put_back_receive(Peer& peer);
   // A small message that goes into the receive's completion, since its buffer is not mapped here.
   // The owner puts it in place when it polls.
@@ -58,7 +58,7 @@ class ResponderSide {
   // Completes the held receive with the message, of which all is in place.
   Outcome deliver(Peer& peer, const Arrival& arrival, verbs::WcOpcode opcode, std::uint32_t bytes,
                   const Carried* carried = nullptr);
-  // Writes the completion of the held receive and gives the receive up. False: the CQ is full.
+  // Writes the completion of the held receive and releases it. Returns false if the CQ is full.
   bool push_receive(Peer& peer, Cqe& cqe, bool solicited, const std::byte* payload = nullptr);
   const TakenReceive& receive() const { return *receive_; }
   // SEND with invalidate, before its completion.
@@ -72,6 +72,20 @@ class ResponderSide {
                          verbs::WcStatus status, Cause cause, std::uint64_t detail);
   // A copy failed half-way: the memory or the process behind a checked key is gone.
   Outcome transfer_failed(Peer& peer, const Arrival& arrival, const Access& access);
+  // Moves a message up to byte `end` in steps: move(done, bytes) copies those behind `done`. Wait:
+  // this call may move no more.
+  template <class Move>
+  Outcome transfer_until(std::uint64_t end, Transfer& transfer, Peer& peer, const Arrival& arrival,
+                         Move&& move) {
+    while (transfer.moved < end) {
+      std::uint64_t step = 0;
+      if (!transfer.spend(end - transfer.moved, step)) return Outcome::wait();
+      const Access moved = move(transfer.moved, step);
+      if (!moved.ok()) return transfer_failed(peer, arrival, moved);
+      transfer.moved += step;
+    }
+    return Outcome::done();
+  }
   // Moves the peer to Error; its owner's library then flushes it.
   void break_peer(QpEntry& peer, Cause cause, std::optional<verbs::EventType> event);
 

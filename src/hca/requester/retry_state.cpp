@@ -13,7 +13,7 @@ namespace {
 
 constexpr Duration kRetryTick = std::chrono::milliseconds(1);
 constexpr Duration kSleepTick = std::chrono::milliseconds(500);
-constexpr Duration kUnreliablePatience = std::chrono::seconds(1);
+constexpr Duration kUnreliableTimeLimit = std::chrono::seconds(1);
 
 }  // namespace
 
@@ -39,7 +39,7 @@ bool RetryState::may_wait(const Outcome& attempt, Instant now) {
     // count on the pace of a link would lose most of what they send, so a receiver gets some time,
     // unless it let the message before this one expire.
     wake_at_ = now + kRetryTick;
-    return !lost_one_ && now < since_ + kUnreliablePatience;
+    return !lost_one_ && now < since_ + kUnreliableTimeLimit;
   }
   if (attempt.cause == Cause::NoReceive) {
     const Duration timer = rnr_delay(static_cast<std::uint8_t>(attempt.detail));

@@ -36,8 +36,8 @@ class RetryState {
   void set_limits(const RetryLimits& limits) { limits_ = limits; }
   const RetryLimits& limits() const { return limits_; }
 
-  // Whether the head may go on waiting for what this attempt waits for; also says when to try
-  // again.
+  // Returns whether the head may go on waiting for what this attempt waits for; also sets the time
+  // of the next try.
   bool may_wait(const Outcome& attempt, Instant now);
   // How it ends when it may not.
   Outcome exhausted(const Outcome& attempt) const;

@@ -112,7 +112,7 @@ std::uint64_t SendQueue::now() const {
 }
 
 // A message that waited is executed by another thread than its sender's, and the peer may answer
-// before that thread gets on. The sender must not see the answer before its own completion, which
+// before that thread goes on. The sender must not see the answer before its own completion, which
 // an unreliable transport gives as soon as the message has left.
 void SendQueue::complete_before_delivery(const SendWqe& wqe, std::uint32_t bytes) {
   if (!verbs::is_unreliable(config_.type) || !waiting() || completed_) return;

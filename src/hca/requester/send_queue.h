@@ -77,11 +77,11 @@ class SendQueue {
   // Refreshes the common part of its completions. There is a completion queue.
   void refresh();
   bool look_again() { return cq_.look_again(plane_.arena()); }
-  // The successful completion of the request at `position`. False: finish_fast() is to do it.
+  // Completes the request at `position` with success. Returns false if finish_fast() has to.
   [[gnu::always_inline]] bool complete_fast(std::uint32_t flags, std::uint64_t position,
                                             std::uint32_t bytes, verbs::WcOpcode opcode) {
     if (!config_.signal_all && (flags & verbs::send_flag::kSignaled) == 0) return true;
-    return completes_plain_ && cq_.push_short(plane_.slot(), nullptr, [&](Cqe& slot) {
+    return completes_plain_ && cq_.push_fast(plane_.slot(), nullptr, [&](Cqe& slot) {
       write_sent(slot, position, bytes, opcode);
     });
   }
@@ -108,7 +108,7 @@ class SendQueue {
   bool completes_plain_ = false;  // they are sent_ and no more; by refresh()
   bool completed_ = false;        // the head, ahead of its delivery
   std::uint32_t mask_;
-  std::atomic<std::uint32_t> waiting_{0};  // others may ask waiting() without the lock
+  std::atomic<std::uint32_t> waiting_{0};  // others may call waiting() without the lock
   std::atomic<std::uint64_t> posted_{0};
   std::atomic<std::uint64_t> freed_{0};
   std::vector<std::uint64_t> wr_ids_;

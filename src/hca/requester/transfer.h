@@ -15,7 +15,8 @@ struct Transfer {
   std::uint64_t budget = 0;  // bytes that this call may still move
 
   void begin_call() { budget = kBudgetBytes; }
-  // Takes the next step of what is left to move. False: the budget is spent, go on later.
+  // Takes the next step of the rest. Returns false if the budget is spent and the rest is for
+  // later.
   bool spend(std::uint64_t left, std::uint64_t& step) {
     step = std::min(left, budget);
     budget -= step;

@@ -10,12 +10,12 @@
 namespace ib::hca {
 namespace {
 
-struct Route {
+struct SentRoute {
   PortEntry port;
   verbs::AddressVector av;
   unsigned service_level = 0;
 
-  explicit Route(verbs::LinkLayer layer) {
+  explicit SentRoute(verbs::LinkLayer layer) {
     port.link_layer.store(layer);
     port.gids[0] = verbs::make_gid(0xfe80000000000000, 0x1112131415161718);
     port.gids[2] = verbs::ipv4_gid(0x0a000001);
@@ -45,7 +45,7 @@ std::vector<unsigned> with_gids(std::vector<unsigned> first) {
 }
 
 TEST(Grh, OfInfiniBand) {
-  Route route(verbs::LinkLayer::InfiniBand);
+  SentRoute route(verbs::LinkLayer::InfiniBand);
   EXPECT_EQ(route.header(5), with_gids({0x65, 0xa1, 0x23, 0x45, 0, 32, 0x1b, 7}));
   EXPECT_EQ(route.service_level, 3u);
   EXPECT_EQ(route.header(8, true), with_gids({0x65, 0xa1, 0x23, 0x45, 0, 36, 0x1b, 7}));
@@ -54,7 +54,7 @@ TEST(Grh, OfInfiniBand) {
 }
 
 TEST(Grh, OfRoceIsTheIpv6HeaderOfItsUdpPacket) {
-  Route route(verbs::LinkLayer::Ethernet);
+  SentRoute route(verbs::LinkLayer::Ethernet);
   EXPECT_EQ(route.header(5), with_gids({0x65, 0xa1, 0x23, 0x45, 0, 40, 17, 7}));
   route.av.hop_limit = 0;
   EXPECT_EQ(route.header(5)[7], 64u);
@@ -62,7 +62,7 @@ TEST(Grh, OfRoceIsTheIpv6HeaderOfItsUdpPacket) {
 }
 
 TEST(Grh, OfRoceOverIpv4IsInTheLastTwentyBytes) {
-  Route route(verbs::LinkLayer::Ethernet);
+  SentRoute route(verbs::LinkLayer::Ethernet);
   route.av.sgid_index = 2;
   route.av.dgid = verbs::ipv4_gid(0x0a000002);
   std::vector<unsigned> expected(20, 0);
@@ -76,11 +76,43 @@ TEST(Grh, OfRoceOverIpv4IsInTheLastTwentyBytes) {
 }
 
 TEST(Grh, AnIndexOutsideTheTableHasNoSource) {
-  Route route(verbs::LinkLayer::InfiniBand);
+  SentRoute route(verbs::LinkLayer::InfiniBand);
   route.av.sgid_index = 200;
   const std::vector<unsigned> header = route.header(8);
   EXPECT_EQ(std::vector<unsigned>(header.begin() + 8, header.begin() + 24),
             std::vector<unsigned>(16, 0));
+}
+
+TEST(Grh, TheReceiverReadsWhatTheSenderWrote) {
+  for (const auto layer : {verbs::LinkLayer::InfiniBand, verbs::LinkLayer::Ethernet}) {
+    for (const std::uint8_t index : {std::uint8_t{0}, std::uint8_t{2}}) {
+      SCOPED_TRACE(index);
+      SentRoute sent(layer);
+      const bool by_ipv4 = index == 2 && layer == verbs::LinkLayer::Ethernet;
+      sent.av.sgid_index = index;
+      if (by_ipv4) sent.av.dgid = verbs::ipv4_gid(0x0a000002);
+      RouteHeader header{};
+      (void)describe_route(sent.av, sent.port, 256, false, header);
+      const auto came = read_route(header, layer);
+      ASSERT_TRUE(came);
+      EXPECT_EQ(came->source, verbs::Gid(sent.port.gids[index]));
+      EXPECT_EQ(came->destination, sent.av.dgid);
+      EXPECT_EQ(came->traffic_class, 0x5a);
+      EXPECT_EQ(came->flow_label, by_ipv4 ? 0u : 0x12345u);
+      EXPECT_EQ(came->hop_limit, 7);
+    }
+  }
+}
+
+TEST(Grh, OtherBytesAreNoRoute) {
+  RouteHeader header{};
+  EXPECT_FALSE(read_route(header, verbs::LinkLayer::InfiniBand));
+  EXPECT_FALSE(read_route(header, verbs::LinkLayer::Ethernet));
+  header[20] = std::byte{0x45};
+  EXPECT_FALSE(read_route(header, verbs::LinkLayer::InfiniBand)) << "IPv4 is RoCE's alone";
+  EXPECT_TRUE(read_route(header, verbs::LinkLayer::Ethernet));
+  header[20] = std::byte{0x46};
+  EXPECT_FALSE(read_route(header, verbs::LinkLayer::Ethernet)) << "no packet has IP options";
 }
 
 }  // namespace

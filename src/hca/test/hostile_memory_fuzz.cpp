@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// Garbage in device memory: between any two work requests of a process, somebody writes anything
+// Garbage in device memory: between any two work requests of a process, another one writes anything
 // anywhere into the tables and rings. The process may get wrong answers; it must not crash, hang or
 // touch its own memory outside of its registered regions.
 //
@@ -25,7 +25,7 @@ void require(bool holds, const char* what) {
   std::abort();
 }
 
-// The process's own memory: a region in the middle of pages that nobody may touch, between pages
+// The process's own memory: a region in the middle of pages that must not be touched, between pages
 // that cannot be touched.
 class GuardedMemory {
  public:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // For tests and fuzzers: device memory of two processes in one, without softibd. The tables are
-// filled in by hand, time stands still until it is told to move, process_vm is a memcpy.
+// filled in by hand, time stands still until the test moves it, process_vm is a memcpy.
 #pragma once
 
 #include "hca/layout/op_scope.h"
@@ -94,7 +94,7 @@ class BenchHost final : public PosterHost {
   Duration relaxing_takes = std::chrono::microseconds(50);  // zero: for tests with several threads
   Status vm = Status::Ok;
   std::uint32_t other_pid = kBenchPid;
-  std::vector<std::uint32_t> vm_pids;  // asked for, one by one
+  std::vector<std::uint32_t> vm_pids;  // of the calls, one by one
   std::pair<std::uint64_t, std::uint64_t> gone{};
   std::function<void()> on_relax;  // what the other process does meanwhile
   std::vector<std::pair<std::uint64_t, std::uint64_t>> accessible;

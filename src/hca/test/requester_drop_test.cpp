@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// Reports to the trace of messages that are dropped: the sender's completion says nothing.
+// Reports to the trace of messages that are dropped: the sender's completion is a success.
 #include "hca/test/poster_bench_test.h"
 #include "verbs/report_count.h"
 
@@ -93,6 +93,24 @@ TEST(Drop, QueuePairsThatAreNotThereOrNotReadyAreTold) {
   early.peer->id.state.store(verbs::QpState::Init);
   early.send();
   EXPECT_EQ(early.told().cause, Cause::PeerNotReady);
+}
+
+// Its receiver's port has a cable to somewhere else.
+TEST(Drop, APortToWhichNoWayLeadsIsLikeOneThatIsNotThere) {
+  DropBench b;
+  PortEntry& far = *b.memory.arena().port(1);
+  far.state.store(verbs::PortState::Active);
+  far.pkeys[0].store(0xffff);
+  b.memory.arena().lid(kLid)->store(2);
+  b.peer->id.port = 1;
+  far.segment.store(2);
+  b.receive(5, 104);
+  b.send();
+  EXPECT_EQ(b.told().cause, Cause::PeerUnknown);
+  EXPECT_EQ(b.told().detail, kLid);
+  b.memory.arena().port(0)->segment.store(2);
+  b.send();
+  EXPECT_EQ(b.host.traced.size(), 1u) << "the other end of a cable is reached";
 }
 
 TEST(Drop, ManyAreToldInFewReports) {

@@ -20,7 +20,7 @@ namespace access = verbs::access;
 constexpr std::uint32_t kBacking = 3;
 
 // The pair after two good messages, the peer's memory mapped here, or never to be (ProcessVm): the
-// first finds the peer, with the second the fast path knows it and its key.
+// first finds the peer, with the second it and its key are cached for the fast path.
 struct Warm : PairBench {
   explicit Warm(QpType type = QpType::Rc, Path path = Path::Adopted) : PairBench(path, 4096, type) {
     if (path == Path::Adopted) adopt();
@@ -195,7 +195,7 @@ struct Obstacle {
   const char* name;
   WrOpcode opcode;
   void (*place)(Warm&, SendWqe&);
-  bool told = true;  // false: it must be noticed without being told of
+  bool told = true;  // false: it must be detected without a raised epoch
 };
 void PrintTo(const Obstacle& o, std::ostream* out) {
   *out << o.name;
@@ -495,7 +495,7 @@ TEST(FastPath, FiresTheEventsOfBothCompletionQueues) {
   EXPECT_EQ(w.host.notified.size(), 2u);
 }
 
-// A change is noticed when the epoch of either end rises, and not for anybody else's.
+// A change is detected when the epoch of either end rises, and not for that of another process.
 TEST(FastPath, LooksAgainForTheChangesOfTheTwoEndsOnly) {
   for (const std::uint32_t slot : {0u, 1u, 2u}) {
     Warm w;

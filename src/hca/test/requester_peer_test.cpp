@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // The slow path looks at its peer again for each request; and the order of the stores that
-// softibd's repair after a death relies on (docs/design/0003-death.md). The fast path has the same
+// softibd's repair after a death relies on (docs/design/0003-notes.md). The fast path has the same
 // checks in requester_fast_test.cpp.
 #include "hca/test/poster_bench_test.h"
 
@@ -187,7 +187,7 @@ TEST(SlowPath, AKeyOfAThirdProcessGrantsNothing) {
   }
 }
 
-// Private memory decides about keys of the poster's own process, whatever device memory says.
+// Private memory decides about keys of the poster's own process, whatever device memory contains.
 TEST(SlowPath, AKeyOfAnotherProtectionDomainOfTheOwnProcessGrantsNothing) {
   for (const std::uint32_t pd : {1u, 2u}) {
     for (const WrOpcode opcode : {WrOpcode::RdmaWrite, WrOpcode::Send}) {
@@ -234,7 +234,7 @@ TEST(StoreOrder, ACompletionIsWrittenBeforeItIsValid) {
       EXPECT_EQ(cq.producer.producer.load(), at) << "counted before it is written";
     };
     if (at % 2 == 0 && at != 0) {
-      EXPECT_TRUE(producer.push_short(0, &intent, look));
+      EXPECT_TRUE(producer.push_fast(0, &intent, look));
     } else {
       EXPECT_EQ(producer.push_with(b.memory.arena(), b.host, 0, &intent, look), Push::Done);
     }
@@ -283,7 +283,7 @@ struct Trap {
   struct sigaction before_ {};
 };
 
-// Else a sender that dies in between has taken a receive that nobody gives back.
+// Else a sender that dies in between has taken a receive that is never given back.
 TEST(StoreOrder, AReceiveOfASharedQueueIsNamedBeforeItIsTaken) {
   PairBench b;
   SrqEntry& srq = *new (b.memory.arena().srq(1)) SrqEntry;

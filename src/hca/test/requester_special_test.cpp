@@ -14,7 +14,7 @@ using verbs::WcStatus;
 constexpr std::uint16_t kLid = 7;
 constexpr std::uint32_t kMad = 256;
 
-// Both queue pairs are on the same port; what they are, each test says.
+// Both queue pairs are on the same port; each test chooses their types.
 struct SpecialBench : PairBench {
   SpecialBench(QpType from, QpType to) : PairBench(Path::ProcessVm, 4096, from) {
     PortEntry& port = port_entry();
@@ -27,7 +27,7 @@ struct SpecialBench : PairBench {
     receive(5, kMad + 40);
   }
   PortEntry& port_entry() const { return *memory.arena().port(0); }
-  // Returns the receiver's completion; nullptr: none.
+  // Returns the receiver's completion, or nullptr if there is none.
   const Cqe* send(std::uint32_t number, std::uint32_t qkey, std::uint16_t pkey_index = 0,
                   std::uint32_t bytes = kMad) {
     const Sge sge{std::bit_cast<std::uint64_t>(mine.data()), bytes, kLkey};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// The requester with a hand-made peer and a clock that stands still: waiting, patience, and the
+// The requester with a hand-made peer and a clock that stands still: waiting, time limits, and the
 // three paths into another process. The verbs themselves are in tests/conformance/.
 #include "hca/requester/requester.h"
 
@@ -37,7 +37,7 @@ TEST(Requester, ASmallMessageForMemoryThatIsNotMappedRidesInTheCompletion) {
   EXPECT_TRUE(b.same(65));
 }
 
-TEST(Requester, RnrPatienceIsTheTimerTimesTheRetries) {
+TEST(Requester, RnrTimeLimitIsTheTimerTimesTheRetries) {
   PairBench b;
   b.limits.rnr_retry = 3;
   b.requester->set_limits(b.limits);
@@ -90,7 +90,7 @@ TEST(Requester, SevenRnrRetriesMeanForEver) {
   EXPECT_EQ(b.next(), WcStatus::Success);
 }
 
-TEST(Requester, EveryNewWaitHasItsOwnPatience) {
+TEST(Requester, EveryNewWaitHasItsOwnTimeLimit) {
   PairBench b;
   b.limits.rnr_retry = 3;
   b.requester->set_limits(b.limits);
@@ -166,7 +166,7 @@ TEST(Requester, MemoryThatIsNotThereAnyMoreFailsBothEnds) {
 TEST(Requester, MemoryOfItsOwnThatIsNotThereAnyMoreIsALocalError) {
   PairBench b;
   b.host.gone = {std::bit_cast<std::uint64_t>(b.mine.data()), 8};
-  b.host.accessible.clear();  // process_vm says the same of either end
+  b.host.accessible.clear();  // process_vm fails alike at either end
   EXPECT_EQ(b.post(WrOpcode::RdmaWrite, 100), Status::Ok);
   EXPECT_EQ(b.next(), WcStatus::LocProtErr);
   EXPECT_EQ(b.last.vendor_err, static_cast<std::uint32_t>(Cause::LocalMemoryGone));

@@ -7,7 +7,7 @@
 namespace ib::host_abi::preload::devices {
 namespace {
 
-constexpr const DeviceKind* kKinds[] = {&kUverbs, &kCompletionChannel};
+constexpr const DeviceKind* kKinds[] = {&kUverbs, &kCompletionChannel, &kRdmaCm};
 static_assert(std::size(kKinds) <= kMost);
 
 constexpr char kFolder[] = "/dev/infiniband";

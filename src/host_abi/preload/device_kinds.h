@@ -24,8 +24,8 @@ namespace ib::host_abi::preload {
 // May run in signal handlers and after fork(): no locks, no memory from malloc(). Calls without a
 // function (nullptr) go to the kernel; so do mmap() and all calls that have no member here.
 struct DeviceKind {
-  // The file /dev/infiniband/NAME, or NAME0, NAME1, ... nullptr: there is no file; another kind
-  // makes the descriptors.
+  // The file /dev/infiniband/NAME, or NAME0, NAME1, ... It is nullptr if there is no file because
+  // another kind makes the descriptors.
   const char* name = nullptr;
   bool numbered = false;
   std::uint32_t mode = 0;
@@ -37,11 +37,12 @@ struct DeviceKind {
   Number (*number)(unsigned unit) = nullptr;
   // It has no position: lseek(), pread() and pwrite() fail with ESPIPE.
   bool is_stream = false;
-  // Returns a new descriptor, or -1 with errno. open() sets its number and close-on-exec.
-  int (*open)(unsigned unit, int flags) = nullptr;
+  // Returns a new descriptor, or -1 with errno. open() sets its number and close-on-exec. May
+  // change `unit` to another number (below 2^28) that the table shall have of it.
+  int (*open)(unsigned& unit, int flags) = nullptr;
 
   // Returns false if a descriptor with these properties cannot be one of this kind: its number may
-  // have been closed without this library. nullptr: that does not happen.
+  // have been closed without this library. It is nullptr for a kind to which that does not happen.
   bool (*is_object)(const struct ::statx& now) = nullptr;
   ssize_t (*read)(int fd, void* data, std::size_t size) = nullptr;
   ssize_t (*write)(int fd, const void* data, std::size_t size) = nullptr;
@@ -72,6 +73,7 @@ const DeviceKind* at(std::size_t index);
 // NOLINTBEGIN(bugprone-dynamic-static-initializers): constinit means that they are not
 extern constinit const DeviceKind kUverbs;             // device_uverbs.cpp
 extern constinit const DeviceKind kCompletionChannel;  // device_uverbs.cpp
+extern constinit const DeviceKind kRdmaCm;             // device_rdma_cm.cpp
 // NOLINTEND(bugprone-dynamic-static-initializers)
 
 }  // namespace ib::host_abi::preload

@@ -37,7 +37,7 @@ TEST(PreloadDevices, OtherFilesAreOfNoKind) {
         "/dev/infiniband/uverbs01", "/dev/infiniband/uverbs-1", "/dev/infiniband/uverbs1x",
         "/dev/infiniband/uverbs65536", "/dev/infiniband/uverbs4294967296", "/dev/uverbs0",
         "/dev/infiniband/uverbs0/x", "/dev/infinibandx/uverbs0", "/dev/infiniband/umad0",
-        "/dev/infiniband/issm0", "/dev/infiniband/rdma_cm"}) {
+        "/dev/infiniband/issm0", "/dev/infiniband/rdma_cm0", "/dev/infiniband/rdma"}) {
     EXPECT_EQ(kind_of(path, unit), nullptr) << path;
   }
 }
@@ -79,9 +79,10 @@ TEST(PreloadDevices, AFileOfUverbsLooksLikeThat) {
 class PreloadUverbs : public testing::Test {
  protected:
   void SetUp() override {
-    fd_ = kUverbs.open(3, O_RDWR | O_CLOEXEC);
+    unsigned unit = 3;
+    fd_ = kUverbs.open(unit, O_RDWR | O_CLOEXEC);
     ASSERT_GE(fd_, 0);
-    ASSERT_TRUE(fds::mark(fd_, {fds::Kind::Device, 3, &kUverbs}));
+    ASSERT_TRUE(fds::mark(fd_, {fds::Kind::Device, unit, &kUverbs}));
   }
   void TearDown() override {
     fds::forget(fd_);

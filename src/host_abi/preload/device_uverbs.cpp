@@ -30,7 +30,7 @@ DeviceKind::Number number(unsigned) {
   return kNull;
 }
 
-int open_null(unsigned, int flags) {
+int open_null(unsigned&, int flags) {
   return sys::open("/dev/null", flags);
 }
 

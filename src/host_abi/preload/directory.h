@@ -2,8 +2,8 @@
 // Our own DIR: the names of an emulated directory, or a real directory (is_parent()) followed by
 // the names that we add to it.
 //
-// Programs hold it as DIR*, so each call must tell it from libc's. libc's begins with its file
-// descriptor, an int that is never negative; ours begins with a negative number.
+// Programs hold it as DIR*, so each call must distinguish it from libc's. libc's begins with its
+// file descriptor, an int that is never negative; ours begins with a negative number.
 #pragma once
 
 #include "host_abi/preload/path.h"

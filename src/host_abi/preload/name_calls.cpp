@@ -28,7 +28,7 @@ constinit Real<int(const char*, hostent*, char*, std::size_t, hostent**, int*)>
 constinit Real<int(const char*, int, hostent*, char*, std::size_t, hostent**, int*)>
     real_gethostbyname2_r{"gethostbyname2_r"};
 
-// The caller asks for a name, so the answer has the name.
+// The query of the caller has a name, so the answer has it too.
 hostent* renamed(hostent* entry, const char* name, char* storage) {
   if (entry == nullptr) return nullptr;
   std::memcpy(storage, name, std::strlen(name) + 1);
@@ -36,7 +36,7 @@ hostent* renamed(hostent* entry, const char* name, char* storage) {
   return entry;
 }
 
-// gethostbyname() asks for IPv4, gethostbyname2() has the family as a further argument.
+// gethostbyname() resolves to IPv4, gethostbyname2() has the family as a further argument.
 constexpr int family_of() {
   return AF_INET;
 }

@@ -13,11 +13,11 @@ inline constexpr std::size_t kAddressSize = 46;  // INET6_ADDRSTRLEN
 bool can_be_node(const char* name);
 
 // Copies the first line of `text` that is an address of `family` (AF_INET, AF_INET6; AF_UNSPEC:
-// any) to `out`. If none is, the first line, so that the caller's real function says what is wrong
-// with it. Returns false if there is no line that can be an address.
+// any) to `out`. If none is, the first line, so that the caller's real function gives the error for
+// it. Returns false if there is no line that can be an address.
 bool pick_address(const char* text, std::size_t length, int family, char (&out)[kAddressSize]);
 
-// Asks softibd for an address of the node `name`, as pick_address() chooses it. Returns false if no
+// Queries softibd for an address of the node `name`, chosen by pick_address(). Returns false if no
 // node has that name, or softibd is not reached.
 bool find_node_address(const char* name, int family, char (&out)[kAddressSize]);
 

@@ -33,7 +33,8 @@ bool has_bytes(const iovec* buffers, int count) {
   return false;
 }
 
-// A call that moves less than a buffer is the last; an error after others says what they moved.
+// A call that moves less than a buffer is the last; after an error the sum of the others is
+// returned.
 template <class Call>
 ssize_t each(const iovec* buffers, int count, Call call) {
   ssize_t moved = 0;

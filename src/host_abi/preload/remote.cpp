@@ -2,6 +2,7 @@
 #include "host_abi/preload/remote.h"
 
 #include "host_abi/preload/system_calls.h"
+#include "linux/received_descriptors.h"
 
 #include <sys/un.h>
 
@@ -92,19 +93,13 @@ ssize_t receive_answer(int socket, Answer& answer, int& fd, bool& lost) {
   } while (got < 0 && errno == EINTR && sys::seconds() < deadline);
   if (got < 0) return got;
   lost = (message.msg_flags & MSG_CTRUNC) != 0;
-  for (cmsghdr* c = CMSG_FIRSTHDR(&message); c != nullptr; c = CMSG_NXTHDR(&message, c)) {
-    if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS) continue;
-    const std::size_t count = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-    for (std::size_t i = 0; i < count; ++i) {
-      int received = -1;
-      std::memcpy(&received, CMSG_DATA(c) + i * sizeof(int), sizeof received);
-      if (fd < 0) {
-        fd = received;
-      } else {
-        sys::close(received);
-      }
+  os::take_descriptors(message, [&fd](int received) {
+    if (fd < 0) {
+      fd = received;
+    } else {
+      sys::close(received);
     }
-  }
+  });
   return got;
 }
 
@@ -182,6 +177,15 @@ Reply open(const Path& path, ViewStatOut& out, int& fd) {
 Reply list(const Path& path, int& fd) {
   ViewStatOut ignored;
   return ask(Code::ViewList, path, ignored, fd);
+}
+
+int connect(Reply& why) {
+  return connect_to_daemon(why);
+}
+
+void copy_node(std::array<char, 64>& node) {
+  static_assert(sizeof(Environment::node) == sizeof node);
+  std::memcpy(node.data(), get_environment().node, node.size());
 }
 
 bool reachable() {

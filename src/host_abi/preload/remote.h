@@ -8,6 +8,8 @@
 
 #include <sys/stat.h>
 
+#include <array>
+
 namespace ib::host_abi::preload::remote {
 
 enum class Reply {
@@ -29,6 +31,12 @@ Reply open(const Path& path, verbs::control::ViewStatOut& out, int& fd);
 
 // `fd` holds the names, one per line.
 Reply list(const Path& path, int& fd);
+
+// A connection to softibd with a limit for the time of each call; the caller closes it. -1: `why`
+// says why (NoDescriptor, Unreachable).
+int connect(Reply& why);
+// The name of this host, NUL terminated.
+void copy_node(std::array<char, 64>& node);
 
 // Returns true in a virtual host whose softibd accepts connections.
 bool reachable();

@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -87,6 +88,12 @@ inline int set_option(int fd, int name, const void* value, socklen_t length) {
 }
 inline ssize_t send(int fd, const void* data, std::size_t size) {
   return ::syscall(SYS_sendto, fd, data, size, MSG_NOSIGNAL, nullptr, 0);
+}
+inline ssize_t read_own_memory(const iovec& to, const iovec& from) {
+  return ::syscall(SYS_process_vm_readv, process_id(), &to, 1, &from, 1, 0);
+}
+inline ssize_t send_message(int fd, const msghdr* message, int flags) {
+  return ::syscall(SYS_sendmsg, fd, message, flags);
 }
 inline ssize_t receive(int fd, msghdr* message, int flags) {
   return ::syscall(SYS_recvmsg, fd, message, flags);

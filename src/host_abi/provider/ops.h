@@ -14,7 +14,7 @@ verbs_context* import_context(ibv_device* device, int cmd_fd);
 void free_context(ibv_context* context);
 void async_event(ibv_context* context, ibv_async_event* event);
 
-// channel.cpp: tells the preload library how to make completion channels.
+// channel.cpp: gives the preload library the function that makes completion channels.
 void register_preload_hooks();
 
 // query.cpp

@@ -125,7 +125,7 @@ Status post_slowly(Qp& qp, const ibv_send_wr& wr, hca::Way way) {
 [[gnu::noinline]] int post_one(ibv_qp* ibqp, ibv_send_wr* wr, ibv_send_wr** bad, bool refused) {
   user::QueuePair& engine = *qp_of(ibqp).engine;
   const SendView view{*wr};
-  if (!hca::Requester::has_short_way(view.opcode())) {
+  if (!hca::Requester::has_fast_path(view.opcode())) {
     return post_sends(ibqp, wr, bad, hca::Way::Slow);
   }
   engine.send_lock();

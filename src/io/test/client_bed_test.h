@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // For the tests of clients' files: a device whose driver answers, parks or keeps requests as the
-// test says, and requests that note their end.
+// test chooses, and requests that note their end.
 #pragma once
 
 #include "io/client_file.h"

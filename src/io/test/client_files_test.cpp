@@ -109,7 +109,7 @@ TEST_F(ClientFilesTest, ACloseThatIsUnderWayIsWaitedForAndNotRepeated) {
   EXPECT_THAT(bed.trail, ElementsAre("close 1", "close 0", "over"));
 }
 
-// Its client has asked for Close; the end does not ask again.
+// Its client has sent Close; the end does not send it again.
 TEST_F(ClientFilesTest, ACloseThatWaitsIsSentInTheEnd) {
   open(0);
   open(1);

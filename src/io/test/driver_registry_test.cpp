@@ -65,9 +65,9 @@ struct Registry {
     executor.advance(std::chrono::milliseconds(1));
     return status;
   }
-  Status unload(const std::string& name, Duration patience = std::chrono::milliseconds(1)) {
+  Status unload(const std::string& name, Duration time_limit = std::chrono::milliseconds(1)) {
     registry.unload(name, done());
-    executor.advance(patience);
+    executor.advance(time_limit);
     return status;
   }
   platform::VirtualExecutor executor;
@@ -134,7 +134,7 @@ TEST(DriverRegistry, ALeakIsReportedByNameAndTheCodeStays) {
   DriverObject& driver = *r.registry.find_loaded("echo");
   driver.references.take(DriverUse::Client);
   EXPECT_EQ(r.unload("echo"), Status::Pending);
-  r.executor.advance(DriverRegistry::kPatience);
+  r.executor.advance(DriverRegistry::kUnloadTimeLimit);
   EXPECT_EQ(r.status, Status::DeviceBusy);
   EXPECT_THAT(r.reason, HasSubstr("driver echo still has 1 open of the access layer"));
   EXPECT_TRUE(r.modules.mapped);

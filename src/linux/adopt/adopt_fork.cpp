@@ -83,7 +83,8 @@ void make_private_in_steps(const Mapping& m, int file) {
   }
 }
 
-// The range whose pages a mapping shows; nullptr: pages of a peer, or no such mapping at all.
+// Returns the range whose pages a mapping shows, or nullptr if it shows pages of a peer, or is no
+// such mapping at all.
 const AdoptedRange* range_of(const Mapping& m) {
   if (!m.shared || !m.name_view().starts_with(kPagesPath)) return nullptr;
   const FileIdentity file{m.inode, m.device_major, m.device_minor};

@@ -36,8 +36,8 @@ struct Mover {
   int target = -1;
   bool has_minor = false;
   bool has_move = false;  // UFFDIO_MOVE (Linux 6.8): the kernel refuses pinned pages
-  // Touched pages may move although the kernel cannot tell whether they are pinned: the caller has
-  // made sure that nothing can pin them.
+  // Touched pages may move although the kernel does not report whether they are pinned: the caller
+  // has made sure that nothing can pin them.
   bool trusts_pins = false;
   std::uint64_t page_size = 4096;
 };

@@ -139,8 +139,8 @@ TEST_F(PinnedPages, PagesSharedWithAChildMoveOnceTheyAreTheProcessesOwn) {
   ::close(end[1]);
 }
 
-// Linux before 6.8 cannot tell. Then touched pages move only if nothing else runs and nothing could
-// hold them.
+// Linux before 6.8 does not report it. Then touched pages move only if nothing else runs and
+// nothing could hold them.
 TEST_F(PinnedPages, WithoutProofOnlyALoneProgramsPagesMove) {
 #if IB_THREAD_SANITIZER
   GTEST_SKIP() << "ThreadSanitizer starts a thread of its own in every process";

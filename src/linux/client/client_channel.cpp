@@ -3,6 +3,7 @@
 
 #include "linux/client/client_fork.h"
 #include "linux/client/client_handle.h"
+#include "linux/received_descriptors.h"
 #include "platform/level.h"
 #include "verbs/control.h"
 
@@ -160,16 +161,10 @@ ssize_t SocketChannel::receive_one(std::array<NativeHandle, kFdRoom>& handles, i
   if (got < 0) return -errno;
   flags = message.msg_flags;
   std::size_t next = 0;
-  for (cmsghdr* c = CMSG_FIRSTHDR(&message); c != nullptr; c = CMSG_NXTHDR(&message, c)) {
-    if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS) continue;
-    const std::size_t count = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-    for (std::size_t i = 0; i < count; ++i) {
-      int fd = -1;
-      std::memcpy(&fd, CMSG_DATA(c) + i * sizeof(int), sizeof fd);
-      NativeHandle handle = own_descriptor(fd);
-      if (next < handles.size()) handles[next++] = std::move(handle);
-    }
-  }
+  take_descriptors(message, [&](int descriptor) {
+    NativeHandle handle = own_descriptor(descriptor);
+    if (next < handles.size()) handles[next++] = std::move(handle);
+  });
   return got;
 }
 

@@ -303,8 +303,8 @@ TEST(ControlChannel, AForkedChildDoesNotKeepTheConnectionOpen) {
     ::_exit(0);
   }
   channel.reset();
-  const timeval patience{10, 0};  // until the child's handler has run
-  ::setsockopt(server.get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+  const timeval time_limit{10, 0};  // until the child's handler has run
+  ::setsockopt(server.get(), SOL_SOCKET, SO_RCVTIMEO, &time_limit, sizeof time_limit);
   char byte = 0;
   EXPECT_EQ(::recv(server.get(), &byte, 1, 0), 0);
   ::close(hold[0]);

@@ -193,7 +193,7 @@ Status read_process_memory(const platform::ProcessName& who, std::uint64_t from,
 
 Status write_process_memory(const platform::ProcessName& who, std::uint64_t to, const void* from,
                             std::size_t length) {
-  // Only read: iovec knows no const.
+  // Only read: iovec has no const.
   return move_all(Move::Write, who, const_cast<void*>(from), to, length);
 }
 

@@ -89,7 +89,7 @@ OwnCopy copy_own_memory_by_pipe(void* to, const void* from, std::size_t length) 
   return OwnCopy::Done;
 }
 
-// A word of each page, by operations of futexes that change nothing and wake nobody.
+// Tests a word of each page, by operations of futexes that change nothing and wake no thread.
 bool is_own_memory_accessible(const void* at, std::size_t length, bool write) {
   std::uint32_t here = 0;
   std::uint64_t place = reinterpret_cast<std::uintptr_t>(at);

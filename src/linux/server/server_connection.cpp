@@ -16,8 +16,6 @@
 namespace ib::os {
 namespace {
 
-// The number of messages that one connection may deliver before others get their turn.
-constexpr int kMessagesPerTurn = 16;
 // From a peer that lets this many messages wait no further requests are read: it must read first.
 constexpr std::size_t kManyUnsent = 64;
 // Likewise with answers that hold descriptors: all clients together have few of those.
@@ -54,9 +52,9 @@ struct ServerConnection::State : std::enable_shared_from_this<State> {
   }
 
   void wait_for_messages();
-  void read_messages();
+  void read_message();
   void read_on();
-  bool read_one();
+  void read_one();
   void watch_for_hangup();
   void wait_for_room();
   void wait_for_reader();
@@ -72,7 +70,7 @@ struct ServerConnection::State : std::enable_shared_from_this<State> {
   std::size_t unsent_bytes = 0;
   std::size_t unsent_with_handles = 0;
   bool paused = false;
-  bool reading = false;  // a wait for messages is under way, or we are in read_messages()
+  bool reading = false;  // a wait for messages is under way, or we are in read_message()
   bool sending = false;  // a wait for room, or for the peer to read, is under way
   bool hung_up = false;  // the peer has gone; its messages may still be there
   bool ended = false;
@@ -83,35 +81,33 @@ void ServerConnection::State::wait_for_messages() {
   socket.async_wait(asio::posix::stream_descriptor::wait_read,
                     [self = shared_from_this()](const asio::error_code& error) {
                       self->reading = false;
-                      if (!error && !self->ended) self->read_messages();
+                      if (!error && !self->ended) self->read_message();
                     });
 }
 
-void ServerConnection::State::read_messages() {
+// One message a turn: a client waits for each answer, so a second read would find nothing. The wait
+// reports messages that are there already, and other connections get their turn in between.
+void ServerConnection::State::read_message() {
   reading = true;
-  for (int count = 0; count < kMessagesPerTurn && may_read(); ++count) {
-    if (!read_one()) break;
-  }
+  if (may_read()) read_one();
   reading = false;
   read_on();
 }
 
-// Not read_messages(): the caller may be in the middle of handling a message.
+// Not read_message(): the caller may be in the middle of handling a message.
 void ServerConnection::State::read_on() {
   if (may_read() && !reading) wait_for_messages();
   if (!may_read() && hung_up) end();
 }
 
-// Returns false if no message is there, or the connection has ended.
-bool ServerConnection::State::read_one() {
+void ServerConnection::State::read_one() {
   ServerMessage message;
   switch (receive_message(descriptor(), *buffer, message)) {
     case Transfer::Done: break;
-    case Transfer::WouldBlock: return false;
-    case Transfer::Ended: end(); return false;
+    case Transfer::WouldBlock: return;
+    case Transfer::Ended: return end();
   }
   if (handler != nullptr) handler->on_message(std::move(message));
-  return true;
 }
 
 // Without reading, the end of the peer would be missed.

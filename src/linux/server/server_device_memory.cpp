@@ -120,7 +120,7 @@ void ServerDeviceMemory::punch(std::uint64_t offset, std::uint64_t length) {
 
 std::uint64_t ServerDeviceMemory::used_bytes() {
   struct stat s {};
-  constexpr std::uint64_t kBlock = 512;  // what st_blocks counts, whatever st_blksize says
+  constexpr std::uint64_t kBlock = 512;  // the unit of st_blocks, whatever st_blksize is
   return ::fstat(file_.get(), &s) == 0 ? static_cast<std::uint64_t>(s.st_blocks) * kBlock : 0;
 }
 

@@ -140,7 +140,7 @@ TEST_F(ServerDirectoryTest, WaitsForACommandThatLooksAtTheLock) {
   std::thread looker([&] {
     // tidy: allow(sleep) time itself is what is tested, or a poll with a deadline
     ::usleep(30'000);
-    ::unlink((dir + "/f.lock").c_str());  // and thinks that we are dead
+    ::unlink((dir + "/f.lock").c_str());  // and takes us for dead
     ::flock(lock.get(), LOCK_UN);
   });
   EXPECT_NE(claim(), nullptr) << reason;

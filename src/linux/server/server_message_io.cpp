@@ -3,6 +3,7 @@
 
 #include "base/assert.h"
 #include "linux/client/client_handle.h"
+#include "linux/received_descriptors.h"
 
 #include <linux/sockios.h>
 #include <sys/ioctl.h>
@@ -22,17 +23,6 @@ struct alignas(cmsghdr) ControlBuffer {
   std::array<char, CMSG_SPACE(kMaxDescriptors * sizeof(int))> bytes{};
 };
 
-// Every descriptor that came is ours now. The kernel closes those without room in the buffer.
-void take_descriptors(const cmsghdr& header, ServerMessage& message) {
-  const std::size_t count = (header.cmsg_len - CMSG_LEN(0)) / sizeof(int);
-  IB_ASSERT(count <= message.handles.size());
-  for (std::size_t i = 0; i < count; ++i) {
-    int descriptor = -1;
-    std::memcpy(&descriptor, CMSG_DATA(&header) + i * sizeof(int), sizeof(int));
-    message.handles[i] = own_descriptor(descriptor);
-  }
-}
-
 }  // namespace
 
 Transfer receive_message(int socket, std::span<std::byte> buffer, ServerMessage& message) {
@@ -51,10 +41,12 @@ Transfer receive_message(int socket, std::span<std::byte> buffer, ServerMessage&
   // ECONNRESET and the like: it has gone without reading our answers.
   if (length < 0) return Transfer::Ended;
 
-  for (cmsghdr* part = CMSG_FIRSTHDR(&header); part != nullptr; part = CMSG_NXTHDR(&header, part)) {
-    if (part->cmsg_level == SOL_SOCKET && part->cmsg_type == SCM_RIGHTS)
-      take_descriptors(*part, message);
-  }
+  std::size_t taken = 0;
+  take_descriptors(header, [&](int descriptor) {
+    // The kernel closes those that find no room in the buffer.
+    IB_ASSERT(taken < message.handles.size());
+    message.handles[taken++] = own_descriptor(descriptor);
+  });
   // Only now: an empty message may bring descriptors, and they are ours then.
   if (length == 0) return Transfer::Ended;
   if ((header.msg_flags & MSG_CTRUNC) != 0) message.handles_lost = true;

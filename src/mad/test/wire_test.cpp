@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // tshark reads what the engines of this layer emit.
 #include "base/buffers.h"
+#include "mad/class_port_info.h"
 #include "mad/header.h"
+#include "mad/rmpp.h"
 #include "mad/smp.h"
 #include "mad/test/erf_capture_test.h"
 #include "verbs/gid.h"
@@ -33,6 +35,53 @@ TEST(WireTest, ACaptureHasTheHeadersOfItsMads) {
   if (!rows) GTEST_SKIP() << "tshark is not installed";
   EXPECT_EQ(*rows, (Rows{{"7", "0x00000000", "0x000000000000002a", "", ""},
                          {"2", "0x00123456", "0x000000000000002b", "::ffff:10.0.0.2", ""}}));
+}
+
+// All packets of a transfer that is answered, stopped and aborted.
+TEST(WireTest, TsharkReadsEachKindOfRmppPacket) {
+  ErfCapture capture;
+  Rmpp sender({});
+  Rmpp receiver({});
+  const Instant now{std::chrono::seconds(1)};
+  std::vector<std::byte> message(56 + 250);
+  MadHeader header;
+  header = {1, mgmt_class::kSubnAdm, 2, method::kGetTableResp, 0, 0, 0x1234, 0x35, 0, 0};
+  std::memcpy(message.data(), &header, sizeof header);
+  const auto id = sender.send({1, 2, 1, {}}, message, false, now);
+  ASSERT_TRUE(id);
+  bool progress = true;
+  while (progress) {
+    progress = false;
+    for (Rmpp* end : {&sender, &receiver}) {
+      while (auto output = end->poll(now)) {
+        progress = true;
+        if (output->kind != Rmpp::Output::Kind::Packet) continue;
+        capture.add(output->packet);
+        Rmpp& other = end == &sender ? receiver : sender;
+        (void)other.on_packet({1, 2, 1, {}}, output->packet, true, now);
+      }
+    }
+  }
+  Rmpp full({.max_receptions = 0});
+  const auto stopped = sender.send({1, 2, 1, {}}, message, false, now);
+  const auto first = sender.poll(now);
+  ASSERT_TRUE(stopped && first);
+  (void)full.on_packet({1, 2, 1, {}}, first->packet, true, now);
+  capture.add(full.poll(now)->packet);
+  sender.cancel(*stopped);
+  capture.add(sender.poll(now)->packet);
+  const auto rows =
+      capture.dissect("rmpp", {"infiniband.rmpp.rmpptype", "infiniband.rmpp.rmppflags",
+                               "infiniband.rmpp.rmppstatus", "infiniband.rmpp.segmentnumber",
+                               "infiniband.rmpp.payloadlength", "infiniband.rmpp.newwindowlast"});
+  if (!rows) GTEST_SKIP() << "tshark is not installed";
+  // The fourth bit of its flags is the lowest of the response time.
+  EXPECT_EQ(*rows, (Rows{{"0x01", "0x0b", "0x00", "0x00000001", "0x00000122", "", ""},
+                         {"0x02", "0x09", "0x00", "0x00000001", "", "0x00000011", ""},
+                         {"0x01", "0x0d", "0x00", "0x00000002", "0x00000046", "", ""},
+                         {"0x02", "0x09", "0x00", "0x00000002", "", "0x00000012", ""},
+                         {"0x03", "0x09", "0x01", "", "", "", ""},
+                         {"0x04", "0x09", "0x7f", "", "", "", ""}}));
 }
 
 }  // namespace

@@ -4,9 +4,8 @@
 // until an answer comes or the time is up (docs/design/0014). Services of softibd (SA, CM) are
 // agents.
 //
-//   id = gsi.add_agent({.name = "sa client", .mgmt_class = 3, .class_version = 2, ...}, reason);
-//   gsi.ensure("node1", irp);                    // opens its HCAs; nothing happens before
-//   gsi.request(id, {to, bytes_of(query), 1s, 3}, on_answer);
+// An agent is added by add_agent(); ensure() opens the HCAs of a node, and nothing happens there
+// before; request() sends a request and brings the answer.
 //
 // A *message* is a MAD with its headers, as it is on the wire. One that needs several packets [IBA1
 // 13.6] is the headers of its first packet (mad::header_size() bytes) and then all of its data.
@@ -27,6 +26,7 @@
 #include "mad/class_port_info.h"
 #include "mad/header.h"
 #include "mad/method_set.h"
+#include "mad/rmpp.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -43,7 +43,7 @@ namespace ib::services {
 using AgentId = std::uint32_t;    // 0: none
 using RequestId = std::uint64_t;  // 0: none
 
-// Both ends of a MAD. What has come is answered by sending to where it came from.
+// Both ends of a MAD. A request is answered by sending to where it came from.
 struct GsiAddress {
   std::uint32_t port = 0;  // the own one: its index in the fabric's port table
   al::MadAddress remote;
@@ -53,13 +53,15 @@ struct GsiAddress {
 struct GsiMessage {
   GsiAddress from;
   mad::MadHeader header;
-  std::span<const std::byte> bytes;  // with its headers; at least mad::kMadSize
+  // With its headers: mad::kMadSize, or of RMPP as many as there are, at least
+  // mad::header_size().
+  std::span<const std::byte> bytes;
 };
 
-// What becomes of ports that Gsi has queue pair 1 of.
+// Changes of ports that Gsi has queue pair 1 of.
 enum class GsiPortChange : std::uint8_t {
   Opened,  // MADs can be sent and received
-  Closed,  // its HCA is gone, or sleeps
+  Closed,  // its HCA is gone
   Event,   // `event` says which of a port's events [IBA1 11.6.3] came
 };
 struct GsiPortEvent {
@@ -75,10 +77,10 @@ struct GsiAgent {
   std::string name;  // for people
   std::uint8_t mgmt_class = 0;
   std::uint8_t class_version = 1;
-  std::uint32_t oui = 0;   // of vendor classes 0x30 to 0x4f: the company; the class is shared
-  mad::MethodSet methods;  // of requests that it takes; empty: it only sends
+  std::uint32_t oui = 0;     // of vendor classes 0x30 to 0x4f: the company; the class is shared
+  mad::MethodSet methods{};  // of requests that it takes; empty: it only sends
   std::optional<std::uint32_t> port{};  // it takes what comes to this port only
-  // Get(ClassPortInfo) is answered with it, unless the agent has none.
+  // Get(ClassPortInfo) is answered with it, unless the agent has none. Its versions are filled in.
   std::optional<mad::ClassPortInfo> class_port_info{};
   std::uint32_t max_requests = 4096;  // under way at a time
   OnMessage on_message{};             // requests, whole
@@ -92,6 +94,8 @@ struct GsiRequest {
   // From the end of each sending to the next one, a little longer each time; `timeout` is that of
   // one try.
   Duration timeout = std::chrono::seconds(1);
+  // A message of several packets is sent once, as RMPP repeats what is lost: its retries are time
+  // to wait. Nothing is sent any more when a part of the answer has come.
   std::uint32_t retries = 3;
 };
 
@@ -101,8 +105,8 @@ struct GsiAnswer {
   std::vector<std::byte> bytes;
 };
 
-// `answer` is null unless the status is Ok. An answer that says in its MAD status that the request
-// failed is an answer.
+// May be empty. `answer` is null unless the status is Ok. An answer that says in its MAD status
+// that the request failed is an answer.
 //   Timeout         no answer to any of the tries
 //   Disconnected    the other side gave up a message of several packets (RMPP ABORT, STOP)
 //   DeviceRemoved   the HCA of the port is gone
@@ -133,11 +137,12 @@ class Gsi {
  public:
   struct Options {
     std::uint64_t seed = 1;  // of the random part of timeouts
+    mad::Rmpp::Options rmpp{};
   };
   Gsi(al::System& system, const fabric::Fabric& fabric, const Options& options);
   Gsi(const Gsi&) = delete;
   Gsi& operator=(const Gsi&) = delete;
-  ~Gsi();  // closed
+  ~Gsi();  // close() is done, or no node was opened
 
   // Opens the node and queue pairs 1 of its ports; Ok at once if that has been done. From then on
   // its HCAs are opened and closed as they come and go. Ports that could not be opened are tried
@@ -149,13 +154,19 @@ class Gsi {
   // Of all open nodes.
   std::vector<GsiPort> ports() const;
 
+  // Closes an HCA that is about to be removed, so that nobody objects to that on our account, and
+  // opens it again only after let_back().
+  void let_go(const fabric::Hca& hca, std::function<void()> done);
+  void let_back(const fabric::Hca& hca);
+
   // Ends all requests with Cancelled, then closes all nodes. Agents may still be removed. Once.
   void close(io::IrpRef irp);
 
   // AlreadyExists: another agent takes one of these methods there; InvalidParameter; the reason
   // says which. `agent` hears of ports that are open already as of others, soon.
   Result<AgentId> add_agent(GsiAgent agent, std::string& reason);
-  // Its requests and transfers are dropped without a call. Also from inside its own callbacks.
+  // Its requests and transfers are dropped without a call; requests by IRP end with Cancelled. Also
+  // from inside its own callbacks.
   void remove_agent(AgentId agent);
 
   // Sends a request and waits for the response with its class and transaction id, from there.

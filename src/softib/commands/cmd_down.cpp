@@ -149,9 +149,9 @@ void down_one(const std::string& dir, const std::string& fabric, bool force) {
   client.reset();
   // Disconnected: it ended before its answer was sent, or another command ended it.
   const bool asked = answer.status == Status::Ok || answer.status == Status::Disconnected;
-  constexpr std::chrono::seconds kPatience{10};
-  const bool gone = asked && (process.valid() ? ends_within(process, kPatience)
-                                              : falls_silent_within(files.socket, kPatience));
+  constexpr std::chrono::seconds kTimeLimit{10};
+  const bool gone = asked && (process.valid() ? ends_within(process, kTimeLimit)
+                                              : falls_silent_within(files.socket, kTimeLimit));
   if (!gone && !force) {
     throw CliError(Exit::Daemon,
                    fmt::format("fabric \"{}\" did not go down: {}\n  `softib down --force` kills "

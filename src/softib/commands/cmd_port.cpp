@@ -2,6 +2,7 @@
 // softib port: pulls a cable and plugs it in again.
 #include "softib/commands/command.h"
 #include "softib/pages/fabric_state.h"
+#include "softib/pages/status_page.h"
 
 #include <fmt/format.h>
 
@@ -14,6 +15,22 @@ struct PortOptions {
   bool up = false;
 };
 
+// Of a port that should be up and is not: why.
+std::string what_is_missing(const Json& state, const std::string& node, const PortPlace& place) {
+  for (const Json& host : list_of(state, "nodes")) {
+    if (text_of(host, "name") != node) continue;
+    for (const Json& hca : list_of(host, "hcas")) {
+      if (text_of(hca, "name") != place.ca) continue;
+      for (const Json& port : list_of(hca, "ports")) {
+        const bool is_it = number_of(port, "number") == place.port && port.contains("peer");
+        if (!is_it || text_of(port, "state") != "down") continue;
+        return "the other end of its cable, " + peer_name(port["peer"]) + ", is down";
+      }
+    }
+  }
+  return {};
+}
+
 void set_port(const PortOptions& options) {
   ControlClient client = connect_up(options.fabric);
   const std::string node = ask_node(client, options.place.node, options.fabric);
@@ -25,6 +42,9 @@ void set_port(const PortOptions& options) {
   const std::string which =
       fmt::format("port {} of {} on {}", options.place.port, options.place.ca, node);
   client.require(verbs::control::Code::SetPort, bytes_of(in), which);
+  const std::string missing =
+      options.up ? what_is_missing(ask_state(client), node, options.place) : "";
+  if (!missing.empty()) return print(fmt::format("{} waits: {}\n", which, missing));
   print(fmt::format("{} is {}\n", which, options.up ? "up" : "down"));
 }
 

@@ -60,7 +60,7 @@ void add_shape_options(Command& command, ShapeOptions& options) {
       .placeholder("SIZE");
   command
       .option("--config", options.config,
-              "children of ports, partitions, link layers, addresses, driver store "
+              "children of ports, partitions, link layers, addresses, cables, driver store "
               "(docs/cli.md)")
       .placeholder("FILE");
   command
@@ -99,11 +99,12 @@ void check_config(const FabricShape& shape) {
   whole.hcas_per_node = shape.hcas.value_or(1);
   whole.ports_per_hca = shape.ports.value_or(1);
   if (!shape.link_layer.empty()) whole.link_layer = verbs::link_layer_of(shape.link_layer);
-  if (apply_links(*config, whole, reason) != Status::Ok) {
+  if (apply_link_layers(*config, whole, reason) != Status::Ok) {
     throw CliError(Exit::Usage, fmt::format("{}:{}", shape.config, reason));
   }
   auto fabric = fabric::Fabric::create(whole);
-  if (fabric && apply_addresses(*config, *fabric, reason) != Status::Ok) {
+  if (fabric && (apply_addresses(*config, *fabric, reason) != Status::Ok ||
+                 apply_cables(*config, *fabric, reason) != Status::Ok)) {
     throw CliError(Exit::Usage, fmt::format("{}:{}", shape.config, reason));
   }
   if ((*config).drivers.empty()) return;

@@ -21,7 +21,7 @@ namespace ib::softib {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-constexpr std::chrono::seconds kPatience{20};
+constexpr std::chrono::seconds kTimeLimit{20};
 
 // Waits for the lock of another; invalid once `deadline` has passed. LOCK_NB and sleep instead of
 // blocking, since flock() has no time limit.
@@ -98,7 +98,7 @@ void wait_for_predecessor(const FabricFiles& files, Clock::time_point deadline) 
 void start(const LaunchPlan& plan, const Installation& installation, const FabricFiles& files) {
   require_daemon(installation);
   const std::vector<std::string> words = command_line(plan, installation, files);
-  const DaemonStart outcome = start_daemon(words, files.log, kPatience);
+  const DaemonStart outcome = start_daemon(words, files.log, kTimeLimit);
   if (outcome.ready) return;
   const std::string log =
       outcome.explained ? "" : last_lines(files.log, 8, outcome.log_size_before);
@@ -116,7 +116,7 @@ Launched connect_or_start(const LaunchPlan& plan, const Installation& installati
   const FabricFiles files = fabric_files(plan.runtime_dir, plan.fabric);
   if (auto client = connect_alive(files.socket)) return {std::move(*client), false};
 
-  const Clock::time_point deadline = Clock::now() + kPatience;
+  const Clock::time_point deadline = Clock::now() + kTimeLimit;
   const Fd turn = lock_file(plan.runtime_dir, O_RDONLY | O_DIRECTORY, deadline);
   if (!turn.valid()) {
     const int error = errno;

@@ -100,7 +100,7 @@ std::size_t read_ready_line(int ready, std::array<char, 2048>& text) {
 
 // In the helper, which is the parent of softibd until that is ready.
 Report bring_up(std::vector<std::string>& words, std::vector<std::string>& variables, int log,
-                std::chrono::seconds patience) {
+                std::chrono::seconds limit) {
   std::array<int, 2> ready{};
   std::array<int, 2> failed{};
   if (::pipe2(ready.data(), O_CLOEXEC) != 0 || ::pipe2(failed.data(), O_CLOEXEC) != 0) {
@@ -112,10 +112,10 @@ Report bring_up(std::vector<std::string>& words, std::vector<std::string>& varia
   ::close(ready[1]);
   ::close(failed[1]);
   pollfd waiting{ready[0], POLLIN, 0};
-  const auto limit = std::chrono::duration_cast<std::chrono::milliseconds>(patience);
+  const auto limit_ms = std::chrono::duration_cast<std::chrono::milliseconds>(limit);
   int polled = 0;
   do {
-    polled = ::poll(&waiting, 1, static_cast<int>(limit.count()));
+    polled = ::poll(&waiting, 1, static_cast<int>(limit_ms.count()));
   } while (polled < 0 && errno == EINTR);
   if (polled > 0) {
     std::array<char, 2048> text{};
@@ -127,7 +127,7 @@ Report bring_up(std::vector<std::string>& words, std::vector<std::string>& varia
   }
   ::kill(pid, SIGKILL);
   how_it_ended(pid, failed[0]);
-  return {Report::Kind::Slow, static_cast<int>(patience.count()), {}};
+  return {Report::Kind::Slow, static_cast<int>(limit.count()), {}};
 }
 
 std::string in_words(const Report& report) {
@@ -168,7 +168,7 @@ Fd open_log(const std::string& path, std::size_t& size) {
 }  // namespace
 
 DaemonStart start_daemon(std::vector<std::string> words, const std::string& log,
-                         std::chrono::seconds patience) {
+                         std::chrono::seconds limit) {
   words.emplace_back("--ready-fd");
   words.push_back(std::to_string(kReadyFd));
   std::vector<std::string> variables = as_words(without_softib(current_environment()));
@@ -185,7 +185,7 @@ DaemonStart start_daemon(std::vector<std::string> words, const std::string& log,
   if (helper == 0) {
     ::setsid();
     ::signal(SIGCHLD, SIG_DFL);  // if it is ignored, waitpid() has no result
-    const Report report = bring_up(words, variables, log_file.get(), patience);
+    const Report report = bring_up(words, variables, log_file.get(), limit);
     ::_exit(::write(report_out.get(), &report, sizeof report) == sizeof report ? 0 : 1);
   }
   report_out.reset();

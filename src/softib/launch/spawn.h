@@ -19,10 +19,10 @@ struct DaemonStart {
 };
 
 // Executes `words` and waits until it reports on the descriptor of "--ready-fd N" (appended here)
-// that it is ready, or ends, or `patience` is over (then it is killed). Its output is added to
+// that it is ready, or ends, or `limit` is over (then it is killed). Its output is added to
 // `log`. Throws CliError if no process can be made.
 DaemonStart start_daemon(std::vector<std::string> words, const std::string& log,
-                         std::chrono::seconds patience);
+                         std::chrono::seconds limit);
 
 // Resource limits of this process that may keep softibd or its clients from working, in words.
 std::string tight_limits();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "softib/pages/control_client.h"
 
+#include "linux/received_descriptors.h"
 #include "setup/cli_error.h"
 
 #include <fcntl.h>
@@ -50,16 +51,10 @@ std::string no_answer(pid_t pid) {
 // Takes the descriptors that came with a message; all but the first are closed.
 Fd take_file(msghdr& message) {
   Fd first;
-  for (cmsghdr* c = CMSG_FIRSTHDR(&message); c != nullptr; c = CMSG_NXTHDR(&message, c)) {
-    if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS) continue;
-    const std::size_t count = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-    for (std::size_t i = 0; i < count; ++i) {
-      int fd = -1;
-      std::memcpy(&fd, CMSG_DATA(c) + i * sizeof(int), sizeof fd);
-      Fd file = make_fd(fd);
-      if (!first.valid()) first = std::move(file);
-    }
-  }
+  os::take_descriptors(message, [&first](int descriptor) {
+    Fd file = make_fd(descriptor);
+    if (!first.valid()) first = std::move(file);
+  });
   return first;
 }
 

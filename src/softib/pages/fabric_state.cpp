@@ -46,7 +46,7 @@ std::string shape_difference(const Json& state, const FabricShape& wanted) {
   if (!wanted.verify.empty() && text_of(state, "verify") != wanted.verify) {
     return fmt::format("it was not started with --verify={}", wanted.verify);
   }
-  // That of the command line; a configuration may say otherwise of single HCAs.
+  // That of the command line; a configuration may give another one to single HCAs.
   if (!wanted.link_layer.empty() && text_of(state, "link_layer") != wanted.link_layer) {
     return fmt::format("its link layer is {}, not {}", text_of(state, "link_layer"),
                        wanted.link_layer);

@@ -35,6 +35,13 @@ std::string traffic(const Json& port) {
                      bytes_text(number_of(counters, "received_bytes")));
 }
 
+// The other end of its cable; empty for a port on the ideal network.
+std::string cable(const Json& port) {
+  const Json peer = port.is_object() ? port.value("peer", Json()) : Json();
+  return peer.is_object() ? fmt::format("\n            cable to {}", peer_name(peer))
+                          : std::string();
+}
+
 // Long names are cut; `softib status --json` has them.
 std::string cut(const std::string& text, std::size_t width) {
   return text.size() <= width ? text : text.substr(0, width - 3) + "...";
@@ -72,14 +79,15 @@ std::string node_lines(const Json& node) {
       const bool is_ethernet = text_of(port, "link_layer") == "ethernet";
       const std::string kind =
           is_ethernet ? "Ethernet " : fmt::format("LID {:<5}", text_of(port, "lid"));
-      text += fmt::format("    port {}  {} {} GUID {}{}\n", text_of(port, "number"),
-                          port_state(port), kind, text_of(port, "guid"), traffic(port));
+      text +=
+          fmt::format("    port {}  {} {} GUID {}{}{}\n", text_of(port, "number"), port_state(port),
+                      kind, text_of(port, "guid"), cable(port), traffic(port));
     }
   }
   return text;
 }
 
-// Whether there is nothing to say of it but that it is there.
+// Returns whether it exists and has no other property to show.
 bool is_quiet(const Json& node) {
   for (const Json& hca : list_of(node, "hcas")) {
     if (!counts(hca, "objects").empty()) return false;
@@ -198,6 +206,11 @@ std::string bytes_text(std::uint64_t bytes) {
     ++unit;
   }
   return unit == 0 ? fmt::format("{} B", bytes) : fmt::format("{:.1f} {}", value, kUnits[unit]);
+}
+
+std::string peer_name(const Json& peer) {
+  return fmt::format("{}/{}/{}", text_of(peer, "node"), text_of(peer, "hca"),
+                     text_of(peer, "port"));
 }
 
 std::string status_page(const std::string& fabric, const Json& state) {

@@ -11,6 +11,9 @@ namespace ib::softib {
 // Fields that this softibd does not report are left out.
 std::string status_page(const std::string& fabric, const Json& state);
 
+// "node1/softib0/1", as the configuration file names ports.
+std::string peer_name(const Json& peer);
+
 std::string bytes_text(std::uint64_t bytes);  // "1.5 GiB"
 
 }  // namespace ib::softib

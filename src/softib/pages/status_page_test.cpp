@@ -53,6 +53,17 @@ TEST(StatusPage, AnEthernetPortHasNoLidAndItsNodeAddresses) {
   EXPECT_EQ(page.find("LID"), std::string::npos) << page;
 }
 
+TEST(StatusPage, APortWithACableShowsItsOtherEnd) {
+  const Json state = Json::parse(R"({"nodes":[{"name":"node0","hcas":[{"name":"softib0","ports":[
+        {"number":1,"guid":"0x2","lid":3,"state":"down",
+         "peer":{"node":"node1","hca":"softib1","port":2}},
+        {"number":2,"peer":7}]}]}]})");
+  const std::string page = status_page("lab", state);
+  EXPECT_NE(page.find("port 1  down    LID 3     GUID 0x2\n            cable to node1/softib1/2\n"),
+            std::string::npos)
+      << page;
+}
+
 TEST(StatusPage, OfAThousandNodesThoseThatAreUsed) {
   Json nodes = Json::array();
   for (int i = 0; i < 1000; ++i) {

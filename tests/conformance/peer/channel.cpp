@@ -35,12 +35,12 @@ class LocalChannel final : public Channel {
 
 class ProcessChannel final : public Channel {
  public:
-  ProcessChannel(Child child, std::uint32_t patience)
-      : child_(std::move(child)), patience_(static_cast<int>(patience)) {}
+  ProcessChannel(Child child, std::uint32_t time_limit_ms)
+      : child_(std::move(child)), time_limit_ms_(static_cast<int>(time_limit_ms)) {}
   ~ProcessChannel() override {
     if (!child_.lives()) return;
     (void)::shutdown(child_.socket(), SHUT_WR);  // the peer cleans up and exits at end of input
-    (void)child_.wait(patience_);
+    (void)child_.wait(time_limit_ms_);
     if (child_.lives()) ADD_FAILURE() << "conformance_peer does not end" << in_time();
   }
   Reply call(Command command, const Message& in) override {
@@ -54,7 +54,7 @@ class ProcessChannel final : public Channel {
   static Reply lost() { return {Status::Disconnected, {}, "conformance_peer has ended"}; }
   // A peer that hangs must fail its test and must not delay the tests after it.
   Reply answer(const std::string& what) {
-    if (!child_.has_output(patience_)) {
+    if (!child_.has_output(time_limit_ms_)) {
       child_.kill();
       return {Status::Disconnected,
               {},
@@ -63,9 +63,9 @@ class ProcessChannel final : public Channel {
     auto reply = receive_reply(child_.socket());
     return reply ? *std::move(reply) : lost();
   }
-  std::string in_time() const { return " in " + std::to_string(patience_) + " ms"; }
+  std::string in_time() const { return " in " + std::to_string(time_limit_ms_) + " ms"; }
   Child child_;
-  int patience_;
+  int time_limit_ms_;
 };
 
 }  // namespace
@@ -84,7 +84,7 @@ std::unique_ptr<Channel> make_process_channel(const HostSettings& settings, std:
     reason = "cannot start " + words.front();
     return nullptr;
   }
-  auto channel = std::make_unique<ProcessChannel>(std::move(child), settings.patience);
+  auto channel = std::make_unique<ProcessChannel>(std::move(child), settings.time_limit_ms);
   // The first message of the peer has the status of its attach.
   const Reply hello = channel->hello();
   if (hello.status == Status::Ok) return channel;

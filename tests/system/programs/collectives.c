@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
- * Checked MPI_Reduce, Allreduce, Alltoall and Bcast of 64 KiB to 1 MiB, with buffers that are allocated and freed for each
- * size, as programs do: registration caches then meet fresh memory at old addresses. Prints the errors.
+ * Checked MPI_Reduce, Allreduce, Alltoall and Bcast of 64 KiB to 1 MiB, with buffers that are allocated and freed for
+ * each size, as programs do: registration caches then meet fresh memory at old addresses. Prints the errors.
  *
  *   collectives [ROUNDS] */
 #include <mpi.h>

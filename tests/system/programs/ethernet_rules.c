@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// What libibverbs says of an Ethernet (RoCE v2) port, and how programs address others from it: by
+// The attributes of an Ethernet (RoCE v2) port in libibverbs, and the ways to address others from it: by
 // the entries of its GID table. Prints one line per broken rule and fails if there is one.
 #include "rules.h"
 

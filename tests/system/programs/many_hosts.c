@@ -18,7 +18,7 @@
 
 enum { PORT = 1, SOCK = 3 };
 
-/* What a host says of itself; what a member is told of its neighbours. */
+/* The address of a host; the addresses of a member's neighbours. */
 struct end {
   uint32_t lid, in_qpn, out_qpn;
 };
@@ -68,7 +68,7 @@ static void connect_qp(struct ibv_qp* qp, uint32_t qpn, uint32_t lid) {
   if (errno) die("to RTS");
 }
 
-/* Sleeps until there is a completion: a thousand processes that poll would leave no core to the one whose turn it is. */
+/* Sleeps until there is a completion: a thousand processes that poll would leave no core to the one that must run. */
 static void wait_completion(struct ibv_comp_channel* channel, struct ibv_cq* cq) {
   struct ibv_wc wc;
   int got;

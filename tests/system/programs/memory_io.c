@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
- * Reads from a file into memory that is registered, used by a peer and deregistered meanwhile; counts the rounds in which the
- * program or the peer does not see the content of the file.
+ * Reads from a file into memory that is registered, used by a peer and deregistered meanwhile; counts the rounds in
+ * which the program or the peer does not see the content of the file.
  *
- *   memory_io MODE ROUNDS SEED      MODE: direct, uring, uring-fixed, buffered, or remap: the memory is unmapped and mapped
- *                                   again while it is registered, as registration caches that deregister late let happen;
- *                                   regions: ROUNDS small regions at once, and the mappings that they leave behind */
+ *   memory_io MODE ROUNDS SEED      MODE: direct, uring, uring-fixed, buffered, or remap: the memory is unmapped and
+ *                                   mapped again while it is registered, as with registration caches that deregister
+ *                                   late; regions: ROUNDS small regions at once, and the mappings that they leave */
 #define _GNU_SOURCE
 #include "two_sides.h"
 

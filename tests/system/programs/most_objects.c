@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
- * most_objects [KIND...]: creates as many objects of each kind as ibv_query_device promises, then
+ * most_objects [KIND...]: creates as many objects of each kind as ibv_query_device returns, then
  * one more, and destroys them: "KIND: COUNT of COUNT, one more: TEXT" a line. Without KIND: all.
  * Channels and contexts end with the file descriptors: "KIND: TEXT". */
 #include <errno.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Repair after a death. A poster may die between any two stores; the order of its stores (see
-// hca/requester/responder_receive.cpp, hca/queues/cq_producer.h) leaves enough to tell how far it
-// came:
+// hca/requester/responder_receive.cpp, hca/queues/cq_producer.h) leaves enough to find the step
+// that it had reached (docs/design/0003-notes.md):
 //   SRQ:   srq_taken = id + 1, then head + 1, then unlock
 //   any:   cq_intent = position + 1, then the completion and its seq, then `producer`, unlock, then
 //          rq_head + 1 or srq_taken = 0, then cq_intent = 0
@@ -26,7 +26,7 @@ namespace {
 using hca::Shared32;
 using verbs::QpType;
 
-// Entries whose index is in our own books exist.
+// Entries whose index is in softibd's private tables exist.
 template <class T>
 T& sure(T* entry) {
   IB_ASSERT(entry != nullptr);
@@ -196,7 +196,7 @@ void put_back(Core& core, const Qp& qp) {
 void repair_after(Core& core, const Session& dead) {
   const std::uint32_t owner = hca::lock_owner(dead.slot);
   const Traces traces = collect(core, dead);
-  // An atomic of the dead process: it was executed, or it was not; nobody has heard of either.
+  // An atomic of the dead process: it was executed, or it was not; no client got a result of it.
   for (std::uint32_t i = 0; i < hca::kAtomicLocks; ++i) {
     Shared32& word = core.arena().atomic_lock_at(i);
     if (word.load() == owner) hca::unlock(word);
@@ -204,11 +204,11 @@ void repair_after(Core& core, const Session& dead) {
   for (const Cq* cq : traces.cqs) {
     hca::CqEntry& entry = *core.arena().cq(cq->index);
     const std::uint32_t lock = entry.producer.lock.load();
-    // Somebody else's lock: then that one keeps it consistent.
+    // The lock of another process: then that one keeps it consistent.
     if (lock == owner || (lock == 0 && !cq->shared)) advance_producer(core, *cq);
   }
-  // Before the completion queues are unlocked: until then nobody else writes at the position that
-  // an intent names.
+  // Before the completion queues are unlocked: until then no other process writes at the position
+  // that an intent names.
   for (const Qp* qp : traces.qps) repair_responder(core, *qp, owner);
   core.srqs.for_each([&](Srq& srq) {
     if (core.arena().srq(srq.index)->consumer.lock.load() == owner) repair_srq(core, srq, traces);
@@ -237,7 +237,7 @@ std::vector<std::uint32_t> settle_bounces(Core& core, std::vector<std::uint32_t>
       hca::BounceEntry& entry = *core.arena().bounce(slot, i);
       hca::BounceState state = entry.request.state.load(std::memory_order_acquire);
       if (state == hca::BounceState::Free) continue;
-      // Those who asked the dead process see its generation and give up by themselves.
+      // Requesters of the dead process see its generation and give up by themselves.
       const std::uint32_t requester = entry.request.requester_slot.load();
       if (requester >= is_dead.size() || is_dead[requester] == kLives || slot == requester)
         continue;

@@ -23,7 +23,7 @@ void Later::arm() {
 
 void Later::run_due() {
   timer_.reset();
-  // Only what was due on entry: work that asks to run again at once must not starve the loop.
+  // Only work that was due on entry: work that is to run again at once must not starve the loop.
   const Instant until = executor_.now();
   std::list<Once> batch;
   while (!due_.empty() && due_.begin()->first <= until) {

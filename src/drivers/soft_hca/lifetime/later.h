@@ -6,7 +6,7 @@
 // stored first, then `then` runs as soon as every thread that was inside a work request that may
 // touch objects of the process in slot `owner` has left it (at once if there is none). A thread
 // that is stopped inside one (a debugger) holds up its own process and that of its peer; one of a
-// dead process holds up none, whatever its word says.
+// dead process holds up none, whatever its word contains.
 #pragma once
 
 #include "base/time.h"

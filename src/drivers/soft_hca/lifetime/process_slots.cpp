@@ -104,14 +104,14 @@ void free_slot(Core& core, std::uint32_t slot) {
   core.later.at(next, [&core] { settle(core); });
 }
 
-void bury(Core& core, std::uint64_t id, int tries = 0) {
+void retire(Core& core, std::uint64_t id, int tries = 0) {
   Session& session = *core.sessions.at(id);
   hca::ProcessSlot& slot = *core.arena().slot(session.slot);
   // Cut off by its library (exec, dlclose) while a thread is in a work request: let that finish,
   // since what it does next must not fall into our repair. A dead process will not finish.
   if (tries < kBusyTries && is_executing(core, session) &&
       core.memory.host().is_alive(session.pid)) {
-    core.later.in(kBusyRetry, [&core, id, tries] { bury(core, id, tries + 1); });
+    core.later.in(kBusyRetry, [&core, id, tries] { retire(core, id, tries + 1); });
     return;
   }
   session.buried = true;
@@ -177,7 +177,7 @@ void end_session(Core& core, Session& session) {
   session.waiters.fail_all(Status::Disconnected, "the process has gone");
   for (const auto& file : session.files) file->closing = true;
   if (session.slot == hca::kNone) return erase(core, session);
-  bury(core, session.id);
+  retire(core, session.id);
 }
 
 }  // namespace ib::drivers

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// Processes: attaching to a slot of device memory, letting go of it, and what has to happen in
-// between (docs/design/0003-death.md tells the order and why).
+// Processes: attaching to a process slot, releasing it, and the steps in between
+// (docs/design/0003-death.md has their order and its reasons).
 #pragma once
 
 #include "drivers/soft_hca/core.h"
@@ -11,8 +11,8 @@ namespace ib::drivers {
 // Puts the client behind the request's file on a virtual host.
 void attach(Core& core, Session& session, const control::AttachIn& in, io::IrpRef irp);
 
-// The connection is over, in order or not: repairs, tells peers, tears down, frees the slot. Takes
-// its time; the session is gone at the end. Idempotent.
+// The connection is over, in order or not: repairs, notifies peers, tears down, frees the slot.
+// Ends later, when the session is gone. Idempotent.
 void end_session(Core& core, Session& session);
 
 // teardown.cpp: everything that these files own, in dependency order; then `done`. The files must

@@ -44,7 +44,7 @@ void DeviceMemory::kick(std::uint32_t slot) {
   if (process == nullptr || process->live.load() == 0) return;
   process->attention.fetch_add(1, std::memory_order_release);
   process->doorbell.fetch_add(1, std::memory_order_seq_cst);
-  // Always, and not only if `waiting` says so: a kick from here is rare, a lost one is a hang.
+  // Always, and not only if `waiting` is set: a kick from here is rare, a lost one is a hang.
   host_.wake(process->doorbell);
   std::uint32_t listens = hca::kListens;
   if (process->waiting.compare_exchange_strong(listens, 0) && on_attention_) on_attention_(slot);

@@ -52,12 +52,12 @@ class DeviceMemory final : private hca::ArenaFile, private HeapMemory {
 
   void set_fault(const Fault& fault) { fault_ = fault; }
 
-  // Pages of a table that nobody uses any more.
+  // Returns pages of a table that no client uses any more to the system.
   void clear_table(std::uint64_t offset, std::uint64_t length) { host_.punch(offset, length); }
 
-  // "Look at your queue pairs": makes the service thread of this process run.
+  // Makes the service thread of this process run and look at its queue pairs.
   void kick(std::uint32_t slot);
-  // How one hears of it that has no thread for that.
+  // Notifies a kernel client, which has no service thread.
   void set_on_attention(std::function<void(std::uint32_t slot)> on_attention) {
     on_attention_ = std::move(on_attention);
   }

@@ -2,7 +2,8 @@
 // Heap: where rings and device memory live in the tail of device memory. Best fit over offsets.
 //
 // allocate() returns zeroed memory. Pages of big pieces go back to the system when they are
-// freed. The books are kept here, never in the shared memory itself, so clients cannot break them.
+// freed. The records are kept here, never in the shared memory itself, so clients cannot break
+// them.
 #pragma once
 
 #include "base/result.h"
@@ -38,7 +39,7 @@ class Heap {
        std::uint64_t limit);
 
   // `align`: a power of two; at least kGranule, and kPage for pieces of a page and more, is given.
-  // Failure: InsufficientResources, or what growing the file said; `reason` has the words.
+  // Fails with InsufficientResources, or the status of growing the file; `reason` has the words.
   Result<std::uint64_t> allocate(std::uint64_t size, std::uint64_t align, std::string& reason);
   void release(std::uint64_t offset);
 

@@ -94,7 +94,7 @@ bool check_change(Core& core, HcaFile& file, const control::ReregMrIn& in, Chang
   return check_extent(core, file, in.to, out.extent.emplace(), reason);
 }
 
-// nullptr: it was refused.
+// Returns nullptr if the request was refused.
 Key* find_changeable(Core& core, HcaFile& file, std::uint32_t handle, io::IrpRef& irp) {
   Key* key = find_key(core, file, Kind::Region, handle);
   if (key == nullptr) {
@@ -144,7 +144,7 @@ void make_region(Core& core, HcaFile& file, const Terms& terms, const Extent& ex
   succeed_with(std::move(irp), mr_out(*key), key->handle);
 }
 
-// The key stays the same, so that peers who know it see the new memory or the new rights.
+// The key stays the same, so that peers that have it see the new memory or the new rights.
 void change_region(Core& core, Key& key, const Change& to, io::IrpRef irp) {
   hca::KeyEntry& entry = *core.arena().key(key.index);
   std::uint32_t flags = entry.adopted.flags;

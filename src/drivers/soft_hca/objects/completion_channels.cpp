@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Completion channels (pipes) and backings (memory files with adopted pages): softibd keeps them so
-// that peers can ask for them by index and generation.
+// that peers can get them by index and generation.
 #include "drivers/soft_hca/lifetime/process_slots.h"
 
 #include <fmt/format.h>
@@ -82,8 +82,8 @@ void destroy_channel(Core& core, Session& session, const control::IndexIn& in, i
   succeed(std::move(irp));
 }
 
-// Asked on a poster's connection of its own, which is not attached: that it got through to us says
-// that it is of our uid, and that it knows the generation that it has read device memory.
+// Comes on a poster's connection of its own, which is not attached: softibd has accepted it, so it
+// is of the same uid, and it has the generation, so it has read device memory.
 void get_channel(Core& core, Session&, const control::GenerationIn& in, io::IrpRef irp) {
   const Channel* channel = find_generation(core.channels, in);
   if (channel == nullptr) {

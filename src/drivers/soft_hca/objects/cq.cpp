@@ -122,7 +122,7 @@ void producers_settled(Core& core, std::uint32_t index, std::uint64_t serial) {
 }
 
 // One producer that is left goes on taking the lock: whether the others have really stopped is
-// certain only when nobody is left (the caller has waited for quiescence).
+// certain only when none is left (the caller has waited for quiescence).
 void remove_producers(Core& core, Cq& cq, std::uint32_t n) {
   IB_ASSERT(cq.producers >= n);
   cq.producers -= n;

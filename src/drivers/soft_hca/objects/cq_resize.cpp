@@ -16,7 +16,7 @@ namespace {
 
 namespace limits = verbs::limits;
 constexpr Duration kRetry = std::chrono::microseconds(50);
-constexpr int kPatience = 20'000;  // tries: a second at least
+constexpr int kMaxTries = 20'000;  // tries: a second at least
 
 // Passed from step to step.
 struct Resize {
@@ -42,7 +42,7 @@ void give_up(Core& core, Cq* cq, const Resize& resize, io::IrpRef irp, Status st
   fail(core, std::move(irp), status, std::move(reason));
 }
 
-// Copies the completions at [consumer, producer). False: device memory holds nonsense.
+// Copies the completions at [consumer, producer). Returns false if device memory holds nonsense.
 bool move_completions(Core& core, const Cq& cq, const Resize& resize, std::uint64_t consumer,
                       std::uint64_t producer) {
   const auto bytes = [&](std::uint64_t ring, std::uint32_t slots) {
@@ -113,7 +113,7 @@ void try_to_lock(Core& core, Resize resize, io::IrpRef irp) {
   if (hca::try_lock(entry.producer.lock, hca::kDaemonOwner)) {
     return finish(core, *cq, resize, std::move(irp));
   }
-  if (++resize.tries > kPatience) {
+  if (++resize.tries > kMaxTries) {
     const std::uint32_t holder = entry.producer.lock.load() - 1;
     const Session* session = session_of_slot(core, holder);
     return give_up(

@@ -8,7 +8,7 @@
 // that. The chains here decide; device memory holds a copy.
 #pragma once
 
-#include "drivers/soft_hca/books.h"
+#include "drivers/soft_hca/records.h"
 #include "drivers/soft_hca/table.h"
 #include "hca/layout/arena.h"
 

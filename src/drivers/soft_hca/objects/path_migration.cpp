@@ -18,15 +18,17 @@ const fabric::Port* port_of(const Qp& qp) {
   return qp.attr.port != 0 ? &qp.file->hca->ports[qp.attr.port - 1u] : nullptr;
 }
 
-// The port to which the requests of a connected queue pair go; nullptr: there is none. No link
-// joins ports of two link layers.
+// Returns the port to which the requests of a connected queue pair go, or nullptr if there is none,
+// or no way leads to it.
 const fabric::Port* destination_of(const Core& core, const Qp& qp) {
   const fabric::Port* from = port_of(qp);
   if (from == nullptr) return nullptr;
   const verbs::AddressVector& av = qp.attr.av;
+  const fabric::Graph& graph = core.fabric.graph();
   const fabric::Port* to =
-      from->is_ethernet() ? core.fabric.find_port(av.dgid) : core.fabric.find_port(av.dlid);
-  return to != nullptr && to->link_layer == from->link_layer ? to : nullptr;
+      from->is_ethernet() ? graph.find_port(av.dgid) : graph.find_port(av.dlid);
+  const bool joined = to != nullptr && graph.segment_of(*from) == graph.segment_of(*to);
+  return joined ? to : nullptr;
 }
 
 void go_to_alternate(Core& core, Qp& qp) {
@@ -51,7 +53,7 @@ void store_port(const Qp& qp, hca::QpEntry& entry) {
 void store_flow(const Core& core, const Qp& qp, hca::QpEntry& entry) {
   entry.connection.address = qp.attr.av;
   const fabric::Port* port = destination_of(core, qp);
-  entry.connection.dest_port = port != nullptr ? core.fabric.index_of(*port) : hca::kNone;
+  entry.connection.dest_port = port != nullptr ? core.fabric.graph().index_of(*port) : hca::kNone;
   const std::uint32_t flow =
       port != nullptr ? hca::flow::kMemory : hca::flow::blocked(control::Cause::PeerUnknown);
   entry.connection.flow.store(flow, std::memory_order_release);
@@ -72,7 +74,7 @@ void resolve_all_flows(Core& core) {
     if (qp.dying || !is_connected_type(qp.type)) return;
     hca::QpEntry& entry = *core.arena().qp(qp.index);
     const fabric::Port* port = destination_of(core, qp);
-    const std::uint32_t now = port != nullptr ? core.fabric.index_of(*port) : hca::kNone;
+    const std::uint32_t now = port != nullptr ? core.fabric.graph().index_of(*port) : hca::kNone;
     if (entry.connection.dest_port != now) store_flow(core, qp, entry);
   });
 }

@@ -7,14 +7,14 @@
 
 namespace ib::drivers {
 
-// The queue pair that this one is connected to, if it is connected back; nullptr: there is none.
+// Returns the queue pair that this one is connected to if it is connected back, else nullptr.
 Qp* connected_peer(Core& core, const Qp& qp);
 
-// Copies what posters must have of the path and the connection into device memory.
+// Copies the fields of the path and the connection that posters need into device memory.
 void store_path(Core& core, const Qp& qp);
-// Resolves once more what no port had the address of, since there may be new ports.
+// Resolves the addresses that no port had once more, since there may be new ports.
 void resolve_flows(Core& core);
-// Resolves all whose peer's address is another port's, or no port's, by now.
+// Resolves all connections whose peer's address has become that of another port, or of none.
 void resolve_all_flows(Core& core);
 
 // Rearm: Armed as soon as both ends are. Call after qp.attr.mig_state became Rearm.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// Protection domains and address handles [IBA1 11.2.1.3, 11.2.3]. Both are only books: posters take
-// the PD's number from what refers to it, and an address from the work request.
+// Protection domains and address handles [IBA1 11.2.1.3, 11.2.3]. Both are only entries of private
+// tables: posters take the PD's number from the objects that refer to it, and an address from the
+// work request.
 #include "drivers/soft_hca/handlers.h"
 #include "verbs/address_check.h"
 #include "verbs/limits.h"
@@ -51,7 +52,7 @@ void release(Core& core, Pd& pd) {
 
 namespace {
 
-// The ports of an HCA and of its fabric, as the books have them.
+// The ports of an HCA and of its fabric, as the records have them.
 class Ports : public verbs::AddressBook {
  public:
   Ports(const Core& core, const HcaFile& file) : fabric_(core.fabric), hca_(*file.hca) {}
@@ -60,13 +61,17 @@ class Ports : public verbs::AddressBook {
   verbs::LinkLayer link_layer(std::uint32_t port) const override {
     return hca_.ports[port - 1].link_layer;
   }
+  std::uint32_t segment(std::uint32_t port) const override {
+    return fabric_.graph().segment_of(hca_.ports[port - 1]);
+  }
   verbs::Gid gid(std::uint32_t port, std::uint32_t index) const override {
     const auto& gids = hca_.ports[port - 1].gids;
     return index < gids.size() ? gids[index].gid : verbs::Gid{};
   }
   Owner owner_of(const verbs::Gid& gid) const override {
-    const fabric::Port* port = fabric_.find_port(gid);
-    return port != nullptr ? Owner{port->link_layer, port->lid} : Owner{};
+    const fabric::Port* port = fabric_.graph().find_port(gid);
+    return port != nullptr ? Owner{port->link_layer, port->lid, fabric_.graph().segment_of(*port)}
+                           : Owner{};
   }
 
  private:

@@ -117,7 +117,8 @@ std::uint32_t next_qpn(Core& core, std::uint32_t index) {
   return tag * hca::kMaxQps | index;
 }
 
-// References and producers. True: wait for quiescence before it is used (see add_producers).
+// Takes references and counts producers. Returns true if quiescence must come before the queue pair
+// is used (see add_producers).
 bool take_parts(Core& core, Qp& qp, const Parts& parts) {
   bool wait = false;
   qp.pd = parts.pd;

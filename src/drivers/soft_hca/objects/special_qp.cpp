@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// Queue pairs 0 (SMI) and 1 (GSI) of a port. The first kernel client that asks has it, until it
-// destroys it; messages to a port's queue pair that nobody has are dropped. The agents of the port
-// are no part of it: whoever has queue pair 0 asks them by LocalMad (docs/design/0008).
+// Queue pairs 0 (SMI) and 1 (GSI) of a port. The first kernel client that creates one has it, until
+// it destroys it; messages to a port's queue pair without an owner are dropped. The agents of the
+// port are no part of it: the owner of queue pair 0 queries them by LocalMad (docs/design/0008).
 #include "drivers/soft_hca/handlers.h"
 
 #include <fmt/format.h>

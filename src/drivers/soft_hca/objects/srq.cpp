@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Shared receive queues [IBA1 10.2.9, 11.2.7], basic and XRC. Arming the limit is a store into
-// device memory; the poster that takes the queue below it raises the event. Resizing is not done,
-// and the HCA says so (no SRQ_RESIZE capability).
+// device memory; the poster that takes the queue below it raises the event. Resizing is not
+// supported, as the HCA's capabilities show (no SRQ_RESIZE).
 #include "drivers/soft_hca/handlers.h"
 #include "verbs/limits.h"
 

@@ -44,7 +44,7 @@ struct Object {
   std::uint32_t handle = 0;
   std::uint64_t serial = 0;
   HcaFile* file = nullptr;  // the creator's
-  bool making = false;      // its creation waits for posters: nobody can know its handle yet
+  bool making = false;      // its creation waits for posters: its client has no handle of it yet
   bool busy = false;
   bool dying = false;
 };
@@ -90,7 +90,7 @@ struct Cq : Object {
   std::uint32_t qps = 0;  // queue pairs that use it, each counted once per role
   std::uint32_t srqs = 0;
   std::uint32_t producers = 0;  // see add_producers()
-  bool shared = false;          // device memory says that producers take the lock
+  bool shared = false;          // producers take the lock, by device memory
   bool shared_settled = false;  // ... and every producer has seen it
 };
 

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// A connection to softibd for one request and its answer. One of a process is kept for the next
+// request, at a number that programs do not look for; a request that comes while another thread, a
+// signal handler or the parent of a fork has it gets a new one. Its number may be closed or used
+// again behind our back, so it is checked before each use.
+#pragma once
+
+#include "host_abi/preload/remote.h"
+
+namespace ib::host_abi::preload {
+
+class CommandConnection {
+ public:
+  CommandConnection();
+  CommandConnection(const CommandConnection&) = delete;
+  CommandConnection& operator=(const CommandConnection&) = delete;
+  ~CommandConnection();  // closes it, unless keep()
+
+  int socket() const { return socket_; }  // -1: there is none
+  remote::Reply why() const { return why_; }
+  bool was_kept() const { return was_kept_; }
+  // The answer has come, whole: the connection may serve again.
+  void keep();
+  // Another one, instead of one that was kept for too long.
+  void renew();
+
+ private:
+  int socket_ = -1;
+  bool was_kept_ = false;
+  remote::Reply why_ = remote::Reply::Ok;
+};
+
+}  // namespace ib::host_abi::preload

@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// The attributes byte for byte, and the components that masks select.
+#include "base/buffers.h"
+#include "sa/records/components.h"
+#include "sa/records/header.h"
+#include "sa/records/inform_info.h"
+#include "sa/records/mc_member_record.h"
+#include "sa/records/node_record.h"
+#include "sa/records/notice.h"
+#include "sa/records/path_record.h"
+#include "sa/records/service_record.h"
+#include "verbs/gid.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+#include <string>
+#include <string_view>
+
+namespace ib::sa {
+namespace {
+
+// Bytes as hexadecimal digits, in groups that spaces separate.
+template <std::size_t N>
+std::string hex(const std::array<std::byte, N>& bytes, std::size_t first, std::size_t count) {
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  std::string text;
+  for (std::size_t i = first; i < first + count; ++i) {
+    const auto value = std::to_integer<unsigned>(bytes[i]);
+    text += kDigits[value >> 4];
+    text += kDigits[value & 15];
+  }
+  return text;
+}
+
+TEST(FieldTest, ReadsAndWritesWhatStandsInTheMiddleOfBytes) {
+  std::array<std::byte, 4> bytes{std::byte{0xff}, std::byte{0xff}, std::byte{0xff},
+                                 std::byte{0xff}};
+  put(bytes, {0, 4, 20}, 0x12345);
+  EXPECT_EQ(hex(bytes, 0, 4), "f12345ff");
+  EXPECT_EQ(get(bytes, {0, 4, 20}), 0x12345u);
+  EXPECT_EQ(get(bytes, {0, 3, 3}), 0b100u);
+  put(bytes, {1, 1, 7}, ~std::uint64_t{0});
+  EXPECT_EQ(hex(bytes, 0, 4), "f17f45ff");
+}
+
+PathRecord some_path() {
+  PathRecord path;
+  path.service_id = 0x0102030405060708;
+  path.dgid = verbs::make_gid(0xfe80000000000000, 0x22);
+  path.sgid = verbs::make_gid(0xfe80000000000000, 0x11);
+  path.dlid = 0x1234;
+  path.slid = 0x5678;
+  path.flow_label = 0xabcde;
+  path.hop_limit = 0x40;
+  path.traffic_class = 0x99;
+  path.reversible = true;
+  path.numb_path = 0x2a;
+  path.pkey = 0x8001;
+  path.qos_class = 0xfed;
+  path.sl = 0x7;
+  path.mtu_selector = Selector::Exactly;
+  path.mtu = 5;
+  path.rate_selector = Selector::Less;
+  path.rate = 16;
+  path.life_selector = Selector::Best;
+  path.life = 18;
+  path.preference = 3;
+  return path;
+}
+
+TEST(RecordsTest, APathRecordHasItsFieldsWhereTheSpecificationPutsThem) {
+  PathRecord path = some_path();
+  const auto bytes = encode(path);
+  EXPECT_EQ(hex(bytes, 0, 8), "0102030405060708");
+  EXPECT_EQ(hex(bytes, 8, 16), "fe800000000000000000000000000022");
+  EXPECT_EQ(hex(bytes, 24, 16), "fe800000000000000000000000000011");
+  EXPECT_EQ(hex(bytes, 40, 4), "12345678");
+  EXPECT_EQ(hex(bytes, 44, 4), "0abcde40");  // raw traffic, flow label, hop limit
+  EXPECT_EQ(hex(bytes, 48, 4), "99aa8001");  // traffic class, reversible and number, P_Key
+  EXPECT_EQ(hex(bytes, 52, 2), "fed7");      // QoS class, SL
+  EXPECT_EQ(hex(bytes, 54, 4), "8550d203");  // MTU, rate, life time, preference
+  EXPECT_EQ(hex(bytes, 58, 6), "000000000000");
+  EXPECT_EQ(decode<PathRecord>(bytes), path);
+  path.raw_traffic = true;
+  EXPECT_EQ(hex(encode(path), 44, 1), "8a");
+}
+
+TEST(RecordsTest, AnMcMemberRecordHasItsFieldsWhereTheSpecificationPutsThem) {
+  McMemberRecord record;
+  record.mgid = {0xff, 0x12, 0x40, 0x1b};
+  record.port_gid = verbs::make_gid(0xfe80000000000000, 0x11);
+  record.qkey = 0x0b1b0c1c;
+  record.mlid = 0xc001;
+  record.mtu_selector = Selector::Exactly;
+  record.mtu = 4;
+  record.traffic_class = 0x77;
+  record.pkey = 0xffff;
+  record.rate_selector = Selector::Exactly;
+  record.rate = 3;
+  record.life_selector = Selector::Less;
+  record.life = 0x13;
+  record.sl = 0xa;
+  record.flow_label = 0x54321;
+  record.hop_limit = 0xfe;
+  record.scope = 2;
+  record.join_state = 5;
+  record.proxy_join = true;
+  const auto bytes = encode(record);
+  EXPECT_EQ(hex(bytes, 32, 8), "0b1b0c1cc0018477");
+  EXPECT_EQ(hex(bytes, 40, 4), "ffff8353");
+  EXPECT_EQ(hex(bytes, 44, 8), "a54321fe25800000");
+  EXPECT_EQ(decode<McMemberRecord>(bytes), record);
+}
+
+TEST(RecordsTest, AServiceRecordHasItsFieldsWhereTheSpecificationPutsThem) {
+  ServiceRecord record;
+  record.id = 0x1000000001060000;
+  record.gid = verbs::make_gid(0xfe80000000000000, 0x11);
+  record.pkey = 0x8002;
+  record.lease_seconds = 60;
+  record.key[15] = 0xee;
+  record.name[0] = 's';
+  record.data8[1] = 0x81;
+  record.data16[7] = 0x1617;
+  record.data32[0] = 0x32333435;
+  record.data64[1] = 0x6465666768697071;
+  const auto bytes = encode(record);
+  EXPECT_EQ(hex(bytes, 24, 8), "800200000000003c");
+  EXPECT_EQ(hex(bytes, 47, 2), "ee73");
+  EXPECT_EQ(hex(bytes, 112, 2), "0081");
+  EXPECT_EQ(hex(bytes, 142, 6), "161732333435");
+  EXPECT_EQ(hex(bytes, 168, 8), "6465666768697071");
+  EXPECT_EQ(decode<ServiceRecord>(bytes), record);
+}
+
+TEST(RecordsTest, InformInfoAndNoticeHaveTheirFieldsWhereTheSpecificationPutsThem) {
+  InformInfo info;
+  info.lid_first = 0x0102;
+  info.lid_last = 0x0304;
+  info.type = 3;
+  info.trap = 66;
+  info.qpn = 0x123456;
+  info.response_time = 0x12;
+  info.producer = 4;
+  EXPECT_EQ(hex(encode(info), 16, 20),
+            "010203040000010100030042123456120000000"
+            "4");
+  EXPECT_EQ(decode<InformInfo>(encode(info)), info);
+
+  const verbs::Gid gid = verbs::make_gid(1, 2);
+  const Notice notice = gid_notice(trap::kGidInService, gid, 7, verbs::make_gid(3, 4));
+  const auto bytes = encode(notice);
+  EXPECT_EQ(hex(bytes, 0, 10), "83000004004000070000");
+  EXPECT_EQ(hex(bytes, 16, 16), "00000000000000010000000000000002");
+  EXPECT_EQ(hex(bytes, 64, 16), "00000000000000030000000000000004");
+  EXPECT_EQ(subject_gid(notice), gid);
+  EXPECT_EQ(decode<Notice>(bytes), notice);
+}
+
+TEST(RecordsTest, RecordsOfNodesHoldTheAttributesOfSmps) {
+  NodeRecord node;
+  node.lid = 9;
+  node.info.node_guid = 0x1122334455667788;
+  node.description[0] = 'n';
+  EXPECT_EQ(hex(encode(node), 16, 8), "1122334455667788");
+  EXPECT_EQ(hex(encode(node), 0, 2), "0009");
+  EXPECT_EQ(hex(encode(node), 44, 1), "6e");
+  PortInfoRecord port;
+  port.lid = 9;
+  port.port = 2;
+  port.info.lid = 0x0908;
+  EXPECT_EQ(hex(encode(port), 0, 3), "000902");
+  EXPECT_EQ(hex(encode(port), 20, 2), "0908");
+}
+
+// Each bit of an attribute belongs to one field at most: what is decoded and encoded again has the
+// same bits, except reserved ones.
+template <class Record>
+void check_round_trips(unsigned seed) {
+  std::mt19937 random(seed);
+  for (int round = 0; round < 200; ++round) {
+    std::array<std::byte, Record::kSize> bytes;
+    for (std::byte& b : bytes) b = static_cast<std::byte>(random());
+    const auto once = encode(decode<Record>(bytes));
+    EXPECT_EQ(encode(decode<Record>(once)), once);
+    for (std::size_t i = 0; i < bytes.size(); ++i) {
+      EXPECT_EQ(once[i] & ~bytes[i], std::byte{0}) << "byte " << i << ", seed " << seed;
+    }
+  }
+}
+TEST(RecordsTest, AnyBytesSurviveARoundTripButForReservedBits) {
+  check_round_trips<PathRecord>(1);
+  check_round_trips<McMemberRecord>(2);
+  check_round_trips<ServiceRecord>(3);
+  check_round_trips<InformInfo>(4);
+  check_round_trips<InformInfoRecord>(5);
+  check_round_trips<Notice>(6);
+  check_round_trips<NodeRecord>(7);
+  check_round_trips<PortInfoRecord>(8);
+}
+
+TEST(ComponentsTest, TheBitsOfMasksAreThoseOfTheTables) {
+  const auto field_of = [](std::uint16_t attribute, std::uint64_t bit) {
+    return components_of(attribute)[static_cast<std::size_t>(std::countr_zero(bit))].field.byte;
+  };
+  EXPECT_EQ(field_of(attribute::kPathRecord, path_component::kPkey), path_field::kPkey.byte);
+  EXPECT_EQ(field_of(attribute::kPathRecord, path_component::kLife), path_field::kLife.byte);
+  EXPECT_EQ(field_of(attribute::kMcMemberRecord, mc_component::kJoinState),
+            mc_field::kJoinState.byte);
+  EXPECT_EQ(field_of(attribute::kServiceRecord, service_component::kName),
+            service_field::kName.byte);
+  EXPECT_EQ(field_of(attribute::kPortInfoRecord, port_info_component::kState), 36);
+  EXPECT_EQ(field_of(attribute::kNodeRecord, node_component::kPortGuid), 24);
+}
+
+TEST(ComponentsTest, OnlySelectedComponentsAreCompared) {
+  const PathRecord path = some_path();
+  PathRecord other = path;
+  other.dlid = 1;
+  other.sl = 1;
+  const auto is_match = [&](std::uint64_t mask) {
+    return matches(attribute::kPathRecord, mask, encode(other), encode(path));
+  };
+  EXPECT_TRUE(is_match(0));
+  EXPECT_TRUE(is_match(path_component::kSlid | path_component::kQosClass));
+  EXPECT_FALSE(is_match(path_component::kDlid));
+  EXPECT_FALSE(is_match(path_component::kSlid | path_component::kSl));
+  EXPECT_TRUE(is_match(std::uint64_t{1} << 60));  // a bit without a component
+}
+
+TEST(ComponentsTest, SelectorsCompareBySize) {
+  PathRecord path;
+  path.rate = 3;  // 10 Gb/s
+  PathRecord wanted;
+  wanted.rate = 5;  // 5 Gb/s
+  const auto is_match = [&](Selector selector) {
+    wanted.rate_selector = selector;
+    return matches(attribute::kPathRecord, path_component::kRate | path_component::kRateSelector,
+                   encode(wanted), encode(path));
+  };
+  EXPECT_TRUE(is_match(Selector::Greater));
+  EXPECT_FALSE(is_match(Selector::Less));
+  EXPECT_FALSE(is_match(Selector::Exactly));
+  EXPECT_TRUE(is_match(Selector::Best));
+  // A value without its selector is an exact one.
+  wanted.rate_selector = Selector::Greater;
+  EXPECT_FALSE(
+      matches(attribute::kPathRecord, path_component::kRate, encode(wanted), encode(path)));
+}
+
+TEST(SelectorTest, APathIsUsedWithLessThanItCanDo) {
+  EXPECT_EQ(select_mtu(Selector::Exactly, 4, 5), 4);
+  EXPECT_EQ(select_mtu(Selector::Exactly, 5, 4), 0);
+  EXPECT_EQ(select_mtu(Selector::Greater, 3, 5), 5);
+  EXPECT_EQ(select_mtu(Selector::Greater, 5, 5), 0);
+  EXPECT_EQ(select_mtu(Selector::Less, 5, 5), 4);
+  EXPECT_EQ(select_mtu(Selector::Less, 1, 5), 0);
+  EXPECT_EQ(select_rate(Selector::Less, 3, 16), 5);  // below 10 Gb/s: 5
+  EXPECT_EQ(select_rate(Selector::Less, 2, 16), 0);  // nothing is below 2.5
+  EXPECT_EQ(select_rate(Selector::Exactly, 3, 16), 3);
+  EXPECT_EQ(select_rate(Selector::Exactly, 1, 16), 0);  // no rate
+  EXPECT_EQ(select_rate(Selector::Best, 0, 16), 16);
+  EXPECT_FALSE(select_life(Selector::Less, 10, 10).possible);
+  EXPECT_EQ(select_life(Selector::Exactly, 12, 10).life, 12);
+  EXPECT_EQ(rate_of(2, 32), 16);  // 4X EDR: 100 Gb/s
+  EXPECT_EQ(rate_of(1, 1), 2);    // 1X SDR: 2.5 Gb/s
+  EXPECT_EQ(rate_of(3, 32), 0);
+}
+
+}  // namespace
+}  // namespace ib::sa

@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// Ids before they connect: making them, addresses, routes, listening, options.
+#include "services/rdma_cm/places.h"
+#include "services/rdma_cm/service.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace ib::services::rdma_cm {
+namespace {
+
+using ucma::Event;
+
+// The queue pairs of a port space; of "IB" the program says which.
+std::optional<verbs::QpType> qp_type_of(PortSpace space, std::uint8_t wanted) {
+  switch (space) {
+    case PortSpace::Tcp: return verbs::QpType::Rc;
+    case PortSpace::Udp:
+    case PortSpace::Ipoib: return verbs::QpType::Ud;
+    case PortSpace::Ib: break;
+  }
+  const auto type = static_cast<verbs::QpType>(wanted);
+  switch (type) {
+    case verbs::QpType::Rc:
+    case verbs::QpType::Uc:
+    case verbs::QpType::Ud:
+    case verbs::QpType::XrcSend:
+    case verbs::QpType::XrcRecv: return type;
+    case verbs::QpType::Smi:
+    case verbs::QpType::Gsi: break;
+  }
+  return std::nullopt;
+}
+
+template <class T>
+std::optional<T> value_of(std::span<const std::uint8_t> bytes) {
+  T value{};
+  if (bytes.size() != sizeof value) return std::nullopt;
+  std::memcpy(&value, bytes.data(), sizeof value);
+  return value;
+}
+
+std::uint16_t be16(std::span<const std::uint8_t> bytes) {
+  return static_cast<std::uint16_t>(bytes[0] << 8 | bytes[1]);
+}
+
+// A PathRecord as the SA sends it [IBA1 15.2.5.16].
+Path read_record(std::span<const std::uint8_t, 64> wire, Path path) {
+  std::copy_n(wire.begin() + 8, path.dgid.size(), path.dgid.begin());
+  std::copy_n(wire.begin() + 24, path.sgid.size(), path.sgid.begin());
+  path.dlid = be16(wire.subspan(40));
+  path.slid = be16(wire.subspan(42));
+  path.flow_label =
+      (std::uint32_t{wire[44]} << 16 | std::uint32_t{wire[45]} << 8 | wire[46]) & 0xfffff;
+  path.hop_limit = wire[47];
+  path.traffic_class = wire[48];
+  path.pkey = be16(wire.subspan(50));
+  path.sl = wire[53] & 0xf;
+  path.mtu = static_cast<verbs::Mtu>(wire[54] & 0x3f);
+  path.rate = wire[55] & 0x3f;
+  path.packet_life_time = wire[56] & 0x3f;
+  return path;
+}
+
+}  // namespace
+
+Error Service::create_id(File& file, const ucma::CreateId& in, std::uint32_t& number) {
+  if (!is_port_space(in.ps)) return Error::Invalid;
+  const auto space = static_cast<PortSpace>(in.ps);
+  const auto type = qp_type_of(space, in.qp_type);
+  if (!type) return Error::Invalid;
+  if (file.ids.size() >= kMaxIdsOfFile) return Error::NoMemory;
+  Id& id = make_id(file);
+  id.uid = in.uid;
+  id.space = space;
+  id.qp_type = *type;
+  number = id.number;
+  return Error::None;
+}
+
+Error Service::bind(Id& id, EndpointAddress address) {
+  if (id.state != IdState::Idle) return Error::Invalid;
+  const fabric::Node& node = fabric_.nodes()[id.node];
+  const fabric::Port* port = nullptr;
+  if (!is_any(address)) {
+    if (!has_address(fabric_, node, address)) return Error::NoAddress;
+    port = port_of(fabric_, node, address);
+    if (port == nullptr) return Error::NoDevice;
+  }
+  PortOwner owner;
+  owner.id = id.number;
+  owner.address = address;
+  owner.reuse = id.reuse;
+  owner.af_only = id.af_only || address.family == Family::Ipv4;
+  const Error error = ports_.bind(id.node, id.space, owner);
+  if (error != Error::None) return error;
+  id.af_only = owner.af_only;
+  id.source = owner.address;
+  id.has_port = true;
+  id.port = port;
+  id.state = IdState::AddrBound;
+  return Error::None;
+}
+
+Error Service::resolve_address(Id& id, const std::optional<EndpointAddress>& source,
+                               EndpointAddress destination) {
+  if (id.events_pending >= kMaxUnread) return Error::NoMemory;
+  if (id.state == IdState::Idle) {
+    if (source && source->family != destination.family) return Error::Invalid;
+    const Error error = bind(id, source.value_or(any_address(destination.family)));
+    if (error != Error::None) return error;
+  }
+  if (id.state != IdState::AddrBound || id.source.family != destination.family) {
+    return Error::Invalid;
+  }
+  Way way;
+  const fabric::Node& node = fabric_.nodes()[id.node];
+  const Error error = find_way(fabric_, node, id.source, destination, way);
+  id.destination = destination;
+  if (error != Error::None) {
+    trace(id, "cannot reach " + text_of(destination) + ": ",
+          error == Error::NoDevice          ? "this node has no active port for it"
+          : error == Error::HostUnreachable ? "its node has no active port of the same link layer"
+                                            : "no node has this address (`softib status`)");
+    queue(id, Event::AddrError, ucma::negative(error));
+    return Error::None;
+  }
+  id.source.ip = way.source.ip;
+  id.destination = way.destination;
+  id.port = way.from;
+  id.peer_port = way.to;
+  id.state = IdState::AddrResolved;
+  queue(id, Event::AddrResolved, 0);
+  return Error::None;
+}
+
+Error Service::resolve_route(Id& id) {
+  if (id.events_pending >= kMaxUnread) return Error::NoMemory;
+  if (id.state != IdState::AddrResolved || id.peer_port == nullptr) return Error::Invalid;
+  id.state = IdState::RouteQuery;
+  const std::uint32_t number = id.number;
+  auto question =
+      routes_.find_path({id.port, id.peer_port, id.source, id.destination}, id.tos,
+                        [this, number](Error error, std::string_view reason, const Path& path) {
+                          on_route(number, error, reason, path);
+                        });
+  id.question = std::move(question);
+  return Error::None;
+}
+
+void Service::on_route(std::uint32_t number, Error error, std::string_view reason,
+                       const Path& path) {
+  const auto at = ids_.find(number);
+  if (at == ids_.end() || at->second->state != IdState::RouteQuery) return;
+  Id& id = *at->second;
+  if (error == Error::None &&
+      (!is_usable(fabric_, *id.port) || !is_usable(fabric_, *id.peer_port))) {
+    error = Error::HostUnreachable;
+    reason = "a port on the way is down";
+  }
+  if (error != Error::None) {
+    id.state = IdState::AddrResolved;
+    trace(id, "no route to " + text_of(id.destination) + ": ", reason);
+    return queue(id, Event::RouteError, ucma::negative(error));
+  }
+  id.path = path;
+  id.state = IdState::RouteResolved;
+  queue(id, Event::RouteResolved, 0);
+}
+
+void Service::trace(const Id& id, std::string what, std::string_view why) const {
+  if (options_.trace) options_.trace(what.append(why), id.file, fabric_.nodes()[id.node].name);
+}
+
+Error Service::listen(Id& id, std::uint32_t backlog) {
+  if (id.state == IdState::Idle) {
+    const Error error = bind(id, any_address(Family::Ipv4));
+    if (error != Error::None) return error;
+  }
+  if (id.state != IdState::AddrBound) return Error::Invalid;
+  const Error error = ports_.listen(id.node, id.space, id.source.port, id.number);
+  if (error != Error::None) return error;
+  id.reuse = false;
+  id.backlog = backlog > 0 && backlog < kMaxBacklog ? backlog : kMaxBacklog;
+  id.state = IdState::Listen;
+  return Error::None;
+}
+
+Error Service::set_option(Id& id, const ucma::SetOption& in, std::span<const std::uint8_t> value) {
+  switch (static_cast<ucma::Level>(in.level)) {
+    case ucma::Level::Id: return set_id_option(id, in.optname, value);
+    case ucma::Level::Ib:
+      return in.optname == ucma::kOptionIbPath ? set_path(id, value) : Error::NotImplemented;
+  }
+  return Error::NotImplemented;
+}
+
+Error Service::set_id_option(Id& id, std::uint32_t name, std::span<const std::uint8_t> value) {
+  const auto byte = value_of<std::uint8_t>(value);
+  const auto number = value_of<std::int32_t>(value);
+  switch (name) {
+    case ucma::kOptionTos:
+      if (!byte) return Error::Invalid;
+      id.tos = *byte;
+      return Error::None;
+    case ucma::kOptionReuseAddr:
+      if (!number) return Error::Invalid;
+      if (id.state != IdState::Idle && (*number == 0 || id.state == IdState::Listen)) {
+        return Error::Invalid;
+      }
+      id.reuse = *number != 0;
+      if (id.has_port) ports_.set_reuse(id.node, id.space, id.source.port, id.number, id.reuse);
+      return Error::None;
+    case ucma::kOptionAfOnly:
+      if (!number) return Error::Invalid;
+      if (id.state != IdState::Idle && id.state != IdState::AddrBound) return Error::Invalid;
+      id.af_only = *number != 0;
+      return Error::None;
+    case ucma::kOptionAckTimeout:
+      if (!byte) return Error::Invalid;
+      if (id.qp_type != verbs::QpType::Rc && id.qp_type != verbs::QpType::XrcSend) {
+        return Error::Invalid;
+      }
+      id.ack_timeout = *byte & 0x1f;
+      return Error::None;
+    default: return Error::NotImplemented;
+  }
+}
+
+// The program brings the path: the first record that leads both ways.
+Error Service::set_path(Id& id, std::span<const std::uint8_t> value) {
+  constexpr std::uint32_t kPrimary = 1u | 1u << 1 | 1u << 3 | 1u << 5;
+  constexpr std::size_t kRecord = sizeof(ucma::PathRecData);
+  if (value.empty() || value.size() % kRecord != 0) return Error::Invalid;
+  for (; !value.empty(); value = value.subspan(kRecord)) {
+    ucma::PathRecData record;
+    std::memcpy(&record, value.data(), kRecord);
+    if (record.flags != kPrimary) continue;
+    if (id.peer_port == nullptr || id.state != IdState::AddrResolved) return Error::Invalid;
+    auto path = find_path({id.port, id.peer_port, id.source, id.destination}, id.tos);
+    if (!path) return Error::Invalid;
+    *path = read_record(record.path_rec, *path);
+    const auto& pkeys = id.port->pkeys;
+    const auto at = std::find(pkeys.begin(), pkeys.end(), path->pkey);
+    if (at == pkeys.end() || path->pkey == 0) return Error::Invalid;
+    path->pkey_index = static_cast<std::uint16_t>(at - pkeys.begin());
+    id.path = path;
+    id.state = IdState::RouteResolved;
+    queue(id, Event::RouteResolved, 0);
+    return Error::None;
+  }
+  return Error::Invalid;
+}
+
+}  // namespace ib::services::rdma_cm

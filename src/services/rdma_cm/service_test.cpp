@@ -1,0 +1,450 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// Two nodes in virtual time: programs that write commands and get events.
+#include "services/rdma_cm/service.h"
+
+#include "platform/virtual_executor.h"
+#include "services/rdma_cm/direct_connector_test.h"
+#include "services/rdma_cm/direct_routes_test.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <random>
+
+namespace ib::services::rdma_cm {
+namespace {
+
+using ucma::Code;
+using ucma::Event;
+
+struct World {
+  explicit World(verbs::LinkLayer link_layer)
+      : fabric(*fabric::Fabric::create({.nodes = {"a", "b"}, .link_layer = link_layer})) {}
+
+  fabric::Fabric fabric;
+  platform::VirtualExecutor executor;
+  DirectConnector connector{executor, fabric};
+  DirectRoutes routes;
+  std::mt19937 random{7};
+  std::vector<std::string> lines;
+  Service service{fabric,
+                  connector,
+                  routes,
+                  {[this] { return static_cast<std::uint32_t>(random()); },
+                   [this](std::string line, const File*, std::string_view) {
+                     lines.push_back(std::move(line));
+                   }}};
+  verbs::Gid address(std::uint32_t node) const { return fabric.nodes()[node].addresses[0].ip; }
+};
+
+// An open file, as a program uses it.
+struct Program {
+  Program(World& w, std::uint32_t node) : world(w) {
+    file = w.service.open({node, 100 + node, "prog", [this] { ++notices; }});
+  }
+  template <class Body>
+  Service::Answer write(Code code, const Body& body, std::span<const std::uint8_t> option = {},
+                        std::uint32_t from = 0) {
+    const ucma::Header header{static_cast<std::uint32_t>(code), sizeof body, 1024};
+    std::array<std::uint8_t, sizeof header + sizeof body> bytes;
+    std::memcpy(bytes.data(), &header, sizeof header);
+    std::memcpy(bytes.data() + sizeof header, &body, sizeof body);
+    return world.service.command({file, bytes, bytes.size(), option, from});
+  }
+  template <class Out, class Body>
+  Out query(Code code, const Body& body) {
+    const Service::Answer answer = write(code, body);
+    EXPECT_EQ(answer.error, Error::None);
+    Out out{};
+    EXPECT_EQ(answer.data.size(), sizeof out);
+    std::memcpy(&out, answer.data.data(), std::min(sizeof out, answer.data.size()));
+    return out;
+  }
+  std::uint32_t create(PortSpace space = PortSpace::Tcp, std::uint64_t uid = 1) {
+    ucma::CreateId in;
+    in.uid = uid;
+    in.ps = static_cast<std::uint16_t>(space);
+    return query<ucma::IdOut>(Code::CreateId, in).id;
+  }
+  Error bind(std::uint32_t id, const verbs::Gid& ip, std::uint16_t port) {
+    ucma::BindIp in;
+    in.id = id;
+    write_address(at(ip, port), in.addr);
+    return write(Code::BindIp, in).error;
+  }
+  Error resolve(std::uint32_t id, const verbs::Gid& ip, std::uint16_t port) {
+    ucma::ResolveIp in;
+    in.id = id;
+    write_address(at(ip, port), in.dst_addr);
+    return write(Code::ResolveIp, in).error;
+  }
+  Error listen(std::uint32_t id, std::uint32_t backlog = 0) {
+    return write(Code::Listen, ucma::Listen{id, backlog}).error;
+  }
+  Error connect(std::uint32_t id, std::uint32_t qpn, std::string_view data = "") {
+    ucma::Connect in;
+    in.id = id;
+    in.conn_param = param(qpn, data);
+    return write(Code::Connect, in).error;
+  }
+  Error accept(std::uint32_t id, std::uint32_t qpn, std::uint64_t uid, std::string_view data = "") {
+    ucma::Accept in;
+    in.id = id;
+    in.uid = uid;
+    in.conn_param = param(qpn, data);
+    return write(Code::Accept, in).error;
+  }
+  Error make_ready(std::uint32_t id) {
+    ucma::Accept in;
+    in.id = id;
+    return write(Code::Accept, in).error;
+  }
+  std::uint32_t destroy(std::uint32_t id) {
+    ucma::DestroyId in;
+    in.id = id;
+    return query<ucma::EventsOut>(Code::DestroyId, in).events_reported;
+  }
+  std::optional<ucma::EventOut> event() {
+    world.executor.advance(std::chrono::milliseconds(1));
+    const Service::Answer answer = write(Code::GetEvent, ucma::GetEvent{});
+    if (answer.error == Error::Again) return std::nullopt;
+    EXPECT_EQ(answer.error, Error::None);
+    is_drained = answer.is_drained;
+    ucma::EventOut out;
+    std::memcpy(&out, answer.data.data(), sizeof out);
+    return out;
+  }
+  ucma::EventOut expect(Event kind) {
+    const auto one = event();
+    EXPECT_TRUE(one);
+    if (!one) return {};
+    EXPECT_EQ(one->event, kind);
+    return *one;
+  }
+  ucma::QpAttrOut attributes(std::uint32_t id, verbs::QpState state) {
+    ucma::InitQpAttr in;
+    in.id = id;
+    in.qp_state = static_cast<std::uint32_t>(state);
+    return query<ucma::QpAttrOut>(Code::InitQpAttr, in);
+  }
+  static EndpointAddress at(const verbs::Gid& ip, std::uint16_t port) {
+    EndpointAddress address = any_address(verbs::is_ipv4(ip) ? Family::Ipv4 : Family::Ipv6, port);
+    address.ip = ip;
+    return address;
+  }
+  static ucma::ConnParam param(std::uint32_t qpn, std::string_view data) {
+    ucma::ConnParam param;
+    param.valid = 1;
+    param.qp_num = qpn;
+    param.responder_resources = 4;
+    param.initiator_depth = 3;
+    param.retry_count = 7;
+    param.rnr_retry_count = 7;
+    param.private_data_len = static_cast<std::uint8_t>(data.size());
+    std::memcpy(param.private_data.data(), data.data(), data.size());
+    return param;
+  }
+
+  World& world;
+  std::uint32_t file = 0;
+  int notices = 0;
+  bool is_drained = false;
+};
+
+template <class Param>
+Param param_of(const ucma::EventOut& event) {
+  Param param;
+  std::memcpy(&param, event.param.data(), sizeof param);
+  return param;
+}
+template <class Param>
+std::string text_of(const Param& param, std::size_t size) {
+  return {reinterpret_cast<const char*>(param.private_data.data()), size};
+}
+
+class RdmaCm : public testing::TestWithParam<verbs::LinkLayer> {
+ protected:
+  World w{GetParam()};
+  Program server{w, 0};
+  Program client{w, 1};
+
+  std::uint32_t listen(PortSpace space = PortSpace::Tcp, std::uint32_t backlog = 0) {
+    const std::uint32_t id = server.create(space, 0x11);
+    EXPECT_EQ(server.bind(id, verbs::ipv4_gid(0), 7471), Error::None);
+    EXPECT_EQ(server.listen(id, backlog), Error::None);
+    return id;
+  }
+  std::uint32_t route(PortSpace space = PortSpace::Tcp, std::uint16_t port = 7471) {
+    const std::uint32_t id = client.create(space, 0x22);
+    EXPECT_EQ(client.resolve(id, w.address(0), port), Error::None);
+    EXPECT_EQ(client.expect(Event::AddrResolved).uid, 0x22u);
+    EXPECT_EQ(client.write(Code::ResolveRoute, ucma::ResolveRoute{id, 0}).error, Error::None);
+    client.expect(Event::RouteResolved);
+    return id;
+  }
+};
+
+TEST_P(RdmaCm, AConnectionGoesThroughAllItsEvents) {
+  const std::uint32_t listener = listen();
+  const std::uint32_t active = route();
+  ASSERT_EQ(client.connect(active, 0x123, "hello"), Error::None);
+  const ucma::EventOut request = server.expect(Event::ConnectRequest);
+  EXPECT_EQ(request.uid, 0x11u) << "the listener's";
+  EXPECT_NE(request.id, listener);
+  const auto asked = param_of<ucma::ConnParam>(request);
+  EXPECT_EQ(asked.qp_num, 0x123u);
+  EXPECT_EQ(asked.responder_resources, 3) << "what the other side wants to initiate";
+  EXPECT_EQ(asked.initiator_depth, 4);
+  EXPECT_EQ(asked.private_data_len, 56) << "the whole field behind the IP header";
+  EXPECT_EQ(text_of(asked, 5), "hello");
+
+  const auto rtr = server.attributes(request.id, verbs::QpState::Rtr);
+  EXPECT_EQ(rtr.dest_qp_num, 0x123u);
+  EXPECT_EQ(rtr.qp_attr_mask, 0x1 | 0x80 | 0x100 | 0x100000 | 0x1000 | 0x8000 | 0x20000);
+  ASSERT_EQ(server.accept(request.id, 0x456, 0x33, "welcome"), Error::None);
+  const auto answer = param_of<ucma::ConnParam>(client.expect(Event::ConnectResponse));
+  EXPECT_EQ(answer.qp_num, 0x456u);
+  EXPECT_EQ(answer.private_data_len, 196);
+  EXPECT_EQ(text_of(answer, 7), "welcome");
+
+  const auto active_rtr = client.attributes(active, verbs::QpState::Rtr);
+  const auto active_rts = client.attributes(active, verbs::QpState::Rts);
+  const auto passive_rts = server.attributes(request.id, verbs::QpState::Rts);
+  EXPECT_EQ(active_rtr.rq_psn, passive_rts.sq_psn);
+  EXPECT_EQ(active_rts.sq_psn, rtr.rq_psn);
+  EXPECT_EQ(active_rtr.dest_qp_num, 0x456u);
+  EXPECT_EQ(active_rtr.ah_attr.is_global, GetParam() == verbs::LinkLayer::Ethernet ? 1 : 0);
+  ASSERT_EQ(client.make_ready(active), Error::None);
+  EXPECT_EQ(server.expect(Event::Established).uid, 0x33u);
+
+  EXPECT_EQ(client.write(Code::Disconnect, ucma::Disconnect{active}).error, Error::None);
+  server.expect(Event::Disconnected);
+  EXPECT_FALSE(client.event()) << "the other side has not answered yet";
+  EXPECT_EQ(server.write(Code::Disconnect, ucma::Disconnect{request.id}).error, Error::None);
+  client.expect(Event::Disconnected);
+  EXPECT_EQ(client.destroy(active), 4u);
+  EXPECT_EQ(server.destroy(request.id), 2u);
+  EXPECT_EQ(server.destroy(listener), 1u);
+}
+
+TEST_P(RdmaCm, AQueryTellsTheAddressesAndTheRoute) {
+  const std::uint32_t id = route();
+  const auto out = client.query<ucma::QueryRouteOut>(Code::QueryRoute, ucma::Query{0, id});
+  EXPECT_EQ(read_address(out.dst_addr), Program::at(w.address(0), 7471));
+  EXPECT_EQ(read_address(out.src_addr)->ip, w.address(1));
+  EXPECT_GE(read_address(out.src_addr)->port, 32768);
+  EXPECT_EQ(out.num_paths, 1u);
+  EXPECT_EQ(out.port_num, 1);
+  EXPECT_NE(out.node_guid, (std::array<std::uint8_t, 8>{}));
+  EXPECT_EQ(out.ibdev_index, 0xffffffffu);
+  const bool ethernet = GetParam() == verbs::LinkLayer::Ethernet;
+  EXPECT_EQ(out.ib_route[0].dgid,
+            ethernet ? w.address(0) : w.fabric.nodes()[0].hcas[0].ports[0].gid());
+  EXPECT_EQ(out.ib_route[0].hop_limit > 1, ethernet);
+}
+
+TEST_P(RdmaCm, AWildcardHasNoDevice) {
+  const std::uint32_t id = listen();
+  const auto out = server.query<ucma::QueryRouteOut>(Code::QueryRoute, ucma::Query{0, id});
+  EXPECT_EQ(out.node_guid, (std::array<std::uint8_t, 8>{}));
+  EXPECT_EQ(out.port_num, 0);
+}
+
+TEST_P(RdmaCm, NobodyListensAndTheTraceSaysWhoDoes) {
+  listen();
+  const std::uint32_t id = route(PortSpace::Tcp, 7472);
+  ASSERT_EQ(client.connect(id, 1), Error::None);
+  const ucma::EventOut event = client.expect(Event::Rejected);
+  EXPECT_EQ(event.status, 8u);
+  ASSERT_EQ(w.lines.size(), 1u);
+  EXPECT_NE(w.lines[0].find("no listener for TCP port 7472 on a (127.77.0.1)"), std::string::npos);
+  EXPECT_NE(w.lines[0].find("listening there: 7471 (prog, pid 100)"), std::string::npos)
+      << w.lines[0];
+}
+
+TEST_P(RdmaCm, ARejectionBringsTheProgramsData) {
+  listen();
+  const std::uint32_t id = route();
+  ASSERT_EQ(client.connect(id, 1), Error::None);
+  ucma::Reject reject;
+  reject.id = server.expect(Event::ConnectRequest).id;
+  reject.private_data_len = 2;
+  reject.private_data[0] = 'n';
+  reject.private_data[1] = 'o';
+  EXPECT_EQ(server.write(Code::Reject, reject).error, Error::None);
+  const ucma::EventOut event = client.expect(Event::Rejected);
+  EXPECT_EQ(event.status, 28u);
+  EXPECT_EQ(param_of<ucma::ConnParam>(event).private_data_len, 148);
+  EXPECT_EQ(text_of(param_of<ucma::ConnParam>(event), 2), "no");
+}
+
+TEST_P(RdmaCm, AFullBacklogRefuses) {
+  listen(PortSpace::Tcp, 1);
+  const std::uint32_t first = route();
+  const std::uint32_t second = route();
+  ASSERT_EQ(client.connect(first, 1), Error::None);
+  ASSERT_EQ(client.connect(second, 2), Error::None);
+  client.expect(Event::Rejected);
+  EXPECT_FALSE(w.lines.empty());
+  server.expect(Event::ConnectRequest);
+  const std::uint32_t third = route();
+  ASSERT_EQ(client.connect(third, 3), Error::None);
+  server.expect(Event::ConnectRequest);
+}
+
+TEST_P(RdmaCm, AProgramThatEndsLeavesNobodyWaiting) {
+  listen();
+  const std::uint32_t connected = route();
+  const std::uint32_t waiting = route();
+  ASSERT_EQ(client.connect(connected, 1), Error::None);
+  const std::uint32_t passive = server.expect(Event::ConnectRequest).id;
+  ASSERT_EQ(server.accept(passive, 2, 5), Error::None);
+  client.expect(Event::ConnectResponse);
+  ASSERT_EQ(client.make_ready(connected), Error::None);
+  server.expect(Event::Established);
+  ASSERT_EQ(client.connect(waiting, 3), Error::None);
+  w.executor.advance(std::chrono::milliseconds(1));
+  w.service.close(server.file);
+  client.expect(Event::Rejected);  // the listener ends first, with what waits there
+  client.expect(Event::Disconnected);
+  w.service.close(client.file);
+  EXPECT_EQ(w.service.id_count(), 0u);
+}
+
+TEST_P(RdmaCm, DatagramsResolveTheirPeer) {
+  listen(PortSpace::Udp);
+  const std::uint32_t active = route(PortSpace::Udp);
+  ASSERT_EQ(client.connect(active, 7, "hi"), Error::None);
+  const ucma::EventOut request = server.expect(Event::ConnectRequest);
+  EXPECT_EQ(param_of<ucma::UdParam>(request).private_data_len, 180);
+  EXPECT_EQ(text_of(param_of<ucma::UdParam>(request), 2), "hi");
+  ASSERT_EQ(server.accept(request.id, 9, 5), Error::None);
+  const auto answer = param_of<ucma::UdParam>(client.expect(Event::Established));
+  EXPECT_EQ(answer.qp_num, 9u);
+  EXPECT_EQ(answer.qkey, kUdpQkey);
+  const bool ethernet = GetParam() == verbs::LinkLayer::Ethernet;
+  EXPECT_EQ(answer.ah_attr.is_global, ethernet ? 1 : 0);
+  EXPECT_EQ(answer.ah_attr.dlid, ethernet ? 0 : w.fabric.nodes()[0].hcas[0].ports[0].lid);
+  EXPECT_EQ(client.attributes(active, verbs::QpState::Init).qkey, kUdpQkey);
+  const std::uint32_t nobody = route(PortSpace::Udp, 1);
+  ASSERT_EQ(client.connect(nobody, 7), Error::None);
+  EXPECT_EQ(client.expect(Event::Unreachable).status, 1u);
+}
+
+TEST_P(RdmaCm, MembersOfAGroupHaveItsAddress) {
+  const auto join = [](Program& program, std::uint32_t id) {
+    ucma::JoinIpMcast in;
+    in.id = id;
+    in.uid = 0x77;
+    write_address(Program::at(verbs::ipv4_gid(0xef010203), 0), in.addr);
+    return program.query<ucma::IdOut>(Code::JoinIpMcast, in).id;
+  };
+  std::array<ucma::AhAttr, 2> addresses;
+  std::uint32_t number = 0;
+  for (Program* program : {&server, &client}) {
+    const std::uint32_t id = program->create(PortSpace::Udp);
+    ASSERT_EQ(program->bind(id, w.address(program == &client ? 1 : 0), 0), Error::None);
+    number = join(*program, id);
+    const ucma::EventOut event = program->expect(Event::MulticastJoin);
+    EXPECT_EQ(event.uid, 0x77u);
+    EXPECT_EQ(event.id, number);
+    const auto param = param_of<ucma::UdParam>(event);
+    EXPECT_EQ(param.qp_num, 0xffffffu);
+    addresses[program == &client ? 1 : 0] = param.ah_attr;
+  }
+  EXPECT_EQ(addresses[0].dgid, addresses[1].dgid);
+  EXPECT_EQ(addresses[0].dlid, addresses[1].dlid);
+  EXPECT_EQ(addresses[0].dlid >= 0xc000, GetParam() == verbs::LinkLayer::InfiniBand);
+  ucma::DestroyId leave;
+  leave.id = number;
+  EXPECT_EQ(client.query<ucma::EventsOut>(Code::LeaveMcast, leave).events_reported, 1u);
+  EXPECT_EQ(client.write(Code::LeaveMcast, leave).error, Error::NoEntry);
+}
+
+TEST_P(RdmaCm, AnIdMovesToAnotherFileWithItsEvents) {
+  Program other(w, 1);
+  const std::uint32_t id = client.create();
+  ASSERT_EQ(client.resolve(id, w.address(0), 1), Error::None);
+  EXPECT_EQ(client.notices, 1);
+  ucma::MigrateId in;
+  in.id = id;
+  in.fd = 5;
+  Service::Answer answer = other.write(Code::MigrateId, in);
+  EXPECT_EQ(answer.need, Service::Answer::Need::File);
+  EXPECT_EQ(answer.need_address, 5u);
+  answer = other.write(Code::MigrateId, in, {}, client.file);
+  EXPECT_EQ(answer.error, Error::None);
+  EXPECT_TRUE(answer.is_old_file_drained);
+  EXPECT_EQ(other.notices, 1);
+  EXPECT_FALSE(client.event());
+  other.expect(Event::AddrResolved);
+  EXPECT_TRUE(other.is_drained);
+  ucma::DestroyId destroy;
+  destroy.id = id;
+  EXPECT_EQ(client.write(Code::DestroyId, destroy).error, Error::Invalid) << "not its id any more";
+  EXPECT_EQ(other.destroy(id), 1u);
+}
+
+TEST_P(RdmaCm, EventsOfAnIdThatEndsAreNotReported) {
+  const std::uint32_t id = client.create();
+  ASSERT_EQ(client.resolve(id, w.address(0), 1), Error::None);
+  ucma::DestroyId in;
+  in.id = id;
+  const Service::Answer answer = client.write(Code::DestroyId, in);
+  EXPECT_TRUE(answer.is_drained) << "the descriptor is readable no more";
+  EXPECT_FALSE(client.event());
+}
+
+TEST_P(RdmaCm, AddressesThatTheNodeDoesNotHaveCannotBeBound) {
+  const std::uint32_t id = client.create();
+  EXPECT_EQ(client.bind(id, w.address(0), 1), Error::NoAddress);
+  EXPECT_EQ(client.bind(id, verbs::ipv4_gid(0x7f000001), 1), Error::None) << "loopback is the node";
+  EXPECT_EQ(client.bind(id, w.address(1), 1), Error::Invalid) << "bound already";
+  const std::uint32_t far = client.create();
+  EXPECT_EQ(client.resolve(far, verbs::ipv4_gid(0x08080808), 1), Error::None);
+  EXPECT_EQ(static_cast<std::int32_t>(client.expect(Event::AddrError).status), -101);
+}
+
+TEST_P(RdmaCm, UnreadEventsOfAnIdHaveALimit) {
+  const std::uint32_t id = client.create();
+  for (std::uint32_t i = 0; i < Service::kMaxUnread; ++i) {
+    ASSERT_EQ(client.resolve(id, verbs::ipv4_gid(0x08080808), 1), Error::None);
+  }
+  EXPECT_EQ(client.resolve(id, verbs::ipv4_gid(0x08080808), 1), Error::NoMemory);
+  client.expect(Event::AddrError);
+  EXPECT_EQ(client.resolve(id, verbs::ipv4_gid(0x08080808), 1), Error::None);
+}
+
+TEST_P(RdmaCm, OptionsHaveTheirSizes) {
+  const std::uint32_t id = client.create();
+  const auto set = [&](std::uint32_t name, std::vector<std::uint8_t> value) {
+    ucma::SetOption in;
+    in.id = id;
+    in.optname = name;
+    in.optlen = static_cast<std::uint32_t>(value.size());
+    return client.write(Code::SetOption, in, value).error;
+  };
+  EXPECT_EQ(set(ucma::kOptionTos, {4}), Error::None);
+  EXPECT_EQ(set(ucma::kOptionTos, {4, 0}), Error::Invalid);
+  EXPECT_EQ(set(ucma::kOptionReuseAddr, {1, 0, 0, 0}), Error::None);
+  EXPECT_EQ(set(ucma::kOptionAfOnly, {1, 0, 0, 0}), Error::None);
+  EXPECT_EQ(set(ucma::kOptionAckTimeout, {19}), Error::None);
+  EXPECT_EQ(set(99, {1}), Error::NotImplemented);
+  ucma::SetOption in;
+  in.id = id;
+  in.optval = 0x1234;
+  in.optlen = 1;
+  const Service::Answer answer = client.write(Code::SetOption, in);
+  EXPECT_EQ(answer.need, Service::Answer::Need::Option);
+  EXPECT_EQ(answer.need_address, 0x1234u);
+}
+
+INSTANTIATE_TEST_SUITE_P(LinkLayers, RdmaCm,
+                         testing::Values(verbs::LinkLayer::InfiniBand, verbs::LinkLayer::Ethernet),
+                         [](const auto& layer) {
+                           return layer.param == verbs::LinkLayer::Ethernet ? "Ethernet"
+                                                                            : "InfiniBand";
+                         });
+
+}  // namespace
+}  // namespace ib::services::rdma_cm

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+#include "services/sa/fabric_topology.h"
+
+#include "mad/agent.h"
+#include "mad/smp.h"
+#include "sa/records/selector.h"
+#include "verbs/gid.h"
+#include "verbs/limits.h"
+
+#include <fmt/format.h>
+
+#include <bit>
+#include <cstring>
+
+namespace ib::services {
+namespace {
+
+// A packet is there in less time than any timer counts; this leaves room for a receiver that has to
+// wait for a processor. 4.096 us * 2^16 = 0.27 s.
+constexpr std::uint8_t kPacketLife = 16;
+constexpr std::uint8_t kSubnetTimeout = 18;
+constexpr auto kMtu = static_cast<std::uint8_t>(verbs::Mtu::B4096);
+
+// An attribute as the agents of the port tell it.
+template <class Attribute>
+Attribute attribute_of(const mad::NodeFacts& node, const mad::PortFacts& port,
+                       std::uint16_t attribute) {
+  mad::Smp get;
+  get.header.base_version = mad::kBaseVersion;
+  get.header.mgmt_class = mad::mgmt_class::kSubnLid;
+  get.header.class_version = mad::kClassVersion;
+  get.header.method = mad::method::kGet;
+  get.header.attribute = attribute;
+  mad::Mad response{};
+  std::string reason;
+  const Status status = mad::answer(node, port, std::bit_cast<mad::Mad>(get), response, reason);
+  IB_ASSERT(status == Status::Ok);
+  const auto answer = std::bit_cast<mad::Smp>(response);
+  Attribute result;
+  std::memcpy(&result, answer.data.data(), sizeof result);
+  return result;
+}
+
+mad::NodeFacts node_facts(const fabric::Hca& hca) {
+  mad::NodeFacts facts;
+  facts.ports = static_cast<std::uint8_t>(hca.ports.size());
+  facts.system_image_guid = hca.node_guid;
+  facts.guid = hca.node_guid;
+  facts.partition_cap = verbs::limits::kMaxPkeys;
+  facts.vendor_id = verbs::limits::kVendorId;
+  facts.device_id = verbs::limits::kVendorPartId;
+  facts.revision = verbs::limits::kHwVersion;
+  return facts;
+}
+
+mad::PortFacts port_facts(const fabric::Port& port) {
+  mad::PortFacts facts;
+  facts.number = static_cast<std::uint8_t>(port.number);
+  facts.guid = port.guid;
+  facts.subnet_prefix = fabric::kSubnetPrefix;
+  facts.lid = port.lid;
+  facts.sm_lid = port.sm_lid;
+  facts.state = port.state;
+  facts.physical_state = port.physical_state;
+  facts.width = port.width;
+  facts.speed = port.speed;
+  facts.subnet_timeout = kSubnetTimeout;
+  facts.gids = verbs::limits::kGidTableLength;
+  facts.capability_mask = port.capability_mask;
+  facts.pkeys = port.pkeys;
+  return facts;
+}
+
+}  // namespace
+
+const char* out_of_service(const fabric::Fabric& fabric, const fabric::Port& port) {
+  const fabric::Hca& hca = *fabric.hca_of(port);
+  if (!hca.present) return "is gone";
+  if (hca.asleep) return "sleeps";
+  return port.state == verbs::PortState::Active ? "" : "is down";
+}
+
+std::string port_text(const fabric::Fabric& fabric, const fabric::Port& port) {
+  const fabric::Hca& hca = *fabric.hca_of(port);
+  return fmt::format("port {} of {} of {}", port.number, hca.name, fabric.node_of(hca).name);
+}
+
+std::optional<sa::EndPort> FabricTopology::port(std::uint32_t index) const {
+  const fabric::Port* port = fabric_.graph().port(index);
+  if (port == nullptr || port->is_ethernet() || port->lid == 0 || port->gids.empty() ||
+      *out_of_service(fabric_, *port) != '\0') {
+    return std::nullopt;
+  }
+  return sa::EndPort{index, std::span(&port->gids[0].gid, 1),     port->lid, 0, port->pkeys,
+                     kMtu,  sa::rate_of(port->width, port->speed)};
+}
+
+std::optional<sa::EndPort> FabricTopology::find_lid(std::uint16_t lid) const {
+  const fabric::Port* port = lid == 0 ? nullptr : fabric_.graph().find_port(lid);
+  if (port == nullptr) return std::nullopt;
+  return this->port(fabric_.graph().index_of(*port));
+}
+
+std::optional<sa::EndPort> FabricTopology::find_gid(const verbs::Gid& gid) const {
+  const fabric::Port* port = verbs::is_zero(gid) ? nullptr : fabric_.graph().find_port(gid);
+  if (port == nullptr || port->gid() != gid) return std::nullopt;
+  return this->port(fabric_.graph().index_of(*port));
+}
+
+std::optional<sa::Route> FabricTopology::route(const sa::EndPort& from,
+                                               const sa::EndPort& to) const {
+  const fabric::Graph& graph = fabric_.graph();
+  if (graph.segment_of(*graph.port(from.index)) != graph.segment_of(*graph.port(to.index))) {
+    return std::nullopt;
+  }
+  return sa::Route{0, std::min(from.mtu, to.mtu),
+                   sa::rate_fits(from.rate, to.rate) ? from.rate : to.rate, kPacketLife, true};
+}
+
+sa::NodeRecord FabricTopology::node_record(const sa::EndPort& end_port) const {
+  const fabric::Port& port = *fabric_.graph().port(end_port.index);
+  const fabric::Hca& hca = *fabric_.hca_of(port);
+  sa::NodeRecord record;
+  record.lid = port.lid;
+  record.info =
+      attribute_of<mad::NodeInfo>(node_facts(hca), port_facts(port), mad::smp_attribute::kNodeInfo);
+  const std::string description = fabric_.node_of(hca).name + " " + hca.name;
+  std::copy_n(description.begin(), std::min(description.size(), record.description.size()),
+              record.description.begin());
+  return record;
+}
+
+sa::PortInfoRecord FabricTopology::port_info_record(const sa::EndPort& end_port) const {
+  const fabric::Port& port = *fabric_.graph().port(end_port.index);
+  sa::PortInfoRecord record;
+  record.lid = port.lid;
+  record.port = static_cast<std::uint8_t>(port.number);
+  record.info = attribute_of<mad::PortInfo>(node_facts(*fabric_.hca_of(port)), port_facts(port),
+                                            mad::smp_attribute::kPortInfo);
+  return record;
+}
+
+const fabric::Port* FabricTopology::manager() const {
+  while (first_ < fabric_.graph().port_count() && fabric_.graph().port(first_)->is_ethernet())
+    ++first_;
+  const fabric::Port* port = fabric_.graph().port(first_);
+  return port == nullptr ? nullptr : fabric_.graph().find_port(port->sm_lid);
+}
+
+std::optional<sa::EndPort> FabricTopology::manager_port() const {
+  const fabric::Port* port = manager();
+  if (port == nullptr) return std::nullopt;
+  return this->port(fabric_.graph().index_of(*port));
+}
+
+}  // namespace ib::services

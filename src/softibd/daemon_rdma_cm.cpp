@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+#include "softibd/daemon_rdma_cm.h"
+
+#include "drivers/soft_hca/core.h"
+#include "services/rdma_cm/places.h"
+#include "softibd/daemon_request.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace ib::softib {
+namespace {
+
+using services::rdma_cm::File;
+using services::rdma_cm::Service;
+using services::rdma_cm::ServiceOptions;
+using verbs::control::RdmaCmIn;
+using verbs::control::RdmaCmNeed;
+using verbs::control::RdmaCmOut;
+
+ServiceOptions make_options(std::mt19937& random, drivers::Trace& trace) {
+  ServiceOptions options;
+  options.random = [&random] { return static_cast<std::uint32_t>(random()); };
+  options.trace = [&trace](std::string line, const File* file, std::string_view node) {
+    drivers::TraceEntry entry;
+    entry.kind = drivers::TraceKind::Refused;
+    entry.node = node;
+    if (file != nullptr) {
+      entry.program = file->options.program;
+      entry.pid = file->options.pid;
+    }
+    entry.text = std::move(line);
+    trace.add(std::move(entry));
+  };
+  return options;
+}
+
+}  // namespace
+
+DaemonRdmaCm::DaemonRdmaCm(platform::Executor& executor, const fabric::Fabric& fabric,
+                           DaemonDevices& devices)
+    : fabric_(fabric),
+      connector_(executor, fabric, devices.gsi(),
+                 [this] { return static_cast<std::uint32_t>(random_()); }),
+      routes_(devices.sa()),
+      service_(fabric, connector_, routes_, make_options(random_, devices.tree().core().trace)) {}
+
+Result<std::uint32_t> DaemonRdmaCm::open(const verbs::control::OpenRdmaCmIn& in, std::uint32_t pid,
+                                         std::function<void()> on_events, std::string& reason) {
+  const std::string name = printable(in.node);
+  const fabric::Node* node = fabric_.find_node(name);
+  if (node == nullptr) {
+    reason = "there is no node " + name;
+    return Status::NotFound;
+  }
+  return service_.open({services::rdma_cm::index_of(fabric_, *node), pid, printable(in.program),
+                        std::move(on_events)});
+}
+
+RdmaCmOut DaemonRdmaCm::command(const RdmaCmIn& in) {
+  Service::Request request;
+  request.file = in.file;
+  request.from_file = in.from_file;
+  request.size = in.size;
+  request.bytes = std::span(in.bytes).first(std::min<std::uint64_t>(in.size, in.bytes.size()));
+  request.option =
+      std::span(in.option).first(std::min<std::size_t>(in.option_size, in.option.size()));
+  const Service::Answer answer = service_.command(request);
+  RdmaCmOut out;
+  out.result = -static_cast<std::int32_t>(answer.error);
+  out.flags = (answer.is_drained ? verbs::control::rdma_cm_flag::kDrained : 0) |
+              (answer.is_old_file_drained ? verbs::control::rdma_cm_flag::kOldFileDrained : 0);
+  out.address = answer.address;
+  IB_ASSERT(answer.data.size() <= out.bytes.size());
+  out.size = static_cast<std::uint32_t>(answer.data.size());
+  std::copy(answer.data.begin(), answer.data.end(), out.bytes.begin());
+  out.need = static_cast<RdmaCmNeed>(answer.need);
+  out.need_address = answer.need_address;
+  out.need_size = answer.need_size;
+  return out;
+}
+
+nlohmann::ordered_json DaemonRdmaCm::list() const {
+  using services::rdma_cm::Family;
+  using services::rdma_cm::text_of;
+  nlohmann::ordered_json all = nlohmann::ordered_json::array();
+  for (const services::rdma_cm::Listing& one : service_.list()) {
+    all.push_back({{"node", fabric_.nodes()[one.node].name},
+                   {"pid", one.pid},
+                   {"program", one.program},
+                   {"port_space", one.space},
+                   {"state", one.state},
+                   {"local", one.local.family == Family::None ? "" : text_of(one.local)},
+                   {"peer", one.peer.family == Family::None ? "" : text_of(one.peer)},
+                   {"events_waiting", one.events_waiting}});
+  }
+  return all;
+}
+
+}  // namespace ib::softib

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// DaemonRdmaCm: the rdma_cm service as sessions use it: the buffers of OpenRdmaCm and RdmaCm in and
+// out, and the lines that the service leaves in the trace.
+//
+// Thread rule: the loop's thread.
+#pragma once
+
+#include "services/rdma_cm/cm_connector.h"
+#include "services/rdma_cm/sa_routes.h"
+#include "services/rdma_cm/service.h"
+#include "softibd/daemon_devices.h"
+#include "verbs/control.h"
+
+#include <nlohmann/json.hpp>
+
+#include <cstdint>
+#include <functional>
+#include <random>
+#include <string>
+
+namespace ib::softib {
+
+class DaemonRdmaCm {
+ public:
+  DaemonRdmaCm(platform::Executor& executor, const fabric::Fabric& fabric, DaemonDevices& devices);
+
+  // Returns the number of the file. `on_events`: its connection shall be readable.
+  Result<std::uint32_t> open(const verbs::control::OpenRdmaCmIn& in, std::uint32_t pid,
+                             std::function<void()> on_events, std::string& reason);
+  void close(std::uint32_t file) { service_.close(file); }
+  verbs::control::RdmaCmOut command(const verbs::control::RdmaCmIn& in);
+
+  nlohmann::ordered_json list() const;  // docs/status_json.md
+
+ private:
+  const fabric::Fabric& fabric_;
+  std::mt19937 random_{std::random_device{}()};
+  services::rdma_cm::CmConnector connector_;
+  services::rdma_cm::SaRoutes routes_;
+  services::rdma_cm::Service service_;
+};
+
+}  // namespace ib::softib

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// The part of the control interface (verbs/control.h) that carries /dev/infiniband/rdma_cm: buffers
+// of OpenRdmaCm and RdmaCm (docs/design/0016-rdma-cm-device.md). Fixed layout, the same on 32 and
+// 64 bit.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+namespace ib::verbs::control {
+
+// The number of the device file: a miscellaneous device of Linux, of those with dynamic minors.
+inline constexpr std::uint32_t kRdmaCmMajor = 10;
+inline constexpr std::uint32_t kRdmaCmMinor = 58;
+
+struct OpenRdmaCmIn {
+  std::array<char, 64> node{};     // virtual host, NUL terminated; empty: the first one
+  std::array<char, 64> program{};  // for people
+};
+
+// The bytes that a program wrote to the device, as they are: a header and a command of
+// rdma/rdma_user_cm.h.
+inline constexpr std::size_t kRdmaCmBytes = 512;
+struct RdmaCmIn {
+  std::uint32_t file = 0;         // information of OpenRdmaCm
+  std::uint32_t from_file = 0;    // MIGRATE_ID: of the old descriptor; 0: not given
+  std::uint64_t size = 0;         // of what was written; longer than `bytes`: the rest is missing
+  std::uint32_t option_size = 0;  // SET_OPTION: bytes of `option`
+  std::uint32_t reserved = 0;
+  std::array<std::uint8_t, kRdmaCmBytes> bytes{};
+  std::array<std::uint8_t, kRdmaCmBytes> option{};
+};
+
+enum class RdmaCmNeed : std::uint32_t {
+  Nothing = 0,
+  Option = 1,  // send the request again with need_size bytes of the program's from need_address on
+  File = 2,    // ... with the file of the program's descriptor need_address
+};
+namespace rdma_cm_flag {
+// The program has got the last event: it takes one message (an answer with tag 0) from the
+// connection that opened the file, so that it is readable no more.
+inline constexpr std::uint32_t kDrained = 1;
+inline constexpr std::uint32_t kOldFileDrained = 2;  // MIGRATE_ID: from that of the old descriptor
+}  // namespace rdma_cm_flag
+struct RdmaCmOut {
+  std::int32_t result = 0;    // 0, or an error number of Linux, negative
+  std::uint32_t flags = 0;    // rdma_cm_flag
+  std::uint64_t address = 0;  // in the program, for `size` bytes
+  std::uint32_t size = 0;
+  RdmaCmNeed need = RdmaCmNeed::Nothing;
+  std::uint64_t need_address = 0;
+  std::uint32_t need_size = 0;
+  std::uint32_t reserved = 0;
+  std::array<std::uint8_t, 344> bytes{};
+};
+}  // namespace ib::verbs::control
