@@ -38,9 +38,9 @@ struct Limits {
   std::uint32_t listeners = 16384;
   // Requests (REQ or SIDR_REQ) that wait for the consumer's answer: in all, of one remote port, and
   // of one listener (Listen::backlog is at most this).
-  std::uint32_t pending = 8192;
+  std::uint32_t pending = 16384;
   std::uint32_t pending_of_peer = 4096;
-  std::uint32_t backlog = 1024;
+  std::uint32_t backlog = 8192;
   std::uint32_t sidr_exchanges = 16384;  // in all, with answered ones
   // Rejections and answers to SIDR_REQ that are kept to be repeated; the oldest ones go first.
   std::uint32_t kept_answers = 4096;

@@ -210,6 +210,49 @@ TEST_F(Connecting, WhenThePassiveSideGivesUpTheActiveSideIsTold) {
   a.take<TimeWaitEnded>();
 }
 
+TEST_F(Connecting, AnRtuForAConnectionThatIsOverIsRejected) {
+  const ConnectionId active = connect();
+  const ConnectionId passive = requested().id;
+  EXPECT_EQ(z.engine.accept(passive, reply_with(0x22), world.now), Status::Ok);
+  world.deliver();
+  a.take<ReplyReceived>();
+  lose({A::Rej, A::Rej});
+  z.engine.destroy(passive, world.now);
+  world.deliver();
+  EXPECT_EQ(a.engine.establish(active, {}, world.now), Status::Ok);
+  world.deliver();  // time-wait
+  EXPECT_EQ(a.state(active), State::Established);
+  world.settle();
+  const mad::Mad rtu = [&] {
+    for (const auto& flight : world.sent) {
+      if (attribute_of(flight.mad) == A::Rtu) return flight.mad;
+    }
+    return mad::Mad{};
+  }();
+  world.inject(1, rtu, 0);  // no connection at all
+  world.deliver();
+  const auto event = a.take<Rejected>();
+  EXPECT_EQ(event.reason, RejectReason::InvalidCommId);
+  EXPECT_EQ(event.was, State::Established);
+  EXPECT_EQ(a.state(active), State::TimeWait);
+}
+
+TEST_F(Connecting, ARejThatOvertakesTheRepEndsTheReq) {
+  const ConnectionId active = connect();
+  const ConnectionId passive = requested().id;
+  lose({A::Rep});
+  EXPECT_EQ(z.engine.accept(passive, reply_with(0x22), world.now), Status::Ok);
+  world.collect();
+  const mad::Mad rep = world.sent.back().mad;
+  z.engine.destroy(passive, world.now);
+  world.deliver();
+  EXPECT_EQ(a.take<Rejected>().reason, RejectReason::ConsumerReject);
+  EXPECT_EQ(a.state(active), State::Closed);
+  world.inject(0, rep, 1);
+  world.deliver();
+  EXPECT_TRUE(a.events.empty());
+}
+
 TEST_F(Connecting, ARepForAConnectionThatIsGoneIsRejected) {
   const ConnectionId active = connect();
   const ConnectionId passive = requested().id;

@@ -103,6 +103,28 @@ TEST_F(Migrating, LostAndDoubledMessagesDoNotMatter) {
   z.take<AlternatePathOffered>();
 }
 
+TEST_F(Migrating, ACopyOfAnOlderLapIsNotAnotherOne) {
+  const auto [active, passive] = establish();
+  std::vector<mad::Mad> laps;
+  for (unsigned plane = 1; plane <= 4; ++plane) {
+    Path path = other_path();
+    path.dlid = lid_of(1, plane);
+    EXPECT_EQ(a.engine.load_alternate_path(active, path, {}, world.now), Status::Ok);
+    world.collect();
+    laps.push_back(world.sent.back().mad);
+    world.deliver();
+    z.take<AlternatePathOffered>();
+    EXPECT_EQ(z.engine.answer_alternate_path(passive, {}, world.now), Status::Ok);
+    world.deliver();
+    a.take<AlternatePathAnswered>();
+  }
+  world.take_sent();
+  for (const mad::Mad& lap : laps) world.inject(1, lap, 0);
+  EXPECT_TRUE(z.events.empty());
+  EXPECT_EQ(world.take_sent(), Sent{A::Apr});  // for the last one
+  EXPECT_EQ(z.info(passive).alternate->slid, lid_of(1, 4));
+}
+
 TEST_F(Migrating, AnMraDelaysTheAnswer) {
   const auto [active, passive] = establish();
   EXPECT_EQ(a.engine.load_alternate_path(active, other_path(), {}, world.now), Status::Ok);

@@ -46,6 +46,15 @@ TEST(RandomLivesProperty, TwoEndsAgreeOrBothHaveBeenTold) {
     RandomLives(seed, 2 + seed % 2).run();
   }
   std::signal(SIGABRT, SIG_DFL);
+  if (seeds < 1000) return;
+  const RandomLives::Counts& counts = RandomLives::counts;
+  for (const unsigned count :
+       {counts.pairs, counts.crossed, counts.peers, counts.paths, counts.delays, counts.by_data,
+        counts.refused, counts.timed_out, counts.datagrams}) {
+    EXPECT_GT(count, seeds / 500) << "the seeds do not get there";
+  }
+  EXPECT_LT(counts.alone, counts.pairs / 20);
+  RecordProperty("established_alone", static_cast<int>(counts.alone));
 }
 
 }  // namespace

@@ -36,8 +36,15 @@ class RandomLives {
     }
   }
 
+  // How often the seeds so far came to what they are for.
+  struct Counts {
+    unsigned pairs = 0, alone = 0, crossed = 0, peers = 0, paths = 0, delays = 0, by_data = 0;
+    unsigned refused = 0, timed_out = 0, datagrams = 0;
+  };
+  static Counts counts;
+
   void run() {
-    const unsigned steps = 5 + number(20);
+    const unsigned steps = 5 + number(30);
     for (unsigned i = 0; i < steps; ++i) {
       act();
       take_all_events();
@@ -167,6 +174,7 @@ class RandomLives {
   }
   void on(Node& node, const RequestReceived& event) {
     if (find(node.number, event.id) == nullptr) lives_.push_back({node.number, event.id});
+    if (event.peer_to_peer) ++counts.peers;
     if (happens(prompt_)) answer_request(node, event.id);
   }
   void on(Node& node, const ReplyReceived& event) {
@@ -175,6 +183,7 @@ class RandomLives {
   }
   void on(Node& node, const Established& event) {
     EXPECT_FALSE(at(node, event.id).is_over);
+    if (event.by_data) ++counts.by_data;
     if (happens(10)) disconnect(node, event.id);
   }
   void end(Node& node, ConnectionId id) {
@@ -183,10 +192,17 @@ class RandomLives {
     life.is_over = true;
     if (happens(50)) destroy(life);
   }
-  void on(Node& node, const Rejected& event) { end(node, event.id); }
-  void on(Node& node, const TimedOut& event) { end(node, event.id); }
+  void on(Node& node, const Rejected& event) {
+    ++counts.refused;
+    end(node, event.id);
+  }
+  void on(Node& node, const TimedOut& event) {
+    ++counts.timed_out;
+    end(node, event.id);
+  }
   void on(Node& node, const Disconnected& event) {
-    at(node, event.id).is_over = true;  // disconnect() or DREQ before
+    at(node, event.id).is_over = true;  // its disconnect(), or a stale connection
+    if (event.by == Disconnected::By::Crossed) ++counts.crossed;
     if (happens(50)) destroy(at(node, event.id));
   }
   void on(Node& node, const DisconnectRequested& event) {
@@ -198,7 +214,10 @@ class RandomLives {
     EXPECT_TRUE(at(node, event.id).is_over);
     EXPECT_EQ(node.state(event.id), State::Closed);
   }
-  void on(Node& node, const Delayed& event) { at(node, event.id); }
+  void on(Node& node, const Delayed& event) {
+    at(node, event.id);
+    ++counts.delays;
+  }
   void on(Node& node, const AlternatePathOffered& event) {
     at(node, event.id);
     const auto status = happens(80) ? AlternatePathStatus::Loaded : AlternatePathStatus::Rejected;
@@ -206,6 +225,7 @@ class RandomLives {
   }
   void on(Node& node, const AlternatePathAnswered& event) {
     if (event.status != AlternatePathStatus::Loaded) return;
+    ++counts.paths;
     const ConnectionInfo one = node.info(event.id);
     for (Life& life : lives_) {
       if (life.is_destroyed || vanished_[life.node]) continue;
@@ -225,7 +245,10 @@ class RandomLives {
     }
     node.engine.destroy(event.id, world_.now);
   }
-  void on(Node& node, const SidrAnswered& event) { node.engine.destroy(event.id, world_.now); }
+  void on(Node& node, const SidrAnswered& event) {
+    ++counts.datagrams;
+    node.engine.destroy(event.id, world_.now);
+  }
   void on(Node& node, const SidrTimedOut& event) { node.engine.destroy(event.id, world_.now); }
 
   void answer_request(Node& node, ConnectionId id) {
@@ -363,8 +386,10 @@ class RandomLives {
     const auto other = world_[remote].engine.query(ConnectionId{info.remote_comm_id});
     if (!other || other->state != State::Established) {
       EXPECT_TRUE(not_told_.contains(end)) << "established alone: node " << life.node;
+      ++counts.alone;
       return;
     }
+    ++counts.pairs;
     EXPECT_EQ(other->remote_comm_id, info.local_comm_id);
     EXPECT_EQ(other->remote_qpn, info.local_qpn);
     EXPECT_EQ(other->local_qpn, info.remote_qpn);
@@ -395,5 +420,7 @@ class RandomLives {
   bool is_healed_ = false;
   std::uint32_t qpn_ = 0x100;
 };
+
+inline RandomLives::Counts RandomLives::counts;
 
 }  // namespace ib::cm::test
