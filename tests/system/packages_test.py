@@ -128,7 +128,7 @@ def make_root(folder, packages, suite):
              "--customize-hook=copy-in " + " ".join(map(str, packages)) + " /opt",
              '--customize-hook=chroot "$1" apt-get install -y --no-install-recommends '
              + " ".join(f"/opt/{package.name}" for package in packages)]
-    code, text = run(["mmdebstrap", "--variant=minbase", "--include=ibverbs-providers,ibverbs-utils,perftest",
+    code, text = run(["mmdebstrap", "--variant=minbase", "--include=ibverbs-providers,ibverbs-utils,perftest,rdmacm-utils",
                       *hooks, suite, root, copied], seconds=280)
     if code and re.search(r"Could not (resolve|connect)|Failed to fetch|Temporary failure|apt-get update .*fail", text):
         raise Skipped("no mirror can be reached: " + harness.tail(text, 3))

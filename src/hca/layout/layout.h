@@ -340,7 +340,9 @@ struct CqEntry {
   struct alignas(kLine) {
     Shared64 consumer;  // completions ever polled
   } consumer;
-  // Line 3: 0 not armed, 1 any completion, 2 solicited or error; owner arms, poster fires
+  // Line 3: 0 not armed, 1 any completion, 2 solicited or error; owner arms, poster fires.
+  // kFiring: a poster is sending the event; if it dies before that, softibd sends it.
+  static constexpr std::uint32_t kFiring = 3;
   struct alignas(kLine) {
     Shared32 armed;
     Shared64 reported;  // completions ever written when the last event was fired

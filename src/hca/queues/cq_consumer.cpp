@@ -43,8 +43,8 @@ void CqConsumer::arm(PosterHost& host, bool solicited_only) {
 
 // An armed queue that has completions from `position` on fires.
 void CqConsumer::fire_from(PosterHost& host, std::uint64_t position) {
-  const std::uint32_t wanted = entry_->arm.armed.load(std::memory_order_acquire);
-  if (wanted == 0 || entry_->id.channel == kNone) {
+  std::uint32_t wanted = entry_->arm.armed.load(std::memory_order_acquire);
+  if (wanted == 0 || wanted == CqEntry::kFiring || entry_->id.channel == kNone) {
     armed_ = false;
     return;
   }
@@ -56,7 +56,8 @@ void CqConsumer::fire_from(PosterHost& host, std::uint64_t position) {
   }
   if (!left) return;
   armed_ = false;
-  if (entry_->arm.armed.exchange(0, std::memory_order_acq_rel) == 0) return;
+  // It fails if a producer has been faster.
+  if (!entry_->arm.armed.compare_exchange_strong(wanted, 0, std::memory_order_acq_rel)) return;
   entry_->arm.reported.store(position, std::memory_order_relaxed);
   CqProducer::report(host, *entry_, index_);
 }

@@ -93,12 +93,17 @@ class CqProducer {
   }
   [[gnu::noinline]] void fire_if_armed(PosterHost& host, bool solicited) {
     std::atomic_thread_fence(std::memory_order_seq_cst);  // pairs with CompletionQueue::arm
-    const std::uint32_t armed = entry_->arm.armed.load(std::memory_order_relaxed);
-    if (armed == 0 || (armed == 2 && !solicited)) return;
-    if (entry_->arm.armed.exchange(0, std::memory_order_acq_rel) == 0) return;
+    std::uint32_t armed = entry_->arm.armed.load(std::memory_order_relaxed);
+    do {
+      if (armed == 0 || armed == CqEntry::kFiring || (armed == 2 && !solicited)) return;
+    } while (!entry_->arm.armed.compare_exchange_weak(armed, CqEntry::kFiring,
+                                                      std::memory_order_acq_rel));
     entry_->arm.reported.store(entry_->producer.producer.load(std::memory_order_relaxed),
                                std::memory_order_relaxed);
     report(host, *entry_, index_);
+    // Unless the owner has armed the queue again.
+    std::uint32_t firing = CqEntry::kFiring;
+    entry_->arm.armed.compare_exchange_strong(firing, 0, std::memory_order_acq_rel);
   }
   // Reads the ring, which may be another (resize). Returns false if it is nonsense.
   [[gnu::noinline]] bool refresh(const Arena& arena) {

@@ -136,6 +136,21 @@ TEST_F(CqBench, FiresOnceForWhatItIsArmedFor) {
   EXPECT_EQ(host.notified.size(), 2u);
 }
 
+// A producer that dies inside notify() leaves the mark for softibd (death_repair.cpp).
+TEST_F(CqBench, AnEventIsMarkedUntilItHasBeenSent) {
+  std::uint32_t seen = 0;
+  host.on_notify = [&] { seen = cq.arm.armed.load(); };
+  cq.id.channel = 3;
+  cq.arm.armed.store(1);
+  producer.fire(host, false);
+  EXPECT_EQ(seen, CqEntry::kFiring);
+  EXPECT_EQ(cq.arm.armed.load(), 0u);
+  cq.arm.armed.store(1);
+  host.on_notify = [&] { cq.arm.armed.store(1); };
+  producer.fire(host, false);
+  EXPECT_EQ(cq.arm.armed.load(), 1u) << "the owner's new request stands";
+}
+
 TEST_F(CqBench, ProducersThatShareItLoseNothing) {
   CqEntry& shared = memory.make_cq(9, 1, 4096, 4095);
   shared.id.shared_producers.store(1);

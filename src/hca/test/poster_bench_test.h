@@ -60,7 +60,11 @@ class BenchHost final : public PosterHost {
   void serve_bounces() override {
     if (on_relax) on_relax();
   }
-  void notify(std::uint32_t cq, std::uint32_t, std::uint32_t) override { notified.push_back(cq); }
+  void notify(std::uint32_t cq, std::uint32_t, std::uint32_t) override {
+    notified.push_back(cq);
+    if (on_notify) on_notify();
+  }
+  std::function<void()> on_notify{};
   void raise(const verbs::control::RaiseEventIn& event) override { raised.push_back(event); }
   void trace(const verbs::control::TraceErrorIn& error) override { traced.push_back(error); }
 

@@ -63,7 +63,7 @@ void fire_event(Core& core, const Cq& cq) {
   const hca::Cqe* ring = ring_of(core, cq);
   const std::uint64_t producer = entry.producer.producer.load(std::memory_order_acquire);
   std::uint64_t position = entry.consumer.consumer.load(std::memory_order_acquire);
-  bool wanted = false;
+  bool wanted = armed == hca::CqEntry::kFiring;
   for (std::uint32_t i = 0; i < cq.slots && position != producer && !wanted; ++i, ++position) {
     const hca::Cqe& cqe = ring[position & (cq.slots - 1)];
     wanted = armed == 1 || cqe.status != 0 || (cqe.bits & hca::cqe_bit::kSolicited) != 0;

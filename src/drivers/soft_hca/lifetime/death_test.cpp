@@ -198,6 +198,18 @@ TEST(Repair, DiedAfterTheCompletionBeforeTheProducerIndex) {
   EXPECT_EQ(s.cq().arm.armed.load(), 0u);
 }
 
+TEST(Repair, DiedBetweenTheClaimOfAnEventAndItsReport) {
+  Scene s;
+  s.complete(0, 70);
+  s.cq().producer.producer.store(1);
+  s.entry().responder.rq_head.store(1);
+  s.cq().arm.armed.store(hca::CqEntry::kFiring);
+  s.kill();
+  EXPECT_EQ(s.b.host.piped, std::vector<std::uint64_t>{control::index_of(s.recv.handle)})
+      << "the sleeper is woken";
+  EXPECT_EQ(s.cq().arm.armed.load(), 0u);
+}
+
 TEST(Repair, DiedAfterTheReceiveWasGivenUp) {
   Scene s;
   s.entry().responder.cq_intent.store(1);
