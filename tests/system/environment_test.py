@@ -153,6 +153,10 @@ def loading(report, fabric):
         script = "import ctypes, os\nlib = ctypes.CDLL('libibverbs.so.1', mode=os.RTLD_LAZY | os.RTLD_DEEPBIND)\n" \
                  "count = ctypes.c_int()\nlib.ibv_get_device_list(ctypes.byref(count))\nprint('devices:', count.value)"
         fabric.run([PYTHON, "-c", script]).require(r"^devices: 0$", r"^softib: this program has loaded libibverbs with RTLD_DEEPBIND")
+    with report.case("200 programs that end while threads of theirs load a library"):
+        program = harness.build_program(fabric.runtime, pathlib.Path(__file__).with_name("programs") / "exit_while_loading.c", "-pthread")
+        line = f"for i in $(seq 200); do timeout 10 {program} || exit 1; done"
+        fabric.run(["sh", "-c", line], seconds=100).require(code=0)
     with report.case("beside another preloaded library"):
         other = next((str(p) for p in pathlib.Path("/usr/lib").glob("*-linux-gnu/libSegFault.so")), None) or next(
             (str(p) for p in pathlib.Path("/lib").glob("*-linux-gnu/libm.so.6")), None)

@@ -156,7 +156,7 @@ TEST_F(Migrating, TheEngineRefusesWhatCannotBe) {
   const auto [active, passive] = establish();
   EXPECT_EQ(z.engine.load_alternate_path(passive, path_between(1, 0), {}, world.now),
             Status::InvalidState);  // the passive side
-  const auto status_of = [&](const Path& path) {
+  const auto status_of = [&, active = active](const Path& path) {
     EXPECT_EQ(a.engine.load_alternate_path(active, path, {}, world.now), Status::Ok);
     world.deliver();
     EXPECT_TRUE(z.events.empty());

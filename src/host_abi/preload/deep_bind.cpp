@@ -9,6 +9,8 @@
 #include <elf.h>
 #include <link.h>
 
+#include <algorithm>
+#include <bit>
 #include <cstdint>
 #include <cstring>
 #include <string_view>
@@ -60,28 +62,53 @@ Bindings bindings_of(const ElfW(Dyn) * entry) {
   return found;
 }
 
-const void* library_of(const void* address) {
-  Dl_info info{};
-  return ::dladdr(address, &info) != 0 ? info.dli_fbase : nullptr;
+// The addresses of a loaded library. dladdr() would take the loader's lock inside the callback of
+// dl_iterate_phdr(), which holds another one; dlopen() in a thread takes them in the other order.
+struct Range {
+  std::uintptr_t begin = 0;
+  std::uintptr_t end = 0;
+  bool has(std::uintptr_t address) const { return begin <= address && address < end; }
+};
+
+Range range_of(const dl_phdr_info& library) {
+  Range range{UINTPTR_MAX, 0};
+  for (int i = 0; i < library.dlpi_phnum; ++i) {
+    const auto& part = library.dlpi_phdr[i];
+    if (part.p_type != PT_LOAD) continue;
+    const std::uintptr_t begin = library.dlpi_addr + part.p_vaddr;
+    range.begin = std::min(range.begin, begin);
+    range.end = std::max(range.end, begin + part.p_memsz);
+  }
+  return range;
+}
+
+// Replaces a range of one address by that of its library.
+int find_library(dl_phdr_info* library, std::size_t, void* result) {
+  auto& range = *static_cast<Range*>(result);
+  const Range found = range_of(*library);
+  if (!found.has(range.begin)) return 0;
+  range = found;
+  return 1;
 }
 
 // Returns whether one of these places holds a function of `libc`. The place of a call that was
 // never made leads back to the library itself.
-bool binds_to(const void* libc, ElfW(Addr) base, const Bindings& of, const ElfW(Rela) * places,
+bool binds_to(const Range& libc, ElfW(Addr) base, const Bindings& of, const ElfW(Rela) * places,
               std::size_t bytes) {
   for (std::size_t i = 0; places != nullptr && i < bytes / sizeof *places; ++i) {
     const auto kind = static_cast<std::uint32_t>(ELF64_R_TYPE(places[i].r_info));
     if (kind != kJumpSlot && kind != kData) continue;
     if (!finds_devices(of.names + of.symbols[ELF64_R_SYM(places[i].r_info)].st_name)) continue;
-    const void* bound = nullptr;
+    std::uintptr_t bound = 0;
     // NOLINTNEXTLINE(performance-no-int-to-ptr)
     std::memcpy(&bound, reinterpret_cast<const void*>(base + places[i].r_offset), sizeof bound);
-    if (library_of(bound) == libc) return true;
+    if (libc.has(bound)) return true;
   }
   return false;
 }
 
-int look_at(dl_phdr_info* library, std::size_t, void* libc) {
+int check_bindings(dl_phdr_info* library, std::size_t, void* context) {
+  const auto& libc = *static_cast<const Range*>(context);
   const std::string_view path(library->dlpi_name);
   if (path.find("/libibverbs.so") == std::string_view::npos) return 0;
   for (int i = 0; i < library->dlpi_phnum; ++i) {
@@ -100,9 +127,10 @@ int look_at(dl_phdr_info* library, std::size_t, void* libc) {
 }
 
 [[gnu::destructor]] void tell_of_deep_binding() {
-  const void* const libc = library_of(::dlsym(RTLD_NEXT, "opendir"));
-  if (libc == nullptr) return;
-  if (::dl_iterate_phdr(look_at, const_cast<void*>(libc)) == 0) return;
+  const auto function = std::bit_cast<std::uintptr_t>(::dlsym(RTLD_NEXT, "opendir"));
+  Range libc{function, function};
+  if (::dl_iterate_phdr(find_library, &libc) == 0) return;
+  if (::dl_iterate_phdr(check_bindings, &libc) == 0) return;
   constexpr std::string_view kText =
       "softib: this program has loaded libibverbs with RTLD_DEEPBIND, which hides the HCAs of this "
       "virtual host from it; leave the flag out of dlopen()\n";
