@@ -35,6 +35,10 @@ Change* path_change(Connection& connection) {
 
 }  // namespace
 
+KeptMad keep(const mad::Mad& mad) {
+  return std::make_unique<const mad::Mad>(mad);
+}
+
 State Connection::public_state() const {
   return std::visit(PublicState(), state);
 }

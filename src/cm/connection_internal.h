@@ -20,9 +20,7 @@ namespace ib::cm {
 
 // A MAD that is kept to be sent again.
 using KeptMad = std::unique_ptr<const mad::Mad>;
-inline KeptMad keep(const mad::Mad& mad) {
-  return std::make_unique<const mad::Mad>(mad);
-}
+KeptMad keep(const mad::Mad& mad);
 
 // A message that is sent until it is answered.
 struct Resend {

@@ -72,7 +72,7 @@ struct IsWanted {
 
 std::optional<Event> Engine::Impl::poll_event() {
   while (!events_.empty()) {
-    Event event = std::move(events_.front());
+    const Event event = events_.front();
     events_.pop_front();
     if (std::visit(IsWanted{connections, sidr}, event)) return event;
   }

@@ -94,7 +94,7 @@ class Engine::Impl {
   void emit(const Connection& connection, E event) {
     if (!connection.is_owned) return;
     event.id = connection.id;
-    events_.push_back(std::move(event));
+    events_.push_back(event);
   }
   // Null unless the consumer has it.
   Connection* owned(ConnectionId id) const;
