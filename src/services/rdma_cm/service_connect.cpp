@@ -39,6 +39,25 @@ void put_private_data(Param& param, std::span<const std::uint8_t> data, std::siz
   param.private_data_len = static_cast<std::uint8_t>(std::min<std::size_t>(field, 255));
 }
 
+// Takes over what a REQ or REP says of its sender, whose resources are the depth here and the other
+// way round. Returns it as its event has it.
+template <class Message>
+ucma::ConnParam take_over(const Message& message, Connection& connection) {
+  connection.remote_qpn = message.qpn;
+  connection.send_psn = message.starting_psn;
+  connection.initiator_depth = message.responder_resources;
+  connection.responder_resources = message.initiator_depth;
+  connection.rnr_retry_count = message.rnr_retry_count;
+  ucma::ConnParam param;
+  param.qp_num = message.qpn;
+  param.responder_resources = message.initiator_depth;
+  param.initiator_depth = message.responder_resources;
+  param.flow_control = message.flow_control ? 1 : 0;
+  param.rnr_retry_count = message.rnr_retry_count;
+  param.srq = message.srq ? 1 : 0;
+  return param;
+}
+
 template <class Param>
 void put_param(ucma::EventOut& out, const Param& param) {
   static_assert(sizeof param <= sizeof out.param);
@@ -239,20 +258,9 @@ void Service::on_request(Endpoint endpoint, const fabric::Port& port,
   id->qp_type = request.qp_type;
   Connection& connection = id->connection;
   connection.stage = Stage::ReqReceived;
-  connection.remote_qpn = request.qpn;
-  connection.send_psn = request.starting_psn;
-  connection.initiator_depth = request.responder_resources;
-  connection.responder_resources = request.initiator_depth;
   connection.retry_count = request.retry_count;
-  connection.rnr_retry_count = request.rnr_retry_count;
-  ucma::ConnParam param;
-  param.qp_num = request.qpn;
-  param.responder_resources = request.initiator_depth;
-  param.initiator_depth = request.responder_resources;
-  param.flow_control = request.flow_control ? 1 : 0;
+  ucma::ConnParam param = take_over(request, connection);
   param.retry_count = request.retry_count;
-  param.rnr_retry_count = request.rnr_retry_count;
-  param.srq = request.srq ? 1 : 0;
   put_private_data(param, std::span(request.private_data).subspan(kIpHeaderBytes),
                    kReqPrivate - kIpHeaderBytes);
   PendingEvent event;
@@ -293,18 +301,7 @@ void Service::on_reply(Endpoint endpoint, const ConnectReply& reply) {
   if (id == nullptr || id->state != IdState::Connect) return;
   Connection& connection = id->connection;
   connection.stage = Stage::RepReceived;
-  connection.remote_qpn = reply.qpn;
-  connection.send_psn = reply.starting_psn;
-  connection.initiator_depth = reply.responder_resources;
-  connection.responder_resources = reply.initiator_depth;
-  connection.rnr_retry_count = reply.rnr_retry_count;
-  ucma::ConnParam param;
-  param.qp_num = reply.qpn;
-  param.responder_resources = reply.initiator_depth;
-  param.initiator_depth = reply.responder_resources;
-  param.flow_control = reply.flow_control ? 1 : 0;
-  param.rnr_retry_count = reply.rnr_retry_count;
-  param.srq = reply.srq ? 1 : 0;
+  ucma::ConnParam param = take_over(reply, connection);
   put_private_data(param, reply.private_data, kRepPrivate);
   PendingEvent event;
   event.out.event = Event::ConnectResponse;
