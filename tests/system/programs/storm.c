@@ -3,8 +3,11 @@
 //   storm server ADDRESS PORT                     until SIGTERM, which must find no connection
 //   storm clients ADDRESS PORT COUNT SEED         COUNT processes, up to 24 at a time
 // The private data of a request says what the server does: its first byte 'a' accepts, 'r' rejects,
-// 'i' never answers, 'd' accepts and disconnects at once; the other bytes are its number and the
-// reply returns them. A client that nobody kills checks all that it sees, and ends with 0.
+// 'i' does not answer, 'd' accepts and disconnects at once; the answer returns them. A client that
+// nobody kills checks all that it sees, and ends with 0.
+//
+// As on Linux a server is not told that the client of a request that it has not answered is gone:
+// it ends these ids with the next 'r', which the last client sends.
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>
@@ -19,7 +22,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { kAtATime = 24, kTimeoutMs = 30000, kMostRequestBytes = 56, kMostReplyBytes = 196 };
+enum { kAtATime = 24, kTimeoutMs = 30000, kMostRequestBytes = 56, kMostReplyBytes = 196, kMostIgnored = 1024 };
 
 static void check(int good, const char* what) {
   if (good) return;
@@ -33,10 +36,10 @@ static struct sockaddr_in address_of(char** words) {
   return out;
 }
 
-static void make_qp(struct rdma_cm_id* id) {
+static int make_qp(struct rdma_cm_id* id) {
   struct ibv_qp_init_attr attr = {.qp_type = IBV_QPT_RC,
                                   .cap = {.max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1}};
-  check(rdma_create_qp(id, NULL, &attr) == 0, "rdma_create_qp");
+  return rdma_create_qp(id, NULL, &attr);
 }
 
 static void destroy(struct rdma_cm_id* id) {
@@ -61,6 +64,8 @@ static void end(int number) {
 }
 
 static unsigned connections;
+static struct rdma_cm_id* ignored[kMostIgnored];
+static unsigned ignored_count;
 
 static void on_request(struct rdma_cm_id* id, const struct rdma_conn_param* request) {
   uint8_t kind = 0;
@@ -71,17 +76,21 @@ static void on_request(struct rdma_cm_id* id, const struct rdma_conn_param* requ
   kind = bytes[0];
   id->context = NULL;
   if (kind == 'r') {
+    while (ignored_count > 0) destroy(ignored[--ignored_count]);
     (void)rdma_reject(id, bytes, 148);
     destroy(id);
     return;
   }
+  if (kind == 'i') {
+    check(ignored_count < kMostIgnored, "the number of requests without an answer");
+    ignored[ignored_count++] = id;
+    return;
+  }
   ++connections;
-  if (kind == 'i') return;  // until the client goes away
-  make_qp(id);
   reply.private_data = bytes;
   reply.private_data_len = kMostReplyBytes;
-  // It fails if the client has gone meanwhile; its event comes, or the id is ended here.
-  if (rdma_accept(id, &reply) != 0) {
+  // Both fail if the client has gone meanwhile: nobody is told of a request that was not accepted.
+  if (make_qp(id) != 0 || rdma_accept(id, &reply) != 0) {
     destroy(id);
     --connections;
   } else if (kind == 'd') {
@@ -156,9 +165,11 @@ static void expect(enum rdma_cm_event_type seen, enum rdma_cm_event_type wanted)
   exit(1);
 }
 
+static const char kKinds[] = "aaaardaai";
+enum { kKindCount = sizeof kKinds - 1, kReject = 4 };
+
 static void connect_once(struct rdma_event_channel* channel, struct sockaddr_in* to, unsigned number) {
-  static const char kinds[] = "aaaardaai";
-  const char kind = kinds[number % 9];
+  const char kind = kKinds[number % kKindCount];
   struct rdma_cm_id* id = NULL;
   uint8_t request[kMostRequestBytes];
   uint8_t reply[256] = {0};
@@ -170,7 +181,7 @@ static void connect_once(struct rdma_event_channel* channel, struct sockaddr_in*
   expect(next_event(channel, NULL), RDMA_CM_EVENT_ADDR_RESOLVED);
   check(rdma_resolve_route(id, kTimeoutMs) == 0, "rdma_resolve_route");
   expect(next_event(channel, NULL), RDMA_CM_EVENT_ROUTE_RESOLVED);
-  make_qp(id);
+  check(make_qp(id) == 0, "rdma_create_qp");
   check(rdma_connect(id, &param) == 0, "rdma_connect");
   if (kind != 'i') {
     expect(next_event(channel, reply), kind == 'r' ? RDMA_CM_EVENT_REJECTED : RDMA_CM_EVENT_ESTABLISHED);
@@ -217,7 +228,7 @@ static int storm(char** words) {
     const struct timespec pause = {0, (long)draw(4000) * 1000};
     nanosleep(&pause, NULL);  // the kills come at any moment
     const unsigned victim = draw(kAtATime);
-    if (running[victim] != 0 && draw(3) == 0 && !is_killed[victim]) {
+    if (running[victim] != 0 && draw(8) == 0 && !is_killed[victim]) {
       check(kill(running[victim], SIGKILL) == 0, "kill");
       is_killed[victim] = 1;
     }
@@ -234,6 +245,11 @@ static int storm(char** words) {
       ++ended;
     }
   }
+  const pid_t last = fork();
+  int status = 0;
+  check(last >= 0, "fork");
+  if (last == 0) be_client(to, 4 * kReject);
+  check(waitpid(last, &status, 0) == last && status == 0, "the last client failed");
   printf("%u clients, %u served, %u killed\n", count, served, killed);
   return 0;
 }
