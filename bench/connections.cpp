@@ -55,19 +55,18 @@ class RdmaClient {
   }
   void step(Times& times) {
     const RdmaEnd::Event event = end_.next_event();
-    switch (event.type) {
-      case RDMA_CM_EVENT_ADDR_RESOLVED:
-        return require(rdma_resolve_route(event.id, kTimeoutMs) == 0, "rdma_resolve_route");
-      case RDMA_CM_EVENT_ROUTE_RESOLVED: return end_.connect(event.id);
-      case RDMA_CM_EVENT_ESTABLISHED:
-        times.each.push_back(now_us() - *static_cast<const double*>(event.id->context));
-        require(rdma_disconnect(event.id) == 0, "rdma_disconnect");
-        RdmaEnd::destroy(event.id);
-        if (next_ < count_) begin();
-        return;
-      case RDMA_CM_EVENT_DISCONNECTED:
-      case RDMA_CM_EVENT_TIMEWAIT_EXIT: return;
-      default: fail(rdma_event_str(event.type));
+    if (event.type == RDMA_CM_EVENT_ADDR_RESOLVED) {
+      require(rdma_resolve_route(event.id, kTimeoutMs) == 0, "rdma_resolve_route");
+    } else if (event.type == RDMA_CM_EVENT_ROUTE_RESOLVED) {
+      end_.connect(event.id);
+    } else if (event.type == RDMA_CM_EVENT_ESTABLISHED) {
+      times.each.push_back(now_us() - *static_cast<const double*>(event.id->context));
+      require(rdma_disconnect(event.id) == 0, "rdma_disconnect");
+      RdmaEnd::destroy(event.id);
+      if (next_ < count_) begin();
+    } else if (event.type != RDMA_CM_EVENT_DISCONNECTED &&
+               event.type != RDMA_CM_EVENT_TIMEWAIT_EXIT) {
+      fail(rdma_event_str(event.type));
     }
   }
 

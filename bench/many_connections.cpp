@@ -44,15 +44,15 @@ class Client {
   }
   void step() {
     const RdmaEnd::Event event = end_.next_event();
-    switch (event.type) {
-      case RDMA_CM_EVENT_ADDR_RESOLVED:
-        return require(rdma_resolve_route(event.id, kTimeoutMs) == 0, "rdma_resolve_route");
-      case RDMA_CM_EVENT_ROUTE_RESOLVED: return end_.connect(event.id);
-      case RDMA_CM_EVENT_ESTABLISHED:
-        established_.push_back(event.id);
-        if (begun_ < count_) begin();
-        return;
-      default: fail(rdma_event_str(event.type));
+    if (event.type == RDMA_CM_EVENT_ADDR_RESOLVED) {
+      require(rdma_resolve_route(event.id, kTimeoutMs) == 0, "rdma_resolve_route");
+    } else if (event.type == RDMA_CM_EVENT_ROUTE_RESOLVED) {
+      end_.connect(event.id);
+    } else if (event.type == RDMA_CM_EVENT_ESTABLISHED) {
+      established_.push_back(event.id);
+      if (begun_ < count_) begin();
+    } else {
+      fail(rdma_event_str(event.type));
     }
   }
 
