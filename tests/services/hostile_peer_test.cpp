@@ -255,7 +255,8 @@ class HostilePeer : public ::testing::TestWithParam<verbs::LinkLayer> {
     return cm::Bytes<N>(std::span(data).first(number(N + 1)));
   }
   cm::Ids wrong_ids() {
-    return {random_(), static_cast<std::uint32_t>(random_()), static_cast<std::uint32_t>(random_())};
+    return {random_(), static_cast<std::uint32_t>(random_()),
+            static_cast<std::uint32_t>(random_())};
   }
   void send_wrong_ids() {
     switch (number(7)) {
@@ -287,7 +288,10 @@ class HostilePeer : public ::testing::TestWithParam<verbs::LinkLayer> {
       case 1: req.primary.sgid[15] ^= 0x5a; break;
       case 2: req.primary.dgid[9] ^= 0xff; break;
       case 3: req.private_data = noise<cm::kReqPrivateBytes>(); break;
-      default: req.ca_guid = w.hca(0).node_guid; req.qpn = qpn_; break;
+      default:
+        req.ca_guid = w.hca(0).node_guid;
+        req.qpn = qpn_;
+        break;
     }
     send(encode(req));
   }

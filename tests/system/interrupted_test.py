@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""Unmodified programs that connect by librdmacm, interrupted in the middle: a port that is down for a while, an HCA that
-sleeps for a while, a softibd that is killed. docs/lifecycle.md has the outcomes.
+"""Unmodified programs that connect by librdmacm, interrupted in the middle: a port that is down for a while, an HCA
+that sleeps for a while, a softibd that is killed. docs/lifecycle.md has the outcomes.
 
 interrupted_test.py [--as root|nobody] [--only REGEX] [--link-layer ethernet]      SOFTIB_SEED=n repeats the moments
 
@@ -69,8 +69,8 @@ CASES = [
     # Its server waits for the next client, by TCP.
     Case("qperf -cm1 rc_bw", ("qperf", "-lp", "PORT"), ("qperf", "-lp", "PORT", SERVER, "-cm1", "-t", "1000", "rc_bw"),
          "traffic", server_ends=False, outlives=("server",)),
-    # Once a call has failed, its server writes to times that only a client has (SIGSEGV), and its client waits for a count
-    # of events.
+    # Once a call has failed, its server writes to times that only a client has (SIGSEGV), and its client waits for a
+    # count of events.
     Case("cmtime", ("cmtime", "-c", "1500"), ("cmtime", "-s", SERVER, "-c", "1500"), "connecting", 1500,
          server_ends=False, outlives=("server", "client")),
     Case("ucmatose", ("ucmatose", "-b", SERVER, "-c", "500", "-C", "5"), ("ucmatose", "-s", SERVER, "-c", "500", "-C", "5"),
