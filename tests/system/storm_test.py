@@ -5,9 +5,9 @@
 storm_test.py [--as root|nobody] [--only REGEX] [--link-layer ethernet]
 SOFTIB_SEED=n repeats the clients and the order of the kills; SOFTIB_CLIENTS=n has more of them.
 
-Clients that are not killed must be served as their requests say (programs/storm.c): accepted, rejected with their private data
-of any length, disconnected. Afterwards the server has no connection, and softibd no id, object, client or descriptor
-more than before; after a second storm it has not more memory than after the first.
+Clients that are not killed must be served as their requests say (programs/storm.c): accepted, rejected with their
+private data of any length, disconnected. Afterwards the server has no connection, and softibd no id, object, client or
+descriptor more than before; after a third storm it has not more memory than after the second.
 """
 import json
 import os
