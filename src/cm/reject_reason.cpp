@@ -7,10 +7,7 @@
 namespace ib::cm {
 namespace {
 
-struct Row {
-  unsigned number;
-  ReasonText text;
-};
+using Row = NumberedText;
 
 constexpr ReasonText kUnknown{"unknown", "the other side gave a number that has no meaning",
                               "the other side's software, and whether it is a newer one"};
@@ -172,8 +169,7 @@ constexpr std::array kSidrRows = {
          "the version of the other side's software"}},
 };
 
-template <std::size_t N>
-ReasonText find(const std::array<Row, N>& rows, unsigned number) {
+ReasonText find(std::span<const Row> rows, std::int32_t number) {
   for (const Row& row : rows) {
     if (row.number == number) return row.text;
   }
@@ -182,14 +178,24 @@ ReasonText find(const std::array<Row, N>& rows, unsigned number) {
 
 }  // namespace
 
+std::span<const NumberedText> reject_reasons() {
+  return kRejectRows;
+}
+std::span<const NumberedText> path_statuses() {
+  return kPathRows;
+}
+std::span<const NumberedText> sidr_statuses() {
+  return kSidrRows;
+}
+
 ReasonText reason_text(RejectReason reason) {
-  return find(kRejectRows, static_cast<unsigned>(reason));
+  return find(kRejectRows, static_cast<std::int32_t>(reason));
 }
 ReasonText status_text(AlternatePathStatus status) {
-  return find(kPathRows, static_cast<unsigned>(status));
+  return find(kPathRows, static_cast<std::int32_t>(status));
 }
 ReasonText status_text(SidrStatus status) {
-  return find(kSidrRows, static_cast<unsigned>(status));
+  return find(kSidrRows, static_cast<std::int32_t>(status));
 }
 
 }  // namespace ib::cm

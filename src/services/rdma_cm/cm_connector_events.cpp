@@ -112,7 +112,9 @@ void CmConnector::deliver(Manager& manager, cm::Event event) {
   const auto disconnected = [](bool timed_out) {
     return [timed_out](Handler& h, Endpoint e) { h.on_disconnected(e, timed_out); };
   };
-  const auto unreachable = [](Handler& h, Endpoint e) { h.on_unreachable(e); };
+  const auto unreachable = [](Unanswered message) {
+    return [message](Handler& h, Endpoint e) { h.on_unreachable(e, message); };
+  };
   std::visit(Overload{
                  [&](const cm::RequestReceived& one) { take(manager, one); },
                  [&](const cm::ReplyReceived& one) { take(manager, one); },
@@ -122,8 +124,16 @@ void CmConnector::deliver(Manager& manager, cm::Event event) {
                  [&](const cm::Established& one) {
                    tell(of(manager, one.id), [](Handler& h, Endpoint e) { h.on_ready(e); });
                  },
-                 [&](const cm::TimedOut& one) { tell(of(manager, one.id), unreachable); },
-                 [&](const cm::SidrTimedOut& one) { tell(of(manager, one.id), unreachable); },
+                 [&](const cm::TimedOut& one) {
+                   const auto kind = one.message == cm::Message::Req ? Unanswered::Kind::Req
+                                                                     : Unanswered::Kind::Rep;
+                   tell(of(manager, one.id),
+                        unreachable({kind, one.times_sent, 0, one.was_delayed, Status::Ok}));
+                 },
+                 [&](const cm::SidrTimedOut& one) {
+                   tell(of(manager, one.id),
+                        unreachable({Unanswered::Kind::SidrReq, one.times_sent}));
+                 },
                  [&](const cm::DisconnectRequested& one) {
                    tell(of(manager, one.id), disconnected(false));
                  },

@@ -3,9 +3,10 @@
 // engine and the GSI have for them, and back.
 #pragma once
 
-#include "cm/types.h"
+#include "cm/engine.h"
 #include "fabric/model.h"
 #include "services/gsi/gsi.h"
+#include "services/rdma_cm/connector.h"
 #include "services/rdma_cm/path.h"
 
 namespace ib::services::rdma_cm {
@@ -18,5 +19,9 @@ Path path_to(const cm::MadAddress& sender, const fabric::Port& port);
 
 GsiAddress to_gsi(const cm::MadAddress& address, const fabric::Port& port, std::uint32_t index);
 cm::MadAddress from_gsi(const GsiAddress& address, const fabric::Port& port);
+
+// The message that waits for an answer in that state.
+Unanswered::Kind kind_of(cm::State state);
+Unanswered unanswered(Unanswered::Kind kind, const cm::Waiting& waiting);
 
 }  // namespace ib::services::rdma_cm
