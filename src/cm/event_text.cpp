@@ -31,11 +31,12 @@ constexpr std::array kEvents = {
     NumberedText{4,
                  {"RDMA_CM_EVENT_CONNECT_REQUEST",
                   "a peer wants to connect to this listener: a REQ or SIDR_REQ has come",
-                  "rdma_accept or rdma_reject for the new id of the event"}},
+                  "that the program calls rdma_accept or rdma_reject for the new id of the event"}},
     NumberedText{5,
                  {"RDMA_CM_EVENT_CONNECT_RESPONSE",
                   "the peer has accepted (REP), and the id has no queue pair of librdmacm",
-                  "move the queue pair to RTR and RTS, then rdma_accept or rdma_establish"}},
+                  "that the program moves the queue pair to RTR and RTS, and then calls rdma_accept or "
+                  "rdma_establish"}},
     NumberedText{6,
                  {"RDMA_CM_EVENT_CONNECT_ERROR",
                   "the connection failed on this side while it was made",
@@ -57,7 +58,8 @@ constexpr std::array kEvents = {
                   "whether the peer's program has ended: `softib connections`, `softib status`"}},
     NumberedText{11,
                  {"RDMA_CM_EVENT_DEVICE_REMOVAL", "the HCA of this id was pulled out",
-                  "destroy the id with its objects; `softib hca add` plugs the HCA in again"}},
+                  "that the program destroys the id with its objects; `softib hca add` plugs the HCA in "
+                  "again"}},
     NumberedText{12,
                  {"RDMA_CM_EVENT_MULTICAST_JOIN", "the port is a member of the group", kNothing}},
     NumberedText{13,
@@ -67,7 +69,7 @@ constexpr std::array kEvents = {
                   "the port and the subnet administrator's port: `softib trace` has its answer"}},
     NumberedText{14,
                  {"RDMA_CM_EVENT_ADDR_CHANGE", "the address of this id is at another port now",
-                  "connect again; `softib status` shows the addresses"}},
+                  "that the program connects again; `softib status` shows the addresses"}},
     NumberedText{15,
                  {"RDMA_CM_EVENT_TIMEWAIT_EXIT",
                   "the queue pair of the ended connection may be used again", kNothing}},
@@ -77,7 +79,7 @@ constexpr const char* kCall = "the state of the id, and the arguments of the cal
 
 constexpr std::array kErrors = {
     NumberedText{2, {"ENOENT", "there is no id with this number", kCall}},
-    NumberedText{11, {"EAGAIN", "there is no event yet", "poll the event channel first"}},
+    NumberedText{11, {"EAGAIN", "there is no event yet", "that the program polls the event channel first"}},
     NumberedText{12,
                  {"ENOMEM", "a limit is reached: of ids, events, memory or port numbers",
                   "whether the program takes its events and destroys its ids"}},
@@ -85,7 +87,7 @@ constexpr std::array kErrors = {
     NumberedText{14, {"EFAULT", "an address that the program gave is not mapped", kCall}},
     NumberedText{16,
                  {"EBUSY", "the queue pair has another connection, maybe in time-wait",
-                  "use a new queue pair, or wait for RDMA_CM_EVENT_TIMEWAIT_EXIT"}},
+                  "that the program uses a new queue pair, or waits for RDMA_CM_EVENT_TIMEWAIT_EXIT"}},
     NumberedText{19,
                  {"ENODEV", "the node has no usable port for it: down, asleep or pulled out",
                   "`softib status` for its ports; `softib port up`, `softib power resume`, `softib "
@@ -98,13 +100,13 @@ constexpr std::array kErrors = {
     NumberedText{38, {"ENOSYS", "the option or call does not exist", kCall}},
     NumberedText{97,
                  {"EAFNOSUPPORT", "addresses of this family cannot be used here",
-                  "use IPv4 or IPv6 addresses of a node"}},
+                  "that the program uses IPv4 or IPv6 addresses of a node"}},
     NumberedText{98,
                  {"EADDRINUSE", "another id of this node has the port",
-                  "`softib connections --all`, which names its program; take another port"}},
+                  "`softib connections --all`, which names its program, or take another port"}},
     NumberedText{99,
                  {"EADDRNOTAVAIL", "the node does not have the address, or no port number is free",
-                  "`softib status` for the node's addresses; bind to one of them or to 0.0.0.0; "
+                  "`softib status` for the node's addresses, of which one or 0.0.0.0 can be bound; "
                   "`softib connections --all` for ports that are taken"}},
     NumberedText{100,
                  {"ENETDOWN", "the port does not take part in the subnet",

@@ -18,7 +18,7 @@ struct StatusText {
 
 inline constexpr std::array kStatusTexts = {
     StatusText{sa_status::kOk, "success", "success", "nothing"},
-    StatusText{mad::mad_status::kBusy, "busy", "the administrator is busy", "try again"},
+    StatusText{mad::mad_status::kBusy, "busy", "the administrator is busy", "whether it works at the next try"},
     StatusText{mad::mad_status::kBadVersion, "bad version", "the class version is not supported",
                "the version of the requester's software"},
     StatusText{mad::mad_status::kMethodNotSupported, "method not supported",
@@ -36,7 +36,7 @@ inline constexpr std::array kStatusTexts = {
     StatusText{sa_status::kNoRecords, "ERR_NO_RECORDS", "there is no such record",
                "whether the other port is up, shares a partition, and is not behind another cable"},
     StatusText{sa_status::kTooManyRecords, "ERR_TOO_MANY_RECORDS",
-               "several records match a request for one", "more components, or GetTable"},
+               "several records match a request for one", "that the request has more components, or is GetTable"},
     StatusText{sa_status::kInvalidGid, "ERR_REQ_INVALID_GID", "no port that is up has this GID",
                "the GID, and the state of its port (`softib status`)"},
     StatusText{sa_status::kInsufficientComponents, "ERR_REQ_INSUFFICIENT_COMPONENTS",
