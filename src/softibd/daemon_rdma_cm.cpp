@@ -37,11 +37,9 @@ ServiceOptions make_options(std::mt19937& random, drivers::Trace& trace) {
 
 }  // namespace
 
-DaemonRdmaCm::DaemonRdmaCm(platform::Executor& executor, const fabric::Fabric& fabric,
-                           DaemonDevices& devices)
+DaemonRdmaCm::DaemonRdmaCm(const fabric::Fabric& fabric, DaemonDevices& devices)
     : fabric_(fabric),
-      connector_(executor, fabric, devices.gsi(),
-                 [this] { return static_cast<std::uint32_t>(random_()); }),
+      connector_(devices.cm()),
       routes_(devices.sa()),
       service_(fabric, connector_, routes_, make_options(random_, devices.tree().core().trace)) {}
 
