@@ -48,6 +48,8 @@ Result<std::unique_ptr<DaemonDevices>> DaemonDevices::create(
   names.set_removal_hooks(
       {[&gsi](const fabric::Hca& hca, std::function<void()> go) { gsi.let_go(hca, std::move(go)); },
        [&gsi](const fabric::Hca& hca) { gsi.let_back(hca); }});
+  self->cm_ = std::make_unique<services::CmService>(
+      executor, fabric, gsi, [] { return static_cast<std::uint32_t>(make_seed()); });
   self->sa_service_ =
       std::make_unique<services::SaService>(gsi, fabric, executor, services::SaService::Options{});
   auto client = services::GsiSaClient::create(gsi, *self->sa_service_, fabric, executor,

@@ -40,14 +40,12 @@ ServiceOptions make_options(platform::Executor& executor, std::mt19937& random,
 
 }  // namespace
 
-DaemonRdmaCm::DaemonRdmaCm(platform::Executor& executor, const fabric::Fabric& fabric,
-                           DaemonDevices& devices)
+DaemonRdmaCm::DaemonRdmaCm(const fabric::Fabric& fabric, DaemonDevices& devices)
     : fabric_(fabric),
-      connector_(executor, fabric, devices.gsi(),
-                 [this] { return static_cast<std::uint32_t>(random_()); }),
+      connector_(devices.cm()),
       routes_(devices.sa()),
       service_(fabric, connector_, routes_,
-               make_options(executor, random_, devices.tree().core().trace)) {}
+               make_options(devices.cm().executor(), random_, devices.tree().core().trace)) {}
 
 Result<std::uint32_t> DaemonRdmaCm::open(const verbs::control::OpenRdmaCmIn& in, std::uint32_t pid,
                                          std::function<void()> on_events, std::string& reason) {
