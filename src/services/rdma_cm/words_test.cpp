@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "services/rdma_cm/words.h"
 
+#include "cm/event_text.h"
 #include "services/rdma_cm/listing.h"
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
+#include <vector>
 
 namespace ib::services::rdma_cm {
 namespace {
@@ -135,6 +138,27 @@ TEST(ConnectionTexts, AMessageHasItsNumberOfTries) {
   EXPECT_EQ(message_text({Unanswered::Kind::Req, 16}), "REQ (sent 16 times)");
   EXPECT_EQ(message_text({Unanswered::Kind::SidrReq, 1}), "SIDR_REQ (sent 1 time)");
   EXPECT_EQ(message_text({Unanswered::Kind::Dreq}), "DREQ");
+}
+
+// What programs see has a card of `softib explain`.
+TEST(ConnectionTexts, EveryEventAndErrorOfTheServiceIsInTheTables) {
+  const auto events = cm::rdma_events();
+  ASSERT_EQ(events.size(), static_cast<std::size_t>(ucma::Event::TimewaitExit) + 1);
+  for (std::size_t i = 0; i < events.size(); ++i) {
+    EXPECT_EQ(events[i].number, static_cast<std::int32_t>(i));
+  }
+  EXPECT_STREQ(events[static_cast<std::size_t>(ucma::Event::Rejected)].text.name,
+               "RDMA_CM_EVENT_REJECTED");
+  for (const Error error :
+       {Error::NoEntry, Error::Again, Error::NoMemory, Error::Access, Error::Fault, Error::NoDevice,
+        Error::Invalid, Error::NoSpace, Error::NotImplemented, Error::NoFamily, Error::AddressInUse,
+        Error::NoAddress, Error::NetDown, Error::NetUnreachable, Error::TimedOut,
+        Error::HostUnreachable}) {
+    const auto errors = cm::rdma_errors();
+    EXPECT_TRUE(std::any_of(errors.begin(), errors.end(), [error](const cm::NumberedText& one) {
+      return one.number == static_cast<std::int32_t>(error);
+    })) << static_cast<std::int32_t>(error);
+  }
 }
 
 TEST(ConnectionListing, BothEndsFindEachOther) {
