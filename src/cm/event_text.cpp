@@ -32,15 +32,16 @@ constexpr std::array kEvents = {
                  {"RDMA_CM_EVENT_CONNECT_REQUEST",
                   "a peer wants to connect to this listener: a REQ or SIDR_REQ has come",
                   "that the program calls rdma_accept or rdma_reject for the new id of the event"}},
-    NumberedText{5,
-                 {"RDMA_CM_EVENT_CONNECT_RESPONSE",
-                  "the peer has accepted (REP), and the id has no queue pair of librdmacm",
-                  "that the program moves the queue pair to RTR and RTS, and then calls rdma_accept or "
-                  "rdma_establish"}},
-    NumberedText{6,
-                 {"RDMA_CM_EVENT_CONNECT_ERROR",
-                  "the connection failed on this side while it was made",
-                  "the attributes of the queue pair, and `softib trace`"}},
+    NumberedText{
+        5,
+        {"RDMA_CM_EVENT_CONNECT_RESPONSE",
+         "the peer has accepted (REP), and the id has no queue pair of librdmacm",
+         "that the program moves the queue pair to RTR and RTS, and then calls rdma_accept or "
+         "rdma_establish"}},
+    NumberedText{
+        6,
+        {"RDMA_CM_EVENT_CONNECT_ERROR", "the connection failed on this side while it was made",
+         "the attributes of the queue pair, and `softib trace`"}},
     NumberedText{7,
                  {"RDMA_CM_EVENT_UNREACHABLE",
                   "the peer has not answered REQ or REP in spite of all retries (status -110), or "
@@ -56,10 +57,11 @@ constexpr std::array kEvents = {
                   "one of both sides has ended the connection (DREQ, DREP); with status -110 the "
                   "peer has not confirmed it",
                   "whether the peer's program has ended: `softib connections`, `softib status`"}},
-    NumberedText{11,
-                 {"RDMA_CM_EVENT_DEVICE_REMOVAL", "the HCA of this id was pulled out",
-                  "that the program destroys the id with its objects; `softib hca add` plugs the HCA in "
-                  "again"}},
+    NumberedText{
+        11,
+        {"RDMA_CM_EVENT_DEVICE_REMOVAL", "the HCA of this id was pulled out",
+         "that the program destroys the id with its objects; `softib hca add` plugs the HCA in "
+         "again"}},
     NumberedText{12,
                  {"RDMA_CM_EVENT_MULTICAST_JOIN", "the port is a member of the group", kNothing}},
     NumberedText{13,
@@ -79,15 +81,17 @@ constexpr const char* kCall = "the state of the id, and the arguments of the cal
 
 constexpr std::array kErrors = {
     NumberedText{2, {"ENOENT", "there is no id with this number", kCall}},
-    NumberedText{11, {"EAGAIN", "there is no event yet", "that the program polls the event channel first"}},
+    NumberedText{
+        11, {"EAGAIN", "there is no event yet", "that the program polls the event channel first"}},
     NumberedText{12,
                  {"ENOMEM", "a limit is reached: of ids, events, memory or port numbers",
                   "whether the program takes its events and destroys its ids"}},
     NumberedText{13, {"EACCES", "the file of librdmacm belongs to another user", kCall}},
     NumberedText{14, {"EFAULT", "an address that the program gave is not mapped", kCall}},
-    NumberedText{16,
-                 {"EBUSY", "the queue pair has another connection, maybe in time-wait",
-                  "that the program uses a new queue pair, or waits for RDMA_CM_EVENT_TIMEWAIT_EXIT"}},
+    NumberedText{
+        16,
+        {"EBUSY", "the queue pair has another connection, maybe in time-wait",
+         "that the program uses a new queue pair, or waits for RDMA_CM_EVENT_TIMEWAIT_EXIT"}},
     NumberedText{19,
                  {"ENODEV", "the node has no usable port for it: down, asleep or pulled out",
                   "`softib status` for its ports; `softib port up`, `softib power resume`, `softib "
@@ -111,10 +115,11 @@ constexpr std::array kErrors = {
     NumberedText{100,
                  {"ENETDOWN", "the port does not take part in the subnet",
                   "`softib status` for the port's state; `softib port up`"}},
-    NumberedText{101,
-                 {"ENETUNREACH", "no node of this fabric has the address",
-                  "`softib status` for the addresses of the nodes; whether both programs run on the "
-                  "same fabric (--fabric)"}},
+    NumberedText{
+        101,
+        {"ENETUNREACH", "no node of this fabric has the address",
+         "`softib status` for the addresses of the nodes; whether both programs run on the "
+         "same fabric (--fabric)"}},
     NumberedText{104,
                  {"ECONNRESET", "the connection ended before the call",
                   "whether the peer's program has ended"}},

@@ -47,7 +47,8 @@ constexpr std::array kRejectRows = {
          "whether both sides use the same kind of queue pair (RC, UC, XRC)"}},
     Row{10,
         {"stale connection", "the other side still has an older connection of this queue pair",
-         "whether a queue pair is connected again before time-wait is over; once in a while this is "
+         "whether a queue pair is connected again before time-wait is over; once in a while this "
+         "is "
          "nothing"}},
     Row{11, {"RDC does not exist", "the other side has no reliable datagram channel", kCheckPath}},
     Row{12,
@@ -138,7 +139,9 @@ constexpr std::array kPathRows = {
     Row{4,
         {"redirect", "the alternate path leads to another port of the other side",
          "the address in the additional information"}},
-    Row{5, {"path is current", "the alternate path is the primary path", "that another path is given"}},
+    Row{5,
+        {"path is current", "the alternate path is the primary path",
+         "that another path is given"}},
     Row{6,
         {"invalid QPN", "the queue pair is not the one of the connection",
          "the other side's software"}},

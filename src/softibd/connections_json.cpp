@@ -47,7 +47,7 @@ Json groups_json(const Listing& one) {
   return groups;
 }
 
-// What is there only while it means something.
+// Keys that are there only while they mean something.
 void add_details(Json& json, const Listing& one) {
   if (one.port != nullptr) json["port"] = one.port->number;
   if (one.qpn != 0) json["qpn"] = fmt::format("{:#x}", one.qpn);

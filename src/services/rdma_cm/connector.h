@@ -84,7 +84,7 @@ struct Unanswered {
   Kind kind = Kind::None;
   unsigned times_sent = 0;
   unsigned retries_left = 0;
-  bool was_delayed = false;     // the peer has it, and needs longer (MRA)
+  bool was_delayed = false;    // the peer has it, and needs longer (MRA)
   Status status = Status::Ok;  // why it was not sent at all
 };
 

@@ -25,7 +25,8 @@ class DirectConnector final : public Connector {
   void prepare(const fabric::Node&) override {}
   Progress progress(Endpoint endpoint) const override {
     const auto at = ends_.find(endpoint);
-    const bool waits = at != ends_.end() && at->second.is_active && at->second.state == State::Asked;
+    const bool waits =
+        at != ends_.end() && at->second.is_active && at->second.state == State::Asked;
     if (!waits) return {};
     return {at->second.is_datagram ? "" : "REQ sent", request_of(at->second)};
   }

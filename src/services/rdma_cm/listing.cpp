@@ -40,9 +40,9 @@ const char* text_of(IdState state, Connection::Stage stage) {
 std::string waits_for_peer(const Progress& progress) {
   const Unanswered& message = progress.waiting;
   if (message.kind == Unanswered::Kind::None) return {};
-  return fmt::format("{}, {}", message_text(message),
-                     message.was_delayed ? "the peer has it and needs longer"
-                                         : "no answer of the peer yet");
+  return fmt::format(
+      "{}, {}", message_text(message),
+      message.was_delayed ? "the peer has it and needs longer" : "no answer of the peer yet");
 }
 
 // The program of a request that has come must take its event first.
@@ -71,7 +71,7 @@ std::string waits_for(const Id& id, const Progress& progress) {
   return waits_for_peer(progress);
 }
 
-// What two ends of a connection have in common, from the view of the first.
+// The same for both ends of a connection, but for the order: from the view of the first.
 std::string ends_key(std::string_view space, const EndpointAddress& own,
                      const EndpointAddress& other) {
   return fmt::format("{} {} {}", space, text_of(own), text_of(other));

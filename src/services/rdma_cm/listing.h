@@ -34,11 +34,11 @@ struct Listing {
   std::uint32_t peer_qpn = 0;
   Duration age{};
   Progress progress;
-  std::string waits_for;  // in words; empty: for nothing
+  std::string waits_for;           // in words; empty: for nothing
   std::uint32_t backlog = 0;       // of a listener: requests that may wait for its program
   std::uint32_t backlog_used = 0;  // and that wait
   std::uint32_t events_waiting = 0;
-  std::vector<verbs::Gid> groups;  // multicast
+  std::vector<verbs::Gid> groups;        // multicast
   std::optional<std::size_t> other_end;  // its place in the same list
 };
 

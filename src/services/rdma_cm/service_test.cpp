@@ -363,9 +363,10 @@ TEST_P(RdmaCm, RefusedCallsAreToldToo) {
   EXPECT_EQ(client.resolve(far, verbs::ipv4_gid(0x08080808), 1), Error::None);
   client.expect(Event::AddrError);
   ASSERT_EQ(w.lines.size(), 4u);
-  EXPECT_EQ(w.lines[0],
-            "prog (pid 100) on a: TCP port 7471 belongs to prog (pid 100) already, which listens on "
-            "0.0.0.0:7471");
+  EXPECT_EQ(
+      w.lines[0],
+      "prog (pid 100) on a: TCP port 7471 belongs to prog (pid 100) already, which listens on "
+      "0.0.0.0:7471");
   EXPECT_EQ(w.lines[1],
             "prog (pid 100) on a: cannot bind: 127.77.0.2 is not an address of a, which has "
             "127.77.0.1");

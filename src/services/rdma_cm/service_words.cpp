@@ -107,8 +107,9 @@ void Service::report_no_answer(const Id& id, const Unanswered& message) {
   const std::string listener = listener_text(id);
   if (message.was_delayed && !listener.empty()) {
     return trace(id, what,
-                 listener + " has got it, but does not react; is it stopped, or does it not take "
-                            "its events?");
+                 listener +
+                     " has got it, but does not react; is it stopped, or does it not take "
+                     "its events?");
   }
   trace(id, what, "nothing is in the way now; was a port down, or an HCA asleep, meanwhile?");
 }
@@ -116,9 +117,8 @@ void Service::report_no_answer(const Id& id, const Unanswered& message) {
 void Service::report_refusal(const Id& id, const std::string& text) {
   if (id.failure_is_told) return;
   const std::string listener = listener_text(id);
-  trace(id,
-        fmt::format("{}{} {}", place_text(fabric_, id.destination),
-                    listener.empty() ? "" : ", where " + listener + " listens,", text));
+  trace(id, fmt::format("{}{} {}", place_text(fabric_, id.destination),
+                        listener.empty() ? "" : ", where " + listener + " listens,", text));
 }
 
 void Service::report_private_data(const Id& id, std::string_view call, std::size_t size,

@@ -98,18 +98,16 @@ std::string no_owner_text(const fabric::Fabric& fabric, const fabric::Node& node
   if (owner_of(fabric, destination) != nullptr) {
     return fmt::format("{} has no {} address to connect from", node.name, family);
   }
-  return fmt::format("{} belongs to no node of this fabric; {}",
-                     verbs::address_text(destination.ip),
-                     all.empty() ? fmt::format("its nodes have no {} address", family)
-                                 : "nodes have " + all);
+  return fmt::format(
+      "{} belongs to no node of this fabric; {}", verbs::address_text(destination.ip),
+      all.empty() ? fmt::format("its nodes have no {} address", family) : "nodes have " + all);
 }
 
 bool share_partition(const fabric::Port& from, const fabric::Port& to) {
   return std::any_of(from.pkeys.begin(), from.pkeys.end(), [&to](std::uint16_t one) {
     return (one & 0x7fff) != 0 &&
-           std::any_of(to.pkeys.begin(), to.pkeys.end(), [one](std::uint16_t other) {
-             return verbs::share_partition(one, other);
-           });
+           std::any_of(to.pkeys.begin(), to.pkeys.end(),
+                       [one](std::uint16_t other) { return verbs::share_partition(one, other); });
   });
 }
 

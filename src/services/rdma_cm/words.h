@@ -21,8 +21,8 @@ std::string no_way_text(const fabric::Fabric& fabric, const fabric::Node& node,
                         const EndpointAddress& source, const EndpointAddress& destination,
                         ucma::Error error);
 
-// What keeps messages from going between two ports now; empty: nothing. `to` is null if no port has
-// the address.
+// Names the port, cable or partition that keeps messages from going between two ports now; empty:
+// nothing does. `to` is null if no port has the address.
 std::string obstacle_text(const fabric::Fabric& fabric, const fabric::Port& from,
                           const fabric::Port* to);
 

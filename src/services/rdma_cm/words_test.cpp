@@ -28,9 +28,9 @@ EndpointAddress at(std::uint32_t ipv4, std::uint16_t port) {
 
 class ConnectionWords : public Test {
  protected:
-  fabric::Fabric fabric = *fabric::Fabric::create(
-      {.nodes = {"a", "b", "c"},
-       .link_layers = {{.node = "c", .link_layer = LinkLayer::Ethernet}}});
+  fabric::Fabric fabric =
+      *fabric::Fabric::create({.nodes = {"a", "b", "c"},
+                               .link_layers = {{.node = "c", .link_layer = LinkLayer::Ethernet}}});
   fabric::Node& node(std::size_t index) { return fabric.nodes()[index]; }
   fabric::Hca& hca(std::size_t index) { return node(index).hcas[0]; }
   fabric::Port& port(std::size_t index) { return hca(index).ports[0]; }
@@ -65,8 +65,9 @@ TEST_F(ConnectionWords, EachObstacleHasItsPort) {
   hca(1).asleep = false;
   EXPECT_EQ(obstacle_text(fabric, port(0), nullptr),
             "no port has the address of the path any more");
-  EXPECT_EQ(obstacle_text(fabric, port(0), &port(2)),
-            "port 1 of softib0 of a is an InfiniBand port, port 1 of softib0 of c an Ethernet port");
+  EXPECT_EQ(
+      obstacle_text(fabric, port(0), &port(2)),
+      "port 1 of softib0 of a is an InfiniBand port, port 1 of softib0 of c an Ethernet port");
   port(1).pkeys = {0x9234};
   EXPECT_EQ(obstacle(),
             "port 1 of softib0 of a and port 1 of softib0 of b have no partition in common "
@@ -93,9 +94,8 @@ TEST_F(ConnectionWords, AFabricOfManyNodesNamesEightAddresses) {
   std::vector<std::string> names;
   for (int i = 0; i < 20; ++i) names.push_back("n" + std::to_string(i));
   const fabric::Fabric large = *fabric::Fabric::create({.nodes = names});
-  const std::string text =
-      no_way_text(large, large.nodes()[0], any_address(Family::Ipv4),
-                  at(0x0a010203, 5), Error::NetUnreachable);
+  const std::string text = no_way_text(large, large.nodes()[0], any_address(Family::Ipv4),
+                                       at(0x0a010203, 5), Error::NetUnreachable);
   EXPECT_NE(text.find("(n7) ..."), std::string::npos) << text;
   EXPECT_EQ(text.find("(n8)"), std::string::npos) << text;
 }
@@ -109,9 +109,10 @@ TEST_F(ConnectionWords, ADownPortIsNamedAtItsNode) {
 }
 
 TEST_F(ConnectionWords, OtherLinkLayersAreNamed) {
-  EXPECT_EQ(no_way(address(2), Error::HostUnreachable),
-            "a has InfiniBand ports only, c has Ethernet ports only, and the two link layers do not "
-            "reach each other");
+  EXPECT_EQ(
+      no_way(address(2), Error::HostUnreachable),
+      "a has InfiniBand ports only, c has Ethernet ports only, and the two link layers do not "
+      "reach each other");
 }
 
 TEST_F(ConnectionWords, AForeignAddressCannotBeBound) {
@@ -140,7 +141,7 @@ TEST(ConnectionTexts, AMessageHasItsNumberOfTries) {
   EXPECT_EQ(message_text({Unanswered::Kind::Dreq}), "DREQ");
 }
 
-// What programs see has a card of `softib explain`.
+// Each number that programs see has a card of `softib explain`.
 TEST(ConnectionTexts, EveryEventAndErrorOfTheServiceIsInTheTables) {
   const auto events = cm::rdma_events();
   ASSERT_EQ(events.size(), static_cast<std::size_t>(ucma::Event::TimewaitExit) + 1);

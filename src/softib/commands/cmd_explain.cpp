@@ -103,9 +103,10 @@ void explain_command(const ExplainOptions& options) {
   const std::string word = fmt::format("{}", fmt::join(options.words, " "));
   const std::string text = explain_word(word);
   if (text.empty()) {
-    throw CliError(Exit::NotFound, fmt::format("\"{}\" is no status, cause, event, reason or refusal; "
-                                               "`softib explain --all` lists them",
-                                               word));
+    throw CliError(Exit::NotFound,
+                   fmt::format("\"{}\" is no status, cause, event, reason or refusal; "
+                               "`softib explain --all` lists them",
+                               word));
   }
   print(text);
 }

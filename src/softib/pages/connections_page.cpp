@@ -15,9 +15,9 @@ namespace ib::softib {
 namespace {
 
 // States of ids that are neither a listener nor part of a connection.
-constexpr std::array<std::string_view, 7> kUnusual = {
-    "idle", "bound", "address resolved", "route resolved", "over", "disconnected",
-    "its HCA is gone"};
+constexpr std::array<std::string_view, 7> kUnusual = {"idle",           "bound", "address resolved",
+                                                      "route resolved", "over",  "disconnected",
+                                                      "its HCA is gone"};
 
 // A group member has no state of its own: its id is bound or resolved.
 bool is_usual(const Json& one) {
@@ -112,8 +112,8 @@ std::string rows(const Json& one) {
   text += "    " + wrap_words(details(one), kColumns - 4, 4) + "\n";
   const std::string wait = text_of(one, "waits_for", "");
   if (!wait.empty()) {
-    text += "    " + painted(Paint::Warning, "waits for ") + wrap_words(wait, kColumns - 14, 4) +
-            "\n";
+    text +=
+        "    " + painted(Paint::Warning, "waits for ") + wrap_words(wait, kColumns - 14, 4) + "\n";
   }
   return text;
 }
@@ -134,10 +134,9 @@ std::string connections_page(const std::string& fabric, const Json& connections)
   if (connections.empty()) {
     return fmt::format("no listeners or connections on fabric \"{}\"\n", fabric);
   }
-  std::string text =
-      painted(Paint::Heading, fmt::format("{:<12} {:<5} {:<21} {:<21} {}", "STATE", "SPACE",
-                                          "LOCAL", "PEER", "PROGRAM")) +
-      "\n";
+  std::string text = painted(Paint::Heading, fmt::format("{:<12} {:<5} {:<21} {:<21} {}", "STATE",
+                                                         "SPACE", "LOCAL", "PEER", "PROGRAM")) +
+                     "\n";
   for (const Json& one : connections) text += rows(one);
   return text;
 }

@@ -37,8 +37,7 @@ constexpr std::array kVocabularies = {
     Vocabulary{cm::sidr_statuses,
                "status of a datagram service (SIDR_REP)",
                {"sidr", "sidrstatus", "sidrrep"}},
-    Vocabulary{
-        cm::path_statuses, "status of an alternate path (APR)", {"apr", "aprstatus"}},
+    Vocabulary{cm::path_statuses, "status of an alternate path (APR)", {"apr", "aprstatus"}},
 };
 enum Place : std::size_t { kEvents, kReasons, kErrors, kSidr };  // in the list
 

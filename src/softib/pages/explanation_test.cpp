@@ -109,8 +109,8 @@ TEST(ConnectionExplanation, EverySpellingLeadsToItsCard) {
       {"APR 5", "5: path is current"},
   };
   for (const auto& [word, part] : kCases) {
-    EXPECT_NE(explain_word(word).find(part), std::string::npos)
-        << word << ":\n" << explain_word(word);
+    EXPECT_NE(explain_word(word).find(part), std::string::npos) << word << ":\n"
+                                                                << explain_word(word);
   }
   for (const char* nonsense : {"", "event 99", "reason 5000", "errno 1", "--help", "nonsense 3",
                                "-", "RDMA_CM_EVENT_NONSENSE", "999999999999999999999"}) {

@@ -222,7 +222,8 @@ std::string status_page(const std::string& fabric, const Json& state) {
   const Json& traffic = list_of(state, "traffic");
   if (!traffic.empty()) text += traffic_lines(traffic);
   if (const std::string ids = connections_summary(list_of(state, "rdma_cm")); !ids.empty()) {
-    text += "\n" + wrap_words("connections: " + ids + " (`softib connections`)", kColumns, 13) + "\n";
+    text +=
+        "\n" + wrap_words("connections: " + ids + " (`softib connections`)", kColumns, 13) + "\n";
   }
   const std::string objects = counts(state, "objects");
   const std::string all = "objects: " + (objects.empty() ? "none" : objects);
