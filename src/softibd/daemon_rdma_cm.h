@@ -22,7 +22,7 @@ namespace ib::softib {
 
 class DaemonRdmaCm {
  public:
-  DaemonRdmaCm(platform::Executor& executor, const fabric::Fabric& fabric, DaemonDevices& devices);
+  DaemonRdmaCm(const fabric::Fabric& fabric, DaemonDevices& devices);
 
   // Returns the number of the file. `on_events`: its connection shall be readable.
   Result<std::uint32_t> open(const verbs::control::OpenRdmaCmIn& in, std::uint32_t pid,
