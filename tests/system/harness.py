@@ -69,7 +69,7 @@ def build_program(folder, source, *flags, compiler="gcc"):
     need_program(compiler)
     file = folder / "_".join([compiler, *(flag.strip("-").replace("=", "_") for flag in flags), source.stem])
     done = subprocess.run([compiler, "-g", "-O1", "-Wall", "-Wextra", "-Werror", *flags, str(source), "-o", str(file),
-                           "-libverbs"], capture_output=True, text=True, timeout=120, check=False)
+                           *(flag for flag in flags if flag.startswith("-l")), "-libverbs"], capture_output=True, text=True, timeout=120, check=False)
     if done.returncode != 0:
         if flags and "cannot find" in done.stderr:
             raise Skipped(f"{compiler} has no runtime for {' '.join(flags)}")
