@@ -82,7 +82,7 @@ Error Service::bind(Id& id, EndpointAddress address) {
   if (id.state != IdState::Idle) return Error::Invalid;
   const fabric::Node& node = fabric_.nodes()[id.node];
   const fabric::Port* port = nullptr;
-  if (!is_any(address)) {
+  if (!takes_any_address(address)) {
     if (!has_address(fabric_, node, address)) return Error::NoAddress;
     port = port_of(fabric_, node, address);
     if (port == nullptr) return Error::NoDevice;
