@@ -2,12 +2,26 @@
 #include "softib/launch/defaults.h"
 
 #include "softib/launch/environment_edit.h"
+#include "verbs/virtual_files.h"
 
 #include <array>
+#include <fstream>
 #include <string_view>
 
 namespace ib::softib {
 namespace {
+
+// The registry of the machine, if it has an entry of the user's for an HCA of softib. The one that
+// comes with libdapl2 has entries for other adapters only.
+std::string registry_of_user(const Environment&) {
+  constexpr const char* kFile = "/etc/dat.conf";
+  std::ifstream file(kFile);
+  for (std::string line; std::getline(file, line);) {
+    const bool is_entry = !line.empty() && line[0] != '#';
+    if (is_entry && line.find("softib") != std::string::npos) return kFile;
+  }
+  return {};
+}
 
 constexpr std::array kDefaults = {
     // It only matters that its allocator comes before others, and the preload library has none.
@@ -17,6 +31,9 @@ constexpr std::array kDefaults = {
     // (docs/testing.md); with a mutex the holder runs.
     Default{"UCX_USE_MT_MUTEX", "y", DefaultKind::Variable, "UCX, MPI",
             "threads that share a worker wait for its lock without spinning"},
+    Default{"DAT_OVERRIDE", verbs::kDatConf.data(), DefaultKind::Variable, "uDAPL",
+            "a registry with the node's HCAs and addresses (ofa-v2-ib0, ofa-v2-softib0-1 ...)",
+            registry_of_user},
 };
 
 std::string_view option_of(std::string_view entry) {
