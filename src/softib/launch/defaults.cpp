@@ -47,8 +47,8 @@ constexpr std::array kDefaults = {
     openmpi<"osc">("OMPI_MCA_osc", "ucx,sm", "one-sided: Debian's settings exclude UCX"),
     openmpi<"osc_ucx_priority">("OMPI_MCA_osc_ucx_priority", "200",
                                 "windows of one machine would be its shared memory"),
-    openmpi<"btl">("OMPI_MCA_btl", "openib,tcp,self",
-                   "with `--mca pml ob1`: Debian's settings exclude openib"),
+    openmpi<"rmaps_base_oversubscribe">("OMPI_MCA_rmaps_base_oversubscribe", "1",
+                                        "it refuses more ranks than this machine has cores"),
     openmpi<"btl_openib_allow_ib">("OMPI_MCA_btl_openib_allow_ib", "1",
                                    "openib leaves InfiniBand ports to UCX"),
     openmpi<"btl_openib_warn_no_device_params_found">(

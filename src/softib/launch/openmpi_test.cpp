@@ -42,7 +42,7 @@ TEST(OpenMpi, AParameterOfTheUsersFileIsNotOverridden) {
     return false;
   };
   EXPECT_FALSE(has("OMPI_MCA_pml"));
-  EXPECT_TRUE(has("OMPI_MCA_btl"));
+  EXPECT_TRUE(has("OMPI_MCA_osc"));
 
   std::filesystem::remove_all(home);
   EXPECT_EQ(mca_file_with({{"HOME", home}}, "pml"), "");
