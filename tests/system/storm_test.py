@@ -95,7 +95,7 @@ def test(report, user):
     source = pathlib.Path(__file__).resolve().parent / "programs/storm.c"
     with report.case(f"{clients} clients, three times") as remarks, \
             harness.Fabric(nodes=2, user=user, extra=("--config", config)) as fabric:
-        storms = Storms(fabric, harness.build_program(folder, source, "-lrdmacm"), seed, clients)
+        storms = Storms(fabric, harness.build_program(folder, source, libraries=("-lrdmacm", "-libverbs")), seed, clients)
         remarks.append(storms.storm(0))
         storms.storm(1)  # by now all that stays once it was used is there
         first = storms.memory()
