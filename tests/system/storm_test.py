@@ -43,7 +43,10 @@ class Storms:
         self.descriptors = self.count_descriptors()
 
     def state(self):
-        return json.loads(self.fabric.softib("status", "--json", "--fabric", self.fabric.name).require().text)
+        state = json.loads(self.fabric.softib("status", "--json", "--fabric", self.fabric.name).require().text)
+        for one in state["rdma_cm"]:
+            one.pop("age_ms")
+        return state
 
     def count_descriptors(self):
         return len(os.listdir(f"/proc/{self.before['pid']}/fd"))
