@@ -3,14 +3,28 @@
 
 #include "softib/launch/environment_edit.h"
 #include "softib/launch/openmpi.h"
+#include "verbs/virtual_files.h"
 
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <fstream>
 #include <string_view>
 
 namespace ib::softib {
 namespace {
+
+// The registry of the machine, if it has an entry of the user's for an HCA of softib. The one that
+// comes with libdapl2 has entries for other adapters only.
+std::string registry_of_user(const Environment&) {
+  constexpr const char* kFile = "/etc/dat.conf";
+  std::ifstream file(kFile);
+  for (std::string line; std::getline(file, line);) {
+    const bool is_entry = !line.empty() && line[0] != '#';
+    if (is_entry && line.find("softib") != std::string::npos) return kFile;
+  }
+  return {};
+}
 
 // A name as an argument of a template.
 template <std::size_t kSize>
@@ -35,6 +49,9 @@ constexpr std::array kDefaults = {
     // (docs/testing.md); with a mutex the holder runs.
     Default{"UCX_USE_MT_MUTEX", "y", DefaultKind::Variable, "UCX, MPI",
             "threads that share a worker wait for its lock without spinning"},
+    Default{"DAT_OVERRIDE", verbs::kDatConf.data(), DefaultKind::Variable, "uDAPL",
+            "a registry with the node's HCAs and addresses (ofa-v2-ib0, ofa-v2-softib0-1 ...)",
+            registry_of_user},
     // Other hosts, and programs that see no HCA, are still reached by TCP.
     Default{"UCX_TLS", "^sm", DefaultKind::Variable, "UCX, MPI",
             "processes of one machine would use its shared memory, not their HCAs"},
