@@ -74,7 +74,7 @@ Status Daemon::build(std::string& reason) {
                                        std::move(tree_options), reason);
   if (!devices) return devices.error();
   devices_ = *std::move(devices);
-  rdma_cm_ = std::make_unique<DaemonRdmaCm>(loop_, *fabric_, *devices_);
+  rdma_cm_ = std::make_unique<DaemonRdmaCm>(*fabric_, *devices_);
   if (verifier_ != nullptr) devices_->access_layer().verifier = &verifier_->device();
   return add_partitions(config, reason);
 }

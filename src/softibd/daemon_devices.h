@@ -10,6 +10,8 @@
 #include "drivers/root/fabric_tree.h"
 #include "drivers/soft_hca/soft_hca.h"
 #include "io/device.h"
+#include "services/cm/cm_device.h"
+#include "services/cm/cm_service.h"
 #include "services/gsi/gsi.h"
 #include "services/sa/gsi_sa_client.h"
 #include "services/sa/sa_service.h"
@@ -34,6 +36,7 @@ class DaemonDevices {
   al::System& access_layer() { return *access_layer_; }
   // Opens nothing until it is told to; closed before tree().shut_down().
   services::Gsi& gsi() { return *gsi_; }
+  services::CmService& cm() { return *cm_; }
   services::SaService& sa_service() { return *sa_service_; }
   services::SaClient& sa() { return *sa_; }
 
@@ -45,6 +48,8 @@ class DaemonDevices {
   std::unique_ptr<drivers::FabricRoot> root_;
   std::unique_ptr<al::System> access_layer_;
   std::unique_ptr<services::Gsi> gsi_;
+  std::unique_ptr<services::CmService> cm_;
+  std::unique_ptr<services::CmDevice> cm_device_;
   std::unique_ptr<services::SaService> sa_service_;
   std::unique_ptr<services::SaClient> sa_;
 };

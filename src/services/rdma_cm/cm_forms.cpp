@@ -1,30 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "services/rdma_cm/cm_forms.h"
 
+#include "services/cm/gsi_forms.h"
+
 #include <algorithm>
 
 namespace ib::services::rdma_cm {
-namespace {
-
-// The place of a GID in the port's table; 0 if it is not there.
-std::uint8_t gid_index(const fabric::Port& port, const verbs::Gid& gid) {
-  const auto at = std::find_if(port.gids.begin(), port.gids.end(),
-                               [&gid](const fabric::GidEntry& one) { return one.gid == gid; });
-  return at == port.gids.end() ? 0 : static_cast<std::uint8_t>(at - port.gids.begin());
-}
-
-// The place of a P_Key of the same partition; 0 if there is none.
-std::uint16_t pkey_index(const fabric::Port& port, std::uint16_t pkey) {
-  const auto same = [pkey](std::uint16_t one) { return one == pkey; };
-  const auto shared = [pkey](std::uint16_t one) {
-    return one != 0 && verbs::share_partition(one, pkey);
-  };
-  auto at = std::find_if(port.pkeys.begin(), port.pkeys.end(), same);
-  if (at == port.pkeys.end()) at = std::find_if(port.pkeys.begin(), port.pkeys.end(), shared);
-  return at == port.pkeys.end() ? 0 : static_cast<std::uint16_t>(at - port.pkeys.begin());
-}
-
-}  // namespace
 
 cm::Path to_cm(const Path& path) {
   cm::Path out;
@@ -84,45 +65,27 @@ Path path_to(const cm::MadAddress& sender, const fabric::Port& port) {
   return from_cm(path, port, verbs::Mtu::B4096);
 }
 
-GsiAddress to_gsi(const cm::MadAddress& address, const fabric::Port& port, std::uint32_t index) {
-  GsiAddress out;
-  out.port = index;
-  out.remote.lid = port.is_ethernet() ? 0 : address.remote_lid;
-  out.remote.sl = address.sl;
-  out.remote.qpn = address.remote_qpn;
-  out.remote.pkey_index = pkey_index(port, address.pkey);
-  if (address.is_global || port.is_ethernet()) {
-    al::MadRoute route;
-    route.gid = address.remote_gid;
-    route.sgid_index = gid_index(port, address.local_gid);
-    if (address.hop_limit > 1) route.hop_limit = address.hop_limit;
-    route.traffic_class = address.traffic_class;
-    route.flow_label = address.flow_label;
-    out.remote.route = route;
+Unanswered::Kind kind_of(cm::State state) {
+  switch (state) {
+    case cm::State::ReqSent:
+    case cm::State::ReqSentMraReceived: return Unanswered::Kind::Req;
+    case cm::State::RepSent:
+    case cm::State::RepSentMraReceived: return Unanswered::Kind::Rep;
+    case cm::State::DreqSent: return Unanswered::Kind::Dreq;
+    case cm::State::ReqReceived:
+    case cm::State::ReqReceivedMraSent:
+    case cm::State::RepReceived:
+    case cm::State::RepReceivedMraSent:
+    case cm::State::Established:
+    case cm::State::DreqReceived:
+    case cm::State::TimeWait:
+    case cm::State::Closed: break;
   }
-  return out;
+  return Unanswered::Kind::None;
 }
 
-cm::MadAddress from_gsi(const GsiAddress& address, const fabric::Port& port) {
-  cm::MadAddress out;
-  const al::MadAddress& remote = address.remote;
-  out.local_lid = port.lid;
-  out.remote_lid = remote.lid;
-  out.port = static_cast<std::uint8_t>(port.number);
-  out.sl = remote.sl;
-  out.remote_qpn = remote.qpn;
-  if (remote.pkey_index < port.pkeys.size()) out.pkey = port.pkeys[remote.pkey_index];
-  if (remote.route) {
-    out.is_global = true;
-    out.remote_gid = remote.route->gid;
-    if (remote.route->sgid_index < port.gids.size()) {
-      out.local_gid = port.gids[remote.route->sgid_index].gid;
-    }
-    out.hop_limit = remote.route->hop_limit;
-    out.traffic_class = remote.route->traffic_class;
-    out.flow_label = remote.route->flow_label;
-  }
-  return out;
+Unanswered unanswered(Unanswered::Kind kind, const cm::Waiting& waiting) {
+  return {kind, waiting.times_sent, waiting.retries_left, waiting.was_delayed, Status::Ok};
 }
 
 }  // namespace ib::services::rdma_cm

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// The paths and addresses of the rdma_cm service in the form that the communication manager's
-// engine and the GSI have for them, and back.
+// The paths of the rdma_cm service in the form that the communication manager's engine has for
+// them, and back.
 #pragma once
 
-#include "cm/types.h"
+#include "cm/engine.h"
 #include "fabric/model.h"
-#include "services/gsi/gsi.h"
+#include "services/rdma_cm/connector.h"
 #include "services/rdma_cm/path.h"
 
 namespace ib::services::rdma_cm {
@@ -16,7 +16,8 @@ Path from_cm(const cm::Path& path, const fabric::Port& port, verbs::Mtu mtu);
 // The way back to the sender of a MAD.
 Path path_to(const cm::MadAddress& sender, const fabric::Port& port);
 
-GsiAddress to_gsi(const cm::MadAddress& address, const fabric::Port& port, std::uint32_t index);
-cm::MadAddress from_gsi(const GsiAddress& address, const fabric::Port& port);
+// The message that waits for an answer in that state.
+Unanswered::Kind kind_of(cm::State state);
+Unanswered unanswered(Unanswered::Kind kind, const cm::Waiting& waiting);
 
 }  // namespace ib::services::rdma_cm

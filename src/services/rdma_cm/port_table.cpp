@@ -100,6 +100,13 @@ const PortOwner* PortTable::find_listener(std::uint32_t node, PortSpace space,
   return best;
 }
 
+std::span<const PortOwner> PortTable::owners(std::uint32_t node, PortSpace space,
+                                             std::uint16_t port) const {
+  const auto at = owners_.find({node, space, port});
+  if (at == owners_.end()) return {};
+  return at->second;
+}
+
 std::vector<const PortOwner*> PortTable::listeners(std::uint32_t node, PortSpace space,
                                                    std::size_t most) const {
   std::vector<const PortOwner*> found;

@@ -55,6 +55,8 @@ class PortTable {
   // The listeners of a node in a port space, ordered by port; at most `most`.
   std::vector<const PortOwner*> listeners(std::uint32_t node, PortSpace space,
                                           std::size_t most) const;
+  // All owners of a port; empty: nobody has it.
+  std::span<const PortOwner> owners(std::uint32_t node, PortSpace space, std::uint16_t port) const;
   bool is_empty() const { return owners_.empty(); }
 
  private:

@@ -2,9 +2,12 @@
 #include "softib/launch/defaults.h"
 
 #include "softib/launch/environment_edit.h"
+#include "softib/launch/openmpi.h"
 #include "verbs/virtual_files.h"
 
+#include <algorithm>
 #include <array>
+#include <cstddef>
 #include <fstream>
 #include <string_view>
 
@@ -23,6 +26,21 @@ std::string registry_of_user(const Environment&) {
   return {};
 }
 
+// A name as an argument of a template.
+template <std::size_t kSize>
+struct Name {
+  char text[kSize]{};
+  consteval Name(const char (&from)[kSize]) { std::copy_n(from, kSize, text); }
+};
+
+// A parameter of OpenMPI's, by its variable or in the user's file.
+template <Name kParameter>
+constexpr Default openmpi(const char* variable, const char* value, const char* reason) {
+  return {
+      variable,  value,  DefaultKind::Variable,
+      "OpenMPI", reason, [](const Environment& it) { return mca_file_with(it, kParameter.text); }};
+}
+
 constexpr std::array kDefaults = {
     // It only matters that its allocator comes before others, and the preload library has none.
     Default{"ASAN_OPTIONS", "verify_asan_link_order=0", DefaultKind::Option, "AddressSanitizer",
@@ -34,6 +52,25 @@ constexpr std::array kDefaults = {
     Default{"DAT_OVERRIDE", verbs::kDatConf.data(), DefaultKind::Variable, "uDAPL",
             "a registry with the node's HCAs and addresses (ofa-v2-ib0, ofa-v2-softib0-1 ...)",
             registry_of_user},
+    // Other hosts, and programs that see no HCA, are still reached by TCP.
+    Default{"UCX_TLS", "^sm", DefaultKind::Variable, "UCX, MPI",
+            "processes of one machine would use its shared memory, not their HCAs"},
+    // Debian's configuration excludes all that uses an HCA.
+    openmpi<"pml">("OMPI_MCA_pml", "ucx", "Debian's settings exclude UCX"),
+    openmpi<"pml_ucx_tls">("OMPI_MCA_pml_ucx_tls", "any",
+                           "it takes UCX only if its transports are of a list"),
+    openmpi<"pml_ucx_devices">("OMPI_MCA_pml_ucx_devices", "any",
+                               "it takes UCX only with HCAs whose names begin with mlx"),
+    openmpi<"osc">("OMPI_MCA_osc", "ucx,sm", "one-sided: Debian's settings exclude UCX"),
+    openmpi<"osc_ucx_priority">("OMPI_MCA_osc_ucx_priority", "200",
+                                "windows of one machine would be its shared memory"),
+    openmpi<"rmaps_base_oversubscribe">("OMPI_MCA_rmaps_base_oversubscribe", "1",
+                                        "it refuses more ranks than this machine has cores"),
+    openmpi<"btl_openib_allow_ib">("OMPI_MCA_btl_openib_allow_ib", "1",
+                                   "openib leaves InfiniBand ports to UCX"),
+    openmpi<"btl_openib_warn_no_device_params_found">(
+        "OMPI_MCA_btl_openib_warn_no_device_params_found", "0",
+        "openib warns about HCAs that are not in its list"),
 };
 
 std::string_view option_of(std::string_view entry) {

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// The nodes that are open, and what comes from the GSI.
+#include "services/cm/cm_service.h"
+
+#include "services/cm/gsi_forms.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+namespace ib::services {
+namespace {
+
+constexpr std::uint8_t kCmClass = 0x07;  // ComMgt [IBA1 16.7]
+constexpr std::uint8_t kCmVersion = 2;
+constexpr std::uint8_t kSend = 0x03;
+
+}  // namespace
+
+CmService::CmService(platform::Executor& executor, const fabric::Fabric& fabric, Gsi& gsi,
+                     std::function<std::uint32_t()> random)
+    : executor_(executor), fabric_(fabric), gsi_(gsi), random_(std::move(random)) {
+  GsiAgent agent;
+  agent.name = "communication manager";
+  agent.mgmt_class = kCmClass;
+  agent.class_version = kCmVersion;
+  agent.methods = {kSend};
+  agent.on_message = [this](const GsiMessage& message) { on_message(message); };
+  agent.on_port = [this](const GsiPortEvent& event) { on_port(event); };
+  std::string reason;
+  const Result<AgentId> added = gsi_.add_agent(std::move(agent), reason);
+  IB_ASSERT(added.has_value());  // nobody else has the class
+  agent_ = *added;
+}
+
+CmService::~CmService() {
+  IB_ASSERT(consumers_.empty());
+  *alive_ = false;
+  gsi_.remove_agent(agent_);
+}
+
+void CmService::add(CmConsumer& consumer) {
+  consumers_.push_back(&consumer);
+  for (const auto& [index, manager] : managers_) consumer.on_manager(*manager);
+}
+
+void CmService::remove(CmConsumer& consumer) {
+  std::erase(consumers_, &consumer);
+  for (const auto& [index, manager] : managers_) manager->forget(consumer);
+}
+
+HcaCm& CmService::manager_of(const fabric::Hca& hca) {
+  std::unique_ptr<HcaCm>& manager = managers_[hca.index];
+  if (manager != nullptr) return *manager;
+  manager = std::make_unique<HcaCm>(*this, hca, std::uint64_t{random_()} << 32 | random_());
+  HcaCm& made = *manager;
+  for (CmConsumer* consumer : consumers_) consumer->on_manager(made);
+  return made;
+}
+
+bool CmService::take_port(const fabric::Node& node, std::uint64_t service_id) {
+  unsigned& listeners = taken_[{&node, service_id}];
+  if (listeners == 0 && ports_ != nullptr && !ports_->take(node, service_id)) {
+    taken_.erase({&node, service_id});
+    return false;
+  }
+  ++listeners;
+  return true;
+}
+
+void CmService::give_back_port(const fabric::Node& node, std::uint64_t service_id) {
+  const auto taken = taken_.find({&node, service_id});
+  IB_ASSERT(taken != taken_.end());
+  if (--taken->second > 0) return;
+  taken_.erase(taken);
+  if (ports_ != nullptr) ports_->give_back(node, service_id);
+}
+
+void CmService::open(const fabric::Node& node, OnOpen then) {
+  Opening& opening = openings_[&node];
+  if (opening.is_open) return then(Status::Ok, {});
+  opening.waiting.push_back(std::move(then));
+  if (std::exchange(opening.is_under_way, true)) return;
+  gsi_.ensure(node.name, opening.irp.start(&CmService::opened, &opening));
+}
+
+void CmService::opened(io::Irp& irp, void* context) {
+  auto& opening = *static_cast<Opening*>(context);
+  opening.is_under_way = false;
+  opening.is_open = irp.status == Status::Ok;
+  const Status status = irp.status;
+  const std::string reason = irp.reason;
+  for (const OnOpen& then : std::exchange(opening.waiting, {})) then(status, reason);
+}
+
+Status CmService::open(const fabric::Hca& hca, const cm::Path& path, OnOpen then) {
+  const fabric::Port* port =
+      path.has_lids() ? fabric_.graph().find_port(path.dlid) : fabric_.graph().find_port(path.dgid);
+  if (port == nullptr) return Status::NotFound;
+  const fabric::Node& peer = fabric_.node_of(*fabric_.hca_of(*port));
+  open(fabric_.node_of(hca), [this, &peer, then = std::move(then)](Status own, const auto& why) {
+    open(peer, [own, why, then](Status status, const std::string& reason) {
+      own != Status::Ok ? then(own, why) : then(status, reason);
+    });
+  });
+  return Status::Ok;
+}
+
+void CmService::on_message(const GsiMessage& message) {
+  mad::Mad mad{};
+  if (message.bytes.size() != mad.size()) return;
+  std::memcpy(mad.data(), message.bytes.data(), mad.size());
+  const fabric::Port* port = fabric_.graph().port(message.from.port);
+  const fabric::Hca* hca = port != nullptr ? fabric_.hca_of(*port) : nullptr;
+  if (hca != nullptr) manager_of(*hca).receive(mad, from_gsi(message.from, *port));
+}
+
+// The addresses of a port change with its events; an HCA that is gone takes its connections along.
+void CmService::on_port(const GsiPortEvent& event) {
+  const fabric::Port* port = fabric_.graph().port(event.port);
+  const fabric::Hca* hca = port != nullptr ? fabric_.hca_of(*port) : nullptr;
+  const auto at = hca != nullptr ? managers_.find(hca->index) : managers_.end();
+  if (at == managers_.end()) return;
+  at->second->set_ports();
+  if (event.change != GsiPortChange::Closed) return;
+  executor_.post([this, alive = alive_, hca] {
+    if (!*alive || hca->present) return;
+    for (CmConsumer* consumer : std::vector(consumers_)) {
+      const bool is_there = std::ranges::find(consumers_, consumer) != consumers_.end();
+      if (is_there) consumer->on_hca_gone(*hca);  // a client may have closed others
+    }
+  });
+}
+
+}  // namespace ib::services
