@@ -309,6 +309,16 @@ class Fabric:
         code = program.wait(seconds)
         return Result(program, code, time.monotonic() - program.started)
 
+    def wait_for_packets(self, program, seconds, least=100):
+        """Until the first adapter of node 0 has received that many packets more, by traffic of the program."""
+        def received():
+            return int(self.run(["cat", "/sys/class/infiniband/softib0/ports/1/counters/port_rcv_packets"], 0).text)
+        before = received()
+        wait_until(lambda: received() >= before + least or not program.running(), seconds,
+                   f"messages of {program.describe()}; it says:\n{tail(program.text())}")
+        if not program.running():
+            raise Failed(f"{program.describe()} ended before its time:\n{tail(program.text())}")
+
     def listens_by_cm(self, pid, port):
         """Returns whether a process listens on `port` by librdmacm."""
         state = json.loads(self.softib("status", "--json", "--fabric", self.name).require().text)
