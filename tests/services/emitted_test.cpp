@@ -200,7 +200,8 @@ void EmittedMadsTest::connect_and_migrate() {
             Status::Ok);
   passive.take<cm::Established>();
   cm::Path alternate = path(0, 1);
-  alternate.sl = 1;
+  alternate.sgid = verbs::make_gid(0xfe80'0000'0000'0000, 0x77);  // another port of this side
+  alternate.slid = 0x77;
   EXPECT_EQ(a.act([&](cm::Engine& e, Instant now) {
     return e.load_alternate_path(*made, alternate, {}, now);
   }),
