@@ -2,6 +2,7 @@
 #include "al/al.h"
 
 #include "al/poster.h"
+#include "al/requests_internal.h"
 #include "al/verbs.h"
 #include "base/buffers.h"
 #include "hca/layout/doorbell.h"
@@ -14,29 +15,6 @@
 namespace ib::al {
 
 using control::Code;
-
-namespace {
-
-void prepare(io::IrpRef& irp, Code code, std::span<const std::byte> in, std::span<std::byte> out) {
-  irp->requestor_mode = io::RequestorMode::Kernel;
-  irp->code = static_cast<std::uint32_t>(code);
-  irp->in = in;
-  irp->out = out;
-  irp->reason.clear();  // of the request that it was before
-}
-
-// A file that has not been closed, but is not open.
-std::string state_of(const char* what, const io::ClientFile& file) {
-  const bool opening = file.state() <= io::ClientFile::State::Open;
-  return std::string(what) + " is being " + (opening ? "opened" : "closed");
-}
-
-// The verifier sends a request on to the device of its file.
-io::DeviceObject& way_to(const System& system, io::DeviceObject& device) {
-  return system.verifier != nullptr ? *system.verifier : device;
-}
-
-}  // namespace
 
 Al::Al(System& system, io::DriverObject& driver) : system_(system), driver_(driver) {}
 
@@ -246,6 +224,9 @@ void Ca::opened(io::IrpRef irp, void* context) {
 void Ca::close(io::IrpRef irp) {
   if (!file_) return std::move(irp).complete(Status::Ok);
   if (!is_open()) return std::move(irp).fail(Status::InvalidState, state_of("this CA", *file_));
+  if (open_cms_ > 0) {
+    return std::move(irp).fail(Status::DeviceBusy, "its communication manager is open");
+  }
   if (const std::size_t under_way = file_->under_way(); under_way > 0) {
     return std::move(irp).fail(Status::DeviceBusy,
                                fmt::format("{} requests are under way", under_way));

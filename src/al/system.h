@@ -28,6 +28,7 @@ struct IB_DRIVER_API System {
   hca::Arena arena;
   io::DeviceObject* verifier = nullptr;    // if there is one: control requests pass it
   std::uint64_t last_client = 1ull << 63;  // programs count from 1
+  io::DeviceObject* cm = nullptr;          // the communication manager's, for al/cm.h
 };
 
 }  // namespace ib::al

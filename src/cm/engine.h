@@ -146,7 +146,8 @@ class Engine {
   void set_port(const PortFacts& facts);
 
   // Listeners. AlreadyExists if another one would get some of the same requests: its service IDs
-  // and ports overlap, and both or none of them compare the same private data.
+  // and ports overlap, both or none of them compare the same private data, and both or none of them
+  // are fallbacks.
   Result<ListenerId> listen(const Listen& listen);
   void destroy(ListenerId id);
 

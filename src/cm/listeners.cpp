@@ -50,6 +50,7 @@ Result<Listener> parse(const Listen& listen) {
   result.kind = listen.kind;
   result.port = listen.port;
   result.backlog = listen.backlog;
+  result.is_fallback = listen.is_fallback;
   if (listen.compare) {
     const PrivateDataCompare& compare = *listen.compare;
     if (compare.value.empty() || compare.offset + compare.value.size() > kSidrReqPrivateBytes) {
@@ -77,6 +78,10 @@ Result<ListenerId> Listeners::add(const Listen& listen) {
     return kinds_meet(listener.kind, other->kind) && services_meet(listener, *other) &&
            ports_meet(listener, *other) && data_meets(listener, *other);
   };
+  if (listener.is_fallback) {
+    if (std::ranges::any_of(fallbacks_, meets)) return Status::AlreadyExists;
+    return keep(std::move(listener), fallbacks_);
+  }
   const bool is_exact = listener.service_mask == kExact;
   const auto same = is_exact ? exact_.find(listener.service_id) : exact_.end();
   bool taken =
@@ -88,12 +93,15 @@ Result<ListenerId> Listeners::add(const Listen& listen) {
     }
   }
   if (taken) return Status::AlreadyExists;
+  return keep(std::move(listener), is_exact ? exact_[listener.service_id] : masked_);
+}
 
+ListenerId Listeners::keep(Listener&& listener, std::vector<Listener*>& list) {
   while (next_id_ == 0 || all_.contains(next_id_)) ++next_id_;
   listener.id = ListenerId{next_id_};
   if (listener.backlog == 0 || listener.backlog > max_backlog_) listener.backlog = max_backlog_;
   Listener& kept = all_.emplace(next_id_++, std::move(listener)).first->second;
-  (is_exact ? exact_[kept.service_id] : masked_).push_back(&kept);
+  list.push_back(&kept);
   return kept.id;
 }
 
@@ -101,7 +109,9 @@ void Listeners::remove(ListenerId id) {
   const auto found = all_.find(static_cast<std::uint32_t>(id));
   if (found == all_.end()) return;
   Listener* listener = &found->second;
-  if (listener->service_mask == kExact) {
+  if (listener->is_fallback) {
+    std::erase(fallbacks_, listener);
+  } else if (listener->service_mask == kExact) {
     const auto same = exact_.find(listener->service_id);
     std::erase(same->second, listener);
     if (same->second.empty()) exact_.erase(same);
@@ -135,7 +145,9 @@ Listener* Listeners::match(std::uint64_t service_id, std::uint8_t port, ServiceK
       same == exact_.end() ? nullptr : best_of(same->second, service_id, port, kind, private_data);
   if (exact != nullptr && exact->compares) return exact;
   Listener* masked = best_of(masked_, service_id, port, kind, private_data);
-  return masked != nullptr && (exact == nullptr || masked->compares) ? masked : exact;
+  if (masked != nullptr && (exact == nullptr || masked->compares)) return masked;
+  if (exact != nullptr) return exact;
+  return best_of(fallbacks_, service_id, port, kind, private_data);
 }
 
 }  // namespace ib::cm

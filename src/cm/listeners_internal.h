@@ -2,7 +2,7 @@
 // Listeners: finds the one that a request is for, by service ID, port and private data.
 //
 // Invariant: of two listeners that could get the same request, exactly one compares private data,
-// and that one goes first; or both compare different data.
+// and that one goes first; or both compare different data; or one is a fallback and goes last.
 #pragma once
 
 #include "base/result.h"
@@ -24,6 +24,7 @@ struct Listener {
   std::uint32_t backlog = 0;
   std::uint32_t pending = 0;
   bool compares = false;
+  bool is_fallback = false;
   std::uint8_t offset = 0;
   std::vector<std::uint8_t> value;  // masked
   std::vector<std::uint8_t> mask;
@@ -43,6 +44,7 @@ class Listeners {
                   ByteSpan private_data);
 
  private:
+  ListenerId keep(Listener&& listener, std::vector<Listener*>& list);
   Listener* best_of(const std::vector<Listener*>& candidates, std::uint64_t service_id,
                     std::uint8_t port, ServiceKind kind, ByteSpan private_data);
 
@@ -52,6 +54,7 @@ class Listeners {
   std::unordered_map<std::uint32_t, Listener> all_;
   std::unordered_map<std::uint64_t, std::vector<Listener*>> exact_;  // by service ID
   std::vector<Listener*> masked_;                                    // whose mask leaves bits out
+  std::vector<Listener*> fallbacks_;
 };
 
 }  // namespace ib::cm

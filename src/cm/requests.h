@@ -35,6 +35,7 @@ struct Listen {
   ServiceKind kind = ServiceKind::Both;
   std::uint8_t port = 0;        // 0: any port of the channel adapter
   std::uint32_t backlog = 128;  // requests that may wait for the consumer's answer; 0: the largest
+  bool is_fallback = false;     // gets what no other listener gets
 };
 
 // REQ [IBA1 12.6.5].

@@ -38,9 +38,11 @@ class PnpManager {
 
   // A removal that may be refused: queries all of `tops` and the nodes below them, then removes
   // them, or none after a veto. DeviceBusy: the reason names the objector and its words. They stay
-  // in the tree as Removed while their bus reports them; the nodes below them are gone.
+  // in the tree as Removed while their bus reports them; the nodes below them are gone. `before` is
+  // called before the query of each of `tops`, when all below it have agreed; `go` goes on.
   class Removal;
-  std::shared_ptr<Removal> remove(std::vector<std::uint64_t> tops, Done done);
+  using Before = std::function<void(std::function<void()> go)>;
+  std::shared_ptr<Removal> remove(std::vector<std::uint64_t> tops, Done done, Before before = {});
   // Withdraws it if nothing was removed yet: it ends with Cancelled.
   void cancel(Removal& removal);
 

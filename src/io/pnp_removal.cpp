@@ -36,9 +36,9 @@ std::string open_file_text(const DeviceNode& node) {
 
 }  // namespace
 
-std::shared_ptr<PnpManager::Removal> PnpManager::remove(std::vector<std::uint64_t> tops,
-                                                        Done done) {
-  auto removal = std::make_shared<Removal>(std::move(tops), std::move(done));
+std::shared_ptr<PnpManager::Removal> PnpManager::remove(std::vector<std::uint64_t> tops, Done done,
+                                                        Before before) {
+  auto removal = std::make_shared<Removal>(std::move(tops), std::move(done), std::move(before));
   tree_.begin_action([this, removal] {
     for (const std::uint64_t top : removal->tops_) {
       const DeviceNode* node = tree_.find_present(top);
@@ -87,7 +87,13 @@ void PnpManager::query(const std::shared_ptr<Removal>& removal) {
                  next(removal->veto_ == Status::Ok);
                });
   };
-  Steps::run(removal->nodes_, ask, [this, removal] {
+  const auto prepare = [removal, ask](std::uint64_t id, const Steps::Next& next) {
+    const auto& tops = removal->tops_;
+    const bool is_top = std::find(tops.begin(), tops.end(), id) != tops.end();
+    if (!removal->before_ || !is_top || removal->cancelled_) return ask(id, next);
+    removal->before_([ask, id, next] { ask(id, next); });
+  };
+  Steps::run(removal->nodes_, prepare, [this, removal] {
     if (removal->cancelled_) {
       removal->veto_ = Status::Cancelled;
       removal->reason_ = "the removal was withdrawn";

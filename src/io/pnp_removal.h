@@ -13,8 +13,8 @@ namespace ib::io {
 
 class PnpManager::Removal {
  public:
-  Removal(std::vector<std::uint64_t> tops, Done done)
-      : tops_(std::move(tops)), done_(std::move(done)) {}
+  Removal(std::vector<std::uint64_t> tops, Done done, Before before)
+      : tops_(std::move(tops)), done_(std::move(done)), before_(std::move(before)) {}
 
  private:
   friend class PnpManager;
@@ -22,6 +22,7 @@ class PnpManager::Removal {
 
   std::vector<std::uint64_t> tops_;
   Done done_;
+  Before before_;
   Phase phase_ = Phase::Waiting;
   bool cancelled_ = false;
   std::vector<std::uint64_t> nodes_;  // all of it, children first

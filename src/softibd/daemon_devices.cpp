@@ -63,6 +63,8 @@ Result<std::unique_ptr<DaemonDevices>> DaemonDevices::create(
        [&gsi](const fabric::Hca& hca) { gsi.let_back(hca); }});
   self->cm_ = std::make_unique<services::CmService>(
       executor, fabric, gsi, [] { return static_cast<std::uint32_t>(make_seed()); });
+  self->cm_device_ = std::make_unique<services::CmDevice>(*self->cm_);
+  self->access_layer_->cm = &self->cm_device_->device();
   self->sa_service_ =
       std::make_unique<services::SaService>(gsi, fabric, executor, services::SaService::Options{});
   auto client = services::GsiSaClient::create(gsi, *self->sa_service_, fabric, executor,

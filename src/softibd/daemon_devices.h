@@ -10,6 +10,7 @@
 #include "drivers/root/fabric_tree.h"
 #include "drivers/soft_hca/soft_hca.h"
 #include "io/device.h"
+#include "services/cm/cm_device.h"
 #include "services/cm/cm_service.h"
 #include "services/gsi/gsi.h"
 #include "services/sa/gsi_sa_client.h"
@@ -48,6 +49,7 @@ class DaemonDevices {
   std::unique_ptr<al::System> access_layer_;
   std::unique_ptr<services::Gsi> gsi_;
   std::unique_ptr<services::CmService> cm_;
+  std::unique_ptr<services::CmDevice> cm_device_;
   std::unique_ptr<services::SaService> sa_service_;
   std::unique_ptr<services::SaClient> sa_;
 };

@@ -45,7 +45,11 @@ DaemonRdmaCm::DaemonRdmaCm(const fabric::Fabric& fabric, DaemonDevices& devices)
       connector_(devices.cm()),
       routes_(devices.sa()),
       service_(fabric, connector_, routes_,
-               make_options(devices.cm().executor(), random_, devices.tree().core().trace)) {}
+               make_options(devices.cm().executor(), random_, devices.tree().core().trace)),
+      kernel_ports_(fabric, service_.ports()),
+      cm_(devices.cm()) {
+  cm_.set_ports(&kernel_ports_);
+}
 
 Result<std::uint32_t> DaemonRdmaCm::open(const verbs::control::OpenRdmaCmIn& in, std::uint32_t pid,
                                          std::function<void()> on_events, std::string& reason) {

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "services/rdma_cm/cm_connector.h"
+#include "services/rdma_cm/kernel_ports.h"
 #include "services/rdma_cm/sa_routes.h"
 #include "services/rdma_cm/service.h"
 #include "softibd/daemon_devices.h"
@@ -23,6 +24,9 @@ namespace ib::softib {
 class DaemonRdmaCm {
  public:
   DaemonRdmaCm(const fabric::Fabric& fabric, DaemonDevices& devices);
+  DaemonRdmaCm(const DaemonRdmaCm&) = delete;
+  DaemonRdmaCm& operator=(const DaemonRdmaCm&) = delete;
+  ~DaemonRdmaCm() { cm_.set_ports(nullptr); }
 
   // Returns the number of the file. `on_events`: its connection shall be readable.
   Result<std::uint32_t> open(const verbs::control::OpenRdmaCmIn& in, std::uint32_t pid,
@@ -38,6 +42,8 @@ class DaemonRdmaCm {
   services::rdma_cm::CmConnector connector_;
   services::rdma_cm::SaRoutes routes_;
   services::rdma_cm::Service service_;
+  services::rdma_cm::KernelPorts kernel_ports_;
+  services::CmService& cm_;
 };
 
 }  // namespace ib::softib

@@ -802,7 +802,12 @@ class Words(CliTest):
         for check in report["checks"]:
             if check["level"] != "ok":
                 self.assertTrue(check["cost"] and check["fix"], check)
-        self.check(self.softib("doctor"), OK, "softib can run here", "userfaultfd", "process_vm_readv", "membarrier")
+        self.check(self.softib("doctor"), OK, "softib can run here", "userfaultfd", "process_vm_readv", "membarrier",
+                   "settings that softib run supplies:\n", "UCX_USE_MT_MUTEX=y\n")
+        self.check(self.softib("doctor", env=self.env(UCX_USE_MT_MUTEX="n")), OK,
+                   "not supplied, since you have set: n\n")
+        shown = {row["variable"]: row["value"] for row in report["settings"] if row["supplied"]}
+        self.assertEqual(shown["UCX_USE_MT_MUTEX"], "y")
         self.assertFalse(self.dir.exists(), "doctor leaves nothing behind")
 
 

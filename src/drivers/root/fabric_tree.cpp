@@ -195,14 +195,16 @@ void FabricTree::remove_hca(fabric::Node& node, fabric::Hca& hca, Done done) {
     return done(Status::NotFound,
                 fmt::format("HCA {} of host {} is not there", hca.name, node.name));
   }
-  auto go = [this, &node, &hca, id = device->id(), done = std::move(done)] {
-    pnp_.remove({id}, [this, &node, &hca, done](Status status, const std::string& reason) {
-      if (status == Status::Ok) bus_.unplug(node, hca);
-      if (removal_hooks_.after) removal_hooks_.after(hca);
-      status == Status::Ok ? ask_host(node, done) : done(status, reason);
-    });
+  const auto removed = [this, &node, &hca, done = std::move(done)](Status status,
+                                                                   const std::string& reason) {
+    if (status == Status::Ok) bus_.unplug(node, hca);
+    if (removal_hooks_.after) removal_hooks_.after(hca);
+    status == Status::Ok ? ask_host(node, done) : done(status, reason);
   };
-  removal_hooks_.before ? removal_hooks_.before(hca, std::move(go)) : go();
+  // The children's drivers may still send what ends their connections.
+  pnp_.remove({device->id()}, removed, [this, &hca](std::function<void()> go) {
+    removal_hooks_.before ? removal_hooks_.before(hca, std::move(go)) : go();
+  });
 }
 
 void FabricTree::eject_hca(fabric::Node& node, fabric::Hca& hca, Done done) {

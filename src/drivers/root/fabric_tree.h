@@ -42,8 +42,9 @@ class FabricTree {
   // Sets DriverObject::services of the drivers that are loaded from now on.
   void set_services(io::TypedPointer services) { drivers_.set_services(services); }
 
-  // Called before the query-remove of an HCA, which begins with `go`, and when the removal has
-  // ended, in whatever way. softibd's own services keep the HCA closed in between.
+  // Called before the query-remove of an HCA, when its children have agreed; `go` goes on with it.
+  // And when the removal has ended, in whatever way. softibd's own services keep the HCA closed in
+  // between.
   struct RemovalHooks {
     std::function<void(const fabric::Hca& hca, std::function<void()> go)> before{};
     std::function<void(const fabric::Hca& hca)> after{};

@@ -58,6 +58,24 @@ HcaCm& CmService::manager_of(const fabric::Hca& hca) {
   return made;
 }
 
+bool CmService::take_port(const fabric::Node& node, std::uint64_t service_id) {
+  unsigned& listeners = taken_[{&node, service_id}];
+  if (listeners == 0 && ports_ != nullptr && !ports_->take(node, service_id)) {
+    taken_.erase({&node, service_id});
+    return false;
+  }
+  ++listeners;
+  return true;
+}
+
+void CmService::give_back_port(const fabric::Node& node, std::uint64_t service_id) {
+  const auto taken = taken_.find({&node, service_id});
+  IB_ASSERT(taken != taken_.end());
+  if (--taken->second > 0) return;
+  taken_.erase(taken);
+  if (ports_ != nullptr) ports_->give_back(node, service_id);
+}
+
 void CmService::open(const fabric::Node& node, OnOpen then) {
   Opening& opening = openings_[&node];
   if (opening.is_open) return then(Status::Ok, {});
@@ -107,7 +125,10 @@ void CmService::on_port(const GsiPortEvent& event) {
   if (event.change != GsiPortChange::Closed) return;
   executor_.post([this, alive = alive_, hca] {
     if (!*alive || hca->present) return;
-    for (CmConsumer* consumer : std::vector(consumers_)) consumer->on_hca_gone(*hca);
+    for (CmConsumer* consumer : std::vector(consumers_)) {
+      const bool is_there = std::ranges::find(consumers_, consumer) != consumers_.end();
+      if (is_there) consumer->on_hca_gone(*hca);  // a client may have closed others
+    }
   });
 }
 

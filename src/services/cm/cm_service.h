@@ -23,6 +23,7 @@
 #include <memory>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 namespace ib::services {
@@ -38,6 +39,16 @@ class CmConsumer {
   // May come from inside a call that the consumer makes. It may call anything of `manager`.
   virtual void on_event(HcaCm& manager, const cm::Event& event) = 0;
   virtual void on_hca_gone(const fabric::Hca& hca) = 0;  // pulled out
+};
+
+// The ports of the programs of a node, which the service IDs of the RDMA IP service [IBA1 annex
+// A11] stand for.
+class CmPorts {
+ public:
+  virtual ~CmPorts() = default;
+  // Returns false if a program has the port. True also for a service ID that has no port there.
+  virtual bool take(const fabric::Node& node, std::uint64_t service_id) = 0;
+  virtual void give_back(const fabric::Node& node, std::uint64_t service_id) = 0;
 };
 
 // The communication manager of one HCA.
@@ -104,6 +115,12 @@ class CmService {
 
   HcaCm& manager_of(const fabric::Hca& hca);
 
+  // For those that listen without being programs. Null: there are no programs' ports.
+  void set_ports(CmPorts* ports) { ports_ = ports; }
+  // Takes a port for a listener of the node; several may have it. False: a program has it.
+  bool take_port(const fabric::Node& node, std::uint64_t service_id);
+  void give_back_port(const fabric::Node& node, std::uint64_t service_id);
+
   // Opens queue pairs 1 of a node, and calls `then` at once or later; if they could not be opened,
   // with the error: then no MAD gets through. Not called after the service has gone.
   using OnOpen = std::function<void(Status status, const std::string& reason)>;
@@ -137,6 +154,8 @@ class CmService {
   std::vector<CmConsumer*> consumers_;
   std::map<std::uint32_t, std::unique_ptr<HcaCm>> managers_;  // by index of the HCA
   std::map<const fabric::Node*, Opening> openings_;
+  CmPorts* ports_ = nullptr;
+  std::map<std::pair<const fabric::Node*, std::uint64_t>, unsigned> taken_;  // listeners
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 

@@ -37,6 +37,7 @@ void CmConnector::on_manager(HcaCm& manager) {
     listen.service_id = service_id(space, 0);
     listen.service_mask = ~kServicePortMask;
     listen.backlog = 0;
+    listen.is_fallback = true;  // a kernel client may have one of the ports
     const bool listens = manager.listen(*this, listen).has_value();
     IB_ASSERT(listens);  // port spaces differ, and nobody else has them
   }

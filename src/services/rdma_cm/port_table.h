@@ -17,6 +17,10 @@
 
 namespace ib::services::rdma_cm {
 
+// Linux treats a loopback address as a wildcard here: an id that is bound to it has no device yet
+// and, if it listens, takes requests to every address of its node. libfabric relies on it.
+bool takes_any_address(const EndpointAddress& address);
+
 struct PortOwner {
   std::uint32_t id = 0;
   EndpointAddress address;

@@ -85,7 +85,7 @@ Error Service::bind(Id& id, EndpointAddress address) {
   if (id.state != IdState::Idle) return Error::Invalid;
   const fabric::Node& node = fabric_.nodes()[id.node];
   const fabric::Port* port = nullptr;
-  if (!is_any(address)) {
+  if (!takes_any_address(address)) {
     if (!has_address(fabric_, node, address)) {
       trace(id, "cannot bind: ", not_own_text(node, address));
       return Error::NoAddress;

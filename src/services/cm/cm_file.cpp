@@ -1,0 +1,470 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// The requests of a kernel client.
+#include "services/cm/cm_file.h"
+
+#include "cm/service_id.h"
+#include "services/cm/cm_records.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <utility>
+
+namespace ib::services {
+namespace {
+
+using al::CmCode;
+
+struct Entry {
+  std::size_t out_size;
+  void (*handle)(CmFile&, io::IrpRef);
+};
+
+template <class In, void (CmFile::*kHandler)(const In&, io::IrpRef)>
+void with(CmFile& file, io::IrpRef irp) {
+  const auto in = irp->input<In>();
+  if (in) return (file.*kHandler)(*in, std::move(irp));
+  const std::size_t got = irp->in.size();
+  std::move(irp).fail(
+      Status::InvalidParameter,
+      fmt::format("the input buffer has {} bytes, this request takes {}", got, sizeof(In)));
+}
+
+// By code, from 1 on.
+constexpr auto kTable = std::to_array<Entry>({
+    {0, with<al::CmListenIn, &CmFile::listen>},
+    {sizeof(al::CmRequest), with<al::CmHandleIn, &CmFile::get_request>},
+    {sizeof(al::CmReply), with<al::CmConnectIn, &CmFile::connect>},
+    {0, with<al::CmMessageIn, &CmFile::establish>},
+    {sizeof(al::CmEvent), with<al::CmAcceptIn, &CmFile::accept>},
+    {0, with<al::CmRejectIn, &CmFile::reject>},
+    {0, with<al::CmMessageIn, &CmFile::delay>},
+    {sizeof(al::CmEvent), with<al::CmMessageIn, &CmFile::disconnect>},
+    {0, with<al::CmMessageIn, &CmFile::confirm_disconnect>},
+    {sizeof(al::CmEvent), with<al::CmHandleIn, &CmFile::wait_event>},
+    {sizeof(al::CmPathAnswer), with<al::CmLoadPathIn, &CmFile::load_path>},
+    {0, with<al::CmAnswerPathIn, &CmFile::answer_path>},
+    {0, with<al::CmHandleIn, &CmFile::path_migrated>},
+    {sizeof(al::CmQueryOut), with<al::CmQueryIn, &CmFile::query>},
+    {sizeof(al::CmResolved), with<al::CmResolveIn, &CmFile::resolve>},
+    {0, with<al::CmRespondIn, &CmFile::respond>},
+    {0, with<al::CmHandleIn, &CmFile::destroy>},
+});
+static_assert(kTable.size() == al::kCmCodes);
+
+// For what a cancellation cannot take back any more once it is sent.
+bool was_cancelled(io::IrpRef& irp) {
+  if (!irp->is_cancelled()) return false;
+  std::move(irp).fail(Status::Cancelled, "the request was cancelled");
+  return true;
+}
+
+const char* words_of(Status status) {
+  if (status == Status::InvalidState) return "not in this state of the connection";
+  if (status == Status::DeviceBusy) return "the queue pair has another connection";
+  return status_text(status);
+}
+
+}  // namespace
+
+CmFile::CmFile(CmService& service, const fabric::Hca& hca, io::DeviceObject& waiting)
+    : service_(service), manager_(service.manager_of(hca)), waiting_(waiting) {
+  service_.add(*this);
+}
+
+CmFile::~CmFile() {
+  *alive_ = false;
+  for (const auto& [handle, object] : objects_) {
+    if (object->port)
+      service_.give_back_port(service_.fabric().node_of(manager_.hca()), *object->port);
+  }
+  service_.remove(*this);
+}
+
+void CmFile::control(io::IrpRef irp) {
+  const std::uint32_t code = irp->code;
+  if (code == 0 || code > kTable.size()) {
+    return std::move(irp).fail(Status::NotSupported,
+                               fmt::format("the communication manager has no request {}", code));
+  }
+  const bool is_gone = is_gone_ || !manager_.hca().present;
+  if (is_gone && static_cast<CmCode>(code) != CmCode::Destroy) {
+    return std::move(irp).fail(Status::DeviceRemoved,
+                               fmt::format("HCA {} was pulled out", manager_.hca().name));
+  }
+  const Entry& entry = kTable[code - 1];
+  if (irp->out.size() < entry.out_size) {
+    const std::size_t room = irp->out.size();
+    return std::move(irp).fail(
+        Status::InvalidParameter,
+        fmt::format("the output buffer has {} bytes, the answer {}", room, entry.out_size));
+  }
+  entry.handle(*this, std::move(irp));
+}
+
+// --- objects ---
+
+std::unordered_map<std::uint32_t, al::CmHandle>& CmFile::ids_of(Kind kind) {
+  switch (kind) {
+    case Kind::Listener: return listeners_;
+    case Kind::Connection: return connections_;
+    case Kind::Datagram: break;
+  }
+  return datagrams_;
+}
+
+CmObject& CmFile::add(Kind kind) {
+  do ++last_;
+  while (last_ == 0 || objects_.contains(last_));
+  return *(objects_[last_] = std::make_unique<CmObject>(*this, kind, last_));
+}
+
+void CmFile::set_id(CmObject& object, std::uint32_t id) {
+  object.id = id;
+  object.has_id = true;
+  ids_of(object.kind)[id] = object.handle;
+}
+
+CmObject* CmFile::find(al::CmHandle handle, Kind kind) {
+  const auto found = objects_.find(handle);
+  return found != objects_.end() && found->second->kind == kind ? found->second.get() : nullptr;
+}
+
+CmObject* CmFile::find_id(Kind kind, std::uint32_t id) {
+  const auto& ids = ids_of(kind);
+  const auto found = ids.find(id);
+  return found != ids.end() ? find(found->second, kind) : nullptr;
+}
+
+bool CmFile::check_room(io::IrpRef& irp, const al::CmData& data, std::uint32_t room) {
+  if (data.size <= room) return true;
+  const std::uint32_t size = data.size;
+  std::move(irp).fail(
+      Status::InvalidParameter,
+      fmt::format("{} bytes of private data, the message has room for {}", size, room));
+  return false;
+}
+
+CmObject* CmFile::check(io::IrpRef& irp, al::CmHandle handle, Kind kind, const al::CmData* data,
+                        std::uint32_t room) {
+  CmObject* object = find(handle, kind);
+  if (object == nullptr || !object->has_id) {
+    std::move(irp).fail(Status::NotFound, fmt::format("there is no such object {}", handle));
+    return nullptr;
+  }
+  if (data != nullptr && !check_room(irp, *data, room)) return nullptr;
+  return object;
+}
+
+void CmFile::remove(al::CmHandle handle) {
+  const auto found = objects_.find(handle);
+  if (found == objects_.end()) return;
+  const std::unique_ptr<CmObject> object = std::move(found->second);
+  objects_.erase(found);
+  if (object->has_id) {
+    ids_of(object->kind).erase(object->id);
+    switch (object->kind) {
+      case Kind::Listener: manager_.destroy(cm::ListenerId{object->id}); break;
+      case Kind::Connection: manager_.destroy(cm::ConnectionId{object->id}); break;
+      case Kind::Datagram: manager_.destroy(cm::SidrId{object->id}); break;
+    }
+  }
+  if (object->port) {
+    service_.give_back_port(service_.fabric().node_of(manager_.hca()), *object->port);
+  }
+  for (const al::CmRequest& request : object->came) remove(request.handle);  // the client has none
+  for (io::IrpQueue* queue : {&object->answer, &object->disconnect, &object->load_path,
+                              &object->wait_event, &object->get_request}) {
+    queue->fail_all(Status::Cancelled, "what it waits for was destroyed");
+  }
+}
+
+void CmFile::destroy(const al::CmHandleIn& in, io::IrpRef irp) {
+  if (!objects_.contains(in.handle)) {
+    if (is_gone_) return std::move(irp).complete(Status::Ok);
+    return std::move(irp).fail(Status::NotFound, fmt::format("there is no object {}", in.handle));
+  }
+  remove(in.handle);
+  std::move(irp).complete(Status::Ok);
+}
+
+// --- waiting ---
+
+void CmFile::wait(CmObject& object, io::IrpQueue& queue, io::IrpRef irp) {
+  if (&queue == &object.answer) return wait_for_answer(object, std::move(irp));
+  queue.park(std::move(irp));
+}
+
+void CmFile::wait_for_answer(CmObject& object, io::IrpRef irp) {
+  irp->parameters.set(&object.answer);
+  io::call_driver(waiting_, std::move(irp), &CmFile::answered, &object);
+}
+
+void CmFile::answered(io::IrpRef irp, void* context) {
+  auto& object = *static_cast<CmObject*>(context);
+  CmFile& file = object.file;
+  irp->parameters = {};
+  const bool is_kept =
+      object.kind == Kind::Connection && (irp->status == Status::Ok || !object.is_connecting);
+  object.is_connecting = false;
+  if (!is_kept) file.remove(object.handle);  // does nothing if remove() is under way
+  std::move(irp).pass_up();
+}
+
+template <class Call>
+bool CmFile::act(const CmObject& object, io::IrpRef& irp, const Call& call) {
+  const cm::ConnectionId id{object.id};
+  const Status status =
+      manager_.act([&](cm::Engine& engine, Instant now) { return call(engine, id, now); });
+  if (status == Status::Ok) return true;
+  std::move(irp).fail(status, words_of(status));
+  return false;
+}
+
+// --- requests ---
+
+void CmFile::listen(const al::CmListenIn& in, io::IrpRef irp) {
+  if (in.compare_size > in.value.size() || in.port > manager_.hca().ports.size() ||
+      in.services > al::CmServices::Both) {
+    return std::move(irp).fail(Status::InvalidParameter, "no such port, kind or comparison");
+  }
+  cm::Listen listen;
+  listen.service_id = in.service_id;
+  listen.service_mask = in.service_mask;
+  listen.kind = static_cast<cm::ServiceKind>(in.services);
+  listen.port = static_cast<std::uint8_t>(in.port);
+  listen.backlog = in.backlog;
+  if (in.compare_size > 0) {
+    const auto value = std::span(in.value).first(in.compare_size);
+    const auto mask = std::span(in.mask).first(in.compare_size);
+    listen.compare = cm::PrivateDataCompare{static_cast<std::uint8_t>(in.offset), value, mask};
+  }
+  const std::uint64_t both = in.service_mask & cm::kIpServiceMask;
+  const bool meets_ports = (in.service_id & both) == (cm::kIpServices & both);
+  const bool is_exact = in.service_mask == ~std::uint64_t{0};
+  const fabric::Node& node = service_.fabric().node_of(manager_.hca());
+  if (meets_ports && !is_exact) {
+    return std::move(irp).fail(Status::AlreadyExists,
+                               "these are ports of programs; a driver may listen on one of them");
+  }
+  const Result<cm::ListenerId> made = manager_.listen(*this, listen);
+  if (!made) {
+    const bool taken = made.error() == Status::AlreadyExists;
+    return std::move(irp).fail(
+        made.error(), taken ? cm::service_text(in.service_id) + " has a listener on this HCA"
+                            : words_of(made.error()));
+  }
+  if (meets_ports && !service_.take_port(node, in.service_id)) {
+    manager_.destroy(*made);
+    return std::move(irp).fail(Status::AlreadyExists, "a program of " + node.name + " has " +
+                                                          cm::service_text(in.service_id));
+  }
+  CmObject& object = add(Kind::Listener);
+  set_id(object, static_cast<std::uint32_t>(*made));
+  if (meets_ports) object.port = in.service_id;
+  std::move(irp).complete(Status::Ok, object.handle);
+}
+
+void CmFile::get_request(const al::CmHandleIn& in, io::IrpRef irp) {
+  CmObject* object = check(irp, in.handle, Kind::Listener);
+  if (object == nullptr) return;
+  object->get_request.park(std::move(irp));
+  serve_listener(in.handle);
+}
+
+// Sends a REQ or SIDR_REQ when both nodes are open, unless the caller has given up.
+void CmFile::begin(al::CmHandle handle, Status status, const std::string& reason,
+                   const std::function<Result<std::uint32_t>()>& send) {
+  const auto found = objects_.find(handle);
+  if (found == objects_.end()) return;
+  std::string why = reason;
+  if (status == Status::Ok) {
+    const Result<std::uint32_t> id = send();
+    if (id) return set_id(*found->second, *id);
+    status = id.error();
+    why = words_of(status);
+  }
+  if (auto irp = found->second->answer.take()) (*std::move(irp)).fail(status, std::move(why));
+}
+
+void CmFile::connect(const al::CmConnectIn& in, io::IrpRef irp) {
+  if (!check_room(irp, in.data, al::cm_room::kConnect)) return;
+  CmObject& object = add(Kind::Connection);
+  object.is_connecting = true;
+  const al::CmHandle handle = object.handle;
+  wait_for_answer(object, std::move(irp));
+  const auto send = [this, in]() -> Result<std::uint32_t> {
+    IB_TRY(id, manager_.connect(*this, to_cm(in)));
+    return static_cast<std::uint32_t>(id);
+  };
+  const auto go = [this, alive = alive_, handle, send](Status status, const std::string& reason) {
+    if (*alive) begin(handle, status, reason, send);
+  };
+  const Status leads = service_.open(manager_.hca(), to_cm(in.path), go);
+  if (leads != Status::Ok) begin(handle, leads, "the path leads to no port of the fabric", send);
+}
+
+void CmFile::resolve(const al::CmResolveIn& in, io::IrpRef irp) {
+  if (!check_room(irp, in.data, al::cm_room::kResolve)) return;
+  CmObject& object = add(Kind::Datagram);
+  const al::CmHandle handle = object.handle;
+  wait_for_answer(object, std::move(irp));
+  const auto send = [this, in]() -> Result<std::uint32_t> {
+    cm::SidrRequest request;
+    request.service_id = in.service_id;
+    request.path = to_cm(in.path);
+    request.response_timeout = static_cast<std::uint8_t>(in.response_timeout);
+    request.max_retries = static_cast<std::uint8_t>(in.max_retries);
+    request.private_data = in.data.view();
+    IB_TRY(id, manager_.resolve_sidr(*this, request));
+    return static_cast<std::uint32_t>(id);
+  };
+  const auto go = [this, alive = alive_, handle, send](Status status, const std::string& reason) {
+    if (*alive) begin(handle, status, reason, send);
+  };
+  const Status leads = service_.open(manager_.hca(), to_cm(in.path), go);
+  if (leads != Status::Ok) begin(handle, leads, "the path leads to no port of the fabric", send);
+}
+
+void CmFile::establish(const al::CmMessageIn& in, io::IrpRef irp) {
+  const auto* object = check(irp, in.handle, Kind::Connection, &in.data, al::cm_room::kEstablish);
+  if (object == nullptr) return;
+  if (act(*object, irp, [&](cm::Engine& engine, cm::ConnectionId id, Instant now) {
+        return engine.establish(id, in.data.view(), now);
+      })) {
+    std::move(irp).complete(Status::Ok);
+  }
+}
+
+void CmFile::accept(const al::CmAcceptIn& in, io::IrpRef irp) {
+  CmObject* object = check(irp, in.handle, Kind::Connection, &in.data, al::cm_room::kAccept);
+  if (object == nullptr || was_cancelled(irp)) return;
+  if (in.failover > 2) {
+    return std::move(irp).fail(Status::InvalidParameter, "failover is 0, 1 or 2");
+  }
+  if (act(*object, irp, [&](cm::Engine& engine, cm::ConnectionId id, Instant now) {
+        return engine.accept(id, to_cm(in), now);
+      })) {
+    wait(*object, object->answer, std::move(irp));
+  }
+}
+
+void CmFile::reject(const al::CmRejectIn& in, io::IrpRef irp) {
+  const auto* object = check(irp, in.handle, Kind::Connection, &in.data, al::cm_room::kReject);
+  if (object == nullptr || !check_room(irp, in.info, cm::kAdditionalInfoBytes)) return;
+  if (act(*object, irp, [&](cm::Engine& engine, cm::ConnectionId id, Instant now) {
+        return engine.reject(
+            id, {static_cast<cm::RejectReason>(in.reason), in.info.view(), in.data.view()}, now);
+      })) {
+    end_waits(in.handle, Status::Cancelled, "this side has rejected the connection");
+    std::move(irp).complete(Status::Ok);
+  }
+}
+
+void CmFile::delay(const al::CmMessageIn& in, io::IrpRef irp) {
+  const auto* object = check(irp, in.handle, Kind::Connection, &in.data, al::cm_room::kDelay);
+  if (object == nullptr) return;
+  if (act(*object, irp, [&](cm::Engine& engine, cm::ConnectionId id, Instant now) {
+        return engine.delay(id, static_cast<std::uint8_t>(in.service_timeout), in.data.view(), now);
+      })) {
+    std::move(irp).complete(Status::Ok);
+  }
+}
+
+void CmFile::disconnect(const al::CmMessageIn& in, io::IrpRef irp) {
+  CmObject* object = check(irp, in.handle, Kind::Connection, &in.data, al::cm_room::kDisconnect);
+  if (object == nullptr || was_cancelled(irp)) return;
+  if (act(*object, irp, [&](cm::Engine& engine, cm::ConnectionId id, Instant now) {
+        return engine.disconnect(id, in.data.view(), now);
+      })) {
+    object->disconnect.park(std::move(irp));
+  }
+}
+
+void CmFile::confirm_disconnect(const al::CmMessageIn& in, io::IrpRef irp) {
+  const auto* object = check(irp, in.handle, Kind::Connection, &in.data, al::cm_room::kConfirm);
+  if (object == nullptr) return;
+  if (act(*object, irp, [&](cm::Engine& engine, cm::ConnectionId id, Instant now) {
+        return engine.confirm_disconnect(id, in.data.view(), now);
+      })) {
+    std::move(irp).complete(Status::Ok);
+  }
+}
+
+void CmFile::wait_event(const al::CmHandleIn& in, io::IrpRef irp) {
+  CmObject* object = check(irp, in.handle, Kind::Connection);
+  if (object == nullptr) return;
+  if (object->kept.empty() || irp->is_cancelled()) return object->wait_event.park(std::move(irp));
+  const al::CmEvent event = object->kept.front();
+  object->kept.pop_front();
+  static_cast<void>(irp->set_output(event));
+  std::move(irp).complete(Status::Ok);
+}
+
+void CmFile::load_path(const al::CmLoadPathIn& in, io::IrpRef irp) {
+  CmObject* object = check(irp, in.handle, Kind::Connection, &in.data, al::cm_room::kLoadPath);
+  if (object == nullptr || was_cancelled(irp)) return;
+  if (act(*object, irp, [&](cm::Engine& engine, cm::ConnectionId id, Instant now) {
+        return engine.load_alternate_path(id, to_cm(in.path), in.data.view(), now);
+      })) {
+    object->load_path.park(std::move(irp));
+  }
+}
+
+void CmFile::answer_path(const al::CmAnswerPathIn& in, io::IrpRef irp) {
+  CmObject* object = check(irp, in.handle, Kind::Connection, &in.data, al::cm_room::kAnswerPath);
+  if (object == nullptr) return;
+  if (act(*object, irp, [&](cm::Engine& engine, cm::ConnectionId id, Instant now) {
+        return engine.answer_alternate_path(
+            id, {static_cast<cm::AlternatePathStatus>(in.status), {}, in.data.view()}, now);
+      })) {
+    object->path_is_loaded = object->path_is_loaded || in.status == 0;
+    std::move(irp).complete(Status::Ok);
+  }
+}
+
+void CmFile::path_migrated(const al::CmHandleIn& in, io::IrpRef irp) {
+  const auto* object = check(irp, in.handle, Kind::Connection);
+  if (object == nullptr) return;
+  if (act(*object, irp, [&](cm::Engine& engine, cm::ConnectionId id, Instant) {
+        return engine.path_has_migrated(id);
+      })) {
+    std::move(irp).complete(Status::Ok);
+  }
+}
+
+void CmFile::query(const al::CmQueryIn& in, io::IrpRef irp) {
+  const auto* object = check(irp, in.handle, Kind::Connection);
+  if (object == nullptr) return;
+  const Result<cm::ConnectionInfo> info = manager_.engine().query(cm::ConnectionId{object->id});
+  IB_ASSERT(info.has_value());  // it is ours until it is destroyed
+  al::CmQueryOut out;
+  out.local_comm_id = info->local_comm_id;
+  out.remote_comm_id = info->remote_comm_id;
+  out.is_established = info->state == cm::State::Established;
+  const Status status = attributes_of(*info, manager_.hca(), in.state,
+                                      out.is_established && object->path_is_loaded, out);
+  if (status != Status::Ok) {
+    return std::move(irp).fail(status, "there are no attributes for this state");
+  }
+  static_cast<void>(irp->set_output(out));
+  std::move(irp).complete(Status::Ok);
+}
+
+void CmFile::respond(const al::CmRespondIn& in, io::IrpRef irp) {
+  const auto* object = check(irp, in.handle, Kind::Datagram, &in.data, al::cm_room::kRespond);
+  if (object == nullptr) return;
+  cm::SidrReply reply;
+  reply.status = static_cast<cm::SidrStatus>(in.status);
+  reply.qpn = in.qpn;
+  reply.qkey = in.qkey;
+  reply.private_data = in.data.view();
+  const cm::SidrId id{object->id};
+  const Status status = manager_.act(
+      [&](cm::Engine& engine, Instant now) { return engine.answer_sidr(id, reply, now); });
+  if (status != Status::Ok) return std::move(irp).fail(status, words_of(status));
+  remove(in.handle);
+  std::move(irp).complete(Status::Ok);
+}
+
+}  // namespace ib::services
