@@ -37,8 +37,8 @@ inline MadKind kind_of(const mad::Mad& mad) {
   mad::MadHeader header;
   std::memcpy(&header, mad.data(), sizeof header);
   constexpr std::size_t kRmppType = mad::kRmppOffset + 1, kRmppFlags = mad::kRmppOffset + 2;
-  const bool is_active = mad::has_rmpp(header.mgmt_class) &&
-                         (std::to_integer<unsigned>(mad[kRmppFlags]) & 1u) != 0;
+  const bool is_active =
+      mad::has_rmpp(header.mgmt_class) && (std::to_integer<unsigned>(mad[kRmppFlags]) & 1u) != 0;
   return {header.mgmt_class, header.method, header.attribute,
           is_active ? std::to_integer<std::uint8_t>(mad[kRmppType]) : std::uint8_t{0}};
 }

@@ -207,10 +207,9 @@ void EmittedMadsTest::connect_and_migrate() {
   }),
             Status::Ok);
   passive.take<cm::AlternatePathOffered>();
-  EXPECT_EQ(z.act([&](cm::Engine& e, Instant now) {
-    return e.answer_alternate_path(other, {}, now);
-  }),
-            Status::Ok);
+  EXPECT_EQ(
+      z.act([&](cm::Engine& e, Instant now) { return e.answer_alternate_path(other, {}, now); }),
+      Status::Ok);
   active.take<cm::AlternatePathAnswered>();
   cm->remove(active);
   w.run(1s);

@@ -64,8 +64,8 @@ TEST(Explanation, AStatusIsFoundInAnySpelling) {
   for (const char* word : {"0xc", "status 12"}) EXPECT_EQ(explain_word(word), card) << word;
   const std::string by_name = explain_word("RetryExcErr");
   EXPECT_TRUE(card.starts_with(by_name)) << by_name;
-  for (const char* word : {"IBV_WC_RETRY_EXC_ERR", "ibv_wc_retry_exc_err", "retry exc err",
-                           "WcStatus::RetryExcErr"}) {
+  for (const char* word :
+       {"IBV_WC_RETRY_EXC_ERR", "ibv_wc_retry_exc_err", "retry exc err", "WcStatus::RetryExcErr"}) {
     EXPECT_EQ(explain_word(word), by_name) << word;
   }
 }
