@@ -18,8 +18,8 @@ constexpr std::array<std::uint8_t, 3> kHello{'h', 'i', '!'};
 class KernelCm : public testing::TestWithParam<verbs::LinkLayer> {};
 INSTANTIATE_TEST_SUITE_P(Each, KernelCm,
                          testing::Values(verbs::LinkLayer::InfiniBand, verbs::LinkLayer::Ethernet),
-                         [](const auto& info) {
-                           return info.param == verbs::LinkLayer::Ethernet ? "Ethernet"
+                         [](const auto& each) {
+                           return each.param == verbs::LinkLayer::Ethernet ? "Ethernet"
                                                                            : "InfiniBand";
                          });
 
@@ -34,6 +34,11 @@ struct Qp {
       al::create_qp(pd, verbs::QpType::Rc, caps, cq, cq, qp, std::move(irp));
     }),
               Status::Ok);
+  }
+  ~Qp() {
+    EXPECT_EQ(client.run([&](io::IrpRef irp) { al::destroy(qp, std::move(irp)); }), Status::Ok);
+    EXPECT_EQ(client.run([&](io::IrpRef irp) { al::destroy(cq, std::move(irp)); }), Status::Ok);
+    EXPECT_EQ(client.run([&](io::IrpRef irp) { al::destroy(pd, std::move(irp)); }), Status::Ok);
   }
   void go(al::CmHandle connection, QpState state) {
     const al::CmQueryOut to = client.query(connection, state);
@@ -488,6 +493,7 @@ TEST(KernelCmListen, PortsAreSharedWithPrograms) {
     EXPECT_EQ(server.destroy(listener), Status::Ok);
     EXPECT_EQ(programs.ports, 0);
     server.listen(0x0106'0051);
+    to_kernel.cancel();
   }
   EXPECT_EQ(programs.ports, 0) << "a closed client gives its ports back";
   w.service.set_ports(nullptr);

@@ -102,9 +102,9 @@ class HcaCm {
 
 class CmService {
  public:
-  // `random` gives the engines their seeds.
+  // `random` gives the engines their seeds; `limits` are those of each.
   CmService(platform::Executor& executor, const fabric::Fabric& fabric, Gsi& gsi,
-            std::function<std::uint32_t()> random);
+            std::function<std::uint32_t()> random, const cm::Limits& limits = {});
   CmService(const CmService&) = delete;
   CmService& operator=(const CmService&) = delete;
   ~CmService();
@@ -150,6 +150,7 @@ class CmService {
   const fabric::Fabric& fabric_;
   Gsi& gsi_;
   std::function<std::uint32_t()> random_;
+  cm::Limits limits_;
   AgentId agent_ = 0;
   std::vector<CmConsumer*> consumers_;
   std::map<std::uint32_t, std::unique_ptr<HcaCm>> managers_;  // by index of the HCA
