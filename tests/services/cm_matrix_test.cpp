@@ -462,7 +462,7 @@ std::string run(const Op& op, Condition condition, bool is_unaligned) {
   const bool slept = condition == Condition::Asleep || condition == Condition::SleepWhile;
   if (slept) w.power(0, io::SystemPower::Working);
   if (!outcome.is_done() && op.let_go != nullptr) {
-    w.run(std::chrono::seconds(2));
+    w.run(std::chrono::seconds(slept ? 6 : 2));  // what was lost is sent again
     op.let_go(w);
   }
   EXPECT_TRUE(w.comes([&] { return outcome.is_done(); }, std::chrono::seconds(60))) << op.name;
