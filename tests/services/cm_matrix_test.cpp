@@ -353,7 +353,7 @@ std::string expected(const Op& op, Condition condition) {
   switch (condition) {
     case Condition::Plain:
     case Condition::CancelledAfter: return usual;
-    // What sends a message does not begin; what is answered at once goes on.
+    // A request that sends a message does not begin; one that is answered at once goes on.
     case Condition::CancelledBefore: return waits || (op.is & kAwaits) != 0 ? "Cancelled" : "Ok";
     case Condition::WrongInput: return "InvalidParameter";
     case Condition::SmallOutput: return (op.is & kHasOut) != 0 ? "InvalidParameter" : "-";

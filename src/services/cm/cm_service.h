@@ -115,9 +115,10 @@ class CmService {
 
   HcaCm& manager_of(const fabric::Hca& hca);
 
-  // For those that listen without being programs. Null: there are no programs' ports.
+  // For those that listen without being programs. May be null.
   void set_ports(CmPorts* ports) { ports_ = ports; }
-  // Takes a port for a listener of the node; several may have it. False: a program has it.
+  // Takes a port for a listener of the node; several may have it. Returns false if a program has
+  // it.
   bool take_port(const fabric::Node& node, std::uint64_t service_id);
   void give_back_port(const fabric::Node& node, std::uint64_t service_id);
 
