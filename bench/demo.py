@@ -2,14 +2,16 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 """Shows softib at work: unmodified perftest programs beside the limits of this machine. scripts/demo builds and
 runs it.   demo.py [--cores A,B]"""
+import json
 import pathlib
+import shutil
 import statistics
 import sys
 import time
 
 sys.dont_write_bytecode = True
 import measure
-from harness import BIN, Failed, Fabric, Skipped, tail
+from harness import BIN, Failed, Fabric, Skipped, tail, wait_until
 
 SAMPLES = 3
 
@@ -73,6 +75,30 @@ def table(fabric, cores):
     return failed
 
 
+def connection(fabric):
+    """rping of node1 with that of node0, by librdmacm, as `softib connections` lists it."""
+    def listed(state):
+        text = fabric.softib("connections", "--json", "--fabric", fabric.name).require().text
+        return [one for one in json.loads(text) if one["state"] == state]
+
+    if shutil.which("rping") is None:
+        return
+    state = json.loads(fabric.softib("status", "--json", "--fabric", fabric.name).require().text)
+    address = state["nodes"][0]["addresses"][0]["ip"]
+    server = fabric.start(["rping", "-s", "-a", address], 0)
+    try:
+        wait_until(lambda: listed("listening"), 60, "rping to listen")
+        client = fabric.start(["rping", "-c", "-a", address, "-C", "100000000"], 1)
+        try:
+            wait_until(lambda: len(listed("established")) == 2, 60, "rping to connect")
+            print(f"\nrping -s on node0, rping -c -a {address} on node1; softib connections:\n")
+            print(fabric.softib("connections", "--fabric", fabric.name).require().text, end="")
+        finally:
+            client.kill()
+    finally:
+        server.kill()
+
+
 def main():
     started = time.monotonic()
     cores = measure.two_cores()
@@ -82,6 +108,7 @@ def main():
     with Fabric(nodes=2, name="demo") as fabric:
         devices(fabric)
         failed = table(fabric, cores)
+        connection(fabric)
     print(f"\nMedians of {SAMPLES} runs, each side pinned to a core; {time.monotonic() - started:.0f} s in all. "
           "`bench/run` measures thoroughly.\n"
           "perftest writes one buffer again and again, which stays in the cache, and so does the memcpy.")

@@ -23,11 +23,12 @@ _softib() {
     --color) COMPREPLY=($(compgen -W "auto always never" -- "$cur")); return ;;
   esac
   case "$command${action:+ $action}" in
-    '') words='run up down status list trace explain port devices ls hca partition power driver env doctor version help -h --help -V --version --color' ;;
+    '') words='run up down status connections list trace explain port devices ls hca partition power driver env doctor version help -h --help -V --version --color' ;;
     'run') words='-h --help -f --fabric -n --node --nodes --hcas --ports --link-layer --max-memory --config --verify --verify-seed --path --linger -v --verbose' ;;
     'up') words='-h --help -f --fabric --nodes --hcas --ports --link-layer --max-memory --config --verify --verify-seed' ;;
     'down') words='-h --help -f --fabric -a --all --force' ;;
     'status') words='-h --help -f --fabric --json -w --watch' ;;
+    'connections') words='-h --help -f --fabric -l --listen -a --all --json -w --watch' ;;
     'list') words='-h --help --json' ;;
     'trace') words='-h --help -f --fabric -l -n --lines -F --follow --all --json' ;;
     'port') words='down up -h --help' ;;
@@ -54,7 +55,7 @@ _softib() {
     'env') words='-h --help -f --fabric -n --node --path' ;;
     'doctor') words='-h --help --json' ;;
     'version') words='-h --help' ;;
-    explain*) words="--all --fabric $(softib explain --all 2>/dev/null | awk '/^ / {print $2}')" ;;
+    explain*) words="--all --fabric $(softib explain --all 2>/dev/null | awk '/^ / && NF == 2 {print $2}')" ;;
   esac
   COMPREPLY=($(compgen -W "$words" -- "$cur"))
 }

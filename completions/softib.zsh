@@ -8,7 +8,7 @@ _softib_arguments() {
   case $1 in
     '')
       if (( CURRENT == $2 )) && [[ $PREFIX != -* ]]; then
-        local -a actions=('run:run a program that sees software HCAs' 'up:start a fabric that stays until `softib down`' 'down:end a fabric that no program uses' 'status:nodes, HCAs, ports, programs, what is stuck' 'list:the fabrics of this user' 'trace:what went wrong or changed, line by line' 'explain:errors in words, and what to do' 'port:take a port down or up, as if by its cable' 'devices:the device tree: states, drivers, ids' 'ls:names of devices, as programs open them' 'hca:plug an HCA in or out of a node' 'partition:extra P_Keys of a port, with their devices' 'power:sleep, wake up, shut down' 'driver:drivers of the fabric' 'env:the environment of `softib run`, for a shell' 'doctor:what this machine can do, and what it lacks' 'version:the version, and where its parts are' 'help:`softib help CMD` is `softib CMD --help`')
+        local -a actions=('run:run a program that sees software HCAs' 'up:start a fabric that stays until `softib down`' 'down:end a fabric that no program uses' 'status:nodes, HCAs, ports, programs, what is stuck' 'connections:listeners and connections, with both ends' 'list:the fabrics of this user' 'trace:what went wrong or changed, line by line' 'explain:errors in words, and what to do' 'port:take a port down or up, as if by its cable' 'devices:the device tree: states, drivers, ids' 'ls:names of devices, as programs open them' 'hca:plug an HCA in or out of a node' 'partition:extra P_Keys of a port, with their devices' 'power:sleep, wake up, shut down' 'driver:drivers of the fabric' 'env:the environment of `softib run`, for a shell' 'doctor:what this machine can do, and what it lacks' 'version:the version, and where its parts are' 'help:`softib help CMD` is `softib CMD --help`')
         _describe command actions; return
       fi
       _arguments -S \
@@ -75,6 +75,21 @@ _softib_arguments() {
         '-f[which fabric, if you have several]:name default:_softib_fabrics' \
         '--fabric[which fabric, if you have several]:name default:_softib_fabrics' \
         '--json[for programs; with --watch one object a line]' \
+        '-w[again every second, until Ctrl-C or `softib down`]' \
+        '--watch[again every second, until Ctrl-C or `softib down`]' \
+        '*: :_default'
+      ;;
+    'connections')
+      _arguments -S \
+        '-h[Print this help message and exit]' \
+        '--help[Print this help message and exit]' \
+        '-f[which fabric, if you have several]:name default:_softib_fabrics' \
+        '--fabric[which fabric, if you have several]:name default:_softib_fabrics' \
+        '-l[listeners only]' \
+        '--listen[listeners only]' \
+        '-a[also ids that are idle, bound, resolved, or over and not destroyed]' \
+        '--all[also ids that are idle, bound, resolved, or over and not destroyed]' \
+        '--json[for programs (docs/status_json.md); with --watch one array a line]' \
         '-w[again every second, until Ctrl-C or `softib down`]' \
         '--watch[again every second, until Ctrl-C or `softib down`]' \
         '*: :_default'

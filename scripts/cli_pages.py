@@ -156,7 +156,7 @@ def bash(pages):
         if called == "explain":  # below, with the names that can be explained
             continue
         out.append(f"    '{called}') words='{' '.join(words)}' ;;")
-    out += ["    explain*) words=\"--all --fabric $(softib explain --all 2>/dev/null | awk '/^ / {print $2}')\" ;;", "  esac",
+    out += ["    explain*) words=\"--all --fabric $(softib explain --all 2>/dev/null | awk '/^ / && NF == 2 {print $2}')\" ;;", "  esac",
             "  COMPREPLY=($(compgen -W \"$words\" -- \"$cur\"))", "}", "complete -F _softib softib"]
     return "\n".join(out) + "\n"
 

@@ -42,6 +42,12 @@ KeptMad keep(const mad::Mad& mad) {
 State Connection::public_state() const {
   return std::visit(PublicState(), state);
 }
+Waiting Connection::waiting() const {
+  if (const auto* s = std::get_if<state::ReqSent>(&state)) return s->req.waiting();
+  if (const auto* s = std::get_if<state::RepSent>(&state)) return s->rep.waiting();
+  if (const auto* s = std::get_if<state::DreqSent>(&state)) return s->dreq.waiting();
+  return {};
+}
 state::LapSent* Connection::lap_sent() {
   return path_change<state::LapSent>(*this);
 }

@@ -29,6 +29,8 @@ struct Resend {
   std::uint8_t retries_left = 0;
   unsigned times_sent = 1;
   bool mra_received = false;  // the answer comes later; the next time-out sends again
+  bool was_delayed = false;   // by any MRA so far
+  Waiting waiting() const { return {times_sent, retries_left, was_delayed}; }
 };
 
 namespace state {
@@ -123,6 +125,7 @@ struct Connection {
     return std::get_if<S>(&state);
   }
   State public_state() const;
+  Waiting waiting() const;
   state::LapSent* lap_sent();
   state::LapReceived* lap_received();
   state::LapAnswered* lap_answered();

@@ -102,7 +102,7 @@ void Engine::Impl::finish(Connection& connection, Instant now) {
   Rej rej;
   rej.reason = static_cast<std::uint16_t>(RejectReason::ConsumerReject);
   if (connection.in<state::ReqSent>() != nullptr) {
-    give_up(connection, Message::Req, 0);
+    give_up(connection, Message::Req, Resend());
     forget(connection);
   } else if (auto* req_received = connection.in<state::ReqReceived>()) {
     rej.ids = ids_of(connection, req_received->transaction_id);

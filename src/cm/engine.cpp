@@ -162,7 +162,7 @@ bool Engine::Impl::send_again(Connection& connection, Resend& resend, Instant no
 
 // No answer to REQ or REP. The other side finds its connection by the CA GUID and this side's
 // communication ID even if it never sent its own [IBA1 12.6.7.2, reason 4].
-void Engine::Impl::give_up(Connection& connection, Message message, unsigned times_sent) {
+void Engine::Impl::give_up(Connection& connection, Message message, const Resend& resend) {
   Rej rej;
   rej.ids = ids_of(connection, next_transaction());
   rej.message = static_cast<std::uint8_t>(Message::Other);
@@ -172,18 +172,19 @@ void Engine::Impl::give_up(Connection& connection, Message message, unsigned tim
   send(connection, encode(rej));
   TimedOut event;
   event.message = message;
-  event.times_sent = times_sent;
+  event.times_sent = resend.times_sent;
+  event.was_delayed = resend.was_delayed;
   emit(connection, event);
 }
 
 void Engine::Impl::on_deadline(Connection& connection, Instant now) {
   if (auto* req_sent = connection.in<state::ReqSent>()) {
     if (send_again(connection, req_sent->req, now)) return;
-    give_up(connection, Message::Req, req_sent->req.times_sent);
+    give_up(connection, Message::Req, req_sent->req);
     close(connection);
   } else if (auto* rep_sent = connection.in<state::RepSent>()) {
     if (send_again(connection, rep_sent->rep, now)) return;
-    give_up(connection, Message::Rep, rep_sent->rep.times_sent);
+    give_up(connection, Message::Rep, rep_sent->rep);
     enter_time_wait(connection, nullptr, now);
   } else if (auto* dreq_sent = connection.in<state::DreqSent>()) {
     if (send_again(connection, dreq_sent->dreq, now)) return;
@@ -222,6 +223,7 @@ Result<ConnectionInfo> Engine::Impl::query(ConnectionId id) const {
   if (connection == nullptr) return Status::NotFound;
   ConnectionInfo info = connection->info;
   info.state = connection->public_state();
+  info.waiting = connection->waiting();
   const bool is_active = info.role == Role::Active;
   const auto timeout = [&](const Path& path) {
     return is_active ? ack_timeout(info.target_ack_delay, path.packet_lifetime) : path.ack_timeout;

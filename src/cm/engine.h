@@ -77,6 +77,13 @@ struct OutgoingMad {
 
 enum class Role : std::uint8_t { Active, Passive };
 
+// The message of this side that waits for an answer of the other one.
+struct Waiting {
+  unsigned times_sent = 0;  // 0: none waits
+  unsigned retries_left = 0;
+  bool was_delayed = false;  // an MRA has come: the other side has it, and needs longer
+};
+
 // The agreed facts about a connection so far; fields of the other side are zero before its REQ or
 // REP.
 struct ConnectionInfo {
@@ -110,6 +117,7 @@ struct ConnectionInfo {
   VendorOptions remote_vendor;
   MadAddress peer;                  // where MADs to the other side go
   bool awaits_path_answer = false;  // a LAP was sent, or was received and not answered
+  Waiting waiting;                  // of REQ, REP or DREQ
 };
 
 // Counters of what was dropped or answered without a connection, for status pages and tests.
@@ -171,6 +179,7 @@ class Engine {
   Result<SidrId> resolve_sidr(const SidrRequest& request, Instant now);
   Status answer_sidr(SidrId id, const SidrReply& reply, Instant now);
   void destroy(SidrId id, Instant now);
+  Waiting waiting(SidrId id) const;  // of the SIDR_REQ
 
   // A MAD of the class CM has arrived on queue pair 1 of a port.
   void receive(const mad::Mad& mad, const MadAddress& from, Instant now);

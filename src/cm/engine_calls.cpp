@@ -72,6 +72,9 @@ Status Engine::answer_sidr(SidrId id, const SidrReply& reply, Instant now) {
 void Engine::destroy(SidrId id, Instant now) {
   impl_->destroy(id, now);
 }
+Waiting Engine::waiting(SidrId id) const {
+  return impl_->waiting(id);
+}
 
 void Engine::receive(const mad::Mad& mad, const MadAddress& from, Instant now) {
   impl_->receive(mad, from, now);

@@ -69,6 +69,7 @@ class Engine::Impl {
   Result<SidrId> resolve_sidr(const SidrRequest& request, Instant now);
   Status answer_sidr(SidrId id, const SidrReply& reply, Instant now);
   void destroy(SidrId id, Instant now);
+  Waiting waiting(SidrId id) const;
   void on_sidr_req(const mad::Mad& mad, const MadAddress& from);
   void on_sidr_rep(const mad::Mad& mad, const MadAddress& from);
 
@@ -117,7 +118,7 @@ class Engine::Impl {
   // Returns false if no retry is left; sends again otherwise.
   bool send_again(Connection& connection, Resend& resend, Instant now);
   void on_deadline(Connection& connection, Instant now);
-  void give_up(Connection& connection, Message message, unsigned times_sent);
+  void give_up(Connection& connection, Message message, const Resend& resend);
   void answer_get(const mad::Mad& mad, const MadAddress& from);
   void answer_version(Attribute attribute, const mad::Mad& mad, const MadAddress& from);
 

@@ -91,6 +91,7 @@ struct TimedOut {
   ConnectionId id{};
   Message message = Message::Req;
   unsigned times_sent = 0;
+  bool was_delayed = false;  // an MRA had come: the other side has the message
 };
 
 // MRA_RECEIVED: the other side needs longer to answer.
@@ -171,6 +172,7 @@ struct SidrAnswered {
 // SIDR_REQ_ERROR.
 struct SidrTimedOut {
   SidrId id{};
+  unsigned times_sent = 0;
 };
 
 using Event = std::variant<RequestReceived, ReplyReceived, Established, Rejected, TimedOut, Delayed,

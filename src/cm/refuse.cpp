@@ -176,7 +176,7 @@ void Engine::Impl::on_mra(const mad::Mad& mad, Instant now) {
     ++counters.wrong_state;
     return;
   }
-  delayed->mra_received = true;
+  delayed->mra_received = delayed->was_delayed = true;
   const Duration wait =
       time_of(mra.service_timeout) + 2 * time_of(connection->info.primary.packet_lifetime);
   connections.set_deadline(*connection,

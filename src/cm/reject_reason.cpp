@@ -7,10 +7,7 @@
 namespace ib::cm {
 namespace {
 
-struct Row {
-  unsigned number;
-  ReasonText text;
-};
+using Row = NumberedText;
 
 constexpr ReasonText kUnknown{"unknown", "the other side gave a number that has no meaning",
                               "the other side's software, and whether it is a newer one"};
@@ -50,8 +47,9 @@ constexpr std::array kRejectRows = {
          "whether both sides use the same kind of queue pair (RC, UC, XRC)"}},
     Row{10,
         {"stale connection", "the other side still has an older connection of this queue pair",
-         "nothing if it works at the next try; queue pairs that are connected again before "
-         "time-wait is over"}},
+         "whether a queue pair is connected again before time-wait is over; once in a while this "
+         "is "
+         "nothing"}},
     Row{11, {"RDC does not exist", "the other side has no reliable datagram channel", kCheckPath}},
     Row{12,
         {"primary remote port GID rejected",
@@ -91,10 +89,10 @@ constexpr std::array kRejectRows = {
     Row{24,
         {"port and CM redirection",
          "the service is at another port, and another communication manager has to be asked",
-         "connect to the address in the additional information"}},
+         "the address in the additional information, to connect to it"}},
     Row{25,
         {"port redirection", "the service is at another port",
-         "connect to the address in the additional information"}},
+         "the address in the additional information, to connect to it"}},
     Row{26,
         {"invalid path MTU", "the other side cannot use the MTU of the path",
          "the active MTU of both ports: ibv_devinfo"}},
@@ -140,8 +138,10 @@ constexpr std::array kPathRows = {
          "the other program's log"}},
     Row{4,
         {"redirect", "the alternate path leads to another port of the other side",
-         "use the address in the additional information"}},
-    Row{5, {"path is current", "the alternate path is the primary path", "give another path"}},
+         "the address in the additional information"}},
+    Row{5,
+        {"path is current", "the alternate path is the primary path",
+         "that another path is given"}},
     Row{6,
         {"invalid QPN", "the queue pair is not the one of the connection",
          "the other side's software"}},
@@ -166,14 +166,13 @@ constexpr std::array kSidrRows = {
     Row{3, {"no QP available", "the other side has no queue pair left", kCheckLimits}},
     Row{4,
         {"redirect", "the service is at another port",
-         "use the address in the additional information"}},
+         "the address in the additional information"}},
     Row{5,
         {"unsupported version", "the other side has another version of the CM protocol",
          "the version of the other side's software"}},
 };
 
-template <std::size_t N>
-ReasonText find(const std::array<Row, N>& rows, unsigned number) {
+ReasonText find(std::span<const Row> rows, std::int32_t number) {
   for (const Row& row : rows) {
     if (row.number == number) return row.text;
   }
@@ -182,14 +181,24 @@ ReasonText find(const std::array<Row, N>& rows, unsigned number) {
 
 }  // namespace
 
+std::span<const NumberedText> reject_reasons() {
+  return kRejectRows;
+}
+std::span<const NumberedText> path_statuses() {
+  return kPathRows;
+}
+std::span<const NumberedText> sidr_statuses() {
+  return kSidrRows;
+}
+
 ReasonText reason_text(RejectReason reason) {
-  return find(kRejectRows, static_cast<unsigned>(reason));
+  return find(kRejectRows, static_cast<std::int32_t>(reason));
 }
 ReasonText status_text(AlternatePathStatus status) {
-  return find(kPathRows, static_cast<unsigned>(status));
+  return find(kPathRows, static_cast<std::int32_t>(status));
 }
 ReasonText status_text(SidrStatus status) {
-  return find(kSidrRows, static_cast<unsigned>(status));
+  return find(kSidrRows, static_cast<std::int32_t>(status));
 }
 
 }  // namespace ib::cm

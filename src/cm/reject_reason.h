@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 namespace ib::cm {
 
@@ -76,6 +77,16 @@ struct ReasonText {
   const char* sentence;  // what happened
   const char* check;     // what a user can do about it
 };
+
+struct NumberedText {
+  std::int32_t number;
+  ReasonText text;
+};
+
+// All that have a meaning, by number.
+std::span<const NumberedText> reject_reasons();
+std::span<const NumberedText> path_statuses();
+std::span<const NumberedText> sidr_statuses();
 
 // Any number may come from a peer: unknown ones have a text, too.
 ReasonText reason_text(RejectReason reason);

@@ -163,8 +163,15 @@ void Engine::Impl::on_sidr_deadline(SidrExchange& exchange, Instant now) {
     send(exchange.peer, *resend.mad);
     return sidr.set_deadline(exchange, now + resend.interval);
   }
-  events_.push_back(SidrTimedOut{exchange.id});
+  events_.push_back(SidrTimedOut{exchange.id, resend.times_sent});
   end_sidr(exchange);
+}
+
+Waiting Engine::Impl::waiting(SidrId id) const {
+  const SidrExchange* const exchange = sidr.find(static_cast<std::uint32_t>(id));
+  if (exchange == nullptr || !exchange->is_owned) return {};
+  const auto* asked = std::get_if<sidr_state::Asked>(&exchange->state);
+  return asked != nullptr ? asked->req.waiting() : Waiting{};
 }
 
 void Engine::Impl::destroy(SidrId id, Instant now) {

@@ -17,6 +17,19 @@ std::uint64_t make_seed() {
   return std::uint64_t{random()} << 32 | random();
 }
 
+services::Gsi::Options gsi_options(drivers::Trace& trace) {
+  services::Gsi::Options options;
+  options.seed = make_seed();
+  options.on_drop = [&trace](std::string line, std::uint32_t times) {
+    drivers::TraceEntry entry;
+    entry.kind = drivers::TraceKind::Refused;
+    entry.text = std::move(line);
+    entry.count = times;
+    trace.add(std::move(entry));
+  };
+  return options;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<DaemonDevices>> DaemonDevices::create(
@@ -43,7 +56,7 @@ Result<std::unique_ptr<DaemonDevices>> DaemonDevices::create(
   services.set(self->access_layer_.get());
   names.set_services(services);
   self->gsi_ = std::make_unique<services::Gsi>(*self->access_layer_, fabric,
-                                               services::Gsi::Options{make_seed()});
+                                               gsi_options(names.core().trace));
   services::Gsi& gsi = *self->gsi_;
   names.set_removal_hooks(
       {[&gsi](const fabric::Hca& hca, std::function<void()> go) { gsi.let_go(hca, std::move(go)); },

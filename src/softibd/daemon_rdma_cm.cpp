@@ -3,6 +3,7 @@
 
 #include "drivers/soft_hca/core.h"
 #include "services/rdma_cm/places.h"
+#include "softibd/connections_json.h"
 #include "softibd/daemon_request.h"
 
 #include <algorithm>
@@ -18,9 +19,11 @@ using verbs::control::RdmaCmIn;
 using verbs::control::RdmaCmNeed;
 using verbs::control::RdmaCmOut;
 
-ServiceOptions make_options(std::mt19937& random, drivers::Trace& trace) {
+ServiceOptions make_options(platform::Executor& executor, std::mt19937& random,
+                            drivers::Trace& trace) {
   ServiceOptions options;
   options.random = [&random] { return static_cast<std::uint32_t>(random()); };
+  options.now = [&executor] { return executor.now(); };
   options.trace = [&trace](std::string line, const File* file, std::string_view node) {
     drivers::TraceEntry entry;
     entry.kind = drivers::TraceKind::Refused;
@@ -41,7 +44,8 @@ DaemonRdmaCm::DaemonRdmaCm(const fabric::Fabric& fabric, DaemonDevices& devices)
     : fabric_(fabric),
       connector_(devices.cm()),
       routes_(devices.sa()),
-      service_(fabric, connector_, routes_, make_options(random_, devices.tree().core().trace)),
+      service_(fabric, connector_, routes_,
+               make_options(devices.cm().executor(), random_, devices.tree().core().trace)),
       kernel_ports_(fabric, service_.ports()),
       cm_(devices.cm()) {
   cm_.set_ports(&kernel_ports_);
@@ -83,20 +87,9 @@ RdmaCmOut DaemonRdmaCm::command(const RdmaCmIn& in) {
 }
 
 nlohmann::ordered_json DaemonRdmaCm::list() const {
-  using services::rdma_cm::Family;
-  using services::rdma_cm::text_of;
-  nlohmann::ordered_json all = nlohmann::ordered_json::array();
-  for (const services::rdma_cm::Listing& one : service_.list()) {
-    all.push_back({{"node", fabric_.nodes()[one.node].name},
-                   {"pid", one.pid},
-                   {"program", one.program},
-                   {"port_space", one.space},
-                   {"state", one.state},
-                   {"local", one.local.family == Family::None ? "" : text_of(one.local)},
-                   {"peer", one.peer.family == Family::None ? "" : text_of(one.peer)},
-                   {"events_waiting", one.events_waiting}});
-  }
-  return all;
+  std::vector<services::rdma_cm::Listing> all = service_.list();
+  services::rdma_cm::find_other_ends(all);
+  return connections_json(fabric_, all);
 }
 
 }  // namespace ib::softib

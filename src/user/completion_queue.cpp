@@ -44,6 +44,10 @@ bool CompletionQueue::take(Completion& out) {
   });
 }
 
+bool CompletionQueue::is_over() const {
+  return process_.is_over();
+}
+
 void CompletionQueue::found_nothing() {
   process_.poll_found_nothing();
   if (++empty_polls_ < kPollsPerYield) return;

@@ -38,6 +38,8 @@ class CompletionQueue {
   std::uint32_t cqe() const { return cqe_; }
   std::uint64_t cookie() const { return cookie_; }
 
+  // Nothing will complete any more but what is posted from now on.
+  bool is_over() const;
   // Polling: lock(), take() as often as wanted, unlock(). take() returns false if there is none;
   // when it is empty it also lets this process's waiting work requests make progress.
   void lock() { lock_.lock(); }

@@ -46,6 +46,7 @@ void Poster::serve_bounces() {
 }
 
 bool Poster::send(std::uint32_t cq, std::uint32_t index, std::uint32_t generation) {
+  if (channels_are_gone_) return true;
   Channel& channel = channels_[index];
   if (channel.generation != generation || !channel.write_end.valid()) {
     const control::GenerationIn in{index, generation};
@@ -83,6 +84,13 @@ bool Poster::retry_notifications() {
 void Poster::forget_channel(std::uint32_t index) {
   std::lock_guard guard(lock_);
   channels_.erase(index);
+}
+
+void Poster::let_channels_go() {
+  std::lock_guard guard(lock_);
+  channels_are_gone_ = true;
+  channels_.clear();
+  unsent_.clear();
 }
 
 // Both only inform: that softibd is gone is noticed elsewhere.

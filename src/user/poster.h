@@ -51,6 +51,9 @@ class Poster final : public hca::PosterHost {
   void trace(const control::TraceErrorIn& error) override;
 
   void forget_channel(std::uint32_t index);
+  // softibd is gone: readers of completion channels, here and in other processes, get the end of
+  // their pipe once no process holds its other end.
+  void let_channels_go();
   // Tries again to send events that did not fit into a full pipe. Returns true if some still do
   // not.
   bool retry_notifications();
@@ -78,6 +81,7 @@ class Poster final : public hca::PosterHost {
   std::unordered_map<std::uint32_t, Channel> channels_;
   std::unordered_map<std::uint32_t, Backing> backings_;
   std::vector<Unsent> unsent_;
+  bool channels_are_gone_ = false;
 };
 
 }  // namespace ib::user

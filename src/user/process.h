@@ -62,6 +62,11 @@ class Process {
   // False in a child that was forked after the attach: nothing of this is the child's.
   bool is_mine() { return host_.pid() == pid_; }
   bool daemon_gone() const { return daemon_gone_.load(std::memory_order_acquire); }
+  // softibd is gone and everything that was outstanding has been flushed.
+  bool is_over() const {
+    return is_over_.load(std::memory_order_acquire) &&
+           !has_unflushed_.load(std::memory_order_acquire);
+  }
 
   // A control call; out-parameters are plain structs of verbs/control.h.
   template <class In>
@@ -151,6 +156,7 @@ class Process {
   std::atomic<std::uint32_t> timed_{0};  // 1: the service thread wakes up by itself
   std::atomic<bool> stopping_{false};
   std::atomic<bool> daemon_gone_{false};
+  std::atomic<bool> is_over_{false};
   std::atomic<std::uint32_t> attention_seen_{0};
   std::atomic<bool> has_unflushed_{false};
   std::uint32_t runs_seen_ = 0;

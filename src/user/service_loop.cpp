@@ -91,6 +91,8 @@ void Process::daemon_died() {
     std::lock_guard guard(control_lock_);
     for (QueuePair* qp : own_qps_) qp->break_for_good();
   }
+  poster_->let_channels_go();  // no completion comes after these
+  is_over_.store(true, std::memory_order_release);
   control::EventOut event;
   event.type = verbs::EventType::DeviceFatal;
   event.object = control::EventObject::Device;

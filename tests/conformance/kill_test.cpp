@@ -145,6 +145,11 @@ class Softibd {
   Child child_;
 };
 
+Status wait_channel(Side& side, std::uint32_t channel) {
+  constexpr std::uint32_t kMilliseconds = 40000;
+  return side.call(Command::WaitChannel, Message().put(channel).put(kMilliseconds)).status;
+}
+
 class KillSoftibd : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(KillSoftibd, ClientsGetAFatalEventFlushesAndClearErrors) {
@@ -153,6 +158,7 @@ TEST_P(KillSoftibd, ClientsGetAFatalEventFlushesAndClearErrors) {
   {
     Side a = daemon.side(GetParam(), false, "A");
     Side b = daemon.side(GetParam(), true, "B");
+    const std::uint32_t channels[] = {a.new_channel(), b.new_channel()};
     const Qp qa = a.new_qp();
     const Qp qb = b.new_qp();
     connect(qa, qb, QpType::Rc);
@@ -171,6 +177,9 @@ TEST_P(KillSoftibd, ClientsGetAFatalEventFlushesAndClearErrors) {
       EXPECT_EQ(event->type, verbs::EventType::DeviceFatal);
       EXPECT_EQ(event->object, control::EventObject::Device);
     }
+    // A thread that waits at a completion channel is not left there: the channel ends.
+    EXPECT_EQ(wait_channel(a, channels[0]), Status::IoError);
+    EXPECT_EQ(wait_channel(b, channels[1]), Status::IoError);
     std::vector<std::uint64_t> sends;
     std::vector<std::uint64_t> receives;
     for (const Completion& c : a.cq().wait(6)) {

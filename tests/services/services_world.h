@@ -6,6 +6,7 @@
 #include "base/buffers.h"
 #include "drivers/soft_hca/core.h"
 #include "drivers/test/driver_world_test.h"
+#include "emitted_mads.h"
 #include "linux/client/client_host.h"
 #include "mad/header.h"
 #include "services/gsi/gsi.h"
@@ -42,7 +43,10 @@ class ServicesWorld {
                  return bench.tree->resolve(node, path, reason);
                },
                bench.arena()} {
-    gsi = std::make_unique<Gsi>(system, bench.fabric, Gsi::Options{});
+    Gsi::Options options;
+    options.on_send = [this](const GsiAddress&, const mad::Mad& mad) { emitted.add(mad); };
+    options.on_drop = [this](std::string line, std::uint32_t) { drops.push_back(std::move(line)); };
+    gsi = std::make_unique<Gsi>(system, bench.fabric, options);
     bench.tree->set_removal_hooks({[this](const fabric::Hca& hca, std::function<void()> go) {
                                      gsi ? gsi->let_go(hca, std::move(go)) : go();
                                    },
@@ -125,6 +129,8 @@ class ServicesWorld {
   drivers::test::Bench bench;
   al::System system;
   std::unique_ptr<Gsi> gsi;
+  EmittedMads emitted;
+  std::vector<std::string> drops;  // the lines about them
 
  private:
   template <class Change>

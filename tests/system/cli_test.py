@@ -34,8 +34,8 @@ NOBODY = 65534
 TIMEOUT = 60
 
 OK, FAILED, USAGE, NOT_FOUND, ALREADY_UP, NOT_UP, PERMISSION, DAEMON, RESOURCES, INSTALLATION, BUSY = range(11)
-COMMANDS = ("run", "up", "down", "status", "list", "trace", "explain", "port", "devices", "ls", "hca", "partition",
-            "power", "driver", "env", "doctor", "version")
+COMMANDS = ("run", "up", "down", "status", "connections", "list", "trace", "explain", "port", "devices", "ls", "hca",
+            "partition", "power", "driver", "env", "doctor", "version")
 ACTIONS = {"port": ("up", "down"), "hca": ("add", "remove", "eject"), "partition": ("add", "remove"),
            "power": ("sleep", "hibernate", "resume", "shutdown"), "driver": ("list", "load", "unload")}
 
@@ -370,7 +370,7 @@ class BadInput(CliTest):
         self.check(self.softib("up", "--nodes", "2"), ALREADY_UP, "3 nodes")
 
     def test_not_up(self):
-        for words in (["status"], ["trace"], ["port", "down"], ["env"], ["explain"]):
+        for words in (["status"], ["connections"], ["trace"], ["port", "down"], ["env"], ["explain"]):
             self.check(self.softib(*words), NOT_UP, "not up", "softib up")
         self.check(self.softib("down"), OK, "not up")
         self.check(self.softib("list"), OK, "no fabric is up")
@@ -604,7 +604,7 @@ class Fabrics(CliTest):
 
     def test_who_watches_ends_with_the_fabric(self):
         """In order: exit code 0. After softibd was killed: another exit code."""
-        for words in (["trace", "--follow"], ["status", "--watch"]):
+        for words in (["trace", "--follow"], ["status", "--watch"], ["connections", "--watch"]):
             for in_order in (True, False):
                 with self.subTest(words=words, in_order=in_order):
                     self.check(self.softib("up"), OK)
@@ -718,7 +718,7 @@ class Terminal(CliTest):
         self.addCleanup(user.wait, TIMEOUT)
         self.addCleanup(user.stdin.close)
         for words in (["status"], ["devices"], ["devices", "--ids"], ["driver", "list"], ["list"], ["ls"], ["explain"],
-                      ["explain", "12"], ["--help"], ["devices", "--help"]):
+                      ["connections"], ["explain", "12"], ["explain", "event", "7"], ["--help"], ["devices", "--help"]):
             code, text = self.on_terminal(*words)
             self.assertEqual(code, OK, text)
             for line in ESCAPES.sub("", text).splitlines():
@@ -738,7 +738,12 @@ class Words(CliTest):
         self.check(self.softib("explain", "12"), OK, "IBV_WC_RETRY_EXC_ERR", "to do:")
         self.check(self.softib("explain", "IBV_WC_REM_ACCESS_ERR"), OK, "rkey")
         self.check(self.softib("explain", "vendor_err", "14"), OK, "NoReceive")
-        self.check(self.softib("explain", "--all"), OK, "IBV_WC_GENERAL_ERR", "QkeyMismatch")
+        self.check(self.softib("explain", "--all"), OK, "IBV_WC_GENERAL_ERR", "QkeyMismatch", "RDMA_CM_EVENT_REJECTED",
+                   "consumer reject", "ETIMEDOUT", "ERR_NO_RECORDS")
+        self.check(self.softib("explain", "RDMA_CM_EVENT_REJECTED,", "error", "8"), OK, "invalid service ID")
+        self.check(self.softib("explain", "-110"), OK, "ETIMEDOUT")
+        self.check(self.softib("explain", "reason", "28"), OK, "consumer reject")
+        self.check(self.softib("explain", "8"), OK, "LocAccessErr", "`reason 8`")
         self.check(self.softib("explain", "nonsense"), NOT_FOUND, "nonsense")
 
     def test_help_is_everywhere(self):
@@ -797,7 +802,12 @@ class Words(CliTest):
         for check in report["checks"]:
             if check["level"] != "ok":
                 self.assertTrue(check["cost"] and check["fix"], check)
-        self.check(self.softib("doctor"), OK, "softib can run here", "userfaultfd", "process_vm_readv", "membarrier")
+        self.check(self.softib("doctor"), OK, "softib can run here", "userfaultfd", "process_vm_readv", "membarrier",
+                   "settings that softib run supplies:\n", "UCX_USE_MT_MUTEX=y\n")
+        self.check(self.softib("doctor", env=self.env(UCX_USE_MT_MUTEX="n")), OK,
+                   "not supplied, since you have set: n\n")
+        shown = {row["variable"]: row["value"] for row in report["settings"] if row["supplied"]}
+        self.assertEqual(shown["UCX_USE_MT_MUTEX"], "y")
         self.assertFalse(self.dir.exists(), "doctor leaves nothing behind")
 
 

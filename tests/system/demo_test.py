@@ -33,6 +33,8 @@ def show(remarks):
     for program, value, unit, limit, of in rows:
         if unit != of or float(value) <= 0 or float(limit) <= 0:
             raise Failed(f"{program}: {value} {unit} beside {limit} {of}:\n{text}")
+    if shutil.which("rping") and len(re.findall(r"^established +TCP .* rping \(pid \d+\)$", text, re.MULTILINE)) != 2:
+        raise Failed(f"no connection with two ends:\n{text}")
     remarks.append(f"{len(rows)} programs")
     return text
 

@@ -12,6 +12,7 @@ With --link-layer ethernet among the arguments of a test its fabrics have Ethern
 Environment: SOFTIB_BIN and SOFTIB_LIB, as ctest gives them; otherwise build/release of this source tree.
 """
 import contextlib
+import json
 import os
 import pathlib
 import re
@@ -64,12 +65,12 @@ def need_program(name):
     return path
 
 
-def build_program(folder, source, *flags, compiler="gcc"):
-    """The verbs program of a C file, in `folder`, for everybody to run."""
+def build_program(folder, source, *flags, compiler="gcc", libraries=("-libverbs",)):
+    """The program of a C file, in `folder`, for everybody to run."""
     need_program(compiler)
     file = folder / "_".join([compiler, *(flag.strip("-").replace("=", "_") for flag in flags), source.stem])
     done = subprocess.run([compiler, "-g", "-O1", "-Wall", "-Wextra", "-Werror", *flags, str(source), "-o", str(file),
-                           "-libverbs"], capture_output=True, text=True, timeout=120, check=False)
+                           *libraries], capture_output=True, text=True, timeout=120, check=False)
     if done.returncode != 0:
         if flags and "cannot find" in done.stderr:
             raise Skipped(f"{compiler} has no runtime for {' '.join(flags)}")
@@ -308,14 +309,21 @@ class Fabric:
         code = program.wait(seconds)
         return Result(program, code, time.monotonic() - program.started)
 
+    def listens_by_cm(self, pid, port):
+        """Returns whether a process listens on `port` by librdmacm."""
+        state = json.loads(self.softib("status", "--json", "--fabric", self.name).require().text)
+        return any(one["pid"] == pid and one["state"] == "listening" and one["local"].endswith(f":{port}")
+                   for one in state["rdma_cm"])
+
     def pair(self, words, client_words=None, *, port_option="-p", nodes=(0, 1), seconds=60, befores=((), ()),
-             server_ends=True, env=None, path=None, port=None, host=HOST):
-        """Runs a server and its client, which gets the address as its last word. Returns both results."""
+             server_ends=True, env=None, path=None, port=None, host=HOST, listens=is_listening):
+        """Runs a server and its client, which gets the address as its last word. Returns both results. listens: whether
+        a process listens on a port, unless it does so by TCP."""
         port = port or free_port()
         client_words = client_words or words
         server = self.start([*words, port_option, port], nodes[0], env=env, before=befores[0], path=path)
         try:
-            wait_until(lambda: is_listening(server.pid, port) or not server.running(), seconds,
+            wait_until(lambda: listens(server.pid, port) or not server.running(), seconds,
                        f"{server.describe()} to listen; it says:\n{tail(server.text())}")
             if not server.running():
                 raise Failed(f"{server.describe()}: the server ended with {server.process.returncode} before a "

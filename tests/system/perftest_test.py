@@ -7,6 +7,7 @@ perftest_test.py [--as root|nobody] [--link-layer ethernet] [--only REGEX] [--li
 -a takes a minute each, since perftest measures the processor's clock again for each of its sizes; without
 --every-size it is run for the combinations of ALL_SIZES only.
 """
+import signal
 import sys
 
 import harness
@@ -22,11 +23,17 @@ ITERATIONS = {"bw": 600, "lat": 200}
 EVENTS = ("ib_send_bw", "ib_send_lat", "ib_read_bw", "ib_read_lat", "ib_atomic_bw", "ib_atomic_lat")
 ALL_SIZES = {0: (("ib_send_bw", "RC"), ("ib_send_bw", "UD"), ("ib_write_lat", "RC"), ("ib_read_bw", "RC")),
              65534: (("ib_send_bw", "RC"),)}  # by uid
+# Connected by librdmacm, for which perftest refuses UC and XRC.
+BY_CM = [("send", "RC", ""), ("send", "RC", "-e"), ("send", "UD", ""), ("write", "RC", ""), ("read", "RC", ""),
+         ("atomic", "RC", "")]
+BY_CM_BW = [("send", "RC", "-q 4"), ("send", "RC", "-b"), ("write", "RC", "-b -q 4"), ("send", "UD", "-b"),
+            ("send", "RC", "-z")]
 LARGEST = {"RC": 23, "UC": 23, "XRC": 23, "UD": 12}  # -a ends at 2^23, for UD at the path MTU
 
 
 def cases():
     """(program, transport, options)"""
+    yield from cm_cases()
     for operation, transports in TRANSPORTS.items():
         for kind in ("bw", "lat"):
             program = f"ib_{operation}_{kind}"
@@ -34,8 +41,15 @@ def cases():
                 yield from cases_of(program, operation, kind, transport)
 
 
+def cm_cases():
+    for kind, rows in (("bw", BY_CM + BY_CM_BW), ("lat", BY_CM)):
+        for operation, transport, options in rows:
+            yield f"ib_{operation}_{kind}", transport, f"-R {options}".strip()
+
+
 def ethernet_cases():
     """Over Ethernet perftest takes the GID of -x; without it, the one that it finds best."""
+    yield from cm_cases()
     for operation, transports in TRANSPORTS.items():
         for kind in ("bw", "lat"):
             for transport in transports:
@@ -120,11 +134,25 @@ def summary(program, options, rows):
     return f"{last['average']:9.1f} {unit}"
 
 
+def pair_by_cm(fabric, words, seconds):
+    """-R: both sides meet by librdmacm, part, and meet again at the same port, for which the client does not wait until
+    the server listens anew. A client that is faster is refused, and crashes while it cleans up."""
+    for _ in range(perftest.TRIES):
+        port = harness.free_port()
+        server, client = fabric.pair(words, seconds=seconds, port=port, host="node0", listens=fabric.listens_by_cm)
+        if client.code != -signal.SIGSEGV or "RDMA_CM_EVENT_REJECTED; error: 8" not in client.text:
+            break
+        fabric.softib("trace", "--fabric", fabric.name).require(f"no listener for TCP port {port} on node0")
+    return server, client
+
+
 def run_case(fabric, program, transport, options, remarks):
     harness.need_program(program)
     # With -a perftest measures the clock of the processor, by spinning, for each of its sizes.
     seconds = 300 if options.startswith("-a") else 90
-    _, client, rows = perftest.run(lambda: fabric.pair(command(program, transport, options), seconds=seconds))
+    words = command(program, transport, options)
+    pair = pair_by_cm if options.startswith("-R") else harness.Fabric.pair
+    _, client, rows = perftest.run(lambda: pair(fabric, words, seconds=seconds))
     check_rows(rows, client.text, transport, options)
     remarks.append(summary(program, options, rows))
 

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""qperf, unmodified: every RC, UC and UD test, polling and with events, and its checks of atomics.
+"""qperf, unmodified: every RC, UC and UD test, polling and with events, RC also connected by librdmacm, and its checks of
+atomics.
 
-qperf_test.py [--as root|nobody] [--only REGEX]
+qperf_test.py [--as root|nobody] [--only REGEX] [--link-layer ethernet]
 """
 import os
 import re
@@ -31,12 +32,17 @@ def wanted_variants(test):
         yield "polling", ["-cp1"]  # without it qperf sleeps on completion events
     if test in ("rc_bw", "rc_rdma_write_bw", "rc_rdma_read_bw", "uc_bw"):
         yield "1 MiB messages", ["-m", "1M"]
+    if test.startswith("rc_"):
+        yield "by librdmacm", ["-cm1"]  # for which qperf takes RC only
+        if test in ("rc_bw", "rc_lat", "rc_rdma_write_bw"):
+            yield "by librdmacm, polling", ["-cm1", "-cp1"]
     if test in ("rc_lat", "uc_lat", "ud_lat") and len(CORES) > 1:
         yield "polling, pinned", ["-cp1", "-lca", str(CORES[0]), "-rca", str(CORES[1])]
 
 
 def run_one(fabric, port, test, options, remarks):
-    result = fabric.run(["qperf", harness.HOST, "-lp", port, "-i", "softib0:1", "-t", "1", *options, test], 1, 30)
+    host = "node0" if "-cm1" in options else harness.HOST
+    result = fabric.run(["qperf", host, "-lp", port, "-i", "softib0:1", "-t", "1", *options, test], 1, 30)
     result.require(rf"^{test}:$", forbid=COMPLAINTS)
     values = list(re.finditer(VALUE.format(kind=TESTS[test]), result.text, re.MULTILINE))
     if not values:

@@ -1,16 +1,21 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""UCX 1.13, unmodified, over rc_verbs and ud_verbs: the devices that it finds, and ucx_perftest at both of its
-levels.
+"""UCX 1.13, unmodified, over rc_verbs and ud_verbs: the devices that it finds, ucx_perftest at both of its levels, and
+connections by address (ucp_sockaddr.c).
 
 ucx_test.py [--as root|nobody] [--link-layer ethernet] [--only REGEX]
 """
+import os
+import pathlib
 import re
+import shutil
+import tempfile
 
 import harness
 import ucx
 from harness import Failed
 
+HERE = pathlib.Path(__file__).resolve().parent
 DEVICE = "softib0:1"
 UCP = {  # test: sizes
     "tag_lat": (8, 4096, 1 << 20), "tag_bw": (8, 65536, 1 << 20), "tag_sync_lat": (8,), "tag_sync_bw": (4096,),
@@ -55,6 +60,26 @@ def info(report, fabric):
             r"rc_verbs/softib0:1", forbid=(r"\bERROR\b",))
 
 
+def by_address(report, fabric, folder):
+    """Connections that UCX itself makes by rdmacm, with every byte checked."""
+    cases = [(tls, "rdmacm", rf"{wanted}/{DEVICE}") for tls, wanted in (("rc_v", "rc_verbs"), ("ud_v", "ud_verbs"))]
+    cases.append((None, None, rf"rc_verbs/{DEVICE}"))  # as `softib run` sets it up
+    for tls, priority, lane in cases:
+        name = f"by address, {tls or 'with the settings of softib run'}"
+        if not report.wanted(name):
+            continue
+        with report.case(name) as remarks:
+            program = harness.build_program(folder, HERE / "programs/ucp_sockaddr.c", libraries=("-lucp", "-lucs"))
+            env = {"UCX_TLS": tls, "UCX_SOCKADDR_TLS_PRIORITY": priority} if tls else {}
+            port = harness.free_port()
+            server = fabric.start([program, port], 0, env=env)
+            server.wait_for_text("listening", 60)
+            client = fabric.run([program, port, "node0"], 1, 120, env=env)
+            client.require("^ok$", lane, r"lane\[\d\]: +cm rdmacm", forbid=ucx.COMPLAINTS)
+            fabric.end(server, 60).require("^ok$", forbid=ucx.COMPLAINTS)
+            remarks.append(", ".join(sorted(set(re.findall(r"lane\[\d\]: +(?:\d:)?(cm rdmacm|\w+/softib0:1)", client.text)))))
+
+
 def perftest(report, fabric, name, words, env=None):
     if not report.wanted(name):
         return
@@ -73,6 +98,12 @@ def test(report, user):
     with harness.Fabric(nodes=2, user=user) as fabric:
         if report.wanted("ucx_info"):
             info(report, fabric)
+        folder = pathlib.Path(tempfile.mkdtemp(prefix="softib-ucx-"))
+        try:
+            os.chmod(folder, 0o755)
+            by_address(report, fabric, folder)
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
         for tls in ("rc_v", "ud_v"):
             env = {"UCX_TLS": f"{tls},self", "UCX_NET_DEVICES": DEVICE}
             for name, sizes in UCP.items():

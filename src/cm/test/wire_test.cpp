@@ -3,8 +3,14 @@
 // fields of MRA, LAP, APR, SIDR_REQ and SIDR_REP: for those it judges the frame.
 #include "cm/test/link_world_test.h"
 #include "cm/test/sample_messages_test.h"
+#include "mad/class_port_info.h"
 #include "mad/test/erf_capture_test.h"
 
+#include <fmt/format.h>
+
+#include <cstring>
+#include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -141,6 +147,83 @@ TEST(CmWire, TsharkHasNoComplaintAboutTheRest) {
   expect_dissected("apr", encode(sample_apr()), {});
   expect_dissected("sidr_req", encode(sample_sidr_req()), {});
   expect_dissected("sidr_rep", encode(sample_sidr_rep()), {});
+}
+
+// A message of each attribute of the class; nothing for other numbers. A new attribute needs its
+// sample: the compiler demands a case for it.
+std::optional<mad::Mad> sample_of(Attribute attribute) {
+  switch (attribute) {
+    case Attribute::ClassPortInfo: {  // the engine's answer
+      Engine engine(Config{});
+      mad::Mad get{};
+      mad::MadHeader header{};
+      header.base_version = mad::kBaseVersion;
+      header.mgmt_class = kCmClass;
+      header.class_version = kCmClassVersion;
+      header.method = mad::method::kGet;
+      header.attribute = mad::kClassPortInfo;
+      std::memcpy(get.data(), &header, sizeof header);
+      engine.receive(get, {}, Instant{});
+      const auto answer = engine.poll_mad();
+      return answer ? std::optional(answer->mad) : std::nullopt;
+    }
+    case Attribute::Req: return encode(sample_req());
+    case Attribute::Mra: return encode(sample_mra());
+    case Attribute::Rej: return encode(sample_rej());
+    case Attribute::Rep: return encode(sample_rep());
+    case Attribute::Rtu: return encode(sample_rtu());
+    case Attribute::Dreq: return encode(sample_dreq());
+    case Attribute::Drep: return encode(sample_drep());
+    case Attribute::SidrReq: return encode(sample_sidr_req());
+    case Attribute::SidrRep: return encode(sample_sidr_rep());
+    case Attribute::Lap: return encode(sample_lap());
+    case Attribute::Apr: return encode(sample_apr());
+  }
+  return std::nullopt;
+}
+
+// Each attribute, and each number with which one side refuses the other.
+TEST(CmWire, TsharkHasNoComplaintAboutAnyAttributeReasonOrStatus) {
+  mad::ErfCapture capture;
+  std::vector<std::string> expected;
+  const auto add = [&](const mad::Mad& mad, const std::string& reason) {
+    capture.add(mad);
+    expected.push_back(reason);
+  };
+  std::size_t attributes = 0;
+  for (unsigned number = 0; number < 0x10000; ++number) {
+    const auto mad = sample_of(static_cast<Attribute>(number));
+    if (!mad) continue;
+    ++attributes;
+    EXPECT_EQ(header_of(*mad).attribute, number);
+    add(*mad, static_cast<Attribute>(number) == Attribute::Rej ? "0x001c" : "");
+  }
+  EXPECT_EQ(attributes, 12u);
+  for (const NumberedText& reason : reject_reasons()) {
+    for (const std::size_t info : {std::size_t{0}, std::size_t{8}, kAdditionalInfoBytes}) {
+      Rej rej = sample_rej();
+      rej.reason = static_cast<std::uint16_t>(reason.number);
+      rej.info = counted<kAdditionalInfoBytes>(1, info);
+      add(encode(rej), fmt::format("{:#06x}", reason.number));
+    }
+  }
+  for (const NumberedText& status : path_statuses()) {
+    Apr apr = sample_apr();
+    apr.status = static_cast<std::uint8_t>(status.number);
+    add(encode(apr), "");
+  }
+  for (const NumberedText& status : sidr_statuses()) {
+    SidrRep rep = sample_sidr_rep();
+    rep.status = static_cast<std::uint8_t>(status.number);
+    add(encode(rep), "");
+  }
+  const auto rows = capture.dissect("numbers", {"infiniband.cm.rej.reason"});
+  if (!rows) GTEST_SKIP() << "tshark is not installed";
+  ASSERT_EQ(rows->size(), expected.size());
+  for (std::size_t i = 0; i < rows->size(); ++i) {
+    EXPECT_EQ((*rows)[i].front(), expected[i]) << i;
+    EXPECT_EQ((*rows)[i].back(), "") << i;
+  }
 }
 
 // Everything that two engines say to each other, by LID and by GID.

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "drivers/sysfs/sysfs.h"
 
+#include "drivers/sysfs/dat_conf.h"
 #include "drivers/sysfs/hosts.h"
 #include "drivers/sysfs/sysfs_text_internal.h"
+#include "verbs/virtual_files.h"
 
 #include <fmt/format.h>
 
@@ -325,6 +327,7 @@ Result<Item> find_item(const fabric::Fabric& fabric, const DeviceStatus& devices
   if (auto host = host_file(fabric, path)) return file(*std::move(host));
   const fabric::Node* node = fabric.find_node(node_name);
   if (node == nullptr) return Status::NotFound;
+  if (path == verbs::kDatConf) return file(dat_conf(*node));
   Found item = find(View{devices, *node, cpus}, std::string(path));
   if (!item) return Status::NotFound;
   return *std::move(item);

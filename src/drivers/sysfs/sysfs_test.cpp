@@ -73,6 +73,22 @@ TEST_F(SysfsTest, ANodesAddressesAreAFileOfItsName) {
   EXPECT_FALSE(view_.stat("alpha", "/etc/softib/hosts")) << "nothing lists them";
 }
 
+TEST_F(SysfsTest, TheRegistryOfUdaplHasTheAddressesAndPortsOfTheNode) {
+  const std::string text = read("/etc/softib/dat.conf", "beta");
+  EXPECT_TRUE(
+      text.starts_with("ofa-v2-ib0 u2.0 nonthreadsafe default libdaplofa.so.2 dapl.2.0 "
+                       "\"127.77.0.2 0\" \"\"\n"))
+      << text;
+  EXPECT_NE(text.find("\nofa-v2-softib0-1 u2.0 nonthreadsafe default libdaploscm.so.2 dapl.2.0 "
+                      "\"softib0 1\" \"\"\n"),
+            std::string::npos)
+      << text;
+  EXPECT_NE(text.find("\nofa-v2-softib0-1u u2.0 nonthreadsafe default libdaploucm.so.2 dapl.2.0 "
+                      "\"softib0 1\" \"\"\n"),
+            std::string::npos)
+      << text;
+}
+
 // Every name that a directory lists can be looked up, and a file's size is that of its content.
 // Returns how many files there are.
 std::size_t check_tree(const Sysfs& view, std::string_view node) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "host_abi/preload/claims.h"
 
+#include "verbs/virtual_files.h"
+
 #include <algorithm>
 #include <cstring>
 #include <iterator>
@@ -20,13 +22,14 @@ constexpr Rule kRules[] = {
     {"/sys/class/infiniband_*", Claim::Ours},  // verbs, mad, cm, srp ...
     {"/sys/devices/infiniband", Claim::Ours},
     {"/sys/class/misc/rdma_cm", Claim::Ours},
+    {verbs::kDatConf, Claim::Ours},
     {"/sys/class/net/*/device/infiniband", Claim::IfAbsent},
     {"/sys/class/net/*/device/infiniband_*", Claim::IfAbsent},
 };
 
 // Each claimed path has a component that begins with one of these, also if it is given from the
 // directory above.
-constexpr std::string_view kWords[] = {"infiniband", "rdma_cm"};
+constexpr std::string_view kWords[] = {"infiniband", "rdma_cm", "dat.conf"};
 
 constexpr std::string_view parent_of(std::string_view pattern) {
   return {pattern.data(), pattern.rfind('/')};
@@ -72,9 +75,9 @@ Claim claim_on(const Path& path) {
 }
 
 bool may_be_claimed(const char* path) {
-  // All our paths are in /sys and /dev. From other directories only ".." leads there; "//" and "/."
-  // may be odd spellings of "/".
-  const bool elsewhere = path[0] == '/' && std::strchr("sd/.", path[1]) == nullptr;
+  // All our paths are in /sys, /dev and /etc. From other directories only ".." leads there; "//"
+  // and "/." may be odd spellings of "/".
+  const bool elsewhere = path[0] == '/' && std::strchr("sde/.", path[1]) == nullptr;
   if (elsewhere && std::strstr(path, "..") == nullptr) return false;
   for (;;) {
     for (const std::string_view word : kWords) {

@@ -12,10 +12,12 @@
 #include "host_abi/preload/fd_table.h"
 #include "host_abi/preload/remote.h"
 #include "host_abi/preload/system_calls.h"
+#include "linux/client/brief_receive.h"
 
 #include <sys/uio.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
@@ -158,10 +160,22 @@ ssize_t receive_parts(int socket, iovec* parts, std::size_t count, int flags) {
   return got;
 }
 
+// Whether commands poll for their answers: threads share the state, and one may overwrite another's.
+std::atomic<platform::BriefPolling> command_polling;
+static_assert(decltype(command_polling)::is_always_lock_free);
+
+ssize_t peek_at_answer(int socket, iovec* parts) {
+  platform::BriefPolling polling = command_polling.load(std::memory_order_relaxed);
+  const ssize_t got = os::receive_briefly(
+      polling, [&](int more) { return receive_parts(socket, parts, 1, MSG_PEEK | more); });
+  command_polling.store(polling, std::memory_order_relaxed);
+  return got;
+}
+
 int receive_answer(int socket, Answer& answer) {
   constexpr std::size_t kHead = sizeof(ReplyHeader) + offsetof(RdmaCmOut, bytes);
   iovec parts[] = {{&answer, kHead}, {}};
-  if (receive_parts(socket, parts, 1, MSG_PEEK) != kHead || answer.header.status != 0) return EIO;
+  if (peek_at_answer(socket, parts) != kHead || answer.header.status != 0) return EIO;
   if (answer.out.size == 0) {
     return receive_parts(socket, parts, 1, 0) == kHead ? 0 : EIO;
   }

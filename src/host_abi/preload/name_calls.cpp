@@ -17,7 +17,6 @@ namespace {
 
 constexpr std::string_view kFolder = verbs::control::kHostsFolder;
 constexpr std::size_t kNameSize = 64;
-constexpr std::size_t kTextSize = 1024;  // softibd's limit of addresses needs less
 
 constinit Real<int(const char*, const char*, const addrinfo*, addrinfo**)> real_getaddrinfo{
     "getaddrinfo"};
@@ -69,20 +68,25 @@ int by_name_r(RealCall& real, hostent* entry, char* buffer, std::size_t size, ho
 
 }  // namespace
 
-bool find_node_address(const char* name, int family, char (&out)[kAddressSize]) {
-  if (name == nullptr || !can_be_node(name)) return false;
+std::size_t read_node_addresses(const char* name, char (&text)[kAddressesSize]) {
+  if (name == nullptr || !can_be_node(name)) return 0;
   Path path;
   path.length = kFolder.size() + std::strlen(name);
   std::memcpy(path.text, kFolder.data(), kFolder.size());
   std::memcpy(path.text + kFolder.size(), name, std::strlen(name) + 1);
   verbs::control::ViewStatOut stat{};
   int fd = -1;
-  if (remote::open(path, stat, fd) != remote::Reply::Ok || fd < 0) return false;
+  if (remote::open(path, stat, fd) != remote::Reply::Ok || fd < 0) return 0;
   const sys::KeepErrno keep;
-  char text[kTextSize];
   const ssize_t got = sys::pread(fd, text, sizeof text, 0);
   sys::close(fd);
-  return got > 0 && pick_address(text, static_cast<std::size_t>(got), family, out);
+  return got > 0 ? static_cast<std::size_t>(got) : 0;
+}
+
+bool find_node_address(const char* name, int family, char (&out)[kAddressSize]) {
+  char text[kAddressesSize];
+  const std::size_t got = read_node_addresses(name, text);
+  return got > 0 && pick_address(text, got, family, out);
 }
 
 int our_getaddrinfo(const char*, const char*, const addrinfo*, addrinfo**)

@@ -17,6 +17,13 @@ bool can_be_node(const char* name);
 // it. Returns false if there is no line that can be an address.
 bool pick_address(const char* text, std::size_t length, int family, char (&out)[kAddressSize]);
 
+// softibd's limit of the addresses of a node needs less.
+inline constexpr std::size_t kAddressesSize = 1024;
+
+// Queries softibd for the addresses of the node `name`, one a line. Returns the length of `text`; 0
+// if no node has that name, or softibd is not reached.
+std::size_t read_node_addresses(const char* name, char (&text)[kAddressesSize]);
+
 // Queries softibd for an address of the node `name`, chosen by pick_address(). Returns false if no
 // node has that name, or softibd is not reached.
 bool find_node_address(const char* name, int family, char (&out)[kAddressSize]);

@@ -58,6 +58,10 @@ ssize_t read_channel(int fd, void* buffer, std::size_t size, ssize_t result) noe
     }
     result = static_cast<ssize_t>(::syscall(SYS_read, fd, buffer, size));
   }
+  if (result == 0 && size != 0) {  // softibd is gone: as from the kernel, if the device is
+    errno = EIO;
+    return -1;
+  }
   return result;
 }
 

@@ -4,6 +4,8 @@
 #include "host_abi/provider/ops.h"
 #include "user/take.h"
 
+#include <cerrno>
+
 namespace ib::host_abi {
 
 namespace {
@@ -95,7 +97,10 @@ ibv_cq_ex* create_cq_ex(ibv_context* context, ibv_cq_init_attr_ex* attr) {
     ++polled;
   }
   engine.unlock();
-  return polled;
+  if (polled != 0 || count <= 0 || !engine.is_over()) return polled;
+  // A program that polls until something comes would do so for ever.
+  errno = EIO;
+  return -1;
 }
 
 [[gnu::noinline]] int lock_and_poll(user::CompletionQueue& engine, int count, ibv_wc* wc) {

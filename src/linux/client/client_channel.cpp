@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "linux/client/client_channel.h"
 
+#include "linux/client/brief_receive.h"
 #include "linux/client/client_fork.h"
 #include "linux/client/client_handle.h"
 #include "linux/received_descriptors.h"
@@ -106,6 +107,7 @@ class SocketChannel final : public platform::ControlChannel {
   bool registered_ = false;
   std::mutex mutex_;
   std::vector<std::byte> buffer_;
+  platform::BriefPolling polling_;
   std::uint64_t last_tag_ = 0;
   std::atomic<bool> gone_{false};
   std::string gone_reason_ = "the connection to softibd was shut down by this process";
@@ -156,7 +158,9 @@ ssize_t SocketChannel::receive_one(std::array<NativeHandle, kFdRoom>& handles, i
   message.msg_controllen = ancillary.size();
   ssize_t got = 0;
   do {
-    got = ::recvmsg(socket_.get(), &message, MSG_CMSG_CLOEXEC);
+    got = receive_briefly(polling_, [&](int more) {
+      return ::recvmsg(socket_.get(), &message, MSG_CMSG_CLOEXEC | more);
+    });
   } while (got < 0 && errno == EINTR);
   if (got < 0) return -errno;
   flags = message.msg_flags;

@@ -3,6 +3,7 @@
 
 #include "base/assert.h"
 #include "linux/client/client_wait.h"
+#include "platform/brief_polling.h"
 #include "platform/level.h"
 
 #include <asio.hpp>
@@ -37,6 +38,8 @@ struct EventLoop::State {
   std::optional<asio::signal_set> signals;
   std::function<void(int)> on_signal;
 
+  void run_all();
+  bool poll_briefly();
   void wait_for_signal() {
     signals->async_wait([this](const asio::error_code& error, int signal) {
       if (error) return;
@@ -45,6 +48,33 @@ struct EventLoop::State {
     });
   }
 };
+
+// Returns true if there was work.
+bool EventLoop::State::poll_briefly() {
+  const Instant end = monotonic_now() + platform::BriefPolling::kBudget;
+  do {
+    if (context.poll_one() > 0) return true;
+  } while (monotonic_now() < end && !context.stopped());
+  return false;
+}
+
+// context.run() that may poll before it sleeps. A piece of work that was there already counts as a
+// short sleep, and the next poll for more of it as a miss.
+void EventLoop::State::run_all() {
+  platform::BriefPolling polling;
+  for (;;) {
+    if (polling.should_poll()) {
+      if (poll_briefly()) {
+        polling.hit();
+        continue;
+      }
+      polling.missed();
+    }
+    const Instant start = monotonic_now();
+    if (context.run_one() == 0) return;
+    polling.slept(monotonic_now() - start);
+  }
+}
 
 // Asio's steady clock and ours are both CLOCK_MONOTONIC in nanoseconds.
 static_assert(std::is_same_v<asio::steady_timer::duration, Duration>);
@@ -61,7 +91,7 @@ void EventLoop::run() {
     LevelGuard level(Level::Dispatch);
     // Without pending work the loop still waits: for post() from another thread.
     const auto guard = asio::make_work_guard(state_->context);
-    state_->context.run();
+    state_->run_all();
   }
   state_->context.restart();  // last: the guard's end counts as a stop
   thread_ = std::thread::id{};

@@ -80,23 +80,4 @@ inline constexpr std::uint16_t kInsufficientComponents = 0x0600;
 inline constexpr std::uint16_t kRequestDenied = 0x0700;
 }  // namespace sa_status
 
-// In words. The result is never null.
-constexpr const char* status_text(std::uint16_t status) {
-  switch (status) {
-    case sa_status::kOk: return "success";
-    case sa_status::kNoResources: return "the subnet administrator has no room for it";
-    case sa_status::kRequestInvalid: return "the request is invalid";
-    case sa_status::kNoRecords: return "there is no such record";
-    case sa_status::kTooManyRecords: return "several records match a request for one";
-    case sa_status::kInvalidGid: return "no port that is up has this GID";
-    case sa_status::kInsufficientComponents: return "the request lacks components";
-    case sa_status::kRequestDenied: return "the request is denied";
-    case mad::mad_status::kBadVersion: return "the class version is not supported";
-    case mad::mad_status::kMethodNotSupported: return "the method is not supported";
-    case mad::mad_status::kAttributeNotSupported: return "the attribute is not supported";
-    case mad::mad_status::kBadField: return "a field of the attribute is invalid";
-    default: return "unknown status";
-  }
-}
-
 }  // namespace ib::sa

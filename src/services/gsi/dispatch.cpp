@@ -3,6 +3,9 @@
 // answers that need no agent [IBA1 13.4.7, 13.4.8.1, 13.5.2].
 #include "mad/mgmt_class.h"
 #include "services/gsi/gsi_state_internal.h"
+#include "verbs/report_count.h"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <cstring>
@@ -34,19 +37,33 @@ void Gsi::State::on_mad(std::uint32_t port, const al::MadAddress& remote, const 
   mad::MadHeader header;
   std::memcpy(&header, mad.data(), sizeof header);
   if (!mad::is_general_class(header.mgmt_class)) {
-    ++counters.malformed;
-    return;
+    return drop(counters.malformed, "which queue pair 1 does not take", from, header);
   }
   if (mad::is_rmpp(mad)) return on_packet(from, header, mad);
   mad::is_response(header.method) ? on_response(from, header, mad) : on_request(from, header, mad);
+}
+
+// Counted, and told now and then: any peer can cause as many as it likes.
+void Gsi::State::drop(std::uint64_t& counter, const char* why, const GsiAddress& from,
+                      const mad::MadHeader& header) {
+  constexpr std::uint64_t kMost = 0xffff'ffff;
+  const std::uint32_t times =
+      verbs::report_count(static_cast<std::uint32_t>(std::min(++counter, kMost)));
+  const fabric::Port* port = fabric_.graph().port(from.port);
+  if (times == 0 || !on_drop_ || port == nullptr) return;
+  const fabric::Hca& hca = *fabric_.hca_of(*port);
+  on_drop_(fmt::format("port {} of {} of {} dropped a MAD {}: class {:#04x}, method {:#04x}, "
+                       "attribute {:#06x}, from {}",
+                       port->number, hca.name, fabric_.node_of(hca).name, why, header.mgmt_class,
+                       header.method, std::uint16_t{header.attribute}, text_of(from.remote)),
+           times);
 }
 
 void Gsi::State::on_response(const GsiAddress& from, const mad::MadHeader& header,
                              std::span<const std::byte> bytes) {
   const mad::TransactionId id = header.transaction_id;
   if (!transactions_.is_awaited(id, header.mgmt_class, peer_of(from.port, from.remote))) {
-    ++counters.late_responses;
-    return;
+    return drop(counters.late_responses, "for which nobody waits any more", from, header);
   }
   if ((header.status & mad::mad_status::kRedirect) != 0 && follow_redirection(id, bytes)) return;
   const GsiMessage answer{from, header, bytes};
@@ -97,9 +114,11 @@ void Gsi::State::on_request(const GsiAddress& from, const mad::MadHeader& header
                             std::span<const std::byte> bytes) {
   const mad::AgentTable::Match match = table_.match(from.port, bytes);
   if (match.agent == 0) {
+    if (!mad::wants_refusal(header.method)) {
+      return drop(counters.to_nobody, "which no service takes", from, header);
+    }
     ++counters.to_nobody;
-    if (mad::wants_refusal(header.method)) refuse(from, bytes, match.refusal);
-    return;
+    return refuse(from, bytes, match.refusal);
   }
   const AgentRef agent = find_agent(match.agent);
   const bool is_info =

@@ -68,6 +68,8 @@ std::size_t Gsi::under_way() const {
 Gsi::State::State(al::System& system, const fabric::Fabric& fabric, const Options& options)
     : system_(system),
       fabric_(fabric),
+      on_send_(options.on_send),
+      on_drop_(options.on_drop),
       transactions_({}, static_cast<std::uint32_t>(options.seed)),
       rmpp_(options.rmpp) {}
 

@@ -138,6 +138,11 @@ class Gsi {
   struct Options {
     std::uint64_t seed = 1;  // of the random part of timeouts
     mad::Rmpp::Options rmpp{};
+    // Sees each MAD that goes out, before it does. For captures.
+    std::function<void(const GsiAddress& to, const mad::Mad& mad)> on_send{};
+    // A line for people about MADs that were dropped: `times` of this kind since the last line. Of
+    // each kind the first eight have one, then those that double their number.
+    std::function<void(std::string line, std::uint32_t times)> on_drop{};
   };
   Gsi(al::System& system, const fabric::Fabric& fabric, const Options& options);
   Gsi(const Gsi&) = delete;

@@ -30,6 +30,8 @@ namespace ib::services {
 
 mad::Peer peer_of(std::uint32_t port, const al::MadAddress& remote);
 
+std::string text_of(const al::MadAddress& address);  // "LID 3"
+
 class Gsi::State final : public GsiNode::Owner {
  public:
   State(al::System& system, const fabric::Fabric& fabric, const Options& options);
@@ -109,6 +111,9 @@ class Gsi::State final : public GsiNode::Owner {
   Status check(AgentId agent, const GsiAddress& to, std::span<const std::byte> message,
                bool is_response) const;
   void transmit(const GsiAddress& to, const mad::Mad& mad);
+  Status put(PortQueue& port, const GsiAddress& to, const mad::Mad& mad);
+  void drop(std::uint64_t& counter, const char* why, const GsiAddress& from,
+            const mad::MadHeader& header);
   void transmit(mad::TransactionId id, const Request& request);
   void arm_timer();
   void on_timer();
@@ -144,6 +149,8 @@ class Gsi::State final : public GsiNode::Owner {
 
   al::System& system_;
   const fabric::Fabric& fabric_;
+  decltype(Options::on_send) on_send_;
+  decltype(Options::on_drop) on_drop_;
   io::DriverObject driver_{"softib services"};
   std::map<std::uint32_t, std::unique_ptr<GsiNode>> nodes_;  // by index
   std::map<std::uint32_t, io::IrpQueue> ensures_;            // by node; a queue stays

@@ -27,12 +27,12 @@ mad::Mad first_packet(std::span<const std::byte> message) {
   return mad;
 }
 
+}  // namespace
+
 std::string text_of(const al::MadAddress& address) {
   const bool by_gid = address.route && address.lid == 0;
   return by_gid ? verbs::address_text(address.route->gid) : fmt::format("LID {}", address.lid);
 }
-
-}  // namespace
 
 mad::Peer peer_of(std::uint32_t port, const al::MadAddress& remote) {
   return {port, remote.lid, remote.qpn, remote.route ? remote.route->gid : verbs::Gid{}};
@@ -63,8 +63,18 @@ Status Gsi::State::check(AgentId agent, const GsiAddress& to, std::span<const st
 
 void Gsi::State::transmit(const GsiAddress& to, const mad::Mad& mad) {
   PortQueue* port = find(to.port).port;
-  const Status sent = port != nullptr ? port->send(to.remote, mad) : Status::DeviceRemoved;
+  if (port == nullptr) {
+    ++counters.sends_failed;
+  } else {
+    static_cast<void>(put(*port, to, mad));
+  }
+}
+
+Status Gsi::State::put(PortQueue& port, const GsiAddress& to, const mad::Mad& mad) {
+  if (on_send_) on_send_(to, mad);
+  const Status sent = port.send(to.remote, mad);
   ++(sent == Status::Ok ? counters.sent : counters.sends_failed);
+  return sent;
 }
 
 void Gsi::State::transmit(mad::TransactionId id, const Request& request) {
@@ -225,9 +235,7 @@ Status Gsi::State::send(AgentId agent, const GsiAddress& to, std::span<const std
   if (message.size() > mad::kMadSize) return Status::InvalidParameter;
   PortQueue* port = find(to.port).port;
   if (port == nullptr) return Status::DeviceRemoved;
-  const Status sent = port->send(to.remote, first_packet(message));
-  ++(sent == Status::Ok ? counters.sent : counters.sends_failed);
-  return sent;
+  return put(*port, to, first_packet(message));
 }
 
 Status Gsi::State::respond(AgentId agent, const GsiAddress& to, std::span<const std::byte> message,

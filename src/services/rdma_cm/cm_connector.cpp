@@ -90,8 +90,10 @@ Result<Endpoint> CmConnector::begin(const fabric::Port& from, const Path& path, 
     if (end == nullptr) return;
     const Result<std::uint32_t> id = send(*end->manager);
     if (id) return bind(endpoint, *id);
-    later([this, endpoint](Handler& handler) {
-      if (find(endpoint) != nullptr) handler.on_unreachable(endpoint);
+    Unanswered message;
+    message.status = id.error();
+    later([this, endpoint, message](Handler& handler) {
+      if (find(endpoint) != nullptr) handler.on_unreachable(endpoint, message);
     });
   };
   const Status leads = service_.open(manager.hca(), to_cm(path), go);
@@ -130,6 +132,21 @@ Result<Endpoint> CmConnector::connect(const fabric::Port& from, const DatagramRe
     const auto made = manager.resolve_sidr(*this, out);
     return made ? Result<std::uint32_t>(static_cast<std::uint32_t>(*made)) : made.error();
   });
+}
+
+Progress CmConnector::progress(Endpoint endpoint) const {
+  const auto at = ends_.find(endpoint);
+  if (at == ends_.end() || !at->second.has_begun) return {};
+  const End& end = at->second;
+  const cm::Engine& engine = end.manager->engine();
+  if (end.is_datagram) {
+    const cm::Waiting waiting = engine.waiting(cm::SidrId{end.id});
+    if (waiting.times_sent == 0) return {};
+    return {"SIDR_REQ sent", unanswered(Unanswered::Kind::SidrReq, waiting)};
+  }
+  const Result<cm::ConnectionInfo> info = engine.query(cm::ConnectionId{end.id});
+  if (!info) return {};
+  return {cm::state_text(info->state), unanswered(kind_of(info->state), info->waiting)};
 }
 
 Status CmConnector::act(Endpoint endpoint,

@@ -24,6 +24,7 @@ class CmConnector final : public Connector, private CmConsumer {
 
   void set_handler(Handler* handler) override { handler_ = handler; }
   void prepare(const fabric::Node& node) override;
+  Progress progress(Endpoint endpoint) const override;
   Result<Endpoint> connect(const fabric::Port& from, const ConnectRequest& request) override;
   Result<Endpoint> connect(const fabric::Port& from, const DatagramRequest& request) override;
   Status reply(Endpoint endpoint, const ConnectReply& reply) override;

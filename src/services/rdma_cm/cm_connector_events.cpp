@@ -54,33 +54,43 @@ void CmConnector::on_event(HcaCm& manager, const cm::Event& event) {
   const auto disconnected = [](bool timed_out) {
     return [timed_out](Handler& h, Endpoint e) { h.on_disconnected(e, timed_out); };
   };
-  const auto unreachable = [](Handler& h, Endpoint e) { h.on_unreachable(e); };
-  std::visit(Overload{
-                 [&](const cm::RequestReceived& one) { take(manager, one); },
-                 [&](const cm::ReplyReceived& one) { take(manager, one); },
-                 [&](const cm::Rejected& one) { take(manager, one); },
-                 [&](const cm::SidrRequested& one) { take(manager, one); },
-                 [&](const cm::SidrAnswered& one) { take(manager, one); },
-                 [&](const cm::Established& one) {
-                   tell(of(manager, one.id), [](Handler& h, Endpoint e) { h.on_ready(e); });
-                 },
-                 [&](const cm::TimedOut& one) { tell(of(manager, one.id), unreachable); },
-                 [&](const cm::SidrTimedOut& one) { tell(of(manager, one.id), unreachable); },
-                 [&](const cm::DisconnectRequested& one) {
-                   tell(of(manager, one.id), disconnected(false));
-                 },
-                 [&](const cm::Disconnected& one) {
-                   tell(of(manager, one.id), disconnected(one.by == cm::Disconnected::By::Timeout));
-                 },
-                 [&](const cm::TimeWaitEnded& one) {
-                   tell(of(manager, one.id), [](Handler& h, Endpoint e) { h.on_timewait_over(e); });
-                 },
-                 [](const cm::Delayed&) {},
-                 [](const cm::AlternatePathOffered&) {},
-                 [](const cm::AlternatePathAnswered&) {},
-                 [](const cm::AlternatePathTimedOut&) {},
-             },
-             event);
+  const auto unreachable = [](Unanswered message) {
+    return [message](Handler& h, Endpoint e) { h.on_unreachable(e, message); };
+  };
+  std::visit(
+      Overload{
+          [&](const cm::RequestReceived& one) { take(manager, one); },
+          [&](const cm::ReplyReceived& one) { take(manager, one); },
+          [&](const cm::Rejected& one) { take(manager, one); },
+          [&](const cm::SidrRequested& one) { take(manager, one); },
+          [&](const cm::SidrAnswered& one) { take(manager, one); },
+          [&](const cm::Established& one) {
+            tell(of(manager, one.id), [](Handler& h, Endpoint e) { h.on_ready(e); });
+          },
+          [&](const cm::TimedOut& one) {
+            const auto kind =
+                one.message == cm::Message::Req ? Unanswered::Kind::Req : Unanswered::Kind::Rep;
+            tell(of(manager, one.id),
+                 unreachable({kind, one.times_sent, 0, one.was_delayed, Status::Ok}));
+          },
+          [&](const cm::SidrTimedOut& one) {
+            tell(of(manager, one.id), unreachable({Unanswered::Kind::SidrReq, one.times_sent}));
+          },
+          [&](const cm::DisconnectRequested& one) {
+            tell(of(manager, one.id), disconnected(false));
+          },
+          [&](const cm::Disconnected& one) {
+            tell(of(manager, one.id), disconnected(one.by == cm::Disconnected::By::Timeout));
+          },
+          [&](const cm::TimeWaitEnded& one) {
+            tell(of(manager, one.id), [](Handler& h, Endpoint e) { h.on_timewait_over(e); });
+          },
+          [](const cm::Delayed&) {},
+          [](const cm::AlternatePathOffered&) {},
+          [](const cm::AlternatePathAnswered&) {},
+          [](const cm::AlternatePathTimedOut&) {},
+      },
+      event);
 }
 
 void CmConnector::take(HcaCm& manager, const cm::RequestReceived& event) {

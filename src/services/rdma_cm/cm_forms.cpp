@@ -65,4 +65,27 @@ Path path_to(const cm::MadAddress& sender, const fabric::Port& port) {
   return from_cm(path, port, verbs::Mtu::B4096);
 }
 
+Unanswered::Kind kind_of(cm::State state) {
+  switch (state) {
+    case cm::State::ReqSent:
+    case cm::State::ReqSentMraReceived: return Unanswered::Kind::Req;
+    case cm::State::RepSent:
+    case cm::State::RepSentMraReceived: return Unanswered::Kind::Rep;
+    case cm::State::DreqSent: return Unanswered::Kind::Dreq;
+    case cm::State::ReqReceived:
+    case cm::State::ReqReceivedMraSent:
+    case cm::State::RepReceived:
+    case cm::State::RepReceivedMraSent:
+    case cm::State::Established:
+    case cm::State::DreqReceived:
+    case cm::State::TimeWait:
+    case cm::State::Closed: break;
+  }
+  return Unanswered::Kind::None;
+}
+
+Unanswered unanswered(Unanswered::Kind kind, const cm::Waiting& waiting) {
+  return {kind, waiting.times_sent, waiting.retries_left, waiting.was_delayed, Status::Ok};
+}
+
 }  // namespace ib::services::rdma_cm

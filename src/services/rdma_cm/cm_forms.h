@@ -3,8 +3,9 @@
 // them, and back.
 #pragma once
 
-#include "cm/types.h"
+#include "cm/engine.h"
 #include "fabric/model.h"
+#include "services/rdma_cm/connector.h"
 #include "services/rdma_cm/path.h"
 
 namespace ib::services::rdma_cm {
@@ -14,5 +15,9 @@ cm::Path to_cm(const Path& path);
 Path from_cm(const cm::Path& path, const fabric::Port& port, verbs::Mtu mtu);
 // The way back to the sender of a MAD.
 Path path_to(const cm::MadAddress& sender, const fabric::Port& port);
+
+// The message that waits for an answer in that state.
+Unanswered::Kind kind_of(cm::State state);
+Unanswered unanswered(Unanswered::Kind kind, const cm::Waiting& waiting);
 
 }  // namespace ib::services::rdma_cm

@@ -78,6 +78,22 @@ struct DatagramReply {
   Bytes private_data;
 };
 
+// A message without an answer so far, or at all.
+struct Unanswered {
+  enum class Kind : std::uint8_t { None, Req, Rep, SidrReq, Dreq };
+  Kind kind = Kind::None;
+  unsigned times_sent = 0;
+  unsigned retries_left = 0;
+  bool was_delayed = false;    // the peer has it, and needs longer (MRA)
+  Status status = Status::Ok;  // why it was not sent at all
+};
+
+// How far the exchange of an endpoint is, for people.
+struct Progress {
+  const char* state = "";  // of the communication manager: "REQ sent"; "": it has none
+  Unanswered waiting;
+};
+
 class Connector {
  public:
   class Handler {
@@ -93,7 +109,7 @@ class Connector {
     virtual void on_ready(Endpoint endpoint) = 0;  // RTU
     virtual void on_rejected(Endpoint endpoint, std::uint16_t reason,
                              const Bytes& private_data) = 0;
-    virtual void on_unreachable(Endpoint endpoint) = 0;  // REQ, REP or SIDR_REQ without an answer
+    virtual void on_unreachable(Endpoint endpoint, const Unanswered& message) = 0;
     // DREQ or DREP came; `timed_out`: no answer to a DREQ.
     virtual void on_disconnected(Endpoint endpoint, bool timed_out) = 0;
     virtual void on_timewait_over(Endpoint endpoint) = 0;
@@ -105,6 +121,7 @@ class Connector {
   // Programs of this node are about to use it.
   virtual void prepare(const fabric::Node& node) = 0;
 
+  virtual Progress progress(Endpoint endpoint) const = 0;
   virtual Result<Endpoint> connect(const fabric::Port& from, const ConnectRequest& request) = 0;
   virtual Result<Endpoint> connect(const fabric::Port& from, const DatagramRequest& request) = 0;
   virtual Status reply(Endpoint endpoint, const ConnectReply& reply) = 0;

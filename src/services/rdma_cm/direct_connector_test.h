@@ -23,6 +23,13 @@ class DirectConnector final : public Connector {
 
   void set_handler(Handler* handler) override { handler_ = handler; }
   void prepare(const fabric::Node&) override {}
+  Progress progress(Endpoint endpoint) const override {
+    const auto at = ends_.find(endpoint);
+    const bool waits =
+        at != ends_.end() && at->second.is_active && at->second.state == State::Asked;
+    if (!waits) return {};
+    return {at->second.is_datagram ? "" : "REQ sent", request_of(at->second)};
+  }
   Result<Endpoint> connect(const fabric::Port& from, const ConnectRequest& request) override;
   Result<Endpoint> connect(const fabric::Port& from, const DatagramRequest& request) override;
   Status reply(Endpoint endpoint, const ConnectReply& reply) override;
@@ -42,6 +49,9 @@ class DirectConnector final : public Connector {
     bool is_active = false;
     bool is_datagram = false;
   };
+  static Unanswered request_of(const End& end) {
+    return {end.is_datagram ? Unanswered::Kind::SidrReq : Unanswered::Kind::Req, 1};
+  }
   // Returns the peer of a path's port, or nullptr if it is not there.
   const fabric::Port* arrive(const fabric::Port& from, Path& path) const;
   void later(std::function<void(Handler&)> work);
@@ -106,7 +116,7 @@ inline Result<Endpoint> DirectConnector::connect(const fabric::Port& from,
   later([this, own, peer, to, arriving = std::move(arriving)](Handler& handler) {
     if (to == nullptr) {
       ends_.erase(peer);
-      if (find(own) != nullptr) handler.on_unreachable(own);
+      if (const End* end = find(own)) handler.on_unreachable(own, request_of(*end));
     } else if (find(peer) != nullptr) {
       handler.on_request(peer, *to, arriving);
     }
@@ -125,7 +135,7 @@ inline Result<Endpoint> DirectConnector::connect(const fabric::Port& from,
   later([this, own, peer, to, arriving = std::move(arriving)](Handler& handler) {
     if (to == nullptr) {
       ends_.erase(peer);
-      if (find(own) != nullptr) handler.on_unreachable(own);
+      if (const End* end = find(own)) handler.on_unreachable(own, request_of(*end));
     } else if (find(peer) != nullptr) {
       handler.on_datagram_request(peer, *to, arriving);
     }

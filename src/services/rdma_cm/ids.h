@@ -3,6 +3,7 @@
 // memberships of multicast groups. Plain data; service.h has the rules.
 #pragma once
 
+#include "base/time.h"
 #include "fabric/model.h"
 #include "services/rdma_cm/connector.h"
 #include "services/rdma_cm/endpoint_address.h"
@@ -109,6 +110,9 @@ struct Id {
   std::uint32_t qp_num = 0;
   bool srq = false;
   std::uint32_t backlog = 0;  // requests that may still wait to be reported
+  std::uint32_t whole_backlog = 0;
+  Instant since{};               // it was made
+  bool failure_is_told = false;  // the trace has the reason already: by the other side
   std::uint32_t events_reported = 0;
   std::uint32_t events_pending = 0;
   std::set<std::uint32_t> multicasts;

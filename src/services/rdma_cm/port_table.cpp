@@ -5,12 +5,17 @@
 
 namespace ib::services::rdma_cm {
 
+bool takes_any_address(const EndpointAddress& address) {
+  return is_any(address) || is_loopback(address);
+}
+
 Error PortTable::check(const Owners& owners, const PortOwner& owner, bool reuse) {
   for (const PortOwner& other : owners) {
     if (other.id == owner.id || (reuse && other.reuse)) continue;
     const bool other_family = other.address.family != owner.address.family;
     if (owner.af_only && other.af_only && other_family) continue;
-    if (is_any(owner.address) || is_any(other.address)) return Error::NoAddress;
+    const bool overlap = takes_any_address(owner.address) || takes_any_address(other.address);
+    if (overlap) return Error::NoAddress;
     if (owner.address.ip == other.address.ip) return Error::AddressInUse;
   }
   return Error::None;
@@ -83,7 +88,7 @@ const PortOwner* PortTable::find_listener(std::uint32_t node, PortSpace space,
     int rank = 0;
     if (owner.address.ip == address.ip && owner.address.family == address.family) {
       rank = 3;
-    } else if (is_any(owner.address)) {
+    } else if (takes_any_address(owner.address)) {
       const bool same = owner.address.family == address.family;
       rank = same ? 2 : owner.address.family == Family::Ipv6 && !owner.af_only ? 1 : 0;
     }
@@ -93,6 +98,13 @@ const PortOwner* PortTable::find_listener(std::uint32_t node, PortSpace space,
     }
   }
   return best;
+}
+
+std::span<const PortOwner> PortTable::owners(std::uint32_t node, PortSpace space,
+                                             std::uint16_t port) const {
+  const auto at = owners_.find({node, space, port});
+  if (at == owners_.end()) return {};
+  return at->second;
 }
 
 std::vector<const PortOwner*> PortTable::listeners(std::uint32_t node, PortSpace space,

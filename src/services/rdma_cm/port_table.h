@@ -17,6 +17,10 @@
 
 namespace ib::services::rdma_cm {
 
+// Linux treats a loopback address as a wildcard here: an id that is bound to it has no device yet
+// and, if it listens, takes requests to every address of its node. libfabric relies on it.
+bool takes_any_address(const EndpointAddress& address);
+
 struct PortOwner {
   std::uint32_t id = 0;
   EndpointAddress address;
@@ -51,6 +55,8 @@ class PortTable {
   // The listeners of a node in a port space, ordered by port; at most `most`.
   std::vector<const PortOwner*> listeners(std::uint32_t node, PortSpace space,
                                           std::size_t most) const;
+  // All owners of a port; empty: nobody has it.
+  std::span<const PortOwner> owners(std::uint32_t node, PortSpace space, std::uint16_t port) const;
   bool is_empty() const { return owners_.empty(); }
 
  private:

@@ -58,6 +58,16 @@ TEST_F(PortTableTest, BothMustAllowReuseAndOneMayListen) {
   EXPECT_EQ(bind(owner(3, "1", 80, true)), Error::AddressInUse) << "a listener shares no more";
 }
 
+TEST_F(PortTableTest, ALoopbackAddressIsAWildcard) {
+  PortOwner loopback = owner(1, "*", 80);
+  loopback.address.ip = verbs::ipv4_gid(0x7f000001);
+  EXPECT_EQ(bind(loopback), Error::None);
+  EXPECT_EQ(bind(owner(2, "1", 80)), Error::NoAddress);
+  EXPECT_EQ(listen(1, 80), Error::None);
+  EXPECT_EQ(listener("1", 80), 1u);
+  EXPECT_EQ(listener("2", 80), 1u);
+}
+
 TEST_F(PortTableTest, WildcardsOfTwoFamiliesShareIfBothAreForTheirsOnly) {
   EXPECT_EQ(bind(owner(1, "*", 80)), Error::None);
   PortOwner six;

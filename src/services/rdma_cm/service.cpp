@@ -201,6 +201,7 @@ Id& Service::make_id(File& file) {
   id->file = &file;
   id->node = file.options.node;
   id->psn = options_.random() & 0xffffff;
+  id->since = options_.now();
   Id& made = *id;
   file.ids.insert(made.number);
   ids_.emplace(made.number, std::move(id));

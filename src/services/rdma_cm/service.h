@@ -15,6 +15,7 @@
 #include "platform/executor.h"
 #include "services/rdma_cm/connector.h"
 #include "services/rdma_cm/ids.h"
+#include "services/rdma_cm/listing.h"
 #include "services/rdma_cm/port_table.h"
 #include "services/rdma_cm/ucma_command.h"
 
@@ -33,19 +34,7 @@ struct ServiceOptions {
   std::function<std::uint32_t()> random;
   // Leaves a line for people about what a program of this node met (`softib trace`).
   std::function<void(std::string line, const File* file, std::string_view node)> trace;
-};
-
-// An id, for people.
-struct Listing {
-  std::uint32_t id = 0;
-  std::uint32_t node = 0;
-  std::uint32_t pid = 0;
-  std::string program;
-  const char* space = "";  // "TCP"
-  const char* state = "";  // "listening"
-  EndpointAddress local;
-  EndpointAddress peer;  // of no family: none
-  std::uint32_t events_waiting = 0;
+  std::function<Instant()> now = [] { return Instant{}; };  // for the age of ids
 };
 
 class Service final : private Connector::Handler {
@@ -87,7 +76,7 @@ class Service final : private Connector::Handler {
   };
   Answer command(const Request& request);
 
-  std::vector<Listing> list() const;
+  std::vector<Listing> list() const;  // without their peers
   PortTable& ports() { return ports_; }  // for kernel clients that listen (kernel_ports.h)
   std::size_t id_count() const { return ids_.size(); }
   std::size_t file_count() const { return files_.size(); }
@@ -102,7 +91,7 @@ class Service final : private Connector::Handler {
   void on_datagram_reply(Endpoint endpoint, const DatagramReply& reply) override;
   void on_ready(Endpoint endpoint) override;
   void on_rejected(Endpoint endpoint, std::uint16_t reason, const Bytes& private_data) override;
-  void on_unreachable(Endpoint endpoint) override;
+  void on_unreachable(Endpoint endpoint, const Unanswered& message) override;
   void on_disconnected(Endpoint endpoint, bool timed_out) override;
   void on_timewait_over(Endpoint endpoint) override;
   void on_hca_gone(const fabric::Hca& hca) override;
@@ -127,7 +116,8 @@ class Service final : private Connector::Handler {
                         EndpointAddress destination);
   Error resolve_route(Id& id);
   void on_route(std::uint32_t number, Error error, std::string_view reason, const Path& path);
-  void trace(const Id& id, std::string what, std::string_view why) const;
+  void trace(const Id& id, std::string what, std::string_view why = {}) const;
+  Error address_in_use(const Id& id, Error error, const EndpointAddress& address) const;
   Error listen(Id& id, std::uint32_t backlog);
   Error set_option(Id& id, const ucma::SetOption& in, std::span<const std::uint8_t> value);
   Error set_id_option(Id& id, std::uint32_t name, std::span<const std::uint8_t> value);
@@ -153,8 +143,17 @@ class Service final : private Connector::Handler {
   Id* find_listener(const Arrival& arrival) const;
   Id* add_connection(Id& listener, const Arrival& arrival, Endpoint endpoint,
                      const fabric::Port& port, const Path& path);
+
+  // service_words.cpp: what the trace says of them
   void report_no_listener(const Arrival& arrival);
   void report_full(const Arrival& arrival, const Id& listener);
+  void report_no_answer(const Id& id, const Unanswered& message);
+  void report_refusal(const Id& id, const std::string& text);
+  void report_private_data(const Id& id, std::string_view call, std::size_t size,
+                           std::size_t most) const;
+  Id* sender_of(const Arrival& arrival);
+  const fabric::Port* peer_port_of(const Id& id) const;
+  std::string listener_text(const Id& id) const;
 
   // service_multicast.cpp
   Error join(Id& id, const EndpointAddress& group, std::uint16_t flags, std::uint64_t uid,

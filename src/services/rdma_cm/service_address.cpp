@@ -2,6 +2,9 @@
 // Ids before they connect: making them, addresses, routes, listening, options.
 #include "services/rdma_cm/places.h"
 #include "services/rdma_cm/service.h"
+#include "services/rdma_cm/words.h"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <cstring>
@@ -82,10 +85,17 @@ Error Service::bind(Id& id, EndpointAddress address) {
   if (id.state != IdState::Idle) return Error::Invalid;
   const fabric::Node& node = fabric_.nodes()[id.node];
   const fabric::Port* port = nullptr;
-  if (!is_any(address)) {
-    if (!has_address(fabric_, node, address)) return Error::NoAddress;
+  if (!takes_any_address(address)) {
+    if (!has_address(fabric_, node, address)) {
+      trace(id, "cannot bind: ", not_own_text(node, address));
+      return Error::NoAddress;
+    }
     port = port_of(fabric_, node, address);
-    if (port == nullptr) return Error::NoDevice;
+    if (port == nullptr) {
+      trace(id, fmt::format("cannot bind to {}: ", text_of(address)),
+            no_way_text(fabric_, node, address, address, Error::NoDevice));
+      return Error::NoDevice;
+    }
   }
   PortOwner owner;
   owner.id = id.number;
@@ -93,7 +103,7 @@ Error Service::bind(Id& id, EndpointAddress address) {
   owner.reuse = id.reuse;
   owner.af_only = id.af_only || address.family == Family::Ipv4;
   const Error error = ports_.bind(id.node, id.space, owner);
-  if (error != Error::None) return error;
+  if (error != Error::None) return address_in_use(id, error, address);
   id.af_only = owner.af_only;
   id.source = owner.address;
   id.has_port = true;
@@ -118,10 +128,8 @@ Error Service::resolve_address(Id& id, const std::optional<EndpointAddress>& sou
   const Error error = find_way(fabric_, node, id.source, destination, way);
   id.destination = destination;
   if (error != Error::None) {
-    trace(id, "cannot reach " + text_of(destination) + ": ",
-          error == Error::NoDevice          ? "this node has no active port for it"
-          : error == Error::HostUnreachable ? "its node has no active port of the same link layer"
-                                            : "no node has this address (`softib status`)");
+    trace(id, "cannot reach " + place_text(fabric_, destination) + ": ",
+          no_way_text(fabric_, node, id.source, destination, error));
     queue(id, Event::AddrError, ucma::negative(error));
     return Error::None;
   }
@@ -153,23 +161,21 @@ void Service::on_route(std::uint32_t number, Error error, std::string_view reaso
   const auto at = ids_.find(number);
   if (at == ids_.end() || at->second->state != IdState::RouteQuery) return;
   Id& id = *at->second;
+  std::string obstacle;
   if (error == Error::None &&
       (!is_usable(fabric_, *id.port) || !is_usable(fabric_, *id.peer_port))) {
     error = Error::HostUnreachable;
-    reason = "a port on the way is down";
+    obstacle = obstacle_text(fabric_, *id.port, id.peer_port);
+    reason = obstacle;
   }
   if (error != Error::None) {
     id.state = IdState::AddrResolved;
-    trace(id, "no route to " + text_of(id.destination) + ": ", reason);
+    trace(id, "no route to " + place_text(fabric_, id.destination) + ": ", reason);
     return queue(id, Event::RouteError, ucma::negative(error));
   }
   id.path = path;
   id.state = IdState::RouteResolved;
   queue(id, Event::RouteResolved, 0);
-}
-
-void Service::trace(const Id& id, std::string what, std::string_view why) const {
-  if (options_.trace) options_.trace(what.append(why), id.file, fabric_.nodes()[id.node].name);
 }
 
 Error Service::listen(Id& id, std::uint32_t backlog) {
@@ -179,9 +185,10 @@ Error Service::listen(Id& id, std::uint32_t backlog) {
   }
   if (id.state != IdState::AddrBound) return Error::Invalid;
   const Error error = ports_.listen(id.node, id.space, id.source.port, id.number);
-  if (error != Error::None) return error;
+  if (error != Error::None) return address_in_use(id, error, id.source);
   id.reuse = false;
   id.backlog = backlog > 0 && backlog < kMaxBacklog ? backlog : kMaxBacklog;
+  id.whole_backlog = id.backlog;
   id.state = IdState::Listen;
   return Error::None;
 }

@@ -3,8 +3,7 @@
 #include "services/rdma_cm/places.h"
 #include "services/rdma_cm/queries.h"
 #include "services/rdma_cm/service.h"
-
-#include <fmt/format.h>
+#include "services/rdma_cm/words.h"
 
 #include <algorithm>
 #include <cstring>
@@ -79,7 +78,10 @@ Error Service::connect(Id& id, const ucma::ConnParam& param) {
   if (id.state != IdState::RouteResolved || !id.path) return Error::Invalid;
   if (id.qp_type == verbs::QpType::Ud) return connect_datagram(id, param);
   const auto own = private_data_of(param);
-  if (own.size() + kIpHeaderBytes > kReqPrivate) return Error::Invalid;
+  if (own.size() + kIpHeaderBytes > kReqPrivate) {
+    report_private_data(id, "rdma_connect", own.size(), kReqPrivate - kIpHeaderBytes);
+    return Error::Invalid;
+  }
   id.qp_num = param.qp_num;
   id.srq = param.srq != 0;
   ConnectRequest request;
@@ -110,7 +112,10 @@ Error Service::connect(Id& id, const ucma::ConnParam& param) {
 
 Error Service::connect_datagram(Id& id, const ucma::ConnParam& param) {
   const auto own = private_data_of(param);
-  if (own.size() + kIpHeaderBytes > kSidrReqPrivate) return Error::Invalid;
+  if (own.size() + kIpHeaderBytes > kSidrReqPrivate) {
+    report_private_data(id, "rdma_connect", own.size(), kSidrReqPrivate - kIpHeaderBytes);
+    return Error::Invalid;
+  }
   id.qp_num = param.qp_num;
   DatagramRequest request;
   request.service_id = service_id(id.space, id.destination.port);
@@ -147,12 +152,17 @@ Error Service::reply(Id& id, const ucma::ConnParam& param) {
   id.qp_num = param.qp_num;
   id.srq = param.srq != 0;
   if (id.qp_type == verbs::QpType::Ud) {
-    if (own.size() > kSidrRepPrivate) return Error::Invalid;
+    if (own.size() > kSidrRepPrivate) {
+      report_private_data(id, "rdma_accept", own.size(), kSidrRepPrivate);
+      return Error::Invalid;
+    }
     id.qkey = param.qkey != 0 ? param.qkey : kUdpQkey;
     DatagramReply reply{sidr::kSuccess, id.qp_num, id.qkey, Bytes(own.begin(), own.end())};
     return error_of(connector_.reply(id.endpoint, reply));
   }
-  if (id.connection.stage != Stage::ReqReceived || own.size() > kRepPrivate) {
+  if (id.connection.stage != Stage::ReqReceived) return Error::Invalid;
+  if (own.size() > kRepPrivate) {
+    report_private_data(id, "rdma_accept", own.size(), kRepPrivate);
     return Error::Invalid;
   }
   ConnectReply reply;
@@ -176,11 +186,17 @@ Error Service::reject(Id& id, const ucma::Reject& in) {
   if (id.endpoint == 0) return Error::Invalid;
   const auto own = std::span(in.private_data).first(in.private_data_len);
   if (id.qp_type == verbs::QpType::Ud) {
-    if (own.size() > kSidrRepPrivate) return Error::Invalid;
+    if (own.size() > kSidrRepPrivate) {
+      report_private_data(id, "rdma_reject", own.size(), kSidrRepPrivate);
+      return Error::Invalid;
+    }
     const DatagramReply reply{sidr::kRejected, 0, 0, Bytes(own.begin(), own.end())};
     return error_of(connector_.reply(id.endpoint, reply));
   }
-  if (own.size() > kRejPrivate) return Error::Invalid;
+  if (own.size() > kRejPrivate) {
+    report_private_data(id, "rdma_reject", own.size(), kRejPrivate);
+    return Error::Invalid;
+  }
   return error_of(connector_.reject(id.endpoint, in.reason, Bytes(own.begin(), own.end())));
 }
 
@@ -322,6 +338,7 @@ void Service::on_datagram_reply(Endpoint endpoint, const DatagramReply& reply) {
     param.ah_attr = ah_attr_of(address_vector(*id->path));
     event.out.event = Event::Established;
   } else {
+    report_refusal(*id, datagram_refusal_text(reply.status));
     event.out.event = Event::Unreachable;
     event.out.status = reply.status;
   }
@@ -340,6 +357,7 @@ void Service::on_rejected(Endpoint endpoint, std::uint16_t reason, const Bytes& 
   Id* const id = find_by_endpoint(endpoint);
   if (id == nullptr || id->state != IdState::Connect) return;
   id->connection.stage = Stage::Over;
+  report_refusal(*id, rejection_text(reason));
   ucma::ConnParam param;
   put_private_data(param, private_data, kRejPrivate);
   PendingEvent event;
@@ -349,12 +367,11 @@ void Service::on_rejected(Endpoint endpoint, std::uint16_t reason, const Bytes& 
   queue(*id, std::move(event));
 }
 
-void Service::on_unreachable(Endpoint endpoint) {
+void Service::on_unreachable(Endpoint endpoint, const Unanswered& message) {
   Id* const id = find_by_endpoint(endpoint);
   if (id == nullptr || id->state != IdState::Connect) return;
   id->connection.stage = Stage::Over;
-  trace(*id, "no answer from " + text_of(id->destination),
-        " to a message of the communication manager, in spite of all retries");
+  report_no_answer(*id, message);
   queue(*id, Event::Unreachable, ucma::negative(Error::TimedOut));
 }
 
@@ -363,6 +380,7 @@ void Service::on_disconnected(Endpoint endpoint, bool timed_out) {
   if (id == nullptr || id->state != IdState::Connect) return;
   id->state = IdState::Disconnect;
   id->connection.stage = Stage::Over;
+  if (timed_out) report_no_answer(*id, {Unanswered::Kind::Dreq});
   queue(*id, Event::Disconnected, timed_out ? ucma::negative(Error::TimedOut) : 0);
 }
 
@@ -370,37 +388,6 @@ void Service::on_timewait_over(Endpoint endpoint) {
   Id* const id = find_by_endpoint(endpoint);
   if (id == nullptr || id->state != IdState::Disconnect) return;
   queue(*id, Event::TimewaitExit, 0);
-}
-
-// "no listener for TCP port 7471 on node1 (127.77.0.2); listening there: 7472 (rping, pid 812)"
-void Service::report_no_listener(const Arrival& arrival) {
-  if (!options_.trace) return;
-  constexpr std::size_t kMostNamed = 8;
-  std::string others;
-  const auto listeners =
-      ports_.listeners(index_of(fabric_, *arrival.node), arrival.space, kMostNamed);
-  for (const PortOwner* owner : listeners) {
-    const FileOptions& program = ids_.at(owner->id)->file->options;
-    others += fmt::format("{}{} ({}, pid {})", others.empty() ? "" : ", ", owner->address.port,
-                          program.program, program.pid);
-  }
-  options_.trace(fmt::format("no listener for {} port {} on {} ({}), wanted by {}; listening "
-                             "there: {}",
-                             name_of(arrival.space), arrival.wanted.port, arrival.node->name,
-                             verbs::address_text(arrival.wanted.ip), text_of(arrival.peer),
-                             others.empty() ? "nobody" : others),
-                 nullptr, arrival.node->name);
-}
-
-void Service::report_full(const Arrival& arrival, const Id& listener) {
-  if (!options_.trace) return;
-  const FileOptions& program = listener.file->options;
-  options_.trace(
-      fmt::format("{} (pid {}) on {} has too many requests for {} port {} that it has not taken "
-                  "(its backlog is full); refused: {}",
-                  program.program, program.pid, arrival.node->name, name_of(arrival.space),
-                  arrival.wanted.port, text_of(arrival.peer)),
-      listener.file, arrival.node->name);
 }
 
 }  // namespace ib::services::rdma_cm

@@ -292,6 +292,132 @@ TEST_P(RdmaCm, AFullBacklogRefuses) {
   server.expect(Event::ConnectRequest);
 }
 
+TEST_P(RdmaCm, TheTraceTellsARejectionOnceAndByItsReason) {
+  const std::uint32_t listener = listen();
+  const std::uint32_t id = route();
+  ASSERT_EQ(client.connect(id, 1), Error::None);
+  ucma::Reject reject;
+  reject.id = server.expect(Event::ConnectRequest).id;
+  reject.reason = 28;
+  EXPECT_EQ(server.write(Code::Reject, reject).error, Error::None);
+  client.expect(Event::Rejected);
+  ASSERT_EQ(w.lines.size(), 1u);
+  EXPECT_EQ(w.lines[0],
+            "prog (pid 101) on b: 127.77.0.1:7471 (a), where prog (pid 100) listens, refuses the "
+            "connection: the program at the other side has refused the connection (reason 28, "
+            "consumer reject); check the other program's log; it may be full, or of another "
+            "version");
+  EXPECT_EQ(server.destroy(listener), 1u);
+}
+
+TEST_P(RdmaCm, AFullBacklogIsToldOnceWithItsSize) {
+  listen(PortSpace::Tcp, 1);
+  const std::uint32_t first = route();
+  const std::uint32_t second = route();
+  ASSERT_EQ(client.connect(first, 1), Error::None);
+  ASSERT_EQ(client.connect(second, 2), Error::None);
+  EXPECT_EQ(client.expect(Event::Rejected).status, 28u);
+  ASSERT_EQ(w.lines.size(), 1u);
+  EXPECT_NE(w.lines[0].find("prog (pid 100) on a: the backlog of TCP port 7471 is full: 1 requests "
+                            "wait until the program takes them; refused: 127.77.0.2:"),
+            std::string::npos)
+      << w.lines[0];
+}
+
+TEST_P(RdmaCm, NoAnswerNamesWhatStandsInTheWay) {
+  listen();
+  const std::uint32_t id = route();
+  w.fabric.nodes()[0].hcas[0].ports[0].state = verbs::PortState::Down;
+  ASSERT_EQ(client.connect(id, 1), Error::None);
+  EXPECT_EQ(static_cast<std::int32_t>(client.expect(Event::Unreachable).status), -110);
+  ASSERT_EQ(w.lines.size(), 1u);
+  EXPECT_EQ(w.lines[0],
+            "prog (pid 101) on b: 127.77.0.1:7471 (a) does not answer REQ (sent 1 time): port 1 of "
+            "softib0 of a is down");
+}
+
+TEST_P(RdmaCm, ADatagramServiceThatIsRefusedHasItsStatus) {
+  listen(PortSpace::Udp);
+  const std::uint32_t id = route(PortSpace::Udp);
+  ASSERT_EQ(client.connect(id, 7), Error::None);
+  ucma::Reject reject;
+  reject.id = server.expect(Event::ConnectRequest).id;
+  EXPECT_EQ(server.write(Code::Reject, reject).error, Error::None);
+  EXPECT_EQ(client.expect(Event::Unreachable).status, 2u);
+  ASSERT_EQ(w.lines.size(), 1u);
+  EXPECT_NE(w.lines[0].find("refuses the datagram service: the program at the other side has "
+                            "refused the request (status 2, rejected); check"),
+            std::string::npos)
+      << w.lines[0];
+}
+
+TEST_P(RdmaCm, RefusedCallsAreToldToo) {
+  listen();
+  const std::uint32_t taken = server.create();
+  EXPECT_EQ(server.bind(taken, w.address(0), 7471), Error::NoAddress);
+  const std::uint32_t foreign = server.create();
+  EXPECT_EQ(server.bind(foreign, w.address(1), 1), Error::NoAddress);
+  const std::uint32_t id = route();
+  EXPECT_EQ(client.connect(id, 1, std::string(57, 'x')), Error::Invalid);
+  const std::uint32_t far = client.create();
+  EXPECT_EQ(client.resolve(far, verbs::ipv4_gid(0x08080808), 1), Error::None);
+  client.expect(Event::AddrError);
+  ASSERT_EQ(w.lines.size(), 4u);
+  EXPECT_EQ(
+      w.lines[0],
+      "prog (pid 100) on a: TCP port 7471 belongs to prog (pid 100) already, which listens on "
+      "0.0.0.0:7471");
+  EXPECT_EQ(w.lines[1],
+            "prog (pid 100) on a: cannot bind: 127.77.0.2 is not an address of a, which has "
+            "127.77.0.1");
+  EXPECT_EQ(w.lines[2],
+            "prog (pid 101) on b: rdma_connect has 57 bytes of private data, 56 is the most here "
+            "(EINVAL)");
+  EXPECT_EQ(w.lines[3],
+            "prog (pid 101) on b: cannot reach 8.8.8.8:1: 8.8.8.8 belongs to no node of this "
+            "fabric; nodes have 127.77.0.1 (a), 127.77.0.2 (b)");
+}
+
+TEST_P(RdmaCm, TheListShowsHowFarAConnectionIs) {
+  const std::uint32_t listener = listen(PortSpace::Tcp, 5);
+  const std::uint32_t active = route();
+  const auto find = [this](std::uint32_t number) {
+    std::vector<Listing> all = w.service.list();
+    find_other_ends(all);
+    const auto at = std::find_if(all.begin(), all.end(),
+                                 [number](const Listing& one) { return one.id == number; });
+    EXPECT_NE(at, all.end());
+    return at == all.end() ? Listing() : *at;
+  };
+  ASSERT_EQ(client.connect(active, 0x123), Error::None);
+  EXPECT_STREQ(find(active).state, "REQ sent");
+  EXPECT_EQ(find(active).waits_for, "REQ (sent 1 time), no answer of the peer yet");
+  EXPECT_EQ(find(active).qpn, 0x123u);
+  EXPECT_EQ(find(active).service_id, 0x1061d2fu);
+  w.executor.advance(std::chrono::milliseconds(1));
+  EXPECT_EQ(find(listener).backlog, 5u);
+  EXPECT_EQ(find(listener).backlog_used, 1u);
+  const std::optional<std::size_t> passive = find(active).other_end;
+  ASSERT_TRUE(passive);
+  const Listing waiting = w.service.list()[*passive];
+  EXPECT_EQ(waiting.waits_for, "its program to take the request");
+  const std::uint32_t accepted = server.expect(Event::ConnectRequest).id;
+  EXPECT_EQ(waiting.id, accepted);
+  EXPECT_EQ(find(listener).backlog_used, 0u);
+  EXPECT_EQ(find(accepted).waits_for, "its program to accept or reject");
+  ASSERT_EQ(server.accept(accepted, 0x456, 5), Error::None);
+  client.expect(Event::ConnectResponse);
+  EXPECT_EQ(find(active).waits_for, "its program to finish (rdma_accept)");
+  ASSERT_EQ(client.make_ready(active), Error::None);
+  server.expect(Event::Established);
+  EXPECT_STREQ(find(accepted).state, "established");
+  EXPECT_EQ(find(accepted).waits_for, "");
+  EXPECT_EQ(find(accepted).peer_qpn, 0x123u);
+  EXPECT_EQ(find(active).peer_qpn, 0x456u);
+  EXPECT_EQ(find(accepted).service_id, 0x1061d2fu);
+  EXPECT_FALSE(find(listener).other_end);
+}
+
 TEST_P(RdmaCm, AProgramThatEndsLeavesNobodyWaiting) {
   listen();
   const std::uint32_t connected = route();
@@ -399,6 +525,8 @@ TEST_P(RdmaCm, AddressesThatTheNodeDoesNotHaveCannotBeBound) {
   const std::uint32_t id = client.create();
   EXPECT_EQ(client.bind(id, w.address(0), 1), Error::NoAddress);
   EXPECT_EQ(client.bind(id, verbs::ipv4_gid(0x7f000001), 1), Error::None) << "loopback is the node";
+  const auto out = client.query<ucma::QueryRouteOut>(Code::QueryRoute, ucma::Query{0, id});
+  EXPECT_EQ(out.node_guid, (std::array<std::uint8_t, 8>{})) << "but on no device yet, as a wildcard";
   EXPECT_EQ(client.bind(id, w.address(1), 1), Error::Invalid) << "bound already";
   const std::uint32_t far = client.create();
   EXPECT_EQ(client.resolve(far, verbs::ipv4_gid(0x08080808), 1), Error::None);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "services/sa/sa_words.h"
 
+#include "sa/records/status_text.h"
 #include "sa/server/partitions.h"
 #include "verbs/gid.h"
 

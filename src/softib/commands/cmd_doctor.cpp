@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// softib doctor: what this machine offers, what a lack costs, how to mend it.
+// softib doctor: what this machine offers, what a lack costs, how to mend it; the settings that
+// programs get.
 #include "softib/commands/command.h"
 #include "softib/doctor/doctor.h"
+#include "softib/launch/defaults.h"
 #include "softib/pages/color.h"
 
 #include <fmt/format.h>
@@ -22,7 +24,34 @@ const char* level_name(Level level) {
 
 namespace {
 
-std::string as_json(const Findings& findings, bool can_run) {
+nlohmann::json settings_as_json(const std::vector<SuppliedSetting>& settings) {
+  nlohmann::json list = nlohmann::json::array();
+  for (const SuppliedSetting& it : settings) {
+    nlohmann::json row{{"variable", it.setting->variable},
+                       {"value", it.setting->value},
+                       {"program", it.setting->program},
+                       {"reason", it.setting->reason},
+                       {"supplied", it.user.empty()}};
+    if (!it.user.empty()) row["user"] = it.user;
+    list.push_back(std::move(row));
+  }
+  return list;
+}
+
+std::string settings_as_text(const std::vector<SuppliedSetting>& settings) {
+  std::string text = "\nsettings that softib run supplies:\n";
+  for (const SuppliedSetting& it : settings) {
+    text += fmt::format("  {}={}\n      {}: {}\n", it.setting->variable, it.setting->value,
+                        it.setting->program, it.setting->reason);
+    if (!it.user.empty()) {
+      text += fmt::format("      not supplied, since you have set: {}\n", it.user);
+    }
+  }
+  return text;
+}
+
+std::string as_json(const Findings& findings, const std::vector<SuppliedSetting>& settings,
+                    bool can_run) {
   nlohmann::json checks = nlohmann::json::array();
   for (const Finding& it : findings) {
     nlohmann::json check{{"check", it.check}, {"value", it.value}};
@@ -31,10 +60,14 @@ std::string as_json(const Findings& findings, bool can_run) {
     if (!it.fix.empty()) check["fix"] = it.fix;
     checks.push_back(std::move(check));
   }
-  return nlohmann::json{{"can_run", can_run}, {"checks", checks}}.dump(2) + "\n";
+  return nlohmann::json{
+             {"can_run", can_run}, {"checks", checks}, {"settings", settings_as_json(settings)}}
+             .dump(2) +
+         "\n";
 }
 
-std::string as_text(const Findings& findings, std::ptrdiff_t failures, std::ptrdiff_t warnings) {
+std::string as_text(const Findings& findings, const std::vector<SuppliedSetting>& settings,
+                    std::ptrdiff_t failures, std::ptrdiff_t warnings) {
   std::string text;
   for (const Finding& it : findings) {
     const std::string level = fmt::format("{:<5}", level_name(it.level));
@@ -45,6 +78,7 @@ std::string as_text(const Findings& findings, std::ptrdiff_t failures, std::ptrd
     if (!it.cost.empty()) text += fmt::format("{:<6}cost: {}\n", "", it.cost);
     if (!it.fix.empty()) text += fmt::format("{:<6}fix:  {}\n", "", it.fix);
   }
+  text += settings_as_text(settings);
   if (failures != 0) {
     return text + fmt::format("\nsoftib cannot run here: {} check{} failed\n", failures,
                               failures == 1 ? "" : "s");
@@ -77,8 +111,9 @@ void add_doctor(CLI::App& app, Context& context) {
                            [&](const Finding& it) { return it.level == level; });
     };
     const std::ptrdiff_t failures = count(Level::Fail);
-    print(*json ? as_json(findings, failures == 0)
-                : as_text(findings, failures, count(Level::Warn)));
+    const std::vector<SuppliedSetting> settings = supplied_settings(current_environment());
+    print(*json ? as_json(findings, settings, failures == 0)
+                : as_text(findings, settings, failures, count(Level::Warn)));
     if (failures != 0) context.exit = Exit::Failed;
   });
 }

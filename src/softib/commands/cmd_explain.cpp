@@ -103,9 +103,10 @@ void explain_command(const ExplainOptions& options) {
   const std::string word = fmt::format("{}", fmt::join(options.words, " "));
   const std::string text = explain_word(word);
   if (text.empty()) {
-    throw CliError(Exit::NotFound, fmt::format("\"{}\" is no completion status, cause or refusal; "
-                                               "`softib explain --all` lists them",
-                                               word));
+    throw CliError(Exit::NotFound,
+                   fmt::format("\"{}\" is no status, cause, event, reason or refusal; "
+                               "`softib explain --all` lists them",
+                               word));
   }
   print(text);
 }
@@ -118,9 +119,9 @@ void add_explain(CLI::App& app, Context&) {
   add_fabric_option(command, options->fabric);
   command
       .option("what", options->words,
-              "a completion status (number or name), a cause or a refusal; nothing: the last "
-              "errors")
-      .placeholder("[STATUS|CAUSE]");
+              "a completion status (number or name), a cause or a refusal; an event, reason or "
+              "errno of librdmacm; nothing: the last errors")
+      .placeholder("[EVENT|STATUS|REASON]");
   command.flag("--all", options->all, "all that can be explained");
   command.footer(
       "Examples:\n"
@@ -128,7 +129,10 @@ void add_explain(CLI::App& app, Context&) {
       "  softib explain 12\n"
       "  softib explain IBV_WC_REM_ACCESS_ERR\n"
       "  softib explain vendor_err 14\n"
-      "  softib explain ibv_post_send");
+      "  softib explain ibv_post_send\n"
+      "  softib explain RDMA_CM_EVENT_REJECTED, error 8\n"
+      "  softib explain reason 28\n"
+      "  softib explain ETIMEDOUT");
   command.callback([options] { explain_command(*options); });
 }
 

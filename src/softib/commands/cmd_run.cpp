@@ -7,10 +7,13 @@
 #include "softib/launch/environment.h"
 #include "softib/launch/launcher.h"
 #include "softib/launch/program.h"
+#include "softib/launch/rank.h"
 #include "softib/pages/fabric_state.h"
 
 #include <fmt/format.h>
 #include <sys/resource.h>
+
+#include <algorithm>
 
 namespace ib::softib {
 namespace {
@@ -53,6 +56,15 @@ void check_address_space() {
                              limit.rlim_cur >> 20, kLeastAddressSpace >> 20));
 }
 
+// A node that is named like the word wins.
+std::string wanted_node(const std::vector<std::string>& nodes, const RunOptions& options) {
+  if (options.node == kNodeOfRank &&
+      std::find(nodes.begin(), nodes.end(), options.node) == nodes.end()) {
+    return node_of_rank(nodes, current_environment());
+  }
+  return find_node(nodes, options.node, options.fabric);
+}
+
 std::string choose_node(const RunOptions& options, const FabricShape& wanted, const Json& state) {
   const std::string difference = shape_difference(state, wanted);
   if (!difference.empty()) {
@@ -62,7 +74,7 @@ std::string choose_node(const RunOptions& options, const FabricShape& wanted, co
                                "name with --fabric.",
                                options.fabric, difference));
   }
-  return find_node(node_names(state), options.node, options.fabric);
+  return wanted_node(node_names(state), options);
 }
 
 void run_program(const RunOptions& options) {
@@ -82,12 +94,12 @@ void run_program(const RunOptions& options) {
   const FabricFiles files = fabric_files(plan.runtime_dir, plan.fabric);
   // A wrong node must not leave a new fabric behind.
   if (!ControlClient::connect(files.socket)) {
-    find_node(wanted.node_names(), options.node, options.fabric);
+    wanted_node(wanted.node_names(), options);
   }
   Launched fabric = connect_or_start(plan, installation);
   Json state = ask_state(fabric.client);
   if (!shape_difference(state, wanted).empty()) {
-    find_node(wanted.node_names(), options.node, options.fabric);
+    wanted_node(wanted.node_names(), options);
     if (replace_unused(fabric, plan, installation)) state = ask_state(fabric.client);
   }
   const std::string node = choose_node(options, wanted, state);
@@ -123,8 +135,10 @@ void add_run(CLI::App& app, Context& context) {
   Command command(app, "run", "run a program that sees software HCAs");
   auto options = std::make_shared<RunOptions>();
   add_fabric_option(command, options->fabric);
-  command.option("-n,--node", options->node, "the virtual host the program runs on: number or name")
-      .placeholder("N|NAME [0]");
+  command
+      .option("-n,--node", options->node,
+              "the virtual host the program runs on: number, name, or auto for the ranks of MPI")
+      .placeholder("N|NAME|auto [0]");
   add_shape_options(command, options->shape);
   command
       .option("--path", options->path,
@@ -143,11 +157,14 @@ void add_run(CLI::App& app, Context& context) {
       "\nThe fabric is started if it is not up, and goes some seconds after the last\n"
       "program ended. --nodes, --hcas, --ports, --link-layer, --max-memory and\n"
       "--linger are for a fabric that is started.\n"
+      "\n--node auto places the ranks that mpirun, mpiexec or srun starts, in blocks: of\n"
+      "four ranks on two nodes the first two are on node 0.\n"
       "\nExamples:\n"
       "  softib run -- ibv_devinfo -v\n"
       "  softib run --nodes 2 --node 0 -- ib_send_bw &\n"
       "  softib run --nodes 2 --node 1 -- ib_send_bw localhost\n"
       "  softib run --path process_vm -- ib_write_lat localhost\n"
+      "  mpirun -n 4 softib run --nodes 2 --node auto -- ./program\n"
       "\nExit code: that of CMD; 126 if it cannot be run, 127 if it is not found; else\n"
       "see `softib --help`.");
   command.callback([command, options, &context] {

@@ -28,6 +28,7 @@ void add_run(CLI::App& app, Context& context);
 void add_up(CLI::App& app, Context& context);
 void add_down(CLI::App& app, Context& context);
 void add_status(CLI::App& app, Context& context);
+void add_connections(CLI::App& app, Context& context);
 void add_list(CLI::App& app, Context& context);
 void add_trace(CLI::App& app, Context& context);
 void add_explain(CLI::App& app, Context& context);

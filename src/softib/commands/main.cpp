@@ -78,12 +78,12 @@ int run(int argc, char** argv) {
   app.add_option("--color", color,
                  "when to use colour; auto: on a terminal, unless NO_COLOR is set")
       ->option_text("auto|always|never");
-  for (auto* add :
-       {ib::softib::add_run, ib::softib::add_up, ib::softib::add_down, ib::softib::add_status,
-        ib::softib::add_list, ib::softib::add_trace, ib::softib::add_explain, ib::softib::add_port,
-        ib::softib::add_devices, ib::softib::add_ls, ib::softib::add_hca, ib::softib::add_partition,
-        ib::softib::add_power, ib::softib::add_driver, ib::softib::add_env, ib::softib::add_doctor,
-        ib::softib::add_version}) {
+  for (auto* add : {ib::softib::add_run, ib::softib::add_up, ib::softib::add_down,
+                    ib::softib::add_status, ib::softib::add_connections, ib::softib::add_list,
+                    ib::softib::add_trace, ib::softib::add_explain, ib::softib::add_port,
+                    ib::softib::add_devices, ib::softib::add_ls, ib::softib::add_hca,
+                    ib::softib::add_partition, ib::softib::add_power, ib::softib::add_driver,
+                    ib::softib::add_env, ib::softib::add_doctor, ib::softib::add_version}) {
     add(app, context);
   }
   app.add_subcommand("help", "`softib help CMD` is `softib CMD --help`");

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "softib/launch/environment.h"
 
+#include "softib/launch/defaults.h"
+#include "softib/launch/environment_edit.h"
+
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -14,41 +17,10 @@ namespace {
 constexpr std::array kOwn = {"SOFTIB_SOCKET",      "SOFTIB_NODE",        "SOFTIB_FABRIC",
                              "SOFTIB_RUNTIME_DIR", "SOFTIB_MEMORY_PATH", "SOFTIB_VERBOSE"};
 
-std::string* find(Environment& environment, std::string_view name) {
-  for (auto& [key, value] : environment) {
-    if (key == name) return &value;
-  }
-  return nullptr;
-}
-
-void set(Environment& environment, const std::string& name, const std::string& value) {
-  if (std::string* old = find(environment, name)) {
-    *old = value;
-  } else {
-    environment.emplace_back(name, value);
-  }
-}
-
-void unset(Environment& environment, std::string_view name) {
-  std::erase_if(environment, [&](const auto& entry) { return entry.first == name; });
-}
-
-// The entries of a list whose file name is not `own`, separated by ':'.
+// The entries of a list whose file name is not `own`.
 std::string others(std::string_view list, std::string_view separators, std::string_view own) {
-  std::string rest;
-  while (!list.empty()) {
-    const std::size_t end = std::min(list.find_first_of(separators), list.size());
-    const std::string_view entry = list.substr(0, end);
-    list.remove_prefix(std::min(end + 1, list.size()));
-    if (entry.empty() || entry.substr(entry.rfind('/') + 1) == own) continue;
-    if (!rest.empty()) rest += ':';
-    rest += entry;
-  }
-  return rest;
-}
-
-std::string before(const std::string& first, const std::string& rest) {
-  return rest.empty() ? first : first + ":" + rest;
+  return kept(list, separators,
+              [&](std::string_view entry) { return entry.substr(entry.rfind('/') + 1) != own; });
 }
 
 // ld.so: blanks or colons; libibverbs: colons or semicolons.
@@ -57,30 +29,6 @@ std::string other_preloads(std::string_view list) {
 }
 std::string other_drivers(std::string_view list) {
   return others(list, ":;", kProviderStem);
-}
-
-// gcc's AddressSanitizer insists on being the first library, which the preload library is now. It
-// only matters that its allocator comes before others, and the preload library has none.
-constexpr std::string_view kAsanOption = "verify_asan_link_order=0";
-
-void let_asan_be_second(Environment& environment) {
-  const std::string* options = find(environment, "ASAN_OPTIONS");
-  if (options != nullptr && options->find("verify_asan_link_order") != std::string::npos) return;
-  set(environment, "ASAN_OPTIONS",
-      before(std::string(kAsanOption), options == nullptr ? "" : *options));
-}
-
-std::string other_asan_options(std::string_view list) {
-  return others(list, ":", kAsanOption);
-}
-
-// Threads that share a worker of UCX spin for its lock. Where there are more of them than
-// processors, they spin for one whose holder has none, for half a minute at times
-// (docs/testing.md); a mutex lets the holder run. A setting of the user's wins.
-constexpr const char* kUcxMutex = "UCX_USE_MT_MUTEX";
-
-void let_ucx_sleep(Environment& environment) {
-  if (find(environment, kUcxMutex) == nullptr) set(environment, kUcxMutex, "y");
 }
 
 std::string shell_quoted(std::string_view value) {
@@ -132,8 +80,7 @@ Environment compose_environment(const Environment& base, const Installation& ins
   const std::string* drivers = find(result, "RDMAV_DRIVERS");
   set(result, "RDMAV_DRIVERS",
       before(installation.provider(), drivers == nullptr ? "" : other_drivers(*drivers)));
-  let_asan_be_second(result);
-  let_ucx_sleep(result);
+  add_defaults(result);
   set(result, "SOFTIB_SOCKET", settings.socket);
   set(result, "SOFTIB_NODE", settings.node);
   // So that `softib status` inside the program means the same fabric.
@@ -158,10 +105,7 @@ Environment without_softib(const Environment& base) {
   };
   strip("LD_PRELOAD", other_preloads);
   strip("RDMAV_DRIVERS", other_drivers);
-  strip("ASAN_OPTIONS", other_asan_options);
-  if (const std::string* mutex = find(result, kUcxMutex); mutex != nullptr && *mutex == "y") {
-    unset(result, kUcxMutex);
-  }
+  remove_defaults(result);
   return result;
 }
 

@@ -52,29 +52,6 @@ TEST(Environment, WhatTheUserPreloadsStaysBehindOurs) {
   EXPECT_EQ(value(it, "RDMAV_DRIVERS"), "/opt/softib/lib/libsoftib:mlx5:rxe");
 }
 
-TEST(Environment, AddressSanitizerMayBeTheSecondLibrary) {
-  EXPECT_EQ(value(compose_environment({}, installation(), settings()), "ASAN_OPTIONS"),
-            "verify_asan_link_order=0");
-  const Environment base{{"ASAN_OPTIONS", "detect_leaks=0"}};
-  const Environment once = compose_environment(base, installation(), settings());
-  EXPECT_EQ(value(once, "ASAN_OPTIONS"), "verify_asan_link_order=0:detect_leaks=0");
-  EXPECT_EQ(compose_environment(once, installation(), settings()), once);
-  EXPECT_EQ(without_softib(once), base);
-  const Environment chosen{{"ASAN_OPTIONS", "verify_asan_link_order=1"}};
-  EXPECT_EQ(value(compose_environment(chosen, installation(), settings()), "ASAN_OPTIONS"),
-            "verify_asan_link_order=1");
-}
-
-TEST(Environment, ThreadsOfUcxTakeTurnsUnlessTheUserSaysOtherwise) {
-  const Environment once = compose_environment({}, installation(), settings());
-  EXPECT_EQ(value(once, "UCX_USE_MT_MUTEX"), "y");
-  EXPECT_EQ(value(without_softib(once), "UCX_USE_MT_MUTEX"), "(unset)");
-  const Environment chosen{{"UCX_USE_MT_MUTEX", "n"}};
-  EXPECT_EQ(value(compose_environment(chosen, installation(), settings()), "UCX_USE_MT_MUTEX"),
-            "n");
-  EXPECT_EQ(without_softib(chosen), chosen);
-}
-
 TEST(Environment, ARunInsideARunReplacesTheOuterOne) {
   Installation outer = installation();
   outer.lib_dir = "/home/me/build/lib";

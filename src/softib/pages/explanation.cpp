@@ -17,32 +17,15 @@ using verbs::WcStatus;
 using verbs::control::Cause;
 using verbs::control::PostRefusal;
 
-// Letters and digits in lower case: "IBV_WC_RETRY_EXC_ERR" and "retry exc err" are the same word.
+// Without the prefixes of completion statuses.
 std::string plain(std::string_view text) {
-  std::string result;
-  for (const char c : text) {
-    if (std::isalnum(static_cast<unsigned char>(c)) != 0) {
-      result += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-    }
-  }
+  std::string result = plain_letters(text);
   for (const std::string_view prefix : {"ibvwc", "ib", "wc", "status"}) {
     if (result.starts_with(prefix) && result.size() > prefix.size()) {
       result.erase(0, prefix.size());
     }
   }
   return result;
-}
-
-std::optional<std::uint32_t> number_in(std::string_view text) {
-  int base = 10;
-  if (text.starts_with("0x")) {
-    text.remove_prefix(2);
-    base = 16;
-  }
-  std::uint32_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, base);
-  if (text.empty() || error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
-  return value;
 }
 
 // Lines of at most kColumns characters behind an indent.
@@ -66,11 +49,6 @@ std::string wrapped(std::string_view text, std::string_view first_indent) {
     result.erase(at, 1);
   }
   return result;
-}
-
-std::string card(const std::string& title, const Explanation& it) {
-  return painted(Paint::Heading, title) + "\n" + wrapped(it.meaning, "  what:  ") +
-         wrapped(it.advice, "  to do: ");
 }
 
 std::string status_card(WcStatus status) {
@@ -100,8 +78,14 @@ std::string refusal_cards(std::string_view wanted) {
   return {};
 }
 
+// Other vocabularies have the same numbers.
 std::string by_number(std::uint32_t number) {
-  return number < verbs::kWcStatusCount ? status_card(static_cast<WcStatus>(number)) : "";
+  if (number >= verbs::kWcStatusCount) return {};
+  return status_card(static_cast<WcStatus>(number)) +
+         fmt::format(
+             "  not it? `softib explain cause {0}` (vendor_err), `event {0}` (of librdmacm),\n"
+             "          `reason {0}` (status of RDMA_CM_EVENT_REJECTED), `errno {0}`\n",
+             number);
 }
 
 // "vendor_err 15", "cause=0xf".
@@ -116,6 +100,33 @@ std::string by_cause_number(std::string_view word) {
 
 }  // namespace
 
+std::string plain_letters(std::string_view text) {
+  std::string result;
+  for (const char c : text) {
+    if (std::isalnum(static_cast<unsigned char>(c)) != 0) {
+      result += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    }
+  }
+  return result;
+}
+
+std::optional<std::uint32_t> number_in(std::string_view text) {
+  int base = 10;
+  if (text.starts_with("0x")) {
+    text.remove_prefix(2);
+    base = 16;
+  }
+  std::uint32_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, base);
+  if (text.empty() || error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+std::string card(const std::string& title, const Explanation& it) {
+  return painted(Paint::Heading, title) + "\n" + wrapped(it.meaning, "  what:  ") +
+         wrapped(it.advice, "  to do: ");
+}
+
 std::optional<Cause> find_cause(std::string_view name) {
   for (std::uint32_t i = 0; i < verbs::kCauseCount; ++i) {
     const auto cause = static_cast<Cause>(i);
@@ -125,9 +136,11 @@ std::optional<Cause> find_cause(std::string_view name) {
 }
 
 std::string explain_word(std::string_view word) {
-  if (word.starts_with('-')) return {};
   const std::string wanted = plain(word);
-  if (const auto number = number_in(wanted)) return by_number(*number);
+  if (const auto number = number_in(wanted); number && !word.starts_with('-')) {
+    if (std::string text = by_number(*number); !text.empty()) return text;
+  }
+  if (word.starts_with("--")) return {};
   for (std::uint32_t i = 0; i < verbs::kWcStatusCount; ++i) {
     const auto status = static_cast<WcStatus>(i);
     if (plain(explain(status).name) == wanted || plain(verbs::wc_status_name(status)) == wanted) {
@@ -136,7 +149,8 @@ std::string explain_word(std::string_view word) {
   }
   if (const auto cause = find_cause(word)) return cause_card(*cause);
   if (const std::string cards = refusal_cards(word); !cards.empty()) return cards;
-  return by_cause_number(wanted);
+  if (const std::string text = by_cause_number(wanted); !text.empty()) return text;
+  return explain_connection(word);
 }
 
 std::string known_words() {
@@ -154,7 +168,7 @@ std::string known_words() {
   for (const PostRefusal why : refusals_of("")) {
     text += fmt::format("   -  {}\n", explain(why).name);
   }
-  return text;
+  return text + known_connection_words();
 }
 
 }  // namespace ib::softib

@@ -26,11 +26,23 @@ std::optional<verbs::control::Cause> find_cause(std::string_view name);
 
 // The whole answer to `softib explain WORD`: a number is a completion status; a name in any
 // spelling ("IBV_WC_RETRY_EXC_ERR", "retry exc err", "NoReceive"), "vendor_err 14" or "cause 14"
-// are accepted, and so is the name of a call that refuses requests. Returns an empty text for other
-// words.
+// are accepted, and so are the name of a call that refuses requests and the words of
+// explain_connection(). Returns an empty text for other words.
 std::string explain_word(std::string_view word);
 
 // All names, for the error about an unknown one.
 std::string known_words();
+
+// explanation_connection.cpp: events and errors of librdmacm, reasons of the communication manager,
+// statuses of the subnet administrator. "RDMA_CM_EVENT_REJECTED, error 8", "event 8", "reason 8",
+// "errno 110", "-110", "SA status 0x300", or a name.
+std::string explain_connection(std::string_view word);
+std::string known_connection_words();
+
+// Letters and digits in lower case: "IBV_WC_RETRY_EXC_ERR" and "retry exc err" are the same word.
+std::string plain_letters(std::string_view text);
+// Nothing unless the text is a number, decimal or with 0x.
+std::optional<std::uint32_t> number_in(std::string_view text);
+std::string card(const std::string& title, const Explanation& it);
 
 }  // namespace ib::softib

@@ -1,9 +1,16 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "softib/pages/explanation.h"
 
+#include "cm/event_text.h"
+#include "sa/records/status_text.h"
+
 #include <gtest/gtest.h>
 
 #include <set>
+#include <span>
+#include <sstream>
+#include <string>
+#include <utility>
 
 namespace ib::softib {
 namespace {
@@ -72,6 +79,75 @@ TEST(Explanation, WhatIsUnknownGivesNothing) {
   for (const char* word :
        {"", "22", "4711", "-1", "vendor_err", "cause 99", "bogus", "IBV_WC_", "0x"}) {
     EXPECT_EQ(explain_word(word), "") << word;
+  }
+}
+
+// Texts that `softib explain` is given, and a part of the card of each.
+TEST(ConnectionExplanation, EverySpellingLeadsToItsCard) {
+  const std::pair<const char*, const char*> kCases[] = {
+      {"RDMA_CM_EVENT_UNREACHABLE", "event of librdmacm 7: RDMA_CM_EVENT_UNREACHABLE\n"},
+      {"rdma_cm_event_unreachable", "event of librdmacm 7:"},
+      {"unreachable", "event of librdmacm 7:"},
+      {"ADDR_ERROR", "event of librdmacm 1: RDMA_CM_EVENT_ADDR_ERROR"},
+      {"event 15", "RDMA_CM_EVENT_TIMEWAIT_EXIT"},
+      {"RDMA_CM_EVENT_REJECTED, error 8", "8: invalid service ID"},
+      {"cma event RDMA_CM_EVENT_REJECTED, error 28", "28: consumer reject"},
+      {"RDMA_CM_EVENT_UNREACHABLE, error -110", "110: ETIMEDOUT"},
+      {"RDMA_CM_EVENT_UNREACHABLE, error 1", "1: service ID not supported"},
+      {"ADDR_ERROR, error -101", "101: ENETUNREACH"},
+      {"reason 10", "10: stale connection"},
+      {"REJ 0x1c", "28: consumer reject"},
+      {"consumer reject", "28: consumer reject"},
+      {"28", "28: consumer reject"},
+      {"errno 98", "98: EADDRINUSE"},
+      {"-111", "111: ECONNREFUSED"},
+      {"110", "110: ETIMEDOUT"},
+      {"EADDRNOTAVAIL", "99: EADDRNOTAVAIL"},
+      {"SA status 0x0300", "0x0300: ERR_NO_RECORDS"},
+      {"ERR_REQ_DENIED", "0x0700: ERR_REQ_DENIED"},
+      {"SIDR 2", "status of a datagram service (SIDR_REP) 2: rejected"},
+      {"APR 5", "5: path is current"},
+  };
+  for (const auto& [word, part] : kCases) {
+    EXPECT_NE(explain_word(word).find(part), std::string::npos) << word << ":\n"
+                                                                << explain_word(word);
+  }
+  for (const char* nonsense : {"", "event 99", "reason 5000", "errno 1", "--help", "nonsense 3",
+                               "-", "RDMA_CM_EVENT_NONSENSE", "999999999999999999999"}) {
+    EXPECT_EQ(explain_word(nonsense), "") << nonsense;
+  }
+}
+
+TEST(ConnectionExplanation, EveryRowHasItsCardByNameAndByNumber) {
+  const std::string all = known_words();
+  const std::pair<std::span<const cm::NumberedText>, const char*> kTables[] = {
+      {cm::rdma_events(), "event"},
+      {cm::reject_reasons(), "reason"},
+      {cm::rdma_errors(), "errno"},
+      {cm::sidr_statuses(), "sidr"},
+      {cm::path_statuses(), "apr"}};
+  for (const auto& [rows, word] : kTables) {
+    std::set<std::string> names;
+    for (const cm::NumberedText& row : rows) {
+      const std::string card = explain_word(std::string(word) + " " + std::to_string(row.number));
+      EXPECT_NE(card.find(row.text.name), std::string::npos) << card;
+      EXPECT_NE(card.find("to do:"), std::string::npos) << card;
+      EXPECT_NE(explain_word(row.text.name), "") << row.text.name;
+      EXPECT_NE(all.find(row.text.name), std::string::npos) << row.text.name;
+      EXPECT_TRUE(names.insert(row.text.name).second) << row.text.name;
+    }
+  }
+  for (const sa::StatusText& row : sa::kStatusTexts) {
+    EXPECT_NE(explain_word("SA status " + std::to_string(row.status)).find(row.name),
+              std::string::npos);
+    EXPECT_STREQ(sa::status_text(row.status), row.sentence);
+  }
+}
+
+TEST(ConnectionExplanation, NoLineIsWiderThanATerminal) {
+  for (const char* word : {"8", "reason 10", "event 7", "errno 99", "SA status 0x0600"}) {
+    std::istringstream lines(explain_word(word));
+    for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 80u) << line;
   }
 }
 

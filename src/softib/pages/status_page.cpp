@@ -3,6 +3,7 @@
 
 #include "softib/commands/usage.h"
 #include "softib/pages/color.h"
+#include "softib/pages/connections_page.h"
 #include "softib/pages/explanation.h"
 
 #include <fmt/format.h>
@@ -220,6 +221,10 @@ std::string status_page(const std::string& fabric, const Json& state) {
   text += clients.empty() ? "\nno programs\n" : client_lines(clients);
   const Json& traffic = list_of(state, "traffic");
   if (!traffic.empty()) text += traffic_lines(traffic);
+  if (const std::string ids = connections_summary(list_of(state, "rdma_cm")); !ids.empty()) {
+    text +=
+        "\n" + wrap_words("connections: " + ids + " (`softib connections`)", kColumns, 13) + "\n";
+  }
   const std::string objects = counts(state, "objects");
   const std::string all = "objects: " + (objects.empty() ? "none" : objects);
   text += "\n" + wrap_words(all, kColumns, 9) + "\n";

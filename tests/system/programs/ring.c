@@ -27,9 +27,12 @@ static void check(const unsigned char* data, size_t size, int lap, int from, con
   }
 }
 
+/* 1, 3, 7 ... 1023, 4096, 16384 ... LARGEST. */
+static size_t next_size(size_t size) { return size < 1023 ? size * 2 + 1 : size == 1023 ? 4096 : size * 4; }
+
 static void send_around(unsigned char* out, unsigned char* in) {
   const int next = (rank + 1) % ranks, previous = (rank + ranks - 1) % ranks;
-  for (size_t size = 1; size <= LARGEST; size = size < 1024 ? size * 2 + 1 : size * 4) {
+  for (size_t size = 1; size <= LARGEST; size = next_size(size)) {
     for (int lap = 0; lap < LAPS; ++lap) {
       MPI_Status status;
       int got = 0;

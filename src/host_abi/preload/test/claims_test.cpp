@@ -69,6 +69,14 @@ TEST(PreloadClaims, AllElseIsTheKernels) {
   }
 }
 
+TEST(PreloadClaims, TheRegistryOfUdaplIsOursAndNothingAroundIt) {
+  EXPECT_EQ(claim("/etc/softib/dat.conf"), Claim::Ours);
+  EXPECT_TRUE(may_be_claimed("/etc/softib/dat.conf"));
+  EXPECT_EQ(claim("/etc/dat.conf"), Claim::None) << "the machine's";
+  EXPECT_EQ(claim("/etc/softib"), Claim::None);
+  EXPECT_FALSE(may_be_claimed("/etc/passwd"));
+}
+
 TEST(PreloadClaims, OneLookIsEnoughForWhatIsNotOurs) {
   for (const char* path :
        {"/usr/lib/x86_64-linux-gnu/libibverbs.so.1", "/sys/class/net/eth0/address", "/dev/null",

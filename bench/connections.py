@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+"""Connections by librdmacm beside TCP's on loopback: the time of one, and 20,000 at the same time. Part of bench/run."""
+import contextlib
+import json
+import subprocess
+
+import measure
+from harness import HOST, Failed, Program, free_port, wait_until
+
+COUNT = 1000
+# name of the kind: how many are under way at a time
+WAYS = {"": (1, "one at a time"), "_many": (50, "50 at a time")}
+COLUMNS = {"us": "time of each", "p50_us": "median until it is established", "p99_us": "99th percentile"}
+
+RATIOS = [
+    ("connection by librdmacm / by TCP", "connection_us", "tcp_connection_us", "<=", 2.0),
+    ("the same, 50 at a time", "connection_many_us", "tcp_connection_many_us", "<=", 2.0),
+]
+
+
+def address_of(fabric, node):
+    state = json.loads(fabric.softib("status", "--json", "--fabric", fabric.name).require().text)
+    return state["nodes"][node]["addresses"][0]["ip"]
+
+
+@contextlib.contextmanager
+def server(program):
+    """Ends with the block."""
+    try:
+        program.wait_for_text("listening", 60)
+        yield program
+    finally:
+        program.kill()
+
+
+class Figures:
+    """One call of bench_connections samples three figures; they are cached until each has been taken."""
+
+    def __init__(self, fabric):
+        self.fabric, self.cached = fabric, {}
+
+    def run(self, kind, outstanding):
+        binary, port = measure.own_program("bench_connections"), free_port()
+        if kind == "tcp":
+            with server(Program([binary, "server", "tcp", HOST, port])):
+                client = Program([binary, "client", "tcp", HOST, port, COUNT, outstanding])
+                if client.wait(120) != 0:
+                    raise Failed(f"{client.describe()}: {client.text()}")
+                text = client.text()
+        else:
+            address = address_of(self.fabric, 0)
+            with server(self.fabric.start([binary, "server", "rdma", address, port], 0)):
+                words = [binary, "client", "rdma", address, port, COUNT, outstanding]
+                text = self.fabric.run(words, 1, 120).require().text
+        return json.loads(text.strip().splitlines()[-1])
+
+    def sample(self, kind, way, column):
+        key = (kind, way)
+        if column not in self.cached.get(key, {}):
+            self.cached[key] = self.run(kind, WAYS[way][0])
+        return self.cached[key].pop(column)
+
+    def all(self):
+        """name, unit, title, how to sample."""
+        for way, (_, words) in WAYS.items():
+            for kind, what in (("tcp", "TCP"), ("rdma", "librdmacm")):
+                for column, title in COLUMNS.items():
+                    prefix = "tcp_connection" if kind == "tcp" else "connection"
+                    yield (f"{prefix}{way}_{column}", "us", f"connect {what}, {words}: {title}",
+                           lambda k=kind, w=way, c=column: self.sample(k, w, c))
+
+
+def many_connections(fabric, count, outstanding=64):
+    """us to make and to end one of `count`, and the bytes of each, both of its ends together. Needs an unused fabric."""
+    binary, port, address = measure.own_program("bench_many_connections"), free_port(), address_of(fabric, 0)
+    daemon = measure.daemon_pid(fabric)
+    with server(fabric.start([binary, "server", address, port], 0)) as other:
+        client = fabric.start([binary, "client", address, port, count, outstanding], 1, stdin=subprocess.PIPE)
+        lines = {}
+        for name in ("none", "connected", "gone"):
+            lines[name] = measure.phase(client, name, 600)
+            lines[name].update(softibd=measure.memory((), daemon), programs=[rss(p.pid) for p in (client, other)])
+            measure.go_on(client)
+        fabric.end(client, 60).require()
+    none, all_of_them = lines["none"], lines["connected"]
+    wait_until(lambda: not json.loads(fabric.softib("status", "--json", "--fabric", fabric.name).text)["rdma_cm"], 60,
+               "the ids to be gone")
+    return {"count": count, "connect_us": all_of_them["us"], "end_us": lines["gone"]["us"],
+            "softibd_bytes": (all_of_them["softibd"]["private"] - none["softibd"]["private"]) / count,
+            "device_bytes": (all_of_them["softibd"]["shared"] - none["softibd"]["shared"]) / count,
+            "client_bytes": (all_of_them["programs"][0] - none["programs"][0]) / count,
+            "server_bytes": (all_of_them["programs"][1] - none["programs"][1]) / count}
+
+
+def rss(pid):
+    """Bytes of private memory."""
+    with open(f"/proc/{pid}/status", encoding="ascii") as file:
+        return next(int(line.split()[1]) * 1024 for line in file if line.startswith("RssAnon"))
+
+
+def print_many(many):
+    print(f"\n{many['count']:,} connections by librdmacm between two processes at the same time")
+    print(f"  us to make / to end each: {many['connect_us']:,.0f} / {many['end_us']:,.0f}")
+    print(f"  bytes of each: {many['softibd_bytes']:,.0f} heap of softibd, {many['device_bytes']:,.0f} pages of device "
+          f"memory, {many['client_bytes']:,.0f} in the client, {many['server_bytes']:,.0f} in the server")

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+#include "softibd/connections_json.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+
+namespace ib::softib {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using services::rdma_cm::EndpointAddress;
+using services::rdma_cm::Family;
+using services::rdma_cm::Listing;
+using verbs::QpType;
+
+std::string address(const EndpointAddress& address) {
+  return address.family == Family::None ? "" : services::rdma_cm::text_of(address);
+}
+
+const char* type_name(QpType type) {
+  switch (type) {
+    case QpType::Smi: return "SMI";
+    case QpType::Gsi: return "GSI";
+    case QpType::Rc: return "RC";
+    case QpType::Uc: return "UC";
+    case QpType::Ud: return "UD";
+    case QpType::XrcSend:
+    case QpType::XrcRecv: return "XRC";
+  }
+  return "";
+}
+
+Json owner_json(const Listing& one, const fabric::Fabric& fabric) {
+  Json json = {{"node", fabric.nodes()[one.node].name}, {"program", one.program}};
+  if (one.is_driver) {
+    json["is_driver"] = true;
+  } else {
+    json["pid"] = one.pid;
+  }
+  return json;
+}
+
+Json groups_json(const Listing& one) {
+  Json groups = Json::array();
+  for (const verbs::Gid& group : one.groups) groups.push_back(verbs::address_text(group));
+  return groups;
+}
+
+// Keys that are there only while they mean something.
+void add_details(Json& json, const Listing& one) {
+  if (one.port != nullptr) json["port"] = one.port->number;
+  if (one.qpn != 0) json["qpn"] = fmt::format("{:#x}", one.qpn);
+  if (one.peer_qpn != 0) json["peer_qpn"] = fmt::format("{:#x}", one.peer_qpn);
+  if (one.progress.state[0] != '\0') json["cm_state"] = one.progress.state;
+  if (one.progress.waiting.times_sent > 0) {
+    json["times_sent"] = one.progress.waiting.times_sent;
+    json["retries_left"] = one.progress.waiting.retries_left;
+  }
+  if (!one.waits_for.empty()) json["waits_for"] = one.waits_for;
+  if (one.backlog > 0) {
+    json["backlog"] = one.backlog;
+    json["backlog_used"] = one.backlog_used;
+  }
+  if (!one.groups.empty()) json["groups"] = groups_json(one);
+}
+
+}  // namespace
+
+Json connections_json(const fabric::Fabric& fabric, const std::vector<Listing>& all) {
+  Json array = Json::array();
+  for (const Listing& one : all) {
+    const auto age = std::chrono::duration_cast<std::chrono::milliseconds>(one.age);
+    Json json = {{"node", fabric.nodes()[one.node].name},
+                 {"pid", one.pid},
+                 {"program", one.program},
+                 {"port_space", one.space},
+                 {"state", one.state},
+                 {"local", address(one.local)},
+                 {"peer", address(one.peer)},
+                 {"events_waiting", one.events_waiting},
+                 {"is_driver", one.is_driver},
+                 {"qp_type", type_name(one.qp_type)},
+                 {"service_id", fmt::format("{:#018x}", one.service_id)},
+                 {"age_ms", age.count()}};
+    if (one.port != nullptr) json["hca"] = fabric.hca_of(*one.port)->name;
+    add_details(json, one);
+    if (one.other_end) json["other_end"] = owner_json(all[*one.other_end], fabric);
+    array.push_back(std::move(json));
+  }
+  return array;
+}
+
+}  // namespace ib::softib
