@@ -542,7 +542,7 @@ struct Program final : rdma_cm::Connector::Handler {
   void on_rejected(rdma_cm::Endpoint, std::uint16_t why, const rdma_cm::Bytes&) override {
     reason = why;
   }
-  void on_unreachable(rdma_cm::Endpoint) override { reason = 4; }
+  void on_unreachable(rdma_cm::Endpoint, const rdma_cm::Unanswered&) override { reason = 4; }
   void on_disconnected(rdma_cm::Endpoint, bool) override { is_disconnected = true; }
   void on_timewait_over(rdma_cm::Endpoint) override {}
   void on_hca_gone(const fabric::Hca&) override {}
