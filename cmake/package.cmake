@@ -69,5 +69,5 @@ set(CPACK_COMPONENT_DEV_DESCRIPTION "headers and examples for drivers that run i
 Drivers of one's own run inside softibd, the daemon of a softib fabric, and
 use the verbs there.
 .
-This package has the headers, a CMake package and two examples.")
+This package has the headers, a CMake package and three examples.")
 include(CPack)

@@ -113,6 +113,9 @@ class IB_DRIVER_API Cm {
   // Cancelled, the other side is told as the state demands. Ok also after DeviceRemoved.
   void destroy(const CmHandleIn& in, io::IrpRef irp) { call(CmCode::Destroy, in, std::move(irp)); }
 
+  // Any of these, with its buffers; they live until it has ended.
+  void send(CmCode code, std::span<const std::byte> in, std::span<std::byte> out, io::IrpRef irp);
+
  private:
   template <class In, class Out>
   void call(CmCode code, const In& in, Out& out, io::IrpRef irp) {
@@ -122,7 +125,6 @@ class IB_DRIVER_API Cm {
   void call(CmCode code, const In& in, io::IrpRef irp) {
     send(code, bytes_of(in), {}, std::move(irp));
   }
-  void send(CmCode code, std::span<const std::byte> in, std::span<std::byte> out, io::IrpRef irp);
   static void opened(io::IrpRef irp, void* context);
   static void returned(io::IrpRef irp, void* context);
   static void closed(io::IrpRef irp, void* context);

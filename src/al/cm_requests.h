@@ -39,7 +39,7 @@ inline constexpr std::uint32_t kCmCodes = 17;
 // A listener, a connection, or a request of a datagram service; of one Cm.
 using CmHandle = std::uint32_t;  // 0: none
 
-// Private data. What was received has the size of the message's field, filled with zeros.
+// Private data. Received data has the size of the message's field, filled with zeros.
 struct CmData {
   std::uint32_t size = 0;
   std::array<std::uint8_t, 224> bytes{};

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Kernel clients that connect: each operation of al/cm.h, between two nodes.
 #include "cm_world.h"
+#include "services/rdma_cm/cm_connector.h"
+#include "services/rdma_cm/ip_cm.h"
+#include "services/rdma_cm/kernel_ports.h"
 
 #include <algorithm>
 
@@ -18,8 +21,8 @@ constexpr std::array<std::uint8_t, 3> kHello{'h', 'i', '!'};
 class KernelCm : public testing::TestWithParam<verbs::LinkLayer> {};
 INSTANTIATE_TEST_SUITE_P(Each, KernelCm,
                          testing::Values(verbs::LinkLayer::InfiniBand, verbs::LinkLayer::Ethernet),
-                         [](const auto& info) {
-                           return info.param == verbs::LinkLayer::Ethernet ? "Ethernet"
+                         [](const auto& each) {
+                           return each.param == verbs::LinkLayer::Ethernet ? "Ethernet"
                                                                            : "InfiniBand";
                          });
 
@@ -34,6 +37,11 @@ struct Qp {
       al::create_qp(pd, verbs::QpType::Rc, caps, cq, cq, qp, std::move(irp));
     }),
               Status::Ok);
+  }
+  ~Qp() {
+    EXPECT_EQ(client.run([&](io::IrpRef irp) { al::destroy(qp, std::move(irp)); }), Status::Ok);
+    EXPECT_EQ(client.run([&](io::IrpRef irp) { al::destroy(cq, std::move(irp)); }), Status::Ok);
+    EXPECT_EQ(client.run([&](io::IrpRef irp) { al::destroy(pd, std::move(irp)); }), Status::Ok);
   }
   void go(al::CmHandle connection, QpState state) {
     const al::CmQueryOut to = client.query(connection, state);
@@ -488,6 +496,7 @@ TEST(KernelCmListen, PortsAreSharedWithPrograms) {
     EXPECT_EQ(server.destroy(listener), Status::Ok);
     EXPECT_EQ(programs.ports, 0);
     server.listen(0x0106'0051);
+    to_kernel.cancel();
   }
   EXPECT_EQ(programs.ports, 0) << "a closed client gives its ports back";
   w.service.set_ports(nullptr);
@@ -518,6 +527,90 @@ TEST(KernelCmListen, RequestsBeyondTheBacklogAreRejected) {
   ASSERT_TRUE(w.comes([&] { return all[0].is_done() && all[1].is_done(); }));
   EXPECT_EQ(all[0].status(), Status::Disconnected);
   EXPECT_TRUE(w.comes([&] { return w.is_over(); }));
+}
+
+// The rdma_cm service's side of a connection.
+struct Program final : rdma_cm::Connector::Handler {
+  void on_request(rdma_cm::Endpoint, const fabric::Port&, const rdma_cm::ConnectRequest&) override {
+    ++requests;
+  }
+  void on_datagram_request(rdma_cm::Endpoint, const fabric::Port&,
+                           const rdma_cm::DatagramRequest&) override {}
+  void on_reply(rdma_cm::Endpoint, const rdma_cm::ConnectReply& reply) override { qpn = reply.qpn; }
+  void on_datagram_reply(rdma_cm::Endpoint, const rdma_cm::DatagramReply&) override {}
+  void on_ready(rdma_cm::Endpoint) override {}
+  void on_rejected(rdma_cm::Endpoint, std::uint16_t why, const rdma_cm::Bytes&) override {
+    reason = why;
+  }
+  void on_unreachable(rdma_cm::Endpoint, const rdma_cm::Unanswered&) override { reason = 4; }
+  void on_disconnected(rdma_cm::Endpoint, bool) override { is_disconnected = true; }
+  void on_timewait_over(rdma_cm::Endpoint) override {}
+  void on_hca_gone(const fabric::Hca&) override {}
+
+  int requests = 0;
+  std::uint32_t qpn = 0;
+  std::uint32_t reason = 0;
+  bool is_disconnected = false;
+};
+
+TEST(KernelCmAndPrograms, AProgramConnectsToAKernelClient) {
+  CmWorld w;
+  Program program;
+  rdma_cm::CmConnector connector(w.service);
+  connector.set_handler(&program);
+  rdma_cm::PortTable table({}, [] { return 7u; });
+  rdma_cm::KernelPorts ports(w.bench.fabric, table);
+  w.service.set_ports(&ports);
+  {
+    GetRequest request;
+    Accept accept;
+    CmClient server(w, 1);
+    const std::uint64_t service = rdma_cm::service_id(rdma_cm::PortSpace::Tcp, 7471);
+    request.begin(server, server.listen(service));
+    rdma_cm::PortOwner owner;
+    owner.id = 1;
+    owner.address.family = rdma_cm::Family::Ipv4;
+    owner.address.port = 7471;
+    EXPECT_NE(table.bind(1, rdma_cm::PortSpace::Tcp, owner), rdma_cm::Error::None);
+    EXPECT_EQ(table.bind(0, rdma_cm::PortSpace::Tcp, owner), rdma_cm::Error::None)
+        << "the ports of another node";
+
+    rdma_cm::ConnectRequest in;
+    in.service_id = service;
+    in.path.sgid = w.port(0).gid();
+    in.path.dgid = w.port(1).gid();
+    in.path.slid = w.port(0).lid;
+    in.path.dlid = w.port(1).lid;
+    in.qpn = 0x123;
+    in.private_data.assign(rdma_cm::kIpHeaderBytes, 0);
+    const auto endpoint = connector.connect(w.port(0), in);
+    ASSERT_TRUE(endpoint);
+    ASSERT_TRUE(w.comes([&] { return request.is_done(); }));
+    EXPECT_EQ(request.out.remote_qpn, 0x123u);
+    EXPECT_EQ(program.requests, 0);
+    accept.in.handle = request.out.handle;
+    accept.in.qpn = 0x456;
+    accept.begin(server);
+    ASSERT_TRUE(w.comes([&] { return program.qpn != 0; }));
+    EXPECT_EQ(program.qpn, 0x456u);
+    EXPECT_EQ(connector.make_ready(*endpoint), Status::Ok);
+    ASSERT_TRUE(w.comes([&] { return accept.is_done(); }));
+    EXPECT_EQ(accept.status(), Status::Ok);
+    server.close();
+    ASSERT_TRUE(w.comes([&] { return program.is_disconnected; }));
+    connector.drop(*endpoint);
+    EXPECT_EQ(table.bind(1, rdma_cm::PortSpace::Tcp, owner), rdma_cm::Error::None)
+        << "the port is free again";
+
+    // Another port is the programs'.
+    CmClient client(w, 0);
+    Connect connect;
+    connect.in = connect_in(w, 0, 1, 0x300, service + 1);
+    connect.begin(client);
+    ASSERT_TRUE(w.comes([&] { return program.requests == 1; }));
+    connect.cancel();
+  }
+  w.service.set_ports(nullptr);
 }
 
 }  // namespace

@@ -15,9 +15,11 @@ namespace ib::services::test {
 
 class CmWorld : public ServicesWorld {
  public:
-  explicit CmWorld(verbs::LinkLayer link_layer = verbs::LinkLayer::InfiniBand)
+  explicit CmWorld(verbs::LinkLayer link_layer = verbs::LinkLayer::InfiniBand,
+                   const cm::Limits& limits = {})
       : ServicesWorld(link_layer),
-        service(bench.executor, bench.fabric, *gsi, [this] { return ++seed_ * 2654435761u; }),
+        service(
+            bench.executor, bench.fabric, *gsi, [this] { return ++seed_ * 2654435761u; }, limits),
         device(service) {
     system.cm = &device.device();
   }
@@ -130,6 +132,10 @@ struct Waiting {
   In in;
   Out out;
   Outcome outcome;
+  io::IrpRef start() {
+    outcome.times = 0;
+    return outcome.start();
+  }
   bool is_done() const { return outcome.is_done(); }
   Status status() const { return outcome.irp.status; }
   const std::string& reason() const { return outcome.irp.reason; }
@@ -137,34 +143,34 @@ struct Waiting {
 };
 
 struct Connect : Waiting<al::CmConnectIn, al::CmReply> {
-  void begin(CmClient& c) { c.cm.connect(in, out, outcome.start()); }
+  void begin(CmClient& c) { c.cm.connect(in, out, start()); }
 };
 struct Accept : Waiting<al::CmAcceptIn, al::CmEvent> {
-  void begin(CmClient& c) { c.cm.accept(in, out, outcome.start()); }
+  void begin(CmClient& c) { c.cm.accept(in, out, start()); }
 };
 struct GetRequest : Waiting<al::CmHandleIn, al::CmRequest> {
   void begin(CmClient& c, al::CmHandle handle) {
     in.handle = handle;
-    c.cm.get_request(in, out, outcome.start());
+    c.cm.get_request(in, out, start());
   }
 };
 struct WaitEvent : Waiting<al::CmHandleIn, al::CmEvent> {
   void begin(CmClient& c, al::CmHandle handle) {
     in.handle = handle;
-    c.cm.wait_event(in, out, outcome.start());
+    c.cm.wait_event(in, out, start());
   }
 };
 struct Disconnect : Waiting<al::CmMessageIn, al::CmEvent> {
   void begin(CmClient& c, al::CmHandle handle) {
     in.handle = handle;
-    c.cm.disconnect(in, out, outcome.start());
+    c.cm.disconnect(in, out, start());
   }
 };
 struct Resolve : Waiting<al::CmResolveIn, al::CmResolved> {
-  void begin(CmClient& c) { c.cm.resolve(in, out, outcome.start()); }
+  void begin(CmClient& c) { c.cm.resolve(in, out, start()); }
 };
 struct LoadPath : Waiting<al::CmLoadPathIn, al::CmPathAnswer> {
-  void begin(CmClient& c) { c.cm.load_path(in, out, outcome.start()); }
+  void begin(CmClient& c) { c.cm.load_path(in, out, start()); }
 };
 
 constexpr std::uint64_t kService = 0x1000'ce00'0000'0001;
@@ -190,13 +196,14 @@ struct Pair {
   al::CmHandle passive = 0;
 };
 inline Pair connect(CmClient& active, CmClient& passive, std::size_t from, std::size_t to,
-                    std::uint32_t qpn = 0x100) {
+                    std::uint32_t qpn = 0x100, std::uint8_t response_timeout = 10) {
   CmWorld& w = active.world;
   const al::CmHandle listener = passive.listen(kService);
   GetRequest request;
   request.begin(passive, listener);
   Connect req;
   req.in = connect_in(w, from, to, qpn);
+  req.in.remote_response_timeout = req.in.local_response_timeout = response_timeout;
   req.begin(active);
   EXPECT_TRUE(w.comes([&] { return request.is_done(); }));
   Accept accept;

@@ -290,6 +290,32 @@ def ping_driver(report, user):
             require("dead softibd" not in again.text, "softibd did not end in order")
 
 
+def echo_driver(report, user):
+    with report.case("programs connect to a driver: rdma_client and examples/driver_echo"), store_folder(user) as folder:
+        config = write_store(folder, user, PING_CONFIG.replace("Ping", "Echo").replace('"ping"', '"echo"'),
+                             {"echo": (examples.ready().driver_echo, "IBA\\Echo")})
+        with harness.Fabric(nodes=2, user=user, name="echo", extra=["--config", str(config)]) as fabric:
+            def served():
+                notes = [child.get("note", "") for node in (0, 1) for child in hca_of(fabric, node)["children"]]
+                return sum(int(found.group(1)) for found in re.finditer(r"(\d+) in all", " ".join(notes)))
+            harness.wait_until(lambda: "port 7471" in fabric.softib("devices", "--fabric", fabric.name).text, 40,
+                               "the drivers to listen")
+            for count in (1, 2, 3):
+                client = fabric.start(["rdma_client", "-s", "node1"], 0)
+                harness.Result(client, client.wait(40), 40).require("rdma_client: end 0")
+                harness.wait_until(lambda count=count: served() == count, 40, "the driver to count it")
+            # The port is the driver's: no program of the node gets it.
+            server = fabric.start(["rdma_server"], 1)
+            server.wait(40)
+            require("rdma_create_ep" in server.text(), f"rdma_server got the driver's port: {server.text()}")
+            softib(fabric, "driver", "unload", "echo")
+            harness.wait_until(lambda: sum(objects(fabric).values()) == 0, 40, "the driver's objects to go")
+            server = fabric.start(["rdma_server"], 1)
+            server.wait_for_text("rdma_server: start", 40)
+            client = fabric.start(["rdma_client", "-s", "node1"], 0)
+            harness.Result(client, client.wait(40), 40).require("rdma_client: end 0")
+
+
 def modules(report, user):
     with report.case("a driver from the store serves a child from the configuration, goes and comes") as remarks:
         with store_folder(user) as folder:
@@ -365,7 +391,7 @@ def test(report, user):
         with harness.Fabric(nodes=2, user=user) as fabric:
             for part in shared:
                 part(report, fabric)
-    for part in (modules, ping_driver, shutdown):
+    for part in (modules, ping_driver, echo_driver, shutdown):
         if report.wanted(part.__name__):
             part(report, user)
 

@@ -20,11 +20,12 @@ from harness import Failed, Skipped
 
 class Built(NamedTuple):
     driver_ping: pathlib.Path
+    driver_echo: pathlib.Path
     user_ping: pathlib.Path
 
 
 RESULT = harness.BUILD / "examples"
-BUILT = Built(RESULT / "libdriver_ping.so", RESULT / "user_ping")
+BUILT = Built(RESULT / "libdriver_ping.so", RESULT / "libdriver_echo.so", RESULT / "user_ping")
 
 
 def run(*words):

@@ -18,8 +18,8 @@ constexpr std::uint8_t kSend = 0x03;
 }  // namespace
 
 CmService::CmService(platform::Executor& executor, const fabric::Fabric& fabric, Gsi& gsi,
-                     std::function<std::uint32_t()> random)
-    : executor_(executor), fabric_(fabric), gsi_(gsi), random_(std::move(random)) {
+                     std::function<std::uint32_t()> random, const cm::Limits& limits)
+    : executor_(executor), fabric_(fabric), gsi_(gsi), random_(std::move(random)), limits_(limits) {
   GsiAgent agent;
   agent.name = "communication manager";
   agent.mgmt_class = kCmClass;

@@ -102,9 +102,9 @@ class HcaCm {
 
 class CmService {
  public:
-  // `random` gives the engines their seeds.
+  // `random` gives the engines their seeds; `limits` are those of each.
   CmService(platform::Executor& executor, const fabric::Fabric& fabric, Gsi& gsi,
-            std::function<std::uint32_t()> random);
+            std::function<std::uint32_t()> random, const cm::Limits& limits = {});
   CmService(const CmService&) = delete;
   CmService& operator=(const CmService&) = delete;
   ~CmService();
@@ -115,9 +115,10 @@ class CmService {
 
   HcaCm& manager_of(const fabric::Hca& hca);
 
-  // For those that listen without being programs. Null: there are no programs' ports.
+  // For those that listen without being programs. May be null.
   void set_ports(CmPorts* ports) { ports_ = ports; }
-  // Takes a port for a listener of the node; several may have it. False: a program has it.
+  // Takes a port for a listener of the node; several may have it. Returns false if a program has
+  // it.
   bool take_port(const fabric::Node& node, std::uint64_t service_id);
   void give_back_port(const fabric::Node& node, std::uint64_t service_id);
 
@@ -150,6 +151,7 @@ class CmService {
   const fabric::Fabric& fabric_;
   Gsi& gsi_;
   std::function<std::uint32_t()> random_;
+  cm::Limits limits_;
   AgentId agent_ = 0;
   std::vector<CmConsumer*> consumers_;
   std::map<std::uint32_t, std::unique_ptr<HcaCm>> managers_;  // by index of the HCA

@@ -16,10 +16,11 @@ constexpr Duration kFullRetry = std::chrono::milliseconds(1);
 // MADs that wait for room; the communication manager sends again what is lost.
 constexpr std::size_t kMostUnsent = 16384;
 
-cm::Config config_of(const fabric::Hca& hca, std::uint64_t seed) {
+cm::Config config_of(const fabric::Hca& hca, std::uint64_t seed, const cm::Limits& limits) {
   cm::Config config;
   config.ca_guid = hca.node_guid;
   config.seed = seed;
+  config.limits = limits;
   return config;
 }
 
@@ -41,7 +42,7 @@ std::vector<std::uint32_t> ids_of(const std::unordered_map<std::uint32_t, CmCons
 }  // namespace
 
 HcaCm::HcaCm(CmService& service, const fabric::Hca& hca, std::uint64_t seed)
-    : service_(service), hca_(hca), engine_(config_of(hca, seed)) {
+    : service_(service), hca_(hca), engine_(config_of(hca, seed, service.limits_)) {
   set_ports();
 }
 
