@@ -42,7 +42,7 @@ DaemonRdmaCm::DaemonRdmaCm(platform::Executor& executor, const fabric::Fabric& f
     : fabric_(fabric),
       connector_(executor, fabric, devices.gsi(),
                  [this] { return static_cast<std::uint32_t>(random_()); }),
-      routes_(devices.sa()),
+      routes_(devices.sa(), executor),
       service_(fabric, connector_, routes_, make_options(random_, devices.tree().core().trace)) {}
 
 Result<std::uint32_t> DaemonRdmaCm::open(const verbs::control::OpenRdmaCmIn& in, std::uint32_t pid,

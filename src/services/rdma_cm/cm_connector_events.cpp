@@ -55,10 +55,9 @@ void CmConnector::on_port(const GsiPortEvent& event) {
   if (port == nullptr) return;
   const auto at = managers_.find(port->element);
   if (at != managers_.end()) set_ports(at->second);
-  if (event.change != GsiPortChange::Closed || at == managers_.end()) return;
-  const fabric::Hca* hca = at->second.hca;
+  const fabric::Hca* hca = fabric_.hca_of(*port);
   later([hca](Handler& handler) {
-    if (!hca->present) handler.on_hca_gone(*hca);
+    hca->present ? handler.on_ports_changed(*hca) : handler.on_hca_gone(*hca);
   });
 }
 

@@ -11,7 +11,7 @@ Error PortTable::check(const Owners& owners, const PortOwner& owner, bool reuse)
     const bool other_family = other.address.family != owner.address.family;
     if (owner.af_only && other.af_only && other_family) continue;
     if (is_any(owner.address) || is_any(other.address)) return Error::NoAddress;
-    if (owner.address.ip == other.address.ip) return Error::AddressInUse;
+    if (!other_family && owner.address.ip == other.address.ip) return Error::AddressInUse;
   }
   return Error::None;
 }
@@ -85,7 +85,8 @@ const PortOwner* PortTable::find_listener(std::uint32_t node, PortSpace space,
       rank = 3;
     } else if (is_any(owner.address)) {
       const bool same = owner.address.family == address.family;
-      rank = same ? 2 : owner.address.family == Family::Ipv6 && !owner.af_only ? 1 : 0;
+      const bool both = owner.address.family == Family::Ipv6 && address.family == Family::Ipv4;
+      rank = same ? 2 : both && !owner.af_only ? 1 : 0;
     }
     if (rank > best_rank) {
       best = &owner;
