@@ -38,7 +38,8 @@ class CmConsumer {
   virtual void on_manager(HcaCm& manager) = 0;
   // May come from inside a call that the consumer makes. It may call anything of `manager`.
   virtual void on_event(HcaCm& manager, const cm::Event& event) = 0;
-  virtual void on_hca_gone(const fabric::Hca& hca) = 0;  // pulled out
+  virtual void on_hca_gone(const fabric::Hca& hca) = 0;  // pulled out; may come more than once
+  virtual void on_ports_changed(const fabric::Hca&) {}   // states or addresses
 };
 
 // The ports of the programs of a node, which the service IDs of the RDMA IP service [IBA1 annex
