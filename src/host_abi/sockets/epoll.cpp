@@ -68,6 +68,14 @@ std::vector<Handle>& sets() {
 }
 constinit std::atomic<int> set_count{0};
 
+// Descriptors that are sets, or have been members of one. librdmacm closes others, and does so while
+// this file holds its locks.
+constinit std::array<std::atomic<bool>, kMostDescriptors> is_concerned{};
+
+void concern(int fd) {
+  is_concerned[static_cast<std::size_t>(fd)].store(true);
+}
+
 Handle find_set(int fd) {
   if (set_count.load(std::memory_order_acquire) == 0) return {};
   const std::lock_guard guard(sets_mutex());
@@ -83,6 +91,7 @@ Handle make_set(int fd) {
   set->fd = fd;
   set->kick = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   if (set->kick < 0) return {};
+  concern(fd);
   const std::lock_guard guard(sets_mutex());
   sets().push_back(set);
   set_count.fetch_add(1, std::memory_order_release);
@@ -177,14 +186,17 @@ void note_report(Item& item, const Socket& socket, std::uint32_t events) {
 }
 
 // Reports of rsockets. Also settles the items.
-int collect(Epoll& set, epoll_event* events, int room) {
+int collect(Epoll& set, epoll_event* events, int room, std::vector<int>& new_listeners) {
   const std::lock_guard guard(set.mutex);
   int count = 0;
   const std::size_t total = set.items.size();
   for (std::size_t step = 0; step < total && count < room; ++step) {
     Item& item = set.items[(set.next + step) % total];
     const Ref socket = find(item.fd);
-    if (socket && socket->state.load() == State::Listening) listen_over_rdma(item.fd, *socket);
+    if (socket && socket->state.load() == State::Listening &&
+        (!socket->tried.load() || !socket->is_own())) {
+      new_listeners.push_back(item.fd);
+    }
     settle(set, item, socket);
     if (!socket) continue;
     const std::uint32_t found = events_of(item, *socket);
@@ -226,7 +238,11 @@ int wait_in(Epoll& set, epoll_event* events, int room, const Deadline& deadline,
   }
   const std::int64_t start = now();
   for (unsigned round = 0;; ++round) {
-    int count = collect(set, events, room);
+    std::vector<int> new_listeners;
+    int count = collect(set, events, room, new_listeners);
+    for (const int fd : new_listeners) {
+      if (const Ref socket = find(fd)) listen_over_rdma(fd, *socket);
+    }
     // The kernel's set costs a system call.
     if (count < room && (count > 0 || round % 8 == 0)) {
       const int more = real::epoll_pwait(set.fd, events + count, room - count, 0, nullptr);
@@ -263,6 +279,7 @@ int change(Epoll& set, int operation, int fd, epoll_event* event) {
     const State state = socket ? socket->state.load() : State::Plain;
     item.in_kernel = state != State::Connecting && state != State::Connected;
     if (item.in_kernel && real::epoll_ctl(set.fd, operation, fd, event) != 0) return -1;
+    concern(fd);
     set.items.push_back(item);
     wake(set);
     return 0;
@@ -292,7 +309,11 @@ int wait_with(int set_fd, epoll_event* events, int room, const Deadline& deadlin
 }  // namespace
 
 void forget_in_epolls(int fd) {
-  if (set_count.load(std::memory_order_acquire) == 0 || in_vfork_child()) return;
+  if (set_count.load(std::memory_order_acquire) == 0 ||
+      !is_concerned[static_cast<std::size_t>(fd)].load() || in_vfork_child()) {
+    return;
+  }
+  is_concerned[static_cast<std::size_t>(fd)].store(false);
   const std::lock_guard guard(sets_mutex());
   const auto removed = std::erase_if(sets(), [fd](const Handle& set) { return set->fd == fd; });
   set_count.fetch_sub(static_cast<int>(removed), std::memory_order_release);
@@ -313,7 +334,10 @@ extern "C" {
 int sockets_epoll_ctl(int set_fd, int operation, int fd, epoll_event* event)
     IB_STANDS_FOR("epoll_ctl");
 int sockets_epoll_ctl(int set_fd, int operation, int fd, epoll_event* event) {
-  if (!is_on()) return real::epoll_ctl(set_fd, operation, fd, event);
+  const int most = kMostDescriptors;
+  if (!is_on() || set_fd < 0 || set_fd >= most || fd < 0 || fd >= most) {
+    return real::epoll_ctl(set_fd, operation, fd, event);
+  }
   Handle set = find_set(set_fd);
   if (operation == EPOLL_CTL_ADD && event != nullptr && (find(fd) || may_connect(fd))) {
     if (!set) set = make_set(set_fd);

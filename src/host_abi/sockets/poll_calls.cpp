@@ -48,14 +48,14 @@ class PollWait {
   PollWait(pollfd* entries, nfds_t count)
       : entries_(entries), count_(count), waits_(2 * count), sockets_(count), at_(count) {
     for (nfds_t i = 0; i < count_; ++i) {
-      new (&sockets_[i]) Ref(find(entries_[i].fd));
+      sockets_[i] = find(entries_[i].fd);
       if (sockets_[i] && sockets_[i]->state.load() == State::Listening) {
         listen_over_rdma(entries_[i].fd, *sockets_[i]);
       }
     }
   }
   ~PollWait() {
-    for (nfds_t i = 0; i < count_; ++i) sockets_[i].~Ref();
+    for (nfds_t i = 0; i < count_; ++i) sockets_[i] = Ref();
   }
   PollWait(const PollWait&) = delete;
   PollWait& operator=(const PollWait&) = delete;
