@@ -19,7 +19,7 @@ import sys
 import harness
 from harness import Failed
 
-SECONDS = 60
+SECONDS = 40
 SERVER, CLIENT = "127.77.0.1", "127.77.0.2"
 MEBIBYTES = 24
 SWITCH = ("--sockets",)

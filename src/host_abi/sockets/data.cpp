@@ -38,7 +38,9 @@ int error_of(const Rdma& api, Socket& socket) {
   int error = 0;
   socklen_t length = sizeof error;
   if (api.getsockopt(socket.rs.load(), SOL_SOCKET, SO_ERROR, &error, &length) != 0) return EIO;
-  return error;
+  if (error != 0) return error;
+  pollfd entry{socket.rs.load(), 0, 0};
+  return api.poll(&entry, 1, 0) > 0 && (entry.revents & POLLERR) != 0 ? EIO : 0;
 }
 
 bool would_block(const Socket& socket, int flags) {

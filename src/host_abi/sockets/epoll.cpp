@@ -31,8 +31,8 @@ static_assert(EPOLLIN == POLLIN && EPOLLOUT == POLLOUT && EPOLLERR == POLLERR &&
               EPOLLWRNORM == POLLWRNORM);
 constexpr std::uint32_t kConditions =
     EPOLLIN | EPOLLRDNORM | EPOLLOUT | EPOLLWRNORM | EPOLLRDHUP | EPOLLPRI;
-constexpr std::uint32_t kReading = EPOLLIN | EPOLLRDNORM;
-constexpr std::uint32_t kWriting = EPOLLOUT | EPOLLWRNORM;
+constexpr std::uint32_t kReading{EPOLLIN | EPOLLRDNORM};
+constexpr std::uint32_t kWriting{EPOLLOUT | EPOLLWRNORM};
 
 struct Item {
   int fd = -1;

@@ -201,10 +201,7 @@ extern "C" {
 // rpoll() calls this too, with descriptors of the kernel.
 int sockets_poll(pollfd* entries, nfds_t count, int timeout) IB_STANDS_FOR("poll");
 int sockets_poll(pollfd* entries, nfds_t count, int timeout) {
-  if (is_sleeping()) {
-    const timespec time{timeout / 1000, timeout % 1000 * 1'000'000L};
-    return real::ppoll(entries, count, timeout < 0 ? nullptr : &time, mask_of_sleep());
-  }
+  if (is_sleeping()) return timeout == 0 ? real::poll(entries, count, 0) : poll_of_sleep(entries, count);
   if (!any_in_table(entries, count)) return real::poll(entries, count, timeout);
   return poll_all(entries, count, Deadline::after_ms(timeout), nullptr);
 }

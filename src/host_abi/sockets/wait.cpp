@@ -18,6 +18,8 @@ constexpr std::int64_t kSecond = 1'000'000'000;
 constexpr int kLongestSleep = 250;  // ms
 constinit thread_local const sigset_t* sleep_mask = nullptr;
 constinit thread_local bool sleeping = false;
+constinit thread_local bool sleep_is_over = false;
+constinit thread_local int sleep_limit = 0;
 
 }  // namespace
 
@@ -54,19 +56,28 @@ int sleep_in_rpoll(pollfd* entries, nfds_t count, const Deadline& deadline, cons
     const timespec time{left / 1000, left % 1000 * 1'000'000L};
     return real::ppoll(entries, count, &time, mask);
   }
+  // Without a time limit: rpoll() of librdmacm 44 counts a thread whose time is over as one that
+  // still sleeps, and lets none sleep again after the next wake-up. The limit is put into its poll().
   sleep_mask = mask;
+  sleep_limit = left;
+  sleep_is_over = false;
   sleeping = true;
-  const int result = api->poll(entries, count, left);
+  const int result = api->poll(entries, count, -1);
   sleeping = false;
-  return result;
+  return result < 0 && sleep_is_over ? 0 : result;
 }
 
 bool is_sleeping() {
   return sleeping;
 }
 
-const sigset_t* mask_of_sleep() {
-  return sleep_mask;
+int poll_of_sleep(pollfd* entries, nfds_t count) {
+  const timespec time{sleep_limit / 1000, sleep_limit % 1000 * 1'000'000L};
+  const int result = real::ppoll(entries, count, &time, sleep_mask);
+  if (result != 0) return result;
+  sleep_is_over = true;
+  errno = EINTR;
+  return -1;
 }
 
 short ask_for(short asked) {

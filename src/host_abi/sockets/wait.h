@@ -39,8 +39,8 @@ inline constexpr std::int64_t kPollTime = 40'000;
 // Sleeps until rpoll() has something to report, or for a quarter of a second (returns 0): the end of
 // a peer that was killed wakes nobody. -1, EINTR: a signal came. `mask` may be nullptr.
 int sleep_in_rpoll(pollfd* entries, nfds_t count, const Deadline& deadline, const sigset_t* mask);
-// This thread is in there, so a call of poll() is rpoll()'s; and the mask for it, or nullptr.
+// This thread is in there, so a call of poll() is rpoll()'s; and what that call does.
 bool is_sleeping();
-const sigset_t* mask_of_sleep();
+int poll_of_sleep(pollfd* entries, nfds_t count);
 
 }  // namespace ib::host_abi::sockets
