@@ -116,8 +116,8 @@ ssize_t transmit(int fd, Socket& socket, const void* buffer, std::size_t length,
   std::size_t done = 0;
   while (done < length) {
     const std::size_t part = std::min(length - done, kMostAtOnce);
-    const ssize_t sent = api->send(socket.rs.load(), static_cast<const char*>(buffer) + done, part,
-                                   MSG_DONTWAIT);
+    const ssize_t sent =
+        api->send(socket.rs.load(), static_cast<const char*>(buffer) + done, part, MSG_DONTWAIT);
     if (sent > 0) done += static_cast<std::size_t>(sent);
     if (sent == static_cast<ssize_t>(part)) continue;
     const int error = sent < 0 ? errno : EAGAIN;

@@ -69,8 +69,7 @@ ssize_t send_file(int fd, Socket& socket, int file, off64_t* offset, std::size_t
       if (got < 0 && total == 0) total = -1;
       break;
     }
-    const ssize_t sent =
-        transmit(fd, socket, buffer.data(), static_cast<std::size_t>(got), 0);
+    const ssize_t sent = transmit(fd, socket, buffer.data(), static_cast<std::size_t>(got), 0);
     if (sent < 0) {
       if (total == 0) total = -1;
       break;

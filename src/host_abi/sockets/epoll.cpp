@@ -38,9 +38,9 @@ struct Item {
   int fd = -1;
   epoll_event event{};
   bool in_kernel = false;
-  bool disabled = false;         // EPOLLONESHOT has fired
-  std::uint32_t reported = 0;    // EPOLLET: not to be reported again
-  std::uint32_t reads = 0;       // of Socket, when it was
+  bool disabled = false;       // EPOLLONESHOT has fired
+  std::uint32_t reported = 0;  // EPOLLET: not to be reported again
+  std::uint32_t reads = 0;     // of Socket, when it was
   std::uint32_t full_writes = 0;
 };
 
@@ -68,8 +68,8 @@ std::vector<Handle>& sets() {
 }
 constinit std::atomic<int> set_count{0};
 
-// Descriptors that are sets, or have been members of one. librdmacm closes others, and does so while
-// this file holds its locks.
+// Descriptors that are sets, or have been members of one. librdmacm closes others, and does so
+// while this file holds its locks.
 constinit std::array<std::atomic<bool>, kMostDescriptors> is_concerned{};
 
 void concern(int fd) {
@@ -131,7 +131,7 @@ void settle(Epoll& set, Item& item, const Ref& socket) {
   errno = error;
 }
 
-// What rpoll() can be asked for this item; nothing if it is the kernel's, or there is no news.
+// The rsocket of an item and the events to poll it for; -1 if it is the kernel's, or there is no news.
 struct Question {
   int rs = -1;
   short events = 0;
@@ -285,8 +285,7 @@ int change(Epoll& set, int operation, int fd, epoll_event* event) {
     return 0;
   }
   if (!exists) return real::epoll_ctl(set.fd, operation, fd, event);
-  const int result =
-      found->in_kernel ? real::epoll_ctl(set.fd, operation, fd, event) : 0;
+  const int result = found->in_kernel ? real::epoll_ctl(set.fd, operation, fd, event) : 0;
   if (result != 0) return result;
   if (operation == EPOLL_CTL_DEL) {
     set.items.erase(found);
@@ -358,8 +357,7 @@ int sockets_epoll_wait(int set, epoll_event* events, int room, int timeout) {
 
 int sockets_epoll_pwait(int set, epoll_event* events, int room, int timeout, const sigset_t* mask)
     IB_STANDS_FOR("epoll_pwait");
-int sockets_epoll_pwait(int set, epoll_event* events, int room, int timeout,
-                        const sigset_t* mask) {
+int sockets_epoll_pwait(int set, epoll_event* events, int room, int timeout, const sigset_t* mask) {
   return wait_with(set, events, room, Deadline::after_ms(timeout), timeout, mask);
 }
 

@@ -59,7 +59,9 @@ class PollWait {
   }
   PollWait(const PollWait&) = delete;
   PollWait& operator=(const PollWait&) = delete;
-  bool valid() { return waits_.get() != nullptr && sockets_.get() != nullptr && at_.get() != nullptr; }
+  bool valid() {
+    return waits_.get() != nullptr && sockets_.get() != nullptr && at_.get() != nullptr;
+  }
 
   int run(const Deadline& deadline, const sigset_t* mask) {
     const std::int64_t start = now();
@@ -125,7 +127,8 @@ class PollWait {
       return translate(socket, asked, POLLERR);
     }
     // The attempt to connect has ended since.
-    if (at_[i] == 0) return socket.event.load() == waits_[i].fd && waits_[i].fd >= 0 ? short{0} : from_kernel;
+    if (at_[i] == 0)
+      return socket.event.load() == waits_[i].fd && waits_[i].fd >= 0 ? short{0} : from_kernel;
     pollfd& wait = waits_[at_[i]];
     if (loaded_rdma()->poll(&wait, 1, 0) <= 0) return from_kernel;
     if (socket.state.load() == State::Listening) {
@@ -201,7 +204,8 @@ extern "C" {
 // rpoll() calls this too, with descriptors of the kernel.
 int sockets_poll(pollfd* entries, nfds_t count, int timeout) IB_STANDS_FOR("poll");
 int sockets_poll(pollfd* entries, nfds_t count, int timeout) {
-  if (is_sleeping()) return timeout == 0 ? real::poll(entries, count, 0) : poll_of_sleep(entries, count);
+  if (is_sleeping())
+    return timeout == 0 ? real::poll(entries, count, 0) : poll_of_sleep(entries, count);
   if (!any_in_table(entries, count)) return real::poll(entries, count, timeout);
   return poll_all(entries, count, Deadline::after_ms(timeout), nullptr);
 }

@@ -38,8 +38,7 @@ bool Ranges::parse_one(std::string_view text) {
   range.bits = kAllBits;
   if (slash != std::string_view::npos) {
     const std::string_view bits = text.substr(slash + 1);
-    const auto [end, error] =
-        std::from_chars(bits.data(), bits.data() + bits.size(), range.bits);
+    const auto [end, error] = std::from_chars(bits.data(), bits.data() + bits.size(), range.bits);
     if (error != std::errc{} || end != bits.data() + bits.size()) return false;
     if (range.bits > (is_ipv4 ? kAllBits - kMappedBits : kAllBits)) return false;
     if (is_ipv4) range.bits += kMappedBits;

@@ -28,7 +28,29 @@ bool resolve(void* from, const char* name, Function& function) {
   return function != nullptr;
 }
 
+// Some programs (nginx) clear their environment before the first connection.
+struct Variable {
+  const char* name;
+  char* value;
+};
+constinit Variable variables[] = {{"RDMAV_DRIVERS", nullptr},      {"SOFTIB_SOCKET", nullptr},
+                                  {"SOFTIB_NODE", nullptr},        {"SOFTIB_FABRIC", nullptr},
+                                  {"SOFTIB_RUNTIME_DIR", nullptr}, {"SOFTIB_MEMORY_PATH", nullptr}};
+
+void keep_variables() {
+  for (Variable& one : variables) {
+    if (const char* value = ::secure_getenv(one.name)) one.value = ::strdup(value);
+  }
+}
+
+void restore_variables() {
+  for (const Variable& one : variables) {
+    if (one.value != nullptr) ::setenv(one.name, one.value, 0);
+  }
+}
+
 bool load() {
+  restore_variables();
   void* from = ::dlopen("librdmacm.so.1", RTLD_NOW | RTLD_LOCAL);
   if (from == nullptr) return false;
   Rdma& f = functions;
@@ -39,8 +61,8 @@ bool load() {
          resolve(from, "rsend", f.send) && resolve(from, "rpoll", f.poll) &&
          resolve(from, "rgetpeername", f.getpeername) &&
          resolve(from, "rgetsockname", f.getsockname) &&
-         resolve(from, "rsetsockopt", f.setsockopt) &&
-         resolve(from, "rgetsockopt", f.getsockopt) && resolve(from, "rfcntl", f.fcntl);
+         resolve(from, "rsetsockopt", f.setsockopt) && resolve(from, "rgetsockopt", f.getsockopt) &&
+         resolve(from, "rfcntl", f.fcntl);
 }
 
 void before_fork() {
@@ -58,6 +80,7 @@ void after_fork_in_child() {
 }
 
 [[gnu::constructor]] void start() {
+  keep_variables();
   own_pid.store(::getpid(), std::memory_order_relaxed);
   ::pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
 }

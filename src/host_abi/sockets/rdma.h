@@ -2,7 +2,7 @@
 // The rsockets of the distribution's librdmacm, loaded when the first connection needs them: most
 // processes of a program never open one.
 //
-// What they hold belongs to the process that loaded them. A child of fork() gets plain TCP.
+// Their state belongs to the process that loaded them. A child of fork() gets plain TCP.
 #pragma once
 
 #include <poll.h>

@@ -41,8 +41,7 @@ inline constinit Real<int(int, fd_set*, fd_set*, fd_set*, timeval*)> select{"sel
 inline constinit Real<int(int, fd_set*, fd_set*, fd_set*, const timespec*, const sigset_t*)>
     pselect{"pselect"};
 inline constinit Real<int(int, int, int, epoll_event*)> epoll_ctl{"epoll_ctl"};
-inline constinit Real<int(int, epoll_event*, int, int, const sigset_t*)> epoll_pwait{
-    "epoll_pwait"};
+inline constinit Real<int(int, epoll_event*, int, int, const sigset_t*)> epoll_pwait{"epoll_pwait"};
 inline constinit Real<int(int, int)> shutdown{"shutdown"};
 inline constinit Real<int(int, sockaddr*, socklen_t*)> getsockname{"getsockname"};
 inline constinit Real<int(int, sockaddr*, socklen_t*)> getpeername{"getpeername"};

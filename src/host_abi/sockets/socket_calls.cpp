@@ -6,6 +6,7 @@
 #include "host_abi/sockets/switch.h"
 #include "host_abi/sockets/wait.h"
 
+#include <linux/sockios.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/ioctl.h>
@@ -14,7 +15,6 @@
 #include <cerrno>
 #include <cstdarg>
 #include <cstring>
-#include <linux/sockios.h>
 
 namespace ib::host_abi::sockets {
 namespace {

@@ -8,6 +8,7 @@
 
 #include <fcntl.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -83,6 +84,13 @@ void set(const Rdma& api, int rs, int level, int name, int value) {
   static_cast<void>(api.setsockopt(rs, level, name, &value, sizeof value));
 }
 
+// Without messages now and then, a reader is not told that its peer was killed.
+bool prepare(const Rdma& api, int rs) {
+  set(api, rs, IPPROTO_TCP, TCP_KEEPIDLE, 1);
+  set(api, rs, SOL_SOCKET, SO_KEEPALIVE, 1);
+  return api.fcntl(rs, F_SETFL, O_NONBLOCK) == 0;
+}
+
 // Returns an rsocket that is connected as the program's would be, or -1: then TCP has to decide.
 int connect_over_rdma(const Rdma& api, const Endpoint& local, const Endpoint& remote) {
   const bool as_ipv6 = !is_mapped(remote.address);
@@ -98,7 +106,7 @@ int connect_over_rdma(const Rdma& api, const Endpoint& local, const Endpoint& re
   }
   Name destination = make_name(remote, as_ipv6);
   fine = fine && api.connect(rs, destination.get(), destination.length) == 0;
-  if (fine && api.fcntl(rs, F_SETFL, O_NONBLOCK) == 0) return rs;
+  if (fine && prepare(api, rs)) return rs;
   api.close(rs);
   return -1;
 }
@@ -125,8 +133,8 @@ void* attempt(void* argument) {
     socket.state.store(State::Connected);
   } else {
     // Not blocking, as the program has set it; the kernel reports the rest.
-    const int result = real::connect(todo->fd, reinterpret_cast<sockaddr*>(&todo->address),
-                                     todo->length);
+    const int result =
+        real::connect(todo->fd, reinterpret_cast<sockaddr*>(&todo->address), todo->length);
     if (result != 0 && errno != EINPROGRESS) socket.error.store(errno);
     socket.state.store(State::Plain);
   }
@@ -222,8 +230,8 @@ void listens(int fd, int backlog) {
   if (!local.valid) return;
   if (!is_wildcard(local.address) && !ranges.contains(local.address)) return;
   const int flags = real::fcntl(fd, F_GETFL);
-  const Ref socket = add(fd, State::Listening, option(fd, SOL_SOCKET, SO_DOMAIN),
-                         (flags & O_NONBLOCK) != 0);
+  const Ref socket =
+      add(fd, State::Listening, option(fd, SOL_SOCKET, SO_DOMAIN), (flags & O_NONBLOCK) != 0);
   if (socket) socket->backlog = backlog;
 }
 
@@ -262,7 +270,7 @@ int accept_over_rdma(const Rdma& api, Socket& listener, sockaddr* address, sockl
   if (ready.fd < 0 || api.poll(&ready, 1, 0) <= 0) return -1;
   const int rs = api.accept(ready.fd, nullptr, nullptr);
   if (rs < 0) return -1;
-  static_cast<void>(api.fcntl(rs, F_SETFL, O_NONBLOCK));
+  static_cast<void>(prepare(api, rs));
   const int fd = ::socket(listener.family, SOCK_STREAM | (flags & SOCK_CLOEXEC), 0);
   Ref socket;
   if (fd >= 0) {

@@ -28,10 +28,10 @@ bool wants_rdma(int fd, const sockaddr* address, socklen_t length);
 // Names of a connection, in the family of the program's socket.
 int name_of(Socket& socket, bool peer, sockaddr* address, socklen_t* length);
 
-// What poll() reports for a connection, of what rpoll() said to `asked`.
-short translate(Socket& socket, short asked, short reported);
-// What rpoll() has to be asked for that.
-short ask_for(short asked);
+// The events of poll() for a connection, from those of rpoll().
+short translate(Socket& socket, short wanted, short reported);
+// The events that rpoll() gets for those of poll().
+short ask_for(short wanted);
 
 // Waits for one connection as poll() does; SO_RCVTIMEO or SO_SNDTIMEO of `fd` limits it. Returns 0,
 // or an error number (EAGAIN: the time is over).

@@ -57,7 +57,8 @@ int sleep_in_rpoll(pollfd* entries, nfds_t count, const Deadline& deadline, cons
     return real::ppoll(entries, count, &time, mask);
   }
   // Without a time limit: rpoll() of librdmacm 44 counts a thread whose time is over as one that
-  // still sleeps, and lets none sleep again after the next wake-up. The limit is put into its poll().
+  // still sleeps, and lets none sleep again after the next wake-up. The limit is put into its
+  // poll().
   sleep_mask = mask;
   sleep_limit = left;
   sleep_is_over = false;

@@ -17,7 +17,7 @@ std::int64_t now();
 
 class Deadline {
  public:
-  // nullptr: none.
+  // There is none if `timeout` is nullptr.
   explicit Deadline(const timespec* timeout);
   static Deadline after_ms(int milliseconds);  // negative: none
 
@@ -36,8 +36,8 @@ class Deadline {
 // How long a thread polls before it sleeps: a good deal longer than an answer takes.
 inline constexpr std::int64_t kPollTime = 40'000;
 
-// Sleeps until rpoll() has something to report, or for a quarter of a second (returns 0): the end of
-// a peer that was killed wakes nobody. -1, EINTR: a signal came. `mask` may be nullptr.
+// Sleeps until rpoll() has something to report, or for a quarter of a second (returns 0): the end
+// of a peer that was killed wakes nobody. -1, EINTR: a signal came. `mask` may be nullptr.
 int sleep_in_rpoll(pollfd* entries, nfds_t count, const Deadline& deadline, const sigset_t* mask);
 // This thread is in there, so a call of poll() is rpoll()'s; and what that call does.
 bool is_sleeping();

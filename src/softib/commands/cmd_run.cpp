@@ -58,8 +58,8 @@ void check_address_space() {
 void warn_of_tcp(const std::string& file) {
   const std::string reason = tcp_only_reason(file);
   if (reason.empty()) return;
-  complain(fmt::format("warning: --sockets has no effect on {}, whose connections use plain TCP: {}",
-                       file, reason));
+  complain(fmt::format(
+      "warning: --sockets has no effect on {}, whose connections use plain TCP: {}", file, reason));
 }
 
 std::string choose_node(const RunOptions& options, const FabricShape& wanted, const Json& state) {

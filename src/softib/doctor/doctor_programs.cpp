@@ -74,12 +74,13 @@ void check_socket_switch(Findings& findings) {
     return;
   }
   const std::string preload = librspreload_path();
-  findings.push_back({"socket switch", Level::Ok,
-                      fmt::format("there (rsockets of {}); {}", library,
-                                  preload.empty() ? "no librspreload"
-                                                  : "librspreload, not used: " + preload),
-                      {},
-                      {}});
+  findings.push_back(
+      {"socket switch",
+       Level::Ok,
+       fmt::format("there (rsockets of {}); {}", library,
+                   preload.empty() ? "no librspreload" : "librspreload, not used: " + preload),
+       {},
+       {}});
 }
 
 }  // namespace
