@@ -81,7 +81,7 @@ def http(fabric, report, folder):
             raise Failed(f"not over RDMA:\n{harness.tail(server.text())}")
 
 
-NGINX = """daemon {daemon}; master_process {master}; worker_processes 2; pid {folder}/nginx.pid; error_log stderr info;
+NGINX = """{user} daemon {daemon}; master_process {master}; worker_processes 2; pid {folder}/nginx.pid; error_log stderr info;
 events {{ worker_connections 64; }}
 http {{
   access_log {folder}/access.log;
@@ -91,6 +91,10 @@ http {{
   server {{ listen {port}; root {folder}; dav_methods PUT; }}
 }}
 """
+
+
+def user_is_root(folder):
+    return folder.stat().st_uid == 0
 
 
 def nginx(fabric, report, folder):
@@ -103,7 +107,9 @@ def nginx(fabric, report, folder):
             port = harness.free_port()
             (folder / "access.log").unlink(missing_ok=True)
             config = folder / "nginx.conf"
-            config.write_text(NGINX.format(folder=folder, port=port, daemon="off", **values))
+            config.write_text(NGINX.format(folder=folder, port=port, daemon="off",
+                                           # Workers of another user have no access to softibd.
+                                           user="user root;" if user_is_root(folder) else "", **values))
             config.chmod(0o644)
             server = serve(fabric, [program, "-c", config, "-p", folder, "-e", "stderr"], port)
             run(fabric, ["curl", "-sS", "-o", folder / "down", f"http://{SERVER}:{port}/data"]).require()
