@@ -81,7 +81,8 @@ def http(fabric, report, folder):
             raise Failed(f"not over RDMA:\n{harness.tail(server.text())}")
 
 
-NGINX = """{user} daemon {daemon}; master_process {master}; worker_processes 2; pid {folder}/nginx.pid; error_log stderr info;
+NGINX = """{user}
+daemon {daemon}; master_process {master}; worker_processes 2; pid {folder}/nginx.pid; error_log stderr info;
 events {{ worker_connections 64; }}
 http {{
   access_log {folder}/access.log;
