@@ -32,6 +32,7 @@ complete -c softib -n '__fish_seen_subcommand_from run' -l config -rF -d 'childr
 complete -c softib -n '__fish_seen_subcommand_from run' -l verify -d 'check drivers: requests and answers wait at random, what is left is reported (`softib trace`); --verify=faults: each request also fails in every way, once'
 complete -c softib -n '__fish_seen_subcommand_from run' -l verify-seed -x -d 'repeats the choices of --verify'
 complete -c softib -n '__fish_seen_subcommand_from run' -l path -xa 'auto adopted process_vm bounce' -d 'how bytes get into other processes; for tests and comparisons'
+complete -c softib -n '__fish_seen_subcommand_from run' -l sockets -x -d 'TCP connections over RDMA: to all nodes, or to these addresses'
 complete -c softib -n '__fish_seen_subcommand_from run' -l linger -x -d 'how long a fabric that this starts outlives its last program'
 complete -c softib -n '__fish_seen_subcommand_from run' -l verbose -s v -d 'say what is done; programs say what fails'
 complete -c softib -n '__fish_seen_subcommand_from up' -l help -s h -d 'Print this help message and exit'

@@ -36,6 +36,7 @@ _softib_arguments() {
         '--verify[check drivers  requests and answers wait at random, what is left is reported (`softib trace`); --verify=faults  each request also fails in every way, once]' \
         '--verify-seed[repeats the choices of --verify]:n:' \
         '--path[how bytes get into other processes; for tests and comparisons]:auto adopted process vm bounce:(auto adopted process_vm bounce)' \
+        '--sockets[TCP connections over RDMA  to all nodes, or to these addresses]:ranges:' \
         '--linger[how long a fabric that this starts outlives its last program]:seconds:' \
         '-v[say what is done; programs say what fails]' \
         '--verbose[say what is done; programs say what fails]' \

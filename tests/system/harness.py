@@ -288,21 +288,22 @@ class Fabric:
         code = program.wait(seconds)
         return Result(program, code, time.monotonic() - program.started)
 
-    def command(self, words, node=0, before=(), after=(), path=None):
+    def command(self, words, node=0, before=(), after=(), path=None, more=()):
         path = path or self.path
-        options = ["--path", path] if path else []
+        options = [*more, *(["--path", path] if path else [])]
         return [*before, *self.user.prefix, self.user.bin / "softib", "run", "--fabric", self.name, "--node", node,
                 *options, "--", *after, *words]
 
-    def start(self, words, node=0, env=None, before=(), after=(), path=None, stdin=subprocess.DEVNULL):
-        """before: wraps `softib run` (taskset ...); after: stands between it and the program."""
-        program = Program(self.command(words, node, before, after, path), env={**self.base_env, **(env or {})},
+    def start(self, words, node=0, env=None, before=(), after=(), path=None, stdin=subprocess.DEVNULL,
+              more=()):
+        """before: wraps `softib run` (taskset ...); more: options of it; after: stands between it and the program."""
+        program = Program(self.command(words, node, before, after, path, more), env={**self.base_env, **(env or {})},
                           cwd=self.runtime, stdin=stdin)
         self.programs.append(program)
         return program
 
-    def run(self, words, node=0, seconds=60, **more):
-        program = self.start(words, node, **more)
+    def run(self, words, node=0, seconds=60, **settings):
+        program = self.start(words, node, **settings)
         return self.end(program, seconds)
 
     def end(self, program, seconds):
