@@ -24,8 +24,6 @@ _softib() {
   esac
   case "$command${action:+ $action}" in
     '') words='run up down status connections list trace explain port devices ls hca partition power driver env doctor version help -h --help -V --version --color' ;;
-    'run') words='-h --help -f --fabric -n --node --nodes --hcas --ports --link-layer --max-memory --config --verify --verify-seed --path --linger -v --verbose' ;;
-    '') words='run up down status list trace explain port devices ls hca partition power driver env doctor version help -h --help -V --version --color' ;;
     'run') words='-h --help -f --fabric -n --node --nodes --hcas --ports --link-layer --max-memory --config --verify --verify-seed --path --sockets --linger -v --verbose' ;;
     'up') words='-h --help -f --fabric --nodes --hcas --ports --link-layer --max-memory --config --verify --verify-seed' ;;
     'down') words='-h --help -f --fabric -a --all --force' ;;

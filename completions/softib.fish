@@ -22,7 +22,7 @@ complete -c softib -n __fish_use_subcommand -a version -d 'the version, and wher
 complete -c softib -n __fish_use_subcommand -a help -d '`softib help CMD` is `softib CMD --help`'
 complete -c softib -n '__fish_seen_subcommand_from run' -l help -s h -d 'Print this help message and exit'
 complete -c softib -n '__fish_seen_subcommand_from run' -l fabric -s f -xa '(softib list 2>/dev/null | string match -r "^[^ ]+(?= +up )")' -d 'which fabric, if you have several'
-complete -c softib -n '__fish_seen_subcommand_from run' -l node -s n -x -d 'the virtual host the program runs on: number or name'
+complete -c softib -n '__fish_seen_subcommand_from run' -l node -s n -x -d 'the virtual host the program runs on: number, name, or auto for the ranks of MPI'
 complete -c softib -n '__fish_seen_subcommand_from run' -l nodes -x -d 'virtual hosts of the fabric: a number (node0, node1, ...) or names'
 complete -c softib -n '__fish_seen_subcommand_from run' -l hcas -x -d 'HCAs of each node: softib0, softib1, ...'
 complete -c softib -n '__fish_seen_subcommand_from run' -l ports -x -d 'ports of each HCA'

@@ -25,8 +25,8 @@ _softib_arguments() {
         '--help[Print this help message and exit]' \
         '-f[which fabric, if you have several]:name default:_softib_fabrics' \
         '--fabric[which fabric, if you have several]:name default:_softib_fabrics' \
-        '-n[the virtual host the program runs on  number or name]:n name:' \
-        '--node[the virtual host the program runs on  number or name]:n name:' \
+        '-n[the virtual host the program runs on  number, name, or auto for the ranks of MPI]:n name auto:' \
+        '--node[the virtual host the program runs on  number, name, or auto for the ranks of MPI]:n name auto:' \
         '--nodes[virtual hosts of the fabric  a number (node0, node1, ...) or names]:n name name:' \
         '--hcas[HCAs of each node  softib0, softib1, ...]:n:' \
         '--ports[ports of each HCA]:n:' \

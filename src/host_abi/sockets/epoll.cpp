@@ -131,7 +131,8 @@ void settle(Epoll& set, Item& item, const Ref& socket) {
   errno = error;
 }
 
-// The rsocket of an item and the events to poll it for; -1 if it is the kernel's, or there is no news.
+// The rsocket of an item and the events to poll it for; -1 if it is the kernel's, or there is no
+// news.
 struct Question {
   int rs = -1;
   short events = 0;

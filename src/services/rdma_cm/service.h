@@ -76,7 +76,7 @@ class Service final : private Connector::Handler {
   };
   Answer command(const Request& request);
 
-  std::vector<Listing> list() const;  // without their peers
+  std::vector<Listing> list() const;     // without their peers
   PortTable& ports() { return ports_; }  // for kernel clients that listen (kernel_ports.h)
   std::size_t id_count() const { return ids_.size(); }
   std::size_t file_count() const { return files_.size(); }

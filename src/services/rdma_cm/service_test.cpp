@@ -374,7 +374,8 @@ TEST_P(RdmaCm, AddressesThatTheNodeDoesNotHaveCannotBeBound) {
   EXPECT_EQ(client.bind(id, w.address(0), 1), Error::NoAddress);
   EXPECT_EQ(client.bind(id, verbs::ipv4_gid(0x7f000001), 1), Error::None) << "loopback is the node";
   const auto out = client.query<ucma::QueryRouteOut>(Code::QueryRoute, ucma::Query{0, id});
-  EXPECT_EQ(out.node_guid, (std::array<std::uint8_t, 8>{})) << "but on no device yet, as a wildcard";
+  EXPECT_EQ(out.node_guid, (std::array<std::uint8_t, 8>{}))
+      << "but on no device yet, as a wildcard";
   EXPECT_EQ(client.bind(id, w.address(1), 1), Error::Invalid) << "bound already";
   const std::uint32_t far = client.create();
   EXPECT_EQ(client.resolve(far, verbs::ipv4_gid(0x08080808), 1), Error::None);

@@ -87,7 +87,8 @@ std::string Service::listener_text(const Id& id) const {
   const fabric::Port* port = peer_port_of(id);
   if (port == nullptr) return {};
   const fabric::Node& node = fabric_.node_of(*fabric_.hca_of(*port));
-  const PortOwner* owner = ports_.find_listener(index_of(fabric_, node), id.port_space, id.destination);
+  const PortOwner* owner =
+      ports_.find_listener(index_of(fabric_, node), id.port_space, id.destination);
   return owner == nullptr ? std::string() : program_text(ids_.at(owner->id)->file->options);
 }
 
