@@ -160,6 +160,8 @@ def cables(user, report):
             fabric.run([*words, "-s", "-b", own[1]], 1, SECONDS).require()
             fabric.end(receiver, SECONDS).require()
         with report.case("from a cable nobody else is reached"):
+            if harness.ETHERNET:
+                raise Skipped("Ethernet ports need no route: the request is repeated for more than a minute")
             server = start_server(fabric, ["rping", "-s", "-C", "5"], 2)
             client = fabric.run(["rping", "-c", "-a", "node2", "-C", "5"], 0, SECONDS)
             if client.code in (0, None):

@@ -21,6 +21,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -88,6 +89,7 @@ class HcaCm {
   void pump();
   void deliver(const cm::Event& event);
   void send_mads();
+  void wake_at(std::optional<Instant> due);
   Status send(const cm::OutgoingMad& mad);
 
   CmService& service_;
@@ -95,6 +97,7 @@ class HcaCm {
   cm::Engine engine_;
   bool is_pumping_ = false;
   std::unique_ptr<platform::Timer> timer_;
+  Instant timer_due_;  // if there is a timer
   std::deque<cm::OutgoingMad> unsent_;  // the queue of the port was full
   std::unordered_map<std::uint32_t, CmConsumer*> listeners_;
   std::unordered_map<std::uint32_t, CmConsumer*> connections_;
