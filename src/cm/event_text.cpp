@@ -102,9 +102,10 @@ constexpr std::array kErrors = {
                   "196 with rdma_accept, 148 with rdma_reject; datagrams 180 and 136"}},
     NumberedText{28, {"ENOSPC", "the answer has no room in the program's buffer", kCall}},
     NumberedText{38, {"ENOSYS", "the option or call does not exist", kCall}},
-    NumberedText{97,
-                 {"EAFNOSUPPORT", "addresses of this family cannot be used here",
-                  "that the program uses IPv4 or IPv6 addresses of a node"}},
+    NumberedText{93,
+                 {"EPROTONOSUPPORT", "the service id belongs to no port space that the id may use",
+                  "the service id and its mask in the AF_IB address, and the port space of the "
+                  "id"}},
     NumberedText{98,
                  {"EADDRINUSE", "another id of this node has the port",
                   "`softib connections --all`, which names its program, or take another port"}},

@@ -55,7 +55,7 @@ Ref connection(int fd) {
   while (socket->state.load() == State::Connecting && socket->event.load() >= 0) {
     if (socket->nonblocking.load()) return socket;
     pollfd ended{socket->event.load(), POLLIN, 0};
-    if (real::poll(&ended, 1, -1) < 0) break;
+    if (real::poll(&ended, nfds_t{1}, -1) < 0) break;
   }
   const State state = socket->state.load();
   if (state == State::Connected || state == State::Connecting) return socket;

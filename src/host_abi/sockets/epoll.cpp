@@ -154,10 +154,11 @@ Question question_of(Item& item, const Socket& socket) {
   if ((state != State::Connected && state != State::Listening) || !socket.is_own()) return {};
   const std::uint32_t without = suppressed(item, socket);
   // After a hang-up there is no other news than bytes to read.
-  const auto events = static_cast<short>(item.event.events & kConditions & ~without);
-  if ((without & (EPOLLHUP | EPOLLERR | EPOLLRDHUP)) != 0 && (events & kReading) == 0) return {};
+  const std::uint32_t events = item.event.events & kConditions & ~without;
+  constexpr std::uint32_t kEnd{EPOLLHUP | EPOLLERR | EPOLLRDHUP};
+  if ((without & kEnd) != 0 && (events & kReading) == 0) return {};
   if (state == State::Listening && (events & kReading) == 0) return {};
-  return {socket.rs.load(), ask_for(events)};
+  return {socket.rs.load(), ask_for(static_cast<short>(events))};
 }
 
 std::uint32_t events_of(Item& item, Socket& socket) {

@@ -97,7 +97,7 @@ class HcaCm {
   cm::Engine engine_;
   bool is_pumping_ = false;
   std::unique_ptr<platform::Timer> timer_;
-  Instant timer_due_;  // if there is a timer
+  Instant timer_due_;                   // if there is a timer
   std::deque<cm::OutgoingMad> unsent_;  // the queue of the port was full
   std::unordered_map<std::uint32_t, CmConsumer*> listeners_;
   std::unordered_map<std::uint32_t, CmConsumer*> connections_;
