@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""Connections by librdmacm beside TCP's on loopback: the time of one, and 20,000 at the same time. Part of bench/run."""
+"""Connections by librdmacm beside TCP's on loopback: the time of one, and 20,000 at a time. Part of bench/run."""
 import contextlib
 import json
 import subprocess
@@ -71,7 +71,7 @@ class Figures:
 
 
 def many_connections(fabric, count, outstanding=64):
-    """us to make and to end one of `count`, and the bytes of each, both of its ends together. Needs an unused fabric."""
+    """us to make and to end one of `count`, and the bytes of each with both ends. Needs an unused fabric."""
     binary, port, address = measure.own_program("bench_many_connections"), free_port(), address_of(fabric, 0)
     daemon = measure.daemon_pid(fabric)
     with server(fabric.start([binary, "server", address, port], 0)) as other:

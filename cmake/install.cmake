@@ -17,7 +17,7 @@ if(CMAKE_INSTALL_PREFIX MATCHES "[ \t:;]" AND NOT CMAKE_INSTALL_PREFIX MATCHES "
 endif()]] ALL_COMPONENTS)
 
 install(TARGETS softib softibd RUNTIME DESTINATION bin COMPONENT runtime)
-install(TARGETS softib_preload softib-rdmav34 LIBRARY DESTINATION lib/${CMAKE_LIBRARY_ARCHITECTURE}/softib
+install(TARGETS softib_preload softib_sockets softib-rdmav34 LIBRARY DESTINATION lib/${CMAKE_LIBRARY_ARCHITECTURE}/softib
   COMPONENT runtime)
 
 set(IB_SYSTEMD_USER_DIR lib/systemd/user CACHE STRING "where the user unit goes, relative to the prefix")

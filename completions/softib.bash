@@ -7,7 +7,7 @@ _softib() {
     if [[ $skip ]]; then skip=; continue; fi
     case $word in
       --) [[ $command == run ]] && { _command_offset $((i + 1)) 2>/dev/null || COMPREPLY=($(compgen -c -f -- "$cur")); return; } ;;
-      --ca|--color|--config|--fabric|--hcas|--lines|--linger|--link-layer|--max-memory|--name|--node|--nodes|--path|--port|--ports|--verify-seed|-f|-l|-n) skip=1 ;;
+      --ca|--color|--config|--fabric|--hcas|--lines|--linger|--link-layer|--max-memory|--name|--node|--nodes|--path|--port|--ports|--sockets|--verify-seed|-f|-l|-n) skip=1 ;;
       -*) ;;
       *) if [[ ! $command ]]; then command=$word; elif [[ $command == run ]]; then
            _command_offset "$i" 2>/dev/null || COMPREPLY=($(compgen -f -- "$cur")); return
@@ -24,7 +24,7 @@ _softib() {
   esac
   case "$command${action:+ $action}" in
     '') words='run up down status connections list trace explain port devices ls hca partition power driver env doctor version help -h --help -V --version --color' ;;
-    'run') words='-h --help -f --fabric -n --node --nodes --hcas --ports --link-layer --max-memory --config --verify --verify-seed --path --linger -v --verbose' ;;
+    'run') words='-h --help -f --fabric -n --node --nodes --hcas --ports --link-layer --max-memory --config --verify --verify-seed --path --sockets --linger -v --verbose' ;;
     'up') words='-h --help -f --fabric --nodes --hcas --ports --link-layer --max-memory --config --verify --verify-seed' ;;
     'down') words='-h --help -f --fabric -a --all --force' ;;
     'status') words='-h --help -f --fabric --json -w --watch' ;;

@@ -25,8 +25,8 @@ _softib_arguments() {
         '--help[Print this help message and exit]' \
         '-f[which fabric, if you have several]:name default:_softib_fabrics' \
         '--fabric[which fabric, if you have several]:name default:_softib_fabrics' \
-        '-n[the virtual host the program runs on  number or name]:n name:' \
-        '--node[the virtual host the program runs on  number or name]:n name:' \
+        '-n[the virtual host the program runs on  number, name, or auto for the ranks of MPI]:n name auto:' \
+        '--node[the virtual host the program runs on  number, name, or auto for the ranks of MPI]:n name auto:' \
         '--nodes[virtual hosts of the fabric  a number (node0, node1, ...) or names]:n name name:' \
         '--hcas[HCAs of each node  softib0, softib1, ...]:n:' \
         '--ports[ports of each HCA]:n:' \
@@ -36,6 +36,7 @@ _softib_arguments() {
         '--verify[check drivers  requests and answers wait at random, what is left is reported (`softib trace`); --verify=faults  each request also fails in every way, once]' \
         '--verify-seed[repeats the choices of --verify]:n:' \
         '--path[how bytes get into other processes; for tests and comparisons]:auto adopted process vm bounce:(auto adopted process_vm bounce)' \
+        '--sockets[TCP connections over RDMA  to all nodes, or to these addresses]:ranges:' \
         '--linger[how long a fabric that this starts outlives its last program]:seconds:' \
         '-v[say what is done; programs say what fails]' \
         '--verbose[say what is done; programs say what fails]' \

@@ -176,4 +176,20 @@ std::uint32_t Graph::segment_of(const Port& port) const {
   return port.is_ethernet() ? kIdealEthernet : kIdealInfiniBand;
 }
 
+void Graph::place_managers() {
+  std::uint16_t unlinked = 0;
+  for (std::size_t i = 0; i < ports_.size(); ++i) {
+    Port& port = ports_[i];
+    if (port.is_ethernet() || elements_[port.element].is_switch()) continue;
+    if (peers_[i] == kNoIndex) {
+      if (unlinked == 0) unlinked = port.lid;
+      port.sm_lid = unlinked;
+    } else {
+      const Port& peer = ports_[peers_[i]];
+      const bool is_first = i < peers_[i] || elements_[peer.element].is_switch();
+      port.sm_lid = is_first ? port.lid : peer.lid;
+    }
+  }
+}
+
 }  // namespace ib::fabric

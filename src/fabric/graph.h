@@ -100,6 +100,9 @@ class Graph {
   // Ports of channel adapters reach each other without a switch if they are of the same segment:
   // the ideal network of a link layer, or the two ends of a link.
   std::uint32_t segment_of(const Port& port) const;
+  // The subnet manager of each segment is at its first port of a channel adapter. To be called when
+  // links have changed.
+  void place_managers();
 
  private:
   void place(Port& port, std::uint64_t guid);

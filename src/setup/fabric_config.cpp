@@ -301,6 +301,7 @@ Status apply_cables(const FabricConfig& config, fabric::Fabric& fabric, std::str
     reason = why;
     return joined;
   }
+  fabric.graph().place_managers();
   return Status::Ok;
 }
 

@@ -65,7 +65,8 @@ std::vector<Interface> interfaces() {
   for (const ifaddrs* at = first; at != nullptr; at = at->ifa_next) {
     const std::optional<verbs::Gid> ip = gid_of(at->ifa_addr);
     // Under `softib run` the list has interfaces that the kernel does not have.
-    if (ip && ::if_nametoindex(at->ifa_name) != 0) result.push_back({*ip, at->ifa_name, at->ifa_flags});
+    if (ip && ::if_nametoindex(at->ifa_name) != 0)
+      result.push_back({*ip, at->ifa_name, at->ifa_flags});
   }
   return result;
 }

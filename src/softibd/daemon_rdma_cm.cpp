@@ -43,7 +43,7 @@ ServiceOptions make_options(platform::Executor& executor, std::mt19937& random,
 DaemonRdmaCm::DaemonRdmaCm(const fabric::Fabric& fabric, DaemonDevices& devices)
     : fabric_(fabric),
       connector_(devices.cm()),
-      routes_(devices.sa()),
+      routes_(devices.sa(), devices.cm().executor()),
       service_(fabric, connector_, routes_,
                make_options(devices.cm().executor(), random_, devices.tree().core().trace)),
       kernel_ports_(fabric, service_.ports()),

@@ -200,16 +200,16 @@ void EmittedMadsTest::connect_and_migrate() {
             Status::Ok);
   passive.take<cm::Established>();
   cm::Path alternate = path(0, 1);
-  alternate.sl = 1;
+  alternate.sgid = verbs::make_gid(0xfe80'0000'0000'0000, 0x77);  // another port of this side
+  alternate.slid = 0x77;
   EXPECT_EQ(a.act([&](cm::Engine& e, Instant now) {
     return e.load_alternate_path(*made, alternate, {}, now);
   }),
             Status::Ok);
   passive.take<cm::AlternatePathOffered>();
-  EXPECT_EQ(z.act([&](cm::Engine& e, Instant now) {
-    return e.answer_alternate_path(other, {}, now);
-  }),
-            Status::Ok);
+  EXPECT_EQ(
+      z.act([&](cm::Engine& e, Instant now) { return e.answer_alternate_path(other, {}, now); }),
+      Status::Ok);
   active.take<cm::AlternatePathAnswered>();
   cm->remove(active);
   w.run(1s);

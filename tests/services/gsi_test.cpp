@@ -198,6 +198,11 @@ TEST_P(GsiTest, AResponseThatComesTwiceIsLate) {
   w.run(1s);
   EXPECT_EQ(answer.times, 1);
   EXPECT_EQ(w.gsi->counters().late_responses, 1u);
+  ASSERT_EQ(w.drops.size(), 1u);
+  EXPECT_TRUE(
+      w.drops[0].starts_with("port 1 of softib0 of node0 dropped a MAD for which nobody "
+                             "waits any more: class "))
+      << w.drops[0];
 }
 
 TEST_P(GsiTest, RequestsForNobodyAreRefusedInTheirStatus) {
@@ -224,6 +229,17 @@ TEST_P(GsiTest, RequestsForNobodyAreRefusedInTheirStatus) {
   ASSERT_EQ(ask(report, none, w.address(0, 1), 10ms, 0), Status::Ok);
   w.run(1s);
   EXPECT_EQ(none.status, Status::Timeout) << "only Get and Set are refused";
+  ASSERT_EQ(w.drops.size(), 1u);
+  EXPECT_NE(w.drops[0].find("of node1 dropped a MAD which no service takes: class 0x"),
+            std::string::npos)
+      << w.drops[0];
+  EXPECT_NE(w.drops[0].find("method 0x06"), std::string::npos) << w.drops[0];
+  for (int i = 0; i < 40; ++i) {
+    Answer more;
+    ASSERT_EQ(ask(report, more, w.address(0, 1), 10ms, 0), Status::Ok);
+    w.run(1s);
+  }
+  EXPECT_EQ(w.drops.size(), 10u) << "the first eight, 16 and 32";
   EXPECT_EQ(requests, 0);
 }
 

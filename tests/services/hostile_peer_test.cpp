@@ -9,6 +9,7 @@
 #include "cm/messages/rep.h"
 #include "cm/messages/req.h"
 #include "cm/messages/sidr.h"
+#include "services/cm/cm_service.h"
 #include "services/rdma_cm/cm_connector.h"
 #include "services/rdma_cm/direct_routes_test.h"
 #include "services/rdma_cm/service.h"
@@ -39,8 +40,9 @@ class HostilePeer : public ::testing::TestWithParam<verbs::LinkLayer> {
  protected:
   void SetUp() override {
     ASSERT_EQ(w.ensure("node0"), Status::Ok);
-    connector_.emplace(w.bench.executor, w.bench.fabric, *w.gsi,
-                       [this] { return static_cast<std::uint32_t>(random_()); });
+    cm_.emplace(w.bench.executor, w.bench.fabric, *w.gsi,
+                [this] { return static_cast<std::uint32_t>(random_()); });
+    connector_.emplace(*cm_);
     service_.emplace(w.bench.fabric, *connector_, routes_,
                      ServiceOptions{[this] { return static_cast<std::uint32_t>(random_()); },
                                     [](std::string, const File*, std::string_view) {}});
@@ -55,6 +57,7 @@ class HostilePeer : public ::testing::TestWithParam<verbs::LinkLayer> {
   void TearDown() override {
     service_.reset();
     connector_.reset();
+    cm_.reset();
     Outcome closed[3];
     qp_.close(closed[0].start());
     ASSERT_TRUE(w.comes([&] { return closed[0].is_done(); }));
@@ -255,7 +258,8 @@ class HostilePeer : public ::testing::TestWithParam<verbs::LinkLayer> {
     return cm::Bytes<N>(std::span(data).first(number(N + 1)));
   }
   cm::Ids wrong_ids() {
-    return {random_(), static_cast<std::uint32_t>(random_()), static_cast<std::uint32_t>(random_())};
+    return {random_(), static_cast<std::uint32_t>(random_()),
+            static_cast<std::uint32_t>(random_())};
   }
   void send_wrong_ids() {
     switch (number(7)) {
@@ -287,7 +291,10 @@ class HostilePeer : public ::testing::TestWithParam<verbs::LinkLayer> {
       case 1: req.primary.sgid[15] ^= 0x5a; break;
       case 2: req.primary.dgid[9] ^= 0xff; break;
       case 3: req.private_data = noise<cm::kReqPrivateBytes>(); break;
-      default: req.ca_guid = w.hca(0).node_guid; req.qpn = qpn_; break;
+      default:
+        req.ca_guid = w.hca(0).node_guid;
+        req.qpn = qpn_;
+        break;
     }
     send(encode(req));
   }
@@ -295,6 +302,7 @@ class HostilePeer : public ::testing::TestWithParam<verbs::LinkLayer> {
   ServicesWorld w{GetParam()};
   std::mt19937_64 random_{seed()};
   DirectRoutes routes_;
+  std::optional<CmService> cm_;
   std::optional<CmConnector> connector_;
   std::optional<Service> service_;
   std::uint32_t server_ = 0, client_ = 0, qpn_ = 0x100;

@@ -288,26 +288,37 @@ class Fabric:
         code = program.wait(seconds)
         return Result(program, code, time.monotonic() - program.started)
 
-    def command(self, words, node=0, before=(), after=(), path=None):
+    def command(self, words, node=0, before=(), after=(), path=None, more=()):
         path = path or self.path
-        options = ["--path", path] if path else []
+        options = [*more, *(["--path", path] if path else [])]
         return [*before, *self.user.prefix, self.user.bin / "softib", "run", "--fabric", self.name, "--node", node,
                 *options, "--", *after, *words]
 
-    def start(self, words, node=0, env=None, before=(), after=(), path=None, stdin=subprocess.DEVNULL):
-        """before: wraps `softib run` (taskset ...); after: stands between it and the program."""
-        program = Program(self.command(words, node, before, after, path), env={**self.base_env, **(env or {})},
+    def start(self, words, node=0, env=None, before=(), after=(), path=None, stdin=subprocess.DEVNULL,
+              more=()):
+        """before: wraps `softib run` (taskset ...); more: options of it; after: stands between it and the program."""
+        program = Program(self.command(words, node, before, after, path, more), env={**self.base_env, **(env or {})},
                           cwd=self.runtime, stdin=stdin)
         self.programs.append(program)
         return program
 
-    def run(self, words, node=0, seconds=60, **more):
-        program = self.start(words, node, **more)
+    def run(self, words, node=0, seconds=60, **settings):
+        program = self.start(words, node, **settings)
         return self.end(program, seconds)
 
     def end(self, program, seconds):
         code = program.wait(seconds)
         return Result(program, code, time.monotonic() - program.started)
+
+    def wait_for_packets(self, program, seconds, least=100):
+        """Until the first adapter of node 0 has received that many packets more, by traffic of the program."""
+        def received():
+            return int(self.run(["cat", "/sys/class/infiniband/softib0/ports/1/counters/port_rcv_packets"], 0).text)
+        before = received()
+        wait_until(lambda: received() >= before + least or not program.running(), seconds,
+                   f"messages of {program.describe()}; it says:\n{tail(program.text())}")
+        if not program.running():
+            raise Failed(f"{program.describe()} ended before its time:\n{tail(program.text())}")
 
     def listens_by_cm(self, pid, port):
         """Returns whether a process listens on `port` by librdmacm."""

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""OpenMPI 4.1 over btl openib, pml ucx and mtl ofi, and MPICH 4.0 over UCX, unmodified: ring.c, alltoall.c, one_sided.c
-and collectives.c check every byte, with 4 ranks on 2 nodes; with the settings of `softib run` alone; with a rank that is
-killed.
+"""OpenMPI 4.1 over btl openib, pml ucx and mtl ofi, and MPICH 4.0 over UCX, unmodified: ring.c, alltoall.c,
+one_sided.c and collectives.c check every byte, with 4 ranks on 2 nodes; with the settings of `softib run`
+alone; with a rank that is killed.
 
 mpi_test.py [--as root|nobody] [--link-layer ethernet] [--only REGEX]
 """
@@ -44,7 +44,7 @@ def compile_programs():
         compiler = harness.need_program(f"mpicc.{kind}")
         (folder / kind).mkdir(mode=0o755)
         for name in PROGRAMS:
-            # mpi.h of MPICH declares the ignored statuses in a way that gcc 12 complains about.
+            # The header of MPICH declares the ignored statuses in a way that gcc 12 complains about.
             done = subprocess.run([compiler, "-O2", "-Wall", "-Wno-stringop-overflow", "-o", folder / kind / name,
                                    HERE / f"programs/{name}.c"], timeout=120, text=True, capture_output=True, check=False)
             if done.returncode or done.stderr:

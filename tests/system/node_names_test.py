@@ -101,4 +101,5 @@ def test(report, user):
             networks(report, fabric)
 
 
-harness.main("node_names", test)
+if __name__ == "__main__":
+    harness.main("node_names", test)

@@ -136,7 +136,7 @@ def summary(program, options, rows):
 
 def pair_by_cm(fabric, words, seconds):
     """-R: both sides meet by librdmacm, part, and meet again at the same port, for which the client does not wait until
-    the server listens anew. A client that is faster is refused, and crashes while it cleans up."""
+    the server listens again. A client that is faster is refused, and crashes while it cleans up."""
     for _ in range(perftest.TRIES):
         port = harness.free_port()
         server, client = fabric.pair(words, seconds=seconds, port=port, host="node0", listens=fabric.listens_by_cm)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""qperf, unmodified: every RC, UC and UD test, polling and with events, RC also connected by librdmacm, and its checks of
-atomics.
+"""qperf, unmodified: every RC, UC and UD test, polling and with events, RC also connected by librdmacm, and its checks
+of atomics.
 
 qperf_test.py [--as root|nobody] [--only REGEX] [--link-layer ethernet]
 """

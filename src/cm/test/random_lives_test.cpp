@@ -53,10 +53,10 @@ TEST(RandomLivesProperty, TwoEndsAgreeOrBothHaveBeenTold) {
     const char* what;
     unsigned count, floor;
   } floors[] = {
-      {"pairs", counts.pairs, 1000},    {"crossed", counts.crossed, 10},
-      {"peers", counts.peers, 150},     {"paths", counts.paths, 100},
-      {"delays", counts.delays, 60},    {"by_data", counts.by_data, 30},
-      {"refused", counts.refused, 800}, {"timed_out", counts.timed_out, 500},
+      {"pairs", counts.pairs, 1000},        {"crossed", counts.crossed, 10},
+      {"peers", counts.peers, 150},         {"paths", counts.paths, 100},
+      {"delays", counts.delays, 60},        {"by_data", counts.by_data, 30},
+      {"refused", counts.refused, 800},     {"timed_out", counts.timed_out, 500},
       {"datagrams", counts.datagrams, 500},
   };
   for (const auto& [what, count, floor] : floors) {

@@ -160,7 +160,8 @@ ssize_t receive_parts(int socket, iovec* parts, std::size_t count, int flags) {
   return got;
 }
 
-// Whether commands poll for their answers: threads share the state, and one may overwrite another's.
+// Whether commands poll for their answers: threads share the state, and one may overwrite
+// another's.
 std::atomic<platform::BriefPolling> command_polling;
 static_assert(decltype(command_polling)::is_always_lock_free);
 

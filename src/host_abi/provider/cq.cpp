@@ -98,7 +98,7 @@ ibv_cq_ex* create_cq_ex(ibv_context* context, ibv_cq_init_attr_ex* attr) {
   }
   engine.unlock();
   if (polled != 0 || count <= 0 || !engine.is_over()) return polled;
-  // A program that polls until something comes would do so for ever.
+  // A program that polls until something comes would never end.
   errno = EIO;
   return -1;
 }

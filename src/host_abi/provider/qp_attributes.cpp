@@ -33,10 +33,10 @@ int query_qp(ibv_qp* ibqp, ibv_qp_attr* attr, int, ibv_qp_init_attr* init) {
   });
 }
 
-// Enhanced connection establishment: there are no options to negotiate.
-int query_ece(ibv_qp*, ibv_ece* ece) {
-  *ece = {};
-  return 0;
+// Enhanced connection establishment: there are no options to negotiate, and programs that got some
+// without a vendor could not hand them on.
+int query_ece(ibv_qp*, ibv_ece*) {
+  return EOPNOTSUPP;
 }
 
 int set_ece(ibv_qp*, ibv_ece*) {

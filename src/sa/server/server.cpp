@@ -28,8 +28,10 @@ bool is_stored(std::uint16_t attribute) {
   return attribute == attribute::kServiceRecord || attribute == attribute::kMcMemberRecord;
 }
 
+// A Set is answered as a Get is [15.4, table 198].
 std::uint8_t response_to(std::uint8_t method) {
-  return method | mad::method::kResponseBit;
+  return method == method::kSet ? method::kGetResp
+                                : static_cast<std::uint8_t>(method | mad::method::kResponseBit);
 }
 
 // Requests that are answered, if only with an error. Reports, traps and responses are not.

@@ -42,6 +42,24 @@ TEST_F(ServerTest, ResponsesAndReportsAndWrongKeysGetNoAnswer) {
   EXPECT_TRUE(server.handle(request, now).has_value());
 }
 
+TEST_F(ServerTest, EachMethodHasItsResponse) {
+  const std::pair<std::uint8_t, std::uint8_t> kMethods[] = {
+      {method::kGet, method::kGetResp},
+      {method::kSet, method::kGetResp},
+      {method::kGetTable, method::kGetTableResp},
+      {method::kDelete, method::kDeleteResp}};
+  for (const auto& [method, response] : kMethods) {
+    Request request;
+    request.lid = subnet.ports[1].lid;
+    request.method = method;
+    for (const std::uint16_t attribute : {attribute::kServiceRecord, attribute::kMcMemberRecord,
+                                          attribute::kPathRecord, attribute::kInformInfo}) {
+      request.attribute = attribute;
+      EXPECT_EQ(server.handle(request, now)->method, response) << attribute;
+    }
+  }
+}
+
 TEST_F(ServerTest, ARequestFromAnUnknownPortIsDenied) {
   Request request;
   request.lid = 999;

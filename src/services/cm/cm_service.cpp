@@ -115,19 +115,20 @@ void CmService::on_message(const GsiMessage& message) {
   if (hca != nullptr) manager_of(*hca).receive(mad, from_gsi(message.from, *port));
 }
 
-// The addresses of a port change with its events; an HCA that is gone takes its connections along.
+// The addresses of a port change with its events; an HCA that is gone takes its connections along,
+// and the ids that have only bound an address of it.
 void CmService::on_port(const GsiPortEvent& event) {
   const fabric::Port* port = fabric_.graph().port(event.port);
   const fabric::Hca* hca = port != nullptr ? fabric_.hca_of(*port) : nullptr;
-  const auto at = hca != nullptr ? managers_.find(hca->index) : managers_.end();
-  if (at == managers_.end()) return;
-  at->second->set_ports();
-  if (event.change != GsiPortChange::Closed) return;
+  if (hca == nullptr) return;
+  const auto at = managers_.find(hca->index);
+  if (at != managers_.end()) at->second->set_ports();
   executor_.post([this, alive = alive_, hca] {
-    if (!*alive || hca->present) return;
+    if (!*alive) return;
     for (CmConsumer* consumer : std::vector(consumers_)) {
-      const bool is_there = std::ranges::find(consumers_, consumer) != consumers_.end();
-      if (is_there) consumer->on_hca_gone(*hca);  // a client may have closed others
+      // A client may have closed others.
+      if (std::ranges::find(consumers_, consumer) == consumers_.end()) continue;
+      hca->present ? consumer->on_ports_changed(*hca) : consumer->on_hca_gone(*hca);
     }
   });
 }

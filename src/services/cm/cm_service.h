@@ -21,6 +21,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -38,7 +39,8 @@ class CmConsumer {
   virtual void on_manager(HcaCm& manager) = 0;
   // May come from inside a call that the consumer makes. It may call anything of `manager`.
   virtual void on_event(HcaCm& manager, const cm::Event& event) = 0;
-  virtual void on_hca_gone(const fabric::Hca& hca) = 0;  // pulled out
+  virtual void on_hca_gone(const fabric::Hca& hca) = 0;  // pulled out; may come more than once
+  virtual void on_ports_changed(const fabric::Hca&) {}   // states or addresses
 };
 
 // The ports of the programs of a node, which the service IDs of the RDMA IP service [IBA1 annex
@@ -87,6 +89,7 @@ class HcaCm {
   void pump();
   void deliver(const cm::Event& event);
   void send_mads();
+  void wake_at(std::optional<Instant> due);
   Status send(const cm::OutgoingMad& mad);
 
   CmService& service_;
@@ -94,6 +97,7 @@ class HcaCm {
   cm::Engine engine_;
   bool is_pumping_ = false;
   std::unique_ptr<platform::Timer> timer_;
+  Instant timer_due_;  // if there is a timer
   std::deque<cm::OutgoingMad> unsent_;  // the queue of the port was full
   std::unordered_map<std::uint32_t, CmConsumer*> listeners_;
   std::unordered_map<std::uint32_t, CmConsumer*> connections_;

@@ -122,9 +122,17 @@ void HcaCm::pump() {
     const Instant soon = now() + kFullRetry;
     due = due ? std::min(*due, soon) : soon;
   }
-  timer_.reset();
-  if (!due) return;
-  timer_ = service_.executor_.at(*due, [this] {
+  wake_at(due);
+}
+
+// A timer that expires early does no harm, and setting it is a system call: it stands while nothing
+// is due before it.
+void HcaCm::wake_at(std::optional<Instant> due) {
+  if (!due) return timer_.reset();
+  if (timer_ != nullptr && timer_due_ <= *due) return;
+  timer_due_ = *due;
+  timer_ = service_.executor_.at(timer_due_, [this] {
+    const std::unique_ptr<platform::Timer> running = std::move(timer_);
     engine_.on_time(now());
     pump();
   });

@@ -51,6 +51,7 @@ class CmConnector final : public Connector, private CmConsumer {
   void on_manager(HcaCm& manager) override;
   void on_event(HcaCm& manager, const cm::Event& event) override;
   void on_hca_gone(const fabric::Hca& hca) override;
+  void on_ports_changed(const fabric::Hca& hca) override;
 
   Endpoint add(HcaCm& manager, bool is_datagram);
   void bind(Endpoint endpoint, std::uint32_t id);

@@ -37,6 +37,10 @@ void CmConnector::on_hca_gone(const fabric::Hca& hca) {
   if (handler_ != nullptr) handler_->on_hca_gone(hca);
 }
 
+void CmConnector::on_ports_changed(const fabric::Hca& hca) {
+  if (handler_ != nullptr) handler_->on_ports_changed(hca);
+}
+
 void CmConnector::later(std::function<void(Handler&)> work) {
   service_.executor().post([this, alive = alive_, work = std::move(work)] {
     if (*alive && handler_ != nullptr) work(*handler_);

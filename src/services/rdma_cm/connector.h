@@ -114,6 +114,8 @@ class Connector {
     virtual void on_disconnected(Endpoint endpoint, bool timed_out) = 0;
     virtual void on_timewait_over(Endpoint endpoint) = 0;
     virtual void on_hca_gone(const fabric::Hca& hca) = 0;  // pulled out
+    // The state or the addresses of one of its ports may be others.
+    virtual void on_ports_changed(const fabric::Hca& hca) = 0;
   };
 
   virtual ~Connector() = default;

@@ -22,6 +22,9 @@ class DirectConnector final : public Connector {
   ~DirectConnector() override { *alive_ = false; }
 
   void set_handler(Handler* handler) override { handler_ = handler; }
+  void report_ports(const fabric::Hca& hca) {
+    later([&hca](Handler& handler) { handler.on_ports_changed(hca); });
+  }
   void prepare(const fabric::Node&) override {}
   Progress progress(Endpoint endpoint) const override {
     const auto at = ends_.find(endpoint);

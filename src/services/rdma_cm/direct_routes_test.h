@@ -11,7 +11,7 @@ namespace ib::services::rdma_cm {
 
 class DirectRoutes final : public Routes {
  public:
-  std::unique_ptr<Share> find_path(const Way& way, std::uint8_t traffic_class,
+  std::unique_ptr<Share> find_path(const Way& way, std::uint8_t traffic_class, Duration,
                                    OnPath on_path) override {
     const auto path = rdma_cm::find_path(way, traffic_class);
     on_path(path ? ucma::Error::None : ucma::Error::HostUnreachable, "", path.value_or(Path{}));

@@ -88,12 +88,14 @@ struct Id {
   std::uint32_t node = 0;
   std::uint64_t uid = 0;  // 0: of a request that the program has not accepted
   PortSpace space = PortSpace::Tcp;
+  PortSpace port_space = PortSpace::Tcp;  // of its port; an IB id may have one of another space
   verbs::QpType qp_type = verbs::QpType::Rc;
   IdState state = IdState::Idle;
   EndpointAddress source;
   EndpointAddress destination;
   bool has_port = false;                    // in the port table, under `source`
   const fabric::Port* port = nullptr;       // nullptr: a wildcard, or not resolved
+  bool has_moved = false;                   // the source is at another port by now, or nowhere
   const fabric::Port* peer_port = nullptr;  // of a resolved destination
   std::optional<Path> path;                 // of a resolved route, or of a request
   std::unique_ptr<Routes::Share> question;  // while the route is being resolved

@@ -55,6 +55,20 @@ std::uint64_t service_id(PortSpace space, std::uint16_t port) {
   return (static_cast<std::uint64_t>(space) << 16) + port;
 }
 
+std::uint64_t service_id(PortSpace space, const EndpointAddress& address) {
+  return address.family == Family::Ib ? address.service_id : service_id(space, address.port);
+}
+
+std::optional<PortSpace> port_space_of(PortSpace of_id, const EndpointAddress& address) {
+  const std::uint64_t mask = address.service_mask & ~kServicePortMask;
+  const std::uint64_t wanted = address.service_id & mask;
+  for (const PortSpace space : {PortSpace::Ib, PortSpace::Tcp, PortSpace::Udp}) {
+    const bool allowed = of_id == PortSpace::Ib || of_id == space;
+    if (allowed && wanted == (service_id(space, std::uint16_t{0}) & mask)) return space;
+  }
+  return std::nullopt;
+}
+
 std::optional<ServicePort> service_of(std::uint64_t service_id) {
   if ((service_id >> 32) != 0) return std::nullopt;
   const auto space = static_cast<std::uint16_t>(service_id >> 16);
@@ -97,8 +111,10 @@ verbs::Gid multicast_gid(const EndpointAddress& group, PortSpace space, std::uin
   const verbs::Gid& ip = group.ip;
   if (is_any(group)) return {};
   const bool is_v6 = group.family == Family::Ipv6;
+  if (group.family == Family::Ib) return ip;
   // An IPv6 address that is a multicast GID already.
-  if (is_v6 && ip[0] == 0xff && ip[1] == 0x10 && ip[2] == 0xa0 && ip[3] == kSignature) return ip;
+  if (is_v6 && ip[0] == 0xff && (ip[1] & 0xf0) == 0x10 && ip[2] == 0xa0 && ip[3] == kSignature)
+    return ip;
   verbs::Gid gid{};
   gid[0] = 0xff;
   gid[1] = kLinkLocal;

@@ -23,6 +23,8 @@ const char* name_of(PortSpace space);  // "TCP"
 
 // Bytes 4 and 5 of a service id are the port space, 6 and 7 the port [A11.3.1].
 std::uint64_t service_id(PortSpace space, std::uint16_t port);
+// Of an address that an id of this space has: an AF_IB address brings its own.
+std::uint64_t service_id(PortSpace space, const EndpointAddress& address);
 inline constexpr std::uint64_t kServicePortMask = 0xffff;
 // Returns nothing if the service id is not one of this service.
 struct ServicePort {
@@ -30,6 +32,9 @@ struct ServicePort {
   std::uint16_t port;
 };
 std::optional<ServicePort> service_of(std::uint64_t service_id);
+// The port space that the service id of an AF_IB address names, as far as its mask says so: IB
+// ids may take ports of TCP and UDP, too. Returns nothing if the id must not have it.
+std::optional<PortSpace> port_space_of(PortSpace of_id, const EndpointAddress& address);
 
 // The private data of a REQ or SIDR_REQ begins with this [A11.3.2].
 inline constexpr std::size_t kIpHeaderBytes = 36;

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// Where IP addresses are in a fabric: the port of a node that stands for one of its addresses, and
-// the way from one address to another.
+// Where addresses are in a fabric: the port of a node that stands for one of its addresses, and the
+// way from one address to another.
 //
-// On Ethernet an address is a GID of a port. On InfiniBand it belongs to the first usable port of
-// its node, as if that had the node's IPoIB interface. A pair of nodes with both kinds of ports
-// communicates over Ethernet.
+// On Ethernet an IP address is a GID of a port. On InfiniBand it belongs to the first usable port
+// of its node, as if that had the node's IPoIB interface, or to the first that reaches the peer. A
+// pair of nodes with both kinds of ports communicates over Ethernet. AF_IB addresses are GIDs of
+// InfiniBand ports.
 #pragma once
 
 #include "fabric/model.h"
@@ -27,11 +28,16 @@ bool has_address(const fabric::Fabric& fabric, const fabric::Node& node,
 const fabric::Port* port_of(const fabric::Fabric& fabric, const fabric::Node& node,
                             const EndpointAddress& address);
 
+// The address, which was at that port of the node, is at another one now, or nowhere.
+bool has_moved(const fabric::Fabric& fabric, const fabric::Node& node,
+               const EndpointAddress& address, const fabric::Port& port);
+
 struct Way {
   const fabric::Port* from = nullptr;
-  const fabric::Port* to = nullptr;  // nullptr: the destination is a multicast group
+  const fabric::Port* to = nullptr;  // nullptr: a multicast group, or a GID that no port has
   EndpointAddress source;            // with the port of the given one
   EndpointAddress destination;       // as given; of the node itself instead of a wildcard
+  std::uint16_t pkey = 0;            // that the path shall have; 0: any that the ports share
 };
 // From `node`, whose id is bound to `source` (perhaps a wildcard), to the owner of `destination`.
 // Error::NetUnreachable: the node has no address of that family, or nobody has the destination;

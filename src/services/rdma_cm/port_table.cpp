@@ -14,9 +14,10 @@ Error PortTable::check(const Owners& owners, const PortOwner& owner, bool reuse)
     if (other.id == owner.id || (reuse && other.reuse)) continue;
     const bool other_family = other.address.family != owner.address.family;
     if (owner.af_only && other.af_only && other_family) continue;
-    const bool overlap = takes_any_address(owner.address) || takes_any_address(other.address);
-    if (overlap) return Error::NoAddress;
-    if (owner.address.ip == other.address.ip) return Error::AddressInUse;
+    if (takes_any_address(owner.address) || takes_any_address(other.address)) {
+      return Error::NoAddress;
+    }
+    if (!other_family && owner.address.ip == other.address.ip) return Error::AddressInUse;
   }
   return Error::None;
 }
@@ -90,7 +91,8 @@ const PortOwner* PortTable::find_listener(std::uint32_t node, PortSpace space,
       rank = 3;
     } else if (takes_any_address(owner.address)) {
       const bool same = owner.address.family == address.family;
-      rank = same ? 2 : owner.address.family == Family::Ipv6 && !owner.af_only ? 1 : 0;
+      const bool both = owner.address.family == Family::Ipv6 && address.family == Family::Ipv4;
+      rank = same ? 2 : both && !owner.af_only ? 1 : 0;
     }
     if (rank > best_rank) {
       best = &owner;

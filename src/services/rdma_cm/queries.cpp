@@ -47,6 +47,12 @@ ucma::PathRec record_of(const Path& path) {
   return record;
 }
 
+// The partition of an id with an AF_IB address is part of it; else it is the port's first.
+std::uint16_t pkey_of(const Id& id) {
+  if (id.source.family == Family::Ib && id.source.pkey != 0) return id.source.pkey;
+  return id.port->pkeys.empty() ? 0 : id.port->pkeys.front();
+}
+
 // Before the route is resolved: the ends, as far as they are known.
 ucma::PathRec ends_of(const Id& id) {
   ucma::PathRec record;
@@ -54,7 +60,7 @@ ucma::PathRec ends_of(const Id& id) {
   if (id.peer_port != nullptr) {
     record.dgid = id.peer_port->gids[gid_index_of(*id.peer_port, id.destination)].gid;
   }
-  record.pkey = be16(id.port->pkeys.empty() ? 0 : id.port->pkeys.front());
+  record.pkey = be16(pkey_of(id));
   return record;
 }
 
@@ -91,8 +97,10 @@ bool has_peer(Stage stage) {
 // Before there is a connection, and of datagrams.
 Error first_attributes(const Id& id, ucma::QpAttrOut& out) {
   const auto& pkeys = id.port->pkeys;
-  const std::uint16_t pkey = id.path ? id.path->pkey : pkeys.empty() ? 0 : pkeys.front();
-  const auto at = std::find(pkeys.begin(), pkeys.end(), pkey);
+  const std::uint16_t pkey = id.path ? id.path->pkey : pkey_of(id);
+  const auto at = std::find_if(pkeys.begin(), pkeys.end(), [pkey](std::uint16_t one) {
+    return (one & 0x7fff) == (pkey & 0x7fff);
+  });
   if (at == pkeys.end() || pkey == 0) return Error::Invalid;
   out.pkey_index = static_cast<std::uint16_t>(at - pkeys.begin());
   out.port_num = static_cast<std::uint8_t>(id.port->number);
@@ -157,17 +165,11 @@ void put_addresses(const Id& id, std::span<std::uint8_t> source,
   write_address(id.destination, destination);
 }
 
-// struct sockaddr_ib: what QueryOption::Gid has instead of IP addresses.
-void put_ib_address(std::span<std::uint8_t> bytes, const verbs::Gid& gid, std::uint16_t pkey,
-                    std::uint64_t service_id) {
-  const auto family = static_cast<std::uint16_t>(Family::Ib);
-  std::memcpy(bytes.data(), &family, sizeof family);
-  std::ranges::copy(be16(pkey), bytes.begin() + 2);
-  std::ranges::copy(gid, bytes.begin() + 8);
-  std::ranges::copy(std::bit_cast<std::array<std::uint8_t, 8>>(Be64(service_id)),
-                    bytes.begin() + 24);
-  std::ranges::copy(std::bit_cast<std::array<std::uint8_t, 8>>(Be64(~std::uint64_t{0})),
-                    bytes.begin() + 32);
+// QueryOption::Gid has these instead of IP addresses. An AF_IB address is what the program gave.
+EndpointAddress gid_address(const EndpointAddress& address, const verbs::Gid& gid,
+                            std::uint16_t pkey, PortSpace space) {
+  if (address.family == Family::Ib) return address;
+  return ib_address(gid, pkey, service_id(space, address.port));
 }
 
 }  // namespace
@@ -207,8 +209,7 @@ ucma::QueryAddrOut query_address(const fabric::Fabric& fabric, const Id& id,
     out.node_guid = guid_of(fabric, *id.port);
     out.ibdev_index = kNoIndex;
     out.port_num = static_cast<std::uint8_t>(id.port->number);
-    out.pkey = static_cast<std::uint16_t>(be16(id.port->pkeys.front())[0] |
-                                          be16(id.port->pkeys.front())[1] << 8);
+    out.pkey = std::bit_cast<std::uint16_t>(be16(pkey_of(id)));
   }
   if (option == ucma::QueryOption::Addr) {
     put_addresses(id, out.src_addr, out.dst_addr);
@@ -220,9 +221,9 @@ ucma::QueryAddrOut query_address(const fabric::Fabric& fabric, const Id& id,
   const ucma::PathRec ends = id.path              ? record_of(*id.path)
                              : id.port != nullptr ? ends_of(id)
                                                   : ucma::PathRec{};
-  const std::uint16_t pkey = id.port != nullptr ? id.port->pkeys.front() : 0;
-  put_ib_address(out.src_addr, ends.sgid, pkey, service_id(id.space, id.source.port));
-  put_ib_address(out.dst_addr, ends.dgid, pkey, service_id(id.space, id.destination.port));
+  const std::uint16_t pkey = id.port != nullptr ? pkey_of(id) : 0;
+  write_address(gid_address(id.source, ends.sgid, pkey, id.space), out.src_addr);
+  write_address(gid_address(id.destination, ends.dgid, pkey, id.space), out.dst_addr);
   return out;
 }
 

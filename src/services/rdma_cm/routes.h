@@ -4,6 +4,7 @@
 // come after the object that stands for the question was destroyed.
 #pragma once
 
+#include "platform/executor.h"
 #include "services/rdma_cm/path.h"
 #include "services/rdma_cm/places.h"
 #include "services/rdma_cm/ucma_layout.h"
@@ -38,9 +39,10 @@ class Routes {
       std::function<void(ucma::Error error, std::string_view reason, const Group& group)>;
 
   virtual ~Routes() = default;
-  // May return nullptr if the answer has come already.
+  // May return nullptr if the answer has come already. After `timeout` it is an error; 0: the
+  // subnet's own limits hold.
   [[nodiscard]] virtual std::unique_ptr<Share> find_path(const Way& way, std::uint8_t traffic_class,
-                                                         OnPath on_path) = 0;
+                                                         Duration timeout, OnPath on_path) = 0;
   // The group comes into being with its first member, who names its Q_Key.
   [[nodiscard]] virtual std::unique_ptr<Share> join(const fabric::Port& port,
                                                     const verbs::Gid& mgid, std::uint32_t qkey,

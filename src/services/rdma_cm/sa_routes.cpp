@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "services/rdma_cm/sa_routes.h"
 
+#include <fmt/format.h>
+
 #include <utility>
 
 namespace ib::services::rdma_cm {
@@ -31,6 +33,15 @@ Path merge(Path path, const sa::PathRecord& record) {
 
 struct Question final : Routes::Share {
   std::unique_ptr<SaClient::Request> request;
+  std::unique_ptr<platform::Timer> limit;
+  Routes::OnPath on_path;
+
+  // The first answer counts.
+  void end(Error error, std::string_view reason, const Path& path) {
+    limit.reset();
+    const auto withdrawn = std::move(request);
+    if (const auto then = std::exchange(on_path, nullptr)) then(error, reason, path);
+  }
 };
 struct Member final : Routes::Share {
   std::unique_ptr<SaClient::Membership> membership;
@@ -39,7 +50,7 @@ struct Member final : Routes::Share {
 }  // namespace
 
 std::unique_ptr<Routes::Share> SaRoutes::find_path(const Way& way, std::uint8_t traffic_class,
-                                                   OnPath on_path) {
+                                                   Duration timeout, OnPath on_path) {
   const auto known = rdma_cm::find_path(way, traffic_class);
   if (!known) {
     on_path(Error::HostUnreachable, "the ports have no partition in common", {});
@@ -57,13 +68,27 @@ std::unique_ptr<Routes::Share> SaRoutes::find_path(const Way& way, std::uint8_t 
     on_path(Error::None, {}, merge(*known, *cached));
     return nullptr;
   }
+  // A lost request is repeated as long as the program waits.
+  if (timeout > query.patience.timeout) {
+    query.patience.retries = static_cast<std::uint32_t>(timeout / query.patience.timeout);
+  }
   auto question = std::make_unique<Question>();
-  question->request =
-      sa_.query_path(query, [path = *known, then = std::move(on_path)](
-                                const SaOutcome& outcome, const sa::PathRecord& record) {
+  Question& asked = *question;
+  asked.on_path = std::move(on_path);
+  asked.request = sa_.query_path(
+      query, [&asked, path = *known](const SaOutcome& outcome, const sa::PathRecord& record) {
         const Error error = error_of(outcome.status);
-        then(error, outcome.reason, error == Error::None ? merge(path, record) : path);
+        asked.end(error, outcome.reason, error == Error::None ? merge(path, record) : path);
       });
+  if (timeout == Duration::zero()) return question;
+  asked.limit = executor_.at(executor_.now() + timeout, [&asked, timeout] {
+    const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(timeout).count();
+    asked.end(Error::TimedOut,
+              fmt::format("the subnet administrator has not answered in the {} ms that the program "
+                          "gives it",
+                          ms),
+              {});
+  });
   return question;
 }
 

@@ -10,15 +10,16 @@ namespace ib::services::rdma_cm {
 
 class SaRoutes final : public Routes {
  public:
-  explicit SaRoutes(SaClient& sa) : sa_(sa) {}
+  SaRoutes(SaClient& sa, platform::Executor& executor) : sa_(sa), executor_(executor) {}
 
-  std::unique_ptr<Share> find_path(const Way& way, std::uint8_t traffic_class,
+  std::unique_ptr<Share> find_path(const Way& way, std::uint8_t traffic_class, Duration timeout,
                                    OnPath on_path) override;
   std::unique_ptr<Share> join(const fabric::Port& port, const verbs::Gid& mgid, std::uint32_t qkey,
                               bool send_only, OnGroup on_group) override;
 
  private:
   SaClient& sa_;
+  platform::Executor& executor_;
 };
 
 }  // namespace ib::services::rdma_cm

@@ -121,7 +121,7 @@ void Service::run(File& file, const Command& command, const Request& request, An
             with_id(in.id, [&](Id& id) { return resolve_address(id, in.source, in.destination); });
           },
           [&](const ucma::ResolveRoute& in) {
-            with_id(in.id, [&](Id& id) { return resolve_route(id); });
+            with_id(in.id, [&](Id& id) { return resolve_route(id, in.timeout_ms); });
           },
           [&](const command::QueryRoute& in) {
             query_into(in.id, [&](const Id& id) { return query_route(fabric_, id); });
@@ -227,7 +227,7 @@ Id* Service::find_by_endpoint(Endpoint endpoint) {
 void Service::destroy(Id& id) {
   while (!id.multicasts.empty()) end_membership(*id.multicasts.begin());
   end_events(id);
-  if (id.has_port) ports_.release(id.node, id.space, id.source.port, id.number);
+  if (id.has_port) ports_.release(id.node, id.port_space, id.source.port, id.number);
   if (id.endpoint != 0) {
     by_endpoint_.erase(id.endpoint);
     connector_.drop(id.endpoint);
@@ -358,6 +358,20 @@ void Service::on_hca_gone(const fabric::Hca& hca) {
     id.state = IdState::DeviceRemoval;
     queue(id, ucma::Event::DeviceRemoval, 0);
   }
+}
+
+// As Linux reports that a bonded interface has another port now: to each id on the old port, once.
+void Service::on_ports_changed(const fabric::Hca& hca) {
+  std::vector<std::uint32_t> moved;
+  for (auto& [number, id] : ids_) {
+    if (id->port == nullptr || fabric_.hca_of(*id->port) != &hca) continue;
+    if (id->state == IdState::DeviceRemoval) continue;
+    const bool was = std::exchange(
+        id->has_moved, has_moved(fabric_, fabric_.nodes()[id->node], id->source, *id->port));
+    if (id->has_moved && !was && id->events_pending < kMaxUnread) moved.push_back(number);
+  }
+  std::sort(moved.begin(), moved.end());
+  for (const std::uint32_t number : moved) queue(*ids_.at(number), ucma::Event::AddrChange, 0);
 }
 
 }  // namespace ib::services::rdma_cm

@@ -76,7 +76,7 @@ class Service final : private Connector::Handler {
   };
   Answer command(const Request& request);
 
-  std::vector<Listing> list() const;  // without their peers
+  std::vector<Listing> list() const;     // without their peers
   PortTable& ports() { return ports_; }  // for kernel clients that listen (kernel_ports.h)
   std::size_t id_count() const { return ids_.size(); }
   std::size_t file_count() const { return files_.size(); }
@@ -95,6 +95,7 @@ class Service final : private Connector::Handler {
   void on_disconnected(Endpoint endpoint, bool timed_out) override;
   void on_timewait_over(Endpoint endpoint) override;
   void on_hca_gone(const fabric::Hca& hca) override;
+  void on_ports_changed(const fabric::Hca& hca) override;
 
   // service.cpp: ids and events
   void run(File& file, const Command& command, const Request& request, Answer& answer);
@@ -114,7 +115,7 @@ class Service final : private Connector::Handler {
   Error bind(Id& id, EndpointAddress address);
   Error resolve_address(Id& id, const std::optional<EndpointAddress>& source,
                         EndpointAddress destination);
-  Error resolve_route(Id& id);
+  Error resolve_route(Id& id, std::uint32_t timeout_ms);
   void on_route(std::uint32_t number, Error error, std::string_view reason, const Path& path);
   void trace(const Id& id, std::string what, std::string_view why = {}) const;
   Error address_in_use(const Id& id, Error error, const EndpointAddress& address) const;
@@ -135,11 +136,17 @@ class Service final : private Connector::Handler {
   struct Arrival {
     const fabric::Node* node = nullptr;
     PortSpace space = PortSpace::Tcp;
+    EndpointAddress at;  // AF_IB addresses of the port and of the peer's
+    EndpointAddress from;
+    bool is_ip = false;  // it has the header of the IP CM for an address of this node:
     EndpointAddress wanted;
     EndpointAddress peer;
+
+    const EndpointAddress& target() const { return is_ip ? wanted : at; }
+    const EndpointAddress& origin() const { return is_ip ? peer : from; }
   };
-  bool read_arrival(const fabric::Port& port, std::uint64_t service_id, const Bytes& private_data,
-                    Arrival& arrival) const;
+  bool read_arrival(const fabric::Port& port, std::uint64_t service_id, const Path& path,
+                    const Bytes& private_data, Arrival& arrival) const;
   Id* find_listener(const Arrival& arrival) const;
   Id* add_connection(Id& listener, const Arrival& arrival, Endpoint endpoint,
                      const fabric::Port& port, const Path& path);

@@ -65,6 +65,19 @@ Path read_record(std::span<const std::uint8_t, 64> wire, Path path) {
   return path;
 }
 
+Way way_of(const Id& id) {
+  const std::uint16_t pkey = id.destination.family == Family::Ib ? id.source.pkey : 0;
+  return {id.port, id.peer_port, id.source, id.destination, pkey};
+}
+
+// The address that an AF_IB id has with its port: the whole service id.
+void complete(EndpointAddress& address, PortSpace space) {
+  if (address.family != Family::Ib) return;
+  const std::uint64_t beyond_port = service_id(space, std::uint16_t{0});
+  address.service_id = beyond_port | address.port;
+  address.service_mask = ~std::uint64_t{0};
+}
+
 }  // namespace
 
 Error Service::create_id(File& file, const ucma::CreateId& in, std::uint32_t& number) {
@@ -88,7 +101,7 @@ Error Service::bind(Id& id, EndpointAddress address) {
   if (!takes_any_address(address)) {
     if (!has_address(fabric_, node, address)) {
       trace(id, "cannot bind: ", not_own_text(node, address));
-      return Error::NoAddress;
+      return address.family == Family::Ib ? Error::NoDevice : Error::NoAddress;
     }
     port = port_of(fabric_, node, address);
     if (port == nullptr) {
@@ -97,13 +110,18 @@ Error Service::bind(Id& id, EndpointAddress address) {
       return Error::NoDevice;
     }
   }
+  const auto space =
+      address.family == Family::Ib ? port_space_of(id.space, address) : std::optional(id.space);
+  if (!space) return Error::NoProtocol;
   PortOwner owner;
   owner.id = id.number;
   owner.address = address;
   owner.reuse = id.reuse;
   owner.af_only = id.af_only || address.family == Family::Ipv4;
-  const Error error = ports_.bind(id.node, id.space, owner);
+  const Error error = ports_.bind(id.node, *space, owner);
+  id.port_space = *space;
   if (error != Error::None) return address_in_use(id, error, address);
+  complete(owner.address, *space);
   id.af_only = owner.af_only;
   id.source = owner.address;
   id.has_port = true;
@@ -117,7 +135,9 @@ Error Service::resolve_address(Id& id, const std::optional<EndpointAddress>& sou
   if (id.events_pending >= kMaxUnread) return Error::NoMemory;
   if (id.state == IdState::Idle) {
     if (source && source->family != destination.family) return Error::Invalid;
-    const Error error = bind(id, source.value_or(any_address(destination.family)));
+    EndpointAddress own = source.value_or(any_address(destination.family));
+    if (!source) own.pkey = destination.pkey;
+    const Error error = bind(id, own);
     if (error != Error::None) return error;
   }
   if (id.state != IdState::AddrBound || id.source.family != destination.family) {
@@ -134,6 +154,7 @@ Error Service::resolve_address(Id& id, const std::optional<EndpointAddress>& sou
     return Error::None;
   }
   id.source.ip = way.source.ip;
+  id.source.pkey = way.source.pkey;
   id.destination = way.destination;
   id.port = way.from;
   id.peer_port = way.to;
@@ -142,13 +163,20 @@ Error Service::resolve_address(Id& id, const std::optional<EndpointAddress>& sou
   return Error::None;
 }
 
-Error Service::resolve_route(Id& id) {
+Error Service::resolve_route(Id& id, std::uint32_t timeout_ms) {
   if (id.events_pending >= kMaxUnread) return Error::NoMemory;
-  if (id.state != IdState::AddrResolved || id.peer_port == nullptr) return Error::Invalid;
+  if (id.state != IdState::AddrResolved) return Error::Invalid;
+  const bool is_unknown = id.peer_port == nullptr && id.destination.family == Family::Ib &&
+                          !verbs::is_multicast(id.destination.ip);
+  if (id.peer_port == nullptr && !is_unknown) return Error::Invalid;
   id.state = IdState::RouteQuery;
   const std::uint32_t number = id.number;
+  if (is_unknown) {
+    on_route(number, Error::HostUnreachable, "no InfiniBand port has this GID", {});
+    return Error::None;
+  }
   auto question =
-      routes_.find_path({id.port, id.peer_port, id.source, id.destination}, id.tos,
+      routes_.find_path(way_of(id), id.tos, std::chrono::milliseconds(timeout_ms),
                         [this, number](Error error, std::string_view reason, const Path& path) {
                           on_route(number, error, reason, path);
                         });
@@ -184,7 +212,7 @@ Error Service::listen(Id& id, std::uint32_t backlog) {
     if (error != Error::None) return error;
   }
   if (id.state != IdState::AddrBound) return Error::Invalid;
-  const Error error = ports_.listen(id.node, id.space, id.source.port, id.number);
+  const Error error = ports_.listen(id.node, id.port_space, id.source.port, id.number);
   if (error != Error::None) return address_in_use(id, error, id.source);
   id.reuse = false;
   id.backlog = backlog > 0 && backlog < kMaxBacklog ? backlog : kMaxBacklog;
@@ -216,7 +244,8 @@ Error Service::set_id_option(Id& id, std::uint32_t name, std::span<const std::ui
         return Error::Invalid;
       }
       id.reuse = *number != 0;
-      if (id.has_port) ports_.set_reuse(id.node, id.space, id.source.port, id.number, id.reuse);
+      if (id.has_port)
+        ports_.set_reuse(id.node, id.port_space, id.source.port, id.number, id.reuse);
       return Error::None;
     case ucma::kOptionAfOnly:
       if (!number) return Error::Invalid;
@@ -244,7 +273,7 @@ Error Service::set_path(Id& id, std::span<const std::uint8_t> value) {
     std::memcpy(&record, value.data(), kRecord);
     if (record.flags != kPrimary) continue;
     if (id.peer_port == nullptr || id.state != IdState::AddrResolved) return Error::Invalid;
-    auto path = find_path({id.port, id.peer_port, id.source, id.destination}, id.tos);
+    auto path = find_path(way_of(id), id.tos);
     if (!path) return Error::Invalid;
     *path = read_record(record.path_rec, *path);
     const auto& pkeys = id.port->pkeys;

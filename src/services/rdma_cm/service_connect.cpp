@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Connections: both sides of the exchange with a peer, and its end.
+#include "base/big_endian.h"
 #include "services/rdma_cm/places.h"
 #include "services/rdma_cm/queries.h"
 #include "services/rdma_cm/service.h"
@@ -21,8 +22,14 @@ std::span<const std::uint8_t> private_data_of(const ucma::ConnParam& param) {
   return std::span(param.private_data).first(param.private_data_len);
 }
 
+// Ids with AF_IB addresses have all of the private data for themselves.
+std::size_t header_of(const Id& id) {
+  return id.source.family == Family::Ib ? 0 : kIpHeaderBytes;
+}
+
 // The header of the IP CM, then the program's own.
 Bytes with_header(const Id& id, std::span<const std::uint8_t> own) {
+  if (header_of(id) == 0) return {own.begin(), own.end()};
   Bytes bytes(kIpHeaderBytes + own.size());
   write_ip_header({id.source.family, id.source.port, id.source.ip, id.destination.ip},
                   std::span(bytes).first<kIpHeaderBytes>());
@@ -78,14 +85,14 @@ Error Service::connect(Id& id, const ucma::ConnParam& param) {
   if (id.state != IdState::RouteResolved || !id.path) return Error::Invalid;
   if (id.qp_type == verbs::QpType::Ud) return connect_datagram(id, param);
   const auto own = private_data_of(param);
-  if (own.size() + kIpHeaderBytes > kReqPrivate) {
-    report_private_data(id, "rdma_connect", own.size(), kReqPrivate - kIpHeaderBytes);
+  if (own.size() + header_of(id) > kReqPrivate) {
+    report_private_data(id, "rdma_connect", own.size(), kReqPrivate - header_of(id));
     return Error::Invalid;
   }
   id.qp_num = param.qp_num;
   id.srq = param.srq != 0;
   ConnectRequest request;
-  request.service_id = service_id(id.space, id.destination.port);
+  request.service_id = service_id(id.space, id.destination);
   request.path = *id.path;
   request.qp_type = id.qp_type;
   request.qpn = id.qp_num;
@@ -112,13 +119,13 @@ Error Service::connect(Id& id, const ucma::ConnParam& param) {
 
 Error Service::connect_datagram(Id& id, const ucma::ConnParam& param) {
   const auto own = private_data_of(param);
-  if (own.size() + kIpHeaderBytes > kSidrReqPrivate) {
-    report_private_data(id, "rdma_connect", own.size(), kSidrReqPrivate - kIpHeaderBytes);
+  if (own.size() + header_of(id) > kSidrReqPrivate) {
+    report_private_data(id, "rdma_connect", own.size(), kSidrReqPrivate - header_of(id));
     return Error::Invalid;
   }
   id.qp_num = param.qp_num;
   DatagramRequest request;
-  request.service_id = service_id(id.space, id.destination.port);
+  request.service_id = service_id(id.space, id.destination);
   request.path = *id.path;
   request.private_data = with_header(id, own);
   const Result<Endpoint> made = connector_.connect(*id.port, request);
@@ -212,24 +219,34 @@ Error Service::notify(Id& id, std::uint32_t event) {
   return error_of(connector_.notify_established(id.endpoint));
 }
 
-bool Service::read_arrival(const fabric::Port& port, std::uint64_t service_id,
+// Without the header of the IP CM, or with one that is not for this node, a request may still be
+// for a program that listens with an AF_IB address.
+bool Service::read_arrival(const fabric::Port& port, std::uint64_t service_id, const Path& path,
                            const Bytes& private_data, Arrival& arrival) const {
   const auto service = service_of(service_id);
   const auto header = read_ip_header(private_data);
   const fabric::Hca* hca = fabric_.hca_of(port);
-  if (!service || !header || hca == nullptr) return false;
+  if (!service || hca == nullptr) return false;
   arrival.node = &fabric_.node_of(*hca);
   arrival.space = service->space;
+  arrival.at = ib_address(port.gid(), path.pkey, service_id);
+  arrival.at.flow_info = Be32(path.flow_label);
+  arrival.from = ib_address(path.dgid, path.pkey, 0);
+  arrival.from.flow_info = arrival.at.flow_info;
+  if (!header) return true;
   arrival.wanted = any_address(header->family, service->port);
   arrival.wanted.ip = header->destination;
   arrival.peer = any_address(header->family, header->port);
   arrival.peer.ip = header->source;
-  return has_address(fabric_, *arrival.node, arrival.wanted);
+  arrival.is_ip = has_address(fabric_, *arrival.node, arrival.wanted);
+  return true;
 }
 
 Id* Service::find_listener(const Arrival& arrival) const {
-  const PortOwner* owner =
-      ports_.find_listener(index_of(fabric_, *arrival.node), arrival.space, arrival.wanted);
+  const std::uint32_t node = index_of(fabric_, *arrival.node);
+  const PortOwner* owner = nullptr;
+  if (arrival.is_ip) owner = ports_.find_listener(node, arrival.space, arrival.wanted);
+  if (owner == nullptr) owner = ports_.find_listener(node, arrival.space, arrival.at);
   return owner == nullptr ? nullptr : ids_.at(owner->id).get();
 }
 
@@ -242,9 +259,11 @@ Id* Service::add_connection(Id& listener, const Arrival& arrival, Endpoint endpo
   }
   --listener.backlog;
   Id& id = make_id(*listener.file);
-  id.space = arrival.space;
-  id.source = arrival.wanted;
-  id.destination = arrival.peer;
+  const bool is_ib = listener.source.family == Family::Ib;
+  id.space = listener.space;
+  id.port_space = arrival.space;
+  id.source = is_ib ? arrival.at : arrival.wanted;
+  id.destination = is_ib ? arrival.from : arrival.peer;
   id.port = &port;
   id.path = path;
   id.tos = listener.tos;
@@ -259,7 +278,8 @@ Id* Service::add_connection(Id& listener, const Arrival& arrival, Endpoint endpo
 void Service::on_request(Endpoint endpoint, const fabric::Port& port,
                          const ConnectRequest& request) {
   Arrival arrival;
-  const bool valid = read_arrival(port, request.service_id, request.private_data, arrival);
+  const bool valid =
+      read_arrival(port, request.service_id, request.path, request.private_data, arrival);
   Id* const listener = valid ? find_listener(arrival) : nullptr;
   if (listener == nullptr || listener->qp_type == verbs::QpType::Ud) {
     if (valid) report_no_listener(arrival);
@@ -277,8 +297,8 @@ void Service::on_request(Endpoint endpoint, const fabric::Port& port,
   connection.retry_count = request.retry_count;
   ucma::ConnParam param = take_over(request, connection);
   param.retry_count = request.retry_count;
-  put_private_data(param, std::span(request.private_data).subspan(kIpHeaderBytes),
-                   kReqPrivate - kIpHeaderBytes);
+  const std::size_t header = header_of(*listener);
+  put_private_data(param, std::span(request.private_data).subspan(header), kReqPrivate - header);
   PendingEvent event;
   event.request = id;
   event.out.event = Event::ConnectRequest;
@@ -293,7 +313,8 @@ void Service::on_datagram_request(Endpoint endpoint, const fabric::Port& port,
     connector_.drop(endpoint);
   };
   Arrival arrival;
-  const bool valid = read_arrival(port, request.service_id, request.private_data, arrival);
+  const bool valid =
+      read_arrival(port, request.service_id, request.path, request.private_data, arrival);
   Id* const listener = valid ? find_listener(arrival) : nullptr;
   if (listener == nullptr || listener->qp_type != verbs::QpType::Ud) {
     if (valid) report_no_listener(arrival);
@@ -303,8 +324,9 @@ void Service::on_datagram_request(Endpoint endpoint, const fabric::Port& port,
   if (id == nullptr) return refuse(sidr::kRejected);
   id->qp_type = verbs::QpType::Ud;
   ucma::UdParam param;
-  put_private_data(param, std::span(request.private_data).subspan(kIpHeaderBytes),
-                   kSidrReqPrivate - kIpHeaderBytes);
+  const std::size_t header = header_of(*listener);
+  put_private_data(param, std::span(request.private_data).subspan(header),
+                   kSidrReqPrivate - header);
   PendingEvent event;
   event.request = id;
   event.out.event = Event::ConnectRequest;

@@ -26,14 +26,14 @@ void Service::trace(const Id& id, std::string what, std::string_view why) const 
 
 // The id that has sent the request: its owner has the port in the port table.
 Id* Service::sender_of(const Arrival& arrival) {
-  const fabric::Node* node = fabric_.find_node_by_address(arrival.peer.ip);
-  if (is_loopback(arrival.peer)) node = arrival.node;
+  const fabric::Node* node = fabric_.find_node_by_address(arrival.origin().ip);
+  if (is_loopback(arrival.origin())) node = arrival.node;
   if (node == nullptr) return nullptr;
   for (const PortOwner& owner :
-       ports_.owners(index_of(fabric_, *node), arrival.space, arrival.peer.port)) {
+       ports_.owners(index_of(fabric_, *node), arrival.space, arrival.origin().port)) {
     if (owner.id == PortOwner::kDriver) continue;
     Id& id = *ids_.at(owner.id);
-    if (id.endpoint != 0 && id.destination == arrival.wanted) return &id;
+    if (id.endpoint != 0 && id.destination == arrival.target()) return &id;
   }
   return nullptr;
 }
@@ -56,21 +56,21 @@ void Service::report_no_listener(const Arrival& arrival) {
   }
   options_.trace(
       fmt::format("no listener for {} port {} on {} ({}), wanted by {}{}; listening there: {}",
-                  name_of(arrival.space), arrival.wanted.port, arrival.node->name,
-                  verbs::address_text(arrival.wanted.ip),
+                  name_of(arrival.space), arrival.target().port, arrival.node->name,
+                  verbs::address_text(arrival.target().ip),
                   sender == nullptr ? "" : program_text(sender->file->options) + " at ",
-                  place_text(fabric_, arrival.peer), others.empty() ? "nobody" : others),
+                  place_text(fabric_, arrival.origin()), others.empty() ? "nobody" : others),
       sender == nullptr ? nullptr : sender->file, arrival.node->name);
 }
 
 void Service::report_full(const Arrival& arrival, const Id& listener) {
   if (Id* const sender = sender_of(arrival)) sender->failure_is_told = true;
-  const std::string refused = "; refused: " + place_text(fabric_, arrival.peer);
+  const std::string refused = "; refused: " + place_text(fabric_, arrival.origin());
   if (listener.backlog == 0) {
     return trace(listener,
                  fmt::format("the backlog of {} port {} is full: {} requests wait until the "
                              "program takes them",
-                             name_of(arrival.space), arrival.wanted.port, listener.whole_backlog),
+                             name_of(arrival.space), arrival.target().port, listener.whole_backlog),
                  refused);
   }
   trace(listener, fmt::format("it has {} ids, the most that an event channel takes", kMaxIdsOfFile),
@@ -88,7 +88,8 @@ std::string Service::listener_text(const Id& id) const {
   const fabric::Port* port = peer_port_of(id);
   if (port == nullptr) return {};
   const fabric::Node& node = fabric_.node_of(*fabric_.hca_of(*port));
-  const PortOwner* owner = ports_.find_listener(index_of(fabric_, node), id.space, id.destination);
+  const PortOwner* owner =
+      ports_.find_listener(index_of(fabric_, node), id.port_space, id.destination);
   return owner == nullptr ? std::string() : program_text(ids_.at(owner->id)->file->options);
 }
 
@@ -131,17 +132,17 @@ void Service::report_private_data(const Id& id, std::string_view call, std::size
 // A port that another id has; `error` goes on to the program.
 Error Service::address_in_use(const Id& id, Error error, const EndpointAddress& address) const {
   if (address.port == 0) {
-    trace(id, fmt::format("no {} port is free", name_of(id.space)));
+    trace(id, fmt::format("no {} port is free", name_of(id.port_space)));
     return error;
   }
-  for (const PortOwner& owner : ports_.owners(id.node, id.space, address.port)) {
+  for (const PortOwner& owner : ports_.owners(id.node, id.port_space, address.port)) {
     if (owner.id == id.number) continue;
     if (owner.id == PortOwner::kDriver) {
       trace(id, fmt::format("{} port {} belongs to a driver, which listens on it",
-                            name_of(id.space), address.port));
+                            name_of(id.port_space), address.port));
       break;
     }
-    trace(id, fmt::format("{} port {} belongs to {} already, {} {}", name_of(id.space),
+    trace(id, fmt::format("{} port {} belongs to {} already, {} {}", name_of(id.port_space),
                           address.port, program_text(ids_.at(owner.id)->file->options),
                           owner.listens ? "which listens on" : "which has bound it to",
                           text_of(owner.address)));

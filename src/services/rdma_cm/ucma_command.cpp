@@ -34,12 +34,11 @@ struct Reader {
   }
   void respond_to(std::uint64_t address) { result.command.response = address; }
 
-  // An address of a family that ids may have, whose size fits.
+  // An address of a family that ids may have. The commands for IP addresses have no room for
+  // others.
   bool address(std::span<const std::uint8_t> bytes, EndpointAddress& out) {
-    const Family family = family_of(bytes);
-    if (size_of(family) == 0) return fail(Error::Invalid);
     const auto address = read_address(bytes);
-    if (!address) return fail(Error::NoFamily);  // AF_IB
+    if (!address) return fail(Error::Invalid);
     out = *address;
     return true;
   }

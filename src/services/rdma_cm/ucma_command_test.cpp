@@ -2,6 +2,7 @@
 #include "services/rdma_cm/ucma_command.h"
 
 #include <gtest/gtest.h>
+#include <infiniband/ib.h>
 #include <rdma/rdma_user_cm.h>
 
 #include <cstring>
@@ -89,12 +90,50 @@ TEST(UcmaCommand, AnAnswerWithoutRoomIsRefused) {
   EXPECT_EQ(parse(write(ucma::Code::InitQpAttr, ucma::InitQpAttr{}, 143)).error, Error::NoSpace);
 }
 
-// The probe of librdmacm, which must not think that AF_IB works.
-TEST(UcmaCommand, AfIbIsAFamilyThatIsNotSupported) {
+TEST(UcmaCommand, AfIbAddressesAreReadAndWritten) {
+  sockaddr_ib sib{};
+  sib.sib_family = AF_IB;
+  sib.sib_pkey = htobe16(0x8001);
+  sib.sib_flowinfo = htobe32(0x12345);
+  sib.sib_addr.sib_raw[0] = 0xfe;
+  sib.sib_addr.sib_raw[15] = 9;
+  sib.sib_sid = htobe64(0x1061d2f);
+  sib.sib_sid_mask = htobe64(~std::uint64_t{0});
+  sib.sib_scope_id = 3;
+  ucma::Bind in;
+  in.addr_size = sizeof sib;
+  std::memcpy(in.addr.data(), &sib, sizeof sib);
+  const ParsedCommand parsed = parse(write(ucma::Code::Bind, in));
+  ASSERT_EQ(parsed.error, Error::None);
+  const EndpointAddress& address = std::get<command::Bind>(parsed.command.body).address;
+  EXPECT_EQ(address.family, Family::Ib);
+  EXPECT_EQ(address.port, 0x1d2f);
+  EXPECT_EQ(address.pkey, 0x8001);
+  EXPECT_EQ(address.service_id, 0x1061d2f);
+  EXPECT_EQ(address.service_mask, ~std::uint64_t{0});
+  EXPECT_EQ(address.ip[15], 9);
+  std::array<std::uint8_t, sizeof sib> bytes{};
+  write_address(address, bytes);
+  EXPECT_EQ(std::memcmp(bytes.data(), &sib, sizeof sib), 0);
+}
+
+TEST(UcmaCommand, APortOutsideOfTheMaskIsNotOne) {
+  ucma::Bind in;
+  in.addr_size = 48;
+  write_address(ib_address({}, 0xffff, 0x1061d2f), in.addr);
+  std::fill_n(in.addr.begin() + 38, 2, std::uint8_t{0});  // the last bytes of the mask
+  const ParsedCommand parsed = parse(write(ucma::Code::Bind, in));
+  EXPECT_EQ(std::get<command::Bind>(parsed.command.body).address.port, 0);
+}
+
+TEST(UcmaCommand, AnAddressHasTheSizeOfItsFamily) {
   ucma::Bind in;
   in.addr_size = 48;
   in.addr[0] = 27;
-  EXPECT_EQ(parse(write(ucma::Code::Bind, in)).error, Error::NoFamily);
+  EXPECT_EQ(parse(write(ucma::Code::Bind, in)).error, Error::None);
+  ucma::BindIp old;
+  old.addr[0] = 27;
+  EXPECT_EQ(parse(write(ucma::Code::BindIp, old)).error, Error::Invalid) << "no room for it";
   in.addr_size = 47;
   EXPECT_EQ(parse(write(ucma::Code::Bind, in)).error, Error::Invalid);
   in.addr[0] = 1;

@@ -70,7 +70,7 @@ enum class [[nodiscard]] Error : std::int32_t{
     Invalid = 22,          // EINVAL
     NoSpace = 28,          // ENOSPC
     NotImplemented = 38,   // ENOSYS
-    NoFamily = 97,         // EAFNOSUPPORT
+    NoProtocol = 93,       // EPROTONOSUPPORT
     AddressInUse = 98,     // EADDRINUSE
     NoAddress = 99,        // EADDRNOTAVAIL
     NetDown = 100,         // ENETDOWN

@@ -144,7 +144,7 @@ const fabric::Port* FabricTopology::manager() const {
   while (first_ < fabric_.graph().port_count() && fabric_.graph().port(first_)->is_ethernet())
     ++first_;
   const fabric::Port* port = fabric_.graph().port(first_);
-  return port == nullptr ? nullptr : fabric_.graph().find_port(port->sm_lid);
+  return port == nullptr ? nullptr : manager_of(*port);
 }
 
 std::optional<sa::EndPort> FabricTopology::manager_port() const {

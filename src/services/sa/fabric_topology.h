@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // FabricTopology: the InfiniBand ports of the fabric as the subnet administrator reads them
-// (sa/server/topology.h). The manager's port is the one that has the LID which the first InfiniBand
-// port names as that of its subnet manager.
+// (sa/server/topology.h). A port's subnet manager is at the port whose LID it names; "the" manager
+// is that of the first InfiniBand port.
 //
 // Thread rule: the executor's thread, dispatch level.
 #pragma once
@@ -30,6 +30,10 @@ class FabricTopology final : public sa::Topology {
 
   // In service or not. Returns nullptr if the fabric has no InfiniBand port.
   const fabric::Port* manager() const;
+  // Of an InfiniBand port. Returns nullptr if no port has that LID.
+  const fabric::Port* manager_of(const fabric::Port& port) const {
+    return fabric_.graph().find_port(port.sm_lid);
+  }
 
  private:
   const fabric::Fabric& fabric_;

@@ -56,13 +56,13 @@ void SaService::open(io::IrpRef irp) {
                                "the fabric has no InfiniBand port for a subnet manager");
   }
   std::string reason;
-  if (const Status added = add_agent(*port, reason); added != Status::Ok) {
+  if (const Status added = start(reason); added != Status::Ok) {
     return std::move(irp).fail(added, std::move(reason));
   }
   gsi_.ensure(fabric_.node_of(*fabric_.hca_of(*port)).name, std::move(irp));
 }
 
-Status SaService::add_agent(const fabric::Port& port, std::string& reason) {
+Status SaService::start(std::string& reason) {
   if (agent_ != 0) return Status::Ok;
   GsiAgent agent;
   agent.name = "subnet administrator";
@@ -70,7 +70,6 @@ Status SaService::add_agent(const fabric::Port& port, std::string& reason) {
   agent.class_version = sa::kClassVersion;
   agent.methods = {sa::method::kGet,           sa::method::kSet,      sa::method::kGetTable,
                    sa::method::kGetTraceTable, sa::method::kGetMulti, sa::method::kDelete};
-  agent.port = fabric_.graph().index_of(port);
   agent.on_message = [this](const GsiMessage& message) { on_message(message); };
   const Result<AgentId> added = gsi_.add_agent(std::move(agent), reason);
   if (!added) return added.error();
@@ -79,6 +78,8 @@ Status SaService::add_agent(const fabric::Port& port, std::string& reason) {
 }
 
 void SaService::on_message(const GsiMessage& message) {
+  const fabric::Port* port = fabric_.graph().port(message.from.port);
+  if (port == nullptr || topology_.manager_of(*port) != port) return;  // not its to answer
   const std::optional<sa::Answer> answer = server_.handle(sa_request_of(message), executor_.now());
   if (answer) {
     // A requester that gets no answer repeats its request.
@@ -99,9 +100,15 @@ void SaService::arm() {
 }
 
 void SaService::send_reports() {
-  const fabric::Port* manager = topology_.manager();
-  if (manager == nullptr || agent_ == 0) return;
+  if (agent_ == 0) return;
   while (const std::optional<sa::Report> report = server_.take_report()) {
+    const fabric::Port* subscriber = fabric_.graph().find_port(report->lid);
+    const fabric::Port* manager =
+        subscriber == nullptr ? nullptr : topology_.manager_of(*subscriber);
+    if (manager == nullptr) {
+      server_.on_report_done(report->subscription, false);
+      continue;
+    }
     GsiRequest request;
     request.to.port = fabric_.graph().index_of(*manager);
     request.to.remote.lid = report->lid;

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // SaService: the subnet administrator of the fabric (sa/server/server.h) as an agent of Gsi, on the
-// port of the subnet manager; and the one that hears of changes of the fabric, for the server and
-// for clients in softibd.
+// ports of the subnet managers: one for all ports without a link, one for the two ends of each
+// link. And the one that hears of changes of the fabric, for the server and for clients in softibd.
 //
-// It takes requests once its node is open in Gsi, for which open() sees. While its port is down or
-// its HCA sleeps, requests get no answer; what it holds for other ports stays.
+// It takes requests on a port once the port's node is open in Gsi, for which open() or its clients
+// see. While its port is down or its HCA sleeps, requests get no answer; what it holds for other
+// ports stays.
 //
 // Thread rule: the executor's thread, dispatch level.
 #pragma once
@@ -42,9 +43,11 @@ class SaService {
   SaService& operator=(const SaService&) = delete;
   ~SaService();
 
-  // Opens its node and takes requests; Ok at once if that has been done. NotFound: the fabric has
-  // no InfiniBand port; errors of Gsi::ensure() and add_agent().
+  // Opens the node of the first port's manager and takes requests; Ok at once if that has been
+  // done. NotFound: the fabric has no InfiniBand port; errors of Gsi::ensure() and add_agent().
   void open(io::IrpRef irp);
+  // Takes requests on the ports of all nodes that are or will be open.
+  Status start(std::string& reason);
   void set_on_port(OnPort on_port) { on_port_ = std::move(on_port); }
 
   const FabricTopology& topology() const { return topology_; }
@@ -64,7 +67,6 @@ class SaService {
     bool is_up = false;
   };
 
-  Status add_agent(const fabric::Port& port, std::string& reason);
   void on_message(const GsiMessage& message);
   void look_at(std::uint32_t index);
   void tell_later();

@@ -32,7 +32,7 @@ SaTransport::Opening& SaTransport::open_node(std::string_view name) {
   Opening& opening = *nodes_.emplace(std::string(name), std::make_unique<Opening>()).first->second;
   opening.owner = this;
   io::IrpRef irp = opening.irp.start(&opened, &opening);
-  name.empty() ? service_.open(std::move(irp)) : gsi_.ensure(name, std::move(irp));
+  gsi_.ensure(name, std::move(irp));
   return opening;
 }
 
@@ -61,9 +61,11 @@ void SaTransport::transmit(std::uint64_t number) {
     return finish(number, {status, 0, reason}, {});
   }
   const fabric::Port& port = *fabric_.graph().find_port(outgoing.port_gid);
-  const std::string& node = fabric_.node_of(*fabric_.hca_of(port)).name;
-  for (const std::string_view name : {std::string_view(), std::string_view(node)}) {
-    Opening& opening = open_node(name);
+  // Without the server, as with another one's, the request gets no answer.
+  static_cast<void>(service_.start(reason));
+  for (const fabric::Port* each : {service_.topology().manager_of(port), &port}) {
+    if (each == nullptr) continue;
+    Opening& opening = open_node(fabric_.node_of(*fabric_.hca_of(*each)).name);
     if (!opening.is_over) return wait_for(opening, number);
   }
   found->second.limit.reset();

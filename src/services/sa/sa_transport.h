@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // SaTransport: sends requests of the client's engines from the ports that they name to the subnet
 // administrator that these ports name (PortInfo.MasterSMLID), as MADs over Gsi. It opens the nodes
-// of the ports, and the node of softibd's own server, when they are first needed.
+// of the ports at both ends when they are first needed.
 //
 // Thread rule: the executor's thread, dispatch level.
 #pragma once
@@ -74,7 +74,7 @@ class SaTransport {
   platform::Executor& executor_;
   AgentId agent_;
   std::map<std::uint64_t, Pending> pending_;
-  std::map<std::string, std::unique_ptr<Opening>, std::less<>> nodes_;  // "": the server's
+  std::map<std::string, std::unique_ptr<Opening>, std::less<>> nodes_;
   std::uint64_t last_ = 0;
 };
 

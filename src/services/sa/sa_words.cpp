@@ -11,8 +11,9 @@ namespace ib::services {
 namespace {
 
 // Where the subnet administrator is, and what is wrong with it if something is.
-std::string administrator_text(const fabric::Fabric& fabric, const FabricTopology& topology) {
-  const fabric::Port* manager = topology.manager();
+std::string administrator_text(const fabric::Fabric& fabric, const FabricTopology& topology,
+                               const fabric::Port* asker) {
+  const fabric::Port* manager = asker != nullptr ? topology.manager_of(*asker) : topology.manager();
   if (manager == nullptr) return "the subnet administrator is nowhere: no port has its LID";
   const std::string_view why = out_of_service(fabric, *manager);
   return fmt::format("the subnet administrator (LID {}, {}) does not answer{}", manager->lid,
@@ -21,9 +22,10 @@ std::string administrator_text(const fabric::Fabric& fabric, const FabricTopolog
 }
 
 std::string silence(const fabric::Fabric& fabric, const FabricTopology& topology,
-                    const sa::Outcome& outcome, std::string_view what) {
+                    const sa::Outcome& outcome, std::string_view what,
+                    const fabric::Port* asker = nullptr) {
   if (outcome.status != Status::Timeout) return fmt::format("{}: {}", what, outcome.reason);
-  return fmt::format("{}: {}", what, administrator_text(fabric, topology));
+  return fmt::format("{}: {}", what, administrator_text(fabric, topology, asker));
 }
 
 std::string no_path_text(const fabric::Fabric& fabric, const SaClient::PathQuery& query) {
@@ -86,6 +88,10 @@ SaOutcome explain_path(const fabric::Fabric& fabric, const FabricTopology& topol
   const bool is_nowhere =
       outcome.status == Status::Ok && (outcome.sa_status == sa::sa_status::kNoRecords ||
                                        outcome.sa_status == sa::sa_status::kInvalidGid);
+  if (outcome.status != Status::Ok) {
+    const fabric::Port* from = fabric.graph().find_port(query.sgid);
+    return {outcome.status, silence(fabric, topology, outcome, what, from)};
+  }
   if (!is_nowhere) return explain_outcome(fabric, topology, outcome, what);
   return {Status::NotFound, fmt::format("{}: {}", what, no_path_text(fabric, query))};
 }

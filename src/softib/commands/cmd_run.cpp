@@ -8,6 +8,7 @@
 #include "softib/launch/launcher.h"
 #include "softib/launch/program.h"
 #include "softib/launch/rank.h"
+#include "softib/launch/socket_switch.h"
 #include "softib/pages/fabric_state.h"
 
 #include <fmt/format.h>
@@ -28,6 +29,7 @@ struct RunOptions {
   std::string node;
   ShapeOptions shape;
   std::string path;
+  std::string sockets;
   unsigned linger = kLingerSeconds;
   bool verbose = false;
   std::vector<std::string> words;
@@ -65,6 +67,13 @@ std::string wanted_node(const std::vector<std::string>& nodes, const RunOptions&
   return find_node(nodes, options.node, options.fabric);
 }
 
+void warn_of_tcp(const std::string& file) {
+  const std::string reason = tcp_only_reason(file);
+  if (reason.empty()) return;
+  complain(fmt::format(
+      "warning: --sockets has no effect on {}, whose connections use plain TCP: {}", file, reason));
+}
+
 std::string choose_node(const RunOptions& options, const FabricShape& wanted, const Json& state) {
   const std::string difference = shape_difference(state, wanted);
   if (!difference.empty()) {
@@ -84,6 +93,7 @@ void run_program(const RunOptions& options) {
   const std::string file = find_program(options.words.front());
   const Installation installation = find_installation();
   require_libraries(installation);
+  if (!options.sockets.empty()) require_socket_switch(installation, options.sockets);
   check_address_space();
 
   LaunchPlan plan;
@@ -110,6 +120,7 @@ void run_program(const RunOptions& options) {
 
   const std::string blind = blind_reason(file);
   if (!blind.empty()) complain(fmt::format("warning: {} will not see softib: {}", file, blind));
+  if (!options.sockets.empty()) warn_of_tcp(file);
   if (options.verbose) {
     complain(fmt::format("fabric {} ({} by softibd, pid {}), node {}, socket {}", options.fabric,
                          fabric.started ? "just started" : "served", fabric.client.pid(), node,
@@ -122,6 +133,7 @@ void run_program(const RunOptions& options) {
   settings.fabric = options.fabric;
   settings.node = node;
   settings.memory_path = options.path;
+  settings.sockets = options.sockets;
   settings.verbose = options.verbose;
   const Environment environment =
       compose_environment(current_environment(), installation, settings);
@@ -146,6 +158,10 @@ void add_run(CLI::App& app, Context& context) {
       .one_of({"auto", "adopted", "process_vm", "bounce"})
       .placeholder("auto|adopted|process_vm|bounce");
   command
+      .flag("--sockets{fabric}", options->sockets,
+            "TCP connections over RDMA: to all nodes, or to these addresses")
+      .placeholder("[=RANGES]");
+  command
       .option("--linger", options->linger,
               "how long a fabric that this starts outlives its last program")
       .whole_number(0, 86400)
@@ -165,6 +181,7 @@ void add_run(CLI::App& app, Context& context) {
       "  softib run --nodes 2 --node 1 -- ib_send_bw localhost\n"
       "  softib run --path process_vm -- ib_write_lat localhost\n"
       "  mpirun -n 4 softib run --nodes 2 --node auto -- ./program\n"
+      "  softib run --nodes 2 --node 1 --sockets -- curl http://127.77.0.1:8000/\n"
       "\nExit code: that of CMD; 126 if it cannot be run, 127 if it is not found; else\n"
       "see `softib --help`.");
   command.callback([command, options, &context] {

@@ -2,6 +2,7 @@
 #include "setup/cli_error.h"
 #include "softib/doctor/doctor.h"
 #include "softib/launch/program.h"
+#include "softib/launch/socket_switch.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -65,11 +66,29 @@ void check_tools(Findings& findings) {
   }
 }
 
+void check_socket_switch(Findings& findings) {
+  const std::string library = librdmacm_path();
+  if (library.empty()) {
+    findings.push_back({"socket switch", Level::Warn, "librdmacm is not installed",
+                        "`softib run --sockets` needs it", "apt-get install librdmacm1"});
+    return;
+  }
+  const std::string preload = librspreload_path();
+  findings.push_back(
+      {"socket switch",
+       Level::Ok,
+       fmt::format("there (rsockets of {}); {}", library,
+                   preload.empty() ? "no librspreload" : "librspreload, not used: " + preload),
+       {},
+       {}});
+}
+
 }  // namespace
 
 void check_programs(Findings& findings) {
   check_adapters(findings);
   check_tools(findings);
+  check_socket_switch(findings);
 }
 
 }  // namespace ib::softib

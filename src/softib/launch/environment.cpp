@@ -15,7 +15,8 @@ namespace ib::softib {
 namespace {
 
 constexpr std::array kOwn = {"SOFTIB_SOCKET",      "SOFTIB_NODE",        "SOFTIB_FABRIC",
-                             "SOFTIB_RUNTIME_DIR", "SOFTIB_MEMORY_PATH", "SOFTIB_VERBOSE"};
+                             "SOFTIB_RUNTIME_DIR", "SOFTIB_MEMORY_PATH", "SOFTIB_VERBOSE",
+                             "SOFTIB_SOCKETS"};
 
 // The entries of a list whose file name is not `own`.
 std::string others(std::string_view list, std::string_view separators, std::string_view own) {
@@ -25,10 +26,19 @@ std::string others(std::string_view list, std::string_view separators, std::stri
 
 // ld.so: blanks or colons; libibverbs: colons or semicolons.
 std::string other_preloads(std::string_view list) {
-  return others(list, " :", kPreloadName);
+  return others(others(list, " :", kPreloadName), ":", kSocketsName);
 }
 std::string other_drivers(std::string_view list) {
   return others(list, ":;", kProviderStem);
+}
+
+// Before the preload library: its descriptors are not files of softib.
+void switch_sockets(Environment& environment, const Installation& installation,
+                    const std::string& ranges) {
+  unset(environment, "SOFTIB_SOCKETS");
+  if (ranges.empty()) return;
+  set(environment, "LD_PRELOAD", before(installation.sockets(), *find(environment, "LD_PRELOAD")));
+  set(environment, "SOFTIB_SOCKETS", ranges);
 }
 
 std::string shell_quoted(std::string_view value) {
@@ -77,6 +87,7 @@ Environment compose_environment(const Environment& base, const Installation& ins
   const std::string* preload = find(result, "LD_PRELOAD");
   set(result, "LD_PRELOAD",
       before(installation.preload(), preload == nullptr ? "" : other_preloads(*preload)));
+  switch_sockets(result, installation, settings.sockets);
   const std::string* drivers = find(result, "RDMAV_DRIVERS");
   set(result, "RDMAV_DRIVERS",
       before(installation.provider(), drivers == nullptr ? "" : other_drivers(*drivers)));

@@ -9,6 +9,7 @@
 namespace ib::softib {
 
 inline constexpr const char* kPreloadName = "libsoftib_preload.so";
+inline constexpr const char* kSocketsName = "libsoftib_sockets.so";
 // libibverbs appends "-rdmav<private ABI>.so" to a driver's name that is a path.
 inline constexpr const char* kProviderStem = "libsoftib";
 inline constexpr const char* kProviderName = "libsoftib-rdmav34.so";
@@ -20,6 +21,7 @@ struct Installation {
 
   std::string daemon() const { return bin_dir + "/softibd"; }
   std::string preload() const { return lib_dir + "/" + kPreloadName; }
+  std::string sockets() const { return lib_dir + "/" + kSocketsName; }
   std::string provider() const { return lib_dir + "/" + kProviderStem; }
 };
 

@@ -15,8 +15,7 @@ Json sample() {
      "local":"127.77.0.2:40000","peer":"127.77.0.1:7471","events_waiting":2,"qp_type":"RC",
      "service_id":"0x0000000001061d2f","age_ms":61000,"hca":"softib0","port":1,"qpn":"0x11",
      "peer_qpn":"0x12","cm_state":"DREQ sent","times_sent":3,"waits_for":"DREQ (sent 3 times)",
-     "other_end":{
-  "node" : "node0", "program" : "rping", "pid" : 812}},
+     "other_end":{"node":"node0","program":"rping","pid":812}},
     {"node":"node0","pid":812,"program":"rping","port_space":"TCP","state":"listening",
      "local":"0.0.0.0:7471","peer":"","events_waiting":0,"qp_type":"RC","age_ms":3723000,
      "backlog":10,"backlog_used":4},

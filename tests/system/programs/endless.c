@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* MPI: messages of 1 MiB go around the ring of ranks for ever; somebody has to end it. Each rank prints its process id
+/* MPI: messages of 1 MiB go around the ring of ranks without end. Each rank prints its process id
  * once the transfers are under way, and any wrong byte. */
 #include <mpi.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* One-sided MPI: put, get, accumulate, get_accumulate, fetch_and_op and compare_and_swap on windows of each kind, of 1 B
- * to 4 MiB, by fences, by locks with flushes, and by lock_all. Every byte is checked, those beside the target too.
+/* One-sided MPI: put, get, accumulate, get_accumulate, fetch_and_op and compare_and_swap on windows of each kind, of
+ * 1 B to 4 MiB, by fences, by locks with flushes, and by lock_all. Every byte is checked, those beside the target too.
  * Prints "one_sided ok", or the wrong byte.
  *
  *   one_sided [--no-replace | --no-swap]
@@ -41,7 +41,7 @@ static void check_untouched(const unsigned char* data, size_t first, size_t end,
   }
 }
 
-/* What every round needs. A window of each rank has MARGIN bytes, the bytes of a message, and MARGIN bytes. */
+/* The state of every round. A window of each rank has MARGIN bytes, the bytes of a message, and MARGIN bytes. */
 struct sides {
   int next, previous;
   unsigned char *window, *out, *in;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* UCX's UCP over connections by address, as its own connection managers (rdmacm, tcp) make them. The client sends tagged
- * messages of 1 B to 4 MiB, the server checks every byte and sends the inverse, which the client checks.
+/* UCX's UCP over connections by address, as its own connection managers (rdmacm, tcp) make them. The client sends
+ * tagged messages of 1 B to 4 MiB, the server checks every byte and sends the inverse, which the client checks.
  *
  *   ucp_sockaddr PORT            server; prints "listening"
  *   ucp_sockaddr PORT HOST       client; prints the lanes of its endpoint

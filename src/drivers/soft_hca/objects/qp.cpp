@@ -93,6 +93,9 @@ bool check_request(const control::CreateQpIn& in, std::string& reason) {
   return false;
 }
 
+constexpr std::uint32_t kScatterBytes = 16;  // an entry of a scatter list in a work request
+static_assert(limits::kMaxSge * kScatterBytes <= limits::kMaxInline);
+
 control::QpCaps granted(const control::CreateQpIn& in) {
   control::QpCaps caps = in.caps;
   if (!has_receive_side(in.type) || in.srq != control::kNoIndex) {
@@ -105,6 +108,9 @@ control::QpCaps granted(const control::CreateQpIn& in) {
     caps = {};
   } else {
     caps.max_send_sge = std::max(caps.max_send_sge, 1u);
+    // As adapters have it: inline data stand where the scatter list would, and there are programs
+    // that rely on it without asking.
+    caps.max_inline = std::max(caps.max_inline, caps.max_send_sge * kScatterBytes);
   }
   return caps;
 }

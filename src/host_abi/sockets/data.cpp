@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+#include "host_abi/sockets/data.h"
+
+#include "host_abi/sockets/rdma.h"
+#include "host_abi/sockets/real_calls.h"
+#include "host_abi/sockets/switch.h"
+#include "host_abi/sockets/wait.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+
+namespace ib::host_abi::sockets {
+namespace {
+
+constexpr std::size_t kMostAtOnce = std::size_t{1} << 30;  // rsockets count in int
+
+ssize_t failed(int error) {
+  errno = error;
+  return -1;
+}
+
+ssize_t inherited() {
+  static constinit bool said = false;
+  say_once(said,
+           "softib: sockets: a process cannot use the RDMA connection of its parent; start the "
+           "program without --sockets, or let each process make its own connections\n");
+  return failed(ECONNRESET);
+}
+
+ssize_t broken_pipe(int flags) {
+  if ((flags & MSG_NOSIGNAL) == 0) ::raise(SIGPIPE);
+  return failed(EPIPE);
+}
+
+// rsockets report an end without an error even after one.
+int error_of(const Rdma& api, Socket& socket) {
+  int error = 0;
+  socklen_t length = sizeof error;
+  if (api.getsockopt(socket.rs.load(), SOL_SOCKET, SO_ERROR, &error, &length) != 0) return EIO;
+  if (error != 0) return error;
+  pollfd entry{socket.rs.load(), 0, 0};
+  return api.poll(&entry, 1, 0) > 0 && (entry.revents & POLLERR) != 0 ? EIO : 0;
+}
+
+bool would_block(const Socket& socket, int flags) {
+  return socket.nonblocking.load() || (flags & MSG_DONTWAIT) != 0;
+}
+
+}  // namespace
+
+Ref connection(int fd) {
+  Ref socket = find(fd);
+  if (!socket) return socket;
+  while (socket->state.load() == State::Connecting && socket->event.load() >= 0) {
+    if (socket->nonblocking.load()) return socket;
+    pollfd ended{socket->event.load(), POLLIN, 0};
+    if (real::poll(&ended, 1, -1) < 0) break;
+  }
+  const State state = socket->state.load();
+  if (state == State::Connected || state == State::Connecting) return socket;
+  return {};
+}
+
+ssize_t receive(int fd, Socket& socket, void* buffer, std::size_t length, int flags) {
+  const Rdma* api = loaded_rdma();
+  if (!socket.is_own() || api == nullptr) return inherited();
+  if (socket.state.load() == State::Connecting) return failed(EAGAIN);
+  if ((flags & MSG_OOB) != 0) return failed(EINVAL);
+  if ((flags & MSG_ERRQUEUE) != 0) return failed(EAGAIN);
+  if ((flags & MSG_TRUNC) != 0) return failed(EOPNOTSUPP);
+  if (length == 0 || socket.read_shut.load()) return 0;
+  length = std::min(length, kMostAtOnce);
+  std::size_t done = 0;
+  while (true) {
+    // Before the attempt: what comes after it is a new edge.
+    if ((flags & MSG_PEEK) == 0) socket.reads.fetch_add(1, std::memory_order_relaxed);
+    const ssize_t got = api->recv(socket.rs.load(), static_cast<char*>(buffer) + done,
+                                  length - done, flags & MSG_PEEK);
+    if (got > 0) {
+      done += static_cast<std::size_t>(got);
+      if (done == length || (flags & MSG_WAITALL) == 0 || (flags & MSG_PEEK) != 0) break;
+      if (would_block(socket, flags)) break;
+      continue;
+    }
+    if (done > 0 && got == 0) break;
+    if (got == 0) {
+      if (error_of(*api, socket) == 0 || socket.broken.exchange(true)) return 0;
+      return failed(ECONNRESET);
+    }
+    if (errno != EAGAIN && errno != EWOULDBLOCK) {
+      socket.broken.store(true);
+      return done > 0 ? static_cast<ssize_t>(done) : failed(ECONNRESET);
+    }
+    if (would_block(socket, flags)) return done > 0 ? static_cast<ssize_t>(done) : failed(EAGAIN);
+    if (const int error = wait_for(fd, socket, POLLIN); error != 0) {
+      return done > 0 ? static_cast<ssize_t>(done) : failed(error);
+    }
+  }
+  return static_cast<ssize_t>(done);
+}
+
+ssize_t transmit(int fd, Socket& socket, const void* buffer, std::size_t length, int flags) {
+  const Rdma* api = loaded_rdma();
+  if (!socket.is_own() || api == nullptr) return inherited();
+  if (socket.state.load() == State::Connecting) return failed(EAGAIN);
+  if ((flags & (MSG_OOB | MSG_ZEROCOPY)) != 0) return failed(EOPNOTSUPP);
+  if (socket.write_shut.load() || socket.broken.load()) return broken_pipe(flags);
+  if (length == 0) return 0;
+  // rsockets take bytes for a peer that is gone as long as there is room.
+  pollfd entry{socket.rs.load(), POLLOUT, 0};
+  if (api->poll(&entry, 1, 0) > 0 && (entry.revents & (POLLHUP | POLLERR)) != 0) {
+    socket.broken.store(true);
+    return failed(ECONNRESET);
+  }
+  std::size_t done = 0;
+  while (done < length) {
+    const std::size_t part = std::min(length - done, kMostAtOnce);
+    const ssize_t sent =
+        api->send(socket.rs.load(), static_cast<const char*>(buffer) + done, part, MSG_DONTWAIT);
+    if (sent > 0) done += static_cast<std::size_t>(sent);
+    if (sent == static_cast<ssize_t>(part)) continue;
+    const int error = sent < 0 ? errno : EAGAIN;
+    if (error != EAGAIN && error != EWOULDBLOCK) {
+      if (done > 0) break;
+      socket.broken.store(true);
+      return failed(ECONNRESET);
+    }
+    socket.full_writes.fetch_add(1, std::memory_order_relaxed);
+    if (would_block(socket, flags)) return done > 0 ? static_cast<ssize_t>(done) : failed(EAGAIN);
+    if (const int reason = wait_for(fd, socket, POLLOUT); reason != 0) {
+      return done > 0 ? static_cast<ssize_t>(done) : failed(reason);
+    }
+  }
+  return static_cast<ssize_t>(done);
+}
+
+std::size_t waiting_bytes(Socket& socket) {
+  static thread_local char sink[65536];
+  const Rdma* api = loaded_rdma();
+  if (api == nullptr || !socket.is_own() || socket.state.load() != State::Connected) return 0;
+  const ssize_t count = api->recv(socket.rs.load(), sink, sizeof sink, MSG_PEEK);
+  return count > 0 ? static_cast<std::size_t>(count) : 0;
+}
+
+}  // namespace ib::host_abi::sockets

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// Bytes over a connection of the switch, with the results and errors of TCP.
+#pragma once
+
+#include "host_abi/sockets/table.h"
+
+#include <sys/types.h>
+
+#include <cstddef>
+
+namespace ib::host_abi::sockets {
+
+// The socket at `fd` if it is a connection over RDMA; nothing: the call is the kernel's. Waits for
+// the end of an attempt to connect where a blocking call would.
+Ref connection(int fd);
+
+// As recv() and send(). `fd` has the time limits.
+ssize_t receive(int fd, Socket& socket, void* buffer, std::size_t length, int flags);
+ssize_t transmit(int fd, Socket& socket, const void* buffer, std::size_t length, int flags);
+// Bytes that can be read at once, of `most` that are counted.
+std::size_t waiting_bytes(Socket& socket);
+
+}  // namespace ib::host_abi::sockets

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+#include "host_abi/sockets/rdma.h"
+
+#include "host_abi/sockets/table.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <cstring>
+
+namespace ib::host_abi::sockets {
+namespace {
+
+enum class Library : int { NotTried, Loaded, Absent };
+
+constinit std::atomic<Library> library{Library::NotTried};
+constinit std::atomic<std::uint32_t> forks{0};
+constinit std::atomic<pid_t> own_pid{0};
+constinit pthread_mutex_t loading = PTHREAD_MUTEX_INITIALIZER;
+constinit Rdma functions{};
+
+template <class Function>
+bool resolve(void* from, const char* name, Function& function) {
+  function = reinterpret_cast<Function>(::dlsym(from, name));
+  return function != nullptr;
+}
+
+// Some programs (nginx) clear their environment before the first connection.
+struct Variable {
+  const char* name;
+  char* value;
+};
+constinit Variable variables[] = {{"RDMAV_DRIVERS", nullptr},      {"SOFTIB_SOCKET", nullptr},
+                                  {"SOFTIB_NODE", nullptr},        {"SOFTIB_FABRIC", nullptr},
+                                  {"SOFTIB_RUNTIME_DIR", nullptr}, {"SOFTIB_MEMORY_PATH", nullptr}};
+
+void keep_variables() {
+  for (Variable& one : variables) {
+    if (const char* value = ::secure_getenv(one.name)) one.value = ::strdup(value);
+  }
+}
+
+void restore_variables() {
+  for (const Variable& one : variables) {
+    if (one.value != nullptr) ::setenv(one.name, one.value, 0);
+  }
+}
+
+bool load() {
+  restore_variables();
+  void* from = ::dlopen("librdmacm.so.1", RTLD_NOW | RTLD_LOCAL);
+  if (from == nullptr) return false;
+  Rdma& f = functions;
+  return resolve(from, "rsocket", f.socket) && resolve(from, "rbind", f.bind) &&
+         resolve(from, "rlisten", f.listen) && resolve(from, "raccept", f.accept) &&
+         resolve(from, "rconnect", f.connect) && resolve(from, "rshutdown", f.shutdown) &&
+         resolve(from, "rclose", f.close) && resolve(from, "rrecv", f.recv) &&
+         resolve(from, "rsend", f.send) && resolve(from, "rpoll", f.poll) &&
+         resolve(from, "rgetpeername", f.getpeername) &&
+         resolve(from, "rgetsockname", f.getsockname) &&
+         resolve(from, "rsetsockopt", f.setsockopt) && resolve(from, "rgetsockopt", f.getsockopt) &&
+         resolve(from, "rfcntl", f.fcntl);
+}
+
+void before_fork() {
+  ::pthread_mutex_lock(&loading);
+}
+void after_fork_in_parent() {
+  ::pthread_mutex_unlock(&loading);
+}
+void after_fork_in_child() {
+  loading = PTHREAD_MUTEX_INITIALIZER;
+  forks.fetch_add(1, std::memory_order_relaxed);
+  own_pid.store(::getpid(), std::memory_order_relaxed);
+  if (library.load() == Library::Loaded) library.store(Library::Absent);
+  release_locks_of_parent();
+}
+
+[[gnu::constructor]] void start() {
+  keep_variables();
+  own_pid.store(::getpid(), std::memory_order_relaxed);
+  ::pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+}
+
+}  // namespace
+
+const Rdma* loaded_rdma() {
+  return library.load(std::memory_order_acquire) == Library::Loaded ? &functions : nullptr;
+}
+
+const Rdma* rdma() {
+  if (library.load(std::memory_order_acquire) == Library::NotTried) {
+    ::pthread_mutex_lock(&loading);
+    if (library.load() == Library::NotTried) {
+      const bool loaded = load();
+      // Peers get the end of the stream, not an error, when the program has come to its end.
+      if (loaded) std::atexit(shut_down_all);
+      library.store(loaded ? Library::Loaded : Library::Absent, std::memory_order_release);
+    }
+    ::pthread_mutex_unlock(&loading);
+  }
+  return loaded_rdma();
+}
+
+std::uint32_t generation() {
+  return forks.load(std::memory_order_relaxed);
+}
+
+bool in_vfork_child() {
+  return ::getpid() != own_pid.load(std::memory_order_relaxed);
+}
+
+void say_once(bool& said, const char* text) {
+  if (said) return;
+  said = true;
+  static_cast<void>(!::write(STDERR_FILENO, text, std::strlen(text)));
+}
+
+}  // namespace ib::host_abi::sockets

@@ -1,0 +1,321 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+#include "host_abi/sockets/switch.h"
+
+#include "host_abi/sockets/ranges.h"
+#include "host_abi/sockets/rdma.h"
+#include "host_abi/sockets/real_calls.h"
+#include "host_abi/sockets/wait.h"
+
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+
+namespace ib::host_abi::sockets {
+namespace {
+
+constinit Ranges ranges;
+constinit bool on = false;
+
+[[gnu::constructor]] void read_settings() {
+  const char* text = ::secure_getenv("SOFTIB_SOCKETS");
+  on = text != nullptr && ranges.parse(text);
+  static constinit bool said = false;
+  if (text != nullptr && !on) {
+    say_once(said, "softib: SOFTIB_SOCKETS is not a list of addresses; all connections use TCP\n");
+  }
+}
+
+int option(int fd, int level, int name) {
+  int value = -1;
+  socklen_t length = sizeof value;
+  return real::getsockopt(fd, level, name, static_cast<void*>(&value), &length) == 0 ? value : -1;
+}
+
+bool is_tcp(int fd) {
+  if (option(fd, SOL_SOCKET, SO_TYPE) != SOCK_STREAM) return false;
+  const int family = option(fd, SOL_SOCKET, SO_DOMAIN);
+  if (family != AF_INET && family != AF_INET6) return false;
+  return option(fd, SOL_SOCKET, SO_PROTOCOL) == IPPROTO_TCP;
+}
+
+// librdmacm has one address for IPv4: the mapped ones of IPv6 are turned into it.
+struct Name {
+  sockaddr_storage storage{};
+  socklen_t length = 0;
+  sockaddr* get() { return reinterpret_cast<sockaddr*>(&storage); }
+};
+
+Name make_name(const Endpoint& endpoint, bool as_ipv6, std::uint32_t scope = 0) {
+  Name name;
+  if (!as_ipv6) {
+    sockaddr_in four{};
+    four.sin_family = AF_INET;
+    four.sin_port = htons(endpoint.port);
+    std::memcpy(&four.sin_addr, &endpoint.address[12], sizeof four.sin_addr);
+    std::memcpy(&name.storage, &four, name.length = sizeof four);
+  } else {
+    sockaddr_in6 six{};
+    six.sin6_family = AF_INET6;
+    six.sin6_port = htons(endpoint.port);
+    six.sin6_scope_id = scope;
+    std::memcpy(&six.sin6_addr, endpoint.address.data(), endpoint.address.size());
+    std::memcpy(&name.storage, &six, name.length = sizeof six);
+  }
+  return name;
+}
+
+Endpoint local_endpoint(int fd) {
+  Name name;
+  name.length = sizeof name.storage;
+  if (real::getsockname(fd, name.get(), &name.length) != 0) return {};
+  return endpoint_of(name.get(), name.length);
+}
+
+void set(const Rdma& api, int rs, int level, int name, int value) {
+  static_cast<void>(api.setsockopt(rs, level, name, &value, sizeof value));
+}
+
+// Without messages now and then, a reader is not told that its peer was killed.
+bool prepare(const Rdma& api, int rs) {
+  set(api, rs, IPPROTO_TCP, TCP_KEEPIDLE, 1);
+  set(api, rs, SOL_SOCKET, SO_KEEPALIVE, 1);
+  return api.fcntl(rs, F_SETFL, O_NONBLOCK) == 0;
+}
+
+// Returns an rsocket that is connected as the program's would be, or -1: then TCP has to decide.
+int connect_over_rdma(const Rdma& api, const Endpoint& local, const Endpoint& remote) {
+  const bool as_ipv6 = !is_mapped(remote.address);
+  const int rs = api.socket(as_ipv6 ? AF_INET6 : AF_INET, SOCK_STREAM, 0);
+  if (rs < 0) return -1;
+  bool fine = true;
+  if (local.valid && (local.port != 0 || !is_wildcard(local.address))) {
+    set(api, rs, SOL_SOCKET, SO_REUSEADDR, 1);
+    Endpoint from = local;
+    if (is_mapped(from.address) == as_ipv6) from.address = {};
+    Name source = make_name(from, as_ipv6);
+    fine = api.bind(rs, source.get(), source.length) == 0;
+  }
+  Name destination = make_name(remote, as_ipv6);
+  fine = fine && api.connect(rs, destination.get(), destination.length) == 0;
+  if (fine && prepare(api, rs)) return rs;
+  api.close(rs);
+  return -1;
+}
+
+void wake(Socket& socket) {
+  const std::uint64_t one = 1;
+  static_cast<void>(!::write(socket.event.load(), &one, sizeof one));
+}
+
+struct Attempt {
+  Ref socket;
+  int fd = -1;  // a duplicate: the program may close its own
+  Endpoint local, remote;
+  sockaddr_storage address{};
+  socklen_t length = 0;
+};
+
+void* attempt(void* argument) {
+  auto* todo = static_cast<Attempt*>(argument);
+  Socket& socket = *todo->socket;
+  const int rs = connect_over_rdma(*loaded_rdma(), todo->local, todo->remote);
+  if (rs >= 0) {
+    socket.rs.store(rs);
+    socket.state.store(State::Connected);
+  } else {
+    // Not blocking, as the program has set it; the kernel reports the rest.
+    const int result =
+        real::connect(todo->fd, reinterpret_cast<sockaddr*>(&todo->address), todo->length);
+    if (result != 0 && errno != EINPROGRESS) socket.error.store(errno);
+    socket.state.store(State::Plain);
+  }
+  wake(socket);
+  real::close(todo->fd);
+  delete todo;
+  return nullptr;
+}
+
+// Helpers take no signals of the program's.
+bool start_thread(void* (*function)(void*), void* argument) {
+  sigset_t all, before;
+  ::sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, &before);
+  pthread_t thread{};
+  const bool started = ::pthread_create(&thread, nullptr, function, argument) == 0;
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  if (started) ::pthread_detach(thread);
+  return started;
+}
+
+bool connect_in_background(int fd, const Endpoint& remote, const sockaddr* address,
+                           socklen_t length, int& result) {
+  auto* todo = new (std::nothrow) Attempt;
+  if (todo == nullptr) return false;
+  todo->fd = real::fcntl(fd, F_DUPFD_CLOEXEC, 0);
+  const int event = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  if (todo->fd >= 0 && event >= 0) {
+    todo->socket = add(fd, State::Connecting, option(fd, SOL_SOCKET, SO_DOMAIN), true);
+  }
+  if (!todo->socket) {
+    if (todo->fd >= 0) real::close(todo->fd);
+    if (event >= 0) real::close(event);
+    delete todo;
+    return false;
+  }
+  todo->socket->event.store(event);
+  todo->local = local_endpoint(fd);
+  todo->remote = remote;
+  todo->length = std::min<socklen_t>(length, sizeof todo->address);
+  std::memcpy(&todo->address, address, todo->length);
+  if (!start_thread(attempt, todo)) {
+    forget(fd);
+    real::close(todo->fd);
+    delete todo;
+    return false;
+  }
+  errno = EINPROGRESS;
+  result = -1;
+  return true;
+}
+
+}  // namespace
+
+bool is_on() {
+  return on;
+}
+
+bool wants_rdma(int fd, const sockaddr* address, socklen_t length) {
+  if (!on) return false;
+  const Endpoint remote = endpoint_of(address, length);
+  return remote.valid && remote.port != 0 && ranges.contains(remote.address) && is_tcp(fd);
+}
+
+bool connects(int fd, const sockaddr* address, socklen_t length, int& result) {
+  if (!wants_rdma(fd, address, length)) return false;
+  const Rdma* api = rdma();
+  if (api == nullptr) return false;
+  Name name;
+  name.length = sizeof name.storage;
+  if (real::getpeername(fd, name.get(), &name.length) == 0) return false;  // EISCONN
+  if (option(fd, SOL_SOCKET, SO_ACCEPTCONN) == 1) return false;
+  const Endpoint remote = endpoint_of(address, length);
+  if ((real::fcntl(fd, F_GETFL) & O_NONBLOCK) != 0) {
+    return connect_in_background(fd, remote, address, length, result);
+  }
+  const int rs = connect_over_rdma(*api, local_endpoint(fd), remote);
+  if (rs < 0) return false;
+  const Ref socket = add(fd, State::Connecting, option(fd, SOL_SOCKET, SO_DOMAIN), false);
+  if (!socket) {
+    api->close(rs);
+    return false;
+  }
+  socket->rs.store(rs);
+  socket->state.store(State::Connected);
+  result = 0;
+  return true;
+}
+
+void listens(int fd, int backlog) {
+  if (!on || find(fd) || !is_tcp(fd)) return;
+  const Endpoint local = local_endpoint(fd);
+  if (!local.valid) return;
+  if (!is_wildcard(local.address) && !ranges.contains(local.address)) return;
+  const int flags = real::fcntl(fd, F_GETFL);
+  const Ref socket =
+      add(fd, State::Listening, option(fd, SOL_SOCKET, SO_DOMAIN), (flags & O_NONBLOCK) != 0);
+  if (socket) socket->backlog = backlog;
+}
+
+void listen_over_rdma(int fd, Socket& socket) {
+  if (!socket.is_own()) {  // inherited: this process has not tried
+    socket.generation = generation();
+    socket.rs.store(-1);
+    socket.tried.store(false);
+  }
+  if (socket.tried.exchange(true)) return;
+  // Waits for both kinds of connections happen in the switch.
+  const int flags = real::fcntl(fd, F_GETFL);
+  if ((flags & O_NONBLOCK) == 0) real::fcntl(fd, F_SETFL, flags | O_NONBLOCK);
+  const Rdma* api = rdma();
+  if (api == nullptr) return;
+  const Endpoint local = local_endpoint(fd);
+  const bool only_ipv4 = is_mapped(local.address);
+  const int rs = api->socket(only_ipv4 ? AF_INET : AF_INET6, SOCK_STREAM, 0);
+  if (rs < 0) return;
+  set(*api, rs, SOL_SOCKET, SO_REUSEADDR, 1);
+  if (!only_ipv4) set(*api, rs, IPPROTO_IPV6, IPV6_V6ONLY, option(fd, IPPROTO_IPV6, IPV6_V6ONLY));
+  Name name = make_name(local, !only_ipv4);
+  if (api->bind(rs, name.get(), name.length) != 0 || api->listen(rs, socket.backlog) != 0 ||
+      api->fcntl(rs, F_SETFL, O_NONBLOCK) != 0) {
+    api->close(rs);
+    return;
+  }
+  socket.rs.store(rs);
+}
+
+namespace {
+
+int accept_over_rdma(const Rdma& api, Socket& listener, sockaddr* address, socklen_t* length,
+                     int flags) {
+  pollfd ready{listener.rs.load(), POLLIN, 0};
+  if (ready.fd < 0 || api.poll(&ready, 1, 0) <= 0) return -1;
+  const int rs = api.accept(ready.fd, nullptr, nullptr);
+  if (rs < 0) return -1;
+  static_cast<void>(prepare(api, rs));
+  const int fd = ::socket(listener.family, SOCK_STREAM | (flags & SOCK_CLOEXEC), 0);
+  Ref socket;
+  if (fd >= 0) {
+    if ((flags & SOCK_NONBLOCK) != 0) real::fcntl(fd, F_SETFL, O_RDWR | O_NONBLOCK);
+    socket = add(fd, State::Connecting, listener.family, (flags & SOCK_NONBLOCK) != 0);
+  }
+  if (!socket) {
+    const int error = fd < 0 ? errno : ENOBUFS;
+    api.close(rs);
+    if (fd >= 0) real::close(fd);
+    errno = error;
+    return -2;
+  }
+  socket->rs.store(rs);
+  socket->state.store(State::Connected);
+  if (address != nullptr && length != nullptr) name_of(*socket, true, address, length);
+  return fd;
+}
+
+}  // namespace
+
+int accept_now(int fd, Socket& socket, sockaddr* address, socklen_t* length, int flags) {
+  listen_over_rdma(fd, socket);
+  if (const Rdma* api = loaded_rdma(); api != nullptr && socket.is_own()) {
+    const int accepted = accept_over_rdma(*api, socket, address, length, flags);
+    if (accepted != -1) return accepted < 0 ? -1 : accepted;
+  }
+  return real::accept4(fd, address, length, flags);
+}
+
+int name_of(Socket& socket, bool peer, sockaddr* address, socklen_t* length) {
+  const Rdma* api = loaded_rdma();
+  if (api == nullptr || !socket.is_own()) {
+    errno = ENOTCONN;
+    return -1;
+  }
+  Name name;
+  name.length = sizeof name.storage;
+  const int rs = socket.rs.load();
+  if ((peer ? api->getpeername : api->getsockname)(rs, name.get(), &name.length) != 0) return -1;
+  const Endpoint endpoint = endpoint_of(name.get(), name.length);
+  if (endpoint.valid) name = make_name(endpoint, socket.family == AF_INET6);
+  std::memcpy(address, &name.storage, std::min(*length, name.length));
+  *length = name.length;
+  return 0;
+}
+
+}  // namespace ib::host_abi::sockets

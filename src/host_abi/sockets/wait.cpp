@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+#include "host_abi/sockets/wait.h"
+
+#include "host_abi/sockets/rdma.h"
+#include "host_abi/sockets/real_calls.h"
+#include "host_abi/sockets/switch.h"
+
+#include <sys/time.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <climits>
+
+namespace ib::host_abi::sockets {
+namespace {
+
+constexpr std::int64_t kSecond = 1'000'000'000;
+constexpr int kLongestSleep = 250;  // ms
+constinit thread_local const sigset_t* sleep_mask = nullptr;
+constinit thread_local bool sleeping = false;
+constinit thread_local bool sleep_is_over = false;
+constinit thread_local int sleep_limit = 0;
+
+}  // namespace
+
+std::int64_t now() {
+  timespec time{};
+  ::clock_gettime(CLOCK_MONOTONIC, &time);
+  return std::int64_t{time.tv_sec} * kSecond + time.tv_nsec;
+}
+
+Deadline::Deadline(const timespec* timeout) {
+  if (timeout == nullptr || timeout->tv_sec > INT_MAX) return;
+  has_ = true;
+  zero_ = timeout->tv_sec == 0 && timeout->tv_nsec == 0;
+  at_ = now() + std::int64_t{timeout->tv_sec} * kSecond + timeout->tv_nsec;
+}
+
+Deadline Deadline::after_ms(int milliseconds) {
+  if (milliseconds < 0) return Deadline(nullptr);
+  const timespec time{milliseconds / 1000, milliseconds % 1000 * 1'000'000L};
+  return Deadline(&time);
+}
+
+int Deadline::left_ms() const {
+  if (!has_) return -1;
+  const std::int64_t left = (at_ - now() + 999'999) / 1'000'000;
+  return left < 0 ? 0 : left > INT_MAX ? INT_MAX : static_cast<int>(left);
+}
+
+int sleep_in_rpoll(pollfd* entries, nfds_t count, const Deadline& deadline, const sigset_t* mask) {
+  const Rdma* api = loaded_rdma();
+  const int limit = deadline.left_ms();
+  const int left = limit < 0 ? kLongestSleep : std::min(limit, kLongestSleep);
+  if (api == nullptr) {
+    const timespec time{left / 1000, left % 1000 * 1'000'000L};
+    return real::ppoll(entries, count, &time, mask);
+  }
+  // Without a time limit: rpoll() of librdmacm 44 counts a thread whose time is over as one that
+  // still sleeps, and lets none sleep again after the next wake-up. The limit is put into its
+  // poll().
+  sleep_mask = mask;
+  sleep_limit = left;
+  sleep_is_over = false;
+  sleeping = true;
+  const int result = api->poll(entries, count, -1);
+  sleeping = false;
+  return result < 0 && sleep_is_over ? 0 : result;
+}
+
+bool is_sleeping() {
+  return sleeping;
+}
+
+int poll_of_sleep(pollfd* entries, nfds_t count) {
+  const timespec time{sleep_limit / 1000, sleep_limit % 1000 * 1'000'000L};
+  const int result = real::ppoll(entries, count, &time, sleep_mask);
+  if (result != 0) return result;
+  sleep_is_over = true;
+  errno = EINTR;
+  return -1;
+}
+
+short ask_for(short asked) {
+  short result = 0;
+  if ((asked & (POLLIN | POLLRDNORM | POLLRDHUP)) != 0) result |= POLLIN;
+  if ((asked & (POLLOUT | POLLWRNORM)) != 0) result |= POLLOUT;
+  return result;
+}
+
+short translate(Socket& socket, short asked, short reported) {
+  const short readable = asked & (POLLIN | POLLRDNORM);
+  const short writable = asked & (POLLOUT | POLLWRNORM);
+  short result = 0;
+  if ((reported & POLLIN) != 0) {
+    result |= readable;
+    char byte = 0;
+    // The end of the stream: rsockets report it as something to read.
+    if ((asked & POLLRDHUP) != 0 && loaded_rdma() != nullptr &&
+        loaded_rdma()->recv(socket.rs.load(), &byte, 1, MSG_PEEK) == 0) {
+      result |= POLLRDHUP;
+    }
+  }
+  if ((reported & POLLOUT) != 0) result |= writable;
+  if ((reported & (POLLERR | POLLNVAL)) != 0) {
+    result |= readable | writable | (asked & POLLRDHUP) | POLLERR | POLLHUP;
+  } else if ((reported & POLLHUP) != 0) {
+    // The peer has closed. TCP calls that hang-up only when this side has ended its part too.
+    result |= readable | writable | (asked & POLLRDHUP);
+    if (socket.write_shut.load()) result |= POLLHUP;
+  }
+  return result;
+}
+
+int wait_for(int fd, Socket& socket, short events) {
+  const Rdma* api = loaded_rdma();
+  pollfd entry{socket.rs.load(), ask_for(events), 0};
+  const std::int64_t start = now();
+  do {
+    if (api->poll(&entry, 1, 0) > 0) return 0;
+  } while (now() - start < kPollTime);
+  timeval limit{};
+  socklen_t length = sizeof limit;
+  const int name = (events & POLLIN) != 0 ? SO_RCVTIMEO : SO_SNDTIMEO;
+  static_cast<void>(real::getsockopt(fd, SOL_SOCKET, name, static_cast<void*>(&limit), &length));
+  const timespec time{limit.tv_sec, limit.tv_usec * 1000};
+  const bool limited = limit.tv_sec != 0 || limit.tv_usec != 0;
+  const Deadline deadline(limited ? &time : nullptr);
+  while (true) {
+    const int result = sleep_in_rpoll(&entry, 1, deadline, nullptr);
+    if (result > 0) return 0;
+    if (result < 0) return errno;
+    if (deadline.is_over()) return EAGAIN;
+  }
+}
+
+}  // namespace ib::host_abi::sockets

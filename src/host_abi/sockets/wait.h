@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// Waiting for rsockets and descriptors of the kernel together. It polls for some time, then sleeps
+// in librdmacm's rpoll(), whose own call of poll() comes back to poll_calls.cpp: there the
+// program's signal mask is in force, so that no signal is lost between mask and sleep.
+#pragma once
+
+#include <poll.h>
+
+#include <csignal>
+#include <cstdint>
+#include <ctime>
+
+namespace ib::host_abi::sockets {
+
+// Nanoseconds of the monotonic clock.
+std::int64_t now();
+
+class Deadline {
+ public:
+  // There is none if `timeout` is nullptr.
+  explicit Deadline(const timespec* timeout);
+  static Deadline after_ms(int milliseconds);  // negative: none
+
+  bool is_over() const { return has_ && now() >= at_; }
+  bool is_zero() const { return zero_; }
+  // For poll(): rounded up; -1: no limit.
+  int left_ms() const;
+  const Deadline* operator->() const { return this; }
+
+ private:
+  bool has_ = false;
+  bool zero_ = false;
+  std::int64_t at_ = 0;
+};
+
+// How long a thread polls before it sleeps: a good deal longer than an answer takes.
+inline constexpr std::int64_t kPollTime = 40'000;
+
+// Sleeps until rpoll() has something to report, or for a quarter of a second (returns 0): the end
+// of a peer that was killed wakes nobody. -1, EINTR: a signal came. `mask` may be nullptr.
+int sleep_in_rpoll(pollfd* entries, nfds_t count, const Deadline& deadline, const sigset_t* mask);
+// This thread is in there, so a call of poll() is rpoll()'s; and what that call does.
+bool is_sleeping();
+int poll_of_sleep(pollfd* entries, nfds_t count);
+
+}  // namespace ib::host_abi::sockets

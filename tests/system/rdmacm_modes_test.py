@@ -1,0 +1,212 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+"""The modes of the programs of rdmacm-utils: address families and formats, port spaces, queue pairs, ways to wait; over
+cables, in network namespaces, with as much data and as many connections as people try.
+
+rdmacm_modes_test.py [--as root|nobody] [--only REGEX] [--link-layer ethernet]
+"""
+import hashlib
+import json
+import os
+import pathlib
+import shutil
+
+import harness
+import rdmacm_test
+from harness import Failed, Skipped
+from rdmacm_test import SECONDS, SERVER, connect, leaves_nothing, start_server
+
+CONFIG = rdmacm_test.CONFIG + """[[node]]
+name = "node2"
+addresses = ["127.77.0.3", "fd00:77::3"]
+"""
+CABLES = """[[link]]
+ports = ["node0/softib0/1", "node1/softib0/1"]
+"""
+MIB = 1 << 20
+POLLHUP = 16
+
+
+def gid(fabric, node):
+    state = json.loads(fabric.softib("status", "--json", "--fabric", fabric.name).require().text)
+    return state["nodes"][node]["hcas"][0]["ports"][0]["gids"][0]["gid"]
+
+
+def gids(fabric, report):
+    """AF_IB addresses; librdmacm uses the commands for them also with IP addresses, once it has seen that they work."""
+    own = gid(fabric, 1)
+    server = gid(fabric, 0)
+    for name, options in (("ucmatose", ["-c", "4", "-C", "10"]), ("ucmatose", ["-P", "ib", "-c", "4", "-C", "10"]),
+                          ("udaddy", ["-c", "4", "-C", "10"]), ("rstream", ["-S", "4096", "-C", "20", "-T", "v"]),
+                          ("riostream", ["-S", "4096", "-C", "20", "-T", "v"])):
+        with report.case(f"{name} -f gid {' '.join(options)}"):
+            if harness.ETHERNET:
+                raise Skipped("GIDs are addresses of InfiniBand ports")
+            words = [name, "-f", "gid", *options]
+            connect(fabric, [*words, "-b", server], [*words, "-b", own, "-s", server])
+    with report.case("a GID that no port has"):
+        if harness.ETHERNET:
+            raise Skipped("GIDs are addresses of InfiniBand ports")
+        client = fabric.run(["ucmatose", "-f", "gid", "-s", "fe80::77", "-b", own, "-c", "1"], 1, SECONDS)
+        if client.code is None or "ROUTE_ERROR" not in client.text:
+            raise Failed(f"{client.text}")
+        fabric.softib("trace", "--fabric", fabric.name).require("no InfiniBand port has this GID")
+    leaves_nothing(fabric)
+
+
+def spaces(fabric, report):
+    address = SERVER[4]
+    for options in (["-P", "ib"], ["-m"], ["-t", "4"], ["-a", "15"], ["-S", "65536", "-C", "3"]):
+        with report.case(f"ucmatose {' '.join(options)}"):
+            words = ["ucmatose", "-c", "3", *(["-C", "10"] if "-C" not in options else []), *options]
+            connect(fabric, [*words, "-b", address], [*words, "-s", address])
+    for options in (["-p", "0x2"], ["-P", "ipoib"], ["-S", "2000"]):
+        with report.case(f"udaddy {' '.join(options)}"):
+            connect(fabric, ["udaddy", "-b", address, "-c", "2", "-C", "10", *options],
+                    ["udaddy", "-s", address, "-c", "2", "-C", "10", *options])
+    for options in (["-q"], ["-S", "65535"], ["-S", "23", "-d"], ["-I", "127.77.0.2"]):
+        with report.case(f"rping {' '.join(options)}"):
+            own = [word for word in options if options[0] != "-I"]
+            connect(fabric, ["rping", "-s", "-a", address, "-C", "10", "-V", *own],
+                    ["rping", "-c", "-a", address, "-C", "10", "-V", *options])
+    for kind, title in (("r", "RC"), ("x", "XRC")):
+        with report.case(f"rdma_xserver and rdma_xclient, {title}"):
+            connect(fabric, ["rdma_xserver", "-c", kind], ["rdma_xclient", "-s", address, "-c", kind])
+    leaves_nothing(fabric)
+
+
+def groups(fabric, report):
+    addresses = ("127.77.0.1", "127.77.0.2", "127.77.0.3")
+    for title, options in (("IPv4", ["-m", "239.77.1.1"]), ("IPv6", ["-m", "ff0e::77"]),
+                           ("port space IPoIB", ["-p", "0x2", "-m", "239.77.1.2"]),
+                           ("a sender that is no receiver", ["-m", "239.77.1.3"])):
+        with report.case(f"mckey on three nodes, {title}"):
+            own = [address if "." in options[-1] else f"fd00:77::{node + 1}" for node, address in enumerate(addresses)]
+            words = ["mckey", *options, "-C", "5"]
+            receivers = [fabric.start(["stdbuf", "-oL", *words, "-b", own[node]], node) for node in (0, 1)]
+            for receiver in receivers:
+                receiver.wait_for_text("joined dgid", SECONDS)
+            only = ["-o"] if title.startswith("a sender") else []
+            fabric.run([*words, *only, "-s", "-b", own[2]], 2, SECONDS).require()
+            for receiver in receivers:
+                fabric.end(receiver, SECONDS).require()
+    leaves_nothing(fabric)
+
+
+def streams(fabric, report):
+    for name, kinds in (("rstream", "abnrv"), ("riostream", "abnv")):
+        for options in (*([kind] for kind in kinds), ["b", "v"], ["a", "v"]):
+            with report.case(f"{name} -T {' -T '.join(options)}"):
+                words = [name, "-S", "100000", "-C", "20"]
+                for option in options:
+                    words += ["-T", option]
+                server = start_server(fabric, [*words, "-b", SERVER[4]])
+                client = fabric.run([*words, "-s", SERVER[4]], 1, SECONDS)
+                # It takes the end of its peer for an error, also if there are data left to read.
+                client.require(code=client.code if name == "rstream" and client.code == POLLHUP else 0)
+                fabric.end(server, SECONDS).require()
+    with report.case("rstream -k, IPv6"):
+        connect(fabric, ["rstream", "-S", "1000", "-C", "5", "-k", "30", "-b", SERVER[6]],
+                ["rstream", "-S", "1000", "-C", "5", "-k", "30", "-s", SERVER[6]])
+    leaves_nothing(fabric)
+
+
+def digest(path):
+    total = hashlib.sha256()
+    with open(path, "rb") as file:
+        while block := file.read(MIB):
+            total.update(block)
+    return total.digest()
+
+
+def amounts(fabric, report):
+    with report.case("cmtime, 1000 connections"):
+        connect(fabric, ["cmtime", "-c", "1000"], ["cmtime", "-s", SERVER[4], "-c", "1000"], server_code=None,
+                seconds=120)
+    with report.case("rcopy of 1 GiB"):
+        if shutil.disk_usage(fabric.runtime).free < 3 << 30:
+            raise Skipped(f"{fabric.runtime} has no 3 GiB left")
+        source, target = fabric.runtime / "source", fabric.runtime / "target"
+        block = os.urandom(MIB)
+        with open(source, "wb") as file:
+            for number in range(1024):
+                file.write(number.to_bytes(8, "little") + block[8:])
+        source.chmod(0o644)
+        connect(fabric, ["rcopy"], ["rcopy", source, f"{SERVER[4]}:{target}"], server_code=None, seconds=300)
+        same = digest(source) == digest(target)
+        source.unlink()
+        target.unlink()
+        if not same:
+            raise Failed("the copy differs")
+    leaves_nothing(fabric)
+
+
+def cables(user, report):
+    """The two ends of a cable are a subnet of their own, with its administrator; so are the nodes without one."""
+    config = user.make_dir("softib-rdmacm-") / "cables.toml"
+    config.write_text(CABLES)
+    config.chmod(0o644)
+    with harness.Fabric(nodes=4, user=user, extra=("--config", config)) as fabric:
+        for server, client in ((0, 1), (1, 0), (2, 3)):
+            with report.case(f"rping from node{client} to node{server}, of which 0 and 1 have a cable"):
+                connect(fabric, ["rping", "-s", "-C", "5"], ["rping", "-c", "-a", f"node{server}", "-C", "5"],
+                        (server, client))
+        with report.case("mckey over a cable"):
+            address = json.loads(fabric.softib("status", "--json", "--fabric", fabric.name).require().text)
+            own = [node["addresses"][0]["ip"] for node in address["nodes"]]
+            words = ["mckey", "-m", "239.77.2.1", "-C", "5"]
+            receiver = fabric.start(["stdbuf", "-oL", *words, "-b", own[0]], 0)
+            receiver.wait_for_text("joined dgid", SECONDS)
+            fabric.run([*words, "-s", "-b", own[1]], 1, SECONDS).require()
+            fabric.end(receiver, SECONDS).require()
+        with report.case("from a cable nobody else is reached"):
+            if harness.ETHERNET:
+                raise Skipped("Ethernet ports need no route: the request is repeated for more than a minute")
+            server = start_server(fabric, ["rping", "-s", "-C", "5"], 2)
+            client = fabric.run(["rping", "-c", "-a", "node2", "-C", "5"], 0, SECONDS)
+            if client.code in (0, None):
+                raise Failed(f"rping ended with {client.code}:\n{client.text}")
+            server.kill()
+        leaves_nothing(fabric)
+
+
+def has_udp_port(pid, port):
+    lines = pathlib.Path(f"/proc/{pid}/net/udp").read_text(encoding="ascii").splitlines()[1:]
+    return any(int(line.split()[1].rsplit(":", 1)[1], 16) == port for line in lines)
+
+
+def namespaces(user, report):
+    """udpong finds its peer by UDP packets of the kernel, so its nodes need addresses of the kernel's networks."""
+    import node_names_test  # noqa: PLC0415 - its namespaces
+    for options in ([], ["-T", "e"], ["-T", "a"], ["-T", "b"]):
+        with report.case(f"udpong {' '.join(options)} in two network namespaces"):
+            harness.need_program("udpong")
+            if user.uid != 0:
+                raise Skipped("only root can join two network namespaces")
+            if harness.ETHERNET:
+                raise Skipped("rsockets make address handles without a GID for datagrams, which no RoCE adapter takes")
+            with harness.Fabric(nodes=2, user=user) as fabric, node_names_test.two_networks() as inside:
+                server = fabric.start(["udpong", "-b", "10.231.0.1", *options], 0, before=inside[0])
+                holder = inside[0][2]
+                harness.wait_until(lambda p=holder, s=server: has_udp_port(p, 7174) or not s.running(), SECONDS,
+                                   "udpong to have its port")
+                client = fabric.run(["udpong", "-s", "10.231.0.1", "-C", "100", "-S", "512", *options], 1, SECONDS,
+                                    before=inside[1])
+                client.require(r"custom +512")
+                server.kill()
+
+
+def test(report, user):
+    harness.need_program("rping")
+    config = user.make_dir("softib-rdmacm-") / "nodes.toml"
+    config.write_text(CONFIG)
+    config.chmod(0o644)
+    with harness.Fabric(nodes=3, user=user, extra=("--config", config)) as fabric:
+        for part in (gids, spaces, groups, streams, amounts):
+            part(fabric, report)
+    cables(user, report)
+    namespaces(user, report)
+
+
+if __name__ == "__main__":
+    harness.main("rdmacm_modes", test)
