@@ -550,6 +550,7 @@ struct Program final : rdma_cm::Connector::Handler {
   void on_disconnected(rdma_cm::Endpoint, bool) override { is_disconnected = true; }
   void on_timewait_over(rdma_cm::Endpoint) override {}
   void on_hca_gone(const fabric::Hca&) override {}
+  void on_ports_changed(const fabric::Hca&) override {}
 
   int requests = 0;
   std::uint32_t qpn = 0;
