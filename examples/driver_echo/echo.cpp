@@ -129,7 +129,9 @@ void Echo::accept(Connection& connection) {
 void Echo::wait_for_event(Connection& connection) {
   const auto came = [](Irp& irp, void* context) {
     auto& self = *static_cast<Connection*>(context);
-    if (irp.status == Status::Ok && !self.echo.ending_) self.echo.drop(self);
+    if (irp.status != Status::Ok || self.echo.ending_) return;         // cancelled: it ends
+    const bool goes_on = self.event.kind == al::CmEventKind::Delayed;  // a program takes its time
+    goes_on ? self.echo.wait_for_event(self) : self.echo.drop(self);
   };
   cm_.wait_event(connection.name, connection.event, connection.irp.start(came, &connection));
 }

@@ -129,7 +129,7 @@ struct CmConnectIn {
   verbs::QpType type = verbs::QpType::Rc;
   std::uint32_t qpn = 0;
   std::uint32_t qkey = 0;
-  std::uint32_t starting_psn = 0;  // of what this side sends
+  std::uint32_t starting_psn = 0;  // with which the other side begins to send
   verbs::Mtu path_mtu = verbs::Mtu::B1024;
   std::uint8_t responder_resources = 0;  // READs and atomics that the other side may have open
   std::uint8_t initiator_depth = 0;      // ... and this side
@@ -233,6 +233,7 @@ struct CmEvent {
 struct CmQueryIn {
   CmHandle handle = 0;
   verbs::QpState state = verbs::QpState::Init;  // Init, Rtr or Rts: `attr` leads there
+  std::uint32_t starting_psn = 0;               // that accept() is going to have; ignored after it
 };
 struct CmQueryOut {
   std::uint32_t mask = 0;  // verbs::qp_attr

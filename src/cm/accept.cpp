@@ -142,7 +142,7 @@ void Engine::Impl::take_request(Connection& connection, const Req& req, const Ma
   info.transport = *transport_of(req);
   info.remote_qpn = req.qpn;
   info.remote_qkey = req.qkey;
-  info.receive_psn = req.starting_psn;
+  info.send_psn = req.starting_psn;
   info.responder_resources = req.initiator_depth;
   info.initiator_depth = req.responder_resources;
   info.retry_count = req.retry_count;
@@ -205,7 +205,7 @@ Status Engine::Impl::accept(ConnectionId id, const Reply& reply, Instant now) {
     if (connections.has_local_qpn(reply.qpn)) return Status::DeviceBusy;
     connections.change_local_qpn(*connection, reply.qpn);
   }
-  info.send_psn = reply.starting_psn;
+  info.receive_psn = reply.starting_psn;
   info.responder_resources = reply.responder_resources;
   info.initiator_depth = reply.initiator_depth;
   if (reply.failover != Failover::Accepted) info.alternate.reset();

@@ -25,7 +25,7 @@ ConnectionInfo info_of(const ConnectRequest& request, std::uint8_t ack_delay) {
   info.service_id = request.service_id;
   info.transport = request.transport;
   info.local_qpn = request.qpn;
-  info.send_psn = request.starting_psn;
+  info.receive_psn = request.starting_psn;
   info.responder_resources = request.responder_resources;
   info.initiator_depth = request.initiator_depth;
   info.retry_count = request.retry_count;
@@ -172,7 +172,7 @@ void Engine::Impl::take_reply(Connection& connection, const Rep& rep, const MadA
     return reject_rep(rep, from, RejectReason::StaleConnection);
   }
   info.remote_qkey = rep.qkey;
-  info.receive_psn = rep.starting_psn;
+  info.send_psn = rep.starting_psn;
   info.initiator_depth = rep.responder_resources;
   info.responder_resources = rep.initiator_depth;
   info.rnr_retry_count = rep.rnr_retry_count;

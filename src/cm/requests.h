@@ -46,7 +46,7 @@ struct ConnectRequest {
   Transport transport = Transport::Rc;
   std::uint32_t qpn = 0;
   std::uint32_t qkey = 0;
-  std::uint32_t starting_psn = 0;        // of what this side sends
+  std::uint32_t starting_psn = 0;        // with which the other side begins to send
   std::uint8_t responder_resources = 0;  // RDMA READs and atomics that the other side may have open
   std::uint8_t initiator_depth = 0;      // ... that this side would like to have open
   std::uint8_t retry_count = 7;          // 3 bits; of the queue pairs

@@ -44,7 +44,7 @@ struct Qp {
     EXPECT_EQ(client.run([&](io::IrpRef irp) { al::destroy(pd, std::move(irp)); }), Status::Ok);
   }
   void go(al::CmHandle connection, QpState state) {
-    const al::CmQueryOut to = client.query(connection, state);
+    const al::CmQueryOut to = client.query(connection, state, 0x654321);  // if it is to accept
     EXPECT_EQ(
         client.run([&](io::IrpRef irp) { al::modify_qp(qp, to.mask, to.attr, std::move(irp)); }),
         Status::Ok)
@@ -100,6 +100,10 @@ TEST_P(KernelCm, ConnectionFromListenToTimeWait) {
   for (const QpState state : {QpState::Init, QpState::Rtr, QpState::Rts}) {
     ours.go(connect.out.handle, state);
   }
+  // The starting PSN of a message is the one with which its receiver begins to send, as in Linux.
+  EXPECT_EQ(client.query(connect.out.handle, QpState::Rtr).attr.rq_psn, 0x123456u);
+  EXPECT_EQ(client.query(connect.out.handle, QpState::Rts).attr.sq_psn, 0x654321u);
+  EXPECT_EQ(server.query(request.out.handle, QpState::Rts).attr.sq_psn, 0x123456u);
   EXPECT_EQ(client.establish(connect.out.handle), Status::Ok);
   ASSERT_TRUE(w.comes([&] { return accept.is_done(); }));
   EXPECT_EQ(accept.status(), Status::Ok);
@@ -546,6 +550,7 @@ struct Program final : rdma_cm::Connector::Handler {
   void on_disconnected(rdma_cm::Endpoint, bool) override { is_disconnected = true; }
   void on_timewait_over(rdma_cm::Endpoint) override {}
   void on_hca_gone(const fabric::Hca&) override {}
+  void on_ports_changed(const fabric::Hca&) override {}
 
   int requests = 0;
   std::uint32_t qpn = 0;

@@ -110,10 +110,10 @@ class CmClient {
     in.handle = handle;
     return run([&](io::IrpRef irp) { cm.confirm_disconnect(in, std::move(irp)); });
   }
-  al::CmQueryOut query(al::CmHandle handle, verbs::QpState state, Status expected = Status::Ok) {
-    const al::CmQueryIn in{handle, state};
+  al::CmQueryOut query(al::CmHandle handle, verbs::QpState state, std::uint32_t psn = 0) {
+    const al::CmQueryIn in{handle, state, psn};
     al::CmQueryOut out;
-    EXPECT_EQ(run([&](io::IrpRef irp) { cm.query(in, out, std::move(irp)); }), expected);
+    EXPECT_EQ(run([&](io::IrpRef irp) { cm.query(in, out, std::move(irp)); }), Status::Ok);
     return out;
   }
 

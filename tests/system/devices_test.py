@@ -294,7 +294,7 @@ def echo_driver(report, user):
     with report.case("programs connect to a driver: rdma_client and examples/driver_echo"), store_folder(user) as folder:
         config = write_store(folder, user, PING_CONFIG.replace("Ping", "Echo").replace('"ping"', '"echo"'),
                              {"echo": (examples.ready().driver_echo, "IBA\\Echo")})
-        with harness.Fabric(nodes=2, user=user, name="echo", extra=["--config", str(config)]) as fabric:
+        with harness.Fabric(nodes=2, user=user, name="answers", extra=["--config", str(config)]) as fabric:
             def served():
                 notes = [child.get("note", "") for node in (0, 1) for child in hca_of(fabric, node)["children"]]
                 return sum(int(found.group(1)) for found in re.finditer(r"(\d+) in all", " ".join(notes)))
@@ -308,10 +308,13 @@ def echo_driver(report, user):
             server = fabric.start(["rdma_server"], 1)
             server.wait(40)
             require("rdma_create_ep" in server.text(), f"rdma_server got the driver's port: {server.text()}")
+            fabric.softib("trace", "--fabric", fabric.name).require("TCP port 7471 belongs to a driver", forbid=["RETRY_EXC"])
             softib(fabric, "driver", "unload", "echo")
-            harness.wait_until(lambda: sum(objects(fabric).values()) == 0, 40, "the driver's objects to go")
+            harness.wait_until(lambda: "echo" not in fabric.softib("status", "--fabric", fabric.name).text, 40,
+                               "the driver's clients to go")
             server = fabric.start(["rdma_server"], 1)
-            server.wait_for_text("rdma_server: start", 40)
+            harness.wait_until(lambda: "rdma_server" in fabric.softib("connections", "--fabric", fabric.name).text, 40,
+                               "rdma_server to listen")
             client = fabric.start(["rdma_client", "-s", "node1"], 0)
             harness.Result(client, client.wait(40), 40).require("rdma_client: end 0")
 

@@ -436,8 +436,11 @@ void CmFile::path_migrated(const al::CmHandleIn& in, io::IrpRef irp) {
 void CmFile::query(const al::CmQueryIn& in, io::IrpRef irp) {
   const auto* object = check(irp, in.handle, Kind::Connection);
   if (object == nullptr) return;
-  const Result<cm::ConnectionInfo> info = manager_.engine().query(cm::ConnectionId{object->id});
+  Result<cm::ConnectionInfo> info = manager_.engine().query(cm::ConnectionId{object->id});
   IB_ASSERT(info.has_value());  // it is ours until it is destroyed
+  const bool is_accepted =
+      info->state != cm::State::ReqReceived && info->state != cm::State::ReqReceivedMraSent;
+  if (!is_accepted) info->receive_psn = in.starting_psn;
   al::CmQueryOut out;
   out.local_comm_id = info->local_comm_id;
   out.remote_comm_id = info->remote_comm_id;

@@ -10,7 +10,7 @@ bool KernelPorts::take(const fabric::Node& node, std::uint64_t service_id) {
   const auto service = service_of(service_id);
   if (!service || service->port == 0) return true;  // no program can have it
   PortOwner owner;
-  owner.id = kOwner;
+  owner.id = PortOwner::kDriver;
   owner.address.family = Family::Ipv6;
   owner.address.port = service->port;
   return ports_.bind(index_of(fabric_, node), service->space, owner) == Error::None;
@@ -19,7 +19,7 @@ bool KernelPorts::take(const fabric::Node& node, std::uint64_t service_id) {
 void KernelPorts::give_back(const fabric::Node& node, std::uint64_t service_id) {
   const auto service = service_of(service_id);
   if (!service) return;
-  ports_.release(index_of(fabric_, node), service->space, service->port, kOwner);
+  ports_.release(index_of(fabric_, node), service->space, service->port, PortOwner::kDriver);
 }
 
 }  // namespace ib::services::rdma_cm

@@ -18,8 +18,6 @@ class KernelPorts final : public CmPorts {
   void give_back(const fabric::Node& node, std::uint64_t service_id) override;
 
  private:
-  static constexpr std::uint32_t kOwner = 0xffff'ffff;  // no id of a program
-
   const fabric::Fabric& fabric_;
   PortTable& ports_;
 };

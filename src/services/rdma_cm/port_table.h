@@ -22,6 +22,7 @@ namespace ib::services::rdma_cm {
 bool takes_any_address(const EndpointAddress& address);
 
 struct PortOwner {
+  static constexpr std::uint32_t kDriver = 0xffff'ffff;  // no id: a kernel client (kernel_ports.h)
   std::uint32_t id = 0;
   EndpointAddress address;
   bool reuse = false;    // RDMA_OPTION_ID_REUSEADDR

@@ -31,6 +31,7 @@ Id* Service::sender_of(const Arrival& arrival) {
   if (node == nullptr) return nullptr;
   for (const PortOwner& owner :
        ports_.owners(index_of(fabric_, *node), arrival.space, arrival.origin().port)) {
+    if (owner.id == PortOwner::kDriver) continue;
     Id& id = *ids_.at(owner.id);
     if (id.endpoint != 0 && id.destination == arrival.target()) return &id;
   }
@@ -136,6 +137,11 @@ Error Service::address_in_use(const Id& id, Error error, const EndpointAddress& 
   }
   for (const PortOwner& owner : ports_.owners(id.node, id.port_space, address.port)) {
     if (owner.id == id.number) continue;
+    if (owner.id == PortOwner::kDriver) {
+      trace(id, fmt::format("{} port {} belongs to a driver, which listens on it",
+                            name_of(id.port_space), address.port));
+      break;
+    }
     trace(id, fmt::format("{} port {} belongs to {} already, {} {}", name_of(id.port_space),
                           address.port, program_text(ids_.at(owner.id)->file->options),
                           owner.listens ? "which listens on" : "which has bound it to",
