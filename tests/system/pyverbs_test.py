@@ -75,9 +75,7 @@ def run_module(fabric, folder, module, names):
     """{test: Outcome}. After a crash or a hang the remaining tests run in a new process."""
     outcomes = {}
     left = list(names)
-    surroundings = dict(fabric.base_env)
-    if not harness.ETHERNET:
-        surroundings["SOFTIB_TEST_ADDRESS"] = address_of(fabric)
+    surroundings = dict(fabric.base_env, SOFTIB_TEST_ADDRESS=address_of(fabric))
     while left:
         results = fabric.runtime / f"{module}.{len(left)}.json"
         words = [PYTHON, "-B", folder / "driver.py", results, "tests/run_tests.py", "--dev", "softib0", "--port", "1",

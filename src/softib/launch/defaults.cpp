@@ -55,10 +55,6 @@ constexpr std::array kDefaults = {
     // Other hosts, and programs that see no HCA, are still reached by TCP.
     Default{"UCX_TLS", "^sm", DefaultKind::Variable, "UCX, MPI",
             "processes of one machine would use its shared memory, not their HCAs"},
-    // Each message goes to the next receive, so 4,095 of 8 KiB leave no cache warm. A sender that
-    // finds none waits until one is posted.
-    Default{"UCX_RC_VERBS_RX_QUEUE_LEN", "1024", DefaultKind::Variable, "UCX, MPI",
-            "4,095 receives of 8 KiB each cost small messages a twentieth of their speed"},
     // Debian's configuration excludes all that uses an HCA.
     openmpi<"pml">("OMPI_MCA_pml", "ucx", "Debian's settings exclude UCX"),
     openmpi<"pml_ucx_tls">("OMPI_MCA_pml_ucx_tls", "any",
