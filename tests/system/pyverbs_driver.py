@@ -9,8 +9,8 @@ import sys
 import unittest
 
 # The tests of librdmacm look for the address of a device at its network interface, which InfiniBand ports do not have
-# here: there is no IPoIB. That of Ethernet ports is the loopback interface, whose first address is that of no port. They
-# get the address of the node.
+# here: there is no IPoIB. That of Ethernet ports is the loopback interface, whose first address is that of no port.
+# They get the address of the node.
 ADDRESS = os.environ.get("SOFTIB_TEST_ADDRESS")
 results = open(sys.argv[1], "a", buffering=1, encoding="utf-8")
 faulthandler.enable()
