@@ -281,7 +281,7 @@ std::size_t established(CmWorld& w, std::size_t node) {
   return count;
 }
 
-// Lives begin and end at any time while HCAs are pulled out, ports go down, and nodes sleep. At the
+// Lives begin and end at any time while HCAs are pulled out and ports go down. At the
 // end both engines are empty, and every request has ended once.
 TEST(KernelCmRandom, LivesThatEndAnywhereLeaveNothing) {
   const char* seeds = std::getenv("SOFTIB_SEEDS");
