@@ -160,8 +160,10 @@ class Engine {
   Status data_has_arrived(ConnectionId id, Instant now);            // stands for RTU
   // Both sides.
   Status reject(ConnectionId id, const Reject& reject, Instant now);  // REJ
-  Status delay(ConnectionId id, std::uint8_t service_timeout, ByteSpan private_data,
-               Instant now);                                                       // MRA
+  // MRA. `for_copies`: sent only when the message comes again, so that a peer whose answer is lost
+  // is not made to wait for it.
+  Status delay(ConnectionId id, std::uint8_t service_timeout, ByteSpan private_data, Instant now,
+               bool for_copies = false);
   Status disconnect(ConnectionId id, ByteSpan private_data, Instant now);          // DREQ
   Status confirm_disconnect(ConnectionId id, ByteSpan private_data, Instant now);  // DREP
   // LAP; for the active side [IBA1 12.8.1].

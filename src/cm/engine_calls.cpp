@@ -33,9 +33,9 @@ Status Engine::data_has_arrived(ConnectionId id, Instant) {
 Status Engine::reject(ConnectionId id, const Reject& reject, Instant now) {
   return impl_->reject(id, reject, now);
 }
-Status Engine::delay(ConnectionId id, std::uint8_t service_timeout, ByteSpan private_data,
-                     Instant) {
-  return impl_->delay(id, service_timeout, private_data);
+Status Engine::delay(ConnectionId id, std::uint8_t service_timeout, ByteSpan private_data, Instant,
+                     bool for_copies) {
+  return impl_->delay(id, service_timeout, private_data, for_copies);
 }
 Status Engine::disconnect(ConnectionId id, ByteSpan private_data, Instant now) {
   return impl_->disconnect(id, private_data, now);

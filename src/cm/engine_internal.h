@@ -50,7 +50,8 @@ class Engine::Impl {
   void on_rtu(const mad::Mad& mad, const MadAddress& from);
   // refuse.cpp
   Status reject(ConnectionId id, const Reject& reject, Instant now);
-  Status delay(ConnectionId id, std::uint8_t service_timeout, ByteSpan private_data);
+  Status delay(ConnectionId id, std::uint8_t service_timeout, ByteSpan private_data,
+               bool for_copies);
   void on_rej(const mad::Mad& mad, const MadAddress& from, Instant now);
   void on_mra(const mad::Mad& mad, Instant now);
   // disconnect.cpp

@@ -125,7 +125,8 @@ void Engine::Impl::on_rej(const mad::Mad& mad, const MadAddress& from, Instant n
   }
 }
 
-Status Engine::Impl::delay(ConnectionId id, std::uint8_t service_timeout, ByteSpan private_data) {
+Status Engine::Impl::delay(ConnectionId id, std::uint8_t service_timeout, ByteSpan private_data,
+                           bool for_copies) {
   Connection* const connection = owned(id);
   if (connection == nullptr) return Status::NotFound;
   if (service_timeout > kMaxExponent || private_data.size() > kMraPrivateBytes) {
@@ -150,7 +151,7 @@ Status Engine::Impl::delay(ConnectionId id, std::uint8_t service_timeout, ByteSp
   }
   if (kept == nullptr) return Status::InvalidState;
   *kept = keep(encode(mra));
-  send(*connection, **kept);
+  if (!for_copies) send(*connection, **kept);
   return Status::Ok;
 }
 

@@ -150,6 +150,22 @@ TEST_F(Refusing, AnotherVersionOfTheProtocolIsRefused) {
             static_cast<std::uint16_t>(RejectReason::InvalidClassVersion));
 }
 
+TEST_F(Refusing, AnMraForCopiesIsSentWhenTheMessageComesAgain) {
+  const ConnectionId active = connect();
+  const ConnectionId passive = requested().id;
+  constexpr std::uint8_t kLong = 18;
+  world.take_sent();
+  EXPECT_EQ(z.engine.delay(passive, kLong, {}, world.now, /*for_copies=*/true), Status::Ok);
+  world.deliver();
+  EXPECT_EQ(world.take_sent(), Sent{});
+  EXPECT_EQ(a.state(active), State::ReqSent);
+  world.advance(10s);
+  const Sent sent = world.take_sent();
+  ASSERT_GE(sent.size(), 2u);
+  EXPECT_EQ((Sent{sent[0], sent[1]}), (Sent{A::Req, A::Mra}));
+  EXPECT_EQ(a.take<Delayed>().message, Message::Req);
+}
+
 TEST_F(Refusing, AnMraGivesTheConsumerTime) {
   const ConnectionId active = connect();
   const ConnectionId passive = requested().id;

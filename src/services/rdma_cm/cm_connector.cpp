@@ -10,7 +10,8 @@
 namespace ib::services::rdma_cm {
 namespace {
 
-// A program may take 69 s to answer a request or a reply: an MRA says so, as Linux does.
+// A program may take 69 s to answer a request or a reply: an MRA says so, as Linux does, when the
+// message comes again.
 constexpr std::uint8_t kServiceTimeout = 24;
 
 cm::Transport transport_of(verbs::QpType type) {
@@ -234,7 +235,7 @@ void CmConnector::drop(Endpoint endpoint) {
 // A request and a reply are answered by programs, which take their time.
 void CmConnector::delay(HcaCm& manager, cm::ConnectionId id) {
   static_cast<void>(manager.act([id](cm::Engine& engine, Instant now) {
-    return engine.delay(id, kServiceTimeout, {}, now);
+    return engine.delay(id, kServiceTimeout, {}, now, /*for_copies=*/true);
   }));
 }
 
