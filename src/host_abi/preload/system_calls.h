@@ -89,8 +89,12 @@ inline int set_option(int fd, int name, const void* value, socklen_t length) {
 inline ssize_t send(int fd, const void* data, std::size_t size) {
   return ::syscall(SYS_sendto, fd, data, size, MSG_NOSIGNAL, nullptr, 0);
 }
-inline ssize_t read_own_memory(const iovec& to, const iovec& from) {
-  return ::syscall(SYS_process_vm_readv, process_id(), &to, 1, &from, 1, 0);
+// `process`: process_id(). They fail, and raise no signal, where there is no such memory.
+inline ssize_t read_own_memory(int process, const iovec& to, const iovec& from) {
+  return ::syscall(SYS_process_vm_readv, process, &to, 1, &from, 1, 0);
+}
+inline ssize_t write_own_memory(int process, const iovec& to, const iovec& from) {
+  return ::syscall(SYS_process_vm_writev, process, &from, 1, &to, 1, 0);
 }
 inline ssize_t send_message(int fd, const msghdr* message, int flags) {
   return ::syscall(SYS_sendmsg, fd, message, flags);
