@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "host_abi/preload/command_connection.h"
 
-#include "host_abi/preload/high_number.h"
 #include "host_abi/preload/system_calls.h"
 
 #include <atomic>
@@ -50,7 +49,7 @@ CommandConnection::~CommandConnection() {
 
 void CommandConnection::keep() {
   if (!was_kept_) {
-    const int moved = duplicate_high(socket_);
+    const int moved = sys::duplicate_high(socket_);
     if (moved < 0) return;
     sys::close(socket_);
     socket_ = moved;

@@ -109,7 +109,7 @@ struct Extra {
   int from_fd = -1;
 };
 
-// What one command needs of this process.
+// One command of the program, and its process.
 struct Command {
   const void* data = nullptr;
   std::size_t size = 0;

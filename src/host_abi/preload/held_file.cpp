@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "host_abi/preload/held_file.h"
 
-#include "host_abi/preload/high_number.h"
 #include "host_abi/preload/system_calls.h"
 #include "linux/client/client_fork.h"
 
@@ -14,7 +13,7 @@ void HeldFile::hold(int fd) {
   fd_ = fd;
   if (__libc_single_threaded != 0) return;
   const sys::KeepErrno keep;
-  const int own = duplicate_high(fd);
+  const int own = sys::duplicate_high(fd);
   if (own < 0) return;
   fd_ = own;
   is_own_ = true;

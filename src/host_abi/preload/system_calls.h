@@ -13,6 +13,7 @@
 #include <cerrno>
 #include <cstddef>
 #include <ctime>
+#include <initializer_list>
 
 namespace ib::host_abi::preload::sys {
 
@@ -40,6 +41,15 @@ inline int seek_to_start(int fd) {
 }
 inline int fcntl(int fd, int command, int argument) {
   return result(::syscall(SYS_fcntl, fd, command, argument));
+}
+// A second descriptor of the same open file, close-on-exec, above the numbers that programs get, if
+// the limit allows it; else -1.
+inline int duplicate_high(int fd) {
+  for (const int lowest : {1000, 200}) {
+    const int made = fcntl(fd, F_DUPFD_CLOEXEC, lowest);
+    if (made >= 0) return made;
+  }
+  return -1;
 }
 inline int memory_file(const char* name) {
   constexpr unsigned kCloseOnExec = 1;  // MFD_CLOEXEC

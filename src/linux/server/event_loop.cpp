@@ -23,7 +23,7 @@ class LoopTimer : public platform::Timer {
     const auto run = [weak = std::weak_ptr(work_)] {
       if (const auto work_now = weak.lock()) (*work_now)();
     };
-    // What is due already needs no timer of the kernel's, which is a system call and a wakeup.
+    // Work that is due needs no timer of the kernel's, which is a system call and a wakeup.
     if (when <= monotonic_now()) {
       asio::post(context, run);
       return;
