@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Kernel clients that connect: each operation of al/cm.h, between two nodes.
 #include "cm_world.h"
-#include "services/rdma_cm/cm_connector.h"
-#include "services/rdma_cm/ip_cm.h"
-#include "services/rdma_cm/kernel_ports.h"
+#include "services/rdma_cm/addresses/kernel_ports.h"
+#include "services/rdma_cm/connector/cm_connector.h"
+#include "services/rdma_cm/connector/ip_cm.h"
 
 #include <algorithm>
 
