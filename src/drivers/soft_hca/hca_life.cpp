@@ -5,6 +5,7 @@
 #include "drivers/soft_hca/hca_device.h"
 #include "drivers/soft_hca/lifetime/process_slots.h"
 #include "drivers/soft_hca/objects/path_migration.h"
+#include "fabric/port_attributes.h"
 #include "hca/layout/epoch.h"
 #include "io/power_manager.h"
 
