@@ -2,6 +2,8 @@
 // The calls of the service: what they are for the engine.
 #include "services/rdma_cm/connector/cm_connector.h"
 
+#include "cm/same_fields.h"
+#include "services/cm/gsi_forms.h"
 #include "services/rdma_cm/connector/cm_forms.h"
 #include "services/rdma_cm/connector/ip_cm.h"
 
@@ -13,12 +15,6 @@ namespace {
 // A program may take 69 s to answer a request or a reply: an MRA says so, as Linux does, when the
 // message comes again.
 constexpr std::uint8_t kServiceTimeout = 24;
-
-cm::Transport transport_of(verbs::QpType type) {
-  if (type == verbs::QpType::Uc) return cm::Transport::Uc;
-  const bool xrc = type == verbs::QpType::XrcSend || type == verbs::QpType::XrcRecv;
-  return xrc ? cm::Transport::Xrc : cm::Transport::Rc;
-}
 
 }  // namespace
 
@@ -106,18 +102,11 @@ Result<Endpoint> CmConnector::begin(const fabric::Port& from, const Path& path, 
 Result<Endpoint> CmConnector::connect(const fabric::Port& from, const ConnectRequest& request) {
   return begin(from, request.path, false, [this, request](HcaCm& manager) {
     cm::ConnectRequest out;
-    out.service_id = request.service_id;
+    cm::copy_request_terms(request, out);
     out.primary = to_cm(request.path);
     out.transport = transport_of(request.qp_type);
     out.qpn = request.qpn;
-    out.starting_psn = request.starting_psn;
-    out.responder_resources = request.responder_resources;
-    out.initiator_depth = request.initiator_depth;
-    out.retry_count = request.retry_count;
-    out.rnr_retry_count = request.rnr_retry_count;
     out.path_mtu = request.path.mtu;
-    out.srq = request.srq;
-    out.flow_control = request.flow_control;
     out.private_data = request.private_data;
     const auto made = manager.connect(*this, out);
     return made ? Result<std::uint32_t>(static_cast<std::uint32_t>(*made)) : made.error();
@@ -162,13 +151,8 @@ Status CmConnector::act(Endpoint endpoint,
 Status CmConnector::reply(Endpoint endpoint, const ConnectReply& reply) {
   return act(endpoint, [&](cm::Engine& engine, cm::ConnectionId id, Instant now) {
     cm::Reply out;
+    cm::copy_terms(reply, out);
     out.qpn = reply.qpn;
-    out.starting_psn = reply.starting_psn;
-    out.responder_resources = reply.responder_resources;
-    out.initiator_depth = reply.initiator_depth;
-    out.rnr_retry_count = reply.rnr_retry_count;
-    out.srq = reply.srq;
-    out.flow_control = reply.flow_control;
     out.private_data = reply.private_data;
     return engine.accept(id, out, now);
   });

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Events of the engines: what they are for the service.
+#include "cm/same_fields.h"
+#include "services/cm/gsi_forms.h"
 #include "services/rdma_cm/connector/cm_connector.h"
 #include "services/rdma_cm/connector/cm_forms.h"
 
@@ -22,13 +24,10 @@ Bytes bytes_in(const Data& data) {
   return {view.begin(), view.end()};
 }
 
-verbs::QpType qp_type_of(cm::Transport transport) {
-  switch (transport) {
-    case cm::Transport::Rc: break;
-    case cm::Transport::Uc: return verbs::QpType::Uc;
-    case cm::Transport::Xrc: return verbs::QpType::XrcRecv;
-  }
-  return verbs::QpType::Rc;
+// Returns nullptr if its HCA has no port of that number.
+const fabric::Port* port_of(const HcaCm& manager, std::size_t number) {
+  const auto& ports = manager.hca().ports;
+  return number >= 1 && number <= ports.size() ? &ports[number - 1] : nullptr;
 }
 
 }  // namespace
@@ -101,23 +100,13 @@ void CmConnector::take(HcaCm& manager, const cm::RequestReceived& event) {
   const Endpoint endpoint = add(manager, false);
   bind(endpoint, static_cast<std::uint32_t>(event.id));
   delay(manager, event.id);
-  const std::size_t number = event.primary.port;
-  const fabric::Port* port = number >= 1 && number <= manager.hca().ports.size()
-                                 ? &manager.hca().ports[number - 1]
-                                 : nullptr;
+  const fabric::Port* port = port_of(manager, event.primary.port);
   if (port == nullptr) return drop(endpoint);
   ConnectRequest request;
-  request.service_id = event.service_id;
+  cm::copy_request_terms(event, request);
   request.path = from_cm(event.primary, *port, event.path_mtu);
   request.qp_type = qp_type_of(event.transport);
   request.qpn = event.remote_qpn;
-  request.starting_psn = event.starting_psn;
-  request.responder_resources = event.responder_resources;
-  request.initiator_depth = event.initiator_depth;
-  request.retry_count = event.retry_count;
-  request.rnr_retry_count = event.rnr_retry_count;
-  request.flow_control = event.flow_control;
-  request.srq = event.srq;
   request.private_data = bytes_in(event.private_data);
   later([this, endpoint, port, request = std::move(request)](Handler& handler) {
     if (find(endpoint) != nullptr) handler.on_request(endpoint, *port, request);
@@ -128,13 +117,8 @@ void CmConnector::take(HcaCm& manager, const cm::ReplyReceived& event) {
   const Endpoint endpoint = of(manager, event.id);
   delay(manager, event.id);
   ConnectReply reply;
+  cm::copy_terms(event, reply);
   reply.qpn = event.remote_qpn;
-  reply.starting_psn = event.starting_psn;
-  reply.responder_resources = event.responder_resources;
-  reply.initiator_depth = event.initiator_depth;
-  reply.rnr_retry_count = event.rnr_retry_count;
-  reply.flow_control = event.flow_control;
-  reply.srq = event.srq;
   reply.private_data = bytes_in(event.private_data);
   later([this, endpoint, reply = std::move(reply)](Handler& handler) {
     if (find(endpoint) != nullptr) handler.on_reply(endpoint, reply);
@@ -152,10 +136,7 @@ void CmConnector::take(HcaCm& manager, const cm::Rejected& event) {
 void CmConnector::take(HcaCm& manager, const cm::SidrRequested& event) {
   const Endpoint endpoint = add(manager, true);
   bind(endpoint, static_cast<std::uint32_t>(event.id));
-  const std::size_t number = event.source.port;
-  const fabric::Port* port = number >= 1 && number <= manager.hca().ports.size()
-                                 ? &manager.hca().ports[number - 1]
-                                 : nullptr;
+  const fabric::Port* port = port_of(manager, event.source.port);
   if (port == nullptr) return drop(endpoint);
   DatagramRequest request;
   request.service_id = event.service_id;

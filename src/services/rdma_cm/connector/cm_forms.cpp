@@ -1,26 +1,18 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "services/rdma_cm/connector/cm_forms.h"
 
+#include "cm/same_fields.h"
 #include "services/cm/gsi_forms.h"
-
-#include <algorithm>
 
 namespace ib::services::rdma_cm {
 
 cm::Path to_cm(const Path& path) {
   cm::Path out;
-  out.sgid = path.sgid;
-  out.dgid = path.dgid;
+  cm::copy_route(path, out);
   if (!path.is_ethernet) {
     out.slid = path.slid;
     out.dlid = path.dlid;
   }
-  out.pkey = path.pkey;
-  out.port = path.port;
-  out.flow_label = path.flow_label;
-  out.traffic_class = path.traffic_class;
-  out.hop_limit = path.hop_limit;
-  out.sl = path.sl;
   out.rate = path.rate;
   out.packet_lifetime = path.packet_life_time;
   out.subnet_local = !path.is_ethernet && path.hop_limit <= 1;
@@ -29,8 +21,7 @@ cm::Path to_cm(const Path& path) {
 
 Path from_cm(const cm::Path& path, const fabric::Port& port, verbs::Mtu mtu) {
   Path out;
-  out.sgid = path.sgid;
-  out.dgid = path.dgid;
+  cm::copy_route(path, out);
   out.is_ethernet = port.is_ethernet();
   if (!out.is_ethernet) {
     out.slid = path.slid;
@@ -40,10 +31,7 @@ Path from_cm(const cm::Path& path, const fabric::Port& port, verbs::Mtu mtu) {
   out.pkey = port.pkeys.empty() ? path.pkey : port.pkeys[out.pkey_index];
   out.port = static_cast<std::uint8_t>(port.number);
   out.sgid_index = gid_index(port, path.sgid);
-  out.flow_label = path.flow_label;
-  out.traffic_class = path.traffic_class;
-  out.hop_limit = path.is_global() ? std::max<std::uint8_t>(path.hop_limit, 2) : 0;
-  out.sl = path.sl;
+  out.hop_limit = hop_limit_of(path);
   if (path.rate != 0) out.rate = path.rate;
   out.packet_life_time = path.packet_lifetime;
   out.mtu = mtu;

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-namespace ping {
+namespace parts {
 
 using ib::Status;
 
@@ -45,4 +45,4 @@ class Requests {
   std::deque<Sequence> waiting_;  // the first one is being done
 };
 
-}  // namespace ping
+}  // namespace parts

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-#include "drivers/soft_hca/mad_facts.h"
+#include "fabric/mad_facts.h"
 
-#include "drivers/soft_hca/handlers.h"
+#include "fabric/port_attributes.h"
 #include "verbs/limits.h"
 
 #include <algorithm>
 
-namespace ib::drivers {
+namespace ib::fabric {
 
 namespace limits = verbs::limits;
 
-mad::NodeFacts node_facts(const fabric::Graph& graph, const fabric::Element& element,
+mad::NodeFacts node_facts(const Graph& graph, const Element& element,
                           std::string_view description) {
   mad::NodeFacts facts;
   facts.description = description;
@@ -19,7 +19,7 @@ mad::NodeFacts node_facts(const fabric::Graph& graph, const fabric::Element& ele
   facts.system_image_guid = element.node_guid;
   facts.guid = element.node_guid;
   std::size_t pkeys = 0;
-  for (const fabric::Port& port : graph.ports_of(element)) {
+  for (const Port& port : graph.ports_of(element)) {
     pkeys = std::max(pkeys, port.pkeys.size());
   }
   facts.partition_cap = static_cast<std::uint16_t>(pkeys);
@@ -29,12 +29,12 @@ mad::NodeFacts node_facts(const fabric::Graph& graph, const fabric::Element& ele
   return facts;
 }
 
-mad::PortFacts port_facts(const fabric::Port& port) {
-  const control::PortAttr attr = port_attributes(port);
+mad::PortFacts port_facts(const Port& port) {
+  const verbs::control::PortAttr attr = port_attributes(port);
   mad::PortFacts facts;
   facts.number = static_cast<std::uint8_t>(port.number);
   facts.guid = port.guid;
-  facts.subnet_prefix = fabric::kSubnetPrefix;
+  facts.subnet_prefix = kSubnetPrefix;
   facts.lid = attr.lid;
   facts.lmc = attr.lmc;
   facts.sm_lid = attr.sm_lid;
@@ -54,4 +54,4 @@ mad::PortFacts port_facts(const fabric::Port& port) {
   return facts;
 }
 
-}  // namespace ib::drivers
+}  // namespace ib::fabric

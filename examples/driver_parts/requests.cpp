@@ -3,7 +3,7 @@
 
 #include <utility>
 
-namespace ping {
+namespace parts {
 
 void Requests::run(std::vector<Issue> issues, Done done) {
   if (ending_) return;
@@ -44,4 +44,4 @@ void Requests::answered(ib::io::Irp& irp, void* context) {
   self.begin();
 }
 
-}  // namespace ping
+}  // namespace parts

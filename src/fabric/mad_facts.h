@@ -8,11 +8,10 @@
 
 #include <string_view>
 
-namespace ib::drivers {
+namespace ib::fabric {
 
 // The facts borrow the description, and the P_Keys of the port.
-mad::NodeFacts node_facts(const fabric::Graph& graph, const fabric::Element& element,
-                          std::string_view description);
-mad::PortFacts port_facts(const fabric::Port& port);
+mad::NodeFacts node_facts(const Graph& graph, const Element& element, std::string_view description);
+mad::PortFacts port_facts(const Port& port);
 
-}  // namespace ib::drivers
+}  // namespace ib::fabric

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-#include "drivers/soft_hca/mad_facts.h"
+#include "fabric/mad_facts.h"
 
 #include "mad/smp.h"
 
@@ -8,16 +8,14 @@
 #include <bit>
 #include <cstring>
 
-namespace ib::drivers {
+namespace ib::fabric {
 namespace {
-
-using fabric::ElementKind;
 
 constexpr std::uint64_t kSwitchGuid = 0x200;
 
 // The answer of a port's agent to a Get.
 template <class Attribute>
-Attribute get(const fabric::Graph& graph, const fabric::Port& port, std::uint16_t attribute,
+Attribute get(const Graph& graph, const Port& port, std::uint16_t attribute,
               std::uint32_t modifier = 0) {
   mad::Smp smp;
   smp.header = {mad::kBaseVersion,
@@ -43,8 +41,8 @@ Attribute get(const fabric::Graph& graph, const fabric::Port& port, std::uint16_
   return result;
 }
 
-fabric::Graph switch_and_adapter() {
-  fabric::Graph graph(2, 6);
+Graph switch_and_adapter() {
+  Graph graph(2, 6);
   graph.append_element(ElementKind::Switch, kSwitchGuid);
   for (int i = 0; i <= 3; ++i) graph.append_port(kSwitchGuid, verbs::LinkLayer::InfiniBand);
   graph.append_element(ElementKind::ChannelAdapter, 0x300);
@@ -54,7 +52,7 @@ fabric::Graph switch_and_adapter() {
 }
 
 TEST(MadFacts, ASwitchAnswersAtItsPortZero) {
-  const fabric::Graph graph = switch_and_adapter();
+  const Graph graph = switch_and_adapter();
   const auto ports = graph.ports_of(*graph.find_element(kSwitchGuid));
   const auto node = get<mad::NodeInfo>(graph, ports[0], mad::smp_attribute::kNodeInfo);
   EXPECT_EQ(node.node_type, 2);
@@ -71,8 +69,8 @@ TEST(MadFacts, ASwitchAnswersAtItsPortZero) {
 }
 
 TEST(MadFacts, AnotherPortOfASwitchHasItsGuidAndNoAddress) {
-  const fabric::Graph graph = switch_and_adapter();
-  const fabric::Port& port = graph.ports_of(*graph.find_element(kSwitchGuid))[2];
+  const Graph graph = switch_and_adapter();
+  const Port& port = graph.ports_of(*graph.find_element(kSwitchGuid))[2];
   const auto node = get<mad::NodeInfo>(graph, port, mad::smp_attribute::kNodeInfo);
   EXPECT_EQ(node.node_type, 2);
   EXPECT_EQ(node.local_port, 2);
@@ -81,12 +79,12 @@ TEST(MadFacts, AnotherPortOfASwitchHasItsGuidAndNoAddress) {
   EXPECT_EQ(info.lid, 0);
   EXPECT_EQ(info.guid_cap, 0);
   EXPECT_EQ(info.speed_supported_state & 15, static_cast<int>(verbs::PortState::Down));
-  EXPECT_EQ(info.physical_down_default >> 4, fabric::kPolling);
+  EXPECT_EQ(info.physical_down_default >> 4, kPolling);
 }
 
 TEST(MadFacts, AChannelAdapterTellsOfItsLargestPkeyTable) {
-  const fabric::Graph graph = switch_and_adapter();
-  const fabric::Port& port = graph.ports_of(*graph.find_element(0x300))[0];
+  const Graph graph = switch_and_adapter();
+  const Port& port = graph.ports_of(*graph.find_element(0x300))[0];
   const auto node = get<mad::NodeInfo>(graph, port, mad::smp_attribute::kNodeInfo);
   EXPECT_EQ(node.node_type, 1);
   EXPECT_EQ(node.num_ports, 2);
@@ -96,4 +94,4 @@ TEST(MadFacts, AChannelAdapterTellsOfItsLargestPkeyTable) {
 }
 
 }  // namespace
-}  // namespace ib::drivers
+}  // namespace ib::fabric
