@@ -63,11 +63,8 @@ class RdmaClient {
   }
   void step(Times& times) {
     const RdmaEnd::Event event = end_.next_event();
-    if (event.type == RDMA_CM_EVENT_ADDR_RESOLVED) {
-      require(rdma_resolve_route(event.id, kTimeoutMs) == 0, "rdma_resolve_route");
-    } else if (event.type == RDMA_CM_EVENT_ROUTE_RESOLVED) {
-      end_.connect(event.id);
-    } else if (event.type == RDMA_CM_EVENT_ESTABLISHED) {
+    if (end_.goes_on(event)) return;
+    if (event.type == RDMA_CM_EVENT_ESTABLISHED) {
       times.each.push_back(now_us() - *static_cast<const double*>(event.id->context));
       require(rdma_disconnect(event.id) == 0, "rdma_disconnect");
       RdmaEnd::destroy(event.id);
