@@ -87,11 +87,11 @@ TEST(WireTest, EachKindOfRmppPacketIsWhatTheTablesSayAndTsharkReads) {
   add(sender.poll(now)->packet);
   // Version, type, response time (5 bits, 31: none) and flags (3), status; segment; length or end
   // of the window.
-  EXPECT_EQ(bytes, (std::vector<std::string>{"0101fb000000000100000122",    // DATA, first
-                                             "0102f9000000000100000011",    // ACK
-                                             "0101fd000000000200000046",    // DATA, last
-                                             "0102f9000000000200000012",    // ACK
-                                             "0103f9010000000000000000",    // STOP, no room
+  EXPECT_EQ(bytes, (std::vector<std::string>{"0101fb000000000100000122",     // DATA, first
+                                             "0102f9000000000100000011",     // ACK
+                                             "0101fd000000000200000046",     // DATA, last
+                                             "0102f9000000000200000012",     // ACK
+                                             "0103f9010000000000000000",     // STOP, no room
                                              "0104f97f0000000000000000"}));  // ABORT
   const auto rows =
       capture.dissect("rmpp", {"infiniband.rmpp.rmpptype", "infiniband.rmpp.rmppflags",

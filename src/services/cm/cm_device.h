@@ -7,7 +7,7 @@
 
 #include "io/device.h"
 #include "services/cm/cm_service.h"
-#include "services/rdma_cm/listing.h"
+#include "services/rdma_cm/words/listing.h"
 
 #include <string>
 #include <vector>

@@ -13,7 +13,7 @@
 #include "io/device.h"
 #include "io/irp_queue.h"
 #include "services/cm/cm_service.h"
-#include "services/rdma_cm/listing.h"
+#include "services/rdma_cm/words/listing.h"
 
 #include <cstdint>
 #include <deque>

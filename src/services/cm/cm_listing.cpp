@@ -2,7 +2,7 @@
 // What `softib connections` shows of a kernel client.
 #include "cm/service_id.h"
 #include "services/cm/cm_file.h"
-#include "services/rdma_cm/ip_cm.h"
+#include "services/rdma_cm/connector/ip_cm.h"
 
 #include <algorithm>
 
