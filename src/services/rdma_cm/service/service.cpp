@@ -150,7 +150,7 @@ Error Service::get_event(File& file, std::size_t room, Answer& answer) {
   --event.id->events_pending;
   if (event.request != nullptr) {
     --event.request->events_pending;
-    ++event.id->backlog;
+    event.id->requests.leave(event.request->sender);
   }
   if (event.multicast != 0) {
     const auto at = memberships_.find(event.multicast);
