@@ -8,6 +8,7 @@ import os
 import random
 import select
 import socket
+import socketserver
 import sys
 import threading
 
@@ -379,6 +380,29 @@ def send_server(port):
     send_forever(socket.create_server(("0.0.0.0", port)).accept()[0])
 
 
+class ForkingServer(socketserver.ForkingMixIn, socketserver.TCPServer):
+    allow_reuse_address = True
+
+
+class Upper(socketserver.StreamRequestHandler):
+    def handle(self):
+        self.wfile.write(self.rfile.readline().upper())
+
+
+def forking_server(port):
+    with ForkingServer(("0.0.0.0", port), Upper) as server:
+        server.serve_forever()
+
+
+def upper_client(host, port):
+    try:
+        with socket.create_connection((host, port)) as client:
+            client.sendall(b"hello\n")
+            print("got", client.recv(100))
+    except OSError as error:
+        print("error", errno.errorcode[error.errno])
+
+
 def program(mode, *words):
     words = [int(word) if word.isdigit() else word for word in words]
     if mode.startswith("echo"):
@@ -386,6 +410,7 @@ def program(mode, *words):
         return
     {"rules": rules, "fork": fork, "refused": refused, "http": serve_files, "peer-server": peer_server,
      "streams-server": streams_server, "streams-client": streams_client,
+     "forking-server": forking_server, "upper-client": upper_client,
      "read-server": read_server, "send-server": send_server,
      "read-client": lambda *address: read_to_the_end(socket.create_connection(address)),
      "send-client": lambda *address: send_forever(socket.create_connection(address)),

@@ -183,6 +183,21 @@ def streams(fabric, report, _):
                 raise Failed(f"not over RDMA:\n{harness.tail(server.text())}")
 
 
+def forking(fabric, report, _):
+    with report.case("a server that forks for each connection: a clear word, no hang"):
+        port = harness.free_port()
+        server = serve(fabric, own("forking-server", port), port)
+        # The parent closes its part in order: what has come is complete, and empty.
+        run(fabric, own("upper-client", SERVER, port)).require("^(error (ECONNRESET|EPIPE)|got b'')$")
+        server.wait_for_text("A server that forks for each connection needs plain TCP", SECONDS)
+        server.kill()
+    with report.case("the same without the switch, its client with it"):
+        port = harness.free_port()
+        server = serve(fabric, own("forking-server", port), port, switched=False)
+        run(fabric, own("upper-client", SERVER, port)).require("^got b'HELLO.n'$")
+        server.kill()
+
+
 def fallback(fabric, report, _):
     with report.case("TCP to a server that is not under the switch"):
         port = harness.free_port()
@@ -258,7 +273,7 @@ def test(report, user):
     if not os.path.exists("/usr/lib/x86_64-linux-gnu/librdmacm.so.1") and not os.path.exists("/usr/lib/librdmacm.so.1"):
         harness.need_program("rping")
     with harness.Fabric(nodes=2, user=user) as fabric:
-        for part in (own_programs, http, nginx, redis, iperf, streams, fallback, killed, without):
+        for part in (own_programs, http, nginx, redis, iperf, streams, forking, fallback, killed, without):
             part(fabric, report, folder)
 
 

@@ -23,8 +23,9 @@ ssize_t failed(int error) {
 ssize_t inherited() {
   static constinit bool said = false;
   say_once(said,
-           "softib: sockets: a process cannot use the RDMA connection of its parent; start the "
-           "program without --sockets, or let each process make its own connections\n");
+           "softib: sockets: this process has inherited an RDMA connection, which only its parent "
+           "can use: ECONNRESET. A server that forks for each connection needs plain TCP: start it "
+           "without --sockets; its clients may keep that option\n");
   return failed(ECONNRESET);
 }
 
