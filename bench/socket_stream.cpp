@@ -2,17 +2,16 @@
 // Bytes over a TCP socket, for the socket switch beside the kernel's TCP.
 //   bench_socket_stream server ADDRESS PORT            until it is killed, a connection at a time
 //   bench_socket_stream client ADDRESS PORT SIZE BYTES
-// The client writes BYTES with blocking writes of SIZE bytes, a word of each cache line new in each,
-// and the server reads that word of each line. Prints `mb`: MB/s (10^6 bytes) until the client has
-// the server's word that it has read all.
+// The client writes BYTES with blocking writes of SIZE bytes, a word of each cache line new in
+// each, and the server reads that word of each line. Prints `mb`: MB/s (10^6 bytes) until the
+// client has the server's word that it has read all.
 #include "program.h"
 
+#include <arpa/inet.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
 #include <unistd.h>
-
-#include <arpa/inet.h>
 
 #include <algorithm>
 #include <cstdint>

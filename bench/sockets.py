@@ -19,8 +19,9 @@ KINDS = {"tcp": "TCP", "switch": "switch"}
 
 RATIOS = [(f"redis {test.upper()} {size}, {clients} over the switch / TCP", f"redis_{test}_{key}_switch_us",
            f"redis_{test}_{key}_tcp_us", "<=", target)
-          for key, clients, size, target in (("1_3", "1 client", "3 B", 0.5), ("1_16k", "1 client", "16 KiB", 0.5),
-                                             ("50_3", "50 clients", "3 B", 1.0), ("50_16k", "50 clients", "16 KiB", 1.0))
+          for key, clients, size, target in (
+              ("1_3", "1 client", "3 B", 0.5), ("1_16k", "1 client", "16 KiB", 0.5),
+              ("50_3", "50 clients", "3 B", 1.0), ("50_16k", "50 clients", "16 KiB", 1.0))
           for test in ("set", "get")]
 RATIOS += [(f"stream, writes of {size}, over the switch / TCP", f"stream_{key}_switch_mb", f"stream_{key}_tcp_mb", ">=",
             target)
@@ -39,7 +40,8 @@ class Figures:
         """Runs with the block, which gets the address."""
         program = self.fabric.start(words, 0, more=SWITCH) if kind == "switch" else Program(words)
         try:
-            wait_until(lambda: self.listens(kind, program, port) or not program.running(), SECONDS, "the server to listen")
+            wait_until(lambda: self.listens(kind, program, port) or not program.running(), SECONDS,
+                       "the server to listen")
             if not program.running():
                 raise Failed(f"{program.describe()}: {program.text()}")
             yield connections.address_of(self.fabric, 0) if kind == "switch" else HOST
@@ -87,7 +89,8 @@ class Figures:
         for key, (clients, size, _) in REDIS.items():
             for kind, name in KINDS.items():
                 for test in ("set", "get"):
-                    yield (f"redis_{test}_{key}_{kind}_us", "us", f"redis {test.upper()} {size} B, {clients} clients, {name}",
+                    yield (f"redis_{test}_{key}_{kind}_us", "us",
+                           f"redis {test.upper()} {size} B, {clients} clients, {name}",
                            lambda k=kind, v=key, t=test: self.redis(k, v, t))
         for key, (size, count) in STREAMS.items():
             for kind, name in KINDS.items():

@@ -234,7 +234,8 @@ def killed(fabric, report, _):
                     one.wait_for_text("connected", SECONDS)
                 dies, stays = (client, server) if victim == "client" else (server, client)
                 os.kill(dies.pid, 9)
-                fabric.end(stays, SECONDS).require("^error (ECONNRESET|EPIPE)$" if role == "writes" else "^error ECONNRESET$")
+                fabric.end(stays, SECONDS).require("^error (ECONNRESET|EPIPE)$" if role == "writes"
+                                                   else "^error ECONNRESET$")
     # What has come may not look complete.
     with report.case(f"kill -9 of a client that sends, {KILLS} times"):
         port = harness.free_port()

@@ -86,8 +86,8 @@ ssize_t receive(int fd, Socket& socket, void* buffer, std::size_t length, int fl
   while (true) {
     // Before the attempt: what comes after it is a new edge.
     if ((flags & MSG_PEEK) == 0) socket.reads.fetch_add(1, std::memory_order_relaxed);
-    const ssize_t got = take(*api, socket, static_cast<char*>(buffer) + done, length - done,
-                             flags & MSG_PEEK);
+    const ssize_t got =
+        take(*api, socket, static_cast<char*>(buffer) + done, length - done, flags & MSG_PEEK);
     if (got > 0) {
       done += static_cast<std::size_t>(got);
       if (done == length || (flags & MSG_WAITALL) == 0 || (flags & MSG_PEEK) != 0) break;

@@ -173,10 +173,9 @@ std::uint32_t events_of(Item& item, Socket& socket) {
   const short reported = look_at(socket, question.events);
   if (reported == 0) return 0;
   const std::uint32_t without = item.reported;
-  const std::uint32_t events =
-      state == State::Listening
-          ? item.event.events & kReading
-          : static_cast<std::uint16_t>(translate(socket, asked, reported));
+  const std::uint32_t events = state == State::Listening
+                                   ? item.event.events & kReading
+                                   : static_cast<std::uint16_t>(translate(socket, asked, reported));
   return (item.event.events & EPOLLET) != 0 ? events & ~without : events;
 }
 

@@ -40,7 +40,7 @@ struct Socket {
   // An error has been reported to a writer, or to a reader.
   std::atomic<bool> broken{false};
   std::atomic<bool> end_reported{false};
-  std::atomic<int> error{0};        // SO_ERROR
+  std::atomic<int> error{0};  // SO_ERROR
   // Grow with each attempt to read, or to write more than there was room for: an edge of epoll.
   std::atomic<std::uint32_t> reads{0};
   std::atomic<std::uint32_t> full_writes{0};
