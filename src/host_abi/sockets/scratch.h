@@ -18,7 +18,7 @@ class Scratch {
   }
   Scratch(const Scratch&) = delete;
   Scratch& operator=(const Scratch&) = delete;
-  // nullptr: there is no memory.
+  // Returns nullptr if there is no memory.
   T* get() { return data_; }
   T& operator[](std::size_t i) { return data_[i]; }
 

@@ -150,7 +150,7 @@ short look_at(Socket& socket, short events) {
       channel->store(Events::Watched);
     } else {
       channel->store(Events::Ignored);
-      // What the peer has sent has come before this event, its goodbye too.
+      // All that the peer has sent has come before this event, its goodbye too.
       pollfd last{rs, events, 0};
       if (api->poll(&last, 1, 0) > 0) entry.revents = last.revents;
       if ((last.revents & (POLLHUP | POLLERR)) == 0) socket.lost.store(true);

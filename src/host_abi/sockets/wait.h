@@ -38,7 +38,7 @@ class Deadline {
 // How long a thread polls before it sleeps: a good deal longer than an answer takes.
 inline constexpr std::int64_t kPollTime = 40'000;
 
-// What rpoll() reports now: 0, or events. POLLERR also if the peer has been killed.
+// Returns the events that rpoll() reports now, or 0. POLLERR also if the peer has been killed.
 short look_at(Socket& socket, short events);
 
 // Sleeps until rpoll() may have something to report, or for a quarter of a second (returns 0).
