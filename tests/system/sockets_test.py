@@ -236,7 +236,7 @@ def killed(fabric, report, _):
                 os.kill(dies.pid, 9)
                 fabric.end(stays, SECONDS).require("^error (ECONNRESET|EPIPE)$" if role == "writes"
                                                    else "^error ECONNRESET$")
-    # What has come may not look complete.
+    # A part of the data may not look complete.
     with report.case(f"kill -9 of a client that sends, {KILLS} times"):
         port = harness.free_port()
         server = serve(fabric, own("read-server", port, KILLS), port)
