@@ -15,6 +15,7 @@ from harness import Failed
 ENDPOINTS = (("msg", "verbs"), ("rdm", "verbs;ofi_rxm"), ("rdm", "verbs;ofi_rxd"), ("dgram", "verbs"))
 ADDRESS = "127.77.0.1"
 SECONDS = 60
+LONG_SECONDS = 300  # rxd acknowledges its datagrams itself, which needs both sides at once
 PEER_IS_GONE = 3
 # What fabric_check must report of an endpoint of a type.
 MESSAGES = (r"^messages: 192, to 4194304 bytes$", r"^injected: [1-9]\d*, with data$", r"^reads and writes: 576$")
@@ -59,7 +60,7 @@ class Checks:
     def transfers(self, endpoint):
         """All that the endpoint offers, which the two sides must agree about."""
         server, client = self.start(endpoint)
-        texts = [self.fabric.end(one, SECONDS).require(*TRANSFERS[endpoint[0]]).text for one in (client, server)]
+        texts = [self.fabric.end(one, LONG_SECONDS).require(*TRANSFERS[endpoint[0]]).text for one in (client, server)]
         return "; ".join(texts[0].splitlines())
 
     def dies(self, endpoint, victim):
