@@ -97,8 +97,9 @@ class Service final : private Connector::Handler {
   void on_hca_gone(const fabric::Hca& hca) override;
   void on_ports_changed(const fabric::Hca& hca) override;
 
+  struct Execution;  // of a command: service_commands.cpp
+
   // service.cpp: ids and events
-  void run(File& file, const Command& command, const Request& request, Answer& answer);
   Id& make_id(File& file);
   Id* find(const File& file, std::uint32_t number, Error& error);
   Id* find_by_endpoint(Endpoint endpoint);
