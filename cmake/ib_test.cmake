@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 # ib_test(<name> LABEL unit|conformance SOURCES ... [DEPENDS <layers>] [LIBS ...] [ARGS ...] [TIMEOUT s])
 #   One GoogleTest executable, <build>/test-bin/<name>, and one ctest.
-# ib_system_test(<name> SCRIPT <file.py|file.sh> [ARGS ...] [TIMEOUT s] [SERIAL])
-#   A script against the built programs. Environment: SOFTIB_BUILD, SOFTIB_BIN, SOFTIB_LIB, SOFTIB_SOURCE.
+# ib_system_test(<name> SCRIPT <file.py|file.sh> [ARGS ...] [TIMEOUT s] [POLLS | ALONE] [LOCKS ...])
+#   A script against the built programs. Most of them wait: scripts/test runs four on two cores. POLLS: its programs
+#   poll, so that only one test that waits fits beside it there. ALONE: beside no other. LOCKS: things of the machine
+#   that one test uses at a time. Environment: SOFTIB_BUILD, SOFTIB_BIN, SOFTIB_LIB, SOFTIB_SOURCE.
 #   Exit 77 after printing the reason = skipped. Not registered under sanitizers: it would preload
 #   instrumented libraries into foreign programs.
 set(IB_TEST_ENVIRONMENT "ASAN_OPTIONS=detect_stack_use_after_return=1:strict_string_checks=1"
@@ -40,6 +42,7 @@ function(ib_test name)
     return()
   endif()
   ib_layer_targets(needs ${name} ${A_DEPENDS})
+  ib_join(A_SOURCES ${name} test)
   add_executable(${name} ${A_SOURCES})
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/test-bin)
   target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR}/src ${CMAKE_SOURCE_DIR})
@@ -49,7 +52,7 @@ function(ib_test name)
 endfunction()
 
 function(ib_system_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 A "SERIAL" "SCRIPT;TIMEOUT" "ARGS")
+  cmake_parse_arguments(PARSE_ARGV 1 A "POLLS;ALONE" "SCRIPT;TIMEOUT" "ARGS;LOCKS")
   if(A_UNPARSED_ARGUMENTS OR NOT A_SCRIPT)
     message(FATAL_ERROR "ib_system_test(${name}): needs SCRIPT <file>; unknown: '${A_UNPARSED_ARGUMENTS}'")
   endif()
@@ -66,7 +69,11 @@ function(ib_system_test name)
   set_property(TEST ${name} APPEND PROPERTY ENVIRONMENT SOFTIB_BUILD=${CMAKE_BINARY_DIR}
     SOFTIB_BIN=${CMAKE_BINARY_DIR}/bin SOFTIB_LIB=${CMAKE_BINARY_DIR}/lib
     SOFTIB_SOURCE=${CMAKE_SOURCE_DIR} PYTHONDONTWRITEBYTECODE=1)
-  set_tests_properties(${name} PROPERTIES RUN_SERIAL ${A_SERIAL})
+  set_tests_properties(${name} PROPERTIES RUN_SERIAL ${A_ALONE} RESOURCE_LOCK "${A_LOCKS}")
+  if(A_POLLS)
+    # The cost makes them first, so that the others fill the place beside them.
+    set_tests_properties(${name} PROPERTIES PROCESSORS 3 COST 1000)
+  endif()
 endfunction()
 
 # Google Benchmark, <build>/test-bin/<name>; its ctest only checks that it runs.
@@ -86,7 +93,7 @@ endfunction()
 # A fuzzer defines LLVMFuzzerTestOneInput. With IB_FUZZ it is linked with libFuzzer, else with fuzz/replay_main.cpp,
 # which replays fuzz/corpus/<name>/* and a few seeded inputs. Both are a ctest.
 function(ib_fuzzer name source)  # ARGN: what to link
-  if(NOT BUILD_TESTING OR (NOT IB_UNIT_TESTS AND NOT IB_FUZZ))
+  if(NOT BUILD_TESTING OR (NOT IB_UNIT_TESTS AND NOT IB_FUZZ) OR IB_SANITIZE MATCHES thread)  # it has one thread
     return()
   endif()
   set(corpus ${CMAKE_SOURCE_DIR}/fuzz/corpus/${name})
