@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// Connects queue pairs, for this folder's verbs programs.
+// Queue pairs of this folder's verbs programs: connecting them, and a write of one word.
 #pragma once
 
 #include "program.h"
@@ -36,6 +36,25 @@ inline void connect_rc(ibv_qp* qp, std::uint16_t lid, std::uint32_t peer) {
   constexpr int kRequester = IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
                              IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC;
   require(ibv_modify_qp(qp, &attr, kRequester) == 0, "ibv_modify_qp to RTS");
+}
+
+// Writes a word to the peer, and waits for the completion.
+inline void write_word(ibv_qp* qp, ibv_cq* cq, std::uint64_t value, std::uint64_t address,
+                       std::uint32_t rkey) {
+  ibv_sge piece{reinterpret_cast<std::uint64_t>(&value), sizeof value, 0};
+  ibv_send_wr request{};
+  request.sg_list = &piece;
+  request.num_sge = 1;
+  request.opcode = IBV_WR_RDMA_WRITE;
+  request.send_flags = IBV_SEND_INLINE;
+  request.wr.rdma = {address, rkey};
+  ibv_send_wr* bad = nullptr;
+  require(ibv_post_send(qp, &request, &bad) == 0, "ibv_post_send");
+  ibv_wc completion{};
+  int got = 0;
+  while ((got = ibv_poll_cq(cq, 1, &completion)) == 0) continue;
+  require(got == 1, "ibv_poll_cq");
+  if (completion.status != IBV_WC_SUCCESS) fail(ibv_wc_status_str(completion.status));
 }
 
 }  // namespace ib::bench

@@ -30,22 +30,30 @@ struct Times {
   double all = 0;
 };
 
+// Makes `count` connections, `outstanding` of them at a time.
+template <class Client>
+Times measure(Client&& client, std::size_t count, std::size_t outstanding) {
+  Times times;
+  const double start = now_us();
+  std::size_t begun = 0;
+  for (; begun < std::min(outstanding, count); ++begun) client.begin();
+  while (times.each.size() < count) {
+    const std::size_t before = times.each.size();
+    client.step(times);
+    if (times.each.size() == before || begun == count) continue;
+    client.begin();
+    ++begun;
+  }
+  times.all = now_us() - start;
+  return times;
+}
+
 // --- librdmacm
 
 class RdmaClient {
  public:
-  RdmaClient(const sockaddr_in& to, std::size_t count) : to_(to), count_(count), begun_(count) {}
+  RdmaClient(const sockaddr_in& to, std::size_t count) : to_(to), begun_(count) {}
 
-  Times run(std::size_t outstanding) {
-    Times times;
-    const double start = now_us();
-    while (next_ < std::min(outstanding, count_)) begin();
-    while (times.each.size() < count_) step(times);
-    times.all = now_us() - start;
-    return times;
-  }
-
- private:
   void begin() {
     begun_[next_] = now_us();
     rdma_cm_id* id = end_.create_id(&begun_[next_]);
@@ -55,24 +63,20 @@ class RdmaClient {
   }
   void step(Times& times) {
     const RdmaEnd::Event event = end_.next_event();
-    if (event.type == RDMA_CM_EVENT_ADDR_RESOLVED) {
-      require(rdma_resolve_route(event.id, kTimeoutMs) == 0, "rdma_resolve_route");
-    } else if (event.type == RDMA_CM_EVENT_ROUTE_RESOLVED) {
-      end_.connect(event.id);
-    } else if (event.type == RDMA_CM_EVENT_ESTABLISHED) {
+    if (end_.goes_on(event)) return;
+    if (event.type == RDMA_CM_EVENT_ESTABLISHED) {
       times.each.push_back(now_us() - *static_cast<const double*>(event.id->context));
       require(rdma_disconnect(event.id) == 0, "rdma_disconnect");
       RdmaEnd::destroy(event.id);
-      if (next_ < count_) begin();
     } else if (event.type != RDMA_CM_EVENT_DISCONNECTED &&
                event.type != RDMA_CM_EVENT_TIMEWAIT_EXIT) {
       fail(rdma_event_str(event.type));
     }
   }
 
+ private:
   RdmaEnd end_;
   sockaddr_in to_;
-  std::size_t count_;
   std::vector<double> begun_;
   std::size_t next_ = 0;
 };
@@ -115,21 +119,10 @@ void watch(int epoll, int fd, std::uint32_t events) {
 
 class TcpClient {
  public:
-  TcpClient(const sockaddr_in& to, std::size_t count)
-      : to_(to), count_(count), epoll_(made_fd(epoll_create1(0), "epoll_create1")) {}
+  explicit TcpClient(const sockaddr_in& to)
+      : to_(to), epoll_(made_fd(epoll_create1(0), "epoll_create1")) {}
 
-  Times run(std::size_t outstanding) {
-    Times times;
-    const double start = now_us();
-    while (next_ < std::min(outstanding, count_)) begin();
-    while (times.each.size() < count_) step(times);
-    times.all = now_us() - start;
-    return times;
-  }
-
- private:
   void begin() {
-    ++next_;
     const double now = now_us();
     const int fd = made_fd(socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0), "socket");
     begun_[fd] = now;
@@ -151,14 +144,12 @@ class TcpClient {
     require(error == 0, "connect");
     times.each.push_back(now_us() - begun_.at(fd));
     close(fd);
-    if (next_ < count_) begin();
   }
 
+ private:
   sockaddr_in to_;
-  std::size_t count_;
   int epoll_;
   std::unordered_map<int, double> begun_;
-  std::size_t next_ = 0;
 };
 
 void print(Times times) {
@@ -181,6 +172,7 @@ int main(int argc, char** argv) {
   const sockaddr_in to = address_of(argv[3], argv[4]);
   const auto count = static_cast<std::size_t>(std::max(1, std::atoi(argv[5])));
   const auto outstanding = static_cast<std::size_t>(std::max(1, std::atoi(argv[6])));
-  print(is_tcp ? TcpClient(to, count).run(outstanding) : RdmaClient(to, count).run(outstanding));
+  print(is_tcp ? measure(TcpClient(to), count, outstanding)
+               : measure(RdmaClient(to, count), count, outstanding));
   return 0;
 }

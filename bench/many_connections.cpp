@@ -44,11 +44,8 @@ class Client {
   }
   void step() {
     const RdmaEnd::Event event = end_.next_event();
-    if (event.type == RDMA_CM_EVENT_ADDR_RESOLVED) {
-      require(rdma_resolve_route(event.id, kTimeoutMs) == 0, "rdma_resolve_route");
-    } else if (event.type == RDMA_CM_EVENT_ROUTE_RESOLVED) {
-      end_.connect(event.id);
-    } else if (event.type == RDMA_CM_EVENT_ESTABLISHED) {
+    if (end_.goes_on(event)) return;
+    if (event.type == RDMA_CM_EVENT_ESTABLISHED) {
       established_.push_back(event.id);
       if (begun_ < count_) begin();
     } else {

@@ -174,21 +174,7 @@ class Side {
 
   // Writes `value` into the peer's word through queue pair `index`.
   void write(std::size_t index, std::uint64_t value) {
-    ibv_sge piece{reinterpret_cast<std::uint64_t>(&value), sizeof value, 0};
-    ibv_send_wr request{};
-    request.sg_list = &piece;
-    request.num_sge = 1;
-    request.opcode = IBV_WR_RDMA_WRITE;
-    request.send_flags = IBV_SEND_INLINE;
-    request.wr.rdma.remote_addr = peer_.address;
-    request.wr.rdma.rkey = peer_.rkey;
-    ibv_send_wr* bad = nullptr;
-    require(ibv_post_send(qps_[index], &request, &bad) == 0, "ibv_post_send");
-    ibv_wc completion{};
-    int got = 0;
-    while ((got = ibv_poll_cq(cq_, 1, &completion)) == 0) {}
-    require(got == 1, "ibv_poll_cq");
-    if (completion.status != IBV_WC_SUCCESS) fail(ibv_wc_status_str(completion.status));
+    write_word(qps_[index], cq_, value, peer_.address, peer_.rkey);
   }
 
  private:

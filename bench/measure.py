@@ -13,9 +13,9 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "tests/system"))
 import harness  # noqa: E402
-import perftest as perftest_output  # noqa: E402
-import ucx as ucx_output  # noqa: E402
 from harness import Failed, Skipped  # noqa: E402
+from support import perftest as perftest_output  # noqa: E402
+from support import ucx as ucx_output  # noqa: E402
 
 BENCH_BIN = harness.BUILD / "bench-bin"
 TEST_BIN = harness.BUILD / "test-bin"

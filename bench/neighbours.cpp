@@ -102,7 +102,8 @@ class End {
   // ns of this thread on a core, for each message.
   double write_messages(int count) {
     const double before = thread_ns();
-    for (int i = 0; i < count; ++i) write_one(static_cast<std::uint64_t>(i));
+    for (int i = 0; i < count; ++i)
+      write_word(qp_, device_.cq(), static_cast<std::uint64_t>(i), peer_.word, peer_.rkey);
     return (thread_ns() - before) / count;
   }
 
@@ -112,21 +113,6 @@ class End {
     require(clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now) == 0, "clock_gettime");
     return 1e9 * static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec);
   }
-  void write_one(std::uint64_t value) {
-    ibv_sge piece{reinterpret_cast<std::uint64_t>(&value), sizeof value, 0};
-    ibv_send_wr request{};
-    request.sg_list = &piece;
-    request.num_sge = 1;
-    request.opcode = IBV_WR_RDMA_WRITE;
-    request.send_flags = IBV_SEND_INLINE;
-    request.wr.rdma = {peer_.word, peer_.rkey};
-    ibv_send_wr* bad = nullptr;
-    require(ibv_post_send(qp_, &request, &bad) == 0, "ibv_post_send");
-    ibv_wc done{};
-    while (ibv_poll_cq(device_.cq(), 1, &done) == 0) continue;
-    if (done.status != IBV_WC_SUCCESS) fail(ibv_wc_status_str(done.status));
-  }
-
   Device device_;
   ibv_qp* qp_;
   Address peer_{};

@@ -72,6 +72,19 @@ class RdmaEnd {
     return next;
   }
 
+  // Takes the next step of a connection that is being made. False: the event is no such step.
+  bool goes_on(const Event& event) {
+    if (event.type == RDMA_CM_EVENT_ADDR_RESOLVED) {
+      require(rdma_resolve_route(event.id, kTimeoutMs) == 0, "rdma_resolve_route");
+      return true;
+    }
+    if (event.type == RDMA_CM_EVENT_ROUTE_RESOLVED) {
+      connect(event.id);
+      return true;
+    }
+    return false;
+  }
+
  private:
   rdma_event_channel* channel_;
   ibv_pd* pd_ = nullptr;

@@ -93,7 +93,7 @@ void Echo::take_request() {
   connection.accept.initiator_depth = request_.responder_resources;
   connections_[slot] = std::move(made);
   if (slot >= kSlots) return drop(connection);  // the requester gets a rejection
-  std::vector<ping::Requests::Issue> steps{[this, &connection](IrpRef irp) {
+  std::vector<parts::Requests::Issue> steps{[this, &connection](IrpRef irp) {
     const ib::verbs::control::QpCaps caps{1, 1, 1, 1, 0, 0};
     al::create_qp(pd_, ib::verbs::QpType::Rc, caps, cq_, cq_, connection.qp, std::move(irp));
   }};

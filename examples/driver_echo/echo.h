@@ -5,9 +5,9 @@
 // Thread rule: the executor's thread, as for all that a driver does.
 #pragma once
 
-#include "../driver_ping/requests.h"
 #include "al/cm.h"
 #include "al/verbs.h"
+#include "driver_parts/requests.h"
 
 #include <cstdint>
 #include <functional>
@@ -22,6 +22,7 @@ using ib::Status;
 
 class Echo {
  public:
+  static constexpr const char* kName = "echo";
   using Where = std::map<std::string, std::string>;  // io::DeviceIds::properties of the child
   static constexpr std::uint16_t kPort = 7471;
 
@@ -66,7 +67,7 @@ class Echo {
   al::Al al_;
   al::Ca ca_;
   al::Cm cm_;
-  ping::Requests requests_;
+  parts::Requests requests_;
   std::string problem_;
   bool ending_ = false;
   al::Pd pd_;

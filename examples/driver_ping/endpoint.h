@@ -3,7 +3,7 @@
 #pragma once
 
 #include "al/verbs.h"
-#include "requests.h"
+#include "driver_parts/requests.h"
 
 #include <cstdint>
 #include <optional>
@@ -14,6 +14,8 @@
 namespace ping {
 
 namespace control = ib::verbs::control;
+using ib::Status;
+using parts::Requests;
 
 // The address of a queue pair, which instances exchange out of band.
 struct Address {

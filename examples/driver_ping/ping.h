@@ -24,6 +24,7 @@ namespace ping {
 
 class Ping {
  public:
+  static constexpr const char* kName = "ping";
   using Where = std::map<std::string, std::string>;  // io::DeviceIds::properties of the child
 
   Ping(ib::io::DriverObject& driver, ib::al::System& system, Where where);

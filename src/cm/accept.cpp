@@ -2,6 +2,7 @@
 // The passive side of a connection: the REQ that comes, REP, the RTU that comes [IBA1 12.9.7.1,
 // figure 125].
 #include "cm/engine_internal.h"
+#include "cm/same_fields.h"
 
 namespace ib::cm {
 namespace {
@@ -147,9 +148,7 @@ void Engine::Impl::take_request(Connection& connection, const Req& req, const Ma
   info.initiator_depth = req.responder_resources;
   info.retry_count = req.retry_count;
   info.rnr_retry_count = req.rnr_retry_count;
-  info.remote_cm_response_timeout = req.remote_cm_response_timeout;
-  info.local_cm_response_timeout = req.local_cm_response_timeout;
-  info.max_cm_retries = req.max_cm_retries;
+  copy_response_times(req, info);
   info.path_mtu = static_cast<verbs::Mtu>(req.path_mtu);
   info.remote_srq = req.srq;
   info.flow_control = req.flow_control;
@@ -167,24 +166,15 @@ void Engine::Impl::announce(Connection& connection, const Req& req, const MadAdd
                             std::optional<ListenerId> listener) {
   const ConnectionInfo& info = connection.info;
   RequestReceived event;
+  copy_request_terms(req, event);
+  copy_response_times(req, event);
   event.listener = listener;
-  event.service_id = req.service_id;
   event.remote_comm_id = req.local_comm_id;
   event.remote_ca_guid = req.ca_guid;
   event.remote_qpn = req.qpn;
   event.remote_qkey = req.qkey;
-  event.starting_psn = req.starting_psn;
   event.transport = info.transport;
-  event.responder_resources = req.responder_resources;
-  event.initiator_depth = req.initiator_depth;
-  event.retry_count = req.retry_count;
-  event.rnr_retry_count = req.rnr_retry_count;
-  event.remote_cm_response_timeout = req.remote_cm_response_timeout;
-  event.local_cm_response_timeout = req.local_cm_response_timeout;
-  event.max_cm_retries = req.max_cm_retries;
   event.path_mtu = info.path_mtu;
-  event.srq = req.srq;
-  event.flow_control = req.flow_control;
   event.peer_to_peer = connection.peer_to_peer;
   event.primary = info.primary;
   event.alternate = info.alternate;
@@ -211,18 +201,13 @@ Status Engine::Impl::accept(ConnectionId id, const Reply& reply, Instant now) {
   if (reply.failover != Failover::Accepted) info.alternate.reset();
 
   Rep rep;
+  copy_terms(reply, rep);
   rep.ids = ids_of(*connection, received->transaction_id);
   rep.qkey = reply.qkey;
   (info.transport == Transport::Xrc ? rep.eecn : rep.qpn) = reply.qpn;
   rep.vendor = reply.vendor;
-  rep.starting_psn = reply.starting_psn;
-  rep.responder_resources = reply.responder_resources;
-  rep.initiator_depth = reply.initiator_depth;
   rep.target_ack_delay = config_.ack_delay;
   rep.failover = static_cast<std::uint8_t>(reply.failover);
-  rep.flow_control = reply.flow_control;
-  rep.rnr_retry_count = reply.rnr_retry_count;
-  rep.srq = reply.srq;
   rep.ca_guid = config_.ca_guid;
   rep.private_data = Bytes<kRepPrivateBytes>(reply.private_data);
   stop_pending(*connection);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // The active side of a connection: REQ, the REP that comes, RTU [IBA1 12.9.7.1, figure 124].
 #include "cm/engine_internal.h"
+#include "cm/same_fields.h"
 
 namespace ib::cm {
 namespace {
@@ -29,9 +30,7 @@ ConnectionInfo info_of(const ConnectRequest& request, std::uint8_t ack_delay) {
   info.responder_resources = request.responder_resources;
   info.initiator_depth = request.initiator_depth;
   info.retry_count = request.retry_count;
-  info.remote_cm_response_timeout = request.remote_cm_response_timeout;
-  info.local_cm_response_timeout = request.local_cm_response_timeout;
-  info.max_cm_retries = request.max_cm_retries;
+  copy_response_times(request, info);
   info.path_mtu = request.path_mtu;
   info.flow_control = request.flow_control;
   info.primary = request.primary;
@@ -46,27 +45,18 @@ ConnectionInfo info_of(const ConnectRequest& request, std::uint8_t ack_delay) {
 
 Req req_of(const ConnectRequest& request, const ConnectionInfo& info, std::uint64_t ca_guid) {
   Req req;
+  copy_request_terms(request, req);
+  copy_response_times(request, req);
   req.local_comm_id = info.local_comm_id;
   req.vendor = request.vendor;
-  req.service_id = request.service_id;
   req.ca_guid = ca_guid;
   req.qkey = request.qkey;
   req.qpn = request.qpn;
-  req.responder_resources = request.responder_resources;
-  req.initiator_depth = request.initiator_depth;
-  req.remote_cm_response_timeout = request.remote_cm_response_timeout;
   const bool is_xrc = request.transport == Transport::Xrc;
   req.transport = is_xrc ? kExtendedTransport : static_cast<std::uint8_t>(request.transport);
   req.extended_transport = is_xrc ? kXrcTransport : 0;
-  req.flow_control = request.flow_control;
-  req.starting_psn = request.starting_psn;
-  req.local_cm_response_timeout = request.local_cm_response_timeout;
-  req.retry_count = request.retry_count;
   req.pkey = request.primary.pkey;
   req.path_mtu = static_cast<std::uint8_t>(request.path_mtu);
-  req.rnr_retry_count = request.rnr_retry_count;
-  req.max_cm_retries = request.max_cm_retries;
-  req.srq = request.srq;
   req.primary = info.primary;
   req.alternate = info.alternate;
   req.private_data = Bytes<kReqPrivateBytes>(request.private_data);
@@ -75,17 +65,12 @@ Req req_of(const ConnectRequest& request, const ConnectionInfo& info, std::uint6
 
 ReplyReceived event_of(const Rep& rep, std::uint32_t qpn, const MadAddress& from) {
   ReplyReceived event;
+  copy_terms(rep, event);
   event.remote_ca_guid = rep.ca_guid;
   event.remote_qpn = qpn;
   event.remote_qkey = rep.qkey;
-  event.starting_psn = rep.starting_psn;
-  event.responder_resources = rep.responder_resources;
-  event.initiator_depth = rep.initiator_depth;
   event.target_ack_delay = rep.target_ack_delay;
-  event.rnr_retry_count = rep.rnr_retry_count;
   event.failover = static_cast<Failover>(std::min<std::uint8_t>(rep.failover, 2));
-  event.srq = rep.srq;
-  event.flow_control = rep.flow_control;
   event.vendor = rep.vendor;
   event.source = from;
   event.private_data = PrivateData(rep.private_data.view());

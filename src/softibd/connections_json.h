@@ -2,7 +2,7 @@
 // Listeners and connections as `softib status --json` has them (docs/status_json.md: rdma_cm[]).
 #pragma once
 
-#include "services/rdma_cm/listing.h"
+#include "services/rdma_cm/words/listing.h"
 
 #include <nlohmann/json.hpp>
 

@@ -2,7 +2,7 @@
 #include "softibd/daemon_rdma_cm.h"
 
 #include "drivers/soft_hca/core.h"
-#include "services/rdma_cm/places.h"
+#include "services/rdma_cm/addresses/places.h"
 #include "softibd/connections_json.h"
 #include "softibd/daemon_request.h"
 

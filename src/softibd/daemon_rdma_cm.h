@@ -5,10 +5,10 @@
 // Thread rule: the loop's thread.
 #pragma once
 
-#include "services/rdma_cm/cm_connector.h"
-#include "services/rdma_cm/kernel_ports.h"
-#include "services/rdma_cm/sa_routes.h"
-#include "services/rdma_cm/service.h"
+#include "services/rdma_cm/addresses/kernel_ports.h"
+#include "services/rdma_cm/addresses/sa_routes.h"
+#include "services/rdma_cm/connector/cm_connector.h"
+#include "services/rdma_cm/service/service.h"
 #include "softibd/daemon_devices.h"
 #include "verbs/control.h"
 

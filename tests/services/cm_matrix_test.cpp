@@ -2,11 +2,10 @@
 // Every operation of al/cm.h under every condition that it may meet, at dispatch level. The
 // outcomes come from a rule, from which the tables of docs/control_matrix.md are written.
 #include "cm_world.h"
+#include "drivers/test/generated_part_test.h"
 #include "platform/level.h"
 
 #include <algorithm>
-#include <cstdlib>
-#include <fstream>
 #include <optional>
 #include <string_view>
 
@@ -14,6 +13,7 @@ namespace ib::services::test {
 namespace {
 
 using al::CmCode;
+using drivers::test::append_table;
 
 constexpr std::uint8_t kLong = 20;  // 4.3 s
 
@@ -483,36 +483,10 @@ std::string run(const Op& op, Condition condition, bool is_unaligned) {
   return how + name_of(status);
 }
 
-constexpr const char* kDocument = IB_SOURCE_DIR "/docs/control_matrix.md";
-constexpr const char* kBegin = "<!-- generated, connections: begin -->";
-constexpr const char* kEnd = "<!-- generated, connections: end -->";
-constexpr const char* kWrite =
-    "write it with SOFTIB_WRITE_MATRIX=1 build/dev/test-bin/kernel_cm_test "
-    "--gtest_filter=KernelCmMatrix.TheDocument*";
-
 std::vector<std::string> tables() {
   std::vector<std::string> lines;
-  const auto add = [&lines](const char* title, std::span<const Column> columns) {
-    std::string head = "| request";
-    std::string rule = "|---";
-    for (const Column& column : columns) {
-      head += fmt::format(" | {}", column.title);
-      rule += "|---";
-    }
-    for (std::string line :
-         {std::string(), fmt::format("### {}", title), std::string(), head + " |", rule + "|"}) {
-      lines.push_back(std::move(line));
-    }
-    for (const Op& op : kOps) {
-      std::string row = fmt::format("| {}", op.name);
-      for (const Column& column : columns) {
-        row += fmt::format(" | {}", expected(op, column.condition));
-      }
-      lines.push_back(row + " |");
-    }
-  };
-  add("When it is sent", kSent);
-  add("While it waits", kWaiting);
+  append_table(lines, "### When it is sent", kOps, kSent, expected);
+  append_table(lines, "### While it waits", kOps, kWaiting, expected);
   lines.emplace_back();
   return lines;
 }
@@ -532,30 +506,12 @@ TEST(KernelCmMatrix, OutcomesAreThoseOfTheRule) {
 }
 
 TEST(KernelCmMatrix, TheDocumentSaysTheSameAsTheRule) {
-  std::vector<std::string> before;
-  std::vector<std::string> inside;
-  std::vector<std::string> after;
-  {
-    std::ifstream file(kDocument);
-    ASSERT_TRUE(file);
-    std::vector<std::string>* part = &before;
-    for (std::string line; std::getline(file, line);) {
-      if (line == kEnd) part = &after;
-      part->push_back(line);
-      if (line == kBegin) part = &inside;
-    }
-  }
-  ASSERT_FALSE(after.empty()) << "the marker lines are gone";
-  const std::vector<std::string> wanted = tables();
-  if (std::getenv("SOFTIB_WRITE_MATRIX") != nullptr) {
-    std::ofstream file(kDocument);
-    for (const auto* part :
-         std::array<const std::vector<std::string>*, 3>{&before, &wanted, &after}) {
-      for (const std::string& line : *part) file << line << '\n';
-    }
-    return;
-  }
-  EXPECT_EQ(inside, wanted) << kWrite;
+  drivers::test::GeneratedPart(IB_SOURCE_DIR "/docs/control_matrix.md",
+                               "<!-- generated, connections: begin -->",
+                               "<!-- generated, connections: end -->",
+                               "SOFTIB_WRITE_MATRIX=1 build/dev/test-bin/kernel_cm_test "
+                               "--gtest_filter=KernelCmMatrix.TheDocument*")
+      .expect(tables());
 }
 
 }  // namespace

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Kernel clients that connect: each operation of al/cm.h, between two nodes.
 #include "cm_world.h"
-#include "services/rdma_cm/cm_connector.h"
-#include "services/rdma_cm/ip_cm.h"
-#include "services/rdma_cm/kernel_ports.h"
+#include "services/rdma_cm/addresses/kernel_ports.h"
+#include "services/rdma_cm/connector/cm_connector.h"
+#include "services/rdma_cm/connector/ip_cm.h"
 
 #include <algorithm>
 
@@ -148,29 +148,37 @@ TEST_P(KernelCm, ConnectionFromListenToTimeWait) {
   EXPECT_TRUE(w.comes([&] { return w.is_over(); }));
 }
 
-TEST_P(KernelCm, RejectionBringsItsReasonAndData) {
-  CmWorld w(GetParam());
-  CmClient server(w, 1);
-  CmClient client(w, 0);
+// A server, and a client whose request it has got.
+struct Asked {
+  explicit Asked(verbs::LinkLayer link_layer = verbs::LinkLayer::InfiniBand) : w(link_layer) {
+    request.begin(server, server.listen(kService));
+    connect.in = connect_in(w, 0, 1);
+    connect.begin(client);
+    EXPECT_TRUE(w.comes([this] { return request.is_done(); }));
+  }
+
+  CmWorld w;
+  CmClient server{w, 1};
+  CmClient client{w, 0};
   GetRequest request;
-  request.begin(server, server.listen(kService));
   Connect connect;
-  connect.in = connect_in(w, 0, 1);
-  connect.begin(client);
-  ASSERT_TRUE(w.comes([&] { return request.is_done(); }));
+};
+
+TEST_P(KernelCm, RejectionBringsItsReasonAndData) {
+  Asked a(GetParam());
   al::CmRejectIn reject;
-  reject.handle = request.out.handle;
+  reject.handle = a.request.out.handle;
   reject.data.put(kHello);
-  EXPECT_EQ(server.run([&](io::IrpRef irp) { server.cm.reject(reject, std::move(irp)); }),
+  EXPECT_EQ(a.server.run([&](io::IrpRef irp) { a.server.cm.reject(reject, std::move(irp)); }),
             Status::Ok);
-  ASSERT_TRUE(w.comes([&] { return connect.is_done(); }));
-  EXPECT_EQ(connect.status(), Status::Disconnected);
-  EXPECT_EQ(connect.out.reject_reason, 28u);
-  EXPECT_EQ(connect.out.handle, 0u);
-  EXPECT_TRUE(starts_with(connect.out.data, {'h', 'i', '!'}));
-  EXPECT_NE(connect.reason().find("rejected"), std::string::npos) << connect.reason();
-  EXPECT_EQ(server.destroy(request.out.handle), Status::Ok);
-  EXPECT_TRUE(w.comes([&] { return w.is_over(); }));
+  ASSERT_TRUE(a.w.comes([&] { return a.connect.is_done(); }));
+  EXPECT_EQ(a.connect.status(), Status::Disconnected);
+  EXPECT_EQ(a.connect.out.reject_reason, 28u);
+  EXPECT_EQ(a.connect.out.handle, 0u);
+  EXPECT_TRUE(starts_with(a.connect.out.data, {'h', 'i', '!'}));
+  EXPECT_NE(a.connect.reason().find("rejected"), std::string::npos) << a.connect.reason();
+  EXPECT_EQ(a.server.destroy(a.request.out.handle), Status::Ok);
+  EXPECT_TRUE(a.w.comes([&] { return a.w.is_over(); }));
 }
 
 TEST_P(KernelCm, NobodyListens) {
@@ -208,24 +216,16 @@ TEST(KernelCmConnect, EndsWhenNobodyAnswers) {
 }
 
 TEST(KernelCmConnect, CancelledTellsTheOtherSide) {
-  CmWorld w;
-  CmClient server(w, 1);
-  CmClient client(w, 0);
-  GetRequest request;
-  request.begin(server, server.listen(kService));
-  Connect connect;
-  connect.in = connect_in(w, 0, 1);
-  connect.begin(client);
-  ASSERT_TRUE(w.comes([&] { return request.is_done(); }));
+  Asked a;
   WaitEvent event;
-  event.begin(server, request.out.handle);
-  connect.cancel();
-  EXPECT_EQ(connect.status(), Status::Cancelled);
-  EXPECT_EQ(connect.outcome.times, 1);
-  ASSERT_TRUE(w.comes([&] { return event.is_done(); }));
+  event.begin(a.server, a.request.out.handle);
+  a.connect.cancel();
+  EXPECT_EQ(a.connect.status(), Status::Cancelled);
+  EXPECT_EQ(a.connect.outcome.times, 1);
+  ASSERT_TRUE(a.w.comes([&] { return event.is_done(); }));
   EXPECT_EQ(event.out.kind, CmEventKind::Rejected);
-  EXPECT_EQ(server.destroy(request.out.handle), Status::Ok);
-  EXPECT_TRUE(w.comes([&] { return w.is_over(); }));
+  EXPECT_EQ(a.server.destroy(a.request.out.handle), Status::Ok);
+  EXPECT_TRUE(a.w.comes([&] { return a.w.is_over(); }));
 }
 
 TEST(KernelCmConnect, OneQueuePairHasOneConnection) {
@@ -288,38 +288,30 @@ TEST(KernelCmConnect, PrivateDataThatDoesNotFitIsRefused) {
 }
 
 TEST(KernelCmDelay, IsAnEventOfTheOtherSide) {
-  CmWorld w;
-  CmClient server(w, 1);
-  CmClient client(w, 0);
-  GetRequest request;
-  request.begin(server, server.listen(kService));
-  Connect connect;
-  connect.in = connect_in(w, 0, 1);
-  connect.begin(client);
-  ASSERT_TRUE(w.comes([&] { return request.is_done(); }));
+  Asked a;
   // The server needs longer than all retries of the client.
   al::CmMessageIn delay;
-  delay.handle = request.out.handle;
+  delay.handle = a.request.out.handle;
   delay.service_timeout = 18;  // 1.07 s
-  EXPECT_EQ(server.run([&](io::IrpRef irp) { server.cm.delay(delay, std::move(irp)); }),
+  EXPECT_EQ(a.server.run([&](io::IrpRef irp) { a.server.cm.delay(delay, std::move(irp)); }),
             Status::Ok);
-  w.run(std::chrono::milliseconds(500));
-  EXPECT_FALSE(connect.is_done());
+  a.w.run(std::chrono::milliseconds(500));
+  EXPECT_FALSE(a.connect.is_done());
   Accept accept;
-  accept.in.handle = request.out.handle;
+  accept.in.handle = a.request.out.handle;
   accept.in.qpn = 0x200;
-  accept.begin(server);
-  ASSERT_TRUE(w.comes([&] { return connect.is_done(); }));
+  accept.begin(a.server);
+  ASSERT_TRUE(a.w.comes([&] { return a.connect.is_done(); }));
   WaitEvent event;
-  event.begin(server, request.out.handle);
-  delay.handle = connect.out.handle;
-  EXPECT_EQ(client.run([&](io::IrpRef irp) { client.cm.delay(delay, std::move(irp)); }),
+  event.begin(a.server, a.request.out.handle);
+  delay.handle = a.connect.out.handle;
+  EXPECT_EQ(a.client.run([&](io::IrpRef irp) { a.client.cm.delay(delay, std::move(irp)); }),
             Status::Ok);
-  ASSERT_TRUE(w.comes([&] { return event.is_done(); }));
+  ASSERT_TRUE(a.w.comes([&] { return event.is_done(); }));
   EXPECT_EQ(event.out.kind, CmEventKind::Delayed);
   EXPECT_EQ(event.out.service_timeout, 18u);
-  EXPECT_EQ(client.establish(connect.out.handle), Status::Ok);
-  ASSERT_TRUE(w.comes([&] { return accept.is_done(); }));
+  EXPECT_EQ(a.client.establish(a.connect.out.handle), Status::Ok);
+  ASSERT_TRUE(a.w.comes([&] { return accept.is_done(); }));
   EXPECT_EQ(accept.status(), Status::Ok);
 }
 

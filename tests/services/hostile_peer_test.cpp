@@ -10,9 +10,9 @@
 #include "cm/messages/req.h"
 #include "cm/messages/sidr.h"
 #include "services/cm/cm_service.h"
-#include "services/rdma_cm/cm_connector.h"
-#include "services/rdma_cm/direct_routes_test.h"
-#include "services/rdma_cm/service.h"
+#include "services/rdma_cm/connector/cm_connector.h"
+#include "services/rdma_cm/service/service.h"
+#include "services/rdma_cm/test/direct_routes_test.h"
 #include "services_world.h"
 
 #include <gtest/gtest.h>

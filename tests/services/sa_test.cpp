@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // The subnet administrator and its client, with requests that travel as MADs between two nodes.
 #include "sa/records/inform_info.h"
+#include "services/sa/fabric_topology.h"
 #include "services/sa/gsi_sa_client.h"
 #include "services/sa/sa_message.h"
 #include "services/sa/sa_service.h"
@@ -154,6 +155,14 @@ TEST_F(SaServicesTest, OneQueryServesAllThatWaitForThePath) {
   ASSERT_TRUE(w.comes([&] { return first.times == 1 && second.times == 1; }));
   EXPECT_EQ(third.times, 0);
   EXPECT_EQ(w.gsi->counters().sent, 2u) << "a request and its answer";
+}
+
+// A NodeRecord holds the NodeInfo of the port's agent [IBA1 15.2.5.2].
+TEST(FabricTopologyTest, ANodeRecordTellsOfTheLargestPkeyTable) {
+  auto fabric = *fabric::Fabric::create({.nodes = {"a"}});
+  fabric.find_hca(0)->ports[0].pkeys = {0xffff, 0x8001, 0x8002};
+  const FabricTopology topology(fabric);
+  EXPECT_EQ(topology.node_record(*topology.port(0)).info.partition_cap, 3);
 }
 
 TEST_F(SaServicesTest, AQueryThatIsWithdrawnIsNotHeardOf) {

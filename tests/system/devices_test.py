@@ -12,8 +12,8 @@ import re
 
 import examples
 import harness
-from device_tree import (BUSY, NOT_FOUND, PING_CONFIG, daemon_pid, devices, hca_of, objects, ping_notes, pings_go_on, require,
-                         softib, store_folder, write_store)
+from support.device_tree import (BUSY, NOT_FOUND, PING_CONFIG, daemon_pid, devices, hca_of, objects, ping_notes,
+                                 pings_go_on, require, softib, store_folder, write_store)
 
 FOREVER = "200000000"  # iterations of a pingpong that is meant to be interrupted
 

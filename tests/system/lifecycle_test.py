@@ -15,8 +15,8 @@ import time
 
 import examples
 import harness
-from device_tree import (BUSY, PING_CONFIG, daemon_pid, hca_of, objects, ping_notes, pings_go_on, require, store_folder,
-                         write_store)
+from support.device_tree import (BUSY, PING_CONFIG, daemon_pid, hca_of, objects, ping_notes, pings_go_on, require,
+                                 store_folder, write_store)
 
 TELL = "--tell" in sys.argv
 USER_PING_DEVICE_GONE, USER_PING_PEER_GONE = 3, 4

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 """The Debian packages: built from the release build, examined by lintian, installed in a fresh root file system of
-this machine's Debian, and used there as an unprivileged container would (container.py).
+this machine's Debian, and used there as an unprivileged container would (support/container.py).
 
 packages_test.py [--suite SUITE] [--only REGEX]      another SUITE, by hand: that of Debian 13 is `trixie`
 """
@@ -13,9 +13,9 @@ import subprocess
 import sys
 import tempfile
 
-import container
 import harness
 from harness import Failed, Skipped
+from support import container
 
 SEEN = r"softib0"
 # Server and client; the client is retried until the server listens.

@@ -11,8 +11,8 @@ import signal
 import sys
 
 import harness
-import perftest
 from harness import Failed
+from support import perftest
 
 TRANSPORTS = {"send": ("RC", "UC", "UD", "XRC"), "write": ("RC", "UC", "XRC"), "read": ("RC", "XRC"),
               "atomic": ("RC", "XRC")}

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 """rdma-core's own test suite (Debian's python3-pyverbs), unmodified: no test may fail, crash or hang, and every
-skip must be in pyverbs_skips.txt with its true reason.
+skip must be in pyverbs_suite/skips.txt with its true reason.
 
 pyverbs_test.py [--as root|nobody] [--link-layer ethernet] [--only REGEX of modules] [--write-docs]
 --write-docs: rewrites docs/pyverbs.md from this run.
@@ -21,7 +21,7 @@ import tempfile
 import harness
 from harness import Failed, Skipped
 
-HERE = pathlib.Path(__file__).resolve().parent
+SUITE = pathlib.Path(__file__).resolve().parent / "pyverbs_suite"
 SUITE = pathlib.Path("/usr/share/doc/rdma-core/tests")
 PYTHON = "/usr/bin/python3"  # pyverbs is built for Debian's python
 NOT_GENERIC = re.compile(r"^test_(mlx5|efa|cuda)")
@@ -111,7 +111,7 @@ def ending(code):
 
 
 class Expected:
-    """A line of pyverbs_skips.txt: <regex of tests> | <regex of the reason printed> | <the true reason>"""
+    """A line of skips.txt: <regex of tests> | <regex of the reason printed> | <the true reason>"""
 
     def __init__(self, line, number):
         parts = [part.strip() for part in line.split(" | ")]
@@ -124,9 +124,9 @@ class Expected:
 
 
 def expected_skips():
-    lines = (HERE / "pyverbs_skips.txt").read_text().splitlines()
+    lines = (SUITE / "skips.txt").read_text().splitlines()
     if harness.ETHERNET:
-        lines += (HERE / "pyverbs_ethernet_skips.txt").read_text().splitlines()
+        lines += (SUITE / "ethernet_skips.txt").read_text().splitlines()
     return [Expected(line, n) for n, line in enumerate(lines, 1) if line.strip() and not line.startswith("#")]
 
 
@@ -159,7 +159,7 @@ def write_docs(outcomes, expected):
         lines.append(f"| {module} | {c['passed']} | {c['failed'] + c['error'] + c['crashed']} | {c['skipped']} |")
     lines += ["", "## Skipped tests", "",
               "The suite prints the reason in the second column; the third is the reason here (from",
-              "`tests/system/pyverbs_skips.txt`).", "",
+              "`tests/system/pyverbs_suite/skips.txt`).", "",
               "| test | the suite says | why |", "|---|---|---|"]
     for name in sorted(n for n, o in outcomes.items() if o.what == "skipped"):
         reason = one_line(outcomes[name].reason)
@@ -193,7 +193,7 @@ def judge(report, module, run, expected):
         for name, outcome in outcomes.items():
             reason = one_line(outcome.reason)
             if outcome.what == "skipped" and true_reason(expected, name, reason) is None:
-                bad.append(f"{short(name)}: skipped with a reason that pyverbs_skips.txt does not have: {reason}")
+                bad.append(f"{short(name)}: skipped with a reason that skips.txt does not have: {reason}")
             elif outcome.what not in ("passed", "skipped"):
                 bad.append(f"{short(name)}: {outcome.what}\n{harness.tail(outcome.reason)}")
         if bad:
@@ -225,7 +225,7 @@ def test(report, user):
     everything = {}
     try:
         modules = unpack(folder)
-        shutil.copy(HERE / "pyverbs_driver.py", folder / "driver.py")
+        shutil.copy(SUITE / "driver.py", folder / "driver.py")
         os.chmod(folder / "driver.py", 0o644)
         with huge_pages(), harness.Fabric(nodes=1, user=user) as fabric:
             for module, names in sorted(modules.items()):
@@ -244,7 +244,7 @@ def test(report, user):
                 unused = [e for e in expected if not any(o.what == "skipped" and e.fits(n, one_line(o.reason))
                                                          for n, o in everything.items()) and not harness.ETHERNET]
                 for line in unused:
-                    remarks.append(f"pyverbs_skips.txt: nothing fits {line.tests.pattern!r} any more")
+                    remarks.append(f"skips.txt: nothing fits {line.tests.pattern!r} any more")
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     if "--write-docs" in sys.argv:

@@ -12,8 +12,8 @@ import shutil
 import tempfile
 
 import harness
-import ucx
 from harness import Failed
+from support import ucx
 
 HERE = pathlib.Path(__file__).resolve().parent
 DEVICE = "softib0:1"

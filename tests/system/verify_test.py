@@ -9,7 +9,7 @@ import json
 import re
 
 import harness
-from device_tree import require, softib, status
+from support.device_tree import require, softib, status
 
 ALREADY_UP = 4
 FOREVER = "200000000"  # iterations of a pingpong that is meant to be interrupted

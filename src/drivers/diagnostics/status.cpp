@@ -3,6 +3,7 @@
 
 #include "drivers/diagnostics/code_name.h"
 #include "drivers/soft_hca/handlers.h"
+#include "fabric/port_attributes.h"
 #include "verbs/explanation.h"
 #include "verbs/gid.h"
 #include "verbs/link_layer.h"

@@ -72,7 +72,7 @@ std::string text_of(const std::vector<Address>& addresses) {
 // The Ethernet ports whose GIDs have changed raise events; connections find their peers again.
 void publish_addresses(Core& core, fabric::Node& node,
                        const std::vector<std::vector<fabric::GidEntry>>& before) {
-  resolve_all_flows(core);
+  resolve_flows(core, Resolve::All);
   for (const fabric::Hca& hca : node.hcas) publish_ports(core, hca);
   const std::vector<fabric::Port*> ports = fabric::ethernet_ports(node);
   for (std::size_t i = 0; i < ports.size(); ++i) {

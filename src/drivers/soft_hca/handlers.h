@@ -18,7 +18,6 @@ bool lets_go(control::Code code);
 
 // query.cpp
 control::CaAttr ca_attributes(const fabric::Hca& hca);
-control::PortAttr port_attributes(const fabric::Port& port);
 void query_ca(Core&, HcaFile&, io::IrpRef);
 void query_port(Core&, HcaFile&, const control::PortIn&, io::IrpRef);
 void query_gid(Core&, HcaFile&, const control::TableIn&, io::IrpRef);

@@ -5,6 +5,7 @@
 #include "drivers/soft_hca/hca_device.h"
 #include "drivers/soft_hca/lifetime/process_slots.h"
 #include "drivers/soft_hca/objects/path_migration.h"
+#include "fabric/port_attributes.h"
 #include "hca/layout/epoch.h"
 #include "io/power_manager.h"
 
@@ -112,7 +113,7 @@ void publish_ports(Core& core, const fabric::Hca& hca) {
     if (port.lid != 0) core.arena().lid(port.lid)->store(index + 1, std::memory_order_release);
     entry.state.store(hca.asleep ? hca::kPortAsleep : state, std::memory_order_seq_cst);
   }
-  resolve_flows(core);
+  resolve_flows(core, Resolve::Missing);
   hca::advance_epoch(core.arena(), hca::kAnyOwner);
   core.fabric.report_change(hca);
 }

@@ -2,7 +2,7 @@
 // A MAD to the agents of the own port [IBA1 13.5.2], or to those at the end of a directed route
 // over cables, is answered in the call that brought it, without a packet, a queue pair or a thread.
 #include "drivers/soft_hca/handlers.h"
-#include "drivers/soft_hca/mad_facts.h"
+#include "fabric/mad_facts.h"
 #include "mad/directed_route.h"
 
 #include <fmt/format.h>

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// Attributes of an HCA and its ports [IBA1 11.2.1.2]: from verbs/limits.h and the model.
+// Attributes of an HCA [IBA1 11.2.1.2]: from verbs/limits.h and the model; tables of its ports.
 #include "base/buffers.h"
 #include "drivers/soft_hca/handlers.h"
+#include "fabric/port_attributes.h"
 #include "verbs/limits.h"
 
 #include <fmt/format.h>
@@ -51,28 +52,6 @@ control::CaAttr ca_attributes(const fabric::Hca& hca) {
   attr.local_ca_ack_delay = limits::kLocalAckDelay;
   attr.port_count = static_cast<std::uint32_t>(hca.ports.size());
   attr.max_dm_size = limits::kMaxDmSize;
-  return attr;
-}
-
-control::PortAttr port_attributes(const fabric::Port& port) {
-  control::PortAttr attr;
-  attr.state = port.state;
-  attr.gid_tbl_len = limits::kGidTableLength;
-  attr.port_cap_flags = port.capability_mask;
-  attr.link_layer = port.link_layer;
-  attr.max_msg_sz = limits::kMaxMessage;
-  attr.pkey_tbl_len = static_cast<std::uint32_t>(port.pkeys.size());
-  attr.lid = port.lid;
-  attr.sm_lid = port.sm_lid;
-  attr.max_vl_num = 1;  // VL0
-  if (port.is_ethernet()) {
-    attr.flags = control::port_flag::kGrhRequired;
-  } else {
-    attr.subnet_timeout = 18;  // 1 s, the usual value of a subnet manager
-  }
-  attr.active_width = port.width;
-  attr.active_speed = port.speed;
-  attr.phys_state = port.physical_state;
   return attr;
 }
 

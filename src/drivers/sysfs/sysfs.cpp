@@ -4,6 +4,7 @@
 #include "drivers/sysfs/dat_conf.h"
 #include "drivers/sysfs/hosts.h"
 #include "drivers/sysfs/sysfs_text_internal.h"
+#include "fabric/port_attributes.h"
 #include "verbs/virtual_files.h"
 
 #include <fmt/format.h>
@@ -345,17 +346,8 @@ CaAttr DeviceStatus::ca(const fabric::Hca& hca) const {
 }
 
 PortAttr DeviceStatus::port(const fabric::Hca&, const fabric::Port& port) const {
-  PortAttr attr;
-  attr.state = port.state;
+  PortAttr attr = fabric::port_attributes(port);
   attr.gid_tbl_len = static_cast<std::uint32_t>(port.gids.size());
-  attr.pkey_tbl_len = static_cast<std::uint32_t>(port.pkeys.size());
-  attr.port_cap_flags = port.capability_mask;
-  attr.lid = port.lid;
-  attr.sm_lid = port.sm_lid;
-  attr.active_width = port.width;
-  attr.active_speed = port.speed;
-  attr.phys_state = port.physical_state;
-  attr.link_layer = port.link_layer;
   return attr;
 }
 

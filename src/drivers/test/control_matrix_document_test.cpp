@@ -3,6 +3,7 @@
 
 #include "base/result.h"
 #include "drivers/test/control_matrix_case_test.h"
+#include "drivers/test/generated_part_test.h"
 
 #include <gtest/gtest.h>
 
@@ -14,9 +15,6 @@ namespace ib::drivers::test {
 namespace {
 
 constexpr const char* kHeader = IB_SOURCE_DIR "/src/verbs/control.h";
-constexpr const char* kDocument = IB_SOURCE_DIR "/docs/control_matrix.md";
-constexpr const char* kBegin = "<!-- generated: begin -->";
-constexpr const char* kEnd = "<!-- generated: end -->";
 
 std::vector<std::string> lines_of(const char* path) {
   std::ifstream file(path);
@@ -93,26 +91,12 @@ bool DocumentedErrors::has(std::string_view code, const std::string& status) con
          (own != by_code_.end() && own->second.contains(status));
 }
 
-std::vector<std::string> read_matrix() {
-  const std::vector<std::string> all = lines_of(kDocument);
-  const auto begin = std::find(all.begin(), all.end(), kBegin);
-  const auto end = std::find(all.begin(), all.end(), kEnd);
-  EXPECT_TRUE(begin < end && end != all.end()) << "the marker lines are gone from " << kDocument;
-  return begin < end ? std::vector<std::string>(begin + 1, end) : std::vector<std::string>();
-}
-
-void write_matrix(const std::vector<std::string>& lines) {
-  const std::vector<std::string> all = lines_of(kDocument);
-  std::ofstream file(kDocument);
-  bool outside = true;
-  for (const std::string& line : all) {
-    if (line == kEnd) outside = true;
-    if (outside) file << line << '\n';
-    if (line != kBegin) continue;
-    outside = false;
-    for (const std::string& made : lines) file << made << '\n';
-  }
-  EXPECT_TRUE(file.flush()) << "cannot write " << kDocument;
+void expect_matrix(const std::vector<std::string>& lines) {
+  GeneratedPart(IB_SOURCE_DIR "/docs/control_matrix.md", "<!-- generated: begin -->",
+                "<!-- generated: end -->",
+                "SOFTIB_WRITE_MATRIX=1 build/dev/test-bin/drivers_test "
+                "--gtest_filter='*ControlMatrix*'")
+      .expect(lines);
 }
 
 }  // namespace ib::drivers::test

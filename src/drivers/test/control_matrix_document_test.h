@@ -21,12 +21,7 @@ class DocumentedErrors {
   std::map<std::string, std::set<std::string>, std::less<>> by_code_;
 };
 
-// docs/control_matrix.md, between its marker lines.
-std::vector<std::string> read_matrix();
-// Replaces that part; the test program does it, from the rule, if kWriteVariable is set.
-void write_matrix(const std::vector<std::string>& lines);
-inline constexpr const char* kWriteVariable = "SOFTIB_WRITE_MATRIX";
-inline constexpr const char* kWriteCommand =
-    "SOFTIB_WRITE_MATRIX=1 build/dev/test-bin/drivers_test --gtest_filter='*ControlMatrix*'";
+// Checks, or writes, the part of docs/control_matrix.md that is about these requests.
+void expect_matrix(const std::vector<std::string>& lines);
 
 }  // namespace ib::drivers::test

@@ -7,6 +7,7 @@
 #include "drivers/test/control_matrix_case_test.h"
 #include "drivers/test/control_matrix_document_test.h"
 #include "drivers/test/control_matrix_rule_test.h"
+#include "drivers/test/generated_part_test.h"
 #include "io/wait.h"
 
 #include <fmt/format.h>
@@ -14,7 +15,6 @@
 
 #include <algorithm>
 #include <cctype>
-#include <cstdlib>
 #include <ostream>
 #include <set>
 
@@ -76,13 +76,6 @@ bool is_in(const Op& op, std::span<const Op> operations) {
   return &op >= operations.data() && &op < operations.data() + operations.size();
 }
 
-std::string expected_row(const Op& op, std::span<const Column> columns) {
-  std::string row = fmt::format("| {}", op.name);
-  for (const Column& column : columns)
-    row += fmt::format(" | {}", expected_cell(op, column.condition));
-  return row + " |";
-}
-
 // Runs the operation under one condition in both forms.
 void run_and_compare(const Op& op, const Column& column) {
   static const DocumentedErrors documented;
@@ -116,22 +109,11 @@ std::string summary() {
                      cells, run, cells - run);
 }
 
-std::vector<std::string> head_of(const Table& table) {
-  std::string titles = "| request";
-  std::string rule = "|---";
-  for (const Column& column : table.columns) {
-    titles += fmt::format(" | {}", column.title);
-    rule += "|---";
-  }
-  return {"", fmt::format("## {}", table.title), "", titles + " |", rule + "|"};
-}
-
 std::vector<std::string> expected_document() {
   std::vector<std::string> lines{"", summary()};
   for (const Table& table : kTables) {
-    const auto head = head_of(table);
-    lines.insert(lines.end(), head.begin(), head.end());
-    for (const Op& op : table.operations()) lines.push_back(expected_row(op, table.columns));
+    append_table(lines, std::string("## ") + table.title, table.operations(), table.columns,
+                 expected_cell);
   }
   lines.push_back("");
   return lines;
@@ -166,13 +148,7 @@ std::string test_name(const testing::TestParamInfo<const Op*>& info) {
 INSTANTIATE_TEST_SUITE_P(Every, ControlMatrix, testing::ValuesIn(every_operation()), test_name);
 
 TEST(ControlMatrixDocument, SaysTheSameAsTheRule) {
-  const std::vector<std::string> expected = expected_document();
-  if (std::getenv(kWriteVariable) != nullptr) write_matrix(expected);
-  const std::vector<std::string> document = read_matrix();
-  ASSERT_EQ(document.size(), expected.size()) << kWriteCommand;
-  for (std::size_t i = 0; i < document.size(); ++i) {
-    EXPECT_EQ(document[i], expected[i]) << kWriteCommand;
-  }
+  expect_matrix(expected_document());
 }
 
 // Returns whether a driver behind this file answers the code, with any status for an empty buffer.

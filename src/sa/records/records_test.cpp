@@ -9,6 +9,7 @@
 #include "sa/records/notice.h"
 #include "sa/records/path_record.h"
 #include "sa/records/service_record.h"
+#include "sa/test/sample_records_test.h"
 #include "verbs/gid.h"
 
 #include <gtest/gtest.h>
@@ -44,33 +45,8 @@ TEST(FieldTest, ReadsAndWritesWhatStandsInTheMiddleOfBytes) {
   EXPECT_EQ(hex(bytes, 0, 4), "f17f45ff");
 }
 
-PathRecord some_path() {
-  PathRecord path;
-  path.service_id = 0x0102030405060708;
-  path.dgid = verbs::make_gid(0xfe80000000000000, 0x22);
-  path.sgid = verbs::make_gid(0xfe80000000000000, 0x11);
-  path.dlid = 0x1234;
-  path.slid = 0x5678;
-  path.flow_label = 0xabcde;
-  path.hop_limit = 0x40;
-  path.traffic_class = 0x99;
-  path.reversible = true;
-  path.numb_path = 0x2a;
-  path.pkey = 0x8001;
-  path.qos_class = 0xfed;
-  path.sl = 0x7;
-  path.mtu_selector = Selector::Exactly;
-  path.mtu = 5;
-  path.rate_selector = Selector::Less;
-  path.rate = 16;
-  path.life_selector = Selector::Best;
-  path.life = 18;
-  path.preference = 3;
-  return path;
-}
-
 TEST(RecordsTest, APathRecordHasItsFieldsWhereTheSpecificationPutsThem) {
-  PathRecord path = some_path();
+  PathRecord path = sample_path();
   const auto bytes = encode(path);
   EXPECT_EQ(hex(bytes, 0, 8), "0102030405060708");
   EXPECT_EQ(hex(bytes, 8, 16), "fe800000000000000000000000000022");
@@ -87,25 +63,7 @@ TEST(RecordsTest, APathRecordHasItsFieldsWhereTheSpecificationPutsThem) {
 }
 
 TEST(RecordsTest, AnMcMemberRecordHasItsFieldsWhereTheSpecificationPutsThem) {
-  McMemberRecord record;
-  record.mgid = {0xff, 0x12, 0x40, 0x1b};
-  record.port_gid = verbs::make_gid(0xfe80000000000000, 0x11);
-  record.qkey = 0x0b1b0c1c;
-  record.mlid = 0xc001;
-  record.mtu_selector = Selector::Exactly;
-  record.mtu = 4;
-  record.traffic_class = 0x77;
-  record.pkey = 0xffff;
-  record.rate_selector = Selector::Exactly;
-  record.rate = 3;
-  record.life_selector = Selector::Less;
-  record.life = 0x13;
-  record.sl = 0xa;
-  record.flow_label = 0x54321;
-  record.hop_limit = 0xfe;
-  record.scope = 2;
-  record.join_state = 5;
-  record.proxy_join = true;
+  const McMemberRecord record = sample_member();
   const auto bytes = encode(record);
   EXPECT_EQ(hex(bytes, 32, 8), "0b1b0c1cc0018477");
   EXPECT_EQ(hex(bytes, 40, 4), "ffff8353");
@@ -114,17 +72,7 @@ TEST(RecordsTest, AnMcMemberRecordHasItsFieldsWhereTheSpecificationPutsThem) {
 }
 
 TEST(RecordsTest, AServiceRecordHasItsFieldsWhereTheSpecificationPutsThem) {
-  ServiceRecord record;
-  record.id = 0x1000000001060000;
-  record.gid = verbs::make_gid(0xfe80000000000000, 0x11);
-  record.pkey = 0x8002;
-  record.lease_seconds = 60;
-  record.key[15] = 0xee;
-  record.name[0] = 's';
-  record.data8[1] = 0x81;
-  record.data16[7] = 0x1617;
-  record.data32[0] = 0x32333435;
-  record.data64[1] = 0x6465666768697071;
+  const ServiceRecord record = sample_service();
   const auto bytes = encode(record);
   EXPECT_EQ(hex(bytes, 24, 8), "800200000000003c");
   EXPECT_EQ(hex(bytes, 47, 2), "ee73");
@@ -135,14 +83,8 @@ TEST(RecordsTest, AServiceRecordHasItsFieldsWhereTheSpecificationPutsThem) {
 }
 
 TEST(RecordsTest, InformInfoAndNoticeHaveTheirFieldsWhereTheSpecificationPutsThem) {
-  InformInfo info;
+  InformInfo info = sample_inform_info();
   info.lid_first = 0x0102;
-  info.lid_last = 0x0304;
-  info.type = 3;
-  info.trap = 66;
-  info.qpn = 0x123456;
-  info.response_time = 0x12;
-  info.producer = 4;
   EXPECT_EQ(hex(encode(info), 16, 20),
             "010203040000010100030042123456120000000"
             "4");
@@ -215,7 +157,7 @@ TEST(ComponentsTest, TheBitsOfMasksAreThoseOfTheTables) {
 }
 
 TEST(ComponentsTest, OnlySelectedComponentsAreCompared) {
-  const PathRecord path = some_path();
+  const PathRecord path = sample_path();
   PathRecord other = path;
   other.dlid = 1;
   other.sl = 1;

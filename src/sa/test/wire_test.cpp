@@ -11,6 +11,7 @@
 #include "sa/records/notice.h"
 #include "sa/records/path_record.h"
 #include "sa/records/service_record.h"
+#include "sa/test/sample_records_test.h"
 #include "verbs/gid.h"
 
 #include <gtest/gtest.h>
@@ -76,26 +77,7 @@ TEST_F(SaWireTest, TheHeaderHasItsFields) {
 }
 
 TEST_F(SaWireTest, APathRecordIsReadAsItIsMeant) {
-  PathRecord path;
-  path.dgid = verbs::make_gid(0xfe80000000000000, 0x22);
-  path.sgid = verbs::make_gid(0xfe80000000000000, 0x11);
-  path.dlid = 0x1234;
-  path.slid = 0x5678;
-  path.flow_label = 0xabcde;
-  path.hop_limit = 0x40;
-  path.traffic_class = 0x99;
-  path.reversible = true;
-  path.numb_path = 0x2a;
-  path.pkey = 0x8001;
-  path.sl = 7;
-  path.mtu_selector = Selector::Exactly;
-  path.mtu = 5;
-  path.rate_selector = Selector::Less;
-  path.rate = 16;
-  path.life_selector = Selector::Best;
-  path.life = 18;
-  path.preference = 3;
-  add(method::kGetResp, attribute::kPathRecord, 0, path);
+  add(method::kGetResp, attribute::kPathRecord, 0, sample_path());
   IB_EXPECT_ROW(
       read("sa_path", {"infiniband.pathrecord.dgid", "infiniband.pathrecord.sgid",
                        "infiniband.pathrecord.dlid", "infiniband.pathrecord.slid",
@@ -111,25 +93,7 @@ TEST_F(SaWireTest, APathRecordIsReadAsItIsMeant) {
 }
 
 TEST_F(SaWireTest, AnMcMemberRecordIsReadAsItIsMeant) {
-  McMemberRecord record;
-  record.mgid = {0xff, 0x12, 0x40, 0x1b, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1};
-  record.port_gid = verbs::make_gid(0xfe80000000000000, 0x11);
-  record.qkey = 0x0b1b0c1c;
-  record.mlid = 0xc001;
-  record.mtu_selector = Selector::Exactly;
-  record.mtu = 4;
-  record.traffic_class = 0x77;
-  record.pkey = 0xffff;
-  record.rate_selector = Selector::Exactly;
-  record.rate = 3;
-  record.life = 0x13;
-  record.sl = 0xa;
-  record.flow_label = 0x54321;
-  record.hop_limit = 0xfe;
-  record.scope = 2;
-  record.join_state = 5;
-  record.proxy_join = true;
-  add(method::kSet, attribute::kMcMemberRecord, mc_component::kToCreate, record);
+  add(method::kSet, attribute::kMcMemberRecord, mc_component::kToCreate, sample_member());
   IB_EXPECT_ROW(
       read("sa_mc", {"infiniband.mcmemberrecord.mgid", "infiniband.mcmemberrecord.portgid",
                      "infiniband.mcmemberrecord.q_key", "infiniband.mcmemberrecord.mlid",
@@ -145,14 +109,7 @@ TEST_F(SaWireTest, AnMcMemberRecordIsReadAsItIsMeant) {
 }
 
 TEST_F(SaWireTest, AServiceRecordIsReadAsItIsMeant) {
-  ServiceRecord record;
-  record.id = 0x1000000001060000;
-  record.gid = verbs::make_gid(0xfe80000000000000, 0x11);
-  record.pkey = 0x8002;
-  record.lease_seconds = 60;
-  record.name[0] = 's';
-  record.name[1] = 'x';
-  add(method::kSet, attribute::kServiceRecord, 0, record);
+  add(method::kSet, attribute::kServiceRecord, 0, sample_service());
   IB_EXPECT_ROW(read("sa_service",
                      {"infiniband.linkrecord.serviceid", "infiniband.linkrecord.servicegid",
                       "infiniband.linkrecord.servicep_key", "infiniband.linkrecord.servicelease"}),
@@ -171,14 +128,7 @@ TEST_F(SaWireTest, ANoticeIsReadAsItIsMeant) {
 }
 
 TEST_F(SaWireTest, ASubscriptionIsReadAsItIsMeant) {
-  InformInfo info;
-  info.lid_last = 0x0304;
-  info.type = 3;
-  info.trap = 66;
-  info.qpn = 0x123456;
-  info.response_time = 0x12;
-  info.producer = 4;
-  add(method::kSet, attribute::kInformInfo, 0, info);
+  add(method::kSet, attribute::kInformInfo, 0, sample_inform_info());
   IB_EXPECT_ROW(
       read("sa_inform", {"infiniband.informinfo.lidrangebegin", "infiniband.informinfo.lidrangeend",
                          "infiniband.informinfo.isgeneric", "infiniband.informinfo.subscribe",

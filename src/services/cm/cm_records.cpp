@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "services/cm/cm_records.h"
 
+#include "cm/same_fields.h"
 #include "services/cm/gsi_forms.h"
 
 #include <algorithm>
@@ -13,21 +14,6 @@ using verbs::QpState;
 using verbs::QpType;
 
 constexpr std::uint8_t kMinRnrTimer = 12;  // 0.64 ms
-
-cm::Transport transport_of(QpType type) {
-  if (type == QpType::Uc) return cm::Transport::Uc;
-  const bool xrc = type == QpType::XrcSend || type == QpType::XrcRecv;
-  return xrc ? cm::Transport::Xrc : cm::Transport::Rc;
-}
-
-QpType type_of(cm::Transport transport) {
-  switch (transport) {
-    case cm::Transport::Rc: break;
-    case cm::Transport::Uc: return QpType::Uc;
-    case cm::Transport::Xrc: return QpType::XrcRecv;
-  }
-  return QpType::Rc;
-}
 
 verbs::AddressVector address_vector(const cm::Path& path, const fabric::Port& port) {
   verbs::AddressVector av;
@@ -80,18 +66,11 @@ void put_rts(const cm::ConnectionInfo& info, al::CmQueryOut& out) {
 
 cm::Path to_cm(const al::CmPath& path) {
   cm::Path out;
-  out.sgid = path.sgid;
-  out.dgid = path.dgid;
+  cm::copy_route(path, out);
   if (path.dlid != 0) {
     out.slid = path.slid;
     out.dlid = path.dlid;
   }
-  out.pkey = path.pkey;
-  out.port = path.port;
-  out.flow_label = path.flow_label;
-  out.traffic_class = path.traffic_class;
-  out.hop_limit = path.hop_limit;
-  out.sl = path.sl;
   out.rate = path.rate;
   out.packet_lifetime = path.packet_lifetime;
   out.subnet_local = path.dlid != 0 && path.hop_limit <= 1;
@@ -100,18 +79,12 @@ cm::Path to_cm(const al::CmPath& path) {
 
 al::CmPath from_cm(const cm::Path& path) {
   al::CmPath out;
-  out.sgid = path.sgid;
-  out.dgid = path.dgid;
+  cm::copy_route(path, out);
   if (path.has_lids()) {
     out.slid = path.slid;
     out.dlid = path.dlid;
   }
-  out.pkey = path.pkey;
-  out.port = path.port;
-  out.sl = path.sl;
-  out.flow_label = path.flow_label;
-  out.traffic_class = path.traffic_class;
-  out.hop_limit = path.is_global() ? std::max<std::uint8_t>(path.hop_limit, 2) : 0;
+  out.hop_limit = hop_limit_of(path);
   if (path.rate != 0) out.rate = path.rate;
   out.packet_lifetime = path.packet_lifetime;
   return out;
@@ -125,20 +98,13 @@ al::CmData data_of(std::span<const std::uint8_t> bytes) {
 
 cm::ConnectRequest to_cm(const al::CmConnectIn& in) {
   cm::ConnectRequest out;
-  out.service_id = in.service_id;
+  cm::copy_request_terms(in, out);
   out.primary = to_cm(in.path);
   if (in.has_alternate) out.alternate = to_cm(in.alternate);
   out.transport = transport_of(in.type);
   out.qpn = in.qpn;
   out.qkey = in.qkey;
-  out.starting_psn = in.starting_psn;
-  out.responder_resources = in.responder_resources;
-  out.initiator_depth = in.initiator_depth;
-  out.retry_count = in.retry_count;
-  out.rnr_retry_count = in.rnr_retry_count;
   out.path_mtu = in.path_mtu;
-  out.srq = in.srq;
-  out.flow_control = in.flow_control;
   out.remote_cm_response_timeout = in.remote_response_timeout;
   out.local_cm_response_timeout = in.local_response_timeout;
   out.max_cm_retries = in.max_retries;
@@ -149,34 +115,22 @@ cm::ConnectRequest to_cm(const al::CmConnectIn& in) {
 
 cm::Reply to_cm(const al::CmAcceptIn& in) {
   cm::Reply out;
+  cm::copy_terms(in, out);
   out.qpn = in.qpn;
   out.qkey = in.qkey;
-  out.starting_psn = in.starting_psn;
-  out.responder_resources = in.responder_resources;
-  out.initiator_depth = in.initiator_depth;
-  out.rnr_retry_count = in.rnr_retry_count;
   out.failover = static_cast<cm::Failover>(in.failover);
-  out.srq = in.srq;
-  out.flow_control = in.flow_control;
   out.private_data = in.data.view();
   return out;
 }
 
 al::CmRequest request_of(const cm::RequestReceived& event) {
   al::CmRequest out;
-  out.srq = event.srq;
-  out.flow_control = event.flow_control;
-  out.service_id = event.service_id;
+  cm::copy_request_terms(event, out);
   out.remote_ca_guid = event.remote_ca_guid;
   out.remote_qpn = event.remote_qpn;
   out.remote_qkey = event.remote_qkey;
-  out.starting_psn = event.starting_psn;
-  out.type = type_of(event.transport);
+  out.type = qp_type_of(event.transport);
   out.path_mtu = event.path_mtu;
-  out.responder_resources = event.responder_resources;
-  out.initiator_depth = event.initiator_depth;
-  out.retry_count = event.retry_count;
-  out.rnr_retry_count = event.rnr_retry_count;
   out.path = from_cm(event.primary);
   out.has_alternate = event.alternate.has_value();
   if (event.alternate) out.alternate = from_cm(*event.alternate);
@@ -206,15 +160,10 @@ al::CmRequest request_of(const cm::SidrRequested& event, const fabric::Port& por
 
 al::CmReply reply_of(const cm::ReplyReceived& event) {
   al::CmReply out;
-  out.srq = event.srq;
-  out.flow_control = event.flow_control;
+  cm::copy_terms(event, out);
   out.failover = static_cast<std::uint8_t>(event.failover);
   out.remote_qpn = event.remote_qpn;
   out.remote_qkey = event.remote_qkey;
-  out.starting_psn = event.starting_psn;
-  out.responder_resources = event.responder_resources;
-  out.initiator_depth = event.initiator_depth;
-  out.rnr_retry_count = event.rnr_retry_count;
   out.data = data_of(event.private_data.view());
   return out;
 }

@@ -62,4 +62,23 @@ cm::MadAddress from_gsi(const GsiAddress& address, const fabric::Port& port) {
   return out;
 }
 
+cm::Transport transport_of(verbs::QpType type) {
+  if (type == verbs::QpType::Uc) return cm::Transport::Uc;
+  const bool xrc = type == verbs::QpType::XrcSend || type == verbs::QpType::XrcRecv;
+  return xrc ? cm::Transport::Xrc : cm::Transport::Rc;
+}
+
+verbs::QpType qp_type_of(cm::Transport transport) {
+  switch (transport) {
+    case cm::Transport::Rc: break;
+    case cm::Transport::Uc: return verbs::QpType::Uc;
+    case cm::Transport::Xrc: return verbs::QpType::XrcRecv;
+  }
+  return verbs::QpType::Rc;
+}
+
+std::uint8_t hop_limit_of(const cm::Path& path) {
+  return path.is_global() ? std::max<std::uint8_t>(path.hop_limit, 2) : std::uint8_t{0};
+}
+
 }  // namespace ib::services

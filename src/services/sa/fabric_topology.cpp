@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "services/sa/fabric_topology.h"
 
-#include "mad/agent.h"
+#include "fabric/mad_facts.h"
 #include "mad/smp.h"
 #include "sa/records/selector.h"
 #include "verbs/gid.h"
-#include "verbs/limits.h"
 
 #include <fmt/format.h>
 
@@ -18,12 +17,11 @@ namespace {
 // A packet is there in less time than any timer counts; this leaves room for a receiver that has to
 // wait for a processor. 4.096 us * 2^16 = 0.27 s.
 constexpr std::uint8_t kPacketLife = 16;
-constexpr std::uint8_t kSubnetTimeout = 18;
 constexpr auto kMtu = static_cast<std::uint8_t>(verbs::Mtu::B4096);
 
 // An attribute as the agents of the port tell it.
 template <class Attribute>
-Attribute attribute_of(const mad::NodeFacts& node, const mad::PortFacts& port,
+Attribute attribute_of(const fabric::Graph& graph, const fabric::Port& port,
                        std::uint16_t attribute) {
   mad::Smp get;
   get.header.base_version = mad::kBaseVersion;
@@ -33,42 +31,14 @@ Attribute attribute_of(const mad::NodeFacts& node, const mad::PortFacts& port,
   get.header.attribute = attribute;
   mad::Mad response{};
   std::string reason;
-  const Status status = mad::answer(node, port, std::bit_cast<mad::Mad>(get), response, reason);
+  const Status status =
+      mad::answer(fabric::node_facts(graph, graph.element_of(port), ""), fabric::port_facts(port),
+                  std::bit_cast<mad::Mad>(get), response, reason);
   IB_ASSERT(status == Status::Ok);
   const auto answer = std::bit_cast<mad::Smp>(response);
   Attribute result;
   std::memcpy(&result, answer.data.data(), sizeof result);
   return result;
-}
-
-mad::NodeFacts node_facts(const fabric::Hca& hca) {
-  mad::NodeFacts facts;
-  facts.ports = static_cast<std::uint8_t>(hca.ports.size());
-  facts.system_image_guid = hca.node_guid;
-  facts.guid = hca.node_guid;
-  facts.partition_cap = verbs::limits::kMaxPkeys;
-  facts.vendor_id = verbs::limits::kVendorId;
-  facts.device_id = verbs::limits::kVendorPartId;
-  facts.revision = verbs::limits::kHwVersion;
-  return facts;
-}
-
-mad::PortFacts port_facts(const fabric::Port& port) {
-  mad::PortFacts facts;
-  facts.number = static_cast<std::uint8_t>(port.number);
-  facts.guid = port.guid;
-  facts.subnet_prefix = fabric::kSubnetPrefix;
-  facts.lid = port.lid;
-  facts.sm_lid = port.sm_lid;
-  facts.state = port.state;
-  facts.physical_state = port.physical_state;
-  facts.width = port.width;
-  facts.speed = port.speed;
-  facts.subnet_timeout = kSubnetTimeout;
-  facts.gids = verbs::limits::kGidTableLength;
-  facts.capability_mask = port.capability_mask;
-  facts.pkeys = port.pkeys;
-  return facts;
 }
 
 }  // namespace
@@ -122,8 +92,7 @@ sa::NodeRecord FabricTopology::node_record(const sa::EndPort& end_port) const {
   const fabric::Hca& hca = *fabric_.hca_of(port);
   sa::NodeRecord record;
   record.lid = port.lid;
-  record.info =
-      attribute_of<mad::NodeInfo>(node_facts(hca), port_facts(port), mad::smp_attribute::kNodeInfo);
+  record.info = attribute_of<mad::NodeInfo>(fabric_.graph(), port, mad::smp_attribute::kNodeInfo);
   const std::string description = fabric_.node_of(hca).name + " " + hca.name;
   std::copy_n(description.begin(), std::min(description.size(), record.description.size()),
               record.description.begin());
@@ -135,8 +104,7 @@ sa::PortInfoRecord FabricTopology::port_info_record(const sa::EndPort& end_port)
   sa::PortInfoRecord record;
   record.lid = port.lid;
   record.port = static_cast<std::uint8_t>(port.number);
-  record.info = attribute_of<mad::PortInfo>(node_facts(*fabric_.hca_of(port)), port_facts(port),
-                                            mad::smp_attribute::kPortInfo);
+  record.info = attribute_of<mad::PortInfo>(fabric_.graph(), port, mad::smp_attribute::kPortInfo);
   return record;
 }
 

@@ -4,11 +4,6 @@
 #include "softib/pages/connections_page.h"
 #include "softib/pages/fabric_state.h"
 
-#include <unistd.h>
-
-#include <chrono>
-#include <thread>
-
 namespace ib::softib {
 namespace {
 
@@ -29,16 +24,7 @@ std::string page(ControlClient& client, const ConnectionsOptions& options) {
 
 void connections(const ConnectionsOptions& options) {
   ControlClient client = connect_up(options.fabric);
-  if (!options.watch) {
-    print(page(client, options));
-    return;
-  }
-  const bool in_place = !options.json && ::isatty(STDOUT_FILENO) == 1;
-  for (;;) {
-    const std::string text = page(client, options);
-    print(in_place ? "\033[H\033[J" + text : text);
-    std::this_thread::sleep_for(std::chrono::seconds(1));
-  }
+  print_page([&] { return page(client, options); }, options.watch, options.json);
 }
 
 }  // namespace

@@ -81,13 +81,10 @@ void change_partition(const PartitionOptions& options) {
   ControlClient client = connect_up(options.fabric);
   const std::string node = ask_node(client, options.place.node, options.fabric);
   const std::string name = options.name.empty() ? fmt::format("i{:04x}", in.pkey) : options.name;
-  put_text(in.node, node);
-  put_text(in.ca, options.place.ca);
   put_text(in.name, name);
-  in.port = options.place.port;
   in.remove = options.remove ? 1 : 0;
-  const std::string which = fmt::format("partition {:#06x} of port {} of {} on {}", in.pkey,
-                                        options.place.port, options.place.ca, node);
+  const std::string which =
+      fmt::format("partition {:#06x} of {}", in.pkey, put_port(in, node, options.place));
   client.require(control::Code::ChangePartition, bytes_of(in), which);
   print(fmt::format("{} is {}\n", which, options.remove ? "removed" : "there"));
 }

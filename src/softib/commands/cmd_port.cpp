@@ -35,12 +35,8 @@ void set_port(const PortOptions& options) {
   ControlClient client = connect_up(options.fabric);
   const std::string node = ask_node(client, options.place.node, options.fabric);
   verbs::control::SetPortIn in;
-  put_text(in.node, node);
-  put_text(in.ca, options.place.ca);
-  in.port = options.place.port;
+  const std::string which = put_port(in, node, options.place);
   in.up = options.up ? 1 : 0;
-  const std::string which =
-      fmt::format("port {} of {} on {}", options.place.port, options.place.ca, node);
   client.require(verbs::control::Code::SetPort, bytes_of(in), which);
   const std::string missing =
       options.up ? what_is_missing(ask_state(client), node, options.place) : "";

@@ -4,12 +4,6 @@
 #include "softib/pages/fabric_state.h"
 #include "softib/pages/status_page.h"
 
-#include <fmt/format.h>
-#include <unistd.h>
-
-#include <chrono>
-#include <thread>
-
 namespace ib::softib {
 namespace {
 
@@ -27,17 +21,7 @@ std::string page(ControlClient& client, const StatusOptions& options) {
 
 void status(const StatusOptions& options) {
   ControlClient client = connect_up(options.fabric);
-  if (!options.watch) {
-    print(page(client, options));
-    return;
-  }
-  // On a terminal the page replaces the last one; else, and as JSON, they follow each other.
-  const bool in_place = !options.json && ::isatty(STDOUT_FILENO) == 1;
-  for (;;) {
-    const std::string text = page(client, options);
-    print(in_place ? "\033[H\033[J" + text : text);
-    std::this_thread::sleep_for(std::chrono::seconds(1));
-  }
+  print_page([&] { return page(client, options); }, options.watch, options.json);
 }
 
 }  // namespace

@@ -10,14 +10,17 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <limits>
+#include <thread>
 
 namespace ib::softib {
 
@@ -139,6 +142,16 @@ void print(const std::string& text) {
   if (std::fputs(text.c_str(), stdout) != EOF && std::fflush(stdout) != EOF) return;
   if (errno == EPIPE) std::exit(static_cast<int>(Exit::Failed));
   throw CliError(Exit::Failed, fmt::format("cannot write the output: {}", std::strerror(errno)));
+}
+
+void print_page(const std::function<std::string()>& page, bool watch, bool json) {
+  if (!watch) return print(page());
+  const bool in_place = !json && ::isatty(STDOUT_FILENO) == 1;
+  for (;;) {
+    const std::string text = page();
+    print(in_place ? "\033[H\033[J" + text : text);
+    std::this_thread::sleep_for(std::chrono::seconds(1));
+  }
 }
 
 void complain(const std::string& text) {

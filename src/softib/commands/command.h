@@ -10,6 +10,7 @@
 
 #include <array>
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -55,6 +56,14 @@ struct PortPlace {
   std::uint32_t port = 1;
 };
 void add_port_options(Command& command, PortPlace& place);
+// Writes the port on `node` into a request, and returns it in words.
+template <class In>
+std::string put_port(In& in, const std::string& node, const PortPlace& place) {
+  put_text(in.node, node);
+  put_text(in.ca, place.ca);
+  in.port = place.port;
+  return "port " + std::to_string(place.port) + " of " + place.ca + " on " + node;
+}
 
 struct ShapeOptions {
   std::optional<std::string> nodes;
@@ -77,6 +86,9 @@ std::string version_text();
 // Text to standard output. The command ends quietly if the reader is gone; throws CliError(Failed)
 // if it cannot be written.
 void print(const std::string& text);
+// The same of what `page` returns; with `watch` again every second, without an end. On a terminal a
+// page for people (not `json`) then replaces the one before.
+void print_page(const std::function<std::string()>& page, bool watch, bool json);
 // "softib: text" to standard error.
 void complain(const std::string& text);
 

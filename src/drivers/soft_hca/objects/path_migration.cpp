@@ -61,21 +61,15 @@ void store_flow(const Core& core, const Qp& qp, hca::QpEntry& entry) {
 
 }  // namespace
 
-void resolve_flows(Core& core) {
-  core.qps.for_each([&core](const Qp& qp) {
-    hca::QpEntry& entry = *core.arena().qp(qp.index);
-    if (qp.dying || !is_connected_type(qp.type) || entry.connection.dest_port != hca::kNone) return;
-    store_flow(core, qp, entry);
-  });
-}
-
-void resolve_all_flows(Core& core) {
-  core.qps.for_each([&core](const Qp& qp) {
+void resolve_flows(Core& core, Resolve which) {
+  core.qps.for_each([&core, which](const Qp& qp) {
     if (qp.dying || !is_connected_type(qp.type)) return;
     hca::QpEntry& entry = *core.arena().qp(qp.index);
+    const std::uint32_t before = entry.connection.dest_port;
+    if (which == Resolve::Missing && before != hca::kNone) return;
     const fabric::Port* port = destination_of(core, qp);
     const std::uint32_t now = port != nullptr ? core.fabric.graph().index_of(*port) : hca::kNone;
-    if (entry.connection.dest_port != now) store_flow(core, qp, entry);
+    if (before != now) store_flow(core, qp, entry);
   });
 }
 

@@ -5,6 +5,8 @@
 
 #include "drivers/soft_hca/core.h"
 
+#include <cstdint>
+
 namespace ib::drivers {
 
 // Returns the queue pair that this one is connected to if it is connected back, else nullptr.
@@ -12,10 +14,12 @@ Qp* connected_peer(Core& core, const Qp& qp);
 
 // Copies the fields of the path and the connection that posters need into device memory.
 void store_path(Core& core, const Qp& qp);
-// Resolves the addresses that no port had once more, since there may be new ports.
-void resolve_flows(Core& core);
-// Resolves all connections whose peer's address has become that of another port, or of none.
-void resolve_all_flows(Core& core);
+enum class Resolve : std::uint8_t {
+  Missing,  // addresses that no port had, since there may be new ports
+  All,      // and those that have become another port's, or no port's
+};
+// Finds the ports of connected peers once more.
+void resolve_flows(Core& core, Resolve which);
 
 // Rearm: Armed as soon as both ends are. Call after qp.attr.mig_state became Rearm.
 void arm_migration(Core& core, Qp& qp);

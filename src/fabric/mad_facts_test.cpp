@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+#include "fabric/mad_facts.h"
+
+#include "mad/smp.h"
+
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cstring>
+
+namespace ib::fabric {
+namespace {
+
+constexpr std::uint64_t kSwitchGuid = 0x200;
+
+// The answer of a port's agent to a Get.
+template <class Attribute>
+Attribute get(const Graph& graph, const Port& port, std::uint16_t attribute,
+              std::uint32_t modifier = 0) {
+  mad::Smp smp;
+  smp.header = {mad::kBaseVersion,
+                mad::mgmt_class::kSubnLid,
+                mad::kClassVersion,
+                mad::method::kGet,
+                0,
+                0,
+                0x77,
+                attribute,
+                0,
+                modifier};
+  mad::Mad answer{};
+  std::string reason;
+  EXPECT_EQ(mad::answer(node_facts(graph, graph.element_of(port), "an element"), port_facts(port),
+                        std::bit_cast<mad::Mad>(smp), answer, reason),
+            Status::Ok)
+      << reason;
+  const auto response = std::bit_cast<mad::Smp>(answer);
+  EXPECT_EQ(response.header.status, 0);
+  Attribute result;
+  std::memcpy(static_cast<void*>(&result), response.data.data(), sizeof result);
+  return result;
+}
+
+Graph switch_and_adapter() {
+  Graph graph(2, 6);
+  graph.append_element(ElementKind::Switch, kSwitchGuid);
+  for (int i = 0; i <= 3; ++i) graph.append_port(kSwitchGuid, verbs::LinkLayer::InfiniBand);
+  graph.append_element(ElementKind::ChannelAdapter, 0x300);
+  graph.append_port(0x301, verbs::LinkLayer::InfiniBand);
+  graph.append_port(0x302, verbs::LinkLayer::InfiniBand).pkeys = {0xffff, 0x8001};
+  return graph;
+}
+
+TEST(MadFacts, ASwitchAnswersAtItsPortZero) {
+  const Graph graph = switch_and_adapter();
+  const auto ports = graph.ports_of(*graph.find_element(kSwitchGuid));
+  const auto node = get<mad::NodeInfo>(graph, ports[0], mad::smp_attribute::kNodeInfo);
+  EXPECT_EQ(node.node_type, 2);
+  EXPECT_EQ(node.num_ports, 3);
+  EXPECT_EQ(node.local_port, 0);
+  EXPECT_EQ(node.node_guid, kSwitchGuid);
+  EXPECT_EQ(node.port_guid, kSwitchGuid);
+  EXPECT_EQ(node.partition_cap, 1);
+  const auto port = get<mad::PortInfo>(graph, ports[0], mad::smp_attribute::kPortInfo);
+  EXPECT_EQ(port.lid, ports[0].lid);
+  EXPECT_EQ(port.local_port, 0);
+  EXPECT_EQ(port.speed_supported_state & 15, static_cast<int>(verbs::PortState::Active));
+  EXPECT_NE(port.guid_cap, 0);
+}
+
+TEST(MadFacts, AnotherPortOfASwitchHasItsGuidAndNoAddress) {
+  const Graph graph = switch_and_adapter();
+  const Port& port = graph.ports_of(*graph.find_element(kSwitchGuid))[2];
+  const auto node = get<mad::NodeInfo>(graph, port, mad::smp_attribute::kNodeInfo);
+  EXPECT_EQ(node.node_type, 2);
+  EXPECT_EQ(node.local_port, 2);
+  EXPECT_EQ(node.port_guid, kSwitchGuid);
+  const auto info = get<mad::PortInfo>(graph, port, mad::smp_attribute::kPortInfo, 2);
+  EXPECT_EQ(info.lid, 0);
+  EXPECT_EQ(info.guid_cap, 0);
+  EXPECT_EQ(info.speed_supported_state & 15, static_cast<int>(verbs::PortState::Down));
+  EXPECT_EQ(info.physical_down_default >> 4, kPolling);
+}
+
+TEST(MadFacts, AChannelAdapterTellsOfItsLargestPkeyTable) {
+  const Graph graph = switch_and_adapter();
+  const Port& port = graph.ports_of(*graph.find_element(0x300))[0];
+  const auto node = get<mad::NodeInfo>(graph, port, mad::smp_attribute::kNodeInfo);
+  EXPECT_EQ(node.node_type, 1);
+  EXPECT_EQ(node.num_ports, 2);
+  EXPECT_EQ(node.local_port, 1);
+  EXPECT_EQ(node.port_guid, 0x301u);
+  EXPECT_EQ(node.partition_cap, 2);
+}
+
+}  // namespace
+}  // namespace ib::fabric

@@ -1,0 +1,377 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// Files, ids, the queue of events of each file, and the way from a command to the function for it.
+#include "services/rdma_cm/service/service.h"
+
+#include "services/rdma_cm/service/queries.h"
+
+#include <algorithm>
+#include <cstring>
+#include <type_traits>
+#include <utility>
+
+namespace ib::services::rdma_cm {
+namespace {
+
+template <class T>
+void put(Service::Answer& answer, const Command& command, const T& out) {
+  answer.address = command.response;
+  const auto* bytes = reinterpret_cast<const std::uint8_t*>(&out);
+  answer.data.assign(bytes, bytes + std::min<std::size_t>(sizeof out, command.room));
+}
+
+template <class... Functions>
+struct Overload : Functions... {
+  using Functions::operator()...;
+};
+template <class... Functions>
+Overload(Functions...) -> Overload<Functions...>;
+
+template <class Map>
+std::uint32_t next_number(const Map& map, std::uint32_t& last, std::uint32_t limit) {
+  do {
+    last = last + 1 < limit ? last + 1 : 1;
+  } while (map.contains(last));
+  return last;
+}
+// The preload library keeps a file's number in 28 bits.
+constexpr std::uint32_t kFileLimit = 1u << 28;
+constexpr std::uint32_t kIdLimit = 1u << 31;
+
+}  // namespace
+
+Service::Service(const fabric::Fabric& fabric, Connector& connector, Routes& routes,
+                 ServiceOptions options)
+    : fabric_(fabric),
+      connector_(connector),
+      routes_(routes),
+      options_(std::move(options)),
+      ports_({}, options_.random) {
+  connector_.set_handler(this);
+}
+
+Service::~Service() {
+  while (!files_.empty()) close(files_.begin()->first);
+  connector_.set_handler(nullptr);
+}
+
+std::uint32_t Service::open(FileOptions options) {
+  auto file = std::make_unique<File>();
+  file->number = next_number(files_, last_file_, kFileLimit);
+  file->options = std::move(options);
+  const std::uint32_t number = file->number;
+  connector_.prepare(fabric_.nodes()[file->options.node]);
+  files_.emplace(number, std::move(file));
+  return number;
+}
+
+void Service::close(std::uint32_t number) {
+  const auto at = files_.find(number);
+  if (at == files_.end()) return;
+  File& file = *at->second;
+  file.options.on_events = nullptr;
+  while (!file.ids.empty()) destroy(*ids_.at(*file.ids.begin()));
+  files_.erase(number);
+}
+
+Service::Answer Service::command(const Request& request) {
+  Answer answer;
+  const auto at = files_.find(request.file);
+  if (at == files_.end()) {
+    answer.error = Error::NoDevice;
+    return answer;
+  }
+  const ParsedCommand parsed = parse_command(request.bytes, request.size);
+  answer.error = parsed.error;
+  if (parsed.error == Error::None) run(*at->second, parsed.command, request, answer);
+  return answer;
+}
+
+// Each kind of command; those that name an id get it first, or ENOENT or EINVAL.
+void Service::run(File& file, const Command& command, const Request& request, Answer& answer) {
+  Error& error = answer.error;
+  const auto with_id = [&](std::uint32_t number, auto function) {
+    if (Id* id = find(file, number, error)) error = function(*id);
+  };
+  const auto query_into = [&](std::uint32_t number, auto function) {
+    with_id(number, [&](Id& id) {
+      auto out = function(id);
+      put(answer, command, out);
+      return Error::None;
+    });
+  };
+  std::visit(
+      Overload{
+          [&](const ucma::CreateId& in) {
+            ucma::IdOut out;
+            error = create_id(file, in, out.id);
+            if (error == Error::None) put(answer, command, out);
+          },
+          [&](const command::Destroy& in) {
+            with_id(in.id, [&](Id& id) {
+              put(answer, command, ucma::EventsOut{id.events_reported});
+              destroy(id);
+              note_drained(file, answer.is_drained);
+              return Error::None;
+            });
+          },
+          [&](const command::Bind& in) {
+            with_id(in.id, [&](Id& id) { return bind(id, in.address); });
+          },
+          [&](const command::ResolveAddress& in) {
+            with_id(in.id, [&](Id& id) { return resolve_address(id, in.source, in.destination); });
+          },
+          [&](const ucma::ResolveRoute& in) {
+            with_id(in.id, [&](Id& id) { return resolve_route(id, in.timeout_ms); });
+          },
+          [&](const command::QueryRoute& in) {
+            query_into(in.id, [&](const Id& id) { return query_route(fabric_, id); });
+          },
+          [&](const command::Query& in) {
+            if (in.option == ucma::QueryOption::Path) {
+              return query_into(in.id, [](const Id& id) { return query_path(id); });
+            }
+            query_into(in.id, [&](const Id& id) { return query_address(fabric_, id, in.option); });
+          },
+          [&](const ucma::Connect& in) {
+            with_id(in.id, [&](Id& id) { return connect(id, in.conn_param); });
+          },
+          [&](const ucma::Listen& in) {
+            with_id(in.id, [&](Id& id) { return listen(id, in.backlog); });
+          },
+          [&](const ucma::Accept& in) {
+            with_id(in.id, [&](Id& id) { return accept(id, in.uid, in.conn_param); });
+          },
+          [&](const ucma::Reject& in) { with_id(in.id, [&](Id& id) { return reject(id, in); }); },
+          [&](const ucma::Disconnect& in) {
+            with_id(in.id, [&](Id& id) { return disconnect(id); });
+          },
+          [&](const ucma::InitQpAttr& in) {
+            with_id(in.id, [&](Id& id) {
+              ucma::QpAttrOut out;
+              const Error failed = init_qp_attributes(fabric_, id, in.qp_state, out);
+              if (failed == Error::None) put(answer, command, out);
+              return failed;
+            });
+          },
+          [&](const ucma::GetEvent& in) {
+            answer.address = in.response;
+            error = get_event(file, command.room, answer);
+          },
+          [&](const ucma::SetOption& in) {
+            with_id(in.id, [&](Id& id) {
+              constexpr std::uint32_t kMostOption = 512;
+              if (in.optlen > kMostOption) return Error::Invalid;
+              if (request.option.size() < in.optlen) {
+                answer.need = Answer::Need::Option;
+                answer.need_address = in.optval;
+                answer.need_size = in.optlen;
+                return Error::None;
+              }
+              return set_option(id, in, request.option.first(in.optlen));
+            });
+          },
+          [&](const ucma::Notify& in) {
+            with_id(in.id, [&](Id& id) { return notify(id, in.event); });
+          },
+          [&](const command::Join& in) {
+            with_id(in.id, [&](Id& id) {
+              ucma::IdOut out;
+              const Error failed = join(id, in.group, in.flags, in.uid, out.id);
+              if (failed == Error::None) put(answer, command, out);
+              return failed;
+            });
+          },
+          [&](const command::Leave& in) {
+            ucma::EventsOut out;
+            error = leave(file, in.membership, out.events_reported);
+            if (error == Error::None) put(answer, command, out);
+            note_drained(file, answer.is_drained);
+          },
+          [&](const ucma::MigrateId& in) {
+            answer.address = command.response;
+            error = migrate(file, in, request, answer);
+          },
+      },
+      command.body);
+}
+
+Id& Service::make_id(File& file) {
+  auto id = std::make_unique<Id>();
+  id->number = next_number(ids_, last_id_, kIdLimit);
+  id->file = &file;
+  id->node = file.options.node;
+  id->psn = options_.random() & 0xffffff;
+  id->since = options_.now();
+  Id& made = *id;
+  file.ids.insert(made.number);
+  ids_.emplace(made.number, std::move(id));
+  return made;
+}
+
+Id* Service::find(const File& file, std::uint32_t number, Error& error) {
+  const auto at = ids_.find(number);
+  if (at == ids_.end()) {
+    error = Error::NoEntry;
+    return nullptr;
+  }
+  if (at->second->file == &file) return at->second.get();
+  error = Error::Invalid;
+  return nullptr;
+}
+
+Id* Service::find_by_endpoint(Endpoint endpoint) {
+  const auto at = by_endpoint_.find(endpoint);
+  return at == by_endpoint_.end() ? nullptr : at->second;
+}
+
+void Service::destroy(Id& id) {
+  while (!id.multicasts.empty()) end_membership(*id.multicasts.begin());
+  end_events(id);
+  if (id.has_port) ports_.release(id.node, id.port_space, id.source.port, id.number);
+  if (id.endpoint != 0) {
+    by_endpoint_.erase(id.endpoint);
+    connector_.drop(id.endpoint);
+  }
+  id.file->ids.erase(id.number);
+  ids_.erase(id.number);
+}
+
+// Its events go unreported; so do the requests among them that no program will ever see.
+void Service::end_events(Id& id) {
+  std::list<PendingEvent>& events = id.file->events;
+  for (auto at = events.begin(); at != events.end() && id.events_pending > 0;) {
+    if (at->id != &id && at->request != &id) {
+      ++at;
+      continue;
+    }
+    Id* const request = at->request != &id ? at->request : nullptr;
+    --at->id->events_pending;
+    if (at->request != nullptr) --at->request->events_pending;
+    at = events.erase(at);
+    if (request != nullptr) destroy(*request);
+  }
+}
+
+void Service::queue(Id& id, ucma::Event event, std::uint32_t status) {
+  PendingEvent pending;
+  pending.out.event = event;
+  pending.out.status = status;
+  queue(id, std::move(pending));
+}
+
+// An id that its program has not accepted yet has no name for the program.
+void Service::queue(Id& id, PendingEvent event) {
+  if (event.request == nullptr && event.multicast == 0 && id.uid == 0) return;
+  event.id = &id;
+  if (event.multicast == 0) {
+    event.out.uid = id.uid;
+    event.out.id = event.request != nullptr ? event.request->number : id.number;
+  }
+  ++id.events_pending;
+  if (event.request != nullptr) ++event.request->events_pending;
+  File& file = *id.file;
+  file.events.push_back(std::move(event));
+  if (std::exchange(file.is_readable, true) || !file.options.on_events) return;
+  file.options.on_events();
+}
+
+void Service::note_drained(File& file, bool& is_drained) {
+  if (!file.events.empty() || !file.is_readable) return;
+  file.is_readable = false;
+  is_drained = true;
+}
+
+Error Service::get_event(File& file, std::size_t room, Answer& answer) {
+  if (file.events.empty()) return Error::Again;
+  const PendingEvent& event = file.events.front();
+  const auto* bytes = reinterpret_cast<const std::uint8_t*>(&event.out);
+  answer.data.assign(bytes, bytes + std::min(room, sizeof event.out));
+  ++event.id->events_reported;
+  --event.id->events_pending;
+  if (event.request != nullptr) {
+    --event.request->events_pending;
+    ++event.id->backlog;
+  }
+  if (event.multicast != 0) {
+    const auto at = memberships_.find(event.multicast);
+    if (at != memberships_.end()) ++at->second.events_reported;
+  }
+  file.events.pop_front();
+  note_drained(file, answer.is_drained);
+  return Error::None;
+}
+
+// The id and its events go from the file of another descriptor to this one.
+Error Service::migrate(File& file, const ucma::MigrateId& in, const Request& request,
+                       Answer& answer) {
+  if (request.from_file == 0) {
+    answer.need = Answer::Need::File;
+    answer.need_address = in.fd;
+    return Error::None;
+  }
+  const auto from = files_.find(request.from_file);
+  if (from == files_.end()) return Error::Invalid;
+  File& old = *from->second;
+  Error error = Error::None;
+  Id* const id = find(old, in.id, error);
+  if (id == nullptr) return error;
+  const ucma::EventsOut out{id->events_reported};
+  const auto* bytes = reinterpret_cast<const std::uint8_t*>(&out);
+  answer.data.assign(bytes, bytes + sizeof out);
+  if (&old == &file) return Error::None;
+  if (file.options.node != old.options.node || file.ids.size() >= kMaxIdsOfFile) {
+    return Error::Invalid;
+  }
+  bool moved = false;
+  for (auto at = old.events.begin(); at != old.events.end();) {
+    const auto next = std::next(at);
+    if (at->id == id) {
+      if (at->request != nullptr) {
+        old.ids.erase(at->request->number);
+        file.ids.insert(at->request->number);
+        at->request->file = &file;
+      }
+      file.events.splice(file.events.end(), old.events, at);
+      moved = true;
+    }
+    at = next;
+  }
+  old.ids.erase(id->number);
+  file.ids.insert(id->number);
+  id->file = &file;
+  note_drained(old, answer.is_old_file_drained);
+  if (moved && !std::exchange(file.is_readable, true) && file.options.on_events) {
+    file.options.on_events();
+  }
+  return Error::None;
+}
+
+void Service::on_hca_gone(const fabric::Hca& hca) {
+  std::vector<std::uint32_t> gone;
+  for (const auto& [number, id] : ids_) {
+    if (id->port != nullptr && fabric_.hca_of(*id->port) == &hca) gone.push_back(number);
+  }
+  std::sort(gone.begin(), gone.end());
+  for (const std::uint32_t number : gone) {
+    Id& id = *ids_.at(number);
+    if (id.state == IdState::DeviceRemoval) continue;
+    id.state = IdState::DeviceRemoval;
+    queue(id, ucma::Event::DeviceRemoval, 0);
+  }
+}
+
+// As Linux reports that a bonded interface has another port now: to each id on the old port, once.
+void Service::on_ports_changed(const fabric::Hca& hca) {
+  std::vector<std::uint32_t> moved;
+  for (auto& [number, id] : ids_) {
+    if (id->port == nullptr || fabric_.hca_of(*id->port) != &hca) continue;
+    if (id->state == IdState::DeviceRemoval) continue;
+    const bool was = std::exchange(
+        id->has_moved, has_moved(fabric_, fabric_.nodes()[id->node], id->source, *id->port));
+    if (id->has_moved && !was && id->events_pending < kMaxUnread) moved.push_back(number);
+  }
+  std::sort(moved.begin(), moved.end());
+  for (const std::uint32_t number : moved) queue(*ids_.at(number), ucma::Event::AddrChange, 0);
+}
+
+}  // namespace ib::services::rdma_cm
