@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 # ib_test(<name> LABEL unit|conformance SOURCES ... [DEPENDS <layers>] [LIBS ...] [ARGS ...] [TIMEOUT s])
 #   One GoogleTest executable, <build>/test-bin/<name>, and one ctest.
-# ib_system_test(<name> SCRIPT <file.py|file.sh> [ARGS ...] [TIMEOUT s] [POLLS | ALONE] [LOCKS ...])
-#   A script against the built programs. Most of them wait: scripts/test runs four on two cores. POLLS: its programs
-#   poll, so that only one test that waits fits beside it there. ALONE: beside no other. LOCKS: things of the machine
-#   that one test uses at a time. Environment: SOFTIB_BUILD, SOFTIB_BIN, SOFTIB_LIB, SOFTIB_SOURCE.
+# ib_system_test(<name> SCRIPT <file.py|file.sh> [ARGS ...] [TIMEOUT s] [SLOTS n | ALONE] [LOCKS ...])
+#   A script against the built programs. scripts/test has two places for each core, since most tests wait most of the
+#   time. SLOTS: how many of them this test takes: 1 (the default), 2 if its programs work about half of the time, 3 if
+#   they poll, so that on two cores one that waits fits beside it. ALONE: beside no other test. LOCKS: what the machine
+#   has once.
+#   Environment: SOFTIB_BUILD, SOFTIB_BIN, SOFTIB_LIB, SOFTIB_SOURCE.
 #   Exit 77 after printing the reason = skipped. Not registered under sanitizers: it would preload
 #   instrumented libraries into foreign programs.
 set(IB_TEST_ENVIRONMENT "ASAN_OPTIONS=detect_stack_use_after_return=1:strict_string_checks=1"
@@ -52,7 +54,7 @@ function(ib_test name)
 endfunction()
 
 function(ib_system_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 A "POLLS;ALONE" "SCRIPT;TIMEOUT" "ARGS;LOCKS")
+  cmake_parse_arguments(PARSE_ARGV 1 A "ALONE" "SCRIPT;TIMEOUT;SLOTS" "ARGS;LOCKS")
   if(A_UNPARSED_ARGUMENTS OR NOT A_SCRIPT)
     message(FATAL_ERROR "ib_system_test(${name}): needs SCRIPT <file>; unknown: '${A_UNPARSED_ARGUMENTS}'")
   endif()
@@ -70,9 +72,9 @@ function(ib_system_test name)
     SOFTIB_BIN=${CMAKE_BINARY_DIR}/bin SOFTIB_LIB=${CMAKE_BINARY_DIR}/lib
     SOFTIB_SOURCE=${CMAKE_SOURCE_DIR} PYTHONDONTWRITEBYTECODE=1)
   set_tests_properties(${name} PROPERTIES RUN_SERIAL ${A_ALONE} RESOURCE_LOCK "${A_LOCKS}")
-  if(A_POLLS)
-    # The cost makes them first, so that the others fill the place beside them.
-    set_tests_properties(${name} PROPERTIES PROCESSORS 3 COST 1000)
+  if(A_SLOTS)
+    math(EXPR cost "1000 * ${A_SLOTS}")  # these start first, and the others fill the places beside them
+    set_tests_properties(${name} PROPERTIES PROCESSORS ${A_SLOTS} COST ${cost})
   endif()
 endfunction()
 

@@ -14,7 +14,7 @@ LINES = 2500  # of the sources of one joined file: more of them give two cores t
 TOKEN = re.compile(r'//[^\n]*|/\*.*?\*/|R"(\w*)\(.*?\)\1"|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])+\'', re.DOTALL)
 WORD = re.compile(r"(?:(?:\.|->|::)\s*)?\b([A-Za-z_]\w*)")
 DECLARED = re.compile(r"([A-Za-z_]\w*)\s*(?:\(|=|\{|;|\[|:(?!:))")
-USING = re.compile(r"^\s*(?:using|namespace)\s+(?:namespace\s+)?((?:\w+::)*(\w+)|(\w+)\s*=[^;{]*);", re.MULTILINE)
+USING = re.compile(r"^(?:using|namespace)\s+(?:namespace\s+)?((?:\w+::)*(\w+)|(\w+)\s*=[^;{]*);", re.MULTILINE)
 STATIC = re.compile(r"^(?:static|enum)\b[^;{(=]*?(\w+)\s*[;{(=]", re.MULTILINE)
 MACRO = re.compile(r"^[ \t]*#[ \t]*define\s+(\w+)", re.MULTILINE)
 KEYWORDS = {"if", "for", "while", "switch", "return", "sizeof", "alignas", "decltype", "operator", "const", "noexcept",
