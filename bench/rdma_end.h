@@ -72,7 +72,7 @@ class RdmaEnd {
     return next;
   }
 
-  // Takes the next step of a connection that is being made. False: the event is no such step.
+  // Takes the next step of a connection that is being made. Returns whether the event was for one.
   bool goes_on(const Event& event) {
     if (event.type == RDMA_CM_EVENT_ADDR_RESOLVED) {
       require(rdma_resolve_route(event.id, kTimeoutMs) == 0, "rdma_resolve_route");

@@ -224,8 +224,9 @@ void Ca::opened(io::IrpRef irp, void* context) {
 void Ca::close(io::IrpRef irp) {
   if (!file_) return std::move(irp).complete(Status::Ok);
   if (!is_open()) return std::move(irp).fail(Status::InvalidState, state_of("this CA", *file_));
-  if (open_cms_ > 0) {
-    return std::move(irp).fail(Status::DeviceBusy, "its communication manager is open");
+  if (open_services_ > 0) {
+    return std::move(irp).fail(Status::DeviceBusy,
+                               "its communication manager or subnet administration is open");
   }
   if (const std::size_t under_way = file_->under_way(); under_way > 0) {
     return std::move(irp).fail(Status::DeviceBusy,

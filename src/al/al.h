@@ -34,8 +34,8 @@ namespace ib::al {
 namespace control = verbs::control;
 
 class Ca;
-class Cm;
 class Poster;
+class ServiceFile;
 struct Cq;
 struct Qp;
 struct Srq;
@@ -78,7 +78,7 @@ class IB_DRIVER_API Al {
 
  private:
   friend class Ca;
-  friend class Cm;
+  friend class ServiceFile;
   static constexpr Duration kRetry = std::chrono::milliseconds(1);
   static constexpr Duration kPosterRetry = std::chrono::microseconds(50);
   static constexpr Duration kLong = std::chrono::milliseconds(1);
@@ -128,7 +128,7 @@ class IB_DRIVER_API Ca {
   // `path`: \Device\ibal\<CA GUID> or \Device\ibal (IbOpenCa). NotFound: no such HCA there.
   void open(std::string_view path, io::IrpRef irp);
   // Takes away all that was created through it, in dependency order. DeviceBusy: requests are under
-  // way, or a Cm (al/cm.h) is open; InvalidState: it is being opened or closed.
+  // way, or a Cm or Sa (al/service_file.h) is open; InvalidState: it is being opened or closed.
   void close(io::IrpRef irp);
   bool is_open() const { return file_ && file_->is_open(); }
   const control::OpenOut& info() const { return info_; }
@@ -154,7 +154,7 @@ class IB_DRIVER_API Ca {
   void count_return(io::IrpRef& irp);
 
  private:
-  friend class Cm;
+  friend class ServiceFile;
   static void opened(io::IrpRef irp, void* context);
   static void closed(io::IrpRef irp, void* context);
   static void returned(io::IrpRef irp, void* context);
@@ -162,7 +162,7 @@ class IB_DRIVER_API Ca {
   Al& al_;
   std::optional<io::ClientFile> file_;
   control::OpenOut info_;
-  std::uint32_t open_cms_ = 0;
+  std::uint32_t open_services_ = 0;
 };
 
 }  // namespace ib::al

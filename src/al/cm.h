@@ -27,26 +27,16 @@
 // a call for another object, save that cancelling does.
 #pragma once
 
-#include "al/al.h"
 #include "al/cm_requests.h"
+#include "al/service_file.h"
 #include "al/verbs.h"
-
-#include <optional>
 
 namespace ib::al {
 
-class IB_DRIVER_API Cm {
+class IB_DRIVER_API Cm : public ServiceFile {
  public:
-  explicit Cm(Ca& ca) : ca_(ca) {}
-  Cm(const Cm&) = delete;
-  Cm& operator=(const Cm&) = delete;
-  ~Cm() { IB_ASSERT(!file_); }
-
-  // The CA is open; it is closed after this. Waits until queue pairs 1 of the node are open.
-  // NotSupported: this softibd has no communication manager.
-  void open(io::IrpRef irp);
-  void close(io::IrpRef irp);
-  bool is_open() const { return file_ && file_->is_open(); }
+  // open() waits until queue pairs 1 of the node are open.
+  explicit Cm(Ca& ca) : ServiceFile(ca, &System::cm, "communication manager") {}
 
   // Information: the handle. AlreadyExists: another listener gets some of these requests, or a
   // program has the port.
@@ -114,26 +104,9 @@ class IB_DRIVER_API Cm {
   void destroy(const CmHandleIn& in, io::IrpRef irp) { call(CmCode::Destroy, in, std::move(irp)); }
 
   // Any of these, with its buffers; they live until it has ended.
-  void send(CmCode code, std::span<const std::byte> in, std::span<std::byte> out, io::IrpRef irp);
-
- private:
-  template <class In, class Out>
-  void call(CmCode code, const In& in, Out& out, io::IrpRef irp) {
-    send(code, bytes_of(in), room_of(out), std::move(irp));
+  void send(CmCode code, std::span<const std::byte> in, std::span<std::byte> out, io::IrpRef irp) {
+    send_code(static_cast<std::uint32_t>(code), in, out, std::move(irp));
   }
-  template <class In>
-  void call(CmCode code, const In& in, io::IrpRef irp) {
-    send(code, bytes_of(in), {}, std::move(irp));
-  }
-  static void opened(io::IrpRef irp, void* context);
-  static void returned(io::IrpRef irp, void* context);
-  static void closed(io::IrpRef irp, void* context);
-  void send_close();
-
-  Ca& ca_;
-  CmOpenIn open_in_;
-  unsigned returning_ = 0;  // requests whose originator is being called
-  std::optional<io::ClientFile> file_;
 };
 
 // Moves the queue pair to its alternate path (IBAL's ib_force_apm).

@@ -82,8 +82,10 @@ struct CmListenIn {
   std::uint64_t service_id = 0;
   std::uint64_t service_mask = ~std::uint64_t{0};  // bits that are compared
   CmServices services = CmServices::Connections;
-  std::uint32_t port = 0;       // 0: any of the HCA
-  std::uint32_t backlog = 128;  // requests that may wait; 0: the most
+  std::uint32_t port = 0;  // 0: any of the HCA
+  // Requests of one remote port that may wait; 0: the most. Those of others have as many places
+  // again.
+  std::uint32_t backlog = 128;
   // A request only if its private data has this from `offset` on, in the bits of `mask`.
   std::uint32_t compare_size = 0;  // 0: any
   std::uint32_t offset = 0;
@@ -262,11 +264,6 @@ struct CmResolved {
   std::uint32_t qpn = 0;
   std::uint32_t qkey = 0;
   CmData data;
-};
-
-// Create.
-struct CmOpenIn {
-  std::uint32_t ca_index = 0;  // OpenOut::ca_index
 };
 
 }  // namespace ib::al

@@ -29,6 +29,7 @@ struct IB_DRIVER_API System {
   io::DeviceObject* verifier = nullptr;    // if there is one: control requests pass it
   std::uint64_t last_client = 1ull << 63;  // programs count from 1
   io::DeviceObject* cm = nullptr;          // the communication manager's, for al/cm.h
+  io::DeviceObject* sa = nullptr;          // the subnet administrator's client's, for al/sa.h
 };
 
 }  // namespace ib::al

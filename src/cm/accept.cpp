@@ -48,7 +48,7 @@ void Engine::Impl::on_req(const mad::Mad& mad, const MadAddress& from, Instant n
     return reject_req(req, from, {RejectReason::InvalidServiceId, {}});
   }
   const Peer peer = peer_of(from);
-  if (listener->pending >= listener->backlog || !quotas_.has_room(peer)) {
+  if (!listener->waiting.has_seat(peer) || !quotas_.has_room(peer)) {
     ++counters.backlog_full;
     return reject_req(req, from, {RejectReason::NoResources, {}});
   }
@@ -62,7 +62,7 @@ void Engine::Impl::on_req(const mad::Mad& mad, const MadAddress& from, Instant n
   connection.counted_peer = peer;
   quotas_.add_connection(peer);
   quotas_.add_pending(peer);
-  ++listener->pending;
+  listener->waiting.enter(peer);
   take_request(connection, req, from);
   announce(connection, req, from, listener->id);
 }
@@ -231,7 +231,8 @@ void Engine::Impl::on_rtu(const mad::Mad& mad, const MadAddress& from) {
     return send(from, encode(rej));
   }
   if (connection->in<state::RepSent>() == nullptr) {
-    ++counters.wrong_state;  // doubled, or data came first
+    const bool is_copy = connection->in<state::Established>() != nullptr;  // or data came first
+    ++(is_copy ? counters.duplicates : counters.wrong_state);
     return;
   }
   enter(*connection, state::Established(), std::nullopt);

@@ -8,6 +8,7 @@
 
 #include "base/time.h"
 #include "cm/engine.h"
+#include "cm/waiting_room.h"
 #include "mad/header.h"
 
 #include <array>
@@ -96,16 +97,6 @@ struct Closed {};
 using StateData = std::variant<state::ReqSent, state::ReqReceived, state::RepSent,
                                state::RepReceived, state::Established, state::DreqSent,
                                state::DreqReceived, state::TimeWait, state::Refused, state::Closed>;
-
-// The remote port that a request came from, to count by.
-struct Peer {
-  Gid gid{};
-  std::uint16_t lid = 0;
-  friend bool operator==(const Peer&, const Peer&) = default;
-};
-inline Peer peer_of(const MadAddress& address) {
-  return address.is_global ? Peer{address.remote_gid, 0} : Peer{{}, address.remote_lid};
-}
 
 struct Connection {
   ConnectionId id{};

@@ -69,7 +69,7 @@ void Engine::Impl::on_dreq(const mad::Mad& mad, const MadAddress& from, Instant 
              connection->in<state::Closed>() != nullptr) {
     send(from, encode(Drep{swapped, {}}));
   } else {
-    ++counters.wrong_state;  // doubled, and the consumer has not answered
+    ++counters.duplicates;  // the consumer has not answered
   }
 }
 
@@ -79,7 +79,8 @@ void Engine::Impl::on_drep(const mad::Mad& mad, Instant now) {
   if (connection == nullptr) return;
   auto* sent = connection->in<state::DreqSent>();
   if (sent == nullptr) {
-    ++counters.wrong_state;
+    const bool is_over = connection->in<state::TimeWait>() != nullptr;  // DREQs have crossed
+    ++(is_over ? counters.duplicates : counters.wrong_state);
     return;
   }
   Disconnected event;

@@ -94,7 +94,7 @@ void Engine::Impl::stop_pending(Connection& connection) {
   quotas_.remove_pending(*connection.counted_peer);
   if (Listener* const listener =
           connection.listener ? listeners.find(*connection.listener) : nullptr) {
-    --listener->pending;
+    listener->waiting.leave(*connection.counted_peer);
   }
 }
 

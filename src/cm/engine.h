@@ -37,7 +37,7 @@ struct Limits {
   std::uint32_t connections_of_peer = 98304;  // that one remote port has requested
   std::uint32_t listeners = 16384;
   // Requests (REQ or SIDR_REQ) that wait for the consumer's answer: in all, of one remote port, and
-  // of one listener (Listen::backlog is at most this).
+  // of one listener from one remote port (Listen::backlog is at most this).
   std::uint32_t pending = 16384;
   std::uint32_t pending_of_peer = 4096;
   std::uint32_t backlog = 8192;
@@ -127,8 +127,8 @@ struct Counters {
   std::uint64_t resent = 0;         // after a time-out
   std::uint64_t malformed = 0;      // no message of this class, or values out of range
   std::uint64_t wrong_comm_id = 0;  // no such connection, or not with that peer
-  std::uint64_t wrong_state = 0;    // late, doubled or out of place
-  std::uint64_t duplicates = 0;     // answered again from what is stored
+  std::uint64_t wrong_state = 0;    // late or out of place
+  std::uint64_t duplicates = 0;     // answered again from what is stored, or known already
   std::uint64_t stale = 0;          // REQ or REP of a queue pair that is still connected here
   std::uint64_t no_listener = 0;
   std::uint64_t backlog_full = 0;  // of a listener or a peer, or all

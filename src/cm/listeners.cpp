@@ -49,7 +49,6 @@ Result<Listener> parse(const Listen& listen) {
   result.service_id = listen.service_id & listen.service_mask;
   result.kind = listen.kind;
   result.port = listen.port;
-  result.backlog = listen.backlog;
   result.is_fallback = listen.is_fallback;
   if (listen.compare) {
     const PrivateDataCompare& compare = *listen.compare;
@@ -80,7 +79,7 @@ Result<ListenerId> Listeners::add(const Listen& listen) {
   };
   if (listener.is_fallback) {
     if (std::ranges::any_of(fallbacks_, meets)) return Status::AlreadyExists;
-    return keep(std::move(listener), fallbacks_);
+    return keep(std::move(listener), listen.backlog, fallbacks_);
   }
   const bool is_exact = listener.service_mask == kExact;
   const auto same = is_exact ? exact_.find(listener.service_id) : exact_.end();
@@ -93,13 +92,16 @@ Result<ListenerId> Listeners::add(const Listen& listen) {
     }
   }
   if (taken) return Status::AlreadyExists;
-  return keep(std::move(listener), is_exact ? exact_[listener.service_id] : masked_);
+  auto& list = is_exact ? exact_[listener.service_id] : masked_;
+  return keep(std::move(listener), listen.backlog, list);
 }
 
-ListenerId Listeners::keep(Listener&& listener, std::vector<Listener*>& list) {
+ListenerId Listeners::keep(Listener&& listener, std::uint32_t backlog,
+                           std::vector<Listener*>& list) {
   while (next_id_ == 0 || all_.contains(next_id_)) ++next_id_;
   listener.id = ListenerId{next_id_};
-  if (listener.backlog == 0 || listener.backlog > max_backlog_) listener.backlog = max_backlog_;
+  const bool is_given = backlog > 0 && backlog < max_backlog_;
+  listener.waiting = WaitingRoom::of_backlog(is_given ? backlog : max_backlog_);
   Listener& kept = all_.emplace(next_id_++, std::move(listener)).first->second;
   list.push_back(&kept);
   return kept.id;

@@ -8,6 +8,7 @@
 #include "base/result.h"
 #include "cm/requests.h"
 #include "cm/types.h"
+#include "cm/waiting_room.h"
 
 #include <cstdint>
 #include <unordered_map>
@@ -21,8 +22,7 @@ struct Listener {
   std::uint64_t service_mask = 0;
   ServiceKind kind = ServiceKind::Both;
   std::uint8_t port = 0;
-  std::uint32_t backlog = 0;
-  std::uint32_t pending = 0;
+  WaitingRoom waiting;
   bool compares = false;
   bool is_fallback = false;
   std::uint8_t offset = 0;
@@ -44,7 +44,7 @@ class Listeners {
                   ByteSpan private_data);
 
  private:
-  ListenerId keep(Listener&& listener, std::vector<Listener*>& list);
+  ListenerId keep(Listener&& listener, std::uint32_t backlog, std::vector<Listener*>& list);
   Listener* best_of(const std::vector<Listener*>& candidates, std::uint64_t service_id,
                     std::uint8_t port, ServiceKind kind, ByteSpan private_data);
 

@@ -33,9 +33,11 @@ struct Listen {
   std::uint64_t service_mask = ~std::uint64_t{0};  // bits of the service ID that are compared
   std::optional<PrivateDataCompare> compare{};
   ServiceKind kind = ServiceKind::Both;
-  std::uint8_t port = 0;        // 0: any port of the channel adapter
-  std::uint32_t backlog = 128;  // requests that may wait for the consumer's answer; 0: the largest
-  bool is_fallback = false;     // gets what no other listener gets
+  std::uint8_t port = 0;  // 0: any port of the channel adapter
+  // Requests of one remote port that may wait for the consumer's answer; 0: the largest. Of all
+  // together up to twice as many (waiting_room.h).
+  std::uint32_t backlog = 128;
+  bool is_fallback = false;  // gets what no other listener gets
 };
 
 // REQ [IBA1 12.6.5].

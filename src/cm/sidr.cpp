@@ -59,7 +59,7 @@ void Engine::Impl::on_sidr_req(const mad::Mad& mad, const MadAddress& from) {
     return send(from, refusal(req, SidrStatus::ServiceNotSupported));
   }
   const Peer peer = peer_of(from);
-  if (listener->pending >= listener->backlog || !quotas_.has_room(peer)) {
+  if (!listener->waiting.has_seat(peer) || !quotas_.has_room(peer)) {
     ++counters.backlog_full;
     return send(from, refusal(req, SidrStatus::Rejected));
   }
@@ -72,7 +72,7 @@ void Engine::Impl::on_sidr_req(const mad::Mad& mad, const MadAddress& from) {
   exchange.service_id = req.service_id;
   exchange.state = sidr_state::Asking{listener->id};
   quotas_.add_pending(peer);
-  ++listener->pending;
+  listener->waiting.enter(peer);
   SidrRequested event;
   event.id = exchange.id;
   event.listener = listener->id;
@@ -93,8 +93,9 @@ Status Engine::Impl::answer_sidr(SidrId id, const SidrReply& reply, Instant now)
   }
   const auto* asking = std::get_if<sidr_state::Asking>(&exchange->state);
   if (asking == nullptr) return Status::InvalidState;
-  quotas_.remove_pending(peer_of(exchange->peer));
-  if (Listener* const listener = listeners.find(asking->listener)) --listener->pending;
+  const Peer peer = peer_of(exchange->peer);
+  quotas_.remove_pending(peer);
+  if (Listener* const listener = listeners.find(asking->listener)) listener->waiting.leave(peer);
 
   SidrRep rep;
   rep.transaction_id = exchange->transaction_id;

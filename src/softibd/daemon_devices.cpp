@@ -17,16 +17,20 @@ std::uint64_t make_seed() {
   return std::uint64_t{random()} << 32 | random();
 }
 
-services::Gsi::Options gsi_options(drivers::Trace& trace) {
-  services::Gsi::Options options;
-  options.seed = make_seed();
-  options.on_drop = [&trace](std::string line, std::uint32_t times) {
+auto line_of_drops(drivers::Trace& trace) {
+  return [&trace](std::string line, std::uint32_t times) {
     drivers::TraceEntry entry;
     entry.kind = drivers::TraceKind::Refused;
     entry.text = std::move(line);
     entry.count = times;
     trace.add(std::move(entry));
   };
+}
+
+services::Gsi::Options gsi_options(drivers::Trace& trace) {
+  services::Gsi::Options options;
+  options.seed = make_seed();
+  options.on_drop = line_of_drops(trace);
   return options;
 }
 
@@ -63,6 +67,7 @@ Result<std::unique_ptr<DaemonDevices>> DaemonDevices::create(
        [&gsi](const fabric::Hca& hca) { gsi.let_back(hca); }});
   self->cm_ = std::make_unique<services::CmService>(
       executor, fabric, gsi, [] { return static_cast<std::uint32_t>(make_seed()); });
+  self->cm_->set_on_drop(line_of_drops(names.core().trace));
   self->cm_device_ = std::make_unique<services::CmDevice>(*self->cm_);
   self->access_layer_->cm = &self->cm_device_->device();
   self->sa_service_ =
@@ -71,6 +76,8 @@ Result<std::unique_ptr<DaemonDevices>> DaemonDevices::create(
                                               services::GsiSaClient::Options{}, reason);
   if (!client) return client.error();
   self->sa_ = *std::move(client);
+  self->sa_device_ = std::make_unique<services::SaDevice>(*self->sa_, gsi, fabric, executor);
+  self->access_layer_->sa = &self->sa_device_->device();
   return self;
 }
 

@@ -14,6 +14,7 @@
 #include "services/cm/cm_service.h"
 #include "services/gsi/gsi.h"
 #include "services/sa/gsi_sa_client.h"
+#include "services/sa/sa_device.h"
 #include "services/sa/sa_service.h"
 
 #include <memory>
@@ -37,6 +38,7 @@ class DaemonDevices {
   // Opens nothing until it is told to; closed before tree().shut_down().
   services::Gsi& gsi() { return *gsi_; }
   services::CmService& cm() { return *cm_; }
+  const services::CmDevice& cm_device() const { return *cm_device_; }
   services::SaService& sa_service() { return *sa_service_; }
   services::SaClient& sa() { return *sa_; }
 
@@ -52,6 +54,7 @@ class DaemonDevices {
   std::unique_ptr<services::CmDevice> cm_device_;
   std::unique_ptr<services::SaService> sa_service_;
   std::unique_ptr<services::SaClient> sa_;
+  std::unique_ptr<services::SaDevice> sa_device_;
 };
 
 }  // namespace ib::softib

@@ -47,7 +47,8 @@ DaemonRdmaCm::DaemonRdmaCm(const fabric::Fabric& fabric, DaemonDevices& devices)
       service_(fabric, connector_, routes_,
                make_options(devices.cm().executor(), random_, devices.tree().core().trace)),
       kernel_ports_(fabric, service_.ports()),
-      cm_(devices.cm()) {
+      cm_(devices.cm()),
+      drivers_(devices.cm_device()) {
   cm_.set_ports(&kernel_ports_);
 }
 
@@ -88,6 +89,7 @@ RdmaCmOut DaemonRdmaCm::command(const RdmaCmIn& in) {
 
 nlohmann::ordered_json DaemonRdmaCm::list() const {
   std::vector<services::rdma_cm::Listing> all = service_.list();
+  drivers_.list(all);
   services::rdma_cm::find_other_ends(all);
   return connections_json(fabric_, all);
 }

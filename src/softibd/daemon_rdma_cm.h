@@ -44,6 +44,7 @@ class DaemonRdmaCm {
   services::rdma_cm::Service service_;
   services::rdma_cm::KernelPorts kernel_ports_;
   services::CmService& cm_;
+  const services::CmDevice& drivers_;
 };
 
 }  // namespace ib::softib

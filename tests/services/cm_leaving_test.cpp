@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Kernel clients that go away, and HCAs that do: nothing stays half open.
 #include "cm_world.h"
+#include "drivers/root/fabric_tree.h"
+#include "platform/module_host.h"
 
+#include <optional>
 #include <random>
+#include <utility>
 
 namespace ib::services::test {
 namespace {
@@ -152,6 +156,84 @@ TEST(KernelCmLeaving, AVetoedRemovalChangesNothing) {
   EXPECT_EQ(peer.confirm(pair.passive), Status::Ok);
   EXPECT_TRUE(w.comes([&] { return disconnect.is_done(); }));
   EXPECT_EQ(disconnect.out.by, al::CmEndedBy::Answer);
+}
+
+// A function driver of a port's child that closes its client when the HCA is to be removed, as
+// examples/driver_echo does.
+class LeavingDriver final : public platform::ModuleHost {
+ public:
+  LeavingDriver() { current = this; }
+  LeavingDriver(const LeavingDriver&) = delete;
+  LeavingDriver& operator=(const LeavingDriver&) = delete;
+  ~LeavingDriver() override { current = nullptr; }
+
+  drivers::FabricTreeOptions options() {
+    drivers::FabricTreeOptions options;
+    options.modules = {{"leaving", io::DriverKind::Function, {"IBA\\IPoIB"}, {}, "", "leaving.so"}};
+    options.loader = this;
+    return options;
+  }
+  void open(const std::string&, Opened opened) override {
+    opened(std::shared_ptr<platform::Module>(std::make_shared<Code>()), {});
+  }
+
+  CmClient* client = nullptr;
+
+ private:
+  struct Code final : platform::Module {
+    void* symbol(const char*) override { return reinterpret_cast<void*>(&entry); }
+  };
+  struct Device final : io::DeviceObject {
+    explicit Device(io::DriverObject& driver)
+        : DeviceObject(driver, driver.name, io::DeviceKind::Functional) {}
+  };
+  static Status entry(io::DriverObject& driver, std::string&) {
+    driver.add_device = [](io::DriverObject& self, io::DeviceNode&,
+                           std::string&) -> Result<std::unique_ptr<io::DeviceObject>> {
+      return std::unique_ptr<io::DeviceObject>(std::make_unique<Device>(self));
+    };
+    driver.on(io::Major::Pnp) = &on_pnp;
+    return Status::Ok;
+  }
+  static void on_pnp(io::DeviceObject& device, io::IrpRef irp) {
+    const bool is_query = static_cast<io::PnpMinor>(irp->code) == io::PnpMinor::QueryRemove;
+    if (!is_query || current->client == nullptr) return io::pass_down(device, std::move(irp));
+    current->device_ = &device;
+    current->query_.emplace(std::move(irp));
+    current->client->cm.close(current->step_.start(&cm_closed, current));
+  }
+  static void cm_closed(io::Irp&, void* context) {
+    auto& self = *static_cast<LeavingDriver*>(context);
+    self.client->ca.close(self.step_.start(&ca_closed, &self));
+  }
+  static void ca_closed(io::Irp&, void* context) {
+    auto& self = *static_cast<LeavingDriver*>(context);
+    self.client = nullptr;
+    io::pass_down(*self.device_, *std::exchange(self.query_, std::nullopt));
+  }
+
+  static inline LeavingDriver* current = nullptr;
+  io::DeviceObject* device_ = nullptr;
+  std::optional<io::IrpRef> query_;
+  io::Irp step_;
+};
+
+// The services let go of the HCA after the drivers of its children: the DREQ still gets out.
+TEST(KernelCmLeaving, AnOrderlyRemovalTellsThePeers) {
+  LeavingDriver driver;
+  CmWorld w(verbs::LinkLayer::InfiniBand, {}, driver.options());
+  CmClient peer(w, 1);
+  CmClient client(w, 0);
+  const Pair pair = test::connect(client, peer, 0, 1);
+  WaitEvent told;
+  told.begin(peer, pair.passive);
+  driver.client = &client;
+  std::string reason;
+  EXPECT_EQ(w.remove(0, &reason), Status::Ok) << reason;
+  EXPECT_EQ(driver.client, nullptr);
+  ASSERT_TRUE(w.comes([&] { return told.is_done(); }));
+  EXPECT_EQ(told.status(), Status::Ok);
+  EXPECT_EQ(told.out.kind, CmEventKind::Disconnecting) << "a DREQ, not a time-out";
 }
 
 // A client that lives for a while: it does whatever is possible, and closes at any time.

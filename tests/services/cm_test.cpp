@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Kernel clients that connect: each operation of al/cm.h, between two nodes.
+#include "cm/messages/dreq.h"
+#include "cm/messages/rej.h"
 #include "cm_world.h"
 #include "services/rdma_cm/addresses/kernel_ports.h"
 #include "services/rdma_cm/connector/cm_connector.h"
@@ -497,6 +499,116 @@ TEST(KernelCmListen, PortsAreSharedWithPrograms) {
   EXPECT_EQ(programs.ports, 0) << "a closed client gives its ports back";
   w.service.set_ports(nullptr);
   w.service.remove(programs);
+}
+
+// A connection of two drivers as `softib connections` shows it.
+TEST(KernelCmListing, ShowsListenersAndBothEndsWithTheirDrivers) {
+  CmWorld w;
+  CmClient server(w, 1);
+  CmClient client(w, 0);
+  const auto list = [&w] {
+    std::vector<rdma_cm::Listing> all;
+    w.device.list(all);
+    rdma_cm::find_other_ends(all);
+    return all;
+  };
+  EXPECT_TRUE(list().empty());
+  al::CmListenIn in;
+  in.service_id = 0x0106'0000 + 7471;
+  in.backlog = 5;
+  const al::CmHandle echo = server.listen(in);
+  const Pair pair = test::connect(client, server, 0, 1);
+  GetRequest request;
+  request.begin(server, server.listen(kService + 1));
+  Connect waiting;
+  waiting.in = connect_in(w, 0, 1, 0x200, kService + 1);
+  waiting.in.remote_response_timeout = 20;
+  waiting.begin(client);
+  ASSERT_TRUE(w.comes([&] { return request.is_done(); }));
+  w.run(std::chrono::seconds(2));
+
+  std::vector<std::string> texts;
+  for (const rdma_cm::Listing& one : list()) {
+    EXPECT_TRUE(one.is_driver);
+    EXPECT_EQ(one.pid, 0u);
+    EXPECT_EQ(one.program, "test");
+    EXPECT_EQ(w.node(one.node).name, one.node == 0 ? "node0" : "node1");
+    EXPECT_GE(one.age, std::chrono::seconds(2));
+    texts.push_back(fmt::format("{} {} {:#x} {:#x}-{:#x} {}{}", one.node, one.state, one.service_id,
+                                one.qpn, one.peer_qpn, one.other_end ? "with its peer " : "",
+                                one.waits_for));
+    if (one.state == std::string_view("listening") && one.service_id == in.service_id) {
+      EXPECT_STREQ(one.space, "TCP");
+      EXPECT_EQ(one.local.port, 7471);
+      EXPECT_EQ(one.backlog, 5u);
+    }
+  }
+  std::ranges::sort(texts);
+  EXPECT_EQ(texts,
+            (std::vector<std::string>{
+                "0 REQ sent 0x1000ce0000000002 0x200-0x0 an answer of its peer",
+                "0 established 0x1000ce0000000001 0x100-0x1100 with its peer ",
+                "1 REQ received 0x1000ce0000000002 0x0-0x200 its driver to accept or reject",
+                "1 established 0x1000ce0000000001 0x1100-0x100 with its peer ",
+                "1 listening 0x1000ce0000000002 0x0-0x0 ", "1 listening 0x1061d2f 0x0-0x0 "}));
+  EXPECT_EQ(server.destroy(echo), Status::Ok);
+  EXPECT_EQ(client.destroy(pair.active), Status::Ok);
+  client.close();
+  for (const rdma_cm::Listing& one : list()) EXPECT_EQ(one.node, 1u);
+}
+
+// One that its peer has ended, or that was made up, names no connection; one that comes too early
+// does not fit.
+TEST(KernelCmDrops, HaveALineThatSaysWhoSentWhatAndWhy) {
+  CmWorld w;
+  CmClient server(w, 1);
+  CmClient client(w, 0);
+  const Pair pair = test::connect(client, server, 0, 1);
+  const al::CmQueryOut end = server.query(pair.passive, QpState::Rts);
+  ASSERT_TRUE(w.drops.empty()) << w.drops.front();
+  const HcaCm& manager = w.service.manager_of(w.hca(1));
+  const cm::Counters before = manager.engine().counters();
+  std::string reason;
+  GsiAgent agent;
+  agent.name = "hostile";
+  agent.mgmt_class = cm::kCmClass;
+  agent.class_version = cm::kCmClassVersion;
+  const auto sender = w.gsi->add_agent(agent, reason);
+  ASSERT_TRUE(sender.has_value()) << reason;
+  const auto send = [&](const mad::Mad& mad) {
+    EXPECT_EQ(w.gsi->send(*sender, w.address(0, 1), mad), Status::Ok);
+    w.run();
+  };
+  cm::Rej malformed;
+  mad::Mad bytes = encode(malformed);
+  bytes[24 + 9] = std::byte{0xff};
+  send(bytes);
+  ASSERT_EQ(w.drops.size(), 1u);
+  const std::string sender_text =
+      fmt::format(", from LID {} (port 1 of softib0 of node0)", w.port(0).lid);
+  EXPECT_EQ(w.drops[0],
+            "port 1 of softib0 of node1 dropped a REJ that is malformed: method 0x03, "
+            "attribute 0x0012" +
+                sender_text);
+  send(encode(cm::Drep{{1, 0x1111, 0x2222}, {}}));
+  ASSERT_EQ(w.drops.size(), 2u);
+  EXPECT_EQ(w.drops[1],
+            "port 1 of softib0 of node1 dropped a DREP that names no connection of its "
+            "sender: communication IDs 0x1111 of the sender, 0x2222 of the receiver" +
+                sender_text);
+  send(encode(cm::Drep{{1, end.remote_comm_id, end.local_comm_id}, {}}));
+  ASSERT_EQ(w.drops.size(), 3u);
+  EXPECT_NE(w.drops[2].find("a DREP that does not fit the state of its connection: "),
+            std::string::npos)
+      << w.drops[2];
+  // What is answered has no line: its sender knows.
+  send(encode(cm::Dreq{{1, 0x1111, 0x2222}, 5, {}}));
+  EXPECT_EQ(w.drops.size(), 3u);
+  // Of one kind the first eight have a line, then those that double their number.
+  for (int i = 1; i < 40; ++i) send(encode(cm::Drep{{1, 0x1111, 0x2222}, {}}));
+  EXPECT_EQ(w.drops.size(), 3u + 7u + 2u);
+  EXPECT_EQ(manager.engine().counters().malformed, before.malformed + 1);
+  w.gsi->remove_agent(*sender);
 }
 
 TEST(KernelCmListen, RequestsBeyondTheBacklogAreRejected) {

@@ -16,12 +16,16 @@ namespace ib::services::test {
 class CmWorld : public ServicesWorld {
  public:
   explicit CmWorld(verbs::LinkLayer link_layer = verbs::LinkLayer::InfiniBand,
-                   const cm::Limits& limits = {})
-      : ServicesWorld(link_layer),
+                   const cm::Limits& limits = {}, drivers::FabricTreeOptions tree_options = {})
+      : ServicesWorld(link_layer, std::move(tree_options)),
         service(
             bench.executor, bench.fabric, *gsi, [this] { return ++seed_ * 2654435761u; }, limits),
         device(service) {
     system.cm = &device.device();
+    service.set_on_drop([this](const std::string& line, std::uint32_t times) {
+      EXPECT_GT(times, 0u);
+      drops.push_back(line);
+    });
   }
 
   // From port 1 of node `from` to that of node `to`.

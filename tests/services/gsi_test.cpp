@@ -239,8 +239,9 @@ TEST_P(GsiTest, RequestsForNobodyAreRefusedInTheirStatus) {
     ASSERT_EQ(ask(report, more, w.address(0, 1), 10ms, 0), Status::Ok);
     w.run(1s);
   }
-  // The three that were refused are counted too, and had an answer instead of a line.
-  EXPECT_EQ(w.drops.size(), 8u - 3u + 2u) << "the first eight, 16 and 32";
+  EXPECT_EQ(w.drops.size(), 8u + 2u) << "the first eight, 16 and 32";
+  EXPECT_EQ(w.gsi->counters().to_nobody, 41u);
+  EXPECT_EQ(w.gsi->counters().refused, 3u);
   EXPECT_EQ(requests, 0);
 }
 

@@ -36,8 +36,9 @@ struct Outcome {
 
 class ServicesWorld {
  public:
-  explicit ServicesWorld(verbs::LinkLayer link_layer = verbs::LinkLayer::InfiniBand)
-      : bench(0, {}, link_layer),
+  explicit ServicesWorld(verbs::LinkLayer link_layer = verbs::LinkLayer::InfiniBand,
+                         drivers::FabricTreeOptions tree_options = {})
+      : bench(0, std::move(tree_options), link_layer),
         system{bench.executor, os::client_host(), bench.root->device(),
                [this](std::string_view node, std::string_view path, std::string& reason) {
                  return bench.tree->resolve(node, path, reason);

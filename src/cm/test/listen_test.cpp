@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Which listener gets a request: service IDs with masks, private data, ports; backlogs and floods.
+#include "cm/messages/rej.h"
 #include "cm/messages/req.h"
+#include "cm/messages/sidr.h"
 #include "cm/service_id.h"
 #include "cm/test/link_world_test.h"
 #include "mad/class_port_info.h"
@@ -126,6 +128,62 @@ TEST_F(Listening, ARequestThatEndsKeepsItsPlaceUntilItIsDestroyed) {
   EXPECT_EQ(z.events.size(), 4u);
   for (const ConnectionId id : z.engine.connections()) z.engine.destroy(id, world.now);
   EXPECT_EQ(z.engine.connection_count(), 0u);
+}
+
+// A flood of one remote port, each REQ of another queue pair; what was sent in answer is in
+// world.sent.
+void flood(World& world, unsigned from, unsigned count) {
+  Req req;
+  req.service_id = kService;
+  req.path_mtu = 3;
+  req.primary = path_between(from, 1);
+  req.ca_guid = guid_of(from);
+  for (unsigned i = 0; i < count; ++i) {
+    req.local_comm_id = req.qpn = i + 1;
+    world.inject(1, encode(req), from);
+  }
+}
+
+TEST(Flood, IsRejectedWithAReasonAndLeavesTheBacklogToOtherPorts) {
+  World world(6);
+  Node& z = world[1];
+  ASSERT_TRUE(z.engine.listen({.service_id = kService, .backlog = 8}).has_value());
+  flood(world, 0, 100);
+  EXPECT_EQ(z.events.size(), 8u) << "one port alone gets what the listener has asked for";
+  ASSERT_EQ(world.sent.size(), 92u);
+  for (const World::Flight& flight : world.sent) {
+    ASSERT_EQ(attribute_of(flight.mad), Attribute::Rej);
+    EXPECT_EQ(decode_rej(flight.mad)->reason, static_cast<unsigned>(RejectReason::NoResources));
+  }
+  // Each other one finds a place, however much those before it have sent.
+  for (const unsigned other : {2u, 3u, 4u, 5u}) {
+    z.events.clear();
+    flood(world, other, 100);
+    EXPECT_GT(z.events.size(), 0u) << "node " << other;
+  }
+  EXPECT_LE(z.engine.connection_count(), 16u);
+}
+
+TEST(Flood, OfDatagramRequestsLeavesTheBacklogToOtherPorts) {
+  World world(3);
+  Node& z = world[1];
+  ASSERT_TRUE(z.engine.listen({.service_id = kService, .backlog = 2}).has_value());
+  SidrReq req;
+  req.service_id = kService;
+  for (; req.request_id < 10; ++req.request_id) world.inject(1, encode(req), 0);
+  EXPECT_EQ(z.events.size(), 2u);
+  ASSERT_EQ(world.sent.size(), 8u);
+  for (const World::Flight& flight : world.sent) {
+    EXPECT_EQ(decode_sidr_rep(flight.mad)->status, static_cast<unsigned>(SidrStatus::Rejected));
+  }
+  world.inject(1, encode(req), 2);
+  ASSERT_EQ(z.events.size(), 3u);
+  // What was answered has left its place, also one of another port.
+  const SidrId last = std::get<SidrRequested>(z.events.back()).id;
+  EXPECT_EQ(z.engine.answer_sidr(last, {}, world.now), Status::Ok);
+  ++req.request_id;
+  world.inject(1, encode(req), 2);
+  EXPECT_EQ(z.events.size(), 4u);
 }
 
 TEST(Flood, OnePeerCannotTakeThePlaceOfOthers) {

@@ -23,8 +23,9 @@ ssize_t failed(int error) {
 ssize_t inherited() {
   static constinit bool said = false;
   say_once(said,
-           "softib: sockets: a process cannot use the RDMA connection of its parent; start the "
-           "program without --sockets, or let each process make its own connections\n");
+           "softib: sockets: this process has inherited an RDMA connection, which only its parent "
+           "can use: ECONNRESET. A server that forks for each connection needs plain TCP: start it "
+           "without --sockets; its clients may keep that option\n");
   return failed(ECONNRESET);
 }
 
@@ -41,6 +42,16 @@ int error_of(const Rdma& api, Socket& socket) {
   if (error != 0) return error;
   pollfd entry{socket.rs.load(), 0, 0};
   return api.poll(&entry, 1, 0) > 0 && (entry.revents & POLLERR) != 0 ? EIO : 0;
+}
+
+ssize_t take(const Rdma& api, Socket& socket, void* buffer, std::size_t length, int flags) {
+  const Inside inside;
+  return api.recv(socket.rs.load(), buffer, length, flags);
+}
+
+ssize_t put(const Rdma& api, Socket& socket, const void* buffer, std::size_t length) {
+  const Inside inside;
+  return api.send(socket.rs.load(), buffer, length, MSG_DONTWAIT);
 }
 
 bool would_block(const Socket& socket, int flags) {
@@ -75,8 +86,8 @@ ssize_t receive(int fd, Socket& socket, void* buffer, std::size_t length, int fl
   while (true) {
     // Before the attempt: what comes after it is a new edge.
     if ((flags & MSG_PEEK) == 0) socket.reads.fetch_add(1, std::memory_order_relaxed);
-    const ssize_t got = api->recv(socket.rs.load(), static_cast<char*>(buffer) + done,
-                                  length - done, flags & MSG_PEEK);
+    const ssize_t got =
+        take(*api, socket, static_cast<char*>(buffer) + done, length - done, flags & MSG_PEEK);
     if (got > 0) {
       done += static_cast<std::size_t>(got);
       if (done == length || (flags & MSG_WAITALL) == 0 || (flags & MSG_PEEK) != 0) break;
@@ -85,10 +96,15 @@ ssize_t receive(int fd, Socket& socket, void* buffer, std::size_t length, int fl
     }
     if (done > 0 && got == 0) break;
     if (got == 0) {
-      if (error_of(*api, socket) == 0 || socket.broken.exchange(true)) return 0;
+      if (error_of(*api, socket) == 0 || socket.end_reported.exchange(true)) return 0;
       return failed(ECONNRESET);
     }
-    if (errno != EAGAIN && errno != EWOULDBLOCK) {
+    const bool empty = errno == EAGAIN || errno == EWOULDBLOCK;
+    if (empty && socket.lost.load()) {
+      if (done > 0) break;
+      return socket.end_reported.exchange(true) ? 0 : failed(ECONNRESET);
+    }
+    if (!empty) {
       socket.broken.store(true);
       return done > 0 ? static_cast<ssize_t>(done) : failed(ECONNRESET);
     }
@@ -108,16 +124,14 @@ ssize_t transmit(int fd, Socket& socket, const void* buffer, std::size_t length,
   if (socket.write_shut.load() || socket.broken.load()) return broken_pipe(flags);
   if (length == 0) return 0;
   // rsockets take bytes for a peer that is gone as long as there is room.
-  pollfd entry{socket.rs.load(), POLLOUT, 0};
-  if (api->poll(&entry, 1, 0) > 0 && (entry.revents & (POLLHUP | POLLERR)) != 0) {
+  if ((look_at(socket, POLLOUT) & (POLLHUP | POLLERR)) != 0) {
     socket.broken.store(true);
     return failed(ECONNRESET);
   }
   std::size_t done = 0;
   while (done < length) {
     const std::size_t part = std::min(length - done, kMostAtOnce);
-    const ssize_t sent =
-        api->send(socket.rs.load(), static_cast<const char*>(buffer) + done, part, MSG_DONTWAIT);
+    const ssize_t sent = put(*api, socket, static_cast<const char*>(buffer) + done, part);
     if (sent > 0) done += static_cast<std::size_t>(sent);
     if (sent == static_cast<ssize_t>(part)) continue;
     const int error = sent < 0 ? errno : EAGAIN;
@@ -139,7 +153,7 @@ std::size_t waiting_bytes(Socket& socket) {
   static thread_local char sink[65536];
   const Rdma* api = loaded_rdma();
   if (api == nullptr || !socket.is_own() || socket.state.load() != State::Connected) return 0;
-  const ssize_t count = api->recv(socket.rs.load(), sink, sizeof sink, MSG_PEEK);
+  const ssize_t count = take(*api, socket, sink, sizeof sink, MSG_PEEK);
   return count > 0 ? static_cast<std::size_t>(count) : 0;
 }
 

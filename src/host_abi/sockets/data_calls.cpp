@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // The functions of libc that move bytes.
 #include "host_abi/sockets/data.h"
+#include "host_abi/sockets/rdma.h"
 #include "host_abi/sockets/real_calls.h"
 #include "host_abi/sockets/switch.h"
 
@@ -116,6 +117,8 @@ ssize_t sockets_read_chk(int fd, void* buffer, std::size_t length, std::size_t r
 ssize_t sockets_write(int fd, const void* buffer, std::size_t length) IB_STANDS_FOR("write");
 ssize_t sockets_write(int fd, const void* buffer, std::size_t length) {
   if (const Ref socket = connection(fd)) return transmit(fd, *socket, buffer, length, 0);
+  ssize_t result = 0;
+  if (is_handover(fd, buffer, length, result)) return result;
   return real::write(fd, buffer, length);
 }
 

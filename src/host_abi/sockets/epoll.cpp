@@ -170,13 +170,12 @@ std::uint32_t events_of(Item& item, Socket& socket) {
   }
   const Question question = question_of(item, socket);
   if (question.rs < 0) return 0;
-  pollfd entry{question.rs, question.events, 0};
-  if (loaded_rdma()->poll(&entry, 1, 0) <= 0) return 0;
+  const short reported = look_at(socket, question.events);
+  if (reported == 0) return 0;
   const std::uint32_t without = item.reported;
-  const std::uint32_t events =
-      state == State::Listening
-          ? item.event.events & kReading
-          : static_cast<std::uint16_t>(translate(socket, asked, entry.revents));
+  const std::uint32_t events = state == State::Listening
+                                   ? item.event.events & kReading
+                                   : static_cast<std::uint16_t>(translate(socket, asked, reported));
   return (item.event.events & EPOLLET) != 0 ? events & ~without : events;
 }
 

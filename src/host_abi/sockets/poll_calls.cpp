@@ -3,36 +3,15 @@
 #include "host_abi/sockets/data.h"
 #include "host_abi/sockets/rdma.h"
 #include "host_abi/sockets/real_calls.h"
+#include "host_abi/sockets/scratch.h"
 #include "host_abi/sockets/switch.h"
 #include "host_abi/sockets/wait.h"
 
 #include <cerrno>
-#include <cstdlib>
-#include <new>
 #include <utility>
 
 namespace ib::host_abi::sockets {
 namespace {
-
-// An array that needs no heap for the usual few entries.
-template <class T, std::size_t Few>
-class Scratch {
- public:
-  explicit Scratch(std::size_t count) {
-    data_ = count <= Few ? few_ : static_cast<T*>(std::calloc(count, sizeof(T)));
-  }
-  ~Scratch() {
-    if (data_ != few_) std::free(data_);
-  }
-  Scratch(const Scratch&) = delete;
-  Scratch& operator=(const Scratch&) = delete;
-  T* get() { return data_; }
-  T& operator[](std::size_t i) { return data_[i]; }
-
- private:
-  T few_[Few]{};
-  T* data_ = nullptr;
-};
 
 bool any_in_table(const pollfd* entries, nfds_t count) {
   for (nfds_t i = 0; i < count; ++i) {
@@ -129,12 +108,12 @@ class PollWait {
     // The attempt to connect has ended since.
     if (at_[i] == 0)
       return socket.event.load() == waits_[i].fd && waits_[i].fd >= 0 ? short{0} : from_kernel;
-    pollfd& wait = waits_[at_[i]];
-    if (loaded_rdma()->poll(&wait, 1, 0) <= 0) return from_kernel;
+    const short found = look_at(socket, waits_[at_[i]].events);
+    if (found == 0) return from_kernel;
     if (socket.state.load() == State::Listening) {
       return static_cast<short>(from_kernel | (asked & (POLLIN | POLLRDNORM)));
     }
-    return translate(socket, asked, wait.revents);
+    return translate(socket, asked, found);
   }
 
   pollfd* entries_;
@@ -204,8 +183,10 @@ extern "C" {
 // rpoll() calls this too, with descriptors of the kernel.
 int sockets_poll(pollfd* entries, nfds_t count, int timeout) IB_STANDS_FOR("poll");
 int sockets_poll(pollfd* entries, nfds_t count, int timeout) {
-  if (is_sleeping())
+  // By its address: a signal handler may have left a sleep with longjmp().
+  if (is_sleeping() && is_in_librdmacm(__builtin_return_address(0))) {
     return timeout == 0 ? real::poll(entries, count, 0) : poll_of_sleep(entries, count);
+  }
   if (!any_in_table(entries, count)) return real::poll(entries, count, timeout);
   return poll_all(entries, count, Deadline::after_ms(timeout), nullptr);
 }

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "host_abi/sockets/rdma.h"
 
+#include "host_abi/sockets/real_calls.h"
 #include "host_abi/sockets/table.h"
 
 #include <dlfcn.h>
+#include <link.h>
 #include <pthread.h>
 #include <unistd.h>
 
@@ -21,6 +23,16 @@ constinit std::atomic<std::uint32_t> forks{0};
 constinit std::atomic<pid_t> own_pid{0};
 constinit pthread_mutex_t loading = PTHREAD_MUTEX_INITIALIZER;
 constinit Rdma functions{};
+
+// A request to a service thread of librdmacm, over a socket pair.
+struct ServiceRequest {
+  std::uint32_t command = 0;
+  std::uint32_t status = 0;
+  void* rsocket = nullptr;
+};
+constexpr std::uint32_t kNothing = 0;
+constexpr std::uint32_t kWatchConnection = 6;
+constinit thread_local bool accepting = false;
 
 template <class Function>
 bool resolve(void* from, const char* name, Function& function) {
@@ -49,6 +61,23 @@ void restore_variables() {
   }
 }
 
+// Addresses of its code.
+constinit std::uintptr_t code_start = 0;
+constinit std::uintptr_t code_end = 0;
+
+int find_code(dl_phdr_info* object, std::size_t, void* function) {
+  const auto wanted = reinterpret_cast<std::uintptr_t>(function);
+  for (int i = 0; i < object->dlpi_phnum; ++i) {
+    const auto& part = object->dlpi_phdr[i];
+    const std::uintptr_t start = object->dlpi_addr + part.p_vaddr;
+    if (part.p_type != PT_LOAD || wanted < start || wanted >= start + part.p_memsz) continue;
+    code_start = start;
+    code_end = start + part.p_memsz;
+    return 1;
+  }
+  return 0;
+}
+
 bool load() {
   restore_variables();
   void* from = ::dlopen("librdmacm.so.1", RTLD_NOW | RTLD_LOCAL);
@@ -62,7 +91,8 @@ bool load() {
          resolve(from, "rgetpeername", f.getpeername) &&
          resolve(from, "rgetsockname", f.getsockname) &&
          resolve(from, "rsetsockopt", f.setsockopt) && resolve(from, "rgetsockopt", f.getsockopt) &&
-         resolve(from, "rfcntl", f.fcntl);
+         resolve(from, "rfcntl", f.fcntl) &&
+         ::dl_iterate_phdr(find_code, reinterpret_cast<void*>(f.poll)) != 0;
 }
 
 void before_fork() {
@@ -103,6 +133,42 @@ const Rdma* rdma() {
     ::pthread_mutex_unlock(&loading);
   }
   return loaded_rdma();
+}
+
+constinit thread_local int Inside::depth = 0;
+
+bool is_in_librdmacm(const void* address) {
+  const auto value = reinterpret_cast<std::uintptr_t>(address);
+  return value >= code_start && value < code_end;
+}
+
+int accept_rsocket(const Rdma& api, int listener) {
+  const WithoutSignals no_signals;
+  const Inside inside;
+  accepting = true;
+  const int rs = api.accept(listener, nullptr, nullptr);
+  accepting = false;
+  return rs;
+}
+
+bool is_handover(int fd, const void* message, std::size_t length, ssize_t& result) {
+  if (!accepting || length != sizeof(ServiceRequest)) return false;
+  ServiceRequest request;
+  std::memcpy(&request, message, sizeof request);
+  if (request.command != kWatchConnection) return false;
+  request.command = kNothing;  // it answers, and ends if it has nothing else to do
+  result = real::write(fd, static_cast<const void*>(&request), sizeof request);
+  return true;
+}
+
+WithoutSignals::WithoutSignals() {
+  sigset_t all;
+  ::sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, &before_);
+}
+
+WithoutSignals::~WithoutSignals() {
+  ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
 }
 
 std::uint32_t generation() {

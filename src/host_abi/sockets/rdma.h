@@ -7,7 +7,10 @@
 
 #include <poll.h>
 #include <sys/socket.h>
+#include <sys/types.h>
 
+#include <csignal>
+#include <cstddef>
 #include <cstdint>
 
 namespace ib::host_abi::sockets {
@@ -16,7 +19,7 @@ struct Rdma {
   int (*socket)(int, int, int);
   int (*bind)(int, const sockaddr*, socklen_t);
   int (*listen)(int, int);
-  int (*accept)(int, sockaddr*, socklen_t*);
+  int (*accept)(int, sockaddr*, socklen_t*);  // for accept_rsocket()
   int (*connect)(int, const sockaddr*, socklen_t);
   int (*shutdown)(int, int);
   int (*close)(int);
@@ -35,6 +38,43 @@ struct Rdma {
 const Rdma* rdma();
 // As rdma(), but loads nothing.
 const Rdma* loaded_rdma();
+
+// As raccept() without an address, but keeps the new rsocket from librdmacm's own thread for
+// connections. That thread makes the end of a peer that was killed look like the end of its stream,
+// and up to rdma-core 53 it uses freed memory as soon as a process has accepted four connections.
+int accept_rsocket(const Rdma& api, int listener);
+// write() by accept_rsocket(): raccept() hands the rsocket to that thread with it. Returns whether
+// it is one, and has been done.
+bool is_handover(int fd, const void* message, std::size_t length, ssize_t& result);
+// For the same reason a process has this many rsockets that listen, no more.
+inline constexpr int kMostListeners = 3;
+
+// Calls of rsockets stand in its scope. A signal handler that ends the process, or leaves with
+// longjmp(), may leave them with their locks held: then rsockets are not called at the end.
+class Inside {
+ public:
+  Inside() { ++depth; }
+  ~Inside() { --depth; }
+  Inside(const Inside&) = delete;
+  Inside& operator=(const Inside&) = delete;
+  static constinit thread_local int depth;
+};
+
+// A call from `address` is one of librdmacm's.
+bool is_in_librdmacm(const void* address);
+
+// No signal of the program's is handled while one exists: for calls after which librdmacm has a
+// thread more, so that this one takes no signals either.
+class WithoutSignals {
+ public:
+  WithoutSignals();
+  ~WithoutSignals();
+  WithoutSignals(const WithoutSignals&) = delete;
+  WithoutSignals& operator=(const WithoutSignals&) = delete;
+
+ private:
+  sigset_t before_;
+};
 
 // Counts fork(): differs between a parent and its child.
 std::uint32_t generation();

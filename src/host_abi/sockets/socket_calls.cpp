@@ -99,6 +99,7 @@ int sockets_shutdown(int fd, int how) {
   if (how != SHUT_RD && how != SHUT_WR && how != SHUT_RDWR) return failed(EINVAL);
   if (how != SHUT_WR) socket->read_shut.store(true);
   if (how == SHUT_RD || socket->write_shut.exchange(true)) return 0;
+  const Inside inside;
   static_cast<void>(api->shutdown(socket->rs.load(), how));
   return 0;
 }

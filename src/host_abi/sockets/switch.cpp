@@ -14,6 +14,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
@@ -24,6 +25,8 @@ namespace {
 
 constinit Ranges ranges;
 constinit bool on = false;
+constinit std::atomic<int> listeners{0};
+constinit std::atomic<std::uint32_t> listeners_generation{0};
 
 [[gnu::constructor]] void read_settings() {
   const char* text = ::secure_getenv("SOFTIB_SOCKETS");
@@ -86,6 +89,7 @@ void set(const Rdma& api, int rs, int level, int name, int value) {
 
 // Without messages now and then, a reader is not told that its peer was killed.
 bool prepare(const Rdma& api, int rs) {
+  const WithoutSignals no_signals;
   set(api, rs, IPPROTO_TCP, TCP_KEEPIDLE, 1);
   set(api, rs, SOL_SOCKET, SO_KEEPALIVE, 1);
   return api.fcntl(rs, F_SETFL, O_NONBLOCK) == 0;
@@ -130,6 +134,7 @@ void* attempt(void* argument) {
   const int rs = connect_over_rdma(*loaded_rdma(), todo->local, todo->remote);
   if (rs >= 0) {
     socket.rs.store(rs);
+    watch(rs);
     socket.state.store(State::Connected);
   } else {
     // Not blocking, as the program has set it; the kernel reports the rest.
@@ -144,14 +149,10 @@ void* attempt(void* argument) {
   return nullptr;
 }
 
-// Helpers take no signals of the program's.
 bool start_thread(void* (*function)(void*), void* argument) {
-  sigset_t all, before;
-  ::sigfillset(&all);
-  ::pthread_sigmask(SIG_SETMASK, &all, &before);
+  const WithoutSignals no_signals;
   pthread_t thread{};
   const bool started = ::pthread_create(&thread, nullptr, function, argument) == 0;
-  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
   if (started) ::pthread_detach(thread);
   return started;
 }
@@ -187,6 +188,24 @@ bool connect_in_background(int fd, const Endpoint& remote, const sockaddr* addre
   return true;
 }
 
+// An rsocket that listens where the listener of the program does, or -1. Without SO_REUSEADDR: of
+// several processes that begin at the same time all would bind, and then none could listen.
+int make_listener(const Rdma& api, int fd, int backlog) {
+  const WithoutSignals no_signals;
+  const Endpoint local = local_endpoint(fd);
+  const bool only_ipv4 = is_mapped(local.address);
+  const int rs = api.socket(only_ipv4 ? AF_INET : AF_INET6, SOCK_STREAM, 0);
+  if (rs < 0) return -1;
+  if (!only_ipv4) set(api, rs, IPPROTO_IPV6, IPV6_V6ONLY, option(fd, IPPROTO_IPV6, IPV6_V6ONLY));
+  Name name = make_name(local, !only_ipv4);
+  if (api.fcntl(rs, F_SETFL, O_NONBLOCK) == 0 && api.bind(rs, name.get(), name.length) == 0 &&
+      api.listen(rs, backlog) == 0) {
+    return rs;
+  }
+  api.close(rs);
+  return -1;
+}
+
 }  // namespace
 
 bool is_on() {
@@ -219,6 +238,7 @@ bool connects(int fd, const sockaddr* address, socklen_t length, int& result) {
     return false;
   }
   socket->rs.store(rs);
+  watch(rs);
   socket->state.store(State::Connected);
   result = 0;
   return true;
@@ -247,19 +267,21 @@ void listen_over_rdma(int fd, Socket& socket) {
   if ((flags & O_NONBLOCK) == 0) real::fcntl(fd, F_SETFL, flags | O_NONBLOCK);
   const Rdma* api = rdma();
   if (api == nullptr) return;
-  const Endpoint local = local_endpoint(fd);
-  const bool only_ipv4 = is_mapped(local.address);
-  const int rs = api->socket(only_ipv4 ? AF_INET : AF_INET6, SOCK_STREAM, 0);
-  if (rs < 0) return;
-  set(*api, rs, SOL_SOCKET, SO_REUSEADDR, 1);
-  if (!only_ipv4) set(*api, rs, IPPROTO_IPV6, IPV6_V6ONLY, option(fd, IPPROTO_IPV6, IPV6_V6ONLY));
-  Name name = make_name(local, !only_ipv4);
-  if (api->bind(rs, name.get(), name.length) != 0 || api->listen(rs, socket.backlog) != 0 ||
-      api->fcntl(rs, F_SETFL, O_NONBLOCK) != 0) {
-    api->close(rs);
+  if (listeners_generation.exchange(generation()) != generation()) listeners.store(0);
+  if (listeners.fetch_add(1) >= kMostListeners) {
+    listeners.fetch_sub(1);
+    return;
+  }
+  const int rs = make_listener(*api, fd, socket.backlog);
+  if (rs < 0) {
+    listeners.fetch_sub(1);
     return;
   }
   socket.rs.store(rs);
+}
+
+void release_listener() {
+  listeners.fetch_sub(1);
 }
 
 namespace {
@@ -268,7 +290,7 @@ int accept_over_rdma(const Rdma& api, Socket& listener, sockaddr* address, sockl
                      int flags) {
   pollfd ready{listener.rs.load(), POLLIN, 0};
   if (ready.fd < 0 || api.poll(&ready, 1, 0) <= 0) return -1;
-  const int rs = api.accept(ready.fd, nullptr, nullptr);
+  const int rs = accept_rsocket(api, ready.fd);
   if (rs < 0) return -1;
   static_cast<void>(prepare(api, rs));
   const int fd = ::socket(listener.family, SOCK_STREAM | (flags & SOCK_CLOEXEC), 0);
@@ -285,6 +307,7 @@ int accept_over_rdma(const Rdma& api, Socket& listener, sockaddr* address, sockl
     return -2;
   }
   socket->rs.store(rs);
+  watch(rs);
   socket->state.store(State::Connected);
   if (address != nullptr && length != nullptr) name_of(*socket, true, address, length);
   return fd;

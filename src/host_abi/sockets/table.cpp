@@ -3,6 +3,8 @@
 
 #include "host_abi/sockets/epoll.h"
 #include "host_abi/sockets/rdma.h"
+#include "host_abi/sockets/switch.h"
+#include "host_abi/sockets/wait.h"
 
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -39,7 +41,12 @@ void end(Socket* socket) {
   const int error = errno;
   const int rs = socket->rs.load();
   const Rdma* api = loaded_rdma();
-  if (rs >= 0 && api != nullptr && socket->is_own()) api->close(rs);
+  if (rs >= 0 && api != nullptr && socket->is_own()) {
+    unwatch(rs);
+    const Inside inside;
+    api->close(rs);
+    if (socket->state.load() == State::Listening) release_listener();
+  }
   close_kernel(socket->event.load());
   delete socket;
   errno = error;
@@ -123,7 +130,7 @@ int next_in_table(int from) {
 
 void shut_down_all() {
   const Rdma* api = loaded_rdma();
-  if (api == nullptr || in_vfork_child()) return;
+  if (api == nullptr || in_vfork_child() || Inside::depth > 0) return;
   for (int fd = next_in_table(0); fd >= 0; fd = next_in_table(fd + 1)) {
     const Ref socket = find(fd);
     if (socket && socket->state.load() == State::Connected && socket->is_own()) {

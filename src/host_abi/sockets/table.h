@@ -36,8 +36,11 @@ struct Socket {
   std::atomic<bool> nonblocking{false};
   std::atomic<bool> read_shut{false};
   std::atomic<bool> write_shut{false};
-  std::atomic<bool> broken{false};  // an error has been reported
-  std::atomic<int> error{0};        // SO_ERROR
+  std::atomic<bool> lost{false};  // the connection has ended, and the peer has not said so
+  // An error has been reported to a writer, or to a reader.
+  std::atomic<bool> broken{false};
+  std::atomic<bool> end_reported{false};
+  std::atomic<int> error{0};  // SO_ERROR
   // Grow with each attempt to read, or to write more than there was room for: an edge of epoll.
   std::atomic<std::uint32_t> reads{0};
   std::atomic<std::uint32_t> full_writes{0};

@@ -3,13 +3,17 @@
 
 #include "host_abi/sockets/rdma.h"
 #include "host_abi/sockets/real_calls.h"
+#include "host_abi/sockets/scratch.h"
 #include "host_abi/sockets/switch.h"
 
 #include <sys/time.h>
 
 #include <algorithm>
+#include <array>
+#include <atomic>
 #include <cerrno>
 #include <climits>
+#include <utility>
 
 namespace ib::host_abi::sockets {
 namespace {
@@ -20,6 +24,23 @@ constinit thread_local const sigset_t* sleep_mask = nullptr;
 constinit thread_local bool sleeping = false;
 constinit thread_local bool sleep_is_over = false;
 constinit thread_local int sleep_limit = 0;
+constinit thread_local const pollfd* sleep_entries = nullptr;
+constinit thread_local nfds_t sleep_count = 0;
+
+// The number of an rsocket is that of the descriptor that its cm_id has for events. After the
+// connection is made it has one: that of its end.
+enum class Events : std::uint8_t { Ignored, Watched, Readable };
+constinit std::array<std::atomic<Events>, kMostDescriptors> event_channels{};
+
+std::atomic<Events>* channel_of(int rs) {
+  if (rs < 0 || rs >= kMostDescriptors) return nullptr;
+  return &event_channels[static_cast<std::size_t>(rs)];
+}
+
+bool is_readable(int fd) {
+  pollfd entry{fd, POLLIN, 0};
+  return real::poll(&entry, nfds_t{1}, 0) > 0;
+}
 
 }  // namespace
 
@@ -62,7 +83,10 @@ int sleep_in_rpoll(pollfd* entries, nfds_t count, const Deadline& deadline, cons
   sleep_mask = mask;
   sleep_limit = left;
   sleep_is_over = false;
+  sleep_entries = entries;
+  sleep_count = count;
   sleeping = true;
+  const Inside inside;
   const int result = api->poll(entries, count, -1);
   sleeping = false;
   return result < 0 && sleep_is_over ? 0 : result;
@@ -73,12 +97,66 @@ bool is_sleeping() {
 }
 
 int poll_of_sleep(pollfd* entries, nfds_t count) {
+  Scratch<pollfd, 64> all(count + sleep_count);
+  if (all.get() == nullptr) {
+    errno = ENOMEM;
+    return -1;
+  }
+  std::copy_n(entries, count, all.get());
+  nfds_t used = count;
+  bool news = false;
+  for (nfds_t i = 0; i < sleep_count; ++i) {
+    const std::atomic<Events>* channel = channel_of(sleep_entries[i].fd);
+    const Events state = channel == nullptr ? Events::Ignored : channel->load();
+    if (state == Events::Watched) all[used++] = {sleep_entries[i].fd, POLLIN, 0};
+    news |= state == Events::Readable;
+  }
   const timespec time{sleep_limit / 1000, sleep_limit % 1000 * 1'000'000L};
-  const int result = real::ppoll(entries, count, &time, sleep_mask);
+  const timespec none{};
+  const int depth = std::exchange(Inside::depth, 0);  // rpoll() has no lock here
+  int result = real::ppoll(all.get(), used, news ? &none : &time, sleep_mask);
+  Inside::depth = depth;
+  for (nfds_t i = count; result > 0 && i < used; ++i) {
+    if (all[i].revents == 0) continue;
+    channel_of(all[i].fd)->store(Events::Readable);
+    --result;
+  }
+  for (nfds_t i = 0; i < count; ++i) entries[i].revents = all[i].revents;
   if (result != 0) return result;
   sleep_is_over = true;
   errno = EINTR;
   return -1;
+}
+
+void watch(int rs) {
+  if (auto* channel = channel_of(rs)) channel->store(Events::Watched);
+}
+
+void unwatch(int rs) {
+  if (auto* channel = channel_of(rs)) channel->store(Events::Ignored);
+}
+
+short look_at(Socket& socket, short events) {
+  const Rdma* api = loaded_rdma();
+  if (api == nullptr) return 0;
+  const Inside inside;
+  const int rs = socket.rs.load();
+  pollfd entry{rs, events, 0};
+  if (api->poll(&entry, 1, 0) <= 0) entry.revents = 0;
+  std::atomic<Events>* channel = channel_of(rs);
+  if (channel != nullptr && channel->load() == Events::Readable) {
+    // The first look may have read the last event of the making of the connection.
+    if (!is_readable(rs)) {
+      channel->store(Events::Watched);
+    } else {
+      channel->store(Events::Ignored);
+      // All that the peer has sent has come before this event, its goodbye too.
+      pollfd last{rs, events, 0};
+      if (api->poll(&last, 1, 0) > 0) entry.revents = last.revents;
+      if ((last.revents & (POLLHUP | POLLERR)) == 0) socket.lost.store(true);
+    }
+  }
+  return socket.lost.load() ? static_cast<short>(entry.revents | POLLERR) : entry.revents;
 }
 
 short ask_for(short asked) {
@@ -89,6 +167,7 @@ short ask_for(short asked) {
 }
 
 short translate(Socket& socket, short asked, short reported) {
+  const Inside inside;
   const short readable = asked & (POLLIN | POLLRDNORM);
   const short writable = asked & (POLLOUT | POLLWRNORM);
   short result = 0;
@@ -113,11 +192,10 @@ short translate(Socket& socket, short asked, short reported) {
 }
 
 int wait_for(int fd, Socket& socket, short events) {
-  const Rdma* api = loaded_rdma();
   pollfd entry{socket.rs.load(), ask_for(events), 0};
   const std::int64_t start = now();
   do {
-    if (api->poll(&entry, 1, 0) > 0) return 0;
+    if (look_at(socket, entry.events) != 0) return 0;
   } while (now() - start < kPollTime);
   timeval limit{};
   socklen_t length = sizeof limit;
@@ -130,6 +208,7 @@ int wait_for(int fd, Socket& socket, short events) {
     const int result = sleep_in_rpoll(&entry, 1, deadline, nullptr);
     if (result > 0) return 0;
     if (result < 0) return errno;
+    if (look_at(socket, entry.events) != 0) return 0;
     if (deadline.is_over()) return EAGAIN;
   }
 }

@@ -4,6 +4,8 @@
 // program's signal mask is in force, so that no signal is lost between mask and sleep.
 #pragma once
 
+#include "host_abi/sockets/table.h"
+
 #include <poll.h>
 
 #include <csignal>
@@ -36,11 +38,19 @@ class Deadline {
 // How long a thread polls before it sleeps: a good deal longer than an answer takes.
 inline constexpr std::int64_t kPollTime = 40'000;
 
-// Sleeps until rpoll() has something to report, or for a quarter of a second (returns 0): the end
-// of a peer that was killed wakes nobody. -1, EINTR: a signal came. `mask` may be nullptr.
+// Returns the events that rpoll() reports now, or 0. POLLERR also if the peer has been killed.
+short look_at(Socket& socket, short events);
+
+// Sleeps until rpoll() may have something to report, or for a quarter of a second (returns 0).
+// -1, EINTR: a signal came. `mask` may be nullptr.
 int sleep_in_rpoll(pollfd* entries, nfds_t count, const Deadline& deadline, const sigset_t* mask);
 // This thread is in there, so a call of poll() is rpoll()'s; and what that call does.
 bool is_sleeping();
 int poll_of_sleep(pollfd* entries, nfds_t count);
+
+// Sleeps end too when the connection manager has news of this rsocket. It has some when a peer is
+// gone that has not said goodbye, and long before rsockets take notice.
+void watch(int rs);
+void unwatch(int rs);
 
 }  // namespace ib::host_abi::sockets

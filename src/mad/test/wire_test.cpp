@@ -8,6 +8,7 @@
 #include "mad/test/erf_capture_test.h"
 #include "verbs/gid.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -37,9 +38,23 @@ TEST(WireTest, ACaptureHasTheHeadersOfItsMads) {
                          {"2", "0x00123456", "0x000000000000002b", "::ffff:10.0.0.2", ""}}));
 }
 
+// The RMPP header, in hexadecimal [IBA1 13.6.2].
+std::string rmpp_bytes(const Mad& mad) {
+  std::string text;
+  for (std::size_t i = kRmppOffset; i < kRmppDataOffset; ++i) {
+    text += fmt::format("{:02x}", std::to_integer<unsigned>(mad[i]));
+  }
+  return text;
+}
+
 // All packets of a transfer that is answered, stopped and aborted.
-TEST(WireTest, TsharkReadsEachKindOfRmppPacket) {
+TEST(WireTest, EachKindOfRmppPacketIsWhatTheTablesSayAndTsharkReads) {
   ErfCapture capture;
+  std::vector<std::string> bytes;
+  const auto add = [&](const Mad& mad) {
+    capture.add(mad);
+    bytes.push_back(rmpp_bytes(mad));
+  };
   Rmpp sender({});
   Rmpp receiver({});
   const Instant now{std::chrono::seconds(1)};
@@ -56,7 +71,7 @@ TEST(WireTest, TsharkReadsEachKindOfRmppPacket) {
       while (auto output = end->poll(now)) {
         progress = true;
         if (output->kind != Rmpp::Output::Kind::Packet) continue;
-        capture.add(output->packet);
+        add(output->packet);
         Rmpp& other = end == &sender ? receiver : sender;
         (void)other.on_packet({1, 2, 1, {}}, output->packet, true, now);
       }
@@ -67,9 +82,17 @@ TEST(WireTest, TsharkReadsEachKindOfRmppPacket) {
   const auto first = sender.poll(now);
   ASSERT_TRUE(stopped && first);
   (void)full.on_packet({1, 2, 1, {}}, first->packet, true, now);
-  capture.add(full.poll(now)->packet);
+  add(full.poll(now)->packet);
   sender.cancel(*stopped);
-  capture.add(sender.poll(now)->packet);
+  add(sender.poll(now)->packet);
+  // Version, type, response time (5 bits, 31: none) and flags (3), status; segment; length or end
+  // of the window.
+  EXPECT_EQ(bytes, (std::vector<std::string>{"0101fb000000000100000122",     // DATA, first
+                                             "0102f9000000000100000011",     // ACK
+                                             "0101fd000000000200000046",     // DATA, last
+                                             "0102f9000000000200000012",     // ACK
+                                             "0103f9010000000000000000",     // STOP, no room
+                                             "0104f97f0000000000000000"}));  // ABORT
   const auto rows =
       capture.dissect("rmpp", {"infiniband.rmpp.rmpptype", "infiniband.rmpp.rmppflags",
                                "infiniband.rmpp.rmppstatus", "infiniband.rmpp.segmentnumber",

@@ -58,13 +58,14 @@ void PathCache::erase(std::map<Key, Path>::iterator path) {
 }
 
 void PathCache::forget(const verbs::Gid& gid) {
-  const auto has = [&](const Key& key) { return key.sgid == gid || key.dgid == gid; };
+  const auto is_end = [&](const auto& one) { return one.sgid == gid || one.dgid == gid; };
   for (auto path = paths_.begin(); path != paths_.end();) {
     const auto next = std::next(path);
-    if (has(path->first)) erase(path);
+    if (is_end(path->first) || is_end(path->second.record)) erase(path);
     path = next;
   }
-  for (auto& [key, query] : queries_) query.is_outdated |= has(key);
+  // A LID may be any port's until the answer comes.
+  for (auto& [key, query] : queries_) query.is_outdated |= is_end(key) || key.dlid != 0;
 }
 
 void PathCache::forget_all() {

@@ -24,6 +24,7 @@ class PathCache {
     verbs::Gid sgid{};
     verbs::Gid dgid{};
     std::uint16_t pkey = 0;
+    std::uint16_t dlid = 0;  // instead of `dgid`; 0: by it
     auto operator<=>(const Key&) const = default;
   };
   struct Options {

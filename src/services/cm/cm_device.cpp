@@ -1,14 +1,24 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "services/cm/cm_device.h"
 
-#include "al/cm_requests.h"
+#include "al/service_file.h"
 #include "io/irp_queue.h"
 #include "services/cm/cm_file.h"
 
+#include <algorithm>
+#include <array>
 #include <memory>
 #include <utility>
 
 namespace ib::services {
+
+namespace {
+
+std::string name_in(const std::array<char, 64>& text) {
+  return {text.begin(), std::ranges::find(text, '\0')};
+}
+
+}  // namespace
 
 CmDevice::CmDevice(CmService& service) : service_(service) {
   driver_.on(io::Major::Create) = &CmDevice::create;
@@ -21,7 +31,7 @@ CmDevice::CmDevice(CmService& service) : service_(service) {
 
 void CmDevice::create(io::DeviceObject& device, io::IrpRef irp) {
   CmDevice& self = device.extension<CmDevice>();
-  const auto in = irp->input<al::CmOpenIn>();
+  const auto in = irp->input<al::ServiceOpenIn>();
   const fabric::Fabric& fabric = self.service_.fabric();
   const fabric::Hca* hca = in ? fabric.find_hca(in->ca_index) : nullptr;
   if (hca == nullptr || fabric.node_of(*hca).name != irp->file->client().node) {
@@ -30,23 +40,23 @@ void CmDevice::create(io::DeviceObject& device, io::IrpRef irp) {
   if (!hca->present) {
     return std::move(irp).fail(Status::DeviceRemoved, "HCA " + hca->name + " was pulled out");
   }
-  self.open(*hca, std::move(irp));
+  self.open(*hca, name_in(in->driver), std::move(irp));
 }
 
 // The request waits in a queue of its own: it may be cancelled, and its memory be another's, before
 // the node is open.
-void CmDevice::open(const fabric::Hca& hca, io::IrpRef irp) {
+void CmDevice::open(const fabric::Hca& hca, std::string driver, io::IrpRef irp) {
   const auto queue = std::make_shared<io::IrpQueue>();
   queue->park(std::move(irp));
-  service_.open(service_.fabric().node_of(hca),
-                [this, &hca, queue](Status status, const std::string& reason) {
-                  auto opening = queue->take();
-                  if (!opening) return;
-                  if (status != Status::Ok) return (*std::move(opening)).fail(status, reason);
-                  auto file = std::make_unique<CmFile>(service_, hca, waiting_);
-                  (*opening)->file->set_context(device_, file.release());
-                  (*std::move(opening)).complete(Status::Ok);
-                });
+  service_.open(service_.fabric().node_of(hca), [this, &hca, queue, driver = std::move(driver)](
+                                                    Status status, const std::string& reason) {
+    auto opening = queue->take();
+    if (!opening) return;
+    if (status != Status::Ok) return (*std::move(opening)).fail(status, reason);
+    auto file = std::make_unique<CmFile>(service_, hca, waiting_, driver);
+    (*opening)->file->set_context(device_, file.release());
+    (*std::move(opening)).complete(Status::Ok);
+  });
 }
 
 void CmDevice::close(io::DeviceObject& device, io::IrpRef irp) {
@@ -62,6 +72,13 @@ void CmDevice::control(io::DeviceObject& device, io::IrpRef irp) {
   }
   CmFile* const file = irp->file->context<CmFile>(device);
   file->control(std::move(irp));
+}
+
+void CmDevice::list(std::vector<rdma_cm::Listing>& all) const {
+  for (const io::FileObject* open : device_.open_files()) {
+    const CmFile* file = open->context<CmFile>(device_);
+    if (file != nullptr) file->list(all);  // it is not being opened
+  }
 }
 
 }  // namespace ib::services

@@ -7,6 +7,10 @@
 
 #include "io/device.h"
 #include "services/cm/cm_service.h"
+#include "services/rdma_cm/words/listing.h"
+
+#include <string>
+#include <vector>
 
 namespace ib::services {
 
@@ -19,11 +23,14 @@ class CmDevice {
 
   io::DeviceObject& device() { return device_; }
 
+  // Adds the listeners and connections of all kernel clients, for `softib connections`.
+  void list(std::vector<rdma_cm::Listing>& all) const;
+
  private:
   static void create(io::DeviceObject& device, io::IrpRef irp);
   static void close(io::DeviceObject& device, io::IrpRef irp);
   static void control(io::DeviceObject& device, io::IrpRef irp);
-  void open(const fabric::Hca& hca, io::IrpRef irp);
+  void open(const fabric::Hca& hca, std::string driver, io::IrpRef irp);
 
   CmService& service_;
   io::DriverObject driver_{"communication manager"};

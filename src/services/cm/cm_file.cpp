@@ -67,8 +67,12 @@ const char* words_of(Status status) {
 
 }  // namespace
 
-CmFile::CmFile(CmService& service, const fabric::Hca& hca, io::DeviceObject& waiting)
-    : service_(service), manager_(service.manager_of(hca)), waiting_(waiting) {
+CmFile::CmFile(CmService& service, const fabric::Hca& hca, io::DeviceObject& waiting,
+               std::string driver)
+    : service_(service),
+      manager_(service.manager_of(hca)),
+      waiting_(waiting),
+      driver_(std::move(driver)) {
   service_.add(*this);
 }
 
@@ -116,7 +120,9 @@ std::unordered_map<std::uint32_t, al::CmHandle>& CmFile::ids_of(Kind kind) {
 CmObject& CmFile::add(Kind kind) {
   do ++last_;
   while (last_ == 0 || objects_.contains(last_));
-  return *(objects_[last_] = std::make_unique<CmObject>(*this, kind, last_));
+  auto& object = objects_[last_] = std::make_unique<CmObject>(*this, kind, last_);
+  object->since = service_.executor().now();
+  return *object;
 }
 
 void CmFile::set_id(CmObject& object, std::uint32_t id) {
@@ -262,6 +268,8 @@ void CmFile::listen(const al::CmListenIn& in, io::IrpRef irp) {
   CmObject& object = add(Kind::Listener);
   set_id(object, static_cast<std::uint32_t>(*made));
   if (meets_ports) object.port = in.service_id;
+  object.service_id = in.service_id;
+  object.backlog = in.backlog;
   std::move(irp).complete(Status::Ok, object.handle);
 }
 
@@ -291,6 +299,7 @@ void CmFile::connect(const al::CmConnectIn& in, io::IrpRef irp) {
   if (!check_room(irp, in.data, al::cm_room::kConnect)) return;
   CmObject& object = add(Kind::Connection);
   object.is_connecting = true;
+  object.service_id = in.service_id;
   const al::CmHandle handle = object.handle;
   wait_for_answer(object, std::move(irp));
   const auto send = [this, in]() -> Result<std::uint32_t> {
@@ -307,6 +316,7 @@ void CmFile::connect(const al::CmConnectIn& in, io::IrpRef irp) {
 void CmFile::resolve(const al::CmResolveIn& in, io::IrpRef irp) {
   if (!check_room(irp, in.data, al::cm_room::kResolve)) return;
   CmObject& object = add(Kind::Datagram);
+  object.service_id = in.service_id;
   const al::CmHandle handle = object.handle;
   wait_for_answer(object, std::move(irp));
   const auto send = [this, in]() -> Result<std::uint32_t> {

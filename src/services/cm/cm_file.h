@@ -13,6 +13,7 @@
 #include "io/device.h"
 #include "io/irp_queue.h"
 #include "services/cm/cm_service.h"
+#include "services/rdma_cm/words/listing.h"
 
 #include <cstdint>
 #include <deque>
@@ -39,6 +40,9 @@ struct CmObject {
   bool has_id = false;                // false: not begun, the nodes are being opened
   bool path_is_loaded = false;        // a LAP was agreed on
   std::optional<std::uint64_t> port;  // of a listener: a service ID that was taken from programs
+  Instant since{};                    // it was made
+  std::uint64_t service_id = 0;       // of a listener or a datagram
+  std::uint32_t backlog = 0;          // of a listener
   std::deque<al::CmRequest> came;     // of a listener
   std::deque<al::CmEvent> kept;
   // The requests that wait: Connect, Accept or Resolve; the others by their names.
@@ -54,13 +58,14 @@ class CmFile final : private CmConsumer {
  public:
   // `waiting`: the device whose dispatch routine parks a request in the queue that it names; a
   // request that goes there comes back through a completion routine.
-  CmFile(CmService& service, const fabric::Hca& hca, io::DeviceObject& waiting);
+  CmFile(CmService& service, const fabric::Hca& hca, io::DeviceObject& waiting, std::string driver);
   CmFile(const CmFile&) = delete;
   CmFile& operator=(const CmFile&) = delete;
   ~CmFile() override;  // no request waits
 
   void control(io::IrpRef irp);
-  std::size_t size() const { return objects_.size(); }
+  // Adds its listeners and connections (cm_listing.cpp).
+  void list(std::vector<rdma_cm::Listing>& all) const;
 
   // The requests, by their codes.
   void listen(const al::CmListenIn& in, io::IrpRef irp);
@@ -93,6 +98,8 @@ class CmFile final : private CmConsumer {
   void set_id(CmObject& object, std::uint32_t id);
   CmObject* find(al::CmHandle handle, Kind kind);
   CmObject* find_id(Kind kind, std::uint32_t id);
+  // For people: one of its objects as it is.
+  rdma_cm::Listing listing_of(const CmObject& object) const;
   // Fails the request unless there is such an object, and it has begun.
   CmObject* check(io::IrpRef& irp, al::CmHandle handle, Kind kind, const al::CmData* data = nullptr,
                   std::uint32_t room = 0);
@@ -137,6 +144,7 @@ class CmFile final : private CmConsumer {
   CmService& service_;
   HcaCm& manager_;
   io::DeviceObject& waiting_;
+  std::string driver_;  // its name
   bool is_gone_ = false;
   al::CmHandle last_ = 0;
   std::map<al::CmHandle, std::unique_ptr<CmObject>> objects_;

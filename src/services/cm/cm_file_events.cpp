@@ -115,6 +115,7 @@ void CmFile::take(const cm::RequestReceived& event) {
 
 void CmFile::take(const cm::SidrRequested& event) {
   CmObject& object = add(Kind::Datagram);
+  object.service_id = event.service_id;
   set_id(object, static_cast<std::uint32_t>(event.id));
   const auto& ports = manager_.hca().ports;
   if (event.source.port == 0 || event.source.port > ports.size()) return remove(object.handle);

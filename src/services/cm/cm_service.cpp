@@ -3,6 +3,7 @@
 #include "services/cm/cm_service.h"
 
 #include "services/cm/gsi_forms.h"
+#include "verbs/report_count.h"
 
 #include <algorithm>
 #include <cstring>
@@ -113,6 +114,14 @@ void CmService::on_message(const GsiMessage& message) {
   const fabric::Port* port = fabric_.graph().port(message.from.port);
   const fabric::Hca* hca = port != nullptr ? fabric_.hca_of(*port) : nullptr;
   if (hca != nullptr) manager_of(*hca).receive(mad, from_gsi(message.from, *port));
+}
+
+void CmService::count_drop(const fabric::Hca& hca, CmDrop why, const mad::Mad& mad,
+                           const cm::MadAddress& from) {
+  std::uint32_t& count = drops_[static_cast<std::size_t>(why)];
+  if (count < 0xffff'ffff) ++count;
+  const std::uint32_t times = verbs::report_count(count);
+  if (times != 0 && on_drop_) on_drop_(drop_text(fabric_, hca, why, mad, from), times);
 }
 
 // The addresses of a port change with its events; an HCA that is gone takes its connections along,

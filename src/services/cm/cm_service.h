@@ -14,8 +14,10 @@
 #include "fabric/model.h"
 #include "io/irp.h"
 #include "platform/executor.h"
+#include "services/cm/drop_words.h"
 #include "services/gsi/gsi.h"
 
+#include <array>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -126,6 +128,11 @@ class CmService {
   bool take_port(const fabric::Node& node, std::uint64_t service_id);
   void give_back_port(const fabric::Node& node, std::uint64_t service_id);
 
+  // A line for people about MADs that were dropped: `times` of this kind since the last line
+  // (verbs/report_count.h).
+  using OnDrop = std::function<void(std::string line, std::uint32_t times)>;
+  void set_on_drop(OnDrop on_drop) { on_drop_ = std::move(on_drop); }
+
   // Opens queue pairs 1 of a node, and calls `then` at once or later; if they could not be opened,
   // with the error: then no MAD gets through. Not called after the service has gone.
   using OnOpen = std::function<void(Status status, const std::string& reason)>;
@@ -149,6 +156,8 @@ class CmService {
 
   static void opened(io::Irp& irp, void* context);
   void on_message(const GsiMessage& message);
+  void count_drop(const fabric::Hca& hca, CmDrop why, const mad::Mad& mad,
+                  const cm::MadAddress& from);
   void on_port(const GsiPortEvent& event);
 
   platform::Executor& executor_;
@@ -161,6 +170,8 @@ class CmService {
   std::map<std::uint32_t, std::unique_ptr<HcaCm>> managers_;  // by index of the HCA
   std::map<const fabric::Node*, Opening> openings_;
   CmPorts* ports_ = nullptr;
+  OnDrop on_drop_;
+  std::array<std::uint32_t, kCmDrops> drops_{};                              // by CmDrop
   std::map<std::pair<const fabric::Node*, std::uint64_t>, unsigned> taken_;  // listeners
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };

@@ -106,7 +106,10 @@ void HcaCm::forget(const CmConsumer& consumer) {
 }
 
 void HcaCm::receive(const mad::Mad& mad, const cm::MadAddress& from) {
+  const cm::Counters before = engine_.counters();
   engine_.receive(mad, from, now());
+  const std::optional<CmDrop> dropped = drop_of(before, engine_.counters());
+  if (dropped) service_.count_drop(hca_, *dropped, mad, from);
   pump();
 }
 

@@ -117,7 +117,6 @@ void Gsi::State::on_request(const GsiAddress& from, const mad::MadHeader& header
     if (!mad::wants_refusal(header.method)) {
       return drop(counters.to_nobody, "which no service takes", from, header);
     }
-    ++counters.to_nobody;
     return refuse(from, bytes, match.refusal);
   }
   const AgentRef agent = find_agent(match.agent);
@@ -148,6 +147,7 @@ void Gsi::State::answer_class_port_info(const GsiAddress& to, const mad::ClassPo
 
 void Gsi::State::refuse(const GsiAddress& to, std::span<const std::byte> request,
                         std::uint16_t status) {
+  ++counters.refused;
   transmit(to, answer_to(request, status));
 }
 

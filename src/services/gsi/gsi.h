@@ -127,7 +127,8 @@ struct GsiPort {
 struct GsiCounters {
   std::uint64_t received = 0;
   std::uint64_t sent = 0;
-  std::uint64_t to_nobody = 0;       // requests for no agent; answered if the method wants it
+  std::uint64_t refused = 0;         // requests that no agent takes, answered with a status
+  std::uint64_t to_nobody = 0;       // the same without an answer, which the method does not want
   std::uint64_t late_responses = 0;  // nobody waits for them
   std::uint64_t malformed = 0;
   std::uint64_t sends_failed = 0;  // the port could not take them

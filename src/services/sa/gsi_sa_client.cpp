@@ -17,11 +17,11 @@ namespace {
 
 namespace path_bit = sa::path_component;
 
-constexpr std::uint64_t kPathComponents = path_bit::kSgid | path_bit::kDgid | path_bit::kPkey |
-                                          path_bit::kReversible | path_bit::kNumbPath;
+constexpr std::uint64_t kPathComponents =
+    path_bit::kSgid | path_bit::kPkey | path_bit::kReversible | path_bit::kNumbPath;
 
 sa::PathCache::Key key_of(const SaClient::PathQuery& query) {
-  return {query.sgid, query.dgid, query.pkey};
+  return {query.sgid, query.dgid, query.pkey, query.dlid};
 }
 // Paths that are marked or chosen by more than the ends and the partition are queried each time.
 bool is_shared(const SaClient::PathQuery& query) {
@@ -36,6 +36,11 @@ sa::Outgoing path_request(const SaClient::PathQuery& query) {
   wanted.pkey = query.pkey;
   wanted.reversible = true;
   wanted.numb_path = 1;
+  if (!verbs::is_zero(query.dgid)) components |= path_bit::kDgid;
+  if (query.dlid != 0) {
+    wanted.dlid = query.dlid;
+    components |= path_bit::kDlid;
+  }
   if (query.service_id != 0) {
     wanted.service_id = query.service_id;
     components |= path_bit::kServiceId;

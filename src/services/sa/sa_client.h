@@ -63,9 +63,11 @@ class SaClient {
 
   struct PathQuery {
     verbs::Gid sgid{};
+    // The destination, by one of these; zeros: not by it.
     verbs::Gid dgid{};
+    std::uint16_t dlid = 0;
+    std::uint64_t service_id = 0;
     std::uint16_t pkey = 0xffff;
-    std::uint64_t service_id = 0;  // 0: none
     // Further components of the record that the path has to have, or is to be marked with: bits of
     // sa::path_component and their values.
     std::uint64_t extra_components = 0;

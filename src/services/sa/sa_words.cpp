@@ -28,11 +28,23 @@ std::string silence(const fabric::Fabric& fabric, const FabricTopology& topology
   return fmt::format("{}: {}", what, administrator_text(fabric, topology, asker));
 }
 
+// What the query says of it.
+std::string destination_text(const SaClient::PathQuery& query) {
+  if (!verbs::is_zero(query.dgid)) return verbs::address_text(query.dgid);
+  if (query.dlid != 0) return fmt::format("LID {}", query.dlid);
+  return fmt::format("service {:#x}", query.service_id);
+}
+
 std::string no_path_text(const fabric::Fabric& fabric, const SaClient::PathQuery& query) {
   const fabric::Port* from = fabric.graph().find_port(query.sgid);
-  const fabric::Port* to = fabric.graph().find_port(query.dgid);
+  const bool by_lid = verbs::is_zero(query.dgid) && query.dlid != 0;
+  const bool by_service = verbs::is_zero(query.dgid) && query.dlid == 0;
+  if (by_service) return "no port that is reached from there has registered it";
+  const fabric::Port* to =
+      by_lid ? fabric.graph().find_port(query.dlid) : fabric.graph().find_port(query.dgid);
   if (to == nullptr) {
-    return fmt::format("no port of the fabric has the GID {}", verbs::address_text(query.dgid));
+    return fmt::format("no port of the fabric has the {}{}", by_lid ? "" : "GID ",
+                       destination_text(query));
   }
   if (to->is_ethernet()) {
     return fmt::format("{} is an Ethernet port, which an InfiniBand port does not reach",
@@ -84,7 +96,7 @@ SaOutcome explain_outcome(const fabric::Fabric& fabric, const FabricTopology& to
 SaOutcome explain_path(const fabric::Fabric& fabric, const FabricTopology& topology,
                        const sa::Outcome& outcome, const SaClient::PathQuery& query) {
   const std::string what = fmt::format("the path from {} to {}", verbs::address_text(query.sgid),
-                                       verbs::address_text(query.dgid));
+                                       destination_text(query));
   const bool is_nowhere =
       outcome.status == Status::Ok && (outcome.sa_status == sa::sa_status::kNoRecords ||
                                        outcome.sa_status == sa::sa_status::kInvalidGid);

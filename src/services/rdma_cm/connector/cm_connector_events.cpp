@@ -103,6 +103,7 @@ void CmConnector::take(HcaCm& manager, const cm::RequestReceived& event) {
   const fabric::Port* port = port_of(manager, event.primary.port);
   if (port == nullptr) return drop(endpoint);
   ConnectRequest request;
+  request.sender = cm::peer_of(event.source);
   cm::copy_request_terms(event, request);
   request.path = from_cm(event.primary, *port, event.path_mtu);
   request.qp_type = qp_type_of(event.transport);
@@ -139,6 +140,7 @@ void CmConnector::take(HcaCm& manager, const cm::SidrRequested& event) {
   const fabric::Port* port = port_of(manager, event.source.port);
   if (port == nullptr) return drop(endpoint);
   DatagramRequest request;
+  request.sender = cm::peer_of(event.source);
   request.service_id = event.service_id;
   request.path = path_to(event.source, *port);
   request.private_data = bytes_in(event.private_data);

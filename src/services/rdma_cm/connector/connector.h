@@ -9,6 +9,7 @@
 #pragma once
 
 #include "base/result.h"
+#include "cm/waiting_room.h"
 #include "fabric/model.h"
 #include "services/rdma_cm/addresses/path.h"
 #include "verbs/types.h"
@@ -44,7 +45,8 @@ inline constexpr std::uint32_t kRejected = 2;
 
 struct ConnectRequest {
   std::uint64_t service_id = 0;
-  Path path;  // from the sender to the receiver; of one that came in: from here to the sender
+  Path path;        // from the sender to the receiver; of one that came in: from here to the sender
+  cm::Peer sender;  // of one that came in: where its MAD came from, whatever the path says
   verbs::QpType qp_type = verbs::QpType::Rc;
   std::uint32_t qpn = 0;
   std::uint32_t starting_psn = 0;  // that the sender expects
@@ -69,6 +71,7 @@ struct ConnectReply {
 struct DatagramRequest {
   std::uint64_t service_id = 0;
   Path path;
+  cm::Peer sender;
   Bytes private_data;
 };
 struct DatagramReply {

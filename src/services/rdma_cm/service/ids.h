@@ -98,6 +98,7 @@ struct Id {
   bool has_moved = false;                   // the source is at another port by now, or nowhere
   const fabric::Port* peer_port = nullptr;  // of a resolved destination
   std::optional<Path> path;                 // of a resolved route, or of a request
+  cm::Peer sender;                          // of a request
   std::unique_ptr<Routes::Share> question;  // while the route is being resolved
   Endpoint endpoint = 0;
   Connection connection;
@@ -111,8 +112,8 @@ struct Id {
   std::uint32_t qkey = 0;  // of datagrams; 0: none was agreed on
   std::uint32_t qp_num = 0;
   bool srq = false;
-  std::uint32_t backlog = 0;  // requests that may still wait to be reported
-  std::uint32_t whole_backlog = 0;
+  cm::WaitingRoom requests;      // of a listener: that wait to be reported
+  std::uint32_t backlog = 0;     // of one remote port
   Instant since{};               // it was made
   bool failure_is_told = false;  // the trace has the reason already: by the other side
   std::uint32_t events_reported = 0;

@@ -1,30 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// Files, ids, the queue of events of each file, and the way from a command to the function for it.
+// Files, ids, and the queue of events of each file.
 #include "services/rdma_cm/service/service.h"
 
-#include "services/rdma_cm/service/queries.h"
-
 #include <algorithm>
-#include <cstring>
-#include <type_traits>
 #include <utility>
 
 namespace ib::services::rdma_cm {
 namespace {
-
-template <class T>
-void put(Service::Answer& answer, const Command& command, const T& out) {
-  answer.address = command.response;
-  const auto* bytes = reinterpret_cast<const std::uint8_t*>(&out);
-  answer.data.assign(bytes, bytes + std::min<std::size_t>(sizeof out, command.room));
-}
-
-template <class... Functions>
-struct Overload : Functions... {
-  using Functions::operator()...;
-};
-template <class... Functions>
-Overload(Functions...) -> Overload<Functions...>;
 
 template <class Map>
 std::uint32_t next_number(const Map& map, std::uint32_t& last, std::uint32_t limit) {
@@ -71,128 +53,6 @@ void Service::close(std::uint32_t number) {
   file.options.on_events = nullptr;
   while (!file.ids.empty()) destroy(*ids_.at(*file.ids.begin()));
   files_.erase(number);
-}
-
-Service::Answer Service::command(const Request& request) {
-  Answer answer;
-  const auto at = files_.find(request.file);
-  if (at == files_.end()) {
-    answer.error = Error::NoDevice;
-    return answer;
-  }
-  const ParsedCommand parsed = parse_command(request.bytes, request.size);
-  answer.error = parsed.error;
-  if (parsed.error == Error::None) run(*at->second, parsed.command, request, answer);
-  return answer;
-}
-
-// Each kind of command; those that name an id get it first, or ENOENT or EINVAL.
-void Service::run(File& file, const Command& command, const Request& request, Answer& answer) {
-  Error& error = answer.error;
-  const auto with_id = [&](std::uint32_t number, auto function) {
-    if (Id* id = find(file, number, error)) error = function(*id);
-  };
-  const auto query_into = [&](std::uint32_t number, auto function) {
-    with_id(number, [&](Id& id) {
-      auto out = function(id);
-      put(answer, command, out);
-      return Error::None;
-    });
-  };
-  std::visit(
-      Overload{
-          [&](const ucma::CreateId& in) {
-            ucma::IdOut out;
-            error = create_id(file, in, out.id);
-            if (error == Error::None) put(answer, command, out);
-          },
-          [&](const command::Destroy& in) {
-            with_id(in.id, [&](Id& id) {
-              put(answer, command, ucma::EventsOut{id.events_reported});
-              destroy(id);
-              note_drained(file, answer.is_drained);
-              return Error::None;
-            });
-          },
-          [&](const command::Bind& in) {
-            with_id(in.id, [&](Id& id) { return bind(id, in.address); });
-          },
-          [&](const command::ResolveAddress& in) {
-            with_id(in.id, [&](Id& id) { return resolve_address(id, in.source, in.destination); });
-          },
-          [&](const ucma::ResolveRoute& in) {
-            with_id(in.id, [&](Id& id) { return resolve_route(id, in.timeout_ms); });
-          },
-          [&](const command::QueryRoute& in) {
-            query_into(in.id, [&](const Id& id) { return query_route(fabric_, id); });
-          },
-          [&](const command::Query& in) {
-            if (in.option == ucma::QueryOption::Path) {
-              return query_into(in.id, [](const Id& id) { return query_path(id); });
-            }
-            query_into(in.id, [&](const Id& id) { return query_address(fabric_, id, in.option); });
-          },
-          [&](const ucma::Connect& in) {
-            with_id(in.id, [&](Id& id) { return connect(id, in.conn_param); });
-          },
-          [&](const ucma::Listen& in) {
-            with_id(in.id, [&](Id& id) { return listen(id, in.backlog); });
-          },
-          [&](const ucma::Accept& in) {
-            with_id(in.id, [&](Id& id) { return accept(id, in.uid, in.conn_param); });
-          },
-          [&](const ucma::Reject& in) { with_id(in.id, [&](Id& id) { return reject(id, in); }); },
-          [&](const ucma::Disconnect& in) {
-            with_id(in.id, [&](Id& id) { return disconnect(id); });
-          },
-          [&](const ucma::InitQpAttr& in) {
-            with_id(in.id, [&](Id& id) {
-              ucma::QpAttrOut out;
-              const Error failed = init_qp_attributes(fabric_, id, in.qp_state, out);
-              if (failed == Error::None) put(answer, command, out);
-              return failed;
-            });
-          },
-          [&](const ucma::GetEvent& in) {
-            answer.address = in.response;
-            error = get_event(file, command.room, answer);
-          },
-          [&](const ucma::SetOption& in) {
-            with_id(in.id, [&](Id& id) {
-              constexpr std::uint32_t kMostOption = 512;
-              if (in.optlen > kMostOption) return Error::Invalid;
-              if (request.option.size() < in.optlen) {
-                answer.need = Answer::Need::Option;
-                answer.need_address = in.optval;
-                answer.need_size = in.optlen;
-                return Error::None;
-              }
-              return set_option(id, in, request.option.first(in.optlen));
-            });
-          },
-          [&](const ucma::Notify& in) {
-            with_id(in.id, [&](Id& id) { return notify(id, in.event); });
-          },
-          [&](const command::Join& in) {
-            with_id(in.id, [&](Id& id) {
-              ucma::IdOut out;
-              const Error failed = join(id, in.group, in.flags, in.uid, out.id);
-              if (failed == Error::None) put(answer, command, out);
-              return failed;
-            });
-          },
-          [&](const command::Leave& in) {
-            ucma::EventsOut out;
-            error = leave(file, in.membership, out.events_reported);
-            if (error == Error::None) put(answer, command, out);
-            note_drained(file, answer.is_drained);
-          },
-          [&](const ucma::MigrateId& in) {
-            answer.address = command.response;
-            error = migrate(file, in, request, answer);
-          },
-      },
-      command.body);
 }
 
 Id& Service::make_id(File& file) {
@@ -290,7 +150,7 @@ Error Service::get_event(File& file, std::size_t room, Answer& answer) {
   --event.id->events_pending;
   if (event.request != nullptr) {
     --event.request->events_pending;
-    ++event.id->backlog;
+    event.id->requests.leave(event.request->sender);
   }
   if (event.multicast != 0) {
     const auto at = memberships_.find(event.multicast);

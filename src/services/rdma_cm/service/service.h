@@ -97,8 +97,9 @@ class Service final : private Connector::Handler {
   void on_hca_gone(const fabric::Hca& hca) override;
   void on_ports_changed(const fabric::Hca& hca) override;
 
+  struct Execution;  // of a command: service_commands.cpp
+
   // service.cpp: ids and events
-  void run(File& file, const Command& command, const Request& request, Answer& answer);
   Id& make_id(File& file);
   Id* find(const File& file, std::uint32_t number, Error& error);
   Id* find_by_endpoint(Endpoint endpoint);
@@ -138,6 +139,7 @@ class Service final : private Connector::Handler {
     PortSpace space = PortSpace::Tcp;
     EndpointAddress at;  // AF_IB addresses of the port and of the peer's
     EndpointAddress from;
+    cm::Peer sender;
     bool is_ip = false;  // it has the header of the IP CM for an address of this node:
     EndpointAddress wanted;
     EndpointAddress peer;
@@ -153,7 +155,7 @@ class Service final : private Connector::Handler {
 
   // service_words.cpp: what the trace says of them
   void report_no_listener(const Arrival& arrival);
-  void report_full(const Arrival& arrival, const Id& listener);
+  void report_full(const Arrival& arrival, const Id& listener, bool is_full);
   void report_no_answer(const Id& id, const Unanswered& message);
   void report_refusal(const Id& id, const std::string& text);
   void report_private_data(const Id& id, std::string_view call, std::size_t size,

@@ -216,7 +216,7 @@ Error Service::listen(Id& id, std::uint32_t backlog) {
   if (error != Error::None) return address_in_use(id, error, id.source);
   id.reuse = false;
   id.backlog = backlog > 0 && backlog < kMaxBacklog ? backlog : kMaxBacklog;
-  id.whole_backlog = id.backlog;
+  id.requests = cm::WaitingRoom::of_backlog(id.backlog);
   id.state = IdState::Listen;
   return Error::None;
 }

@@ -253,11 +253,12 @@ Id* Service::find_listener(const Arrival& arrival) const {
 // Returns nullptr if the listener has no room for it.
 Id* Service::add_connection(Id& listener, const Arrival& arrival, Endpoint endpoint,
                             const fabric::Port& port, const Path& path) {
-  if (listener.backlog == 0 || listener.file->ids.size() >= kMaxIdsOfFile) {
-    report_full(arrival, listener);
+  const bool is_full = !listener.requests.has_seat(arrival.sender);
+  if (is_full || listener.file->ids.size() >= kMaxIdsOfFile) {
+    report_full(arrival, listener, is_full);
     return nullptr;
   }
-  --listener.backlog;
+  listener.requests.enter(arrival.sender);
   Id& id = make_id(*listener.file);
   const bool is_ib = listener.source.family == Family::Ib;
   id.space = listener.space;
@@ -266,6 +267,7 @@ Id* Service::add_connection(Id& listener, const Arrival& arrival, Endpoint endpo
   id.destination = is_ib ? arrival.from : arrival.peer;
   id.port = &port;
   id.path = path;
+  id.sender = arrival.sender;
   id.tos = listener.tos;
   id.ack_timeout = listener.ack_timeout;
   id.af_only = listener.af_only;
@@ -278,6 +280,7 @@ Id* Service::add_connection(Id& listener, const Arrival& arrival, Endpoint endpo
 void Service::on_request(Endpoint endpoint, const fabric::Port& port,
                          const ConnectRequest& request) {
   Arrival arrival;
+  arrival.sender = request.sender;
   const bool valid =
       read_arrival(port, request.service_id, request.path, request.private_data, arrival);
   Id* const listener = valid ? find_listener(arrival) : nullptr;
@@ -313,6 +316,7 @@ void Service::on_datagram_request(Endpoint endpoint, const fabric::Port& port,
     connector_.drop(endpoint);
   };
   Arrival arrival;
+  arrival.sender = request.sender;
   const bool valid =
       read_arrival(port, request.service_id, request.path, request.private_data, arrival);
   Id* const listener = valid ? find_listener(arrival) : nullptr;

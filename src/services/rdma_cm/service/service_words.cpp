@@ -63,15 +63,16 @@ void Service::report_no_listener(const Arrival& arrival) {
       sender == nullptr ? nullptr : sender->file, arrival.node->name);
 }
 
-void Service::report_full(const Arrival& arrival, const Id& listener) {
+void Service::report_full(const Arrival& arrival, const Id& listener, bool is_full) {
   if (Id* const sender = sender_of(arrival)) sender->failure_is_told = true;
   const std::string refused = "; refused: " + place_text(fabric_, arrival.origin());
-  if (listener.backlog == 0) {
-    return trace(listener,
-                 fmt::format("the backlog of {} port {} is full: {} requests wait until the "
-                             "program takes them",
-                             name_of(arrival.space), arrival.target().port, listener.whole_backlog),
-                 refused);
+  if (is_full) {
+    return trace(
+        listener,
+        fmt::format("the backlog of {} port {} is full: {} requests wait until the "
+                    "program takes them",
+                    name_of(arrival.space), arrival.target().port, listener.requests.size()),
+        refused);
   }
   trace(listener, fmt::format("it has {} ids, the most that an event channel takes", kMaxIdsOfFile),
         refused);

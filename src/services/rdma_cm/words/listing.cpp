@@ -136,8 +136,8 @@ std::vector<Listing> Service::list() const {
     if (id->endpoint != 0) one.progress = connector_.progress(id->endpoint);
     one.waits_for = waits_for(*id, one.progress);
     if (id->state == IdState::Listen) {
-      one.backlog = id->whole_backlog;
-      one.backlog_used = id->whole_backlog - std::min(id->backlog, id->whole_backlog);
+      one.backlog = id->backlog;
+      one.backlog_used = id->requests.size();
     }
     one.events_waiting = id->events_pending;
     for (const std::uint32_t membership : id->multicasts) {

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// The way from a command to the function for it, and from its results to the program.
+#include "services/rdma_cm/service/queries.h"
+#include "services/rdma_cm/service/service.h"
+
+#include <algorithm>
+#include <variant>
+
+namespace ib::services::rdma_cm {
+
+// One function for each kind of command. A command that names an id gets it first, or ENOENT or
+// EINVAL.
+struct Service::Execution {
+  Service& service;
+  File& file;
+  const Command& command;
+  const Request& request;
+  Answer& answer;
+
+  void operator()(const ucma::CreateId& in) const {
+    ucma::IdOut out;
+    end(service.create_id(file, in, out.id), out);
+  }
+  void operator()(const command::Destroy& in) const {
+    Id* id = find(in.id);
+    if (id == nullptr) return;
+    put(ucma::EventsOut{id->events_reported});
+    service.destroy(*id);
+    service.note_drained(file, answer.is_drained);
+  }
+  void operator()(const command::Bind& in) const {
+    with(in.id, [&](Id& id) { return service.bind(id, in.address); });
+  }
+  void operator()(const command::ResolveAddress& in) const {
+    with(in.id, [&](Id& id) { return service.resolve_address(id, in.source, in.destination); });
+  }
+  void operator()(const ucma::ResolveRoute& in) const {
+    with(in.id, [&](Id& id) { return service.resolve_route(id, in.timeout_ms); });
+  }
+  void operator()(const command::QueryRoute& in) const {
+    if (const Id* id = find(in.id)) put(query_route(service.fabric_, *id));
+  }
+  void operator()(const command::Query& in) const {
+    const Id* id = find(in.id);
+    if (id == nullptr) return;
+    if (in.option == ucma::QueryOption::Path) return put(query_path(*id));
+    put(query_address(service.fabric_, *id, in.option));
+  }
+  void operator()(const ucma::Connect& in) const {
+    with(in.id, [&](Id& id) { return service.connect(id, in.conn_param); });
+  }
+  void operator()(const ucma::Listen& in) const {
+    with(in.id, [&](Id& id) { return service.listen(id, in.backlog); });
+  }
+  void operator()(const ucma::Accept& in) const {
+    with(in.id, [&](Id& id) { return service.accept(id, in.uid, in.conn_param); });
+  }
+  void operator()(const ucma::Reject& in) const {
+    with(in.id, [&](Id& id) { return service.reject(id, in); });
+  }
+  void operator()(const ucma::Disconnect& in) const {
+    with(in.id, [&](Id& id) { return service.disconnect(id); });
+  }
+  void operator()(const ucma::InitQpAttr& in) const {
+    const Id* id = find(in.id);
+    if (id == nullptr) return;
+    ucma::QpAttrOut out;
+    end(init_qp_attributes(service.fabric_, *id, in.qp_state, out), out);
+  }
+  void operator()(const ucma::GetEvent& in) const {
+    answer.address = in.response;
+    answer.error = service.get_event(file, command.room, answer);
+  }
+  void operator()(const ucma::SetOption& in) const {
+    with(in.id, [&](Id& id) {
+      constexpr std::uint32_t kMostOption = 512;
+      if (in.optlen > kMostOption) return Error::Invalid;
+      if (request.option.size() < in.optlen) {
+        answer.need = Answer::Need::Option;
+        answer.need_address = in.optval;
+        answer.need_size = in.optlen;
+        return Error::None;
+      }
+      return service.set_option(id, in, request.option.first(in.optlen));
+    });
+  }
+  void operator()(const ucma::Notify& in) const {
+    with(in.id, [&](Id& id) { return service.notify(id, in.event); });
+  }
+  void operator()(const command::Join& in) const {
+    Id* id = find(in.id);
+    if (id == nullptr) return;
+    ucma::IdOut out;
+    end(service.join(*id, in.group, in.flags, in.uid, out.id), out);
+  }
+  void operator()(const command::Leave& in) const {
+    ucma::EventsOut out;
+    end(service.leave(file, in.membership, out.events_reported), out);
+    service.note_drained(file, answer.is_drained);
+  }
+  void operator()(const ucma::MigrateId& in) const {
+    answer.address = command.response;
+    answer.error = service.migrate(file, in, request, answer);
+  }
+
+ private:
+  Id* find(std::uint32_t number) const { return service.find(file, number, answer.error); }
+  template <class Function>
+  void with(std::uint32_t number, Function function) const {
+    if (Id* id = find(number)) answer.error = function(*id);
+  }
+  template <class Out>
+  void put(const Out& out) const {
+    answer.address = command.response;
+    const auto* bytes = reinterpret_cast<const std::uint8_t*>(&out);
+    answer.data.assign(bytes, bytes + std::min<std::size_t>(sizeof out, command.room));
+  }
+  template <class Out>
+  void end(Error error, const Out& out) const {
+    answer.error = error;
+    if (error == Error::None) put(out);
+  }
+};
+
+Service::Answer Service::command(const Request& request) {
+  Answer answer;
+  const auto at = files_.find(request.file);
+  if (at == files_.end()) {
+    answer.error = Error::NoDevice;
+    return answer;
+  }
+  const ParsedCommand parsed = parse_command(request.bytes, request.size);
+  answer.error = parsed.error;
+  if (parsed.error == Error::None) {
+    const Execution execution{*this, *at->second, parsed.command, request, answer};
+    std::visit(execution, parsed.command.body);
+  }
+  return answer;
+}
+
+}  // namespace ib::services::rdma_cm
