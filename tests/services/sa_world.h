@@ -41,7 +41,7 @@ class SaWorld : public ServicesWorld {
     result[15] = last;
     return result;
   }
-  // What the subnet administrator holds for all ports.
+  // Everything that the subnet administrator holds for ports.
   std::size_t held() const {
     const sa::Server& server = service->server();
     return server.groups().membership_count() + server.services().count() +

@@ -29,7 +29,7 @@ addresses = ["127.80.0.2"]
 SERVER = "127.80.0.1"
 PORT = "7471"
 SECONDS = 300
-# What a storm may add: the allocator's holes are in other places, and each line of the trace (at most 4,096) has its
+# A storm may add this: the allocator's holes are in other places, and each line of the trace (at most 4,096) has its
 # text, its likeness and the names of both programs. Measured: 1.2 KiB for a line.
 MOST_GROWTH = 1.06
 TRACE_LINE_KIB = 1.5

@@ -38,7 +38,7 @@ static size_t next_size(size_t size, size_t most) {
   return most + 1;
 }
 
-/* What a received datagram has in front. */
+/* The size of the prefix of a received datagram. */
 static size_t prefix_of(const struct side* s) {
   return (s->info->rx_attr->mode & FI_MSG_PREFIX) != 0 ? s->info->ep_attr->msg_prefix_size : 0;
 }
