@@ -17,7 +17,7 @@ ADDRESS = "127.77.0.1"
 SECONDS = 60
 LONG_SECONDS = 300  # rxd acknowledges its datagrams itself, which needs both sides at once
 PEER_IS_GONE = 3
-# What fabric_check must report of an endpoint of a type.
+# The report of fabric_check for each type of endpoint.
 MESSAGES = (r"^messages: 192, to 4194304 bytes$", r"^injected: [1-9]\d*, with data$", r"^reads and writes: 576$")
 TRANSFERS = {"msg": MESSAGES,
              "rdm": (*MESSAGES, "^tagged: 160$", r"^messages to buffers of many: 200, \d+ buffers used$"),

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
- * An endpoint of libfabric that is connected with one of another process, for fabric_check.c: of any type, of any
- * provider. The two processes also have a TCP connection, by which they exchange addresses and keys and wait for each
- * other; it is not of the fabric.
+ * An endpoint of libfabric that is connected with one of another process, for fabric_check.c: of
+ * any type, of any provider. The two processes also have a TCP connection, by which they exchange
+ * addresses and keys and wait for each other; it is not of the fabric.
  *
- * A failure ends the program with a line on stderr: 2 if something is wrong, 3 if the peer is gone. */
+ * A failure ends the program with a line on stderr: 2 if something is wrong, 3 if the peer is gone.
+ */
 #ifndef FABRIC_ENDPOINT_H
 #define FABRIC_ENDPOINT_H
 
@@ -82,7 +83,8 @@ static inline void open_tcp(struct side* s, const char* port) {
   where.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   if (s->is_server) {
     setsockopt(sock, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
-    if (bind(sock, (struct sockaddr*)&where, sizeof where) != 0 || listen(sock, 1) != 0) fail("TCP", -errno);
+    if (bind(sock, (struct sockaddr*)&where, sizeof where) != 0 || listen(sock, 1) != 0)
+      fail("TCP", -errno);
     if ((s->tcp = accept(sock, NULL, NULL)) < 0) fail("TCP", -errno);
   } else {
     s->tcp = sock;
@@ -96,10 +98,13 @@ static inline enum fi_ep_type type_of(const char* name) {
   return strcmp(name, "msg") == 0 ? FI_EP_MSG : strcmp(name, "rdm") == 0 ? FI_EP_RDM : FI_EP_DGRAM;
 }
 
-static inline int has(const struct side* s, uint64_t capability) { return (s->info->caps & capability) == capability; }
+static inline int has(const struct side* s, uint64_t capability) {
+  return (s->info->caps & capability) == capability;
+}
 
 /* `address`: of the server's node. */
-static inline void find(struct side* s, const char* provider, enum fi_ep_type type, const char* address) {
+static inline void find(struct side* s, const char* provider, enum fi_ep_type type,
+                        const char* address) {
   struct fi_info* const hints = fi_allocinfo();
   hints->ep_attr->type = type;
   hints->caps = FI_MSG | (type != FI_EP_DGRAM ? FI_RMA : 0) | (type == FI_EP_RDM ? FI_TAGGED : 0);
@@ -109,7 +114,9 @@ static inline void find(struct side* s, const char* provider, enum fi_ep_type ty
   hints->fabric_attr->prov_name = strdup(provider);
   /* The others learn each other's address by TCP. */
   const char* const peer = s->is_server || type == FI_EP_MSG ? address : NULL;
-  must(fi_getinfo(FI_VERSION(1, 17), peer, peer ? "7471" : NULL, s->is_server ? FI_SOURCE : 0, hints, &s->info), "fi_getinfo");
+  const uint64_t flags = s->is_server ? FI_SOURCE : 0;
+  must(fi_getinfo(FI_VERSION(1, 17), peer, peer ? "7471" : NULL, flags, hints, &s->info),
+       "fi_getinfo");
   fi_freeinfo(hints);
 }
 
@@ -179,13 +186,15 @@ static inline void open_unconnected(struct side* s) {
   if (fi_av_insert(s->av, peer, 1, &s->peer, 0, NULL) != 1) fail("fi_av_insert", -FI_EADDRNOTAVAIL);
 }
 
-static inline void open_side(struct side* s, const char* provider, enum fi_ep_type type, const char* address,
-                             const char* port) {
+static inline void open_side(struct side* s, const char* provider, enum fi_ep_type type,
+                             const char* address, const char* port) {
   find(s, provider, type, address);
   open_tcp(s, port);
   must(fi_fabric(s->info->fabric_attr, &s->fabric, NULL), "fi_fabric");
-  if (type == FI_EP_MSG) open_msg(s);
-  else open_unconnected(s);
+  if (type == FI_EP_MSG)
+    open_msg(s);
+  else
+    open_unconnected(s);
 }
 
 static inline void close_side(struct side* s) {
@@ -204,7 +213,8 @@ static inline void close_side(struct side* s) {
 
 static inline struct memory new_memory(struct side* s, size_t size, uint64_t key) {
   struct memory out = {0};
-  const uint64_t access = FI_SEND | FI_RECV | (has(s, FI_RMA) ? FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE : 0);
+  const uint64_t remote = FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE;
+  const uint64_t access = FI_SEND | FI_RECV | (has(s, FI_RMA) ? remote : 0);
   if (posix_memalign((void**)&out.bytes, 4096, size) != 0) fail("memory", -FI_ENOMEM);
   must(fi_mr_reg(s->domain, out.bytes, size, access, 0, key, 0, &out.mr, NULL), "fi_mr_reg");
   out.desc = fi_mr_desc(out.mr);
@@ -217,7 +227,8 @@ static inline void end_memory(struct memory* m) {
 
 /* --- completions */
 
-/* The connection is closed, or requests of it have failed: that the peer's death does so is what is asked for. */
+/* The connection is closed, or requests of it have failed: that the peer's death does so is what is
+ * asked for. */
 static inline void on_error(struct side* s, struct fid_cq* cq) {
   struct fi_cq_err_entry error = {0};
   must(fi_cq_readerr(cq, &error, 0), "fi_cq_readerr");
@@ -237,9 +248,9 @@ static inline void progress(struct side* s) {
   if (fi_cq_read(s->received, NULL, 0) == -FI_EAVAIL) on_error(s, s->received);
 }
 
-/* The peer's process has ended, and the endpoint has no connection that would say so. A request to it may fail, get lost
- * or be repeated by the provider for minutes (rxd), or the provider may ask the caller to try again (rxm, whose new
- * connection is refused). It may not block. */
+/* The peer's process has ended, and the endpoint has no connection that would say so. A request to
+ * it may fail, get lost or be repeated by the provider for minutes (rxd), or the provider may ask
+ * the caller to try again (rxm, whose new connection is refused). It may not block. */
 static inline void last_words(struct side* s) {
   const time_t give_up = time(NULL) + kLastSeconds;
   ssize_t done = -FI_EAGAIN;
