@@ -5,8 +5,8 @@
 fio_test.py [--as root|nobody] [--only REGEX] [--link-layer ethernet]
 
 The receiver's fio checks the data of `verb=send`; with the other verbs it sees no data, and the engine cannot read
-back. A sender of fio 3.33 does not end after a failed request: its engine reports the completion, and waits for another.
-The completion with its error is softib's part, and is checked.
+back. A sender of fio 3.33 does not end after a failed request: its engine reports the completion, and waits for
+another. The completion with its error is softib's part, and is checked.
 """
 import json
 import os
