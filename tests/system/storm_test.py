@@ -8,7 +8,7 @@ SOFTIB_SEED=n repeats the clients and the order of the kills; SOFTIB_CLIENTS=n h
 Clients that are not killed must be served as their requests say (programs/storm.c): accepted, rejected with their
 private data of any length, disconnected. Afterwards the server has no connection, and softibd no id, object, client or
 descriptor more than before; after a third storm it has not more memory than after the second, but for the lines of its
-trace: Trace::kLines of them, which is what grows from storm to storm.
+trace, which has a bound of its own (Trace::kLines).
 """
 import json
 import os

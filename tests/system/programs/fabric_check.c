@@ -22,8 +22,8 @@ static void check(const unsigned char* bytes, size_t size, unsigned lap, int fro
   for (size_t i = 0; i < size + kGuard; ++i) {
     const unsigned char right = i < size ? expected(i, size, lap, from_server) : 0xee;
     if (bytes[i] == right) continue;
-    fprintf(stderr, "fabric_check: %s of %zu bytes, lap %u: byte %zu is %u, expected %u\n", what, size, lap, i, bytes[i],
-            right);
+    fprintf(stderr, "fabric_check: %s of %zu bytes, lap %u: byte %zu is %u, expected %u\n", what, size, lap, i,
+            bytes[i], right);
     exit(2);
   }
 }
@@ -106,7 +106,9 @@ static void injected(struct side* s) {
     const struct fi_cq_tagged_entry entry = next(s, s->received);
     expect_length(s, entry, size, "an injected message");
     check(s->in.bytes + prefix_of(s), size, 9, !s->is_server, "an injected message");
-    if (notes && ((entry.flags & FI_REMOTE_CQ_DATA) == 0 || entry.data != note + size)) fail("the data of a completion", -FI_EOTHER);
+    if (notes && ((entry.flags & FI_REMOTE_CQ_DATA) == 0 || entry.data != note + size)) {
+      fail("the data of a completion", -FI_EOTHER);
+    }
   }
   printf("injected: %u%s\n", count, notes ? ", with data" : "");
 }
