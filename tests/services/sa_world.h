@@ -59,8 +59,8 @@ class SaClientOf {
   SaClientOf(SaWorld& w, std::size_t node) : world(w), al(w.system, driver), ca(al), sa(ca) {
     EXPECT_EQ(run([&](io::IrpRef irp) { al.open(w.node(node).name, "test", std::move(irp)); }),
               Status::Ok);
-    const std::string path = fmt::format("\\Device\\ibal\\{:016x}", w.hca(node).node_guid);
-    EXPECT_EQ(run([&](io::IrpRef irp) { ca.open(path, std::move(irp)); }), Status::Ok);
+    const std::string device_name = fmt::format("\\Device\\ibal\\{:016x}", w.hca(node).node_guid);
+    EXPECT_EQ(run([&](io::IrpRef irp) { ca.open(device_name, std::move(irp)); }), Status::Ok);
     EXPECT_EQ(run([&](io::IrpRef irp) { sa.open(std::move(irp)); }), Status::Ok);
   }
   ~SaClientOf() { close(); }

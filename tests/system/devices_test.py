@@ -300,6 +300,11 @@ def echo_driver(report, user):
                 return sum(int(found.group(1)) for found in re.finditer(r"(\d+) in all", " ".join(notes)))
             harness.wait_until(lambda: "port 7471" in fabric.softib("devices", "--fabric", fabric.name).text, 40,
                                "the drivers to listen")
+            shown = fabric.softib("connections", "--fabric", fabric.name).text
+            require("driver echo" in shown and ":7471" in shown, f"softib connections does not show the driver: {shown}")
+            rows = json.loads(fabric.softib("connections", "--json", "--fabric", fabric.name).text)
+            require(rows and all((row["is_driver"], row["program"], row["state"], row["port_space"]) ==
+                                 (True, "echo", "listening", "TCP") for row in rows), f"rows of drivers: {rows}")
             for count in (1, 2, 3):
                 client = fabric.start(["rdma_client", "-s", "node1"], 0)
                 harness.Result(client, client.wait(40), 40).require("rdma_client: end 0")
