@@ -13,13 +13,18 @@ using ib::io::IrpRef;
 using ib::verbs::QpState;
 
 Echo::Echo(ib::io::DriverObject& driver, al::System& system, Where where)
-    : system_(system), where_(std::move(where)), al_(system, driver), ca_(al_), cm_(ca_) {}
+    : system_(system),
+      where_(std::move(where)),
+      al_(system, driver),
+      ca_(al_),
+      cm_(ca_),
+      sa_(ca_) {}
 
 std::string Echo::note() const {
   if (!problem_.empty()) return problem_;
   return "port " + std::to_string(kPort) + ": " + std::to_string(connections_.size()) +
          " connected, " + std::to_string(served_) + " in all; " + std::to_string(echoed_) +
-         " messages";
+         " messages" + (is_registered_ ? "; known to the subnet administrator" : "");
 }
 
 void Echo::begin() {
@@ -28,6 +33,7 @@ void Echo::begin() {
           [this](IrpRef irp) { al_.open(where_["host"], "echo", std::move(irp)); },
           [this](IrpRef irp) { ca_.open("\\Device\\ibal\\" + where_["ca_guid"], std::move(irp)); },
           [this](IrpRef irp) { cm_.open(std::move(irp)); },
+          [this](IrpRef irp) { sa_.open(std::move(irp)); },
           [this](IrpRef irp) { al::alloc_pd(ca_, pd_, std::move(irp)); },
           [this](IrpRef irp) { al::create_cq(ca_, 4 * kSlots, cq_, std::move(irp)); },
           [this](IrpRef irp) { al::alloc_dm(ca_, room_, memory_, std::move(irp)); },
@@ -44,7 +50,8 @@ void Echo::begin() {
 void Echo::end(std::function<void()> done) {
   ending_ = true;
   problem_ = "has let go of the HCA";
-  requests_.end({[this](IrpRef irp) { cm_.close(std::move(irp)); },
+  requests_.end({[this](IrpRef irp) { sa_.close(std::move(irp)); },
+                 [this](IrpRef irp) { cm_.close(std::move(irp)); },
                  [this](IrpRef irp) { ca_.close(std::move(irp)); },
                  [this](IrpRef irp) { al_.close(std::move(irp)); }},
                 [this, done = std::move(done)] {
@@ -68,8 +75,20 @@ void Echo::listen() {
     }
     self.listener_.handle = static_cast<al::CmHandle>(irp.information);
     self.wait_for_request();
+    self.register_service();
   };
   cm_.listen(listen_in_, request_irp_.start(listening, this));
+}
+
+// Other drivers find a path to it by its service ID. Without a subnet administrator, as on Ethernet
+// ports, it is found by its address only.
+void Echo::register_service() {
+  service_.port = listen_in_.port;
+  service_.service_id = listen_in_.service_id;
+  const auto registered = [](Irp& irp, void* context) {
+    static_cast<Echo*>(context)->is_registered_ = irp.status == Status::Ok;
+  };
+  sa_.register_service(service_, service_irp_.start(registered, this));
 }
 
 void Echo::wait_for_request() {

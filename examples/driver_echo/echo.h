@@ -6,6 +6,7 @@
 #pragma once
 
 #include "al/cm.h"
+#include "al/sa.h"
 #include "al/verbs.h"
 #include "driver_parts/requests.h"
 
@@ -31,7 +32,7 @@ class Echo {
   Echo& operator=(const Echo&) = delete;
 
   void begin();
-  // Everything ends with the Cm: peers get DREQ. Then `done`.
+  // Everything ends with the Cm and the Sa: peers get DREQ, the service is deleted. Then `done`.
   void end(std::function<void()> done);
   std::string note() const;
 
@@ -54,6 +55,7 @@ class Echo {
   };
 
   void listen();
+  void register_service();
   void wait_for_request();
   void take_request();
   void accept(Connection& connection);
@@ -67,6 +69,7 @@ class Echo {
   al::Al al_;
   al::Ca ca_;
   al::Cm cm_;
+  al::Sa sa_;
   parts::Requests requests_;
   std::string problem_;
   bool ending_ = false;
@@ -77,6 +80,9 @@ class Echo {
   al::Region region_;
   al::CmListenIn listen_in_;
   al::CmHandleIn listener_;
+  al::SaServiceIn service_;
+  ib::io::Irp service_irp_;
+  bool is_registered_ = false;
   al::CmRequest request_;
   ib::io::Irp request_irp_;  // listen(), then get_request()
   std::map<std::uint32_t, std::unique_ptr<Connection>> connections_;  // by slot

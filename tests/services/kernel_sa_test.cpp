@@ -52,6 +52,32 @@ TEST(KernelSa, APathIsQueriedOnceAndThenComesFromTheCache) {
   EXPECT_EQ(client.query(by_lid), Status::Ok);
 }
 
+TEST(KernelSa, AConnectionTakesItsPathAsItComes) {
+  SaWorld w;
+  CmClient server(w, 1);
+  CmClient client(w, 0);
+  al::Sa sa(client.ca);
+  EXPECT_EQ(client.run([&](io::IrpRef irp) { sa.open(std::move(irp)); }), Status::Ok);
+  const al::SaPathIn where{1, w.gid(1)};
+  al::SaPath path;
+  ASSERT_EQ(client.run([&](io::IrpRef irp) { sa.query_path(where, path, std::move(irp)); }),
+            Status::Ok)
+      << client.last_reason;
+  GetRequest request;
+  request.begin(server, server.listen(kService));
+  Connect connect;
+  connect.in = connect_in(w, 0, 1);
+  connect.in.path = path.path;
+  connect.in.path_mtu = path.mtu;
+  connect.begin(client);
+  ASSERT_TRUE(w.comes([&] { return request.is_done(); })) << connect.reason();
+  EXPECT_EQ(request.out.path.dlid, w.port(0).lid);
+  EXPECT_EQ(request.out.path.rate, path.path.rate);
+  EXPECT_EQ(request.out.path_mtu, path.mtu);
+  EXPECT_EQ(client.run([&](io::IrpRef irp) { sa.close(std::move(irp)); }), Status::Ok);
+  client.close();
+}
+
 TEST(KernelSa, AServiceLeadsToItsPortWhileItIsRegistered) {
   SaWorld w;
   SaClientOf server(w, 1);

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// SaWorld: a ServicesWorld with the subnet administrator, its client, and kernel clients of that
+// SaWorld: a CmWorld with the subnet administrator, its client, and kernel clients of that
 // (al/sa.h).
 #pragma once
 
 #include "al/sa.h"
+#include "cm_world.h"
 #include "services/sa/gsi_sa_client.h"
 #include "services/sa/sa_device.h"
 #include "services/sa/sa_service.h"
-#include "services_world.h"
 
 #include <fmt/format.h>
 
@@ -17,23 +17,23 @@
 
 namespace ib::services::test {
 
-class SaWorld : public ServicesWorld {
+class SaWorld : public CmWorld {
  public:
   explicit SaWorld(verbs::LinkLayer link_layer = verbs::LinkLayer::InfiniBand)
-      : ServicesWorld(link_layer) {
-    service.emplace(*gsi, bench.fabric, bench.executor, SaService::Options{});
+      : CmWorld(link_layer) {
+    administrator.emplace(*gsi, bench.fabric, bench.executor, SaService::Options{});
     std::string reason;
-    auto made = GsiSaClient::create(*gsi, *service, bench.fabric, bench.executor, {}, reason);
+    auto made = GsiSaClient::create(*gsi, *administrator, bench.fabric, bench.executor, {}, reason);
     EXPECT_TRUE(made.has_value()) << reason;
     client = *std::move(made);
-    device.emplace(*client, *gsi, bench.fabric, bench.executor);
-    system.sa = &device->device();
+    sa_device.emplace(*client, *gsi, bench.fabric, bench.executor);
+    system.sa = &sa_device->device();
   }
   ~SaWorld() {
     run();  // no node is just being opened
-    device.reset();
+    sa_device.reset();
     client.reset();
-    service.reset();
+    administrator.reset();
   }
   verbs::Gid gid(std::size_t i) { return port(i).gid(); }
   static verbs::Gid mgid(std::uint8_t last = 1) {
@@ -43,14 +43,14 @@ class SaWorld : public ServicesWorld {
   }
   // The number of records that the subnet administrator holds for all ports.
   std::size_t held() const {
-    const sa::Server& server = service->server();
+    const sa::Server& server = administrator->server();
     return server.groups().membership_count() + server.services().count() +
            server.subscriptions().count();
   }
 
-  std::optional<SaService> service;
+  std::optional<SaService> administrator;
   std::unique_ptr<SaClient> client;
-  std::optional<SaDevice> device;
+  std::optional<SaDevice> sa_device;
 };
 
 // A kernel client on node `node` that has opened its HCA and the device there.
