@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""Connections by librdmacm beside TCP's on loopback: the time of one, and 20,000 at a time. Part of bench/run."""
+"""Connections by librdmacm beside TCP's on loopback, and of kernel clients: the time of one, how many a second, and
+20,000 at a time. Part of bench/run."""
 import contextlib
 import json
 import subprocess
@@ -11,6 +12,9 @@ COUNT = 1000
 # name of the kind: how many are under way at a time
 WAYS = {"": (1, "one at a time"), "_many": (50, "50 at a time")}
 COLUMNS = {"us": "time of each", "p50_us": "median until it is established", "p99_us": "99th percentile"}
+
+# The benchmark of services_bench: two kernel clients of one softibd, in virtual time.
+KERNEL = "connections a second, kernel clients"
 
 RATIOS = [
     ("connection by librdmacm / by TCP", "connection_us", "tcp_connection_us", "<=", 2.0),
@@ -68,6 +72,13 @@ class Figures:
                     prefix = "tcp_connection" if kind == "tcp" else "connection"
                     yield (f"{prefix}{way}_{column}", "us", f"connect {what}, {words}: {title}",
                            lambda k=kind, w=way, c=column: self.sample(k, w, c))
+        yield ("kernel_connections_per_s", "per_s", "connect and disconnect two kernel clients: how many",
+               kernel_connections)
+
+
+def kernel_connections():
+    rows = measure.micro_benchmark("services_bench", 0.2)
+    return next(1e9 / row["real_time"] for row in rows if row["name"] == KERNEL)
 
 
 def many_connections(fabric, count, outstanding=64):

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// The part of fmt 9 that is not a template, compiled into our programs (IB_SELF_CONTAINED). Debian
-// has it as a shared library only; FMT_HEADER_ONLY everywhere triples the compile time of each
-// file.
+// The part of fmt 9 that is not a template, compiled into our programs and libraries. Debian has it
+// as a shared library only; FMT_HEADER_ONLY doubles the compile time of each file that formats.
 #include <fmt/format-inl.h>
 
 FMT_BEGIN_NAMESPACE

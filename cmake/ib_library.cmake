@@ -9,8 +9,7 @@
 #   -> <build>/lib/lib<name>.so, for foreign programs: has its own libstdc++ and hides everything from static
 #   libraries, the layers included. So its exports must be defined in SOURCES, with
 #   __attribute__((visibility("default"))) or in the version script (which must end with `local: *`). Do not
-#   use shared C++ libraries (ib::fmt, ib::spdlog) in it: they load the other libstdc++; use
-#   fmt::fmt-header-only.
+#   use shared C++ libraries (ib::spdlog) in it: they load the other libstdc++.
 function(ib_layer_targets out name)  # ARGN: layers
   set(targets "")
   foreach(layer IN LISTS ARGN)
@@ -34,6 +33,11 @@ function(ib_library layer)
     endif()
   endforeach()
   ib_layer_targets(needs ${layer} ${A_DEPENDS})
+  set(kind data)
+  if(layer IN_LIST IB_CONTROL_LAYERS)
+    set(kind control)
+  endif()
+  ib_join(A_SOURCES ib_${layer} ${kind})
   if(A_SOURCES)
     add_library(ib_${layer} STATIC ${A_SOURCES})
     ib_precompile(ib_${layer} library)
@@ -46,6 +50,9 @@ function(ib_library layer)
   target_link_libraries(ib_${layer} ${scope} ${needs} ib_options ${A_LIBS})
   if(A_OWN_LIBS)
     target_link_libraries(ib_${layer} PRIVATE ${A_OWN_LIBS})
+  endif()
+  if(IB_KIND_${layer} STREQUAL pure AND IB_SANITIZE MATCHES thread)
+    set(A_TESTS "")  # one thread, no lock: nothing for this sanitizer
   endif()
   if(A_TESTS)
     ib_test(${layer}_test LABEL unit SOURCES ${A_TESTS} DEPENDS ${layer})
@@ -76,6 +83,7 @@ function(ib_shared_library name)
     message(FATAL_ERROR "ib_shared_library(${name}): unknown: '${A_UNPARSED_ARGUMENTS}'")
   endif()
   ib_layer_targets(needs ${name} ${A_DEPENDS})
+  ib_join(A_SOURCES ${name} data)
   add_library(${name} MODULE ${A_SOURCES})
   set_target_properties(${name} PROPERTIES PREFIX lib)
   target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR}/src)

@@ -1,8 +1,12 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 # ib_test(<name> LABEL unit|conformance SOURCES ... [DEPENDS <layers>] [LIBS ...] [ARGS ...] [TIMEOUT s])
 #   One GoogleTest executable, <build>/test-bin/<name>, and one ctest.
-# ib_system_test(<name> SCRIPT <file.py|file.sh> [ARGS ...] [TIMEOUT s] [SERIAL])
-#   A script against the built programs. Environment: SOFTIB_BUILD, SOFTIB_BIN, SOFTIB_LIB, SOFTIB_SOURCE.
+# ib_system_test(<name> SCRIPT <file.py|file.sh> [ARGS ...] [TIMEOUT s] [SLOTS n | ALONE] [LOCKS ...])
+#   A script against the built programs. scripts/test has two places for each core, since most tests wait most of the
+#   time. SLOTS: how many of them this test takes: 1 (the default), 2 if its programs work about half of the time, 3 if
+#   they poll, so that on two cores one that waits fits beside it. ALONE: beside no other test. LOCKS: what the machine
+#   has once.
+#   Environment: SOFTIB_BUILD, SOFTIB_BIN, SOFTIB_LIB, SOFTIB_SOURCE.
 #   Exit 77 after printing the reason = skipped. Not registered under sanitizers: it would preload
 #   instrumented libraries into foreign programs.
 set(IB_TEST_ENVIRONMENT "ASAN_OPTIONS=detect_stack_use_after_return=1:strict_string_checks=1"
@@ -40,6 +44,7 @@ function(ib_test name)
     return()
   endif()
   ib_layer_targets(needs ${name} ${A_DEPENDS})
+  ib_join(A_SOURCES ${name} test)
   add_executable(${name} ${A_SOURCES})
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/test-bin)
   target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR}/src ${CMAKE_SOURCE_DIR})
@@ -49,7 +54,7 @@ function(ib_test name)
 endfunction()
 
 function(ib_system_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 A "SERIAL" "SCRIPT;TIMEOUT" "ARGS")
+  cmake_parse_arguments(PARSE_ARGV 1 A "ALONE" "SCRIPT;TIMEOUT;SLOTS" "ARGS;LOCKS")
   if(A_UNPARSED_ARGUMENTS OR NOT A_SCRIPT)
     message(FATAL_ERROR "ib_system_test(${name}): needs SCRIPT <file>; unknown: '${A_UNPARSED_ARGUMENTS}'")
   endif()
@@ -66,7 +71,11 @@ function(ib_system_test name)
   set_property(TEST ${name} APPEND PROPERTY ENVIRONMENT SOFTIB_BUILD=${CMAKE_BINARY_DIR}
     SOFTIB_BIN=${CMAKE_BINARY_DIR}/bin SOFTIB_LIB=${CMAKE_BINARY_DIR}/lib
     SOFTIB_SOURCE=${CMAKE_SOURCE_DIR} PYTHONDONTWRITEBYTECODE=1)
-  set_tests_properties(${name} PROPERTIES RUN_SERIAL ${A_SERIAL})
+  set_tests_properties(${name} PROPERTIES RUN_SERIAL ${A_ALONE} RESOURCE_LOCK "${A_LOCKS}")
+  if(A_SLOTS)
+    math(EXPR cost "1000 * ${A_SLOTS}")  # these start first, and the others fill the places beside them
+    set_tests_properties(${name} PROPERTIES PROCESSORS ${A_SLOTS} COST ${cost})
+  endif()
 endfunction()
 
 # Google Benchmark, <build>/test-bin/<name>; its ctest only checks that it runs.
@@ -86,7 +95,7 @@ endfunction()
 # A fuzzer defines LLVMFuzzerTestOneInput. With IB_FUZZ it is linked with libFuzzer, else with fuzz/replay_main.cpp,
 # which replays fuzz/corpus/<name>/* and a few seeded inputs. Both are a ctest.
 function(ib_fuzzer name source)  # ARGN: what to link
-  if(NOT BUILD_TESTING OR (NOT IB_UNIT_TESTS AND NOT IB_FUZZ))
+  if(NOT BUILD_TESTING OR (NOT IB_UNIT_TESTS AND NOT IB_FUZZ) OR IB_SANITIZE MATCHES thread)  # it has one thread
     return()
   endif()
   set(corpus ${CMAKE_SOURCE_DIR}/fuzz/corpus/${name})

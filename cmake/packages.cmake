@@ -30,16 +30,21 @@ add_library(ib::toml ALIAS ib_toml)
 target_include_directories(ib_toml SYSTEM INTERFACE ${IB_TOML_DIR})
 target_compile_definitions(ib_toml INTERFACE TOML_EXCEPTIONS=0)
 
-# Debian 12 and 13 have different versions of these two libraries, so a program that links them runs on one only.
-# fmt_static.cpp supports fmt 9.
-if(IB_SELF_CONTAINED AND fmt_VERSION VERSION_GREATER_EQUAL 9 AND fmt_VERSION VERSION_LESS 10)
+# The part of fmt 9 that is not a template, compiled once: header-only it is compiled in each file that formats, which
+# doubles their time, and Debian's shared library would bring a second libstdc++ into programs (cmake/ib_library.cmake).
+if(fmt_VERSION VERSION_GREATER_EQUAL 9 AND fmt_VERSION VERSION_LESS 10)
   add_library(ib_fmt STATIC ${CMAKE_SOURCE_DIR}/cmake/fmt_static.cpp)
+  add_library(ib::fmt ALIAS ib_fmt)
+else()
+  add_library(ib::fmt ALIAS fmt::fmt-header-only)
+endif()
+
+# Debian 12 and 13 have different versions of spdlog and fmt, so a program that links them runs on one only.
+if(IB_SELF_CONTAINED AND TARGET ib_fmt)
   add_library(ib_spdlog INTERFACE)  # headers only; not spdlog::spdlog_header_only, which links fmt::fmt
   target_compile_definitions(ib_spdlog INTERFACE SPDLOG_FMT_EXTERNAL)
   target_link_libraries(ib_spdlog INTERFACE ib_fmt Threads::Threads)
-  add_library(ib::fmt ALIAS ib_fmt)
   add_library(ib::spdlog ALIAS ib_spdlog)
 else()
-  add_library(ib::fmt ALIAS fmt::fmt)
   add_library(ib::spdlog ALIAS spdlog::spdlog)
 endif()

@@ -13,7 +13,7 @@
 // port is down, or this Sa is not open), AccessDenied (partitions or keys forbid it), Timeout (no
 // answer), InsufficientResources (a limit of the subnet administrator or of this client),
 // DeviceRemoved (also: the HCA sleeps), Cancelled. The reason says who refused and what to check.
-// What does not end with Ok leaves nothing behind.
+// A request that does not end with Ok leaves nothing behind.
 //
 // Thread rule: the executor's thread, dispatch level.
 #pragma once

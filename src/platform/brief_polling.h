@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // When a thread that waits for a message polls for a moment before it sleeps.
 //
-// Sleeping and waking cost several microseconds, more than the work of most control requests, and a
-// client that sends one request after the other meets them twice for each. Polling is worthwhile if
-// the last waits were short and polling helps: where both sides share a processor it never does, so
-// each miss doubles the number of waits that sleep at once. A thread with long waits never polls.
+// Sleeping and waking cost several microseconds, in virtual machines tens of them, more than the
+// work of most control requests, and a client that sends one request after the other meets them
+// twice for each. Polling is worthwhile if the last waits were short and polling helps: where both
+// sides share a processor it never does, so each miss doubles the number of waits that sleep at
+// once, and each hit halves it. A thread with long waits never polls.
 //
 // Pure: the caller has the clock. Thread rule: one thread at a time; a copy is a value.
 #pragma once
@@ -18,10 +19,11 @@ namespace ib::platform {
 
 class BriefPolling {
  public:
-  // The time to poll before sleep.
-  static constexpr Duration kBudget = std::chrono::microseconds(10);
+  // The time to poll before sleep. Longer than it takes the other side to wake: if both sides give
+  // up before the other one is awake, both sleep in every wait.
+  static constexpr Duration kBudget = std::chrono::microseconds(30);
   // A sleep up to this time was short: longer than the budget, since waking is part of it.
-  static constexpr Duration kShortSleep = std::chrono::microseconds(60);
+  static constexpr Duration kShortSleep = std::chrono::microseconds(100);
   // The most waits that sleep at once after a miss.
   static constexpr std::uint16_t kMostSkipped = 128;
 
@@ -34,7 +36,7 @@ class BriefPolling {
     return false;
   }
 
-  void hit() { skipped_ = 0; }
+  void hit() { skipped_ /= 2; }
   void missed() {
     skipped_ = static_cast<std::uint16_t>(
         std::clamp<std::uint32_t>(2u * skipped_, 1u, std::uint32_t{kMostSkipped}));

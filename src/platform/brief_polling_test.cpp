@@ -49,16 +49,36 @@ TEST(BriefPolling, PollsSeldomWhereItNeverHits) {
   EXPECT_EQ(polls(polling, 10 * (BriefPolling::kMostSkipped + 1), false, 1us), 10);
 }
 
-TEST(BriefPolling, AHitForgetsEarlierMisses) {
+// Returns how many waits sleep at once after one miss.
+int skipped_after_a_miss(BriefPolling& polling) {
+  while (!polling.should_poll()) {}
+  polling.missed();
+  int count = 0;
+  while (!polling.should_poll()) ++count;
+  return count;
+}
+
+TEST(BriefPolling, EachHitHalvesWhatEachMissDoubles) {
   BriefPolling polling;
   polling.slept(1us);
   (void)polls(polling, 1000, false, 1us);
-  while (!polling.should_poll()) {}
+  EXPECT_EQ(skipped_after_a_miss(polling), BriefPolling::kMostSkipped);
   polling.hit();
-  ASSERT_TRUE(polling.should_poll());
-  polling.missed();
-  EXPECT_FALSE(polling.should_poll());
-  EXPECT_TRUE(polling.should_poll());
+  polling.hit();
+  EXPECT_EQ(skipped_after_a_miss(polling), BriefPolling::kMostSkipped / 2);
+  for (int hits = 0; hits < 8; ++hits) polling.hit();
+  EXPECT_EQ(skipped_after_a_miss(polling), 1);
+}
+
+TEST(BriefPolling, PollsSeldomWhereItSeldomHits) {
+  BriefPolling polling;
+  polling.slept(1us);
+  int count = 0;
+  for (int wait = 0; wait < 10000; ++wait) {
+    if (!polling.should_poll()) continue;
+    ++count % 3 == 0 ? polling.hit() : polling.missed();
+  }
+  EXPECT_LT(count, 10000 / 64);
 }
 
 }  // namespace

@@ -601,7 +601,7 @@ TEST(KernelCmDrops, HaveALineThatSaysWhoSentWhatAndWhy) {
   EXPECT_NE(w.drops[2].find("a DREP that does not fit the state of its connection: "),
             std::string::npos)
       << w.drops[2];
-  // What is answered has no line. (The answer has: nobody on node 0 has asked.)
+  // A DREQ that is answered has no line. (The answer has: no DREQ of node 0 waits for it.)
   send(encode(cm::Dreq{{1, 0x1111, 0x2222}, 5, {}}));
   ASSERT_EQ(w.drops.size(), 4u);
   EXPECT_TRUE(w.drops[3].starts_with("port 1 of softib0 of node0 dropped a DREP that names"))

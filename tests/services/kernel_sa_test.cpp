@@ -43,7 +43,7 @@ TEST(KernelSa, APathIsQueriedOnceAndThenComesFromTheCache) {
   EXPECT_EQ(client.path.path.dgid, w.gid(1));
   ASSERT_EQ(client.query(by_lid), Status::Ok);
   EXPECT_TRUE(client.was_at_once);
-  // The port changes: both are asked for again, and told why there is none.
+  // The port changes: both are queried again, and the client is told why there is none.
   w.set_port(1, false);
   EXPECT_EQ(client.query(by_gid), Status::NotFound);
   EXPECT_EQ(client.query(by_lid), Status::NotFound);

@@ -41,7 +41,7 @@ class SaWorld : public CmWorld {
     result[15] = last;
     return result;
   }
-  // What the subnet administrator holds for all ports.
+  // The number of records that the subnet administrator holds for all ports.
   std::size_t held() const {
     const sa::Server& server = administrator->server();
     return server.groups().membership_count() + server.services().count() +

@@ -21,7 +21,7 @@ import tempfile
 import harness
 from harness import Failed, Skipped
 
-SUITE = pathlib.Path(__file__).resolve().parent / "pyverbs_suite"
+OURS = pathlib.Path(__file__).resolve().parent / "pyverbs_suite"
 SUITE = pathlib.Path("/usr/share/doc/rdma-core/tests")
 PYTHON = "/usr/bin/python3"  # pyverbs is built for Debian's python
 NOT_GENERIC = re.compile(r"^test_(mlx5|efa|cuda)")
@@ -124,9 +124,9 @@ class Expected:
 
 
 def expected_skips():
-    lines = (SUITE / "skips.txt").read_text().splitlines()
+    lines = (OURS / "skips.txt").read_text().splitlines()
     if harness.ETHERNET:
-        lines += (SUITE / "ethernet_skips.txt").read_text().splitlines()
+        lines += (OURS / "ethernet_skips.txt").read_text().splitlines()
     return [Expected(line, n) for n, line in enumerate(lines, 1) if line.strip() and not line.startswith("#")]
 
 
@@ -225,7 +225,7 @@ def test(report, user):
     everything = {}
     try:
         modules = unpack(folder)
-        shutil.copy(SUITE / "driver.py", folder / "driver.py")
+        shutil.copy(OURS / "driver.py", folder / "driver.py")
         os.chmod(folder / "driver.py", 0o644)
         with huge_pages(), harness.Fabric(nodes=1, user=user) as fabric:
             for module, names in sorted(modules.items()):

@@ -178,7 +178,7 @@ TEST(Flood, OfDatagramRequestsLeavesTheBacklogToOtherPorts) {
   }
   world.inject(1, encode(req), 2);
   ASSERT_EQ(z.events.size(), 3u);
-  // What was answered has left its place, also one of another port.
+  // A request that was answered has left its place, also one of another port.
   const SidrId last = std::get<SidrRequested>(z.events.back()).id;
   EXPECT_EQ(z.engine.answer_sidr(last, {}, world.now), Status::Ok);
   ++req.request_id;

@@ -20,34 +20,24 @@ constexpr std::uint64_t bits(std::uint64_t value, unsigned count) {
 }
 
 // Returns 0 if the descriptor is not a socket.
-std::uint64_t describe(int fd) {
+std::uint64_t describe(int fd, int process) {
   struct ::statx now;
   if (fd > kMostDescriptor || sys::stat(fd, "", AT_EMPTY_PATH, now) != 0) return 0;
   if (!S_ISSOCK(now.stx_mode)) return 0;
-  const auto process = static_cast<std::uint64_t>(sys::process_id());
   return static_cast<std::uint64_t>(fd) << (kProcessBits + kInodeBits) |
-         bits(process, kProcessBits) << kInodeBits | bits(now.stx_ino, kInodeBits);
-}
-
-// Above the numbers that programs get, if the limit allows it.
-int move_up(int fd) {
-  for (const int lowest : {1000, 200}) {
-    const int moved = sys::fcntl(fd, F_DUPFD_CLOEXEC, lowest);
-    if (moved < 0) continue;
-    sys::close(fd);
-    return moved;
-  }
-  return -1;
+         bits(static_cast<std::uint64_t>(process), kProcessBits) << kInodeBits |
+         bits(now.stx_ino, kInodeBits);
 }
 
 }  // namespace
 
-CommandConnection::CommandConnection() {
+CommandConnection::CommandConnection(int process) : process_(process) {
   const std::uint64_t word = kept.exchange(0, std::memory_order_acq_rel);
   const auto fd = static_cast<int>(word >> (kProcessBits + kInodeBits));
-  if (word != 0 && describe(fd) == word) {
+  if (word != 0 && describe(fd, process) == word) {
     socket_ = fd;
     was_kept_ = true;
+    word_ = word;
     return;
   }
   socket_ = remote::connect(why_);
@@ -59,13 +49,15 @@ CommandConnection::~CommandConnection() {
 
 void CommandConnection::keep() {
   if (!was_kept_) {
-    const int moved = move_up(socket_);
+    const int moved = sys::duplicate_high(socket_);
     if (moved < 0) return;
+    sys::close(socket_);
     socket_ = moved;
+    word_ = describe(socket_, process_);
   }
+  // One that was kept is as it was, or the next check of it fails.
   std::uint64_t none = 0;
-  const std::uint64_t word = describe(socket_);
-  if (word != 0 && kept.compare_exchange_strong(none, word, std::memory_order_acq_rel)) {
+  if (word_ != 0 && kept.compare_exchange_strong(none, word_, std::memory_order_acq_rel)) {
     socket_ = -1;
   }
 }

@@ -7,11 +7,13 @@
 
 #include "host_abi/preload/remote.h"
 
+#include <cstdint>
+
 namespace ib::host_abi::preload {
 
 class CommandConnection {
  public:
-  CommandConnection();
+  explicit CommandConnection(int process);  // the calling one's id
   CommandConnection(const CommandConnection&) = delete;
   CommandConnection& operator=(const CommandConnection&) = delete;
   ~CommandConnection();  // closes it, unless keep()
@@ -25,8 +27,10 @@ class CommandConnection {
   void renew();
 
  private:
+  int process_;
   int socket_ = -1;
   bool was_kept_ = false;
+  std::uint64_t word_ = 0;  // describes it
   remote::Reply why_ = remote::Reply::Ok;
 };
 

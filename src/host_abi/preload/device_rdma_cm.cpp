@@ -10,10 +10,12 @@
 #include "host_abi/preload/command_connection.h"
 #include "host_abi/preload/device_kinds.h"
 #include "host_abi/preload/fd_table.h"
+#include "host_abi/preload/held_file.h"
 #include "host_abi/preload/remote.h"
 #include "host_abi/preload/system_calls.h"
 #include "linux/client/brief_receive.h"
 
+#include <pthread.h>
 #include <sys/uio.h>
 
 #include <algorithm>
@@ -107,14 +109,23 @@ struct Extra {
   int from_fd = -1;
 };
 
+// One command of the program, and its process.
+struct Command {
+  const void* data = nullptr;
+  std::size_t size = 0;
+  std::uint32_t file = 0;
+  int process = 0;
+  // The kernel copies between addresses of this process: a filter of system calls may forbid it.
+  bool may_copy = false;
+};
+
 constexpr char kZeros[kRdmaCmBytes] = {};
 
 iovec part(const void* data, std::size_t size) {
   return {const_cast<void*>(data), size};  // sendmsg() only reads
 }
 
-int send_command(int socket, std::uint32_t file, const void* data, std::size_t size,
-                 const Extra& extra) {
+int send_command(int socket, const Command& command, const Extra& extra) {
   struct {
     RequestHeader header;
     std::uint32_t file;
@@ -126,14 +137,15 @@ int send_command(int socket, std::uint32_t file, const void* data, std::size_t s
   static_assert(sizeof head == sizeof(RequestHeader) + offsetof(RdmaCmIn, bytes));
   head.header = {sizeof(RequestHeader) + sizeof(RdmaCmIn), static_cast<std::uint32_t>(Code::RdmaCm),
                  1, 0, 0};
-  head.file = file;
+  head.file = command.file;
   head.from_file = extra.from_file;
-  head.size = size;
+  head.size = command.size;
   head.option_size = extra.option_size;
-  const std::size_t sent = std::min(size, kRdmaCmBytes);
+  const std::size_t sent = std::min(command.size, kRdmaCmBytes);
   const std::size_t option = std::min<std::size_t>(extra.option_size, kRdmaCmBytes);
-  iovec parts[] = {part(&head, sizeof head), part(data, sent), part(kZeros, kRdmaCmBytes - sent),
-                   part(extra.option, option), part(kZeros, kRdmaCmBytes - option)};
+  iovec parts[] = {part(&head, sizeof head), part(command.data, sent),
+                   part(kZeros, kRdmaCmBytes - sent), part(extra.option, option),
+                   part(kZeros, kRdmaCmBytes - option)};
   msghdr message{};
   message.msg_iov = parts;
   message.msg_iovlen = std::size(parts);
@@ -165,76 +177,101 @@ ssize_t receive_parts(int socket, iovec* parts, std::size_t count, int flags) {
 std::atomic<platform::BriefPolling> command_polling;
 static_assert(decltype(command_polling)::is_always_lock_free);
 
-ssize_t peek_at_answer(int socket, iovec* parts) {
+ssize_t wait_for_answer(int socket, iovec* parts, std::size_t count, int flags) {
   platform::BriefPolling polling = command_polling.load(std::memory_order_relaxed);
   const ssize_t got = os::receive_briefly(
-      polling, [&](int more) { return receive_parts(socket, parts, 1, MSG_PEEK | more); });
+      polling, [&](int more) { return receive_parts(socket, parts, count, flags | more); });
   command_polling.store(polling, std::memory_order_relaxed);
   return got;
 }
 
-int receive_answer(int socket, Answer& answer) {
-  constexpr std::size_t kHead = sizeof(ReplyHeader) + offsetof(RdmaCmOut, bytes);
+constexpr std::size_t kHead = sizeof(ReplyHeader) + offsetof(RdmaCmOut, bytes);
+
+void* place_of(const RdmaCmOut& out) {
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): the ABI has pointers as 64-bit integers
+  return reinterpret_cast<void*>(static_cast<std::uintptr_t>(out.address));
+}
+
+// Where the data of an answer go is in the answer: it is looked at before it is received.
+int receive_twice(int socket, Answer& answer) {
   iovec parts[] = {{&answer, kHead}, {}};
-  if (peek_at_answer(socket, parts) != kHead || answer.header.status != 0) return EIO;
+  if (wait_for_answer(socket, parts, 1, MSG_PEEK) != kHead || answer.header.status != 0) return EIO;
   if (answer.out.size == 0) {
     return receive_parts(socket, parts, 1, 0) == kHead ? 0 : EIO;
   }
-  // NOLINTNEXTLINE(performance-no-int-to-ptr): the ABI has pointers as 64-bit integers
-  parts[1].iov_base = reinterpret_cast<void*>(static_cast<std::uintptr_t>(answer.out.address));
-  parts[1].iov_len = answer.out.size;
+  parts[1] = {place_of(answer.out), answer.out.size};
   const ssize_t whole = static_cast<ssize_t>(kHead + answer.out.size);
   if (receive_parts(socket, parts, 2, 0) == whole) return 0;
   return errno == EFAULT ? EFAULT : EIO;
 }
 
+// In one call, where the kernel may copy the data to the program afterwards.
+int receive_answer(int socket, const Command& command, Answer& answer) {
+  if (!command.may_copy) return receive_twice(socket, answer);
+  iovec all{&answer, sizeof answer};
+  const ssize_t got = wait_for_answer(socket, &all, 1, 0);
+  if (got < static_cast<ssize_t>(kHead) || answer.header.status != 0) return EIO;
+  const std::size_t size = answer.out.size;
+  if (size > answer.out.bytes.size() || got < static_cast<ssize_t>(kHead + size)) return EIO;
+  if (size == 0) return 0;
+  const iovec from{answer.out.bytes.data(), size};
+  const iovec to{place_of(answer.out), size};
+  const ssize_t copied = sys::write_own_memory(command.process, to, from);
+  return copied == static_cast<ssize_t>(size) ? 0 : EFAULT;
+}
+
 // Returns 0 if softibd has executed the command (or needs more for it), or an error number.
-int exchange(std::uint32_t file, const void* data, std::size_t size, const Extra& extra,
-             Answer& answer) {
-  CommandConnection connection;
+int exchange(const Command& command, const Extra& extra, Answer& answer) {
+  CommandConnection connection(command.process);
   const auto none = [&connection] {
     return connection.why() == remote::Reply::NoDescriptor ? EMFILE : EIO;
   };
   if (connection.socket() < 0) return none();
-  int error = send_command(connection.socket(), file, data, size, extra);
+  int error = send_command(connection.socket(), command, extra);
   if (error == EIO && connection.was_kept()) {  // it is dead: the request was not sent
     connection.renew();
     if (connection.socket() < 0) return none();
-    error = send_command(connection.socket(), file, data, size, extra);
+    error = send_command(connection.socket(), command, extra);
   }
-  if (error == 0) error = receive_answer(connection.socket(), answer);
+  if (error == 0) error = receive_answer(connection.socket(), command, answer);
   if (error == 0) connection.keep();
   return error;
 }
 
-// One message that said that there are events.
-void take_notice(int fd) {
-  if (fds::device(fd) != &kRdmaCm) return;  // closed meanwhile
+// One message that said that there are events, unless the descriptor, which was not held during the
+// command, is closed by now or another file's.
+void take_notice(HeldFile& held, int fd, std::uint32_t file) {
+  if (!held.holds()) {
+    held.hold(fd);
+    if (fds::device(fd) != &kRdmaCm || fds::find(fd).number != file) return;
+  }
   char byte;
   iovec parts[] = {{&byte, sizeof byte}};
-  static_cast<void>(receive_parts(fd, parts, 1, MSG_DONTWAIT));
+  static_cast<void>(receive_parts(held.fd(), parts, 1, MSG_DONTWAIT));
 }
 
 // Waits for an event as the descriptor says: EAGAIN, EINTR, or 0. Calls libc's recv(), since a
 // thread that waits here may be cancelled.
-int wait_for_event(int fd) {
+int wait_for_event(HeldFile& held) {
   char byte;
-  const ssize_t got = ::recv(fd, &byte, sizeof byte, MSG_PEEK);
+  ssize_t got = -1;
+  pthread_cleanup_push(&HeldFile::release, &held);
+  got = ::recv(held.fd(), &byte, sizeof byte, MSG_PEEK);
+  pthread_cleanup_pop(0);
   if (got > 0) return 0;
   return got == 0 ? EIO : errno == ECONNRESET ? EIO : errno;
 }
 
-// Whether the command waits for an event: GET_EVENT. It waits before anything else, so that it
-// holds the open file like a call of the kernel's when another thread closes the descriptor
-// meanwhile.
-bool is_get_event(const void* data, std::size_t size) {
-  constexpr std::uint32_t kGetEvent = 12;
+// The number of the command, or 0 if it cannot be read: then the kernel finds out why, as it sends
+// the command.
+std::uint32_t code_of(Command& command) {
   std::uint32_t code = 0;
-  if (size < sizeof code) return false;
+  if (command.size < sizeof code) return 0;
   const iovec to{&code, sizeof code};
-  const iovec from = part(data, sizeof code);
+  const iovec from = part(command.data, sizeof code);
   // Fails, and raises no signal, if the program has no such memory.
-  return sys::read_own_memory(to, from) == sizeof code && code == kGetEvent;
+  command.may_copy = sys::read_own_memory(command.process, to, from) == sizeof code;
+  return command.may_copy ? code : 0;
 }
 
 // Fills in what softibd needs. Returns an error number.
@@ -253,28 +290,45 @@ int add(const RdmaCmOut& out, Extra& extra) {
   return 0;
 }
 
-ssize_t write_command(int fd, const void* data, std::size_t size) {
-  const std::uint32_t file = fds::find(fd).number;
+// Executes it; GET_EVENT, and only that, is executed again for as long as there is no event.
+ssize_t execute(const Command& command, int fd, HeldFile& held) {
   Extra extra;
-  if (is_get_event(data, size)) {
-    if (const int error = wait_for_event(fd); error != 0) return fail(error);
-  }
   for (;;) {
     Answer answer{};
-    int error = exchange(file, data, size, extra, answer);
-    if ((answer.out.flags & rdma_cm_flag::kDrained) != 0) take_notice(fd);
-    if ((answer.out.flags & rdma_cm_flag::kOldFileDrained) != 0) take_notice(extra.from_fd);
+    int error = exchange(command, extra, answer);
+    if ((answer.out.flags & rdma_cm_flag::kDrained) != 0) take_notice(held, fd, command.file);
+    if ((answer.out.flags & rdma_cm_flag::kOldFileDrained) != 0) {
+      HeldFile none;
+      take_notice(none, extra.from_fd, extra.from_file);
+    }
     if (error != 0) return fail(error);
     if (answer.out.need != RdmaCmNeed::Nothing) {
       error = add(answer.out, extra);
       if (error != 0) return fail(error);
-    } else if (answer.out.result == -EAGAIN) {  // GET_EVENT, and another thread was faster
-      error = wait_for_event(fd);
+    } else if (answer.out.result == -EAGAIN) {  // another thread was faster, or its id has ended
+      held.hold(fd);
+      error = wait_for_event(held);
       if (error != 0) return fail(error);
     } else {
-      return answer.out.result == 0 ? static_cast<ssize_t>(size) : fail(-answer.out.result);
+      return answer.out.result == 0 ? static_cast<ssize_t>(command.size) : fail(-answer.out.result);
     }
   }
+}
+
+ssize_t write_command(int fd, const void* data, std::size_t size) {
+  constexpr std::uint32_t kGetEvent = 12;
+  Command command{data, size, fds::find(fd).number, sys::process_id(), false};
+  HeldFile held;
+  // GET_EVENT waits before anything else, and looks for events once one is there.
+  const bool waits = code_of(command) == kGetEvent;
+  if (waits) held.hold(fd);
+  // Another thread may have closed it, or replaced it, before it was held.
+  const fds::Entry now = fds::find(fd);
+  if (now.device != &kRdmaCm || now.number != command.file) return fail(EBADF);
+  if (waits) {
+    if (const int error = wait_for_event(held); error != 0) return fail(error);
+  }
+  return execute(command, fd, held);
 }
 
 // The kernel's result for a device without read().

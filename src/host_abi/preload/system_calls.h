@@ -13,6 +13,7 @@
 #include <cerrno>
 #include <cstddef>
 #include <ctime>
+#include <initializer_list>
 
 namespace ib::host_abi::preload::sys {
 
@@ -40,6 +41,15 @@ inline int seek_to_start(int fd) {
 }
 inline int fcntl(int fd, int command, int argument) {
   return result(::syscall(SYS_fcntl, fd, command, argument));
+}
+// A second descriptor of the same open file, close-on-exec, above the numbers that programs get, if
+// the limit allows it; else -1.
+inline int duplicate_high(int fd) {
+  for (const int lowest : {1000, 200}) {
+    const int made = fcntl(fd, F_DUPFD_CLOEXEC, lowest);
+    if (made >= 0) return made;
+  }
+  return -1;
 }
 inline int memory_file(const char* name) {
   constexpr unsigned kCloseOnExec = 1;  // MFD_CLOEXEC
@@ -89,8 +99,12 @@ inline int set_option(int fd, int name, const void* value, socklen_t length) {
 inline ssize_t send(int fd, const void* data, std::size_t size) {
   return ::syscall(SYS_sendto, fd, data, size, MSG_NOSIGNAL, nullptr, 0);
 }
-inline ssize_t read_own_memory(const iovec& to, const iovec& from) {
-  return ::syscall(SYS_process_vm_readv, process_id(), &to, 1, &from, 1, 0);
+// `process`: process_id(). They fail, and raise no signal, where there is no such memory.
+inline ssize_t read_own_memory(int process, const iovec& to, const iovec& from) {
+  return ::syscall(SYS_process_vm_readv, process, &to, 1, &from, 1, 0);
+}
+inline ssize_t write_own_memory(int process, const iovec& to, const iovec& from) {
+  return ::syscall(SYS_process_vm_writev, process, &from, 1, &to, 1, 0);
 }
 inline ssize_t send_message(int fd, const msghdr* message, int flags) {
   return ::syscall(SYS_sendmsg, fd, message, flags);

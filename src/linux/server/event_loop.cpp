@@ -18,16 +18,22 @@ namespace {
 class LoopTimer : public platform::Timer {
  public:
   LoopTimer(asio::io_context& context, Instant when, platform::Executor::Work work)
-      : timer_(context), work_(std::make_shared<platform::Executor::Work>(std::move(work))) {
-    timer_.expires_at(asio::steady_timer::time_point(when.time_since_epoch()));
-    timer_.async_wait([weak = std::weak_ptr(work_)](const asio::error_code&) {
-      // Expired as it was destroyed: the owner has gone, so the work is dropped.
+      : work_(std::make_shared<platform::Executor::Work>(std::move(work))) {
+    // Expired as it was destroyed: the owner has gone, so the work is dropped.
+    const auto run = [weak = std::weak_ptr(work_)] {
       if (const auto work_now = weak.lock()) (*work_now)();
-    });
+    };
+    // Work that is due needs no timer of the kernel's, which is a system call and a wakeup.
+    if (when <= monotonic_now()) {
+      asio::post(context, run);
+      return;
+    }
+    timer_.emplace(context, asio::steady_timer::time_point(when.time_since_epoch()));
+    timer_->async_wait([run](const asio::error_code&) { run(); });
   }
 
  private:
-  asio::steady_timer timer_;
+  std::optional<asio::steady_timer> timer_;
   std::shared_ptr<platform::Executor::Work> work_;
 };
 

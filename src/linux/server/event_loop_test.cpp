@@ -67,10 +67,13 @@ TEST(EventLoop, ADestroyedTimerDoesNotExpire) {
   EventLoop loop;
   bool expired = false;
   auto doomed = loop.at(loop.now() + 1ms, [&] { expired = true; });
-  auto first = loop.at(loop.now() - 2ms, [&] { doomed.reset(); });
+  std::unique_ptr<platform::Timer> second;
+  auto first = loop.at(loop.now() - 2ms, [&] {
+    doomed.reset();
+    second.reset();
+  });
   // Due in the same turn as the one that destroys it.
-  auto second = loop.at(loop.now() - 1ms, [&] { expired = true; });
-  loop.post([&] { second.reset(); });
+  second = loop.at(loop.now() - 1ms, [&] { expired = true; });
   auto end = loop.at(loop.now() + 3ms, [&] { loop.stop(); });
   loop.run();
   EXPECT_FALSE(expired);

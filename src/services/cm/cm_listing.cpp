@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// What `softib connections` shows of a kernel client.
+// The rows of a kernel client in `softib connections`.
 #include "cm/service_id.h"
 #include "services/cm/cm_file.h"
 #include "services/rdma_cm/connector/ip_cm.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// What the trace says of a MAD that a communication manager drops: who sent what, and why nothing
+// The trace's line about a MAD that a communication manager drops: who sent what, and why nothing
 // came of it.
 #pragma once
 
@@ -19,8 +19,8 @@ enum class CmDrop : std::uint8_t {
 };
 inline constexpr std::size_t kCmDrops = 3;
 
-// From the counters of the engine before and after it got one MAD. Nothing: the MAD was taken, or
-// its sender has been told.
+// From the counters of the engine before and after it got one MAD. Returns nothing if the MAD was
+// taken, or its sender has been told.
 std::optional<CmDrop> drop_of(const cm::Counters& before, const cm::Counters& after);
 
 // "port 1 of softib0 of node0 dropped a DREP that names no connection of its sender: ..., from LID

@@ -77,7 +77,7 @@ void SaDevice::on_port(const GsiPortEvent& event) {
   });
 }
 
-// What ends there may close its file, and open others.
+// A request that ends may close its file, and open others.
 void SaDevice::end_those_of(const fabric::Hca& hca) {
   for (;;) {
     SaFile* next = nullptr;

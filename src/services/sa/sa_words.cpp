@@ -28,7 +28,7 @@ std::string silence(const fabric::Fabric& fabric, const FabricTopology& topology
   return fmt::format("{}: {}", what, administrator_text(fabric, topology, asker));
 }
 
-// What the query says of it.
+// The destination as the query names it.
 std::string destination_text(const SaClient::PathQuery& query) {
   if (!verbs::is_zero(query.dgid)) return verbs::address_text(query.dgid);
   if (query.dlid != 0) return fmt::format("LID {}", query.dlid);

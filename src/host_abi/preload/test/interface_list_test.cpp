@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-#include "host_abi/preload/interface_list.h"
+#include "host_abi/preload/names/interface_list.h"
 
 #include <arpa/inet.h>
 #include <gtest/gtest.h>

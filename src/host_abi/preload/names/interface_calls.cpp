@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // getifaddrs() and freeifaddrs(). A node's addresses are its own in 127.0.0.0/8, where the kernel
 // lists 127.0.0.1 only; libraries that choose among the listed ones would find none to bind to.
-#include "host_abi/preload/interface_list.h"
-#include "host_abi/preload/node_names.h"
+#include "host_abi/preload/names/interface_list.h"
+#include "host_abi/preload/names/node_names.h"
 #include "host_abi/preload/real.h"
 #include "host_abi/preload/remote.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-#include "host_abi/preload/node_names.h"
+#include "host_abi/preload/names/node_names.h"
 
 #include <netinet/in.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // getaddrinfo() and gethostbyname() with its variants: names of the fabric's nodes are names of
 // hosts. The real function gets the node's address instead of its name, and does all the rest.
-#include "host_abi/preload/node_names.h"
+#include "host_abi/preload/names/node_names.h"
 #include "host_abi/preload/real.h"
 #include "host_abi/preload/remote.h"
 #include "host_abi/preload/system_calls.h"

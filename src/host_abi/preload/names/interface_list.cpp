@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-#include "host_abi/preload/interface_list.h"
+#include "host_abi/preload/names/interface_list.h"
 
-#include "host_abi/preload/node_names.h"
+#include "host_abi/preload/names/node_names.h"
 
 #include <arpa/inet.h>
 #include <net/if.h>

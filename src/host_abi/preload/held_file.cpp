@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+#include "host_abi/preload/held_file.h"
+
+#include "host_abi/preload/system_calls.h"
+#include "linux/client/client_fork.h"
+
+#include <sys/single_threaded.h>
+
+namespace ib::host_abi::preload {
+
+void HeldFile::hold(int fd) {
+  if (holds()) return;
+  fd_ = fd;
+  if (__libc_single_threaded != 0) return;
+  const sys::KeepErrno keep;
+  const int own = sys::duplicate_high(fd);
+  if (own < 0) return;
+  fd_ = own;
+  is_own_ = true;
+  is_registered_ = os::close_in_children(own);
+}
+
+void HeldFile::release(void* held_file) {
+  auto& self = *static_cast<HeldFile*>(held_file);
+  if (!self.is_own_) return;
+  self.is_own_ = false;
+  if (self.is_registered_) os::forget_close_in_children(self.fd_);
+  const sys::KeepErrno keep;
+  sys::close(self.fd_);
+}
+
+}  // namespace ib::host_abi::preload

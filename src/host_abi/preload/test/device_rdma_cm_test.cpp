@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// The descriptor of /dev/infiniband/rdma_cm against a stand-in for softibd: what a call of it does
+// while other threads close it, use its number again, fork, or cancel the caller.
+#include "host_abi/preload/device_kinds.h"
+#include "host_abi/preload/fd_table.h"
+#include "host_abi/preload/remote.h"
+#include "verbs/control.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace ib::host_abi::preload {
+namespace {
+
+using namespace verbs::control;
+
+constexpr std::uint32_t kFile = 7;
+constexpr char kEvent[] = "an event";
+
+struct GetEvent {
+  std::uint32_t code = 12;
+  std::uint16_t in = 8;
+  std::uint16_t out = sizeof kEvent;
+  char* response = nullptr;
+};
+
+// Serves one open device, from its own thread, until the last descriptor of it is closed.
+class StandIn {
+ public:
+  // Called for each command: what the answer shall be.
+  std::function<RdmaCmOut(const RdmaCmIn&)> on_command;
+
+  StandIn() {
+    char folder[] = "/tmp/softib-stand-in-XXXXXX";
+    folder_ = ::mkdtemp(folder);
+    const std::string socket = folder_ + "/socket";
+    listener_ = ::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    std::strcpy(address.sun_path, socket.c_str());
+    EXPECT_EQ(::bind(listener_, reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+    EXPECT_EQ(::listen(listener_, 8), 0);
+    std::string variable = "SOFTIB_SOCKET=" + socket;
+    char* entries[] = {variable.data(), nullptr};
+    remote::read_environment(entries);
+    thread_ = std::thread([this] { serve(); });
+  }
+  StandIn(const StandIn&) = delete;
+  StandIn& operator=(const StandIn&) = delete;
+  ~StandIn() {
+    if (thread_.joinable()) thread_.join();
+    for (const int each : connections_) ::close(each);
+    ::close(listener_);
+    std::filesystem::remove_all(folder_);
+  }
+
+  // Returns false if the device was still open after a time that is long enough for anything.
+  bool device_has_ended() {
+    thread_.join();
+    return ended_;
+  }
+  void tell_of_events() { reply(device_, 0, 0, nullptr, 0); }
+
+ private:
+  static constexpr int kLongMs = 20'000;
+
+  static void reply(int to, std::uint64_t tag, std::uint64_t information, const void* data,
+                    std::size_t size) {
+    std::vector<char> message(sizeof(ReplyHeader) + size);
+    ReplyHeader header;
+    header.length = static_cast<std::uint32_t>(message.size());
+    header.tag = tag;
+    header.information = information;
+    std::memcpy(message.data(), &header, sizeof header);
+    if (size > 0) std::memcpy(message.data() + sizeof header, data, size);
+    EXPECT_EQ(::send(to, message.data(), message.size(), MSG_NOSIGNAL),
+              static_cast<ssize_t>(message.size()));
+  }
+
+  void serve() {
+    while (!ended_) {
+      std::vector<pollfd> all{{listener_, POLLIN, 0}};
+      for (const int each : connections_) all.push_back({each, POLLIN, 0});
+      if (::poll(all.data(), all.size(), kLongMs) <= 0) return;
+      if (all[0].revents != 0) connections_.push_back(::accept(listener_, nullptr, nullptr));
+      for (std::size_t i = 1; i < all.size(); ++i) {
+        if (all[i].revents != 0) read_from(all[i].fd);
+      }
+    }
+  }
+
+  void read_from(int connection) {
+    struct {
+      RequestHeader header;
+      RdmaCmIn in;
+    } message{};
+    const ssize_t got = ::recv(connection, &message, sizeof message, 0);
+    if (got <= 0) {
+      if (connection == device_) ended_ = true;
+      std::erase(connections_, connection);
+      ::close(connection);
+    } else if (message.header.code == static_cast<std::uint32_t>(Code::OpenRdmaCm)) {
+      device_ = connection;
+      reply(connection, message.header.tag, kFile, nullptr, 0);
+    } else {
+      const RdmaCmOut out = on_command(message.in);
+      reply(connection, message.header.tag, 0, &out, sizeof out);
+    }
+  }
+
+  std::string folder_;
+  int listener_ = -1;
+  int device_ = -1;
+  std::vector<int> connections_;
+  bool ended_ = false;
+  std::thread thread_;
+};
+
+class PreloadRdmaCm : public ::testing::Test {
+ protected:
+  PreloadRdmaCm() {
+    unsigned number = 0;
+    fd_ = kRdmaCm.open(number, 0);
+    EXPECT_GE(fd_, 0);
+    EXPECT_EQ(number, kFile);
+    fds::mark(fd_, {fds::Kind::Device, number, &kRdmaCm});
+  }
+
+  // As close() does.
+  void close_device() {
+    fds::forget(fd_);
+    ::close(fd_);
+  }
+  ssize_t get_event() {
+    GetEvent command;
+    command.response = event_;
+    return kRdmaCm.write(fd_, &command, sizeof command);
+  }
+  static RdmaCmOut nothing_there() {
+    RdmaCmOut out;
+    out.result = -EAGAIN;
+    return out;
+  }
+  RdmaCmOut the_event(std::uint32_t flags = 0) const {
+    RdmaCmOut out;
+    out.flags = flags;
+    out.address = reinterpret_cast<std::uintptr_t>(event_);
+    out.size = sizeof kEvent;
+    std::memcpy(out.bytes.data(), kEvent, sizeof kEvent);
+    return out;
+  }
+  static std::size_t open_descriptors() {
+    const std::filesystem::directory_iterator all("/proc/self/fd");
+    return static_cast<std::size_t>(std::distance(begin(all), end(all)));
+  }
+
+  StandIn softibd_;
+  int fd_ = -1;
+  char event_[sizeof kEvent] = {};
+};
+
+// As rdma_destroy_event_channel() while another thread is in rdma_get_cm_event(): on Linux the call
+// has the file until it returns.
+TEST_F(PreloadRdmaCm, GetEventGoesOnWhenAnotherThreadClosesTheDescriptor) {
+  int asked = 0;
+  softibd_.on_command = [&](const RdmaCmIn&) {
+    if (++asked == 2) return the_event();
+    close_device();
+    softibd_.tell_of_events();
+    return nothing_there();  // the event has ended with its id
+  };
+  softibd_.tell_of_events();
+  EXPECT_EQ(get_event(), static_cast<ssize_t>(sizeof(GetEvent))) << std::strerror(errno);
+  EXPECT_STREQ(event_, kEvent);
+  EXPECT_EQ(asked, 2);
+  EXPECT_TRUE(softibd_.device_has_ended());
+}
+
+TEST_F(PreloadRdmaCm, GetEventLeavesAloneWhatGetsTheNumberOfItsDescriptor) {
+  int pair[2];
+  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
+  char byte = 'n';
+  ASSERT_EQ(::send(pair[1], &byte, 1, 0), 1);
+  int asked = 0;
+  softibd_.on_command = [&](const RdmaCmIn&) {
+    if (++asked == 2) return the_event(rdma_cm_flag::kDrained);
+    fds::forget(fd_);
+    EXPECT_EQ(::dup2(pair[0], fd_), fd_);
+    fds::mark(fd_, {fds::Kind::Device, kFile + 1, &kRdmaCm});
+    return nothing_there();
+  };
+  softibd_.tell_of_events();
+  EXPECT_EQ(get_event(), static_cast<ssize_t>(sizeof(GetEvent))) << std::strerror(errno);
+  EXPECT_EQ(::recv(pair[0], &byte, 1, MSG_DONTWAIT), 1) << "the other device has lost its message";
+  close_device();
+  ::close(pair[0]);
+  ::close(pair[1]);
+  EXPECT_TRUE(softibd_.device_has_ended());
+}
+
+TEST_F(PreloadRdmaCm, OtherCommandsTakeNoMessageOfWhatGetsTheNumber) {
+  int pair[2];
+  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
+  char byte = 'n';
+  ASSERT_EQ(::send(pair[1], &byte, 1, 0), 1);
+  softibd_.on_command = [&](const RdmaCmIn&) {
+    fds::forget(fd_);
+    EXPECT_EQ(::dup2(pair[0], fd_), fd_);
+    fds::mark(fd_, {fds::Kind::Device, kFile + 1, &kRdmaCm});
+    RdmaCmOut out;
+    out.flags = rdma_cm_flag::kDrained;
+    return out;
+  };
+  const std::uint32_t destroy_id[2] = {1, 0};
+  EXPECT_EQ(kRdmaCm.write(fd_, destroy_id, sizeof destroy_id),
+            static_cast<ssize_t>(sizeof destroy_id));
+  EXPECT_EQ(::recv(pair[0], &byte, 1, MSG_DONTWAIT), 1) << "the other device has lost its message";
+  close_device();
+  ::close(pair[0]);
+  ::close(pair[1]);
+  EXPECT_TRUE(softibd_.device_has_ended());
+}
+
+TEST_F(PreloadRdmaCm, AThreadThatIsCancelledInGetEventKeepsNothing) {
+  const std::size_t before = open_descriptors();
+  std::thread waiting([this] {
+    ::pthread_cancel(::pthread_self());  // acts where the call waits
+    get_event();
+    ADD_FAILURE() << "it was not cancelled";
+  });
+  waiting.join();
+  EXPECT_EQ(open_descriptors(), before);
+  close_device();
+  EXPECT_TRUE(softibd_.device_has_ended());
+}
+
+TEST_F(PreloadRdmaCm, AChildThatIsForkedDuringGetEventKeepsNoMoreThanItsParentHad) {
+  int alive[2];
+  ASSERT_EQ(::pipe2(alive, O_CLOEXEC), 0);
+  pid_t child = -1;
+  softibd_.on_command = [&](const RdmaCmIn&) {
+    child = ::fork();
+    if (child == 0) {
+      ::close(fd_);
+      ::close(alive[1]);
+      char byte;
+      ::_exit(::read(alive[0], &byte, 1) == 0 ? 0 : 1);  // until the parent lets it go
+    }
+    return the_event();
+  };
+  softibd_.tell_of_events();
+  EXPECT_EQ(get_event(), static_cast<ssize_t>(sizeof(GetEvent))) << std::strerror(errno);
+  close_device();
+  EXPECT_TRUE(softibd_.device_has_ended());
+  ::close(alive[1]);
+  ::close(alive[0]);
+  int status = -1;
+  EXPECT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+}
+
+// The kernel's result, not a signal.
+TEST_F(PreloadRdmaCm, AnAnswerToWhereThereIsNoMemoryIsEfault) {
+  softibd_.on_command = [&](const RdmaCmIn&) {
+    RdmaCmOut out = the_event();
+    out.address = 8;
+    return out;
+  };
+  softibd_.tell_of_events();
+  EXPECT_EQ(get_event(), -1);
+  EXPECT_EQ(errno, EFAULT);
+  close_device();
+  EXPECT_TRUE(softibd_.device_has_ended());
+}
+
+}  // namespace
+}  // namespace ib::host_abi::preload
