@@ -24,7 +24,7 @@ std::string Echo::note() const {
   if (!problem_.empty()) return problem_;
   return "port " + std::to_string(kPort) + ": " + std::to_string(connections_.size()) +
          " connected, " + std::to_string(served_) + " in all; " + std::to_string(echoed_) +
-         " messages" + (is_registered_ ? "; known to the subnet administrator" : "");
+         " messages" + (is_registered_ ? "; registered" : "");
 }
 
 void Echo::begin() {

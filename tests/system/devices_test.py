@@ -302,7 +302,7 @@ def echo_driver(report, user):
                                "the drivers to listen")
             shown = fabric.softib("connections", "--fabric", fabric.name).text
             require("driver echo" in shown and ":7471" in shown, f"softib connections does not show the driver: {shown}")
-            harness.wait_until(lambda: "known to the subnet administrator" in
+            harness.wait_until(lambda: "messages; registered" in
                                fabric.softib("devices", "--fabric", fabric.name).text, 40, "the service to be registered")
             rows = json.loads(fabric.softib("connections", "--json", "--fabric", fabric.name).text)
             require(rows and all((row["is_driver"], row["program"], row["state"], row["port_space"]) ==

@@ -89,7 +89,7 @@ TEST(DoubtfulRegion, ThatIsGoneFailsTheReceiveWhenItIsPolled) {
   const Sge room{std::bit_cast<std::uint64_t>(b.mine.data()), 64, kLkey};
   ASSERT_EQ(ring->post(5, {&room, 1}), Status::Ok);
   b.take_away();
-  Cqe cqe;
+  Cqe cqe{};
   cqe.wqe = 0;
   cqe.qpn = kMine;
   cqe.inline_length = 8;
