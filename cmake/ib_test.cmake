@@ -2,9 +2,9 @@
 # ib_test(<name> LABEL unit|conformance SOURCES ... [DEPENDS <layers>] [LIBS ...] [ARGS ...] [TIMEOUT s])
 #   One GoogleTest executable, <build>/test-bin/<name>, and one ctest.
 # ib_system_test(<name> SCRIPT <file.py|file.sh> [ARGS ...] [TIMEOUT s] [SLOTS n | ALONE] [LOCKS ...])
-#   A script against the built programs. scripts/test has two places for each core, since most tests wait most of the
+#   A script against the built programs. scripts/test has one place more than cores, since most tests wait most of the
 #   time. SLOTS: how many of them this test takes: 1 (the default), 2 if its programs work about half of the time, 3 if
-#   they poll, so that on two cores one that waits fits beside it. ALONE: beside no other test. LOCKS: what the machine
+#   they poll, which on two cores are all. ALONE: beside no other test. LOCKS: what the machine
 #   has once.
 #   Environment: SOFTIB_BUILD, SOFTIB_BIN, SOFTIB_LIB, SOFTIB_SOURCE.
 #   Exit 77 after printing the reason = skipped. Not registered under sanitizers: it would preload
