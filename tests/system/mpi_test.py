@@ -4,6 +4,10 @@
 one_sided.c and collectives.c check every byte, with 4 ranks on 2 nodes; with the settings of `softib run`
 alone; with a rank that is killed.
 
+osc ucx of OpenMPI 4.1 gets and puts the same bytes in MPI_Get_accumulate with MPI_REPLACE, without a flush between,
+and so returns the new bytes where UCX gets by messages: ud_v, and UCX's own shared memory without softib. Over ud_v
+flush_before_put.c adds the flush; every byte must then be right.
+
 mpi_test.py [--as root|nobody] [--link-layer ethernet] [--only REGEX]
 """
 import os
@@ -21,13 +25,14 @@ HERE = pathlib.Path(__file__).resolve().parent
 OPENMPI = ["mpirun.openmpi", "--oversubscribe", "--bind-to", "none"]
 MPICH = ["mpiexec.mpich"]
 OPENIB = ["--mca", "pml", "ob1", "--mca", "btl", "openib,self", "--mca", "btl_openib_cpc_include", "udcm"]
-# (title, launcher, its words, environment, words for one_sided). Everything else comes from `softib run`.
+# (title, launcher, its words, environment, words for one_sided, whether flush_before_put is loaded into that).
+# Everything else comes from `softib run`.
 TRANSPORTS = [
-    ("OpenMPI, btl openib, osc rdma", OPENMPI, [*OPENIB, "--mca", "osc", "rdma"], {}, ["--no-swap"]),
-    ("OpenMPI, pml ucx, rc_v", OPENMPI, ["-x", "UCX_TLS=rc_v,self"], {}, []),
-    ("OpenMPI, pml ucx, ud_v", OPENMPI, ["-x", "UCX_TLS=ud_v,self"], {}, ["--no-replace"]),
-    ("MPICH, rc_v", MPICH, [], {"UCX_TLS": "rc_v,self"}, []),
-    ("MPICH, ud_v", MPICH, [], {"UCX_TLS": "ud_v,self"}, []),
+    ("OpenMPI, btl openib, osc rdma", OPENMPI, [*OPENIB, "--mca", "osc", "rdma"], {}, ["--no-swap"], False),
+    ("OpenMPI, pml ucx, rc_v", OPENMPI, ["-x", "UCX_TLS=rc_v,self"], {}, [], False),
+    ("OpenMPI, pml ucx, ud_v", OPENMPI, ["-x", "UCX_TLS=ud_v,self"], {}, [], True),
+    ("MPICH, rc_v", MPICH, [], {"UCX_TLS": "rc_v,self"}, [], False),
+    ("MPICH, ud_v", MPICH, [], {"UCX_TLS": "ud_v,self"}, [], False),
 ]
 if harness.ETHERNET:  # Debian's openib has no connection manager for Ethernet ports (udcm only)
     TRANSPORTS = TRANSPORTS[1:]
@@ -35,6 +40,13 @@ OFI = ["--mca", "pml", "cm", "--mca", "mtl", "ofi", "--mca", "mtl_ofi_provider_i
        "pt2pt"]
 COMPLAINTS = (r"\bERROR\b", r"(?i)fatal", r"(?i)warning", r"(?i)failed", r"(?i)abort", r"(?i)not able to", r"(?i)No OpenFabrics")
 PROGRAMS = ("ring", "alltoall", "one_sided", "collectives", "endless")
+FLUSH = "flush_before_put.so"
+
+
+def build(words):
+    done = subprocess.run(words, timeout=120, text=True, capture_output=True, check=False)
+    if done.returncode or done.stderr:
+        raise Failed(f"{' '.join(map(str, words))}:\n{done.stderr}")
 
 
 def compile_programs():
@@ -45,10 +57,9 @@ def compile_programs():
         (folder / kind).mkdir(mode=0o755)
         for name in PROGRAMS:
             # The header of MPICH declares the ignored statuses in a way that gcc 12 complains about.
-            done = subprocess.run([compiler, "-O2", "-Wall", "-Wno-stringop-overflow", "-o", folder / kind / name,
-                                   HERE / f"programs/{name}.c"], timeout=120, text=True, capture_output=True, check=False)
-            if done.returncode or done.stderr:
-                raise Failed(f"{compiler} {name}.c:\n{done.stderr}")
+            build([compiler, "-O2", "-Wall", "-Wno-stringop-overflow", "-o", folder / kind / name, HERE / f"programs/{name}.c"])
+    build([harness.need_program("gcc"), "-O2", "-Wall", "-shared", "-fPIC", "-o", folder / FLUSH,
+           HERE / "programs/flush_before_put.c", "-lucp"])
     return folder
 
 
@@ -83,12 +94,13 @@ class Job:
 
 
 def each_transport(report, job):
-    for title, launcher, words, env, one_sided in TRANSPORTS:
+    for title, launcher, words, env, one_sided, flushes in TRANSPORTS:
         for name in ("ring", "alltoall", "one_sided"):
             what = f"{name}, {title}, 4 ranks on 2 nodes"
             if report.wanted(what):
                 with report.case(what):
-                    job.on_nodes(launcher, words, 4, name, env, one_sided if name == "one_sided" else ())
+                    library = {"LD_PRELOAD": str(job.folder / FLUSH)} if flushes and name == "one_sided" else {}
+                    job.on_nodes(launcher, words, 4, name, {**env, **library}, one_sided if name == "one_sided" else ())
         if "ud_v" not in title:
             what = f"collectives, {title}"
             if report.wanted(what):

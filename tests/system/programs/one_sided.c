@@ -3,10 +3,9 @@
  * 1 B to 4 MiB, by fences, by locks with flushes, and by lock_all. Every byte is checked, those beside the target too.
  * Prints "one_sided ok", or the wrong byte.
  *
- *   one_sided [--no-replace | --no-swap]
+ *   one_sided [--no-swap]
  *
- * Without the cases that a library itself has wrong: MPI_Get_accumulate with MPI_REPLACE (it returns the new bytes),
- * MPI_Compare_and_swap (it crashes). */
+ * --no-swap: without MPI_Compare_and_swap, in which osc rdma of OpenMPI 4.1 crashes over any transport. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +13,7 @@
 
 enum { LARGEST = 4 << 20, MARGIN = 64, UNTOUCHED = 0xa5, ADDS = 50 };
 
-static int rank, ranks, use_replace = 1, use_swap = 1;
+static int rank, ranks, use_swap = 1;
 
 static void fail(const char* what, size_t size, size_t index, long got, long wanted) {
   fprintf(stderr, "rank %d: %s of %zu bytes: element %zu is %ld, expected %ld\n", rank, what, size, index, got, wanted);
@@ -99,7 +98,7 @@ static void by_lock(const struct sides* s, size_t size, int lock_all) {
   memset(s->in, UNTOUCHED, size);
   fill(s->out, size, rank, 4);
   MPI_Get_accumulate(s->out, (int)size, MPI_BYTE, s->in, (int)size, MPI_BYTE, s->next, MARGIN, (int)size, MPI_BYTE,
-                     use_replace ? MPI_REPLACE : MPI_BXOR, s->handle);
+                     MPI_REPLACE, s->handle);
   if (lock_all)
     MPI_Win_unlock_all(s->handle);
   else
@@ -108,8 +107,7 @@ static void by_lock(const struct sides* s, size_t size, int lock_all) {
   MPI_Barrier(MPI_COMM_WORLD);
   MPI_Win_lock(MPI_LOCK_SHARED, rank, 0, s->handle);
   for (size_t i = 0; i < size; ++i) {
-    const unsigned char old = use_replace ? 0 : expected(i, size, s->previous, 3);
-    const unsigned char wanted = old ^ expected(i, size, s->previous, 4);
+    const unsigned char wanted = expected(i, size, s->previous, 4);
     if (s->window[MARGIN + i] != wanted) fail("a get_accumulate", size, i, s->window[MARGIN + i], wanted);
   }
   check_untouched(s->window, 0, MARGIN, size, "the bytes before");
@@ -175,7 +173,6 @@ int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-  use_replace = argc < 2 || strcmp(argv[1], "--no-replace") != 0;
   use_swap = argc < 2 || strcmp(argv[1], "--no-swap") != 0;
   const size_t whole = LARGEST + 2 * MARGIN;
   struct sides s = {.next = (rank + 1) % ranks, .previous = (rank + ranks - 1) % ranks};
