@@ -4,6 +4,7 @@
 
 #include "cm/service_id.h"
 #include "services/cm/cm_records.h"
+#include "services/request_table.h"
 
 #include <fmt/format.h>
 
@@ -15,40 +16,24 @@ namespace {
 
 using al::CmCode;
 
-struct Entry {
-  std::size_t out_size;
-  void (*handle)(CmFile&, io::IrpRef);
-};
-
-template <class In, void (CmFile::*kHandler)(const In&, io::IrpRef)>
-void with(CmFile& file, io::IrpRef irp) {
-  const auto in = irp->input<In>();
-  if (in) return (file.*kHandler)(*in, std::move(irp));
-  const std::size_t got = irp->in.size();
-  std::move(irp).fail(
-      Status::InvalidParameter,
-      fmt::format("the input buffer has {} bytes, this request takes {}", got, sizeof(In)));
-}
-
-// By code, from 1 on.
-constexpr auto kTable = std::to_array<Entry>({
-    {0, with<al::CmListenIn, &CmFile::listen>},
-    {sizeof(al::CmRequest), with<al::CmHandleIn, &CmFile::get_request>},
-    {sizeof(al::CmReply), with<al::CmConnectIn, &CmFile::connect>},
-    {0, with<al::CmMessageIn, &CmFile::establish>},
-    {sizeof(al::CmEvent), with<al::CmAcceptIn, &CmFile::accept>},
-    {0, with<al::CmRejectIn, &CmFile::reject>},
-    {0, with<al::CmMessageIn, &CmFile::delay>},
-    {sizeof(al::CmEvent), with<al::CmMessageIn, &CmFile::disconnect>},
-    {0, with<al::CmMessageIn, &CmFile::confirm_disconnect>},
-    {sizeof(al::CmEvent), with<al::CmHandleIn, &CmFile::wait_event>},
-    {sizeof(al::CmPathAnswer), with<al::CmLoadPathIn, &CmFile::load_path>},
-    {0, with<al::CmAnswerPathIn, &CmFile::answer_path>},
-    {0, with<al::CmHandleIn, &CmFile::path_migrated>},
-    {sizeof(al::CmQueryOut), with<al::CmQueryIn, &CmFile::query>},
-    {sizeof(al::CmResolved), with<al::CmResolveIn, &CmFile::resolve>},
-    {0, with<al::CmRespondIn, &CmFile::respond>},
-    {0, with<al::CmHandleIn, &CmFile::destroy>},
+constexpr auto kTable = std::to_array<RequestEntry<CmFile>>({
+    {0, with<&CmFile::listen>},
+    {sizeof(al::CmRequest), with<&CmFile::get_request>},
+    {sizeof(al::CmReply), with<&CmFile::connect>},
+    {0, with<&CmFile::establish>},
+    {sizeof(al::CmEvent), with<&CmFile::accept>},
+    {0, with<&CmFile::reject>},
+    {0, with<&CmFile::delay>},
+    {sizeof(al::CmEvent), with<&CmFile::disconnect>},
+    {0, with<&CmFile::confirm_disconnect>},
+    {sizeof(al::CmEvent), with<&CmFile::wait_event>},
+    {sizeof(al::CmPathAnswer), with<&CmFile::load_path>},
+    {0, with<&CmFile::answer_path>},
+    {0, with<&CmFile::path_migrated>},
+    {sizeof(al::CmQueryOut), with<&CmFile::query>},
+    {sizeof(al::CmResolved), with<&CmFile::resolve>},
+    {0, with<&CmFile::respond>},
+    {0, with<&CmFile::destroy>},
 });
 static_assert(kTable.size() == al::kCmCodes);
 
@@ -86,24 +71,9 @@ CmFile::~CmFile() {
 }
 
 void CmFile::control(io::IrpRef irp) {
-  const std::uint32_t code = irp->code;
-  if (code == 0 || code > kTable.size()) {
-    return std::move(irp).fail(Status::NotSupported,
-                               fmt::format("the communication manager has no request {}", code));
-  }
-  const bool is_gone = is_gone_ || !manager_.hca().present;
-  if (is_gone && static_cast<CmCode>(code) != CmCode::Destroy) {
-    return std::move(irp).fail(Status::DeviceRemoved,
-                               fmt::format("HCA {} was pulled out", manager_.hca().name));
-  }
-  const Entry& entry = kTable[code - 1];
-  if (irp->out.size() < entry.out_size) {
-    const std::size_t room = irp->out.size();
-    return std::move(irp).fail(
-        Status::InvalidParameter,
-        fmt::format("the output buffer has {} bytes, the answer {}", room, entry.out_size));
-  }
-  entry.handle(*this, std::move(irp));
+  run_request(kTable, *this, "the communication manager", manager_.hca(),
+              is_gone_ || !manager_.hca().present, static_cast<std::uint32_t>(CmCode::Destroy),
+              std::move(irp));
 }
 
 // --- objects ---

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "services/sa/sa_file.h"
 
+#include "services/request_table.h"
 #include "verbs/gid.h"
 
 #include <fmt/format.h>
@@ -14,29 +15,13 @@
 namespace ib::services {
 namespace {
 
-struct Entry {
-  std::size_t out_size;
-  void (*handle)(SaFile&, io::IrpRef);
-};
-
-template <class In, void (SaFile::*kHandler)(const In&, io::IrpRef)>
-void with(SaFile& file, io::IrpRef irp) {
-  const auto in = irp->input<In>();
-  if (in) return (file.*kHandler)(*in, std::move(irp));
-  const std::size_t got = irp->in.size();
-  std::move(irp).fail(
-      Status::InvalidParameter,
-      fmt::format("the input buffer has {} bytes, this request takes {}", got, sizeof(In)));
-}
-
-// By code, from 1 on.
-constexpr auto kTable = std::to_array<Entry>({
-    {sizeof(al::SaPath), with<al::SaPathIn, &SaFile::query_path>},
-    {0, with<al::SaServiceIn, &SaFile::register_service>},
-    {0, with<al::SaSubscribeIn, &SaFile::subscribe>},
-    {sizeof(al::SaGroup), with<al::SaJoinIn, &SaFile::join>},
-    {sizeof(al::SaEvent), with<al::SaHandleIn, &SaFile::wait_event>},
-    {0, with<al::SaHandleIn, &SaFile::destroy>},
+constexpr auto kTable = std::to_array<RequestEntry<SaFile>>({
+    {sizeof(al::SaPath), with<&SaFile::query_path>},
+    {0, with<&SaFile::register_service>},
+    {0, with<&SaFile::subscribe>},
+    {sizeof(al::SaGroup), with<&SaFile::join>},
+    {sizeof(al::SaEvent), with<&SaFile::wait_event>},
+    {0, with<&SaFile::destroy>},
 });
 static_assert(kTable.size() == al::kSaCodes);
 
@@ -85,25 +70,8 @@ SaFile::~SaFile() {
 }
 
 void SaFile::control(io::IrpRef irp) {
-  const std::uint32_t code = irp->code;
-  if (code == 0 || code > kTable.size()) {
-    return std::move(irp).fail(
-        Status::NotSupported,
-        fmt::format("the subnet administrator's client has no request {}", code));
-  }
-  const bool is_gone = is_gone_ || !hca_.present;
-  if (is_gone && static_cast<al::SaCode>(code) != al::SaCode::Destroy) {
-    return std::move(irp).fail(Status::DeviceRemoved,
-                               fmt::format("HCA {} was pulled out", hca_.name));
-  }
-  const Entry& entry = kTable[code - 1];
-  if (irp->out.size() < entry.out_size) {
-    const std::size_t room = irp->out.size();
-    return std::move(irp).fail(
-        Status::InvalidParameter,
-        fmt::format("the output buffer has {} bytes, the answer {}", room, entry.out_size));
-  }
-  entry.handle(*this, std::move(irp));
+  run_request(kTable, *this, "the subnet administrator's client", hca_, is_gone_ || !hca_.present,
+              static_cast<std::uint32_t>(al::SaCode::Destroy), std::move(irp));
 }
 
 // --- objects ---

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// The requests of a device's file: for each code, from 1 on, the function of the file that gets its
+// input, and the size of its output. A request whose buffers have other sizes does not get there.
+#pragma once
+
+#include "fabric/model.h"
+#include "io/irp.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <utility>
+
+namespace ib::services {
+
+template <class File>
+struct RequestEntry {
+  std::size_t out_size;
+  void (*handle)(File&, io::IrpRef);
+};
+
+template <auto kHandler>
+struct RequestHandler;
+template <class File, class In, void (File::*kHandler)(const In&, io::IrpRef)>
+struct RequestHandler<kHandler> {
+  static void call(File& file, io::IrpRef irp) {
+    const auto in = irp->input<In>();
+    if (in) return (file.*kHandler)(*in, std::move(irp));
+    const std::size_t got = irp->in.size();
+    std::move(irp).fail(
+        Status::InvalidParameter,
+        fmt::format("the input buffer has {} bytes, this request takes {}", got, sizeof(In)));
+  }
+};
+// The function for an entry.
+template <auto kHandler>
+inline constexpr auto with = &RequestHandler<kHandler>::call;
+
+// `device`: in words. Of an HCA that was pulled out (`is_gone`) only objects are destroyed.
+template <class File, std::size_t kCodes>
+void run_request(const std::array<RequestEntry<File>, kCodes>& table, File& file,
+                 std::string_view device, const fabric::Hca& hca, bool is_gone,
+                 std::uint32_t destroy, io::IrpRef irp) {
+  const std::uint32_t code = irp->code;
+  if (code == 0 || code > kCodes) {
+    return std::move(irp).fail(Status::NotSupported,
+                               fmt::format("{} has no request {}", device, code));
+  }
+  if (is_gone && code != destroy) {
+    return std::move(irp).fail(Status::DeviceRemoved,
+                               fmt::format("HCA {} was pulled out", hca.name));
+  }
+  const RequestEntry<File>& entry = table[code - 1];
+  if (irp->out.size() < entry.out_size) {
+    const std::size_t room = irp->out.size();
+    return std::move(irp).fail(
+        Status::InvalidParameter,
+        fmt::format("the output buffer has {} bytes, the answer {}", room, entry.out_size));
+  }
+  entry.handle(file, std::move(irp));
+}
+
+}  // namespace ib::services
