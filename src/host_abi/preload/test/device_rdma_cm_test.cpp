@@ -15,13 +15,16 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <functional>
+#include <mutex>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace ib::host_abi::preload {
@@ -42,9 +45,6 @@ struct GetEvent {
 // Serves one open device, from its own thread, until the last descriptor of it is closed.
 class StandIn {
  public:
-  // Called for each command: what the answer shall be.
-  std::function<RdmaCmOut(const RdmaCmIn&)> on_command;
-
   StandIn() {
     char folder[] = "/tmp/softib-stand-in-XXXXXX";
     folder_ = ::mkdtemp(folder);
@@ -75,6 +75,11 @@ class StandIn {
     return ended_;
   }
   void tell_of_events() { reply(device_, 0, 0, nullptr, 0); }
+  // From now on each command is answered with what this returns, called in the stand-in's thread.
+  void answer_with(std::function<RdmaCmOut(const RdmaCmIn&)> on_command) {
+    const std::lock_guard lock(mutex_);
+    on_command_ = std::move(on_command);
+  }
 
  private:
   static constexpr int kLongMs = 20'000;
@@ -118,14 +123,24 @@ class StandIn {
       device_ = connection;
       reply(connection, message.header.tag, kFile, nullptr, 0);
     } else {
-      const RdmaCmOut out = on_command(message.in);
+      const RdmaCmOut out = answer_to(message.in);
       reply(connection, message.header.tag, 0, &out, sizeof out);
     }
   }
 
+  RdmaCmOut answer_to(const RdmaCmIn& in) {
+    const std::lock_guard lock(mutex_);
+    return on_command_(in);
+  }
+
+  // The messages between the threads order these, too, but the calls that send and receive them
+  // are not libc's, which ThreadSanitizer does not see.
+  std::mutex mutex_;
+  std::function<RdmaCmOut(const RdmaCmIn&)> on_command_;
+  std::atomic<int> device_ = -1;
+
   std::string folder_;
   int listener_ = -1;
-  int device_ = -1;
   std::vector<int> connections_;
   bool ended_ = false;
   std::thread thread_;
@@ -177,13 +192,13 @@ class PreloadRdmaCm : public ::testing::Test {
 // As rdma_destroy_event_channel() while another thread is in rdma_get_cm_event(): on Linux the call
 // has the file until it returns.
 TEST_F(PreloadRdmaCm, GetEventGoesOnWhenAnotherThreadClosesTheDescriptor) {
-  int asked = 0;
-  softibd_.on_command = [&](const RdmaCmIn&) {
+  std::atomic<int> asked = 0;
+  softibd_.answer_with([&](const RdmaCmIn&) {
     if (++asked == 2) return the_event();
     close_device();
     softibd_.tell_of_events();
     return nothing_there();  // the event has ended with its id
-  };
+  });
   softibd_.tell_of_events();
   EXPECT_EQ(get_event(), static_cast<ssize_t>(sizeof(GetEvent))) << std::strerror(errno);
   EXPECT_STREQ(event_, kEvent);
@@ -196,14 +211,14 @@ TEST_F(PreloadRdmaCm, GetEventLeavesAloneWhatGetsTheNumberOfItsDescriptor) {
   ASSERT_EQ(::socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
   char byte = 'n';
   ASSERT_EQ(::send(pair[1], &byte, 1, 0), 1);
-  int asked = 0;
-  softibd_.on_command = [&](const RdmaCmIn&) {
+  std::atomic<int> asked = 0;
+  softibd_.answer_with([&](const RdmaCmIn&) {
     if (++asked == 2) return the_event(rdma_cm_flag::kDrained);
     fds::forget(fd_);
     EXPECT_EQ(::dup2(pair[0], fd_), fd_);
     fds::mark(fd_, {fds::Kind::Device, kFile + 1, &kRdmaCm});
     return nothing_there();
-  };
+  });
   softibd_.tell_of_events();
   EXPECT_EQ(get_event(), static_cast<ssize_t>(sizeof(GetEvent))) << std::strerror(errno);
   EXPECT_EQ(::recv(pair[0], &byte, 1, MSG_DONTWAIT), 1) << "the other device has lost its message";
@@ -218,14 +233,14 @@ TEST_F(PreloadRdmaCm, OtherCommandsTakeNoMessageOfWhatGetsTheNumber) {
   ASSERT_EQ(::socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
   char byte = 'n';
   ASSERT_EQ(::send(pair[1], &byte, 1, 0), 1);
-  softibd_.on_command = [&](const RdmaCmIn&) {
+  softibd_.answer_with([&](const RdmaCmIn&) {
     fds::forget(fd_);
     EXPECT_EQ(::dup2(pair[0], fd_), fd_);
     fds::mark(fd_, {fds::Kind::Device, kFile + 1, &kRdmaCm});
     RdmaCmOut out;
     out.flags = rdma_cm_flag::kDrained;
     return out;
-  };
+  });
   const std::uint32_t destroy_id[2] = {1, 0};
   EXPECT_EQ(kRdmaCm.write(fd_, destroy_id, sizeof destroy_id),
             static_cast<ssize_t>(sizeof destroy_id));
@@ -253,7 +268,7 @@ TEST_F(PreloadRdmaCm, AChildThatIsForkedDuringGetEventKeepsNoMoreThanItsParentHa
   int alive[2];
   ASSERT_EQ(::pipe2(alive, O_CLOEXEC), 0);
   pid_t child = -1;
-  softibd_.on_command = [&](const RdmaCmIn&) {
+  softibd_.answer_with([&](const RdmaCmIn&) {
     child = ::fork();
     if (child == 0) {
       ::close(fd_);
@@ -262,7 +277,7 @@ TEST_F(PreloadRdmaCm, AChildThatIsForkedDuringGetEventKeepsNoMoreThanItsParentHa
       ::_exit(::read(alive[0], &byte, 1) == 0 ? 0 : 1);  // until the parent lets it go
     }
     return the_event();
-  };
+  });
   softibd_.tell_of_events();
   EXPECT_EQ(get_event(), static_cast<ssize_t>(sizeof(GetEvent))) << std::strerror(errno);
   close_device();
@@ -276,11 +291,11 @@ TEST_F(PreloadRdmaCm, AChildThatIsForkedDuringGetEventKeepsNoMoreThanItsParentHa
 
 // The kernel's result, not a signal.
 TEST_F(PreloadRdmaCm, AnAnswerToWhereThereIsNoMemoryIsEfault) {
-  softibd_.on_command = [&](const RdmaCmIn&) {
+  softibd_.answer_with([&](const RdmaCmIn&) {
     RdmaCmOut out = the_event();
     out.address = 8;
     return out;
-  };
+  });
   softibd_.tell_of_events();
   EXPECT_EQ(get_event(), -1);
   EXPECT_EQ(errno, EFAULT);
