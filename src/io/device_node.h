@@ -98,7 +98,6 @@ class IB_DRIVER_API DeviceNode {
   std::unordered_map<std::string, std::uint64_t> child_ids_;  // by path, once identified
   NodeState state_ = NodeState::Present;
   NodeState before_query_ = NodeState::Started;  // where CancelRemove leads back to
-  bool reported_ = true;                         // by the bus, in its last report
   std::string problem_;
   SystemPower system_power_ = SystemPower::Working;
   DevicePower device_power_ = DevicePower::D0;
