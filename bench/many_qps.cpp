@@ -4,11 +4,11 @@
 //   bench_many_qps [--pairs N] [--rounds N] -p PORT [HOST]       without HOST: the server
 // The client prints a line of JSON for each phase and then waits for a line on stdin, so that
 // memory can be measured:
-//   {"phase": "one", "latency_ns": ...}            with one pair of queue pairs
-//   {"phase": "many", "create_s", "connect_s", "latency_ns", "spread_latency_ns"}   with all of
-//   them
-//   {"phase": "closed", "destroy_s": ...}
-// latency_ns: an RDMA write of 8 bytes, polled for in memory, one way, median, on the first pair;
+//   {"phase": "one"}                                   with one pair of queue pairs
+//   {"phase": "many", "create_s", "connect_s"}         with all of them
+//   {"phase": "latency", "same_ns", "spread_ns"}       for each further line
+//   {"phase": "closed", "destroy_s": ...}              at the end of stdin
+// *_ns: an RDMA write of 8 bytes, polled for in memory, one way, median; same: on the first pair;
 // spread: each round on the next pair. "create" and "connect" count both sides, which work one
 // after the other, and their agreement.
 #include "connect.h"
@@ -69,6 +69,7 @@ class Line {
   template <class T>
   std::vector<T> exchange(const std::vector<T>& mine) {
     std::vector<T> theirs(mine.size());
+    if (mine.empty()) return theirs;  // recv() of nothing would wait for a byte
     const std::size_t size = mine.size() * sizeof(T);
     require(send(fd_, mine.data(), size, 0) == static_cast<ssize_t>(size), "send");
     require(recv(fd_, theirs.data(), size, MSG_WAITALL) == static_cast<ssize_t>(size),
@@ -211,13 +212,12 @@ double ping_pong(Side& side, Line& line, bool client, int rounds, std::size_t st
   return times[static_cast<std::size_t>(rounds / 2)];
 }
 
-// The client's caller measures memory at this point; the server waits for the client.
-void pause_for_caller(Line& line, bool client) {
+// Returns whether the client's caller has a line for it, rather than the end of stdin; the client
+// tells the server.
+bool is_to_go_on(Line& line, bool client) {
   std::fflush(stdout);
-  if (client) {
-    while (std::getchar() != '\n' && std::feof(stdin) == 0) {}
-  }
-  line.meet();
+  const char mine = client && std::getchar() == '\n' ? 1 : 0;
+  return mine + line.exchange(std::vector<char>{mine}).front() != 0;
 }
 
 void run(const Options& options) {
@@ -227,23 +227,22 @@ void run(const Options& options) {
   Side side(line);
   side.create(1);
   side.connect(line, 0);
-  std::fprintf(out, "{\"phase\": \"one\", \"latency_ns\": %.1f}\n",
-               ping_pong(side, line, client, options.rounds, 0));
-  pause_for_caller(line, client);
+  std::fprintf(out, "{\"phase\": \"one\"}\n");
+  if (!is_to_go_on(line, client)) return;
 
   const double start = seconds();
   side.create(options.pairs);
   line.meet();
   const double created = seconds();
   side.connect(line, 1);
-  const double connected = seconds();
-  const double same = ping_pong(side, line, client, options.rounds, 0);
-  const double spread = ping_pong(side, line, client, options.rounds, 1);
-  std::fprintf(out,
-               "{\"phase\": \"many\", \"pairs\": %u, \"create_s\": %.4f, \"connect_s\": %.4f, "
-               "\"latency_ns\": %.1f, \"spread_latency_ns\": %.1f}\n",
-               options.pairs, created - start, connected - created, same, spread);
-  pause_for_caller(line, client);
+  std::fprintf(out, "{\"phase\": \"many\", \"create_s\": %.4f, \"connect_s\": %.4f}\n",
+               created - start, seconds() - created);
+  while (is_to_go_on(line, client)) {
+    const double same = ping_pong(side, line, client, options.rounds, 0);
+    const double spread = ping_pong(side, line, client, options.rounds, 1);
+    std::fprintf(out, "{\"phase\": \"latency\", \"same_ns\": %.1f, \"spread_ns\": %.1f}\n", same,
+                 spread);
+  }
 
   const double before = seconds();
   side.destroy();

@@ -146,29 +146,30 @@ def go_on(program):
     program.process.stdin.flush()
 
 
-def many_qps(fabric, cores, pairs, rounds=20000):
-    """Memory and time of `pairs` connected pairs of queue pairs, the latency before and after, idle CPU with them."""
-    program = own_program("bench_many_qps")
-    daemon = daemon_pid(fabric)
-    before = pinned(cores)
-    port = harness.free_port()
-    words = [program, "--pairs", pairs, "--rounds", rounds, "-p", port]
+def answer(program, seconds=60):
+    """Lets a program go on that measures for each line on its stdin; the line of JSON that it prints."""
+    before = program.text().count("\n")
+    go_on(program)
+    harness.wait_until(lambda: program.text().count("\n") > before or not program.running(), seconds,
+                       f"{program.describe()} to measure")
+    if program.text().count("\n") == before:
+        raise Failed(f"{program.describe()} ended:\n{harness.tail(program.text())}")
+    return json.loads(program.text().splitlines()[-1])
+
+
+@contextlib.contextmanager
+def two_sides(fabric, cores, pairs, rounds=20000):
+    """The server and the client of bench_many_qps, when they have one pair of queue pairs."""
+    before, port = pinned(cores), harness.free_port()
+    words = [own_program("bench_many_qps"), "--pairs", pairs, "--rounds", rounds, "-p", port]
     server = fabric.start(words, 0, before=before[0])
     client = None
     try:
         harness.wait_until(lambda: harness.is_listening(server.pid, port) or not server.running(), 20,
                            "bench_many_qps to listen")
         client = fabric.start([*words, harness.HOST], 1, before=before[1], stdin=subprocess.PIPE)
-
-        pids = (server.pid, client.pid)
-        one = phase(client, "one")
-        small = memory(pids, daemon)
-        go_on(client)
-        many = phase(client, "many")
-        large = memory(pids, daemon)
-        idle = busy_percent((*pids, daemon))
-        go_on(client)
-        closed = phase(client, "closed")
+        phase(client, "one")
+        yield server, client
         client.process.stdin.close()
         fabric.end(client, 60).require()
         fabric.end(server, 60).require()
@@ -176,6 +177,25 @@ def many_qps(fabric, cores, pairs, rounds=20000):
         for each in (server, client):
             if each is not None and each.running():
                 each.kill()
+
+
+def many_qps(fabric, other, cores, pairs, samples):
+    """Memory and time of `pairs` connected pairs of queue pairs between two processes, idle CPU with them, and samples
+    of the latency, in turn with those of two processes that have one pair, on another fabric: a host that moves the
+    cores changes latencies by a factor of three, and to make 10,000 pairs takes longer than it lets them be."""
+    daemon = daemon_pid(fabric)
+    with two_sides(other, cores, 1) as (_, lone), two_sides(fabric, cores, pairs) as (server, client):
+        go_on(lone)
+        phase(lone, "many")
+        pids = (server.pid, client.pid)
+        small = memory(pids, daemon)
+        go_on(client)
+        many = phase(client, "many")
+        large = memory(pids, daemon)
+        idle = busy_percent((*pids, daemon))
+        latencies = [(answer(lone), answer(client)) for _ in range(samples)]
+        client.process.stdin.close()
+        closed = phase(client, "closed")
     queue_pairs = 2 * (pairs - 1)
     return {
         "pairs": pairs,
@@ -184,9 +204,9 @@ def many_qps(fabric, cores, pairs, rounds=20000):
         "destroy_us_per_qp": 1e6 * closed["destroy_s"] / queue_pairs,
         "private_bytes_per_qp": (large["private"] - small["private"]) / queue_pairs,
         "shared_bytes_per_qp": (large["shared"] - small["shared"]) / queue_pairs,
-        "latency_us_with_one": one["latency_ns"] / 1000,
-        "latency_us_with_all": many["latency_ns"] / 1000,
-        "latency_us_over_all": many["spread_latency_ns"] / 1000,
+        "latency_us_with_one": [one["same_ns"] / 1000 for one, _ in latencies],
+        "latency_us_with_all": [all_of_them["same_ns"] / 1000 for _, all_of_them in latencies],
+        "latency_us_over_all": [all_of_them["spread_ns"] / 1000 for _, all_of_them in latencies],
         "idle_percent": dict(zip(("server", "client", "softibd"), idle)),
     }
 
@@ -214,15 +234,9 @@ def neighbours(fabric, other, rounds, processes=64):
     try:
         phase(pair, "connected")
 
-        def message():
-            before = pair.text().count("message_ns")
-            go_on(pair)
-            harness.wait_until(lambda: pair.text().count("message_ns\":") > before, 60, "bench_neighbours to measure")
-            return json.loads(pair.text().splitlines()[-1])["message_ns"]
-
         def beside(where):
             with churn(where, processes):
-                return message()
+                return answer(pair)["message_ns"]
 
         samples = [(beside(other), beside(fabric)) for _ in range(rounds)]
         pair.process.stdin.close()
