@@ -23,7 +23,13 @@ SECONDS = 100
 
 TRANSACTION = ["-i", "100", "-t", "2", "-w", "2", "-V", "client", "SR", "256", "server", "RW", "4096", "server", "RR",
                "4096", "client", "SR", "4096", "server", "SR", "256"]
+WRITTEN = r"Total RDMA Write *: +1\.6"
+ENDLESS = ["-i", "100000000", "-t", "1", "-w", "1", "client", "SR", "4096", "server", "SR", "4096"]
+BROKEN = r"Test Error: (Send|Recv)-reaping DTO problem, status = FAILURE"
 PERFORMANCE = ["-i", "1024", "-p", "64", "-m", "p", "RW", "8192", "2"]
+# Cases of each feature of dapltest -T F. Left out, for the reasons in docs/status.md: mem 2; queryinfo 5, 9, 13, 15.
+FEATURES = {"hwconn": range(4), "endpoint": range(3), "pz": range(3), "mem": (0, 1, 3, 4),
+            "queryinfo": (0, 1, 2, 3, 4, 6, 7, 8, 10, 11, 12, 14, 16, 17), "connmgt": range(2)}
 LIMITS = ["-w", "8", "limit_ia", "limit_pz", "limit_evd", "limit_ep", "limit_lmr", "limit_rpost"]
 
 
@@ -36,9 +42,9 @@ def address_for(provider):
     return next((words[3].split("/")[0] for words in found if words[1] != "lo"), ADDRESS)
 
 
-def start(fabric, words, said):
-    server = fabric.start(["stdbuf", "-oL", "-eL", *words], 0)
-    server.wait_for_text(said, SECONDS)
+def start_server(fabric, provider):
+    server = fabric.start(["stdbuf", "-oL", "-eL", "dapltest", "-T", "S", "-D", provider], 0)
+    server.wait_for_text("Service Point Ready", SECONDS)
     return server
 
 
@@ -60,46 +66,66 @@ def passes(fabric, program, provider, options=(), said="PASSED"):
 
 @contextlib.contextmanager
 def dapltest_server(fabric, provider):
-    server = start(fabric, ["dapltest", "-T", "S", "-D", provider], "Service Point Ready")
+    server = start_server(fabric, provider)
     try:
         yield server
-    except BaseException:
-        server.kill()
-        raise
-    fabric.run(["dapltest", "-T", "Q", "-D", provider, "-s", address_for(provider)], 1, SECONDS).require()
-    fabric.end(server, SECONDS).require()
+        fabric.run(["dapltest", "-T", "Q", "-D", provider, "-s", address_for(provider)], 1, SECONDS).require()
+        fabric.end(server, SECONDS).require()
+    finally:
+        if server.running():
+            server.kill()
 
 
-def suites(fabric, report, provider):
-    client = ["dapltest", "-T"]
-    where = ["-D", provider, "-s", address_for(provider)]
-    for title, suite, options, said in (("transactions", "T", TRANSACTION, r"Total RDMA Write *: +1\.6"),
-                                        ("performance", "P", PERFORMANCE, r"^raw: RW, 1024, 8192, 2, 64")):
-        with report.case(f"dapltest, {title}: {provider}"), dapltest_server(fabric, provider):
-            fabric.run([*client, suite, *where, *options], 1, SECONDS).require(said, forbid=("rror", "fail"))
-    with report.case(f"dapltest, limits: {provider}"):
-        text = fabric.run([*client, "L", "-D", provider, *LIMITS], 1, SECONDS).require("Limitation Test").text
-        if text.count("Limitation Test") != len(LIMITS) - 2:
-            raise Failed(harness.tail(text))
+def client_words(provider, letter, options):
+    return ["dapltest", "-T", letter, "-D", provider, "-s", address_for(provider), *options]
 
 
-def dies(fabric, report):
-    for victim in ("server", "client"):
-        with report.case(f"dapltest: kill -9 of the {victim} in the middle"):
-            provider = PROVIDERS[0]
-            server = start(fabric, ["dapltest", "-T", "S", "-D", provider], "Service Point Ready")
-            client = fabric.start(["dapltest", "-T", "T", "-D", provider, "-s", address_for(provider), "-i", "100000000", "-t", "1", "-w",
-                                   "1", "client", "SR", "4096", "server", "SR", "4096"], 1)
-            fabric.wait_for_packets(client, SECONDS)
-            dead, other = (server, client) if victim == "server" else (client, server)
-            os.killpg(dead.pid, signal.SIGKILL)
-            if victim == "server":
-                if fabric.end(other, SECONDS).code is None:
-                    raise Failed(f"{other.describe()} did not notice:\n{harness.tail(other.text())}")
-            else:  # it goes on with the next client
-                server.wait_for_text("Transaction Test Finished|rror|DISCONNECT|BROKEN", SECONDS)
-                server.kill()
-            dead.kill()
+def suite(fabric, provider, letter, options, said):
+    with dapltest_server(fabric, provider):
+        fabric.run(client_words(provider, letter, options), 1, SECONDS).require(said, forbid=("rror", "fail"))
+
+
+def limits(fabric, provider):
+    text = fabric.run(["dapltest", "-T", "L", "-D", provider, *LIMITS], 1, SECONDS).require("Limitation Test").text
+    if text.count("Limitation Test") != len(LIMITS) - 2:
+        raise Failed(harness.tail(text))
+
+
+def feature(fabric, provider, name):
+    """One program without a peer; a case that fails may print PASS all the same."""
+    cases = [f"case{number}" for number in FEATURES[name]]
+    text = fabric.run(["dapltest", "-T", "F", "-D", provider, "-s", address_for(provider), "-f", name, *cases], 1,
+                      SECONDS).require(forbid=("failed in file", "Result: (?!PASS)", "DAPL ERR")).text
+    if text.count("Result: PASS") != len(cases):
+        raise Failed(f"{len(cases)} cases were to pass:\n{harness.tail(text, 60)}")
+
+
+@contextlib.contextmanager
+def killed_in_the_middle(fabric, victim, provider, server):
+    """Yields the client of a transaction that does not end by itself, when `victim` of the two is dead."""
+    client = fabric.start(client_words(provider, "T", ENDLESS), 1)
+    try:
+        fabric.wait_for_packets(client, SECONDS)
+        os.killpg((server if victim == "server" else client).pid, signal.SIGKILL)
+        yield client
+    finally:
+        client.kill()
+
+
+def server_dies(fabric, provider):
+    server = start_server(fabric, provider)
+    with killed_in_the_middle(fabric, "server", provider, server) as client:
+        fabric.end(client, SECONDS).require(BROKEN, "Client Exiting")
+    server.kill()
+
+
+def client_dies(fabric, provider):
+    """The server goes on with the next client."""
+    with dapltest_server(fabric, provider) as server:
+        with killed_in_the_middle(fabric, "client", provider, server):
+            server.wait_for_text(BROKEN, SECONDS)
+            server.wait_for_text("Transaction Test Finished for this client", SECONDS)
+        fabric.run(client_words(provider, "T", TRANSACTION), 1, SECONDS).require(WRITTEN, forbid=("rror", "fail"))
 
 
 def need_ports():
@@ -113,22 +139,30 @@ def need_ports():
                 raise Skipped(f"TCP port {port}, which these programs need, is taken") from error
 
 
+def cases():
+    for provider in PROVIDERS:
+        yield f"dtest: {provider}", passes, ("dtest", provider, ["-B", "10"])
+        yield f"dtestx, immediate data and atomics: {provider}", passes, ("dtestx", provider)
+        yield f"dtestcm, 100 connections: {provider}", passes, ("dtestcm", provider, ["-c", "100"], "ALL 100 CONNECTED")
+        yield f"dapltest, transactions: {provider}", suite, (provider, "T", TRANSACTION, WRITTEN)
+        yield f"dapltest, performance: {provider}", suite, (provider, "P", PERFORMANCE, r"^raw: RW, 1024, 8192, 2, 64")
+        yield f"dapltest, limits: {provider}", limits, (provider,)
+        for name in FEATURES:
+            yield f"dapltest, features, {name}: {provider}", feature, (provider, name)
+        yield f"dapltest: kill -9 of the server in the middle: {provider}", server_dies, (provider,)
+        yield f"dapltest: kill -9 of the client in the middle: {provider}", client_dies, (provider,)
+    if not harness.ETHERNET:
+        yield f"dtestx, immediate data and atomics: {UCM}", passes, ("dtestx", UCM)
+
+
 def test(report, user):
     harness.need_program("dtest")
     need_ports()
     with harness.Fabric(nodes=2, user=user) as fabric:
-        for provider in PROVIDERS:
-            with report.case(f"dtest: {provider}"):
-                passes(fabric, "dtest", provider, ["-B", "10"])
-            with report.case(f"dtestx, immediate data and atomics: {provider}"):
-                passes(fabric, "dtestx", provider)
-            with report.case(f"dtestcm, 100 connections: {provider}"):
-                passes(fabric, "dtestcm", provider, ["-c", "100"], said="ALL 100 CONNECTED")
-            suites(fabric, report, provider)
-        if not harness.ETHERNET:
-            with report.case(f"dtestx, immediate data and atomics: {UCM}"):
-                passes(fabric, "dtestx", UCM)
-        dies(fabric, report)
+        for name, body, words in cases():
+            if report.wanted(name):
+                with report.case(name):
+                    body(fabric, *words)
 
 
 if __name__ == "__main__":
