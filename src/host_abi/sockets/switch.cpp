@@ -277,6 +277,7 @@ void listen_over_rdma(int fd, Socket& socket) {
     listeners.fetch_sub(1);
     return;
   }
+  watch_queue_of(rs);
   socket.rs.store(rs);
 }
 
