@@ -23,10 +23,16 @@
 namespace ib::host_abi::sockets {
 namespace {
 
+constexpr int kFewConnections = 4;
+constexpr int kLargeRoom = 1 << 20;
+constexpr int kUsualRoom = 1 << 17;
+
 constinit Ranges ranges;
 constinit bool on = false;
 constinit std::atomic<int> listeners{0};
-constinit std::atomic<std::uint32_t> listeners_generation{0};
+constinit std::atomic<int> connections{0};
+// Of the process that has counted: a child of it begins with none.
+constinit std::atomic<std::uint32_t> counted_generation{0};
 
 [[gnu::constructor]] void read_settings() {
   const char* text = ::secure_getenv("SOFTIB_SOCKETS");
@@ -87,6 +93,24 @@ void set(const Rdma& api, int rs, int level, int name, int value) {
   static_cast<void>(api.setsockopt(rs, level, name, &value, sizeof value));
 }
 
+void count_own() {
+  if (counted_generation.exchange(generation()) == generation()) return;
+  listeners.store(0);
+  connections.store(0);
+}
+
+// Sets the receive buffer of the next connection. A writer goes on while its reader sleeps or
+// copies, which the 128 KiB of rsockets are short for; but many large ones do not fit into the
+// caches, so only the first connections have them. The administrator's own size (mem_default)
+// stays.
+void give_room(const Rdma& api, int rs) {
+  if (::access("/etc/rdma/rsocket/mem_default", F_OK) == 0) return;
+  count_own();
+  const bool is_few = connections.load() < kFewConnections;
+  // rsockets double it, as the kernel does.
+  set(api, rs, SOL_SOCKET, SO_RCVBUF, (is_few ? kLargeRoom : kUsualRoom) / 2);
+}
+
 // Without messages now and then, a reader is not told that its peer was killed.
 bool prepare(const Rdma& api, int rs) {
   const WithoutSignals no_signals;
@@ -101,6 +125,7 @@ int connect_over_rdma(const Rdma& api, const Endpoint& local, const Endpoint& re
   const int rs = api.socket(as_ipv6 ? AF_INET6 : AF_INET, SOCK_STREAM, 0);
   if (rs < 0) return -1;
   bool fine = true;
+  give_room(api, rs);
   if (local.valid && (local.port != 0 || !is_wildcard(local.address))) {
     set(api, rs, SOL_SOCKET, SO_REUSEADDR, 1);
     Endpoint from = local;
@@ -113,6 +138,13 @@ int connect_over_rdma(const Rdma& api, const Endpoint& local, const Endpoint& re
   if (fine && prepare(api, rs)) return rs;
   api.close(rs);
   return -1;
+}
+
+void set_connected(Socket& socket, int rs) {
+  connections.fetch_add(1);
+  socket.rs.store(rs);
+  watch(rs);
+  socket.state.store(State::Connected);
 }
 
 void wake(Socket& socket) {
@@ -133,9 +165,7 @@ void* attempt(void* argument) {
   Socket& socket = *todo->socket;
   const int rs = connect_over_rdma(*loaded_rdma(), todo->local, todo->remote);
   if (rs >= 0) {
-    socket.rs.store(rs);
-    watch(rs);
-    socket.state.store(State::Connected);
+    set_connected(socket, rs);
   } else {
     // Not blocking, as the program has set it; the kernel reports the rest.
     const int result =
@@ -196,6 +226,7 @@ int make_listener(const Rdma& api, int fd, int backlog) {
   const bool only_ipv4 = is_mapped(local.address);
   const int rs = api.socket(only_ipv4 ? AF_INET : AF_INET6, SOCK_STREAM, 0);
   if (rs < 0) return -1;
+  give_room(api, rs);
   if (!only_ipv4) set(api, rs, IPPROTO_IPV6, IPV6_V6ONLY, option(fd, IPPROTO_IPV6, IPV6_V6ONLY));
   Name name = make_name(local, !only_ipv4);
   if (api.fcntl(rs, F_SETFL, O_NONBLOCK) == 0 && api.bind(rs, name.get(), name.length) == 0 &&
@@ -237,9 +268,7 @@ bool connects(int fd, const sockaddr* address, socklen_t length, int& result) {
     api->close(rs);
     return false;
   }
-  socket->rs.store(rs);
-  watch(rs);
-  socket->state.store(State::Connected);
+  set_connected(*socket, rs);
   result = 0;
   return true;
 }
@@ -267,7 +296,7 @@ void listen_over_rdma(int fd, Socket& socket) {
   if ((flags & O_NONBLOCK) == 0) real::fcntl(fd, F_SETFL, flags | O_NONBLOCK);
   const Rdma* api = rdma();
   if (api == nullptr) return;
-  if (listeners_generation.exchange(generation()) != generation()) listeners.store(0);
+  count_own();
   if (listeners.fetch_add(1) >= kMostListeners) {
     listeners.fetch_sub(1);
     return;
@@ -281,8 +310,9 @@ void listen_over_rdma(int fd, Socket& socket) {
   socket.rs.store(rs);
 }
 
-void release_listener() {
-  listeners.fetch_sub(1);
+void note_closed(State state) {
+  if (state == State::Listening) listeners.fetch_sub(1);
+  if (state == State::Connected) connections.fetch_sub(1);
 }
 
 namespace {
@@ -307,9 +337,8 @@ int accept_over_rdma(const Rdma& api, Socket& listener, sockaddr* address, sockl
     errno = error;
     return -2;
   }
-  socket->rs.store(rs);
-  watch(rs);
-  socket->state.store(State::Connected);
+  set_connected(*socket, rs);
+  give_room(api, ready.fd);
   if (address != nullptr && length != nullptr) name_of(*socket, true, address, length);
   return fd;
 }

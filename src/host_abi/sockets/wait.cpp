@@ -37,7 +37,7 @@ constinit std::array<std::atomic<int>, kMostDescriptors> queues{};
 constinit thread_local bool looking_for_queue = false;
 constinit thread_local int queue_found = 0;
 
-// What a sleep waits for instead of `fd`, which rpoll() has chosen.
+// Returns the descriptor to wait for instead of `fd`, which rpoll() has chosen.
 int sleep_fd_of(int fd) {
   if (fd < 0 || fd >= kMostDescriptors) return fd;
   const int queue = queues[static_cast<std::size_t>(fd)].load(std::memory_order_relaxed);
