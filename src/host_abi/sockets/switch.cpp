@@ -99,14 +99,13 @@ void count_own() {
   connections.store(0);
 }
 
-// Sets the receive buffer of the next connection. A writer goes on while its reader sleeps or
-// copies, which the 128 KiB of rsockets are short for; but many large ones do not fit into the
-// caches, so only the first connections have them. The administrator's own size (mem_default)
-// stays.
-void give_room(const Rdma& api, int rs) {
+// Sets the receive buffer of a connection that comes after `others`. A writer goes on while its
+// reader sleeps or copies, which the 128 KiB of rsockets are short for; but many large ones do not
+// fit into the caches, so only the first connections have them. The administrator's own size
+// (mem_default) stays.
+void give_room(const Rdma& api, int rs, int others) {
   if (::access("/etc/rdma/rsocket/mem_default", F_OK) == 0) return;
-  count_own();
-  const bool is_few = connections.load() < kFewConnections;
+  const bool is_few = others < kFewConnections;
   // rsockets double it, as the kernel does.
   set(api, rs, SOL_SOCKET, SO_RCVBUF, (is_few ? kLargeRoom : kUsualRoom) / 2);
 }
@@ -120,12 +119,14 @@ bool prepare(const Rdma& api, int rs) {
 }
 
 // Returns an rsocket that is connected as the program's would be, or -1: then TCP has to decide.
+// It counts as a connection from the start: programs make many at the same time.
 int connect_over_rdma(const Rdma& api, const Endpoint& local, const Endpoint& remote) {
   const bool as_ipv6 = !is_mapped(remote.address);
   const int rs = api.socket(as_ipv6 ? AF_INET6 : AF_INET, SOCK_STREAM, 0);
   if (rs < 0) return -1;
   bool fine = true;
-  give_room(api, rs);
+  count_own();
+  give_room(api, rs, connections.fetch_add(1));
   if (local.valid && (local.port != 0 || !is_wildcard(local.address))) {
     set(api, rs, SOL_SOCKET, SO_REUSEADDR, 1);
     Endpoint from = local;
@@ -136,12 +137,12 @@ int connect_over_rdma(const Rdma& api, const Endpoint& local, const Endpoint& re
   Name destination = make_name(remote, as_ipv6);
   fine = fine && api.connect(rs, destination.get(), destination.length) == 0;
   if (fine && prepare(api, rs)) return rs;
+  connections.fetch_sub(1);
   api.close(rs);
   return -1;
 }
 
 void set_connected(Socket& socket, int rs) {
-  connections.fetch_add(1);
   socket.rs.store(rs);
   watch(rs);
   socket.state.store(State::Connected);
@@ -226,7 +227,7 @@ int make_listener(const Rdma& api, int fd, int backlog) {
   const bool only_ipv4 = is_mapped(local.address);
   const int rs = api.socket(only_ipv4 ? AF_INET : AF_INET6, SOCK_STREAM, 0);
   if (rs < 0) return -1;
-  give_room(api, rs);
+  give_room(api, rs, connections.load());
   if (!only_ipv4) set(api, rs, IPPROTO_IPV6, IPV6_V6ONLY, option(fd, IPPROTO_IPV6, IPV6_V6ONLY));
   Name name = make_name(local, !only_ipv4);
   if (api.fcntl(rs, F_SETFL, O_NONBLOCK) == 0 && api.bind(rs, name.get(), name.length) == 0 &&
@@ -265,6 +266,7 @@ bool connects(int fd, const sockaddr* address, socklen_t length, int& result) {
   if (rs < 0) return false;
   const Ref socket = add(fd, State::Connecting, option(fd, SOL_SOCKET, SO_DOMAIN), false);
   if (!socket) {
+    connections.fetch_sub(1);
     api->close(rs);
     return false;
   }
@@ -338,7 +340,7 @@ int accept_over_rdma(const Rdma& api, Socket& listener, sockaddr* address, sockl
     return -2;
   }
   set_connected(*socket, rs);
-  give_room(api, ready.fd);
+  give_room(api, ready.fd, connections.fetch_add(1) + 1);
   if (address != nullptr && length != nullptr) name_of(*socket, true, address, length);
   return fd;
 }
