@@ -9,8 +9,10 @@ import random
 import select
 import socket
 import socketserver
+import statistics
 import sys
 import threading
+import time
 
 SERVER, CLIENT = "127.77.0.1", "127.77.0.2"
 
@@ -185,6 +187,32 @@ async def echo_server(port):
         writer.close()
     async with await asyncio.start_server(answer, "0.0.0.0", port, backlog=64) as server:
         await server.serve_forever()
+
+
+def greeter(wait, port):
+    server = socket.create_server(("0.0.0.0", port))
+    epoll = select.epoll()
+    epoll.register(server, select.EPOLLIN)
+    while True:
+        if wait == "poll":
+            is_ready(server, milliseconds=None)
+        if wait == "epoll":
+            epoll.poll()
+        with server.accept()[0] as accepted:
+            accepted.sendall(b"!")
+
+
+def greeted(host, port):
+    """A server that sleeps until somebody connects wakes then, not at the end of a sleep of the switch."""
+    times = []
+    for _ in range(9):
+        time.sleep(0.02)  # tidy: allow(sleep) the server has to sleep too
+        start = time.monotonic()
+        with socket.create_connection((host, port)) as client:
+            assert client.recv(1) == b"!"
+        times.append(time.monotonic() - start)
+    assert statistics.median(times) < 0.15, times
+    print("all right")
 
 
 def refused(host, port):
@@ -408,7 +436,7 @@ def program(mode, *words):
     if mode.startswith("echo"):
         asyncio.run({"echo-server": echo_server, "echo-client": echo_client}[mode](*words))
         return
-    {"rules": rules, "fork": fork, "refused": refused, "http": serve_files, "peer-server": peer_server,
+    {"rules": rules, "fork": fork, "greeter": greeter, "greeted": greeted, "refused": refused, "http": serve_files, "peer-server": peer_server,
      "streams-server": streams_server, "streams-client": streams_client,
      "forking-server": forking_server, "upper-client": upper_client,
      "read-server": read_server, "send-server": send_server,

@@ -172,6 +172,15 @@ def own_programs(fabric, report, _):
             raise Failed(f"not over RDMA:\n{harness.tail(server.text())}")
 
 
+def prompt(fabric, report, _):
+    for wait in ("accept", "poll", "epoll"):
+        with report.case(f"a server that sleeps wakes when somebody connects, {wait}"):
+            port = harness.free_port()
+            server = serve(fabric, own("greeter", wait, port), port)
+            run(fabric, own("greeted", SERVER, port)).require("^all right$")
+            server.kill()
+
+
 def streams(fabric, report, _):
     for mode in ("threads", "epoll"):
         with report.case(f"24 connections at once between two processes, {mode}"):
@@ -274,7 +283,7 @@ def test(report, user):
     if not os.path.exists("/usr/lib/x86_64-linux-gnu/librdmacm.so.1") and not os.path.exists("/usr/lib/librdmacm.so.1"):
         harness.need_program("rping")
     with harness.Fabric(nodes=2, user=user) as fabric:
-        for part in (own_programs, http, nginx, redis, iperf, streams, forking, fallback, killed, without):
+        for part in (own_programs, prompt, http, nginx, redis, iperf, streams, forking, fallback, killed, without):
             part(fabric, report, folder)
 
 

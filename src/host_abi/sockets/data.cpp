@@ -13,6 +13,8 @@
 namespace ib::host_abi::sockets {
 namespace {
 
+// rsockets cut a write into pieces of 2 KiB, 4 KiB and so on, and return those that have come.
+constexpr std::size_t kFirstPiece = 2048;
 constexpr std::size_t kMostAtOnce = std::size_t{1} << 30;  // rsockets count in int
 
 ssize_t failed(int error) {
@@ -90,11 +92,12 @@ ssize_t receive(int fd, Socket& socket, void* buffer, std::size_t length, int fl
         take(*api, socket, static_cast<char*>(buffer) + done, length - done, flags & MSG_PEEK);
     if (got > 0) {
       done += static_cast<std::size_t>(got);
-      if (done == length || (flags & MSG_WAITALL) == 0 || (flags & MSG_PEEK) != 0) break;
-      if (would_block(socket, flags)) break;
+      if (done == length || (flags & MSG_PEEK) != 0) break;
+      const bool wants_all = (flags & MSG_WAITALL) != 0 && !would_block(socket, flags);
+      if (!wants_all && static_cast<std::size_t>(got) < kFirstPiece) break;
       continue;
     }
-    if (done > 0 && got == 0) break;
+    if (done > 0 && (got == 0 || (flags & MSG_WAITALL) == 0)) break;
     if (got == 0) {
       if (error_of(*api, socket) == 0 || socket.end_reported.exchange(true)) return 0;
       return failed(ECONNRESET);

@@ -187,6 +187,9 @@ int sockets_poll(pollfd* entries, nfds_t count, int timeout) {
   if (is_sleeping() && is_in_librdmacm(__builtin_return_address(0))) {
     return timeout == 0 ? real::poll(entries, count, 0) : poll_of_sleep(entries, count);
   }
+  if (is_looking_for_queue() && count == 1 && is_in_librdmacm(__builtin_return_address(0))) {
+    found_queue(entries->fd);
+  }
   if (!any_in_table(entries, count)) return real::poll(entries, count, timeout);
   return poll_all(entries, count, Deadline::after_ms(timeout), nullptr);
 }

@@ -23,10 +23,16 @@
 namespace ib::host_abi::sockets {
 namespace {
 
+constexpr int kFewConnections = 4;
+constexpr int kLargeRoom = 1 << 20;
+constexpr int kUsualRoom = 1 << 17;
+
 constinit Ranges ranges;
 constinit bool on = false;
 constinit std::atomic<int> listeners{0};
-constinit std::atomic<std::uint32_t> listeners_generation{0};
+constinit std::atomic<int> connections{0};
+// Of the process that has counted: a child of it begins with none.
+constinit std::atomic<std::uint32_t> counted_generation{0};
 
 [[gnu::constructor]] void read_settings() {
   const char* text = ::secure_getenv("SOFTIB_SOCKETS");
@@ -87,6 +93,23 @@ void set(const Rdma& api, int rs, int level, int name, int value) {
   static_cast<void>(api.setsockopt(rs, level, name, &value, sizeof value));
 }
 
+void count_own() {
+  if (counted_generation.exchange(generation()) == generation()) return;
+  listeners.store(0);
+  connections.store(0);
+}
+
+// Sets the receive buffer of a connection that comes after `others`. A writer goes on while its
+// reader sleeps or copies, which the 128 KiB of rsockets are short for; but many large ones do not
+// fit into the caches, so only the first connections have them. The administrator's own size
+// (mem_default) stays.
+void give_room(const Rdma& api, int rs, int others) {
+  if (::access("/etc/rdma/rsocket/mem_default", F_OK) == 0) return;
+  const bool is_few = others < kFewConnections;
+  // rsockets double it, as the kernel does.
+  set(api, rs, SOL_SOCKET, SO_RCVBUF, (is_few ? kLargeRoom : kUsualRoom) / 2);
+}
+
 // Without messages now and then, a reader is not told that its peer was killed.
 bool prepare(const Rdma& api, int rs) {
   const WithoutSignals no_signals;
@@ -96,11 +119,14 @@ bool prepare(const Rdma& api, int rs) {
 }
 
 // Returns an rsocket that is connected as the program's would be, or -1: then TCP has to decide.
+// It counts as a connection from the start: programs make many at the same time.
 int connect_over_rdma(const Rdma& api, const Endpoint& local, const Endpoint& remote) {
   const bool as_ipv6 = !is_mapped(remote.address);
   const int rs = api.socket(as_ipv6 ? AF_INET6 : AF_INET, SOCK_STREAM, 0);
   if (rs < 0) return -1;
   bool fine = true;
+  count_own();
+  give_room(api, rs, connections.fetch_add(1));
   if (local.valid && (local.port != 0 || !is_wildcard(local.address))) {
     set(api, rs, SOL_SOCKET, SO_REUSEADDR, 1);
     Endpoint from = local;
@@ -111,8 +137,15 @@ int connect_over_rdma(const Rdma& api, const Endpoint& local, const Endpoint& re
   Name destination = make_name(remote, as_ipv6);
   fine = fine && api.connect(rs, destination.get(), destination.length) == 0;
   if (fine && prepare(api, rs)) return rs;
+  connections.fetch_sub(1);
   api.close(rs);
   return -1;
+}
+
+void set_connected(Socket& socket, int rs) {
+  socket.rs.store(rs);
+  watch(rs);
+  socket.state.store(State::Connected);
 }
 
 void wake(Socket& socket) {
@@ -133,9 +166,7 @@ void* attempt(void* argument) {
   Socket& socket = *todo->socket;
   const int rs = connect_over_rdma(*loaded_rdma(), todo->local, todo->remote);
   if (rs >= 0) {
-    socket.rs.store(rs);
-    watch(rs);
-    socket.state.store(State::Connected);
+    set_connected(socket, rs);
   } else {
     // Not blocking, as the program has set it; the kernel reports the rest.
     const int result =
@@ -196,6 +227,7 @@ int make_listener(const Rdma& api, int fd, int backlog) {
   const bool only_ipv4 = is_mapped(local.address);
   const int rs = api.socket(only_ipv4 ? AF_INET : AF_INET6, SOCK_STREAM, 0);
   if (rs < 0) return -1;
+  give_room(api, rs, connections.load());
   if (!only_ipv4) set(api, rs, IPPROTO_IPV6, IPV6_V6ONLY, option(fd, IPPROTO_IPV6, IPV6_V6ONLY));
   Name name = make_name(local, !only_ipv4);
   if (api.fcntl(rs, F_SETFL, O_NONBLOCK) == 0 && api.bind(rs, name.get(), name.length) == 0 &&
@@ -234,12 +266,11 @@ bool connects(int fd, const sockaddr* address, socklen_t length, int& result) {
   if (rs < 0) return false;
   const Ref socket = add(fd, State::Connecting, option(fd, SOL_SOCKET, SO_DOMAIN), false);
   if (!socket) {
+    connections.fetch_sub(1);
     api->close(rs);
     return false;
   }
-  socket->rs.store(rs);
-  watch(rs);
-  socket->state.store(State::Connected);
+  set_connected(*socket, rs);
   result = 0;
   return true;
 }
@@ -267,7 +298,7 @@ void listen_over_rdma(int fd, Socket& socket) {
   if ((flags & O_NONBLOCK) == 0) real::fcntl(fd, F_SETFL, flags | O_NONBLOCK);
   const Rdma* api = rdma();
   if (api == nullptr) return;
-  if (listeners_generation.exchange(generation()) != generation()) listeners.store(0);
+  count_own();
   if (listeners.fetch_add(1) >= kMostListeners) {
     listeners.fetch_sub(1);
     return;
@@ -277,11 +308,13 @@ void listen_over_rdma(int fd, Socket& socket) {
     listeners.fetch_sub(1);
     return;
   }
+  watch_queue_of(rs);
   socket.rs.store(rs);
 }
 
-void release_listener() {
-  listeners.fetch_sub(1);
+void note_closed(State state) {
+  if (state == State::Listening) listeners.fetch_sub(1);
+  if (state == State::Connected) connections.fetch_sub(1);
 }
 
 namespace {
@@ -306,9 +339,8 @@ int accept_over_rdma(const Rdma& api, Socket& listener, sockaddr* address, sockl
     errno = error;
     return -2;
   }
-  socket->rs.store(rs);
-  watch(rs);
-  socket->state.store(State::Connected);
+  set_connected(*socket, rs);
+  give_room(api, ready.fd, connections.fetch_add(1) + 1);
   if (address != nullptr && length != nullptr) name_of(*socket, true, address, length);
   return fd;
 }

@@ -45,7 +45,7 @@ void end(Socket* socket) {
     unwatch(rs);
     const Inside inside;
     api->close(rs);
-    if (socket->state.load() == State::Listening) release_listener();
+    note_closed(socket->state.load());
   }
   close_kernel(socket->event.load());
   delete socket;

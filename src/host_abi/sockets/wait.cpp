@@ -32,6 +32,18 @@ constinit thread_local nfds_t sleep_count = 0;
 enum class Events : std::uint8_t { Ignored, Watched, Readable };
 constinit std::array<std::atomic<Events>, kMostDescriptors> event_channels{};
 
+// Of rsockets that listen: their queue, or 0.
+constinit std::array<std::atomic<int>, kMostDescriptors> queues{};
+constinit thread_local bool looking_for_queue = false;
+constinit thread_local int queue_found = 0;
+
+// Returns the descriptor to wait for instead of `fd`, which rpoll() has chosen.
+int sleep_fd_of(int fd) {
+  if (fd < 0 || fd >= kMostDescriptors) return fd;
+  const int queue = queues[static_cast<std::size_t>(fd)].load(std::memory_order_relaxed);
+  return queue > 0 ? queue : fd;
+}
+
 std::atomic<Events>* channel_of(int rs) {
   if (rs < 0 || rs >= kMostDescriptors) return nullptr;
   return &event_channels[static_cast<std::size_t>(rs)];
@@ -103,6 +115,7 @@ int poll_of_sleep(pollfd* entries, nfds_t count) {
     return -1;
   }
   std::copy_n(entries, count, all.get());
+  for (nfds_t i = 0; i < count; ++i) all[i].fd = sleep_fd_of(entries[i].fd);
   nfds_t used = count;
   bool news = false;
   for (nfds_t i = 0; i < sleep_count; ++i) {
@@ -133,7 +146,29 @@ void watch(int rs) {
 }
 
 void unwatch(int rs) {
-  if (auto* channel = channel_of(rs)) channel->store(Events::Ignored);
+  auto* channel = channel_of(rs);
+  if (channel == nullptr) return;
+  channel->store(Events::Ignored);
+  queues[static_cast<std::size_t>(rs)].store(0, std::memory_order_relaxed);
+}
+
+void watch_queue_of(int rs) {
+  const Rdma* api = loaded_rdma();
+  if (api == nullptr || channel_of(rs) == nullptr) return;
+  pollfd entry{rs, POLLIN, 0};
+  queue_found = 0;
+  looking_for_queue = true;
+  api->poll(&entry, 1, 0);
+  looking_for_queue = false;
+  queues[static_cast<std::size_t>(rs)].store(queue_found, std::memory_order_relaxed);
+}
+
+bool is_looking_for_queue() {
+  return looking_for_queue;
+}
+
+void found_queue(int fd) {
+  queue_found = fd;
 }
 
 short look_at(Socket& socket, short events) {

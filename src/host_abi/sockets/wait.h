@@ -53,4 +53,12 @@ int poll_of_sleep(pollfd* entries, nfds_t count);
 void watch(int rs);
 void unwatch(int rs);
 
+// `rs` listens. A thread of librdmacm takes its connection requests from its channel and hands the
+// connections over through a queue. rpoll() of librdmacm 44 sleeps on the channel, so it wakes too
+// early and then not again; sleeps here wait for the queue instead.
+void watch_queue_of(int rs);
+// The same for a call of poll() while the thread is in watch_queue_of(): that of the queue.
+bool is_looking_for_queue();
+void found_queue(int fd);
+
 }  // namespace ib::host_abi::sockets

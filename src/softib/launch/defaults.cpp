@@ -11,6 +11,10 @@
 #include <fstream>
 #include <string_view>
 
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
 namespace ib::softib {
 namespace {
 
@@ -71,7 +75,18 @@ constexpr std::array kDefaults = {
     openmpi<"btl_openib_warn_no_device_params_found">(
         "OMPI_MCA_btl_openib_warn_no_device_params_found", "0",
         "openib warns about HCAs that are not in its list"),
+    // A byte of a stream is copied three times.
+    Default{"GLIBC_TUNABLES", "glibc.cpu.x86_rep_movsb_threshold=1073741824", DefaultKind::Option,
+            "glibc", "with --sockets: its memcpy() is slow on this processor at some addresses",
+            nullptr,
+            [](const Environment& it) {
+              return find(it, "SOFTIB_SOCKETS") != nullptr && copies_unevenly();
+            }},
 };
+
+bool applies(const Default& it, const Environment& environment) {
+  return it.applies == nullptr || it.applies(environment);
+}
 
 std::string_view option_of(std::string_view entry) {
   return entry.substr(0, entry.find('='));
@@ -102,13 +117,28 @@ std::string choice_of_user(const Environment& environment, const Default& it) {
 
 }  // namespace
 
+bool copies_unevenly() {
+#if defined(__x86_64__)
+  unsigned eax = 0;
+  unsigned ebx = 0;
+  unsigned ecx = 0;
+  unsigned edx = 0;
+  if (__get_cpuid(0, &eax, &ebx, &ecx, &edx) == 0 || ebx != signature_AMD_ebx) return false;
+  if (__get_cpuid(1, &eax, &ebx, &ecx, &edx) == 0) return false;
+  constexpr unsigned kZen3 = 0x19;
+  return (eax >> 8 & 0xf) + (eax >> 20 & 0xff) >= kZen3;
+#else
+  return false;
+#endif
+}
+
 std::span<const Default> run_defaults() {
   return kDefaults;
 }
 
 void add_defaults(Environment& environment) {
   for (const Default& it : kDefaults) {
-    if (!choice_of_user(environment, it).empty()) continue;
+    if (!applies(it, environment) || !choice_of_user(environment, it).empty()) continue;
     const std::string* now = find(environment, it.variable);
     if (it.kind == DefaultKind::Variable || now == nullptr) {
       set(environment, it.variable, it.value);
@@ -135,7 +165,9 @@ void remove_defaults(Environment& environment) {
 
 std::vector<SuppliedSetting> supplied_settings(const Environment& environment) {
   std::vector<SuppliedSetting> settings;
-  for (const Default& it : kDefaults) settings.push_back({&it, choice_of_user(environment, it)});
+  for (const Default& it : kDefaults) {
+    if (applies(it, environment)) settings.push_back({&it, choice_of_user(environment, it)});
+  }
   return settings;
 }
 

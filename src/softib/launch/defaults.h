@@ -25,12 +25,18 @@ struct Default {
   const char* reason;   // in a line: what fails or is slow without it
   // Returns the file in which the user has made this setting; empty if there is none.
   std::string (*file_of_user)(const Environment&) = nullptr;
+  // Returns whether programs in this environment need the setting; absent if all of them do.
+  bool (*applies)(const Environment&) = nullptr;
 };
 
 std::span<const Default> run_defaults();
 
 void add_defaults(Environment& environment);
 void remove_defaults(Environment& environment);
+
+// Returns whether memcpy() of older glibc is ten times slower on this processor for some
+// alignments: AMD's from Zen 3 on, which `rep movsb` does not suit (glibc's bug 30994).
+bool copies_unevenly();
 
 // A row of the table and the outcome for a program that is started in `environment`.
 struct SuppliedSetting {
