@@ -102,6 +102,7 @@ class Requester {
   };
   std::byte* refresh_own_key(const Sge& sge, std::uint32_t access);
   bool refresh(Target target);
+  bool next_receive(Sge& room);
   template <class Send>
   std::byte* own_bytes(Send send, std::uint32_t access);
   template <class Send>
@@ -111,7 +112,15 @@ class Requester {
   template <class Send>
   bool send_fast(Send send);
   template <class Send>
+  void write_receive(Send send, std::uint32_t id, std::uint32_t bytes, Cqe& slot);
+  template <class Send>
+  bool send_shared_fast(Send send);
+  template <class Send>
   bool run_fast(Send send, verbs::WcOpcode& opcode);
+  template <class Send>
+  Posted executed_fast(Send send, verbs::WcOpcode opcode);
+  template <class Send>
+  Posted post_shared_fast(Send send);
 
   MemoryPlane& plane_;
   RequesterConfig config_;

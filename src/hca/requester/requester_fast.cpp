@@ -21,21 +21,29 @@ bool Requester::refresh(Target target) {
   std::uint32_t access = verbs::access::kRemoteWrite;
   if (is_plain_send(target.opcode)) {
     access = verbs::access::kLocalWrite;
-    Peer& peer = peers_.peer();
-    const std::uint64_t head = peer.entry->responder.rq_head.load(std::memory_order_relaxed);
     Sge room;
-    std::uint32_t id = 0;
-    if (!peers_.takes_sends() || !peer.receives.available(head, peer.entry->owner.rq_tail) ||
-        !peer.receives.copy_single(head, id, room)) {
-      return false;
-    }
-    news |= peer.cq.look_again(plane_.arena());
+    if (!next_receive(room)) return false;
+    news |= peers_.peer().cq.look_again(plane_.arena());
     target.rkey = room.lkey;
     target.address = room.address;
   } else if (target.opcode == verbs::WrOpcode::RdmaRead) {
     access = verbs::access::kRemoteRead;
   }
   return peers_.refresh_key(target.rkey, target.address, target.length, access) || news;
+}
+
+// The room that the next send will probably get: others may take from a shared queue first. Returns
+// false if none is posted, or the fast path does not send there.
+bool Requester::next_receive(Sge& room) {
+  Peer& peer = peers_.peer();
+  const SrqEntry* shared = peers_.shared_queue();
+  if (shared == nullptr && !peers_.takes_sends()) return false;
+  const Shared64& consumed =
+      shared != nullptr ? shared->consumer.head : peer.entry->responder.rq_head;
+  const Shared64& posted = shared != nullptr ? shared->producer.tail : peer.entry->owner.rq_tail;
+  const std::uint64_t head = consumed.load(std::memory_order_relaxed);
+  std::uint32_t id = 0;
+  return peer.receives.available(head, posted) && peer.receives.copy_single(head, id, room);
 }
 
 void Requester::finish_fast(verbs::WrOpcode opcode, std::uint32_t flags,
