@@ -41,12 +41,16 @@ class Requester {
     return is_plain_send(opcode) || opcode == verbs::WrOpcode::RdmaWrite ||
            opcode == verbs::WrOpcode::RdmaRead;
   }
+  // Whether more than one piece of it may have a fast path.
+  static bool may_be_gathered(verbs::WrOpcode opcode, std::uint32_t flags) {
+    return is_plain_send(opcode) && (flags & verbs::send_flag::kInline) != 0;
+  }
   template <class Send>
   Posted post_fast(Send send);
   template <class Send>
   bool refresh_and_post(Send send);
   void finish_fast(verbs::WrOpcode opcode, std::uint32_t flags, std::uint32_t bytes) noexcept;
-  bool try_fast(const SendWqe& wqe);  // all of that, if it is one piece
+  bool try_fast(const SendWqe& wqe);  // all of that, for any request
   // Runs what waits, at most `most` requests, so that queue pairs can take turns. Waits: see
   // wake_at; More: only because of `most`.
   enum class Progress : std::uint32_t { Idle, Waits, More };
@@ -100,6 +104,8 @@ class Requester {
     std::uint64_t address;
     std::uint32_t length;
   };
+  template <class Send>
+  bool try_view(Send send);
   std::byte* refresh_own_key(const Sge& sge, std::uint32_t access);
   bool refresh(Target target);
   bool next_receive(Sge& room);

@@ -61,9 +61,12 @@ void Requester::finish_fast(verbs::WrOpcode opcode, std::uint32_t flags,
 namespace {
 
 // A request of the slow path as the fast path sees it.
+template <bool kIsGathered>
 struct WqeView {
+  static constexpr bool kGathered = kIsGathered;
   const SendWqe& wqe;
-  const Sge& sge() const { return wqe.sge[0]; }
+  const Sge& whole;
+  const Sge& sge() const { return whole; }
   std::uint64_t wr_id() const { return wqe.wr_id; }
   verbs::WrOpcode opcode() const { return wqe.opcode; }
   std::uint32_t flags() const { return wqe.flags; }
@@ -76,10 +79,18 @@ struct WqeView {
 
 bool Requester::try_fast(const SendWqe& wqe) {
   const bool flagged = (wqe.flags & verbs::send_flag::kInline) != 0;
-  if (wqe.num_sge != 1 || wqe.inline_data != flagged || !has_fast_path(wqe.opcode)) return false;
-  const Posted posted = post_fast(WqeView{wqe});
-  if (posted == Posted::Rest) finish_fast(wqe.opcode, wqe.flags, wqe.sge[0].length);
-  return posted != Posted::No || refresh_and_post(WqeView{wqe});
+  if (wqe.inline_data != flagged || !has_fast_path(wqe.opcode)) return false;
+  if (wqe.num_sge == 1) return try_view(WqeView<false>{wqe, wqe.sge[0]});
+  if (!may_be_fast_ || !may_be_gathered(wqe.opcode, wqe.flags)) return false;
+  InlinePieces pieces;
+  return pieces.gather({wqe.sge, wqe.num_sge}) && try_view(WqeView<true>{wqe, pieces.whole()});
+}
+
+template <class Send>
+bool Requester::try_view(Send send) {
+  const Posted posted = post_fast(send);
+  if (posted == Posted::Rest) finish_fast(send.opcode(), send.flags(), send.sge().length);
+  return posted != Posted::No || refresh_and_post(send);
 }
 
 }  // namespace ib::hca

@@ -15,11 +15,12 @@
 //
 // Templates: fields of a request are read from where the program has them when they are wanted.
 // `Send` is a view that has sge(), wr_id(), opcode(), flags(), imm(), rkey() and remote_address(),
-// and fits into a register.
+// and fits into a register. Its kGathered: sge() is the whole of an InlinePieces, of a send.
 #pragma once
 
 #include "hca/layout/shm_lock.h"
 #include "hca/memory/copy.h"
+#include "hca/requester/inline_pieces.h"
 #include "hca/requester/requester.h"
 #include "hca/requester/srq_limit.h"
 
@@ -96,6 +97,10 @@ template <class Send>
 // others may have taken later receives this one cannot go back: if it cannot be completed, it is
 // held, as by a request that waits, and the slow path goes on with it.
 //
+// Gathered bytes are copied under the lock of the completion queue: taking that lock waits for
+// earlier stores, and the lines of the message and of its completion then come at the same time.
+// Other bytes are not: reading the program's memory may take long, or be a signal.
+//
 // Only tried when the inlined part has refused: it would cost the other requests registers.
 template <class Send>
 bool Requester::send_shared_fast(Send send) {
@@ -120,11 +125,13 @@ bool Requester::send_shared_fast(Send send) {
   ResponderSide::take_from_shared(*peer.entry, *queue, head, id);
   unlock(queue->consumer.lock);
   raise_if_below_limit(plane_.host(), *queue, peer.srq, peer.srq_generation, head + 1);
-  copy_tail_last(to, from, bytes);
+  if (!Send::kGathered) copy_tail_last(to, from, bytes);
   auto& responder = peer.entry->responder;
-  const Push pushed =
-      peer.cq.push_with(plane_.arena(), plane_.host(), plane_.slot(), &responder.cq_intent,
-                        [&](Cqe& slot) { write_receive(send, id, bytes, slot); });
+  const Push pushed = peer.cq.push_with(plane_.arena(), plane_.host(), plane_.slot(),
+                                        &responder.cq_intent, [&](Cqe& slot) {
+                                          if (Send::kGathered) copy_as_dma(to, from, bytes);
+                                          write_receive(send, id, bytes, slot);
+                                        });
   if (pushed != Push::Done) {
     responder_.hold(peer.srq, id, room);
     return false;
@@ -172,6 +179,7 @@ template <class Send>
 [[gnu::always_inline]] inline bool Requester::run_fast(Send send, verbs::WcOpcode& opcode) {
   if (is_plain_send(send.opcode())) {
     opcode = verbs::WcOpcode::Send;
+    if (Send::kGathered && peers_.shared_queue() != nullptr) return send_shared_fast(send);
     return send_fast(send);
   }
   if (send.opcode() == verbs::WrOpcode::RdmaWrite) {

@@ -328,5 +328,150 @@ TEST(FastSharedPath, WaitsForTheCompletionQueue) {
   EXPECT_NE(s.memory.completion(1, 0), nullptr);
 }
 
+// A send of inline pieces, as UCX's of short messages: a header, the program's bytes.
+struct Pieces : Shared {
+  explicit Pieces(std::initializer_list<std::uint32_t> lengths) {
+    std::uint64_t at = std::bit_cast<std::uint64_t>(mine.data());
+    for (const std::uint32_t length : lengths) {
+      list.push_back({at, length, 0});
+      at += length;
+    }
+    std::fill(theirs.begin(), theirs.end(), std::byte{0xee});
+  }
+  SendWqe request() {
+    SendWqe wqe = Shared::request();
+    wqe.flags = verbs::send_flag::kInline;
+    wqe.inline_data = true;
+    wqe.sge = list.data();
+    wqe.num_sge = static_cast<std::uint32_t>(list.size());
+    return wqe;
+  }
+
+  std::vector<Sge> list;
+};
+
+TEST(FastGatheredPath, DeliversInlinePiecesAsOneMessage) {
+  for (const bool shared : {true, false}) {
+    for (const auto& lengths : std::vector<std::initializer_list<std::uint32_t>>{
+             {9, 8}, {9, 0}, {0, 8}, {1, 2, 3, 4, 5}, {64, 64}, {128, 0}}) {
+      Pieces p(lengths);
+      if (!shared) {
+        p.peer->id.srq = kNone;
+        p.peer->geometry.rq_ring = p.srq.id.ring;
+        ++p.peer->id.generation;
+        p.tell();
+        EXPECT_EQ(p.post(WrOpcode::RdmaWrite, 16), Status::Ok);
+        EXPECT_EQ(p.next(), WcStatus::Success);
+        p.receive(7, 200);
+      }
+      std::fill(p.theirs.begin(), p.theirs.end(), std::byte{0xee});
+      if (shared) p.supply(7, 200);
+      std::uint32_t bytes = 0;
+      for (const Sge& piece : p.list) bytes += piece.length;
+      EXPECT_TRUE(p.goes_fast(p.request()));
+      EXPECT_TRUE(p.same(bytes));
+      EXPECT_EQ(p.theirs[bytes], std::byte{0xee});
+      ASSERT_NE(p.memory.completion(1, 0), nullptr);
+      EXPECT_EQ(p.memory.completion(1, 0)->wqe, 7u);
+      EXPECT_EQ(p.memory.completion(1, 0)->byte_len, bytes);
+      EXPECT_EQ(p.memory.completion(1, 0)->srq, shared ? kSrq : kNone);
+      EXPECT_EQ(p.next(), WcStatus::Success);
+      EXPECT_EQ(p.last.byte_len, bytes);
+    }
+  }
+}
+
+TEST(FastGatheredPath, LeavesWhatIsNoShortInlineSendToTheSlowPath) {
+  const auto refused = [](std::initializer_list<std::uint32_t> lengths,
+                          void (*change)(Pieces&, SendWqe&)) {
+    Pieces p(lengths);
+    p.supply(5, 100);
+    SendWqe wqe = p.request();
+    change(p, wqe);
+    const std::vector<std::byte> theirs = p.theirs;
+    const Traces before = traces(p);
+    EXPECT_FALSE(p.goes_fast(wqe));
+    EXPECT_EQ(traces(p), before);
+    EXPECT_EQ(p.theirs, theirs);
+  };
+  const auto none = [](Pieces&, SendWqe&) {};
+  refused({0, 0}, none);
+  refused({}, none);
+  refused({64, 65}, none);  // max_inline: 128
+  refused({9, 92}, none);   // the receive: 100
+  refused({9, ~0u, 8}, none);
+  refused({9, 8}, [](Pieces& p, SendWqe&) { p.list[1].length = verbs::limits::kMaxInline - 8; });
+  refused({9, 8}, [](Pieces& p, SendWqe& wqe) {
+    p.list.resize(kMaxSge + 1);
+    wqe.sge = p.list.data();
+    wqe.num_sge = kMaxSge + 1;
+  });
+  refused({9, 8}, [](Pieces& p, SendWqe& wqe) {
+    wqe.inline_data = false;
+    wqe.flags = 0;
+    for (Sge& piece : p.list) piece.lkey = kLkey;
+  });
+  refused({9, 8}, [](Pieces&, SendWqe& wqe) { wqe.opcode = WrOpcode::SendWithInv; });
+  refused({9, 8}, [](Pieces& p, SendWqe& wqe) {
+    wqe.opcode = WrOpcode::RdmaWrite;
+    wqe.rkey = kRkey;
+    wqe.remote_address = std::bit_cast<std::uint64_t>(p.theirs.data());
+  });
+}
+
+// [IBA1 11.4.1.1]: the program may change its bytes as soon as the call has returned, and messages
+// are delivered in the order of their posting.
+TEST(FastGatheredPath, WaitsBehindAnEarlierRequestWithItsBytes) {
+  Pieces p({9, 8});
+  EXPECT_EQ(p.post(WrOpcode::Send, 8), Status::Ok);  // no receive yet
+  const std::vector<std::byte> sent(p.mine.begin(), p.mine.begin() + 17);
+  p.supply(5, 100);
+  EXPECT_FALSE(p.goes_fast(p.request()));
+  const SendWqe wqe = p.request();
+  {
+    const OpScope scope(p.plane);
+    EXPECT_EQ(p.requester->post(wqe), Status::Ok);
+  }
+  std::fill(p.mine.begin() + 8, p.mine.end(), std::byte{0x11});
+  p.supply(6, 100);
+  p.host.time += std::chrono::seconds(1);
+  EXPECT_FALSE(p.progress());
+  EXPECT_EQ(p.next(), WcStatus::Success);
+  EXPECT_EQ(p.last.byte_len, 8u);
+  EXPECT_EQ(p.next(), WcStatus::Success);
+  EXPECT_EQ(p.last.byte_len, 17u);
+  EXPECT_EQ(p.memory.completion(1, 0)->wqe, 5u);
+  EXPECT_EQ(p.memory.completion(1, 1)->wqe, 6u);
+  EXPECT_TRUE(std::equal(sent.begin(), sent.end(), p.theirs.begin()));
+}
+
+TEST(FastGatheredPath, AMessageThatDoesNotFitBreaksTheConnection) {
+  Pieces p({9, 92});
+  p.supply(5, 100);
+  const SendWqe wqe = p.request();
+  {
+    const OpScope scope(p.plane);
+    EXPECT_EQ(p.requester->post(wqe), Status::Ok);
+  }
+  EXPECT_EQ(p.next(), WcStatus::RemInvReqErr);
+  ASSERT_NE(p.memory.completion(1, 0), nullptr);
+  EXPECT_EQ(p.memory.completion(1, 0)->status, static_cast<std::uint32_t>(WcStatus::LocLenErr));
+}
+
+TEST(FastGatheredPath, HoldsAReceiveThatItCannotComplete) {
+  Pieces p({9, 8});
+  p.supply(5, 100);
+  p.memory.arena().cq(1)->producer.producer = 63;
+  const SendWqe wqe = p.request();
+  EXPECT_FALSE(p.goes_fast(wqe));
+  EXPECT_EQ(p.theirs[0], std::byte{0xee});
+  EXPECT_EQ(p.peer->responder.srq_taken, 6u);
+  p.consume(63);
+  EXPECT_EQ(p.post_slowly(wqe), Status::Ok);
+  EXPECT_EQ(p.next(), WcStatus::Success);
+  EXPECT_TRUE(p.same(17));
+  EXPECT_EQ(p.memory.completion(1, 63)->wqe, 5u);
+}
+
 }  // namespace
 }  // namespace ib::hca
