@@ -33,6 +33,8 @@ class Requester {
   // The prefetch overlaps post(). To be called about as long before as that
   // takes, 100 cycles: a line that comes earlier is polled away again. Any thread.
   void announce() const { prefetch_for_write(next_line_.load(std::memory_order_relaxed)); }
+  // The same for the buffer that the next send of inline pieces into an SRQ probably writes.
+  void announce_room() const { prefetch_for_write(next_room_.load(std::memory_order_relaxed)); }
   // The fast path, which post() tries first (inline, in requester_fast.h). No: it is no request
   // for it, or nothing is known of where it goes, and nothing has changed; refresh_and_post() or
   // post(). Rest: finish_fast().
@@ -117,6 +119,7 @@ class Requester {
   bool read_fast(Send send);
   template <class Send>
   bool send_fast(Send send);
+  void expect_room(Peer& peer, const SrqEntry& queue, std::uint64_t head);
   template <class Send>
   void write_receive(Send send, std::uint32_t id, std::uint32_t bytes, Cqe& slot);
   template <class Send>
@@ -137,6 +140,7 @@ class Requester {
   RetryState retry_;
   CachedLocal own_key_;                       // of the last request of the fast path
   std::atomic<const void*> next_line_{this};  // see announce(); nobody follows it
+  std::atomic<const void*> next_room_{this};  // see announce_room()
   bool took_error_ = false;
   // Of the head, if it has begun:
   Transfer transfer_;

@@ -49,7 +49,7 @@ bool Requester::next_receive(Sge& room) {
 void Requester::finish_fast(verbs::WrOpcode opcode, std::uint32_t flags,
                             std::uint32_t bytes) noexcept {
   const bool is_send = is_plain_send(opcode);
-  if (is_send) {
+  if (is_send && (peers_.peer().cq.may_fire() || plane_.fenced_entries())) {
     peers_.peer().cq.fire(plane_.host(), (flags & verbs::send_flag::kSolicited) != 0);
   }
   queue_.finish_fast(flags, bytes,

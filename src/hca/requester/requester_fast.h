@@ -101,6 +101,8 @@ template <class Send>
 // earlier stores, and the lines of the message and of its completion then come at the same time.
 // Other bytes are not: reading the program's memory may take long, or be a signal.
 //
+// The room of the next receive, which others may get, is for announce_room().
+//
 // Only tried when the inlined part has refused: it would cost the other requests registers.
 template <class Send>
 bool Requester::send_shared_fast(Send send) {
@@ -140,7 +142,21 @@ bool Requester::send_shared_fast(Send send) {
   responder.cq_intent.store(0, std::memory_order_release);
   next_line_.store(peer.cq.next_slot(), std::memory_order_relaxed);
   count_message(responder, bytes);
+  if (Send::kGathered) expect_room(peer, *queue, head + 1);
   return true;
+}
+
+inline void Requester::expect_room(Peer& peer, const SrqEntry& queue, std::uint64_t head) {
+  std::uint32_t id = 0;
+  Sge room;
+  if (!peer.receives.available(head, queue.producer.tail) ||
+      !peer.receives.copy_single(head, id, room)) {
+    return;
+  }
+  const std::byte* to =
+      peers_.map_remote(room.lkey, room.address, room.length, verbs::access::kLocalWrite);
+  if (to != nullptr) next_room_.store(to, std::memory_order_relaxed);
+  peer.receives.prefetch(head + 1);
 }
 
 // Into a receive of one piece from the peer's own queue. The order of stores is that of

@@ -278,6 +278,25 @@ TEST(FastSharedPath, FiresTheEventOfTheCompletionQueue) {
   EXPECT_EQ(s.host.notified, std::vector<std::uint32_t>{1});
 }
 
+// It need not look for a request of an event in a queue that was never armed, if the barriers of
+// CqConsumer::arm() reach it.
+TEST(FastSharedPath, FiresNoEventOfAQueueThatWasNeverArmed) {
+  for (const bool fenced : {false, true}) {
+    for (const bool used : {false, true}) {
+      Shared s;
+      s.memory.arena().header().fenced_entries = fenced ? 1 : 0;
+      CqEntry& cq = *s.memory.arena().cq(1);
+      cq.id.channel = 1;
+      cq.arm.armed = 1;
+      cq.arm.used = used ? 1 : 0;
+      s.tell();
+      s.supply(5, 100);
+      EXPECT_TRUE(s.goes_fast(s.request()));
+      EXPECT_EQ(s.host.notified.size(), fenced || used ? 1u : 0u);
+    }
+  }
+}
+
 // Once it is taken it cannot go back, since others may have taken later ones: the slow path goes on
 // with it.
 TEST(FastSharedPath, HoldsAReceiveThatItCannotComplete) {

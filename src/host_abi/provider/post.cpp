@@ -146,10 +146,13 @@ Status post_slowly(Qp& qp, const ibv_send_wr& wr, hca::Way way) {
 [[gnu::noinline]] int post_pieces(ibv_qp* ibqp, ibv_send_wr* wr, ibv_send_wr** bad) {
   user::QueuePair& engine = *qp_of(ibqp).engine;
   const SendView view{*wr};
-  hca::InlinePieces pieces;
   if (wr->num_sge < 0 || !engine.has_fast_path() ||
-      !hca::Requester::may_be_gathered(view.opcode(), view.flags()) ||
-      !pieces.gather(to_sges(wr->sg_list, wr->num_sge))) {
+      !hca::Requester::may_be_gathered(view.opcode(), view.flags())) {
+    return post_sends(ibqp, wr, bad, hca::Way::Slow);
+  }
+  engine.announce_room();
+  hca::InlinePieces pieces;
+  if (!pieces.gather(to_sges(wr->sg_list, wr->num_sge))) {
     return post_sends(ibqp, wr, bad, hca::Way::Slow);
   }
   const GatheredView whole{view, pieces.whole()};
