@@ -108,6 +108,7 @@ class Requester {
   };
   template <class Send>
   bool try_view(Send send);
+  [[gnu::noinline]] bool try_gathered(const SendWqe& wqe);
   std::byte* refresh_own_key(const Sge& sge, std::uint32_t access);
   bool refresh(Target target);
   bool next_receive(Sge& room);

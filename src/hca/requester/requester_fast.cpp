@@ -61,12 +61,10 @@ void Requester::finish_fast(verbs::WrOpcode opcode, std::uint32_t flags,
 namespace {
 
 // A request of the slow path as the fast path sees it.
-template <bool kIsGathered>
 struct WqeView {
-  static constexpr bool kGathered = kIsGathered;
+  static constexpr bool kGathered = false;
   const SendWqe& wqe;
-  const Sge& whole;
-  const Sge& sge() const { return whole; }
+  const Sge& sge() const { return wqe.sge[0]; }
   std::uint64_t wr_id() const { return wqe.wr_id; }
   verbs::WrOpcode opcode() const { return wqe.opcode; }
   std::uint32_t flags() const { return wqe.flags; }
@@ -75,22 +73,32 @@ struct WqeView {
   std::uint64_t remote_address() const { return wqe.remote_address; }
 };
 
+struct GatheredView : WqeView {
+  static constexpr bool kGathered = true;
+  const Sge& whole;
+  const Sge& sge() const { return whole; }
+};
+
 }  // namespace
+
+template <class Send>
+[[gnu::always_inline]] inline bool Requester::try_view(Send send) {
+  const Posted posted = post_fast(send);
+  if (posted == Posted::Rest) finish_fast(send.opcode(), send.flags(), send.sge().length);
+  return posted != Posted::No || refresh_and_post(send);
+}
 
 bool Requester::try_fast(const SendWqe& wqe) {
   const bool flagged = (wqe.flags & verbs::send_flag::kInline) != 0;
   if (wqe.inline_data != flagged || !has_fast_path(wqe.opcode)) return false;
-  if (wqe.num_sge == 1) return try_view(WqeView<false>{wqe, wqe.sge[0]});
-  if (!may_be_fast_ || !may_be_gathered(wqe.opcode, wqe.flags)) return false;
-  InlinePieces pieces;
-  return pieces.gather({wqe.sge, wqe.num_sge}) && try_view(WqeView<true>{wqe, pieces.whole()});
+  if (wqe.num_sge == 1) [[likely]]
+    return try_view(WqeView{wqe});
+  return may_be_fast_ && may_be_gathered(wqe.opcode, wqe.flags) && try_gathered(wqe);
 }
 
-template <class Send>
-bool Requester::try_view(Send send) {
-  const Posted posted = post_fast(send);
-  if (posted == Posted::Rest) finish_fast(send.opcode(), send.flags(), send.sge().length);
-  return posted != Posted::No || refresh_and_post(send);
+bool Requester::try_gathered(const SendWqe& wqe) {
+  InlinePieces pieces;
+  return pieces.gather({wqe.sge, wqe.num_sge}) && try_view(GatheredView{{wqe}, pieces.whole()});
 }
 
 }  // namespace ib::hca
