@@ -247,11 +247,14 @@ template <class Send>
 [[gnu::noinline]] bool Requester::refresh_and_post(Send send) {
   const auto& sge = send.sge();
   if (sge.length - 1 >= kShortMessage || waiting()) return false;
-  Posted posted = post_shared_fast(send);
+  const auto post_shared = [&] {
+    return peers_.shared_queue() != nullptr ? post_shared_fast(send) : Posted::No;
+  };
+  Posted posted = post_shared();
   if (posted == Posted::No) {
     if (!refresh({send.opcode(), send.rkey(), send.remote_address(), sge.length})) return false;
     posted = post_fast(send);
-    if (posted == Posted::No) posted = post_shared_fast(send);
+    if (posted == Posted::No) posted = post_shared();
   }
   peers_.forget_once();
   if (posted == Posted::Rest) finish_fast(send.opcode(), send.flags(), sge.length);
