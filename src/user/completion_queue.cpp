@@ -62,22 +62,6 @@ CompletionQueue::Ends CompletionQueue::look_up(std::uint32_t qpn) const {
           qp->recv_cq_ == this ? qp->own_.receives() : nullptr, qp->own_.pd()};
 }
 
-bool CompletionQueue::identify(const hca::Cqe& cqe, TakenCompletion& taken, std::uint64_t& wr_id) {
-  if (hca::CqConsumer::is_void(taken.qpn)) return false;
-  if (taken.received && cqe.srq != hca::kNone) return identify_shared(cqe, taken.status, wr_id);
-  if (taken.qpn != last_.qpn) last_ = look_up(taken.qpn);
-  if (!taken.received) return last_.sends != nullptr && last_.sends->polled(cqe.wqe, wr_id);
-  return last_.receives != nullptr &&
-         hca::finish(process_.plane(), *last_.receives, last_.pd, cqe, taken.status, wr_id);
-}
-
-bool CompletionQueue::identify_shared(const hca::Cqe& cqe, WcStatus& status, std::uint64_t& wr_id) {
-  SharedReceiveQueue* srq = process_.find_srq(cqe.srq);
-  if (srq == nullptr) return false;
-  const std::lock_guard guard(srq->recv_lock_);
-  return hca::finish(process_.plane(), *srq->own_.receives(), srq->pd_, cqe, status, wr_id);
-}
-
 void CompletionQueue::begin_batch() {
   lock_.lock();
   batch_of_.store(&this_thread, std::memory_order_relaxed);

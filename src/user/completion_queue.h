@@ -55,6 +55,8 @@ class CompletionQueue {
   // The same, inline (user/take.h): fill(const hca::Cqe&, TakenCompletion).
   template <class Fill>
   bool take_into(Fill&& fill);
+  // Whether take_into() would neither find one nor have anything else to do.
+  bool is_idle() const;
 
   // For what nearly every poll is: enter(), take_plain(), leave(). If enter() or leave() fail, or
   // take_plain() returns Other, nothing has happened; then lock(), take(), unlock().
@@ -90,7 +92,8 @@ class CompletionQueue {
   // Finds the wr_id of a completion. Returns false if the completion is of a queue pair that was
   // reset or destroyed meanwhile, or garbage.
   bool identify(const hca::Cqe& cqe, TakenCompletion& taken, std::uint64_t& wr_id);
-  bool identify_shared(const hca::Cqe& cqe, verbs::WcStatus& status, std::uint64_t& wr_id);
+  bool identify_shared(const hca::Cqe& cqe, std::uint32_t index, verbs::WcStatus& status,
+                       std::uint64_t& wr_id);
   void found_nothing();
   Ends look_up(std::uint32_t qpn) const;
   void forget_last();

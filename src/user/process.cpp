@@ -226,9 +226,6 @@ void Process::add(SharedReceiveQueue& srq) {
 void Process::remove(SharedReceiveQueue& srq) {
   srqs_[srq.index()].store(nullptr, std::memory_order_release);
 }
-SharedReceiveQueue* Process::find_srq(std::uint32_t index) const {
-  return index < hca::kMaxSrqs ? srqs_[index].load(std::memory_order_acquire) : nullptr;
-}
 void Process::add(CompletionQueue& cq) {
   cqs_[cq.index()].store(&cq, std::memory_order_release);
 }

@@ -92,7 +92,9 @@ class Process {
   }
   void add(SharedReceiveQueue& srq);
   void remove(SharedReceiveQueue& srq);
-  SharedReceiveQueue* find_srq(std::uint32_t index) const;
+  SharedReceiveQueue* find_srq(std::uint32_t index) const {
+    return index < hca::kMaxSrqs ? srqs_[index].load(std::memory_order_acquire) : nullptr;
+  }
   void add(CompletionQueue& cq);
   void remove(CompletionQueue& cq);
 

@@ -7,11 +7,32 @@
 
 #include "user/process.h"
 
+#include <mutex>
+
 namespace ib::user {
 
 inline TakenCompletion CompletionQueue::head_of(const hca::Cqe& slot) {
   return {0, slot.qpn, static_cast<verbs::WcStatus>(slot.status),
           (slot.bits & hca::cqe_bit::kReceive) != 0};
+}
+
+inline bool CompletionQueue::identify(const hca::Cqe& cqe, TakenCompletion& taken,
+                                      std::uint64_t& wr_id) {
+  if (hca::CqConsumer::is_void(taken.qpn)) return false;
+  const std::uint32_t srq = taken.received ? cqe.srq : hca::kNone;
+  if (srq != hca::kNone) return identify_shared(cqe, srq, taken.status, wr_id);
+  if (taken.qpn != last_.qpn) last_ = look_up(taken.qpn);
+  if (!taken.received) return last_.sends != nullptr && last_.sends->polled(cqe.wqe, wr_id);
+  return last_.receives != nullptr &&
+         hca::finish(process_.plane(), *last_.receives, last_.pd, cqe, taken.status, wr_id);
+}
+
+inline bool CompletionQueue::identify_shared(const hca::Cqe& cqe, std::uint32_t index,
+                                             verbs::WcStatus& status, std::uint64_t& wr_id) {
+  SharedReceiveQueue* srq = process_.find_srq(index);
+  if (srq == nullptr) return false;
+  const std::lock_guard guard(srq->recv_lock_);
+  return hca::finish(process_.plane(), *srq->own_.receives(), srq->pd_, cqe, status, wr_id);
 }
 
 // `fill` gets the completion as it lies in shared memory, and must read each field once, but for
@@ -32,6 +53,10 @@ template <class Fill>
     consumer_.advance();
     if (valid) return true;
   }
+}
+
+inline bool CompletionQueue::is_idle() const {
+  return !consumer_.arrived(consumer_.head()) && !process_.has_waiting();
 }
 
 template <class Fill>

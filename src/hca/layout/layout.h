@@ -37,7 +37,7 @@ template <class E>
 using SharedEnum = std::atomic<E>;
 
 inline constexpr std::uint64_t kArenaMagic = 0x31626974666f7373ull;
-inline constexpr std::uint32_t kLayoutVersion = 8;
+inline constexpr std::uint32_t kLayoutVersion = 9;
 inline constexpr std::uint32_t kNone = 0xffffffffu;
 inline constexpr std::size_t kLine = 64;
 
@@ -345,6 +345,7 @@ struct CqEntry {
   static constexpr std::uint32_t kFiring = 3;
   struct alignas(kLine) {
     Shared32 armed;
+    Shared32 used;  // 1: it has been armed; before that producers need not look (CqConsumer::arm)
     Shared64 reported;  // completions ever written when the last event was fired
   } arm;
 };

@@ -31,7 +31,15 @@ bool CqConsumer::use_ring(const Arena& arena, const verbs::control::CqOut& made)
 // position with it and fire at once for completions beyond it, and programs count on that
 // (UCX polls, arms and sleeps). Completions that an event has reported already give no second one
 // here.
+//
+// Most queues with a channel are polled and never armed, and the fence between a producer's two
+// steps waits for the lines of its message. So a producer leaves it out until the first arm(),
+// which has all processes pass a barrier: a producer that has not seen `used` has written its seq.
 void CqConsumer::arm(PosterHost& host, bool solicited_only) {
+  if (entry_->arm.used.load(std::memory_order_relaxed) == 0) {
+    entry_->arm.used.store(1, std::memory_order_seq_cst);
+    host.barriers().processes();
+  }
   // An armed queue stays armed for any completion if either request was for any.
   if (!solicited_only || entry_->arm.armed.load(std::memory_order_relaxed) != 1) {
     entry_->arm.armed.store(solicited_only ? 2 : 1, std::memory_order_seq_cst);

@@ -10,6 +10,7 @@
 #include "hca/layout/arena.h"
 #include "hca/layout/shm_lock.h"
 #include "hca/requester/poster_host.h"
+#include "platform/barriers.h"
 
 #include <atomic>
 #include <bit>
@@ -69,6 +70,12 @@ class CqProducer {
   void fire(PosterHost& host, bool solicited) {
     if (has_channel()) [[unlikely]]
       fire_if_armed(host, solicited);
+  }
+  // Whether fire() may have to do something. After the push; not for a process that does not take
+  // part in barriers (MemoryPlane::fenced_entries).
+  [[gnu::always_inline]] bool may_fire() const {
+    platform::light_barrier();  // pairs with CqConsumer::arm
+    return has_channel() && entry_->arm.used.load(std::memory_order_relaxed) != 0;
   }
   // Notifies the owner of a completion queue with a channel, by the owner's kind of channel.
   static void report(PosterHost& host, const CqEntry& cq, std::uint32_t index) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "hca/queues/cq_producer.h"
 
+#include "hca/queues/cq_consumer.h"
 #include "hca/test/poster_bench_test.h"
 
 #include <gtest/gtest.h>
@@ -54,6 +55,24 @@ TEST_F(CqBench, GoesRoundTheRingManyTimes) {
     ASSERT_EQ(push(i), Push::Done);
     ASSERT_NE(memory.completion(kCq, i), nullptr);
     cq.consumer.consumer.store(i + 1);
+  }
+}
+
+// Before that no producer looks for `armed`, which needs a fence.
+TEST_F(CqBench, TheFirstRequestOfAnEventHasAllProcessesPassABarrier) {
+  CqConsumer consumer;
+  verbs::control::CqOut made;
+  made.ring = cq.id.ring;
+  made.slots = cq.id.slots;
+  ASSERT_TRUE(consumer.open(memory.arena(), kCq, made));
+  cq.id.channel = 1;
+  EXPECT_FALSE(producer.may_fire());
+  EXPECT_EQ(host.barriers_passed(), 0u);
+  for (int i = 0; i < 2; ++i) {
+    consumer.arm(host, false);
+    EXPECT_EQ(host.barriers_passed(), 1u);
+    EXPECT_TRUE(producer.may_fire());
+    EXPECT_EQ(cq.arm.armed.load(), 1u);
   }
 }
 

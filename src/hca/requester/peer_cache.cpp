@@ -151,18 +151,33 @@ bool PeerCache::look() {
       terms_.longest != kMaxMessage) {
     return false;
   }
-  const auto& peer = peer_.entry->id;
   fast_.epochs = *both;
   fast_.as_of = before;
-  fast_.takes_sends =
-      peer.srq == kNone && peer_.receives.valid() && peer_.cq.valid() && !peer_.cq.has_timestamps();
+  look_at_receives();
   Arrival arrival;
   arrival.source_qpn = own_.id.qpn.load(std::memory_order_relaxed);
   arrival.source_lid = own_.id.lid;
   Cqe receive;
   describe_receive(arrival, peer_.qpn, WcOpcode::Recv, 0, receive);
+  if (fast_.shared_queue != nullptr) receive.srq = peer_.srq;
   fast_.receive = CompletionHead(receive);
   return true;
+}
+
+// An SRQ of another PD than the queue pair's is left to the slow path: what is cached of a key is
+// for the queue pair's.
+void PeerCache::look_at_receives() {
+  if (!peer_.cq.valid() || peer_.cq.has_timestamps()) return;
+  const auto& peer = peer_.entry->id;
+  if (peer.srq == kNone) {
+    fast_.takes_sends = peer_.receives.valid();
+    return;
+  }
+  SrqEntry* queue = arena().srq(peer.srq);
+  if (queue == nullptr) return;
+  const std::uint32_t generation = queue->id.generation.load(std::memory_order_acquire);
+  if (generation == 0 || queue->id.pd != peer.pd || queue->id.owner_slot != peer.owner_slot) return;
+  if (peer_.use_srq(arena(), *queue, peer.srq, generation)) fast_.shared_queue = queue;
 }
 
 bool PeerCache::refresh_key(std::uint32_t key, std::uint64_t address, std::uint32_t length,

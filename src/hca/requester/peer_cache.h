@@ -26,6 +26,16 @@ struct Peer {
   std::uint32_t srq = kNone;
   std::uint32_t srq_generation = 0;
   CqProducer cq;
+
+  // Takes the receives from that SRQ from now on. Returns false if its ring is impossible.
+  bool use_srq(const Arena& arena, const SrqEntry& queue, std::uint32_t index,
+               std::uint32_t its_generation) {
+    if (srq == index && srq_generation == its_generation) return true;
+    if (!receives.set(arena, queue.id.ring, queue.id.slots, queue.id.stride)) return false;
+    srq = index;
+    srq_generation = its_generation;
+    return true;
+  }
 };
 
 class PeerCache {
@@ -64,7 +74,9 @@ class PeerCache {
     news = true;
     return look();
   }
-  bool takes_sends() const { return fast_.takes_sends; }           // by the fast path
+  // By the fast path: into its own queue; into the SRQ that it uses, if that is not nullptr.
+  bool takes_sends() const { return fast_.takes_sends; }
+  SrqEntry* shared_queue() const { return fast_.shared_queue; }
   const CompletionHead& receive() const { return fast_.receive; }  // what those have in common
   // Returns the place of the peer's memory by the cache of a key, or nullptr if it is not cached.
   [[gnu::always_inline]] std::byte* map_remote(std::uint32_t key, std::uint64_t address,
@@ -93,6 +105,7 @@ class PeerCache {
     EpochPair epochs;
     std::uint64_t as_of = kNoEpoch;  // this: nothing is cached
     bool takes_sends = false;
+    SrqEntry* shared_queue = nullptr;
     bool knows_once = false;  // `key` is known for one request only
     CompletionHead receive;
     CachedRemote key;
@@ -106,6 +119,7 @@ class PeerCache {
   // The epochs of this process and of the peer's owner. Returns none if the peer's slot is no slot.
   std::optional<EpochPair> epochs() const;
   bool look();
+  void look_at_receives();
 
   MemoryPlane& plane_;
   QpEntry& own_;

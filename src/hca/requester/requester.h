@@ -33,6 +33,8 @@ class Requester {
   // The prefetch overlaps post(). To be called about as long before as that
   // takes, 100 cycles: a line that comes earlier is polled away again. Any thread.
   void announce() const { prefetch_for_write(next_line_.load(std::memory_order_relaxed)); }
+  // The same for the buffer that the next send of inline pieces into an SRQ probably writes.
+  void announce_room() const { prefetch_for_write(next_room_.load(std::memory_order_relaxed)); }
   // The fast path, which post() tries first (inline, in requester_fast.h). No: it is no request
   // for it, or nothing is known of where it goes, and nothing has changed; refresh_and_post() or
   // post(). Rest: finish_fast().
@@ -41,12 +43,16 @@ class Requester {
     return is_plain_send(opcode) || opcode == verbs::WrOpcode::RdmaWrite ||
            opcode == verbs::WrOpcode::RdmaRead;
   }
+  // Whether more than one piece of it may have a fast path.
+  static bool may_be_gathered(verbs::WrOpcode opcode, std::uint32_t flags) {
+    return is_plain_send(opcode) && (flags & verbs::send_flag::kInline) != 0;
+  }
   template <class Send>
   Posted post_fast(Send send);
   template <class Send>
   bool refresh_and_post(Send send);
   void finish_fast(verbs::WrOpcode opcode, std::uint32_t flags, std::uint32_t bytes) noexcept;
-  bool try_fast(const SendWqe& wqe);  // all of that, if it is one piece
+  bool try_fast(const SendWqe& wqe);  // all of that, for any request
   // Runs what waits, at most `most` requests, so that queue pairs can take turns. Waits: see
   // wake_at; More: only because of `most`.
   enum class Progress : std::uint32_t { Idle, Waits, More };
@@ -100,8 +106,12 @@ class Requester {
     std::uint64_t address;
     std::uint32_t length;
   };
+  template <class Send>
+  bool try_view(Send send);
+  [[gnu::noinline]] bool try_gathered(const SendWqe& wqe);
   std::byte* refresh_own_key(const Sge& sge, std::uint32_t access);
   bool refresh(Target target);
+  bool next_receive(Sge& room);
   template <class Send>
   std::byte* own_bytes(Send send, std::uint32_t access);
   template <class Send>
@@ -110,8 +120,17 @@ class Requester {
   bool read_fast(Send send);
   template <class Send>
   bool send_fast(Send send);
+  void expect_room(Peer& peer, const SrqEntry& queue, std::uint64_t head);
+  template <class Send>
+  void write_receive(Send send, std::uint32_t id, std::uint32_t bytes, Cqe& slot);
+  template <class Send>
+  bool send_shared_fast(Send send);
   template <class Send>
   bool run_fast(Send send, verbs::WcOpcode& opcode);
+  template <class Send>
+  Posted executed_fast(Send send, verbs::WcOpcode opcode);
+  template <class Send>
+  Posted post_shared_fast(Send send);
 
   MemoryPlane& plane_;
   RequesterConfig config_;
@@ -122,6 +141,7 @@ class Requester {
   RetryState retry_;
   CachedLocal own_key_;                       // of the last request of the fast path
   std::atomic<const void*> next_line_{this};  // see announce(); nobody follows it
+  std::atomic<const void*> next_room_{this};  // see announce_room()
   bool took_error_ = false;
   // Of the head, if it has begun:
   Transfer transfer_;

@@ -21,15 +21,9 @@ bool Requester::refresh(Target target) {
   std::uint32_t access = verbs::access::kRemoteWrite;
   if (is_plain_send(target.opcode)) {
     access = verbs::access::kLocalWrite;
-    Peer& peer = peers_.peer();
-    const std::uint64_t head = peer.entry->responder.rq_head.load(std::memory_order_relaxed);
     Sge room;
-    std::uint32_t id = 0;
-    if (!peers_.takes_sends() || !peer.receives.available(head, peer.entry->owner.rq_tail) ||
-        !peer.receives.copy_single(head, id, room)) {
-      return false;
-    }
-    news |= peer.cq.look_again(plane_.arena());
+    if (!next_receive(room)) return false;
+    news |= peers_.peer().cq.look_again(plane_.arena());
     target.rkey = room.lkey;
     target.address = room.address;
   } else if (target.opcode == verbs::WrOpcode::RdmaRead) {
@@ -38,10 +32,24 @@ bool Requester::refresh(Target target) {
   return peers_.refresh_key(target.rkey, target.address, target.length, access) || news;
 }
 
+// The room that the next send will probably get: others may take from a shared queue first. Returns
+// false if none is posted, or the fast path does not send there.
+bool Requester::next_receive(Sge& room) {
+  Peer& peer = peers_.peer();
+  const SrqEntry* shared = peers_.shared_queue();
+  if (shared == nullptr && !peers_.takes_sends()) return false;
+  const Shared64& consumed =
+      shared != nullptr ? shared->consumer.head : peer.entry->responder.rq_head;
+  const Shared64& posted = shared != nullptr ? shared->producer.tail : peer.entry->owner.rq_tail;
+  const std::uint64_t head = consumed.load(std::memory_order_relaxed);
+  std::uint32_t id = 0;
+  return peer.receives.available(head, posted) && peer.receives.copy_single(head, id, room);
+}
+
 void Requester::finish_fast(verbs::WrOpcode opcode, std::uint32_t flags,
                             std::uint32_t bytes) noexcept {
   const bool is_send = is_plain_send(opcode);
-  if (is_send) {
+  if (is_send && (peers_.peer().cq.may_fire() || plane_.fenced_entries())) {
     peers_.peer().cq.fire(plane_.host(), (flags & verbs::send_flag::kSolicited) != 0);
   }
   queue_.finish_fast(flags, bytes,
@@ -54,6 +62,7 @@ namespace {
 
 // A request of the slow path as the fast path sees it.
 struct WqeView {
+  static constexpr bool kGathered = false;
   const SendWqe& wqe;
   const Sge& sge() const { return wqe.sge[0]; }
   std::uint64_t wr_id() const { return wqe.wr_id; }
@@ -64,14 +73,32 @@ struct WqeView {
   std::uint64_t remote_address() const { return wqe.remote_address; }
 };
 
+struct GatheredView : WqeView {
+  static constexpr bool kGathered = true;
+  const Sge& whole;
+  const Sge& sge() const { return whole; }
+};
+
 }  // namespace
+
+template <class Send>
+[[gnu::always_inline]] inline bool Requester::try_view(Send send) {
+  const Posted posted = post_fast(send);
+  if (posted == Posted::Rest) finish_fast(send.opcode(), send.flags(), send.sge().length);
+  return posted != Posted::No || refresh_and_post(send);
+}
 
 bool Requester::try_fast(const SendWqe& wqe) {
   const bool flagged = (wqe.flags & verbs::send_flag::kInline) != 0;
-  if (wqe.num_sge != 1 || wqe.inline_data != flagged || !has_fast_path(wqe.opcode)) return false;
-  const Posted posted = post_fast(WqeView{wqe});
-  if (posted == Posted::Rest) finish_fast(wqe.opcode, wqe.flags, wqe.sge[0].length);
-  return posted != Posted::No || refresh_and_post(WqeView{wqe});
+  if (wqe.inline_data != flagged || !has_fast_path(wqe.opcode)) return false;
+  if (wqe.num_sge == 1) [[likely]]
+    return try_view(WqeView{wqe});
+  return may_be_fast_ && may_be_gathered(wqe.opcode, wqe.flags) && try_gathered(wqe);
+}
+
+bool Requester::try_gathered(const SendWqe& wqe) {
+  InlinePieces pieces;
+  return pieces.gather({wqe.sge, wqe.num_sge}) && try_view(GatheredView{{wqe}, pieces.whole()});
 }
 
 }  // namespace ib::hca

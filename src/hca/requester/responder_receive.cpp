@@ -57,14 +57,11 @@ Outcome ResponderSide::take_receive(Peer& peer, const Arrival& arrival) {
 Outcome ResponderSide::take_shared(Peer& peer, const Arrival& arrival, SrqEntry& srq,
                                    std::uint32_t index) {
   const std::uint32_t generation = srq.id.generation.load(std::memory_order_relaxed);
-  if (peer.srq != index || peer.srq_generation != generation) {
-    if (!peer.receives.set(arena_, srq.id.ring, srq.id.slots, srq.id.stride)) {
-      return no_receive(peer, arrival, srq.event.rnr_waiter, srq.producer.tail);
-    }
-    peer.srq = index;
-    peer.srq_generation = generation;
-    if (arrival.service == QpType::XrcSend) peer.cq = CqProducer(arena_, srq.id.cq);
+  const bool is_another = peer.srq != index || peer.srq_generation != generation;
+  if (!peer.use_srq(arena_, srq, index, generation)) {
+    return no_receive(peer, arrival, srq.event.rnr_waiter, srq.producer.tail);
   }
+  if (is_another && arrival.service == QpType::XrcSend) peer.cq = CqProducer(arena_, srq.id.cq);
   PosterHost& host = plane_.host();
   if (!lock(srq.consumer.lock, lock_owner(plane_.slot()),
             [&host](std::uint32_t round) { host.relax(round); })) {
@@ -78,11 +75,9 @@ Outcome ResponderSide::take_shared(Peer& peer, const Arrival& arrival, SrqEntry&
   TakenReceive& taken = receive_.emplace();
   const bool well_formed = peer.receives.copy(head, taken);
   taken.srq = index;
-  peer.entry->responder.srq_taken.store(taken.id + std::uint64_t{1}, std::memory_order_release);
-  srq.consumer.head.store(head + 1, std::memory_order_release);
-  const std::uint64_t left = srq.producer.tail.load(std::memory_order_relaxed) - head - 1;
+  take_from_shared(*peer.entry, srq, head, taken.id);
   unlock(srq.consumer.lock);
-  raise_if_below_limit(host, srq, index, generation, left);
+  raise_if_below_limit(host, srq, index, generation, head + 1);
   if (!well_formed) {
     return receive_failed(peer, arrival, WcStatus::LocQpOpErr, WcStatus::RemOpErr,
                           Cause::RemoteReceiveKey, 0);

@@ -40,6 +40,19 @@ class ResponderSide {
 
   Outcome take_receive(Peer& peer, const Arrival& arrival);
   bool holds_receive() const { return static_cast<bool>(receive_); }
+  // Takes the receive `id` at the head of a shared queue, whose lock the caller holds.
+  static void take_from_shared(QpEntry& peer, SrqEntry& srq, std::uint64_t head, std::uint32_t id) {
+    peer.responder.srq_taken.store(id + std::uint64_t{1}, std::memory_order_release);
+    srq.consumer.head.store(head + 1, std::memory_order_release);
+  }
+  // Holds a receive of one piece that take_from_shared() has taken.
+  void hold(std::uint32_t srq, std::uint32_t id, const Sge& room) {
+    TakenReceive& taken = receive_.emplace();
+    taken.id = id;
+    taken.num_sge = 1;
+    taken.srq = srq;
+    taken.sge[0] = room;
+  }
   void forget_receive() { receive_.reset(); }
   // Gives the held receive back. Returns false if others have taken later ones of the shared queue.
   bool put_back_receive(Peer& peer);

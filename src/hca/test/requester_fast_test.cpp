@@ -399,7 +399,7 @@ void change_receive(Warm& w, std::uint32_t num_sge, std::uint32_t length, std::u
 const Obstacle kOfTheReceive[] = {
     {"none posted", kSend, [](Warm& w, SendWqe&) { w.peer->responder.rq_head = 1; }, false},
     {"garbage head", kSend, [](Warm& w, SendWqe&) { w.peer->responder.rq_head = 1000; }, false},
-    {"shared queue", kSend, [](Warm& w, SendWqe&) { w.peer->id.srq = 0; }},
+    {"shared queue that does not exist", kSend, [](Warm& w, SendWqe&) { w.peer->id.srq = 0; }},
     {"too small", kSend, [](Warm& w, SendWqe&) { change_receive(w, 1, 7, kRkey); }, false},
     {"two pieces", kSend, [](Warm& w, SendWqe&) { change_receive(w, 2, 8, kRkey); }, false},
     {"no piece", kSend, [](Warm& w, SendWqe&) { change_receive(w, 0, 8, kRkey); }, false},

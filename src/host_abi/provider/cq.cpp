@@ -95,6 +95,7 @@ ibv_cq_ex* create_cq_ex(ibv_context* context, ibv_cq_init_attr_ex* attr) {
            to_wc(cqe, taken, wc[polled]);
          })) {
     ++polled;
+    if (engine.is_idle()) break;
   }
   engine.unlock();
   if (polled != 0 || count <= 0 || !engine.is_over()) return polled;

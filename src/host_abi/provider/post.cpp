@@ -86,6 +86,7 @@ bool convert(const ibv_send_wr& wr, ibv_qp_type type, hca::SendWqe& to) {
 
 // A request of one piece, for the fast path.
 struct SendView {
+  static constexpr bool kGathered = false;
   const ibv_send_wr& wr;
   const hca::Sge& sge() const { return to_sges(wr.sg_list, 1)[0]; }
   std::uint64_t wr_id() const { return wr.wr_id; }
@@ -94,6 +95,13 @@ struct SendView {
   std::uint32_t imm() const { return wr.imm_data; }
   std::uint32_t rkey() const { return wr.wr.rdma.rkey; }
   std::uint64_t remote_address() const { return wr.wr.rdma.remote_addr; }
+};
+
+// The same of one whose pieces were gathered into one.
+struct GatheredView : SendView {
+  static constexpr bool kGathered = true;
+  const hca::Sge& whole;
+  const hca::Sge& sge() const { return whole; }
 };
 
 Status post_slowly(Qp& qp, const ibv_send_wr& wr, hca::Way way) {
@@ -134,6 +142,26 @@ Status post_slowly(Qp& qp, const ibv_send_wr& wr, hca::Way way) {
   return posted ? 0 : post_sends(ibqp, wr, bad, hca::Way::Slow);
 }
 
+// Several pieces.
+[[gnu::noinline]] int post_pieces(ibv_qp* ibqp, ibv_send_wr* wr, ibv_send_wr** bad) {
+  user::QueuePair& engine = *qp_of(ibqp).engine;
+  const SendView view{*wr};
+  if (wr->num_sge < 0 || !engine.has_fast_path() ||
+      !hca::Requester::may_be_gathered(view.opcode(), view.flags())) {
+    return post_sends(ibqp, wr, bad, hca::Way::Slow);
+  }
+  engine.announce_room();
+  hca::InlinePieces pieces;
+  if (!pieces.gather(to_sges(wr->sg_list, wr->num_sge))) {
+    return post_sends(ibqp, wr, bad, hca::Way::Slow);
+  }
+  const GatheredView whole{view, pieces.whole()};
+  engine.send_lock();
+  const bool posted = engine.post_fast(whole) || engine.refresh_and_post(whole);
+  engine.send_unlock();
+  return posted ? 0 : post_sends(ibqp, wr, bad, hca::Way::Slow);
+}
+
 [[gnu::noinline]] int serve_awaited(user::QueuePair& engine) {
   engine.serve_awaited();
   return 0;
@@ -165,6 +193,7 @@ Status post_slowly(Qp& qp, const ibv_send_wr& wr, hca::Way way) {
     engine.leave_send();
     return posted ? 0 : post_one(ibqp, wr, bad, true);
   }
+  if (wr != nullptr && wr->next == nullptr) return post_pieces(ibqp, wr, bad);
   return post_sends(ibqp, wr, bad, hca::Way::Fastest);
 }
 

@@ -59,6 +59,10 @@ constexpr std::array kDefaults = {
     // Other hosts, and programs that see no HCA, are still reached by TCP.
     Default{"UCX_TLS", "^sm", DefaultKind::Variable, "UCX, MPI",
             "processes of one machine would use its shared memory, not their HCAs"},
+    // By UCX's own estimate its other sends over rc_verbs of softib go without those copies from
+    // about that size on. A user's UCX_RNDV_THRESH takes precedence in UCX.
+    Default{"UCX_RNDV_SEND_NBR_THRESH", "24k", DefaultKind::Variable, "UCX, OpenMPI",
+            "sends of up to 256 KiB would be copied through small buffers, three times"},
     // Debian's configuration excludes all that uses an HCA.
     openmpi<"pml">("OMPI_MCA_pml", "ucx", "Debian's settings exclude UCX"),
     openmpi<"pml_ucx_tls">("OMPI_MCA_pml_ucx_tls", "any",

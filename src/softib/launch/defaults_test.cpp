@@ -55,6 +55,16 @@ TEST(Defaults, ThreadsOfUcxTakeTurnsUnlessTheUserSaysOtherwise) {
   EXPECT_EQ(shown(chosen, "UCX_USE_MT_MUTEX"), "n");
 }
 
+// OpenMPI's MPI_Send is UCX's ucp_tag_send_nbr().
+TEST(Defaults, BlockingSendsOfUcxGoWithoutCopiesUnlessTheUserSaysOtherwise) {
+  const Environment once = with_defaults({});
+  EXPECT_EQ(value(once, "UCX_RNDV_SEND_NBR_THRESH"), "24k");
+  const Environment chosen{{"UCX_RNDV_SEND_NBR_THRESH", "256k"}};
+  EXPECT_EQ(value(with_defaults(chosen), "UCX_RNDV_SEND_NBR_THRESH"), "256k");
+  EXPECT_EQ(without_defaults(chosen), chosen);
+  EXPECT_EQ(shown(chosen, "UCX_RNDV_SEND_NBR_THRESH"), "256k");
+}
+
 TEST(Defaults, AnEmptyValueIsTheUsersToo) {
   const Environment chosen{{"UCX_USE_MT_MUTEX", ""}};
   EXPECT_EQ(value(with_defaults(chosen), "UCX_USE_MT_MUTEX"), "");
