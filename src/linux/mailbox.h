@@ -5,7 +5,7 @@
 // goes through the socket, and so does each bell: a message of one byte that wakes the other side.
 //
 // The client may write to the whole page at any time. softibd reads only the words of the client,
-// each once, and copies a request before it looks at it; what it wrote itself it knows.
+// each once, copies a request before it looks at it, and reads back nothing that it wrote.
 #pragma once
 
 #include <atomic>
@@ -25,8 +25,8 @@ struct MailboxPage {
   // The client's.
   alignas(64) std::atomic<std::uint32_t> asked;  // the number of the last request
   std::atomic<std::uint32_t> request_length;
-  std::atomic<std::uint32_t>
-      client_sleeps;                       // 1: the answer needs a bell. Who sets it to 0 rings it
+  // 1: the answer needs a bell, which is for the side to ring that finds 1 and sets 0.
+  std::atomic<std::uint32_t> client_sleeps;
   std::atomic<std::uint64_t> client_note;  // for the client alone
   // softibd's.
   alignas(64) std::atomic<std::uint32_t> answered;  // the number of the last request with an answer

@@ -172,7 +172,7 @@ def short_pull(tour):
 
 
 def shows_either(users, pattern):
-    """Only a side with a request under way learns that the connection broke: user_ping's if the cable went before its
+    """Only on a side with a request under way does the connection break: the pinging one if the cable went before its
     ping had arrived, the answering side if it went before the pong had."""
     def who():
         return [each for each in users if re.search(pattern, each.program.text()[each.seen:])]

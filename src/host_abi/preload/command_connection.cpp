@@ -21,7 +21,7 @@ constexpr std::uint64_t bits(std::uint64_t value, unsigned count) {
   return value & ((std::uint64_t{1} << count) - 1);
 }
 
-// Of the kept connection. Who takes it out of here owns it.
+// Of the kept connection. The taker owns it.
 std::atomic<os::MailboxPage*> kept_page{nullptr};
 
 // So many commands without a mailbox are worth one.

@@ -48,8 +48,7 @@ struct EventLoop::State {
   std::optional<asio::signal_set> signals;
   std::function<void(int)> on_signal;
 
-  // A hit is no reason to ask the kernel, which costs more than most requests, but others wait,
-  // too.
+  // A call of the kernel costs more than most requests, so it does not follow each hit.
   static constexpr int kHitsPerPoll = 8;
   static constexpr int kLooksPerPoll = 16;
 

@@ -252,7 +252,7 @@ class PreloadRdmaCm : public ::testing::Test {
 
 // --- mailboxes ---
 
-// Sends `times` commands that ask for four bytes of `value` each, which every answer repeats.
+// Sends `times` commands with a number each, which the answer repeats.
 bool ask(int fd, std::uint32_t times) {
   struct {
     std::uint32_t code = 3;
