@@ -22,12 +22,15 @@ class BriefPolling {
   // The time to poll before sleep. Longer than it takes the other side to wake: if both sides give
   // up before the other one is awake, both sleep in every wait.
   static constexpr Duration kBudget = std::chrono::microseconds(30);
+  // Likewise where each look that finds nothing yields the core, so that polling holds up nobody:
+  // it outlasts work for others that the other side has to do first.
+  static constexpr Duration kYieldingBudget = std::chrono::microseconds(100);
   // A sleep up to this time was short: longer than the budget, since waking is part of it.
-  static constexpr Duration kShortSleep = std::chrono::microseconds(100);
+  static constexpr Duration kShortSleep = std::chrono::microseconds(200);
   // The most waits that sleep at once after a miss.
   static constexpr std::uint16_t kMostSkipped = 128;
 
-  // Before each wait. Returns true if the caller should poll for kBudget; it then calls hit() or
+  // Before each wait. Returns true if the caller should poll for the budget; it then calls hit() or
   // missed().
   [[nodiscard]] bool should_poll() {
     if (!worthwhile_) return false;

@@ -49,7 +49,8 @@ Target target_of(Code code) {
     case Code::GetBacking:
     case Code::SetAddresses:
     case Code::OpenRdmaCm:
-    case Code::RdmaCm: return Target::Fabric;
+    case Code::RdmaCm:
+    case Code::OpenMailbox: return Target::Fabric;
     case Code::QueryCa:
     case Code::QueryPort:
     case Code::ModifyPort:

@@ -114,6 +114,8 @@ bool DaemonSession::carry_out_here(Request& request) {
     open_rdma_cm(request);
   } else if (request.code == Code::RdmaCm) {
     rdma_cm(request);
+  } else if (request.code == Code::OpenMailbox) {
+    open_mailbox(request);
   } else if (request.code == Code::Open) {
     open_file(request);
   } else if (request.code == Code::Close) {
@@ -142,6 +144,14 @@ void DaemonSession::status(Request& request) {
   auto text = host_.make_status(reason);
   if (!text) return fail(request, text.error(), reason);
   request.irp.out_handles[0] = *std::move(text);
+  finish(request);
+}
+
+void DaemonSession::open_mailbox(Request& request) {
+  std::string reason;
+  auto file = connection_->open_mailbox(reason);
+  if (!file) return fail(request, file.error(), reason);
+  request.irp.out_handles[0] = *std::move(file);
   finish(request);
 }
 

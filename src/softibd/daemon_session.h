@@ -92,6 +92,7 @@ class DaemonSession : private os::ServerConnection::Handler, private io::ClientF
   bool carry_out_here(Request& request);
   void keep(Request& request);
   void status(Request& request);
+  void open_mailbox(Request& request);
   void open_rdma_cm(Request& request);
   void rdma_cm(Request& request);
   void close_rdma_cm();

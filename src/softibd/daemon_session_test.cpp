@@ -454,6 +454,19 @@ TEST(DaemonSession, AClientThatNeverReadsIsNotReadFrom) {
   EXPECT_EQ(answered, sent);
 }
 
+TEST(DaemonSession, AConnectionHasOneMailbox) {
+  World world;
+  world.send(Code::OpenMailbox, 1);
+  const Reply first = world.receive().value();
+  EXPECT_EQ(first.status, Status::Ok);
+  EXPECT_EQ(first.handles, 1u);
+  world.send(Code::OpenMailbox, 2);
+  const Reply second = world.receive().value();
+  EXPECT_EQ(second.status, Status::InvalidState);
+  EXPECT_EQ(second.body, "this connection has a mailbox already");
+  EXPECT_EQ(second.handles, 0u);
+}
+
 TEST(DaemonSession, StatusIsAFileOrAReason) {
   World w;
   w.send(Code::Status, 1);

@@ -6,6 +6,7 @@
 //
 // Transport: an AF_UNIX SOCK_SEQPACKET socket (mode 0600, same uid only). One request is one
 // message: RequestHeader + input buffer; one answer is one message: ReplyHeader + output buffer.
+// Both may also go through a page that the two sides share (OpenMailbox).
 // Answers carry the request's tag and may come in any order; a request may pend without end
 // (WaitEvent). Up to kMaxFds file descriptors ride with a message (SCM_RIGHTS). If the status is
 // not Ok the output buffer holds the reason as a UTF-8 text, not terminated.
@@ -173,6 +174,10 @@ enum class Code : std::uint32_t {
   OpenRdmaCm = 29,
   // RdmaCmIn -> RdmaCmOut. A command for an open file, by any connection.
   RdmaCm = 30,
+
+  // - -> -; fd: a mailbox of this connection (linux/mailbox.h). No Attach needed.
+  // ! InvalidState: it has one already; InsufficientResources
+  OpenMailbox = 31,
 
   // --- A file of an HCA. InvalidParameter: a handle or value in the buffer is wrong.
   // InsufficientResources: a table, device memory, or what the HCA reports as its limit is used up.

@@ -81,7 +81,14 @@ def rping(fabric, report):
         server = start_server(fabric, ["rping", "-s", "-P", "-a", SERVER[4]])
         words = ["rping", "-c", "-a", SERVER[4], "-C", "10"]
         fabric.run(words, 1, SECONDS).require()
-        for client in [fabric.start(words, 1) for _ in range(3)]:
+        # One after the other: rping has room for one request that it has not accepted, and loses an earlier one.
+        clients = []
+        for _ in range(3):
+            client = fabric.start([*words[:-1], "1000"], 1)
+            harness.wait_until(lambda now=client: not now.running() or
+                               ids(fabric, pid=now.pid, state="established"), SECONDS, f"{client.describe()} to be connected")
+            clients.append(client)
+        for client in clients:
             fabric.end(client, SECONDS).require()
         server.kill()
     leaves_nothing(fabric)

@@ -38,6 +38,7 @@ const char* code_name(std::uint32_t code) {
     case Code::SetAddresses: return "SetAddresses";
     case Code::OpenRdmaCm: return "OpenRdmaCm";
     case Code::RdmaCm: return "RdmaCm";
+    case Code::OpenMailbox: return "OpenMailbox";
     case Code::QueryCa: return "QueryCa";
     case Code::QueryPort: return "QueryPort";
     case Code::ModifyPort: return "ModifyPort";

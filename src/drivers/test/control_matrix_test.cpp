@@ -162,8 +162,9 @@ bool is_known(Process& p, io::FileObject& file, std::uint32_t code) {
 
 TEST(ControlMatrixOperations, AreAllThatTheDriversAnswer) {
   // Codes that softibd answers itself, and codes that are no DeviceControl.
-  static constexpr Code kOthers[] = {Code::Ping,  Code::Shutdown,   Code::Keep,  Code::Open,
-                                     Code::Close, Code::OpenRdmaCm, Code::RdmaCm};
+  static constexpr Code kOthers[] = {Code::Ping,   Code::Shutdown,   Code::Keep,
+                                     Code::Open,   Code::Close,      Code::OpenRdmaCm,
+                                     Code::RdmaCm, Code::OpenMailbox};
   constexpr std::uint32_t kMoreThanThereAre = 256;
   MatrixWorld w;
   for (std::uint32_t code = 0; code < kMoreThanThereAre; ++code) {

@@ -13,28 +13,29 @@
 
 namespace ib::os {
 
+inline Duration brief_clock() {
+  timespec t{};
+  (void)::clock_gettime(CLOCK_MONOTONIC, &t);
+  return Duration(std::chrono::seconds(t.tv_sec)) + std::chrono::nanoseconds(t.tv_nsec);
+}
+
 // receive(flags) is one recvmsg() with these flags besides its own; returns its result and errno.
 template <class Receive>
 ssize_t receive_briefly(platform::BriefPolling& polling, Receive&& receive) {
-  const auto now = [] {
-    timespec t{};
-    (void)::clock_gettime(CLOCK_MONOTONIC, &t);
-    return Duration(std::chrono::seconds(t.tv_sec)) + std::chrono::nanoseconds(t.tv_nsec);
-  };
   if (polling.should_poll()) {
-    const Duration end = now() + platform::BriefPolling::kBudget;
+    const Duration end = brief_clock() + platform::BriefPolling::kBudget;
     do {
       const ssize_t got = receive(MSG_DONTWAIT);
       if (got >= 0 || (errno != EAGAIN && errno != EWOULDBLOCK)) {
         polling.hit();
         return got;
       }
-    } while (now() < end);
+    } while (brief_clock() < end);
     polling.missed();
   }
-  const Duration start = now();
+  const Duration start = brief_clock();
   const ssize_t got = receive(0);
-  polling.slept(now() - start);
+  polling.slept(brief_clock() - start);
   return got;
 }
 

@@ -4,13 +4,16 @@
 #include "linux/client/brief_receive.h"
 #include "linux/client/client_fork.h"
 #include "linux/client/client_handle.h"
+#include "linux/client/client_mailbox.h"
 #include "linux/received_descriptors.h"
 #include "platform/level.h"
 #include "verbs/control.h"
 
 #include <fmt/format.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 
 #include <algorithm>
@@ -53,10 +56,12 @@ class SocketChannel final : public platform::ControlChannel {
   SocketChannel& operator=(const SocketChannel&) = delete;
   ~SocketChannel() override {
     if (foreign()) {
-      // The number was closed in this child already and may name another file.
+      // The number was closed in this child already and may name another file; the page is not in
+      // it, and another mapping may have its address.
       if (registered_) (void)socket_.release();
       return;
     }
+    if (mailbox_.page() != nullptr) (void)::munmap(mailbox_.page(), MailboxPage::kBytes);
     if (registered_) forget_close_in_children(socket_.get());
   }
 
@@ -75,13 +80,8 @@ class SocketChannel final : public platform::ControlChannel {
     }
     const std::lock_guard lock(mutex_);
     if (gone_.load(std::memory_order_relaxed)) return disconnected();
-    control::RequestHeader header;
-    header.length = static_cast<std::uint32_t>(sizeof header + in.size());
-    header.code = code;
-    header.tag = ++last_tag_;
-    header.file = file;
-    if (const int error = send(header, in, handles); error != 0) return lost("send", error);
-    return receive(header.tag, out);
+    if (++calls_ == kCallsBeforeMailbox) open_mailbox();
+    return exchange(code, file, in, out, handles);
   }
 
   void shut_down() override {
@@ -91,14 +91,31 @@ class SocketChannel final : public platform::ControlChannel {
   }
 
  private:
+  // Programs that only look around need none.
+  static constexpr unsigned kCallsBeforeMailbox = 8;
+
   bool foreign() const { return ::getpid() != owner_; }
+  ControlReply exchange(std::uint32_t code, std::uint32_t file, std::span<const std::byte> in,
+                        std::span<std::byte> out, std::span<const int> handles);
+  void open_mailbox();
+  ControlReply through_mailbox(const control::RequestHeader& header, std::span<const std::byte> in,
+                               std::span<std::byte> out);
   int send(const control::RequestHeader& header, std::span<const std::byte> in,
            std::span<const int> handles);
+  // One message in buffer_.
+  struct Received {
+    std::array<NativeHandle, kFdRoom> handles;
+    int flags = 0;
+  };
   ControlReply receive(std::uint64_t tag, std::span<std::byte> out);
-  // Reads one message into buffer_. Returns its length, 0 at the end of the connection, or -errno.
-  ssize_t receive_one(std::array<NativeHandle, kFdRoom>& handles, int& flags);
-  ControlReply finish(const control::ReplyHeader& header, std::span<std::byte> out,
-                      std::array<NativeHandle, kFdRoom>& handles, int flags);
+  // One recvmsg() into buffer_; returns its result and errno.
+  ssize_t receive_one(Received& received, int flags);
+  // Returns true if the `got` bytes in buffer_ (or the failure) settle the call; false if they are
+  // a late bell, or the answer to a call whose thread was cancelled while it waited.
+  bool settles(ssize_t got, Received& received, std::uint64_t tag, std::span<std::byte> out,
+               ControlReply& reply);
+  ControlReply finish(const control::ReplyHeader& header, std::span<const std::byte> body,
+                      std::span<std::byte> out, Received& received);
   ControlReply disconnected() { return failed(Status::Disconnected, gone_reason_); }
   ControlReply lost(const char* operation, int error);
 
@@ -108,6 +125,8 @@ class SocketChannel final : public platform::ControlChannel {
   std::mutex mutex_;
   std::vector<std::byte> buffer_;
   platform::BriefPolling polling_;
+  ClientMailbox mailbox_;
+  unsigned calls_ = 0;
   std::uint64_t last_tag_ = 0;
   std::atomic<bool> gone_{false};
   std::string gone_reason_ = "the connection to softibd was shut down by this process";
@@ -148,7 +167,7 @@ int SocketChannel::send(const control::RequestHeader& header, std::span<const st
   return 0;
 }
 
-ssize_t SocketChannel::receive_one(std::array<NativeHandle, kFdRoom>& handles, int& flags) {
+ssize_t SocketChannel::receive_one(Received& received, int flags) {
   alignas(cmsghdr) std::array<std::byte, CMSG_SPACE(sizeof(int) * kFdRoom)> ancillary{};
   iovec part{buffer_.data(), buffer_.size()};
   msghdr message{};
@@ -156,42 +175,110 @@ ssize_t SocketChannel::receive_one(std::array<NativeHandle, kFdRoom>& handles, i
   message.msg_iovlen = 1;
   message.msg_control = ancillary.data();
   message.msg_controllen = ancillary.size();
-  ssize_t got = 0;
-  do {
-    got = receive_briefly(polling_, [&](int more) {
-      return ::recvmsg(socket_.get(), &message, MSG_CMSG_CLOEXEC | more);
-    });
-  } while (got < 0 && errno == EINTR);
-  if (got < 0) return -errno;
-  flags = message.msg_flags;
+  const ssize_t got = ::recvmsg(socket_.get(), &message, MSG_CMSG_CLOEXEC | flags);
+  if (got < 0) return got;
+  received.flags = message.msg_flags;
   std::size_t next = 0;
   take_descriptors(message, [&](int descriptor) {
     NativeHandle handle = own_descriptor(descriptor);
-    if (next < handles.size()) handles[next++] = std::move(handle);
+    if (next < received.handles.size()) received.handles[next++] = std::move(handle);
   });
   return got;
 }
 
 ControlReply SocketChannel::receive(std::uint64_t tag, std::span<std::byte> out) {
   for (;;) {
-    std::array<NativeHandle, kFdRoom> handles;
-    int flags = 0;
-    const ssize_t got = receive_one(handles, flags);
-    if (got <= 0) return lost("recv", static_cast<int>(-got));
-    control::ReplyHeader header;
-    const auto size = static_cast<std::size_t>(got);
-    if (size < sizeof header || (flags & MSG_TRUNC) != 0) return lost("recv", EBADMSG);
-    std::memcpy(&header, buffer_.data(), sizeof header);
-    if (header.length != size) return lost("recv", EBADMSG);
-    // Another tag: the answer to a call whose thread was cancelled while it waited.
-    if (header.tag == tag) return finish(header, out, handles, flags);
+    Received received;
+    ssize_t got = 0;
+    do {
+      got = receive_briefly(polling_, [&](int more) { return receive_one(received, more); });
+    } while (got < 0 && errno == EINTR);
+    ControlReply reply;
+    if (settles(got, received, tag, out, reply)) return reply;
   }
 }
 
-ControlReply SocketChannel::finish(const control::ReplyHeader& header, std::span<std::byte> out,
-                                   std::array<NativeHandle, kFdRoom>& handles, int flags) {
+bool SocketChannel::settles(ssize_t got, Received& received, std::uint64_t tag,
+                            std::span<std::byte> out, ControlReply& reply) {
+  if (got <= 0) {
+    reply = lost("recv", got == 0 ? 0 : errno);
+    return true;
+  }
+  if (got == static_cast<ssize_t>(kBellBytes)) return false;
+  control::ReplyHeader header;
+  const auto size = static_cast<std::size_t>(got);
+  if (size >= sizeof header) std::memcpy(&header, buffer_.data(), sizeof header);
+  if (size < sizeof header || (received.flags & MSG_TRUNC) != 0 || header.length != size) {
+    reply = lost("recv", EBADMSG);
+    return true;
+  }
+  if (header.tag != tag) return false;
+  reply = finish(header, std::span(buffer_).subspan(sizeof header, size - sizeof header), out,
+                 received);
+  return true;
+}
+
+ControlReply SocketChannel::exchange(std::uint32_t code, std::uint32_t file,
+                                     std::span<const std::byte> in, std::span<std::byte> out,
+                                     std::span<const int> handles) {
+  control::RequestHeader header;
+  header.length = static_cast<std::uint32_t>(sizeof header + in.size());
+  header.code = code;
+  header.tag = ++last_tag_;
+  header.file = file;
+  if (handles.empty() && mailbox_.takes(header.length)) return through_mailbox(header, in, out);
+  if (const int error = send(header, in, handles); error != 0) return lost("send", error);
+  return receive(header.tag, out);
+}
+
+ControlReply SocketChannel::through_mailbox(const control::RequestHeader& header,
+                                            std::span<const std::byte> in,
+                                            std::span<std::byte> out) {
+  std::memcpy(mailbox_.request(), &header, sizeof header);
+  if (!in.empty()) std::memcpy(mailbox_.request() + sizeof header, in.data(), in.size());
+  if (mailbox_.post(header.length)) {
+    const std::byte bell{};
+    while (::send(socket_.get(), &bell, kBellBytes, MSG_NOSIGNAL) < 0) {
+      if (errno != EINTR) return lost("send", errno);
+    }
+  }
+  for (;;) {
+    Received received;
+    const auto waited =
+        mailbox_.wait(polling_, [&](int more) { return receive_one(received, more); });
+    ControlReply reply;
+    if (!waited.in_mailbox) {
+      if (settles(waited.got, received, header.tag, out, reply)) return reply;
+      continue;
+    }
+    control::ReplyHeader answer;
+    const std::span<const std::byte> all = mailbox_.answer();
+    if (all.size() < sizeof answer) return lost("the mailbox", EBADMSG);
+    std::memcpy(&answer, all.data(), sizeof answer);
+    return finish(answer, all.subspan(sizeof answer), out, received);
+  }
+}
+
+// Without one, calls go on as before.
+void SocketChannel::open_mailbox() {
+  const ControlReply reply =
+      exchange(static_cast<std::uint32_t>(control::Code::OpenMailbox), 0, {}, {}, {});
+  if (reply.status != Status::Ok || !reply.handles[0].valid()) return;
+  struct stat file {};
+  if (::fstat(reply.handles[0].get(), &file) != 0 || file.st_size < off_t{MailboxPage::kBytes}) {
+    return;
+  }
+  void* const at = ::mmap(nullptr, MailboxPage::kBytes, PROT_READ | PROT_WRITE, MAP_SHARED,
+                          reply.handles[0].get(), 0);
+  if (at == MAP_FAILED) return;
+  (void)::madvise(at, MailboxPage::kBytes, MADV_DONTFORK);
+  mailbox_ = ClientMailbox(static_cast<MailboxPage*>(at));
+}
+
+ControlReply SocketChannel::finish(const control::ReplyHeader& header,
+                                   std::span<const std::byte> body, std::span<std::byte> out,
+                                   Received& received) {
   if (header.status >= kStatusCount) return failed(Status::Malformed, "softibd sent a bad status");
-  const std::span body(buffer_.data() + sizeof header, header.length - sizeof header);
   ControlReply reply;
   reply.status = static_cast<Status>(header.status);
   reply.information = header.information;
@@ -200,7 +287,7 @@ ControlReply SocketChannel::finish(const control::ReplyHeader& header, std::span
     if (reply.reason.empty()) reply.reason = status_text(reply.status);
     return reply;
   }
-  if ((flags & MSG_CTRUNC) != 0) {
+  if ((received.flags & MSG_CTRUNC) != 0) {
     rlimit limit{};
     (void)::getrlimit(RLIMIT_NOFILE, &limit);
     return failed(Status::TooManyHandles,
@@ -210,7 +297,9 @@ ControlReply SocketChannel::finish(const control::ReplyHeader& header, std::span
   }
   reply.out_size = std::min(out.size(), body.size());
   if (reply.out_size != 0) std::memcpy(out.data(), body.data(), reply.out_size);
-  for (std::size_t i = 0; i < reply.handles.size(); ++i) reply.handles[i] = std::move(handles[i]);
+  for (std::size_t i = 0; i < reply.handles.size(); ++i) {
+    reply.handles[i] = std::move(received.handles[i]);
+  }
   return reply;
 }
 

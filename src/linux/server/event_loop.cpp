@@ -3,11 +3,15 @@
 
 #include "base/assert.h"
 #include "linux/client/client_wait.h"
+#include "linux/mailbox.h"
 #include "platform/brief_polling.h"
 #include "platform/level.h"
 
 #include <asio.hpp>
+#include <sched.h>
 
+#include <algorithm>
+#include <array>
 #include <optional>
 #include <utility>
 
@@ -44,8 +48,19 @@ struct EventLoop::State {
   std::optional<asio::signal_set> signals;
   std::function<void(int)> on_signal;
 
+  // A call of the kernel costs more than most requests, so it does not follow each hit.
+  static constexpr int kHitsPerPoll = 8;
+  static constexpr int kLooksPerPoll = 16;
+
+  std::array<Watched*, kMostWatched> watched{};
+  std::size_t watched_count = 0;
+  std::size_t next_look = 0;
+  int hits = 0;  // since the last poll of the kernel
+
   void run_all();
   bool poll_briefly();
+  bool look_at_watched();
+  bool stop_watching();
   void wait_for_signal() {
     signals->async_wait([this](const asio::error_code& error, int signal) {
       if (error) return;
@@ -57,10 +72,38 @@ struct EventLoop::State {
 
 // Returns true if there was work.
 bool EventLoop::State::poll_briefly() {
-  const Instant end = monotonic_now() + platform::BriefPolling::kBudget;
+  const Instant end = monotonic_now() + platform::BriefPolling::kYieldingBudget;
   do {
+    for (int look = 0; watched_count > 0 && hits < kHitsPerPoll && look < kLooksPerPoll; ++look) {
+      if (look_at_watched()) {
+        ++hits;
+        return true;
+      }
+      pause_briefly();
+    }
+    hits = 0;
     if (context.poll_one() > 0) return true;
+    (void)::sched_yield();
   } while (monotonic_now() < end && !context.stopped());
+  return false;
+}
+
+// In turn, so that none starves. Returns true if there was work.
+bool EventLoop::State::look_at_watched() {
+  for (std::size_t looked = 0; looked < watched_count; ++looked) {
+    if (++next_look >= watched_count) next_look = 0;
+    if (watched[next_look]->look()) return true;
+  }
+  return false;
+}
+
+// Before the loop sleeps. Returns true if there was work, which may have made it watch again.
+bool EventLoop::State::stop_watching() {
+  while (watched_count > 0) {
+    Watched& last = *watched[--watched_count];
+    last.set_watched(false);
+    if (last.look()) return true;
+  }
   return false;
 }
 
@@ -76,6 +119,7 @@ void EventLoop::State::run_all() {
       }
       polling.missed();
     }
+    if (!context.stopped() && stop_watching()) continue;
     const Instant start = monotonic_now();
     if (context.run_one() == 0) return;
     polling.slept(monotonic_now() - start);
@@ -113,6 +157,23 @@ void EventLoop::on_signals(std::initializer_list<int> signals, std::function<voi
   for (const int signal : signals) state_->signals->add(signal);
   state_->on_signal = std::move(work);
   state_->wait_for_signal();
+}
+
+void EventLoop::watch(Watched& one) {
+  State& state = *state_;
+  const auto end = state.watched.begin() + static_cast<std::ptrdiff_t>(state.watched_count);
+  if (state.watched_count == kMostWatched || std::find(state.watched.begin(), end, &one) != end)
+    return;
+  state.watched[state.watched_count++] = &one;
+  one.set_watched(true);
+}
+
+void EventLoop::unwatch(const Watched& one) {
+  State& state = *state_;
+  const auto end = state.watched.begin() + static_cast<std::ptrdiff_t>(state.watched_count);
+  const auto it = std::find(state.watched.begin(), end, &one);
+  if (it == end) return;
+  *it = state.watched[--state.watched_count];
 }
 
 void EventLoop::post(Work work) {

@@ -6,6 +6,7 @@
 #include "platform/executor.h"
 
 #include <atomic>
+#include <cstddef>
 #include <functional>
 #include <initializer_list>
 #include <memory>
@@ -22,6 +23,20 @@ class EventLoop : public platform::Executor {
   EventLoop();
   ~EventLoop() override;  // work that did not run is dropped
 
+  // Something in shared memory that may change without an event of the kernel's: the loop looks at
+  // it for as long as it polls anyway. The loop's thread.
+  class Watched {
+   public:
+    // Returns true if there was work. It may watch() again, and be destroyed.
+    virtual bool look() = 0;
+    // false: a look follows, and then the other side has to wake the loop.
+    virtual void set_watched(bool on) = 0;
+
+   protected:
+    ~Watched() = default;
+  };
+  static constexpr std::size_t kMostWatched = 8;
+
   // Runs until stop(); on the calling thread, at dispatch level.
   void run();
   void stop();  // any thread
@@ -31,6 +46,10 @@ class EventLoop : public platform::Executor {
   // Calls `work` on the loop's thread whenever one of these signals comes. For programs, not for
   // libraries: a process has only one disposition per signal. To be called once.
   void on_signals(std::initializer_list<int> signals, std::function<void(int)> work);
+
+  // Until the loop sleeps the next time; nothing if it watches kMostWatched others.
+  void watch(Watched& one);
+  void unwatch(const Watched& one);  // before it is destroyed
 
   void post(Work work) override;
   std::unique_ptr<platform::Timer> at(Instant when, Work work) override;

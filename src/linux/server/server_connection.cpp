@@ -3,6 +3,7 @@
 
 #include "base/assert.h"
 #include "linux/server/event_loop.h"
+#include "linux/server/server_mailbox.h"
 #include "linux/server/server_message_io.h"
 
 #include <asio/posix/stream_descriptor.hpp>
@@ -28,7 +29,7 @@ constexpr std::size_t kMaxUnsentBytes = std::size_t{8} * 1024 * 1024;
 
 }  // namespace
 
-struct ServerConnection::State : std::enable_shared_from_this<State> {
+struct ServerConnection::State final : std::enable_shared_from_this<State>, EventLoop::Watched {
   struct Unsent {
     std::vector<std::byte> bytes;
     std::array<NativeHandle, 2> handles;
@@ -51,6 +52,11 @@ struct ServerConnection::State : std::enable_shared_from_this<State> {
            unsent_with_handles < kManyUnsentWithHandles;
   }
 
+  bool look() override;
+  void set_watched(bool on) override { mailbox->set_watched(on); }
+  bool goes_to_mailbox(std::span<const std::byte> message, bool has_handles);
+  void enqueue(std::vector<std::byte> bytes, std::array<NativeHandle, 2> handles);
+
   void wait_for_messages();
   void read_message();
   void read_on();
@@ -66,6 +72,7 @@ struct ServerConnection::State : std::enable_shared_from_this<State> {
   asio::steady_timer pause_timer;
   Buffer buffer;
   Handler* handler = nullptr;  // nullptr: the handler is gone
+  std::unique_ptr<ServerMailbox> mailbox;
   std::deque<Unsent> unsent;
   std::size_t unsent_bytes = 0;
   std::size_t unsent_with_handles = 0;
@@ -97,6 +104,10 @@ void ServerConnection::State::read_message() {
 // Not read_message(): the caller may be in the middle of handling a message.
 void ServerConnection::State::read_on() {
   if (may_read() && !reading) wait_for_messages();
+  if (may_read() && mailbox != nullptr && mailbox->has_request()) {
+    // The look at its bell was in vain if nothing was to be read then.
+    asio::post(loop.context(), [self = shared_from_this()] { static_cast<void>(self->look()); });
+  }
   if (!may_read() && hung_up) end();
 }
 
@@ -107,7 +118,41 @@ void ServerConnection::State::read_one() {
     case Transfer::WouldBlock: return;
     case Transfer::Ended: return end();
   }
+  if (mailbox != nullptr && message.bytes.size() == kBellBytes) {
+    static_cast<void>(look());
+    return;
+  }
   if (handler != nullptr) handler->on_message(std::move(message));
+}
+
+bool ServerConnection::State::look() {
+  if (!may_read() || !mailbox->has_request()) return false;
+  const auto self = shared_from_this();
+  ServerMessage message;
+  message.bytes = mailbox->take(*buffer);
+  if (handler != nullptr) handler->on_message(std::move(message));
+  if (!ended) loop.watch(*this);
+  return true;
+}
+
+bool ServerConnection::State::goes_to_mailbox(std::span<const std::byte> message,
+                                              bool has_handles) {
+  if (mailbox == nullptr || !mailbox->is_answer(message)) return false;
+  if (has_handles || !ServerMailbox::fits(message)) {
+    mailbox->answer_elsewhere();
+    return false;
+  }
+  if (mailbox->put(message)) enqueue(std::vector<std::byte>(kBellBytes), {});
+  return true;
+}
+
+void ServerConnection::State::enqueue(std::vector<std::byte> bytes,
+                                      std::array<NativeHandle, 2> handles) {
+  if (unsent_bytes + bytes.size() > kMaxUnsentBytes) return end();
+  unsent_bytes += bytes.size();
+  unsent.push_back({std::move(bytes), std::move(handles)});
+  if (unsent.back().has_handles()) ++unsent_with_handles;
+  if (!sending) send_unsent();
 }
 
 // Without reading, the end of the peer would be missed.
@@ -162,6 +207,7 @@ void ServerConnection::State::send_unsent() {
 void ServerConnection::State::end() {
   if (ended) return;
   ended = true;
+  loop.unwatch(*this);
   unsent.clear();
   unsent_bytes = 0;
   unsent_with_handles = 0;
@@ -197,14 +243,23 @@ void ServerConnection::start(Handler& handler) {
   state_->wait_for_messages();
 }
 
+Result<NativeHandle> ServerConnection::open_mailbox(std::string& reason) {
+  if (state_->mailbox != nullptr) {
+    reason = "this connection has a mailbox already";
+    return Status::InvalidState;
+  }
+  NativeHandle file;
+  auto made = ServerMailbox::create(file, reason);
+  if (!made) return made.error();
+  state_->mailbox = *std::move(made);
+  return file;
+}
+
 void ServerConnection::send(std::vector<std::byte> bytes, std::array<NativeHandle, 2> handles) {
-  State& state = *state_;
-  if (state.ended) return;
-  if (state.unsent_bytes + bytes.size() > kMaxUnsentBytes) return state.end();
-  state.unsent_bytes += bytes.size();
-  state.unsent.push_back({std::move(bytes), std::move(handles)});
-  if (state.unsent.back().has_handles()) ++state.unsent_with_handles;
-  if (!state.sending) state.send_unsent();
+  if (state_->ended) return;
+  const bool has_handles = handles[0].valid() || handles[1].valid();
+  if (state_->goes_to_mailbox(bytes, has_handles)) return;
+  state_->enqueue(std::move(bytes), std::move(handles));
 }
 
 void ServerConnection::pause() {

@@ -11,6 +11,7 @@
 // to this class, and is the last call.
 #pragma once
 
+#include "base/result.h"
 #include "platform/control_channel.h"
 
 #include <array>
@@ -18,6 +19,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 namespace ib::os {
@@ -61,8 +63,13 @@ class ServerConnection {
   // Once, before anything else.
   void start(Handler& handler);
 
+  // Makes a mailbox (linux/mailbox.h); returns its file, for the peer, and sends it in no other
+  // way. Requests come from it, and answers go to it, by themselves from now on. Errors:
+  // InvalidState (there is one), InsufficientResources, IoError.
+  Result<NativeHandle> open_mailbox(std::string& reason);
+
   // Sends a message, now or as soon as the peer has read others; in order. After close() it does
-  // nothing.
+  // nothing. The answer to a request from the mailbox goes there if it fits and has no handles.
   void send(std::vector<std::byte> bytes, std::array<NativeHandle, 2> handles = {});
 
   // No on_message() until resume(). The end of the peer is still detected.

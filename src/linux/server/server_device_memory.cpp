@@ -5,6 +5,7 @@
 #include "linux/barriers.h"
 #include "linux/client/client_handle.h"
 #include "linux/client/client_wait.h"
+#include "linux/server/memory_file.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -23,27 +24,6 @@ namespace ib::os {
 namespace {
 
 using platform::NativeHandle;
-
-Status refused(const char* call, int error, std::string& reason) {
-  reason = std::string(call) + ": " + std::strerror(error);
-  switch (error) {
-    case ENOSPC:
-    case ENOMEM:
-    case EFBIG:  // RLIMIT_FSIZE
-    case EMFILE:
-    case ENFILE: return Status::InsufficientResources;
-    default: return Status::IoError;
-  }
-}
-
-// MFD_NOEXEC_SEAL (Linux 6.3) where it is known: some systems log or refuse files without it.
-NativeHandle make_memory_file(const char* name) {
-  constexpr unsigned kNoExecSeal = 8;
-  constexpr unsigned kFlags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
-  NativeHandle file = own_descriptor(::memfd_create(name, kFlags | kNoExecSeal));
-  if (!file.valid() && errno == EINVAL) file = own_descriptor(::memfd_create(name, kFlags));
-  return file;
-}
 
 bool write_all(int file, std::string_view text) {
   std::size_t done = 0;
@@ -81,12 +61,9 @@ ServerDeviceMemory::~ServerDeviceMemory() {
 
 Status ServerDeviceMemory::create(std::uint64_t size, std::uint64_t space, std::string& reason) {
   IB_ASSERT(base_ == nullptr && size <= space);
-  file_ = make_memory_file("softib-device-memory");
-  if (!file_.valid()) return refused("memfd_create", errno, reason);
-  if (::ftruncate(file_.get(), static_cast<off_t>(size)) != 0)
-    return refused("ftruncate (device memory)", errno, reason);
-  if (::fcntl(file_.get(), F_ADD_SEALS, F_SEAL_SHRINK) != 0)
-    return refused("fcntl (F_ADD_SEALS)", errno, reason);
+  Result<NativeHandle> file = make_shared_file("softib-device-memory", size, reason);
+  if (!file) return file.error();
+  file_ = *std::move(file);
   space_ = affordable(space, 2 * size);
   void* at =
       ::mmap(nullptr, space_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, file_.get(), 0);

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// The client's side of a mailbox (linux/mailbox.h). Allocates nothing and calls nothing but what it
+// is given, so that the preload library can use it, too.
+#pragma once
+
+#include "linux/client/brief_receive.h"
+#include "linux/mailbox.h"
+
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <span>
+
+namespace ib::os {
+
+class ClientMailbox {
+ public:
+  ClientMailbox() = default;  // none
+  explicit ClientMailbox(MailboxPage* page) : page_(page) {}
+
+  MailboxPage* page() const { return page_; }
+  // Not while the answer to an earlier request is due, whose thread was cancelled.
+  bool takes(std::size_t size) const {
+    return page_ != nullptr && size <= MailboxPage::kRequestBytes && has_answer();
+  }
+  std::byte* request() { return page_->request; }
+  // Sends the request that has been written. Returns true if softibd needs a bell.
+  bool post(std::size_t size) {
+    page_->request_length.store(static_cast<std::uint32_t>(size), std::memory_order_relaxed);
+    page_->asked.store(page_->asked.load(std::memory_order_relaxed) + 1, std::memory_order_seq_cst);
+    return page_->watched.load(std::memory_order_seq_cst) == 0;
+  }
+  bool has_answer() const {
+    return page_->answered.load(std::memory_order_seq_cst) ==
+           page_->asked.load(std::memory_order_relaxed);
+  }
+  // Empty: it comes through the socket.
+  std::span<const std::byte> answer() const {
+    const std::uint32_t length = page_->answer_length.load(std::memory_order_relaxed);
+    return {page_->answer, std::min<std::size_t>(length, MailboxPage::kAnswerBytes)};
+  }
+
+  struct Waited {
+    bool in_mailbox = false;
+    ssize_t got =
+        0;  // else the result of receive(): a message that is no bell, or why there is none
+  };
+  // Waits for the answer to the request that was posted: polls, then sleeps in receive(flags), one
+  // recvmsg() of the socket with these flags besides its own.
+  template <class Receive>
+  Waited wait(platform::BriefPolling& polling, Receive&& receive);
+
+ private:
+  // Returns true if it is right to sleep: there is no answer, or its bell is on its way.
+  bool announce_sleep() {
+    page_->client_sleeps.store(1, std::memory_order_seq_cst);
+    return !has_answer() || !withdraw();
+  }
+  // Returns false if the other side was faster, and rings.
+  bool withdraw() { return page_->client_sleeps.exchange(0, std::memory_order_seq_cst) != 0; }
+  bool poll() const;
+
+  MailboxPage* page_ = nullptr;
+};
+
+inline bool ClientMailbox::poll() const {
+  constexpr int kLooksPerTime = 32;
+  const Duration end = brief_clock() + platform::BriefPolling::kYieldingBudget;
+  do {
+    for (int look = 0; look < kLooksPerTime; ++look) {
+      if (has_answer()) return true;
+      pause_briefly();
+    }
+    // softibd may wait for this core.
+    (void)::syscall(SYS_sched_yield);
+  } while (brief_clock() < end);
+  return false;
+}
+
+template <class Receive>
+ClientMailbox::Waited ClientMailbox::wait(platform::BriefPolling& polling, Receive&& receive) {
+  bool answered = false;
+  if (polling.should_poll()) {
+    answered = poll();
+    answered ? polling.hit() : polling.missed();
+  }
+  const Duration start = brief_clock();
+  const bool sleeps = !answered;
+  while (!answered && announce_sleep()) {
+    const ssize_t got = receive(0);
+    if (got < 0 && errno == EINTR) continue;
+    if (got != static_cast<ssize_t>(kBellBytes)) {
+      static_cast<void>(withdraw());
+      return {false, got};
+    }
+    answered = has_answer();
+  }
+  if (sleeps) polling.slept(brief_clock() - start);
+  if (!answer().empty()) return {true, 0};
+  ssize_t got = 0;
+  do {
+    got = receive(0);
+  } while ((got < 0 && errno == EINTR) || got == static_cast<ssize_t>(kBellBytes));
+  return {false, got};
+}
+
+}  // namespace ib::os

@@ -1,0 +1,420 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// Mailboxes, both sides: a client that writes to the page as it likes, and a channel under load.
+#include "linux/mailbox.h"
+
+#include "linux/client/client_channel.h"
+#include "linux/client/client_handle.h"
+#include "linux/received_descriptors.h"
+#include "linux/server/event_loop.h"
+#include "linux/server/server_connection.h"
+#include "verbs/control.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstring>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace ib::os {
+namespace {
+
+using namespace std::chrono_literals;
+namespace control = verbs::control;
+using platform::NativeHandle;
+
+constexpr std::uint32_t kEcho = 1;
+constexpr std::uint32_t kEchoLater = 2;     // after others have had their turn
+constexpr std::uint32_t kLongAnswer = 3;    // longer than the mailbox has room for
+constexpr std::uint32_t kHandleAnswer = 4;  // with a descriptor
+constexpr std::size_t kLong = MailboxPage::kAnswerBytes + 1;
+
+// Answers requests by their code.
+class EchoServer : public ServerConnection::Handler {
+ public:
+  EchoServer(EventLoop& loop, NativeHandle socket)
+      : loop_(loop),
+        connection_(std::make_unique<ServerConnection>(
+            loop, std::move(socket),
+            std::make_shared<std::vector<std::byte>>(control::kMaxMessage))) {
+    connection_->start(*this);
+  }
+  ServerConnection& connection() { return *connection_; }
+
+  void on_message(ServerMessage message) override {
+    sizes.push_back(message.bytes.size());
+    if (stops) loop_.stop();
+    control::RequestHeader header;
+    if (message.bytes.size() < sizeof header) return;
+    std::memcpy(&header, message.bytes.data(), sizeof header);
+    const auto body = message.bytes.subspan(sizeof header);
+    if (header.code == static_cast<std::uint32_t>(control::Code::OpenMailbox)) {
+      std::string reason;
+      Result<NativeHandle> file = connection_->open_mailbox(reason);
+      if (!file) return answer(header.tag, file.error(), std::as_bytes(std::span(reason)));
+      return answer(header.tag, Status::Ok, {}, *std::move(file));
+    }
+    if (header.code == kEchoLater) {
+      timers_.push_back(loop_.at(
+          loop_.now(), [this, tag = header.tag, copy = std::vector(body.begin(), body.end())] {
+            answer(tag, Status::Ok, copy);
+          }));
+      return;
+    }
+    if (header.code == kLongAnswer) {
+      const std::vector<std::byte> text(kLong, std::byte{'l'});
+      return answer(header.tag, Status::Ok, text);
+    }
+    if (header.code == kHandleAnswer) {
+      return answer(header.tag, Status::Ok, body, own_descriptor(::dup(0)));
+    }
+    answer(header.tag, Status::Ok, body);
+  }
+  void on_closed() override { closed = true; }
+
+  std::vector<std::size_t> sizes;  // of the messages
+  bool closed = false;
+  bool stops = false;  // the loop, at each message: before it sleeps
+
+ private:
+  void answer(std::uint64_t tag, Status status, std::span<const std::byte> body,
+              NativeHandle handle = {}) {
+    control::ReplyHeader header;
+    std::vector<std::byte> bytes(sizeof header + body.size());
+    header.length = static_cast<std::uint32_t>(bytes.size());
+    header.status = static_cast<std::uint32_t>(status);
+    header.tag = tag;
+    std::memcpy(bytes.data(), &header, sizeof header);
+    if (!body.empty()) std::memcpy(bytes.data() + sizeof header, body.data(), body.size());
+    std::array<NativeHandle, 2> handles;
+    handles[0] = std::move(handle);
+    connection_->send(std::move(bytes), std::move(handles));
+  }
+
+  EventLoop& loop_;
+  std::unique_ptr<ServerConnection> connection_;
+  std::vector<std::unique_ptr<platform::Timer>> timers_;
+};
+
+// A client that does as it likes; the loop runs when it is told to.
+class Mailbox : public testing::Test {
+ protected:
+  Mailbox() {
+    int ends[2] = {-1, -1};
+    EXPECT_EQ(::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends), 0);
+    server_ = std::make_unique<EchoServer>(loop_, own_descriptor(ends[0]));
+    client_ = own_descriptor(ends[1]);
+  }
+  ~Mailbox() override {
+    if (page_ != nullptr) ::munmap(page_, MailboxPage::kBytes);
+  }
+
+  // Until there is nothing to do, and longer than the loop polls before it sleeps.
+  void run(Duration time = 2ms) {
+    const auto end = loop_.at(loop_.now() + time, [this] { loop_.stop(); });
+    loop_.run();
+  }
+  static std::vector<std::byte> request(std::uint32_t code, std::uint64_t tag,
+                                        const std::string& body = {}) {
+    control::RequestHeader header;
+    std::vector<std::byte> bytes(sizeof header + body.size());
+    header.length = static_cast<std::uint32_t>(bytes.size());
+    header.code = code;
+    header.tag = tag;
+    std::memcpy(bytes.data(), &header, sizeof header);
+    std::memcpy(bytes.data() + sizeof header, body.data(), body.size());
+    return bytes;
+  }
+  void send(const std::vector<std::byte>& bytes) {
+    EXPECT_EQ(::send(client_.get(), bytes.data(), bytes.size(), 0),
+              static_cast<ssize_t>(bytes.size()));
+  }
+  void ring() { send(std::vector<std::byte>(kBellBytes)); }
+  // The size of the next message; -1: there is none. Keeps its descriptor.
+  ssize_t receive() {
+    alignas(cmsghdr) std::array<std::byte, CMSG_SPACE(sizeof(int))> ancillary{};
+    std::array<std::byte, 8192> buffer;
+    iovec part{buffer.data(), buffer.size()};
+    msghdr message{};
+    message.msg_iov = &part;
+    message.msg_iovlen = 1;
+    message.msg_control = ancillary.data();
+    message.msg_controllen = ancillary.size();
+    const ssize_t got = ::recvmsg(client_.get(), &message, MSG_DONTWAIT);
+    file_.reset();
+    if (got > 0) take_descriptors(message, [this](int fd) { file_ = own_descriptor(fd); });
+    return got;
+  }
+  void open() {
+    send(request(static_cast<std::uint32_t>(control::Code::OpenMailbox), 1));
+    run();
+    ASSERT_EQ(receive(), static_cast<ssize_t>(sizeof(control::ReplyHeader)));
+    ASSERT_TRUE(file_.valid());
+    void* at =
+        ::mmap(nullptr, MailboxPage::kBytes, PROT_READ | PROT_WRITE, MAP_SHARED, file_.get(), 0);
+    ASSERT_NE(at, MAP_FAILED);
+    page_ = static_cast<MailboxPage*>(at);
+  }
+  void put(const std::vector<std::byte>& bytes) {
+    std::memcpy(page_->request, bytes.data(), bytes.size());
+    page_->request_length = static_cast<std::uint32_t>(bytes.size());
+    page_->asked.fetch_add(1);
+  }
+  bool is_answered() const { return page_->answered.load() == page_->asked.load(); }
+  std::string answer() const {
+    const std::size_t skip = sizeof(control::ReplyHeader);
+    return {reinterpret_cast<const char*>(page_->answer) + skip,
+            page_->answer_length.load() - skip};
+  }
+
+  EventLoop loop_;
+  std::unique_ptr<EchoServer> server_;
+  NativeHandle client_;
+  NativeHandle file_;
+  MailboxPage* page_ = nullptr;
+};
+
+TEST_F(Mailbox, ARequestNeedsABellUnlessItIsWatched) {
+  open();
+  EXPECT_EQ(page_->watched, 0u);
+  put(request(kEcho, 2, "hello"));
+  run();
+  EXPECT_FALSE(is_answered());
+  ring();
+  server_->stops = true;
+  run();
+  server_->stops = false;
+  EXPECT_TRUE(is_answered());
+  EXPECT_EQ(answer(), "hello");
+  EXPECT_EQ(receive(), -1);  // no bell: the client does not sleep
+  EXPECT_EQ(page_->watched, 1u);
+  put(request(kEcho, 3, "again"));
+  run();
+  EXPECT_EQ(answer(), "again");
+  EXPECT_EQ(page_->watched, 0u);  // the loop has slept
+}
+
+TEST_F(Mailbox, AClientThatSleepsIsWokenOnce) {
+  open();
+  for (int i = 0; i < 3; ++i) {
+    page_->client_sleeps = 1;
+    put(request(kEchoLater, 2, "later"));
+    ring();
+    run();
+    EXPECT_EQ(answer(), "later");
+    EXPECT_EQ(page_->client_sleeps, 0u);
+    EXPECT_EQ(receive(), static_cast<ssize_t>(kBellBytes));
+    EXPECT_EQ(receive(), -1);
+  }
+}
+
+TEST_F(Mailbox, WhatDoesNotFitComesThroughTheSocket) {
+  open();
+  for (const std::uint32_t code : {kLongAnswer, kHandleAnswer}) {
+    put(request(code, 2));
+    ring();
+    run();
+    EXPECT_TRUE(is_answered());
+    EXPECT_EQ(page_->answer_length, 0u);
+    const std::size_t size = sizeof(control::ReplyHeader) + (code == kLongAnswer ? kLong : 0);
+    EXPECT_EQ(receive(), static_cast<ssize_t>(size));
+    EXPECT_EQ(file_.valid(), code == kHandleAnswer);
+  }
+  // The socket serves beside it.
+  send(request(kEcho, 3, "by the socket"));
+  run();
+  EXPECT_GT(receive(), 0);
+}
+
+TEST_F(Mailbox, ThereIsOneAndItCannotShrink) {
+  open();
+  EXPECT_NE(::ftruncate(file_.get(), 0), 0);
+  send(request(static_cast<std::uint32_t>(control::Code::OpenMailbox), 2));
+  run();
+  EXPECT_GT(receive(), static_cast<ssize_t>(sizeof(control::ReplyHeader)));  // the reason
+  EXPECT_FALSE(file_.valid());
+}
+
+TEST_F(Mailbox, ABellWithoutAMailboxIsAMessage) {
+  ring();
+  run();
+  EXPECT_EQ(server_->sizes, std::vector<std::size_t>{kBellBytes});
+}
+
+TEST_F(Mailbox, WordsOfTheClientsMeanNothingElse) {
+  open();
+  server_->sizes.clear();
+  put(request(kEcho, 2));
+  page_->request_length = 0xffff'ffff;
+  page_->answered = 77;
+  page_->answer_length = 0xffff'ffff;
+  page_->watched = 5;
+  ring();
+  run();
+  EXPECT_EQ(server_->sizes, std::vector<std::size_t>{MailboxPage::kRequestBytes});
+  // A number that is not the next one is one request, and without a change there is none.
+  page_->request_length = 3;
+  page_->asked = 0x8000'0000;
+  for (int i = 0; i < 5; ++i) ring();
+  run();
+  EXPECT_EQ(server_->sizes.size(), 2u);  // no header: it is never answered
+  page_->asked = 0;
+  ring();
+  run();
+  EXPECT_EQ(server_->sizes.size(), 2u);
+  EXPECT_FALSE(server_->closed);
+}
+
+TEST_F(Mailbox, WaitsWhileTheConnectionIsPaused) {
+  open();
+  server_->connection().pause();
+  put(request(kEcho, 2, "patience"));
+  ring();
+  run();
+  EXPECT_FALSE(is_answered());
+  server_->connection().resume();
+  run();
+  EXPECT_EQ(answer(), "patience");
+}
+
+// All of the page written at random while softibd reads it: it survives, and the others are served.
+TEST_F(Mailbox, SurvivesNoise) {
+  open();
+  std::mt19937 random(7);
+  for (int round = 0; round < 300; ++round) {
+    auto* words = reinterpret_cast<std::uint32_t*>(page_);
+    for (int i = 0; i < 64; ++i)
+      words[random() % (MailboxPage::kBytes / 4)] = static_cast<std::uint32_t>(random());
+    ring();
+    run(20us);
+    while (receive() > 0) {}
+  }
+  int ends[2] = {-1, -1};
+  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends), 0);
+  EchoServer other(loop_, own_descriptor(ends[0]));
+  client_ = own_descriptor(ends[1]);
+  send(request(kEcho, 9, "served"));
+  run();
+  EXPECT_GT(receive(), 0);
+}
+
+// --- a channel, whose other side runs in a thread ---
+
+class MailboxChannel : public testing::Test {
+ protected:
+  void SetUp() override {
+    thread_ = std::thread([this] { loop_.run(); });
+  }
+  ~MailboxChannel() override {
+    channels_.clear();
+    loop_.post([this] {
+      servers_.clear();
+      loop_.stop();
+    });
+    thread_.join();
+  }
+  platform::ControlChannel& make_channel() {
+    int ends[2] = {-1, -1};
+    EXPECT_EQ(::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
+    ::fcntl(ends[0], F_SETFL, O_NONBLOCK);
+    loop_.post([this, end = ends[0]] {
+      servers_.push_back(std::make_unique<EchoServer>(loop_, own_descriptor(end)));
+    });
+    channels_.push_back(channel_over(own_descriptor(ends[1])));
+    return *channels_.back();
+  }
+  // Returns false, and says why, if the answer is not what the code makes of the request.
+  static bool check(platform::ControlChannel& channel, std::uint32_t code, std::size_t size,
+                    unsigned char fill) {
+    const std::vector<std::byte> in(size, std::byte{fill});
+    std::vector<std::byte> out(control::kMaxMessage);
+    const platform::ControlReply reply = channel.call(code, 0, in, out, {});
+    const std::vector<std::byte> wanted =
+        code == kLongAnswer ? std::vector<std::byte>(kLong, std::byte{'l'}) : in;
+    out.resize(reply.out_size);
+    EXPECT_EQ(reply.status, Status::Ok) << reply.reason;
+    EXPECT_EQ(reply.handles[0].valid(), code == kHandleAnswer);
+    EXPECT_TRUE(out == wanted) << "code " << code << ", " << size << " bytes";
+    return !testing::Test::HasFailure();
+  }
+
+  EventLoop loop_;
+  std::vector<std::unique_ptr<EchoServer>> servers_;  // the loop's thread
+  std::vector<std::unique_ptr<platform::ControlChannel>> channels_;
+  std::thread thread_;
+};
+
+TEST_F(MailboxChannel, EveryAnswerComes) {
+  platform::ControlChannel& channel = make_channel();
+  std::mt19937 random(11);
+  for (int i = 0; i < 20'000; ++i) {
+    const auto code = static_cast<std::uint32_t>(kEcho + random() % 4);
+    // Around what fits into the mailbox, and small ones.
+    const std::size_t size =
+        random() % 4 == 0 ? MailboxPage::kRequestBytes - 40 + random() % 64 : random() % 100;
+    ASSERT_TRUE(check(channel, code, size, static_cast<unsigned char>(random())));
+  }
+}
+
+// More of them than the loop watches.
+TEST_F(MailboxChannel, ManyAtOnce) {
+  std::vector<std::thread> threads;
+  for (unsigned i = 0; i < 3 * EventLoop::kMostWatched; ++i) {
+    platform::ControlChannel& channel = make_channel();
+    threads.emplace_back([&channel, i] {
+      for (unsigned call = 0; call < 500; ++call) {
+        if (!check(channel, call % 7 == 0 ? kEchoLater : kEcho, call % 200,
+                   static_cast<unsigned char>(i)))
+          return;
+      }
+    });
+  }
+  for (std::thread& each : threads) each.join();
+}
+
+TEST_F(MailboxChannel, AChildHasNoneAndHarmsNone) {
+  platform::ControlChannel& channel = make_channel();
+  for (int i = 0; i < 20; ++i) ASSERT_TRUE(check(channel, kEcho, 10, 1));
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const bool refused = channel.call(kEcho, 0, {}, {}, {}).status == Status::Disconnected;
+    channels_.back().reset();
+    ::_exit(refused ? 0 : 1);
+  }
+  int status = -1;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  for (int i = 0; i < 20; ++i) ASSERT_TRUE(check(channel, kEcho, 10, 2));
+}
+
+TEST_F(MailboxChannel, SaysWhenTheOtherSideGoes) {
+  platform::ControlChannel& channel = make_channel();
+  for (int i = 0; i < 20; ++i) ASSERT_TRUE(check(channel, kEcho, 10, 1));
+  loop_.post([this] { servers_.clear(); });
+  const std::vector<std::byte> in(10);
+  std::vector<std::byte> out(10);
+  while (channel.call(kEcho, 0, in, out, {}).status == Status::Ok) {}
+  EXPECT_EQ(channel.call(kEcho, 0, in, out, {}).status, Status::Disconnected);
+}
+
+// The answer to a call whose thread is cancelled while it waits is not taken for the next one's.
+TEST_F(MailboxChannel, ACancelledCallDisturbsNoOther) {
+  platform::ControlChannel& channel = make_channel();
+  for (int i = 0; i < 20; ++i) ASSERT_TRUE(check(channel, kEcho, 10, 1));
+  for (int i = 0; i < 50; ++i) {
+    std::thread caller([&channel] { check(channel, kEchoLater, 10, 9); });
+    ::pthread_cancel(caller.native_handle());
+    caller.join();
+    for (unsigned char c = 0; c < 5; ++c) ASSERT_TRUE(check(channel, kEcho, 10u + c, c));
+  }
+}
+
+}  // namespace
+}  // namespace ib::os

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// Files in memory that softibd makes and shares with clients.
+#pragma once
+
+#include "base/result.h"
+#include "platform/control_channel.h"
+
+#include <cstdint>
+#include <string>
+
+namespace ib::os {
+
+// A failed system call in words, and whether others' use of resources is the reason.
+Status refused(const char* call, int error, std::string& reason);
+
+// An empty one that may be sealed; invalid: errno says why. `name`: for /proc/PID/maps.
+platform::NativeHandle make_memory_file(const char* name);
+
+// One of `size` zero bytes that nobody can make shorter, so that access to it never fails.
+Result<platform::NativeHandle> make_shared_file(const char* name, std::uint64_t size,
+                                                std::string& reason);
+
+}  // namespace ib::os
