@@ -172,6 +172,20 @@ TEST(KernelSa, APortLeavesItsGroupWithTheLastOfAllShares) {
   EXPECT_EQ(w.held(), 0u);
 }
 
+TEST(KernelSa, AClientHasALimitOfWhatItHolds) {
+  SaWorld w;
+  SaClientOf one(w, 0), other(w, 0);
+  Status status = Status::Ok;
+  std::size_t joined = 0;
+  for (; status == Status::Ok && joined < 5000; ++joined) status = one.join(w.mgid());
+  EXPECT_EQ(status, Status::InsufficientResources);
+  EXPECT_EQ(joined, 4097u);
+  EXPECT_EQ(one.last_reason, "this client has 4096 requests and objects");
+  EXPECT_EQ(other.join(w.mgid()), Status::Ok) << other.last_reason;
+  EXPECT_EQ(one.destroy(one.group.handle), Status::Ok);
+  EXPECT_EQ(one.join(w.mgid()), Status::Ok) << one.last_reason;
+}
+
 TEST(KernelSa, APortThatGoesDownLosesItsMembership) {
   SaWorld w;
   SaClientOf client(w, 1);
