@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <atomic>
 #include <cstring>
 #include <random>
 #include <string>
@@ -34,6 +35,7 @@ constexpr std::uint32_t kEcho = 1;
 constexpr std::uint32_t kEchoLater = 2;     // after others have had their turn
 constexpr std::uint32_t kLongAnswer = 3;    // longer than the mailbox has room for
 constexpr std::uint32_t kHandleAnswer = 4;  // with a descriptor
+constexpr std::uint32_t kHeld = 5;          // after the next request
 constexpr std::size_t kLong = MailboxPage::kAnswerBytes + 1;
 
 // Answers requests by their code.
@@ -75,13 +77,20 @@ class EchoServer : public ServerConnection::Handler {
     if (header.code == kHandleAnswer) {
       return answer(header.tag, Status::Ok, body, own_descriptor(::dup(0)));
     }
+    if (header.code == kHeld) {
+      held_tag_ = header.tag;
+      held = true;
+      return;
+    }
     answer(header.tag, Status::Ok, body);
+    if (held.exchange(false)) answer(held_tag_, Status::Ok, {});
   }
   void on_closed() override { closed = true; }
 
   std::vector<std::size_t> sizes;  // of the messages
   bool closed = false;
-  bool stops = false;  // the loop, at each message: before it sleeps
+  std::atomic<bool> held = false;  // there is a request without an answer
+  bool stops = false;              // the loop, at each message: before it sleeps
 
  private:
   void answer(std::uint64_t tag, Status status, std::span<const std::byte> body,
@@ -101,6 +110,7 @@ class EchoServer : public ServerConnection::Handler {
   EventLoop& loop_;
   std::unique_ptr<ServerConnection> connection_;
   std::vector<std::unique_ptr<platform::Timer>> timers_;
+  std::uint64_t held_tag_ = 0;
 };
 
 // A client that does as it likes; the loop runs when it is told to.
@@ -326,6 +336,7 @@ class MailboxChannel : public testing::Test {
     ::fcntl(ends[0], F_SETFL, O_NONBLOCK);
     loop_.post([this, end = ends[0]] {
       servers_.push_back(std::make_unique<EchoServer>(loop_, own_descriptor(end)));
+      last_ = servers_.back().get();
     });
     channels_.push_back(channel_over(own_descriptor(ends[1])));
     return *channels_.back();
@@ -347,6 +358,7 @@ class MailboxChannel : public testing::Test {
 
   EventLoop loop_;
   std::vector<std::unique_ptr<EchoServer>> servers_;  // the loop's thread
+  std::atomic<EchoServer*> last_ = nullptr;           // of them, once it has answered
   std::vector<std::unique_ptr<platform::ControlChannel>> channels_;
   std::thread thread_;
 };
@@ -408,8 +420,10 @@ TEST_F(MailboxChannel, SaysWhenTheOtherSideGoes) {
 TEST_F(MailboxChannel, ACancelledCallDisturbsNoOther) {
   platform::ControlChannel& channel = make_channel();
   for (int i = 0; i < 20; ++i) ASSERT_TRUE(check(channel, kEcho, 10, 1));
+  const std::atomic<bool>& held = last_.load()->held;
   for (int i = 0; i < 50; ++i) {
-    std::thread caller([&channel] { check(channel, kEchoLater, 10, 9); });
+    std::thread caller([&channel] { channel.call(kHeld, 0, {}, {}, {}); });
+    while (!held) std::this_thread::yield();
     ::pthread_cancel(caller.native_handle());
     caller.join();
     for (unsigned char c = 0; c < 5; ++c) ASSERT_TRUE(check(channel, kEcho, 10u + c, c));
