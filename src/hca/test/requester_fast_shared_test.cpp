@@ -349,7 +349,7 @@ TEST(FastSharedPath, WaitsForTheCompletionQueue) {
 
 // A send of inline pieces, as UCX's of short messages: a header, the program's bytes.
 struct Pieces : Shared {
-  explicit Pieces(std::initializer_list<std::uint32_t> lengths) {
+  explicit Pieces(const std::vector<std::uint32_t>& lengths) {
     std::uint64_t at = std::bit_cast<std::uint64_t>(mine.data());
     for (const std::uint32_t length : lengths) {
       list.push_back({at, length, 0});
@@ -371,7 +371,7 @@ struct Pieces : Shared {
 
 TEST(FastGatheredPath, DeliversInlinePiecesAsOneMessage) {
   for (const bool shared : {true, false}) {
-    for (const auto& lengths : std::vector<std::initializer_list<std::uint32_t>>{
+    for (const auto& lengths : std::vector<std::vector<std::uint32_t>>{
              {9, 8}, {9, 0}, {0, 8}, {1, 2, 3, 4, 5}, {64, 64}, {128, 0}}) {
       Pieces p(lengths);
       if (!shared) {
@@ -401,7 +401,7 @@ TEST(FastGatheredPath, DeliversInlinePiecesAsOneMessage) {
 }
 
 TEST(FastGatheredPath, LeavesWhatIsNoShortInlineSendToTheSlowPath) {
-  const auto refused = [](std::initializer_list<std::uint32_t> lengths,
+  const auto refused = [](const std::vector<std::uint32_t>& lengths,
                           void (*change)(Pieces&, SendWqe&)) {
     Pieces p(lengths);
     p.supply(5, 100);
