@@ -27,7 +27,6 @@ struct MailboxPage {
   std::atomic<std::uint32_t> request_length;
   // 1: the answer needs a bell, which is for the side to ring that finds 1 and sets 0.
   std::atomic<std::uint32_t> client_sleeps;
-  std::atomic<std::uint64_t> client_note;  // for the client alone
   // softibd's.
   alignas(64) std::atomic<std::uint32_t> answered;  // the number of the last request with an answer
   std::atomic<std::uint32_t> answer_length;         // 0: that answer comes through the socket
