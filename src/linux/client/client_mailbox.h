@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// The client's side of a mailbox (linux/mailbox.h). Allocates nothing and calls nothing but what it
-// is given, so that the preload library can use it, too.
+// The client's side of a mailbox (linux/mailbox.h). It allocates nothing, and receives by what it
+// is given.
 #pragma once
 
 #include "linux/client/brief_receive.h"
