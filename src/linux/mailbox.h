@@ -37,12 +37,4 @@ struct MailboxPage {
 static_assert(sizeof(MailboxPage) == MailboxPage::kBytes);
 static_assert(std::atomic<std::uint32_t>::is_always_lock_free);
 
-inline void pause_briefly() {
-#if defined(__x86_64__) || defined(__i386__)
-  __builtin_ia32_pause();
-#elif defined(__aarch64__)
-  __asm__ volatile("yield");
-#endif
-}
-
 }  // namespace ib::os

@@ -4,9 +4,9 @@
 
 #include "linux/client/client_channel.h"
 #include "linux/client/client_handle.h"
-#include "linux/received_descriptors.h"
 #include "linux/server/event_loop.h"
 #include "linux/server/server_connection.h"
+#include "linux/server/server_message_io.h"
 #include "verbs/control.h"
 
 #include <fcntl.h>
@@ -149,18 +149,11 @@ class Mailbox : public testing::Test {
   void ring() { send(std::vector<std::byte>(kBellBytes)); }
   // The size of the next message; -1: there is none. Keeps its descriptor.
   ssize_t receive() {
-    alignas(cmsghdr) std::array<std::byte, CMSG_SPACE(sizeof(int))> ancillary{};
-    std::array<std::byte, 8192> buffer;
-    iovec part{buffer.data(), buffer.size()};
-    msghdr message{};
-    message.msg_iov = &part;
-    message.msg_iovlen = 1;
-    message.msg_control = ancillary.data();
-    message.msg_controllen = ancillary.size();
-    const ssize_t got = ::recvmsg(client_.get(), &message, MSG_DONTWAIT);
+    ServerMessage message;
     file_.reset();
-    if (got > 0) take_descriptors(message, [this](int fd) { file_ = own_descriptor(fd); });
-    return got;
+    if (receive_message(client_.get(), buffer_, message) != Transfer::Done) return -1;
+    file_ = std::move(message.handles[0]);
+    return static_cast<ssize_t>(message.bytes.size());
   }
   void open() {
     send(request(static_cast<std::uint32_t>(control::Code::OpenMailbox), 1));
@@ -188,6 +181,7 @@ class Mailbox : public testing::Test {
   std::unique_ptr<EchoServer> server_;
   NativeHandle client_;
   NativeHandle file_;
+  std::array<std::byte, 8192> buffer_{};
   MailboxPage* page_ = nullptr;
 };
 

@@ -13,29 +13,28 @@
 
 namespace ib::os {
 
-inline Duration brief_clock() {
-  timespec t{};
-  (void)::clock_gettime(CLOCK_MONOTONIC, &t);
-  return Duration(std::chrono::seconds(t.tv_sec)) + std::chrono::nanoseconds(t.tv_nsec);
-}
-
 // receive(flags) is one recvmsg() with these flags besides its own; returns its result and errno.
 template <class Receive>
 ssize_t receive_briefly(platform::BriefPolling& polling, Receive&& receive) {
+  const auto now = [] {
+    timespec t{};
+    (void)::clock_gettime(CLOCK_MONOTONIC, &t);
+    return Duration(std::chrono::seconds(t.tv_sec)) + std::chrono::nanoseconds(t.tv_nsec);
+  };
   if (polling.should_poll()) {
-    const Duration end = brief_clock() + platform::BriefPolling::kBudget;
+    const Duration end = now() + platform::BriefPolling::kBudget;
     do {
       const ssize_t got = receive(MSG_DONTWAIT);
       if (got >= 0 || (errno != EAGAIN && errno != EWOULDBLOCK)) {
         polling.hit();
         return got;
       }
-    } while (brief_clock() < end);
+    } while (now() < end);
     polling.missed();
   }
-  const Duration start = brief_clock();
+  const Duration start = now();
   const ssize_t got = receive(0);
-  polling.slept(brief_clock() - start);
+  polling.slept(now() - start);
   return got;
 }
 

@@ -3,13 +3,14 @@
 // is given.
 #pragma once
 
-#include "linux/client/brief_receive.h"
+#include "linux/client/client_wait.h"
 #include "linux/mailbox.h"
+#include "platform/brief_polling.h"
 
-#include <sys/syscall.h>
-#include <unistd.h>
+#include <sys/types.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <span>
 
 namespace ib::os {
@@ -66,15 +67,15 @@ class ClientMailbox {
 
 inline bool ClientMailbox::poll() const {
   constexpr int kLooksPerTime = 32;
-  const Duration end = brief_clock() + platform::BriefPolling::kYieldingBudget;
+  const Instant end = monotonic_now() + platform::BriefPolling::kYieldingBudget;
   do {
     for (int look = 0; look < kLooksPerTime; ++look) {
       if (has_answer()) return true;
-      pause_briefly();
+      relax_thread(0);
     }
     // softibd may wait for this core.
-    (void)::syscall(SYS_sched_yield);
-  } while (brief_clock() < end);
+    relax_thread(platform::ClientHost::kYieldRound);
+  } while (monotonic_now() < end);
   return false;
 }
 
@@ -85,7 +86,7 @@ ClientMailbox::Waited ClientMailbox::wait(platform::BriefPolling& polling, Recei
     answered = poll();
     answered ? polling.hit() : polling.missed();
   }
-  const Duration start = brief_clock();
+  const Instant start = monotonic_now();
   const bool sleeps = !answered;
   while (!answered && announce_sleep()) {
     const ssize_t got = receive(0);
@@ -96,7 +97,7 @@ ClientMailbox::Waited ClientMailbox::wait(platform::BriefPolling& polling, Recei
     }
     answered = has_answer();
   }
-  if (sleeps) polling.slept(brief_clock() - start);
+  if (sleeps) polling.slept(monotonic_now() - start);
   if (!answer().empty()) return {true, 0};
   ssize_t got = 0;
   do {

@@ -3,12 +3,10 @@
 
 #include "base/assert.h"
 #include "linux/client/client_wait.h"
-#include "linux/mailbox.h"
 #include "platform/brief_polling.h"
 #include "platform/level.h"
 
 #include <asio.hpp>
-#include <sched.h>
 
 #include <algorithm>
 #include <array>
@@ -79,11 +77,11 @@ bool EventLoop::State::poll_briefly() {
         ++hits;
         return true;
       }
-      pause_briefly();
+      relax_thread(0);
     }
     hits = 0;
     if (context.poll_one() > 0) return true;
-    (void)::sched_yield();
+    relax_thread(platform::ClientHost::kYieldRound);
   } while (monotonic_now() < end && !context.stopped());
   return false;
 }

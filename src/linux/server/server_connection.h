@@ -63,8 +63,8 @@ class ServerConnection {
   // Once, before anything else.
   void start(Handler& handler);
 
-  // Makes a mailbox (linux/mailbox.h); returns its file, for the peer, and sends it in no other
-  // way. Requests come from it, and answers go to it, by themselves from now on. Errors:
+  // Makes a mailbox (linux/mailbox.h); returns its file, which the caller sends to the peer.
+  // Requests come from it, and answers go to it, by themselves from now on. Errors:
   // InvalidState (there is one), InsufficientResources, IoError.
   Result<NativeHandle> open_mailbox(std::string& reason);
 
