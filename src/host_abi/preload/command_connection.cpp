@@ -3,14 +3,16 @@
 
 #include "host_abi/preload/system_calls.h"
 
+#include <sys/mman.h>
+
 #include <atomic>
 #include <cstdint>
 
 namespace ib::host_abi::preload {
 namespace {
 
-// Descriptor (16 bits), process (22 bits), inode of the socket (the lowest 26 bits). 0: none.
-std::atomic<std::uint64_t> kept{0};
+// A word describes a connection: descriptor (16 bits), process (22 bits), inode of the socket (the
+// lowest 26 bits). 0: none.
 constexpr unsigned kInodeBits = 26;
 constexpr unsigned kProcessBits = 22;
 constexpr int kMostDescriptor = (1 << 16) - 1;
@@ -19,32 +21,115 @@ constexpr std::uint64_t bits(std::uint64_t value, unsigned count) {
   return value & ((std::uint64_t{1} << count) - 1);
 }
 
+constexpr std::uint64_t process_part(int process) {
+  return bits(static_cast<std::uint64_t>(process), kProcessBits) << kInodeBits;
+}
+
+constexpr std::uint64_t process_part(std::uint64_t word) {
+  return bits(word >> kInodeBits, kProcessBits) << kInodeBits;
+}
+
 // Returns 0 if the descriptor is not a socket.
 std::uint64_t describe(int fd, int process) {
   struct ::statx now;
   if (fd > kMostDescriptor || sys::stat(fd, "", AT_EMPTY_PATH, now) != 0) return 0;
   if (!S_ISSOCK(now.stx_mode)) return 0;
-  return static_cast<std::uint64_t>(fd) << (kProcessBits + kInodeBits) |
-         bits(static_cast<std::uint64_t>(process), kProcessBits) << kInodeBits |
+  return static_cast<std::uint64_t>(fd) << (kProcessBits + kInodeBits) | process_part(process) |
          bits(now.stx_ino, kInodeBits);
 }
+
+void unmap(os::MailboxPage* page) {
+  if (page != nullptr) sys::munmap(page, os::MailboxPage::kBytes);
+}
+
+// The connection that is kept, with its page. Who finds it claimed, a signal handler perhaps, does
+// without it.
+class Shelf {
+ public:
+  struct Kept {
+    std::uint64_t word = 0;  // 0: none
+    os::MailboxPage* page = nullptr;
+  };
+
+  Kept take(int process) {
+    std::uint64_t word = word_.load(std::memory_order_acquire);
+    if (word == 0 || word == claim(process) || !word_.compare_exchange_strong(word, claim(process)))
+      return {};
+    Kept kept{word, page_};
+    page_ = nullptr;
+    word_.store(0, std::memory_order_release);
+    // What a parent kept, or had claimed as it forked. Its page may be in use: after a vfork() the
+    // two share their memory.
+    if (process_part(word) != process_part(process)) return {};
+    return kept;
+  }
+
+  // Returns false if there is one.
+  bool put(int process, Kept kept) {
+    std::uint64_t none = 0;
+    if (!word_.compare_exchange_strong(none, claim(process))) return false;
+    page_ = kept.page;
+    word_.store(kept.word, std::memory_order_release);
+    return true;
+  }
+
+ private:
+  // No word has descriptor 0 and inode 0: those that are kept have high descriptors.
+  static std::uint64_t claim(int process) { return process_part(process); }
+
+  std::atomic<std::uint64_t> word_{0};
+  os::MailboxPage* page_ = nullptr;  // the claimer's
+};
+constinit Shelf shelf;
+
+// So many commands without a mailbox are worth one.
+constexpr unsigned kOften = 8;
+std::atomic<unsigned> socket_commands{0};
 
 }  // namespace
 
 CommandConnection::CommandConnection(int process) : process_(process) {
-  const std::uint64_t word = kept.exchange(0, std::memory_order_acq_rel);
-  const auto fd = static_cast<int>(word >> (kProcessBits + kInodeBits));
-  if (word != 0 && describe(fd, process) == word) {
+  const Shelf::Kept kept = shelf.take(process);
+  const auto fd = static_cast<int>(kept.word >> (kProcessBits + kInodeBits));
+  if (kept.word != 0 && describe(fd, process) == kept.word) {
     socket_ = fd;
     was_kept_ = true;
-    word_ = word;
+    word_ = kept.word;
+    mailbox_ = os::ClientMailbox(kept.page);
     return;
   }
+  unmap(kept.page);
   socket_ = remote::connect(why_);
 }
 
 CommandConnection::~CommandConnection() {
+  close();
+}
+
+void CommandConnection::close() {
   if (socket_ >= 0) sys::close(socket_);
+  unmap(mailbox_.page());
+  socket_ = -1;
+  mailbox_ = {};
+}
+
+// Returns false if softibd does not answer: what the socket brings next is not known then.
+bool CommandConnection::open_mailbox() {
+  int file = -1;
+  const Status status = remote::open_mailbox(socket_, file);
+  if (status == Status::Disconnected) return false;
+  if (status != Status::Ok) return true;
+  void* const at =
+      sys::mmap(nullptr, os::MailboxPage::kBytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  sys::close(file);
+  if (at == MAP_FAILED) return true;
+  // A child would write into what its parent uses.
+  if (sys::madvise(at, os::MailboxPage::kBytes, MADV_DONTFORK) != 0) {
+    sys::munmap(at, os::MailboxPage::kBytes);
+    return true;
+  }
+  mailbox_ = os::ClientMailbox(static_cast<os::MailboxPage*>(at));
+  return true;
 }
 
 void CommandConnection::keep() {
@@ -55,15 +140,21 @@ void CommandConnection::keep() {
     socket_ = moved;
     word_ = describe(socket_, process_);
   }
-  // One that was kept is as it was, or the next check of it fails.
-  std::uint64_t none = 0;
-  if (word_ != 0 && kept.compare_exchange_strong(none, word_, std::memory_order_acq_rel)) {
-    socket_ = -1;
+  if (word_ == 0) return;
+  const bool lacks_mailbox = mailbox_.page() == nullptr && was_kept_;
+  if (lacks_mailbox &&
+      socket_commands.fetch_add(1, std::memory_order_relaxed) % kOften == kOften - 1 &&
+      !open_mailbox()) {
+    return;
   }
+  // One that was kept is as it was, or the next check of it fails.
+  if (!shelf.put(process_, {word_, mailbox_.page()})) return;
+  socket_ = -1;
+  mailbox_ = {};
 }
 
 void CommandConnection::renew() {
-  if (socket_ >= 0) sys::close(socket_);
+  close();
   was_kept_ = false;
   socket_ = remote::connect(why_);
 }

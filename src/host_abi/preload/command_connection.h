@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // A connection to softibd for one request and its answer. One of a process is kept for the next
-// request, at a number that programs do not look for; a request that comes while another thread, a
-// signal handler or the parent of a fork has it gets a new one. Its number may be closed or used
-// again behind our back, so it is checked before each use.
+// request, with its mailbox, at a number that programs do not look for; a request that comes while
+// another thread, a signal handler or the parent of a fork has it gets a new one. Its number may be
+// closed or used again behind our back, so it is checked before each use.
 #pragma once
 
 #include "host_abi/preload/remote.h"
+#include "linux/client/client_mailbox.h"
 
 #include <cstdint>
 
@@ -21,17 +22,24 @@ class CommandConnection {
   int socket() const { return socket_; }  // -1: there is none
   remote::Reply why() const { return why_; }
   bool was_kept() const { return was_kept_; }
-  // The answer has come, whole: the connection may serve again.
+  // A mailbox of the connection; it may have none.
+  os::ClientMailbox& mailbox() { return mailbox_; }
+  // The answer has come, whole: the connection may serve again. One that serves often gets a
+  // mailbox.
   void keep();
   // Another one, instead of one that was kept for too long.
   void renew();
 
  private:
+  bool open_mailbox();
+  void close();
+
   int process_;
   int socket_ = -1;
   bool was_kept_ = false;
   std::uint64_t word_ = 0;  // describes it
   remote::Reply why_ = remote::Reply::Ok;
+  os::ClientMailbox mailbox_;
 };
 
 }  // namespace ib::host_abi::preload

@@ -23,6 +23,8 @@
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
+#include <optional>
+#include <span>
 
 namespace ib::host_abi::preload {
 namespace {
@@ -119,6 +121,12 @@ struct Command {
   bool may_copy = false;
 };
 
+constexpr std::size_t kRequestBytes = sizeof(RequestHeader) + sizeof(RdmaCmIn);
+
+RequestHeader command_header() {
+  return {kRequestBytes, static_cast<std::uint32_t>(Code::RdmaCm), 1, 0, 0};
+}
+
 constexpr char kZeros[kRdmaCmBytes] = {};
 
 iovec part(const void* data, std::size_t size) {
@@ -135,8 +143,7 @@ int send_command(int socket, const Command& command, const Extra& extra) {
     std::uint32_t reserved;
   } head{};
   static_assert(sizeof head == sizeof(RequestHeader) + offsetof(RdmaCmIn, bytes));
-  head.header = {sizeof(RequestHeader) + sizeof(RdmaCmIn), static_cast<std::uint32_t>(Code::RdmaCm),
-                 1, 0, 0};
+  head.header = command_header();
   head.file = command.file;
   head.from_file = extra.from_file;
   head.size = command.size;
@@ -205,11 +212,9 @@ int receive_twice(int socket, Answer& answer) {
   return errno == EFAULT ? EFAULT : EIO;
 }
 
-// In one call, where the kernel may copy the data to the program afterwards.
-int receive_answer(int socket, const Command& command, Answer& answer) {
-  if (!command.may_copy) return receive_twice(socket, answer);
-  iovec all{&answer, sizeof answer};
-  const ssize_t got = wait_for_answer(socket, &all, 1, 0);
+// An answer of `got` bytes (or a failure): its data go to where the program wants them. Returns an
+// error number.
+int take_answer(const Command& command, Answer& answer, ssize_t got) {
   if (got < static_cast<ssize_t>(kHead) || answer.header.status != 0) return EIO;
   const std::size_t size = answer.out.size;
   if (size > answer.out.bytes.size() || got < static_cast<ssize_t>(kHead + size)) return EIO;
@@ -220,12 +225,80 @@ int receive_answer(int socket, const Command& command, Answer& answer) {
   return copied == static_cast<ssize_t>(size) ? 0 : EFAULT;
 }
 
+// In one call, where the kernel may copy the data to the program afterwards.
+int receive_answer(int socket, const Command& command, Answer& answer) {
+  if (!command.may_copy) return receive_twice(socket, answer);
+  iovec all{&answer, sizeof answer};
+  return take_answer(command, answer, wait_for_answer(socket, &all, 1, 0));
+}
+
+// Writes the request into the mailbox. Returns false if the program has no such memory: the kernel
+// finds out what to say of it, as the command goes through the socket.
+bool write_request(os::ClientMailbox& mailbox, const Command& command, const Extra& extra) {
+  struct {
+    RequestHeader header;
+    RdmaCmIn in;
+  } request{};
+  static_assert(sizeof request == kRequestBytes && kRequestBytes <= os::MailboxPage::kRequestBytes);
+  request.header = command_header();
+  request.in.file = command.file;
+  request.in.from_file = extra.from_file;
+  request.in.size = command.size;
+  request.in.option_size = extra.option_size;
+  const auto copy = [&command](std::array<std::uint8_t, kRdmaCmBytes>& to, const void* from,
+                               std::size_t size) {
+    size = std::min(size, kRdmaCmBytes);
+    return size == 0 || sys::read_own_memory(command.process, {to.data(), size},
+                                             part(from, size)) == static_cast<ssize_t>(size);
+  };
+  if (!copy(request.in.bytes, command.data, command.size) ||
+      !copy(request.in.option, extra.option, extra.option_size)) {
+    return false;
+  }
+  std::memcpy(mailbox.request(), &request, sizeof request);
+  return true;
+}
+
+// Returns nothing if the command has to go through the socket, which is another one then if that of
+// the mailbox is dead.
+std::optional<int> exchange_in_mailbox(CommandConnection& connection, const Command& command,
+                                       const Extra& extra, Answer& answer) {
+  os::ClientMailbox& mailbox = connection.mailbox();
+  if (!command.may_copy || !mailbox.takes(kRequestBytes)) return std::nullopt;
+  if (!write_request(mailbox, command, extra)) return std::nullopt;
+  const char bell = 0;
+  if (mailbox.post(kRequestBytes) &&
+      sys::send(connection.socket(), &bell, os::kBellBytes) != os::kBellBytes) {
+    connection.renew();
+    return std::nullopt;
+  }
+  platform::BriefPolling polling = command_polling.load(std::memory_order_relaxed);
+  iovec all{&answer, sizeof answer};
+  const auto waited = mailbox.wait(
+      polling, [&](int more) { return receive_parts(connection.socket(), &all, 1, more); });
+  command_polling.store(polling, std::memory_order_relaxed);
+  // Also if softibd had carried it out before it ended: the file has ended with it.
+  if (!waited.in_mailbox && (waited.got == 0 || (waited.got < 0 && errno == ECONNRESET))) {
+    connection.renew();
+    return std::nullopt;
+  }
+  if (!waited.in_mailbox) return take_answer(command, answer, waited.got);
+  const std::span<const std::byte> bytes = mailbox.answer();
+  const std::size_t size = std::min(bytes.size(), sizeof answer);
+  std::memcpy(&answer, bytes.data(), size);
+  return take_answer(command, answer, static_cast<ssize_t>(size));
+}
+
 // Returns 0 if softibd has executed the command (or needs more for it), or an error number.
 int exchange(const Command& command, const Extra& extra, Answer& answer) {
   CommandConnection connection(command.process);
   const auto none = [&connection] {
     return connection.why() == remote::Reply::NoDescriptor ? EMFILE : EIO;
   };
+  if (const auto done = exchange_in_mailbox(connection, command, extra, answer)) {
+    if (*done == 0) connection.keep();
+    return *done;
+  }
   if (connection.socket() < 0) return none();
   int error = send_command(connection.socket(), command, extra);
   if (error == EIO && connection.was_kept()) {  // it is dead: the request was not sent

@@ -183,6 +183,24 @@ int connect(Reply& why) {
   return connect_to_daemon(why);
 }
 
+Status open_mailbox(int socket, int& file) {
+  const sys::KeepErrno keep;
+  file = -1;
+  const RequestHeader request{sizeof request, static_cast<std::uint32_t>(Code::OpenMailbox), kTag,
+                              0, 0};
+  if (sys::send(socket, &request, sizeof request) != sizeof request) return Status::Disconnected;
+  Answer answer{};
+  bool lost = false;
+  const ssize_t got = receive_answer(socket, answer, file, lost);
+  if (got < static_cast<ssize_t>(sizeof(ReplyHeader)) || answer.header.tag != kTag) {
+    if (file >= 0) sys::close(file);
+    file = -1;
+    return Status::Disconnected;
+  }
+  if (answer.header.status != 0) return static_cast<Status>(answer.header.status);
+  return file >= 0 ? Status::Ok : Status::TooManyHandles;
+}
+
 void copy_node(std::array<char, 64>& node) {
   static_assert(sizeof(Environment::node) == sizeof node);
   std::memcpy(node.data(), get_environment().node, node.size());

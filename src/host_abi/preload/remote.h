@@ -35,6 +35,9 @@ Reply list(const Path& path, int& fd);
 // A connection to softibd with a limit for the time of each call; the caller closes it. -1: `why`
 // says why (NoDescriptor, Unreachable).
 int connect(Reply& why);
+// Opens a mailbox of this connection (linux/mailbox.h); the caller owns `file`, which is -1 unless
+// the result is Ok. Disconnected: no answer.
+Status open_mailbox(int socket, int& file);
 // The name of this host, NUL terminated.
 void copy_node(std::array<char, 64>& node);
 

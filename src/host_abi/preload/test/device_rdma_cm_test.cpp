@@ -4,12 +4,14 @@
 #include "host_abi/preload/device_kinds.h"
 #include "host_abi/preload/fd_table.h"
 #include "host_abi/preload/remote.h"
+#include "linux/mailbox.h"
 #include "verbs/control.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <sys/wait.h>
@@ -21,6 +23,7 @@
 #include <cstring>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <mutex>
 #include <string>
 #include <thread>
@@ -65,6 +68,7 @@ class StandIn {
   ~StandIn() {
     if (thread_.joinable()) thread_.join();
     for (const int each : connections_) ::close(each);
+    for (const auto& [connection, page] : mailboxes_) ::munmap(page, os::MailboxPage::kBytes);
     ::close(listener_);
     std::filesystem::remove_all(folder_);
   }
@@ -74,6 +78,13 @@ class StandIn {
     thread_.join();
     return ended_;
   }
+  // As a softibd that was started again.
+  void drop_command_connections() {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [connection, page] : mailboxes_) ::shutdown(connection, SHUT_RDWR);
+  }
+  // The number of commands that came through mailboxes.
+  int in_mailbox() const { return in_mailbox_; }
   void tell_of_events() { reply(device_, 0, 0, nullptr, 0); }
   // From now on each command is answered with what this returns, called in the stand-in's thread.
   void answer_with(std::function<RdmaCmOut(const RdmaCmIn&)> on_command) {
@@ -119,13 +130,61 @@ class StandIn {
       if (connection == device_) ended_ = true;
       std::erase(connections_, connection);
       ::close(connection);
+      const std::lock_guard lock(mutex_);
+      if (const auto mailbox = mailboxes_.extract(connection)) {
+        ::munmap(mailbox.mapped(), os::MailboxPage::kBytes);
+      }
     } else if (message.header.code == static_cast<std::uint32_t>(Code::OpenRdmaCm)) {
       device_ = connection;
       reply(connection, message.header.tag, kFile, nullptr, 0);
+    } else if (message.header.code == static_cast<std::uint32_t>(Code::OpenMailbox)) {
+      open_mailbox(connection);
+    } else if (got == os::kBellBytes) {
+      answer_in_mailbox(connection);
     } else {
       const RdmaCmOut out = answer_to(message.in);
       reply(connection, message.header.tag, 0, &out, sizeof out);
     }
+  }
+
+  void open_mailbox(int connection) {
+    const int file = ::memfd_create("mailbox", MFD_CLOEXEC);
+    EXPECT_EQ(::ftruncate(file, os::MailboxPage::kBytes), 0);
+    void* at =
+        ::mmap(nullptr, os::MailboxPage::kBytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    {
+      const std::lock_guard lock(mutex_);
+      mailboxes_[connection] = static_cast<os::MailboxPage*>(at);
+    }
+    ReplyHeader header;
+    header.length = sizeof header;
+    header.tag = 1;
+    iovec part{&header, sizeof header};
+    alignas(cmsghdr) char rights[CMSG_SPACE(sizeof file)] = {};
+    msghdr message{};
+    message.msg_iov = &part;
+    message.msg_iovlen = 1;
+    message.msg_control = rights;
+    message.msg_controllen = sizeof rights;
+    *CMSG_FIRSTHDR(&message) = {CMSG_LEN(sizeof file), SOL_SOCKET, SCM_RIGHTS};
+    std::memcpy(CMSG_DATA(CMSG_FIRSTHDR(&message)), &file, sizeof file);
+    EXPECT_GT(::sendmsg(connection, &message, MSG_NOSIGNAL), 0);
+    ::close(file);
+  }
+
+  void answer_in_mailbox(int connection) {
+    os::MailboxPage& page = *mailboxes_.at(connection);
+    RdmaCmIn in;
+    std::memcpy(&in, page.request + sizeof(RequestHeader), sizeof in);
+    const RdmaCmOut out = answer_to(in);
+    ++in_mailbox_;
+    const ReplyHeader header{sizeof header + sizeof out, 0, 1, 0};
+    std::memcpy(page.answer, &header, sizeof header);
+    std::memcpy(page.answer + sizeof header, &out, sizeof out);
+    page.answer_length = header.length;
+    page.answered = page.asked.load();
+    const char bell = 0;
+    if (page.client_sleeps.exchange(0) != 0) ::send(connection, &bell, 1, MSG_NOSIGNAL);
   }
 
   RdmaCmOut answer_to(const RdmaCmIn& in) {
@@ -138,6 +197,8 @@ class StandIn {
   std::mutex mutex_;
   std::function<RdmaCmOut(const RdmaCmIn&)> on_command_;
   std::atomic<int> device_ = -1;
+  std::atomic<int> in_mailbox_ = 0;
+  std::map<int, os::MailboxPage*> mailboxes_;  // by connection
 
   std::string folder_;
   int listener_ = -1;
@@ -188,6 +249,107 @@ class PreloadRdmaCm : public ::testing::Test {
   int fd_ = -1;
   char event_[sizeof kEvent] = {};
 };
+
+// --- mailboxes ---
+
+// Sends `times` commands with a number each, which the answer repeats.
+bool ask(int fd, std::uint32_t times) {
+  struct {
+    std::uint32_t code = 3;
+    std::uint16_t in = 8;
+    std::uint16_t out = 4;
+    std::uint32_t* response;
+    std::uint32_t value;
+  } command;
+  for (std::uint32_t i = 0; i < times; ++i) {
+    std::uint32_t answer = 0;
+    command.response = &answer;
+    command.value = i + 1;
+    if (kRdmaCm.write(fd, &command, sizeof command) != sizeof command || answer != i + 1) {
+      return false;
+    }
+  }
+  return true;
+}
+
+RdmaCmOut repeat(const RdmaCmIn& in) {
+  RdmaCmOut out;
+  std::memcpy(&out.address, in.bytes.data() + 8, sizeof out.address);
+  out.size = 4;
+  std::memcpy(out.bytes.data(), in.bytes.data() + 16, 4);
+  return out;
+}
+
+TEST_F(PreloadRdmaCm, ManyCommandsGoThroughAMailbox) {
+  softibd_.answer_with(repeat);
+  EXPECT_TRUE(ask(fd_, 100));
+  EXPECT_GT(softibd_.in_mailbox(), 80);
+  close_device();
+  EXPECT_TRUE(softibd_.device_has_ended());
+}
+
+TEST_F(PreloadRdmaCm, AChildLeavesTheMailboxOfItsParentAlone) {
+  softibd_.answer_with(repeat);
+  EXPECT_TRUE(ask(fd_, 30));
+  const pid_t child = ::fork();
+  if (child == 0) ::_exit(ask(fd_, 30) ? 0 : 1);
+  const bool parent = ask(fd_, 200);
+  int status = -1;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_TRUE(parent);
+  EXPECT_EQ(status, 0);
+  const int before = softibd_.in_mailbox();
+  EXPECT_TRUE(ask(fd_, 10));
+  EXPECT_EQ(softibd_.in_mailbox(), before + 10);
+  close_device();
+  EXPECT_TRUE(softibd_.device_has_ended());
+}
+
+TEST_F(PreloadRdmaCm, ThreadsShareNoAnswer) {
+  softibd_.answer_with(repeat);
+  std::vector<std::thread> threads;
+  std::atomic<int> good = 0;
+  for (int i = 0; i < 4; ++i) {
+    threads.emplace_back([&] { good += ask(fd_, 300) ? 1 : 0; });
+  }
+  for (std::thread& each : threads) each.join();
+  EXPECT_EQ(good, 4);
+  close_device();
+  EXPECT_TRUE(softibd_.device_has_ended());
+}
+
+TEST_F(PreloadRdmaCm, AWrongPointerIsAnErrorThroughAMailboxToo) {
+  softibd_.answer_with(repeat);
+  EXPECT_TRUE(ask(fd_, 30));
+  char* const none = static_cast<char*>(
+      ::mmap(nullptr, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  ASSERT_EQ(::mprotect(none + 4096, 4096, PROT_NONE), 0);
+  std::memset(none, 0, 4096);
+  EXPECT_EQ(kRdmaCm.write(fd_, none + 4096 - 8, 24), -1);  // the command itself ends there
+  EXPECT_EQ(errno, EFAULT);
+  struct {
+    std::uint32_t code = 3;
+    std::uint16_t in = 8;
+    std::uint16_t out = 4;
+    char* response;
+    std::uint32_t value = 1;
+  } command{.response = none + 4096};
+  EXPECT_EQ(kRdmaCm.write(fd_, &command, sizeof command), -1);
+  EXPECT_EQ(errno, EFAULT);
+  EXPECT_TRUE(ask(fd_, 30));
+  ::munmap(none, 8192);
+  close_device();
+  EXPECT_TRUE(softibd_.device_has_ended());
+}
+
+TEST_F(PreloadRdmaCm, AConnectionThatHasEndedIsMadeAgain) {
+  softibd_.answer_with(repeat);
+  EXPECT_TRUE(ask(fd_, 30));
+  softibd_.drop_command_connections();
+  EXPECT_TRUE(ask(fd_, 30));
+  close_device();
+  EXPECT_TRUE(softibd_.device_has_ended());
+}
 
 // As rdma_destroy_event_channel() while another thread is in rdma_get_cm_event(): on Linux the call
 // has the file until it returns.
