@@ -6,6 +6,7 @@
 #include "linux/barriers.h"
 #include "linux/client/client_channel.h"
 #include "linux/client/client_memory.h"
+#include "linux/client/client_relax.h"
 #include "linux/client/client_wait.h"
 #include "linux/client/nameplate.h"
 

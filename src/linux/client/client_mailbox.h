@@ -3,9 +3,10 @@
 // is given.
 #pragma once
 
-#include "linux/client/client_wait.h"
+#include "linux/client/client_relax.h"
 #include "linux/mailbox.h"
 #include "platform/brief_polling.h"
+#include "platform/client_host.h"
 
 #include <sys/types.h>
 

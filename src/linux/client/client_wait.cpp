@@ -7,7 +7,6 @@
 
 #include <linux/futex.h>
 #include <poll.h>
-#include <sched.h>
 #include <sys/syscall.h>
 
 #include <cerrno>
@@ -19,10 +18,6 @@ namespace {
 
 using platform::NativeHandle;
 
-// Rounds of relax_thread: first the other core is about to finish, then it may need this core.
-constexpr std::uint32_t kPauseRounds = platform::ClientHost::kYieldRound;
-constexpr std::uint32_t kYieldRounds = 4096;
-
 timespec to_timespec(Duration d) {
   const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(d);
   timespec t{};
@@ -31,21 +26,7 @@ timespec to_timespec(Duration d) {
   return t;
 }
 
-void cpu_pause() {
-#if defined(__x86_64__) || defined(__i386__)
-  __builtin_ia32_pause();
-#elif defined(__aarch64__)
-  __asm__ __volatile__("isb");
-#endif
-}
-
 }  // namespace
-
-Instant monotonic_now() {
-  timespec t{};
-  (void)::clock_gettime(CLOCK_MONOTONIC, &t);
-  return Instant(std::chrono::seconds(t.tv_sec) + std::chrono::nanoseconds(t.tv_nsec));
-}
 
 void futex_wait(std::atomic<std::uint32_t>& word, std::uint32_t expected, Duration timeout) {
   static_assert(sizeof word == 4 && std::atomic<std::uint32_t>::is_always_lock_free);
@@ -61,18 +42,6 @@ void futex_wait(std::atomic<std::uint32_t>& word, std::uint32_t expected, Durati
 void futex_wake(std::atomic<std::uint32_t>& word) {
   (void)::syscall(SYS_futex, reinterpret_cast<std::uint32_t*>(&word), FUTEX_WAKE, INT_MAX, nullptr,
                   nullptr, 0);
-}
-
-void relax_thread(std::uint32_t round) {
-  if (round < kPauseRounds) {
-    cpu_pause();
-  } else if (round < kYieldRounds) {
-    (void)::sched_yield();
-  } else {
-    // A thread of real-time priority that only yields would never let a normal one run.
-    const timespec moment{0, 50'000};
-    (void)::nanosleep(&moment, nullptr);
-  }
 }
 
 Status make_pipe_pair(NativeHandle& read_end, NativeHandle& write_end) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// Sleeping, waking, pipes, time and threads of a client; see platform/client_host.h.
+// Sleeping, waking, pipes and threads of a client; see platform/client_host.h.
 #pragma once
 
 #include "base/result.h"
@@ -15,11 +15,8 @@
 
 namespace ib::os {
 
-Instant monotonic_now();
-
 void futex_wait(std::atomic<std::uint32_t>& word, std::uint32_t expected, Duration timeout);
 void futex_wake(std::atomic<std::uint32_t>& word);
-void relax_thread(std::uint32_t round);
 
 Status make_pipe_pair(platform::NativeHandle& read_end, platform::NativeHandle& write_end);
 Status write_to_pipe(int write_end, std::span<const std::byte> bytes);

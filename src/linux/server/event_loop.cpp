@@ -2,8 +2,9 @@
 #include "linux/server/event_loop.h"
 
 #include "base/assert.h"
-#include "linux/client/client_wait.h"
+#include "linux/client/client_relax.h"
 #include "platform/brief_polling.h"
+#include "platform/client_host.h"
 #include "platform/level.h"
 
 #include <asio.hpp>

@@ -2,7 +2,7 @@
 #include "linux/server/server_socket.h"
 
 #include "linux/client/client_handle.h"
-#include "linux/client/client_wait.h"
+#include "linux/client/client_relax.h"
 #include "linux/server/event_loop.h"
 #include "linux/server/server_message_io.h"
 

@@ -13,6 +13,7 @@
 #include <pthread.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -272,6 +273,16 @@ bool ask(int fd, std::uint32_t times) {
   return true;
 }
 
+// Where the preload library keeps its own.
+std::vector<int> high_sockets() {
+  std::vector<int> found;
+  for (int fd = 200; fd < 1100; ++fd) {
+    struct stat status {};
+    if (::fstat(fd, &status) == 0 && S_ISSOCK(status.st_mode)) found.push_back(fd);
+  }
+  return found;
+}
+
 RdmaCmOut repeat(const RdmaCmIn& in) {
   RdmaCmOut out;
   std::memcpy(&out.address, in.bytes.data() + 8, sizeof out.address);
@@ -338,6 +349,28 @@ TEST_F(PreloadRdmaCm, AWrongPointerIsAnErrorThroughAMailboxToo) {
   EXPECT_EQ(errno, EFAULT);
   EXPECT_TRUE(ask(fd_, 30));
   ::munmap(none, 8192);
+  close_device();
+  EXPECT_TRUE(softibd_.device_has_ended());
+}
+
+// As a program that closes all high descriptors, and opens files of its own.
+TEST_F(PreloadRdmaCm, ANumberThatIsUsedAgainIsNotTakenForTheConnection) {
+  softibd_.answer_with(repeat);
+  EXPECT_TRUE(ask(fd_, 30));
+  int ends[2];
+  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
+  std::vector<int> taken;
+  for (const int fd : high_sockets()) {
+    ASSERT_EQ(::dup2(ends[0], fd), fd);
+    taken.push_back(fd);
+  }
+  ASSERT_FALSE(taken.empty());
+  EXPECT_TRUE(ask(fd_, 30));
+  for (const int fd : taken) EXPECT_EQ(::close(fd), 0);
+  ::close(ends[0]);
+  char byte;
+  EXPECT_EQ(::recv(ends[1], &byte, 1, 0), 0) << "nobody wrote into it";
+  ::close(ends[1]);
   close_device();
   EXPECT_TRUE(softibd_.device_has_ended());
 }

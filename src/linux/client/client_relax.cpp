@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+#include "linux/client/client_relax.h"
+
+#include "platform/client_host.h"
+
+#include <sched.h>
+
+#include <ctime>
+
+namespace ib::os {
+namespace {
+
+// First the other core is about to finish, then it may need this core.
+constexpr std::uint32_t kPauseRounds = platform::ClientHost::kYieldRound;
+constexpr std::uint32_t kYieldRounds = 4096;
+
+void cpu_pause() {
+#if defined(__x86_64__) || defined(__i386__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  __asm__ __volatile__("isb");
+#endif
+}
+
+}  // namespace
+
+Instant monotonic_now() {
+  timespec t{};
+  (void)::clock_gettime(CLOCK_MONOTONIC, &t);
+  return Instant(std::chrono::seconds(t.tv_sec) + std::chrono::nanoseconds(t.tv_nsec));
+}
+
+void relax_thread(std::uint32_t round) {
+  if (round < kPauseRounds) {
+    cpu_pause();
+  } else if (round < kYieldRounds) {
+    (void)::sched_yield();
+  } else {
+    // A thread of real-time priority that only yields would never let a normal one run.
+    const timespec moment{0, 50'000};
+    (void)::nanosleep(&moment, nullptr);
+  }
+}
+
+}  // namespace ib::os
