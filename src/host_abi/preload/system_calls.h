@@ -14,33 +14,49 @@
 #include <cstddef>
 #include <ctime>
 #include <initializer_list>
+#include <type_traits>
 
 namespace ib::host_abi::preload::sys {
+
+// Each number as a whole word: the last argument lies on the stack, where half of it would be
+// whatever was there.
+template <class T>
+auto word(T value) {
+  if constexpr (std::is_integral_v<T> && sizeof(T) < sizeof(long)) {
+    return static_cast<long>(value);
+  } else {
+    return value;
+  }
+}
+template <class... T>
+long call(long number, T... arguments) {
+  return ::syscall(number, word(arguments)...);
+}
 
 inline int result(long value) {
   return static_cast<int>(value);
 }
 
 inline int open(const char* path, int flags) {
-  return result(::syscall(SYS_openat, AT_FDCWD, path, flags, 0));
+  return result(call(SYS_openat, AT_FDCWD, path, flags, 0));
 }
 inline int close(int fd) {
-  return result(::syscall(SYS_close, fd));
+  return result(call(SYS_close, fd));
 }
 inline ssize_t read(int fd, void* data, std::size_t size) {
-  return ::syscall(SYS_read, fd, data, size);
+  return call(SYS_read, fd, data, size);
 }
 inline ssize_t pread(int fd, void* data, std::size_t size, std::size_t offset) {
-  return ::syscall(SYS_pread64, fd, data, size, offset);
+  return call(SYS_pread64, fd, data, size, offset);
 }
 inline ssize_t write(int fd, const void* data, std::size_t size) {
-  return ::syscall(SYS_write, fd, data, size);
+  return call(SYS_write, fd, data, size);
 }
 inline int seek_to_start(int fd) {
-  return result(::syscall(SYS_lseek, fd, 0, SEEK_SET));
+  return result(call(SYS_lseek, fd, 0, SEEK_SET));
 }
 inline int fcntl(int fd, int command, int argument) {
-  return result(::syscall(SYS_fcntl, fd, command, argument));
+  return result(call(SYS_fcntl, fd, command, argument));
 }
 // A second descriptor of the same open file, close-on-exec, above the numbers that programs get, if
 // the limit allows it; else -1.
@@ -53,73 +69,73 @@ inline int duplicate_high(int fd) {
 }
 inline int memory_file(const char* name) {
   constexpr unsigned kCloseOnExec = 1;  // MFD_CLOEXEC
-  return result(::syscall(SYS_memfd_create, name, kCloseOnExec));
+  return result(call(SYS_memfd_create, name, kCloseOnExec));
 }
 inline ssize_t read_link(const char* path, char* text, std::size_t size) {
-  return ::syscall(SYS_readlinkat, AT_FDCWD, path, text, size);
+  return call(SYS_readlinkat, AT_FDCWD, path, text, size);
 }
 inline ssize_t current_directory(char* text, std::size_t size) {
-  return ::syscall(SYS_getcwd, text, size);
+  return call(SYS_getcwd, text, size);
 }
 inline int madvise(void* address, std::size_t length, int advice) {
-  return result(::syscall(SYS_madvise, address, length, advice));
+  return result(call(SYS_madvise, address, length, advice));
 }
 inline void* mmap(void* address, std::size_t length, int rights, int flags, int fd, off_t offset) {
-  const long at = ::syscall(SYS_mmap, address, length, rights, flags, fd, offset);
+  const long at = call(SYS_mmap, address, length, rights, flags, fd, offset);
   return reinterpret_cast<void*>(at);  // NOLINT(performance-no-int-to-ptr)
 }
 inline int munmap(void* address, std::size_t length) {
-  return result(::syscall(SYS_munmap, address, length));
+  return result(call(SYS_munmap, address, length));
 }
 inline int mprotect(void* address, std::size_t length, int rights) {
-  return result(::syscall(SYS_mprotect, address, length, rights));
+  return result(call(SYS_mprotect, address, length, rights));
 }
 inline int pkey_mprotect(void* address, std::size_t length, int rights, int key) {
-  return result(::syscall(SYS_pkey_mprotect, address, length, rights, key));
+  return result(call(SYS_pkey_mprotect, address, length, rights, key));
 }
 inline void* mremap(void* from, std::size_t old_length, std::size_t length, int flags, void* to) {
-  const long at = ::syscall(SYS_mremap, from, old_length, length, flags, to);
+  const long at = call(SYS_mremap, from, old_length, length, flags, to);
   return reinterpret_cast<void*>(at);  // NOLINT(performance-no-int-to-ptr)
 }
 inline int change_directory(const char* path) {
-  return result(::syscall(SYS_chdir, path));
+  return result(call(SYS_chdir, path));
 }
 inline int process_id() {
-  return result(::syscall(SYS_getpid));
+  return result(call(SYS_getpid));
 }
 inline int socket(int domain, int type) {
-  return result(::syscall(SYS_socket, domain, type, 0));
+  return result(call(SYS_socket, domain, type, 0));
 }
 inline int connect(int fd, const sockaddr* address, socklen_t length) {
-  return result(::syscall(SYS_connect, fd, address, length));
+  return result(call(SYS_connect, fd, address, length));
 }
 inline int set_option(int fd, int name, const void* value, socklen_t length) {
-  return result(::syscall(SYS_setsockopt, fd, SOL_SOCKET, name, value, length));
+  return result(call(SYS_setsockopt, fd, SOL_SOCKET, name, value, length));
 }
 inline ssize_t send(int fd, const void* data, std::size_t size) {
-  return ::syscall(SYS_sendto, fd, data, size, MSG_NOSIGNAL, nullptr, 0);
+  return call(SYS_sendto, fd, data, size, MSG_NOSIGNAL, nullptr, 0);
 }
 // `process`: process_id(). They fail, and raise no signal, where there is no such memory.
 inline ssize_t read_own_memory(int process, const iovec& to, const iovec& from) {
-  return ::syscall(SYS_process_vm_readv, process, &to, 1, &from, 1, 0);
+  return call(SYS_process_vm_readv, process, &to, 1, &from, 1, 0);
 }
 inline ssize_t write_own_memory(int process, const iovec& to, const iovec& from) {
-  return ::syscall(SYS_process_vm_writev, process, &from, 1, &to, 1, 0);
+  return call(SYS_process_vm_writev, process, &from, 1, &to, 1, 0);
 }
 inline ssize_t send_message(int fd, const msghdr* message, int flags) {
-  return ::syscall(SYS_sendmsg, fd, message, flags);
+  return call(SYS_sendmsg, fd, message, flags);
 }
 inline ssize_t receive(int fd, msghdr* message, int flags) {
-  return ::syscall(SYS_recvmsg, fd, message, flags);
+  return call(SYS_recvmsg, fd, message, flags);
 }
 inline std::time_t seconds() {
   timespec now{};
-  ::syscall(SYS_clock_gettime, CLOCK_MONOTONIC, &now);
+  call(SYS_clock_gettime, CLOCK_MONOTONIC, &now);
   return now.tv_sec;
 }
 // The kernel's statx, since its layout is the same on all machines.
 inline int stat(int directory, const char* path, int flags, struct statx& out) {
-  return result(::syscall(SYS_statx, directory, path, flags, STATX_BASIC_STATS, &out));
+  return result(call(SYS_statx, directory, path, flags, STATX_BASIC_STATS, &out));
 }
 
 // Restores the caller's errno, unless a new one is set to be kept.

@@ -4,6 +4,7 @@
 #include "host_abi/preload/device_kinds.h"
 #include "host_abi/preload/fd_table.h"
 #include "host_abi/preload/remote.h"
+#include "host_abi/preload/system_calls.h"
 #include "linux/mailbox.h"
 #include "verbs/control.h"
 
@@ -351,6 +352,23 @@ TEST_F(PreloadRdmaCm, AWrongPointerIsAnErrorThroughAMailboxToo) {
   ::munmap(none, 8192);
   close_device();
   EXPECT_TRUE(softibd_.device_has_ended());
+}
+
+// Leaves ones where the arguments of the next call go.
+[[gnu::noinline]] void fill_stack() {
+  volatile unsigned char bytes[4096];
+  for (volatile unsigned char& each : bytes) each = 0xff;
+}
+
+TEST(PreloadSystemCalls, NumbersAreWholeWords) {
+  const int value = 5;
+  int copy = 0;
+  fill_stack();
+  EXPECT_EQ(sys::read_own_memory(sys::process_id(), {&copy, sizeof copy},
+                                 {const_cast<int*>(&value), sizeof value}),
+            static_cast<ssize_t>(sizeof copy))
+      << std::strerror(errno);
+  EXPECT_EQ(copy, value);
 }
 
 // As a program that closes all high descriptors, and opens files of its own.
