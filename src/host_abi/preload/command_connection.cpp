@@ -38,8 +38,26 @@ std::uint64_t describe(int fd, int process) {
          bits(now.stx_ino, kInodeBits);
 }
 
+// The kernel orders an unmapping before a mapping at the same place; ThreadSanitizer, which does not
+// see our calls, learns it from this.
+std::atomic<unsigned> unmapped{0};
+
 void unmap(os::MailboxPage* page) {
-  if (page != nullptr) sys::munmap(page, os::MailboxPage::kBytes);
+  if (page == nullptr) return;
+  unmapped.fetch_add(1, std::memory_order_release);
+  sys::munmap(page, os::MailboxPage::kBytes);
+}
+
+os::MailboxPage* map(int file) {
+  void* const at =
+      sys::mmap(nullptr, os::MailboxPage::kBytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  if (at == MAP_FAILED) return nullptr;
+  static_cast<void>(unmapped.load(std::memory_order_acquire));
+  auto* const page = static_cast<os::MailboxPage*>(at);
+  // A child would write into what its parent uses.
+  if (sys::madvise(page, os::MailboxPage::kBytes, MADV_DONTFORK) == 0) return page;
+  unmap(page);
+  return nullptr;
 }
 
 // The connection that is kept, with its page. Who finds it claimed, a signal handler perhaps, does
@@ -119,16 +137,8 @@ bool CommandConnection::open_mailbox() {
   const Status status = remote::open_mailbox(socket_, file);
   if (status == Status::Disconnected) return false;
   if (status != Status::Ok) return true;
-  void* const at =
-      sys::mmap(nullptr, os::MailboxPage::kBytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  mailbox_ = os::ClientMailbox(map(file));
   sys::close(file);
-  if (at == MAP_FAILED) return true;
-  // A child would write into what its parent uses.
-  if (sys::madvise(at, os::MailboxPage::kBytes, MADV_DONTFORK) != 0) {
-    sys::munmap(at, os::MailboxPage::kBytes);
-    return true;
-  }
-  mailbox_ = os::ClientMailbox(static_cast<os::MailboxPage*>(at));
   return true;
 }
 
