@@ -25,6 +25,8 @@ import sys
 import tempfile
 import time
 
+from support.stacks import stacks
+
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get("SOFTIB_BUILD", SOURCE / "build/release"))
 BIN = pathlib.Path(os.environ.get("SOFTIB_BIN", BUILD / "bin"))
@@ -174,6 +176,7 @@ class Program:
         try:
             return self.process.wait(seconds)
         except subprocess.TimeoutExpired:
+            os.pwrite(self.output.fileno(), stacks(self.pid).encode(), os.fstat(self.output.fileno()).st_size)
             self.kill()
             return None
 
@@ -206,7 +209,8 @@ class Result:
 
     def require(self, *patterns, code=0, forbid=()):
         if self.code is None:
-            raise Failed(f"{self.name}: did not end in {self.seconds:.0f} s, killed; it said:\n{tail(self.text)}")
+            raise Failed(f"{self.name}: did not end in {self.seconds:.0f} s, killed; it said:\n"
+                         f"{tail(self.text, 80)}")
         if self.code != code:
             what = f"was killed by signal {-self.code}" if self.code < 0 else f"ended with {self.code}"
             raise Failed(f"{self.name}: {what}, expected {code}; it said:\n{tail(self.text)}")
@@ -346,7 +350,7 @@ class Fabric:
                 server_text = server.text()
                 server.kill()
                 raise Failed(f"{client_result.name}: did not end in {seconds} s, killed; it said:\n"
-                             f"{tail(client_result.text)}\n    the server said:\n{tail(server_text)}")
+                             f"{tail(client_result.text, 80)}\n    the server said:\n{tail(server_text)}")
             if not server_ends:
                 server.kill()
             return self.end(server, 20), client_result

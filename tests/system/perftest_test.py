@@ -7,6 +7,7 @@ perftest_test.py [--as root|nobody] [--link-layer ethernet] [--only REGEX] [--li
 -a takes a minute each, since perftest measures the processor's clock again for each of its sizes; without
 --every-size it is run for the combinations of ALL_SIZES only.
 """
+import re
 import signal
 import sys
 
@@ -28,6 +29,7 @@ BY_CM = [("send", "RC", ""), ("send", "RC", "-e"), ("send", "UD", ""), ("write",
          ("atomic", "RC", "")]
 BY_CM_BW = [("send", "RC", "-q 4"), ("send", "RC", "-b"), ("write", "RC", "-b -q 4"), ("send", "UD", "-b"),
             ("send", "RC", "-z")]
+REFUSED = "RDMA_CM_EVENT_(REJECTED; error: 8|UNREACHABLE; error: 1)\\b"  # nobody listens: connected; datagrams
 LARGEST = {"RC": 23, "UC": 23, "XRC": 23, "UD": 12}  # -a ends at 2^23, for UD at the path MTU
 
 
@@ -140,9 +142,9 @@ def pair_by_cm(fabric, words, seconds):
     for _ in range(perftest.TRIES):
         port = harness.free_port()
         server, client = fabric.pair(words, seconds=seconds, port=port, host="node0", listens=fabric.listens_by_cm)
-        if client.code != -signal.SIGSEGV or "RDMA_CM_EVENT_REJECTED; error: 8" not in client.text:
+        if client.code != -signal.SIGSEGV or not re.search(REFUSED, client.text):
             break
-        fabric.softib("trace", "--fabric", fabric.name).require(f"no listener for TCP port {port} on node0")
+        fabric.softib("trace", "--fabric", fabric.name).require(f"no listener for (TCP|UDP) port {port} on node0")
     return server, client
 
 
