@@ -26,10 +26,6 @@ using platform::NativeHandle;
 constinit std::atomic<std::uint32_t> detected{0};
 constinit std::atomic<std::uint32_t> limit{static_cast<std::uint32_t>(AdoptMode::Full)};
 
-AdoptMode mode_limit() {
-  return static_cast<AdoptMode>(limit.load(std::memory_order_relaxed));
-}
-
 constinit std::atomic<bool> move_forbidden{false};
 
 // Whether the program has only the calling thread; softib's own do not touch its memory. Workers of
@@ -150,13 +146,17 @@ Status adopt_range(AdoptedPages& pages, Mover mover, std::uint64_t most) {
 
 }  // namespace
 
+AdoptMode adopt_mode_limit() {
+  return static_cast<AdoptMode>(limit.load(std::memory_order_relaxed));
+}
+
 AdoptMode adopt_mode() {
   std::uint32_t known = detected.load(std::memory_order_relaxed);
   if (known == 0) {
     known = static_cast<std::uint32_t>(open_fault_file(AdoptMode::Full).mode) + 1;
     detected.store(known, std::memory_order_relaxed);
   }
-  return std::min(static_cast<AdoptMode>(known - 1), mode_limit());
+  return std::min(static_cast<AdoptMode>(known - 1), adopt_mode_limit());
 }
 
 void limit_adopt_mode(std::optional<AdoptMode> mode) {
@@ -196,7 +196,7 @@ Result<AdoptedPages> adopt_pages(std::uint64_t address, std::uint64_t length, st
 
   const CancelGuard no_cancel;
   if (!has_room_for_file()) return Status::InsufficientResources;
-  const FaultFile faults = open_fault_file(mode_limit());
+  const FaultFile faults = open_fault_file(adopt_mode_limit());
   const NativeHandle page_map = own_descriptor(::open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC));
   IB_TRY(file, make_file(pages.length));
   pages.file = std::move(file);

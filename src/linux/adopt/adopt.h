@@ -8,10 +8,16 @@
 // never touched stay holes of the file. A step that cannot move is the end: those before it stay
 // adopted.
 //
-// Giving back, in steps too: a private mapping of the memfd replaces the shared one (one system
-// call, so no write falls between), every page is made private by the kernel's copy-on-write, and
-// the file is emptied. A private mapping of an empty file remains: MADV_DONTNEED gives zeros,
-// fork() a private copy, and adopt_pages() takes it again.
+// Giving back, in steps too: threads that write to the step are made to wait (userfaultfd's write
+// protection, Linux 5.19), its pages are copied to anonymous memory elsewhere, mremap() puts that
+// into the place of the shared mapping, and the threads are woken. The memory is as it was before
+// the adoption.
+// Where threads cannot be made to wait so, a private mapping of the memfd replaces the shared one
+// (one system call, so no write falls between), every page is made private by the kernel's
+// copy-on-write, and the file is emptied. A private mapping of an empty file remains: MADV_DONTNEED
+// gives zeros, fork() a private copy, and adopt_pages() takes it again if the program has one
+// thread and nothing that could hold pages. It is not anonymous to the kernel: no huge pages, and
+// MADV_FREE fails (EINVAL).
 //
 // fork(): the child gets private copies of all adopted pages before fork() returns in either
 // process. A child that is made otherwise (_Fork(), clone() by number) does not inherit them and
@@ -24,8 +30,7 @@
 // could hold pages (pin_sources.h).
 //
 // For callers:
-//  - MADV_* advice and memory policy of the range do not survive;
-//  - returned memory is not anonymous to the kernel: no huge pages, and MADV_FREE fails (EINVAL).
+//  - MADV_* advice and memory policy of the range do not survive.
 #pragma once
 
 #include "base/result.h"
@@ -49,5 +54,7 @@ platform::ClientHost::Presence adopted_presence(const platform::AdoptedPages& pa
 void limit_adopt_mode(std::optional<platform::AdoptMode> mode);
 // For tests: as on a kernel without UFFDIO_MOVE.
 void forbid_page_move(bool forbid);
+// For tests: as on a kernel without write protection by userfaultfd for shared memory.
+void forbid_write_protection(bool forbid);
 
 }  // namespace ib::os

@@ -27,8 +27,10 @@ using platform::AdoptMode;
 using platform::NativeHandle;
 
 constexpr std::uint64_t kUffdRegisterMissing = 1;
+constexpr std::uint64_t kUffdRegisterProtected = 2;
 constexpr std::uint64_t kUffdRegisterMinor = 4;
 constexpr std::uint64_t kUffdMinorShmem = 1 << 10;
+constexpr std::uint64_t kUffdProtectShmem = 1 << 12;
 constexpr std::uint64_t kUffdMove = 1 << 16;
 constexpr std::uint64_t kMoveHoles = 2;  // UFFDIO_MOVE_MODE_ALLOW_SRC_HOLES
 // UFFDIO_MOVE, from <linux/userfaultfd.h> of Linux 6.8; Debian 12 has older headers.
@@ -82,6 +84,7 @@ FaultFile open_once(AdoptMode limit, std::uint64_t features) {
   if (!greet(result.file.get(), features)) return {};
   result.has_minor = (features & kUffdMinorShmem) != 0;
   result.has_move = (features & kUffdMove) != 0;
+  result.has_write_protection = (features & kUffdProtectShmem) != 0;
   return result;
 }
 
@@ -124,11 +127,6 @@ Status for_touched(const Mover& mover, std::uint64_t start, std::uint64_t end, R
   return run_start < end ? run(run_start, end - run_start) : Status::Ok;
 }
 
-void wake(int file, std::uint64_t start, std::uint64_t length) {
-  const uffdio_range range{start, length};
-  (void)control(file, UFFDIO_WAKE, &range);
-}
-
 bool stop_threads_at(const Mover& mover, std::uint64_t start, std::uint64_t length,
                      bool given_back) {
   uffdio_register request{};
@@ -142,9 +140,9 @@ bool stop_threads_at(const Mover& mover, std::uint64_t start, std::uint64_t leng
   return control(mover.fault_file, UFFDIO_REGISTER, &request) == 0;
 }
 
-void let_threads_go(const Mover& mover, std::uint64_t start, std::uint64_t length) {
+void unregister(int file, std::uint64_t start, std::uint64_t length) {
   const uffdio_range range{start, length};
-  (void)control(mover.fault_file, UFFDIO_UNREGISTER, &range);
+  (void)control(file, UFFDIO_UNREGISTER, &range);
 }
 
 // From here until the pages are back only this frame may be touched.
@@ -205,9 +203,9 @@ Status move_unpinned(const Mover& mover, std::uint64_t start, std::uint64_t leng
       std::uint64_t restored = 0;
       // The pages are this thread's alone, and their page tables are there still.
       IB_ASSERT(move_pages(mover, start, away, moved, restored) == Status::Ok);
-      let_threads_go(mover, start, length);
+      unregister(mover.fault_file, start, length);
     }
-    wake(mover.fault_file, start, length);
+    wake_threads(mover.fault_file, start, length);
   }
   (void)raw_syscall(SYS_munmap, to_long(away), to_long(length));
   return status;
@@ -220,7 +218,7 @@ Status move_whole(const Mover& mover, std::uint64_t start, std::uint64_t length,
   const long away = raw_syscall(SYS_mremap, to_long(start), to_long(length), to_long(length),
                                 MREMAP_MAYMOVE | MREMAP_DONTUNMAP);
   if (is_error(away)) {
-    let_threads_go(mover, start, length);
+    unregister(mover.fault_file, start, length);
     return away == -ENOMEM ? Status::InsufficientResources : Status::NotSupported;
   }
   const auto pages = static_cast<std::uint64_t>(away);
@@ -231,7 +229,7 @@ Status move_whole(const Mover& mover, std::uint64_t start, std::uint64_t length,
                                       MREMAP_MAYMOVE | MREMAP_FIXED, to_long(start));
     IB_ASSERT(!is_error(restored));  // it needs no further memory
   }
-  wake(mover.fault_file, start, length);
+  wake_threads(mover.fault_file, start, length);
   if (status == Status::Ok) (void)raw_syscall(SYS_munmap, away, to_long(length));
   return status;
 }
@@ -259,10 +257,33 @@ Status move_unpinned_or_unshare(const Mover& mover, std::uint64_t start, std::ui
 }  // namespace
 
 FaultFile open_fault_file(AdoptMode limit) {
-  FaultFile result = open_once(limit, kUffdMinorShmem | kUffdMove);
+  FaultFile result = open_once(limit, kUffdMinorShmem | kUffdProtectShmem | kUffdMove);
+  if (!result.file.valid()) result = open_once(limit, kUffdMinorShmem | kUffdProtectShmem);
   if (!result.file.valid()) result = open_once(limit, kUffdMinorShmem);
   if (!result.file.valid()) result = open_once(limit, 0);
   return result;
+}
+
+bool stop_writers(const FaultFile& faults, std::uint64_t start, std::uint64_t length) {
+  if (faults.mode != AdoptMode::Full || !faults.has_write_protection) return false;
+  uffdio_register request{};
+  request.range = {start, length};
+  request.mode = kUffdRegisterProtected;
+  if (control(faults.file.get(), UFFDIO_REGISTER, &request) != 0) return false;
+  const uffdio_writeprotect protection{{start, length}, UFFDIO_WRITEPROTECT_MODE_WP};
+  if (control(faults.file.get(), UFFDIO_WRITEPROTECT, &protection) == 0) return true;
+  let_writers_go(faults, start, length);
+  return false;
+}
+
+void let_writers_go(const FaultFile& faults, std::uint64_t start, std::uint64_t length) {
+  unregister(faults.file.get(), start, length);
+  wake_threads(faults.file.get(), start, length);
+}
+
+void wake_threads(int fault_file, std::uint64_t start, std::uint64_t length) {
+  const uffdio_range range{start, length};
+  (void)control(fault_file, UFFDIO_WAKE, &range);
 }
 
 Result<std::uint64_t> touched_bytes(const Mover& mover, std::uint64_t start, std::uint64_t end) {

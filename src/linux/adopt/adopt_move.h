@@ -25,9 +25,21 @@ struct FaultFile {
   bool has_minor =
       false;  // can stop threads at pages that are in the file of a mapping (Linux 5.14)
   bool has_move = false;  // UFFDIO_MOVE (Linux 6.8)
+  // Can stop threads that write to pages of a shared mapping (Linux 5.19).
+  bool has_write_protection = false;
 };
 // Returns the most that the kernel and `limit` allow.
 FaultFile open_fault_file(platform::AdoptMode limit);
+// The limit that tests have set.
+platform::AdoptMode adopt_mode_limit();
+
+// Stops threads that write to [start, start + length), a shared mapping of a memfd; they read on.
+// The range is registered with the file then. Returns false, without a change, if the kernel cannot.
+bool stop_writers(const FaultFile& faults, std::uint64_t start, std::uint64_t length);
+// Undoes that.
+void let_writers_go(const FaultFile& faults, std::uint64_t start, std::uint64_t length);
+// Threads that wait for the range look again at what is mapped there.
+void wake_threads(int fault_file, std::uint64_t start, std::uint64_t length);
 
 // The means of a move; the files are borrowed.
 struct Mover {

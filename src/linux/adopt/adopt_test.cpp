@@ -11,6 +11,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -198,19 +199,21 @@ TEST_P(Adopt, ReturnedPagesCanBeAdoptedAgainAndAgain) {
 }
 
 TEST_P(Adopt, AReturnedMappingCanGrow) {
+  constexpr std::size_t kSize = 9 * kMiB;  // several steps
   auto* base = static_cast<unsigned char*>(
-      ::mmap(nullptr, kMiB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
-  std::memset(base, 1, kMiB);
-  auto pages = adopt_pages(reinterpret_cast<std::uint64_t>(base), kMiB);
+      ::mmap(nullptr, kSize, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  std::memset(base, 1, kSize);
+  auto pages = adopt_pages(reinterpret_cast<std::uint64_t>(base), kSize);
   ASSERT_TRUE(pages);
   give_back_pages(*pages);
-  auto* grown = static_cast<unsigned char*>(::mremap(base, kMiB, 2 * kMiB, MREMAP_MAYMOVE));
+  auto* grown = static_cast<unsigned char*>(::mremap(base, kSize, 2 * kSize, MREMAP_MAYMOVE));
   ASSERT_NE(grown, MAP_FAILED);
   EXPECT_EQ(grown[0], 1);
-  EXPECT_EQ(grown[kMiB + 5], 0);
-  grown[kMiB + 5] = 3;
-  EXPECT_EQ(grown[kMiB + 5], 3);
-  ::munmap(grown, 2 * kMiB);
+  EXPECT_EQ(grown[kSize - 1], 1);
+  EXPECT_EQ(grown[kSize + 5], 0);
+  grown[kSize + 5] = 3;
+  EXPECT_EQ(grown[kSize + 5], 3);
+  ::munmap(grown, 2 * kSize);
 }
 
 TEST_P(Adopt, AllocatorsGoOnWorking) {
@@ -383,8 +386,91 @@ TEST_F(AdoptThreads, NoWriteOfAnotherThreadIsLost) {
   }
 }
 
-// Nothing proves of returned memory that no page is held for I/O, so with threads it stays.
-TEST_F(AdoptThreads, ReturnedMemoryStaysWhereThreadsAre) {
+TEST_F(AdoptThreads, ReturnedMemoryIsAnonymousAndCanBeAdoptedAgain) {
+  Memory memory(12 * kMiB);
+  Writers writers(memory);
+  for (int round = 0; round < 20; ++round) {
+    auto pages = adopt_pages(memory.address(), memory.size());
+    ASSERT_TRUE(pages) << "round " << round << ": " << status_text(pages.error());
+    give_back_pages(*pages);
+    MapsReader maps;
+    Mapping m;
+    for (std::uint64_t at = memory.address(); at < memory.address() + memory.size(); at = m.end) {
+      ASSERT_TRUE(maps.find(at, m));
+      ASSERT_EQ(m.inode, 0u);
+      ASSERT_FALSE(m.shared);
+    }
+    EXPECT_EQ(file_kilobytes(*pages), 0);
+  }
+  EXPECT_EQ(writers.stop(), 0u);
+}
+
+// A system call that writes to the memory waits as a store does.
+TEST_F(AdoptThreads, ASystemCallOfAnotherThreadWaitsForTheReturn) {
+  Memory memory(8 * kMiB);
+  std::atomic<bool> stop{false};
+  std::uint64_t wrong = 0;
+  std::thread reader([&] {
+    const int zero = ::open("/dev/urandom", O_RDONLY | O_CLOEXEC);
+    std::vector<unsigned char> expected(kPage);
+    for (std::size_t page = 0; !stop; page = (page + 37) % (memory.size() / kPage)) {
+      unsigned char* at = memory.base() + page * kPage;
+      if (::read(zero, at, kPage) != static_cast<ssize_t>(kPage)) ++wrong;
+      std::memcpy(expected.data(), at, kPage);
+      std::this_thread::yield();
+      if (std::memcmp(expected.data(), at, kPage) != 0) ++wrong;
+    }
+    ::close(zero);
+  });
+  for (int round = 0; round < 30; ++round) {
+    auto pages = adopt_pages(memory.address(), memory.size());
+    ASSERT_TRUE(pages) << status_text(pages.error());
+    give_back_pages(*pages);
+  }
+  stop = true;
+  reader.join();
+  EXPECT_EQ(wrong, 0u);
+}
+
+// A fiber may run on memory that was adopted before.
+TEST_F(AdoptThreads, MemoryIsReturnedToAThreadWhoseStackItIs) {
+  Memory memory(kMiB);
+  memory.number_pages();
+  auto pages = adopt_pages(memory.address(), memory.size());
+  ASSERT_TRUE(pages);
+  static ucontext_t back, fiber;
+  static AdoptedPages* given;
+  given = &*pages;
+  ASSERT_EQ(::getcontext(&fiber), 0);
+  fiber.uc_stack = {memory.base() + 64 * kPage, 0, memory.size() - 64 * kPage};
+  fiber.uc_link = &back;
+  ::makecontext(&fiber, [] { give_back_pages(*given); }, 0);
+  ASSERT_EQ(::swapcontext(&back, &fiber), 0);
+  for (std::size_t page = 0; page < 64; ++page) EXPECT_EQ(memory.word(page), page + 1);
+  EXPECT_EQ(file_kilobytes(*pages), 0);
+}
+
+// Rights that the program has taken away meanwhile stay away.
+TEST_F(AdoptThreads, ReturnedMemoryKeepsItsRights) {
+  Memory memory(kMiB);
+  memory.number_pages();
+  auto pages = adopt_pages(memory.address(), memory.size());
+  ASSERT_TRUE(pages);
+  ASSERT_EQ(::mprotect(memory.base(), 16 * kPage, PROT_READ), 0);
+  give_back_pages(*pages);
+  EXPECT_TRUE(memory.has_numbers());
+  MapsReader maps;
+  Mapping m;
+  ASSERT_TRUE(maps.find(memory.address(), m));
+  EXPECT_TRUE(m.readable && !m.writable && m.inode == 0);
+  ASSERT_TRUE(maps.find(memory.address() + 16 * kPage, m));
+  EXPECT_TRUE(m.readable && m.writable && m.inode == 0);
+}
+
+// Without write protection the memory stays a private mapping of the file, of whose pages nothing
+// proves that none is held for I/O: so with threads it stays.
+TEST_F(AdoptThreads, MemoryReturnedAsCopiesStaysWhereThreadsAre) {
+  forbid_write_protection(true);
   Memory memory(4 * kMiB);
   auto pages = adopt_pages(memory.address(), memory.size());
   ASSERT_TRUE(pages);
@@ -394,6 +480,21 @@ TEST_F(AdoptThreads, ReturnedMemoryStaysWhereThreadsAre) {
   while (writers.done() < 1000) std::this_thread::yield();
   EXPECT_EQ(adopt_pages(memory.address(), memory.size()).error(), Status::DeviceBusy);
   EXPECT_EQ(writers.stop(), 0u);
+  forbid_write_protection(false);
+}
+
+TEST_F(AdoptThreads, NoWriteIsLostWhereMemoryIsReturnedAsCopies) {
+  forbid_write_protection(true);
+  for (int round = 0; round < 10; ++round) {
+    Memory memory(8 * kMiB);
+    Writers writers(memory);
+    while (writers.done() < 10000) std::this_thread::yield();
+    auto pages = adopt_pages(memory.address(), memory.size());
+    ASSERT_TRUE(pages) << "round " << round << ": " << status_text(pages.error());
+    give_back_pages(*pages);
+    ASSERT_EQ(writers.stop(), 0u) << "round " << round;
+  }
+  forbid_write_protection(false);
 }
 
 // The first touch of a page, by reading or writing, during the move.
