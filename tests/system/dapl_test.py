@@ -23,7 +23,9 @@ DAPLTEST_PORT = 45278
 SECONDS = 100
 ATTEMPTS = 20
 TELL_REFUSALS = {"DAPL_DBG_TYPE": "0x10001"}  # errors, warnings about connections
-TOO_EARLY = r"Connection refused|non-consumer REJ, reason=8"  # 8: there is no such service
+# Nobody listens yet: scm; DAT_CONNECTION_EVENT_NON_PEER_REJECTED of cma, and ucm's event for it.
+TOO_EARLY = r"Connection refused|non-consumer REJ, reason=8|!conn established: 0x(4003|40003)\b"
+REJECTED_BY_CMA = r"non-consumer REJ|!conn established: 0x4003"
 
 TRANSACTION = ["-i", "100", "-t", "2", "-w", "2", "-V", "client", "SR", "256", "server", "RW", "4096", "server", "RR",
                "4096", "client", "SR", "4096", "server", "SR", "256"]
@@ -60,6 +62,8 @@ def dtest_once(fabric, words, provider):
                            f"{server.describe()} to listen")
         client = fabric.run([*words, "-h", address_for(provider)], 1, SECONDS, env=TELL_REFUSALS)
         if client.code == 1 and re.search(TOO_EARLY, client.text):
+            if re.search(REJECTED_BY_CMA, client.text):
+                fabric.softib("trace", "--fabric", fabric.name).require("no listener for TCP port")
             return None
         return client.require().text, fabric.end(server, SECONDS).require().text
     finally:
