@@ -41,6 +41,11 @@ def sizes(text):
     return [row[0] for row in rows if len(row) == 8 and row[1] == row[2].lstrip("=")]
 
 
+# libfabric 1.17 spins for ever when it closes a connection of rxm that has some segments of a message, but not all:
+# it takes them off another list than the one that it empties.
+WITHOUT_SEGMENTS = {"FI_OFI_RXM_SAR_LIMIT": "0"}
+
+
 class Checks:
     """fabric_check, of a server and a client."""
 
@@ -48,14 +53,14 @@ class Checks:
         source = pathlib.Path(__file__).resolve().parent / "programs/fabric_check.c"
         self.fabric, self.program = fabric, harness.build_program(folder, source, libraries=("-lfabric",))
 
-    def start(self, endpoint, options=()):
+    def start(self, endpoint, options=(), env=None):
         kind, provider = endpoint
         port = harness.free_port()
         both = [provider, kind, ADDRESS, port, *options]
-        server = self.fabric.start([self.program, "server", *both], 0)
+        server = self.fabric.start([self.program, "server", *both], 0, env=env)
         harness.wait_until(lambda: harness.is_listening(server.pid, port) or not server.running(), SECONDS,
                            f"{server.describe()} to listen; it says:\n{harness.tail(server.text())}")
-        return server, self.fabric.start([self.program, "client", *both], 1)
+        return server, self.fabric.start([self.program, "client", *both], 1, env=env)
 
     def transfers(self, endpoint):
         """All that the endpoint offers, which the two sides must agree about."""
@@ -65,7 +70,7 @@ class Checks:
 
     def dies(self, endpoint, victim):
         """The survivor is told by its connection, or by what it sends to the dead: never does it wait without end."""
-        server, client = self.start(endpoint, ["endless"])
+        server, client = self.start(endpoint, ["endless"], WITHOUT_SEGMENTS)
         self.fabric.wait_for_packets(client, SECONDS)
         dead, other = (server, client) if victim == "server" else (client, server)
         os.killpg(dead.pid, signal.SIGKILL)
