@@ -119,6 +119,8 @@ struct Command {
   int process = 0;
   // The kernel copies between addresses of this process: a filter of system calls may forbid it.
   bool may_copy = false;
+  bool is_copied = false;  // `copy` has all that softibd looks at
+  std::array<std::uint8_t, kRdmaCmBytes> copy;
 };
 
 constexpr std::size_t kRequestBytes = sizeof(RequestHeader) + sizeof(RdmaCmIn);
@@ -131,6 +133,10 @@ constexpr char kZeros[kRdmaCmBytes] = {};
 
 iovec part(const void* data, std::size_t size) {
   return {const_cast<void*>(data), size};  // sendmsg() only reads
+}
+
+ssize_t copy_from(int process, void* to, const void* from, std::size_t size) {
+  return sys::read_own_memory(process, {to, size}, part(from, size));
 }
 
 int send_command(int socket, const Command& command, const Extra& extra) {
@@ -245,14 +251,11 @@ bool write_request(os::ClientMailbox& mailbox, const Command& command, const Ext
   request.in.from_file = extra.from_file;
   request.in.size = command.size;
   request.in.option_size = extra.option_size;
-  const auto copy = [&command](std::array<std::uint8_t, kRdmaCmBytes>& to, const void* from,
-                               std::size_t size) {
-    size = std::min(size, kRdmaCmBytes);
-    return size == 0 || sys::read_own_memory(command.process, {to.data(), size},
-                                             part(from, size)) == static_cast<ssize_t>(size);
-  };
-  if (!copy(request.in.bytes, command.data, command.size) ||
-      !copy(request.in.option, extra.option, extra.option_size)) {
+  if (!command.is_copied) return false;
+  std::memcpy(request.in.bytes.data(), command.copy.data(), std::min(command.size, kRdmaCmBytes));
+  const std::size_t option = std::min<std::size_t>(extra.option_size, kRdmaCmBytes);
+  if (option != 0 && copy_from(command.process, request.in.option.data(), extra.option, option) !=
+                         static_cast<ssize_t>(option)) {
     return false;
   }
   std::memcpy(mailbox.request(), &request, sizeof request);
@@ -335,16 +338,18 @@ int wait_for_event(HeldFile& held) {
   return got == 0 ? EIO : errno == ECONNRESET ? EIO : errno;
 }
 
-// The number of the command, or 0 if it cannot be read: then the kernel finds out why, as it sends
-// the command.
+// Copies the command. Returns its number, or 0 if it cannot be read: then the kernel finds out why,
+// as it sends the command.
 std::uint32_t code_of(Command& command) {
   std::uint32_t code = 0;
   if (command.size < sizeof code) return 0;
-  const iovec to{&code, sizeof code};
-  const iovec from = part(command.data, sizeof code);
-  // Fails, and raises no signal, if the program has no such memory.
-  command.may_copy = sys::read_own_memory(command.process, to, from) == sizeof code;
-  return command.may_copy ? code : 0;
+  const std::size_t all = std::min(command.size, kRdmaCmBytes);
+  // Fails or ends early, and raises no signal, if the program has no such memory.
+  const ssize_t got = copy_from(command.process, command.copy.data(), command.data, all);
+  command.may_copy = got >= static_cast<ssize_t>(sizeof code);
+  command.is_copied = got == static_cast<ssize_t>(all);
+  if (command.may_copy) std::memcpy(&code, command.copy.data(), sizeof code);
+  return code;
 }
 
 // Fills in what softibd needs. Returns an error number.
@@ -390,7 +395,11 @@ ssize_t execute(const Command& command, int fd, HeldFile& held) {
 
 ssize_t write_command(int fd, const void* data, std::size_t size) {
   constexpr std::uint32_t kGetEvent = 12;
-  Command command{data, size, fds::find(fd).number, sys::process_id(), false};
+  Command command;
+  command.data = data;
+  command.size = size;
+  command.file = fds::find(fd).number;
+  command.process = sys::process_id();
   HeldFile held;
   // GET_EVENT waits before anything else, and looks for events once one is there.
   const bool waits = code_of(command) == kGetEvent;
