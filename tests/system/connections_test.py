@@ -144,7 +144,7 @@ def stopped(fabric, report):
                                     r"requests wait until the program takes them; refused: 127.77.0.2:\d+ \(node1\)")
                 passive.process.send_signal(signal.SIGCONT)
                 # rping takes all requests and accepts one. It keeps the id of one only, so it may accept one and then
-                # disconnect another, and wait for ever.
+                # disconnect another, and wait without end.
                 harness.wait_until(lambda: listed(fabric, state="established")
                                    or any(not one.running() for one in clients), SECONDS, "a request to be accepted")
 

@@ -41,7 +41,7 @@ def sizes(text):
     return [row[0] for row in rows if len(row) == 8 and row[1] == row[2].lstrip("=")]
 
 
-# libfabric 1.17 spins for ever when it closes a connection of rxm that has some segments of a message, but not all:
+# libfabric 1.17 spins without end when it closes a connection of rxm that has some segments of a message, but not all:
 # it takes them off another list than the one that it empties.
 WITHOUT_SEGMENTS = {"FI_OFI_RXM_SAR_LIMIT": "0"}
 

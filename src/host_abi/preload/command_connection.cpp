@@ -38,8 +38,8 @@ std::uint64_t describe(int fd, int process) {
          bits(now.stx_ino, kInodeBits);
 }
 
-// The kernel orders an unmapping before a mapping at the same place; ThreadSanitizer, which does not
-// see our calls, learns it from this.
+// The kernel orders an unmapping before a mapping at the same place. ThreadSanitizer does not see
+// our calls, but this.
 std::atomic<unsigned> unmapped{0};
 
 void unmap(os::MailboxPage* page) {
@@ -60,7 +60,7 @@ os::MailboxPage* map(int file) {
   return nullptr;
 }
 
-// The connection that is kept, with its page. Who finds it claimed, a signal handler perhaps, does
+// The connection that is kept, with its page. A thread or signal handler that finds it claimed does
 // without it.
 class Shelf {
  public:
@@ -76,7 +76,7 @@ class Shelf {
     Kept kept{word, page_};
     page_ = nullptr;
     word_.store(0, std::memory_order_release);
-    // What a parent kept, or had claimed as it forked. Its page may be in use: after a vfork() the
+    // A parent kept it, or had claimed it as it forked. The page may be in use: after a vfork() the
     // two share their memory.
     if (process_part(word) != process_part(process)) return {};
     return kept;

@@ -34,7 +34,8 @@ FaultFile open_fault_file(platform::AdoptMode limit);
 platform::AdoptMode adopt_mode_limit();
 
 // Stops threads that write to [start, start + length), a shared mapping of a memfd; they read on.
-// The range is registered with the file then. Returns false, without a change, if the kernel cannot.
+// The range is registered with the file then. Returns false, without a change, if the kernel
+// cannot.
 bool stop_writers(const FaultFile& faults, std::uint64_t start, std::uint64_t length);
 // Undoes that.
 void let_writers_go(const FaultFile& faults, std::uint64_t start, std::uint64_t length);

@@ -45,8 +45,7 @@ int protection_of(const Mapping& m) {
 
 bool read_whole(int file, std::uint64_t to, std::uint64_t length, std::uint64_t offset) {
   while (length != 0) {
-    const long done =
-        raw_syscall(SYS_pread64, file, to_long(to), to_long(length), to_long(offset));
+    const long done = raw_syscall(SYS_pread64, file, to_long(to), to_long(length), to_long(offset));
     if (done == -EINTR) continue;
     if (done <= 0) return false;
     to += static_cast<std::uint64_t>(done);

@@ -444,7 +444,8 @@ TEST_F(AdoptThreads, MemoryIsReturnedToAThreadWhoseStackItIs) {
   ASSERT_EQ(::getcontext(&fiber), 0);
   fiber.uc_stack = {memory.base() + 64 * kPage, 0, memory.size() - 64 * kPage};
   fiber.uc_link = &back;
-  ::makecontext(&fiber, [] { give_back_pages(*given); }, 0);
+  ::makecontext(
+      &fiber, [] { give_back_pages(*given); }, 0);
   ASSERT_EQ(::swapcontext(&back, &fiber), 0);
   for (std::size_t page = 0; page < 64; ++page) EXPECT_EQ(memory.word(page), page + 1);
   EXPECT_EQ(file_kilobytes(*pages), 0);
