@@ -6,7 +6,13 @@
 #include <sys/mman.h>
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
+#include <new>
+
+#ifndef MADV_WIPEONFORK
+#define MADV_WIPEONFORK 18
+#endif
 
 namespace ib::host_abi::preload {
 namespace {
@@ -76,8 +82,7 @@ class Shelf {
     Kept kept{word, page_};
     page_ = nullptr;
     word_.store(0, std::memory_order_release);
-    // A parent kept it, or had claimed it as it forked. The page may be in use: after a vfork() the
-    // two share their memory.
+    // After a vfork() it is the parent's, which may use the page.
     if (process_part(word) != process_part(process)) return {};
     return kept;
   }
@@ -98,7 +103,28 @@ class Shelf {
   std::atomic<std::uint64_t> word_{0};
   os::MailboxPage* page_ = nullptr;  // the claimer's
 };
-constinit Shelf shelf;
+
+// In memory that a child of a fork finds empty: its process may have the same number as its parent,
+// in another namespace.
+std::atomic<Shelf*> the_shelf{nullptr};
+
+// nullptr: none can be had, and each command makes a connection.
+Shelf* shelf() {
+  constexpr std::size_t kBytes = sizeof(Shelf);  // of a page
+  Shelf* found = the_shelf.load(std::memory_order_acquire);
+  if (found != nullptr) return found;
+  void* const at =
+      sys::mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (at == MAP_FAILED) return nullptr;
+  if (sys::madvise(at, kBytes, MADV_WIPEONFORK) != 0) {
+    sys::munmap(at, kBytes);
+    return nullptr;
+  }
+  auto* const made = new (at) Shelf;
+  if (the_shelf.compare_exchange_strong(found, made, std::memory_order_acq_rel)) return made;
+  sys::munmap(at, kBytes);
+  return found;
+}
 
 // So many commands without a mailbox are worth one.
 constexpr unsigned kOften = 8;
@@ -107,7 +133,8 @@ std::atomic<unsigned> socket_commands{0};
 }  // namespace
 
 CommandConnection::CommandConnection(int process) : process_(process) {
-  const Shelf::Kept kept = shelf.take(process);
+  Shelf* const from = shelf();
+  const Shelf::Kept kept = from != nullptr ? from->take(process) : Shelf::Kept{};
   const auto fd = static_cast<int>(kept.word >> (kProcessBits + kInodeBits));
   if (kept.word != 0 && describe(fd, process) == kept.word) {
     socket_ = fd;
@@ -158,7 +185,8 @@ void CommandConnection::keep() {
     return;
   }
   // One that was kept is as it was, or the next check of it fails.
-  if (!shelf.put(process_, {word_, mailbox_.page()})) return;
+  Shelf* const to = shelf();
+  if (to == nullptr || !to->put(process_, {word_, mailbox_.page()})) return;
   socket_ = -1;
   mailbox_ = {};
 }

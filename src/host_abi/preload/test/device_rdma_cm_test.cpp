@@ -12,6 +12,7 @@
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -315,6 +316,44 @@ TEST_F(PreloadRdmaCm, AChildLeavesTheMailboxOfItsParentAlone) {
   EXPECT_EQ(softibd_.in_mailbox(), before + 10);
   close_device();
   EXPECT_TRUE(softibd_.device_has_ended());
+}
+
+// Runs `body` in a child that is process 1 of a namespace of its own. Returns its exit code; 77 if
+// that is not permitted, 99 if it was killed.
+template <class Body>
+int run_as_process_one(Body body) {
+  const pid_t outer = ::fork();
+  if (outer == 0) {
+    if (::unshare(CLONE_NEWPID) != 0) ::_exit(77);
+    const pid_t inner = ::fork();
+    if (inner == 0) ::_exit(body());
+    int status = -1;
+    ::waitpid(inner, &status, 0);
+    ::_exit(WIFEXITED(status) ? WEXITSTATUS(status) : 99);
+  }
+  int status = -1;
+  EXPECT_EQ(::waitpid(outer, &status, 0), outer);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 99;
+}
+
+// As a container's first process that makes a container.
+TEST_F(PreloadRdmaCm, AChildWithTheNumberOfItsParentLeavesTheMailboxAlone) {
+  softibd_.answer_with(repeat);
+  const int code = run_as_process_one([this] {
+    if (::getpid() != 1 || !ask(fd_, 30)) return 2;
+    if (::unshare(CLONE_NEWPID) != 0) return 77;
+    const pid_t child = ::fork();
+    if (child == 0) ::_exit(::getpid() == 1 && ask(fd_, 30) ? 0 : 3);
+    const bool parent = ask(fd_, 200);
+    int status = -1;
+    ::waitpid(child, &status, 0);
+    if (!WIFEXITED(status)) return 4;
+    return WEXITSTATUS(status) != 0 ? WEXITSTATUS(status) : parent ? 0 : 5;
+  });
+  close_device();
+  EXPECT_TRUE(softibd_.device_has_ended());
+  if (code == 77) GTEST_SKIP() << "no permission to make a pid namespace";
+  EXPECT_EQ(code, 0);
 }
 
 TEST_F(PreloadRdmaCm, ThreadsShareNoAnswer) {
