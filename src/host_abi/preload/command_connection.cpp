@@ -108,7 +108,7 @@ class Shelf {
 // in another namespace.
 std::atomic<Shelf*> the_shelf{nullptr};
 
-// nullptr: none can be had, and each command makes a connection.
+// Returns nullptr if there is no memory for it: then each command makes a connection.
 Shelf* shelf() {
   constexpr std::size_t kBytes = sizeof(Shelf);  // of a page
   Shelf* found = the_shelf.load(std::memory_order_acquire);
