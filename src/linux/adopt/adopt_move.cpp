@@ -88,22 +88,6 @@ FaultFile open_once(AdoptMode limit, std::uint64_t features) {
   return result;
 }
 
-// Copies [from, from + length) to `offset` of the file. write(2) rather than a mapping: it neither
-// faults page by page nor clears the pages first.
-Status write_run(int file, std::uint64_t from, std::uint64_t length, std::uint64_t offset) {
-  while (length != 0) {
-    const long done =
-        raw_syscall(SYS_pwrite64, file, to_long(from), to_long(length), to_long(offset));
-    if (done == -EINTR) continue;
-    if (done == -ENOMEM || done == -ENOSPC) return Status::InsufficientResources;
-    if (done <= 0) return Status::IoError;
-    from += static_cast<std::uint64_t>(done);
-    offset += static_cast<std::uint64_t>(done);
-    length -= static_cast<std::uint64_t>(done);
-  }
-  return Status::Ok;
-}
-
 // Calls `run(start, length)` for the runs of pages in [start, end) that have been touched.
 template <class Run>
 Status for_touched(const Mover& mover, std::uint64_t start, std::uint64_t end, Run run) {
@@ -149,7 +133,7 @@ void unregister(int file, std::uint64_t start, std::uint64_t length) {
 Status copy_and_map(const Mover& mover, std::uint64_t start, std::uint64_t length,
                     std::uint64_t away, std::uint64_t offset) {
   IB_CHECK(for_touched(mover, away, away + length, [&](std::uint64_t from, std::uint64_t size) {
-    return write_run(mover.target, from, size, offset + (from - away));
+    return copy_run(SYS_pwrite64, mover.target, from, size, offset + (from - away));
   }));
   const long mapped = raw_syscall(SYS_mmap, to_long(start), to_long(length), PROT_READ | PROT_WRITE,
                                   MAP_SHARED | MAP_FIXED, mover.target, to_long(offset));
@@ -262,6 +246,20 @@ FaultFile open_fault_file(AdoptMode limit) {
   if (!result.file.valid()) result = open_once(limit, kUffdMinorShmem);
   if (!result.file.valid()) result = open_once(limit, 0);
   return result;
+}
+
+Status copy_run(long number, int file, std::uint64_t memory, std::uint64_t length,
+                std::uint64_t offset) {
+  while (length != 0) {
+    const long done = raw_syscall(number, file, to_long(memory), to_long(length), to_long(offset));
+    if (done == -EINTR) continue;
+    if (done == -ENOMEM || done == -ENOSPC) return Status::InsufficientResources;
+    if (done <= 0) return Status::IoError;
+    memory += static_cast<std::uint64_t>(done);
+    offset += static_cast<std::uint64_t>(done);
+    length -= static_cast<std::uint64_t>(done);
+  }
+  return Status::Ok;
 }
 
 bool stop_writers(const FaultFile& faults, std::uint64_t start, std::uint64_t length) {

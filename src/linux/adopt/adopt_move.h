@@ -33,6 +33,11 @@ FaultFile open_fault_file(platform::AdoptMode limit);
 // The limit that tests have set.
 platform::AdoptMode adopt_mode_limit();
 
+// Copies [memory, memory + length) to `offset` of the file (`number`: SYS_pwrite64), or the other
+// way (SYS_pread64). A mapping of the file would fault page by page, and clear the pages first.
+Status copy_run(long number, int file, std::uint64_t memory, std::uint64_t length,
+                std::uint64_t offset);
+
 // Stops threads that write to [start, start + length), a shared mapping of a memfd; they read on.
 // The range is registered with the file then. Returns false, without a change, if the kernel
 // cannot.

@@ -9,7 +9,6 @@
 #include <sys/mman.h>
 
 #include <atomic>
-#include <cerrno>
 
 namespace ib::os {
 namespace {
@@ -43,18 +42,6 @@ int protection_of(const Mapping& m) {
   return (m.readable ? PROT_READ : 0) | (m.writable ? PROT_WRITE : 0);
 }
 
-bool read_whole(int file, std::uint64_t to, std::uint64_t length, std::uint64_t offset) {
-  while (length != 0) {
-    const long done = raw_syscall(SYS_pread64, file, to_long(to), to_long(length), to_long(offset));
-    if (done == -EINTR) continue;
-    if (done <= 0) return false;
-    to += static_cast<std::uint64_t>(done);
-    offset += static_cast<std::uint64_t>(done);
-    length -= static_cast<std::uint64_t>(done);
-  }
-  return true;
-}
-
 // From stop_writers() on, until the threads are awake, only this frame may be written to.
 bool replace(const FaultFile& faults, int file, const Mapping& m, std::uint64_t start,
              std::uint64_t length, std::uint64_t copy) {
@@ -62,7 +49,7 @@ bool replace(const FaultFile& faults, int file, const Mapping& m, std::uint64_t 
   const std::uint64_t offset = m.offset + (start - m.start);
   bool good = true;
   for_data(file, offset, length, [&](std::uint64_t data, std::uint64_t size) {
-    good = good && read_whole(file, copy + (data - offset), size, data);
+    good = good && copy_run(SYS_pread64, file, copy + (data - offset), size, data) == Status::Ok;
   });
   if (good && protection_of(m) != (PROT_READ | PROT_WRITE)) {
     good = raw_syscall(SYS_mprotect, to_long(copy), to_long(length), protection_of(m)) == 0;

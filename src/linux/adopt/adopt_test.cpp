@@ -119,6 +119,7 @@ class AdoptThreads : public ::testing::Test {
       GTEST_SKIP() << "needs userfaultfd with kernel faults: root or vm.unprivileged_userfaultfd=1";
     }
   }
+  void TearDown() override { forbid_write_protection(false); }
 };
 
 TEST_P(Adopt, PagesAreTheFilesPagesAtTheSameAddress) {
@@ -373,8 +374,8 @@ class Writers {
   std::vector<std::thread> threads_;
 };
 
-TEST_F(AdoptThreads, NoWriteOfAnotherThreadIsLost) {
-  for (int round = 0; round < 30; ++round) {
+void expect_no_lost_write(int rounds) {
+  for (int round = 0; round < rounds; ++round) {
     Memory memory(8 * kMiB);
     Writers writers(memory);
     while (writers.done() < 10000) std::this_thread::yield();
@@ -384,6 +385,10 @@ TEST_F(AdoptThreads, NoWriteOfAnotherThreadIsLost) {
     give_back_pages(*pages);
     ASSERT_EQ(writers.stop(), 0u) << "round " << round;
   }
+}
+
+TEST_F(AdoptThreads, NoWriteOfAnotherThreadIsLost) {
+  expect_no_lost_write(30);
 }
 
 TEST_F(AdoptThreads, ReturnedMemoryIsAnonymousAndCanBeAdoptedAgain) {
@@ -481,21 +486,11 @@ TEST_F(AdoptThreads, MemoryReturnedAsCopiesStaysWhereThreadsAre) {
   while (writers.done() < 1000) std::this_thread::yield();
   EXPECT_EQ(adopt_pages(memory.address(), memory.size()).error(), Status::DeviceBusy);
   EXPECT_EQ(writers.stop(), 0u);
-  forbid_write_protection(false);
 }
 
 TEST_F(AdoptThreads, NoWriteIsLostWhereMemoryIsReturnedAsCopies) {
   forbid_write_protection(true);
-  for (int round = 0; round < 10; ++round) {
-    Memory memory(8 * kMiB);
-    Writers writers(memory);
-    while (writers.done() < 10000) std::this_thread::yield();
-    auto pages = adopt_pages(memory.address(), memory.size());
-    ASSERT_TRUE(pages) << "round " << round << ": " << status_text(pages.error());
-    give_back_pages(*pages);
-    ASSERT_EQ(writers.stop(), 0u) << "round " << round;
-  }
-  forbid_write_protection(false);
+  expect_no_lost_write(10);
 }
 
 // The first touch of a page, by reading or writing, during the move.
