@@ -18,6 +18,7 @@ import signal
 
 import harness
 from harness import Failed
+from support import perftest
 
 CONFIG = """[[node]]
 name = "node0"
@@ -47,7 +48,7 @@ class Case:
     dies_by: tuple = ()  # signals with which both sides may end then, for a reason of their own
 
 
-def perftest(name, *options):
+def by_perftest(name, *options):
     words = (name, "-R", "-F", "-p", "PORT", *options)
     return words, (*words, SERVER)
 
@@ -65,8 +66,8 @@ CASES = [
     # It looks at nothing but the memory that its peer writes: it does not end when its peer is killed, either.
     Case("riostream", ("riostream", "-S", "4096", "-I", FOREVER), ("riostream", "-s", SERVER, "-S", "4096", "-I", FOREVER),
          "traffic", outlives=("server", "client")),
-    Case("ib_send_bw -R", *perftest("ib_send_bw", "-D", "1000"), "traffic"),
-    Case("ib_read_lat -R", *perftest("ib_read_lat", "-n", FOREVER), "traffic"),
+    Case("ib_send_bw -R", *by_perftest("ib_send_bw", "-D", "1000"), "traffic"),
+    Case("ib_read_lat -R", *by_perftest("ib_read_lat", "-n", FOREVER), "traffic"),
     # Its server waits for the next client, by TCP.
     Case("qperf -cm1 rc_bw", ("qperf", "-lp", "PORT"), ("qperf", "-lp", "PORT", SERVER, "-cm1", "-t", "1000", "rc_bw"),
          "traffic", server_ends=False, outlives=("server",)),
@@ -91,7 +92,7 @@ ETHERNET_CASES = ("rping", "rstream", "cmtime", "rcopy", "mckey")
 class Scenario:
     def __init__(self, fabric, case, draw):
         self.fabric, self.case, self.draw = fabric, case, draw
-        self.port = str(harness.free_port())
+        self.port = None
         self.source, self.target = fabric.runtime / "source", fabric.runtime / "target"
         self.server = self.client = None
 
@@ -106,6 +107,7 @@ class Scenario:
         return self.fabric.start([names.get(word, word) for word in words], node)
 
     def start_server(self):
+        self.port = str(harness.free_port())
         self.server = self.start(self.case.server, 0)
         if self.case.name == "mckey":
             self.server.wait_for_text("joined dgid", SECONDS)
@@ -137,6 +139,21 @@ class Scenario:
         self.wait_until(lambda: self.messages() >= target, what)
 
     def reach_the_middle(self):
+        for attempt in range(1, perftest.TRIES + 1):
+            try:
+                return self.reach_it_once()
+            except Failed:
+                if attempt == perftest.TRIES or not self.client_was_refused():
+                    raise
+                self.end()
+
+    def client_was_refused(self):
+        if self.client is None or not perftest.was_refused(self.client.process.returncode, self.client.text()):
+            return False
+        self.softib("trace").require(f"no listener for TCP port {self.port} on node0")
+        return True
+
+    def reach_it_once(self):
         case = self.case
         self.start_server()
         if case.kind == "copy":
@@ -204,6 +221,7 @@ class Scenario:
         for program in (self.client, self.server):
             if program is not None and program.running():
                 program.kill()
+        self.client = self.server = None
 
     def leaves_nothing(self, before):
         def is_clean():

@@ -7,8 +7,6 @@ perftest_test.py [--as root|nobody] [--link-layer ethernet] [--only REGEX] [--li
 -a takes a minute each, since perftest measures the processor's clock again for each of its sizes; without
 --every-size it is run for the combinations of ALL_SIZES only.
 """
-import re
-import signal
 import sys
 
 import harness
@@ -29,7 +27,6 @@ BY_CM = [("send", "RC", ""), ("send", "RC", "-e"), ("send", "UD", ""), ("write",
          ("atomic", "RC", "")]
 BY_CM_BW = [("send", "RC", "-q 4"), ("send", "RC", "-b"), ("write", "RC", "-b -q 4"), ("send", "UD", "-b"),
             ("send", "RC", "-z")]
-REFUSED = "RDMA_CM_EVENT_(REJECTED; error: 8|UNREACHABLE; error: 1)\\b"  # nobody listens: connected; datagrams
 LARGEST = {"RC": 23, "UC": 23, "XRC": 23, "UD": 12}  # -a ends at 2^23, for UD at the path MTU
 
 
@@ -137,12 +134,11 @@ def summary(program, options, rows):
 
 
 def pair_by_cm(fabric, words, seconds):
-    """-R: both sides meet by librdmacm, part, and meet again at the same port, for which the client does not wait until
-    the server listens again. A client that is faster is refused, and crashes while it cleans up."""
+    """Both sides, which meet by librdmacm (-R); again if the client was refused (perftest.was_refused)."""
     for _ in range(perftest.TRIES):
         port = harness.free_port()
         server, client = fabric.pair(words, seconds=seconds, port=port, host="node0", listens=fabric.listens_by_cm)
-        if client.code != -signal.SIGSEGV or not re.search(REFUSED, client.text):
+        if not perftest.was_refused(client.code, client.text):
             break
         fabric.softib("trace", "--fabric", fabric.name).require(f"no listener for (TCP|UDP) port {port} on node0")
     return server, client
