@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 # ib_test(<name> LABEL unit|conformance SOURCES ... [DEPENDS <layers>] [LIBS ...] [ARGS ...] [TIMEOUT s])
 #   One GoogleTest executable, <build>/test-bin/<name>, and one ctest.
-# ib_system_test(<name> SCRIPT <file.py|file.sh> [ARGS ...] [TIMEOUT s] [SLOTS n | ALONE] [LOCKS ...])
-#   A script against the built programs. scripts/test has one place more than cores, since most tests wait most of the
-#   time. SLOTS: how many of them this test takes: 1 (the default), 2 if its programs work about half of the time, 3 if
-#   they poll, which on two cores are all. ALONE: beside no other test. LOCKS: what the machine
-#   has once.
+# ib_system_test(<name> SCRIPT <file.py|file.sh> [ARGS ...] TIMEOUT s [SLOTS n | ALONE] [LOCKS ...])
+#   A script against the built programs. SLOTS: half cores that its programs use, as measured: 1 (the default), also for
+#   one that mostly waits; 3 or 4 if they poll. scripts/test has one more such place than there are halves, and most
+#   tests wait at times. ALONE: beside no other test. LOCKS: what the machine has once.
 #   Environment: SOFTIB_BUILD, SOFTIB_BIN, SOFTIB_LIB, SOFTIB_SOURCE.
 #   Exit 77 after printing the reason = skipped. Not registered under sanitizers: it would preload
 #   instrumented libraries into foreign programs.
@@ -55,8 +54,8 @@ endfunction()
 
 function(ib_system_test name)
   cmake_parse_arguments(PARSE_ARGV 1 A "ALONE" "SCRIPT;TIMEOUT;SLOTS" "ARGS;LOCKS")
-  if(A_UNPARSED_ARGUMENTS OR NOT A_SCRIPT)
-    message(FATAL_ERROR "ib_system_test(${name}): needs SCRIPT <file>; unknown: '${A_UNPARSED_ARGUMENTS}'")
+  if(A_UNPARSED_ARGUMENTS OR NOT A_SCRIPT OR NOT A_TIMEOUT)
+    message(FATAL_ERROR "ib_system_test(${name}): needs SCRIPT <file> TIMEOUT <s>; unknown: '${A_UNPARSED_ARGUMENTS}'")
   endif()
   if(NOT BUILD_TESTING OR IB_SANITIZE)
     return()
@@ -72,10 +71,12 @@ function(ib_system_test name)
     SOFTIB_BIN=${CMAKE_BINARY_DIR}/bin SOFTIB_LIB=${CMAKE_BINARY_DIR}/lib
     SOFTIB_SOURCE=${CMAKE_SOURCE_DIR} PYTHONDONTWRITEBYTECODE=1)
   set_tests_properties(${name} PROPERTIES RUN_SERIAL ${A_ALONE} RESOURCE_LOCK "${A_LOCKS}")
-  if(A_SLOTS)
-    math(EXPR cost "1000 * ${A_SLOTS}")  # these start first, and the others fill the places beside them
-    set_tests_properties(${name} PROPERTIES PROCESSORS ${A_SLOTS} COST ${cost})
+  # Those that take many places start first, then those that may take long; the others fill the places beside them.
+  if(NOT A_SLOTS)
+    set(A_SLOTS 1)
   endif()
+  math(EXPR cost "1000 * ${A_SLOTS} + ${A_TIMEOUT}")
+  set_tests_properties(${name} PROPERTIES PROCESSORS ${A_SLOTS} COST ${cost})
 endfunction()
 
 # Google Benchmark, <build>/test-bin/<name>; its ctest only checks that it runs.

@@ -261,7 +261,7 @@ void run(unsigned seed) {
 }
 
 TEST(ThreadsRandom, EverythingEndsAndNothingIsLeft) {
-  constexpr unsigned kSeeds = IB_THREAD_SANITIZER != 0 ? 200 : 20;
+  constexpr unsigned kSeeds = IB_THREAD_SANITIZER != 0 ? 100 : 20;
   const unsigned first = number_from("SOFTIB_FIRST_SEED", 1);
   const unsigned seeds = number_from("SOFTIB_SEEDS", kSeeds);
   drivers::test::print_command_at_death();

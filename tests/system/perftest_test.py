@@ -82,7 +82,7 @@ def cases_of(program, operation, kind, transport):
         if program in EVENTS:
             yield case("-e -q 8 -b")
     if transport in ("RC", "UD"):
-        yield case("-D 2")
+        yield case("-D 1")
     if operation == "send" and transport in ("RC", "UC", "UD"):
         yield case("--use-srq")
         if kind == "bw":

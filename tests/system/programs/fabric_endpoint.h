@@ -10,6 +10,7 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <rdma/fabric.h>
 #include <rdma/fi_cm.h>
@@ -26,7 +27,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { kPeerIsGone = 3, kSeconds = 100, kLastSeconds = 10, kPrefix = 64 };
+enum { kPeerIsGone = 3, kSeconds = 100, kLastSeconds = 6, kPrefix = 64 };
 
 struct memory {
   unsigned char* bytes;
@@ -90,6 +91,8 @@ static inline void open_tcp(struct side* s, const char* port) {
     s->tcp = sock;
     if (connect(sock, (struct sockaddr*)&where, sizeof where) != 0) fail("TCP", -errno);
   }
+  /* Each word is awaited: none may wait for the acknowledgement of the one before. */
+  if (setsockopt(s->tcp, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one) != 0) fail("TCP", -errno);
 }
 
 /* --- opening */
@@ -249,13 +252,20 @@ static inline void progress(struct side* s) {
   if (fi_cq_read(s->received, NULL, 0) == -FI_EAVAIL) on_error(s, s->received);
 }
 
+/* What takes longer than a transfer leaves the processor to others. */
+static inline void nap_after(unsigned* looks) {
+  if (++*looks > 20000) poll(NULL, 0, 1);
+}
+
 /* The peer's process has ended, and the endpoint has no connection that would say so. A request to
  * it may fail, get lost or be repeated by the provider for minutes (rxd), or the provider may ask
  * the caller to try again (rxm, whose new connection is refused). It may not block. */
 static inline void last_words(struct side* s) {
   const time_t give_up = time(NULL) + kLastSeconds;
+  unsigned looks = 0;
   ssize_t done = -FI_EAGAIN;
   for (; done == -FI_EAGAIN && time(NULL) <= give_up; progress(s)) {
+    nap_after(&looks);
     done = fi_send(s->ep, s->out.bytes, 256, s->out.desc, s->peer, NULL);
     if (done < 0 && done != -FI_EAGAIN) gone(fi_strerror((int)-done));
   }
@@ -266,6 +276,7 @@ static inline void last_words(struct side* s) {
     if (count == 1) gone("what was sent to it is lost");
     if (count == -FI_EAVAIL) on_error(s, s->sent);
     progress(s);
+    nap_after(&looks);
   }
   gone("what was sent to it is repeated");
 }
@@ -274,12 +285,13 @@ static inline void last_words(struct side* s) {
 static inline struct fi_cq_tagged_entry next(struct side* s, struct fid_cq* cq) {
   struct fi_cq_tagged_entry entry = {0};
   const time_t give_up = time(NULL) + kSeconds;
-  for (;;) {
+  for (unsigned looks = 0;;) {
     const ssize_t count = fi_cq_read(cq, &entry, 1);
     if (count == 1) return entry;
     if (count == -FI_EAVAIL) on_error(s, cq);
     if (count != -FI_EAGAIN) must(count, "fi_cq_read");
     progress(s);
+    nap_after(&looks);
     if (s->info->ep_attr->type != FI_EP_MSG && peer_has_ended(s)) last_words(s);
     if (time(NULL) > give_up) fail("no completion", -FI_ETIMEDOUT);
   }
