@@ -109,11 +109,11 @@ def each_transport(report, job):
 
 
 def over_libfabric(report, job):
-    for name in ("ring", "one_sided"):
+    for name in ("ring", "alltoall", "one_sided"):
         what = f"{name}, OpenMPI, mtl ofi over verbs;ofi_rxm, 4 ranks"
         if report.wanted(what):
             with report.case(what):
-                job.on_one_node(OPENMPI, OFI, 4, name)
+                job.on_nodes(OPENMPI, OFI, 4, name)
 
 
 def as_supplied(report, job):
