@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 # ib_test(<name> LABEL unit|conformance SOURCES ... [DEPENDS <layers>] [LIBS ...] [ARGS ...] [TIMEOUT s])
 #   One GoogleTest executable, <build>/test-bin/<name>, and one ctest.
-# ib_system_test(<name> SCRIPT <file.py|file.sh> [ARGS ...] TIMEOUT s [SLOTS n | ALONE] [LOCKS ...])
-#   A script against the built programs. SLOTS: half cores that its programs use, as measured: 1 (the default), also for
-#   one that mostly waits; 3 or 4 if they poll. scripts/test has one more such place than there are halves, and most
-#   tests wait at times. ALONE: beside no other test. LOCKS: what the machine has once.
+# ib_system_test(<name> SCRIPT <file.py|file.sh> [ARGS ...] TIMEOUT s [SLOTS n] [LOCKS ...])
+#   A script against the built programs. SLOTS: whole half cores that its programs use on average, as measured on two
+#   cores, or 1 (the default). scripts/test has one more such place than there are halves. LOCKS: what the machine has
+#   once.
 #   Environment: SOFTIB_BUILD, SOFTIB_BIN, SOFTIB_LIB, SOFTIB_SOURCE.
 #   Exit 77 after printing the reason = skipped. Not registered under sanitizers: it would preload
 #   instrumented libraries into foreign programs.
@@ -53,7 +53,7 @@ function(ib_test name)
 endfunction()
 
 function(ib_system_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 A "ALONE" "SCRIPT;TIMEOUT;SLOTS" "ARGS;LOCKS")
+  cmake_parse_arguments(PARSE_ARGV 1 A "" "SCRIPT;TIMEOUT;SLOTS" "ARGS;LOCKS")
   if(A_UNPARSED_ARGUMENTS OR NOT A_SCRIPT OR NOT A_TIMEOUT)
     message(FATAL_ERROR "ib_system_test(${name}): needs SCRIPT <file> TIMEOUT <s>; unknown: '${A_UNPARSED_ARGUMENTS}'")
   endif()
@@ -70,7 +70,7 @@ function(ib_system_test name)
   set_property(TEST ${name} APPEND PROPERTY ENVIRONMENT SOFTIB_BUILD=${CMAKE_BINARY_DIR}
     SOFTIB_BIN=${CMAKE_BINARY_DIR}/bin SOFTIB_LIB=${CMAKE_BINARY_DIR}/lib
     SOFTIB_SOURCE=${CMAKE_SOURCE_DIR} PYTHONDONTWRITEBYTECODE=1)
-  set_tests_properties(${name} PROPERTIES RUN_SERIAL ${A_ALONE} RESOURCE_LOCK "${A_LOCKS}")
+  set_tests_properties(${name} PROPERTIES RESOURCE_LOCK "${A_LOCKS}")
   # Those that take many places start first, then those that may take long; the others fill the places beside them.
   if(NOT A_SLOTS)
     set(A_SLOTS 1)

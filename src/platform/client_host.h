@@ -51,6 +51,8 @@ class ClientHost {
   virtual Instant now() = 0;  // monotonic
   virtual Barriers& barriers() = 0;
   virtual std::uint32_t pid() = 0;
+  // Another one in each process that is forked from this one, even where it has the same pid().
+  virtual std::uint64_t process_number() = 0;
   virtual std::uint64_t page_size() = 0;
 
   // A connection of its own to the softibd that the environment names.

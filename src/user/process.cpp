@@ -62,6 +62,7 @@ Result<std::unique_ptr<Process>> Process::attach(platform::ClientHost& host,
 
 Status Process::start(const ProcessOptions& options, std::string& reason) {
   pid_ = host_.pid();
+  number_ = host_.process_number();
   auto main = host_.connect(reason);
   if (!main) return main.error();
   main_ = *std::move(main);

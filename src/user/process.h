@@ -60,7 +60,7 @@ class Process {
   Regions& regions() { return *regions_; }
   std::mutex& control_lock() { return control_lock_; }
   // False in a child that was forked after the attach: nothing of this is the child's.
-  bool is_mine() { return host_.pid() == pid_; }
+  bool is_mine() { return host_.process_number() == number_; }
   bool daemon_gone() const { return daemon_gone_.load(std::memory_order_acquire); }
   // softibd is gone and everything that was outstanding has been flushed.
   bool is_over() const {
@@ -135,6 +135,7 @@ class Process {
   EventSink& events_;
   control::AttachOut info_;
   std::uint32_t pid_ = 0;
+  std::uint64_t number_ = 0;  // of the process that made it
   std::unique_ptr<platform::ControlChannel> main_;
   std::unique_ptr<platform::ControlChannel> event_channel_;
   std::unique_ptr<platform::MappedFile> mapping_;

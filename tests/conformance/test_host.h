@@ -31,6 +31,7 @@ class TestHost final : public platform::ClientHost {
   Instant now() override { return real_.now(); }
   platform::Barriers& barriers() override { return real_.barriers(); }
   std::uint32_t pid() override { return real_.pid(); }
+  std::uint64_t process_number() override { return real_.process_number(); }
   std::uint64_t page_size() override { return real_.page_size(); }
   Result<std::unique_ptr<platform::ControlChannel>> connect(std::string& reason) override {
     return os::connect_channel(settings_.socket, reason);

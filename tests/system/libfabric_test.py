@@ -15,6 +15,8 @@ from harness import Failed
 ENDPOINTS = (("msg", "verbs"), ("rdm", "verbs;ofi_rxm"), ("rdm", "verbs;ofi_rxd"), ("dgram", "verbs"))
 ADDRESS = "127.77.0.1"
 SECONDS = 60
+PATIENCE = 10
+TRIES = 4
 LONG_SECONDS = 300  # rxd acknowledges its datagrams itself, which needs both sides at once
 PEER_IS_GONE = 3
 # The lines of fabric_check about an endpoint of each type.
@@ -28,7 +30,7 @@ def start(fabric, endpoint, options):
     """A server that waits for its client, and the client's words."""
     kind, provider = endpoint
     port = harness.free_port()
-    words = ["fi_pingpong", "-p", provider, "-e", kind, *options]
+    words = ["stdbuf", "-oL", "fi_pingpong", "-p", provider, "-e", kind, *options]
     server = fabric.start([*words, "-B", port], 0)
     harness.wait_until(lambda: harness.is_listening(server.pid, port) or not server.running(), SECONDS,
                        f"{server.describe()} to listen")
@@ -87,10 +89,34 @@ def lists_endpoints(fabric):
             raise Failed(f"no {wanted!r} in:\n{harness.tail(text)}")
 
 
+# rxm of libfabric 1.17 looks at the events of its connections between two looks at its completions. If it is not
+# scheduled in between, it closes a connection that its peer has ended and loses the messages of which it has not taken
+# the completions: a queue pair that is destroyed takes them along, as on adapters. fi_pingpong then waits for its peer's
+# last message without end.
+LOSES_THE_LAST = "verbs;ofi_rxm"
+LAST_SIZE = "6m"
+
+
+def waits_for_lost_message(program):
+    """Whether a fi_pingpong that has done all sizes does not end."""
+    harness.wait_until(lambda: not program.running() or LAST_SIZE in sizes(program.text()), SECONDS,
+                       f"{program.describe()} to do all sizes")
+    try:
+        harness.wait_until(lambda: not program.running(), PATIENCE, "it to end")
+    except Failed:
+        return True
+    return False
+
+
 def ping_pong(fabric, endpoint):
-    server, words = start(fabric, endpoint, ["-c", "-S", "all", "-I", "5"])
-    client = fabric.run(words, 1, SECONDS).require()
-    both = client.text, fabric.end(server, SECONDS).require().text
+    for _ in range(TRIES):
+        server, words = start(fabric, endpoint, ["-c", "-S", "all", "-I", "5"])
+        sides = fabric.start(words, 1), server
+        if endpoint[1] != LOSES_THE_LAST or not any(waits_for_lost_message(side) for side in sides):
+            break
+        for side in sides:
+            side.kill()
+    both = [fabric.end(side, SECONDS).require().text for side in sides]
     least = 20 if endpoint[0] == "dgram" else 35
     if not least <= len(sizes(both[0])) == len(sizes(both[1])):
         raise Failed(f"sizes: {sizes(both[0])}, {sizes(both[1])}:\n{harness.tail(both[0])}")

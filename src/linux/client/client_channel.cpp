@@ -5,6 +5,7 @@
 #include "linux/client/client_fork.h"
 #include "linux/client/client_handle.h"
 #include "linux/client/client_mailbox.h"
+#include "linux/client/process_number.h"
 #include "linux/received_descriptors.h"
 #include "platform/level.h"
 #include "verbs/control.h"
@@ -49,7 +50,7 @@ std::string with_errno(const std::string& what, int error) {
 class SocketChannel final : public platform::ControlChannel {
  public:
   explicit SocketChannel(NativeHandle socket)
-      : socket_(std::move(socket)), owner_(::getpid()), buffer_(control::kMaxMessage) {
+      : socket_(std::move(socket)), owner_(process_number()), buffer_(control::kMaxMessage) {
     registered_ = close_in_children(socket_.get());
   }
   SocketChannel(const SocketChannel&) = delete;
@@ -94,7 +95,7 @@ class SocketChannel final : public platform::ControlChannel {
   // Programs that only look around need none.
   static constexpr unsigned kCallsBeforeMailbox = 8;
 
-  bool foreign() const { return ::getpid() != owner_; }
+  bool foreign() const { return process_number() != owner_; }
   ControlReply exchange(std::uint32_t code, std::uint32_t file, std::span<const std::byte> in,
                         std::span<std::byte> out, std::span<const int> handles);
   void open_mailbox();
@@ -120,7 +121,7 @@ class SocketChannel final : public platform::ControlChannel {
   ControlReply lost(const char* operation, int error);
 
   NativeHandle socket_;
-  const pid_t owner_;
+  const std::uint64_t owner_;
   bool registered_ = false;
   std::mutex mutex_;
   std::vector<std::byte> buffer_;

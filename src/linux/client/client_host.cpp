@@ -9,6 +9,7 @@
 #include "linux/client/client_relax.h"
 #include "linux/client/client_wait.h"
 #include "linux/client/nameplate.h"
+#include "linux/client/process_number.h"
 
 #include <unistd.h>
 
@@ -23,6 +24,10 @@ Instant LinuxClientHost::now() {
 
 std::uint32_t LinuxClientHost::pid() {
   return static_cast<std::uint32_t>(::getpid());
+}
+
+std::uint64_t LinuxClientHost::process_number() {
+  return os::process_number();
 }
 
 std::uint64_t LinuxClientHost::page_size() {

@@ -12,6 +12,7 @@ class LinuxClientHost final : public platform::ClientHost {
   Instant now() override;
   platform::Barriers& barriers() override;
   std::uint32_t pid() override;
+  std::uint64_t process_number() override;
   std::uint64_t page_size() override;
   Result<std::unique_ptr<platform::ControlChannel>> connect(std::string& reason) override;
   Result<std::unique_ptr<platform::MappedFile>> map(const platform::NativeHandle& file,

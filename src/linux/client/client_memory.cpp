@@ -2,6 +2,7 @@
 #include "linux/client/client_memory.h"
 
 #include "linux/client/client_handle.h"
+#include "linux/client/process_number.h"
 
 #include <fmt/format.h>
 #include <sys/mman.h>
@@ -26,12 +27,12 @@ namespace {
 class FileMapping final : public platform::MappedFile {
  public:
   FileMapping(platform::NativeHandle file, std::byte* base, std::uint64_t size)
-      : file_(std::move(file)), base_(base), size_(size), owner_(::getpid()) {}
+      : file_(std::move(file)), base_(base), size_(size), owner_(process_number()) {}
   FileMapping(const FileMapping&) = delete;
   FileMapping& operator=(const FileMapping&) = delete;
   ~FileMapping() override {
     // A forked child did not inherit the mapping: another one may be at its address there.
-    if (::getpid() == owner_) (void)::munmap(base_, size_);
+    if (process_number() == owner_) (void)::munmap(base_, size_);
   }
 
   std::byte* base() const override { return base_; }
@@ -40,7 +41,7 @@ class FileMapping final : public platform::MappedFile {
     struct stat status {};
     if (::fstat(file_.get(), &status) != 0 || status.st_size < 0) return 0;
     const auto length = static_cast<std::uint64_t>(status.st_size);
-    return ::getpid() == owner_ && grow(std::min(length, size_)) ? length : 0;
+    return process_number() == owner_ && grow(std::min(length, size_)) ? length : 0;
   }
 
  private:
@@ -65,7 +66,7 @@ class FileMapping final : public platform::MappedFile {
   platform::NativeHandle file_;
   std::byte* base_;
   std::uint64_t size_;
-  pid_t owner_;
+  std::uint64_t owner_;
   std::mutex mutex_;
   std::uint64_t mapped_ = 0;  // from `base_` on
 };

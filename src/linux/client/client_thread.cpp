@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "linux/client/client_signals.h"
 #include "linux/client/client_wait.h"
+#include "linux/client/process_number.h"
 
 #include <pthread.h>
 #include <sys/prctl.h>
@@ -22,7 +23,7 @@ struct Start {
 };
 
 // The process in which the threads run, and their number.
-constinit std::atomic<pid_t> counted_in{0};
+constinit std::atomic<std::uint64_t> counted_in{0};
 constinit std::atomic<std::uint32_t> running{0};
 
 void* run(void* argument) {
@@ -34,23 +35,24 @@ void* run(void* argument) {
 }
 
 void count_one() {
-  if (counted_in.exchange(::getpid()) != ::getpid()) running.store(0);
+  const std::uint64_t here = process_number();
+  if (counted_in.exchange(here) != here) running.store(0);
   running.fetch_add(1, std::memory_order_acq_rel);
 }
 
 class BackgroundThread final : public platform::ClientHost::Thread {
  public:
-  explicit BackgroundThread(pthread_t id) : id_(id), owner_(::getpid()) {}
+  explicit BackgroundThread(pthread_t id) : id_(id), owner_(process_number()) {}
   BackgroundThread(const BackgroundThread&) = delete;
   BackgroundThread& operator=(const BackgroundThread&) = delete;
   ~BackgroundThread() override {
     // In a forked child there is no such thread.
-    if (::getpid() == owner_) (void)pthread_join(id_, nullptr);
+    if (process_number() == owner_) (void)pthread_join(id_, nullptr);
   }
 
  private:
   pthread_t id_;
-  pid_t owner_;
+  std::uint64_t owner_;
 };
 
 int create(pthread_t& id, std::size_t stack_size, Start* start) {
@@ -65,7 +67,7 @@ int create(pthread_t& id, std::size_t stack_size, Start* start) {
 }  // namespace
 
 std::uint32_t background_thread_count() {
-  return counted_in.load() == ::getpid() ? running.load() : 0;
+  return counted_in.load() == process_number() ? running.load() : 0;
 }
 
 Result<std::unique_ptr<platform::ClientHost::Thread>> start_background_thread(

@@ -6,6 +6,7 @@
 #include "linux/client/nameplate.h"
 
 #include "linux/adopt/adopt_syscall.h"
+#include "linux/client/process_number.h"
 
 #include <sys/mman.h>
 #include <unistd.h>
@@ -81,11 +82,11 @@ platform::Nameplate put_up() {
 platform::Nameplate nameplate() {
   static std::mutex lock;
   static platform::Nameplate plate;
-  static pid_t owner = 0;
+  static std::uint64_t owner = 0;
   const std::lock_guard guard(lock);
-  if (owner != ::getpid()) {
+  if (const std::uint64_t here = process_number(); owner != here) {
     plate = put_up();
-    owner = ::getpid();
+    owner = here;
   }
   return plate;
 }
