@@ -91,8 +91,8 @@ def lists_endpoints(fabric):
 
 # rxm of libfabric 1.17 looks at the events of its connections between two looks at its completions. If it is not
 # scheduled in between, it closes a connection that its peer has ended and loses the messages of which it has not taken
-# the completions: a queue pair that is destroyed takes them along, as on adapters. fi_pingpong then waits for its peer's
-# last message without end.
+# the completions: a queue pair that is destroyed takes them along, as on adapters. fi_pingpong then waits for the last
+# message of its peer without end.
 LOSES_THE_LAST = "verbs;ofi_rxm"
 LAST_SIZE = "6m"
 

@@ -12,8 +12,8 @@ namespace {
 
 using Generation = std::atomic<std::uint32_t>;
 
-// The number of forks that lie between the first process and this one, counted where somebody asks:
-// a child inherits `last_generation` and finds the word, of a page that a fork empties, 0.
+// The number of forks between the first process and this one, of those whose processes had a use
+// for it: a child inherits `last_generation` and finds the word, of a page that a fork empties, 0.
 constinit std::atomic<std::uint32_t> last_generation{0};
 constinit std::atomic<Generation*> generation_word{nullptr};
 

@@ -13,7 +13,7 @@ constexpr int kDiffers = 0;
 constexpr int kSame = 1;
 constexpr int kCannotTell = 2;
 
-// What `body` returns in a child, or kCannotTell.
+// Runs `body` in a child and returns its result, or kCannotTell.
 template <class Body>
 int in_child(Body&& body) {
   const pid_t child = ::fork();
