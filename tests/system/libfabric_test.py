@@ -112,10 +112,18 @@ def ping_pong(fabric, endpoint):
     for _ in range(TRIES):
         server, words = start(fabric, endpoint, ["-c", "-S", "all", "-I", "5"])
         sides = fabric.start(words, 1), server
-        if endpoint[1] != LOSES_THE_LAST or not any(waits_for_lost_message(side) for side in sides):
+        waiting = [side for side in sides if endpoint[1] == LOSES_THE_LAST and waits_for_lost_message(side)]
+        if not waiting:
             break
-        for side in sides:
-            side.kill()
+        if len(waiting) == len(sides):
+            raise Failed(f"both sides have done all sizes, and neither ends:\n{harness.tail(server.text())}")
+        for side in sides:  # the one that waits is killed, the other has ended with its work done
+            if side in waiting:
+                side.kill()
+            else:
+                fabric.end(side, SECONDS).require()
+    else:
+        raise Failed(f"{waiting[0].describe()} waits for its peer's last message, the {TRIES}th time in a row")
     both = [fabric.end(side, SECONDS).require().text for side in sides]
     least = 20 if endpoint[0] == "dgram" else 35
     if not least <= len(sizes(both[0])) == len(sizes(both[1])):
