@@ -113,6 +113,8 @@ verbs::QpState current_state(Core& core,
                              const Qp& qp);  // device memory may be ahead of the records
 // Releases the file's hold. Returns true if it was the last one; the QP is then dying and hidden.
 bool drop_holder(Core& core, Qp& qp, HcaFile& file);
+// Runs `then` once no poster works with it any more; its state or number has just turned them away.
+void after_users_left(Core& core, const Qp& qp, Once then);
 void release(Core& core, Qp& qp);
 
 // special_qp.cpp: queue pairs 0 and 1 of a port [IBA1 3.9.2]

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // The operations on the file of an HCA (control_matrix_ops_test.h).
 #include "drivers/test/control_matrix_ops_test.h"
+#include "hca/layout/first_use.h"
 
 namespace ib::drivers::test {
 namespace {
@@ -66,18 +67,6 @@ CreateSrqIn srq_in(W& w) {
 }
 
 // Its queue pairs make completions too, so the completion queue has several producers.
-CreateSrqIn xrc_srq_in(W& w) {
-  CreateSrqIn in = srq_in(w);
-  in.type = verbs::SrqType::Xrc;
-  in.xrcd = make_xrcd(w);
-  in.cq = w.p.cq();
-  return in;
-}
-
-std::uint32_t make_srq(W& w) {
-  return w.p.good(w.p.call<SrqOut>(Code::CreateSrq, srq_in(w)));
-}
-
 // Two completion queues with one producer each: no wait for posters.
 CreateQpIn lone_qp_in(W& w) {
   CreateQpIn in = w.p.qp_in(QpType::Rc, w.p.pd(), w.p.cq());
@@ -85,15 +74,38 @@ CreateQpIn lone_qp_in(W& w) {
   return in;
 }
 
+// Nobody but this one has to be told that there will be others.
+std::uint32_t cq_with_a_producer(W& w) {
+  const CreateQpIn in = lone_qp_in(w);
+  w.p.good(w.p.call<QpOut>(Code::CreateQp, in));
+  return in.send_cq;
+}
+
+CreateSrqIn xrc_srq_in(W& w) {
+  CreateSrqIn in = srq_in(w);
+  in.type = verbs::SrqType::Xrc;
+  in.xrcd = make_xrcd(w);
+  in.cq = cq_with_a_producer(w);
+  return in;
+}
+
+std::uint32_t make_srq(W& w) {
+  return w.p.good(w.p.call<SrqOut>(Code::CreateSrq, srq_in(w)));
+}
+
 Made special_qp(W& w) {
   CreateQpIn in = lone_qp_in(w);
+  in.recv_cq = cq_with_a_producer(w);
   in.type = QpType::Gsi;
   in.port = 1;
   return of_kernel(call_of<QpOut>(in));
 }
 
+// One that has been used.
 std::uint32_t make_qp(W& w, QpType type = QpType::Rc) {
-  return w.p.good(w.p.qp(type, w.p.pd(), w.p.cq()));
+  const std::uint32_t made = w.p.good(w.p.qp(type, w.p.pd(), w.p.cq()));
+  hca::begin_use(*w.core().arena().qp(index_of(made)));
+  return made;
 }
 
 Made modify_qp(std::uint32_t qp, QpState to, std::uint32_t mask) {
@@ -240,7 +252,7 @@ constexpr Op kOperations[] = {
     {Code::CreateQp, "CreateQp", [](W& w) { return call_of<QpOut>(lone_qp_in(w)); }},
     {Code::CreateQp, "CreateQp (GSI)", special_qp},
     {Code::CreateQp, "CreateQp (shared CQ)",
-     [](W& w) { return call_of<QpOut>(w.p.qp_in(QpType::Rc, w.p.pd(), w.p.cq())); }},
+     [](W& w) { return call_of<QpOut>(w.p.qp_in(QpType::Rc, w.p.pd(), cq_with_a_producer(w))); }},
     {Code::OpenQp, "OpenQp", open_qp},
     {Code::ModifyQp, "ModifyQp (Init)",
      [](W& w) { return modify_qp(make_qp(w), QpState::Init, kToInit); }},

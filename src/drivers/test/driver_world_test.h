@@ -22,12 +22,25 @@ namespace ib::drivers::test {
 
 using platform::VirtualExecutor;
 
+class CountingBarriers final : public platform::Barriers {
+ public:
+  bool join() override { return false; }
+  bool joined() const override { return false; }
+  void threads() override { std::atomic_thread_fence(std::memory_order_seq_cst); }
+  void processes() override {
+    ++passed;
+    threads();
+  }
+  int passed = 0;
+};
+
 // Device memory without a file: address space of this process with a length that the drivers trust.
 class FakeHost final : public platform::DeviceMemoryHost {
  public:
   ~FakeHost() override {
     if (base_ != nullptr) ::munmap(base_, space_);
   }
+  platform::Barriers& barriers() override { return every_process; }
   Status create(std::uint64_t size, std::uint64_t space, std::string&) override {
     void* at = ::mmap(nullptr, space, PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -39,7 +52,6 @@ class FakeHost final : public platform::DeviceMemoryHost {
   }
   std::byte* base() override { return base_; }
   std::uint64_t space() override { return space_; }
-  platform::Barriers& barriers() override { return barriers_; }
   std::uint64_t size() override { return size_; }
   Status grow(std::uint64_t size, std::string& reason) override {
     if (refuses) return refusal(reason);
@@ -94,6 +106,7 @@ class FakeHost final : public platform::DeviceMemoryHost {
   }
   static inline int open_handles = 0;
 
+  CountingBarriers every_process;
   bool refuses = false;  // system calls for softibd fail
   std::string last_text;
   std::vector<std::uint64_t> piped;
@@ -106,7 +119,6 @@ class FakeHost final : public platform::DeviceMemoryHost {
     return Status::IoError;
   }
 
-  platform::FullBarriers barriers_;
   std::byte* base_ = nullptr;
   std::uint64_t size_ = 0;
   std::uint64_t space_ = 0;

@@ -2,6 +2,7 @@
 // Changing queue pairs, and waiting for posters before a request completes.
 #include "drivers/diagnostics/status.h"
 #include "drivers/test/driver_bench_test.h"
+#include "hca/layout/first_use.h"
 
 #include <gtest/gtest.h>
 
@@ -23,6 +24,10 @@ struct Pair {
   void connect(std::uint8_t timeout = 14) {
     left.connect(left_made.handle, right_made.out.qpn, kRightLid, timeout);
     right.connect(right_made.handle, left_made.out.qpn, kLeftLid, timeout);
+  }
+  // As their first message does.
+  static void use(Bench& b, const Reply<QpOut>& made) {
+    hca::begin_use(*b.arena().qp(control::index_of(made.handle)));
   }
   static constexpr std::uint16_t kLeftLid = 1;
   static constexpr std::uint16_t kRightLid = 3;
@@ -57,6 +62,37 @@ TEST(ModifyQp, ConnectingStoresWhatPostersNeed) {
   EXPECT_EQ(query.out.attr.state, QpState::Rts);
   EXPECT_EQ(query.out.attr.dest_qpn, pair.right_made.out.qpn);
   EXPECT_EQ(query.out.caps.max_recv_wr, 16u);
+}
+
+// A barrier interrupts other cores.
+TEST(ModifyQp, WhatNobodyHasUsedIsMadeStoppedAndDestroyedWithoutABarrier) {
+  Bench b;
+  Pair pair(b);
+  EXPECT_EQ(b.host.every_process.passed, 0) << "made";
+  pair.connect();
+  poster_moves(b, pair.left.attach.slot);  // with something else
+  const auto epoch = [&] { return b.arena().slot(pair.left.attach.slot)->epoch.load(); };
+  const std::uint64_t before = epoch();
+  pair.left.good(pair.left.modify(pair.left_made.handle, QpState::Error, 0));
+  EXPECT_GT(epoch(), before);
+  pair.left.good(pair.left.modify(pair.left_made.handle, QpState::Reset, 0));
+  pair.left.good(pair.left.call(Code::DestroyQp, IndexIn{pair.left_made.handle, 0}));
+  EXPECT_EQ(b.host.every_process.passed, 0);
+  poster_moves(b, pair.left.attach.slot);
+  Pair::use(b, pair.right_made);
+  pair.right.good(pair.right.modify(pair.right_made.handle, QpState::Error, 0));
+  EXPECT_EQ(b.host.every_process.passed, 1);
+  pair.right.good(pair.right.call(Code::DestroyQp, IndexIn{pair.right_made.handle, 0}));
+  EXPECT_EQ(b.host.every_process.passed, 2);
+}
+
+// Senders to a datagram queue pair do not find it by a connection.
+TEST(ModifyQp, DatagramsAlwaysNeedTheBarrier) {
+  Bench b;
+  Process p(b, 11, "node0");
+  const Reply<QpOut> made = p.qp(QpType::Ud, p.pd(), p.cq());
+  p.good(p.call(Code::DestroyQp, IndexIn{made.handle, 0}));
+  EXPECT_EQ(b.host.every_process.passed, 1);
 }
 
 // Posters cache states of ports and paths of queue pairs until an epoch rises.
@@ -154,6 +190,7 @@ TEST(ModifyQp, ResetAndErrorAreAnsweredWhenPostersHaveLeft) {
   hca::QpEntry& entry = *b.arena().qp(control::index_of(pair.left_made.handle));
   entry.responder.rq_head.store(3);
   entry.owner.rq_tail.store(5);
+  hca::begin_use(entry);
   poster_moves(b, pair.right.attach.slot);
   ModifyQpIn in{pair.left_made.handle, a::kState, {}};
   in.attr.state = QpState::Reset;
@@ -251,8 +288,8 @@ TEST(Quiescence, WhatIsStillBeingMadeCannotBeUsed) {
   const std::uint32_t pd = p.pd();
   const std::uint32_t cq = p.cq();
   CreateQpIn in = p.qp_in(QpType::Rc, pd, cq);
-  const std::uint32_t first =
-      p.good(p.call<QpOut>(Code::CreateQp, p.qp_in(QpType::Rc, pd, p.cq())));
+  in.recv_cq = p.cq();
+  const std::uint32_t first = p.good(p.call<QpOut>(Code::CreateQp, in));
   poster_moves(b, p.attach.slot);
   const auto making = p.begin(Code::CreateQp, in);
   EXPECT_FALSE(making->done);
@@ -269,9 +306,10 @@ TEST(Quiescence, ARequestWhoseProcessEndsMeanwhileIsStillAnswered) {
   Process p(b, 11, "node0");
   Process poster(b, 12, "node0");
   const std::uint32_t cq = p.cq();
-  const std::uint32_t qp = p.good(p.qp(QpType::Rc, p.pd(), p.cq()));
+  const Reply<QpOut> qp = p.qp(QpType::Rc, p.pd(), p.cq());
+  Pair::use(b, qp);
   poster_moves(b, poster.attach.slot);
-  ModifyQpIn in{qp, a::kState, {}};
+  ModifyQpIn in{p.good(qp), a::kState, {}};
   in.attr.state = QpState::Reset;
   const auto modify = p.begin(Code::ModifyQp, in);
   const auto destroy = p.begin(Code::DestroyCq, IndexIn{cq, 0});

@@ -37,7 +37,7 @@ template <class E>
 using SharedEnum = std::atomic<E>;
 
 inline constexpr std::uint64_t kArenaMagic = 0x31626974666f7373ull;
-inline constexpr std::uint32_t kLayoutVersion = 9;
+inline constexpr std::uint32_t kLayoutVersion = 10;
 inline constexpr std::uint32_t kNone = 0xffffffffu;
 inline constexpr std::size_t kLine = 64;
 
@@ -208,7 +208,7 @@ struct QpEntry {
   // (owner).
   struct alignas(kLine) {
     Shared32 rnr_waiter;
-    std::uint32_t reserved = 0;
+    Shared32 has_begun;  // 1: somebody has begun to work with it (poster, owner; first_use.h)
   } waiter;
   // Line 5 (poster): lock of a UD receive queue (shm_lock.h).
   struct alignas(kLine) {

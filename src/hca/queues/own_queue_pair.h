@@ -79,6 +79,10 @@ class OwnQueuePair {
   template <class Owner>
   bool posters_left(Owner& owner);
   template <class Owner>
+  void end_receives(Owner& owner);
+  template <class Owner>
+  void have_sends_flushed(Owner& owner);
+  template <class Owner>
   void flush_receives(Owner& owner);
   void wake_waiter();
   void raise_last_wqe_reached();

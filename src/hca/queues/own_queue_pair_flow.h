@@ -2,6 +2,7 @@
 // The functions of OwnQueuePair that depend on who owns it.
 #pragma once
 
+#include "hca/layout/first_use.h"
 #include "hca/queues/own_queue_pair.h"
 
 #include <mutex>
@@ -41,6 +42,7 @@ Status OwnQueuePair::post(Owner& owner, const SendWqe& wqe, Way way) {
   Status status = Status::Ok;
   {
     const OpScope scope(*plane_, executing_);
+    begin_use(*entry_);
     status = sends_->post(wqe, way);
   }
   if (!waited && sends_->waiting()) owner.requests_wait();
@@ -75,7 +77,14 @@ void OwnQueuePair::modified(Owner& owner, std::uint32_t mask, const verbs::contr
     limits_.change(mask, attr);
     sends_->set_limits(limits_);
   }
-  if (state == verbs::QpState::Error) flush_all(owner);
+  if (state == verbs::QpState::Error) {
+    {
+      const std::lock_guard guard(owner.flush_lock());
+      posters_.reset();  // softibd has waited for them
+      end_receives(owner);
+    }
+    have_sends_flushed(owner);
+  }
   if (state != verbs::QpState::Reset) return;
   {
     const std::lock_guard sends(owner.send_lock());
@@ -94,6 +103,13 @@ template <class Owner>
 void OwnQueuePair::flush(Owner& owner) {
   const std::lock_guard guard(owner.flush_lock());
   if (flushed_ || state() != verbs::QpState::Error || !posters_left(owner)) return;
+  end_receives(owner);
+}
+
+// No poster delivers any more. Under the flush lock.
+template <class Owner>
+void OwnQueuePair::end_receives(Owner& owner) {
+  if (flushed_ || state() != verbs::QpState::Error) return;
   flushed_ = true;
   flush_receives(owner);
   if (srq_ != kNone) raise_last_wqe_reached();
@@ -118,6 +134,11 @@ bool OwnQueuePair::posters_left(Owner& owner) {
 template <class Owner>
 void OwnQueuePair::flush_all(Owner& owner) {
   flush(owner);
+  have_sends_flushed(owner);
+}
+
+template <class Owner>
+void OwnQueuePair::have_sends_flushed(Owner& owner) {
   // Outside of the flush lock: who runs what waits holds a lock of requests_wait() and flushes.
   if (is_waiting()) owner.requests_wait();
 }

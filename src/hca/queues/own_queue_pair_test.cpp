@@ -143,7 +143,8 @@ TEST_F(OwnQueuePairTest, NothingIsEndedWhileSomebodyMayBeDelivering) {
   EXPECT_EQ(receive(11), Status::Ok);
   Shared64& word = bench.memory.arena().slot(1)->threads[0].sequence;
   word.store(1);
-  modified(QpState::Error);
+  set_state(QpState::Error);  // by a poster
+  qp.flush_all(owner);
   EXPECT_EQ(receive(12), Status::Ok);
   qp.flush(owner);
   EXPECT_EQ(flushed(), 0u);
@@ -154,6 +155,16 @@ TEST_F(OwnQueuePairTest, NothingIsEndedWhileSomebodyMayBeDelivering) {
   EXPECT_EQ(flushed(), 11u);
   EXPECT_EQ(flushed(), 12u);
   EXPECT_EQ(owner.later, 2);
+}
+
+TEST_F(OwnQueuePairTest, SoftibdHasWaitedForThoseWhoDeliverBeforeItAnswers) {
+  ASSERT_TRUE(open());
+  EXPECT_EQ(receive(11), Status::Ok);
+  bench.memory.arena().slot(1)->threads[0].sequence.store(1);  // works with something else
+  modified(QpState::Error);
+  EXPECT_EQ(flushed(), 11u);
+  EXPECT_EQ(owner.waited, 0);
+  EXPECT_EQ(owner.later, 0);
 }
 
 TEST_F(OwnQueuePairTest, ResetForgetsEverything) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "hca/requester/peer_cache.h"
 
+#include "hca/layout/first_use.h"
+
 #include <algorithm>
 
 namespace ib::hca {
@@ -41,9 +43,11 @@ Outcome PeerCache::resolve(Cause waits_for) {
   if (const Outcome own = check_port(own_.id.port); !own.is_done()) return own;
   const std::uint32_t dest = own_.connection.dest_qpn;
   QpEntry* entry = arena().qp(qp_index(dest));
-  if (entry == nullptr || dest == 0 || entry->id.qpn.load(std::memory_order_acquire) != dest) {
-    return absent();
-  }
+  const auto is_peer = [&] { return entry->id.qpn.load(std::memory_order_acquire) == dest; };
+  if (entry == nullptr || dest == 0 || !is_peer()) return absent();
+  begin_use(own_);
+  begin_use(*entry);
+  if (!is_peer()) return absent();  // it has gone before it knew of this use
   const Outcome way = check_port(entry->id.port);
   if (way.cause == Cause::HcaAsleep) return way;
   const QpState state = entry->id.state.load(std::memory_order_acquire);

@@ -2,6 +2,7 @@
 // The slow path looks at its peer again for each request; and the order of the stores that
 // softibd's repair after a death relies on (docs/design/0003-notes.md). The fast path has the same
 // checks in requester_fast_test.cpp.
+#include "hca/layout/first_use.h"
 #include "hca/test/poster_bench_test.h"
 
 #include <gtest/gtest.h>
@@ -70,6 +71,17 @@ TEST(SlowPath, TheTwoEndsShareAPartition) {
       EXPECT_EQ(b.last.vendor_err, static_cast<std::uint32_t>(Cause::PkeyMismatch));
     }
   }
+}
+
+// Else softibd would not wait for this request before it stops or destroys one of them.
+TEST(SlowPath, BothEndsKnowOfItsUseBeforeItLooksAtTheirStates) {
+  LongBench b;
+  EXPECT_TRUE(was_never_used(*b.own));
+  EXPECT_TRUE(was_never_used(*b.peer));
+  b.peer->id.state.store(verbs::QpState::Error);
+  EXPECT_EQ(b.run(WrOpcode::RdmaWrite), WcStatus::RetryExcErr);
+  EXPECT_FALSE(was_never_used(*b.own));
+  EXPECT_FALSE(was_never_used(*b.peer)) << "it was in Error, but may have been about to leave it";
 }
 
 TEST(SlowPath, AFlowThatIsBlockedSaysWhy) {
@@ -300,6 +312,8 @@ TEST(StoreOrder, AReceiveOfASharedQueueIsNamedBeforeItIsTaken) {
   std::memcpy(slot + sizeof wqe, &room, sizeof room);
   srq.producer.tail.store(1);
   b.peer->id.srq = 1;
+  begin_use(*b.own);  // by an earlier message
+  begin_use(*b.peer);
   {
     const Trap trap(b.peer, srq.consumer.head);
     EXPECT_EQ(b.post(WrOpcode::Send, 100), Status::Ok);

@@ -107,11 +107,12 @@ void release(Core& core, Cq& cq) {
 }
 
 bool add_producers(Core& core, Cq& cq, std::uint32_t n) {
+  const bool had_none = cq.producers == 0;
   cq.producers += n;
   if (cq.producers <= 1) return false;
   if (!cq.shared) {
     cq.shared = true;
-    cq.shared_settled = false;
+    cq.shared_settled = had_none;  // the new ones find it so
     core.arena().cq(cq.index)->id.shared_producers.store(1, std::memory_order_seq_cst);
   }
   return !cq.shared_settled;

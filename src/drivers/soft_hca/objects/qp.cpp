@@ -3,6 +3,7 @@
 // open them. Changing them is in qp_modify.cpp.
 #include "drivers/soft_hca/handlers.h"
 #include "drivers/soft_hca/objects/path_migration.h"
+#include "hca/layout/first_use.h"
 #include "verbs/limits.h"
 #include "verbs/qp_state.h"
 
@@ -135,15 +136,15 @@ bool take_parts(Core& core, Qp& qp, const Parts& parts) {
   if (qp.pd != nullptr) ++qp.pd->qps;
   if (qp.srq != nullptr) ++qp.srq->qps;
   if (qp.xrcd != nullptr) ++qp.xrcd->qps;
-  if (qp.send_cq != nullptr) {
-    ++qp.send_cq->qps;
-    wait |= add_producers(core, *qp.send_cq, 1);
+  // One sender at a time writes for a connected queue pair with a receive queue of its own.
+  const std::uint32_t senders = has_many_senders(qp) ? 2 : 1;
+  if (qp.send_cq != nullptr) ++qp.send_cq->qps;
+  if (qp.recv_cq != nullptr) ++qp.recv_cq->qps;
+  if (qp.send_cq != nullptr && qp.send_cq == qp.recv_cq) {
+    return add_producers(core, *qp.send_cq, 1 + senders);
   }
-  if (qp.recv_cq != nullptr) {
-    ++qp.recv_cq->qps;
-    // One sender at a time writes for a connected queue pair with a receive queue of its own.
-    wait |= add_producers(core, *qp.recv_cq, has_many_senders(qp) ? 2 : 1);
-  }
+  if (qp.send_cq != nullptr) wait |= add_producers(core, *qp.send_cq, 1);
+  if (qp.recv_cq != nullptr) wait |= add_producers(core, *qp.recv_cq, senders);
   return wait;
 }
 
@@ -292,6 +293,16 @@ bool drop_holder(Core& core, Qp& qp, HcaFile& file) {
   return true;
 }
 
+void after_users_left(Core& core, const Qp& qp, Once then) {
+  const std::uint32_t owner = qp.file->session->slot;
+  const bool is_connected = qp.type == QpType::Rc || qp.type == QpType::Uc;
+  if (!is_connected || !hca::was_never_used(*core.arena().qp(qp.index))) {
+    return core.after_quiescence(owner, std::move(then));
+  }
+  hca::advance_epoch(core.arena(), owner);
+  then();
+}
+
 void destroy_qp(Core& core, HcaFile& file, const control::IndexIn& in, io::IrpRef irp) {
   Qp* qp = find_qp(core, file, in.index);
   if (qp == nullptr) {
@@ -311,11 +322,12 @@ void destroy_qp(Core& core, HcaFile& file, const control::IndexIn& in, io::IrpRe
     return succeed(std::move(irp));
   }
   if (!drop_holder(core, *qp, file)) return succeed(std::move(irp));
-  core.after_quiescence(file.session->slot, [&core, index = qp->index, serial = qp->serial,
-                                             irp = std::move(irp)]() mutable {
-    if (Qp* gone = core.qps.find(index, serial); gone != nullptr) release(core, *gone);
-    succeed(std::move(irp));
-  });
+  after_users_left(core, *qp,
+                   [&core, index = qp->index, serial = qp->serial, irp = std::move(irp)]() mutable {
+                     if (Qp* gone = core.qps.find(index, serial); gone != nullptr)
+                       release(core, *gone);
+                     succeed(std::move(irp));
+                   });
 }
 
 static void count_traffic(Core& core, const Qp& qp) {

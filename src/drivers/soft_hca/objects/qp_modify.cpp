@@ -171,30 +171,31 @@ void stop(Core& core, Qp& qp, QpState from, QpState to, io::IrpRef irp) {
     qp.attr = {};
     qp.attr.port = qp.special_port;
   }
-  core.after_quiescence(qp.file->session->slot, [&core, index = qp.index, serial = qp.serial, from,
-                                                 to, irp = std::move(irp)]() mutable {
-    Qp* stopped = core.qps.find(index, serial);
-    if (stopped == nullptr || stopped->dying) {
-      return fail(core, std::move(irp), Status::Cancelled, "the process ended meanwhile");
-    }
-    stopped->busy = false;
-    if (to == QpState::Reset) {
-      store_path(core, *stopped);
-      hca::QpEntry& words = *core.arena().qp(index);
-      words.responder.rq_head.store(0);
-      words.responder.cq_intent.store(0);
-      words.responder.srq_taken.store(0);
-      words.owner.rq_tail.store(0);
-      words.waiter.rnr_waiter.store(0);
-      words.lock.rq_lock.store(0);
-      words.requester.blocked.store(control::Cause::None);
-      words.geometry.error_cause.store(control::Cause::None);
-      words.geometry.error_detail.store(0);
-      // A poster that broke it in the last moment.
-      words.id.state.store(QpState::Reset, std::memory_order_seq_cst);
-    }
-    succeed_with(std::move(irp), control::ModifyQpOut{from, to}, stopped->handle);
-  });
+  after_users_left(
+      core, qp,
+      [&core, index = qp.index, serial = qp.serial, from, to, irp = std::move(irp)]() mutable {
+        Qp* stopped = core.qps.find(index, serial);
+        if (stopped == nullptr || stopped->dying) {
+          return fail(core, std::move(irp), Status::Cancelled, "the process ended meanwhile");
+        }
+        stopped->busy = false;
+        if (to == QpState::Reset) {
+          store_path(core, *stopped);
+          hca::QpEntry& words = *core.arena().qp(index);
+          words.responder.rq_head.store(0);
+          words.responder.cq_intent.store(0);
+          words.responder.srq_taken.store(0);
+          words.owner.rq_tail.store(0);
+          words.waiter.rnr_waiter.store(0);
+          words.lock.rq_lock.store(0);
+          words.requester.blocked.store(control::Cause::None);
+          words.geometry.error_cause.store(control::Cause::None);
+          words.geometry.error_detail.store(0);
+          // A poster that broke it in the last moment.
+          words.id.state.store(QpState::Reset, std::memory_order_seq_cst);
+        }
+        succeed_with(std::move(irp), control::ModifyQpOut{from, to}, stopped->handle);
+      });
 }
 
 // RTS to SQD: requests execute when they are posted, so the queue is drained at quiescence.
