@@ -2,10 +2,10 @@
 // First use: a connected queue pair that no thread has ever worked with can be stopped and
 // destroyed without a Quiescence, whose barrier interrupts other cores.
 //
-// Whoever works with a queue pair, its owner or the requester at the other end, says so in its
-// entry before it looks at its state, with a full barrier the first time. Who takes it away
-// changes its state first, and then looks whether somebody has said so. One of the two sees what
-// the other has stored.
+// A thread that works with a queue pair, of its owner or of the requester at the other end, says so
+// in its entry before it looks at its state, with a full barrier the first time. softibd changes
+// the state first, and then looks whether somebody has said so. One of the two sees what the other
+// has stored.
 #pragma once
 
 #include "hca/layout/layout.h"
@@ -22,8 +22,8 @@ inline void begin_use(QpEntry& entry) {
   std::atomic_thread_fence(std::memory_order_seq_cst);
 }
 
-// After a change of its number or state that sends all users away. True: nobody works with it, and
-// nobody will.
+// After a change of its number or state that sends all users away. Returns true if nobody works
+// with it, and nobody will.
 inline bool was_never_used(const QpEntry& entry) {
   std::atomic_thread_fence(std::memory_order_seq_cst);
   return entry.waiter.has_begun.load(std::memory_order_relaxed) == 0;

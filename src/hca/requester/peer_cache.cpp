@@ -47,7 +47,7 @@ Outcome PeerCache::resolve(Cause waits_for) {
   if (entry == nullptr || dest == 0 || !is_peer()) return absent();
   begin_use(own_);
   begin_use(*entry);
-  if (!is_peer()) return absent();  // it has gone before it knew of this use
+  if (!is_peer()) return absent();  // it may have gone without a look at that
   const Outcome way = check_port(entry->id.port);
   if (way.cause == Cause::HcaAsleep) return way;
   const QpState state = entry->id.state.load(std::memory_order_acquire);
