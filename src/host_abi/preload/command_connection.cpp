@@ -75,6 +75,15 @@ class Shelf {
     os::MailboxPage* page = nullptr;
   };
 
+  // Returns the number of its process.
+  int process() {
+    const int known = number_.load(std::memory_order_relaxed);
+    if (known != 0) return known;
+    const int number = sys::process_id();
+    number_.store(number, std::memory_order_relaxed);
+    return number;
+  }
+
   Kept take(int process) {
     std::uint64_t word = word_.load(std::memory_order_acquire);
     if (word == 0 || word == claim(process) || !word_.compare_exchange_strong(word, claim(process)))
@@ -102,6 +111,7 @@ class Shelf {
 
   std::atomic<std::uint64_t> word_{0};
   os::MailboxPage* page_ = nullptr;  // the claimer's
+  std::atomic<int> number_{0};       // 0: not looked up yet
 };
 
 // In memory that a child of a fork finds empty: its process may have the same number as its parent,
@@ -132,27 +142,38 @@ std::atomic<unsigned> socket_commands{0};
 
 }  // namespace
 
+int CommandConnection::this_process() {
+  Shelf* const of = shelf();
+  return of != nullptr ? of->process() : sys::process_id();
+}
+
 CommandConnection::CommandConnection(int process) : process_(process) {
   Shelf* const from = shelf();
   const Shelf::Kept kept = from != nullptr ? from->take(process) : Shelf::Kept{};
-  const auto fd = static_cast<int>(kept.word >> (kProcessBits + kInodeBits));
-  if (kept.word != 0 && describe(fd, process) == kept.word) {
-    socket_ = fd;
+  if (kept.word != 0) {
+    socket_ = static_cast<int>(kept.word >> (kProcessBits + kInodeBits));
     was_kept_ = true;
+    is_checked_ = false;
     word_ = kept.word;
     mailbox_ = os::ClientMailbox(kept.page);
-    return;
+    if (kept.page != nullptr || is_still_there()) return;
   }
-  unmap(kept.page);
-  socket_ = remote::connect(why_);
+  renew();
 }
 
 CommandConnection::~CommandConnection() {
   close();
 }
 
+bool CommandConnection::is_still_there() {
+  if (is_checked_) return socket_ >= 0;
+  is_checked_ = true;
+  if (describe(socket_, process_) != word_) socket_ = -1;
+  return socket_ >= 0;
+}
+
 void CommandConnection::close() {
-  if (socket_ >= 0) sys::close(socket_);
+  if (is_still_there()) sys::close(socket_);
   unmap(mailbox_.page());
   socket_ = -1;
   mailbox_ = {};
@@ -188,12 +209,14 @@ void CommandConnection::keep() {
   Shelf* const to = shelf();
   if (to == nullptr || !to->put(process_, {word_, mailbox_.page()})) return;
   socket_ = -1;
+  is_checked_ = true;
   mailbox_ = {};
 }
 
 void CommandConnection::renew() {
   close();
   was_kept_ = false;
+  is_checked_ = true;
   socket_ = remote::connect(why_);
 }
 

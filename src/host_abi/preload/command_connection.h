@@ -2,7 +2,8 @@
 // A connection to softibd for one request and its answer. One of a process is kept for the next
 // request, with its mailbox, at a number that programs do not look for; a request that comes while
 // another thread, a signal handler or the parent of a fork has it gets a new one. Its number may be
-// closed or used again behind our back, so it is checked before each use.
+// closed or used again behind our back, so it is checked before it is used; a request and an answer
+// that go through the mailbox do without it.
 #pragma once
 
 #include "host_abi/preload/remote.h"
@@ -14,12 +15,18 @@ namespace ib::host_abi::preload {
 
 class CommandConnection {
  public:
-  explicit CommandConnection(int process);  // the calling one's id
+  // The id of the calling process; that of its parent in a vfork() child, which has its memory.
+  static int this_process();
+
+  explicit CommandConnection(int process);
   CommandConnection(const CommandConnection&) = delete;
   CommandConnection& operator=(const CommandConnection&) = delete;
   ~CommandConnection();  // closes it, unless keep()
 
-  int socket() const { return socket_; }  // -1: there is none
+  // -1: there is none. is_still_there() comes before its use.
+  int socket() const { return socket_; }
+  // Returns false, and forgets it, if the number is another file's by now.
+  bool is_still_there();
   remote::Reply why() const { return why_; }
   bool was_kept() const { return was_kept_; }
   // A mailbox of the connection; it may have none.
@@ -37,6 +44,7 @@ class CommandConnection {
   int process_;
   int socket_ = -1;
   bool was_kept_ = false;
+  bool is_checked_ = true;
   std::uint64_t word_ = 0;  // describes it
   remote::Reply why_ = remote::Reply::Ok;
   os::ClientMailbox mailbox_;

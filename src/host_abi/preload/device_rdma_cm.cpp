@@ -6,11 +6,13 @@
 // when there are events, so it polls as the device would, whichever process or thread looks; when
 // its last descriptor is closed, softibd ends the file. A command goes over another connection
 // (command_connection.h) and is executed there; this library interprets no command and keeps no
-// state. The kernel copies from and to the program's memory, so a wrong pointer gives EFAULT.
+// state. The kernel copies from and to the program's memory, so a wrong pointer gives EFAULT; only
+// what is on the caller's own stack is copied here.
 #include "host_abi/preload/command_connection.h"
 #include "host_abi/preload/device_kinds.h"
 #include "host_abi/preload/fd_table.h"
 #include "host_abi/preload/held_file.h"
+#include "host_abi/preload/own_stack.h"
 #include "host_abi/preload/remote.h"
 #include "host_abi/preload/system_calls.h"
 #include "linux/client/brief_receive.h"
@@ -113,10 +115,13 @@ struct Extra {
 
 // One command of the program, and its process.
 struct Command {
+  explicit Command(OwnStack of_caller) : stack(of_caller) {}
+
   const void* data = nullptr;
   std::size_t size = 0;
   std::uint32_t file = 0;
   int process = 0;
+  OwnStack stack;  // of the thread that sends it
   // The kernel copies between addresses of this process: a filter of system calls may forbid it.
   bool may_copy = false;
   bool is_copied = false;  // `copy` has all that softibd looks at
@@ -135,8 +140,23 @@ iovec part(const void* data, std::size_t size) {
   return {const_cast<void*>(data), size};  // sendmsg() only reads
 }
 
-ssize_t copy_from(int process, void* to, const void* from, std::size_t size) {
-  return sys::read_own_memory(process, {to, size}, part(from, size));
+// Returns the number of bytes up to where the program has no memory, or -1.
+ssize_t copy_from(const Command& command, void* to, const void* from, std::size_t size) {
+  if (!command.stack.has(from, size)) {
+    return sys::read_own_memory(command.process, {to, size}, part(from, size));
+  }
+  std::memcpy(to, from, size);
+  return static_cast<ssize_t>(size);
+}
+
+// Returns false if the program has no such memory.
+bool copy_to(const Command& command, void* to, const void* from, std::size_t size) {
+  if (!command.stack.has(to, size)) {
+    return sys::write_own_memory(command.process, {to, size}, part(from, size)) ==
+           static_cast<ssize_t>(size);
+  }
+  std::memcpy(to, from, size);
+  return true;
 }
 
 int send_command(int socket, const Command& command, const Extra& extra) {
@@ -225,10 +245,7 @@ int take_answer(const Command& command, Answer& answer, ssize_t got) {
   const std::size_t size = answer.out.size;
   if (size > answer.out.bytes.size() || got < static_cast<ssize_t>(kHead + size)) return EIO;
   if (size == 0) return 0;
-  const iovec from{answer.out.bytes.data(), size};
-  const iovec to{place_of(answer.out), size};
-  const ssize_t copied = sys::write_own_memory(command.process, to, from);
-  return copied == static_cast<ssize_t>(size) ? 0 : EFAULT;
+  return copy_to(command, place_of(answer.out), answer.out.bytes.data(), size) ? 0 : EFAULT;
 }
 
 // In one call, where the kernel may copy the data to the program afterwards.
@@ -254,7 +271,7 @@ bool write_request(os::ClientMailbox& mailbox, const Command& command, const Ext
   if (!command.is_copied) return false;
   std::memcpy(request.in.bytes.data(), command.copy.data(), std::min(command.size, kRdmaCmBytes));
   const std::size_t option = std::min<std::size_t>(extra.option_size, kRdmaCmBytes);
-  if (option != 0 && copy_from(command.process, request.in.option.data(), extra.option, option) !=
+  if (option != 0 && copy_from(command, request.in.option.data(), extra.option, option) !=
                          static_cast<ssize_t>(option)) {
     return false;
   }
@@ -269,16 +286,24 @@ std::optional<int> exchange_in_mailbox(CommandConnection& connection, const Comm
   os::ClientMailbox& mailbox = connection.mailbox();
   if (!command.may_copy || !mailbox.takes(kRequestBytes)) return std::nullopt;
   if (!write_request(mailbox, command, extra)) return std::nullopt;
+  if (!mailbox.is_watched() && !connection.is_still_there()) {
+    connection.renew();
+    return std::nullopt;
+  }
   const char bell = 0;
   if (mailbox.post(kRequestBytes) &&
-      sys::send(connection.socket(), &bell, os::kBellBytes) != os::kBellBytes) {
+      (!connection.is_still_there() ||
+       sys::send(connection.socket(), &bell, os::kBellBytes) != os::kBellBytes)) {
     connection.renew();
     return std::nullopt;
   }
   platform::BriefPolling polling = command_polling.load(std::memory_order_relaxed);
   iovec all{&answer, sizeof answer};
-  const auto waited = mailbox.wait(
-      polling, [&](int more) { return receive_parts(connection.socket(), &all, 1, more); });
+  const auto waited = mailbox.wait(polling, [&](int more) {
+    if (connection.is_still_there()) return receive_parts(connection.socket(), &all, 1, more);
+    errno = EBADF;  // whether it was carried out is not known
+    return ssize_t{-1};
+  });
   command_polling.store(polling, std::memory_order_relaxed);
   // Also if softibd had carried it out before it ended: the file has ended with it.
   if (!waited.in_mailbox && (waited.got == 0 || (waited.got < 0 && errno == ECONNRESET))) {
@@ -302,6 +327,7 @@ int exchange(const Command& command, const Extra& extra, Answer& answer) {
     if (*done == 0) connection.keep();
     return *done;
   }
+  if (!connection.is_still_there()) connection.renew();
   if (connection.socket() < 0) return none();
   int error = send_command(connection.socket(), command, extra);
   if (error == EIO && connection.was_kept()) {  // it is dead: the request was not sent
@@ -326,14 +352,57 @@ void take_notice(HeldFile& held, int fd, std::uint32_t file) {
   static_cast<void>(receive_parts(held.fd(), parts, 1, MSG_DONTWAIT));
 }
 
-// Waits for an event as the descriptor says: EAGAIN, EINTR, or 0. Calls libc's recv(), since a
-// thread that waits here may be cancelled.
-int wait_for_event(HeldFile& held) {
+// Whether threads poll for events before they sleep.
+std::atomic<platform::BriefPolling> event_polling;
+
+ssize_t peek(int socket, int flags) {
+  char byte;
+  iovec one{&byte, sizeof byte};
+  return receive_parts(socket, &one, 1, MSG_PEEK | flags);
+}
+
+// Looks for an event while the other side of a connection is about to answer: waking up takes
+// longer than most of its steps. Yields the core to it.
+ssize_t poll_for_event(int socket) {
+  const Instant end = os::monotonic_now() + platform::BriefPolling::kYieldingBudget;
+  ssize_t got = -1;
+  do {
+    os::relax_thread(platform::ClientHost::kYieldRound);
+    got = peek(socket, MSG_DONTWAIT);
+  } while (got < 0 && errno == EAGAIN && os::monotonic_now() < end);
+  return got;
+}
+
+// Calls libc's recv(), since a thread that sleeps here may be cancelled.
+ssize_t sleep_for_event(HeldFile& held) {
   char byte;
   ssize_t got = -1;
   pthread_cleanup_push(&HeldFile::release, &held);
   got = ::recv(held.fd(), &byte, sizeof byte, MSG_PEEK);
   pthread_cleanup_pop(0);
+  return got;
+}
+
+// Waits for an event as the descriptor says: EAGAIN, EINTR, or 0.
+int wait_for_event(HeldFile& held) {
+  ssize_t got = peek(held.fd(), MSG_DONTWAIT);
+  const bool sleeps =
+      got < 0 && errno == EAGAIN && (sys::fcntl(held.fd(), F_GETFL, 0) & O_NONBLOCK) == 0;
+  if (sleeps) {
+    platform::BriefPolling polling = event_polling.load(std::memory_order_relaxed);
+    const bool polls = polling.should_poll();
+    if (polls) got = poll_for_event(held.fd());
+    const bool hit = polls && (got >= 0 || errno != EAGAIN);
+    if (polls) hit ? polling.hit() : polling.missed();
+    if (!hit) {
+      const Instant start = os::monotonic_now();
+      got = sleep_for_event(held);
+      const int error = errno;
+      polling.slept(os::monotonic_now() - start);
+      errno = error;
+    }
+    event_polling.store(polling, std::memory_order_relaxed);
+  }
   if (got > 0) return 0;
   return got == 0 ? EIO : errno == ECONNRESET ? EIO : errno;
 }
@@ -345,7 +414,7 @@ std::uint32_t code_of(Command& command) {
   if (command.size < sizeof code) return 0;
   const std::size_t all = std::min(command.size, kRdmaCmBytes);
   // Fails or ends early, and raises no signal, if the program has no such memory.
-  const ssize_t got = copy_from(command.process, command.copy.data(), command.data, all);
+  const ssize_t got = copy_from(command, command.copy.data(), command.data, all);
   command.may_copy = got >= static_cast<ssize_t>(sizeof code);
   command.is_copied = got == static_cast<ssize_t>(all);
   if (command.may_copy) std::memcpy(&code, command.copy.data(), sizeof code);
@@ -395,11 +464,11 @@ ssize_t execute(const Command& command, int fd, HeldFile& held) {
 
 ssize_t write_command(int fd, const void* data, std::size_t size) {
   constexpr std::uint32_t kGetEvent = 12;
-  Command command;
+  Command command(OwnStack(__builtin_frame_address(0)));
   command.data = data;
   command.size = size;
   command.file = fds::find(fd).number;
-  command.process = sys::process_id();
+  command.process = CommandConnection::this_process();
   HeldFile held;
   // GET_EVENT waits before anything else, and looks for events once one is there.
   const bool waits = code_of(command) == kGetEvent;

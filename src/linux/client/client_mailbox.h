@@ -27,6 +27,8 @@ class ClientMailbox {
     return page_ != nullptr && size <= MailboxPage::kRequestBytes && has_answer();
   }
   std::byte* request() { return page_->request; }
+  // Returns false if softibd needs a bell; true: it will hardly need one.
+  bool is_watched() const { return page_->watched.load(std::memory_order_relaxed) != 0; }
   // Sends the request that has been written. Returns true if softibd needs a bell.
   bool post(std::size_t size) {
     page_->request_length.store(static_cast<std::uint32_t>(size), std::memory_order_relaxed);

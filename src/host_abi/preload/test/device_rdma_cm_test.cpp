@@ -3,6 +3,7 @@
 // while other threads close it, use its number again, fork, or cancel the caller.
 #include "host_abi/preload/device_kinds.h"
 #include "host_abi/preload/fd_table.h"
+#include "host_abi/preload/own_stack.h"
 #include "host_abi/preload/remote.h"
 #include "host_abi/preload/system_calls.h"
 #include "linux/mailbox.h"
@@ -27,6 +28,7 @@
 #include <filesystem>
 #include <functional>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <thread>
@@ -389,6 +391,40 @@ TEST_F(PreloadRdmaCm, AWrongPointerIsAnErrorThroughAMailboxToo) {
   EXPECT_EQ(errno, EFAULT);
   EXPECT_TRUE(ask(fd_, 30));
   ::munmap(none, 8192);
+  close_device();
+  EXPECT_TRUE(softibd_.device_has_ended());
+}
+
+// A stack may be the last thing that its process has mapped.
+TEST(PreloadOwnStack, EndsWithThePageOfTheFrame) {
+  alignas(4096) char page[8192];
+  const OwnStack stack(page + 4000);
+  EXPECT_TRUE(stack.has(page + 4000, 96));
+  EXPECT_TRUE(stack.has(page + 4095, 1));
+  EXPECT_FALSE(stack.has(page + 4000, 97));
+  EXPECT_FALSE(stack.has(page + 4096, 1));
+  EXPECT_FALSE(stack.has(page + 3999, 1)) << "below it";
+  EXPECT_FALSE(stack.has(page + 4000, SIZE_MAX)) << "the sum overflows";
+  EXPECT_FALSE(stack.has(nullptr, 1));
+}
+
+// The kernel copies these.
+TEST_F(PreloadRdmaCm, CommandsMayLieAnywhere) {
+  softibd_.answer_with(repeat);
+  struct Parts {
+    std::uint32_t code = 3;
+    std::uint16_t in = 8;
+    std::uint16_t out = 4;
+    std::uint32_t* response = nullptr;
+    std::uint32_t value = 0;
+    std::uint32_t answer = 0;
+  };
+  const auto parts = std::make_unique<Parts>();
+  parts->response = &parts->answer;
+  for (parts->value = 1; parts->value < 30; ++parts->value) {
+    ASSERT_EQ(kRdmaCm.write(fd_, parts.get(), 24), 24);
+    ASSERT_EQ(parts->answer, parts->value);
+  }
   close_device();
   EXPECT_TRUE(softibd_.device_has_ended());
 }
