@@ -7,6 +7,7 @@
 #include "softibd/daemon_request.h"
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 namespace ib::softib {
@@ -64,7 +65,7 @@ Result<std::uint32_t> DaemonRdmaCm::open(const verbs::control::OpenRdmaCmIn& in,
                         std::move(on_events)});
 }
 
-RdmaCmOut DaemonRdmaCm::command(const RdmaCmIn& in) {
+std::size_t DaemonRdmaCm::command(const RdmaCmIn& in, std::span<std::byte> output) {
   Service::Request request;
   request.file = in.file;
   request.from_file = in.from_file;
@@ -72,6 +73,7 @@ RdmaCmOut DaemonRdmaCm::command(const RdmaCmIn& in) {
   request.bytes = std::span(in.bytes).first(std::min<std::uint64_t>(in.size, in.bytes.size()));
   request.option =
       std::span(in.option).first(std::min<std::size_t>(in.option_size, in.option.size()));
+  request.takes_ahead = (in.flags & verbs::control::rdma_cm_in_flag::kTakesAhead) != 0;
   const Service::Answer answer = service_.command(request);
   RdmaCmOut out;
   out.result = -static_cast<std::int32_t>(answer.error);
@@ -84,7 +86,13 @@ RdmaCmOut DaemonRdmaCm::command(const RdmaCmIn& in) {
   out.need = static_cast<RdmaCmNeed>(answer.need);
   out.need_address = answer.need_address;
   out.need_size = answer.need_size;
-  return out;
+  out.ahead_size = static_cast<std::uint32_t>(answer.ahead.size());
+  IB_ASSERT(sizeof out + answer.ahead.size() <= output.size());
+  std::memcpy(output.data(), &out, sizeof out);
+  if (!answer.ahead.empty()) {
+    std::memcpy(output.data() + sizeof out, answer.ahead.data(), answer.ahead.size());
+  }
+  return sizeof out + answer.ahead.size();
 }
 
 nlohmann::ordered_json DaemonRdmaCm::list() const {

@@ -32,7 +32,8 @@ class DaemonRdmaCm {
   Result<std::uint32_t> open(const verbs::control::OpenRdmaCmIn& in, std::uint32_t pid,
                              std::function<void()> on_events, std::string& reason);
   void close(std::uint32_t file) { service_.close(file); }
-  verbs::control::RdmaCmOut command(const verbs::control::RdmaCmIn& in);
+  // Writes an RdmaCmOut, and what follows it. Returns the number of bytes.
+  std::size_t command(const verbs::control::RdmaCmIn& in, std::span<std::byte> output);
 
   nlohmann::ordered_json list() const;  // docs/status_json.md
 

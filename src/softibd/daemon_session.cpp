@@ -175,7 +175,8 @@ void DaemonSession::rdma_cm(Request& request) {
   const auto in = request.irp.input<control::RdmaCmIn>();
   if (!in) return fail(request, Status::Malformed, "RdmaCm takes 1048 bytes of input");
   if (host_.rdma_cm() == nullptr) return fail(request, Status::NotSupported, "no rdma_cm here");
-  static_cast<void>(request.irp.set_output(host_.rdma_cm()->command(*in)));
+  static_assert(sizeof(control::RdmaCmOut) + control::kMostRdmaCmAhead <= Request::kOutputBytes);
+  request.irp.out_size = host_.rdma_cm()->command(*in, request.output);
   finish(request);
 }
 

@@ -86,7 +86,7 @@ IB_FIELD(RdmaCmIn, file, 0, 4);
 IB_FIELD(RdmaCmIn, from_file, 4, 4);
 IB_FIELD(RdmaCmIn, size, 8, 8);
 IB_FIELD(RdmaCmIn, option_size, 16, 4);
-IB_FIELD(RdmaCmIn, reserved, 20, 4);
+IB_FIELD(RdmaCmIn, flags, 20, 4);
 IB_FIELD(RdmaCmIn, bytes, 24, 512);
 IB_FIELD(RdmaCmIn, option, 536, 512);
 
@@ -98,8 +98,14 @@ IB_FIELD(RdmaCmOut, size, 16, 4);
 IB_FIELD(RdmaCmOut, need, 20, 4);
 IB_FIELD(RdmaCmOut, need_address, 24, 8);
 IB_FIELD(RdmaCmOut, need_size, 32, 4);
-IB_FIELD(RdmaCmOut, reserved, 36, 4);
+IB_FIELD(RdmaCmOut, ahead_size, 36, 4);
 IB_FIELD(RdmaCmOut, bytes, 40, 344);
+
+IB_SIZE(RdmaCmAhead, 16);
+IB_FIELD(RdmaCmAhead, code, 0, 4);
+IB_FIELD(RdmaCmAhead, id, 4, 4);
+IB_FIELD(RdmaCmAhead, option, 8, 4);
+IB_FIELD(RdmaCmAhead, size, 12, 4);
 
 IB_SIZE(KeepIn, 8);
 IB_FIELD(KeepIn, keep, 0, 4);

@@ -22,12 +22,15 @@ struct OpenRdmaCmIn {
 // The bytes that a program wrote to the device, as they are: a header and a command of
 // rdma/rdma_user_cm.h.
 inline constexpr std::size_t kRdmaCmBytes = 512;
+namespace rdma_cm_in_flag {
+inline constexpr std::uint32_t kTakesAhead = 1;  // GET_EVENT: answers ahead are welcome
+}
 struct RdmaCmIn {
   std::uint32_t file = 0;         // information of OpenRdmaCm
   std::uint32_t from_file = 0;    // MIGRATE_ID: of the old descriptor; 0: not given
   std::uint64_t size = 0;         // of what was written; longer than `bytes`: the rest is missing
   std::uint32_t option_size = 0;  // SET_OPTION: bytes of `option`
-  std::uint32_t reserved = 0;
+  std::uint32_t flags = 0;        // rdma_cm_in_flag
   std::array<std::uint8_t, kRdmaCmBytes> bytes{};
   std::array<std::uint8_t, kRdmaCmBytes> option{};
 };
@@ -51,7 +54,17 @@ struct RdmaCmOut {
   RdmaCmNeed need = RdmaCmNeed::Nothing;
   std::uint64_t need_address = 0;
   std::uint32_t need_size = 0;
-  std::uint32_t reserved = 0;
+  std::uint32_t ahead_size = 0;  // bytes of RdmaCmAhead that follow
   std::array<std::uint8_t, 344> bytes{};
 };
+// The answer to a command that is to be expected after an event: a header, the address for the
+// answer, and 32 bits each for the id and for what is asked of it. `size` bytes follow, and zeros
+// up to the next multiple of 8.
+struct RdmaCmAhead {
+  std::uint32_t code = 0;
+  std::uint32_t id = 0;
+  std::uint32_t option = 0;
+  std::uint32_t size = 0;
+};
+inline constexpr std::size_t kMostRdmaCmAhead = 1536;
 }  // namespace ib::verbs::control

@@ -27,7 +27,7 @@ class ClientMailbox {
     return page_ != nullptr && size <= MailboxPage::kRequestBytes && has_answer();
   }
   std::byte* request() { return page_->request; }
-  // Returns false if softibd needs a bell; true: it will hardly need one.
+  // Returns false if softibd needs a bell, as far as one can tell beforehand.
   bool is_watched() const { return page_->watched.load(std::memory_order_relaxed) != 0; }
   // Sends the request that has been written. Returns true if softibd needs a bell.
   bool post(std::size_t size) {
@@ -63,22 +63,32 @@ class ClientMailbox {
   }
   // Returns false if the other side was faster, and rings.
   bool withdraw() { return page_->client_sleeps.exchange(0, std::memory_order_seq_cst) != 0; }
-  bool poll() const;
+  bool poll(platform::BriefPolling& polling) const;
 
   MailboxPage* page_ = nullptr;
 };
 
-inline bool ClientMailbox::poll() const {
-  constexpr int kLooksPerTime = 32;
-  const Instant end = monotonic_now() + platform::BriefPolling::kYieldingBudget;
+inline bool ClientMailbox::poll(platform::BriefPolling& polling) const {
+  constexpr int kLooksPerTime = 16;
+  Instant now = monotonic_now();
+  const Instant first_yield = now + polling.patience();
+  const Instant end = now + platform::BriefPolling::kYieldingBudget;
+  bool has_yielded = false;
   do {
     for (int look = 0; look < kLooksPerTime; ++look) {
-      if (has_answer()) return true;
+      if (has_answer()) {
+        has_yielded ? polling.yielded() : polling.found_before_yield();
+        return true;
+      }
       relax_thread(0);
     }
+    now = monotonic_now();
+    if (now < first_yield) continue;
     // softibd may wait for this core.
     relax_thread(platform::ClientHost::kYieldRound);
-  } while (monotonic_now() < end);
+    has_yielded = true;
+  } while (now < end);
+  polling.yielded();
   return false;
 }
 
@@ -86,7 +96,7 @@ template <class Receive>
 ClientMailbox::Waited ClientMailbox::wait(platform::BriefPolling& polling, Receive&& receive) {
   bool answered = false;
   if (polling.should_poll()) {
-    answered = poll();
+    answered = poll(polling);
     answered ? polling.hit() : polling.missed();
   }
   const Instant start = monotonic_now();

@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <array>
+#include <deque>
 #include <optional>
 #include <utility>
 
@@ -20,7 +21,7 @@ namespace {
 // The work outlives its timer while it runs, since it may destroy the timer.
 class LoopTimer : public platform::Timer {
  public:
-  LoopTimer(asio::io_context& context, Instant when, platform::Executor::Work work)
+  LoopTimer(EventLoop& loop, Instant when, platform::Executor::Work work)
       : work_(std::make_shared<platform::Executor::Work>(std::move(work))) {
     // Expired as it was destroyed: the owner has gone, so the work is dropped.
     const auto run = [weak = std::weak_ptr(work_)] {
@@ -28,10 +29,10 @@ class LoopTimer : public platform::Timer {
     };
     // Work that is due needs no timer of the kernel's, which is a system call and a wakeup.
     if (when <= monotonic_now()) {
-      asio::post(context, run);
+      loop.post(run);
       return;
     }
-    timer_.emplace(context, asio::steady_timer::time_point(when.time_since_epoch()));
+    timer_.emplace(loop.context(), asio::steady_timer::time_point(when.time_since_epoch()));
     timer_->async_wait([run](const asio::error_code&) { run(); });
   }
 
@@ -55,9 +56,14 @@ struct EventLoop::State {
   std::size_t watched_count = 0;
   std::size_t next_look = 0;
   int hits = 0;  // since the last poll of the kernel
+  // Posted by the loop's thread: goes first, without a look at the kernel's events. Other work that
+  // was posted before it goes through asio, and so does this then.
+  std::deque<Work> ready;
+  std::atomic<int> posted = 0;
 
   void run_all();
-  bool poll_briefly();
+  bool run_ready();
+  bool poll_briefly(platform::BriefPolling& polling);
   bool look_at_watched();
   bool stop_watching();
   void wait_for_signal() {
@@ -70,21 +76,42 @@ struct EventLoop::State {
 };
 
 // Returns true if there was work.
-bool EventLoop::State::poll_briefly() {
-  const Instant end = monotonic_now() + platform::BriefPolling::kYieldingBudget;
+bool EventLoop::State::poll_briefly(platform::BriefPolling& polling) {
+  Instant now = monotonic_now();
+  const Instant first_yield = now + polling.patience();
+  const Instant end = now + platform::BriefPolling::kYieldingBudget;
+  bool has_yielded = false;
   do {
     for (int look = 0; watched_count > 0 && hits < kHitsPerPoll && look < kLooksPerPoll; ++look) {
       if (look_at_watched()) {
         ++hits;
+        has_yielded ? polling.yielded() : polling.found_before_yield();
         return true;
       }
       relax_thread(0);
     }
+    now = monotonic_now();
+    if (now < first_yield && watched_count > 0 && hits < kHitsPerPoll) continue;
     hits = 0;
     if (context.poll_one() > 0) return true;
     relax_thread(platform::ClientHost::kYieldRound);
-  } while (monotonic_now() < end && !context.stopped());
+    has_yielded = true;
+  } while (now < end && !context.stopped());
   return false;
+}
+
+// Returns true if there was work. Work that posts more without end holds up nobody.
+bool EventLoop::State::run_ready() {
+  if (ready.empty()) return false;
+  const Work work = std::move(ready.front());
+  ready.pop_front();
+  work();
+  if (++hits >= kHitsPerPoll) {
+    hits = 0;
+    static_cast<void>(look_at_watched());
+    context.poll_one();
+  }
+  return true;
 }
 
 // In turn, so that none starves. Returns true if there was work.
@@ -110,15 +137,16 @@ bool EventLoop::State::stop_watching() {
 // short sleep, and the next poll for more of it as a miss.
 void EventLoop::State::run_all() {
   platform::BriefPolling polling;
-  for (;;) {
+  while (!context.stopped()) {
+    if (run_ready()) continue;
     if (polling.should_poll()) {
-      if (poll_briefly()) {
+      if (poll_briefly(polling)) {
         polling.hit();
         continue;
       }
       polling.missed();
     }
-    if (!context.stopped() && stop_watching()) continue;
+    if (!context.stopped() && (stop_watching() || !ready.empty())) continue;
     const Instant start = monotonic_now();
     if (context.run_one() == 0) return;
     polling.slept(monotonic_now() - start);
@@ -176,11 +204,20 @@ void EventLoop::unwatch(const Watched& one) {
 }
 
 void EventLoop::post(Work work) {
-  asio::post(state_->context, std::move(work));
+  State& state = *state_;
+  if (runs_here() && state.posted.load(std::memory_order_relaxed) == 0) {
+    state.ready.push_back(std::move(work));
+    return;
+  }
+  state.posted.fetch_add(1, std::memory_order_relaxed);
+  asio::post(state.context, [&state, work = std::move(work)] {
+    state.posted.fetch_sub(1, std::memory_order_relaxed);
+    work();
+  });
 }
 
 std::unique_ptr<platform::Timer> EventLoop::at(Instant when, Work work) {
-  return std::make_unique<LoopTimer>(state_->context, when, std::move(work));
+  return std::make_unique<LoopTimer>(*this, when, std::move(work));
 }
 
 Instant EventLoop::now() {

@@ -48,6 +48,19 @@ TEST(EventLoop, CanRunAgainAfterStop) {
   EXPECT_EQ(runs, 3);
 }
 
+TEST(EventLoop, WorkThatPostsWithoutEndHoldsUpNobody) {
+  EventLoop loop;
+  int rounds = 0;
+  std::function<void()> again = [&] {
+    ++rounds;
+    loop.post(again);
+  };
+  loop.post(again);
+  const auto timer = loop.at(loop.now() + std::chrono::milliseconds(1), [&] { loop.stop(); });
+  loop.run();
+  EXPECT_GT(rounds, 10);
+}
+
 TEST(EventLoop, TimersExpireInTheOrderOfTheirTimesAndNotBefore) {
   EventLoop loop;
   std::string order;

@@ -5,6 +5,7 @@
 #include "drivers/soft_hca/events.h"
 #include "drivers/soft_hca/handlers.h"
 #include "drivers/soft_hca/objects/path_migration.h"
+#include "hca/layout/first_use.h"
 #include "verbs/gid.h"
 #include "verbs/limits.h"
 #include "verbs/qp_state.h"
@@ -232,9 +233,12 @@ bool advance(Core& core, Qp& qp, QpState from, QpState to, const control::QpAttr
   qp.attr.state = to;
   if (to == QpState::Sqd && from == QpState::Rts) drain(core, qp);
   if (to != QpState::Sqd) qp.draining = false;
-  // Its peer may have requests waiting for it.
+  // Its peer may have requests waiting for it, unless it has never posted any.
   if (to == QpState::Rtr && from != to) {
-    if (const Qp* peer = connected_peer(core, qp)) core.memory.kick(peer->file->session->slot);
+    const Qp* peer = connected_peer(core, qp);
+    if (peer != nullptr && !hca::was_never_used(*core.arena().qp(peer->index))) {
+      core.memory.kick(peer->file->session->slot);
+    }
   }
   return true;
 }

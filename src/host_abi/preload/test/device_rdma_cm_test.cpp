@@ -3,7 +3,8 @@
 // while other threads close it, use its number again, fork, or cancel the caller.
 #include "host_abi/preload/device_kinds.h"
 #include "host_abi/preload/fd_table.h"
-#include "host_abi/preload/own_stack.h"
+#include "host_abi/preload/rdma_cm/answers_ahead.h"
+#include "host_abi/preload/rdma_cm/own_stack.h"
 #include "host_abi/preload/remote.h"
 #include "host_abi/preload/system_calls.h"
 #include "linux/mailbox.h"
@@ -23,6 +24,7 @@
 
 #include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -90,6 +92,11 @@ class StandIn {
   }
   // The number of commands that came through mailboxes.
   int in_mailbox() const { return in_mailbox_; }
+  // This follows the next answer in a mailbox.
+  void send_ahead(std::vector<std::uint8_t> bytes) {
+    const std::lock_guard lock(mutex_);
+    ahead_ = std::move(bytes);
+  }
   void tell_of_events() { reply(device_, 0, 0, nullptr, 0); }
   // From now on each command is answered with what this returns, called in the stand-in's thread.
   void answer_with(std::function<RdmaCmOut(const RdmaCmIn&)> on_command) {
@@ -181,11 +188,18 @@ class StandIn {
     os::MailboxPage& page = *mailboxes_.at(connection);
     RdmaCmIn in;
     std::memcpy(&in, page.request + sizeof(RequestHeader), sizeof in);
-    const RdmaCmOut out = answer_to(in);
+    RdmaCmOut out = answer_to(in);
     ++in_mailbox_;
-    const ReplyHeader header{sizeof header + sizeof out, 0, 1, 0};
+    const std::lock_guard lock(mutex_);
+    out.ahead_size = static_cast<std::uint32_t>(ahead_.size());
+    const auto length =
+        static_cast<std::uint32_t>(sizeof(ReplyHeader) + sizeof out + ahead_.size());
+    const ReplyHeader header{length, 0, 1, 0};
     std::memcpy(page.answer, &header, sizeof header);
     std::memcpy(page.answer + sizeof header, &out, sizeof out);
+    if (!ahead_.empty()) {
+      std::memcpy(page.answer + sizeof header + sizeof out, ahead_.data(), ahead_.size());
+    }
     page.answer_length = header.length;
     page.answered = page.asked.load();
     const char bell = 0;
@@ -201,6 +215,7 @@ class StandIn {
   // are not libc's, which ThreadSanitizer does not see.
   std::mutex mutex_;
   std::function<RdmaCmOut(const RdmaCmIn&)> on_command_;
+  std::vector<std::uint8_t> ahead_;
   std::atomic<int> device_ = -1;
   std::atomic<int> in_mailbox_ = 0;
   std::map<int, os::MailboxPage*> mailboxes_;  // by connection
@@ -427,6 +442,114 @@ TEST_F(PreloadRdmaCm, CommandsMayLieAnywhere) {
   }
   close_device();
   EXPECT_TRUE(softibd_.device_has_ended());
+}
+
+// --- answers ahead ---
+
+struct Question {
+  std::uint32_t code = 19;
+  std::uint16_t in = 16;
+  std::uint16_t out = 8;
+  char* response = nullptr;
+  std::uint32_t id = 5;
+  std::uint32_t option = 1;
+};
+
+class PreloadAnswersAhead : public PreloadRdmaCm {
+ protected:
+  // A mailbox carries the commands from here on.
+  PreloadAnswersAhead() {
+    softibd_.answer_with([this](const RdmaCmIn& in) {
+      ++commands;
+      Question question;
+      std::memcpy(&question, in.bytes.data(), sizeof question);
+      if (question.code == 12) return the_event();
+      RdmaCmOut out;
+      out.address = reinterpret_cast<std::uintptr_t>(question.response);
+      out.size = 8;
+      std::memcpy(out.bytes.data(), "asked..", 8);
+      return out;
+    });
+    for (int i = 0; i < 30; ++i) (void)ask({});
+  }
+  ~PreloadAnswersAhead() override {
+    close_device();
+    EXPECT_TRUE(softibd_.device_has_ended());
+  }
+  std::string ask(Question question) {
+    char answer[8] = "none";
+    question.response = answer;
+    EXPECT_EQ(kRdmaCm.write(fd_, &question, sizeof question), ssize_t{sizeof question});
+    return answer;
+  }
+  // Gets an event that brings an answer with it: to the default question, or a damaged one.
+  void get(std::uint32_t size = 8) {
+    const RdmaCmAhead head{19, 5, 1, size};
+    std::vector<std::uint8_t> bytes(sizeof head + 8);
+    std::memcpy(bytes.data(), &head, sizeof head);
+    std::memcpy(bytes.data() + sizeof head, "ahead..", 8);
+    softibd_.send_ahead(bytes);
+    softibd_.tell_of_events();
+    EXPECT_EQ(get_event(), ssize_t{sizeof(GetEvent)});
+    softibd_.send_ahead({});
+    commands = 0;
+  }
+  // Like get(), until a question that follows at once finds the answer: it is good for a moment
+  // only, in which this thread may be off its core.
+  void get_in_time() {
+    for (int tries = 0; tries < 1000; ++tries) {
+      get();
+      if (ask({}) == "ahead..") break;
+    }
+    EXPECT_EQ(commands, 0);
+  }
+
+  std::atomic<int> commands = 0;
+};
+
+TEST_F(PreloadAnswersAhead, NeedNoCommand) {
+  get_in_time();
+}
+
+TEST_F(PreloadAnswersAhead, AreForThatQuestionOnly) {
+  get_in_time();
+  EXPECT_EQ(ask({.id = 6}), "asked..");
+  get_in_time();
+  EXPECT_EQ(ask({.option = 2}), "asked..");
+  get_in_time();
+  EXPECT_EQ(ask({.code = 11}), "asked..");
+  get_in_time();
+  EXPECT_EQ(ask({.out = 4}), "asked..") << "softibd knows what to do with little room";
+}
+
+TEST_F(PreloadAnswersAhead, EndWithTheNextCommand) {
+  get_in_time();
+  EXPECT_EQ(ask({.code = 14}), "asked..");
+  EXPECT_EQ(ask({}), "asked..");
+}
+
+TEST_F(PreloadAnswersAhead, EndAfterAMoment) {
+  get();
+  const auto start = std::chrono::steady_clock::now();
+  while (std::chrono::steady_clock::now() - start <= AnswersAhead::kGoodFor)
+    std::this_thread::yield();
+  EXPECT_EQ(ask({}), "asked..");
+}
+
+TEST_F(PreloadAnswersAhead, AreNotAChilds) {
+  get_in_time();
+  const pid_t child = ::fork();
+  if (child == 0) ::_exit(ask({}) == "asked.." ? 0 : 1);
+  int status = -1;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+}
+
+TEST_F(PreloadAnswersAhead, ThatAreDamagedAreNone) {
+  get(9);
+  EXPECT_EQ(ask({}), "asked..");
+  get(~0u);
+  EXPECT_EQ(ask({}), "asked..");
 }
 
 // Leaves ones where the arguments of the next call go.

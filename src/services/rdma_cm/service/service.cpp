@@ -2,6 +2,8 @@
 // Files, ids, and the queue of events of each file.
 #include "services/rdma_cm/service/service.h"
 
+#include "services/rdma_cm/service/answers_ahead.h"
+
 #include <algorithm>
 #include <utility>
 
@@ -141,9 +143,11 @@ void Service::note_drained(File& file, bool& is_drained) {
   is_drained = true;
 }
 
-Error Service::get_event(File& file, std::size_t room, Answer& answer) {
+Error Service::get_event(File& file, std::size_t room, bool takes_ahead, Answer& answer) {
   if (file.events.empty()) return Error::Again;
   const PendingEvent& event = file.events.front();
+  const Id& about = event.request != nullptr ? *event.request : *event.id;
+  if (takes_ahead) answer.ahead = answers_ahead(fabric_, about, event.out.event);
   const auto* bytes = reinterpret_cast<const std::uint8_t*>(&event.out);
   answer.data.assign(bytes, bytes + std::min(room, sizeof event.out));
   ++event.id->events_reported;

@@ -61,11 +61,13 @@ class Service final : private Connector::Handler {
     std::uint64_t size = 0;                // all of it
     std::span<const std::uint8_t> option;  // SetOption: what the pointer leads to; may be missing
     std::uint32_t from_file = 0;           // MigrateId: the file of the old descriptor; 0: missing
+    bool takes_ahead = false;              // GetEvent: answers_ahead.h
   };
   struct Answer {
     Error error = Error::None;
     std::uint64_t address = 0;  // in the program, for `data`
     std::vector<std::uint8_t> data;
+    std::vector<std::uint8_t> ahead;
     // The request comes again with this.
     enum class Need : std::uint8_t { Nothing, Option, File } need = Need::Nothing;
     std::uint64_t need_address = 0;
@@ -108,7 +110,7 @@ class Service final : private Connector::Handler {
   void queue(Id& id, ucma::Event event, std::uint32_t status);
   void queue(Id& id, PendingEvent event);
   void note_drained(File& file, bool& is_drained);
-  Error get_event(File& file, std::size_t room, Answer& answer);
+  Error get_event(File& file, std::size_t room, bool takes_ahead, Answer& answer);
   Error migrate(File& file, const ucma::MigrateId& in, const Request& request, Answer& answer);
 
   // service_address.cpp

@@ -69,7 +69,7 @@ struct Service::Execution {
   }
   void operator()(const ucma::GetEvent& in) const {
     answer.address = in.response;
-    answer.error = service.get_event(file, command.room, answer);
+    answer.error = service.get_event(file, command.room, request.takes_ahead, answer);
   }
   void operator()(const ucma::SetOption& in) const {
     with(in.id, [&](Id& id) {

@@ -53,7 +53,7 @@ struct Program {
     std::array<std::uint8_t, sizeof header + sizeof body> bytes;
     std::memcpy(bytes.data(), &header, sizeof header);
     std::memcpy(bytes.data() + sizeof header, &body, sizeof body);
-    return world.service.command({file, bytes, bytes.size(), option, from});
+    return world.service.command({file, bytes, bytes.size(), option, from, takes_ahead});
   }
   template <class Out, class Body>
   Out query(Code code, const Body& body) {
@@ -171,6 +171,7 @@ struct Program {
   std::uint32_t file = 0;
   int notices = 0;
   bool is_drained = false;
+  bool takes_ahead = false;
 };
 
 template <class Param>

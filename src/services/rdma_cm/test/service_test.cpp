@@ -2,7 +2,9 @@
 #include "services/rdma_cm/service/service.h"
 
 #include "services/rdma_cm/test/programs_test.h"
+#include "verbs/control_rdma_cm.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -73,6 +75,57 @@ TEST_P(RdmaCm, AConnectionGoesThroughAllItsEvents) {
   EXPECT_EQ(client.destroy(active), 4u);
   EXPECT_EQ(server.destroy(request.id), 2u);
   EXPECT_EQ(server.destroy(listener), 1u);
+}
+
+// Takes the next event with the answers that come with it, and compares those with the answers to
+// the same commands. Returns what was answered, as "code/option" each.
+std::string answered_ahead(Program& program, Event kind) {
+  program.world.executor.advance(std::chrono::milliseconds(1));
+  program.takes_ahead = true;
+  const Service::Answer answer = program.write(Code::GetEvent, ucma::GetEvent{});
+  program.takes_ahead = false;
+  ucma::EventOut event;
+  EXPECT_EQ(answer.data.size(), sizeof event);
+  std::memcpy(&event, answer.data.data(), answer.data.size());
+  EXPECT_EQ(event.event, kind);
+  std::string all;
+  for (std::size_t at = 0; at < answer.ahead.size();) {
+    verbs::control::RdmaCmAhead head;
+    std::memcpy(&head, answer.ahead.data() + at, sizeof head);
+    at += sizeof head;
+    EXPECT_EQ(head.id, event.id);
+    const ucma::InitQpAttr question{0, head.id, head.option};
+    const Service::Answer asked = program.write(static_cast<Code>(head.code), question);
+    EXPECT_EQ(asked.error, Error::None);
+    const auto* from = answer.ahead.data() + at;
+    EXPECT_EQ(asked.data, std::vector<std::uint8_t>(from, from + head.size));
+    at += (head.size + 7) / 8 * 8;
+    all += fmt::format("{}{}/{}", all.empty() ? "" : " ", head.code, head.option);
+  }
+  return all;
+}
+
+TEST_P(RdmaCm, AnswersThatComeWithAnEventAreThoseOfTheCommands) {
+  listen();
+  const std::uint32_t id = client.create(PortSpace::Tcp, 0x22);
+  ASSERT_EQ(client.resolve(id, w.address(0), 7471), Error::None);
+  EXPECT_EQ(answered_ahead(client, Event::AddrResolved), "19/0 19/2 11/1");
+  ASSERT_EQ(client.write(Code::ResolveRoute, ucma::ResolveRoute{id, 0}).error, Error::None);
+  EXPECT_EQ(answered_ahead(client, Event::RouteResolved), "19/1 11/1");
+  ASSERT_EQ(client.connect(id, 0x123), Error::None);
+  EXPECT_EQ(answered_ahead(server, Event::ConnectRequest), "19/0 19/2 19/1 11/1 11/2 11/3");
+  ASSERT_EQ(client.destroy(id), 2u);
+}
+
+TEST_P(RdmaCm, TheAnswerToARequestComesWithTheAttributesOfTheQueuePair) {
+  listen();
+  const std::uint32_t id = route();
+  ASSERT_EQ(client.connect(id, 0x123), Error::None);
+  const ucma::EventOut request = server.expect(Event::ConnectRequest);
+  ASSERT_EQ(server.accept(request.id, 0x456, 0x33), Error::None);
+  EXPECT_EQ(answered_ahead(client, Event::ConnectResponse), "11/1 11/2 11/3");
+  ASSERT_EQ(client.make_ready(id), Error::None);
+  EXPECT_EQ(answered_ahead(server, Event::Established), "");
 }
 
 TEST_P(RdmaCm, AQueryTellsTheAddressesAndTheRoute) {

@@ -8,11 +8,14 @@
 // (command_connection.h) and is executed there; this library interprets no command and keeps no
 // state. The kernel copies from and to the program's memory, so a wrong pointer gives EFAULT; only
 // what is on the caller's own stack is copied here.
-#include "host_abi/preload/command_connection.h"
 #include "host_abi/preload/device_kinds.h"
 #include "host_abi/preload/fd_table.h"
-#include "host_abi/preload/held_file.h"
-#include "host_abi/preload/own_stack.h"
+#include "host_abi/preload/rdma_cm/answers_ahead.h"
+#include "host_abi/preload/rdma_cm/command_connection.h"
+#include "host_abi/preload/rdma_cm/event_wait.h"
+#include "host_abi/preload/rdma_cm/held_file.h"
+#include "host_abi/preload/rdma_cm/own_stack.h"
+#include "host_abi/preload/rdma_cm/process_page.h"
 #include "host_abi/preload/remote.h"
 #include "host_abi/preload/system_calls.h"
 #include "linux/client/brief_receive.h"
@@ -120,6 +123,7 @@ struct Command {
   const void* data = nullptr;
   std::size_t size = 0;
   std::uint32_t file = 0;
+  std::uint32_t turn = 0;  // AnswersAhead
   int process = 0;
   OwnStack stack;  // of the thread that sends it
   // The kernel copies between addresses of this process: a filter of system calls may forbid it.
@@ -220,9 +224,13 @@ ssize_t wait_for_answer(int socket, iovec* parts, std::size_t count, int flags) 
 
 constexpr std::size_t kHead = sizeof(ReplyHeader) + offsetof(RdmaCmOut, bytes);
 
-void* place_of(const RdmaCmOut& out) {
+void* pointer_of(std::uint64_t address) {
   // NOLINTNEXTLINE(performance-no-int-to-ptr): the ABI has pointers as 64-bit integers
-  return reinterpret_cast<void*>(static_cast<std::uintptr_t>(out.address));
+  return reinterpret_cast<void*>(static_cast<std::uintptr_t>(address));
+}
+
+void* place_of(const RdmaCmOut& out) {
+  return pointer_of(out.address);
 }
 
 // Where the data of an answer go is in the answer: it is looked at before it is received.
@@ -268,6 +276,7 @@ bool write_request(os::ClientMailbox& mailbox, const Command& command, const Ext
   request.in.from_file = extra.from_file;
   request.in.size = command.size;
   request.in.option_size = extra.option_size;
+  request.in.flags = rdma_cm_in_flag::kTakesAhead;
   if (!command.is_copied) return false;
   std::memcpy(request.in.bytes.data(), command.copy.data(), std::min(command.size, kRdmaCmBytes));
   const std::size_t option = std::min<std::size_t>(extra.option_size, kRdmaCmBytes);
@@ -314,11 +323,19 @@ std::optional<int> exchange_in_mailbox(CommandConnection& connection, const Comm
   const std::span<const std::byte> bytes = mailbox.answer();
   const std::size_t size = std::min(bytes.size(), sizeof answer);
   std::memcpy(&answer, bytes.data(), size);
+  if (answer.out.ahead_size != 0 && answer.out.ahead_size == bytes.size() - size) {
+    if (AnswersAhead* ahead = of_this_process<AnswersAhead>()) {
+      ahead->keep(command.turn, command.file, bytes.subspan(size));
+    }
+  }
   return take_answer(command, answer, static_cast<ssize_t>(size));
 }
 
 // Returns 0 if softibd has executed the command (or needs more for it), or an error number.
-int exchange(const Command& command, const Extra& extra, Answer& answer) {
+int exchange(Command& command, const Extra& extra, Answer& answer) {
+  if (AnswersAhead* ahead = of_this_process<AnswersAhead>()) {
+    command.turn = ahead->command_follows();
+  }
   CommandConnection connection(command.process);
   const auto none = [&connection] {
     return connection.why() == remote::Reply::NoDescriptor ? EMFILE : EIO;
@@ -352,61 +369,6 @@ void take_notice(HeldFile& held, int fd, std::uint32_t file) {
   static_cast<void>(receive_parts(held.fd(), parts, 1, MSG_DONTWAIT));
 }
 
-// Whether threads poll for events before they sleep.
-std::atomic<platform::BriefPolling> event_polling;
-
-ssize_t peek(int socket, int flags) {
-  char byte;
-  iovec one{&byte, sizeof byte};
-  return receive_parts(socket, &one, 1, MSG_PEEK | flags);
-}
-
-// Looks for an event while the other side of a connection is about to answer: waking up takes
-// longer than most of its steps. Yields the core to it.
-ssize_t poll_for_event(int socket) {
-  const Instant end = os::monotonic_now() + platform::BriefPolling::kYieldingBudget;
-  ssize_t got = -1;
-  do {
-    os::relax_thread(platform::ClientHost::kYieldRound);
-    got = peek(socket, MSG_DONTWAIT);
-  } while (got < 0 && errno == EAGAIN && os::monotonic_now() < end);
-  return got;
-}
-
-// Calls libc's recv(), since a thread that sleeps here may be cancelled.
-ssize_t sleep_for_event(HeldFile& held) {
-  char byte;
-  ssize_t got = -1;
-  pthread_cleanup_push(&HeldFile::release, &held);
-  got = ::recv(held.fd(), &byte, sizeof byte, MSG_PEEK);
-  pthread_cleanup_pop(0);
-  return got;
-}
-
-// Waits for an event as the descriptor says: EAGAIN, EINTR, or 0.
-int wait_for_event(HeldFile& held) {
-  ssize_t got = peek(held.fd(), MSG_DONTWAIT);
-  const bool sleeps =
-      got < 0 && errno == EAGAIN && (sys::fcntl(held.fd(), F_GETFL, 0) & O_NONBLOCK) == 0;
-  if (sleeps) {
-    platform::BriefPolling polling = event_polling.load(std::memory_order_relaxed);
-    const bool polls = polling.should_poll();
-    if (polls) got = poll_for_event(held.fd());
-    const bool hit = polls && (got >= 0 || errno != EAGAIN);
-    if (polls) hit ? polling.hit() : polling.missed();
-    if (!hit) {
-      const Instant start = os::monotonic_now();
-      got = sleep_for_event(held);
-      const int error = errno;
-      polling.slept(os::monotonic_now() - start);
-      errno = error;
-    }
-    event_polling.store(polling, std::memory_order_relaxed);
-  }
-  if (got > 0) return 0;
-  return got == 0 ? EIO : errno == ECONNRESET ? EIO : errno;
-}
-
 // Copies the command. Returns its number, or 0 if it cannot be read: then the kernel finds out why,
 // as it sends the command.
 std::uint32_t code_of(Command& command) {
@@ -424,8 +386,7 @@ std::uint32_t code_of(Command& command) {
 // Fills in what softibd needs. Returns an error number.
 int add(const RdmaCmOut& out, Extra& extra) {
   if (out.need == RdmaCmNeed::Option) {
-    // NOLINTNEXTLINE(performance-no-int-to-ptr)
-    extra.option = reinterpret_cast<const void*>(static_cast<std::uintptr_t>(out.need_address));
+    extra.option = pointer_of(out.need_address);
     extra.option_size = out.need_size;
     return 0;
   }
@@ -437,8 +398,22 @@ int add(const RdmaCmOut& out, Extra& extra) {
   return 0;
 }
 
+// Returns false if the answer did not come with the last event.
+bool is_answered_ahead(const Command& command, int& error) {
+  AnswersAhead* const ahead = of_this_process<AnswersAhead>();
+  if (ahead == nullptr || !command.is_copied || command.size > kRdmaCmBytes) return false;
+  std::array<std::uint8_t, sizeof(RdmaCmOut::bytes)> answer;
+  const std::size_t size =
+      ahead->find(command.file, std::span(command.copy).first(command.size), answer);
+  if (size == 0) return false;
+  std::uint64_t response = 0;
+  std::memcpy(&response, command.copy.data() + sizeof(std::uint64_t), sizeof response);
+  error = copy_to(command, pointer_of(response), answer.data(), size) ? 0 : EFAULT;
+  return true;
+}
+
 // Executes it; GET_EVENT, and only that, is executed again for as long as there is no event.
-ssize_t execute(const Command& command, int fd, HeldFile& held) {
+ssize_t execute(Command& command, int fd, HeldFile& held) {
   Extra extra;
   for (;;) {
     Answer answer{};
@@ -478,6 +453,9 @@ ssize_t write_command(int fd, const void* data, std::size_t size) {
   if (now.device != &kRdmaCm || now.number != command.file) return fail(EBADF);
   if (waits) {
     if (const int error = wait_for_event(held); error != 0) return fail(error);
+  }
+  if (int error = 0; is_answered_ahead(command, error)) {
+    return error == 0 ? static_cast<ssize_t>(size) : fail(error);
   }
   return execute(command, fd, held);
 }

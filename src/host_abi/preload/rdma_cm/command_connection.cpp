@@ -1,18 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-#include "host_abi/preload/command_connection.h"
+#include "host_abi/preload/rdma_cm/command_connection.h"
 
+#include "host_abi/preload/rdma_cm/process_page.h"
 #include "host_abi/preload/system_calls.h"
 
 #include <sys/mman.h>
 
 #include <atomic>
-#include <cstddef>
 #include <cstdint>
-#include <new>
-
-#ifndef MADV_WIPEONFORK
-#define MADV_WIPEONFORK 18
-#endif
 
 namespace ib::host_abi::preload {
 namespace {
@@ -114,26 +109,8 @@ class Shelf {
   std::atomic<int> number_{0};       // 0: not looked up yet
 };
 
-// In memory that a child of a fork finds empty: its process may have the same number as its parent,
-// in another namespace.
-std::atomic<Shelf*> the_shelf{nullptr};
-
-// Returns nullptr if there is no memory for it: then each command makes a connection.
 Shelf* shelf() {
-  constexpr std::size_t kBytes = sizeof(Shelf);  // of a page
-  Shelf* found = the_shelf.load(std::memory_order_acquire);
-  if (found != nullptr) return found;
-  void* const at =
-      sys::mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (at == MAP_FAILED) return nullptr;
-  if (sys::madvise(at, kBytes, MADV_WIPEONFORK) != 0) {
-    sys::munmap(at, kBytes);
-    return nullptr;
-  }
-  auto* const made = new (at) Shelf;
-  if (the_shelf.compare_exchange_strong(found, made, std::memory_order_acq_rel)) return made;
-  sys::munmap(at, kBytes);
-  return found;
+  return of_this_process<Shelf>();
 }
 
 // So many commands without a mailbox are worth one.

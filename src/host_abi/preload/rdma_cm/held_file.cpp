@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-#include "host_abi/preload/held_file.h"
+#include "host_abi/preload/rdma_cm/held_file.h"
 
 #include "host_abi/preload/system_calls.h"
 #include "linux/client/client_fork.h"

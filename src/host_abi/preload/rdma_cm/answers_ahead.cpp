@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+#include "host_abi/preload/rdma_cm/answers_ahead.h"
+
+#include "linux/client/client_relax.h"
+
+#include <cstring>
+
+namespace ib::host_abi::preload {
+namespace {
+
+using verbs::control::RdmaCmAhead;
+
+// The commands that are answered ahead.
+struct Question {
+  std::uint32_t code;
+  std::uint16_t in;
+  std::uint16_t out;
+  std::uint64_t response;
+  std::uint32_t id;
+  std::uint32_t option;
+};
+
+}  // namespace
+
+void AnswersAhead::keep(std::uint32_t turn, std::uint32_t file,
+                        std::span<const std::byte> answers) {
+  if (answers.empty() || answers.size() > bytes_.size() || !try_lock()) return;
+  std::memcpy(bytes_.data(), answers.data(), answers.size());
+  size_ = answers.size();
+  kept_turn_ = turn;
+  file_ = file;
+  until_ = os::monotonic_now() + kGoodFor;
+  unlock();
+}
+
+std::size_t AnswersAhead::find(std::uint32_t file, std::span<const std::uint8_t> command,
+                               std::span<std::uint8_t> to) {
+  Question question;
+  if (command.size() != sizeof question) return 0;
+  std::memcpy(&question, command.data(), sizeof question);
+  const std::size_t after_header = sizeof question - offsetof(Question, response);
+  if (question.in != after_header || !try_lock()) return 0;
+  std::size_t size = 0;
+  if (size_ != 0 && kept_turn_ == turn_.load(std::memory_order_seq_cst) && file_ == file &&
+      os::monotonic_now() < until_) {
+    size = find_kept({question.code, question.id, question.option, 0}, question.out, to);
+  }
+  unlock();
+  return size;
+}
+
+std::size_t AnswersAhead::find_kept(const RdmaCmAhead& wanted, std::size_t room,
+                                    std::span<std::uint8_t> to) const {
+  std::size_t at = 0;
+  RdmaCmAhead each;
+  while (at + sizeof each <= size_) {
+    std::memcpy(&each, bytes_.data() + at, sizeof each);
+    at += sizeof each;
+    if (each.size > size_ - at) return 0;
+    if (each.code == wanted.code && each.id == wanted.id && each.option == wanted.option) {
+      if (each.size > room || each.size > to.size()) return 0;
+      std::memcpy(to.data(), bytes_.data() + at, each.size);
+      return each.size;
+    }
+    at += (std::size_t{each.size} + 7) & ~std::size_t{7};
+  }
+  return 0;
+}
+
+}  // namespace ib::host_abi::preload

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// Answers that came with the last event: to what librdmacm asks about its id next. They spare it
+// the way to softibd, for a moment and until any other command of this process is sent.
+#pragma once
+
+#include "base/time.h"
+#include "verbs/control_rdma_cm.h"
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace ib::host_abi::preload {
+
+// Any thread, also in signal handlers: nobody waits. All zeros: there is none.
+class AnswersAhead {
+ public:
+  static constexpr Duration kGoodFor = std::chrono::milliseconds(1);
+
+  // Before a command is sent. Returns what keep() wants to know of it.
+  std::uint32_t command_follows() { return turn_.fetch_add(1, std::memory_order_seq_cst) + 1; }
+  // The bytes that followed the answer to a command on this file (RdmaCmAhead).
+  void keep(std::uint32_t turn, std::uint32_t file, std::span<const std::byte> answers);
+  // Copies the answer to this command into `to`. Returns its size, or 0 if it is not known, or does
+  // not fit.
+  std::size_t find(std::uint32_t file, std::span<const std::uint8_t> command,
+                   std::span<std::uint8_t> to);
+
+ private:
+  bool try_lock() { return lock_.exchange(1, std::memory_order_acquire) == 0; }
+  void unlock() { lock_.store(0, std::memory_order_release); }
+  std::size_t find_kept(const verbs::control::RdmaCmAhead& wanted, std::size_t room,
+                        std::span<std::uint8_t> to) const;
+
+  std::atomic<std::uint32_t> turn_ = 0;
+  std::atomic<std::uint32_t> lock_ = 0;
+  // Under the lock:
+  std::uint32_t kept_turn_ = 0;
+  std::uint32_t file_ = 0;
+  std::size_t size_ = 0;
+  Instant until_{};
+  std::array<std::byte, verbs::control::kMostRdmaCmAhead> bytes_{};
+};
+
+}  // namespace ib::host_abi::preload

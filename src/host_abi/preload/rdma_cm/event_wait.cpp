@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+#include "host_abi/preload/rdma_cm/event_wait.h"
+
+#include "host_abi/preload/system_calls.h"
+#include "linux/client/client_relax.h"
+#include "platform/brief_polling.h"
+#include "platform/client_host.h"
+
+#include <pthread.h>
+
+#include <atomic>
+#include <cerrno>
+
+namespace ib::host_abi::preload {
+namespace {
+
+// The time that a thread polls for an event before it sleeps, if the last wait was not longer.
+constexpr Duration kEventPolling = platform::BriefPolling::kShortSleep;
+std::atomic<bool> waits_are_short{false};
+
+ssize_t peek(int socket, int flags) {
+  char byte;
+  iovec one{&byte, sizeof byte};
+  msghdr message{};
+  message.msg_iov = &one;
+  message.msg_iovlen = 1;
+  ssize_t got = -1;
+  do {
+    got = sys::receive(socket, &message, MSG_PEEK | flags);
+  } while (got < 0 && errno == EINTR);
+  return got;
+}
+
+// Looks for an event while the other side of a connection is about to answer: waking up takes
+// longer than most of its steps. Yields the core to it.
+ssize_t poll_for_event(int socket, Instant end) {
+  ssize_t got = -1;
+  do {
+    os::relax_thread(platform::ClientHost::kYieldRound);
+    got = peek(socket, MSG_DONTWAIT);
+  } while (got < 0 && errno == EAGAIN && os::monotonic_now() < end);
+  return got;
+}
+
+// Calls libc's recv(), since a thread that sleeps here may be cancelled.
+ssize_t sleep_for_event(HeldFile& held) {
+  char byte;
+  ssize_t got = -1;
+  pthread_cleanup_push(&HeldFile::release, &held);
+  got = ::recv(held.fd(), &byte, sizeof byte, MSG_PEEK);
+  pthread_cleanup_pop(0);
+  return got;
+}
+
+}  // namespace
+
+int wait_for_event(HeldFile& held) {
+  ssize_t got = peek(held.fd(), MSG_DONTWAIT);
+  const bool sleeps =
+      got < 0 && errno == EAGAIN && (sys::fcntl(held.fd(), F_GETFL, 0) & O_NONBLOCK) == 0;
+  if (sleeps) {
+    const Instant start = os::monotonic_now();
+    if (waits_are_short.load(std::memory_order_relaxed)) {
+      got = poll_for_event(held.fd(), start + kEventPolling);
+    }
+    if (got < 0 && errno == EAGAIN) got = sleep_for_event(held);
+    const sys::KeepErrno keep;
+    waits_are_short.store(os::monotonic_now() - start <= kEventPolling, std::memory_order_relaxed);
+  }
+  if (got > 0) return 0;
+  return got == 0 ? EIO : errno == ECONNRESET ? EIO : errno;
+}
+
+}  // namespace ib::host_abi::preload

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// Waiting for an event of /dev/infiniband/rdma_cm, whose descriptor is readable when there is one.
+#pragma once
+
+#include "host_abi/preload/rdma_cm/held_file.h"
+
+namespace ib::host_abi::preload {
+
+// Waits as the descriptor says. Returns 0, or EAGAIN, EINTR, or EIO if softibd has ended. A thread
+// that sleeps here may be cancelled.
+int wait_for_event(HeldFile& held);
+
+}  // namespace ib::host_abi::preload
