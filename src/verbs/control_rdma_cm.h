@@ -58,7 +58,7 @@ struct RdmaCmOut {
   std::array<std::uint8_t, 344> bytes{};
 };
 // The answer to a command that is to be expected after an event: a header, the address for the
-// answer, and 32 bits each for the id and for what is asked of it. `size` bytes follow, and zeros
+// answer, and 32 bits each for the id and for an option or a state. `size` bytes follow, and zeros
 // up to the next multiple of 8.
 struct RdmaCmAhead {
   std::uint32_t code = 0;

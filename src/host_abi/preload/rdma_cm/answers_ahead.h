@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// Answers that came with the last event: to what librdmacm asks about its id next. They spare it
-// the way to softibd, for a moment and until any other command of this process is sent.
+// Answers that came with the last event, to the commands that librdmacm sends next. These need not
+// go to softibd then, for a moment and until any other command of this process is sent.
 #pragma once
 
 #include "base/time.h"
@@ -19,7 +19,7 @@ class AnswersAhead {
  public:
   static constexpr Duration kGoodFor = std::chrono::milliseconds(1);
 
-  // Before a command is sent. Returns what keep() wants to know of it.
+  // Before a command is sent. Returns its number, for keep().
   std::uint32_t command_follows() { return turn_.fetch_add(1, std::memory_order_seq_cst) + 1; }
   // The bytes that followed the answer to a command on this file (RdmaCmAhead).
   void keep(std::uint32_t turn, std::uint32_t file, std::span<const std::byte> answers);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// The answers that librdmacm asks for after an event, so that they can go with it.
+// The answers to the commands that librdmacm sends after an event, so that they can go with it.
 #pragma once
 
 #include "services/rdma_cm/service/ids.h"
