@@ -8,6 +8,8 @@
 // each once, copies a request before it looks at it, and reads back nothing that it wrote.
 #pragma once
 
+#include <sched.h>
+
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -16,6 +18,12 @@ namespace ib::os {
 
 // The whole of a bell; shorter than any header.
 inline constexpr std::size_t kBellBytes = 1;
+
+// The core that this thread is on, counted from 1; 0: not known. Of two sides on one core, the one
+// that waits has to yield it before anything can come.
+inline std::uint32_t core_hint() {
+  return static_cast<std::uint32_t>(::sched_getcpu() + 1);
+}
 
 struct MailboxPage {
   static constexpr std::size_t kBytes = 4096;
@@ -27,10 +35,12 @@ struct MailboxPage {
   std::atomic<std::uint32_t> request_length;
   // 1: the answer needs a bell, which is for the side to ring that finds 1 and sets 0.
   std::atomic<std::uint32_t> client_sleeps;
+  std::atomic<std::uint32_t> client_core;  // where it sent the last request: core_hint()
   // softibd's.
   alignas(64) std::atomic<std::uint32_t> answered;  // the number of the last request with an answer
   std::atomic<std::uint32_t> answer_length;         // 0: that answer comes through the socket
   std::atomic<std::uint32_t> watched;               // 0: a request needs a bell
+  std::atomic<std::uint32_t> server_core;           // where the last answer was written
   alignas(64) std::byte request[kRequestBytes];
   alignas(64) std::byte answer[kAnswerBytes];
 };

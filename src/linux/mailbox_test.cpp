@@ -4,6 +4,7 @@
 
 #include "linux/client/client_channel.h"
 #include "linux/client/client_handle.h"
+#include "linux/client/client_mailbox.h"
 #include "linux/server/event_loop.h"
 #include "linux/server/server_connection.h"
 #include "linux/server/server_message_io.h"
@@ -203,6 +204,27 @@ TEST_F(Mailbox, ARequestNeedsABellUnlessItIsWatched) {
   run();
   EXPECT_EQ(answer(), "again");
   EXPECT_EQ(page_->watched, 0u);  // the loop has slept
+}
+
+// A side that waits on the other's core has to yield it.
+TEST_F(Mailbox, EachSideSaysOnWhichCoreItWas) {
+  open();
+  EXPECT_EQ(page_->server_core, 0u) << "not known";
+  cpu_set_t before;
+  ASSERT_EQ(::sched_getaffinity(0, sizeof before, &before), 0);
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  CPU_SET(static_cast<unsigned>(::sched_getcpu()), &one);
+  ASSERT_EQ(::sched_setaffinity(0, sizeof one, &one), 0);
+  const auto here = static_cast<std::uint32_t>(::sched_getcpu() + 1);
+  put(request(kEcho, 2, "hello"));
+  ring();
+  run();
+  EXPECT_EQ(page_->server_core, here);
+  ClientMailbox client(page_);
+  (void)client.post(sizeof(control::RequestHeader));
+  EXPECT_EQ(page_->client_core, here);
+  EXPECT_EQ(::sched_setaffinity(0, sizeof before, &before), 0);
 }
 
 TEST_F(Mailbox, AClientThatSleepsIsWokenOnce) {

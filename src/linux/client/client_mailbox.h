@@ -32,6 +32,7 @@ class ClientMailbox {
   // Sends the request that has been written. Returns true if softibd needs a bell.
   bool post(std::size_t size) {
     page_->request_length.store(static_cast<std::uint32_t>(size), std::memory_order_relaxed);
+    page_->client_core.store(core_hint(), std::memory_order_relaxed);
     page_->asked.store(page_->asked.load(std::memory_order_relaxed) + 1, std::memory_order_seq_cst);
     return page_->watched.load(std::memory_order_seq_cst) == 0;
   }
@@ -71,11 +72,12 @@ class ClientMailbox {
 inline bool ClientMailbox::poll(platform::BriefPolling& polling) const {
   constexpr int kLooksPerTime = 16;
   Instant now = monotonic_now();
-  const Instant first_yield = now + polling.patience();
+  const bool shares_core = page_->server_core.load(std::memory_order_relaxed) == core_hint();
+  const Instant first_yield = shares_core ? now : now + polling.patience();
   const Instant end = now + platform::BriefPolling::kYieldingBudget;
   bool has_yielded = false;
   do {
-    for (int look = 0; look < kLooksPerTime; ++look) {
+    for (int look = 0; look < (shares_core ? 1 : kLooksPerTime); ++look) {
       if (has_answer()) {
         has_yielded ? polling.yielded() : polling.found_before_yield();
         return true;

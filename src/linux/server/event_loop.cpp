@@ -56,6 +56,7 @@ struct EventLoop::State {
   std::size_t watched_count = 0;
   std::size_t next_look = 0;
   int hits = 0;  // since the last poll of the kernel
+  bool yields_soon = false;
   // Posted by the loop's thread: goes first, without a look at the kernel's events. Other work that
   // was posted before it goes through asio, and so does this then.
   std::deque<Work> ready;
@@ -64,6 +65,7 @@ struct EventLoop::State {
   void run_all();
   bool run_ready();
   bool poll_briefly(platform::BriefPolling& polling);
+  bool yield_and_look();
   bool look_at_watched();
   bool stop_watching();
   void wait_for_signal() {
@@ -77,6 +79,7 @@ struct EventLoop::State {
 
 // Returns true if there was work.
 bool EventLoop::State::poll_briefly(platform::BriefPolling& polling) {
+  if (std::exchange(yields_soon, false) && yield_and_look()) return true;
   Instant now = monotonic_now();
   const Instant first_yield = now + polling.patience();
   const Instant end = now + platform::BriefPolling::kYieldingBudget;
@@ -97,6 +100,20 @@ bool EventLoop::State::poll_briefly(platform::BriefPolling& polling) {
     relax_thread(platform::ClientHost::kYieldRound);
     has_yielded = true;
   } while (now < end && !context.stopped());
+  return false;
+}
+
+// The scheduler may come back from a yield at once, so there are several. Returns true if there was
+// work.
+bool EventLoop::State::yield_and_look() {
+  constexpr int kYields = 4;
+  for (int yield = 0; yield < kYields && hits < kHitsPerPoll; ++yield) {
+    relax_thread(platform::ClientHost::kYieldRound);
+    if (look_at_watched()) {
+      ++hits;
+      return true;
+    }
+  }
   return false;
 }
 
@@ -201,6 +218,10 @@ void EventLoop::unwatch(const Watched& one) {
   const auto it = std::find(state.watched.begin(), end, &one);
   if (it == end) return;
   *it = state.watched[--state.watched_count];
+}
+
+void EventLoop::yield_soon() {
+  state_->yields_soon = true;
 }
 
 void EventLoop::post(Work work) {

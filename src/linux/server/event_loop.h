@@ -50,6 +50,8 @@ class EventLoop : public platform::Executor {
   // Until the loop sleeps the next time; nothing if it watches kMostWatched others.
   void watch(Watched& one);
   void unwatch(const Watched& one);  // before it is destroyed
+  // Nothing more will come from what it watches before this core has been yielded.
+  void yield_soon();
 
   void post(Work work) override;
   std::unique_ptr<platform::Timer> at(Instant when, Work work) override;

@@ -131,7 +131,9 @@ bool ServerConnection::State::look() {
   ServerMessage message;
   message.bytes = mailbox->take(*buffer);
   if (handler != nullptr) handler->on_message(std::move(message));
-  if (!ended) loop.watch(*this);
+  if (ended) return true;
+  loop.watch(*this);
+  if (mailbox->is_on_same_core()) loop.yield_soon();
   return true;
 }
 

@@ -75,6 +75,7 @@ void ServerMailbox::answer_elsewhere() {
 
 void ServerMailbox::finish(std::size_t length) {
   page_->answer_length.store(static_cast<std::uint32_t>(length), std::memory_order_relaxed);
+  page_->server_core.store(core_hint(), std::memory_order_relaxed);
   page_->answered.store(taken_, std::memory_order_seq_cst);
   pending_ = false;
 }
