@@ -66,7 +66,6 @@ CreateSrqIn srq_in(W& w) {
   return in;
 }
 
-// Its queue pairs make completions too, so the completion queue has several producers.
 // Two completion queues with one producer each: no wait for posters.
 CreateQpIn lone_qp_in(W& w) {
   CreateQpIn in = w.p.qp_in(QpType::Rc, w.p.pd(), w.p.cq());
@@ -81,6 +80,7 @@ std::uint32_t cq_with_a_producer(W& w) {
   return in.send_cq;
 }
 
+// Its queue pairs make completions too, so the completion queue has several producers.
 CreateSrqIn xrc_srq_in(W& w) {
   CreateSrqIn in = srq_in(w);
   in.type = verbs::SrqType::Xrc;

@@ -76,6 +76,8 @@ class OwnQueuePair {
   void flush_all(Owner& owner);
 
  private:
+  // Under the flush lock.
+  bool lacks_flush() const { return !flushed_ && state() == verbs::QpState::Error; }
   template <class Owner>
   bool posters_left(Owner& owner);
   template <class Owner>

@@ -81,7 +81,7 @@ void OwnQueuePair::modified(Owner& owner, std::uint32_t mask, const verbs::contr
     {
       const std::lock_guard guard(owner.flush_lock());
       posters_.reset();  // softibd has waited for them
-      end_receives(owner);
+      if (lacks_flush()) end_receives(owner);
     }
     have_sends_flushed(owner);
   }
@@ -102,14 +102,12 @@ void OwnQueuePair::modified(Owner& owner, std::uint32_t mask, const verbs::contr
 template <class Owner>
 void OwnQueuePair::flush(Owner& owner) {
   const std::lock_guard guard(owner.flush_lock());
-  if (flushed_ || state() != verbs::QpState::Error || !posters_left(owner)) return;
-  end_receives(owner);
+  if (lacks_flush() && posters_left(owner)) end_receives(owner);
 }
 
 // No poster delivers any more. Under the flush lock.
 template <class Owner>
 void OwnQueuePair::end_receives(Owner& owner) {
-  if (flushed_ || state() != verbs::QpState::Error) return;
   flushed_ = true;
   flush_receives(owner);
   if (srq_ != kNone) raise_last_wqe_reached();

@@ -128,6 +128,17 @@ inline ssize_t send_message(int fd, const msghdr* message, int flags) {
 inline ssize_t receive(int fd, msghdr* message, int flags) {
   return call(SYS_recvmsg, fd, message, flags);
 }
+// One message, whatever signals come meanwhile.
+inline ssize_t receive_parts(int fd, iovec* parts, std::size_t count, int flags) {
+  msghdr message{};
+  message.msg_iov = parts;
+  message.msg_iovlen = count;
+  ssize_t got = -1;
+  do {
+    got = receive(fd, &message, flags);
+  } while (got < 0 && errno == EINTR);
+  return got;
+}
 inline std::time_t seconds() {
   timespec now{};
   call(SYS_clock_gettime, CLOCK_MONOTONIC, &now);

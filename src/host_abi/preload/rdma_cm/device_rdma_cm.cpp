@@ -57,14 +57,7 @@ ssize_t fail(int error) {
 template <class T>
 bool receive(int socket, T& answer) {
   iovec data{&answer, sizeof answer};
-  msghdr message{};
-  message.msg_iov = &data;
-  message.msg_iovlen = 1;
-  ssize_t got = -1;
-  do {
-    got = sys::receive(socket, &message, 0);
-  } while (got < 0 && errno == EINTR);
-  return got >= static_cast<ssize_t>(sizeof(ReplyHeader));
+  return sys::receive_parts(socket, &data, 1, 0) >= static_cast<ssize_t>(sizeof(ReplyHeader));
 }
 
 // Has softibd make the connection an open device.
@@ -198,17 +191,6 @@ struct Answer {
   RdmaCmOut out;
 };
 
-ssize_t receive_parts(int socket, iovec* parts, std::size_t count, int flags) {
-  msghdr message{};
-  message.msg_iov = parts;
-  message.msg_iovlen = count;
-  ssize_t got = -1;
-  do {
-    got = sys::receive(socket, &message, flags);
-  } while (got < 0 && errno == EINTR);
-  return got;
-}
-
 // Whether commands poll for their answers: threads share the state, and one may overwrite
 // another's.
 std::atomic<platform::BriefPolling> command_polling;
@@ -217,7 +199,7 @@ static_assert(decltype(command_polling)::is_always_lock_free);
 ssize_t wait_for_answer(int socket, iovec* parts, std::size_t count, int flags) {
   platform::BriefPolling polling = command_polling.load(std::memory_order_relaxed);
   const ssize_t got = os::receive_briefly(
-      polling, [&](int more) { return receive_parts(socket, parts, count, flags | more); });
+      polling, [&](int more) { return sys::receive_parts(socket, parts, count, flags | more); });
   command_polling.store(polling, std::memory_order_relaxed);
   return got;
 }
@@ -238,11 +220,11 @@ int receive_twice(int socket, Answer& answer) {
   iovec parts[] = {{&answer, kHead}, {}};
   if (wait_for_answer(socket, parts, 1, MSG_PEEK) != kHead || answer.header.status != 0) return EIO;
   if (answer.out.size == 0) {
-    return receive_parts(socket, parts, 1, 0) == kHead ? 0 : EIO;
+    return sys::receive_parts(socket, parts, 1, 0) == kHead ? 0 : EIO;
   }
   parts[1] = {place_of(answer.out), answer.out.size};
   const ssize_t whole = static_cast<ssize_t>(kHead + answer.out.size);
-  if (receive_parts(socket, parts, 2, 0) == whole) return 0;
+  if (sys::receive_parts(socket, parts, 2, 0) == whole) return 0;
   return errno == EFAULT ? EFAULT : EIO;
 }
 
@@ -309,7 +291,7 @@ std::optional<int> exchange_in_mailbox(CommandConnection& connection, const Comm
   platform::BriefPolling polling = command_polling.load(std::memory_order_relaxed);
   iovec all{&answer, sizeof answer};
   const auto waited = mailbox.wait(polling, [&](int more) {
-    if (connection.is_still_there()) return receive_parts(connection.socket(), &all, 1, more);
+    if (connection.is_still_there()) return sys::receive_parts(connection.socket(), &all, 1, more);
     errno = EBADF;  // whether it was carried out is not known
     return ssize_t{-1};
   });
@@ -366,7 +348,7 @@ void take_notice(HeldFile& held, int fd, std::uint32_t file) {
   }
   char byte;
   iovec parts[] = {{&byte, sizeof byte}};
-  static_cast<void>(receive_parts(held.fd(), parts, 1, MSG_DONTWAIT));
+  static_cast<void>(sys::receive_parts(held.fd(), parts, 1, MSG_DONTWAIT));
 }
 
 // Copies the command. Returns its number, or 0 if it cannot be read: then the kernel finds out why,

@@ -18,17 +18,10 @@ namespace {
 constexpr Duration kEventPolling = platform::BriefPolling::kShortSleep;
 std::atomic<bool> waits_are_short{false};
 
-ssize_t peek(int socket, int flags) {
+ssize_t peek(int socket) {
   char byte;
   iovec one{&byte, sizeof byte};
-  msghdr message{};
-  message.msg_iov = &one;
-  message.msg_iovlen = 1;
-  ssize_t got = -1;
-  do {
-    got = sys::receive(socket, &message, MSG_PEEK | flags);
-  } while (got < 0 && errno == EINTR);
-  return got;
+  return sys::receive_parts(socket, &one, 1, MSG_PEEK | MSG_DONTWAIT);
 }
 
 // Looks for an event while the other side of a connection is about to answer: waking up takes
@@ -37,7 +30,7 @@ ssize_t poll_for_event(int socket, Instant end) {
   ssize_t got = -1;
   do {
     os::relax_thread(platform::ClientHost::kYieldRound);
-    got = peek(socket, MSG_DONTWAIT);
+    got = peek(socket);
   } while (got < 0 && errno == EAGAIN && os::monotonic_now() < end);
   return got;
 }
@@ -55,7 +48,7 @@ ssize_t sleep_for_event(HeldFile& held) {
 }  // namespace
 
 int wait_for_event(HeldFile& held) {
-  ssize_t got = peek(held.fd(), MSG_DONTWAIT);
+  ssize_t got = peek(held.fd());
   const bool sleeps =
       got < 0 && errno == EAGAIN && (sys::fcntl(held.fd(), F_GETFL, 0) & O_NONBLOCK) == 0;
   if (sleeps) {
