@@ -25,10 +25,11 @@ class BriefPolling {
   // Likewise where each look that finds nothing yields the core, so that polling holds up nobody:
   // it outlasts work for others that the other side has to do first.
   static constexpr Duration kYieldingBudget = std::chrono::microseconds(100);
-  // The time to look before each yield. It is longer where that paid off: the other side runs on
-  // another core then, and a third thread may be waiting for this one.
-  static constexpr Duration kLeastPatience = std::chrono::microseconds(1);
-  static constexpr Duration kMostPatience = std::chrono::microseconds(4);
+  // The time to look before the first yield, unless both sides share a core. A third thread may be
+  // waiting for this one, but a change to it and back costs more than most answers take.
+  static constexpr Duration kPatienceOfClient = std::chrono::microseconds(16);
+  // Of softibd there may be no request for long.
+  static constexpr Duration kPatienceOfServer = std::chrono::microseconds(4);
   // A sleep up to this time was short: longer than the budget, since waking is part of it.
   static constexpr Duration kShortSleep = std::chrono::microseconds(200);
   // The most waits that sleep at once after a miss.
@@ -49,13 +50,6 @@ class BriefPolling {
         std::clamp<std::uint32_t>(2u * skipped_, 1u, std::uint32_t{kMostSkipped}));
     to_skip_ = skipped_;
   }
-  Duration patience() const { return kLeastPatience * (1 << patience_); }
-  void found_before_yield() {
-    if (patience() < kMostPatience) ++patience_;
-  }
-  void yielded() {
-    if (patience_ > 0) --patience_;
-  }
   // After each wait that slept.
   void slept(Duration time) { worthwhile_ = time <= kShortSleep; }
 
@@ -65,7 +59,6 @@ class BriefPolling {
       0;  // the number of waits that slept at once after the last miss
   std::uint16_t to_skip_ = 0;
   bool worthwhile_ = false;
-  std::uint8_t patience_ = 0;  // a power of two of the least
 };
 
 }  // namespace ib::platform

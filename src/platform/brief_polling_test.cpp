@@ -81,18 +81,5 @@ TEST(BriefPolling, PollsSeldomWhereItSeldomHits) {
   EXPECT_LT(count, 10000 / 64);
 }
 
-TEST(BriefPolling, LooksLongerBeforeItYieldsWhereThatPaysOff) {
-  BriefPolling polling;
-  EXPECT_EQ(polling.patience(), BriefPolling::kLeastPatience);
-  polling.found_before_yield();
-  EXPECT_EQ(polling.patience(), 2 * BriefPolling::kLeastPatience);
-  for (int i = 0; i < 300; ++i) polling.found_before_yield();
-  EXPECT_EQ(polling.patience(), BriefPolling::kMostPatience);
-  polling.yielded();
-  EXPECT_EQ(polling.patience(), BriefPolling::kMostPatience / 2);
-  for (int i = 0; i < 300; ++i) polling.yielded();
-  EXPECT_EQ(polling.patience(), BriefPolling::kLeastPatience);
-}
-
 }  // namespace
 }  // namespace ib::platform

@@ -95,6 +95,12 @@ std::size_t DaemonRdmaCm::command(const RdmaCmIn& in, std::span<std::byte> outpu
   return sizeof out + answer.ahead.size();
 }
 
+bool DaemonRdmaCm::await_event(std::uint32_t file, std::function<void()> on_event) {
+  return service_.await_event(file, [this, on_event = std::move(on_event)]() mutable {
+    cm_.executor().post(std::move(on_event));
+  });
+}
+
 nlohmann::ordered_json DaemonRdmaCm::list() const {
   std::vector<services::rdma_cm::Listing> all = service_.list();
   drivers_.list(all);

@@ -34,6 +34,10 @@ class DaemonRdmaCm {
   void close(std::uint32_t file) { service_.close(file); }
   // Writes an RdmaCmOut, and what follows it. Returns the number of bytes.
   std::size_t command(const verbs::control::RdmaCmIn& in, std::span<std::byte> output);
+  // Service::await_event(); `on_event` runs later.
+  bool await_event(std::uint32_t file, std::function<void()> on_event);
+  void end_wait(std::uint32_t file) { service_.end_wait(file); }
+  Instant now() { return cm_.executor().now(); }
 
   nlohmann::ordered_json list() const;  // docs/status_json.md
 

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "softibd/daemon_session.h"
 
+#include "platform/brief_polling.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstddef>
 #include <cstring>
 #include <optional>
 #include <utility>
@@ -29,7 +33,24 @@ struct DaemonSession::Request {
   std::list<Request>::iterator self;
 };
 
+// GET_EVENT of a file without events, for a moment.
+struct DaemonSession::Waiting {
+  // The program polls its mailbox for as long before it sleeps; then signals should reach it.
+  static constexpr Duration kMost = platform::BriefPolling::kShortSleep;
+
+  Request& request;
+  std::uint32_t file;
+  Instant until;
+};
+
 namespace {
+
+bool finds_no_event(std::span<const std::byte> output) {
+  std::int32_t result = 0;
+  static_assert(offsetof(control::RdmaCmOut, result) == 0);
+  std::memcpy(&result, output.data(), sizeof result);
+  return result == -EAGAIN;
+}
 
 // The power manager has switched everything off; softibd remains.
 bool is_shutdown(const io::Irp& irp) {
@@ -177,6 +198,39 @@ void DaemonSession::rdma_cm(Request& request) {
   if (host_.rdma_cm() == nullptr) return fail(request, Status::NotSupported, "no rdma_cm here");
   static_assert(sizeof(control::RdmaCmOut) + control::kMostRdmaCmAhead <= Request::kOutputBytes);
   request.irp.out_size = host_.rdma_cm()->command(*in, request.output);
+  const bool may_wait = (in->flags & control::rdma_cm_in_flag::kMayWait) != 0;
+  if (may_wait && finds_no_event(request.output) && await_event(request, in->file)) return;
+  finish(request);
+}
+
+// Returns false if it has to be answered now: while the loop sleeps, nothing would end the wait.
+bool DaemonSession::await_event(Request& request, std::uint32_t file) {
+  if (waiting_ != nullptr || !connection_->is_watched()) return false;
+  DaemonRdmaCm& service = *host_.rdma_cm();
+  waiting_ = std::make_shared<Waiting>(Waiting{request, file, service.now() + Waiting::kMost});
+  const auto on_event = [this, weak = std::weak_ptr(waiting_)] {
+    if (weak.lock() != nullptr) end_wait();
+  };
+  if (!service.await_event(file, on_event)) {
+    waiting_.reset();
+    return false;
+  }
+  connection_->set_waiting(true);
+  return true;
+}
+
+void DaemonSession::on_look(bool last) {
+  if (last || host_.rdma_cm()->now() >= waiting_->until) end_wait();
+}
+
+// Answers what waits: with an event, or that there is none.
+void DaemonSession::end_wait() {
+  const auto waited = std::move(waiting_);
+  Request& request = waited->request;
+  connection_->set_waiting(false);
+  const auto in = request.irp.input<control::RdmaCmIn>();
+  request.irp.out_size = host_.rdma_cm()->command(*in, request.output);
+  host_.rdma_cm()->end_wait(waited->file);
   finish(request);
 }
 
@@ -292,6 +346,10 @@ void DaemonSession::end() {
 }
 
 void DaemonSession::on_closed() {
+  if (const auto waited = std::move(waiting_)) {
+    host_.rdma_cm()->end_wait(waited->file);
+    forget(waited->request);
+  }
   close_rdma_cm();
   if (io::ClientFile* zero = files_.find(0)) host_.disconnect(zero->object());
   files_.end();

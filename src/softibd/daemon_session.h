@@ -76,8 +76,10 @@ class DaemonSession : private os::ServerConnection::Handler, private io::ClientF
 
  private:
   struct Request;
+  struct Waiting;
 
   void on_message(os::ServerMessage message) override;
+  void on_look(bool last) override;
   void on_closed() override;
   void close_file(io::ClientFile& file) override;
   void on_over() override { host_.on_over(*this); }
@@ -95,6 +97,8 @@ class DaemonSession : private os::ServerConnection::Handler, private io::ClientF
   void open_mailbox(Request& request);
   void open_rdma_cm(Request& request);
   void rdma_cm(Request& request);
+  bool await_event(Request& request, std::uint32_t file);
+  void end_wait();
   void close_rdma_cm();
 
   static void on_request_done(io::Irp& irp, void* context);
@@ -111,6 +115,7 @@ class DaemonSession : private os::ServerConnection::Handler, private io::ClientF
   io::ClientFiles files_{*this};
   std::list<Request> requests_;     // under way
   std::uint32_t rdma_cm_file_ = 0;  // 0: this connection is none
+  std::shared_ptr<Waiting> waiting_;
 };
 
 }  // namespace ib::softib

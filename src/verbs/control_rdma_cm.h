@@ -24,7 +24,10 @@ struct OpenRdmaCmIn {
 inline constexpr std::size_t kRdmaCmBytes = 512;
 namespace rdma_cm_in_flag {
 inline constexpr std::uint32_t kTakesAhead = 1;  // GET_EVENT: answers ahead are welcome
-}
+// GET_EVENT, in a mailbox: if there is no event, the answer may come a moment later, with the
+// event.
+inline constexpr std::uint32_t kMayWait = 2;
+}  // namespace rdma_cm_in_flag
 struct RdmaCmIn {
   std::uint32_t file = 0;         // information of OpenRdmaCm
   std::uint32_t from_file = 0;    // MIGRATE_ID: of the old descriptor; 0: not given

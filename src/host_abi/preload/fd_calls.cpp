@@ -132,6 +132,10 @@ ssize_t preload_read_chk(int fd, void* data, std::size_t size, std::size_t room)
 
 ssize_t preload_write(int fd, const void* data, std::size_t size) IB_STANDS_FOR("write");
 ssize_t preload_write(int fd, const void* data, std::size_t size) {
+  const DeviceKind* hint = fds::find(fd).device;
+  ssize_t result = 0;
+  if (hint != nullptr && hint->write_ahead != nullptr && hint->write_ahead(fd, data, size, result))
+    return result;
   const DeviceKind* device = fds::device(fd);
   if (device != nullptr && device->write != nullptr) return device->write(fd, data, size);
   return real_write(fd, data, size);

@@ -55,6 +55,10 @@ class ClientMailbox {
   // recvmsg() of the socket with these flags besides its own.
   template <class Receive>
   Waited wait(platform::BriefPolling& polling, Receive&& receive);
+  // The same for an answer that softibd holds back: it is another program that has something to do
+  // first, so each look yields the core.
+  template <class Receive>
+  Waited wait_long(Duration budget, Receive&& receive);
 
  private:
   // Returns true if it is right to sleep: there is no answer, or its bell is on its way.
@@ -64,45 +68,61 @@ class ClientMailbox {
   }
   // Returns false if the other side was faster, and rings.
   bool withdraw() { return page_->client_sleeps.exchange(0, std::memory_order_seq_cst) != 0; }
-  bool poll(platform::BriefPolling& polling) const;
+  bool shares_core() const {
+    return page_->server_core.load(std::memory_order_relaxed) == core_hint();
+  }
+  bool poll() const;
+  bool poll_yielding(Duration budget) const;
+  template <class Receive>
+  Waited sleep(bool answered, Receive&& receive);
 
   MailboxPage* page_ = nullptr;
 };
 
-inline bool ClientMailbox::poll(platform::BriefPolling& polling) const {
+inline bool ClientMailbox::poll() const {
   constexpr int kLooksPerTime = 16;
-  Instant now = monotonic_now();
-  const bool shares_core = page_->server_core.load(std::memory_order_relaxed) == core_hint();
-  const Instant first_yield = shares_core ? now : now + polling.patience();
-  const Instant end = now + platform::BriefPolling::kYieldingBudget;
-  bool has_yielded = false;
+  if (shares_core()) return poll_yielding(platform::BriefPolling::kYieldingBudget);
+  const Instant first_yield = monotonic_now() + platform::BriefPolling::kPatienceOfClient;
   do {
-    for (int look = 0; look < (shares_core ? 1 : kLooksPerTime); ++look) {
-      if (has_answer()) {
-        has_yielded ? polling.yielded() : polling.found_before_yield();
-        return true;
-      }
+    for (int look = 0; look < kLooksPerTime; ++look) {
+      if (has_answer()) return true;
       relax_thread(0);
     }
-    now = monotonic_now();
-    if (now < first_yield) continue;
-    // softibd may wait for this core.
+  } while (monotonic_now() < first_yield);
+  // softibd may wait for this core.
+  return poll_yielding(platform::BriefPolling::kYieldingBudget);
+}
+
+inline bool ClientMailbox::poll_yielding(Duration budget) const {
+  const Instant end = monotonic_now() + budget;
+  do {
+    if (has_answer()) return true;
     relax_thread(platform::ClientHost::kYieldRound);
-    has_yielded = true;
-  } while (now < end);
-  polling.yielded();
-  return false;
+  } while (monotonic_now() < end);
+  return has_answer();
+}
+
+template <class Receive>
+ClientMailbox::Waited ClientMailbox::wait_long(Duration budget, Receive&& receive) {
+  return sleep(poll_yielding(budget), receive);
 }
 
 template <class Receive>
 ClientMailbox::Waited ClientMailbox::wait(platform::BriefPolling& polling, Receive&& receive) {
   bool answered = false;
   if (polling.should_poll()) {
-    answered = poll(polling);
+    answered = poll();
     answered ? polling.hit() : polling.missed();
   }
   const Instant start = monotonic_now();
   const bool sleeps = !answered;
+  const Waited waited = sleep(answered, receive);
+  if (sleeps) polling.slept(monotonic_now() - start);
+  return waited;
+}
+
+template <class Receive>
+ClientMailbox::Waited ClientMailbox::sleep(bool answered, Receive&& receive) {
   while (!answered && announce_sleep()) {
     const ssize_t got = receive(0);
     if (got < 0 && errno == EINTR) continue;
@@ -112,7 +132,6 @@ ClientMailbox::Waited ClientMailbox::wait(platform::BriefPolling& polling, Recei
     }
     answered = has_answer();
   }
-  if (sleeps) polling.slept(monotonic_now() - start);
   if (!answer().empty()) return {true, 0};
   ssize_t got = 0;
   do {

@@ -64,7 +64,7 @@ struct EventLoop::State {
 
   void run_all();
   bool run_ready();
-  bool poll_briefly(platform::BriefPolling& polling);
+  bool poll_briefly();
   bool yield_and_look();
   bool look_at_watched();
   bool stop_watching();
@@ -78,17 +78,15 @@ struct EventLoop::State {
 };
 
 // Returns true if there was work.
-bool EventLoop::State::poll_briefly(platform::BriefPolling& polling) {
+bool EventLoop::State::poll_briefly() {
   if (std::exchange(yields_soon, false) && yield_and_look()) return true;
   Instant now = monotonic_now();
-  const Instant first_yield = now + polling.patience();
+  const Instant first_yield = now + platform::BriefPolling::kPatienceOfServer;
   const Instant end = now + platform::BriefPolling::kYieldingBudget;
-  bool has_yielded = false;
   do {
     for (int look = 0; watched_count > 0 && hits < kHitsPerPoll && look < kLooksPerPoll; ++look) {
       if (look_at_watched()) {
         ++hits;
-        has_yielded ? polling.yielded() : polling.found_before_yield();
         return true;
       }
       relax_thread(0);
@@ -98,7 +96,6 @@ bool EventLoop::State::poll_briefly(platform::BriefPolling& polling) {
     hits = 0;
     if (context.poll_one() > 0) return true;
     relax_thread(platform::ClientHost::kYieldRound);
-    has_yielded = true;
   } while (now < end && !context.stopped());
   return false;
 }
@@ -157,7 +154,7 @@ void EventLoop::State::run_all() {
   while (!context.stopped()) {
     if (run_ready()) continue;
     if (polling.should_poll()) {
-      if (poll_briefly(polling)) {
+      if (poll_briefly()) {
         polling.hit();
         continue;
       }

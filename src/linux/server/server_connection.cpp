@@ -53,7 +53,7 @@ struct ServerConnection::State final : std::enable_shared_from_this<State>, Even
   }
 
   bool look() override;
-  void set_watched(bool on) override { mailbox->set_watched(on); }
+  void set_watched(bool on) override;
   bool goes_to_mailbox(std::span<const std::byte> message, bool has_handles);
   void enqueue(std::vector<std::byte> bytes, std::array<NativeHandle, 2> handles);
 
@@ -76,6 +76,8 @@ struct ServerConnection::State final : std::enable_shared_from_this<State>, Even
   std::deque<Unsent> unsent;
   std::size_t unsent_bytes = 0;
   std::size_t unsent_with_handles = 0;
+  bool watched = false;  // by the loop
+  bool waiting = false;  // a request of the mailbox waits for an event
   bool paused = false;
   bool reading = false;  // a wait for messages is under way, or we are in read_message()
   bool sending = false;  // a wait for room, or for the peer to read, is under way
@@ -125,14 +127,21 @@ void ServerConnection::State::read_one() {
   if (handler != nullptr) handler->on_message(std::move(message));
 }
 
+void ServerConnection::State::set_watched(bool on) {
+  watched = on;
+  mailbox->set_watched(on);
+  if (!on && waiting && handler != nullptr) handler->on_look(true);
+}
+
 bool ServerConnection::State::look() {
+  if (waiting && handler != nullptr) handler->on_look(false);
   if (!may_read() || !mailbox->has_request()) return false;
   const auto self = shared_from_this();
   ServerMessage message;
   message.bytes = mailbox->take(*buffer);
+  loop.watch(*this);
   if (handler != nullptr) handler->on_message(std::move(message));
   if (ended) return true;
-  loop.watch(*this);
   if (mailbox->is_on_same_core()) loop.yield_soon();
   return true;
 }
@@ -255,6 +264,14 @@ Result<NativeHandle> ServerConnection::open_mailbox(std::string& reason) {
   if (!made) return made.error();
   state_->mailbox = *std::move(made);
   return file;
+}
+
+bool ServerConnection::is_watched() const {
+  return state_->watched;
+}
+
+void ServerConnection::set_waiting(bool on) {
+  state_->waiting = on;
 }
 
 void ServerConnection::send(std::vector<std::byte> bytes, std::array<NativeHandle, 2> handles) {

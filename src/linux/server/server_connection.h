@@ -46,6 +46,9 @@ class ServerConnection {
    public:
     virtual ~Handler() = default;
     virtual void on_message(ServerMessage message) = 0;
+    // While a request of the mailbox waits (set_waiting): the loop looks at the mailbox. `last`: it
+    // is about to sleep, and an answer costs a bell from now on.
+    virtual void on_look(bool last) { static_cast<void>(last); }
     virtual void on_closed() = 0;  // may destroy the connection
   };
   // The buffer for incoming messages, of the largest size; the connections of a loop share it.
@@ -67,6 +70,10 @@ class ServerConnection {
   // Requests come from it, and answers go to it, by themselves from now on. Errors:
   // InvalidState (there is one), InsufficientResources, IoError.
   Result<NativeHandle> open_mailbox(std::string& reason);
+
+  // Whether the loop looks at the mailbox now.
+  bool is_watched() const;
+  void set_waiting(bool on);  // on_look() from now on
 
   // Sends a message, now or as soon as the peer has read others; in order. After close() it does
   // nothing. The answer to a request from the mailbox goes there if it fits and has no handles.

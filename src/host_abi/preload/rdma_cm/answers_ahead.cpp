@@ -19,6 +19,7 @@ struct Question {
   std::uint32_t id;
   std::uint32_t option;
 };
+static_assert(sizeof(Question) == AnswersAhead::kQuestionBytes);
 
 }  // namespace
 

@@ -18,6 +18,7 @@ namespace ib::host_abi::preload {
 class AnswersAhead {
  public:
   static constexpr Duration kGoodFor = std::chrono::milliseconds(1);
+  static constexpr std::size_t kQuestionBytes = 24;  // of the commands that may be answered so
 
   // Before a command is sent. Returns its number, for keep().
   std::uint32_t command_follows() { return turn_.fetch_add(1, std::memory_order_seq_cst) + 1; }

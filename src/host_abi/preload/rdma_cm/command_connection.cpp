@@ -6,6 +6,7 @@
 
 #include <sys/mman.h>
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 
@@ -61,8 +62,9 @@ os::MailboxPage* map(int file) {
   return nullptr;
 }
 
-// The connection that is kept, with its page. A thread or signal handler that finds it claimed does
-// without it.
+// The connections that are kept, with their pages: one for a thread that waits for an event, and
+// others for the commands meanwhile. A thread or signal handler that finds all claimed does without
+// them.
 class Shelf {
  public:
   struct Kept {
@@ -80,33 +82,44 @@ class Shelf {
   }
 
   Kept take(int process) {
-    std::uint64_t word = word_.load(std::memory_order_acquire);
-    if (word == 0 || word == claim(process) || !word_.compare_exchange_strong(word, claim(process)))
-      return {};
-    Kept kept{word, page_};
-    page_ = nullptr;
-    word_.store(0, std::memory_order_release);
-    // After a vfork() it is the parent's, which may use the page.
-    if (process_part(word) != process_part(process)) return {};
-    return kept;
+    for (Place& place : places_) {
+      std::uint64_t word = place.word.load(std::memory_order_acquire);
+      if (word == 0 || word == claim(process) ||
+          !place.word.compare_exchange_strong(word, claim(process))) {
+        continue;
+      }
+      const Kept kept{word, place.page};
+      place.page = nullptr;
+      place.word.store(0, std::memory_order_release);
+      // After a vfork() it is the parent's, which may use the page.
+      if (process_part(word) == process_part(process)) return kept;
+    }
+    return {};
   }
 
-  // Returns false if there is one.
+  // Returns false if there is no room.
   bool put(int process, Kept kept) {
-    std::uint64_t none = 0;
-    if (!word_.compare_exchange_strong(none, claim(process))) return false;
-    page_ = kept.page;
-    word_.store(kept.word, std::memory_order_release);
-    return true;
+    for (Place& place : places_) {
+      std::uint64_t none = 0;
+      if (!place.word.compare_exchange_strong(none, claim(process))) continue;
+      place.page = kept.page;
+      place.word.store(kept.word, std::memory_order_release);
+      return true;
+    }
+    return false;
   }
 
  private:
+  struct Place {
+    std::atomic<std::uint64_t> word{0};
+    os::MailboxPage* page = nullptr;  // the claimer's
+  };
+
   // No word has descriptor 0 and inode 0: those that are kept have high descriptors.
   static std::uint64_t claim(int process) { return process_part(process); }
 
-  std::atomic<std::uint64_t> word_{0};
-  os::MailboxPage* page_ = nullptr;  // the claimer's
-  std::atomic<int> number_{0};       // 0: not looked up yet
+  std::array<Place, 4> places_;
+  std::atomic<int> number_{0};  // 0: not looked up yet
 };
 
 Shelf* shelf() {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// A connection to softibd for one request and its answer. One of a process is kept for the next
-// request, with its mailbox, at a number that programs do not look for; a request that comes while
-// another thread, a signal handler or the parent of a fork has it gets a new one. Its number may be
-// closed or used again behind our back, so it is checked before it is used; a request and an answer
-// that go through the mailbox do without it.
+// A connection to softibd for one request and its answer. A few of a process are kept for the next
+// requests, with their mailboxes, at numbers that programs do not look for; a request that comes
+// while other threads, a signal handler or the parent of a fork have them gets a new one. Its
+// number may be closed or used again behind our back, so it is checked before it is used; a request
+// and an answer that go through the mailbox do without it.
 #pragma once
 
 #include "host_abi/preload/remote.h"

@@ -122,6 +122,7 @@ struct Command {
   // The kernel copies between addresses of this process: a filter of system calls may forbid it.
   bool may_copy = false;
   bool is_copied = false;  // `copy` has all that softibd looks at
+  bool may_wait = false;   // rdma_cm_in_flag::kMayWait
   std::array<std::uint8_t, kRdmaCmBytes> copy;
 };
 
@@ -258,7 +259,8 @@ bool write_request(os::ClientMailbox& mailbox, const Command& command, const Ext
   request.in.from_file = extra.from_file;
   request.in.size = command.size;
   request.in.option_size = extra.option_size;
-  request.in.flags = rdma_cm_in_flag::kTakesAhead;
+  request.in.flags =
+      rdma_cm_in_flag::kTakesAhead | (command.may_wait ? rdma_cm_in_flag::kMayWait : 0);
   if (!command.is_copied) return false;
   std::memcpy(request.in.bytes.data(), command.copy.data(), std::min(command.size, kRdmaCmBytes));
   const std::size_t option = std::min<std::size_t>(extra.option_size, kRdmaCmBytes);
@@ -268,6 +270,16 @@ bool write_request(os::ClientMailbox& mailbox, const Command& command, const Ext
   }
   std::memcpy(mailbox.request(), &request, sizeof request);
   return true;
+}
+
+template <class Receive>
+os::ClientMailbox::Waited wait_in_mailbox(os::ClientMailbox& mailbox, bool for_event,
+                                          Receive&& receive) {
+  if (for_event) return mailbox.wait_long(platform::BriefPolling::kShortSleep, receive);
+  platform::BriefPolling polling = command_polling.load(std::memory_order_relaxed);
+  const auto waited = mailbox.wait(polling, receive);
+  command_polling.store(polling, std::memory_order_relaxed);
+  return waited;
 }
 
 // Returns nothing if the command has to go through the socket, which is another one then if that of
@@ -288,14 +300,13 @@ std::optional<int> exchange_in_mailbox(CommandConnection& connection, const Comm
     connection.renew();
     return std::nullopt;
   }
-  platform::BriefPolling polling = command_polling.load(std::memory_order_relaxed);
   iovec all{&answer, sizeof answer};
-  const auto waited = mailbox.wait(polling, [&](int more) {
+  const auto receive = [&](int more) {
     if (connection.is_still_there()) return sys::receive_parts(connection.socket(), &all, 1, more);
     errno = EBADF;  // whether it was carried out is not known
     return ssize_t{-1};
-  });
-  command_polling.store(polling, std::memory_order_relaxed);
+  };
+  const auto waited = wait_in_mailbox(mailbox, command.may_wait, receive);
   // Also if softibd had carried it out before it ended: the file has ended with it.
   if (!waited.in_mailbox && (waited.got == 0 || (waited.got < 0 && errno == ECONNRESET))) {
     connection.renew();
@@ -406,6 +417,7 @@ ssize_t execute(Command& command, int fd, HeldFile& held) {
       take_notice(none, extra.from_fd, extra.from_file);
     }
     if (error != 0) return fail(error);
+    command.may_wait = false;
     if (answer.out.need != RdmaCmNeed::Nothing) {
       error = add(answer.out, extra);
       if (error != 0) return fail(error);
@@ -433,13 +445,30 @@ ssize_t write_command(int fd, const void* data, std::size_t size) {
   // Another thread may have closed it, or replaced it, before it was held.
   const fds::Entry now = fds::find(fd);
   if (now.device != &kRdmaCm || now.number != command.file) return fail(EBADF);
-  if (waits) {
+  command.may_wait = waits && may_wait_in_softibd(held);
+  if (waits && !command.may_wait) {
     if (const int error = wait_for_event(held); error != 0) return fail(error);
   }
   if (int error = 0; is_answered_ahead(command, error)) {
     return error == 0 ? static_cast<ssize_t>(size) : fail(error);
   }
   return execute(command, fd, held);
+}
+
+// A question that the last event has answered names an id of that file, as no other file's data
+// would a moment after.
+bool write_ahead(int fd, const void* data, std::size_t size, ssize_t& result) {
+  Command command(OwnStack(__builtin_frame_address(0)));
+  if (size != AnswersAhead::kQuestionBytes || !command.stack.has(data, size)) return false;
+  command.data = data;
+  command.size = size;
+  command.file = fds::find(fd).number;
+  command.process = CommandConnection::this_process();
+  static_cast<void>(code_of(command));
+  int error = 0;
+  if (!is_answered_ahead(command, error)) return false;
+  result = error == 0 ? static_cast<ssize_t>(size) : fail(error);
+  return true;
 }
 
 // The kernel's result for a device without read().
@@ -457,6 +486,7 @@ constinit const DeviceKind kRdmaCm{.name = "rdma_cm",
                                    .open = open_file,
                                    .is_object = is_socket,
                                    .read = read_nothing,
-                                   .write = write_command};
+                                   .write = write_command,
+                                   .write_ahead = write_ahead};
 
 }  // namespace ib::host_abi::preload

@@ -45,13 +45,19 @@ ssize_t sleep_for_event(HeldFile& held) {
   return got;
 }
 
+bool blocks(const HeldFile& held) {
+  return (sys::fcntl(held.fd(), F_GETFL, 0) & O_NONBLOCK) == 0;
+}
+
 }  // namespace
+
+bool may_wait_in_softibd(HeldFile& held) {
+  return waits_are_short.load(std::memory_order_relaxed) && blocks(held);
+}
 
 int wait_for_event(HeldFile& held) {
   ssize_t got = peek(held.fd());
-  const bool sleeps =
-      got < 0 && errno == EAGAIN && (sys::fcntl(held.fd(), F_GETFL, 0) & O_NONBLOCK) == 0;
-  if (sleeps) {
+  if (got < 0 && errno == EAGAIN && blocks(held)) {
     const Instant start = os::monotonic_now();
     if (waits_are_short.load(std::memory_order_relaxed)) {
       got = poll_for_event(held.fd(), start + kEventPolling);

@@ -6,6 +6,10 @@
 
 namespace ib::host_abi::preload {
 
+// Whether a wait is to be expected to be as short as the last one, and the descriptor is one that
+// blocks: softibd may hold the answer to GET_EVENT back for so long.
+bool may_wait_in_softibd(HeldFile& held);
+
 // Waits as the descriptor says. Returns 0, or EAGAIN, EINTR, or EIO if softibd has ended. A thread
 // that sleeps here may be cancelled.
 int wait_for_event(HeldFile& held);

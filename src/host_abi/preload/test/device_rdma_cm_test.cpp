@@ -90,6 +90,8 @@ class StandIn {
     const std::lock_guard lock(mutex_);
     for (const auto& [connection, page] : mailboxes_) ::shutdown(connection, SHUT_RDWR);
   }
+  // The number of connections that were ever made, with that of the device.
+  int connections() const { return made_; }
   // The number of commands that came through mailboxes.
   int in_mailbox() const { return in_mailbox_; }
   // This follows the next answer in a mailbox.
@@ -125,7 +127,10 @@ class StandIn {
       std::vector<pollfd> all{{listener_, POLLIN, 0}};
       for (const int each : connections_) all.push_back({each, POLLIN, 0});
       if (::poll(all.data(), all.size(), kLongMs) <= 0) return;
-      if (all[0].revents != 0) connections_.push_back(::accept(listener_, nullptr, nullptr));
+      if (all[0].revents != 0) {
+        connections_.push_back(::accept(listener_, nullptr, nullptr));
+        ++made_;
+      }
       for (std::size_t i = 1; i < all.size(); ++i) {
         if (all[i].revents != 0) read_from(all[i].fd);
       }
@@ -218,6 +223,7 @@ class StandIn {
   std::vector<std::uint8_t> ahead_;
   std::atomic<int> device_ = -1;
   std::atomic<int> in_mailbox_ = 0;
+  std::atomic<int> made_ = 0;
   std::map<int, os::MailboxPage*> mailboxes_;  // by connection
 
   std::string folder_;
@@ -382,6 +388,7 @@ TEST_F(PreloadRdmaCm, ThreadsShareNoAnswer) {
   }
   for (std::thread& each : threads) each.join();
   EXPECT_EQ(good, 4);
+  EXPECT_LE(softibd_.connections(), 1 + 4) << "each thread finds one that is kept";
   close_device();
   EXPECT_TRUE(softibd_.device_has_ended());
 }
@@ -413,7 +420,7 @@ TEST_F(PreloadRdmaCm, AWrongPointerIsAnErrorThroughAMailboxToo) {
 // A stack may be the last thing that its process has mapped.
 TEST(PreloadOwnStack, EndsWithThePageOfTheFrame) {
   alignas(4096) char page[8192];
-  const OwnStack stack(page + 4000);
+  const OwnStack stack(page + 4000, 0);
   EXPECT_TRUE(stack.has(page + 4000, 96));
   EXPECT_TRUE(stack.has(page + 4095, 1));
   EXPECT_FALSE(stack.has(page + 4000, 97));
@@ -421,6 +428,28 @@ TEST(PreloadOwnStack, EndsWithThePageOfTheFrame) {
   EXPECT_FALSE(stack.has(page + 3999, 1)) << "below it";
   EXPECT_FALSE(stack.has(page + 4000, SIZE_MAX)) << "the sum overflows";
   EXPECT_FALSE(stack.has(nullptr, 1));
+}
+
+TEST(PreloadOwnStack, OfTheFirstThreadEndsWhereTheKernelEndedIt) {
+  alignas(4096) char pages[OwnStack::kMappedAtExec + 4096];
+  const auto end = reinterpret_cast<std::uintptr_t>(pages) + OwnStack::kMappedAtExec + 16;
+  const OwnStack near(pages + 16, end);
+  EXPECT_TRUE(near.has(pages + 16, OwnStack::kMappedAtExec));
+  EXPECT_FALSE(near.has(pages + 16, OwnStack::kMappedAtExec + 1));
+  const OwnStack far(pages + 15, end);
+  EXPECT_FALSE(far.has(pages + 15, 4096)) << "another stack, perhaps";
+  const OwnStack above(pages + OwnStack::kMappedAtExec + 17, end);
+  EXPECT_FALSE(above.has(pages + 16, 1));
+}
+
+TEST(PreloadOwnStack, IsThatOfTheThread) {
+  char here = 0;
+  std::thread([&here] {
+    char there = 0;
+    const OwnStack stack(__builtin_frame_address(0));
+    EXPECT_FALSE(stack.has(&here, 1)) << "the first thread's";
+    EXPECT_FALSE(stack.has(&there - 65536, 1));
+  }).join();
 }
 
 // The kernel copies these.
@@ -509,6 +538,26 @@ class PreloadAnswersAhead : public PreloadRdmaCm {
 
 TEST_F(PreloadAnswersAhead, NeedNoCommand) {
   get_in_time();
+}
+
+// As the first look of write(), which does not look at the object.
+TEST_F(PreloadAnswersAhead, NeedNoDescriptorEither) {
+  ssize_t result = 0;
+  EXPECT_FALSE(kRdmaCm.write_ahead(fd_, &result, sizeof result, result));
+  Question question;
+  char answer[8] = {};
+  question.response = answer;
+  bool known = false;
+  for (int tries = 0; tries < 1000 && !known; ++tries) {
+    get();
+    known = kRdmaCm.write_ahead(fd_, &question, sizeof question, result);
+  }
+  EXPECT_TRUE(known);
+  EXPECT_EQ(result, ssize_t{sizeof question});
+  EXPECT_STREQ(answer, "ahead..");
+  EXPECT_EQ(commands, 0);
+  question.id = 6;
+  EXPECT_FALSE(kRdmaCm.write_ahead(fd_, &question, sizeof question, result));
 }
 
 TEST_F(PreloadAnswersAhead, AreForThatQuestionOnly) {
@@ -615,6 +664,63 @@ TEST_F(PreloadRdmaCm, GetEventGoesOnWhenAnotherThreadClosesTheDescriptor) {
   EXPECT_STREQ(event_, kEvent);
   EXPECT_EQ(asked, 2);
   EXPECT_TRUE(softibd_.device_has_ended());
+}
+
+// softibd may hold back the answer to a program whose last wait was short.
+class PreloadGetEvent : public PreloadRdmaCm {
+ protected:
+  PreloadGetEvent() {
+    softibd_.answer_with(repeat);
+    EXPECT_TRUE(ask(fd_, 30));  // from now on by mailbox
+    softibd_.answer_with([this](const RdmaCmIn& in) {
+      if (in.bytes[0] != 12) return repeat(in);
+      may_wait_ = (in.flags & rdma_cm_in_flag::kMayWait) != 0;
+      return may_wait_ ? the_event() : the_event(rdma_cm_flag::kDrained);
+    });
+  }
+  ~PreloadGetEvent() override {
+    close_device();
+    EXPECT_TRUE(softibd_.device_has_ended());
+  }
+  // GET_EVENT with an event that comes while it waits for one, until such a wait was short.
+  bool waits_are_short_at_last() {
+    const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    do {
+      std::atomic<bool> begins = false;
+      std::thread teller([&] {
+        while (!begins) std::this_thread::yield();
+        softibd_.tell_of_events();
+      });
+      begins = true;
+      const ssize_t got = get_event();
+      teller.join();
+      if (may_wait_) return got == sizeof(GetEvent);
+      if (got != sizeof(GetEvent)) return false;
+    } while (std::chrono::steady_clock::now() < limit);
+    return false;
+  }
+
+  std::atomic<bool> may_wait_ = false;
+};
+
+TEST_F(PreloadGetEvent, NeedsNoNoticeAfterAShortWait) {
+  ASSERT_TRUE(waits_are_short_at_last());
+  std::memset(event_, 0, sizeof event_);
+  EXPECT_EQ(get_event(), static_cast<ssize_t>(sizeof(GetEvent)));
+  EXPECT_STREQ(event_, kEvent);
+}
+
+TEST_F(PreloadGetEvent, OfADescriptorThatDoesNotBlockWaitsNowhere) {
+  ASSERT_TRUE(waits_are_short_at_last());
+  ASSERT_EQ(::fcntl(fd_, F_SETFL, O_RDWR | O_NONBLOCK), 0);
+  pollfd one{fd_, POLLIN, 0};
+  while (::poll(&one, 1, 0) == 1) {  // a notice that was too late for its event
+    EXPECT_EQ(get_event(), static_cast<ssize_t>(sizeof(GetEvent)));
+  }
+  may_wait_ = false;
+  EXPECT_EQ(get_event(), -1);
+  EXPECT_EQ(errno, EAGAIN);
+  EXPECT_FALSE(may_wait_);
 }
 
 TEST_F(PreloadRdmaCm, GetEventLeavesAloneWhatGetsTheNumberOfItsDescriptor) {

@@ -48,6 +48,7 @@ struct File {
   std::set<std::uint32_t> ids;
   // on_events was called, and the program was not told yet that the events are gone.
   bool is_readable = false;
+  std::function<void()> waiter;  // Service::await_event()
 };
 
 enum class IdState : std::uint8_t {

@@ -53,6 +53,7 @@ void Service::close(std::uint32_t number) {
   if (at == files_.end()) return;
   File& file = *at->second;
   file.options.on_events = nullptr;
+  if (file.waiter) std::exchange(file.waiter, nullptr)();
   while (!file.ids.empty()) destroy(*ids_.at(*file.ids.begin()));
   files_.erase(number);
 }
@@ -133,8 +134,30 @@ void Service::queue(Id& id, PendingEvent event) {
   if (event.request != nullptr) ++event.request->events_pending;
   File& file = *id.file;
   file.events.push_back(std::move(event));
+  tell(file);
+}
+
+// Of new events: whoever waits for one, or else, once, the pollers of the descriptor.
+void Service::tell(File& file) {
+  if (file.waiter) return std::exchange(file.waiter, nullptr)();
   if (std::exchange(file.is_readable, true) || !file.options.on_events) return;
   file.options.on_events();
+}
+
+bool Service::await_event(std::uint32_t number, std::function<void()> on_event) {
+  const auto at = files_.find(number);
+  if (at == files_.end()) return false;
+  File& file = *at->second;
+  if (!file.events.empty() || file.waiter) return false;
+  file.waiter = std::move(on_event);
+  return true;
+}
+
+void Service::end_wait(std::uint32_t number) {
+  const auto at = files_.find(number);
+  if (at == files_.end()) return;
+  at->second->waiter = nullptr;
+  if (!at->second->events.empty()) tell(*at->second);
 }
 
 void Service::note_drained(File& file, bool& is_drained) {
@@ -204,9 +227,7 @@ Error Service::migrate(File& file, const ucma::MigrateId& in, const Request& req
   file.ids.insert(id->number);
   id->file = &file;
   note_drained(old, answer.is_old_file_drained);
-  if (moved && !std::exchange(file.is_readable, true) && file.options.on_events) {
-    file.options.on_events();
-  }
+  if (moved) tell(file);
   return Error::None;
 }
 

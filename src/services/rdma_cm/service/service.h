@@ -78,6 +78,13 @@ class Service final : private Connector::Handler {
   };
   Answer command(const Request& request);
 
+  // For a command that waits: `on_event` is called once, by the next event of the file instead of
+  // on_events(), or by the end of the file. It may not call back. Returns false if there are
+  // events, if another command waits, or if there is no such file.
+  bool await_event(std::uint32_t file, std::function<void()> on_event);
+  // The command that waited has got an event, or has given up: the others get on_events().
+  void end_wait(std::uint32_t file);
+
   std::vector<Listing> list() const;     // without their peers
   PortTable& ports() { return ports_; }  // for kernel clients that listen (kernel_ports.h)
   std::size_t id_count() const { return ids_.size(); }
@@ -109,6 +116,7 @@ class Service final : private Connector::Handler {
   void end_events(Id& id);
   void queue(Id& id, ucma::Event event, std::uint32_t status);
   void queue(Id& id, PendingEvent event);
+  void tell(File& file);
   void note_drained(File& file, bool& is_drained);
   Error get_event(File& file, std::size_t room, bool takes_ahead, Answer& answer);
   Error migrate(File& file, const ucma::MigrateId& in, const Request& request, Answer& answer);

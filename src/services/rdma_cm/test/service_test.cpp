@@ -412,6 +412,65 @@ TEST_P(RdmaCm, AnIdMovesToAnotherFileWithItsEvents) {
   EXPECT_EQ(other.destroy(id), 1u);
 }
 
+TEST_P(RdmaCm, WhoAwaitsAnEventIsToldInsteadOfTheOthers) {
+  int told = 0;
+  const auto tell = [&told] { ++told; };
+  EXPECT_TRUE(w.service.await_event(client.file, tell));
+  EXPECT_FALSE(w.service.await_event(client.file, tell)) << "one waits already";
+  EXPECT_FALSE(w.service.await_event(client.file + 100, tell)) << "no such file";
+  ASSERT_EQ(client.resolve(client.create(), w.address(0), 1), Error::None);
+  EXPECT_EQ(told, 1);
+  EXPECT_EQ(client.notices, 0);
+  EXPECT_FALSE(w.service.await_event(client.file, tell)) << "there is an event";
+  EXPECT_TRUE(client.event());
+  EXPECT_FALSE(client.is_drained) << "nobody was told of it";
+  w.service.end_wait(client.file);
+  EXPECT_EQ(client.notices, 0);
+}
+
+TEST_P(RdmaCm, TheOthersAreToldOfEventsThatWhoAwaitedOneHasNotTaken) {
+  int told = 0;
+  EXPECT_TRUE(w.service.await_event(client.file, [&told] { ++told; }));
+  ASSERT_EQ(client.resolve(client.create(), w.address(0), 1), Error::None);
+  w.service.end_wait(client.file);  // it has gone
+  EXPECT_EQ(client.notices, 1);
+  w.service.end_wait(client.file);
+  EXPECT_EQ(client.notices, 1) << "they know";
+  EXPECT_TRUE(client.event());
+  EXPECT_TRUE(client.is_drained);
+  EXPECT_EQ(told, 1);
+}
+
+TEST_P(RdmaCm, ASecondEventIsToldToTheOthersAtOnce) {
+  EXPECT_TRUE(w.service.await_event(client.file, [] {}));
+  for (int i = 0; i < 2; ++i) {
+    ASSERT_EQ(client.resolve(client.create(), w.address(0), 1), Error::None);
+  }
+  EXPECT_EQ(client.notices, 1);
+}
+
+TEST_P(RdmaCm, AnEventThatMovesToAFileIsToldToWhoAwaitsOneThere) {
+  Program other(w, 1);
+  const std::uint32_t id = client.create();
+  ASSERT_EQ(client.resolve(id, w.address(0), 1), Error::None);
+  int told = 0;
+  EXPECT_TRUE(w.service.await_event(other.file, [&told] { ++told; }));
+  ucma::MigrateId in;
+  in.id = id;
+  EXPECT_EQ(other.write(Code::MigrateId, in, {}, client.file).error, Error::None);
+  EXPECT_EQ(told, 1);
+  EXPECT_EQ(other.notices, 0);
+}
+
+TEST_P(RdmaCm, WhoAwaitsAnEventIsToldOfTheEndOfTheFile) {
+  int told = 0;
+  Program other(w, 1);
+  EXPECT_TRUE(w.service.await_event(other.file, [&told] { ++told; }));
+  w.service.close(other.file);
+  EXPECT_EQ(told, 1);
+  EXPECT_FALSE(w.service.await_event(other.file, [] {}));
+}
+
 TEST_P(RdmaCm, EventsOfAnIdThatEndsAreNotReported) {
   const std::uint32_t id = client.create();
   ASSERT_EQ(client.resolve(id, w.address(0), 1), Error::None);

@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// GET_EVENT that waits in softibd for a moment (docs/design/0016-rdma-cm-device.md).
+#include "linux/client/client_mailbox.h"
+#include "services/rdma_cm/command/ucma_layout.h"
+#include "softibd/in_process_daemon.h"
+#include "verbs/control.h"
+
+#include <arpa/inet.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <memory>
+#include <string>
+
+namespace ib::softib {
+namespace {
+
+namespace control = verbs::control;
+namespace ucma = services::rdma_cm::ucma;
+using control::Code;
+using control::RdmaCmIn;
+using control::RdmaCmOut;
+using namespace std::chrono_literals;
+
+constexpr auto kLong = 20s;
+
+template <class Body>
+struct Message {
+  control::RequestHeader header;
+  Body in;
+};
+
+// A connection of a client, with its requests and their answers.
+class Connection {
+ public:
+  explicit Connection(const std::string& path) {
+    socket_ = ::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    std::strncpy(address.sun_path, path.c_str(), sizeof address.sun_path - 1);
+    EXPECT_EQ(::connect(socket_, reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+  }
+  Connection(const Connection&) = delete;
+  Connection& operator=(const Connection&) = delete;
+  ~Connection() { end(); }
+
+  void end() {
+    if (page_ != nullptr) ::munmap(page_, os::MailboxPage::kBytes);
+    if (socket_ >= 0) ::close(socket_);
+    page_ = nullptr;
+    socket_ = -1;
+  }
+  template <class Body>
+  static Message<Body> message(Code code, const Body& in) {
+    return {{sizeof(Message<Body>), static_cast<std::uint32_t>(code), 1, 0, 0}, in};
+  }
+  template <class Body>
+  void send(Code code, const Body& in) {
+    const auto request = message(code, in);
+    EXPECT_EQ(::send(socket_, &request, sizeof request, MSG_NOSIGNAL),
+              static_cast<ssize_t>(sizeof request));
+  }
+  control::ReplyHeader receive() {
+    control::ReplyHeader header;
+    pollfd one{socket_, POLLIN, 0};
+    EXPECT_EQ(::poll(&one, 1, 20'000), 1);
+    EXPECT_GE(::recv(socket_, &header, sizeof header, 0), static_cast<ssize_t>(sizeof header));
+    EXPECT_EQ(header.status, 0u);
+    return header;
+  }
+  bool has_message() const {
+    pollfd one{socket_, POLLIN, 0};
+    return ::poll(&one, 1, 0) == 1;
+  }
+
+  void open_mailbox() {
+    const control::RequestHeader request{sizeof request,
+                                         static_cast<std::uint32_t>(Code::OpenMailbox), 1, 0, 0};
+    EXPECT_EQ(::send(socket_, &request, sizeof request, MSG_NOSIGNAL),
+              static_cast<ssize_t>(sizeof request));
+    control::ReplyHeader header;
+    iovec part{&header, sizeof header};
+    int file = -1;
+    alignas(cmsghdr) char rights[CMSG_SPACE(sizeof file)] = {};
+    msghdr message{};
+    message.msg_iov = &part;
+    message.msg_iovlen = 1;
+    message.msg_control = rights;
+    message.msg_controllen = sizeof rights;
+    ASSERT_GT(::recvmsg(socket_, &message, MSG_CMSG_CLOEXEC), 0);
+    std::memcpy(&file, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof file);
+    void* at =
+        ::mmap(nullptr, os::MailboxPage::kBytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    ::close(file);
+    ASSERT_NE(at, MAP_FAILED);
+    page_ = static_cast<os::MailboxPage*>(at);
+    mailbox_ = os::ClientMailbox(page_);
+  }
+  void post(const RdmaCmIn& in) {
+    const auto request = message(Code::RdmaCm, in);
+    std::memcpy(mailbox_.request(), &request, sizeof request);
+    const char bell = 0;
+    if (!mailbox_.post(sizeof request)) return;
+    EXPECT_EQ(::send(socket_, &bell, 1, MSG_NOSIGNAL), 1);
+  }
+  bool has_answer() const { return mailbox_.has_answer(); }
+  // The answer in the mailbox.
+  RdmaCmOut answer() {
+    const auto limit = std::chrono::steady_clock::now() + kLong;
+    while (!mailbox_.has_answer() && std::chrono::steady_clock::now() < limit) os::relax_thread(16);
+    EXPECT_TRUE(mailbox_.has_answer());
+    RdmaCmOut out;
+    EXPECT_GE(mailbox_.answer().size(), sizeof(control::ReplyHeader) + sizeof out);
+    std::memcpy(&out, mailbox_.answer().data() + sizeof(control::ReplyHeader), sizeof out);
+    return out;
+  }
+  RdmaCmOut ask(const RdmaCmIn& in) {
+    post(in);
+    return answer();
+  }
+
+ private:
+  int socket_ = -1;
+  os::MailboxPage* page_ = nullptr;
+  os::ClientMailbox mailbox_;
+};
+
+class DaemonRdmaCmTest : public ::testing::Test {
+ protected:
+  DaemonRdmaCmTest() {
+    std::string reason;
+    auto started = InProcessDaemon::start(reason);
+    EXPECT_TRUE(started) << reason;
+    daemon_ = *std::move(started);
+    device_ = std::make_unique<Connection>(daemon_->socket_path());
+    device_->send(Code::OpenRdmaCm, control::OpenRdmaCmIn{});
+    file_ = static_cast<std::uint32_t>(device_->receive().information);
+    waiting_ = std::make_unique<Connection>(daemon_->socket_path());
+    waiting_->open_mailbox();
+    others_ = std::make_unique<Connection>(daemon_->socket_path());
+    others_->open_mailbox();
+  }
+
+  static ucma::CreateId create_id() {
+    ucma::CreateId in;
+    in.uid = 1;
+    in.ps = 0x106;  // RDMA_PS_TCP
+    return in;
+  }
+  template <class Body>
+  RdmaCmIn write(ucma::Code code, const Body& body, std::uint32_t flags = 0) const {
+    const ucma::Header header{static_cast<std::uint32_t>(code), sizeof body, 1024};
+    RdmaCmIn in;
+    in.file = file_;
+    in.size = sizeof header + sizeof body;
+    in.flags = flags;
+    std::memcpy(in.bytes.data(), &header, sizeof header);
+    std::memcpy(in.bytes.data() + sizeof header, &body, sizeof body);
+    return in;
+  }
+  RdmaCmIn get_event(std::uint32_t flags = control::rdma_cm_in_flag::kMayWait) const {
+    return write(ucma::Code::GetEvent, ucma::GetEvent{}, flags);
+  }
+  // Causes an event, by an id of its own.
+  void cause_event() {
+    const RdmaCmOut made = others_->ask(write(ucma::Code::CreateId, create_id()));
+    EXPECT_EQ(made.result, 0);
+    ucma::ResolveIp in;
+    std::memcpy(&in.id, made.bytes.data(), sizeof in.id);
+    sockaddr_in own{AF_INET, htons(1), {inet_addr("127.0.0.1")}, {}};
+    std::memcpy(&in.dst_addr, &own, sizeof own);
+    EXPECT_EQ(others_->ask(write(ucma::Code::ResolveIp, in)).result, 0);
+  }
+  // Whether a GET_EVENT that was there before its event has got it, and nobody else was told.
+  bool gets_event_by_waiting() {
+    waiting_->post(get_event());
+    cause_event();
+    if (waiting_->answer().result == 0 && !device_->has_message()) return true;
+    while (others_->ask(get_event(0)).result == 0) continue;
+    while (device_->has_message()) device_->receive();
+    return false;
+  }
+  // Each try may fail: the wait is over, or the event was there first.
+  bool gets_event_by_waiting_at_last() {
+    const auto limit = std::chrono::steady_clock::now() + kLong;
+    while (std::chrono::steady_clock::now() < limit) {
+      if (gets_event_by_waiting()) return true;
+    }
+    return false;
+  }
+
+  std::unique_ptr<InProcessDaemon> daemon_;
+  std::unique_ptr<Connection> device_;
+  std::unique_ptr<Connection> waiting_;
+  std::unique_ptr<Connection> others_;
+  std::uint32_t file_ = 0;
+};
+
+TEST_F(DaemonRdmaCmTest, AnEventIsTheAnswerToTheCommandThatWaitsForIt) {
+  EXPECT_TRUE(gets_event_by_waiting_at_last());
+}
+
+TEST_F(DaemonRdmaCmTest, AWaitIsOverSoon) {
+  EXPECT_EQ(waiting_->ask(get_event()).result, -EAGAIN);
+  EXPECT_FALSE(device_->has_message());
+  cause_event();
+  device_->receive();
+  EXPECT_EQ(others_->ask(get_event()).result, 0);
+}
+
+TEST_F(DaemonRdmaCmTest, AWaitIsOverSoonWhileOtherRequestsComeWithoutEnd) {
+  const auto limit = std::chrono::steady_clock::now() + kLong;
+  waiting_->post(get_event());
+  while (!waiting_->has_answer() && std::chrono::steady_clock::now() < limit) {
+    EXPECT_EQ(others_->ask(get_event(0)).result, -EAGAIN);
+  }
+  EXPECT_EQ(waiting_->answer().result, -EAGAIN);
+}
+
+TEST_F(DaemonRdmaCmTest, OneCommandOfAFileWaits) {
+  waiting_->post(get_event());
+  EXPECT_EQ(others_->ask(get_event()).result, -EAGAIN);
+  EXPECT_EQ(waiting_->answer().result, -EAGAIN);
+}
+
+TEST_F(DaemonRdmaCmTest, AClientThatGoesWhileItWaitsIsNotMissed) {
+  waiting_->post(get_event());
+  waiting_ = std::make_unique<Connection>(daemon_->socket_path());
+  waiting_->open_mailbox();
+  EXPECT_TRUE(gets_event_by_waiting_at_last());
+}
+
+TEST_F(DaemonRdmaCmTest, TheEndOfTheFileEndsTheWait) {
+  waiting_->post(get_event());
+  device_.reset();
+  EXPECT_NE(waiting_->answer().result, 0);
+  EXPECT_EQ(others_->ask(get_event()).result, -ENODEV);
+}
+
+}  // namespace
+}  // namespace ib::softib
