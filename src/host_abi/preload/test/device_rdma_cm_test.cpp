@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // The descriptor of /dev/infiniband/rdma_cm against a stand-in for softibd: what a call of it does
 // while other threads close it, use its number again, fork, or cancel the caller.
+#include "base/sanitizer.h"
 #include "host_abi/preload/device_kinds.h"
 #include "host_abi/preload/fd_table.h"
 #include "host_abi/preload/rdma_cm/answers_ahead.h"
@@ -521,6 +522,8 @@ class PreloadAnswersAhead : public PreloadRdmaCm {
     softibd_.tell_of_events();
     EXPECT_EQ(get_event(), ssize_t{sizeof(GetEvent)});
     softibd_.send_ahead({});
+    char byte;
+    while (::recv(fd_, &byte, 1, MSG_DONTWAIT) > 0) continue;  // notices that no event has taken
     commands = 0;
   }
   // Like get(), until a question that follows at once finds the answer: it is good for a moment
@@ -542,6 +545,7 @@ TEST_F(PreloadAnswersAhead, NeedNoCommand) {
 
 // As the first look of write(), which does not look at the object.
 TEST_F(PreloadAnswersAhead, NeedNoDescriptorEither) {
+  if (IB_ADDRESS_SANITIZER != 0) GTEST_SKIP() << "its locals may lie on no stack";
   ssize_t result = 0;
   EXPECT_FALSE(kRdmaCm.write_ahead(fd_, &result, sizeof result, result));
   Question question;
