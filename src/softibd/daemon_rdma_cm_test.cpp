@@ -55,14 +55,11 @@ class Connection {
   }
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
-  ~Connection() { end(); }
-
-  void end() {
+  ~Connection() {
     if (page_ != nullptr) ::munmap(page_, os::MailboxPage::kBytes);
-    if (socket_ >= 0) ::close(socket_);
-    page_ = nullptr;
-    socket_ = -1;
+    ::close(socket_);
   }
+
   template <class Body>
   static Message<Body> message(Code code, const Body& in) {
     return {{sizeof(Message<Body>), static_cast<std::uint32_t>(code), 1, 0, 0}, in};
@@ -116,7 +113,6 @@ class Connection {
     if (!mailbox_.post(sizeof request)) return;
     EXPECT_EQ(::send(socket_, &bell, 1, MSG_NOSIGNAL), 1);
   }
-  bool has_answer() const { return mailbox_.has_answer(); }
   // The answer in the mailbox.
   RdmaCmOut answer() {
     const auto limit = std::chrono::steady_clock::now() + kLong;

@@ -111,13 +111,18 @@ struct Extra {
 
 // One command of the program, and its process.
 struct Command {
-  explicit Command(OwnStack of_caller) : stack(of_caller) {}
+  Command(OwnStack of_caller, int fd, const void* bytes, std::size_t count)
+      : data(bytes),
+        size(count),
+        file(fds::find(fd).number),
+        process(CommandConnection::this_process()),
+        stack(of_caller) {}
 
-  const void* data = nullptr;
-  std::size_t size = 0;
-  std::uint32_t file = 0;
+  const void* data;
+  std::size_t size;
+  std::uint32_t file;
   std::uint32_t turn = 0;  // AnswersAhead
-  int process = 0;
+  int process;
   OwnStack stack;  // of the thread that sends it
   // The kernel copies between addresses of this process: a filter of system calls may forbid it.
   bool may_copy = false;
@@ -433,11 +438,7 @@ ssize_t execute(Command& command, int fd, HeldFile& held) {
 
 ssize_t write_command(int fd, const void* data, std::size_t size) {
   constexpr std::uint32_t kGetEvent = 12;
-  Command command(OwnStack(__builtin_frame_address(0)));
-  command.data = data;
-  command.size = size;
-  command.file = fds::find(fd).number;
-  command.process = CommandConnection::this_process();
+  Command command(OwnStack(__builtin_frame_address(0)), fd, data, size);
   HeldFile held;
   // GET_EVENT waits before anything else, and looks for events once one is there.
   const bool waits = code_of(command) == kGetEvent;
@@ -458,12 +459,9 @@ ssize_t write_command(int fd, const void* data, std::size_t size) {
 // A question that the last event has answered names an id of that file, as no other file's data
 // would a moment after.
 bool write_ahead(int fd, const void* data, std::size_t size, ssize_t& result) {
-  Command command(OwnStack(__builtin_frame_address(0)));
-  if (size != AnswersAhead::kQuestionBytes || !command.stack.has(data, size)) return false;
-  command.data = data;
-  command.size = size;
-  command.file = fds::find(fd).number;
-  command.process = CommandConnection::this_process();
+  if (size != AnswersAhead::kQuestionBytes) return false;
+  Command command(OwnStack(__builtin_frame_address(0)), fd, data, size);
+  if (!command.stack.has(data, size)) return false;
   static_cast<void>(code_of(command));
   int error = 0;
   if (!is_answered_ahead(command, error)) return false;
