@@ -9,7 +9,7 @@ import xml.etree.ElementTree as ElementTree
 
 GTEST_SKIP = re.compile(r": Skipped\n(?P<reason>(?:.*\n)*?)\n*\[  SKIPPED \] (?P<name>\S+)")
 TELLING = re.compile(r"FAILED|Failure|ERROR|Sanitizer|timed out|killed|Assertion|assertion")
-FEW, AROUND = 40, 6  # lines: of a failed test, after one that shows the failure
+FEW, AROUND = 80, 6  # lines: of a failed test, after one that shows the failure
 
 
 def skips(case, text):
@@ -21,11 +21,21 @@ def skips(case, text):
 
 
 def telling_lines(text):
-    """Returns the lines that show the failure, with those that follow; the last lines if there are none."""
+    """Returns the lines that show the failure, with some that follow and with all that are indented below them (what a
+    program said, a backtrace); the last lines if there are none."""
     lines = [line.rstrip() for line in text.splitlines() if line.strip()]
-    kept = sorted({k for i, line in enumerate(lines) if TELLING.search(line) for k in range(i, i + AROUND)})
-    chosen = [lines[i] for i in kept if i < len(lines)] or lines
-    return chosen[:FEW] if kept else chosen[-FEW:]
+    chosen, left, outer = [], 0, None  # outer: how far the line is indented that the following ones may be below
+    for line in lines:
+        indent = len(line) - len(line.lstrip())
+        if outer is not None and indent <= outer:
+            outer = None
+        left -= 1
+        if TELLING.search(line):
+            left = AROUND
+            outer = indent if outer is None else outer
+        if left > 0 or outer is not None:
+            chosen.append(line)
+    return chosen[:FEW] or lines[-FEW:]
 
 
 def main():
