@@ -138,7 +138,7 @@ class Softibd:
         # Freed memory is reused, or given back, at once, so that a leak differs from a sanitizer's quarantine and from
         # the pages that its allocator keeps.
         environment = dict(os.environ, ASAN_OPTIONS=os.environ.get("ASAN_OPTIONS", "") +
-                           ":quarantine_size_mb=4:allocator_release_to_os_interval_ms=20")
+                           ":quarantine_size_mb=4:allocator_release_to_os_interval_ms=0")
         self.process = subprocess.Popen(
             [program, "--foreground", "--keep", "--fabric", "hostile", "--runtime-dir", self.directory,
              "--ready-fd", str(write_end), *options],
