@@ -150,13 +150,14 @@ class User:
 
 
 class Program:
-    """A running program. stdout and stderr go to one file; it is killed by its own pid and group only."""
+    """A running program. stdout and stderr go to one file; it is killed by its own pid and group only. As a job of a
+    shell it is in the caller's session: sessions are scheduling groups."""
 
     def __init__(self, words, env=None, cwd=None, stdin=subprocess.DEVNULL):
         self.words = [str(w) for w in words]
         self.output = tempfile.TemporaryFile(prefix="softib-out-")
         self.process = subprocess.Popen(self.words, stdin=stdin, stdout=self.output, cwd=cwd,
-                                        stderr=subprocess.STDOUT, env=env, start_new_session=True)
+                                        stderr=subprocess.STDOUT, env=env, process_group=0)
         self.pid = self.process.pid
         self.started = time.monotonic()
 

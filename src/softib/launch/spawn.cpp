@@ -183,7 +183,9 @@ DaemonStart start_daemon(std::vector<std::string> words, const std::string& log,
   const pid_t helper = ::fork();
   if (helper < 0) throw CliError(Exit::Resources, fmt::format("fork: {}", std::strerror(errno)));
   if (helper == 0) {
-    ::setsid();
+    // Keys of the terminal are for its own programs. Not a session: that would be a scheduling
+    // group of its own (autogroup), and cores do not pass from one to the other by yielding.
+    ::setpgid(0, 0);
     ::signal(SIGCHLD, SIG_DFL);  // if it is ignored, waitpid() has no result
     const Report report = bring_up(words, variables, log_file.get(), limit);
     ::_exit(::write(report_out.get(), &report, sizeof report) == sizeof report ? 0 : 1);
