@@ -65,7 +65,7 @@ Result<std::uint32_t> DaemonRdmaCm::open(const verbs::control::OpenRdmaCmIn& in,
                         std::move(on_events)});
 }
 
-std::size_t DaemonRdmaCm::command(const RdmaCmIn& in, std::span<std::byte> output) {
+DaemonRdmaCm::Answered DaemonRdmaCm::command(const RdmaCmIn& in, std::span<std::byte> output) {
   Service::Request request;
   request.file = in.file;
   request.from_file = in.from_file;
@@ -92,7 +92,7 @@ std::size_t DaemonRdmaCm::command(const RdmaCmIn& in, std::span<std::byte> outpu
   if (!answer.ahead.empty()) {
     std::memcpy(output.data() + sizeof out, answer.ahead.data(), answer.ahead.size());
   }
-  return sizeof out + answer.ahead.size();
+  return {sizeof out + answer.ahead.size(), out.result};
 }
 
 bool DaemonRdmaCm::await_event(std::uint32_t file, std::function<void()> on_event) {

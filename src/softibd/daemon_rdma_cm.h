@@ -32,8 +32,12 @@ class DaemonRdmaCm {
   Result<std::uint32_t> open(const verbs::control::OpenRdmaCmIn& in, std::uint32_t pid,
                              std::function<void()> on_events, std::string& reason);
   void close(std::uint32_t file) { service_.close(file); }
-  // Writes an RdmaCmOut, and what follows it. Returns the number of bytes.
-  std::size_t command(const verbs::control::RdmaCmIn& in, std::span<std::byte> output);
+  struct Answered {
+    std::size_t bytes = 0;
+    std::int32_t result = 0;  // of the RdmaCmOut
+  };
+  // Writes an RdmaCmOut, and what follows it.
+  Answered command(const verbs::control::RdmaCmIn& in, std::span<std::byte> output);
   // Service::await_event(); `on_event` runs later.
   bool await_event(std::uint32_t file, std::function<void()> on_event);
   void end_wait(std::uint32_t file) { service_.end_wait(file); }

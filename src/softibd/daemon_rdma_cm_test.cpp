@@ -2,6 +2,7 @@
 // GET_EVENT that waits in softibd for a moment (docs/design/0016-rdma-cm-device.md).
 #include "al/system.h"
 #include "linux/client/client_mailbox.h"
+#include "linux/server/server_message_io.h"
 #include "platform/executor.h"
 #include "services/rdma_cm/command/ucma_layout.h"
 #include "softibd/in_process_daemon.h"
@@ -16,6 +17,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
 #include <cerrno>
 #include <chrono>
@@ -72,8 +74,7 @@ class Connection {
   }
   control::ReplyHeader receive() {
     control::ReplyHeader header;
-    pollfd one{socket_, POLLIN, 0};
-    EXPECT_EQ(::poll(&one, 1, 20'000), 1);
+    await_message();
     EXPECT_GE(::recv(socket_, &header, sizeof header, 0), static_cast<ssize_t>(sizeof header));
     EXPECT_EQ(header.status, 0u);
     return header;
@@ -83,25 +84,23 @@ class Connection {
     return ::poll(&one, 1, 0) == 1;
   }
 
+  void await_message() const {
+    pollfd one{socket_, POLLIN, 0};
+    EXPECT_EQ(::poll(&one, 1, 20'000), 1);
+  }
+
   void open_mailbox() {
     const control::RequestHeader request{sizeof request,
                                          static_cast<std::uint32_t>(Code::OpenMailbox), 1, 0, 0};
     EXPECT_EQ(::send(socket_, &request, sizeof request, MSG_NOSIGNAL),
               static_cast<ssize_t>(sizeof request));
-    control::ReplyHeader header;
-    iovec part{&header, sizeof header};
-    int file = -1;
-    alignas(cmsghdr) char rights[CMSG_SPACE(sizeof file)] = {};
-    msghdr message{};
-    message.msg_iov = &part;
-    message.msg_iovlen = 1;
-    message.msg_control = rights;
-    message.msg_controllen = sizeof rights;
-    ASSERT_GT(::recvmsg(socket_, &message, MSG_CMSG_CLOEXEC), 0);
-    std::memcpy(&file, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof file);
-    void* at =
-        ::mmap(nullptr, os::MailboxPage::kBytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-    ::close(file);
+    std::array<std::byte, sizeof(control::ReplyHeader)> header;
+    await_message();
+    os::ServerMessage reply;
+    ASSERT_EQ(os::receive_message(socket_, header, reply), os::Transfer::Done);
+    ASSERT_TRUE(reply.handles[0].valid());
+    void* at = ::mmap(nullptr, os::MailboxPage::kBytes, PROT_READ | PROT_WRITE, MAP_SHARED,
+                      reply.handles[0].get(), 0);
     ASSERT_NE(at, MAP_FAILED);
     page_ = static_cast<os::MailboxPage*>(at);
     mailbox_ = os::ClientMailbox(page_);

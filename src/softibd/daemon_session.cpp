@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstddef>
-#include <cstring>
 #include <optional>
 #include <utility>
 
@@ -44,13 +43,6 @@ struct DaemonSession::Waiting {
 };
 
 namespace {
-
-bool finds_no_event(std::span<const std::byte> output) {
-  std::int32_t result = 0;
-  static_assert(offsetof(control::RdmaCmOut, result) == 0);
-  std::memcpy(&result, output.data(), sizeof result);
-  return result == -EAGAIN;
-}
 
 // The power manager has switched everything off; softibd remains.
 bool is_shutdown(const io::Irp& irp) {
@@ -197,9 +189,10 @@ void DaemonSession::rdma_cm(Request& request) {
   if (!in) return fail(request, Status::Malformed, "RdmaCm takes 1048 bytes of input");
   if (host_.rdma_cm() == nullptr) return fail(request, Status::NotSupported, "no rdma_cm here");
   static_assert(sizeof(control::RdmaCmOut) + control::kMostRdmaCmAhead <= Request::kOutputBytes);
-  request.irp.out_size = host_.rdma_cm()->command(*in, request.output);
+  const DaemonRdmaCm::Answered answered = host_.rdma_cm()->command(*in, request.output);
+  request.irp.out_size = answered.bytes;
   const bool may_wait = (in->flags & control::rdma_cm_in_flag::kMayWait) != 0;
-  if (may_wait && finds_no_event(request.output) && await_event(request, in->file)) return;
+  if (may_wait && answered.result == -EAGAIN && await_event(request, in->file)) return;
   finish(request);
 }
 
@@ -229,7 +222,7 @@ void DaemonSession::end_wait() {
   Request& request = waited->request;
   connection_->set_waiting(false);
   const auto in = request.irp.input<control::RdmaCmIn>();
-  request.irp.out_size = host_.rdma_cm()->command(*in, request.output);
+  request.irp.out_size = host_.rdma_cm()->command(*in, request.output).bytes;
   host_.rdma_cm()->end_wait(waited->file);
   finish(request);
 }

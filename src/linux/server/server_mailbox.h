@@ -25,11 +25,11 @@ class ServerMailbox {
   ServerMailbox& operator=(const ServerMailbox&) = delete;
   ~ServerMailbox();
 
-  // While it is watched, a request needs no bell. Ends with a look by the caller.
   // Whether the client sent its last request from the core that this thread is on.
   bool is_on_same_core() const {
     return page_->client_core.load(std::memory_order_relaxed) == core_hint();
   }
+  // While it is watched, a request needs no bell. Ends with a look by the caller.
   void set_watched(bool on) { page_->watched.store(on ? 1 : 0, std::memory_order_seq_cst); }
   bool has_request() const {
     return !pending_ && page_->asked.load(std::memory_order_seq_cst) != taken_;
