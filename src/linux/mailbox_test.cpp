@@ -116,15 +116,17 @@ class EchoServer : public ServerConnection::Handler {
 
 // A client that does as it likes; the loop runs when it is told to.
 class Mailbox : public testing::Test {
+ public:
+  ~Mailbox() override {
+    if (page_ != nullptr) ::munmap(page_, MailboxPage::kBytes);
+  }
+
  protected:
   Mailbox() {
     int ends[2] = {-1, -1};
     EXPECT_EQ(::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends), 0);
     server_ = std::make_unique<EchoServer>(loop_, own_descriptor(ends[0]));
     client_ = own_descriptor(ends[1]);
-  }
-  ~Mailbox() override {
-    if (page_ != nullptr) ::munmap(page_, MailboxPage::kBytes);
   }
 
   // Until there is nothing to do, and longer than the loop polls before it sleeps.
@@ -334,10 +336,7 @@ TEST_F(Mailbox, SurvivesNoise) {
 // --- a channel, whose other side runs in a thread ---
 
 class MailboxChannel : public testing::Test {
- protected:
-  void SetUp() override {
-    thread_ = std::thread([this] { loop_.run(); });
-  }
+ public:
   ~MailboxChannel() override {
     channels_.clear();
     loop_.post([this] {
@@ -345,6 +344,11 @@ class MailboxChannel : public testing::Test {
       loop_.stop();
     });
     thread_.join();
+  }
+
+ protected:
+  void SetUp() override {
+    thread_ = std::thread([this] { loop_.run(); });
   }
   platform::ControlChannel& make_channel() {
     int ends[2] = {-1, -1};

@@ -19,7 +19,7 @@ namespace ib::softib {
 namespace {
 
 // One for each process that has a slot, and as many for those that only send queries.
-constexpr std::size_t kMaxSessions = 2 * hca::kMaxSlots;
+constexpr std::size_t kMaxSessions = std::size_t{2} * hca::kMaxSlots;
 // The time that the requests of clients may take to end during the teardown.
 constexpr Duration kEndTimeLimit = std::chrono::seconds(5);
 

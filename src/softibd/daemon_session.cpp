@@ -298,8 +298,9 @@ void DaemonSession::finish(Request& request) {
   // A file cannot be half closed: the driver's status of Close does not matter.
   if (request.file == nullptr || irp.major == io::Major::Close) irp.status = Status::Ok;
   const bool ok = irp.status == Status::Ok;
-  const bool opens_zero = irp.major == io::Major::Create && request.file->number() == 0;
-  if (ok && irp.major == io::Major::Create) irp.information = request.file->number();
+  const bool opens = irp.major == io::Major::Create && request.file != nullptr;
+  const bool opens_zero = opens && request.file->number() == 0;
+  if (ok && opens) irp.information = request.file->number();
   if (ok && request.code == Code::Attach) host_.on_attached();
   if (request.wants_answer) answer(request);
   if (ok && is_shutdown(irp)) host_.shut_down(fmt::format("pid {}", client_.pid));

@@ -113,9 +113,9 @@ int check_bindings(dl_phdr_info* library, std::size_t, void* context) {
   if (path.find("/libibverbs.so") == std::string_view::npos) return 0;
   for (int i = 0; i < library->dlpi_phnum; ++i) {
     if (library->dlpi_phdr[i].p_type != PT_DYNAMIC) continue;
+    const ElfW(Addr) table = library->dlpi_addr + library->dlpi_phdr[i].p_vaddr;
     // NOLINTNEXTLINE(performance-no-int-to-ptr)
-    const Bindings of = bindings_of(
-        reinterpret_cast<const ElfW(Dyn)*>(library->dlpi_addr + library->dlpi_phdr[i].p_vaddr));
+    const Bindings of = bindings_of(reinterpret_cast<const ElfW(Dyn)*>(table));
     if (of.symbols == nullptr || of.names == nullptr) return 0;
     const ElfW(Addr) base = library->dlpi_addr;
     return binds_to(libc, base, of, of.calls, of.calls_size) ||

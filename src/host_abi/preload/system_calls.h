@@ -22,7 +22,7 @@ namespace ib::host_abi::preload::sys {
 // whatever was there.
 template <class T>
 auto word(T value) {
-  if constexpr (std::is_integral_v<T> && sizeof(T) < sizeof(long)) {
+  if constexpr (std::is_integral_v<T>) {
     return static_cast<long>(value);
   } else {
     return value;

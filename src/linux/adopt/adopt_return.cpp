@@ -67,7 +67,7 @@ bool replace(const FaultFile& faults, int file, const Mapping& m, std::uint64_t 
 // Whether this thread's stack is, or will be, in [start, end): a fiber's may be anywhere. It would
 // wait for itself.
 bool may_have_stack(std::uint64_t start, std::uint64_t end) {
-  constexpr std::uint64_t kDeepest = 64 * 1024;  // of the calls from here
+  constexpr std::uint64_t kDeepest = std::uint64_t{64} * 1024;  // of the calls from here
   const auto frame = reinterpret_cast<std::uint64_t>(__builtin_frame_address(0));
   return frame >= start && frame < end + kDeepest;
 }

@@ -53,6 +53,7 @@ hostent* by_name(RealCall& real, char* storage, const char* name, Family... fami
 
 // The end of the caller's buffer is for the name.
 template <class RealCall, class... Family>
+// NOLINTNEXTLINE(readability-function-size): the parameters are those of gethostbyname_r
 int by_name_r(RealCall& real, hostent* entry, char* buffer, std::size_t size, hostent** result,
               int* error, const char* name, Family... family) {
   char address[kAddressSize];
@@ -132,6 +133,7 @@ int our_gethostbyname_r(const char* name, hostent* entry, char* buffer, std::siz
 
 int our_gethostbyname2_r(const char*, int, hostent*, char*, std::size_t, hostent**, int*)
     IB_STANDS_FOR("gethostbyname2_r");
+// NOLINTNEXTLINE(readability-function-size): the parameters are those of gethostbyname2_r
 int our_gethostbyname2_r(const char* name, int family, hostent* entry, char* buffer,
                          std::size_t size, hostent** result, int* error) {
   return by_name_r(real_gethostbyname2_r, entry, buffer, size, result, error, name, family);

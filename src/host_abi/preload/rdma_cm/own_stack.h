@@ -9,6 +9,7 @@
 #include <cstdint>
 
 // The upper end of the first thread's stack: glibc has it from the kernel.
+// NOLINTNEXTLINE(bugprone-reserved-identifier,readability-identifier-naming)
 extern "C" [[gnu::weak]] void* __libc_stack_end;
 
 namespace ib::host_abi::preload {
@@ -18,7 +19,7 @@ namespace ib::host_abi::preload {
 // of that stack, and all that is above it: the kernel has mapped so much for it since exec().
 class OwnStack {
  public:
-  static constexpr std::uintptr_t kMappedAtExec = 128 * 1024;
+  static constexpr std::uintptr_t kMappedAtExec = std::uintptr_t{128} * 1024;
 
   // `frame`: __builtin_frame_address(0) of a function that has not returned yet.
   explicit OwnStack(const void* frame) : OwnStack(frame, first_stack_end()) {}

@@ -486,6 +486,12 @@ struct Question {
 };
 
 class PreloadAnswersAhead : public PreloadRdmaCm {
+ public:
+  ~PreloadAnswersAhead() override {
+    close_device();
+    EXPECT_TRUE(softibd_.device_has_ended());
+  }
+
  protected:
   // A mailbox carries the commands from here on.
   PreloadAnswersAhead() {
@@ -501,10 +507,6 @@ class PreloadAnswersAhead : public PreloadRdmaCm {
       return out;
     });
     for (int i = 0; i < 30; ++i) (void)ask({});
-  }
-  ~PreloadAnswersAhead() override {
-    close_device();
-    EXPECT_TRUE(softibd_.device_has_ended());
   }
   std::string ask(Question question) {
     char answer[8] = "none";
@@ -672,6 +674,12 @@ TEST_F(PreloadRdmaCm, GetEventGoesOnWhenAnotherThreadClosesTheDescriptor) {
 
 // softibd may hold back the answer to a program whose last wait was short.
 class PreloadGetEvent : public PreloadRdmaCm {
+ public:
+  ~PreloadGetEvent() override {
+    close_device();
+    EXPECT_TRUE(softibd_.device_has_ended());
+  }
+
  protected:
   PreloadGetEvent() {
     softibd_.answer_with(repeat);
@@ -681,10 +689,6 @@ class PreloadGetEvent : public PreloadRdmaCm {
       may_wait_ = (in.flags & rdma_cm_in_flag::kMayWait) != 0;
       return may_wait_ ? the_event() : the_event(rdma_cm_flag::kDrained);
     });
-  }
-  ~PreloadGetEvent() override {
-    close_device();
-    EXPECT_TRUE(softibd_.device_has_ended());
   }
   // GET_EVENT with an event that comes while it waits for one, until such a wait was short.
   bool waits_are_short_at_last() {

@@ -119,7 +119,7 @@ void Service::queue(Id& id, ucma::Event event, std::uint32_t status) {
   PendingEvent pending;
   pending.out.event = event;
   pending.out.status = status;
-  queue(id, std::move(pending));
+  queue(id, pending);
 }
 
 // An id that its program has not accepted yet has no name for the program.
@@ -133,7 +133,7 @@ void Service::queue(Id& id, PendingEvent event) {
   ++id.events_pending;
   if (event.request != nullptr) ++event.request->events_pending;
   File& file = *id.file;
-  file.events.push_back(std::move(event));
+  file.events.push_back(event);
   tell(file);
 }
 

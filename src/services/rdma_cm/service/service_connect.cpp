@@ -306,7 +306,7 @@ void Service::on_request(Endpoint endpoint, const fabric::Port& port,
   event.request = id;
   event.out.event = Event::ConnectRequest;
   put_param(event.out, param);
-  queue(*listener, std::move(event));
+  queue(*listener, event);
 }
 
 void Service::on_datagram_request(Endpoint endpoint, const fabric::Port& port,
@@ -335,7 +335,7 @@ void Service::on_datagram_request(Endpoint endpoint, const fabric::Port& port,
   event.request = id;
   event.out.event = Event::ConnectRequest;
   put_param(event.out, param);
-  queue(*listener, std::move(event));
+  queue(*listener, event);
 }
 
 void Service::on_reply(Endpoint endpoint, const ConnectReply& reply) {
@@ -348,7 +348,7 @@ void Service::on_reply(Endpoint endpoint, const ConnectReply& reply) {
   PendingEvent event;
   event.out.event = Event::ConnectResponse;
   put_param(event.out, param);
-  queue(*id, std::move(event));
+  queue(*id, event);
 }
 
 void Service::on_datagram_reply(Endpoint endpoint, const DatagramReply& reply) {
@@ -369,7 +369,7 @@ void Service::on_datagram_reply(Endpoint endpoint, const DatagramReply& reply) {
     event.out.status = reply.status;
   }
   put_param(event.out, param);
-  queue(*id, std::move(event));
+  queue(*id, event);
 }
 
 void Service::on_ready(Endpoint endpoint) {
@@ -390,7 +390,7 @@ void Service::on_rejected(Endpoint endpoint, std::uint16_t reason, const Bytes& 
   event.out.event = Event::Rejected;
   event.out.status = reason;
   put_param(event.out, param);
-  queue(*id, std::move(event));
+  queue(*id, event);
 }
 
 void Service::on_unreachable(Endpoint endpoint, const Unanswered& message) {

@@ -81,7 +81,7 @@ void Service::on_group(std::uint32_t number, Error error, std::string_view reaso
     event.out.status = ucma::negative(error);
     trace(id, "cannot join the group " + verbs::address_text(member.mgid) + ": ", reason);
   }
-  queue(id, std::move(event));
+  queue(id, event);
 }
 
 Error Service::leave(File& file, std::uint32_t number, std::uint32_t& events) {

@@ -125,7 +125,7 @@ std::string no_way_text(const fabric::Fabric& fabric, const fabric::Node& node,
   const fabric::Node* peer = to_self ? &node : owner_of(fabric, destination);
   if (error == Error::NetUnreachable) return no_owner_text(fabric, node, destination);
   if (peer != nullptr) {
-    const std::string apart = link_layers_text(fabric, node, *peer);
+    std::string apart = link_layers_text(fabric, node, *peer);
     if (!apart.empty()) return apart;
   }
   if (error == Error::HostUnreachable && peer != nullptr) return ports_text(fabric, *peer);
