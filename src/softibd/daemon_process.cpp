@@ -84,7 +84,7 @@ std::optional<int> go_to_background(platform::NativeHandle& report_to) {
     writer.reset();
     return pass_on(child, read_all(reader.get()));
   }
-  ::setpgid(0, 0);  // no session, for the reason in softib/launch/spawn.cpp
+  ::setpgid(0, 0);  // no session: docs/design/0020-mailboxes.md
   reader.reset();
   // No other descriptor of the starter: a reader of its pipe would wait for softibd.
   constexpr int kReport = 3;

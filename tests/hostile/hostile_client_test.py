@@ -160,10 +160,10 @@ class Arena:
 
     def expect_memory_back(self):
         # An allocator gives memory back in steps, as it is used; the good client uses it all the time.
-        with contextlib.suppress(Failed):
-            wait_until(lambda: self.daemon.own_memory() <= self.memory + MORE_MEMORY, 30, "memory")
-            return
-        raise Failed(f"softibd keeps {self.daemon.own_memory() >> 20} MiB, it had {self.memory >> 20} MiB")
+        try:
+            wait_until(lambda: self.daemon.own_memory() <= self.memory + MORE_MEMORY, 30, "softibd to give memory back")
+        except Failed:
+            raise Failed(f"softibd keeps {self.daemon.own_memory() >> 20} MiB, it had {self.memory >> 20} MiB") from None
 
 
 def answers(client, count):

@@ -704,20 +704,24 @@ class Terminal(CliTest):
         self.check(self.softib("down"), OK)
 
     def test_the_fabric_outlives_the_terminal_that_brought_it_up(self):
-        child, terminal = pty.fork()
+        child, descriptor = pty.fork()
         if not child:
             script = f"'{BIN}/softib' up && echo made && exec sleep 600"
             os.execve("/bin/sh", ["sh", "-c", script], self.env())
+        terminal = os.fdopen(descriptor, "r+b", buffering=0)
+        self.addCleanup(terminal.close)  # ends the child, if it is there still
         text = b""
-        while b"made" not in text and (chunk := os.read(terminal, 65536)):
-            text += chunk
+        with contextlib.suppress(OSError):  # EIO: the child has ended
+            while b"made" not in text:
+                text += terminal.read(65536)
+        self.assertIn(b"made", text)
         session = os.getsid(child)
         [daemon] = processes_of(self.dir)
         self.assertNotEqual(os.getpgid(daemon), os.getpgid(child))
         self.assertEqual(os.getsid(daemon), session)  # the scheduling group of its programs
-        os.write(terminal, b"\x03")  # Ctrl-C
+        terminal.write(b"\x03")  # Ctrl-C
         self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), -signal.SIGINT)
-        os.close(terminal)  # SIGHUP to those who did not choose otherwise
+        terminal.close()  # SIGHUP to those who did not choose otherwise
         self.check(self.softib("status"), OK, "node node0")
         self.check(self.softib("down"), OK)
 
