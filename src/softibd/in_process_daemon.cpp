@@ -36,7 +36,7 @@ InProcessDaemon::InProcessDaemon(std::unique_ptr<State> state) : state_(std::mov
 Result<std::unique_ptr<InProcessDaemon>> InProcessDaemon::start(DaemonOptions options,
                                                                 std::string& reason) {
   auto state = std::make_unique<State>();
-  std::string name = "/tmp/softib-test-XXXXXX";
+  std::string name = std::filesystem::temp_directory_path() / "softib-test-XXXXXX";
   if (::mkdtemp(name.data()) == nullptr) {
     reason = "mkdtemp: " + std::error_code(errno, std::generic_category()).message();
     return Status::IoError;

@@ -12,6 +12,8 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <cstdlib>
+#include <filesystem>
 #include <string>
 
 namespace ib::softib {
@@ -21,8 +23,21 @@ using verbs::control::Code;
 
 class LevelDeathTest : public ::testing::Test {
  protected:
-  // Daemons have threads.
-  void SetUp() override { ::testing::GTEST_FLAG(death_test_style) = "threadsafe"; }
+  void SetUp() override {
+    ::testing::GTEST_FLAG(death_test_style) = "threadsafe";  // daemons have threads
+    ASSERT_NE(::mkdtemp(folder_.data()), nullptr);
+    ::setenv("TMPDIR", folder_.c_str(), 1);
+  }
+  void TearDown() override {
+    ::setenv("TMPDIR", parent_.c_str(), 1);
+    std::filesystem::remove_all(folder_);
+  }
+
+ private:
+  // A child that dies removes nothing; its folder, which it makes by the same words, is inside of
+  // this one.
+  std::string parent_ = std::filesystem::temp_directory_path();
+  std::string folder_ = parent_ + "/softib-test-XXXXXX";
 };
 
 TEST_F(LevelDeathTest, StartingADaemon) {

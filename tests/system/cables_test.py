@@ -6,7 +6,6 @@ cables_test.py [--as root|nobody] [--link-layer ethernet] [--only REGEX]
 """
 import json
 import os
-import shutil
 
 import harness
 from harness import Failed
@@ -95,16 +94,13 @@ def pulled(report, fabric):
 
 def test(report, user):
     folder = user.make_dir("softib-cables-")
-    try:
-        config = folder / "fabric.toml"
-        config.write_text(CONFIG)
-        os.chown(config, user.uid, -1)
-        with harness.Fabric(nodes=4, user=user, extra=["--config", str(config)]) as fabric:
-            reachability(report, fabric)
-            the_other_end(report, fabric)
-            pulled(report, fabric)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+    config = folder / "fabric.toml"
+    config.write_text(CONFIG)
+    os.chown(config, user.uid, -1)
+    with harness.Fabric(nodes=4, user=user, extra=["--config", str(config)]) as fabric:
+        reachability(report, fabric)
+        the_other_end(report, fabric)
+        pulled(report, fabric)
 
 
 harness.main("cables", test)

@@ -11,6 +11,7 @@ With --link-layer ethernet among the arguments of a test its fabrics have Ethern
 
 Environment: SOFTIB_BIN and SOFTIB_LIB, as ctest gives them; otherwise build/release of this source tree.
 """
+import atexit
 import contextlib
 import json
 import os
@@ -140,7 +141,9 @@ class User:
             raise Skipped(f"uid {self.uid} can read neither {BIN} nor {self.bin}")
 
     def make_dir(self, prefix):
+        """Returns a new folder of this user that is removed when the test ends."""
         path = tempfile.mkdtemp(prefix=prefix)
+        atexit.register(shutil.rmtree, path, ignore_errors=True)
         os.chown(path, self.uid, -1)
         return pathlib.Path(path)
 

@@ -125,31 +125,28 @@ def lines_of(fabric):
 
 def test(report, user):
     folder = build(user)
-    try:
-        with harness.Fabric(nodes=1, user=user) as fabric:
-            fabric.softib("partition", "add", "0x8001", "--fabric", fabric.name).require()
-            for name, pattern in MISTAKES.items():
-                if not report.wanted(name):
-                    continue
-                with report.case(name) as remarks:
-                    program = fabric.start([folder / "mistakes", name])
-                    fabric.end(program, 30).require()
-                    said = [line for line in lines_of(fabric) if line.get("pid") == program.pid]
-                    texts = [line["text"] for line in said]
-                    found = [text for text in texts if re.search(pattern, text)]
-                    if not found:
-                        raise Failed(f"no line like {pattern!r} in {texts}")
-                    missing = {"number", "time", "kind", "node", "program"} - set(said[0])
-                    if missing:
-                        raise Failed(f"{sorted(missing)} is missing in {said[0]}")
-                    if len(texts) > 2:
-                        raise Failed(f"one mistake, {len(texts)} lines: {texts}")
-                    count = next(line for line in said if line["text"] == found[0]).get("count", 1)
-                    if count != COUNTS.get(name, count):
-                        raise Failed(f"{found[0]!r} has the count {count}")
-                    remarks.append(f"{len(texts)} line(s)")
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+    with harness.Fabric(nodes=1, user=user) as fabric:
+        fabric.softib("partition", "add", "0x8001", "--fabric", fabric.name).require()
+        for name, pattern in MISTAKES.items():
+            if not report.wanted(name):
+                continue
+            with report.case(name) as remarks:
+                program = fabric.start([folder / "mistakes", name])
+                fabric.end(program, 30).require()
+                said = [line for line in lines_of(fabric) if line.get("pid") == program.pid]
+                texts = [line["text"] for line in said]
+                found = [text for text in texts if re.search(pattern, text)]
+                if not found:
+                    raise Failed(f"no line like {pattern!r} in {texts}")
+                missing = {"number", "time", "kind", "node", "program"} - set(said[0])
+                if missing:
+                    raise Failed(f"{sorted(missing)} is missing in {said[0]}")
+                if len(texts) > 2:
+                    raise Failed(f"one mistake, {len(texts)} lines: {texts}")
+                count = next(line for line in said if line["text"] == found[0]).get("count", 1)
+                if count != COUNTS.get(name, count):
+                    raise Failed(f"{found[0]!r} has the count {count}")
+                remarks.append(f"{len(texts)} line(s)")
 
 
 harness.main("mistakes", test)
