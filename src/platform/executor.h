@@ -7,6 +7,7 @@
 
 #include <functional>
 #include <memory>
+#include <utility>
 
 namespace ib::platform {
 
@@ -26,6 +27,10 @@ class Executor {
   // Runs `work` on the executor's thread, at dispatch level, after what was posted before. Any
   // thread; never from inside post() itself.
   virtual void post(Work work) = 0;
+
+  // The same for work that other work may make needless: it may run a moment later, when there is
+  // no other. Executor's thread.
+  virtual void post_late(Work work) { post(std::move(work)); }
 
   // Runs `work` once, not before `when`; a time in the past means soon. Executor's thread.
   [[nodiscard]] virtual std::unique_ptr<Timer> at(Instant when, Work work) = 0;

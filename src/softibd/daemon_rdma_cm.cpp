@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <memory>
 #include <utility>
 
 namespace ib::softib {
@@ -39,6 +40,12 @@ ServiceOptions make_options(platform::Executor& executor, std::mt19937& random,
   return options;
 }
 
+// Lives as long as its file.
+struct Notice {
+  std::uint32_t file;
+  std::function<void()> send;
+};
+
 }  // namespace
 
 DaemonRdmaCm::DaemonRdmaCm(const fabric::Fabric& fabric, DaemonDevices& devices)
@@ -61,8 +68,17 @@ Result<std::uint32_t> DaemonRdmaCm::open(const verbs::control::OpenRdmaCmIn& in,
     reason = "there is no node " + name;
     return Status::NotFound;
   }
-  return service_.open({services::rdma_cm::index_of(fabric_, *node), pid, printable(in.program),
-                        std::move(on_events)});
+  const auto notice = std::make_shared<Notice>(Notice{0, std::move(on_events)});
+  // A program that is about to get the event needs no notice.
+  const auto soon = [this, notice] {
+    cm_.executor().post_late([this, weak = std::weak_ptr(notice)] {
+      const auto still = weak.lock();
+      if (still != nullptr && service_.give_notice(still->file)) still->send();
+    });
+  };
+  notice->file = service_.open(
+      {services::rdma_cm::index_of(fabric_, *node), pid, printable(in.program), soon});
+  return notice->file;
 }
 
 DaemonRdmaCm::Answered DaemonRdmaCm::command(const RdmaCmIn& in, std::span<std::byte> output) {

@@ -16,19 +16,25 @@ namespace ib::softib {
 namespace control = verbs::control;
 using control::Code;
 
-// An IRP with its buffers, and what the answer needs.
-struct DaemonSession::Request {
+// Of a request. They are used again, since the allocator takes longer for blocks of this size than
+// most requests.
+struct DaemonSession::Buffers {
   // Every output structure fits; longer ones travel as a file.
   static constexpr std::size_t kOutputBytes = 4096;
 
+  std::vector<std::byte> input;
+  std::array<std::byte, kOutputBytes> output{};
+};
+
+// An IRP with its buffers, and what the answer needs.
+struct DaemonSession::Request {
   io::Irp irp;
   DaemonSession* session = nullptr;
   io::ClientFile* file = nullptr;  // that `irp` goes to
   Code code = Code::Ping;
   std::uint64_t tag = 0;
   bool wants_answer = true;  // false: the session's own Create and Close
-  std::vector<std::byte> input;
-  std::array<std::byte, kOutputBytes> output;
+  std::unique_ptr<Buffers> buffers;
   std::list<Request>::iterator self;
 };
 
@@ -73,7 +79,8 @@ DaemonSession::Request& DaemonSession::new_request(std::uint64_t tag, Code code)
   request.code = code;
   request.irp.requestor_mode = io::RequestorMode::User;
   request.irp.code = static_cast<std::uint32_t>(code);
-  request.irp.out = request.output;
+  request.buffers = spare_ != nullptr ? std::move(spare_) : std::make_unique<Buffers>();
+  request.irp.out = request.buffers->output;
   return request;
 }
 
@@ -99,8 +106,8 @@ void DaemonSession::on_message(os::ServerMessage message) {
 void DaemonSession::carry_out(const ParsedRequest& parsed,
                               std::array<os::NativeHandle, 2> handles) {
   Request& request = new_request(parsed.tag, parsed.code);
-  request.input.assign(parsed.input.begin(), parsed.input.end());
-  request.irp.in = request.input;
+  request.buffers->input.assign(parsed.input.begin(), parsed.input.end());
+  request.irp.in = request.buffers->input;
   std::move(handles.begin(), handles.begin() + handles_of(parsed.code),
             request.irp.in_handles.begin());
   if (requests_.size() >= kMaxPending) connection_->pause();
@@ -188,8 +195,8 @@ void DaemonSession::rdma_cm(Request& request) {
   const auto in = request.irp.input<control::RdmaCmIn>();
   if (!in) return fail(request, Status::Malformed, "RdmaCm takes 1048 bytes of input");
   if (host_.rdma_cm() == nullptr) return fail(request, Status::NotSupported, "no rdma_cm here");
-  static_assert(sizeof(control::RdmaCmOut) + control::kMostRdmaCmAhead <= Request::kOutputBytes);
-  const DaemonRdmaCm::Answered answered = host_.rdma_cm()->command(*in, request.output);
+  static_assert(sizeof(control::RdmaCmOut) + control::kMostRdmaCmAhead <= Buffers::kOutputBytes);
+  const DaemonRdmaCm::Answered answered = host_.rdma_cm()->command(*in, request.buffers->output);
   request.irp.out_size = answered.bytes;
   const bool may_wait = (in->flags & control::rdma_cm_in_flag::kMayWait) != 0;
   if (may_wait && answered.result == -EAGAIN && await_event(request, in->file)) return;
@@ -222,7 +229,7 @@ void DaemonSession::end_wait() {
   Request& request = waited->request;
   connection_->set_waiting(false);
   const auto in = request.irp.input<control::RdmaCmIn>();
-  request.irp.out_size = host_.rdma_cm()->command(*in, request.output).bytes;
+  request.irp.out_size = host_.rdma_cm()->command(*in, request.buffers->output).bytes;
   host_.rdma_cm()->end_wait(waited->file);
   finish(request);
 }
@@ -313,7 +320,7 @@ void DaemonSession::finish(Request& request) {
 void DaemonSession::answer(Request& request) {
   const io::Irp& irp = request.irp;
   if (irp.status == Status::Ok) {
-    const std::span<const std::byte> output(request.output.data(), irp.out_size);
+    const std::span<const std::byte> output(request.buffers->output.data(), irp.out_size);
     return connection_->send(make_reply(request.tag, irp.information, output),
                              std::move(request.irp.out_handles));
   }
@@ -330,6 +337,7 @@ void DaemonSession::fail(Request& request, Status status, std::string_view reaso
 void DaemonSession::forget(Request& request) {
   // The Close of its file, if that waited for this request.
   auto close = request.file != nullptr ? files_.end(*request.file, request.irp) : std::nullopt;
+  spare_ = std::move(request.buffers);
   requests_.erase(request.self);
   if (!files_.is_ending() && requests_.size() == kMaxPending - 1) connection_->resume();
   if (close) host_.send_down(*std::move(close));

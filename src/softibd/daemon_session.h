@@ -75,6 +75,7 @@ class DaemonSession : private os::ServerConnection::Handler, private io::ClientF
   bool client_has_gone() const { return connection_->peer_has_gone(); }
 
  private:
+  struct Buffers;
   struct Request;
   struct Waiting;
 
@@ -114,6 +115,7 @@ class DaemonSession : private os::ServerConnection::Handler, private io::ClientF
   io::Client client_;
   io::ClientFiles files_{*this};
   std::list<Request> requests_;     // under way
+  std::unique_ptr<Buffers> spare_;  // of the last one that ended
   std::uint32_t rdma_cm_file_ = 0;  // 0: this connection is none
   std::shared_ptr<Waiting> waiting_;
 };

@@ -181,8 +181,8 @@ def error_of(function, *arguments):
     return 0
 
 
-def is_readable(fd):
-    return bool(select.select([fd], [], [], 0)[0])
+def is_readable(fd, seconds=0):
+    return bool(select.select([fd], [], [], seconds)[0])
 
 
 def program():
@@ -219,7 +219,7 @@ def program():
     os.set_blocking(fd, False)
     assert error_of(os.write, fd, get_event) == errno.EAGAIN
     resolve(fd, one, 1)
-    assert is_readable(fd)
+    assert is_readable(fd, 20)
     copy = os.dup(fd)
     assert is_readable(copy) and os.write(copy, get_event) == len(get_event)
     assert struct.unpack_from("=QII", answer)[2] == 0, "ADDR_RESOLVED"
@@ -227,7 +227,7 @@ def program():
     # Events that end with their id leave nothing to read.
     two = create(fd)
     resolve(fd, two, 1)
-    assert is_readable(fd)
+    assert is_readable(fd, 20)
     os.write(fd, command(1, struct.pack("=QII", where, two, 0), 4))
     assert not is_readable(fd)
     # An id moves with its events.
@@ -235,7 +235,7 @@ def program():
     resolve(fd, three, 1)
     other = os.open(path, os.O_RDWR)
     os.write(other, command(18, struct.pack("=QII", where, three, fd), 4))
-    assert is_readable(other) and not is_readable(fd)
+    assert is_readable(other, 20) and not is_readable(fd)
     assert error_of(os.write, fd, command(1, struct.pack("=QII", where, three, 0), 4)) == errno.EINVAL
     assert error_of(os.write, other, command(18, struct.pack("=QII", where, one, 1), 4)) == errno.EINVAL
     assert error_of(os.write, other, command(18, struct.pack("=QII", where, one, 999), 4)) == errno.ENOENT

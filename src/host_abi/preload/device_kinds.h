@@ -46,8 +46,8 @@ struct DeviceKind {
   bool (*is_object)(const struct ::statx& now) = nullptr;
   ssize_t (*read)(int fd, void* data, std::size_t size) = nullptr;
   ssize_t (*write)(int fd, const void* data, std::size_t size) = nullptr;
-  // Comes before write(), and before is_object(). Returns false unless the result is known, and the
-  // data cannot be meant for another file.
+  // Comes before write(), and before is_object(). Returns false, or has done what write() does:
+  // then the data were not meant for another file.
   bool (*write_ahead)(int fd, const void* data, std::size_t size, ssize_t& result) = nullptr;
   // Returns false if the request is not of this kind; the kernel executes FIONBIO and the like, or
   // returns ENOTTY.

@@ -61,9 +61,14 @@ struct EventLoop::State {
   // was posted before it goes through asio, and so does this then.
   std::deque<Work> ready;
   std::atomic<int> posted = 0;
+  // Runs before the loop yields or sleeps, or at this time.
+  static constexpr Duration kLatest = std::chrono::microseconds(50);
+  std::deque<Work> late;
+  Instant late_until{};
 
   void run_all();
   bool run_ready();
+  bool run_late();
   bool poll_briefly();
   bool yield_and_look();
   bool look_at_watched();
@@ -93,6 +98,7 @@ bool EventLoop::State::poll_briefly() {
     }
     now = monotonic_now();
     if (now < first_yield && watched_count > 0 && hits < kHitsPerPoll) continue;
+    if (hits < kHitsPerPoll && run_late()) return true;
     hits = 0;
     if (context.poll_one() > 0) return true;
     relax_thread(platform::ClientHost::kYieldRound);
@@ -128,6 +134,15 @@ bool EventLoop::State::run_ready() {
   return true;
 }
 
+// Returns true if there was work.
+bool EventLoop::State::run_late() {
+  if (late.empty()) return false;
+  const Work work = std::move(late.front());
+  late.pop_front();
+  work();
+  return true;
+}
+
 // In turn, so that none starves. Returns true if there was work.
 bool EventLoop::State::look_at_watched() {
   for (std::size_t looked = 0; looked < watched_count; ++looked) {
@@ -152,6 +167,7 @@ bool EventLoop::State::stop_watching() {
 void EventLoop::State::run_all() {
   platform::BriefPolling polling;
   while (!context.stopped()) {
+    if (!late.empty() && monotonic_now() >= late_until && run_late()) continue;
     if (run_ready()) continue;
     if (polling.should_poll()) {
       if (poll_briefly()) {
@@ -160,6 +176,7 @@ void EventLoop::State::run_all() {
       }
       polling.missed();
     }
+    if (run_late()) continue;
     if (!context.stopped() && (stop_watching() || !ready.empty())) continue;
     const Instant start = monotonic_now();
     if (context.run_one() == 0) return;
@@ -232,6 +249,12 @@ void EventLoop::post(Work work) {
     state.posted.fetch_sub(1, std::memory_order_relaxed);
     work();
   });
+}
+
+void EventLoop::post_late(Work work) {
+  State& state = *state_;
+  if (state.late.empty()) state.late_until = monotonic_now() + State::kLatest;
+  state.late.push_back(std::move(work));
 }
 
 std::unique_ptr<platform::Timer> EventLoop::at(Instant when, Work work) {

@@ -54,6 +54,7 @@ class EventLoop : public platform::Executor {
   void yield_soon();
 
   void post(Work work) override;
+  void post_late(Work work) override;
   std::unique_ptr<platform::Timer> at(Instant when, Work work) override;
   Instant now() override;
 

@@ -66,6 +66,33 @@ TEST(EventLoop, WorkThatPostsWithoutEndHoldsUpNobody) {
   EXPECT_GT(rounds, 10);
 }
 
+TEST(EventLoop, LateWorkRunsAfterOtherWorkThatComesMeanwhile) {
+  EventLoop loop;
+  std::string order;
+  loop.post([&] {
+    loop.post_late([&] {
+      order += "late ";
+      loop.stop();
+    });
+    loop.post([&] {
+      order += "first ";
+      loop.post([&] { order += "second "; });
+    });
+  });
+  loop.run();
+  EXPECT_EQ(order, "first second late ");
+}
+
+TEST(EventLoop, LateWorkRunsThoughOtherWorkHasNoEnd) {
+  EventLoop loop;
+  std::function<void()> again = [&] { loop.post(again); };
+  loop.post([&] {
+    loop.post_late([&] { loop.stop(); });
+    again();
+  });
+  loop.run();
+}
+
 TEST(EventLoop, TimersExpireInTheOrderOfTheirTimesAndNotBefore) {
   EventLoop loop;
   std::string order;

@@ -85,9 +85,12 @@ std::vector<std::byte> sa_response(const mad::MadHeader& request, const sa::Answ
     mad.sa.attribute_offset = static_cast<std::uint16_t>(answer.stride / 8);
   }
   const auto first = std::bit_cast<mad::Mad>(mad);
-  std::vector<std::byte> message(first.begin(), first.begin() + sa::kDataOffset);
-  message.insert(message.end(), answer.bytes.begin(), answer.bytes.end());
-  if (!is_table) message.resize(mad::kMadSize);
+  const std::size_t size =
+      is_table ? sa::kDataOffset + answer.bytes.size() : std::size_t{mad::kMadSize};
+  std::vector<std::byte> message(size);
+  std::copy_n(first.begin(), sa::kDataOffset, message.begin());
+  std::copy_n(answer.bytes.begin(), std::min(answer.bytes.size(), size - sa::kDataOffset),
+              message.begin() + sa::kDataOffset);
   return message;
 }
 

@@ -45,26 +45,26 @@ ssize_t sleep_for_event(HeldFile& held) {
   return got;
 }
 
-bool blocks(const HeldFile& held) {
-  return (sys::fcntl(held.fd(), F_GETFL, 0) & O_NONBLOCK) == 0;
+bool blocks(int fd) {
+  return (sys::fcntl(fd, F_GETFL, 0) & O_NONBLOCK) == 0;
 }
 
 }  // namespace
 
-bool may_wait_in_softibd(HeldFile& held) {
-  return waits_are_short.load(std::memory_order_relaxed) && blocks(held);
+bool may_wait_in_softibd(int fd) {
+  return waits_are_short.load(std::memory_order_relaxed) && blocks(fd);
 }
 
-int wait_for_event(HeldFile& held) {
+int wait_for_event(HeldFile& held, Instant since) {
   ssize_t got = peek(held.fd());
-  if (got < 0 && errno == EAGAIN && blocks(held)) {
-    const Instant start = os::monotonic_now();
-    if (waits_are_short.load(std::memory_order_relaxed)) {
-      got = poll_for_event(held.fd(), start + kEventPolling);
+  if (got < 0 && errno == EAGAIN && blocks(held.fd())) {
+    const Instant end = since + kEventPolling;
+    if (waits_are_short.load(std::memory_order_relaxed) && os::monotonic_now() < end) {
+      got = poll_for_event(held.fd(), end);
     }
     if (got < 0 && errno == EAGAIN) got = sleep_for_event(held);
     const sys::KeepErrno keep;
-    waits_are_short.store(os::monotonic_now() - start <= kEventPolling, std::memory_order_relaxed);
+    waits_are_short.store(os::monotonic_now() <= end, std::memory_order_relaxed);
   }
   if (got > 0) return 0;
   return got == 0 ? EIO : errno == ECONNRESET ? EIO : errno;

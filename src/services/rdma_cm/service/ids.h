@@ -36,8 +36,9 @@ struct PendingEvent {
 struct FileOptions {
   std::uint32_t node = 0;
   std::uint32_t pid = 0;
-  std::string program;              // for people
-  std::function<void()> on_events;  // there are events now, and were none before
+  std::string program;  // for people
+  // There are events now, and were none before: Service::give_notice() shall follow in a moment.
+  std::function<void()> on_events;
 };
 
 // One open /dev/infiniband/rdma_cm.
@@ -46,7 +47,8 @@ struct File {
   FileOptions options;
   std::list<PendingEvent> events;
   std::set<std::uint32_t> ids;
-  // on_events was called, and the program was not told yet that the events are gone.
+  bool awaits_notice = false;  // on_events was called
+  // The program had notice, and was not told yet that the events are gone.
   bool is_readable = false;
   std::function<void()> waiter;  // Service::await_event()
 };

@@ -140,8 +140,19 @@ void Service::queue(Id& id, PendingEvent event) {
 // Of new events: whoever waits for one, or else, once, the pollers of the descriptor.
 void Service::tell(File& file) {
   if (file.waiter) return std::exchange(file.waiter, nullptr)();
-  if (std::exchange(file.is_readable, true) || !file.options.on_events) return;
+  if (file.is_readable || file.awaits_notice || !file.options.on_events) return;
+  file.awaits_notice = true;
   file.options.on_events();
+}
+
+bool Service::give_notice(std::uint32_t number) {
+  const auto at = files_.find(number);
+  if (at == files_.end()) return false;
+  File& file = *at->second;
+  file.awaits_notice = false;
+  if (file.events.empty()) return false;
+  file.is_readable = true;
+  return true;
 }
 
 bool Service::await_event(std::uint32_t number, std::function<void()> on_event) {

@@ -72,11 +72,14 @@ class Service final : private Connector::Handler {
     enum class Need : std::uint8_t { Nothing, Option, File } need = Need::Nothing;
     std::uint64_t need_address = 0;
     std::uint32_t need_size = 0;
-    // The file's (or the old file's) last event has gone: on_events() will be called again.
+    // The file's (or the old file's) last event has gone, of which there was notice.
     bool is_drained = false;
     bool is_old_file_drained = false;
   };
   Answer command(const Request& request);
+
+  // The program is about to be told that its file has events. Returns false if they are gone.
+  bool give_notice(std::uint32_t file);
 
   // For a command that waits: `on_event` is called once, by the next event of the file instead of
   // on_events(), or by the end of the file. It may not call back. Returns false if there are

@@ -44,7 +44,12 @@ struct World {
 // An open file, as a program uses it.
 struct Program {
   Program(World& w, std::uint32_t node) : world(w) {
-    file = w.service.open({node, 100 + node, "prog", [this] { ++notices; }});
+    file = w.service.open({node, 100 + node, "prog", [this] {
+                             if (!is_late) notice();
+                           }});
+  }
+  void notice() {
+    if (world.service.give_notice(file)) ++notices;
   }
   template <class Body>
   Service::Answer write(Code code, const Body& body, std::span<const std::uint8_t> option = {},
@@ -171,6 +176,7 @@ struct Program {
   std::uint32_t file = 0;
   int notices = 0;
   bool is_drained = false;
+  bool is_late = false;  // notice() is for the test to call
   bool takes_ahead = false;
 };
 

@@ -412,6 +412,20 @@ TEST_P(RdmaCm, AnIdMovesToAnotherFileWithItsEvents) {
   EXPECT_EQ(other.destroy(id), 1u);
 }
 
+TEST_P(RdmaCm, EventsThatAreGoneNeedNoNotice) {
+  client.is_late = true;
+  ASSERT_EQ(client.resolve(client.create(), w.address(0), 1), Error::None);
+  EXPECT_TRUE(client.event());
+  EXPECT_FALSE(client.is_drained);
+  client.notice();
+  EXPECT_EQ(client.notices, 0);
+  ASSERT_EQ(client.resolve(client.create(), w.address(0), 1), Error::None);
+  client.notice();
+  EXPECT_EQ(client.notices, 1);
+  EXPECT_TRUE(client.event());
+  EXPECT_TRUE(client.is_drained);
+}
+
 TEST_P(RdmaCm, WhoAwaitsAnEventIsToldInsteadOfTheOthers) {
   int told = 0;
   const auto tell = [&told] { ++told; };
