@@ -37,21 +37,28 @@ struct RequestHandler<kHandler> {
 };
 // The function for an entry.
 template <auto kHandler>
+// NOLINTNEXTLINE(readability-identifier-naming): it reads as a function in the tables
 inline constexpr auto with = &RequestHandler<kHandler>::call;
 
-// `device`: in words. Of an HCA that was pulled out (`is_gone`) only objects are destroyed.
+// The device that the requests of a file go to.
+struct RequestTarget {
+  std::string_view device;  // in words
+  const fabric::Hca& hca;
+  bool is_gone;           // it was pulled out: objects are destroyed, and nothing else
+  std::uint32_t destroy;  // the code of that
+};
+
 template <class File, std::size_t kCodes>
 void run_request(const std::array<RequestEntry<File>, kCodes>& table, File& file,
-                 std::string_view device, const fabric::Hca& hca, bool is_gone,
-                 std::uint32_t destroy, io::IrpRef irp) {
+                 const RequestTarget& target, io::IrpRef irp) {
   const std::uint32_t code = irp->code;
   if (code == 0 || code > kCodes) {
     return std::move(irp).fail(Status::NotSupported,
-                               fmt::format("{} has no request {}", device, code));
+                               fmt::format("{} has no request {}", target.device, code));
   }
-  if (is_gone && code != destroy) {
+  if (target.is_gone && code != target.destroy) {
     return std::move(irp).fail(Status::DeviceRemoved,
-                               fmt::format("HCA {} was pulled out", hca.name));
+                               fmt::format("HCA {} was pulled out", target.hca.name));
   }
   const RequestEntry<File>& entry = table[code - 1];
   if (irp->out.size() < entry.out_size) {

@@ -6,8 +6,6 @@
 
 namespace ib::user {
 
-using verbs::WcStatus;
-
 namespace {
 
 thread_local const char this_thread = 0;  // its address identifies the thread

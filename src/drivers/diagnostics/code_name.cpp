@@ -6,6 +6,7 @@ namespace ib::drivers {
 using verbs::WrOpcode;
 using verbs::control::Code;
 
+// NOLINTNEXTLINE(readability-function-size): a table
 const char* code_name(std::uint32_t code) {
   switch (static_cast<Code>(code)) {
     case Code::Ping: return "Ping";

@@ -116,6 +116,7 @@ void set_addresses(FabricTree& tree, const control::SetAddressesIn& in, io::IrpR
                             node->name, text_of(node->addresses), users));
   }
   std::vector<std::vector<fabric::GidEntry>> before;
+  before.reserve(ports.size());
   for (const fabric::Port* port : ports) before.push_back(port->gids);
   const Status set = core.fabric.set_addresses(*node, std::move(addresses), source);
   IB_ASSERT(set == Status::Ok);  // they are available

@@ -110,6 +110,15 @@ Outcome send_to(Attempt& a, QpEntry& target, const LocalPieces& pieces) {
   return sent;
 }
 
+// The queue pair of an entry of the group, or nullptr if it gets nothing from this port.
+QpEntry* member_of(const Attempt& a, std::uint32_t qpn, const PortEntry& from) {
+  const Arena& arena = a.plane.arena();
+  QpEntry* target = arena.qp(qp_index(qpn));
+  if (target == nullptr || target->id.qpn.load(std::memory_order_acquire) != qpn) return nullptr;
+  const PortEntry* to = arena.port(target->id.port);
+  return to != nullptr && is_joined(from, *to) ? target : nullptr;
+}
+
 // Multicast [IBA1 10.5.2]: to each queue pair that is attached to the group.
 void send_to_group(Attempt& a, const PortEntry& from, const LocalPieces& pieces) {
   const Arena& arena = a.plane.arena();
@@ -131,10 +140,8 @@ void send_to_group(Attempt& a, const PortEntry& from, const LocalPieces& pieces)
     if (qpn == 0) continue;
     const bool same = by_gid ? entry.mgid == av.dgid : entry.mlid == av.dlid;
     if (!same || (qpn == self && a.config.block_loopback)) continue;
-    QpEntry* target = arena.qp(qp_index(qpn));
-    if (target == nullptr || target->id.qpn.load(std::memory_order_acquire) != qpn) continue;
-    const PortEntry* to = arena.port(target->id.port);
-    if (to == nullptr || !is_joined(from, *to)) continue;
+    QpEntry* target = member_of(a, qpn, from);
+    if (target == nullptr) continue;
     Outcome sent = check_datagram(a, pieces.total - kGrhBytes, *target);
     if (sent.is_done()) sent = send_to(a, *target, pieces);
     // A group waits for none of its members.

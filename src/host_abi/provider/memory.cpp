@@ -99,6 +99,33 @@ void prefetch(const RegionRecord& region, const ibv_sge& sge, bool write) {
                               write ? MADV_POPULATE_WRITE : MADV_POPULATE_READ));
 }
 
+// Returns an error number.
+int change(RegionRecord& record, int flags, ibv_pd* ibpd, void* address, std::size_t length,
+           int access) {
+  if ((flags & IBV_REREG_MR_CHANGE_PD) != 0) {
+    if (ibpd == nullptr) return fail("ibv_rereg_mr", EINVAL, "the new PD is missing");
+    if (const int error = check_whole("ibv_rereg_mr", pd_of(ibpd))) return error;
+    record.pd = pd_of(ibpd).engine->handle();
+  }
+  if ((flags & IBV_REREG_MR_CHANGE_ACCESS) != 0) {
+    record.access = static_cast<std::uint32_t>(access);
+  }
+  if ((flags & IBV_REREG_MR_CHANGE_TRANSLATION) != 0) {
+    record.address = reinterpret_cast<std::uint64_t>(address);
+    record.length = length;
+    record.iova = (record.access & verbs::access::kZeroBased) != 0 ? 0 : record.address;
+    if (overflows(record.address, length)) {
+      return fail("ibv_rereg_mr", EINVAL, "the range wraps around the address space");
+    }
+  }
+  constexpr int kMemory = IBV_REREG_MR_CHANGE_TRANSLATION | IBV_REREG_MR_CHANGE_ACCESS;
+  if ((flags & kMemory) != 0) {
+    const Refusal no = check_memory(record.address, record.length, record.access);
+    if (no.error != 0) return fail("ibv_rereg_mr", no.error, no.reason.c_str());
+  }
+  return 0;
+}
+
 }  // namespace
 
 ibv_mr* reg_mr(ibv_pd* ibpd, void* address, std::size_t length, std::uint64_t iova, int access) {
@@ -167,27 +194,7 @@ int rereg_mr(VerbsMr* vmr, int flags, ibv_pd* ibpd, void* address, std::size_t l
       const std::lock_guard lock(file.mutex);
       record = file.regions[mr.engine->index()];
     }
-    if ((flags & IBV_REREG_MR_CHANGE_PD) != 0) {
-      if (ibpd == nullptr) return fail("ibv_rereg_mr", EINVAL, "the new PD is missing");
-      if (const int error = check_whole("ibv_rereg_mr", pd_of(ibpd))) return error;
-      record.pd = pd_of(ibpd).engine->handle();
-    }
-    if ((flags & IBV_REREG_MR_CHANGE_ACCESS) != 0) {
-      record.access = static_cast<std::uint32_t>(access);
-    }
-    if ((flags & IBV_REREG_MR_CHANGE_TRANSLATION) != 0) {
-      record.address = reinterpret_cast<std::uint64_t>(address);
-      record.length = length;
-      record.iova = (record.access & verbs::access::kZeroBased) != 0 ? 0 : record.address;
-      if (overflows(record.address, length)) {
-        return fail("ibv_rereg_mr", EINVAL, "the range wraps around the address space");
-      }
-    }
-    constexpr int kMemory = IBV_REREG_MR_CHANGE_TRANSLATION | IBV_REREG_MR_CHANGE_ACCESS;
-    if ((flags & kMemory) != 0) {
-      const Refusal no = check_memory(record.address, record.length, record.access);
-      if (no.error != 0) return fail("ibv_rereg_mr", no.error, no.reason.c_str());
-    }
+    if (const int error = change(record, flags, ibpd, address, length, access)) return error;
     to.pd = record.pd;
     to.access = record.access;
     to.address = record.address;

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
+#include <optional>
 
 namespace ib::host_abi::sockets {
 namespace {
@@ -60,6 +61,55 @@ bool would_block(const Socket& socket, int flags) {
   return socket.nonblocking.load() || (flags & MSG_DONTWAIT) != 0;
 }
 
+bool wants_all(const Socket& socket, int flags) {
+  return (flags & MSG_WAITALL) != 0 && !would_block(socket, flags);
+}
+
+// The result of a read that does not get as far as rsockets.
+std::optional<ssize_t> result_of_read_at_once(const Rdma* api, Socket& socket, std::size_t length,
+                                              int flags) {
+  if (!socket.is_own() || api == nullptr) return inherited();
+  if (socket.state.load() == State::Connecting) return failed(EAGAIN);
+  if ((flags & MSG_OOB) != 0) return failed(EINVAL);
+  if ((flags & MSG_ERRQUEUE) != 0) return failed(EAGAIN);
+  if ((flags & MSG_TRUNC) != 0) return failed(EOPNOTSUPP);
+  if (length == 0 || socket.read_shut.load()) return 0;
+  return std::nullopt;
+}
+
+// After an attempt that has brought no bytes (`got`: its result): the result of the whole read,
+// which has `done` bytes, or nothing if it goes on when there are more.
+std::optional<ssize_t> result_without_bytes(const Rdma& api, Socket& socket, ssize_t got,
+                                            std::size_t done, int flags) {
+  if (got == 0) {
+    if (error_of(api, socket) == 0 || socket.end_reported.exchange(true)) return 0;
+    return failed(ECONNRESET);
+  }
+  const bool is_empty = errno == EAGAIN || errno == EWOULDBLOCK;
+  const bool is_lost = is_empty && socket.lost.load();
+  if (!is_empty) socket.broken.store(true);
+  if (is_empty && !is_lost && !would_block(socket, flags)) return std::nullopt;
+  if (done > 0) return static_cast<ssize_t>(done);
+  if (is_lost && socket.end_reported.exchange(true)) return 0;
+  return failed(is_empty && !is_lost ? EAGAIN : ECONNRESET);
+}
+
+// The result of a write that does not get as far as rsockets.
+std::optional<ssize_t> result_of_write_at_once(const Rdma* api, Socket& socket, std::size_t length,
+                                               int flags) {
+  if (!socket.is_own() || api == nullptr) return inherited();
+  if (socket.state.load() == State::Connecting) return failed(EAGAIN);
+  if ((flags & (MSG_OOB | MSG_ZEROCOPY)) != 0) return failed(EOPNOTSUPP);
+  if (socket.write_shut.load() || socket.broken.load()) return broken_pipe(flags);
+  if (length == 0) return 0;
+  // rsockets take bytes for a peer that is gone as long as there is room.
+  if ((look_at(socket, POLLOUT) & (POLLHUP | POLLERR)) != 0) {
+    socket.broken.store(true);
+    return failed(ECONNRESET);
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 Ref connection(int fd) {
@@ -77,41 +127,24 @@ Ref connection(int fd) {
 
 ssize_t receive(int fd, Socket& socket, void* buffer, std::size_t length, int flags) {
   const Rdma* api = loaded_rdma();
-  if (!socket.is_own() || api == nullptr) return inherited();
-  if (socket.state.load() == State::Connecting) return failed(EAGAIN);
-  if ((flags & MSG_OOB) != 0) return failed(EINVAL);
-  if ((flags & MSG_ERRQUEUE) != 0) return failed(EAGAIN);
-  if ((flags & MSG_TRUNC) != 0) return failed(EOPNOTSUPP);
-  if (length == 0 || socket.read_shut.load()) return 0;
+  if (const auto result = result_of_read_at_once(api, socket, length, flags)) return *result;
   length = std::min(length, kMostAtOnce);
+  const bool peeks = (flags & MSG_PEEK) != 0;
   std::size_t done = 0;
   while (true) {
     // Before the attempt: what comes after it is a new edge.
-    if ((flags & MSG_PEEK) == 0) socket.reads.fetch_add(1, std::memory_order_relaxed);
+    if (!peeks) socket.reads.fetch_add(1, std::memory_order_relaxed);
     const ssize_t got =
         take(*api, socket, static_cast<char*>(buffer) + done, length - done, flags & MSG_PEEK);
     if (got > 0) {
       done += static_cast<std::size_t>(got);
-      if (done == length || (flags & MSG_PEEK) != 0) break;
-      const bool wants_all = (flags & MSG_WAITALL) != 0 && !would_block(socket, flags);
-      if (!wants_all && static_cast<std::size_t>(got) < kFirstPiece) break;
+      const bool may_be_all =
+          static_cast<std::size_t>(got) < kFirstPiece && !wants_all(socket, flags);
+      if (done == length || peeks || may_be_all) break;
       continue;
     }
     if (done > 0 && (got == 0 || (flags & MSG_WAITALL) == 0)) break;
-    if (got == 0) {
-      if (error_of(*api, socket) == 0 || socket.end_reported.exchange(true)) return 0;
-      return failed(ECONNRESET);
-    }
-    const bool empty = errno == EAGAIN || errno == EWOULDBLOCK;
-    if (empty && socket.lost.load()) {
-      if (done > 0) break;
-      return socket.end_reported.exchange(true) ? 0 : failed(ECONNRESET);
-    }
-    if (!empty) {
-      socket.broken.store(true);
-      return done > 0 ? static_cast<ssize_t>(done) : failed(ECONNRESET);
-    }
-    if (would_block(socket, flags)) return done > 0 ? static_cast<ssize_t>(done) : failed(EAGAIN);
+    if (const auto result = result_without_bytes(*api, socket, got, done, flags)) return *result;
     if (const int error = wait_for(fd, socket, POLLIN); error != 0) {
       return done > 0 ? static_cast<ssize_t>(done) : failed(error);
     }
@@ -121,16 +154,7 @@ ssize_t receive(int fd, Socket& socket, void* buffer, std::size_t length, int fl
 
 ssize_t transmit(int fd, Socket& socket, const void* buffer, std::size_t length, int flags) {
   const Rdma* api = loaded_rdma();
-  if (!socket.is_own() || api == nullptr) return inherited();
-  if (socket.state.load() == State::Connecting) return failed(EAGAIN);
-  if ((flags & (MSG_OOB | MSG_ZEROCOPY)) != 0) return failed(EOPNOTSUPP);
-  if (socket.write_shut.load() || socket.broken.load()) return broken_pipe(flags);
-  if (length == 0) return 0;
-  // rsockets take bytes for a peer that is gone as long as there is room.
-  if ((look_at(socket, POLLOUT) & (POLLHUP | POLLERR)) != 0) {
-    socket.broken.store(true);
-    return failed(ECONNRESET);
-  }
+  if (const auto result = result_of_write_at_once(api, socket, length, flags)) return *result;
   std::size_t done = 0;
   while (done < length) {
     const std::size_t part = std::min(length - done, kMostAtOnce);

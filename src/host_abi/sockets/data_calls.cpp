@@ -162,6 +162,7 @@ ssize_t sockets_recv_chk(int fd, void* buffer, std::size_t length, std::size_t r
 
 ssize_t sockets_recvfrom_chk(int fd, void* buffer, std::size_t length, std::size_t room, int flags,
                              sockaddr* address, socklen_t* size) IB_STANDS_FOR("__recvfrom_chk");
+// NOLINTNEXTLINE(readability-function-size): glibc's parameters
 ssize_t sockets_recvfrom_chk(int fd, void* buffer, std::size_t length, std::size_t room, int flags,
                              sockaddr* address, socklen_t* size) {
   IB_CHECK_ROOM(length, room);

@@ -43,8 +43,9 @@ int control(int fd, int command, void* argument, preload::Real<Function>& functi
     return listener && flags >= 0 && !socket->nonblocking.load() ? flags & ~O_NONBLOCK : flags;
   }
   const auto flags = reinterpret_cast<std::intptr_t>(argument);
-  const int result =
-      function(fd, command, reinterpret_cast<void*>(listener ? flags | O_NONBLOCK : flags));
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): an argument of fcntl() is a number or a pointer
+  void* const changed = reinterpret_cast<void*>(listener ? flags | O_NONBLOCK : flags);
+  const int result = function(fd, command, changed);
   if (result == 0) socket->nonblocking.store((flags & O_NONBLOCK) != 0);
   return result;
 }

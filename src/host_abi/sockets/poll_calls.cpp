@@ -142,9 +142,9 @@ bool any_in_table(int count, const fd_set* set) {
   return false;
 }
 
-int select_all(int count, fd_set* in, fd_set* out, fd_set* except, const Deadline& deadline,
-               const sigset_t* mask) {
-  pollfd entries[FD_SETSIZE];
+// Returns the number of entries.
+nfds_t list_sets(int count, const fd_set* in, const fd_set* out, const fd_set* except,
+                 pollfd (&entries)[FD_SETSIZE]) {
   nfds_t used = 0;
   for (int fd = 0; fd < count && fd < FD_SETSIZE; ++fd) {
     short events = 0;
@@ -153,6 +153,13 @@ int select_all(int count, fd_set* in, fd_set* out, fd_set* except, const Deadlin
     if (except != nullptr && FD_ISSET(fd, except)) events |= POLLPRI;
     if (events != 0) entries[used++] = {fd, events, 0};
   }
+  return used;
+}
+
+int select_all(int count, fd_set* in, fd_set* out, fd_set* except, const Deadline& deadline,
+               const sigset_t* mask) {
+  pollfd entries[FD_SETSIZE];
+  const nfds_t used = list_sets(count, in, out, except, entries);
   if (poll_all(entries, used, deadline, mask) < 0) return -1;
   for (nfds_t i = 0; i < used; ++i) {
     if ((entries[i].revents & POLLNVAL) == 0) continue;
@@ -201,6 +208,7 @@ int sockets_ppoll(pollfd* entries, nfds_t count, const timespec* timeout, const 
   return poll_all(entries, count, Deadline(timeout), mask);
 }
 
+// NOLINTNEXTLINE(bugprone-reserved-identifier,readability-identifier-naming): it is glibc's
 [[noreturn]] void __chk_fail();
 
 int sockets_poll_chk(pollfd* entries, nfds_t count, int timeout, std::size_t room)

@@ -203,9 +203,9 @@ short ask_for(short asked) {
 
 short translate(Socket& socket, short asked, short reported) {
   const Inside inside;
-  const short readable = asked & (POLLIN | POLLRDNORM);
-  const short writable = asked & (POLLOUT | POLLWRNORM);
-  short result = 0;
+  const int readable = asked & (POLLIN | POLLRDNORM);
+  const int writable = asked & (POLLOUT | POLLWRNORM);
+  int result = 0;
   if ((reported & POLLIN) != 0) {
     result |= readable;
     char byte = 0;
@@ -223,7 +223,7 @@ short translate(Socket& socket, short asked, short reported) {
     result |= readable | writable | (asked & POLLRDHUP);
     if (socket.write_shut.load()) result |= POLLHUP;
   }
-  return result;
+  return static_cast<short>(result);
 }
 
 int wait_for(int fd, Socket& socket, short events) {

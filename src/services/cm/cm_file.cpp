@@ -71,9 +71,10 @@ CmFile::~CmFile() {
 }
 
 void CmFile::control(io::IrpRef irp) {
-  run_request(kTable, *this, "the communication manager", manager_.hca(),
-              is_gone_ || !manager_.hca().present, static_cast<std::uint32_t>(CmCode::Destroy),
-              std::move(irp));
+  const RequestTarget target{"the communication manager", manager_.hca(),
+                             is_gone_ || !manager_.hca().present,
+                             static_cast<std::uint32_t>(CmCode::Destroy)};
+  run_request(kTable, *this, target, std::move(irp));
 }
 
 // --- objects ---

@@ -40,7 +40,7 @@ void CmFile::run() {
   const std::unique_ptr<platform::Timer> running = std::move(timer_);
   const std::shared_ptr<bool> alive = alive_;
   for (std::size_t left = events_.size(); left > 0 && *alive && !events_.empty(); --left) {
-    const cm::Event event = std::move(events_.front());
+    const cm::Event event = events_.front();
     events_.pop_front();
     std::visit([this](const auto& one) { take(one); }, event);
   }

@@ -167,7 +167,7 @@ void HcaCm::deliver(const cm::Event& event) {
 
 void HcaCm::send_mads() {
   while (auto mad = engine_.poll_mad()) {
-    if (unsent_.size() < kMostUnsent) unsent_.push_back(*std::move(mad));
+    if (unsent_.size() < kMostUnsent) unsent_.push_back(*mad);
   }
   while (!unsent_.empty()) {
     if (send(unsent_.front()) == Status::LimitExceeded) return;

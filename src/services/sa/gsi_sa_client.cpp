@@ -406,7 +406,7 @@ void GsiSaClient::deliver() {
 void GsiSaClient::pump() {
   if (is_pumping_) return;  // an answer that came at once: the loop below sees what it brought
   is_pumping_ = true;
-  const auto send = [this](auto& engine, sa::Outgoing outgoing, auto on_answer) {
+  const auto send = [this](auto& engine, sa::Outgoing&& outgoing, auto on_answer) {
     const sa::Operation operation = outgoing.operation;
     transport_->send(std::move(outgoing),
                      [this, &engine, operation, on_answer](const sa::Outcome& outcome,

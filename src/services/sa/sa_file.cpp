@@ -65,13 +65,15 @@ al::SaGroup group_of(const sa::McMemberRecord& record, al::SaHandle handle) {
 
 }  // namespace
 
+// NOLINTNEXTLINE(bugprone-exception-escape): of the allocator, which ends the process
 SaFile::~SaFile() {
   while (!objects_.empty()) remove(objects_.begin()->first);
 }
 
 void SaFile::control(io::IrpRef irp) {
-  run_request(kTable, *this, "the subnet administrator's client", hca_, is_gone_ || !hca_.present,
-              static_cast<std::uint32_t>(al::SaCode::Destroy), std::move(irp));
+  const RequestTarget target{"the subnet administrator's client", hca_, is_gone_ || !hca_.present,
+                             static_cast<std::uint32_t>(al::SaCode::Destroy)};
+  run_request(kTable, *this, target, std::move(irp));
 }
 
 // --- objects ---

@@ -31,7 +31,9 @@ class SaFile {
       : client_(client), hca_(hca), waiting_(waiting) {}
   SaFile(const SaFile&) = delete;
   SaFile& operator=(const SaFile&) = delete;
-  ~SaFile();  // no request waits
+  // No request waits.
+  // NOLINTNEXTLINE(bugprone-exception-escape): of the allocator, which ends the process
+  ~SaFile();
 
   void control(io::IrpRef irp);
   bool is_of(const fabric::Hca& hca) const { return &hca == &hca_; }

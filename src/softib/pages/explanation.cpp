@@ -148,8 +148,8 @@ std::string explain_word(std::string_view word) {
     }
   }
   if (const auto cause = find_cause(word)) return cause_card(*cause);
-  if (const std::string cards = refusal_cards(word); !cards.empty()) return cards;
-  if (const std::string text = by_cause_number(wanted); !text.empty()) return text;
+  if (std::string cards = refusal_cards(word); !cards.empty()) return cards;
+  if (std::string text = by_cause_number(wanted); !text.empty()) return text;
   return explain_connection(word);
 }
 

@@ -14,6 +14,7 @@
 
 namespace ib::softib {
 
+// NOLINTNEXTLINE(bugprone-exception-escape): of nlohmann::json
 struct TraceLine {
   std::uint64_t number = 0;
   std::string text;

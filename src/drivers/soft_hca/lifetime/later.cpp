@@ -76,6 +76,7 @@ std::vector<Later::Holder> Later::holders() const {
     }
   }
   std::vector<Holder> found;
+  found.reserve(by_word.size());
   for (const auto& [word, holder] : by_word) found.push_back(holder);
   return found;
 }

@@ -21,9 +21,16 @@ struct Chain {
   // Makes `to` the entry after `before`, or the first one (kNone). Device memory counts from 1; 0
   // is the end.
   void lead(std::uint32_t before, std::uint32_t to) const {
-    (before == hca::kNone ? head : of(before).after) = to;
-    hca::Shared32& word = before == hca::kNone ? shared_head : arena.mcast(before)->*next;
-    word.store(to == hca::kNone ? 0 : to + 1, std::memory_order_seq_cst);
+    const std::uint32_t word = to == hca::kNone ? 0 : to + 1;
+    if (before == hca::kNone) {
+      head = to;
+      shared_head.store(word, std::memory_order_seq_cst);
+    } else {
+      of(before).after = to;
+      hca::McastEntry* const entry = arena.mcast(before);
+      IB_ASSERT(entry != nullptr);
+      (entry->*next).store(word, std::memory_order_seq_cst);
+    }
   }
   void enter(std::uint32_t index) const {
     const std::uint32_t first = head;

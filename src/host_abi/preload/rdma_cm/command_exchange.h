@@ -54,8 +54,8 @@ struct Answer {
 // data of the answer are where the program wants them then.
 int exchange(Command& command, const Extra& extra, Answer& answer);
 
-// NOLINTNEXTLINE(performance-no-int-to-ptr): the ABI has pointers as 64-bit integers
 inline void* pointer_of(std::uint64_t address) {
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): the ABI has pointers as 64-bit integers
   return reinterpret_cast<void*>(static_cast<std::uintptr_t>(address));
 }
 

@@ -196,37 +196,32 @@ bool has_moved(const fabric::Fabric& fabric, const fabric::Node& node,
   return !is_usable(fabric, port) && infiniband_port_of(fabric, node) != nullptr;
 }
 
-ucma::Error find_way(const fabric::Fabric& fabric, const fabric::Node& node,
-                     const EndpointAddress& source, const EndpointAddress& destination, Way& way) {
-  if (destination.family == Family::Ib) return find_gid_way(fabric, node, source, destination, way);
-  if (verbs::is_multicast(destination.ip))
-    return find_group_way(fabric, node, source, destination, way);
-  const bool to_self = is_self(destination);
-  const fabric::Node* peer = to_self ? &node : fabric.find_node_by_address(destination.ip);
-  if (peer == nullptr) {
-    const fabric::Port* port = fabric.graph().find_port(destination.ip);  // a link-local GID
-    if (port == nullptr || !port->is_ethernet()) return Error::NetUnreachable;
-    peer = &fabric.node_of(*fabric.hca_of(*port));
-  }
-  way.source = source;
-  way.destination = destination;
-  const EndpointAddress own = is_self(source) ? any_address(destination.family) : source;
-  const fabric::Port* const own_ethernet = port_of(fabric, node, own);
-  const fabric::Port* const peer_ethernet = port_of(fabric, *peer, destination);
-  if (own_ethernet == nullptr) return Error::NoDevice;
-  if (peer_ethernet == nullptr) return Error::HostUnreachable;
-  way.from = own_ethernet;
-  way.to = peer_ethernet;
-  if (way.from->is_ethernet() != way.to->is_ethernet()) {
+namespace {
+
+ucma::Error choose_ports(const fabric::Fabric& fabric, const fabric::Node& node,
+                         const fabric::Node& peer, Way& way) {
+  const bool is_self_bound = is_self(way.source);
+  way.from =
+      port_of(fabric, node, is_self_bound ? any_address(way.destination.family) : way.source);
+  way.to = port_of(fabric, peer, way.destination);
+  if (way.from != nullptr && way.to != nullptr &&
+      way.from->is_ethernet() != way.to->is_ethernet()) {
     way.from = infiniband_port_of(fabric, node);
-    way.to = infiniband_port_of(fabric, *peer);
-    if (way.from == nullptr) return Error::NoDevice;
-    if (way.to == nullptr) return Error::HostUnreachable;
+    way.to = infiniband_port_of(fabric, peer);
   }
+  if (way.from == nullptr) return Error::NoDevice;
+  if (way.to == nullptr) return Error::HostUnreachable;
   if (!way.from->is_ethernet() && !reach_each_other(fabric, *way.from, *way.to)) {
-    choose_ports_that_reach(fabric, node, *peer, way);
+    choose_ports_that_reach(fabric, node, peer, way);
   }
-  if (is_any(destination)) way.destination.ip = is_loopback(source) ? source.ip : destination.ip;
+  return Error::None;
+}
+
+// In place of wildcards.
+ucma::Error choose_addresses(const fabric::Node& node, bool to_self, Way& way) {
+  const EndpointAddress source = way.source;
+  const EndpointAddress destination = way.destination;
+  if (is_any(destination) && is_loopback(source)) way.destination.ip = source.ip;
   if (is_any(source)) {
     const fabric::Address* first = own_address(node, destination.family);
     if (is_loopback(destination)) {
@@ -241,6 +236,26 @@ ucma::Error find_way(const fabric::Fabric& fabric, const fabric::Node& node,
   }
   if (is_any(destination)) way.destination.ip = way.source.ip;
   return Error::None;
+}
+
+}  // namespace
+
+ucma::Error find_way(const fabric::Fabric& fabric, const fabric::Node& node,
+                     const EndpointAddress& source, const EndpointAddress& destination, Way& way) {
+  if (destination.family == Family::Ib) return find_gid_way(fabric, node, source, destination, way);
+  if (verbs::is_multicast(destination.ip))
+    return find_group_way(fabric, node, source, destination, way);
+  const bool to_self = is_self(destination);
+  const fabric::Node* peer = to_self ? &node : fabric.find_node_by_address(destination.ip);
+  if (peer == nullptr) {
+    const fabric::Port* port = fabric.graph().find_port(destination.ip);  // a link-local GID
+    if (port == nullptr || !port->is_ethernet()) return Error::NetUnreachable;
+    peer = &fabric.node_of(*fabric.hca_of(*port));
+  }
+  way.source = source;
+  way.destination = destination;
+  const ucma::Error error = choose_ports(fabric, node, *peer, way);
+  return error == Error::None ? choose_addresses(node, to_self, way) : error;
 }
 
 std::uint8_t gid_index_of(const fabric::Port& port, const EndpointAddress& address) {
