@@ -98,11 +98,19 @@ int open_file(unsigned& unit, int flags) {
 
 // --- commands ---
 
-// Whether `held` is the descriptor of that file, and not closed by now or another's: no call held
-// it before.
+// Whether nobody has closed the descriptor of that file since, as far as this library sees.
+bool is_still(int fd, std::uint32_t file) {
+  const fds::Entry now = fds::find(fd);
+  return now.device == &kRdmaCm && now.number == file;
+}
+
+// Returns false, and holds nothing, if the descriptor was closed, or is another file's: no call
+// held it before.
 bool hold(HeldFile& held, int fd, std::uint32_t file) {
   held.hold(fd);
-  return fds::device(fd) == &kRdmaCm && fds::find(fd).number == file;
+  if (is_still(fd, file) && fds::device(fd) == &kRdmaCm) return true;
+  HeldFile::release(&held);
+  return false;
 }
 
 // One message that said that there are events.
@@ -210,7 +218,8 @@ bool is_command(const Command& command, std::uint32_t code) {
 
 // Without a look at the descriptor: a question that the last event has answered names an id of that
 // file, as no other file's data would a moment after. A command does what it says, or fails if it
-// was none: then the descriptor is looked at after all.
+// was none: then the descriptor is looked at after all, unless another thread has closed it, whose
+// next file gets none of these data.
 bool write_ahead(int fd, const void* data, std::size_t size, ssize_t& result) {
   const fds::Entry now = fds::find(fd);
   if (now.device != &kRdmaCm) return false;
@@ -223,7 +232,8 @@ bool write_ahead(int fd, const void* data, std::size_t size, ssize_t& result) {
   }
   if (!is_command(command, code)) return false;
   result = execute(command, code, fd);
-  return result >= 0 || fds::device(fd) == &kRdmaCm;
+  const bool may_be_another = result < 0 && code != kGetEvent && is_still(fd, now.number);
+  return !may_be_another || fds::device(fd) == &kRdmaCm;
 }
 
 // The kernel's result for a device without read().

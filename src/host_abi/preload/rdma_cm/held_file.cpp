@@ -6,6 +6,8 @@
 
 #include <sys/single_threaded.h>
 
+#include <utility>
+
 namespace ib::host_abi::preload {
 
 void HeldFile::hold(int fd) {
@@ -22,11 +24,11 @@ void HeldFile::hold(int fd) {
 
 void HeldFile::release(void* held_file) {
   auto& self = *static_cast<HeldFile*>(held_file);
-  if (!self.is_own_) return;
-  self.is_own_ = false;
-  if (self.is_registered_) os::forget_close_in_children(self.fd_);
+  const int fd = std::exchange(self.fd_, -1);
+  if (!std::exchange(self.is_own_, false)) return;
+  if (self.is_registered_) os::forget_close_in_children(fd);
   const sys::KeepErrno keep;
-  sys::close(self.fd_);
+  sys::close(fd);
 }
 
 }  // namespace ib::host_abi::preload

@@ -592,6 +592,30 @@ TEST_F(PreloadAnswersAhead, ACommandNeedsNoLookAtTheDescriptor) {
   EXPECT_EQ(commands, 1);
 }
 
+// On Linux the call has its file until it returns.
+TEST_F(PreloadAnswersAhead, ACommandThatFailsIsNotForTheNextFileOfItsNumber) {
+  if (IB_ADDRESS_SANITIZER != 0) GTEST_SKIP() << "its locals may lie on no stack";
+  const int kept = ::dup(fd_);
+  const int next = ::memfd_create("next", MFD_CLOEXEC);
+  softibd_.answer_with([&](const RdmaCmIn&) {
+    fds::forget(fd_);
+    EXPECT_EQ(::dup2(next, fd_), fd_);
+    RdmaCmOut out;
+    out.result = -ENODEV;
+    return out;
+  });
+  char answer[8] = {};
+  Question command;
+  command.response = answer;
+  ssize_t result = 0;
+  EXPECT_TRUE(kRdmaCm.write_ahead(fd_, &command, sizeof command, result));
+  EXPECT_EQ(result, -1);
+  EXPECT_EQ(errno, ENODEV);
+  ASSERT_EQ(::dup2(kept, fd_), fd_);
+  ::close(kept);
+  ::close(next);
+}
+
 // The descriptor was closed without this library, and its number is another file's.
 TEST_F(PreloadAnswersAhead, ACommandThatFailsMayBeAnotherFilesData) {
   if (IB_ADDRESS_SANITIZER != 0) GTEST_SKIP() << "its locals may lie on no stack";
