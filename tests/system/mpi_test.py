@@ -146,15 +146,12 @@ def user_settings_win(report, job):
         return
     with report.case(what):
         home = job.fabric.user.make_dir("softib-home-")
-        try:
-            settings = home / ".openmpi"
-            settings.mkdir(mode=0o755)
-            os.chmod(settings, 0o755)
-            (settings / "mca-params.conf").write_text("pml = ob1\nbtl = tcp,self\n")
-            job.on_one_node(OPENMPI, [], 2, "ring", {"HOME": str(home), "OMPI_MCA_pml_base_verbose": "10"}).require(
-                r"selected ob1", forbid=(r"selected ucx",))
-        finally:
-            shutil.rmtree(home, ignore_errors=True)
+        settings = home / ".openmpi"
+        settings.mkdir(mode=0o755)
+        os.chmod(settings, 0o755)
+        (settings / "mca-params.conf").write_text("pml = ob1\nbtl = tcp,self\n")
+        job.on_one_node(OPENMPI, [], 2, "ring", {"HOME": str(home), "OMPI_MCA_pml_base_verbose": "10"}).require(
+            r"selected ob1", forbid=(r"selected ucx",))
 
 
 def a_rank_dies(report, job):

@@ -67,6 +67,8 @@ struct EventLoop::State {
   Instant late_until{};
 
   void run_all();
+  bool has_work() const { return !ready.empty() || !late.empty(); }
+  static void run_first(std::deque<Work>& queue);
   bool run_ready();
   bool run_late();
   bool poll_briefly();
@@ -120,12 +122,16 @@ bool EventLoop::State::yield_and_look() {
   return false;
 }
 
+void EventLoop::State::run_first(std::deque<Work>& queue) {
+  const Work work = std::move(queue.front());
+  queue.pop_front();
+  work();
+}
+
 // Returns true if there was work. Work that posts more without end holds up nobody.
 bool EventLoop::State::run_ready() {
   if (ready.empty()) return false;
-  const Work work = std::move(ready.front());
-  ready.pop_front();
-  work();
+  run_first(ready);
   if (++hits >= kHitsPerPoll) {
     hits = 0;
     static_cast<void>(look_at_watched());
@@ -137,9 +143,7 @@ bool EventLoop::State::run_ready() {
 // Returns true if there was work.
 bool EventLoop::State::run_late() {
   if (late.empty()) return false;
-  const Work work = std::move(late.front());
-  late.pop_front();
-  work();
+  run_first(late);
   return true;
 }
 
@@ -176,8 +180,7 @@ void EventLoop::State::run_all() {
       }
       polling.missed();
     }
-    if (run_late()) continue;
-    if (!context.stopped() && (stop_watching() || !ready.empty())) continue;
+    if (!context.stopped() && (run_late() || stop_watching() || has_work())) continue;
     const Instant start = monotonic_now();
     if (context.run_one() == 0) return;
     polling.slept(monotonic_now() - start);

@@ -189,15 +189,17 @@ ssize_t execute(Command& command, std::uint32_t code, int fd) {
   }
 }
 
+ssize_t carry_out(Command& command, std::uint32_t code, int fd) {
+  int error = 0;
+  if (!is_answered_ahead(command, error)) return execute(command, code, fd);
+  return error == 0 ? static_cast<ssize_t>(command.size) : fail(error);
+}
+
 ssize_t write_command(int fd, const void* data, std::size_t size) {
   const fds::Entry now = fds::find(fd);
   if (now.device != &kRdmaCm) return fail(EBADF);  // another thread has closed it
   Command command(OwnStack(__builtin_frame_address(0)), now.number, data, size);
-  const std::uint32_t code = command.read_code();
-  if (int error = 0; is_answered_ahead(command, error)) {
-    return error == 0 ? static_cast<ssize_t>(size) : fail(error);
-  }
-  return execute(command, code, fd);
+  return carry_out(command, command.read_code(), fd);
 }
 
 // Whether librdmacm has written it, by its form: most data of a file that the descriptor might be
@@ -216,22 +218,17 @@ bool is_command(const Command& command, std::uint32_t code) {
   return command.stack.has(pointer_of(head.response), head.out);
 }
 
-// Without a look at the descriptor: a question that the last event has answered names an id of that
-// file, as no other file's data would a moment after. A command does what it says, or fails if it
-// was none: then the descriptor is looked at after all, unless another thread has closed it, whose
-// next file gets none of these data.
+// Without a look at the descriptor: a command does what it says, or fails if it was none: then the
+// descriptor is looked at after all, unless another thread has closed it, whose next file gets none
+// of these data.
 bool write_ahead(int fd, const void* data, std::size_t size, ssize_t& result) {
   const fds::Entry now = fds::find(fd);
   if (now.device != &kRdmaCm) return false;
   Command command(OwnStack(__builtin_frame_address(0)), now.number, data, size);
   if (size > kRdmaCmBytes || !command.stack.has(data, size)) return false;
   const std::uint32_t code = command.read_code();
-  if (int error = 0; is_answered_ahead(command, error)) {
-    result = error == 0 ? static_cast<ssize_t>(size) : fail(error);
-    return true;
-  }
   if (!is_command(command, code)) return false;
-  result = execute(command, code, fd);
+  result = carry_out(command, code, fd);
   const bool may_be_another = result < 0 && code != kGetEvent && is_still(fd, now.number);
   return !may_be_another || fds::device(fd) == &kRdmaCm;
 }

@@ -268,6 +268,11 @@ class PreloadRdmaCm : public ::testing::Test {
     std::memcpy(out.bytes.data(), kEvent, sizeof kEvent);
     return out;
   }
+  // The stand-in's may come after its event was taken; GET_EVENT would never wait again.
+  void forget_notices() const {
+    char byte;
+    while (::recv(fd_, &byte, 1, MSG_DONTWAIT) > 0) continue;
+  }
   static std::size_t open_descriptors() {
     const std::filesystem::directory_iterator all("/proc/self/fd");
     return static_cast<std::size_t>(std::distance(begin(all), end(all)));
@@ -515,6 +520,22 @@ class PreloadAnswersAhead : public PreloadRdmaCm {
     EXPECT_EQ(kRdmaCm.write(fd_, &question, sizeof question), ssize_t{sizeof question});
     return answer;
   }
+  static RdmaCmOut no_device() {
+    RdmaCmOut out;
+    out.result = -ENODEV;
+    return out;
+  }
+  // A command that softibd answers with no_device(). Returns what write_ahead() does.
+  bool fails_ahead() const {
+    char answer[8] = {};
+    Question command;
+    command.response = answer;
+    ssize_t result = 0;
+    const bool is_done = kRdmaCm.write_ahead(fd_, &command, sizeof command, result);
+    EXPECT_EQ(result, -1);
+    EXPECT_EQ(errno, ENODEV);
+    return is_done;
+  }
   // Gets an event that brings an answer with it: to the default question, or a damaged one.
   void get(std::uint32_t size = 8) {
     const RdmaCmAhead head{19, 5, 1, size};
@@ -525,8 +546,7 @@ class PreloadAnswersAhead : public PreloadRdmaCm {
     softibd_.tell_of_events();
     EXPECT_EQ(get_event(), ssize_t{sizeof(GetEvent)});
     softibd_.send_ahead({});
-    char byte;
-    while (::recv(fd_, &byte, 1, MSG_DONTWAIT) > 0) continue;  // notices that no event has taken
+    forget_notices();
     commands = 0;
   }
   // Like get(), until a question that follows at once finds the answer: it is good for a moment
@@ -602,17 +622,9 @@ TEST_F(PreloadAnswersAhead, ACommandThatFailsIsNotForTheNextFileOfItsNumber) {
     fds::forget(fd_);
     EXPECT_EQ(::dup2(next, fd_), fd_);
     is_replaced = true;
-    RdmaCmOut out;
-    out.result = -ENODEV;
-    return out;
+    return no_device();
   });
-  char answer[8] = {};
-  Question command;
-  command.response = answer;
-  ssize_t result = 0;
-  EXPECT_TRUE(kRdmaCm.write_ahead(fd_, &command, sizeof command, result));
-  EXPECT_EQ(result, -1);
-  EXPECT_EQ(errno, ENODEV);
+  EXPECT_TRUE(fails_ahead());
   EXPECT_TRUE(is_replaced);
   ASSERT_EQ(::dup2(kept, fd_), fd_);
   ::close(kept);
@@ -622,22 +634,12 @@ TEST_F(PreloadAnswersAhead, ACommandThatFailsIsNotForTheNextFileOfItsNumber) {
 // The descriptor was closed without this library, and its number is another file's.
 TEST_F(PreloadAnswersAhead, ACommandThatFailsMayBeAnotherFilesData) {
   if (IB_ADDRESS_SANITIZER != 0) GTEST_SKIP() << "its locals may lie on no stack";
-  softibd_.answer_with([](const RdmaCmIn&) {
-    RdmaCmOut out;
-    out.result = -ENODEV;
-    return out;
-  });
-  char answer[8] = {};
-  Question command;
-  command.response = answer;
-  ssize_t result = 0;
-  EXPECT_TRUE(kRdmaCm.write_ahead(fd_, &command, sizeof command, result));
-  EXPECT_EQ(result, -1);
-  EXPECT_EQ(errno, ENODEV);
+  softibd_.answer_with([](const RdmaCmIn&) { return no_device(); });
+  EXPECT_TRUE(fails_ahead());
   const int kept = ::dup(fd_);
   const int other = ::memfd_create("other", MFD_CLOEXEC);
   ASSERT_GE(::syscall(SYS_dup3, other, fd_, O_CLOEXEC), 0);
-  EXPECT_FALSE(kRdmaCm.write_ahead(fd_, &command, sizeof command, result));
+  EXPECT_FALSE(fails_ahead());
   ASSERT_GE(::syscall(SYS_dup3, kept, fd_, O_CLOEXEC), 0);
   ::close(kept);
   ::close(other);
@@ -793,17 +795,11 @@ class PreloadGetEvent : public PreloadRdmaCm {
       begins = true;
       const ssize_t got = get_event();
       teller.join();
-      forget_late_notices();
+      forget_notices();
       if (may_wait_) return got == sizeof(GetEvent);
       if (got != sizeof(GetEvent)) return false;
     } while (std::chrono::steady_clock::now() < limit);
     return false;
-  }
-
-  // The stand-in's may come after its event was taken; GET_EVENT would never wait again.
-  void forget_late_notices() const {
-    char byte;
-    while (::recv(fd_, &byte, 1, MSG_DONTWAIT) > 0) continue;
   }
 
   std::atomic<bool> may_wait_ = false;

@@ -47,9 +47,8 @@ struct File {
   FileOptions options;
   std::list<PendingEvent> events;
   std::set<std::uint32_t> ids;
-  bool awaits_notice = false;  // on_events was called
-  // The program had notice, and was not told yet that the events are gone.
-  bool is_readable = false;
+  // Due: on_events was called. Given: the program was not told yet that the events are gone.
+  enum class Notice : std::uint8_t { None, Due, Given } notice = Notice::None;
   std::function<void()> waiter;  // Service::await_event()
 };
 

@@ -140,8 +140,8 @@ void Service::queue(Id& id, PendingEvent event) {
 // Of new events: whoever waits for one, or else, once, the pollers of the descriptor.
 void Service::tell(File& file) {
   if (file.waiter) return std::exchange(file.waiter, nullptr)();
-  if (file.is_readable || file.awaits_notice || !file.options.on_events) return;
-  file.awaits_notice = true;
+  if (file.notice != File::Notice::None || !file.options.on_events) return;
+  file.notice = File::Notice::Due;
   file.options.on_events();
 }
 
@@ -149,10 +149,8 @@ bool Service::give_notice(std::uint32_t number) {
   const auto at = files_.find(number);
   if (at == files_.end()) return false;
   File& file = *at->second;
-  file.awaits_notice = false;
-  if (file.events.empty()) return false;
-  file.is_readable = true;
-  return true;
+  file.notice = file.events.empty() ? File::Notice::None : File::Notice::Given;
+  return file.notice == File::Notice::Given;
 }
 
 bool Service::await_event(std::uint32_t number, std::function<void()> on_event) {
@@ -172,8 +170,8 @@ void Service::end_wait(std::uint32_t number) {
 }
 
 void Service::note_drained(File& file, bool& is_drained) {
-  if (!file.events.empty() || !file.is_readable) return;
-  file.is_readable = false;
+  if (!file.events.empty() || file.notice != File::Notice::Given) return;
+  file.notice = File::Notice::None;
   is_drained = true;
 }
 
