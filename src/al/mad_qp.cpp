@@ -46,10 +46,12 @@ void MadQp::open(Ca& ca, const Options& options, io::IrpRef irp) {
   if (irp_ || open_) {
     return std::move(irp).fail(Status::InvalidState, "this MAD queue pair is in use");
   }
-  if (!verbs::is_datagram(options.type) || options.depth == 0 || options.depth > kMostDepth) {
+  if (!verbs::is_datagram(options.type) || options.depth == 0 || options.depth > kMostDepth ||
+      options.report_every == 0 || options.report_every > options.depth) {
     return std::move(irp).fail(
         Status::InvalidParameter,
-        fmt::format("a MAD queue pair is of type SMI, GSI or UD and has a depth of 1 to {}",
+        fmt::format("a MAD queue pair is of type SMI, GSI or UD, has a depth of 1 to {}, and "
+                    "reports every MAD that it sends, or every so manieth up to its depth",
                     kMostDepth));
   }
   ca_ = &ca;
@@ -120,9 +122,8 @@ void MadQp::advanced(io::Irp& irp, void* context) {
 }
 
 void MadQp::ready() {
-  free_.clear();
   contexts_.assign(options_.depth, 0);
-  for (std::size_t i = options_.depth; i > 0; --i) free_.push_back(options_.depth + i - 1);
+  next_send_ = on_their_way_ = unreported_ = 0;
   open_ = true;
   cq_.on_completion = [this](Cq&) { take_completions(); };
   for (std::size_t slot = 0; slot < options_.depth; ++slot) {
@@ -197,13 +198,14 @@ Status MadQp::post(std::size_t slot) {
 Status MadQp::send(const MadAddress& to, std::span<const std::byte, kMadBytes> mad,
                    std::uint64_t context) {
   if (!open_) return Status::InvalidState;
-  if (free_.empty()) return Status::LimitExceeded;
-  const std::size_t slot = free_.back();
+  if (on_their_way_ == options_.depth) return Status::LimitExceeded;
+  const std::size_t slot = options_.depth + next_send_;
   const hca::Sge sge = buffer(slot);
   std::memcpy(memory_.bytes + sge.address, mad.data(), kMadBytes);
   hca::SendWqe wqe;
   wqe.wr_id = slot;
-  wqe.flags = verbs::send_flag::kSignaled;
+  const bool is_reported = unreported_ + 1 >= options_.report_every;
+  if (is_reported) wqe.flags = verbs::send_flag::kSignaled;
   wqe.sge = &sge;
   wqe.num_sge = 1;
   wqe.av.dlid = to.lid;
@@ -222,8 +224,10 @@ Status MadQp::send(const MadAddress& to, std::span<const std::byte, kMadBytes> m
   wqe.pkey_index = to.pkey_index;
   const Status posted = post_send(qp_, wqe);
   if (posted != Status::Ok) return posted;
-  free_.pop_back();
-  contexts_[slot - options_.depth] = context;
+  contexts_[next_send_] = context;
+  next_send_ = (next_send_ + 1) % options_.depth;
+  ++on_their_way_;
+  unreported_ = is_reported ? 0 : unreported_ + 1;
   return Status::Ok;
 }
 
@@ -234,16 +238,24 @@ void MadQp::take_completions() {
     if (count == 0) break;
     for (std::size_t i = 0; i < count && open_; ++i) {
       const hca::Completion& done = batch[i];
-      if (done.wr_id < options_.depth) {
-        received(done);
-        continue;
-      }
-      const std::size_t slot = done.wr_id;
-      free_.push_back(slot);
-      if (on_sent_) on_sent_(contexts_[slot - options_.depth], done.status);
+      done.wr_id < options_.depth ? received(done) : sent(done);
     }
   }
   if (open_) arm(cq_);
+}
+
+// Those before it have been sent, too.
+void MadQp::sent(const hca::Completion& completion) {
+  const auto last = static_cast<std::uint32_t>(completion.wr_id) - options_.depth;
+  bool is_last = false;
+  while (open_ && on_their_way_ > 0 && !is_last) {
+    const std::uint32_t oldest = (next_send_ + options_.depth - on_their_way_) % options_.depth;
+    is_last = oldest == last;
+    --on_their_way_;
+    if (on_sent_) {
+      on_sent_(contexts_[oldest], is_last ? completion.status : verbs::WcStatus::Success);
+    }
+  }
 }
 
 // Bytes that are no route header are left out, as a peer with access to device memory may write

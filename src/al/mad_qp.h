@@ -45,6 +45,9 @@ class IB_DRIVER_API MadQp {
     verbs::QpType type = verbs::QpType::Ud;  // or Smi, Gsi: queue pair 0 or 1
     std::uint32_t port = 1;
     std::uint32_t depth = 64;  // MADs that may be on their way, and receives that are posted
+    // Of so many MADs in a row that are sent, all but the last may be reported with it; at most
+    // `depth`. A report is an event of the completion queue.
+    std::uint32_t report_every = 1;
   };
   // Both are called at dispatch level and may call anything here, also close(); but the MadQp has
   // to outlive the call. `mad` is valid during the call.
@@ -88,6 +91,7 @@ class IB_DRIVER_API MadQp {
   void ready();
   void modify(verbs::QpState state, std::uint32_t mask, io::IrpRef irp);
   void take_completions();
+  void sent(const hca::Completion& completion);
   void received(const hca::Completion& completion);
   MadAddress source_of(const hca::Completion& completion, const std::byte* header) const;
   Status post(std::size_t slot);
@@ -104,8 +108,11 @@ class IB_DRIVER_API MadQp {
   Qp qp_;
   control::AllocDmIn room_;
   control::QpAttr attr_;
-  std::vector<std::size_t> free_;        // buffers for sends
-  std::vector<std::uint64_t> contexts_;  // of MADs on their way, by buffer
+  // MADs that are sent use the buffers in turn; they complete in order.
+  std::vector<std::uint64_t> contexts_;  // by buffer
+  std::uint32_t next_send_ = 0;          // its buffer
+  std::uint32_t on_their_way_ = 0;
+  std::uint32_t unreported_ = 0;  // since the last one with a completion of its own
   Step step_ = Step::Pd;
   bool open_ = false;
   bool abandoned_ = false;

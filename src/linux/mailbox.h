@@ -5,7 +5,8 @@
 // goes through the socket, and so does each bell: a message of one byte that wakes the other side.
 //
 // The client may write to the whole page at any time. softibd reads only the words of the client,
-// each once, copies a request before it looks at it, and reads back nothing that it wrote.
+// each once, copies a request before it looks at it, and reads back nothing that it wrote, but for
+// the word by which both sides agree on who has what was offered.
 #pragma once
 
 #include <sched.h>
@@ -36,6 +37,8 @@ struct MailboxPage {
   // 1: the answer needs a bell, which is for the side to ring that finds 1 and sets 0.
   std::atomic<std::uint32_t> client_sleeps;
   std::atomic<std::uint32_t> client_core;  // where it sent the last request: core_hint()
+  // The number of what softibd offers, besides an answer, to the side that sets this to 0. 0: none.
+  std::atomic<std::uint32_t> offered;
   // softibd's.
   alignas(64) std::atomic<std::uint32_t> answered;  // the number of the last request with an answer
   std::atomic<std::uint32_t> answer_length;         // 0: that answer comes through the socket

@@ -7,6 +7,7 @@
 #include "linux/client/client_mailbox.h"
 #include "linux/server/event_loop.h"
 #include "linux/server/server_connection.h"
+#include "linux/server/server_mailbox.h"
 #include "linux/server/server_message_io.h"
 #include "verbs/control.h"
 
@@ -105,7 +106,7 @@ class EchoServer : public ServerConnection::Handler {
     if (!body.empty()) std::memcpy(bytes.data() + sizeof header, body.data(), body.size());
     std::array<NativeHandle, 2> handles;
     handles[0] = std::move(handle);
-    connection_->send(std::move(bytes), std::move(handles));
+    connection_->send(bytes, std::move(handles));
   }
 
   EventLoop& loop_;
@@ -448,6 +449,40 @@ TEST_F(MailboxChannel, ACancelledCallDisturbsNoOther) {
     caller.join();
     for (unsigned char c = 0; c < 5; ++c) ASSERT_TRUE(check(channel, kEcho, 10u + c, c));
   }
+}
+
+// Each offer has one end: the client's, or ours.
+TEST(MailboxOffer, IsTakenOrWithdrawn) {
+  NativeHandle file;
+  std::string reason;
+  auto made = ServerMailbox::create(file, reason);
+  ASSERT_TRUE(made) << reason;
+  ServerMailbox& server = **made;
+  void* const at =
+      ::mmap(nullptr, MailboxPage::kBytes, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
+  ASSERT_NE(at, MAP_FAILED);
+  ClientMailbox client(static_cast<MailboxPage*>(at));
+  constexpr std::uint32_t kOffers = 20'000;
+  std::atomic<std::uint32_t> offered = 0;
+  std::uint32_t taken = 0;
+  std::thread thread([&] {
+    for (std::uint32_t number = 1; number <= kOffers;) {
+      if (client.take_offer(number)) ++taken;
+      if (offered.load() > number) number = offered.load();
+    }
+  });
+  std::uint32_t kept = 0;
+  for (std::uint32_t number = 1; number <= kOffers; ++number) {
+    server.offer(number);
+    offered = number;
+    if (number % 64 == 0) std::this_thread::yield();
+    if (server.withdraw_offer(number)) ++kept;
+  }
+  offered = kOffers + 1;
+  thread.join();
+  EXPECT_EQ(taken + kept, kOffers);
+  EXPECT_FALSE(client.take_offer(kOffers));
+  ::munmap(at, MailboxPage::kBytes);
 }
 
 }  // namespace

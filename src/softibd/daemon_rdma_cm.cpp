@@ -81,7 +81,8 @@ Result<std::uint32_t> DaemonRdmaCm::open(const verbs::control::OpenRdmaCmIn& in,
   return notice->file;
 }
 
-DaemonRdmaCm::Answered DaemonRdmaCm::command(const RdmaCmIn& in, std::span<std::byte> output) {
+DaemonRdmaCm::Answered DaemonRdmaCm::command(const RdmaCmIn& in, std::span<std::byte> output,
+                                             services::rdma_cm::EventOffer* offer) {
   Service::Request request;
   request.file = in.file;
   request.from_file = in.from_file;
@@ -90,6 +91,7 @@ DaemonRdmaCm::Answered DaemonRdmaCm::command(const RdmaCmIn& in, std::span<std::
   request.option =
       std::span(in.option).first(std::min<std::size_t>(in.option_size, in.option.size()));
   request.takes_ahead = (in.flags & verbs::control::rdma_cm_in_flag::kTakesAhead) != 0;
+  if (request.takes_ahead) request.offer = offer;
   const Service::Answer answer = service_.command(request);
   RdmaCmOut out;
   out.result = -static_cast<std::int32_t>(answer.error);

@@ -36,8 +36,13 @@ class DaemonRdmaCm {
     std::size_t bytes = 0;
     std::int32_t result = 0;  // of the RdmaCmOut
   };
-  // Writes an RdmaCmOut, and what follows it.
-  Answered command(const verbs::control::RdmaCmIn& in, std::span<std::byte> output);
+  // Writes an RdmaCmOut, and what follows it. `offer`: of a client whose requests come from a
+  // mailbox, or nullptr.
+  Answered command(const verbs::control::RdmaCmIn& in, std::span<std::byte> output,
+                   services::rdma_cm::EventOffer* offer);
+  void end_offer(std::uint32_t file, const services::rdma_cm::EventOffer& offer) {
+    service_.end_offer(file, offer);
+  }
   // Service::await_event(); `on_event` runs later.
   bool await_event(std::uint32_t file, std::function<void()> on_event);
   void end_wait(std::uint32_t file) { service_.end_wait(file); }

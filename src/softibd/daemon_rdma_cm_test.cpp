@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// GET_EVENT that waits in softibd for a moment (docs/design/0016-rdma-cm-device.md).
+// GET_EVENT that waits in softibd for a moment, and events that come before it is sent
+// (docs/design/0016-rdma-cm-device.md).
 #include "al/system.h"
 #include "linux/client/client_mailbox.h"
 #include "linux/server/server_message_io.h"
@@ -126,6 +127,17 @@ class Connection {
     post(in);
     return answer();
   }
+  // The number of the offer that came with the answer; 0: none.
+  std::uint32_t offer() {
+    const auto answer = mailbox_.answer();
+    constexpr std::size_t kBefore = sizeof(control::ReplyHeader) + sizeof(RdmaCmOut);
+    control::RdmaCmAhead ahead;
+    if (answer.size() < kBefore + sizeof ahead) return 0;
+    std::memcpy(&ahead, answer.data() + kBefore, sizeof ahead);
+    EXPECT_EQ(ahead.code, control::kRdmaCmGetEvent);
+    return ahead.id;
+  }
+  bool take(std::uint32_t offer) { return mailbox_.take_offer(offer); }
 
  private:
   int socket_ = -1;
@@ -170,14 +182,14 @@ class DaemonRdmaCmTest : public ::testing::Test {
     return write(ucma::Code::GetEvent, ucma::GetEvent{}, flags);
   }
   // A command that causes an event, by an id of its own.
-  RdmaCmIn resolve() {
+  RdmaCmIn resolve(std::uint32_t flags = 0) {
     const RdmaCmOut made = others_->ask(write(ucma::Code::CreateId, create_id()));
     EXPECT_EQ(made.result, 0);
     ucma::ResolveIp in;
     std::memcpy(&in.id, made.bytes.data(), sizeof in.id);
     sockaddr_in own{AF_INET, htons(1), {inet_addr("127.0.0.1")}, {}};
     std::memcpy(&in.dst_addr, &own, sizeof own);
-    return write(ucma::Code::ResolveIp, in);
+    return write(ucma::Code::ResolveIp, in, flags);
   }
   // Whether a GET_EVENT that was there before its event has got it, and nobody else was told.
   bool gets_event_by_waiting() {
@@ -186,6 +198,17 @@ class DaemonRdmaCmTest : public ::testing::Test {
     EXPECT_EQ(others_->ask(cause).result, 0);
     if (waiting_->answer().result == 0 && !device_->has_message()) return true;
     while (others_->ask(get_event(0)).result == 0) continue;
+    while (device_->has_message()) device_->receive();
+    return false;
+  }
+  // Whether an event was taken before softibd gave notice of it.
+  bool takes_event_ahead() {
+    const RdmaCmIn cause = resolve(control::rdma_cm_in_flag::kTakesAhead);
+    EXPECT_EQ(others_->ask(cause).result, 0);
+    const std::uint32_t offer = others_->offer();
+    EXPECT_NE(offer, 0u);
+    if (others_->take(offer)) return true;
+    EXPECT_EQ(others_->ask(get_event(0)).result, 0);
     while (device_->has_message()) device_->receive();
     return false;
   }
@@ -263,6 +286,38 @@ TEST_F(DaemonRdmaCmTest, TheEndOfTheFileEndsTheWait) {
     result = others_->ask(get_event()).result;
   }
   EXPECT_EQ(result, -ENODEV);
+}
+
+// softibd waits for a moment only, so each try may fail.
+TEST_F(DaemonRdmaCmTest, AnEventThatIsTakenAheadIsGone) {
+  const auto limit = std::chrono::steady_clock::now() + kLong;
+  bool is_taken = false;
+  while (!is_taken && std::chrono::steady_clock::now() < limit) is_taken = takes_event_ahead();
+  EXPECT_TRUE(is_taken);
+  EXPECT_EQ(others_->ask(get_event(0)).result, -EAGAIN);
+  EXPECT_FALSE(device_->has_message());
+}
+
+TEST_F(DaemonRdmaCmTest, OfAnEventThatIsNotTakenAheadThereIsNotice) {
+  EXPECT_EQ(others_->ask(resolve(control::rdma_cm_in_flag::kTakesAhead)).result, 0);
+  const std::uint32_t offer = others_->offer();
+  device_->receive();
+  EXPECT_FALSE(others_->take(offer));
+  EXPECT_EQ(others_->ask(get_event(0)).result, 0);
+}
+
+TEST_F(DaemonRdmaCmTest, AnEventIsOfferedToOneClientAndTakenByAnother) {
+  EXPECT_EQ(others_->ask(resolve(control::rdma_cm_in_flag::kTakesAhead)).result, 0);
+  const std::uint32_t offer = others_->offer();
+  EXPECT_EQ(waiting_->ask(get_event(0)).result, 0);
+  EXPECT_FALSE(others_->take(offer));
+}
+
+TEST_F(DaemonRdmaCmTest, AnEventThatWasOfferedToAClientThatGoesIsNotMissed) {
+  EXPECT_EQ(others_->ask(resolve(control::rdma_cm_in_flag::kTakesAhead)).result, 0);
+  others_.reset();
+  device_->receive();
+  EXPECT_EQ(waiting_->ask(get_event(0)).result, 0);
 }
 
 }  // namespace

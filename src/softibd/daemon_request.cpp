@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "softibd/daemon_request.h"
 
+#include "base/assert.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -132,15 +134,6 @@ Status check(const RequestHeader& header, std::size_t size, MessageFlaws flaws,
   return Status::Ok;
 }
 
-std::vector<std::byte> make_message(ReplyHeader header, std::span<const std::byte> body) {
-  body = body.first(std::min(body.size(), std::size_t{kMaxMessage} - sizeof(header)));
-  std::vector<std::byte> message(sizeof(header) + body.size());
-  header.length = static_cast<std::uint32_t>(message.size());
-  std::memcpy(message.data(), &header, sizeof(header));
-  if (!body.empty()) std::memcpy(message.data() + sizeof(header), body.data(), body.size());
-  return message;
-}
-
 }  // namespace
 
 ParsedRequest parse_request(std::span<const std::byte> message, MessageFlaws flaws) {
@@ -167,19 +160,21 @@ std::size_t handles_of(Code code) {
   return code == Code::CreateBacking ? 1 : 0;
 }
 
-std::vector<std::byte> make_reply(std::uint64_t tag, std::uint64_t information,
-                                  std::span<const std::byte> output) {
-  ReplyHeader header;
-  header.tag = tag;
-  header.information = information;
-  return make_message(header, output);
+void finish_reply(ReplyHeader header, std::span<std::byte> message) {
+  IB_ASSERT(message.size() >= sizeof header);
+  header.length = static_cast<std::uint32_t>(message.size());
+  std::memcpy(message.data(), &header, sizeof header);
 }
 
 std::vector<std::byte> make_error_reply(std::uint64_t tag, Status status, std::string_view reason) {
   ReplyHeader header;
   header.tag = tag;
   header.status = static_cast<std::uint32_t>(status);
-  return make_message(header, std::as_bytes(std::span(reason)));
+  const std::string_view text = reason.substr(0, std::size_t{kMaxMessage} - sizeof header);
+  std::vector<std::byte> message(sizeof header + text.size());
+  finish_reply(header, message);
+  if (!text.empty()) std::memcpy(message.data() + sizeof header, text.data(), text.size());
+  return message;
 }
 
 std::string printable(std::span<const char> text) {

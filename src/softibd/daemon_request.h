@@ -40,9 +40,9 @@ ParsedRequest parse_request(std::span<const std::byte> message, MessageFlaws fla
 // once: a request that pends must not keep them.
 std::size_t handles_of(verbs::control::Code code);
 
-// An answer. A text that is too long for a message is cut.
-std::vector<std::byte> make_reply(std::uint64_t tag, std::uint64_t information,
-                                  std::span<const std::byte> output);
+// Writes the header of an answer, with the length; `message` has room for it, then the output.
+void finish_reply(verbs::control::ReplyHeader header, std::span<std::byte> message);
+// A text that is too long for a message is cut.
 std::vector<std::byte> make_error_reply(std::uint64_t tag, Status status, std::string_view reason);
 
 // Text that a client sent, fit for logs and error texts: up to the first NUL, other control

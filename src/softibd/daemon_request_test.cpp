@@ -88,9 +88,12 @@ TEST(ParseRequest, CodesGoToTheRightKindOfFile) {
 }
 
 TEST(Reply, CarriesOutputOrText) {
-  const std::vector<std::byte> output(8, std::byte{3});
-  auto reply = make_reply(9, 42, output);
-  ReplyHeader header = reply_header(reply);
+  ReplyHeader header;
+  header.tag = 9;
+  header.information = 42;
+  std::vector<std::byte> reply(sizeof header + 8, std::byte{3});
+  finish_reply(header, reply);
+  header = reply_header(reply);
   EXPECT_EQ(header.length, 32u);
   EXPECT_EQ(header.tag, 9u);
   EXPECT_EQ(header.information, 42u);

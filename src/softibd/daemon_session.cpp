@@ -22,8 +22,10 @@ struct DaemonSession::Buffers {
   // Every output structure fits; longer ones travel as a file.
   static constexpr std::size_t kOutputBytes = 4096;
 
+  std::span<std::byte> output() { return std::span(reply).subspan(sizeof(control::ReplyHeader)); }
+
   std::vector<std::byte> input;
-  std::array<std::byte, kOutputBytes> output{};
+  std::array<std::byte, sizeof(control::ReplyHeader) + kOutputBytes> reply{};
 };
 
 // An IRP with its buffers, and what the answer needs.
@@ -46,6 +48,27 @@ struct DaemonSession::Waiting {
   Request& request;
   std::uint32_t file;
   Instant until;
+};
+
+// Of an event of one file, in the mailbox.
+class DaemonSession::Offer final : public services::rdma_cm::EventOffer {
+ public:
+  explicit Offer(os::ServerConnection& connection) : connection_(connection) {}
+
+  bool offer(std::uint32_t number) override {
+    if (number_ != 0) return false;
+    number_ = number;
+    connection_.offer(number);
+    return true;
+  }
+  bool withdraw() override { return connection_.withdraw_offer(std::exchange(number_, 0)); }
+  bool is_out() const { return number_ != 0; }
+
+  std::uint32_t file = 0;  // of the last command
+
+ private:
+  os::ServerConnection& connection_;
+  std::uint32_t number_ = 0;  // 0: none
 };
 
 namespace {
@@ -80,7 +103,7 @@ DaemonSession::Request& DaemonSession::new_request(std::uint64_t tag, Code code)
   request.irp.requestor_mode = io::RequestorMode::User;
   request.irp.code = static_cast<std::uint32_t>(code);
   request.buffers = spare_ != nullptr ? std::move(spare_) : std::make_unique<Buffers>();
-  request.irp.out = request.buffers->output;
+  request.irp.out = request.buffers->output();
   return request;
 }
 
@@ -172,6 +195,7 @@ void DaemonSession::open_mailbox(Request& request) {
   auto file = connection_->open_mailbox(reason);
   if (!file) return fail(request, file.error(), reason);
   request.irp.out_handles[0] = *std::move(file);
+  offer_ = std::make_unique<Offer>(*connection_);
   finish(request);
 }
 
@@ -183,7 +207,11 @@ void DaemonSession::open_rdma_cm(Request& request) {
     return fail(request, Status::InvalidState, "this connection is an open rdma_cm already");
   }
   std::string reason;
-  const auto on_events = [this] { connection_->send(make_reply(0, 0, {})); };
+  const auto on_events = [this] {
+    std::array<std::byte, sizeof(control::ReplyHeader)> message;
+    finish_reply({}, message);
+    connection_->send(message);
+  };
   const auto file = host_.rdma_cm()->open(*in, client_.pid, on_events, reason);
   if (!file) return fail(request, file.error(), reason);
   rdma_cm_file_ = *file;
@@ -196,7 +224,9 @@ void DaemonSession::rdma_cm(Request& request) {
   if (!in) return fail(request, Status::Malformed, "RdmaCm takes 1048 bytes of input");
   if (host_.rdma_cm() == nullptr) return fail(request, Status::NotSupported, "no rdma_cm here");
   static_assert(sizeof(control::RdmaCmOut) + control::kMostRdmaCmAhead <= Buffers::kOutputBytes);
-  const DaemonRdmaCm::Answered answered = host_.rdma_cm()->command(*in, request.buffers->output);
+  if (offer_ != nullptr && !offer_->is_out()) offer_->file = in->file;
+  const DaemonRdmaCm::Answered answered =
+      host_.rdma_cm()->command(*in, request.buffers->output(), offer_.get());
   request.irp.out_size = answered.bytes;
   const bool may_wait = (in->flags & control::rdma_cm_in_flag::kMayWait) != 0;
   if (may_wait && answered.result == -EAGAIN && await_event(request, in->file)) return;
@@ -229,7 +259,7 @@ void DaemonSession::end_wait() {
   Request& request = waited->request;
   connection_->set_waiting(false);
   const auto in = request.irp.input<control::RdmaCmIn>();
-  request.irp.out_size = host_.rdma_cm()->command(*in, request.buffers->output).bytes;
+  request.irp.out_size = host_.rdma_cm()->command(*in, request.buffers->output(), nullptr).bytes;
   host_.rdma_cm()->end_wait(waited->file);
   finish(request);
 }
@@ -320,9 +350,13 @@ void DaemonSession::finish(Request& request) {
 void DaemonSession::answer(Request& request) {
   const io::Irp& irp = request.irp;
   if (irp.status == Status::Ok) {
-    const std::span<const std::byte> output(request.buffers->output.data(), irp.out_size);
-    return connection_->send(make_reply(request.tag, irp.information, output),
-                             std::move(request.irp.out_handles));
+    const auto message =
+        std::span(request.buffers->reply).first(sizeof(control::ReplyHeader) + irp.out_size);
+    control::ReplyHeader header;
+    header.tag = request.tag;
+    header.information = irp.information;
+    finish_reply(header, message);
+    return connection_->send(message, std::move(request.irp.out_handles));
   }
   const std::string reason = irp.reason.empty() ? status_text(irp.status) : irp.reason;
   connection_->send(make_error_reply(request.tag, irp.status, reason));
@@ -352,6 +386,7 @@ void DaemonSession::on_closed() {
     host_.rdma_cm()->end_wait(waited->file);
     forget(waited->request);
   }
+  if (offer_ != nullptr && offer_->is_out()) host_.rdma_cm()->end_offer(offer_->file, *offer_);
   close_rdma_cm();
   if (io::ClientFile* zero = files_.find(0)) host_.disconnect(zero->object());
   files_.end();

@@ -78,6 +78,7 @@ class DaemonSession : private os::ServerConnection::Handler, private io::ClientF
   struct Buffers;
   struct Request;
   struct Waiting;
+  class Offer;
 
   void on_message(os::ServerMessage message) override;
   void on_look(bool last) override;
@@ -118,6 +119,7 @@ class DaemonSession : private os::ServerConnection::Handler, private io::ClientF
   std::unique_ptr<Buffers> spare_;  // of the last one that ended
   std::uint32_t rdma_cm_file_ = 0;  // 0: this connection is none
   std::shared_ptr<Waiting> waiting_;
+  std::unique_ptr<Offer> offer_;  // once it has a mailbox
 };
 
 }  // namespace ib::softib

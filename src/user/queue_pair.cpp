@@ -96,16 +96,29 @@ void QueuePair::serve_awaited() {
 
 Result<control::ModifyQpOut> QueuePair::modify(std::uint32_t mask, const control::QpAttr& attr) {
   std::lock_guard guard(process_.control_lock());
+  if (is_in_init_with(mask, attr)) return control::ModifyQpOut{QpState::Init, QpState::Init};
   control::ModifyQpIn in;
   in.index = handle_;
   in.mask = mask;
   in.attr = attr;
   control::ModifyQpOut out;
+  init_.mask = 0;
   const auto done = process_.call_for(Code::ModifyQp, hca_.file(), in, out);
   if (!done) return done.error();
+  if (out.state == QpState::Init) init_ = {mask, attr};
   Owner owner{*this};
   own_.modified(owner, mask, attr, out.state);
   return out;
+}
+
+// librdmacm moves each queue pair to Init twice. The second time changes nothing, and costs as much
+// as the first. Others may change those that they can open, of XRC.
+bool QueuePair::is_in_init_with(std::uint32_t mask, const control::QpAttr& attr) const {
+  const bool is_own = type_ == QpType::Rc || type_ == QpType::Uc || type_ == QpType::Ud;
+  return is_own && mask == init_.mask && mask != 0 && state() == QpState::Init &&
+         process_.is_mine() && attr.state == QpState::Init && attr.port == init_.attr.port &&
+         attr.pkey_index == init_.attr.pkey_index && attr.access == init_.attr.access &&
+         attr.qkey == init_.attr.qkey;
 }
 
 void QueuePair::forget_completions() {

@@ -107,6 +107,7 @@ class QueuePair {
   QueuePair(Hca& hca, Process& process, const QpOptions& options, std::uint32_t handle,
             const control::QpOut& out);
   void forget_completions();
+  bool is_in_init_with(std::uint32_t mask, const control::QpAttr& attr) const;
 
   Hca& hca_;
   Process& process_;
@@ -122,6 +123,11 @@ class QueuePair {
   BiasedLock recv_lock_;
   hca::OwnQueuePair own_;
   std::mutex flush_lock_;
+  // The last change, under the control lock; `mask` 0: it was not one to Init.
+  struct Init {
+    std::uint32_t mask = 0;
+    control::QpAttr attr;
+  } init_;
 };
 
 class SharedReceiveQueue {

@@ -22,8 +22,9 @@ struct OpenRdmaCmIn {
 // The bytes that a program wrote to the device, as they are: a header and a command of
 // rdma/rdma_user_cm.h.
 inline constexpr std::size_t kRdmaCmBytes = 512;
+inline constexpr std::uint32_t kRdmaCmGetEvent = 12;  // a command of librdmacm
 namespace rdma_cm_in_flag {
-inline constexpr std::uint32_t kTakesAhead = 1;  // GET_EVENT: answers ahead are welcome
+inline constexpr std::uint32_t kTakesAhead = 1;  // in a mailbox: RdmaCmAhead is welcome
 // GET_EVENT, in a mailbox: if there is no event, the answer may come a moment later, with the
 // event.
 inline constexpr std::uint32_t kMayWait = 2;
@@ -63,11 +64,15 @@ struct RdmaCmOut {
 // The answer to a command that is to be expected after an event: a header, the address for the
 // answer, and 32 bits each for the id and for an option or a state. `size` bytes follow, and zeros
 // up to the next multiple of 8.
+//
+// Or, first in the list, the next event, before the program wants it: the answer to
+// GET_EVENT. Its `id` is the number of an offer in the mailbox (linux/mailbox.h): to take that is
+// to get the event. `option` has the rdma_cm_flag that holds then.
 struct RdmaCmAhead {
   std::uint32_t code = 0;
   std::uint32_t id = 0;
   std::uint32_t option = 0;
   std::uint32_t size = 0;
 };
-inline constexpr std::size_t kMostRdmaCmAhead = 1536;
+inline constexpr std::size_t kMostRdmaCmAhead = 1920;
 }  // namespace ib::verbs::control

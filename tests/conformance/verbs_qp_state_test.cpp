@@ -2,15 +2,21 @@
 // The states of queue pairs: which modify requests are accepted, what can be posted in each state,
 // draining, errors and reset [IBA1 10.3.1, 11.2.5.2].
 #include "fabric/addresses.h"
+#include "softibd/in_process_daemon.h"
 #include "verbs/qp_state.h"
 #include "verbs_fixture.h"
 
 #include <gtest/gtest.h>
 
 #include <array>
+#include <chrono>
+#include <future>
+#include <thread>
 
 namespace ib::conformance {
 namespace {
+
+using namespace std::chrono_literals;
 
 constexpr std::array kStates{QpState::Reset, QpState::Init, QpState::Rtr,  QpState::Rts,
                              QpState::Sqd,   QpState::Sqe,  QpState::Error};
@@ -370,6 +376,63 @@ TEST_P(QueuePairStates, ABrokenPairWorksAgainAfterReset) {
     EXPECT_EQ(a->cq().one(WcStatus::Success).wr_id, 4u);
     EXPECT_EQ(b->cq().one(WcStatus::Success).wr_id, 3u);
   }
+}
+
+// --- Init again, as librdmacm does ---
+
+TEST_P(QueuePairStates, ASecondMoveToInitNeedsNoRequest) {
+  IB_ONCE();
+  const Qp qp = make(*a, QpType::Rc);
+  to_init(qp, QpType::Rc);
+  std::promise<void> release;
+  std::thread blocker(
+      [&] { TestFabric::shared().daemon().on_loop([&] { release.get_future().wait(); }); });
+  const std::uint32_t mask = required(QpType::Rc, QpState::Reset, QpState::Init);
+  auto moved =
+      std::async(std::launch::async, [&] { return qp.try_modify(mask, init_attributes()); });
+  EXPECT_EQ(moved.wait_for(20s), std::future_status::ready) << "softibd answers nobody";
+  release.set_value();
+  blocker.join();
+  EXPECT_EQ(moved.get(), Status::Ok);
+}
+
+TEST_P(QueuePairStates, AMoveToInitWithOtherAttributesIsMade) {
+  IB_ONCE();
+  const Qp qp = make(*a, QpType::Rc);
+  const std::uint32_t mask = required(QpType::Rc, QpState::Reset, QpState::Init);
+  const auto moves_to = [&](std::uint32_t access) {
+    control::QpAttr attr = init_attributes();
+    attr.access = access;
+    EXPECT_EQ(qp.try_modify(mask, attr), Status::Ok) << a->reason();
+    EXPECT_EQ(qp.query().attr.access, access);
+  };
+  moves_to(access::kRemoteWrite);
+  moves_to(access::kRemoteRead);
+  moves_to(access::kRemoteWrite);
+  control::QpAttr other_port = init_attributes();
+  other_port.access = access::kRemoteWrite;
+  other_port.port = 2;
+  EXPECT_EQ(qp.try_modify(mask, other_port), Status::Ok);
+  EXPECT_EQ(qp.query().attr.port, 2u);
+  other_port.port = 3;
+  EXPECT_EQ(qp.try_modify(mask, other_port), Status::InvalidParameter);
+  other_port.port = 2;
+  other_port.pkey_index = 9999;
+  EXPECT_EQ(qp.try_modify(mask, other_port), Status::InvalidParameter);
+  EXPECT_EQ(qp.try_modify(mask | qp_attr::kQkey, init_attributes()), Status::InvalidParameter);
+}
+
+TEST_P(QueuePairStates, AMoveToInitFromAnotherStateIsMade) {
+  IB_ONCE();
+  const Qp qp = make(*a, QpType::Rc);
+  const std::uint32_t mask = required(QpType::Rc, QpState::Reset, QpState::Init);
+  to_init(qp, QpType::Rc);
+  qp.to(QpState::Error);
+  EXPECT_EQ(qp.try_modify(mask, init_attributes()), Status::InvalidParameter);
+  qp.to(QpState::Reset);
+  EXPECT_EQ(qp.try_modify(mask, init_attributes()), Status::Ok) << a->reason();
+  EXPECT_EQ(qp.state(), QpState::Init);
+  EXPECT_EQ(qp.query().attr.state, QpState::Init);
 }
 
 // --- Creation ---

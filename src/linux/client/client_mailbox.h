@@ -40,6 +40,11 @@ class ClientMailbox {
     return page_->answered.load(std::memory_order_seq_cst) ==
            page_->asked.load(std::memory_order_relaxed);
   }
+  // Returns false if softibd has withdrawn its offer of this number, or made it elsewhere.
+  bool take_offer(std::uint32_t number) {
+    return page_ != nullptr &&
+           page_->offered.compare_exchange_strong(number, 0, std::memory_order_seq_cst);
+  }
   // Empty: it comes through the socket.
   std::span<const std::byte> answer() const {
     const std::uint32_t length = page_->answer_length.load(std::memory_order_relaxed);

@@ -266,6 +266,16 @@ Result<NativeHandle> ServerConnection::open_mailbox(std::string& reason) {
   return file;
 }
 
+void ServerConnection::offer(std::uint32_t number) {
+  IB_ASSERT(state_->mailbox != nullptr);
+  state_->mailbox->offer(number);
+}
+
+bool ServerConnection::withdraw_offer(std::uint32_t number) {
+  IB_ASSERT(state_->mailbox != nullptr);
+  return state_->mailbox->withdraw_offer(number);
+}
+
 bool ServerConnection::is_watched() const {
   return state_->watched;
 }
@@ -274,11 +284,11 @@ void ServerConnection::set_waiting(bool on) {
   state_->waiting = on;
 }
 
-void ServerConnection::send(std::vector<std::byte> bytes, std::array<NativeHandle, 2> handles) {
+void ServerConnection::send(std::span<const std::byte> bytes, std::array<NativeHandle, 2> handles) {
   if (state_->ended) return;
   const bool has_handles = handles[0].valid() || handles[1].valid();
   if (state_->goes_to_mailbox(bytes, has_handles)) return;
-  state_->enqueue(std::move(bytes), std::move(handles));
+  state_->enqueue({bytes.begin(), bytes.end()}, std::move(handles));
 }
 
 void ServerConnection::pause() {

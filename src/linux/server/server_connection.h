@@ -71,13 +71,17 @@ class ServerConnection {
   // InvalidState (there is one), InsufficientResources, IoError.
   Result<NativeHandle> open_mailbox(std::string& reason);
 
+  // Those of its mailbox, which it has.
+  void offer(std::uint32_t number);
+  bool withdraw_offer(std::uint32_t number);
+
   // Whether the loop looks at the mailbox now.
   bool is_watched() const;
   void set_waiting(bool on);  // on_look() from now on
 
   // Sends a message, now or as soon as the peer has read others; in order. After close() it does
   // nothing. The answer to a request from the mailbox goes there if it fits and has no handles.
-  void send(std::vector<std::byte> bytes, std::array<NativeHandle, 2> handles = {});
+  void send(std::span<const std::byte> bytes, std::array<NativeHandle, 2> handles = {});
 
   // No on_message() until resume(). The end of the peer is still detected.
   void pause();

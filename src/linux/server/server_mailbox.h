@@ -37,6 +37,13 @@ class ServerMailbox {
   // Copies the request into `buffer`, which has room for any, and returns it.
   std::span<const std::byte> take(std::span<std::byte> buffer);
 
+  // Offers something under this number, which is not 0, until withdraw_offer().
+  void offer(std::uint32_t number) { page_->offered.store(number, std::memory_order_seq_cst); }
+  // Returns false if the client has taken what had this number.
+  bool withdraw_offer(std::uint32_t number) {
+    return page_->offered.exchange(0, std::memory_order_seq_cst) == number;
+  }
+
   // Whether this message is the answer to the request that was taken.
   bool is_answer(std::span<const std::byte> message) const;
   static bool fits(std::span<const std::byte> message) {

@@ -30,7 +30,7 @@ struct Echo : ServerConnection::Handler {
   }
   void on_message(ServerMessage message) override {
     ++messages;
-    connection->send({message.bytes.begin(), message.bytes.end()}, std::move(message.handles));
+    connection->send(message.bytes, std::move(message.handles));
   }
   void on_closed() override { closed = true; }
   std::unique_ptr<ServerConnection> connection;
@@ -179,7 +179,7 @@ TEST(ServerConnection, CloseSendsWhatWaitsAndTellsItsHandlerFromTheLoop) {
   const auto client = s.connect();
   s.run();
   Echo& echo = *s.clients.at(0);
-  echo.connection->send({std::byte{'b'}});
+  echo.connection->send(std::array{std::byte{'b'}});
   echo.connection->close();
   EXPECT_FALSE(echo.closed);
   s.run();
@@ -195,7 +195,7 @@ TEST(ServerConnection, FewDescriptorsWaitForAPeerThatDoesNotRead) {
   const auto null = [] { return own_descriptor(::open("/dev/null", O_RDONLY | O_CLOEXEC)); };
   ServerConnection& connection = *s.clients[0]->connection;
   for (const char* text : {"1", "2", "3"}) {
-    connection.send({std::byte(*text)}, {null(), NativeHandle()});
+    connection.send(std::array{std::byte(*text)}, {null(), NativeHandle()});
   }
   s.run(20ms);
   EXPECT_EQ(Server::read(client), "1");
@@ -205,7 +205,7 @@ TEST(ServerConnection, FewDescriptorsWaitForAPeerThatDoesNotRead) {
     EXPECT_EQ(Server::read(client), text);
   }
   // While several wait, nothing is read that would be answered with more.
-  for (int i = 0; i < 8; ++i) connection.send({std::byte{'x'}}, {null(), NativeHandle()});
+  for (int i = 0; i < 8; ++i) connection.send(std::array{std::byte{'x'}}, {null(), NativeHandle()});
   ASSERT_EQ(::send(client.get(), "hello", 5, 0), 5);
   s.run();
   EXPECT_EQ(s.clients[0]->messages, 0);

@@ -128,11 +128,10 @@ void HcaCm::pump() {
   wake_at(due);
 }
 
-// A timer that expires early does no harm, and setting it is a system call: it stands while nothing
-// is due before it.
+// A timer that expires early, or in vain, does no harm, and setting it is a system call: it stands
+// while nothing is due before it.
 void HcaCm::wake_at(std::optional<Instant> due) {
-  if (!due) return timer_.reset();
-  if (timer_ != nullptr && timer_due_ <= *due) return;
+  if (!due || (timer_ != nullptr && timer_due_ <= *due)) return;
   timer_due_ = *due;
   timer_ = service_.executor_.at(timer_due_, [this] {
     const std::unique_ptr<platform::Timer> running = std::move(timer_);

@@ -36,7 +36,7 @@ void PortQueue::open(std::function<void()> done) {
     self.reason_ = irp.reason;
     std::exchange(self.done_, nullptr)();  // `self` may be gone now
   };
-  qp_.open(ca_, {verbs::QpType::Gsi, number_, kDepth}, irp_.start(opened, this));
+  qp_.open(ca_, {verbs::QpType::Gsi, number_, kDepth, kReportEvery}, irp_.start(opened, this));
 }
 
 void PortQueue::abandon() {

@@ -47,6 +47,7 @@ class PortQueue {
 
  private:
   static constexpr std::uint32_t kDepth = 128;
+  static constexpr std::uint32_t kReportEvery = 32;  // only room for more is of interest
   static constexpr std::size_t kMostWaiting = 4096;
 
   void send_waiting();

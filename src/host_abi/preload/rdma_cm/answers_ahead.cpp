@@ -3,11 +3,13 @@
 
 #include "linux/client/client_relax.h"
 
+#include <algorithm>
 #include <cstring>
 
 namespace ib::host_abi::preload {
 namespace {
 
+using verbs::control::kRdmaCmGetEvent;
 using verbs::control::RdmaCmAhead;
 
 // The commands that are answered ahead.
@@ -42,12 +44,34 @@ std::size_t AnswersAhead::find(std::uint32_t file, std::span<const std::uint8_t>
   const std::size_t after_header = sizeof question - offsetof(Question, response);
   if (question.in != after_header || !try_lock()) return 0;
   std::size_t size = 0;
-  if (size_ != 0 && kept_turn_ == turn_.load(std::memory_order_seq_cst) && file_ == file &&
-      os::monotonic_now() < until_) {
+  if (is_good_for(file)) {
     size = find_kept({question.code, question.id, question.option, 0}, question.out, to);
   }
   unlock();
   return size;
+}
+
+// It is the first of the list.
+bool AnswersAhead::find_event(std::uint32_t file, std::size_t room, Event& to) {
+  if (!try_lock()) return false;
+  RdmaCmAhead first;
+  bool is_there = is_good_for(file) && size_ >= sizeof first;
+  if (is_there) std::memcpy(&first, bytes_.data(), sizeof first);
+  is_there = is_there && first.code == kRdmaCmGetEvent && first.size <= size_ - sizeof first &&
+             first.size <= std::min(room, to.bytes.size());
+  if (is_there) {
+    to.offer = first.id;
+    to.flags = first.option;
+    to.size = first.size;
+    std::memcpy(to.bytes.data(), bytes_.data() + sizeof first, first.size);
+  }
+  unlock();
+  return is_there;
+}
+
+bool AnswersAhead::is_good_for(std::uint32_t file) const {
+  return size_ != 0 && kept_turn_ == turn_.load(std::memory_order_seq_cst) && file_ == file &&
+         os::monotonic_now() < until_;
 }
 
 std::size_t AnswersAhead::find_kept(const RdmaCmAhead& wanted, std::size_t room,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Answers that came with the last event, to the commands that librdmacm sends next. These need not
-// go to softibd then, for a moment and until any other command of this process is sent.
+// go to softibd then, for a moment and until any other command of this process is sent. Likewise
+// the next event, if it came with the answer to a command.
 #pragma once
 
 #include "base/time.h"
@@ -28,10 +29,20 @@ class AnswersAhead {
   // not fit.
   std::size_t find(std::uint32_t file, std::span<const std::uint8_t> command,
                    std::span<std::uint8_t> to);
+  // The event that came with the last answer.
+  struct Event {
+    std::uint32_t offer = 0;  // in the mailbox: it is the caller's once it has taken that
+    std::uint32_t flags = 0;  // rdma_cm_flag
+    std::uint32_t size = 0;
+    std::array<std::uint8_t, sizeof(verbs::control::RdmaCmOut::bytes)> bytes;
+  };
+  // Copies it into `to`. Returns false if there is none, or it is longer than `room`.
+  bool find_event(std::uint32_t file, std::size_t room, Event& to);
 
  private:
   bool try_lock() { return lock_.exchange(1, std::memory_order_acquire) == 0; }
   void unlock() { lock_.store(0, std::memory_order_release); }
+  bool is_good_for(std::uint32_t file) const;
   std::size_t find_kept(const verbs::control::RdmaCmAhead& wanted, std::size_t room,
                         std::span<std::uint8_t> to) const;
 

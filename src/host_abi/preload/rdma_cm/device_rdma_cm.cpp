@@ -11,6 +11,7 @@
 #include "host_abi/preload/device_kinds.h"
 #include "host_abi/preload/fd_table.h"
 #include "host_abi/preload/rdma_cm/answers_ahead.h"
+#include "host_abi/preload/rdma_cm/command_connection.h"
 #include "host_abi/preload/rdma_cm/command_exchange.h"
 #include "host_abi/preload/rdma_cm/event_wait.h"
 #include "host_abi/preload/rdma_cm/held_file.h"
@@ -150,7 +151,35 @@ bool is_answered_ahead(const Command& command, int& error) {
   return true;
 }
 
-constexpr std::uint32_t kGetEvent = 12;
+// The beginning of a command, and of GET_EVENT the whole.
+struct Head {
+  std::uint32_t code;
+  std::uint16_t in;
+  std::uint16_t out;
+  std::uint64_t response;
+};
+
+// Takes the event that came with the answer to the last command, unless softibd has withdrawn it.
+bool takes_event_ahead(const Command& command, int fd) {
+  AnswersAhead* const ahead = of_this_process<AnswersAhead>();
+  Head head;
+  if (ahead == nullptr || !command.is_copied || command.size != sizeof head) return false;
+  std::memcpy(&head, command.copy.data(), sizeof head);
+  void* const to = pointer_of(head.response);
+  AnswersAhead::Event event;
+  // Where it is certain that the program has memory for it: it cannot be given back.
+  if (!command.stack.has(to, head.out) || !ahead->find_event(command.file, head.out, event)) {
+    return false;
+  }
+  CommandConnection connection(command.process);
+  const bool has_taken = connection.mailbox().take_offer(event.offer);
+  if (connection.was_kept()) connection.keep();
+  if (!has_taken) return false;
+  std::memcpy(to, event.bytes.data(), event.size);
+  HeldFile held;
+  if ((event.flags & rdma_cm_flag::kDrained) != 0) take_notice(held, fd, command.file);
+  return true;
+}
 
 // Returns an error number.
 int wait_for_event(HeldFile& held, int fd, const Command& command, Instant since) {
@@ -163,7 +192,7 @@ int wait_for_event(HeldFile& held, int fd, const Command& command, Instant since
 ssize_t execute(Command& command, std::uint32_t code, int fd) {
   HeldFile held;
   Instant since{};
-  if (code == kGetEvent) {
+  if (code == kRdmaCmGetEvent) {
     since = os::monotonic_now();
     command.may_wait = may_wait_in_softibd(fd);
   }
@@ -191,6 +220,9 @@ ssize_t execute(Command& command, std::uint32_t code, int fd) {
 
 ssize_t carry_out(Command& command, std::uint32_t code, int fd) {
   int error = 0;
+  if (code == kRdmaCmGetEvent && takes_event_ahead(command, fd)) {
+    return static_cast<ssize_t>(command.size);
+  }
   if (!is_answered_ahead(command, error)) return execute(command, code, fd);
   return error == 0 ? static_cast<ssize_t>(command.size) : fail(error);
 }
@@ -205,16 +237,11 @@ ssize_t write_command(int fd, const void* data, std::size_t size) {
 // Whether librdmacm has written it, by its form: most data of a file that the descriptor might be
 // by now have another one.
 bool is_command(const Command& command, std::uint32_t code) {
-  struct {
-    std::uint32_t code;
-    std::uint16_t in;
-    std::uint16_t out;
-    std::uint64_t response;
-  } head{};
+  Head head;
   if (!command.is_copied || code == 0 || command.size < sizeof head) return false;
   std::memcpy(&head, command.copy.data(), sizeof head);
-  const bool is_whole = head.in == command.size - offsetof(decltype(head), response);
-  if (!is_whole || code != kGetEvent) return is_whole;
+  const bool is_whole = head.in == command.size - offsetof(Head, response);
+  if (!is_whole || code != kRdmaCmGetEvent) return is_whole;
   return command.stack.has(pointer_of(head.response), head.out);
 }
 
@@ -229,7 +256,7 @@ bool write_ahead(int fd, const void* data, std::size_t size, ssize_t& result) {
   const std::uint32_t code = command.read_code();
   if (!is_command(command, code)) return false;
   result = carry_out(command, code, fd);
-  const bool may_be_another = result < 0 && code != kGetEvent && is_still(fd, now.number);
+  const bool may_be_another = result < 0 && code != kRdmaCmGetEvent && is_still(fd, now.number);
   return !may_be_another || fds::device(fd) == &kRdmaCm;
 }
 

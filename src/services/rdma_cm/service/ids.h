@@ -31,6 +31,21 @@ struct PendingEvent {
   Id* request = nullptr;        // ConnectRequest: the new id
   std::uint32_t multicast = 0;  // of MulticastJoin and MulticastError
   ucma::EventOut out;
+
+  const Id& about() const { return request != nullptr ? *request : *id; }
+};
+
+// How one client is offered the next event with the answer to a command: both sides share a word,
+// so that either the client has the event or it is still here.
+class EventOffer {
+ public:
+  // Returns false if another event is offered already.
+  virtual bool offer(std::uint32_t number) = 0;
+  // Ends the offer. Returns false if the client has taken the event.
+  virtual bool withdraw() = 0;
+
+ protected:
+  ~EventOffer() = default;
 };
 
 struct FileOptions {
@@ -50,6 +65,8 @@ struct File {
   // Due: on_events was called. Given: the program was not told yet that the events are gone.
   enum class Notice : std::uint8_t { None, Due, Given } notice = Notice::None;
   std::function<void()> waiter;  // Service::await_event()
+  EventOffer* offer = nullptr;   // of the first event
+  bool offer_drains = false;     // who takes that takes the notice, too
 };
 
 enum class IdState : std::uint8_t {

@@ -2,8 +2,6 @@
 // Files, ids, and the queue of events of each file.
 #include "services/rdma_cm/service/service.h"
 
-#include "services/rdma_cm/service/answers_ahead.h"
-
 #include <algorithm>
 #include <utility>
 
@@ -53,6 +51,7 @@ void Service::close(std::uint32_t number) {
   if (at == files_.end()) return;
   File& file = *at->second;
   file.options.on_events = nullptr;
+  settle_offer(file);
   if (file.waiter) std::exchange(file.waiter, nullptr)();
   while (!file.ids.empty()) destroy(*ids_.at(*file.ids.begin()));
   files_.erase(number);
@@ -101,6 +100,7 @@ void Service::destroy(Id& id) {
 
 // Its events go unreported; so do the requests among them that no program will ever see.
 void Service::end_events(Id& id) {
+  settle_offer(*id.file);
   std::list<PendingEvent>& events = id.file->events;
   for (auto at = events.begin(); at != events.end() && id.events_pending > 0;) {
     if (at->id != &id && at->request != &id) {
@@ -133,6 +133,7 @@ void Service::queue(Id& id, PendingEvent event) {
   ++id.events_pending;
   if (event.request != nullptr) ++event.request->events_pending;
   File& file = *id.file;
+  if (file.offer_drains) settle_offer(file);
   file.events.push_back(event);
   tell(file);
 }
@@ -149,6 +150,7 @@ bool Service::give_notice(std::uint32_t number) {
   const auto at = files_.find(number);
   if (at == files_.end()) return false;
   File& file = *at->second;
+  settle_offer(file);
   file.notice = file.events.empty() ? File::Notice::None : File::Notice::Given;
   return file.notice == File::Notice::Given;
 }
@@ -157,6 +159,7 @@ bool Service::await_event(std::uint32_t number, std::function<void()> on_event) 
   const auto at = files_.find(number);
   if (at == files_.end()) return false;
   File& file = *at->second;
+  settle_offer(file);
   if (!file.events.empty() || file.waiter) return false;
   file.waiter = std::move(on_event);
   return true;
@@ -178,10 +181,17 @@ void Service::note_drained(File& file, bool& is_drained) {
 Error Service::get_event(File& file, std::size_t room, bool takes_ahead, Answer& answer) {
   if (file.events.empty()) return Error::Again;
   const PendingEvent& event = file.events.front();
-  const Id& about = event.request != nullptr ? *event.request : *event.id;
-  if (takes_ahead) answer.ahead = answers_ahead(fabric_, about, event.out.event);
+  if (takes_ahead) add_answers_ahead(fabric_, event.about(), event.out.event, answer.ahead);
   const auto* bytes = reinterpret_cast<const std::uint8_t*>(&event.out);
-  answer.data.assign(bytes, bytes + std::min(room, sizeof event.out));
+  answer.data.append({bytes, std::min(room, sizeof event.out)});
+  take_first_event(file);
+  note_drained(file, answer.is_drained);
+  return Error::None;
+}
+
+// Its program has it.
+void Service::take_first_event(File& file) {
+  const PendingEvent& event = file.events.front();
   ++event.id->events_reported;
   --event.id->events_pending;
   if (event.request != nullptr) {
@@ -193,8 +203,29 @@ Error Service::get_event(File& file, std::size_t room, bool takes_ahead, Answer&
     if (at != memberships_.end()) ++at->second.events_reported;
   }
   file.events.pop_front();
-  note_drained(file, answer.is_drained);
-  return Error::None;
+}
+
+void Service::offer_event(File& file, EventOffer& to, Answer& answer) {
+  if (file.events.empty() || file.offer != nullptr) return;
+  const PendingEvent& event = file.events.front();
+  if (++last_offer_ == 0) ++last_offer_;
+  if (!to.offer(last_offer_)) return;
+  file.offer = &to;
+  file.offer_drains = file.events.size() == 1 && file.notice == File::Notice::Given;
+  add_event_ahead(event.out, {last_offer_, file.offer_drains}, answer.ahead);
+  add_answers_ahead(fabric_, event.about(), event.out.event, answer.ahead);
+}
+
+void Service::settle_offer(File& file) {
+  EventOffer* const offer = std::exchange(file.offer, nullptr);
+  if (offer == nullptr || offer->withdraw()) return;
+  take_first_event(file);
+  if (file.offer_drains) file.notice = File::Notice::None;
+}
+
+void Service::end_offer(std::uint32_t number, const EventOffer& offer) {
+  const auto at = files_.find(number);
+  if (at != files_.end() && at->second->offer == &offer) settle_offer(*at->second);
 }
 
 // The id and its events go from the file of another descriptor to this one.
@@ -208,12 +239,11 @@ Error Service::migrate(File& file, const ucma::MigrateId& in, const Request& req
   const auto from = files_.find(request.from_file);
   if (from == files_.end()) return Error::Invalid;
   File& old = *from->second;
+  settle_offer(old);
   Error error = Error::None;
   Id* const id = find(old, in.id, error);
   if (id == nullptr) return error;
-  const ucma::EventsOut out{id->events_reported};
-  const auto* bytes = reinterpret_cast<const std::uint8_t*>(&out);
-  answer.data.assign(bytes, bytes + sizeof out);
+  answer.data.append_object(ucma::EventsOut{id->events_reported});
   if (&old == &file) return Error::None;
   if (file.options.node != old.options.node || file.ids.size() >= kMaxIdsOfFile) {
     return Error::Invalid;

@@ -12,12 +12,15 @@
 #pragma once
 
 #include "base/buffers.h"
+#include "base/inline_bytes.h"
 #include "platform/executor.h"
 #include "services/rdma_cm/addresses/port_table.h"
 #include "services/rdma_cm/command/ucma_command.h"
 #include "services/rdma_cm/connector/connector.h"
+#include "services/rdma_cm/service/answers_ahead.h"
 #include "services/rdma_cm/service/ids.h"
 #include "services/rdma_cm/words/listing.h"
+#include "verbs/control_rdma_cm.h"
 
 #include <cstdint>
 #include <functional>
@@ -62,12 +65,13 @@ class Service final : private Connector::Handler {
     std::span<const std::uint8_t> option;  // SetOption: what the pointer leads to; may be missing
     std::uint32_t from_file = 0;           // MigrateId: the file of the old descriptor; 0: missing
     bool takes_ahead = false;              // GetEvent: answers_ahead.h
+    EventOffer* offer = nullptr;           // of the client, if it takes events ahead, too
   };
   struct Answer {
     Error error = Error::None;
     std::uint64_t address = 0;  // in the program, for `data`
-    std::vector<std::uint8_t> data;
-    std::vector<std::uint8_t> ahead;
+    InlineBytes<sizeof(verbs::control::RdmaCmOut::bytes)> data;
+    AnswersAhead ahead;
     // The request comes again with this.
     enum class Need : std::uint8_t { Nothing, Option, File } need = Need::Nothing;
     std::uint64_t need_address = 0;
@@ -87,6 +91,9 @@ class Service final : private Connector::Handler {
   bool await_event(std::uint32_t file, std::function<void()> on_event);
   // The command that waited has got an event, or has given up: the others get on_events().
   void end_wait(std::uint32_t file);
+
+  // The client of this offer has gone: what it has not taken is for others.
+  void end_offer(std::uint32_t file, const EventOffer& offer);
 
   std::vector<Listing> list() const;     // without their peers
   PortTable& ports() { return ports_; }  // for kernel clients that listen (kernel_ports.h)
@@ -121,6 +128,9 @@ class Service final : private Connector::Handler {
   void queue(Id& id, PendingEvent event);
   void tell(File& file);
   void note_drained(File& file, bool& is_drained);
+  void take_first_event(File& file);
+  void offer_event(File& file, EventOffer& to, Answer& answer);
+  void settle_offer(File& file);
   Error get_event(File& file, std::size_t room, bool takes_ahead, Answer& answer);
   Error migrate(File& file, const ucma::MigrateId& in, const Request& request, Answer& answer);
 
@@ -197,6 +207,7 @@ class Service final : private Connector::Handler {
   std::uint32_t last_file_ = 0;
   std::uint32_t last_id_ = 0;
   std::uint32_t last_membership_ = 0;
+  std::uint32_t last_offer_ = 0;
 };
 
 }  // namespace ib::services::rdma_cm

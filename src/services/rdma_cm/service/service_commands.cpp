@@ -4,6 +4,7 @@
 #include "services/rdma_cm/service/service.h"
 
 #include <algorithm>
+#include <cstring>
 #include <variant>
 
 namespace ib::services::rdma_cm {
@@ -113,7 +114,7 @@ struct Service::Execution {
   void put(const Out& out) const {
     answer.address = command.response;
     const auto* bytes = reinterpret_cast<const std::uint8_t*>(&out);
-    answer.data.assign(bytes, bytes + std::min<std::size_t>(sizeof out, command.room));
+    answer.data.append({bytes, std::min<std::size_t>(sizeof out, command.room)});
   }
   template <class Out>
   void end(Error error, const Out& out) const {
@@ -122,6 +123,25 @@ struct Service::Execution {
   }
 };
 
+namespace {
+
+// Whether that is what most programs do next.
+bool is_followed_by_get_event(const Command& command, const Service::Answer& answer) {
+  const auto is = [&command](auto... kinds) {
+    return (std::holds_alternative<decltype(kinds)>(command.body) || ...);
+  };
+  if (is(command::ResolveAddress{}, ucma::ResolveRoute{}, ucma::Connect{}, ucma::Accept{},
+         ucma::SetOption{}, command::Destroy{})) {
+    return true;
+  }
+  ucma::EventOut event;
+  if (!is(ucma::GetEvent{}) || answer.data.size() < sizeof event) return false;
+  std::memcpy(&event, answer.data.data(), sizeof event);
+  return event.event == ucma::Event::Established || event.event == ucma::Event::TimewaitExit;
+}
+
+}  // namespace
+
 Service::Answer Service::command(const Request& request) {
   Answer answer;
   const auto at = files_.find(request.file);
@@ -129,11 +149,17 @@ Service::Answer Service::command(const Request& request) {
     answer.error = Error::NoDevice;
     return answer;
   }
+  File& file = *at->second;
+  settle_offer(file);
   const ParsedCommand parsed = parse_command(request.bytes, request.size);
   answer.error = parsed.error;
   if (parsed.error == Error::None) {
-    const Execution execution{*this, *at->second, parsed.command, request, answer};
+    const Execution execution{*this, file, parsed.command, request, answer};
     std::visit(execution, parsed.command.body);
+  }
+  if (request.offer != nullptr && parsed.error == Error::None &&
+      is_followed_by_get_event(parsed.command, answer)) {
+    offer_event(file, *request.offer, answer);
   }
   return answer;
 }

@@ -58,7 +58,7 @@ struct Program {
     std::array<std::uint8_t, sizeof header + sizeof body> bytes;
     std::memcpy(bytes.data(), &header, sizeof header);
     std::memcpy(bytes.data() + sizeof header, &body, sizeof body);
-    return world.service.command({file, bytes, bytes.size(), option, from, takes_ahead});
+    return world.service.command({file, bytes, bytes.size(), option, from, takes_ahead, offer});
   }
   template <class Out, class Body>
   Out query(Code code, const Body& body) {
@@ -178,6 +178,7 @@ struct Program {
   bool is_drained = false;
   bool is_late = false;  // notice() is for the test to call
   bool takes_ahead = false;
+  EventOffer* offer = nullptr;
 };
 
 template <class Param>

@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// Events that are offered with the answer to the command that has caused them: each is taken once,
+// by its client or by GET_EVENT (docs/design/0016-rdma-cm-device.md).
+#include "services/rdma_cm/test/programs_test.h"
+#include "verbs/control_rdma_cm.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+namespace ib::services::rdma_cm {
+namespace {
+
+// The word that a client shares with softibd.
+class Word final : public EventOffer {
+ public:
+  bool offer(std::uint32_t number) override {
+    if (is_out) return false;
+    is_out = true;
+    word_ = number;
+    return true;
+  }
+  bool withdraw() override {
+    EXPECT_TRUE(is_out);
+    is_out = false;
+    return std::exchange(word_, 0) != 0;
+  }
+  // The client's.
+  bool take(std::uint32_t number) {
+    if (word_ != number) return false;
+    word_ = 0;
+    return true;
+  }
+
+  bool is_out = false;
+
+ private:
+  std::uint32_t word_ = 0;
+};
+
+class OfferedEvents : public ::testing::Test {
+ protected:
+  OfferedEvents() {
+    program.is_late = true;
+    program.offer = &word;
+  }
+
+  std::uint32_t create() { return program.create(PortSpace::Tcp, 0x22); }
+  Service::Answer resolve(std::uint32_t id) {
+    ucma::ResolveIp in;
+    in.id = id;
+    write_address(Program::at(w.address(1), 7471), in.dst_addr);
+    return program.write(Code::ResolveIp, in);
+  }
+  // An id with an event that nobody is offered.
+  std::uint32_t waiting() {
+    program.offer = nullptr;
+    const std::uint32_t id = create();
+    resolve(id);
+    program.offer = &word;
+    return id;
+  }
+  // An id whose request has come to the server, and one more with an event that waits.
+  std::uint32_t connecting(Program& server) {
+    program.offer = nullptr;
+    const std::uint32_t listener = server.create(PortSpace::Tcp, 0x11);
+    EXPECT_EQ(server.bind(listener, w.address(1), 7471), Error::None);
+    EXPECT_EQ(server.listen(listener), Error::None);
+    const std::uint32_t id = create();
+    resolve(id);
+    program.expect(Event::AddrResolved);
+    EXPECT_EQ(program.write(Code::ResolveRoute, ucma::ResolveRoute{id, 1000}).error, Error::None);
+    program.expect(Event::RouteResolved);
+    EXPECT_EQ(program.connect(id, 0x123), Error::None);
+    w.executor.advance(std::chrono::milliseconds(1));
+    waiting();
+    return id;
+  }
+  // Returns the number of the offer that came with the answer, and the event; 0: none.
+  std::uint32_t offered(const Service::Answer& answer, ucma::EventOut& event) {
+    verbs::control::RdmaCmAhead head;
+    if (answer.ahead.size() < sizeof head + sizeof event) return 0;
+    std::memcpy(&head, answer.ahead.data(), sizeof head);
+    EXPECT_EQ(head.code, verbs::control::kRdmaCmGetEvent);
+    EXPECT_EQ(head.size, sizeof event);
+    flags = head.option;
+    std::memcpy(&event, answer.ahead.data() + sizeof head, sizeof event);
+    return head.id;
+  }
+  std::uint32_t offered(const Service::Answer& answer) {
+    ucma::EventOut event;
+    return offered(answer, event);
+  }
+
+  World w{verbs::LinkLayer::InfiniBand};
+  Program program{w, 0};
+  Word word;
+  std::uint32_t flags = 0;  // of the last offer
+};
+
+TEST_F(OfferedEvents, OneThatIsTakenIsGone) {
+  const std::uint32_t id = create();
+  ucma::EventOut event;
+  const std::uint32_t offer = offered(resolve(id), event);
+  ASSERT_NE(offer, 0u);
+  EXPECT_EQ(event.event, Event::AddrResolved);
+  EXPECT_EQ(event.uid, 0x22u);
+  EXPECT_EQ(event.id, id);
+  EXPECT_TRUE(word.take(offer));
+  EXPECT_FALSE(program.event());
+  program.notice();
+  EXPECT_EQ(program.notices, 0);
+  EXPECT_EQ(program.destroy(id), 1u) << "it counts as reported";
+}
+
+TEST_F(OfferedEvents, ThatOfARouteFollows) {
+  const std::uint32_t id = create();
+  EXPECT_TRUE(word.take(offered(resolve(id))));
+  ucma::EventOut event;
+  const std::uint32_t offer =
+      offered(program.write(Code::ResolveRoute, ucma::ResolveRoute{id, 1000}), event);
+  EXPECT_EQ(event.event, Event::RouteResolved);
+  EXPECT_TRUE(word.take(offer));
+  EXPECT_EQ(program.destroy(id), 2u);
+}
+
+TEST_F(OfferedEvents, GetEventHasOneThatIsNotTaken) {
+  const std::uint32_t id = create();
+  const std::uint32_t offer = offered(resolve(id));
+  program.expect(Event::AddrResolved);
+  EXPECT_FALSE(word.take(offer));
+  EXPECT_FALSE(program.event());
+  EXPECT_EQ(program.destroy(id), 1u);
+}
+
+TEST_F(OfferedEvents, NoticeIsGivenOfOneThatIsNotTaken) {
+  const std::uint32_t offer = offered(resolve(create()));
+  program.notice();
+  EXPECT_EQ(program.notices, 1);
+  EXPECT_FALSE(word.take(offer)) << "nobody would take the notice";
+  program.expect(Event::AddrResolved);
+  EXPECT_TRUE(program.is_drained);
+}
+
+TEST_F(OfferedEvents, TheNextOneIsNotMissed) {
+  const std::uint32_t id = create();
+  EXPECT_TRUE(word.take(offered(resolve(id))));
+  program.offer = nullptr;
+  ASSERT_EQ(program.write(Code::ResolveRoute, ucma::ResolveRoute{id, 1000}).error, Error::None);
+  program.notice();
+  EXPECT_EQ(program.notices, 1);
+  program.expect(Event::RouteResolved);
+}
+
+TEST_F(OfferedEvents, TheOneThatIsOfferedIsTheFirst) {
+  const std::uint32_t first = waiting();
+  const std::uint32_t second = create();
+  ucma::EventOut event;
+  const std::uint32_t offer = offered(resolve(second), event);
+  EXPECT_EQ(event.id, first);
+  EXPECT_TRUE(word.take(offer));
+  EXPECT_EQ(program.expect(Event::AddrResolved).id, second);
+}
+
+TEST_F(OfferedEvents, TheLastOneGoesWithItsNotice) {
+  waiting();
+  program.notice();
+  const std::uint32_t offer = offered(program.write(Code::ResolveRoute, ucma::ResolveRoute{}));
+  EXPECT_EQ(flags, verbs::control::rdma_cm_flag::kDrained);
+  EXPECT_TRUE(word.take(offer));
+  EXPECT_FALSE(program.event());
+  EXPECT_FALSE(program.is_drained);
+  program.offer = nullptr;
+  resolve(create());
+  program.notice();
+  EXPECT_EQ(program.notices, 2);
+}
+
+TEST_F(OfferedEvents, TheNextEventFindsTheLastOneTaken) {
+  Program server{w, 1};
+  const std::uint32_t id = connecting(server);
+  program.notice();
+  const std::uint32_t offer = offered(resolve(create()));
+  EXPECT_EQ(flags, 0u) << "there are two";
+  EXPECT_TRUE(word.take(offer));
+  ucma::EventOut event;
+  const std::uint32_t last =
+      offered(program.write(Code::ResolveRoute, ucma::ResolveRoute{}), event);
+  EXPECT_EQ(event.event, Event::AddrResolved);
+  EXPECT_EQ(flags, verbs::control::rdma_cm_flag::kDrained);
+  EXPECT_TRUE(word.take(last));
+  server.destroy(server.expect(Event::ConnectRequest).id);  // it rejects
+  w.executor.advance(std::chrono::milliseconds(1));
+  program.notice();
+  EXPECT_EQ(program.notices, 2) << "the program has taken the first one";
+  EXPECT_EQ(program.expect(Event::Rejected).id, id);
+  EXPECT_TRUE(program.is_drained);
+}
+
+TEST_F(OfferedEvents, TheNextEventFindsTheLastOneNotTaken) {
+  Program server{w, 1};
+  const std::uint32_t id = connecting(server);
+  program.expect(Event::AddrResolved);
+  waiting();
+  program.notice();
+  const std::uint32_t last = offered(program.write(Code::ResolveRoute, ucma::ResolveRoute{}));
+  EXPECT_EQ(flags, verbs::control::rdma_cm_flag::kDrained);
+  server.destroy(server.expect(Event::ConnectRequest).id);
+  w.executor.advance(std::chrono::milliseconds(1));
+  EXPECT_FALSE(word.take(last)) << "the notice is of two events now";
+  program.expect(Event::AddrResolved);
+  EXPECT_FALSE(program.is_drained);
+  EXPECT_EQ(program.expect(Event::Rejected).id, id);
+  EXPECT_TRUE(program.is_drained);
+}
+
+TEST_F(OfferedEvents, OneFollowsAnEventThatNeedsNoCommand) {
+  Program server{w, 1};
+  const std::uint32_t id = connecting(server);
+  program.expect(Event::AddrResolved);
+  ASSERT_EQ(server.accept(server.expect(Event::ConnectRequest).id, 0x456, 0x33), Error::None);
+  program.expect(Event::ConnectResponse);
+  waiting();
+  EXPECT_EQ(offered(program.write(Code::GetEvent, ucma::GetEvent{})), 0u) << "commands follow";
+  server.offer = &word;
+  server.is_late = true;
+  ASSERT_EQ(program.make_ready(id), Error::None);
+  w.executor.advance(std::chrono::milliseconds(1));
+  const std::uint32_t other = server.create(PortSpace::Tcp, 0x44);
+  ASSERT_EQ(server.resolve(other, w.address(0), 7471), Error::None);
+  w.service.end_offer(server.file, word);
+  ucma::EventOut event;
+  const std::uint32_t offer = offered(server.write(Code::GetEvent, ucma::GetEvent{}), event);
+  EXPECT_EQ(event.event, Event::AddrResolved);
+  EXPECT_TRUE(word.take(offer));
+}
+
+TEST_F(OfferedEvents, OneEndsWithItsId) {
+  const std::uint32_t id = create();
+  const std::uint32_t offer = offered(resolve(id));
+  EXPECT_EQ(program.destroy(id), 0u);
+  EXPECT_FALSE(word.take(offer));
+  EXPECT_FALSE(word.is_out);
+}
+
+TEST_F(OfferedEvents, OneEndsWithItsFile) {
+  const std::uint32_t offer = offered(resolve(create()));
+  w.service.close(program.file);
+  EXPECT_FALSE(word.take(offer));
+  EXPECT_FALSE(word.is_out);
+}
+
+TEST_F(OfferedEvents, OneOfAClientThatHasGoneIsForOthers) {
+  resolve(create());
+  w.service.end_offer(program.file, word);
+  EXPECT_FALSE(word.is_out);
+  program.notice();
+  EXPECT_EQ(program.notices, 1);
+  program.expect(Event::AddrResolved);
+}
+
+TEST_F(OfferedEvents, AClientIsOfferedOneEventAtATime) {
+  Program other{w, 0};
+  other.is_late = true;
+  other.offer = &word;
+  resolve(create());
+  const std::uint32_t id = other.create(PortSpace::Tcp, 0x33);
+  ASSERT_EQ(other.resolve(id, w.address(1), 7471), Error::None);
+  other.expect(Event::AddrResolved);
+  program.expect(Event::AddrResolved);
+}
+
+TEST_F(OfferedEvents, OneMovesWithItsId) {
+  Program other{w, 0};
+  const std::uint32_t id = create();
+  const std::uint32_t offer = offered(resolve(id));
+  ucma::MigrateId in;
+  in.id = id;
+  EXPECT_EQ(other.write(Code::MigrateId, in, {}, program.file).error, Error::None);
+  EXPECT_FALSE(word.take(offer));
+  other.expect(Event::AddrResolved);
+}
+
+// It waits if there is no event for it.
+TEST_F(OfferedEvents, ACommandMayWaitOnceOneIsTaken) {
+  const std::uint32_t offer = offered(resolve(create()));
+  EXPECT_FALSE(w.service.await_event(program.file, [] {}));
+  EXPECT_FALSE(word.take(offer));
+  program.expect(Event::AddrResolved);
+  EXPECT_TRUE(word.take(offered(resolve(create()))));
+  EXPECT_TRUE(w.service.await_event(program.file, [] {}));
+}
+
+}  // namespace
+}  // namespace ib::services::rdma_cm
