@@ -17,6 +17,7 @@ namespace {
 using services::rdma_cm::File;
 using services::rdma_cm::Service;
 using services::rdma_cm::ServiceOptions;
+using verbs::control::kRdmaCmBytes;
 using verbs::control::RdmaCmIn;
 using verbs::control::RdmaCmNeed;
 using verbs::control::RdmaCmOut;
@@ -81,16 +82,36 @@ Result<std::uint32_t> DaemonRdmaCm::open(const verbs::control::OpenRdmaCmIn& in,
   return notice->file;
 }
 
-DaemonRdmaCm::Answered DaemonRdmaCm::command(const RdmaCmIn& in, std::span<std::byte> output,
+std::optional<DaemonRdmaCm::Command> DaemonRdmaCm::read_command(std::span<const std::byte> input) {
+  Command in;
+  if (input.size() < sizeof in.head || input.size() > sizeof(RdmaCmIn)) return std::nullopt;
+  std::memcpy(&in.head, input.data(), sizeof in.head);
+  const auto part = [input](std::size_t at, std::uint64_t size) {
+    const std::size_t wanted = std::min<std::uint64_t>(size, kRdmaCmBytes);
+    return at + wanted <= input.size() ? std::optional(input.subspan(at, wanted)) : std::nullopt;
+  };
+  const auto bytes = part(offsetof(RdmaCmIn, bytes), in.head.size);
+  if (!bytes) return std::nullopt;
+  in.bytes = *bytes;
+  if (in.head.option_size == 0) return in;
+  const auto option = part(offsetof(RdmaCmIn, option), in.head.option_size);
+  if (!option) return std::nullopt;
+  in.option = *option;
+  return in;
+}
+
+DaemonRdmaCm::Answered DaemonRdmaCm::command(const Command& in, std::span<std::byte> output,
                                              services::rdma_cm::EventOffer* offer) {
+  const auto as_data = [](std::span<const std::byte> bytes) {
+    return std::span(reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size());
+  };
   Service::Request request;
-  request.file = in.file;
-  request.from_file = in.from_file;
-  request.size = in.size;
-  request.bytes = std::span(in.bytes).first(std::min<std::uint64_t>(in.size, in.bytes.size()));
-  request.option =
-      std::span(in.option).first(std::min<std::size_t>(in.option_size, in.option.size()));
-  request.takes_ahead = (in.flags & verbs::control::rdma_cm_in_flag::kTakesAhead) != 0;
+  request.file = in.head.file;
+  request.from_file = in.head.from_file;
+  request.size = in.head.size;
+  request.bytes = as_data(in.bytes);
+  request.option = as_data(in.option);
+  request.takes_ahead = (in.head.flags & verbs::control::rdma_cm_in_flag::kTakesAhead) != 0;
   if (request.takes_ahead) request.offer = offer;
   const Service::Answer answer = service_.command(request);
   RdmaCmOut out;

@@ -16,7 +16,9 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <random>
+#include <span>
 #include <string>
 
 namespace ib::softib {
@@ -32,13 +34,21 @@ class DaemonRdmaCm {
   Result<std::uint32_t> open(const verbs::control::OpenRdmaCmIn& in, std::uint32_t pid,
                              std::function<void()> on_events, std::string& reason);
   void close(std::uint32_t file) { service_.close(file); }
+  // The input of RdmaCm, with its data where they are.
+  struct Command {
+    verbs::control::RdmaCmHead head;
+    std::span<const std::byte> bytes;
+    std::span<const std::byte> option;
+  };
+  // Returns nothing if it is shorter than it says, or longer than RdmaCmIn.
+  static std::optional<Command> read_command(std::span<const std::byte> input);
   struct Answered {
     std::size_t bytes = 0;
     std::int32_t result = 0;  // of the RdmaCmOut
   };
   // Writes an RdmaCmOut, and what follows it. `offer`: of a client whose requests come from a
   // mailbox, or nullptr.
-  Answered command(const verbs::control::RdmaCmIn& in, std::span<std::byte> output,
+  Answered command(const Command& in, std::span<std::byte> output,
                    services::rdma_cm::EventOffer* offer);
   void end_offer(std::uint32_t file, const services::rdma_cm::EventOffer& offer) {
     service_.end_offer(file, offer);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // GET_EVENT that waits in softibd for a moment, and events that come before it is sent
 // (docs/design/0016-rdma-cm-device.md).
+#include "softibd/daemon_rdma_cm.h"
+
 #include "al/system.h"
 #include "linux/client/client_mailbox.h"
 #include "linux/server/server_message_io.h"
@@ -25,6 +27,7 @@
 #include <cstring>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <thread>
 
@@ -171,9 +174,9 @@ class DaemonRdmaCmTest : public ::testing::Test {
   RdmaCmIn write(ucma::Code code, const Body& body, std::uint32_t flags = 0) const {
     const ucma::Header header{static_cast<std::uint32_t>(code), sizeof body, 1024};
     RdmaCmIn in;
-    in.file = file_;
-    in.size = sizeof header + sizeof body;
-    in.flags = flags;
+    in.head.file = file_;
+    in.head.size = sizeof header + sizeof body;
+    in.head.flags = flags;
     std::memcpy(in.bytes.data(), &header, sizeof header);
     std::memcpy(in.bytes.data() + sizeof header, &body, sizeof body);
     return in;
@@ -227,6 +230,37 @@ class DaemonRdmaCmTest : public ::testing::Test {
   std::unique_ptr<Connection> others_;
   std::uint32_t file_ = 0;
 };
+
+TEST(RdmaCmCommand, EndsBehindItsData) {
+  RdmaCmIn in;
+  in.bytes[23] = 7;
+  in.option[3] = 8;
+  const auto read = [&in](std::size_t length) {
+    return DaemonRdmaCm::read_command(std::as_bytes(std::span(&in, 1)).first(length));
+  };
+  EXPECT_FALSE(read(23));
+  EXPECT_TRUE(read(24));
+  in.head.size = 24;
+  EXPECT_FALSE(read(24 + 23));
+  ASSERT_TRUE(read(24 + 24));
+  ASSERT_EQ(read(24 + 24)->bytes.size(), 24u);
+  EXPECT_EQ(read(24 + 24)->bytes[23], std::byte{7});
+  EXPECT_TRUE(read(24 + 24)->option.empty());
+  in.head.option_size = 4;
+  EXPECT_FALSE(read(24 + 24));
+  EXPECT_FALSE(read(24 + 512 + 3));
+  ASSERT_TRUE(read(24 + 512 + 4));
+  ASSERT_EQ(read(24 + 512 + 4)->option.size(), 4u);
+  EXPECT_EQ(read(24 + 512 + 4)->option[3], std::byte{8});
+  in.head.size = ~std::uint64_t{0};
+  in.head.option_size = ~0u;
+  EXPECT_FALSE(read(sizeof in - 1));
+  ASSERT_TRUE(read(sizeof in));
+  EXPECT_EQ(read(sizeof in)->bytes.size(), 512u);
+  EXPECT_EQ(read(sizeof in)->option.size(), 512u);
+  std::array<std::byte, sizeof in + 1> longer{};
+  EXPECT_FALSE(DaemonRdmaCm::read_command(longer));
+}
 
 TEST_F(DaemonRdmaCmTest, AnEventIsTheAnswerToTheCommandThatWaitsForIt) {
   EXPECT_TRUE(gets_event_by_waiting_at_last());

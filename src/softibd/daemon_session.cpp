@@ -220,16 +220,19 @@ void DaemonSession::open_rdma_cm(Request& request) {
 }
 
 void DaemonSession::rdma_cm(Request& request) {
-  const auto in = request.irp.input<control::RdmaCmIn>();
-  if (!in) return fail(request, Status::Malformed, "RdmaCm takes 1048 bytes of input");
+  const auto in = DaemonRdmaCm::read_command(request.irp.in);
+  if (!in) {
+    return fail(request, Status::Malformed,
+                "RdmaCm takes 24 to 1048 bytes of input, with all that it says is there");
+  }
   if (host_.rdma_cm() == nullptr) return fail(request, Status::NotSupported, "no rdma_cm here");
   static_assert(sizeof(control::RdmaCmOut) + control::kMostRdmaCmAhead <= Buffers::kOutputBytes);
-  if (offer_ != nullptr && !offer_->is_out()) offer_->file = in->file;
+  if (offer_ != nullptr && !offer_->is_out()) offer_->file = in->head.file;
   const DaemonRdmaCm::Answered answered =
       host_.rdma_cm()->command(*in, request.buffers->output(), offer_.get());
   request.irp.out_size = answered.bytes;
-  const bool may_wait = (in->flags & control::rdma_cm_in_flag::kMayWait) != 0;
-  if (may_wait && answered.result == -EAGAIN && await_event(request, in->file)) return;
+  const bool may_wait = (in->head.flags & control::rdma_cm_in_flag::kMayWait) != 0;
+  if (may_wait && answered.result == -EAGAIN && await_event(request, in->head.file)) return;
   finish(request);
 }
 
@@ -258,7 +261,7 @@ void DaemonSession::end_wait() {
   const auto waited = std::move(waiting_);
   Request& request = waited->request;
   connection_->set_waiting(false);
-  const auto in = request.irp.input<control::RdmaCmIn>();
+  const auto in = DaemonRdmaCm::read_command(request.irp.in);
   request.irp.out_size = host_.rdma_cm()->command(*in, request.buffers->output(), nullptr).bytes;
   host_.rdma_cm()->end_wait(waited->file);
   finish(request);

@@ -81,12 +81,15 @@ IB_SIZE(OpenRdmaCmIn, 128);
 IB_FIELD(OpenRdmaCmIn, node, 0, 64);
 IB_FIELD(OpenRdmaCmIn, program, 64, 64);
 
+IB_SIZE(RdmaCmHead, 24);
+IB_FIELD(RdmaCmHead, file, 0, 4);
+IB_FIELD(RdmaCmHead, from_file, 4, 4);
+IB_FIELD(RdmaCmHead, size, 8, 8);
+IB_FIELD(RdmaCmHead, option_size, 16, 4);
+IB_FIELD(RdmaCmHead, flags, 20, 4);
+
 IB_SIZE(RdmaCmIn, 1048);
-IB_FIELD(RdmaCmIn, file, 0, 4);
-IB_FIELD(RdmaCmIn, from_file, 4, 4);
-IB_FIELD(RdmaCmIn, size, 8, 8);
-IB_FIELD(RdmaCmIn, option_size, 16, 4);
-IB_FIELD(RdmaCmIn, flags, 20, 4);
+IB_FIELD(RdmaCmIn, head, 0, 24);
 IB_FIELD(RdmaCmIn, bytes, 24, 512);
 IB_FIELD(RdmaCmIn, option, 536, 512);
 

@@ -29,12 +29,16 @@ inline constexpr std::uint32_t kTakesAhead = 1;  // in a mailbox: RdmaCmAhead is
 // event.
 inline constexpr std::uint32_t kMayWait = 2;
 }  // namespace rdma_cm_in_flag
-struct RdmaCmIn {
+struct RdmaCmHead {
   std::uint32_t file = 0;         // information of OpenRdmaCm
   std::uint32_t from_file = 0;    // MIGRATE_ID: of the old descriptor; 0: not given
   std::uint64_t size = 0;         // of what was written; longer than `bytes`: the rest is missing
   std::uint32_t option_size = 0;  // SET_OPTION: bytes of `option`
   std::uint32_t flags = 0;        // rdma_cm_in_flag
+};
+// May end behind what there is: `bytes` up to `size`, or all of it and `option` up to option_size.
+struct RdmaCmIn {
+  RdmaCmHead head;
   std::array<std::uint8_t, kRdmaCmBytes> bytes{};
   std::array<std::uint8_t, kRdmaCmBytes> option{};
 };

@@ -137,7 +137,9 @@ std::string still_busy(Kind kind, std::uint32_t handle) {
 
 bool has_room(Core& core, const HcaFile& file, Kind kind, std::uint32_t limit,
               std::string& reason) {
-  if (core.fault(fmt::format("one more {}", kind_name(kind)), reason)) return false;
+  if (core.fault.is_set() && core.fault(fmt::format("one more {}", kind_name(kind)), reason)) {
+    return false;
+  }
   const auto k = static_cast<std::size_t>(kind);
   if (core.counts_of(file)[k] >= limit) {
     reason = fmt::format("HCA {} has all the {} {}s that it can have", file.hca->name, limit,

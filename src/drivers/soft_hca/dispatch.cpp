@@ -70,6 +70,25 @@ constexpr auto kTable = std::to_array<Entry>({
     {Code::DetachMcast, 0, with<McastIn, detach_mcast>},
 });
 
+constexpr std::uint32_t kFirstCode = static_cast<std::uint32_t>(Code::QueryCa);
+constexpr std::uint32_t kCodes = 64;
+constexpr std::uint8_t kNone = 0xff;
+
+// The row of each code in the table.
+constexpr auto kRows = [] {
+  std::array<std::uint8_t, kCodes> rows{};
+  rows.fill(kNone);
+  for (std::size_t i = 0; i < kTable.size(); ++i) {
+    rows.at(static_cast<std::uint32_t>(kTable[i].code) - kFirstCode) = static_cast<std::uint8_t>(i);
+  }
+  return rows;
+}();
+
+const Entry* find_entry(std::uint32_t code) {
+  const std::uint32_t at = code - kFirstCode;
+  return at < kCodes && kRows[at] != kNone ? &kTable[kRows[at]] : nullptr;
+}
+
 }  // namespace
 
 bool lets_go(Code code) {
@@ -84,18 +103,19 @@ void dispatch_hca(Core& core, HcaFile& file, io::IrpRef irp) {
     return fail(core, std::move(irp), Status::DeviceRemoved,
                 fmt::format("HCA {} was pulled out; close it", file.hca->name));
   }
-  for (const Entry& entry : kTable) {
-    if (static_cast<std::uint32_t>(entry.code) != irp->code) continue;
-    if (irp->out.size() < entry.out_size) {
-      const std::size_t room = irp->out.size();
-      return fail(
-          core, std::move(irp), Status::InvalidParameter,
-          fmt::format("the output buffer has {} bytes, the answer {}", room, entry.out_size));
-    }
-    return entry.handle(core, file, std::move(irp));
+  const Entry* const entry = find_entry(irp->code);
+  if (entry == nullptr) {
+    const std::uint32_t code = irp->code;
+    return fail(core, std::move(irp), Status::NotSupported,
+                fmt::format("an HCA has no request {}", code));
   }
-  const std::uint32_t code = irp->code;
-  fail(core, std::move(irp), Status::NotSupported, fmt::format("an HCA has no request {}", code));
+  if (irp->out.size() < entry->out_size) {
+    const std::size_t room = irp->out.size();
+    return fail(
+        core, std::move(irp), Status::InvalidParameter,
+        fmt::format("the output buffer has {} bytes, the answer {}", room, entry->out_size));
+  }
+  entry->handle(core, file, std::move(irp));
 }
 
 }  // namespace ib::drivers

@@ -23,6 +23,7 @@ class Fault {
  public:
   using Decide = std::function<bool(std::string_view site)>;
   void set(Decide decide) { decide_ = std::move(decide); }
+  bool is_set() const { return decide_ != nullptr; }
   bool operator()(std::string_view site, std::string& reason) const {
     if (decide_ == nullptr || !decide_(site)) return false;
     reason = "the verifier made the allocation fail: ";

@@ -22,10 +22,25 @@ namespace {
 
 using namespace verbs::control;
 
-constexpr std::size_t kRequestBytes = sizeof(RequestHeader) + sizeof(RdmaCmIn);
+constexpr std::size_t kMostRequestBytes = sizeof(RequestHeader) + sizeof(RdmaCmIn);
+static_assert(kMostRequestBytes <= os::MailboxPage::kRequestBytes);
 
-RequestHeader command_header() {
-  return {kRequestBytes, static_cast<std::uint32_t>(Code::RdmaCm), 1, 0, 0};
+// All but the data of a request of that size.
+struct Head {
+  RequestHeader header;
+  RdmaCmHead in;
+};
+static_assert(sizeof(Head) == sizeof(RequestHeader) + offsetof(RdmaCmIn, bytes));
+
+Head head_of(const Command& command, const Extra& extra, std::size_t size) {
+  Head head;
+  head.header = {static_cast<std::uint32_t>(size), static_cast<std::uint32_t>(Code::RdmaCm), 1, 0,
+                 0};
+  head.in.file = command.file;
+  head.in.from_file = extra.from_file;
+  head.in.size = command.size;
+  head.in.option_size = extra.option_size;
+  return head;
 }
 
 constexpr char kZeros[kRdmaCmBytes] = {};
@@ -44,20 +59,7 @@ ssize_t copy_from(const Command& command, void* to, const void* from, std::size_
 }
 
 int send_command(int socket, const Command& command, const Extra& extra) {
-  struct {
-    RequestHeader header;
-    std::uint32_t file;
-    std::uint32_t from_file;
-    std::uint64_t size;
-    std::uint32_t option_size;
-    std::uint32_t reserved;
-  } head{};
-  static_assert(sizeof head == sizeof(RequestHeader) + offsetof(RdmaCmIn, bytes));
-  head.header = command_header();
-  head.file = command.file;
-  head.from_file = extra.from_file;
-  head.size = command.size;
-  head.option_size = extra.option_size;
+  const Head head = head_of(command, extra, kMostRequestBytes);
   const std::size_t sent = std::min(command.size, kRdmaCmBytes);
   const std::size_t option = std::min<std::size_t>(extra.option_size, kRdmaCmBytes);
   iovec parts[] = {part(&head, sizeof head), part(command.data, sent),
@@ -121,30 +123,27 @@ int receive_answer(int socket, const Command& command, Answer& answer) {
   return take_answer(command, answer, wait_for_answer(socket, &all, 1, 0));
 }
 
-// Writes the request into the mailbox. Returns false if the program has no such memory: the kernel
-// finds out what to say of it, as the command goes through the socket.
-bool write_request(os::ClientMailbox& mailbox, const Command& command, const Extra& extra) {
-  struct {
-    RequestHeader header;
-    RdmaCmIn in;
-  } request{};
-  static_assert(sizeof request == kRequestBytes && kRequestBytes <= os::MailboxPage::kRequestBytes);
-  request.header = command_header();
-  request.in.file = command.file;
-  request.in.from_file = extra.from_file;
-  request.in.size = command.size;
-  request.in.option_size = extra.option_size;
-  request.in.flags =
-      rdma_cm_in_flag::kTakesAhead | (command.may_wait ? rdma_cm_in_flag::kMayWait : 0);
-  if (!command.is_copied) return false;
-  std::memcpy(request.in.bytes.data(), command.copy.data(), std::min(command.size, kRdmaCmBytes));
+// Writes the request into the mailbox. Returns its size, or 0 if the program has no such memory:
+// the kernel finds out what to say of it, as the command goes through the socket.
+std::size_t write_request(os::ClientMailbox& mailbox, const Command& command, const Extra& extra) {
+  if (!command.is_copied) return 0;
+  std::byte* const data = mailbox.request() + sizeof(Head);
+  const std::size_t bytes = std::min(command.size, kRdmaCmBytes);
+  std::size_t size = sizeof(Head) + bytes;
+  std::memcpy(data, command.copy.data(), bytes);
   const std::size_t option = std::min<std::size_t>(extra.option_size, kRdmaCmBytes);
-  if (option != 0 && copy_from(command, request.in.option.data(), extra.option, option) !=
-                         static_cast<ssize_t>(option)) {
-    return false;
+  if (option != 0) {
+    std::memset(data + bytes, 0, kRdmaCmBytes - bytes);
+    if (copy_from(command, data + kRdmaCmBytes, extra.option, option) !=
+        static_cast<ssize_t>(option)) {
+      return 0;
+    }
+    size = sizeof(Head) + kRdmaCmBytes + option;
   }
-  std::memcpy(mailbox.request(), &request, sizeof request);
-  return true;
+  Head head = head_of(command, extra, size);
+  head.in.flags = rdma_cm_in_flag::kTakesAhead | (command.may_wait ? rdma_cm_in_flag::kMayWait : 0);
+  std::memcpy(mailbox.request(), &head, sizeof head);
+  return size;
 }
 
 template <class Receive>
@@ -162,14 +161,15 @@ os::ClientMailbox::Waited wait_in_mailbox(os::ClientMailbox& mailbox, bool for_e
 std::optional<int> exchange_in_mailbox(CommandConnection& connection, const Command& command,
                                        const Extra& extra, Answer& answer) {
   os::ClientMailbox& mailbox = connection.mailbox();
-  if (!command.may_copy || !mailbox.takes(kRequestBytes)) return std::nullopt;
-  if (!write_request(mailbox, command, extra)) return std::nullopt;
+  if (!command.may_copy || !mailbox.takes(kMostRequestBytes)) return std::nullopt;
+  const std::size_t size = write_request(mailbox, command, extra);
+  if (size == 0) return std::nullopt;
   if (!mailbox.is_watched() && !connection.is_still_there()) {
     connection.renew();
     return std::nullopt;
   }
   const char bell = 0;
-  if (mailbox.post(kRequestBytes) &&
+  if (mailbox.post(size) &&
       (!connection.is_still_there() ||
        sys::send(connection.socket(), &bell, os::kBellBytes) != os::kBellBytes)) {
     connection.renew();
@@ -189,14 +189,14 @@ std::optional<int> exchange_in_mailbox(CommandConnection& connection, const Comm
   }
   if (!waited.in_mailbox) return take_answer(command, answer, waited.got);
   const std::span<const std::byte> bytes = mailbox.answer();
-  const std::size_t size = std::min(bytes.size(), sizeof answer);
-  std::memcpy(&answer, bytes.data(), size);
-  if (answer.out.ahead_size != 0 && answer.out.ahead_size == bytes.size() - size) {
+  const std::size_t first = std::min(bytes.size(), sizeof answer);
+  std::memcpy(&answer, bytes.data(), first);
+  if (answer.out.ahead_size != 0 && answer.out.ahead_size == bytes.size() - first) {
     if (AnswersAhead* ahead = of_this_process<AnswersAhead>()) {
-      ahead->keep(command.turn, command.file, bytes.subspan(size));
+      ahead->keep(command.turn, command.file, bytes.subspan(first));
     }
   }
-  return take_answer(command, answer, static_cast<ssize_t>(size));
+  return take_answer(command, answer, static_cast<ssize_t>(first));
 }
 
 }  // namespace

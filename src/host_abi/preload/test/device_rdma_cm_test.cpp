@@ -323,7 +323,7 @@ class PreloadGetEvent : public PreloadRdmaCm {
     EXPECT_TRUE(ask(fd_, 30));  // from now on by mailbox
     softibd_.answer_with([this](const RdmaCmIn& in) {
       if (in.bytes[0] != 12) return repeat(in);
-      may_wait_ = (in.flags & rdma_cm_in_flag::kMayWait) != 0;
+      may_wait_ = (in.head.flags & rdma_cm_in_flag::kMayWait) != 0;
       if (may_wait_) return the_event();
       return told_.exchange(false) ? the_event(rdma_cm_flag::kDrained) : nothing_there();
     });
