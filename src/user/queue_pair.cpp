@@ -9,6 +9,8 @@ namespace ib::user {
 using control::Code;
 using verbs::QpState;
 using verbs::QpType;
+using verbs::qp_attr::kAccessFlags;
+using verbs::qp_attr::kState;
 
 namespace {
 
@@ -96,29 +98,53 @@ void QueuePair::serve_awaited() {
 
 Result<control::ModifyQpOut> QueuePair::modify(std::uint32_t mask, const control::QpAttr& attr) {
   std::lock_guard guard(process_.control_lock());
-  if (is_in_init_with(mask, attr)) return control::ModifyQpOut{QpState::Init, QpState::Init};
+  if (stays_in_init(mask, attr)) {
+    if ((mask & kAccessFlags) != 0 && attr.access != init_.attr.access) {
+      init_.attr.access = attr.access;
+      init_.access_waits = true;
+    }
+    return control::ModifyQpOut{QpState::Init, QpState::Init};
+  }
   control::ModifyQpIn in;
   in.index = handle_;
   in.mask = mask;
   in.attr = attr;
+  const bool goes_to_rtr = (mask & kState) != 0 && attr.state == QpState::Rtr;
+  if (init_.access_waits && goes_to_rtr && (mask & kAccessFlags) == 0) {
+    in.mask |= kAccessFlags;
+    in.attr.access = init_.attr.access;
+  } else {
+    IB_CHECK(catch_up());
+  }
   control::ModifyQpOut out;
-  init_.mask = 0;
   const auto done = process_.call_for(Code::ModifyQp, hca_.file(), in, out);
   if (!done) return done.error();
+  init_ = {};
   if (out.state == QpState::Init) init_ = {mask, attr};
   Owner owner{*this};
   own_.modified(owner, mask, attr, out.state);
   return out;
 }
 
-// librdmacm moves each queue pair to Init twice. The second time changes nothing, and costs as much
-// as the first. Others may change those that they can open, of XRC.
-bool QueuePair::is_in_init_with(std::uint32_t mask, const control::QpAttr& attr) const {
+// librdmacm moves each queue pair to Init twice: the second time with the same attributes, or with
+// the access flags that the peer has agreed to. These matter to no one before Rtr, and are never
+// refused, so they go with that change. Others may change those that they can open, of XRC.
+bool QueuePair::stays_in_init(std::uint32_t mask, const control::QpAttr& attr) const {
   const bool is_own = type_ == QpType::Rc || type_ == QpType::Uc || type_ == QpType::Ud;
   return is_own && mask == init_.mask && mask != 0 && state() == QpState::Init &&
          process_.is_mine() && attr.state == QpState::Init && attr.port == init_.attr.port &&
-         attr.pkey_index == init_.attr.pkey_index && attr.access == init_.attr.access &&
-         attr.qkey == init_.attr.qkey;
+         attr.pkey_index == init_.attr.pkey_index && attr.qkey == init_.attr.qkey;
+}
+
+// Before softibd looks at all attributes, or changes others.
+Status QueuePair::catch_up() {
+  if (!init_.access_waits || state() != QpState::Init) return Status::Ok;
+  const control::ModifyQpIn in{handle_, init_.mask, init_.attr};
+  control::ModifyQpOut out;
+  const auto done = process_.call_for(Code::ModifyQp, hca_.file(), in, out);
+  if (!done) return done.error();
+  init_.access_waits = false;
+  return Status::Ok;
 }
 
 void QueuePair::forget_completions() {
@@ -143,6 +169,10 @@ void QueuePair::break_for_good() {
 }
 
 Result<control::QueryQpOut> QueuePair::query() {
+  {
+    std::lock_guard guard(process_.control_lock());
+    IB_CHECK(catch_up());
+  }
   control::QueryQpOut out;
   const control::IndexIn in{handle_, 0};
   const auto done = process_.call_for(Code::QueryQp, hca_.file(), in, out);

@@ -107,7 +107,8 @@ class QueuePair {
   QueuePair(Hca& hca, Process& process, const QpOptions& options, std::uint32_t handle,
             const control::QpOut& out);
   void forget_completions();
-  bool is_in_init_with(std::uint32_t mask, const control::QpAttr& attr) const;
+  bool stays_in_init(std::uint32_t mask, const control::QpAttr& attr) const;
+  Status catch_up();
 
   Hca& hca_;
   Process& process_;
@@ -127,6 +128,7 @@ class QueuePair {
   struct Init {
     std::uint32_t mask = 0;
     control::QpAttr attr;
+    bool access_waits = false;  // softibd does not know the access flags yet
   } init_;
 };
 

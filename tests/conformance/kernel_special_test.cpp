@@ -67,8 +67,11 @@ class MadTest : public KernelSpecialTest {
     });
     KernelSpecialTest::TearDown();
   }
-  Status open(Mads& mads, al::Ca& at, QpType type, std::uint32_t depth = 8) {
-    return wait_for([&](io::IrpRef irp) { mads.qp.open(at, {type, 1, depth}, std::move(irp)); });
+  Status open(Mads& mads, al::Ca& at, QpType type, std::uint32_t depth = 8,
+              std::uint32_t report_every = 1) {
+    return wait_for([&](io::IrpRef irp) {
+      mads.qp.open(at, {type, 1, depth, report_every}, std::move(irp));
+    });
   }
   void send(Mads& from, const al::MadAddress& to, const MadBytes& mad, std::uint64_t context = 0) {
     Status status = Status::Pending;
@@ -254,9 +257,26 @@ TEST_P(MadTest, NoMoreAreOnTheirWayThanItsDepth) {
   EXPECT_EQ(west.came.back().second, pattern(19));
 }
 
+TEST_P(MadTest, WhatIsSentMayBeReportedInGroups) {
+  ASSERT_EQ(open(east, *ca, QpType::Gsi, 6, 4), Status::Ok) << reason;
+  ASSERT_EQ(open(west, *ca2, QpType::Gsi), Status::Ok) << reason;
+  for (std::uint64_t i = 0; i < 40; ++i) {
+    send(east, to_west(), pattern(static_cast<std::uint8_t>(i)), i);
+    ASSERT_TRUE(comes([&] { return west.came.size() == i + 1; })) << i;
+    EXPECT_EQ(west.came.back().second, pattern(static_cast<std::uint8_t>(i)));
+    const std::size_t reported = (i + 1) / 4 * 4;
+    ASSERT_TRUE(comes([&] { return east.sent.size() == reported; })) << i;
+  }
+  for (std::uint64_t i = 0; i < 40; ++i) {
+    EXPECT_EQ(east.sent[i], std::pair(i, WcStatus::Success));
+  }
+}
+
 TEST_P(MadTest, WrongOptionsAreRefused) {
   EXPECT_EQ(open(east, *ca, QpType::Rc), Status::InvalidParameter);
   EXPECT_EQ(open(east, *ca, QpType::Gsi, 0), Status::InvalidParameter);
+  EXPECT_EQ(open(east, *ca, QpType::Gsi, 8, 0), Status::InvalidParameter);
+  EXPECT_EQ(open(east, *ca, QpType::Gsi, 8, 9), Status::InvalidParameter);
   EXPECT_EQ(wait_for([&](io::IrpRef irp) {
               east.qp.open(*ca, {QpType::Gsi, 9, 8}, std::move(irp));
             }),

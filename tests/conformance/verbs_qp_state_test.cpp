@@ -388,8 +388,12 @@ TEST_P(QueuePairStates, ASecondMoveToInitNeedsNoRequest) {
   std::thread blocker(
       [&] { TestFabric::shared().daemon().on_loop([&] { release.get_future().wait(); }); });
   const std::uint32_t mask = required(QpType::Rc, QpState::Reset, QpState::Init);
-  auto moved =
-      std::async(std::launch::async, [&] { return qp.try_modify(mask, init_attributes()); });
+  control::QpAttr other = init_attributes();
+  other.access = access::kRemoteRead;
+  auto moved = std::async(std::launch::async, [&] {
+    const Status same = qp.try_modify(mask, init_attributes());
+    return same == Status::Ok ? qp.try_modify(mask, other) : same;
+  });
   EXPECT_EQ(moved.wait_for(20s), std::future_status::ready) << "softibd answers nobody";
   release.set_value();
   blocker.join();
@@ -420,6 +424,40 @@ TEST_P(QueuePairStates, AMoveToInitWithOtherAttributesIsMade) {
   other_port.pkey_index = 9999;
   EXPECT_EQ(qp.try_modify(mask, other_port), Status::InvalidParameter);
   EXPECT_EQ(qp.try_modify(mask | qp_attr::kQkey, init_attributes()), Status::InvalidParameter);
+}
+
+TEST_P(QueuePairStates, AccessFlagsOfTheLastMoveToInitHold) {
+  IB_ONCE();
+  const Qp qp = make(*a, QpType::Rc);
+  const Qp peer = make(*b, QpType::Rc);
+  const std::uint32_t mask = required(QpType::Rc, QpState::Reset, QpState::Init);
+  const std::uint32_t to_rtr_mask = required(QpType::Rc, QpState::Init, QpState::Rtr);
+  const auto moves_to_init = [&](std::uint32_t access) {
+    control::QpAttr attr = init_attributes();
+    attr.access = access;
+    EXPECT_EQ(qp.try_modify(mask, attr), Status::Ok) << a->reason();
+  };
+  moves_to_init(access::kRemoteWrite);
+  moves_to_init(access::kRemoteRead);
+  control::QpAttr bad = rtr_attributes(qp, peer);
+  bad.min_rnr_timer = 32;
+  EXPECT_EQ(qp.try_modify(to_rtr_mask, bad), Status::InvalidParameter);
+  EXPECT_EQ(qp.query().attr.access, access::kRemoteRead);
+  moves_to_init(access::kRemoteWrite);
+  EXPECT_EQ(qp.try_modify(to_rtr_mask, rtr_attributes(qp, peer)), Status::Ok) << a->reason();
+  EXPECT_EQ(qp.query().attr.access, access::kRemoteWrite);
+  qp.to(QpState::Reset);
+  moves_to_init(access::kRemoteRead);
+  moves_to_init(access::kRemoteWrite);
+  control::QpAttr other = rtr_attributes(qp, peer);
+  other.access = access::kRemoteAtomic;
+  EXPECT_EQ(qp.try_modify(to_rtr_mask | qp_attr::kAccessFlags, other), Status::Ok);
+  EXPECT_EQ(qp.query().attr.access, access::kRemoteAtomic);
+  qp.to(QpState::Reset);
+  moves_to_init(access::kRemoteRead);
+  moves_to_init(access::kRemoteWrite);
+  qp.to(QpState::Error);
+  EXPECT_EQ(qp.query().attr.access, access::kRemoteWrite);
 }
 
 TEST_P(QueuePairStates, AMoveToInitFromAnotherStateIsMade) {

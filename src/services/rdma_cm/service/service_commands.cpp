@@ -125,17 +125,19 @@ struct Service::Execution {
 
 namespace {
 
+template <class... Kinds>
+bool is_one_of(const Command& command) {
+  return (std::holds_alternative<Kinds>(command.body) || ...);
+}
+
 // Whether that is what most programs do next.
 bool is_followed_by_get_event(const Command& command, const Service::Answer& answer) {
-  const auto is = [&command](auto... kinds) {
-    return (std::holds_alternative<decltype(kinds)>(command.body) || ...);
-  };
-  if (is(command::ResolveAddress{}, ucma::ResolveRoute{}, ucma::Connect{}, ucma::Accept{},
-         ucma::SetOption{}, command::Destroy{})) {
+  if (is_one_of<command::ResolveAddress, ucma::ResolveRoute, ucma::Connect, ucma::Accept,
+                ucma::SetOption, command::Destroy>(command)) {
     return true;
   }
   ucma::EventOut event;
-  if (!is(ucma::GetEvent{}) || answer.data.size() < sizeof event) return false;
+  if (!is_one_of<ucma::GetEvent>(command) || answer.data.size() < sizeof event) return false;
   std::memcpy(&event, answer.data.data(), sizeof event);
   return event.event == ucma::Event::Established || event.event == ucma::Event::TimewaitExit;
 }
