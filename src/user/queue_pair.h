@@ -128,7 +128,7 @@ class QueuePair {
   struct Init {
     std::uint32_t mask = 0;
     control::QpAttr attr;
-    bool access_waits = false;  // softibd does not know the access flags yet
+    bool access_waits = false;  // the access flags have not reached softibd yet
   } init_;
 };
 
