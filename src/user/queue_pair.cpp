@@ -101,7 +101,7 @@ Result<control::ModifyQpOut> QueuePair::modify(std::uint32_t mask, const control
   if (stays_in_init(mask, attr)) {
     if ((mask & kAccessFlags) != 0 && attr.access != init_.attr.access) {
       init_.attr.access = attr.access;
-      init_.access_waits = true;
+      access_waits_ = true;
     }
     return control::ModifyQpOut{QpState::Init, QpState::Init};
   }
@@ -110,7 +110,7 @@ Result<control::ModifyQpOut> QueuePair::modify(std::uint32_t mask, const control
   in.mask = mask;
   in.attr = attr;
   const bool goes_to_rtr = (mask & kState) != 0 && attr.state == QpState::Rtr;
-  if (init_.access_waits && goes_to_rtr && (mask & kAccessFlags) == 0) {
+  if (access_waits_ && goes_to_rtr && (mask & kAccessFlags) == 0) {
     in.mask |= kAccessFlags;
     in.attr.access = init_.attr.access;
   } else {
@@ -120,6 +120,7 @@ Result<control::ModifyQpOut> QueuePair::modify(std::uint32_t mask, const control
   const auto done = process_.call_for(Code::ModifyQp, hca_.file(), in, out);
   if (!done) return done.error();
   init_ = {};
+  access_waits_ = false;
   if (out.state == QpState::Init) init_ = {mask, attr};
   Owner owner{*this};
   own_.modified(owner, mask, attr, out.state);
@@ -138,12 +139,12 @@ bool QueuePair::stays_in_init(std::uint32_t mask, const control::QpAttr& attr) c
 
 // Before softibd looks at all attributes, or changes others.
 Status QueuePair::catch_up() {
-  if (!init_.access_waits || state() != QpState::Init) return Status::Ok;
+  if (!access_waits_ || state() != QpState::Init) return Status::Ok;
   const control::ModifyQpIn in{handle_, init_.mask, init_.attr};
   control::ModifyQpOut out;
   const auto done = process_.call_for(Code::ModifyQp, hca_.file(), in, out);
   if (!done) return done.error();
-  init_.access_waits = false;
+  access_waits_ = false;
   return Status::Ok;
 }
 
@@ -169,7 +170,7 @@ void QueuePair::break_for_good() {
 }
 
 Result<control::QueryQpOut> QueuePair::query() {
-  {
+  if (access_waits_) {
     std::lock_guard guard(process_.control_lock());
     IB_CHECK(catch_up());
   }

@@ -8,6 +8,7 @@
 #include "user/biased_lock.h"
 #include "user/completion_queue.h"
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -128,8 +129,8 @@ class QueuePair {
   struct Init {
     std::uint32_t mask = 0;
     control::QpAttr attr;
-    bool access_waits = false;  // the access flags have not reached softibd yet
   } init_;
+  std::atomic<bool> access_waits_ = false;  // its access flags have not reached softibd yet
 };
 
 class SharedReceiveQueue {

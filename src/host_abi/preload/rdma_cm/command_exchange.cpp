@@ -26,14 +26,14 @@ constexpr std::size_t kMostRequestBytes = sizeof(RequestHeader) + sizeof(RdmaCmI
 static_assert(kMostRequestBytes <= os::MailboxPage::kRequestBytes);
 
 // All but the data of a request of that size.
-struct Head {
+struct RequestHead {
   RequestHeader header;
   RdmaCmHead in;
 };
-static_assert(sizeof(Head) == sizeof(RequestHeader) + offsetof(RdmaCmIn, bytes));
+static_assert(sizeof(RequestHead) == sizeof(RequestHeader) + offsetof(RdmaCmIn, bytes));
 
-Head head_of(const Command& command, const Extra& extra, std::size_t size) {
-  Head head;
+RequestHead head_of(const Command& command, const Extra& extra, std::size_t size) {
+  RequestHead head;
   head.header = {static_cast<std::uint32_t>(size), static_cast<std::uint32_t>(Code::RdmaCm), 1, 0,
                  0};
   head.in.file = command.file;
@@ -59,7 +59,7 @@ ssize_t copy_from(const Command& command, void* to, const void* from, std::size_
 }
 
 int send_command(int socket, const Command& command, const Extra& extra) {
-  const Head head = head_of(command, extra, kMostRequestBytes);
+  const RequestHead head = head_of(command, extra, kMostRequestBytes);
   const std::size_t sent = std::min(command.size, kRdmaCmBytes);
   const std::size_t option = std::min<std::size_t>(extra.option_size, kRdmaCmBytes);
   iovec parts[] = {part(&head, sizeof head), part(command.data, sent),
@@ -127,9 +127,9 @@ int receive_answer(int socket, const Command& command, Answer& answer) {
 // the kernel finds out what to say of it, as the command goes through the socket.
 std::size_t write_request(os::ClientMailbox& mailbox, const Command& command, const Extra& extra) {
   if (!command.is_copied) return 0;
-  std::byte* const data = mailbox.request() + sizeof(Head);
+  std::byte* const data = mailbox.request() + sizeof(RequestHead);
   const std::size_t bytes = std::min(command.size, kRdmaCmBytes);
-  std::size_t size = sizeof(Head) + bytes;
+  std::size_t size = sizeof(RequestHead) + bytes;
   std::memcpy(data, command.copy.data(), bytes);
   const std::size_t option = std::min<std::size_t>(extra.option_size, kRdmaCmBytes);
   if (option != 0) {
@@ -138,9 +138,9 @@ std::size_t write_request(os::ClientMailbox& mailbox, const Command& command, co
         static_cast<ssize_t>(option)) {
       return 0;
     }
-    size = sizeof(Head) + kRdmaCmBytes + option;
+    size = sizeof(RequestHead) + kRdmaCmBytes + option;
   }
-  Head head = head_of(command, extra, size);
+  RequestHead head = head_of(command, extra, size);
   head.in.flags = rdma_cm_in_flag::kTakesAhead | (command.may_wait ? rdma_cm_in_flag::kMayWait : 0);
   std::memcpy(mailbox.request(), &head, sizeof head);
   return size;
@@ -218,6 +218,13 @@ std::uint32_t Command::read_code() {
   is_copied = got == static_cast<ssize_t>(all);
   if (may_copy) std::memcpy(&code, copy.data(), sizeof code);
   return code;
+}
+
+std::optional<CommandHead> Command::head() const {
+  CommandHead head;
+  if (!is_copied || size < sizeof head) return std::nullopt;
+  std::memcpy(&head, copy.data(), sizeof head);
+  return head;
 }
 
 bool Command::copy_to(void* to, const void* from, std::size_t count) const {

@@ -10,8 +10,17 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 
 namespace ib::host_abi::preload {
+
+// The beginning of a command, and of GET_EVENT the whole.
+struct CommandHead {
+  std::uint32_t code = 0;
+  std::uint16_t in = 0;
+  std::uint16_t out = 0;
+  std::uint64_t response = 0;
+};
 
 // One command of the program, and its process.
 struct Command {
@@ -20,6 +29,8 @@ struct Command {
   // Reads `copy`. Returns its number, or 0 if it cannot be read: then the kernel finds out why, as
   // it sends the command.
   std::uint32_t read_code();
+  // Returns nothing if `copy` has less than that.
+  std::optional<CommandHead> head() const;
   // Returns false if the program has no such memory.
   bool copy_to(void* to, const void* from, std::size_t count) const;
 

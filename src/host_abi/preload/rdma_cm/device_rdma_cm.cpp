@@ -27,6 +27,7 @@
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
+#include <optional>
 #include <span>
 
 namespace ib::host_abi::preload {
@@ -140,35 +141,25 @@ int add(const RdmaCmOut& out, Extra& extra) {
 // Returns false if the answer did not come with the last event.
 bool is_answered_ahead(const Command& command, int& error) {
   AnswersAhead* const ahead = of_this_process<AnswersAhead>();
-  if (ahead == nullptr || !command.is_copied || command.size > kRdmaCmBytes) return false;
+  const std::optional<CommandHead> head = command.head();
+  if (ahead == nullptr || !head || command.size > kRdmaCmBytes) return false;
   std::array<std::uint8_t, sizeof(RdmaCmOut::bytes)> answer;
   const std::size_t size =
       ahead->find(command.file, std::span(command.copy).first(command.size), answer);
   if (size == 0) return false;
-  std::uint64_t response = 0;
-  std::memcpy(&response, command.copy.data() + sizeof(std::uint64_t), sizeof response);
-  error = command.copy_to(pointer_of(response), answer.data(), size) ? 0 : EFAULT;
+  error = command.copy_to(pointer_of(head->response), answer.data(), size) ? 0 : EFAULT;
   return true;
 }
-
-// The beginning of a command, and of GET_EVENT the whole.
-struct Head {
-  std::uint32_t code;
-  std::uint16_t in;
-  std::uint16_t out;
-  std::uint64_t response;
-};
 
 // Takes the event that came with the answer to the last command, unless softibd has withdrawn it.
 bool takes_event_ahead(const Command& command, int fd) {
   AnswersAhead* const ahead = of_this_process<AnswersAhead>();
-  Head head;
-  if (ahead == nullptr || !command.is_copied || command.size != sizeof head) return false;
-  std::memcpy(&head, command.copy.data(), sizeof head);
-  void* const to = pointer_of(head.response);
+  const std::optional<CommandHead> head = command.head();
+  if (ahead == nullptr || !head || command.size != sizeof *head) return false;
+  void* const to = pointer_of(head->response);
   AnswersAhead::Event event;
   // Where it is certain that the program has memory for it: it cannot be given back.
-  if (!command.stack.has(to, head.out) || !ahead->find_event(command.file, head.out, event)) {
+  if (!command.stack.has(to, head->out) || !ahead->find_event(command.file, head->out, event)) {
     return false;
   }
   CommandConnection connection(command.process);
@@ -237,12 +228,11 @@ ssize_t write_command(int fd, const void* data, std::size_t size) {
 // Whether librdmacm has written it, by its form: most data of a file that the descriptor might be
 // by now have another one.
 bool is_command(const Command& command, std::uint32_t code) {
-  Head head;
-  if (!command.is_copied || code == 0 || command.size < sizeof head) return false;
-  std::memcpy(&head, command.copy.data(), sizeof head);
-  const bool is_whole = head.in == command.size - offsetof(Head, response);
+  const std::optional<CommandHead> head = command.head();
+  if (!head || code == 0) return false;
+  const bool is_whole = head->in == command.size - offsetof(CommandHead, response);
   if (!is_whole || code != kRdmaCmGetEvent) return is_whole;
-  return command.stack.has(pointer_of(head.response), head.out);
+  return command.stack.has(pointer_of(head->response), head->out);
 }
 
 // Without a look at the descriptor: a command does what it says, or fails if it was none: then the

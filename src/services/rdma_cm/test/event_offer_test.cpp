@@ -76,6 +76,10 @@ class OfferedEvents : public ::testing::Test {
     waiting();
     return id;
   }
+  void rejects(Program& server) {
+    server.destroy(server.expect(Event::ConnectRequest).id);
+    w.executor.advance(std::chrono::milliseconds(1));
+  }
   // Returns the number of the offer that came with the answer, and the event; 0: none.
   std::uint32_t offered(const Service::Answer& answer, ucma::EventOut& event) {
     verbs::control::RdmaCmAhead head;
@@ -189,8 +193,7 @@ TEST_F(OfferedEvents, TheNextEventFindsTheLastOneTaken) {
   EXPECT_EQ(event.event, Event::AddrResolved);
   EXPECT_EQ(flags, verbs::control::rdma_cm_flag::kDrained);
   EXPECT_TRUE(word.take(last));
-  server.destroy(server.expect(Event::ConnectRequest).id);  // it rejects
-  w.executor.advance(std::chrono::milliseconds(1));
+  rejects(server);
   program.notice();
   EXPECT_EQ(program.notices, 2) << "the program has taken the first one";
   EXPECT_EQ(program.expect(Event::Rejected).id, id);
@@ -205,8 +208,7 @@ TEST_F(OfferedEvents, TheNextEventFindsTheLastOneNotTaken) {
   program.notice();
   const std::uint32_t last = offered(program.write(Code::ResolveRoute, ucma::ResolveRoute{}));
   EXPECT_EQ(flags, verbs::control::rdma_cm_flag::kDrained);
-  server.destroy(server.expect(Event::ConnectRequest).id);
-  w.executor.advance(std::chrono::milliseconds(1));
+  rejects(server);
   EXPECT_FALSE(word.take(last)) << "the notice is of two events now";
   program.expect(Event::AddrResolved);
   EXPECT_FALSE(program.is_drained);
