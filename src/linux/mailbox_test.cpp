@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// Mailboxes, both sides: a client that writes to the page as it likes, and a channel under load.
+// Mailboxes: a client that writes to the page as it likes, and offers.
 #include "linux/mailbox.h"
 
-#include "linux/client/client_channel.h"
 #include "linux/client/client_handle.h"
 #include "linux/client/client_mailbox.h"
+#include "linux/echo_server_test.h"
 #include "linux/server/event_loop.h"
 #include "linux/server/server_connection.h"
 #include "linux/server/server_mailbox.h"
@@ -32,88 +32,6 @@ namespace {
 using namespace std::chrono_literals;
 namespace control = verbs::control;
 using platform::NativeHandle;
-
-constexpr std::uint32_t kEcho = 1;
-constexpr std::uint32_t kEchoLater = 2;     // after others have had their turn
-constexpr std::uint32_t kLongAnswer = 3;    // longer than the mailbox has room for
-constexpr std::uint32_t kHandleAnswer = 4;  // with a descriptor
-constexpr std::uint32_t kHeld = 5;          // after the next request
-constexpr std::size_t kLong = MailboxPage::kAnswerBytes + 1;
-
-// Answers requests by their code.
-class EchoServer : public ServerConnection::Handler {
- public:
-  EchoServer(EventLoop& loop, NativeHandle socket)
-      : loop_(loop),
-        connection_(std::make_unique<ServerConnection>(
-            loop, std::move(socket),
-            std::make_shared<std::vector<std::byte>>(control::kMaxMessage))) {
-    connection_->start(*this);
-  }
-  ServerConnection& connection() { return *connection_; }
-
-  void on_message(ServerMessage message) override {
-    sizes.push_back(message.bytes.size());
-    if (stops) loop_.stop();
-    control::RequestHeader header;
-    if (message.bytes.size() < sizeof header) return;
-    std::memcpy(&header, message.bytes.data(), sizeof header);
-    const auto body = message.bytes.subspan(sizeof header);
-    if (header.code == static_cast<std::uint32_t>(control::Code::OpenMailbox)) {
-      std::string reason;
-      Result<NativeHandle> file = connection_->open_mailbox(reason);
-      if (!file) return answer(header.tag, file.error(), std::as_bytes(std::span(reason)));
-      return answer(header.tag, Status::Ok, {}, *std::move(file));
-    }
-    if (header.code == kEchoLater) {
-      timers_.push_back(loop_.at(
-          loop_.now(), [this, tag = header.tag, copy = std::vector(body.begin(), body.end())] {
-            answer(tag, Status::Ok, copy);
-          }));
-      return;
-    }
-    if (header.code == kLongAnswer) {
-      const std::vector<std::byte> text(kLong, std::byte{'l'});
-      return answer(header.tag, Status::Ok, text);
-    }
-    if (header.code == kHandleAnswer) {
-      return answer(header.tag, Status::Ok, body, own_descriptor(::dup(0)));
-    }
-    if (header.code == kHeld) {
-      held_tag_ = header.tag;
-      held = true;
-      return;
-    }
-    answer(header.tag, Status::Ok, body);
-    if (held.exchange(false)) answer(held_tag_, Status::Ok, {});
-  }
-  void on_closed() override { closed = true; }
-
-  std::vector<std::size_t> sizes;  // of the messages
-  bool closed = false;
-  std::atomic<bool> held = false;  // there is a request without an answer
-  bool stops = false;              // the loop, at each message: before it sleeps
-
- private:
-  void answer(std::uint64_t tag, Status status, std::span<const std::byte> body,
-              NativeHandle handle = {}) {
-    control::ReplyHeader header;
-    std::vector<std::byte> bytes(sizeof header + body.size());
-    header.length = static_cast<std::uint32_t>(bytes.size());
-    header.status = static_cast<std::uint32_t>(status);
-    header.tag = tag;
-    std::memcpy(bytes.data(), &header, sizeof header);
-    if (!body.empty()) std::memcpy(bytes.data() + sizeof header, body.data(), body.size());
-    std::array<NativeHandle, 2> handles;
-    handles[0] = std::move(handle);
-    connection_->send(bytes, std::move(handles));
-  }
-
-  EventLoop& loop_;
-  std::unique_ptr<ServerConnection> connection_;
-  std::vector<std::unique_ptr<platform::Timer>> timers_;
-  std::uint64_t held_tag_ = 0;
-};
 
 // A client that does as it likes; the loop runs when it is told to.
 class Mailbox : public testing::Test {
@@ -332,123 +250,6 @@ TEST_F(Mailbox, SurvivesNoise) {
   send(request(kEcho, 9, "served"));
   run();
   EXPECT_GT(receive(), 0);
-}
-
-// --- a channel, whose other side runs in a thread ---
-
-class MailboxChannel : public testing::Test {
- public:
-  ~MailboxChannel() override {
-    channels_.clear();
-    loop_.post([this] {
-      servers_.clear();
-      loop_.stop();
-    });
-    thread_.join();
-  }
-
- protected:
-  void SetUp() override {
-    thread_ = std::thread([this] { loop_.run(); });
-  }
-  platform::ControlChannel& make_channel() {
-    int ends[2] = {-1, -1};
-    EXPECT_EQ(::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
-    ::fcntl(ends[0], F_SETFL, O_NONBLOCK);
-    loop_.post([this, end = ends[0]] {
-      servers_.push_back(std::make_unique<EchoServer>(loop_, own_descriptor(end)));
-      last_ = servers_.back().get();
-    });
-    channels_.push_back(channel_over(own_descriptor(ends[1])));
-    return *channels_.back();
-  }
-  // Returns false, and says why, if the answer is not what the code makes of the request.
-  static bool check(platform::ControlChannel& channel, std::uint32_t code, std::size_t size,
-                    unsigned char fill) {
-    const std::vector<std::byte> in(size, std::byte{fill});
-    std::vector<std::byte> out(control::kMaxMessage);
-    const platform::ControlReply reply = channel.call(code, 0, in, out, {});
-    const std::vector<std::byte> wanted =
-        code == kLongAnswer ? std::vector<std::byte>(kLong, std::byte{'l'}) : in;
-    out.resize(reply.out_size);
-    EXPECT_EQ(reply.status, Status::Ok) << reply.reason;
-    EXPECT_EQ(reply.handles[0].valid(), code == kHandleAnswer);
-    EXPECT_TRUE(out == wanted) << "code " << code << ", " << size << " bytes";
-    return !testing::Test::HasFailure();
-  }
-
-  EventLoop loop_;
-  std::vector<std::unique_ptr<EchoServer>> servers_;  // the loop's thread
-  std::atomic<EchoServer*> last_ = nullptr;           // of them, once it has answered
-  std::vector<std::unique_ptr<platform::ControlChannel>> channels_;
-  std::thread thread_;
-};
-
-TEST_F(MailboxChannel, EveryAnswerComes) {
-  platform::ControlChannel& channel = make_channel();
-  std::mt19937 random(11);
-  for (int i = 0; i < 20'000; ++i) {
-    const auto code = static_cast<std::uint32_t>(kEcho + random() % 4);
-    // Around what fits into the mailbox, and small ones.
-    const std::size_t size =
-        random() % 4 == 0 ? MailboxPage::kRequestBytes - 40 + random() % 64 : random() % 100;
-    ASSERT_TRUE(check(channel, code, size, static_cast<unsigned char>(random())));
-  }
-}
-
-// More of them than the loop watches.
-TEST_F(MailboxChannel, ManyAtOnce) {
-  std::vector<std::thread> threads;
-  for (unsigned i = 0; i < 3 * EventLoop::kMostWatched; ++i) {
-    platform::ControlChannel& channel = make_channel();
-    threads.emplace_back([&channel, i] {
-      for (unsigned call = 0; call < 500; ++call) {
-        if (!check(channel, call % 7 == 0 ? kEchoLater : kEcho, call % 200,
-                   static_cast<unsigned char>(i)))
-          return;
-      }
-    });
-  }
-  for (std::thread& each : threads) each.join();
-}
-
-TEST_F(MailboxChannel, AChildHasNoneAndHarmsNone) {
-  platform::ControlChannel& channel = make_channel();
-  for (int i = 0; i < 20; ++i) ASSERT_TRUE(check(channel, kEcho, 10, 1));
-  const pid_t child = ::fork();
-  if (child == 0) {
-    const bool refused = channel.call(kEcho, 0, {}, {}, {}).status == Status::Disconnected;
-    channels_.back().reset();
-    ::_exit(refused ? 0 : 1);
-  }
-  int status = -1;
-  ASSERT_EQ(::waitpid(child, &status, 0), child);
-  EXPECT_EQ(status, 0);
-  for (int i = 0; i < 20; ++i) ASSERT_TRUE(check(channel, kEcho, 10, 2));
-}
-
-TEST_F(MailboxChannel, SaysWhenTheOtherSideGoes) {
-  platform::ControlChannel& channel = make_channel();
-  for (int i = 0; i < 20; ++i) ASSERT_TRUE(check(channel, kEcho, 10, 1));
-  loop_.post([this] { servers_.clear(); });
-  const std::vector<std::byte> in(10);
-  std::vector<std::byte> out(10);
-  while (channel.call(kEcho, 0, in, out, {}).status == Status::Ok) {}
-  EXPECT_EQ(channel.call(kEcho, 0, in, out, {}).status, Status::Disconnected);
-}
-
-// The answer to a call whose thread is cancelled while it waits is not taken for the next one's.
-TEST_F(MailboxChannel, ACancelledCallDisturbsNoOther) {
-  platform::ControlChannel& channel = make_channel();
-  for (int i = 0; i < 20; ++i) ASSERT_TRUE(check(channel, kEcho, 10, 1));
-  const std::atomic<bool>& held = last_.load()->held;
-  for (int i = 0; i < 50; ++i) {
-    std::thread caller([&channel] { channel.call(kHeld, 0, {}, {}, {}); });
-    while (!held) std::this_thread::yield();
-    ::pthread_cancel(caller.native_handle());
-    caller.join();
-    for (unsigned char c = 0; c < 5; ++c) ASSERT_TRUE(check(channel, kEcho, 10u + c, c));
-  }
 }
 
 // Each offer has one end: the client's, or ours.

@@ -61,6 +61,15 @@ class ControlChannel {
   // gone, for this and every later call.
   virtual ControlReply call(std::uint32_t code, std::uint32_t file, std::span<const std::byte> in,
                             std::span<std::byte> out, std::span<const int> handles = {}) = 0;
+  // Sends a request whose answer nobody waits for, which softibd executes before any later one of
+  // this channel. Its answer is lost. Returns false if that is not possible now: then call(). It
+  // may wait for what was submitted before.
+  virtual bool submit([[maybe_unused]] std::uint32_t code, [[maybe_unused]] std::uint32_t file,
+                      [[maybe_unused]] std::span<const std::byte> in) {
+    return false;
+  }
+  // Waits until softibd has executed what was submitted, or is gone.
+  virtual void settle() {}
   // Ends a call in which another thread waits, and all later ones, with Disconnected.
   virtual void shut_down() = 0;
 };

@@ -97,6 +97,13 @@ Result<std::uint16_t> Hca::query_pkey(std::uint32_t port, std::uint32_t index) {
   return out.pkey;
 }
 
+bool Hca::has_pkey(std::uint32_t port, std::uint32_t index) const {
+  if (port == 0 || port > attributes_.port_count) return false;
+  const hca::PortEntry* entry = process_.arena().port(info_.first_port + port - 1);
+  return entry != nullptr && index < entry->pkeys.size() &&
+         entry->pkeys[index].load(std::memory_order_acquire) != 0;
+}
+
 Result<std::unique_ptr<ProtectionDomain>> Hca::alloc_pd() {
   const auto handle = process_.call_bytes(Code::AllocPd, file_, {}, {}, {});
   if (!handle) return handle.error();

@@ -25,6 +25,8 @@ class Hca {
   Status modify_port(const control::ModifyPortIn& in);
   Result<control::GidOut> query_gid(std::uint32_t port, std::uint32_t index);
   Result<std::uint16_t> query_pkey(std::uint32_t port, std::uint32_t index);
+  // From device memory, as it is now.
+  bool has_pkey(std::uint32_t port, std::uint32_t index) const;
   Result<std::unique_ptr<ProtectionDomain>> alloc_pd();
   Result<std::unique_ptr<MemoryRegion>> register_memory(const control::RegMrIn& in);
   Result<std::unique_ptr<MemoryWindow>> alloc_window(const ProtectionDomain& pd,

@@ -79,6 +79,14 @@ class Process {
     return call_bytes(code, file, std::as_bytes(std::span(&in, 1)),
                       std::as_writable_bytes(std::span(&out, 1)), {});
   }
+  // A control call that only the end of its object can refuse: nobody waits for its answer. Returns
+  // false if that is not possible now: then call().
+  template <class In>
+  bool submit(control::Code code, std::uint32_t file, const In& in) {
+    return main_->submit(static_cast<std::uint32_t>(code), file, std::as_bytes(std::span(&in, 1)));
+  }
+  // softibd has executed what was submitted before, or is gone.
+  void settle() { main_->settle(); }
   Result<std::uint64_t> call_bytes(control::Code code, std::uint32_t file,
                                    std::span<const std::byte> in, std::span<std::byte> out,
                                    std::span<const int> handles);

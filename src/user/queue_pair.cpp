@@ -3,6 +3,8 @@
 
 #include "hca/queues/own_queue_pair_flow.h"
 #include "user/hca.h"
+#include "verbs/qp_state.h"
+#include "verbs/qp_values.h"
 
 namespace ib::user {
 
@@ -11,6 +13,7 @@ using verbs::QpState;
 using verbs::QpType;
 using verbs::qp_attr::kAccessFlags;
 using verbs::qp_attr::kState;
+namespace qp_attr = verbs::qp_attr;
 
 namespace {
 
@@ -68,6 +71,7 @@ QueuePair::~QueuePair() = default;
 Status QueuePair::post_send(const SendWqe& wqe, hca::Way way) {
   if (own_.sends() == nullptr) return Status::InvalidState;
   announce();
+  if (state() != QpState::Rts) (void)settled_state();
   if (type_ == QpType::Ud && wqe.av.port == 0) return Status::InvalidParameter;
   Owner owner{*this};
   return own_.post(owner, wqe, way);
@@ -98,6 +102,7 @@ void QueuePair::serve_awaited() {
 
 Result<control::ModifyQpOut> QueuePair::modify(std::uint32_t mask, const control::QpAttr& attr) {
   std::lock_guard guard(process_.control_lock());
+  (void)settled_state();
   if (stays_in_init(mask, attr)) {
     if ((mask & kAccessFlags) != 0 && attr.access != init_.attr.access) {
       init_.attr.access = attr.access;
@@ -116,9 +121,13 @@ Result<control::ModifyQpOut> QueuePair::modify(std::uint32_t mask, const control
   } else {
     IB_CHECK(catch_up());
   }
-  control::ModifyQpOut out;
-  const auto done = process_.call_for(Code::ModifyQp, hca_.file(), in, out);
-  if (!done) return done.error();
+  control::ModifyQpOut out{state(), in.attr.state};
+  if (is_sure(in.mask, in.attr) && process_.submit(Code::ModifyQp, hca_.file(), in)) {
+    submitted_.store(++submissions_, std::memory_order_release);
+  } else {
+    const auto done = process_.call_for(Code::ModifyQp, hca_.file(), in, out);
+    if (!done) return done.error();
+  }
   init_ = {};
   access_waits_ = false;
   if (out.state == QpState::Init) init_ = {mask, attr};
@@ -131,10 +140,44 @@ Result<control::ModifyQpOut> QueuePair::modify(std::uint32_t mask, const control
 // the access flags that the peer has agreed to. These matter to no one before Rtr, and are never
 // refused, so they go with that change. Others may change those that they can open, of XRC.
 bool QueuePair::stays_in_init(std::uint32_t mask, const control::QpAttr& attr) const {
-  const bool is_own = type_ == QpType::Rc || type_ == QpType::Uc || type_ == QpType::Ud;
-  return is_own && mask == init_.mask && mask != 0 && state() == QpState::Init &&
+  return is_own() && mask == init_.mask && mask != 0 && state() == QpState::Init &&
          process_.is_mine() && attr.state == QpState::Init && attr.port == init_.attr.port &&
          attr.pkey_index == init_.attr.pkey_index && attr.qkey == init_.attr.qkey;
+}
+
+bool QueuePair::is_own() const {
+  return type_ == QpType::Rc || type_ == QpType::Uc || type_ == QpType::Ud;
+}
+
+// Changes that softibd refuses only if the queue pair or its HCA has ended meanwhile, which a
+// program finds out as if it had happened a moment later. So nobody waits for its answer.
+bool QueuePair::is_sure(std::uint32_t mask, const control::QpAttr& attr) const {
+  constexpr std::uint32_t kOfInit =
+      kState | kAccessFlags | qp_attr::kPkeyIndex | qp_attr::kPort | qp_attr::kQkey;
+  constexpr std::uint32_t kOfRts = kState | kAccessFlags | qp_attr::kSqPsn | qp_attr::kTimeout |
+                                   qp_attr::kRetryCnt | qp_attr::kRnrRetry |
+                                   qp_attr::kMaxQpRdAtomic | qp_attr::kMinRnrTimer;
+  const QpState from = state();
+  const bool to_init = from == QpState::Reset && attr.state == QpState::Init;
+  const bool to_rts = from == QpState::Rtr && attr.state == QpState::Rts;
+  if (!is_own() || !(to_init || to_rts) || (mask & ~(to_init ? kOfInit : kOfRts)) != 0 ||
+      verbs::check_qp_modify(type_, from, attr.state, mask).verdict != verbs::QpModifyVerdict::Ok) {
+    return false;
+  }
+  std::string reason;
+  if (to_rts) return verbs::check_qp_values(mask, attr, reason);
+  const bool is_controlled =
+      (mask & qp_attr::kQkey) != 0 && (attr.qkey & verbs::kControlledQkey) != 0;
+  return !is_controlled && hca_.has_pkey(attr.port, attr.pkey_index);
+}
+
+QpState QueuePair::settled_state() {
+  std::uint64_t number = submitted_.load(std::memory_order_acquire);
+  if (number != 0) {
+    process_.settle();
+    submitted_.compare_exchange_strong(number, 0, std::memory_order_acq_rel);
+  }
+  return state();
 }
 
 // Before softibd looks at all attributes, or changes others.

@@ -31,6 +31,8 @@ class QueuePair {
   verbs::QpType type() const { return type_; }
   const control::QpCaps& caps() const { return caps_; }
   verbs::QpState state() const { return own_.state(); }  // as device memory has it now
+  // The same after each change that modify() has made: softibd may not have executed the last one.
+  verbs::QpState settled_state();
 
   // Posting one request: send_lock(), post_send() as often as wanted, send_unlock(). The caller of
   // a request that was refused stops there; those before it stand.
@@ -67,7 +69,8 @@ class QueuePair {
   // Receives; thread safe.
   Status post_recv(std::uint64_t wr_id, std::span<const Sge> sge) {
     if (own_.receives() == nullptr) return Status::InvalidParameter;
-    if (state() == verbs::QpState::Reset) return Status::InvalidState;
+    if (state() == verbs::QpState::Reset && settled_state() == verbs::QpState::Reset)
+      return Status::InvalidState;
     recv_lock_.lock();
     const Status status = own_.receives()->post(wr_id, sge);
     recv_lock_.unlock();
@@ -108,7 +111,10 @@ class QueuePair {
   QueuePair(Hca& hca, Process& process, const QpOptions& options, std::uint32_t handle,
             const control::QpOut& out);
   void forget_completions();
+  // Not one of those that other processes can open, and change.
+  bool is_own() const;
   bool stays_in_init(std::uint32_t mask, const control::QpAttr& attr) const;
+  bool is_sure(std::uint32_t mask, const control::QpAttr& attr) const;
   Status catch_up();
 
   Hca& hca_;
@@ -130,6 +136,9 @@ class QueuePair {
     std::uint32_t mask = 0;
     control::QpAttr attr;
   } init_;
+  // Changes that were submitted, counted; 0: softibd has executed them. Set under the control lock.
+  std::atomic<std::uint64_t> submitted_ = 0;
+  std::uint64_t submissions_ = 0;
   std::atomic<bool> access_waits_ = false;  // its access flags have not reached softibd yet
 };
 

@@ -365,7 +365,7 @@ Reply Engine::queue_pair(Command command, Message& in) {
     return reply;
   }
   if (command == Command::QpState) {
-    reply.out.put(qp->state());
+    reply.out.put(qp->settled_state());
     return reply;
   }
   if (command == Command::PostReceive) {

@@ -157,6 +157,7 @@ TEST_P(QueuePairStates, ImpossibleValuesAreRefusedAndChangeNothing) {
   };
   refused(QpState::Reset, [](control::QpAttr& x) { x.port = 0; });
   refused(QpState::Reset, [](control::QpAttr& x) { x.port = 3; });
+  refused(QpState::Reset, [](control::QpAttr& x) { x.pkey_index = 9; });
   refused(QpState::Reset, [](control::QpAttr& x) { x.pkey_index = 99; });
   refused(QpState::Init, [](control::QpAttr& x) { x.path_mtu = static_cast<verbs::Mtu>(0); });
   refused(QpState::Init, [](control::QpAttr& x) { x.path_mtu = static_cast<verbs::Mtu>(6); });
@@ -171,6 +172,16 @@ TEST_P(QueuePairStates, ImpossibleValuesAreRefusedAndChangeNothing) {
   refused(QpState::Rtr, [](control::QpAttr& x) { x.rnr_retry = 8; });
   refused(QpState::Rtr, [](control::QpAttr& x) { x.max_rd_atomic = 17; });
   refused(QpState::Rtr, [](control::QpAttr& x) { x.sq_psn = 0x1000000; });
+}
+
+TEST_P(QueuePairStates, AControlledQkeyIsForKernelClients) {
+  IB_ONCE();
+  const Qp qp = make(*a, QpType::Ud);
+  control::QpAttr attr = init_attributes();
+  attr.qkey = verbs::kControlledQkey | 1;
+  EXPECT_EQ(qp.try_modify(required(QpType::Ud, QpState::Reset, QpState::Init), attr),
+            Status::AccessDenied);
+  EXPECT_EQ(qp.state(), QpState::Reset);
 }
 
 TEST_P(QueuePairStates, QueryAnswersWhatWasSet) {
@@ -398,6 +409,68 @@ TEST_P(QueuePairStates, ASecondMoveToInitNeedsNoRequest) {
   release.set_value();
   blocker.join();
   EXPECT_EQ(moved.get(), Status::Ok);
+}
+
+// While softibd is busy; what comes after them finds the new state.
+TEST_P(QueuePairStates, MovesToInitAndRtsWaitForNobody) {
+  IB_ONCE();
+  const Qp peer = b->new_qp();
+  for (const QpType type : {QpType::Rc, QpType::Uc, QpType::Ud}) {
+    const Qp qp = make(*a, type);
+    const auto moves = [&](QpState from, QpState to) {
+      std::promise<void> release;
+      std::thread blocker(
+          [&] { TestFabric::shared().daemon().on_loop([&] { release.get_future().wait(); }); });
+      auto moved = std::async(std::launch::async, [&] {
+        return qp.try_modify(required(type, from, to), attributes(qp, peer, to));
+      });
+      EXPECT_EQ(moved.wait_for(20s), std::future_status::ready) << "softibd answers nobody";
+      release.set_value();
+      blocker.join();
+      EXPECT_EQ(moved.get(), Status::Ok) << a->reason();
+    };
+    moves(QpState::Reset, QpState::Init);
+    qp.receive(1, {});
+    EXPECT_EQ(qp.try_modify(required(type, QpState::Init, QpState::Rtr), rtr_attributes(qp, peer)),
+              Status::Ok)
+        << a->reason();
+    moves(QpState::Rtr, QpState::Rts);
+    EXPECT_EQ(qp.state(), QpState::Rts);
+    EXPECT_EQ(qp.query().attr.sq_psn, rts_attributes().sq_psn);
+  }
+}
+
+// No call that comes at once is refused because softibd has not made the move yet.
+TEST_P(QueuePairStates, WhatComesAfterAMoveFindsItMade) {
+  const Region room = b->region(64);
+  const std::uint32_t address = a->new_address(a->path_to(*b));
+  for (const QpType type : {QpType::Rc, QpType::Ud}) {
+    const Qp to = b->new_qp({.type = type});
+    const Qp from = a->new_qp({.type = type});
+    const std::uint32_t to_rtr_mask = required(type, QpState::Init, QpState::Rtr);
+    to_init(from, type);
+    for (std::uint64_t i = 0; i < 50; ++i) {
+      to_init(to, type);
+      to.receive(i, {room.all()});
+      EXPECT_EQ(to.try_modify(to_rtr_mask, rtr_attributes(to, from)), Status::Ok) << b->reason();
+      EXPECT_EQ(from.try_modify(to_rtr_mask, rtr_attributes(from, to)), Status::Ok) << a->reason();
+      Work work = send_work(i, {});
+      if (type == QpType::Ud) {
+        work.address = address;
+        work.remote_qpn = to.qpn;
+        work.remote_qkey = init_attributes().qkey;
+      }
+      to_rts(from, type);
+      from.send(work);
+      EXPECT_EQ(a->cq().one(WcStatus::Success).wr_id, i);
+      EXPECT_EQ(b->cq().one(WcStatus::Success).wr_id, i);
+      from.to(QpState::Reset);
+      to.to(QpState::Reset);
+      to_init(from, type);
+    }
+    EXPECT_EQ(from.try_destroy(), Status::Ok);
+    EXPECT_EQ(to.try_destroy(), Status::Ok);
+  }
 }
 
 TEST_P(QueuePairStates, AMoveToInitWithOtherAttributesIsMade) {

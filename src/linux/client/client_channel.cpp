@@ -80,9 +80,31 @@ class SocketChannel final : public platform::ControlChannel {
       return failed(Status::InvalidParameter, "the request is too large for the control socket");
     }
     const std::lock_guard lock(mutex_);
+    take_submitted();
     if (gone_.load(std::memory_order_relaxed)) return disconnected();
     if (++calls_ == kCallsBeforeMailbox) open_mailbox();
     return exchange(code, file, in, out, handles);
+  }
+
+  bool submit(std::uint32_t code, std::uint32_t file, std::span<const std::byte> in) override {
+    if (foreign()) return false;
+    const std::lock_guard lock(mutex_);
+    take_submitted();
+    if (gone_.load(std::memory_order_relaxed)) return false;
+    const control::RequestHeader header = next_header(code, file, in.size());
+    if (!mailbox_.takes(header.length)) return false;
+    if (const int error = put(header, in); error != 0) {
+      lost("send", error);
+      return false;
+    }
+    submitted_tag_ = header.tag;
+    return true;
+  }
+
+  void settle() override {
+    if (foreign()) return;
+    const std::lock_guard lock(mutex_);
+    take_submitted();
   }
 
   void shut_down() override {
@@ -99,8 +121,11 @@ class SocketChannel final : public platform::ControlChannel {
   ControlReply exchange(std::uint32_t code, std::uint32_t file, std::span<const std::byte> in,
                         std::span<std::byte> out, std::span<const int> handles);
   void open_mailbox();
-  ControlReply through_mailbox(const control::RequestHeader& header, std::span<const std::byte> in,
-                               std::span<std::byte> out);
+  control::RequestHeader next_header(std::uint32_t code, std::uint32_t file, std::size_t size);
+  // A request through the mailbox; returns an errno. Then its answer.
+  int put(const control::RequestHeader& header, std::span<const std::byte> in);
+  ControlReply await(std::uint64_t tag, std::span<std::byte> out);
+  void take_submitted();
   int send(const control::RequestHeader& header, std::span<const std::byte> in,
            std::span<const int> handles);
   // One message in buffer_.
@@ -129,6 +154,7 @@ class SocketChannel final : public platform::ControlChannel {
   ClientMailbox mailbox_;
   unsigned calls_ = 0;
   std::uint64_t last_tag_ = 0;
+  std::uint64_t submitted_tag_ = 0;  // its answer has not been taken; 0: there is none
   std::atomic<bool> gone_{false};
   std::string gone_reason_ = "the connection to softibd was shut down by this process";
 };
@@ -222,34 +248,45 @@ bool SocketChannel::settles(ssize_t got, Received& received, std::uint64_t tag,
 ControlReply SocketChannel::exchange(std::uint32_t code, std::uint32_t file,
                                      std::span<const std::byte> in, std::span<std::byte> out,
                                      std::span<const int> handles) {
-  control::RequestHeader header;
-  header.length = static_cast<std::uint32_t>(sizeof header + in.size());
-  header.code = code;
-  header.tag = ++last_tag_;
-  header.file = file;
-  if (handles.empty() && mailbox_.takes(header.length)) return through_mailbox(header, in, out);
+  const control::RequestHeader header = next_header(code, file, in.size());
+  if (handles.empty() && mailbox_.takes(header.length)) {
+    if (const int error = put(header, in); error != 0) return lost("send", error);
+    return await(header.tag, out);
+  }
   if (const int error = send(header, in, handles); error != 0) return lost("send", error);
   return receive(header.tag, out);
 }
 
-ControlReply SocketChannel::through_mailbox(const control::RequestHeader& header,
-                                            std::span<const std::byte> in,
-                                            std::span<std::byte> out) {
+control::RequestHeader SocketChannel::next_header(std::uint32_t code, std::uint32_t file,
+                                                  std::size_t size) {
+  control::RequestHeader header;
+  header.length = static_cast<std::uint32_t>(sizeof header + size);
+  header.code = code;
+  header.tag = ++last_tag_;
+  header.file = file;
+  return header;
+}
+
+int SocketChannel::put(const control::RequestHeader& header, std::span<const std::byte> in) {
   std::memcpy(mailbox_.request(), &header, sizeof header);
   if (!in.empty()) std::memcpy(mailbox_.request() + sizeof header, in.data(), in.size());
   if (mailbox_.post(header.length)) {
     const std::byte bell{};
     while (::send(socket_.get(), &bell, kBellBytes, MSG_NOSIGNAL) < 0) {
-      if (errno != EINTR) return lost("send", errno);
+      if (errno != EINTR) return errno;
     }
   }
+  return 0;
+}
+
+ControlReply SocketChannel::await(std::uint64_t tag, std::span<std::byte> out) {
   for (;;) {
     Received received;
     const auto waited =
         mailbox_.wait(polling_, [&](int more) { return receive_one(received, more); });
     ControlReply reply;
     if (!waited.in_mailbox) {
-      if (settles(waited.got, received, header.tag, out, reply)) return reply;
+      if (settles(waited.got, received, tag, out, reply)) return reply;
       continue;
     }
     control::ReplyHeader answer;
@@ -258,6 +295,13 @@ ControlReply SocketChannel::through_mailbox(const control::RequestHeader& header
     std::memcpy(&answer, all.data(), sizeof answer);
     return finish(answer, all.subspan(sizeof answer), out, received);
   }
+}
+
+// Before any other request: a message through the socket could overtake it. If its thread is
+// cancelled meanwhile, the answer stays due, and the socket serves.
+void SocketChannel::take_submitted() {
+  const std::uint64_t tag = std::exchange(submitted_tag_, 0);
+  if (tag != 0) (void)await(tag, {});
 }
 
 // Without one, calls go on as before.

@@ -108,16 +108,19 @@ bool EventLoop::State::poll_briefly() {
   return false;
 }
 
-// The scheduler may come back from a yield at once, so there are several. Returns true if there was
-// work.
+// A client on this core waits for it; but if others have a request, it need not be changed to and
+// back for each. The scheduler may come back from a yield at once, so there are several. Returns
+// true if there was work.
 bool EventLoop::State::yield_and_look() {
   constexpr int kYields = 4;
-  for (int yield = 0; yield < kYields && hits < kHitsPerPoll; ++yield) {
-    relax_thread(platform::ClientHost::kYieldRound);
+  for (int yield = 0; hits < kHitsPerPoll; ++yield) {
     if (look_at_watched()) {
       ++hits;
+      if (yield == 0) yields_soon = true;
       return true;
     }
+    if (yield == kYields) break;
+    relax_thread(platform::ClientHost::kYieldRound);
   }
   return false;
 }

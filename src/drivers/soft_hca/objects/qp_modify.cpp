@@ -7,8 +7,8 @@
 #include "drivers/soft_hca/objects/path_migration.h"
 #include "hca/layout/first_use.h"
 #include "verbs/gid.h"
-#include "verbs/limits.h"
 #include "verbs/qp_state.h"
+#include "verbs/qp_values.h"
 
 #include <fmt/format.h>
 
@@ -16,47 +16,10 @@ namespace ib::drivers {
 namespace {
 
 namespace attr = verbs::qp_attr;
-namespace limits = verbs::limits;
 using verbs::MigState;
 using verbs::QpState;
 
-constexpr std::uint32_t k24Bits = 0xffffff;
 constexpr std::uint16_t kFirstMulticastLid = 0xc000;
-
-struct Bound {
-  std::uint32_t mask;
-  std::uint32_t value;
-  std::uint32_t most;
-  const char* name;
-};
-
-bool check_bounds(const control::ModifyQpIn& in, std::string& reason) {
-  const control::QpAttr& a = in.attr;
-  const Bound bounds[] = {
-      {attr::kTimeout, a.timeout, 31, "timeout"},
-      {attr::kAltPath, a.alt_timeout, 31, "alt_timeout"},
-      {attr::kRetryCnt, a.retry_cnt, 7, "retry_cnt"},
-      {attr::kRnrRetry, a.rnr_retry, 7, "rnr_retry"},
-      {attr::kMinRnrTimer, a.min_rnr_timer, 31, "min_rnr_timer"},
-      {attr::kRqPsn, a.rq_psn, k24Bits, "rq_psn"},
-      {attr::kSqPsn, a.sq_psn, k24Bits, "sq_psn"},
-      {attr::kDestQpn, a.dest_qpn, k24Bits, "dest_qp_num"},
-      {attr::kMaxQpRdAtomic, a.max_rd_atomic, limits::kMaxReadAtomic, "max_rd_atomic"},
-      {attr::kMaxDestRdAtomic, a.max_dest_rd_atomic, limits::kMaxReadAtomic, "max_dest_rd_atomic"},
-      {attr::kPathMtu, static_cast<std::uint32_t>(a.path_mtu),
-       static_cast<std::uint32_t>(verbs::Mtu::B4096), "path_mtu"},
-  };
-  for (const Bound& bound : bounds) {
-    if ((in.mask & bound.mask) == 0 || bound.value <= bound.most) continue;
-    reason = fmt::format("{} {}; at most {}", bound.name, bound.value, bound.most);
-    return false;
-  }
-  if ((in.mask & attr::kPathMtu) != 0 && static_cast<std::uint32_t>(a.path_mtu) == 0) {
-    reason = "path_mtu 0; IBV_MTU_256 (1) to IBV_MTU_4096 (5)";
-    return false;
-  }
-  return true;
-}
 
 // Port and P_Key index, of the primary or the alternate path.
 bool check_port(HcaFile& file, std::uint32_t number, std::uint32_t pkey_index,
@@ -154,7 +117,8 @@ bool merge(Core& core, HcaFile& file, const Qp& qp, const control::ModifyQpIn& i
            control::QpAttr& out, std::string& reason) {
   out = qp.attr;
   merge_values(in, out);
-  return check_bounds(in, reason) && merge_path(core, file, in, out, reason) &&
+  return verbs::check_qp_values(in.mask, in.attr, reason) &&
+         merge_path(core, file, in, out, reason) &&
          merge_alternate_path(core, file, in, out, reason) && merge_migration(in, out, reason);
 }
 
