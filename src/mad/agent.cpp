@@ -76,7 +76,9 @@ Answer port_info(const PortFacts& port) {
   info.master_sm_lid = port.sm_lid;
   info.capability_mask = port.capability_mask;
   info.local_port = port.number;
-  info.link_width_enabled = info.link_width_supported = info.link_width_active = port.width;
+  info.link_width_enabled = info.link_width_active = port.width;
+  // And all narrower ones [IBA1 14.2.5.6].
+  info.link_width_supported = static_cast<std::uint8_t>(port.width * 2u - 1);
   info.speed_supported_state = nibbles(active.old_one * 2 - 1, static_cast<unsigned>(port.state));
   info.physical_down_default = nibbles(port.physical_state, kDownDefaultPolling);
   info.m_key_protect_lmc = port.lmc & 7;

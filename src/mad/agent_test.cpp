@@ -141,7 +141,7 @@ TEST_F(Agent, SaysHowItsPortIs) {
             "0000"
             "0000"
             "02"
-            "020202"
+            "020302"
             "74"  // SDR to QDR, Active
             "52"  // LinkUp, down means polling
             "00"

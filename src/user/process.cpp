@@ -177,6 +177,12 @@ Result<std::uint64_t> Process::call_bytes(control::Code code, std::uint32_t file
   return reply.information;
 }
 
+void Process::wait_for_submitted() {
+  std::uint64_t number = submitted_.load(std::memory_order_acquire);
+  main_->settle();
+  submitted_.compare_exchange_strong(number, 0, std::memory_order_acq_rel);
+}
+
 Result<std::unique_ptr<Hca>> Process::open_hca(std::uint64_t node_guid) {
   return Hca::open(*this, node_guid);
 }

@@ -80,13 +80,20 @@ class Process {
                       std::as_writable_bytes(std::span(&out, 1)), {});
   }
   // A control call that only the end of its object can refuse: nobody waits for its answer. Returns
-  // false if that is not possible now: then call().
+  // false if that is not possible now: then call(). Under the control lock.
   template <class In>
   bool submit(control::Code code, std::uint32_t file, const In& in) {
-    return main_->submit(static_cast<std::uint32_t>(code), file, std::as_bytes(std::span(&in, 1)));
+    if (!main_->submit(static_cast<std::uint32_t>(code), file, std::as_bytes(std::span(&in, 1))))
+      return false;
+    submitted_.store(++submissions_, std::memory_order_release);
+    return true;
   }
-  // softibd has executed what was submitted before, or is gone.
-  void settle() { main_->settle(); }
+  // Waits until softibd has executed what was submitted before, or is gone. Not in an OpScope, nor
+  // on the service thread: calls may wait for these.
+  void settle() {
+    if (submitted_.load(std::memory_order_relaxed) != 0) [[unlikely]]
+      wait_for_submitted();
+  }
   Result<std::uint64_t> call_bytes(control::Code code, std::uint32_t file,
                                    std::span<const std::byte> in, std::span<std::byte> out,
                                    std::span<const int> handles);
@@ -131,6 +138,7 @@ class Process {
   Process(platform::ClientHost& host, EventSink& events) : host_(host), events_(events) {}
   Status start(const ProcessOptions& options, std::string& reason);
   Status map_arena(platform::NativeHandle file, std::string& reason);
+  void wait_for_submitted();
   void run_waiting();
   bool give_turns();
   // service_loop.cpp
@@ -153,6 +161,9 @@ class Process {
   std::unique_ptr<hca::MemoryPlane> plane_;
   std::unique_ptr<Regions> regions_;
   std::mutex control_lock_;
+  // The number of the last call that was submitted; 0: softibd has executed it.
+  std::atomic<std::uint64_t> submitted_{0};
+  std::uint64_t submissions_ = 0;
 
   // Sparse tables by index; entries are published and withdrawn with release/acquire.
   std::atomic<QueuePair*>* qps_ = nullptr;

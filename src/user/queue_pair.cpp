@@ -71,7 +71,7 @@ QueuePair::~QueuePair() = default;
 Status QueuePair::post_send(const SendWqe& wqe, hca::Way way) {
   if (own_.sends() == nullptr) return Status::InvalidState;
   announce();
-  if (state() != QpState::Rts) (void)settled_state();
+  process_.settle();
   if (type_ == QpType::Ud && wqe.av.port == 0) return Status::InvalidParameter;
   Owner owner{*this};
   return own_.post(owner, wqe, way);
@@ -102,7 +102,6 @@ void QueuePair::serve_awaited() {
 
 Result<control::ModifyQpOut> QueuePair::modify(std::uint32_t mask, const control::QpAttr& attr) {
   std::lock_guard guard(process_.control_lock());
-  (void)settled_state();
   if (stays_in_init(mask, attr)) {
     if ((mask & kAccessFlags) != 0 && attr.access != init_.attr.access) {
       init_.attr.access = attr.access;
@@ -110,6 +109,7 @@ Result<control::ModifyQpOut> QueuePair::modify(std::uint32_t mask, const control
     }
     return control::ModifyQpOut{QpState::Init, QpState::Init};
   }
+  process_.settle();
   control::ModifyQpIn in;
   in.index = handle_;
   in.mask = mask;
@@ -122,9 +122,7 @@ Result<control::ModifyQpOut> QueuePair::modify(std::uint32_t mask, const control
     IB_CHECK(catch_up());
   }
   control::ModifyQpOut out{state(), in.attr.state};
-  if (is_sure(in.mask, in.attr) && process_.submit(Code::ModifyQp, hca_.file(), in)) {
-    submitted_.store(++submissions_, std::memory_order_release);
-  } else {
+  if (!is_sure(in.mask, in.attr) || !process_.submit(Code::ModifyQp, hca_.file(), in)) {
     const auto done = process_.call_for(Code::ModifyQp, hca_.file(), in, out);
     if (!done) return done.error();
   }
@@ -140,8 +138,10 @@ Result<control::ModifyQpOut> QueuePair::modify(std::uint32_t mask, const control
 // the access flags that the peer has agreed to. These matter to no one before Rtr, and are never
 // refused, so they go with that change. Others may change those that they can open, of XRC.
 bool QueuePair::stays_in_init(std::uint32_t mask, const control::QpAttr& attr) const {
-  return is_own() && mask == init_.mask && mask != 0 && state() == QpState::Init &&
-         process_.is_mine() && attr.state == QpState::Init && attr.port == init_.attr.port &&
+  // Reset: softibd has not made that change yet.
+  const bool is_in_init = state() == QpState::Init || state() == QpState::Reset;
+  return is_own() && mask == init_.mask && mask != 0 && is_in_init && process_.is_mine() &&
+         attr.state == QpState::Init && attr.port == init_.attr.port &&
          attr.pkey_index == init_.attr.pkey_index && attr.qkey == init_.attr.qkey;
 }
 
@@ -172,17 +172,13 @@ bool QueuePair::is_sure(std::uint32_t mask, const control::QpAttr& attr) const {
 }
 
 QpState QueuePair::settled_state() {
-  std::uint64_t number = submitted_.load(std::memory_order_acquire);
-  if (number != 0) {
-    process_.settle();
-    submitted_.compare_exchange_strong(number, 0, std::memory_order_acq_rel);
-  }
+  process_.settle();
   return state();
 }
 
 // Before softibd looks at all attributes, or changes others.
 Status QueuePair::catch_up() {
-  if (!access_waits_ || state() != QpState::Init) return Status::Ok;
+  if (!access_waits_ || settled_state() != QpState::Init) return Status::Ok;
   const control::ModifyQpIn in{handle_, init_.mask, init_.attr};
   control::ModifyQpOut out;
   const auto done = process_.call_for(Code::ModifyQp, hca_.file(), in, out);

@@ -136,9 +136,6 @@ class QueuePair {
     std::uint32_t mask = 0;
     control::QpAttr attr;
   } init_;
-  // Changes that were submitted, counted; 0: softibd has executed them. Set under the control lock.
-  std::atomic<std::uint64_t> submitted_ = 0;
-  std::uint64_t submissions_ = 0;
   std::atomic<bool> access_waits_ = false;  // its access flags have not reached softibd yet
 };
 

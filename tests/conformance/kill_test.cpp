@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // kill -9 at random moments. Pairs of real processes exchange a mix of everything (traffic.h); one
 // is killed. The other must get the end of every request within its retry time, destroy what it
-// has, and leave softibd with nothing. Then the same with softibd as the victim.
+// has, and leave softibd with nothing. Then the same with softibd as the victim. Both happen on
+// InfiniBand and on Ethernet.
 //
 // SOFTIB_ROUNDS=n: n kills per path; SOFTIB_SEED=n: only that round.
 #include "fabric.h"
@@ -15,6 +16,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <random>
+#include <tuple>
 
 namespace ib::conformance {
 namespace {
@@ -31,13 +33,14 @@ std::uint64_t number_from(const char* name, std::uint64_t otherwise) {
 
 struct Pair {
   Pair(const std::string& socket, const std::string& path, const std::string& node,
-       std::uint64_t seed) {
+       std::uint64_t seed, verbs::LinkLayer expected)
+      : link_layer(expected) {
     for (std::size_t i = 0; i < 2; ++i) {
       process[i] = Child(
           {IB_CONFORMANCE_PEER, socket, path, node, "--traffic", std::to_string(2 * seed + i)});
     }
   }
-  // Exchanges their places and starts the traffic.
+  // Exchanges their places and starts the traffic. Ports of another link layer are a failure.
   bool begin() {
     TrafficPlace place[2];
     for (std::size_t i = 0; i < 2; ++i) {
@@ -45,6 +48,9 @@ struct Pair {
           !read_all(process[i].socket(), &place[i], sizeof place[i]) || place[i].ok != 1) {
         return false;
       }
+      // Ports of Ethernet are reached by GID alone.
+      const bool is_ethernet = place[i].way.is_global != 0;
+      if (is_ethernet != (link_layer == verbs::LinkLayer::Ethernet)) return false;
     }
     for (std::size_t i = 0; i < 2; ++i) {
       if (!write_all(process[i].socket(), &place[1 - i], sizeof place[i])) return false;
@@ -55,6 +61,7 @@ struct Pair {
     }
     return write_all(process[0].socket(), &byte, 1) && write_all(process[1].socket(), &byte, 1);
   }
+  verbs::LinkLayer link_layer;
   Child process[2];
 };
 
@@ -71,7 +78,9 @@ TEST_P(Kill, TheSurvivorLearnsOfItInTimeAndNothingIsLeft) {
                  " test-bin/kill_test --gtest_filter='*/" + GetParam() + "'");
     std::mt19937_64 random(seed);
     // Every other pair is joined by Ethernet.
-    Pair pair(fabric.socket(), GetParam(), seed % 2 == 0 ? kNorth : kEast, seed);
+    const bool is_ethernet = seed % 2 == 0;
+    Pair pair(fabric.socket(), GetParam(), is_ethernet ? kNorth : kEast, seed,
+              is_ethernet ? verbs::LinkLayer::Ethernet : verbs::LinkLayer::InfiniBand);
     ASSERT_TRUE(pair.begin());
     const std::size_t victim = random() % 2;
     Child& survivor = pair.process[1 - victim];
@@ -103,7 +112,7 @@ INSTANTIATE_TEST_SUITE_P(Every, Kill, ::testing::Values("adopted", "process_vm",
 
 class Softibd {
  public:
-  Softibd() {
+  explicit Softibd(verbs::LinkLayer link_layer) : link_layer_(link_layer) {
     char name[] = "/tmp/softib-kill-XXXXXX";
     directory_ = ::mkdtemp(name);
   }
@@ -113,7 +122,9 @@ class Softibd {
     std::filesystem::remove_all(directory_, ignored);
   }
   bool start() {
-    child_ = Child({IB_SOFTIBD, "--foreground", "--keep", "--runtime-dir", directory_, "--log",
+    const bool is_ethernet = link_layer_ == verbs::LinkLayer::Ethernet;
+    child_ = Child({IB_SOFTIBD, "--foreground", "--keep", "--link-layer",
+                    is_ethernet ? "ethernet" : "infiniband", "--runtime-dir", directory_, "--log",
                     directory_ + "/log", "--ready-fd", "0"});
     return child_.lives() && child_.has_output(kTooLong) && [this] {
       char line[512] = {};
@@ -140,6 +151,7 @@ class Softibd {
   }
 
  private:
+  verbs::LinkLayer link_layer_;
   std::string directory_;
   std::string ready_;
   Child child_;
@@ -150,14 +162,19 @@ Status wait_channel(Side& side, std::uint32_t channel) {
   return side.call(Command::WaitChannel, Message().put(channel).put(kMilliseconds)).status;
 }
 
-class KillSoftibd : public ::testing::TestWithParam<const char*> {};
+class KillSoftibd : public ::testing::TestWithParam<std::tuple<const char*, verbs::LinkLayer>> {
+ protected:
+  static const char* path() { return std::get<0>(GetParam()); }
+  static verbs::LinkLayer link_layer() { return std::get<1>(GetParam()); }
+};
 
 TEST_P(KillSoftibd, ClientsGetAFatalEventFlushesAndClearErrors) {
-  Softibd daemon;
+  Softibd daemon(link_layer());
   ASSERT_TRUE(daemon.start()) << daemon.ready();
   {
-    Side a = daemon.side(GetParam(), false, "A");
-    Side b = daemon.side(GetParam(), true, "B");
+    Side a = daemon.side(path(), false, "A");
+    Side b = daemon.side(path(), true, "B");
+    for (const Side* side : {&a, &b}) ASSERT_EQ(side->info().port.link_layer, link_layer());
     const std::uint32_t channels[] = {a.new_channel(), b.new_channel()};
     const Qp qa = a.new_qp();
     const Qp qb = b.new_qp();
@@ -202,8 +219,8 @@ TEST_P(KillSoftibd, ClientsGetAFatalEventFlushesAndClearErrors) {
   }
   // A new softibd finds the socket and the lock of the old one and starts afresh.
   ASSERT_TRUE(daemon.start()) << daemon.ready();
-  Side a = daemon.side(GetParam(), false, "A");
-  Side b = daemon.side(GetParam(), true, "B");
+  Side a = daemon.side(path(), false, "A");
+  Side b = daemon.side(path(), true, "B");
   const Qp qa = a.new_qp();
   const Qp qb = b.new_qp();
   connect(qa, qb, QpType::Rc);
@@ -214,10 +231,10 @@ TEST_P(KillSoftibd, ClientsGetAFatalEventFlushesAndClearErrors) {
 }
 
 TEST_P(KillSoftibd, InTheMiddleOfTrafficNobodyHangs) {
-  Softibd daemon;
+  Softibd daemon(link_layer());
   for (std::uint64_t round = 0; round < 5; ++round) {
     ASSERT_TRUE(daemon.start()) << daemon.ready();
-    Pair pair(daemon.socket(), GetParam(), "", round);
+    Pair pair(daemon.socket(), path(), "", round, link_layer());
     ASSERT_TRUE(pair.begin());
     ASSERT_FALSE(pair.process[0].has_output(static_cast<int>(3 * round)));
     daemon.kill();
@@ -235,8 +252,14 @@ TEST_P(KillSoftibd, InTheMiddleOfTrafficNobodyHangs) {
     }
   }
 }
-INSTANTIATE_TEST_SUITE_P(Every, KillSoftibd, ::testing::Values("adopted", "process_vm", "bounce"),
-                         [](const auto& tested) { return std::string(tested.param); });
+INSTANTIATE_TEST_SUITE_P(
+    Every, KillSoftibd,
+    ::testing::Combine(::testing::Values("adopted", "process_vm", "bounce"),
+                       ::testing::Values(verbs::LinkLayer::InfiniBand, verbs::LinkLayer::Ethernet)),
+    [](const auto& tested) {
+      const bool is_ethernet = std::get<1>(tested.param) == verbs::LinkLayer::Ethernet;
+      return std::string(std::get<0>(tested.param)) + (is_ethernet ? "_ethernet" : "_infiniband");
+    });
 
 }  // namespace
 }  // namespace ib::conformance

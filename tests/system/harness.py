@@ -16,6 +16,7 @@ import contextlib
 import json
 import os
 import pathlib
+import random
 import re
 import shlex
 import shutil
@@ -83,9 +84,12 @@ def build_program(folder, source, *flags, compiler="gcc", libraries=("-libverbs"
 
 
 def free_port():
-    with socket.socket() as probe:
-        probe.bind((HOST, 0))
-        return probe.getsockname()[1]
+    """A TCP port that nobody listens at: not of those that the kernel gives to connections of other tests meanwhile."""
+    first = int(pathlib.Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
+    while True:
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("", random.SystemRandom().randrange(10_000, max(first, 20_000))))
+            return probe.getsockname()[1]
 
 
 def is_listening(pid, port):

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""Unmodified programs that connect by librdmacm, interrupted in the middle: a port that is down for a while, an HCA
-that sleeps for a while, a softibd that is killed. docs/lifecycle.md has the outcomes.
+"""Unmodified programs that connect, interrupted in the middle: a port that is down for a while, an HCA that sleeps for
+a while, a softibd that is killed, one of both sides that is killed. docs/lifecycle.md has the outcomes.
 
 interrupted_test.py [--as root|nobody] [--only REGEX] [--link-layer ethernet]      SOFTIB_SEED=n repeats the moments
 
 Each case waits for progress (messages, ids), up to an amount that the seed draws, and then interrupts. After a port or
-an HCA the program goes on or succeeds; after softibd both sides end by themselves. No process is left, dumps core or
-hangs, and the fabric has no ids and no objects left.
+an HCA the program goes on or succeeds; after softibd both sides end by themselves, after one side the other one. No
+process is left, dumps core or hangs, and the fabric has no ids and no objects left.
 """
 import dataclasses
 import hashlib
@@ -30,7 +30,8 @@ addresses = ["127.79.0.2"]
 SERVER, CLIENT = "127.79.0.1", "127.79.0.2"
 SECONDS = 40
 FOREVER = "100000000"
-INTERRUPTIONS = ("port down", "asleep", "softibd killed")
+PEER_KILLED = ("server killed", "client killed")
+INTERRUPTIONS = ("port down", "asleep", "softibd killed", *PEER_KILLED)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,11 +47,32 @@ class Case:
     server_ends: bool = True  # with its client
     outlives: tuple = ()  # "server", "client": goes on without softibd, for a reason of its own
     dies_by: tuple = ()  # signals with which both sides may end then, for a reason of their own
+    quiet: tuple = ()  # "server", "client": ends with 0 all the same, for a reason of its own
+    deaf: tuple = ()  # "server", "client": does not end when the other one is killed, for a reason of its own
+    more: tuple = ()  # options of `softib run`
+    finds_by_tcp: bool = False  # a program that listens at a TCP port beside softib first
 
 
 def by_perftest(name, *options):
     words = (name, "-R", "-F", "-p", "PORT", *options)
     return words, (*words, SERVER)
+
+
+def by_fi_pingpong(kind):
+    words = ("fi_pingpong", "-p", "verbs", "-e", kind, "-S", "4096", "-I", "100000000")
+    return (*words, "-B", "PORT"), (*words, "-P", "PORT", SERVER)
+
+
+def by_fio(verb):
+    words = ("fio", "--thread", "--name=job", "--ioengine=rdma", "--port=PORT", "--bs=65536", "--size=4m", "--time_based",
+             "--runtime=1000")
+    return (*words, "--rw=read", "--iodepth=16"), (*words, f"--hostname={SERVER}", f"--verb={verb}", "--rw=write",
+                                                   "--iodepth=1", "--iodepth_batch_complete=1")
+
+
+def by_dapltest(provider):
+    endless = ("-i", FOREVER, "-t", "1", "-w", "1", "client", "SR", "4096", "server", "SR", "4096")
+    return ("stdbuf", "-oL", "-eL", "dapltest", "-T", "S", "-D", provider), ("dapltest", "-T", "T", "-D", provider, "-s", SERVER, *endless)
 
 
 def both(name, *options):
@@ -60,9 +82,12 @@ def both(name, *options):
 CASES = [
     Case("rping", *both("rping", "-C", FOREVER), "traffic"),
     Case("rping -V", *both("rping", "-C", FOREVER, "-V", "-S", "4000"), "traffic"),
-    Case("rping -P", ("rping", "-s", "-P", "-a", SERVER), ("rping", "-c", "-a", SERVER, "-C", FOREVER), "traffic"),
+    # Its server serves further clients.
+    Case("rping -P", ("rping", "-s", "-P", "-a", SERVER), ("rping", "-c", "-a", SERVER, "-C", FOREVER), "traffic",
+         deaf=("server",)),
+    # After the end of the stream (0) it looks at errno, which has the EAGAIN of an earlier call, and calls again.
     Case("rstream", ("rstream", "-S", "65536", "-I", FOREVER), ("rstream", "-s", SERVER, "-S", "65536", "-I", FOREVER),
-         "traffic"),
+         "traffic", deaf=("server",)),
     # It looks at nothing but the memory that its peer writes: it does not end when its peer is killed, either.
     Case("riostream", ("riostream", "-S", "4096", "-I", FOREVER), ("riostream", "-s", SERVER, "-S", "4096", "-I", FOREVER),
          "traffic", outlives=("server", "client")),
@@ -70,7 +95,7 @@ CASES = [
     Case("ib_read_lat -R", *by_perftest("ib_read_lat", "-n", FOREVER), "traffic"),
     # Its server waits for the next client, by TCP.
     Case("qperf -cm1 rc_bw", ("qperf", "-lp", "PORT"), ("qperf", "-lp", "PORT", SERVER, "-cm1", "-t", "1000", "rc_bw"),
-         "traffic", server_ends=False, outlives=("server",)),
+         "traffic", server_ends=False, outlives=("server",), finds_by_tcp=True),
     # Once a call has failed, its server writes to times that only a client has (SIGSEGV), and its client waits for a
     # count of events.
     Case("cmtime", ("cmtime", "-c", "1500"), ("cmtime", "-s", SERVER, "-c", "1500"), "connecting", 1500,
@@ -78,15 +103,30 @@ CASES = [
     # If ibv_reg_mr fails it deregisters the region that it has not got: ibv_dereg_mr(NULL).
     Case("ucmatose", ("ucmatose", "-b", SERVER, "-c", "500", "-C", "5"), ("ucmatose", "-s", SERVER, "-c", "500", "-C", "5"),
          "connecting", 500, dies_by=(signal.SIGSEGV,)),
-    # Its server waits for the next client.
-    Case("rcopy", ("rcopy",), ("rcopy", "SOURCE", f"{SERVER}:TARGET"), "copy", server_ends=False, outlives=("server",)),
+    # Its server waits for the next client. Its client, if it waits for room at a peer that is gone, looks at neither
+    # the event of that nor the receives that come back: it waits for completions of sends.
+    Case("rcopy", ("rcopy",), ("rcopy", "SOURCE", f"{SERVER}:TARGET"), "copy", server_ends=False, outlives=("server",),
+         deaf=("client",)),
     Case("rdma_server", ("rdma_server",), ("rdma_client", "-s", SERVER), "waiting"),
     Case("udaddy", ("udaddy", "-b", SERVER, "-c", "2", "-C", "5"), ("udaddy", "-s", SERVER, "-c", "2", "-C", "5"),
          "waiting"),
     Case("mckey", ("stdbuf", "-oL", "mckey", "-m", "239.79.1.1", "-c", "1", "-C", "5", "-b", SERVER),
          ("mckey", "-m", "239.79.1.1", "-c", "1", "-C", "5", "-s", "-b", CLIENT), "waiting"),
+    Case("ib_write_bw -R", *by_perftest("ib_write_bw", "-D", "1000"), "traffic"),
+    Case("ib_atomic_lat -R", *by_perftest("ib_atomic_lat", "-n", FOREVER), "traffic"),
+    Case("fi_pingpong msg", *by_fi_pingpong("msg"), "traffic", finds_by_tcp=True),
+    # Its receiver takes the end of its sender for that of the job; its sender polls without end.
+    Case("fio write", *by_fio("write"), "traffic", quiet=("server",), deaf=("client",)),
+    # Its server waits for the next client, by events that only a connection brings; its client says that it failed.
+    Case("dapltest", *by_dapltest("ofa-v2-ib0"), "traffic", server_ends=False, outlives=("server",), quiet=("client",)),
+    Case("iperf3 --sockets", ("iperf3", "-s", "-1", "-p", "PORT"), ("iperf3", "-c", SERVER, "-p", "PORT", "-t", "1000"),
+         "traffic", quiet=("server",), more=("--sockets",)),
+    # Its server waits for the next client, as it would after its network has gone.
+    Case("redis --sockets", ("redis-server", "--port", "PORT", "--bind", SERVER, "--save", "", "--protected-mode", "no"),
+         ("redis-benchmark", "-h", SERVER, "-p", "PORT", "-l", "-t", "set", "-q"), "traffic", server_ends=False,
+         outlives=("server",), more=("--sockets",)),
 ]
-ETHERNET_CASES = ("rping", "rstream", "cmtime", "rcopy", "mckey")
+ETHERNET_CASES = ("rping", "rstream", "cmtime", "rcopy", "mckey", "fi_pingpong msg", "fio write", "dapltest", "iperf3 --sockets")
 
 
 class Scenario:
@@ -104,14 +144,15 @@ class Scenario:
 
     def start(self, words, node):
         names = {"PORT": self.port, "SOURCE": self.source, f"{SERVER}:TARGET": f"{SERVER}:{self.target}"}
-        return self.fabric.start([names.get(word, word) for word in words], node)
+        words = [str(names.get(word, word)).replace("=PORT", f"={self.port}") for word in words]
+        return self.fabric.start(words, node, more=self.case.more)
 
     def start_server(self):
         self.port = str(harness.free_port())
         self.server = self.start(self.case.server, 0)
         if self.case.name == "mckey":
             self.server.wait_for_text("joined dgid", SECONDS)
-        elif self.case.name.startswith("qperf"):
+        elif self.case.finds_by_tcp:
             self.wait_until(lambda: harness.is_listening(self.server.pid, int(self.port)), "the server to listen")
         else:
             self.wait_until(lambda: self.ids(pid=self.server.pid, state="listening"), "the server to listen")
@@ -214,8 +255,22 @@ class Scenario:
                 raise Failed(f"{result.name} did not notice that softibd is gone; it said:\n{harness.tail(result.text)}")
             if result.code < 0 and -result.code not in self.case.dies_by:
                 raise Failed(f"{result.name} died by signal {-result.code}; it said:\n{harness.tail(result.text)}")
-            if result.code == 0 and self.case.kind == "traffic":
+            if result.code == 0 and self.case.kind == "traffic" and name not in self.case.quiet:
                 raise Failed(f"{result.name} ended with 0; it said:\n{harness.tail(result.text)}")
+
+    def kill_one(self, victim):
+        """The other one fails by itself."""
+        dead, name, other = self.server, "client", self.client
+        if victim == "client":
+            dead, name, other = self.client, "server", self.server
+        os.killpg(dead.pid, signal.SIGKILL)
+        if name in (*self.case.deaf, *self.case.outlives):
+            return
+        result = self.fabric.end(other, SECONDS)
+        if result.code is None:
+            raise Failed(f"{result.name} did not notice that its peer is gone; it said:\n{harness.tail(result.text)}")
+        if result.code < 0 and -result.code not in self.case.dies_by:
+            raise Failed(f"{result.name} died by signal {-result.code}; it said:\n{harness.tail(result.text)}")
 
     def end(self):
         for program in (self.client, self.server):
@@ -254,8 +309,11 @@ def run(user, case, interruption, seed):
                 os.kill(before["pid"], signal.SIGKILL)
                 scenario.ends_without_softibd()
                 return
-            scenario.interrupt_for_a_while(interruption)
-            scenario.goes_on()
+            if interruption in PEER_KILLED:
+                scenario.kill_one(interruption.split()[0])
+            else:
+                scenario.interrupt_for_a_while(interruption)
+                scenario.goes_on()
         finally:
             scenario.end()
         scenario.leaves_nothing(before)
@@ -272,7 +330,7 @@ def test(report, user):
             continue
         for interruption in INTERRUPTIONS:
             title = f"{case.name}, {interruption}"
-            if not report.wanted(title):
+            if not report.wanted(title) or (interruption in PEER_KILLED and case.kind == "waiting"):
                 continue
             with report.case(title):
                 harness.need_program(case.client[0])

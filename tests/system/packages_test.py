@@ -17,7 +17,21 @@ import harness
 from harness import Failed, Skipped
 from support import container
 
-SEEN = r"softib0"
+# One program for both: each MPI has its own environment, and its own build of ring.c.
+MPI_PROGRAM = """#!/bin/sh
+exec /opt/mpi/ring.${OMPI_COMM_WORLD_RANK+openmpi}${PMI_RANK+mpich}
+"""
+PACKETS = """softib run --node 1 -- \\
+  sed 's/^/packets of node1: /' /sys/class/infiniband/softib0/ports/1/counters/port_rcv_packets; """
+# A command of each block of the README that is run, and what its output has. UCX names the HCA of each MPI job.
+README = {
+    "softib run -- ibv_devinfo": [],
+    "softib doctor": [r"softib0", r"usec/iter", r"t_typical\[usec\]", r"^ping data: rdma-ping-2: ",
+                      r"RDMA_CM_EVENT_REJECTED"],
+    "softib run -- mpirun": [r"(?s)(softib0:1.*ring ok: 2 ranks.*){2}softib0:1.*ring ok: 4 ranks"],
+    "softib run --nodes 2 --node 0 --sockets": [r"Directory listing for /", r"^packets of node1: [1-9]"],
+}
+SOURCES_ONLY = {"scripts/demo", "scripts/test", "scripts/tour"}
 # Server and client; the client is retried until the server listens.
 PINGPONG = """
 softib run -- ibv_rc_pingpong > server.log 2>&1 & server=$!
@@ -123,13 +137,15 @@ def make_root(folder, packages, suite):
     lines = [line for file in sources for line in file.read_text().splitlines(keepends=True)]
     copied = folder / f"machine{sources[0].suffix}"
     copied.write_text("".join(lines).replace(release_of("VERSION_CODENAME"), suite))
+    # With all that the README runs.
+    include = "ibverbs-providers,ibverbs-utils,perftest,rdmacm-utils,curl,mpich,openmpi-bin,python3"
     # As a container engine does: minbase has no name for the loopback address.
     hooks = ['--customize-hook=echo "127.0.0.1 localhost" > "$1/etc/hosts"',
              "--customize-hook=copy-in " + " ".join(map(str, packages)) + " /opt",
              '--customize-hook=chroot "$1" apt-get install -y --no-install-recommends '
              + " ".join(f"/opt/{package.name}" for package in packages)]
-    code, text = run(["mmdebstrap", "--variant=minbase", "--include=ibverbs-providers,ibverbs-utils,perftest,rdmacm-utils",
-                      *hooks, suite, root, copied], seconds=280)
+    code, text = run(["mmdebstrap", "--variant=minbase", f"--include={include}", *hooks, suite, root, copied],
+                     seconds=350)
     if code and re.search(r"Could not (resolve|connect)|Failed to fetch|Temporary failure|apt-get update .*fail", text):
         raise Skipped("no mirror can be reached: " + harness.tail(text, 3))
     if code:
@@ -142,12 +158,61 @@ def in_root(root, script, *patterns, old=False, seconds=60):
     return require(container.command(root, ["sh", "-c", script], old=old), *patterns, seconds=seconds)
 
 
-def five_minutes():
-    """The commands of the README, as a script."""
-    text = (harness.SOURCE / "README.md").read_text()
-    section = text.split("## Five minutes", 1)[1].split("```")[1]
-    lines = [line for line in section.splitlines() if line.strip() and not line.startswith("export PATH=")]
-    return "set -e\n" + "\n".join(lines) + "\nwait\n"
+def wait_for_listener(line):
+    """A line of the README with a wait for the event instead of the pause in which a server begins to listen."""
+    by_rdma = "--sockets" in line or "rping" in line
+    what = "softib connections | grep -q '^listening'" if by_rdma else "grep -q ' 0A 0' /proc/net/tcp /proc/net/tcp6"
+    return line.replace("sleep 1", f"until {what}; do :; done")
+
+
+def blocks():
+    """The blocks of commands of the README, each with the output that it shows, as patterns."""
+    for block in (harness.SOURCE / "README.md").read_text().split("```")[1::2]:
+        lines = [line for line in block.splitlines() if line.strip()]
+        if lines[0].startswith("$ "):
+            shown = [line for line in lines if not line.startswith("$ ") and line.strip() != "..."]
+            yield ([line[2:] for line in lines if line.startswith("$ ")],
+                   [r"^\s*" + r"\s+".join(map(re.escape, line.split())) + "$" for line in shown])
+        else:
+            yield [line for line in lines if not line.startswith("export PATH=")], []
+
+
+def add_mpi_program(root):
+    folder = root / "opt/mpi"
+    folder.mkdir(exist_ok=True)
+    for kind in ("openmpi", "mpich"):
+        require([harness.need_program(f"mpicc.{kind}"), "-O2", "-o", folder / f"ring.{kind}",
+                 harness.SOURCE / "tests/system/programs/ring.c"])
+    (folder / "program").write_text(MPI_PROGRAM)
+    (folder / "program").chmod(0o755)
+
+
+def run_block(root, lines, patterns):
+    """By bash, since dash has no `kill %1` without a terminal."""
+    text = "\n".join(map(wait_for_listener, lines))
+    prepare = ""
+    if "./program" in text:
+        add_mpi_program(root)
+        prepare = "cp /opt/mpi/program . && export UCX_LOG_LEVEL=info\n"
+    # TCP inside the container would do as well for curl: the packets tell that it was not TCP.
+    text = text.replace("kill %1", PACKETS + "kill %1")
+    script = f"set -e\n{prepare}{text}\nwait\n"
+    require(container.command(root, ["bash", "-c", script]), *patterns, seconds=90)
+
+
+def readme(report, root):
+    wanted = dict(README)
+    for lines, shown in blocks():
+        if all(line.split()[0] in SOURCES_ONLY for line in lines):
+            continue
+        with report.case(f"README: {lines[0].split('  ')[0]}"):
+            start = next((start for start in wanted if lines[0].startswith(start)), None)
+            if start is None:
+                raise Failed(f"README.md has a block that this test does not know:\n{harness.tail(chr(10).join(lines))}")
+            run_block(root, lines, shown + wanted.pop(start))
+    with report.case("the README has each block that this test knows"):
+        if wanted:
+            raise Failed(f"not found: {list(wanted)}")
 
 
 def use(report, root):
@@ -161,8 +226,7 @@ def use(report, root):
         for old in (False, True):
             in_root(root, PINGPONG.replace("ibv_rc_pingpong", "ibv_rc_pingpong -s 1048576 -n 50 -c"), r"usec/iter",
                     old=old)
-    with report.case("the commands of the README"):
-        in_root(root, five_minutes(), SEEN, seconds=90)
+    readme(report, root)
     with report.case("manual pages, completions and unit are where programs look for them") as remarks:
         wanted = [root / "usr/lib/systemd/user/softib.service", root / "usr/lib/cmake/softib/softibConfig.cmake"]
         if (harness.SOURCE / "completions/softib.bash").exists():

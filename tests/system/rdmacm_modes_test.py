@@ -3,7 +3,7 @@
 """The modes of the programs of rdmacm-utils: address families and formats, port spaces, queue pairs, ways to wait; over
 cables, in network namespaces, with as much data and as many connections as people try.
 
-rdmacm_modes_test.py [--as root|nobody] [--only REGEX] [--link-layer ethernet]
+rdmacm_modes_test.py [--as root|nobody] [--only REGEX] [--link-layer ethernet]     REGEX: of the parts' names, in test()
 """
 import hashlib
 import json
@@ -25,6 +25,10 @@ ports = ["node0/softib0/1", "node1/softib0/1"]
 """
 MIB = 1 << 20
 POLLHUP = 16
+RSTREAM_PORT = 7471
+# librspreload's, for servers that fork. If it is another user's, the server cannot open it and stays on TCP, and its
+# client waits without end.
+SEMAPHORE = pathlib.Path("/dev/shm/sem.rsocket_fork")
 
 
 def gid(fabric, node):
@@ -93,6 +97,35 @@ def groups(fabric, report):
     leaves_nothing(fabric)
 
 
+def fork_mode(fabric):
+    """A server that forks for its client uses calls of sockets, which the preload library of librdmacm turns into
+    rsockets after the fork. The two sides connect by TCP first."""
+    library = next(pathlib.Path("/usr/lib").glob("*/rsocket/librspreload.so"), None)
+    if library is None:
+        raise Skipped("librspreload.so is not installed (librdmacm1)")
+
+    try:
+        SEMAPHORE.unlink(missing_ok=True)
+    except PermissionError as error:
+        raise Skipped(f"{SEMAPHORE} is another user's") from error
+
+    def received():
+        counter = "/sys/class/infiniband/softib0/ports/1/counters/port_rcv_packets"
+        return int(fabric.run(["cat", counter], 0).require().text)
+
+    env = {"LD_PRELOAD": str(library), "RDMAV_FORK_SAFE": "1"}
+    words = ["rstream", "-S", "100000", "-C", "20", "-T", "v"]
+    before = received()
+    server = fabric.start([*words, "-T", "f", "-b", SERVER[4]], 0, env=env)
+    harness.wait_until(lambda: harness.is_listening(server.pid, RSTREAM_PORT) or not server.running(), SECONDS,
+                       "rstream to listen")
+    fabric.run([*words, "-T", "s", "-s", SERVER[4]], 1, SECONDS, env=env).require(r"^custom +97k +20 ")
+    fabric.end(server, SECONDS).require(r"^custom +97k +20 ")
+    SEMAPHORE.unlink(missing_ok=True)
+    if received() == before:
+        raise Failed("node0 has received no packet: the data went over TCP")
+
+
 def streams(fabric, report):
     for name, kinds in (("rstream", "abnrv"), ("riostream", "abnv")):
         for options in (*([kind] for kind in kinds), ["b", "v"], ["a", "v"]):
@@ -105,6 +138,8 @@ def streams(fabric, report):
                 # It takes the end of its peer for an error, also if there are data left to read.
                 client.require(code=client.code if name == "rstream" and client.code == POLLHUP else 0)
                 fabric.end(server, SECONDS).require()
+    with report.case("rstream -T f -T v, over librspreload"):
+        fork_mode(fabric)
     with report.case("rstream -k, IPv6"):
         connect(fabric, ["rstream", "-S", "1000", "-C", "5", "-k", "30", "-b", SERVER[6]],
                 ["rstream", "-S", "1000", "-C", "5", "-k", "30", "-s", SERVER[6]])
@@ -175,10 +210,10 @@ def has_udp_port(pid, port):
     return any(int(line.split()[1].rsplit(":", 1)[1], 16) == port for line in lines)
 
 
-def namespaces(user, report):
+def udpong(user, report):
     """udpong finds its peer by UDP packets of the kernel, so its nodes need addresses of the kernel's networks."""
     import node_names_test  # noqa: PLC0415 - its namespaces
-    for options in ([], ["-T", "e"], ["-T", "a"], ["-T", "b"]):
+    for options in ([], ["-T", "e"], ["-T", "a"], ["-T", "b"], ["-T", "n"]):
         with report.case(f"udpong {' '.join(options)} in two network namespaces"):
             harness.need_program("udpong")
             if user.uid != 0:
@@ -198,14 +233,17 @@ def namespaces(user, report):
 
 def test(report, user):
     harness.need_program("rping")
-    config = user.make_dir("softib-rdmacm-") / "nodes.toml"
-    config.write_text(CONFIG)
-    config.chmod(0o644)
-    with harness.Fabric(nodes=3, user=user, extra=("--config", config)) as fabric:
-        for part in (gids, spaces, groups, streams, amounts):
-            part(fabric, report)
-    cables(user, report)
-    namespaces(user, report)
+    parts = [part for part in (gids, spaces, groups, streams, amounts) if report.wanted(part.__name__)]
+    if parts:
+        config = user.make_dir("softib-rdmacm-") / "nodes.toml"
+        config.write_text(CONFIG)
+        config.chmod(0o644)
+        with harness.Fabric(nodes=3, user=user, extra=("--config", config)) as fabric:
+            for part in parts:
+                part(fabric, report)
+    for part in (cables, udpong):
+        if report.wanted(part.__name__):
+            part(user, report)
 
 
 if __name__ == "__main__":

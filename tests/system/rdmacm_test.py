@@ -49,10 +49,19 @@ def start_server(fabric, words, node=0, state="listening", port=None):
     return server
 
 
-def connect(fabric, server_words, client_words, nodes=(0, 1), server_code=0, client_code=0, seconds=SECONDS):
+# rping of rdma-core 44: after the last ping the main thread closes the event channel while the other one may be about
+# to take the next event, and then ends the program. Later versions let that thread end first.
+CLOSED_BY_MAIN = (255, "rdma_get_cm_event: Bad file descriptor")
+
+
+def connect(fabric, server_words, client_words, nodes=(0, 1), server_code=0, client_code=0, seconds=SECONDS, also=None):
+    """also: another exit code of the client, with what it says then."""
     server = start_server(fabric, server_words, nodes[0])
     client = fabric.run(client_words, nodes[1], seconds)
-    client.require(code=client_code)
+    if also is not None and client.code == also[0]:
+        client.require(also[1], code=also[0])
+    else:
+        client.require(code=client_code)
     if server_code is None:  # it waits for the next client
         server.kill()
         return client.text, server.text()
@@ -68,7 +77,8 @@ def rping(fabric, report):
         for family, address in SERVER.items():
             with report.case(f"rping, IPv{family}, {title}"):
                 client, server = connect(fabric, ["rping", "-s", "-a", address, "-C", "20", "-v", "-V"],
-                                         ["rping", "-c", "-a", address, "-C", "20", "-v", "-V"], nodes)
+                                         ["rping", "-c", "-a", address, "-C", "20", "-v", "-V"], nodes,
+                                         also=CLOSED_BY_MAIN)
                 for text in (client, server):
                     if text.count("rdma-ping-") != 20:
                         raise Failed(f"20 pings were expected:\n{harness.tail(text)}")
