@@ -87,7 +87,7 @@ CASES = [
          deaf=("server",)),
     # After the end of the stream (0) it looks at errno, which has the EAGAIN of an earlier call, and calls again.
     Case("rstream", ("rstream", "-S", "65536", "-I", FOREVER), ("rstream", "-s", SERVER, "-S", "65536", "-I", FOREVER),
-         "traffic", deaf=("server",)),
+         "traffic", deaf=("server", "client")),
     # It looks at nothing but the memory that its peer writes: it does not end when its peer is killed, either.
     Case("riostream", ("riostream", "-S", "4096", "-I", FOREVER), ("riostream", "-s", SERVER, "-S", "4096", "-I", FOREVER),
          "traffic", outlives=("server", "client")),
@@ -121,10 +121,11 @@ CASES = [
     Case("dapltest", *by_dapltest("ofa-v2-ib0"), "traffic", server_ends=False, outlives=("server",), quiet=("client",)),
     Case("iperf3 --sockets", ("iperf3", "-s", "-1", "-p", "PORT"), ("iperf3", "-c", SERVER, "-p", "PORT", "-t", "1000"),
          "traffic", quiet=("server",), more=("--sockets",)),
-    # Its server waits for the next client, as it would after its network has gone.
+    # Its server waits for the next client, as it would after its network has gone. Its client takes each failure to
+    # write for EAGAIN, and writes again without end.
     Case("redis --sockets", ("redis-server", "--port", "PORT", "--bind", SERVER, "--save", "", "--protected-mode", "no"),
          ("redis-benchmark", "-h", SERVER, "-p", "PORT", "-l", "-t", "set", "-q"), "traffic", server_ends=False,
-         outlives=("server",), more=("--sockets",)),
+         outlives=("server", "client"), more=("--sockets",)),
 ]
 ETHERNET_CASES = ("rping", "rstream", "cmtime", "rcopy", "mckey", "fi_pingpong msg", "fio write", "dapltest", "iperf3 --sockets")
 
@@ -184,9 +185,13 @@ class Scenario:
             try:
                 return self.reach_it_once()
             except Failed:
-                if attempt == perftest.TRIES or not self.client_was_refused():
+                if attempt == perftest.TRIES or not (self.was_too_fast() or self.client_was_refused()):
                     raise
                 self.end()
+
+    def was_too_fast(self):
+        """All connections were made before the test had seen as many as it wanted, as on a busy machine."""
+        return self.case.kind == "connecting" and self.client is not None and self.client.process.returncode == 0
 
     def client_was_refused(self):
         if self.client is None or not perftest.was_refused(self.client.process.returncode, self.client.text()):
@@ -207,7 +212,7 @@ class Scenario:
             self.wait_for_messages(self.draw.randrange(1, 2000 if case.kind == "traffic" else 20), "traffic")
         elif case.kind == "connecting":
             # The client has an id for each connection from the beginning, and the server one when its request comes.
-            wanted = self.draw.randrange(1, case.count // 2)
+            wanted = self.draw.randrange(1, case.count // 4)
             self.wait_until(lambda: len(self.ids(pid=self.server.pid)) > wanted, f"{wanted} connections")
 
     def interrupt_for_a_while(self, kind):
