@@ -372,7 +372,9 @@ Access MemoryPlane::atomic(const Stretch& at, const std::uint64_t* compare, std:
     return part.length < sizeof old ? failed(Cause::RemoteKeyRange)
                                     : atomic(part, compare, operand, old);
   }
-  if (at.kind != Stretch::Kind::Direct || !at.cpu_atomic || at.doubtful) {
+  // An aligned address has an aligned place here, unless device memory tells lies.
+  const bool is_aligned = std::bit_cast<std::uintptr_t>(at.pointer) % sizeof old == 0;
+  if (at.kind != Stretch::Kind::Direct || !at.cpu_atomic || at.doubtful || !is_aligned) {
     return locked_atomic(at, compare, operand, old);
   }
   std::atomic_ref<std::uint64_t> word(*reinterpret_cast<std::uint64_t*>(at.pointer));
