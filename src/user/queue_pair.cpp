@@ -166,9 +166,7 @@ bool QueuePair::is_sure(std::uint32_t mask, const control::QpAttr& attr) const {
   }
   std::string reason;
   if (to_rts) return verbs::check_qp_values(mask, attr, reason);
-  const bool is_controlled =
-      (mask & qp_attr::kQkey) != 0 && (attr.qkey & verbs::kControlledQkey) != 0;
-  return !is_controlled && hca_.has_pkey(attr.port, attr.pkey_index);
+  return !verbs::sets_controlled_qkey(mask, attr) && hca_.has_pkey(attr.port, attr.pkey_index);
 }
 
 QpState QueuePair::settled_state() {

@@ -251,31 +251,29 @@ class Scenario:
     def succeeds(self, program):
         self.fabric.end(program, SECONDS).require()
 
+    def ends_by_itself(self, program, gone):
+        result = self.fabric.end(program, SECONDS)
+        if result.code is None:
+            raise Failed(f"{result.name} did not notice that {gone} is gone; it said:\n{harness.tail(result.text)}")
+        if result.code < 0 and -result.code not in self.case.dies_by:
+            raise Failed(f"{result.name} died by signal {-result.code}; it said:\n{harness.tail(result.text)}")
+        return result
+
     def ends_without_softibd(self):
         for name, program in (("server", self.server), ("client", self.client)):
             if program is None or name in self.case.outlives:
                 continue
-            result = self.fabric.end(program, SECONDS)
-            if result.code is None:
-                raise Failed(f"{result.name} did not notice that softibd is gone; it said:\n{harness.tail(result.text)}")
-            if result.code < 0 and -result.code not in self.case.dies_by:
-                raise Failed(f"{result.name} died by signal {-result.code}; it said:\n{harness.tail(result.text)}")
+            result = self.ends_by_itself(program, "softibd")
             if result.code == 0 and self.case.kind == "traffic" and name not in self.case.quiet:
                 raise Failed(f"{result.name} ended with 0; it said:\n{harness.tail(result.text)}")
 
     def kill_one(self, victim):
-        """The other one fails by itself."""
         dead, name, other = self.server, "client", self.client
         if victim == "client":
             dead, name, other = self.client, "server", self.server
         os.killpg(dead.pid, signal.SIGKILL)
-        if name in (*self.case.deaf, *self.case.outlives):
-            return
-        result = self.fabric.end(other, SECONDS)
-        if result.code is None:
-            raise Failed(f"{result.name} did not notice that its peer is gone; it said:\n{harness.tail(result.text)}")
-        if result.code < 0 and -result.code not in self.case.dies_by:
-            raise Failed(f"{result.name} died by signal {-result.code}; it said:\n{harness.tail(result.text)}")
+        if name not in (*self.case.deaf, *self.case.outlives):
+            self.ends_by_itself(other, "its peer")
 
     def end(self):
         for program in (self.client, self.server):
