@@ -29,6 +29,16 @@ PYTHON = "/usr/bin/python3"
 CA = "/sys/class/infiniband/softib0"
 UVERBS = "/dev/infiniband/uverbs0"
 LIBC = ctypes.CDLL(None, use_errno=True)  # resolves our functions first, as the program itself does
+LOOK_UP = """
+import ctypes, sys
+class Found(ctypes.Structure):
+    _fields_ = [("file", ctypes.c_char_p), ("base", ctypes.c_void_p),
+                ("name", ctypes.c_char_p), ("at", ctypes.c_void_p)]
+libc, found = ctypes.CDLL(None), Found()
+address = ctypes.cast(getattr(libc, sys.argv[1]), ctypes.c_void_p)
+assert libc.dladdr(address, ctypes.byref(found))
+print(found.file.decode())
+"""
 NODE_GUID_BETA = "0253:4600:0001:0000\n"
 
 
@@ -553,6 +563,16 @@ class FromOutside(unittest.TestCase):
         env = {"SOFTIB_SOCKET": self.socket, "SOFTIB_NODE": "beta", "LD_PRELOAD": LIBRARY, "PATH": "/usr/bin:/bin"}
         env.update(settings)
         return subprocess.run(command, env=env, capture_output=True, text=True, timeout=40, check=False)
+
+    def test_memory_calls_have_two_faces(self):
+        """Calls of programs lead here, and dlsym(), whose result registration caches patch, to libc."""
+        calls = ("mmap", "mmap64", "munmap", "mremap", "mprotect", "pkey_mprotect", "madvise")
+        for name in calls:
+            done = self.run_in(PYTHON, "-c", LOOK_UP, name)
+            self.assertRegex(done.stdout, r"/libc\.so\.6$", name)
+        done = self.run_in(PYTHON, "-c", "import mmap; mmap.mmap(-1, 4096).close()", LD_DEBUG="bindings", LD_BIND_NOW="1")
+        for name in ("munmap", "mremap", "madvise"):
+            self.assertRegex(done.stderr, rf"to \S*/libsoftib_preload\.so .*`{name}'", name)
 
     def test_inside(self):
         done = self.run_in(PYTHON, __file__, "--in-host", SOFTIB_BUILD=BUILD, SOFTIB_LIB=os.path.dirname(LIBRARY))

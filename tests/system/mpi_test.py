@@ -46,7 +46,7 @@ if harness.ETHERNET:  # Debian's openib has no connection manager for Ethernet p
 OFI = ["--mca", "pml", "cm", "--mca", "mtl", "ofi", "--mca", "mtl_ofi_provider_include", "verbs;ofi_rxm", "--mca", "osc",
        "pt2pt"]
 COMPLAINTS = (r"\bERROR\b", r"(?i)fatal", r"(?i)warning", r"(?i)failed", r"(?i)abort", r"(?i)not able to", r"(?i)No OpenFabrics")
-PROGRAMS = ("ring", "alltoall", "one_sided", "collectives", "endless")
+PROGRAMS = ("ring", "alltoall", "one_sided", "collectives", "endless", "fresh_buffers")
 FLUSH = "flush_before_put.so"
 
 
@@ -113,6 +113,19 @@ def each_transport(report, job):
             if report.wanted(what):
                 with report.case(what):
                     job.on_one_node(launcher, words, 2, "collectives", env)
+
+
+def freed_buffers(report, job):
+    """Registration caches see what free() gives back. UCX patches libc over OpenMPI's patch: openib runs beside it."""
+    cases = {title: (launcher, words, env) for title, launcher, words, env, _, _ in TRANSPORTS}
+    if not harness.ETHERNET:
+        cases["OpenMPI, btl openib, osc ucx"] = (OPENMPI, OPENIB, OPENIB_ENV)
+    cases["OpenMPI, mtl ofi over verbs;ofi_rxm"] = (OPENMPI, OFI, {})
+    for title, (launcher, words, env) in cases.items():
+        what = f"freed buffers, {title}"
+        if report.wanted(what):
+            with report.case(what):
+                job.on_nodes(launcher, words, 4, "fresh_buffers", env)
 
 
 def over_libfabric(report, job):
@@ -185,7 +198,7 @@ def test(report, user):
     try:
         with harness.Fabric(nodes=2, user=user) as fabric:
             job = Job(fabric, folder)
-            for part in (each_transport, over_libfabric, as_supplied, user_settings_win, a_rank_dies):
+            for part in (each_transport, freed_buffers, over_libfabric, as_supplied, user_settings_win, a_rank_dies):
                 part(report, job)
     finally:
         shutil.rmtree(folder, ignore_errors=True)

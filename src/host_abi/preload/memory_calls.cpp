@@ -2,6 +2,11 @@
 // Calls about the program's memory. madvise() has another meaning for adopted pages, which are
 // shared memory to the kernel; vmsplice() leaves pages in a pipe; munmap(), mmap() over a mapping,
 // mremap() and mprotect() take away the memory under a region.
+//
+// Registration caches (UCX, OpenMPI) look these functions up by dlsym() and patch the code that
+// they get, so as to see also the calls that libc makes by itself, as in free(). They must get
+// libc's functions: ours have libc's versions, hidden. References of programs and libraries have a
+// version and lead here; dlsym() has none and passes hidden ones over.
 #include "host_abi/preload/fd_table.h"
 #include "host_abi/preload/hooks.h"
 #include "host_abi/preload/real.h"
@@ -12,6 +17,24 @@
 
 #include <atomic>
 #include <cstdarg>
+
+#if defined(__x86_64__)
+#define IB_FIRST_VERSION "GLIBC_2.2.5"
+#elif defined(__aarch64__)
+#define IB_FIRST_VERSION "GLIBC_2.17"
+#else
+#error "the version that libc's mmap() has on this architecture"
+#endif
+#define IB_HIDDEN(symbol, version) \
+  __asm__(".symver softib_" symbol ", " symbol "@" version ", remove")
+
+IB_HIDDEN("madvise", IB_FIRST_VERSION);
+IB_HIDDEN("munmap", IB_FIRST_VERSION);
+IB_HIDDEN("mprotect", IB_FIRST_VERSION);
+IB_HIDDEN("mremap", IB_FIRST_VERSION);
+IB_HIDDEN("mmap", IB_FIRST_VERSION);
+IB_HIDDEN("mmap64", IB_FIRST_VERSION);
+IB_HIDDEN("pkey_mprotect", "GLIBC_2.27");
 
 namespace ib::host_abi::preload {
 namespace {
@@ -75,7 +98,7 @@ void report_splices() {
 
 extern "C" {
 
-int preload_madvise(void* address, std::size_t length, int advice) IB_STANDS_FOR("madvise");
+int preload_madvise(void* address, std::size_t length, int advice) IB_STANDS_FOR("softib_madvise");
 int preload_madvise(void* address, std::size_t length, int advice) {
   int result = 0;
   const auto advise = fds::hooks().advise;
@@ -94,27 +117,28 @@ ssize_t preload_vmsplice(int fd, const iovec* pieces, std::size_t count, unsigne
   return real_vmsplice(fd, pieces, count, flags);
 }
 
-int preload_munmap(void* address, std::size_t length) IB_STANDS_FOR("munmap");
+int preload_munmap(void* address, std::size_t length) IB_STANDS_FOR("softib_munmap");
 int preload_munmap(void* address, std::size_t length) {
   tell_change(address, length);
   return real_munmap.get_or(sys::munmap)(address, length);
 }
 
-int preload_mprotect(void* address, std::size_t length, int rights) IB_STANDS_FOR("mprotect");
+int preload_mprotect(void* address, std::size_t length, int rights)
+    IB_STANDS_FOR("softib_mprotect");
 int preload_mprotect(void* address, std::size_t length, int rights) {
   tell_rights(address, length, rights);
   return real_mprotect.get_or(sys::mprotect)(address, length, rights);
 }
 
 int preload_pkey_mprotect(void* address, std::size_t length, int rights, int key)
-    IB_STANDS_FOR("pkey_mprotect");
+    IB_STANDS_FOR("softib_pkey_mprotect");
 int preload_pkey_mprotect(void* address, std::size_t length, int rights, int key) {
   tell_change(address, length);  // a protection key may take away rights that `rights` grants
   return real_pkey_mprotect.get_or(sys::pkey_mprotect)(address, length, rights, key);
 }
 
 void* preload_mremap(void* from, std::size_t old_length, std::size_t length, int flags, ...)
-    IB_STANDS_FOR("mremap");
+    IB_STANDS_FOR("softib_mremap");
 void* preload_mremap(void* from, std::size_t old_length, std::size_t length, int flags, ...) {
   void* to = nullptr;
   if ((flags & MREMAP_FIXED) != 0) {
@@ -129,14 +153,14 @@ void* preload_mremap(void* from, std::size_t old_length, std::size_t length, int
 }
 
 void* preload_mmap(void* address, std::size_t length, int rights, int flags, int fd, off_t offset)
-    IB_STANDS_FOR("mmap");
+    IB_STANDS_FOR("softib_mmap");
 void* preload_mmap(void* address, std::size_t length, int rights, int flags, int fd, off_t offset) {
   if ((flags & MAP_FIXED) != 0) tell_change(address, length);
   return real_mmap.get_or(sys::mmap)(address, length, rights, flags, fd, offset);
 }
 
 void* preload_mmap64(void* address, std::size_t length, int rights, int flags, int fd, off_t offset)
-    IB_STANDS_FOR("mmap64");
+    IB_STANDS_FOR("softib_mmap64");
 void* preload_mmap64(void* address, std::size_t length, int rights, int flags, int fd,
                      off_t offset) {
   return preload_mmap(address, length, rights, flags, fd, offset);

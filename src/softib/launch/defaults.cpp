@@ -76,6 +76,10 @@ constexpr std::array kDefaults = {
                                         "it refuses more ranks than this machine has cores"),
     openmpi<"btl_openib_allow_ib">("OMPI_MCA_btl_openib_allow_ib", "1",
                                    "openib leaves InfiniBand ports to UCX"),
+    // UCX, which the windows use, patches libc's munmap() over OpenMPI's own patch: openib's cache
+    // of registrations would keep buffers that have been freed.
+    openmpi<"mpi_leave_pinned">("OMPI_MCA_mpi_leave_pinned", "0",
+                                "openib would use registrations of buffers that are freed"),
     openmpi<"btl_openib_warn_no_device_params_found">(
         "OMPI_MCA_btl_openib_warn_no_device_params_found", "0",
         "openib warns about HCAs that are not in its list"),
