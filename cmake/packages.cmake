@@ -2,7 +2,7 @@
 # Every external package, found once and here, so that all folders have its targets. packages.txt has the reason for
 # each. Install them with scripts/setup.
 # Targets for LIBS: Threads::Threads CLI11::CLI11 nlohmann_json::nlohmann_json
-#   ib::fmt ib::spdlog ib::asio ib::toml PkgConfig::{libibverbs,librdmacm,libibumad,libdeflate} dl rt
+#   ib::fmt ib::spdlog ib::asio ib::toml PkgConfig::{libibverbs,librdmacm} dl rt
 find_package(Threads REQUIRED)
 if(BUILD_TESTING)
   find_package(GTest REQUIRED)
@@ -13,7 +13,7 @@ find_package(spdlog REQUIRED)
 find_package(CLI11 REQUIRED)
 find_package(nlohmann_json REQUIRED)
 find_package(PkgConfig REQUIRED)
-foreach(module libibverbs librdmacm libibumad libdeflate)
+foreach(module libibverbs librdmacm)
   pkg_check_modules(${module} REQUIRED IMPORTED_TARGET ${module})
 endforeach()
 

@@ -5,6 +5,7 @@
 tidy.py [path ...]  checks these files or folders (default: the whole repository). A line may be excused with
 `tidy: allow(<rule>) <reason>` in a comment on it or on the line before.
 """
+import collections
 import io
 import os
 import pathlib
@@ -20,6 +21,7 @@ SPDX = "SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only"
 NOT_OURS = {".git", "build", "__pycache__", ".cache", "results"}
 DATA_FOLDERS = ("fuzz/corpus/", "vectors/", "LICENSES/", "tests/data/")
 LARGEST_BLOB = 256 * 1024
+MOST_FILES = 40
 HASH_COMMENTS, HASH_NAMES = {".cmake", ".sh", ".toml", ".in"}, {"CMakeLists.txt", "packages.txt", "layers.txt", "Containerfile"}
 GUARD = re.compile(r"^#pragma once$|^#ifndef \w+_H_?$", re.MULTILINE)  # the second for headers shared with C
 ALLOW = re.compile(r"tidy: allow\((\w+)\) \S")
@@ -237,6 +239,12 @@ def comment_complaints(name, path, lines, tree):
     yield from prose_complaints(texts, trailing)
 
 
+def crowded_folders(names):
+    """(folder, count) of each that holds too many of the files. Fuzzers write their corpora, nobody reads these."""
+    counts = collections.Counter(str(pathlib.PurePath(name).parent) for name in names if not name.startswith("fuzz/corpus/"))
+    return sorted((folder, count) for folder, count in counts.items() if count > MOST_FILES)
+
+
 def excused(lines, number, rule):
     return any(match and match[1] == rule for match in map(ALLOW.search, lines[max(0, number - 2):number]))
 
@@ -253,6 +261,9 @@ def complaints(name, path, lines, tree):
 def main():
     count = 0
     tree = Tree()
+    for folder, number in crowded_folders(tree.names):
+        print(f"{folder}/: {number} files, at most {MOST_FILES}: make folders that name its parts")
+        count += 1
     for name, path in files(sys.argv[1:]):
         if name.startswith(DATA_FOLDERS) or "/vectors/" in name:
             continue

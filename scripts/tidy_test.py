@@ -77,5 +77,12 @@ class Documents(unittest.TestCase):
         self.assertEqual(of_comment("As in no_such_file.h."), ["link"])
 
 
+class Folders(unittest.TestCase):
+    def test_a_folder_holds_forty_files(self):
+        some = [f"src/io/file{n}.h" for n in range(40)] + ["src/io/test/one.h"] + [f"fuzz/corpus/a_fuzz/{n}" for n in range(99)]
+        self.assertEqual(tidy.crowded_folders(some), [])
+        self.assertEqual(tidy.crowded_folders([*some, "src/io/one_more.h"]), [("src/io", 41)])
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -129,8 +129,8 @@ enum class Code : std::uint32_t {
   Attach = 16,
   // OpenIn -> OpenOut; information = file.
   // ! Malformed: size; InvalidState: not attached; NotFound: no such device on this node;
-  // InvalidParameter: no GUID, or none although the node has several HCAs; LimitExceeded: 64 files
-  // are open; DeviceBusy: it is being removed
+  // InvalidParameter: no GUID, or none although the node has several HCAs; LimitExceeded: as many
+  // files are open as the client may have (8,192 of softibd); DeviceBusy: it is being removed
   Open = 17,
   // CloseIn -> -. Ends pending requests of the file and takes away all that it owns.
   // ! Malformed: size; NotFound: not open
