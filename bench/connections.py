@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""Connections by librdmacm beside TCP's on loopback, and of kernel clients: the time of one, how many a second, and
+"""Connections by librdmacm and of kernel clients beside TCP's on loopback: the time of one, how many a second; and
 20,000 at a time. Part of bench/run."""
 import contextlib
 import json
@@ -14,13 +14,15 @@ RUNS = 5
 # name of the kind: how many are under way at a time
 WAYS = {"": (1, "one at a time"), "_many": (50, "50 at a time")}
 COLUMNS = {"us": "time of each", "p50_us": "median until it is established", "p99_us": "99th percentile"}
-
-# The benchmark of services_bench: two kernel clients of one softibd, in virtual time.
-KERNEL = "connections a second, kernel clients"
+# kind: (prefix of its figures, what connects)
+KINDS = {"tcp": ("tcp_connection", "TCP"), "rdma": ("connection", "librdmacm"),
+         "kernel": ("kernel_connection", "kernel clients")}
 
 RATIOS = [
     ("connection by librdmacm / by TCP", "connection_us", "tcp_connection_us", "<=", 2.0),
     ("the same, 50 at a time", "connection_many_us", "tcp_connection_many_us", "<=", 2.0),
+    ("connection of kernel clients / by TCP", "kernel_connection_us", "tcp_connection_us", "<=", 2.0),
+    ("the same of kernel clients, 50 at a time", "kernel_connection_many_us", "tcp_connection_many_us", "<=", 2.0),
 ]
 
 
@@ -39,8 +41,17 @@ def server(program):
         program.kill()
 
 
+def kernel_run(outstanding):
+    """The figures of the benchmark of services_bench: two kernel clients and softibd's part on one thread, with a
+    virtual clock for timers. An iteration is of `outstanding` connections."""
+    rows = measure.micro_benchmark("services_bench", 0.2)
+    row = next(row for row in rows if row["name"] == f"connections/outstanding:{outstanding}")
+    us = row["real_time"] / 1000 / outstanding
+    return {"us": us, "per_s": 1e6 / us, "p50_us": row["p50_us"], "p99_us": row["p99_us"]}
+
+
 class Figures:
-    """RUNS runs of bench_connections sample three figures; they are cached until each has been taken."""
+    """A run samples several figures; they are cached until each has been taken."""
 
     def __init__(self, fabric):
         self.fabric, self.cached = fabric, {}
@@ -60,28 +71,27 @@ class Figures:
                 text = self.fabric.run(words, 1, 120).require().text
         return json.loads(text.strip().splitlines()[-1])
 
+    def median_run(self, kind, outstanding):
+        if kind == "kernel":
+            return kernel_run(outstanding)  # one thread: the placement has no effect
+        runs = sorted((self.run(kind, outstanding) for _ in range(RUNS)), key=lambda run: run["us"])
+        return runs[RUNS // 2]
+
     def sample(self, kind, way, column):
         key = (kind, way)
         if column not in self.cached.get(key, {}):
-            runs = sorted((self.run(kind, WAYS[way][0]) for _ in range(RUNS)), key=lambda run: run["us"])
-            self.cached[key] = runs[RUNS // 2]
+            self.cached[key] = self.median_run(kind, WAYS[way][0])
         return self.cached[key].pop(column)
 
     def all(self):
         """name, unit, title, how to sample."""
         for way, (_, words) in WAYS.items():
-            for kind, what in (("tcp", "TCP"), ("rdma", "librdmacm")):
+            for kind, (prefix, what) in KINDS.items():
                 for column, title in COLUMNS.items():
-                    prefix = "tcp_connection" if kind == "tcp" else "connection"
                     yield (f"{prefix}{way}_{column}", "us", f"connect {what}, {words}: {title}",
                            lambda k=kind, w=way, c=column: self.sample(k, w, c))
-        yield ("kernel_connections_per_s", "per_s", "connect and disconnect two kernel clients: how many",
-               kernel_connections)
-
-
-def kernel_connections():
-    rows = measure.micro_benchmark("services_bench", 0.2)
-    return next(1e9 / row["real_time"] for row in rows if row["name"] == KERNEL)
+        yield ("kernel_connections_per_s", "per_s", "connect kernel clients, one at a time: how many",
+               lambda: self.sample("kernel", "", "per_s"))
 
 
 def many_connections(fabric, count, outstanding=64):
