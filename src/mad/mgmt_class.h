@@ -29,12 +29,10 @@ inline constexpr std::uint8_t kVendorHigh = 0x30;  // to kVendorHighEnd: with an
 inline constexpr std::uint8_t kVendorHighEnd = 0x4f;
 }  // namespace mgmt_class
 
-constexpr bool is_subnet_class(std::uint8_t mgmt_class) {
-  return mgmt_class == mgmt_class::kSubnLid || mgmt_class == mgmt_class::kSubnDirected;
-}
-// Class numbers of general management: queue pair 1.
+// Class numbers of general management: queue pair 1. The numbers 2, 0x50 to 0x80, and all from 0x82
+// are reserved.
 constexpr bool is_general_class(std::uint8_t mgmt_class) {
-  return mgmt_class != 0 && mgmt_class < 0x80 && !is_subnet_class(mgmt_class);
+  return mgmt_class > 2 && mgmt_class <= mgmt_class::kVendorHighEnd;
 }
 constexpr bool has_oui(std::uint8_t mgmt_class) {
   return mgmt_class >= mgmt_class::kVendorHigh && mgmt_class <= mgmt_class::kVendorHighEnd;

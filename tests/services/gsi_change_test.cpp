@@ -22,6 +22,7 @@ class GsiChangeTest : public ::testing::TestWithParam<verbs::LinkLayer> {
     add_agents();
   }
   void add_agents() {
+    w.emitted.leave_out(kClass);
     std::string reason;
     GsiAgent agent;
     agent.name = "echo";

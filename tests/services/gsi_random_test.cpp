@@ -32,6 +32,7 @@ std::vector<std::byte> message_of(std::uint8_t method, std::size_t bytes, std::u
 class Scenario {
  public:
   Scenario(unsigned seed, verbs::LinkLayer link_layer) : random_(seed), w_(link_layer) {
+    w_.emitted.leave_out(kClass);
     add_server();
     for (const char* node : {"node0", "node1"}) {
       const Status opened = chance(80) ? w_.ensure(node) : Status::Ok;

@@ -34,6 +34,7 @@ class GsiTransferTest : public ::testing::TestWithParam<verbs::LinkLayer> {
  protected:
   void SetUp() override { begin(); }
   void begin() {
+    world->emitted.leave_out(kClass);
     ASSERT_EQ(world->ensure("node0"), Status::Ok);
     ASSERT_EQ(world->ensure("node1"), Status::Ok);
     GsiAgent agent;

@@ -9,11 +9,11 @@
 #include "cm/messages/rep.h"
 #include "cm/messages/req.h"
 #include "cm/messages/sidr.h"
+#include "raw_peer.h"
 #include "services/cm/cm_service.h"
 #include "services/rdma_cm/connector/cm_connector.h"
 #include "services/rdma_cm/service/service.h"
 #include "services/rdma_cm/test/direct_routes_test.h"
-#include "services_world.h"
 
 #include <gtest/gtest.h>
 
@@ -50,7 +50,7 @@ class HostilePeer : public ::testing::TestWithParam<verbs::LinkLayer> {
     server_ = service_->open({0, 100, "server", nullptr});
     client_ = service_->open({0, 101, "client", nullptr});
     listen();
-    open_hostile();
+    peer_.emplace(w, 1, [this](const mad::Mad& mad) { take_answer(mad); });
     if (HasFatalFailure()) return;
     connect_well();
     idle_ids_ = service_->id_count();
@@ -59,13 +59,7 @@ class HostilePeer : public ::testing::TestWithParam<verbs::LinkLayer> {
     service_.reset();
     connector_.reset();
     cm_.reset();
-    Outcome closed[3];
-    qp_.close(closed[0].start());
-    ASSERT_TRUE(w.comes([&] { return closed[0].is_done(); }));
-    ca_.close(closed[1].start());
-    ASSERT_TRUE(w.comes([&] { return closed[1].is_done(); }));
-    al_.close(closed[2].start());
-    ASSERT_TRUE(w.comes([&] { return closed[2].is_done(); }));
+    peer_.reset();
   }
 
   // --- programs of node 0
@@ -197,30 +191,16 @@ class HostilePeer : public ::testing::TestWithParam<verbs::LinkLayer> {
 
   // --- the hostile peer: queue pair 1 of node 1
 
-  void open_hostile() {
-    Outcome opened;
-    al_.open("node1", "hostile", opened.start());
-    ASSERT_TRUE(w.comes([&] { return opened.is_done(); }));
-    Outcome found;
-    ca_.open("\\Device\\ibal", found.start());
-    ASSERT_TRUE(w.comes([&] { return found.is_done(); }));
-    qp_.set_on_receive([this](const al::MadAddress&, std::span<const std::byte, 256> bytes) {
-      ++answers_;
-      mad::Mad mad;
-      std::copy(bytes.begin(), bytes.end(), mad.begin());
-      const std::uint16_t attribute = header_of(mad).attribute;
-      if (attribute == static_cast<std::uint16_t>(cm::Attribute::Rej)) {
-        ++rejections_;
-        const auto rej = cm::decode_rej(mad);
-        ASSERT_TRUE(rej.has_value());
-        reasons_.insert(static_cast<cm::RejectReason>(rej->reason));
-      }
-      remember(mad);
-    });
-    Outcome owner;
-    qp_.open(ca_, {verbs::QpType::Gsi, 1, 256}, owner.start());
-    ASSERT_TRUE(w.comes([&] { return owner.is_done(); }));
-    ASSERT_EQ(owner.irp.status, Status::Ok) << owner.irp.reason;
+  void take_answer(const mad::Mad& mad) {
+    ++answers_;
+    const std::uint16_t attribute = header_of(mad).attribute;
+    if (attribute == static_cast<std::uint16_t>(cm::Attribute::Rej)) {
+      ++rejections_;
+      const auto rej = cm::decode_rej(mad);
+      ASSERT_TRUE(rej.has_value());
+      reasons_.insert(static_cast<cm::RejectReason>(rej->reason));
+    }
+    remember(mad);
   }
   unsigned number(unsigned below) { return static_cast<unsigned>(random_() % below); }
   void remember(const mad::Mad& mad) {
@@ -229,8 +209,7 @@ class HostilePeer : public ::testing::TestWithParam<verbs::LinkLayer> {
   }
   void send(const mad::Mad& mad) {
     remember(mad);
-    const Status sent = qp_.send(w.address(1, 0).remote, mad);
-    if (sent == Status::LimitExceeded) w.run(1ms);
+    peer_->send(w.address(1, 0).remote, mad);
   }
   cm::Path path() {
     cm::Path path;
@@ -324,11 +303,8 @@ class HostilePeer : public ::testing::TestWithParam<verbs::LinkLayer> {
   bool server_sleeps_ = false;
   std::set<cm::RejectReason> reasons_;  // of rejections that the peer got
   unsigned connected_ = 0, strangers_ = 0, answers_ = 0, rejections_ = 0;
-  io::DriverObject driver_{"hostile"};
-  al::Al al_{w.system, driver_};
-  al::Ca ca_{al_};
-  al::MadQp qp_;
   std::vector<mad::Mad> seen_;
+  std::optional<RawPeer> peer_;
 };
 INSTANTIATE_TEST_SUITE_P(LinkLayers, HostilePeer,
                          ::testing::Values(verbs::LinkLayer::InfiniBand,

@@ -61,6 +61,7 @@ class ServicesWorld {
     bench.tree->shut_down([&] { is_down = true; });
     run(std::chrono::seconds(1));
     EXPECT_TRUE(is_down);
+    emitted.expect_no_other_kinds();
   }
 
   // Lets time pass.

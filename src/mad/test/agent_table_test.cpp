@@ -86,7 +86,9 @@ TEST_F(Table, WrongKeysAreRefused) {
   EXPECT_EQ(refused({mgmt_class::kSubnLid, 1, 0, {}}), Status::InvalidParameter);
   EXPECT_EQ(refused({mgmt_class::kSubnDirected, 1, 0, {}}), Status::InvalidParameter);
   EXPECT_EQ(refused({0, 1, 0, {}}), Status::InvalidParameter);
-  EXPECT_EQ(refused({0x90, 1, 0, {}}), Status::InvalidParameter);
+  for (const unsigned reserved : {0x02u, 0x50u, 0x7fu, 0x90u}) {
+    EXPECT_EQ(refused({static_cast<std::uint8_t>(reserved), 1, 0, {}}), Status::InvalidParameter);
+  }
   EXPECT_EQ(refused({0x30, 1, 0x1000000, {}}), Status::InvalidParameter);
   EXPECT_EQ(refused({mgmt_class::kPerf, 1, 5, {}}), Status::InvalidParameter);
 }

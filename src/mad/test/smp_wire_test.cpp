@@ -2,6 +2,8 @@
 // tshark reads the requests to a subnet management agent and its answers, by LID and by a directed
 // route, and names their methods and attributes as they are meant.
 #include "mad/agent.h"
+#include "mad/directed_route.h"
+#include "mad/mgmt_class.h"
 #include "mad/smp.h"
 #include "mad/test/erf_capture_test.h"
 
@@ -238,11 +240,127 @@ TEST_P(SmpWireTest, TheFieldsOfAnAnswerAreThoseOfItsPort) {
   if (!expect(values)) GTEST_SKIP() << "tshark is not installed";
 }
 
+// The status of the answer to a request without a modifier.
+std::uint16_t expected_status(const MadHeader& request) {
+  if (request.class_version != kClassVersion) return mad_status::kBadVersion;
+  if (request.method == method::kSet) return mad_status::kAttributeNotSupported;
+  if (request.method != method::kGet) return mad_status::kMethodNotSupported;
+  constexpr std::uint16_t kAttributes[] = {smp_attribute::kNodeDescription,
+                                           smp_attribute::kNodeInfo, smp_attribute::kGuidInfo,
+                                           smp_attribute::kPortInfo, smp_attribute::kPkeyTable};
+  return std::ranges::find(kAttributes, std::uint16_t{request.attribute}) != std::end(kAttributes)
+             ? mad_status::kOk
+             : mad_status::kAttributeNotSupported;
+}
+
+// Each method with each attribute that has a number in the class, one that has none, and another
+// version of the class. Every answer is a GetResp with the expected status.
+TEST_P(SmpWireTest, NoAnswerIsOfAnotherKindAndTsharkReadsAll) {
+  std::vector<MadHeader> answers;
+  const auto request = [&](std::uint8_t version, std::uint8_t method, std::uint16_t attribute) {
+    Smp smp;
+    smp.header = {kBaseVersion, GetParam(), version, method, 0, 0, ++tid_, attribute, 0, 0};
+    Mad response{};
+    std::string reason;
+    ASSERT_EQ(answer(node_, port_, std::bit_cast<Mad>(smp), response, reason), Status::Ok);
+    const MadHeader header = std::bit_cast<Smp>(response).header;
+    const unsigned direction = is_directed() ? kDirectionBit : 0u;
+    EXPECT_EQ(header.mgmt_class, GetParam());
+    EXPECT_EQ(header.method, method::kGetResp);
+    EXPECT_EQ(header.attribute, attribute);
+    EXPECT_EQ(header.status, expected_status(smp.header) | direction);
+    capture_.add(response, {1, 2, 0, 0, 0, 0});
+    answers.push_back(header);
+  };
+  for (unsigned number = 0; number < method::kResponseBit; ++number) {
+    const auto method = static_cast<std::uint8_t>(number);
+    for (std::uint16_t attribute = 0; attribute <= 0x40; ++attribute) {
+      request(kClassVersion, method, attribute);
+    }
+    request(kClassVersion, method, 0x7777);
+    request(kClassVersion + 1, method, smp_attribute::kNodeInfo);
+  }
+  const auto rows = capture_.dissect(
+      "smp_all", {"infiniband.mad.method", "infiniband.mad.status", "infiniband.mad.attributeid"});
+  if (!rows) GTEST_SKIP() << "tshark is not installed";
+  for (std::size_t i = 0; i < rows->size(); ++i) {
+    const std::vector<std::string> expected = {
+        "0x81", fmt::format("{:#06x}", std::uint16_t{answers[i].status}),
+        fmt::format("{:#06x}", std::uint16_t{answers[i].attribute}), ""};
+    EXPECT_EQ((*rows)[i], expected);
+  }
+}
+
+class DirectedWireTest : public SmpWireTest {};
+INSTANTIATE_TEST_SUITE_P(Over, DirectedWireTest, ::testing::Values(mgmt_class::kSubnDirected),
+                         [](const auto&) { return "OneCable"; });
+
+// Over a cable and back.
+TEST_P(DirectedWireTest, AnAnswerHasItsRouteInItsFields) {
+  constexpr std::uint8_t kOut = 3, kIn = 2;
+  Smp smp;
+  smp.header = {kBaseVersion,
+                GetParam(),
+                kClassVersion,
+                method::kGet,
+                0,
+                1,
+                ++tid_,
+                smp_attribute::kNodeInfo,
+                0,
+                0};
+  std::fill_n(smp.reserved.begin(), 4, std::uint8_t{0xff});
+  smp.paths[1] = kOut;
+  EXPECT_EQ(take_step(smp, false, 0).step, RouteStep::Send);
+  EXPECT_EQ(take_step(smp, false, kIn).step, RouteStep::Deliver);
+  Mad response{};
+  std::string reason;
+  ASSERT_EQ(answer(node_, port_, std::bit_cast<Mad>(smp), response, reason), Status::Ok) << reason;
+  smp = std::bit_cast<Smp>(response);
+  EXPECT_EQ(take_step(smp, false, 0).step, RouteStep::Send);
+  EXPECT_EQ(take_step(smp, false, kOut).step, RouteStep::Deliver);
+  capture_.add(std::bit_cast<Mad>(smp), {0xffff, 0xffff, 0, 0, 0, 0});
+  std::string initial = "00" + fmt::format("{:02x}", kOut),
+              back = "00" + fmt::format("{:02x}", kIn);
+  for (std::string* path : {&initial, &back}) path->resize(128, '0');
+  const bool is_read = expect({{0, "infiniband.smpdirected.smpstatus", "0x8000"},
+                               {0, "infiniband.smpdirected.hoppointer", "0x00"},
+                               {0, "infiniband.smpdirected.hopcount", "0x01"},
+                               {0, "infiniband.smpdirected.initialpath", initial},
+                               {0, "infiniband.smpdirected.returnpath", back}});
+  if (!is_read) GTEST_SKIP() << "tshark is not installed";
+}
+
 INSTANTIATE_TEST_SUITE_P(Every, SmpWireTest,
                          ::testing::Values(mgmt_class::kSubnLid, mgmt_class::kSubnDirected),
                          [](const auto& tested) {
                            return tested.param == mgmt_class::kSubnLid ? "Lid" : "DirectedRoute";
                          });
+
+// The agent of a port refuses requests of other classes.
+TEST(AgentWireTest, ARefusalOfEachOtherClassIsReadByTshark) {
+  ErfCapture capture;
+  std::vector<std::string> classes;
+  for (unsigned number = 0; number < 0x100; ++number) {
+    const auto mgmt_class = static_cast<std::uint8_t>(number);
+    if (!is_general_class(mgmt_class)) continue;
+    Smp smp;
+    smp.header = {kBaseVersion, mgmt_class, kClassVersion, method::kGet, 0, 0, number, 1, 0, 0};
+    Mad response{};
+    std::string reason;
+    ASSERT_EQ(answer({}, {}, std::bit_cast<Mad>(smp), response, reason), Status::Ok) << reason;
+    capture.add(response);
+    classes.push_back(fmt::format("{:#04x}", number));
+  }
+  const auto rows = capture.dissect(
+      "agent_refusals",
+      {"infiniband.mad.mgmtclass", "infiniband.mad.method", "infiniband.mad.status"});
+  if (!rows) GTEST_SKIP() << "tshark is not installed";
+  for (std::size_t i = 0; i < rows->size(); ++i) {
+    const std::vector<std::string> expected = {classes[i], "0x81", "0x0004", ""};
+    EXPECT_EQ((*rows)[i], expected);
+  }
+}
 
 }  // namespace
 }  // namespace ib::mad

@@ -47,7 +47,7 @@ std::string rmpp_bytes(const Mad& mad) {
   return text;
 }
 
-// All packets of a transfer that is answered, stopped and aborted.
+// All packets of a transfer whose answer may be long, of one that is stopped, and aborted.
 TEST(WireTest, EachKindOfRmppPacketIsWhatTheTablesSayAndTsharkReads) {
   ErfCapture capture;
   std::vector<std::string> bytes;
@@ -62,7 +62,7 @@ TEST(WireTest, EachKindOfRmppPacketIsWhatTheTablesSayAndTsharkReads) {
   MadHeader header;
   header = {1, mgmt_class::kSubnAdm, 2, method::kGetTableResp, 0, 0, 0x1234, 0x35, 0, 0};
   std::memcpy(message.data(), &header, sizeof header);
-  const auto id = sender.send({1, 2, 1, {}}, message, false, now);
+  const auto id = sender.send({1, 2, 1, {}}, message, true, now);
   ASSERT_TRUE(id);
   bool progress = true;
   while (progress) {
@@ -91,6 +91,7 @@ TEST(WireTest, EachKindOfRmppPacketIsWhatTheTablesSayAndTsharkReads) {
                                              "0102f9000000000100000011",     // ACK
                                              "0101fd000000000200000046",     // DATA, last
                                              "0102f9000000000200000012",     // ACK
+                                             "0102f9000000000000000010",     // the answer may begin
                                              "0103f9010000000000000000",     // STOP, no room
                                              "0104f97f0000000000000000"}));  // ABORT
   const auto rows =
@@ -103,6 +104,7 @@ TEST(WireTest, EachKindOfRmppPacketIsWhatTheTablesSayAndTsharkReads) {
                          {"0x02", "0x09", "0x00", "0x00000001", "", "0x00000011", ""},
                          {"0x01", "0x0d", "0x00", "0x00000002", "0x00000046", "", ""},
                          {"0x02", "0x09", "0x00", "0x00000002", "", "0x00000012", ""},
+                         {"0x02", "0x09", "0x00", "0x00000000", "", "0x00000010", ""},
                          {"0x03", "0x09", "0x01", "", "", "", ""},
                          {"0x04", "0x09", "0x7f", "", "", "", ""}}));
 }

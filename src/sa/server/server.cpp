@@ -28,10 +28,13 @@ bool is_stored(std::uint16_t attribute) {
   return attribute == attribute::kServiceRecord || attribute == attribute::kMcMemberRecord;
 }
 
-// A Set is answered as a Get is [15.4, table 198].
+// A Set is answered as a Get is, a GetTraceTable as a GetTable is [15.4, table 198].
 std::uint8_t response_to(std::uint8_t method) {
-  return method == method::kSet ? method::kGetResp
-                                : static_cast<std::uint8_t>(method | mad::method::kResponseBit);
+  switch (method) {
+    case method::kSet: return method::kGetResp;
+    case method::kGetTraceTable: return method::kGetTableResp;
+    default: return static_cast<std::uint8_t>(method | mad::method::kResponseBit);
+  }
 }
 
 // Requests that are answered, if only with an error. Reports, traps and responses are not.

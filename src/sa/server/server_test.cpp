@@ -47,6 +47,8 @@ TEST_F(ServerTest, EachMethodHasItsResponse) {
       {method::kGet, method::kGetResp},
       {method::kSet, method::kGetResp},
       {method::kGetTable, method::kGetTableResp},
+      {method::kGetTraceTable, method::kGetTableResp},
+      {method::kGetMulti, mad::method::kGetMultiResp},
       {method::kDelete, method::kDeleteResp}};
   for (const auto& [method, response] : kMethods) {
     Request request;

@@ -126,9 +126,10 @@ class Fuzz {
   }
 
   static void check(const Request& request, const Answer& answer) {
-    // Get and Set have the same response [IBA1 13.4.5].
-    const std::uint8_t asked =
-        request.method == mad::method::kSet ? mad::method::kGet : request.method;
+    // Get and Set have the same response, as have GetTable and GetTraceTable [IBA1 15.2.2].
+    std::uint8_t asked = request.method;
+    if (asked == method::kSet) asked = method::kGet;
+    if (asked == method::kGetTraceTable) asked = method::kGetTable;
     IB_ASSERT(answer.method == (asked | mad::method::kResponseBit));
     IB_ASSERT(answer.bytes.size() <= kLimits.answer_bytes);
     if (answer.status != sa_status::kOk) {
