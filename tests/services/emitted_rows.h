@@ -5,6 +5,7 @@
 #pragma once
 
 #include "cm/messages/format.h"
+#include "mad/class_port_info.h"
 #include "mad/mgmt_class.h"
 #include "mad/rmpp_header.h"
 #include "sa/records/header.h"
@@ -174,7 +175,7 @@ inline void add_sa_transfers(MadRows& rows) {
 }
 
 inline std::vector<MadRow> make_emitted_rows() {
-  using mad::mad_status::kBadVersion, mad::mad_status::kMethodNotSupported;
+  using mad::mad_status::kAttributeNotSupported, mad::mad_status::kBadVersion;
   MadRows administration(sa::kMgmtClass);
   add_sa_messages(administration);
   add_sa_refusals(administration);
@@ -187,8 +188,9 @@ inline std::vector<MadRow> make_emitted_rows() {
   MadRows communication(cm::kCmClass);
   communication.add({mad::method::kSend},
                     {0x10, 0x11, 0x12, 0x13, 0x14, 0x15, 0x16, 0x17, 0x18, 0x19, 0x1a});
+  communication.add({mad::method::kGetResp}, {mad::kClassPortInfo});
   communication.add({mad::method::kGetResp}, {kAnyAttribute}, {Part::Whole},
-                    {kBadVersion, kMethodNotSupported});
+                    {kBadVersion, kAttributeNotSupported});
   add(communication);
   // Get and Set of classes without an agent [IBA1 13.4.7].
   for (unsigned number = 0; number < 0x100; ++number) {

@@ -2,6 +2,7 @@
 // The nodes that are open, and what comes from the GSI.
 #include "services/cm/cm_service.h"
 
+#include "mad/header.h"
 #include "services/cm/gsi_forms.h"
 #include "verbs/report_count.h"
 
@@ -14,7 +15,6 @@ namespace {
 
 constexpr std::uint8_t kCmClass = 0x07;  // ComMgt [IBA1 16.7]
 constexpr std::uint8_t kCmVersion = 2;
-constexpr std::uint8_t kSend = 0x03;
 
 }  // namespace
 
@@ -25,7 +25,7 @@ CmService::CmService(platform::Executor& executor, const fabric::Fabric& fabric,
   agent.name = "communication manager";
   agent.mgmt_class = kCmClass;
   agent.class_version = kCmVersion;
-  agent.methods = {kSend};
+  agent.methods = {mad::method::kSend, mad::method::kGet, mad::method::kSet};
   agent.on_message = [this](const GsiMessage& message) { on_message(message); };
   agent.on_port = [this](const GsiPortEvent& event) { on_port(event); };
   std::string reason;
