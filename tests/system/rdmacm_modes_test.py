@@ -26,6 +26,13 @@ ports = ["node0/softib0/1", "node1/softib0/1"]
 MIB = 1 << 20
 POLLHUP = 16
 RSTREAM_PORT = 7471
+# Those of `rstream -S all`; of Ethernet ports every fourth.
+STREAM_SIZES = [64, *(size for power in range(7, 23) for size in (1 << power, 3 << power - 1))]
+STREAM_SIZES = STREAM_SIZES[::4 if harness.ETHERNET else 1]
+# Each way of calls with each size, combined ways with some; always verified (v).
+STREAM_WAYS = {"rstream": ("a", "b", "n", "r"), "riostream": ("a", "b", "n")}
+COMBINED_WAYS = {"rstream": ("an", "ar", "br", "nr", "bn", "abnr"), "riostream": ("an", "bn", "abn")}
+COMBINED_SIZES = (64, 96 << 10, 6 * MIB)
 # librspreload's, for servers that fork. If it is another user's, the server cannot open it and stays on TCP, and its
 # client waits without end.
 SEMAPHORE = pathlib.Path("/dev/shm/sem.rsocket_fork")
@@ -146,6 +153,36 @@ def streams(fabric, report):
     leaves_nothing(fabric)
 
 
+def stream(fabric, name, ways, size):
+    """A program prints its line if all that it has received is right. Listening comes before the head of the lines."""
+    line = r"^custom +\S+ +4 +1 "
+    words = ["stdbuf", "-oL", name, "-S", size, "-C", "4", *(word for way in (*ways, "v") for word in ("-T", way))]
+    server = fabric.start([*words, "-b", SERVER[4]], 0)
+    server.wait_for_text("usec/xfer", SECONDS)
+    client = fabric.run([*words, "-s", SERVER[4]], 1, SECONDS)
+    if client.code == POLLHUP and name == "rstream" and "a" in ways:  # as in streams()
+        client.require(code=POLLHUP)
+    else:
+        client.require(line)
+    fabric.end(server, SECONDS).require(line)
+
+
+def sizes(fabric, report):
+    for name in ("rstream", "riostream"):
+        for ways in STREAM_WAYS[name]:
+            with report.case(f"{name} -T {ways} -T v, {len(STREAM_SIZES)} sizes from 64 bytes to 6 MiB"):
+                for size in STREAM_SIZES:
+                    stream(fabric, name, ways, size)
+        for ways in COMBINED_WAYS[name]:
+            with report.case(f"{name} -T {' -T '.join((*ways, 'v'))}, 64 bytes, 96 KiB, 6 MiB"):
+                for size in COMBINED_SIZES:
+                    stream(fabric, name, ways, size)
+        # One size: librdmacm's server sees its client after 5 s.
+        with report.case(f"{name} -T a -T b -T v"):
+            stream(fabric, name, "ab", COMBINED_SIZES[1])
+    leaves_nothing(fabric)
+
+
 def digest(path):
     total = hashlib.sha256()
     with open(path, "rb") as file:
@@ -233,7 +270,7 @@ def udpong(user, report):
 
 def test(report, user):
     harness.need_program("rping")
-    parts = [part for part in (gids, spaces, groups, streams, amounts) if report.wanted(part.__name__)]
+    parts = [part for part in (gids, spaces, groups, streams, sizes, amounts) if report.wanted(part.__name__)]
     if parts:
         config = user.make_dir("softib-rdmacm-") / "nodes.toml"
         config.write_text(CONFIG)
