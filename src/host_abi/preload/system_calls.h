@@ -161,4 +161,14 @@ class KeepErrno {
   int saved_;
 };
 
+// Returns what `call` returns. If that is not negative, errno is as before: the kernel's system
+// calls leave it alone when they succeed, and programs look at it after calls that clean up.
+template <class Call>
+auto leaving_errno(Call&& call) {
+  const int before = errno;
+  const auto result = call();
+  if (result >= 0) errno = before;
+  return result;
+}
+
 }  // namespace ib::host_abi::preload::sys

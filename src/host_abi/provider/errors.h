@@ -3,6 +3,8 @@
 // environment has SOFTIB_LOG=1 (or `softib run --verbose`), a line on stderr with the reason.
 //
 // Nothing may be thrown into C code: guarded() is the frame of every entry point that allocates.
+// One that succeeds leaves errno as it was, as the kernel's system calls do: librdmacm and programs
+// look at it after calls that clean up.
 #pragma once
 
 #include "base/result.h"
@@ -36,8 +38,11 @@ bool logging();
 // Runs `body`; an exception becomes errno and `failed`. Only bad_alloc can come from below.
 template <class T, class F>
 T guarded(const char* verb, T failed, F&& body) noexcept {
+  const int before = errno;
   try {
-    return std::forward<F>(body)();
+    const T result = std::forward<F>(body)();
+    if (result != failed) errno = before;
+    return result;
   } catch (const std::bad_alloc&) {
     static_cast<void>(fail(verb, ENOMEM, "out of memory"));
   } catch (...) {
@@ -47,8 +52,11 @@ T guarded(const char* verb, T failed, F&& body) noexcept {
 }
 template <class F>
 int guarded_int(const char* verb, F&& body) noexcept {
+  const int before = errno;
   try {
-    return std::forward<F>(body)();
+    const int result = std::forward<F>(body)();
+    if (result == 0) errno = before;
+    return result;
   } catch (const std::bad_alloc&) {
     return fail(verb, ENOMEM, "out of memory");
   } catch (...) {

@@ -50,5 +50,24 @@ TEST(Errors, NothingIsThrownIntoTheCaller) {
   EXPECT_EQ(errno, EIO);
 }
 
+TEST(Errors, SuccessLeavesErrnoAlone) {
+  int object = 0;
+  const auto with = [](int error, auto result) {
+    return [error, result] {
+      errno = error;
+      return result;
+    };
+  };
+  errno = ENODEV;
+  EXPECT_EQ(guarded_int("test", with(EAGAIN, 0)), 0);
+  EXPECT_EQ(guarded("test", static_cast<int*>(nullptr), with(EAGAIN, &object)), &object);
+  EXPECT_EQ(errno, ENODEV);
+  EXPECT_EQ(guarded_int("test", with(EPERM, EPERM)), EPERM);
+  EXPECT_EQ(errno, EPERM);
+  EXPECT_EQ(guarded("test", static_cast<int*>(nullptr), with(ENOMEM, static_cast<int*>(nullptr))),
+            nullptr);
+  EXPECT_EQ(errno, ENOMEM);
+}
+
 }  // namespace
 }  // namespace ib::host_abi

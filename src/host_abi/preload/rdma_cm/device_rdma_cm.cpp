@@ -222,7 +222,7 @@ ssize_t write_command(int fd, const void* data, std::size_t size) {
   const fds::Entry now = fds::find(fd);
   if (now.device != &kRdmaCm) return fail(EBADF);  // another thread has closed it
   Command command(OwnStack(__builtin_frame_address(0)), now.number, data, size);
-  return carry_out(command, command.read_code(), fd);
+  return sys::leaving_errno([&] { return carry_out(command, command.read_code(), fd); });
 }
 
 // Whether librdmacm has written it, by its form: most data of a file that the descriptor might be
@@ -245,7 +245,7 @@ bool write_ahead(int fd, const void* data, std::size_t size, ssize_t& result) {
   if (size > kRdmaCmBytes || !command.stack.has(data, size)) return false;
   const std::uint32_t code = command.read_code();
   if (!is_command(command, code)) return false;
-  result = carry_out(command, code, fd);
+  result = sys::leaving_errno([&] { return carry_out(command, code, fd); });
   const bool may_be_another = result < 0 && code != kRdmaCmGetEvent && is_still(fd, now.number);
   return !may_be_another || fds::device(fd) == &kRdmaCm;
 }

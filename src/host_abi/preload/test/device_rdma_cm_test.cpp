@@ -6,6 +6,7 @@
 #include "host_abi/preload/rdma_cm/own_stack.h"
 #include "host_abi/preload/system_calls.h"
 #include "host_abi/preload/test/stand_in_test.h"
+#include "platform/brief_polling.h"
 #include "verbs/control.h"
 
 #include <fcntl.h>
@@ -57,6 +58,22 @@ bool ask(int fd, std::uint32_t times) {
   return true;
 }
 
+// One, without a look at the descriptor.
+bool ask_ahead(int fd) {
+  std::uint32_t answer = 0;
+  struct {
+    std::uint32_t code = 3;
+    std::uint16_t in = 16;
+    std::uint16_t out = 4;
+    std::uint32_t* response;
+    std::uint32_t value = 9;
+    std::uint32_t padding = 0;
+  } command{.response = &answer};
+  ssize_t result = 0;
+  return kRdmaCm.write_ahead(fd, &command, sizeof command, result) && result == sizeof command &&
+         answer == 9;
+}
+
 // Where the preload library keeps its own.
 std::vector<int> high_sockets() {
   std::vector<int> found;
@@ -79,6 +96,26 @@ TEST_F(PreloadRdmaCm, ManyCommandsGoThroughAMailbox) {
   softibd_.answer_with(repeat);
   EXPECT_TRUE(ask(fd_, 100));
   EXPECT_GT(softibd_.in_mailbox(), 80);
+  close_device();
+  EXPECT_TRUE(softibd_.device_has_ended());
+}
+
+// Waits longer than a command polls for its answer, which then has looked in vain.
+RdmaCmOut repeat_late(const RdmaCmIn& in) {
+  const auto end = std::chrono::steady_clock::now() + 5 * platform::BriefPolling::kBudget;
+  while (std::chrono::steady_clock::now() < end) ::sched_yield();
+  return repeat(in);
+}
+
+TEST_F(PreloadRdmaCm, CommandsThatSucceedLeaveErrnoAlone) {
+  softibd_.answer_with(repeat_late);
+  for (int i = 0; i < 20; ++i) {
+    errno = ENODEV;
+    ASSERT_TRUE(ask(fd_, 1));
+    EXPECT_EQ(errno, ENODEV);
+    ASSERT_TRUE(ask_ahead(fd_));
+    EXPECT_EQ(errno, ENODEV);
+  }
   close_device();
   EXPECT_TRUE(softibd_.device_has_ended());
 }
