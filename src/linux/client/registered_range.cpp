@@ -4,6 +4,7 @@
 #include "linux/adopt/private_range.h"
 #include "linux/client/client_memory.h"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 
@@ -21,10 +22,22 @@ std::string said(const Mapping& m) {
   return hex(m.start) + "-" + hex(m.end) + (name.empty() ? "" : " (" + std::string(name) + ")");
 }
 
+// Whether the byte can be read, or written. It is not changed.
+bool is_there(std::uint64_t at, bool write) {
+  // NOLINTNEXTLINE(performance-no-int-to-ptr)
+  return is_own_memory_accessible(reinterpret_cast<const void*>(at), 1, write);
+}
+
+// Of a device a load may change something.
+bool may_be_device(const Mapping& m) {
+  const std::string_view name = m.name_view();
+  return name.starts_with("/dev/") && !name.starts_with("/dev/shm/") &&
+         !name.starts_with("/dev/hugepages/");
+}
+
 std::string ends_only(std::uint64_t address, std::uint64_t last, bool write) {
   for (const std::uint64_t at : {address, last}) {
-    // NOLINTNEXTLINE(performance-no-int-to-ptr)
-    if (is_own_memory_accessible(reinterpret_cast<const void*>(at), 1, write)) continue;
+    if (is_there(at, write)) continue;
     return hex(at) + " is not mapped, or " + (write ? "not writable" : "not readable");
   }
   return {};
@@ -45,6 +58,10 @@ std::string why_not_registered(std::uint64_t address, std::uint64_t length, bool
     if (write && !m.writable) {
       return "the mapping " + said(m) + " at " + hex(at) +
              " is not writable, and the region is to be (local or remote write, atomics, windows)";
+    }
+    const std::uint64_t last_here = std::min(last, m.end - 1);
+    if (m.inode != 0 && !may_be_device(m) && !is_there(last_here, false)) {
+      return "the file of the mapping " + said(m) + " ends before " + hex(last_here);
     }
     if (last < m.end) return {};
     at = m.end;

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <limits>
 
@@ -66,6 +67,23 @@ TEST_F(RegisteredRange, IsOfTheProgram) {
   EXPECT_FALSE(may(0xffff'8000'0000'0000, kPage, false));
   EXPECT_FALSE(may(std::numeric_limits<std::uint64_t>::max() - kPage, kPage, false));
   EXPECT_FALSE(may(base, 1ull << 46));
+}
+
+// The kernel cannot pin what lies behind the end of the file.
+TEST_F(RegisteredRange, EndsWithItsFile) {
+  const int file = ::memfd_create("two pages", MFD_CLOEXEC);
+  ASSERT_EQ(::ftruncate(file, kPage + 1), 0);
+  for (const int kind : {MAP_SHARED, MAP_PRIVATE}) {
+    ASSERT_NE(::mmap(page(2), 4 * kPage, PROT_READ | PROT_WRITE, kind | MAP_FIXED, file, 0),
+              MAP_FAILED);
+    EXPECT_TRUE(may(base, 4 * kPage));
+    EXPECT_FALSE(may(base, 4 * kPage + 1));
+    EXPECT_FALSE(may(base, 8 * kPage, false));
+    EXPECT_TRUE(says(why_not_registered(base, 8 * kPage, true), "ends before 0x"));
+  }
+  ASSERT_EQ(::ftruncate(file, 4 * kPage), 0);
+  EXPECT_TRUE(may(base, 8 * kPage));
+  ::close(file);
 }
 
 TEST_F(RegisteredRange, StaysUntouched) {

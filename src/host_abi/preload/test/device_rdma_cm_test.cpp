@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // The descriptor of /dev/infiniband/rdma_cm against a stand-in for softibd: what a call of it does
 // while other threads close it, use its number again, fork, or cancel the caller.
+#include "base/sanitizer.h"
 #include "host_abi/preload/device_kinds.h"
 #include "host_abi/preload/fd_table.h"
 #include "host_abi/preload/rdma_cm/own_stack.h"
@@ -113,6 +114,19 @@ TEST_F(PreloadRdmaCm, CommandsThatSucceedLeaveErrnoAlone) {
     errno = ENODEV;
     ASSERT_TRUE(ask(fd_, 1));
     EXPECT_EQ(errno, ENODEV);
+  }
+  close_device();
+  EXPECT_TRUE(softibd_.device_has_ended());
+}
+
+TEST_F(PreloadRdmaCm, CommandsWithoutALookAtTheDescriptorLeaveItAloneToo) {
+  if (IB_ADDRESS_SANITIZER != 0) {
+    close_device();
+    GTEST_SKIP() << "its locals may lie on no stack";
+  }
+  softibd_.answer_with(repeat_late);
+  for (int i = 0; i < 20; ++i) {
+    errno = ENODEV;
     ASSERT_TRUE(ask_ahead(fd_));
     EXPECT_EQ(errno, ENODEV);
   }
