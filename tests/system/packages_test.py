@@ -196,6 +196,8 @@ def run_block(root, lines, patterns):
         prepare = "cp /opt/mpi/program . && export UCX_LOG_LEVEL=info\n"
     # TCP inside the container would do as well for curl: the packets tell that it was not TCP.
     text = text.replace("kill %1", PACKETS + "kill %1")
+    # rping 44 may end with 255 after its last ping (rdmacm_test.py has the reason).
+    text = re.sub(r"(rping -c [^#\n]*[^#\n ])", r"\1 || [ $? = 255 ]", text)
     script = f"set -e\n{prepare}{text}\nwait\n"
     require(container.command(root, ["bash", "-c", script]), *patterns, seconds=90)
 
