@@ -68,8 +68,8 @@ LIMITS = {"limit_ia": "IAs opened: 1000$", "limit_pz": "PZs created: 1000$", "li
           "limit_evd": "EVDs created: 1000$", "limit_ep": "EPs created: 1000$", "limit_rsp": "RSPs created: 1000$",
           "limit_psp": "PSPs created: 1000$", "limit_lmr": "LMRs created: 1000$",
           "limit_rpost": "recv buffers posted per EP: [1-9]", "limit_size_lmr": "LMR of 0x40000000 bytes OK"}
-# Over cma each endpoint has a random TCP port of the range that dapltest's service points are in; over scm these are TCP
-# ports of the machine, of which other programs have some.
+# Over cma each endpoint has a random TCP port of the range that dapltest's service points are in; over scm these are
+# TCP ports of the machine, of which other programs have some.
 TAKEN = r"dat_{}_create #\d+ fails: DAT_CONN_QUAL_IN_USE"
 BY_TCP_PORTS = {f"limit_{kind}": f"{LIMITS[f'limit_{kind}']}|{TAKEN.format(kind)}" for kind in ("rsp", "psp")}
 NOT_FREED = (r"dat_\w+_(free|close|reset|disconnect)\b.* (fails|error)", "error occurs", "bogus", "No memory|no memory")
