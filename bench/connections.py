@@ -44,8 +44,7 @@ def server(program):
 def kernel_run(outstanding):
     """The figures of the benchmark of services_bench: two kernel clients and softibd's part on one thread, with a
     virtual clock for timers. An iteration is of `outstanding` connections."""
-    rows = measure.micro_benchmark("services_bench", 0.2)
-    row = next(row for row in rows if row["name"] == f"connections/outstanding:{outstanding}")
+    [row] = measure.micro_benchmark("services_bench", 0.2, f"^connections/outstanding:{outstanding}$")
     us = row["real_time"] / 1000 / outstanding
     return {"us": us, "per_s": 1e6 / us, "p50_us": row["p50_us"], "p99_us": row["p99_us"]}
 

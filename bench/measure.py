@@ -258,13 +258,13 @@ def idle_cpu(fabric):
     return {"softibd": daemon, "client": client}
 
 
-def micro_benchmark(name, seconds):
-    """The rows of a program of Google Benchmark, each measured for so long at least."""
+def micro_benchmark(name, seconds, only="."):
+    """The rows of a program of Google Benchmark whose names match, each measured for so long at least."""
     program = TEST_BIN / name
     if not os.access(program, os.X_OK):
         raise Skipped(f"{program} is not built")
-    done = subprocess.run([str(program), "--benchmark_format=json", f"--benchmark_min_time={seconds}"], text=True,
-                          capture_output=True, timeout=300, check=False)
+    done = subprocess.run([str(program), "--benchmark_format=json", f"--benchmark_min_time={seconds}",
+                           f"--benchmark_filter={only}"], text=True, capture_output=True, timeout=300, check=False)
     if done.returncode:
         raise Failed(f"{name}: {done.stderr.strip()[-300:]}")
     return json.loads(done.stdout)["benchmarks"]

@@ -8,8 +8,9 @@
 # ib_shared_library(<name> SOURCES ... [DEPENDS <layers>] [LIBS ...] [VERSION_SCRIPT file])
 #   -> <build>/lib/lib<name>.so, for foreign programs: has its own libstdc++ and hides everything from static
 #   libraries, the layers included. So its exports must be defined in SOURCES, with
-#   __attribute__((visibility("default"))) or in the version script (which must end with `local: *`). Do not
-#   use shared C++ libraries (ib::spdlog) in it: they load the other libstdc++.
+#   __attribute__((visibility("default"))) or in the version script. That must end with `local: *`, or the library is
+#   compiled with -fvisibility=hidden. Do not use shared C++ libraries (ib::spdlog) in it: they load the other
+#   libstdc++.
 function(ib_layer_targets out name)  # ARGN: layers
   set(targets "")
   foreach(layer IN LISTS ARGN)

@@ -22,7 +22,7 @@ def complaints(path):
     exported = [line.split()[-1] for line in output("nm", "-D", "--defined-only", path).splitlines()]
     for name in exported:
         if name.startswith("_Z"):
-            yield f"exports {name}: end the version script with `local: *`"
+            yield f"exports {name}: end the version script with `local: *`, or compile with -fvisibility=hidden"
     if not exported:
         yield "exports nothing: define what it exports in its own SOURCES, not in a layer"
     print(f"{path}: exports {len(exported)} symbols, needs {', '.join(needed)}")

@@ -8,7 +8,6 @@
 
 #include <gtest/gtest.h>
 
-#include <cstring>
 #include <map>
 #include <set>
 #include <vector>
@@ -33,8 +32,7 @@ inline Part part_of(const mad::Mad& mad) {
 
 // An ACK copies the MAD status of the packet that it acknowledges: it is no part of its kind.
 inline MadKind kind_of(const mad::Mad& mad) {
-  mad::MadHeader header;
-  std::memcpy(&header, mad.data(), sizeof header);
+  const mad::MadHeader header = cm::header_of(mad);
   MadKind kind{header.mgmt_class, header.method, header.attribute, part_of(mad), header.status};
   if (kind.part == Part::Ack) kind.status = 0;
   if (kind.part == Part::Stop || kind.part == Part::Abort) {

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // A peer that requests everything of a node: each method and attribute of subnet administration,
 // each mistake that has a status, and each class of general management.
+#include "administration.h"
 #include "emitted_scenarios.h"
 #include "raw_peer.h"
 #include "sa/records/inform_info.h"
 #include "services/cm/cm_service.h"
-#include "services/sa/gsi_sa_client.h"
 #include "services/sa/sa_message.h"
-#include "services/sa/sa_service.h"
 #include "verbs/gid.h"
 
 #include <gtest/gtest.h>
@@ -40,10 +39,7 @@ class Refusals {
   explicit Refusals(std::vector<mad::Mad>& log) {
     w_.emitted.log_to(log);
     sa_.emplace(*w_.gsi, w_.bench.fabric, w_.bench.executor, small());
-    std::string reason;
-    auto made = GsiSaClient::create(*w_.gsi, *sa_, w_.bench.fabric, w_.bench.executor, {}, reason);
-    EXPECT_TRUE(made.has_value()) << reason;
-    client_ = *std::move(made);
+    client_ = make_sa_client(w_, *sa_);
     cm_.emplace(w_.bench.executor, w_.bench.fabric, *w_.gsi, [] { return 1u; });
     EXPECT_EQ(w_.ensure("node0"), Status::Ok);
     peer_.emplace(w_, 1, [this](const mad::Mad& mad) { answers_.push_back(header_of(mad)); });

@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Softib's own services between two nodes: every request of the client, every record that a
 // requester can read, the life of connections.
+#include "administration.h"
 #include "emitted_scenarios.h"
 #include "sa/records/inform_info.h"
 #include "sa/records/node_record.h"
 #include "services/cm/cm_service.h"
-#include "services/sa/gsi_sa_client.h"
 #include "services/sa/sa_message.h"
-#include "services/sa/sa_service.h"
-#include "services_world.h"
 #include "verbs/gid.h"
 
 #include <gtest/gtest.h>
@@ -58,10 +56,7 @@ class Services {
   explicit Services(std::vector<mad::Mad>& log) {
     w_.emitted.log_to(log);
     sa_.emplace(*w_.gsi, w_.bench.fabric, w_.bench.executor, SaService::Options{});
-    std::string reason;
-    auto made = GsiSaClient::create(*w_.gsi, *sa_, w_.bench.fabric, w_.bench.executor, {}, reason);
-    EXPECT_TRUE(made.has_value()) << reason;
-    client_ = *std::move(made);
+    client_ = make_sa_client(w_, *sa_);
     cm_.emplace(w_.bench.executor, w_.bench.fabric, *w_.gsi,
                 [this] { return static_cast<std::uint32_t>(random_()); });
     for (const char* node : {"node0", "node1"}) EXPECT_EQ(w_.ensure(node), Status::Ok);
@@ -89,13 +84,7 @@ class Services {
   // A request of another requester, such as saquery. Returns the status of the answer.
   std::uint32_t request(std::uint8_t method, std::uint16_t attribute, std::uint64_t components,
                         std::span<const std::byte> record) {
-    std::string reason;
-    GsiAgent agent;
-    agent.name = "requester";
-    agent.mgmt_class = sa::kMgmtClass;
-    agent.class_version = sa::kClassVersion;
-    const auto id = w_.gsi->add_agent(agent, reason);
-    EXPECT_TRUE(id.has_value()) << reason;
+    const AgentId id = add_sa_requester(w_);
     sa::Outgoing outgoing;
     outgoing.method = method;
     outgoing.attribute = attribute;
@@ -104,13 +93,13 @@ class Services {
     const mad::Mad mad = sa_request(outgoing);
     std::optional<std::uint32_t> status;
     const auto sent = w_.gsi->request(
-        *id, {w_.address(1, 0), mad, 1s, 1},
+        id, {w_.address(1, 0), mad, 1s, 1},
         [&](Status, std::string_view, const GsiMessage* answer) {
           status = answer != nullptr ? std::uint16_t{answer->header.status} : kNoAnswer;
         });
     EXPECT_TRUE(sent.has_value());
     EXPECT_TRUE(w_.comes([&] { return status.has_value(); }));
-    w_.gsi->remove_agent(*id);
+    w_.gsi->remove_agent(id);
     return status.value_or(kNoAnswer);
   }
   template <class Record>

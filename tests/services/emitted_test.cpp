@@ -16,8 +16,7 @@ namespace {
 // The fields that tshark shows for a MAD: the RMPP header only of subnet administration, type 0 if
 // there is none.
 std::vector<std::string> expected_fields(const mad::Mad& mad) {
-  mad::MadHeader header;
-  std::memcpy(&header, mad.data(), sizeof header);
+  const mad::MadHeader header = cm::header_of(mad);
   const bool is_shown = header.mgmt_class == sa::kMgmtClass;
   const mad::RmppHeader rmpp = mad::rmpp_header_of(mad);
   return {fmt::format("{:#04x}", header.mgmt_class),

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // A peer that sends messages of several packets with every mistake: as requests, as answers, and
 // about tables that it is sent [IBA1 13.6.2, 13.6.6].
+#include "administration.h"
 #include "emitted_scenarios.h"
 #include "mad/rmpp_header.h"
 #include "raw_peer.h"
-#include "services/sa/gsi_sa_client.h"
-#include "services/sa/sa_service.h"
 
 #include <gtest/gtest.h>
 
@@ -85,10 +84,8 @@ class Transfers {
   Transfers(std::vector<mad::Mad>& log, std::size_t node) : peer_node_(node) {
     w_.emitted.log_to(log);
     sa_.emplace(*w_.gsi, w_.bench.fabric, w_.bench.executor, SaService::Options{});
+    client_ = make_sa_client(w_, *sa_);
     std::string reason;
-    auto made = GsiSaClient::create(*w_.gsi, *sa_, w_.bench.fabric, w_.bench.executor, {}, reason);
-    EXPECT_TRUE(made.has_value()) << reason;
-    client_ = *std::move(made);
     EXPECT_EQ(sa_->start(reason), Status::Ok) << reason;
     EXPECT_EQ(w_.ensure(node == 0 ? "node1" : "node0"), Status::Ok);
     peer_.emplace(w_, node, [this](const mad::Mad& mad) { on_mad(mad); });
@@ -185,20 +182,14 @@ void Transfers::acknowledge_tables() {
 }
 
 void Transfers::ask_and_answer(std::uint8_t method, Sequence answer_with) {
-  std::string reason;
-  GsiAgent agent;
-  agent.name = "requester";
-  agent.mgmt_class = sa::kMgmtClass;
-  agent.class_version = sa::kClassVersion;
-  const auto id = w_.gsi->add_agent(agent, reason);
-  ASSERT_TRUE(id.has_value()) << reason;
+  const AgentId id = add_sa_requester(w_);
   answer_with_ = answer_with;
   const std::uint16_t attribute =
       method == m::kReport ? sa::attribute::kNotice : sa::attribute::kServiceRecord;
   const mad::Mad mad = mad_of(header(method, attribute));
   bool is_over = false;
   const auto sent =
-      w_.gsi->request(*id, {w_.address(1 - peer_node_, peer_node_), mad, 60s, 0},
+      w_.gsi->request(id, {w_.address(1 - peer_node_, peer_node_), mad, 60s, 0},
                       [&](Status, std::string_view, const GsiMessage*) { is_over = true; });
   ASSERT_TRUE(sent.has_value());
   w_.run(answer_with == Sequence::Stalls ? Duration(21s) : Duration(1ms));
@@ -206,7 +197,7 @@ void Transfers::ask_and_answer(std::uint8_t method, Sequence answer_with) {
   EXPECT_FALSE(answer_with_.has_value()) << "the request has not come";
   w_.gsi->cancel(*sent);
   w_.run(1ms);
-  w_.gsi->remove_agent(*id);
+  w_.gsi->remove_agent(id);
 }
 
 // Answers to the requests of softib's services, and to requests of tables.

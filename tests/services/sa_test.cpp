@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // The subnet administrator and its client, with requests that travel as MADs between two nodes.
+#include "administration.h"
 #include "sa/records/inform_info.h"
 #include "services/sa/fabric_topology.h"
-#include "services/sa/gsi_sa_client.h"
 #include "services/sa/sa_message.h"
-#include "services/sa/sa_service.h"
-#include "services_world.h"
 #include "verbs/gid.h"
 
 #include <gmock/gmock.h>
@@ -25,10 +23,7 @@ class SaServicesTest : public testing::Test {
  protected:
   SaServicesTest() {
     service.emplace(*w.gsi, w.bench.fabric, w.bench.executor, SaService::Options{});
-    std::string reason;
-    auto made = GsiSaClient::create(*w.gsi, *service, w.bench.fabric, w.bench.executor, {}, reason);
-    EXPECT_TRUE(made.has_value()) << reason;
-    client = *std::move(made);
+    client = make_sa_client(w, *service);
   }
   ~SaServicesTest() override {
     w.run();  // no node is just being opened

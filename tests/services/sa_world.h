@@ -3,11 +3,10 @@
 // (al/sa.h).
 #pragma once
 
+#include "administration.h"
 #include "al/sa.h"
 #include "cm_world.h"
-#include "services/sa/gsi_sa_client.h"
 #include "services/sa/sa_device.h"
-#include "services/sa/sa_service.h"
 
 #include <fmt/format.h>
 
@@ -22,10 +21,7 @@ class SaWorld : public CmWorld {
   explicit SaWorld(verbs::LinkLayer link_layer = verbs::LinkLayer::InfiniBand)
       : CmWorld(link_layer) {
     administrator.emplace(*gsi, bench.fabric, bench.executor, SaService::Options{});
-    std::string reason;
-    auto made = GsiSaClient::create(*gsi, *administrator, bench.fabric, bench.executor, {}, reason);
-    EXPECT_TRUE(made.has_value()) << reason;
-    client = *std::move(made);
+    client = make_sa_client(*this, *administrator);
     sa_device.emplace(*client, *gsi, bench.fabric, bench.executor);
     system.sa = &sa_device->device();
   }

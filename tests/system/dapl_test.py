@@ -8,13 +8,13 @@ import contextlib
 import ipaddress
 import json
 import os
+import pathlib
 import re
 import signal
-import socket
 import subprocess
 
 import harness
-from harness import Failed, Skipped
+from harness import Failed
 
 CMA, SCM, UCM = "ofa-v2-ib0", "ofa-v2-softib0-1", "ofa-v2-softib0-1u"
 # ucm names its peers by LID, which Ethernet ports do not have.
@@ -24,22 +24,7 @@ DTEST_PORT = 15828  # of the connection by which dtest's programs find each othe
 DAPLTEST_PORT = 45278
 SECONDS = 100
 ATTEMPTS = 20
-# dapltest takes a host, and gives the provider its sockaddr with port 0: ucm reads that as a LID and the address as a
-# queue pair. This supplies the LID; dtest's programs exchange both by a connection of their own.
-LID_OF_HOSTS = r"""
-#define _GNU_SOURCE
-#include <dlfcn.h>
-#include <netdb.h>
-#include <netinet/in.h>
-#include <stdlib.h>
-
-int getaddrinfo(const char* host, const char* service, const struct addrinfo* hints, struct addrinfo** found) {
-  int (*next)(const char*, const char*, const struct addrinfo*, struct addrinfo**) = dlsym(RTLD_NEXT, "getaddrinfo");
-  int error = next(host, service, hints, found);
-  if (!error) ((struct sockaddr_in*)(void*)(*found)->ai_addr)->sin_port = htons(atoi(getenv("LID_OF_HOSTS")));
-  return error;
-}
-"""
+LID_OF_HOSTS = pathlib.Path(__file__).resolve().parent / "programs/lid_of_hosts.c"
 TELL_UTILITY = {"DAPL_DBG_TYPE": "0x21"}  # ucm: "UCM open", with its queue pair
 TELL_REFUSALS = {"DAPL_DBG_TYPE": "0x10001"}  # errors, warnings about connections
 # Nobody listens yet: scm; DAT_CONNECTION_EVENT_NON_PEER_REJECTED of cma, and ucm's event for it.
@@ -130,9 +115,7 @@ class Server:
 
     def host_for_ucm(self):
         number = int(re.search(r"UCM open: .* qpn ([0-9a-f]+)", self.program.text())[1], 16)
-        source = self.fabric.runtime / "lid_of_hosts.c"
-        source.write_text(LID_OF_HOSTS)
-        library = harness.build_program(self.fabric.runtime, source, "-shared", "-fPIC", libraries=())
+        library = harness.build_program(self.fabric.runtime, LID_OF_HOSTS, "-shared", "-fPIC", libraries=())
         state = json.loads(self.fabric.softib("status", "--json", "--fabric", self.fabric.name).require().text)
         lid = state["nodes"][0]["hcas"][0]["ports"][0]["lid"]
         return ipaddress.IPv4Address(number), {"LD_PRELOAD": str(library), "LID_OF_HOSTS": str(lid)}
@@ -223,17 +206,6 @@ def client_dies(fabric, provider):
         server.run("T", TRANSACTION, WRITTEN)
 
 
-def need_ports():
-    """dtest and dapltest have fixed TCP ports."""
-    for port in (DTEST_PORT, DAPLTEST_PORT):
-        with socket.socket() as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            try:
-                probe.bind(("127.0.0.1", port))
-            except OSError as error:
-                raise Skipped(f"TCP port {port}, which these programs need, is taken") from error
-
-
 def cases():
     for provider in PROVIDERS:
         yield f"dtest: {provider}", passes, ("dtest", provider, ["-B", "10"])
@@ -252,7 +224,8 @@ def cases():
 
 def test(report, user):
     harness.need_program("dtest")
-    need_ports()
+    for port in (DTEST_PORT, DAPLTEST_PORT):
+        harness.need_tcp_port(port)
     with harness.Fabric(nodes=2, user=user) as fabric:
         for name, body, words in cases():
             if report.wanted(name):

@@ -103,6 +103,22 @@ def is_listening(pid, port):
     return False
 
 
+def has_udp_port(pid, port):
+    """Returns whether a socket in the network namespace of process `pid` has that UDP port."""
+    lines = pathlib.Path(f"/proc/{pid}/net/udp").read_text(encoding="ascii").splitlines()[1:]
+    return any(int(line.split()[1].rsplit(":", 1)[1], 16) == port for line in lines)
+
+
+def need_tcp_port(port):
+    """Of programs that have a fixed one."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError as error:
+            raise Skipped(f"TCP port {port}, which these programs need, is taken") from error
+
+
 class User:
     """The user of a program. Another user gets a copy of the built files if it cannot read the build tree."""
 

@@ -17,16 +17,12 @@ import os
 import pathlib
 import random
 import re
-import shutil
 import signal
-import socket
-import subprocess
-import tempfile
 
 import harness
 from harness import Failed, Skipped
 from node_names_test import two_networks
-from support import perftest
+from support import mpi, perftest
 from support.interrupted_programs import CASES, CLIENT, DTEST_PORT, ETHERNET_CASES, NGINX, SERVER, Job
 
 CONFIG = f"""[[node]]
@@ -153,7 +149,7 @@ class Scenario(Interrupted):
 
     def server_listens(self):
         if self.networks:
-            return has_udp_port(self.networks[0][2], UDPONG_PORT)
+            return harness.has_udp_port(self.networks[0][2], UDPONG_PORT)
         if self.case.tcp_port:
             return harness.is_listening(self.server.pid, int(self.port if self.case.tcp_port == "PORT" else self.case.tcp_port))
         return self.ids(pid=self.server.pid, state="listening")
@@ -281,15 +277,11 @@ class MpiJob(Interrupted):
         self.launcher, self.ranks = None, []
 
     def programs(self):
-        return [self.launcher]
+        return [] if self.launcher is None else [self.launcher]
 
     def reach_the_middle(self, _):
-        user, fabric = self.fabric.user, self.fabric
-        place = [user.bin / "softib", "run", "--fabric", fabric.name, "--node", "auto", "--"]
-        words = [*self.job.launcher, *self.job.words, "-n", RANKS, *place, self.program]
-        env = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", **dict(self.job.env)}
-        self.launcher = harness.Program([*user.prefix, *words], env={**fabric.base_env, **env}, cwd=fabric.runtime)
-        fabric.programs.append(self.launcher)
+        job = self.job
+        self.launcher = mpi.start_on_nodes(self.fabric, job.launcher, job.words, RANKS, self.program, job.env)
         self.ranks = [int(self.launcher.wait_for_text(rf"rank {rank} is process (\d+)", SECONDS)[1])
                       for rank in range(RANKS)]
         self.wait_for_messages(self.draw.randrange(1, 2000), "traffic")
@@ -326,46 +318,16 @@ def digest(path):
     return hashlib.sha256(path.read_bytes()).digest() if path.exists() else None
 
 
-def has_udp_port(pid, port):
-    lines = pathlib.Path(f"/proc/{pid}/net/udp").read_text(encoding="ascii").splitlines()[1:]
-    return any(int(line.split()[1].rsplit(":", 1)[1], 16) == port for line in lines)
-
-
-def need_dtest_port():
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind(("127.0.0.1", int(DTEST_PORT)))
-        except OSError as error:
-            raise Skipped(f"TCP port {DTEST_PORT}, which dtest needs, is taken") from error
-
-
-class MpiPrograms:
-    """The program of the ranks, compiled for each MPI at its first use."""
-
-    def __init__(self):
-        self.folder = None
-
-    def build(self, mpi):
-        if self.folder is None:
-            self.folder = pathlib.Path(tempfile.mkdtemp(prefix="softib-mpi-"))
-            self.folder.chmod(0o755)
-        program = self.folder / mpi
-        if not program.exists():
-            # The header of MPICH declares the ignored statuses in a way that gcc 12 complains about.
-            words = [harness.need_program(f"mpicc.{mpi}"), "-O2", "-Wall", "-Wno-stringop-overflow", "-o", program, MPI_PROGRAM]
-            done = subprocess.run(words, timeout=120, text=True, capture_output=True, check=False)
-            if done.returncode or done.stderr:
-                raise Failed(done.stderr)
-        return program
-
-    def close(self):
-        if self.folder is not None:
-            shutil.rmtree(self.folder, ignore_errors=True)
+def mpi_program(folder, kind):
+    """Compiled at its first use."""
+    program = folder / kind
+    if not program.exists():
+        mpi.build_program(kind, MPI_PROGRAM, program)
+    return program
 
 
 def options_of(user, case):
-    if case.kind != "job" and case.networks:  # the nodes have the addresses of their interfaces
+    if case.networks:  # the nodes have the addresses of their interfaces
         return ()
     config = user.make_dir("softib-interrupted-") / "nodes.toml"
     config.write_text(CONFIG)
@@ -375,7 +337,7 @@ def options_of(user, case):
 
 @contextlib.contextmanager
 def networks_of(case):
-    if case.kind == "job" or not case.networks:
+    if not case.networks:
         yield None
         return
     harness.need_program("ip")
@@ -385,11 +347,11 @@ def networks_of(case):
         yield inside
 
 
-def run(user, case, interruption, seed, programs):
+def run(user, case, interruption, seed, mpi_programs):
     draw = random.Random(f"{seed} {case.name} {interruption}")
     with harness.Fabric(nodes=2, user=user, extra=options_of(user, case)) as fabric, networks_of(case) as networks:
         if isinstance(case, Job):
-            scenario = MpiJob(fabric, case, draw, programs.build(case.mpi))
+            scenario = MpiJob(fabric, case, draw, mpi_program(mpi_programs, case.kind))
         else:
             scenario = Scenario(fabric, case, draw, networks)
         for node in range(2):  # softibd's own queue pairs come with the first use of a node
@@ -416,23 +378,20 @@ def test(report, user):
     harness.need_program("rping")
     seed = int(os.environ.get("SOFTIB_SEED", random.SystemRandom().randrange(1 << 30)))
     print(f"  SOFTIB_SEED={seed}")
-    programs = MpiPrograms()
-    try:
-        for case in CASES:
-            if harness.ETHERNET and case.name not in ETHERNET_CASES:
+    mpi_programs = user.make_dir("softib-mpi-")
+    for case in CASES:
+        if harness.ETHERNET and case.name not in ETHERNET_CASES:
+            continue
+        for interruption in INTERRUPTIONS:
+            title = f"{case.name}, {interruption}"
+            if not report.wanted(title):
                 continue
-            for interruption in INTERRUPTIONS:
-                title = f"{case.name}, {interruption}"
-                if not report.wanted(title):
-                    continue
-                with report.case(title):
-                    for word in case.needs:
-                        harness.need_program(word)
-                    if DTEST_PORT in vars(case).values():
-                        need_dtest_port()
-                    run(user, case, interruption, seed, programs)
-    finally:
-        programs.close()
+            with report.case(title):
+                for word in case.needs:
+                    harness.need_program(word)
+                if case.tcp_port == DTEST_PORT:
+                    harness.need_tcp_port(int(DTEST_PORT))
+                run(user, case, interruption, seed, mpi_programs)
 
 
 if __name__ == "__main__":

@@ -4,10 +4,6 @@
 one_sided.c and collectives.c check every byte, with 4 ranks on 2 nodes; with the settings of `softib run`
 alone; with a rank that is killed.
 
-btl openib of OpenMPI 4.1 may crash at its beginning and at its end, with any HCA: it counts the users of a device in a
-byte that it never sets (allowed_btls), and frees udcm's module while the event of a late message is still queued. So
-here malloc gives zeros (MALLOC_PERTURB_=255), and all ranks connect at the beginning.
-
 osc ucx of OpenMPI 4.1 gets and puts the same bytes in MPI_Get_accumulate with MPI_REPLACE, without a flush between,
 and so returns the new bytes where UCX gets by messages: ud_v, and UCX's own shared memory without softib. Over ud_v
 flush_before_put.c adds the flush; every byte must then be right.
@@ -19,18 +15,14 @@ import pathlib
 import re
 import shutil
 import signal
-import subprocess
 import tempfile
 
 import harness
 from harness import Failed
+from support import mpi
+from support.mpi import MPICH, OPENIB, OPENIB_ENV, OPENMPI
 
 HERE = pathlib.Path(__file__).resolve().parent
-OPENMPI = ["mpirun.openmpi", "--oversubscribe", "--bind-to", "none"]
-MPICH = ["mpiexec.mpich"]
-OPENIB = ["--mca", "pml", "ob1", "--mca", "btl", "openib,self", "--mca", "btl_openib_cpc_include", "udcm",
-          "--mca", "mpi_preconnect_mpi", "1"]
-OPENIB_ENV = {"MALLOC_PERTURB_": "255"}
 # (title, launcher, its words, environment, words for one_sided, whether flush_before_put is loaded into that).
 # Everything else comes from `softib run`.
 TRANSPORTS = [
@@ -43,30 +35,21 @@ TRANSPORTS = [
 ]
 if harness.ETHERNET:  # Debian's openib has no connection manager for Ethernet ports (udcm only)
     TRANSPORTS = TRANSPORTS[1:]
-OFI = ["--mca", "pml", "cm", "--mca", "mtl", "ofi", "--mca", "mtl_ofi_provider_include", "verbs;ofi_rxm", "--mca", "osc",
-       "pt2pt"]
+OFI = [*mpi.OFI, "--mca", "osc", "pt2pt"]
 COMPLAINTS = (r"\bERROR\b", r"(?i)fatal", r"(?i)warning", r"(?i)failed", r"(?i)abort", r"(?i)not able to", r"(?i)No OpenFabrics")
 PROGRAMS = ("ring", "alltoall", "one_sided", "collectives", "endless", "fresh_buffers")
 FLUSH = "flush_before_put.so"
-
-
-def build(words):
-    done = subprocess.run(words, timeout=120, text=True, capture_output=True, check=False)
-    if done.returncode or done.stderr:
-        raise Failed(f"{' '.join(map(str, words))}:\n{done.stderr}")
 
 
 def compile_programs():
     folder = pathlib.Path(tempfile.mkdtemp(prefix="softib-mpi-"))
     os.chmod(folder, 0o755)
     for kind in ("openmpi", "mpich"):
-        compiler = harness.need_program(f"mpicc.{kind}")
         (folder / kind).mkdir(mode=0o755)
         for name in PROGRAMS:
-            # The header of MPICH declares the ignored statuses in a way that gcc 12 complains about.
-            build([compiler, "-O2", "-Wall", "-Wno-stringop-overflow", "-o", folder / kind / name, HERE / f"programs/{name}.c"])
-    build([harness.need_program("gcc"), "-O2", "-Wall", "-shared", "-fPIC", "-o", folder / FLUSH,
-           HERE / "programs/flush_before_put.c", "-lucp"])
+            mpi.build_program(kind, HERE / f"programs/{name}.c", folder / kind / name)
+    mpi.build([harness.need_program("gcc"), "-O2", "-Wall", "-shared", "-fPIC", "-o", folder / FLUSH,
+               HERE / "programs/flush_before_put.c", "-lucp"])
     return folder
 
 
@@ -75,28 +58,17 @@ class Job:
 
     def __init__(self, fabric, folder):
         self.fabric, self.folder = fabric, folder
-        # mpirun hands the environment on to its ranks.
-        self.env = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 
     def program(self, launcher, name):
         return self.folder / ("mpich" if launcher == MPICH else "openmpi") / name
 
-    def start_on_nodes(self, launcher, words, ranks, program, env=None, options=()):
-        """Each rank starts on its virtual host, as mpirun would start it on a machine."""
-        user = self.fabric.user
-        place = [user.bin / "softib", "run", "--fabric", self.fabric.name, "--node", "auto", "--"]
-        started = harness.Program([*user.prefix, *launcher, *words, "-n", ranks, *place, program, *options],
-                                  env={**self.fabric.base_env, **self.env, **(env or {})}, cwd=self.fabric.runtime)
-        self.fabric.programs.append(started)
-        return started
-
     def on_nodes(self, launcher, words, ranks, name, env=None, options=()):
-        started = self.start_on_nodes(launcher, words, ranks, self.program(launcher, name), env, options)
+        started = mpi.start_on_nodes(self.fabric, launcher, words, ranks, self.program(launcher, name), env, options)
         return self.fabric.end(started, 240).require(rf"^{name} ok: {ranks} ranks", forbid=COMPLAINTS)
 
     def on_one_node(self, launcher, words, ranks, name, env=None, options=()):
         result = self.fabric.run([*launcher, *words, "-n", ranks, self.program(launcher, name), *options],
-                                 env={**self.env, **(env or {})}, seconds=240)
+                                 env={**mpi.AS_ROOT, **(env or {})}, seconds=240)
         return result.require(rf"^{name} ok: {ranks} ranks", forbid=COMPLAINTS)
 
 
@@ -177,7 +149,7 @@ def a_rank_dies(report, job):
         if not report.wanted(what):
             continue
         with report.case(what):
-            started = job.start_on_nodes(launcher, words, 4, job.program(launcher, "endless"), env)
+            started = mpi.start_on_nodes(job.fabric, launcher, words, 4, job.program(launcher, "endless"), env)
             ranks = [int(started.wait_for_text(rf"rank {rank} is process (\d+)", 120)[1]) for rank in range(4)]
             os.kill(ranks[2], signal.SIGKILL)
             result = job.fabric.end(started, 60)

@@ -242,11 +242,6 @@ def cables(user, report):
         leaves_nothing(fabric)
 
 
-def has_udp_port(pid, port):
-    lines = pathlib.Path(f"/proc/{pid}/net/udp").read_text(encoding="ascii").splitlines()[1:]
-    return any(int(line.split()[1].rsplit(":", 1)[1], 16) == port for line in lines)
-
-
 def udpong(user, report):
     """udpong finds its peer by UDP packets of the kernel, so its nodes need addresses of the kernel's networks."""
     import node_names_test  # noqa: PLC0415 - its namespaces
@@ -260,7 +255,7 @@ def udpong(user, report):
             with harness.Fabric(nodes=2, user=user) as fabric, node_names_test.two_networks() as inside:
                 server = fabric.start(["udpong", "-b", "10.231.0.1", *options], 0, before=inside[0])
                 holder = inside[0][2]
-                harness.wait_until(lambda p=holder, s=server: has_udp_port(p, 7174) or not s.running(), SECONDS,
+                harness.wait_until(lambda p=holder, s=server: harness.has_udp_port(p, 7174) or not s.running(), SECONDS,
                                    "udpong to have its port")
                 client = fabric.run(["udpong", "-s", "10.231.0.1", "-C", "100", "-S", "512", *options], 1, SECONDS,
                                     before=inside[1])

@@ -33,14 +33,9 @@ template <class RealCall>
 int open_at(int directory, const char* path, int flags, RealCall real) {
   const Place place = locate(directory, path);
   if (place.where == Where::ElsewhereFull) return real(AT_FDCWD, place.at.text);
-  if (place.where == Where::Ours) {
-    bool is_handled = false;
-    const int fd = sys::leaving_errno([&] {
-      int opened = -1;
-      is_handled = view::open(place, flags, opened) == view::Outcome::Handled;
-      return opened;
-    });
-    if (is_handled) return fd;
+  int fd = -1;
+  if (place.where == Where::Ours && view::open(place, flags, fd) == view::Outcome::Handled) {
+    return fd;
   }
   return real(directory, path);
 }

@@ -298,29 +298,8 @@ Outcome replace_first_link(Path& path, bool& replaced, int& result) {
   return Outcome::Handled;
 }
 
-}  // namespace
-
-Outcome find(Place& at, bool follow, ViewStatOut& out, int& result) {
-  for (int links = 0; links <= kMaxLinks; ++links) {
-    switch (remote::stat(at.at, out)) {
-      case remote::Reply::Unreachable: return Outcome::NotHandled;
-      case remote::Reply::NoDescriptor: return fail(EMFILE, result);
-      case remote::Reply::Unreadable:
-      case remote::Reply::Absent: return fail(ENOENT, result);
-      case remote::Reply::Ok: break;
-    }
-    const bool is_link = out.kind == ViewKind::Link;
-    if (!is_link || (!follow && !at.must_be_directory)) {
-      if (at.must_be_directory && out.kind != ViewKind::Directory) return fail(ENOTDIR, result);
-      result = 0;
-      return Outcome::Handled;
-    }
-    if (!follow_link(at.at, out.target.data())) return fail(ENOENT, result);
-  }
-  return fail(ELOOP, result);
-}
-
-Outcome open(Place at, int flags, int& result) {
+// Follows links in `at`.
+Outcome open_at_end_of_links(Place& at, int flags, int& result) {
   for (int links = 0; links <= kMaxLinks; ++links) {
     ViewStatOut file;
     int content = -1;
@@ -347,6 +326,35 @@ Outcome open(Place at, int flags, int& result) {
     if (!follow_link(at.at, file.target.data())) return fail(ENOENT, result);
   }
   return fail(ELOOP, result);
+}
+
+}  // namespace
+
+Outcome find(Place& at, bool follow, ViewStatOut& out, int& result) {
+  for (int links = 0; links <= kMaxLinks; ++links) {
+    switch (remote::stat(at.at, out)) {
+      case remote::Reply::Unreachable: return Outcome::NotHandled;
+      case remote::Reply::NoDescriptor: return fail(EMFILE, result);
+      case remote::Reply::Unreadable:
+      case remote::Reply::Absent: return fail(ENOENT, result);
+      case remote::Reply::Ok: break;
+    }
+    const bool is_link = out.kind == ViewKind::Link;
+    if (!is_link || (!follow && !at.must_be_directory)) {
+      if (at.must_be_directory && out.kind != ViewKind::Directory) return fail(ENOTDIR, result);
+      result = 0;
+      return Outcome::Handled;
+    }
+    if (!follow_link(at.at, out.target.data())) return fail(ENOENT, result);
+  }
+  return fail(ELOOP, result);
+}
+
+Outcome open(Place at, int flags, int& result) {
+  const int before = errno;
+  const Outcome outcome = open_at_end_of_links(at, flags, result);
+  if (outcome == Outcome::Handled && result >= 0) errno = before;  // as sys::leaving_errno()
+  return outcome;
 }
 
 Outcome statx(Place at, bool follow, struct ::statx* out, int& result) {

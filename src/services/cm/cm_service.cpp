@@ -2,6 +2,7 @@
 // The nodes that are open, and what comes from the GSI.
 #include "services/cm/cm_service.h"
 
+#include "cm/messages/format.h"
 #include "mad/header.h"
 #include "services/cm/gsi_forms.h"
 #include "verbs/report_count.h"
@@ -11,20 +12,14 @@
 #include <utility>
 
 namespace ib::services {
-namespace {
-
-constexpr std::uint8_t kCmClass = 0x07;  // ComMgt [IBA1 16.7]
-constexpr std::uint8_t kCmVersion = 2;
-
-}  // namespace
 
 CmService::CmService(platform::Executor& executor, const fabric::Fabric& fabric, Gsi& gsi,
                      std::function<std::uint32_t()> random, const cm::Limits& limits)
     : executor_(executor), fabric_(fabric), gsi_(gsi), random_(std::move(random)), limits_(limits) {
   GsiAgent agent;
   agent.name = "communication manager";
-  agent.mgmt_class = kCmClass;
-  agent.class_version = kCmVersion;
+  agent.mgmt_class = cm::kCmClass;
+  agent.class_version = cm::kCmClassVersion;
   agent.methods = {mad::method::kSend, mad::method::kGet, mad::method::kSet};
   agent.on_message = [this](const GsiMessage& message) { on_message(message); };
   agent.on_port = [this](const GsiPortEvent& event) { on_port(event); };

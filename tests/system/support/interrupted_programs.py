@@ -4,6 +4,8 @@ does not do for a reason of its own."""
 import dataclasses
 import signal
 
+from support import mpi
+
 SERVER, CLIENT = "127.79.0.1", "127.79.0.2"
 NETWORK_SERVER = "10.231.0.1"  # in a network namespace of its own
 SERVERS, CLIENTS, BOTH = ("server",), ("client",), ("server", "client")
@@ -64,12 +66,14 @@ class Case:
 class Job:
     """Ranks of MPI on both nodes, which exchange messages until one of them is killed."""
     name: str
-    mpi: str  # openmpi, mpich
+    kind: str  # openmpi, mpich
     words: tuple = ()
-    env: tuple = ()
+    env: dict = dataclasses.field(default_factory=dict)
     # A rank that lost its connection may go on with bytes that have not arrived, for a reason of its own.
     goes_on_wrong: bool = False
-    kind: str = "job"
+    # As of a case.
+    networks = False
+    tcp_port = ""
 
     @property
     def needs(self):
@@ -77,7 +81,7 @@ class Job:
 
     @property
     def launcher(self):
-        return ("mpirun.openmpi", "--oversubscribe", "--bind-to", "none") if self.mpi == "openmpi" else ("mpiexec.mpich",)
+        return mpi.OPENMPI if self.kind == "openmpi" else mpi.MPICH
 
 
 def by_perftest(name, *options):
@@ -217,14 +221,10 @@ CASES = [
     Case("redis --sockets", ("redis-server", "--port", "PORT", "--bind", SERVER, "--save", "", "--protected-mode", "no"),
          ("redis-benchmark", "-h", SERVER, "-p", "PORT", "-l", "-t", "set", "-q"), "traffic", server_ends=False,
          outlives=BOTH, deaf=BOTH, more=("--sockets",)),
-    # mpi_test.py has the reasons of these settings.
-    Job("OpenMPI, btl openib", "openmpi", ("--mca", "pml", "ob1", "--mca", "btl", "openib,self", "--mca",
-                                           "btl_openib_cpc_include", "udcm", "--mca", "mpi_preconnect_mpi", "1"),
-        (("MALLOC_PERTURB_", "255"),)),
+    Job("OpenMPI, btl openib", "openmpi", mpi.OPENIB, mpi.OPENIB_ENV),
     Job("OpenMPI, pml ucx", "openmpi"),
     # mtl ofi takes a receive that was flushed for one that was cancelled, and MPI_Sendrecv succeeds.
-    Job("OpenMPI, mtl ofi", "openmpi", ("--mca", "pml", "cm", "--mca", "mtl", "ofi", "--mca", "mtl_ofi_provider_include",
-                                        "verbs;ofi_rxm"), goes_on_wrong=True),
+    Job("OpenMPI, mtl ofi", "openmpi", mpi.OFI, goes_on_wrong=True),
     Job("MPICH", "mpich"),
 ]
 # For Ethernet ports OpenMPI's openib has no connection manager, and rsockets make address handles of datagrams without
