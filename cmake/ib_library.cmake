@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 # ib_library(<layer> [HEADERS ...] [SOURCES ...] [TESTS ...] [FUZZERS ...] [BENCHES ...]
-#            [DEPENDS <layers>] [LIBS ...] [OWN_LIBS ...])
+#            [DEPENDS <layers>] [LIBS ...] [OWN_LIBS ...] [ONE_THREAD])
 #   One layer of src/: the static library ib_<layer>, its unit tests (one executable, <layer>_test), its
 #   fuzzers (one executable each) and its micro-benchmarks (<layer>_bench). LIBS are external targets
 #   (cmake/packages.cmake); OWN_LIBS those that only its sources include. A layer without SOURCES is header-only.
+#   ONE_THREAD: its tests have no second thread (ib_test); those of a pure layer have none anyway.
 # ib_executable(<name> SOURCES ... [DEPENDS <layers>] [LIBS ...])          -> <build>/bin/<name>
 # ib_shared_library(<name> SOURCES ... [DEPENDS <layers>] [LIBS ...] [VERSION_SCRIPT file])
 #   -> <build>/lib/lib<name>.so, for foreign programs: has its own libstdc++ and hides everything from static
@@ -24,7 +25,7 @@ function(ib_layer_targets out name)  # ARGN: layers
 endfunction()
 
 function(ib_library layer)
-  cmake_parse_arguments(PARSE_ARGV 1 A "" "" "HEADERS;SOURCES;TESTS;FUZZERS;BENCHES;DEPENDS;LIBS;OWN_LIBS")
+  cmake_parse_arguments(PARSE_ARGV 1 A "ONE_THREAD" "" "HEADERS;SOURCES;TESTS;FUZZERS;BENCHES;DEPENDS;LIBS;OWN_LIBS")
   if(A_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "ib_library(${layer}): unknown: '${A_UNPARSED_ARGUMENTS}'")
   endif()
@@ -56,7 +57,11 @@ function(ib_library layer)
     set(A_TESTS "")  # one thread, no lock: nothing for this sanitizer
   endif()
   if(A_TESTS)
-    ib_test(${layer}_test LABEL unit SOURCES ${A_TESTS} DEPENDS ${layer})
+    set(threads "")
+    if(A_ONE_THREAD)
+      set(threads ONE_THREAD)
+    endif()
+    ib_test(${layer}_test LABEL unit SOURCES ${A_TESTS} DEPENDS ${layer} ${threads})
   endif()
   foreach(fuzzer IN LISTS A_FUZZERS)
     cmake_path(GET fuzzer STEM name)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-# ib_test(<name> LABEL unit|conformance SOURCES ... [DEPENDS <layers>] [LIBS ...] [ARGS ...] [TIMEOUT s])
-#   One GoogleTest executable, <build>/test-bin/<name>, and one ctest.
+# ib_test(<name> LABEL unit|conformance SOURCES ... [DEPENDS <layers>] [LIBS ...] [ARGS ...] [TIMEOUT s] [ONE_THREAD])
+#   One GoogleTest executable, <build>/test-bin/<name>, and one ctest. ONE_THREAD: it has no second thread
+#   (tests/one_thread.cpp ends it otherwise), so ThreadSanitizer would find nothing and does not get it.
 # ib_system_test(<name> SCRIPT <file.py|file.sh> [ARGS ...] TIMEOUT s [SLOTS n] [LOCKS ...])
 #   A script against the built programs. SLOTS: whole half cores that its programs use on average, as measured on two
 #   cores, or 1 (the default). scripts/test has one more such place than there are halves. LOCKS: what the machine has
@@ -35,16 +36,19 @@ function(ib_register name label timeout)  # ARGN: the command
 endfunction()
 
 function(ib_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 A "" "LABEL;TIMEOUT" "SOURCES;DEPENDS;LIBS;ARGS")
+  cmake_parse_arguments(PARSE_ARGV 1 A "ONE_THREAD" "LABEL;TIMEOUT" "SOURCES;DEPENDS;LIBS;ARGS")
   if(A_UNPARSED_ARGUMENTS OR NOT A_LABEL MATCHES "^(unit|conformance)$")
     message(FATAL_ERROR "ib_test(${name}): needs LABEL unit or conformance; unknown: '${A_UNPARSED_ARGUMENTS}'")
   endif()
-  if(NOT BUILD_TESTING OR NOT IB_UNIT_TESTS OR IB_FUZZ)
+  if(NOT BUILD_TESTING OR NOT IB_UNIT_TESTS OR IB_FUZZ OR (A_ONE_THREAD AND IB_SANITIZE MATCHES thread))
     return()
   endif()
   ib_layer_targets(needs ${name} ${A_DEPENDS})
   ib_join(A_SOURCES ${name} test)
   add_executable(${name} ${A_SOURCES})
+  if(A_ONE_THREAD)
+    target_sources(${name} PRIVATE ${CMAKE_SOURCE_DIR}/tests/one_thread.cpp)
+  endif()
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/test-bin)
   target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR}/src ${CMAKE_SOURCE_DIR})
   target_link_libraries(${name} PRIVATE ${needs} ib_options ${A_LIBS} GTest::gmock GTest::gtest_main)

@@ -112,9 +112,6 @@ def tools(fabric, report):
             raise Failed(f"{client}{server}")
     with report.case("cmtime, 200 connections"):
         connect(fabric, ["cmtime", "-c", "200"], ["cmtime", "-s", SERVER[4], "-c", "200"], server_code=None)
-    for name in ("rstream", "riostream"):
-        with report.case(name):
-            connect(fabric, [name, "-S", "all"], [name, "-s", SERVER[4], "-S", "all"], seconds=120)
     with report.case("rcopy of 32 MiB"):
         source, target = fabric.runtime / "source", fabric.runtime / "target"
         source.write_bytes(os.urandom(1 << 20) * 32)
