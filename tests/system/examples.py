@@ -44,8 +44,10 @@ def build():
         top = pathlib.Path(folder)
         run("cmake", "--install", harness.BUILD, "--prefix", top / "prefix")
         shutil.copytree(harness.SOURCE / "examples", top / "source")
-        run("cmake", "-G", "Ninja", "-S", top / "source", "-B", top / "build", f"-DCMAKE_PREFIX_PATH={top / 'prefix'}")
-        text = run("cmake", "--build", top / "build")
+        run("cmake", "-G", "Ninja", "-S", top / "source", "-B", top / "build", f"-DCMAKE_PREFIX_PATH={top / 'prefix'}",
+            *(["-DCMAKE_CXX_COMPILER_LAUNCHER=ccache"] if shutil.which("ccache") else []))
+        # The headers are in another folder each time.
+        text = run("env", f"CCACHE_BASEDIR={top}", "CCACHE_NOHASHDIR=1", "cmake", "--build", top / "build")
         RESULT.mkdir(exist_ok=True)
         for file in BUILT:
             shutil.copy2(top / "build" / file.name, file)

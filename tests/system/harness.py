@@ -209,6 +209,12 @@ class Program:
             os.killpg(self.pid, signal.SIGKILL)
         self.process.wait(60)
 
+    def gives_way(self):
+        """From here on it gets the processor time that others leave over: it spins until a timeout, as perftest does
+        after its peer has died."""
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.setpriority(os.PRIO_PGRP, self.pid, 19)
+
     def wait_for_text(self, pattern, seconds):
         found = wait_until(lambda: re.search(pattern, self.text()) or not self.running(), seconds,
                            f"{pattern!r} in the output of {self.describe()}; it says:\n{self.text()}")

@@ -242,6 +242,7 @@ class Scenario(Interrupted):
         self.goes_on()
 
     def ends_by_itself(self, program, gone):
+        program.gives_way()
         result = self.fabric.end(program, SECONDS)
         if result.code is None:
             raise Failed(f"{result.name} did not notice that {gone} is gone; it said:\n{harness.tail(result.text)}")
@@ -298,6 +299,7 @@ class MpiJob(Interrupted):
             raise Failed(harness.tail(self.launcher.text()))
 
     def ends_with_error(self, gone):
+        self.launcher.gives_way()
         result = self.fabric.end(self.launcher, SECONDS)
         if not result.code:
             raise Failed(f"ended with {result.code} without {gone}:\n{harness.tail(result.text)}")
