@@ -52,6 +52,7 @@ enum class RequestorMode : std::uint8_t { Kernel, User };
 inline constexpr std::size_t kMaxStackDepth = 8;
 inline constexpr std::size_t kMaxHandles = 2;
 
+// classes: allow(members) the fields of a request, as NT's IRP has them
 class IB_DRIVER_API Irp {
  public:
   // Given by a driver that passes the request down; owns the request when it runs and ends with

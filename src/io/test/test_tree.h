@@ -57,6 +57,7 @@ struct Function final : DeviceObject {
   bool removed = false;
 };
 
+// classes: allow(members) a fixture: a tree, its managers, and what tests look at
 class TestTree {
  public:
   TestTree()

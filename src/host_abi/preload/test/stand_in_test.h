@@ -47,6 +47,7 @@ struct GetEvent {
 };
 
 // Serves one open device, from its own thread, until the last descriptor of it is closed.
+// classes: allow(members) a fixture: connections, and what tests have it answer
 class StandIn {
  public:
   StandIn() {
