@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// Connections: both sides of the exchange with a peer, and its end.
-#include "base/big_endian.h"
+#include "services/rdma_cm/service/connections.h"
+
 #include "services/rdma_cm/addresses/places.h"
 #include "services/rdma_cm/service/queries.h"
-#include "services/rdma_cm/service/service.h"
 #include "services/rdma_cm/words/words.h"
 
 #include <algorithm>
@@ -81,12 +80,33 @@ Error error_of(Status status) {
 
 }  // namespace
 
-Error Service::connect(Id& id, const ucma::ConnParam& param) {
+Connections::Connections(const fabric::Fabric& fabric, Connector& connector, const PortTable& ports,
+                         IdTable& ids, const FailureTrace& trace)
+    : fabric_(fabric), connector_(connector), ports_(ports), ids_(ids), trace_(trace) {
+  connector_.set_handler(this);
+}
+
+Progress Connections::progress(const Id& id) const {
+  return id.endpoint != 0 ? connector_.progress(id.endpoint) : Progress{};
+}
+
+void Connections::drop(const Id& id) {
+  if (id.endpoint == 0) return;
+  by_endpoint_.erase(id.endpoint);
+  connector_.drop(id.endpoint);
+}
+
+Id* Connections::find(Endpoint endpoint) const {
+  const auto at = by_endpoint_.find(endpoint);
+  return at == by_endpoint_.end() ? nullptr : at->second;
+}
+
+Error Connections::connect(Id& id, const ucma::ConnParam& param) {
   if (id.state != IdState::RouteResolved || !id.path) return Error::Invalid;
   if (id.qp_type == verbs::QpType::Ud) return connect_datagram(id, param);
   const auto own = private_data_of(param);
   if (own.size() + header_of(id) > kReqPrivate) {
-    report_private_data(id, "rdma_connect", own.size(), kReqPrivate - header_of(id));
+    trace_.report_private_data(id, "rdma_connect", own.size(), kReqPrivate - header_of(id));
     return Error::Invalid;
   }
   id.qp_num = param.qp_num;
@@ -117,10 +137,10 @@ Error Service::connect(Id& id, const ucma::ConnParam& param) {
   return Error::None;
 }
 
-Error Service::connect_datagram(Id& id, const ucma::ConnParam& param) {
+Error Connections::connect_datagram(Id& id, const ucma::ConnParam& param) {
   const auto own = private_data_of(param);
   if (own.size() + header_of(id) > kSidrReqPrivate) {
-    report_private_data(id, "rdma_connect", own.size(), kSidrReqPrivate - header_of(id));
+    trace_.report_private_data(id, "rdma_connect", own.size(), kSidrReqPrivate - header_of(id));
     return Error::Invalid;
   }
   id.qp_num = param.qp_num;
@@ -137,7 +157,7 @@ Error Service::connect_datagram(Id& id, const ucma::ConnParam& param) {
 }
 
 // REP or SIDR_REP of the passive side; RTU of the active one, which has no parameters.
-Error Service::accept(Id& id, std::uint64_t uid, const ucma::ConnParam& param) {
+Error Connections::accept(Id& id, std::uint64_t uid, const ucma::ConnParam& param) {
   if (id.state != IdState::Connect || id.endpoint == 0) return Error::Invalid;
   Error error = Error::Invalid;
   if (param.valid != 0) {
@@ -154,13 +174,13 @@ Error Service::accept(Id& id, std::uint64_t uid, const ucma::ConnParam& param) {
   return error;
 }
 
-Error Service::reply(Id& id, const ucma::ConnParam& param) {
+Error Connections::reply(Id& id, const ucma::ConnParam& param) {
   const auto own = private_data_of(param);
   id.qp_num = param.qp_num;
   id.srq = param.srq != 0;
   if (id.qp_type == verbs::QpType::Ud) {
     if (own.size() > kSidrRepPrivate) {
-      report_private_data(id, "rdma_accept", own.size(), kSidrRepPrivate);
+      trace_.report_private_data(id, "rdma_accept", own.size(), kSidrRepPrivate);
       return Error::Invalid;
     }
     id.qkey = param.qkey != 0 ? param.qkey : kUdpQkey;
@@ -169,7 +189,7 @@ Error Service::reply(Id& id, const ucma::ConnParam& param) {
   }
   if (id.connection.stage != Stage::ReqReceived) return Error::Invalid;
   if (own.size() > kRepPrivate) {
-    report_private_data(id, "rdma_accept", own.size(), kRepPrivate);
+    trace_.report_private_data(id, "rdma_accept", own.size(), kRepPrivate);
     return Error::Invalid;
   }
   ConnectReply reply;
@@ -189,77 +209,54 @@ Error Service::reply(Id& id, const ucma::ConnParam& param) {
   return Error::None;
 }
 
-Error Service::reject(Id& id, const ucma::Reject& in) {
+Error Connections::reject(Id& id, const ucma::Reject& in) {
   if (id.endpoint == 0) return Error::Invalid;
   const auto own = std::span(in.private_data).first(in.private_data_len);
   if (id.qp_type == verbs::QpType::Ud) {
     if (own.size() > kSidrRepPrivate) {
-      report_private_data(id, "rdma_reject", own.size(), kSidrRepPrivate);
+      trace_.report_private_data(id, "rdma_reject", own.size(), kSidrRepPrivate);
       return Error::Invalid;
     }
     const DatagramReply reply{sidr::kRejected, 0, 0, Bytes(own.begin(), own.end())};
     return error_of(connector_.reply(id.endpoint, reply));
   }
   if (own.size() > kRejPrivate) {
-    report_private_data(id, "rdma_reject", own.size(), kRejPrivate);
+    trace_.report_private_data(id, "rdma_reject", own.size(), kRejPrivate);
     return Error::Invalid;
   }
   return error_of(connector_.reject(id.endpoint, in.reason, Bytes(own.begin(), own.end())));
 }
 
-Error Service::disconnect(Id& id) {
+Error Connections::disconnect(Id& id) {
   if (id.endpoint == 0 || id.qp_type == verbs::QpType::Ud) return Error::Invalid;
   return error_of(connector_.disconnect(id.endpoint));
 }
 
 // The program has seen an asynchronous event of the queue pair.
-Error Service::notify(Id& id, std::uint32_t event) {
+Error Connections::notify(Id& id, std::uint32_t event) {
   if (id.endpoint == 0 || id.port == nullptr) return Error::Invalid;
   if (event != static_cast<std::uint32_t>(verbs::EventType::CommEst)) return Error::Invalid;
   return error_of(connector_.notify_established(id.endpoint));
 }
 
-// Without the header of the IP CM, or with one that is not for this node, a request may still be
-// for a program that listens with an AF_IB address.
-bool Service::read_arrival(const fabric::Port& port, std::uint64_t service_id, const Path& path,
-                           const Bytes& private_data, Arrival& arrival) const {
-  const auto service = service_of(service_id);
-  const auto header = read_ip_header(private_data);
-  const fabric::Hca* hca = fabric_.hca_of(port);
-  if (!service || hca == nullptr) return false;
-  arrival.node = &fabric_.node_of(*hca);
-  arrival.space = service->space;
-  arrival.at = ib_address(port.gid(), path.pkey, service_id);
-  arrival.at.flow_info = Be32(path.flow_label);
-  arrival.from = ib_address(path.dgid, path.pkey, 0);
-  arrival.from.flow_info = arrival.at.flow_info;
-  if (!header) return true;
-  arrival.wanted = any_address(header->family, service->port);
-  arrival.wanted.ip = header->destination;
-  arrival.peer = any_address(header->family, header->port);
-  arrival.peer.ip = header->source;
-  arrival.is_ip = has_address(fabric_, *arrival.node, arrival.wanted);
-  return true;
-}
-
-Id* Service::find_listener(const Arrival& arrival) const {
+Id* Connections::find_listener(const Arrival& arrival) const {
   const std::uint32_t node = index_of(fabric_, *arrival.node);
   const PortOwner* owner = nullptr;
   if (arrival.is_ip) owner = ports_.find_listener(node, arrival.space, arrival.wanted);
   if (owner == nullptr) owner = ports_.find_listener(node, arrival.space, arrival.at);
-  return owner == nullptr ? nullptr : ids_.at(owner->id).get();
+  return owner == nullptr ? nullptr : &ids_.at(owner->id);
 }
 
 // Returns nullptr if the listener has no room for it.
-Id* Service::add_connection(Id& listener, const Arrival& arrival, Endpoint endpoint,
-                            const fabric::Port& port, const Path& path) {
+Id* Connections::add_connection(Id& listener, const Arrival& arrival, Endpoint endpoint,
+                                const fabric::Port& port, const Path& path) {
   const bool is_full = !listener.requests.has_seat(arrival.sender);
-  if (is_full || listener.file->ids.size() >= kMaxIdsOfFile) {
-    report_full(arrival, listener, is_full);
+  if (is_full || IdTable::is_full(*listener.file)) {
+    trace_.report_no_room(arrival, listener, is_full);
     return nullptr;
   }
   listener.requests.enter(arrival.sender);
-  Id& id = make_id(*listener.file);
+  Id& id = ids_.make(*listener.file);
   const bool is_ib = listener.source.family == Family::Ib;
   id.space = listener.space;
   id.port_space = arrival.space;
@@ -277,15 +274,15 @@ Id* Service::add_connection(Id& listener, const Arrival& arrival, Endpoint endpo
   return &id;
 }
 
-void Service::on_request(Endpoint endpoint, const fabric::Port& port,
-                         const ConnectRequest& request) {
+void Connections::on_request(Endpoint endpoint, const fabric::Port& port,
+                             const ConnectRequest& request) {
   Arrival arrival;
   arrival.sender = request.sender;
   const bool valid =
-      read_arrival(port, request.service_id, request.path, request.private_data, arrival);
+      read_arrival(fabric_, port, request.service_id, request.path, request.private_data, arrival);
   Id* const listener = valid ? find_listener(arrival) : nullptr;
   if (listener == nullptr || listener->qp_type == verbs::QpType::Ud) {
-    if (valid) report_no_listener(arrival);
+    if (valid) trace_.report_no_listener(arrival);
     static_cast<void>(connector_.reject(endpoint, rej::kInvalidServiceId, {}));
     return connector_.drop(endpoint);
   }
@@ -309,8 +306,8 @@ void Service::on_request(Endpoint endpoint, const fabric::Port& port,
   queue(*listener, event);
 }
 
-void Service::on_datagram_request(Endpoint endpoint, const fabric::Port& port,
-                                  const DatagramRequest& request) {
+void Connections::on_datagram_request(Endpoint endpoint, const fabric::Port& port,
+                                      const DatagramRequest& request) {
   const auto refuse = [&](std::uint32_t status) {
     static_cast<void>(connector_.reply(endpoint, DatagramReply{status, 0, 0, {}}));
     connector_.drop(endpoint);
@@ -318,10 +315,10 @@ void Service::on_datagram_request(Endpoint endpoint, const fabric::Port& port,
   Arrival arrival;
   arrival.sender = request.sender;
   const bool valid =
-      read_arrival(port, request.service_id, request.path, request.private_data, arrival);
+      read_arrival(fabric_, port, request.service_id, request.path, request.private_data, arrival);
   Id* const listener = valid ? find_listener(arrival) : nullptr;
   if (listener == nullptr || listener->qp_type != verbs::QpType::Ud) {
-    if (valid) report_no_listener(arrival);
+    if (valid) trace_.report_no_listener(arrival);
     return refuse(sidr::kUnsupported);
   }
   Id* const id = add_connection(*listener, arrival, endpoint, port, request.path);
@@ -338,8 +335,8 @@ void Service::on_datagram_request(Endpoint endpoint, const fabric::Port& port,
   queue(*listener, event);
 }
 
-void Service::on_reply(Endpoint endpoint, const ConnectReply& reply) {
-  Id* const id = find_by_endpoint(endpoint);
+void Connections::on_reply(Endpoint endpoint, const ConnectReply& reply) {
+  Id* const id = find(endpoint);
   if (id == nullptr || id->state != IdState::Connect) return;
   Connection& connection = id->connection;
   connection.stage = Stage::RepReceived;
@@ -351,8 +348,8 @@ void Service::on_reply(Endpoint endpoint, const ConnectReply& reply) {
   queue(*id, event);
 }
 
-void Service::on_datagram_reply(Endpoint endpoint, const DatagramReply& reply) {
-  Id* const id = find_by_endpoint(endpoint);
+void Connections::on_datagram_reply(Endpoint endpoint, const DatagramReply& reply) {
+  Id* const id = find(endpoint);
   if (id == nullptr || id->state != IdState::Connect) return;
   PendingEvent event;
   ucma::UdParam param;
@@ -364,7 +361,7 @@ void Service::on_datagram_reply(Endpoint endpoint, const DatagramReply& reply) {
     param.ah_attr = ah_attr_of(address_vector(*id->path));
     event.out.event = Event::Established;
   } else {
-    report_refusal(*id, datagram_refusal_text(reply.status));
+    trace_.report_refusal(*id, datagram_refusal_text(reply.status));
     event.out.event = Event::Unreachable;
     event.out.status = reply.status;
   }
@@ -372,18 +369,18 @@ void Service::on_datagram_reply(Endpoint endpoint, const DatagramReply& reply) {
   queue(*id, event);
 }
 
-void Service::on_ready(Endpoint endpoint) {
-  Id* const id = find_by_endpoint(endpoint);
+void Connections::on_ready(Endpoint endpoint) {
+  Id* const id = find(endpoint);
   if (id == nullptr || id->state != IdState::Connect) return;
   id->connection.stage = Stage::Established;
   queue(*id, Event::Established, 0);
 }
 
-void Service::on_rejected(Endpoint endpoint, std::uint16_t reason, const Bytes& private_data) {
-  Id* const id = find_by_endpoint(endpoint);
+void Connections::on_rejected(Endpoint endpoint, std::uint16_t reason, const Bytes& private_data) {
+  Id* const id = find(endpoint);
   if (id == nullptr || id->state != IdState::Connect) return;
   id->connection.stage = Stage::Over;
-  report_refusal(*id, rejection_text(reason));
+  trace_.report_refusal(*id, rejection_text(reason));
   ucma::ConnParam param;
   put_private_data(param, private_data, kRejPrivate);
   PendingEvent event;
@@ -393,27 +390,56 @@ void Service::on_rejected(Endpoint endpoint, std::uint16_t reason, const Bytes& 
   queue(*id, event);
 }
 
-void Service::on_unreachable(Endpoint endpoint, const Unanswered& message) {
-  Id* const id = find_by_endpoint(endpoint);
+void Connections::on_unreachable(Endpoint endpoint, const Unanswered& message) {
+  Id* const id = find(endpoint);
   if (id == nullptr || id->state != IdState::Connect) return;
   id->connection.stage = Stage::Over;
-  report_no_answer(*id, message);
+  trace_.report_no_answer(*id, message);
   queue(*id, Event::Unreachable, ucma::negative(Error::TimedOut));
 }
 
-void Service::on_disconnected(Endpoint endpoint, bool timed_out) {
-  Id* const id = find_by_endpoint(endpoint);
+void Connections::on_disconnected(Endpoint endpoint, bool timed_out) {
+  Id* const id = find(endpoint);
   if (id == nullptr || id->state != IdState::Connect) return;
   id->state = IdState::Disconnect;
   id->connection.stage = Stage::Over;
-  if (timed_out) report_no_answer(*id, {Unanswered::Kind::Dreq});
+  if (timed_out) trace_.report_no_answer(*id, {Unanswered::Kind::Dreq});
   queue(*id, Event::Disconnected, timed_out ? ucma::negative(Error::TimedOut) : 0);
 }
 
-void Service::on_timewait_over(Endpoint endpoint) {
-  Id* const id = find_by_endpoint(endpoint);
+void Connections::on_timewait_over(Endpoint endpoint) {
+  Id* const id = find(endpoint);
   if (id == nullptr || id->state != IdState::Disconnect) return;
   queue(*id, Event::TimewaitExit, 0);
+}
+
+void Connections::on_hca_gone(const fabric::Hca& hca) {
+  std::vector<std::uint32_t> gone;
+  for (const auto& [number, id] : ids_.ids()) {
+    if (id->port != nullptr && fabric_.hca_of(*id->port) == &hca) gone.push_back(number);
+  }
+  std::sort(gone.begin(), gone.end());
+  for (const std::uint32_t number : gone) {
+    Id& id = ids_.at(number);
+    if (id.state == IdState::DeviceRemoval) continue;
+    id.state = IdState::DeviceRemoval;
+    queue(id, ucma::Event::DeviceRemoval, 0);
+  }
+}
+
+// As Linux reports that a bonded interface has another port now: to each id on the old port, once.
+void Connections::on_ports_changed(const fabric::Hca& hca) {
+  std::vector<std::uint32_t> moved;
+  for (auto& [number, id] : ids_.ids()) {
+    if (id->port == nullptr || fabric_.hca_of(*id->port) != &hca) continue;
+    if (id->state == IdState::DeviceRemoval) continue;
+    const bool was = std::exchange(
+        id->has_moved, has_moved(fabric_, fabric_.nodes()[id->node], id->source, *id->port));
+    if (id->has_moved && !was && id->events_pending < EventQueue::kMaxUnread)
+      moved.push_back(number);
+  }
+  std::sort(moved.begin(), moved.end());
+  for (const std::uint32_t number : moved) queue(ids_.at(number), ucma::Event::AddrChange, 0);
 }
 
 }  // namespace ib::services::rdma_cm

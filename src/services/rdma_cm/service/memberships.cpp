@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// Memberships of multicast groups.
+#include "services/rdma_cm/service/memberships.h"
+
 #include "services/rdma_cm/addresses/places.h"
 #include "services/rdma_cm/service/queries.h"
-#include "services/rdma_cm/service/service.h"
 
 #include <cstring>
-#include <iterator>
 #include <utility>
 
 namespace ib::services::rdma_cm {
@@ -16,8 +15,8 @@ constexpr std::size_t kMostOfId = 64;
 
 }  // namespace
 
-Error Service::join(Id& id, const EndpointAddress& group, std::uint16_t flags, std::uint64_t uid,
-                    std::uint32_t& number) {
+Error Memberships::join(Id& id, const EndpointAddress& group, std::uint16_t flags,
+                        std::uint64_t uid, std::uint32_t& number) {
   if (id.qp_type != verbs::QpType::Ud) return Error::Invalid;
   if (id.state != IdState::AddrBound && id.state != IdState::AddrResolved) return Error::Invalid;
   if (id.port == nullptr) return Error::NoDevice;
@@ -26,9 +25,9 @@ Error Service::join(Id& id, const EndpointAddress& group, std::uint16_t flags, s
       id.port->is_ethernet() ? group.ip : multicast_gid(group, id.space, id.port->pkeys.front());
   if (!verbs::is_multicast(mgid)) return Error::Invalid;
   do {
-    ++last_membership_;
-  } while (last_membership_ == 0 || memberships_.contains(last_membership_));
-  number = last_membership_;
+    ++last_number_;
+  } while (last_number_ == 0 || memberships_.contains(last_number_));
+  number = last_number_;
   Membership& member = memberships_[number];
   member.number = number;
   member.id = &id;
@@ -48,8 +47,8 @@ Error Service::join(Id& id, const EndpointAddress& group, std::uint16_t flags, s
 
 // MulticastJoin brings the address of the group; MulticastError also comes when the membership is
 // lost.
-void Service::on_group(std::uint32_t number, Error error, std::string_view reason,
-                       const Routes::Group& group) {
+void Memberships::on_group(std::uint32_t number, Error error, std::string_view reason,
+                           const Routes::Group& group) {
   const auto at = memberships_.find(number);
   if (at == memberships_.end()) return;
   Membership& member = at->second;
@@ -69,7 +68,7 @@ void Service::on_group(std::uint32_t number, Error error, std::string_view reaso
   param.qkey = group.qkey;
   param.ah_attr = ah_attr_of(av);
   PendingEvent event;
-  event.multicast = number;
+  event.membership = &member;
   event.out.uid = member.uid;
   event.out.id = number;
   event.out.event = ucma::Event::MulticastJoin;
@@ -79,30 +78,35 @@ void Service::on_group(std::uint32_t number, Error error, std::string_view reaso
   } else {
     event.out.event = ucma::Event::MulticastError;
     event.out.status = ucma::negative(error);
-    trace(id, "cannot join the group " + verbs::address_text(member.mgid) + ": ", reason);
+    trace_.report(id, "cannot join the group " + verbs::address_text(member.mgid) + ": ", reason);
   }
   queue(id, event);
 }
 
-Error Service::leave(File& file, std::uint32_t number, std::uint32_t& events) {
+Error Memberships::leave(const File& file, std::uint32_t number, std::uint32_t& events) {
   const auto at = memberships_.find(number);
   if (at == memberships_.end()) return Error::NoEntry;
   if (at->second.id->file != &file) return Error::Invalid;
   events = at->second.events_reported;
-  end_membership(number);
+  end(number);
   return Error::None;
 }
 
-void Service::end_membership(std::uint32_t number) {
+void Memberships::end(std::uint32_t number) {
   const auto member = memberships_.extract(number);
   Id& id = *member.mapped().id;
-  std::list<PendingEvent>& events = id.file->events;
-  for (auto event = events.begin(); event != events.end() && id.events_pending > 0;) {
-    const bool of_it = event->multicast == number;
-    if (of_it) --id.events_pending;
-    event = of_it ? events.erase(event) : std::next(event);
-  }
+  id.file->events.remove_events_of(member.mapped());
   id.multicasts.erase(number);
+}
+
+void Memberships::leave_all(Id& id) {
+  while (!id.multicasts.empty()) end(*id.multicasts.begin());
+}
+
+std::vector<verbs::Gid> Memberships::groups_of(const Id& id) const {
+  std::vector<verbs::Gid> groups;
+  for (const std::uint32_t number : id.multicasts) groups.push_back(memberships_.at(number).mgid);
+  return groups;
 }
 
 }  // namespace ib::services::rdma_cm
