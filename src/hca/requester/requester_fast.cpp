@@ -6,8 +6,8 @@ namespace ib::hca {
 using verbs::WcOpcode;
 
 std::byte* Requester::refresh_own_key(const Sge& sge, std::uint32_t access) {
-  own_key_ = plane_.cache_local(sge.lkey, config_.pd);
-  return plane_.map_local(own_key_, sge, access);
+  own_key_ = plane_.local().cache(sge.lkey, config_.pd);
+  return plane_.local().map(own_key_, sge, access);
 }
 
 // Refreshes the values that post_fast() compares with, for a request like this, which has a fast

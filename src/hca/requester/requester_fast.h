@@ -34,7 +34,7 @@ template <class Send>
   if (is_inline(send)) {
     return sge.length <= config_.max_inline ? std::bit_cast<std::byte*>(sge.address) : nullptr;
   }
-  std::byte* known = plane_.map_local(own_key_, sge, access);
+  std::byte* known = plane_.local().map(own_key_, sge, access);
   return known != nullptr ? known : refresh_own_key(sge, access);
 }
 

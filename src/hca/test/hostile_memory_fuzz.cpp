@@ -302,8 +302,8 @@ class World {
   }
   void serve() {
     const OpScope scope(plane_);
-    for (std::uint32_t i = 0; i < kBouncesPerSlot; ++i)
-      plane_.serve_bounce(*memory_.arena().bounce(0, i));
+    BounceServer server(memory_.arena(), host_, 0, plane_.local_keys());
+    for (std::uint32_t i = 0; i < kBouncesPerSlot; ++i) server.serve(*memory_.arena().bounce(0, i));
   }
   void poll() {
     for (const auto& requester : requesters_) {

@@ -215,12 +215,13 @@ struct BounceBench : PairBench {
     for (std::uint32_t i = 0; i < kBouncesPerSlot; ++i) {
       BounceEntry* entry = memory.arena().bounce(1, i);
       if (entry->request.state.load() == BounceState::Submitted) {
-        peer_plane.serve_bounce(*entry);
+        server.serve(*entry);
         ++served;
       }
     }
   }
   MemoryPlane peer_plane{memory.arena(), host, 1, Path::Bounce};
+  BounceServer server{memory.arena(), host, 1, peer_plane.local_keys()};
   std::uint32_t served = 0;
 };
 
@@ -254,7 +255,7 @@ TEST(Bounce, IsTakenWhenProcessVmIsForbidden) {
   to.length = 500;
   LocalPieces pieces;
   pieces.add(b.mine.data(), 500);
-  EXPECT_TRUE(plane.write(pieces, 0, to, 0, 500).ok());
+  EXPECT_TRUE(plane.mover().write(pieces, 0, to, 0, 500).ok());
   EXPECT_TRUE(b.same(500));
 }
 
@@ -271,19 +272,19 @@ TEST(Bounce, IsTakenWhenTheProcessOfThatIdIsAnother) {
   to.length = 500;
   LocalPieces pieces;
   pieces.add(b.mine.data(), 500);
-  EXPECT_TRUE(plane.write(pieces, 0, to, 0, 500).ok());
+  EXPECT_TRUE(plane.mover().write(pieces, 0, to, 0, 500).ok());
   EXPECT_EQ(b.served, 0u);
   b.host.other_pid = kBenchPid + 1;  // gone; who has its id now has another plate
-  EXPECT_TRUE(plane.write(pieces, 0, to, 0, 500).ok());
+  EXPECT_TRUE(plane.mover().write(pieces, 0, to, 0, 500).ok());
   EXPECT_EQ(b.served, 1u);
   b.host.vm_pids.clear();
-  EXPECT_TRUE(plane.write(pieces, 0, to, 0, 500).ok());
+  EXPECT_TRUE(plane.mover().write(pieces, 0, to, 0, 500).ok());
   EXPECT_EQ(b.served, 2u);
   EXPECT_TRUE(b.host.vm_pids.empty()) << "asked again, though it was known";
   // A new process in that slot: looked for again, by the id it calls itself, then by softibd's.
   b.memory.arena().slot(1)->generation.fetch_add(2);
   b.memory.arena().slot(1)->pid = kBenchPid + 1;
-  EXPECT_TRUE(plane.write(pieces, 0, to, 0, 500).ok());
+  EXPECT_TRUE(plane.mover().write(pieces, 0, to, 0, 500).ok());
   EXPECT_EQ(b.served, 2u);
   EXPECT_EQ(b.host.vm_pids, (std::vector<std::uint32_t>{kBenchPid, kBenchPid + 1, kBenchPid + 1}));
   EXPECT_TRUE(b.same(500));
@@ -302,7 +303,7 @@ TEST(Bounce, AProcessWithoutANameplateIsNotTouchedByItsId) {
   from.length = 500;
   LocalPieces pieces;
   pieces.add(b.mine.data(), 500);
-  EXPECT_TRUE(plane.read(pieces, 0, from, 0, 500).ok());
+  EXPECT_TRUE(plane.mover().read(pieces, 0, from, 0, 500).ok());
   EXPECT_EQ(b.served, 1u);
   EXPECT_TRUE(b.host.vm_pids.empty());
 }
