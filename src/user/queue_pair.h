@@ -45,10 +45,10 @@ class QueuePair {
   Status post_send(const SendWqe& wqe, hca::Way way = hca::Way::Fastest);
   // The same for a BindMw of `window`, which has the new key afterwards.
   Status post_bind(const SendWqe& wqe, MemoryWindow& window, hca::Way way = hca::Way::Fastest);
-  bool has_fast_path() const { return own_.fast_sends() != nullptr; }
+  bool has_fast_path() const { return own_.fast_path() != nullptr; }
   // The same as announce() for a send of several pieces, of a queue pair that has a fast path.
-  void announce_room() const { own_.fast_sends()->announce_room(); }
-  // The fast path for one request of an RC or UC queue pair (hca::Requester::post_fast). Returns
+  void announce_room() const { own_.fast_path()->next_lines().prefetch_room(); }
+  // The fast path for one request of an RC or UC queue pair (hca::FastPath::post). Returns
   // false if the request is none for it, and nothing has changed; then refresh_and_post(), and if
   // that fails, post_send() on the slow path. Inline, in user/post_fast.h.
   template <class Send>

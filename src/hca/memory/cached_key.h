@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// CachedKey and its kinds: facts about a key that the fast path may cache (requester_fast.h).
+// CachedKey and its kinds: facts about a key that the fast path may cache (fast_path.h).
 #pragma once
 
 #include "hca/memory/local_keys.h"

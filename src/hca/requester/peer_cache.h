@@ -57,7 +57,7 @@ class PeerCache {
   std::uint32_t longest() const { return terms_.longest; }  // more bytes would not pass
   std::uint64_t path_mtus() const;                          // own << 32 | the peer's, in bytes
 
-  // --- the fast path (requester_fast.h) ---
+  // --- the fast path (fast_path_post.h) ---
 
   // Whether resolve() would find the peer that it found last. A poster may change the state of the
   // peer at any time; the rest is refreshed when an epoch has risen.

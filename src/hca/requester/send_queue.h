@@ -72,7 +72,7 @@ class SendQueue {
   void complete_before_delivery(const SendWqe& wqe, std::uint32_t bytes);
   bool end_of_head() { return std::exchange(completed_, false); }
 
-  // --- the fast path (requester_fast.h) ---
+  // --- the fast path (fast_path_post.h) ---
 
   // Refreshes the common part of its completions. There is a completion queue.
   void refresh();

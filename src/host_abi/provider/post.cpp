@@ -133,7 +133,7 @@ Status post_slowly(Qp& qp, const ibv_send_wr& wr, hca::Way way) {
 [[gnu::noinline]] int post_one(ibv_qp* ibqp, ibv_send_wr* wr, ibv_send_wr** bad, bool refused) {
   user::QueuePair& engine = *qp_of(ibqp).engine;
   const SendView view{*wr};
-  if (!hca::Requester::has_fast_path(view.opcode())) {
+  if (!hca::has_fast_path(view.opcode())) {
     return post_sends(ibqp, wr, bad, hca::Way::Slow);
   }
   engine.send_lock();
@@ -147,7 +147,7 @@ Status post_slowly(Qp& qp, const ibv_send_wr& wr, hca::Way way) {
   user::QueuePair& engine = *qp_of(ibqp).engine;
   const SendView view{*wr};
   if (wr->num_sge < 0 || !engine.has_fast_path() ||
-      !hca::Requester::may_be_gathered(view.opcode(), view.flags())) {
+      !hca::may_be_gathered(view.opcode(), view.flags())) {
     return post_sends(ibqp, wr, bad, hca::Way::Slow);
   }
   engine.announce_room();

@@ -1,18 +1,28 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-#include "hca/requester/requester_fast.h"
+#include "hca/fast_path/fast_path.h"
+
+#include "hca/fast_path/fast_path_post.h"
 
 namespace ib::hca {
 
+using verbs::QpType;
 using verbs::WcOpcode;
 
-std::byte* Requester::refresh_own_key(const Sge& sge, std::uint32_t access) {
-  own_key_ = plane_.local().cache(sge.lkey, config_.pd);
-  return plane_.local().map(own_key_, sge, access);
-}
+FastPath::FastPath(MemoryPlane& plane, const RequesterConfig& config, QpEntry& own)
+    : plane_(plane),
+      own_(own),
+      type_(config.type),
+      may_be_fast_((config.type == QpType::Rc || config.type == QpType::Uc) &&
+                   plane.arena().cq(config.send_cq) != nullptr),
+      queue_(plane, config, own),
+      peers_(plane, config, own),
+      retry_(verbs::is_unreliable(config.type)),
+      own_piece_(plane.local(), config),
+      responder_(plane) {}
 
-// Refreshes the values that post_fast() compares with, for a request like this, which has a fast
+// Refreshes the values that post() compares with, for a request like this, which has a fast
 // path. Returns false if they were fresh.
-bool Requester::refresh(Target target) {
+bool FastPath::refresh(Target target) {
   if (!may_be_fast_) return false;
   bool news = false;
   if (!peers_.refresh(news)) return false;
@@ -34,7 +44,7 @@ bool Requester::refresh(Target target) {
 
 // The room that the next send will probably get: others may take from a shared queue first. Returns
 // false if none is posted, or the fast path does not send there.
-bool Requester::next_receive(Sge& room) {
+bool FastPath::next_receive(Sge& room) {
   Peer& peer = peers_.peer();
   const SrqEntry* shared = peers_.shared_queue();
   if (shared == nullptr && !peers_.takes_sends()) return false;
@@ -46,8 +56,7 @@ bool Requester::next_receive(Sge& room) {
   return peer.receives.available(head, posted) && peer.receives.copy_single(head, id, room);
 }
 
-void Requester::finish_fast(verbs::WrOpcode opcode, std::uint32_t flags,
-                            std::uint32_t bytes) noexcept {
+void FastPath::finish(verbs::WrOpcode opcode, std::uint32_t flags, std::uint32_t bytes) noexcept {
   const bool is_send = is_plain_send(opcode);
   if (is_send && (peers_.peer().cq.may_fire() || plane_.fenced_entries())) {
     peers_.peer().cq.fire(plane_.host(), (flags & verbs::send_flag::kSolicited) != 0);
@@ -82,13 +91,13 @@ struct GatheredView : WqeView {
 }  // namespace
 
 template <class Send>
-[[gnu::always_inline]] inline bool Requester::try_view(Send send) {
-  const Posted posted = post_fast(send);
-  if (posted == Posted::Rest) finish_fast(send.opcode(), send.flags(), send.sge().length);
+[[gnu::always_inline]] inline bool FastPath::try_view(Send send) {
+  const Posted posted = post(send);
+  if (posted == Posted::Rest) finish(send.opcode(), send.flags(), send.sge().length);
   return posted != Posted::No || refresh_and_post(send);
 }
 
-bool Requester::try_fast(const SendWqe& wqe) {
+bool FastPath::try_post(const SendWqe& wqe) {
   const bool flagged = (wqe.flags & verbs::send_flag::kInline) != 0;
   if (wqe.inline_data != flagged || !has_fast_path(wqe.opcode)) return false;
   if (wqe.num_sge == 1) [[likely]]
@@ -96,7 +105,7 @@ bool Requester::try_fast(const SendWqe& wqe) {
   return may_be_fast_ && may_be_gathered(wqe.opcode, wqe.flags) && try_gathered(wqe);
 }
 
-bool Requester::try_gathered(const SendWqe& wqe) {
+bool FastPath::try_gathered(const SendWqe& wqe) {
   InlinePieces pieces;
   return pieces.gather({wqe.sge, wqe.num_sge}) && try_view(GatheredView{{wqe}, pieces.whole()});
 }

@@ -1,12 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// The fast path through a requester, for what nearly every request is: one piece of memory,
-// written, read or sent over RC or UC to a peer that was there at the last request and whose memory
-// is mapped here, or will never be.
+// The functions of FastPath that a request is posted with.
 //
-// It has two results: done, or not its case. In the second case nothing has changed (but bytes of a
-// receive's buffer, if then the completion queue was full, or of memory that went while it was
-// written), and the slow path (send.cpp, rdma.cpp, responder_side.h), which handles every case and
-// gives every refusal its reason, decides. So each check of the slow path stands here too, in the
+// Each check of the slow path (send.cpp, rdma.cpp, responder_side.h) stands here too, in the
 // cheapest order. A small message costs about a third of the instructions this way.
 //
 // It finds out hardly anything either, and so makes no call (but to copy more than eight bytes, or
@@ -18,31 +13,23 @@
 // and fits into a register. Its kGathered: sge() is the whole of an InlinePieces, of a send.
 #pragma once
 
+#include "hca/fast_path/fast_path.h"
+#include "hca/fast_path/inline_pieces.h"
 #include "hca/layout/shm_lock.h"
 #include "hca/memory/copy.h"
-#include "hca/requester/inline_pieces.h"
-#include "hca/requester/requester.h"
+#include "hca/requester/message_count.h"
 #include "hca/requester/srq_limit.h"
 
-#include <bit>
+#include <cstddef>
+#include <cstdint>
 
 namespace ib::hca {
 
 template <class Send>
-[[gnu::always_inline]] inline std::byte* Requester::own_bytes(Send send, std::uint32_t access) {
-  const Sge& sge = send.sge();
-  if (is_inline(send)) {
-    return sge.length <= config_.max_inline ? std::bit_cast<std::byte*>(sge.address) : nullptr;
-  }
-  std::byte* known = plane_.local().map(own_key_, sge, access);
-  return known != nullptr ? known : refresh_own_key(sge, access);
-}
-
-template <class Send>
-[[gnu::always_inline]] inline bool Requester::write_fast(Send send) {
+[[gnu::always_inline]] inline bool FastPath::write(Send send) {
   const auto& peer = peers_.peer().entry->id;
   const Sge& sge = send.sge();
-  std::byte* from = own_bytes(send, 0);
+  std::byte* from = own_piece_.find(send, 0);
   if (from == nullptr || (peer.access & verbs::access::kRemoteWrite) == 0) return false;
   std::byte* to = peers_.map_remote(send.rkey(), send.remote_address(), sge.length,
                                     verbs::access::kRemoteWrite);
@@ -52,19 +39,19 @@ template <class Send>
   }
   copy_tail_last(to, from, sge.length);
   // Mailboxes and flags are written again and again.
-  next_line_.store(to, std::memory_order_relaxed);
+  next_.expect(to);
   return true;
 }
 
 template <class Send>
-[[gnu::always_inline]] inline bool Requester::read_fast(Send send) {
+[[gnu::always_inline]] inline bool FastPath::read(Send send) {
   const auto& peer = peers_.peer().entry->id;
   const Sge& sge = send.sge();
-  if (config_.type != verbs::QpType::Rc || is_inline(send) || retry_.limits().max_rd_atomic == 0 ||
+  if (type_ != verbs::QpType::Rc || is_inline(send) || retry_.limits().max_rd_atomic == 0 ||
       peer.max_dest_rd_atomic == 0 || (peer.access & verbs::access::kRemoteRead) == 0) {
     return false;
   }
-  std::byte* to = own_bytes(send, verbs::access::kLocalWrite);
+  std::byte* to = own_piece_.find(send, verbs::access::kLocalWrite);
   const std::byte* from =
       peers_.map_remote(send.rkey(), send.remote_address(), sge.length, verbs::access::kRemoteRead);
   if (to == nullptr) return false;
@@ -78,8 +65,8 @@ template <class Send>
 
 // Writes the completion of the peer's receive `id`.
 template <class Send>
-[[gnu::always_inline]] inline void Requester::write_receive(Send send, std::uint32_t id,
-                                                            std::uint32_t bytes, Cqe& slot) {
+[[gnu::always_inline]] inline void FastPath::write_receive(Send send, std::uint32_t id,
+                                                           std::uint32_t bytes, Cqe& slot) {
   peers_.receive().write(slot);
   slot.wqe = id;
   slot.byte_len = bytes;
@@ -101,16 +88,16 @@ template <class Send>
 // earlier stores, and the lines of the message and of its completion then come at the same time.
 // Other bytes are not: reading the program's memory may take long, or be a signal.
 //
-// The room of the next receive, which others may get, is for announce_room().
+// The room of the next receive, which others may get, is for NextLines::prefetch_room().
 //
 // Only tried when the inlined part has refused: it would cost the other requests registers.
 template <class Send>
-bool Requester::send_shared_fast(Send send) {
+bool FastPath::send_to_shared(Send send) {
   SrqEntry* const queue = peers_.shared_queue();
   if (queue == nullptr || responder_.holds_receive()) return false;
   Peer& peer = peers_.peer();
   const std::uint32_t bytes = send.sge().length;
-  const std::byte* from = own_bytes(send, 0);
+  const std::byte* from = own_piece_.find(send, 0);
   if (from == nullptr || !try_lock(queue->consumer.lock, lock_owner(plane_.slot()))) return false;
   const std::uint64_t head = queue->consumer.head.load(std::memory_order_relaxed);
   std::uint32_t id = 0;
@@ -140,13 +127,13 @@ bool Requester::send_shared_fast(Send send) {
   }
   responder.srq_taken.store(0, std::memory_order_release);
   responder.cq_intent.store(0, std::memory_order_release);
-  next_line_.store(peer.cq.next_slot(), std::memory_order_relaxed);
+  next_.expect(peer.cq.next_slot());
   count_message(responder, bytes);
   if (Send::kGathered) expect_room(peer, *queue, head + 1);
   return true;
 }
 
-inline void Requester::expect_room(Peer& peer, const SrqEntry& queue, std::uint64_t head) {
+inline void FastPath::expect_room(Peer& peer, const SrqEntry& queue, std::uint64_t head) {
   std::uint32_t id = 0;
   Sge room;
   if (!peer.receives.available(head, queue.producer.tail) ||
@@ -155,14 +142,14 @@ inline void Requester::expect_room(Peer& peer, const SrqEntry& queue, std::uint6
   }
   const std::byte* to =
       peers_.map_remote(room.lkey, room.address, room.length, verbs::access::kLocalWrite);
-  if (to != nullptr) next_room_.store(to, std::memory_order_relaxed);
+  if (to != nullptr) next_.expect_room(to);
   peer.receives.prefetch(head + 1);
 }
 
 // Into a receive of one piece from the peer's own queue. The order of stores is that of
 // ResponderSide::push_receive().
 template <class Send>
-[[gnu::always_inline]] inline bool Requester::send_fast(Send send) {
+[[gnu::always_inline]] inline bool FastPath::send_to_own(Send send) {
   Peer& peer = peers_.peer();
   auto& responder = peer.entry->responder;
   ReceiveSource& receives = peer.receives;
@@ -171,7 +158,7 @@ template <class Send>
   const std::uint32_t bytes = send.sge().length;
   std::uint32_t id = 0;
   Sge room;
-  std::byte* from = own_bytes(send, 0);
+  std::byte* from = own_piece_.find(send, 0);
   if (from == nullptr || !receives.copy_single(head, id, room) || room.length < bytes) return false;
   std::byte* to = peers_.map_remote(room.lkey, room.address, bytes, verbs::access::kLocalWrite);
   if (to != nullptr) [[likely]] {
@@ -185,42 +172,42 @@ template <class Send>
   responder.rq_head.store(head + 1, std::memory_order_release);
   receives.prefetch(head + 1);
   responder.cq_intent.store(0, std::memory_order_release);
-  next_line_.store(peer.cq.next_slot(), std::memory_order_relaxed);
+  next_.expect(peer.cq.next_slot());
   count_message(responder, bytes);
   return true;
 }
 
 // Not a switch: that would be an indirect jump.
 template <class Send>
-[[gnu::always_inline]] inline bool Requester::run_fast(Send send, verbs::WcOpcode& opcode) {
+[[gnu::always_inline]] inline bool FastPath::run(Send send, verbs::WcOpcode& opcode) {
   if (is_plain_send(send.opcode())) {
     opcode = verbs::WcOpcode::Send;
-    if (Send::kGathered && peers_.shared_queue() != nullptr) return send_shared_fast(send);
-    return send_fast(send);
+    if (Send::kGathered && peers_.shared_queue() != nullptr) return send_to_shared(send);
+    return send_to_own(send);
   }
   if (send.opcode() == verbs::WrOpcode::RdmaWrite) {
     opcode = verbs::WcOpcode::RdmaWrite;
-    return write_fast(send);
+    return write(send);
   }
   opcode = verbs::WcOpcode::RdmaRead;
-  return send.opcode() == verbs::WrOpcode::RdmaRead && read_fast(send);
+  return send.opcode() == verbs::WrOpcode::RdmaRead && read(send);
 }
 
 template <class Send>
-[[gnu::always_inline]] inline Requester::Posted Requester::post_fast(Send send) {
-  if (send.sge().length - 1 >= kShortMessage || waiting() || queue_.is_full() ||
-      own_->id.state.load(std::memory_order_acquire) != verbs::QpState::Rts || !peers_.stands()) {
+[[gnu::always_inline]] inline FastPath::Posted FastPath::post(Send send) {
+  if (send.sge().length - 1 >= kShortMessage || queue_.waiting() || queue_.is_full() ||
+      own_.id.state.load(std::memory_order_acquire) != verbs::QpState::Rts || !peers_.stands()) {
     return Posted::No;
   }
   verbs::WcOpcode opcode{};
-  if (!run_fast(send, opcode)) return Posted::No;
-  return executed_fast(send, opcode);
+  if (!run(send, opcode)) return Posted::No;
+  return executed(send, opcode);
 }
 
 // The sender's part of a message that is delivered.
 template <class Send>
-[[gnu::always_inline]] inline Requester::Posted Requester::executed_fast(Send send,
-                                                                         verbs::WcOpcode opcode) {
+[[gnu::always_inline]] inline FastPath::Posted FastPath::executed(Send send,
+                                                                  verbs::WcOpcode opcode) {
   retry_.message_ended(false);
   const std::uint64_t position = queue_.append(send.wr_id());
   queue_.count(send.sge().length);
@@ -232,32 +219,32 @@ template <class Send>
 
 // The same of a send into an SRQ.
 template <class Send>
-Requester::Posted Requester::post_shared_fast(Send send) {
+FastPath::Posted FastPath::post_to_shared(Send send) {
   if (!is_plain_send(send.opcode()) || queue_.is_full() ||
-      own_->id.state.load(std::memory_order_acquire) != verbs::QpState::Rts || !peers_.stands() ||
-      !send_shared_fast(send)) {
+      own_.id.state.load(std::memory_order_acquire) != verbs::QpState::Rts || !peers_.stands() ||
+      !send_to_shared(send)) {
     return Posted::No;
   }
-  return executed_fast(send, verbs::WcOpcode::Send);
+  return executed(send, verbs::WcOpcode::Send);
 }
 
-// The same after post_fast() has refused: into an SRQ, or after a refresh for this request. Returns
+// The same after post() has refused: into an SRQ, or after a refresh for this request. Returns
 // false if it is for the slow path.
 template <class Send>
-[[gnu::noinline]] bool Requester::refresh_and_post(Send send) {
+[[gnu::noinline]] bool FastPath::refresh_and_post(Send send) {
   const auto& sge = send.sge();
-  if (sge.length - 1 >= kShortMessage || waiting()) return false;
+  if (sge.length - 1 >= kShortMessage || queue_.waiting()) return false;
   const auto post_shared = [&] {
-    return peers_.shared_queue() != nullptr ? post_shared_fast(send) : Posted::No;
+    return peers_.shared_queue() != nullptr ? post_to_shared(send) : Posted::No;
   };
   Posted posted = post_shared();
   if (posted == Posted::No) {
     if (!refresh({send.opcode(), send.rkey(), send.remote_address(), sge.length})) return false;
-    posted = post_fast(send);
+    posted = post(send);
     if (posted == Posted::No) posted = post_shared();
   }
   peers_.forget_once();
-  if (posted == Posted::Rest) finish_fast(send.opcode(), send.flags(), sge.length);
+  if (posted == Posted::Rest) finish(send.opcode(), send.flags(), sge.length);
   return posted != Posted::No;
 }
 

@@ -67,7 +67,7 @@ struct Shared : PairBench {
   }
   bool goes_fast(const SendWqe& wqe) {
     const OpScope scope(plane);
-    return requester->try_fast(wqe);
+    return requester->fast_path().try_post(wqe);
   }
   Status post_slowly(const SendWqe& wqe) {
     const OpScope scope(plane);

@@ -53,7 +53,7 @@ struct Warm : PairBench {
   }
   bool goes_fast(const SendWqe& wqe) {
     const OpScope scope(plane);
-    return requester->try_fast(wqe);
+    return requester->fast_path().try_post(wqe);
   }
   KeyEntry& rkey() { return *memory.arena().key(key_index(kRkey)); }
   // Registers the local memory again under the same key, with a difference.
