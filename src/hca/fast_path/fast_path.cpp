@@ -26,8 +26,8 @@ bool FastPath::refresh(Target target) {
   if (!may_be_fast_) return false;
   bool news = false;
   if (!peers_.refresh(news)) return false;
-  if (news) queue_.refresh();
-  news |= queue_.look_again();
+  if (news) queue_.completions().refresh();
+  news |= queue_.completions().look_again();
   std::uint32_t access = verbs::access::kRemoteWrite;
   if (is_plain_send(target.opcode)) {
     access = verbs::access::kLocalWrite;
@@ -61,10 +61,10 @@ void FastPath::finish(verbs::WrOpcode opcode, std::uint32_t flags, std::uint32_t
   if (is_send && (peers_.peer().cq.may_fire() || plane_.fenced_entries())) {
     peers_.peer().cq.fire(plane_.host(), (flags & verbs::send_flag::kSolicited) != 0);
   }
-  queue_.finish_fast(flags, bytes,
-                     is_send                                ? WcOpcode::Send
-                     : opcode == verbs::WrOpcode::RdmaWrite ? WcOpcode::RdmaWrite
-                                                            : WcOpcode::RdmaRead);
+  queue_.completions().finish_fast(flags, queue_.posted().end() - 1, bytes,
+                                   is_send                                ? WcOpcode::Send
+                                   : opcode == verbs::WrOpcode::RdmaWrite ? WcOpcode::RdmaWrite
+                                                                          : WcOpcode::RdmaRead);
 }
 
 namespace {

@@ -209,12 +209,13 @@ template <class Send>
 [[gnu::always_inline]] inline FastPath::Posted FastPath::executed(Send send,
                                                                   verbs::WcOpcode opcode) {
   retry_.message_ended(false);
-  const std::uint64_t position = queue_.append(send.wr_id());
+  const std::uint64_t position = queue_.posted().append(send.wr_id());
   queue_.count(send.sge().length);
   if (opcode == verbs::WcOpcode::Send && peers_.peer().cq.has_channel()) [[unlikely]]
     return Posted::Rest;
-  return queue_.complete_fast(send.flags(), position, send.sge().length, opcode) ? Posted::Done
-                                                                                 : Posted::Rest;
+  return queue_.completions().write_fast(send.flags(), position, send.sge().length, opcode)
+             ? Posted::Done
+             : Posted::Rest;
 }
 
 // The same of a send into an SRQ.

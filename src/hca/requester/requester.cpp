@@ -37,7 +37,7 @@ Status Requester::post(const SendWqe& wqe, Way way) {
   if (state == QpState::Reset || state == QpState::Init || state == QpState::Rtr) {
     return Status::InvalidState;
   }
-  const std::uint64_t position = queue_.append(wqe.wr_id);
+  const std::uint64_t position = queue_.posted().append(wqe.wr_id);
   if (waiting() || state == QpState::Sqd) {
     queue_.keep(wqe, position);
     return Status::Ok;

@@ -49,11 +49,11 @@ class Requester {
   void reset();
   void set_limits(const RetryLimits& limits) { fast_path_.retry().set_limits(limits); }
 
-  // As SendQueue's.
+  // As those of PostedRequests.
   bool polled(std::uint32_t position, std::uint64_t& wr_id) {
-    return fast_path_.queue().polled(position, wr_id);
+    return fast_path_.queue().posted().polled(position, wr_id);
   }
-  std::uint32_t queued() const { return fast_path_.queue().queued(); }
+  std::uint32_t queued() const { return fast_path_.queue().posted().queued(); }
 
  private:
   std::uint32_t peer_number(const SendWqe& wqe) const {
