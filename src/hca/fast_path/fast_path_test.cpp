@@ -136,7 +136,7 @@ TEST(FastPath, LetsAdoptedPagesBeMappedFirst) {
   EXPECT_FALSE(w.goes_fast(w.request(WrOpcode::RdmaWrite)));
   EXPECT_EQ(w.post(WrOpcode::RdmaWrite, 8), Status::Ok);  // maps them
   EXPECT_EQ(w.next(), WcStatus::Success);
-  w.host.vm = Status::Malformed;
+  w.host.reach.vm = Status::Malformed;
   EXPECT_TRUE(w.goes_fast(w.request(WrOpcode::RdmaWrite)));
 }
 
@@ -147,7 +147,7 @@ TEST(FastPath, TakesMemoryThatHasComeNear) {
   EXPECT_EQ(w.next(), WcStatus::Success);
   w.adopt();
   w.tell();
-  w.host.vm = Status::Malformed;
+  w.host.reach.vm = Status::Malformed;
   EXPECT_EQ(w.post(WrOpcode::RdmaWrite, 8), Status::Ok);  // maps it
   EXPECT_EQ(w.next(), WcStatus::Success);
   EXPECT_TRUE(w.goes_fast(w.request(WrOpcode::RdmaWrite)));
@@ -375,11 +375,13 @@ const Obstacle kOfTheMapping[] = {
 INSTANTIATE_TEST_SUITE_P(OfTheMapping, FastPathRefuses, ::testing::ValuesIn(kOfTheMapping));
 
 const Obstacle kOfTheOtherProcess[] = {
-    {"process_vm fails", kWrite, [](Warm& w, SendWqe&) { w.host.vm = Status::Malformed; }, false},
-    {"process has ended", kWrite, [](Warm& w, SendWqe&) { w.host.vm = Status::NotFound; }, false},
+    {"process_vm fails", kWrite, [](Warm& w, SendWqe&) { w.host.reach.vm = Status::Malformed; },
+     false},
+    {"process has ended", kWrite, [](Warm& w, SendWqe&) { w.host.reach.vm = Status::NotFound; },
+     false},
     {"process has ended, as softibd says", kRead,
      [](Warm& w, SendWqe&) { w.memory.arena().slot(1)->live = 0; }, false},
-    {"pages have gone", kRead, [](Warm& w, SendWqe&) { w.host.accessible.clear(); }, false},
+    {"pages have gone", kRead, [](Warm& w, SendWqe&) { w.host.reach.accessible.clear(); }, false},
     {"a small message, for its completion", kSend, [](Warm&, SendWqe&) {}, false},
 };
 INSTANTIATE_TEST_SUITE_P(OfTheOtherProcess, FarShortWayRefuses,

@@ -199,7 +199,7 @@ class World {
     window->id.key.store(0x500);
     window->id.pd = 1;
     window->id.kind = KeyKind::Window2;
-    host_.accessible.push_back({at(theirs_.region()), kBytes});
+    host_.reach.accessible.push_back({at(theirs_.region()), kBytes});
     if (setup_.path == Path::ProcessVm || setup_.path == Path::Bounce) return;
     host_.backing = theirs_.region();
     host_.backing_size = kBytes;
