@@ -100,7 +100,6 @@ class OwnQueuePair {
   std::uint32_t qpn_ = 0;
   std::uint32_t pd_ = kNone;
   std::uint32_t srq_ = kNone;
-  RetryLimits limits_;
   // Under the flush lock:
   bool flushed_ = false;               // since the last Reset
   std::optional<Quiescence> posters_;  // who may be delivering, while a flush waits for them

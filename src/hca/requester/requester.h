@@ -47,6 +47,7 @@ class Requester {
   void flush();
   // Back to Reset: forgets everything.
   void reset();
+  const RetryLimits& limits() const { return fast_path_.retry().limits(); }
   void set_limits(const RetryLimits& limits) { fast_path_.retry().set_limits(limits); }
 
   // As those of PostedRequests.
