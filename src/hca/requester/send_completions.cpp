@@ -31,7 +31,8 @@ WcOpcode completion_opcode(WrOpcode opcode) {
 
 void SendCompletions::write(const SendWqe& wqe, std::uint64_t position, WcStatus status,
                             Cause cause, std::uint32_t bytes) {
-  if (status == WcStatus::Success && !is_signaled(wqe.flags)) return;
+  const bool is_unsignaled = !signal_all_ && (wqe.flags & verbs::send_flag::kSignaled) == 0;
+  if (status == WcStatus::Success && is_unsignaled) return;
   if (!cq_.valid()) return;
   Cqe cqe;
   cqe.qpn = own_.id.qpn.load(std::memory_order_relaxed);
@@ -69,7 +70,7 @@ void SendCompletions::refresh() {
 
 void SendCompletions::finish_fast(std::uint32_t flags, std::uint64_t position, std::uint32_t bytes,
                                   WcOpcode opcode) noexcept {
-  if (!is_signaled(flags)) return;
+  if (!signal_all_ && (flags & verbs::send_flag::kSignaled) == 0) return;
   const bool timed = cq_.has_timestamps();
   const Push pushed =
       cq_.push_with(plane_.arena(), plane_.host(), plane_.slot(), nullptr, [&](Cqe& slot) {

@@ -32,7 +32,7 @@ class SendCompletions {
   // Writes the completion of a request that has succeeded. Returns false if finish_fast() has to.
   [[gnu::always_inline]] bool write_fast(std::uint32_t flags, std::uint64_t position,
                                          std::uint32_t bytes, verbs::WcOpcode opcode) {
-    if (!is_signaled(flags)) return true;
+    if (!signal_all_ && (flags & verbs::send_flag::kSignaled) == 0) return true;
     return are_plain_ && cq_.push_fast(plane_.slot(), nullptr, [&](Cqe& slot) {
       write_sent(slot, position, bytes, opcode);
     });
@@ -42,9 +42,6 @@ class SendCompletions {
                    verbs::WcOpcode opcode) noexcept;
 
  private:
-  bool is_signaled(std::uint32_t flags) const {
-    return signal_all_ || (flags & verbs::send_flag::kSignaled) != 0;
-  }
   [[gnu::always_inline]] void write_sent(Cqe& slot, std::uint64_t position, std::uint32_t bytes,
                                          verbs::WcOpcode opcode) const {
     sent_.write(slot);
