@@ -51,9 +51,9 @@ template <class Send>
       peer.max_dest_rd_atomic == 0 || (peer.access & verbs::access::kRemoteRead) == 0) {
     return false;
   }
-  std::byte* to = own_piece_.find(send, verbs::access::kLocalWrite);
   const std::byte* from =
       peers_.map_remote(send.rkey(), send.remote_address(), sge.length, verbs::access::kRemoteRead);
+  std::byte* to = own_piece_.find(send, verbs::access::kLocalWrite);
   if (to == nullptr) return false;
   if (from == nullptr) {
     return peers_.copy_far(verbs::access::kRemoteRead, send.rkey(), send.remote_address(), to,
