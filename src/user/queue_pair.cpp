@@ -28,8 +28,11 @@ struct QueuePair::Owner {
   BiasedLock& send_lock() const { return qp.send_lock_; }
   BiasedLock& recv_lock() const { return qp.recv_lock_; }
   std::mutex& flush_lock() const { return qp.flush_lock_; }
-  void requests_wait() const { qp.process_.enroll(qp); }
-  void forget_waiting() const { qp.process_.withdraw(qp); }
+  void requests_wait() const {
+    qp.process_.waiting().enroll(qp);
+    qp.process_.service().wake();
+  }
+  void forget_waiting() const { qp.process_.waiting().withdraw(qp); }
   void forget_completions() const { qp.forget_completions(); }
   void wait_a_little(hca::Quiescence& posters) const {
     platform::ClientHost& host = qp.process_.host();
@@ -37,7 +40,10 @@ struct QueuePair::Owner {
       host.relax(round);
     }
   }
-  void flush_later() const { qp.process_.flush_later(); }
+  void flush_later() const {
+    qp.process_.attention().flush_later();
+    qp.process_.service().wake();
+  }
 };
 
 Result<std::unique_ptr<QueuePair>> QueuePair::create(Hca& hca, Process& process,
@@ -71,7 +77,7 @@ QueuePair::~QueuePair() = default;
 Status QueuePair::post_send(const SendWqe& wqe, hca::Way way) {
   if (own_.sends() == nullptr) return Status::InvalidState;
   announce();
-  process_.settle();
+  process_.connection().settle();
   if (type_ == QpType::Ud && wqe.av.port == 0) return Status::InvalidParameter;
   Owner owner{*this};
   return own_.post(owner, wqe, way);
@@ -101,7 +107,7 @@ void QueuePair::serve_awaited() {
 }
 
 Result<control::ModifyQpOut> QueuePair::modify(std::uint32_t mask, const control::QpAttr& attr) {
-  std::lock_guard guard(process_.control_lock());
+  std::lock_guard guard(process_.connection().control_lock());
   if (stays_in_init(mask, attr)) {
     if ((mask & kAccessFlags) != 0 && attr.access != init_.attr.access) {
       init_.attr.access = attr.access;
@@ -109,7 +115,7 @@ Result<control::ModifyQpOut> QueuePair::modify(std::uint32_t mask, const control
     }
     return control::ModifyQpOut{QpState::Init, QpState::Init};
   }
-  process_.settle();
+  process_.connection().settle();
   control::ModifyQpIn in;
   in.index = handle_;
   in.mask = mask;
@@ -122,8 +128,9 @@ Result<control::ModifyQpOut> QueuePair::modify(std::uint32_t mask, const control
     IB_CHECK(catch_up());
   }
   control::ModifyQpOut out{state(), in.attr.state};
-  if (!is_sure(in.mask, in.attr) || !process_.submit(Code::ModifyQp, hca_.file(), in)) {
-    const auto done = process_.call_for(Code::ModifyQp, hca_.file(), in, out);
+  if (!is_sure(in.mask, in.attr) ||
+      !process_.connection().submit(Code::ModifyQp, hca_.file(), in)) {
+    const auto done = process_.connection().call_for(Code::ModifyQp, hca_.file(), in, out);
     if (!done) return done.error();
   }
   init_ = {};
@@ -140,9 +147,10 @@ Result<control::ModifyQpOut> QueuePair::modify(std::uint32_t mask, const control
 bool QueuePair::stays_in_init(std::uint32_t mask, const control::QpAttr& attr) const {
   // Reset: softibd has not made that change yet.
   const bool is_in_init = state() == QpState::Init || state() == QpState::Reset;
-  return is_own() && mask == init_.mask && mask != 0 && is_in_init && process_.is_mine() &&
-         attr.state == QpState::Init && attr.port == init_.attr.port &&
-         attr.pkey_index == init_.attr.pkey_index && attr.qkey == init_.attr.qkey;
+  return is_own() && mask == init_.mask && mask != 0 && is_in_init &&
+         process_.connection().is_mine() && attr.state == QpState::Init &&
+         attr.port == init_.attr.port && attr.pkey_index == init_.attr.pkey_index &&
+         attr.qkey == init_.attr.qkey;
 }
 
 bool QueuePair::is_own() const {
@@ -170,7 +178,7 @@ bool QueuePair::is_sure(std::uint32_t mask, const control::QpAttr& attr) const {
 }
 
 QpState QueuePair::settled_state() {
-  process_.settle();
+  process_.connection().settle();
   return state();
 }
 
@@ -179,7 +187,7 @@ Status QueuePair::catch_up() {
   if (!access_waits_ || settled_state() != QpState::Init) return Status::Ok;
   const control::ModifyQpIn in{handle_, init_.mask, init_.attr};
   control::ModifyQpOut out;
-  const auto done = process_.call_for(Code::ModifyQp, hca_.file(), in, out);
+  const auto done = process_.connection().call_for(Code::ModifyQp, hca_.file(), in, out);
   if (!done) return done.error();
   access_waits_ = false;
   return Status::Ok;
@@ -208,12 +216,12 @@ void QueuePair::break_for_good() {
 
 Result<control::QueryQpOut> QueuePair::query() {
   if (access_waits_) {
-    std::lock_guard guard(process_.control_lock());
+    std::lock_guard guard(process_.connection().control_lock());
     IB_CHECK(catch_up());
   }
   control::QueryQpOut out;
   const control::IndexIn in{handle_, 0};
-  const auto done = process_.call_for(Code::QueryQp, hca_.file(), in, out);
+  const auto done = process_.connection().call_for(Code::QueryQp, hca_.file(), in, out);
   if (!done) return done.error();
   return out;
 }
@@ -227,12 +235,13 @@ Status QueuePair::detach_mcast(const verbs::Gid& mgid, std::uint16_t mlid) {
 }
 
 Status QueuePair::destroy() {
-  if (!process_.is_mine()) return Status::Ok;
-  std::lock_guard guard(process_.control_lock());
+  if (!process_.connection().is_mine()) return Status::Ok;
+  std::lock_guard guard(process_.connection().control_lock());
   const Status status = hca_.command(Code::DestroyQp, control::IndexIn{handle_, 0});
   if (!Hca::is_gone(status)) return status;
   forget_completions();
-  process_.remove(*this);
+  process_.objects().remove(*this);
+  process_.waiting().withdraw(*this);
   // Polls on other threads may hold a pointer: they hold their CQ's lock meanwhile.
   if (send_cq_ != nullptr) send_cq_->forget_last();
   if (recv_cq_ != nullptr) recv_cq_->forget_last();
