@@ -54,10 +54,9 @@ void CompletionQueue::found_nothing() {
 }
 
 CompletionQueue::Ends CompletionQueue::look_up(std::uint32_t qpn) const {
-  QueuePair* qp = process_.objects().find_qp(qpn);
-  if (qp == nullptr) return {};
-  return {qpn, qp->send_cq_ == this ? qp->own_.sends() : nullptr,
-          qp->recv_cq_ == this ? qp->own_.receives() : nullptr, qp->own_.pd()};
+  const WorkQueues* queues = process_.objects().find_qp(qpn);
+  if (queues == nullptr) return {};
+  return {qpn, queues->sends_of(*this), queues->receives_of(*this), queues->pd()};
 }
 
 void CompletionQueue::begin_batch() {

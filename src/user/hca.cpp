@@ -265,7 +265,7 @@ Result<std::unique_ptr<QueuePair>> Hca::create_qp(const QpOptions& options) {
   auto qp =
       QueuePair::create(*this, process_, options, static_cast<std::uint32_t>(*handle), in, out);
   if (!qp) return qp.error();
-  process_.objects().add(**qp);
+  process_.objects().add((*qp)->queues(), (*qp)->index());
   return qp;
 }
 
@@ -285,7 +285,7 @@ Result<std::unique_ptr<QueuePair>> Hca::open_qp(const XrcDomain& xrcd, std::uint
   auto qp =
       QueuePair::create(*this, process_, options, static_cast<std::uint32_t>(*handle), in, out);
   if (!qp) return qp.error();
-  process_.objects().add(**qp);
+  process_.objects().add((*qp)->queues(), (*qp)->index());
   return qp;
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "user/object_tables.h"
 
+#include "user/queue_pair.h"
+
 namespace ib::user {
 
 namespace {
@@ -26,14 +28,14 @@ Result<std::uint64_t> ObjectTables::cq_cookie(std::uint64_t cq_index) const {
   return cq->cookie();
 }
 
-void ObjectTables::add(QueuePair& qp) {
-  own_qps_.push_back(&qp);
-  qps_[qp.index()].store(&qp, std::memory_order_release);
+void ObjectTables::add(WorkQueues& queues, std::uint32_t index) {
+  own_queues_.push_back(&queues);
+  qps_[index].store(&queues, std::memory_order_release);
 }
 
-void ObjectTables::remove(QueuePair& qp) {
-  std::erase(own_qps_, &qp);
-  qps_[qp.index()].store(nullptr, std::memory_order_release);
+void ObjectTables::remove(WorkQueues& queues, std::uint32_t index) {
+  std::erase(own_queues_, &queues);
+  qps_[index].store(nullptr, std::memory_order_release);
 }
 
 void ObjectTables::add(SharedReceiveQueue& srq) {

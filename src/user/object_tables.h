@@ -6,7 +6,7 @@
 #pragma once
 
 #include "hca/layout/layout.h"
-#include "user/queue_pair.h"
+#include "user/work_queues.h"
 
 #include <atomic>
 #include <cstdint>
@@ -21,14 +21,15 @@ class ObjectTables {
   // Returns false if there is no memory for them.
   bool make();
 
-  void add(QueuePair& qp);
-  void remove(QueuePair& qp);
-  QueuePair* find_qp(std::uint32_t qpn) const {
-    QueuePair* qp = qps_[hca::qp_index(qpn)].load(std::memory_order_acquire);
-    return qp != nullptr && qp->qpn() == qpn ? qp : nullptr;
+  // The queues of a queue pair.
+  void add(WorkQueues& queues, std::uint32_t index);
+  void remove(WorkQueues& queues, std::uint32_t index);
+  WorkQueues* find_qp(std::uint32_t qpn) const {
+    WorkQueues* queues = qps_[hca::qp_index(qpn)].load(std::memory_order_acquire);
+    return queues != nullptr && queues->qpn() == qpn ? queues : nullptr;
   }
-  // Under the control lock.
-  const std::vector<QueuePair*>& own_qps() const { return own_qps_; }
+  // Of all queue pairs. Under the control lock.
+  const std::vector<WorkQueues*>& own_queues() const { return own_queues_; }
 
   void add(SharedReceiveQueue& srq);
   void remove(SharedReceiveQueue& srq);
@@ -51,10 +52,10 @@ class ObjectTables {
   template <class Object>
   using Table = std::unique_ptr<std::atomic<Object*>[], Free>;
 
-  Table<QueuePair> qps_;
+  Table<WorkQueues> qps_;
   Table<SharedReceiveQueue> srqs_;
   Table<CompletionQueue> cqs_;
-  std::vector<QueuePair*> own_qps_;
+  std::vector<WorkQueues*> own_queues_;
 };
 
 }  // namespace ib::user

@@ -3,12 +3,12 @@
 #pragma once
 
 #include "hca/fast_path/fast_path_post.h"
-#include "user/queue_pair.h"
+#include "user/work_queues.h"
 
 namespace ib::user {
 
 template <class Send>
-[[gnu::always_inline]] inline bool QueuePair::post_fast(Send send) {
+[[gnu::always_inline]] inline bool WorkQueues::post_fast(Send send) {
   hca::FastPath* const sends = own_.fast_path();
   if (sends == nullptr) return false;
   const hca::OpScope scope(own_.plane(), own_.executing());
@@ -19,7 +19,7 @@ template <class Send>
 }
 
 template <class Send>
-inline bool QueuePair::refresh_and_post(Send send) {
+inline bool WorkQueues::refresh_and_post(Send send) {
   hca::FastPath* const sends = own_.fast_path();
   if (sends == nullptr) return false;
   const hca::OpScope scope(own_.plane(), own_.executing());

@@ -6,8 +6,8 @@
 // (for quiescence). Poster: small calls made while a work request executes; these must never wait
 // behind a main call, since that may be waiting for this very work request. EventThread: WaitEvent.
 //
-// Lock order: control_lock -> QueuePair send_lock -> recv_lock -> lock of WaitingRequests; a CQ's
-// lock is taken before send_lock is *tried*. Nothing of the application is called under any.
+// Lock order: control_lock -> send_lock of a queue pair -> recv_lock -> lock of WaitingRequests; a
+// CQ's lock is taken before send_lock is *tried*. Nothing of the application is called under any.
 #pragma once
 
 #include "hca/layout/op_scope.h"

@@ -20,8 +20,8 @@ bool Attention::look_around() {
   if (!guard) return false;
   seen_.store(attention, std::memory_order_release);
   has_unflushed_.store(false, std::memory_order_release);
-  for (QueuePair* qp : objects_.own_qps()) {
-    if (qp->state() == verbs::QpState::Error) qp->flush_after_error();
+  for (WorkQueues* queues : objects_.own_queues()) {
+    if (queues->state() == verbs::QpState::Error) queues->flush_after_error();
   }
   return !has_unflushed_.load(std::memory_order_acquire);
 }

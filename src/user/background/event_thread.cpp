@@ -41,7 +41,7 @@ void EventThread::daemon_died() {
   fabric_.connection.shut_down();
   {
     std::lock_guard guard(fabric_.connection.control_lock());
-    for (QueuePair* qp : fabric_.objects.own_qps()) qp->break_for_good();
+    for (WorkQueues* queues : fabric_.objects.own_queues()) queues->break_for_good();
   }
   fabric_.poster.let_channels_go();  // no completion comes after these
   is_over_.store(true, std::memory_order_release);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "user/background/waiting_requests.h"
 
-#include "user/queue_pair.h"
+#include "user/work_queues.h"
 
 #include <algorithm>
 
@@ -17,18 +17,18 @@ constexpr std::uint32_t kRounds = 64;
 
 }  // namespace
 
-void WaitingRequests::enroll(QueuePair& qp) {
+void WaitingRequests::enroll(WorkQueues& queues) {
   lock_.lock();
-  if (std::find(waiting_.begin(), waiting_.end(), &qp) == waiting_.end()) {
-    waiting_.push_back(&qp);
+  if (std::find(waiting_.begin(), waiting_.end(), &queues) == waiting_.end()) {
+    waiting_.push_back(&queues);
     count();
   }
   lock_.unlock();
 }
 
-void WaitingRequests::withdraw(QueuePair& qp) {
+void WaitingRequests::withdraw(WorkQueues& queues) {
   lock_.lock();
-  std::erase(waiting_, &qp);
+  std::erase(waiting_, &queues);
   count();
   lock_.unlock();
 }
@@ -54,10 +54,10 @@ void WaitingRequests::run() {
 bool WaitingRequests::give_turns() {
   bool more = false;
   for (std::size_t n = waiting_.size(); n > 0; --n) {
-    QueuePair* qp = waiting_.front();
+    WorkQueues* queues = waiting_.front();
     waiting_.pop_front();
-    const auto progress = qp->run_waiting(kTurn);
-    if (progress != hca::Requester::Progress::Idle) waiting_.push_back(qp);
+    const auto progress = queues->run_waiting(kTurn);
+    if (progress != hca::Requester::Progress::Idle) waiting_.push_back(queues);
     more |= progress == hca::Requester::Progress::More;
   }
   count();

@@ -11,13 +11,13 @@
 
 namespace ib::user {
 
-class QueuePair;
+class WorkQueues;
 
 class WaitingRequests {
  public:
   // The caller holds the queue pair's send lock, and wakes the service thread.
-  void enroll(QueuePair& qp);
-  void withdraw(QueuePair& qp);
+  void enroll(WorkQueues& queues);
+  void withdraw(WorkQueues& queues);
 
   bool any() const { return count_.load(std::memory_order_relaxed) != 0; }
   // The same for a thread that is about to sleep.
@@ -35,7 +35,7 @@ class WaitingRequests {
   void count();
 
   SpinLock lock_;
-  std::deque<QueuePair*> waiting_;
+  std::deque<WorkQueues*> waiting_;
   std::atomic<std::uint32_t> count_{0};
   std::atomic<std::uint32_t> runs_{0};
 };
