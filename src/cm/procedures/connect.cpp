@@ -1,7 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // The active side of a connection: REQ, the REP that comes, RTU [IBA1 12.9.7.1, figure 124].
-#include "cm/engine_internal.h"
+#include "cm/messages/rej.h"
+#include "cm/messages/req.h"
+#include "cm/paths_internal.h"
+#include "cm/procedures/connect_internal.h"
 #include "cm/same_fields.h"
+#include "cm/timeouts.h"
+
+#include <algorithm>
 
 namespace ib::cm {
 namespace {
@@ -79,32 +85,32 @@ ReplyReceived event_of(const Rep& rep, std::uint32_t qpn, const MadAddress& from
 
 }  // namespace
 
-Result<ConnectionId> Engine::Impl::connect(const ConnectRequest& request, Instant now) {
+Result<ConnectionId> ActiveSide::connect(const ConnectRequest& request, Instant now) {
   if (!fits(request)) return Status::InvalidParameter;
-  if (connections.has_local_qpn(request.qpn)) return Status::DeviceBusy;
-  if (connections.size() >= config_.limits.connections) return Status::InsufficientResources;
+  if (connections_.has_local_qpn(request.qpn)) return Status::DeviceBusy;
+  if (connections_.size() >= config_.limits.connections) return Status::InsufficientResources;
 
-  Connection& connection = connections.create();
+  Connection& connection = connections_.create();
   const std::uint32_t comm_id = connection.info.local_comm_id;
   connection.info = info_of(request, config_.ack_delay);
   connection.info.local_comm_id = comm_id;
   connection.peer_to_peer = request.peer_to_peer;
-  connections.change_local_qpn(connection, request.qpn);
-  if (request.peer_to_peer) connections.index_peer(connection);
+  connections_.change_local_qpn(connection, request.qpn);
+  if (request.peer_to_peer) connections_.index_peer(connection);
 
   Req req = req_of(request, connection.info, config_.ca_guid);
-  req.transaction_id = next_transaction();
-  Resend sent = send_first(connection, encode(req));
+  req.transaction_id = outbox_.next_transaction();
+  Resend sent = states_.send_first(connection, encode(req));
   const Instant deadline = now + sent.interval;
-  enter(connection, state::ReqSent{std::move(sent)}, deadline);
+  states_.enter(connection, state::ReqSent{std::move(sent)}, deadline);
   return connection.id;
 }
 
 // A REP that nothing waits for is answered, so that its sender ends at once [IBA1 12.6.7.2, reason
 // 6]; one that was doubled is answered as before.
-void Engine::Impl::on_rep(const mad::Mad& mad, const MadAddress& from) {
+void ActiveSide::on_rep(const mad::Mad& mad, const MadAddress& from) {
   const Rep rep = decode_rep(mad);
-  Connection* const connection = connections.find(rep.ids.remote);
+  Connection* const connection = connections_.find(rep.ids.remote);
   if (connection != nullptr && connection->in<state::ReqSent>() != nullptr) {
     return take_reply(*connection, rep, from);
   }
@@ -112,24 +118,24 @@ void Engine::Impl::on_rep(const mad::Mad& mad, const MadAddress& from) {
       connection->info.remote_comm_id == rep.ids.local) {
     if (repeat_answer(*connection)) return;
     if (connection->in<state::Closed>() == nullptr) {
-      ++counters.wrong_state;
+      ++outbox_.counters().wrong_state;
       return;
     }
   }
-  ++counters.wrong_comm_id;
+  ++outbox_.counters().wrong_comm_id;
   reject_rep(rep, from, RejectReason::InvalidCommId);
 }
 
-void Engine::Impl::reject_rep(const Rep& rep, const MadAddress& from, RejectReason reason) {
+void ActiveSide::reject_rep(const Rep& rep, const MadAddress& from, RejectReason reason) {
   Rej rej;
   rej.ids = {rep.ids.transaction_id, rep.ids.remote, rep.ids.local};
   rej.message = static_cast<std::uint8_t>(Message::Rep);
   rej.reason = static_cast<std::uint16_t>(reason);
-  send(from, encode(rej));
+  outbox_.send(from, encode(rej));
 }
 
 // Returns false if nothing was sent for the REP before.
-bool Engine::Impl::repeat_answer(Connection& connection) {
+bool ActiveSide::repeat_answer(Connection& connection) {
   const mad::Mad* answer = nullptr;
   if (auto* received = connection.in<state::RepReceived>()) {
     answer = received->mra.get();
@@ -139,21 +145,21 @@ bool Engine::Impl::repeat_answer(Connection& connection) {
     answer = refused->rej.get();
   }
   if (answer == nullptr) return false;
-  ++counters.duplicates;
-  send(connection, *answer);
+  ++outbox_.counters().duplicates;
+  states_.send(connection, *answer);
   return true;
 }
 
-void Engine::Impl::take_reply(Connection& connection, const Rep& rep, const MadAddress& from) {
+void ActiveSide::take_reply(Connection& connection, const Rep& rep, const MadAddress& from) {
   const bool is_xrc = connection.info.transport == Transport::Xrc;
   const std::uint32_t qpn = is_xrc ? rep.eecn : rep.qpn;
   ConnectionInfo& info = connection.info;
   info.remote_ca_guid = rep.ca_guid;
   info.remote_comm_id = rep.ids.local;
   info.remote_qpn = qpn;
-  if (!connections.index_remote(connection)) {
+  if (!connections_.index_remote(connection)) {
     info.remote_ca_guid = info.remote_comm_id = info.remote_qpn = 0;
-    ++counters.stale;
+    ++outbox_.counters().stale;
     return reject_rep(rep, from, RejectReason::StaleConnection);
   }
   info.remote_qkey = rep.qkey;
@@ -166,21 +172,21 @@ void Engine::Impl::take_reply(Connection& connection, const Rep& rep, const MadA
   info.flow_control = rep.flow_control;
   info.remote_vendor = rep.vendor;
   if (rep.failover != static_cast<std::uint8_t>(Failover::Accepted)) info.alternate.reset();
-  connections.forget_peer(connection);
-  enter(connection, state::RepReceived{rep.ids.transaction_id, nullptr}, std::nullopt);
-  emit(connection, event_of(rep, qpn, from));
+  connections_.forget_peer(connection);
+  states_.enter(connection, state::RepReceived{rep.ids.transaction_id, nullptr}, std::nullopt);
+  states_.emit(connection, event_of(rep, qpn, from));
 }
 
-Status Engine::Impl::establish(ConnectionId id, ByteSpan private_data) {
-  Connection* const connection = owned(id);
+Status ActiveSide::establish(ConnectionId id, ByteSpan private_data) {
+  Connection* const connection = states_.owned(id);
   if (connection == nullptr) return Status::NotFound;
   if (private_data.size() > kRtuPrivateBytes) return Status::InvalidParameter;
   const auto* received = connection->in<state::RepReceived>();
   if (received == nullptr) return Status::InvalidState;
   const mad::Mad rtu = encode(
       Rtu{ids_of(*connection, received->transaction_id), Bytes<kRtuPrivateBytes>(private_data)});
-  send(*connection, rtu);
-  enter(*connection, state::Established{keep(rtu), nullptr}, std::nullopt);
+  states_.send(*connection, rtu);
+  states_.enter(*connection, state::Established{keep(rtu), nullptr}, std::nullopt);
   return Status::Ok;
 }
 

@@ -1,6 +1,15 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Service ID resolution [IBA1 12.11]: SIDR_REQ of one side, SIDR_REP of the other.
-#include "cm/engine_internal.h"
+#include "cm/messages/sidr.h"
+
+#include "base/assert.h"
+#include "cm/paths_internal.h"
+#include "cm/procedures/sidr_internal.h"
+#include "cm/response_times_internal.h"
+#include "cm/timeouts.h"
+
+#include <algorithm>
+#include <variant>
 
 namespace ib::cm {
 namespace {
@@ -18,14 +27,14 @@ mad::Mad refusal(const SidrReq& req, SidrStatus status) {
 
 }  // namespace
 
-Result<SidrId> Engine::Impl::resolve_sidr(const SidrRequest& request, Instant now) {
+Result<SidrId> SidrExchanges::resolve(const SidrRequest& request, Instant now) {
   if (!fits(request.path) || request.response_timeout > kMaxExponent ||
       request.private_data.size() > kSidrReqPrivateBytes) {
     return Status::InvalidParameter;
   }
-  if (sidr.size() >= config_.limits.sidr_exchanges) return Status::InsufficientResources;
-  SidrExchange& exchange = sidr.create_request();
-  exchange.transaction_id = next_transaction();
+  if (exchanges_.size() >= config_.limits.sidr_exchanges) return Status::InsufficientResources;
+  SidrExchange& exchange = exchanges_.create_request();
+  exchange.transaction_id = outbox_.next_transaction();
   exchange.service_id = request.service_id;
   exchange.peer = address_of(request.path);
   SidrReq req;
@@ -35,44 +44,45 @@ Result<SidrId> Engine::Impl::resolve_sidr(const SidrRequest& request, Instant no
   req.service_id = request.service_id;
   req.private_data = Bytes<kSidrReqPrivateBytes>(request.private_data);
   const mad::Mad mad = encode(req);
-  send(exchange.peer, mad);
+  outbox_.send(exchange.peer, mad);
   const Duration interval = wait_of(
+      config_.limits,
       std::max(time_of(request.response_timeout) + 2 * time_of(request.path.packet_lifetime),
                config_.limits.shortest_response));
   exchange.state = sidr_state::Asked{Resend{keep(mad), interval, request.max_retries}};
-  sidr.set_deadline(exchange, now + interval);
+  exchanges_.set_deadline(exchange, now + interval);
   return exchange.id;
 }
 
-void Engine::Impl::on_sidr_req(const mad::Mad& mad, const MadAddress& from) {
+void SidrExchanges::on_sidr_req(const mad::Mad& mad, const MadAddress& from) {
   const SidrReq req = decode_sidr_req(mad);
-  if (SidrExchange* const known = sidr.find_answer(from, req.request_id)) {
-    ++counters.duplicates;
+  if (SidrExchange* const known = exchanges_.find_answer(from, req.request_id)) {
+    ++outbox_.counters().duplicates;
     auto* answered = std::get_if<sidr_state::Answered>(&known->state);
-    if (answered != nullptr && known->service_id == req.service_id) send(from, *answered->rep);
+    if (answered != nullptr && known->service_id == req.service_id)
+      outbox_.send(from, *answered->rep);
     return;
   }
-  Listener* const listener =
-      listeners.match(req.service_id, from.port, ServiceKind::Datagrams, req.private_data.view());
+  Listener* const listener = admission_.listeners().match(
+      req.service_id, from.port, ServiceKind::Datagrams, req.private_data.view());
   if (listener == nullptr) {
-    ++counters.no_listener;
-    return send(from, refusal(req, SidrStatus::ServiceNotSupported));
+    ++outbox_.counters().no_listener;
+    return outbox_.send(from, refusal(req, SidrStatus::ServiceNotSupported));
   }
   const Peer peer = peer_of(from);
-  if (!listener->waiting.has_seat(peer) || !quotas_.has_room(peer)) {
-    ++counters.backlog_full;
-    return send(from, refusal(req, SidrStatus::Rejected));
+  if (!admission_.has_room(*listener, peer)) {
+    ++outbox_.counters().backlog_full;
+    return outbox_.send(from, refusal(req, SidrStatus::Rejected));
   }
-  if (sidr.size() >= config_.limits.sidr_exchanges) {
-    ++counters.no_room;
-    return send(from, refusal(req, SidrStatus::Rejected));
+  if (exchanges_.size() >= config_.limits.sidr_exchanges) {
+    ++outbox_.counters().no_room;
+    return outbox_.send(from, refusal(req, SidrStatus::Rejected));
   }
-  SidrExchange& exchange = sidr.create_answer(from, req.request_id);
+  SidrExchange& exchange = exchanges_.create_answer(from, req.request_id);
   exchange.transaction_id = req.transaction_id;
   exchange.service_id = req.service_id;
   exchange.state = sidr_state::Asking{listener->id};
-  quotas_.add_pending(peer);
-  listener->waiting.enter(peer);
+  admission_.add_pending(*listener, peer);
   SidrRequested event;
   event.id = exchange.id;
   event.listener = listener->id;
@@ -80,12 +90,17 @@ void Engine::Impl::on_sidr_req(const mad::Mad& mad, const MadAddress& from) {
   event.pkey = req.pkey;
   event.source = from;
   event.private_data = PrivateData(req.private_data.view());
-  events_.push_back(event);
+  outbox_.emit(event);
 }
 
-Status Engine::Impl::answer_sidr(SidrId id, const SidrReply& reply, Instant now) {
-  SidrExchange* const exchange = sidr.find(static_cast<std::uint32_t>(id));
-  if (exchange == nullptr || !exchange->is_owned) return Status::NotFound;
+SidrExchange* SidrExchanges::owned(SidrId id) const {
+  SidrExchange* const exchange = exchanges_.find(static_cast<std::uint32_t>(id));
+  return exchange != nullptr && exchange->is_owned ? exchange : nullptr;
+}
+
+Status SidrExchanges::answer(SidrId id, const SidrReply& reply, Instant now) {
+  SidrExchange* const exchange = owned(id);
+  if (exchange == nullptr) return Status::NotFound;
   if (reply.qpn > k24Bits || reply.vendor.vendor_id > k24Bits ||
       reply.info.size() > kAdditionalInfoBytes ||
       reply.private_data.size() > kSidrRepPrivateBytes) {
@@ -93,9 +108,7 @@ Status Engine::Impl::answer_sidr(SidrId id, const SidrReply& reply, Instant now)
   }
   const auto* asking = std::get_if<sidr_state::Asking>(&exchange->state);
   if (asking == nullptr) return Status::InvalidState;
-  const Peer peer = peer_of(exchange->peer);
-  quotas_.remove_pending(peer);
-  if (Listener* const listener = listeners.find(asking->listener)) listener->waiting.leave(peer);
+  admission_.remove_pending(asking->listener, peer_of(exchange->peer));
 
   SidrRep rep;
   rep.transaction_id = exchange->transaction_id;
@@ -108,36 +121,36 @@ Status Engine::Impl::answer_sidr(SidrId id, const SidrReply& reply, Instant now)
   rep.info = AdditionalInfo(reply.info);
   rep.private_data = Bytes<kSidrRepPrivateBytes>(reply.private_data);
   const mad::Mad mad = encode(rep);
-  send(exchange->peer, mad);
+  outbox_.send(exchange->peer, mad);
   exchange->state = sidr_state::Answered{keep(mad)};
-  sidr.set_deadline(*exchange, now + config_.limits.sidr_answers);
-  sidr_answers_.push_back(static_cast<std::uint32_t>(id));
-  if (sidr_answers_.size() <= config_.limits.kept_answers) return Status::Ok;
-  SidrExchange* const oldest = sidr.find(sidr_answers_.front());
-  sidr_answers_.pop_front();
+  exchanges_.set_deadline(*exchange, now + config_.limits.sidr_answers);
+  answered_.push_back(static_cast<std::uint32_t>(id));
+  if (answered_.size() <= config_.limits.kept_answers) return Status::Ok;
+  SidrExchange* const oldest = exchanges_.find(answered_.front());
+  answered_.pop_front();
   if (oldest != nullptr && std::holds_alternative<sidr_state::Answered>(oldest->state)) {
-    end_sidr(*oldest);
+    end(*oldest);
   }
   return Status::Ok;
 }
 
 // Messages for it are those of nobody from now on.
-void Engine::Impl::end_sidr(SidrExchange& exchange) {
-  if (!exchange.is_owned) return sidr.erase(exchange);
-  sidr.forget_remote(exchange);
-  sidr.set_deadline(exchange, std::nullopt);
+void SidrExchanges::end(SidrExchange& exchange) {
+  if (!exchange.is_owned) return exchanges_.erase(exchange);
+  exchanges_.forget_remote(exchange);
+  exchanges_.set_deadline(exchange, std::nullopt);
   exchange.state = sidr_state::Done();
 }
 
-void Engine::Impl::on_sidr_rep(const mad::Mad& mad, const MadAddress& from) {
+void SidrExchanges::on_sidr_rep(const mad::Mad& mad, const MadAddress& from) {
   const auto rep = decode_sidr_rep(mad);
   if (!rep) {
-    ++counters.malformed;
+    ++outbox_.counters().malformed;
     return;
   }
-  SidrExchange* const exchange = sidr.find_request(rep->request_id);
+  SidrExchange* const exchange = exchanges_.find_request(rep->request_id);
   if (exchange == nullptr || exchange->transaction_id != rep->transaction_id) {
-    ++counters.wrong_comm_id;
+    ++outbox_.counters().wrong_comm_id;
     return;
   }
   SidrAnswered event;
@@ -149,45 +162,49 @@ void Engine::Impl::on_sidr_rep(const mad::Mad& mad, const MadAddress& from) {
   event.info = rep->info;
   event.source = from;
   event.private_data = PrivateData(rep->private_data.view());
-  events_.push_back(event);
-  end_sidr(*exchange);
+  outbox_.emit(event);
+  end(*exchange);
 }
 
-void Engine::Impl::on_sidr_deadline(SidrExchange& exchange, Instant now) {
+void SidrExchanges::on_time(Instant now) {
+  while (SidrExchange* const exchange = exchanges_.due(now)) on_deadline(*exchange, now);
+}
+
+void SidrExchanges::on_deadline(SidrExchange& exchange, Instant now) {
   auto* asked = std::get_if<sidr_state::Asked>(&exchange.state);
-  if (asked == nullptr) return end_sidr(exchange);
+  if (asked == nullptr) return end(exchange);
   Resend& resend = asked->req;
   if (resend.retries_left > 0) {
     --resend.retries_left;
     ++resend.times_sent;
-    ++counters.resent;
-    send(exchange.peer, *resend.mad);
-    return sidr.set_deadline(exchange, now + resend.interval);
+    ++outbox_.counters().resent;
+    outbox_.send(exchange.peer, *resend.mad);
+    return exchanges_.set_deadline(exchange, now + resend.interval);
   }
-  events_.push_back(SidrTimedOut{exchange.id, resend.times_sent});
-  end_sidr(exchange);
+  outbox_.emit(SidrTimedOut{exchange.id, resend.times_sent});
+  end(exchange);
 }
 
-Waiting Engine::Impl::waiting(SidrId id) const {
-  const SidrExchange* const exchange = sidr.find(static_cast<std::uint32_t>(id));
-  if (exchange == nullptr || !exchange->is_owned) return {};
+Waiting SidrExchanges::waiting(SidrId id) const {
+  const SidrExchange* const exchange = owned(id);
+  if (exchange == nullptr) return {};
   const auto* asked = std::get_if<sidr_state::Asked>(&exchange->state);
   return asked != nullptr ? asked->req.waiting() : Waiting{};
 }
 
-void Engine::Impl::destroy(SidrId id, Instant now) {
-  SidrExchange* const exchange = sidr.find(static_cast<std::uint32_t>(id));
-  if (exchange == nullptr || !exchange->is_owned) return;
+void SidrExchanges::destroy(SidrId id, Instant now) {
+  SidrExchange* const exchange = owned(id);
+  if (exchange == nullptr) return;
   if (std::holds_alternative<sidr_state::Asking>(exchange->state)) {
     SidrReply reply;
     reply.status = SidrStatus::Rejected;
-    const Status status = answer_sidr(id, reply, now);
+    const Status status = answer(id, reply, now);
     IB_ASSERT(status == Status::Ok);
   }
-  SidrExchange* const left = sidr.find(static_cast<std::uint32_t>(id));
+  SidrExchange* const left = exchanges_.find(static_cast<std::uint32_t>(id));
   if (left == nullptr) return;
   left->is_owned = false;  // an answer is kept for duplicates
-  if (!std::holds_alternative<sidr_state::Answered>(left->state)) sidr.erase(*left);
+  if (!std::holds_alternative<sidr_state::Answered>(left->state)) exchanges_.erase(*left);
 }
 
 }  // namespace ib::cm

@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // REJ and MRA, in both directions [IBA1 12.6.6, 12.6.7].
-#include "cm/engine_internal.h"
+#include "cm/procedures/refuse_internal.h"
+#include "cm/response_times_internal.h"
+#include "cm/timeouts.h"
+
+#include <algorithm>
+#include <cstring>
 
 namespace ib::cm {
 namespace {
@@ -19,21 +24,23 @@ Message message_of(std::uint8_t number) {
 }  // namespace
 
 // The rejection is kept for as long as the other side may send its message again.
-void Engine::Impl::refuse(Connection& connection, const Rej& rej, Instant now) {
+void Refusals::refuse(Connection& connection, const Rej& rej, Instant now) {
   const mad::Mad mad = encode(rej);
-  send(connection, mad);
-  stop_pending(connection);
-  connections.forget_qpns(connection);
-  enter(connection, state::Refused{keep(mad)}, now + wait_of(2 * peer_response_time(connection)));
+  states_.send(connection, mad);
+  states_.stop_pending(connection);
+  connections_.forget_qpns(connection);
+  states_.enter(
+      connection, state::Refused{keep(mad)},
+      now + wait_of(config_.limits, 2 * peer_response_time(config_.limits, connection.info)));
   refusals_.push_back(connection.info.local_comm_id);
   if (refusals_.size() <= config_.limits.kept_answers) return;
-  Connection* const oldest = connections.find(refusals_.front());
+  Connection* const oldest = connections_.find(refusals_.front());
   refusals_.pop_front();
-  if (oldest != nullptr && oldest->in<state::Refused>() != nullptr) close(*oldest);
+  if (oldest != nullptr && oldest->in<state::Refused>() != nullptr) states_.close(*oldest);
 }
 
-Status Engine::Impl::reject(ConnectionId id, const Reject& reject, Instant now) {
-  Connection* const connection = owned(id);
+Status Refusals::reject(ConnectionId id, const Reject& reject, Instant now) {
+  Connection* const connection = states_.owned(id);
   if (connection == nullptr) return Status::NotFound;
   if (reject.info.size() > kAdditionalInfoBytes || reject.private_data.size() > kRejPrivateBytes) {
     return Status::InvalidParameter;
@@ -51,10 +58,10 @@ Status Engine::Impl::reject(ConnectionId id, const Reject& reject, Instant now) 
     rej.message = static_cast<std::uint8_t>(Message::Rep);
     refuse(*connection, rej, now);
   } else if (connection->in<state::RepSent>() != nullptr) {
-    rej.ids = ids_of(*connection, next_transaction());
+    rej.ids = ids_of(*connection, outbox_.next_transaction());
     rej.message = static_cast<std::uint8_t>(Message::Other);
-    send(*connection, encode(rej));
-    enter_time_wait(*connection, nullptr, now);
+    states_.send(*connection, encode(rej));
+    states_.enter_time_wait(*connection, nullptr, now);
   } else {
     return Status::InvalidState;
   }
@@ -64,24 +71,24 @@ Status Engine::Impl::reject(ConnectionId id, const Reject& reject, Instant now) 
 // A side that gave up names its CA and its communication ID; it may have none of this side. The
 // sender of a REQ has no communication ID of the other side, also if a REP was overtaken by its
 // REJ.
-Connection* Engine::Impl::rejected_one(const Rej& rej) {
+Connection* Refusals::rejected_one(const Rej& rej) {
   const auto guid = guid_of(rej.info);
   if (rej.reason == static_cast<std::uint16_t>(RejectReason::Timeout) && guid) {
-    Connection* const connection = connections.find_remote(*guid, rej.ids.local);
+    Connection* const connection = connections_.find_remote(*guid, rej.ids.local);
     if (connection != nullptr &&
         (rej.ids.remote == 0 || rej.ids.remote == connection->info.local_comm_id)) {
       return connection;
     }
   }
-  Connection* const connection = connections.find(rej.ids.remote);
+  Connection* const connection = connections_.find(rej.ids.remote);
   if (connection != nullptr && connection->in<state::ReqSent>() != nullptr) return connection;
-  return find(rej.ids);
+  return states_.find(rej.ids);
 }
 
-void Engine::Impl::on_rej(const mad::Mad& mad, const MadAddress& from, Instant now) {
+void Refusals::on_rej(const mad::Mad& mad, const MadAddress& from, Instant now) {
   const auto decoded = decode_rej(mad);
   if (!decoded) {
-    ++counters.malformed;
+    ++outbox_.counters().malformed;
     return;
   }
   const Rej& rej = *decoded;
@@ -101,33 +108,33 @@ void Engine::Impl::on_rej(const mad::Mad& mad, const MadAddress& from, Instant n
         req_sent->req.retries_left > 0) {
       return;
     }
-    emit(*connection, event);
+    states_.emit(*connection, event);
     // The other side has the queue pair in time-wait, so this side does, too.
     if (event.reason == RejectReason::StaleConnection) {
-      return enter_time_wait(*connection, nullptr, now);
+      return states_.enter_time_wait(*connection, nullptr, now);
     }
-    close(*connection);
+    states_.close(*connection);
   } else if (connection->in<state::ReqReceived>() != nullptr) {
-    emit(*connection, event);
-    close(*connection);
+    states_.emit(*connection, event);
+    states_.close(*connection);
   } else if (auto* dreq_sent = connection->in<state::DreqSent>()) {
     Disconnected disconnected;
     if (dreq_sent->peer_lost_it) disconnected.by = Disconnected::By::Stale;
-    emit(*connection, disconnected);
-    enter_time_wait(*connection, nullptr, now);
+    states_.emit(*connection, disconnected);
+    states_.enter_time_wait(*connection, nullptr, now);
   } else if (connection->in<state::RepSent>() != nullptr ||
              connection->in<state::RepReceived>() != nullptr ||
              connection->in<state::Established>() != nullptr) {
-    emit(*connection, event);
-    enter_time_wait(*connection, nullptr, now);
+    states_.emit(*connection, event);
+    states_.enter_time_wait(*connection, nullptr, now);
   } else {
-    ++counters.wrong_state;
+    ++outbox_.counters().wrong_state;
   }
 }
 
-Status Engine::Impl::delay(ConnectionId id, std::uint8_t service_timeout, ByteSpan private_data,
-                           bool for_copies) {
-  Connection* const connection = owned(id);
+Status Refusals::delay(ConnectionId id, std::uint8_t service_timeout, ByteSpan private_data,
+                       bool for_copies) {
+  Connection* const connection = states_.owned(id);
   if (connection == nullptr) return Status::NotFound;
   if (service_timeout > kMaxExponent || private_data.size() > kMraPrivateBytes) {
     return Status::InvalidParameter;
@@ -151,18 +158,19 @@ Status Engine::Impl::delay(ConnectionId id, std::uint8_t service_timeout, ByteSp
   }
   if (kept == nullptr) return Status::InvalidState;
   *kept = keep(encode(mra));
-  if (!for_copies) send(*connection, **kept);
+  if (!for_copies) states_.send(*connection, **kept);
   return Status::Ok;
 }
 
 // An MRA is an answer to each sending of the message: the first one counts.
-void Engine::Impl::on_mra(const mad::Mad& mad, Instant now) {
+void Refusals::on_mra(const mad::Mad& mad, Instant now) {
   const Mra mra = decode_mra(mad);
   // The sender of a REQ has no communication ID of the other side.
-  Connection* connection = mra.message == 0 ? connections.find(mra.ids.remote) : find(mra.ids);
+  Connection* connection =
+      mra.message == 0 ? connections_.find(mra.ids.remote) : states_.find(mra.ids);
   Resend* delayed = nullptr;
   if (connection == nullptr) {
-    if (mra.message == 0) ++counters.wrong_comm_id;
+    if (mra.message == 0) ++outbox_.counters().wrong_comm_id;
     return;
   }
   if (auto* req_sent = connection->in<state::ReqSent>(); req_sent != nullptr && mra.message == 0) {
@@ -174,19 +182,19 @@ void Engine::Impl::on_mra(const mad::Mad& mad, Instant now) {
     delayed = &lap_sent->lap;
   }
   if (delayed == nullptr || delayed->mra_received) {
-    ++counters.wrong_state;
+    ++outbox_.counters().wrong_state;
     return;
   }
   delayed->mra_received = delayed->was_delayed = true;
   const Duration wait =
       time_of(mra.service_timeout) + 2 * time_of(connection->info.primary.packet_lifetime);
-  connections.set_deadline(*connection,
-                           now + wait_of(std::max(wait, config_.limits.shortest_response)));
+  connections_.set_deadline(
+      *connection, now + wait_of(config_.limits, std::max(wait, config_.limits.shortest_response)));
   Delayed event;
   event.message = message_of(mra.message);
   event.service_timeout = mra.service_timeout;
   event.private_data = PrivateData(mra.private_data.view());
-  emit(*connection, event);
+  states_.emit(*connection, event);
 }
 
 }  // namespace ib::cm
