@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // The events of the engine, as completions of a kernel client's requests.
-#include "services/cm/cm_file.h"
+#include "services/cm/cm_events.h"
+
 #include "services/cm/cm_records.h"
 
 #include <fmt/format.h>
@@ -28,15 +29,15 @@ std::string rejected_text(cm::RejectReason reason) {
 
 }  // namespace
 
-void CmFile::on_event(HcaCm&, const cm::Event& event) {
+void CmEvents::add(const cm::Event& event) {
   events_.push_back(event);
   if (timer_ != nullptr) return;
-  timer_ = service_.executor().at(service_.executor().now(), [this] { run(); });
+  timer_ = executor_.at(executor_.now(), [this] { run(); });
 }
 
 // Completions may add events, and destroy what events are about; the file stays, as its Close waits
 // for a request that is being completed.
-void CmFile::run() {
+void CmEvents::run() {
   const std::unique_ptr<platform::Timer> running = std::move(timer_);
   const std::shared_ptr<bool> alive = alive_;
   for (std::size_t left = events_.size(); left > 0 && *alive && !events_.empty(); --left) {
@@ -46,42 +47,19 @@ void CmFile::run() {
   }
 }
 
-void CmFile::on_hca_gone(const fabric::Hca& hca) {
-  if (&hca != &manager_.hca() || is_gone_) return;
-  is_gone_ = true;
-  const std::string reason = fmt::format("HCA {} was pulled out", hca.name);
-  const std::shared_ptr<bool> alive = alive_;
-  while (*alive && !objects_.empty()) {
-    const al::CmHandle handle = objects_.begin()->first;
-    CmObject& object = *objects_.begin()->second;
-    io::IrpQueue* const queues[] = {&object.answer, &object.disconnect, &object.load_path,
-                                    &object.wait_event, &object.get_request};
-    std::vector<io::IrpRef> waiting;
-    for (io::IrpQueue* queue : queues) {
-      while (auto irp = queue->take()) waiting.push_back(*std::move(irp));
-    }
-    object.is_connecting = false;
-    if (waiting.empty()) {
-      remove(handle);
-      continue;
-    }
-    for (io::IrpRef& irp : waiting) std::move(irp).fail(Status::DeviceRemoved, reason);
-  }
-}
-
 // --- for listeners ---
 
-void CmFile::offer(cm::ListenerId id, CmObject& object, al::CmRequest request) {
-  CmObject* listener = find_id(Kind::Listener, static_cast<std::uint32_t>(id));
-  if (listener == nullptr) return remove(object.handle);
+void CmEvents::offer(cm::ListenerId id, CmObject& object, al::CmRequest request) {
+  CmObject* listener = objects_.find_id(Kind::Listener, static_cast<std::uint32_t>(id));
+  if (listener == nullptr) return objects_.remove(object.handle);
   request.handle = object.handle;
   listener->came.push_back(request);
   serve_listener(listener->handle);
 }
 
-void CmFile::serve_listener(al::CmHandle handle) {
+void CmEvents::serve_listener(al::CmHandle handle) {
   for (;;) {
-    CmObject* listener = find(handle, Kind::Listener);
+    CmObject* listener = objects_.find(handle, Kind::Listener);
     if (listener == nullptr || listener->came.empty()) return;
     auto irp = listener->get_request.take();
     if (!irp) return;
@@ -91,9 +69,9 @@ void CmFile::serve_listener(al::CmHandle handle) {
   }
 }
 
-void CmFile::take(const cm::RequestReceived& event) {
+void CmEvents::take(const cm::RequestReceived& event) {
   if (!event.listener) {  // peer to peer: it answers a Connect
-    CmObject* own = find_id(Kind::Connection, static_cast<std::uint32_t>(event.id));
+    CmObject* own = connection_of(event.id);
     auto irp = own != nullptr ? own->answer.take() : std::nullopt;
     if (!irp) return;
     al::CmReply reply;
@@ -108,23 +86,29 @@ void CmFile::take(const cm::RequestReceived& event) {
     reply.data = data_of(event.private_data.view());
     return finish(*std::move(irp), Status::Ok, reply);
   }
-  CmObject& object = add(Kind::Connection);
-  set_id(object, static_cast<std::uint32_t>(event.id));
+  CmObject& object = objects_.add(Kind::Connection);
+  objects_.set_id(object, static_cast<std::uint32_t>(event.id));
   offer(*event.listener, object, request_of(event));
 }
 
-void CmFile::take(const cm::SidrRequested& event) {
-  CmObject& object = add(Kind::Datagram);
+void CmEvents::take(const cm::SidrRequested& event) {
+  CmObject& object = objects_.add(Kind::Datagram);
   object.service_id = event.service_id;
-  set_id(object, static_cast<std::uint32_t>(event.id));
-  const auto& ports = manager_.hca().ports;
-  if (event.source.port == 0 || event.source.port > ports.size()) return remove(object.handle);
+  objects_.set_id(object, static_cast<std::uint32_t>(event.id));
+  const auto& ports = hca_.ports;
+  if (event.source.port == 0 || event.source.port > ports.size()) {
+    return objects_.remove(object.handle);
+  }
   offer(event.listener, object, request_of(event, ports[event.source.port - 1u]));
 }
 
 // --- for connections ---
 
-void CmFile::keep(CmObject& object, CmEvent event) {
+CmObject* CmEvents::connection_of(cm::ConnectionId id) {
+  return objects_.find_id(Kind::Connection, static_cast<std::uint32_t>(id));
+}
+
+void CmEvents::keep(CmObject& object, CmEvent event) {
   if (auto irp = object.wait_event.take()) return finish(*std::move(irp), Status::Ok, event);
   if (event.kind == CmEventKind::Delayed) {
     std::erase_if(object.kept, [](const CmEvent& e) { return e.kind == CmEventKind::Delayed; });
@@ -132,17 +116,8 @@ void CmFile::keep(CmObject& object, CmEvent event) {
   object.kept.push_back(event);
 }
 
-void CmFile::end_waits(al::CmHandle handle, Status status, const std::string& reason) {
-  if (CmObject* object = find(handle, Kind::Connection)) {
-    if (auto irp = object->answer.take()) (*std::move(irp)).fail(status, reason);
-  }
-  if (CmObject* object = find(handle, Kind::Connection)) {
-    if (auto irp = object->load_path.take()) (*std::move(irp)).fail(status, reason);
-  }
-}
-
-void CmFile::take(const cm::ReplyReceived& event) {
-  CmObject* object = find_id(Kind::Connection, static_cast<std::uint32_t>(event.id));
+void CmEvents::take(const cm::ReplyReceived& event) {
+  CmObject* object = connection_of(event.id);
   auto irp = object != nullptr ? object->answer.take() : std::nullopt;
   if (!irp) return;
   al::CmReply reply = reply_of(event);
@@ -150,8 +125,8 @@ void CmFile::take(const cm::ReplyReceived& event) {
   finish(*std::move(irp), Status::Ok, reply);
 }
 
-void CmFile::take(const cm::Established& event) {
-  CmObject* object = find_id(Kind::Connection, static_cast<std::uint32_t>(event.id));
+void CmEvents::take(const cm::Established& event) {
+  CmObject* object = connection_of(event.id);
   if (object == nullptr) return;
   CmEvent out;
   out.kind = CmEventKind::Established;
@@ -160,8 +135,8 @@ void CmFile::take(const cm::Established& event) {
   keep(*object, out);
 }
 
-void CmFile::take(const cm::Rejected& event) {
-  CmObject* object = find_id(Kind::Connection, static_cast<std::uint32_t>(event.id));
+void CmEvents::take(const cm::Rejected& event) {
+  CmObject* object = connection_of(event.id);
   if (object == nullptr) return;
   const al::CmHandle handle = object->handle;
   const auto reason = static_cast<std::uint32_t>(event.reason);
@@ -178,12 +153,12 @@ void CmFile::take(const cm::Rejected& event) {
     return finish(*std::move(irp), Status::Disconnected, reply, text);
   }
   if (auto irp = object->disconnect.take()) return finish(*std::move(irp), Status::Ok, out);
-  end_waits(handle, Status::Disconnected, text);
-  if ((object = find(handle, Kind::Connection)) != nullptr) keep(*object, out);
+  objects_.end_waits(handle, Status::Disconnected, text);
+  if ((object = objects_.find(handle, Kind::Connection)) != nullptr) keep(*object, out);
 }
 
-void CmFile::take(const cm::TimedOut& event) {
-  CmObject* object = find_id(Kind::Connection, static_cast<std::uint32_t>(event.id));
+void CmEvents::take(const cm::TimedOut& event) {
+  CmObject* object = connection_of(event.id);
   if (object == nullptr) return;
   CmEvent out;
   out.kind = CmEventKind::TimedOut;
@@ -194,8 +169,8 @@ void CmFile::take(const cm::TimedOut& event) {
             fmt::format("the other side has not answered; {} tries", event.times_sent));
 }
 
-void CmFile::take(const cm::Delayed& event) {
-  CmObject* object = find_id(Kind::Connection, static_cast<std::uint32_t>(event.id));
+void CmEvents::take(const cm::Delayed& event) {
+  CmObject* object = connection_of(event.id);
   if (object == nullptr || object->is_connecting) return;  // its client has no handle yet
   CmEvent out;
   out.kind = CmEventKind::Delayed;
@@ -204,19 +179,19 @@ void CmFile::take(const cm::Delayed& event) {
   keep(*object, out);
 }
 
-void CmFile::take(const cm::DisconnectRequested& event) {
-  CmObject* object = find_id(Kind::Connection, static_cast<std::uint32_t>(event.id));
+void CmEvents::take(const cm::DisconnectRequested& event) {
+  CmObject* object = connection_of(event.id);
   if (object == nullptr) return;
   const al::CmHandle handle = object->handle;
   CmEvent out;
   out.kind = CmEventKind::Disconnecting;
   out.data = data_of(event.private_data.view());
-  end_waits(handle, Status::Disconnected, "the other side disconnects");
-  if ((object = find(handle, Kind::Connection)) != nullptr) keep(*object, out);
+  objects_.end_waits(handle, Status::Disconnected, "the other side disconnects");
+  if ((object = objects_.find(handle, Kind::Connection)) != nullptr) keep(*object, out);
 }
 
-void CmFile::take(const cm::Disconnected& event) {
-  CmObject* object = find_id(Kind::Connection, static_cast<std::uint32_t>(event.id));
+void CmEvents::take(const cm::Disconnected& event) {
+  CmObject* object = connection_of(event.id);
   if (object == nullptr) return;
   const al::CmHandle handle = object->handle;
   CmEvent out;
@@ -224,12 +199,12 @@ void CmFile::take(const cm::Disconnected& event) {
   out.by = static_cast<al::CmEndedBy>(event.by);
   out.data = data_of(event.private_data.view());
   if (auto irp = object->disconnect.take()) return finish(*std::move(irp), Status::Ok, out);
-  end_waits(handle, Status::Disconnected, "the connection is over");
-  if ((object = find(handle, Kind::Connection)) != nullptr) keep(*object, out);
+  objects_.end_waits(handle, Status::Disconnected, "the connection is over");
+  if ((object = objects_.find(handle, Kind::Connection)) != nullptr) keep(*object, out);
 }
 
-void CmFile::take(const cm::TimeWaitEnded& event) {
-  CmObject* object = find_id(Kind::Connection, static_cast<std::uint32_t>(event.id));
+void CmEvents::take(const cm::TimeWaitEnded& event) {
+  CmObject* object = connection_of(event.id);
   if (object == nullptr) return;
   CmEvent out;
   out.kind = CmEventKind::TimeWaitEnded;
@@ -238,8 +213,8 @@ void CmFile::take(const cm::TimeWaitEnded& event) {
 
 // --- paths ---
 
-void CmFile::take(const cm::AlternatePathOffered& event) {
-  CmObject* object = find_id(Kind::Connection, static_cast<std::uint32_t>(event.id));
+void CmEvents::take(const cm::AlternatePathOffered& event) {
+  CmObject* object = connection_of(event.id);
   if (object == nullptr) return;
   CmEvent out;
   out.kind = CmEventKind::PathOffered;
@@ -248,8 +223,8 @@ void CmFile::take(const cm::AlternatePathOffered& event) {
   keep(*object, out);
 }
 
-void CmFile::take(const cm::AlternatePathAnswered& event) {
-  CmObject* object = find_id(Kind::Connection, static_cast<std::uint32_t>(event.id));
+void CmEvents::take(const cm::AlternatePathAnswered& event) {
+  CmObject* object = connection_of(event.id);
   if (object == nullptr) return;
   const auto status = static_cast<std::uint32_t>(event.status);
   object->path_is_loaded = object->path_is_loaded || status == 0;
@@ -264,8 +239,8 @@ void CmFile::take(const cm::AlternatePathAnswered& event) {
   keep(*object, out);
 }
 
-void CmFile::take(const cm::AlternatePathTimedOut& event) {
-  CmObject* object = find_id(Kind::Connection, static_cast<std::uint32_t>(event.id));
+void CmEvents::take(const cm::AlternatePathTimedOut& event) {
+  CmObject* object = connection_of(event.id);
   if (object == nullptr) return;
   if (auto irp = object->load_path.take()) {
     return (*std::move(irp)).fail(Status::Timeout, "the other side has not answered");
@@ -277,8 +252,8 @@ void CmFile::take(const cm::AlternatePathTimedOut& event) {
 
 // --- datagrams ---
 
-void CmFile::take(const cm::SidrAnswered& event) {
-  CmObject* object = find_id(Kind::Datagram, static_cast<std::uint32_t>(event.id));
+void CmEvents::take(const cm::SidrAnswered& event) {
+  CmObject* object = objects_.find_id(Kind::Datagram, static_cast<std::uint32_t>(event.id));
   auto irp = object != nullptr ? object->answer.take() : std::nullopt;
   if (!irp) return;
   const al::CmResolved out{static_cast<std::uint32_t>(event.status), event.qpn, event.qkey,
@@ -287,8 +262,8 @@ void CmFile::take(const cm::SidrAnswered& event) {
   finish(*std::move(irp), Status::Disconnected, out, cm::status_text(event.status).sentence);
 }
 
-void CmFile::take(const cm::SidrTimedOut& event) {
-  CmObject* object = find_id(Kind::Datagram, static_cast<std::uint32_t>(event.id));
+void CmEvents::take(const cm::SidrTimedOut& event) {
+  CmObject* object = objects_.find_id(Kind::Datagram, static_cast<std::uint32_t>(event.id));
   auto irp = object != nullptr ? object->answer.take() : std::nullopt;
   if (irp) (*std::move(irp)).fail(Status::Timeout, "the other side has not answered");
 }
