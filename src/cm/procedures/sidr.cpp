@@ -59,8 +59,9 @@ void SidrExchanges::on_sidr_req(const mad::Mad& mad, const MadAddress& from) {
   if (SidrExchange* const known = exchanges_.find_answer(from, req.request_id)) {
     ++outbox_.counters().duplicates;
     auto* answered = std::get_if<sidr_state::Answered>(&known->state);
-    if (answered != nullptr && known->service_id == req.service_id)
+    if (answered != nullptr && known->service_id == req.service_id) {
       outbox_.send(from, *answered->rep);
+    }
     return;
   }
   Listener* const listener = admission_.listeners().match(
