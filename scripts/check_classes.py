@@ -44,6 +44,8 @@ def kind(statement, name):
     plain = re.sub(r"\[\[[^]]*\]\]|alignas\([^)]*\)|\bIB_\w+\([^)]*\)", " ", statement)
     plain = re.sub(r"^template <[^()]*> ", "", plain).strip()
     plain = re.sub(r"^(requires [^;]*?\) )", "", plain)
+    if re.match(r"^(enum|struct|union|class)\b[^;]*\} ?\w+(;| = |\{)", plain):
+        return "member"  # declared together with its type
     if plain in (";", "") or NOTHING.match(plain) or CONSTANT.match(plain):
         return None
     before = re.split(r"[{=]", plain, maxsplit=1)[0] if "operator" not in plain else plain
@@ -59,8 +61,8 @@ def kind(statement, name):
     return "method"
 
 
-def classes(path):
-    lines = path.read_text().splitlines()
+def classes(lines):
+    """(line, class|struct|union, name, methods, members, what is excused) of each class."""
     for number, line in enumerate(lines):
         head = HEAD.match(line)
         if not head:
@@ -85,7 +87,7 @@ def main(arguments):
     files = [f for p in paths for f in (sorted(p.rglob("*")) if p.is_dir() else [p]) if f.suffix in (".h", ".cpp")]
     complaints = looked_at = 0
     for file in files:
-        for line, sort, name, methods, members, excuses in classes(file):
+        for line, sort, name, methods, members, excuses in classes(file.read_text().splitlines()):
             looked_at += 1
             for what, count, most in (("methods", methods, MOST_METHODS), ("members", members, MOST_MEMBERS)):
                 over = count > most and not (sort != "class" and what == "members")

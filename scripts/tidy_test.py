@@ -1,9 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""Tests of tidy.py: each rule of prose complains about its example and about nothing else."""
+"""Tests of tidy.py and check_classes.py: each rule of prose complains about its example and about nothing else; the
+methods and members of a class are counted.
+"""
 import pathlib
 import unittest
 
+import check_classes
 import tidy
 
 TREE = tidy.Tree()
@@ -82,6 +85,37 @@ class Folders(unittest.TestCase):
         some = [f"src/io/file{n}.h" for n in range(40)] + ["src/io/test/one.h"] + [f"fuzz/corpus/a_fuzz/{n}" for n in range(99)]
         self.assertEqual(tidy.crowded_folders(some), [])
         self.assertEqual(tidy.crowded_folders([*some, "src/io/one_more.h"]), [("src/io", 41)])
+
+
+class Classes(unittest.TestCase):
+    def counts(self, *body, before=()):
+        row, *_ = check_classes.classes([*before, "class IB_API Sample final : public Base {", *body, "};"])
+        self.assertEqual(row[1:3], ("class", "Sample"))
+        return row[3:]
+
+    def test_methods_are_counted(self):
+        self.assertEqual(self.counts(
+            " public:", "  Sample() = default;", "  explicit Sample(int of) : of_(of) {}", "  ~Sample();",
+            "  Sample& operator=(const Sample&) = delete;",
+            "  int one() const { return 1; }", "  // A comment; with (parentheses).",
+            "  int two(std::uint32_t first,", "          std::function<void(int)> second = {});",
+            "  template <class T>", "  T three() {", "    if (is()) { return {}; }", "    return {};", "  }",
+            "  static bool four();", "  [[nodiscard]] virtual int five() = 0;", "  using Six = int (*)(int);",
+            "  friend class Seven;"), (5, 0, set()))
+
+    def test_members_are_counted(self):
+        self.assertEqual(self.counts(
+            " private:", "  static constexpr int kNone = 0;", "  enum class Kind { One, Two };", "  struct Part {",
+            "    int a;", "    int b;", "  };", "  int one_ = 0;", "  std::function<void(int)> two_;",
+            "  std::array<int, 3> three_{};  // Comment;", "  Part four_{1, 2};", "  struct {", "    int c;", "  } five_;",
+            "  int (*six_)(int) = nullptr;"), (0, 6, set()))
+
+    def test_an_excuse_stands_in_the_comment_before(self):
+        self.assertEqual(self.counts(before=["// A record.", "// classes: allow(members) a reason"]), (0, 0, {"members"}))
+        self.assertEqual(self.counts(before=["// classes: allow(members) a reason", "int x;"]), (0, 0, set()))
+
+    def test_a_declaration_is_no_class(self):
+        self.assertEqual(list(check_classes.classes(["class Sample;", "enum class Way { Up };"])), [])
 
 
 if __name__ == "__main__":
