@@ -10,7 +10,6 @@
 #include "drivers/root/fabric_tree.h"
 #include "drivers/soft_hca/soft_hca.h"
 #include "io/device.h"
-#include "linux/server/module_host.h"
 #include "services/cm/cm_device.h"
 #include "services/cm/cm_service.h"
 #include "services/gsi/gsi.h"
@@ -26,7 +25,6 @@ namespace ib::softib {
 class DaemonDevices {
  public:
   // Borrows the first three until destroyed. Nothing is started yet: tree().begin().
-  // The tree gets a loader of its own for modules.
   static Result<std::unique_ptr<DaemonDevices>> create(platform::Executor& executor,
                                                        fabric::Fabric& fabric,
                                                        platform::DeviceMemoryHost& memory,
@@ -45,9 +43,8 @@ class DaemonDevices {
   services::SaClient& sa() { return *sa_; }
 
  private:
-  explicit DaemonDevices(platform::Executor& executor) : modules_(executor) {}
+  DaemonDevices() = default;
 
-  os::DlopenHost modules_;
   std::unique_ptr<drivers::SoftHca> hcas_;
   std::unique_ptr<drivers::FabricTree> tree_;
   std::unique_ptr<drivers::FabricRoot> root_;

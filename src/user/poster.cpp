@@ -3,7 +3,6 @@
 
 #include "base/buffers.h"
 #include "hca/layout/doorbell.h"
-#include "hca/layout/op_scope.h"
 #include "user/process.h"
 
 #include <span>
@@ -43,9 +42,7 @@ void Poster::kick(std::uint32_t index) {
 }
 
 void Poster::serve_bounces() {
-  hca::MemoryPlane& plane = process_.plane();
-  hca::OpScope scope(plane, hca::executing::kOwn);
-  plane.serve_bounces();
+  process_.serve_bounces();
 }
 
 bool Poster::send(std::uint32_t cq, std::uint32_t index, std::uint32_t generation) {
