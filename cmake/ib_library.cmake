@@ -4,7 +4,7 @@
 #   One layer of src/: the static library ib_<layer>, its unit tests (one executable, <layer>_test), its
 #   fuzzers (one executable each) and its micro-benchmarks (<layer>_bench). LIBS are external targets
 #   (cmake/packages.cmake); OWN_LIBS those that only its sources include. A layer without SOURCES is header-only.
-#   ONE_THREAD: its tests have no second thread (ib_test); those of a pure layer have none anyway.
+#   ONE_THREAD: its tests have no second thread (ib_test), as those of a pure layer.
 # ib_executable(<name> SOURCES ... [DEPENDS <layers>] [LIBS ...])          -> <build>/bin/<name>
 # ib_shared_library(<name> SOURCES ... [DEPENDS <layers>] [LIBS ...] [VERSION_SCRIPT file])
 #   -> <build>/lib/lib<name>.so, for foreign programs: has its own libstdc++ and hides everything from static
@@ -53,12 +53,9 @@ function(ib_library layer)
   if(A_OWN_LIBS)
     target_link_libraries(ib_${layer} PRIVATE ${A_OWN_LIBS})
   endif()
-  if(IB_KIND_${layer} STREQUAL pure AND IB_SANITIZE MATCHES thread)
-    set(A_TESTS "")  # one thread, no lock: nothing for this sanitizer
-  endif()
   if(A_TESTS)
     set(threads "")
-    if(A_ONE_THREAD)
+    if(A_ONE_THREAD OR IB_KIND_${layer} STREQUAL pure)
       set(threads ONE_THREAD)
     endif()
     ib_test(${layer}_test LABEL unit SOURCES ${A_TESTS} DEPENDS ${layer} ${threads})

@@ -19,7 +19,7 @@ CONSTANT = re.compile(r"^(static constexpr|static inline constexpr|constexpr sta
 ALLOW = re.compile(r"classes: allow\((methods|members)\) \S")
 
 
-def statements(lines, indent):
+def statements(lines):
     """The declarations at the first level of a body, each in one line without what its own braces hold."""
     text, depth = "", 0
     for line in lines:
@@ -75,7 +75,7 @@ def classes(lines):
         while above >= 0 and re.match(r"^\s*(//|template)", lines[above]):
             excuses |= set(ALLOW.findall(lines[above]))
             above -= 1
-        kinds = [kind(s, name.split("::")[-1]) for s in statements(lines[number + 1:end], indent)]
+        kinds = [kind(s, name.split("::")[-1]) for s in statements(lines[number + 1:end])]
         yield number + 1, sort, name, kinds.count("method"), kinds.count("member"), excuses
 
 
