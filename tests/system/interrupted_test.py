@@ -187,7 +187,7 @@ class Scenario(Interrupted):
         self.client = self.start(case.client, 1)
         if case.kind in ("traffic", "copy"):
             if not case.connectionless:
-                self.wait_until(lambda: self.ids(state="established"), "the connection")
+                self.wait_until(self.is_connected, "the connection")
             self.wait_for_messages(self.draw.randrange(1, case.most), "traffic")
         elif case.kind == "connecting":
             # The client has an id for each connection from the beginning, and the server one when its request comes.
@@ -201,11 +201,22 @@ class Scenario(Interrupted):
         elif case.kind == "brief":
             self.wait_until(lambda: self.ids(state="established"), "the connection")
         else:
-            harness.wait_until(lambda: self.ids(pid=self.client.pid) or not self.client.running(), SECONDS, "the client")
+            harness.wait_until(self.server_may_know_client, SECONDS, "the client")
+
+    def is_connected(self):
+        return len(self.ids(state="established")) >= 2 * self.case.connections
+
+    def server_may_know_client(self):
+        """A server goes on waiting for a client that ended before it made a request."""
+        if not self.client.running():
+            return True
+        return self.ids(pid=self.client.pid) if "server" in self.case.deaf else self.requests() > 0
 
     def has_requested(self):
-        found = [one["state"] for one in self.ids(pid=self.client.pid)]
-        return sum(state in REQUESTED for state in found) == self.case.count
+        return self.requests() == self.case.count
+
+    def requests(self):
+        return sum(one["state"] in REQUESTED for one in self.ids(pid=self.client.pid))
 
     def release(self):
         if self.case.kind == "held" and self.server.running():

@@ -47,6 +47,7 @@ class Case:
     hold: str = ""  # what the server says once it may be stopped
     says: str = ""  # what both sides say when they succeed
     most: int = 2000  # messages before the interruption
+    connections: int = 1  # that they have between them in the middle
     announces_early: bool = False  # the server has its client come before it listens
     connectionless: bool = False
     repeats: bool = False  # what gets lost, all the time
@@ -84,9 +85,10 @@ class Job:
         return mpi.OPENMPI if self.kind == "openmpi" else mpi.MPICH
 
 
-def by_perftest(name, *options):
+def perftest_case(name, *options, **more):
+    """Its server waits for the second connection without an eye on the first one, over which both sides speak of it."""
     words = (name, "-R", "-F", "-p", "PORT", *options)
-    return words, (*words, SERVER)
+    return Case(f"{name} -R", words, (*words, SERVER), "traffic", connections=2, **more)
 
 
 def by_qperf(test):
@@ -148,15 +150,15 @@ CASES = [
     # After a timeout rpoll() keeps its mark as a poller (pollcnt), and then may wait for itself without end.
     Case("udpong -T e", *by_udpong("-T", "e"), "traffic", networks=True, connectionless=True, repeats=True, loses=True,
          outlives=BOTH, deaf=BOTH),
-    Case("ib_send_bw -R", *by_perftest("ib_send_bw", "-D", "1000"), "traffic"),
-    Case("ib_send_lat -R", *by_perftest("ib_send_lat", "-n", FOREVER), "traffic"),
-    Case("ib_write_bw -R", *by_perftest("ib_write_bw", "-D", "1000"), "traffic"),
+    perftest_case("ib_send_bw", "-D", "1000"),
+    perftest_case("ib_send_lat", "-n", FOREVER),
+    perftest_case("ib_write_bw", "-D", "1000"),
     # Both sides look at nothing but the memory that the other one writes.
-    Case("ib_write_lat -R", *by_perftest("ib_write_lat", "-n", FOREVER), "traffic", outlives=BOTH, deaf=BOTH),
-    Case("ib_read_bw -R", *by_perftest("ib_read_bw", "-D", "1000"), "traffic"),
-    Case("ib_read_lat -R", *by_perftest("ib_read_lat", "-n", FOREVER), "traffic"),
-    Case("ib_atomic_bw -R", *by_perftest("ib_atomic_bw", "-D", "1000"), "traffic"),
-    Case("ib_atomic_lat -R", *by_perftest("ib_atomic_lat", "-n", FOREVER), "traffic"),
+    perftest_case("ib_write_lat", "-n", FOREVER, outlives=BOTH, deaf=BOTH),
+    perftest_case("ib_read_bw", "-D", "1000"),
+    perftest_case("ib_read_lat", "-n", FOREVER),
+    perftest_case("ib_atomic_bw", "-D", "1000"),
+    perftest_case("ib_atomic_lat", "-n", FOREVER),
     # Its server waits for the next client, by TCP.
     *(Case(f"qperf -cm1 {test}", *by_qperf(test), "traffic", server_ends=False, outlives=SERVERS, deaf=SERVERS,
            tcp_port="PORT")
