@@ -192,6 +192,15 @@ def streams(fabric, report, _):
                 raise Failed(f"not over RDMA:\n{harness.tail(server.text())}")
 
 
+def duplex(fabric, report, folder):
+    with report.case("a thread that writes and one that reads at each side, connection after connection"):
+        program = harness.build_program(folder, PROGRAMS.parent / "programs/duplex.c", "-pthread")
+        port = harness.free_port()
+        server = serve(fabric, [program, port], port)
+        run(fabric, [program, port, SERVER]).require("^all right$")
+        fabric.end(server, SECONDS).require("^all right$")
+
+
 def forking(fabric, report, _):
     with report.case("a server that forks for each connection: a clear word, no hang"):
         port = harness.free_port()
@@ -283,7 +292,7 @@ def test(report, user):
     if not os.path.exists("/usr/lib/x86_64-linux-gnu/librdmacm.so.1") and not os.path.exists("/usr/lib/librdmacm.so.1"):
         harness.need_program("rping")
     with harness.Fabric(nodes=2, user=user) as fabric:
-        for part in (own_programs, prompt, http, nginx, redis, iperf, streams, forking, fallback, killed, without):
+        for part in (own_programs, prompt, http, nginx, redis, iperf, streams, duplex, forking, fallback, killed, without):
             part(fabric, report, folder)
 
 

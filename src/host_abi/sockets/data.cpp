@@ -3,6 +3,7 @@
 
 #include "host_abi/sockets/rdma.h"
 #include "host_abi/sockets/real_calls.h"
+#include "host_abi/sockets/rsocket_locks.h"
 #include "host_abi/sockets/switch.h"
 #include "host_abi/sockets/wait.h"
 
@@ -43,17 +44,20 @@ int error_of(const Rdma& api, Socket& socket) {
   socklen_t length = sizeof error;
   if (api.getsockopt(socket.rs.load(), SOL_SOCKET, SO_ERROR, &error, &length) != 0) return EIO;
   if (error != 0) return error;
+  const Alone alone(socket.rs.load());
   pollfd entry{socket.rs.load(), 0, 0};
-  return api.poll(&entry, 1, 0) > 0 && (entry.revents & POLLERR) != 0 ? EIO : 0;
+  return alone.valid() && api.poll(&entry, 1, 0) > 0 && (entry.revents & POLLERR) != 0 ? EIO : 0;
 }
 
 ssize_t take(const Rdma& api, Socket& socket, void* buffer, std::size_t length, int flags) {
-  const Inside inside;
+  const Alone alone(socket.rs.load());
+  if (!alone.valid()) return failed(EAGAIN);
   return api.recv(socket.rs.load(), buffer, length, flags);
 }
 
 ssize_t put(const Rdma& api, Socket& socket, const void* buffer, std::size_t length) {
-  const Inside inside;
+  const Alone alone(socket.rs.load());
+  if (!alone.valid()) return failed(EAGAIN);
   return api.send(socket.rs.load(), buffer, length, MSG_DONTWAIT);
 }
 

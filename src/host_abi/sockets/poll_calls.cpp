@@ -201,6 +201,16 @@ int sockets_poll(pollfd* entries, nfds_t count, int timeout) {
   return poll_all(entries, count, Deadline::after_ms(timeout), nullptr);
 }
 
+// rpoll() calls it where it waits for threads that have been woken.
+int sockets_sched_yield() IB_STANDS_FOR("sched_yield");
+int sockets_sched_yield() {
+  if (is_sleeping() && is_in_librdmacm(__builtin_return_address(0))) {
+    pause_of_sleep();
+    return 0;
+  }
+  return real::sched_yield();
+}
+
 int sockets_ppoll(pollfd* entries, nfds_t count, const timespec* timeout, const sigset_t* mask)
     IB_STANDS_FOR("ppoll");
 int sockets_ppoll(pollfd* entries, nfds_t count, const timespec* timeout, const sigset_t* mask) {

@@ -37,6 +37,7 @@ inline constinit Real<ssize_t(int, off64_t*, int, off64_t*, std::size_t, unsigne
     "splice"};
 inline constinit Real<int(pollfd*, nfds_t, int)> poll{"poll"};
 inline constinit Real<int(pollfd*, nfds_t, const timespec*, const sigset_t*)> ppoll{"ppoll"};
+inline constinit Real<int()> sched_yield{"sched_yield"};
 inline constinit Real<int(int, fd_set*, fd_set*, fd_set*, timeval*)> select{"select"};
 inline constinit Real<int(int, fd_set*, fd_set*, fd_set*, const timespec*, const sigset_t*)>
     pselect{"pselect"};

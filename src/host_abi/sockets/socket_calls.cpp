@@ -3,6 +3,7 @@
 #include "host_abi/sockets/data.h"
 #include "host_abi/sockets/rdma.h"
 #include "host_abi/sockets/real_calls.h"
+#include "host_abi/sockets/rsocket_locks.h"
 #include "host_abi/sockets/switch.h"
 #include "host_abi/sockets/wait.h"
 
@@ -99,7 +100,8 @@ int sockets_shutdown(int fd, int how) {
   if (how != SHUT_RD && how != SHUT_WR && how != SHUT_RDWR) return failed(EINVAL);
   if (how != SHUT_WR) socket->read_shut.store(true);
   if (how == SHUT_RD || socket->write_shut.exchange(true)) return 0;
-  const Inside inside;
+  const Ending ending(socket->rs.load());
+  const Alone alone(socket->rs.load(), Alone::Patience::Endless);
   static_cast<void>(api->shutdown(socket->rs.load(), how));
   return 0;
 }

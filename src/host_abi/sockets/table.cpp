@@ -3,6 +3,7 @@
 
 #include "host_abi/sockets/epoll.h"
 #include "host_abi/sockets/rdma.h"
+#include "host_abi/sockets/rsocket_locks.h"
 #include "host_abi/sockets/switch.h"
 #include "host_abi/sockets/wait.h"
 
@@ -133,9 +134,10 @@ void shut_down_all() {
   if (api == nullptr || in_vfork_child() || Inside::depth > 0) return;
   for (int fd = next_in_table(0); fd >= 0; fd = next_in_table(fd + 1)) {
     const Ref socket = find(fd);
-    if (socket && socket->state.load() == State::Connected && socket->is_own()) {
-      api->shutdown(socket->rs.load(), SHUT_RDWR);
-    }
+    if (!socket || socket->state.load() != State::Connected || !socket->is_own()) continue;
+    const Ending ending(socket->rs.load());
+    const Alone alone(socket->rs.load(), Alone::Patience::Short);
+    if (alone.valid()) api->shutdown(socket->rs.load(), SHUT_RDWR);
   }
 }
 

@@ -3,6 +3,7 @@
 
 #include "host_abi/sockets/rdma.h"
 #include "host_abi/sockets/real_calls.h"
+#include "host_abi/sockets/rsocket_locks.h"
 #include "host_abi/sockets/scratch.h"
 #include "host_abi/sockets/switch.h"
 
@@ -20,12 +21,21 @@ namespace {
 
 constexpr std::int64_t kSecond = 1'000'000'000;
 constexpr int kLongestSleep = 250;  // ms
-constinit thread_local const sigset_t* sleep_mask = nullptr;
-constinit thread_local bool sleeping = false;
-constinit thread_local bool sleep_is_over = false;
-constinit thread_local int sleep_limit = 0;
-constinit thread_local const pollfd* sleep_entries = nullptr;
-constinit thread_local nfds_t sleep_count = 0;
+constexpr int kLookAgain = 1;       // ms; for what another thread is ending
+constexpr long kPause = 20'000;     // ns
+
+// A call of rpoll(), for what comes back from it.
+struct Sleep {
+  const pollfd* entries;  // of the caller
+  nfds_t count;
+  const pollfd* asked;  // those of them that rpoll() got
+  nfds_t asked_count;
+  int limit;  // ms
+  const sigset_t* mask;
+  AllAlone* locks;
+  bool is_over = false;
+};
+constinit thread_local Sleep* sleep_of_thread = nullptr;
 
 // The number of an rsocket is that of the descriptor that its cm_id has for events. After the
 // connection is made it has one: that of its end.
@@ -84,61 +94,113 @@ int Deadline::left_ms() const {
 int sleep_in_rpoll(pollfd* entries, nfds_t count, const Deadline& deadline, const sigset_t* mask) {
   const Rdma* api = loaded_rdma();
   const int limit = deadline.left_ms();
-  const int left = limit < 0 ? kLongestSleep : std::min(limit, kLongestSleep);
+  int left = limit < 0 ? kLongestSleep : std::min(limit, kLongestSleep);
   if (api == nullptr) {
     const timespec time{left / 1000, left % 1000 * 1'000'000L};
     return real::ppoll(entries, count, &time, mask);
   }
-  // Without a time limit: rpoll() of librdmacm 44 counts a thread whose time is over as one that
-  // still sleeps, and lets none sleep again after the next wake-up. The limit is put into its
-  // poll().
-  sleep_mask = mask;
-  sleep_limit = left;
-  sleep_is_over = false;
-  sleep_entries = entries;
-  sleep_count = count;
-  sleeping = true;
-  const Inside inside;
-  const int result = api->poll(entries, count, -1);
-  sleeping = false;
-  return result < 0 && sleep_is_over ? 0 : result;
-}
-
-bool is_sleeping() {
-  return sleeping;
-}
-
-int poll_of_sleep(pollfd* entries, nfds_t count) {
-  Scratch<pollfd, 64> all(count + sleep_count);
-  if (all.get() == nullptr) {
+  AllAlone locks(entries, count);
+  Scratch<pollfd, 64> asked(count);
+  Scratch<nfds_t, 64> place(count);
+  if (!locks.valid() || asked.get() == nullptr || place.get() == nullptr) {
     errno = ENOMEM;
     return -1;
   }
-  std::copy_n(entries, count, all.get());
+  const Inside inside;
+  locks.take();
+  nfds_t used = 0;
+  for (nfds_t i = 0; i < count; ++i) {
+    entries[i].revents = 0;
+    if (entries[i].fd < 0) continue;
+    if (!locks.has(entries[i].fd)) {
+      left = std::min(left, kLookAgain);
+      continue;
+    }
+    place[used] = i;
+    asked[used++] = entries[i];
+  }
+  // Without a time limit: rpoll() of librdmacm 44 counts a thread whose time is over as one that
+  // still sleeps, and lets none sleep again after the next wake-up. The limit is put into its
+  // poll().
+  Sleep sleep{entries, count, asked.get(), used, left, mask, &locks};
+  Sleep* const outer = std::exchange(sleep_of_thread, &sleep);  // of what a signal interrupted
+  const int result = api->poll(asked.get(), used, -1);
+  sleep_of_thread = outer;
+  for (nfds_t i = 0; i < used; ++i) entries[place[i]].revents = asked[i].revents;
+  return result < 0 && sleep.is_over ? 0 : result;
+}
+
+bool is_sleeping() {
+  return sleep_of_thread != nullptr;
+}
+
+namespace {
+
+// Waits for the descriptors that rpoll() has chosen (`entries`) and for the events of connections
+// that the sleep watches. Returns the number of the former that are ready.
+int sleep_for_all(const Sleep& sleep, pollfd* entries, nfds_t count, pollfd* all) {
+  std::copy_n(entries, count, all);
   for (nfds_t i = 0; i < count; ++i) all[i].fd = sleep_fd_of(entries[i].fd);
   nfds_t used = count;
   bool news = false;
-  for (nfds_t i = 0; i < sleep_count; ++i) {
-    const std::atomic<Events>* channel = channel_of(sleep_entries[i].fd);
+  for (nfds_t i = 0; i < sleep.count; ++i) {
+    const std::atomic<Events>* channel = channel_of(sleep.entries[i].fd);
     const Events state = channel == nullptr ? Events::Ignored : channel->load();
-    if (state == Events::Watched) all[used++] = {sleep_entries[i].fd, POLLIN, 0};
+    if (state == Events::Watched) all[used++] = {sleep.entries[i].fd, POLLIN, 0};
     news |= state == Events::Readable;
   }
-  const timespec time{sleep_limit / 1000, sleep_limit % 1000 * 1'000'000L};
+  const timespec time{sleep.limit / 1000, sleep.limit % 1000 * 1'000'000L};
   const timespec none{};
+  sleep.locks->release();
   const int depth = std::exchange(Inside::depth, 0);  // rpoll() has no lock here
-  int result = real::ppoll(all.get(), used, news ? &none : &time, sleep_mask);
+  int result = real::ppoll(all, used, news ? &none : &time, sleep.mask);
+  const int error = errno;
   Inside::depth = depth;
+  sleep.locks->take();
+  errno = error;
   for (nfds_t i = count; result > 0 && i < used; ++i) {
     if (all[i].revents == 0) continue;
     channel_of(all[i].fd)->store(Events::Readable);
     --result;
   }
   for (nfds_t i = 0; i < count; ++i) entries[i].revents = all[i].revents;
+  return result;
+}
+
+}  // namespace
+
+int poll_of_sleep(pollfd* entries, nfds_t count) {
+  Sleep& sleep = *sleep_of_thread;
+  Scratch<pollfd, 64> all(count + sleep.count);
+  if (all.get() == nullptr) {
+    errno = ENOMEM;
+    return -1;
+  }
+  int result = sleep_for_all(sleep, entries, count, all.get());
+  for (nfds_t i = 0; result > 0 && i < sleep.asked_count; ++i) {
+    // Another thread ends it, and reads its events meanwhile.
+    if (entries[i].revents == 0 || sleep.locks->has(sleep.asked[i].fd)) continue;
+    entries[i].revents = 0;
+    --result;
+  }
   if (result != 0) return result;
-  sleep_is_over = true;
+  sleep.is_over = true;
   errno = EINTR;
   return -1;
+}
+
+void pause_of_sleep() {
+  const timespec time{0, kPause};
+  const Sleep& sleep = *sleep_of_thread;
+  const auto has_all = [&] {
+    return std::all_of(sleep.asked, sleep.asked + sleep.asked_count,
+                       [&](const pollfd& one) { return sleep.locks->has(one.fd); });
+  };
+  do {
+    sleep.locks->release();
+    static_cast<void>(real::ppoll(nullptr, nfds_t{0}, &time, nullptr));
+    sleep.locks->take();
+  } while (!has_all());
 }
 
 void watch(int rs) {
@@ -174,8 +236,9 @@ void found_queue(int fd) {
 short look_at(Socket& socket, short events) {
   const Rdma* api = loaded_rdma();
   if (api == nullptr) return 0;
-  const Inside inside;
   const int rs = socket.rs.load();
+  const Alone alone(rs);
+  if (!alone.valid()) return socket.lost.load() ? POLLERR : 0;
   pollfd entry{rs, events, 0};
   if (api->poll(&entry, 1, 0) <= 0) entry.revents = 0;
   std::atomic<Events>* channel = channel_of(rs);
@@ -202,7 +265,7 @@ short ask_for(short asked) {
 }
 
 short translate(Socket& socket, short asked, short reported) {
-  const Inside inside;
+  const Alone alone(socket.rs.load());
   const int readable = asked & (POLLIN | POLLRDNORM);
   const int writable = asked & (POLLOUT | POLLWRNORM);
   int result = 0;
@@ -210,7 +273,7 @@ short translate(Socket& socket, short asked, short reported) {
     result |= readable;
     char byte = 0;
     // The end of the stream: rsockets report it as something to read.
-    if ((asked & POLLRDHUP) != 0 && loaded_rdma() != nullptr &&
+    if ((asked & POLLRDHUP) != 0 && loaded_rdma() != nullptr && alone.valid() &&
         loaded_rdma()->recv(socket.rs.load(), &byte, 1, MSG_PEEK) == 0) {
       result |= POLLRDHUP;
     }

@@ -44,9 +44,12 @@ short look_at(Socket& socket, short events);
 // Sleeps until rpoll() may have something to report, or for a quarter of a second (returns 0).
 // -1, EINTR: a signal came. `mask` may be nullptr.
 int sleep_in_rpoll(pollfd* entries, nfds_t count, const Deadline& deadline, const sigset_t* mask);
-// This thread is in there, so a call of poll() is rpoll()'s; and what that call does.
+// This thread is in there, so a call of poll() or sched_yield() may be rpoll()'s, and what they do:
+// sleep, and wait until threads that have been woken are out of rpoll(). Meanwhile the rsockets are
+// not locked.
 bool is_sleeping();
 int poll_of_sleep(pollfd* entries, nfds_t count);
+void pause_of_sleep();
 
 // Sleeps end too when the connection manager has news of this rsocket. It has some when a peer is
 // gone that has not said goodbye, and long before rsockets take notice.
