@@ -14,6 +14,10 @@
 // Thread rule: the executor's thread (System::executor), dispatch level. Nothing here blocks.
 #pragma once
 
+#include "al/data_plane.h"
+#include "al/event_wait.h"
+#include "al/objects.h"
+#include "al/refusal.h"
 #include "al/system.h"
 #include "base/buffers.h"
 #include "base/export.h"
@@ -23,7 +27,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -34,18 +37,14 @@ namespace ib::al {
 namespace control = verbs::control;
 
 class Ca;
-class Poster;
 class ServiceFile;
-struct Cq;
-struct Qp;
-struct Srq;
 
 class IB_DRIVER_API Al {
  public:
   // Asynchronous events of HCAs, ports and objects [IBA1 11.6.3], and CaAdded and CaRemoved. A
   // client that is too slow gets EventsLost in place of those that it missed. May call anything of
   // the access layer.
-  using OnEvent = std::function<void(const control::EventOut& event)>;
+  using OnEvent = EventWait::OnEvent;
 
   // `driver`: whose code is called back; its module stays until close() is done.
   Al(System& system, io::DriverObject& driver);
@@ -59,41 +58,29 @@ class IB_DRIVER_API Al {
   // DeviceBusy: CAs are open; InvalidState: it is being opened or closed. Whatever the client had
   // is gone when it ends.
   void close(io::IrpRef irp);
-  bool is_open() const { return plane_ != nullptr && zero_->is_open(); }
+  bool is_open() const { return data_ != nullptr && zero_->is_open(); }
   // The HCAs of the host when this was opened; later changes come as events.
   std::span<const control::CaName> cas() const {
     return std::span(attach_out_.cas).first(attach_out_.ca_count);
   }
-  void set_on_event(OnEvent on_event) { on_event_ = std::move(on_event); }
+  void set_on_event(OnEvent on_event) { events_.set_on_event(std::move(on_event)); }
 
   System& system() const { return system_; }
-  hca::MemoryPlane& plane() { return *plane_; }
-  Poster& poster() { return *poster_; }
-  // For verbs.h: what polls and events name.
-  std::map<std::uint32_t, Cq*>& cqs() { return cqs_; }     // by index
-  std::map<std::uint32_t, Qp*>& qps() { return qps_; }     // by number
-  std::map<std::uint32_t, Srq*>& srqs() { return srqs_; }  // by index
-  // When requests that wait are due; after each change of that.
-  void arm_timer();
+  hca::MemoryPlane& plane() { return data_->plane(); }
+  Poster& poster() { return data_->poster(); }
+  Objects& objects() { return objects_; }  // for verbs.h
 
  private:
   friend class Ca;
+  friend class EventWait;
   friend class ServiceFile;
-  static constexpr Duration kRetry = std::chrono::milliseconds(1);
-  static constexpr Duration kPosterRetry = std::chrono::microseconds(50);
-  static constexpr Duration kLong = std::chrono::milliseconds(1);
-  static constexpr Duration kRest = std::chrono::milliseconds(20);
-
   static void zero_created(io::IrpRef irp, void* context);
   static void attached(io::IrpRef irp, void* context);
   static void attach_undone(io::IrpRef irp, void* context);
   static void zero_closed(io::IrpRef irp, void* context);
-  static void event_came(io::Irp& irp, void* context);
-  void wait_for_event();
   void send_close();
-  void listen();
-  void take_event(const control::EventOut& event);
-  void run_waiting();
+  // Returns true if the event is not only the access layer's own business.
+  bool take_event(const control::EventOut& event);
 
   System& system_;
   io::DriverObject& driver_;
@@ -101,21 +88,12 @@ class IB_DRIVER_API Al {
   std::optional<io::ClientFile> zero_;
   control::AttachIn attach_in_;
   control::AttachOut attach_out_;
-  Status refusal_ = Status::Ok;
-  std::string refusal_reason_;
-  io::Irp event_irp_;
-  control::EventOut event_;
-  OnEvent on_event_;
+  Refusal refusal_;
+  EventWait events_{*this};
   std::uint32_t open_cas_ = 0;
   std::uint32_t last_file_ = 0;
-  std::unique_ptr<Poster> poster_;
-  std::unique_ptr<hca::MemoryPlane> plane_;
-  std::map<std::uint32_t, Cq*> cqs_;
-  std::map<std::uint32_t, Qp*> qps_;
-  std::map<std::uint32_t, Srq*> srqs_;
-  std::unique_ptr<platform::Timer> timer_;  // while requests wait
-  Instant not_before_{};
-  std::unique_ptr<platform::Timer> event_timer_;  // an event is to be taken
+  std::unique_ptr<DataPlane> data_;  // while it is open
+  Objects objects_;
 };
 
 class IB_DRIVER_API Ca {

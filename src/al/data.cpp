@@ -37,11 +37,11 @@ struct Owner {
   hca::NoLock& send_lock() { return lock; }
   hca::NoLock& recv_lock() { return lock; }
   hca::NoLock& flush_lock() { return lock; }
-  void requests_wait() const { qp.ca->al().arm_timer(); }
+  void requests_wait() const { qp.ca->al().objects().arm_timer(); }
   void forget_waiting() const {}
   void forget_completions() const { qp.forget_completions(); }
   void wait_a_little(hca::Quiescence&) const {}
-  void flush_later() const { qp.ca->al().arm_timer(); }
+  void flush_later() const { qp.ca->al().objects().arm_timer(); }
 
   hca::NoLock lock;
 };
@@ -61,7 +61,7 @@ void Qp::remember() {
   Owner owner{*this, {}};
   own.modified(owner, change.mask, change.attr, changed.state);
   run();
-  ca->al().arm_timer();
+  ca->al().objects().arm_timer();
 }
 
 // Continues waiting requests, and detects that the queue pair was broken, by any process.
@@ -128,13 +128,13 @@ bool translate(Al& al, const hca::Cqe& cqe, Completion& out) {
   const std::uint32_t shared = cqe.srq;
   const bool received = (cqe.bits & hca::cqe_bit::kReceive) != 0;
   if (received && shared != hca::kNone) {
-    const auto srq = al.srqs().find(shared);
-    return srq != al.srqs().end() && srq->second->own.receives() != nullptr &&
+    const auto srq = al.objects().srqs().find(shared);
+    return srq != al.objects().srqs().end() && srq->second->own.receives() != nullptr &&
            hca::finish(al.plane(), *srq->second->own.receives(),
                        control::index_of(srq->second->in.pd), cqe, out.status, out.wr_id);
   }
-  const auto found = al.qps().find(out.qpn);
-  if (found == al.qps().end()) return false;
+  const auto found = al.objects().qps().find(out.qpn);
+  if (found == al.objects().qps().end()) return false;
   const hca::OwnQueuePair& own = found->second->own;
   if (!received) return own.sends() != nullptr && own.sends()->polled(cqe.wqe, out.wr_id);
   return own.receives() != nullptr &&
@@ -147,8 +147,8 @@ bool translate(Al& al, const hca::Cqe& cqe, Completion& out) {
 void Qp::forget_completions() {
   Al& al = ca->al();
   for (const std::uint32_t named : {in.send_cq, in.recv_cq}) {
-    const auto cq = al.cqs().find(control::index_of(named));
-    if (cq == al.cqs().end()) continue;
+    const auto cq = al.objects().cqs().find(control::index_of(named));
+    if (cq == al.objects().cqs().end()) continue;
     cq->second->consumer.discard(made.qpn, [&al](const hca::Cqe& cqe) {
       Completion ignored;
       (void)translate(al, cqe, ignored);

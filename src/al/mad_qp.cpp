@@ -5,41 +5,20 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <array>
 #include <cstring>
-#include <initializer_list>
 
 namespace ib::al {
-
-using verbs::QpState;
-using verbs::QpType;
-namespace attr = verbs::qp_attr;
 
 namespace {
 
 constexpr std::uint32_t kMostDepth = 4096;
 
-// Room for any message: queue pairs 0 and 1 get MADs and nothing else, but any client may send any
-// message to one of UD, and one that does not fit would break it.
-std::uint32_t receive_room(QpType type) {
-  return verbs::kGrhBytes + (type == QpType::Ud ? 4096 : kMadBytes);
-}
-
 }  // namespace
-
-// Buffers 0 .. depth - 1 are for receives, the others for sends.
-hca::Sge MadQp::buffer(std::size_t slot) const {
-  const std::uint32_t room = receive_room(options_.type);
-  const std::uint64_t receives = std::min<std::uint64_t>(slot, options_.depth);
-  const std::uint64_t sends = slot - receives;
-  const bool of_send = slot >= options_.depth;
-  return {receives * room + sends * kMadBytes, of_send ? kMadBytes : room, region_.made.lkey};
-}
 
 std::uint32_t MadQp::qpn() const {
   return verbs::is_special(options_.type) ? static_cast<std::uint32_t>(options_.type)
-                                          : qp_.made.qpn;
+                                          : objects_.qp().made.qpn;
 }
 
 void MadQp::open(Ca& ca, const Options& options, io::IrpRef irp) {
@@ -57,7 +36,7 @@ void MadQp::open(Ca& ca, const Options& options, io::IrpRef irp) {
   ca_ = &ca;
   options_ = options;
   abandoned_ = false;
-  refusal_ = Status::Ok;
+  refusal_ = {};
   step_ = Step::Pd;
   irp_.emplace(std::move(irp));
   advance();
@@ -65,48 +44,11 @@ void MadQp::open(Ca& ca, const Options& options, io::IrpRef irp) {
 
 void MadQp::advance() {
   if ((*irp_)->is_cancelled()) {
-    refusal_ = Status::Cancelled;
-    refusal_reason_ = "it was cancelled";
+    refusal_ = {Status::Cancelled, "it was cancelled"};
     return retreat();
   }
   if (step_ == Step::Ready) return ready();
-  begin(step_, request_.start(&advanced, this));
-}
-
-void MadQp::begin(Step step, io::IrpRef irp) {
-  switch (step) {
-    case Step::Pd: return alloc_pd(*ca_, pd_, std::move(irp));
-    case Step::Memory:
-      room_ = {std::uint64_t{receive_room(options_.type) + kMadBytes} * options_.depth, 6, 0};
-      return alloc_dm(*ca_, room_, memory_, std::move(irp));
-    case Step::Region:
-      return reg_dm(pd_, memory_, verbs::access::kLocalWrite, region_, std::move(irp));
-    case Step::Cq: return create_cq(*ca_, 2 * options_.depth, cq_, std::move(irp));
-    case Step::Qp: {
-      const control::QpCaps caps{options_.depth, options_.depth, 1, 1, 0, 0};
-      if (options_.type == QpType::Ud) {
-        return create_qp(pd_, QpType::Ud, caps, cq_, cq_, qp_, std::move(irp));
-      }
-      return create_special_qp(pd_, options_.type, options_.port, caps, cq_, cq_, qp_,
-                               std::move(irp));
-    }
-    case Step::Init: {
-      attr_ = {};
-      attr_.port = static_cast<std::uint8_t>(options_.port);
-      attr_.qkey = options_.type == QpType::Smi ? 0 : verbs::kGsiQkey;
-      const std::uint32_t port = options_.type == QpType::Ud ? attr::kPort : 0;
-      return modify(QpState::Init, attr::kPkeyIndex | attr::kQkey | port, std::move(irp));
-    }
-    case Step::Rtr: return modify(QpState::Rtr, 0, std::move(irp));
-    case Step::Rts: return modify(QpState::Rts, attr::kSqPsn, std::move(irp));
-    case Step::Ready: break;
-  }
-  IB_ASSERT(false);
-}
-
-void MadQp::modify(QpState state, std::uint32_t mask, io::IrpRef irp) {
-  attr_.state = state;
-  modify_qp(qp_, attr::kState | mask, attr_, std::move(irp));
+  objects_.begin(step_, *ca_, options_, request_.start(&advanced, this));
 }
 
 void MadQp::advanced(io::Irp& irp, void* context) {
@@ -116,21 +58,19 @@ void MadQp::advanced(io::Irp& irp, void* context) {
     self.step_ = static_cast<Step>(static_cast<int>(self.step_) + 1);
     return self.advance();
   }
-  self.refusal_ = irp.status;
-  self.refusal_reason_ = irp.reason;
+  self.refusal_ = {irp.status, irp.reason};
   self.retreat();
 }
 
 void MadQp::ready() {
-  contexts_.assign(options_.depth, 0);
-  next_send_ = on_their_way_ = unreported_ = 0;
+  sends_.reset(options_.depth, options_.report_every);
   open_ = true;
-  cq_.on_completion = [this](Cq&) { take_completions(); };
+  objects_.cq().on_completion = [this](Cq&) { take_completions(); };
   for (std::size_t slot = 0; slot < options_.depth; ++slot) {
     const Status posted = post(slot);
     IB_ASSERT(posted == Status::Ok);
   }
-  arm(cq_);
+  arm(objects_.cq());
   io::IrpRef irp = std::move(*irp_);
   irp_.reset();
   std::move(irp).complete(Status::Ok);
@@ -140,7 +80,7 @@ void MadQp::close(io::IrpRef irp) {
   if (irp_) return std::move(irp).fail(Status::InvalidState, "this MAD queue pair is in use");
   if (!open_) return std::move(irp).complete(Status::Ok);
   open_ = false;
-  refusal_ = Status::Ok;
+  refusal_ = {};
   irp_.emplace(std::move(irp));
   retreat();
 }
@@ -149,31 +89,18 @@ void MadQp::abandon() {
   open_ = false;
   abandoned_ = true;
   if (irp_) {
-    refusal_ = Status::Cancelled;
-    refusal_reason_ = "its HCA is being closed";
+    refusal_ = {Status::Cancelled, "its HCA is being closed"};
     request_.cancel();
     return;
   }
-  for (Object* object : std::initializer_list<Object*>{&qp_, &cq_, &region_, &memory_, &pd_}) {
-    object->handle = control::kNoIndex;
-  }
+  objects_.forget();
 }
 
 // Destroys the objects that exist, newest first. None of it is refused: no other client has handles
 // of these objects. An HCA that was pulled out still destroys them.
 void MadQp::retreat() {
-  if (!ca_->is_open() || abandoned_) {  // all went with it, or will
-    for (Object* object : std::initializer_list<Object*>{&qp_, &cq_, &region_, &memory_, &pd_}) {
-      object->handle = control::kNoIndex;
-    }
-  }
-  io::IrpRef request = request_.start(&retreated, this);
-  if (qp_.exists()) return destroy(qp_, std::move(request));
-  if (cq_.exists()) return destroy(cq_, std::move(request));
-  if (region_.exists()) return destroy(region_, std::move(request));
-  if (memory_.exists()) return destroy(memory_, std::move(request));
-  if (pd_.exists()) return destroy(pd_, std::move(request));
-  std::move(request).complete(Status::NotFound);
+  if (!ca_->is_open() || abandoned_) objects_.forget();  // all went with it, or will
+  objects_.destroy_newest(request_.start(&retreated, this));
 }
 
 void MadQp::retreated(io::Irp& irp, void* context) {
@@ -186,26 +113,24 @@ void MadQp::retreated(io::Irp& irp, void* context) {
   if (irp.status != Status::NotFound) {
     return std::move(outer).fail(irp.status, std::move(irp.reason));
   }
-  if (self.refusal_ == Status::Ok) return std::move(outer).complete(Status::Ok);
-  std::move(outer).fail(self.refusal_, std::move(self.refusal_reason_));
+  std::move(self.refusal_).end(std::move(outer));
 }
 
 Status MadQp::post(std::size_t slot) {
-  const hca::Sge sge = buffer(slot);
-  return post_recv(qp_, slot, {&sge, 1});
+  const hca::Sge sge = objects_.buffer(options_, slot);
+  return post_recv(objects_.qp(), slot, {&sge, 1});
 }
 
 Status MadQp::send(const MadAddress& to, std::span<const std::byte, kMadBytes> mad,
                    std::uint64_t context) {
   if (!open_) return Status::InvalidState;
-  if (on_their_way_ == options_.depth) return Status::LimitExceeded;
-  const std::size_t slot = options_.depth + next_send_;
-  const hca::Sge sge = buffer(slot);
-  std::memcpy(memory_.bytes + sge.address, mad.data(), kMadBytes);
+  if (sends_.is_full()) return Status::LimitExceeded;
+  const std::size_t slot = options_.depth + sends_.next();
+  const hca::Sge sge = objects_.buffer(options_, slot);
+  std::memcpy(objects_.bytes(sge), mad.data(), kMadBytes);
   hca::SendWqe wqe;
   wqe.wr_id = slot;
-  const bool is_reported = unreported_ + 1 >= options_.report_every;
-  if (is_reported) wqe.flags = verbs::send_flag::kSignaled;
+  if (sends_.is_next_reported()) wqe.flags = verbs::send_flag::kSignaled;
   wqe.sge = &sge;
   wqe.num_sge = 1;
   wqe.av.dlid = to.lid;
@@ -222,38 +147,33 @@ Status MadQp::send(const MadAddress& to, std::span<const std::byte, kMadBytes> m
   wqe.remote_qpn = to.qpn;
   wqe.remote_qkey = to.qkey;
   wqe.pkey_index = to.pkey_index;
-  const Status posted = post_send(qp_, wqe);
-  if (posted != Status::Ok) return posted;
-  contexts_[next_send_] = context;
-  next_send_ = (next_send_ + 1) % options_.depth;
-  ++on_their_way_;
-  unreported_ = is_reported ? 0 : unreported_ + 1;
-  return Status::Ok;
+  const Status posted = post_send(objects_.qp(), wqe);
+  if (posted == Status::Ok) sends_.push(context);
+  return posted;
 }
 
 void MadQp::take_completions() {
   std::array<hca::Completion, 16> batch;
   while (open_) {
-    const std::size_t count = poll(cq_, batch);
+    const std::size_t count = poll(objects_.cq(), batch);
     if (count == 0) break;
     for (std::size_t i = 0; i < count && open_; ++i) {
       const hca::Completion& done = batch[i];
       done.wr_id < options_.depth ? received(done) : sent(done);
     }
   }
-  if (open_) arm(cq_);
+  if (open_) arm(objects_.cq());
 }
 
 // Those before it have been sent, too.
 void MadQp::sent(const hca::Completion& completion) {
   const auto last = static_cast<std::uint32_t>(completion.wr_id) - options_.depth;
   bool is_last = false;
-  while (open_ && on_their_way_ > 0 && !is_last) {
-    const std::uint32_t oldest = (next_send_ + options_.depth - on_their_way_) % options_.depth;
+  while (open_ && !sends_.is_empty() && !is_last) {
+    const std::uint32_t oldest = sends_.pop();
     is_last = oldest == last;
-    --on_their_way_;
     if (on_sent_) {
-      on_sent_(contexts_[oldest], is_last ? completion.status : verbs::WcStatus::Success);
+      on_sent_(sends_.context_of(oldest), is_last ? completion.status : verbs::WcStatus::Success);
     }
   }
 }
@@ -291,7 +211,7 @@ void MadQp::received(const hca::Completion& completion) {
   if (whole && on_receive_) {
     // Peers may write to device memory: what is looked at must not change.
     std::array<std::byte, kMadBytes> mad;
-    const std::byte* const at = memory_.bytes + buffer(slot).address;
+    const std::byte* const at = objects_.bytes(objects_.buffer(options_, slot));
     std::memcpy(mad.data(), at + verbs::kGrhBytes, kMadBytes);
     on_receive_(source_of(completion, at), mad);
   }

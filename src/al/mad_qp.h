@@ -5,6 +5,9 @@
 // answer and its loss are the caller's business.
 #pragma once
 
+#include "al/mad_objects.h"
+#include "al/mad_send_ring.h"
+#include "al/refusal.h"
 #include "al/verbs.h"
 
 #include <cstddef>
@@ -12,11 +15,8 @@
 #include <functional>
 #include <optional>
 #include <span>
-#include <vector>
 
 namespace ib::al {
-
-using verbs::kMadBytes;
 
 // The global route of a MAD [IBA1 8.3]: by GID, which is the only way between Ethernet ports.
 struct MadRoute {
@@ -41,14 +41,7 @@ struct MadAddress {
 
 class IB_DRIVER_API MadQp {
  public:
-  struct Options {
-    verbs::QpType type = verbs::QpType::Ud;  // or Smi, Gsi: queue pair 0 or 1
-    std::uint32_t port = 1;
-    std::uint32_t depth = 64;  // MADs that may be on their way, and receives that are posted
-    // Of so many MADs in a row that are sent, all but the last may be reported with it; at most
-    // `depth`. A report is an event of the completion queue.
-    std::uint32_t report_every = 1;
-  };
+  using Options = MadQpOptions;
   // Both are called at dispatch level and may call anything here, also close(); but the MadQp has
   // to outlive the call. `mad` is valid during the call.
   using OnReceive =
@@ -81,45 +74,31 @@ class IB_DRIVER_API MadQp {
               std::uint64_t context = 0);
 
  private:
-  enum class Step { Pd, Memory, Region, Cq, Qp, Init, Rtr, Rts, Ready };
+  using Step = MadObjects::Step;
 
   void advance();
-  void begin(Step step, io::IrpRef irp);
   void retreat();
   static void advanced(io::Irp& irp, void* context);
   static void retreated(io::Irp& irp, void* context);
   void ready();
-  void modify(verbs::QpState state, std::uint32_t mask, io::IrpRef irp);
   void take_completions();
   void sent(const hca::Completion& completion);
   void received(const hca::Completion& completion);
   MadAddress source_of(const hca::Completion& completion, const std::byte* header) const;
   Status post(std::size_t slot);
-  hca::Sge buffer(std::size_t slot) const;
 
   Ca* ca_ = nullptr;
   Options options_;
   OnReceive on_receive_;
   OnSent on_sent_;
-  Pd pd_;
-  DeviceMemory memory_;
-  Region region_;
-  Cq cq_;
-  Qp qp_;
-  control::AllocDmIn room_;
-  control::QpAttr attr_;
-  // MADs that are sent use the buffers in turn; they complete in order.
-  std::vector<std::uint64_t> contexts_;  // by buffer
-  std::uint32_t next_send_ = 0;          // its buffer
-  std::uint32_t on_their_way_ = 0;
-  std::uint32_t unreported_ = 0;  // since the last one with a completion of its own
+  MadObjects objects_;
+  MadSendRing sends_;
   Step step_ = Step::Pd;
   bool open_ = false;
   bool abandoned_ = false;
   std::optional<io::IrpRef> irp_;  // of open() or close()
   io::Irp request_;                // the step that is under way
-  Status refusal_ = Status::Ok;    // why it is being taken down
-  std::string refusal_reason_;
+  Refusal refusal_;
 };
 
 }  // namespace ib::al

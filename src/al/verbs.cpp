@@ -56,15 +56,15 @@ bool begin(Region& region) {
   return true;
 }
 bool begin(Cq& cq) {
-  cq.ca->al().cqs()[cq.index()] = &cq;
+  cq.ca->al().objects().cqs()[cq.index()] = &cq;
   return cq.begin();
 }
 bool begin(Qp& qp) {
-  qp.ca->al().qps()[qp.made.qpn] = &qp;
+  qp.ca->al().objects().qps()[qp.made.qpn] = &qp;
   return qp.begin();
 }
 bool begin(Srq& srq) {
-  srq.ca->al().srqs()[srq.index()] = &srq;
+  srq.ca->al().objects().srqs()[srq.index()] = &srq;
   return srq.begin();
 }
 bool begin(Window& window) {
@@ -86,16 +86,16 @@ void end(Region& region) {
 void end(Window&) {}
 void end(Xrcd&) {}
 void end(Srq& srq) {
-  srq.ca->al().srqs().erase(srq.index());
+  srq.ca->al().objects().srqs().erase(srq.index());
   srq.end();
 }
 void end(Cq& cq) {
-  cq.ca->al().cqs().erase(cq.index());
+  cq.ca->al().objects().cqs().erase(cq.index());
   cq.end();
 }
 void end(Qp& qp) {
   qp.forget_completions();
-  qp.ca->al().qps().erase(qp.made.qpn);
+  qp.ca->al().objects().qps().erase(qp.made.qpn);
   qp.end();
 }
 

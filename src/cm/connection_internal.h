@@ -109,7 +109,7 @@ struct Connection {
 
   ConnectionInfo info;  // but for `state`
   std::optional<Instant> deadline;
-  StateData state;  // changed by Engine::Impl::enter() only
+  StateData state;  // changed by ConnectionStates::enter() only
 
   template <class S>
   S* in() {

@@ -23,11 +23,6 @@ Rmpp::Key Rmpp::key_of(const MadHeader& header, bool other_direction) {
   return {header.transaction_id, header.mgmt_class, header.class_version, method};
 }
 
-// A peer is one however many queue pairs it has.
-Peer Rmpp::account_of(const Peer& peer) {
-  return {peer.port, peer.lid, 0, peer.gid};
-}
-
 Rmpp::Id Rmpp::find(const Index& index, const Key& key, const Peer& peer) const {
   for (auto [at, end] = index.equal_range(key); at != end; ++at) {
     if (transfers_.at(at->second).peer.is(peer)) return at->second;
@@ -95,7 +90,7 @@ Rmpp::Id Rmpp::on_data(const Peer& from, const Mad& mad, const Key& key, bool ma
   if (id == 0 && may_start) id = start_reception(from, mad, key, now);
   if (id == 0) return 0;
   Transfer& transfer = transfers_.at(id);
-  transfer.receiver->on_data(mad, room_of(transfer), now);
+  transfer.receiver->on_data(mad, quota_.room_of(transfer.peer), now);
   count(transfer);
   wake(id);
   return id;
@@ -104,10 +99,7 @@ Rmpp::Id Rmpp::on_data(const Peer& from, const Mad& mad, const Key& key, bool ma
 Rmpp::Id Rmpp::start_reception(const Peer& from, const Mad& mad, const Key& key, Instant now) {
   const RmppHeader rmpp = rmpp_header_of(mad);
   if (rmpp.segment != 1 || rmpp.version != kRmppVersion) return 0;
-  Usage& usage = usage_[account_of(from)];
-  if (receptions_ >= options_.max_receptions ||
-      usage.receptions >= options_.max_receptions_per_peer) {
-    if (usage.receptions == 0) usage_.erase(account_of(from));
+  if (!quota_.start(from)) {
     answer_statelessly(mad, RmppType::Stop, RmppStatus::Resources);
     return 0;
   }
@@ -117,8 +109,6 @@ Rmpp::Id Rmpp::start_reception(const Peer& from, const Mad& mad, const Key& key,
   transfer.peer = from;
   transfer.receiver.emplace(mad, options_.receive, now);
   receivers_.emplace(key, id);
-  ++usage.receptions;
-  ++receptions_;
   return id;
 }
 
@@ -158,19 +148,11 @@ Rmpp::Id Rmpp::on_control(const Peer& from, const Mad& mad, const MadHeader& hea
   return id;
 }
 
-std::size_t Rmpp::room_of(const Transfer& transfer) const {
-  const auto usage = usage_.find(account_of(transfer.peer));
-  const std::size_t of_peer = usage != usage_.end() ? usage->second.bytes : 0;
-  return std::min(options_.max_bytes - std::min(bytes_, options_.max_bytes),
-                  options_.max_bytes_per_peer - std::min(of_peer, options_.max_bytes_per_peer));
-}
-
 // The bytes that a reception occupies now.
 void Rmpp::count(Transfer& transfer) {
   const std::size_t now = transfer.receiver->bytes();
   if (!transfer.is_counted || now == transfer.bytes) return;
-  usage_[account_of(transfer.peer)].bytes += now - transfer.bytes;
-  bytes_ += now - transfer.bytes;
+  quota_.change_bytes(transfer.peer, transfer.bytes, now);
   transfer.bytes = now;
 }
 
@@ -181,11 +163,7 @@ void Rmpp::uncount(Transfer& transfer) {
     --sends_;
     return;
   }
-  --receptions_;
-  bytes_ -= transfer.bytes;
-  const auto usage = usage_.find(account_of(transfer.peer));
-  usage->second.bytes -= transfer.bytes;
-  if (--usage->second.receptions == 0) usage_.erase(usage);
+  quota_.end(transfer.peer, transfer.bytes);
   transfer.bytes = 0;
 }
 
@@ -280,10 +258,9 @@ void Rmpp::settle_reception(Id id, Transfer& transfer, Instant now) {
     uncount(transfer);
     report(transfer, std::move(output));
     lingering_.push_back(id);
-    ++lingerers_;
   }
   if (now >= receiver.next_deadline()) return forget(id);
-  while (lingerers_ > options_.max_lingering) forget(lingering_.front());
+  while (lingering_.size() > options_.max_lingering) forget(lingering_.front());
 }
 
 void Rmpp::schedule(Id id, Transfer& transfer) {
@@ -307,10 +284,7 @@ void Rmpp::forget(Id id) {
     index.erase(at);
     break;
   }
-  if (lingers) {
-    --lingerers_;
-    std::erase(lingering_, id);
-  }
+  if (lingers) std::erase(lingering_, id);
   report(transfer, {Output::Kind::Over, id});
   transfers_.erase(found);
 }

@@ -15,6 +15,7 @@
 #include "base/result.h"
 #include "base/time.h"
 #include "mad/peer.h"
+#include "mad/rmpp_quota.h"
 #include "mad/rmpp_receiver.h"
 #include "mad/rmpp_sender.h"
 
@@ -64,7 +65,10 @@ class Rmpp {
     bool by_peer = false;  // which has ended the transfer
   };
 
-  explicit Rmpp(const Options& options) : options_(options) {}
+  explicit Rmpp(const Options& options)
+      : options_(options),
+        quota_({options.max_bytes, options.max_bytes_per_peer, options.max_receptions,
+                options.max_receptions_per_peer}) {}
 
   // Headers and data, with the Active flag or not. `is_answered`: a response is expected, which may
   // be long. InvalidParameter: no class with RMPP, or shorter than its headers; LimitExceeded.
@@ -78,8 +82,8 @@ class Rmpp {
   std::optional<Instant> next_deadline() const;
 
   std::size_t sends() const { return sends_; }
-  std::size_t receptions() const { return receptions_; }  // without those that linger
-  std::size_t bytes() const { return bytes_; }
+  std::size_t receptions() const { return quota_.receptions(); }  // without those that linger
+  std::size_t bytes() const { return quota_.bytes(); }
 
  private:
   struct Key {
@@ -101,13 +105,8 @@ class Rmpp {
     std::optional<Instant> due{};  // in due_
   };
   using Index = std::multimap<Key, Id>;
-  struct Usage {
-    std::size_t receptions = 0;
-    std::size_t bytes = 0;
-  };
 
   static Key key_of(const MadHeader& header, bool other_direction);
-  static Peer account_of(const Peer& peer);
   Id find(const Index& index, const Key& key, const Peer& peer) const;
   Id start_reception(const Peer& from, const Mad& mad, const Key& key, Instant now);
   Id on_data(const Peer& from, const Mad& mad, const Key& key, bool may_start, Instant now);
@@ -115,7 +114,6 @@ class Rmpp {
   void answer_statelessly(const Mad& mad, RmppType type, RmppStatus status);
   void count(Transfer& transfer);
   void uncount(Transfer& transfer);
-  std::size_t room_of(const Transfer& transfer) const;
   void wake(Id id) { active_.push_back(id); }
   bool run(Id id, Instant now);
   void report(const Transfer& transfer, Output output);
@@ -129,15 +127,12 @@ class Rmpp {
   std::map<Id, Transfer> transfers_;
   Index senders_;
   Index receivers_;
-  std::map<Peer, Usage> usage_;
-  std::deque<Id> lingering_;  // oldest first; some may be over
+  RmppQuota quota_;
+  std::deque<Id> lingering_;  // receptions that are complete, oldest first
   std::deque<Id> active_;     // poll() has to look at them
   std::set<std::pair<Instant, Id>> due_;
   std::deque<Output> outputs_;
   std::size_t sends_ = 0;
-  std::size_t receptions_ = 0;
-  std::size_t lingerers_ = 0;
-  std::size_t bytes_ = 0;
 };
 
 }  // namespace ib::mad

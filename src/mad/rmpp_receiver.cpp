@@ -7,9 +7,7 @@
 namespace ib::mad {
 
 RmppReceiver::RmppReceiver(const Mad& first, const Options& options, Instant now)
-    : header_size_(
-          header_size(std::to_integer<std::uint8_t>(first[offsetof(MadHeader, mgmt_class)]))),
-      data_size_(kMadSize - header_size_),
+    : segments_(header_size(std::to_integer<std::uint8_t>(first[offsetof(MadHeader, mgmt_class)]))),
       options_(options),
       headers_(first),
       window_last_(options.window),
@@ -27,37 +25,6 @@ RmppStatus RmppReceiver::check(const RmppHeader& header) const {
   return RmppStatus::Normal;
 }
 
-// The last packet says where the message ends: the same each time, behind no packet that came, and
-// as the first packet has told.
-bool RmppReceiver::take_last(std::uint32_t segment, std::uint32_t length) {
-  if (length < least_length() || length > kRmppPayload) return false;
-  const End end{segment, length};
-  if (last_) return *last_ == end;
-  if (segment < highest() || (total_ && *total_ != end)) return false;
-  last_ = end;
-  return true;
-}
-
-// The first packet may say how long all of them are together; 0: it does not.
-bool RmppReceiver::take_total(std::uint32_t length) {
-  if (length == 0) return true;
-  const std::uint32_t segments = (length - 1) / std::uint32_t{kRmppPayload} + 1;
-  const End end{segments, length - (segments - 1) * std::uint32_t{kRmppPayload}};
-  if (total_) return *total_ == end;
-  if (segments < 2 || end.length < least_length() || segments < highest()) return false;
-  if (last_ && *last_ != end) return false;
-  total_ = end;
-  return true;
-}
-
-bool RmppReceiver::take_end(const RmppHeader& header) {
-  const std::uint32_t segment = header.segment;
-  if (header.has(rmpp_flag::kLast)) return take_last(segment, header.length_window);
-  if (last_ && segment >= last_->segment) return false;
-  if (segment == 1 && !take_total(header.length_window)) return false;
-  return !total_ || segment < total_->segment;
-}
-
 void RmppReceiver::on_data(const Mad& mad, std::size_t room, Instant now) {
   if (state_ == State::Failed) return;
   const RmppHeader header = rmpp_header_of(mad);
@@ -69,47 +36,28 @@ void RmppReceiver::on_data(const Mad& mad, std::size_t room, Instant now) {
   const RmppStatus verdict = check(header);
   if (verdict != RmppStatus::Normal) return end(RmppType::Abort, verdict);
   if (segment > window_last_) return;  // it will come again
-  if (!take_end(header)) return end(RmppType::Abort, RmppStatus::InconsistentLast);
-  if (segment <= in_order_ || ahead_.contains(segment)) {
+  if (!segments_.take_end(header)) return end(RmppType::Abort, RmppStatus::InconsistentLast);
+  if (segments_.has(segment)) {
     due_ = RmppType::Ack;
     return;
   }
-  const bool fits = !total_ || (total_->segment - 1) * data_size_ <= options_.max_bytes;
-  if (!fits || !store(mad, segment, room)) return end(RmppType::Stop, RmppStatus::Resources);
-  heard_ = now;
-  ahead_.insert(segment);
-  advance(now);
-}
-
-// Returns false if there is no room.
-bool RmppReceiver::store(const Mad& mad, std::uint32_t segment, std::size_t room) {
-  const std::size_t from = std::size_t{segment - 1} * data_size_;
-  const std::size_t end = from + data_size_;
-  const std::size_t growth = end > data_.size() ? end - data_.size() : 0;
-  if (growth > room || end > options_.max_bytes + data_size_) return false;
-  if (growth > 0) data_.resize(end);
-  std::copy(mad.begin() + static_cast<std::ptrdiff_t>(header_size_), mad.end(),
-            data_.begin() + static_cast<std::ptrdiff_t>(from));
-  return true;
-}
-
-void RmppReceiver::advance(Instant now) {
-  const std::uint32_t before = in_order_;
-  while (!ahead_.empty() && *ahead_.begin() == in_order_ + 1) {
-    ahead_.erase(ahead_.begin());
-    ++in_order_;
+  const std::uint32_t before = segments_.in_order();
+  if (!segments_.store(mad, segment, room, options_.max_bytes)) {
+    return end(RmppType::Stop, RmppStatus::Resources);
   }
-  const bool is_complete = last_ && in_order_ == last_->segment;
+  heard_ = now;
+  advance(before);
+}
+
+void RmppReceiver::advance(std::uint32_t before) {
+  const std::uint32_t in_order = segments_.in_order();
   // The first one alone, as the sender's first window ends with it [13.6.6.1].
-  const bool ends_window = in_order_ > before && (in_order_ >= window_last_ || before == 0);
-  if (is_complete || ends_window) {
+  const bool ends_window = in_order > before && (in_order >= window_last_ || before == 0);
+  if (segments_.is_complete() || ends_window) {
     due_ = RmppType::Ack;
-    window_last_ = in_order_ + options_.window;
+    window_last_ = in_order + options_.window;
   }
-  if (!is_complete) return;
-  data_.resize((last_->segment - 1) * data_size_ + (last_->length - least_length()));
-  state_ = State::Complete;
-  heard_ = now;
+  if (segments_.is_complete()) state_ = State::Complete;
 }
 
 void RmppReceiver::on_abort(const Mad& mad) {
@@ -126,8 +74,7 @@ void RmppReceiver::end(RmppType type, RmppStatus status) {
   state_ = State::Failed;
   status_ = status;
   due_ = type;
-  data_ = {};
-  ahead_.clear();
+  segments_.clear();
 }
 
 std::optional<Mad> RmppReceiver::poll(Instant now) {
@@ -145,18 +92,19 @@ Instant RmppReceiver::next_deadline() const {
 }
 
 std::vector<std::byte> RmppReceiver::take_message() {
+  const std::vector<std::byte> data = segments_.take_data();
+  const std::size_t header_size = segments_.header_size();
   std::vector<std::byte> message;
-  message.reserve(header_size_ + data_.size());
-  message.assign(headers_.begin(), headers_.begin() + static_cast<std::ptrdiff_t>(header_size_));
-  message.insert(message.end(), data_.begin(), data_.end());
-  data_ = {};
+  message.reserve(header_size + data.size());
+  message.assign(headers_.begin(), headers_.begin() + static_cast<std::ptrdiff_t>(header_size));
+  message.insert(message.end(), data.begin(), data.end());
   return message;
 }
 
 // With the headers of what it answers, in the other direction.
 Mad RmppReceiver::control(RmppType type) const {
   Mad mad{};
-  std::copy_n(headers_.begin(), header_size_, mad.begin());
+  std::copy_n(headers_.begin(), segments_.header_size(), mad.begin());
   constexpr std::size_t kMethod = offsetof(MadHeader, method);
   mad[kMethod] ^= std::byte{method::kResponseBit};
   RmppHeader header;
@@ -164,7 +112,7 @@ Mad RmppReceiver::control(RmppType type) const {
   header.type = static_cast<std::uint8_t>(type);
   header.time_flags = kNoResponseTime << 3 | rmpp_flag::kActive;
   if (type == RmppType::Ack) {
-    header.segment = in_order_;
+    header.segment = segments_.in_order();
     header.length_window = window_last_;
   } else {
     header.status = static_cast<std::uint8_t>(status_);

@@ -8,11 +8,11 @@
 
 #include "base/time.h"
 #include "mad/rmpp_header.h"
+#include "mad/rmpp_segments.h"
 
 #include <cstddef>
 #include <cstdint>
 #include <optional>
-#include <set>
 #include <vector>
 
 namespace ib::mad {
@@ -45,7 +45,7 @@ class RmppReceiver {
   bool was_ended_by_peer() const { return by_peer_; }
   // Complete: headers and data; once.
   std::vector<std::byte> take_message();
-  std::size_t bytes() const { return data_.size(); }  // that it occupies
+  std::size_t bytes() const { return segments_.bytes(); }  // that it occupies
   // When poll() has an ABORT, or a complete one may be forgotten.
   Instant next_deadline() const;
   // [13.6.3.4] An ACK of segment 0 allows the answer to begin with a window.
@@ -53,37 +53,16 @@ class RmppReceiver {
   void set_reply_window(std::uint32_t window) { reply_window_ = window; }
 
  private:
-  // The last segment of a message, and its payload length.
-  struct End {
-    std::uint32_t segment = 0;
-    std::uint32_t length = 0;
-    bool operator==(const End&) const = default;
-  };
-
   RmppStatus check(const RmppHeader& header) const;
-  bool take_end(const RmppHeader& header);
-  bool take_last(std::uint32_t segment, std::uint32_t length);
-  bool take_total(std::uint32_t length);
-  // Of a packet without data: the header of the class.
-  std::uint32_t least_length() const {
-    return static_cast<std::uint32_t>(header_size_ - kRmppDataOffset);
-  }
-  std::uint32_t highest() const { return ahead_.empty() ? in_order_ : *ahead_.rbegin(); }
-  bool store(const Mad& mad, std::uint32_t segment, std::size_t room);
-  void advance(Instant now);
+  // `before`: the segments without a gap until then.
+  void advance(std::uint32_t before);
   void end(RmppType type, RmppStatus status);
   Mad control(RmppType type) const;
 
-  std::size_t header_size_;
-  std::size_t data_size_;
+  RmppSegments segments_;
   Options options_;
   Mad headers_;  // of the first packet
-  std::vector<std::byte> data_;
-  std::uint32_t in_order_ = 0;     // the last segment of those without a gap
-  std::set<std::uint32_t> ahead_;  // segments behind a gap; within the window
   std::uint32_t window_last_;
-  std::optional<End> total_;  // as the first packet says
-  std::optional<End> last_;   // as the last one says
   State state_ = State::Receiving;
   RmppStatus status_ = RmppStatus::Normal;
   RmppType due_ = RmppType::None;  // to be sent

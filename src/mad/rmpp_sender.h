@@ -8,6 +8,8 @@
 
 #include "base/time.h"
 #include "mad/rmpp_header.h"
+#include "mad/rmpp_packets.h"
+#include "mad/rmpp_window.h"
 
 #include <cstdint>
 #include <optional>
@@ -41,30 +43,21 @@ class RmppSender {
   // The ACK of segment 0 by which the answer may begin with this window [13.6.3.4].
   Mad reply_permission(std::uint32_t window) const;
   std::optional<Instant> next_deadline() const;
-  std::uint32_t segments() const { return segments_; }
+  std::uint32_t segments() const { return packets_.segments(); }
 
  private:
   void on_ack(const RmppHeader& header, Instant now);
   void fail(RmppStatus status, bool tell_peer);
   void time_out(Instant now);
-  Mad data(std::uint32_t segment) const;
-  Mad control(RmppType type) const;
 
-  std::vector<std::byte> message_;
-  std::size_t header_size_;
-  std::uint32_t segments_ = 1;
-  std::uint32_t last_length_ = 0;  // payload of the last one
+  RmppPackets packets_;
+  RmppWindow window_;
   Options options_;
   Duration timeout_;  // as the receiver wants it
   State state_ = State::Sending;
   RmppStatus status_ = RmppStatus::Normal;
   bool by_peer_ = false;
   bool abort_due_ = false;
-  bool probe_due_ = false;
-  std::uint32_t next_ = 1;   // segment
-  std::uint32_t sent_ = 0;   // the highest that was sent
-  std::uint32_t acked_ = 0;  // and all before it
-  std::uint32_t window_last_;
   std::uint32_t retries_left_;
   Instant deadline_;
 };

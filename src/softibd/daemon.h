@@ -1,23 +1,21 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// Daemon: a whole softibd but for the process around it: fabric, devices, server and sessions, and
-// the decision when to end. daemon_main.cpp gives it a process, in_process_daemon.h a thread.
+// Daemon: a whole softibd but for the process around it: it owns fabric, devices and clients, in
+// the order in which they end. daemon_main.cpp gives it a process, in_process_daemon.h a thread.
 #pragma once
 
-#include "io/verifier.h"
 #include "linux/server/event_loop.h"
-#include "linux/server/module_host.h"
 #include "linux/server/server_device_memory.h"
 #include "linux/server/server_directory.h"
-#include "linux/server/server_socket.h"
 #include "setup/fabric_config.h"
+#include "softibd/daemon_clients.h"
 #include "softibd/daemon_devices.h"
 #include "softibd/daemon_log.h"
 #include "softibd/daemon_options.h"
 #include "softibd/daemon_session.h"
-#include "softibd/verifying_memory.h"
+#include "softibd/daemon_verify.h"
+#include "softibd/lifetime/daemon_shutdown.h"
+#include "softibd/lifetime/idle_exit.h"
 
-#include <cstdint>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -42,13 +40,9 @@ class Daemon : public SessionHost {
   const std::string& socket_path() const { return directory_->socket_path(); }
 
  private:
-  Daemon(const DaemonOptions& options, DaemonLog& log) : options_(options), log_(log) {}
+  Daemon(const DaemonOptions& options, DaemonLog& log);
   Status build(std::string& reason);
-  Status in_config(Status status, std::string& reason) const;
-  Status make_tree_options(const FabricConfig& config, drivers::FabricTreeOptions& options,
-                           std::string& reason);
-  Status add_partitions(const FabricConfig& config, std::string& reason);
-  void start_server();
+  Status build_devices(const FabricConfig& config, std::string& reason);
 
   // SessionHost
   io::DeviceObject& root_device() override { return devices_->root().device(); }
@@ -58,48 +52,29 @@ class Daemon : public SessionHost {
   DaemonRdmaCm* rdma_cm() override { return rdma_cm_.get(); }
   void disconnect(io::FileObject& process) override;
   void send_down(io::IrpRef irp) override;
-  void on_close_asked(const io::FileObject& file) override { report_leftovers(file); }
+  void on_close_asked(const io::FileObject& file) override;
   void keep(bool on) override;
   std::string needed_by() const override;
   void shut_down(const std::string& who) override;
-  void on_attached() override { had_client_ = true; }
+  void on_attached() override { idle_.on_attached(); }
   void on_over(DaemonSession& session) override;
 
-  void add_session(std::unique_ptr<os::ServerConnection> connection);
-  void consider_idleness();
+  void on_clients_changed();
   void on_ready();
   void begin_end(const std::string& why);
-  void close_services();
-  void power_off();
-  void give_up();
 
-  // daemon_verify.cpp
-  void build_verifier(drivers::SoftHcaOptions& options);
-  platform::DeviceMemoryHost& memory_host();
-  void report_leftovers(const io::FileObject& file);
-  void look_for_leftovers(int tries);
-
-  DaemonOptions options_;
+  const DaemonOptions options_;
   DaemonLog& log_;
   os::EventLoop loop_;
   std::optional<fabric::Fabric> fabric_;
   os::ServerDeviceMemory memory_;
   std::unique_ptr<os::ServerDirectory> directory_;
-  os::DlopenHost modules_{loop_};
-  std::unique_ptr<io::Verifier> verifier_;  // null: off
-  std::unique_ptr<VerifyingMemory> verifying_memory_;
+  std::unique_ptr<DaemonVerify> verify_;  // null: off
   std::unique_ptr<DaemonDevices> devices_;
   std::unique_ptr<DaemonRdmaCm> rdma_cm_;
-  std::unique_ptr<os::ServerSocket> server_;
-  std::map<std::uint64_t, std::unique_ptr<DaemonSession>> sessions_;
-  std::uint64_t last_session_ = 0;
-  Instant started_{};
-  bool had_client_ = false;  // some process has attached
-  bool ending_ = false;
-  io::Irp closing_services_;
-  DaemonExit exit_ = DaemonExit::Ended;
-  std::unique_ptr<platform::Timer> idle_timer_;
-  std::unique_ptr<platform::Timer> end_timer_;
+  DaemonClients clients_;
+  std::unique_ptr<DaemonShutdown> shutdown_;
+  IdleExit idle_;
 };
 
 }  // namespace ib::softib

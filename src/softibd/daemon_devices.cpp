@@ -40,10 +40,11 @@ Result<std::unique_ptr<DaemonDevices>> DaemonDevices::create(
     platform::Executor& executor, fabric::Fabric& fabric, platform::DeviceMemoryHost& memory,
     drivers::SoftHcaOptions hca_options, drivers::FabricTreeOptions tree_options,
     std::string& reason) {
-  std::unique_ptr<DaemonDevices> self(new DaemonDevices);
+  std::unique_ptr<DaemonDevices> self(new DaemonDevices(executor));
   auto hcas = drivers::SoftHca::create(executor, fabric, memory, std::move(hca_options), reason);
   if (!hcas) return hcas.error();
   self->hcas_ = *std::move(hcas);
+  tree_options.loader = &self->modules_;
   auto tree = drivers::FabricTree::create(*self->hcas_, std::move(tree_options), reason);
   if (!tree) return tree.error();
   self->tree_ = *std::move(tree);

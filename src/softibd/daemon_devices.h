@@ -10,6 +10,7 @@
 #include "drivers/root/fabric_tree.h"
 #include "drivers/soft_hca/soft_hca.h"
 #include "io/device.h"
+#include "linux/server/module_host.h"
 #include "services/cm/cm_device.h"
 #include "services/cm/cm_service.h"
 #include "services/gsi/gsi.h"
@@ -25,6 +26,7 @@ namespace ib::softib {
 class DaemonDevices {
  public:
   // Borrows the first three until destroyed. Nothing is started yet: tree().begin().
+  // The tree gets a loader of its own for modules.
   static Result<std::unique_ptr<DaemonDevices>> create(platform::Executor& executor,
                                                        fabric::Fabric& fabric,
                                                        platform::DeviceMemoryHost& memory,
@@ -43,8 +45,9 @@ class DaemonDevices {
   services::SaClient& sa() { return *sa_; }
 
  private:
-  DaemonDevices() = default;
+  explicit DaemonDevices(platform::Executor& executor) : modules_(executor) {}
 
+  os::DlopenHost modules_;
   std::unique_ptr<drivers::SoftHca> hcas_;
   std::unique_ptr<drivers::FabricTree> tree_;
   std::unique_ptr<drivers::FabricRoot> root_;

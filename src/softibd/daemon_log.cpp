@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "softibd/daemon_log.h"
 
+#include <fmt/format.h>
 #include <spdlog/logger.h>
 #include <spdlog/sinks/rotating_file_sink.h>
 #include <spdlog/sinks/stdout_sinks.h>
@@ -53,6 +54,10 @@ Result<std::unique_ptr<DaemonLog>> open_log(const std::string& path, bool also_s
 
 std::unique_ptr<DaemonLog> no_log() {
   return std::make_unique<NoLog>();
+}
+
+std::string count_of(std::size_t n, const char* what) {
+  return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s");
 }
 
 }  // namespace ib::softib

@@ -25,4 +25,7 @@ Result<std::unique_ptr<DaemonLog>> open_log(const std::string& path, bool also_s
 // For tests.
 std::unique_ptr<DaemonLog> no_log();
 
+// In words: "1 node", "2 nodes".
+std::string count_of(std::size_t n, const char* what);
+
 }  // namespace ib::softib

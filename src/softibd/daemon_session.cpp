@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "softibd/daemon_session.h"
 
-#include "platform/brief_polling.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstddef>
 #include <optional>
 #include <utility>
@@ -40,37 +37,6 @@ struct DaemonSession::Request {
   std::list<Request>::iterator self;
 };
 
-// GET_EVENT of a file without events, for a moment.
-struct DaemonSession::Waiting {
-  // The program polls its mailbox for as long before it sleeps; then signals should reach it.
-  static constexpr Duration kMost = platform::BriefPolling::kShortSleep;
-
-  Request& request;
-  std::uint32_t file;
-  Instant until;
-};
-
-// Of an event of one file, in the mailbox.
-class DaemonSession::Offer final : public services::rdma_cm::EventOffer {
- public:
-  explicit Offer(os::ServerConnection& connection) : connection_(connection) {}
-
-  bool offer(std::uint32_t number) override {
-    if (number_ != 0) return false;
-    number_ = number;
-    connection_.offer(number);
-    return true;
-  }
-  bool withdraw() override { return connection_.withdraw_offer(std::exchange(number_, 0)); }
-  bool is_out() const { return number_ != 0; }
-
-  std::uint32_t file = 0;  // of the last command
-
- private:
-  os::ServerConnection& connection_;
-  std::uint32_t number_ = 0;  // 0: none
-};
-
 namespace {
 
 // The power manager has switched everything off; softibd remains.
@@ -84,14 +50,13 @@ bool is_shutdown(const io::Irp& irp) {
 
 DaemonSession::DaemonSession(SessionHost& host, std::unique_ptr<os::ServerConnection> connection,
                              std::uint64_t id)
-    : host_(host), connection_(std::move(connection)) {
+    : host_(host), connection_(std::move(connection)), rdma_cm_(host, *connection_) {
   const os::PeerProcess peer = connection_->peer();
   client_ = {id, peer.pid, peer.uid, {}};
 }
 
 DaemonSession::~DaemonSession() {
   IB_ASSERT(is_over());
-  close_rdma_cm();
 }
 
 DaemonSession::Request& DaemonSession::new_request(std::uint64_t tag, Code code) {
@@ -195,81 +160,25 @@ void DaemonSession::open_mailbox(Request& request) {
   auto file = connection_->open_mailbox(reason);
   if (!file) return fail(request, file.error(), reason);
   request.irp.out_handles[0] = *std::move(file);
-  offer_ = std::make_unique<Offer>(*connection_);
+  rdma_cm_.use_mailbox();
   finish(request);
 }
 
 void DaemonSession::open_rdma_cm(Request& request) {
-  const auto in = request.irp.input<control::OpenRdmaCmIn>();
-  if (!in) return fail(request, Status::Malformed, "OpenRdmaCm takes 128 bytes of input");
-  if (host_.rdma_cm() == nullptr) return fail(request, Status::NotSupported, "no rdma_cm here");
-  if (rdma_cm_file_ != 0) {
-    return fail(request, Status::InvalidState, "this connection is an open rdma_cm already");
-  }
   std::string reason;
-  const auto on_events = [this] {
-    std::array<std::byte, sizeof(control::ReplyHeader)> message;
-    finish_reply({}, message);
-    connection_->send(message);
-  };
-  const auto file = host_.rdma_cm()->open(*in, client_.pid, on_events, reason);
-  if (!file) return fail(request, file.error(), reason);
-  rdma_cm_file_ = *file;
-  request.irp.information = *file;
-  finish(request);
+  const Status status = rdma_cm_.open(request.irp, client_.pid, reason);
+  status == Status::Ok ? finish(request) : fail(request, status, reason);
 }
 
 void DaemonSession::rdma_cm(Request& request) {
-  const auto in = DaemonRdmaCm::read_command(request.irp.in);
-  if (!in) {
-    return fail(request, Status::Malformed,
-                "RdmaCm takes 24 to 1048 bytes of input, with all that it says is there");
-  }
-  if (host_.rdma_cm() == nullptr) return fail(request, Status::NotSupported, "no rdma_cm here");
   static_assert(sizeof(control::RdmaCmOut) + control::kMostRdmaCmAhead <= Buffers::kOutputBytes);
-  if (offer_ != nullptr && !offer_->is_out()) offer_->file = in->head.file;
-  const DaemonRdmaCm::Answered answered =
-      host_.rdma_cm()->command(*in, request.buffers->output(), offer_.get());
-  request.irp.out_size = answered.bytes;
-  const bool may_wait = (in->head.flags & control::rdma_cm_in_flag::kMayWait) != 0;
-  if (may_wait && answered.result == -EAGAIN && await_event(request, in->head.file)) return;
-  finish(request);
-}
-
-// Returns false if it has to be answered now: while the loop sleeps, nothing would end the wait.
-bool DaemonSession::await_event(Request& request, std::uint32_t file) {
-  if (waiting_ != nullptr || !connection_->is_watched()) return false;
-  DaemonRdmaCm& service = *host_.rdma_cm();
-  waiting_ = std::make_shared<Waiting>(Waiting{request, file, service.now() + Waiting::kMost});
-  const auto on_event = [this, weak = std::weak_ptr(waiting_)] {
-    if (weak.lock() != nullptr) end_wait();
+  const auto done = [this, &request](bool answered) {
+    answered ? finish(request) : forget(request);
   };
-  if (!service.await_event(file, on_event)) {
-    waiting_.reset();
-    return false;
-  }
-  connection_->set_waiting(true);
-  return true;
-}
-
-void DaemonSession::on_look(bool last) {
-  if (last || host_.rdma_cm()->now() >= waiting_->until) end_wait();
-}
-
-// Answers what waits: with an event, or that there is none.
-void DaemonSession::end_wait() {
-  const auto waited = std::move(waiting_);
-  Request& request = waited->request;
-  connection_->set_waiting(false);
-  const auto in = DaemonRdmaCm::read_command(request.irp.in);
-  request.irp.out_size = host_.rdma_cm()->command(*in, request.buffers->output(), nullptr).bytes;
-  host_.rdma_cm()->end_wait(waited->file);
-  finish(request);
-}
-
-void DaemonSession::close_rdma_cm() {
-  if (rdma_cm_file_ != 0) host_.rdma_cm()->close(rdma_cm_file_);
-  rdma_cm_file_ = 0;
+  std::string reason;
+  const Status status = rdma_cm_.command(request.irp, request.buffers->output(), done, reason);
+  if (status == Status::Pending) return;
+  status == Status::Ok ? finish(request) : fail(request, status, reason);
 }
 
 // Returns false if the file is not open.
@@ -385,12 +294,7 @@ void DaemonSession::end() {
 }
 
 void DaemonSession::on_closed() {
-  if (const auto waited = std::move(waiting_)) {
-    host_.rdma_cm()->end_wait(waited->file);
-    forget(waited->request);
-  }
-  if (offer_ != nullptr && offer_->is_out()) host_.rdma_cm()->end_offer(offer_->file, *offer_);
-  close_rdma_cm();
+  rdma_cm_.end();
   if (io::ClientFile* zero = files_.find(0)) host_.disconnect(zero->object());
   files_.end();
   files_.go_on();

@@ -12,8 +12,8 @@
 #include "io/client_files.h"
 #include "io/device.h"
 #include "linux/server/server_connection.h"
-#include "softibd/daemon_rdma_cm.h"
 #include "softibd/daemon_request.h"
+#include "softibd/session_rdma_cm.h"
 
 #include <array>
 #include <cstddef>
@@ -77,11 +77,9 @@ class DaemonSession : private os::ServerConnection::Handler, private io::ClientF
  private:
   struct Buffers;
   struct Request;
-  struct Waiting;
-  class Offer;
 
   void on_message(os::ServerMessage message) override;
-  void on_look(bool last) override;
+  void on_look(bool last) override { rdma_cm_.on_look(last); }
   void on_closed() override;
   void close_file(io::ClientFile& file) override;
   void on_over() override { host_.on_over(*this); }
@@ -99,9 +97,6 @@ class DaemonSession : private os::ServerConnection::Handler, private io::ClientF
   void open_mailbox(Request& request);
   void open_rdma_cm(Request& request);
   void rdma_cm(Request& request);
-  bool await_event(Request& request, std::uint32_t file);
-  void end_wait();
-  void close_rdma_cm();
 
   static void on_request_done(io::Irp& irp, void* context);
   void finish(Request& request);
@@ -117,9 +112,7 @@ class DaemonSession : private os::ServerConnection::Handler, private io::ClientF
   io::ClientFiles files_{*this};
   std::list<Request> requests_;     // under way
   std::unique_ptr<Buffers> spare_;  // of the last one that ended
-  std::uint32_t rdma_cm_file_ = 0;  // 0: this connection is none
-  std::shared_ptr<Waiting> waiting_;
-  std::unique_ptr<Offer> offer_;  // once it has a mailbox
+  SessionRdmaCm rdma_cm_;
 };
 
 }  // namespace ib::softib

@@ -33,9 +33,9 @@ struct Reply {
 
 // Drivers: the root answers Attach, parks WaitEvent and gives back descriptors; the HCA notes
 // Create and Close, and holds QueryCa until release().
-class World : public SessionHost {
+class TestDevices {
  public:
-  World() {
+  explicit TestDevices(Trail& trail) : trail_(trail) {
     root_.set_extension(this);
     hca_.set_extension(this);
     root_driver_.on(io::Major::DeviceControl) = root_control;
@@ -46,6 +46,57 @@ class World : public SessionHost {
     hca_driver_.on(io::Major::Close) = note;
     EXPECT_EQ(names_.add_directory("node0", "\\Device"), Status::Ok);
     EXPECT_EQ(names_.add_device("node0", "\\Device\\ibal", hca_), Status::Ok);
+  }
+
+  io::DeviceObject& root() { return root_; }
+  io::ObjectNamespace& names() { return names_; }
+  void release() {
+    while (!held.empty()) {
+      io::IrpRef irp = std::move(held.front());
+      held.pop_front();
+      std::move(irp).complete(Status::Ok, 5);
+    }
+  }
+
+  io::IrpQueue waiting;
+  std::deque<io::IrpRef> held;
+  bool hold_create = false;
+  bool hold_close = false;
+  bool fail_close = false;
+
+ private:
+  static void root_control(io::DeviceObject& device, io::IrpRef irp) {
+    auto& self = device.extension<TestDevices>();
+    const auto code = static_cast<Code>(irp->code);
+    if (code == Code::WaitEvent) return self.waiting.park(std::move(irp));
+    if (code == Code::Attach) irp->file->client().node = "node0";
+    if (code == Code::CreateChannel) irp->out_handles = std::move(irp->in_handles);
+    std::move(irp).complete(Status::Ok);
+  }
+  static void hca_control(io::DeviceObject& device, io::IrpRef irp) {
+    device.extension<TestDevices>().held.push_back(std::move(irp));
+  }
+  static void note(io::DeviceObject& device, io::IrpRef irp) {
+    auto& self = device.extension<TestDevices>();
+    const bool create = irp->major == io::Major::Create;
+    self.trail_.push_back((create ? "create " : "close ") + std::to_string(irp->file->number()));
+    if (!create && self.fail_close) return std::move(irp).fail(Status::IoError, "cannot close");
+    if (create ? self.hold_create : self.hold_close) return self.held.push_back(std::move(irp));
+    std::move(irp).complete(Status::Ok);
+  }
+
+  Trail& trail_;
+  io::DriverObject root_driver_{"root"};
+  io::DriverObject hca_driver_{"soft_hca"};
+  io::DeviceObject root_{root_driver_, "root", io::DeviceKind::Functional};
+  io::DeviceObject hca_{hca_driver_, "softib0", io::DeviceKind::Functional};
+  io::ObjectNamespace names_;
+};
+
+// A session, the host that it has, and the other end of its connection.
+class World : public SessionHost {
+ public:
+  World() {
     int ends[2];
     EXPECT_EQ(::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
     client = os::own_descriptor(ends[0]);
@@ -60,18 +111,18 @@ class World : public SessionHost {
   ~World() override {
     client.reset();
     run();
-    if (session != nullptr && !session->is_over()) release();
+    if (session != nullptr && !session->is_over()) devices.release();
     run();
     EXPECT_EQ(session, nullptr);
   }
 
-  io::DeviceObject& root_device() override { return root_; }
+  io::DeviceObject& root_device() override { return devices.root(); }
   Result<io::DeviceObject*> resolve(const std::string& node, const std::string& path,
                                     std::string& reason) override {
-    return names_.open(node, path, reason);
+    return devices.names().open(node, path, reason);
   }
   Result<os::NativeHandle> make_status(std::string& reason) override {
-    if (hold_create) {
+    if (devices.hold_create) {
       reason = "no memory";
       return Status::InsufficientResources;
     }
@@ -156,51 +207,13 @@ class World : public SessionHost {
     EXPECT_EQ(reply.status, Status::Ok) << reply.body;
     return static_cast<std::uint32_t>(reply.information);
   }
-  void release() {
-    while (!held.empty()) {
-      io::IrpRef irp = std::move(held.front());
-      held.pop_front();
-      std::move(irp).complete(Status::Ok, 5);
-    }
-  }
 
   os::EventLoop loop;
   os::NativeHandle client;
   std::unique_ptr<DaemonSession> session;
   Trail trail;
-  io::IrpQueue waiting;
-  std::deque<io::IrpRef> held;
-  bool hold_create = false;
-  bool hold_close = false;
-  bool fail_close = false;
+  TestDevices devices{trail};
   std::string others;  // programs that need the fabric
-
- private:
-  static void root_control(io::DeviceObject& device, io::IrpRef irp) {
-    auto& self = device.extension<World>();
-    const auto code = static_cast<Code>(irp->code);
-    if (code == Code::WaitEvent) return self.waiting.park(std::move(irp));
-    if (code == Code::Attach) irp->file->client().node = "node0";
-    if (code == Code::CreateChannel) irp->out_handles = std::move(irp->in_handles);
-    std::move(irp).complete(Status::Ok);
-  }
-  static void hca_control(io::DeviceObject& device, io::IrpRef irp) {
-    device.extension<World>().held.push_back(std::move(irp));
-  }
-  static void note(io::DeviceObject& device, io::IrpRef irp) {
-    auto& self = device.extension<World>();
-    const bool create = irp->major == io::Major::Create;
-    self.trail.push_back((create ? "create " : "close ") + std::to_string(irp->file->number()));
-    if (!create && self.fail_close) return std::move(irp).fail(Status::IoError, "cannot close");
-    if (create ? self.hold_create : self.hold_close) return self.held.push_back(std::move(irp));
-    std::move(irp).complete(Status::Ok);
-  }
-
-  io::DriverObject root_driver_{"root"};
-  io::DriverObject hca_driver_{"soft_hca"};
-  io::DeviceObject root_{root_driver_, "root", io::DeviceKind::Functional};
-  io::DeviceObject hca_{hca_driver_, "softib0", io::DeviceKind::Functional};
-  io::ObjectNamespace names_;
 };
 
 TEST(DaemonSession, AnswersCarryTheTagOfTheRequest) {
@@ -219,7 +232,7 @@ TEST(DaemonSession, OpensAndClosesFiles) {
   EXPECT_NE(w.open(), file);
   w.send(Code::QueryCa, 7, file);
   EXPECT_FALSE(w.receive());
-  w.release();
+  w.devices.release();
   EXPECT_EQ(w.receive().value().information, 5u);
   w.send(Code::Close, 8, 0, control::CloseIn{file, 0});
   EXPECT_EQ(w.receive().value().status, Status::Ok);
@@ -240,7 +253,7 @@ TEST(DaemonSession, CloseWaitsForTheRequestsOfTheFile) {
   EXPECT_EQ(w.receive().value().tag, 9u);  // not open any more
   EXPECT_EQ(w.receive().value().tag, 10u);
   EXPECT_EQ(w.trail.back(), "create 1");
-  w.release();
+  w.devices.release();
   EXPECT_EQ(w.receive().value().tag, 7u);
   EXPECT_EQ(w.receive().value().tag, 8u);
   EXPECT_EQ(w.trail.back(), "close 1");
@@ -251,7 +264,7 @@ TEST(DaemonSession, AFileIsClosedWhateverItsDriverSays) {
   World w;
   w.attach();
   const std::uint32_t file = w.open();
-  w.fail_close = true;
+  w.devices.fail_close = true;
   w.send(Code::Close, 1, 0, control::CloseIn{file, 0});
   const Reply reply = w.receive().value();
   EXPECT_EQ(reply.status, Status::Ok);
@@ -295,13 +308,13 @@ TEST(DaemonSession, TheEndHasAnOrder) {
   w.send(Code::WaitEvent, 1);
   w.send(Code::QueryCa, 2, second);
   w.run();
-  EXPECT_EQ(w.waiting.size(), 1u);
+  EXPECT_EQ(w.devices.waiting.size(), 1u);
   w.client.reset();
   w.run();
-  EXPECT_EQ(w.waiting.size(), 0u);  // cancelled
+  EXPECT_EQ(w.devices.waiting.size(), 0u);  // cancelled
   EXPECT_EQ(w.trail.back(), "disconnect");
   ASSERT_NE(w.session, nullptr);  // the driver still has a request of ours
-  w.release();
+  w.devices.release();
   w.run();
   EXPECT_EQ(w.session, nullptr);
   EXPECT_EQ(w.trail, (Trail{"create 0", "attached", "create 1", "create 2", "disconnect", "close 1",
@@ -311,7 +324,7 @@ TEST(DaemonSession, TheEndHasAnOrder) {
 TEST(DaemonSession, AFileThatIsOpenedWhileTheClientGoesIsClosed) {
   World w;
   w.attach();
-  w.hold_create = true;
+  w.devices.hold_create = true;
   control::OpenIn in;
   std::strcpy(in.path.data(), "\\Device\\ibal");
   w.send(Code::Open, 1, 0, in);
@@ -319,7 +332,7 @@ TEST(DaemonSession, AFileThatIsOpenedWhileTheClientGoesIsClosed) {
   w.client.reset();
   w.run();
   EXPECT_EQ(w.trail.back(), "disconnect");
-  w.release();
+  w.devices.release();
   w.run();
   EXPECT_EQ(w.trail, (Trail{"create 0", "attached", "create 1", "disconnect", "close 1", "close 0",
                             "over"}));
@@ -330,16 +343,16 @@ TEST(DaemonSession, TheEndDoesNotCancelACloseThatIsUnderWay) {
   World w;
   w.attach();
   const std::uint32_t file = w.open();
-  w.hold_close = true;
+  w.devices.hold_close = true;
   w.send(Code::Close, 1, 0, control::CloseIn{file, 0});
   w.run();
-  ASSERT_EQ(w.held.size(), 1u);
+  ASSERT_EQ(w.devices.held.size(), 1u);
   w.client.reset();
   w.run();
   EXPECT_EQ(w.trail.back(), "disconnect");
-  EXPECT_FALSE(w.held.front()->is_cancelled());
-  w.hold_close = false;
-  w.release();
+  EXPECT_FALSE(w.devices.held.front()->is_cancelled());
+  w.devices.hold_close = false;
+  w.devices.release();
   w.run();
   EXPECT_EQ(w.trail, (Trail{"create 0", "attached", "create 1", "close 1", "disconnect", "close 0",
                             "over"}));
@@ -391,7 +404,7 @@ TEST(DaemonSession, ARequestThatPendsKeepsNoDescriptorsThatItHasNoUseFor) {
   const std::ptrdiff_t before = open_descriptors();
   send_with_descriptors(w, std::as_bytes(std::span(&header, 1)), descriptors);
   w.run();
-  EXPECT_EQ(w.waiting.size(), 1u);
+  EXPECT_EQ(w.devices.waiting.size(), 1u);
   EXPECT_EQ(open_descriptors(), before);
 }
 
@@ -425,10 +438,10 @@ TEST(DaemonSession, DoesNotReadMoreThanItsLimitOfPendingRequests) {
   World w;
   for (std::uint64_t i = 0; i < DaemonSession::kMaxPending + 10; ++i) w.send(Code::WaitEvent, i);
   w.run();
-  EXPECT_EQ(w.waiting.size(), DaemonSession::kMaxPending);
-  for (int i = 0; i < 5; ++i) (*w.waiting.take()).complete(Status::Ok);
+  EXPECT_EQ(w.devices.waiting.size(), DaemonSession::kMaxPending);
+  for (int i = 0; i < 5; ++i) (*w.devices.waiting.take()).complete(Status::Ok);
   w.run();
-  EXPECT_EQ(w.waiting.size(), DaemonSession::kMaxPending);
+  EXPECT_EQ(w.devices.waiting.size(), DaemonSession::kMaxPending);
   w.client.reset();  // noticed, though nothing is read
   w.run();
   EXPECT_EQ(w.session, nullptr);
@@ -471,7 +484,7 @@ TEST(DaemonSession, StatusIsAFileOrAReason) {
   World w;
   w.send(Code::Status, 1);
   EXPECT_EQ(w.receive().value().handles, 1u);
-  w.hold_create = true;
+  w.devices.hold_create = true;
   w.send(Code::Status, 1);
   EXPECT_EQ(w.receive().value().body, "no memory");
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// softibd with --verify (docs/design/0007).
+#include "softibd/daemon_verify.h"
+
 #include "drivers/diagnostics/code_name.h"
 #include "drivers/soft_hca/handlers.h"
-#include "softibd/daemon.h"
 
 #include <fmt/format.h>
 
@@ -32,60 +32,59 @@ bool may_fail(std::uint32_t number) {
 
 }  // namespace
 
-void Daemon::build_verifier(drivers::SoftHcaOptions& options) {
-  if (options_.verify == Verify::Off) return;
+DaemonVerify::DaemonVerify(const DaemonOptions& options, platform::Executor& executor,
+                           platform::DeviceMemoryHost& memory, DaemonLog& log)
+    : executor_(executor),
+      log_(log),
+      verifier_(executor, verifier_options(options)),
+      memory_(memory, faults()) {
+  const char* faults = options.verify == Verify::Faults ? "with faults, " : "";
+  log_.info(fmt::format("verify: on, {}seed {}", faults, options.verify_seed));
+}
+
+io::VerifierOptions DaemonVerify::verifier_options(const DaemonOptions& options) {
   io::VerifierOptions wanted;
-  wanted.seed = options_.verify_seed;
-  wanted.faults = options_.verify == Verify::Faults;
+  wanted.seed = options.verify_seed;
+  wanted.faults = options.verify == Verify::Faults;
   wanted.may_fail = &may_fail;
   wanted.code_name = &drivers::code_name;
   wanted.report = [this](const std::string& line) {
     devices_->tree().core().trace.add("verify: " + line);
   };
-  verifier_ = std::make_unique<io::Verifier>(loop_, std::move(wanted));
-  const auto fails = [this](std::string_view site) { return verifier_->fails(site); };
-  options.fault = fails;
-  verifying_memory_ = std::make_unique<VerifyingMemory>(memory_, fails);
-  const char* faults = options_.verify == Verify::Faults ? "with faults, " : "";
-  log_.info(fmt::format("verify: on, {}seed {}", faults, options_.verify_seed));
+  return wanted;
 }
 
-platform::DeviceMemoryHost& Daemon::memory_host() {
-  if (verifying_memory_ != nullptr) return *verifying_memory_;
-  return memory_;
+std::function<bool(std::string_view)> DaemonVerify::faults() {
+  return [this](std::string_view site) { return verifier_.fails(site); };
 }
 
-void Daemon::send_down(io::IrpRef irp) {
-  verifier_ != nullptr ? verifier_->send(std::move(irp)) : SessionHost::send_down(std::move(irp));
+void DaemonVerify::watch(DaemonDevices& devices) {
+  devices_ = &devices;
+  devices.access_layer().verifier = &verifier_.device();
 }
 
-void Daemon::disconnect(io::FileObject& process) {
-  report_leftovers(process);
-  devices_->root().disconnect(process);
-}
-
-// No finding: a program may leave its objects to softibd.
-void Daemon::report_leftovers(const io::FileObject& file) {
-  if (verifier_ == nullptr) return;
+void DaemonVerify::report_leftovers(const io::FileObject& file) {
   for (const std::string& line : devices_->root().left_behind(file)) {
     devices_->tree().core().trace.add("verify: left: " + line);
   }
 }
 
-void Daemon::look_for_leftovers(int tries) {
+void DaemonVerify::look_for_leftovers(std::function<void(std::uint64_t)> done) {
+  look_again(kLooks, done);
+}
+
+void DaemonVerify::look_again(int looks_left, const std::function<void(std::uint64_t)>& done) {
   std::vector<std::string> left = devices_->root().left_at_end();
   for (std::string& line : devices_->tree().kept_references()) left.push_back(std::move(line));
-  if (!left.empty() && tries < kLooks) {
-    idle_timer_ =
-        loop_.at(loop_.now() + kLookAgain, [this, tries] { look_for_leftovers(tries + 1); });
+  if (!left.empty() && looks_left > 0) {
+    timer_ = executor_.at(executor_.now() + kLookAgain,
+                          [this, looks_left, done] { look_again(looks_left - 1, done); });
     return;
   }
-  for (const std::string& line : left) verifier_->found(line);
-  for (const std::string& line : verifier_->under_way()) verifier_->found(line);
-  const std::uint64_t findings = verifier_->findings();
-  log_.info(fmt::format("verify: findings: {}", findings));
-  if (findings != 0 && exit_ == DaemonExit::Ended) exit_ = DaemonExit::Findings;
-  loop_.stop();
+  for (const std::string& line : left) verifier_.found(line);
+  for (const std::string& line : verifier_.under_way()) verifier_.found(line);
+  log_.info(fmt::format("verify: findings: {}", findings()));
+  done(findings());
 }
 
 }  // namespace ib::softib

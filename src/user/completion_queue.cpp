@@ -47,17 +47,16 @@ bool CompletionQueue::is_over() const {
 }
 
 void CompletionQueue::found_nothing() {
-  process_.poll_found_nothing();
+  process_.waiting().poll_found_nothing();
   if (++empty_polls_ < kPollsPerYield) return;
   empty_polls_ = 0;
   process_.host().relax(platform::ClientHost::kYieldRound);
 }
 
 CompletionQueue::Ends CompletionQueue::look_up(std::uint32_t qpn) const {
-  QueuePair* qp = process_.find_qp(qpn);
-  if (qp == nullptr) return {};
-  return {qpn, qp->send_cq_ == this ? qp->own_.sends() : nullptr,
-          qp->recv_cq_ == this ? qp->own_.receives() : nullptr, qp->own_.pd()};
+  const WorkQueues* queues = process_.objects().find_qp(qpn);
+  if (queues == nullptr) return {};
+  return {qpn, queues->sends_of(*this), queues->receives_of(*this), queues->pd()};
 }
 
 void CompletionQueue::begin_batch() {
@@ -82,11 +81,11 @@ void CompletionQueue::fire_for_the_rest() {
 }
 
 Status CompletionQueue::resize(std::uint32_t cqe) {
-  std::lock_guard guard(process_.control_lock());
+  std::lock_guard guard(process_.connection().control_lock());
   const control::ResizeCqIn in{handle_, cqe};
   control::CqOut out;
   lock();
-  const auto done = process_.call_for(control::Code::ResizeCq, hca_.file(), in, out);
+  const auto done = process_.connection().call_for(control::Code::ResizeCq, hca_.file(), in, out);
   const bool usable = done && consumer_.use_ring(process_.arena(), out);
   if (usable) cqe_ = out.cqe;
   unlock();
@@ -111,11 +110,11 @@ void CompletionQueue::discard(std::uint32_t qpn) {
 }
 
 Status CompletionQueue::destroy() {
-  if (!process_.is_mine()) return Status::Ok;
-  std::lock_guard guard(process_.control_lock());
+  if (!process_.connection().is_mine()) return Status::Ok;
+  std::lock_guard guard(process_.connection().control_lock());
   const Status status = hca_.command(control::Code::DestroyCq, control::IndexIn{handle_, 0});
   if (!Hca::is_gone(status)) return status;
-  process_.remove(*this);
+  process_.objects().remove(*this);
   return Status::Ok;
 }
 

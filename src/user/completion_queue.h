@@ -77,7 +77,7 @@ class CompletionQueue {
   Status destroy();
 
  private:
-  friend class QueuePair;
+  friend class WorkQueues;
   CompletionQueue(Hca& hca, Process& process, std::uint32_t handle, std::uint64_t cookie);
   void fire_for_the_rest();
   static constexpr std::uint32_t kPollsPerYield = 1u << 12;

@@ -55,10 +55,10 @@ Result<std::unique_ptr<Hca>> Hca::open(Process& process, std::uint64_t node_guid
   const std::string path = fmt::format("\\Device\\ibal\\{:016x}", node_guid);
   path.copy(in.path.data(), in.path.size() - 1);
   control::OpenOut info;
-  const auto file = process.call_for(Code::Open, 0, in, info);
+  const auto file = process.connection().call_for(Code::Open, 0, in, info);
   if (!file) return file.error();
   std::unique_ptr<Hca> hca(new Hca(process, static_cast<std::uint32_t>(*file), info));
-  const auto asked = process.call_bytes(
+  const auto asked = process.connection().call_bytes(
       Code::QueryCa, hca->file_, {}, std::as_writable_bytes(std::span(&hca->attributes_, 1)), {});
   if (!asked) return asked.error();
   return hca;
@@ -66,13 +66,13 @@ Result<std::unique_ptr<Hca>> Hca::open(Process& process, std::uint64_t node_guid
 
 Hca::~Hca() {
   const control::CloseIn in{file_, 0};
-  (void)process_.call(Code::Close, 0, in);  // softibd being gone closes it too
+  (void)process_.connection().call(Code::Close, 0, in);  // softibd being gone closes it too
 }
 
 Result<control::PortAttr> Hca::query_port(std::uint32_t port) {
   const control::PortIn in{port, 0};
   control::PortAttr out;
-  const auto done = process_.call_for(Code::QueryPort, file_, in, out);
+  const auto done = process_.connection().call_for(Code::QueryPort, file_, in, out);
   if (!done) return done.error();
   return out;
 }
@@ -84,7 +84,7 @@ Status Hca::modify_port(const control::ModifyPortIn& in) {
 Result<control::GidOut> Hca::query_gid(std::uint32_t port, std::uint32_t index) {
   const control::TableIn in{port, index};
   control::GidOut out;
-  const auto done = process_.call_for(Code::QueryGid, file_, in, out);
+  const auto done = process_.connection().call_for(Code::QueryGid, file_, in, out);
   if (!done) return done.error();
   return out;
 }
@@ -92,7 +92,7 @@ Result<control::GidOut> Hca::query_gid(std::uint32_t port, std::uint32_t index) 
 Result<std::uint16_t> Hca::query_pkey(std::uint32_t port, std::uint32_t index) {
   const control::TableIn in{port, index};
   control::PkeyOut out;
-  const auto done = process_.call_for(Code::QueryPkey, file_, in, out);
+  const auto done = process_.connection().call_for(Code::QueryPkey, file_, in, out);
   if (!done) return done.error();
   return out.pkey;
 }
@@ -105,7 +105,7 @@ bool Hca::has_pkey(std::uint32_t port, std::uint32_t index) const {
 }
 
 Result<std::unique_ptr<ProtectionDomain>> Hca::alloc_pd() {
-  const auto handle = process_.call_bytes(Code::AllocPd, file_, {}, {}, {});
+  const auto handle = process_.connection().call_bytes(Code::AllocPd, file_, {}, {}, {});
   if (!handle) return handle.error();
   return std::make_unique<ProtectionDomain>(*this, static_cast<std::uint32_t>(*handle));
 }
@@ -131,9 +131,9 @@ Status Hca::locate(const control::RegMrIn& in, const control::MrOut& out, std::b
 }
 
 Result<std::unique_ptr<MemoryRegion>> Hca::register_memory(const control::RegMrIn& in) {
-  std::lock_guard guard(process_.control_lock());
+  std::lock_guard guard(process_.connection().control_lock());
   control::MrOut out;
-  const auto handle = process_.call_for(Code::RegMr, file_, in, out);
+  const auto handle = process_.connection().call_for(Code::RegMr, file_, in, out);
   if (!handle) return handle.error();
   std::byte* address = nullptr;
   std::uint64_t length = 0;
@@ -154,7 +154,7 @@ Result<std::unique_ptr<MemoryWindow>> Hca::alloc_window(const ProtectionDomain& 
                                                         std::uint32_t type) {
   const control::AllocMwIn in{pd.handle(), type};
   control::MrOut out;
-  const auto handle = process_.call_for(Code::AllocMw, file_, in, out);
+  const auto handle = process_.connection().call_for(Code::AllocMw, file_, in, out);
   if (!handle) return handle.error();
   return std::make_unique<MemoryWindow>(*this, static_cast<std::uint32_t>(*handle), type, out.rkey,
                                         pd.index());
@@ -162,10 +162,10 @@ Result<std::unique_ptr<MemoryWindow>> Hca::alloc_window(const ProtectionDomain& 
 
 Result<std::unique_ptr<DeviceMemory>> Hca::alloc_device_memory(std::uint64_t length,
                                                                std::uint32_t log_align) {
-  std::lock_guard guard(process_.control_lock());
+  std::lock_guard guard(process_.connection().control_lock());
   const control::AllocDmIn in{length, log_align, 0};
   control::DmOut out;
-  const auto handle = process_.call_for(Code::AllocDm, file_, in, out);
+  const auto handle = process_.connection().call_for(Code::AllocDm, file_, in, out);
   if (!handle) return handle.error();
   const auto number = static_cast<std::uint32_t>(*handle);
   std::byte* bytes = process_.arena().heap(out.offset, out.length);
@@ -185,7 +185,7 @@ Status Hca::refuse_address(ProtectionDomain& pd, const verbs::AddressVector& av,
   control::CreateAhIn in;
   in.pd = pd.handle();
   in.av = av;
-  const auto handle = process_.call(Code::CreateAh, file_, in);
+  const auto handle = process_.connection().call(Code::CreateAh, file_, in);
   if (handle) {
     const control::IndexIn made{static_cast<std::uint32_t>(*handle), 0};
     (void)command(Code::DestroyAh, made);
@@ -209,25 +209,25 @@ Result<std::unique_ptr<AddressHandle>> Hca::create_ah(ProtectionDomain& pd,
 }
 
 Result<std::unique_ptr<XrcDomain>> Hca::open_xrcd(const control::OpenXrcdIn& in) {
-  const auto handle = process_.call(Code::OpenXrcd, file_, in);
+  const auto handle = process_.connection().call(Code::OpenXrcd, file_, in);
   if (!handle) return handle.error();
   return std::make_unique<XrcDomain>(*this, static_cast<std::uint32_t>(*handle));
 }
 
 Result<std::unique_ptr<CompletionQueue>> Hca::create_cq(const control::CreateCqIn& in) {
-  std::lock_guard guard(process_.control_lock());
+  std::lock_guard guard(process_.connection().control_lock());
   control::CqOut out;
-  const auto handle = process_.call_for(Code::CreateCq, file_, in, out);
+  const auto handle = process_.connection().call_for(Code::CreateCq, file_, in, out);
   if (!handle) return handle.error();
   const auto number = static_cast<std::uint32_t>(*handle);
   auto cq = CompletionQueue::create(*this, process_, number, out, in.cookie);
   if (!cq) return cq.error();
-  process_.add(**cq);
+  process_.objects().add(**cq);
   return cq;
 }
 
 Result<std::unique_ptr<SharedReceiveQueue>> Hca::create_srq(const SrqOptions& options) {
-  std::lock_guard guard(process_.control_lock());
+  std::lock_guard guard(process_.connection().control_lock());
   control::CreateSrqIn in;
   in.type = options.type;
   in.pd = options.pd != nullptr ? options.pd->handle() : control::kNoIndex;
@@ -238,17 +238,17 @@ Result<std::unique_ptr<SharedReceiveQueue>> Hca::create_srq(const SrqOptions& op
   in.limit = options.limit;
   in.cookie = options.cookie;
   control::SrqOut out;
-  const auto handle = process_.call_for(Code::CreateSrq, file_, in, out);
+  const auto handle = process_.connection().call_for(Code::CreateSrq, file_, in, out);
   if (!handle) return handle.error();
   auto srq = SharedReceiveQueue::create(*this, process_, options,
                                         static_cast<std::uint32_t>(*handle), out);
   if (!srq) return srq.error();
-  process_.add(**srq);
+  process_.objects().add(**srq);
   return srq;
 }
 
 Result<std::unique_ptr<QueuePair>> Hca::create_qp(const QpOptions& options) {
-  std::lock_guard guard(process_.control_lock());
+  std::lock_guard guard(process_.connection().control_lock());
   control::CreateQpIn in;
   in.type = options.type;
   in.pd = options.pd != nullptr ? options.pd->handle() : control::kNoIndex;
@@ -260,21 +260,21 @@ Result<std::unique_ptr<QueuePair>> Hca::create_qp(const QpOptions& options) {
   in.flags = options.flags;
   in.cookie = options.cookie;
   control::QpOut out;
-  const auto handle = process_.call_for(Code::CreateQp, file_, in, out);
+  const auto handle = process_.connection().call_for(Code::CreateQp, file_, in, out);
   if (!handle) return handle.error();
   auto qp =
       QueuePair::create(*this, process_, options, static_cast<std::uint32_t>(*handle), in, out);
   if (!qp) return qp.error();
-  process_.add(**qp);
+  process_.objects().add((*qp)->queues(), (*qp)->index());
   return qp;
 }
 
 Result<std::unique_ptr<QueuePair>> Hca::open_qp(const XrcDomain& xrcd, std::uint32_t qpn,
                                                 std::uint64_t cookie) {
-  std::lock_guard guard(process_.control_lock());
+  std::lock_guard guard(process_.connection().control_lock());
   const control::OpenQpIn named{xrcd.handle(), qpn, cookie};
   control::QpOut out;
-  const auto handle = process_.call_for(Code::OpenQp, file_, named, out);
+  const auto handle = process_.connection().call_for(Code::OpenQp, file_, named, out);
   if (!handle) return handle.error();
   QpOptions options;
   options.type = verbs::QpType::XrcRecv;
@@ -285,7 +285,7 @@ Result<std::unique_ptr<QueuePair>> Hca::open_qp(const XrcDomain& xrcd, std::uint
   auto qp =
       QueuePair::create(*this, process_, options, static_cast<std::uint32_t>(*handle), in, out);
   if (!qp) return qp.error();
-  process_.add(**qp);
+  process_.objects().add((*qp)->queues(), (*qp)->index());
   return qp;
 }
 

@@ -51,7 +51,7 @@ class Hca {
   // Helpers of the objects: a call on this HCA's file.
   template <class In>
   Status command(control::Code code, const In& in) {
-    const auto done = process_.call(code, file_, in);
+    const auto done = process_.connection().call(code, file_, in);
     return done ? Status::Ok : done.error();
   }
   // Where a registration's memory is in this process, and how long.

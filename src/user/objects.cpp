@@ -45,17 +45,17 @@ Status MemoryWindow::destroy() {
 }
 
 Status DeviceMemory::destroy() {
-  if (!hca_.process().is_mine()) return Status::Ok;
-  std::lock_guard guard(hca_.process().control_lock());
+  if (!hca_.process().connection().is_mine()) return Status::Ok;
+  std::lock_guard guard(hca_.process().connection().control_lock());
   const Status status = destroyed(hca_.command(Code::FreeDm, control::IndexIn{handle_, 0}));
   if (status == Status::Ok) hca_.remove_dm(handle_);
   return status;
 }
 
 Status MemoryRegion::destroy() {
-  if (!hca_.process().is_mine()) return Status::Ok;
+  if (!hca_.process().connection().is_mine()) return Status::Ok;
   Regions& regions = hca_.process().regions();
-  std::lock_guard guard(hca_.process().control_lock());
+  std::lock_guard guard(hca_.process().connection().control_lock());
   regions.hide(index());
   const Status status = destroyed(hca_.command(Code::DeregMr, control::IndexIn{handle_, 0}));
   if (status == Status::Ok) {
@@ -68,7 +68,7 @@ Status MemoryRegion::destroy() {
 
 Status MemoryRegion::reregister(std::uint32_t change, const control::RegMrIn& to) {
   Process& process = hca_.process();
-  std::lock_guard guard(process.control_lock());
+  std::lock_guard guard(process.connection().control_lock());
   const hca::LocalKey& local = process.plane().local_keys().at(index());
   // The parts that do not change come from private memory.
   control::RegMrIn now = to;
@@ -85,7 +85,7 @@ Status MemoryRegion::reregister(std::uint32_t change, const control::RegMrIn& to
   in.to = now;
   control::MrOut out;
   process.regions().hide(index());
-  const auto done = process.call_for(Code::ReregMr, hca_.file(), in, out);
+  const auto done = process.connection().call_for(Code::ReregMr, hca_.file(), in, out);
   if (!done) {
     process.regions().undo(index());
     return done.error();

@@ -3,6 +3,7 @@
 
 #include "base/buffers.h"
 #include "hca/layout/doorbell.h"
+#include "hca/layout/op_scope.h"
 #include "user/process.h"
 
 #include <span>
@@ -42,7 +43,9 @@ void Poster::kick(std::uint32_t index) {
 }
 
 void Poster::serve_bounces() {
-  process_.serve_bounces();
+  hca::MemoryPlane& plane = process_.plane();
+  hca::OpScope scope(plane, hca::executing::kOwn);
+  plane.serve_bounces();
 }
 
 bool Poster::send(std::uint32_t cq, std::uint32_t index, std::uint32_t generation) {

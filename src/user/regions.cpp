@@ -191,9 +191,9 @@ bool Regions::publish_backing(platform::AdoptedPages pages, BackingRef& made) {
   verbs::control::BackingIn in{pages.length};
   verbs::control::BackingOut out;
   const int descriptor = pages.file.get();
-  const auto handle =
-      process_.call(Code::CreateBacking, 0, in, std::as_writable_bytes(std::span(&out, 1)),
-                    std::span(&descriptor, 1));
+  const auto handle = process_.connection().call(Code::CreateBacking, 0, in,
+                                                 std::as_writable_bytes(std::span(&out, 1)),
+                                                 std::span(&descriptor, 1));
   Backing backing;
   backing.pages = std::move(pages);
   if (handle) {
@@ -221,7 +221,8 @@ void Regions::drop(BackingRef backing) {
   if (!process_.host().give_back(backing->pages)) return;
   if (backing->handle != 0) {
     const verbs::control::IndexIn in{backing->handle, 0};
-    (void)process_.call(Code::DestroyBacking, 0, in);  // softibd's going is noticed elsewhere
+    (void)process_.connection().call(Code::DestroyBacking, 0,
+                                     in);  // softibd's going is noticed elsewhere
   }
   backings_.erase(backing);
 }

@@ -40,7 +40,9 @@ class Regions {
               const verbs::control::MrOut& out, std::byte* address, std::uint64_t length);
   // After it is gone: pages that no region needs become private again.
   void remove(std::uint32_t index);
-  // Without the control lock, from any thread: Process::mappings_change().
+  // The program is about to unmap [start, start + length), to map something else there or to take
+  // rights away: regions there are from now on read and written by system calls, which return an
+  // error where loads and stores would be a signal. Any thread; takes no lock, allocates nothing.
   void mappings_change(std::uint64_t start, std::uint64_t length);
 
  private:

@@ -47,11 +47,11 @@ void SharedReceiveQueue::tell(const control::TraceErrorIn& error) {
 }
 
 Result<control::SrqOut> SharedReceiveQueue::modify(const control::ModifySrqIn& in) {
-  std::lock_guard guard(process_.control_lock());
+  std::lock_guard guard(process_.connection().control_lock());
   control::ModifySrqIn mine = in;
   mine.index = handle_;
   control::SrqOut out;
-  const auto done = process_.call_for(Code::ModifySrq, hca_.file(), mine, out);
+  const auto done = process_.connection().call_for(Code::ModifySrq, hca_.file(), mine, out);
   if (!done) return done.error();
   return out;
 }
@@ -59,17 +59,17 @@ Result<control::SrqOut> SharedReceiveQueue::modify(const control::ModifySrqIn& i
 Result<control::SrqOut> SharedReceiveQueue::query() {
   control::SrqOut out;
   const control::IndexIn in{handle_, 0};
-  const auto done = process_.call_for(Code::QuerySrq, hca_.file(), in, out);
+  const auto done = process_.connection().call_for(Code::QuerySrq, hca_.file(), in, out);
   if (!done) return done.error();
   return out;
 }
 
 Status SharedReceiveQueue::destroy() {
-  if (!process_.is_mine()) return Status::Ok;
-  std::lock_guard guard(process_.control_lock());
+  if (!process_.connection().is_mine()) return Status::Ok;
+  std::lock_guard guard(process_.connection().control_lock());
   const Status status = hca_.command(Code::DestroySrq, control::IndexIn{handle_, 0});
   if (!Hca::is_gone(status)) return status;
-  process_.remove(*this);
+  process_.objects().remove(*this);
   if (cq_ != nullptr) {
     cq_->lock();
     cq_->unlock();

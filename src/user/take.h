@@ -29,7 +29,7 @@ inline bool CompletionQueue::identify(const hca::Cqe& cqe, TakenCompletion& take
 
 inline bool CompletionQueue::identify_shared(const hca::Cqe& cqe, std::uint32_t index,
                                              verbs::WcStatus& status, std::uint64_t& wr_id) {
-  SharedReceiveQueue* srq = process_.find_srq(index);
+  SharedReceiveQueue* srq = process_.objects().find_srq(index);
   if (srq == nullptr) return false;
   const std::lock_guard guard(srq->recv_lock_);
   return hca::finish(process_.plane(), *srq->own_.receives(), srq->pd_, cqe, status, wr_id);
@@ -39,7 +39,7 @@ inline bool CompletionQueue::identify_shared(const hca::Cqe& cqe, std::uint32_t 
 // those in TakenCompletion, which have been read.
 template <class Fill>
 [[gnu::always_inline]] inline bool CompletionQueue::take_into(Fill&& fill) {
-  process_.attend();
+  process_.attention().attend();
   for (;;) {
     const hca::Cqe& slot = consumer_.head();
     if (!consumer_.arrived(slot)) {
@@ -56,16 +56,16 @@ template <class Fill>
 }
 
 inline bool CompletionQueue::is_idle() const {
-  return !consumer_.arrived(consumer_.head()) && !process_.has_waiting();
+  return !consumer_.arrived(consumer_.head()) && !process_.waiting().any();
 }
 
 template <class Fill>
 [[gnu::always_inline]] inline CompletionQueue::Take CompletionQueue::take_plain(Fill&& fill) {
-  if (process_.is_wanted()) [[unlikely]]
+  if (process_.attention().is_wanted()) [[unlikely]]
     return Take::Other;
   const hca::Cqe& slot = consumer_.head();
   if (!consumer_.arrived(slot)) {
-    if (process_.has_waiting() || empty_polls_ == kPollsPerYield - 1) [[unlikely]]
+    if (process_.waiting().any() || empty_polls_ == kPollsPerYield - 1) [[unlikely]]
       return Take::Other;
     ++empty_polls_;
     return Take::Nothing;

@@ -250,7 +250,7 @@ Reply Engine::completion(Command command, Message& in) {
     if (::poll(&waiting, 1, static_cast<int>(argument)) <= 0) return answer(Status::Timeout);
     std::uint64_t index = 0;
     if (::read(channel->fd(), &index, sizeof index) != sizeof index) return answer(Status::IoError);
-    const auto cookie = process_->cq_cookie(index);
+    const auto cookie = process_->objects().cq_cookie(index);
     if (!cookie) return answer(cookie.error());
     reply.out.put(*cookie);
     return reply;
@@ -371,7 +371,7 @@ Reply Engine::queue_pair(Command command, Message& in) {
   if (command == Command::PostReceive) {
     const auto wr_id = in.take<std::uint64_t>();
     const auto sge = in.take_all<user::Sge>();
-    return answer(qp->post_recv(wr_id, sge));
+    return answer(qp->queues().post_recv(wr_id, sge));
   }
   const auto mgid = in.take<verbs::Gid>();
   const auto mlid = in.take<std::uint16_t>();
@@ -386,7 +386,7 @@ Reply Engine::post_send(Message& in) {
   if (qp == nullptr) return answer(Status::NotFound);
   Status status = Status::Ok;
   std::uint32_t accepted = 0;
-  qp->send_lock();
+  qp->queues().send_lock().lock();
   for (; accepted < count; ++accepted) {
     const auto spec = in.take<SendSpec>();
     const auto sge = in.take_all<user::Sge>();
@@ -406,7 +406,7 @@ Reply Engine::post_send(Message& in) {
     wqe.remote_srqn = spec.remote_srqn;
     auto* window = find(windows_, spec.window);
     if (window == nullptr) {
-      status = qp->post_send(wqe);
+      status = qp->queues().post_send(wqe);
     } else {
       const auto* region = find(regions_, spec.bind_region);
       wqe.window = window->index();
@@ -415,11 +415,11 @@ Reply Engine::post_send(Message& in) {
       wqe.bind_length = spec.bind_length;
       wqe.bind_access = spec.bind_access;
       wqe.bind_rkey = window->next_rkey(spec.bind_rkey);
-      status = qp->post_bind(wqe, *window);
+      status = qp->queues().post_bind(wqe, *window);
     }
     if (status != Status::Ok) break;
   }
-  qp->send_unlock();
+  qp->queues().send_lock().unlock();
   Reply reply = answer(status);
   reply.out.put(accepted);
   return reply;

@@ -217,8 +217,8 @@ void PairLife::exchange() {
 
 void PairLife::post(Process& self, const Process& peer) {
   const user::Sge sge{self.memory + 4096, 256, self.region->lkey()};
-  const Status received =
-      self.srq != nullptr ? self.srq->post_recv(1, {&sge, 1}) : self.qp->post_recv(1, {&sge, 1});
+  const Status received = self.srq != nullptr ? self.srq->post_recv(1, {&sge, 1})
+                                              : self.qp->queues().post_recv(1, {&sge, 1});
   EXPECT_TRUE(is_fair_for_qp(received)) << status_text(received);
   if (received == Status::Ok && self.srq == nullptr) ++self.outstanding;
   static constexpr std::array kOpcodes{verbs::WrOpcode::Send, verbs::WrOpcode::RdmaWrite,
@@ -230,9 +230,9 @@ void PairLife::post(Process& self, const Process& peer) {
   user::set_sges(request, {&piece, 1});
   request.rkey = peer.region->rkey();
   request.remote_address = peer.memory + 8192;
-  self.qp->send_lock();
-  const Status sent = self.qp->post_send(request);
-  self.qp->send_unlock();
+  self.qp->queues().send_lock().lock();
+  const Status sent = self.qp->queues().post_send(request);
+  self.qp->queues().send_lock().unlock();
   EXPECT_TRUE(is_fair_for_qp(sent)) << status_text(sent);
   if (sent == Status::Ok) ++self.outstanding;
 }

@@ -184,7 +184,7 @@ void Traffic::post_receives(Pair& pair) {
     const std::uint64_t id = ++next_id_;
     const user::Sge sge = piece(4096);
     const Status status =
-        shared ? srq_->post_recv(id, {&sge, 1}) : pair.qp->post_recv(id, {&sge, 1});
+        shared ? srq_->post_recv(id, {&sge, 1}) : pair.qp->queues().post_recv(id, {&sge, 1});
     if (status != Status::Ok) return;
     posted.insert(id);
   }
@@ -209,9 +209,9 @@ void Traffic::post_send(Pair& pair) {
   if (!eight && bytes <= 64 && request.opcode != WrOpcode::RdmaRead) {
     user::set_flags(request, verbs::send_flag::kInline);
   }
-  pair.qp->send_lock();
-  const Status status = pair.qp->post_send(request);
-  pair.qp->send_unlock();
+  pair.qp->queues().send_lock().lock();
+  const Status status = pair.qp->queues().post_send(request);
+  pair.qp->queues().send_lock().unlock();
   if (status == Status::Ok) pair.sends.insert(request.wr_id);
 }
 

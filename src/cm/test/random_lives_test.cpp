@@ -48,7 +48,7 @@ TEST(RandomLivesProperty, TwoEndsAgreeOrBothHaveBeenTold) {
   std::signal(SIGABRT, SIG_DFL);
   if (seeds < 1000) return;
   // How often 1,000 seeds get there at least; it is about three times as often.
-  const RandomLives::Counts& counts = RandomLives::counts;
+  const LifeCounts& counts = life_counts;
   const struct {
     const char* what;
     unsigned count, floor;

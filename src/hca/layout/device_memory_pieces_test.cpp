@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // The small pieces that read and write device memory: receive rings, locks, thread words,
 // quiescence, local keys, timers. Shared memory may hold anything.
+#include "hca/layout/quiescence.h"
 #include "hca/layout/shm_lock.h"
 #include "hca/layout/thread_words.h"
 #include "hca/memory/local_keys.h"
@@ -178,12 +179,12 @@ TEST(ThreadWords, ManyThreadsInOneScopeTakeTurns) {
   std::atomic<std::uint32_t> collisions{0};
   for (std::uint32_t i = 0; i < kThreads; ++i) {
     threads.emplace_back([&] {
-      ThreadWord& word = plane.thread_word();
+      ThreadWord& word = plane.thread_words().mine();
       begin.arrive_and_wait();
       for (int n = 0; n < 50; ++n) {
         const OpScope scope(plane);
         if ((word.sequence.load() & 1) == 0) ++collisions;
-        if (!plane.shares(word)) continue;
+        if (!plane.thread_words().is_shared(word)) continue;
         if (inside_shared.fetch_add(1) != 0) ++collisions;
         inside_shared.fetch_sub(1);
       }
@@ -391,7 +392,7 @@ TEST(OpScope, SaysWhatItMayTouchAndWidensInside) {
   BenchArena memory;
   BenchHost host;
   MemoryPlane plane(memory.arena(), host, 0, Path::ProcessVm);
-  Shared64& sequence = plane.thread_word().sequence;
+  Shared64& sequence = plane.thread_words().mine().sequence;
   for (const std::uint64_t inner : {executing::kOwn, executing::queue_pair(7)}) {
     const OpScope outer(plane, executing::queue_pair(7));
     const OpScope nested(plane, inner);
@@ -418,24 +419,24 @@ TEST(OpScope, OfASharedWordNestsToo) {
   std::latch gone(1);
   for (std::uint32_t i = 0; i + 1 < kThreadsPerSlot; ++i) {
     owners.emplace_back([&] {
-      (void)plane.thread_word();
+      (void)plane.thread_words().mine();
       taken.count_down();
       gone.wait();
     });
   }
   taken.wait();
-  ASSERT_TRUE(plane.shares(plane.thread_word()));
+  ASSERT_TRUE(plane.thread_words().is_shared(plane.thread_words().mine()));
   host.on_relax = [] { FAIL() << "waits for itself"; };
   {
     const OpScope outer(plane);
-    ASSERT_EQ(plane.shared_word_lock().load(), 1u);
+    ASSERT_EQ(plane.thread_words().shared_lock().load(), 1u);
     {
       const OpScope inner(plane);
-      EXPECT_EQ(plane.shared_word_lock().load(), 1u);
+      EXPECT_EQ(plane.thread_words().shared_lock().load(), 1u);
     }
-    EXPECT_EQ(plane.thread_word().sequence.load() & 1, 1u);
+    EXPECT_EQ(plane.thread_words().mine().sequence.load() & 1, 1u);
   }
-  EXPECT_EQ(plane.shared_word_lock().load(), 0u);
+  EXPECT_EQ(plane.thread_words().shared_lock().load(), 0u);
   gone.count_down();
   for (std::thread& thread : owners) thread.join();
 }
@@ -444,7 +445,7 @@ TEST(OpScope, MarksTheThreadAndNests) {
   BenchArena memory;
   BenchHost host;
   MemoryPlane plane(memory.arena(), host, 0, Path::ProcessVm);
-  Shared64& sequence = plane.thread_word().sequence;
+  Shared64& sequence = plane.thread_words().mine().sequence;
   const std::uint64_t before = sequence.load();
   {
     const OpScope outer(plane);

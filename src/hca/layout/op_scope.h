@@ -10,7 +10,7 @@ class OpScope {
  public:
   // `what`: what the thread may touch meanwhile (executing in layout.h).
   explicit OpScope(MemoryPlane& plane, std::uint64_t what = executing::kAnything)
-      : use_{plane.own_thread_word(), nullptr} {
+      : use_{plane.thread_words().own(), nullptr} {
     if (use_.word == nullptr) [[unlikely]]
       use_ = find(plane);
     const std::uint64_t before = use_.word->sequence.load(std::memory_order_relaxed);
@@ -57,12 +57,12 @@ class OpScope {
   }
   // By value, so that a scope can live in registers.
   [[gnu::noinline]] static Use find(MemoryPlane& plane) {
-    ThreadWord& word = plane.thread_word();
-    return {&word, plane.shares(word) ? share(plane) : nullptr};
+    ThreadWord& word = plane.thread_words().mine();
+    return {&word, plane.thread_words().is_shared(word) ? share(plane) : nullptr};
   }
   // Returns nullptr if the scope around this one has taken the lock.
   static Lock* share(MemoryPlane& plane) {
-    Lock& lock = plane.shared_word_lock();
+    Lock& lock = plane.thread_words().shared_lock();
     if (shared_by_this_thread == &lock) return nullptr;
     for (std::uint32_t round = 0; lock.exchange(1, std::memory_order_acquire) != 0; ++round) {
       plane.host().relax(round);

@@ -21,7 +21,7 @@ class Relaxed {
  public:
   constexpr Relaxed() = default;
   constexpr explicit Relaxed(T value) : value_(value) {}
-  operator T() const { return value_.load(std::memory_order_relaxed); }
+  [[gnu::always_inline]] operator T() const { return value_.load(std::memory_order_relaxed); }
   T operator=(T value) {
     value_.store(value, std::memory_order_relaxed);
     return value;

@@ -1,12 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// Path 3 of the memory plane: the owner's service thread moves the bytes, through buffers in
-// device memory. Works under any seccomp profile; needs the owner to be running.
-//
-// An entry belongs to: nobody (Free), its requester (Claimed, Done), both (Submitted: whoever
-// changes it first), its owner (Running). The requester withdraws a Submitted entry after a while,
-// so a stopped owner does not block it.
-#include "hca/layout/shm_lock.h"
-#include "hca/memory/memory_plane.h"
+#include "hca/memory/bounce.h"
 
 #include <algorithm>
 #include <bit>
@@ -57,13 +50,13 @@ bool holds(const LocalKey& region, std::uint64_t address, std::uint64_t length) 
 
 }  // namespace
 
-Access MemoryPlane::bounce_copy(const Stretch& at, std::uint64_t offset, std::byte* local,
-                                std::uint64_t n, BounceOp op) {
+Access BounceClient::copy(const Stretch& at, std::uint64_t offset, std::byte* local,
+                          std::uint64_t n, BounceOp op) {
   while (n > 0) {
     const auto step = static_cast<std::uint32_t>(std::min<std::uint64_t>(n, kBounceBytes));
     BounceEntry* entry = nullptr;
     Access done =
-        bounce(at, entry, op, at.address + offset, step, op == BounceOp::Write ? local : nullptr);
+        request(at, entry, op, at.address + offset, step, op == BounceOp::Write ? local : nullptr);
     if (done.ok() && op == BounceOp::Read) {
       const OwnCopy copied = host_.copy_own(local, entry->data.data(), step);
       if (copied == OwnCopy::NotNow) done.blocked = true;
@@ -80,8 +73,8 @@ Access MemoryPlane::bounce_copy(const Stretch& at, std::uint64_t offset, std::by
 
 // One request, start to end. While it waits it serves this process's own entries, so two
 // processes that wait for each other both make progress.
-Access MemoryPlane::bounce(const Stretch& at, BounceEntry*& entry, BounceOp op,
-                           std::uint64_t address, std::uint32_t length, const std::byte* data) {
+Access BounceClient::request(const Stretch& at, BounceEntry*& entry, BounceOp op,
+                             std::uint64_t address, std::uint32_t length, const std::byte* data) {
   entry = claim(arena_, at.slot, slot_);
   if (entry == nullptr) return {Cause::None, true, 0};
   entry->request.op = op;
@@ -118,23 +111,23 @@ Access MemoryPlane::bounce(const Stretch& at, BounceEntry*& entry, BounceOp op,
   return {static_cast<Cause>(status), false, address};
 }
 
-void MemoryPlane::serve_bounces() {
+void BounceServer::serve_all() {
   for (std::uint32_t i = 0; i < kBouncesPerSlot; ++i) {
     BounceEntry* entry = arena_.bounce(slot_, i);
     if (entry->request.state.load(std::memory_order_acquire) == BounceState::Submitted) {
-      serve_bounce(*entry);
+      serve(*entry);
     }
   }
 }
 
-void MemoryPlane::serve_bounce(BounceEntry& entry) {
+void BounceServer::serve(BounceEntry& entry) {
   if (!change(entry, BounceState::Submitted, BounceState::Running)) return;
   const BounceOp op = entry.request.op;
   const std::uint32_t key = entry.request.key;
   const std::uint64_t address = entry.request.address;
   const std::uint32_t length = entry.request.length;
   Cause cause = Cause::None;
-  const LocalKey* region = local_keys_.find(key);
+  const LocalKey* region = keys_.find(key);
   if (region == nullptr || length > kBounceBytes || !holds(*region, address, length)) {
     cause = Cause::RemoteKeyUnknown;
   } else {

@@ -35,7 +35,7 @@ struct DoubtfulBench : PairBench {
 
   void take_away() {
     (void)::mprotect(page, kBytes, PROT_NONE);
-    host.gone = {std::bit_cast<std::uint64_t>(page), kBytes};
+    host.reach.gone = {std::bit_cast<std::uint64_t>(page), kBytes};
     plane.local_keys().doubt(kLkey);
   }
   WcStatus run(WrOpcode opcode, std::uint64_t n, std::uint32_t flags = 0) {

@@ -123,7 +123,7 @@ TEST(PhysicalRegion, AnAtomicFindsItsWordInAnyRange) {
 
 TEST(PhysicalRegion, RangesOfDeviceMemoryAreTouchedDirectly) {
   RangesBench b(KeyKind::DeviceMemory);
-  b.host.vm = Status::AccessDenied;
+  b.host.reach.vm = Status::AccessDenied;
   const std::uint64_t first = b.memory.allocate(64);
   const std::uint64_t second = b.memory.allocate(64);
   b.cover({{second, 64}, {first, 64}});

@@ -57,7 +57,7 @@ bool OwnQueuePair::open(MemoryPlane& plane, std::uint32_t index, const control::
   RequesterConfig config = config_of(index, in, made);
   config.signal_all = signal_all;
   sends_ = std::make_unique<Requester>(plane, config);
-  if (in.type == QpType::Rc || in.type == QpType::Uc) fast_ = sends_.get();
+  if (in.type == QpType::Rc || in.type == QpType::Uc) fast_path_ = &sends_->fast_path();
   return true;
 }
 

@@ -39,8 +39,8 @@ class OwnQueuePair {
     return state <= verbs::QpState::Error ? state : verbs::QpState::Error;
   }
   std::uint32_t pd() const { return pd_; }
-  Requester* sends() const { return sends_.get(); }  // nullptr: an XRC target
-  Requester* fast_sends() const { return fast_; }    // the same, of a type that has the fast path
+  Requester* sends() const { return sends_.get(); }   // nullptr: an XRC target
+  FastPath* fast_path() const { return fast_path_; }  // nullptr: of another type than RC and UC
   OwnReceives* receives() const { return receives_.get(); }  // nullptr: SRQ, XRC
   bool is_waiting() const { return sends_ && sends_->waiting(); }
   // A flush waits for posters. Under the flush lock.
@@ -93,14 +93,13 @@ class OwnQueuePair {
   MemoryPlane* plane_ = nullptr;
   QpEntry* entry_ = nullptr;
   std::uint64_t executing_ = 0;
-  Requester* fast_ = nullptr;
+  FastPath* fast_path_ = nullptr;
   std::unique_ptr<Requester> sends_;
   std::unique_ptr<OwnReceives> receives_;
   std::uint32_t index_ = kNone;
   std::uint32_t qpn_ = 0;
   std::uint32_t pd_ = kNone;
   std::uint32_t srq_ = kNone;
-  RetryLimits limits_;
   // Under the flush lock:
   bool flushed_ = false;               // since the last Reset
   std::optional<Quiescence> posters_;  // who may be delivering, while a flush waits for them

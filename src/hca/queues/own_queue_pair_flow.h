@@ -74,8 +74,9 @@ void OwnQueuePair::modified(Owner& owner, std::uint32_t mask, const verbs::contr
                             verbs::QpState state) {
   if (sends_) {
     const std::lock_guard guard(owner.send_lock());
-    limits_.change(mask, attr);
-    sends_->set_limits(limits_);
+    RetryLimits limits = sends_->limits();
+    limits.change(mask, attr);
+    sends_->set_limits(limits);
   }
   if (state == verbs::QpState::Error) {
     {

@@ -100,17 +100,17 @@ TEST_F(OwnQueuePairTest, RefusesWhatSoftibdCannotMean) {
 TEST_F(OwnQueuePairTest, HasTheEndsOfItsType) {
   ASSERT_TRUE(open());
   EXPECT_NE(qp.sends(), nullptr);
-  EXPECT_EQ(qp.fast_sends(), qp.sends());
+  EXPECT_EQ(qp.fast_path(), &qp.sends()->fast_path());
   EXPECT_NE(qp.receives(), nullptr);
   in.type = QpType::Ud;
   ASSERT_TRUE(open());
   EXPECT_NE(qp.sends(), nullptr);
-  EXPECT_EQ(qp.fast_sends(), nullptr);
+  EXPECT_EQ(qp.fast_path(), nullptr);
   in.type = QpType::XrcRecv;
   made.rq_ring = 0;
   ASSERT_TRUE(open());
   EXPECT_EQ(qp.sends(), nullptr);
-  EXPECT_EQ(qp.fast_sends(), nullptr);
+  EXPECT_EQ(qp.fast_path(), nullptr);
   EXPECT_EQ(qp.receives(), nullptr);
   EXPECT_FALSE(qp.is_waiting());
 }

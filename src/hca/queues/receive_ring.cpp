@@ -49,7 +49,7 @@ bool ReceiveRing::scatter_to(MemoryPlane& plane, std::uint32_t pd, std::uint32_t
     Sge used = i == 0 ? record.sge : more_[at * more_per_record_ + i - 1];
     used.length = std::min(used.length, static_cast<std::uint32_t>(payload.size()));
     LocalPieces piece;
-    if (!plane.local(used, pd, verbs::access::kLocalWrite, piece).ok()) return true;
+    if (!plane.local().resolve(used, pd, verbs::access::kLocalWrite, piece).ok()) return true;
     if (piece.count > 0) {
       const auto& [to, length, doubtful] = piece.piece[0];
       if (!doubtful) {

@@ -48,12 +48,13 @@ Outcome atomic(Attempt& a) {
   if (!gathered.is_done()) return gathered;
   const bool swap = a.wqe.opcode == WrOpcode::AtomicCmpSwap;
   std::uint64_t old = 0;
-  const Access acted = a.plane.atomic(target, swap ? &a.wqe.compare_add : nullptr,
-                                      swap ? a.wqe.swap : a.wqe.compare_add, old);
+  const Access acted = a.plane.mover().atomic(target, swap ? &a.wqe.compare_add : nullptr,
+                                              swap ? a.wqe.swap : a.wqe.compare_add, old);
   if (!acted.ok()) return a.responder.transfer_failed(a.peer(), a.arrival, acted);
   Stretch value;
   value.pointer = reinterpret_cast<std::byte*>(&old);
-  const Access stored = a.plane.read(pieces, 0, value, 0, sizeof old);  // from this very stack
+  const Access stored =
+      a.plane.mover().read(pieces, 0, value, 0, sizeof old);  // from this very stack
   return stored.ok() ? Outcome::done(kWord)
                      : a.responder.transfer_failed(a.peer(), a.arrival, stored);
 }
@@ -70,7 +71,7 @@ Outcome atomic_write(Attempt& a) {
   std::uint64_t value = a.wqe.compare_add;
   LocalPieces piece;
   piece.add(reinterpret_cast<std::byte*>(&value), sizeof value);
-  const Access moved = a.plane.write(piece, 0, target, 0, sizeof value);
+  const Access moved = a.plane.mover().write(piece, 0, target, 0, sizeof value);
   return moved.ok() ? Outcome::done(kWord)
                     : a.responder.transfer_failed(a.peer(), a.arrival, moved);
 }

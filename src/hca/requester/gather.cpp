@@ -20,7 +20,7 @@ Outcome gather(const Attempt& attempt, std::uint32_t access, LocalPieces& pieces
       pieces.add(std::bit_cast<std::byte*>(sge.address), sge.length);
       continue;
     }
-    const Access local = attempt.plane.local(sge, attempt.config.pd, access, pieces);
+    const Access local = attempt.plane.local().resolve(sge, attempt.config.pd, access, pieces);
     if (!local.ok()) return Outcome::fail(WcStatus::LocProtErr, local.cause, local.detail);
   }
   if (pieces.total > kMaxMessage) {

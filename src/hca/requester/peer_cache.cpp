@@ -189,15 +189,15 @@ bool PeerCache::refresh_key(std::uint32_t key, std::uint64_t address, std::uint3
   if (map_remote(key, address, length, access) != nullptr) return false;
   const auto& peer = peer_.entry->id;
   const Responder responder{peer.owner_slot, peer.pd, peer_.qpn};
-  std::byte* found = plane_.map_remote(responder, key, address, length, access);
+  std::byte* found = plane_.remote_keys().map(responder, key, address, length, access);
   if (found == nullptr) {
     if (fast_.far.grants(key, address, length, access)) return false;
-    fast_.far = plane_.cache_far(responder, key, address, length, access);
+    fast_.far = plane_.remote_keys().cache_far(responder, key, address, length, access);
     return fast_.far.key != 0;
   }
-  fast_.key = plane_.cache_remote(key);
+  fast_.key = plane_.remote_keys().cache(key);
   if (map_remote(key, address, length, access) == nullptr) {
-    fast_.key = MemoryPlane::cache_once(key, address, length, access, found);
+    fast_.key = RemoteKeys::cache_once(key, address, length, access, found);
     fast_.knows_once = true;
   }
   return true;
@@ -208,8 +208,9 @@ bool PeerCache::copy_far(std::uint32_t access, std::uint32_t key, std::uint64_t 
                          std::byte* local, std::uint32_t bytes) {
   if (!fast_.far.grants(key, address, bytes, access)) return false;
   if (access == verbs::access::kLocalWrite && bytes <= kInlineScatter) return false;
-  return plane_.copy_far(fast_.far, address, local, bytes,
-                         access == verbs::access::kRemoteRead ? BounceOp::Read : BounceOp::Write);
+  return plane_.far_memory().copy(
+      fast_.far, address, local, bytes,
+      access == verbs::access::kRemoteRead ? BounceOp::Read : BounceOp::Write);
 }
 
 void PeerCache::forget_once() {

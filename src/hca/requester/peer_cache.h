@@ -57,7 +57,7 @@ class PeerCache {
   std::uint32_t longest() const { return terms_.longest; }  // more bytes would not pass
   std::uint64_t path_mtus() const;                          // own << 32 | the peer's, in bytes
 
-  // --- the fast path (requester_fast.h) ---
+  // --- the fast path (fast_path_post.h) ---
 
   // Whether resolve() would find the peer that it found last. A poster may change the state of the
   // peer at any time; the rest is refreshed when an epoch has risen.
@@ -81,7 +81,7 @@ class PeerCache {
   // Returns the place of the peer's memory by the cache of a key, or nullptr if it is not cached.
   [[gnu::always_inline]] std::byte* map_remote(std::uint32_t key, std::uint64_t address,
                                                std::uint64_t length, std::uint32_t access) const {
-    return MemoryPlane::map_cached(fast_.key, key, address, length, access);
+    return fast_.key.map(key, address, length, access);
   }
   // Refreshes the cache of the peer's memory that this key grants. Returns false if nothing is new.
   bool refresh_key(std::uint32_t key, std::uint64_t address, std::uint32_t length,

@@ -28,7 +28,7 @@ Outcome rdma_write(Attempt& a) {
   }
   const Outcome moved = a.responder.transfer_until(
       pieces.total, a.transfer, a.peer(), a.arrival, [&](std::uint64_t done, std::uint64_t step) {
-        return a.plane.write(pieces, done, target, done, step);
+        return a.plane.mover().write(pieces, done, target, done, step);
       });
   if (!moved.is_done()) return moved;
   const auto bytes = static_cast<std::uint32_t>(pieces.total);
@@ -57,7 +57,7 @@ Outcome rdma_read(Attempt& a) {
   }
   const Outcome moved = a.responder.transfer_until(
       pieces.total, a.transfer, a.peer(), a.arrival, [&](std::uint64_t done, std::uint64_t step) {
-        return a.plane.read(pieces, done, source, done, step);
+        return a.plane.mover().read(pieces, done, source, done, step);
       });
   if (!moved.is_done()) return moved;
   return Outcome::done(static_cast<std::uint32_t>(pieces.total));

@@ -12,9 +12,9 @@ using verbs::WrOpcode;
 
 namespace {
 
-QpEntry* existing(QpEntry* entry) {
+QpEntry& existing(QpEntry* entry) {
   IB_ASSERT(entry != nullptr);
-  return entry;
+  return *entry;
 }
 
 }  // namespace
@@ -22,23 +22,22 @@ QpEntry* existing(QpEntry* entry) {
 Requester::Requester(MemoryPlane& plane, const RequesterConfig& config)
     : plane_(plane),
       config_(config),
-      may_be_fast_((config.type == QpType::Rc || config.type == QpType::Uc) &&
-                   plane.arena().cq(config.send_cq) != nullptr),
       own_(existing(plane.arena().qp(config.qp))),
-      queue_(plane, config, *own_),
-      peers_(plane, config, *own_),
-      retry_(verbs::is_unreliable(config.type)),
-      responder_(plane),
+      fast_path_(plane, config, own_),
+      queue_(fast_path_.queue()),
+      peers_(fast_path_.peers()),
+      retry_(fast_path_.retry()),
+      responder_(fast_path_.responder()),
       reports_(plane.host(), config) {}
 
 Status Requester::post(const SendWqe& wqe, Way way) {
-  if (way == Way::Fastest && try_fast(wqe)) return Status::Ok;
+  if (way == Way::Fastest && fast_path_.try_post(wqe)) return Status::Ok;
   IB_CHECK(queue_.check(wqe));
-  const auto state = own_->id.state.load(std::memory_order_acquire);
+  const auto state = own_.id.state.load(std::memory_order_acquire);
   if (state == QpState::Reset || state == QpState::Init || state == QpState::Rtr) {
     return Status::InvalidState;
   }
-  const std::uint64_t position = queue_.append(wqe.wr_id);
+  const std::uint64_t position = queue_.posted().append(wqe.wr_id);
   if (waiting() || state == QpState::Sqd) {
     queue_.keep(wqe, position);
     return Status::Ok;
@@ -55,7 +54,7 @@ Status Requester::post(const SendWqe& wqe, Way way) {
 Requester::Progress Requester::progress(std::uint32_t most) {
   transfer_.begin_call();
   for (; waiting() && most > 0; --most) {
-    const auto state = own_->id.state.load(std::memory_order_acquire);
+    const auto state = own_.id.state.load(std::memory_order_acquire);
     if (state == QpState::Sqd) {
       retry_.try_again_soon(plane_.host().now());
       return Progress::Waits;
@@ -97,7 +96,7 @@ bool Requester::may_wait(const Outcome& outcome) {
   const Cause before = retry_.waits_for();
   const bool may = retry_.may_wait(outcome, plane_.host().now());
   if (retry_.waits_for() != before) {
-    own_->requester.blocked.store(retry_.waits_for(), std::memory_order_relaxed);
+    own_.requester.blocked.store(retry_.waits_for(), std::memory_order_relaxed);
   }
   return may;
 }
@@ -106,7 +105,7 @@ void Requester::finish(const SendWqe& wqe, std::uint64_t position, const Outcome
   const Cause waited_for = retry_.waits_for();
   transfer_.moved = 0;
   retry_.forget_head();
-  own_->requester.blocked.store(Cause::None, std::memory_order_relaxed);
+  own_.requester.blocked.store(Cause::None, std::memory_order_relaxed);
   if (result.kind != Outcome::Kind::Fail) {
     responder_.forget_receive();
     if (result.kind == Outcome::Kind::Dropped) reports_.dropped(wqe, result, peer_number(wqe));
@@ -126,10 +125,10 @@ void Requester::finish(const SendWqe& wqe, std::uint64_t position, const Outcome
 // Send errors stop a UC or UD queue in SQE and break the others [IBA1 10.3.1, 10.10.2].
 void Requester::enter_error(Cause cause, std::uint64_t detail) {
   const QpState next = verbs::is_unreliable(config_.type) ? QpState::Sqe : QpState::Error;
-  own_->geometry.error_cause.store(cause, std::memory_order_relaxed);
-  own_->geometry.error_detail.store(detail, std::memory_order_relaxed);
+  own_.geometry.error_cause.store(cause, std::memory_order_relaxed);
+  own_.geometry.error_detail.store(detail, std::memory_order_relaxed);
   auto current = QpState::Rts;
-  own_->id.state.compare_exchange_strong(current, next, std::memory_order_acq_rel);
+  own_.id.state.compare_exchange_strong(current, next, std::memory_order_acq_rel);
   took_error_ = true;
   flush();
 }
@@ -137,8 +136,8 @@ void Requester::enter_error(Cause cause, std::uint64_t detail) {
 // The first request without an answer fails for that reason, as on a wire.
 void Requester::fail_head_of_a_lost_peer() {
   if (!waiting() || took_error_ || verbs::is_unreliable(config_.type)) return;
-  const auto why = own_->geometry.error_cause.load(std::memory_order_relaxed);
-  const std::uint64_t detail = own_->geometry.error_detail.load(std::memory_order_relaxed);
+  const auto why = own_.geometry.error_cause.load(std::memory_order_relaxed);
+  const std::uint64_t detail = own_.geometry.error_detail.load(std::memory_order_relaxed);
   const bool peers_hca = why == Cause::HcaRemoved && detail == kPeersHca;
   if (why != Cause::PeerProcessGone && !peers_hca) return;
   const std::uint64_t position = queue_.head();
@@ -181,8 +180,8 @@ Arrival Requester::arrival_of(const SendWqe& wqe) const {
   arrival.imm = wqe.imm;
   arrival.source_qpn = verbs::is_special(config_.type)
                            ? static_cast<std::uint32_t>(config_.type)
-                           : own_->id.qpn.load(std::memory_order_relaxed);
-  arrival.source_lid = own_->id.lid;
+                           : own_.id.qpn.load(std::memory_order_relaxed);
+  arrival.source_lid = own_.id.lid;
   arrival.rkey = wqe.rkey;
   arrival.address = wqe.remote_address;
   arrival.srqn = wqe.remote_srqn;
@@ -194,8 +193,8 @@ Arrival Requester::arrival_of(const SendWqe& wqe) const {
 }
 
 Outcome Requester::execute(const SendWqe& wqe) {
-  Attempt attempt{plane_,     config_,   retry_.limits(), *own_, queue_,         peers_,
-                  responder_, transfer_, reports_,        wqe,   arrival_of(wqe)};
+  Attempt attempt{plane_,     config_,   retry_.limits(), own_, queue_,         peers_,
+                  responder_, transfer_, reports_,        wqe,  arrival_of(wqe)};
   if (verbs::is_datagram(config_.type)) return send_datagram(attempt);
   if (wqe.opcode == WrOpcode::BindMw) return bind_window(attempt);
   if (wqe.opcode == WrOpcode::LocalInv) return invalidate_local(attempt);

@@ -47,7 +47,8 @@ Outcome ResponderSide::find_memory(Peer& peer, const Arrival& arrival, std::uint
     const bool names_srq = arrival.service == QpType::XrcSend;
     Responder responder;
     responder_of(peer, arrival, names_srq ? srq_index(arrival.srqn) : kNone, responder);
-    granted = plane_.remote(responder, arrival.rkey, arrival.address, length, access, out);
+    granted =
+        plane_.remote_keys().resolve(responder, arrival.rkey, arrival.address, length, access, out);
   }
   if (granted.ok()) return Outcome::done();
   if (granted.blocked) return Outcome::wait();
@@ -117,7 +118,7 @@ Outcome ResponderSide::place(Peer& peer, const Arrival& arrival, const LocalPiec
     Stretch target;
     Sge used = sge;
     used.length = static_cast<std::uint32_t>(here);
-    const Access granted = plane_.receive(responder, used, target);
+    const Access granted = plane_.remote_keys().resolve_receive(responder, used, target);
     if (granted.blocked) return Outcome::wait();
     if (!granted.ok()) {
       return receive_failed(peer, arrival, WcStatus::LocProtErr, WcStatus::RemOpErr,
@@ -126,14 +127,15 @@ Outcome ResponderSide::place(Peer& peer, const Arrival& arrival, const LocalPiec
     if (target.kind == Stretch::Kind::Remote && bytes <= kInlineScatter) {
       Stretch buffer;
       buffer.pointer = carried.bytes;
-      const Access gathered = plane_.write(pieces, 0, buffer, 0, bytes);  // into a stack here
+      const Access gathered =
+          plane_.mover().write(pieces, 0, buffer, 0, bytes);  // into a stack here
       if (!gathered.ok()) return transfer_failed(peer, arrival, gathered);
       carried.used = true;
       return Outcome::done();
     }
     const Outcome moved = transfer_until(
         start + here, transfer, peer, arrival, [&](std::uint64_t done, std::uint64_t step) {
-          return plane_.write(pieces, done, target, done - start, step);
+          return plane_.mover().write(pieces, done, target, done - start, step);
         });
     if (!moved.is_done()) return moved;
     start += here;
@@ -155,9 +157,9 @@ Access ResponderSide::place_datagram(const Peer& peer, const Arrival& arrival,
       Stretch stretch;
       Sge used = receive.sge[i];
       used.length = static_cast<std::uint32_t>(end - start);
-      const Access granted = plane_.receive(responder, used, stretch);
+      const Access granted = plane_.remote_keys().resolve_receive(responder, used, stretch);
       if (!granted.ok()) return granted;
-      const Access moved = plane_.write(pieces, from, stretch, from - start, end - from);
+      const Access moved = plane_.mover().write(pieces, from, stretch, from - start, end - from);
       if (!moved.ok()) return moved;
     }
     start = end;

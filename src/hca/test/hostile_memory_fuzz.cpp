@@ -199,7 +199,7 @@ class World {
     window->id.key.store(0x500);
     window->id.pd = 1;
     window->id.kind = KeyKind::Window2;
-    host_.accessible.push_back({at(theirs_.region()), kBytes});
+    host_.reach.accessible.push_back({at(theirs_.region()), kBytes});
     if (setup_.path == Path::ProcessVm || setup_.path == Path::Bounce) return;
     host_.backing = theirs_.region();
     host_.backing_size = kBytes;
@@ -302,8 +302,8 @@ class World {
   }
   void serve() {
     const OpScope scope(plane_);
-    for (std::uint32_t i = 0; i < kBouncesPerSlot; ++i)
-      plane_.serve_bounce(*memory_.arena().bounce(0, i));
+    BounceServer server(memory_.arena(), host_, 0, plane_.local_keys());
+    for (std::uint32_t i = 0; i < kBouncesPerSlot; ++i) server.serve(*memory_.arena().bounce(0, i));
   }
   void poll() {
     for (const auto& requester : requesters_) {

@@ -5,6 +5,7 @@
 
 #include "hca/layout/op_scope.h"
 #include "hca/requester/requester.h"
+#include "hca/test/bench_reach_test.h"
 
 #include <sys/mman.h>
 
@@ -19,10 +20,6 @@
 
 namespace ib::hca {
 
-// The name of every process here.
-inline constexpr std::uint32_t kBenchPid = 4711;
-inline const std::uint64_t bench_plate = 0x1234'5678'9abc'def0;
-
 class BenchHost final : public PosterHost {
  public:
   Instant now() override { return time; }
@@ -32,25 +29,16 @@ class BenchHost final : public PosterHost {
   }
   Status read_process(const platform::ProcessName& who, std::uint64_t from, void* to,
                       std::size_t n) override {
-    vm_pids.push_back(who.pid);
-    const Status answer = vm_answer(who, from, n);
-    if (answer == Status::Ok) std::memcpy(to, std::bit_cast<const void*>(from), n);
-    return answer;
+    return reach.read_process(who, from, to, n);
   }
   Status write_process(const platform::ProcessName& who, std::uint64_t to, const void* from,
                        std::size_t n) override {
-    vm_pids.push_back(who.pid);
-    const Status answer = vm_answer(who, to, n);
-    if (answer == Status::Ok) std::memcpy(std::bit_cast<void*>(to), from, n);
-    return answer;
+    return reach.write_process(who, to, from, n);
   }
   platform::OwnCopy copy_own(void* to, const void* from, std::size_t n) override {
-    if (is_gone(from, n)) return platform::OwnCopy::NoSource;
-    if (is_gone(to, n)) return platform::OwnCopy::NoTarget;
-    std::memcpy(to, from, n);
-    return platform::OwnCopy::Done;
+    return reach.copy_own(to, from, n);
   }
-  bool is_accessible(const void* at, std::size_t n, bool) override { return !is_gone(at, n); }
+  bool is_accessible(const void* at, std::size_t n, bool) override { return !reach.is_gone(at, n); }
   std::byte* map_backing(std::uint32_t, std::uint32_t, std::uint64_t& size) override {
     size = backing_size;
     return backing;
@@ -64,44 +52,14 @@ class BenchHost final : public PosterHost {
     notified.push_back(cq);
     if (on_notify) on_notify();
   }
-  std::function<void()> on_notify{};
   void raise(const verbs::control::RaiseEventIn& event) override { raised.push_back(event); }
   void trace(const verbs::control::TraceErrorIn& error) override { traced.push_back(error); }
 
-  Status vm_answer(const platform::ProcessName& who, std::uint64_t address, std::size_t n) const {
-    if (vm != Status::Ok) return vm;
-    // Anyone may have scribbled over the name in device memory: there is no plate elsewhere.
-    if (who.pid != other_pid || who.plate.number != bench_plate ||
-        who.plate.address != std::bit_cast<std::uint64_t>(&bench_plate)) {
-      return Status::Disconnected;
-    }
-    if (address == who.plate.address) return Status::Ok;
-    return is_accessible(address, n) ? Status::Ok : Status::Malformed;
-  }
-  // Memory of either process that would be a signal to touch.
-  bool is_gone(const void* at, std::size_t n) const {
-    const auto address = std::bit_cast<std::uint64_t>(at);
-    return address < gone.first + gone.second && gone.first < address + n;
-  }
-  bool is_accessible(std::uint64_t address, std::uint64_t n) const {
-    return accessible_to_vm(address, n) && !is_gone(std::bit_cast<const void*>(address), n);
-  }
-
-  // Returns whether process_vm may touch this: memory of the other process.
-  bool accessible_to_vm(std::uint64_t address, std::uint64_t n) const {
-    return std::any_of(accessible.begin(), accessible.end(), [&](const auto& range) {
-      return in_range(address, n, range.first, range.second);
-    });
-  }
-
   Instant time{std::chrono::seconds(1)};
   Duration relaxing_takes = std::chrono::microseconds(50);  // zero: for tests with several threads
-  Status vm = Status::Ok;
-  std::uint32_t other_pid = kBenchPid;
-  std::vector<std::uint32_t> vm_pids;  // of the calls, one by one
-  std::pair<std::uint64_t, std::uint64_t> gone{};
+  BenchReach reach;
   std::function<void()> on_relax;  // what the other process does meanwhile
-  std::vector<std::pair<std::uint64_t, std::uint64_t>> accessible;
+  std::function<void()> on_notify;
   std::byte* backing = nullptr;  // the only one
   std::uint64_t backing_size = 0;
   std::vector<std::uint32_t> kicks;
@@ -276,7 +234,7 @@ struct PairBench {
     memory.make_key(kLkey, 0, mine.data(), mine.size());
     memory.make_key(kRkey, 1, theirs.data(), theirs.size());
     BenchArena::cache_key(plane, kLkey, mine.data(), mine.size());
-    host.accessible.push_back({std::bit_cast<std::uint64_t>(theirs.data()), theirs.size()});
+    host.reach.accessible.push_back({std::bit_cast<std::uint64_t>(theirs.data()), theirs.size()});
     for (std::size_t i = 0; i < bytes; ++i) mine[i] = std::byte(i * 3 + i / 251);
     RequesterConfig config;
     config.qp = kMine;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // The slow path looks at its peer again for each request; and the order of the stores that
 // softibd's repair after a death relies on (docs/design/0003-notes.md). The fast path has the same
-// checks in requester_fast_test.cpp.
+// checks in fast_path_test.cpp.
 #include "hca/layout/first_use.h"
 #include "hca/test/poster_bench_test.h"
 

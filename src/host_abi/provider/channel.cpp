@@ -83,7 +83,8 @@ int advise(void* address, std::size_t length, int advice, int* result) noexcept 
 
 void mappings_change(void* address, std::size_t length) noexcept {
   user::Process* const process = Runtime::attached();
-  if (process != nullptr) process->mappings_change(std::bit_cast<std::uint64_t>(address), length);
+  if (process != nullptr)
+    process->regions().mappings_change(std::bit_cast<std::uint64_t>(address), length);
 }
 
 }  // namespace

@@ -106,23 +106,23 @@ struct GatheredView : SendView {
 
 Status post_slowly(Qp& qp, const ibv_send_wr& wr, hca::Way way) {
   if (!convert(wr, qp.qp.qp_type, qp.request)) return Status::InvalidParameter;
-  if (wr.opcode != IBV_WR_BIND_MW) return qp.engine->post_send(qp.request, way);
-  return qp.engine->post_bind(qp.request, *mw_of(wr.bind_mw.mw).engine, way);
+  if (wr.opcode != IBV_WR_BIND_MW) return qp.engine->queues().post_send(qp.request, way);
+  return qp.engine->queues().post_bind(qp.request, *mw_of(wr.bind_mw.mw).engine, way);
 }
 
 // Out of line, as is post_receives(): a request on the fast path should not pay for them. `way`: of
 // the first request.
 [[gnu::noinline]] int post_sends(ibv_qp* ibqp, ibv_send_wr* wr, ibv_send_wr** bad, hca::Way way) {
   Qp& qp = qp_of(ibqp);
-  user::QueuePair& engine = *qp.engine;
+  user::WorkQueues& queues = qp.engine->queues();
   Status status = Status::Ok;
-  engine.send_lock();
+  queues.send_lock().lock();
   for (; wr != nullptr; wr = wr->next) {
     status = post_slowly(qp, *wr, way);
     if (status != Status::Ok) break;
     way = hca::Way::Fastest;
   }
-  engine.send_unlock();
+  queues.send_lock().unlock();
   if (status == Status::Ok) return 0;
   if (bad != nullptr) *bad = wr;
   tell_refusal(qp, *wr, status);
@@ -131,47 +131,47 @@ Status post_slowly(Qp& qp, const ibv_send_wr& wr, hca::Way way) {
 
 // `refused`: the fast path has refused the first request.
 [[gnu::noinline]] int post_one(ibv_qp* ibqp, ibv_send_wr* wr, ibv_send_wr** bad, bool refused) {
-  user::QueuePair& engine = *qp_of(ibqp).engine;
+  user::WorkQueues& queues = qp_of(ibqp).engine->queues();
   const SendView view{*wr};
-  if (!hca::Requester::has_fast_path(view.opcode())) {
+  if (!hca::has_fast_path(view.opcode())) {
     return post_sends(ibqp, wr, bad, hca::Way::Slow);
   }
-  engine.send_lock();
-  const bool posted = (!refused && engine.post_fast(view)) || engine.refresh_and_post(view);
-  engine.send_unlock();
+  queues.send_lock().lock();
+  const bool posted = (!refused && queues.post_fast(view)) || queues.refresh_and_post(view);
+  queues.send_lock().unlock();
   return posted ? 0 : post_sends(ibqp, wr, bad, hca::Way::Slow);
 }
 
 // Several pieces.
 [[gnu::noinline]] int post_pieces(ibv_qp* ibqp, ibv_send_wr* wr, ibv_send_wr** bad) {
-  user::QueuePair& engine = *qp_of(ibqp).engine;
+  user::WorkQueues& queues = qp_of(ibqp).engine->queues();
   const SendView view{*wr};
-  if (wr->num_sge < 0 || !engine.has_fast_path() ||
-      !hca::Requester::may_be_gathered(view.opcode(), view.flags())) {
+  if (wr->num_sge < 0 || !queues.has_fast_path() ||
+      !hca::may_be_gathered(view.opcode(), view.flags())) {
     return post_sends(ibqp, wr, bad, hca::Way::Slow);
   }
-  engine.announce_room();
+  queues.announce_room();
   hca::InlinePieces pieces;
   if (!pieces.gather(to_sges(wr->sg_list, wr->num_sge))) {
     return post_sends(ibqp, wr, bad, hca::Way::Slow);
   }
   const GatheredView whole{view, pieces.whole()};
-  engine.send_lock();
-  const bool posted = engine.post_fast(whole) || engine.refresh_and_post(whole);
-  engine.send_unlock();
+  queues.send_lock().lock();
+  const bool posted = queues.post_fast(whole) || queues.refresh_and_post(whole);
+  queues.send_lock().unlock();
   return posted ? 0 : post_sends(ibqp, wr, bad, hca::Way::Slow);
 }
 
-[[gnu::noinline]] int serve_awaited(user::QueuePair& engine) {
-  engine.serve_awaited();
+[[gnu::noinline]] int serve_awaited(user::WorkQueues& queues) {
+  queues.serve_awaited();
   return 0;
 }
 
 [[gnu::noinline]] int post_receives(Qp& qp, ibv_recv_wr* wr, ibv_recv_wr** bad) {
-  user::QueuePair& engine = *qp.engine;
+  user::WorkQueues& queues = qp.engine->queues();
   for (; wr != nullptr; wr = wr->next) {
     Status status = Status::InvalidParameter;
-    if (wr->num_sge >= 0) status = engine.post_recv(wr->wr_id, to_sges(wr->sg_list, wr->num_sge));
+    if (wr->num_sge >= 0) status = queues.post_recv(wr->wr_id, to_sges(wr->sg_list, wr->num_sge));
     if (status == Status::Ok) continue;
     if (bad != nullptr) *bad = wr;
     tell_refusal(qp, *wr, status);
@@ -184,13 +184,13 @@ Status post_slowly(Qp& qp, const ibv_send_wr& wr, hca::Way way) {
 
 // Flattened: the whole fast path is inlined, except for functions that are marked otherwise.
 [[gnu::flatten]] int post_send(ibv_qp* ibqp, ibv_send_wr* wr, ibv_send_wr** bad) {
-  user::QueuePair& engine = *qp_of(ibqp).engine;
-  engine.announce();
+  user::WorkQueues& queues = qp_of(ibqp).engine->queues();
+  queues.announce();
   if (wr != nullptr && wr->next == nullptr && wr->num_sge == 1) [[likely]] {
-    if (!engine.enter_send()) [[unlikely]]
+    if (!queues.send_lock().enter()) [[unlikely]]
       return post_one(ibqp, wr, bad, false);
-    const bool posted = engine.post_fast(SendView{*wr});
-    engine.leave_send();
+    const bool posted = queues.post_fast(SendView{*wr});
+    queues.send_lock().leave();
     return posted ? 0 : post_one(ibqp, wr, bad, true);
   }
   if (wr != nullptr && wr->next == nullptr) return post_pieces(ibqp, wr, bad);
@@ -198,10 +198,10 @@ Status post_slowly(Qp& qp, const ibv_send_wr& wr, hca::Way way) {
 }
 
 int post_recv(ibv_qp* ibqp, ibv_recv_wr* wr, ibv_recv_wr** bad) {
-  user::QueuePair& engine = *qp_of(ibqp).engine;
+  user::WorkQueues& queues = qp_of(ibqp).engine->queues();
   if (wr != nullptr && wr->next == nullptr && wr->num_sge == 1) [[likely]] {
-    if (engine.post_plain_recv(wr->wr_id, to_sges(wr->sg_list, 1)[0])) [[likely]] {
-      return engine.is_awaited() ? serve_awaited(engine) : 0;
+    if (queues.post_plain_recv(wr->wr_id, to_sges(wr->sg_list, 1)[0])) [[likely]] {
+      return queues.is_awaited() ? serve_awaited(queues) : 0;
     }
   }
   return post_receives(qp_of(ibqp), wr, bad);

@@ -120,7 +120,7 @@ void tell_batch_refusal(Qp& qp, const TraceErrorIn& refusal) {
 void tell_no_room(Qp& qp, std::size_t requests) {
   TraceErrorIn error;
   error.length = requests;
-  error.address = qp.engine->send_room();
+  error.address = qp.engine->queues().send_room();
   error.detail = qp.engine->caps().max_send_wr;
   tell(qp, PostRefusal::BatchNoRoom, error, verbs::control::kRefusedInBatch);
 }

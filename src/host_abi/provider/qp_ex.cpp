@@ -110,7 +110,7 @@ void wr_set_inline_data_list(ibv_qp_ex* qp, std::size_t count, const ibv_data_bu
 
 // In a forked child the lock may be held by a thread of the parent, which never releases it.
 void wr_start(ibv_qp_ex* qp) {
-  if (!inherited(qp_of(qp))) qp_of(qp).engine->send_lock();
+  if (!inherited(qp_of(qp))) qp_of(qp).engine->queues().send_lock().lock();
   batch_of(qp).start();
 }
 
@@ -122,15 +122,15 @@ int post_batch(Qp& qp) {
     tell_batch_refusal(qp, batch.refusal());
     return batch.error();
   }
-  user::QueuePair& engine = *qp.engine;
-  if (engine.send_room() < batch.size()) {
+  user::WorkQueues& queues = qp.engine->queues();
+  if (queues.send_room() < batch.size()) {
     tell_no_room(qp, batch.size());
     return ENOMEM;
   }
   const hca::SendWqe* last = nullptr;
   const Status status = batch.post([&](const hca::SendWqe& request, user::MemoryWindow* window) {
     last = &request;
-    return window != nullptr ? engine.post_bind(request, *window) : engine.post_send(request);
+    return window != nullptr ? queues.post_bind(request, *window) : queues.post_send(request);
   });
   if (status != Status::Ok && last != nullptr) tell_refusal(qp, *last, status);
   return errno_of_posting(status);
@@ -140,13 +140,13 @@ int wr_complete(ibv_qp_ex* ibqp) {
   Qp& qp = qp_of(ibqp);
   if (inherited(qp)) return fail_inherited("ibv_wr_complete");
   const int error = post_batch(qp);
-  qp.engine->send_unlock();
+  qp.engine->queues().send_lock().unlock();
   return error == 0 ? 0 : fail("ibv_wr_complete", error, "a request of the batch was refused");
 }
 
 void wr_abort(ibv_qp_ex* qp) {
   batch_of(qp).start();
-  if (!inherited(qp_of(qp))) qp_of(qp).engine->send_unlock();
+  if (!inherited(qp_of(qp))) qp_of(qp).engine->queues().send_lock().unlock();
 }
 
 }  // namespace

@@ -175,7 +175,7 @@ void Runtime::channel_closed(int fd) {
 void* Runtime::deliver_completion(std::uint64_t cq_index) {
   user::Process* process = process_.load(std::memory_order_acquire);
   if (process == nullptr) return nullptr;
-  const auto cookie = process->cq_cookie(cq_index);
+  const auto cookie = process->objects().cq_cookie(cq_index);
   return cookie ? events_.deliver_completion(*cookie) : nullptr;
 }
 

@@ -47,10 +47,10 @@ int bind_mw(ibv_qp* ibqp, ibv_mw* ibmw, ibv_mw_bind* bind) {
   user::set_flags(wqe, bind->send_flags);
   // Each bind gives a window of type 1 a new key, which the caller may use at once [IBA1 10.6.7.2].
   describe_bind(mw, info, ibv_inc_rkey(ibmw->rkey), wqe);
-  user::QueuePair& engine = *qp_of(ibqp).engine;
-  engine.send_lock();
-  const Status status = engine.post_bind(wqe, *mw.engine);
-  engine.send_unlock();
+  user::WorkQueues& queues = qp_of(ibqp).engine->queues();
+  queues.send_lock().lock();
+  const Status status = queues.post_bind(wqe, *mw.engine);
+  queues.send_lock().unlock();
   return status == Status::Ok ? 0
                               : fail("ibv_bind_mw", errno_of_posting(status), status_text(status));
 }

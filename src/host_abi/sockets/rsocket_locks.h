@@ -42,7 +42,7 @@ class Alone {
   ~Alone();
   Alone(const Alone&) = delete;
   Alone& operator=(const Alone&) = delete;
-  // False: another thread has it for long.
+  // Returns false if another thread has it for long.
   bool valid() const { return valid_; }
 
  private:
@@ -59,7 +59,7 @@ class AllAlone {
   ~AllAlone() { release(); }
   AllAlone(const AllAlone&) = delete;
   AllAlone& operator=(const AllAlone&) = delete;
-  // False: no memory.
+  // Returns false if there is no memory.
   bool valid() { return numbers_.get() != nullptr && held_.get() != nullptr; }
 
   void take();

@@ -3,6 +3,7 @@
 #include "services/cm/cm_file.h"
 
 #include "cm/service_id.h"
+#include "services/cm/cm_listing.h"
 #include "services/cm/cm_records.h"
 #include "services/request_table.h"
 
@@ -50,6 +51,15 @@ const char* words_of(Status status) {
   return status_text(status);
 }
 
+bool check_room(io::IrpRef& irp, const al::CmData& data, std::uint32_t room) {
+  if (data.size <= room) return true;
+  const std::uint32_t size = data.size;
+  std::move(irp).fail(
+      Status::InvalidParameter,
+      fmt::format("{} bytes of private data, the message has room for {}", size, room));
+  return false;
+}
+
 }  // namespace
 
 CmFile::CmFile(CmService& service, const fabric::Hca& hca, io::DeviceObject& waiting,
@@ -57,16 +67,15 @@ CmFile::CmFile(CmService& service, const fabric::Hca& hca, io::DeviceObject& wai
     : service_(service),
       manager_(service.manager_of(hca)),
       waiting_(waiting),
-      driver_(std::move(driver)) {
+      driver_(std::move(driver)),
+      objects_(service, manager_),
+      events_(service.executor(), hca, objects_) {
   service_.add(*this);
 }
 
 CmFile::~CmFile() {
   *alive_ = false;
-  for (const auto& [handle, object] : objects_) {
-    if (object->port)
-      service_.give_back_port(service_.fabric().node_of(manager_.hca()), *object->port);
-  }
+  objects_.give_back_ports();
   service_.remove(*this);
 }
 
@@ -77,54 +86,38 @@ void CmFile::control(io::IrpRef irp) {
   run_request(kTable, *this, target, std::move(irp));
 }
 
-// --- objects ---
-
-std::unordered_map<std::uint32_t, al::CmHandle>& CmFile::ids_of(Kind kind) {
-  switch (kind) {
-    case Kind::Listener: return listeners_;
-    case Kind::Connection: return connections_;
-    case Kind::Datagram: break;
+void CmFile::list(std::vector<rdma_cm::Listing>& all) const {
+  const Instant now = service_.executor().now();
+  for (const auto& [handle, object] : objects_.all()) {
+    all.push_back(listing_of(*object, manager_, driver_, now));
   }
-  return datagrams_;
 }
 
-CmObject& CmFile::add(Kind kind) {
-  do ++last_;
-  while (last_ == 0 || objects_.contains(last_));
-  auto& object = objects_[last_] = std::make_unique<CmObject>(*this, kind, last_);
-  object->since = service_.executor().now();
-  return *object;
-}
-
-void CmFile::set_id(CmObject& object, std::uint32_t id) {
-  object.id = id;
-  object.has_id = true;
-  ids_of(object.kind)[id] = object.handle;
-}
-
-CmObject* CmFile::find(al::CmHandle handle, Kind kind) {
-  const auto found = objects_.find(handle);
-  return found != objects_.end() && found->second->kind == kind ? found->second.get() : nullptr;
-}
-
-CmObject* CmFile::find_id(Kind kind, std::uint32_t id) {
-  const auto& ids = ids_of(kind);
-  const auto found = ids.find(id);
-  return found != ids.end() ? find(found->second, kind) : nullptr;
-}
-
-bool CmFile::check_room(io::IrpRef& irp, const al::CmData& data, std::uint32_t room) {
-  if (data.size <= room) return true;
-  const std::uint32_t size = data.size;
-  std::move(irp).fail(
-      Status::InvalidParameter,
-      fmt::format("{} bytes of private data, the message has room for {}", size, room));
-  return false;
+void CmFile::on_hca_gone(const fabric::Hca& hca) {
+  if (&hca != &manager_.hca() || is_gone_) return;
+  is_gone_ = true;
+  const std::string reason = fmt::format("HCA {} was pulled out", hca.name);
+  const std::shared_ptr<bool> alive = alive_;
+  while (*alive && !objects_.all().empty()) {
+    CmObject& object = *objects_.all().begin()->second;
+    io::IrpQueue* const queues[] = {&object.answer, &object.disconnect, &object.load_path,
+                                    &object.wait_event, &object.get_request};
+    std::vector<io::IrpRef> waiting;
+    for (io::IrpQueue* queue : queues) {
+      while (auto irp = queue->take()) waiting.push_back(*std::move(irp));
+    }
+    object.is_connecting = false;
+    if (waiting.empty()) {
+      objects_.remove(object.handle);
+      continue;
+    }
+    for (io::IrpRef& irp : waiting) std::move(irp).fail(Status::DeviceRemoved, reason);
+  }
 }
 
 CmObject* CmFile::check(io::IrpRef& irp, al::CmHandle handle, Kind kind, const al::CmData* data,
                         std::uint32_t room) {
-  CmObject* object = find(handle, kind);
+  CmObject* object = objects_.find(handle, kind);
   if (object == nullptr || !object->has_id) {
     std::move(irp).fail(Status::NotFound, fmt::format("there is no such object {}", handle));
     return nullptr;
@@ -133,44 +126,16 @@ CmObject* CmFile::check(io::IrpRef& irp, al::CmHandle handle, Kind kind, const a
   return object;
 }
 
-void CmFile::remove(al::CmHandle handle) {
-  const auto found = objects_.find(handle);
-  if (found == objects_.end()) return;
-  const std::unique_ptr<CmObject> object = std::move(found->second);
-  objects_.erase(found);
-  if (object->has_id) {
-    ids_of(object->kind).erase(object->id);
-    switch (object->kind) {
-      case Kind::Listener: manager_.destroy(cm::ListenerId{object->id}); break;
-      case Kind::Connection: manager_.destroy(cm::ConnectionId{object->id}); break;
-      case Kind::Datagram: manager_.destroy(cm::SidrId{object->id}); break;
-    }
-  }
-  if (object->port) {
-    service_.give_back_port(service_.fabric().node_of(manager_.hca()), *object->port);
-  }
-  for (const al::CmRequest& request : object->came) remove(request.handle);  // the client has none
-  for (io::IrpQueue* queue : {&object->answer, &object->disconnect, &object->load_path,
-                              &object->wait_event, &object->get_request}) {
-    queue->fail_all(Status::Cancelled, "what it waits for was destroyed");
-  }
-}
-
 void CmFile::destroy(const al::CmHandleIn& in, io::IrpRef irp) {
-  if (!objects_.contains(in.handle)) {
+  if (objects_.find(in.handle) == nullptr) {
     if (is_gone_) return std::move(irp).complete(Status::Ok);
     return std::move(irp).fail(Status::NotFound, fmt::format("there is no object {}", in.handle));
   }
-  remove(in.handle);
+  objects_.remove(in.handle);
   std::move(irp).complete(Status::Ok);
 }
 
 // --- waiting ---
-
-void CmFile::wait(CmObject& object, io::IrpQueue& queue, io::IrpRef irp) {
-  if (&queue == &object.answer) return wait_for_answer(object, std::move(irp));
-  queue.park(std::move(irp));
-}
 
 void CmFile::wait_for_answer(CmObject& object, io::IrpRef irp) {
   irp->parameters.set(&object.answer);
@@ -179,12 +144,11 @@ void CmFile::wait_for_answer(CmObject& object, io::IrpRef irp) {
 
 void CmFile::answered(io::IrpRef irp, void* context) {
   auto& object = *static_cast<CmObject*>(context);
-  CmFile& file = object.file;
   irp->parameters = {};
   const bool is_kept =
       object.kind == Kind::Connection && (irp->status == Status::Ok || !object.is_connecting);
   object.is_connecting = false;
-  if (!is_kept) file.remove(object.handle);  // does nothing if remove() is under way
+  if (!is_kept) object.owner.remove(object.handle);  // nothing if remove() is under way
   std::move(irp).pass_up();
 }
 
@@ -236,8 +200,8 @@ void CmFile::listen(const al::CmListenIn& in, io::IrpRef irp) {
     return std::move(irp).fail(Status::AlreadyExists, "a program of " + node.name + " has " +
                                                           cm::service_text(in.service_id));
   }
-  CmObject& object = add(Kind::Listener);
-  set_id(object, static_cast<std::uint32_t>(*made));
+  CmObject& object = objects_.add(Kind::Listener);
+  objects_.set_id(object, static_cast<std::uint32_t>(*made));
   if (meets_ports) object.port = in.service_id;
   object.service_id = in.service_id;
   object.backlog = in.backlog;
@@ -248,27 +212,27 @@ void CmFile::get_request(const al::CmHandleIn& in, io::IrpRef irp) {
   CmObject* object = check(irp, in.handle, Kind::Listener);
   if (object == nullptr) return;
   object->get_request.park(std::move(irp));
-  serve_listener(in.handle);
+  events_.serve_listener(in.handle);
 }
 
 // Sends a REQ or SIDR_REQ when both nodes are open, unless the caller has given up.
 void CmFile::begin(al::CmHandle handle, Status status, const std::string& reason,
                    const std::function<Result<std::uint32_t>()>& send) {
-  const auto found = objects_.find(handle);
-  if (found == objects_.end()) return;
+  CmObject* const object = objects_.find(handle);
+  if (object == nullptr) return;
   std::string why = reason;
   if (status == Status::Ok) {
     const Result<std::uint32_t> id = send();
-    if (id) return set_id(*found->second, *id);
+    if (id) return objects_.set_id(*object, *id);
     status = id.error();
     why = words_of(status);
   }
-  if (auto irp = found->second->answer.take()) (*std::move(irp)).fail(status, std::move(why));
+  if (auto irp = object->answer.take()) (*std::move(irp)).fail(status, std::move(why));
 }
 
 void CmFile::connect(const al::CmConnectIn& in, io::IrpRef irp) {
   if (!check_room(irp, in.data, al::cm_room::kConnect)) return;
-  CmObject& object = add(Kind::Connection);
+  CmObject& object = objects_.add(Kind::Connection);
   object.is_connecting = true;
   object.service_id = in.service_id;
   const al::CmHandle handle = object.handle;
@@ -286,7 +250,7 @@ void CmFile::connect(const al::CmConnectIn& in, io::IrpRef irp) {
 
 void CmFile::resolve(const al::CmResolveIn& in, io::IrpRef irp) {
   if (!check_room(irp, in.data, al::cm_room::kResolve)) return;
-  CmObject& object = add(Kind::Datagram);
+  CmObject& object = objects_.add(Kind::Datagram);
   object.service_id = in.service_id;
   const al::CmHandle handle = object.handle;
   wait_for_answer(object, std::move(irp));
@@ -326,7 +290,7 @@ void CmFile::accept(const al::CmAcceptIn& in, io::IrpRef irp) {
   if (act(*object, irp, [&](cm::Engine& engine, cm::ConnectionId id, Instant now) {
         return engine.accept(id, to_cm(in), now);
       })) {
-    wait(*object, object->answer, std::move(irp));
+    wait_for_answer(*object, std::move(irp));
   }
 }
 
@@ -337,7 +301,7 @@ void CmFile::reject(const al::CmRejectIn& in, io::IrpRef irp) {
         return engine.reject(
             id, {static_cast<cm::RejectReason>(in.reason), in.info.view(), in.data.view()}, now);
       })) {
-    end_waits(in.handle, Status::Cancelled, "this side has rejected the connection");
+    objects_.end_waits(in.handle, Status::Cancelled, "this side has rejected the connection");
     std::move(irp).complete(Status::Ok);
   }
 }
@@ -447,7 +411,7 @@ void CmFile::respond(const al::CmRespondIn& in, io::IrpRef irp) {
   const Status status = manager_.act(
       [&](cm::Engine& engine, Instant now) { return engine.answer_sidr(id, reply, now); });
   if (status != Status::Ok) return std::move(irp).fail(status, words_of(status));
-  remove(in.handle);
+  objects_.remove(in.handle);
   std::move(irp).complete(Status::Ok);
 }
 

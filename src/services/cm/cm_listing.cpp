@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// The rows of a kernel client in `softib connections`.
+#include "services/cm/cm_listing.h"
+
 #include "cm/service_id.h"
-#include "services/cm/cm_file.h"
 #include "services/rdma_cm/connector/ip_cm.h"
 
 #include <algorithm>
@@ -73,15 +73,17 @@ const char* space_of(std::uint64_t service_id) {
 
 }  // namespace
 
-Listing CmFile::listing_of(const CmObject& object) const {
-  const fabric::Hca& hca = manager_.hca();
+Listing listing_of(const CmObject& object, const HcaCm& manager, const std::string& driver,
+                   Instant now) {
+  using Kind = CmObject::Kind;
+  const fabric::Hca& hca = manager.hca();
   Listing one;
   one.id = object.handle;
   one.node = hca.node;
   one.is_driver = true;
-  one.program = driver_;
+  one.program = driver;
   one.service_id = object.service_id;
-  one.age = service_.executor().now() - object.since;
+  one.age = now - object.since;
   one.events_waiting = static_cast<std::uint32_t>(object.kept.size());
   if (object.kind == Kind::Listener) {
     one.state = "listening";
@@ -95,7 +97,7 @@ Listing CmFile::listing_of(const CmObject& object) const {
   } else if (!object.has_id) {
     one.state = "REQ sent";
     one.waits_for = "queue pairs 1 of both nodes";
-  } else if (const auto info = manager_.engine().query(cm::ConnectionId{object.id})) {
+  } else if (const auto info = manager.engine().query(cm::ConnectionId{object.id})) {
     one.state = text_of(info->state);
     one.service_id = info->service_id;
     one.qp_type = type_of(info->transport);
@@ -116,10 +118,6 @@ Listing CmFile::listing_of(const CmObject& object) const {
     one.local = rdma_cm::any_address(rdma_cm::Family::Ipv4, service->port);
   }
   return one;
-}
-
-void CmFile::list(std::vector<Listing>& all) const {
-  for (const auto& [handle, object] : objects_) all.push_back(listing_of(*object));
 }
 
 }  // namespace ib::services

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// The nodes that are open, and what comes from the GSI.
+// The managers of HCAs and their consumers, and what comes from the GSI.
 #include "services/cm/cm_service.h"
 
 #include "cm/messages/format.h"
 #include "mad/header.h"
 #include "services/cm/gsi_forms.h"
-#include "verbs/report_count.h"
 
 #include <algorithm>
 #include <cstring>
@@ -15,7 +14,12 @@ namespace ib::services {
 
 CmService::CmService(platform::Executor& executor, const fabric::Fabric& fabric, Gsi& gsi,
                      std::function<std::uint32_t()> random, const cm::Limits& limits)
-    : executor_(executor), fabric_(fabric), gsi_(gsi), random_(std::move(random)), limits_(limits) {
+    : executor_(executor),
+      fabric_(fabric),
+      gsi_(gsi),
+      random_(std::move(random)),
+      limits_(limits),
+      openings_(gsi) {
   GsiAgent agent;
   agent.name = "communication manager";
   agent.mgmt_class = cm::kCmClass;
@@ -54,41 +58,6 @@ HcaCm& CmService::manager_of(const fabric::Hca& hca) {
   return made;
 }
 
-bool CmService::take_port(const fabric::Node& node, std::uint64_t service_id) {
-  unsigned& listeners = taken_[{&node, service_id}];
-  if (listeners == 0 && ports_ != nullptr && !ports_->take(node, service_id)) {
-    taken_.erase({&node, service_id});
-    return false;
-  }
-  ++listeners;
-  return true;
-}
-
-void CmService::give_back_port(const fabric::Node& node, std::uint64_t service_id) {
-  const auto taken = taken_.find({&node, service_id});
-  IB_ASSERT(taken != taken_.end());
-  if (--taken->second > 0) return;
-  taken_.erase(taken);
-  if (ports_ != nullptr) ports_->give_back(node, service_id);
-}
-
-void CmService::open(const fabric::Node& node, OnOpen then) {
-  Opening& opening = openings_[&node];
-  if (opening.is_open) return then(Status::Ok, {});
-  opening.waiting.push_back(std::move(then));
-  if (std::exchange(opening.is_under_way, true)) return;
-  gsi_.ensure(node.name, opening.irp.start(&CmService::opened, &opening));
-}
-
-void CmService::opened(io::Irp& irp, void* context) {
-  auto& opening = *static_cast<Opening*>(context);
-  opening.is_under_way = false;
-  opening.is_open = irp.status == Status::Ok;
-  const Status status = irp.status;
-  const std::string reason = irp.reason;
-  for (const OnOpen& then : std::exchange(opening.waiting, {})) then(status, reason);
-}
-
 Status CmService::open(const fabric::Hca& hca, const cm::Path& path, OnOpen then) {
   const fabric::Port* port =
       path.has_lids() ? fabric_.graph().find_port(path.dlid) : fabric_.graph().find_port(path.dgid);
@@ -109,14 +78,6 @@ void CmService::on_message(const GsiMessage& message) {
   const fabric::Port* port = fabric_.graph().port(message.from.port);
   const fabric::Hca* hca = port != nullptr ? fabric_.hca_of(*port) : nullptr;
   if (hca != nullptr) manager_of(*hca).receive(mad, from_gsi(message.from, *port));
-}
-
-void CmService::count_drop(const fabric::Hca& hca, CmDrop why, const mad::Mad& mad,
-                           const cm::MadAddress& from) {
-  std::uint32_t& count = drops_[static_cast<std::size_t>(why)];
-  if (count < 0xffff'ffff) ++count;
-  const std::uint32_t times = verbs::report_count(count);
-  if (times != 0 && on_drop_) on_drop_(drop_text(fabric_, hca, why, mad, from), times);
 }
 
 // The addresses of a port change with its events; an HCA that is gone takes its connections along,

@@ -12,12 +12,12 @@
 #include "base/result.h"
 #include "cm/engine.h"
 #include "fabric/model.h"
-#include "io/irp.h"
 #include "platform/executor.h"
-#include "services/cm/drop_words.h"
+#include "services/cm/drop_reports.h"
+#include "services/cm/node_openings.h"
+#include "services/cm/shared_ports.h"
 #include "services/gsi/gsi.h"
 
-#include <array>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -43,16 +43,6 @@ class CmConsumer {
   virtual void on_event(HcaCm& manager, const cm::Event& event) = 0;
   virtual void on_hca_gone(const fabric::Hca& hca) = 0;  // pulled out; may come more than once
   virtual void on_ports_changed(const fabric::Hca&) {}   // states or addresses
-};
-
-// The ports of the programs of a node, which the service IDs of the RDMA IP service [IBA1 annex
-// A11] stand for.
-class CmPorts {
- public:
-  virtual ~CmPorts() = default;
-  // Returns false if a program has the port. True also for a service ID that has no port there.
-  virtual bool take(const fabric::Node& node, std::uint64_t service_id) = 0;
-  virtual void give_back(const fabric::Node& node, std::uint64_t service_id) = 0;
 };
 
 // The communication manager of one HCA.
@@ -122,21 +112,25 @@ class CmService {
   HcaCm& manager_of(const fabric::Hca& hca);
 
   // For those that listen without being programs. May be null.
-  void set_ports(CmPorts* ports) { ports_ = ports; }
+  void set_ports(CmPorts* ports) { ports_.set_ports(ports); }
   // Takes a port for a listener of the node; several may have it. Returns false if a program has
   // it.
-  bool take_port(const fabric::Node& node, std::uint64_t service_id);
-  void give_back_port(const fabric::Node& node, std::uint64_t service_id);
+  bool take_port(const fabric::Node& node, std::uint64_t service_id) {
+    return ports_.take(node, service_id);
+  }
+  void give_back_port(const fabric::Node& node, std::uint64_t service_id) {
+    ports_.give_back(node, service_id);
+  }
 
   // A line for people about MADs that were dropped: `times` of this kind since the last line
   // (verbs/report_count.h).
-  using OnDrop = std::function<void(std::string line, std::uint32_t times)>;
-  void set_on_drop(OnDrop on_drop) { on_drop_ = std::move(on_drop); }
+  using OnDrop = DropReports::OnDrop;
+  void set_on_drop(OnDrop on_drop) { drops_.set_on_drop(std::move(on_drop)); }
 
   // Opens queue pairs 1 of a node, and calls `then` at once or later; if they could not be opened,
   // with the error: then no MAD gets through. Not called after the service has gone.
-  using OnOpen = std::function<void(Status status, const std::string& reason)>;
-  void open(const fabric::Node& node, OnOpen then);
+  using OnOpen = NodeOpenings::OnOpen;
+  void open(const fabric::Node& node, OnOpen then) { openings_.open(node, std::move(then)); }
   // The same for both ends of a path. NotFound: it leads to no port of the fabric.
   Status open(const fabric::Hca& hca, const cm::Path& path, OnOpen then);
 
@@ -146,18 +140,7 @@ class CmService {
  private:
   friend class HcaCm;
 
-  // Opening a node, and what waits for it.
-  struct Opening {
-    io::Irp irp;
-    bool is_under_way = false;
-    bool is_open = false;
-    std::vector<OnOpen> waiting;
-  };
-
-  static void opened(io::Irp& irp, void* context);
   void on_message(const GsiMessage& message);
-  void count_drop(const fabric::Hca& hca, CmDrop why, const mad::Mad& mad,
-                  const cm::MadAddress& from);
   void on_port(const GsiPortEvent& event);
 
   platform::Executor& executor_;
@@ -168,11 +151,9 @@ class CmService {
   AgentId agent_ = 0;
   std::vector<CmConsumer*> consumers_;
   std::map<std::uint32_t, std::unique_ptr<HcaCm>> managers_;  // by index of the HCA
-  std::map<const fabric::Node*, Opening> openings_;
-  CmPorts* ports_ = nullptr;
-  OnDrop on_drop_;
-  std::array<std::uint32_t, kCmDrops> drops_{};                              // by CmDrop
-  std::map<std::pair<const fabric::Node*, std::uint64_t>, unsigned> taken_;  // listeners
+  NodeOpenings openings_;
+  SharedPorts ports_;
+  DropReports drops_;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 

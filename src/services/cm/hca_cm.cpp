@@ -109,7 +109,7 @@ void HcaCm::receive(const mad::Mad& mad, const cm::MadAddress& from) {
   const cm::Counters before = engine_.counters();
   engine_.receive(mad, from, now());
   const std::optional<CmDrop> dropped = drop_of(before, engine_.counters());
-  if (dropped) service_.count_drop(hca_, *dropped, mad, from);
+  if (dropped) service_.drops_.count(service_.fabric_, hca_, *dropped, mad, from);
   pump();
 }
 

@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// Agents and nodes.
+// The calls of agents, and what they set going.
 #include "services/gsi/gsi.h"
 
+#include "mad/mgmt_class.h"
 #include "services/gsi/gsi_state_internal.h"
+#include "services/gsi/messages_internal.h"
 
-#include <fmt/format.h>
-
-#include <algorithm>
 #include <utility>
 
 namespace ib::services {
+namespace {
+
+constexpr std::size_t kMostBytes = 16u << 20;  // of a message
+
+}  // namespace
 
 Gsi::Gsi(al::System& system, const fabric::Fabric& fabric, const Options& options)
     : state_(std::make_unique<State>(system, fabric, options)) {}
@@ -22,13 +26,13 @@ bool Gsi::is_open(std::uint32_t port) const {
   return state_->is_open(port);
 }
 std::vector<GsiPort> Gsi::ports() const {
-  return state_->ports();
+  return state_->nodes().ports();
 }
 void Gsi::let_go(const fabric::Hca& hca, std::function<void()> done) {
-  state_->let_go(hca, std::move(done));
+  state_->nodes().let_go(hca, std::move(done));
 }
 void Gsi::let_back(const fabric::Hca& hca) {
-  state_->let_back(hca);
+  state_->nodes().let_back(hca);
 }
 void Gsi::close(io::IrpRef irp) {
   state_->close(std::move(irp));
@@ -59,118 +63,50 @@ Status Gsi::respond(AgentId agent, const GsiAddress& to, std::span<const std::by
   return state_->respond(agent, to, message, std::move(on_sent));
 }
 const GsiCounters& Gsi::counters() const {
-  return state_->counters;
+  return state_->counters();
 }
 std::size_t Gsi::under_way() const {
   return state_->under_way();
 }
 
 Gsi::State::State(al::System& system, const fabric::Fabric& fabric, const Options& options)
-    : system_(system),
-      fabric_(fabric),
-      on_send_(options.on_send),
-      on_drop_(options.on_drop),
-      transactions_({}, static_cast<std::uint32_t>(options.seed)),
-      rmpp_(options.rmpp) {}
+    : executor_(system.executor),
+      nodes_(system, fabric, *this),
+      agents_(executor_),
+      sender_(nodes_, options.on_send, counters_),
+      transfers_(executor_, agents_, sender_, options.rmpp),
+      requests_(executor_, fabric, agents_, sender_, transfers_, options.seed),
+      dispatch_(fabric, {agents_, sender_, transfers_, requests_}, counters_, options.on_drop) {}
 
 Gsi::State::~State() {
-  IB_ASSERT(nodes_.empty() && !close_);
+  IB_ASSERT(!close_);
 }
 
-void Gsi::State::ensure(std::string_view name, io::IrpRef irp) {
+void Gsi::State::ensure(std::string_view node, io::IrpRef irp) {
   if (closed_) return std::move(irp).fail(Status::InvalidState, "the services are closed");
-  const fabric::Node* found = fabric_.find_node(name);
-  if (found == nullptr) {
-    return std::move(irp).fail(Status::NotFound,
-                               fmt::format("this fabric has no node \"{}\"", name));
-  }
-  const auto index = static_cast<std::uint32_t>(found - fabric_.nodes().data());
-  std::unique_ptr<GsiNode>& node = nodes_[index];
-  if (node == nullptr) {
-    node = std::make_unique<GsiNode>(system_, driver_, fabric_, *found, *this);
-  }
-  std::string ignored;
-  if (node->is_settled() && node->first_problem(ignored) == Status::Ok) {
-    return std::move(irp).complete(Status::Ok);
-  }
-  ensures_[index].park(std::move(irp));
-  node->open();
-}
-
-void Gsi::State::on_settled(GsiNode& node) {
-  std::string reason;
-  const Status status = node.first_problem(reason);
-  const auto index = static_cast<std::uint32_t>(&node.node() - fabric_.nodes().data());
-  std::vector<io::IrpRef> done;
-  while (auto irp = ensures_[index].take()) done.push_back(*std::move(irp));
-  for (io::IrpRef& irp : done) {
-    if (status == Status::Ok) {
-      std::move(irp).complete(Status::Ok);
-    } else {
-      std::move(irp).fail(status, reason);
-    }
-  }
-}
-
-Gsi::State::Place Gsi::State::find(std::uint32_t port) const {
-  const fabric::Port* place = fabric_.graph().port(port);
-  const fabric::Hca* hca = place != nullptr ? fabric_.hca_of(*place) : nullptr;
-  const auto node = hca != nullptr ? nodes_.find(hca->node) : nodes_.end();
-  if (node == nodes_.end()) return {};
-  return {node->second.get(), node->second->find(port)};
+  nodes_.ensure(node, std::move(irp));
 }
 
 bool Gsi::State::is_open(std::uint32_t port) const {
-  const Place place = find(port);
-  return place.port != nullptr && place.port->is_open();
-}
-
-std::vector<GsiPort> Gsi::State::ports() const {
-  std::vector<GsiPort> ports;
-  for (const auto& [index, node] : nodes_) node->list(ports);
-  return ports;
-}
-
-void Gsi::State::let_go(const fabric::Hca& hca, std::function<void()> done) {
-  const auto node = nodes_.find(hca.node);
-  if (node == nodes_.end()) return done();
-  node->second->let_go(hca.node_guid, std::move(done));
-}
-
-void Gsi::State::let_back(const fabric::Hca& hca) {
-  const auto node = nodes_.find(hca.node);
-  if (node != nodes_.end()) node->second->let_back(hca.node_guid);
+  const PortQueue* queue = nodes_.find_port(port);
+  return queue != nullptr && queue->is_open();
 }
 
 void Gsi::State::close(io::IrpRef irp) {
   if (closed_) return std::move(irp).fail(Status::InvalidState, "the services are closed");
   closed_ = true;
   close_.emplace(std::move(irp));
-  for (const mad::TransactionId id : transactions_.end_all()) {
-    give_up(id, Status::Cancelled, "the services are being closed");
-  }
-  const auto all_of_them = [](const Transfer&) { return true; };
-  cancel_transfers_if(all_of_them, Status::Cancelled, "the services are being closed");
+  requests_.give_up_all(Status::Cancelled, "the services are being closed");
+  transfers_.cancel_all(Status::Cancelled, "the services are being closed");
   arm_timer();
-  std::vector<GsiNode*> all;
-  for (const auto& [index, node] : nodes_) all.push_back(node.get());
-  for (GsiNode* node : all) node->close();
-  if (all.empty()) end_close();
-}
-
-void Gsi::State::on_closed(GsiNode& node) {
-  const auto index = static_cast<std::uint32_t>(&node.node() - fabric_.nodes().data());
-  nodes_.erase(index);
-  if (nodes_.empty()) end_close();
+  nodes_.close([this] { end_close(); });
 }
 
 // After the access layer has given back what it had of the driver, which it does last of all.
 void Gsi::State::end_close() {
-  system_.executor.post([this] {
-    run_later();
-    for (auto& [index, queue] : ensures_) {
-      queue.fail_all(Status::Cancelled, "the services are being closed");
-    }
+  executor_.post([this] {
+    agents_.run_calls();
+    nodes_.cancel_ensures();
     io::IrpRef irp = *std::move(close_);
     close_.reset();
     std::move(irp).complete(Status::Ok);  // `this` may be gone now
@@ -178,72 +114,124 @@ void Gsi::State::end_close() {
 }
 
 Result<AgentId> Gsi::State::add_agent(GsiAgent agent, std::string& reason) {
-  mad::AgentKey key{agent.mgmt_class, agent.class_version, agent.oui, agent.methods, agent.port};
-  if (agent.class_port_info) key.methods.add(mad::method::kGet);
-  if (!key.methods.is_empty() && !agent.on_message) {
-    reason = "an agent that takes requests needs a callback for them";
-    return Status::InvalidParameter;
-  }
-  const auto id = table_.add(key, agent.name, reason);
-  if (!id) return id.error();
   const bool hears = static_cast<bool>(agent.on_port);
-  agents_[*id] = std::make_shared<const GsiAgent>(std::move(agent));
-  if (!hears) return *id;
-  for (const GsiPort& port : ports()) {
-    if (!port.is_open) continue;
-    later(*id, [this, agent_id = *id, event = GsiPortEvent{port.port, GsiPortChange::Opened}] {
-      find_agent(agent_id)->on_port(event);
-    });
+  IB_TRY(id, agents_.add(std::move(agent), reason));
+  if (!hears) return id;
+  for (const GsiPort& port : nodes_.ports()) {
+    if (port.is_open) agents_.tell(id, {port.port, GsiPortChange::Opened});
   }
-  return *id;
+  return id;
 }
 
 void Gsi::State::remove_agent(AgentId agent) {
-  if (agents_.erase(agent) == 0) return;
-  table_.remove(agent);
-  cancel_transfers_if([agent](const Transfer& transfer) { return transfer.agent == agent; },
-                      Status::Ok, "");
-  for (const mad::TransactionId id : transactions_.end_all(agent)) {
-    if (requests_.at(id).irp != nullptr) {
-      give_up(id, Status::Cancelled, "its agent was removed");
-    } else {
-      (void)take_request(id);
-    }
-  }
+  if (!agents_.remove(agent)) return;
+  transfers_.cancel_all_of_agent(agent);
+  requests_.cancel_all_of_agent(agent);
   arm_timer();
-}
-
-Gsi::State::AgentRef Gsi::State::find_agent(AgentId agent) const {
-  const auto found = agents_.find(agent);
-  return found == agents_.end() ? nullptr : found->second;
-}
-
-void Gsi::State::later(AgentId agent, std::function<void()> work, mad::TransactionId request) {
-  later_.push_back({agent, request, std::move(work)});
-  if (later_timer_ == nullptr) {
-    later_timer_ = system_.executor.at(system_.executor.now(), [this] { run_later(); });
-  }
-}
-
-void Gsi::State::run_later() {
-  later_timer_.reset();
-  for (std::size_t left = later_.size(); left > 0 && !later_.empty(); --left) {
-    const Later next = std::move(later_.front());
-    later_.pop_front();
-    if (agents_.contains(next.agent)) next.work();
-  }
 }
 
 void Gsi::State::on_port(const GsiPortEvent& event) {
   if (closed_) return;
-  if (event.change == GsiPortChange::Closed) fail_all_of(event.port);
-  for (const auto& [id, agent] : agents_) {
-    if (!agent->on_port || agent->port.value_or(event.port) != event.port) continue;
-    later(id, [this, agent_id = id, event] {
-      const AgentRef hears = find_agent(agent_id);
-      hears->on_port(event);
-    });
+  if (event.change == GsiPortChange::Closed) {
+    const std::string reason = "the HCA of its port is gone";
+    requests_.give_up_all_of_port(event.port, Status::DeviceRemoved, reason);
+    transfers_.cancel_all_of_port(event.port, Status::DeviceRemoved, reason);
   }
+  agents_.tell_all(event);
+}
+
+void Gsi::State::on_mad(std::uint32_t port, const al::MadAddress& from, const mad::Mad& mad) {
+  if (closed_) return;
+  dispatch_.on_mad(port, from, mad);
+  arm_timer();
+}
+
+Status Gsi::State::check(AgentId agent, const GsiAddress& to, std::span<const std::byte> message,
+                         bool is_response) const {
+  const mad::AgentKey* key = agents_.find_key(agent);
+  if (key == nullptr || message.size() < sizeof(mad::MadHeader) || message.size() > kMostBytes) {
+    return Status::InvalidParameter;
+  }
+  const mad::MadHeader header = header_of(message);
+  const bool is_long = message.size() > mad::kMadSize;
+  if (header.mgmt_class != key->mgmt_class || mad::is_response(header.method) != is_response ||
+      (is_long && !mad::has_rmpp(header.mgmt_class))) {
+    return Status::InvalidParameter;
+  }
+  if (needs_rmpp(message) && message.size() < mad::header_size(header.mgmt_class)) {
+    return Status::InvalidParameter;
+  }
+  const bool has_oui = mad::has_oui(header.mgmt_class);
+  if (has_oui &&
+      (message.size() < mad::header_size(header.mgmt_class) || mad::oui_of(message) != key->oui)) {
+    return Status::InvalidParameter;
+  }
+  return closed_ || !nodes_.has_node_of(to.port) ? Status::InvalidState : Status::Ok;
+}
+
+Result<RequestId> Gsi::State::request(AgentId agent, const GsiRequest& request,
+                                      OnGsiAnswer on_answer) {
+  IB_CHECK(check(agent, request.to, request.message, false));
+  const Result<RequestId> begun = requests_.begin(agent, request, std::move(on_answer));
+  arm_timer();
+  return begun;
+}
+
+void Gsi::State::request(AgentId agent, const GsiRequest& request, GsiAnswer& answer,
+                         io::IrpRef irp) {
+  Status status = check(agent, request.to, request.message, false);
+  if (status == Status::Ok) {
+    const Result<RequestId> begun = requests_.begin(agent, request, answer, irp);
+    arm_timer();
+    if (begun) return;
+    status = begun.error();
+  }
+  std::move(irp).fail(status, "this request cannot be sent");
+}
+
+void Gsi::State::cancel(RequestId request) {
+  requests_.cancel(request);
+  arm_timer();
+}
+
+Status Gsi::State::send(AgentId agent, const GsiAddress& to, std::span<const std::byte> message) {
+  const bool is_response = message.size() > offsetof(mad::MadHeader, method) &&
+                           mad::is_response(header_of(first_packet(message)).method);
+  IB_CHECK(check(agent, to, message, is_response));
+  if (message.size() > mad::kMadSize) return Status::InvalidParameter;
+  return sender_.send(to, first_packet(message));
+}
+
+Status Gsi::State::respond(AgentId agent, const GsiAddress& to, std::span<const std::byte> message,
+                           OnGsiSent on_sent) {
+  IB_CHECK(check(agent, to, message, true));
+  if (needs_rmpp(message)) {
+    IB_CHECK(
+        transfers_.send_response(agent, to, {message.begin(), message.end()}, std::move(on_sent)));
+    arm_timer();
+    return Status::Ok;
+  }
+  sender_.transmit(to, first_packet(message));
+  if (on_sent) agents_.call_later(agent, [call = std::move(on_sent)] { call(Status::Ok, ""); });
+  return Status::Ok;
+}
+
+void Gsi::State::arm_timer() {
+  std::optional<Instant> due = requests_.next_deadline();
+  const std::optional<Instant> of_transfers = transfers_.next_deadline();
+  if (of_transfers && (!due || *of_transfers < *due)) due = of_transfers;
+  if (closed_) due.reset();
+  if (due == timer_due_) return;
+  timer_due_ = due;
+  timer_.reset();
+  if (due) timer_ = executor_.at(*due, [this] { on_timer(); });
+}
+
+void Gsi::State::on_timer() {
+  timer_due_.reset();
+  requests_.run();
+  transfers_.run();
+  arm_timer();
 }
 
 }  // namespace ib::services

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "services/gsi/node_internal.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <utility>
 
@@ -11,8 +9,8 @@ namespace ib::services {
 using verbs::EventType;
 
 GsiNode::GsiNode(al::System& system, io::DriverObject& driver, const fabric::Fabric& fabric,
-                 const fabric::Node& node, Owner& owner)
-    : fabric_(fabric), node_(node), owner_(owner), al_(system, driver) {
+                 const fabric::Node& node, Owner& owner, GsiReceiver& receiver)
+    : fabric_(fabric), node_(node), owner_(owner), receiver_(receiver), al_(system, driver) {
   al_.set_on_event([this](const verbs::control::EventOut& event) { on_event(event); });
 }
 
@@ -23,12 +21,12 @@ GsiNode::~GsiNode() {
 void GsiNode::open() {
   if (closing_) return;
   if (state_ == State::Open) {
-    std::erase_if(hcas_, [](const auto& hca) { return hca->state == Hca::State::Failed; });
+    std::erase_if(hcas_, [](const auto& hca) { return hca->has_failed(); });
     for (const auto& hca : hcas_) {
-      if (hca->state == Hca::State::Open && hca->is_wanted) open_ports(*hca);
+      if (hca->is_open() && hca->is_wanted()) hca->open_ports();
     }
     reconcile();
-    return settle();
+    return on_hca_changed();
   }
   if (state_ != State::New) return;
   state_ = State::Attaching;
@@ -37,119 +35,40 @@ void GsiNode::open() {
 }
 
 void GsiNode::attached() {
-  status_ = irp_.status;
-  reason_ = irp_.reason;
-  const bool is_attached = status_ == Status::Ok;
+  attached_ = {irp_.status, irp_.reason};
+  const bool is_attached = attached_.status == Status::Ok;
   state_ = is_attached ? State::Open : State::New;
   if (closing_) return is_attached ? detach() : end();
   reconcile();
-  settle();
+  on_hca_changed();
 }
 
 // Makes the HCAs that are open those that are there.
 void GsiNode::reconcile() {
   if (state_ != State::Open || closing_) return;
-  std::vector<Hca*> gone;
+  std::vector<GsiHca*> gone;
   for (const auto& hca : hcas_) {
-    if (!hca->hca.present) gone.push_back(hca.get());
+    if (!hca->hca().present) gone.push_back(hca.get());
   }
-  for (Hca* hca : gone) drop(*hca);
+  for (GsiHca* hca : gone) hca->drop();
   for (const fabric::Hca& hca : node_.hcas) {
     const bool is_open = find_hca(hca.node_guid) != nullptr;
-    if (hca.present && !is_open && !is_held(hca.node_guid)) open_hca(hca);
+    if (hca.present && !is_open && !held_.is_held(hca.node_guid)) {
+      hcas_.push_back(std::make_unique<GsiHca>(al_, fabric_, hca, *this, receiver_));
+      hcas_.back()->open();
+    }
   }
 }
 
-void GsiNode::open_hca(const fabric::Hca& hca) {
-  Hca& opening = *hcas_.emplace_back(std::make_unique<Hca>(*this, hca));
-  const auto done = [](io::Irp&, void* context) {
-    Hca& opened = *static_cast<Hca*>(context);
-    opened.node.hca_opened(opened);
-  };
-  opening.ca.open(fmt::format("\\Device\\ibal\\{:016x}", hca.node_guid),
-                  opening.irp.start(done, &opening));
-}
-
-void GsiNode::hca_opened(Hca& hca) {
-  hca.status = hca.irp.status;
-  hca.reason = hca.irp.reason;
-  if (hca.status != Status::Ok) {
-    hca.state = Hca::State::Failed;
-    return hca.is_wanted ? settle() : hca_closed(hca);
-  }
-  hca.state = Hca::State::Open;
-  if (!hca.is_wanted) {
-    hca.state = Hca::State::Closing;
-    return close_if_idle(hca);
-  }
-  const PortQueue::OnReceive on_receive = [this](std::uint32_t port, const al::MadAddress& from,
-                                                 const mad::Mad& mad) {
-    if (!closing_) owner_.on_mad(port, from, mad);
-  };
-  for (const fabric::Port& port : hca.hca.ports) {
-    hca.ports.push_back(std::make_unique<PortQueue>(hca.ca, fabric_.graph().index_of(port),
-                                                    port.number, on_receive));
-  }
-  open_ports(hca);
-}
-
-void GsiNode::open_ports(Hca& hca) {
-  for (const auto& each : hca.ports) {
-    PortQueue& port = *each;
-    if (port.is_open() || port.is_busy()) continue;
-    port.open([this, &hca, &port] {
-      if (!hca.is_wanted) return close_if_idle(hca);
-      if (port.is_open()) owner_.on_port({port.port(), GsiPortChange::Opened});
-      settle();
-    });
-  }
-}
-
-// Ends what is under way at the HCA, and then closes it.
-void GsiNode::drop(Hca& hca) {
-  if (!hca.is_wanted) return;
-  hca.is_wanted = false;
-  switch (hca.state) {
-    case Hca::State::Opening: return hca.irp.cancel();
-    case Hca::State::Failed: return hca_closed(hca);
-    case Hca::State::Closing: return;
-    case Hca::State::Open: break;
-  }
-  for (const auto& port : hca.ports) {
-    const bool was_open = port->is_open();
-    port->abandon();
-    if (was_open) owner_.on_port({port->port(), GsiPortChange::Closed});
-  }
-  hca.state = Hca::State::Closing;
-  close_if_idle(hca);
-}
-
-void GsiNode::close_if_idle(Hca& hca) {
-  const bool is_idle =
-      std::ranges::none_of(hca.ports, [](const auto& port) { return port->is_busy(); });
-  if (hca.state != Hca::State::Closing || !is_idle) return;
-  const auto done = [](io::Irp& irp, void* context) {
-    IB_ASSERT(irp.status == Status::Ok);  // nothing of it is under way
-    Hca& closed = *static_cast<Hca*>(context);
-    closed.node.hca_closed(closed);
-  };
-  hca.ca.close(hca.irp.start(done, &hca));
-}
-
-void GsiNode::hca_closed(Hca& hca) {
-  const std::uint64_t guid = hca.hca.node_guid;
+void GsiNode::on_hca_closed(GsiHca& hca) {
+  const std::uint64_t guid = hca.hca().node_guid;
   std::erase_if(hcas_, [&hca](const auto& each) { return each.get() == &hca; });
-  std::vector<std::function<void()>> done;
-  std::erase_if(waiting_, [&](auto& entry) {
-    if (entry.first != guid) return false;
-    done.push_back(std::move(entry.second));
-    return true;
-  });
+  const std::vector<std::function<void()>> done = held_.take_waiting(guid);
   if (closing_) {
     if (hcas_.empty() && state_ == State::Open) detach();
   } else {
     reconcile();
-    settle();
+    on_hca_changed();
   }
   for (const auto& each : done) each();
 }
@@ -157,7 +76,7 @@ void GsiNode::hca_closed(Hca& hca) {
 void GsiNode::on_event(const verbs::control::EventOut& event) {
   if (closing_) return;
   if (event.type == EventType::CaRemoved) {
-    if (Hca* hca = find_hca(event.cookie)) drop(*hca);
+    if (GsiHca* hca = find_hca(event.cookie)) hca->drop();
   }
   if (event.type == EventType::CaRemoved || event.type == EventType::CaAdded ||
       event.type == EventType::EventsLost) {
@@ -166,14 +85,11 @@ void GsiNode::on_event(const verbs::control::EventOut& event) {
   const bool is_broken = event.type == EventType::QpFatal || event.type == EventType::QpReqErr ||
                          event.type == EventType::QpAccessErr || event.type == EventType::CqErr;
   for (const auto& hca : hcas_) {
-    if (hca->state != Hca::State::Open || hca->ca.file() != event.file) continue;
+    if (!hca->is_open() || !hca->is_of(event)) continue;
     // Somebody has damaged device memory. With the file all of it goes, and is made again.
-    if (is_broken) return drop(*hca);
+    if (is_broken) return hca->drop();
     if (event.object != verbs::control::EventObject::Port) return;
-    for (const auto& port : hca->ports) {
-      const bool is_it = port->number() == event.index && port->is_open();
-      if (is_it) owner_.on_port({port->port(), GsiPortChange::Event, event.type});
-    }
+    hca->on_port_event(event);
   }
 }
 
@@ -187,10 +103,10 @@ void GsiNode::close() {
     case State::Detaching:
     case State::Closed: return;
   }
-  std::vector<Hca*> all;
+  std::vector<GsiHca*> all;
   for (const auto& hca : hcas_) all.push_back(hca.get());
   if (all.empty()) return detach();
-  for (Hca* hca : all) drop(*hca);
+  for (GsiHca* hca : all) hca->drop();
 }
 
 void GsiNode::detach() {
@@ -208,86 +124,54 @@ void GsiNode::end() {
 }
 
 bool GsiNode::is_settled() const {
-  if (state_ != State::Open) return status_ != Status::Pending && state_ == State::New;
-  return std::ranges::all_of(hcas_, [](const auto& hca) {
-    if (hca->state == Hca::State::Failed) return true;
-    return hca->state == Hca::State::Open && std::ranges::all_of(hca->ports, [](const auto& port) {
-             return port->status() != Status::Pending;
-           });
-  });
+  if (state_ != State::Open) return attached_.status != Status::Pending && state_ == State::New;
+  return std::ranges::all_of(hcas_, [](const auto& hca) { return hca->is_settled(); });
 }
 
 // From the executor: what is being opened may be opened in the call.
-void GsiNode::settle() {
+void GsiNode::on_hca_changed() {
   platform::Executor& executor = al_.system().executor;
   settling_ = executor.at(executor.now(), [this] {
     if (!closing_ && is_settled()) owner_.on_settled(*this);
   });
 }
 
-Status GsiNode::first_problem(std::string& reason) const {
-  if (status_ != Status::Ok) {
-    reason = reason_;
-    return status_;
-  }
+GsiOutcome GsiNode::first_problem() const {
+  if (attached_.status != Status::Ok) return attached_;
   for (const auto& hca : hcas_) {
-    if (hca->status != Status::Ok) {
-      reason = hca->reason;
-      return hca->status;
-    }
-    for (const auto& port : hca->ports) {
-      if (port->status() == Status::Ok) continue;
-      reason = port->reason();
-      return port->status();
-    }
+    if (GsiOutcome problem = hca->first_problem(); problem.status != Status::Ok) return problem;
   }
-  return Status::Ok;
+  return {Status::Ok, {}};
 }
 
 void GsiNode::list(std::vector<GsiPort>& ports) const {
-  for (const auto& hca : hcas_) {
-    for (const fabric::Port& each : hca->hca.ports) {
-      const std::uint32_t index = fabric_.graph().index_of(each);
-      const PortQueue* port = find(index);
-      if (port != nullptr) {
-        ports.push_back({index, port->is_open(), port->status(), port->reason()});
-      } else {
-        ports.push_back({index, false, hca->status, hca->reason});
-      }
-    }
-  }
+  for (const auto& hca : hcas_) hca->list(ports);
 }
 
 PortQueue* GsiNode::find(std::uint32_t port) const {
   for (const auto& hca : hcas_) {
-    const std::uint32_t number = port - hca->hca.first_port;
-    if (number < hca->ports.size() && hca->is_wanted) return hca->ports[number].get();
+    if (PortQueue* found = hca->find(port)) return found;
   }
   return nullptr;
 }
 
-GsiNode::Hca* GsiNode::find_hca(std::uint64_t guid) const {
+GsiHca* GsiNode::find_hca(std::uint64_t guid) const {
   for (const auto& hca : hcas_) {
-    if (hca->hca.node_guid == guid) return hca.get();
+    if (hca->hca().node_guid == guid) return hca.get();
   }
   return nullptr;
-}
-
-bool GsiNode::is_held(std::uint64_t guid) const {
-  return std::ranges::find(held_, guid) != held_.end();
 }
 
 void GsiNode::let_go(std::uint64_t guid, std::function<void()> done) {
-  held_.push_back(guid);
-  Hca* hca = find_hca(guid);
+  held_.hold(guid);
+  GsiHca* hca = find_hca(guid);
   if (hca == nullptr) return done();
-  waiting_.emplace_back(guid, std::move(done));
-  drop(*hca);
+  held_.await_close(guid, std::move(done));
+  hca->drop();
 }
 
 void GsiNode::let_back(std::uint64_t guid) {
-  const auto held = std::ranges::find(held_, guid);
-  if (held != held_.end()) held_.erase(held);
+  held_.release(guid);
   if (state_ == State::Open) open();
 }
 

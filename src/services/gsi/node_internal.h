@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // GsiNode: a client of the access layer on one virtual host, which keeps all HCAs that are there
-// open, with queue pair 1 of each port.
+// open (GsiHca).
 //
 //   open() -> Attaching -> Open -> (close()) -> Closing -> Closed
 //
@@ -14,32 +14,29 @@
 #include "al/al.h"
 #include "fabric/model.h"
 #include "services/gsi/gsi.h"
-#include "services/gsi/port_queue_internal.h"
+#include "services/gsi/hca_internal.h"
+#include "services/gsi/held_hcas_internal.h"
 
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <string>
-#include <utility>
 #include <vector>
 
 namespace ib::services {
 
-class GsiNode {
+class GsiNode final : public GsiHca::Owner {
  public:
   class Owner {
    public:
     virtual ~Owner() = default;
-    virtual void on_mad(std::uint32_t port, const al::MadAddress& from, const mad::Mad& mad) = 0;
-    virtual void on_port(const GsiPortEvent& event) = 0;
-    // All HCAs and ports have been opened, or not: settled() was false before.
+    // All HCAs and ports have been opened, or not: is_settled() was false before.
     virtual void on_settled(GsiNode& node) = 0;
     virtual void on_closed(GsiNode& node) = 0;
   };
 
   GsiNode(al::System& system, io::DriverObject& driver, const fabric::Fabric& fabric,
-          const fabric::Node& node, Owner& owner);
-  ~GsiNode();
+          const fabric::Node& node, Owner& owner, GsiReceiver& receiver);
+  ~GsiNode() override;
   GsiNode(const GsiNode&) = delete;
   GsiNode& operator=(const GsiNode&) = delete;
 
@@ -49,7 +46,7 @@ class GsiNode {
   // Nothing is under way but waits for HCAs that come.
   bool is_settled() const;
   // Ok, or why the first one that could not be opened was not.
-  Status first_problem(std::string& reason) const;
+  GsiOutcome first_problem() const;
   void list(std::vector<GsiPort>& ports) const;
   // Returns nullptr if its HCA is not open.
   PortQueue* find(std::uint32_t port) const;
@@ -62,47 +59,28 @@ class GsiNode {
 
  private:
   enum class State : std::uint8_t { New, Attaching, Open, Detaching, Closed };
-  struct Hca {
-    enum class State : std::uint8_t { Opening, Open, Failed, Closing };
 
-    Hca(GsiNode& n, const fabric::Hca& h) : node(n), hca(h), ca(n.al_) {}
-    GsiNode& node;
-    const fabric::Hca& hca;
-    State state = State::Opening;
-    bool is_wanted = true;
-    Status status = Status::Pending;  // of opening it
-    std::string reason;
-    al::Ca ca;
-    io::Irp irp;  // of the CA
-    std::vector<std::unique_ptr<PortQueue>> ports;
-  };
+  // GsiHca::Owner
+  void on_hca_changed() override;
+  void on_hca_closed(GsiHca& hca) override;
 
   void attached();
   void reconcile();
-  void open_hca(const fabric::Hca& hca);
-  void hca_opened(Hca& hca);
-  void open_ports(Hca& hca);
-  void drop(Hca& hca);
-  void close_if_idle(Hca& hca);
-  void hca_closed(Hca& hca);
   void on_event(const verbs::control::EventOut& event);
-  void settle();
   void detach();
   void end();
-  Hca* find_hca(std::uint64_t guid) const;
-  bool is_held(std::uint64_t guid) const;
+  GsiHca* find_hca(std::uint64_t guid) const;
 
   const fabric::Fabric& fabric_;
   const fabric::Node& node_;
   Owner& owner_;
+  GsiReceiver& receiver_;
   al::Al al_;
   State state_ = State::New;
-  Status status_ = Status::Pending;  // of attaching
-  std::string reason_;
-  io::Irp irp_;  // of al_
-  std::vector<std::unique_ptr<Hca>> hcas_;
-  std::vector<std::uint64_t> held_;  // GUIDs that are not to be opened
-  std::vector<std::pair<std::uint64_t, std::function<void()>>> waiting_;  // let_go()
+  GsiOutcome attached_;  // of attaching
+  io::Irp irp_;          // of al_
+  std::vector<std::unique_ptr<GsiHca>> hcas_;
+  HeldHcas held_;  // let_go()
   std::unique_ptr<platform::Timer> settling_;
   bool closing_ = false;
 };

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// Requests, their tries and their answers; and what is sent without waiting for an answer.
+#include "mad/class_port_info.h"
 #include "mad/mgmt_class.h"
-#include "services/gsi/gsi_state_internal.h"
-#include "verbs/gid.h"
+#include "services/gsi/messages_internal.h"
+#include "services/gsi/requests_internal.h"
 
 #include <fmt/format.h>
 
@@ -11,92 +11,27 @@
 #include <utility>
 
 namespace ib::services {
-namespace {
 
-constexpr std::size_t kMostBytes = 16u << 20;  // of a message
-
-mad::MadHeader header_of(std::span<const std::byte> message) {
-  mad::MadHeader header;
-  std::memcpy(&header, message.data(), sizeof header);
-  return header;
-}
-
-mad::Mad first_packet(std::span<const std::byte> message) {
-  mad::Mad mad{};
-  std::copy_n(message.begin(), std::min(message.size(), mad.size()), mad.begin());
-  return mad;
-}
-
-}  // namespace
-
-std::string text_of(const al::MadAddress& address) {
-  const bool by_gid = address.route && address.lid == 0;
-  return by_gid ? verbs::address_text(address.route->gid) : fmt::format("LID {}", address.lid);
-}
-
-mad::Peer peer_of(std::uint32_t port, const al::MadAddress& remote) {
-  return {port, remote.lid, remote.qpn, remote.route ? remote.route->gid : verbs::Gid{}};
-}
-
-Status Gsi::State::check(AgentId agent, const GsiAddress& to, std::span<const std::byte> message,
-                         bool is_response) const {
-  const mad::AgentKey* key = table_.find(agent);
-  if (key == nullptr || message.size() < sizeof(mad::MadHeader) || message.size() > kMostBytes) {
-    return Status::InvalidParameter;
-  }
-  const mad::MadHeader header = header_of(message);
-  const bool is_long = message.size() > mad::kMadSize;
-  if (header.mgmt_class != key->mgmt_class || mad::is_response(header.method) != is_response ||
-      (is_long && !mad::has_rmpp(header.mgmt_class))) {
-    return Status::InvalidParameter;
-  }
-  if (needs_rmpp(message) && message.size() < mad::header_size(header.mgmt_class)) {
-    return Status::InvalidParameter;
-  }
-  const bool has_oui = mad::has_oui(header.mgmt_class);
-  if (has_oui &&
-      (message.size() < mad::header_size(header.mgmt_class) || mad::oui_of(message) != key->oui)) {
-    return Status::InvalidParameter;
-  }
-  return closed_ || find(to.port).node == nullptr ? Status::InvalidState : Status::Ok;
-}
-
-void Gsi::State::transmit(const GsiAddress& to, const mad::Mad& mad) {
-  PortQueue* port = find(to.port).port;
-  if (port == nullptr) {
-    ++counters.sends_failed;
-  } else {
-    static_cast<void>(put(*port, to, mad));
-  }
-}
-
-Status Gsi::State::put(PortQueue& port, const GsiAddress& to, const mad::Mad& mad) {
-  if (on_send_) on_send_(to, mad);
-  const Status sent = port.send(to.remote, mad);
-  ++(sent == Status::Ok ? counters.sent : counters.sends_failed);
-  return sent;
-}
-
-void Gsi::State::transmit(mad::TransactionId id, const Request& request) {
-  if (!needs_rmpp(request.message)) return transmit(request.to, first_packet(request.message));
+void GsiRequests::transmit(mad::TransactionId id, const Request& request) {
+  if (!needs_rmpp(request.message))
+    return sender_.transmit(request.to, first_packet(request.message));
   transactions_.suspend(id);
-  const Status sent = send_transfer({request.to, 0, id, true, {}}, request.message, true);
+  const Status sent = transfers_.send_request(id, request.to, request.message);
   if (sent == Status::Ok) return;
-  ++counters.sends_failed;
-  transactions_.resume(id, system_.executor.now());
+  sender_.count_failure();
+  transactions_.resume(id, executor_.now());
 }
 
-Result<RequestId> Gsi::State::request(AgentId agent, const GsiRequest& request,
-                                      OnGsiAnswer on_answer) {
-  IB_CHECK(check(agent, request.to, request.message, false));
+Result<RequestId> GsiRequests::begin(AgentId agent, const GsiRequest& request,
+                                     OnGsiAnswer on_answer) {
   const mad::MadHeader header = header_of(request.message);
-  if (transactions_.size_of(agent) >= find_agent(agent)->max_requests) {
+  if (transactions_.size_of(agent) >= agents_.find(agent)->max_requests) {
     return Status::LimitExceeded;
   }
   IB_TRY(id,
          transactions_.begin({agent, header.mgmt_class, peer_of(request.to.port, request.to.remote),
                               request.timeout, request.retries},
-                             system_.executor.now()));
+                             executor_.now()));
   Request& entry = requests_[id];
   entry.to = request.to;
   entry.message.assign(request.message.begin(), request.message.end());
@@ -106,23 +41,12 @@ Result<RequestId> Gsi::State::request(AgentId agent, const GsiRequest& request,
   const Be64 tid = id;
   std::memcpy(entry.message.data() + offsetof(mad::MadHeader, transaction_id), &tid, sizeof tid);
   transmit(id, entry);
-  arm_timer();
   return id;
 }
 
-io::IrpQueue& Gsi::State::irp_slot() {
-  if (free_slots_.empty()) {
-    irp_slots_.push_back(std::make_unique<io::IrpQueue>());
-    return *irp_slots_.back();
-  }
-  io::IrpQueue& queue = *free_slots_.back();
-  free_slots_.pop_back();
-  return queue;
-}
-
-void Gsi::State::request(AgentId agent, const GsiRequest& request, GsiAnswer& answer,
-                         io::IrpRef irp) {
-  io::IrpQueue& queue = irp_slot();
+Result<RequestId> GsiRequests::begin(AgentId agent, const GsiRequest& request, GsiAnswer& answer,
+                                     io::IrpRef& irp) {
+  io::IrpQueue& queue = irp_slots_.take();
   const auto on_answer = [&queue, &answer](Status status, std::string_view reason,
                                            const GsiMessage* message) {
     std::optional<io::IrpRef> waiting = queue.take();
@@ -132,36 +56,36 @@ void Gsi::State::request(AgentId agent, const GsiRequest& request, GsiAnswer& an
     answer.bytes.assign(message->bytes.begin(), message->bytes.end());
     (*std::move(waiting)).complete(Status::Ok, answer.bytes.size());
   };
-  const auto begun = this->request(agent, request, on_answer);
+  const Result<RequestId> begun = begin(agent, request, on_answer);
   if (!begun) {
-    free_slots_.push_back(&queue);
-    return std::move(irp).fail(begun.error(), "this request cannot be sent");
+    irp_slots_.put(queue);
+    return begun;
   }
   requests_.at(*begun).irp = &queue;
   queue.park(std::move(irp));
+  return begun;
 }
 
-void Gsi::State::cancel(RequestId request) {
+void GsiRequests::cancel(RequestId request) {
   if (request == 0) return;
-  if (transactions_.end(request)) (void)take_request(request);
-  std::erase_if(later_, [request](const Later& each) { return each.request == request; });
-  arm_timer();
+  if (transactions_.end(request)) (void)take(request);
+  agents_.cancel_calls_of(request);
 }
 
-std::optional<Gsi::State::Request> Gsi::State::take_request(mad::TransactionId id) {
+std::optional<GsiRequests::Request> GsiRequests::take(mad::TransactionId id) {
   const auto found = requests_.find(id);
   if (found == requests_.end()) return std::nullopt;
   Request request = std::move(found->second);
   requests_.erase(found);
-  if (request.irp != nullptr) free_slots_.push_back(request.irp);
-  cancel_transfers(request);
+  if (request.irp != nullptr) irp_slots_.put(*request.irp);
+  transfers_.cancel(id);
   return request;
 }
 
-void Gsi::State::finish(mad::TransactionId id, Status status, std::string_view reason,
-                        const GsiMessage* answer) {
+void GsiRequests::finish(mad::TransactionId id, Status status, std::string_view reason,
+                         const GsiMessage* answer) {
   transactions_.end(id);
-  const std::optional<Request> request = take_request(id);
+  const std::optional<Request> request = take(id);
   if (!request) return;
   if (answer == nullptr) return request->on_answer(status, reason, nullptr);
   std::vector<std::byte> bytes(answer->bytes.begin(), answer->bytes.end());
@@ -172,43 +96,91 @@ void Gsi::State::finish(mad::TransactionId id, Status status, std::string_view r
   request->on_answer(status, reason, &own);
 }
 
-void Gsi::State::give_up(mad::TransactionId id, Status status, const std::string& reason) {
+void GsiRequests::give_up(mad::TransactionId id, Status status, const std::string& reason) {
   transactions_.end(id);
-  std::optional<Request> request = take_request(id);
+  std::optional<Request> request = take(id);
   if (!request) return;
   if (request->irp != nullptr) return request->on_answer(status, reason, nullptr);
   const auto call = [on_answer = std::move(request->on_answer), status, reason] {
     on_answer(status, reason, nullptr);
   };
-  later(mad::agent_of(id), call, id);
+  agents_.call_later(mad::agent_of(id), call, id);
 }
 
-void Gsi::State::fail_all_of(std::uint32_t port) {
+void GsiRequests::give_up_all(Status status, const std::string& reason) {
+  for (const mad::TransactionId id : transactions_.end_all()) give_up(id, status, reason);
+}
+
+void GsiRequests::give_up_all_of_port(std::uint32_t port, Status status,
+                                      const std::string& reason) {
   std::vector<mad::TransactionId> lost;
   for (const auto& [id, request] : requests_) {
     if (request.to.port == port) lost.push_back(id);
   }
-  for (const mad::TransactionId id : lost) {
-    give_up(id, Status::DeviceRemoved, "the HCA of its port is gone");
+  for (const mad::TransactionId id : lost) give_up(id, status, reason);
+}
+
+void GsiRequests::cancel_all_of_agent(AgentId agent) {
+  for (const mad::TransactionId id : transactions_.end_all(agent)) {
+    if (requests_.at(id).irp != nullptr) {
+      give_up(id, Status::Cancelled, "its agent was removed");
+    } else {
+      (void)take(id);
+    }
   }
-  cancel_transfers_if([port](const Transfer& transfer) { return transfer.address.port == port; },
-                      Status::DeviceRemoved, "the HCA of its port is gone");
 }
 
-void Gsi::State::arm_timer() {
-  std::optional<Instant> due = transactions_.next_deadline();
-  const std::optional<Instant> of_transfers = rmpp_.next_deadline();
-  if (of_transfers && (!due || *of_transfers < *due)) due = of_transfers;
-  if (closed_) due.reset();
-  if (due == timer_due_) return;
-  timer_due_ = due;
-  timer_.reset();
-  if (due) timer_ = system_.executor.at(*due, [this] { on_timer(); });
+bool GsiRequests::is_awaited(const GsiAddress& from, const mad::MadHeader& header) const {
+  return transactions_.is_awaited(header.transaction_id, header.mgmt_class,
+                                  peer_of(from.port, from.remote));
 }
 
-void Gsi::State::on_timer() {
-  timer_due_.reset();
-  const Instant now = system_.executor.now();
+void GsiRequests::on_answer(mad::TransactionId id, const GsiMessage& answer) {
+  const bool is_redirection = (answer.header.status & mad::mad_status::kRedirect) != 0;
+  if (is_redirection && follow_redirection(id, answer.bytes)) return;
+  finish(id, Status::Ok, "", &answer);
+}
+
+// Returns false if there is nowhere to go, or the request has been redirected before: then the
+// answer is that of the request.
+bool GsiRequests::follow_redirection(mad::TransactionId id, std::span<const std::byte> answer) {
+  Request& request = requests_.at(id);
+  if (request.is_redirected) return false;
+  const auto mgmt_class =
+      std::to_integer<std::uint8_t>(answer[offsetof(mad::MadHeader, mgmt_class)]);
+  mad::ClassPortInfo info;
+  std::memcpy(&info, answer.data() + mad::attribute_offset(mgmt_class), sizeof info);
+  const std::uint32_t qpn = info.redirect_qpn & 0xff'ffff;
+  const bool by_gid = info.redirect_gid != verbs::Gid{};
+  const bool is_unicast = info.redirect_lid != 0 && info.redirect_lid <= fabric::kLastUnicastLid;
+  if (qpn == 0 || (!by_gid && !is_unicast)) return false;
+  const fabric::Port* port = fabric_.graph().port(request.to.port);
+  const std::uint32_t route = info.redirect_tclass_sl_flow;
+  al::MadAddress& to = request.to.remote;
+  al::MadRoute global = to.route.value_or(al::MadRoute{});
+  to = {};
+  to.lid = is_unicast && !port->is_ethernet() ? std::uint16_t{info.redirect_lid} : std::uint16_t{0};
+  to.sl = static_cast<std::uint8_t>(route >> 20 & 15);
+  to.qpn = qpn;
+  to.qkey = info.redirect_qkey;
+  const auto pkey = std::ranges::find(port->pkeys, std::uint16_t{info.redirect_pkey});
+  if (pkey != port->pkeys.end()) {
+    to.pkey_index = static_cast<std::uint16_t>(pkey - port->pkeys.begin());
+  }
+  if (by_gid) {
+    global.gid = info.redirect_gid;
+    global.traffic_class = static_cast<std::uint8_t>(route >> 24);
+    global.flow_label = route & 0xfffff;
+    to.route = global;
+  }
+  request.is_redirected = true;
+  transactions_.redirect(id, peer_of(request.to.port, to), executor_.now());
+  transmit(id, request);
+  return true;
+}
+
+void GsiRequests::run() {
+  const Instant now = executor_.now();
   while (const auto event = transactions_.poll(now)) {
     const auto found = requests_.find(event->id);
     if (found == requests_.end()) continue;
@@ -216,7 +188,7 @@ void Gsi::State::on_timer() {
     const bool is_cancelled = request.irp != nullptr && request.irp->size() == 0;
     if (is_cancelled) {
       cancel(event->id);
-      (void)take_request(event->id);  // if that was its last try
+      (void)take(event->id);  // if that was its last try
     } else if (event->due == mad::Transactions::Due::Resend) {
       if (!needs_rmpp(request.message)) transmit(event->id, request);
     } else {
@@ -224,32 +196,6 @@ void Gsi::State::on_timer() {
       finish(event->id, Status::Timeout, reason, nullptr);
     }
   }
-  run_transfers();
-  arm_timer();
-}
-
-Status Gsi::State::send(AgentId agent, const GsiAddress& to, std::span<const std::byte> message) {
-  const bool is_response = message.size() > offsetof(mad::MadHeader, method) &&
-                           mad::is_response(header_of(first_packet(message)).method);
-  IB_CHECK(check(agent, to, message, is_response));
-  if (message.size() > mad::kMadSize) return Status::InvalidParameter;
-  PortQueue* port = find(to.port).port;
-  if (port == nullptr) return Status::DeviceRemoved;
-  return put(*port, to, first_packet(message));
-}
-
-Status Gsi::State::respond(AgentId agent, const GsiAddress& to, std::span<const std::byte> message,
-                           OnGsiSent on_sent) {
-  IB_CHECK(check(agent, to, message, true));
-  if (needs_rmpp(message)) {
-    IB_CHECK(send_transfer({to, agent, 0, true, std::move(on_sent)},
-                           {message.begin(), message.end()}, false));
-    arm_timer();
-    return Status::Ok;
-  }
-  transmit(to, first_packet(message));
-  if (on_sent) later(agent, [call = std::move(on_sent)] { call(Status::Ok, ""); });
-  return Status::Ok;
 }
 
 }  // namespace ib::services

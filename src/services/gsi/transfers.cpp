@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// Messages of several packets (RMPP), as requests, as answers, and as requests that come.
 #include "mad/mgmt_class.h"
-#include "services/gsi/gsi_state_internal.h"
+#include "services/gsi/messages_internal.h"
+#include "services/gsi/transfers_internal.h"
 
 #include <fmt/format.h>
 
-#include <cstring>
 #include <utility>
 
 namespace ib::services {
@@ -31,71 +30,70 @@ std::string text_of(RmppStatus status, bool by_peer) {
 
 }  // namespace
 
-bool Gsi::State::needs_rmpp(std::span<const std::byte> message) {
-  if (message.size() > mad::kMadSize) return true;
-  return message.size() >= mad::kRmppDataOffset && mad::is_rmpp(message);
+Status GsiTransfers::send_request(mad::TransactionId request, const GsiAddress& to,
+                                  std::vector<std::byte> message) {
+  return send({to, 0, request, true, {}}, std::move(message), true);
 }
 
-Status Gsi::State::send_transfer(Transfer transfer, std::vector<std::byte> message,
-                                 bool is_answered) {
+Status GsiTransfers::send_response(AgentId agent, const GsiAddress& to,
+                                   std::vector<std::byte> message, OnGsiSent on_sent) {
+  return send({to, agent, 0, true, std::move(on_sent)}, std::move(message), false);
+}
+
+Status GsiTransfers::send(Transfer transfer, std::vector<std::byte> message, bool is_answered) {
   const mad::Peer peer = peer_of(transfer.address.port, transfer.address.remote);
-  IB_TRY(id, rmpp_.send(peer, std::move(message), is_answered, system_.executor.now()));
-  if (transfer.request != 0) requests_.at(transfer.request).sending = id;
-  transfer.is_send = true;
+  IB_TRY(id, rmpp_.send(peer, std::move(message), is_answered, executor_.now()));
+  if (transfer.request != 0) of_requests_[transfer.request].sending = id;
   transfers_[id] = std::move(transfer);
-  run_transfers();
+  run();
   return Status::Ok;
 }
 
-// A packet of a message, or about one. It may begin one that somebody waits for.
-void Gsi::State::on_packet(const GsiAddress& from, const mad::MadHeader& header,
-                           const mad::Mad& mad) {
+void GsiTransfers::on_packet(const GsiAddress& from, const mad::MadHeader& header,
+                             const mad::Mad& mad, bool may_begin) {
   const mad::Peer peer = peer_of(from.port, from.remote);
   const mad::TransactionId tid = header.transaction_id;
   const bool is_answer = mad::is_response(header.method);
-  const bool is_awaited = is_answer && transactions_.is_awaited(tid, header.mgmt_class, peer);
-  const bool may_start = is_awaited || (!is_answer && table_.match(from.port, mad).agent != 0);
-  const auto id = rmpp_.on_packet(peer, mad, may_start, system_.executor.now());
+  const auto id = rmpp_.on_packet(peer, mad, may_begin, executor_.now());
   if (id != 0 && !transfers_.contains(id)) {
     transfers_[id] = {from, 0, is_answer ? tid : 0, false, {}};
     if (is_answer) {
-      requests_.at(tid).receiving = id;
-      transactions_.suspend(tid);
+      of_requests_[tid].receiving = id;
+      handler_->on_answer_begins(tid);
     }
   }
   source_ = &from;
-  run_transfers();
+  run();
   source_ = nullptr;
-  arm_timer();
 }
 
-// Not from inside itself: a callback may begin or end a transfer.
-void Gsi::State::run_transfers() {
-  if (runs_transfers_) return;
-  runs_transfers_ = true;
-  while (auto output = rmpp_.poll(system_.executor.now())) take_output(*output);
-  runs_transfers_ = false;
+void GsiTransfers::run() {
+  if (runs_) return;
+  runs_ = true;
+  while (auto output = rmpp_.poll(executor_.now())) take_output(*output);
+  runs_ = false;
 }
 
-void Gsi::State::take_output(Output& output) {
+void GsiTransfers::take_output(Output& output) {
   if (output.id == 0) {
-    if (source_ != nullptr) transmit(*source_, output.packet);
+    if (source_ != nullptr) sender_.transmit(*source_, output.packet);
     return;
   }
   Transfer& transfer = transfers_.at(output.id);
   switch (output.kind) {
-    case Output::Kind::Packet: return transmit(transfer.address, output.packet);
+    case Output::Kind::Packet: return sender_.transmit(transfer.address, output.packet);
     case Output::Kind::Sent:
       if (transfer.request != 0) {
-        requests_.at(transfer.request).sending = 0;
-        return transactions_.resume(transfer.request, system_.executor.now());
+        of_requests_.at(transfer.request).sending = 0;
+        return handler_->on_request_sent(transfer.request);
       }
       return report_sent(transfer, Status::Ok, "");
     case Output::Kind::SendFailed:
     case Output::Kind::ReceiveFailed: {
       const Status status = status_of(output.status, output.by_peer);
       const std::string reason = text_of(output.status, output.by_peer);
-      if (transfer.request != 0) return give_up(transfer.request, status, reason);
+      if (transfer.request != 0)
+        return handler_->on_request_failed(transfer.request, status, reason);
       if (transfer.is_send) report_sent(transfer, status, reason);
       return;
     }
@@ -108,38 +106,53 @@ void Gsi::State::take_output(Output& output) {
   }
 }
 
-void Gsi::State::report_sent(Transfer& transfer, Status status, const std::string& reason) {
+void GsiTransfers::report_sent(Transfer& transfer, Status status, const std::string& reason) {
   if (!transfer.on_sent) return;
-  later(transfer.agent,
-        [call = std::exchange(transfer.on_sent, {}), status, reason] { call(status, reason); });
+  agents_.call_later(transfer.agent, [call = std::exchange(transfer.on_sent, {}), status, reason] {
+    call(status, reason);
+  });
 }
 
-void Gsi::State::take_message(const GsiAddress& from, mad::TransactionId request,
-                              std::span<const std::byte> bytes) {
-  mad::MadHeader header;
-  std::memcpy(&header, bytes.data(), sizeof header);
+void GsiTransfers::take_message(const GsiAddress& from, mad::TransactionId request,
+                                std::span<const std::byte> bytes) {
+  const GsiMessage message{from, header_of(bytes), bytes};
   if (request == 0) {
     // An answer whose request has just been withdrawn is nobody's.
-    return mad::is_response(header.method) ? void() : on_request(from, header, bytes);
+    return mad::is_response(message.header.method) ? void() : handler_->on_request(message);
   }
-  requests_.at(request).receiving = 0;
-  const GsiMessage answer{from, header, bytes};
-  finish(request, Status::Ok, "", &answer);
+  of_requests_.at(request).receiving = 0;
+  handler_->on_answer(request, message);
 }
 
-// Those of a request that is over.
-void Gsi::State::cancel_transfers(const Request& request) {
-  for (const mad::Rmpp::Id id : {request.sending, request.receiving}) {
-    const auto found = transfers_.find(id);
-    if (found == transfers_.end()) continue;
-    found->second.request = 0;
-    rmpp_.cancel(id);
+void GsiTransfers::cancel(mad::TransactionId request) {
+  const auto ended = of_requests_.extract(request);
+  if (!ended.empty()) {
+    for (const mad::Rmpp::Id id : {ended.mapped().sending, ended.mapped().receiving}) {
+      const auto found = transfers_.find(id);
+      if (found == transfers_.end()) continue;
+      found->second.request = 0;
+      rmpp_.cancel(id);
+    }
   }
-  run_transfers();
+  run();
 }
 
-void Gsi::State::cancel_transfers_if(const std::function<bool(const Transfer&)>& condition,
-                                     Status status, const std::string& reason) {
+void GsiTransfers::cancel_all(Status status, const std::string& reason) {
+  cancel_if([](const Transfer&) { return true; }, status, reason);
+}
+
+void GsiTransfers::cancel_all_of_port(std::uint32_t port, Status status,
+                                      const std::string& reason) {
+  cancel_if([port](const Transfer& transfer) { return transfer.address.port == port; }, status,
+            reason);
+}
+
+void GsiTransfers::cancel_all_of_agent(AgentId agent) {
+  cancel_if([agent](const Transfer& transfer) { return transfer.agent == agent; }, Status::Ok, "");
+}
+
+void GsiTransfers::cancel_if(const std::function<bool(const Transfer&)>& condition, Status status,
+                             const std::string& reason) {
   std::vector<mad::Rmpp::Id> ended;
   for (auto& [id, transfer] : transfers_) {
     if (transfer.request != 0 || !condition(transfer)) continue;
@@ -147,7 +160,7 @@ void Gsi::State::cancel_transfers_if(const std::function<bool(const Transfer&)>&
     ended.push_back(id);
   }
   for (const mad::Rmpp::Id id : ended) rmpp_.cancel(id);
-  run_transfers();
+  run();
 }
 
 }  // namespace ib::services

@@ -32,11 +32,14 @@ class SaTransport {
       std::function<void(const sa::Outcome& outcome, std::span<const std::byte> record)>;
 
   SaTransport(Gsi& gsi, SaService& service, const fabric::Fabric& fabric,
-              platform::Executor& executor, AgentId agent)
-      : gsi_(gsi), service_(service), fabric_(fabric), executor_(executor), agent_(agent) {}
+              platform::Executor& executor)
+      : gsi_(gsi), service_(service), fabric_(fabric), executor_(executor) {}
   SaTransport(const SaTransport&) = delete;
   SaTransport& operator=(const SaTransport&) = delete;
   ~SaTransport() = default;
+
+  // The agent that sends them; to be called before the first.
+  void set_agent(AgentId agent) { agent_ = agent; }
 
   // Ok, or why the port cannot send: it is none of the fabric's InfiniBand ports, or out of
   // service.
@@ -72,7 +75,7 @@ class SaTransport {
   SaService& service_;
   const fabric::Fabric& fabric_;
   platform::Executor& executor_;
-  AgentId agent_;
+  AgentId agent_ = 0;
   std::map<std::uint64_t, Pending> pending_;
   std::map<std::string, std::unique_ptr<Opening>, std::less<>> nodes_;
   std::uint64_t last_ = 0;

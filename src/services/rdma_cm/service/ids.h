@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// The state of the rdma_cm service: open files, ids, events that wait for their program, and
-// memberships of multicast groups. Plain data; service.h has the rules.
+// The state of the rdma_cm service: open files, their ids, and the ids' memberships of multicast
+// groups. Plain data; service.h has the rules.
 #pragma once
 
 #include "base/time.h"
@@ -11,62 +11,36 @@
 #include "services/rdma_cm/command/ucma_layout.h"
 #include "services/rdma_cm/connector/connector.h"
 #include "services/rdma_cm/connector/ip_cm.h"
+#include "services/rdma_cm/service/event_queue.h"
 
 #include <cstdint>
 #include <functional>
-#include <list>
 #include <memory>
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 
 namespace ib::services::rdma_cm {
-
-struct Id;
-struct File;
-
-// Of an id, for its program.
-struct PendingEvent {
-  Id* id = nullptr;             // counts it as reported
-  Id* request = nullptr;        // ConnectRequest: the new id
-  std::uint32_t multicast = 0;  // of MulticastJoin and MulticastError
-  ucma::EventOut out;
-
-  const Id& about() const { return request != nullptr ? *request : *id; }
-};
-
-// How one client is offered the next event with the answer to a command: both sides share a word,
-// so that either the client has the event or it is still here.
-class EventOffer {
- public:
-  // Returns false if another event is offered already.
-  virtual bool offer(std::uint32_t number) = 0;
-  // Ends the offer. Returns false if the client has taken the event.
-  virtual bool withdraw() = 0;
-
- protected:
-  ~EventOffer() = default;
-};
 
 struct FileOptions {
   std::uint32_t node = 0;
   std::uint32_t pid = 0;
-  std::string program;  // for people
-  // There are events now, and were none before: Service::give_notice() shall follow in a moment.
-  std::function<void()> on_events;
+  std::string program;              // for people
+  std::function<void()> on_events;  // of its EventQueue
 };
 
 // One open /dev/infiniband/rdma_cm.
 struct File {
-  std::uint32_t number = 0;
+  File(std::uint32_t its_number, FileOptions its_options)
+      : number(its_number),
+        options(std::move(its_options)),
+        events(std::exchange(options.on_events, nullptr)) {}
+
+  std::uint32_t number;
   FileOptions options;
-  std::list<PendingEvent> events;
+  EventQueue events;
   std::set<std::uint32_t> ids;
-  // Due: on_events was called. Given: the program was not told yet that the events are gone.
-  enum class Notice : std::uint8_t { None, Due, Given } notice = Notice::None;
-  std::function<void()> waiter;  // Service::await_event()
-  EventOffer* offer = nullptr;   // of the first event
-  bool offer_drains = false;     // who takes that takes the notice, too
 };
 
 enum class IdState : std::uint8_t {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // The way from a command to the function for it, and from its results to the program.
+#include "services/rdma_cm/service/id_options.h"
 #include "services/rdma_cm/service/queries.h"
 #include "services/rdma_cm/service/service.h"
 
@@ -27,16 +28,17 @@ struct Service::Execution {
     if (id == nullptr) return;
     put(ucma::EventsOut{id->events_reported});
     service.destroy(*id);
-    service.note_drained(file, answer.is_drained);
+    answer.is_drained = file.events.take_back_notice();
   }
   void operator()(const command::Bind& in) const {
-    with(in.id, [&](Id& id) { return service.bind(id, in.address); });
+    with(in.id, [&](Id& id) { return service.binder_.bind(id, in.address); });
   }
   void operator()(const command::ResolveAddress& in) const {
-    with(in.id, [&](Id& id) { return service.resolve_address(id, in.source, in.destination); });
+    with(in.id,
+         [&](Id& id) { return service.resolver_.resolve_address(id, in.source, in.destination); });
   }
   void operator()(const ucma::ResolveRoute& in) const {
-    with(in.id, [&](Id& id) { return service.resolve_route(id, in.timeout_ms); });
+    with(in.id, [&](Id& id) { return service.resolver_.resolve_route(id, in.timeout_ms); });
   }
   void operator()(const command::QueryRoute& in) const {
     if (const Id* id = find(in.id)) put(query_route(service.fabric_, *id));
@@ -48,19 +50,19 @@ struct Service::Execution {
     put(query_address(service.fabric_, *id, in.option));
   }
   void operator()(const ucma::Connect& in) const {
-    with(in.id, [&](Id& id) { return service.connect(id, in.conn_param); });
+    with(in.id, [&](Id& id) { return service.connections_.connect(id, in.conn_param); });
   }
   void operator()(const ucma::Listen& in) const {
-    with(in.id, [&](Id& id) { return service.listen(id, in.backlog); });
+    with(in.id, [&](Id& id) { return service.binder_.listen(id, in.backlog); });
   }
   void operator()(const ucma::Accept& in) const {
-    with(in.id, [&](Id& id) { return service.accept(id, in.uid, in.conn_param); });
+    with(in.id, [&](Id& id) { return service.connections_.accept(id, in.uid, in.conn_param); });
   }
   void operator()(const ucma::Reject& in) const {
-    with(in.id, [&](Id& id) { return service.reject(id, in); });
+    with(in.id, [&](Id& id) { return service.connections_.reject(id, in); });
   }
   void operator()(const ucma::Disconnect& in) const {
-    with(in.id, [&](Id& id) { return service.disconnect(id); });
+    with(in.id, [&](Id& id) { return service.connections_.disconnect(id); });
   }
   void operator()(const ucma::InitQpAttr& in) const {
     const Id* id = find(in.id);
@@ -82,22 +84,22 @@ struct Service::Execution {
         answer.need_size = in.optlen;
         return Error::None;
       }
-      return service.set_option(id, in, request.option.first(in.optlen));
+      return set_option(id, in, request.option.first(in.optlen));
     });
   }
   void operator()(const ucma::Notify& in) const {
-    with(in.id, [&](Id& id) { return service.notify(id, in.event); });
+    with(in.id, [&](Id& id) { return service.connections_.notify(id, in.event); });
   }
   void operator()(const command::Join& in) const {
     Id* id = find(in.id);
     if (id == nullptr) return;
     ucma::IdOut out;
-    end(service.join(*id, in.group, in.flags, in.uid, out.id), out);
+    end(service.memberships_.join(*id, in.group, in.flags, in.uid, out.id), out);
   }
   void operator()(const command::Leave& in) const {
     ucma::EventsOut out;
-    end(service.leave(file, in.membership, out.events_reported), out);
-    service.note_drained(file, answer.is_drained);
+    end(service.memberships_.leave(file, in.membership, out.events_reported), out);
+    answer.is_drained = file.events.take_back_notice();
   }
   void operator()(const ucma::MigrateId& in) const {
     answer.address = command.response;
@@ -105,7 +107,16 @@ struct Service::Execution {
   }
 
  private:
-  Id* find(std::uint32_t number) const { return service.find(file, number, answer.error); }
+  Id* find(std::uint32_t number) const { return service.ids_.find(file, number, answer.error); }
+  Error set_option(Id& id, const ucma::SetOption& in, std::span<const std::uint8_t> value) const {
+    switch (static_cast<ucma::Level>(in.level)) {
+      case ucma::Level::Id: return set_id_option(id, in.optname, value, service.binder_);
+      case ucma::Level::Ib:
+        return in.optname == ucma::kOptionIbPath ? service.resolver_.set_path(id, value)
+                                                 : Error::NotImplemented;
+    }
+    return Error::NotImplemented;
+  }
   template <class Function>
   void with(std::uint32_t number, Function function) const {
     if (Id* id = find(number)) answer.error = function(*id);
@@ -146,13 +157,13 @@ bool is_followed_by_get_event(const Command& command, const Service::Answer& ans
 
 Service::Answer Service::command(const Request& request) {
   Answer answer;
-  const auto at = files_.find(request.file);
-  if (at == files_.end()) {
+  File* const found = ids_.find_file(request.file);
+  if (found == nullptr) {
     answer.error = Error::NoDevice;
     return answer;
   }
-  File& file = *at->second;
-  settle_offer(file);
+  File& file = *found;
+  file.events.settle_offer();
   const ParsedCommand parsed = parse_command(request.bytes, request.size);
   answer.error = parsed.error;
   if (parsed.error == Error::None) {

@@ -510,7 +510,7 @@ TEST_P(RdmaCm, AddressesThatTheNodeDoesNotHaveCannotBeBound) {
 
 TEST_P(RdmaCm, UnreadEventsOfAnIdHaveALimit) {
   const std::uint32_t id = client.create();
-  for (std::uint32_t i = 0; i < Service::kMaxUnread; ++i) {
+  for (std::uint32_t i = 0; i < EventQueue::kMaxUnread; ++i) {
     ASSERT_EQ(client.resolve(id, verbs::ipv4_gid(0x08080808), 1), Error::None);
   }
   EXPECT_EQ(client.resolve(id, verbs::ipv4_gid(0x08080808), 1), Error::NoMemory);

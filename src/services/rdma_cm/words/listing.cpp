@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "services/rdma_cm/words/listing.h"
 
-#include "services/rdma_cm/service/service.h"
+#include "services/rdma_cm/service/ids.h"
 #include "services/rdma_cm/words/words.h"
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <string_view>
 #include <unordered_map>
 
@@ -112,41 +111,31 @@ void find_other_ends(std::vector<Listing>& all) {
   }
 }
 
-std::vector<Listing> Service::list() const {
-  std::vector<Listing> all;
-  all.reserve(ids_.size());
-  for (const auto& [number, id] : ids_) {
-    Listing one;
-    one.id = number;
-    one.node = id->node;
-    one.pid = id->file->options.pid;
-    one.program = id->file->options.program;
-    one.space = name_of(id->space);
-    one.state = text_of(id->state, id->connection.stage);
-    one.qp_type = id->qp_type;
-    one.local = id->source;
-    one.peer = id->destination;
-    const bool is_passive = !id->has_port && id->endpoint != 0;
-    const bool is_active = !is_passive && id->destination.family != Family::None;
-    one.service_id = service_id(id->space, is_active ? id->destination.port : id->source.port);
-    one.port = id->port;
-    one.qpn = id->qp_num;
-    one.peer_qpn = id->connection.remote_qpn;
-    one.age = options_.now() - id->since;
-    if (id->endpoint != 0) one.progress = connector_.progress(id->endpoint);
-    one.waits_for = waits_for(*id, one.progress);
-    if (id->state == IdState::Listen) {
-      one.backlog = id->backlog;
-      one.backlog_used = id->requests.size();
-    }
-    one.events_waiting = id->events_pending;
-    for (const std::uint32_t membership : id->multicasts) {
-      one.groups.push_back(memberships_.at(membership).mgid);
-    }
-    all.push_back(std::move(one));
+Listing listing_of(const Id& id, Progress progress) {
+  Listing one;
+  one.id = id.number;
+  one.node = id.node;
+  one.pid = id.file->options.pid;
+  one.program = id.file->options.program;
+  one.space = name_of(id.space);
+  one.state = text_of(id.state, id.connection.stage);
+  one.qp_type = id.qp_type;
+  one.local = id.source;
+  one.peer = id.destination;
+  const bool is_passive = !id.has_port && id.endpoint != 0;
+  const bool is_active = !is_passive && id.destination.family != Family::None;
+  one.service_id = service_id(id.space, is_active ? id.destination.port : id.source.port);
+  one.port = id.port;
+  one.qpn = id.qp_num;
+  one.peer_qpn = id.connection.remote_qpn;
+  one.progress = progress;
+  one.waits_for = waits_for(id, one.progress);
+  if (id.state == IdState::Listen) {
+    one.backlog = id.backlog;
+    one.backlog_used = id.requests.size();
   }
-  std::sort(all.begin(), all.end(), [](const Listing& a, const Listing& b) { return a.id < b.id; });
-  return all;
+  one.events_waiting = id.events_pending;
+  return one;
 }
 
 }  // namespace ib::services::rdma_cm

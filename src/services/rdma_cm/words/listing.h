@@ -16,6 +16,8 @@
 
 namespace ib::services::rdma_cm {
 
+struct Id;
+
 struct Listing {
   std::uint32_t id = 0;
   std::uint32_t node = 0;
@@ -41,6 +43,9 @@ struct Listing {
   std::vector<verbs::Gid> groups;        // multicast
   std::optional<std::size_t> other_end;  // its place in the same list
 };
+
+// The row of an id, without its age, groups and other end.
+Listing listing_of(const Id& id, Progress progress);
 
 // Sets `other_end` of both ends of each connection that are in the list: each names the other's
 // address, or queue pair.

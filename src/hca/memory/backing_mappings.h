@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// BackingMappings: where this process has mapped the pages that its peers have adopted (path 1 of
+// docs/design/0001), by the index of their backing.
+#pragma once
+
+#include "hca/layout/layout.h"
+#include "hca/memory/cached_key.h"
+#include "hca/requester/poster_host.h"
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+namespace ib::hca {
+
+class BackingMappings {
+  struct Mapping {
+    std::atomic<std::byte*> base;
+    std::uint64_t size;
+    std::atomic<std::uint32_t> generation;
+  };
+
+ public:
+  static constexpr std::size_t kBytes = kMaxBackings * sizeof(Mapping);
+  explicit BackingMappings(PosterHost& host);
+  BackingMappings(const BackingMappings&) = delete;
+  BackingMappings& operator=(const BackingMappings&) = delete;
+  ~BackingMappings();
+  // Returns false if there was no room for the table; then no other call is allowed.
+  bool valid() const { return mappings_ != nullptr; }
+
+  // Returns the place of [address, address + length) of a peer's memory, or nullptr if it is not in
+  // the adopted pages of that region. find() does not map what is not mapped yet.
+  std::byte* map(const KeyEntry& region, std::uint64_t address, std::uint64_t length);
+  std::byte* find(const KeyEntry& region, std::uint64_t address, std::uint64_t length) const;
+  // Returns the cacheable facts about a region that find() has just found.
+  CachedRemote cache(const KeyEntry& region, std::uint32_t key) const;
+
+ private:
+  std::byte* map_slow(Mapping& mapping, std::uint32_t index, std::uint32_t generation);
+
+  PosterHost& host_;
+  Mapping* mappings_;  // kMaxBackings, sparse
+};
+
+}  // namespace ib::hca

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+#include "softibd/daemon_setup.h"
+
+#include "drivers/soft_hca/pkey_table.h"
+#include "setup/driver_store.h"
+#include "setup/node_addresses.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+#include <vector>
+
+namespace ib::softib {
+namespace {
+
+// Puts the name of the file before a mistake in it.
+Status in_config(const DaemonOptions& options, Status status, std::string& reason) {
+  if (status != Status::Ok) reason.insert(0, options.config + ":");
+  return status;
+}
+
+struct FoundPort {
+  fabric::Hca* owner = nullptr;
+  fabric::Port* port = nullptr;
+};
+
+// The last HCA of this name counts. Without a node it is one of the first.
+FoundPort find_port(const PartitionConfig& wanted, fabric::Fabric& fabric) {
+  FoundPort found;
+  for (fabric::Node& node : fabric.nodes()) {
+    const bool named =
+        wanted.node.empty() ? &node == &fabric.nodes().front() : node.name == wanted.node;
+    for (fabric::Hca& hca : node.hcas) {
+      if (!named || hca.name != wanted.ca || wanted.port < 1 || wanted.port > hca.ports.size()) {
+        continue;
+      }
+      found = {&hca, &hca.ports[wanted.port - 1]};
+    }
+  }
+  return found;
+}
+
+}  // namespace
+
+Status make_fabric(const DaemonOptions& options, FabricConfig& config,
+                   std::optional<fabric::Fabric>& fabric, std::string& reason) {
+  fabric::Shape shape = options.shape;
+  if (!options.config.empty()) {
+    auto read = read_fabric_config(options.config, reason);
+    if (!read) return read.error();
+    config = *std::move(read);
+    IB_CHECK(in_config(options, apply_link_layers(config, shape, reason), reason));
+  }
+  auto made = fabric::Fabric::create(shape);
+  if (!made) {
+    reason = fmt::format(
+        "no fabric can have this shape: node names must be different, 1 to 63 letters, digits, "
+        "'-', '_' or '.'; at most {} nodes, {} HCAs a node, {} ports an HCA",
+        fabric::kMaxNodes, fabric::kMaxHcasPerNode, fabric::kMaxPortsPerHca);
+    return made.error();
+  }
+  fabric.emplace(*std::move(made));
+  IB_CHECK(in_config(options, apply_addresses(config, *fabric, reason), reason));
+  return in_config(options, apply_cables(config, *fabric, reason), reason);
+}
+
+Status make_tree_options(const FabricConfig& config, DaemonLog& log,
+                         drivers::FabricTreeOptions& options, std::string& reason) {
+  options.children = config.children;
+  options.network_namespace = network_namespace();
+  if (config.drivers.empty()) return Status::Ok;
+  std::vector<std::string> complaints;
+  auto store = read_driver_store(config.drivers, complaints, reason);
+  if (!store) return store.error();
+  for (const std::string& complaint : complaints) log.warn(complaint);
+  options.modules = *std::move(store);
+  return Status::Ok;
+}
+
+Status add_partitions(const DaemonOptions& options, const FabricConfig& config,
+                      fabric::Fabric& fabric, drivers::Core& core, std::string& reason) {
+  for (const PartitionConfig& wanted : config.partitions) {
+    const std::string what =
+        options.config + ":" + wanted.place + "[[partition]] " + wanted.name + ": ";
+    const FoundPort found = find_port(wanted, fabric);
+    if (found.port == nullptr) {
+      reason = what + "there is no such port";
+      return Status::NotFound;
+    }
+    const Status added =
+        drivers::add_partition(core, *found.owner, *found.port, wanted.pkey, wanted.name, reason);
+    if (added == Status::Ok) continue;
+    reason.insert(0, what);
+    return added;
+  }
+  return Status::Ok;
+}
+
+}  // namespace ib::softib

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// The parts of softibd, as its options and its configuration file describe them. Reasons
+// name the file before a mistake in it.
+#pragma once
+
+#include "drivers/root/fabric_tree.h"
+#include "drivers/soft_hca/soft_hca.h"
+#include "fabric/model.h"
+#include "setup/fabric_config.h"
+#include "softibd/daemon_log.h"
+#include "softibd/daemon_options.h"
+
+#include <optional>
+#include <string>
+
+namespace ib::softib {
+
+// Reads the configuration file, if there is one, and makes the fabric of it. Passive level.
+Status make_fabric(const DaemonOptions& options, FabricConfig& config,
+                   std::optional<fabric::Fabric>& fabric, std::string& reason);
+// The device tree: its drivers, as the driver store has them.
+Status make_tree_options(const FabricConfig& config, DaemonLog& log,
+                         drivers::FabricTreeOptions& options, std::string& reason);
+// The partitions that ports belong to from the start.
+Status add_partitions(const DaemonOptions& options, const FabricConfig& config,
+                      fabric::Fabric& fabric, drivers::Core& core, std::string& reason);
+
+}  // namespace ib::softib

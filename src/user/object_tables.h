@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// ObjectTables: the objects of this process by index, for completions, events and attention.
+//
+// Thread rule: add and remove under the control lock; an entry that is found stays as long as its
+// reader holds what keeps it alive (a CQ's lock).
+#pragma once
+
+#include "hca/layout/layout.h"
+#include "user/work_queues.h"
+
+#include <atomic>
+#include <cstdint>
+#include <cstdlib>
+#include <memory>
+#include <vector>
+
+namespace ib::user {
+
+class ObjectTables {
+ public:
+  // Returns false if there is no memory for them.
+  bool make();
+
+  // The queues of a queue pair.
+  void add(WorkQueues& queues, std::uint32_t index);
+  void remove(WorkQueues& queues, std::uint32_t index);
+  WorkQueues* find_qp(std::uint32_t qpn) const {
+    WorkQueues* queues = qps_[hca::qp_index(qpn)].load(std::memory_order_acquire);
+    return queues != nullptr && queues->qpn() == qpn ? queues : nullptr;
+  }
+  // Of all queue pairs. Under the control lock.
+  const std::vector<WorkQueues*>& own_queues() const { return own_queues_; }
+
+  void add(SharedReceiveQueue& srq);
+  void remove(SharedReceiveQueue& srq);
+  SharedReceiveQueue* find_srq(std::uint32_t index) const {
+    return index < hca::kMaxSrqs ? srqs_[index].load(std::memory_order_acquire) : nullptr;
+  }
+
+  void add(CompletionQueue& cq);
+  void remove(CompletionQueue& cq);
+  // The completion queue with this index that is alive in this process and its cookie, or nothing:
+  // turns what came out of a channel's pipe back into an object.
+  Result<std::uint64_t> cq_cookie(std::uint64_t cq_index) const;
+
+ private:
+  struct Free {
+    void operator()(void* table) const { std::free(table); }
+  };
+  // Sparse: pages cost memory as they are used. Entries are published and withdrawn with
+  // release/acquire.
+  template <class Object>
+  using Table = std::unique_ptr<std::atomic<Object*>[], Free>;
+
+  Table<WorkQueues> qps_;
+  Table<SharedReceiveQueue> srqs_;
+  Table<CompletionQueue> cqs_;
+  std::vector<WorkQueues*> own_queues_;
+};
+
+}  // namespace ib::user
