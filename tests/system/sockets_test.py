@@ -19,6 +19,7 @@ SECONDS = 40
 SERVER, CLIENT = "127.77.0.1", "127.77.0.2"
 MEBIBYTES = 24
 KILLS = 8
+STORMS = 8
 SWITCH = ("--sockets",)
 PROGRAMS = pathlib.Path(__file__).resolve().parent / "sockets_programs.py"
 SCRIPT = {}  # a copy of it that the user may read
@@ -201,6 +202,17 @@ def duplex(fabric, report, folder):
         fabric.end(server, SECONDS).require("^all right$")
 
 
+def storms(fabric, report, folder):
+    first = int(os.environ.get("SOFTIB_SEED", random.SystemRandom().randrange(1 << 30)))
+    with report.case(f"threads that read, write and watch in every way, seeds from {first} (SOFTIB_SEED)"):
+        program = harness.build_program(folder, PROGRAMS.parent / "programs/socket_storm.c", "-pthread")
+        for seed in range(first, first + STORMS):
+            port = harness.free_port()
+            server = serve(fabric, [program, seed, port], port)
+            run(fabric, [program, seed, port, SERVER]).require("^all right$")
+            fabric.end(server, SECONDS).require("^all right$")
+
+
 def forking(fabric, report, _):
     with report.case("a server that forks for each connection: a clear word, no hang"):
         port = harness.free_port()
@@ -292,7 +304,7 @@ def test(report, user):
     if not os.path.exists("/usr/lib/x86_64-linux-gnu/librdmacm.so.1") and not os.path.exists("/usr/lib/librdmacm.so.1"):
         harness.need_program("rping")
     with harness.Fabric(nodes=2, user=user) as fabric:
-        for part in (own_programs, prompt, http, nginx, redis, iperf, streams, duplex, forking, fallback, killed, without):
+        for part in (own_programs, prompt, http, nginx, redis, iperf, streams, duplex, storms, forking, fallback, killed, without):
             part(fabric, report, folder)
 
 

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <cerrno>
 #include <ctime>
 #include <utility>
 
@@ -20,10 +21,9 @@ struct Lock {
 };
 constinit std::array<Lock, kMostDescriptors> locks{};
 
-constexpr long kMillisecond = 1'000'000;
-constexpr long kSecond = 1'000'000'000;
 constexpr int kTries = 200;
-constexpr long kShortPatience = 100 * kMillisecond;
+constexpr long kNap = 50'000;  // ns
+constexpr int kFewNaps = 1'000;
 
 bool has_lock(int rs) {
   return rs >= 0 && rs < kMostDescriptors;
@@ -31,15 +31,6 @@ bool has_lock(int rs) {
 
 Lock& lock_of(int rs) {
   return locks[static_cast<std::size_t>(rs)];
-}
-
-bool lock_within(Lock& lock, long nanoseconds) {
-  timespec end{};
-  ::clock_gettime(CLOCK_MONOTONIC, &end);
-  end.tv_nsec += nanoseconds;
-  end.tv_sec += end.tv_nsec / kSecond;
-  end.tv_nsec %= kSecond;
-  return ::pthread_mutex_clocklock(&lock.mutex, CLOCK_MONOTONIC, &end) == 0;
 }
 
 // Most calls are shorter than a sleep.
@@ -51,18 +42,29 @@ bool lock_briefly(Lock& lock) {
   return false;
 }
 
-bool lock_unless_ending(Lock& lock) {
-  while (lock.endings.load() == 0) {
-    if (lock_briefly(lock) || lock_within(lock, kMillisecond)) return true;
+// Naps: ThreadSanitizer does not know pthread_mutex_clocklock().
+template <class Continue>
+bool lock_while(Lock& lock, const Continue& may_go_on) {
+  while (may_go_on()) {
+    if (lock_briefly(lock)) return true;
+    const timespec nap{0, kNap};
+    const int error = errno;
+    ::nanosleep(&nap, nullptr);
+    errno = error;
   }
   return false;
 }
 
+bool lock_unless_ending(Lock& lock) {
+  return lock_while(lock, [&] { return lock.endings.load() == 0; });
+}
+
 bool lock_with(Alone::Patience patience, Lock& lock) {
+  int naps = kFewNaps;
   switch (patience) {
     case Alone::Patience::UnlessEnding: return lock_unless_ending(lock);
     case Alone::Patience::Endless: return ::pthread_mutex_lock(&lock.mutex) == 0;
-    case Alone::Patience::Short: return lock_within(lock, kShortPatience);
+    case Alone::Patience::Short: return lock_while(lock, [&] { return naps-- > 0; });
   }
   return false;
 }

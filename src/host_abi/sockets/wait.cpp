@@ -264,19 +264,26 @@ short ask_for(short asked) {
   return result;
 }
 
-short translate(Socket& socket, short asked, short reported) {
+namespace {
+
+// The stream has ended: rsockets report that as something to read.
+bool is_at_end(Socket& socket) {
+  const Rdma* api = loaded_rdma();
+  if (api == nullptr || !socket.is_own()) return false;
   const Alone alone(socket.rs.load());
+  char byte = 0;
+  return alone.valid() && api->recv(socket.rs.load(), &byte, 1, MSG_PEEK) == 0;
+}
+
+}  // namespace
+
+short translate(Socket& socket, short asked, short reported) {
   const int readable = asked & (POLLIN | POLLRDNORM);
   const int writable = asked & (POLLOUT | POLLWRNORM);
   int result = 0;
   if ((reported & POLLIN) != 0) {
     result |= readable;
-    char byte = 0;
-    // The end of the stream: rsockets report it as something to read.
-    if ((asked & POLLRDHUP) != 0 && loaded_rdma() != nullptr && alone.valid() &&
-        loaded_rdma()->recv(socket.rs.load(), &byte, 1, MSG_PEEK) == 0) {
-      result |= POLLRDHUP;
-    }
+    if ((asked & POLLRDHUP) != 0 && is_at_end(socket)) result |= POLLRDHUP;
   }
   if ((reported & POLLOUT) != 0) result |= writable;
   if ((reported & (POLLERR | POLLNVAL)) != 0) {
