@@ -20,6 +20,7 @@ SERVER, CLIENT = "127.77.0.1", "127.77.0.2"
 MEBIBYTES = 24
 KILLS = 8
 STORMS = 8
+INTERRUPTED_STORMS = 3
 SWITCH = ("--sockets",)
 PROGRAMS = pathlib.Path(__file__).resolve().parent / "sockets_programs.py"
 SCRIPT = {}  # a copy of it that the user may read
@@ -202,15 +203,36 @@ def duplex(fabric, report, folder):
         fabric.end(server, SECONDS).require("^all right$")
 
 
+def messages(fabric):
+    state = json.loads(fabric.softib("status", "--json", "--fabric", fabric.name).require().text)
+    ports = [port for node in state["nodes"] for hca in node["hcas"] for port in hca["ports"]]
+    return sum(port["counters"]["sent_messages"] for port in ports)
+
+
+def interrupt(fabric, client, seed):
+    """A port goes down and comes up again, after some messages."""
+    draw = random.Random(seed)
+    target = messages(fabric) + draw.randrange(1, 3000)
+    harness.wait_until(lambda: messages(fabric) >= target or not client.running(), SECONDS, "traffic")
+    node = draw.choice(("node0", "node1"))
+    for word in ("down", "up"):
+        fabric.softib("port", word, "--node", node, "--fabric", fabric.name).require()
+
+
 def storms(fabric, report, folder):
     first = int(os.environ.get("SOFTIB_SEED", random.SystemRandom().randrange(1 << 30)))
-    with report.case(f"threads that read, write and watch in every way, seeds from {first} (SOFTIB_SEED)"):
-        program = harness.build_program(folder, PROGRAMS.parent / "programs/socket_storm.c", "-pthread")
-        for seed in range(first, first + STORMS):
-            port = harness.free_port()
-            server = serve(fabric, [program, seed, port], port)
-            run(fabric, [program, seed, port, SERVER]).require("^all right$")
-            fabric.end(server, SECONDS).require("^all right$")
+    for title, count, interrupted in (("", STORMS, False), (", while a port goes down", INTERRUPTED_STORMS, True)):
+        with report.case(f"threads that read, write and watch in every way{title}"):
+            print(f"  SOFTIB_SEED={first}")
+            program = harness.build_program(folder, PROGRAMS.parent / "programs/socket_storm.c", "-pthread")
+            for seed in range(first, first + count):
+                port = harness.free_port()
+                server = serve(fabric, [program, seed, port], port)
+                client = fabric.start([program, seed, port, SERVER], 1, more=SWITCH)
+                if interrupted:
+                    interrupt(fabric, client, seed)
+                for one in (client, server):
+                    fabric.end(one, SECONDS).require("^all right$")
 
 
 def forking(fabric, report, _):

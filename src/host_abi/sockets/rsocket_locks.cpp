@@ -42,7 +42,7 @@ bool lock_briefly(Lock& lock) {
   return false;
 }
 
-// Naps: ThreadSanitizer does not know pthread_mutex_clocklock().
+// Naps: ThreadSanitizer takes pthread_mutex_clocklock() for no lock.
 template <class Continue>
 bool lock_while(Lock& lock, const Continue& may_go_on) {
   while (may_go_on()) {

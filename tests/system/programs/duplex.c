@@ -12,7 +12,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { CONNECTIONS = 6, MESSAGES = 100000, LARGEST = 700 };
+enum { CONNECTIONS = 4, MESSAGES = 100000, LARGEST = 700 };
 
 static void fail(const char* what) {
   perror(what);

@@ -239,10 +239,20 @@ static void use(struct connection* connections, int round) {
   for (int i = 0; i < CONNECTIONS; ++i) close(connections[i].fd);
 }
 
-static int connect_to(const struct sockaddr_in* address) {
+// Connections may be accepted in another order than they were made: one says which it is.
+static struct connection connect_to(const struct sockaddr_in* address, int number) {
   const int fd = socket(AF_INET, SOCK_STREAM, 0);
   if (connect(fd, (const struct sockaddr*)address, sizeof *address) != 0) fail("connect", NULL, 0);
-  return fd;
+  if (send(fd, &number, sizeof number, 0) != sizeof number) fail("send", NULL, 0);
+  return (struct connection){fd, number};
+}
+
+static struct connection accept_from(int listener) {
+  int number = 0;
+  const int fd = accept(listener, NULL, NULL);
+  if (fd < 0) fail("accept", NULL, 0);
+  if (recv(fd, &number, sizeof number, MSG_WAITALL) != sizeof number) fail("recv", NULL, 0);
+  return (struct connection){fd, number};
 }
 
 int main(int argc, char** argv) {
@@ -261,11 +271,11 @@ int main(int argc, char** argv) {
   for (int round = 0; round < ROUNDS; ++round) {
     struct connection connections[CONNECTIONS];
     for (int i = 0; i < CONNECTIONS; ++i) {
-      const int fd = is_client ? connect_to(&address) : accept(listener, NULL, NULL);
-      if (fd < 0) fail("accept", NULL, 0);
+      const struct connection connection = is_client ? connect_to(&address, i) : accept_from(listener);
+      const int fd = connection.fd;
       const int nonblocking = mixed(seed + (uint64_t)(i * 2 + is_client)) % 2 == 0;
       if (nonblocking && fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK) != 0) fail("fcntl", NULL, 0);
-      connections[i] = (struct connection){fd, i};
+      connections[i] = connection;
     }
     use(connections, round);
   }
