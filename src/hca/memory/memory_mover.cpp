@@ -103,8 +103,8 @@ Access MemoryMover::atomic(const Stretch& at, const std::uint64_t* compare, std:
                                     : atomic(part, compare, operand, old);
   }
   // An aligned address has an aligned place here, unless device memory tells lies.
-  const bool is_aligned = std::bit_cast<std::uintptr_t>(at.pointer) % sizeof old == 0;
-  if (at.kind != Stretch::Kind::Direct || !at.cpu_atomic || at.doubtful || !is_aligned) {
+  const bool has_place = aligned<std::uint64_t>(at.pointer);
+  if (at.kind != Stretch::Kind::Direct || !at.cpu_atomic || at.doubtful || !has_place) {
     return locked_atomic(at, compare, operand, old);
   }
   std::atomic_ref<std::uint64_t> word(*reinterpret_cast<std::uint64_t*>(at.pointer));
