@@ -46,18 +46,13 @@ class RandomConsumers {
     for (unsigned i = 0; i < world_.size(); ++i) take_events(world_[i]);
   }
   void answer_request(Node& node, ConnectionId id) {
-    const unsigned choice = random_.number(20);
-    Life& life = at(node, id);
-    if (life.is_destroyed) return;
-    if (choice == 0) return destroy(life);
-    if (choice == 1) {
-      if (node.engine.reject(id, {}, world_.now) == Status::Ok) life.is_over = true;
-      return;
-    }
-    if (choice == 2) (void)node.engine.delay(id, 12, {}, world_.now);
-    (void)node.engine.accept(id, reply_with(next_qpn()), world_.now);
+    answer(node, id, [&] { (void)node.engine.accept(id, reply_with(next_qpn()), world_.now); });
   }
   void answer_reply(Node& node, ConnectionId id) {
+    answer(node, id, [&] { (void)node.engine.establish(id, {}, world_.now); });
+  }
+  template <class Agree>
+  void answer(Node& node, ConnectionId id, const Agree& agree) {
     const unsigned choice = random_.number(20);
     Life& life = at(node, id);
     if (life.is_destroyed) return;
@@ -67,7 +62,7 @@ class RandomConsumers {
       return;
     }
     if (choice == 2) (void)node.engine.delay(id, 12, {}, world_.now);
-    (void)node.engine.establish(id, {}, world_.now);
+    agree();
   }
   void disconnect(Node& node, ConnectionId id) {
     if (node.engine.disconnect(id, {}, world_.now) == Status::Ok) at(node, id).is_over = true;
