@@ -4,7 +4,6 @@
 
 cables_test.py [--as root|nobody] [--link-layer ethernet] [--only REGEX]
 """
-import json
 import os
 
 import harness
@@ -19,7 +18,7 @@ NO_ANSWER = r"Failed status transport retry counter exceeded \(12\)"
 
 
 def ports(fabric):
-    nodes = json.loads(fabric.softib("status", "--json", "--fabric", fabric.name).require().text)["nodes"]
+    nodes = fabric.state()["nodes"]
     return {node["name"]: node["hcas"][0]["ports"][0] for node in nodes}
 
 

@@ -6,7 +6,6 @@ dapl_test.py [--as root|nobody] [--only REGEX] [--link-layer ethernet]
 """
 import contextlib
 import ipaddress
-import json
 import os
 import pathlib
 import re
@@ -116,7 +115,7 @@ class Server:
     def host_for_ucm(self):
         number = int(re.search(r"UCM open: .* qpn ([0-9a-f]+)", self.program.text())[1], 16)
         library = harness.build_program(self.fabric.runtime, LID_OF_HOSTS, "-shared", "-fPIC", libraries=())
-        state = json.loads(self.fabric.softib("status", "--json", "--fabric", self.fabric.name).require().text)
+        state = self.fabric.state()
         lid = state["nodes"][0]["hcas"][0]["ports"][0]["lid"]
         return ipaddress.IPv4Address(number), {"LD_PRELOAD": str(library), "LID_OF_HOSTS": str(lid)}
 

@@ -33,8 +33,7 @@ def start(fabric, verb, size, block, receives=(), sends=()):
     receiver = fabric.start([*common, "--rw=read", f"--iodepth={DEPTH}", *receives], 0)
 
     def listens():
-        state = json.loads(fabric.softib("status", "--json", "--fabric", fabric.name).require().text)
-        return any(one["state"] == "listening" and one["local"].endswith(f":{port}") for one in state["rdma_cm"])
+        return any(one["local"].endswith(f":{port}") for one in fabric.ids(state="listening"))
     harness.wait_until(lambda: listens() or not receiver.running(), SECONDS, "the receiver to listen")
     return receiver, [*common, f"--hostname={ADDRESS}", f"--verb={verb}", "--rw=write", "--iodepth=1",
                       "--iodepth_batch_complete=1", *sends]

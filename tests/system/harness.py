@@ -62,6 +62,11 @@ def wait_until(condition, seconds, what):
         time.sleep(0.01)  # tidy: allow(sleep) the pause between two looks at the condition
 
 
+def seed():
+    """SOFTIB_SEED, or any."""
+    return int(os.environ.get("SOFTIB_SEED", random.SystemRandom().randrange(1 << 30)))
+
+
 def need_program(name):
     path = shutil.which(name, path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin")
     if path is None:
@@ -354,11 +359,22 @@ class Fabric:
         if not program.running():
             raise Failed(f"{program.describe()} ended before its time:\n{tail(program.text())}")
 
+    def state(self):
+        """All that `softib status` tells."""
+        return json.loads(self.softib("status", "--json", "--fabric", self.name).require().text)
+
+    def ids(self, **wanted):
+        """The ids of librdmacm that have these values."""
+        return [one for one in self.state()["rdma_cm"] if all(one[key] == value for key, value in wanted.items())]
+
+    def sent_messages(self):
+        """By all ports together, MADs among them."""
+        ports = [port for node in self.state()["nodes"] for hca in node["hcas"] for port in hca["ports"]]
+        return sum(port["counters"]["sent_messages"] for port in ports)
+
     def listens_by_cm(self, pid, port):
         """Returns whether a process listens on `port` by librdmacm."""
-        state = json.loads(self.softib("status", "--json", "--fabric", self.name).require().text)
-        return any(one["pid"] == pid and one["state"] == "listening" and one["local"].endswith(f":{port}")
-                   for one in state["rdma_cm"])
+        return any(one["local"].endswith(f":{port}") for one in self.ids(pid=pid, state="listening"))
 
     def pair(self, words, client_words=None, *, port_option="-p", nodes=(0, 1), seconds=60, befores=((), ()),
              server_ends=True, env=None, path=None, port=None, host=HOST, listens=is_listening):

@@ -12,7 +12,6 @@ process is left, dumps core or hangs, and the fabric has no ids and no objects l
 """
 import contextlib
 import hashlib
-import json
 import os
 import pathlib
 import random
@@ -52,19 +51,9 @@ class Interrupted:
     def softib(self, *words):
         return self.fabric.softib(*words, "--fabric", self.fabric.name).require()
 
-    def state(self):
-        return json.loads(self.softib("status", "--json").text)
-
-    def ids(self, **wanted):
-        return [one for one in self.state()["rdma_cm"] if all(one[key] == value for key, value in wanted.items())]
-
-    def messages(self):
-        counters = [port["counters"] for node in self.state()["nodes"] for hca in node["hcas"] for port in hca["ports"]]
-        return sum(c["sent_messages"] for c in counters)
-
     def wait_for_messages(self, more, what):
-        target = self.messages() + more
-        self.wait_until(lambda: self.messages() >= target, what)
+        target = self.fabric.sent_messages() + more
+        self.wait_until(lambda: self.fabric.sent_messages() >= target, what)
 
     def wait_until(self, condition, what):
         """Until the condition is met; all programs must be running until then."""
@@ -91,25 +80,25 @@ class Interrupted:
             self.softib(*words[1], "--node", node)
 
     def wait_for_quiet(self):
-        before = self.messages()
+        before = self.fabric.sent_messages()
         harness.wait_until(self.is_quiet, SECONDS, "the traffic to stop")
-        if self.messages() < before:
+        if self.fabric.sent_messages() < before:
             raise Failed("the counters have gone back")
 
     def is_quiet(self):
-        before = self.messages()
+        before = self.fabric.sent_messages()
         self.softib("status")  # takes a while
-        return self.messages() == before
+        return self.fabric.sent_messages() == before
 
     def leaves_nothing(self, before):
         def is_clean():
-            state = self.state()
+            state = self.fabric.state()
             same = len(state["clients"]) == len(before["clients"]) and state["objects"] == before["objects"]
             return same and not state["rdma_cm"]
         try:
             harness.wait_until(is_clean, SECONDS, "all ids, clients and objects to be gone")
         except Failed as failure:
-            left = {key: self.state()[key] for key in ("rdma_cm", "clients", "objects")}
+            left = {key: self.fabric.state()[key] for key in ("rdma_cm", "clients", "objects")}
             raise Failed(f"{failure}: {left}; before: {before['objects']}") from None
 
 
@@ -152,7 +141,7 @@ class Scenario(Interrupted):
             return harness.has_udp_port(self.networks[0][2], UDPONG_PORT)
         if self.case.tcp_port:
             return harness.is_listening(self.server.pid, int(self.port if self.case.tcp_port == "PORT" else self.case.tcp_port))
-        return self.ids(pid=self.server.pid, state="listening")
+        return self.fabric.ids(pid=self.server.pid, state="listening")
 
     def reach_the_middle(self, interruption):
         for attempt in range(1, TRIES + 1):
@@ -192,31 +181,31 @@ class Scenario(Interrupted):
         elif case.kind == "connecting":
             # The client has an id for each connection from the beginning, and the server one when its request comes.
             wanted = self.draw.randrange(1, case.count // 4)
-            self.wait_until(lambda: len(self.ids(pid=self.server.pid)) > wanted, f"{wanted} connections")
+            self.wait_until(lambda: len(self.fabric.ids(pid=self.server.pid)) > wanted, f"{wanted} connections")
         elif case.kind == "held":
             if case.hold:
                 self.server.wait_for_text(case.hold, SECONDS)
                 os.killpg(self.server.pid, signal.SIGSTOP)
             self.wait_until(self.has_requested, f"{case.count} requests")
         elif case.kind == "brief":
-            self.wait_until(lambda: self.ids(state="established"), "the connection")
+            self.wait_until(lambda: self.fabric.ids(state="established"), "the connection")
         else:
             harness.wait_until(self.server_may_know_client, SECONDS, "the client")
 
     def is_connected(self):
-        return len(self.ids(state="established")) >= 2 * self.case.connections
+        return len(self.fabric.ids(state="established")) >= 2 * self.case.connections
 
     def server_may_know_client(self):
         """A server goes on waiting for a client that ended before it made a request."""
         if not self.client.running():
             return True
-        return self.ids(pid=self.client.pid) if "server" in self.case.deaf else self.requests() > 0
+        return self.fabric.ids(pid=self.client.pid) if "server" in self.case.deaf else self.requests() > 0
 
     def has_requested(self):
         return self.requests() == self.case.count
 
     def requests(self):
-        return sum(one["state"] in REQUESTED for one in self.ids(pid=self.client.pid))
+        return sum(one["state"] in REQUESTED for one in self.fabric.ids(pid=self.client.pid))
 
     def release(self):
         if self.case.kind == "held" and self.server.running():
@@ -369,7 +358,7 @@ def run(user, case, interruption, seed, mpi_programs):
             scenario = Scenario(fabric, case, draw, networks)
         for node in range(2):  # softibd's own queue pairs come with the first use of a node
             fabric.run(["cat", "/dev/infiniband/rdma_cm"], node, before=networks[node] if networks else ())
-        before = scenario.state()
+        before = fabric.state()
         try:
             if interruption in ("port down", "asleep"):
                 scenario.interrupt_and_go_on(interruption)
@@ -383,13 +372,13 @@ def run(user, case, interruption, seed, mpi_programs):
         finally:
             scenario.end()
         scenario.leaves_nothing(before)
-        if scenario.state()["pid"] != before["pid"]:
+        if fabric.state()["pid"] != before["pid"]:
             raise Failed("it is another softibd")
 
 
 def test(report, user):
     harness.need_program("rping")
-    seed = int(os.environ.get("SOFTIB_SEED", random.SystemRandom().randrange(1 << 30)))
+    seed = harness.seed()
     print(f"  SOFTIB_SEED={seed}")
     mpi_programs = user.make_dir("softib-mpi-")
     for case in CASES:

@@ -5,7 +5,6 @@ device open, a ring of connections through 64 of them; the output of `softib` fo
 
 many_hosts_test.py [--as root|nobody] [--only REGEX]
 """
-import json
 import pathlib
 import resource
 import subprocess
@@ -33,10 +32,6 @@ def need_room():
         raise Skipped(f"{free >> 10} MiB of memory are free, {HOSTS * KIB_EACH >> 10} MiB are needed")
 
 
-def state(fabric):
-    return json.loads(fabric.softib("status", "--json", "--fabric", fabric.name).require().text)
-
-
 def test(report, user):
     with report.case(f"{HOSTS} hosts come up") as remarks:
         need_room()
@@ -45,14 +40,14 @@ def test(report, user):
             if len(page.splitlines()) > 20:
                 raise Failed(f"the status page of an unused fabric has {len(page.splitlines())} lines")
             devices = fabric.run(["ibv_devinfo"], node=HOSTS - 1).require(r"port_lid:\s+1000$")
-            remarks.append(f"{state(fabric)['memory']['resident'] >> 10} KiB resident, "
+            remarks.append(f"{fabric.state()['memory']['resident'] >> 10} KiB resident, "
                            f"ibv_devinfo {devices.seconds:.2f} s")
     with report.case(f"{MOST} hosts come up") as remarks:
         need_room()
         with harness.Fabric(nodes=MOST, user=user) as fabric:
             fabric.softib("status", "--fabric", fabric.name).require(rf"{MOST} nodes, unused")
             fabric.run(["ibv_devinfo"], node=MOST - 1).require(rf"port_lid:\s+{MOST}$")
-            remarks.append(f"{state(fabric)['memory']['resident'] >> 20} MiB resident")
+            remarks.append(f"{fabric.state()['memory']['resident'] >> 20} MiB resident")
     with report.case(f"{HOSTS} processes, {MEMBERS} in a ring") as remarks:
         need_room()
         with harness.Fabric(nodes=HOSTS, user=user) as fabric:
@@ -61,14 +56,14 @@ def test(report, user):
             harness.wait_until(lambda: "hosts open" in program.text() or not program.running(), 60,
                                f"{HOSTS} processes; they say:\n{harness.tail(program.text())}")
             if program.running():
-                now = state(fabric)
+                now = fabric.state()
                 nodes = {client["node"] for client in now["clients"] if client["program"] == built.name}
                 if len(nodes) != HOSTS:
                     raise Failed(f"processes of {len(nodes)} nodes are attached, not of {HOSTS}")
                 remarks.append(f"{now['memory']['resident'] >> 20} MiB resident")
                 program.process.stdin.close()
             fabric.end(program, 60).require(rf"^{HOSTS} hosts open, {MEMBERS} around the ring$", r"^all ended$")
-            harness.wait_until(lambda: not state(fabric)["clients"], 20, "softibd to forget them")
+            harness.wait_until(lambda: not fabric.state()["clients"], 20, "softibd to forget them")
 
 
 harness.main("many_hosts", test)

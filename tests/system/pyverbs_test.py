@@ -68,7 +68,7 @@ def read_outcomes(path):
 
 
 def address_of(fabric):
-    state = json.loads(fabric.softib("status", "--json", "--fabric", fabric.name).require().text)
+    state = fabric.state()
     return state["nodes"][0]["addresses"][0]["ip"]
 
 

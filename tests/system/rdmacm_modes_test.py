@@ -6,7 +6,6 @@ cables, in network namespaces, with as much data and as many connections as peop
 rdmacm_modes_test.py [--as root|nobody] [--only REGEX] [--link-layer ethernet]     REGEX: of the parts' names, in test()
 """
 import hashlib
-import json
 import os
 import pathlib
 import shutil
@@ -41,7 +40,7 @@ SEMAPHORE = pathlib.Path("/dev/shm/sem.rsocket_fork")
 
 
 def gid(fabric, node):
-    state = json.loads(fabric.softib("status", "--json", "--fabric", fabric.name).require().text)
+    state = fabric.state()
     return state["nodes"][node]["hcas"][0]["ports"][0]["gids"][0]["gid"]
 
 
@@ -234,7 +233,7 @@ def cables(user, report):
                 connect(fabric, ["rping", "-s", "-C", "5"], ["rping", "-c", "-a", f"node{server}", "-C", "5"],
                         (server, client))
         with report.case("mckey over a cable"):
-            address = json.loads(fabric.softib("status", "--json", "--fabric", fabric.name).require().text)
+            address = fabric.state()
             own = [node["addresses"][0]["ip"] for node in address["nodes"]]
             words = ["mckey", "-m", "239.77.2.1", "-C", "5"]
             receiver = fabric.start(["stdbuf", "-oL", *words, "-b", own[0]], 0)

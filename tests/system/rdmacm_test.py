@@ -8,7 +8,6 @@ import contextlib
 import errno
 import fcntl
 import hashlib
-import json
 import os
 import select
 import signal
@@ -30,17 +29,11 @@ SERVER = {4: "127.77.0.1", 6: "fd00:77::1"}
 SECONDS = 40
 
 
-def ids(fabric, **wanted):
-    """The ids of the fabric that have these values."""
-    state = json.loads(fabric.softib("status", "--json", "--fabric", fabric.name).require().text)
-    return [one for one in state["rdma_cm"] if all(one[key] == value for key, value in wanted.items())]
-
-
 def start_server(fabric, words, node=0, state="listening", port=None):
     server = fabric.start(words, node)
 
     def is_there():
-        found = ids(fabric, state=state, pid=server.pid)
+        found = fabric.ids(state=state, pid=server.pid)
         return [one for one in found if port is None or one["local"].endswith(f":{port}")]
 
     harness.wait_until(lambda: is_there() or not server.running(), SECONDS, f"{server.describe()} to listen")
@@ -68,7 +61,7 @@ def connect(fabric, server_words, client_words, nodes=(0, 1), server_code=0, cli
 
 
 def leaves_nothing(fabric):
-    harness.wait_until(lambda: not ids(fabric), SECONDS, "all ids to be gone")
+    harness.wait_until(lambda: not fabric.ids(), SECONDS, "all ids to be gone")
 
 
 def rping(fabric, report):
@@ -94,7 +87,7 @@ def rping(fabric, report):
         for _ in range(3):
             client = fabric.start([*words[:-1], "1000"], 1)
             harness.wait_until(lambda now=client: not now.running() or
-                               ids(fabric, pid=now.pid, state="established"), SECONDS, f"{client.describe()} to be connected")
+                               fabric.ids(pid=now.pid, state="established"), SECONDS, f"{client.describe()} to be connected")
             clients.append(client)
         for client in clients:
             ends_well(fabric.end(client, SECONDS))
@@ -148,7 +141,7 @@ def ends(fabric, report):
             words = ["-a", SERVER[4], "-C", "100000000"]
             server = start_server(fabric, ["rping", "-s", *words])
             client = fabric.start(["rping", "-c", *words], 1)
-            harness.wait_until(lambda c=client: ids(fabric, state="established", pid=c.pid) or not c.running(), SECONDS,
+            harness.wait_until(lambda c=client: fabric.ids(state="established", pid=c.pid) or not c.running(), SECONDS,
                                "the connection")
             dead, other = (server, client) if victim == "server" else (client, server)
             os.killpg(dead.pid, signal.SIGKILL)
@@ -159,7 +152,7 @@ def ends(fabric, report):
         words = ["-a", SERVER[4], "-C", "100000000"]
         server = start_server(fabric, ["rping", "-s", *words])
         client = fabric.start(["rping", "-c", *words], 1)
-        harness.wait_until(lambda: ids(fabric, state="established", pid=client.pid) or not client.running(), SECONDS,
+        harness.wait_until(lambda: fabric.ids(state="established", pid=client.pid) or not client.running(), SECONDS,
                            "the connection")
         fabric.softib("hca", "eject", "softib0", "--node", "node0", "--fabric", fabric.name).require()
         if "device removal" not in fabric.end(server, SECONDS).text:

@@ -159,12 +159,10 @@ class Soak:
 
 
 def nothing_left(fabric):
-    def state():
-        return json.loads(fabric.softib("status", "--json", "--fabric", fabric.name).require().text)
     try:
-        harness.wait_until(lambda: not state()["clients"], 20, "softibd to have no client left")
+        harness.wait_until(lambda: not fabric.state()["clients"], 20, "softibd to have no client left")
     except Failed:
-        raise Failed(f"softibd has clients left: {json.dumps(state()['clients'])[:2000]}") from None
+        raise Failed(f"softibd has clients left: {json.dumps(fabric.state()['clients'])[:2000]}") from None
 
 
 def test(report, user):

@@ -7,7 +7,6 @@ sockets_test.py [--as root|nobody] [--only REGEX] [--link-layer ethernet]
 A connection over RDMA has the address of the client's node as its source; one over TCP would have 127.0.0.1.
 """
 import hashlib
-import json
 import os
 import pathlib
 import random
@@ -26,16 +25,10 @@ PROGRAMS = pathlib.Path(__file__).resolve().parent / "sockets_programs.py"
 SCRIPT = {}  # a copy of it that the user may read
 
 
-def ids(fabric, **wanted):
-    """The ids of the fabric that have these values."""
-    state = json.loads(fabric.softib("status", "--json", "--fabric", fabric.name).require().text)
-    return [one for one in state["rdma_cm"] if all(one[key] == value for key, value in wanted.items())]
-
-
 def serve(fabric, words, port, switched=True):
     """Starts a server on node 0; a first client would decide whether it listens over RDMA."""
     server = fabric.start(words, 0, more=SWITCH if switched else ())
-    listens = (lambda: any(one["local"].endswith(f":{port}") for one in ids(fabric, state="listening"))) if switched \
+    listens = (lambda: any(one["local"].endswith(f":{port}") for one in fabric.ids(state="listening"))) if switched \
         else (lambda: harness.is_listening(server.pid, port))
     harness.wait_until(lambda: listens() or not server.running(), SECONDS, f"{server.describe()} to listen")
     if not server.running():
@@ -203,24 +196,18 @@ def duplex(fabric, report, folder):
         fabric.end(server, SECONDS).require("^all right$")
 
 
-def messages(fabric):
-    state = json.loads(fabric.softib("status", "--json", "--fabric", fabric.name).require().text)
-    ports = [port for node in state["nodes"] for hca in node["hcas"] for port in hca["ports"]]
-    return sum(port["counters"]["sent_messages"] for port in ports)
-
-
 def interrupt(fabric, client, seed):
     """A port goes down and comes up again, after some messages."""
     draw = random.Random(seed)
-    target = messages(fabric) + draw.randrange(1, 3000)
-    harness.wait_until(lambda: messages(fabric) >= target or not client.running(), SECONDS, "traffic")
+    target = fabric.sent_messages() + draw.randrange(1, 3000)
+    harness.wait_until(lambda: fabric.sent_messages() >= target or not client.running(), SECONDS, "traffic")
     node = draw.choice(("node0", "node1"))
     for word in ("down", "up"):
         fabric.softib("port", word, "--node", node, "--fabric", fabric.name).require()
 
 
 def storms(fabric, report, folder):
-    first = int(os.environ.get("SOFTIB_SEED", random.SystemRandom().randrange(1 << 30)))
+    first = harness.seed()
     for title, count, interrupted in (("", STORMS, False), (", while a port goes down", INTERRUPTED_STORMS, True)):
         with report.case(f"threads that read, write and watch in every way{title}"):
             print(f"  SOFTIB_SEED={first}")

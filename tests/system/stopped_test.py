@@ -6,7 +6,6 @@ go on, `softib status` names it, and work that waits for it goes on once it does
 
 stopped_test.py [--as root|nobody] [--only REGEX]
 """
-import json
 import os
 import signal
 
@@ -16,17 +15,8 @@ from harness import Failed
 STOPS = 40  # attempts to stop the client inside a request
 
 
-def state_of(fabric):
-    return json.loads(fabric.softib("status", "--json", "--fabric", fabric.name).require().text)
-
-
 def is_awaited(fabric, pid):
-    return pid in [poster["pid"] for poster in state_of(fabric)["posters_waited_for"]]
-
-
-def sent(fabric):
-    ports = [port for node in state_of(fabric)["nodes"] for hca in node["hcas"] for port in hca["ports"]]
-    return sum(port["counters"]["sent_messages"] for port in ports)
+    return pid in [poster["pid"] for poster in fabric.state()["posters_waited_for"]]
 
 
 def start_pair(fabric, port):
@@ -34,9 +24,9 @@ def start_pair(fabric, port):
     words = ["ib_write_bw", "-s", 1 << 20, "-D", 60, "-p", port]
     server = fabric.start(words, 0, path="process_vm")
     harness.wait_until(lambda: harness.is_listening(server.pid, port) or not server.running(), 20, "ib_write_bw to listen")
-    before = sent(fabric)
+    before = fabric.sent_messages()
     client = fabric.start([*words, harness.HOST], 1, path="process_vm")
-    harness.wait_until(lambda: sent(fabric) > before + 100, 30, "messages to flow")
+    harness.wait_until(lambda: fabric.sent_messages() > before + 100, 30, "messages to flow")
     return server, client
 
 
@@ -73,17 +63,17 @@ def test(report, user):
                                "a line of the trace about the stopped client")
         with report.case("what waited for it goes on once it does"):
             os.kill(client.pid, signal.SIGCONT)
-            harness.wait_until(lambda: not state_of(fabric)["posters_waited_for"], 20, "nobody to be waited for")
+            harness.wait_until(lambda: not fabric.state()["posters_waited_for"], 20, "nobody to be waited for")
             if client.wait(60) is None:
                 raise Failed(f"the client did not end after its server had gone:\n{harness.tail(client.text())}")
-            harness.wait_until(lambda: not state_of(fabric)["clients"], 20, "no client to be left")
+            harness.wait_until(lambda: not fabric.state()["clients"], 20, "no client to be left")
         with report.case("one that is killed while it is stopped holds up nobody"):
             client = stop_inside_a_request(fabric)
             client.kill()
-            harness.wait_until(lambda: not state_of(fabric)["posters_waited_for"], 20, "nobody to be waited for")
-            harness.wait_until(lambda: not state_of(fabric)["clients"], 20, "no client to be left")
-            if any(state_of(fabric)["objects"].values()):
-                raise Failed(f"left behind: {state_of(fabric)['objects']}")
+            harness.wait_until(lambda: not fabric.state()["posters_waited_for"], 20, "nobody to be waited for")
+            harness.wait_until(lambda: not fabric.state()["clients"], 20, "no client to be left")
+            if any(fabric.state()["objects"].values()):
+                raise Failed(f"left behind: {fabric.state()['objects']}")
 
 
 harness.main("stopped processes", test)

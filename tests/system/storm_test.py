@@ -10,7 +10,6 @@ private data of any length, disconnected. Afterwards the server has no connectio
 descriptor more than before; after a third storm it has not more memory than after the second, but for the lines of its
 trace, which has a bound of its own (Trace::kLines).
 """
-import json
 import os
 import pathlib
 import random
@@ -46,7 +45,7 @@ class Storms:
         self.descriptors = self.count_descriptors()
 
     def state(self):
-        state = json.loads(self.fabric.softib("status", "--json", "--fabric", self.fabric.name).require().text)
+        state = self.fabric.state()
         for one in state["rdma_cm"]:
             one.pop("age_ms")
         return state
@@ -90,7 +89,7 @@ class Storms:
 
 
 def test(report, user):
-    seed = int(os.environ.get("SOFTIB_SEED", random.SystemRandom().randrange(1 << 30)))
+    seed = harness.seed()
     clients = int(os.environ.get("SOFTIB_CLIENTS", "1000"))
     print(f"  SOFTIB_SEED={seed}")
     folder = user.make_dir("softib-storm-")

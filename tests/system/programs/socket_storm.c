@@ -20,7 +20,6 @@
 #include <sys/ioctl.h>
 #include <sys/select.h>
 #include <sys/socket.h>
-#include <sys/time.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -64,15 +63,17 @@ static uint64_t draw(struct direction* direction, uint64_t below) {
   return direction->random % below;
 }
 
+static unsigned char byte_at(const struct direction* direction, uint64_t place) {
+  return (unsigned char)(direction->seed + place * 131 + (place >> 8));
+}
+
 static void fill(const struct direction* direction, uint64_t place, unsigned char* bytes, size_t length) {
-  for (size_t i = 0; i < length; ++i) {
-    bytes[i] = (unsigned char)(direction->seed + (place + i) * 131 + ((place + i) >> 8));
-  }
+  for (size_t i = 0; i < length; ++i) bytes[i] = byte_at(direction, place + i);
 }
 
 static void check(const struct direction* direction, uint64_t place, const unsigned char* bytes, size_t length) {
   for (size_t i = 0; i < length; ++i) {
-    if (bytes[i] == (unsigned char)(direction->seed + (place + i) * 131 + ((place + i) >> 8))) continue;
+    if (bytes[i] == byte_at(direction, place + i)) continue;
     errno = 0;
     fail("wrong byte", direction, (long long)(place + i));
   }
