@@ -69,7 +69,7 @@ void DaemonVerify::report_leftovers(const io::FileObject& file) {
   }
 }
 
-void DaemonVerify::look_for_leftovers(std::function<void(std::uint64_t)> done) {
+void DaemonVerify::look_for_leftovers(const std::function<void(std::uint64_t)>& done) {
   look_again(kLooks, done);
 }
 

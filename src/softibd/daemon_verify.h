@@ -39,7 +39,7 @@ class DaemonVerify {
   // To the trace: objects of a file that ends. No finding: a program may leave them to softibd.
   void report_leftovers(const io::FileObject& file);
   // All devices are down: waits for what is left, for a while. `done` gets the number of findings.
-  void look_for_leftovers(std::function<void(std::uint64_t findings)> done);
+  void look_for_leftovers(const std::function<void(std::uint64_t findings)>& done);
 
  private:
   io::VerifierOptions verifier_options(const DaemonOptions& options);
