@@ -23,7 +23,7 @@ Status check(const Shape& shape) {
     return Status::InvalidParameter;
   }
   if (shape.nodes.size() > kMaxNodes || shape.hcas_per_node > kMaxHcasPerNode ||
-      shape.ports_per_hca > kMaxPortsPerHca) {
+      shape.ports_per_hca > kMaxPortsPerHca || shape.packet_life_time > kMaxPacketLifeTime) {
     return Status::LimitExceeded;
   }
   const std::size_t ports = shape.nodes.size() * shape.hcas_per_node * shape.ports_per_hca;
@@ -67,7 +67,8 @@ Fabric::Fabric(const Shape& shape)
     : graph_(most_ports(shape) / shape.ports_per_hca, most_ports(shape)),
       ports_per_hca_(shape.ports_per_hca),
       link_layer_(shape.link_layer),
-      link_layers_(shape.link_layers) {
+      link_layers_(shape.link_layers),
+      packet_life_time_(shape.packet_life_time) {
   nodes_.reserve(shape.nodes.size());
   hcas_.reserve(most_ports(shape) / shape.ports_per_hca);
 }

@@ -60,12 +60,19 @@ struct HcaLinkLayer {
   verbs::LinkLayer link_layer = verbs::LinkLayer::InfiniBand;
 };
 
+// Exponents of PacketLifeTime, 4.096 us * 2^n: the longest that a packet may be under way from port
+// to port [IBA1 15.2.5.16]. A packet is there in less time than any timer counts; the default,
+// 0.27 s, leaves room for a receiver that has to wait for a processor.
+inline constexpr std::uint8_t kDefaultPacketLifeTime = 16;
+inline constexpr std::uint8_t kMaxPacketLifeTime = 30;  // there and back is an ACK timeout still
+
 struct Shape {
   std::vector<std::string> nodes{"node0"};
   std::uint32_t hcas_per_node = 1;
   std::uint32_t ports_per_hca = 1;
   verbs::LinkLayer link_layer = verbs::LinkLayer::InfiniBand;
   std::vector<HcaLinkLayer> link_layers{};  // the last that fits an HCA counts
+  std::uint8_t packet_life_time = kDefaultPacketLifeTime;
 };
 inline constexpr std::uint32_t kMaxNodes = 32768;
 inline constexpr std::uint32_t kMaxHcasPerNode = 16;
@@ -90,6 +97,9 @@ class Fabric {
   std::uint32_t hca_count() const { return static_cast<std::uint32_t>(hcas_.size()); }
   const Graph& graph() const { return graph_; }
   Graph& graph() { return graph_; }
+
+  // Of all paths between its ports.
+  std::uint8_t packet_life_time() const { return packet_life_time_; }
 
   // Returns the node; the first one for an empty name, nullptr if there is none of that name.
   const Node* find_node(std::string_view name) const;
@@ -149,6 +159,7 @@ class Fabric {
   std::uint32_t ports_per_hca_ = 1;
   verbs::LinkLayer link_layer_ = verbs::LinkLayer::InfiniBand;
   std::vector<HcaLinkLayer> link_layers_;
+  std::uint8_t packet_life_time_ = kDefaultPacketLifeTime;
   OnChange on_change_;
 };
 

@@ -92,6 +92,8 @@ TEST(Fabric, RefusesEmptyHugeAndAmbiguousShapes) {
   EXPECT_EQ(Fabric::create(shape({"a"}, kMaxHcasPerNode + 1, 1)).error(), Status::LimitExceeded);
   EXPECT_EQ(Fabric::create(shape({"a"}, 1, kMaxPortsPerHca + 1)).error(), Status::LimitExceeded);
   EXPECT_EQ(Fabric::create(shape({"a", "b", "a"}, 1, 1)).error(), Status::InvalidParameter);
+  EXPECT_EQ(Fabric::create({.packet_life_time = kMaxPacketLifeTime + 1}).error(),
+            Status::LimitExceeded);
   for (const char* bad : {"", "a b", "a/b", "line\n"}) {
     EXPECT_EQ(Fabric::create(shape({bad}, 1, 1)).error(), Status::InvalidParameter) << bad;
   }

@@ -40,14 +40,13 @@ class Table {
     }
   }
   template <class T>
-  void number(const char* key, T& to, bool required = false) {
+  void number(const char* key, T& to, bool required = false,
+              T most = std::numeric_limits<T>::max()) {
     const toml::node* node = find(key, required);
     if (node == nullptr) return;
     const auto* value = node->as_integer();
-    if (value == nullptr || value->get() < 0 ||
-        static_cast<std::uint64_t>(value->get()) > std::numeric_limits<T>::max()) {
-      return wrong(*node, key,
-                   fmt::format("must be a number from 0 to {}", std::numeric_limits<T>::max()));
+    if (value == nullptr || value->get() < 0 || static_cast<std::uint64_t>(value->get()) > most) {
+      return wrong(*node, key, fmt::format("must be a number from 0 to {}", most));
     }
     to = static_cast<T>(value->get());
   }
@@ -319,6 +318,7 @@ Result<FabricConfig> parse_fabric_config(std::string_view text, const std::strin
   bool ipoib = true;
   top.flag("ipoib", ipoib);
   if (!ipoib) config.children.clear();
+  top.number("packet_life_time", config.packet_life_time, false, fabric::kMaxPacketLifeTime);
   top.text("drivers", config.drivers);
   if (!config.drivers.empty()) {
     config.drivers = (std::filesystem::path(folder) / config.drivers).lexically_normal().string();

@@ -53,6 +53,7 @@ struct LinkConfig {
 
 struct FabricConfig {
   std::string drivers;  // folder of the driver store; empty: none
+  std::uint8_t packet_life_time = fabric::kDefaultPacketLifeTime;
   std::vector<drivers::PortChild> children{drivers::default_port_child()};
   std::vector<PartitionConfig> partitions;
   std::vector<HcaConfig> hcas;

@@ -23,6 +23,7 @@ TEST(FabricConfig, ReadsChildrenPartitionsAndTheDriverStore) {
   std::string reason;
   const auto config = parse_fabric_config(R"(
 drivers = "drivers"
+packet_life_time = 12
 [[child]]
 name = "ping"
 device_id = 'IBA\Ping'
@@ -36,6 +37,7 @@ name = "i8001"
   ASSERT_TRUE(config) << reason;
   const FabricConfig& c = *config;
   EXPECT_EQ(c.drivers, "/etc/softib/drivers");
+  EXPECT_EQ(c.packet_life_time, 12);
   ASSERT_EQ(c.children.size(), 2u);
   EXPECT_EQ(c.children[0].name, "ipoib");
   EXPECT_EQ(c.children[1].hardware_ids, std::vector<std::string>{"IBA\\Ping"});
@@ -49,10 +51,12 @@ TEST(FabricConfig, SaysWhatIsWrong) {
   EXPECT_EQ(complaint("ipoib = 1"), "1:9: top level: \"ipoib\" must be true or false");
   EXPECT_EQ(complaint("# a comment\n  driver = 'x'"),
             "2:3: top level: \"driver\" is not known; known are child, drivers, hca, ipoib, "
-            "link, node, partition");
+            "link, node, packet_life_time, partition");
   EXPECT_EQ(complaint("[[child]]\nname = 'x'"), "1:1: [[child]]: \"device_id\" is missing");
   EXPECT_EQ(complaint("[[partition]]\nname = 'x'\npkey = 70000"),
             "3:8: [[partition]]: \"pkey\" must be a number from 0 to 65535");
+  EXPECT_EQ(complaint("packet_life_time = 31"),
+            "1:20: top level: \"packet_life_time\" must be a number from 0 to 30");
   EXPECT_EQ(complaint("child = 1"), "1:9: top level: \"child\" must be tables: [[...]]");
   EXPECT_EQ(complaint("[[child]]\nname = 'x'\ndevice_id = 'y'\nhardware_ids = ['a', 7]"),
             "4:22: [[child]]: \"hardware_ids\" must be a list of texts");

@@ -50,6 +50,7 @@ Status make_fabric(const DaemonOptions& options, FabricConfig& config,
     if (!read) return read.error();
     config = *std::move(read);
     IB_CHECK(in_config(options, apply_link_layers(config, shape, reason), reason));
+    shape.packet_life_time = config.packet_life_time;
   }
   auto made = fabric::Fabric::create(shape);
   if (!made) {

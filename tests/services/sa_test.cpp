@@ -101,6 +101,15 @@ class SaServicesTest : public testing::Test {
   std::unique_ptr<SaClient> client;
 };
 
+TEST(FabricTopologyTest, PathsHaveThePacketLifeTimeOfTheFabric) {
+  const auto fabric = fabric::Fabric::create({.nodes = {"a", "b"}, .packet_life_time = 9});
+  ASSERT_TRUE(fabric);
+  const FabricTopology topology(*fabric);
+  const auto route = topology.route(*topology.port(0), *topology.port(1));
+  ASSERT_TRUE(route);
+  EXPECT_EQ(route->life, 9);
+}
+
 TEST_F(SaServicesTest, NothingIsOpenedBeforeSomethingIsAsked) {
   const std::size_t objects = w.bench.objects();
   w.run(1s);

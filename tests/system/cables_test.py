@@ -4,7 +4,6 @@
 
 cables_test.py [--as root|nobody] [--link-layer ethernet] [--only REGEX]
 """
-import os
 
 import harness
 from harness import Failed
@@ -92,11 +91,7 @@ def pulled(report, fabric):
 
 
 def test(report, user):
-    folder = user.make_dir("softib-cables-")
-    config = folder / "fabric.toml"
-    config.write_text(CONFIG)
-    os.chown(config, user.uid, -1)
-    with harness.Fabric(nodes=4, user=user, extra=["--config", str(config)]) as fabric:
+    with harness.Fabric(nodes=4, user=user, config=CONFIG) as fabric:
         reachability(report, fabric)
         the_other_end(report, fabric)
         pulled(report, fabric)

@@ -191,10 +191,7 @@ def failures(fabric, report):
 
 def test(report, user):
     harness.need_program("rping")
-    config = user.make_dir("softib-connections-") / "nodes.toml"
-    config.write_text(CONFIG)
-    config.chmod(0o644)
-    with harness.Fabric(nodes=2, user=user, extra=("--config", config)) as fabric:
+    with harness.Fabric(nodes=2, user=user, config=CONFIG) as fabric:
         for part in (listing, stopped, failures):
             part(fabric, report)
 

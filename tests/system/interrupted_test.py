@@ -328,13 +328,9 @@ def mpi_program(folder, kind):
     return program
 
 
-def options_of(user, case):
-    if case.networks:  # the nodes have the addresses of their interfaces
-        return ()
-    config = user.make_dir("softib-interrupted-") / "nodes.toml"
-    config.write_text(CONFIG)
-    config.chmod(0o644)
-    return ("--config", config)
+def config_of(case, interruption):
+    nodes = "" if case.networks else CONFIG  # in networks, the nodes have the addresses of their interfaces
+    return harness.MISSED_SOON + nodes if interruption in PEER_KILLED else nodes
 
 
 @contextlib.contextmanager
@@ -351,7 +347,7 @@ def networks_of(case):
 
 def run(user, case, interruption, seed, mpi_programs):
     draw = random.Random(f"{seed} {case.name} {interruption}")
-    with harness.Fabric(nodes=2, user=user, extra=options_of(user, case)) as fabric, networks_of(case) as networks:
+    with harness.Fabric(nodes=2, user=user, config=config_of(case, interruption)) as fabric, networks_of(case) as networks:
         if isinstance(case, Job):
             scenario = MpiJob(fabric, case, draw, mpi_program(mpi_programs, case.kind))
         else:

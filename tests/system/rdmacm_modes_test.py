@@ -224,10 +224,7 @@ def amounts(fabric, report):
 
 def cables(user, report):
     """The two ends of a cable are a subnet of their own, with its administrator; so are the nodes without one."""
-    config = user.make_dir("softib-rdmacm-") / "cables.toml"
-    config.write_text(CABLES)
-    config.chmod(0o644)
-    with harness.Fabric(nodes=4, user=user, extra=("--config", config)) as fabric:
+    with harness.Fabric(nodes=4, user=user, config=CABLES) as fabric:
         for server, client in ((0, 1), (1, 0), (2, 3)):
             with report.case(f"rping from node{client} to node{server}, of which 0 and 1 have a cable"):
                 connect(fabric, ["rping", "-s", "-C", "5"], ["rping", "-c", "-a", f"node{server}", "-C", "5"],
@@ -276,10 +273,7 @@ def test(report, user):
     harness.need_program("rping")
     parts = [part for part in (gids, spaces, groups, streams, all_sizes, sizes, amounts) if report.wanted(part.__name__)]
     if parts:
-        config = user.make_dir("softib-rdmacm-") / "nodes.toml"
-        config.write_text(CONFIG)
-        config.chmod(0o644)
-        with harness.Fabric(nodes=3, user=user, extra=("--config", config)) as fabric:
+        with harness.Fabric(nodes=3, user=user, config=CONFIG) as fabric:
             for part in parts:
                 part(fabric, report)
     for part in (cables, udpong):

@@ -261,7 +261,7 @@ def fallback(fabric, report, _):
         run(fabric, own("refused", SERVER, harness.free_port())).require("^all right$")
 
 
-def killed(fabric, report, _):
+def killed(fabric, report):
     for victim in ("client", "server"):
         for role in ("reads", "writes"):
             with report.case(f"kill -9 of the {victim} while the other {role}"):
@@ -313,8 +313,10 @@ def test(report, user):
     if not os.path.exists("/usr/lib/x86_64-linux-gnu/librdmacm.so.1") and not os.path.exists("/usr/lib/librdmacm.so.1"):
         harness.need_program("rping")
     with harness.Fabric(nodes=2, user=user) as fabric:
-        for part in (own_programs, prompt, http, nginx, redis, iperf, streams, duplex, storms, forking, fallback, killed, without):
+        for part in (own_programs, prompt, http, nginx, redis, iperf, streams, duplex, storms, forking, fallback, without):
             part(fabric, report, folder)
+    with harness.Fabric(nodes=2, user=user, config=harness.MISSED_SOON) as fabric:
+        killed(fabric, report)
 
 
 if __name__ == "__main__":

@@ -94,12 +94,9 @@ def test(report, user):
     print(f"  SOFTIB_SEED={seed}")
     folder = user.make_dir("softib-storm-")
     folder.chmod(0o755)
-    config = folder / "nodes.toml"
-    config.write_text(CONFIG)
-    config.chmod(0o644)
     source = pathlib.Path(__file__).resolve().parent / "programs/storm.c"
     with report.case(f"{clients} clients, three times") as remarks, \
-            harness.Fabric(nodes=2, user=user, extra=("--config", config)) as fabric:
+            harness.Fabric(nodes=2, user=user, config=CONFIG) as fabric:
         storms = Storms(fabric, harness.build_program(folder, source, libraries=("-lrdmacm", "-libverbs")), seed, clients)
         remarks.append(storms.storm(0))
         storms.storm(1)  # by now all that stays once it was used is there

@@ -14,9 +14,6 @@
 namespace ib::services {
 namespace {
 
-// A packet is there in less time than any timer counts; this leaves room for a receiver that has to
-// wait for a processor. 4.096 us * 2^16 = 0.27 s.
-constexpr std::uint8_t kPacketLife = 16;
 constexpr auto kMtu = static_cast<std::uint8_t>(verbs::Mtu::B4096);
 
 // An attribute as the agents of the port tell it.
@@ -84,7 +81,8 @@ std::optional<sa::Route> FabricTopology::route(const sa::EndPort& from,
     return std::nullopt;
   }
   return sa::Route{0, std::min(from.mtu, to.mtu),
-                   sa::rate_fits(from.rate, to.rate) ? from.rate : to.rate, kPacketLife, true};
+                   sa::rate_fits(from.rate, to.rate) ? from.rate : to.rate,
+                   fabric_.packet_life_time(), true};
 }
 
 sa::NodeRecord FabricTopology::node_record(const sa::EndPort& end_port) const {

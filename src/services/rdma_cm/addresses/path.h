@@ -19,8 +19,8 @@ struct Path {
   std::uint8_t port = 1;         // the own port
   std::uint8_t sgid_index = 0;
   std::uint8_t sl = 0;
-  std::uint8_t rate = 16;              // 100 Gb/s [IBA1 15.2.5.16]
-  std::uint8_t packet_life_time = 16;  // 4.096 us * 2^16
+  std::uint8_t rate = 16;             // 100 Gb/s [IBA1 15.2.5.16]
+  std::uint8_t packet_life_time = 0;  // 4.096 us * 2^n
   std::uint8_t hop_limit = 0;
   std::uint8_t traffic_class = 0;
   std::uint32_t flow_label = 0;

@@ -254,6 +254,7 @@ ucma::Error find_way(const fabric::Fabric& fabric, const fabric::Node& node,
   }
   way.source = source;
   way.destination = destination;
+  way.packet_life_time = fabric.packet_life_time();
   const ucma::Error error = choose_ports(fabric, node, *peer, way);
   return error == Error::None ? choose_addresses(node, to_self, way) : error;
 }
@@ -281,6 +282,7 @@ std::optional<Path> find_path(const Way& way, std::uint8_t traffic_class) {
   path.pkey_index = static_cast<std::uint16_t>(shared - own.begin());
   path.port = static_cast<std::uint8_t>(way.from->number);
   path.is_ethernet = way.from->is_ethernet();
+  path.packet_life_time = way.packet_life_time;
   path.traffic_class = traffic_class;
   path.sgid_index = gid_index_of(*way.from, way.source);
   path.sgid = way.from->gids[path.sgid_index].gid;

@@ -34,10 +34,11 @@ bool has_moved(const fabric::Fabric& fabric, const fabric::Node& node,
 
 struct Way {
   const fabric::Port* from = nullptr;
-  const fabric::Port* to = nullptr;  // nullptr: a multicast group, or a GID that no port has
-  EndpointAddress source;            // with the port of the given one
-  EndpointAddress destination;       // as given; of the node itself instead of a wildcard
-  std::uint16_t pkey = 0;            // that the path shall have; 0: any that the ports share
+  const fabric::Port* to = nullptr;   // nullptr: a multicast group, or a GID that no port has
+  EndpointAddress source;             // with the port of the given one
+  EndpointAddress destination;        // as given; of the node itself instead of a wildcard
+  std::uint16_t pkey = 0;             // that the path shall have; 0: any that the ports share
+  std::uint8_t packet_life_time = 0;  // of the fabric's paths
 };
 // From `node`, whose id is bound to `source` (perhaps a wildcard), to the owner of `destination`.
 // Error::NetUnreachable: the node has no address of that family, or nobody has the destination;

@@ -37,9 +37,9 @@ Path read_record(std::span<const std::uint8_t, 64> wire, Path path) {
   return path;
 }
 
-Way way_of(const Id& id) {
+Way way_of(const fabric::Fabric& fabric, const Id& id) {
   const std::uint16_t pkey = id.destination.family == Family::Ib ? id.source.pkey : 0;
-  return {id.port, id.peer_port, id.source, id.destination, pkey};
+  return {id.port, id.peer_port, id.source, id.destination, pkey, fabric.packet_life_time()};
 }
 
 }  // namespace
@@ -90,7 +90,7 @@ Error Resolver::resolve_route(Id& id, std::uint32_t timeout_ms) {
     return Error::None;
   }
   auto question =
-      routes_.find_path(way_of(id), id.tos, std::chrono::milliseconds(timeout_ms),
+      routes_.find_path(way_of(fabric_, id), id.tos, std::chrono::milliseconds(timeout_ms),
                         [this, number](Error error, std::string_view reason, const Path& path) {
                           on_route(number, error, reason, path);
                         });
@@ -129,7 +129,7 @@ Error Resolver::set_path(Id& id, std::span<const std::uint8_t> value) {
     std::memcpy(&record, value.data(), kRecord);
     if (record.flags != kPrimary) continue;
     if (id.peer_port == nullptr || id.state != IdState::AddrResolved) return Error::Invalid;
-    auto path = find_path(way_of(id), id.tos);
+    auto path = find_path(way_of(fabric_, id), id.tos);
     if (!path) return Error::Invalid;
     *path = read_record(record.path_rec, *path);
     const auto& pkeys = id.port->pkeys;

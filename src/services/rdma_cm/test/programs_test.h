@@ -21,9 +21,13 @@ namespace ib::services::rdma_cm {
 using ucma::Code;
 using ucma::Event;
 
+constexpr std::uint8_t kPacketLifeTime = 11;  // not the default
+
 struct World {
   explicit World(verbs::LinkLayer link_layer)
-      : fabric(*fabric::Fabric::create({.nodes = {"a", "b"}, .link_layer = link_layer})) {}
+      : fabric(*fabric::Fabric::create(
+            {.nodes = {"a", "b"}, .link_layer = link_layer, .packet_life_time = kPacketLifeTime})) {
+  }
 
   fabric::Fabric fabric;
   platform::VirtualExecutor executor;

@@ -64,6 +64,7 @@ TEST_P(RdmaCm, AConnectionGoesThroughAllItsEvents) {
   EXPECT_EQ(active_rts.sq_psn, rtr.rq_psn);
   EXPECT_EQ(active_rtr.dest_qp_num, 0x456u);
   EXPECT_EQ(active_rtr.ah_attr.is_global, GetParam() == verbs::LinkLayer::Ethernet ? 1 : 0);
+  EXPECT_EQ(active_rts.timeout, kPacketLifeTime + 1) << "there and back";
   ASSERT_EQ(client.make_ready(active), Error::None);
   EXPECT_EQ(server.expect(Event::Established).uid, 0x33u);
 
