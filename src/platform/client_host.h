@@ -110,7 +110,10 @@ class ClientHost {
 
   // A pipe whose ends are close-on-exec; write end non-blocking.
   virtual Status make_pipe(NativeHandle& read_end, NativeHandle& write_end) = 0;
-  // Writes all of `bytes` or nothing: InsufficientResources if the pipe is full.
+  // For a handle that is used again and again: the program itself will hardly close it by mistake.
+  virtual NativeHandle keep(NativeHandle handle) = 0;
+  // Writes all of `bytes` or nothing: InsufficientResources if the pipe is full; NotFound if the
+  // program has closed a handle that was kept.
   virtual Status write_pipe(int write_end, std::span<const std::byte> bytes) = 0;
 
   // A joinable background thread with all signals blocked. Leaks nothing when the process exits

@@ -60,12 +60,16 @@ bool Poster::send(std::uint32_t cq, std::uint32_t index, std::uint32_t generatio
       return true;  // the channel is gone, and with it who would read
     }
     channel.generation = generation;
-    channel.read_end = std::move(reply.handles[0]);
-    channel.write_end = std::move(reply.handles[1]);
+    channel.read_end = host_.keep(std::move(reply.handles[0]));
+    channel.write_end = host_.keep(std::move(reply.handles[1]));
   }
   const std::uint64_t event = cq;
-  return host_.write_pipe(channel.write_end.get(), bytes_of(event)) !=
-         Status::InsufficientResources;
+  const Status written = host_.write_pipe(channel.write_end.get(), bytes_of(event));
+  if (written == Status::NotFound) {
+    channels_.erase(index);  // for the next event
+    return false;
+  }
+  return written != Status::InsufficientResources;
 }
 
 void Poster::notify(std::uint32_t cq, std::uint32_t channel, std::uint32_t generation) {

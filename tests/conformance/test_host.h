@@ -30,6 +30,9 @@ class TestHost final : public platform::ClientHost {
 
   Instant now() override { return real_.now(); }
   platform::Barriers& barriers() override { return real_.barriers(); }
+  platform::NativeHandle keep(platform::NativeHandle handle) override {
+    return real_.keep(std::move(handle));
+  }
   std::uint32_t pid() override { return real_.pid(); }
   std::uint64_t process_number() override { return real_.process_number(); }
   std::uint64_t page_size() override { return real_.page_size(); }

@@ -456,6 +456,71 @@ class InHostVerbs(unittest.TestCase):
         os.close(first)
         os.close(null)
 
+    def test_a_protected_descriptor_is_not_there_for_calls_that_close(self):
+        own = fcntl.fcntl(self.cmd_fd, fcntl.F_DUPFD, 310)
+        others = [os.dup2(self.cmd_fd, own + distance) for distance in (-2, -1, 1)]
+        LIBC.softib_preload_protect(own)
+        self.assertEqual(error_of(os.close, own), errno.EBADF)
+        self.assertEqual(error_of(os.dup2, self.cmd_fd, own), errno.EBUSY)
+        self.assertEqual(LIBC.dup3(self.cmd_fd, own, os.O_CLOEXEC), -1)
+        self.assertEqual(LIBC.close_range(own, own, 0), 0)
+        self.assertEqual(LIBC.close_range(own - 2, own + 1, 0), 0)
+        os.fstat(own)
+        for other in others:
+            self.assertEqual(error_of(os.fstat, other), errno.EBADF)
+        pid = os.fork()
+        if pid == 0:  # its copies are its own
+            os.close(own)
+            os._exit(0 if error_of(os.fstat, own) == errno.EBADF else 1)
+        self.assertEqual(os.waitpid(pid, 0)[1], 0)
+        LIBC.softib_preload_unprotect(own)
+        os.close(own)
+
+    def test_closefrom_passes_over_protected_descriptors(self):
+        own = fcntl.fcntl(self.cmd_fd, fcntl.F_DUPFD, 310)
+        pid = os.fork()
+        if pid == 0:
+            LIBC.softib_preload_protect(own)
+            ctypes.set_errno(errno.EXDEV)
+            LIBC.closefrom(own - 1)
+            LIBC.closefrom(3)
+            kept = ctypes.get_errno() == errno.EXDEV and os.listdir("/proc/self/fd") != []
+            left = [int(name) for name in os.listdir("/proc/self/fd")]
+            os._exit(0 if kept and [fd for fd in left if fd > 3] == [own] else 1)
+        self.assertEqual(os.waitpid(pid, 0)[1], 0)
+        os.close(own)
+
+    def test_the_connection_of_softib_run_survives_a_daemon(self):
+        """Which closes all descriptors after a fork, and is not to lose its fabric."""
+        connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        connection.connect(os.environ["SOFTIB_SOCKET"])
+        os.dup2(connection.fileno(), 1000)
+        program = ("import ctypes, os\n"
+                   "pid = os.fork()\n"
+                   "if pid == 0:\n"
+                   "    ctypes.CDLL(None).closefrom(3)\n"
+                   "    os.fstat(1000)\n"
+                   "    os._exit(0)\n"
+                   "raise SystemExit(os.waitpid(pid, 0)[1])\n")
+        try:
+            done = subprocess.run([sys.executable, "-c", program], pass_fds=[1000], check=False)
+        finally:
+            os.close(1000)
+            connection.close()
+        self.assertEqual(done.returncode, 0)
+
+    def test_the_number_of_a_protected_descriptor_may_be_another_file(self):
+        memory = os.memfd_create("own")
+        own = os.dup2(memory, 310)
+        os.close(memory)
+        LIBC.softib_preload_protect(own)
+        LIBC.syscall(3 if os.uname().machine == "x86_64" else 57, own)  # close(), without the library
+        null = os.open("/dev/null", os.O_WRONLY)
+        self.assertEqual(os.dup2(null, own), own)
+        os.close(own)
+        self.assertEqual(error_of(os.fstat, own), errno.EBADF)
+        os.close(null)
+
     def test_import_gets_a_descriptor_for_events(self):
         """UVERBS_METHOD_ASYNC_EVENT_ALLOC, the one ioctl() that is answered."""
         header = struct.pack("<HHHHQII", 40, 16, 0, 1, 0, 0, 0)

@@ -14,6 +14,7 @@ import subprocess
 import harness
 from harness import Failed, Skipped
 
+PROGRAMS = pathlib.Path(__file__).resolve().parent / "programs"
 PYTHON = "/usr/bin/python3"
 SEEN = r"^\s+softib0\s+[0-9a-f]{16}$"
 PASSED_ON = ("LD_PRELOAD", "RDMAV_DRIVERS", "SOFTIB_SOCKET", "SOFTIB_NODE")
@@ -205,6 +206,19 @@ def two_fabrics(report, user):
             right.run(["ibv_devices"]).require(SEEN, r"softib1")
 
 
+def strange_numbers(report, fabric):
+    """Programs that close descriptors of ours, and have files of their own at those numbers."""
+    program = harness.build_program(fabric.runtime, PROGRAMS / "strange_numbers.c", libraries=("-libverbs", "-lrdmacm"))
+    for what in ("probed", "open", "cm"):
+        for how in ("loop", "closefrom", "close_range", "syscalls"):
+            with report.case(f"all descriptors closed: {what}, {how}"):
+                result = fabric.run([program, what, how], 0, 60).require("^all right$")
+                failures = [line for line in result.text.splitlines() if ": " in line and not line.endswith(": ok")]
+                # Without libc the connections are lost, which a device that is open then cannot do without.
+                if failures and not (how == "syscalls" and what != "probed"):
+                    raise Failed("\n".join(failures))
+
+
 def test(report, user):
     with harness.Fabric(nodes=2, user=user) as fabric:
         bare_environments(report, fabric)
@@ -212,6 +226,7 @@ def test(report, user):
         streams(report, fabric)
         loading(report, fabric)
         processes(report, fabric)
+        strange_numbers(report, fabric)
     two_fabrics(report, user)
 
 

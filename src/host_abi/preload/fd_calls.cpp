@@ -3,6 +3,8 @@
 // the kind of device if it is one of ours; socket() keeps libibverbs from querying the kernel for
 // adapters.
 #include "host_abi/preload/fd_table.h"
+#include "host_abi/preload/hooks.h"
+#include "host_abi/preload/own_descriptors.h"
 #include "host_abi/preload/real.h"
 #include "host_abi/preload/remote.h"
 #include "host_abi/preload/system_calls.h"
@@ -44,11 +46,18 @@ int duplicated(int original, int result) {
   return result;
 }
 
-// dup2() closes `target` first, unless the original is not open.
-void about_to_replace(int original, int target) {
-  if (original == target || fds::find(target).kind == fds::Kind::None) return;
+// dup2() closes `target` first, unless the original is not open. Returns false, with the error that
+// it has for a number that just gets another file, if the number is softib's own.
+bool about_to_replace(int original, int target) {
+  if (original == target) return true;
+  if (own::is_protected(target)) {
+    errno = EBUSY;
+    return false;
+  }
+  if (fds::find(target).kind == fds::Kind::None) return true;
   const sys::KeepErrno keep;
   if (sys::fcntl(original, F_GETFD, 0) >= 0) fds::forget(target);
+  return true;
 }
 
 int control(int fd, int command, void* argument, Real<int(int, int, ...)>& real) {
@@ -62,6 +71,10 @@ extern "C" {
 
 int preload_close(int fd) IB_STANDS_FOR("close");
 int preload_close(int fd) {
+  if (own::is_protected(fd)) {
+    errno = EBADF;
+    return -1;
+  }
   fds::forget(fd);
   return real_close(fd);
 }
@@ -69,15 +82,17 @@ int preload_close(int fd) {
 int preload_close_range(unsigned first, unsigned last, int flags) IB_STANDS_FOR("close_range");
 int preload_close_range(unsigned first, unsigned last, int flags) {
   constexpr int kOnlyAtExec = 1 << 2;  // CLOSE_RANGE_CLOEXEC
-  if ((flags & kOnlyAtExec) == 0 && first <= last) fds::forget_range(first, last);
-  return sys::result(::syscall(SYS_close_range, first, last, flags));
+  if ((flags & kOnlyAtExec) != 0 || first > last) return sys::close_range(first, last, flags);
+  fds::forget_range(first, last);
+  return own::close_others(first, last, flags);
 }
 
 void preload_closefrom(int first) IB_STANDS_FOR("closefrom");
 void preload_closefrom(int first) {
-  static constinit Real<void(int)> real_closefrom{"closefrom"};
-  fds::forget_range(first < 0 ? 0u : static_cast<unsigned>(first), ~0u);
-  real_closefrom(first);
+  const unsigned from = first < 0 ? 0u : static_cast<unsigned>(first);
+  const sys::KeepErrno keep;
+  fds::forget_range(from, ~0u);
+  static_cast<void>(own::close_others(from, ~0u, 0));
 }
 
 int preload_dup(int fd) IB_STANDS_FOR("dup");
@@ -87,13 +102,13 @@ int preload_dup(int fd) {
 
 int preload_dup2(int fd, int target) IB_STANDS_FOR("dup2");
 int preload_dup2(int fd, int target) {
-  about_to_replace(fd, target);
+  if (!about_to_replace(fd, target)) return -1;
   return duplicated(fd, real_dup2(fd, target));
 }
 
 int preload_dup3(int fd, int target, int flags) IB_STANDS_FOR("dup3");
 int preload_dup3(int fd, int target, int flags) {
-  about_to_replace(fd, target);
+  if (!about_to_replace(fd, target)) return -1;
   return duplicated(fd, real_dup3(fd, target, flags));
 }
 
@@ -171,10 +186,19 @@ int preload_socket(int domain, int type, int protocol) {
   return fds::set_hooks(hooks);
 }
 
+[[gnu::visibility("default")]] void softib_preload_protect(int fd) {
+  own::protect(fd);
+}
+
+[[gnu::visibility("default")]] void softib_preload_unprotect(int fd) {
+  own::unprotect(fd);
+}
+
 // ELF constructors get the arguments of main(), so this reads the environment before the program
 // can replace libc's getenv(), as bash does.
 [[gnu::constructor]] void preload_start(int, char**, char** environment) {
   remote::read_environment(environment);
+  remote::protect_connection_of_run();
   for (char** entry = environment; entry != nullptr && *entry != nullptr; ++entry) {
     if (std::strncmp(*entry, "PWD=", 4) == 0) working_directory::inherit(*entry + 4);
   }

@@ -58,6 +58,12 @@ struct softib_preload_hooks {
 int softib_preload_register(const struct softib_preload_hooks* hooks);
 typedef int (*softib_preload_register_fn)(const struct softib_preload_hooks* hooks);
 
+/* A descriptor of the provider's own: until it is taken back, close(), close_range(), closefrom(),
+ * dup2() and dup3() of this process leave it alone, as if the program did not have it. */
+void softib_preload_protect(int fd);
+void softib_preload_unprotect(int fd);
+typedef void (*softib_preload_protect_fn)(int fd);
+
 /* 1 if fd is an open uverbs device of this library, 0 otherwise (e.g. a real adapter's). */
 int softib_preload_is_uverbs(int fd);
 typedef int (*softib_preload_is_uverbs_fn)(int fd);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "host_abi/preload/remote.h"
 
+#include "host_abi/preload/own_descriptors.h"
 #include "host_abi/preload/system_calls.h"
 #include "linux/received_descriptors.h"
 
@@ -69,6 +70,15 @@ int connect_to_daemon(Reply& why) {
     return -1;
   }
   return fd;
+}
+
+bool is_connected_to_daemon(int fd) {
+  const Environment& env = get_environment();
+  sockaddr_un peer{};
+  socklen_t length = sizeof peer;
+  return env.socket[0] != '\0' && sys::peer_name(fd, &peer, &length) == 0 &&
+         peer.sun_family == AF_UNIX &&
+         std::strncmp(peer.sun_path, env.socket, sizeof peer.sun_path) == 0;
 }
 
 struct Answer {
@@ -204,6 +214,13 @@ Status open_mailbox(int socket, int& file) {
 void copy_node(std::array<char, 64>& node) {
   static_assert(sizeof(Environment::node) == sizeof node);
   std::memcpy(node.data(), get_environment().node, node.size());
+}
+
+void protect_connection_of_run() {
+  const sys::KeepErrno keep;
+  for (const int lowest : {1000, 200}) {
+    for (int fd = lowest; is_connected_to_daemon(fd); ++fd) own::protect_in_children(fd);
+  }
 }
 
 bool reachable() {

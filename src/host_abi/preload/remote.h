@@ -41,6 +41,10 @@ Status open_mailbox(int socket, int& file);
 // The name of this host, NUL terminated.
 void copy_node(std::array<char, 64>& node);
 
+// That which `softib run` hands to the program, if it is there (docs/cli.md): from now on no call
+// of the program's closes it.
+void protect_connection_of_run();
+
 // Returns true in a virtual host whose softibd accepts connections.
 bool reachable();
 

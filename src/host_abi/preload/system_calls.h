@@ -13,7 +13,6 @@
 #include <cerrno>
 #include <cstddef>
 #include <ctime>
-#include <initializer_list>
 #include <type_traits>
 
 namespace ib::host_abi::preload::sys {
@@ -58,14 +57,8 @@ inline int seek_to_start(int fd) {
 inline int fcntl(int fd, int command, int argument) {
   return result(call(SYS_fcntl, fd, command, argument));
 }
-// A second descriptor of the same open file, close-on-exec, above the numbers that programs get, if
-// the limit allows it; else -1.
-inline int duplicate_high(int fd) {
-  for (const int lowest : {1000, 200}) {
-    const int made = fcntl(fd, F_DUPFD_CLOEXEC, lowest);
-    if (made >= 0) return made;
-  }
-  return -1;
+inline int close_range(unsigned first, unsigned last, int flags) {
+  return result(call(SYS_close_range, first, last, flags));
 }
 inline int memory_file(const char* name) {
   constexpr unsigned kCloseOnExec = 1;  // MFD_CLOEXEC
@@ -111,6 +104,9 @@ inline int connect(int fd, const sockaddr* address, socklen_t length) {
 }
 inline int set_option(int fd, int name, const void* value, socklen_t length) {
   return result(call(SYS_setsockopt, fd, SOL_SOCKET, name, value, length));
+}
+inline int peer_name(int fd, void* address, socklen_t* length) {
+  return result(call(SYS_getpeername, fd, address, length));
 }
 inline ssize_t send(int fd, const void* data, std::size_t size) {
   return call(SYS_sendto, fd, data, size, MSG_NOSIGNAL, nullptr, 0);

@@ -2,6 +2,9 @@
 #include "host_abi/provider/async_queue.h"
 
 #include "host_abi/provider/errors.h"
+#include "linux/client/client_handle.h"
+#include "linux/client/kept_descriptor.h"
+#include "linux/descriptor_table.h"
 
 #include <fcntl.h>
 #include <sys/socket.h>
@@ -13,7 +16,6 @@
 namespace ib::host_abi {
 
 AsyncQueue::~AsyncQueue() {
-  if (our_end_ >= 0) ::close(our_end_);
   if (application_end_ >= 0 && !handed_over_) ::close(application_end_);
 }
 
@@ -23,7 +25,8 @@ Status AsyncQueue::open() {
     return status_of(errno);
   }
   application_end_ = ends[0];
-  our_end_ = ends[1];
+  application_file_ = os::file_word(ends[0]);
+  our_end_ = os::keep_descriptor(os::own_descriptor(ends[1]));
   return Status::Ok;
 }
 
@@ -41,7 +44,8 @@ bool AsyncQueue::take_number(int fd) {
 }
 
 bool AsyncQueue::send(const AsyncEventRecord& record) const {
-  return ::send(our_end_, &record, sizeof record, MSG_DONTWAIT | MSG_NOSIGNAL) ==
+  if (os::is_replaced(our_end_.get())) return true;  // closed by the program: it wants no events
+  return ::send(our_end_.get(), &record, sizeof record, MSG_DONTWAIT | MSG_NOSIGNAL) ==
          static_cast<ssize_t>(sizeof record);
 }
 
@@ -64,8 +68,9 @@ std::uint32_t AsyncQueue::purge(std::uint64_t element) {
   const std::lock_guard lock(mutex_);
   std::deque<AsyncEventRecord> all;
   AsyncEventRecord record{};
-  while (::recv(application_end_, &record, sizeof record, MSG_DONTWAIT) ==
-         static_cast<ssize_t>(sizeof record)) {
+  const bool is_open = os::file_word(application_end_) == application_file_;
+  while (is_open && ::recv(application_end_, &record, sizeof record, MSG_DONTWAIT) ==
+                        static_cast<ssize_t>(sizeof record)) {
     all.push_back(record);
   }
   all.insert(all.end(), waiting_.begin(), waiting_.end());

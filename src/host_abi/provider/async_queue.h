@@ -8,6 +8,7 @@
 
 #include "base/result.h"
 #include "host_abi/provider/abi/verbs_abi_34.h"
+#include "platform/control_channel.h"
 
 #include <cstdint>
 #include <deque>
@@ -46,7 +47,8 @@ class AsyncQueue {
 
   std::mutex mutex_;
   int application_end_ = -1;
-  int our_end_ = -1;
+  std::uint64_t application_file_ = 0;  // the program may close it at any time
+  platform::NativeHandle our_end_;
   bool handed_over_ = false;
   std::deque<AsyncEventRecord> waiting_;
 };

@@ -6,6 +6,7 @@
 #include "host_abi/provider/ops.h"
 #include "linux/adopt/adopt_advice.h"
 #include "linux/adopt/pin_sources.h"
+#include "linux/client/kept_descriptor.h"
 
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -87,13 +88,20 @@ void mappings_change(void* address, std::size_t length) noexcept {
     process->regions().mappings_change(std::bit_cast<std::uint64_t>(address), length);
 }
 
+// Of the preload library; nullptr if it is not there.
+template <class Function>
+Function function(const char* name) {
+  void* const found = ::dlsym(RTLD_DEFAULT, name);
+  Function result = nullptr;
+  std::memcpy(&result, &found, sizeof found);
+  return result;
+}
+
 }  // namespace
 
 void register_preload_hooks() {
-  void* const found = ::dlsym(RTLD_DEFAULT, "softib_preload_register");
-  if (found == nullptr) return;  // no preload library: no completion channels
-  softib_preload_register_fn preload_register = nullptr;
-  std::memcpy(&preload_register, &found, sizeof found);
+  const auto preload_register = function<softib_preload_register_fn>("softib_preload_register");
+  if (preload_register == nullptr) return;  // no preload library: no completion channels
   softib_preload_hooks hooks{};
   hooks.size = sizeof hooks;
   hooks.create_comp_channel = create_channel;
@@ -103,6 +111,8 @@ void register_preload_hooks() {
   hooks.mappings_change = mappings_change;
   hooks.spliced = [] { os::note_vmsplice(); };
   static_cast<void>(preload_register(&hooks));
+  os::set_descriptor_guard({function<softib_preload_protect_fn>("softib_preload_protect"),
+                            function<softib_preload_protect_fn>("softib_preload_unprotect")});
 }
 
 }  // namespace ib::host_abi

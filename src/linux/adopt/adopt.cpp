@@ -7,6 +7,7 @@
 #include "linux/client/client_handle.h"
 #include "linux/client/client_signals.h"
 #include "linux/client/client_wait.h"
+#include "linux/client/kept_descriptor.h"
 
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -199,7 +200,7 @@ Result<AdoptedPages> adopt_pages(std::uint64_t address, std::uint64_t length, st
   const FaultFile faults = open_fault_file(adopt_mode_limit());
   const NativeHandle page_map = own_descriptor(::open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC));
   IB_TRY(file, make_file(pages.length));
-  pages.file = std::move(file);
+  pages.file = keep_descriptor(std::move(file));
   const auto mover = make_mover(faults, page_map.get(), pages.file.get(), page_size);
   if (!mover) return mover.error();
   watch_forks();

@@ -5,6 +5,7 @@
 #include "linux/client/client_fork.h"
 #include "linux/client/client_handle.h"
 #include "linux/client/client_mailbox.h"
+#include "linux/client/kept_descriptor.h"
 #include "linux/client/process_number.h"
 #include "linux/received_descriptors.h"
 #include "platform/level.h"
@@ -47,6 +48,29 @@ std::string with_errno(const std::string& what, int error) {
   return what + ": " + std::strerror(error);
 }
 
+// The socket of a channel. Looked at once in each call, before its first use.
+class Socket {
+ public:
+  explicit Socket(NativeHandle handle) : handle_(keep_descriptor(std::move(handle))) {}
+
+  int get() const { return handle_.get(); }
+  void release() { (void)handle_.release(); }
+  void begin_call() { is_checked_ = false; }
+  // Returns false, with EBADF, if the program has closed it.
+  bool may_be_used() {
+    if (!is_checked_ && is_replaced(handle_.get())) {
+      errno = EBADF;
+      return false;
+    }
+    is_checked_ = true;
+    return true;
+  }
+
+ private:
+  NativeHandle handle_;
+  bool is_checked_ = false;
+};
+
 class SocketChannel final : public platform::ControlChannel {
  public:
   explicit SocketChannel(NativeHandle socket)
@@ -59,7 +83,7 @@ class SocketChannel final : public platform::ControlChannel {
     if (foreign()) {
       // The number was closed in this child already and may name another file; the page is not in
       // it, and another mapping may have its address.
-      if (registered_) (void)socket_.release();
+      if (registered_) socket_.release();
       return;
     }
     if (mailbox_.page() != nullptr) (void)::munmap(mailbox_.page(), MailboxPage::kBytes);
@@ -80,6 +104,7 @@ class SocketChannel final : public platform::ControlChannel {
       return failed(Status::InvalidParameter, "the request is too large for the control socket");
     }
     const std::lock_guard lock(mutex_);
+    socket_.begin_call();
     take_submitted();
     if (gone_.load(std::memory_order_relaxed)) return disconnected();
     if (++calls_ == kCallsBeforeMailbox) open_mailbox();
@@ -89,6 +114,7 @@ class SocketChannel final : public platform::ControlChannel {
   bool submit(std::uint32_t code, std::uint32_t file, std::span<const std::byte> in) override {
     if (foreign()) return false;
     const std::lock_guard lock(mutex_);
+    socket_.begin_call();
     take_submitted();
     if (gone_.load(std::memory_order_relaxed)) return false;
     const control::RequestHeader header = next_header(code, file, in.size());
@@ -104,13 +130,14 @@ class SocketChannel final : public platform::ControlChannel {
   void settle() override {
     if (foreign()) return;
     const std::lock_guard lock(mutex_);
+    socket_.begin_call();
     take_submitted();
   }
 
   void shut_down() override {
     if (foreign()) return;  // shutdown(2) would end the parent's connection
     gone_.store(true, std::memory_order_relaxed);
-    (void)::shutdown(socket_.get(), SHUT_RDWR);
+    if (!is_replaced(socket_.get())) (void)::shutdown(socket_.get(), SHUT_RDWR);
   }
 
  private:
@@ -145,7 +172,7 @@ class SocketChannel final : public platform::ControlChannel {
   ControlReply disconnected() { return failed(Status::Disconnected, gone_reason_); }
   ControlReply lost(const char* operation, int error);
 
-  NativeHandle socket_;
+  Socket socket_;
   const std::uint64_t owner_;
   bool registered_ = false;
   std::mutex mutex_;
@@ -162,7 +189,9 @@ class SocketChannel final : public platform::ControlChannel {
 ControlReply SocketChannel::lost(const char* operation, int error) {
   if (!gone_.exchange(true)) {
     gone_reason_ = "softibd closed the connection: it was stopped or has crashed";
-    if (error != 0 && error != EPIPE && error != ECONNRESET) {
+    if (error == EBADF) {
+      gone_reason_ = "the program has closed the descriptor of its connection to softibd";
+    } else if (error != 0 && error != EPIPE && error != ECONNRESET) {
       gone_reason_ =
           with_errno(std::string("the connection to softibd broke in ") + operation, error);
     }
@@ -188,6 +217,7 @@ int SocketChannel::send(const control::RequestHeader& header, std::span<const st
     rights->cmsg_len = CMSG_LEN(handles.size_bytes());
     std::memcpy(CMSG_DATA(rights), handles.data(), handles.size_bytes());
   }
+  if (!socket_.may_be_used()) return errno;
   while (::sendmsg(socket_.get(), &message, MSG_NOSIGNAL) < 0) {
     if (errno != EINTR) return errno;
   }
@@ -202,6 +232,7 @@ ssize_t SocketChannel::receive_one(Received& received, int flags) {
   message.msg_iovlen = 1;
   message.msg_control = ancillary.data();
   message.msg_controllen = ancillary.size();
+  if (!socket_.may_be_used()) return -1;
   const ssize_t got = ::recvmsg(socket_.get(), &message, MSG_CMSG_CLOEXEC | flags);
   if (got < 0) return got;
   received.flags = message.msg_flags;
@@ -271,6 +302,7 @@ int SocketChannel::put(const control::RequestHeader& header, std::span<const std
   std::memcpy(mailbox_.request(), &header, sizeof header);
   if (!in.empty()) std::memcpy(mailbox_.request() + sizeof header, in.data(), in.size());
   if (mailbox_.post(header.length)) {
+    if (!socket_.may_be_used()) return errno;
     const std::byte bell{};
     while (::send(socket_.get(), &bell, kBellBytes, MSG_NOSIGNAL) < 0) {
       if (errno != EINTR) return errno;

@@ -8,6 +8,7 @@
 #include "linux/client/client_memory.h"
 #include "linux/client/client_relax.h"
 #include "linux/client/client_wait.h"
+#include "linux/client/kept_descriptor.h"
 #include "linux/client/nameplate.h"
 #include "linux/client/process_number.h"
 
@@ -101,7 +102,12 @@ Status LinuxClientHost::make_pipe(platform::NativeHandle& read_end,
   return make_pipe_pair(read_end, write_end);
 }
 
+platform::NativeHandle LinuxClientHost::keep(platform::NativeHandle handle) {
+  return keep_descriptor(std::move(handle));
+}
+
 Status LinuxClientHost::write_pipe(int write_end, std::span<const std::byte> bytes) {
+  if (is_replaced(write_end)) return Status::NotFound;
   return write_to_pipe(write_end, bytes);
 }
 

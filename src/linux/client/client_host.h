@@ -34,6 +34,7 @@ class LinuxClientHost final : public platform::ClientHost {
   void wake(std::atomic<std::uint32_t>& word) override;
   void relax(std::uint32_t round) override;
   Status make_pipe(platform::NativeHandle& read_end, platform::NativeHandle& write_end) override;
+  platform::NativeHandle keep(platform::NativeHandle handle) override;
   Status write_pipe(int write_end, std::span<const std::byte> bytes) override;
   Result<std::unique_ptr<Thread>> start_thread(const char* name,
                                                std::function<void()> body) override;

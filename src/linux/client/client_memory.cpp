@@ -2,6 +2,7 @@
 #include "linux/client/client_memory.h"
 
 #include "linux/client/client_handle.h"
+#include "linux/client/kept_descriptor.h"
 #include "linux/client/process_number.h"
 
 #include <fmt/format.h>
@@ -39,7 +40,9 @@ class FileMapping final : public platform::MappedFile {
   std::uint64_t size() const override { return size_; }
   std::uint64_t file_size() override {
     struct stat status {};
-    if (::fstat(file_.get(), &status) != 0 || status.st_size < 0) return 0;
+    if (is_replaced(file_.get()) || ::fstat(file_.get(), &status) != 0 || status.st_size < 0) {
+      return 0;
+    }
     const auto length = static_cast<std::uint64_t>(status.st_size);
     return process_number() == owner_ && grow(std::min(length, size_)) ? length : 0;
   }
@@ -179,7 +182,7 @@ Result<std::unique_ptr<platform::MappedFile>> map_file(const platform::NativeHan
     reason = why_not_mapped(error, space);
     return error == ENOMEM ? Status::InsufficientResources : Status::IoError;
   }
-  auto mapping = std::make_unique<FileMapping>(std::move(copy), base, reserved);
+  auto mapping = std::make_unique<FileMapping>(keep_descriptor(std::move(copy)), base, reserved);
   if (mapping->file_size() == 0) {
     reason = std::string("cannot map device memory: ") + std::strerror(errno);
     return Status::IoError;

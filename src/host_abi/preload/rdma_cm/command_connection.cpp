@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "host_abi/preload/rdma_cm/command_connection.h"
 
+#include "host_abi/preload/own_descriptors.h"
 #include "host_abi/preload/rdma_cm/process_page.h"
 #include "host_abi/preload/system_calls.h"
+#include "linux/descriptor_table.h"
 
 #include <sys/mman.h>
 
@@ -163,6 +165,7 @@ bool CommandConnection::is_still_there() {
 }
 
 void CommandConnection::close() {
+  if (socket_ >= 0) own::unprotect(socket_);
   if (is_still_there()) sys::close(socket_);
   unmap(mailbox_.page());
   socket_ = -1;
@@ -182,10 +185,11 @@ bool CommandConnection::open_mailbox() {
 
 void CommandConnection::keep() {
   if (!was_kept_) {
-    const int moved = sys::duplicate_high(socket_);
+    const int moved = os::duplicate_high(socket_);
     if (moved < 0) return;
     sys::close(socket_);
     socket_ = moved;
+    own::protect(moved);
     word_ = describe(socket_, process_);
   }
   if (word_ == 0) return;

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "host_abi/preload/rdma_cm/held_file.h"
 
+#include "host_abi/preload/own_descriptors.h"
 #include "host_abi/preload/system_calls.h"
 #include "linux/client/client_fork.h"
+#include "linux/descriptor_table.h"
 
 #include <sys/single_threaded.h>
 
@@ -15,10 +17,11 @@ void HeldFile::hold(int fd) {
   fd_ = fd;
   if (__libc_single_threaded != 0) return;
   const sys::KeepErrno keep;
-  const int own = sys::duplicate_high(fd);
+  const int own = os::duplicate_high(fd);
   if (own < 0) return;
   fd_ = own;
   is_own_ = true;
+  own::protect(own);
   is_registered_ = os::close_in_children(own);
 }
 
@@ -28,6 +31,7 @@ void HeldFile::release(void* held_file) {
   if (!std::exchange(self.is_own_, false)) return;
   if (self.is_registered_) os::forget_close_in_children(fd);
   const sys::KeepErrno keep;
+  own::unprotect(fd);
   sys::close(fd);
 }
 
