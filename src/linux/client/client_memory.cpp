@@ -15,12 +15,45 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cerrno>
 #include <cstring>
 #include <mutex>
 
 namespace ib::os {
 namespace {
+
+constexpr std::size_t kPage = 4096;
+
+// Maps one page that is not locked, which may then grow to any size without being counted. Room of
+// the whole size must be at `at`, unless that is nullptr.
+void* grow_unlocked(void* at, std::size_t bytes, int flags, int file, std::uint64_t offset) {
+  void* const small =
+      ::mmap(nullptr, kPage, PROT_NONE, flags & ~MAP_FIXED, file, static_cast<off_t>(offset));
+  if (small == MAP_FAILED) return MAP_FAILED;
+  (void)::syscall(SYS_munlock, small, kPage);
+  const long how = MREMAP_MAYMOVE | (at != nullptr ? MREMAP_FIXED : 0);
+  const long grown = ::syscall(SYS_mremap, small, kPage, bytes, how, at);
+  if (grown >= 0) return std::bit_cast<void*>(grown);
+  const int error = errno;
+  (void)::munmap(small, kPage);
+  errno = error;
+  return MAP_FAILED;
+}
+
+// Device memory is not the program's: where it has called mlockall(MCL_FUTURE), the kernel would
+// count all of it against RLIMIT_MEMLOCK, fail with EAGAIN, or bring in each page of each queue
+// that there is. Without access it brings in nothing, and what is not locked is not counted.
+void* map_unlocked(void* at, std::size_t bytes, int rights, int flags, int file,
+                   std::uint64_t offset) {
+  void* made = ::mmap(at, bytes, PROT_NONE, flags, file, static_cast<off_t>(offset));
+  if (made == MAP_FAILED && errno == EAGAIN) made = grow_unlocked(at, bytes, flags, file, offset);
+  if (made == MAP_FAILED) return MAP_FAILED;
+  // By number: the preload library's functions are for what programs do.
+  (void)::syscall(SYS_munlock, made, bytes);
+  if (rights == PROT_NONE || ::syscall(SYS_mprotect, made, bytes, long{rights}) == 0) return made;
+  return MAP_FAILED;
+}
 
 // The reserved address space has no access beyond the end of the file: tools that look at all
 // memory of a process (a leak checker) pass over it, where a mapping without a file behind it would
@@ -55,8 +88,8 @@ class FileMapping final : public platform::MappedFile {
     if (end <= mapped_) return true;
     std::byte* const from = base_ + mapped_;
     const std::uint64_t bytes = end - mapped_;
-    if (::mmap(from, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE | MAP_FIXED,
-               file_.get(), static_cast<off_t>(mapped_)) == MAP_FAILED) {
+    if (map_unlocked(from, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE | MAP_FIXED,
+                     file_.get(), mapped_) == MAP_FAILED) {
       return false;
     }
     (void)::madvise(from, bytes, MADV_DONTDUMP);
@@ -155,8 +188,8 @@ std::byte* reserve(int file, std::uint64_t space, std::uint64_t& reserved) {
   if (::fstat(file, &status) != 0) return nullptr;
   const auto length = static_cast<std::uint64_t>(status.st_size);
   for (reserved = space;; reserved /= 2) {
-    void* const base =
-        ::mmap(nullptr, reserved, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void* const base = map_unlocked(nullptr, reserved, PROT_NONE,
+                                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (base != MAP_FAILED) {
       (void)::madvise(base, reserved, MADV_DONTFORK);
       return static_cast<std::byte*>(base);

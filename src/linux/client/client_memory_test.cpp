@@ -3,11 +3,14 @@
 // unmapped.
 #include "linux/client/client_memory.h"
 
+#include "linux/client/client_handle.h"
 #include "linux/client/client_host.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -218,6 +221,38 @@ TEST_P(OwnMemory, ThatIsNotThereIsAnAnswer) {
   expect(OwnCopy::NoSource, OwnCopy::NoTarget);
   ASSERT_EQ(::munmap(bad, kPage), 0);
   expect(OwnCopy::NoSource, OwnCopy::NoTarget);
+}
+
+// Real-time programs lock all memory that they get from then on, within a limit.
+TEST(DeviceMemoryMapping, IsNotLockedByAProgramThatLocksItsMemory) {
+  constexpr std::uint64_t kFileBytes = std::uint64_t{64} << 20;
+  const platform::NativeHandle file = own_descriptor(::memfd_create("device memory", MFD_CLOEXEC));
+  ASSERT_EQ(::ftruncate(file.get(), kFileBytes), 0);
+  for (const bool privileged : {false, true}) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      const rlimit limit{1 << 20, 1 << 20};
+      if (!privileged &&
+          (::setrlimit(RLIMIT_MEMLOCK, &limit) != 0 || (::getuid() == 0 && ::setuid(65534) != 0))) {
+        ::_exit(1);
+      }
+      if (::mlockall(MCL_FUTURE) != 0) ::_exit(privileged && ::getuid() != 0 ? 0 : 2);
+      std::string reason;
+      auto mapped = client_host().map(file, kFileBytes * 16, reason);
+      if (!mapped || (*mapped)->file_size() != kFileBytes) ::_exit(3);
+      struct stat status {};
+      if (::fstat(file.get(), &status) != 0 || status.st_blocks != 0) ::_exit(4);
+      (*mapped)->base()[kFileBytes - 1] = std::byte{1};
+      if (::fstat(file.get(), &status) != 0 || status.st_blocks == 0) ::_exit(5);
+      if (::ftruncate(file.get(), 2 * kFileBytes) != 0) ::_exit(6);
+      ::_exit((*mapped)->file_size() == 2 * kFileBytes ? 0 : 7);
+    }
+    int status = 0;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0) << "privileged: " << privileged;
+    ASSERT_EQ(::ftruncate(file.get(), 0), 0);
+    ASSERT_EQ(::ftruncate(file.get(), kFileBytes), 0);
+  }
 }
 
 TEST(OwnMemoryLook, ChangesNothing) {
