@@ -33,6 +33,9 @@ function(ib_register name label timeout)  # ARGN: the command
   math(EXPR timeout "${timeout} * ${IB_TIMEOUT_FACTOR}")
   set_tests_properties(${name} PROPERTIES LABELS "${label}" TIMEOUT ${timeout}
     SKIP_RETURN_CODE 77 ENVIRONMENT "${IB_TEST_ENVIRONMENT}")
+  if(label STREQUAL "conformance")  # the longest begin first
+    set_tests_properties(${name} PROPERTIES COST 100)
+  endif()
 endfunction()
 
 function(ib_test name)
