@@ -33,11 +33,15 @@ inline std::uint64_t file_word(int fd) {
   return word != 0 ? word : 1;
 }
 
-// A descriptor of the same open file, close-on-exec, above the numbers that programs get, if the
-// limit allows it; else -1. Below 1024, where select() has its end, if there is room.
+// Where numbers begin that programs do not look for: the first if the limit allows it, else the
+// second. Below 1024, where select() has its end.
+inline constexpr std::array<int, 2> kHighNumbers{1000, 200};
+
+// A descriptor of the same open file, close-on-exec, at the next free high number, or -1.
 inline int duplicate_high(int fd) {
-  for (const long lowest : {1000L, 200L}) {
-    const long made = ::syscall(SYS_fcntl, static_cast<long>(fd), long{F_DUPFD_CLOEXEC}, lowest);
+  for (const int lowest : kHighNumbers) {
+    const long made = ::syscall(SYS_fcntl, static_cast<long>(fd), long{F_DUPFD_CLOEXEC},
+                                static_cast<long>(lowest));
     if (made >= 0) return static_cast<int>(made);
   }
   return -1;
@@ -73,8 +77,8 @@ class DescriptorTable {
   static std::size_t place(int fd) { return static_cast<std::size_t>(fd); }
   std::uint64_t word(int fd) const { return words_[place(fd)].load(std::memory_order_acquire); }
 
-  std::array<std::atomic<std::uint64_t>, kLimit>
-      words_{};  // pages without an entry stay zero pages
+  // Pages without an entry stay zero pages.
+  std::array<std::atomic<std::uint64_t>, kLimit> words_{};
   std::atomic<int> highest_{-1};
 };
 

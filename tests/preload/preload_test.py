@@ -55,6 +55,10 @@ def read_bytes(path):
     return data
 
 
+def close_without_the_library(fd):
+    LIBC.syscall(3 if os.uname().machine == "x86_64" else 57, fd)  # close()
+
+
 def error_of(call, *arguments):
     try:
         call(*arguments)
@@ -252,7 +256,7 @@ class InHost(unittest.TestCase):
 
     def test_stale_descriptors_are_told_from_ours(self):
         fd = os.open(CA + "/node_guid", os.O_RDONLY)
-        LIBC.syscall(3 if os.uname().machine == "x86_64" else 57, fd)  # close(), without the library
+        close_without_the_library(fd)
         left, right = socket.socketpair()
         self.assertEqual(left.fileno(), fd)
         self.assertTrue(stat.S_ISSOCK(os.fstat(fd).st_mode))
@@ -424,7 +428,7 @@ class InHostVerbs(unittest.TestCase):
         self.assertEqual(os.read(copy, 8), b"8 bytes.")
         os.close(copy)
         copy = os.dup(self.cmd_fd)
-        LIBC.syscall(3 if os.uname().machine == "x86_64" else 57, copy)  # close(), without the library
+        close_without_the_library(copy)
         self.assertEqual(os.dup(writer), copy)
         self.assertEqual(LIBC.softib_preload_is_uverbs(copy), 0)
         self.assertEqual(os.write(copy, b"8 bytes."), 8)
@@ -484,9 +488,9 @@ class InHostVerbs(unittest.TestCase):
             ctypes.set_errno(errno.EXDEV)
             LIBC.closefrom(own - 1)
             LIBC.closefrom(3)
-            kept = ctypes.get_errno() == errno.EXDEV and os.listdir("/proc/self/fd") != []
+            same_errno = ctypes.get_errno() == errno.EXDEV
             left = [int(name) for name in os.listdir("/proc/self/fd")]
-            os._exit(0 if kept and [fd for fd in left if fd > 3] == [own] else 1)
+            os._exit(0 if same_errno and [fd for fd in left if fd > 3] == [own] else 1)
         self.assertEqual(os.waitpid(pid, 0)[1], 0)
         os.close(own)
 
@@ -514,7 +518,7 @@ class InHostVerbs(unittest.TestCase):
         own = os.dup2(memory, 310)
         os.close(memory)
         LIBC.softib_preload_protect(own)
-        LIBC.syscall(3 if os.uname().machine == "x86_64" else 57, own)  # close(), without the library
+        close_without_the_library(own)
         null = os.open("/dev/null", os.O_WRONLY)
         self.assertEqual(os.dup2(null, own), own)
         os.close(own)

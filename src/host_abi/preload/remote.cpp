@@ -3,6 +3,7 @@
 
 #include "host_abi/preload/own_descriptors.h"
 #include "host_abi/preload/system_calls.h"
+#include "linux/descriptor_table.h"
 #include "linux/received_descriptors.h"
 
 #include <sys/un.h>
@@ -218,7 +219,7 @@ void copy_node(std::array<char, 64>& node) {
 
 void protect_connection_of_run() {
   const sys::KeepErrno keep;
-  for (const int lowest : {1000, 200}) {
+  for (const int lowest : os::kHighNumbers) {
     for (int fd = lowest; is_connected_to_daemon(fd); ++fd) own::protect_in_children(fd);
   }
 }

@@ -23,20 +23,23 @@
 namespace ib::os {
 namespace {
 
-constexpr std::size_t kPage = 4096;
+std::uint64_t page_size() {
+  return static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+}
 
 // Maps one page that is not locked, which may then grow to any size without being counted. Room of
 // the whole size must be at `at`, unless that is nullptr.
 void* grow_unlocked(void* at, std::size_t bytes, int flags, int file, std::uint64_t offset) {
+  const std::uint64_t page = page_size();
   void* const small =
-      ::mmap(nullptr, kPage, PROT_NONE, flags & ~MAP_FIXED, file, static_cast<off_t>(offset));
+      ::mmap(nullptr, page, PROT_NONE, flags & ~MAP_FIXED, file, static_cast<off_t>(offset));
   if (small == MAP_FAILED) return MAP_FAILED;
-  (void)::syscall(SYS_munlock, small, kPage);
+  (void)::syscall(SYS_munlock, small, page);
   const long how = MREMAP_MAYMOVE | (at != nullptr ? MREMAP_FIXED : 0);
-  const long grown = ::syscall(SYS_mremap, small, kPage, bytes, how, at);
+  const long grown = ::syscall(SYS_mremap, small, page, bytes, how, at);
   if (grown >= 0) return std::bit_cast<void*>(grown);
   const int error = errno;
-  (void)::munmap(small, kPage);
+  (void)::munmap(small, page);
   errno = error;
   return MAP_FAILED;
 }
@@ -83,7 +86,7 @@ class FileMapping final : public platform::MappedFile {
  private:
   bool grow(std::uint64_t length) {
     const std::lock_guard guard(mutex_);
-    const auto page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+    const std::uint64_t page = page_size();
     const std::uint64_t end = std::min((length + page - 1) / page * page, size_);
     if (end <= mapped_) return true;
     std::byte* const from = base_ + mapped_;

@@ -15,6 +15,7 @@
 #include <sys/wait.h>
 
 #include <array>
+#include <memory>
 #include <vector>
 
 namespace ib::os {
@@ -53,6 +54,28 @@ class Stranger {
 
  private:
   std::array<int, 2> ends_{};
+};
+
+// That the next descriptor which is kept will have.
+int next_high_number() {
+  const NativeHandle file = new_file();
+  const int number = duplicate_high(file.get());
+  ::close(number);
+  return number;
+}
+
+// To a server that only listens.
+struct Connection {
+  Connection() {
+    std::array<int, 2> ends{};
+    EXPECT_EQ(::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()), 0);
+    server = own_descriptor(ends[0]);
+    number = next_high_number();
+    channel = channel_over(own_descriptor(ends[1]));
+  }
+  NativeHandle server;
+  int number = -1;
+  std::unique_ptr<platform::ControlChannel> channel;
 };
 
 TEST(DescriptorTable, KnowsWhichFileANumberMeans) {
@@ -125,29 +148,23 @@ TEST(KeptDescriptor, TheGuardIsToldOfEach) {
 }
 
 TEST(KeptDescriptor, AConnectionDoesNotUseAStrangersNumber) {
-  std::array<int, 2> ends{};
-  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()), 0);
-  NativeHandle server = own_descriptor(ends[0]);
-  const int highest_before = duplicate_high(server.get());
-  ::close(highest_before);
-  auto channel = channel_over(own_descriptor(ends[1]));
-  ASSERT_EQ(::close(highest_before), 0) << "the connection has the number that was free";
-  Stranger stranger(highest_before);
-  const platform::ControlReply reply = channel->call(1, 0, {}, {});
+  Connection connection;
+  ASSERT_EQ(::close(connection.number), 0) << "the connection has the number that was free";
+  Stranger stranger(connection.number);
+  const platform::ControlReply reply = connection.channel->call(1, 0, {}, {});
   EXPECT_EQ(reply.status, Status::Disconnected);
   EXPECT_THAT(reply.reason, testing::HasSubstr("the program has closed the descriptor"));
   EXPECT_TRUE(stranger.is_untouched());
-  channel->shut_down();
+  connection.channel->shut_down();
   EXPECT_TRUE(stranger.is_untouched());
-  channel.reset();
+  connection.channel.reset();
   EXPECT_TRUE(stranger.is_untouched());
 }
 
 TEST(KeptDescriptor, DeviceMemoryDoesNotGrowByAStrangersFile) {
   const NativeHandle file = new_file();
   ASSERT_EQ(::ftruncate(file.get(), 4096), 0);
-  const int free_number = duplicate_high(file.get());
-  ::close(free_number);
+  const int free_number = next_high_number();
   std::string reason;
   auto mapped = client_host().map(file, 1 << 20, reason);
   ASSERT_TRUE(mapped) << reason;
@@ -175,15 +192,10 @@ TEST(KeptDescriptor, NoEventIsWrittenToAStrangersFile) {
 }
 
 TEST(KeptDescriptor, AChildClosesNoStrangersFile) {
-  std::array<int, 2> ends{};
-  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()), 0);
-  NativeHandle server = own_descriptor(ends[0]);
-  const int number = duplicate_high(server.get());
-  ::close(number);
-  auto channel = channel_over(own_descriptor(ends[1]));
-  Stranger stranger(number);
+  const Connection connection;
+  Stranger stranger(connection.number);
   const pid_t child = ::fork();
-  if (child == 0) ::_exit(::fcntl(number, F_GETFD) != -1 ? 0 : 1);
+  if (child == 0) ::_exit(::fcntl(connection.number, F_GETFD) != -1 ? 0 : 1);
   int status = 0;
   ASSERT_EQ(::waitpid(child, &status, 0), child);
   EXPECT_EQ(status, 0);
