@@ -3,9 +3,10 @@
 //
 // A queue is posted to and polled by one thread, nearly always, and an exchange there waits until
 // all earlier stores have left the core: after a message, the time of a cache line from the peer's.
-// The first thread that locks owns the bias and takes the lock with plain stores. Any other takes
-// the spin lock, shuts the owner out, and lets barriers_.threads() do the exchange's work. If
-// others come often, the bias is given up and does not return.
+// The first thread that locks it so often that it is not only setting the queue up owns the bias,
+// and takes the lock with plain stores. Any other takes the spin lock, shuts the owner out, and
+// lets barriers_.threads() do the exchange's work. That costs a hundred exchanges: if others come
+// more than a few times, the bias is given up and does not return.
 //
 // Where there are no asymmetric barriers it is a SpinLock. The service thread's try_lock() never
 // counts against the bias.
@@ -22,6 +23,9 @@ namespace ib::user {
 
 class BiasedLock {
  public:
+  static constexpr std::uint32_t kLocksToOwn = 16;  // in a row
+  static constexpr std::uint32_t kMostForeignLocks = 8;
+
   explicit BiasedLock(platform::Barriers& barriers)
       : barriers_(barriers), owner_(barriers.joined() ? kNotYet : kNobody) {}
   BiasedLock(const BiasedLock&) = delete;
@@ -49,7 +53,6 @@ class BiasedLock {
  private:
   static constexpr std::uintptr_t kNotYet = 0;
   static constexpr std::uintptr_t kNobody = 1;  // ever again
-  static constexpr std::uint32_t kMaxForeignLocks = 64;
 
   static std::uintptr_t this_thread() {
 #if defined(__x86_64__)
@@ -76,10 +79,12 @@ class BiasedLock {
     spin_.lock();
     const std::uintptr_t owner = owner_.load(std::memory_order_relaxed);
     if (owner == kNotYet) {
-      owner_.store(this_thread(), std::memory_order_relaxed);
+      if (candidate_ != this_thread()) locks_in_a_row_ = 0;
+      candidate_ = this_thread();
+      if (++locks_in_a_row_ >= kLocksToOwn) owner_.store(candidate_, std::memory_order_relaxed);
     } else if (owner != kNobody && owner != this_thread()) {
       (void)shut_out(true);
-      if (++strangers_ > kMaxForeignLocks) owner_.store(kNobody, std::memory_order_relaxed);
+      if (++strangers_ > kMostForeignLocks) owner_.store(kNobody, std::memory_order_relaxed);
     }
     by_spin_lock_.store(true, std::memory_order_relaxed);
   }
@@ -97,7 +102,10 @@ class BiasedLock {
   std::atomic<std::uint32_t> inside_{0};   // owner: holds it, by bias
   std::atomic<std::uint32_t> shut_{0};     // holder of spin_: the bias does not count
   std::atomic<bool> by_spin_lock_{false};  // how the holder took it
-  std::uint32_t strangers_ = 0;            // under spin_
+  // Under spin_:
+  std::uintptr_t candidate_ = kNotYet;
+  std::uint32_t locks_in_a_row_ = 0;
+  std::uint32_t strangers_ = 0;
   SpinLock spin_;
 };
 

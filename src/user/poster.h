@@ -9,10 +9,10 @@
 #include "hca/requester/poster_host.h"
 #include "platform/client_host.h"
 #include "user/api.h"
+#include "user/peer_files.h"
 
 #include <memory>
 #include <mutex>
-#include <unordered_map>
 #include <vector>
 
 namespace ib::user {
@@ -23,7 +23,11 @@ class Poster final : public hca::PosterHost {
  public:
   Poster(Process& process, platform::ClientHost& host, const hca::Arena& arena,
          std::unique_ptr<platform::ControlChannel> channel)
-      : process_(process), host_(host), arena_(arena), channel_(std::move(channel)) {}
+      : process_(process),
+        host_(host),
+        arena_(arena),
+        channel_(std::move(channel)),
+        files_(host, *channel_) {}
 
   platform::Barriers& barriers() override { return host_.barriers(); }
   Instant now() override { return host_.now(); }
@@ -50,38 +54,26 @@ class Poster final : public hca::PosterHost {
   void raise(const control::RaiseEventIn& event) override;
   void trace(const control::TraceErrorIn& error) override;
 
-  void forget_channel(std::uint32_t index);
-  // softibd is gone: readers of completion channels, here and in other processes, get the end of
-  // their pipe once no process holds its other end.
+  PeerFiles& files() { return files_; }
+  // softibd is gone: no event is sent any more.
   void let_channels_go();
   // Tries again to send events that did not fit into a full pipe. Returns true if some still do
   // not.
   bool retry_notifications();
 
  private:
-  struct Channel {
-    std::uint32_t generation = 0;
-    platform::NativeHandle read_end;
-    platform::NativeHandle write_end;
-  };
-  struct Backing {
-    std::uint32_t generation = 0;
-    std::unique_ptr<platform::MappedFile> mapping;
-  };
   struct Unsent {
     std::uint32_t cq, channel, generation;
   };
-  bool send(std::uint32_t cq, std::uint32_t channel, std::uint32_t generation);
+  void wake_service();
 
   Process& process_;
   platform::ClientHost& host_;
   hca::Arena arena_;
   std::unique_ptr<platform::ControlChannel> channel_;
+  PeerFiles files_;
   std::mutex lock_;
-  std::unordered_map<std::uint32_t, Channel> channels_;
-  std::unordered_map<std::uint32_t, Backing> backings_;
   std::vector<Unsent> unsent_;
-  bool channels_are_gone_ = false;
 };
 
 }  // namespace ib::user

@@ -129,7 +129,7 @@ Status CompletionChannel::destroy() {
   const control::IndexIn in{handle_, 0};
   auto done = process_.connection().call(control::Code::DestroyChannel, 0, in);
   if (!done && done.error() != Status::Disconnected) return done.error();
-  process_.poster().forget_channel(index());
+  process_.poster().files().forget_channel(index());
   return Status::Ok;
 }
 

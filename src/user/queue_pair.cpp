@@ -68,6 +68,7 @@ Status QueuePair::destroy() {
   process_.objects().remove(queues_, index());
   process_.waiting().withdraw(queues_);
   queues_.forget_in_polls();
+  process_.service().peer_may_go();
   return Status::Ok;
 }
 

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 """Programs that change memory after they have registered it, and the results: memory_games.c over each memory path
-against the rules below, memory_io.c (I/O in flight), allocator_check.c under malloc, jemalloc and tcmalloc.
+against the rules below, memory_io.c (I/O in flight), allocator_check.c under malloc, jemalloc and tcmalloc,
+come_and_go.c (what is left of peers that have ended).
 
 memory_test.py [--as root|nobody] [--only REGEX] [--write-docs]
 --write-docs: rewrites the table of docs/memory.md from the rules. SOFTIB_ROUNDS: rounds of memory_io (4000).
@@ -86,7 +87,7 @@ def compile_programs():
     compiler = harness.need_program("gcc")
     folder = pathlib.Path(tempfile.mkdtemp(prefix="softib-memory-"))
     os.chmod(folder, 0o755)
-    for name in ("memory_games", "memory_io", "allocator_check"):
+    for name in ("memory_games", "memory_io", "allocator_check", "come_and_go"):
         words = [compiler, "-O2", "-Wall", "-o", folder / name, HERE / f"programs/{name}.c", "-libverbs", "-luring", "-lpthread"]
         done = subprocess.run(words, timeout=60, text=True, capture_output=True, check=False)
         if done.returncode:
@@ -146,6 +147,11 @@ def register_many(fabric, folder, remarks):
     remarks.append(f"20,000 regions leave {left} mappings, {result.seconds:.1f} s")
 
 
+def come_and_go(fabric, folder, path, remarks):
+    result = fabric.run([folder / "come_and_go", 40], path=path, seconds=120).require(r"^40 came: ")
+    remarks.append(result.text.strip().splitlines()[-1])
+
+
 def use_allocator(fabric, folder, library, remarks):
     env = {}
     if library:
@@ -191,6 +197,10 @@ def test(report, user):
             if report.wanted("many regions"):
                 with report.case("many regions") as remarks:
                     register_many(fabric, folder, remarks)
+            for path in ("auto", "process_vm"):
+                if report.wanted(f"peers that have ended, {path}"):
+                    with report.case(f"peers that have ended, {path}") as remarks:
+                        come_and_go(fabric, folder, path, remarks)
             for name, library in ALLOCATORS.items():
                 if report.wanted(f"allocator, {name}"):
                     with report.case(f"allocator, {name}") as remarks:

@@ -59,6 +59,13 @@ std::byte* BackingMappings::find(const KeyEntry& region, std::uint64_t address,
   return in_range(offset, length, 0, mapping.size) ? base + offset : nullptr;
 }
 
+void BackingMappings::forget(std::uint32_t index, std::uint32_t generation) {
+  if (index >= kMaxBackings) return;
+  Mapping& mapping = mappings_[index];
+  if (mapping.generation.load(std::memory_order_relaxed) != generation) return;
+  mapping.base.store(nullptr, std::memory_order_release);
+}
+
 CachedRemote BackingMappings::cache(const KeyEntry& region, std::uint32_t key) const {
   const auto& id = region.id;
   const auto& adopted = region.adopted;

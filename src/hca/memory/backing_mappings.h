@@ -33,6 +33,9 @@ class BackingMappings {
   // the adopted pages of that region. find() does not map what is not mapped yet.
   std::byte* map(const KeyEntry& region, std::uint64_t address, std::uint64_t length);
   std::byte* find(const KeyEntry& region, std::uint64_t address, std::uint64_t length) const;
+  // The mapping is about to end. Afterwards no thread of this process finds it, once those that are
+  // executing have left.
+  void forget(std::uint32_t index, std::uint32_t generation);
   // Returns the cacheable facts about a region that find() has just found.
   CachedRemote cache(const KeyEntry& region, std::uint32_t key) const;
 

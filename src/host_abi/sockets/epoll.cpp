@@ -49,7 +49,8 @@ struct Epoll {
   int kick = -1;  // an eventfd: wakes those that sleep, when an item changes
   std::mutex mutex;
   std::vector<Item> items;
-  std::size_t next = 0;  // where the next report starts, so that none starves
+  std::size_t sleeping = 0;  // threads that have listed the items, or more: some never come back
+  std::size_t next = 0;      // where the next report starts, so that none starves
 
   ~Epoll() {
     if (kick >= 0) real::close(kick);
@@ -98,7 +99,9 @@ Handle make_set(int fd) {
   return set;
 }
 
+// The set is locked.
 void wake(Epoll& set) {
+  if (set.sleeping == 0) return;
   const std::uint64_t one = 1;
   static_cast<void>(!::write(set.kick, &one, sizeof one));
 }
@@ -210,26 +213,44 @@ int collect(Epoll& set, epoll_event* events, int room, std::vector<int>& new_lis
   return count;
 }
 
-struct Sleepers {
-  std::vector<pollfd> entries;
-  std::vector<Ref> sockets;  // alive while the thread sleeps
-};
-
-void list_sleepers(Epoll& set, Sleepers& list) {
-  list.entries.clear();
-  list.sockets.clear();
-  list.entries.push_back({set.fd, POLLIN, 0});
-  list.entries.push_back({set.kick, POLLIN, 0});
-  const std::lock_guard guard(set.mutex);
-  for (Item& item : set.items) {
-    Ref socket = find(item.fd);
-    if (!socket) continue;
-    const Question question = question_of(item, *socket);
-    if (question.rs < 0) continue;
-    list.entries.push_back({question.rs, question.events, 0});
-    list.sockets.push_back(std::move(socket));
+// One thread's sleep. Changes of the items after the constructor end it.
+class SetSleep {
+ public:
+  explicit SetSleep(Epoll& set) : set_(set) {
+    entries_.push_back({set.fd, POLLIN, 0});
+    entries_.push_back({set.kick, POLLIN, 0});
+    const std::lock_guard guard(set.mutex);
+    for (Item& item : set.items) {
+      Ref socket = find(item.fd);
+      if (!socket) continue;
+      const Question question = question_of(item, *socket);
+      if (question.rs < 0) continue;
+      entries_.push_back({question.rs, question.events, 0});
+      sockets_.push_back(std::move(socket));
+    }
+    ++set.sleeping;
   }
-}
+  ~SetSleep() {
+    const std::lock_guard guard(set_.mutex);
+    --set_.sleeping;
+  }
+  SetSleep(const SetSleep&) = delete;
+  SetSleep& operator=(const SetSleep&) = delete;
+
+  int until(const Deadline& deadline, const sigset_t* mask) {
+    const int result = sleep_in_rpoll(entries_.data(), entries_.size(), deadline, mask);
+    if (result >= 0 && entries_[1].revents != 0) {
+      std::uint64_t kicks = 0;
+      static_cast<void>(!real::read(set_.kick, &kicks, sizeof kicks));
+    }
+    return result;
+  }
+
+ private:
+  Epoll& set_;
+  std::vector<pollfd> entries_;
+  std::vector<Ref> sockets_;  // alive while the thread sleeps
+};
 
 int wait_in(Epoll& set, epoll_event* events, int room, const Deadline& deadline,
             const sigset_t* mask) {
@@ -253,13 +274,7 @@ int wait_in(Epoll& set, epoll_event* events, int room, const Deadline& deadline,
     if (count > 0 || deadline.is_zero() || deadline.is_over()) return count;
     if (now() - start < kPollTime) continue;
     round = 7;  // the kernel's set next
-    Sleepers list;
-    list_sleepers(set, list);
-    if (sleep_in_rpoll(list.entries.data(), list.entries.size(), deadline, mask) < 0) return -1;
-    if (list.entries[1].revents != 0) {
-      std::uint64_t kicks = 0;
-      static_cast<void>(!real::read(set.kick, &kicks, sizeof kicks));
-    }
+    if (SetSleep(set).until(deadline, mask) < 0) return -1;
   }
 }
 

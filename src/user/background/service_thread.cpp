@@ -10,7 +10,6 @@ namespace ib::user {
 namespace {
 
 constexpr Duration kTick = std::chrono::milliseconds(1);
-constexpr Duration kForever = std::chrono::hours(24);
 constexpr std::uint32_t kLingerTicks = 20;  // after the last waiting request
 
 }  // namespace
@@ -45,6 +44,7 @@ Duration ServiceThread::round() {
   work_.poster.serve_bounces();
   const bool done = work_.attention.look_around();
   const bool unsent = work_.poster.retry_notifications();
+  const Duration until_sweep = sweep_.round();
   const bool waiting = work_.waiting.any_now();
   if (waiting || unsent) {
     linger_ticks_ = kLingerTicks;
@@ -58,7 +58,7 @@ Duration ServiceThread::round() {
   ticks_.store(ticks ? 1 : 0, std::memory_order_seq_cst);
   if (ticks) return kTick;
   const bool wanted = work_.waiting.any_now() || work_.attention.has_unflushed();
-  return wanted ? Duration::zero() : kForever;
+  return wanted ? Duration::zero() : until_sweep;
 }
 
 }  // namespace ib::user

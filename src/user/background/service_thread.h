@@ -8,6 +8,7 @@
 #include "hca/memory/memory_plane.h"
 #include "platform/client_host.h"
 #include "user/background/attention.h"
+#include "user/background/file_sweep.h"
 #include "user/background/waiting_requests.h"
 #include "user/poster.h"
 
@@ -28,7 +29,8 @@ class ServiceThread {
     WaitingRequests& waiting;
   };
 
-  explicit ServiceThread(const Work& work) : work_(work) {}
+  explicit ServiceThread(const Work& work)
+      : work_(work), sweep_(work.host, work.poster.files(), work.plane) {}
   ~ServiceThread();  // ends it
   ServiceThread(const ServiceThread&) = delete;
   ServiceThread& operator=(const ServiceThread&) = delete;
@@ -39,6 +41,11 @@ class ServiceThread {
   void wake() {
     if (ticks_.load(std::memory_order_seq_cst) == 0) ring();
   }
+  // A connection of this process has ended.
+  void peer_may_go() {
+    if (sweep_.peer_may_go()) wake();
+  }
+  bool wants_sweep() const { return sweep_.wants_round(); }
 
  private:
   void run();
@@ -51,6 +58,7 @@ class ServiceThread {
   // Of the thread itself:
   std::uint32_t linger_ticks_ = 0;
   std::uint32_t runs_seen_ = 0;
+  FileSweep sweep_;
   std::unique_ptr<platform::ClientHost::Thread> thread_;
 };
 

@@ -32,7 +32,7 @@ struct side {
   uint16_t lid;
 };
 
-enum order { CONNECT = 1, READ = 2, WRITE = 3, END = 4 };
+enum order { CONNECT = 1, READ = 2, WRITE = 3, END = 4, SEND = 5 };
 struct order_message {
   uint32_t order, rkey, length, fill, qpn, lid;
   uint64_t address;
@@ -116,7 +116,9 @@ static inline uint32_t carry_out(struct side* s, const struct order_message* m, 
   struct ibv_sge sge = {(uintptr_t)memory, m->length, lkey};
   struct ibv_send_wr wr = {.sg_list = &sge, .num_sge = 1, .send_flags = IBV_SEND_SIGNALED};
   struct ibv_send_wr* bad = NULL;
-  wr.opcode = m->order == READ ? IBV_WR_RDMA_READ : IBV_WR_RDMA_WRITE;
+  wr.opcode = m->order == READ   ? IBV_WR_RDMA_READ
+              : m->order == SEND ? IBV_WR_SEND
+                                 : IBV_WR_RDMA_WRITE;
   wr.wr.rdma.remote_addr = m->address;
   wr.wr.rdma.rkey = m->rkey;
   if (ibv_post_send(s->qp, &wr, &bad)) die("ibv_post_send");
