@@ -68,7 +68,7 @@ class Job:
 
     def on_one_node(self, launcher, words, ranks, name, env=None, options=()):
         result = self.fabric.run([*launcher, *words, "-n", ranks, self.program(launcher, name), *options],
-                                 env={**mpi.AS_ROOT, **(env or {})}, seconds=240)
+                                 env={**mpi.SETTINGS, **(env or {})}, seconds=240)
         return result.require(rf"^{name} ok: {ranks} ranks", forbid=COMPLAINTS)
 
 

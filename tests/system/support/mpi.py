@@ -16,8 +16,9 @@ OPENIB = ["--mca", "pml", "ob1", "--mca", "btl", "openib,self", "--mca", "btl_op
           "--mca", "mpi_preconnect_mpi", "1"]
 OPENIB_ENV = {"MALLOC_PERTURB_": "255"}
 OFI = ["--mca", "pml", "cm", "--mca", "mtl", "ofi", "--mca", "mtl_ofi_provider_include", "verbs;ofi_rxm"]
-# mpirun hands the environment on to its ranks.
-AS_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+# mpirun hands the environment on to its ranks. After one was killed it ends the others, which poll, at once.
+SETTINGS = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+            "OMPI_MCA_odls_base_sigkill_timeout": "0"}
 
 
 def build(words):
@@ -37,6 +38,6 @@ def start_on_nodes(fabric, launcher, words, ranks, program, env=None, options=()
     user = fabric.user
     place = [user.bin / "softib", "run", "--fabric", fabric.name, "--node", "auto", "--"]
     started = harness.Program([*user.prefix, *launcher, *words, "-n", ranks, *place, program, *options],
-                              env={**fabric.base_env, **AS_ROOT, **(env or {})}, cwd=fabric.runtime)
+                              env={**fabric.base_env, **SETTINGS, **(env or {})}, cwd=fabric.runtime)
     fabric.programs.append(started)
     return started
