@@ -46,6 +46,7 @@ void Objects::arm_timer() {
   };
   const Instant now = std::max(system_.executor.now(), not_before_);
   if (poster_->has_unsent()) at(now + kRetry);
+  if (const Duration until = poster_->sweep(); until != hca::SweepSchedule::kNever) at(now + until);
   for (const auto& [number, qp] : qps_) {
     if (qp->own.is_waiting()) at(std::max(qp->own.sends()->wake_at(), now));
     if (qp->own.is_flushing()) at(now + kPosterRetry);

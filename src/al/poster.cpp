@@ -3,8 +3,10 @@
 
 #include "base/buffers.h"
 #include "hca/layout/doorbell.h"
+#include "hca/memory/memory_plane.h"
 
 #include <span>
+#include <utility>
 
 namespace ib::al {
 
@@ -30,6 +32,7 @@ Status Poster::ask(Code code, const In& in, std::span<std::byte> out, io::Irp& i
 }
 
 std::byte* Poster::map_backing(std::uint32_t index, std::uint32_t generation, std::uint64_t& size) {
+  if (!backings_.contains(index)) (void)sweep();
   Backing& known = backings_[index];
   if (known.generation != generation) {
     known.mapping.reset();
@@ -47,6 +50,25 @@ std::byte* Poster::map_backing(std::uint32_t index, std::uint32_t generation, st
   if (!known.mapping) return nullptr;
   size = known.mapping->size();
   return known.mapping->base();
+}
+
+// Also while a work request is executed: that does not use a file which softibd has given up, since
+// both are work of one thread and the request has found its memory afterwards.
+Duration Poster::sweep() {
+  const Instant start = now();
+  const Duration until =
+      schedule_.until(start, backings_.size(), std::exchange(peer_may_go_, false));
+  if (until > Duration::zero()) return until;
+  std::erase_if(backings_, [this](const auto& entry) {
+    const control::GenerationIn in{entry.first, entry.second.generation};
+    control::BackingOut out;
+    io::Irp irp;
+    if (ask(Code::GetBacking, in, room_of(out), irp) != Status::NotFound) return false;
+    plane_->remote_keys().mappings().forget(in.index, in.generation);
+    return true;
+  });
+  schedule_.swept(start, now(), backings_.size());
+  return schedule_.until(now(), backings_.size(), false);
 }
 
 void Poster::kick(std::uint32_t index) {

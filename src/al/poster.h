@@ -6,6 +6,7 @@
 
 #include "al/system.h"
 #include "hca/memory/memory_plane.h"
+#include "hca/memory/sweep_schedule.h"
 #include "io/device.h"
 
 #include <memory>
@@ -51,6 +52,12 @@ class Poster final : public hca::PosterHost {
   bool retry_notifications();
   bool has_unsent() const { return !unsent_.empty(); }
 
+  // A queue pair of this client has ended, and what is its peer's may soon be gone.
+  void peer_may_go() { peer_may_go_ = true; }
+  // Unmaps files of programs that have destroyed them or have ended, if it is time. Returns when to
+  // call it again.
+  Duration sweep();
+
  private:
   struct Backing {
     std::uint32_t generation = 0;
@@ -68,6 +75,8 @@ class Poster final : public hca::PosterHost {
   hca::MemoryPlane* plane_ = nullptr;
   std::unordered_map<std::uint32_t, Backing> backings_;
   std::vector<Unsent> unsent_;
+  hca::SweepSchedule schedule_;
+  bool peer_may_go_ = false;
 };
 
 }  // namespace ib::al

@@ -95,8 +95,11 @@ void end(Cq& cq) {
 }
 void end(Qp& qp) {
   qp.forget_completions();
-  qp.ca->al().objects().qps().erase(qp.made.qpn);
+  Al& al = qp.ca->al();
+  al.objects().qps().erase(qp.made.qpn);
   qp.end();
+  al.poster().peer_may_go();
+  al.objects().arm_timer();
 }
 
 template <class T>

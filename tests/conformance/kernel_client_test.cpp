@@ -3,13 +3,25 @@
 // kernel client run on softibd's thread at dispatch level; the test waits for them on its own.
 #include "kernel_client.h"
 
+#include <algorithm>
 #include <cstring>
+#include <fstream>
+#include <string>
 
 namespace ib::conformance {
 namespace {
 
 class KernelClientTest : public KernelClient {};
 IB_EVERY_SETTING(KernelClientTest);
+
+// Of softibd, which is in this process.
+std::size_t mapped_files_of_programs() {
+  std::ifstream maps("/proc/self/maps");
+  std::size_t count = 0;
+  for (std::string line; std::getline(maps, line);)
+    if (line.find("softib-pages") != std::string::npos) ++count;
+  return count;
+}
 
 TEST_P(KernelClientTest, ObjectsAreBusyWhileOthersDependOnThem) {
   make(QpType::Rc);
@@ -127,6 +139,19 @@ TEST_P(KernelClientTest, ReadsAndWritesMemoryOfAProgramAndIsReadAndWritten) {
   EXPECT_EQ(b->cq().one(WcStatus::RemAccessErr).wr_id, 3u);
   EXPECT_TRUE(comes(
       [this] { return !events.empty() && events.front().type == verbs::EventType::QpAccessErr; }));
+  end();
+}
+
+TEST_P(KernelClientTest, KeepsNoPagesThatProgramsHaveDeregistered) {
+  constexpr std::size_t kRegions = 100;
+  connect_to_b(QpType::Rc);
+  for (std::size_t i = 0; i < kRegions; ++i) {
+    const Region mb = b->region(4096);
+    EXPECT_EQ(post(WrOpcode::RdmaWrite, i, piece(0, 4096), mb.at(0), mb.rkey), Status::Ok);
+    EXPECT_EQ(one(cq).status, WcStatus::Success);
+    EXPECT_EQ(b->destroy(Kind::Region, mb.handle), Status::Ok);
+  }
+  EXPECT_LE(mapped_files_of_programs(), hca::SweepSchedule::kFew);
   end();
 }
 

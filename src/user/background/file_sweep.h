@@ -8,8 +8,8 @@
 #include "base/time.h"
 #include "hca/layout/quiescence.h"
 #include "hca/memory/memory_plane.h"
+#include "hca/memory/sweep_schedule.h"
 #include "platform/client_host.h"
-#include "user/background/sweep_schedule.h"
 #include "user/peer_files.h"
 
 #include <atomic>
@@ -41,7 +41,7 @@ class FileSweep {
   platform::ClientHost& host_;
   PeerFiles& files_;
   hca::MemoryPlane& plane_;
-  SweepSchedule schedule_;
+  hca::SweepSchedule schedule_;
   std::atomic<bool> peer_may_go_{false};
   std::vector<PeerFiles::Gone> unmapping_;
   std::optional<hca::Quiescence> quiet_;  // of the threads of this process that may use those

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-#include "user/background/sweep_schedule.h"
+#include "hca/memory/sweep_schedule.h"
 
 #include <gtest/gtest.h>
 
-namespace ib::user {
+namespace ib::hca {
 namespace {
 
 using namespace std::chrono_literals;
@@ -70,4 +70,4 @@ TEST(SweepSchedule, LongSweepsHaveLongPauses) {
 }
 
 }  // namespace
-}  // namespace ib::user
+}  // namespace ib::hca

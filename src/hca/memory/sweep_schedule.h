@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// SweepSchedule: when FileSweep queries softibd about the files of its peers: half a second after a
+// SweepSchedule: when a client queries softibd about the files of its peers (their adopted pages,
+// the pipes of their completion channels), to let go those that are gone: half a second after a
 // connection has ended (the peer destroys its part at about the same time), when the files have
 // become twice as many, and as long as there are some, after pauses that grow to a minute. The
 // sweeps take at most a small part of the time, but for those that growth demands.
@@ -14,7 +15,7 @@
 #include <cstddef>
 #include <optional>
 
-namespace ib::user {
+namespace ib::hca {
 
 class SweepSchedule {
  public:
@@ -57,4 +58,4 @@ class SweepSchedule {
   Duration pause_ = kFirstPause;
 };
 
-}  // namespace ib::user
+}  // namespace ib::hca
