@@ -10,6 +10,7 @@ import hashlib
 import os
 import pathlib
 import random
+import time
 
 import harness
 from harness import Failed
@@ -296,6 +297,29 @@ def killed(fabric, report):
             fabric.end(client, SECONDS).require("^error ECONNRESET$")
 
 
+def processor_seconds(pid):
+    fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def without_softibd(fabric, report):
+    with report.case("softibd is killed: a server goes on over TCP, and rests") as remarks:
+        port = harness.free_port()
+        server = serve(fabric, own("echo-server", port), port)
+        run(fabric, own("echo-client", SERVER, port, 5)).require("^all right: 5$")
+        os.kill(fabric.state()["pid"], 9)
+        begin, before = time.monotonic(), processor_seconds(server.pid)
+        for _ in range(8):
+            client = harness.Program(own("echo-client", SERVER, port, 5))
+            if client.wait(SECONDS) != 0 or "all right: 5" not in client.text():
+                raise Failed(f"{client.describe()}: {client.text()}")
+        used, passed = processor_seconds(server.pid) - before, time.monotonic() - begin
+        remarks.append(f"{used:.2f} s of a core in {passed:.2f} s")
+        if used > passed / 2:
+            raise Failed(f"{remarks[-1]}: a thread of it spins")
+        server.kill()
+
+
 def without(fabric, report, folder):
     with report.case("a static program gets a warning"):
         source = folder / "static.c"
@@ -317,6 +341,8 @@ def test(report, user):
             part(fabric, report, folder)
     with harness.Fabric(nodes=2, user=user, config=harness.MISSED_SOON) as fabric:
         killed(fabric, report)
+    with harness.Fabric(nodes=2, user=user) as fabric:
+        without_softibd(fabric, report)
 
 
 if __name__ == "__main__":

@@ -194,8 +194,9 @@ int sockets_poll(pollfd* entries, nfds_t count, int timeout) {
   if (is_sleeping() && is_in_librdmacm(__builtin_return_address(0))) {
     return timeout == 0 ? real::poll(entries, count, 0) : poll_of_sleep(entries, count);
   }
-  if (is_looking_for_queue() && count == 1 && is_in_librdmacm(__builtin_return_address(0))) {
-    found_queue(entries->fd);
+  if (is_in_librdmacm(__builtin_return_address(0))) {
+    if (is_looking_for_queue() && count == 1) found_queue(entries->fd);
+    return poll_of_librdmacm(entries, count, timeout);
   }
   if (!any_in_table(entries, count)) return real::poll(entries, count, timeout);
   return poll_all(entries, count, Deadline::after_ms(timeout), nullptr);

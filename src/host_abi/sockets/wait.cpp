@@ -225,6 +225,24 @@ void watch_queue_of(int rs) {
   queues[static_cast<std::size_t>(rs)].store(queue_found, std::memory_order_relaxed);
 }
 
+int poll_of_librdmacm(pollfd* entries, nfds_t count, int timeout) {
+  const int result = real::poll(entries, count, timeout);
+  const auto is_dead = [](const pollfd& one) {
+    return (one.revents & POLLHUP) != 0 && one.fd >= 0 && one.fd < kMostDescriptors &&
+           queues[static_cast<std::size_t>(one.fd)].load(std::memory_order_relaxed) > 0;
+  };
+  if (result <= 0 || std::none_of(entries, entries + count, is_dead)) return result;
+  Scratch<pollfd, 64> others(count);
+  if (others.get() == nullptr) return result;
+  for (nfds_t i = 0; i < count; ++i) {
+    others[i] = entries[i];
+    if (is_dead(entries[i])) others[i].fd = -1;
+  }
+  const int left = real::poll(others.get(), count, timeout);
+  for (nfds_t i = 0; i < count; ++i) entries[i].revents = others[i].revents;
+  return left;
+}
+
 bool is_looking_for_queue() {
   return looking_for_queue;
 }

@@ -51,6 +51,11 @@ bool is_sleeping();
 int poll_of_sleep(pollfd* entries, nfds_t count);
 void pause_of_sleep();
 
+// The calls of poll() of librdmacm's own threads. The channel of a listener hangs up when softibd
+// is gone, and the thread that takes its requests would read it without end; an adapter's channel
+// is silent then.
+int poll_of_librdmacm(pollfd* entries, nfds_t count, int timeout);
+
 // Sleeps end too when the connection manager has news of this rsocket. It has some when a peer is
 // gone that has not said goodbye, and long before rsockets take notice.
 void watch(int rs);
