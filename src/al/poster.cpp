@@ -91,7 +91,9 @@ void Poster::notify(std::uint32_t cq, std::uint32_t channel, std::uint32_t gener
 bool Poster::send(const Unsent& event) {
   io::Irp irp;
   const control::GenerationIn in{event.channel, event.generation};
-  if (ask(Code::GetChannel, in, {}, irp) != Status::Ok) return true;  // gone, with who would read
+  const Status got = ask(Code::GetChannel, in, {}, irp);
+  if (got == Status::InsufficientResources) return false;  // softibd has no descriptor left
+  if (got != Status::Ok) return true;                      // gone, and with it who would read
   const std::uint64_t bytes = event.cq;
   return system_.host.write_pipe(irp.out_handles[1].get(), bytes_of(bytes)) !=
          Status::InsufficientResources;

@@ -11,6 +11,16 @@ namespace ib::user {
 
 namespace control = verbs::control;
 
+namespace {
+
+// This process or softibd has no descriptor left. Else the channel is gone, and with it who would
+// read.
+bool may_come_later(Status status) {
+  return status == Status::TooManyHandles || status == Status::InsufficientResources;
+}
+
+}  // namespace
+
 std::byte* PeerFiles::map(std::uint32_t index, std::uint32_t generation, std::uint64_t& size) {
   const std::lock_guard guard(lock_);
   Backing& known = backings_[index];
@@ -44,12 +54,10 @@ bool PeerFiles::write_event(std::uint32_t cq, std::uint32_t index, std::uint32_t
   if (channels_are_gone_) return true;
   Channel& channel = channels_[index];
   if (channel.generation != generation || !channel.write_end.valid()) {
-    if (!get_channel(channel, {index, generation})) {
-      channels_.erase(index);
-      count_files();
-      return true;  // the channel is gone, and with it who would read
-    }
+    const Status got = get_channel(channel, {index, generation});
+    if (got != Status::Ok) channels_.erase(index);
     count_files();
+    if (got != Status::Ok) return !may_come_later(got);
   }
   const std::uint64_t event = cq;
   const Status written = host_.write_pipe(channel.write_end.get(), bytes_of(event));
@@ -60,14 +68,14 @@ bool PeerFiles::write_event(std::uint32_t cq, std::uint32_t index, std::uint32_t
   return written != Status::InsufficientResources;
 }
 
-bool PeerFiles::get_channel(Channel& channel, const Name& name) {
+Status PeerFiles::get_channel(Channel& channel, const Name& name) {
   platform::ControlReply reply =
       channel_.call(static_cast<std::uint32_t>(Code::GetChannel), 0, bytes_of(name), {});
-  if (reply.status != Status::Ok) return false;
+  if (reply.status != Status::Ok) return reply.status;
   channel.generation = name.generation;
   channel.read_end = host_.keep(std::move(reply.handles[0]));
   channel.write_end = host_.keep(std::move(reply.handles[1]));
-  return true;
+  return Status::Ok;
 }
 
 void PeerFiles::forget_channel(std::uint32_t index) {

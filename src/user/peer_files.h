@@ -32,7 +32,7 @@ class PeerFiles {
   // it.
   std::byte* map(std::uint32_t index, std::uint32_t generation, std::uint64_t& size);
   // Writes the event of a completion queue. Returns false if it is to be tried again: the pipe is
-  // full, or its descriptor was another file's.
+  // full, its descriptor was another file's, or there is no descriptor for it.
   bool write_event(std::uint32_t cq, std::uint32_t channel, std::uint32_t generation);
 
   void forget_channel(std::uint32_t index);
@@ -64,7 +64,7 @@ class PeerFiles {
     std::unique_ptr<platform::MappedFile> mapping;
   };
 
-  bool get_channel(Channel& channel, const Name& name);
+  Status get_channel(Channel& channel, const Name& name);
   std::unique_ptr<platform::MappedFile> get_backing(const Name& name);
   template <class Files>
   std::vector<Name> gone_among(Code code, const Files& files);

@@ -70,6 +70,9 @@ def processes(report, fabric):
     with report.case("as few file descriptors as there can be"):
         few = harness.build_program(fabric.runtime, PROGRAM.with_name("few_descriptors.c"))
         fabric.run([few], seconds=60).require(r"^wrong: 0$")
+    with report.case("an event for a peer, without a file descriptor left"):
+        sender = harness.build_program(fabric.runtime, PROGRAM.with_name("full_sender.c"))
+        fabric.run([sender], seconds=60).require(r"^all right$")
     with report.case("a fabric of its own with 4 GiB of address space") as remarks:
         softib, name = fabric.user.bin / "softib", "narrow"
         line = f"ulimit -v {4 << 20}; exec {softib} run --fabric {name} -- {program}"

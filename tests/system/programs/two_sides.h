@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -32,12 +33,13 @@ struct side {
   uint16_t lid;
 };
 
-enum order { CONNECT = 1, READ = 2, WRITE = 3, END = 4, SEND = 5 };
+enum order { CONNECT = 1, READ = 2, WRITE = 3, END = 4, SEND = 5, LIMIT = 6 };
 struct order_message {
   uint32_t order, rkey, length, fill, qpn, lid;
   uint64_t address;
 };
-/* READ: `same` is 1 if all bytes are `first`; the bytes follow if `fill` is set. CONNECT: rkey and
+/* LIMIT: `length` is the peer's limit of file descriptors from now on.
+ * READ: `same` is 1 if all bytes are `first`; the bytes follow if `fill` is set. CONNECT: rkey and
  * address are of the peer's own memory. */
 struct answer_message {
   uint32_t status, first, same, qpn, lid, rkey;
@@ -151,6 +153,11 @@ static inline void serve(void) {
       answer.lid = s.lid;
       answer.rkey = s.mr->rkey;
       answer.address = (uintptr_t)s.memory;
+    } else if (m.order == LIMIT) {
+      struct rlimit limit;
+      if (getrlimit(RLIMIT_NOFILE, &limit)) die("getrlimit");
+      limit.rlim_cur = m.length;
+      if (setrlimit(RLIMIT_NOFILE, &limit)) die("setrlimit");
     } else {
       if (m.order == WRITE) memset(s.memory, (int)m.fill, m.length);
       answer.status = carry_out(&s, &m, s.memory, s.mr->lkey);
