@@ -245,7 +245,7 @@ class Scenario(Interrupted):
         program.gives_way()
         result = self.fabric.end(program, SECONDS)
         if result.code is None:
-            raise Failed(f"{result.name} did not notice that {gone} is gone; it said:\n{harness.tail(result.text)}")
+            raise Failed(f"{result.name} did not notice that {gone} is gone; it said:\n{harness.tail(result.text, 150)}")
         if result.code < 0 and -result.code not in self.case.dies_by:
             raise Failed(f"{result.name} died by signal {-result.code}; it said:\n{harness.tail(result.text)}")
         return result
