@@ -100,21 +100,15 @@ def perftest(fabric, cores, words, column, path=None):
     return value * MIB if program.endswith("_bw") else value
 
 
-def cpu_ticks(pid):
-    words = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
-    return int(words[11]) + int(words[12])
-
-
 def daemon_pid(fabric):
     return json.loads(fabric.softib("status", "--json", "--fabric", fabric.name).require().text)["pid"]
 
 
 def busy_percent(pids, seconds=2.0):
     """CPU use of each process over that time, in % of a core; the clock has 100 ticks a second."""
-    before = [cpu_ticks(pid) for pid in pids]
+    before = [harness.cpu_seconds(pid) for pid in pids]
     time.sleep(seconds)
-    hertz = os.sysconf("SC_CLK_TCK")
-    return [100 * (cpu_ticks(pid) - old) / hertz / seconds for pid, old in zip(pids, before)]
+    return [100 * (harness.cpu_seconds(pid) - old) / seconds for pid, old in zip(pids, before)]
 
 
 def memory(pids, daemon):

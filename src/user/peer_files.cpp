@@ -55,14 +55,16 @@ bool PeerFiles::write_event(std::uint32_t cq, std::uint32_t index, std::uint32_t
   Channel& channel = channels_[index];
   if (channel.generation != generation || !channel.write_end.valid()) {
     const Status got = get_channel(channel, {index, generation});
-    if (got != Status::Ok) channels_.erase(index);
     count_files();
-    if (got != Status::Ok) return !may_come_later(got);
+    if (got != Status::Ok) {
+      drop_channel(index);
+      return !may_come_later(got);
+    }
   }
   const std::uint64_t event = cq;
   const Status written = host_.write_pipe(channel.write_end.get(), bytes_of(event));
   if (written == Status::NotFound) {
-    channels_.erase(index);  // for the next event
+    drop_channel(index);
     return false;
   }
   return written != Status::InsufficientResources;
@@ -80,6 +82,10 @@ Status PeerFiles::get_channel(Channel& channel, const Name& name) {
 
 void PeerFiles::forget_channel(std::uint32_t index) {
   const std::lock_guard guard(lock_);
+  drop_channel(index);
+}
+
+void PeerFiles::drop_channel(std::uint32_t index) {
   channels_.erase(index);
   count_files();
 }

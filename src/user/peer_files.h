@@ -66,6 +66,7 @@ class PeerFiles {
 
   Status get_channel(Channel& channel, const Name& name);
   std::unique_ptr<platform::MappedFile> get_backing(const Name& name);
+  void drop_channel(std::uint32_t index);
   template <class Files>
   std::vector<Name> gone_among(Code code, const Files& files);
   void count_files() {

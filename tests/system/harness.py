@@ -267,6 +267,12 @@ def forget_xrc_domain():
             os.unlink(f"/tmp/{name}")
 
 
+def cpu_seconds(pid):
+    """That the process has used, all its threads together."""
+    words = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")
+
+
 def tail(text, lines=25):
     kept = text.rstrip().splitlines()[-lines:]
     return "\n".join("      | " + line for line in kept) or "      | (nothing)"

@@ -297,23 +297,18 @@ def killed(fabric, report):
             fabric.end(client, SECONDS).require("^error ECONNRESET$")
 
 
-def processor_seconds(pid):
-    fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
 def without_softibd(fabric, report):
     with report.case("softibd is killed: a server goes on over TCP, and rests") as remarks:
         port = harness.free_port()
         server = serve(fabric, own("echo-server", port), port)
         run(fabric, own("echo-client", SERVER, port, 5)).require("^all right: 5$")
         os.kill(fabric.state()["pid"], 9)
-        begin, before = time.monotonic(), processor_seconds(server.pid)
+        begin, before = time.monotonic(), harness.cpu_seconds(server.pid)
         for _ in range(8):
             client = harness.Program(own("echo-client", SERVER, port, 5))
             if client.wait(SECONDS) != 0 or "all right: 5" not in client.text():
                 raise Failed(f"{client.describe()}: {client.text()}")
-        used, passed = processor_seconds(server.pid) - before, time.monotonic() - begin
+        used, passed = harness.cpu_seconds(server.pid) - before, time.monotonic() - begin
         remarks.append(f"{used:.2f} s of a core in {passed:.2f} s")
         if used > passed / 2:
             raise Failed(f"{remarks[-1]}: a thread of it spins")

@@ -191,10 +191,10 @@ extern "C" {
 int sockets_poll(pollfd* entries, nfds_t count, int timeout) IB_STANDS_FOR("poll");
 int sockets_poll(pollfd* entries, nfds_t count, int timeout) {
   // By its address: a signal handler may have left a sleep with longjmp().
-  if (is_sleeping() && is_in_librdmacm(__builtin_return_address(0))) {
-    return timeout == 0 ? real::poll(entries, count, 0) : poll_of_sleep(entries, count);
-  }
   if (is_in_librdmacm(__builtin_return_address(0))) {
+    if (is_sleeping()) {
+      return timeout == 0 ? real::poll(entries, count, 0) : poll_of_sleep(entries, count);
+    }
     if (is_looking_for_queue() && count == 1) found_queue(entries->fd);
     return poll_of_librdmacm(entries, count, timeout);
   }

@@ -23,12 +23,16 @@ void FileSweep::sweep(Instant now) {
   unmapping_ = files_.take_gone();
   schedule_.swept(now, host_.now(), files_.count());
   if (unmapping_.empty()) return;
-  for (const PeerFiles::Gone& one : unmapping_) {
-    plane_.remote_keys().mappings().forget(one.index, one.generation);
-  }
+  hide_mappings();
   const std::uint32_t own = plane_.slot();
   quiet_.emplace(plane_.arena(), host_.barriers(), own);
   quiet_->skip([own](std::uint32_t slot) { return slot != own; });
+}
+
+void FileSweep::hide_mappings() {
+  for (const PeerFiles::Gone& one : unmapping_) {
+    plane_.remote_keys().mappings().forget(one.index, one.generation);
+  }
 }
 
 // Returns false while threads may still use what is to be unmapped.
@@ -36,9 +40,7 @@ bool FileSweep::unmapped() {
   if (!quiet_) return true;
   if (!quiet_->done()) return false;
   // One of them may have had the mapping from softibd before, and have entered it afterwards.
-  for (const PeerFiles::Gone& one : unmapping_) {
-    plane_.remote_keys().mappings().forget(one.index, one.generation);
-  }
+  hide_mappings();
   unmapping_.clear();
   quiet_.reset();
   return true;

@@ -36,6 +36,7 @@ class FileSweep {
 
  private:
   void sweep(Instant now);
+  void hide_mappings();
   bool unmapped();
 
   platform::ClientHost& host_;

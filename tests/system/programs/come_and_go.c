@@ -20,10 +20,7 @@ static void check(int right, const char* what) {
 /* One that comes and goes. */
 static void owner(int cleans_up) {
   struct side s = {0};
-  open_side(&s);
-  ibv_destroy_cq(s.cq);
-  struct ibv_comp_channel* channel = ibv_create_comp_channel(s.context);
-  if (!channel || !(s.cq = ibv_create_cq(s.context, 16, NULL, channel, 0))) die("ibv_create_cq");
+  struct ibv_comp_channel* channel = open_side_with_channel(&s);
   unsigned char* memory = NULL;
   if (posix_memalign((void**)&memory, 4096, BYTES)) die("memory");
   memset(memory, 1, BYTES);
@@ -31,10 +28,7 @@ static void owner(int cleans_up) {
   struct ibv_mr* mr = ibv_reg_mr(s.pd, memory, BYTES, access);
   if (!mr) die("ibv_reg_mr");
   connect_peer(&s);
-  struct ibv_sge sge = {(uintptr_t)memory, 64, mr->lkey};
-  struct ibv_recv_wr receive = {.sg_list = &sge, .num_sge = 1};
-  struct ibv_recv_wr* bad = NULL;
-  if (ibv_post_recv(s.qp, &receive, &bad) || ibv_req_notify_cq(s.cq, 0)) die("ibv_post_recv");
+  expect_event(&s, memory, 64, mr->lkey);
   check(order_peer(&s, WRITE, mr->rkey, memory, BYTES, 7, NULL).status == 0, "WRITE failed");
   check(memory[0] == 7 && memory[BYTES - 1] == 7, "WRITE has not changed the memory");
   check(order_peer(&s, SEND, 0, NULL, 64, 0, NULL).status == 0, "SEND failed");

@@ -14,18 +14,12 @@ static void limit_peer(uint32_t descriptors) {
 int main(void) {
   start_peer();
   struct side s = {0};
-  open_side(&s);
-  ibv_destroy_cq(s.cq);
-  struct ibv_comp_channel* channel = ibv_create_comp_channel(s.context);
-  if (!channel || !(s.cq = ibv_create_cq(s.context, 16, NULL, channel, 0))) die("ibv_create_cq");
+  struct ibv_comp_channel* channel = open_side_with_channel(&s);
   static unsigned char memory[4096];
   struct ibv_mr* mr = ibv_reg_mr(s.pd, memory, sizeof memory, IBV_ACCESS_LOCAL_WRITE);
   if (!mr) die("ibv_reg_mr");
   connect_peer(&s);
-  struct ibv_sge sge = {(uintptr_t)memory, sizeof memory, mr->lkey};
-  struct ibv_recv_wr receive = {.sg_list = &sge, .num_sge = 1};
-  struct ibv_recv_wr* bad = NULL;
-  if (ibv_post_recv(s.qp, &receive, &bad) || ibv_req_notify_cq(s.cq, 0)) die("ibv_post_recv");
+  expect_event(&s, memory, sizeof memory, mr->lkey);
   limit_peer(NONE);
   if (order_peer(&s, SEND, 0, NULL, 64, 0, NULL).status != 0) die("SEND");
   limit_peer(MANY);

@@ -78,6 +78,23 @@ static inline void open_side(struct side* s) {
   if (!(s->cq = ibv_create_cq(s->context, 16, NULL, NULL, 0))) die("ibv_create_cq");
 }
 
+/* The same with a completion channel. */
+static inline struct ibv_comp_channel* open_side_with_channel(struct side* s) {
+  open_side(s);
+  ibv_destroy_cq(s->cq);
+  struct ibv_comp_channel* channel = ibv_create_comp_channel(s->context);
+  if (!channel || !(s->cq = ibv_create_cq(s->context, 16, NULL, channel, 0))) die("ibv_create_cq");
+  return channel;
+}
+
+/* Posts a receive at `memory`, whose completion is an event. */
+static inline void expect_event(struct side* s, void* memory, uint32_t length, uint32_t lkey) {
+  struct ibv_sge sge = {(uintptr_t)memory, length, lkey};
+  struct ibv_recv_wr receive = {.sg_list = &sge, .num_sge = 1};
+  struct ibv_recv_wr* bad = NULL;
+  if (ibv_post_recv(s->qp, &receive, &bad) || ibv_req_notify_cq(s->cq, 0)) die("ibv_post_recv");
+}
+
 static inline void new_qp(struct side* s) {
   if (s->qp) ibv_destroy_qp(s->qp);
   struct ibv_qp_init_attr init = {
