@@ -101,9 +101,10 @@ Status Process::start_threads(EventSink& events, std::unique_ptr<platform::Contr
     reason = "cannot start the service thread (RLIMIT_NPROC?)";
     return service;
   }
-  events_ = std::make_unique<EventThread>(EventThread::Fabric{connection_, objects_, *poster_},
-                                          events, std::move(channel));
-  const Status event_thread = events_->start(host_, {info_.slot, info_.slot_generation});
+  events_ = std::make_unique<EventThread>(
+      EventThread::Fabric{host_, connection_, attention_, objects_, *poster_}, events,
+      std::move(channel));
+  const Status event_thread = events_->start({info_.slot, info_.slot_generation});
   if (event_thread != Status::Ok) reason = "cannot start the event thread (RLIMIT_NPROC?)";
   return event_thread;
 }

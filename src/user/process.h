@@ -54,8 +54,8 @@ class Process {
   Attention& attention() { return attention_; }
   ServiceThread& service() { return *service_; }
   bool daemon_gone() const { return events_->daemon_gone(); }
-  // softibd is gone and everything that was outstanding has been flushed.
-  bool is_over() const { return events_->is_over() && !attention_.has_unflushed(); }
+  // softibd is gone, and nothing is worth waiting for (EventThread).
+  bool is_over() const { return events_->is_over(); }
 
  private:
   explicit Process(platform::ClientHost& host) : host_(host), connection_(host) {}

@@ -16,6 +16,7 @@ constexpr std::uint32_t kQuietRounds = 4096;  // of which none sleeps
 // (hca/queues/own_queue_pair_flow.h).
 struct WorkQueues::Owner {
   WorkQueues& qp;
+  bool is_patient = true;  // false: the caller has many queue pairs to flush, and waits by itself
 
   BiasedLock& send_lock() const { return qp.send_lock_; }
   BiasedLock& recv_lock() const { return qp.recv_lock_; }
@@ -27,6 +28,7 @@ struct WorkQueues::Owner {
   void forget_waiting() const { qp.process_.waiting().withdraw(qp); }
   void forget_completions() const { qp.forget_completions(); }
   void wait_a_little(hca::Quiescence& posters) const {
+    if (!is_patient) return;
     platform::ClientHost& host = qp.process_.host();
     for (std::uint32_t round = 0; !posters.done() && round < kQuietRounds; ++round) {
       host.relax(round);
@@ -107,7 +109,7 @@ void WorkQueues::forget_in_polls() {
 }
 
 void WorkQueues::flush_after_error() {
-  Owner owner{*this};
+  Owner owner{*this, false};
   own_.flush_all(owner);
 }
 

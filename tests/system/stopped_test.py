@@ -12,6 +12,7 @@ import signal
 import harness
 from harness import Failed
 
+PROGRAM = harness.SOURCE / "tests/system/programs/without_softibd.c"
 STOPS = 40  # attempts to stop the client inside a request
 
 
@@ -74,6 +75,16 @@ def test(report, user):
             harness.wait_until(lambda: not fabric.state()["clients"], 20, "no client to be left")
             if any(fabric.state()["objects"].values()):
                 raise Failed(f"left behind: {fabric.state()['objects']}")
+    without_softibd(report, user)
+
+
+def without_softibd(report, user):
+    with report.case("after the end of softibd, who has many queue pairs waits for it once") as remarks:
+        with harness.Fabric(nodes=1, user=user) as fabric:
+            program = harness.build_program(fabric.runtime, PROGRAM)
+            result = fabric.run([program, fabric.state()["pid"]], path="process_vm", seconds=120)
+            remarks.append(result.text.strip())
+            result.require(r"^yields: few \(\d+\), a poll: Input/output error$")
 
 
 harness.main("stopped processes", test)

@@ -19,6 +19,10 @@ bool Attention::look_around() {
   std::unique_lock guard(connection_.control_lock(), std::try_to_lock);
   if (!guard) return false;
   seen_.store(attention, std::memory_order_release);
+  return flush_broken();
+}
+
+bool Attention::flush_broken() {
   has_unflushed_.store(false, std::memory_order_release);
   for (WorkQueues* queues : objects_.own_queues()) {
     if (queues->state() == verbs::QpState::Error) queues->flush_after_error();

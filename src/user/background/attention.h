@@ -33,6 +33,10 @@ class Attention {
   // may be waiting for peers, or posters have not left a queue pair that is to be flushed.
   bool look_around();
 
+  // Flushes the queue pairs in Error. Under the control lock. Returns false if posters have not
+  // left all of them.
+  bool flush_broken();
+
   // Queue pairs in Error are to be flushed again: posters had not left yet. The caller wakes the
   // service thread.
   void flush_later() { has_unflushed_.store(true, std::memory_order_seq_cst); }

@@ -8,13 +8,19 @@
 
 namespace ib::user {
 
+namespace {
+
+constexpr Duration kPatience = std::chrono::milliseconds(100);
+
+}  // namespace
+
 EventThread::~EventThread() {
   stopping_.store(true, std::memory_order_release);
   channel_->shut_down();
 }
 
-Status EventThread::start(platform::ClientHost& host, const control::GenerationIn& process) {
-  auto thread = host.start_thread("softib-events", [this, process] { run(process); });
+Status EventThread::start(const control::GenerationIn& process) {
+  auto thread = fabric_.host.start_thread("softib-events", [this, process] { run(process); });
   if (!thread) return thread.error();
   thread_ = *std::move(thread);
   return Status::Ok;
@@ -43,12 +49,25 @@ void EventThread::daemon_died() {
     std::lock_guard guard(fabric_.connection.control_lock());
     for (WorkQueues* queues : fabric_.objects.own_queues()) queues->break_for_good();
   }
+  wait_for_posters();
   fabric_.poster.let_channels_go();  // no completion comes after these
   is_over_.store(true, std::memory_order_release);
   control::EventOut event;
   event.type = verbs::EventType::DeviceFatal;
   event.object = control::EventObject::Device;
   events_.on_event(event);
+}
+
+// Once for all queue pairs, and the application gets the control lock in between.
+void EventThread::wait_for_posters() {
+  const Instant end = fabric_.host.now() + kPatience;
+  for (std::uint32_t round = 0; fabric_.host.now() < end; ++round) {
+    {
+      std::lock_guard guard(fabric_.connection.control_lock());
+      if (fabric_.attention.flush_broken()) return;
+    }
+    fabric_.host.relax(round);
+  }
 }
 
 }  // namespace ib::user

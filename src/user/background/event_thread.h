@@ -5,6 +5,7 @@
 #pragma once
 
 #include "platform/client_host.h"
+#include "user/background/attention.h"
 #include "user/control_connection.h"
 #include "user/object_tables.h"
 #include "user/poster.h"
@@ -18,7 +19,9 @@ class EventThread {
  public:
   // The parts of this process that the end of the fabric concerns.
   struct Fabric {
+    platform::ClientHost& host;
     ControlConnection& connection;
+    Attention& attention;
     const ObjectTables& objects;
     Poster& poster;
   };
@@ -31,15 +34,17 @@ class EventThread {
   EventThread& operator=(const EventThread&) = delete;
 
   // `process`: its slot and the slot's generation.
-  Status start(platform::ClientHost& host, const control::GenerationIn& process);
+  Status start(const control::GenerationIn& process);
   // softibd is gone.
   bool daemon_gone() const { return daemon_gone_.load(std::memory_order_acquire); }
-  // And everything that was outstanding has been flushed, as far as posters had left.
+  // And everything that was outstanding has been flushed, as far as posters have left in a short
+  // time: one that is stopped, or that has died and nobody says so any more, never leaves.
   bool is_over() const { return is_over_.load(std::memory_order_acquire); }
 
  private:
   void run(const control::GenerationIn& process);
   void daemon_died();
+  void wait_for_posters();
 
   Fabric fabric_;
   EventSink& events_;
