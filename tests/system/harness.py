@@ -13,6 +13,7 @@ Environment: SOFTIB_BIN and SOFTIB_LIB, as ctest gives them; otherwise build/rel
 """
 import atexit
 import contextlib
+import hashlib
 import json
 import os
 import pathlib
@@ -51,15 +52,18 @@ class Skipped(Exception):
 
 
 def wait_until(condition, seconds, what):
-    """Returns the first true value of condition()."""
-    deadline = time.monotonic() + seconds
+    """Returns the first true value of condition(). Looks less often the longer it waits, since a look may be a
+    program of its own."""
+    started = time.monotonic()
+    deadline = started + seconds
     while True:
         value = condition()
         if value:
             return value
         if time.monotonic() > deadline:
             raise Failed(f"waited {seconds} s for {what}")
-        time.sleep(0.01)  # tidy: allow(sleep) the pause between two looks at the condition
+        pause = min(max(0.01, 0.1 * (time.monotonic() - started)), 0.1)
+        time.sleep(pause)  # tidy: allow(sleep) the pause between two looks at the condition
 
 
 def seed():
@@ -88,6 +92,11 @@ def build_program(folder, source, *flags, compiler="gcc", libraries=("-libverbs"
     return file
 
 
+def digest(path):
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
 def free_port():
     """A TCP port that nobody listens at: not of those that the kernel gives to connections of other tests meanwhile."""
     first = int(pathlib.Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
@@ -100,10 +109,13 @@ def free_port():
 def is_listening(pid, port):
     """Returns whether a process in the network namespace of process `pid` listens on `port`."""
     for table in ("tcp", "tcp6"):
-        with contextlib.suppress(OSError):
-            for line in pathlib.Path(f"/proc/{pid}/net/{table}").read_text().splitlines()[1:]:
+        with contextlib.suppress(OSError), open(f"/proc/{pid}/net/{table}", encoding="ascii") as lines:
+            next(lines)
+            for line in lines:
                 words = line.split()
-                if words[3] == "0A" and int(words[1].rsplit(":", 1)[1], 16) == port:
+                if words[3] != "0A":
+                    break  # those that listen come first; of the others there may be thousands
+                if int(words[1].rsplit(":", 1)[1], 16) == port:
                     return True
     return False
 

@@ -5,7 +5,6 @@ cables, in network namespaces, with as much data and as many connections as peop
 
 rdmacm_modes_test.py [--as root|nobody] [--only REGEX] [--link-layer ethernet]     REGEX: of the parts' names, in test()
 """
-import hashlib
 import os
 import pathlib
 import shutil
@@ -192,14 +191,6 @@ def sizes(fabric, report):
     leaves_nothing(fabric)
 
 
-def digest(path):
-    total = hashlib.sha256()
-    with open(path, "rb") as file:
-        while block := file.read(MIB):
-            total.update(block)
-    return total.digest()
-
-
 def amounts(fabric, report):
     with report.case("cmtime, 1000 connections"):
         connect(fabric, ["cmtime", "-c", "1000"], ["cmtime", "-s", SERVER[4], "-c", "1000"], server_code=None,
@@ -214,7 +205,7 @@ def amounts(fabric, report):
                 file.write(number.to_bytes(8, "little") + block[8:])
         source.chmod(0o644)
         connect(fabric, ["rcopy"], ["rcopy", source, f"{SERVER[4]}:{target}"], server_code=None, seconds=300)
-        same = digest(source) == digest(target)
+        same = harness.digest(source) == harness.digest(target)
         source.unlink()
         target.unlink()
         if not same:

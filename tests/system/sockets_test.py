@@ -6,7 +6,6 @@ sockets_test.py [--as root|nobody] [--only REGEX] [--link-layer ethernet]
 
 A connection over RDMA has the address of the client's node as its source; one over TCP would have 127.0.0.1.
 """
-import hashlib
 import os
 import pathlib
 import random
@@ -45,10 +44,6 @@ def own(mode, *words):
     return ["/usr/bin/python3", SCRIPT["path"], mode, *map(str, words)]
 
 
-def digest(path):
-    return hashlib.sha256(path.read_bytes()).hexdigest()
-
-
 def random_file(folder, name="data"):
     path = folder / name
     path.write_bytes(random.Random(20261125).randbytes(MEBIBYTES << 20))
@@ -57,7 +52,7 @@ def random_file(folder, name="data"):
 
 
 def same(path, wanted):
-    if digest(path) != digest(wanted):
+    if harness.digest(path) != harness.digest(wanted):
         raise Failed(f"{path.name} has other bytes ({path.stat().st_size}) than {wanted.name}")
 
 
@@ -70,7 +65,7 @@ def http(fabric, report, folder):
         for number in range(2):
             run(fabric, ["curl", "-sS", "-o", folder / f"got{number}", f"http://{SERVER}:{port}/data"]).require()
             same(folder / f"got{number}", data)
-        run(fabric, ["curl", "-sS", "-T", data, f"http://{SERVER}:{port}/put"]).require(f"^{digest(data)}$")
+        run(fabric, ["curl", "-sS", "-T", data, f"http://{SERVER}:{port}/put"]).require(f"^{harness.digest(data)}$")
         server.kill()
         if server.text().count(CLIENT) < 3 or "127.0.0.1" in server.text():
             raise Failed(f"not over RDMA:\n{harness.tail(server.text())}")
