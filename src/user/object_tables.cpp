@@ -5,22 +5,6 @@
 
 namespace ib::user {
 
-namespace {
-
-template <class Table>
-bool make_table(Table& table, std::size_t entries) {
-  using Entry = typename Table::element_type;
-  table.reset(static_cast<Entry*>(std::calloc(entries, sizeof(Entry))));
-  return table != nullptr;
-}
-
-}  // namespace
-
-bool ObjectTables::make() {
-  return make_table(qps_, hca::kMaxQps) && make_table(srqs_, hca::kMaxSrqs) &&
-         make_table(cqs_, hca::kMaxCqs);
-}
-
 Result<std::uint64_t> ObjectTables::cq_cookie(std::uint64_t cq_index) const {
   if (cq_index >= hca::kMaxCqs) return Status::NotFound;
   const CompletionQueue* cq = cqs_[cq_index].load(std::memory_order_acquire);

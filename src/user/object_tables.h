@@ -5,21 +5,21 @@
 // reader holds what keeps it alive (a CQ's lock).
 #pragma once
 
+#include "base/sparse_table.h"
 #include "hca/layout/layout.h"
 #include "user/work_queues.h"
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
-#include <cstdlib>
-#include <memory>
 #include <vector>
 
 namespace ib::user {
 
 class ObjectTables {
  public:
-  // Returns false if there is no memory for them.
-  bool make();
+  // Returns false if there was no memory for them; then no other call is allowed.
+  bool valid() const { return qps_.valid() && srqs_.valid() && cqs_.valid(); }
 
   // The queues of a queue pair.
   void add(WorkQueues& queues, std::uint32_t index);
@@ -44,17 +44,13 @@ class ObjectTables {
   Result<std::uint64_t> cq_cookie(std::uint64_t cq_index) const;
 
  private:
-  struct Free {
-    void operator()(void* table) const { std::free(table); }
-  };
-  // Sparse: pages cost memory as they are used. Entries are published and withdrawn with
-  // release/acquire.
-  template <class Object>
-  using Table = std::unique_ptr<std::atomic<Object*>[], Free>;
+  // Entries are published and withdrawn with release/acquire.
+  template <class Object, std::size_t kMost>
+  using Table = SparseTable<std::atomic<Object*>, kMost>;
 
-  Table<WorkQueues> qps_;
-  Table<SharedReceiveQueue> srqs_;
-  Table<CompletionQueue> cqs_;
+  Table<WorkQueues, hca::kMaxQps> qps_;
+  Table<SharedReceiveQueue, hca::kMaxSrqs> srqs_;
+  Table<CompletionQueue, hca::kMaxCqs> cqs_;
   std::vector<WorkQueues*> own_queues_;
 };
 

@@ -86,7 +86,7 @@ Status Process::make_tables(std::unique_ptr<platform::ControlChannel> poster, st
   }
   plane_->introduce({host_.pid(), host_.nameplate()});
   regions_ = std::make_unique<Regions>(*this);
-  if (!objects_.make()) {
+  if (!objects_.valid()) {
     reason = "out of memory";
     return Status::InsufficientResources;
   }

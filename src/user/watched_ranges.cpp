@@ -6,7 +6,7 @@
 namespace ib::user {
 
 std::uint32_t WatchedRanges::add(std::uint32_t key, std::uint64_t start, std::uint64_t end) {
-  if (ranges_ == nullptr || start >= end) return kNotWatched;
+  if (!ranges_.valid() || start >= end) return kNotWatched;
   std::uint32_t place = used_.load(std::memory_order_relaxed);
   if (!free_.empty()) {
     place = free_.back();

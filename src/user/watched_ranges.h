@@ -7,12 +7,11 @@
 // has no better right. One writer at a time (the process's control lock).
 #pragma once
 
+#include "base/sparse_table.h"
 #include "hca/memory/local_keys.h"
 
 #include <atomic>
 #include <cstdint>
-#include <cstdlib>
-#include <memory>
 #include <vector>
 
 namespace ib::user {
@@ -39,13 +38,8 @@ class WatchedRanges {
     std::atomic<std::uint64_t> end;  // 0: not in use
     std::atomic<std::uint32_t> key;
   };
-  struct Free {
-    void operator()(Range* ranges) const { std::free(ranges); }
-  };
 
-  // Address space for all keys there may be; pages cost memory as they are used.
-  std::unique_ptr<Range[], Free> ranges_{
-      static_cast<Range*>(std::calloc(hca::kMaxKeys, sizeof(Range)))};
+  SparseTable<Range, hca::kMaxKeys> ranges_;
   std::atomic<std::uint32_t> used_{0};  // all places ever used are below
   // Of all ranges ever watched: most changes of mappings are elsewhere.
   std::atomic<std::uint64_t> lowest_{~std::uint64_t{0}};

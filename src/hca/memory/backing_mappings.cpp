@@ -2,16 +2,8 @@
 #include "hca/memory/backing_mappings.h"
 
 #include <algorithm>
-#include <cstdlib>
 
 namespace ib::hca {
-
-BackingMappings::BackingMappings(PosterHost& host)
-    : host_(host), mappings_(static_cast<Mapping*>(std::calloc(kMaxBackings, sizeof(Mapping)))) {}
-
-BackingMappings::~BackingMappings() {
-  std::free(mappings_);
-}
 
 std::byte* BackingMappings::map(const KeyEntry& region, std::uint64_t address,
                                 std::uint64_t length) {

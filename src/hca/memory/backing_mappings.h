@@ -3,6 +3,7 @@
 // docs/design/0001), by the index of their backing.
 #pragma once
 
+#include "base/sparse_table.h"
 #include "hca/layout/layout.h"
 #include "hca/memory/cached_key.h"
 #include "hca/requester/poster_host.h"
@@ -21,13 +22,13 @@ class BackingMappings {
   };
 
  public:
-  static constexpr std::size_t kBytes = kMaxBackings * sizeof(Mapping);
-  explicit BackingMappings(PosterHost& host);
+  using Table = SparseTable<Mapping, kMaxBackings>;
+
+  explicit BackingMappings(PosterHost& host) : host_(host) {}
   BackingMappings(const BackingMappings&) = delete;
   BackingMappings& operator=(const BackingMappings&) = delete;
-  ~BackingMappings();
   // Returns false if there was no room for the table; then no other call is allowed.
-  bool valid() const { return mappings_ != nullptr; }
+  bool valid() const { return mappings_.valid(); }
 
   // Returns the place of [address, address + length) of a peer's memory, or nullptr if it is not in
   // the adopted pages of that region. find() does not map what is not mapped yet.
@@ -43,7 +44,7 @@ class BackingMappings {
   std::byte* map_slow(Mapping& mapping, std::uint32_t index, std::uint32_t generation);
 
   PosterHost& host_;
-  Mapping* mappings_;  // kMaxBackings, sparse
+  Table mappings_;
 };
 
 }  // namespace ib::hca

@@ -8,12 +8,12 @@
 #pragma once
 
 #include "base/assert.h"
+#include "base/sparse_table.h"
 #include "hca/layout/tables.h"
 
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <memory>
 
 namespace ib::hca {
@@ -38,12 +38,11 @@ struct LocalKey {
 
 class LocalKeys {
  public:
-  // Address space; pages cost memory as keys are used.
-  static constexpr std::size_t kBytes = kMaxKeys * sizeof(LocalKey);
-  LocalKeys() : table_(static_cast<LocalKey*>(std::calloc(1, kBytes))) {}
-  // Returns false if there was no room for the table (RLIMIT_DATA); then no other call is allowed.
-  bool valid() const { return table_ != nullptr; }
-  ~LocalKeys() { std::free(table_); }
+  using Table = SparseTable<LocalKey, kMaxKeys>;
+
+  LocalKeys() = default;
+  // Returns false if there was no room for the table; then no other call is allowed.
+  bool valid() const { return table_.valid(); }
   LocalKeys(const LocalKeys&) = delete;
   LocalKeys& operator=(const LocalKeys&) = delete;
 
@@ -72,7 +71,7 @@ class LocalKeys {
   std::uint64_t hidden() const { return hidden_.load(std::memory_order_acquire); }
 
  private:
-  LocalKey* table_;
+  Table table_;
   std::atomic<std::uint64_t> hidden_{1};
 };
 

@@ -32,7 +32,8 @@ class MemoryPlane {
 
   // Returns false if there was no room for the tables; then no other call is allowed.
   bool valid() const { return local_.keys().valid() && remote_keys_.mappings().valid(); }
-  static constexpr std::size_t kTableBytes = LocalKeys::kBytes + BackingMappings::kBytes;
+  static constexpr std::size_t kTableBytes =
+      LocalKeys::Table::kBytes + BackingMappings::Table::kBytes;
 
   const Arena& arena() const { return arena_; }
   PosterHost& host() const { return host_; }
