@@ -8,6 +8,7 @@
 #include "fabric.h"
 #include "peer/child.h"
 #include "peer/peer_socket.h"
+#include "peer/programs.h"
 #include "side.h"
 #include "traffic.h"
 
@@ -36,8 +37,8 @@ struct Pair {
        std::uint64_t seed, verbs::LinkLayer expected)
       : link_layer(expected) {
     for (std::size_t i = 0; i < 2; ++i) {
-      process[i] = Child(
-          {IB_CONFORMANCE_PEER, socket, path, node, "--traffic", std::to_string(2 * seed + i)});
+      process[i] =
+          Child({kConformancePeer, socket, path, node, "--traffic", std::to_string(2 * seed + i)});
     }
   }
   // Exchanges their places and starts the traffic. Ports of another link layer are a failure.
@@ -123,7 +124,7 @@ class Softibd {
   }
   bool start() {
     const bool is_ethernet = link_layer_ == verbs::LinkLayer::Ethernet;
-    child_ = Child({IB_SOFTIBD, "--foreground", "--keep", "--link-layer",
+    child_ = Child({kSoftibd, "--foreground", "--keep", "--link-layer",
                     is_ethernet ? "ethernet" : "infiniband", "--runtime-dir", directory_, "--log",
                     directory_ + "/log", "--ready-fd", "0"});
     return child_.lives() && child_.has_output(kTooLong) && [this] {

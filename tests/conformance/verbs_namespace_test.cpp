@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Peers in different pid namespaces, where one pid means two processes: B runs in a namespace in
 // which A's pid is that of a decoy, and the decoy has memory at the address of A's region.
+#include "peer/programs.h"
 #include "verbs_fixture.h"
 
 #include <fcntl.h>
@@ -44,7 +45,7 @@ class PidNamespace : public ::testing::TestWithParam<const char*> {
     auto here = make_local_channel(settings, reason);
     ASSERT_NE(here, nullptr) << reason;
     a = std::make_unique<Side>("A", std::move(here));
-    settings.wrapper = {IB_NAMESPACE_PEER, std::to_string(::getpid()), std::to_string(kPlace),
+    settings.wrapper = {kNamespacePeer, std::to_string(::getpid()), std::to_string(kPlace),
                         std::to_string(kLength), decoy_file_};
     auto there = make_process_channel(settings, reason);
     if (there == nullptr) GTEST_SKIP() << "no pid namespace to be had here: " << reason;
