@@ -55,11 +55,11 @@ bool PeerFiles::write_event(std::uint32_t cq, std::uint32_t index, std::uint32_t
   Channel& channel = channels_[index];
   if (channel.generation != generation || !channel.write_end.valid()) {
     const Status got = get_channel(channel, {index, generation});
-    count_files();
     if (got != Status::Ok) {
       drop_channel(index);
       return !may_come_later(got);
     }
+    count_files();
   }
   const std::uint64_t event = cq;
   const Status written = host_.write_pipe(channel.write_end.get(), bytes_of(event));

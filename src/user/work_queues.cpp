@@ -121,7 +121,6 @@ void WorkQueues::break_for_good() {
     own_.sends()->flush();
   }
   send_lock_.unlock();
-  flush_after_error();
 }
 
 }  // namespace ib::user

@@ -99,7 +99,8 @@ class WorkQueues {
   hca::Requester::Progress run_waiting(std::uint32_t most);
   // The state is Error: completes everything outstanding with flush errors, once. Any thread.
   void flush_after_error();
-  // softibd is gone: the queue pair stays in Error.
+  // softibd is gone: the queue pair stays in Error, and no send of it waits. flush_after_error() is
+  // to follow.
   void break_for_good();
   // The queue pair is reset or destroyed: completions that were not polled are voided.
   void forget_completions();

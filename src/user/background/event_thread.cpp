@@ -49,7 +49,7 @@ void EventThread::daemon_died() {
     std::lock_guard guard(fabric_.connection.control_lock());
     for (WorkQueues* queues : fabric_.objects.own_queues()) queues->break_for_good();
   }
-  wait_for_posters();
+  flush_all();
   fabric_.poster.let_channels_go();  // no completion comes after these
   is_over_.store(true, std::memory_order_release);
   control::EventOut event;
@@ -58,14 +58,15 @@ void EventThread::daemon_died() {
   events_.on_event(event);
 }
 
-// Once for all queue pairs, and the application gets the control lock in between.
-void EventThread::wait_for_posters() {
+// Waits for posters once, not at each queue pair; the application gets the control lock in between.
+void EventThread::flush_all() {
   const Instant end = fabric_.host.now() + kPatience;
-  for (std::uint32_t round = 0; fabric_.host.now() < end; ++round) {
+  for (std::uint32_t round = 0;; ++round) {
     {
       std::lock_guard guard(fabric_.connection.control_lock());
       if (fabric_.attention.flush_broken()) return;
     }
+    if (fabric_.host.now() >= end) return;
     fabric_.host.relax(round);
   }
 }

@@ -44,7 +44,7 @@ class EventThread {
  private:
   void run(const control::GenerationIn& process);
   void daemon_died();
-  void wait_for_posters();
+  void flush_all();
 
   Fabric fabric_;
   EventSink& events_;

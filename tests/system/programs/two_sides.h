@@ -87,12 +87,17 @@ static inline struct ibv_comp_channel* open_side_with_channel(struct side* s) {
   return channel;
 }
 
-/* Posts a receive at `memory`, whose completion is an event. */
-static inline void expect_event(struct side* s, void* memory, uint32_t length, uint32_t lkey) {
+static inline void post_receive(struct side* s, void* memory, uint32_t length, uint32_t lkey) {
   struct ibv_sge sge = {(uintptr_t)memory, length, lkey};
   struct ibv_recv_wr receive = {.sg_list = &sge, .num_sge = 1};
   struct ibv_recv_wr* bad = NULL;
-  if (ibv_post_recv(s->qp, &receive, &bad) || ibv_req_notify_cq(s->cq, 0)) die("ibv_post_recv");
+  if (ibv_post_recv(s->qp, &receive, &bad)) die("ibv_post_recv");
+}
+
+/* Posts a receive at `memory`, whose completion is an event. */
+static inline void expect_event(struct side* s, void* memory, uint32_t length, uint32_t lkey) {
+  post_receive(s, memory, length, lkey);
+  if (ibv_req_notify_cq(s->cq, 0)) die("ibv_req_notify_cq");
 }
 
 static inline void new_qp(struct side* s) {

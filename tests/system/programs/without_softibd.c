@@ -66,13 +66,6 @@ long syscall(long number, ...) {
   return -1;
 }
 
-static void receive_on(struct side* s, struct ibv_mr* mr) {
-  struct ibv_sge sge = {(uintptr_t)mr->addr, 64, mr->lkey};
-  struct ibv_recv_wr receive = {.sg_list = &sge, .num_sge = 1};
-  struct ibv_recv_wr* bad = NULL;
-  if (ibv_post_recv(s->qp, &receive, &bad)) die("ibv_post_recv");
-}
-
 /* Two queue pairs of this process, connected to each other, with a receive each. */
 static void add_pair(struct side* s, struct ibv_mr* mr) {
   struct side other = *s;
@@ -81,8 +74,8 @@ static void add_pair(struct side* s, struct ibv_mr* mr) {
   new_qp(&other);
   bring_up(s, other.qp->qp_num, s->lid);
   bring_up(&other, s->qp->qp_num, s->lid);
-  receive_on(s, mr);
-  receive_on(&other, mr);
+  post_receive(s, mr->addr, 64, mr->lkey);
+  post_receive(&other, mr->addr, 64, mr->lkey);
 }
 
 static void* wait_for_fatal(void* context) {
