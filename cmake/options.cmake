@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-# ib_options: the compiler options of all our code.
+# ib_options: the compiler options of all our code. ib_test_options: those of tests.
 add_library(ib_options INTERFACE)
 target_compile_options(ib_options INTERFACE -Wall -Wextra -Wpedantic -Wconversion -Wsign-conversion
   -Wshadow -Wnon-virtual-dtor -Wold-style-cast -Wcast-align -Woverloaded-virtual -Wswitch-enum
@@ -13,4 +13,11 @@ if(IB_SANITIZE)
     -fno-omit-frame-pointer
     $<$<CXX_COMPILER_ID:GNU>:-Wno-error=maybe-uninitialized -Wno-error=tsan>)
   target_link_options(ib_options INTERFACE -fsanitize=${IB_SANITIZE})
+endif()
+
+add_library(ib_test_options INTERFACE)
+target_link_libraries(ib_test_options INTERFACE ib_options)
+if(IB_SANITIZE AND NOT IB_FUZZ)
+  # Most of the time of a sanitizer build went to optimising the tests; what they test is optimised.
+  target_compile_options(ib_test_options INTERFACE -O0)
 endif()
