@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Every operation of al/cm.h under every condition that it may meet, at dispatch level. The
 // outcomes come from a rule, from which the tables of docs/control_matrix.md are written.
+#include "base/test/source_files_test.h"
 #include "cm_world.h"
 #include "drivers/test/generated_part_test.h"
 #include "platform/level.h"
@@ -506,8 +507,7 @@ TEST(KernelCmMatrix, OutcomesAreThoseOfTheRule) {
 }
 
 TEST(KernelCmMatrix, TheDocumentSaysTheSameAsTheRule) {
-  drivers::test::GeneratedPart(IB_SOURCE_DIR "/docs/control_matrix.md",
-                               "<!-- generated, connections: begin -->",
+  drivers::test::GeneratedPart(ib::test::kControlMatrix, "<!-- generated, connections: begin -->",
                                "<!-- generated, connections: end -->",
                                "SOFTIB_WRITE_MATRIX=1 build/dev/test-bin/kernel_cm_test "
                                "--gtest_filter=KernelCmMatrix.TheDocument*")

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Kernel clients of the subnet administrator: each operation of al/sa.h, clients that leave, HCAs
 // that do; and every request under every condition, as docs/control_matrix.md has it.
+#include "base/test/source_files_test.h"
 #include "sa_world.h"
 
 #include <gmock/gmock.h>
@@ -416,7 +417,7 @@ std::string table() {
 }
 
 TEST(KernelSaMatrix, EveryRequestUnderEveryCondition) {
-  std::ifstream file(IB_SOURCE_DIR "/docs/control_matrix.md");
+  std::ifstream file(ib::test::kControlMatrix);
   const std::string document{std::istreambuf_iterator<char>(file), {}};
   const std::string actual = table();
   EXPECT_NE(document.find(actual), std::string::npos)

@@ -2,6 +2,7 @@
 #include "drivers/test/control_matrix_document_test.h"
 
 #include "base/result.h"
+#include "base/test/source_files_test.h"
 #include "drivers/test/control_matrix_case_test.h"
 #include "drivers/test/generated_part_test.h"
 
@@ -13,8 +14,6 @@
 
 namespace ib::drivers::test {
 namespace {
-
-constexpr const char* kHeader = IB_SOURCE_DIR "/src/verbs/control.h";
 
 std::vector<std::string> lines_of(const char* path) {
   std::ifstream file(path);
@@ -64,7 +63,7 @@ DocumentedErrors::DocumentedErrors() {
   std::set<std::string> group;
   bool in_general = false;
   bool in_codes = false;
-  for (const std::string& line : lines_of(kHeader)) {
+  for (const std::string& line : lines_of(ib::test::kControlHeader)) {
     in_general = (in_general || line.find("Errors that any request") != std::string::npos) &&
                  line.starts_with("//");
     if (in_general) by_code_[""].merge(statuses_in(line));
@@ -92,8 +91,7 @@ bool DocumentedErrors::has(std::string_view code, const std::string& status) con
 }
 
 void expect_matrix(const std::vector<std::string>& lines) {
-  GeneratedPart(IB_SOURCE_DIR "/docs/control_matrix.md", "<!-- generated: begin -->",
-                "<!-- generated: end -->",
+  GeneratedPart(ib::test::kControlMatrix, "<!-- generated: begin -->", "<!-- generated: end -->",
                 "SOFTIB_WRITE_MATRIX=1 build/dev/test-bin/drivers_test "
                 "--gtest_filter='*ControlMatrix*'")
       .expect(lines);
