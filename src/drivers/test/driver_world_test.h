@@ -7,6 +7,7 @@
 #include "drivers/root/fabric_root.h"
 #include "drivers/soft_hca/handlers.h"
 #include "drivers/soft_hca/soft_hca.h"
+#include "hca/layout/ring_order.h"
 #include "platform/virtual_executor.h"
 
 #include <sys/mman.h>
@@ -158,8 +159,9 @@ class Bench {
   }
   Core& core() { return hcas->core(); }
   const hca::Arena& arena() { return core().arena(); }
-  hca::Cqe& cqe(std::uint64_t ring, std::uint64_t at) {
-    std::byte* bytes = arena().heap(ring + at * sizeof(hca::Cqe), sizeof(hca::Cqe));
+  hca::Cqe& cqe(std::uint64_t ring, std::uint32_t slots, std::uint64_t position) {
+    const std::uint64_t slot = hca::RingOrder(slots).slot(position);
+    std::byte* bytes = arena().heap(ring + slot * sizeof(hca::Cqe), sizeof(hca::Cqe));
     IB_ASSERT(bytes != nullptr);
     return *reinterpret_cast<hca::Cqe*>(bytes);
   }

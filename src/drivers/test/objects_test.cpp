@@ -228,7 +228,7 @@ TEST(Objects, ResizingMovesWhatWasNotPolled) {
   ASSERT_EQ(made.out.slots, 8u);
   hca::CqEntry& entry = *b.arena().cq(control::index_of(made.handle));
   for (std::uint64_t position = 7; position < 10; ++position) {  // wraps
-    hca::Cqe& cqe = b.cqe(made.out.ring, position % 8);
+    hca::Cqe& cqe = b.cqe(made.out.ring, 8, position);
     cqe.wqe = static_cast<std::uint32_t>(position);
     cqe.seq.store(static_cast<std::uint32_t>(position / 8) + 1);
   }
@@ -240,7 +240,7 @@ TEST(Objects, ResizingMovesWhatWasNotPolled) {
   ASSERT_EQ(grown.status, Status::Ok) << grown.reason;
   EXPECT_EQ(grown.out.slots, 32u);
   for (std::uint64_t position = 7; position < 10; ++position) {
-    const hca::Cqe& cqe = b.cqe(grown.out.ring, position);
+    const hca::Cqe& cqe = b.cqe(grown.out.ring, 32, position);
     EXPECT_EQ(cqe.wqe, position);
     EXPECT_EQ(cqe.seq.load(), 1u);
   }

@@ -120,7 +120,7 @@ class Chaos {
       const std::uint64_t position = cq.producer.producer.load();
       entry.responder.cq_intent.store(position + 1);
       if (pick_(2) == 0) {
-        hca::Cqe& cqe = bench_.cqe(qp.recv_cq->ring, position & (qp.recv_cq->slots - 1));
+        hca::Cqe& cqe = bench_.cqe(qp.recv_cq->ring, qp.recv_cq->slots, position);
         cqe.qpn = qp.qpn;
         cqe.seq.store(static_cast<std::uint32_t>(position / qp.recv_cq->slots) + 1);
         cq.arm.armed.store(pick_(2));

@@ -47,7 +47,7 @@ struct Shared : PairBench {
               std::uint32_t key = kRkey) {
     const std::uint64_t tail = srq.producer.tail.load();
     std::byte* at = memory.arena().heap(srq.id.ring, std::uint64_t{kSlots} * srq.id.stride) +
-                    (tail % kSlots) * srq.id.stride;
+                    std::uint64_t{RingOrder(kSlots).slot(tail)} * srq.id.stride;
     const ReceiveWqe wqe{id, pieces, 0};
     const Sge room{std::bit_cast<std::uint64_t>(theirs.data()), length, key};
     std::memcpy(at, &wqe, sizeof wqe);
@@ -184,8 +184,8 @@ const Obstacle kObstacles[] = {
        s.supply(5, 8, 1);
        s.tell();
        const ReceiveWqe wqe{5, 77, 0};
-       std::memcpy(s.memory.arena().heap(s.srq.id.ring, s.srq.id.stride) + s.srq.id.stride, &wqe,
-                   sizeof wqe);
+       const std::uint64_t second = std::uint64_t{RingOrder(kSlots).slot(1)} * s.srq.id.stride;
+       std::memcpy(s.memory.arena().heap(s.srq.id.ring + second, sizeof wqe), &wqe, sizeof wqe);
      }},
     {"unknown key", [](Shared& s) { s.supply(5, 100, 1, kRkey + 1); }, false},
     {"not to be written",

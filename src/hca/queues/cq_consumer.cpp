@@ -19,7 +19,8 @@ bool CqConsumer::use_ring(const Arena& arena, const verbs::control::CqOut& made)
   std::byte* ring = arena.heap(made.ring, std::uint64_t{made.slots} * sizeof(Cqe));
   if (ring == nullptr) return false;
   ring_ = reinterpret_cast<Cqe*>(ring);
-  mask_ = made.slots - 1;
+  order_ = RingOrder(made.slots);
+  head_ = ring_ + order_.slot(consumed_);
   log_slots_ = static_cast<std::uint32_t>(std::countr_zero(made.slots));
   return true;
 }
@@ -57,8 +58,8 @@ void CqConsumer::fire_from(PosterHost& host, std::uint64_t position) {
     return;
   }
   bool left = false;
-  for (; position - consumed_ <= mask_ && !left; ++position) {
-    const Cqe& cqe = ring_[position & mask_];
+  for (; position - consumed_ < order_.slots() && !left; ++position) {
+    const Cqe& cqe = ring_[order_.slot(position)];
     if (cqe.seq.load(std::memory_order_acquire) != sequence(position)) break;
     left = wanted == 1 || (cqe.bits & cqe_bit::kSolicited) != 0 || cqe.status != 0;
   }

@@ -23,12 +23,13 @@ class CqConsumer {
 
   // Where the next completion comes, and whether it has. It may hold garbage: read each field
   // once.
-  const Cqe& head() const { return ring_[consumed_ & mask_]; }
+  const Cqe& head() const { return *head_; }
   [[gnu::always_inline]] bool arrived(const Cqe& slot) const {
     return slot.seq.load(std::memory_order_acquire) == sequence(consumed_);
   }
   [[gnu::always_inline]] void advance() {
     ++consumed_;
+    head_ = ring_ + order_.slot(consumed_);
     entry_->consumer.consumer.store(consumed_, std::memory_order_release);
   }
 
@@ -44,8 +45,8 @@ class CqConsumer {
   // receive that it ends is free again; is_void() detects them afterwards.
   template <class End>
   void discard(std::uint32_t qpn, End&& end) {
-    for (std::uint64_t position = consumed_; position - consumed_ <= mask_; ++position) {
-      Cqe& slot = ring_[position & mask_];
+    for (std::uint64_t position = consumed_; position - consumed_ < order_.slots(); ++position) {
+      Cqe& slot = ring_[order_.slot(position)];
       if (slot.seq.load(std::memory_order_acquire) != sequence(position)) return;
       if (slot.qpn != qpn) continue;
       end(slot);
@@ -64,8 +65,9 @@ class CqConsumer {
 
   CqEntry* entry_ = nullptr;
   Cqe* ring_ = nullptr;
+  const Cqe* head_ = nullptr;  // in the ring, at consumed_
+  RingOrder order_;
   std::uint32_t index_ = kNone;
-  std::uint32_t mask_ = 0;
   std::uint32_t log_slots_ = 0;
   bool armed_ = false;
   std::uint64_t consumed_ = 0;

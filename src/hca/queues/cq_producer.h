@@ -8,6 +8,7 @@
 #pragma once
 
 #include "hca/layout/arena.h"
+#include "hca/layout/ring_order.h"
 #include "hca/layout/shm_lock.h"
 #include "hca/requester/poster_host.h"
 #include "platform/barriers.h"
@@ -88,7 +89,7 @@ class CqProducer {
   const CqEntry& entry() const { return *entry_; }
   // Where the next completion goes, if nothing changes. After a push.
   const void* next_slot() const {
-    return ring_ + (entry_->producer.producer.load(std::memory_order_relaxed) & mask_);
+    return ring_ + order_.slot(entry_->producer.producer.load(std::memory_order_relaxed));
   }
 
  private:
@@ -122,7 +123,7 @@ class CqProducer {
     std::byte* ring = arena.heap(offset, std::uint64_t{slots} * sizeof(Cqe));
     if (ring == nullptr) return false;
     ring_ = reinterpret_cast<Cqe*>(ring);
-    mask_ = slots - 1;
+    order_ = RingOrder(slots);
     log_slots_ = static_cast<std::uint32_t>(std::countr_zero(slots));
     limit_ = entry_->id.cqe < slots ? entry_->id.cqe : slots - 1;
     epoch_ = epoch;
@@ -199,7 +200,7 @@ class CqProducer {
   template <class Write>
   [[gnu::always_inline]] void put(std::uint64_t at, Shared64* intent, Write&& write) {
     if (intent != nullptr) intent->store(at + 1, std::memory_order_release);
-    Cqe& slot = ring_[at & mask_];
+    Cqe& slot = ring_[order_.slot(at)];
     const std::uint32_t log_slots = log_slots_;
     write(slot);
     slot.seq.store(static_cast<std::uint32_t>(at >> log_slots) + 1, std::memory_order_release);
@@ -208,8 +209,8 @@ class CqProducer {
 
   CqEntry* entry_ = nullptr;
   Cqe* ring_ = nullptr;
+  RingOrder order_;
   std::uint32_t index_ = kNone;
-  std::uint32_t mask_ = 0;
   std::uint32_t log_slots_ = 0;
   std::uint32_t limit_ = 0;
   std::uint32_t epoch_ = 0;

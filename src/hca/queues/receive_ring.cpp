@@ -19,6 +19,7 @@ std::byte* ReceiveRing::find(const Arena& arena, const Geometry& geometry) {
 ReceiveRing::ReceiveRing(std::byte* ring, const Geometry& geometry, Shared64& tail,
                          std::uint32_t records)
     : ring_(ring),
+      order_(geometry.slots),
       next_(ring),
       tail_(tail),
       geometry_(geometry),

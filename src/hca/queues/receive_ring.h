@@ -12,6 +12,7 @@
 #include "base/result.h"
 #include "hca/layout/arena.h"
 #include "hca/layout/op_scope.h"
+#include "hca/layout/ring_order.h"
 #include "hca/memory/copy.h"
 #include "hca/memory/memory_plane.h"
 
@@ -90,12 +91,13 @@ class ReceiveRing {
     const std::uint64_t posted = tail() + 1;
     posted_.store(posted, std::memory_order_release);
     tail_.store(posted, std::memory_order_release);
-    next_ = (posted & mask_) == 0 ? ring_ : next_ + geometry_.stride;
+    next_ = ring_ + std::uint64_t{order_.slot(posted)} * geometry_.stride;
     // Senders have read that line when it held an older receive.
     prefetch_for_write(next_);
   }
 
   std::byte* ring_;
+  RingOrder order_;
   std::byte* next_;  // the slot of posted_
   Shared64& tail_;
   std::atomic<std::uint64_t> posted_{0};

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "hca/layout/arena.h"
+#include "hca/layout/ring_order.h"
 #include "hca/memory/copy.h"
 
 #include <array>
@@ -58,7 +59,7 @@ class ReceiveSource {
       return false;
     }
     ring_ = arena.heap(ring, std::uint64_t{slots} * stride);
-    mask_ = slots - 1;
+    order_ = RingOrder(slots);
     stride_ = stride;
     max_sge_ = static_cast<std::uint32_t>((stride - sizeof(ReceiveWqe)) / sizeof(Sge));
     tail_ = 0;
@@ -74,7 +75,7 @@ class ReceiveSource {
   }
   // False if it is malformed.
   bool copy(std::uint64_t head, TakenReceive& out) const {
-    const std::byte* at = ring_ + (head & mask_) * stride_;
+    const std::byte* at = slot(head);
     ReceiveWqe wqe;
     std::memcpy(&wqe, at, sizeof wqe);
     if (wqe.num_sge > max_sge_) return false;
@@ -85,7 +86,7 @@ class ReceiveSource {
   }
   // The same for a receive of one element; false if it has another number of them.
   bool copy_single(std::uint64_t head, std::uint32_t& id, Sge& sge) const {
-    const std::byte* at = ring_ + (head & mask_) * stride_;
+    const std::byte* at = slot(head);
     ReceiveWqe wqe;
     std::memcpy(&wqe, at, sizeof wqe);
     id = wqe.id;
@@ -94,16 +95,19 @@ class ReceiveSource {
   }
   // Begins to fetch the receive at `head`: its owner's core wrote that line last.
   void prefetch(std::uint64_t head) const {
-    if (head != tail_) prefetch_for_read(ring_ + (head & mask_) * stride_);
+    if (head != tail_) prefetch_for_read(slot(head));
   }
   void forget_tail() { tail_ = 0; }
 
  private:
-  // 1 to mask_ + 1 receives before the tail.
-  bool is_between(std::uint64_t head) const { return tail_ - head - 1 <= mask_; }
+  // At least one receive before the tail, and not more than there are slots.
+  bool is_between(std::uint64_t head) const { return tail_ - head - 1 < order_.slots(); }
+  const std::byte* slot(std::uint64_t position) const {
+    return ring_ + std::uint64_t{order_.slot(position)} * stride_;
+  }
 
   std::byte* ring_ = nullptr;
-  std::uint32_t mask_ = 0;
+  RingOrder order_;
   std::uint32_t stride_ = 0;
   std::uint32_t max_sge_ = 0;
   std::uint64_t tail_ = 0;

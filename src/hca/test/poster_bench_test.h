@@ -193,8 +193,9 @@ class BenchArena {
   // Posts a receive as the owner of a queue pair does.
   void post_receive(QpEntry& qp, std::uint32_t id, const std::vector<Sge>& sge) {
     const std::uint64_t tail = qp.owner.rq_tail.load();
-    std::byte* at = arena_.heap(qp.geometry.rq_ring, 16ull * qp.geometry.rq_stride) +
-                    (tail % qp.geometry.rq_slots) * qp.geometry.rq_stride;
+    std::byte* at =
+        arena_.heap(qp.geometry.rq_ring, 16ull * qp.geometry.rq_stride) +
+        std::uint64_t{RingOrder(qp.geometry.rq_slots).slot(tail)} * qp.geometry.rq_stride;
     const ReceiveWqe wqe{id, static_cast<std::uint32_t>(sge.size()), 0};
     std::memcpy(at, &wqe, sizeof wqe);
     if (!sge.empty()) std::memcpy(at + sizeof wqe, sge.data(), sge.size() * sizeof(Sge));
@@ -205,7 +206,7 @@ class BenchArena {
     const CqEntry& entry = *arena_.cq(cq);
     const auto* ring = reinterpret_cast<const Cqe*>(
         arena_.heap(entry.id.ring, std::uint64_t{entry.id.slots} * sizeof(Cqe)));
-    const Cqe& cqe = ring[position % entry.id.slots];
+    const Cqe& cqe = ring[RingOrder(entry.id.slots).slot(position)];
     const auto turn = static_cast<std::uint32_t>(position / entry.id.slots) + 1;
     return cqe.seq.load() == turn ? &cqe : nullptr;
   }

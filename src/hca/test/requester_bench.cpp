@@ -103,7 +103,7 @@ class Pair {
     CqEntry& entry = *arena_.cq(cq);
     const auto* ring = reinterpret_cast<const Cqe*>(base_ + entry.id.ring);
     const std::uint64_t position = entry.consumer.consumer;
-    const Cqe& cqe = ring[position & (entry.id.slots - 1)];
+    const Cqe& cqe = ring[RingOrder(entry.id.slots).slot(position)];
     IB_ASSERT(cqe.seq == static_cast<std::uint32_t>(position / entry.id.slots) + 1 &&
               cqe.status == 0);
     std::uint64_t wr_id = 0;
@@ -113,7 +113,8 @@ class Pair {
   void post_receive(std::uint32_t bytes) {
     QpEntry& qp = *arena_.qp(3);
     const std::uint64_t tail = qp.owner.rq_tail;
-    std::byte* at = base_ + qp.geometry.rq_ring + (tail & 127) * receive_stride(1);
+    std::byte* at =
+        base_ + qp.geometry.rq_ring + std::uint64_t{RingOrder(128).slot(tail)} * receive_stride(1);
     const ReceiveWqe wqe{static_cast<std::uint32_t>(tail & 127), 1, 0};
     const Sge sge{0, bytes, 0x100};
     std::memcpy(at, &wqe, sizeof wqe);

@@ -9,6 +9,7 @@
 #include "drivers/soft_hca/handlers.h"
 #include "drivers/soft_hca/lifetime/process_slots.h"
 #include "drivers/soft_hca/objects/path_migration.h"
+#include "hca/layout/ring_order.h"
 #include "hca/layout/shm_lock.h"
 
 #include <fmt/format.h>
@@ -33,9 +34,10 @@ T& sure(T* entry) {
   return *entry;
 }
 
-const hca::Cqe* ring_of(Core& core, const Cq& cq) {
-  return reinterpret_cast<const hca::Cqe*>(
-      &sure(core.arena().heap(cq.ring, std::uint64_t{cq.slots} * sizeof(hca::Cqe))));
+const hca::Cqe& completion_at(Core& core, const Cq& cq, std::uint64_t position) {
+  const std::byte& ring =
+      sure(core.arena().heap(cq.ring, std::uint64_t{cq.slots} * sizeof(hca::Cqe)));
+  return reinterpret_cast<const hca::Cqe*>(&ring)[hca::RingOrder(cq.slots).slot(position)];
 }
 
 bool is_written(const Cq& cq, std::uint64_t position, const hca::Cqe& cqe) {
@@ -45,11 +47,10 @@ bool is_written(const Cq& cq, std::uint64_t position, const hca::Cqe& cqe) {
 
 // `producer` follows what was written. Under the dead process's lock, or it was the only producer.
 void advance_producer(Core& core, const Cq& cq) {
-  const hca::Cqe* ring = ring_of(core, cq);
   hca::CqEntry& entry = *core.arena().cq(cq.index);
   std::uint64_t producer = entry.producer.producer.load(std::memory_order_acquire);
   for (std::uint32_t i = 0; i < cq.slots; ++i, ++producer) {
-    if (!is_written(cq, producer, ring[producer & (cq.slots - 1)])) break;
+    if (!is_written(cq, producer, completion_at(core, cq, producer))) break;
   }
   entry.producer.producer.store(producer, std::memory_order_release);
 }
@@ -60,12 +61,11 @@ void fire_event(Core& core, const Cq& cq) {
   const Channel* channel = core.channels.find_handle(cq.channel);
   const std::uint32_t armed = entry.arm.armed.load(std::memory_order_acquire);
   if (channel == nullptr || armed == 0) return;
-  const hca::Cqe* ring = ring_of(core, cq);
   const std::uint64_t producer = entry.producer.producer.load(std::memory_order_acquire);
   std::uint64_t position = entry.consumer.consumer.load(std::memory_order_acquire);
   bool wanted = armed == hca::CqEntry::kFiring;
   for (std::uint32_t i = 0; i < cq.slots && position != producer && !wanted; ++i, ++position) {
-    const hca::Cqe& cqe = ring[position & (cq.slots - 1)];
+    const hca::Cqe& cqe = completion_at(core, cq, position);
     wanted = armed == 1 || cqe.status != 0 || (cqe.bits & hca::cqe_bit::kSolicited) != 0;
   }
   if (!wanted || entry.arm.armed.exchange(0) == 0) return;
@@ -79,7 +79,8 @@ std::optional<std::uint32_t> receive_id_at(Core& core, std::uint64_t ring, std::
   const std::byte* bytes = core.arena().heap(ring, std::uint64_t{slots} * stride);
   if (bytes == nullptr) return std::nullopt;
   hca::ReceiveWqe wqe;
-  std::memcpy(&wqe, bytes + (position & (slots - 1)) * stride, sizeof wqe);
+  std::memcpy(&wqe, bytes + std::uint64_t{hca::RingOrder(slots).slot(position)} * stride,
+              sizeof wqe);
   return wqe.id;
 }
 
@@ -141,7 +142,7 @@ void repair_responder(Core& core, const Qp& qp, std::uint32_t owner) {
   std::set<Cq*> candidates;
   add_receive_cqs(core, qp, candidates);
   for (const Cq* cq : candidates) {
-    const hca::Cqe& cqe = ring_of(core, *cq)[position & (cq->slots - 1)];
+    const hca::Cqe& cqe = completion_at(core, *cq, position);
     const bool legible = is_written(*cq, position, cqe) && cqe.qpn == qp.qpn;
     // A poster that set an intent under the lock and has left it has written the completion; others
     // may have written over it since.

@@ -30,19 +30,20 @@ struct Scene {
     victim->connect(victim_qp.handle, peer_qp.out.qpn, kPeerLid, timeout);
     peer.connect(peer_qp.handle, victim_qp.out.qpn, kVictimLid, timeout);
     // Three receives, with ids 70, 71, 72.
-    for (std::uint32_t i = 0; i < 3; ++i)
-      post(peer_qp.out.rq_ring, peer_qp.out.rq_stride, i, 70 + i);
+    for (std::uint32_t i = 0; i < 3; ++i) post(i, 70 + i);
     entry().owner.rq_tail.store(3);
   }
-  void post(std::uint64_t ring, std::uint32_t stride, std::uint32_t at, std::uint32_t id) {
+  void post(std::uint64_t position, std::uint32_t id) {
+    const control::QpOut& qp = peer_qp.out;
     const hca::ReceiveWqe wqe{id, 0, 0};
-    std::memcpy(b.arena().heap(ring + at * stride, sizeof wqe), &wqe, sizeof wqe);
+    const std::uint64_t slot = hca::RingOrder(qp.rq_slots).slot(position);
+    std::memcpy(b.arena().heap(qp.rq_ring + slot * qp.rq_stride, sizeof wqe), &wqe, sizeof wqe);
   }
   hca::QpEntry& entry() { return sure(b.arena().qp(control::index_of(peer_qp.handle))); }
   hca::CqEntry& cq() { return sure(b.arena().cq(control::index_of(recv.handle))); }
   // A completion at a position, complete with its seq.
   void complete(std::uint64_t position, std::uint32_t id) {
-    hca::Cqe& cqe = b.cqe(recv.out.ring, position % recv.out.slots);
+    hca::Cqe& cqe = b.cqe(recv.out.ring, recv.out.slots, position);
     cqe.qpn = peer_qp.out.qpn;
     cqe.wqe = id;
     cqe.seq.store(static_cast<std::uint32_t>(position / recv.out.slots) + 1);
@@ -310,7 +311,9 @@ struct DatagramScene {
     qp = target.call<QpOut>(Code::CreateQp, qp_in);
     for (std::uint32_t i = 0; i < 4; ++i) {
       const hca::ReceiveWqe wqe{80 + i, 0, 0};
-      std::memcpy(b.arena().heap(srq.out.ring + i * srq.out.stride, sizeof wqe), &wqe, sizeof wqe);
+      const std::uint64_t at =
+          srq.out.ring + std::uint64_t{hca::RingOrder(srq.out.slots).slot(i)} * srq.out.stride;
+      std::memcpy(b.arena().heap(at, sizeof wqe), &wqe, sizeof wqe);
     }
     srq_entry().producer.tail.store(4);
     owner = hca::lock_owner(victim->attach.slot);
@@ -359,7 +362,7 @@ TEST(Repair, AReceiveThatWasCompletedDoesNotGoBack) {
   s.entry().responder.cq_intent.store(1);
   hca::CqEntry& cq = sure(s.b.arena().cq(control::index_of(s.cq)));
   cq.producer.lock.store(s.owner);
-  hca::Cqe& cqe = s.b.cqe(cq.id.ring, 0);
+  hca::Cqe& cqe = s.b.cqe(cq.id.ring, cq.id.slots, 0);
   cqe.qpn = s.qp.out.qpn;
   cqe.wqe = 80;
   cqe.seq.store(1);

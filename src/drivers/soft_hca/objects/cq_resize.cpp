@@ -3,6 +3,7 @@
 // the lock, wait until they do, take it, move what was not polled to a new ring, let go.
 // The owner does not poll meanwhile: it holds its own lock until the answer.
 #include "drivers/soft_hca/handlers.h"
+#include "hca/layout/ring_order.h"
 #include "hca/layout/shm_lock.h"
 #include "verbs/limits.h"
 
@@ -52,9 +53,11 @@ bool move_completions(Core& core, const Cq& cq, const Resize& resize, std::uint6
   const hca::Cqe* from = bytes(cq.ring, cq.slots);
   hca::Cqe* to = bytes(resize.ring, resize.slots);
   if (from == nullptr || to == nullptr) return false;
+  const hca::RingOrder old_order(cq.slots);
+  const hca::RingOrder new_order(resize.slots);
   for (std::uint64_t p = consumer; p != producer; ++p) {
-    const hca::Cqe& source = from[p & (cq.slots - 1)];
-    hca::Cqe& target = to[p & (resize.slots - 1)];
+    const hca::Cqe& source = from[old_order.slot(p)];
+    hca::Cqe& target = to[new_order.slot(p)];
     if (source.seq.load(std::memory_order_acquire) !=
         static_cast<std::uint32_t>(p / cq.slots) + 1) {
       return false;
