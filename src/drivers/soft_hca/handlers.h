@@ -5,6 +5,7 @@
 
 #include "drivers/soft_hca/core.h"
 
+#include <algorithm>
 #include <bit>
 #include <cstdint>
 
@@ -87,12 +88,14 @@ void open_xrcd(Core&, HcaFile&, const control::OpenXrcdIn&, io::IrpRef);
 void close_xrcd(Core&, HcaFile&, const control::IndexIn&, io::IrpRef);
 void release(Core& core, Xrcd& xrcd, HcaFile& opener);  // all that this file has of it
 
-// Slots of the ring for `max_wr` receives: a few are always free. Else a receive that is posted
-// when one was consumed would be written beside the next one, into a line that a poster is about to
-// read.
+// Slots of the ring for `max_wr` receives: some are always free. Else a receive that is posted when
+// one was consumed would be written where a poster has just read, whose processor fetches such
+// lines again while the answer waits for them. 24 free slots are enough, 20 are not
+// (docs/design/0005).
 constexpr std::uint32_t receive_slots(std::uint32_t max_wr) {
-  constexpr std::uint32_t kSpare = 4;  // a line holds two of the smallest
-  return std::bit_ceil(max_wr + kSpare);
+  constexpr std::uint32_t kLeastSpare = 4;
+  constexpr std::uint32_t kMostSpare = 32;
+  return std::bit_ceil(max_wr + std::clamp(max_wr, kLeastSpare, kMostSpare));
 }
 
 // srq.cpp

@@ -221,6 +221,15 @@ TEST(Objects, ACompletionQueueWithSeveralProducersIsShared) {
   EXPECT_EQ(shared(recv_cq), 1u);
 }
 
+// Else their owner would write next where a poster has just read.
+TEST(Objects, ReceiveRingsAreNeverFull) {
+  for (const std::uint32_t max_wr : {1u, 4u, 28u, 60u, 128u, 508u, verbs::limits::kMaxQpWr}) {
+    const std::uint32_t free = receive_slots(max_wr) - max_wr;
+    EXPECT_GE(free, max_wr < 28 ? 4u : 24u) << max_wr;
+    EXPECT_LE(receive_slots(max_wr), 4 * std::max(max_wr, 2u)) << max_wr;
+  }
+}
+
 TEST(Objects, ResizingMovesWhatWasNotPolled) {
   Bench b;
   Process p(b, 11, "node0");

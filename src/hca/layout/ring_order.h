@@ -6,8 +6,7 @@
 // use them, and each has to come back. That cost a small message a third of its time, and rings
 // that are full half of their rate (docs/design/0005-notes.md). So the step is the golden section
 // of a window of the ring: no two steps of one length are followed by a third, and an entry lies
-// far from those just before it. A ring of a few lines stays in the cache, where nothing is
-// fetched.
+// far from those just before it.
 #pragma once
 
 #include <algorithm>
@@ -19,11 +18,14 @@ class RingOrder {
  public:
   // Longer rings go from window to window, so that a queue of which little is used has few pages.
   static constexpr std::uint32_t kWindow = 1024;
+  // Shorter ones stay in the caches, where nothing is fetched ahead. Their entries are neighbours,
+  // so that the last lies far from the first.
+  static constexpr std::uint32_t kShort = 16;
 
   RingOrder() = default;  // of one slot
   // slots: a power of two.
   explicit constexpr RingOrder(std::uint32_t slots)
-      : step_(std::min(slots, kWindow) * kGolden / kWindow | 1),
+      : step_(slots <= kShort ? 1 : std::min(slots, kWindow) * kGolden / kWindow | 1),
         inside_(std::min(slots, kWindow) - 1),
         window_(slots - 1 - inside_) {}
 
