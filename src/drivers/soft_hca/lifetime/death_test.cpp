@@ -22,9 +22,10 @@ struct Scene {
     victim = std::make_unique<Process>(b, 11, "node0");
     channel = peer.good(peer.root_call(Code::CreateChannel));
     send_cq = peer.cq();
-    recv = peer.call<CqOut>(Code::CreateCq, CreateCqIn{3, channel, 0, 0, 0});
+    recv = peer.call<CqOut>(Code::CreateCq, CreateCqIn{20, channel, 0, 0, 0});
     CreateQpIn in = peer.qp_in(QpType::Rc, peer.pd(), send_cq);
     in.recv_cq = recv.handle;
+    in.caps.max_recv_wr = 20;  // in longer rings entries are no neighbours (RingOrder)
     peer_qp = peer.call<QpOut>(Code::CreateQp, in);
     victim_qp = victim->qp(QpType::Rc, victim->pd(), victim->cq());
     victim->connect(victim_qp.handle, peer_qp.out.qpn, kPeerLid, timeout);
@@ -199,6 +200,17 @@ TEST(Repair, DiedAfterTheCompletionBeforeTheProducerIndex) {
   EXPECT_EQ(s.cq().arm.armed.load(), 0u);
 }
 
+TEST(Repair, DiedAfterTheCompletionOfALaterReceive) {
+  Scene s;
+  s.entry().responder.rq_head.store(2);
+  s.entry().responder.cq_intent.store(3);
+  s.cq().producer.producer.store(2);
+  s.complete(2, 72);
+  s.kill();
+  EXPECT_EQ(s.cq().producer.producer.load(), 3u);
+  EXPECT_EQ(s.entry().responder.rq_head.load(), 3u);
+}
+
 TEST(Repair, DiedBetweenTheClaimOfAnEventAndItsReport) {
   Scene s;
   s.complete(0, 70);
@@ -303,7 +315,7 @@ struct DatagramScene {
     const std::uint32_t pd = target.pd();
     CreateSrqIn in;
     in.pd = pd;
-    in.max_wr = 8;
+    in.max_wr = 20;
     srq = target.call<SrqOut>(Code::CreateSrq, in);
     cq = target.cq();
     CreateQpIn qp_in = target.qp_in(QpType::Ud, pd, cq);
