@@ -6,7 +6,6 @@
 #include "linux/client/client_relax.h"
 #include "linux/mailbox.h"
 #include "platform/brief_polling.h"
-#include "platform/client_host.h"
 
 #include <sys/types.h>
 
@@ -102,8 +101,7 @@ inline bool ClientMailbox::poll_yielding(Duration budget) const {
   const Instant end = monotonic_now() + budget;
   do {
     if (has_answer()) return true;
-    relax_thread(platform::ClientHost::kYieldRound);
-  } while (monotonic_now() < end);
+  } while (yield_core() && monotonic_now() < end);
   return has_answer();
 }
 

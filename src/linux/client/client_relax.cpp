@@ -2,6 +2,7 @@
 #include "linux/client/client_relax.h"
 
 #include "platform/client_host.h"
+#include "platform/yield_gauge.h"
 
 #include <sched.h>
 
@@ -13,6 +14,8 @@ namespace {
 // First the other core is about to finish, then it may need this core.
 constexpr std::uint32_t kPauseRounds = platform::ClientHost::kYieldRound;
 constexpr std::uint32_t kYieldRounds = 4096;
+
+constinit platform::YieldGauge gauge;  // of the threads of this process
 
 void cpu_pause() {
 #if defined(__x86_64__) || defined(__i386__)
@@ -30,12 +33,18 @@ Instant monotonic_now() {
   return Instant(std::chrono::seconds(t.tv_sec) + std::chrono::nanoseconds(t.tv_nsec));
 }
 
+bool yield_core() {
+  const Instant start = monotonic_now();
+  if (!gauge.may_yield(start)) return false;
+  (void)::sched_yield();
+  gauge.yielded(start, monotonic_now());
+  return true;
+}
+
 void relax_thread(std::uint32_t round) {
   if (round < kPauseRounds) {
     cpu_pause();
-  } else if (round < kYieldRounds) {
-    (void)::sched_yield();
-  } else {
+  } else if (round >= kYieldRounds || !yield_core()) {
     // A thread of real-time priority that only yields would never let a normal one run.
     const timespec moment{0, 50'000};
     (void)::nanosleep(&moment, nullptr);

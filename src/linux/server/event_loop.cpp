@@ -4,7 +4,6 @@
 #include "base/assert.h"
 #include "linux/client/client_relax.h"
 #include "platform/brief_polling.h"
-#include "platform/client_host.h"
 #include "platform/level.h"
 
 #include <asio.hpp>
@@ -103,8 +102,7 @@ bool EventLoop::State::poll_briefly() {
     if (hits < kHitsPerPoll && run_late()) return true;
     hits = 0;
     if (context.poll_one() > 0) return true;
-    relax_thread(platform::ClientHost::kYieldRound);
-  } while (now < end && !context.stopped());
+  } while (yield_core() && now < end && !context.stopped());
   return false;
 }
 
@@ -119,8 +117,7 @@ bool EventLoop::State::yield_and_look() {
       if (yield == 0) yields_soon = true;
       return true;
     }
-    if (yield == kYields) break;
-    relax_thread(platform::ClientHost::kYieldRound);
+    if (yield == kYields || !yield_core()) break;
   }
   return false;
 }

@@ -4,7 +4,6 @@
 #include "host_abi/preload/system_calls.h"
 #include "linux/client/client_relax.h"
 #include "platform/brief_polling.h"
-#include "platform/client_host.h"
 
 #include <pthread.h>
 
@@ -28,10 +27,10 @@ ssize_t peek(int socket) {
 // longer than most of its steps. Yields the core to it.
 ssize_t poll_for_event(int socket, Instant end) {
   ssize_t got = -1;
-  do {
-    os::relax_thread(platform::ClientHost::kYieldRound);
+  errno = EAGAIN;
+  while (got < 0 && errno == EAGAIN && os::yield_core() && os::monotonic_now() < end) {
     got = peek(socket);
-  } while (got < 0 && errno == EAGAIN && os::monotonic_now() < end);
+  }
   return got;
 }
 
