@@ -2,6 +2,7 @@
 """Connections by librdmacm and of kernel clients beside TCP's on loopback: the time of one, how many a second; and
 20,000 at a time. Part of bench/run."""
 import contextlib
+import dataclasses
 import json
 import subprocess
 
@@ -11,8 +12,22 @@ from harness import HOST, Failed, Program, free_port, wait_until
 COUNT = 1000
 # Each run is of new processes, whose time depends on the cores that the scheduler gives them; a sample is the median.
 RUNS = 5
-# name of the kind: how many are under way at a time
-WAYS = {"": (1, "one at a time"), "_many": (50, "50 at a time")}
+# Beside busy loops, which double and treble the time of TCP's.
+BUSY_COUNT = 200
+
+
+@dataclasses.dataclass(frozen=True)
+class Way:
+    outstanding: int
+    words: str
+    loops: int = 0  # programs that compute all the time
+    kinds: tuple = ("tcp", "rdma", "kernel")
+
+
+# name of the kind: how they are made
+WAYS = {"": Way(1, "one at a time"), "_many": Way(50, "50 at a time"),
+        "_busy2": Way(1, "beside 2 busy loops", 2, ("tcp", "rdma")),
+        "_busy4": Way(1, "beside 4 busy loops", 4, ("tcp", "rdma"))}
 COLUMNS = {"us": "time of each", "p50_us": "median until it is established", "p99_us": "99th percentile"}
 # kind: (prefix of its figures, what connects)
 KINDS = {"tcp": ("tcp_connection", "TCP"), "rdma": ("connection", "librdmacm"),
@@ -21,6 +36,8 @@ KINDS = {"tcp": ("tcp_connection", "TCP"), "rdma": ("connection", "librdmacm"),
 RATIOS = [
     ("connection by librdmacm / by TCP", "connection_us", "tcp_connection_us", "<=", 2.0),
     ("the same, 50 at a time", "connection_many_us", "tcp_connection_many_us", "<=", 2.0),
+    ("beside 2 busy loops, by librdmacm / by TCP", "connection_busy2_us", "tcp_connection_busy2_us", "<=", 10.0),
+    ("beside 4 busy loops, by librdmacm / by TCP", "connection_busy4_us", "tcp_connection_busy4_us", "<=", 10.0),
     ("connection of kernel clients / by TCP", "kernel_connection_us", "tcp_connection_us", "<=", 2.0),
     ("the same of kernel clients, 50 at a time", "kernel_connection_many_us", "tcp_connection_many_us", "<=", 2.0),
 ]
@@ -41,6 +58,17 @@ def server(program):
         program.kill()
 
 
+@contextlib.contextmanager
+def busy_loops(count):
+    """End with the block."""
+    loops = [Program(["sh", "-c", "while :; do :; done"]) for _ in range(count)]
+    try:
+        yield
+    finally:
+        for loop in loops:
+            loop.kill()
+
+
 def kernel_run(outstanding):
     """The figures of the benchmark of services_bench: two kernel clients and softibd's part on one thread, with a
     virtual clock for timers. An iteration is of `outstanding` connections."""
@@ -55,40 +83,46 @@ class Figures:
     def __init__(self, fabric):
         self.fabric, self.cached = fabric, {}
 
-    def run(self, kind, outstanding):
+    def run(self, kind, way):
         binary, port = measure.own_program("bench_connections"), free_port()
+        count = BUSY_COUNT if way.loops else COUNT
+        with busy_loops(way.loops):
+            return self.run_programs(kind, binary, port, (count, way.outstanding))
+
+    def run_programs(self, kind, binary, port, numbers):
         if kind == "tcp":
             with server(Program([binary, "server", "tcp", HOST, port])):
-                client = Program([binary, "client", "tcp", HOST, port, COUNT, outstanding])
+                client = Program([binary, "client", "tcp", HOST, port, *numbers])
                 if client.wait(120) != 0:
                     raise Failed(f"{client.describe()}: {client.text()}")
                 text = client.text()
         else:
             address = address_of(self.fabric, 0)
             with server(self.fabric.start([binary, "server", "rdma", address, port], 0)):
-                words = [binary, "client", "rdma", address, port, COUNT, outstanding]
+                words = [binary, "client", "rdma", address, port, *numbers]
                 text = self.fabric.run(words, 1, 120).require().text
         return json.loads(text.strip().splitlines()[-1])
 
-    def median_run(self, kind, outstanding):
+    def median_run(self, kind, way):
         if kind == "kernel":
-            return kernel_run(outstanding)  # one thread: the placement has no effect
-        runs = sorted((self.run(kind, outstanding) for _ in range(RUNS)), key=lambda run: run["us"])
+            return kernel_run(way.outstanding)  # one thread: the placement has no effect
+        runs = sorted((self.run(kind, way) for _ in range(RUNS)), key=lambda run: run["us"])
         return runs[RUNS // 2]
 
     def sample(self, kind, way, column):
         key = (kind, way)
         if column not in self.cached.get(key, {}):
-            self.cached[key] = self.median_run(kind, WAYS[way][0])
+            self.cached[key] = self.median_run(kind, WAYS[way])
         return self.cached[key].pop(column)
 
     def all(self):
         """name, unit, title, how to sample."""
-        for way, (_, words) in WAYS.items():
-            for kind, (prefix, what) in KINDS.items():
+        for name, way in WAYS.items():
+            for kind in way.kinds:
+                prefix, what = KINDS[kind]
                 for column, title in COLUMNS.items():
-                    yield (f"{prefix}{way}_{column}", "us", f"connect {what}, {words}: {title}",
-                           lambda k=kind, w=way, c=column: self.sample(k, w, c))
+                    yield (f"{prefix}{name}_{column}", "us", f"connect {what}, {way.words}: {title}",
+                           lambda k=kind, w=name, c=column: self.sample(k, w, c))
         yield ("kernel_connections_per_s", "per_s", "connect kernel clients, one at a time: how many",
                lambda: self.sample("kernel", "", "per_s"))
 
