@@ -56,7 +56,6 @@ void Regions::add(std::uint32_t index, const verbs::control::RegMrIn& in,
   region.address = std::bit_cast<std::uint64_t>(address);
   region.length = length;
   if (region.kind != hca::KeyKind::Region) return;
-  index_by_address(index, region);
   hold_backings(region);
   const hca::Path path = process_.plane().path();
   // On-demand regions follow what the program maps; adopted pages would not.
@@ -64,6 +63,7 @@ void Regions::add(std::uint32_t index, const verbs::control::RegMrIn& in,
                        (in.flags & verbs::control::region_flag::kImplicitOdp) != 0;
   const bool stays = follows || path == hca::Path::ProcessVm || path == hca::Path::Bounce;
   if (!stays && !use_backing(index, region)) adopt(index, region);
+  cover(region);
   watch(region);
 }
 
@@ -84,10 +84,10 @@ void Regions::change(std::uint32_t index, const verbs::control::RegMrIn& now,
   Region& region = found->second;
   region.key = out.lkey;
   if (region.kind != hca::KeyKind::Region) return;
-  forget_address(index, region);
+  uncover(region);
   region.address = std::bit_cast<std::uint64_t>(address);
   region.length = length;
-  index_by_address(index, region);
+  cover(region);
   hold_backings(region);
   watch(region);
 }
@@ -105,7 +105,7 @@ void Regions::undo(std::uint32_t index) {
 void Regions::remove(std::uint32_t index) {
   const auto found = regions_.find(index);
   if (found == regions_.end()) return;
-  if (found->second.kind == hca::KeyKind::Region) forget_address(index, found->second);
+  if (found->second.kind == hca::KeyKind::Region) uncover(found->second);
   watched_.remove(found->second.watched);
   const std::vector<BackingRef> held = std::move(found->second.backings);
   regions_.erase(found);
@@ -114,26 +114,12 @@ void Regions::remove(std::uint32_t index) {
   }
 }
 
-void Regions::index_by_address(std::uint32_t index, const Region& region) {
-  by_address_.emplace(region.address, index);
-  longest_ = std::max(longest_, region.length);
+void Regions::cover(const Region& region) {
+  covered_.add(region.address, end_of(region.address, region.length));
 }
 
-void Regions::forget_address(std::uint32_t index, const Region& region) {
-  const auto [first, last] = by_address_.equal_range(region.address);
-  const auto found = std::find_if(first, last, [&](const auto& e) { return e.second == index; });
-  if (found != last) by_address_.erase(found);
-}
-
-bool Regions::has_other_region(std::uint32_t index, std::uint64_t start, std::uint64_t end) const {
-  const std::uint64_t lowest = start > longest_ ? start - longest_ : 0;
-  for (auto at = by_address_.lower_bound(lowest); at != by_address_.end() && at->first < end;
-       ++at) {
-    if (at->second != index && end_of(at->first, regions_.at(at->second).length) > start) {
-      return true;
-    }
-  }
-  return false;
+void Regions::uncover(const Region& region) {
+  covered_.remove(region.address, end_of(region.address, region.length));
 }
 
 // Peers reach the pages of a backing in other ways, too, if a region is not adopted itself: they
@@ -173,7 +159,7 @@ void Regions::adopt(std::uint32_t index, Region& region) {
   const std::uint64_t page = host.page_size();
   const std::uint64_t first = (region.address + page - 1) / page * page;
   const std::uint64_t end = end_of(region.address, region.length) / page * page;
-  if (first < region.address || end <= first || has_other_region(index, first, end)) return;
+  if (first < region.address || end <= first || covered_.overlaps(first, end)) return;
   const bool forced = process_.plane().path() == hca::Path::Adopted;
   const std::uint64_t most = forced ? kUnlimited : budget_.left(host.now());
   if (most == 0) return;

@@ -10,6 +10,7 @@
 #include "hca/memory/memory_plane.h"
 #include "platform/client_host.h"
 #include "user/move_budget.h"
+#include "user/range_index.h"
 #include "user/watched_ranges.h"
 #include "verbs/control.h"
 
@@ -70,17 +71,15 @@ class Regions {
   void adopt(std::uint32_t index, Region& region);
   bool publish_backing(platform::AdoptedPages pages, BackingRef& made);
   void point(std::uint32_t index, const Backing& backing);
-  bool has_other_region(std::uint32_t index, std::uint64_t start, std::uint64_t end) const;
-  void index_by_address(std::uint32_t index, const Region& region);
-  void forget_address(std::uint32_t index, const Region& region);
+  void cover(const Region& region);
+  void uncover(const Region& region);
   void drop(BackingRef backing);
   void drop_unused();
   void watch(Region& region);
 
   Process& process_;
   std::map<std::uint32_t, Region> regions_;  // by key index
-  std::multimap<std::uint64_t, std::uint32_t> by_address_;
-  std::uint64_t longest_ = 0;  // of all regions in by_address_ so far
+  RangeIndex covered_;                       // by the regions
   // Those that no region overlaps could not be given back yet: the kernel may hold pages for I/O.
   std::list<Backing> backings_;
   MoveBudget budget_;
