@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 """Programs that change memory after they have registered it, and the results: memory_games.c over each memory path
 against the rules below, memory_io.c (I/O in flight), allocator_check.c under malloc, jemalloc and tcmalloc,
-come_and_go.c (what is left of peers that have ended).
+come_and_go.c (what is left of peers that have ended), many_mappings.c (how many mappings regions take and leave).
 
 memory_test.py [--as root|nobody] [--only REGEX] [--write-docs]
 --write-docs: rewrites the table of docs/memory.md from the rules. SOFTIB_ROUNDS: rounds of memory_io (4000).
@@ -87,25 +87,12 @@ def compile_programs():
     compiler = harness.need_program("gcc")
     folder = pathlib.Path(tempfile.mkdtemp(prefix="softib-memory-"))
     os.chmod(folder, 0o755)
-    for name in ("memory_games", "memory_io", "allocator_check", "come_and_go"):
+    for name in ("memory_games", "memory_io", "allocator_check", "come_and_go", "many_mappings"):
         words = [compiler, "-O2", "-Wall", "-o", folder / name, HERE / f"programs/{name}.c", "-libverbs", "-luring", "-lpthread"]
         done = subprocess.run(words, timeout=60, text=True, capture_output=True, check=False)
         if done.returncode:
             raise Failed(f"{name}.c:\n{done.stderr}")
     return folder
-
-
-# Instead, where threads that write cannot be stopped (no userfaultfd for kernel faults): memory that was adopted is not
-# anonymous then.
-RETURNED_AS_COPIES = {
-    "madvise(MADV_FREE) after deregistration; the program": ZEROS,
-    "madvise(MADV_WIPEONFORK) after deregistration; the program": "Invalid argument",
-}
-
-
-def may_stop_threads(user):
-    setting = pathlib.Path("/proc/sys/vm/unprivileged_userfaultfd")
-    return user.uid == 0 or (setting.exists() and setting.read_text().strip() == "1")
 
 
 def play(fabric, folder, path, remarks):
@@ -114,8 +101,6 @@ def play(fabric, folder, path, remarks):
     may_lack = "io_uring" if "skipped: io_uring" in result.text else None
     wrong = []
     for game, (_, adopted, other) in RULES.items():
-        if not may_stop_threads(fabric.user):
-            adopted = RETURNED_AS_COPIES.get(game, adopted)
         allowed = {"adopted": {adopted}, "auto": {adopted, other}}.get(path, {other})
         if game not in seen and may_lack and may_lack in game:
             continue
@@ -142,9 +127,33 @@ def read_in_flight(fabric, folder, mode, remarks):
 def register_many(fabric, folder, remarks):
     result = fabric.run([folder / "memory_io", "regions", 20000, 1], seconds=120).require(r"^regions: 20000, .* 0 wrong$")
     left = int(re.search(r"(\d+) mappings left", result.text).group(1))
-    if left > 4000:
+    if left > MOST_LEFT:
         raise Failed(f"20,000 regions leave {left} mappings behind (vm.max_map_count is 65530 by default)")
     remarks.append(f"20,000 regions leave {left} mappings, {result.seconds:.1f} s")
+
+
+# Mode, COUNT, the memory path, how many mappings more the program may have meanwhile, whether it has a second thread. A
+# region that is adopted takes three: its own, what it splits, the one that is kept for the return.
+MAPPINGS = (
+    ("random", 2000, "adopted", 3 * 64, False),
+    ("random", 2000, "adopted", 3 * 64, True),
+    ("random", 4000, "auto", 3 * 64, False),
+    ("second", 1200, "adopted", 3 * 1024, True),
+    ("arena", 1200, "adopted", 3 * 1024, False),
+    ("crowded", 400, "adopted", 0, True),
+    ("same", 20000, "auto", 3, True),
+)
+# softib's own memory and the program's allocator map a few, and the buffers are mapped still.
+MOST_LEFT = 24
+
+
+def count_mappings(fabric, folder, mode, count, path, most, threads, remarks):
+    words = [folder / "many_mappings", mode, count, *(["thread"] if threads else [])]
+    result = fabric.run(words, path=path, seconds=240).require(rf"^{mode}: most .*, 0 wrong pages$")
+    seen, left = map(int, re.search(r"most (-?\d+) mappings more, (-?\d+) left", result.text).groups())
+    if seen > most + MOST_LEFT or left > MOST_LEFT:
+        raise Failed(f"{count} regions take {seen} mappings and leave {left}; allowed: {most + MOST_LEFT} and {MOST_LEFT}")
+    remarks.append(f"{count} regions take {seen} mappings and leave {left}")
 
 
 def come_and_go(fabric, folder, path, remarks):
@@ -197,6 +206,11 @@ def test(report, user):
             if report.wanted("many regions"):
                 with report.case("many regions") as remarks:
                     register_many(fabric, folder, remarks)
+            for mode, count, path, most, threads in MAPPINGS:
+                name = f"mappings, {mode}, {path}" + (", threads" if threads else "")
+                if report.wanted(name):
+                    with report.case(name) as remarks:
+                        count_mappings(fabric, folder, mode, count, path, most, threads, remarks)
             for path in ("auto", "process_vm"):
                 if report.wanted(f"peers that have ended, {path}"):
                     with report.case(f"peers that have ended, {path}") as remarks:

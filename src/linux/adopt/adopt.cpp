@@ -3,6 +3,7 @@
 
 #include "linux/adopt/adopt_move.h"
 #include "linux/adopt/adopt_registry.h"
+#include "linux/adopt/adopt_room.h"
 #include "linux/adopt/pin_sources.h"
 #include "linux/client/client_handle.h"
 #include "linux/client/client_signals.h"
@@ -28,15 +29,6 @@ constinit std::atomic<std::uint32_t> detected{0};
 constinit std::atomic<std::uint32_t> limit{static_cast<std::uint32_t>(AdoptMode::Full)};
 
 constinit std::atomic<bool> move_forbidden{false};
-
-// Whether the program has only the calling thread; softib's own do not touch its memory. Workers of
-// io_uring count as threads.
-bool is_single_threaded() {
-  struct stat status {};
-  // The directory has a link per thread, one for itself and one from above.
-  return ::stat("/proc/self/task", &status) == 0 &&
-         status.st_nlink == 3 + background_thread_count();
-}
 
 // Far beyond any memory: mremap() may grow an adopted or returned mapping, and the new part must be
 // in the file.
@@ -74,50 +66,65 @@ Result<Mover> make_mover(const FaultFile& faults, int page_map, int target,
                .page_size = page_size};
 }
 
-// Each adopted range keeps a descriptor, and a mapping when it has been returned: most of a
-// process's limit is left to the program.
-bool has_room_for_file() {
-  constexpr std::uint64_t kMostRanges = 1024;
-  rlimit files{};
-  if (::getrlimit(RLIMIT_NOFILE, &files) != 0) return false;
-  const SignalGuard no_signals;
-  const AdoptLock lock;
-  const AdoptedRanges* ranges = adopted_ranges();
-  return ranges != nullptr &&
-         ranges->size() < std::min<std::uint64_t>(kMostRanges, files.rlim_cur / 4);
-}
+struct Mappings {
+  std::size_t count = 0;
+  bool some_given_back = false;
+};
 
-bool has_returned_pages(MapsReader& maps, std::uint64_t start, std::uint64_t end) {
+Mappings mappings_of(MapsReader& maps, std::uint64_t start, std::uint64_t end) {
+  Mappings result;
   Mapping m;
   for (std::uint64_t at = start; at < end && maps.find(at, m); at = m.end) {
-    if (m.given_back()) return true;
+    ++result.count;
+    result.some_given_back = result.some_given_back || m.given_back();
   }
-  return false;
+  return result;
 }
 
 // Moves the pages step by step; `at` is the end of the moved part.
-Status move_all(const Mover& mover, MapsReader& maps, std::uint64_t& at, std::uint64_t start,
+Status move_all(const Mover& mover, MapsReader& maps, AdoptedRange& range, std::uint64_t& at,
                 std::uint64_t end) {
+  const std::uint64_t start = at;
+  std::vector<KeptMapping>& kept = range.kept;
   while (at < end) {
     Mapping m;
     if (!maps.find(at, m) || m.start > at) return Status::NotSupported;
-    const std::uint64_t next = step_end(at, std::min(m.end, end));
-    IB_CHECK(move_step(mover, at, next, at - start, m.given_back()));
-    at = next;
+    KeptMapping whole{at, std::min(m.end, end), 0};
+    Step step{.offset = at - start, .given_back = m.given_back()};
+    // No memory is allocated while threads may be stopped.
+    const bool has_place = kept.size() < kept.capacity();
+    step.keeps = has_place && !step.given_back && can_keep(mover, whole.start, whole.end);
+    while (at < whole.end) {
+      step.start = at;
+      step.end = step_end(at, whole.end);
+      step.offset = at - start;
+      std::uint64_t page = 0;
+      IB_CHECK(move_step(mover, step, page));
+      at = step.end;
+      if (step.start != whole.start) continue;
+      whole.at = page;
+      if (has_place) kept.push_back(whole);
+      step.keeps = false;
+    }
   }
   return Status::Ok;
 }
 
-bool remember(const AdoptedPages& pages) {
+// Returns the entry of the range, with space for as many kept mappings, or nullptr if there is no
+// memory.
+AdoptedRange* remember(const AdoptedPages& pages, std::size_t mappings, std::uint64_t page_size) {
   AdoptedRanges* ranges = adopted_ranges();
-  if (ranges == nullptr) return false;
+  if (ranges == nullptr) return nullptr;
   try {
-    ranges->insert_or_assign(
-        pages.address, AdoptedRange{pages.length, identity_of(pages.file.get()), pages.file.get()});
+    AdoptedRange range{pages.length, identity_of(pages.file.get()), pages.file.get(), {}};
+    range.kept.reserve(mappings);
+    AdoptedRange& entry = (*ranges)[pages.address];
+    drop_kept(entry.kept, page_size);  // of pages that the program has unmapped
+    entry = std::move(range);
+    return &entry;
   } catch (const std::bad_alloc&) {
-    return false;
+    return nullptr;
   }
-  return true;
 }
 
 // Checks, then moves. If it has to stop on the way, the moved part stays adopted: something may
@@ -127,25 +134,36 @@ Status adopt_range(AdoptedPages& pages, Mover mover, std::uint64_t most) {
   const auto frame = reinterpret_cast<std::uint64_t>(__builtin_frame_address(0));
   MapsReader maps;
   IB_CHECK(check_private_range(maps, pages.address, end, frame));
+  const Mappings mappings = mappings_of(maps, pages.address, end);
   IB_TRY(touched, touched_bytes(mover, pages.address, end));
   if (touched > most) return Status::NotSupported;
-  if (touched != 0 && (!mover.has_move || has_returned_pages(maps, pages.address, end))) {
+  if (!mover.has_move || mappings.some_given_back) {
     mover.trusts_pins = is_single_threaded() && !may_pin_pages();
-    if (!mover.trusts_pins) return Status::DeviceBusy;
+    if (touched != 0 && !mover.trusts_pins) return Status::DeviceBusy;
   }
   pages.copied = touched;
   // Only now, as another region may have pages at this address; and not later, as it may fail.
-  if (!remember(pages)) return Status::InsufficientResources;
+  AdoptedRange* range = remember(pages, mappings.count, mover.page_size);
+  if (range == nullptr) return Status::InsufficientResources;
   std::uint64_t at = pages.address;
-  const Status status = move_all(mover, maps, at, pages.address, end);
+  const Status status = move_all(mover, maps, *range, at, end);
   if (status == Status::Ok) return status;
-  (void)adopted_ranges()->erase(pages.address);
-  if (at == pages.address) return status;
-  pages.length = at - pages.address;
-  return remember(pages) ? Status::Ok : Status::InsufficientResources;
+  if (at == pages.address) {
+    (void)adopted_ranges()->erase(pages.address);
+    return status;
+  }
+  range->length = pages.length = at - pages.address;
+  return Status::Ok;
 }
 
 }  // namespace
+
+bool is_single_threaded() {
+  struct stat status {};
+  // The directory has a link per thread, one for itself and one from above.
+  return ::stat("/proc/self/task", &status) == 0 &&
+         status.st_nlink == 3 + background_thread_count();
+}
 
 AdoptMode adopt_mode_limit() {
   return static_cast<AdoptMode>(limit.load(std::memory_order_relaxed));
@@ -196,7 +214,7 @@ Result<AdoptedPages> adopt_pages(std::uint64_t address, std::uint64_t length, st
   pages.length = end - pages.address;
 
   const CancelGuard no_cancel;
-  if (!has_room_for_file()) return Status::InsufficientResources;
+  if (!has_room_to_adopt()) return Status::InsufficientResources;
   const FaultFile faults = open_fault_file(adopt_mode_limit());
   const NativeHandle page_map = own_descriptor(::open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC));
   IB_TRY(file, make_file(pages.length));

@@ -9,15 +9,16 @@
 // adopted.
 //
 // Giving back, in steps too: threads that write to the step are made to wait (userfaultfd's write
-// protection, Linux 5.19), its pages are copied to anonymous memory elsewhere, mremap() puts that
-// into the place of the shared mapping, and the threads are woken. The memory is as it was before
-// the adoption.
-// Where threads cannot be made to wait so, a private mapping of the memfd replaces the shared one
-// (one system call, so no write falls between), every page is made private by the kernel's
-// copy-on-write, and the file is emptied. A private mapping of an empty file remains: MADV_DONTNEED
-// gives zeros, fork() a private copy, and adopt_pages() takes it again if the program has one
-// thread and nothing that could hold pages. It is not anonymous to the kernel: no huge pages, and
-// MADV_FREE fails (EINVAL).
+// protection, Linux 5.19), unless there is no other thread; its pages are copied to anonymous
+// memory elsewhere, mremap() puts that into the place of the shared mapping, and the threads are
+// woken. The memory is as it was before the adoption, and one mapping with its neighbours
+// (adopt_kept.h).
+// Where there are threads that cannot be made to wait so, a private mapping of the memfd replaces
+// the shared one (one system call, so no write falls between), every page is made private by the
+// kernel's copy-on-write, and the file is emptied. A private mapping of an empty file remains:
+// MADV_DONTNEED gives zeros, fork() a private copy, and adopt_pages() takes it again if the program
+// has one thread and nothing that could hold pages. It is not anonymous to the kernel: no huge
+// pages, and MADV_FREE fails (EINVAL).
 //
 // fork(): the child gets private copies of all adopted pages before fork() returns in either
 // process. A child that is made otherwise (_Fork(), clone() by number) does not inherit them and
@@ -30,7 +31,8 @@
 // could hold pages (pin_sources.h).
 //
 // For callers:
-//  - MADV_* advice and memory policy of the range do not survive.
+//  - MADV_* advice and memory policy of the range are not in force meanwhile. They come back if
+//    the mapping was kept.
 #pragma once
 
 #include "base/result.h"

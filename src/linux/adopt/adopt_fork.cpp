@@ -159,7 +159,11 @@ void in_parent() {
 
 void in_child() {
   close_end(copied_read);  // first: it frees a descriptor for the next line
-  if (ranges != nullptr && !ranges->empty()) make_all_private();
+  if (ranges != nullptr && !ranges->empty()) {
+    make_all_private();
+    const auto page_size = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+    for (const auto& [address, range] : *ranges) drop_kept(range.kept, page_size);
+  }
   forks_waiting = 0;  // other threads that were about to fork do not exist here
   ranges = nullptr;   // not freed: an allocator of the program may not work in a child
   close_end(copied_write);

@@ -2,6 +2,7 @@
 #include "linux/adopt/adopt_move.h"
 
 #include "linux/adopt/adopt_data.h"
+#include "linux/adopt/adopt_kept.h"
 #include "linux/adopt/adopt_syscall.h"
 #include "linux/client/client_handle.h"
 
@@ -130,13 +131,17 @@ void unregister(int file, std::uint64_t start, std::uint64_t length) {
 }
 
 // From here until the pages are back only this frame may be touched.
-Status copy_and_map(const Mover& mover, std::uint64_t start, std::uint64_t length,
-                    std::uint64_t away, std::uint64_t offset) {
-  IB_CHECK(for_touched(mover, away, away + length, [&](std::uint64_t from, std::uint64_t size) {
-    return copy_run(SYS_pwrite64, mover.target, from, size, offset + (from - away));
-  }));
-  const long mapped = raw_syscall(SYS_mmap, to_long(start), to_long(length), PROT_READ | PROT_WRITE,
-                                  MAP_SHARED | MAP_FIXED, mover.target, to_long(offset));
+Status copy_out(const Mover& mover, const Step& step, std::uint64_t away) {
+  const std::uint64_t end = away + (step.end - step.start);
+  return for_touched(mover, away, end, [&](std::uint64_t from, std::uint64_t size) {
+    return copy_run(SYS_pwrite64, mover.target, from, size, step.offset + (from - away));
+  });
+}
+
+Status map_file(const Mover& mover, const Step& step) {
+  const long mapped = raw_syscall(SYS_mmap, to_long(step.start), to_long(step.end - step.start),
+                                  PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, mover.target,
+                                  to_long(step.offset));
   return is_error(mapped) ? Status::InsufficientResources : Status::Ok;
 }
 
@@ -169,11 +174,23 @@ Status move_pages(const Mover& mover, std::uint64_t target, std::uint64_t source
   return Status::Ok;
 }
 
+// The way back. The page that was to be kept is a mapping of its own then; a request may not span
+// two.
+void restore_pages(const Mover& mover, std::uint64_t start, std::uint64_t away,
+                   std::uint64_t moved) {
+  const std::uint64_t first = std::min(moved, mover.page_size);
+  std::uint64_t restored = 0;
+  // The pages are this thread's alone, and their page tables are there still.
+  IB_ASSERT(move_pages(mover, start, away, first, restored) == Status::Ok);
+  IB_ASSERT(move_pages(mover, start, away, moved, restored) == Status::Ok);
+}
+
 // Moves page by page by UFFDIO_MOVE, which takes only pages without another holder and leaves none
 // behind that could get one.
-Status move_unpinned(const Mover& mover, std::uint64_t start, std::uint64_t length,
-                     std::uint64_t offset) {
+Status move_unpinned(const Mover& mover, const Step& step, std::uint64_t& kept) {
   constexpr int kFlags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+  const std::uint64_t start = step.start;
+  const std::uint64_t length = step.end - start;
   const long mapped =
       raw_syscall(SYS_mmap, 0, to_long(length), PROT_READ | PROT_WRITE, kFlags, -1, 0);
   if (is_error(mapped)) return Status::InsufficientResources;
@@ -182,11 +199,15 @@ Status move_unpinned(const Mover& mover, std::uint64_t start, std::uint64_t leng
   if (stop_threads_at(mover, away, length, false) && stop_threads_at(mover, start, length, false)) {
     std::uint64_t moved = 0;
     status = move_pages(mover, away, start, length, moved);
-    if (status == Status::Ok) status = copy_and_map(mover, start, length, away, offset);
+    if (status == Status::Ok) status = copy_out(mover, step, away);
+    if (status == Status::Ok) {
+      if (step.keeps) kept = put_aside(start, mover.page_size);
+      status = map_file(mover, step);
+    }
     if (status != Status::Ok) {
-      std::uint64_t restored = 0;
-      // The pages are this thread's alone, and their page tables are there still.
-      IB_ASSERT(move_pages(mover, start, away, moved, restored) == Status::Ok);
+      drop_kept(kept, mover.page_size);
+      kept = 0;
+      restore_pages(mover, start, away, moved);
       unregister(mover.fault_file, start, length);
     }
     wake_threads(mover.fault_file, start, length);
@@ -195,10 +216,21 @@ Status move_unpinned(const Mover& mover, std::uint64_t start, std::uint64_t leng
   return status;
 }
 
+// Of a mapping whose pages were copied.
+std::uint64_t keep_first_page(const Mover& mover, std::uint64_t away, std::uint64_t length) {
+  empty_kept(away, mover.page_size);
+  if (length > mover.page_size) {
+    (void)raw_syscall(SYS_munmap, to_long(away + mover.page_size),
+                      to_long(length - mover.page_size));
+  }
+  return away;
+}
+
 // Moves all pages at once and checks them afterwards, when no thread can reach them.
-Status move_whole(const Mover& mover, std::uint64_t start, std::uint64_t length,
-                  std::uint64_t offset, bool given_back) {
-  if (!stop_threads_at(mover, start, length, given_back)) return Status::NotSupported;
+Status move_whole(const Mover& mover, const Step& step, std::uint64_t& kept) {
+  const std::uint64_t start = step.start;
+  const std::uint64_t length = step.end - start;
+  if (!stop_threads_at(mover, start, length, step.given_back)) return Status::NotSupported;
   const long away = raw_syscall(SYS_mremap, to_long(start), to_long(length), to_long(length),
                                 MREMAP_MAYMOVE | MREMAP_DONTUNMAP);
   if (is_error(away)) {
@@ -207,35 +239,51 @@ Status move_whole(const Mover& mover, std::uint64_t start, std::uint64_t length,
   }
   const auto pages = static_cast<std::uint64_t>(away);
   Status status = check_pins(mover, pages, pages + length);
-  if (status == Status::Ok) status = copy_and_map(mover, start, length, pages, offset);
+  if (status == Status::Ok) status = copy_out(mover, step, pages);
+  if (status == Status::Ok) status = map_file(mover, step);
   if (status != Status::Ok) {
     const long restored = raw_syscall(SYS_mremap, away, to_long(length), to_long(length),
                                       MREMAP_MAYMOVE | MREMAP_FIXED, to_long(start));
     IB_ASSERT(!is_error(restored));  // it needs no further memory
   }
   wake_threads(mover.fault_file, start, length);
-  if (status == Status::Ok) (void)raw_syscall(SYS_munmap, away, to_long(length));
+  if (status != Status::Ok) return status;
+  if (step.keeps) {
+    kept = keep_first_page(mover, pages, length);
+  } else {
+    (void)raw_syscall(SYS_munmap, away, to_long(length));
+  }
   return status;
 }
 
-Status move_alone(const Mover& mover, std::uint64_t start, std::uint64_t length,
-                  std::uint64_t offset) {
-  IB_CHECK(check_pins(mover, start, start + length));
-  return copy_and_map(mover, start, length, start, offset);
+Status move_alone(const Mover& mover, const Step& step, std::uint64_t& kept) {
+  IB_CHECK(check_pins(mover, step.start, step.end));
+  IB_CHECK(copy_out(mover, step, step.start));
+  if (step.keeps) kept = put_aside(step.start, mover.page_size);
+  const Status status = map_file(mover, step);
+  if (status == Status::Ok) {
+    if (kept != 0) empty_kept(kept, mover.page_size);
+  } else if (kept != 0) {
+    const long page = to_long(mover.page_size);
+    const long restored = raw_syscall(SYS_mremap, to_long(kept), page, page,
+                                      MREMAP_MAYMOVE | MREMAP_FIXED, to_long(step.start));
+    IB_ASSERT(!is_error(restored));  // as above
+    kept = 0;
+  }
+  return status;
 }
 
 // Pages that were shared by a fork() become this process's own when they are written to.
-Status move_unpinned_or_unshare(const Mover& mover, std::uint64_t start, std::uint64_t length,
-                                std::uint64_t offset) {
-  const Status status = move_unpinned(mover, start, length, offset);
+Status move_unpinned_or_unshare(const Mover& mover, const Step& step, std::uint64_t& kept) {
+  const Status status = move_unpinned(mover, step, kept);
   if (status != Status::DeviceBusy) return status;
   const Status unshared =
-      for_touched(mover, start, start + length, [](std::uint64_t from, std::uint64_t size) {
+      for_touched(mover, step.start, step.end, [](std::uint64_t from, std::uint64_t size) {
         return raw_syscall(SYS_madvise, to_long(from), to_long(size), MADV_POPULATE_WRITE) == 0
                    ? Status::Ok
                    : Status::DeviceBusy;
       });
-  return unshared == Status::Ok ? move_unpinned(mover, start, length, offset) : unshared;
+  return unshared == Status::Ok ? move_unpinned(mover, step, kept) : unshared;
 }
 
 }  // namespace
@@ -294,23 +342,39 @@ Result<std::uint64_t> touched_bytes(const Mover& mover, std::uint64_t start, std
   return total;
 }
 
-Status move_step(const Mover& mover, std::uint64_t start, std::uint64_t end, std::uint64_t offset,
-                 bool given_back) {
-  const std::uint64_t length = end - start;
+bool can_keep(const Mover& mover, std::uint64_t start, std::uint64_t end) {
+  // Where pages that have been touched do not move, none may be touched for this.
+  if (!mover.has_move && !mover.trusts_pins) return false;
+  std::uint64_t first = start;  // that has been touched, if there is one
+  const auto stop_there = [&first](std::uint64_t at, std::uint64_t) {
+    first = at;
+    return Status::DeviceBusy;
+  };
+  if (for_touched(mover, start, start + mover.page_size, stop_there) == Status::Ok) {
+    (void)for_touched(mover, start, end, stop_there);
+  }
+  return raw_syscall(SYS_madvise, to_long(first), to_long(mover.page_size), MADV_POPULATE_WRITE) ==
+         0;
+}
+
+Status move_step(const Mover& mover, const Step& step, std::uint64_t& kept) {
+  kept = 0;
   Status status = Status::Ok;
   if (mover.fault_file < 0) {
-    status = move_alone(mover, start, length, offset);
-  } else if (mover.has_move && !given_back) {
-    status = move_unpinned_or_unshare(mover, start, length, offset);
+    status = move_alone(mover, step, kept);
+  } else if (mover.has_move && !step.given_back) {
+    status = move_unpinned_or_unshare(mover, step, kept);
   } else {
-    status = move_whole(mover, start, length, offset, given_back);
+    status = move_whole(mover, step, kept);
   }
   if (status != Status::Ok) return status;
+  const std::uint64_t start = step.start;
+  const std::uint64_t length = step.end - start;
   // A child that is made without the handlers of fork() must not share the pages.
   (void)raw_syscall(SYS_madvise, to_long(start), to_long(length), MADV_DONTFORK);
   // The program would fault on each page otherwise. Failure leaves just that.
-  for_data(mover.target, offset, length, [&](std::uint64_t data, std::uint64_t size) {
-    (void)raw_syscall(SYS_madvise, to_long(start + (data - offset)), to_long(size),
+  for_data(mover.target, step.offset, length, [&](std::uint64_t data, std::uint64_t size) {
+    (void)raw_syscall(SYS_madvise, to_long(start + (data - step.offset)), to_long(size),
                       MADV_POPULATE_WRITE);
   });
   return Status::Ok;

@@ -64,11 +64,23 @@ struct Mover {
 // pages.
 Result<std::uint64_t> touched_bytes(const Mover& mover, std::uint64_t start, std::uint64_t end);
 
-// Moves [start, end), which lies in one mapping of private memory, to `offset` of the target and
-// maps that in its place. To be called with all signals blocked: a handler that touched the pages
-// would wait for itself. Fails without a change; DeviceBusy: a page is, or may be, pinned for I/O
-// by the kernel.
-Status move_step(const Mover& mover, std::uint64_t start, std::uint64_t end, std::uint64_t offset,
-                 bool given_back);
+// Part of one mapping of private memory.
+struct Step {
+  std::uint64_t start = 0;
+  std::uint64_t end = 0;
+  std::uint64_t offset = 0;  // in the target
+  bool given_back = false;   // the mapping is of an emptied file (adopt.h)
+  bool keeps = false;        // the mapping of its first page is put aside (adopt_kept.h)
+};
+
+// Returns whether the mapping of [start, end), pages of one mapping, is worth to be kept. One that
+// has never had a page gets one: the kernel decides only then from what it descends.
+bool can_keep(const Mover& mover, std::uint64_t start, std::uint64_t end);
+
+// Moves the pages of a step to the target and maps that in their place. To be called with all
+// signals blocked: a handler that touched the pages would wait for itself. Fails without a change;
+// DeviceBusy: a page is, or may be, pinned for I/O by the kernel. `kept`: where the mapping of the
+// first page is; 0: not kept.
+Status move_step(const Mover& mover, const Step& step, std::uint64_t& kept);
 
 }  // namespace ib::os

@@ -5,16 +5,19 @@
 
 #include "base/result.h"
 #include "linux/adopt/adopt_data.h"
+#include "linux/adopt/adopt_kept.h"
 
 #include <cstdint>
 #include <map>
+#include <vector>
 
 namespace ib::os {
 
 struct AdoptedRange {
   std::uint64_t length = 0;
   FileIdentity file;
-  int descriptor = -1;  // borrowed: to be compared with `file` before it is used
+  int descriptor = -1;            // borrowed: to be compared with `file` before it is used
+  std::vector<KeptMapping> kept;  // in the order of addresses
 };
 using AdoptedRanges = std::map<std::uint64_t, AdoptedRange>;  // by address
 
@@ -35,6 +38,10 @@ AdoptedRanges* adopted_ranges();
 
 // Returns whether this process, or one that it was forked from, has adopted pages. Takes no lock.
 bool has_ever_adopted();
+
+// Whether the program has only the calling thread; softib's own do not touch its memory. Workers of
+// io_uring count as threads.
+bool is_single_threaded();
 
 // Installs the fork handlers; once.
 void watch_forks();

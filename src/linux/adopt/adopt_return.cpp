@@ -8,7 +8,10 @@
 #include <linux/falloc.h>
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <atomic>
+#include <utility>
+#include <vector>
 
 namespace ib::os {
 namespace {
@@ -42,10 +45,38 @@ int protection_of(const Mapping& m) {
   return (m.readable ? PROT_READ : 0) | (m.writable ? PROT_WRITE : 0);
 }
 
-// From stop_writers() on, until the threads are awake, only this frame may be written to.
-bool replace(const FaultFile& faults, int file, const Mapping& m, std::uint64_t start,
+// The means by which nothing writes to pages while copies take their place.
+struct Stopper {
+  explicit Stopper(const FaultFile& fault_file)
+      : faults(fault_file),
+        alone(!(faults.mode == platform::AdoptMode::Full && faults.has_write_protection &&
+                !write_protection_forbidden.load()) &&
+              is_single_threaded()) {}
+
+  const FaultFile& faults;
+  bool alone;  // no thread needs to be stopped
+
+  bool can_stop() const {
+    return alone || (faults.mode == platform::AdoptMode::Full && !write_protection_forbidden);
+  }
+  bool stop(std::uint64_t start, std::uint64_t length) const {
+    return alone || stop_writers(faults, start, length);
+  }
+  // `replaced`: the pages that threads wait for are no longer there.
+  void let_go(std::uint64_t start, std::uint64_t length, bool replaced) const {
+    if (alone) return;
+    if (replaced) {
+      wake_threads(faults.file.get(), start, length);
+    } else {
+      let_writers_go(faults, start, length);
+    }
+  }
+};
+
+// From stop() on, until the threads are awake, only this frame may be written to.
+bool replace(const Stopper& stopper, int file, const Mapping& m, std::uint64_t start,
              std::uint64_t length, std::uint64_t copy) {
-  if (!stop_writers(faults, start, length)) return false;
+  if (!stopper.stop(start, length)) return false;
   const std::uint64_t offset = m.offset + (start - m.start);
   bool good = true;
   for_data(file, offset, length, [&](std::uint64_t data, std::uint64_t size) {
@@ -56,11 +87,7 @@ bool replace(const FaultFile& faults, int file, const Mapping& m, std::uint64_t 
   }
   good = good && !is_error(raw_syscall(SYS_mremap, to_long(copy), to_long(length), to_long(length),
                                        MREMAP_MAYMOVE | MREMAP_FIXED, to_long(start)));
-  if (good) {
-    wake_threads(faults.file.get(), start, length);
-  } else {
-    let_writers_go(faults, start, length);
-  }
+  stopper.let_go(start, length, good);
   return good;
 }
 
@@ -72,35 +99,66 @@ bool may_have_stack(std::uint64_t start, std::uint64_t end) {
   return frame >= start && frame < end + kDeepest;
 }
 
-// Anonymous memory that takes the place of a mapping step by step. It is one piece, so that the
-// steps become one mapping, which can grow.
+std::uint64_t page_bytes() {
+  return static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+}
+
+// Anonymous memory that takes the place of what was one mapping, from low to high addresses. It is
+// one piece, so that the steps become one mapping, which can grow.
 class Replacement {
  public:
-  Replacement(const FaultFile& faults, int file, const Mapping& m)
-      : faults_(faults), file_(file), m_(m) {
-    if (faults.mode != platform::AdoptMode::Full || write_protection_forbidden.load()) return;
-    if (may_have_stack(m.start, m.end)) return;
-    const long at = map_private(0, m.end - m.start, MAP_ANONYMOUS, -1, 0);
-    if (!is_error(at)) memory_ = static_cast<std::uint64_t>(at);
-  }
+  Replacement(const Stopper& stopper, int file, const KeptMapping& kept)
+      : stopper_(stopper), file_(file), kept_(kept), next_(kept.start), end_(kept.start) {}
   Replacement(const Replacement&) = delete;
   Replacement& operator=(const Replacement&) = delete;
+  ~Replacement() {
+    if (end_ == kept_.start) drop_kept(kept_.at, page_bytes());
+    skip_to(end_);
+  }
 
-  // Once for each step. Returns false, without a change, if it cannot be done.
-  bool take_place(std::uint64_t start, std::uint64_t end) {
-    if (memory_ == 0) return false;
-    const std::uint64_t copy = memory_ + (start - m_.start);
-    if (replace(faults_, file_, m_, start, end - start, copy)) return true;
-    // Only this: others may have got what has left.
-    (void)raw_syscall(SYS_munmap, to_long(copy), to_long(end - start));
+  // Before the steps of a mapping. Returns whether they can be replaced.
+  bool prepare(const Mapping& m) {
+    if (!stopper_.can_stop() || may_have_stack(m.start, m.end)) return false;
+    if (end_ != kept_.start) return m.end <= end_;
+    const std::uint64_t end = std::max(kept_.end, m.end);  // mremap() may have grown it
+    const std::uint64_t length = end - kept_.start;
+    if (kept_.at != 0) memory_ = grow_kept(kept_.at, page_bytes(), length, kept_.start);
+    kept_.at = 0;
+    if (memory_ == 0) {
+      const long at = map_private(0, length, MAP_ANONYMOUS, -1, 0);
+      if (is_error(at)) return false;
+      memory_ = static_cast<std::uint64_t>(at);
+    }
+    end_ = end;
+    return true;
+  }
+
+  // Returns false, without a change, if it cannot be done.
+  bool take_place(const Mapping& m, std::uint64_t start, std::uint64_t end) {
+    skip_to(start);
+    const std::uint64_t copy = memory_ + (start - kept_.start);
+    if (replace(stopper_, file_, m, start, end - start, copy)) {
+      next_ = end;
+      return true;
+    }
+    skip_to(end);
     return false;
   }
 
  private:
-  const FaultFile& faults_;
+  // Frees what is not needed. Only that: others may have got what has left.
+  void skip_to(std::uint64_t place) {
+    if (next_ >= place) return;
+    (void)raw_syscall(SYS_munmap, to_long(memory_ + (next_ - kept_.start)), to_long(place - next_));
+    next_ = place;
+  }
+
+  const Stopper& stopper_;
   int file_;
-  const Mapping& m_;
-  std::uint64_t memory_ = 0;  // 0: none
+  KeptMapping kept_;
+  std::uint64_t memory_ = 0;  // for [kept_.start, end_); it has left, or is freed, below next_
+  std::uint64_t next_;
+  std::uint64_t end_;  // kept_.start: there is no memory
 };
 
 // A private mapping of the file takes the place of the shared one, and gets pages of its own.
@@ -108,7 +166,7 @@ bool return_as_copies(int file, const Mapping& m, std::uint64_t start, std::uint
   const std::uint64_t length = end - start;
   const std::uint64_t offset = m.offset + (start - m.start);
   if (is_error(map_private(start, length, MAP_FIXED, file, offset))) return false;
-  const auto page_size = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+  const std::uint64_t page_size = page_bytes();
   for_data(file, offset, length, [&](std::uint64_t data, std::uint64_t size) {
     const std::uint64_t at = start + (data - offset);
     const long done = raw_syscall(SYS_madvise, to_long(at), to_long(size), MADV_POPULATE_WRITE);
@@ -120,14 +178,44 @@ bool return_as_copies(int file, const Mapping& m, std::uint64_t start, std::uint
   return true;
 }
 
-void return_step(Replacement& replacement, int file, const Mapping& m, std::uint64_t start,
+// `replacement`: nullptr if it cannot be done that way.
+void return_step(Replacement* replacement, int file, const Mapping& m, std::uint64_t start,
                  std::uint64_t end) {
-  if (!replacement.take_place(start, end) && !return_as_copies(file, m, start, end)) return;
+  const bool replaced = replacement != nullptr && replacement->take_place(m, start, end);
+  if (!replaced && !return_as_copies(file, m, start, end)) return;
   const std::uint64_t length = end - start;
   const std::uint64_t offset = m.offset + (start - m.start);
   // The file's pages have no user left: the memory is freed, and MADV_DONTNEED finds zeros.
   (void)raw_syscall(SYS_fallocate, file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
                     to_long(offset), to_long(length));
+}
+
+// `m`, or what of it lies in a part of the range. The last part has what mremap() has added, too.
+Mapping clipped(Mapping m, const KeptMapping& part, bool is_last) {
+  if (m.start < part.start) {
+    m.offset += part.start - m.start;
+    m.start = part.start;
+  }
+  if (!is_last) m.end = std::min(m.end, part.end);
+  return m;
+}
+
+void return_part(const Stopper& stopper, const platform::AdoptedPages& pages,
+                 const FileIdentity& file, const KeptMapping& part, bool is_last) {
+  Replacement replacement(stopper, pages.file.get(), part);
+  MapsReader maps;
+  Mapping m;
+  for (std::uint64_t at = part.start; at < part.end && maps.find(at, m) && m.start < part.end;
+       at = m.end) {
+    if (!is_adopted_mapping(m, file, pages.address)) continue;
+    m = clipped(m, part, is_last);
+    Replacement* const way = replacement.prepare(m) ? &replacement : nullptr;
+    for (std::uint64_t from = m.start; from < m.end;) {
+      const std::uint64_t next = step_end(from, m.end);
+      return_step(way, pages.file.get(), m, from, next);
+      from = next;
+    }
+  }
 }
 
 }  // namespace
@@ -147,22 +235,17 @@ void give_back_pages(const platform::AdoptedPages& pages) {
   const FileIdentity file = identity_of(pages.file.get());
   // In a forked child: the pages are private already, and the file is the parent's.
   if (found == ranges->end() || found->second.file != file || file.inode == 0) return;
+  std::vector<KeptMapping> parts = std::move(found->second.kept);
   ranges->erase(found);
 
-  MapsReader maps;
+  const Stopper stopper(faults);
   const std::uint64_t end = pages.address + pages.length;
-  Mapping m;
-  for (std::uint64_t at = pages.address; at < end && maps.find(at, m) && m.start < end;
-       at = m.end) {
-    if (!is_adopted_mapping(m, file, pages.address)) continue;
-    Replacement replacement(faults, pages.file.get(), m);
-    // mremap() may have grown the mapping beyond the end of the range.
-    for (std::uint64_t from = m.start; from < m.end;) {
-      const std::uint64_t next = step_end(from, m.end);
-      return_step(replacement, pages.file.get(), m, from, next);
-      from = next;
-    }
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    return_part(stopper, pages, file, parts[i], i + 1 == parts.size() && parts[i].end >= end);
   }
+  // Pages without an entry: all, or those at the end.
+  const std::uint64_t rest = parts.empty() ? pages.address : parts.back().end;
+  if (rest < end) return_part(stopper, pages, file, {rest, end, 0}, true);
 }
 
 }  // namespace ib::os

@@ -480,9 +480,9 @@ TEST_F(AdoptThreads, MemoryReturnedAsCopiesStaysWhereThreadsAre) {
   Memory memory(4 * kMiB);
   auto pages = adopt_pages(memory.address(), memory.size());
   ASSERT_TRUE(pages);
-  give_back_pages(*pages);
   memory.number_pages();
   Writers writers(memory);
+  give_back_pages(*pages);
   while (writers.done() < 1000) std::this_thread::yield();
   EXPECT_EQ(adopt_pages(memory.address(), memory.size()).error(), Status::DeviceBusy);
   EXPECT_EQ(writers.stop(), 0u);

@@ -3,6 +3,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -22,6 +23,12 @@ constexpr std::array<std::string_view, 6> kPinners{"anon_inode:[io_uring]", "ano
                                                    "/dev/vhost-",           "/dev/vfio/",
                                                    "anon_inode:[vfio",      "/dev/nvidia"};
 
+// Files with content, sockets and pipes: those that pin memory are none of these.
+bool is_ordinary(const struct stat& status) {
+  return (S_ISREG(status.st_mode) && status.st_size != 0) || S_ISSOCK(status.st_mode) ||
+         S_ISFIFO(status.st_mode);
+}
+
 bool pins(int directory, const char* name) {
   const std::string_view text(name);
   int descriptor = -1;
@@ -30,6 +37,9 @@ bool pins(int directory, const char* name) {
   }
   const int flags = ::fcntl(descriptor, F_GETFL);
   if (flags >= 0 && (flags & O_DIRECT) != 0) return true;
+  // Most are none of these kinds: a process may have a thousand adopted ranges open.
+  struct stat status {};
+  if (::fstat(descriptor, &status) == 0 && is_ordinary(status)) return false;
   std::array<char, 64> target;
   const ssize_t length = ::readlinkat(directory, name, target.data(), target.size());
   if (length <= 0) return false;  // closed meanwhile
