@@ -72,7 +72,8 @@ struct ViewStatOut {
   std::uint64_t size = 0;
   std::uint32_t device_major = 0;  // of a character device
   std::uint32_t device_minor = 0;
-  std::array<char, 256> target{};  // of a link
+  // Of a link: where it leads, from its own directory. Else: the path, without links on the way.
+  std::array<char, 256> target{};
 };
 struct SetPortIn {
   std::array<char, 64> node{};

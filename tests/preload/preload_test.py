@@ -27,6 +27,7 @@ BUILD = os.environ["SOFTIB_BUILD"]
 LIBRARY = os.path.join(os.environ["SOFTIB_LIB"], "libsoftib_preload.so")
 PYTHON = "/usr/bin/python3"
 CA = "/sys/class/infiniband/softib0"
+DEVICE = "/sys/devices/infiniband/softib0"  # where the PCI device of an adapter would be
 UVERBS = "/dev/infiniband/uverbs0"
 LIBC = ctypes.CDLL(None, use_errno=True)  # resolves our functions first, as the program itself does
 LOOK_UP = """
@@ -67,6 +68,13 @@ def error_of(call, *arguments):
     return 0
 
 
+def real_path(path):
+    """By libc's function: python's goes from link to link itself."""
+    LIBC.realpath.restype = ctypes.c_void_p
+    buffer = ctypes.create_string_buffer(4096)
+    return buffer.value.decode() if LIBC.realpath(path.encode(), buffer) else None
+
+
 class InHost(unittest.TestCase):
     """The view from inside a process of node `beta`."""
 
@@ -84,7 +92,7 @@ class InHost(unittest.TestCase):
 
     def test_adds_to_real_directories(self):
         for path, ours, real in (("/sys/class", "infiniband_verbs", "net"), ("/dev", "infiniband", "null"),
-                                 ("/sys/devices", "infiniband", "system")):
+                                 ("/sys/devices", "infiniband", "system"), ("/sys/devices/virtual/misc", "rdma_cm", "fuse")):
             names = os.listdir(path)
             self.assertIn(ours, names)
             self.assertIn(real, names)
@@ -95,10 +103,11 @@ class InHost(unittest.TestCase):
 
     def test_reads_files_of_its_own_node(self):
         self.assertEqual(read(CA + "/node_guid"), NODE_GUID_BETA)
-        self.assertEqual(read("/sys/class/infiniband_verbs/uverbs0/device/../ibdev"), "softib0\n")
+        self.assertEqual(read("/sys/class/infiniband_verbs/uverbs0/device/infiniband_verbs/uverbs0/ibdev"), "softib0\n")
 
     def test_walks_and_globs(self):
-        files = [os.path.join(d, f) for d, _, names in os.walk("/sys/class/infiniband") for f in names]
+        self.assertEqual([names for _, _, names in os.walk("/sys/class/infiniband")], [[]])  # it has links only
+        files = [os.path.join(d, f) for d, _, names in os.walk("/sys/devices/infiniband") for f in names]
         self.assertGreater(len(files), 150)
         for path in files:
             if "/gid_attrs/ndevs/" not in path:  # InfiniBand GIDs have no interface
@@ -125,9 +134,9 @@ class InHost(unittest.TestCase):
         os.close(hca)
         self.assertEqual(os.stat("node_type", dir_fd=copy).st_size, len("1: CA\n"))
         self.assertTrue(os.access("ports/1/state", os.R_OK, dir_fd=copy))
-        self.assertIn("softib1", os.listdir(os.open("..", os.O_RDONLY, dir_fd=copy)))
+        self.assertEqual(os.listdir(os.open("..", os.O_RDONLY, dir_fd=copy)), ["softib0"])
         # From our part of the tree into the real one.
-        outside = os.open("../..", os.O_RDONLY, dir_fd=copy)
+        outside = os.open("../../../../../class", os.O_RDONLY, dir_fd=copy)
         self.assertEqual(os.fstat(outside).st_ino, os.stat("/sys/class").st_ino)
         self.assertEqual(os.stat("/etc/passwd", dir_fd=copy).st_ino, os.stat("/etc/passwd").st_ino)
         self.assertEqual(error_of(os.stat, "no/such"), errno.ENOENT)
@@ -144,17 +153,17 @@ class InHost(unittest.TestCase):
             self.assertTrue(os.path.isdir("softib1/ports/1"))
             self.assertEqual(os.stat(".").st_ino, os.stat("/sys/class/infiniband").st_ino)
             os.chdir("softib0/ports")
-            self.assertEqual(os.getcwd(), "/sys/class/infiniband/softib0/ports")
+            self.assertEqual(os.getcwd(), DEVICE + "/infiniband/softib0/ports")
             self.assertEqual(read("../node_guid"), NODE_GUID_BETA)
             top = os.open("/sys/class/infiniband/softib1", os.O_RDONLY)
             os.fchdir(top)
             os.close(top)
-            self.assertEqual(os.getcwd(), "/sys/class/infiniband/softib1")
+            self.assertEqual(os.getcwd(), "/sys/devices/infiniband/softib1/infiniband/softib1")
             # Out of our part, by relative names: the real directories.
-            self.assertEqual(os.stat("../..").st_ino, os.stat("/sys/class").st_ino)
-            self.assertEqual(os.lstat("../../../../etc/passwd").st_ino, os.stat("/etc/passwd").st_ino)
-            self.assertIn("net", os.listdir("../.."))
-            with open("../../../../etc/passwd", encoding="utf-8") as file:
+            self.assertEqual(os.stat("../../../../../class").st_ino, os.stat("/sys/class").st_ino)
+            self.assertEqual(os.lstat("../../../../../../etc/passwd").st_ino, os.stat("/etc/passwd").st_ino)
+            self.assertIn("system", os.listdir("../../../.."))
+            with open("../../../../../../etc/passwd", encoding="utf-8") as file:
                 self.assertIn("root", file.read())
             os.chdir("device")
             self.assertEqual(os.getcwd(), "/sys/devices/infiniband/softib1")
@@ -181,7 +190,7 @@ class InHost(unittest.TestCase):
             pid = os.fork()
             if pid == 0:
                 os.chdir("softib1")
-                os._exit(0 if os.getcwd() == "/sys/class/infiniband/softib1" else 1)
+                os._exit(0 if os.getcwd() == os.path.realpath("/sys/class/infiniband/softib1") else 1)
             self.assertEqual(os.waitpid(pid, 0)[1], 0)
             self.assertEqual(os.getcwd(), "/sys/class/infiniband")
         finally:
@@ -189,8 +198,8 @@ class InHost(unittest.TestCase):
 
     def test_links(self):
         link = "/sys/class/infiniband_verbs/uverbs1/device"
-        self.assertEqual(os.readlink(link), "../../../devices/infiniband/softib1")
-        self.assertEqual(os.readlink("/sys/class/infiniband/softib1/device"), "../../../devices/infiniband/softib1")
+        self.assertEqual(os.readlink(link), "../../../softib1")
+        self.assertEqual(os.readlink("/sys/class/infiniband/softib1/device"), "../../../softib1")
         self.assertTrue(stat.S_ISLNK(os.lstat(link).st_mode))
         self.assertTrue(stat.S_ISDIR(os.stat(link).st_mode))
         LIBC.realpath.restype = ctypes.c_void_p
@@ -199,6 +208,49 @@ class InHost(unittest.TestCase):
         self.assertEqual(buffer.value, b"/sys/devices/infiniband/softib1/numa_node")
         self.assertFalse(LIBC.realpath(link.encode() + b"/nothing", buffer))
         self.assertEqual(ctypes.get_errno(), errno.ENOENT)
+
+    def test_entries_of_classes_are_links_into_the_tree_of_devices(self):
+        for entry, target in ((CA, DEVICE + "/infiniband/softib0"),
+                              ("/sys/class/infiniband_verbs/uverbs1",
+                               "/sys/devices/infiniband/softib1/infiniband_verbs/uverbs1"),
+                              ("/sys/class/misc/rdma_cm", "/sys/devices/virtual/misc/rdma_cm")):
+            self.assertEqual(os.readlink(entry), "../../" + target.removeprefix("/sys/"))
+            self.assertEqual(os.path.realpath(entry), target)
+            self.assertEqual(os.path.realpath(entry + "/subsystem"), os.path.dirname(entry))
+            self.assertEqual(os.stat(entry).st_ino, os.stat(target).st_ino)
+
+    def test_parents_of_links_are_those_of_their_targets(self):
+        """As programs find the PCI device of an adapter."""
+        self.assertEqual(real_path(CA + "/../.."), DEVICE)
+        self.assertEqual(real_path(CA + "/device/.."), "/sys/devices/infiniband")
+        self.assertEqual(read(CA + "/../../numa_node"), "-1\n")
+        self.assertEqual(os.stat(CA + "/../../../..").st_ino, os.stat("/sys/devices").st_ino)
+        self.assertEqual(os.stat("/sys/class/infiniband/..").st_ino, os.stat("/sys/class").st_ino)
+        self.assertEqual(error_of(os.stat, CA + "/nothing/../node_guid"), errno.ENOENT)
+
+    def test_each_path_of_the_tree_is_the_one_that_its_links_lead_to(self):
+        count = 0
+        for folder, folders, files in os.walk("/sys/devices/infiniband"):
+            for name in folders + files:
+                path = os.path.join(folder, name)
+                shape = os.lstat(path)
+                if stat.S_ISLNK(shape.st_mode):
+                    target = os.path.normpath(os.path.join(folder, os.readlink(path)))
+                    self.assertEqual(os.path.realpath(path), os.path.realpath(target))
+                    self.assertEqual(os.stat(path).st_ino, os.stat(os.path.realpath(path)).st_ino)
+                else:
+                    self.assertEqual(os.path.realpath(path), path)
+                    self.assertEqual(os.stat(path).st_ino, shape.st_ino)
+                count += 1
+        self.assertGreater(count, 150)
+
+    def test_a_directory_cannot_be_read(self):
+        for path in ("/sys/class/infiniband", CA, "/dev/infiniband"):
+            fd = os.open(path, os.O_RDONLY)
+            self.assertEqual(error_of(os.read, fd, 100), errno.EISDIR)
+            self.assertEqual(error_of(os.pread, fd, 100, 0), errno.EISDIR)
+            self.assertEqual(error_of(os.readv, fd, [bytearray(100)]), errno.EISDIR)
+            os.close(fd)
 
     def test_errors_are_those_of_the_kernel(self):
         self.assertEqual(error_of(os.stat, "/sys/class/infiniband/softib9"), errno.ENOENT)
@@ -649,18 +701,25 @@ class FromOutside(unittest.TestCase):
         self.assertEqual(done.returncode, 0)
 
     def test_ls_find_cat_cp_grep_stat(self):
-        listing = self.run_in("ls", "-lR", "/sys/class/infiniband", "/sys/class/infiniband_verbs", "/dev/infiniband")
+        listing = self.run_in("ls", "-laR", "/sys/class/infiniband", "/sys/devices/infiniband", "/dev/infiniband")
         self.assertEqual(listing.stderr, "")
         self.assertIn("softib1", listing.stdout)
         self.assertRegex(listing.stdout, r"crw-rw-rw-.* 1, +3 .*uverbs0")
-        self.assertRegex(listing.stdout, r"device -> \.\./\.\./\.\./devices/infiniband/softib0")
-        found = self.run_in("find", "/sys/class/infiniband", "/dev/infiniband", "-name", "node_guid")
+        self.assertRegex(listing.stdout, r"softib0 -> \.\./\.\./devices/infiniband/softib0/infiniband/softib0")
+        self.assertRegex(listing.stdout, r"device -> \.\./\.\./\.\./softib0")
+        self.assertNotIn("?", listing.stdout)
+        found = self.run_in("find", "/sys/devices/infiniband", "/dev/infiniband", "-name", "node_guid")
         self.assertEqual((found.stderr, len(found.stdout.split())), ("", 2))
+        found = self.run_in("find", "-L", "/sys/class/infiniband", "-name", "node_guid")
+        self.assertIn(CA + "/node_guid", found.stdout.split())
+        for line in found.stderr.splitlines():  # links lead to the device and back again
+            self.assertIn("File system loop detected", line)
+        self.assertIn("Is a directory", self.run_in("cat", "/sys/class/infiniband").stderr)
         text = self.run_in("cat", CA + "/node_guid", CA + "/ports/1/state")
         self.assertEqual((text.stderr, text.stdout), ("", NODE_GUID_BETA + "4: ACTIVE\n"))
         target = os.path.join(self.folder.name, "copy")
         # As in Linux, all but the network interfaces that InfiniBand GIDs do not have.
-        for line in self.run_in("cp", "-r", CA, target).stderr.splitlines():
+        for line in self.run_in("cp", "-r", CA + "/", target).stderr.splitlines():
             self.assertRegex(line, "/gid_attrs/ndevs/0' for reading: Invalid argument")
         self.assertEqual(read(target + "/node_guid"), NODE_GUID_BETA)
         self.assertIn("lid:0x", self.run_in("grep", "-r", "0x", CA + "/ports/1").stdout)
@@ -668,7 +727,7 @@ class FromOutside(unittest.TestCase):
 
     def test_shell(self):
         script = f"""set -e; test -c {UVERBS}; test -r {CA}/node_guid; test ! -w {CA}/node_guid; test -d {CA}
-            test ! -e /dev/infiniband/umad0; read guid < {CA}/node_guid; echo $guid /dev/infiniband/*"""
+            test -h {CA}; test ! -e /dev/infiniband/umad0; read guid < {CA}/node_guid; echo $guid /dev/infiniband/*"""
         done = self.run_in("bash", "-c", script)
         self.assertEqual((done.stderr, done.stdout.split()[0]), ("", NODE_GUID_BETA.strip()))
         self.assertEqual(done.stdout.split()[1:], ["/dev/infiniband/rdma_cm", "/dev/infiniband/uverbs0", "/dev/infiniband/uverbs1"])

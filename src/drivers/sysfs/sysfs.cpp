@@ -14,6 +14,7 @@
 #include <cstddef>
 #include <optional>
 #include <span>
+#include <tuple>
 #include <vector>
 
 namespace ib::drivers {
@@ -34,11 +35,13 @@ struct Item {
   std::vector<std::string> names;  // of a directory
   bool readable = true;            // false: a read of the file fails with EINVAL, as in Linux
   bool is_rdma_cm = false;         // which character device
+  std::string path{};              // where it is, without links on the way
 };
 using Found = std::optional<Item>;
 using Rest = std::span<const std::string_view>;  // components of the path still to walk
 constexpr std::uint32_t kNullMajor = 1;
 constexpr std::uint32_t kNullMinor = 3;
+constexpr std::size_t kMostPath = sizeof(ViewStatOut::target);  // with a NUL
 
 Item directory(std::vector<std::string> names) {
   std::sort(names.begin(), names.end());
@@ -135,37 +138,24 @@ Found interfaces(Place place, Rest rest) {
   return files(sysfs::interface_files(), {}, place, rest.subspan(1));
 }
 
-// /sys/devices/infiniband/softib0, where the PCI device would be. `infiniband*` lead back, as
-// scripts expect that go from one to the other.
-Found device_item(const Place& place, Rest rest) {
-  if (place.cpus == 0 && !rest.empty() && rest[0].starts_with("local_cpu")) return std::nullopt;
-  for (const auto& [folder, entry] :
-       {std::pair{"infiniband", place.hca.name},
-        std::pair{"infiniband_verbs", "uverbs" + std::to_string(place.number)}}) {
-    if (rest.empty() || rest[0] != folder) continue;
-    if (rest.size() == 1) return directory({entry});
-    if (rest.size() > 2 || rest[1] != entry) return std::nullopt;
-    return link(std::string("../../../../class/") + folder + "/" + entry);
-  }
-  if (!rest.empty() && rest[0] == "net") return interfaces(place, rest.subspan(1));
-  std::vector<std::string> folders{"infiniband", "infiniband_verbs"};
-  if (interfaces(place, {})) folders.emplace_back("net");
-  Found item = files(sysfs::device_files(), std::move(folders), place, rest);
-  if (place.cpus == 0 && rest.empty()) {
-    std::erase_if(item->names, [](const std::string& n) { return n.starts_with("local_cpu"); });
-  }
-  return item;
+std::string uverbs_name(const Place& place) {
+  return "uverbs" + std::to_string(place.number);
 }
 
-// A link, as in Linux: hwloc, for one, takes a directory for an HCA without a device.
+// The links of an HCA or uverbs device, which is two folders below the device. hwloc, for one,
+// takes a directory for an HCA without a device.
 Found device_link(const Place& place) {
-  return link("../../../devices/infiniband/" + place.hca.name);
+  return link("../../../" + place.hca.name);
+}
+Found subsystem_link(const char* name) {
+  return link(std::string("../../../../../class/") + name);
 }
 
 Found hca_item(Place place, Rest rest) {
   if (rest.size() == 1 && rest[0] == "device") return device_link(place);
+  if (rest.size() == 1 && rest[0] == "subsystem") return subsystem_link("infiniband");
   if (rest.empty() || rest[0] != "ports")
-    return files(sysfs::hca_files(), {"device", "ports"}, place, rest);
+    return files(sysfs::hca_files(), {"device", "ports", "subsystem"}, place, rest);
   if (rest.size() == 1) {
     std::vector<std::string> names;
     for (const fabric::Port& port : place.hca.ports) names.push_back(std::to_string(port.number));
@@ -180,10 +170,38 @@ Found hca_item(Place place, Rest rest) {
 }
 
 Found uverbs_item(const Place& place, Rest rest) {
-  if (rest.size() == 1 && rest[0] == "device") {
-    return device_link(place);
+  if (rest.size() == 1 && rest[0] == "device") return device_link(place);
+  if (rest.size() == 1 && rest[0] == "subsystem") return subsystem_link("infiniband_verbs");
+  return files(sysfs::uverbs_files(), {"device", "subsystem"}, place, rest);
+}
+
+// /sys/devices/infiniband/softib0, where the PCI device would be. As in Linux its HCA and its
+// uverbs device are directories in it, to which the entries of their classes are links.
+Found device_item(const Place& place, Rest rest) {
+  if (place.cpus == 0 && !rest.empty() && rest[0].starts_with("local_cpu")) return std::nullopt;
+  if (!rest.empty() && rest[0] == "net") return interfaces(place, rest.subspan(1));
+  for (const auto& [folder, entry, item] :
+       {std::tuple{"infiniband", place.hca.name,
+                   +[](const Place&p, Rest r) { return hca_item(p, r); }},
+        std::tuple{"infiniband_verbs", uverbs_name(place),
+                   +[](const Place&p, Rest r) { return uverbs_item(p, r); }}}) {
+    if (rest.empty() || rest[0] != folder) continue;
+    if (rest.size() == 1) return directory({entry});
+    return rest[1] == entry ? item(place, rest.subspan(2)) : std::nullopt;
   }
-  return files(sysfs::uverbs_files(), {"device"}, place, rest);
+  std::vector<std::string> folders{"infiniband", "infiniband_verbs"};
+  if (interfaces(place, {})) folders.emplace_back("net");
+  Found item = files(sysfs::device_files(), std::move(folders), place, rest);
+  if (place.cpus == 0 && rest.empty()) {
+    std::erase_if(item->names, [](const std::string& n) { return n.starts_with("local_cpu"); });
+  }
+  return item;
+}
+
+// The entry of a class: a link into the tree of devices.
+Found class_link(const Place& place, const char* name, const std::string& entry, Rest rest) {
+  if (!rest.empty()) return std::nullopt;
+  return link(fmt::format("../../devices/infiniband/{}/{}/{}", place.hca.name, name, entry));
 }
 
 Found char_device(const Place&, Rest rest) {
@@ -197,14 +215,18 @@ Item rdma_cm_device() {
   return item;
 }
 
-// /sys/class/misc, as far as it is ours.
+// /sys/devices/virtual/misc, as far as it is ours.
 Found misc_item(Rest path) {
   if (path.empty()) return directory({"rdma_cm"});
   if (path[0] != "rdma_cm" || path.size() > 2) return std::nullopt;
-  if (path.size() == 1) return directory({"abi_version", "dev"});
+  if (path.size() == 1) return directory({"abi_version", "dev", "subsystem", "uevent"});
   if (path[1] == "abi_version") return file("4\n");
-  if (path[1] != "dev") return std::nullopt;
-  return file(fmt::format("{}:{}\n", verbs::control::kRdmaCmMajor, verbs::control::kRdmaCmMinor));
+  if (path[1] == "subsystem") return link("../../../../class/misc");
+  const auto major = verbs::control::kRdmaCmMajor;
+  const auto minor = verbs::control::kRdmaCmMinor;
+  if (path[1] == "dev") return file(fmt::format("{}:{}\n", major, minor));
+  if (path[1] != "uevent") return std::nullopt;
+  return file(fmt::format("MAJOR={}\nMINOR={}\nDEVNAME=infiniband/rdma_cm\n", major, minor));
 }
 
 struct View {
@@ -260,6 +282,9 @@ Found walk(const View& view, Rest path) {
   if (first != "sys" || path.size() < 2) return std::nullopt;
   if (path[1] == "devices") {
     if (path.size() == 2) return directory({"infiniband"});
+    if (path.size() > 3 && path[2] == "virtual" && path[3] == "misc") {
+      return misc_item(path.subspan(4));
+    }
     if (path[2] != "infiniband") return std::nullopt;
     return per_hca(
         view, "softib", {}, [](Place p, Rest r) { return device_item(p, r); }, path.subspan(3));
@@ -267,13 +292,21 @@ Found walk(const View& view, Rest path) {
   if (path[1] != "class") return std::nullopt;
   if (path.size() == 2) return directory({"infiniband", "infiniband_verbs"});
   const Rest rest = path.subspan(3);
-  if (path[2] == "misc") return misc_item(rest);
+  if (path[2] == "misc" && rest.empty()) return directory({"rdma_cm"});
+  if (path[2] == "misc" && rest.size() == 1 && rest[0] == "rdma_cm") {
+    return link("../../devices/virtual/misc/rdma_cm");
+  }
   if (path[2] == "net") return interface_item(view, rest);
-  if (path[2] == "infiniband") return per_hca(view, "softib", {}, hca_item, rest);
+  if (path[2] == "infiniband") {
+    return per_hca(
+        view, "softib", {},
+        [](Place p, Rest r) { return class_link(p, "infiniband", p.hca.name, r); }, rest);
+  }
   if (path[2] != "infiniband_verbs") return std::nullopt;
   if (rest.size() == 1 && rest[0] == "abi_version") return file("6\n");
   return per_hca(
-      view, "uverbs", {"abi_version"}, [](Place p, Rest r) { return uverbs_item(p, r); }, rest);
+      view, "uverbs", {"abi_version"},
+      [](Place p, Rest r) { return class_link(p, "infiniband_verbs", uverbs_name(p), r); }, rest);
 }
 
 // "/a/b" -> {"a", "b"}. Returns false if the path is not absolute, or not normalised.
@@ -308,7 +341,10 @@ Found find(const View& view, std::string path) {
     if (!split(path, components)) return std::nullopt;
     const Rest all(components);
     Found item = walk(view, all);
-    if (item) return item;
+    if (item) {
+      item->path = path;
+      return item;
+    }
     // Perhaps a link in the middle: replace the shortest prefix that is one.
     std::size_t length = 1;
     for (; length < all.size(); ++length) {
@@ -318,6 +354,7 @@ Found find(const View& view, std::string path) {
     if (length >= all.size()) return std::nullopt;
     std::string followed = resolve(all.first(length - 1), item->text);
     for (const std::string_view name : all.subspan(length)) followed.append("/").append(name);
+    if (followed.size() >= kMostPath) return std::nullopt;
     path = std::move(followed);
   }
   return std::nullopt;
@@ -364,10 +401,10 @@ Result<ViewStatOut> Sysfs::stat(std::string_view node, std::string_view path) co
   if (item.kind == ViewKind::CharDevice) {
     out.device_major = item.is_rdma_cm ? verbs::control::kRdmaCmMajor : kNullMajor;
     out.device_minor = item.is_rdma_cm ? verbs::control::kRdmaCmMinor : kNullMinor;
-  } else if (item.kind == ViewKind::Link) {
-    IB_ASSERT(item.text.size() < out.target.size());
-    std::copy(item.text.begin(), item.text.end(), out.target.begin());
   }
+  const std::string& target = item.kind == ViewKind::Link ? item.text : item.path;
+  IB_ASSERT(target.size() < out.target.size());
+  std::copy(target.begin(), target.end(), out.target.begin());
   return out;
 }
 

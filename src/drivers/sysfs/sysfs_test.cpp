@@ -136,7 +136,8 @@ TEST_F(SysfsTest, ListsOneUverbsAndOneHcaPerAdapterOfTheNode) {
 
 TEST_F(SysfsTest, TheFilesOfRdmaCmNameItsDevice) {
   EXPECT_EQ(list("/sys/class/misc"), "rdma_cm\n");
-  EXPECT_EQ(list("/sys/class/misc/rdma_cm"), "abi_version\ndev\n");
+  EXPECT_EQ(*view_.readlink("", "/sys/class/misc/rdma_cm"), "../../devices/virtual/misc/rdma_cm");
+  EXPECT_EQ(list("/sys/devices/virtual/misc/rdma_cm"), "abi_version\ndev\nsubsystem\nuevent\n");
   EXPECT_EQ(read("/sys/class/misc/rdma_cm/abi_version"), "4\n");
   const auto device = view_.stat("alpha", "/dev/infiniband/rdma_cm");
   ASSERT_TRUE(device);
@@ -316,13 +317,36 @@ TEST_F(SysfsTest, FollowsLinksInsideAPathButNotTheLastComponent) {
   const auto stat = view_.stat("", link);
   ASSERT_TRUE(stat);
   EXPECT_EQ(stat->kind, ViewKind::Link);
-  EXPECT_EQ(std::string(stat->target.data()), "../../../devices/infiniband/softib1");
-  EXPECT_EQ(*view_.readlink("", link), "../../../devices/infiniband/softib1");
+  EXPECT_EQ(std::string(stat->target.data()), "../../../softib1");
+  EXPECT_EQ(*view_.readlink("", link), "../../../softib1");
   EXPECT_EQ(read(link + "/vendor"), "0x5f1b\n");
   // There and back again, twice.
   const std::string loop = link + "/infiniband/softib1/device/infiniband_verbs/uverbs1";
   EXPECT_EQ(read(loop + "/ibdev"), "softib1\n");
   EXPECT_FALSE(view_.stat("", link + "/nothing/here"));
+}
+
+TEST_F(SysfsTest, AFileThatIsNoLinkComesWithItsPathWithoutLinks) {
+  const auto path_of = [&](const std::string& path) {
+    return std::string(view_.stat("", path)->target.data());
+  };
+  const std::string device = "/sys/devices/infiniband/softib1";
+  EXPECT_EQ(path_of("/sys/class/infiniband/softib1/ports/1/lid"),
+            device + "/infiniband/softib1/ports/1/lid");
+  EXPECT_EQ(path_of("/sys/class/infiniband_verbs/uverbs1/device/infiniband"),
+            device + "/infiniband");
+  EXPECT_EQ(path_of("/sys/class/infiniband"), "/sys/class/infiniband");
+  EXPECT_EQ(path_of("/sys/class/misc/rdma_cm/dev"), "/sys/devices/virtual/misc/rdma_cm/dev");
+}
+
+TEST_F(SysfsTest, TheEntriesOfClassesAreLinksIntoTheTreeOfDevices) {
+  EXPECT_EQ(*view_.readlink("", "/sys/class/infiniband/softib1"),
+            "../../devices/infiniband/softib1/infiniband/softib1");
+  EXPECT_EQ(*view_.readlink("", "/sys/class/infiniband_verbs/uverbs0"),
+            "../../devices/infiniband/softib0/infiniband_verbs/uverbs0");
+  const std::string hca = "/sys/devices/infiniband/softib0/infiniband/softib0/";
+  EXPECT_EQ(*view_.readlink("", hca + "device"), "../../../softib0");
+  EXPECT_EQ(*view_.readlink("", hca + "subsystem"), "../../../../../class/infiniband");
 }
 
 TEST_F(SysfsTest, UverbsIsACharacterDeviceThatAnyoneMayOpen) {

@@ -102,6 +102,7 @@ constexpr std::array kHcaFiles = std::to_array<Attribute>({
     {"node_guid", [](const Place& p) { return guid_line(p.ca().node_guid); }},
     {"node_type", [](const Place&) { return std::string("1: CA\n"); }},
     {"sys_image_guid", [](const Place& p) { return guid_line(p.ca().sys_image_guid); }},
+    {"uevent", [](const Place& p) { return "NAME=" + p.hca.name + "\n"; }},
 });
 
 // numa_node -1: the device is memory, no node is nearer than another.
@@ -169,6 +170,10 @@ constexpr std::array kUverbsFiles = std::to_array<Attribute>({
     {"abi_version", [](const Place&) { return std::string("1\n"); }},
     {"dev", [](const Place&) { return std::string("1:3\n"); }},
     {"ibdev", [](const Place& p) { return p.hca.name + "\n"; }},
+    {"uevent",
+     [](const Place& p) {
+       return fmt::format("MAJOR=1\nMINOR=3\nDEVNAME=infiniband/uverbs{}\n", p.number);
+     }},
 });
 
 // By these, scripts find the port that a network interface belongs to.

@@ -22,6 +22,7 @@ constexpr Rule kRules[] = {
     {"/sys/class/infiniband_*", Claim::Ours},  // verbs, mad, cm, srp ...
     {"/sys/devices/infiniband", Claim::Ours},
     {"/sys/class/misc/rdma_cm", Claim::Ours},
+    {"/sys/devices/virtual/misc/rdma_cm", Claim::Ours},
     {verbs::kDatConf, Claim::Ours},
     {"/sys/class/net/*/device/infiniband", Claim::IfAbsent},
     {"/sys/class/net/*/device/infiniband_*", Claim::IfAbsent},

@@ -31,7 +31,7 @@ bool may_be_claimed(const char* path);
 bool may_match_claimed(const char* pattern);
 
 // Returns true for a real directory that lists ours too: /sys/class, /sys/devices, /sys/class/misc,
-// /dev.
+// /sys/devices/virtual/misc, /dev.
 bool is_parent(const Path& path);
 
 // Returns false if the path cannot lead to one of these; that saves a look at /proc.

@@ -8,6 +8,7 @@
 #include "host_abi/preload/real.h"
 #include "host_abi/preload/remote.h"
 #include "host_abi/preload/system_calls.h"
+#include "host_abi/preload/view.h"
 #include "host_abi/preload/working_directory.h"
 
 #include <linux/netlink.h>
@@ -63,6 +64,18 @@ bool about_to_replace(int original, int target) {
 int control(int fd, int command, void* argument, Real<int(int, int, ...)>& real) {
   const int result = real(fd, command, argument);
   return command == F_DUPFD || command == F_DUPFD_CLOEXEC ? duplicated(fd, result) : result;
+}
+
+// `pwd`: the variable PWD, which may lead through links.
+void inherit_directory(const char* pwd) {
+  const sys::KeepErrno keep;
+  const Place place = locate(AT_FDCWD, pwd);
+  Path found;
+  int result = 0;
+  if (place.where == Where::Ours &&
+      view::real_path(place, found, result) == view::Outcome::Handled && result == 0) {
+    working_directory::inherit(found);
+  }
 }
 
 }  // namespace
@@ -135,6 +148,10 @@ ssize_t preload_read(int fd, void* data, std::size_t size) IB_STANDS_FOR("read")
 ssize_t preload_read(int fd, void* data, std::size_t size) {
   const DeviceKind* device = fds::device(fd);
   if (device != nullptr && device->read != nullptr) return device->read(fd, data, size);
+  if (view::is_directory(fd)) {
+    errno = EISDIR;
+    return -1;
+  }
   return real_read(fd, data, size);
 }
 
@@ -200,7 +217,7 @@ int preload_socket(int domain, int type, int protocol) {
   remote::read_environment(environment);
   remote::protect_connection_of_run();
   for (char** entry = environment; entry != nullptr && *entry != nullptr; ++entry) {
-    if (std::strncmp(*entry, "PWD=", 4) == 0) working_directory::inherit(*entry + 4);
+    if (std::strncmp(*entry, "PWD=/", 5) == 0) inherit_directory(*entry + 4);
   }
 }
 

@@ -20,8 +20,8 @@ struct Path {
 };
 
 // Sets `out` to `path` as seen from the directory `base` (absolute; ignored if `path` is absolute).
-// Returns false if the result does not fit. ".." is taken textually: our links lead to directories
-// of the same shape.
+// Returns false if the result does not fit. ".." is taken textually; locate() resolves links of
+// ours that stand before one.
 bool normalise(const char* base, const char* path, Path& out);
 
 // Returns true for an ending with which the kernel requires a directory.

@@ -4,6 +4,7 @@
 #include "host_abi/preload/fd_table.h"
 #include "host_abi/preload/real.h"
 #include "host_abi/preload/system_calls.h"
+#include "host_abi/preload/view.h"
 
 #include <sys/uio.h>
 
@@ -21,8 +22,12 @@ bool is_stream(int fd) {
   return device != nullptr && device->is_stream;
 }
 
-ssize_t no_position() {
-  errno = ESPIPE;
+bool cannot_be_read_at(int fd) {
+  return is_stream(fd) || view::is_directory(fd);
+}
+
+ssize_t refuse(int fd) {
+  errno = view::is_directory(fd) ? EISDIR : ESPIPE;
   return -1;
 }
 
@@ -59,6 +64,7 @@ extern "C" {
 
 ssize_t preload_readv(int fd, const iovec* buffers, int count) IB_STANDS_FOR("readv");
 ssize_t preload_readv(int fd, const iovec* buffers, int count) {
+  if (view::is_directory(fd)) return refuse(fd);
   const DeviceKind* device = fds::device(fd);
   if (device == nullptr || device->read == nullptr || !is_for_device(buffers, count)) {
     return real_readv(fd, buffers, count);
@@ -78,40 +84,44 @@ ssize_t preload_writev(int fd, const iovec* buffers, int count) {
 }
 
 // off_t and off64_t are the same here, so two names of libc are one function each.
-#define IB_HAS_POSITION(name, symbol, result, parameters, arguments)            \
-  result preload_##name parameters IB_STANDS_FOR(symbol);                       \
-  result preload_##name parameters {                                            \
-    static constinit Real<result parameters> real{symbol};                      \
-    return is_stream(fd) ? static_cast<result>(no_position()) : real arguments; \
+// `refuses`: for which descriptors of ours.
+#define IB_HAS_POSITION(refuses, name, symbol, result, parameters, arguments) \
+  result preload_##name parameters IB_STANDS_FOR(symbol);                     \
+  result preload_##name parameters {                                          \
+    static constinit Real<result parameters> real{symbol};                    \
+    return refuses(fd) ? static_cast<result>(refuse(fd)) : real arguments;    \
   }
 
-IB_HAS_POSITION(lseek, "lseek", off_t, (int fd, off_t offset, int whence), (fd, offset, whence))
-IB_HAS_POSITION(lseek64, "lseek64", off_t, (int fd, off_t offset, int whence), (fd, offset, whence))
-IB_HAS_POSITION(pread, "pread", ssize_t, (int fd, void* data, std::size_t size, off_t offset),
-                (fd, data, size, offset))
-IB_HAS_POSITION(pread64, "pread64", ssize_t, (int fd, void* data, std::size_t size, off_t offset),
-                (fd, data, size, offset))
-IB_HAS_POSITION(pread_chk, "__pread_chk", ssize_t,
+IB_HAS_POSITION(is_stream, lseek, "lseek", off_t, (int fd, off_t offset, int whence),
+                (fd, offset, whence))
+IB_HAS_POSITION(is_stream, lseek64, "lseek64", off_t, (int fd, off_t offset, int whence),
+                (fd, offset, whence))
+IB_HAS_POSITION(cannot_be_read_at, pread, "pread", ssize_t,
+                (int fd, void* data, std::size_t size, off_t offset), (fd, data, size, offset))
+IB_HAS_POSITION(cannot_be_read_at, pread64, "pread64", ssize_t,
+                (int fd, void* data, std::size_t size, off_t offset), (fd, data, size, offset))
+IB_HAS_POSITION(cannot_be_read_at, pread_chk, "__pread_chk", ssize_t,
                 (int fd, void* data, std::size_t size, off_t offset, std::size_t room),
                 (fd, data, size, offset, room))
-IB_HAS_POSITION(pread64_chk, "__pread64_chk", ssize_t,
+IB_HAS_POSITION(cannot_be_read_at, pread64_chk, "__pread64_chk", ssize_t,
                 (int fd, void* data, std::size_t size, off_t offset, std::size_t room),
                 (fd, data, size, offset, room))
-IB_HAS_POSITION(pwrite, "pwrite", ssize_t,
+IB_HAS_POSITION(is_stream, pwrite, "pwrite", ssize_t,
                 (int fd, const void* data, std::size_t size, off_t offset),
                 (fd, data, size, offset))
-IB_HAS_POSITION(pwrite64, "pwrite64", ssize_t,
+IB_HAS_POSITION(is_stream, pwrite64, "pwrite64", ssize_t,
                 (int fd, const void* data, std::size_t size, off_t offset),
                 (fd, data, size, offset))
-IB_HAS_POSITION(preadv, "preadv", ssize_t, (int fd, const iovec* buffers, int count, off_t offset),
-                (fd, buffers, count, offset))
-IB_HAS_POSITION(preadv64, "preadv64", ssize_t,
+IB_HAS_POSITION(cannot_be_read_at, preadv, "preadv", ssize_t,
                 (int fd, const iovec* buffers, int count, off_t offset),
                 (fd, buffers, count, offset))
-IB_HAS_POSITION(pwritev, "pwritev", ssize_t,
+IB_HAS_POSITION(cannot_be_read_at, preadv64, "preadv64", ssize_t,
                 (int fd, const iovec* buffers, int count, off_t offset),
                 (fd, buffers, count, offset))
-IB_HAS_POSITION(pwritev64, "pwritev64", ssize_t,
+IB_HAS_POSITION(is_stream, pwritev, "pwritev", ssize_t,
+                (int fd, const iovec* buffers, int count, off_t offset),
+                (fd, buffers, count, offset))
+IB_HAS_POSITION(is_stream, pwritev64, "pwritev64", ssize_t,
                 (int fd, const iovec* buffers, int count, off_t offset),
                 (fd, buffers, count, offset))
 #undef IB_HAS_POSITION
@@ -123,7 +133,7 @@ IB_HAS_POSITION(pwritev64, "pwritev64", ssize_t,
   ssize_t preload_##name(int fd, const iovec* buffers, int count, off_t offset, int flags) { \
     static constinit Real<ssize_t(int, const iovec*, int, off_t, int)> real{symbol};         \
     if (!is_stream(fd)) return real(fd, buffers, count, offset, flags);                      \
-    return offset == -1 ? without(fd, buffers, count) : no_position();                       \
+    return offset == -1 ? without(fd, buffers, count) : refuse(fd);                          \
   }
 
 IB_HAS_FLAGS(preadv2, "preadv2", preload_readv)

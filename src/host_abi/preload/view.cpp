@@ -5,7 +5,6 @@
 #include "host_abi/preload/device_kinds.h"
 #include "host_abi/preload/fd_table.h"
 #include "host_abi/preload/system_calls.h"
-#include "host_abi/preload/working_directory.h"
 
 #include <sys/sysmacros.h>
 
@@ -17,63 +16,6 @@ namespace ib::host_abi::preload {
 
 using verbs::control::ViewKind;
 using verbs::control::ViewStatOut;
-
-bool is_emulated(const Path& path) {
-  switch (claim_on(path)) {
-    case Claim::None: return false;
-    case Claim::Ours: return true;
-    case Claim::IfAbsent: break;
-  }
-  const sys::KeepErrno keep;
-  struct ::statx kernels;
-  return sys::stat(AT_FDCWD, path.text, AT_SYMLINK_NOFOLLOW, kernels) != 0 && errno == ENOENT;
-}
-
-bool path_of(int directory, Path& out) {
-  if (directory == AT_FDCWD && working_directory::get(out)) return true;
-  if (directory == AT_FDCWD) {
-    const ssize_t got = sys::current_directory(out.text, sizeof out.text);
-    if (got <= 1 || out.text[0] != '/') return false;
-    out.length = static_cast<std::size_t>(got) - 1;
-    return true;
-  }
-  if (fds::find(directory).kind == fds::Kind::Directory) {
-    view::Listing listing;
-    if (view::read_listing(directory, listing)) {
-      out = listing.path;
-      return true;
-    }
-  }
-  if (directory < 0) return false;
-  char link[32] = "/proc/self/fd/";
-  write_number(static_cast<unsigned>(directory), link + std::strlen(link));
-  const ssize_t got = sys::read_link(link, out.text, sizeof out.text);
-  if (got <= 0 || static_cast<std::size_t>(got) >= sizeof out.text) return false;
-  out.length = static_cast<std::size_t>(got);
-  out.text[out.length] = '\0';
-  return out.text[0] == '/';
-}
-
-Place locate(int directory, const char* path) {
-  Place place;
-  if (path == nullptr || path[0] == '\0') return place;
-  const bool below_ours =
-      path[0] != '/' && (directory == AT_FDCWD ? working_directory::is_ours()
-                                               : fds::find(directory).kind == fds::Kind::Directory);
-  if (!below_ours && !may_be_claimed(path)) return place;
-
-  const sys::KeepErrno keep;
-  Path base{"/", 1};
-  if (path[0] != '/' && !path_of(directory, base)) return place;
-  if (!normalise(base.text, path, place.at)) return place;
-  place.must_be_directory = ends_like_directory(path);
-  if (is_emulated(place.at)) {
-    place.where = Where::Ours;
-  } else if (below_ours && claim_on(base) != Claim::None) {
-    place.where = Where::ElsewhereFull;
-  }
-  return place;
-}
 
 namespace view {
 namespace {
@@ -136,12 +78,27 @@ void convert(const struct ::statx& from, struct ::stat& to) {
   to.st_ctim = to_timespec(from.stx_ctime);
 }
 
-// `path` is a link to `target`: replaces it by the path of its target.
+// `path` is a link to `target`: replaces it by the path of its target, which is relative to the
+// directory that the link is in.
 bool follow_link(Path& path, const char* target) {
-  const Path link = path;
-  Path parent;
-  return normalise(link.text, "..", parent) && normalise(parent.text, target, path) &&
-         is_emulated(path);
+  Place parent;
+  if (!normalise(path.text, "..", parent.at)) return false;
+  ViewStatOut directory;
+  int result = 0;
+  if (is_emulated(parent.at) &&
+      (find(parent, true, directory, result) == Outcome::NotHandled || result != 0)) {
+    return false;
+  }
+  return normalise(parent.at.text, target, path) && is_emulated(path);
+}
+
+// The path that softibd gives for a file that is no link.
+void settle_path(Path& path, const ViewStatOut& file) {
+  const std::size_t length = strnlen(file.target.data(), file.target.size());
+  if (length == 0 || length >= kPathSize) return;
+  std::memcpy(path.text, file.target.data(), length);
+  path.text[length] = '\0';
+  path.length = length;
 }
 
 bool copy_text(int from, int to) {
@@ -271,33 +228,6 @@ bool is_still(const fds::Entry& entry, int fd, struct ::statx& now) {
   return false;
 }
 
-// Replaces the first link in `path`, if there is one. Returns NotHandled if softibd is unreachable.
-Outcome replace_first_link(Path& path, bool& replaced, int& result) {
-  replaced = false;
-  for (std::size_t end = 1; end <= path.length; ++end) {
-    end += std::strcspn(path.text + end, "/");
-    Place prefix;
-    std::memcpy(prefix.at.text, path.text, end);
-    prefix.at.text[end] = '\0';
-    prefix.at.length = end;
-    if (!is_emulated(prefix.at)) continue;  // /sys, /sys/class, /dev
-    ViewStatOut file;
-    if (find(prefix, false, file, result) == Outcome::NotHandled) return Outcome::NotHandled;
-    if (result != 0) return Outcome::Handled;
-    if (file.kind != ViewKind::Link) continue;
-    const char* rest = end < path.length ? path.text + end + 1 : "";
-    Path whole;
-    if (!follow_link(prefix.at, file.target.data()) || !normalise(prefix.at.text, rest, whole)) {
-      return fail(ENOENT, result);
-    }
-    path = whole;
-    replaced = true;
-    return Outcome::Handled;
-  }
-  result = 0;
-  return Outcome::Handled;
-}
-
 // Follows links in `at`.
 Outcome open_at_end_of_links(Place& at, int flags, int& result) {
   for (int links = 0; links <= kMaxLinks; ++links) {
@@ -316,6 +246,7 @@ Outcome open_at_end_of_links(Place& at, int flags, int& result) {
       if (content >= 0) sys::close(content);
       return fail(EEXIST, result);
     }
+    if (file.kind != ViewKind::Link) settle_path(at.at, file);
     switch (file.kind) {
       case ViewKind::File: result = open_file(at, flags, content); return Outcome::Handled;
       case ViewKind::Directory: result = open_directory(at, flags); return Outcome::Handled;
@@ -342,6 +273,7 @@ Outcome find(Place& at, bool follow, ViewStatOut& out, int& result) {
     const bool is_link = out.kind == ViewKind::Link;
     if (!is_link || (!follow && !at.must_be_directory)) {
       if (at.must_be_directory && out.kind != ViewKind::Directory) return fail(ENOTDIR, result);
+      if (!is_link) settle_path(at.at, out);
       result = 0;
       return Outcome::Handled;
     }
@@ -399,18 +331,18 @@ Outcome read_link(Place at, char* text, std::size_t size, ssize_t& result) {
 }
 
 Outcome real_path(Place at, Path& out, int& result) {
-  bool replaced = true;
-  for (int links = 0; replaced; ++links) {
-    if (links > kMaxLinks) return fail(ELOOP, result);
-    if (replace_first_link(at.at, replaced, result) == Outcome::NotHandled) {
-      return Outcome::NotHandled;
-    }
-    if (result != 0) return Outcome::Handled;
-  }
-  out = at.at;
-  if (!at.must_be_directory) return Outcome::Handled;
   ViewStatOut file;
-  return find(at, false, file, result);
+  const Outcome outcome = find(at, true, file, result);
+  if (outcome == Outcome::Handled && result == 0) out = at.at;
+  return outcome;
+}
+
+bool is_directory(int fd) {
+  const fds::Entry entry = fds::find(fd);
+  if (entry.kind != fds::Kind::Directory) return false;
+  const sys::KeepErrno keep;
+  struct ::statx now;
+  return is_still(entry, fd, now);
 }
 
 Outcome statx_fd(int fd, struct ::statx* out, int& result) {

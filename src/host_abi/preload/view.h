@@ -51,6 +51,9 @@ Outcome read_link(Place at, char* text, std::size_t size, ssize_t& result);
 // `out`: the path with all links replaced.
 Outcome real_path(Place at, Path& out, int& result);
 
+// Returns whether the descriptor is a directory of ours, which cannot be read.
+bool is_directory(int fd);
+
 // fstat() of a descriptor of ours: describes the emulated file.
 Outcome stat_fd(int fd, struct ::stat* out, int& result);
 Outcome statx_fd(int fd, struct ::statx* out, int& result);

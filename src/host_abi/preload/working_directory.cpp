@@ -95,13 +95,11 @@ void leave() {
   if (is_ours() && !fds::is_borrowed_memory()) store(nullptr);
 }
 
-void inherit(const char* pwd) {
-  Path path;
-  if (pwd[0] != '/' || !normalise("/", pwd, path) || !preload::is_ours(path)) return;
+void inherit(const Path& pwd) {
   const sys::KeepErrno keep;
-  if (!stands_above(path)) return;
+  if (!preload::is_ours(pwd) || !stands_above(pwd)) return;
   fds::watch_forks();
-  store(&path);
+  store(&pwd);
 }
 
 }  // namespace ib::host_abi::preload::working_directory

@@ -23,8 +23,9 @@ bool enter(const Path& path);
 // The process has entered a real directory.
 void leave();
 
-// At the start of a program: `pwd` is the variable PWD, in which shells keep the directory that the
-// parent had entered. Has no effect if it does not fit the kernel's working directory.
-void inherit(const char* pwd);
+// At the start of a program: `pwd` is the directory of the variable PWD, in which shells keep the
+// one that the parent had entered, without links. Has no effect if it does not fit the kernel's
+// working directory.
+void inherit(const Path& pwd);
 
 }  // namespace ib::host_abi::preload::working_directory
