@@ -76,14 +76,20 @@ def bare(program):
 
 
 def bare_environments(report, fabric):
+    native = subprocess.run(["env", "-i", "/usr/bin/ibv_devices"], timeout=60, check=False, capture_output=True).returncode
     with report.case("env -i that keeps softib's variables"):
         fabric.run(["sh", "-c", bare("/usr/bin/ibv_devices")]).require(SEEN)
     with report.case("env -i that keeps them, two programs exchange data"):
         for side in fabric.pair(["sh", "-c", bare('/usr/bin/ibv_rc_pingpong "$@"'), "sh", "-n", "100"]):
             side.require(r"usec/iter")
     with report.case("env -i without them: what the machine itself has"):
-        native = subprocess.run(["env", "-i", "/usr/bin/ibv_devices"], timeout=60, check=False, capture_output=True).returncode
-        fabric.run(["env", "-i", "/usr/bin/ibv_devices"]).require(code=native, forbid=("softib0",))
+        fabric.run(["env", "-i", "/usr/bin/ibv_devices"]).require(
+            r"warning: the program will not see softib: `env -i` clears the environment", code=native, forbid=("softib0",))
+    with report.case("a program that has changed its user is told why it finds no HCA"):
+        if fabric.user.uid != 0:
+            raise Skipped("only root can change the user")
+        fabric.run(["setpriv", "--reuid=65534", "--clear-groups", "ibv_devices"]).require(
+            r"softib: ibv_devices runs as a user whom this fabric does not serve", code=native, forbid=("softib0",))
     with report.case("`softib env` gives a shell the same"):
         line = f'eval "$({shlex.quote(str(fabric.user.bin / "softib"))} env --fabric {fabric.name})" && exec ibv_devices'
         program = harness.Program([*fabric.user.prefix, "sh", "-c", line], env=fabric.base_env, cwd=fabric.runtime)

@@ -143,12 +143,29 @@ Reply exchange(int socket, Code code, const Path& path, ViewStatOut& out, int& f
   return Reply::Ok;
 }
 
+// Once in a process: after a change of user (setpriv, su) libibverbs just says "no devices".
+void complain_of_user() {
+  static std::atomic<bool> done{false};
+  if (done.exchange(true)) return;
+  static constexpr char kText[] =
+      " runs as a user whom this fabric does not serve, and finds no HCA; "
+      "run `softib run` as that user\n";
+  char text[256] = "softib: ";
+  std::strncat(text, program_invocation_short_name, 64);
+  std::strcat(text, kText);
+  static_cast<void>(sys::write(STDERR_FILENO, text, std::strlen(text)));
+}
+
 Reply ask(Code code, const Path& path, ViewStatOut& out, int& fd) {
   const sys::KeepErrno keep;
   fd = -1;
   Reply why;
   const int socket = connect_to_daemon(why);
-  if (socket < 0) return why;
+  if (socket < 0) {
+    // A listing may be of a directory of the machine's, which programs read for other reasons.
+    if (errno == EACCES && code != Code::ViewList) complain_of_user();
+    return why;
+  }
   const Reply reply = exchange(socket, code, path, out, fd);
   sys::close(socket);
   const bool wants_fd =

@@ -120,6 +120,9 @@ void run_program(const RunOptions& options) {
 
   const std::string blind = blind_reason(file);
   if (!blind.empty()) complain(fmt::format("warning: {} will not see softib: {}", file, blind));
+  if (const std::string lost = lost_environment(options.words); !lost.empty()) {
+    complain("warning: the program will not see softib: " + lost);
+  }
   if (!options.sockets.empty()) warn_of_tcp(file);
   if (options.verbose) {
     complain(fmt::format("fabric {} ({} by softibd, pid {}), node {}, socket {}", options.fabric,

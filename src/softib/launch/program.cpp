@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -117,6 +118,23 @@ std::string blind_reason(const std::string& path) {
   if (made.is_go) {
     return "it is a Go program, whose run-time opens files without libc and so finds no HCA in "
            "/sys; what it does through libibverbs (cgo) does see it";
+  }
+  return {};
+}
+
+std::string lost_environment(const std::vector<std::string>& words) {
+  const std::string name = words.front().substr(words.front().rfind('/') + 1);
+  const std::vector<std::string_view> clearing =
+      name == "env"       ? std::vector<std::string_view>{"-", "-i", "--ignore-environment"}
+      : name == "setpriv" ? std::vector<std::string_view>{"--reset-env"}
+                          : std::vector<std::string_view>{};
+  // Its own options end with the first word that is none; what follows is another program's.
+  for (std::size_t i = 1; i < words.size() && words[i].starts_with('-'); ++i) {
+    if (std::find(clearing.begin(), clearing.end(), words[i]) == clearing.end()) continue;
+    return fmt::format(
+        "`{} {}` clears the environment, with LD_PRELOAD; put `softib run --` directly before the "
+        "program",
+        name, words[i]);
   }
   return {};
 }

@@ -89,5 +89,18 @@ TEST(BlindReason, SurvivesDamagedNotes) {
   }
 }
 
+TEST(LostEnvironment, NamesTheProgramAndTheOptionThatClearIt) {
+  EXPECT_NE(lost_environment({"/usr/bin/env", "-i", "ibv_devinfo"}).find("`env -i`"),
+            std::string::npos);
+  EXPECT_NE(lost_environment({"env", "-v", "-", "A=1", "ibv_devinfo"}), "");
+  EXPECT_NE(lost_environment({"setpriv", "--reuid=1", "--reset-env", "ibv_devinfo"}), "");
+}
+
+TEST(LostEnvironment, IsNoneIfTheOptionIsOfAnotherProgram) {
+  EXPECT_EQ(lost_environment({"env", "A=1", "grep", "-i", "x"}), "");
+  EXPECT_EQ(lost_environment({"grep", "-i", "x"}), "");
+  EXPECT_EQ(lost_environment({"setpriv", "--reuid=1", "ibv_devinfo"}), "");
+}
+
 }  // namespace
 }  // namespace ib::softib
