@@ -60,7 +60,7 @@ TEST(Bounce, IsTakenWhenProcessVmIsForbidden) {
   to.key = kRkey;
   to.address = std::bit_cast<std::uint64_t>(b.theirs.data());
   to.length = 500;
-  LocalPieces pieces;
+  LocalPiecesOf<1> pieces;
   pieces.add(b.mine.data(), 500);
   EXPECT_TRUE(plane.mover().write(pieces, 0, to, 0, 500).ok());
   EXPECT_TRUE(b.same(500));
@@ -77,7 +77,7 @@ TEST(Bounce, IsTakenWhenTheProcessOfThatIdIsAnother) {
   to.key = kRkey;
   to.address = std::bit_cast<std::uint64_t>(b.theirs.data());
   to.length = 500;
-  LocalPieces pieces;
+  LocalPiecesOf<1> pieces;
   pieces.add(b.mine.data(), 500);
   EXPECT_TRUE(plane.mover().write(pieces, 0, to, 0, 500).ok());
   EXPECT_EQ(b.served, 0u);
@@ -109,7 +109,7 @@ TEST(Bounce, AProcessWithoutANameplateIsNotTouchedByItsId) {
   from.key = kRkey;
   from.address = std::bit_cast<std::uint64_t>(b.theirs.data());
   from.length = 500;
-  LocalPieces pieces;
+  LocalPiecesOf<1> pieces;
   pieces.add(b.mine.data(), 500);
   EXPECT_TRUE(plane.mover().read(pieces, 0, from, 0, 500).ok());
   EXPECT_EQ(b.served, 1u);

@@ -40,10 +40,8 @@ Access LocalMemory::resolve_special(const LocalKey& key, const Sge& sge, std::ui
   all.ranges = key.ranges;
   return in_parts(arena_, slot_, all, 0, all.length,
                   [&out](const Stretch& part, std::uint64_t, std::uint64_t bytes) {
-                    if (out.count == LocalPieces::kMost) {
-                      return failed(Cause::LocalPieces, LocalPieces::kMost);
-                    }
-                    out.add(part.pointer, bytes);
+                    if (out.is_full()) return failed(Cause::LocalPieces, out.room);
+                    out.add(part.pointer, static_cast<std::uint32_t>(bytes));
                     return Access{};
                   });
 }

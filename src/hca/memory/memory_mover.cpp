@@ -25,7 +25,7 @@ Access over_pieces(const LocalPieces& pieces, std::uint64_t skip, std::uint64_t 
   std::uint32_t i = 0;
   while (i < pieces.count && skip >= pieces.piece[i].length) skip -= pieces.piece[i++].length;
   for (std::uint64_t done = 0; done < n && i < pieces.count; ++i) {
-    const std::uint64_t bytes = std::min(n - done, pieces.piece[i].length - skip);
+    const std::uint64_t bytes = std::min(n - done, std::uint64_t{pieces.piece[i].length} - skip);
     const Access moved =
         move(pieces.piece[i].pointer + skip, pieces.piece[i].doubtful, done, bytes);
     if (!moved.ok()) return moved;
@@ -126,12 +126,12 @@ Access MemoryMover::locked_atomic(const Stretch& at, const std::uint64_t* compar
   }
   Stretch one = at;
   one.length = sizeof old;
-  LocalPieces piece;
+  LocalPiecesOf<1> piece;
   piece.add(reinterpret_cast<std::byte*>(&old), sizeof old);
   Access done = read(piece, 0, one, 0, sizeof old);
   if (done.ok() && (compare == nullptr || old == *compare)) {
     std::uint64_t value = compare == nullptr ? old + operand : operand;
-    LocalPieces source;
+    LocalPiecesOf<1> source;
     source.add(reinterpret_cast<std::byte*>(&value), sizeof value);
     done = write(source, 0, one, 0, sizeof value);
   }

@@ -49,7 +49,7 @@ bool ReceiveRing::scatter_to(MemoryPlane& plane, std::uint32_t pd, std::uint32_t
   for (std::uint32_t i = 0; i < record.num_sge && !payload.empty(); ++i) {
     Sge used = i == 0 ? record.sge : more_[at * more_per_record_ + i - 1];
     used.length = std::min(used.length, static_cast<std::uint32_t>(payload.size()));
-    LocalPieces piece;
+    LocalPiecesOf<1> piece;
     if (!plane.local().resolve(used, pd, verbs::access::kLocalWrite, piece).ok()) return true;
     if (piece.count > 0) {
       const auto& [to, length, doubtful] = piece.piece[0];

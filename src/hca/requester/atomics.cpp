@@ -43,8 +43,7 @@ Outcome atomic(Attempt& a) {
       a.responder.find_memory(a.peer(), a.arrival, kWord, access::kRemoteAtomic, target);
   if (!granted.is_done()) return granted;
   // Before the word changes: on an adapter it has, by the time the old value finds no place.
-  LocalPieces pieces;
-  const Outcome gathered = gather(a, access::kLocalWrite, pieces);
+  const Outcome gathered = gather(a, access::kLocalWrite);
   if (!gathered.is_done()) return gathered;
   const bool swap = a.wqe.opcode == WrOpcode::AtomicCmpSwap;
   std::uint64_t old = 0;
@@ -54,7 +53,7 @@ Outcome atomic(Attempt& a) {
   Stretch value;
   value.pointer = reinterpret_cast<std::byte*>(&old);
   const Access stored =
-      a.plane.mover().read(pieces, 0, value, 0, sizeof old);  // from this very stack
+      a.plane.mover().read(a.pieces, 0, value, 0, sizeof old);  // from this very stack
   return stored.ok() ? Outcome::done(kWord)
                      : a.responder.transfer_failed(a.peer(), a.arrival, stored);
 }
@@ -69,7 +68,7 @@ Outcome atomic_write(Attempt& a) {
       a.responder.find_memory(a.peer(), a.arrival, kWord, access::kRemoteWrite, target);
   if (!granted.is_done()) return granted;
   std::uint64_t value = a.wqe.compare_add;
-  LocalPieces piece;
+  LocalPiecesOf<1> piece;
   piece.add(reinterpret_cast<std::byte*>(&value), sizeof value);
   const Access moved = a.plane.mover().write(piece, 0, target, 0, sizeof value);
   return moved.ok() ? Outcome::done(kWord)

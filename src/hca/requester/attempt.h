@@ -23,13 +23,15 @@ struct Attempt {
   Transfer& transfer;
   FailureReports& reports;
   const SendWqe& wqe;
-  Arrival arrival;  // what the other end gets to see of it
+  LocalPieces& pieces;  // this process's side of the data, after gather()
+  Arrival arrival;      // what the other end gets to see of it
 
   Peer& peer() { return peers.peer(); }
 };
 
-// This process's side of the data (gather.cpp): SGEs against their keys, or inline bytes.
-Outcome gather(const Attempt& attempt, std::uint32_t access, LocalPieces& pieces);
+// Finds this process's side of the data (gather.cpp): SGEs against their keys, or inline bytes.
+// If it fails, nothing has changed at either end.
+Outcome gather(Attempt& attempt, std::uint32_t access);
 
 // To a connected peer, which has been resolved.
 Outcome send_message(Attempt& attempt);  // send.cpp

@@ -166,11 +166,11 @@ Outcome send_to_one(Attempt& a, const PortEntry& from, const LocalPieces& pieces
 }  // namespace
 
 Outcome send_datagram(Attempt& a) {
-  LocalPieces pieces;
+  LocalPieces& pieces = a.pieces;
   RouteHeader header{};
   // Room for the header in front; what it holds is decided below.
   pieces.add(header.data(), kGrhBytes);
-  const Outcome gathered = gather(a, 0, pieces);
+  const Outcome gathered = gather(a, 0);
   if (!gathered.is_done()) return gathered;
   const auto bytes = static_cast<std::uint32_t>(pieces.total - kGrhBytes);
   const PortEntry* port = a.plane.arena().port(a.own.id.port);

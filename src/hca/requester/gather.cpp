@@ -7,8 +7,9 @@ namespace ib::hca {
 
 using verbs::WcStatus;
 
-Outcome gather(const Attempt& attempt, std::uint32_t access, LocalPieces& pieces) {
+Outcome gather(Attempt& attempt, std::uint32_t access) {
   const SendWqe& wqe = attempt.wqe;
+  LocalPieces& pieces = attempt.pieces;
   if (wqe.stored && wqe.inline_data) {
     // Only read from: gather() for writing never sees inline data (SendQueue::check).
     pieces.add(const_cast<std::byte*>(wqe.kept_inline), wqe.inline_bytes);

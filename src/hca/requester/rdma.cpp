@@ -10,9 +10,9 @@ using verbs::WcStatus;
 using verbs::WrOpcode;
 
 Outcome rdma_write(Attempt& a) {
-  LocalPieces pieces;
-  const Outcome gathered = gather(a, 0, pieces);
+  const Outcome gathered = gather(a, 0);
   if (!gathered.is_done()) return gathered;
+  const LocalPieces& pieces = a.pieces;
   if (pieces.total > a.peers.longest()) {
     return a.responder.refuse(a.peer(), a.arrival, WcStatus::RemInvReqErr,
                               {Cause::MtuMismatch, false, a.peers.path_mtus()});
@@ -48,9 +48,9 @@ Outcome rdma_read(Attempt& a) {
   const Outcome granted =
       a.responder.find_memory(a.peer(), a.arrival, bytes, access::kRemoteRead, source);
   if (!granted.is_done()) return granted;
-  LocalPieces pieces;
-  const Outcome gathered = gather(a, access::kLocalWrite, pieces);
+  const Outcome gathered = gather(a, access::kLocalWrite);
   if (!gathered.is_done()) return gathered;
+  const LocalPieces& pieces = a.pieces;
   // Its answers come in packets of another length than this end expects [IBA1 9.9.2.4.1].
   if (bytes > a.peers.longest()) {
     return Outcome::fail(WcStatus::LocLenErr, Cause::MtuMismatch, a.peers.path_mtus());

@@ -193,8 +193,20 @@ Arrival Requester::arrival_of(const SendWqe& wqe) const {
 }
 
 Outcome Requester::execute(const SendWqe& wqe) {
-  Attempt attempt{plane_,     config_,   retry_.limits(), own_, queue_,         peers_,
-                  responder_, transfer_, reports_,        wqe,  arrival_of(wqe)};
+  LocalPiecesOf<LocalPieces::kFew> pieces;
+  const Outcome outcome = execute(wqe, pieces);
+  return outcome.cause == Cause::LocalPieces ? execute_in_many_pieces(wqe) : outcome;
+}
+
+// Of a driver with physical regions. Out of line, for the sake of the stacks of programs.
+[[gnu::noinline]] Outcome Requester::execute_in_many_pieces(const SendWqe& wqe) {
+  LocalPiecesOf<LocalPieces::kMost> pieces;
+  return execute(wqe, pieces);
+}
+
+Outcome Requester::execute(const SendWqe& wqe, LocalPieces& pieces) {
+  Attempt attempt{plane_,     config_,   retry_.limits(), own_, queue_, peers_,
+                  responder_, transfer_, reports_,        wqe,  pieces, arrival_of(wqe)};
   if (verbs::is_datagram(config_.type)) return send_datagram(attempt);
   if (wqe.opcode == WrOpcode::BindMw) return bind_window(attempt);
   if (wqe.opcode == WrOpcode::LocalInv) return invalidate_local(attempt);
@@ -212,8 +224,7 @@ Outcome Requester::execute_connected(Attempt& attempt) {
     }
     if (config_.type != QpType::Uc || found.cause == Cause::HcaAsleep) return found;
     // UC has no answers, so the sender does not wait: the message is lost on the way [IBA1 9.8.2].
-    LocalPieces pieces;
-    const Outcome gathered = gather(attempt, 0, pieces);
+    const Outcome gathered = gather(attempt, 0);
     return gathered.is_done() ? Outcome::dropped(found.cause, found.detail) : gathered;
   }
   switch (attempt.wqe.opcode) {

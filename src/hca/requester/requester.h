@@ -62,6 +62,8 @@ class Requester {
   }
   Arrival arrival_of(const SendWqe& wqe) const;
   Outcome execute(const SendWqe& wqe);
+  Outcome execute(const SendWqe& wqe, LocalPieces& pieces);
+  Outcome execute_in_many_pieces(const SendWqe& wqe);
   Outcome execute_connected(Attempt& attempt);
   bool settle(const SendWqe& wqe, std::uint64_t position, const Outcome& outcome);
   bool may_wait(const Outcome& outcome);

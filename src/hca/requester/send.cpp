@@ -25,9 +25,9 @@ Outcome finish_send(Attempt& a, std::uint32_t bytes, const ResponderSide::Carrie
 }  // namespace
 
 Outcome send_message(Attempt& a) {
-  LocalPieces pieces;
-  const Outcome gathered = gather(a, 0, pieces);
+  const Outcome gathered = gather(a, 0);
   if (!gathered.is_done()) return gathered;
+  const LocalPieces& pieces = a.pieces;
   const bool fits_path = pieces.total <= a.peers.longest();
   if (!fits_path && a.config.type == QpType::Uc) {
     return a.responder.refuse(a.peer(), a.arrival, WcStatus::RemInvReqErr,
