@@ -13,7 +13,6 @@
 #include <unistd.h>
 
 #include <array>
-#include <atomic>
 #include <cstring>
 #include <memory>
 #include <string>
@@ -25,7 +24,6 @@ inline constexpr std::uint32_t kEcho = 1;
 inline constexpr std::uint32_t kEchoLater = 2;     // after others have had their turn
 inline constexpr std::uint32_t kLongAnswer = 3;    // longer than the mailbox has room for
 inline constexpr std::uint32_t kHandleAnswer = 4;  // with a descriptor
-inline constexpr std::uint32_t kHeld = 5;          // after the next request
 inline constexpr std::size_t kLong = MailboxPage::kAnswerBytes + 1;
 
 // Answers requests by their code.
@@ -67,20 +65,13 @@ class EchoServer : public ServerConnection::Handler {
     if (header.code == kHandleAnswer) {
       return answer(header.tag, Status::Ok, body, own_descriptor(::dup(0)));
     }
-    if (header.code == kHeld) {
-      held_tag_ = header.tag;
-      held = true;
-      return;
-    }
     answer(header.tag, Status::Ok, body);
-    if (held.exchange(false)) answer(held_tag_, Status::Ok, {});
   }
   void on_closed() override { closed = true; }
 
   std::vector<std::size_t> sizes;  // of the messages
   bool closed = false;
-  std::atomic<bool> held = false;  // there is a request without an answer
-  bool stops = false;              // the loop, at each message: before it sleeps
+  bool stops = false;  // the loop, at each message: before it sleeps
 
  private:
   void answer(std::uint64_t tag, Status status, std::span<const std::byte> body,
@@ -100,7 +91,6 @@ class EchoServer : public ServerConnection::Handler {
   EventLoop& loop_;
   std::unique_ptr<ServerConnection> connection_;
   std::vector<std::unique_ptr<platform::Timer>> timers_;
-  std::uint64_t held_tag_ = 0;
 };
 
 }  // namespace ib::os

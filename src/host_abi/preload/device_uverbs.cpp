@@ -110,9 +110,12 @@ bool control(int, unsigned long request, void* argument, int& result) {
 
 // Calls libc's read(), since a thread that waits here may be cancelled.
 ssize_t read_channel(int fd, void* data, std::size_t size) {
-  const ssize_t result = real_read(fd, data, size);
-  const auto rewrite = fds::hooks().read_comp_channel;
-  return rewrite == nullptr ? result : rewrite(fd, data, size, result);
+  for (;;) {
+    const ssize_t result = real_read(fd, data, size);
+    const auto rewrite = fds::hooks().read_comp_channel;
+    const ssize_t kept = rewrite == nullptr ? result : rewrite(fd, data, size, result);
+    if (kept != SOFTIB_PRELOAD_READ_AGAIN) return kept;
+  }
 }
 
 void channel_closed(int fd) {

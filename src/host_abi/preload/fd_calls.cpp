@@ -2,6 +2,9 @@
 // Calls on descriptors: close() and dup() keep the table right; read(), write() and ioctl() go to
 // the kind of device if it is one of ours; socket() keeps libibverbs from querying the kernel for
 // adapters.
+//
+// Opening, reading and closing files of ours is no cancellation point: libibverbs does so under a
+// mutex of its own, and a thread that ended there would keep it.
 #include "host_abi/preload/fd_table.h"
 #include "host_abi/preload/hooks.h"
 #include "host_abi/preload/own_descriptors.h"
@@ -10,6 +13,7 @@
 #include "host_abi/preload/system_calls.h"
 #include "host_abi/preload/view.h"
 #include "host_abi/preload/working_directory.h"
+#include "linux/client/client_signals.h"
 
 #include <linux/netlink.h>
 
@@ -88,8 +92,9 @@ int preload_close(int fd) {
     errno = EBADF;
     return -1;
   }
+  const bool is_ours = fds::find(fd).kind != fds::Kind::None;
   fds::forget(fd);
-  return real_close(fd);
+  return is_ours ? os::without_cancellation([fd] { return real_close(fd); }) : real_close(fd);
 }
 
 int preload_close_range(unsigned first, unsigned last, int flags) IB_STANDS_FOR("close_range");
@@ -152,7 +157,8 @@ ssize_t preload_read(int fd, void* data, std::size_t size) {
     errno = EISDIR;
     return -1;
   }
-  return real_read(fd, data, size);
+  if (fds::find(fd).kind != fds::Kind::File) return real_read(fd, data, size);
+  return os::without_cancellation([=] { return real_read(fd, data, size); });
 }
 
 ssize_t preload_read_chk(int fd, void* data, std::size_t size, std::size_t room)

@@ -20,6 +20,8 @@
 extern "C" {
 #endif
 
+#define SOFTIB_PRELOAD_READ_AGAIN (-2)
+
 struct softib_preload_hooks {
   size_t size; /* sizeof(struct softib_preload_hooks); hooks beyond it count as absent */
 
@@ -30,9 +32,8 @@ struct softib_preload_hooks {
 
   /* After each read() on a descriptor that create_comp_channel made (or on a dup of one): buf holds
    * what the real read() gave, n is the size asked for, real_result its result (errno is set if
-   * that is -1). Returns what the application gets; may rewrite buf, and may set errno with -1.
-   * Called for every result, also 0 and -1. A call of read() through the PLT on such an fd comes
-   * back here. */
+   * that is -1). Returns what the application gets, or SOFTIB_PRELOAD_READ_AGAIN if nothing is left
+   * of it; may rewrite buf, and may set errno with -1. Called for every result, also 0 and -1. */
   ssize_t (*read_comp_channel)(int fd, void* buf, size_t n, ssize_t real_result);
 
   /* A completion channel's descriptor (or a dup) is about to be closed, by close(), dup2(), dup3()

@@ -3,15 +3,14 @@
 // read(); the preload library forwards both to this file (host_abi/preload/hooks.h). The pipe of a
 // channel carries indexes of completion queues; the application wants the addresses of its ibv_cq.
 #include "host_abi/preload/hooks.h"
+#include "host_abi/provider/deferred.h"
 #include "host_abi/provider/ops.h"
 #include "linux/adopt/adopt_advice.h"
 #include "linux/adopt/pin_sources.h"
 #include "linux/client/kept_descriptor.h"
 
 #include <dlfcn.h>
-#include <fcntl.h>
-#include <sys/syscall.h>
-#include <unistd.h>
+#include <sys/types.h>
 
 #include <bit>
 #include <cstring>
@@ -23,7 +22,7 @@ namespace {
 
 constexpr std::size_t kRecord = sizeof(std::uint64_t);
 
-int create_channel(int) noexcept {
+int create_channel(int) {
   return guarded("ibv_create_comp_channel", -ENOMEM, [] {
     const auto fd = Runtime::instance().create_channel();
     if (!fd) return -fail("ibv_create_comp_channel", fd.error());
@@ -47,17 +46,11 @@ std::size_t translate(std::byte* bytes, std::size_t length) {
   return kept;
 }
 
-ssize_t read_channel(int fd, void* buffer, std::size_t size, ssize_t result) noexcept {
-  while (result > 0) {
+ssize_t read_channel(int, void* buffer, std::size_t size, ssize_t result) noexcept {
+  if (result > 0) {
     const std::size_t kept =
         translate(static_cast<std::byte*>(buffer), static_cast<std::size_t>(result));
-    if (kept != 0) return static_cast<ssize_t>(kept);
-    // Only events of destroyed queues arrived: the application gets none of them.
-    if ((::fcntl(fd, F_GETFL) & O_NONBLOCK) != 0) {
-      errno = EAGAIN;
-      return -1;
-    }
-    result = static_cast<ssize_t>(::syscall(SYS_read, fd, buffer, size));
+    return kept != 0 ? static_cast<ssize_t>(kept) : ssize_t{SOFTIB_PRELOAD_READ_AGAIN};
   }
   if (result == 0 && size != 0) {  // softibd is gone: as from the kernel, if the device is
     errno = EIO;
@@ -66,7 +59,7 @@ ssize_t read_channel(int fd, void* buffer, std::size_t size, ssize_t result) noe
   return result;
 }
 
-void channel_closed(int fd) noexcept {
+void channel_closed(int fd) {
   const int saved = errno;
   static_cast<void>(guarded_int("close", [fd] {
     Runtime::instance().channel_closed(fd);
@@ -75,7 +68,7 @@ void channel_closed(int fd) noexcept {
   errno = saved;
 }
 
-int advise(void* address, std::size_t length, int advice, int* result) noexcept {
+int advise(void* address, std::size_t length, int advice, int* result) {
   const std::optional<int> done =
       os::advise_adopted(std::bit_cast<std::uint64_t>(address), length, advice);
   if (done) *result = *done;
@@ -104,10 +97,10 @@ void register_preload_hooks() {
   if (preload_register == nullptr) return;  // no preload library: no completion channels
   softib_preload_hooks hooks{};
   hooks.size = sizeof hooks;
-  hooks.create_comp_channel = create_channel;
+  hooks.create_comp_channel = deferred<create_channel>;
   hooks.read_comp_channel = read_channel;
-  hooks.closed = channel_closed;
-  hooks.advise = advise;
+  hooks.closed = deferred<channel_closed>;
+  hooks.advise = deferred<advise>;
   hooks.mappings_change = mappings_change;
   hooks.spliced = [] { os::note_vmsplice(); };
   static_cast<void>(preload_register(&hooks));

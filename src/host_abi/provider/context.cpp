@@ -2,6 +2,7 @@
 // Contexts: an open device, and the table of its operations. For operations that are not in the
 // table (flow steering, RSS, raw packets, tag matching, counters, dma-buf, CQ moderation)
 // libibverbs returns EOPNOTSUPP.
+#include "host_abi/provider/deferred.h"
 #include "host_abi/provider/forked.h"
 #include "host_abi/provider/ops.h"
 #include "host_abi/provider/provider.h"
@@ -18,63 +19,63 @@ namespace {
 
 constexpr VerbsContextOps make_ops() {
   VerbsContextOps ops{};
-  ops.advise_mr = advise_mr;
-  ops.alloc_dm = alloc_dm;
-  ops.alloc_mw = alloc_mw;
-  ops.alloc_null_mr = alloc_null_mr;
-  ops.alloc_parent_domain = alloc_parent_domain;
-  ops.alloc_pd = alloc_pd;
-  ops.alloc_td = alloc_td;
-  ops.async_event = async_event;
-  ops.attach_mcast = attach_mcast;
-  ops.bind_mw = bind_mw;
-  ops.close_xrcd = close_xrcd;
-  ops.create_ah = create_ah;
-  ops.create_cq = create_cq;
-  ops.create_cq_ex = create_cq_ex;
-  ops.create_qp = create_qp;
-  ops.create_qp_ex = create_qp_ex;
-  ops.create_srq = create_srq;
-  ops.create_srq_ex = create_srq_ex;
-  ops.dealloc_mw = dealloc_mw;
-  ops.dealloc_pd = dealloc_pd;
-  ops.dealloc_td = dealloc_td;
-  ops.dereg_mr = dereg_mr;
-  ops.destroy_ah = destroy_ah;
-  ops.destroy_cq = destroy_cq;
-  ops.destroy_qp = destroy_qp;
-  ops.destroy_srq = destroy_srq;
-  ops.detach_mcast = detach_mcast;
-  ops.free_context = free_context;
-  ops.free_dm = free_dm;
-  ops.get_srq_num = get_srq_num;
-  ops.import_dm = import_dm;
-  ops.import_mr = import_mr;
-  ops.import_pd = import_pd;
-  ops.modify_qp = modify_qp;
-  ops.modify_srq = modify_srq;
-  ops.open_qp = open_qp;
-  ops.open_xrcd = open_xrcd;
+  ops.advise_mr = deferred<advise_mr>;
+  ops.alloc_dm = deferred<alloc_dm>;
+  ops.alloc_mw = deferred<alloc_mw>;
+  ops.alloc_null_mr = deferred<alloc_null_mr>;
+  ops.alloc_parent_domain = deferred<alloc_parent_domain>;
+  ops.alloc_pd = deferred<alloc_pd>;
+  ops.alloc_td = deferred<alloc_td>;
+  ops.async_event = deferred<async_event>;
+  ops.attach_mcast = deferred<attach_mcast>;
+  ops.bind_mw = deferred<bind_mw>;
+  ops.close_xrcd = deferred<close_xrcd>;
+  ops.create_ah = deferred<create_ah>;
+  ops.create_cq = deferred<create_cq>;
+  ops.create_cq_ex = deferred<create_cq_ex>;
+  ops.create_qp = deferred<create_qp>;
+  ops.create_qp_ex = deferred<create_qp_ex>;
+  ops.create_srq = deferred<create_srq>;
+  ops.create_srq_ex = deferred<create_srq_ex>;
+  ops.dealloc_mw = deferred<dealloc_mw>;
+  ops.dealloc_pd = deferred<dealloc_pd>;
+  ops.dealloc_td = deferred<dealloc_td>;
+  ops.dereg_mr = deferred<dereg_mr>;
+  ops.destroy_ah = deferred<destroy_ah>;
+  ops.destroy_cq = deferred<destroy_cq>;
+  ops.destroy_qp = deferred<destroy_qp>;
+  ops.destroy_srq = deferred<destroy_srq>;
+  ops.detach_mcast = deferred<detach_mcast>;
+  ops.free_context = deferred<free_context>;
+  ops.free_dm = deferred<free_dm>;
+  ops.get_srq_num = deferred<get_srq_num>;
+  ops.import_dm = deferred<import_dm>;
+  ops.import_mr = deferred<import_mr>;
+  ops.import_pd = deferred<import_pd>;
+  ops.modify_qp = deferred<modify_qp>;
+  ops.modify_srq = deferred<modify_srq>;
+  ops.open_qp = deferred<open_qp>;
+  ops.open_xrcd = deferred<open_xrcd>;
   ops.poll_cq = poll_cq;
   ops.post_recv = post_recv;
   ops.post_send = post_send;
   ops.post_srq_recv = post_srq_recv;
-  ops.query_device_ex = query_device_ex;
-  ops.query_ece = query_ece;
-  ops.query_port = query_port;
-  ops.query_qp = query_qp;
-  ops.query_qp_data_in_order = query_qp_data_in_order;
-  ops.query_rt_values = query_rt_values;
-  ops.query_srq = query_srq;
-  ops.reg_dm_mr = reg_dm_mr;
-  ops.reg_mr = reg_mr;
+  ops.query_device_ex = deferred<query_device_ex>;
+  ops.query_ece = deferred<query_ece>;
+  ops.query_port = deferred<query_port>;
+  ops.query_qp = deferred<query_qp>;
+  ops.query_qp_data_in_order = deferred<query_qp_data_in_order>;
+  ops.query_rt_values = deferred<query_rt_values>;
+  ops.query_srq = deferred<query_srq>;
+  ops.reg_dm_mr = deferred<reg_dm_mr>;
+  ops.reg_mr = deferred<reg_mr>;
   ops.req_notify_cq = req_notify_cq;
-  ops.rereg_mr = rereg_mr;
-  ops.resize_cq = resize_cq;
-  ops.set_ece = set_ece;
-  ops.unimport_dm = unimport_dm;
-  ops.unimport_mr = unimport_mr;
-  ops.unimport_pd = unimport_pd;
+  ops.rereg_mr = deferred<rereg_mr>;
+  ops.resize_cq = deferred<resize_cq>;
+  ops.set_ece = deferred<set_ece>;
+  ops.unimport_dm = deferred<unimport_dm>;
+  ops.unimport_mr = deferred<unimport_mr>;
+  ops.unimport_pd = deferred<unimport_pd>;
   return ops;
 }
 constexpr VerbsContextOps kOps = make_ops();

@@ -2,6 +2,7 @@
 #include "host_abi/provider/errors.h"
 
 #include "linux/client/client_handle.h"
+#include "linux/client/client_signals.h"
 #include "user/api.h"
 
 #include <array>
@@ -80,6 +81,7 @@ bool logging() {
 int fail(const char* verb, Status status) {
   const int error = errno_of(status);
   if (logging()) {
+    const os::CancelGuard no_cancel;
     const std::string& reason = user::last_reason();
     static_cast<void>(std::fprintf(stderr, "softib: %s: %s (errno %d, %s)\n", verb,
                                    reason.empty() ? status_text(status) : reason.c_str(), error,
@@ -91,6 +93,7 @@ int fail(const char* verb, Status status) {
 
 int fail(const char* verb, int error, const char* reason) {
   if (logging()) {
+    const os::CancelGuard no_cancel;
     static_cast<void>(std::fprintf(stderr, "softib: %s: %s (errno %d)\n", verb, reason, error));
   }
   errno = error;

@@ -2,6 +2,7 @@
 #include "linux/adopt/adopt_move.h"
 #include "linux/adopt/adopt_registry.h"
 #include "linux/client/client_handle.h"
+#include "linux/client/client_signals.h"
 
 #include <poll.h>
 #include <pthread.h>
@@ -149,6 +150,7 @@ void before_fork() {
 void in_parent() {
   close_end(copied_write);
   if (copied_read >= 0) {
+    const CancelGuard no_cancel;
     pollfd end{copied_read, POLLIN, 0};
     while (::poll(&end, 1, kLongestWaitMs) < 0 && errno == EINTR) {}
   }

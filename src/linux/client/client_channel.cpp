@@ -5,6 +5,7 @@
 #include "linux/client/client_fork.h"
 #include "linux/client/client_handle.h"
 #include "linux/client/client_mailbox.h"
+#include "linux/client/client_signals.h"
 #include "linux/client/kept_descriptor.h"
 #include "linux/client/process_number.h"
 #include "linux/received_descriptors.h"
@@ -103,6 +104,7 @@ class SocketChannel final : public platform::ControlChannel {
         handles.size() > control::kMaxFds) {
       return failed(Status::InvalidParameter, "the request is too large for the control socket");
     }
+    const CancelGuard no_cancel;
     const std::lock_guard lock(mutex_);
     socket_.begin_call();
     take_submitted();
@@ -113,6 +115,7 @@ class SocketChannel final : public platform::ControlChannel {
 
   bool submit(std::uint32_t code, std::uint32_t file, std::span<const std::byte> in) override {
     if (foreign()) return false;
+    const CancelGuard no_cancel;
     const std::lock_guard lock(mutex_);
     socket_.begin_call();
     take_submitted();
@@ -129,6 +132,7 @@ class SocketChannel final : public platform::ControlChannel {
 
   void settle() override {
     if (foreign()) return;
+    const CancelGuard no_cancel;
     const std::lock_guard lock(mutex_);
     socket_.begin_call();
     take_submitted();
@@ -164,7 +168,7 @@ class SocketChannel final : public platform::ControlChannel {
   // One recvmsg() into buffer_; returns its result and errno.
   ssize_t receive_one(Received& received, int flags);
   // Returns true if the `got` bytes in buffer_ (or the failure) settle the call; false if they are
-  // a late bell, or the answer to a call whose thread was cancelled while it waited.
+  // a late bell, or an answer to something else.
   bool settles(ssize_t got, Received& received, std::uint64_t tag, std::span<std::byte> out,
                ControlReply& reply);
   ControlReply finish(const control::ReplyHeader& header, std::span<const std::byte> body,
@@ -329,8 +333,7 @@ ControlReply SocketChannel::await(std::uint64_t tag, std::span<std::byte> out) {
   }
 }
 
-// Before any other request: a message through the socket could overtake it. If its thread is
-// cancelled meanwhile, the answer stays due, and the socket serves.
+// Before any other request: a message through the socket could overtake it.
 void SocketChannel::take_submitted() {
   const std::uint64_t tag = std::exchange(submitted_tag_, 0);
   if (tag != 0) (void)await(tag, {});

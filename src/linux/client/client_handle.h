@@ -3,6 +3,7 @@
 #pragma once
 
 #include "base/result.h"
+#include "linux/client/client_signals.h"
 #include "platform/control_channel.h"
 
 #include <fcntl.h>
@@ -13,9 +14,13 @@
 namespace ib::os {
 
 // Takes ownership of a descriptor. close(2) is never repeated: Linux frees the number even when it
-// fails with EINTR, and a second close might close a descriptor of another thread.
+// fails with EINTR, and a second close might close a descriptor of another thread. A destructor
+// must not be a cancellation point.
 inline platform::NativeHandle own_descriptor(int descriptor) {
-  return platform::NativeHandle(descriptor, [](int fd) { (void)::close(fd); });
+  return platform::NativeHandle(descriptor, [](int fd) {
+    const CancelGuard no_cancel;
+    (void)::close(fd);
+  });
 }
 
 // Why a call that makes a descriptor has failed.

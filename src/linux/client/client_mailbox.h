@@ -21,7 +21,7 @@ class ClientMailbox {
   explicit ClientMailbox(MailboxPage* page) : page_(page) {}
 
   MailboxPage* page() const { return page_; }
-  // Not while the answer to an earlier request is due, whose thread was cancelled.
+  // Not while the answer to an earlier request is due, whose caller left by longjmp().
   bool takes(std::size_t size) const {
     return page_ != nullptr && size <= MailboxPage::kRequestBytes && has_answer();
   }

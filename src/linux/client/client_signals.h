@@ -7,6 +7,7 @@
 
 #include <csignal>
 #include <ctime>
+#include <type_traits>
 
 namespace ib::os {
 
@@ -38,6 +39,24 @@ class CancelGuard {
   int previous_ = PTHREAD_CANCEL_ENABLE;
 };
 
+// Runs `body`, which throws nothing; pthread_cancel() on this thread takes effect afterwards: at
+// the program's next cancellation point, or as this ends if the program has chosen
+// PTHREAD_CANCEL_ASYNCHRONOUS. That unwinds the stack, so the callers up to the program have
+// nothing to clean up and are not noexcept.
+template <class Body>
+auto without_cancellation(Body&& body) {
+  int previous = PTHREAD_CANCEL_ENABLE;
+  (void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &previous);
+  if constexpr (std::is_void_v<decltype(body())>) {
+    body();
+    (void)pthread_setcancelstate(previous, nullptr);
+  } else {
+    const auto result = body();
+    (void)pthread_setcancelstate(previous, nullptr);
+    return result;
+  }
+}
+
 // Blocks SIGPIPE; discard() takes back the one that a write just raised.
 class SigpipeGuard {
  public:
@@ -54,6 +73,7 @@ class SigpipeGuard {
   // without harm.
   void discard() const {
     if (sigismember(&previous_, SIGPIPE) == 1) return;
+    const CancelGuard no_cancel;
     const timespec at_once{};
     (void)sigtimedwait(&pipe_, nullptr, &at_once);
   }

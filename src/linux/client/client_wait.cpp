@@ -63,7 +63,8 @@ Status write_to_pipe(int write_end, std::span<const std::byte> bytes) {
   // A pipe whose reader is gone must not kill the program, which does not expect a pipe.
   SigpipeGuard guard;
   for (;;) {
-    if (::write(write_end, bytes.data(), bytes.size()) >= 0) return Status::Ok;
+    // By number: posting has no cancellation point.
+    if (::syscall(SYS_write, write_end, bytes.data(), bytes.size()) >= 0) return Status::Ok;
     if (errno == EINTR) continue;
     if (errno == EAGAIN) return Status::InsufficientResources;
     if (errno != EPIPE) return Status::IoError;

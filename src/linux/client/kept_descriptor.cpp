@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "linux/client/kept_descriptor.h"
 
+#include "linux/client/client_signals.h"
 #include "linux/descriptor_table.h"
 
 #include <unistd.h>
@@ -19,6 +20,7 @@ void call(const std::atomic<void (*)(int)>& hook, int fd) {
 }
 
 void close_kept(int fd) {
+  const CancelGuard no_cancel;
   const bool replaced = is_replaced(fd);
   table.remove(fd);
   call(unprotect, fd);

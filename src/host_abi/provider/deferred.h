@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// deferred<operation>: the operation as libibverbs calls it if it is a control call. Such a call is
+// no cancellation point, as it takes locks and makes objects: pthread_cancel() takes effect when it
+// has ended. Calls of the data path do without, since none of them reaches a cancellation point.
+#pragma once
+
+#include "linux/client/client_signals.h"
+
+namespace ib::host_abi {
+
+template <auto operation>
+struct Deferred;
+template <class Result, class... Args, Result (*operation)(Args...)>
+struct Deferred<operation> {
+  static Result call(Args... args) {
+    return os::without_cancellation([&]() noexcept { return operation(args...); });
+  }
+};
+template <auto operation>
+inline constexpr auto deferred = &Deferred<operation>::call;
+
+}  // namespace ib::host_abi
