@@ -11,6 +11,7 @@ from harness import Skipped
 
 PROGRAM = harness.SOURCE / "tests/system/programs/two_queue_pairs.c"
 GOOD = r"^good$"
+FORGOTTEN = [rf"in forget_{what}\b|: forget_{what} " for what in ("memory", "pd")]  # frames of forgetful.c
 
 
 def run_pair(fabric, program, before=()):
@@ -37,8 +38,16 @@ def observers(report, fabric):
     program = harness.build_program(fabric.runtime, PROGRAM)
     with report.case("valgrind memcheck, with its leak scan"):
         harness.need_program("valgrind")
-        words = ["valgrind", "--leak-check=full", "--error-exitcode=9", "--errors-for-leak-kinds=none", program]
+        words = ["valgrind", "--leak-check=full", "--error-exitcode=9", program]
         fabric.run(words, seconds=180).require(GOOD, r"ERROR SUMMARY: 0 errors", forbid=(r"SIGBUS",))
+    forgetful = PROGRAM.with_name("forgetful.c")
+    with report.case("valgrind memcheck, of a program that forgets"):
+        harness.need_program("valgrind")
+        words = ["valgrind", "--leak-check=full", "--error-exitcode=9", harness.build_program(fabric.runtime, forgetful)]
+        fabric.run(words, seconds=180).require(GOOD, *FORGOTTEN, r"ERROR SUMMARY: 3 errors", code=9)
+    with report.case("LeakSanitizer, of a program that forgets"):
+        program_of_leaks = harness.build_program(fabric.runtime, forgetful, "-fsanitize=address")
+        fabric.run([program_of_leaks], seconds=120).require(GOOD, *FORGOTTEN, code=1)
     with report.case("gdb, with a breakpoint"):
         harness.need_program("gdb")
         words = ["gdb", "-q", "-batch", "-ex", "set breakpoint pending on", "-ex", "break two_queue_pairs.c:check", "-ex", "run", "-ex",
