@@ -3,7 +3,7 @@
 """Threads of programs: cancelled in the middle of calls, on small stacks, and processes that end in a signal handler.
 The programs are cancelled_calls.c and small_stacks.c.
 
-threads_test.py [--as root|nobody] [--only REGEX]
+threads_test.py [--as root|nobody]
 """
 import harness
 

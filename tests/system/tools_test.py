@@ -11,7 +11,6 @@ from harness import Skipped
 
 PROGRAM = harness.SOURCE / "tests/system/programs/two_queue_pairs.c"
 GOOD = r"^good$"
-FORGOTTEN = [rf"in forget_{what}\b|: forget_{what} " for what in ("memory", "pd")]  # frames of forgetful.c
 
 
 def run_pair(fabric, program, before=()):
@@ -44,10 +43,12 @@ def observers(report, fabric):
     with report.case("valgrind memcheck, of a program that forgets"):
         harness.need_program("valgrind")
         words = ["valgrind", "--leak-check=full", "--error-exitcode=9", harness.build_program(fabric.runtime, forgetful)]
-        fabric.run(words, seconds=180).require(GOOD, *FORGOTTEN, r"ERROR SUMMARY: 3 errors", code=9)
+        fabric.run(words, seconds=180).require(
+            GOOD, r": forget_memory ", r": forget_pd ", r": forget_cq ", r"ERROR SUMMARY: 3 errors", code=9)
     with report.case("LeakSanitizer, of a program that forgets"):
         program_of_leaks = harness.build_program(fabric.runtime, forgetful, "-fsanitize=address")
-        fabric.run([program_of_leaks], seconds=120).require(GOOD, *FORGOTTEN, code=1)
+        # It follows frame pointers, which Debian's libibverbs does not have.
+        fabric.run([program_of_leaks], seconds=120).require(GOOD, r" in forget_memory ", r" in ibv_alloc_pd ", code=1)
     with report.case("gdb, with a breakpoint"):
         harness.need_program("gdb")
         words = ["gdb", "-q", "-batch", "-ex", "set breakpoint pending on", "-ex", "break two_queue_pairs.c:check", "-ex", "run", "-ex",
