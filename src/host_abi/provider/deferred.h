@@ -13,8 +13,13 @@ struct Deferred;
 template <class Result, class... Args, Result (*operation)(Args...)>
 struct Deferred<operation> {
   static Result call(Args... args) {
-    return os::without_cancellation([&]() noexcept { return operation(args...); });
+    return os::without_cancellation([&] { return run(args...); });
   }
+
+ private:
+  // Out of line: call() has no part that throws nothing, where asynchronous cancellation, which
+  // comes at any instruction of it, would end the process.
+  [[gnu::noinline]] static Result run(Args... args) noexcept { return operation(args...); }
 };
 template <auto operation>
 inline constexpr auto deferred = &Deferred<operation>::call;
