@@ -4,6 +4,8 @@
 
 sockets_test.py [--as root|nobody] [--only REGEX] [--link-layer ethernet]
 
+--only: the parts of those names (closing, http, ...).
+
 A connection over RDMA has the address of the client's node as its source; one over TCP would have 127.0.0.1.
 """
 import os
@@ -183,6 +185,25 @@ def streams(fabric, report, _):
                 raise Failed(f"not over RDMA:\n{harness.tail(server.text())}")
 
 
+def own_c_program(folder, name, *libraries):
+    return harness.build_program(folder, PROGRAMS.parent / f"programs/sockets/{name}.c", "-pthread",
+                                 libraries=libraries)
+
+
+def closing(fabric, report, folder):
+    for way in ("close", "number", "range", "ring"):
+        with report.case(f"a server closes its descriptors, way: {way}"):
+            program = own_c_program(folder, "closing", "-luring")
+            port = harness.free_port()
+            server = serve(fabric, [program, port, way, folder / f"log_{way}"], port)
+            if "no io_uring" in server.text():
+                raise harness.Skipped("io_uring is not allowed here")
+            run(fabric, [program, port, way, SERVER]).require("^all right$")
+            server.wait_for_text("served", SECONDS)
+            os.kill(server.pid, 15)
+            fabric.end(server, SECONDS).require("^all right$")
+
+
 def duplex(fabric, report, folder):
     with report.case("a thread that writes and one that reads at each side, connection after connection"):
         program = harness.build_program(folder, PROGRAMS.parent / "programs/duplex.c", "-pthread")
@@ -257,7 +278,7 @@ def fallback(fabric, report, _):
         run(fabric, own("refused", SERVER, harness.free_port())).require("^all right$")
 
 
-def killed(fabric, report):
+def killed(fabric, report, _):
     for victim in ("client", "server"):
         for role in ("reads", "writes"):
             with report.case(f"kill -9 of the {victim} while the other {role}"):
@@ -292,7 +313,7 @@ def killed(fabric, report):
             fabric.end(client, SECONDS).require("^error ECONNRESET$")
 
 
-def without_softibd(fabric, report):
+def without_softibd(fabric, report, _):
     with report.case("softibd is killed: a server goes on over TCP, and rests") as remarks:
         port = harness.free_port()
         server = serve(fabric, own("echo-server", port), port)
@@ -326,13 +347,18 @@ def test(report, user):
     SCRIPT["path"].write_bytes(PROGRAMS.read_bytes())
     if not os.path.exists("/usr/lib/x86_64-linux-gnu/librdmacm.so.1") and not os.path.exists("/usr/lib/librdmacm.so.1"):
         harness.need_program("rping")
-    with harness.Fabric(nodes=2, user=user) as fabric:
-        for part in (own_programs, prompt, http, nginx, redis, iperf, streams, duplex, storms, forking, fallback, without):
-            part(fabric, report, folder)
-    with harness.Fabric(nodes=2, user=user, config=harness.MISSED_SOON) as fabric:
-        killed(fabric, report)
-    with harness.Fabric(nodes=2, user=user) as fabric:
-        without_softibd(fabric, report)
+    for config, parts in PARTS:
+        wanted = [part for part in parts if report.wanted(part.__name__)]
+        if not wanted:
+            continue
+        with harness.Fabric(nodes=2, user=user, config=config) as fabric:
+            for part in wanted:
+                part(fabric, report, folder)
+
+
+PARTS = (("", (own_programs, prompt, closing, http, nginx, redis, iperf, streams, duplex, storms, forking, fallback, without)),
+         (harness.MISSED_SOON, (killed,)),
+         ("", (without_softibd,)))
 
 
 if __name__ == "__main__":

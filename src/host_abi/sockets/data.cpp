@@ -119,9 +119,9 @@ std::optional<ssize_t> result_of_write_at_once(const Rdma* api, Socket& socket, 
 Ref connection(int fd) {
   Ref socket = find(fd);
   if (!socket) return socket;
-  while (socket->state.load() == State::Connecting && socket->event.load() >= 0) {
+  while (socket->state.load() == State::Connecting && socket->event.get() >= 0) {
     if (socket->nonblocking.load()) return socket;
-    pollfd ended{socket->event.load(), POLLIN, 0};
+    pollfd ended{socket->event.get(), POLLIN, 0};
     if (real::poll(&ended, nfds_t{1}, -1) < 0) break;
   }
   const State state = socket->state.load();

@@ -2,8 +2,7 @@
 // Edges (EPOLLET): rsockets have levels only. An event is reported once, and again when the program
 // has read or has met a full buffer since, or when there is more to report: at least the edges of
 // TCP, sometimes one too many, which a program must expect anyway.
-#include "host_abi/sockets/epoll.h"
-
+#include "host_abi/sockets/epoll_sets.h"
 #include "host_abi/sockets/rdma.h"
 #include "host_abi/sockets/real_calls.h"
 #include "host_abi/sockets/switch.h"
@@ -11,16 +10,11 @@
 #include "host_abi/sockets/wait.h"
 
 #include <netinet/in.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <array>
-#include <atomic>
 #include <cerrno>
 #include <memory>
 #include <mutex>
-#include <new>
 #include <vector>
 
 namespace ib::host_abi::sockets {
@@ -33,78 +27,6 @@ constexpr std::uint32_t kConditions =
     EPOLLIN | EPOLLRDNORM | EPOLLOUT | EPOLLWRNORM | EPOLLRDHUP | EPOLLPRI;
 constexpr std::uint32_t kReading{EPOLLIN | EPOLLRDNORM};
 constexpr std::uint32_t kWriting{EPOLLOUT | EPOLLWRNORM};
-
-struct Item {
-  int fd = -1;
-  epoll_event event{};
-  bool in_kernel = false;
-  bool disabled = false;       // EPOLLONESHOT has fired
-  std::uint32_t reported = 0;  // EPOLLET: not to be reported again
-  std::uint32_t reads = 0;     // of Socket, when it was
-  std::uint32_t full_writes = 0;
-};
-
-struct Epoll {
-  int fd = -1;
-  int kick = -1;  // an eventfd: wakes those that sleep, when an item changes
-  std::mutex mutex;
-  std::vector<Item> items;
-  std::size_t sleeping = 0;  // threads that have listed the items, or more: some never come back
-  std::size_t next = 0;      // where the next report starts, so that none starves
-
-  ~Epoll() {
-    if (kick >= 0) real::close(kick);
-  }
-};
-
-using Handle = std::shared_ptr<Epoll>;
-
-std::mutex& sets_mutex() {
-  static auto* mutex = new std::mutex;
-  return *mutex;
-}
-std::vector<Handle>& sets() {
-  static auto* all = new std::vector<Handle>;
-  return *all;
-}
-constinit std::atomic<int> set_count{0};
-
-// Descriptors that are sets, or have been members of one. librdmacm closes others, and does so
-// while this file holds its locks.
-constinit std::array<std::atomic<bool>, kMostDescriptors> is_concerned{};
-
-void concern(int fd) {
-  is_concerned[static_cast<std::size_t>(fd)].store(true);
-}
-
-Handle find_set(int fd) {
-  if (set_count.load(std::memory_order_acquire) == 0) return {};
-  const std::lock_guard guard(sets_mutex());
-  for (const Handle& set : sets()) {
-    if (set->fd == fd) return set;
-  }
-  return {};
-}
-
-Handle make_set(int fd) {
-  if (Handle set = find_set(fd)) return set;
-  auto set = std::make_shared<Epoll>();
-  set->fd = fd;
-  set->kick = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-  if (set->kick < 0) return {};
-  concern(fd);
-  const std::lock_guard guard(sets_mutex());
-  sets().push_back(set);
-  set_count.fetch_add(1, std::memory_order_release);
-  return set;
-}
-
-// The set is locked.
-void wake(Epoll& set) {
-  if (set.sleeping == 0) return;
-  const std::uint64_t one = 1;
-  static_cast<void>(!::write(set.kick, &one, sizeof one));
-}
 
 // A TCP socket that may become one of the switch's later.
 bool may_connect(int fd) {
@@ -153,7 +75,7 @@ std::uint32_t suppressed(Item& item, const Socket& socket) {
 Question question_of(Item& item, const Socket& socket) {
   if (item.disabled) return {};
   const State state = socket.state.load();
-  if (state == State::Connecting) return {socket.event.load(), POLLIN};
+  if (state == State::Connecting) return {socket.event.get(), POLLIN};
   if ((state != State::Connected && state != State::Listening) || !socket.is_own()) return {};
   const std::uint32_t without = suppressed(item, socket);
   // After a hang-up there is no other news than bytes to read.
@@ -189,27 +111,52 @@ void note_report(Item& item, const Socket& socket, std::uint32_t events) {
   item.full_writes = socket.full_writes.load(std::memory_order_relaxed);
 }
 
-// Reports of rsockets. Also settles the items.
+// Returns true for an item whose descriptor the program has closed without libc: the kernel's set
+// has nothing of it any more. `socket` is what the table has for the number. An item of the
+// kernel's needs no look: it is silent, and goes when the number is added again.
+bool has_ended(const Item& item, const Ref& socket) {
+  if (socket) return socket->file != item.file;
+  return !item.in_kernel && !still_means(item.fd, item.file);
+}
+
+// The report for an item, which is settled first: its events, or 0.
+std::uint32_t report_of(Epoll& set, Item& item, const Ref& socket) {
+  settle(set, item, socket);
+  if (!socket) return 0;
+  const std::uint32_t found = events_of(item, *socket);
+  if (found == 0) return 0;
+  if (!still_means(item.fd, item.file)) {
+    item.fd = -1;
+    return 0;
+  }
+  note_report(item, *socket, found);
+  return found;
+}
+
+// Reports of rsockets. Also settles the items, and drops those that have ended.
 int collect(Epoll& set, epoll_event* events, int room, std::vector<int>& new_listeners) {
   const std::lock_guard guard(set.mutex);
   int count = 0;
+  bool any_ended = false;
   const std::size_t total = set.items.size();
   for (std::size_t step = 0; step < total && count < room; ++step) {
     Item& item = set.items[(set.next + step) % total];
-    const Ref socket = find(item.fd);
+    const Ref socket = find_unchecked(item.fd);
+    if (has_ended(item, socket)) item.fd = -1;
+    any_ended |= item.fd < 0;
+    if (item.fd < 0) continue;
     if (socket && socket->state.load() == State::Listening &&
         (!socket->tried.load() || !socket->is_own())) {
       new_listeners.push_back(item.fd);
     }
-    settle(set, item, socket);
-    if (!socket) continue;
-    const std::uint32_t found = events_of(item, *socket);
+    const std::uint32_t found = report_of(set, item, socket);
+    any_ended |= item.fd < 0;
     if (found == 0) continue;
-    note_report(item, *socket, found);
     events[count].events = found;
     events[count++].data = item.event.data;
     if (count == room) set.next = (set.next + step + 1) % total;
   }
+  if (any_ended) std::erase_if(set.items, [](const Item& item) { return item.fd < 0; });
   return count;
 }
 
@@ -218,10 +165,10 @@ class SetSleep {
  public:
   explicit SetSleep(Epoll& set) : set_(set) {
     entries_.push_back({set.fd, POLLIN, 0});
-    entries_.push_back({set.kick, POLLIN, 0});
+    entries_.push_back({set.kick.get(), POLLIN, 0});
     const std::lock_guard guard(set.mutex);
     for (Item& item : set.items) {
-      Ref socket = find(item.fd);
+      Ref socket = find_unchecked(item.fd);
       if (!socket) continue;
       const Question question = question_of(item, *socket);
       if (question.rs < 0) continue;
@@ -241,7 +188,9 @@ class SetSleep {
     const int result = sleep_in_rpoll(entries_.data(), entries_.size(), deadline, mask);
     if (result >= 0 && entries_[1].revents != 0) {
       std::uint64_t kicks = 0;
-      static_cast<void>(!real::read(set_.kick, &kicks, sizeof kicks));
+      if (set_.kick.is_intact()) {
+        static_cast<void>(!real::read(set_.kick.get(), static_cast<void*>(&kicks), sizeof kicks));
+      }
     }
     return result;
   }
@@ -278,27 +227,35 @@ int wait_in(Epoll& set, epoll_event* events, int room, const Deadline& deadline,
   }
 }
 
+// The set is locked.
+int add_item(Epoll& set, int fd, const epoll_event& event) {
+  Item item;
+  item.fd = fd;
+  item.file = os::file_word(fd);
+  item.event = event;
+  const Ref socket = find(fd);
+  const State state = socket ? socket->state.load() : State::Plain;
+  item.in_kernel = state != State::Connecting && state != State::Connected;
+  if (item.in_kernel && real::epoll_ctl(set.fd, EPOLL_CTL_ADD, fd, &item.event) != 0) return -1;
+  note_member(fd, item.file);
+  set.items.push_back(item);
+  wake(set);
+  return 0;
+}
+
 int change(Epoll& set, int operation, int fd, epoll_event* event) {
   const std::lock_guard guard(set.mutex);
-  const auto found = std::find_if(set.items.begin(), set.items.end(),
-                                  [fd](const Item& item) { return item.fd == fd; });
+  auto found = std::find_if(set.items.begin(), set.items.end(),
+                            [fd](const Item& item) { return item.fd == fd; });
+  if (found != set.items.end() && !still_means(fd, found->file)) {
+    set.items.erase(found);
+    found = set.items.end();
+  }
   const bool exists = found != set.items.end();
   if (operation == EPOLL_CTL_ADD) {
-    if (exists) {
-      errno = EEXIST;
-      return -1;
-    }
-    Item item;
-    item.fd = fd;
-    item.event = *event;
-    const Ref socket = find(fd);
-    const State state = socket ? socket->state.load() : State::Plain;
-    item.in_kernel = state != State::Connecting && state != State::Connected;
-    if (item.in_kernel && real::epoll_ctl(set.fd, operation, fd, event) != 0) return -1;
-    concern(fd);
-    set.items.push_back(item);
-    wake(set);
-    return 0;
+    if (!exists) return add_item(set, fd, *event);
+    errno = EEXIST;
+    return -1;
   }
   if (!exists) return real::epoll_ctl(set.fd, operation, fd, event);
   const int result = found->in_kernel ? real::epoll_ctl(set.fd, operation, fd, event) : 0;
@@ -322,27 +279,6 @@ int wait_with(int set_fd, epoll_event* events, int room, const Deadline& deadlin
 }
 
 }  // namespace
-
-void forget_in_epolls(int fd) {
-  if (set_count.load(std::memory_order_acquire) == 0 ||
-      !is_concerned[static_cast<std::size_t>(fd)].load() || in_vfork_child()) {
-    return;
-  }
-  is_concerned[static_cast<std::size_t>(fd)].store(false);
-  const std::lock_guard guard(sets_mutex());
-  const auto removed = std::erase_if(sets(), [fd](const Handle& set) { return set->fd == fd; });
-  set_count.fetch_sub(static_cast<int>(removed), std::memory_order_release);
-  for (const Handle& set : sets()) {
-    const std::lock_guard items_guard(set->mutex);
-    std::erase_if(set->items, [fd](const Item& item) { return item.fd == fd; });
-  }
-}
-
-void release_epoll_locks_of_parent() {
-  if (set_count.load() == 0) return;
-  new (&sets_mutex()) std::mutex;
-  for (const Handle& set : sets()) new (&set->mutex) std::mutex;
-}
 
 extern "C" {
 

@@ -15,7 +15,7 @@ namespace {
 
 bool any_in_table(const pollfd* entries, nfds_t count) {
   for (nfds_t i = 0; i < count; ++i) {
-    if (entries[i].fd >= 0 && next_in_table(entries[i].fd) == entries[i].fd) return true;
+    if (is_in_table(entries[i].fd)) return true;
   }
   return false;
 }
@@ -77,7 +77,7 @@ class PollWait {
       case State::Listening:
         if (rs >= 0 && socket.is_own()) add(i, rs, POLLIN);
         break;
-      case State::Connecting: waits_[i] = {socket.event.load(), POLLIN, 0}; break;
+      case State::Connecting: waits_[i] = {socket.event.get(), POLLIN, 0}; break;
       case State::Connected:
         waits_[i].fd = -1;
         if (socket.is_own()) add(i, rs, ask_for(entries_[i].events));
@@ -107,7 +107,7 @@ class PollWait {
     }
     // The attempt to connect has ended since.
     if (at_[i] == 0)
-      return socket.event.load() == waits_[i].fd && waits_[i].fd >= 0 ? short{0} : from_kernel;
+      return socket.event.get() == waits_[i].fd && waits_[i].fd >= 0 ? short{0} : from_kernel;
     const short found = look_at(socket, waits_[at_[i]].events);
     if (found == 0) return from_kernel;
     if (socket.state.load() == State::Listening) {

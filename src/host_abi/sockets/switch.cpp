@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "host_abi/sockets/switch.h"
 
+#include "host_abi/sockets/closed_numbers.h"
 #include "host_abi/sockets/ranges.h"
 #include "host_abi/sockets/rdma.h"
 #include "host_abi/sockets/real_calls.h"
@@ -146,16 +147,19 @@ void set_connected(Socket& socket, int rs) {
   socket.rs.store(rs);
   watch(rs);
   socket.state.store(State::Connected);
+  look_after_numbers();
 }
 
 void wake(Socket& socket) {
   const std::uint64_t one = 1;
-  static_cast<void>(!::write(socket.event.load(), &one, sizeof one));
+  if (socket.event.is_intact()) {
+    static_cast<void>(!real::write(socket.event.get(), static_cast<const void*>(&one), sizeof one));
+  }
 }
 
 struct Attempt {
   Ref socket;
-  int fd = -1;  // a duplicate: the program may close its own
+  OwnDescriptor fd;  // a duplicate: the program may close its own
   Endpoint local, remote;
   sockaddr_storage address{};
   socklen_t length = 0;
@@ -169,13 +173,15 @@ void* attempt(void* argument) {
     set_connected(socket, rs);
   } else {
     // Not blocking, as the program has set it; the kernel reports the rest.
-    const int result =
-        real::connect(todo->fd, reinterpret_cast<sockaddr*>(&todo->address), todo->length);
-    if (result != 0 && errno != EINPROGRESS) socket.error.store(errno);
+    const auto* address = reinterpret_cast<const sockaddr*>(&todo->address);
+    if (!todo->fd.is_intact()) {
+      socket.error.store(EBADF);
+    } else if (real::connect(todo->fd.get(), address, todo->length) != 0 && errno != EINPROGRESS) {
+      socket.error.store(errno);
+    }
     socket.state.store(State::Plain);
   }
   wake(socket);
-  real::close(todo->fd);
   delete todo;
   return nullptr;
 }
@@ -192,25 +198,22 @@ bool connect_in_background(int fd, const Endpoint& remote, const sockaddr* addre
                            socklen_t length, int& result) {
   auto* todo = new (std::nothrow) Attempt;
   if (todo == nullptr) return false;
-  todo->fd = real::fcntl(fd, F_DUPFD_CLOEXEC, 0);
-  const int event = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-  if (todo->fd >= 0 && event >= 0) {
-    todo->socket = add(fd, State::Connecting, option(fd, SOL_SOCKET, SO_DOMAIN), true);
+  todo->fd = OwnDescriptor(real::fcntl(fd, F_DUPFD_CLOEXEC, 0));
+  OwnDescriptor event(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (todo->fd.get() >= 0 && event.get() >= 0) {
+    todo->socket =
+        add(fd, State::Connecting, option(fd, SOL_SOCKET, SO_DOMAIN), true, std::move(event));
   }
   if (!todo->socket) {
-    if (todo->fd >= 0) real::close(todo->fd);
-    if (event >= 0) real::close(event);
     delete todo;
     return false;
   }
-  todo->socket->event.store(event);
   todo->local = local_endpoint(fd);
   todo->remote = remote;
   todo->length = std::min<socklen_t>(length, sizeof todo->address);
   std::memcpy(&todo->address, address, todo->length);
   if (!start_thread(attempt, todo)) {
     forget(fd);
-    real::close(todo->fd);
     delete todo;
     return false;
   }
@@ -310,6 +313,7 @@ void listen_over_rdma(int fd, Socket& socket) {
   }
   watch_queue_of(rs);
   socket.rs.store(rs);
+  look_after_numbers();
 }
 
 void note_closed(State state) {

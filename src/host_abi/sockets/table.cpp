@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "host_abi/sockets/table.h"
 
-#include "host_abi/sockets/epoll.h"
+#include "host_abi/sockets/closed_numbers.h"
+#include "host_abi/sockets/epoll_sets.h"
 #include "host_abi/sockets/rdma.h"
 #include "host_abi/sockets/rsocket_locks.h"
 #include "host_abi/sockets/switch.h"
 #include "host_abi/sockets/wait.h"
 
 #include <sys/socket.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include <array>
 #include <cerrno>
@@ -34,8 +33,8 @@ bool in_range(int fd) {
   return fd >= 0 && fd < kMostDescriptors;
 }
 
-void close_kernel(int fd) {
-  if (fd >= 0) ::syscall(SYS_close, fd);
+std::atomic<Socket*>& place_of(int fd) {
+  return table[static_cast<std::size_t>(fd)];
 }
 
 void end(Socket* socket) {
@@ -48,13 +47,30 @@ void end(Socket* socket) {
     api->close(rs);
     note_closed(socket->state.load());
   }
-  close_kernel(socket->event.load());
   delete socket;
   errno = error;
 }
 
 void release(Socket* socket) {
   if (socket != nullptr && socket->references.fetch_sub(1) == 1) end(socket);
+}
+
+// The table does without `socket`, to which the reference belongs: the program has closed its
+// number.
+void let_go(Ref socket) {
+  socket->descriptors.fetch_sub(1);
+  end_elsewhere(std::move(socket));
+}
+
+// Gives the number to `socket`, with a reference of it.
+void put(int fd, Socket* socket) {
+  Ref before;
+  {
+    const Locked locked;
+    before = Ref(place_of(fd).exchange(socket));
+    if (fd > highest.load()) highest.store(fd);
+  }
+  if (before) let_go(std::move(before));
 }
 
 }  // namespace
@@ -70,61 +86,73 @@ Ref::~Ref() {
   release(socket_);
 }
 
-Ref find(int fd) {
-  if (!in_range(fd) || table[static_cast<std::size_t>(fd)].load() == nullptr) return {};
+Ref find_unchecked(int fd) {
+  if (!is_in_table(fd)) return {};
   const Locked locked;
-  Socket* socket = table[static_cast<std::size_t>(fd)].load();
+  Socket* socket = place_of(fd).load();
   if (socket == nullptr) return {};
   socket->references.fetch_add(1);
   return Ref(socket);
 }
 
-Ref add(int fd, State state, int family, bool nonblocking) {
+Ref find(int fd) {
+  Ref socket = find_unchecked(fd);
+  if (!socket || still_means(fd, socket->file)) return socket;
+  if (in_vfork_child()) return {};  // the table is the parent's
+  {
+    const Locked locked;
+    if (place_of(fd).load() != &*socket) return {};
+    place_of(fd).store(nullptr);
+  }
+  socket->references.fetch_sub(1);  // the table's
+  let_go(std::move(socket));
+  return {};
+}
+
+Ref add(int fd, State state, int family, bool nonblocking, OwnDescriptor event) {
   if (!in_range(fd)) return {};
   auto* socket = new (std::nothrow) Socket;
   if (socket == nullptr) return {};
   socket->references.store(2);  // the table's and the caller's
   socket->descriptors.store(1);
   socket->generation = generation();
+  socket->file = os::file_word(fd);
+  socket->event = std::move(event);
   socket->family = family;
   socket->nonblocking.store(nonblocking);
   socket->state.store(state);
-  const Locked locked;
-  table[static_cast<std::size_t>(fd)].store(socket);
-  if (fd > highest.load()) highest.store(fd);
+  put(fd, socket);
   return Ref(socket);
 }
 
 void copy(int from, int to) {
-  if (!in_range(from) || table[static_cast<std::size_t>(from)].load() == nullptr) return;
-  if (!in_range(to)) return;  // its calls end with ENOTCONN
-  const Locked locked;
-  Socket* socket = table[static_cast<std::size_t>(from)].load();
-  if (socket == nullptr) return;
-  socket->references.fetch_add(1);
+  Ref socket = find(from);
+  if (!socket || !in_range(to)) return;  // its calls end with ENOTCONN
   socket->descriptors.fetch_add(1);
-  table[static_cast<std::size_t>(to)].store(socket);
-  if (to > highest.load()) highest.store(to);
+  put(to, socket.take());
 }
 
 void forget(int fd) {
   if (!in_range(fd)) return;
   forget_in_epolls(fd);
-  if (table[static_cast<std::size_t>(fd)].load() == nullptr) return;
-  if (in_vfork_child()) return;  // the table is the parent's
-  Socket* socket = nullptr;
+  const Ref socket = find(fd);
+  if (!socket || in_vfork_child()) return;  // the table is the parent's
   {
     const Locked locked;
-    socket = table[static_cast<std::size_t>(fd)].exchange(nullptr);
+    if (place_of(fd).load() != &*socket) return;
+    place_of(fd).store(nullptr);
   }
-  if (socket == nullptr) return;
   socket->descriptors.fetch_sub(1);
-  release(socket);
+  release(&*socket);
+}
+
+bool is_in_table(int fd) {
+  return in_range(fd) && place_of(fd).load() != nullptr;
 }
 
 int next_in_table(int from) {
   for (int fd = from < 0 ? 0 : from; fd <= highest.load(); ++fd) {
-    if (table[static_cast<std::size_t>(fd)].load() != nullptr) return fd;
+    if (place_of(fd).load() != nullptr) return fd;
   }
   return -1;
 }
@@ -133,12 +161,13 @@ void shut_down_all() {
   const Rdma* api = loaded_rdma();
   if (api == nullptr || in_vfork_child() || Inside::depth > 0) return;
   for (int fd = next_in_table(0); fd >= 0; fd = next_in_table(fd + 1)) {
-    const Ref socket = find(fd);
+    const Ref socket = find_unchecked(fd);  // also what was closed without libc
     if (!socket || socket->state.load() != State::Connected || !socket->is_own()) continue;
     const Ending ending(socket->rs.load());
     const Alone alone(socket->rs.load(), Alone::Patience::Short);
     if (alone.valid()) api->shutdown(socket->rs.load(), SHUT_RDWR);
   }
+  end_the_rest();
 }
 
 void release_locks_of_parent() {

@@ -6,6 +6,8 @@
 // call that the switch does not see therefore ends with ENOTCONN and never moves a byte.
 #pragma once
 
+#include "host_abi/sockets/file_identity.h"
+
 #include <pthread.h>
 #include <sys/types.h>
 
@@ -26,10 +28,11 @@ enum class State : std::uint8_t {
 struct Socket {
   std::atomic<std::uint32_t> references{0};
   std::atomic<State> state{State::Free};
-  std::atomic<int> rs{-1};     // the rsocket
-  std::atomic<int> event{-1};  // an eventfd
+  std::atomic<int> rs{-1};  // the rsocket
+  OwnDescriptor event;      // an eventfd; set before others know the socket
   std::uint32_t generation = 0;
-  int family = 0;  // of the program's socket
+  std::uint64_t file = 0;  // the program's, whose descriptors these are (file_identity.h)
+  int family = 0;          // of the program's socket
   int backlog = 0;
   std::atomic<std::uint32_t> descriptors{0};
   std::atomic<bool> tried{false};  // Listening: do not try again
@@ -44,6 +47,9 @@ struct Socket {
   // Grow with each attempt to read, or to write more than there was room for: an edge of epoll.
   std::atomic<std::uint32_t> reads{0};
   std::atomic<std::uint32_t> full_writes{0};
+  // References that await their end, and the next such socket (closed_numbers.h).
+  std::atomic<std::uint32_t> given_away{0};
+  Socket* next_given_away = nullptr;
 
   // Made by this process, not by its parent.
   bool is_own() const;
@@ -65,6 +71,8 @@ class Ref {
   explicit operator bool() const { return socket_ != nullptr; }
   Socket* operator->() const { return socket_; }
   Socket& operator*() const { return *socket_; }
+  // Leaves the reference to the caller.
+  Socket* take() { return std::exchange(socket_, nullptr); }
 
  private:
   Socket* socket_ = nullptr;
@@ -72,13 +80,19 @@ class Ref {
 
 inline constexpr int kMostDescriptors = 65536;  // also the most of rsockets
 
-// Returns nothing for descriptors that are not in the table, at the price of a load.
+// Returns nothing for descriptors that are not in the table, at the price of a load. Of the others
+// the kernel says whether they are still the same files: one that the program has closed without
+// libc leaves the table.
 Ref find(int fd);
-// A new socket at `fd`, which had none. Returns nothing if `fd` is too large or memory is short.
-Ref add(int fd, State state, int family, bool nonblocking);
+// As find(), without that look: for what is only watched, and is found again before it is used.
+Ref find_unchecked(int fd);
+// A new socket at `fd`, as which others know it from now on; what the table has of an earlier file
+// with that number ends. Returns nothing if `fd` is too large or memory is short.
+Ref add(int fd, State state, int family, bool nonblocking, OwnDescriptor event = {});
 void copy(int from, int to);
 // The descriptor is about to be closed or replaced.
 void forget(int fd);
+bool is_in_table(int fd);
 // The first descriptor of the table at or above `from`; -1 if there is none.
 int next_in_table(int from);
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "host_abi/sockets/wait.h"
 
+#include "host_abi/sockets/closed_numbers.h"
 #include "host_abi/sockets/rdma.h"
 #include "host_abi/sockets/real_calls.h"
 #include "host_abi/sockets/rsocket_locks.h"
@@ -92,6 +93,7 @@ int Deadline::left_ms() const {
 }
 
 int sleep_in_rpoll(pollfd* entries, nfds_t count, const Deadline& deadline, const sigset_t* mask) {
+  look_for_closed();
   const Rdma* api = loaded_rdma();
   const int limit = deadline.left_ms();
   int left = limit < 0 ? kLongestSleep : std::min(limit, kLongestSleep);
