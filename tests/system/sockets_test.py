@@ -204,6 +204,16 @@ def closing(fabric, report, folder):
             fabric.end(server, SECONDS).require("^all right$")
 
 
+def edges(fabric, report, folder):
+    for mode in ("greet", "greet-out", "echo"):
+        with report.case(f"a server with edge-triggered events, {mode}"):
+            program = own_c_program(folder, "edges")
+            port = harness.free_port()
+            server = serve(fabric, [program, port, mode], port)
+            run(fabric, [program, port, mode, SERVER]).require("^all right$")
+            fabric.end(server, SECONDS).require("^all right$")
+
+
 def duplex(fabric, report, folder):
     with report.case("a thread that writes and one that reads at each side, connection after connection"):
         program = harness.build_program(folder, PROGRAMS.parent / "programs/duplex.c", "-pthread")
@@ -356,7 +366,7 @@ def test(report, user):
                 part(fabric, report, folder)
 
 
-PARTS = (("", (own_programs, prompt, closing, http, nginx, redis, iperf, streams, duplex, storms, forking, fallback, without)),
+PARTS = (("", (own_programs, prompt, closing, edges, http, nginx, redis, iperf, streams, duplex, storms, forking, fallback, without)),
          (harness.MISSED_SOON, (killed,)),
          ("", (without_softibd,)))
 

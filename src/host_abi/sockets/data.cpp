@@ -137,7 +137,7 @@ ssize_t receive(int fd, Socket& socket, void* buffer, std::size_t length, int fl
   std::size_t done = 0;
   while (true) {
     // Before the attempt: what comes after it is a new edge.
-    if (!peeks) socket.reads.fetch_add(1, std::memory_order_relaxed);
+    if (!peeks) socket.note_read();
     const ssize_t got =
         take(*api, socket, static_cast<char*>(buffer) + done, length - done, flags & MSG_PEEK);
     if (got > 0) {
@@ -171,7 +171,7 @@ ssize_t transmit(int fd, Socket& socket, const void* buffer, std::size_t length,
       socket.broken.store(true);
       return failed(ECONNRESET);
     }
-    socket.full_writes.fetch_add(1, std::memory_order_relaxed);
+    socket.note_full_write();
     if (would_block(socket, flags)) return done > 0 ? static_cast<ssize_t>(done) : failed(EAGAIN);
     if (const int reason = wait_for(fd, socket, POLLOUT); reason != 0) {
       return done > 0 ? static_cast<ssize_t>(done) : failed(reason);

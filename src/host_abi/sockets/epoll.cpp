@@ -5,6 +5,7 @@
 #include "host_abi/sockets/epoll_sets.h"
 #include "host_abi/sockets/rdma.h"
 #include "host_abi/sockets/real_calls.h"
+#include "host_abi/sockets/sleepers.h"
 #include "host_abi/sockets/switch.h"
 #include "host_abi/sockets/table.h"
 #include "host_abi/sockets/wait.h"
@@ -65,8 +66,8 @@ struct Question {
 
 std::uint32_t suppressed(Item& item, const Socket& socket) {
   if ((item.event.events & EPOLLET) == 0) return 0;
-  if (socket.reads.load(std::memory_order_relaxed) != item.reads) item.reported &= ~kReading;
-  if (socket.full_writes.load(std::memory_order_relaxed) != item.full_writes) {
+  if (socket.reads.load() != item.reads) item.reported &= ~kReading;
+  if (socket.full_writes.load() != item.full_writes) {
     item.reported &= ~kWriting;
   }
   return item.reported;
@@ -82,7 +83,9 @@ Question question_of(Item& item, const Socket& socket) {
   const std::uint32_t events = item.event.events & kConditions & ~without;
   constexpr std::uint32_t kEnd{EPOLLHUP | EPOLLERR | EPOLLRDHUP};
   if ((without & kEnd) != 0 && (events & kReading) == 0) return {};
-  if (state == State::Listening && (events & kReading) == 0) return {};
+  if (state == State::Listening) {
+    return {(events & kReading) != 0 ? socket.rs.load() : -1, POLLIN};
+  }
   return {socket.rs.load(), ask_for(static_cast<short>(events))};
 }
 
@@ -107,8 +110,8 @@ std::uint32_t events_of(Item& item, Socket& socket) {
 void note_report(Item& item, const Socket& socket, std::uint32_t events) {
   if ((item.event.events & EPOLLONESHOT) != 0) item.disabled = true;
   item.reported |= events;
-  item.reads = socket.reads.load(std::memory_order_relaxed);
-  item.full_writes = socket.full_writes.load(std::memory_order_relaxed);
+  item.reads = socket.reads.load();
+  item.full_writes = socket.full_writes.load();
 }
 
 // Returns true for an item whose descriptor the program has closed without libc: the kernel's set
@@ -160,24 +163,32 @@ int collect(Epoll& set, epoll_event* events, int room, std::vector<int>& new_lis
   return count;
 }
 
-// One thread's sleep. Changes of the items after the constructor end it.
+// One thread's sleep. Changes of the items after the constructor end it, and so do reads and writes
+// of other threads that bring back an edge.
 class SetSleep {
  public:
-  explicit SetSleep(Epoll& set) : set_(set) {
+  explicit SetSleep(Epoll& set) : set_(set), news_(count_of_news()) {
     entries_.push_back({set.fd, POLLIN, 0});
-    entries_.push_back({set.kick.get(), POLLIN, 0});
     const std::lock_guard guard(set.mutex);
     for (Item& item : set.items) {
       Ref socket = find_unchecked(item.fd);
       if (!socket) continue;
+      // Before the question: what another thread does after it is told.
+      socket->without_edge.fetch_add(1);
       const Question question = question_of(item, *socket);
-      if (question.rs < 0) continue;
-      entries_.push_back({question.rs, question.events, 0});
-      sockets_.push_back(std::move(socket));
+      const bool is_asked = question.rs >= 0;
+      if (is_asked) entries_.push_back({question.rs, question.events, 0});
+      if (suppressed(item, *socket) != 0) {
+        without_edge_.push_back(socket);
+      } else {
+        socket->without_edge.fetch_sub(1);
+      }
+      if (is_asked) sockets_.push_back(std::move(socket));
     }
     ++set.sleeping;
   }
   ~SetSleep() {
+    for (const Ref& socket : without_edge_) socket->without_edge.fetch_sub(1);
     const std::lock_guard guard(set_.mutex);
     --set_.sleeping;
   }
@@ -185,20 +196,15 @@ class SetSleep {
   SetSleep& operator=(const SetSleep&) = delete;
 
   int until(const Deadline& deadline, const sigset_t* mask) {
-    const int result = sleep_in_rpoll(entries_.data(), entries_.size(), deadline, mask);
-    if (result >= 0 && entries_[1].revents != 0) {
-      std::uint64_t kicks = 0;
-      if (set_.kick.is_intact()) {
-        static_cast<void>(!real::read(set_.kick.get(), static_cast<void*>(&kicks), sizeof kicks));
-      }
-    }
-    return result;
+    return sleep_in_rpoll(entries_.data(), entries_.size(), deadline, mask, news_);
   }
 
  private:
   Epoll& set_;
+  std::uint32_t news_;
   std::vector<pollfd> entries_;
   std::vector<Ref> sockets_;  // alive while the thread sleeps
+  std::vector<Ref> without_edge_;
 };
 
 int wait_in(Epoll& set, epoll_event* events, int room, const Deadline& deadline,
@@ -239,7 +245,7 @@ int add_item(Epoll& set, int fd, const epoll_event& event) {
   if (item.in_kernel && real::epoll_ctl(set.fd, EPOLL_CTL_ADD, fd, &item.event) != 0) return -1;
   note_member(fd, item.file);
   set.items.push_back(item);
-  wake(set);
+  if (set.sleeping > 0) wake_sleepers();
   return 0;
 }
 
@@ -267,7 +273,7 @@ int change(Epoll& set, int operation, int fd, epoll_event* event) {
     found->disabled = false;
     found->reported = 0;
   }
-  wake(set);
+  if (set.sleeping > 0) wake_sleepers();
   return 0;
 }
 

@@ -25,8 +25,8 @@ std::vector<Handle>& sets() {
 }
 constinit std::atomic<int> set_count{0};
 
-// By descriptor, without a lock: the kick of the set, plus one, and the file of a member.
-constinit std::array<std::atomic<int>, kMostDescriptors> kicks{};
+// By descriptor, without a lock: the mark of the set, plus one, and the file of a member.
+constinit std::array<std::atomic<int>, kMostDescriptors> marks{};
 constinit std::array<std::atomic<std::uint64_t>, kMostDescriptors> members{};
 
 bool in_range(int fd) {
@@ -39,13 +39,13 @@ bool is_empty() {
 
 // Returns whether `fd` still means the set that has been made for it.
 bool is_set(int fd) {
-  const int kick = kicks[static_cast<std::size_t>(fd)].load() - 1;
-  if (kick < 0) return false;
+  const int mark = marks[static_cast<std::size_t>(fd)].load() - 1;
+  if (mark < 0) return false;
   const int error = errno;
   epoll_event nothing{};
-  const bool has_kick = real::epoll_ctl(fd, EPOLL_CTL_MOD, kick, &nothing) == 0;
+  const bool has_mark = real::epoll_ctl(fd, EPOLL_CTL_MOD, mark, &nothing) == 0;
   errno = error;
-  return has_kick;
+  return has_mark;
 }
 
 void forget_set(int fd) {
@@ -55,7 +55,7 @@ void forget_set(int fd) {
   const auto found =
       std::find_if(sets().begin(), sets().end(), [fd](const Handle& set) { return set->fd == fd; });
   if (found == sets().end()) return;
-  kicks[static_cast<std::size_t>(fd)].store(0);
+  marks[static_cast<std::size_t>(fd)].store(0);
   ends = std::move(*found);
   sets().erase(found);
   set_count.fetch_sub(1, std::memory_order_release);
@@ -73,7 +73,7 @@ void forget_member(int fd) {
 }  // namespace
 
 Handle find_set(int fd) {
-  if (is_empty() || !in_range(fd) || kicks[static_cast<std::size_t>(fd)].load() == 0) return {};
+  if (is_empty() || !in_range(fd) || marks[static_cast<std::size_t>(fd)].load() == 0) return {};
   if (!is_set(fd)) {
     forget_set(fd);
     return {};
@@ -89,25 +89,19 @@ Handle make_set(int fd) {
   if (Handle set = find_set(fd)) return set;
   auto set = std::make_shared<Epoll>();
   set->fd = fd;
-  set->kick = OwnDescriptor(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  const int kick = set->kick.get();
+  set->mark = OwnDescriptor(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  const int mark = set->mark.get();
   epoll_event nothing{};
-  if (kick < 0 || real::epoll_ctl(fd, EPOLL_CTL_ADD, kick, &nothing) != 0) return {};
+  if (mark < 0 || real::epoll_ctl(fd, EPOLL_CTL_ADD, mark, &nothing) != 0) return {};
   const std::lock_guard guard(sets_mutex());
   sets().push_back(set);
-  kicks[static_cast<std::size_t>(fd)].store(kick + 1);
+  marks[static_cast<std::size_t>(fd)].store(mark + 1);
   set_count.fetch_add(1, std::memory_order_release);
   return set;
 }
 
 void note_member(int fd, std::uint64_t file) {
   members[static_cast<std::size_t>(fd)].store(file);
-}
-
-void wake(Epoll& set) {
-  if (set.sleeping == 0 || !set.kick.is_intact()) return;
-  const std::uint64_t one = 1;
-  static_cast<void>(!real::write(set.kick.get(), static_cast<const void*>(&one), sizeof one));
 }
 
 void forget_in_epolls(int fd) {
@@ -119,7 +113,7 @@ void forget_in_epolls(int fd) {
 
 void forget_closed_sets() {
   for (int fd = 0; !is_empty() && fd < kMostDescriptors; ++fd) {
-    if (kicks[static_cast<std::size_t>(fd)].load() != 0) static_cast<void>(find_set(fd));
+    if (marks[static_cast<std::size_t>(fd)].load() != 0) static_cast<void>(find_set(fd));
   }
 }
 

@@ -29,9 +29,9 @@ struct Item {
 
 struct Epoll {
   int fd = -1;
-  // An eventfd that wakes those that sleep, when an item changes. It is also a member of the
-  // kernel's set, for no events: all sets of the kernel have one inode, so this tells which it is.
-  OwnDescriptor kick;
+  // An eventfd that is a member of the kernel's set, for no events: all sets of the kernel have one
+  // inode, so this tells which it is.
+  OwnDescriptor mark;
   std::mutex mutex;
   std::vector<Item> items;
   std::size_t sleeping = 0;  // threads that have listed the items, or more: some never come back
@@ -46,8 +46,6 @@ Handle find_set(int fd);
 Handle make_set(int fd);
 // `fd`, with this file, has become a member of a set.
 void note_member(int fd, std::uint64_t file);
-// Ends the sleeps in the set, which is locked.
-void wake(Epoll& set);
 
 // `fd` is about to be closed: as an epoll set, and as a member of one. Not if it is another file by
 // now: then the number is librdmacm's, which closes it while a lock of a set may be held.

@@ -4,6 +4,7 @@
 #include "host_abi/sockets/rdma.h"
 #include "host_abi/sockets/real_calls.h"
 #include "host_abi/sockets/scratch.h"
+#include "host_abi/sockets/sleepers.h"
 #include "host_abi/sockets/switch.h"
 #include "host_abi/sockets/wait.h"
 
@@ -44,12 +45,13 @@ class PollWait {
 
   int run(const Deadline& deadline, const sigset_t* mask) {
     const std::int64_t start = now();
-    for (unsigned round = 0;; ++round) {
+    while (true) {
+      const std::uint32_t news = count_of_news();
       arrange();
       const int ready = check();
       if (ready != 0 || deadline.is_zero() || deadline.is_over()) return ready;
       if (now() - start < kPollTime) continue;
-      if (sleep_in_rpoll(waits_.get(), used_, deadline, mask) < 0) return -1;
+      if (sleep_in_rpoll(waits_.get(), used_, deadline, mask, news) < 0) return -1;
     }
   }
 

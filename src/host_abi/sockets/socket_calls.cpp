@@ -4,6 +4,7 @@
 #include "host_abi/sockets/rdma.h"
 #include "host_abi/sockets/real_calls.h"
 #include "host_abi/sockets/rsocket_locks.h"
+#include "host_abi/sockets/sleepers.h"
 #include "host_abi/sockets/switch.h"
 #include "host_abi/sockets/wait.h"
 
@@ -38,12 +39,13 @@ int accept_with(int fd, sockaddr* address, socklen_t* length, int flags) {
   const bool limited = limit.tv_sec != 0 || limit.tv_usec != 0;
   const Deadline deadline(limited ? &time : nullptr);
   while (true) {
+    const std::uint32_t news = count_of_news();
     const int accepted = accept_now(fd, *socket, address, length, flags);
     if (accepted >= 0 || (errno != EAGAIN && errno != EWOULDBLOCK)) return accepted;
     if (socket->nonblocking.load() || deadline.is_over()) return failed(EAGAIN);
     pollfd waits[2] = {{fd, POLLIN, 0}, {socket->rs.load(), POLLIN, 0}};
     const nfds_t count = waits[1].fd >= 0 ? 2 : 1;
-    if (sleep_in_rpoll(waits, count, deadline, nullptr) < 0) return -1;
+    if (sleep_in_rpoll(waits, count, deadline, nullptr, news) < 0) return -1;
   }
 }
 

@@ -326,6 +326,7 @@ namespace {
 int accept_over_rdma(const Rdma& api, Socket& listener, sockaddr* address, socklen_t* length,
                      int flags) {
   pollfd ready{listener.rs.load(), POLLIN, 0};
+  listener.note_read();
   if (ready.fd < 0 || api.poll(&ready, 1, 0) <= 0) return -1;
   const int rs = accept_rsocket(api, ready.fd);
   if (rs < 0) return -1;

@@ -5,6 +5,7 @@
 #include "host_abi/sockets/epoll_sets.h"
 #include "host_abi/sockets/rdma.h"
 #include "host_abi/sockets/rsocket_locks.h"
+#include "host_abi/sockets/sleepers.h"
 #include "host_abi/sockets/switch.h"
 #include "host_abi/sockets/wait.h"
 
@@ -77,6 +78,11 @@ void put(int fd, Socket* socket) {
 
 bool Socket::is_own() const {
   return generation == sockets::generation();
+}
+
+void Socket::note(std::atomic<std::uint32_t>& count) {
+  count.fetch_add(1);
+  if (without_edge.load() > 0) wake_sleepers();
 }
 
 Ref::Ref(const Ref& other) : socket_(other.socket_) {
@@ -173,6 +179,7 @@ void shut_down_all() {
 void release_locks_of_parent() {
   lock = PTHREAD_MUTEX_INITIALIZER;
   release_epoll_locks_of_parent();
+  forget_sleepers_of_parent();
 }
 
 }  // namespace ib::host_abi::sockets

@@ -44,15 +44,24 @@ struct Socket {
   std::atomic<bool> broken{false};
   std::atomic<bool> end_reported{false};
   std::atomic<int> error{0};  // SO_ERROR
-  // Grow with each attempt to read, or to write more than there was room for: an edge of epoll.
+  // Grow with each attempt to read or accept, or to write more than there was room for: an edge of
+  // epoll.
   std::atomic<std::uint32_t> reads{0};
   std::atomic<std::uint32_t> full_writes{0};
+  // Sleeps in epoll sets that leave out what has been reported.
+  std::atomic<std::uint32_t> without_edge{0};
+
+  void note_read() { note(reads); }
+  void note_full_write() { note(full_writes); }
   // References that await their end, and the next such socket (closed_numbers.h).
   std::atomic<std::uint32_t> given_away{0};
   Socket* next_given_away = nullptr;
 
   // Made by this process, not by its parent.
   bool is_own() const;
+
+ private:
+  void note(std::atomic<std::uint32_t>& count);
 };
 
 // Keeps a socket alive. A descriptor that is closed meanwhile ends with the last reference.

@@ -6,6 +6,7 @@
 #include "host_abi/sockets/real_calls.h"
 #include "host_abi/sockets/rsocket_locks.h"
 #include "host_abi/sockets/scratch.h"
+#include "host_abi/sockets/sleepers.h"
 #include "host_abi/sockets/switch.h"
 
 #include <sys/time.h>
@@ -34,6 +35,8 @@ struct Sleep {
   int limit;  // ms
   const sigset_t* mask;
   AllAlone* locks;
+  std::uint32_t news;  // that the caller knows
+  int sleeper;         // of its Sleeper
   bool is_over = false;
 };
 constinit thread_local Sleep* sleep_of_thread = nullptr;
@@ -92,7 +95,8 @@ int Deadline::left_ms() const {
   return left < 0 ? 0 : left > INT_MAX ? INT_MAX : static_cast<int>(left);
 }
 
-int sleep_in_rpoll(pollfd* entries, nfds_t count, const Deadline& deadline, const sigset_t* mask) {
+int sleep_in_rpoll(pollfd* entries, nfds_t count, const Deadline& deadline, const sigset_t* mask,
+                   std::uint32_t news) {
   look_for_closed();
   const Rdma* api = loaded_rdma();
   const int limit = deadline.left_ms();
@@ -108,6 +112,7 @@ int sleep_in_rpoll(pollfd* entries, nfds_t count, const Deadline& deadline, cons
     errno = ENOMEM;
     return -1;
   }
+  const Sleeper sleeper;
   const Inside inside;
   locks.take();
   nfds_t used = 0;
@@ -124,7 +129,7 @@ int sleep_in_rpoll(pollfd* entries, nfds_t count, const Deadline& deadline, cons
   // Without a time limit: rpoll() of librdmacm 44 counts a thread whose time is over as one that
   // still sleeps, and lets none sleep again after the next wake-up. The limit is put into its
   // poll().
-  Sleep sleep{entries, count, asked.get(), used, left, mask, &locks};
+  Sleep sleep{entries, count, asked.get(), used, left, mask, &locks, news, sleeper.fd()};
   Sleep* const outer = std::exchange(sleep_of_thread, &sleep);  // of what a signal interrupted
   const int result = api->poll(asked.get(), used, -1);
   sleep_of_thread = outer;
@@ -144,7 +149,9 @@ int sleep_for_all(const Sleep& sleep, pollfd* entries, nfds_t count, pollfd* all
   std::copy_n(entries, count, all);
   for (nfds_t i = 0; i < count; ++i) all[i].fd = sleep_fd_of(entries[i].fd);
   nfds_t used = count;
-  bool news = false;
+  if (sleep.sleeper >= 0) all[used++] = {sleep.sleeper, POLLIN, 0};
+  const nfds_t first_watched = used;
+  bool news = count_of_news() != sleep.news;
   for (nfds_t i = 0; i < sleep.count; ++i) {
     const std::atomic<Events>* channel = channel_of(sleep.entries[i].fd);
     const Events state = channel == nullptr ? Events::Ignored : channel->load();
@@ -162,7 +169,7 @@ int sleep_for_all(const Sleep& sleep, pollfd* entries, nfds_t count, pollfd* all
   errno = error;
   for (nfds_t i = count; result > 0 && i < used; ++i) {
     if (all[i].revents == 0) continue;
-    channel_of(all[i].fd)->store(Events::Readable);
+    if (i >= first_watched) channel_of(all[i].fd)->store(Events::Readable);
     --result;
   }
   for (nfds_t i = 0; i < count; ++i) entries[i].revents = all[i].revents;
@@ -173,7 +180,7 @@ int sleep_for_all(const Sleep& sleep, pollfd* entries, nfds_t count, pollfd* all
 
 int poll_of_sleep(pollfd* entries, nfds_t count) {
   Sleep& sleep = *sleep_of_thread;
-  Scratch<pollfd, 64> all(count + sleep.count);
+  Scratch<pollfd, 64> all(count + sleep.count + 1);
   if (all.get() == nullptr) {
     errno = ENOMEM;
     return -1;
@@ -330,11 +337,12 @@ int wait_for(int fd, Socket& socket, short events) {
   const bool limited = limit.tv_sec != 0 || limit.tv_usec != 0;
   const Deadline deadline(limited ? &time : nullptr);
   while (true) {
-    const int result = sleep_in_rpoll(&entry, 1, deadline, nullptr);
-    if (result > 0) return 0;
-    if (result < 0) return errno;
+    const std::uint32_t news = count_of_news();
     if (look_at(socket, entry.events) != 0) return 0;
     if (deadline.is_over()) return EAGAIN;
+    const int result = sleep_in_rpoll(&entry, 1, deadline, nullptr, news);
+    if (result > 0) return 0;
+    if (result < 0) return errno;
   }
 }
 

@@ -42,8 +42,10 @@ inline constexpr std::int64_t kPollTime = 40'000;
 short look_at(Socket& socket, short events);
 
 // Sleeps until rpoll() may have something to report, or for a quarter of a second (returns 0).
-// -1, EINTR: a signal came. `mask` may be nullptr.
-int sleep_in_rpoll(pollfd* entries, nfds_t count, const Deadline& deadline, const sigset_t* mask);
+// -1, EINTR: a signal came. `mask` may be nullptr. `news`: count_of_news() before the caller's last
+// look at what it waits for (sleepers.h).
+int sleep_in_rpoll(pollfd* entries, nfds_t count, const Deadline& deadline, const sigset_t* mask,
+                   std::uint32_t news);
 // This thread is in there, so a call of poll() or sched_yield() may be rpoll()'s, and what they do:
 // sleep, and wait until threads that have been woken are out of rpoll(). Meanwhile the rsockets are
 // not locked.
