@@ -214,6 +214,21 @@ def edges(fabric, report, folder):
             fabric.end(server, SECONDS).require("^all right$")
 
 
+def cancelled(fabric, report, folder):
+    with report.case("threads that are cancelled in calls that wait"):
+        program = own_c_program(folder, "cancelled")
+        port = harness.free_port()
+        server = serve(fabric, [program, port], port)
+        client = fabric.start([program, port, SERVER], 1, more=SWITCH)
+        fabric.end(server, SECONDS).require("^all right$")
+        fabric.end(client, SECONDS).require("^all right$")
+
+
+def small_stacks(fabric, report, folder):
+    with report.case("threads with the smallest stacks"):
+        run(fabric, [own_c_program(folder, "small_stack")]).require("^all right$")
+
+
 def duplex(fabric, report, folder):
     with report.case("a thread that writes and one that reads at each side, connection after connection"):
         program = harness.build_program(folder, PROGRAMS.parent / "programs/duplex.c", "-pthread")
@@ -366,7 +381,7 @@ def test(report, user):
                 part(fabric, report, folder)
 
 
-PARTS = (("", (own_programs, prompt, closing, edges, http, nginx, redis, iperf, streams, duplex, storms, forking, fallback, without)),
+PARTS = (("", (own_programs, prompt, closing, edges, cancelled, small_stacks, http, nginx, redis, iperf, streams, duplex, storms, forking, fallback, without)),
          (harness.MISSED_SOON, (killed,)),
          ("", (without_softibd,)))
 

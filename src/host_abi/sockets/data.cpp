@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
+#include <cstdlib>
 #include <optional>
 
 namespace ib::host_abi::sockets {
@@ -18,6 +19,7 @@ namespace {
 // rsockets cut a write into pieces of 2 KiB, 4 KiB and so on, and return those that have come.
 constexpr std::size_t kFirstPiece = 2048;
 constexpr std::size_t kMostAtOnce = std::size_t{1} << 30;  // rsockets count in int
+constexpr std::size_t kMostCounted = 65536;                // by FIONREAD
 
 ssize_t failed(int error) {
   errno = error;
@@ -116,19 +118,6 @@ std::optional<ssize_t> result_of_write_at_once(const Rdma* api, Socket& socket, 
 
 }  // namespace
 
-Ref connection(int fd) {
-  Ref socket = find(fd);
-  if (!socket) return socket;
-  while (socket->state.load() == State::Connecting && socket->event.get() >= 0) {
-    if (socket->nonblocking.load()) return socket;
-    pollfd ended{socket->event.get(), POLLIN, 0};
-    if (real::poll(&ended, nfds_t{1}, -1) < 0) break;
-  }
-  const State state = socket->state.load();
-  if (state == State::Connected || state == State::Connecting) return socket;
-  return {};
-}
-
 ssize_t receive(int fd, Socket& socket, void* buffer, std::size_t length, int flags) {
   const Rdma* api = loaded_rdma();
   if (const auto result = result_of_read_at_once(api, socket, length, flags)) return *result;
@@ -181,10 +170,14 @@ ssize_t transmit(int fd, Socket& socket, const void* buffer, std::size_t length,
 }
 
 std::size_t waiting_bytes(Socket& socket) {
-  static thread_local char sink[65536];
   const Rdma* api = loaded_rdma();
   if (api == nullptr || !socket.is_own() || socket.state.load() != State::Connected) return 0;
-  const ssize_t count = take(*api, socket, sink, sizeof sink, MSG_PEEK);
+  // rsockets count only what they copy.
+  char few[512];
+  auto* many = static_cast<char*>(std::malloc(kMostCounted));
+  const ssize_t count = many != nullptr ? take(*api, socket, many, kMostCounted, MSG_PEEK)
+                                        : take(*api, socket, few, sizeof few, MSG_PEEK);
+  std::free(many);
   return count > 0 ? static_cast<std::size_t>(count) : 0;
 }
 

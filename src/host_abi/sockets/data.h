@@ -10,10 +10,6 @@
 
 namespace ib::host_abi::sockets {
 
-// The socket at `fd` if it is a connection over RDMA; nothing: the call is the kernel's. Waits for
-// the end of an attempt to connect where a blocking call would.
-Ref connection(int fd);
-
 // As recv() and send(). `fd` has the time limits.
 ssize_t receive(int fd, Socket& socket, void* buffer, std::size_t length, int flags);
 ssize_t transmit(int fd, Socket& socket, const void* buffer, std::size_t length, int flags);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // The functions of libc that move bytes.
 #include "host_abi/sockets/data.h"
+#include "host_abi/sockets/held.h"
 #include "host_abi/sockets/rdma.h"
 #include "host_abi/sockets/real_calls.h"
 #include "host_abi/sockets/switch.h"
@@ -10,6 +11,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 
 namespace ib::host_abi::sockets {
@@ -56,8 +58,30 @@ ssize_t transmit_parts(int fd, Socket& socket, const iovec* parts, std::size_t c
   return total;
 }
 
+// On the heap: programs have small stacks.
+class FileBuffer {
+ public:
+  static constexpr std::size_t kSize = 65536;
+
+  FileBuffer() : bytes_(static_cast<char*>(std::malloc(kSize))) {
+    call_.enter(std::free, bytes_, Uncancelled::Kind::Part);
+  }
+  ~FileBuffer() { std::free(bytes_); }
+  FileBuffer(const FileBuffer&) = delete;
+  FileBuffer& operator=(const FileBuffer&) = delete;
+  char* get() const { return bytes_; }  // nullptr: no memory
+
+ private:
+  char* bytes_;
+  Uncancelled call_;
+};
+
 ssize_t send_file(int fd, Socket& socket, int file, off64_t* offset, std::size_t count) {
-  std::array<char, 65536> buffer;
+  const FileBuffer buffer;
+  if (buffer.get() == nullptr) {
+    errno = ENOMEM;
+    return -1;
+  }
   off64_t at = offset != nullptr ? *offset : ::lseek64(file, 0, SEEK_CUR);
   if (at < 0) {
     errno = EINVAL;
@@ -65,12 +89,12 @@ ssize_t send_file(int fd, Socket& socket, int file, off64_t* offset, std::size_t
   }
   ssize_t total = 0;
   while (count > 0) {
-    const ssize_t got = ::pread64(file, buffer.data(), std::min(count, buffer.size()), at);
+    const ssize_t got = ::pread64(file, buffer.get(), std::min(count, FileBuffer::kSize), at);
     if (got <= 0) {
       if (got < 0 && total == 0) total = -1;
       break;
     }
-    const ssize_t sent = transmit(fd, socket, buffer.data(), static_cast<std::size_t>(got), 0);
+    const ssize_t sent = transmit(fd, socket, buffer.get(), static_cast<std::size_t>(got), 0);
     if (sent < 0) {
       if (total == 0) total = -1;
       break;
@@ -98,7 +122,7 @@ extern "C" {
 
 ssize_t sockets_read(int fd, void* buffer, std::size_t length) IB_STANDS_FOR("read");
 ssize_t sockets_read(int fd, void* buffer, std::size_t length) {
-  if (const Ref socket = connection(fd)) return receive(fd, *socket, buffer, length, 0);
+  if (const HeldConnection socket(fd); socket) return receive(fd, *socket, buffer, length, 0);
   return real::read(fd, buffer, length);
 }
 
@@ -116,7 +140,7 @@ ssize_t sockets_read_chk(int fd, void* buffer, std::size_t length, std::size_t r
 
 ssize_t sockets_write(int fd, const void* buffer, std::size_t length) IB_STANDS_FOR("write");
 ssize_t sockets_write(int fd, const void* buffer, std::size_t length) {
-  if (const Ref socket = connection(fd)) return transmit(fd, *socket, buffer, length, 0);
+  if (const HeldConnection socket(fd); socket) return transmit(fd, *socket, buffer, length, 0);
   ssize_t result = 0;
   if (is_handover(fd, buffer, length, result)) return result;
   return real::write(fd, buffer, length);
@@ -124,14 +148,14 @@ ssize_t sockets_write(int fd, const void* buffer, std::size_t length) {
 
 ssize_t sockets_readv(int fd, const iovec* parts, int count) IB_STANDS_FOR("readv");
 ssize_t sockets_readv(int fd, const iovec* parts, int count) {
-  const Ref socket = connection(fd);
+  const HeldConnection socket(fd);
   if (!socket || count < 0) return real::readv(fd, parts, count);
   return receive_parts(fd, *socket, parts, static_cast<std::size_t>(count), 0);
 }
 
 ssize_t sockets_writev(int fd, const iovec* parts, int count) IB_STANDS_FOR("writev");
 ssize_t sockets_writev(int fd, const iovec* parts, int count) {
-  const Ref socket = connection(fd);
+  const HeldConnection socket(fd);
   if (!socket || count < 0) return real::writev(fd, parts, count);
   return transmit_parts(fd, *socket, parts, static_cast<std::size_t>(count), 0);
 }
@@ -140,7 +164,7 @@ ssize_t sockets_recvfrom(int fd, void* buffer, std::size_t length, int flags, so
                          socklen_t* size) IB_STANDS_FOR("recvfrom");
 ssize_t sockets_recvfrom(int fd, void* buffer, std::size_t length, int flags, sockaddr* address,
                          socklen_t* size) {
-  if (const Ref socket = connection(fd)) {
+  if (const HeldConnection socket(fd); socket) {
     if (size != nullptr) *size = 0;  // as TCP
     return receive(fd, *socket, buffer, length, flags);
   }
@@ -149,7 +173,7 @@ ssize_t sockets_recvfrom(int fd, void* buffer, std::size_t length, int flags, so
 
 ssize_t sockets_recv(int fd, void* buffer, std::size_t length, int flags) IB_STANDS_FOR("recv");
 ssize_t sockets_recv(int fd, void* buffer, std::size_t length, int flags) {
-  if (const Ref socket = connection(fd)) return receive(fd, *socket, buffer, length, flags);
+  if (const HeldConnection socket(fd); socket) return receive(fd, *socket, buffer, length, flags);
   return real::recv(fd, buffer, length, flags);
 }
 
@@ -171,7 +195,7 @@ ssize_t sockets_recvfrom_chk(int fd, void* buffer, std::size_t length, std::size
 
 ssize_t sockets_recvmsg(int fd, msghdr* message, int flags) IB_STANDS_FOR("recvmsg");
 ssize_t sockets_recvmsg(int fd, msghdr* message, int flags) {
-  const Ref socket = connection(fd);
+  const HeldConnection socket(fd);
   if (!socket) return real::recvmsg(fd, message, flags);
   const ssize_t got = receive_parts(fd, *socket, message->msg_iov, message->msg_iovlen, flags);
   if (got >= 0) {
@@ -185,7 +209,7 @@ ssize_t sockets_recvmsg(int fd, msghdr* message, int flags) {
 ssize_t sockets_send(int fd, const void* buffer, std::size_t length, int flags)
     IB_STANDS_FOR("send");
 ssize_t sockets_send(int fd, const void* buffer, std::size_t length, int flags) {
-  if (const Ref socket = connection(fd)) return transmit(fd, *socket, buffer, length, flags);
+  if (const HeldConnection socket(fd); socket) return transmit(fd, *socket, buffer, length, flags);
   return real::send(fd, buffer, length, flags);
 }
 
@@ -193,13 +217,13 @@ ssize_t sockets_sendto(int fd, const void* buffer, std::size_t length, int flags
                        const sockaddr* address, socklen_t size) IB_STANDS_FOR("sendto");
 ssize_t sockets_sendto(int fd, const void* buffer, std::size_t length, int flags,
                        const sockaddr* address, socklen_t size) {
-  if (const Ref socket = connection(fd)) return transmit(fd, *socket, buffer, length, flags);
+  if (const HeldConnection socket(fd); socket) return transmit(fd, *socket, buffer, length, flags);
   return real::sendto(fd, buffer, length, flags, address, size);
 }
 
 ssize_t sockets_sendmsg(int fd, const msghdr* message, int flags) IB_STANDS_FOR("sendmsg");
 ssize_t sockets_sendmsg(int fd, const msghdr* message, int flags) {
-  const Ref socket = connection(fd);
+  const HeldConnection socket(fd);
   if (!socket) return real::sendmsg(fd, message, flags);
   return transmit_parts(fd, *socket, message->msg_iov, message->msg_iovlen, flags);
 }
@@ -207,7 +231,7 @@ ssize_t sockets_sendmsg(int fd, const msghdr* message, int flags) {
 ssize_t sockets_sendfile64(int fd, int file, off64_t* offset, std::size_t count)
     IB_STANDS_FOR("sendfile64");
 ssize_t sockets_sendfile64(int fd, int file, off64_t* offset, std::size_t count) {
-  if (const Ref socket = connection(fd)) return send_file(fd, *socket, file, offset, count);
+  if (const HeldConnection socket(fd); socket) return send_file(fd, *socket, file, offset, count);
   return real::sendfile64(fd, file, offset, count);
 }
 
@@ -223,7 +247,7 @@ ssize_t sockets_splice(int in, off64_t* in_at, int out, off64_t* out_at, std::si
                        unsigned flags) IB_STANDS_FOR("splice");
 ssize_t sockets_splice(int in, off64_t* in_at, int out, off64_t* out_at, std::size_t length,
                        unsigned flags) {
-  if (connection(in) || connection(out)) {
+  if (HeldConnection(in) || HeldConnection(out)) {
     errno = EINVAL;
     return -1;
   }

@@ -2,6 +2,7 @@
 // Edges (EPOLLET): rsockets have levels only. An event is reported once, and again when the program
 // has read or has met a full buffer since, or when there is more to report: at least the edges of
 // TCP, sometimes one too many, which a program must expect anyway.
+#include "host_abi/sockets/cancellation.h"
 #include "host_abi/sockets/epoll_sets.h"
 #include "host_abi/sockets/rdma.h"
 #include "host_abi/sockets/real_calls.h"
@@ -11,6 +12,7 @@
 #include "host_abi/sockets/wait.h"
 
 #include <netinet/in.h>
+#include <pthread.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -229,6 +231,7 @@ int wait_in(Epoll& set, epoll_event* events, int room, const Deadline& deadline,
     if (count > 0 || deadline.is_zero() || deadline.is_over()) return count;
     if (now() - start < kPollTime) continue;
     round = 7;  // the kernel's set next
+    end_if_cancelled();
     if (SetSleep(set).until(deadline, mask) < 0) return -1;
   }
 }
@@ -277,11 +280,32 @@ int change(Epoll& set, int operation, int fd, epoll_event* event) {
   return 0;
 }
 
+// The set of a call that waits.
+class HeldSet {
+ public:
+  explicit HeldSet(int fd) {
+    if (!may_be_set(fd)) return;
+    ::pthread_testcancel();
+    call_.enter(clean, this);
+    set_ = find_set(fd);
+  }
+  explicit operator bool() const { return set_ != nullptr; }
+  Epoll& operator*() const { return *set_; }
+
+ private:
+  static void clean(void* held) { static_cast<HeldSet*>(held)->set_.reset(); }
+
+  Uncancelled call_;  // first: it leaves last
+  Handle set_;
+};
+
 int wait_with(int set_fd, epoll_event* events, int room, const Deadline& deadline, int timeout,
               const sigset_t* mask) {
-  const Handle set = find_set(set_fd);
-  if (!set) return real::epoll_pwait(set_fd, events, room, timeout, mask);
-  return wait_in(*set, events, room, deadline, mask);
+  {
+    const HeldSet set(set_fd);
+    if (set) return wait_in(*set, events, room, deadline, mask);
+  }
+  return real::epoll_pwait(set_fd, events, room, timeout, mask);
 }
 
 }  // namespace
@@ -292,6 +316,7 @@ int sockets_epoll_ctl(int set_fd, int operation, int fd, epoll_event* event)
     IB_STANDS_FOR("epoll_ctl");
 int sockets_epoll_ctl(int set_fd, int operation, int fd, epoll_event* event) {
   const int most = kMostDescriptors;
+  const NotWaiting call;
   if (!is_on() || set_fd < 0 || set_fd >= most || fd < 0 || fd >= most) {
     return real::epoll_ctl(set_fd, operation, fd, event);
   }

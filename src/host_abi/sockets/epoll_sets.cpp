@@ -72,8 +72,12 @@ void forget_member(int fd) {
 
 }  // namespace
 
+bool may_be_set(int fd) {
+  return !is_empty() && in_range(fd) && marks[static_cast<std::size_t>(fd)].load() != 0;
+}
+
 Handle find_set(int fd) {
-  if (is_empty() || !in_range(fd) || marks[static_cast<std::size_t>(fd)].load() == 0) return {};
+  if (!may_be_set(fd)) return {};
   if (!is_set(fd)) {
     forget_set(fd);
     return {};

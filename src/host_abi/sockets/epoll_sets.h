@@ -40,6 +40,8 @@ struct Epoll {
 
 using Handle = std::shared_ptr<Epoll>;
 
+// Returns false if no set has been made at `fd`, at the price of a load.
+bool may_be_set(int fd);
 // The set at `fd`. One that the program has closed without libc is forgotten.
 Handle find_set(int fd);
 // As find_set(), and makes one if there is none. Returns nothing if the kernel has no room.

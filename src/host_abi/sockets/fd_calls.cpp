@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // The functions of libc about descriptors: the table follows them.
+#include "host_abi/sockets/held.h"
 #include "host_abi/sockets/rdma.h"
 #include "host_abi/sockets/real_calls.h"
 #include "host_abi/sockets/table.h"
@@ -31,10 +32,11 @@ void about_to_replace(int original, int target) {
 template <class Function>
 int control(int fd, int command, void* argument, preload::Real<Function>& function) {
   if (command == F_DUPFD || command == F_DUPFD_CLOEXEC) {
+    const NotWaiting call;
     return duplicated(fd, function(fd, command, argument));
   }
   if (command != F_SETFL && command != F_GETFL) return function(fd, command, argument);
-  const Ref socket = find(fd);
+  const Held socket(fd);
   if (!socket) return function(fd, command, argument);
   // The kernel's listener never blocks; its waits are ours.
   const bool listener = socket->state.load() == State::Listening && socket->tried.load();
@@ -51,6 +53,7 @@ int control(int fd, int command, void* argument, preload::Real<Function>& functi
 }
 
 void forget_all(unsigned first, unsigned last) {
+  const NotWaiting call;
   const int end = last > INT_MAX ? INT_MAX : static_cast<int>(last);
   for (int fd = next_in_table(static_cast<int>(first)); fd >= 0 && fd <= end;
        fd = next_in_table(fd + 1)) {
@@ -64,7 +67,10 @@ extern "C" {
 
 int sockets_close(int fd) IB_STANDS_FOR("close");
 int sockets_close(int fd) {
-  forget(fd);
+  {
+    const NotWaiting call;
+    forget(fd);
+  }
   return real::close(fd);
 }
 
@@ -83,17 +89,20 @@ void sockets_closefrom(int first) {
 
 int sockets_dup(int fd) IB_STANDS_FOR("dup");
 int sockets_dup(int fd) {
+  const NotWaiting call;
   return duplicated(fd, real::dup(fd));
 }
 
 int sockets_dup2(int fd, int target) IB_STANDS_FOR("dup2");
 int sockets_dup2(int fd, int target) {
+  const NotWaiting call;
   about_to_replace(fd, target);
   return duplicated(fd, real::dup2(fd, target));
 }
 
 int sockets_dup3(int fd, int target, int flags) IB_STANDS_FOR("dup3");
 int sockets_dup3(int fd, int target, int flags) {
+  const NotWaiting call;
   about_to_replace(fd, target);
   return duplicated(fd, real::dup3(fd, target, flags));
 }

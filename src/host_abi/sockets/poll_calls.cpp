@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // poll() and select() over descriptors of both kinds.
+#include "host_abi/sockets/cancellation.h"
 #include "host_abi/sockets/data.h"
 #include "host_abi/sockets/rdma.h"
 #include "host_abi/sockets/real_calls.h"
@@ -7,6 +8,8 @@
 #include "host_abi/sockets/sleepers.h"
 #include "host_abi/sockets/switch.h"
 #include "host_abi/sockets/wait.h"
+
+#include <pthread.h>
 
 #include <cerrno>
 #include <utility>
@@ -27,16 +30,15 @@ class PollWait {
  public:
   PollWait(pollfd* entries, nfds_t count)
       : entries_(entries), count_(count), waits_(2 * count), sockets_(count), at_(count) {
-    for (nfds_t i = 0; i < count_; ++i) {
+    call_.enter(clean, this);
+    for (nfds_t i = 0; valid() && i < count_; ++i) {
       sockets_[i] = find(entries_[i].fd);
       if (sockets_[i] && sockets_[i]->state.load() == State::Listening) {
         listen_over_rdma(entries_[i].fd, *sockets_[i]);
       }
     }
   }
-  ~PollWait() {
-    for (nfds_t i = 0; i < count_; ++i) sockets_[i] = Ref();
-  }
+  ~PollWait() { let_go(); }
   PollWait(const PollWait&) = delete;
   PollWait& operator=(const PollWait&) = delete;
   bool valid() {
@@ -51,11 +53,18 @@ class PollWait {
       const int ready = check();
       if (ready != 0 || deadline.is_zero() || deadline.is_over()) return ready;
       if (now() - start < kPollTime) continue;
+      end_if_cancelled();
       if (sleep_in_rpoll(waits_.get(), used_, deadline, mask, news) < 0) return -1;
     }
   }
 
  private:
+  static void clean(void* wait) { static_cast<PollWait*>(wait)->~PollWait(); }
+
+  void let_go() {
+    for (nfds_t i = 0; valid() && i < count_; ++i) sockets_[i] = Ref();
+  }
+
   void add(nfds_t i, int rs, short events) {
     at_[i] = used_;
     waits_[used_++] = {rs, events, 0};
@@ -118,6 +127,7 @@ class PollWait {
     return translate(socket, asked, found);
   }
 
+  Uncancelled call_;  // first: it leaves last
   pollfd* entries_;
   nfds_t count_;
   Scratch<pollfd, 32> waits_;
@@ -128,6 +138,7 @@ class PollWait {
 };
 
 int poll_all(pollfd* entries, nfds_t count, const Deadline& deadline, const sigset_t* mask) {
+  ::pthread_testcancel();
   PollWait wait(entries, count);
   if (!wait.valid()) {
     errno = ENOMEM;

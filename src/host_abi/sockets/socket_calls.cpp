@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // The functions of libc that make connections, and those about their options and names.
 #include "host_abi/sockets/data.h"
+#include "host_abi/sockets/held.h"
 #include "host_abi/sockets/rdma.h"
 #include "host_abi/sockets/real_calls.h"
 #include "host_abi/sockets/rsocket_locks.h"
@@ -27,7 +28,7 @@ int failed(int error) {
 }
 
 int accept_with(int fd, sockaddr* address, socklen_t* length, int flags) {
-  const Ref socket = find(fd);
+  const Held socket(test_cancel(fd));
   if (!socket || socket->state.load() != State::Listening) {
     return real::accept4(fd, address, length, flags);
   }
@@ -40,6 +41,7 @@ int accept_with(int fd, sockaddr* address, socklen_t* length, int flags) {
   const Deadline deadline(limited ? &time : nullptr);
   while (true) {
     const std::uint32_t news = count_of_news();
+    end_if_cancelled();
     const int accepted = accept_now(fd, *socket, address, length, flags);
     if (accepted >= 0 || (errno != EAGAIN && errno != EWOULDBLOCK)) return accepted;
     if (socket->nonblocking.load() || deadline.is_over()) return failed(EAGAIN);
@@ -58,6 +60,7 @@ extern "C" {
 
 int sockets_listen(int fd, int backlog) IB_STANDS_FOR("listen");
 int sockets_listen(int fd, int backlog) {
+  const NotWaiting call;
   const int result = real::listen(fd, backlog);
   if (result == 0) listens(fd, backlog);
   return result;
@@ -76,7 +79,7 @@ int sockets_accept(int fd, sockaddr* address, socklen_t* length) {
 
 int sockets_connect(int fd, const sockaddr* address, socklen_t length) IB_STANDS_FOR("connect");
 int sockets_connect(int fd, const sockaddr* address, socklen_t length) {
-  if (const Ref socket = find(fd)) {
+  if (const Held socket(test_cancel(fd)); socket) {
     switch (socket->state.load()) {
       case State::Connected:
         return failed(address != nullptr && address->sa_family == AF_UNSPEC ? EOPNOTSUPP : EISCONN);
@@ -86,14 +89,17 @@ int sockets_connect(int fd, const sockaddr* address, socklen_t length) {
       case State::Listening: return real::connect(fd, address, length);
     }
   }
-  int result = 0;
-  if (connects(fd, address, length, result)) return result;
+  {
+    const NotWaiting call;
+    int result = 0;
+    if (connects(fd, address, length, result)) return result;
+  }
   return real::connect(fd, address, length);
 }
 
 int sockets_shutdown(int fd, int how) IB_STANDS_FOR("shutdown");
 int sockets_shutdown(int fd, int how) {
-  const Ref socket = connection(fd);
+  const HeldConnection socket(fd);
   if (!socket) return real::shutdown(fd, how);
   const Rdma* api = loaded_rdma();
   if (api == nullptr || !socket->is_own() || socket->state.load() != State::Connected) {
@@ -110,7 +116,7 @@ int sockets_shutdown(int fd, int how) {
 
 int sockets_getsockname(int fd, sockaddr* address, socklen_t* length) IB_STANDS_FOR("getsockname");
 int sockets_getsockname(int fd, sockaddr* address, socklen_t* length) {
-  const Ref socket = find(fd);
+  const Held socket(fd);
   if (!socket || socket->state.load() != State::Connected) {
     return real::getsockname(fd, address, length);
   }
@@ -119,7 +125,7 @@ int sockets_getsockname(int fd, sockaddr* address, socklen_t* length) {
 
 int sockets_getpeername(int fd, sockaddr* address, socklen_t* length) IB_STANDS_FOR("getpeername");
 int sockets_getpeername(int fd, sockaddr* address, socklen_t* length) {
-  const Ref socket = find(fd);
+  const Held socket(fd);
   if (!socket || socket->state.load() != State::Connected) {
     return real::getpeername(fd, address, length);
   }
@@ -129,7 +135,7 @@ int sockets_getpeername(int fd, sockaddr* address, socklen_t* length) {
 int sockets_getsockopt(int fd, int level, int name, void* value, socklen_t* length)
     IB_STANDS_FOR("getsockopt");
 int sockets_getsockopt(int fd, int level, int name, void* value, socklen_t* length) {
-  const Ref socket = find(fd);
+  const Held socket(fd);
   if (socket && level == SOL_SOCKET && name == SO_ERROR && *length >= sizeof(int)) {
     const State state = socket->state.load();
     const int error = socket->error.exchange(0);
@@ -151,7 +157,9 @@ int sockets_setsockopt(int fd, int level, int name, const void* value, socklen_t
     IB_STANDS_FOR("setsockopt");
 int sockets_setsockopt(int fd, int level, int name, const void* value, socklen_t length) {
   // Its notices would never come.
-  if (level == SOL_SOCKET && name == SO_ZEROCOPY && connection(fd)) return failed(EOPNOTSUPP);
+  if (level == SOL_SOCKET && name == SO_ZEROCOPY && HeldConnection(fd)) {
+    return failed(EOPNOTSUPP);
+  }
   return real::setsockopt(fd, level, name, value, length);
 }
 
@@ -161,7 +169,7 @@ int sockets_ioctl(int fd, unsigned long request, ...) {
   va_start(rest, request);
   void* argument = va_arg(rest, void*);
   va_end(rest);
-  const Ref socket = find(fd);
+  const Held socket(fd);
   if (!socket) return real::ioctl(fd, request, argument);
   const State state = socket->state.load();
   if (request == FIONBIO) {

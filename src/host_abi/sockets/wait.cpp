@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "host_abi/sockets/wait.h"
 
+#include "host_abi/sockets/cancellation.h"
 #include "host_abi/sockets/closed_numbers.h"
 #include "host_abi/sockets/rdma.h"
 #include "host_abi/sockets/real_calls.h"
@@ -338,6 +339,7 @@ int wait_for(int fd, Socket& socket, short events) {
   const Deadline deadline(limited ? &time : nullptr);
   while (true) {
     const std::uint32_t news = count_of_news();
+    end_if_cancelled();
     if (look_at(socket, entry.events) != 0) return 0;
     if (deadline.is_over()) return EAGAIN;
     const int result = sleep_in_rpoll(&entry, 1, deadline, nullptr, news);

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+#include "host_abi/sockets/held.h"
+
+#include "host_abi/sockets/real_calls.h"
+
+#include <poll.h>
+#include <pthread.h>
+
+#include <cerrno>
+
+namespace ib::host_abi::sockets {
+namespace {
+
+constexpr int kSlice = 50;  // ms
+
+bool is_connecting(const Socket& socket) {
+  return socket.state.load() == State::Connecting && socket.event.get() >= 0;
+}
+
+}  // namespace
+
+Held::Held(int fd) {
+  if (!is_in_table(fd)) return;
+  call_.enter(clean, this);
+  socket_ = find(fd);
+  if (!socket_) call_.leave();
+}
+
+void Held::let_go() {
+  socket_ = Ref();
+  call_.leave();
+}
+
+void Held::clean(void* held) {
+  static_cast<Held*>(held)->socket_ = Ref();
+}
+
+int test_cancel(int fd) {
+  if (is_in_table(fd)) ::pthread_testcancel();
+  return fd;
+}
+
+HeldConnection::HeldConnection(int fd) : Held(test_cancel(fd)) {
+  if (!*this) return;
+  Socket& socket = **this;
+  while (is_connecting(socket) && !socket.nonblocking.load()) {
+    end_if_cancelled();
+    pollfd ended{socket.event.get(), POLLIN, 0};
+    if (real::poll(&ended, nfds_t{1}, kSlice) < 0) return;
+  }
+  const State state = socket.state.load();
+  if (state != State::Connected && state != State::Connecting) let_go();
+}
+
+}  // namespace ib::host_abi::sockets
