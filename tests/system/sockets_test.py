@@ -224,6 +224,17 @@ def cancelled(fabric, report, folder):
         fabric.end(client, SECONDS).require("^all right$")
 
 
+def like_tcp(fabric, report, folder):
+    for mode, what in (("both", "both sides write much before they read"), ("shut", "shutdown(SHUT_RD) ends waits"),
+                       ("stdio", "streams of stdio")):
+        with report.case(f"as over TCP: {what}"):
+            program = own_c_program(folder, "like_tcp")
+            port = harness.free_port()
+            server = serve(fabric, [program, mode, port], port)
+            run(fabric, [program, mode, port, SERVER]).require("^all right$")
+            fabric.end(server, SECONDS).require("^all right$")
+
+
 def small_stacks(fabric, report, folder):
     with report.case("threads with the smallest stacks"):
         run(fabric, [own_c_program(folder, "small_stack")]).require("^all right$")
@@ -381,7 +392,7 @@ def test(report, user):
                 part(fabric, report, folder)
 
 
-PARTS = (("", (own_programs, prompt, closing, edges, cancelled, small_stacks, http, nginx, redis, iperf, streams, duplex, storms, forking, fallback, without)),
+PARTS = (("", (own_programs, prompt, closing, edges, cancelled, like_tcp, small_stacks, http, nginx, redis, iperf, streams, duplex, storms, forking, fallback, without)),
          (harness.MISSED_SOON, (killed,)),
          ("", (without_softibd,)))
 

@@ -54,6 +54,10 @@ int error_of(const Rdma& api, Socket& socket) {
 ssize_t take(const Rdma& api, Socket& socket, void* buffer, std::size_t length, int flags) {
   const Alone alone(socket.rs.load());
   if (!alone.valid()) return failed(EAGAIN);
+  if (socket.aside.size() > 0) {
+    const bool peeks = (flags & MSG_PEEK) != 0;
+    return static_cast<ssize_t>(socket.aside.take(static_cast<char*>(buffer), length, peeks));
+  }
   return api.recv(socket.rs.load(), buffer, length, flags);
 }
 
@@ -79,7 +83,7 @@ std::optional<ssize_t> result_of_read_at_once(const Rdma* api, Socket& socket, s
   if ((flags & MSG_OOB) != 0) return failed(EINVAL);
   if ((flags & MSG_ERRQUEUE) != 0) return failed(EAGAIN);
   if ((flags & MSG_TRUNC) != 0) return failed(EOPNOTSUPP);
-  if (length == 0 || socket.read_shut.load()) return 0;
+  if (length == 0) return 0;
   return std::nullopt;
 }
 
@@ -92,6 +96,7 @@ std::optional<ssize_t> result_without_bytes(const Rdma& api, Socket& socket, ssi
     return failed(ECONNRESET);
   }
   const bool is_empty = errno == EAGAIN || errno == EWOULDBLOCK;
+  if (is_empty && socket.read_shut.load()) return static_cast<ssize_t>(done);
   const bool is_lost = is_empty && socket.lost.load();
   if (!is_empty) socket.broken.store(true);
   if (is_empty && !is_lost && !would_block(socket, flags)) return std::nullopt;

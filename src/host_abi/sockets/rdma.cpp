@@ -2,6 +2,7 @@
 #include "host_abi/sockets/rdma.h"
 
 #include "host_abi/sockets/real_calls.h"
+#include "host_abi/sockets/streams.h"
 #include "host_abi/sockets/table.h"
 
 #include <dlfcn.h>
@@ -115,6 +116,11 @@ void after_fork_in_child() {
   ::pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
 }
 
+void end_of_program() {
+  if (Inside::depth == 0) flush_streams();
+  shut_down_all();
+}
+
 }  // namespace
 
 const Rdma* loaded_rdma() {
@@ -127,7 +133,7 @@ const Rdma* rdma() {
     if (library.load() == Library::NotTried) {
       const bool loaded = load();
       // Peers get the end of the stream, not an error, when the program has come to its end.
-      if (loaded) std::atexit(shut_down_all);
+      if (loaded) std::atexit(end_of_program);
       library.store(loaded ? Library::Loaded : Library::Absent, std::memory_order_release);
     }
     ::pthread_mutex_unlock(&loading);

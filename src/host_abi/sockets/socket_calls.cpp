@@ -106,7 +106,11 @@ int sockets_shutdown(int fd, int how) {
     return failed(ENOTCONN);
   }
   if (how != SHUT_RD && how != SHUT_WR && how != SHUT_RDWR) return failed(EINVAL);
-  if (how != SHUT_WR) socket->read_shut.store(true);
+  if (how != SHUT_WR) {
+    socket->read_shut.store(true);
+    socket->note_read();  // the end is news for readers
+    wake_sleepers();
+  }
   if (how == SHUT_RD || socket->write_shut.exchange(true)) return 0;
   const Ending ending(socket->rs.load());
   const Alone alone(socket->rs.load(), Alone::Patience::Endless);

@@ -6,6 +6,7 @@
 #include "host_abi/sockets/rdma.h"
 #include "host_abi/sockets/rsocket_locks.h"
 #include "host_abi/sockets/sleepers.h"
+#include "host_abi/sockets/streams.h"
 #include "host_abi/sockets/switch.h"
 #include "host_abi/sockets/wait.h"
 
@@ -180,6 +181,7 @@ void release_locks_of_parent() {
   lock = PTHREAD_MUTEX_INITIALIZER;
   release_epoll_locks_of_parent();
   forget_sleepers_of_parent();
+  release_lock_of_streams();
 }
 
 }  // namespace ib::host_abi::sockets

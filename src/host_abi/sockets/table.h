@@ -6,6 +6,7 @@
 // call that the switch does not see therefore ends with ENOTCONN and never moves a byte.
 #pragma once
 
+#include "host_abi/sockets/aside.h"
 #include "host_abi/sockets/file_identity.h"
 
 #include <pthread.h>
@@ -44,6 +45,8 @@ struct Socket {
   std::atomic<bool> broken{false};
   std::atomic<bool> end_reported{false};
   std::atomic<int> error{0};  // SO_ERROR
+  Aside aside;
+  std::atomic<int> readers{0};  // threads that wait in a call to read it
   // Grow with each attempt to read or accept, or to write more than there was room for: an edge of
   // epoll.
   std::atomic<std::uint32_t> reads{0};

@@ -261,9 +261,9 @@ void found_queue(int fd) {
   queue_found = fd;
 }
 
-short look_at(Socket& socket, short events) {
-  const Rdma* api = loaded_rdma();
-  if (api == nullptr) return 0;
+namespace {
+
+short look_at_rsocket(const Rdma* api, Socket& socket, short events) {
   const int rs = socket.rs.load();
   const Alone alone(rs);
   if (!alone.valid()) return socket.lost.load() ? POLLERR : 0;
@@ -285,6 +285,16 @@ short look_at(Socket& socket, short events) {
   return socket.lost.load() ? static_cast<short>(entry.revents | POLLERR) : entry.revents;
 }
 
+}  // namespace
+
+short look_at(Socket& socket, short events) {
+  const Rdma* api = loaded_rdma();
+  if (api == nullptr) return 0;
+  const short found = look_at_rsocket(api, socket, events);
+  const bool is_readable = socket.aside.size() > 0 || socket.read_shut.load();
+  return is_readable ? static_cast<short>(found | (events & POLLIN)) : found;
+}
+
 short ask_for(short asked) {
   short result = 0;
   if ((asked & (POLLIN | POLLRDNORM | POLLRDHUP)) != 0) result |= POLLIN;
@@ -298,6 +308,8 @@ namespace {
 bool is_at_end(Socket& socket) {
   const Rdma* api = loaded_rdma();
   if (api == nullptr || !socket.is_own()) return false;
+  if (socket.read_shut.load()) return true;
+  if (socket.aside.size() > 0) return false;
   const Alone alone(socket.rs.load());
   char byte = 0;
   return alone.valid() && api->recv(socket.rs.load(), &byte, 1, MSG_PEEK) == 0;
@@ -324,27 +336,56 @@ short translate(Socket& socket, short asked, short reported) {
   return static_cast<short>(result);
 }
 
-int wait_for(int fd, Socket& socket, short events) {
-  pollfd entry{socket.rs.load(), ask_for(events), 0};
-  const std::int64_t start = now();
-  do {
-    if (look_at(socket, entry.events) != 0) return 0;
-  } while (now() - start < kPollTime);
+namespace {
+
+// A thread that waits to read: its socket is not read ahead meanwhile.
+class Reading {
+ public:
+  Reading(Socket& socket, bool reads) : socket_(socket), reads_(reads) {
+    if (reads) socket.readers.fetch_add(1);
+  }
+  ~Reading() {
+    if (reads_) socket_.readers.fetch_sub(1);
+  }
+  Reading(const Reading&) = delete;
+  Reading& operator=(const Reading&) = delete;
+
+ private:
+  Socket& socket_;
+  bool reads_;
+};
+
+Deadline deadline_of(int fd, bool reads) {
   timeval limit{};
   socklen_t length = sizeof limit;
-  const int name = (events & POLLIN) != 0 ? SO_RCVTIMEO : SO_SNDTIMEO;
+  const int name = reads ? SO_RCVTIMEO : SO_SNDTIMEO;
   static_cast<void>(real::getsockopt(fd, SOL_SOCKET, name, static_cast<void*>(&limit), &length));
   const timespec time{limit.tv_sec, limit.tv_usec * 1000};
   const bool limited = limit.tv_sec != 0 || limit.tv_usec != 0;
-  const Deadline deadline(limited ? &time : nullptr);
+  return Deadline(limited ? &time : nullptr);
+}
+
+}  // namespace
+
+int wait_for(int fd, Socket& socket, short events) {
+  const bool reads = (events & POLLIN) != 0;
+  const short asked = ask_for(events);
+  const std::int64_t start = now();
+  do {
+    if (look_at(socket, asked) != 0) return 0;
+  } while (now() - start < kPollTime);
+  const Deadline deadline = deadline_of(fd, reads);
   while (true) {
     const std::uint32_t news = count_of_news();
     end_if_cancelled();
-    if (look_at(socket, entry.events) != 0) return 0;
+    const Reading reading(socket, reads);
+    if (look_at(socket, asked) != 0) return 0;
     if (deadline.is_over()) return EAGAIN;
-    const int result = sleep_in_rpoll(&entry, 1, deadline, nullptr, news);
-    if (result > 0) return 0;
-    if (result < 0) return errno;
+    const SetAside ahead = reads ? SetAside::Never : set_aside(socket);
+    if (ahead == SetAside::Some) continue;
+    const int more = ahead == SetAside::NoneYet ? POLLIN : 0;
+    pollfd entry{socket.rs.load(), static_cast<short>(asked | more), 0};
+    if (sleep_in_rpoll(&entry, 1, deadline, nullptr, news) < 0) return errno;
   }
 }
 

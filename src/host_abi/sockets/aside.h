@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// Bytes of a connection that have been read ahead of the program. Where both sides write more than
+// rsockets have room for before they read, as they may over TCP, a writer that waits sets aside
+// what comes, and so gives the other side room.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+namespace ib::host_abi::sockets {
+
+struct Socket;
+
+// Changes under the lock of the rsocket (Alone).
+class Aside {
+ public:
+  Aside() = default;
+  ~Aside();
+  Aside(const Aside&) = delete;
+  Aside& operator=(const Aside&) = delete;
+
+  std::size_t size() const { return size_.load(std::memory_order_relaxed); }
+  // Room for the next `count` bytes; nullptr: there would be too many, or there is no memory.
+  char* room_for(std::size_t count);
+  void add(std::size_t count) { size_.fetch_add(count, std::memory_order_relaxed); }
+  // The first of them, `length` at most. They stay if the program only peeks.
+  std::size_t take(char* buffer, std::size_t length, bool peeks);
+
+ private:
+  char* bytes_ = nullptr;
+  std::size_t room_ = 0;
+  std::size_t taken_ = 0;  // before the first
+  std::atomic<std::size_t> size_{0};
+};
+
+enum class SetAside : std::uint8_t {
+  Some,
+  NoneYet,
+  Never,  // another thread reads it, there are enough, or no more come
+};
+// For a thread that waits until it can write.
+SetAside set_aside(Socket& socket);
+
+}  // namespace ib::host_abi::sockets
