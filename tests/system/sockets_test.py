@@ -73,6 +73,41 @@ def http(fabric, report, folder):
             raise Failed(f"not over RDMA:\n{harness.tail(server.text())}")
 
 
+def readable(folder, name):
+    """A copy of a script, which the user may read."""
+    path = folder / name
+    path.write_bytes((PROGRAMS.parent / "programs/sockets" / name).read_bytes())
+    path.chmod(0o644)
+    return path
+
+
+def node(fabric, report, folder):
+    program = harness.need_program("node")
+    harness.need_program("curl")
+    with report.case("node.js: HTTP server and client"):
+        port = harness.free_port()
+        server = serve(fabric, [program, readable(folder, "http_server.js"), port], port)
+        run(fabric, [program, readable(folder, "http_client.js"), SERVER, port, CLIENT, 20]).require("^all right$")
+        for _ in range(2):
+            run(fabric, ["curl", "-sS", f"http://{SERVER}:{port}/"]).require(rf"^GET [0-9a-f]+ {CLIENT}$")
+            run(fabric, ["curl", "-sS", "-o", folder / "large", f"http://{SERVER}:{port}/large"]).require()
+        if (folder / "large").stat().st_size != 3_000_000:
+            raise Failed("not all of the large answer")
+        server.kill()
+
+
+def grpc(fabric, report, folder):
+    with report.case("gRPC: server and client"):
+        script = readable(folder, "grpc_programs.py")
+        port = harness.free_port()
+        words = ["/usr/bin/python3", script, port]
+        if harness.subprocess.run([words[0], "-c", "import grpc"], capture_output=True, check=False).returncode != 0:
+            raise harness.Skipped("python3-grpcio is not installed (packages.txt)")
+        server = serve(fabric, words, port)
+        run(fabric, [*words, SERVER]).require("^all right$", *[f"^ipv4:{CLIENT}:"] * 4)
+        server.kill()
+
+
 NGINX = """{user}
 daemon {daemon}; master_process {master}; worker_processes 2; pid {folder}/nginx.pid; error_log stderr info;
 events {{ worker_connections 64; }}
@@ -392,7 +427,7 @@ def test(report, user):
                 part(fabric, report, folder)
 
 
-PARTS = (("", (own_programs, prompt, closing, edges, cancelled, like_tcp, small_stacks, http, nginx, redis, iperf, streams, duplex, storms, forking, fallback, without)),
+PARTS = (("", (own_programs, prompt, closing, edges, cancelled, like_tcp, small_stacks, http, node, grpc, nginx, redis, iperf, streams, duplex, storms, forking, fallback, without)),
          (harness.MISSED_SOON, (killed,)),
          ("", (without_softibd,)))
 
