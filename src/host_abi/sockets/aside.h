@@ -6,22 +6,22 @@
 
 #include <atomic>
 #include <cstddef>
-#include <cstdint>
 
 namespace ib::host_abi::sockets {
-
-struct Socket;
 
 // Changes under the lock of the rsocket (Alone).
 class Aside {
  public:
+  static constexpr std::size_t kMost = std::size_t{8} << 20;  // as buffers of TCP grow to, together
+
   Aside() = default;
   ~Aside();
   Aside(const Aside&) = delete;
   Aside& operator=(const Aside&) = delete;
 
   std::size_t size() const { return size_.load(std::memory_order_relaxed); }
-  // Room for the next `count` bytes; nullptr: there would be too many, or there is no memory.
+  // Returns room for the next `count` bytes, or nullptr if there would be too many or memory is
+  // short.
   char* room_for(std::size_t count);
   void add(std::size_t count) { size_.fetch_add(count, std::memory_order_relaxed); }
   // The first of them, `length` at most. They stay if the program only peeks.
@@ -33,13 +33,5 @@ class Aside {
   std::size_t taken_ = 0;  // before the first
   std::atomic<std::size_t> size_{0};
 };
-
-enum class SetAside : std::uint8_t {
-  Some,
-  NoneYet,
-  Never,  // another thread reads it, there are enough, or no more come
-};
-// For a thread that waits until it can write.
-SetAside set_aside(Socket& socket);
 
 }  // namespace ib::host_abi::sockets

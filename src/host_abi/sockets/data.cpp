@@ -4,6 +4,7 @@
 #include "host_abi/sockets/rdma.h"
 #include "host_abi/sockets/real_calls.h"
 #include "host_abi/sockets/rsocket_locks.h"
+#include "host_abi/sockets/sleepers.h"
 #include "host_abi/sockets/switch.h"
 #include "host_abi/sockets/wait.h"
 
@@ -20,6 +21,7 @@ namespace {
 constexpr std::size_t kFirstPiece = 2048;
 constexpr std::size_t kMostAtOnce = std::size_t{1} << 30;  // rsockets count in int
 constexpr std::size_t kMostCounted = 65536;                // by FIONREAD
+constexpr std::size_t kSetAside = 65536;                   // at once
 
 ssize_t failed(int error) {
   errno = error;
@@ -172,6 +174,21 @@ ssize_t transmit(int fd, Socket& socket, const void* buffer, std::size_t length,
     }
   }
   return static_cast<ssize_t>(done);
+}
+
+SetAside set_aside(Socket& socket) {
+  const Rdma* api = loaded_rdma();
+  const Alone alone(socket.rs.load());
+  if (!alone.valid() || socket.readers.load() > 0) return SetAside::Never;
+  char* room = socket.aside.room_for(kSetAside);
+  if (room == nullptr) return SetAside::Never;
+  const ssize_t got = api->recv(socket.rs.load(), room, kSetAside, MSG_DONTWAIT);
+  if (got > 0) {
+    socket.aside.add(static_cast<std::size_t>(got));
+    wake_sleepers();  // one of them may wait for these bytes
+    return SetAside::Some;
+  }
+  return got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK) ? SetAside::NoneYet : SetAside::Never;
 }
 
 std::size_t waiting_bytes(Socket& socket) {

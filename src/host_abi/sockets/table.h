@@ -30,7 +30,7 @@ struct Socket {
   std::atomic<std::uint32_t> references{0};
   std::atomic<State> state{State::Free};
   std::atomic<int> rs{-1};  // the rsocket
-  OwnDescriptor event;      // an eventfd; set before others know the socket
+  OwnDescriptor event;      // an eventfd; does not change in the table
   std::uint32_t generation = 0;
   std::uint64_t file = 0;  // the program's, whose descriptors these are (file_identity.h)
   int family = 0;          // of the program's socket
@@ -98,8 +98,8 @@ inline constexpr int kMostDescriptors = 65536;  // also the most of rsockets
 Ref find(int fd);
 // As find(), without that look: for what is only watched, and is found again before it is used.
 Ref find_unchecked(int fd);
-// A new socket at `fd`, as which others know it from now on; what the table has of an earlier file
-// with that number ends. Returns nothing if `fd` is too large or memory is short.
+// A new socket at `fd`. Ends what the table has of an earlier file with that number. Returns
+// nothing if `fd` is too large or memory is short.
 Ref add(int fd, State state, int family, bool nonblocking, OwnDescriptor event = {});
 void copy(int from, int to);
 // The descriptor is about to be closed or replaced.

@@ -3,6 +3,7 @@
 
 #include "host_abi/sockets/cancellation.h"
 #include "host_abi/sockets/closed_numbers.h"
+#include "host_abi/sockets/data.h"
 #include "host_abi/sockets/rdma.h"
 #include "host_abi/sockets/real_calls.h"
 #include "host_abi/sockets/rsocket_locks.h"
@@ -36,7 +37,7 @@ struct Sleep {
   int limit;  // ms
   const sigset_t* mask;
   AllAlone* locks;
-  std::uint32_t news;  // that the caller knows
+  std::uint32_t news;  // count of the caller's last look
   int sleeper;         // of its Sleeper
   bool is_over = false;
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Servers with EPOLLET, as the runtimes of many languages are built. edges PORT greet takes all
-// connections at each edge of its listener, and greets them; greet-out asks for EPOLLOUT too. edges
+// connections at each edge of its listener, and greets them; greet-out has EPOLLOUT in its events too. edges
 // PORT echo has a thread that waits for edges of a connection, and another one that reads it and
 // answers. With an ADDRESS behind they are the clients. The servers end after all of it.
 #define _GNU_SOURCE

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""gRPC: grpc_programs.py PORT serves, grpc_programs.py PORT HOST is the client: single calls and streams, over a channel
-of its own each time."""
+"""gRPC: grpc_programs.py PORT serves, grpc_programs.py PORT HOST is the client: single calls and streams, over a
+channel of its own each time."""
 import concurrent.futures
 import sys
 

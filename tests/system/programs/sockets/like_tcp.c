@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// What programs do with connections because TCP allows it. like_tcp MODE PORT serves, like_tcp MODE
+// Ways to use connections that TCP allows. like_tcp MODE PORT serves, like_tcp MODE
 // PORT ADDRESS is the client.
 //   both   both sides write much before they read
 //   shut   shutdown(SHUT_RD) ends the waits of other threads
