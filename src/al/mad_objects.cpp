@@ -76,7 +76,7 @@ void MadObjects::destroy_newest(io::IrpRef irp) {
   if (region_.exists()) return destroy(region_, std::move(irp));
   if (memory_.exists()) return destroy(memory_, std::move(irp));
   if (pd_.exists()) return destroy(pd_, std::move(irp));
-  std::move(irp).complete(Status::NotFound);
+  std::move(irp).complete(Status::Ok);
 }
 
 }  // namespace ib::al

@@ -29,7 +29,8 @@ class MadObjects {
 
   // Requests one step, which is none of Ready.
   void begin(Step step, Ca& ca, const MadQpOptions& options, io::IrpRef irp);
-  // Destroys the newest object that exists. NotFound: there is none.
+  bool exist() const { return pd_.exists(); }  // any of them: it is the first
+  // Destroys the newest object that exists.
   void destroy_newest(io::IrpRef irp);
   // They went with their HCA, or will.
   void forget();

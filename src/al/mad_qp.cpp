@@ -105,14 +105,11 @@ void MadQp::retreat() {
 
 void MadQp::retreated(io::Irp& irp, void* context) {
   MadQp& self = *static_cast<MadQp*>(context);
-  if (irp.status == Status::Ok || (self.abandoned_ && irp.status != Status::NotFound)) {
-    return self.retreat();
-  }
+  const bool refused = irp.status != Status::Ok && !self.abandoned_;
+  if (!refused && self.objects_.exist()) return self.retreat();
   io::IrpRef outer = std::move(*self.irp_);
   self.irp_.reset();
-  if (irp.status != Status::NotFound) {
-    return std::move(outer).fail(irp.status, std::move(irp.reason));
-  }
+  if (refused) return std::move(outer).fail(irp.status, std::move(irp.reason));
   std::move(self.refusal_).end(std::move(outer));
 }
 

@@ -50,6 +50,8 @@ attempt("hole", hole, 3 * PAGE, LOCAL)
 attempt("before_hole", hole, PAGE, LOCAL)
 attempt("unmapped", hole + PAGE, 100, 0)
 attempt("kernel", 0xffff888000000000, PAGE, LOCAL)
+attempt("vvar", next(int(line.split("-")[0], 16) for line in open("/proc/self/maps") if line.endswith("[vvar]\n")),
+        PAGE, 0)
 attempt("empty", whole, 0, LOCAL)
 attempt("huge", whole, 1 << 45, LOCAL)
 
@@ -72,7 +74,7 @@ EINVAL = 22
 EXPECTED = {
     "whole": 0, "none": EFAULT, "read_only_0": 0, "read_only_remote_read": 0, "read_only_local": EFAULT,
     "read_only_remote": EFAULT, "read_only_bind": EFAULT, "hole": EFAULT, "before_hole": 0, "unmapped": EFAULT,
-    "kernel": EFAULT, "empty": EINVAL, "huge": EFAULT, "rereg_good": 0, "rereg_read_only": EFAULT,
+    "kernel": EFAULT, "vvar": EFAULT, "empty": EINVAL, "huge": EFAULT, "rereg_good": 0, "rereg_read_only": EFAULT,
     "rereg_unmapped": EFAULT}
 
 

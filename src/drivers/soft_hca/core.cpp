@@ -123,11 +123,30 @@ Key* find_key(Core& core, HcaFile& file, Kind kind, std::uint32_t handle) {
   return key != nullptr && key->kind == kind ? key : nullptr;
 }
 
-std::string no_such(Kind kind, std::uint32_t handle) {
-  if (handle == control::kNoIndex) return fmt::format("a {} is required here", kind_name(kind));
-  return fmt::format(
+// A handle has its kind in it, so that no two tables have the same one.
+static bool is_given_out(const Core& core, std::uint32_t handle) {
+  const auto in_any = [handle](const auto&... tables) {
+    return ((tables.find_handle(handle) != nullptr) || ...);
+  };
+  return in_any(core.pds, core.keys, core.dms, core.ahs, core.cqs, core.xrcds, core.srqs, core.qps,
+                core.channels, core.backings);
+}
+
+Status no_such(const Core& core, Kind kind, std::uint32_t handle, std::string& reason) {
+  if (handle == control::kNoIndex) {
+    reason = fmt::format("a {} is required here", kind_name(kind));
+    return Status::InvalidParameter;
+  }
+  reason = fmt::format(
       "there is no {} with handle {:#x} in this file (destroyed already, or another process's)",
       kind_name(kind), handle);
+  return is_given_out(core, handle) ? Status::InvalidParameter : Status::NotFound;
+}
+
+void fail_no_such(Core& core, io::IrpRef irp, Kind kind, std::uint32_t handle) {
+  std::string reason;
+  const Status status = no_such(core, kind, handle, reason);
+  fail(core, std::move(irp), status, std::move(reason));
 }
 
 std::string still_busy(Kind kind, std::uint32_t handle) {

@@ -128,7 +128,11 @@ T* find_own(const Table<T>& table, const HcaFile& file, std::uint32_t handle) {
 Qp* find_qp(Core& core, HcaFile& file, std::uint32_t handle);
 Xrcd* find_xrcd(Core& core, HcaFile& file, std::uint32_t handle);
 Key* find_key(Core& core, HcaFile& file, Kind kind, std::uint32_t handle);
-std::string no_such(Kind kind, std::uint32_t handle);  // "there is no queue pair 17 in this file"
+// The status of a request whose handle names no object that the file may use: NotFound, or
+// InvalidParameter if it is that of an object of another kind or of another file, or is missing.
+// `reason`: "there is no queue pair with handle 0x17 in this file".
+Status no_such(const Core& core, Kind kind, std::uint32_t handle, std::string& reason);
+void fail_no_such(Core& core, io::IrpRef irp, Kind kind, std::uint32_t handle);
 std::string still_busy(Kind kind, std::uint32_t handle);
 
 // Room for one more object of this kind under the HCA's limit and under what one process may have

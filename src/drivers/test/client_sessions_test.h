@@ -245,7 +245,9 @@ class Sessions {
     const std::uint32_t own_ends = shape.destroys ? 1 : 0;
     const bool asks_only =
         shape.code == Code::QueryMr || shape.code == Code::QuerySrq || shape.code == Code::QueryQp;
-    if (flight.irp.status == Status::InvalidParameter && (asks_only || shape.destroys)) {
+    const bool names_nothing =
+        flight.irp.status == Status::InvalidParameter || flight.irp.status == Status::NotFound;
+    if (names_nothing && (asks_only || shape.destroys)) {
       EXPECT_FALSE(book.had_undisturbed(handle, flight.began, own_ends)) << what(flight);
     }
     if (flight.irp.status == Status::DeviceBusy) {

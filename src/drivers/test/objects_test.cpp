@@ -75,7 +75,7 @@ TEST(Objects, EveryKindIsCreatedAndDestroyedAndLeavesNothing) {
                                                    {Code::DestroyCq, cq},
                                                    {Code::DeallocPd, pd}}) {
     p.good(p.call(code, IndexIn{handle, 0}));
-    EXPECT_EQ(p.call(code, IndexIn{handle, 0}).status, Status::InvalidParameter);
+    EXPECT_EQ(p.call(code, IndexIn{handle, 0}).status, Status::NotFound);
   }
   p.good(p.root_call(Code::DestroyChannel, IndexIn{channel, 0}));
   p.good(p.root_call(Code::DestroyBacking, IndexIn{backing, 0}));
@@ -274,6 +274,10 @@ TEST(Objects, LimitsAreThoseThatTheHcaReports) {
   const auto made = p.call<QpOut>(Code::CreateQp, in);
   EXPECT_EQ(made.status, Status::Ok) << made.reason;
   EXPECT_GE(made.out.rq_slots, ca.out.max_qp_wr);
+  in.caps.max_recv_wr = ca.out.max_qp_wr + 1;
+  EXPECT_EQ(p.call<QpOut>(Code::CreateQp, in).status, Status::InvalidParameter);
+  in.type = QpType::XrcSend;
+  EXPECT_EQ(p.call<QpOut>(Code::CreateQp, in).status, Status::Ok) << "it has no receives";
   EXPECT_EQ(p.call<CqOut>(Code::CreateCq, CreateCqIn{ca.out.max_cqe + 1, kNoIndex, 0, 0, 0}).status,
             Status::InvalidParameter);
   EXPECT_EQ(p.call<CqOut>(Code::CreateCq, CreateCqIn{0, kNoIndex, 0, 0, 0}).status,
@@ -349,13 +353,13 @@ TEST(Handles, NameOneObjectOrNothing) {
   }
   ASSERT_NE(again, 0u) << "the place never came back";
   EXPECT_NE(again, stale);
-  EXPECT_EQ(deallocate(stale), Status::InvalidParameter);
+  EXPECT_EQ(deallocate(stale), Status::NotFound);
   const std::uint32_t cq = p.cq();
-  EXPECT_EQ(deallocate(cq), Status::InvalidParameter);
-  EXPECT_EQ(deallocate(control::index_of(again)), Status::InvalidParameter);
+  EXPECT_EQ(deallocate(cq), Status::InvalidParameter) << "it names an object, of another kind";
+  EXPECT_EQ(deallocate(control::index_of(again)), Status::NotFound);
   const std::uint32_t other_kind =
       control::handle_of(control::HandleKind::Pd, 0, control::index_of(cq));
-  EXPECT_EQ(p.call(Code::DestroyCq, IndexIn{other_kind, 0}).status, Status::InvalidParameter);
+  EXPECT_EQ(p.call(Code::DestroyCq, IndexIn{other_kind, 0}).status, Status::NotFound);
   EXPECT_EQ(deallocate(again), Status::Ok);
 }
 

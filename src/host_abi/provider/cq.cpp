@@ -83,6 +83,9 @@ ibv_cq_ex* create_cq_ex(ibv_context* context, ibv_cq_init_attr_ex* attr) {
     }
     Cq* cq = make_cq(context, in, attr->channel, "ibv_create_cq_ex");
     if (cq == nullptr) return nullptr;
+    if ((attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD) != 0 && attr->parent_domain != nullptr) {
+      cq->domain.begin(pd_of(attr->parent_domain));
+    }
     set_cq_ex_functions(*cq, attr->wc_flags);
     return &cq->cq_ex;
   });

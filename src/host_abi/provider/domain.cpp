@@ -40,13 +40,16 @@ int dealloc_pd(ibv_pd* ibpd) {
   return guarded_int("ibv_dealloc_pd", [&] {
     Pd& pd = pd_of(ibpd);
     if (const int error = check_whole("ibv_dealloc_pd", pd)) return error;
+    if (pd.users != 0) {
+      return fail("ibv_dealloc_pd", EBUSY,
+                  pd.parent_of != nullptr ? "queues use it" : "parent domains use it");
+    }
     if (pd.parent_of != nullptr) {
       --pd.parent_of->users;
       if (pd.td != nullptr) --pd.td->users;
       delete &pd;
       return 0;
     }
-    if (pd.users != 0) return fail("ibv_dealloc_pd", EBUSY, "parent domains use it");
     const Status status = destroy_engine(pd);
     if (status != Status::Ok) return fail("ibv_dealloc_pd", status);
     if (!inherited(pd)) {
@@ -142,6 +145,9 @@ ibv_xrcd* open_xrcd(ibv_context* context, ibv_xrcd_init_attr* attr) {
   }
   return guarded("ibv_open_xrcd", static_cast<ibv_xrcd*>(nullptr), [&]() -> ibv_xrcd* {
     auto engine = hca_of(context).open_xrcd(in);
+    if (engine.error() == Status::NotFound) {
+      return fail_null("ibv_open_xrcd", EAGAIN, "the file has no XRC domain yet, and no O_CREAT");
+    }
     if (!engine) return fail_null("ibv_open_xrcd", engine.error());
     auto xrcd = std::make_unique<Xrcd>();
     xrcd->context = context;

@@ -27,7 +27,7 @@ constexpr std::array<Row, kStatusCount> kTable{{
     {Status::InsufficientResources, ENOMEM},
     {Status::Malformed, EPROTO},
     {Status::Cancelled, ECANCELED},
-    {Status::NotFound, EINVAL},
+    {Status::NotFound, ENOENT},
     {Status::AccessDenied, EACCES},
     {Status::DeviceBusy, EBUSY},
     {Status::NotSupported, EOPNOTSUPP},

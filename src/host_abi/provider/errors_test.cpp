@@ -27,6 +27,7 @@ TEST(Errors, WhatApplicationsTestForIsRight) {
   EXPECT_EQ(errno_of(Status::NotSupported), EOPNOTSUPP);
   EXPECT_EQ(errno_of(Status::InvalidState), EINVAL);
   EXPECT_EQ(errno_of(Status::LimitExceeded), EINVAL);
+  EXPECT_EQ(errno_of(Status::NotFound), ENOENT);
   EXPECT_EQ(errno_of_posting(Status::LimitExceeded), ENOMEM);
   EXPECT_EQ(errno_of_posting(Status::InvalidState), EINVAL);
 }

@@ -33,7 +33,7 @@ struct Context {
 struct Made {
   unsigned epoch = fork_epoch();
   // The values of the public struct at that time (seal()); programs may overwrite the struct.
-  const ibv_context* home = nullptr;
+  ibv_context* home = nullptr;
   std::uint32_t number = 0;
 };
 inline bool inherited(const Made& object) {
@@ -49,7 +49,27 @@ struct Pd : ibv_pd, Made {
   std::shared_ptr<user::ProtectionDomain> engine;
   Pd* parent_of = nullptr;  // parent domain: the protection domain inside it
   Td* td = nullptr;
-  std::atomic<int> users{0};  // parent domains around this one
+  std::atomic<int> users{0};  // parent domains around this one, or see DomainUse
+};
+
+// The use of a parent domain by a queue that was made in it, as long as that exists. Of a
+// protection domain softibd counts the users.
+class DomainUse {
+ public:
+  DomainUse() = default;
+  DomainUse(const DomainUse&) = delete;
+  DomainUse& operator=(const DomainUse&) = delete;
+  ~DomainUse() {
+    if (domain_ != nullptr) --domain_->users;
+  }
+  void begin(Pd& domain) {
+    if (domain.parent_of == nullptr) return;
+    domain_ = &domain;
+    ++domain.users;
+  }
+
+ private:
+  Pd* domain_ = nullptr;
 };
 
 struct Mr : VerbsMr, Made {
@@ -75,6 +95,7 @@ struct Xrcd : ibv_xrcd, Made {
 
 struct Cq : VerbsCq, Made {
   std::unique_ptr<user::CompletionQueue> engine;
+  DomainUse domain;
   std::uint64_t cookie = 0;
   user::Completion current;           // being polled; under the engine's lock
   std::int64_t wallclock_offset = 0;  // CLOCK_REALTIME - CLOCK_MONOTONIC, as of the last start_poll
@@ -85,6 +106,7 @@ using Refusals = std::array<std::atomic<std::uint32_t>, verbs::control::kPostRef
 
 struct Srq : ibv_srq, Made {
   std::unique_ptr<user::SharedReceiveQueue> engine;
+  DomainUse domain;
   std::uint64_t cookie = 0;
   verbs::SrqType type = verbs::SrqType::Basic;
   Refusals refusals;
@@ -92,6 +114,7 @@ struct Srq : ibv_srq, Made {
 
 struct Qp : VerbsQp, Made {
   std::unique_ptr<user::QueuePair> engine;
+  DomainUse domain;
   std::uint64_t cookie = 0;
   std::unique_ptr<SendBatch> batch;  // ibv_qp_ex only
   hca::SendWqe request;              // being posted; under the engine's send lock
@@ -180,12 +203,16 @@ Object* seal(Object* object) {
   object->number = shown_handle(*object);
   return object;
 }
+// Of an object whose context or handle was overwritten with these (objects.cpp): ENOENT if no
+// object of the program has the handle, else EINVAL.
+int refuse_damaged(const char* verb, const Made& object, const ibv_context* context,
+                   std::uint32_t handle);
 // A kernel finds an object by its context and handle, so it refuses an object whose copies are
-// wrong and leaves it alone. Returns 0, or EINVAL for such an object.
+// wrong and leaves it alone. Returns 0, or an error number for such an object.
 template <class Object>
 int check_whole(const char* verb, const Object& object) {
   const bool whole = shown(object).context == object.home && shown_handle(object) == object.number;
-  return whole ? 0 : fail(verb, EINVAL, "the object's context or handle was overwritten");
+  return whole ? 0 : refuse_damaged(verb, object, shown(object).context, shown_handle(object));
 }
 
 // Destroys the engine's object. Succeeds if it is gone already, because softibd or the HCA went or

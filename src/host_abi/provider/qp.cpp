@@ -104,6 +104,7 @@ Qp* make_qp(ibv_context* context, ibv_qp_init_attr_ex& attr, const char* verb) {
   qp->signal_all = options.signal_all;
   init_public_part(*qp, context, attr.qp_context, attr.qp_type);
   const bool receives_xrc = attr.qp_type == IBV_QPT_XRC_RECV;
+  if (!receives_xrc) qp->domain.begin(pd_of(attr.pd));
   qp->qp.pd = (attr.comp_mask & IBV_QP_INIT_ATTR_PD) != 0 ? attr.pd : nullptr;
   if (!receives_xrc) {
     qp->qp.send_cq = attr.send_cq;

@@ -28,6 +28,7 @@ Srq* make_srq(ibv_pd* ibpd, user::SrqOptions options, ibv_srq_attr& attr, const 
     return fail_null(verb, engine.error());
   }
   srq->engine = *std::move(engine);
+  srq->domain.begin(pd_of(ibpd));
   srq->context = ibpd->context;
   srq->pd = ibpd;
   srq->handle = srq->engine->handle();

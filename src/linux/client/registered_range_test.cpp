@@ -2,6 +2,7 @@
 #include "linux/client/registered_range.h"
 
 #include <gtest/gtest.h>
+#include <sys/auxv.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -84,6 +85,19 @@ TEST_F(RegisteredRange, EndsWithItsFile) {
   ASSERT_EQ(::ftruncate(file, 4 * kPage), 0);
   EXPECT_TRUE(may(base, 8 * kPage));
   ::close(file);
+}
+
+// The pages of [vvar], which are before those of the vDSO, are the kernel's.
+TEST_F(RegisteredRange, HasPagesThatCanBePinned) {
+  const std::uint64_t vdso = ::getauxval(AT_SYSINFO_EHDR);
+  if (vdso == 0) GTEST_SKIP() << "this kernel has no vDSO";
+  const std::string reason = why_not_registered(vdso - kPage, kPage, false);
+  EXPECT_TRUE(says(reason, "[vvar")) << reason;
+  EXPECT_TRUE(may(vdso, kPage, false));
+  ASSERT_NE(
+      ::mmap(page(2), kPage, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_FIXED, -1, 0),
+      MAP_FAILED);
+  EXPECT_TRUE(may(base, 8 * kPage));
 }
 
 TEST_F(RegisteredRange, StaysUntouched) {

@@ -171,15 +171,24 @@ static void a_window_keeps_the_index_of_its_key(void) {
   NEED(ibv_destroy_qp(qp) == 0);
 }
 
-// A kernel finds the object by context and handle, and refuses an unknown one.
-#define DAMAGED(object, verb)                  \
-  do {                                         \
-    (object)->handle ^= 0x5a5a;                \
-    RULE((verb) != 0, "with another handle");  \
-    (object)->handle ^= 0x5a5a;                \
-    (object)->context = other;                 \
-    RULE((verb) != 0, "with another context"); \
-    (object)->context = context;               \
+// A kernel finds the object by context and handle, and refuses an unknown one (ENOENT) and one of
+// another kind (EINVAL).
+#define FAILS(error, verb, how)                                            \
+  do {                                                                     \
+    errno = 0;                                                             \
+    RULE((verb) != 0 && errno == (error), "%s: %s", how, strerror(errno)); \
+  } while (0)
+#define DAMAGED(object, verb)                                                  \
+  do {                                                                         \
+    const uint32_t whole = (object)->handle;                                   \
+    (object)->handle = whole ^ 0xdeadbeef;                                     \
+    FAILS(ENOENT, verb, "with an unknown handle");                             \
+    (object)->handle = (void*)(object) == (void*)pd ? cq->handle : pd->handle; \
+    FAILS(EINVAL, verb, "with the handle of another object");                  \
+    (object)->handle = whole;                                                  \
+    (object)->context = other;                                                 \
+    FAILS(EINVAL, verb, "with another context");                               \
+    (object)->context = context;                                               \
   } while (0)
 
 static void damaged_objects_are_refused(void) {
@@ -224,6 +233,78 @@ static void damaged_objects_are_refused(void) {
   RULE(ibv_dealloc_pd(my_pd) == EBUSY, "a domain with an address handle");
   RULE(ibv_destroy_ah(ah) == 0, "whole");
   RULE(ibv_dealloc_pd(my_pd) == 0, "whole");
+}
+
+// Of each kind the handle of one of another kind.
+static void a_handle_of_another_kind_is_invalid(void) {
+  struct ibv_srq_init_attr srq_init = {.attr = {.max_wr = 4, .max_sge = 1}};
+  struct ibv_srq* srq = ibv_create_srq(pd, &srq_init);
+  struct ibv_mw* mw = ibv_alloc_mw(pd, IBV_MW_TYPE_2);
+  struct ibv_qp* qp = new_qp(IBV_QPT_RC);
+  struct ibv_pd* victim = ibv_alloc_pd(context);
+  NEED(srq && mw && victim);
+  const uint32_t whole = victim->handle;
+  const uint32_t others[] = {srq->handle, mw->handle, qp->handle, cq->handle, mr->handle};
+  for (unsigned i = 0; i < sizeof others / sizeof others[0]; ++i) {
+    victim->handle = others[i];
+    RULE(ibv_dealloc_pd(victim) == EINVAL, "the handle of object %u", i);
+  }
+  victim->handle = whole;
+  NEED(ibv_destroy_srq(srq) == 0 && ibv_dealloc_mw(mw) == 0 && ibv_destroy_qp(qp) == 0);
+  RULE(ibv_dealloc_pd(victim) == 0, "whole");
+}
+
+// [man ibv_create_qp]
+static void the_receives_of_a_queue_pair_with_a_shared_queue_do_not_count(void) {
+  struct ibv_srq_init_attr srq_init = {.attr = {.max_wr = 4, .max_sge = 1}};
+  struct ibv_srq* srq = ibv_create_srq(pd, &srq_init);
+  NEED(srq != NULL);
+  const enum ibv_qp_type types[] = {IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD};
+  for (int i = 0; i < 3; ++i) {
+    struct ibv_qp_init_attr init = {.send_cq = cq, .recv_cq = cq, .srq = srq, .qp_type = types[i]};
+    init.cap.max_send_wr = 1;
+    init.cap.max_recv_wr = init.cap.max_recv_sge = 0x7fffffff;
+    struct ibv_qp* qp = ibv_create_qp(pd, &init);
+    RULE(qp != NULL, "type %d: %s", types[i], strerror(errno));
+    if (qp == NULL) continue;
+    RULE(init.cap.max_recv_wr == 0 && init.cap.max_recv_sge == 0, "it has no receives");
+    struct ibv_recv_wr receive = {0};
+    struct ibv_recv_wr* bad = NULL;
+    RULE(ibv_post_recv(qp, &receive, &bad) == EINVAL && bad == &receive, "a receive of its own");
+    init.srq = NULL;
+    init.cap.max_recv_wr = init.cap.max_recv_sge = 0x7fffffff;
+    RULE(ibv_create_qp(pd, &init) == NULL && errno == EINVAL, "without the shared queue");
+    NEED(ibv_destroy_qp(qp) == 0);
+  }
+  NEED(ibv_destroy_srq(srq) == 0);
+}
+
+// As on mlx5: by queues, and by no memory.
+static void a_parent_domain_in_use_is_busy(void) {
+  struct ibv_td_init_attr no_flags = {0};
+  struct ibv_td* td = ibv_alloc_td(context, &no_flags);
+  struct ibv_parent_domain_init_attr init = {.pd = pd, .td = td};
+  struct ibv_pd* parent = ibv_alloc_parent_domain(context, &init);
+  struct ibv_cq_init_attr_ex of_queue = {
+      .cqe = 4, .comp_mask = IBV_CQ_INIT_ATTR_MASK_PD, .parent_domain = parent};
+  NEED(td && parent);
+  struct ibv_cq_ex* queue = ibv_create_cq_ex(context, &of_queue);
+  NEED(queue != NULL);
+  RULE(ibv_dealloc_pd(parent) == EBUSY, "with a completion queue");
+  NEED(ibv_destroy_cq(ibv_cq_ex_to_cq(queue)) == 0);
+  struct ibv_srq_init_attr srq_init = {.attr = {.max_wr = 4, .max_sge = 1}};
+  struct ibv_srq* srq = ibv_create_srq(parent, &srq_init);
+  NEED(srq != NULL);
+  RULE(ibv_dealloc_pd(parent) == EBUSY, "with a shared receive queue");
+  NEED(ibv_destroy_srq(srq) == 0);
+  struct ibv_qp_init_attr qp_init = {.send_cq = cq, .recv_cq = cq, .qp_type = IBV_QPT_RC};
+  qp_init.cap.max_send_wr = 1;
+  struct ibv_qp* qp = ibv_create_qp(parent, &qp_init);
+  NEED(qp != NULL);
+  RULE(ibv_dealloc_pd(parent) == EBUSY, "with a queue pair");
+  RULE(ibv_dealloc_td(td) == EBUSY, "a thread domain with a parent domain");
+  NEED(ibv_destroy_qp(qp) == 0);
+  RULE(ibv_dealloc_pd(parent) == 0 && ibv_dealloc_td(td) == 0, "nothing uses them any more");
 }
 
 static struct ibv_ah_attr by_gid(union ibv_gid to) {
@@ -307,6 +388,10 @@ int main(int argc, char** argv) {
   a_query_changes_nothing();
   a_window_keeps_the_index_of_its_key();
   damaged_objects_are_refused();
+  a_handle_of_another_kind_is_invalid();
+  the_receives_of_a_queue_pair_with_a_shared_queue_do_not_count();
+  a_parent_domain_in_use_is_busy();
+  RULE(ibv_is_fork_initialized() == IBV_FORK_UNNEEDED, "a child of fork() gets copies");
   a_global_address_needs_no_lid();
   an_address_handle_costs_little(argc > 1 ? atof(argv[1]) : 1.0);
   RULE(ibv_dereg_mr(mr) == 0 && ibv_destroy_cq(cq) == 0 && ibv_dealloc_pd(pd) == 0, "the end");

@@ -37,8 +37,7 @@ void alloc_dm(Core& core, HcaFile& file, const control::AllocDmIn& in, io::IrpRe
 void free_dm(Core& core, HcaFile& file, const control::IndexIn& in, io::IrpRef irp) {
   Dm* dm = find_own(core.dms, file, in.index);
   if (dm == nullptr) {
-    return fail(core, std::move(irp), Status::InvalidParameter,
-                no_such(Kind::DeviceMemory, in.index));
+    return fail_no_such(core, std::move(irp), Kind::DeviceMemory, in.index);
   }
   if (dm->regions != 0) {
     return fail(core, std::move(irp), Status::DeviceBusy,

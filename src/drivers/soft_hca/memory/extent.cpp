@@ -86,40 +86,37 @@ bool check_access(std::uint32_t flags, std::string& reason) {
   return true;
 }
 
-bool check_extent(Core& core, HcaFile& file, const control::RegMrIn& in, Extent& out,
-                  std::string& reason) {
+Status check_extent(Core& core, HcaFile& file, const control::RegMrIn& in, Extent& out,
+                    std::string& reason) {
   if ((in.flags & (region_flag::kNull | region_flag::kImplicitOdp)) != 0) {
     out = {nullptr, 0, kEverything, 0, 0};
     if ((in.flags & region_flag::kNull) == 0 && (in.access & access::kOnDemand) == 0) {
       reason = "registering the whole address space needs IBV_ACCESS_ON_DEMAND";
-      return false;
+      return Status::InvalidParameter;
     }
-    return true;
+    return Status::Ok;
   }
   out = {nullptr, in.address, in.length, (in.access & access::kZeroBased) != 0 ? 0 : in.iova, 0};
   if (in.length > limits::kMaxMrSize) {
     reason = fmt::format("a region of {} bytes; at most {}", in.length, limits::kMaxMrSize);
-    return false;
+    return Status::InvalidParameter;
   }
   if (in.address > kEverything - in.length || out.iova > kEverything - in.length) {
     reason =
         fmt::format("a region of {} bytes from {:#x} on wraps around the end of the address space",
                     in.length, in.address);
-    return false;
+    return Status::InvalidParameter;
   }
-  if (in.dm == control::kNoIndex) return true;
+  if (in.dm == control::kNoIndex) return Status::Ok;
   out.dm = find_own(core.dms, file, in.dm);
-  if (out.dm == nullptr) {
-    reason = no_such(Kind::DeviceMemory, in.dm);
-    return false;
-  }
+  if (out.dm == nullptr) return no_such(core, Kind::DeviceMemory, in.dm, reason);
   if (in.address > out.dm->length || in.length > out.dm->length - in.address) {
     reason = fmt::format("bytes {} to {} of device memory {}, which has {}", in.address,
                          in.address + in.length, control::index_of(in.dm), out.dm->length);
-    return false;
+    return Status::InvalidParameter;
   }
   out.address = out.dm->offset + in.address;
-  return true;
+  return Status::Ok;
 }
 
 Status make_extent(Core& core, HcaFile& file, const control::PhysicalIn& in, Extent& out,
@@ -132,10 +129,7 @@ Status make_extent(Core& core, HcaFile& file, const control::PhysicalIn& in, Ext
   out.iova = (in.access & access::kZeroBased) != 0 ? 0 : in.iova;
   if (in.dm != control::kNoIndex) {
     out.dm = find_own(core.dms, file, in.dm);
-    if (out.dm == nullptr) {
-      reason = no_such(Kind::DeviceMemory, in.dm);
-      return Status::InvalidParameter;
-    }
+    if (out.dm == nullptr) return no_such(core, Kind::DeviceMemory, in.dm, reason);
   }
   hca::RangeList list;
   list.kind = out.dm != nullptr ? hca::KeyKind::DeviceMemory : hca::KeyKind::Region;

@@ -18,9 +18,10 @@ struct Extent {
 };
 
 bool check_access(std::uint32_t flags, std::string& reason);
-bool check_extent(Core& core, HcaFile& file, const control::RegMrIn& in, Extent& out,
-                  std::string& reason);
-// Writes the list of ranges. InvalidParameter, InsufficientResources.
+// InvalidParameter; NotFound: there is no such device memory.
+Status check_extent(Core& core, HcaFile& file, const control::RegMrIn& in, Extent& out,
+                    std::string& reason);
+// Writes the list of ranges. Also InsufficientResources.
 Status make_extent(Core& core, HcaFile& file, const control::PhysicalIn& in, Extent& out,
                    std::string& reason);
 

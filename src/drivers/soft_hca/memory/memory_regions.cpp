@@ -74,22 +74,19 @@ struct Change {
   std::uint32_t flags = 0;  // with `extent`
 };
 
-bool check_change(Core& core, HcaFile& file, const control::ReregMrIn& in, Change& out,
-                  std::string& reason) {
+Status check_change(Core& core, HcaFile& file, const control::ReregMrIn& in, Change& out,
+                    std::string& reason) {
   if (in.change == 0 || (in.change & ~(kTranslation | kPd | kAccess)) != 0) {
     reason = fmt::format("change flags {:#x}", in.change);
-    return false;
+    return Status::InvalidParameter;
   }
   if ((in.change & kPd) != 0) out.pd = find_own(core.pds, file, in.to.pd);
-  if (out.pd == nullptr) {
-    reason = no_such(Kind::Pd, in.to.pd);
-    return false;
-  }
+  if (out.pd == nullptr) return no_such(core, Kind::Pd, in.to.pd, reason);
   if ((in.change & kAccess) != 0) {
-    if (!check_access(in.to.access, reason)) return false;
+    if (!check_access(in.to.access, reason)) return Status::InvalidParameter;
     out.access = in.to.access;
   }
-  if ((in.change & kTranslation) == 0) return true;
+  if ((in.change & kTranslation) == 0) return Status::Ok;
   out.flags = in.to.flags;
   return check_extent(core, file, in.to, out.extent.emplace(), reason);
 }
@@ -98,7 +95,7 @@ bool check_change(Core& core, HcaFile& file, const control::ReregMrIn& in, Chang
 Key* find_changeable(Core& core, HcaFile& file, std::uint32_t handle, io::IrpRef& irp) {
   Key* key = find_key(core, file, Kind::Region, handle);
   if (key == nullptr) {
-    fail(core, std::move(irp), Status::InvalidParameter, no_such(Kind::Region, handle));
+    fail_no_such(core, std::move(irp), Kind::Region, handle);
     return nullptr;
   }
   std::string reason = why_busy(core, *key);
@@ -126,7 +123,7 @@ void make_region(Core& core, HcaFile& file, const Terms& terms, const Extent& ex
   Status status = Status::InvalidParameter;
   Key* key = nullptr;
   if (Pd* pd = find_own(core.pds, file, terms.pd); pd == nullptr) {
-    reason = no_such(Kind::Pd, terms.pd);
+    status = no_such(core, Kind::Pd, terms.pd, reason);
   } else if (check_access(terms.access, reason)) {
     status = Status::InsufficientResources;
     if (has_room(core, file, Kind::Region, limits::kMaxMr, reason)) {
@@ -194,8 +191,8 @@ Key* new_key(Core& core, HcaFile& file, Kind kind, Pd& pd) {
 void reg_mr(Core& core, HcaFile& file, const control::RegMrIn& in, io::IrpRef irp) {
   std::string reason;
   Extent extent;
-  if (!check_extent(core, file, in, extent, reason)) {
-    return fail(core, std::move(irp), Status::InvalidParameter, std::move(reason));
+  if (const Status checked = check_extent(core, file, in, extent, reason); checked != Status::Ok) {
+    return fail(core, std::move(irp), checked, std::move(reason));
   }
   make_region(core, file, {in.pd, in.access, in.flags}, extent, std::move(irp));
 }
@@ -216,8 +213,8 @@ void rereg_mr(Core& core, HcaFile& file, const control::ReregMrIn& in, io::IrpRe
   std::string reason;
   Change change;
   change.pd = key->pd;
-  if (!check_change(core, file, in, change, reason)) {
-    return fail(core, std::move(irp), Status::InvalidParameter, std::move(reason));
+  if (const Status checked = check_change(core, file, in, change, reason); checked != Status::Ok) {
+    return fail(core, std::move(irp), checked, std::move(reason));
   }
   change_region(core, *key, change, std::move(irp));
 }
@@ -237,7 +234,7 @@ void rereg_physical(Core& core, HcaFile& file, const control::PhysicalIn& in, io
 void dereg_mr(Core& core, HcaFile& file, const control::IndexIn& in, io::IrpRef irp) {
   Key* key = find_key(core, file, Kind::Region, in.index);
   if (key == nullptr) {
-    return fail(core, std::move(irp), Status::InvalidParameter, no_such(Kind::Region, in.index));
+    return fail_no_such(core, std::move(irp), Kind::Region, in.index);
   }
   std::string reason = why_busy(core, *key);
   if (!reason.empty()) {
@@ -254,7 +251,7 @@ void dereg_mr(Core& core, HcaFile& file, const control::IndexIn& in, io::IrpRef 
 void query_mr(Core& core, HcaFile& file, const control::IndexIn& in, io::IrpRef irp) {
   const Key* key = find_key(core, file, Kind::Region, in.index);
   if (key == nullptr) {
-    return fail(core, std::move(irp), Status::InvalidParameter, no_such(Kind::Region, in.index));
+    return fail_no_such(core, std::move(irp), Kind::Region, in.index);
   }
   succeed_with(std::move(irp), mr_out(*key), key->handle);
 }

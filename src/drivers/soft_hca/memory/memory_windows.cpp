@@ -12,10 +12,10 @@ namespace limits = verbs::limits;
 
 void alloc_mw(Core& core, HcaFile& file, const control::AllocMwIn& in, io::IrpRef irp) {
   Pd* pd = find_own(core.pds, file, in.pd);
-  if (pd == nullptr || (in.type != 1 && in.type != 2)) {
+  if (pd == nullptr) return fail_no_such(core, std::move(irp), Kind::Pd, in.pd);
+  if (in.type != 1 && in.type != 2) {
     return fail(core, std::move(irp), Status::InvalidParameter,
-                pd == nullptr ? no_such(Kind::Pd, in.pd)
-                              : fmt::format("memory windows have type 1 or 2, not {}", in.type));
+                fmt::format("memory windows have type 1 or 2, not {}", in.type));
   }
   std::string reason;
   Key* key = has_room(core, file, Kind::Window, limits::kMaxMw, reason)
@@ -37,7 +37,7 @@ void alloc_mw(Core& core, HcaFile& file, const control::AllocMwIn& in, io::IrpRe
 void dealloc_mw(Core& core, HcaFile& file, const control::IndexIn& in, io::IrpRef irp) {
   Key* key = find_key(core, file, Kind::Window, in.index);
   if (key == nullptr) {
-    return fail(core, std::move(irp), Status::InvalidParameter, no_such(Kind::Window, in.index));
+    return fail_no_such(core, std::move(irp), Kind::Window, in.index);
   }
   hide(core, *key);
   core.after_quiescence(file.session->slot, [&core, index = key->index, serial = key->serial,

@@ -76,7 +76,7 @@ void create_cq(Core& core, HcaFile& file, const control::CreateCqIn& in, io::Irp
 void destroy_cq(Core& core, HcaFile& file, const control::IndexIn& in, io::IrpRef irp) {
   Cq* cq = find_own(core.cqs, file, in.index);
   if (cq == nullptr) {
-    return fail(core, std::move(irp), Status::InvalidParameter, no_such(Kind::Cq, in.index));
+    return fail_no_such(core, std::move(irp), Kind::Cq, in.index);
   }
   const std::string users =
       list(count_of(cq->qps, "queue pair queue"), count_of(cq->srqs, "shared receive queue"));

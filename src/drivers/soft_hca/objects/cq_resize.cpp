@@ -133,12 +133,11 @@ void try_to_lock(Core& core, Resize resize, io::IrpRef irp) {
 
 void resize_cq(Core& core, HcaFile& file, const control::ResizeCqIn& in, io::IrpRef irp) {
   Cq* cq = find_own(core.cqs, file, in.index);
-  if (cq == nullptr || in.cqe == 0 || in.cqe > limits::kMaxCqe) {
+  if (cq == nullptr) return fail_no_such(core, std::move(irp), Kind::Cq, in.index);
+  if (in.cqe == 0 || in.cqe > limits::kMaxCqe) {
     return fail(core, std::move(irp), Status::InvalidParameter,
-                cq == nullptr
-                    ? no_such(Kind::Cq, in.index)
-                    : fmt::format("a completion queue of {} entries; from 1 to {} are possible",
-                                  in.cqe, limits::kMaxCqe));
+                fmt::format("a completion queue of {} entries; from 1 to {} are possible", in.cqe,
+                            limits::kMaxCqe));
   }
   if (cq->busy) {
     return fail(core, std::move(irp), Status::DeviceBusy, still_busy(Kind::Cq, in.index));

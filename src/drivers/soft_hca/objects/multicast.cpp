@@ -32,10 +32,9 @@ void hide(Core& core, McastGroupEntry& entry) {
 
 void attach_mcast(Core& core, HcaFile& file, const control::McastIn& in, io::IrpRef irp) {
   Qp* qp = find_qp(core, file, in.qp);
+  if (qp == nullptr) return fail_no_such(core, std::move(irp), Kind::Qp, in.qp);
   std::string reason;
-  if (qp == nullptr) {
-    reason = no_such(Kind::Qp, in.qp);
-  } else if (qp->type != verbs::QpType::Ud) {
+  if (qp->type != verbs::QpType::Ud) {
     reason = fmt::format("a {} queue pair cannot join a multicast group, only UD",
                          qp_type_name(qp->type));
   } else if (!verbs::is_multicast(in.mgid)) {
@@ -44,7 +43,7 @@ void attach_mcast(Core& core, HcaFile& file, const control::McastIn& in, io::Irp
   } else if (in.mlid != 0 && in.mlid < 0xc000) {
     reason = fmt::format("LID {:#x} is no multicast LID (0xc000 to 0xfffe)", in.mlid);
   }
-  if (qp == nullptr || !reason.empty()) {
+  if (!reason.empty()) {
     return fail(core, std::move(irp), Status::InvalidParameter, std::move(reason));
   }
   // A second time is no error and changes nothing [IBA1 11.2.10.1].
@@ -71,11 +70,11 @@ void attach_mcast(Core& core, HcaFile& file, const control::McastIn& in, io::Irp
 
 void detach_mcast(Core& core, HcaFile& file, const control::McastIn& in, io::IrpRef irp) {
   Qp* qp = find_qp(core, file, in.qp);
-  McastGroupEntry* entry = qp != nullptr ? find_attachment(core, *qp, in) : nullptr;
+  if (qp == nullptr) return fail_no_such(core, std::move(irp), Kind::Qp, in.qp);
+  McastGroupEntry* entry = find_attachment(core, *qp, in);
   if (entry == nullptr) {
     return fail(core, std::move(irp), Status::InvalidParameter,
-                qp == nullptr ? no_such(Kind::Qp, in.qp)
-                              : fmt::format("queue pair {} is not attached to this group", in.qp));
+                fmt::format("queue pair {} is not attached to this group", in.qp));
   }
   hide(core, *entry);
   core.after_quiescence(file.session->slot, [&core, index = entry->index, serial = entry->serial,

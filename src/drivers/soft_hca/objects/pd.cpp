@@ -30,7 +30,7 @@ void alloc_pd(Core& core, HcaFile& file, io::IrpRef irp) {
 void dealloc_pd(Core& core, HcaFile& file, const control::IndexIn& in, io::IrpRef irp) {
   Pd* pd = find_own(core.pds, file, in.index);
   if (pd == nullptr) {
-    return fail(core, std::move(irp), Status::InvalidParameter, no_such(Kind::Pd, in.index));
+    return fail_no_such(core, std::move(irp), Kind::Pd, in.index);
   }
   const std::string users =
       list(count_of(pd->regions, "memory region"), count_of(pd->windows, "memory window"),
@@ -89,7 +89,7 @@ bool check_address(Core& core, HcaFile& file, verbs::AddressVector& av, std::str
 void create_ah(Core& core, HcaFile& file, const control::CreateAhIn& in, io::IrpRef irp) {
   Pd* pd = find_own(core.pds, file, in.pd);
   if (pd == nullptr) {
-    return fail(core, std::move(irp), Status::InvalidParameter, no_such(Kind::Pd, in.pd));
+    return fail_no_such(core, std::move(irp), Kind::Pd, in.pd);
   }
   std::string reason;
   verbs::AddressVector av = in.av;
@@ -111,7 +111,7 @@ void create_ah(Core& core, HcaFile& file, const control::CreateAhIn& in, io::Irp
 void destroy_ah(Core& core, HcaFile& file, const control::IndexIn& in, io::IrpRef irp) {
   Ah* ah = find_own(core.ahs, file, in.index);
   if (ah == nullptr) {
-    return fail(core, std::move(irp), Status::InvalidParameter, no_such(Kind::Ah, in.index));
+    return fail_no_such(core, std::move(irp), Kind::Ah, in.index);
   }
   release(core, *ah);
   succeed(std::move(irp));

@@ -38,41 +38,51 @@ bool has_many_senders(const Qp& qp) {
   return verbs::is_datagram(qp.type) || qp.srq != nullptr;
 }
 
-bool find_parts(Core& core, HcaFile& file, const control::CreateQpIn& in, Parts& out,
-                std::string& reason) {
+Status find_cq(Core& core, HcaFile& file, std::uint32_t handle, std::string_view side, Cq*& out,
+               std::string& reason) {
+  out = find_own(core.cqs, file, handle);
+  if (out != nullptr) return Status::Ok;
+  const Status status = no_such(core, Kind::Cq, handle, reason);
+  reason = fmt::format("{} side: {}", side, reason);
+  return status;
+}
+
+Status find_parts(Core& core, HcaFile& file, const control::CreateQpIn& in, Parts& out,
+                  std::string& reason) {
   if (in.type == QpType::XrcRecv) {
     out.xrcd = find_xrcd(core, file, in.xrcd);
-    if (out.xrcd == nullptr) reason = no_such(Kind::Xrcd, in.xrcd);
-    return out.xrcd != nullptr;
+    return out.xrcd != nullptr ? Status::Ok : no_such(core, Kind::Xrcd, in.xrcd, reason);
   }
   out.pd = find_own(core.pds, file, in.pd);
-  out.send_cq = find_own(core.cqs, file, in.send_cq);
-  if (out.pd == nullptr) {
-    reason = no_such(Kind::Pd, in.pd);
-  } else if (out.send_cq == nullptr) {
-    reason = fmt::format("send side: {}", no_such(Kind::Cq, in.send_cq));
+  if (out.pd == nullptr) return no_such(core, Kind::Pd, in.pd, reason);
+  IB_CHECK(find_cq(core, file, in.send_cq, "send", out.send_cq, reason));
+  if (in.type == QpType::XrcSend) return Status::Ok;
+  IB_CHECK(find_cq(core, file, in.recv_cq, "receive", out.recv_cq, reason));
+  if (in.srq == control::kNoIndex) return Status::Ok;
+  out.srq = find_own(core.srqs, file, in.srq);
+  if (out.srq == nullptr) return no_such(core, Kind::Srq, in.srq, reason);
+  if (out.srq->type == verbs::SrqType::Basic) return Status::Ok;
+  reason = fmt::format("shared receive queue {} is of type XRC; a {} queue pair takes a basic one",
+                       in.srq, qp_type_name(in.type));
+  return Status::InvalidParameter;
+}
+
+// The capacities that count: those of a queue that it does not have are ignored [man
+// ibv_create_qp, IBA1 annex A14].
+control::QpCaps wanted(const control::CreateQpIn& in) {
+  if (in.type == QpType::XrcRecv) return {};
+  control::QpCaps caps = in.caps;
+  if (!has_receive_side(in.type) || in.srq != control::kNoIndex) {
+    caps.max_recv_wr = 0;
+    caps.max_recv_sge = 0;
   }
-  if (!reason.empty() || in.type == QpType::XrcSend) return reason.empty();
-  out.recv_cq = find_own(core.cqs, file, in.recv_cq);
-  if (out.recv_cq == nullptr) {
-    reason = fmt::format("receive side: {}", no_such(Kind::Cq, in.recv_cq));
-  } else if (in.srq != control::kNoIndex) {
-    out.srq = find_own(core.srqs, file, in.srq);
-    if (out.srq == nullptr) {
-      reason = no_such(Kind::Srq, in.srq);
-    } else if (out.srq->type != verbs::SrqType::Basic) {
-      reason =
-          fmt::format("shared receive queue {} is of type XRC; a {} queue pair takes a basic one",
-                      in.srq, qp_type_name(in.type));
-    }
-  }
-  return reason.empty();
+  return caps;
 }
 
 bool check_request(const control::CreateQpIn& in, std::string& reason) {
   const bool known =
       has_receive_side(in.type) || in.type == QpType::XrcSend || in.type == QpType::XrcRecv;
-  const control::QpCaps& caps = in.caps;
+  const control::QpCaps caps = wanted(in);
   if (!known) {
     reason = fmt::format(
         "queue pair type {}; RC, UC, UD, XRC_SEND, XRC_RECV and, for kernel clients, SMI and GSI "
@@ -98,21 +108,15 @@ constexpr std::uint32_t kScatterBytes = 16;  // an entry of a scatter list in a 
 static_assert(limits::kMaxSge * kScatterBytes <= limits::kMaxInline);
 
 control::QpCaps granted(const control::CreateQpIn& in) {
-  control::QpCaps caps = in.caps;
-  if (!has_receive_side(in.type) || in.srq != control::kNoIndex) {
-    caps.max_recv_wr = 0;
-    caps.max_recv_sge = 0;
-  } else {
+  control::QpCaps caps = wanted(in);
+  if (in.type == QpType::XrcRecv) return caps;
+  if (has_receive_side(in.type) && in.srq == control::kNoIndex) {
     caps.max_recv_sge = std::max(caps.max_recv_sge, 1u);
   }
-  if (in.type == QpType::XrcRecv) {
-    caps = {};
-  } else {
-    caps.max_send_sge = std::max(caps.max_send_sge, 1u);
-    // As adapters have it: inline data stand where the scatter list would, and there are programs
-    // that rely on it without asking.
-    caps.max_inline = std::max(caps.max_inline, caps.max_send_sge * kScatterBytes);
-  }
+  caps.max_send_sge = std::max(caps.max_send_sge, 1u);
+  // As adapters have it: inline data stand where the scatter list would, and there are programs
+  // that rely on it without asking.
+  caps.max_inline = std::max(caps.max_inline, caps.max_send_sge * kScatterBytes);
   return caps;
 }
 
@@ -221,9 +225,11 @@ Result<Qp*> make(Core& core, HcaFile& file, const control::CreateQpIn& in, std::
 void create_qp(Core& core, HcaFile& file, const control::CreateQpIn& in, io::IrpRef irp) {
   Parts parts;
   std::string reason;
-  if (!check_request(in, reason) || !find_parts(core, file, in, parts, reason)) {
+  if (!check_request(in, reason)) {
     return fail(core, std::move(irp), Status::InvalidParameter, std::move(reason));
   }
+  const Status found = find_parts(core, file, in, parts, reason);
+  if (found != Status::Ok) return fail(core, std::move(irp), found, std::move(reason));
   const Status may = check_special(core, file, in, irp->requestor_mode, reason);
   if (may != Status::Ok) return fail(core, std::move(irp), may, std::move(reason));
   const Result<Qp*> made = make(core, file, in, reason);
@@ -251,7 +257,7 @@ void create_qp(Core& core, HcaFile& file, const control::CreateQpIn& in, io::Irp
 void open_qp(Core& core, HcaFile& file, const control::OpenQpIn& in, io::IrpRef irp) {
   const Xrcd* xrcd = find_xrcd(core, file, in.xrcd);
   if (xrcd == nullptr) {
-    return fail(core, std::move(irp), Status::InvalidParameter, no_such(Kind::Xrcd, in.xrcd));
+    return fail_no_such(core, std::move(irp), Kind::Xrcd, in.xrcd);
   }
   Qp* qp = core.qps.find(hca::qp_index(in.qpn));
   if (qp == nullptr || qp->dying || qp->qpn != in.qpn || qp->type != QpType::XrcRecv ||
@@ -306,7 +312,7 @@ void after_users_left(Core& core, const Qp& qp, Once then) {
 void destroy_qp(Core& core, HcaFile& file, const control::IndexIn& in, io::IrpRef irp) {
   Qp* qp = find_qp(core, file, in.index);
   if (qp == nullptr) {
-    return fail(core, std::move(irp), Status::InvalidParameter, no_such(Kind::Qp, in.index));
+    return fail_no_such(core, std::move(irp), Kind::Qp, in.index);
   }
   if (qp->busy || !qp->groups.empty()) {
     return fail(core, std::move(irp), Status::DeviceBusy,
@@ -372,7 +378,7 @@ QpState current_state(Core& core, const Qp& qp) {
 void query_qp(Core& core, HcaFile& file, const control::IndexIn& in, io::IrpRef irp) {
   const Qp* qp = find_qp(core, file, in.index);
   if (qp == nullptr) {
-    return fail(core, std::move(irp), Status::InvalidParameter, no_such(Kind::Qp, in.index));
+    return fail_no_such(core, std::move(irp), Kind::Qp, in.index);
   }
   control::QueryQpOut out;
   out.attr = qp->attr;

@@ -212,7 +212,7 @@ bool advance(Core& core, Qp& qp, QpState from, QpState to, const control::QpAttr
 void modify_qp(Core& core, HcaFile& file, const control::ModifyQpIn& in, io::IrpRef irp) {
   Qp* qp = find_qp(core, file, in.index);
   if (qp == nullptr) {
-    return fail(core, std::move(irp), Status::InvalidParameter, no_such(Kind::Qp, in.index));
+    return fail_no_such(core, std::move(irp), Kind::Qp, in.index);
   }
   if (qp->busy) {
     return fail(core, std::move(irp), Status::DeviceBusy, still_busy(Kind::Qp, in.index));

@@ -25,31 +25,28 @@ struct Parts {
   Cq* cq = nullptr;
 };
 
-bool find_parts(Core& core, HcaFile& file, const control::CreateSrqIn& in, Parts& out,
-                std::string& reason) {
+Status find_parts(Core& core, HcaFile& file, const control::CreateSrqIn& in, Parts& out,
+                  std::string& reason) {
   const bool xrc = in.type == verbs::SrqType::Xrc;
   out.pd = find_own(core.pds, file, in.pd);
   if (xrc) out.xrcd = find_xrcd(core, file, in.xrcd);
   if (xrc) out.cq = find_own(core.cqs, file, in.cq);
   if (in.type != verbs::SrqType::Basic && !xrc) {
     reason = fmt::format("shared receive queue type {}", static_cast<std::uint32_t>(in.type));
-  } else if (out.pd == nullptr) {
-    reason = no_such(Kind::Pd, in.pd);
-  } else if (xrc && out.xrcd == nullptr) {
-    reason = no_such(Kind::Xrcd, in.xrcd);
-  } else if (xrc && out.cq == nullptr) {
-    reason = no_such(Kind::Cq, in.cq);
-  } else if (in.max_wr == 0 || in.max_wr > limits::kMaxSrqWr || in.max_sge > limits::kMaxSrqSge) {
+    return Status::InvalidParameter;
+  }
+  if (out.pd == nullptr) return no_such(core, Kind::Pd, in.pd, reason);
+  if (xrc && out.xrcd == nullptr) return no_such(core, Kind::Xrcd, in.xrcd, reason);
+  if (xrc && out.cq == nullptr) return no_such(core, Kind::Cq, in.cq, reason);
+  if (in.max_wr == 0 || in.max_wr > limits::kMaxSrqWr || in.max_sge > limits::kMaxSrqSge) {
     reason = fmt::format(
         "a shared receive queue of {} requests with {} elements each; at least 1, at most {} with "
         "{}",
         in.max_wr, in.max_sge, limits::kMaxSrqWr, limits::kMaxSrqSge);
   } else if (in.limit > in.max_wr) {
     reason = fmt::format("limit {} is above the {} requests that fit", in.limit, in.max_wr);
-  } else {
-    return true;
   }
-  return false;
+  return reason.empty() ? Status::Ok : Status::InvalidParameter;
 }
 
 void publish(Core& core, const Srq& srq, std::uint32_t limit) {
@@ -94,9 +91,8 @@ std::uint32_t next_srqn(Core& core, std::uint32_t index) {
 void create_srq(Core& core, HcaFile& file, const control::CreateSrqIn& in, io::IrpRef irp) {
   Parts parts;
   std::string reason;
-  if (!find_parts(core, file, in, parts, reason)) {
-    return fail(core, std::move(irp), Status::InvalidParameter, std::move(reason));
-  }
+  const Status found = find_parts(core, file, in, parts, reason);
+  if (found != Status::Ok) return fail(core, std::move(irp), found, std::move(reason));
   if (!has_room(core, file, Kind::Srq, limits::kMaxSrq, reason)) {
     return fail(core, std::move(irp), Status::InsufficientResources, std::move(reason));
   }
@@ -153,7 +149,7 @@ void create_srq(Core& core, HcaFile& file, const control::CreateSrqIn& in, io::I
 void modify_srq(Core& core, HcaFile& file, const control::ModifySrqIn& in, io::IrpRef irp) {
   Srq* srq = find_own(core.srqs, file, in.index);
   if (srq == nullptr) {
-    return fail(core, std::move(irp), Status::InvalidParameter, no_such(Kind::Srq, in.index));
+    return fail_no_such(core, std::move(irp), Kind::Srq, in.index);
   }
   if ((in.mask & ~(kMaxWr | kLimit)) != 0) {
     return fail(core, std::move(irp), Status::InvalidParameter,
@@ -177,7 +173,7 @@ void modify_srq(Core& core, HcaFile& file, const control::ModifySrqIn& in, io::I
 void query_srq(Core& core, HcaFile& file, const control::IndexIn& in, io::IrpRef irp) {
   const Srq* srq = find_own(core.srqs, file, in.index);
   if (srq == nullptr) {
-    return fail(core, std::move(irp), Status::InvalidParameter, no_such(Kind::Srq, in.index));
+    return fail_no_such(core, std::move(irp), Kind::Srq, in.index);
   }
   succeed_with(std::move(irp), srq_out(core, *srq), srq->handle);
 }
@@ -185,7 +181,7 @@ void query_srq(Core& core, HcaFile& file, const control::IndexIn& in, io::IrpRef
 void destroy_srq(Core& core, HcaFile& file, const control::IndexIn& in, io::IrpRef irp) {
   Srq* srq = find_own(core.srqs, file, in.index);
   if (srq == nullptr) {
-    return fail(core, std::move(irp), Status::InvalidParameter, no_such(Kind::Srq, in.index));
+    return fail_no_such(core, std::move(irp), Kind::Srq, in.index);
   }
   if (srq->qps != 0) {
     return fail(core, std::move(irp), Status::DeviceBusy,

@@ -58,7 +58,7 @@ void open_xrcd(Core& core, HcaFile& file, const control::OpenXrcdIn& in, io::Irp
 void close_xrcd(Core& core, HcaFile& file, const control::IndexIn& in, io::IrpRef irp) {
   Xrcd* xrcd = find_xrcd(core, file, in.index);
   if (xrcd == nullptr) {
-    return fail(core, std::move(irp), Status::InvalidParameter, no_such(Kind::Xrcd, in.index));
+    return fail_no_such(core, std::move(irp), Kind::Xrcd, in.index);
   }
   std::uint32_t& opened = xrcd->openers[&file];
   if (opened > 1) {
