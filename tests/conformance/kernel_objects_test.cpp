@@ -124,7 +124,7 @@ TEST_P(KernelObjectsTest, AQueuePairThatGoesGivesReceivesBack) {
   }
   EXPECT_EQ(supply(srq, kDepth, piece(4096, 64)), Status::LimitExceeded);
   EXPECT_EQ(KernelClient::post(WrOpcode::Send, 1, piece(0, 8)), Status::Ok);
-  EXPECT_TRUE(comes([&] { return shared.own.entry().responder.messages.load() == 1; }));
+  EXPECT_TRUE(comes([&] { return kq.own.entry().requester.messages.load() == 1; }));
   gone(shared);
   EXPECT_EQ(supply(srq, kDepth, piece(4096, 64)), Status::Ok);
   EXPECT_EQ(one(cq).wr_id, 1u);  // the sender's

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""Builds and runs verbs_rules.c: the rules of libibverbs, from its manual pages and from adapters; and
-ethernet_rules.c, those of Ethernet ports, with the bytes of two_queue_pairs.c.
+"""Builds and runs verbs_rules.c: the rules of libibverbs, from its manual pages and from adapters;
+ethernet_rules.c, those of Ethernet ports, with the bytes of two_queue_pairs.c; and port_counters.c.
 
 verbs_rules_test.py [--as root|nobody] [--link-layer ethernet] [--only REGEX]
 """
@@ -25,6 +25,12 @@ def build(directory, name):
     return program
 
 
+def packets(fabric, way):
+    """Of both ports, when their programs have ended."""
+    counters = [f"/sys/class/infiniband/softib0/ports/{port}/counters/port_{way}_packets" for port in (1, 2)]
+    return sum(map(int, fabric.run(["cat", *counters]).require().text.split()))
+
+
 def test(report, user):
     directory = tempfile.mkdtemp(prefix="softib-rules-")
     os.chmod(directory, 0o755)
@@ -40,6 +46,12 @@ def test(report, user):
                     program = build(directory, "two_queue_pairs")
                     fabric.run([program]).require(r"^good$")
                     fabric.run([program, "fork"]).require(r"^good$")
+        with harness.Fabric(nodes=1, ports=2, user=user) as fabric:
+            with report.case("port_counters, and as much is sent as received"):
+                fabric.run([build(directory, "port_counters")]).require(r"^0 rules broken$")
+                sent, received = packets(fabric, "xmit"), packets(fabric, "rcv")
+                if sent < 100 or received != sent + 1:  # the one to a group came to two ports
+                    raise Failed(f"{sent} packets sent, {received} received")
     finally:
         shutil.rmtree(directory)
 

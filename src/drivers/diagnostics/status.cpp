@@ -3,6 +3,7 @@
 
 #include "drivers/diagnostics/code_name.h"
 #include "drivers/soft_hca/handlers.h"
+#include "drivers/soft_hca/objects/traffic.h"
 #include "fabric/port_attributes.h"
 #include "verbs/explanation.h"
 #include "verbs/gid.h"
@@ -97,26 +98,8 @@ Json port_json(const Core& core, const fabric::Hca& hca, const fabric::Port& por
   return json;
 }
 
-// Of all queue pairs, alive and gone, in one pass.
-std::vector<PortTotals> all_totals(Core& core) {
-  std::vector<PortTotals> totals = core.port_totals;
-  core.qps.for_each([&](const Qp& qp) {
-    if (qp.file->removed)
-      return;  // of an HCA that was pulled out, perhaps with a new one in its place
-    const hca::QpEntry& entry = *core.arena().qp(qp.index);
-    const fabric::Hca& hca = *qp.file->hca;
-    const std::uint32_t port =
-        entry.id.port - hca.first_port < hca.ports.size() ? entry.id.port : hca.first_port;
-    totals[port].sent_messages += entry.requester.messages.load();
-    totals[port].sent_bytes += entry.requester.bytes.load();
-    totals[port].received_messages += entry.responder.messages.load();
-    totals[port].received_bytes += entry.responder.bytes.load();
-  });
-  return totals;
-}
-
 Json nodes_json(Core& core) {
-  const std::vector<PortTotals> totals = all_totals(core);
+  const std::vector<PortTotals> totals = all_port_totals(core);
   Json nodes = Json::array();
   for (const fabric::Node& node : core.fabric.nodes()) {
     Json hcas = Json::array();
@@ -208,10 +191,18 @@ Json traffic_json(Core& core) {
     const Qp* peer = core.qps.find(hca::qp_index(qp.attr.dest_qpn));
     if (qp.attr.dest_qpn == 0 || peer == nullptr || peer->qpn != qp.attr.dest_qpn) return;
     const hca::QpEntry& entry = *core.arena().qp(qp.index);
-    Sum& sum = sums[{qp.file->session->node->name, peer->file->session->node->name}];
+    const std::string& from = qp.file->session->node->name;
+    const std::string& to = peer->file->session->node->name;
+    Sum& sum = sums[{from, to}];
     ++sum.queue_pairs;
     sum.messages += entry.requester.messages.load();
     sum.bytes += entry.requester.bytes.load();
+    const std::uint64_t atomics = entry.lock.answers.atomics.load();
+    const std::uint64_t answers = entry.lock.answers.reads.load() + atomics;
+    if (answers == 0) return;
+    Sum& back = sums[{to, from}];
+    back.messages += answers;
+    back.bytes += entry.lock.answers.bytes.load() + atomics * sizeof(std::uint64_t);
   });
   Json traffic = Json::array();
   for (const auto& [ends, sum] : sums) {
@@ -256,7 +247,7 @@ std::string status_json(Core& core) {
 }
 
 PortTotals port_totals(Core& core, const fabric::Hca& hca, const fabric::Port& port) {
-  return all_totals(core)[hca.first_port + port.number - 1];
+  return all_port_totals(core)[hca.first_port + port.number - 1];
 }
 
 control::CaAttr CoreStatus::ca(const fabric::Hca& hca) const {
@@ -275,12 +266,14 @@ control::PortAttr CoreStatus::port(const fabric::Hca& hca, const fabric::Port& p
 PortCounters CoreStatus::counters(const fabric::Hca& hca, const fabric::Port& port) const {
   const PortTotals totals = port_totals(core_, hca, port);
   PortCounters counters;
-  counters.xmit_data = totals.sent_bytes / 4;  // in 4-byte words [IBA1 16.1.3.5]
-  counters.rcv_data = totals.received_bytes / 4;
-  counters.xmit_packets = totals.sent_messages;
-  counters.rcv_packets = totals.received_messages;
-  counters.unicast_xmit_packets = totals.sent_messages;
-  counters.unicast_rcv_packets = totals.received_messages;
+  counters.xmit_data = totals.sent.bytes / 4;  // in 4-byte words [IBA1 16.1.3.5]
+  counters.rcv_data = totals.received.bytes / 4;
+  counters.xmit_packets = totals.sent.all;
+  counters.rcv_packets = totals.received.all;
+  counters.unicast_xmit_packets = totals.sent.all - totals.sent.multicast;
+  counters.unicast_rcv_packets = totals.received.all - totals.received.multicast;
+  counters.multicast_xmit_packets = totals.sent.multicast;
+  counters.multicast_rcv_packets = totals.received.multicast;
   return counters;
 }
 

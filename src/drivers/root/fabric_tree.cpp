@@ -3,6 +3,7 @@
 
 #include "drivers/root/tree_json.h"
 #include "drivers/soft_hca/hca_device.h"
+#include "drivers/soft_hca/objects/traffic.h"
 #include "drivers/soft_hca/pkey_table.h"
 
 #include <fmt/format.h>
@@ -133,7 +134,7 @@ static void renew_ports(Core& core, fabric::Hca& hca) {
     port.state = verbs::PortState::Active;
     port.physical_state = fabric::kLinkUp;
     port.capability_mask = fabric::default_capabilities(port.link_layer);
-    core.port_totals[hca.first_port + port.number - 1] = {};
+    forget_traffic(core, core.fabric.graph().index_of(port));
   }
 }
 

@@ -29,12 +29,20 @@ namespace ib::drivers {
 // Objects of one HCA, by Kind.
 using Counts = std::array<std::uint32_t, kKinds>;
 
-// Traffic through a port of queue pairs that are gone.
+// The traffic of a port (docs/design/0022): messages, requests and answers with data, and their
+// payload; and packets, acknowledgements too, with their headers.
 struct PortTotals {
+  struct Packets {
+    std::uint64_t all = 0;
+    std::uint64_t multicast = 0;
+    std::uint64_t bytes = 0;
+  };
   std::uint64_t sent_messages = 0;
   std::uint64_t sent_bytes = 0;
   std::uint64_t received_messages = 0;
   std::uint64_t received_bytes = 0;
+  Packets sent;
+  Packets received;
 };
 
 struct Core {
@@ -86,7 +94,7 @@ struct Core {
   std::vector<std::uint16_t> srqn_tags;
   std::vector<std::uint8_t> key_tags;
   std::vector<Counts> counts;           // by HCA
-  std::vector<PortTotals> port_totals;  // by port of the fabric
+  std::vector<PortTotals> port_totals;  // by port of the fabric, as far as counted (traffic.h)
   // Who has queue pairs 0 and 1: by port of the fabric, index of the queue pair.
   std::array<std::map<std::uint32_t, std::uint32_t>, 2> special_qps;
 

@@ -119,6 +119,25 @@ struct Srq : Object {
   std::uint32_t qps = 0;
 };
 
+// The counters of a queue pair in device memory (hca/layout/layout.h).
+struct QpTraffic {
+  std::uint64_t messages = 0;
+  std::uint64_t bytes = 0;
+  std::uint64_t sends = 0;
+  std::uint64_t more_packets = 0;
+  std::uint64_t more_bytes = 0;
+  std::uint64_t multicast = 0;
+  std::uint64_t reads = 0;
+  std::uint64_t read_bytes = 0;
+  std::uint64_t read_more_packets = 0;
+  std::uint64_t read_more_bytes = 0;
+  std::uint64_t atomics = 0;
+  std::uint64_t received_messages = 0;
+  std::uint64_t received_bytes = 0;
+  std::uint64_t unicast_packets = 0;
+  std::uint64_t unicast_bytes = 0;
+};
+
 struct Qp : Object {
   // A file that has it: its creator's, and for XRC receive QPs those that opened it.
   struct Holder {
@@ -144,6 +163,7 @@ struct Qp : Object {
   std::uint64_t connection = 0;  // changes with Reset and with each new peer
   bool draining = false;         // SQD, posters not yet quiescent
   std::set<std::uint32_t> groups;  // multicast entries
+  QpTraffic counted;               // what the totals of ports have already (traffic.h)
 };
 
 // The neighbours of a multicast attachment in a chain of those with the same hash.

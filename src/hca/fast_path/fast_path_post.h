@@ -33,13 +33,15 @@ template <class Send>
   if (from == nullptr || (peer.access & verbs::access::kRemoteWrite) == 0) return false;
   std::byte* to = peers_.map_remote(send.rkey(), send.remote_address(), sge.length,
                                     verbs::access::kRemoteWrite);
-  if (to == nullptr) {
-    return peers_.copy_far(verbs::access::kRemoteWrite, send.rkey(), send.remote_address(), from,
-                           sge.length);
+  if (to != nullptr) [[likely]] {
+    copy_tail_last(to, from, sge.length);
+    // Mailboxes and flags are written again and again.
+    next_.expect(to);
+  } else if (!peers_.copy_far(verbs::access::kRemoteWrite, send.rkey(), send.remote_address(), from,
+                              sge.length)) {
+    return false;
   }
-  copy_tail_last(to, from, sge.length);
-  // Mailboxes and flags are written again and again.
-  next_.expect(to);
+  count_payload(own_, sge.length);
   return true;
 }
 
@@ -55,11 +57,13 @@ template <class Send>
       peers_.map_remote(send.rkey(), send.remote_address(), sge.length, verbs::access::kRemoteRead);
   std::byte* to = own_piece_.find(send, verbs::access::kLocalWrite);
   if (to == nullptr) return false;
-  if (from == nullptr) {
-    return peers_.copy_far(verbs::access::kRemoteRead, send.rkey(), send.remote_address(), to,
-                           sge.length);
+  if (from != nullptr) [[likely]] {
+    copy_tail_last(to, from, sge.length);
+  } else if (!peers_.copy_far(verbs::access::kRemoteRead, send.rkey(), send.remote_address(), to,
+                              sge.length)) {
+    return false;
   }
-  copy_tail_last(to, from, sge.length);
+  count_read(own_, sge.length);
   return true;
 }
 
@@ -128,7 +132,7 @@ bool FastPath::send_to_shared(Send send) {
   responder.srq_taken.store(0, std::memory_order_release);
   responder.cq_intent.store(0, std::memory_order_release);
   next_.expect(peer.cq.next_slot());
-  count_message(responder, bytes);
+  count_send(own_, bytes, send.opcode());
   if (Send::kGathered) expect_room(peer, *queue, head + 1);
   return true;
 }
@@ -173,7 +177,7 @@ template <class Send>
   receives.prefetch(head + 1);
   responder.cq_intent.store(0, std::memory_order_release);
   next_.expect(peer.cq.next_slot());
-  count_message(responder, bytes);
+  count_send(own_, bytes, send.opcode());
   return true;
 }
 
@@ -210,7 +214,6 @@ template <class Send>
                                                                   verbs::WcOpcode opcode) {
   retry_.message_ended(false);
   const std::uint64_t position = queue_.posted().append(send.wr_id());
-  queue_.count(send.sge().length);
   if (opcode == verbs::WcOpcode::Send && peers_.peer().cq.has_channel()) [[unlikely]]
     return Posted::Rest;
   return queue_.completions().write_fast(send.flags(), position, send.sge().length, opcode)

@@ -76,9 +76,9 @@ struct Traces {
 };
 Traces traces(const Warm& w) {
   const auto& r = w.peer->responder;
-  return {
-      r.rq_head, r.cq_intent, r.messages, r.bytes, w.own->requester.messages, w.requester->queued(),
-      w.theirs};
+  const auto& sent = w.own->requester;
+  return {r.rq_head,     r.cq_intent,           sent.sends, sent.bytes,
+          sent.messages, w.requester->queued(), w.theirs};
 }
 
 TEST(FastPath, TakesPlainMessages) {
@@ -153,6 +153,36 @@ TEST(FastPath, TakesMemoryThatHasComeNear) {
   EXPECT_TRUE(w.goes_fast(w.request(WrOpcode::RdmaWrite)));
 }
 
+// Counted are packets after the first and padding (message_count.h), by both paths alike.
+TEST(FastPath, CountsThePacketsOfAMessage) {
+  for (const std::uint32_t bytes : {8u, 13u, 256u, 257u, 1024u, 1025u}) {
+    for (const bool fast : {true, false}) {
+      Warm w;
+      w.own->connection.mtu = verbs::Mtu::B256;
+      w.sge.length = bytes;
+      const auto post = [&](WrOpcode opcode) {
+        if (fast) return w.goes_fast(w.request(opcode));
+        const OpScope scope(w.plane);
+        return w.requester->post(w.request(opcode), Way::Slow) == Status::Ok;
+      };
+      const std::uint64_t messages = w.own->requester.messages;
+      const std::uint64_t sent = w.own->requester.bytes;
+      ASSERT_TRUE(post(WrOpcode::RdmaWrite));
+      ASSERT_TRUE(post(WrOpcode::RdmaRead));
+      const std::uint64_t more = (bytes - 1) / 256;
+      const std::uint64_t padding = (4 - bytes % 4) % 4;
+      EXPECT_EQ(w.own->requester.messages - messages, 2u);
+      EXPECT_EQ(w.own->requester.bytes - sent, bytes) << "a READ sends none";
+      EXPECT_EQ(w.own->requester.more_packets, more) << bytes;
+      EXPECT_EQ(w.own->requester.more_bytes, padding) << bytes;
+      const auto& answers = w.own->lock.answers;
+      EXPECT_EQ(answers.bytes, bytes);
+      EXPECT_EQ(answers.more_packets, more) << bytes;
+      EXPECT_EQ(answers.more_bytes, padding + (more != 0 ? 4 : 0)) << bytes;
+    }
+  }
+}
+
 TEST(FastPath, DeliversASendLikeTheLongWay) {
   for (const WrOpcode opcode : {WrOpcode::Send, WrOpcode::SendWithImm}) {
     Warm w;
@@ -182,8 +212,8 @@ TEST(FastPath, DeliversASendLikeTheLongWay) {
                           offsetof(Cqe, seq) - kAfter),
               0);
     EXPECT_EQ(w.own->requester.messages - sent, 2u);
-    EXPECT_EQ(w.peer->responder.messages, 2u);
-    EXPECT_EQ(w.peer->responder.bytes, 16u);
+    EXPECT_EQ(w.own->requester.sends, 2u);
+    EXPECT_EQ(w.own->requester.more_bytes, opcode == WrOpcode::Send ? 0u : 8u);
     EXPECT_EQ(w.peer->responder.rq_head, 2u);
     EXPECT_EQ(w.peer->responder.cq_intent, 0u);
     EXPECT_EQ(w.next(), WcStatus::Success);

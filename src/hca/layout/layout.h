@@ -37,7 +37,7 @@ template <class E>
 using SharedEnum = std::atomic<E>;
 
 inline constexpr std::uint64_t kArenaMagic = 0x31626974666f7373ull;
-inline constexpr std::uint32_t kLayoutVersion = 11;
+inline constexpr std::uint32_t kLayoutVersion = 12;
 inline constexpr std::uint32_t kNone = 0xffffffffu;
 inline constexpr std::size_t kLine = 64;
 
@@ -127,6 +127,14 @@ struct alignas(kLine) PortEntry {
   std::array<SharedGid, verbs::limits::kGidTableLength> gids;              // zero: no entry
   // The next entry after each of them in the chain of its gid_chain(): see gid_entry().
   std::array<Shared32, verbs::limits::kGidTableLength> next_by_gid;
+  // Arrivals that no queue pair counts: packets to groups, and datagrams that are dropped.
+  // (poster)
+  struct alignas(kLine) {
+    Shared64 unicast_packets;
+    Shared64 unicast_bytes;
+    Shared64 multicast_packets;
+    Shared64 multicast_bytes;
+  } arrivals;
 };
 
 // Chains of the GIDs of all ports. Their words are 1 + gid_entry() of a GID, or 0: the end.
@@ -186,8 +194,12 @@ struct QpEntry {
     Shared64 rq_head;    // receives consumed
     Shared64 cq_intent;  // 1 + CQ position of the completion being delivered; 0: none
     Shared64 srq_taken;  // 1 + id of the SRQ receive held for the message in progress; 0: none
+    // Of datagrams that it got; those to it alone also as packets and their bytes on the wire. What
+    // others get follows from what their peers send (hca/requester/message_count.h).
     Shared64 messages;
     Shared64 bytes;
+    Shared64 unicast_packets;
+    Shared64 unicast_bytes;
   } responder;
   // Line 2 (control): geometry of the receive queue, and what the owner's async events need.
   struct alignas(kLine) {
@@ -210,14 +222,28 @@ struct QpEntry {
     Shared32 rnr_waiter;
     Shared32 has_begun;  // 1: somebody has begun to work with it (poster, owner; first_use.h)
   } waiter;
-  // Line 5 (poster): lock of a UD receive queue (shm_lock.h).
+  // Line 5: lock of a UD receive queue (shm_lock.h) (poster). Others need none: what they have got
+  // as answers (owner).
   struct alignas(kLine) {
     Shared32 rq_lock;
+    std::uint32_t reserved = 0;
+    struct {
+      Shared64 reads;         // answers to READ,
+      Shared64 bytes;         // their payload,
+      Shared64 more_packets;  // their packets after the first of each,
+      Shared64 more_bytes;    // padding, and what headers have beyond those of every answer
+      Shared64 atomics;
+    } answers;
   } lock;
-  // Line 6 (owner): what it has sent.
+  // Line 6 (owner): what it has sent, as requests.
   struct alignas(kLine) {
     Shared64 messages;
-    Shared64 bytes;
+    Shared64 bytes;         // payload
+    Shared64 sends;         // of the messages; others are writes, or have answers
+    Shared64 more_packets;  // after the first of each message
+    // Padding and immediate data; of a datagram all that is not its payload.
+    Shared64 more_bytes;
+    Shared64 multicast;                         // of the messages
     SharedEnum<verbs::control::Cause> blocked;  // while the head request waits; for `softib status`
   } requester;
   // Line 7 (control): the connection, as its owner has set it [IBA1 11.2.5.2] and as softibd has
@@ -467,32 +493,5 @@ constexpr std::uint32_t mcast_chain(const verbs::Gid& mgid) {
 constexpr std::uint32_t mcast_chain(std::uint32_t mlid) {
   return mlid % kMcastChains;
 }
-
-// Bounce buffers of a process (path 3 of docs/design/0001): the service thread of the process
-// copies between them and its memory for its peers.
-enum class BounceState : std::uint32_t {
-  Free = 0,
-  Claimed = 1,
-  Submitted = 2,
-  Done = 3,
-  Running = 4
-};
-enum class BounceOp : std::uint32_t { Read = 1, Write = 2, CmpSwap = 3, FetchAdd = 4 };
-inline constexpr std::uint32_t kBounceBytes = 32 * 1024;
-struct BounceEntry {
-  struct alignas(kLine) {
-    SharedEnum<BounceState> state;
-    Shared32 requester_slot;  // who claimed it
-    BounceOp op = BounceOp::Read;
-    std::uint32_t key = 0;      // the region, by its owner's key
-    std::uint64_t address = 0;  // in the owner's memory
-    std::uint32_t length = 0;
-    std::uint32_t status = 0;    // 0: done; else verbs::control::Cause
-    std::uint64_t operand1 = 0;  // add or compare; result of atomics comes back in it
-    std::uint64_t operand2 = 0;  // swap
-  } request;
-  std::array<std::byte, kBounceBytes> data;
-};
-inline constexpr std::uint32_t kBouncesPerSlot = 4;
 
 }  // namespace ib::hca

@@ -2,6 +2,7 @@
 // The tables of device memory: how many entries each has and where it is. arena.h gives access.
 #pragma once
 
+#include "hca/layout/bounce_entry.h"
 #include "hca/layout/layout.h"
 
 #include <cstdint>

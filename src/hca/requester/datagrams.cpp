@@ -11,6 +11,7 @@
 #include "hca/requester/partition_check.h"
 
 #include <algorithm>
+#include <array>
 
 namespace ib::hca {
 
@@ -21,8 +22,6 @@ using verbs::WcStatus;
 using verbs::WrOpcode;
 
 namespace {
-
-constexpr std::uint32_t kMulticastQpn = 0xffffff;
 
 // Numbers 0 and 1 are of the port, not of a queue pair: they name the one that has that place.
 QpEntry* target_of(const Attempt& a, const PortEntry& from) {
@@ -88,7 +87,8 @@ Outcome deliver_datagram(Attempt& a, const LocalPieces& pieces) {
   const bool is_failure = lost.peer_status == WcStatus::LocProtErr;
   (void)a.responder.push_receive(peer, cqe, a.arrival.solicited);
   if (is_failure) a.responder.break_peer(*peer.entry, Cause::RemoteReceiveKey, std::nullopt);
-  count_message(peer.entry->responder, pieces.total - kGrhBytes);
+  const auto bytes = static_cast<std::uint32_t>(pieces.total - kGrhBytes);
+  if (lost.is_done()) count_received(a.plane.arena(), a.own, a.wqe, bytes, *peer.entry);
   return lost;
 }
 
@@ -119,6 +119,30 @@ QpEntry* member_of(const Attempt& a, std::uint32_t qpn, const PortEntry& from) {
   return to != nullptr && is_joined(from, *to) ? target : nullptr;
 }
 
+// The ports that a message to a group has come to: each gets it once, however many members it has.
+// Of a group with more ports than fit, ports with several members count it several times.
+class PortsReached {
+ public:
+  // Returns true the first time.
+  bool add(std::uint32_t port) {
+    const auto end = ports_.begin() + count_;
+    if (std::find(ports_.begin(), end, port) != end) return false;
+    if (count_ < ports_.size()) ports_[count_++] = port;
+    return true;
+  }
+
+ private:
+  std::array<std::uint32_t, 64> ports_{};
+  std::uint32_t count_ = 0;
+};
+
+void count_at_port(const Attempt& a, std::uint32_t bytes, std::uint32_t index,
+                   PortsReached& reached) {
+  PortEntry* port = a.plane.arena().port(index);
+  if (port == nullptr || !a.peers.check_port(index).is_done() || !reached.add(index)) return;
+  count_at_member(a.plane.arena(), a.own, a.wqe, bytes, *port);
+}
+
 // Multicast [IBA1 10.5.2]: to each queue pair that is attached to the group.
 void send_to_group(Attempt& a, const PortEntry& from, const LocalPieces& pieces) {
   const Arena& arena = a.plane.arena();
@@ -128,6 +152,8 @@ void send_to_group(Attempt& a, const PortEntry& from, const LocalPieces& pieces)
   const std::uint32_t longest =
       std::min(arena.mcast_count().load(std::memory_order_acquire), kMaxMcast);
   const std::uint32_t self = a.own.id.qpn.load(std::memory_order_relaxed);
+  const auto bytes = static_cast<std::uint32_t>(pieces.total - kGrhBytes);
+  PortsReached reached;
   const Shared32* next = by_gid ? &arena.mcast_by_gid(mcast_chain(av.dgid))
                                 : &arena.mcast_by_lid(mcast_chain(av.dlid));
   for (std::uint32_t i = 0; i < longest; ++i) {
@@ -142,7 +168,8 @@ void send_to_group(Attempt& a, const PortEntry& from, const LocalPieces& pieces)
     if (!same || (qpn == self && a.config.block_loopback)) continue;
     QpEntry* target = member_of(a, qpn, from);
     if (target == nullptr) continue;
-    Outcome sent = check_datagram(a, pieces.total - kGrhBytes, *target);
+    count_at_port(a, bytes, target->id.port, reached);
+    Outcome sent = check_datagram(a, bytes, *target);
     if (sent.is_done()) sent = send_to(a, *target, pieces);
     // A group waits for none of its members.
     if (sent.kind == Outcome::Kind::Dropped || sent.cause == Cause::NoReceive) {

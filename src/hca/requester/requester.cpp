@@ -3,6 +3,8 @@
 // are in send.cpp, rdma.cpp, atomics.cpp, datagrams.cpp and memory_window_bind.cpp.
 #include "hca/requester/requester.h"
 
+#include "hca/requester/message_count.h"
+
 namespace ib::hca {
 
 using verbs::QpState;
@@ -108,9 +110,15 @@ void Requester::finish(const SendWqe& wqe, std::uint64_t position, const Outcome
   own_.requester.blocked.store(Cause::None, std::memory_order_relaxed);
   if (result.kind != Outcome::Kind::Fail) {
     responder_.forget_receive();
-    if (result.kind == Outcome::Kind::Dropped) reports_.dropped(wqe, result, peer_number(wqe));
+    const bool dropped = result.kind == Outcome::Kind::Dropped;
+    if (dropped) {
+      reports_.dropped(wqe, result, peer_number(wqe));
+      if (verbs::is_datagram(config_.type)) count_dropped(plane_.arena(), own_, wqe);
+    }
     if (!queue_.end_of_head()) {
-      queue_.complete(wqe, position, WcStatus::Success, Cause::None, result.byte_len);
+      const std::uint64_t bytes = dropped ? payload_of(wqe) : result.byte_len;
+      queue_.complete(wqe, position, WcStatus::Success, Cause::None,
+                      static_cast<std::uint32_t>(bytes));
     }
     return;
   }

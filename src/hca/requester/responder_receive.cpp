@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // The receives of the responder: taking, giving back and completing them.
 #include "hca/layout/shm_lock.h"
-#include "hca/requester/message_count.h"
 #include "hca/requester/responder_side.h"
 #include "hca/requester/srq_limit.h"
 
@@ -115,7 +114,6 @@ Outcome ResponderSide::deliver(Peer& peer, const Arrival& arrival, WcOpcode opco
   if (!push_receive(peer, cqe, arrival.solicited, payload)) {
     return refuse(peer, arrival, WcStatus::RemOpErr, {Cause::CqOverflow, false, 0});
   }
-  count_message(peer.entry->responder, bytes);
   return Outcome::done(bytes);
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "hca/requester/send_queue.h"
 
+#include "hca/requester/message_count.h"
+
 namespace ib::hca {
 
 using verbs::QpType;
@@ -30,7 +32,8 @@ bool allowed(QpType type, WrOpcode opcode) {
 }  // namespace
 
 SendQueue::SendQueue(MemoryPlane& plane, const RequesterConfig& config, QpEntry& own)
-    : own_(own),
+    : arena_(plane.arena()),
+      own_(own),
       config_(config),
       completions_(plane, config, own),
       posted_(config.max_wr),
@@ -55,7 +58,13 @@ void SendQueue::reset() {
 
 void SendQueue::complete(const SendWqe& wqe, std::uint64_t position, WcStatus status, Cause cause,
                          std::uint32_t bytes) {
-  if (status == WcStatus::Success) count(bytes);
+  if (status == WcStatus::Success) {
+    if (verbs::is_datagram(config_.type)) {
+      count_datagram(arena_, own_, wqe, bytes);
+    } else {
+      count_request(own_, wqe, bytes);
+    }
+  }
   completions_.write(wqe, position, status, cause, bytes);
 }
 

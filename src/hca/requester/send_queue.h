@@ -9,7 +9,6 @@
 // Thread rule: that of Requester; posted() has its own.
 #pragma once
 
-#include "hca/requester/message_count.h"
 #include "hca/requester/posted_requests.h"
 #include "hca/requester/send_completions.h"
 #include "hca/requester/send_wqe.h"
@@ -52,9 +51,9 @@ class SendQueue {
   // the function. end_of_head(): whether that has happened.
   void complete_before_delivery(const SendWqe& wqe, std::uint32_t bytes);
   bool end_of_head() { return std::exchange(completed_, false); }
-  [[gnu::always_inline]] void count(std::uint64_t bytes) { count_message(own_.requester, bytes); }
 
  private:
+  const Arena& arena_;
   QpEntry& own_;
   RequesterConfig config_;
   SendCompletions completions_;

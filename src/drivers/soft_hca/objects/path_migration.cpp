@@ -2,6 +2,7 @@
 #include "drivers/soft_hca/objects/path_migration.h"
 
 #include "drivers/soft_hca/events.h"
+#include "drivers/soft_hca/objects/traffic.h"
 #include "hca/layout/epoch.h"
 
 namespace ib::drivers {
@@ -62,14 +63,16 @@ void store_flow(const Core& core, const Qp& qp, hca::QpEntry& entry) {
 }  // namespace
 
 void resolve_flows(Core& core, Resolve which) {
-  core.qps.for_each([&core, which](const Qp& qp) {
+  core.qps.for_each([&core, which](Qp& qp) {
     if (qp.dying || !is_connected_type(qp.type)) return;
     hca::QpEntry& entry = *core.arena().qp(qp.index);
     const std::uint32_t before = entry.connection.dest_port;
     if (which == Resolve::Missing && before != hca::kNone) return;
     const fabric::Port* port = destination_of(core, qp);
     const std::uint32_t now = port != nullptr ? core.fabric.graph().index_of(*port) : hca::kNone;
-    if (before != now) store_flow(core, qp, entry);
+    if (before == now) return;
+    count_traffic(core, qp);
+    store_flow(core, qp, entry);
   });
 }
 
@@ -83,7 +86,8 @@ Qp* connected_peer(Core& core, const Qp& qp) {
   return mutual ? peer : nullptr;
 }
 
-void store_path(Core& core, const Qp& qp) {
+void store_path(Core& core, Qp& qp) {
+  count_traffic(core, qp);
   hca::QpEntry& entry = *core.arena().qp(qp.index);
   entry.id.access = qp.attr.access;
   entry.id.qkey = qp.attr.qkey;

@@ -13,7 +13,7 @@ namespace ib::drivers {
 Qp* connected_peer(Core& core, const Qp& qp);
 
 // Copies the fields of the path and the connection that posters need into device memory.
-void store_path(Core& core, const Qp& qp);
+void store_path(Core& core, Qp& qp);
 enum class Resolve : std::uint8_t {
   Missing,  // addresses that no port had, since there may be new ports
   All,      // and those that have become another port's, or no port's

@@ -3,6 +3,7 @@
 // open them. Changing them is in qp_modify.cpp.
 #include "drivers/soft_hca/handlers.h"
 #include "drivers/soft_hca/objects/path_migration.h"
+#include "drivers/soft_hca/objects/traffic.h"
 #include "hca/layout/first_use.h"
 #include "verbs/limits.h"
 #include "verbs/qp_state.h"
@@ -152,7 +153,7 @@ bool take_parts(Core& core, Qp& qp, const Parts& parts) {
   return wait;
 }
 
-void publish(Core& core, const Qp& qp) {
+void publish(Core& core, Qp& qp) {
   const auto index_of = [](const Object* object) {
     return object != nullptr ? object->index : hca::kNone;
   };
@@ -175,13 +176,6 @@ void publish(Core& core, const Qp& qp) {
   entry->id.state.store(QpState::Reset, std::memory_order_relaxed);
   entry->id.qpn.store(qp.qpn, std::memory_order_seq_cst);
   publish_special(core, qp);
-}
-
-// Index of its port in the fabric; device memory is believed only as far as it is possible.
-std::uint32_t port_of(const Qp& qp, const hca::QpEntry& entry) {
-  const fabric::Hca& hca = *qp.file->hca;
-  const std::uint32_t port = entry.id.port;
-  return port - hca.first_port < hca.ports.size() ? port : hca.first_port;
 }
 
 control::QpOut qp_out(const Qp& qp) {
@@ -334,17 +328,6 @@ void destroy_qp(Core& core, HcaFile& file, const control::IndexIn& in, io::IrpRe
                        release(core, *gone);
                      succeed(std::move(irp));
                    });
-}
-
-static void count_traffic(Core& core, const Qp& qp) {
-  // The counters of an HCA that was pulled out went with it; another may be in its place.
-  if (qp.file->removed) return;
-  const hca::QpEntry& entry = *core.arena().qp(qp.index);
-  PortTotals& totals = core.port_totals[port_of(qp, entry)];
-  totals.sent_messages += entry.requester.messages.load();
-  totals.sent_bytes += entry.requester.bytes.load();
-  totals.received_messages += entry.responder.messages.load();
-  totals.received_bytes += entry.responder.bytes.load();
 }
 
 void release(Core& core, Qp& qp) {

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+#include "drivers/soft_hca/objects/traffic.h"
+
+#include "verbs/wire_size.h"
+
+namespace ib::drivers {
+namespace {
+
+namespace wire = verbs::wire;
+using verbs::QpType;
+
+constexpr std::uint64_t kAtomicBytes = 8;  // the old value is the payload of the answer
+
+QpTraffic read_counters(const hca::QpEntry& entry) {
+  const auto& requests = entry.requester;
+  const auto& answers = entry.lock.answers;
+  const auto& arrivals = entry.responder;
+  return {.messages = requests.messages,
+          .bytes = requests.bytes,
+          .sends = requests.sends,
+          .more_packets = requests.more_packets,
+          .more_bytes = requests.more_bytes,
+          .multicast = requests.multicast,
+          .reads = answers.reads,
+          .read_bytes = answers.bytes,
+          .read_more_packets = answers.more_packets,
+          .read_more_bytes = answers.more_bytes,
+          .atomics = answers.atomics,
+          .received_messages = arrivals.messages,
+          .received_bytes = arrivals.bytes,
+          .unicast_packets = arrivals.unicast_packets,
+          .unicast_bytes = arrivals.unicast_bytes};
+}
+
+QpTraffic difference(const QpTraffic& now, const QpTraffic& before) {
+  return {.messages = now.messages - before.messages,
+          .bytes = now.bytes - before.bytes,
+          .sends = now.sends - before.sends,
+          .more_packets = now.more_packets - before.more_packets,
+          .more_bytes = now.more_bytes - before.more_bytes,
+          .multicast = now.multicast - before.multicast,
+          .reads = now.reads - before.reads,
+          .read_bytes = now.read_bytes - before.read_bytes,
+          .read_more_packets = now.read_more_packets - before.read_more_packets,
+          .read_more_bytes = now.read_more_bytes - before.read_more_bytes,
+          .atomics = now.atomics - before.atomics,
+          .received_messages = now.received_messages - before.received_messages,
+          .received_bytes = now.received_bytes - before.received_bytes,
+          .unicast_packets = now.unicast_packets - before.unicast_packets,
+          .unicast_bytes = now.unicast_bytes - before.unicast_bytes};
+}
+
+// One way through a port, to be added to what it has sent or received.
+struct Passage {
+  std::uint64_t messages = 0;
+  std::uint64_t payload = 0;
+  PortTotals::Packets packets;
+};
+
+void add(PortTotals::Packets& to, const PortTotals::Packets& more) {
+  to.all += more.all;
+  to.multicast += more.multicast;
+  to.bytes += more.bytes;
+}
+void add_sent(PortTotals* port, const Passage& passage) {
+  if (port == nullptr) return;
+  port->sent_messages += passage.messages;
+  port->sent_bytes += passage.payload;
+  add(port->sent, passage.packets);
+}
+void add_received(PortTotals* port, const Passage& passage) {
+  if (port == nullptr) return;
+  port->received_messages += passage.messages;
+  port->received_bytes += passage.payload;
+  add(port->received, passage.packets);
+}
+
+Passage requests_of(const QpTraffic& t, QpType type, std::uint64_t base) {
+  const std::uint64_t writes = t.messages - t.sends - t.reads - t.atomics;
+  const std::uint64_t packets = t.messages + t.more_packets;
+  const std::uint64_t each = base + (type == QpType::XrcSend ? wire::kXrcEth : 0);
+  return {t.messages,
+          t.bytes,
+          {packets, 0,
+           packets * each + (t.reads + writes) * wire::kReth + t.atomics * wire::kAtomicEth +
+               t.bytes + t.more_bytes}};
+}
+
+// Each request has an answer, or an acknowledgement of its own.
+Passage answers_of(const QpTraffic& t, QpType type, std::uint64_t base) {
+  if (verbs::is_unreliable(type)) return {};
+  const std::uint64_t packets = t.messages + t.read_more_packets;
+  return {t.reads + t.atomics,
+          t.read_bytes + t.atomics * kAtomicBytes,
+          {packets, 0,
+           packets * base + t.messages * wire::kAeth + t.atomics * wire::kAtomicAck + t.read_bytes +
+               t.read_more_bytes}};
+}
+
+PortTotals* totals_of(Core& core, std::uint32_t port) {
+  return port < core.port_totals.size() ? &core.port_totals[port] : nullptr;
+}
+
+// Device memory is believed only as far as it is possible.
+const fabric::Port& port_of(const Qp& qp, const hca::QpEntry& entry) {
+  const fabric::Hca& hca = *qp.file->hca;
+  const std::uint32_t number = entry.id.port - hca.first_port;
+  return hca.ports[number < hca.ports.size() ? number : 0];
+}
+
+}  // namespace
+
+void count_traffic(Core& core, Qp& qp) {
+  const hca::QpEntry& entry = *core.arena().qp(qp.index);
+  const QpTraffic now = read_counters(entry);
+  const QpTraffic more = difference(now, qp.counted);
+  qp.counted = now;
+  const fabric::Port& port = port_of(qp, entry);
+  // The counters of an HCA that was pulled out went with it; another may be in its place.
+  PortTotals* const own =
+      qp.file->removed ? nullptr : totals_of(core, core.fabric.graph().index_of(port));
+  if (verbs::is_datagram(qp.type)) {
+    add_sent(
+        own,
+        {more.messages, more.bytes, {more.messages, more.multicast, more.bytes + more.more_bytes}});
+    return add_received(own, {more.received_messages,
+                              more.received_bytes,
+                              {more.unicast_packets, 0, more.unicast_bytes}});
+  }
+  PortTotals* const peer = totals_of(core, entry.connection.dest_port);
+  // As posters have it, like the port of the peer: the attributes may be those of the next path.
+  const hca::SharedAddress& path = entry.connection.address;
+  const std::uint64_t base =
+      wire::packet_base(port.link_layer, path.is_global != 0, verbs::Gid(path.dgid));
+  const Passage requests = requests_of(more, qp.type, base);
+  add_sent(own, requests);
+  add_received(peer, requests);
+  const Passage answers = answers_of(more, qp.type, base);
+  add_sent(peer, answers);
+  add_received(own, answers);
+}
+
+std::vector<PortTotals> all_port_totals(Core& core) {
+  core.qps.for_each([&core](Qp& qp) { count_traffic(core, qp); });
+  std::vector<PortTotals> totals = core.port_totals;
+  for (std::size_t i = 0; i < totals.size(); ++i) {
+    const hca::PortEntry* entry = core.arena().port(static_cast<std::uint32_t>(i));
+    if (entry == nullptr) continue;
+    const auto& arrivals = entry->arrivals;
+    const std::uint64_t groups = arrivals.multicast_packets;
+    add(totals[i].received, {arrivals.unicast_packets + groups, groups,
+                             arrivals.unicast_bytes + arrivals.multicast_bytes});
+  }
+  return totals;
+}
+
+void forget_traffic(Core& core, std::uint32_t port) {
+  core.qps.for_each([&core](Qp& qp) { count_traffic(core, qp); });
+  core.port_totals[port] = {};
+  hca::PortEntry* entry = core.arena().port(port);
+  if (entry == nullptr) return;
+  entry->arrivals.unicast_packets = 0;
+  entry->arrivals.unicast_bytes = 0;
+  entry->arrivals.multicast_packets = 0;
+  entry->arrivals.multicast_bytes = 0;
+}
+
+}  // namespace ib::drivers

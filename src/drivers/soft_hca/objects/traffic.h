@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// The traffic of ports: computed from the counters that queue pairs have in device memory
+// (docs/design/0022).
+#pragma once
+
+#include "drivers/soft_hca/core.h"
+
+#include <vector>
+
+namespace ib::drivers {
+
+// Adds what the queue pair has sent and got since the last time to the totals of its port and of
+// the port that it is connected to. To be called before one of these ports changes and before the
+// queue pair goes.
+void count_traffic(Core& core, Qp& qp);
+
+// By port of the fabric, of queue pairs alive and gone.
+std::vector<PortTotals> all_port_totals(Core& core);
+
+// The port begins at zero: another HCA has come into the place of one that was pulled out.
+void forget_traffic(Core& core, std::uint32_t port);
+
+}  // namespace ib::drivers
