@@ -32,7 +32,6 @@ void Objects::end_all_of(const Ca& ca) {
 void Objects::run_waiting() {
   const Instant start = system_.executor.now();
   for (const auto& [number, qp] : qps_) qp->run();
-  (void)poster_->retry_notifications();
   // A process is stopped with a lock of device memory: other clients must go on meanwhile.
   const Instant end = system_.executor.now();
   if (end - start > kLong) not_before_ = end + kRest;
@@ -45,7 +44,6 @@ void Objects::arm_timer() {
     if (!due || when < *due) due = when;
   };
   const Instant now = std::max(system_.executor.now(), not_before_);
-  if (poster_->has_unsent()) at(now + kRetry);
   if (const Duration until = poster_->sweep(); until != hca::SweepSchedule::kNever) at(now + until);
   for (const auto& [number, qp] : qps_) {
     if (qp->own.is_waiting()) at(std::max(qp->own.sends()->wake_at(), now));

@@ -43,7 +43,6 @@ class IB_DRIVER_API Objects {
   void end_all_of(const Ca& ca);
 
  private:
-  static constexpr Duration kRetry = std::chrono::milliseconds(1);
   static constexpr Duration kPosterRetry = std::chrono::microseconds(50);
   static constexpr Duration kLong = std::chrono::milliseconds(1);
   static constexpr Duration kRest = std::chrono::milliseconds(20);

@@ -4,6 +4,7 @@
 #include "base/buffers.h"
 #include "hca/layout/doorbell.h"
 #include "hca/memory/memory_plane.h"
+#include "hca/queues/late_events.h"
 
 #include <span>
 #include <utility>
@@ -84,24 +85,24 @@ void Poster::serve_bounces() {
   plane_->serve_bounces();
 }
 
-void Poster::notify(std::uint32_t cq, std::uint32_t channel, std::uint32_t generation) {
-  if (!send({cq, channel, generation})) unsent_.push_back({cq, channel, generation});
+// The owner sends what does not fit, since it looks at its pipe when it is kicked.
+void Poster::notify(std::uint32_t index) {
+  hca::CqEntry* const cq = system_.arena.cq(index);
+  hca::ProcessSlot* const owner = cq != nullptr ? system_.arena.slot(cq->id.owner_slot) : nullptr;
+  if (owner == nullptr || (!hca::has_late_events(*cq) && send(index, *cq))) return;
+  hca::add_late_event(*cq, *owner);
+  kick(cq->id.owner_slot);
 }
 
-bool Poster::send(const Unsent& event) {
+bool Poster::send(std::uint32_t index, const hca::CqEntry& cq) {
   io::Irp irp;
-  const control::GenerationIn in{event.channel, event.generation};
+  const control::GenerationIn in{cq.id.channel, cq.id.channel_generation};
   const Status got = ask(Code::GetChannel, in, {}, irp);
   if (got == Status::InsufficientResources) return false;  // softibd has no descriptor left
   if (got != Status::Ok) return true;                      // gone, and with it who would read
-  const std::uint64_t bytes = event.cq;
+  const std::uint64_t bytes = index;
   return system_.host.write_pipe(irp.out_handles[1].get(), bytes_of(bytes)) !=
          Status::InsufficientResources;
-}
-
-bool Poster::retry_notifications() {
-  std::erase_if(unsent_, [this](const Unsent& event) { return send(event); });
-  return !unsent_.empty();
 }
 
 // Both only inform.

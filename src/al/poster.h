@@ -11,7 +11,6 @@
 
 #include <memory>
 #include <unordered_map>
-#include <vector>
 
 namespace ib::al {
 
@@ -43,14 +42,9 @@ class Poster final : public hca::PosterHost {
   void serve_bounces() override;
   void set_plane(hca::MemoryPlane* plane) { plane_ = plane; }
   platform::Barriers& barriers() override { return system_.host.barriers(); }
-  void notify(std::uint32_t cq, std::uint32_t channel, std::uint32_t generation) override;
+  void notify(std::uint32_t cq) override;
   void raise(const verbs::control::RaiseEventIn& event) override;
   void trace(const verbs::control::TraceErrorIn& error) override;
-
-  // Tries again to send events that did not fit into a full pipe. Returns true if some still do
-  // not.
-  bool retry_notifications();
-  bool has_unsent() const { return !unsent_.empty(); }
 
   // A queue pair of this client has ended, and what is its peer's may soon be gone.
   void peer_may_go() { peer_may_go_ = true; }
@@ -63,10 +57,7 @@ class Poster final : public hca::PosterHost {
     std::uint32_t generation = 0;
     std::unique_ptr<platform::MappedFile> mapping;
   };
-  struct Unsent {
-    std::uint32_t cq, channel, generation;
-  };
-  bool send(const Unsent& event);
+  bool send(std::uint32_t index, const hca::CqEntry& cq);
   template <class In>
   Status ask(verbs::control::Code code, const In& in, std::span<std::byte> out, io::Irp& irp);
 
@@ -74,7 +65,6 @@ class Poster final : public hca::PosterHost {
   io::FileObject& zero_;
   hca::MemoryPlane* plane_ = nullptr;
   std::unordered_map<std::uint32_t, Backing> backings_;
-  std::vector<Unsent> unsent_;
   hca::SweepSchedule schedule_;
   bool peer_may_go_ = false;
 };

@@ -115,6 +115,8 @@ class ClientHost {
   // Writes all of `bytes` or nothing: InsufficientResources if the pipe is full; NotFound if the
   // program has closed a handle that was kept.
   virtual Status write_pipe(int write_end, std::span<const std::byte> bytes) = 0;
+  // Whether a pipe holds bytes that nobody has read. Either end; false if it was closed.
+  virtual bool holds_bytes(int pipe_end) = 0;
 
   // A joinable background thread with all signals blocked. Leaks nothing when the process exits
   // without joining.

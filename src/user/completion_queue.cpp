@@ -115,6 +115,7 @@ Status CompletionQueue::destroy() {
   const Status status = hca_.command(control::Code::DestroyCq, control::IndexIn{handle_, 0});
   if (!Hca::is_gone(status)) return status;
   process_.objects().remove(*this);
+  process_.poster().late_events().remove(index_);
   return Status::Ok;
 }
 

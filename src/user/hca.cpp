@@ -223,6 +223,7 @@ Result<std::unique_ptr<CompletionQueue>> Hca::create_cq(const control::CreateCqI
   auto cq = CompletionQueue::create(*this, process_, number, out, in.cookie);
   if (!cq) return cq.error();
   process_.objects().add(**cq);
+  if (in.channel != control::kNoIndex) process_.poster().late_events().add((*cq)->index());
   return cq;
 }
 

@@ -49,25 +49,46 @@ std::unique_ptr<platform::MappedFile> PeerFiles::get_backing(const Name& name) {
   return *std::move(mapped);
 }
 
-bool PeerFiles::write_event(std::uint32_t cq, std::uint32_t index, std::uint32_t generation) {
-  const std::lock_guard guard(lock_);
-  if (channels_are_gone_) return true;
-  Channel& channel = channels_[index];
-  if (channel.generation != generation || !channel.write_end.valid()) {
-    const Status got = get_channel(channel, {index, generation});
-    if (got != Status::Ok) {
-      drop_channel(index);
-      return !may_come_later(got);
+PeerFiles::Channel* PeerFiles::find_channel(const Name& name, Status& reason) {
+  Channel& channel = channels_[name.index];
+  if (channel.generation != name.generation || !channel.write_end.valid()) {
+    reason = get_channel(channel, name);
+    if (reason != Status::Ok) {
+      drop_channel(name.index);
+      return nullptr;
     }
     count_files();
   }
-  const std::uint64_t event = cq;
-  const Status written = host_.write_pipe(channel.write_end.get(), bytes_of(event));
-  if (written == Status::NotFound) {
-    drop_channel(index);
-    return false;
+  return &channel;
+}
+
+hca::Written PeerFiles::write_event(std::uint32_t cq, std::uint32_t index,
+                                    std::uint32_t generation) {
+  const std::lock_guard guard(lock_);
+  if (channels_are_gone_) return hca::Written::Gone;
+  constexpr int kTries = 2;
+  for (int i = 0; i < kTries; ++i) {
+    Status reason = Status::Ok;
+    const Channel* channel = find_channel({index, generation}, reason);
+    if (channel == nullptr) {
+      return may_come_later(reason) ? hca::Written::NotNow : hca::Written::Gone;
+    }
+    const std::uint64_t event = cq;
+    const Status written = host_.write_pipe(channel->write_end.get(), bytes_of(event));
+    if (written == Status::Ok) return hca::Written::Yes;
+    if (written == Status::InsufficientResources) return hca::Written::Full;
+    if (written != Status::NotFound) return hca::Written::Gone;
+    drop_channel(index);  // the program has closed its descriptor
   }
-  return written != Status::InsufficientResources;
+  return hca::Written::NotNow;
+}
+
+bool PeerFiles::holds_events(std::uint32_t index, std::uint32_t generation) {
+  const std::lock_guard guard(lock_);
+  if (channels_are_gone_) return false;
+  Status reason = Status::Ok;
+  const Channel* channel = find_channel({index, generation}, reason);
+  return channel != nullptr && host_.holds_bytes(channel->write_end.get());
 }
 
 Status PeerFiles::get_channel(Channel& channel, const Name& name) {

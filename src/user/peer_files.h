@@ -7,6 +7,8 @@
 // Thread safe.
 #pragma once
 
+#include "hca/layout/layout.h"
+#include "hca/queues/late_events.h"
 #include "platform/client_host.h"
 #include "platform/control_channel.h"
 #include "verbs/control.h"
@@ -31,9 +33,10 @@ class PeerFiles {
   // The mapping of a peer's adopted pages and its size, or nullptr if softibd or the kernel refuses
   // it.
   std::byte* map(std::uint32_t index, std::uint32_t generation, std::uint64_t& size);
-  // Writes the event of a completion queue. Returns false if it is to be tried again: the pipe is
-  // full, its descriptor was another file's, or there is no descriptor for it.
-  bool write_event(std::uint32_t cq, std::uint32_t channel, std::uint32_t generation);
+  // Writes the event of a completion queue.
+  hca::Written write_event(std::uint32_t cq, std::uint32_t channel, std::uint32_t generation);
+  // Whether that channel holds events that nobody has read.
+  bool holds_events(std::uint32_t channel, std::uint32_t generation);
 
   void forget_channel(std::uint32_t index);
   // softibd is gone: readers of completion channels, here and in other processes, get the end of
@@ -64,6 +67,8 @@ class PeerFiles {
     std::unique_ptr<platform::MappedFile> mapping;
   };
 
+  // Returns nullptr and the reason if there is no descriptor for the channel.
+  Channel* find_channel(const Name& name, Status& reason);
   Status get_channel(Channel& channel, const Name& name);
   std::unique_ptr<platform::MappedFile> get_backing(const Name& name);
   void drop_channel(std::uint32_t index);
@@ -80,6 +85,19 @@ class PeerFiles {
   std::unordered_map<std::uint32_t, Backing> backings_;
   std::atomic<std::size_t> count_{0};
   bool channels_are_gone_ = false;
+};
+
+// The pipe of a completion queue's channel, as hca::send_event() uses it.
+class EventPipe {
+ public:
+  EventPipe(PeerFiles& files, const hca::CqEntry& cq, std::uint32_t index)
+      : files_(files), cq_(index), channel_(cq.id.channel), generation_(cq.id.channel_generation) {}
+  hca::Written write() { return files_.write_event(cq_, channel_, generation_); }
+  bool holds_some() { return files_.holds_events(channel_, generation_); }
+
+ private:
+  PeerFiles& files_;
+  std::uint32_t cq_, channel_, generation_;
 };
 
 }  // namespace ib::user

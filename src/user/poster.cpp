@@ -4,6 +4,7 @@
 #include "base/buffers.h"
 #include "hca/layout/doorbell.h"
 #include "hca/layout/op_scope.h"
+#include "hca/queues/late_events.h"
 #include "user/process.h"
 
 #include <span>
@@ -34,27 +35,12 @@ void Poster::serve_bounces() {
   plane.serve_bounces();
 }
 
-void Poster::notify(std::uint32_t cq, std::uint32_t channel, std::uint32_t generation) {
-  const bool sent = files_.write_event(cq, channel, generation);
-  if (!sent) {
-    const std::lock_guard guard(lock_);
-    unsent_.push_back({cq, channel, generation});
-  }
-  if (!sent || process_.service().wants_sweep()) wake_service();
-}
-
-bool Poster::retry_notifications() {
-  const std::lock_guard guard(lock_);
-  std::erase_if(unsent_, [this](const Unsent& u) {
-    return files_.write_event(u.cq, u.channel, u.generation);
-  });
-  return !unsent_.empty();
-}
-
-void Poster::let_channels_go() {
-  files_.let_channels_go();
-  const std::lock_guard guard(lock_);
-  unsent_.clear();
+void Poster::notify(std::uint32_t index) {
+  hca::CqEntry* const cq = arena_.cq(index);
+  hca::ProcessSlot* const owner = cq != nullptr ? arena_.slot(cq->id.owner_slot) : nullptr;
+  if (owner == nullptr) return;
+  if (!hca::send_event(*cq, *owner, EventPipe(files_, *cq, index))) kick(cq->id.owner_slot);
+  if (process_.service().wants_sweep()) wake_service();
 }
 
 // Both only inform: that softibd is gone is noticed elsewhere.

@@ -9,11 +9,10 @@
 #include "hca/requester/poster_host.h"
 #include "platform/client_host.h"
 #include "user/api.h"
+#include "user/background/late_events.h"
 #include "user/peer_files.h"
 
 #include <memory>
-#include <mutex>
-#include <vector>
 
 namespace ib::user {
 
@@ -21,13 +20,15 @@ class Process;
 
 class Poster final : public hca::PosterHost {
  public:
-  Poster(Process& process, platform::ClientHost& host, const hca::Arena& arena,
+  // `slot`: of this process.
+  Poster(Process& process, platform::ClientHost& host, const hca::Arena& arena, std::uint32_t slot,
          std::unique_ptr<platform::ControlChannel> channel)
       : process_(process),
         host_(host),
         arena_(arena),
         channel_(std::move(channel)),
-        files_(host, *channel_) {}
+        files_(host, *channel_),
+        late_events_(arena, slot, files_) {}
 
   platform::Barriers& barriers() override { return host_.barriers(); }
   Instant now() override { return host_.now(); }
@@ -50,21 +51,14 @@ class Poster final : public hca::PosterHost {
                          std::uint64_t& size) override;
   void kick(std::uint32_t slot) override;
   void serve_bounces() override;
-  void notify(std::uint32_t cq, std::uint32_t channel, std::uint32_t generation) override;
+  void notify(std::uint32_t cq) override;
   void raise(const control::RaiseEventIn& event) override;
   void trace(const control::TraceErrorIn& error) override;
 
   PeerFiles& files() { return files_; }
-  // softibd is gone: no event is sent any more.
-  void let_channels_go();
-  // Tries again to send events that did not fit into a full pipe. Returns true if some still do
-  // not.
-  bool retry_notifications();
+  LateEvents& late_events() { return late_events_; }
 
  private:
-  struct Unsent {
-    std::uint32_t cq, channel, generation;
-  };
   void wake_service();
 
   Process& process_;
@@ -72,8 +66,7 @@ class Poster final : public hca::PosterHost {
   hca::Arena arena_;
   std::unique_ptr<platform::ControlChannel> channel_;
   PeerFiles files_;
-  std::mutex lock_;
-  std::vector<Unsent> unsent_;
+  LateEvents late_events_;
 };
 
 }  // namespace ib::user

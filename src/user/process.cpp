@@ -74,7 +74,7 @@ Status Process::introduce(const ProcessOptions& options, std::string& reason) {
 Status Process::make_tables(std::unique_ptr<platform::ControlChannel> poster, std::string& reason) {
   const hca::Arena arena = mapping_.arena();
   attention_.begin(*arena.slot(info_.slot));
-  poster_ = std::make_unique<Poster>(*this, host_, arena, std::move(poster));
+  poster_ = std::make_unique<Poster>(*this, host_, arena, info_.slot, std::move(poster));
   plane_ = std::make_unique<hca::MemoryPlane>(arena, *poster_, info_.slot,
                                               path_from(host_.setting("SOFTIB_MEMORY_PATH")));
   if (!plane_->valid()) {

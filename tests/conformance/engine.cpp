@@ -250,6 +250,7 @@ Reply Engine::completion(Command command, Message& in) {
     if (::poll(&waiting, 1, static_cast<int>(argument)) <= 0) return answer(Status::Timeout);
     std::uint64_t index = 0;
     if (::read(channel->fd(), &index, sizeof index) != sizeof index) return answer(Status::IoError);
+    (void)process_->poster().late_events().move();
     const auto cookie = process_->objects().cq_cookie(index);
     if (!cookie) return answer(cookie.error());
     reply.out.put(*cookie);

@@ -6,6 +6,8 @@
 #include "linux/client/client_channel.h"
 #include "linux/client/client_host.h"
 
+#include <fcntl.h>
+
 #include <functional>
 #include <string>
 #include <vector>
@@ -74,11 +76,15 @@ class TestHost final : public platform::ClientHost {
   void wake(std::atomic<std::uint32_t>& word) override { real_.wake(word); }
   void relax(std::uint32_t round) override { real_.relax(round); }
   Status make_pipe(platform::NativeHandle& read_end, platform::NativeHandle& write_end) override {
-    return real_.make_pipe(read_end, write_end);
+    const Status made = real_.make_pipe(read_end, write_end);
+    // As small as they can be, so that tests fill them.
+    if (made == Status::Ok) (void)::fcntl(read_end.get(), F_SETPIPE_SZ, 4096);
+    return made;
   }
   Status write_pipe(int write_end, std::span<const std::byte> bytes) override {
     return real_.write_pipe(write_end, bytes);
   }
+  bool holds_bytes(int pipe_end) override { return real_.holds_bytes(pipe_end); }
   Result<std::unique_ptr<Thread>> start_thread(const char* name,
                                                std::function<void()> body) override {
     return real_.start_thread(name, std::move(body));

@@ -89,6 +89,7 @@ class FakeHost final : public platform::DeviceMemoryHost {
   }
   bool is_pipe_end(const platform::NativeHandle& handle, bool) override { return handle.valid(); }
   bool write_pipe(const platform::NativeHandle&, std::span<const std::byte> bytes) override {
+    if (pipes_are_full) return false;
     std::uint64_t number = 0;
     std::memcpy(&number, bytes.data(), sizeof number);
     piped.push_back(number);
@@ -109,6 +110,7 @@ class FakeHost final : public platform::DeviceMemoryHost {
 
   CountingBarriers every_process;
   bool refuses = false;  // system calls for softibd fail
+  bool pipes_are_full = false;
   std::string last_text;
   std::vector<std::uint64_t> piped;
   std::set<std::uint32_t> alive;

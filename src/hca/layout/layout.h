@@ -95,6 +95,7 @@ struct alignas(kLine) ProcessSlot {
   // A process that has changed states of the owner's queue pairs, regions or bounce requests adds
   // 1.
   alignas(kLine) Shared32 attention;
+  Shared32 late_events;  // 1: the owner looks for some after its next read (late_events.h)
   // How the process calls itself (platform/process_name.h); `pid` above is what softibd sees, which
   // may be in another pid namespace. (owner, once it has attached)
   alignas(kLine) Shared32 own_pid;
@@ -358,7 +359,7 @@ struct CqEntry {
   // Line 1 (poster): under `lock` or by the only producer
   struct alignas(kLine) {
     Shared32 lock;
-    Shared32 overflowed;     // 1: a completion did not fit; the CQ is in error
+    Shared32 overflowed;     // 1: a completion did not fit, the CQ is in error; 2: reported
     Shared64 producer;       // completions ever written
     Shared64 consumer_seen;  // last value of `consumer` that a producer looked at
   } producer;
@@ -373,6 +374,7 @@ struct CqEntry {
     Shared32 armed;
     Shared32 used;  // 1: it has been armed; before that producers need not look (CqConsumer::arm)
     Shared64 reported;  // completions ever written when the last event was fired
+    Shared32 late;      // events that have been fired, but are not in the channel's pipe yet
   } arm;
 };
 static_assert(sizeof(CqEntry) == 256);

@@ -81,7 +81,7 @@ class CqProducer {
   // Notifies the owner of a completion queue with a channel, by the owner's kind of channel.
   static void report(PosterHost& host, const CqEntry& cq, std::uint32_t index) {
     if (cq.id.channel != verbs::control::kKernelChannel) {
-      return host.notify(index, cq.id.channel, cq.id.channel_generation);
+      return host.notify(index);
     }
     host.raise({verbs::control::EventObject::Cq, index,
                 cq.id.generation.load(std::memory_order_relaxed), verbs::EventType::Completion});

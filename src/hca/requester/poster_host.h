@@ -36,7 +36,7 @@ class PosterHost {
   virtual void serve_bounces() = 0;
   virtual platform::Barriers& barriers() = 0;
   // One event on the channel of a completion queue of any process.
-  virtual void notify(std::uint32_t cq, std::uint32_t channel, std::uint32_t generation) = 0;
+  virtual void notify(std::uint32_t cq) = 0;
   // An asynchronous event on an object of any process.
   virtual void raise(const verbs::control::RaiseEventIn& event) = 0;
   // A failed work request, for `softib trace`.

@@ -48,7 +48,7 @@ class BenchHost final : public PosterHost {
   void serve_bounces() override {
     if (on_relax) on_relax();
   }
-  void notify(std::uint32_t cq, std::uint32_t, std::uint32_t) override {
+  void notify(std::uint32_t cq) override {
     notified.push_back(cq);
     if (on_notify) on_notify();
   }

@@ -34,7 +34,7 @@ class QuietHost final : public PosterHost {
   void kick(std::uint32_t) override {}
   platform::Barriers& barriers() override { return barriers_; }
   void serve_bounces() override {}
-  void notify(std::uint32_t, std::uint32_t, std::uint32_t) override {}
+  void notify(std::uint32_t) override {}
   void raise(const verbs::control::RaiseEventIn&) override {}
   void trace(const verbs::control::TraceErrorIn&) override {}
 

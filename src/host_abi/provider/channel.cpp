@@ -48,6 +48,7 @@ std::size_t translate(std::byte* bytes, std::size_t length) {
 
 ssize_t read_channel(int, void* buffer, std::size_t size, ssize_t result) noexcept {
   if (result > 0) {
+    Runtime::instance().channel_read();
     const std::size_t kept =
         translate(static_cast<std::byte*>(buffer), static_cast<std::size_t>(result));
     return kept != 0 ? static_cast<ssize_t>(kept) : ssize_t{SOFTIB_PRELOAD_READ_AGAIN};

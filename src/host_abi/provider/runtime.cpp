@@ -172,6 +172,13 @@ void Runtime::channel_closed(int fd) {
   static_cast<void>(channel->destroy());
 }
 
+// Not in a child: the connection to softibd is its parent's.
+void Runtime::channel_read() {
+  user::Process* const process = attached();
+  if (process == nullptr || !process->connection().is_mine()) return;
+  if (!process->poster().late_events().move()) process->service().wake();
+}
+
 void* Runtime::deliver_completion(std::uint64_t cq_index) {
   user::Process* process = process_.load(std::memory_order_acquire);
   if (process == nullptr) return nullptr;

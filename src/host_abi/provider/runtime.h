@@ -69,6 +69,8 @@ class Runtime {
   Result<int> create_channel();
   Result<std::uint32_t> channel_handle(int fd);
   void channel_closed(int fd);
+  // After each read from one: there may be room for events that had none.
+  void channel_read();
   // Returns the ibv_cq for a record of a channel, or null if it is gone.
   void* deliver_completion(std::uint64_t cq_index);
   // Returns this process at its fabric, or null if it is not attached. It stays until the process

@@ -111,6 +111,10 @@ Status LinuxClientHost::write_pipe(int write_end, std::span<const std::byte> byt
   return write_to_pipe(write_end, bytes);
 }
 
+bool LinuxClientHost::holds_bytes(int pipe_end) {
+  return !is_replaced(pipe_end) && pipe_holds_bytes(pipe_end);
+}
+
 Result<std::unique_ptr<platform::ClientHost::Thread>> LinuxClientHost::start_thread(
     const char* name, std::function<void()> body) {
   return start_background_thread(name, std::move(body));

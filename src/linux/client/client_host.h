@@ -36,6 +36,7 @@ class LinuxClientHost final : public platform::ClientHost {
   Status make_pipe(platform::NativeHandle& read_end, platform::NativeHandle& write_end) override;
   platform::NativeHandle keep(platform::NativeHandle handle) override;
   Status write_pipe(int write_end, std::span<const std::byte> bytes) override;
+  bool holds_bytes(int pipe_end) override;
   Result<std::unique_ptr<Thread>> start_thread(const char* name,
                                                std::function<void()> body) override;
   std::string setting(const char* name) override;

@@ -7,6 +7,7 @@
 
 #include <linux/futex.h>
 #include <poll.h>
+#include <sys/ioctl.h>
 #include <sys/syscall.h>
 
 #include <cerrno>
@@ -71,6 +72,11 @@ Status write_to_pipe(int write_end, std::span<const std::byte> bytes) {
     guard.discard();
     return Status::Disconnected;
   }
+}
+
+bool pipe_holds_bytes(int pipe_end) {
+  int bytes = 0;
+  return ::syscall(SYS_ioctl, pipe_end, FIONREAD, &bytes) == 0 && bytes > 0;
 }
 
 }  // namespace ib::os

@@ -20,6 +20,7 @@ void futex_wake(std::atomic<std::uint32_t>& word);
 
 Status make_pipe_pair(platform::NativeHandle& read_end, platform::NativeHandle& write_end);
 Status write_to_pipe(int write_end, std::span<const std::byte> bytes);
+bool pipe_holds_bytes(int pipe_end);
 
 Result<std::unique_ptr<platform::ClientHost::Thread>> start_background_thread(
     const char* name, std::function<void()> body);

@@ -50,7 +50,7 @@ void EventThread::daemon_died() {
     for (WorkQueues* queues : fabric_.objects.own_queues()) queues->break_for_good();
   }
   flush_all();
-  fabric_.poster.let_channels_go();  // no completion comes after these
+  fabric_.poster.files().let_channels_go();  // no completion comes after these
   is_over_.store(true, std::memory_order_release);
   control::EventOut event;
   event.type = verbs::EventType::DeviceFatal;

@@ -43,10 +43,10 @@ void ServiceThread::run() {
 Duration ServiceThread::round() {
   work_.poster.serve_bounces();
   const bool done = work_.attention.look_around();
-  const bool unsent = work_.poster.retry_notifications();
+  const bool late = !work_.poster.late_events().move();
   const Duration until_sweep = sweep_.round();
   const bool waiting = work_.waiting.any_now();
-  if (waiting || unsent) {
+  if (waiting || late) {
     linger_ticks_ = kLingerTicks;
     // An application that polls makes its own progress; two would only get in each other's way.
     if (waiting && work_.waiting.runs() == runs_seen_) work_.waiting.run();

@@ -11,6 +11,7 @@
 #include "drivers/soft_hca/objects/path_migration.h"
 #include "hca/layout/ring_order.h"
 #include "hca/layout/shm_lock.h"
+#include "hca/queues/late_events.h"
 
 #include <fmt/format.h>
 
@@ -70,7 +71,18 @@ void fire_event(Core& core, const Cq& cq) {
   }
   if (!wanted || entry.arm.armed.exchange(0) == 0) return;
   const std::uint64_t number = cq.index;
-  (void)core.memory.host().write_pipe(channel->write_end, std::as_bytes(std::span(&number, 1)));
+  const auto event = std::as_bytes(std::span(&number, 1));
+  if (!hca::has_late_events(entry) && core.memory.host().write_pipe(channel->write_end, event)) {
+    return;
+  }
+  if (hca::ProcessSlot* owner = core.arena().slot(cq.file->session->slot)) {
+    hca::add_late_event(entry, *owner);
+  }
+}
+
+// Its owner looks after late events that the dead process may have counted and not looked after.
+void wake_for_late_events(Core& core, const Cq& cq) {
+  if (hca::has_late_events(*core.arena().cq(cq.index))) core.memory.kick(cq.file->session->slot);
 }
 
 std::optional<std::uint32_t> receive_id_at(Core& core, std::uint64_t ring, std::uint32_t slots,
@@ -224,6 +236,7 @@ void repair_after(Core& core, const Session& dead) {
     hca::CqEntry& entry = *core.arena().cq(cq->index);
     if (entry.producer.lock.load() == owner) hca::unlock(entry.producer.lock);
     fire_event(core, *cq);
+    wake_for_late_events(core, *cq);
   }
 }
 

@@ -223,6 +223,29 @@ TEST(Repair, DiedBetweenTheClaimOfAnEventAndItsReport) {
   EXPECT_EQ(s.cq().arm.armed.load(), 0u);
 }
 
+TEST(Repair, ItsEventWaitsIfThePipeIsFull) {
+  Scene s;
+  s.b.host.pipes_are_full = true;
+  s.complete(0, 70);
+  s.cq().producer.producer.store(1);
+  s.entry().responder.rq_head.store(1);
+  s.cq().arm.armed.store(hca::CqEntry::kFiring);
+  s.kill();
+  EXPECT_TRUE(s.b.host.piped.empty());
+  EXPECT_EQ(s.cq().arm.late.load(), 1u);
+  const hca::ProcessSlot& owner = sure(s.b.arena().slot(s.peer.attach.slot));
+  EXPECT_EQ(owner.late_events.load(), 1u);
+  EXPECT_EQ(owner.doorbell.load(), 1u) << "its owner looks for late events";
+}
+
+TEST(Repair, ItsOwnerLooksForEventsThatTheDeadOneHasCounted) {
+  Scene s;
+  s.cq().arm.late.store(3);
+  s.kill();
+  EXPECT_EQ(s.cq().arm.late.load(), 3u);
+  EXPECT_EQ(sure(s.b.arena().slot(s.peer.attach.slot)).doorbell.load(), 1u);
+}
+
 TEST(Repair, DiedAfterTheReceiveWasGivenUp) {
   Scene s;
   s.entry().responder.cq_intent.store(1);

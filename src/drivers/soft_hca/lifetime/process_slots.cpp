@@ -43,6 +43,7 @@ std::uint32_t take_slot(Core& core, Session& session) {
   slot.doorbell.store(0);
   slot.waiting.store(0);
   slot.attention.store(0);
+  slot.late_events.store(0);
   slot.own_pid.store(0);
   slot.plate_address.store(0);
   slot.words_used.store(0);
