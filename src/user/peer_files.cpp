@@ -49,7 +49,8 @@ std::unique_ptr<platform::MappedFile> PeerFiles::get_backing(const Name& name) {
   return *std::move(mapped);
 }
 
-PeerFiles::Channel* PeerFiles::find_channel(const Name& name, Status& reason) {
+[[gnu::always_inline]] inline PeerFiles::Channel* PeerFiles::find_channel(const Name& name,
+                                                                          Status& reason) {
   Channel& channel = channels_[name.index];
   if (channel.generation != name.generation || !channel.write_end.valid()) {
     reason = get_channel(channel, name);

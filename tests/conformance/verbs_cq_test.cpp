@@ -5,6 +5,9 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
+#include <utility>
+
 namespace ib::conformance {
 namespace {
 
@@ -145,15 +148,74 @@ TEST_P(CompletionQueues, QueuesMayShareAChannel) {
   EXPECT_EQ(b->destroy(Kind::Channel, channel), Status::DeviceBusy);
 }
 
+// More than the pipe of the channel holds (TestHost::make_pipe), and of another queue then.
+TEST_P(CompletionQueues, NoEventIsLostHoweverManyAreUnread) {
+  constexpr std::size_t kMany = 600;
+  with_channel(1024);
+  CqSpec spec;
+  spec.channel = channel;
+  spec.cookie = 0xd0d0;
+  const Cq other = b->new_cq(spec);
+  QpSpec qp;
+  qp.recv_cq = other.handle;
+  Qp at_a = a->new_qp();
+  Qp at_b = b->new_qp(qp);
+  connect(at_a, at_b, QpType::Rc);
+  for (std::size_t i = 0; i < kMany; ++i) {
+    cq.arm();
+    message();
+  }
+  other.arm();
+  at_b.receive(1, {});
+  at_a.send(send_work(1, {}));
+  EXPECT_EQ(other.one(WcStatus::Success).wr_id, 1u);
+  std::map<std::uint64_t, std::size_t> events;
+  for (std::size_t i = 0; i <= kMany; ++i) {
+    const auto event = b->channel_event(channel);
+    ASSERT_TRUE(event.has_value()) << i;
+    ++events[*event];
+  }
+  EXPECT_EQ(events[0xc0c0], kMany);
+  EXPECT_EQ(events[0xd0d0], 1u);
+  EXPECT_TRUE(no_event_comes());
+  cq.arm();
+  message();
+  EXPECT_TRUE(event_comes());
+}
+
+TEST_P(CompletionQueues, UnreadEventsDoNotKeepItFromEnding) {
+  with_channel(1024);
+  for (int i = 0; i < 520; ++i) {
+    cq.arm();
+    message();
+  }
+  EXPECT_EQ(qb.try_destroy(), Status::Ok);
+  EXPECT_EQ(b->destroy(Kind::Cq, cq.handle), Status::Ok);
+  EXPECT_EQ(b->destroy(Kind::Channel, channel), Status::Ok);
+}
+
 TEST_P(CompletionQueues, AnOverflowBreaksItAndItsOwnerLearnsOfIt) {
   with_channel(2);
+  QpSpec idle;
+  idle.send_cq = cq.handle;
+  Qp its_peer = a->new_qp();
+  Qp user = b->new_qp(idle);
+  connect(its_peer, user, QpType::Rc);
   for (std::uint64_t i = 0; i < 4; ++i) qb.receive(i, {});
   for (std::uint64_t i = 0; i < 4; ++i) qa.send(send_work(i, {}));
-  const auto event = b->event();
-  ASSERT_TRUE(event.has_value());
-  EXPECT_EQ(event->type, verbs::EventType::CqErr);
-  EXPECT_EQ(event->object, control::EventObject::Cq);
-  EXPECT_EQ(event->cookie, 0xc0c0u);
+  // One event for it, and one for each queue pair that uses it.
+  std::map<std::pair<control::EventObject, verbs::EventType>, std::size_t> events;
+  for (int i = 0; i < 3; ++i) {
+    const auto event = b->event();
+    ASSERT_TRUE(event.has_value());
+    ++events[{event->object, event->type}];
+    if (event->object == control::EventObject::Cq) {
+      EXPECT_EQ(event->cookie, 0xc0c0u);
+    }
+  }
+  EXPECT_EQ((events[{control::EventObject::Cq, verbs::EventType::CqErr}]), 1u);
+  EXPECT_EQ((events[{control::EventObject::Qp, verbs::EventType::QpFatal}]), 2u);
+  EXPECT_FALSE(b->event(kMoment).has_value());
   // The two completions that fitted are whole; the third request fails at the sender.
   const auto sent = a->cq().wait(4);
   ASSERT_EQ(sent.size(), 4u);
@@ -162,6 +224,9 @@ TEST_P(CompletionQueues, AnOverflowBreaksItAndItsOwnerLearnsOfIt) {
   EXPECT_EQ(sent[2].status, WcStatus::RemOpErr);
   EXPECT_EQ(sent[3].status, WcStatus::WrFlushErr);
   EXPECT_TRUE(qb.reaches(QpState::Error));
+  EXPECT_TRUE(user.reaches(QpState::Error));
+  EXPECT_EQ(cq.wait(2).size(), 2u);
+  EXPECT_TRUE(cq.stays_empty()) << "it takes no more";
 }
 
 TEST_P(CompletionQueues, HoldsAsManyAsItWasAskedFor) {

@@ -67,6 +67,39 @@ TEST(FabricRoot, AnEventGoesToWhoeverWaitsForTheProcess) {
   EXPECT_EQ(events.finish<EventOut>(*last).status, Status::Disconnected);
 }
 
+// It is the same error, whoever finds it.
+TEST(FabricRoot, ACompletionQueueInErrorBreaksItsQueuePairsOnce) {
+  Bench b;
+  Process p(b, 11, "node0");
+  Process poster(b, 12, "node1");
+  const std::uint32_t pd = p.pd();
+  const auto lost = p.call<CqOut>(Code::CreateCq, CreateCqIn{20, kNoIndex, 0, 0, 77});
+  CreateQpIn in = p.qp_in(QpType::Rc, pd, p.cq());
+  in.recv_cq = lost.handle;
+  const auto receiver = p.call<QpOut>(Code::CreateQp, in);
+  const auto bystander = p.qp(QpType::Rc, pd, p.cq());
+  p.connect(receiver.handle, bystander.out.qpn, 1);
+  p.connect(bystander.handle, receiver.out.qpn, 1);
+  const auto unconnected = p.qp(QpType::Rc, pd, lost.handle);
+  const std::uint32_t index = control::index_of(lost.handle);
+  const RaiseEventIn error{EventObject::Cq, index, b.arena().cq(index)->id.generation.load(),
+                           EventType::CqErr};
+  for (int i = 0; i < 2; ++i) poster.good(poster.root_call(Code::RaiseEvent, error));
+  const auto& events = b.core().by_slot[p.attach.slot]->events;
+  ASSERT_EQ(events.size(), 2u);
+  EXPECT_EQ(events[0].type, EventType::CqErr);
+  EXPECT_EQ(events[0].cookie, 77u);
+  EXPECT_EQ(events[1].type, EventType::QpFatal);
+  EXPECT_EQ(events[1].index, control::index_of(receiver.handle));
+  const auto state = [&](const auto& qp) {
+    return b.arena().qp(control::index_of(qp.handle))->id.state.load();
+  };
+  EXPECT_EQ(state(receiver), verbs::QpState::Error);
+  EXPECT_EQ(state(bystander), verbs::QpState::Rts);
+  EXPECT_EQ(state(unconnected), verbs::QpState::Reset);
+  EXPECT_NE(b.trace().find("ran over"), std::string::npos);
+}
+
 TEST(FabricRoot, EventsThatNobodyTakesAreBounded) {
   Bench b;
   Process p(b, 11, "node0");

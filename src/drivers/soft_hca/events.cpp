@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "drivers/soft_hca/events.h"
 
+#include "drivers/soft_hca/handlers.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -107,6 +109,31 @@ void trace_overrun(Core& core, const Cq& cq) {
   core.trace.add(std::move(entry));
 }
 
+// The queue pairs of a completion queue in error, at both of their ends, are in error too
+// [IBA1 11.6.3.2].
+void break_users(Core& core, const Cq& cq) {
+  core.qps.for_each([&](Qp& qp) {
+    const bool uses = qp.send_cq == &cq || qp.recv_cq == &cq;
+    if (!uses || qp.dying || !verbs::receives(current_state(core, qp))) return;
+    hca::QpEntry& entry = *core.arena().qp(qp.index);
+    verbs::QpState state = entry.id.state.load(std::memory_order_acquire);
+    if (!verbs::receives(state)) return;
+    entry.geometry.error_cause.store(control::Cause::CqOverflow, std::memory_order_release);
+    if (!entry.id.state.compare_exchange_strong(state, verbs::QpState::Error)) return;
+    qp.attr.state = verbs::QpState::Error;
+    core.memory.kick(qp.file->session->slot);
+    raise_qp(core, qp, EventType::QpFatal);
+  });
+}
+
+void lose_cq(Core& core, Cq& cq) {
+  if (cq.in_error) return;
+  cq.in_error = true;
+  trace_overrun(core, cq);
+  raise_cq(core, cq, EventType::CqErr);
+  break_users(core, cq);
+}
+
 bool is_srq_event(EventType type) {
   return type == EventType::SrqErr || type == EventType::SrqLimitReached;
 }
@@ -131,8 +158,11 @@ void raise_event(Core& core, Session&, const control::RaiseEventIn& in, io::IrpR
       sensible = sensible && (completion || in.type == EventType::CqErr);
       if (sensible && cq != nullptr && !cq->dying && cq->generation == in.generation &&
           (!completion || cq->channel == control::kKernelChannel)) {
-        if (!completion) trace_overrun(core, *cq);
-        raise_cq(core, *cq, in.type);
+        if (completion) {
+          raise_cq(core, *cq, in.type);
+        } else {
+          lose_cq(core, *cq);
+        }
       }
       break;
     }

@@ -92,6 +92,7 @@ struct Cq : Object {
   std::uint32_t producers = 0;  // see add_producers()
   bool shared = false;          // producers take the lock, by device memory
   bool shared_settled = false;  // ... and every producer has seen it
+  bool in_error = false;        // CqErr has been raised
 };
 
 struct Xrcd : Object {

@@ -58,13 +58,14 @@ bool FastPath::next_receive(Sge& room) {
 
 void FastPath::finish(verbs::WrOpcode opcode, std::uint32_t flags, std::uint32_t bytes) noexcept {
   const bool is_send = is_plain_send(opcode);
-  if (is_send && (peers_.peer().cq.may_fire() || plane_.fenced_entries())) {
-    peers_.peer().cq.fire(plane_.host(), (flags & verbs::send_flag::kSolicited) != 0);
-  }
+  // The sender's own completion and event come before the event of the receiver, who answers it.
   queue_.completions().finish_fast(flags, queue_.posted().end() - 1, bytes,
                                    is_send                                ? WcOpcode::Send
                                    : opcode == verbs::WrOpcode::RdmaWrite ? WcOpcode::RdmaWrite
                                                                           : WcOpcode::RdmaRead);
+  if (is_send && (peers_.peer().cq.may_fire() || plane_.fenced_entries())) {
+    peers_.peer().cq.fire(plane_.host(), (flags & verbs::send_flag::kSolicited) != 0);
+  }
 }
 
 namespace {

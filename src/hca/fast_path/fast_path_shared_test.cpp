@@ -73,10 +73,6 @@ struct Shared : PairBench {
     const OpScope scope(plane);
     return requester->post(wqe, Way::Slow);
   }
-  // As its owner does by polling.
-  void consume(std::uint64_t completions) {
-    memory.arena().cq(1)->consumer.consumer.store(completions);
-  }
 
   SrqEntry& srq;
   Sge sge{std::bit_cast<std::uint64_t>(mine.data()), 8, kLkey};
@@ -304,7 +300,8 @@ TEST(FastSharedPath, HoldsAReceiveThatItCannotComplete) {
   s.supply(5, 100);
   s.supply(6, 100);
   CqEntry& cq = *s.memory.arena().cq(1);
-  cq.producer.producer = 63;
+  cq.id.shared_producers = 1;
+  cq.producer.lock = lock_owner(5);  // for longer than anybody waits
   const SendWqe wqe = s.request();
   EXPECT_FALSE(s.goes_fast(wqe));
   EXPECT_EQ(s.srq.consumer.head, 1u);
@@ -313,14 +310,14 @@ TEST(FastSharedPath, HoldsAReceiveThatItCannotComplete) {
   EXPECT_EQ(s.requester->queued(), 0u);
   EXPECT_FALSE(s.goes_fast(wqe)) << "and does not take another";
   EXPECT_EQ(s.srq.consumer.head, 1u);
-  s.consume(63);
+  unlock(cq.producer.lock);
   EXPECT_EQ(s.post_slowly(wqe), Status::Ok);
   EXPECT_EQ(s.next(), WcStatus::Success);
   EXPECT_EQ(s.srq.consumer.head, 1u);
   EXPECT_EQ(s.peer->responder.srq_taken, 0u);
-  EXPECT_EQ(s.memory.completion(1, 63)->wqe, 5u);
+  EXPECT_EQ(s.memory.completion(1, 0)->wqe, 5u);
   EXPECT_TRUE(s.goes_fast(s.request()));
-  EXPECT_EQ(s.memory.completion(1, 64)->wqe, 6u);
+  EXPECT_EQ(s.memory.completion(1, 1)->wqe, 6u);
 }
 
 TEST(FastSharedPath, AFullCompletionQueueIsAnErrorAsOnTheSlowPath) {
@@ -480,16 +477,18 @@ TEST(FastGatheredPath, AMessageThatDoesNotFitBreaksTheConnection) {
 TEST(FastGatheredPath, HoldsAReceiveThatItCannotComplete) {
   Pieces p({9, 8});
   p.supply(5, 100);
-  p.memory.arena().cq(1)->producer.producer = 63;
+  CqEntry& cq = *p.memory.arena().cq(1);
+  cq.id.shared_producers = 1;
+  cq.producer.lock = lock_owner(5);  // for longer than anybody waits
   const SendWqe wqe = p.request();
   EXPECT_FALSE(p.goes_fast(wqe));
   EXPECT_EQ(p.theirs[0], std::byte{0xee});
   EXPECT_EQ(p.peer->responder.srq_taken, 6u);
-  p.consume(63);
+  unlock(cq.producer.lock);
   EXPECT_EQ(p.post_slowly(wqe), Status::Ok);
   EXPECT_EQ(p.next(), WcStatus::Success);
   EXPECT_TRUE(p.same(17));
-  EXPECT_EQ(p.memory.completion(1, 63)->wqe, 5u);
+  EXPECT_EQ(p.memory.completion(1, 0)->wqe, 5u);
 }
 
 }  // namespace

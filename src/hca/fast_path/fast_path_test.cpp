@@ -510,7 +510,8 @@ TEST(FastPath, KnowsDeviceMemoryForOneRequestAtATime) {
   EXPECT_FALSE(w.goes_fast(w.request(WrOpcode::RdmaWrite)));
 }
 
-TEST(FastPath, FiresTheEventsOfBothCompletionQueues) {
+// An adapter has the acknowledgement before an answer of the receiver can come.
+TEST(FastPath, FiresTheEventsOfBothCompletionQueuesTheOwnOneFirst) {
   Warm w;
   for (const std::uint32_t cq : {0u, 1u}) {
     CqEntry& entry = *w.memory.arena().cq(cq);
@@ -519,8 +520,9 @@ TEST(FastPath, FiresTheEventsOfBothCompletionQueues) {
   }
   w.tell();
   w.receive(5, 100);
+  w.host.on_notify = [&w] { EXPECT_NE(w.memory.completion(0, 2), nullptr); };
   EXPECT_TRUE(w.goes_fast(w.request(WrOpcode::Send)));
-  EXPECT_EQ(w.host.notified, (std::vector<std::uint32_t>{1, 0}));
+  EXPECT_EQ(w.host.notified, (std::vector<std::uint32_t>{0, 1}));
   EXPECT_EQ(w.next(), WcStatus::Success);
   ASSERT_NE(w.memory.completion(1, 0), nullptr);
   EXPECT_TRUE(w.goes_fast(w.request(WrOpcode::RdmaWrite)));  // not armed any more

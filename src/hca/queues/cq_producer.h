@@ -5,6 +5,8 @@
 //  - shared_producers == 0: the caller is the only producer; nothing is locked. Otherwise
 //    producer.lock is taken, and a process that dies holding it is repaired by softibd.
 //  - a completion exists from the store of its seq on; `producer` follows and can be recomputed.
+//  - a queue that a completion did not fit into is in error and takes no more, whatever is polled:
+//    `consumer_seen` stays where it is, so that it goes on being full.
 #pragma once
 
 #include "hca/layout/arena.h"
@@ -64,6 +66,18 @@ class CqProducer {
     if (shared) unlock(entry_->producer.lock);
     return pushed;
   }
+  // A completion did not fit. Not if push() has refused for a lock that did not become free, or a
+  // ring that is nonsense.
+  bool is_in_error() const {
+    return entry_ != nullptr && entry_->producer.overflowed.load(std::memory_order_relaxed) != 0;
+  }
+  // After push() has refused, outside of locks: its owner gets the event of a queue in error, once
+  // [IBA1 11.6.3.2].
+  [[gnu::noinline]] void report_error(PosterHost& host) const {
+    if (!is_in_error() || entry_->producer.overflowed.exchange(kReported) == kReported) return;
+    host.raise({verbs::control::EventObject::Cq, index_,
+                entry_->id.generation.load(std::memory_order_relaxed), verbs::EventType::CqErr});
+  }
   // Refreshes the ring if it is another. Returns false if it is not, or is nonsense.
   bool look_again(const Arena& arena) { return !is_current() && refresh(arena); }
 
@@ -93,6 +107,8 @@ class CqProducer {
   }
 
  private:
+  static constexpr std::uint32_t kInError = 1;  // CqEntry::producer.overflowed
+  static constexpr std::uint32_t kReported = 2;
   // Out of line, since it is not for every message: in its place it would cost the others
   // registers.
   [[gnu::noinline]] bool take_lock(PosterHost& host, std::uint32_t self_slot) {
@@ -126,18 +142,20 @@ class CqProducer {
     order_ = RingOrder(slots);
     log_slots_ = static_cast<std::uint32_t>(std::countr_zero(slots));
     limit_ = entry_->id.cqe < slots ? entry_->id.cqe : slots - 1;
+    if (is_in_error()) limit_ = 0;
     epoch_ = epoch;
     return true;
   }
 
   [[gnu::noinline]] bool has_room(std::uint64_t position) {
+    if (is_in_error()) return false;
     const std::uint64_t consumed = entry_->consumer.consumer.load(std::memory_order_acquire);
-    entry_->producer.consumer_seen.store(consumed, std::memory_order_relaxed);
     if (position - consumed < limit_ ||
         (entry_->id.flags & verbs::control::cq_flag::kIgnoreOverrun) != 0) {
+      entry_->producer.consumer_seen.store(consumed, std::memory_order_relaxed);
       return true;
     }
-    entry_->producer.overflowed.store(1, std::memory_order_relaxed);
+    entry_->producer.overflowed.store(kInError, std::memory_order_relaxed);
     return false;
   }
 
@@ -190,7 +208,7 @@ class CqProducer {
     const std::uint64_t at = position();
     if (at - entry_->producer.consumer_seen.load(std::memory_order_relaxed) >= limit_) {
       const std::uint64_t consumed = entry_->consumer.consumer.load(std::memory_order_acquire);
-      if (at - consumed >= limit_) return false;
+      if (at - consumed >= limit_ || is_in_error()) return false;
       entry_->producer.consumer_seen.store(consumed, std::memory_order_relaxed);
     }
     put(at, intent, write);

@@ -39,15 +39,48 @@ TEST_F(CqBench, CompletionsAppearInOrderAndTheProducerCounts) {
   EXPECT_EQ(cq.producer.producer.load(), 5u);
 }
 
-TEST_F(CqBench, RefusesWhatDoesNotFitUntilSomethingIsPolled) {
+TEST_F(CqBench, HasRoomAgainWhenSomethingIsPolled) {
   for (std::uint32_t i = 0; i < 5; ++i) EXPECT_EQ(push(i), Push::Done);
-  EXPECT_EQ(push(5), Push::Overflow);
-  EXPECT_EQ(cq.producer.overflowed.load(), 1u);
-  EXPECT_EQ(memory.completion(kCq, 5), nullptr);
   cq.consumer.consumer.store(2);
   EXPECT_EQ(push(5), Push::Done);
   EXPECT_EQ(push(6), Push::Done);
-  EXPECT_EQ(push(7), Push::Overflow);
+  EXPECT_FALSE(producer.is_in_error());
+}
+
+TEST_F(CqBench, IsInErrorForGoodOnceACompletionDidNotFit) {
+  for (std::uint32_t i = 0; i < 5; ++i) EXPECT_EQ(push(i), Push::Done);
+  const auto push_fast = [this](CqProducer& by) { return by.push_fast(0, nullptr, [](Cqe&) {}); };
+  EXPECT_FALSE(push_fast(producer)) << "left to the slow path";
+  EXPECT_FALSE(producer.is_in_error());
+  EXPECT_EQ(push(5), Push::Overflow);
+  EXPECT_TRUE(producer.is_in_error());
+  cq.consumer.consumer.store(5);
+  EXPECT_EQ(push(5), Push::Overflow) << "after a poll";
+  EXPECT_FALSE(push_fast(producer));
+  CqProducer other(memory.arena(), kCq);
+  EXPECT_TRUE(other.look_again(memory.arena()));
+  EXPECT_FALSE(push_fast(other)) << "of another queue pair";
+  cq.id.ring = memory.allocate(64 * sizeof(Cqe));
+  cq.id.slots = 64;
+  cq.id.cqe = 63;
+  cq.id.ring_epoch.fetch_add(1);
+  EXPECT_EQ(push(5), Push::Overflow) << "in a larger ring";
+  EXPECT_FALSE(push_fast(producer));
+  EXPECT_EQ(cq.producer.producer.load(), 5u);
+}
+
+TEST_F(CqBench, ItsErrorIsReportedOnce) {
+  producer.report_error(host);
+  EXPECT_TRUE(host.raised.empty()) << "it is in no error";
+  for (std::uint32_t i = 0; i < 6; ++i) (void)push(i);
+  for (std::uint32_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(push(i), Push::Overflow);
+    producer.report_error(host);
+  }
+  ASSERT_EQ(host.raised.size(), 1u);
+  EXPECT_EQ(host.raised[0].type, verbs::EventType::CqErr);
+  EXPECT_EQ(host.raised[0].index, kCq);
+  CqProducer().report_error(host);  // a queue pair without a completion queue
 }
 
 TEST_F(CqBench, GoesRoundTheRingManyTimes) {

@@ -24,6 +24,8 @@ struct Flush {
     cqe.vendor_err = cause;
     if (cq.push(plane.arena(), plane.host(), plane.slot(), cqe, nullptr) == Push::Done) {
       cq.fire(plane.host(), true);
+    } else {
+      cq.report_error(plane.host());
     }
   }
 };

@@ -4,6 +4,7 @@
 // A datagram that the receiver does not want is dropped without a word to the sender, but traced.
 #include "hca/layout/gid_lookup.h"
 #include "hca/layout/shm_lock.h"
+#include "hca/queues/broken_queue_pair.h"
 #include "hca/requester/attempt.h"
 #include "hca/requester/datagram_checks.h"
 #include "hca/requester/grh.h"
@@ -85,8 +86,10 @@ Outcome deliver_datagram(Attempt& a, const LocalPieces& pieces) {
   }
   a.queue.complete_before_delivery(a.wqe, static_cast<std::uint32_t>(pieces.total - kGrhBytes));
   const bool is_failure = lost.peer_status == WcStatus::LocProtErr;
-  (void)a.responder.push_receive(peer, cqe, a.arrival.solicited);
-  if (is_failure) a.responder.break_peer(*peer.entry, Cause::RemoteReceiveKey, std::nullopt);
+  if (!a.responder.push_receive(peer, cqe, a.arrival.solicited)) a.responder.lose_queue(peer);
+  if (is_failure) {
+    break_queue_pair(a.plane, *peer.entry, Cause::RemoteReceiveKey, std::nullopt);
+  }
   const auto bytes = static_cast<std::uint32_t>(pieces.total - kGrhBytes);
   if (lost.is_done()) count_received(a.plane.arena(), a.own, a.wqe, bytes, *peer.entry);
   return lost;

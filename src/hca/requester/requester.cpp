@@ -79,6 +79,12 @@ Requester::Progress Requester::progress(std::uint32_t most) {
 
 // Returns true if the request is over, false if it waits.
 bool Requester::settle(const SendWqe& wqe, std::uint64_t position, const Outcome& outcome) {
+  const bool is_over = finish_or_wait(wqe, position, outcome);
+  responder_.fire_due();
+  return is_over;
+}
+
+bool Requester::finish_or_wait(const SendWqe& wqe, std::uint64_t position, const Outcome& outcome) {
   if (outcome.kind != Outcome::Kind::Wait) {
     const bool lost = outcome.kind == Outcome::Kind::Dropped && outcome.cause == Cause::NoReceive;
     if (outcome.kind != Outcome::Kind::Fail && !lost) retry_.message_ended(false);

@@ -66,6 +66,7 @@ class Requester {
   Outcome execute_in_many_pieces(const SendWqe& wqe);
   Outcome execute_connected(Attempt& attempt);
   bool settle(const SendWqe& wqe, std::uint64_t position, const Outcome& outcome);
+  bool finish_or_wait(const SendWqe& wqe, std::uint64_t position, const Outcome& outcome);
   bool may_wait(const Outcome& outcome);
   void finish(const SendWqe& wqe, std::uint64_t position, const Outcome& result);
   void forget_head();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // The receives of the responder: taking, giving back and completing them.
 #include "hca/layout/shm_lock.h"
+#include "hca/queues/broken_queue_pair.h"
 #include "hca/requester/responder_side.h"
 #include "hca/requester/srq_limit.h"
 
@@ -112,9 +113,18 @@ Outcome ResponderSide::deliver(Peer& peer, const Arrival& arrival, WcOpcode opco
   const std::byte* payload = carried != nullptr && carried->used ? carried->bytes : nullptr;
   if (payload != nullptr) cqe.inline_length = static_cast<std::uint8_t>(bytes);
   if (!push_receive(peer, cqe, arrival.solicited, payload)) {
-    return refuse(peer, arrival, WcStatus::RemOpErr, {Cause::CqOverflow, false, 0});
+    const bool left = has_left(peer);
+    lose_queue(peer);
+    if (arrival.service == QpType::Uc) return Outcome::dropped(Cause::CqOverflow);
+    return left ? Outcome::wait() : Outcome::fail(WcStatus::RemOpErr, Cause::CqOverflow);
   }
   return Outcome::done(bytes);
+}
+
+void ResponderSide::lose_queue(Peer& peer) {
+  if (!peer.cq.is_in_error() && verbs::is_unreliable(peer.entry->id.type)) return;
+  peer.cq.report_error(plane_.host());  // softibd breaks its users
+  break_queue_pair(plane_, *peer.entry, Cause::CqOverflow, verbs::EventType::QpFatal);
 }
 
 bool ResponderSide::push_receive(Peer& peer, Cqe& cqe, bool solicited, const std::byte* payload) {
@@ -127,13 +137,7 @@ bool ResponderSide::push_receive(Peer& peer, Cqe& cqe, bool solicited, const std
   const bool shared_queue = receive_->srq != kNone;
   const Push pushed =
       peer.cq.push(arena_, plane_.host(), plane_.slot(), cqe, &responder.cq_intent, payload);
-  if (pushed != Push::Done) {
-    const CqEntry& cq = peer.cq.entry();
-    plane_.host().raise({verbs::control::EventObject::Cq, peer.cq.index(),
-                         cq.id.generation.load(std::memory_order_relaxed),
-                         verbs::EventType::CqErr});
-    return false;
-  }
+  if (pushed != Push::Done) return false;
   if (shared_queue) {
     responder.srq_taken.store(0, std::memory_order_release);
   } else {
@@ -143,8 +147,17 @@ bool ResponderSide::push_receive(Peer& peer, Cqe& cqe, bool solicited, const std
   }
   responder.cq_intent.store(0, std::memory_order_release);
   receive_.reset();
-  peer.cq.fire(plane_.host(), solicited || cqe.status != 0);
+  fire_due();  // of a multicast message
+  if (!peer.cq.has_channel()) return true;
+  due_cq_ = peer.cq.index();
+  due_solicited_ = solicited || cqe.status != 0;
   return true;
+}
+
+void ResponderSide::fire_due() {
+  if (due_cq_ == kNone) return;
+  CqProducer(arena_, due_cq_).fire(plane_.host(), due_solicited_);
+  due_cq_ = kNone;
 }
 
 // Its owner gets an error completion and both ends break. UC drops what does not fit and keeps the
@@ -157,7 +170,7 @@ Outcome ResponderSide::receive_failed(Peer& peer, const Arrival& arrival, WcStat
   }
   if (has_left(peer)) return is_uc ? Outcome::dropped() : Outcome::wait();
   complete_receive_in_error(peer, peer_status, cause);
-  break_peer(*peer.entry, cause, std::nullopt);
+  break_queue_pair(plane_, *peer.entry, cause, std::nullopt);
   Outcome outcome = is_uc ? Outcome::dropped(cause, detail) : Outcome::fail(status, cause, detail);
   outcome.peer_status = peer_status;
   return outcome;
@@ -172,7 +185,7 @@ void ResponderSide::complete_receive_in_error(Peer& peer, WcStatus status, Cause
   cqe.vendor_err = static_cast<std::uint32_t>(cause);
   cqe.opcode = static_cast<std::uint32_t>(WcOpcode::Recv);
   cqe.bits = cqe_bit::kReceive;
-  (void)push_receive(peer, cqe, true);  // a full CQ has been reported; the break reports the rest
+  if (!push_receive(peer, cqe, true)) lose_queue(peer);
 }
 
 }  // namespace ib::hca

@@ -4,11 +4,12 @@
 // status of both sides.
 #include "hca/requester/responder_side.h"
 
+#include "hca/queues/broken_queue_pair.h"
+
 #include <algorithm>
 
 namespace ib::hca {
 
-using verbs::QpState;
 using verbs::QpType;
 using verbs::WcStatus;
 using verbs::WrOpcode;
@@ -84,8 +85,8 @@ Outcome ResponderSide::refuse(Peer& peer, const Arrival& arrival, WcStatus statu
   if (arrival.service == QpType::Uc) return Outcome::dropped(why.cause, why.detail);
   if (has_left(peer)) return Outcome::wait();
   const bool access_error = status == WcStatus::RemAccessErr;
-  break_peer(*peer.entry, why.cause,
-             access_error ? verbs::EventType::QpAccessErr : verbs::EventType::QpReqErr);
+  break_queue_pair(plane_, *peer.entry, why.cause,
+                   access_error ? verbs::EventType::QpAccessErr : verbs::EventType::QpReqErr);
   return Outcome::fail(status, why.cause, why.detail);
 }
 
@@ -97,7 +98,7 @@ Outcome ResponderSide::transfer_failed(Peer& peer, const Arrival& arrival, const
   }
   if (arrival.service == QpType::Uc) return Outcome::dropped(access.cause, access.detail);
   if (has_left(peer)) return Outcome::wait();
-  break_peer(*peer.entry, access.cause, verbs::EventType::QpAccessErr);
+  break_queue_pair(plane_, *peer.entry, access.cause, verbs::EventType::QpAccessErr);
   return Outcome::fail(WcStatus::RemOpErr, access.cause, access.detail);
 }
 
@@ -182,30 +183,11 @@ Outcome ResponderSide::invalidate(Peer& peer, const Arrival& arrival) {
     if (arrival.service == QpType::Uc) return Outcome::dropped(Cause::RemoteInvalidate, rkey);
     if (has_left(peer)) return Outcome::wait();
     complete_receive_in_error(peer, WcStatus::MwBindErr, Cause::RemoteInvalidate);
-    break_peer(*peer.entry, Cause::RemoteInvalidate, std::nullopt);
+    break_queue_pair(plane_, *peer.entry, Cause::RemoteInvalidate, std::nullopt);
     return Outcome::wait(Cause::RemoteInvalidate, rkey);
   }
   unbind_window(arena_, *key);
   return Outcome::done();
-}
-
-void ResponderSide::break_peer(QpEntry& peer, Cause cause, std::optional<verbs::EventType> event) {
-  peer.geometry.error_cause.store(cause, std::memory_order_relaxed);
-  QpState state = peer.id.state.load(std::memory_order_relaxed);
-  while (verbs::receives(state)) {
-    if (peer.id.state.compare_exchange_weak(state, QpState::Error, std::memory_order_acq_rel)) {
-      break;
-    }
-  }
-  const std::uint32_t owner = peer.id.owner_slot;
-  if (ProcessSlot* slot = arena_.slot(owner)) {
-    slot->attention.fetch_add(1, std::memory_order_release);
-    plane_.host().kick(owner);
-  }
-  if (event) {
-    plane_.host().raise({verbs::control::EventObject::Qp, qp_index(peer.id.qpn.load()),
-                         peer.id.generation, *event});
-  }
 }
 
 }  // namespace ib::hca

@@ -22,7 +22,6 @@
 #include "hca/requester/transfer.h"
 
 #include <cstdint>
-#include <optional>
 
 namespace ib::hca {
 
@@ -71,9 +70,13 @@ class ResponderSide {
   // Completes the held receive with the message, of which all is in place.
   Outcome deliver(Peer& peer, const Arrival& arrival, verbs::WcOpcode opcode, std::uint32_t bytes,
                   const Carried* carried = nullptr);
-  // Writes the completion of the held receive and releases it. Returns false if the CQ is full.
+  // Writes the completion of the held receive and releases it; its event is due then (fire_due()).
+  // Returns false if the CQ refuses it: then lose_queue().
   bool push_receive(Peer& peer, Cqe& cqe, bool solicited, const std::byte* payload = nullptr);
   const TakenReceive& receive() const { return *receive_; }
+  // A queue pair without its CQ is broken; an unreliable one only loses the message if the CQ
+  // itself is not in error.
+  void lose_queue(Peer& peer);
   // SEND with invalidate, before its completion.
   Outcome invalidate(Peer& peer, const Arrival& arrival);
 
@@ -99,8 +102,9 @@ class ResponderSide {
     }
     return Outcome::done();
   }
-  // Moves the peer to Error; its owner's library then flushes it.
-  void break_peer(QpEntry& peer, Cause cause, std::optional<verbs::EventType> event);
+  // Fires the event of the receive that was completed last. An acknowledgement reaches the sender
+  // before an answer of the receiver: so the sender's own completion and event come first.
+  void fire_due();
 
  private:
   Outcome take_shared(Peer& peer, const Arrival& arrival, SrqEntry& srq, std::uint32_t index);
@@ -110,10 +114,11 @@ class ResponderSide {
   static bool has_left(const Peer& peer);
   verbs::WcStatus fail_receive_of_write(Peer& peer, const Arrival& arrival, Cause cause);
   void complete_receive_in_error(Peer& peer, verbs::WcStatus status, Cause cause);
-
   MemoryPlane& plane_;
   const Arena& arena_;
   HeldReceive receive_;
+  std::uint32_t due_cq_ = kNone;  // its event: fire_due()
+  bool due_solicited_ = false;
 };
 
 // Takes a window's memory away; its region may be deregistered when none is left.

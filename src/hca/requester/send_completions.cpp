@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "hca/requester/send_completions.h"
 
+#include "hca/queues/broken_queue_pair.h"
+
 namespace ib::hca {
 
-using verbs::QpState;
 using verbs::WcOpcode;
 using verbs::WcStatus;
 using verbs::WrOpcode;
@@ -51,10 +52,8 @@ void SendCompletions::write(const SendWqe& wqe, std::uint64_t position, WcStatus
 }
 
 void SendCompletions::refused() {
-  const CqEntry& cq = cq_.entry();
-  plane_.host().raise({verbs::control::EventObject::Cq, cq_.index(),
-                       cq.id.generation.load(std::memory_order_relaxed), verbs::EventType::CqErr});
-  own_.id.state.store(QpState::Error, std::memory_order_release);
+  cq_.report_error(plane_.host());  // softibd breaks its users
+  break_queue_pair(plane_, own_, Cause::CqOverflow, verbs::EventType::QpFatal);
 }
 
 std::uint64_t SendCompletions::now() const {

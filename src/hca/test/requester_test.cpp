@@ -56,6 +56,113 @@ TEST(Requester, RnrTimeLimitIsTheTimerTimesTheRetries) {
   EXPECT_EQ(b.host.traced[0].cause, Cause::NoReceive);
 }
 
+// Both completion queues of the pair give an event.
+void arm_both(PairBench& b) {
+  for (const std::uint32_t index : {0u, 1u}) {
+    CqEntry& cq = *b.memory.arena().cq(index);
+    cq.id.channel = 1;
+    cq.arm.used = 1;
+    cq.arm.armed = 1;
+  }
+}
+
+// An adapter has the acknowledgement before an answer of the receiver can come.
+TEST(Requester, ItsOwnCompletionAndEventComeBeforeTheEventOfTheReceiver) {
+  for (const QpType type : {QpType::Rc, QpType::Uc}) {
+    for (const WrOpcode opcode : {WrOpcode::Send, WrOpcode::RdmaWriteWithImm}) {
+      PairBench b(Path::ProcessVm, 4096, type);
+      arm_both(b);
+      b.receive(1, 100);
+      b.host.on_notify = [&b] { EXPECT_NE(b.memory.completion(0, 0), nullptr); };
+      EXPECT_EQ(b.post(opcode, 8), Status::Ok);
+      EXPECT_EQ(b.host.notified, (std::vector<std::uint32_t>{0, 1}));
+    }
+  }
+}
+
+TEST(Requester, AlsoIfItWaited) {
+  PairBench b;
+  EXPECT_EQ(b.post(WrOpcode::Send, 8), Status::Ok);
+  arm_both(b);
+  b.receive(1, 100);
+  EXPECT_FALSE(b.progress());
+  EXPECT_EQ(b.host.notified, (std::vector<std::uint32_t>{0, 1}));
+}
+
+TEST(Requester, TheReceiverGetsTheEventOfAReceiveThatFailed) {
+  PairBench b;
+  arm_both(b);
+  b.receive(1, 4);  // too short
+  EXPECT_EQ(b.post(WrOpcode::Send, 8), Status::Ok);
+  EXPECT_EQ(b.next(), WcStatus::RemInvReqErr);
+  EXPECT_EQ(b.host.notified, (std::vector<std::uint32_t>{0, 1}));
+}
+
+using verbs::EventType;
+using verbs::control::EventObject;
+
+std::size_t raised(const PairBench& b, EventObject object, std::uint32_t index, EventType type) {
+  return static_cast<std::size_t>(std::ranges::count_if(b.host.raised, [&](const auto& event) {
+    return event.object == object && event.index == index && event.type == type;
+  }));
+}
+
+TEST(Requester, AnOverrunOfItsOwnCompletionQueueBreaksItWithOneEventEach) {
+  PairBench b;
+  b.memory.arena().cq(0)->id.cqe = 4;
+  for (int i = 0; i < 12; ++i) EXPECT_EQ(b.post(WrOpcode::RdmaWrite, 8), Status::Ok);
+  EXPECT_EQ(b.own->id.state.load(), QpState::Error);
+  EXPECT_EQ(raised(b, EventObject::Cq, 0, EventType::CqErr), 1u);
+  EXPECT_EQ(raised(b, EventObject::Qp, kMine, EventType::QpFatal), 1u);
+  EXPECT_EQ(b.host.raised.size(), 2u);
+  for (int i = 0; i < 4; ++i) EXPECT_EQ(b.next(), WcStatus::Success);
+  EXPECT_EQ(b.next(), std::nullopt);
+  EXPECT_EQ(b.peer->id.state.load(), QpState::Rts);
+}
+
+TEST(Requester, AnOverrunAtTheReceiverBreaksThatWithOneEventEach) {
+  PairBench b;
+  b.memory.arena().cq(1)->id.cqe = 2;
+  for (std::uint32_t i = 0; i < 5; ++i) b.receive(i, 100);
+  for (int i = 0; i < 4; ++i) EXPECT_EQ(b.post(WrOpcode::Send, 8), Status::Ok);
+  EXPECT_EQ(b.next(), WcStatus::Success);
+  EXPECT_EQ(b.next(), WcStatus::Success);
+  EXPECT_EQ(b.next(), WcStatus::RemOpErr);
+  EXPECT_EQ(b.last.vendor_err, static_cast<std::uint32_t>(Cause::CqOverflow));
+  EXPECT_EQ(b.next(), WcStatus::WrFlushErr);
+  EXPECT_EQ(b.peer->id.state.load(), QpState::Error);
+  EXPECT_EQ(raised(b, EventObject::Cq, 1, EventType::CqErr), 1u);
+  EXPECT_EQ(raised(b, EventObject::Qp, kPeer, EventType::QpFatal), 1u);
+  EXPECT_EQ(b.host.raised.size(), 2u);
+}
+
+TEST(Requester, AnUnreliableReceiverIsBrokenToo) {
+  PairBench b(Path::ProcessVm, 4096, QpType::Uc);
+  b.memory.arena().cq(1)->id.cqe = 1;
+  for (std::uint32_t i = 0; i < 3; ++i) b.receive(i, 100);
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(b.post(WrOpcode::Send, 8), Status::Ok);
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(b.next(), WcStatus::Success);
+  EXPECT_EQ(b.peer->id.state.load(), QpState::Error);
+  EXPECT_EQ(raised(b, EventObject::Cq, 1, EventType::CqErr), 1u);
+  EXPECT_EQ(raised(b, EventObject::Qp, kPeer, EventType::QpFatal), 1u);
+}
+
+// A process was stopped with the lock of the completion queue.
+TEST(Requester, AnUnreliableMessageIsLostIfTheCompletionQueueStaysLocked) {
+  PairBench b(Path::ProcessVm, 4096, QpType::Uc);
+  CqEntry& cq = *b.memory.arena().cq(1);
+  cq.id.shared_producers = 1;
+  cq.producer.lock = lock_owner(5);
+  b.receive(1, 100);
+  EXPECT_EQ(b.post(WrOpcode::Send, 8), Status::Ok);
+  EXPECT_EQ(b.next(), WcStatus::Success);
+  EXPECT_EQ(b.peer->id.state.load(), QpState::Rts);
+  EXPECT_TRUE(b.host.raised.empty());
+  unlock(cq.producer.lock);
+  EXPECT_EQ(b.post(WrOpcode::Send, 8), Status::Ok);
+  EXPECT_NE(b.memory.completion(1, 0), nullptr);
+}
+
 // The peer's answer must not overtake the sender's own completion (perftest -e counts on it).
 TEST(Requester, AnUnreliableMessageThatWaitedCompletesBeforeItIsDelivered) {
   PairBench b(Path::ProcessVm, 4096, QpType::Uc);

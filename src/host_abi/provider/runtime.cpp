@@ -175,7 +175,8 @@ void Runtime::channel_closed(int fd) {
 // Not in a child: the connection to softibd is its parent's.
 void Runtime::channel_read() {
   user::Process* const process = attached();
-  if (process == nullptr || !process->connection().is_mine()) return;
+  if (process == nullptr || !process->poster().late_events().any()) return;
+  if (!process->connection().is_mine()) return;
   if (!process->poster().late_events().move()) process->service().wake();
 }
 

@@ -17,8 +17,8 @@ void LateEvents::remove(std::uint32_t cq) {
 }
 
 bool LateEvents::move() {
+  if (!any()) return true;
   hca::ProcessSlot* const own = arena_.slot(slot_);
-  if (own == nullptr || own->late_events.load(std::memory_order_seq_cst) == 0) return true;
   const std::lock_guard guard(lock_);
   // Before the look: an event that is counted after it says so again.
   own->late_events.store(0, std::memory_order_seq_cst);

@@ -8,6 +8,7 @@
 #include "hca/layout/arena.h"
 #include "user/peer_files.h"
 
+#include <atomic>
 #include <cstdint>
 #include <mutex>
 #include <vector>
@@ -24,6 +25,11 @@ class LateEvents {
   void add(std::uint32_t cq);
   void remove(std::uint32_t cq);
 
+  // Whether there may be some.
+  bool any() const {
+    const hca::ProcessSlot* const own = arena_.slot(slot_);
+    return own != nullptr && own->late_events.load(std::memory_order_seq_cst) != 0;
+  }
   // After each read from a channel, and when the doorbell has rung. Returns false if it has to be
   // called again. Cheap if there are none.
   bool move();
