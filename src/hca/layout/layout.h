@@ -37,7 +37,7 @@ template <class E>
 using SharedEnum = std::atomic<E>;
 
 inline constexpr std::uint64_t kArenaMagic = 0x31626974666f7373ull;
-inline constexpr std::uint32_t kLayoutVersion = 12;
+inline constexpr std::uint32_t kLayoutVersion = 13;
 inline constexpr std::uint32_t kNone = 0xffffffffu;
 inline constexpr std::size_t kLine = 64;
 
