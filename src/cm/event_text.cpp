@@ -86,7 +86,11 @@ constexpr std::array kErrors = {
     NumberedText{12,
                  {"ENOMEM", "a limit is reached: of ids, events, memory or port numbers",
                   "whether the program takes its events and destroys its ids"}},
-    NumberedText{13, {"EACCES", "the file of librdmacm belongs to another user", kCall}},
+    NumberedText{13,
+                 {"EACCES",
+                  "another process has opened this rdma_cm descriptor: a child does not have the "
+                  "event channels of its parent, on Linux neither",
+                  "that each process creates its event channels and ids itself, after fork()"}},
     NumberedText{14, {"EFAULT", "an address that the program gave is not mapped", kCall}},
     NumberedText{
         16,
@@ -124,6 +128,9 @@ constexpr std::array kErrors = {
     NumberedText{104,
                  {"ECONNRESET", "the connection ended before the call",
                   "whether the peer's program has ended"}},
+    NumberedText{106,
+                 {"EISCONN", "the connection is established already",
+                  "that rdma_notify() comes only before RDMA_CM_EVENT_ESTABLISHED"}},
     NumberedText{110,
                  {"ETIMEDOUT", "the peer or the subnet administrator has not answered in time",
                   kTraceTells}},

@@ -47,6 +47,7 @@ struct ConnectRequest {
   std::optional<Path> alternate{};  // same P_Key and MTU as the primary
   Transport transport = Transport::Rc;
   std::uint32_t qpn = 0;
+  bool has_queue_pair = true;  // false: `qpn` is a number only, which a queue pair may get later
   std::uint32_t qkey = 0;
   std::uint32_t starting_psn = 0;        // with which the other side begins to send
   std::uint8_t responder_resources = 0;  // RDMA READs and atomics that the other side may have open
@@ -69,6 +70,7 @@ struct ConnectRequest {
 // REP [IBA1 12.6.8].
 struct Reply {
   std::uint32_t qpn = 0;
+  bool has_queue_pair = true;  // as of ConnectRequest
   std::uint32_t qkey = 0;
   std::uint32_t starting_psn = 0;
   std::uint8_t responder_resources = 0;

@@ -22,9 +22,25 @@ using verbs::control::RdmaCmIn;
 using verbs::control::RdmaCmNeed;
 using verbs::control::RdmaCmOut;
 
+// A queue pair belongs to the process that has made it; receive queue pairs of XRC also to those
+// that have opened it.
+services::rdma_cm::QueuePairOwner owner_of(const drivers::Core& core, const fabric::Hca& hca,
+                                           std::uint32_t qpn, std::uint32_t pid) {
+  using services::rdma_cm::QueuePairOwner;
+  const drivers::Qp* qp = core.qps.find(hca::qp_index(qpn));
+  if (qp == nullptr || qp->qpn != qpn || qp->file->hca != &hca) return QueuePairOwner::Nobody;
+  const bool is_callers = std::ranges::any_of(
+      qp->holders, [pid](const drivers::Qp::Holder& one) { return one.file->session->pid == pid; });
+  return is_callers ? QueuePairOwner::Caller : QueuePairOwner::Other;
+}
+
 ServiceOptions make_options(platform::Executor& executor, std::mt19937& random,
-                            drivers::Trace& trace) {
+                            drivers::Core& core) {
+  drivers::Trace& trace = core.trace;
   ServiceOptions options;
+  options.find_owner = [&core](const fabric::Hca& hca, std::uint32_t qpn, std::uint32_t pid) {
+    return owner_of(core, hca, qpn, pid);
+  };
   options.random = [&random] { return static_cast<std::uint32_t>(random()); };
   options.now = [&executor] { return executor.now(); };
   options.trace = [&trace](std::string line, const File* file, std::string_view node) {
@@ -54,7 +70,7 @@ DaemonRdmaCm::DaemonRdmaCm(const fabric::Fabric& fabric, DaemonDevices& devices)
       connector_(devices.cm()),
       routes_(devices.sa(), devices.cm().executor()),
       service_(fabric, connector_, routes_,
-               make_options(devices.cm().executor(), random_, devices.tree().core().trace)),
+               make_options(devices.cm().executor(), random_, devices.tree().core())),
       kernel_ports_(fabric, service_.ports()),
       cm_(devices.cm()),
       drivers_(devices.cm_device()) {
@@ -100,13 +116,15 @@ std::optional<DaemonRdmaCm::Command> DaemonRdmaCm::read_command(std::span<const 
   return in;
 }
 
-DaemonRdmaCm::Answered DaemonRdmaCm::command(const Command& in, std::span<std::byte> output,
+DaemonRdmaCm::Answered DaemonRdmaCm::command(const Command& in, std::uint32_t pid,
+                                             std::span<std::byte> output,
                                              services::rdma_cm::EventOffer* offer) {
   const auto as_data = [](std::span<const std::byte> bytes) {
     return std::span(reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size());
   };
   Service::Request request;
   request.file = in.head.file;
+  request.pid = pid;
   request.from_file = in.head.from_file;
   request.size = in.head.size;
   request.bytes = as_data(in.bytes);

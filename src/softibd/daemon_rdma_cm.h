@@ -46,9 +46,9 @@ class DaemonRdmaCm {
     std::size_t bytes = 0;
     std::int32_t result = 0;  // of the RdmaCmOut
   };
-  // Writes an RdmaCmOut, and what follows it. `offer`: of a client whose requests come from a
-  // mailbox, or nullptr.
-  Answered command(const Command& in, std::span<std::byte> output,
+  // Of the process `pid`. Writes an RdmaCmOut, and what follows it. `offer`: of a client whose
+  // requests come from a mailbox, or nullptr.
+  Answered command(const Command& in, std::uint32_t pid, std::span<std::byte> output,
                    services::rdma_cm::EventOffer* offer);
   void end_offer(std::uint32_t file, const services::rdma_cm::EventOffer& offer) {
     service_.end_offer(file, offer);

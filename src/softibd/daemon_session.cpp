@@ -166,7 +166,7 @@ void DaemonSession::open_mailbox(Request& request) {
 
 void DaemonSession::open_rdma_cm(Request& request) {
   std::string reason;
-  const Status status = rdma_cm_.open(request.irp, client_.pid, reason);
+  const Status status = rdma_cm_.open(request.irp, reason);
   status == Status::Ok ? finish(request) : fail(request, status, reason);
 }
 

@@ -47,13 +47,13 @@ class SessionRdmaCm::Offer final : public services::rdma_cm::EventOffer {
 };
 
 SessionRdmaCm::SessionRdmaCm(SessionHost& host, os::ServerConnection& connection)
-    : host_(host), connection_(connection) {}
+    : host_(host), connection_(connection), pid_(connection.peer().pid) {}
 
 SessionRdmaCm::~SessionRdmaCm() {
   close();
 }
 
-Status SessionRdmaCm::open(io::Irp& irp, std::uint32_t pid, std::string& reason) {
+Status SessionRdmaCm::open(io::Irp& irp, std::string& reason) {
   const auto in = irp.input<control::OpenRdmaCmIn>();
   if (!in) {
     reason = "OpenRdmaCm takes 128 bytes of input";
@@ -72,7 +72,7 @@ Status SessionRdmaCm::open(io::Irp& irp, std::uint32_t pid, std::string& reason)
     finish_reply({}, message);
     connection_.send(message);
   };
-  const auto file = host_.rdma_cm()->open(*in, pid, on_events, reason);
+  const auto file = host_.rdma_cm()->open(*in, pid_, on_events, reason);
   if (!file) return file.error();
   file_ = *file;
   irp.information = *file;
@@ -91,7 +91,7 @@ Status SessionRdmaCm::command(io::Irp& irp, std::span<std::byte> output, Done do
     return Status::NotSupported;
   }
   if (offer_ != nullptr && !offer_->is_out()) offer_->file = in->head.file;
-  const DaemonRdmaCm::Answered answered = host_.rdma_cm()->command(*in, output, offer_.get());
+  const DaemonRdmaCm::Answered answered = host_.rdma_cm()->command(*in, pid_, output, offer_.get());
   irp.out_size = answered.bytes;
   const bool may_wait = (in->head.flags & control::rdma_cm_in_flag::kMayWait) != 0;
   const bool waits =
@@ -130,7 +130,7 @@ void SessionRdmaCm::end_wait() {
   const auto waited = std::move(waiting_);
   connection_.set_waiting(false);
   const auto in = DaemonRdmaCm::read_command(waited->irp.in);
-  waited->irp.out_size = host_.rdma_cm()->command(*in, waited->output, nullptr).bytes;
+  waited->irp.out_size = host_.rdma_cm()->command(*in, pid_, waited->output, nullptr).bytes;
   host_.rdma_cm()->end_wait(waited->file);
   waited->done(true);
 }

@@ -30,8 +30,8 @@ class SessionRdmaCm {
   SessionRdmaCm& operator=(const SessionRdmaCm&) = delete;
   ~SessionRdmaCm();
 
-  // OpenRdmaCm of the process `pid`. The answer is in `irp`.
-  Status open(io::Irp& irp, std::uint32_t pid, std::string& reason);
+  // OpenRdmaCm. The answer is in `irp`.
+  Status open(io::Irp& irp, std::string& reason);
   // RdmaCm. Pending: it waits for an event, and `done` follows.
   Status command(io::Irp& irp, std::span<std::byte> output, Done done, std::string& reason);
   // The session has a mailbox: events may come in it.
@@ -52,6 +52,7 @@ class SessionRdmaCm {
 
   SessionHost& host_;
   os::ServerConnection& connection_;
+  std::uint32_t pid_;       // of the client
   std::uint32_t file_ = 0;  // 0: none is open
   std::shared_ptr<Waiting> waiting_;
   std::unique_ptr<Offer> offer_;  // once there is a mailbox

@@ -149,6 +149,38 @@ def stopped(fabric, report):
                                    or any(not one.running() for one in clients), SECONDS, "a request to be accepted")
 
 
+def in_order(fabric, report):
+    with report.case("programs that end as they should leave no line in the trace"):
+        before = said(fabric, "trace")
+        for words in (["rping", "-C", "3"], ["ucmatose", "-c", "5", "-C", "5"], ["udaddy", "-c", "3", "-C", "5"]):
+            name, *options = words
+            own, to = (["-s", "-a"], ["-c", "-a"]) if name == "rping" else (["-b"], ["-s"])
+            passive = fabric.start([name, *own, SERVER, *options], 0)
+            with ending(passive):
+                wait_for(fabric, passive, "listening", state="listening")
+                fabric.run([name, *to, SERVER, *options], 1, SECONDS)
+                fabric.end(passive, SECONDS)
+        after = said(fabric, "trace")
+        if after != before:
+            raise Failed(f"new lines:\n{after}\nbefore:\n{before}")
+
+
+def ends_of_programs(fabric, report):
+    with report.case("a server that is killed before it accepts has refused nothing"):
+        passive = server(fabric, 7475)
+        passive.process.send_signal(signal.SIGSTOP)
+        active = client(fabric, 7475, "-C", "1")
+        with ending(active, passive):
+            wait_for(fabric, active, "waiting", state="REQ sent", cm_state="REQ sent, MRA received")
+            passive.kill()
+            expect(fabric.end(active, SECONDS).text, "RDMA_CM_EVENT_REJECTED, error 28")
+        expect_line(fabric, rf"rping \(pid {active.pid}\) on node1: 127.77.0.1:7475 \(node0\) refuses the connection: rping "
+                            rf"\(pid {passive.pid}\) ended, or closed its event channel, before the connection was "
+                            r"established \(reason 28, consumer reject\)")
+        told = [line for line in said(fabric, "trace").splitlines() if f"pid {active.pid}" in line]
+        assert len(told) == 1, f"one event has several lines: {told}"
+
+
 def failures(fabric, report):
     def run(words, node=1):
         return fabric.run(words, node).text
@@ -192,7 +224,7 @@ def failures(fabric, report):
 def test(report, user):
     harness.need_program("rping")
     with harness.Fabric(nodes=2, user=user, config=CONFIG) as fabric:
-        for part in (listing, stopped, failures):
+        for part in (in_order, listing, stopped, ends_of_programs, failures):
             part(fabric, report)
 
 

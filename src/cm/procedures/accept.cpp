@@ -210,7 +210,10 @@ Status PassiveSide::accept(ConnectionId id, const Reply& reply, Instant now) {
   const auto* received = connection->in<state::ReqReceived>();
   if (received == nullptr) return Status::InvalidState;
   ConnectionInfo& info = connection->info;
-  if (reply.qpn != info.local_qpn) {
+  if (!reply.has_queue_pair) {
+    connections_.change_local_qpn(*connection, 0);
+    info.local_qpn = reply.qpn;
+  } else if (reply.qpn != info.local_qpn) {
     if (connections_.has_local_qpn(reply.qpn)) return Status::DeviceBusy;
     connections_.change_local_qpn(*connection, reply.qpn);
   }

@@ -87,7 +87,8 @@ ReplyReceived event_of(const Rep& rep, std::uint32_t qpn, const MadAddress& from
 
 Result<ConnectionId> ActiveSide::connect(const ConnectRequest& request, Instant now) {
   if (!fits(request)) return Status::InvalidParameter;
-  if (connections_.has_local_qpn(request.qpn)) return Status::DeviceBusy;
+  const bool has_queue_pair = request.has_queue_pair;
+  if (has_queue_pair && connections_.has_local_qpn(request.qpn)) return Status::DeviceBusy;
   if (connections_.size() >= config_.limits.connections) return Status::InsufficientResources;
 
   Connection& connection = connections_.create();
@@ -95,7 +96,7 @@ Result<ConnectionId> ActiveSide::connect(const ConnectRequest& request, Instant 
   connection.info = info_of(request, config_.ack_delay);
   connection.info.local_comm_id = comm_id;
   connection.peer_to_peer = request.peer_to_peer;
-  connections_.change_local_qpn(connection, request.qpn);
+  if (has_queue_pair) connections_.change_local_qpn(connection, request.qpn);
   if (request.peer_to_peer) connections_.index_peer(connection);
 
   Req req = req_of(request, connection.info, config_.ca_guid);

@@ -360,6 +360,20 @@ TEST_F(Connecting, AQueuePairHasOneConnection) {
   (void)active;
 }
 
+// As a number is that some queue pair may get later: it is not held for those who only say it.
+TEST_F(Connecting, ANumberThatIsNoQueuePairsHoldsNone) {
+  connect(0x10);
+  Reply reply = reply_with(0x22);
+  reply.has_queue_pair = false;
+  EXPECT_EQ(z.engine.accept(requested().id, reply, world.now), Status::Ok);
+  EXPECT_FALSE(z.engine.is_connected(0x22));
+  auto request = request_between(0, 1, 0x11);
+  request.has_queue_pair = false;
+  EXPECT_TRUE(a.engine.connect(request, world.now));
+  EXPECT_FALSE(a.engine.is_connected(0x11));
+  EXPECT_TRUE(a.engine.connect(request_between(0, 1, 0x11), world.now));
+}
+
 TEST_F(Connecting, PrivateDataOfAnyLengthArrivesFilledWithZeros) {
   for (const std::size_t length : {std::size_t{0}, std::size_t{1}, kReqPrivateBytes}) {
     const std::vector<std::uint8_t> data(length, 0xee);

@@ -73,6 +73,11 @@ bool is_loopback(const EndpointAddress& address) {
          (address.family == Family::Ipv4 ? verbs::ipv4_gid(0x7f000001) : verbs::make_gid(0, 1));
 }
 
+bool lacks_scope(const EndpointAddress& address) {
+  const bool is_link_local = address.ip[0] == 0xfe && (address.ip[1] & 0xc0) == 0x80;
+  return address.family == Family::Ipv6 && is_link_local && address.scope == 0;
+}
+
 EndpointAddress ib_address(const verbs::Gid& gid, std::uint16_t pkey, std::uint64_t service_id) {
   EndpointAddress address = any_address(Family::Ib, static_cast<std::uint16_t>(service_id));
   address.ip = gid;

@@ -32,6 +32,8 @@ struct EndpointAddress {
 EndpointAddress any_address(Family family, std::uint16_t port = 0);
 bool is_any(const EndpointAddress& address);
 bool is_loopback(const EndpointAddress& address);  // 127.0.0.1, ::1, not all of 127.0.0.0/8
+// An IPv6 address that means something on one link only, without the number of that.
+bool lacks_scope(const EndpointAddress& address);
 
 // An AF_IB address with a service id that is known in full.
 EndpointAddress ib_address(const verbs::Gid& gid, std::uint16_t pkey, std::uint64_t service_id);

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "services/rdma_cm/addresses/port_table.h"
 
-#include <algorithm>
-
 namespace ib::services::rdma_cm {
 
 bool takes_any_address(const EndpointAddress& address) {
@@ -10,7 +8,7 @@ bool takes_any_address(const EndpointAddress& address) {
 }
 
 Error PortTable::check(const Owners& owners, const PortOwner& owner, bool reuse) {
-  for (const PortOwner& other : owners) {
+  for (const auto& [id, other] : owners) {
     if (other.id == owner.id || (reuse && other.reuse)) continue;
     const bool other_family = other.address.family != owner.address.family;
     if (owner.af_only && other.af_only && other_family) continue;
@@ -26,32 +24,46 @@ Error PortTable::bind(std::uint32_t node, PortSpace space, PortOwner& owner) {
   if (owner.address.port == 0) return bind_any(node, space, owner);
   Owners& owners = owners_[{node, space, owner.address.port}];
   const Error error = check(owners, owner, owner.reuse);
-  if (error == Error::None) owners.push_back(owner);
+  if (error == Error::None) owners[owner.id] = owner;
   return error;
 }
 
 // A random port that nobody has, so that the last one is not given again at once.
 Error PortTable::bind_any(std::uint32_t node, PortSpace space, PortOwner& owner) {
   const std::uint32_t count = std::uint32_t{range_.last} - range_.first + 1;
-  std::uint32_t place = random_() % count;
-  for (std::uint32_t tries = 0; tries < count; ++tries, place = (place + 1) % count) {
-    const auto port = static_cast<std::uint16_t>(range_.first + place);
-    if (port == last_used_ || owners_.contains({node, space, port})) continue;
-    last_used_ = port;
-    owner.address.port = port;
-    owners_[{node, space, port}].push_back(owner);
-    return Error::None;
+  const std::uint32_t first = range_.first + random_() % count;
+  std::uint32_t port = find_free(node, space, first, range_.last);
+  if (port == 0) port = find_free(node, space, range_.first, first);
+  if (port == 0) return Error::NoAddress;
+  last_used_ = static_cast<std::uint16_t>(port);
+  owner.address.port = last_used_;
+  owners_[{node, space, last_used_}][owner.id] = owner;
+  return Error::None;
+}
+
+// In order, so that ports that are taken cost a step each and no search.
+std::uint32_t PortTable::find_free(std::uint32_t node, PortSpace space, std::uint32_t first,
+                                   std::uint32_t last) const {
+  const auto is_taken = [&](auto at, std::uint32_t port) {
+    return at != owners_.end() && at->first == Key{node, space, static_cast<std::uint16_t>(port)};
+  };
+  auto at = owners_.lower_bound({node, space, static_cast<std::uint16_t>(first)});
+  for (std::uint32_t port = first; port <= last; ++port) {
+    if (is_taken(at, port)) {
+      ++at;
+    } else if (port != last_used_) {
+      return port;
+    }
   }
-  return Error::NoAddress;
+  return 0;
 }
 
 PortOwner* PortTable::find(std::uint32_t node, PortSpace space, std::uint16_t port,
                            std::uint32_t id) {
   const auto at = owners_.find({node, space, port});
   if (at == owners_.end()) return nullptr;
-  const auto owner = std::find_if(at->second.begin(), at->second.end(),
-                                  [id](const PortOwner& one) { return one.id == id; });
-  return owner == at->second.end() ? nullptr : &*owner;
+  const auto owner = at->second.find(id);
+  return owner == at->second.end() ? nullptr : &owner->second;
 }
 
 Error PortTable::listen(std::uint32_t node, PortSpace space, std::uint16_t port, std::uint32_t id) {
@@ -74,7 +86,7 @@ void PortTable::set_reuse(std::uint32_t node, PortSpace space, std::uint16_t por
 void PortTable::release(std::uint32_t node, PortSpace space, std::uint16_t port, std::uint32_t id) {
   const auto at = owners_.find({node, space, port});
   if (at == owners_.end()) return;
-  std::erase_if(at->second, [id](const PortOwner& one) { return one.id == id; });
+  at->second.erase(id);
   if (at->second.empty()) owners_.erase(at);
 }
 
@@ -84,7 +96,7 @@ const PortOwner* PortTable::find_listener(std::uint32_t node, PortSpace space,
   if (at == owners_.end()) return nullptr;
   const PortOwner* best = nullptr;
   int best_rank = 0;
-  for (const PortOwner& owner : at->second) {
+  for (const auto& [id, owner] : at->second) {
     if (!owner.listens) continue;
     int rank = 0;
     if (owner.address.ip == address.ip && owner.address.family == address.family) {
@@ -102,11 +114,11 @@ const PortOwner* PortTable::find_listener(std::uint32_t node, PortSpace space,
   return best;
 }
 
-std::span<const PortOwner> PortTable::owners(std::uint32_t node, PortSpace space,
-                                             std::uint16_t port) const {
+const PortTable::Owners& PortTable::owners(std::uint32_t node, PortSpace space,
+                                           std::uint16_t port) const {
+  static const Owners kNobody;
   const auto at = owners_.find({node, space, port});
-  if (at == owners_.end()) return {};
-  return at->second;
+  return at == owners_.end() ? kNobody : at->second;
 }
 
 std::vector<const PortOwner*> PortTable::listeners(std::uint32_t node, PortSpace space,
@@ -115,7 +127,7 @@ std::vector<const PortOwner*> PortTable::listeners(std::uint32_t node, PortSpace
   for (auto at = owners_.lower_bound({node, space, 0}); at != owners_.end() && found.size() < most;
        ++at) {
     if (std::get<0>(at->first) != node || std::get<1>(at->first) != space) break;
-    for (const PortOwner& owner : at->second) {
+    for (const auto& [id, owner] : at->second) {
       if (owner.listens && found.size() < most) found.push_back(&owner);
     }
   }

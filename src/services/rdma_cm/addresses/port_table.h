@@ -3,7 +3,8 @@
 // are those of Linux: an address and port belong to one id, unless both allow reuse; a wildcard
 // stands for all addresses of its family, and of both families unless the id is "AF only".
 //
-// Time: a lookup looks at the owners of one port, and at the ids of a node never.
+// Time: a lookup looks at the owners of one port, and at the ids of a node never; an owner that
+// ends costs the logarithm of their number.
 #pragma once
 
 #include "services/rdma_cm/connector/ip_cm.h"
@@ -11,7 +12,6 @@
 #include <cstdint>
 #include <functional>
 #include <map>
-#include <span>
 #include <tuple>
 #include <vector>
 
@@ -56,16 +56,19 @@ class PortTable {
   // The listeners of a node in a port space, ordered by port; at most `most`.
   std::vector<const PortOwner*> listeners(std::uint32_t node, PortSpace space,
                                           std::size_t most) const;
-  // All owners of a port; empty: nobody has it.
-  std::span<const PortOwner> owners(std::uint32_t node, PortSpace space, std::uint16_t port) const;
+  // All owners of a port, by id; empty: nobody has it.
+  using Owners = std::map<std::uint32_t, PortOwner>;
+  const Owners& owners(std::uint32_t node, PortSpace space, std::uint16_t port) const;
   bool is_empty() const { return owners_.empty(); }
 
  private:
   using Key = std::tuple<std::uint32_t, PortSpace, std::uint16_t>;
-  using Owners = std::vector<PortOwner>;
   PortOwner* find(std::uint32_t node, PortSpace space, std::uint16_t port, std::uint32_t id);
   static Error check(const Owners& owners, const PortOwner& owner, bool reuse);
   Error bind_any(std::uint32_t node, PortSpace space, PortOwner& owner);
+  // Returns 0 if all ports of [first, last] are taken.
+  std::uint32_t find_free(std::uint32_t node, PortSpace space, std::uint32_t first,
+                          std::uint32_t last) const;
 
   Range range_;
   std::function<std::uint32_t()> random_;

@@ -28,6 +28,8 @@ struct Offer final : EventOffer {
   bool is_taken = false;
 };
 
+constexpr std::uint32_t kPid = 1;
+
 struct World {
   fabric::Fabric fabric = *fabric::Fabric::create({.nodes = {"a", "b"}});
   platform::VirtualExecutor executor;
@@ -35,8 +37,8 @@ struct World {
   DirectRoutes routes;
   std::uint32_t number = 0;
   Service service{fabric, connector, routes, {[this] { return ++number; }, {}}};
-  std::array<std::uint32_t, 2> files{service.open({0, 1, "a", [] {}}),
-                                     service.open({1, 2, "b", [] {}})};
+  std::array<std::uint32_t, 2> files{service.open({0, kPid, "a", [] {}}),
+                                     service.open({1, kPid, "b", [] {}})};
 
   Offer offer;
 
@@ -47,6 +49,7 @@ struct World {
     Service::Request request;
     if ((what & 2) != 0) request.offer = &offer;
     request.file = files[file];
+    request.pid = kPid;
     request.from_file = files[(file + 1) % 2];
     request.bytes = bytes;
     request.size = bytes.size();

@@ -75,6 +75,7 @@ enum class [[nodiscard]] Error : std::int32_t{
     NoAddress = 99,        // EADDRNOTAVAIL
     NetDown = 100,         // ENETDOWN
     NetUnreachable = 101,  // ENETUNREACH
+    IsConnected = 106,     // EISCONN
     TimedOut = 110,        // ETIMEDOUT
     HostUnreachable = 113  // EHOSTUNREACH
 };

@@ -106,6 +106,7 @@ Result<Endpoint> CmConnector::connect(const fabric::Port& from, const ConnectReq
     out.primary = to_cm(request.path);
     out.transport = transport_of(request.qp_type);
     out.qpn = request.qpn;
+    out.has_queue_pair = request.has_queue_pair;
     out.path_mtu = request.path.mtu;
     out.private_data = request.private_data;
     const auto made = manager.connect(*this, out);
@@ -153,6 +154,7 @@ Status CmConnector::reply(Endpoint endpoint, const ConnectReply& reply) {
     cm::Reply out;
     cm::copy_terms(reply, out);
     out.qpn = reply.qpn;
+    out.has_queue_pair = reply.has_queue_pair;
     out.private_data = reply.private_data;
     return engine.accept(id, out, now);
   });
@@ -179,7 +181,9 @@ Status CmConnector::make_ready(Endpoint endpoint) {
 
 Status CmConnector::notify_established(Endpoint endpoint) {
   return act(endpoint, [&](cm::Engine& engine, cm::ConnectionId id, Instant now) {
-    return engine.data_has_arrived(id, now);
+    const Result<cm::ConnectionInfo> info = engine.query(id);
+    const bool is_established = info && info->state == cm::State::Established;
+    return is_established ? Status::AlreadyExists : engine.data_has_arrived(id, now);
   });
 }
 

@@ -49,6 +49,7 @@ struct ConnectRequest {
   cm::Peer sender;  // of one that came in: where its MAD came from, whatever the path says
   verbs::QpType qp_type = verbs::QpType::Rc;
   std::uint32_t qpn = 0;
+  bool has_queue_pair = true;      // false: `qpn` is no queue pair's
   std::uint32_t starting_psn = 0;  // that the sender expects
   std::uint8_t responder_resources = 0;
   std::uint8_t initiator_depth = 0;
@@ -60,6 +61,7 @@ struct ConnectRequest {
 };
 struct ConnectReply {
   std::uint32_t qpn = 0;
+  bool has_queue_pair = true;
   std::uint32_t starting_psn = 0;
   std::uint8_t responder_resources = 0;
   std::uint8_t initiator_depth = 0;
@@ -132,7 +134,7 @@ class Connector {
   virtual Status reply(Endpoint endpoint, const ConnectReply& reply) = 0;
   virtual Status reply(Endpoint endpoint, const DatagramReply& reply) = 0;
   virtual Status make_ready(Endpoint endpoint) = 0;  // sends RTU
-  // Data came before the RTU, or the RTU is lost.
+  // Data came before the RTU, or the RTU is lost. AlreadyExists: the connection is established.
   virtual Status notify_established(Endpoint endpoint) = 0;
   virtual Status reject(Endpoint endpoint, std::uint16_t reason, const Bytes& private_data) = 0;
   // Sends DREQ, or DREP if a DREQ came.

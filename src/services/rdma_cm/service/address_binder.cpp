@@ -11,6 +11,10 @@
 namespace ib::services::rdma_cm {
 namespace {
 
+constexpr const char* kNoScope =
+    "a link-local address needs its sin6_scope_id, which is 0 (EINVAL); getaddrinfo() sets it for "
+    "\"fe80::1%lo\"";
+
 // The address that an AF_IB id has with its port: the whole service id.
 void complete(EndpointAddress& address, PortSpace space) {
   if (address.family != Family::Ib) return;
@@ -23,6 +27,10 @@ void complete(EndpointAddress& address, PortSpace space) {
 
 Error AddressBinder::bind(Id& id, EndpointAddress address) {
   if (id.state != IdState::Idle) return Error::Invalid;
+  if (lacks_scope(address)) {
+    trace_.report(id, fmt::format("cannot bind to {}: ", text_of(address)), kNoScope);
+    return Error::Invalid;
+  }
   const fabric::Node& node = fabric_.nodes()[id.node];
   const fabric::Port* port = nullptr;
   if (!takes_any_address(address)) {

@@ -78,11 +78,22 @@ Error error_of(Status status) {
   return gone ? Error::NoDevice : Error::Invalid;
 }
 
+// A request, by rdma_reject.
+Error answered(Id& id, Status status) {
+  if (status == Status::Ok) id.is_answered = true;
+  return error_of(status);
+}
+
 }  // namespace
 
 Connections::Connections(const fabric::Fabric& fabric, Connector& connector, const PortTable& ports,
-                         IdTable& ids, const FailureTrace& trace)
-    : fabric_(fabric), connector_(connector), ports_(ports), ids_(ids), trace_(trace) {
+                         IdTable& ids, const FailureTrace& trace, FindOwner find_owner)
+    : fabric_(fabric),
+      connector_(connector),
+      ports_(ports),
+      ids_(ids),
+      trace_(trace),
+      find_owner_(std::move(find_owner)) {
   connector_.set_handler(this);
 }
 
@@ -101,8 +112,23 @@ Id* Connections::find(Endpoint endpoint) const {
   return at == by_endpoint_.end() ? nullptr : at->second;
 }
 
+// A number that is no queue pair's, as programs give that only connect, holds none: the queue pair
+// that gets the number later can be connected.
+Error Connections::check_queue_pair(const Id& id, std::string_view call, std::uint32_t qpn,
+                                    bool& has_queue_pair) const {
+  if (!find_owner_ || id.port == nullptr) return Error::None;
+  const auto owner = find_owner_(*fabric_.hca_of(*id.port), qpn, id.file->options.pid);
+  has_queue_pair = owner == QueuePairOwner::Caller;
+  if (owner != QueuePairOwner::Other) return Error::None;
+  trace_.report_foreign_queue_pair(id, call, qpn);
+  return Error::Invalid;
+}
+
 Error Connections::connect(Id& id, const ucma::ConnParam& param) {
   if (id.state != IdState::RouteResolved || !id.path) return Error::Invalid;
+  ConnectRequest request;
+  const Error owner = check_queue_pair(id, "rdma_connect", param.qp_num, request.has_queue_pair);
+  if (owner != Error::None) return owner;
   if (id.qp_type == verbs::QpType::Ud) return connect_datagram(id, param);
   const auto own = private_data_of(param);
   if (own.size() + header_of(id) > kReqPrivate) {
@@ -111,7 +137,6 @@ Error Connections::connect(Id& id, const ucma::ConnParam& param) {
   }
   id.qp_num = param.qp_num;
   id.srq = param.srq != 0;
-  ConnectRequest request;
   request.service_id = service_id(id.space, id.destination);
   request.path = *id.path;
   request.qp_type = id.qp_type;
@@ -168,14 +193,20 @@ Error Connections::accept(Id& id, std::uint64_t uid, const ucma::ConnParam& para
   }
   if (error == Error::None) {
     if (param.valid != 0) id.uid = uid;
+    id.is_answered = true;
     return error;
   }
+  if (!id.is_answered) trace_.note_failed_accept(id);
+  id.is_answered = true;
   static_cast<void>(connector_.reject(id.endpoint, rej::kConsumerDefined, {}));
   return error;
 }
 
 Error Connections::reply(Id& id, const ucma::ConnParam& param) {
   const auto own = private_data_of(param);
+  ConnectReply reply;
+  const Error owner = check_queue_pair(id, "rdma_accept", param.qp_num, reply.has_queue_pair);
+  if (owner != Error::None) return owner;
   id.qp_num = param.qp_num;
   id.srq = param.srq != 0;
   if (id.qp_type == verbs::QpType::Ud) {
@@ -184,15 +215,14 @@ Error Connections::reply(Id& id, const ucma::ConnParam& param) {
       return Error::Invalid;
     }
     id.qkey = param.qkey != 0 ? param.qkey : kUdpQkey;
-    DatagramReply reply{sidr::kSuccess, id.qp_num, id.qkey, Bytes(own.begin(), own.end())};
-    return error_of(connector_.reply(id.endpoint, reply));
+    return error_of(connector_.reply(id.endpoint, DatagramReply{sidr::kSuccess, id.qp_num, id.qkey,
+                                                                Bytes(own.begin(), own.end())}));
   }
   if (id.connection.stage != Stage::ReqReceived) return Error::Invalid;
   if (own.size() > kRepPrivate) {
     trace_.report_private_data(id, "rdma_accept", own.size(), kRepPrivate);
     return Error::Invalid;
   }
-  ConnectReply reply;
   reply.qpn = id.qp_num;
   reply.starting_psn = id.psn;
   reply.responder_resources = param.responder_resources;
@@ -218,25 +248,28 @@ Error Connections::reject(Id& id, const ucma::Reject& in) {
       return Error::Invalid;
     }
     const DatagramReply reply{sidr::kRejected, 0, 0, Bytes(own.begin(), own.end())};
-    return error_of(connector_.reply(id.endpoint, reply));
+    return answered(id, connector_.reply(id.endpoint, reply));
   }
   if (own.size() > kRejPrivate) {
     trace_.report_private_data(id, "rdma_reject", own.size(), kRejPrivate);
     return Error::Invalid;
   }
-  return error_of(connector_.reject(id.endpoint, in.reason, Bytes(own.begin(), own.end())));
+  return answered(id, connector_.reject(id.endpoint, in.reason, Bytes(own.begin(), own.end())));
 }
 
-Error Connections::disconnect(Id& id) {
-  if (id.endpoint == 0 || id.qp_type == verbs::QpType::Ud) return Error::Invalid;
-  return error_of(connector_.disconnect(id.endpoint));
+// Succeeds on Linux however far the connection is; if there is nothing to end, nothing is sent.
+Error Connections::disconnect(const Id& id) {
+  if (id.endpoint == 0) return Error::Invalid;
+  static_cast<void>(connector_.disconnect(id.endpoint));
+  return Error::None;
 }
 
 // The program has seen an asynchronous event of the queue pair.
 Error Connections::notify(Id& id, std::uint32_t event) {
   if (id.endpoint == 0 || id.port == nullptr) return Error::Invalid;
   if (event != static_cast<std::uint32_t>(verbs::EventType::CommEst)) return Error::Invalid;
-  return error_of(connector_.notify_established(id.endpoint));
+  const Status status = connector_.notify_established(id.endpoint);
+  return status == Status::AlreadyExists ? Error::IsConnected : error_of(status);
 }
 
 Id* Connections::find_listener(const Arrival& arrival) const {
@@ -251,7 +284,7 @@ Id* Connections::find_listener(const Arrival& arrival) const {
 Id* Connections::add_connection(Id& listener, const Arrival& arrival, Endpoint endpoint,
                                 const fabric::Port& port, const Path& path) {
   const bool is_full = !listener.requests.has_seat(arrival.sender);
-  if (is_full || IdTable::is_full(*listener.file)) {
+  if (is_full || !IdTable::has_room(*listener.file)) {
     trace_.report_no_room(arrival, listener, is_full);
     return nullptr;
   }
@@ -361,7 +394,7 @@ void Connections::on_datagram_reply(Endpoint endpoint, const DatagramReply& repl
     param.ah_attr = ah_attr_of(address_vector(*id->path));
     event.out.event = Event::Established;
   } else {
-    trace_.report_refusal(*id, datagram_refusal_text(reply.status));
+    trace_.report_datagram_refusal(*id, reply.status);
     event.out.event = Event::Unreachable;
     event.out.status = reply.status;
   }
@@ -380,7 +413,7 @@ void Connections::on_rejected(Endpoint endpoint, std::uint16_t reason, const Byt
   Id* const id = find(endpoint);
   if (id == nullptr || id->state != IdState::Connect) return;
   id->connection.stage = Stage::Over;
-  trace_.report_refusal(*id, rejection_text(reason));
+  if (id->uid != 0) trace_.report_rejection(*id, reason);  // else nobody waits for it
   ucma::ConnParam param;
   put_private_data(param, private_data, kRejPrivate);
   PendingEvent event;
@@ -435,7 +468,7 @@ void Connections::on_ports_changed(const fabric::Hca& hca) {
     if (id->state == IdState::DeviceRemoval) continue;
     const bool was = std::exchange(
         id->has_moved, has_moved(fabric_, fabric_.nodes()[id->node], id->source, *id->port));
-    if (id->has_moved && !was && id->events_pending < EventQueue::kMaxUnread)
+    if (id->has_moved && !was && id->events.size() < EventQueue::kMaxUnread)
       moved.push_back(number);
   }
   std::sort(moved.begin(), moved.end());

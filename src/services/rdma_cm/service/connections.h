@@ -11,14 +11,22 @@
 #include "services/rdma_cm/service/id_table.h"
 
 #include <cstdint>
+#include <functional>
 #include <unordered_map>
 
 namespace ib::services::rdma_cm {
 
+// The owner of the queue pair that has a number at an HCA, as the process `pid` sees it: it made or
+// opened the queue pair, there is none, or it is another process's.
+enum class QueuePairOwner : std::uint8_t { Caller, Nobody, Other };
+using FindOwner =
+    std::function<QueuePairOwner(const fabric::Hca& hca, std::uint32_t qpn, std::uint32_t pid)>;
+
 class Connections final : private Connector::Handler {
  public:
+  // Without `find_owner` each queue pair is the caller's.
   Connections(const fabric::Fabric& fabric, Connector& connector, const PortTable& ports,
-              IdTable& ids, const FailureTrace& trace);
+              IdTable& ids, const FailureTrace& trace, FindOwner find_owner);
   Connections(const Connections&) = delete;
   Connections& operator=(const Connections&) = delete;
   ~Connections() override { connector_.set_handler(nullptr); }
@@ -27,7 +35,7 @@ class Connections final : private Connector::Handler {
   Error connect(Id& id, const ucma::ConnParam& param);
   Error accept(Id& id, std::uint64_t uid, const ucma::ConnParam& param);
   Error reject(Id& id, const ucma::Reject& in);
-  Error disconnect(Id& id);
+  Error disconnect(const Id& id);
   Error notify(Id& id, std::uint32_t event);
 
   Progress progress(const Id& id) const;
@@ -50,6 +58,8 @@ class Connections final : private Connector::Handler {
   void on_hca_gone(const fabric::Hca& hca) override;
   void on_ports_changed(const fabric::Hca& hca) override;
 
+  Error check_queue_pair(const Id& id, std::string_view call, std::uint32_t qpn,
+                         bool& has_queue_pair) const;
   Error connect_datagram(Id& id, const ucma::ConnParam& param);
   Error reply(Id& id, const ucma::ConnParam& param);
   Id* find(Endpoint endpoint) const;
@@ -62,6 +72,7 @@ class Connections final : private Connector::Handler {
   const PortTable& ports_;
   IdTable& ids_;
   const FailureTrace& trace_;
+  FindOwner find_owner_;
   std::unordered_map<Endpoint, Id*> by_endpoint_;
 };
 

@@ -4,7 +4,7 @@
 
 #include "services/rdma_cm/service/ids.h"
 
-#include <iterator>
+#include <set>
 #include <utility>
 
 namespace ib::services::rdma_cm {
@@ -17,8 +17,23 @@ void EventQueue::close() {
 
 void EventQueue::push(const PendingEvent& event) {
   if (offer_drains_) settle_offer();
-  events_.push_back(event);
+  add(event);
   tell();
+}
+
+void EventQueue::add(const PendingEvent& event) {
+  const std::uint64_t number = ++last_number_;
+  events_.emplace_hint(events_.end(), number, event);
+  event.id->events.insert(number);
+  if (event.request != nullptr) event.request->events.insert(number);
+}
+
+PendingEvent EventQueue::extract(Events::iterator at) {
+  const PendingEvent event = at->second;
+  event.id->events.erase(at->first);
+  if (event.request != nullptr) event.request->events.erase(at->first);
+  events_.erase(at);
+  return event;
 }
 
 // Of new events: whoever waits for one, or else, once, the pollers of the descriptor.
@@ -30,55 +45,43 @@ void EventQueue::tell() {
 }
 
 void EventQueue::take_first() {
-  const PendingEvent& event = events_.front();
+  const PendingEvent event = extract(events_.begin());
   ++event.id->events_reported;
-  --event.id->events_pending;
   if (event.request != nullptr) {
-    --event.request->events_pending;
+    event.request->is_unread = false;
     event.id->requests.leave(event.request->sender);
   }
   if (event.membership != nullptr) ++event.membership->events_reported;
-  events_.pop_front();
 }
 
 std::vector<Id*> EventQueue::remove_events_of(Id& id) {
   settle_offer();
   std::vector<Id*> requests;
-  for (auto at = events_.begin(); at != events_.end() && id.events_pending > 0;) {
-    if (at->id != &id && at->request != &id) {
-      ++at;
-      continue;
-    }
-    --at->id->events_pending;
-    if (at->request != nullptr) --at->request->events_pending;
-    if (at->request != nullptr && at->request != &id) requests.push_back(at->request);
-    at = events_.erase(at);
+  while (!id.events.empty()) {
+    const PendingEvent event = extract(events_.find(*id.events.begin()));
+    if (event.request == nullptr) continue;
+    event.id->requests.leave(event.request->sender);
+    if (event.request != &id) requests.push_back(event.request);
   }
   return requests;
 }
 
 void EventQueue::remove_events_of(const Membership& membership) {
-  Id& id = *membership.id;
-  for (auto event = events_.begin(); event != events_.end() && id.events_pending > 0;) {
-    const bool of_it = event->membership == &membership;
-    if (of_it) --id.events_pending;
-    event = of_it ? events_.erase(event) : std::next(event);
+  for (const std::uint64_t number : std::set(membership.id->events)) {
+    const auto at = events_.find(number);
+    if (at->second.membership == &membership) extract(at);
   }
 }
 
-std::vector<Id*> EventQueue::move_events_of(const Id& id, EventQueue& to) {
+std::vector<Id*> EventQueue::move_events_of(Id& id, EventQueue& to) {
+  std::vector<PendingEvent> moved;
+  while (!id.events.empty()) moved.push_back(extract(events_.find(*id.events.begin())));
   std::vector<Id*> requests;
-  bool moved = false;
-  for (auto at = events_.begin(); at != events_.end();) {
-    const auto next = std::next(at);
-    if (at->id == &id) {
-      if (at->request != nullptr) requests.push_back(at->request);
-      to.events_.splice(to.events_.end(), events_, at);
-      moved = true;
-    }
-    at = next;
+  for (const PendingEvent& event : moved) {
+    to.add(event);
+    if (event.request != nullptr) requests.push_back(event.request);
   }
-  if (moved) to.tell();
+  if (!moved.empty()) to.tell();
   return requests;
 }
 
@@ -138,8 +141,7 @@ void queue(Id& id, PendingEvent event) {
     event.out.uid = id.uid;
     event.out.id = event.request != nullptr ? event.request->number : id.number;
   }
-  ++id.events_pending;
-  if (event.request != nullptr) ++event.request->events_pending;
+  if (event.request != nullptr) event.request->is_unread = true;
   id.file->events.push(event);
 }
 

@@ -10,7 +10,7 @@
 
 #include <cstdint>
 #include <functional>
-#include <list>
+#include <map>
 #include <utility>
 #include <vector>
 
@@ -21,7 +21,7 @@ struct Membership;
 
 // Of an id, for its program.
 struct PendingEvent {
-  Id* id = nullptr;                  // counts it as reported
+  Id* id = nullptr;                  // counts it as reported; a listener's, of a ConnectRequest
   Id* request = nullptr;             // ConnectRequest: the new id
   Membership* membership = nullptr;  // of MulticastJoin and MulticastError
   ucma::EventOut out;
@@ -57,17 +57,18 @@ class EventQueue {
   void close();
 
   bool is_empty() const { return events_.empty(); }
-  const PendingEvent& first() const { return events_.front(); }
+  const PendingEvent& first() const { return events_.begin()->second; }
   void push(const PendingEvent& event);
   // Its program has it.
   void take_first();
 
   // The events of an id go unreported. Returns the requests among them, which no program will ever
-  // see.
+  // see. All of these take as long as there are events of the id, whatever else is queued.
   std::vector<Id*> remove_events_of(Id& id);
   void remove_events_of(const Membership& membership);
-  // Moves the events of an id to the queue of another file. Returns the requests among them.
-  std::vector<Id*> move_events_of(const Id& id, EventQueue& to);
+  // Moves the events of an id, which is no request that waits here, to the queue of another file.
+  // Returns the requests among them.
+  std::vector<Id*> move_events_of(Id& id, EventQueue& to);
 
   // The program is about to be told that there are events. Returns false if they are gone.
   bool give_notice();
@@ -87,10 +88,15 @@ class EventQueue {
   void end_offer(const EventOffer& offer);
 
  private:
+  using Events = std::map<std::uint64_t, PendingEvent>;  // by number; later ones have greater ones
+
   void tell();
+  void add(const PendingEvent& event);
+  PendingEvent extract(Events::iterator at);
 
   std::function<void()> on_events_;
-  std::list<PendingEvent> events_;
+  Events events_;
+  std::uint64_t last_number_ = 0;
   // Due: on_events_ was called. Given: the program was not told yet that the events are gone.
   enum class Notice : std::uint8_t { None, Due, Given } notice_ = Notice::None;
   std::function<void()> waiter_;

@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
 namespace ib::services::rdma_cm {
 namespace {
 
@@ -23,18 +25,39 @@ void FailureTrace::report(const Id& id, std::string what, std::string_view why) 
             node);
 }
 
-// The id that has sent the request: its owner has the port in the port table.
-Id* FailureTrace::sender_of(const Arrival& arrival) const {
-  const fabric::Node* node = fabric_.find_node_by_address(arrival.origin().ip);
-  if (is_loopback(arrival.origin())) node = arrival.node;
+void FailureTrace::report_foreign_command(File& file, std::uint32_t pid) const {
+  if (!add_line_ || std::exchange(file.has_foreign_commands, true)) return;
+  const std::string& node = fabric_.nodes()[file.options.node].name;
+  add_line_(
+      fmt::format("pid {} has written to an rdma_cm descriptor that {} on {} has opened: only "
+                  "the process that opens one may use it, on Linux neither may its children "
+                  "(EACCES)",
+                  pid, program_text(file.options), node),
+      &file, node);
+}
+
+// The id that has sent a request to `target` on the node `at`: its owner has the port of `origin`
+// in the port table.
+Id* FailureTrace::sender_of(const fabric::Node& at, PortSpace space, const EndpointAddress& origin,
+                            const EndpointAddress& target) const {
+  const fabric::Node* node = is_loopback(origin) ? &at : fabric_.find_node_by_address(origin.ip);
   if (node == nullptr) return nullptr;
-  for (const PortOwner& owner :
-       ports_.owners(index_of(fabric_, *node), arrival.space, arrival.origin().port)) {
-    if (owner.id == PortOwner::kDriver) continue;
-    Id& id = ids_.at(owner.id);
-    if (id.endpoint != 0 && id.destination == arrival.target()) return &id;
+  for (const auto& [number, owner] : ports_.owners(index_of(fabric_, *node), space, origin.port)) {
+    if (number == PortOwner::kDriver) continue;
+    Id& id = ids_.at(number);
+    const EndpointAddress& wanted = id.destination;
+    if (id.endpoint != 0 && wanted.ip == target.ip && wanted.port == target.port) return &id;
   }
   return nullptr;
+}
+
+Id* FailureTrace::sender_of(const Arrival& arrival) const {
+  return sender_of(*arrival.node, arrival.space, arrival.origin(), arrival.target());
+}
+
+Id* FailureTrace::sender_of(const Id& request) const {
+  return sender_of(fabric_.nodes()[request.node], request.port_space, request.destination,
+                   request.source);
 }
 
 // "no listener for TCP port 7471 on node1 (127.77.0.2), wanted by rping (pid 811) at
@@ -120,9 +143,46 @@ void FailureTrace::report_no_answer(const Id& id, const Unanswered& message) con
 
 void FailureTrace::report_refusal(const Id& id, const std::string& text) const {
   if (id.failure_is_told) return;
-  const std::string listener = listener_text(id);
+  const std::string listener = id.refusal.empty() ? listener_text(id) : std::string();
   report(id, fmt::format("{}{} {}", place_text(fabric_, id.destination),
                          listener.empty() ? "" : ", where " + listener + " listens,", text));
+}
+
+// The side that has no listener tells of a request that finds none; with AF_IB addresses it does
+// not find the sender.
+void FailureTrace::report_rejection(const Id& id, std::uint16_t reason) const {
+  if (reason == rej::kInvalidServiceId && id.source.family == Family::Ib) return;
+  const bool has_gone = is_passive(id) && sender_of(id) == nullptr;
+  report_refusal(id, rejection_text(reason, has_gone ? "its program has ended, or destroyed the id"
+                                                     : std::string_view(id.refusal)));
+}
+
+void FailureTrace::report_datagram_refusal(const Id& id, std::uint32_t status) const {
+  if (status == sidr::kUnsupported && id.source.family == Family::Ib) return;
+  report_refusal(id, datagram_refusal_text(status, id.refusal));
+}
+
+void FailureTrace::note_refusal(const Id& id, std::string_view how) const {
+  Id* const sender = add_line_ ? sender_of(id) : nullptr;
+  if (sender != nullptr) {
+    sender->refusal = fmt::format("{} {}", program_text(id.file->options), how);
+  }
+}
+
+void FailureTrace::note_end(const Id& id) const {
+  const bool is_waited_for = !id.is_answered || id.connection.stage == Connection::Stage::RepSent;
+  if (!is_passive(id) || !is_waited_for) return;
+  if (id.file->is_closing) {
+    note_refusal(id, "ended, or closed its event channel, before the connection was established");
+  } else if (id.is_unread) {
+    note_refusal(id, "destroyed its listener before it took the request");
+  } else {
+    note_refusal(id, "destroyed the id of the request before the connection was established");
+  }
+}
+
+void FailureTrace::note_failed_accept(const Id& id) const {
+  note_refusal(id, "has called rdma_accept, which failed");
 }
 
 void FailureTrace::report_private_data(const Id& id, std::string_view call, std::size_t size,
@@ -131,13 +191,19 @@ void FailureTrace::report_private_data(const Id& id, std::string_view call, std:
                          size, most));
 }
 
+void FailureTrace::report_foreign_queue_pair(const Id& id, std::string_view call,
+                                             std::uint32_t qpn) const {
+  report(id,
+         fmt::format("{} names queue pair {:#x}, which another process has (EINVAL)", call, qpn));
+}
+
 Error FailureTrace::report_address_in_use(const Id& id, Error error,
                                           const EndpointAddress& address) const {
   if (address.port == 0) {
     report(id, fmt::format("no {} port is free", name_of(id.port_space)));
     return error;
   }
-  for (const PortOwner& owner : ports_.owners(id.node, id.port_space, address.port)) {
+  for (const auto& [number, owner] : ports_.owners(id.node, id.port_space, address.port)) {
     if (owner.id == id.number) continue;
     if (owner.id == PortOwner::kDriver) {
       report(id, fmt::format("{} port {} belongs to a driver, which listens on it",

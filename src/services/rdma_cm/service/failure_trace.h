@@ -28,15 +28,29 @@ class FailureTrace {
   Error report_address_in_use(const Id& id, Error error, const EndpointAddress& address) const;
   void report_private_data(const Id& id, std::string_view call, std::size_t size,
                            std::size_t most) const;
+  void report_foreign_queue_pair(const Id& id, std::string_view call, std::uint32_t qpn) const;
+
+  // A command of a process that has not opened the file; told once for each file.
+  void report_foreign_command(File& file, std::uint32_t pid) const;
 
   void report_no_listener(const Arrival& arrival) const;
   // The listener has no room for the request: its backlog is full, or its file.
   void report_no_room(const Arrival& arrival, const Id& listener, bool is_backlog_full) const;
   void report_no_answer(const Id& id, const Unanswered& message) const;
-  void report_refusal(const Id& id, const std::string& text) const;
+  void report_rejection(const Id& id, std::uint16_t reason) const;
+  void report_datagram_refusal(const Id& id, std::uint32_t status) const;
+  // The other side of a request is refused, but not by the will of its program: the id ends, or
+  // rdma_accept has failed. Remembers why, for the line about the refusal.
+  void note_end(const Id& id) const;
+  void note_failed_accept(const Id& id) const;
 
  private:
+  Id* sender_of(const fabric::Node& at, PortSpace space, const EndpointAddress& origin,
+                const EndpointAddress& target) const;
   Id* sender_of(const Arrival& arrival) const;
+  Id* sender_of(const Id& request) const;
+  void report_refusal(const Id& id, const std::string& text) const;
+  void note_refusal(const Id& id, std::string_view how) const;
   const fabric::Port* peer_port_of(const Id& id) const;
   std::string listener_text(const Id& id) const;
 

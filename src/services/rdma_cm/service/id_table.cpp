@@ -49,8 +49,9 @@ Id* IdTable::find(std::uint32_t number) const {
 
 Id* IdTable::find(const File& file, std::uint32_t number, Error& error) const {
   Id* const id = find(number);
-  if (id != nullptr && id->file == &file) return id;
-  error = id == nullptr ? Error::NoEntry : Error::Invalid;
+  const bool is_known = id != nullptr && !id->is_unread;
+  if (is_known && id->file == &file) return id;
+  error = is_known ? Error::Invalid : Error::NoEntry;
   return nullptr;
 }
 

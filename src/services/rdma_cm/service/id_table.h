@@ -27,12 +27,15 @@ class IdTable {
   void erase_file(const File& file) { files_.erase(file.number); }
   const Files& files() const { return files_; }
 
-  static bool is_full(const File& file) { return file.ids.size() >= kMaxIdsOfFile; }
-  // The caller has seen that the file is not full.
+  static bool has_room(const File& file, std::size_t more = 1) {
+    return file.ids.size() + more <= kMaxIdsOfFile;
+  }
+  // The caller has seen that the file has room.
   Id& make(File& file);
   Id* find(std::uint32_t number) const;
   Id& at(std::uint32_t number) const { return *ids_.at(number); }
-  // Returns nullptr, with ENOENT or EINVAL in `error`, if it is no id of this file.
+  // Returns nullptr, with ENOENT or EINVAL in `error`, if it is no id of this file. A request whose
+  // event is unread is none yet.
   Id* find(const File& file, std::uint32_t number, Error& error) const;
   void erase(const Id& id);
   const Ids& ids() const { return ids_; }

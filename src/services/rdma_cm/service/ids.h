@@ -41,6 +41,8 @@ struct File {
   FileOptions options;
   EventQueue events;
   std::set<std::uint32_t> ids;
+  bool is_closing = false;
+  bool has_foreign_commands = false;  // the trace has a line about it
 };
 
 enum class IdState : std::uint8_t {
@@ -109,10 +111,19 @@ struct Id {
   std::uint32_t backlog = 0;     // of one remote port
   Instant since{};               // it was made
   bool failure_is_told = false;  // the trace has the reason already: by the other side
+  bool is_answered = false;      // a request: accepted or rejected
+  std::string refusal;           // why a REJ is on its way that no program has sent; for people
+  // A request whose event is queued in the file: its program has no name for it yet.
+  bool is_unread = false;
   std::uint32_t events_reported = 0;
-  std::uint32_t events_pending = 0;
+  std::set<std::uint64_t> events;  // in the queue of its file: by their numbers there
   std::set<std::uint32_t> multicasts;
 };
+
+// A request that came in; it has no port of its own.
+inline bool is_passive(const Id& id) {
+  return !id.has_port && id.endpoint != 0;
+}
 
 struct Membership {
   std::uint32_t number = 0;

@@ -46,7 +46,7 @@ Way way_of(const fabric::Fabric& fabric, const Id& id) {
 
 Error Resolver::resolve_address(Id& id, const std::optional<EndpointAddress>& source,
                                 EndpointAddress destination) {
-  if (id.events_pending >= EventQueue::kMaxUnread) return Error::NoMemory;
+  if (id.events.size() >= EventQueue::kMaxUnread) return Error::NoMemory;
   if (id.state == IdState::Idle) {
     if (source && source->family != destination.family) return Error::Invalid;
     EndpointAddress own = source.value_or(any_address(destination.family));
@@ -78,7 +78,7 @@ Error Resolver::resolve_address(Id& id, const std::optional<EndpointAddress>& so
 }
 
 Error Resolver::resolve_route(Id& id, std::uint32_t timeout_ms) {
-  if (id.events_pending >= EventQueue::kMaxUnread) return Error::NoMemory;
+  if (id.events.size() >= EventQueue::kMaxUnread) return Error::NoMemory;
   if (id.state != IdState::AddrResolved) return Error::Invalid;
   const bool is_unknown = id.peer_port == nullptr && id.destination.family == Family::Ib &&
                           !verbs::is_multicast(id.destination.ip);

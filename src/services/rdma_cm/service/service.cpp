@@ -21,7 +21,7 @@ Service::Service(const fabric::Fabric& fabric, Connector& connector, Routes& rou
       binder_(fabric, ports_, trace_),
       resolver_(fabric, routes, ids_, binder_, trace_),
       memberships_(routes, trace_),
-      connections_(fabric, connector, ports_, ids_, trace_) {}
+      connections_(fabric, connector, ports_, ids_, trace_, options_.find_owner) {}
 
 Service::~Service() {
   while (!ids_.files().empty()) close(ids_.files().begin()->first);
@@ -35,6 +35,7 @@ std::uint32_t Service::open(FileOptions options) {
 void Service::close(std::uint32_t number) {
   File* const file = ids_.find_file(number);
   if (file == nullptr) return;
+  file->is_closing = true;
   file->events.close();
   while (!file->ids.empty()) destroy(ids_.at(*file->ids.begin()));
   ids_.erase_file(*file);
@@ -45,7 +46,7 @@ Error Service::create_id(File& file, const ucma::CreateId& in, std::uint32_t& nu
   const auto space = static_cast<PortSpace>(in.ps);
   const auto type = qp_type_of(space, in.qp_type);
   if (!type) return Error::Invalid;
-  if (IdTable::is_full(file)) return Error::NoMemory;
+  if (!IdTable::has_room(file)) return Error::NoMemory;
   Id& id = ids_.make(file);
   id.uid = in.uid;
   id.space = space;
@@ -57,6 +58,7 @@ Error Service::create_id(File& file, const ucma::CreateId& in, std::uint32_t& nu
 // So end requests to it that no program will ever see.
 void Service::destroy(Id& id) {
   memberships_.leave_all(id);
+  trace_.note_end(id);
   for (Id* const request : id.file->events.remove_events_of(id)) destroy(*request);
   binder_.release(id);
   connections_.drop(id);
@@ -111,7 +113,7 @@ Error Service::migrate(File& file, const ucma::MigrateId& in, const Request& req
     return Error::None;
   }
   File* const from = ids_.find_file(request.from_file);
-  if (from == nullptr) return Error::Invalid;
+  if (from == nullptr || from->options.pid != request.pid) return Error::Invalid;
   File& old = *from;
   old.events.settle_offer();
   Error error = Error::None;
@@ -119,9 +121,8 @@ Error Service::migrate(File& file, const ucma::MigrateId& in, const Request& req
   if (id == nullptr) return error;
   answer.data.append_object(ucma::EventsOut{id->events_reported});
   if (&old == &file) return Error::None;
-  if (file.options.node != old.options.node || IdTable::is_full(file)) {
-    return Error::Invalid;
-  }
+  const bool has_room = IdTable::has_room(file, 1 + id->requests.size());
+  if (file.options.node != old.options.node || !has_room) return Error::Invalid;
   const auto move = [&](Id& one) {
     old.ids.erase(one.number);
     file.ids.insert(one.number);

@@ -6,7 +6,9 @@
 //
 // * Every command ends at once; what takes longer becomes an event. Events are kept until the
 //   program has got them; give_notice() comes before it is told that there are some.
-// * The numbers of ids are unique in the fabric. An id may be used through its file only.
+// * The numbers of ids are unique in the fabric. An id may be used through its file only, and a
+// file
+//   by the process that has opened it.
 // * An id that ends, for whatever reason, ends its connection: the peer gets a message.
 //
 // Thread rule: the executor's thread, dispatch level. Nothing here blocks.
@@ -41,6 +43,7 @@ struct ServiceOptions {
   // Leaves a line for people about what a program of this node met (`softib trace`).
   FailureTrace::AddLine trace;
   std::function<Instant()> now = [] { return Instant{}; };  // for the age of ids
+  FindOwner find_owner;                                     // of queue pairs
 };
 
 class Service final {
@@ -57,6 +60,7 @@ class Service final {
 
   struct Request {
     std::uint32_t file = 0;
+    std::uint32_t pid = 0;                 // of the process that has written it
     std::span<const std::uint8_t> bytes;   // the beginning of what was written
     std::uint64_t size = 0;                // all of it
     std::span<const std::uint8_t> option;  // SetOption: what the pointer leads to; may be missing

@@ -163,6 +163,11 @@ Service::Answer Service::command(const Request& request) {
     return answer;
   }
   File& file = *found;
+  if (file.options.pid != request.pid) {
+    trace_.report_foreign_command(file, request.pid);
+    answer.error = Error::Access;
+    return answer;
+  }
   file.events.settle_offer();
   const ParsedCommand parsed = parse_command(request.bytes, request.size);
   answer.error = parsed.error;

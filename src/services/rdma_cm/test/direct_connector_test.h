@@ -25,6 +25,9 @@ class DirectConnector final : public Connector {
   void report_ports(const fabric::Hca& hca) {
     later([&hca](Handler& handler) { handler.on_ports_changed(hca); });
   }
+  void report_gone(const fabric::Hca& hca) {
+    later([&hca](Handler& handler) { handler.on_hca_gone(hca); });
+  }
   void prepare(const fabric::Node&) override {}
   Progress progress(Endpoint endpoint) const override {
     const auto at = ends_.find(endpoint);
@@ -191,6 +194,7 @@ inline Status DirectConnector::make_ready(Endpoint endpoint) {
 
 inline Status DirectConnector::notify_established(Endpoint endpoint) {
   End* end = find(endpoint);
+  if (end != nullptr && end->state == State::Ready) return Status::AlreadyExists;
   if (end == nullptr || end->is_active || end->state != State::Answered) {
     return Status::InvalidState;
   }

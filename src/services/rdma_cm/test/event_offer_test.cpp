@@ -11,33 +11,6 @@
 namespace ib::services::rdma_cm {
 namespace {
 
-// The word that a client shares with softibd.
-class Word final : public EventOffer {
- public:
-  bool offer(std::uint32_t number) override {
-    if (is_out) return false;
-    is_out = true;
-    word_ = number;
-    return true;
-  }
-  bool withdraw() override {
-    EXPECT_TRUE(is_out);
-    is_out = false;
-    return std::exchange(word_, 0) != 0;
-  }
-  // The client's.
-  bool take(std::uint32_t number) {
-    if (word_ != number) return false;
-    word_ = 0;
-    return true;
-  }
-
-  bool is_out = false;
-
- private:
-  std::uint32_t word_ = 0;
-};
-
 class OfferedEvents : public ::testing::Test {
  protected:
   OfferedEvents() {
@@ -98,7 +71,7 @@ class OfferedEvents : public ::testing::Test {
 
   World w{verbs::LinkLayer::InfiniBand};
   Program program{w, 0};
-  Word word;
+  OfferWord word;
   std::uint32_t flags = 0;  // of the last offer
 };
 

@@ -14,6 +14,7 @@
 #include <optional>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace ib::services::rdma_cm {
@@ -35,20 +36,51 @@ struct World {
   DirectRoutes routes;
   std::mt19937 random{7};
   std::vector<std::string> lines;
+  QueuePairOwner owner = QueuePairOwner::Caller;  // of all numbers
   Service service{fabric,
                   connector,
                   routes,
                   {[this] { return static_cast<std::uint32_t>(random()); },
                    [this](std::string line, const File*, std::string_view) {
                      lines.push_back(std::move(line));
-                   }}};
+                   },
+                   [this] { return executor.now(); },
+                   [this](const fabric::Hca&, std::uint32_t, std::uint32_t) { return owner; }}};
   verbs::Gid address(std::uint32_t node) const { return fabric.nodes()[node].addresses[0].ip; }
+};
+
+// The word that a client shares with softibd.
+class OfferWord final : public EventOffer {
+ public:
+  bool offer(std::uint32_t number) override {
+    if (is_out) return false;
+    is_out = true;
+    word_ = number;
+    return true;
+  }
+  bool withdraw() override {
+    EXPECT_TRUE(is_out);
+    is_out = false;
+    return std::exchange(word_, 0) != 0;
+  }
+  // The client's.
+  bool take(std::uint32_t number) {
+    if (word_ != number) return false;
+    word_ = 0;
+    return true;
+  }
+
+  bool is_out = false;
+
+ private:
+  std::uint32_t word_ = 0;
 };
 
 // An open file, as a program uses it.
 struct Program {
-  Program(World& w, std::uint32_t node) : world(w) {
-    file = w.service.open({node, 100 + node, "prog", [this] {
+  Program(World& w, std::uint32_t node) : Program(w, node, 100 + node) {}
+  Program(World& w, std::uint32_t node, std::uint32_t process) : world(w), pid(process) {
+    file = w.service.open({node, pid, "prog", [this] {
                              if (!is_late) notice();
                            }});
   }
@@ -62,7 +94,8 @@ struct Program {
     std::array<std::uint8_t, sizeof header + sizeof body> bytes;
     std::memcpy(bytes.data(), &header, sizeof header);
     std::memcpy(bytes.data() + sizeof header, &body, sizeof body);
-    return world.service.command({file, bytes, bytes.size(), option, from, takes_ahead, offer});
+    return world.service.command(
+        {file, pid, bytes, bytes.size(), option, from, takes_ahead, offer});
   }
   template <class Out, class Body>
   Out query(Code code, const Body& body) {
@@ -177,6 +210,7 @@ struct Program {
   }
 
   World& world;
+  std::uint32_t pid;
   std::uint32_t file = 0;
   int notices = 0;
   bool is_drained = false;

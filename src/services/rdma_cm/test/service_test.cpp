@@ -413,6 +413,229 @@ TEST_P(RdmaCm, AnIdMovesToAnotherFileWithItsEvents) {
   EXPECT_EQ(other.destroy(id), 1u);
 }
 
+// Between two files of a process; its program reads the event of the request afterwards.
+TEST_P(RdmaCm, ARequestThatIsNotReadHasNoNameYet) {
+  const std::uint32_t listener = listen();
+  const std::uint32_t active = route();
+  ASSERT_EQ(client.connect(active, 0x123), Error::None);
+  w.executor.advance(std::chrono::milliseconds(1));
+  const std::uint32_t request = active + 1;
+  Program other(w, 0);
+  ucma::MigrateId migrate;
+  migrate.id = request;
+  EXPECT_EQ(other.write(Code::MigrateId, migrate, {}, server.file).error, Error::NoEntry);
+  ucma::DestroyId destroy;
+  destroy.id = request;
+  EXPECT_EQ(server.write(Code::DestroyId, destroy).error, Error::NoEntry);
+  EXPECT_EQ(server.accept(request, 0x456, 0x33), Error::NoEntry);
+  EXPECT_EQ(server.expect(Event::ConnectRequest).id, request);
+  EXPECT_EQ(server.accept(request, 0x456, 0x33), Error::None);
+  EXPECT_EQ(other.write(Code::MigrateId, migrate, {}, server.file).error, Error::None);
+  EXPECT_EQ(other.destroy(request), 0u);
+  EXPECT_EQ(server.destroy(listener), 1u);
+}
+
+TEST_P(RdmaCm, RequestsMoveWithTheirListener) {
+  const std::uint32_t listener = listen();
+  ASSERT_EQ(client.connect(route(), 0x123), Error::None);
+  ASSERT_EQ(client.connect(route(), 0x124), Error::None);
+  server.expect(Event::ConnectRequest);
+  Program other(w, 0);
+  ucma::MigrateId migrate;
+  migrate.id = listener;
+  EXPECT_EQ(other.write(Code::MigrateId, migrate, {}, server.file).error, Error::None);
+  EXPECT_FALSE(server.event());
+  const std::uint32_t request = other.expect(Event::ConnectRequest).id;
+  EXPECT_EQ(other.destroy(request), 0u);
+  EXPECT_EQ(other.destroy(listener), 2u) << "one was reported in the first file";
+}
+
+TEST_P(RdmaCm, AFileIsOfTheProcessThatHasOpenedIt) {
+  const std::uint32_t listener = listen();
+  Program child = server;
+  child.pid += 50;
+  ucma::DestroyId destroy;
+  destroy.id = listener;
+  EXPECT_EQ(child.write(Code::DestroyId, destroy).error, Error::Access);
+  EXPECT_EQ(child.write(Code::GetEvent, ucma::GetEvent{}).error, Error::Access);
+  ASSERT_EQ(w.lines.size(), 1u) << "once for each file";
+  EXPECT_EQ(
+      w.lines[0],
+      "pid 150 has written to an rdma_cm descriptor that prog (pid 100) on a has opened: only "
+      "the process that opens one may use it, on Linux neither may its children (EACCES)");
+  Program thief(w, 0, 77);
+  ucma::MigrateId migrate;
+  migrate.id = listener;
+  EXPECT_EQ(thief.write(Code::MigrateId, migrate, {}, server.file).error, Error::Invalid);
+  EXPECT_EQ(server.destroy(listener), 0u);
+}
+
+TEST_P(RdmaCm, AQueuePairOfAnotherProcessIsNoOnesToConnect) {
+  listen();
+  w.owner = QueuePairOwner::Other;
+  const std::uint32_t id = route();
+  EXPECT_EQ(client.connect(id, 0x123), Error::Invalid);
+  ASSERT_EQ(w.lines.size(), 1u);
+  EXPECT_EQ(w.lines[0],
+            "prog (pid 101) on b: rdma_connect names queue pair 0x123, which another process has "
+            "(EINVAL)");
+  w.owner = QueuePairOwner::Caller;
+  ASSERT_EQ(client.connect(id, 0x124), Error::None);
+  const std::uint32_t request = server.expect(Event::ConnectRequest).id;
+  w.owner = QueuePairOwner::Other;
+  EXPECT_EQ(server.accept(request, 0x456, 0x33), Error::Invalid);
+}
+
+TEST_P(RdmaCm, AConnectionMayBeDisconnectedMoreThanOnce) {
+  listen();
+  const std::uint32_t active = route();
+  const auto disconnect = [this](Program& program, std::uint32_t id) {
+    return program.write(Code::Disconnect, ucma::Disconnect{id}).error;
+  };
+  EXPECT_EQ(disconnect(client, active), Error::Invalid) << "before rdma_connect";
+  ASSERT_EQ(client.connect(active, 1), Error::None);
+  EXPECT_EQ(disconnect(client, active), Error::None) << "there is nothing to end yet";
+  const std::uint32_t passive = server.expect(Event::ConnectRequest).id;
+  ASSERT_EQ(server.accept(passive, 2, 5), Error::None);
+  client.expect(Event::ConnectResponse);
+  ASSERT_EQ(client.make_ready(active), Error::None);
+  server.expect(Event::Established);
+  EXPECT_EQ(disconnect(client, active), Error::None);
+  EXPECT_EQ(disconnect(client, active), Error::None);
+  server.expect(Event::Disconnected);
+  EXPECT_EQ(disconnect(server, passive), Error::None);
+  client.expect(Event::Disconnected);
+  w.executor.advance(std::chrono::seconds(2));
+  client.expect(Event::TimewaitExit);
+  EXPECT_EQ(disconnect(client, active), Error::None);
+  server.expect(Event::TimewaitExit);
+  EXPECT_EQ(disconnect(server, passive), Error::None);
+  EXPECT_TRUE(w.lines.empty());
+}
+
+TEST_P(RdmaCm, AnEstablishedConnectionNeedsNoNotice) {
+  constexpr auto kCommEst = static_cast<std::uint32_t>(verbs::EventType::CommEst);
+  listen();
+  const std::uint32_t active = route();
+  ASSERT_EQ(client.connect(active, 1), Error::None);
+  const std::uint32_t passive = server.expect(Event::ConnectRequest).id;
+  const auto notify = [&](Program& program, std::uint32_t id) {
+    return program.write(Code::Notify, ucma::Notify{id, kCommEst}).error;
+  };
+  EXPECT_EQ(notify(server, passive), Error::Invalid) << "before rdma_accept";
+  ASSERT_EQ(server.accept(passive, 2, 5), Error::None);
+  EXPECT_EQ(notify(server, passive), Error::None);
+  EXPECT_EQ(notify(server, passive), Error::IsConnected);
+  server.expect(Event::Established);
+  EXPECT_EQ(notify(server, passive), Error::IsConnected);
+}
+
+TEST_P(RdmaCm, ALinkLocalAddressHasAScope) {
+  EndpointAddress address = Program::at(verbs::make_gid(0xfe80'0000'0000'0000, 0x77), 1);
+  const std::uint32_t id = client.create();
+  EXPECT_EQ(client.bind(id, address), Error::Invalid);
+  ASSERT_EQ(w.lines.size(), 1u);
+  EXPECT_NE(w.lines[0].find("cannot bind to [fe80::77]:1: a link-local address needs its "
+                            "sin6_scope_id"),
+            std::string::npos)
+      << w.lines[0];
+  address.scope = 1;
+  EXPECT_EQ(client.bind(id, address), Error::NoAddress) << "nobody has it";
+  const bool ethernet = GetParam() == verbs::LinkLayer::Ethernet;
+  if (!ethernet) return;
+  address.ip = w.fabric.nodes()[1].hcas[0].ports[0].gids[0].gid;
+  EXPECT_EQ(client.bind(id, address), Error::None);
+}
+
+// A line for each failure, with what has happened at the other side.
+TEST_P(RdmaCm, AProgramThatEndsHasRefusedNothing) {
+  listen();
+  const std::uint32_t unread = route();
+  ASSERT_EQ(client.connect(unread, 1), Error::None);
+  w.executor.advance(std::chrono::milliseconds(1));
+  w.service.close(server.file);
+  client.expect(Event::Rejected);
+  ASSERT_EQ(w.lines.size(), 1u);
+  EXPECT_EQ(
+      w.lines[0],
+      "prog (pid 101) on b: 127.77.0.1:7471 (a) refuses the connection: prog (pid 100) ended, "
+      "or closed its event channel, before the connection was established (reason 28, "
+      "consumer reject)");
+}
+
+TEST_P(RdmaCm, AProgramThatEndsAfterItsAcceptHasRefusedNothing) {
+  listen();
+  const std::uint32_t active = route();
+  ASSERT_EQ(client.connect(active, 1), Error::None);
+  ASSERT_EQ(server.accept(server.expect(Event::ConnectRequest).id, 2, 5), Error::None);
+  client.expect(Event::ConnectResponse);
+  w.service.close(server.file);
+  client.expect(Event::Rejected);
+  ASSERT_EQ(w.lines.size(), 1u);
+  EXPECT_NE(w.lines[0].find("prog (pid 100) ended, or closed its event channel"), std::string::npos)
+      << w.lines[0];
+}
+
+TEST_P(RdmaCm, AClientThatEndsHasRefusedNothing) {
+  listen();
+  const std::uint32_t active = route();
+  ASSERT_EQ(client.connect(active, 1), Error::None);
+  ASSERT_EQ(server.accept(server.expect(Event::ConnectRequest).id, 2, 5), Error::None);
+  w.executor.advance(std::chrono::milliseconds(1));
+  w.service.close(client.file);
+  server.expect(Event::Rejected);
+  ASSERT_EQ(w.lines.size(), 1u);
+  EXPECT_NE(w.lines[0].find("refuses the connection: its program has ended, or destroyed the id "
+                            "(reason 28"),
+            std::string::npos)
+      << w.lines[0];
+}
+
+TEST_P(RdmaCm, AClientThatEndsBeforeItIsAcceptedLeavesNoLine) {
+  listen();
+  const std::uint32_t active = route();
+  ASSERT_EQ(client.connect(active, 1), Error::None);
+  const std::uint32_t passive = server.expect(Event::ConnectRequest).id;
+  w.service.close(client.file);
+  EXPECT_FALSE(server.event());
+  server.destroy(passive);
+  EXPECT_TRUE(w.lines.empty());
+}
+
+TEST_P(RdmaCm, AnIdThatIsDestroyedInsteadOfAcceptedIsNamed) {
+  const std::uint32_t listener = listen();
+  const std::uint32_t first = route();
+  ASSERT_EQ(client.connect(first, 1), Error::None);
+  server.destroy(server.expect(Event::ConnectRequest).id);
+  client.expect(Event::Rejected);
+  const std::uint32_t second = route();
+  ASSERT_EQ(client.connect(second, 2), Error::None);
+  w.executor.advance(std::chrono::milliseconds(1));
+  server.destroy(listener);
+  client.expect(Event::Rejected);
+  ASSERT_EQ(w.lines.size(), 2u);
+  EXPECT_NE(w.lines[0].find("prog (pid 100) destroyed the id of the request before"),
+            std::string::npos)
+      << w.lines[0];
+  EXPECT_NE(w.lines[1].find("prog (pid 100) destroyed its listener before it took the request"),
+            std::string::npos)
+      << w.lines[1];
+}
+
+TEST_P(RdmaCm, AnAcceptThatFailsIsNoRefusal) {
+  listen();
+  const std::uint32_t active = route();
+  ASSERT_EQ(client.connect(active, 1), Error::None);
+  const std::uint32_t passive = server.expect(Event::ConnectRequest).id;
+  EXPECT_EQ(server.accept(passive, 2, 5, std::string(197, 'x')), Error::Invalid);
+  client.expect(Event::Rejected);
+  ASSERT_EQ(w.lines.size(), 2u);
+  EXPECT_NE(w.lines[0].find("rdma_accept has 197 bytes of private data"), std::string::npos);
+  EXPECT_NE(w.lines[1].find("prog (pid 100) has called rdma_accept, which failed"),
+            std::string::npos)
+      << w.lines[1];
+}
+
 TEST_P(RdmaCm, EventsThatAreGoneNeedNoNotice) {
   client.is_late = true;
   ASSERT_EQ(client.resolve(client.create(), w.address(0), 1), Error::None);

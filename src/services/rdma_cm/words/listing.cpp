@@ -46,8 +46,7 @@ std::string waits_for_peer(const Progress& progress) {
 
 // The program of a request that has come must take its event first.
 std::string waits_for_program(const Id& id) {
-  const bool is_new = id.uid == 0 && id.events_pending > 0;
-  return is_new ? "its program to take the request" : "its program to accept or reject";
+  return id.is_unread ? "its program to take the request" : "its program to accept or reject";
 }
 
 std::string waits_for(const Id& id, const Progress& progress) {
@@ -122,8 +121,7 @@ Listing listing_of(const Id& id, Progress progress) {
   one.qp_type = id.qp_type;
   one.local = id.source;
   one.peer = id.destination;
-  const bool is_passive = !id.has_port && id.endpoint != 0;
-  const bool is_active = !is_passive && id.destination.family != Family::None;
+  const bool is_active = !is_passive(id) && id.destination.family != Family::None;
   one.service_id = service_id(id.space, is_active ? id.destination.port : id.source.port);
   one.port = id.port;
   one.qpn = id.qp_num;
@@ -134,7 +132,7 @@ Listing listing_of(const Id& id, Progress progress) {
     one.backlog = id.backlog;
     one.backlog_used = id.requests.size();
   }
-  one.events_waiting = id.events_pending;
+  one.events_waiting = static_cast<std::uint32_t>(id.events.size());
   return one;
 }
 

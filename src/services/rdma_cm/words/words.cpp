@@ -172,6 +172,18 @@ std::string datagram_refusal_text(std::uint32_t status) {
                      status, text.name, text.check);
 }
 
+std::string rejection_text(std::uint16_t reason, std::string_view cause) {
+  if (cause.empty()) return rejection_text(reason);
+  const cm::ReasonText text = cm::reason_text(static_cast<cm::RejectReason>(reason));
+  return fmt::format("refuses the connection: {} (reason {}, {})", cause, reason, text.name);
+}
+
+std::string datagram_refusal_text(std::uint32_t status, std::string_view cause) {
+  if (cause.empty()) return datagram_refusal_text(status);
+  const cm::ReasonText text = cm::status_text(static_cast<cm::SidrStatus>(status));
+  return fmt::format("refuses the datagram service: {} (status {}, {})", cause, status, text.name);
+}
+
 std::string message_text(const Unanswered& message) {
   const auto name = [&message] {
     switch (message.kind) {

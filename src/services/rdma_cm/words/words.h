@@ -29,6 +29,10 @@ std::string obstacle_text(const fabric::Fabric& fabric, const fabric::Port& from
 // "refuses the connection: nobody listens ... (reason 8, invalid service ID); check whether ..."
 std::string rejection_text(std::uint16_t reason);
 std::string datagram_refusal_text(std::uint32_t status);
+// The same for a cause of which the number says less:
+// "refuses the connection: rping (pid 811) has ended before ... (reason 28, consumer reject)".
+std::string rejection_text(std::uint16_t reason, std::string_view cause);
+std::string datagram_refusal_text(std::uint32_t status, std::string_view cause);
 
 // "REQ (sent 16 times)"
 std::string message_text(const Unanswered& message);

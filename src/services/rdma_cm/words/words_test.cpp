@@ -154,7 +154,7 @@ TEST(ConnectionTexts, EveryEventAndErrorOfTheServiceIsInTheTables) {
        {Error::NoEntry, Error::Again, Error::NoMemory, Error::Access, Error::Fault, Error::NoDevice,
         Error::Invalid, Error::NoSpace, Error::NotImplemented, Error::NoProtocol,
         Error::AddressInUse, Error::NoAddress, Error::NetDown, Error::NetUnreachable,
-        Error::TimedOut, Error::HostUnreachable}) {
+        Error::IsConnected, Error::TimedOut, Error::HostUnreachable}) {
     const auto errors = cm::rdma_errors();
     EXPECT_TRUE(std::any_of(errors.begin(), errors.end(), [error](const cm::NumberedText& one) {
       return one.number == static_cast<std::int32_t>(error);
