@@ -37,17 +37,25 @@ void PowerManager::send(DeviceNode& node, PowerMinor minor, SystemPower state,
              [request, answered = std::move(answered)](Irp& irp) { answered(irp); });
 }
 
+// A host can sleep alone.
+bool PowerManager::sleeps_below(std::uint64_t top) const {
+  const auto ids = DeviceTree::ids_of(*tree_.find(top), DeviceTree::Order::ParentsFirst);
+  return std::any_of(ids.begin(), ids.end(), [this](std::uint64_t id) {
+    return tree_.find(id)->system_power() != SystemPower::Working;
+  });
+}
+
 Status PowerManager::check(std::uint64_t top, SystemPower state, std::string& reason) const {
   const DeviceNode* node = tree_.find_present(top);
   if (node == nullptr) {
     reason = "this device is not there any more";
     return Status::NotFound;
   }
-  if (node->system_power() == state) {
+  const bool wakes = state == SystemPower::Working;
+  if (node->system_power() == state && !(wakes && sleeps_below(top))) {
     reason = node->path() + " is in the state " + system_power_name(state) + " already";
     return Status::InvalidState;
   }
-  const bool wakes = state == SystemPower::Working;
   if (!wakes && state != SystemPower::Shutdown && node->system_power() != SystemPower::Working) {
     reason = node->path() + " is in the state " + system_power_name(node->system_power()) +
              "; resume it first";
@@ -164,13 +172,24 @@ void PowerManager::wake(const std::shared_ptr<Transition>& transition) {
     });
   };
   Steps::run(transition->nodes, on, [this, transition] {
-    if (DeviceNode* top = tree_.find(transition->top)) top->system_power_ = SystemPower::Working;
+    if (DeviceNode* top = tree_.find(transition->top)) wake_hosts(*top, transition->state);
     for (const std::uint64_t id : transition->lost) {
       pnp_.surprise_remove(id, [](Status, const std::string&) {});
     }
     start_waiting(transition->top);
     finish(transition, transition->status, transition->reason);
   });
+}
+
+// Nodes without devices of their own get no request. A sleep that is rolled back wakes the top of
+// it only: hosts below may have slept before.
+void PowerManager::wake_hosts(DeviceNode& top, SystemPower wanted) {
+  top.system_power_ = SystemPower::Working;
+  if (wanted != SystemPower::Working) return;
+  for (const std::uint64_t id : DeviceTree::ids_of(top, DeviceTree::Order::ParentsFirst)) {
+    DeviceNode& node = *tree_.find(id);
+    if (!takes_part(node)) node.system_power_ = SystemPower::Working;
+  }
 }
 
 // No other action is under way, so Present nodes are those that came during the sleep.

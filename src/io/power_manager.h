@@ -27,8 +27,8 @@ class PowerManager {
 
   // Takes a node and all below it to a state. Sleep, Hibernate: DeviceBusy after a veto, or the
   // error of a device that failed; nothing has changed then. Working: Ok; devices that do not come
-  // back are taken as surprise-removed. Shutdown: Ok. InvalidState: it is there already, or a node
-  // above it sleeps.
+  // back are taken as surprise-removed. Shutdown: Ok. InvalidState: it is there already
+  // (Working: with all below it), or a node above it sleeps.
   void set(std::uint64_t top, SystemPower state, Done done);
 
   // These devices get a request of Major::Shutdown before anything is powered down for a shutdown,
@@ -44,6 +44,8 @@ class PowerManager {
   void power_down(const std::shared_ptr<Transition>& transition);
   void roll_back(const std::shared_ptr<Transition>& transition);
   void wake(const std::shared_ptr<Transition>& transition);
+  bool sleeps_below(std::uint64_t top) const;
+  void wake_hosts(DeviceNode& top, SystemPower wanted);
   void start_waiting(std::uint64_t top);
   void notify_last_chances(const std::shared_ptr<Transition>& transition);
   void finish(const std::shared_ptr<Transition>& transition, Status status,

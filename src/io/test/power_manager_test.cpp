@@ -132,6 +132,34 @@ TEST(PowerManager, OneHostSleepsAlone) {
   EXPECT_EQ(t.node("host")->system_power(), SystemPower::Working);
 }
 
+TEST(PowerManager, WakingAllWakesAHostThatSleepsAlone) {
+  Powered t;
+  EXPECT_EQ(t.set_power("root", SystemPower::Working), Status::InvalidState) << "nothing sleeps";
+  EXPECT_EQ(t.set_power("host", SystemPower::Sleep), Status::Ok);
+  EXPECT_EQ(t.set_power("root", SystemPower::Working), Status::Ok);
+  EXPECT_EQ(t.node("port")->device_power(), DevicePower::D0);
+  EXPECT_EQ(t.node("host")->system_power(), SystemPower::Working);
+  // Also one that slept before the others.
+  EXPECT_EQ(t.set_power("host", SystemPower::Sleep), Status::Ok);
+  EXPECT_EQ(t.set_power("root", SystemPower::Sleep), Status::Ok);
+  EXPECT_EQ(t.set_power("root", SystemPower::Working), Status::Ok);
+  EXPECT_EQ(t.node("port")->device_power(), DevicePower::D0);
+  EXPECT_EQ(t.node("host")->system_power(), SystemPower::Working);
+}
+
+TEST(PowerManager, ASleepThatIsRolledBackLeavesAHostAsleepThatWas) {
+  Powered t;
+  auto other = t.plug(*t.root, "other", "");
+  t.plug(*other, "hca2", kFn);
+  EXPECT_EQ(t.enumerate("root"), Status::Ok);
+  EXPECT_EQ(t.set_power("host", SystemPower::Sleep), Status::Ok);
+  t.behaviour["hca2"].veto_power = "a firmware update";
+  EXPECT_EQ(t.set_power("root", SystemPower::Sleep), Status::DeviceBusy);
+  EXPECT_EQ(t.node("host")->system_power(), SystemPower::Sleep);
+  EXPECT_EQ(t.node("hca")->device_power(), DevicePower::D3);
+  EXPECT_EQ(t.node("root")->system_power(), SystemPower::Working);
+}
+
 TEST(PowerManager, BeforeShutdownThereIsALastChance) {
   Powered t;
   DeviceObject& port = t.node("port")->top();
