@@ -370,7 +370,10 @@ std::string explain_error(const TraceErrorIn& e, const Party& self,
   }
   std::string text =
       fmt::format("{}: {} over {}", name_of(self), request_of(e), qp_type_name(self.type));
-  if (peer) {
+  const bool to_itself = peer && !self.is_srq && peer->qpn == self.qpn;
+  if (to_itself) {
+    text += " to itself";
+  } else if (peer) {
     text += fmt::format(" to {}", name_of(*peer));
   } else if (e.peer_qpn != 0) {
     text += fmt::format(" to QP {:#x}", e.peer_qpn);
@@ -387,7 +390,13 @@ std::string explain_error(const TraceErrorIn& e, const Party& self,
   }
   std::string why = lost ? drop_of(e, self.type) : "";
   if (e.cause == Cause::PeerUnknown) why = unknown_peer(e, self.type, place);
-  return fmt::format("{}: {}.", text, why.empty() ? cause_of(e) : why);
+  if (why.empty()) why = cause_of(e);
+  if (to_itself) {
+    why +=
+        "; it has its own QP number as its peer's: if that is not meant, both sides have to "
+        "exchange their numbers, and to be on the same fabric";
+  }
+  return fmt::format("{}: {}.", text, why);
 }
 
 }  // namespace ib::drivers

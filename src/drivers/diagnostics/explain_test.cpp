@@ -137,6 +137,17 @@ TEST(Explain, AnUnknownLidComesWithThoseThatThereAre) {
   EXPECT_NE(text.find("; the fabric has 1 (node0, softib0, port 1)."), std::string::npos) << text;
 }
 
+TEST(Explain, AQueuePairThatIsItsOwnPeerIsNotNamedAsAnother) {
+  TraceErrorIn in = error(WrOpcode::Send, WcStatus::RetryExcErr, Cause::PsnMismatch, 0x100000002);
+  in.peer_qpn = kSelf.qpn;
+  const std::string text = explain_error(in, kSelf, kSelf);
+  EXPECT_NE(text.find("over RC to itself failed with"), std::string::npos) << text;
+  EXPECT_NE(text.find("; it has its own QP number as its peer's: if that is not meant, both sides "
+                      "have to exchange their numbers, and to be on the same fabric."),
+            std::string::npos)
+      << text;
+}
+
 TEST(Explain, APortBesideTheCableIsNotReached) {
   const TraceErrorIn in = error(WrOpcode::Send, WcStatus::RetryExcErr, Cause::PeerUnknown, 3);
   const std::string text =

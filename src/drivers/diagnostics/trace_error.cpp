@@ -118,7 +118,7 @@ void trace_error(Core& core, Session&, const control::TraceErrorIn& in, io::IrpR
   entry.program = self->program;
   entry.pid = self->pid;
   entry.count = verbs::times_of(in);
-  if (peer) entry.peer = name_of(*peer);
+  if (peer && (self->is_srq || peer->qpn != self->qpn)) entry.peer = name_of(*peer);
   entry.text = explain_error(in, *self, peer, place_of(core, in));
   core.trace.add(std::move(entry));
   succeed(std::move(irp));
