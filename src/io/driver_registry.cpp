@@ -228,7 +228,7 @@ void DriverRegistry::open_module(Driver& driver) {
     return loaded(driver, Status::NotSupported, "this program loads no driver modules");
   }
   modules_->open(
-      driver.info.module,
+      driver.info.name, driver.info.module,
       [this, &driver](Result<std::shared_ptr<platform::Module>> module, const std::string& reason) {
         if (!module) return loaded(driver, module.error(), reason);
         driver.module = *module;

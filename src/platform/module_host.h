@@ -23,9 +23,10 @@ class ModuleHost {
   using Opened = std::function<void(Result<std::shared_ptr<Module>> module, std::string reason)>;
 
   virtual ~ModuleHost() = default;
-  // Loads a file, which may take long: on a thread of its own. `opened` runs on the executor that
-  // the host was made with. Dispatch level.
-  virtual void open(const std::string& path, Opened opened) = 0;
+  // Loads what a file holds now; the file may change afterwards. It may take long: on a thread of
+  // its own. `name`: the driver's, for people. `opened` runs on the executor that the host was made
+  // with. Dispatch level.
+  virtual void open(const std::string& name, const std::string& path, Opened opened) = 0;
 };
 
 }  // namespace ib::platform

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // softibd: the daemon behind one fabric.
+#include "linux/server/crash_report.h"
 #include "softibd/daemon.h"
 #include "softibd/daemon_process.h"
 
@@ -32,6 +33,7 @@ int serve(const DaemonOptions& options, ReadyReport ready) {
   const auto opened = ib::softib::open_log(options.log, options.foreground, reason);
   if (!opened) return fail(ready, DaemonExit::NotStarted, reason);
   DaemonLog& log = **opened;
+  ib::os::report_crashes_to(options.log);
 
   auto created = Daemon::create(options, log, reason);
   if (!created) {

@@ -6,6 +6,8 @@
 #include "io/irp_queue.h"
 #include "io/power_manager.h"
 
+#include <cstddef>
+#include <cstring>
 #include <memory>
 #include <string>
 
@@ -25,6 +27,16 @@ void keep(io::DeviceObject& device, io::IrpRef irp) {
   static_cast<TestDevice&>(device).kept.park(std::move(irp));
 }
 
+void crash(io::DeviceObject&, io::IrpRef) {
+  volatile int* volatile nowhere = nullptr;
+  *nowhere = 1;
+}
+
+constexpr io::DriverObject::Dispatch power_routine() {
+  if (CRASHING != 0) return &crash;
+  return SILENT != 0 ? &keep : &io::follow_system_power;
+}
+
 void on_answered(io::IrpRef irp, void* context) {
   ++static_cast<TestDevice*>(context)->answers;
   std::move(irp).pass_up();
@@ -36,6 +48,11 @@ void on_pnp(io::DeviceObject& device, io::IrpRef irp) {
 
 Result<std::unique_ptr<io::DeviceObject>> add_device(io::DriverObject& driver, io::DeviceNode& node,
                                                      std::string&) {
+  if (STARTING != 0) {
+    std::size_t (*volatile length)(const char*) = &std::strlen;
+    const char* volatile nowhere = nullptr;
+    if (length(nowhere) != 0) return Status::IoError;
+  }
   return std::unique_ptr<io::DeviceObject>(std::make_unique<TestDevice>(driver, node));
 }
 
@@ -45,7 +62,7 @@ extern "C" __attribute__((visibility("default"))) ib::Status softib_driver_entry
     ib::io::DriverObject& driver, std::string&) {
   driver.add_device = &add_device;
   driver.on(io::Major::Pnp) = &on_pnp;
-  driver.on(io::Major::Power) = SILENT != 0 ? &keep : &io::follow_system_power;
+  driver.on(io::Major::Power) = power_routine();
   if (LEAKY != 0) driver.references.take(io::DriverUse::Client);  // never released
   return ib::Status::Ok;
 }

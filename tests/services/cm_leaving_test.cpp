@@ -173,7 +173,7 @@ class LeavingDriver final : public platform::ModuleHost {
     options.loader = this;
     return options;
   }
-  void open(const std::string&, Opened opened) override {
+  void open(const std::string&, const std::string&, Opened opened) override {
     opened(std::shared_ptr<platform::Module>(std::make_shared<Code>()), {});
   }
 

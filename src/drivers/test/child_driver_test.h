@@ -52,7 +52,7 @@ class ChildDrivers final : public platform::ModuleHost {
   // Without an executor modules are loaded at once.
   void load_on(platform::Executor& executor) { executor_ = &executor; }
 
-  void open(const std::string& path, Opened opened) override {
+  void open(const std::string&, const std::string& path, Opened opened) override {
     if (executor_ == nullptr) return answer(path, opened);
     executor_->post([this, path, opened] { answer(path, opened); });
   }

@@ -25,7 +25,7 @@ struct FakeModule final : platform::Module {
 
 struct FakeModules final : platform::ModuleHost {
   explicit FakeModules(platform::Executor& e) : executor(e) {}
-  void open(const std::string& path, Opened opened) override {
+  void open(const std::string&, const std::string& path, Opened opened) override {
     executor.post([this, path, opened] {
       if (path == "missing") return opened(Status::IoError, "no such file");
       opened(std::shared_ptr<platform::Module>(std::make_shared<FakeModule>(mapped, entry)), "");

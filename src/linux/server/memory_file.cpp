@@ -26,13 +26,27 @@ Status refused(const char* call, int error, std::string& reason) {
   }
 }
 
-// MFD_NOEXEC_SEAL (Linux 6.3) where it is known: some systems log or refuse files without it.
-NativeHandle make_memory_file(const char* name) {
-  constexpr unsigned kNoExecSeal = 8;
+namespace {
+
+// `use`: a flag of Linux 6.3, left out where it is not known.
+NativeHandle make_file(const char* name, unsigned use) {
   constexpr unsigned kFlags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
-  NativeHandle file = own_descriptor(::memfd_create(name, kFlags | kNoExecSeal));
+  NativeHandle file = own_descriptor(::memfd_create(name, kFlags | use));
   if (!file.valid() && errno == EINVAL) file = own_descriptor(::memfd_create(name, kFlags));
   return file;
+}
+
+}  // namespace
+
+// Some systems log or refuse files without MFD_NOEXEC_SEAL.
+NativeHandle make_memory_file(const char* name) {
+  constexpr unsigned kNoExecSeal = 8;
+  return make_file(name, kNoExecSeal);
+}
+
+NativeHandle make_code_file(const char* name) {
+  constexpr unsigned kExec = 16;
+  return make_file(name, kExec);
 }
 
 Result<NativeHandle> make_shared_file(const char* name, std::uint64_t size, std::string& reason) {

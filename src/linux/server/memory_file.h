@@ -16,6 +16,9 @@ Status refused(const char* call, int error, std::string& reason);
 // An empty one that may be sealed; invalid: errno says why. `name`: for /proc/PID/maps.
 platform::NativeHandle make_memory_file(const char* name);
 
+// One whose bytes may be executed; likewise.
+platform::NativeHandle make_code_file(const char* name);
+
 // One of `size` zero bytes that nobody can make shorter, so that access to it never fails.
 Result<platform::NativeHandle> make_shared_file(const char* name, std::uint64_t size,
                                                 std::string& reason);

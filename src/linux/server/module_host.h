@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // ModuleHost over dlopen(), which reads files and runs constructors: each call, of which there are
 // few, has a thread.
+//
+// dlopen() gets a copy of the file in memory. A mapped file that is written anew (`cp` does that)
+// changes under the code that runs, and ends the process where it is shorter meanwhile. The copy's
+// name is /proc/<pid>/fd/<n>, which debuggers of the same user can open.
 #pragma once
 
 #include "platform/executor.h"
@@ -20,7 +24,7 @@ class DlopenHost final : public platform::ModuleHost {
   ~DlopenHost()
       override;  // waits for what is being loaded; its answer is dropped with the executor
 
-  void open(const std::string& path, Opened opened) override;
+  void open(const std::string& name, const std::string& path, Opened opened) override;
 
  private:
   platform::Executor& executor_;

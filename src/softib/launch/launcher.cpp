@@ -3,6 +3,7 @@
 
 #include "base/buffers.h"
 #include "setup/cli_error.h"
+#include "setup/last_death.h"
 #include "setup/node_addresses.h"
 #include "softib/launch/spawn.h"
 
@@ -95,11 +96,13 @@ void wait_for_predecessor(const FabricFiles& files, Clock::time_point deadline) 
                                            files.lock, files.socket, files.lock));
 }
 
-void start(const LaunchPlan& plan, const Installation& installation, const FabricFiles& files) {
+// Returns the size that the log had before.
+std::size_t start(const LaunchPlan& plan, const Installation& installation,
+                  const FabricFiles& files) {
   require_daemon(installation);
   const std::vector<std::string> words = command_line(plan, installation, files);
   const DaemonStart outcome = start_daemon(words, files.log, kTimeLimit);
-  if (outcome.ready) return;
+  if (outcome.ready) return outcome.log_size_before;
   const std::string log =
       outcome.explained ? "" : last_lines(files.log, 8, outcome.log_size_before);
   const std::string limits = tight_limits();
@@ -126,10 +129,13 @@ Launched connect_or_start(const LaunchPlan& plan, const Installation& installati
   }
   if (auto client = connect_alive(files.socket)) return {std::move(*client), false};
   wait_for_predecessor(files, deadline);
-  start(plan, installation, files);
+  const std::size_t log_size = start(plan, installation, files);
   if (auto client = connect_alive(files.socket)) return {std::move(*client), true};
-  throw CliError(Exit::Daemon, fmt::format("softibd started and ended at once; the end of {}:\n{}",
-                                           files.log, indented(last_lines(files.log, 8))));
+  const std::string death = last_death(files.log, log_size);
+  throw CliError(Exit::Daemon,
+                 fmt::format("softibd started and {}; the end of {}:\n{}",
+                             death.empty() ? "ended at once" : "crashed: " + death, files.log,
+                             indented(last_lines(files.log, 8, log_size))));
 }
 
 bool replace_unused(Launched& fabric, const LaunchPlan& plan, const Installation& installation) {

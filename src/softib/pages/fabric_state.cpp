@@ -2,6 +2,7 @@
 #include "softib/pages/fabric_state.h"
 
 #include "setup/cli_error.h"
+#include "setup/last_death.h"
 #include "setup/runtime_dir.h"
 
 #include <fmt/format.h>
@@ -76,10 +77,14 @@ ControlClient connect_up(const std::string& fabric) {
   if (std::optional<ControlClient> client = ControlClient::connect(files.socket)) {
     return std::move(*client);
   }
-  throw CliError(Exit::NotUp, fmt::format("fabric \"{}\" is not up (nobody listens on {})\n"
-                                          "  Start it with `softib up{}` or `softib run`.",
-                                          fabric, files.socket,
-                                          fabric == "default" ? "" : " --fabric " + fabric));
+  const std::string death = last_death(files.log);
+  throw CliError(
+      Exit::NotUp,
+      fmt::format("fabric \"{}\" is not up ({})\n  Start it with `softib up{}` or `softib run`.",
+                  fabric,
+                  death.empty() ? "nobody listens on " + files.socket
+                                : "softibd crashed: " + death + "; the log: " + files.log,
+                  fabric == "default" ? "" : " --fabric " + fabric));
 }
 
 void until_down(const std::string& fabric, bool watches, const std::function<void()>& watch) {
