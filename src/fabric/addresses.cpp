@@ -8,7 +8,6 @@ namespace {
 constexpr std::uint64_t kGuidBase = 0x0253460000000000ull;
 // Of MAC addresses 02:53:46:..., the bit for "locally administered" inverted, ff:fe in the middle.
 constexpr std::uint64_t kEthernetBase = 0x005346fffe000000ull;
-constexpr std::uint32_t kFirstNetwork = 77;  // 127.77.0.0/16 is of first ports, 127.78 of second
 
 }  // namespace
 
@@ -21,9 +20,9 @@ std::uint64_t ethernet_guid(std::size_t node, std::uint32_t hca, std::uint32_t p
   return kEthernetBase | (static_cast<std::uint64_t>(node) << 8) | (std::uint64_t{hca} << 3) | port;
 }
 
-verbs::Gid default_address(std::size_t node, std::uint32_t ordinal) {
-  const auto number = static_cast<std::uint32_t>(node) + 1;  // from 127.77.0.1 on
-  return verbs::ipv4_gid(127u << 24 | (kFirstNetwork + ordinal) << 16 | (number & 0xffff));
+verbs::Gid default_address(const AddressBlock& block, std::size_t node, std::uint32_t ordinal) {
+  return verbs::ipv4_gid(block.first + ordinal * block.stride + static_cast<std::uint32_t>(node) +
+                         1);
 }
 
 }  // namespace ib::fabric

@@ -16,10 +16,14 @@ std::uint64_t position_guid(std::size_t node, std::uint32_t hca, std::uint32_t p
 // locally administered.
 std::uint64_t ethernet_guid(std::size_t node, std::uint32_t hca, std::uint32_t port);
 
-// The address of a node unless it is given another: one of 127.0.0.0/8, which every machine takes
-// as its own without any configuration. `ordinal` counts the Ethernet ports of the node, each of
-// which has one.
-verbs::Gid default_address(std::size_t node, std::uint32_t ordinal);
+// A block of 127.0.0.0/8, which every machine takes as its own without any configuration.
+struct AddressBlock {
+  std::uint32_t first = 127u << 24 | 77u << 16;
+  std::uint32_t stride = 1u << 16;  // from the addresses of first ports to those of second ones
+};
+// The address of a node unless it is given another. `ordinal` counts the Ethernet ports of the
+// node, each of which has one.
+verbs::Gid default_address(const AddressBlock& block, std::size_t node, std::uint32_t ordinal);
 inline constexpr const char* kLoopbackInterface = "lo";
 
 }  // namespace ib::fabric

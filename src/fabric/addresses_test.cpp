@@ -119,7 +119,7 @@ TEST(Addresses, WhatStaysKeepsItsIndexAndWhatGoesIsFree) {
   ASSERT_EQ(port.gids.size(), 3u);
   EXPECT_EQ(port.gids[2].gid, two.ip);
   EXPECT_EQ(port.gids[0].interface, "eth0") << "that of its first address";
-  EXPECT_EQ(fabric.graph().find_port(default_address(0, 0)), nullptr);
+  EXPECT_EQ(fabric.graph().find_port(default_address({}, 0, 0)), nullptr);
 
   ASSERT_EQ(fabric.set_addresses(node, {two}), Status::Ok);
   EXPECT_EQ(port.gids[1], GidEntry{}) << "free";

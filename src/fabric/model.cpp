@@ -68,7 +68,8 @@ Fabric::Fabric(const Shape& shape)
       ports_per_hca_(shape.ports_per_hca),
       link_layer_(shape.link_layer),
       link_layers_(shape.link_layers),
-      packet_life_time_(shape.packet_life_time) {
+      packet_life_time_(shape.packet_life_time),
+      address_block_(shape.addresses) {
   nodes_.reserve(shape.nodes.size());
   hcas_.reserve(most_ports(shape) / shape.ports_per_hca);
 }

@@ -11,6 +11,7 @@
 #pragma once
 
 #include "base/result.h"
+#include "fabric/addresses.h"
 #include "fabric/graph.h"
 #include "fabric/hca.h"
 #include "verbs/gid.h"
@@ -73,6 +74,7 @@ struct Shape {
   verbs::LinkLayer link_layer = verbs::LinkLayer::InfiniBand;
   std::vector<HcaLinkLayer> link_layers{};  // the last that fits an HCA counts
   std::uint8_t packet_life_time = kDefaultPacketLifeTime;
+  AddressBlock addresses{};
 };
 inline constexpr std::uint32_t kMaxNodes = 32768;
 inline constexpr std::uint32_t kMaxHcasPerNode = 16;
@@ -160,6 +162,7 @@ class Fabric {
   verbs::LinkLayer link_layer_ = verbs::LinkLayer::InfiniBand;
   std::vector<HcaLinkLayer> link_layers_;
   std::uint8_t packet_life_time_ = kDefaultPacketLifeTime;
+  AddressBlock address_block_;
   OnChange on_change_;
 };
 

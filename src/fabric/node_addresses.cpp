@@ -37,7 +37,7 @@ const Node* Fabric::find_node_by_address(const verbs::Gid& ip) const {
 void Fabric::give_addresses(Node& node, const Hca& hca) {
   auto ordinal = static_cast<std::uint32_t>(ethernet_ports(node).size()) - ports_per_hca_;
   for (Port& port : hca.ports) {
-    const verbs::Gid own = default_address(hca.node, ordinal);
+    const verbs::Gid own = default_address(address_block_, hca.node, ordinal);
     // The first has come with the node, and may have gone with set_addresses().
     if (ordinal != 0 && node_by_address_.emplace(own, hca.node).second) {
       node.addresses.push_back({own, kLoopbackInterface, ordinal});
@@ -79,7 +79,8 @@ std::vector<Address> Fabric::default_addresses(const Node& node) const {
   const std::size_t ports = std::max(ethernet_ports(node).size(), std::size_t{1});
   std::vector<Address> addresses;
   for (std::uint32_t ordinal = 0; ordinal < ports; ++ordinal) {
-    addresses.push_back({default_address(index, ordinal), kLoopbackInterface, ordinal});
+    addresses.push_back(
+        {default_address(address_block_, index, ordinal), kLoopbackInterface, ordinal});
   }
   return addresses;
 }

@@ -2,7 +2,6 @@
 #include "softibd/daemon.h"
 
 #include "platform/level.h"
-#include "softibd/daemon_setup.h"
 #include "verbs/link_layer.h"
 
 #include <fmt/format.h>
@@ -38,9 +37,9 @@ Status Daemon::build(std::string& reason) {
   if (!directory) return directory.error();
   directory_ = *std::move(directory);
   IB_CHECK(build_devices(config, reason));
-  rdma_cm_ = std::make_unique<DaemonRdmaCm>(*fabric_, *devices_);
+  rdma_cm_ = std::make_unique<DaemonRdmaCm>(*fabric_.model, *devices_);
   shutdown_ = std::make_unique<DaemonShutdown>(loop_, log_, clients_, *devices_, verify_.get());
-  return add_partitions(options_, config, *fabric_, devices_->tree().core(), reason);
+  return add_partitions(options_, config, *fabric_.model, devices_->tree().core(), reason);
 }
 
 Status Daemon::build_devices(const FabricConfig& config, std::string& reason) {
@@ -55,7 +54,7 @@ Status Daemon::build_devices(const FabricConfig& config, std::string& reason) {
   }
   drivers::FabricTreeOptions tree_options;
   IB_CHECK(make_tree_options(config, log_, tree_options, reason));
-  auto devices = DaemonDevices::create(loop_, *fabric_, *memory, std::move(hca_options),
+  auto devices = DaemonDevices::create(loop_, *fabric_.model, *memory, std::move(hca_options),
                                        std::move(tree_options), reason);
   if (!devices) return devices.error();
   devices_ = *std::move(devices);
@@ -76,8 +75,9 @@ DaemonExit Daemon::run() {
 void Daemon::on_ready() {
   if (shutdown_->has_begun()) return;
   clients_.listen(directory_->take_listener());
-  log_.info("fabric " + options_.fabric + " is up: " + count_of(fabric_->nodes().size(), "node") +
-            ", " + count_of(fabric_->graph().port_count(), "port") + "; socket " + socket_path());
+  log_.info("fabric " + options_.fabric +
+            " is up: " + count_of(fabric_.model->nodes().size(), "node") + ", " +
+            count_of(fabric_.model->graph().port_count(), "port") + "; socket " + socket_path());
   idle_.consider();
 }
 

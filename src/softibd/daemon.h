@@ -12,6 +12,7 @@
 #include "softibd/daemon_log.h"
 #include "softibd/daemon_options.h"
 #include "softibd/daemon_session.h"
+#include "softibd/daemon_setup.h"
 #include "softibd/daemon_verify.h"
 #include "softibd/lifetime/daemon_shutdown.h"
 #include "softibd/lifetime/idle_exit.h"
@@ -66,7 +67,7 @@ class Daemon : public SessionHost {
   const DaemonOptions options_;
   DaemonLog& log_;
   os::EventLoop loop_;
-  std::optional<fabric::Fabric> fabric_;
+  OwnFabric fabric_;
   os::ServerDeviceMemory memory_;
   std::unique_ptr<os::ServerDirectory> directory_;
   std::unique_ptr<DaemonVerify> verify_;  // null: off

@@ -2,10 +2,14 @@
 #include "softibd/daemon_setup.h"
 
 #include "drivers/soft_hca/pkey_table.h"
+#include "setup/address_block.h"
 #include "setup/driver_store.h"
+#include "setup/file_digest.h"
 #include "setup/node_addresses.h"
+#include "verbs/gid.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <utility>
 #include <vector>
@@ -40,18 +44,46 @@ FoundPort find_port(const PartitionConfig& wanted, fabric::Fabric& fabric) {
   return found;
 }
 
+// Gives the nodes a block of addresses that no other fabric of this network namespace has.
+Status claim_addresses(const DaemonOptions& options, os::NameClaims& claims, fabric::Shape& shape,
+                       std::string& reason) {
+  Status failed = Status::AlreadyExists;
+  const auto claim = [&](std::uint32_t first, std::uint32_t count) {
+    std::vector<std::string> names;
+    for (std::uint32_t unit = first; unit < first + count; ++unit) {
+      names.push_back("softib/addresses/" +
+                      verbs::address_text(verbs::ipv4_gid(unit_address(unit))));
+    }
+    const Status claimed = claims.claim(names, reason);
+    if (claimed != Status::Ok && claimed != Status::AlreadyExists) failed = claimed;
+    return claimed == Status::Ok;
+  };
+  const auto block = choose_block(::geteuid(), options.fabric, shape.nodes.size(), claim);
+  if (block) {
+    shape.addresses = *block;
+    return Status::Ok;
+  }
+  reason =
+      fmt::format("no addresses for {} in 127.0.0.0/8: {}", count_of(shape.nodes.size(), "node"),
+                  failed == Status::AlreadyExists ? "other fabrics have them" : reason);
+  return failed == Status::AlreadyExists ? Status::InsufficientResources : failed;
+}
+
 }  // namespace
 
-Status make_fabric(const DaemonOptions& options, FabricConfig& config,
-                   std::optional<fabric::Fabric>& fabric, std::string& reason) {
+Status make_fabric(const DaemonOptions& options, FabricConfig& config, OwnFabric& fabric,
+                   std::string& reason) {
   fabric::Shape shape = options.shape;
   if (!options.config.empty()) {
     auto read = read_fabric_config(options.config, reason);
     if (!read) return read.error();
     config = *std::move(read);
+    fabric.config_digest = file_digest(options.config);
     IB_CHECK(in_config(options, apply_link_layers(config, shape, reason), reason));
     shape.packet_life_time = config.packet_life_time;
   }
+  if (shape.nodes.size() <= fabric::kMaxNodes)
+    IB_CHECK(claim_addresses(options, fabric.addresses, shape, reason));
   auto made = fabric::Fabric::create(shape);
   if (!made) {
     reason = fmt::format(
@@ -60,9 +92,9 @@ Status make_fabric(const DaemonOptions& options, FabricConfig& config,
         fabric::kMaxNodes, fabric::kMaxHcasPerNode, fabric::kMaxPortsPerHca);
     return made.error();
   }
-  fabric.emplace(*std::move(made));
-  IB_CHECK(in_config(options, apply_addresses(config, *fabric, reason), reason));
-  return in_config(options, apply_cables(config, *fabric, reason), reason);
+  fabric.model.emplace(*std::move(made));
+  IB_CHECK(in_config(options, apply_addresses(config, *fabric.model, reason), reason));
+  return in_config(options, apply_cables(config, *fabric.model, reason), reason);
 }
 
 Status make_tree_options(const FabricConfig& config, DaemonLog& log,

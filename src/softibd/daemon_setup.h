@@ -6,6 +6,7 @@
 #include "drivers/root/fabric_tree.h"
 #include "drivers/soft_hca/soft_hca.h"
 #include "fabric/model.h"
+#include "linux/server/name_claims.h"
 #include "setup/fabric_config.h"
 #include "softibd/daemon_log.h"
 #include "softibd/daemon_options.h"
@@ -15,9 +16,16 @@
 
 namespace ib::softib {
 
+// A fabric, and what it has claimed among all fabrics of the machine.
+struct OwnFabric {
+  os::NameClaims addresses;
+  std::optional<fabric::Fabric> model;
+  std::string config_digest;  // of the configuration file (setup/file_digest.h)
+};
+
 // Reads the configuration file, if there is one, and makes the fabric of it. Passive level.
-Status make_fabric(const DaemonOptions& options, FabricConfig& config,
-                   std::optional<fabric::Fabric>& fabric, std::string& reason);
+Status make_fabric(const DaemonOptions& options, FabricConfig& config, OwnFabric& fabric,
+                   std::string& reason);
 // The device tree: its drivers, as the driver store has them.
 Status make_tree_options(const FabricConfig& config, DaemonLog& log,
                          drivers::FabricTreeOptions& options, std::string& reason);

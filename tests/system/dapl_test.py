@@ -18,7 +18,7 @@ from harness import Failed
 CMA, SCM, UCM = "ofa-v2-ib0", "ofa-v2-softib0-1", "ofa-v2-softib0-1u"
 # ucm names its peers by LID, which Ethernet ports do not have.
 PROVIDERS = (CMA, SCM) if harness.ETHERNET else (CMA, SCM, UCM)
-ADDRESS = "127.77.0.1"  # of node 0
+ADDRESS = harness.ADDRESSES[0]  # of node 0
 DTEST_PORT = 15828  # of the connection by which dtest's programs find each other
 DAPLTEST_PORT = 45278
 SECONDS = 100
@@ -225,7 +225,7 @@ def test(report, user):
     harness.need_program("dtest")
     for port in (DTEST_PORT, DAPLTEST_PORT):
         harness.need_tcp_port(port)
-    with harness.Fabric(nodes=2, user=user) as fabric:
+    with harness.Fabric(nodes=2, user=user, config=harness.WITH_ADDRESSES) as fabric:
         for name, body, words in cases():
             if report.wanted(name):
                 with report.case(name):

@@ -19,7 +19,7 @@ import signal
 import harness
 from harness import Failed
 
-ADDRESS = "127.77.0.1"
+ADDRESS = harness.ADDRESSES[0]
 SECONDS = 60
 SIZE = 8 << 20
 DEPTH = 16
@@ -171,7 +171,7 @@ def cases():
 
 def test(report, user):
     harness.need_program("fio")
-    with harness.Fabric(nodes=2, user=user) as fabric:
+    with harness.Fabric(nodes=2, user=user, config=harness.WITH_ADDRESSES) as fabric:
         for name, body, words in cases():
             if report.wanted(name):
                 with report.case(name):

@@ -290,6 +290,10 @@ def tail(text, lines=25):
     return "\n".join("      | " + line for line in kept) or "      | (nothing)"
 
 
+# A configuration for tests that write addresses down; without it they are others in each fabric (docs/cli.md).
+ADDRESSES = ("127.77.0.1", "127.77.0.2")
+WITH_ADDRESSES = "".join(f'[[node]]\nname = "node{node}"\naddresses = ["{address}"]\n'
+                         for node, address in enumerate(ADDRESSES))
 MISSED_SOON = "packet_life_time = 12\n"  # librdmacm's connections miss a dead peer after 0.27 s instead of 4.3
 
 
@@ -389,6 +393,10 @@ class Fabric:
     def state(self):
         """All that `softib status` tells."""
         return json.loads(self.softib("status", "--json", "--fabric", self.name).require().text)
+
+    def address(self, node):
+        """The first address of a node, by its number."""
+        return self.state()["nodes"][node]["addresses"][0]["ip"]
 
     def ids(self, **wanted):
         """The ids of librdmacm that have these values."""

@@ -13,7 +13,7 @@ import harness
 from harness import Failed
 
 ENDPOINTS = (("msg", "verbs"), ("rdm", "verbs;ofi_rxm"), ("rdm", "verbs;ofi_rxd"), ("dgram", "verbs"))
-ADDRESS = "127.77.0.1"
+ADDRESS = harness.ADDRESSES[0]
 SECONDS = 60
 PATIENCE = 10
 TRIES = 4
@@ -159,7 +159,7 @@ def test(report, user):
     harness.need_program("fi_pingpong")
     folder = user.make_dir("softib-fabric-")
     folder.chmod(0o755)
-    with harness.Fabric(nodes=2, user=user) as fabric:
+    with harness.Fabric(nodes=2, user=user, config=harness.WITH_ADDRESSES) as fabric:
         for name, body, words in cases(fabric, Checks(fabric, folder)):
             if report.wanted(name):
                 with report.case(name) as remarks:

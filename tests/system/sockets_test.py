@@ -17,7 +17,7 @@ import harness
 from harness import Failed
 
 SECONDS = 40
-SERVER, CLIENT = "127.77.0.1", "127.77.0.2"
+SERVER, CLIENT = harness.ADDRESSES
 MEBIBYTES = 24
 KILLS = 8
 STORMS = 8
@@ -422,7 +422,7 @@ def test(report, user):
         wanted = [part for part in parts if report.wanted(part.__name__)]
         if not wanted:
             continue
-        with harness.Fabric(nodes=2, user=user, config=config) as fabric:
+        with harness.Fabric(nodes=2, user=user, config=config + harness.WITH_ADDRESSES) as fabric:
             for part in wanted:
                 part(fabric, report, folder)
 

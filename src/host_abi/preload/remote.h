@@ -48,6 +48,9 @@ void protect_connection_of_run();
 // Returns true in a virtual host whose softibd accepts connections.
 bool reachable();
 
+// A word that no other softibd of the machine has, of whatever user or container. 0: none runs.
+std::uint64_t fabric_word();
+
 // The time at which softibd made its socket, which all files have. {0, 0} if there is none.
 statx_timestamp start_time();
 

@@ -102,6 +102,12 @@ inline int socket(int domain, int type) {
 inline int connect(int fd, const sockaddr* address, socklen_t length) {
   return result(call(SYS_connect, fd, address, length));
 }
+inline int bind(int fd, const sockaddr* address, socklen_t length) {
+  return result(call(SYS_bind, fd, address, length));
+}
+inline int get_option(int fd, int name, void* value, socklen_t* length) {
+  return result(call(SYS_getsockopt, fd, SOL_SOCKET, name, value, length));
+}
 inline int set_option(int fd, int name, const void* value, socklen_t length) {
   return result(call(SYS_setsockopt, fd, SOL_SOCKET, name, value, length));
 }

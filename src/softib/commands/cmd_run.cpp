@@ -184,7 +184,7 @@ void add_run(CLI::App& app, Context& context) {
       "  softib run --nodes 2 --node 1 -- ib_send_bw localhost\n"
       "  softib run --path process_vm -- ib_write_lat localhost\n"
       "  mpirun -n 4 softib run --nodes 2 --node auto -- ./program\n"
-      "  softib run --nodes 2 --node 1 --sockets -- curl http://127.77.0.1:8000/\n"
+      "  softib run --nodes 2 --node 1 --sockets -- curl http://node0:8000/\n"
       "\nExit code: that of CMD; 126 if it cannot be run, 127 if it is not found; else\n"
       "see `softib --help`.");
   command.callback([command, options, &context] {
