@@ -57,7 +57,7 @@ TEST(AddressBlock, IsOfOneFabricOnly) {
 TEST(AddressBlock, HasAnAddressForEachPortOfEachNodeAndNoneOfLocalhost) {
   for (const std::size_t nodes : {1u, 254u, 255u, 1000u, 32767u, 32768u}) {
     Machine machine;
-    for (;;) {
+    for (std::uint32_t i = 0; i < kUnits; ++i) {
       const auto block = machine.start(0, "default", nodes);
       if (!block) break;
       const std::uint32_t end = block->first + 32 * block->stride;

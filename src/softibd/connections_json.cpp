@@ -3,7 +3,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
+#include <map>
+#include <set>
 
 namespace ib::softib {
 namespace {
@@ -89,6 +92,31 @@ Json connections_json(const fabric::Fabric& fabric, const std::vector<Listing>& 
     array.push_back(std::move(json));
   }
   return array;
+}
+
+Json programs_json(const DaemonClients& present, std::uint32_t own_pid, Json& clients) {
+  std::map<std::uint32_t, DaemonClients::Program> programs = present.programs();
+  const std::vector<std::uint32_t> pids = present.pids();
+  std::set<std::uint32_t> with_hca;
+  for (Json& client : clients) {
+    const auto pid = client["pid"].get<std::uint32_t>();
+    if (pid == own_pid) {
+      client["is_driver"] = true;
+      continue;
+    }
+    if (std::find(pids.begin(), pids.end(), pid) == pids.end()) client["ending"] = true;
+    if (client["ending"] == true) continue;
+    with_hca.insert(pid);
+    programs[pid] = {client["program"], client["node"]};
+  }
+  Json list = Json::array();
+  for (const auto& [pid, program] : programs) {
+    list.push_back({{"pid", pid},
+                    {"program", program.name},
+                    {"node", program.node.empty() ? Json() : Json(program.node)},
+                    {"has_hca", with_hca.contains(pid)}});
+  }
+  return list;
 }
 
 }  // namespace ib::softib

@@ -1,16 +1,25 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// Listeners and connections as `softib status --json` has them (docs/status_json.md: rdma_cm[]).
+// Parts of `softib status --json` (docs/status_json.md) that softibd itself adds: listeners and
+// connections (rdma_cm[]), programs.
 #pragma once
 
 #include "services/rdma_cm/words/listing.h"
+#include "softibd/daemon_clients.h"
 
 #include <nlohmann/json.hpp>
 
+#include <cstdint>
 #include <vector>
 
 namespace ib::softib {
 
 nlohmann::ordered_json connections_json(const fabric::Fabric& fabric,
                                         const std::vector<services::rdma_cm::Listing>& all);
+
+// The processes of the fabric, with or without an HCA. `clients`: those that the drivers have; the
+// entries get `ending` if their process has gone before the drivers heard of it, and `is_driver` if
+// they are softibd's own.
+nlohmann::ordered_json programs_json(const DaemonClients& present, std::uint32_t own_pid,
+                                     nlohmann::ordered_json& clients);
 
 }  // namespace ib::softib

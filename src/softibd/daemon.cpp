@@ -2,6 +2,7 @@
 #include "softibd/daemon.h"
 
 #include "platform/level.h"
+#include "softibd/connections_json.h"
 #include "verbs/link_layer.h"
 
 #include <fmt/format.h>
@@ -98,12 +99,18 @@ Result<os::NativeHandle> Daemon::make_status(std::string& reason) {
                  {"kept", idle_.keeps()},
                  {"connections", clients_.pids()},
                  {"rdma_cm", rdma_cm_->list()}};
+  if (options_.max_memory != 0) status["max_memory"] = options_.max_memory;
+  if (!options_.config.empty()) {
+    status["config"] = options_.config;
+    status["config_digest"] = fabric_.config_digest;
+  }
   if (verify_ != nullptr) {
     status["verify"] = options_.verify == Verify::Faults ? "faults" : "on";
     status["verify_findings"] = verify_->findings();
   }
   const Json of_drivers = Json::parse(devices_->root().status_json());
   for (const auto& [key, value] : of_drivers.items()) status[key] = value;
+  status["programs"] = programs_json(clients_, status["pid"], status["clients"]);
   return memory_.make_text(status.dump(2, ' ', false, Json::error_handler_t::replace) + '\n',
                            reason);
 }

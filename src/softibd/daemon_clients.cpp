@@ -2,6 +2,9 @@
 #include "softibd/daemon_clients.h"
 
 #include "hca/layout/layout.h"
+#include "setup/fd.h"
+
+#include <fmt/format.h>
 
 #include <utility>
 
@@ -10,6 +13,18 @@ namespace {
 
 // One for each process that has a slot, and as many for those that only send queries.
 constexpr std::size_t kMaxSessions = std::size_t{2} * hca::kMaxSlots;
+// The command of softib; also `softib run` until it becomes the program.
+constexpr const char* kTool = "softib";
+
+// Returns the name of a process; empty if it has ended, even if its parent has not waited for it.
+std::string name_of_living(std::uint32_t pid) {
+  const std::string stat = read_file(fmt::format("/proc/{}/stat", pid), 4096);  // "12 (name) S ..."
+  const std::size_t begin = stat.find('(');
+  const std::size_t end = stat.rfind(") ");
+  if (begin == std::string::npos || end == std::string::npos || end + 2 >= stat.size()) return {};
+  const char state = stat[end + 2];
+  return state == 'Z' || state == 'X' ? std::string() : stat.substr(begin + 1, end - begin - 1);
+}
 
 }  // namespace
 
@@ -42,6 +57,21 @@ void DaemonClients::remove(std::uint64_t session) {
 
 void DaemonClients::end_sessions() {
   for (const auto& [id, session] : sessions_) session->end();
+}
+
+std::map<std::uint32_t, DaemonClients::Program> DaemonClients::programs() const {
+  std::map<std::uint32_t, Program> programs;
+  for (const auto& [id, session] : sessions_) {
+    if (session->client_has_gone()) continue;
+    Program& program = programs[session->client().pid];
+    if (program.node.empty()) program.node = session->node();
+  }
+  for (auto& [pid, program] : programs) program.name = name_of_living(pid);
+  // One that has ended: a child of it has the connection.
+  std::erase_if(programs, [](const auto& entry) {
+    return entry.second.name.empty() || entry.second.name == kTool;
+  });
+  return programs;
 }
 
 std::vector<std::uint32_t> DaemonClients::pids() const {

@@ -14,6 +14,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <string>
 #include <vector>
 
 namespace ib::softib {
@@ -39,6 +40,12 @@ class DaemonClients {
   std::size_t size() const { return sessions_.size(); }
   bool empty() const { return sessions_.empty(); }
   std::vector<std::uint32_t> pids() const;  // of the clients that are here
+  struct Program {
+    std::string name;
+    std::string node;  // empty: not known
+  };
+  // Those of them that are programs of the fabric, by process: no commands of softib.
+  std::map<std::uint32_t, Program> programs() const;
 
  private:
   void add(std::unique_ptr<os::ServerConnection> connection);

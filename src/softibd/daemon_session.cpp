@@ -100,6 +100,7 @@ void DaemonSession::carry_out(const ParsedRequest& parsed,
             request.irp.in_handles.begin());
   if (requests_.size() >= kMaxPending) connection_->pause();
 
+  if (request.code == Code::SetAddresses) note_run(request);
   if (carry_out_here(request)) return;
   io::ClientFile* file = files_.find(parsed.file);
   if (file != nullptr && dispatch(request, *file)) return;
@@ -132,6 +133,11 @@ bool DaemonSession::carry_out_here(Request& request) {
     return false;
   }
   return true;
+}
+
+// `softib run` says on which node a program is going to run, and becomes that program.
+void DaemonSession::note_run(const Request& request) {
+  if (const auto in = request.irp.input<control::SetAddressesIn>()) run_node_ = printable(in->node);
 }
 
 void DaemonSession::keep(Request& request) {

@@ -71,6 +71,9 @@ class DaemonSession : private os::ServerConnection::Handler, private io::ClientF
   void end();  // as if the client had gone
   bool is_over() const { return files_.is_over(); }
   const io::Client& client() const { return client_; }
+  // The node on which the client runs, or a program will that `softib run` becomes; empty: not
+  // known.
+  const std::string& node() const { return client_.node.empty() ? run_node_ : client_.node; }
   // Also before its end is detected: a process that has been waited for has gone.
   bool client_has_gone() const { return connection_->peer_has_gone(); }
 
@@ -86,6 +89,7 @@ class DaemonSession : private os::ServerConnection::Handler, private io::ClientF
 
   void carry_out(const ParsedRequest& parsed, std::array<os::NativeHandle, 2> handles);
   bool dispatch(Request& request, io::ClientFile& file);
+  void note_run(const Request& request);
   void open_file(Request& request);
   void send_create(Request& request, io::DeviceObject& device, std::uint32_t number,
                    io::FileObject* process);
@@ -109,6 +113,7 @@ class DaemonSession : private os::ServerConnection::Handler, private io::ClientF
   SessionHost& host_;
   std::unique_ptr<os::ServerConnection> connection_;
   io::Client client_;
+  std::string run_node_;
   io::ClientFiles files_{*this};
   std::list<Request> requests_;     // under way
   std::unique_ptr<Buffers> spare_;  // of the last one that ended

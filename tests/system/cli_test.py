@@ -334,9 +334,24 @@ class BadInput(CliTest):
     def test_already_up(self):
         self.check(self.softib("up"), OK, "is up")
         pid = processes_of(self.dir)[0]
-        self.check(self.softib("up"), ALREADY_UP, f"already up (pid {pid})")
+        self.check(self.softib("up"), OK, "is up already: 1 node, 1 HCA", f"pid {pid}")
+        self.check(self.softib("up", "--nodes", "1", "--hcas", "1"), OK, "is up already")
+        self.check(self.softib("up", "--hcas", "2"), ALREADY_UP, "another shape", "1 HCA(s) per node, not 2")
+        self.check(self.softib("up", "--max-memory", "64M"), ALREADY_UP, "no --max-memory")
+        config = self.base / "fabric.toml"
+        config.write_text("ipoib = true\n")
+        self.check(self.softib("up", "--config", config), ALREADY_UP, "without a configuration file")
         self.check(self.softib("run", "--nodes", "2", "--", "true"), ALREADY_UP, "another shape", "1 node")
         self.assertEqual(processes_of(self.dir), [pid])
+
+    def test_up_with_the_configuration_and_memory_that_it_has(self):
+        config = self.base / "fabric.toml"
+        config.write_text("ipoib = true\n")
+        self.check(self.softib("up", "--config", config, "--max-memory", "64M"), OK)
+        self.check(self.softib("up", "--config", config, "--max-memory", "64M"), OK, "is up already")
+        self.check(self.softib("up", "--max-memory", "65M"), ALREADY_UP, "--max-memory 67108864")
+        config.write_text("ipoib = false\n")
+        self.check(self.softib("up", "--config", config), ALREADY_UP, "was another file")
 
     def test_up_keeps_what_run_started(self):
         self.check(self.softib("run", "--linger", "5", "--", "true"), OK)
@@ -359,7 +374,7 @@ class BadInput(CliTest):
             user.stdin.write(b"here\n")
             user.stdin.flush()
             self.assertEqual(line_of(user), b"here\n")
-            self.check(self.softib("up", "--nodes", "3"), ALREADY_UP, "2 nodes")
+            self.check(self.softib("up", "--nodes", "3"), ALREADY_UP, "it has 2 node(s), not 3")
             self.check(self.softib("run", "--nodes", "3", "--", "true"), ALREADY_UP, "another shape")
             self.assertEqual(processes_of(self.dir), [second])
             user.stdin.close()
@@ -367,7 +382,7 @@ class BadInput(CliTest):
         up = self.softib("up", "--nodes", "3")
         self.check(up, OK, "is up: 3 nodes")
         self.assertEqual(len(processes_of(self.dir)), 1)
-        self.check(self.softib("up", "--nodes", "2"), ALREADY_UP, "3 nodes")
+        self.check(self.softib("up", "--nodes", "2"), ALREADY_UP, "it has 3 node(s), not 2")
 
     def test_not_up(self):
         for words in (["status"], ["connections"], ["trace"], ["port", "down"], ["env"], ["explain"]):
@@ -523,7 +538,7 @@ class Fabrics(CliTest):
         ips = [address["ip"] for node in nodes for address in node["addresses"]]
         self.assertEqual(len(set(ips)), 2, ips)
         for ip in ips:
-            self.assertRegex(ip, r"^127\.77\.\d+\.\d+$")
+            self.assertRegex(ip, r"^127\.[1-9]\d*\.\d+\.\d+$")
         self.assertEqual({address["interface"] for node in nodes for address in node["addresses"]}, {"lo"})
 
     def test_down_leaves_nothing(self):

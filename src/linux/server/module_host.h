@@ -2,7 +2,7 @@
 // ModuleHost over dlopen(), which reads files and runs constructors: each call, of which there are
 // few, has a thread.
 //
-// dlopen() gets a copy of the file in memory. A mapped file that is written anew (`cp` does that)
+// dlopen() gets a copy of the file in memory. A mapped file that is written again (`cp` does that)
 // changes under the code that runs, and ends the process where it is shorter meanwhile. The copy's
 // name is /proc/<pid>/fd/<n>, which debuggers of the same user can open.
 #pragma once

@@ -18,13 +18,14 @@
 #include <chrono>
 #include <cstring>
 #include <fstream>
-#include <map>
 #include <thread>
+#include <vector>
 
 namespace ib::softib {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+constexpr std::chrono::milliseconds kMomentToEnd{500};
 
 struct DownOptions {
   std::string fabric;
@@ -99,34 +100,43 @@ std::string findings_in(const std::string& log) {
   return found;
 }
 
-// "ib_write_bw (pid 12), sleep (pid 13)": the programs of the fabric; without tools, and without
-// programs that have ended while softibd still cleans up.
-std::string users_of(ControlClient& client) {
+struct User {
+  pid_t pid = 0;
+  std::string name;
+};
+
+// The programs of the fabric. Drivers end with softibd.
+std::vector<User> users_of(ControlClient& client, bool& same_numbers) {
   const Json state = ask_state(client);
   // From another process namespace, process numbers do not show which processes live.
-  const bool same_numbers = number_of(state, "pid") == static_cast<std::uint64_t>(client.pid());
-  std::map<std::uint64_t, std::string> users;
-  for (const Json& pid : list_of(state, "connections")) users[pid.get<std::uint64_t>()];
-  users.erase(static_cast<std::uint64_t>(::getpid()));
-  for (const Json& program : list_of(state, "clients")) {
-    const std::uint64_t pid = number_of(program, "pid");
-    users[pid] = text_of(program, "program");
-    if (program.value("ending", false)) users.erase(pid);
+  same_numbers = number_of(state, "pid") == static_cast<std::uint64_t>(client.pid());
+  std::vector<User> users;
+  for (const Json& program : list_of(state, "programs")) {
+    users.push_back({static_cast<pid_t>(number_of(program, "pid")), text_of(program, "program")});
   }
-  users.erase(number_of(state, "pid"));  // drivers end with softibd
-  std::string text;
-  for (auto& [pid, name] : users) {
-    const std::string of_process = "/proc/" + std::to_string(pid);
-    if (same_numbers && read_file(of_process + "/stat", 4096).find(") Z ") != std::string::npos)
-      continue;
-    if (name.empty()) {
-      name = read_file(of_process + "/comm", 64);
-      while (!name.empty() && name.back() == '\n') name.pop_back();
-      if (name == "softib" || name.empty()) continue;
+  return users;
+}
+
+// "ib_write_bw (pid 12), sleep (pid 13)": the programs of the fabric that stay. Some may be about
+// to end, as those of a job of MPI are when mpirun has ended: they get a moment for it.
+std::string who_stays(ControlClient& client) {
+  const Clock::time_point deadline = Clock::now() + kMomentToEnd;
+  for (;;) {
+    bool same_numbers = false;
+    const std::vector<User> users = users_of(client, same_numbers);
+    const auto left =
+        std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now());
+    if (!users.empty() && same_numbers && left.count() > 0) {
+      const Fd process = open_process(users.front().pid);
+      const bool has_gone = !process.valid() && errno == ESRCH;
+      if (has_gone || ends_within(process, left)) continue;  // the others now
     }
-    text += fmt::format("{}{} (pid {})", text.empty() ? "" : ", ", name, pid);
+    std::string text;
+    for (const User& user : users) {
+      text += fmt::format("{}{} (pid {})", text.empty() ? "" : ", ", user.name, user.pid);
+    }
+    return text;
   }
-  return text;
 }
 
 void down_one(const std::string& dir, const std::string& fabric, bool force) {
@@ -140,7 +150,7 @@ void down_one(const std::string& dir, const std::string& fabric, bool force) {
   }
   const pid_t pid = client->pid();
   const Fd process = open_process(pid);
-  if (const std::string users = force ? "" : users_of(*client); !users.empty()) {
+  if (const std::string users = force ? "" : who_stays(*client); !users.empty()) {
     throw CliError(Exit::Busy, fmt::format("fabric \"{}\" is in use by {}\n  `softib down --force` "
                                            "ends it all the same: they get a fatal event.",
                                            fabric, users));

@@ -21,7 +21,7 @@ Json entry_of(const std::string& dir, const std::string& fabric) {
     entry["state"] = "up";
     if (state.contains("kept")) entry["kept"] = is_kept(state);
     entry["nodes"] = list_of(state, "nodes").size();
-    entry["clients"] = list_of(state, "clients").size();
+    entry["clients"] = list_of(state, "programs").size();
   } catch (const CliError& error) {  // one fabric that hangs must not hide the others
     entry["state"] = "failed";
     entry["reason"] = error.what();

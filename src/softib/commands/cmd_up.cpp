@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // softib up: a fabric that stays until `softib down`.
+#include "setup/file_digest.h"
 #include "setup/runtime_dir.h"
 #include "softib/commands/command.h"
 #include "softib/launch/launcher.h"
@@ -15,10 +16,26 @@ struct UpOptions {
   ShapeOptions shape;
 };
 
+// Returns how the running fabric differs from the command line; empty if it does not.
+std::string difference(const Json& state, const FabricShape& wanted) {
+  if (std::string shape = shape_difference(state, wanted); !shape.empty()) return shape;
+  if (wanted.max_memory && number_of(state, "max_memory") != *wanted.max_memory) {
+    const std::uint64_t limit = number_of(state, "max_memory");
+    return fmt::format("it was started with {}",
+                       limit == 0 ? "no --max-memory" : fmt::format("--max-memory {}", limit));
+  }
+  if (!wanted.config.empty() && text_of(state, "config_digest") != file_digest(wanted.config)) {
+    return state.contains("config")
+               ? fmt::format("{} was another file when it was started", text_of(state, "config"))
+               : "it was started without a configuration file";
+  }
+  return {};
+}
+
 // The fabric runs because of some `softib run`: keep it, if it has the wanted shape.
 bool keep_running_one(ControlClient& client, const Json& state, const FabricShape& wanted) {
   if (!state.contains("kept") || is_kept(state)) return false;
-  if (!shape_difference(state, wanted).empty() || wanted.max_memory) return false;
+  if (!difference(state, wanted).empty()) return false;
   verbs::control::KeepIn in;
   in.keep = 1;
   client.require(verbs::control::Code::Keep, bytes_of(in), "cannot keep the fabric");
@@ -55,11 +72,15 @@ void up(const UpOptions& options) {
                       description(state), pid));
     return;
   }
-  throw CliError(Exit::AlreadyUp,
-                 fmt::format("fabric \"{}\" is already up (pid {}): {}\n"
-                             "  Use it as it is, `softib down` it first, or start another one with "
-                             "--fabric NAME.",
-                             options.fabric, pid, description(state)));
+  if (const std::string other = difference(state, plan.shape); !other.empty()) {
+    throw CliError(Exit::AlreadyUp,
+                   fmt::format("fabric \"{}\" is up with another shape (pid {}): {}\n"
+                               "  Use it as it is, `softib down` it first, or start another one "
+                               "with --fabric NAME.",
+                               options.fabric, pid, other));
+  }
+  print(fmt::format("fabric \"{}\" is up already: {} (softibd, pid {})\n", options.fabric,
+                    description(state), pid));
 }
 
 }  // namespace
@@ -70,8 +91,10 @@ void add_up(CLI::App& app, Context&) {
   add_fabric_option(command, options->fabric);
   add_shape_options(command, options->shape);
   command.footer(
-      "One that `softib run` has started stays from now on; or, if another shape is\n"
-      "asked for and no program uses it, makes room.\n"
+      "One that is up already stays as it is; one that `softib run` has started stays\n"
+      "from now on. If another shape is asked for, one of `softib run` that no program\n"
+      "uses makes room; else that is an error (exit code 4), which names the\n"
+      "difference.\n"
       "\nExamples:\n"
       "  softib up\n"
       "  softib up --nodes 4 --hcas 2\n"

@@ -134,6 +134,17 @@ std::string client_lines(const Json& clients) {
   return text;
 }
 
+// The processes with objects, and the programs without an HCA: those that only listen or have not
+// begun.
+Json users_of(const Json& state) {
+  Json users = list_of(state, "clients");
+  for (const Json& program : list_of(state, "programs")) {
+    if (program.is_object() && program.value("has_hca", Json(true)) == false)
+      users.push_back(program);
+  }
+  return users;
+}
+
 std::string traffic_lines(const Json& traffic) {
   std::string text =
       "\n" + painted(Paint::Heading, "sent by queue pairs that are connected") + "\n";
@@ -217,7 +228,7 @@ std::string peer_name(const Json& peer) {
 std::string status_page(const std::string& fabric, const Json& state) {
   std::string text = headline(fabric, state);
   text += nodes_lines(list_of(state, "nodes"));
-  const Json& clients = list_of(state, "clients");
+  const Json clients = users_of(state);
   text += clients.empty() ? "\nno programs\n" : client_lines(clients);
   const Json& traffic = list_of(state, "traffic");
   if (!traffic.empty()) text += traffic_lines(traffic);

@@ -4,7 +4,7 @@
 // A server that binds to no particular address takes connections to every address of the machine,
 // also to those of other fabrics' nodes. So each process that binds a socket to a port marks the
 // port for its fabric, and a program that connects to a node looks whose port it is
-// (names/connect_calls.cpp). A mark is an abstract AF_UNIX address, which all users can list in
+// (connect_calls.cpp). A mark is an abstract AF_UNIX address, which all users can list in
 // /proc/net/unix and the kernel frees with the process.
 #pragma once
 
