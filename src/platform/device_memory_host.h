@@ -49,6 +49,9 @@ class DeviceMemoryHost {
   // Never waits.
   virtual bool write_pipe(const NativeHandle& write_end, std::span<const std::byte> bytes) = 0;
 
+  // Bytes in a pipe that its reader has not taken; 0 if it is none.
+  virtual std::uint64_t unread_bytes(const NativeHandle& read_end) = 0;
+
   virtual std::size_t max_handles() = 0;  // that this process may have open
 
   virtual Barriers& barriers() = 0;

@@ -53,7 +53,8 @@ Target target_of(Code code) {
     case Code::SetAddresses:
     case Code::OpenRdmaCm:
     case Code::RdmaCm:
-    case Code::OpenMailbox: return Target::Fabric;
+    case Code::OpenMailbox:
+    case Code::Resources: return Target::Fabric;
     case Code::QueryCa:
     case Code::QueryPort:
     case Code::ModifyPort:

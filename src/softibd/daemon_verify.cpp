@@ -25,7 +25,8 @@ bool may_fail(std::uint32_t number) {
   const auto code = static_cast<Code>(number);
   static constexpr Code kNever[] = {Code::WaitEvent,      Code::RaiseEvent,     Code::TraceError,
                                     Code::DestroyChannel, Code::DestroyBacking, Code::Status,
-                                    Code::TraceRead,      Code::Devices,        Code::ListNames};
+                                    Code::TraceRead,      Code::Devices,        Code::ListNames,
+                                    Code::Resources};
   return !drivers::lets_go(code) &&
          std::find(std::begin(kNever), std::end(kNever), code) == std::end(kNever);
 }

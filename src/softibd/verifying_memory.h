@@ -54,6 +54,9 @@ class VerifyingMemory final : public platform::DeviceMemoryHost {
                   std::span<const std::byte> bytes) override {
     return real_.write_pipe(write_end, bytes);
   }
+  std::uint64_t unread_bytes(const platform::NativeHandle& read_end) override {
+    return real_.unread_bytes(read_end);
+  }
   std::size_t max_handles() override { return real_.max_handles(); }
   platform::Barriers& barriers() override { return real_.barriers(); }
   std::uint64_t page_size() override { return real_.page_size(); }

@@ -179,6 +179,10 @@ enum class Code : std::uint32_t {
   // ! InvalidState: it has one already; InsufficientResources
   OpenMailbox = 31,
 
+  // - -> -; fd: memfd with JSON: the objects of each program (docs/status_json.md). No Attach
+  // needed.
+  Resources = 47,
+
   // --- A file of an HCA. InvalidParameter: a handle or value in the buffer is wrong.
   // InsufficientResources: a table, device memory, or what the HCA reports as its limit is used up.
   // DeviceBusy: others depend on the object, or another request is changing it; nothing was

@@ -41,12 +41,12 @@ MISTAKES = {
     "lkey-other-pd":
         r"IBV_WC_LOC_PROT_ERR: .* another protection domain .* register the memory with the queue pair's PD",
     "lkey-no-local-write": r"IBV_WC_LOC_PROT_ERR: .* register it with IBV_ACCESS_LOCAL_WRITE",
-    "sge-out-of-range": r"IBV_WC_LOC_PROT_ERR: .* not inside the region of lkey .* which has 8192 bytes",
+    "sge-out-of-range": r"IBV_WC_LOC_PROT_ERR: .* not inside the region of lkey .*, which is 0x\w+ to 0x\w+ \(8192 bytes\)",
     "rkey-unknown": r"IBV_WC_REM_ACCESS_ERR: rkey 0x12345 names no memory of the peer",
     "rkey-byte-order": r"IBV_WC_REM_ACCESS_ERR: rkey 0x\w+ names no memory of the peer",
     "rkey-other-pd": r"IBV_WC_REM_ACCESS_ERR: .* another protection domain than the peer's queue pair",
     "rkey-no-access": r"IBV_WC_REM_ACCESS_ERR: .* has access none; RDMA_WRITE needs IBV_ACCESS_REMOTE_WRITE",
-    "rkey-out-of-range": r"IBV_WC_REM_ACCESS_ERR: .* not all inside the memory of rkey",
+    "rkey-out-of-range": r"IBV_WC_REM_ACCESS_ERR: .* not all inside the memory of rkey 0x\w+, which is 0x\w+ to 0x\w+ \(8192 bytes\)",
     "region-gone": r"IBV_WC_REM_ACCESS_ERR: .* deregistered or invalidated",
     "qp-access": r"IBV_WC_REM_\w+: the peer's queue pair allows none; RDMA_WRITE needs .* qp_access_flags",
     "atomic-alignment": r"IBV_WC_REM_INV_REQ_ERR: .* not a multiple of 8",
@@ -141,7 +141,7 @@ def test(report, user):
                 missing = {"number", "time", "kind", "node", "program"} - set(said[0])
                 if missing:
                     raise Failed(f"{sorted(missing)} is missing in {said[0]}")
-                if len(texts) > 2:
+                if len(texts) > 1:
                     raise Failed(f"one mistake, {len(texts)} lines: {texts}")
                 count = next(line for line in said if line["text"] == found[0]).get("count", 1)
                 if count != COUNTS.get(name, count):

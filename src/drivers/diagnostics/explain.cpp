@@ -8,6 +8,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace ib::drivers {
 namespace {
 
@@ -39,19 +41,6 @@ std::string request_of(const TraceErrorIn& e) {
     text += fmt::format(", remote address {:#x}, rkey {:#x}", e.address, e.key);
   }
   return text + ')';
-}
-
-// "REMOTE_READ, REMOTE_WRITE"; "none"
-std::string access_names(std::uint64_t flags) {
-  const auto name = [flags](std::uint32_t bit, const char* text) {
-    return (flags & bit) != 0 ? text : "";
-  };
-  const std::string names = list(name(verbs::access::kLocalWrite, "LOCAL_WRITE"),
-                                 name(verbs::access::kRemoteWrite, "REMOTE_WRITE"),
-                                 name(verbs::access::kRemoteRead, "REMOTE_READ"),
-                                 name(verbs::access::kRemoteAtomic, "REMOTE_ATOMIC"),
-                                 name(verbs::access::kMwBind, "MW_BIND"));
-  return names.empty() ? "none" : names;
 }
 
 const char* needed_access(WrOpcode opcode) {
@@ -348,6 +337,24 @@ std::string unknown_peer(const TraceErrorIn& e, verbs::QpType type, const PeerPl
       e.peer_qpn, place.gid.empty() ? "" : " at " + at, kind);
 }
 
+// Names the bytes that are outside, and the memory.
+std::string outside(const TraceErrorIn& e, const KeyRange& range) {
+  const std::string memory = range.length == 0
+                                 ? fmt::format("{:#x} (0 bytes)", range.first)
+                                 : fmt::format("{:#x} to {:#x} ({} bytes)", range.first,
+                                               range.first + range.length - 1, range.length);
+  if (e.cause == Cause::LocalKeyRange) {
+    return fmt::format(
+        "a scatter/gather element at {:#x} is not inside the region of lkey {:#x}, which is {}; "
+        "check address and length",
+        e.address, e.key, memory);
+  }
+  return fmt::format(
+      "bytes {:#x} to {:#x} are not all inside the memory of rkey {:#x}, which is {}; check remote "
+      "address and length",
+      e.address, e.address + std::max<std::uint64_t>(e.length, 1) - 1, e.key, memory);
+}
+
 std::string cause_of(const TraceErrorIn& e) {
   for (const Sentence& sentence : kSentences) {
     if (sentence.cause == e.cause) return sentence.text(e);
@@ -357,6 +364,18 @@ std::string cause_of(const TraceErrorIn& e) {
 
 }  // namespace
 
+std::string access_names(std::uint64_t flags) {
+  const auto name = [flags](std::uint32_t bit, const char* text) {
+    return (flags & bit) != 0 ? text : "";
+  };
+  const std::string names = list(name(verbs::access::kLocalWrite, "LOCAL_WRITE"),
+                                 name(verbs::access::kRemoteWrite, "REMOTE_WRITE"),
+                                 name(verbs::access::kRemoteRead, "REMOTE_READ"),
+                                 name(verbs::access::kRemoteAtomic, "REMOTE_ATOMIC"),
+                                 name(verbs::access::kMwBind, "MW_BIND"));
+  return names.empty() ? "none" : names;
+}
+
 std::string name_of(const Party& party) {
   return fmt::format("{} (pid {}, {}, {}{}{:#x})",
                      party.program.empty() ? "process" : party.program, party.pid, party.node,
@@ -364,7 +383,8 @@ std::string name_of(const Party& party) {
 }
 
 std::string explain_error(const TraceErrorIn& e, const Party& self,
-                          const std::optional<Party>& peer, const PeerPlace& place) {
+                          const std::optional<Party>& peer, const PeerPlace& place,
+                          const std::optional<KeyRange>& range) {
   if (const std::string refusal = explain_refusal(e); !refusal.empty()) {
     return fmt::format("{}: {}.", name_of(self), refusal);
   }
@@ -390,6 +410,8 @@ std::string explain_error(const TraceErrorIn& e, const Party& self,
   }
   std::string why = lost ? drop_of(e, self.type) : "";
   if (e.cause == Cause::PeerUnknown) why = unknown_peer(e, self.type, place);
+  const bool is_range = e.cause == Cause::LocalKeyRange || e.cause == Cause::RemoteKeyRange;
+  if (is_range && range) why = outside(e, *range);
   if (why.empty()) why = cause_of(e);
   if (to_itself) {
     why +=

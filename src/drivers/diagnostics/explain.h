@@ -31,13 +31,23 @@ struct PeerPlace {
       unreached{};  // the port that is there, if no way leads to it: "node1, softib0, port 1"
 };
 
+// "REMOTE_READ, REMOTE_WRITE"; "none"
+std::string access_names(std::uint64_t flags);
+
 // "ib_write_bw (pid 12, node0, softib0, QP 0x11)"
 std::string name_of(const Party& party);
 
+// The range of the key that the request names, as far as the key exists.
+struct KeyRange {
+  std::uint64_t first = 0;
+  std::uint64_t length = 0;
+};
+
 // One line. `peer` is there as far as softibd has it (its process may be gone); `place` is for
-// PeerUnknown.
+// PeerUnknown, `range` for LocalKeyRange and RemoteKeyRange.
 std::string explain_error(const verbs::control::TraceErrorIn& error, const Party& self,
-                          const std::optional<Party>& peer, const PeerPlace& place = {});
+                          const std::optional<Party>& peer, const PeerPlace& place = {},
+                          const std::optional<KeyRange>& range = {});
 
 // A request that ibv_post_* or ibv_wr_complete did not take; empty: `error` is about another thing.
 std::string explain_refusal(const verbs::control::TraceErrorIn& error);

@@ -98,14 +98,26 @@ PeerPlace place_of(Core& core, const control::TraceErrorIn& in) {
   return place;
 }
 
+// The range that peers address by this key: of a window what it is bound to, which only device
+// memory has.
+std::optional<KeyRange> range_of(const Core& core, std::uint32_t key) {
+  const Key* found = core.keys.find(key >> 8);
+  if (found == nullptr) return std::nullopt;
+  const hca::KeyEntry& entry = *core.arena().key(found->index);
+  if (entry.id.key.load() != key) return std::nullopt;
+  if (found->kind == Kind::Window) return KeyRange{entry.id.iova, entry.id.length};
+  return KeyRange{found->iova, found->length};
+}
+
 }  // namespace
 
 // Comes on the poster's connection of its own, which owns nothing: the owner is that of the queue.
 void trace_error(Core& core, Session&, const control::TraceErrorIn& in, io::IrpRef irp) {
   const std::optional<Party> self = poster_of(core, in);
   if (!self) {
-    return fail(core, std::move(irp), Status::InvalidParameter,
-                fmt::format("there is no queue pair {}", in.qp_index));
+    // Destroyed since: reports of a program that ends come behind its last call.
+    return fail_quietly(std::move(irp), Status::InvalidParameter,
+                        fmt::format("there is no queue pair {}", in.qp_index));
   }
   std::optional<Party> peer;
   const Qp* other = core.qps.find(hca::qp_index(in.peer_qpn));
@@ -119,7 +131,7 @@ void trace_error(Core& core, Session&, const control::TraceErrorIn& in, io::IrpR
   entry.pid = self->pid;
   entry.count = verbs::times_of(in);
   if (peer && (self->is_srq || peer->qpn != self->qpn)) entry.peer = name_of(*peer);
-  entry.text = explain_error(in, *self, peer, place_of(core, in));
+  entry.text = explain_error(in, *self, peer, place_of(core, in), range_of(core, in.key));
   core.trace.add(std::move(entry));
   succeed(std::move(irp));
 }

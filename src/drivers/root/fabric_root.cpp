@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "drivers/root/fabric_root.h"
 
+#include "drivers/diagnostics/resources.h"
 #include "drivers/diagnostics/status.h"
 #include "drivers/diagnostics/trace_error.h"
 #include "drivers/root/address_requests.h"
@@ -70,6 +71,10 @@ void status(Core& core, Session&, io::IrpRef irp) {
   answer_text(core, std::move(irp), status_json(core));
 }
 
+void resources(Core& core, Session&, io::IrpRef irp) {
+  answer_text(core, std::move(irp), resources_json(core));
+}
+
 void trace_read(Core& core, Session&, const control::TraceReadIn& in, io::IrpRef irp) {
   answer_text(core, std::move(irp), core.trace.json_after(in.after));
 }
@@ -105,6 +110,7 @@ void without(Root& root, Session& session, io::IrpRef irp) {
 constexpr auto kTable = std::to_array<Entry>({
     // Tools; no process needs to be behind them.
     {Code::Status, 0, without<status>},
+    {Code::Resources, 0, without<resources>},
     {Code::TraceRead, 0, with<control::TraceReadIn, trace_read>},
     {Code::ViewStat, sizeof(control::ViewStatOut), view},
     {Code::ViewOpen, sizeof(control::ViewStatOut), view},

@@ -172,6 +172,75 @@ TEST(FabricRoot, StatusIsJsonWithStableKeys) {
   EXPECT_EQ(later["nodes"][0]["hcas"][0]["ports"][0]["counters"]["sent_messages"], 5);
 }
 
+TEST(FabricRoot, QuestionsAboutProgramsThatHaveEndedLeaveNoLine) {
+  Bench b;
+  Process p(b, 11, "node0");
+  const std::uint64_t before = b.core().trace.last();
+  EXPECT_EQ(p.root_call(Code::GetChannel, GenerationIn{77, 1}).status, Status::NotFound);
+  EXPECT_EQ(p.root_call<BackingOut>(Code::GetBacking, GenerationIn{77, 1}).status,
+            Status::NotFound);
+  EXPECT_EQ(p.root_call<EventOut>(Code::WaitEvent, GenerationIn{77, 1}).status,
+            Status::Disconnected);
+  TraceErrorIn in;
+  in.qp_index = 5000;
+  EXPECT_EQ(p.root_call(Code::TraceError, in).status, Status::InvalidParameter);
+  EXPECT_EQ(b.core().trace.last(), before) << b.trace();
+}
+
+TEST(FabricRoot, AKeyThatDoesNotCoverTheRequestIsNamedWithItsRange) {
+  Bench b;
+  Process p(b, 11, "node0");
+  const auto qp = p.qp(QpType::Rc, p.pd(), p.cq());
+  const auto region = p.mr(p.pd());
+  TraceErrorIn in;
+  in.qp_index = control::index_of(qp.handle);
+  in.status = verbs::WcStatus::RemAccessErr;
+  in.opcode = verbs::WrOpcode::RdmaRead;
+  in.cause = Cause::RemoteKeyRange;
+  in.key = region.out.rkey;
+  in.address = 0x10800;
+  in.length = 4096;
+  p.good(p.root_call(Code::TraceError, in));
+  EXPECT_NE(b.trace().find("bytes 0x10800 to 0x117ff are not all inside the memory of rkey"),
+            std::string::npos)
+      << b.trace();
+  EXPECT_NE(b.trace().find("which is 0x10000 to 0x10fff (4096 bytes)"), std::string::npos);
+}
+
+TEST(FabricRoot, ResourcesHaveBothEndsOfAConnectionAndTheLevelsOfQueues) {
+  Bench b;
+  Process p(b, 11, "node0");
+  Process z(b, 12, "node1");
+  const auto cq = p.cq();
+  const auto qp = p.qp(QpType::Rc, p.pd(), cq);
+  const auto peer = z.qp(QpType::Rc, z.pd(), z.cq());
+  p.connect(qp.handle, peer.out.qpn, 2);
+  hca::CqEntry& ring = *b.arena().cq(control::index_of(cq));
+  ring.producer.producer.store(7);
+  ring.consumer.consumer.store(5);
+  ring.arm.used.store(1);
+  ring.arm.armed.store(2);
+  b.arena().slot(0)->unacknowledged.store(3);
+  p.good(p.root_call(Code::Resources));
+  const auto programs = nlohmann::json::parse(b.host.last_text)["programs"];
+  ASSERT_EQ(programs.size(), 2u);
+  EXPECT_EQ(programs[0]["pid"], 11);
+  EXPECT_EQ(programs[0]["unacknowledged_events"], 3);
+  const auto& mine = programs[0]["qp"][0];
+  EXPECT_EQ(mine["peer_qpn"], programs[1]["qp"][0]["qpn"]);
+  EXPECT_EQ(mine["peer"]["pid"], 12);
+  EXPECT_EQ(mine["peer"]["node"], "node1");
+  EXPECT_EQ(mine["receives_posted"], 0);
+  const auto& queue = programs[0]["cq"][0];
+  EXPECT_EQ(queue["unpolled"], 2);
+  EXPECT_EQ(queue["armed"], "solicited");
+  EXPECT_EQ(queue["was_armed"], true);
+  ring.consumer.consumer.store(9);  // a level that is impossible
+  p.good(p.root_call(Code::Resources));
+  const auto later = nlohmann::json::parse(b.host.last_text)["programs"][0]["cq"][0];
+  EXPECT_EQ(later["unpolled"], ring.id.slots) << "as in a full ring";
+}
+
 TEST(FabricRoot, AFailedRequestIsExplainedInTheTrace) {
   Bench b;
   Process p(b, 11, "node0");

@@ -103,6 +103,11 @@ struct Core {
 
 // --- requests ---
 
+// Completes with an error and leaves no line in the trace: a peer that has ended in order, which
+// its reporter cannot detect earlier, is no mistake of anybody.
+inline void fail_quietly(io::IrpRef irp, Status status, std::string reason) {
+  std::move(irp).fail(status, std::move(reason));
+}
 // Completes with an error and leaves a line in the trace.
 void fail(Core& core, io::IrpRef irp, Status status, std::string reason);
 inline void succeed(io::IrpRef irp, std::uint64_t information = 0) {

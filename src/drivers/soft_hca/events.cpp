@@ -77,7 +77,7 @@ void wait_event(Core& core, Session& caller, io::IrpRef irp) {
                 "WaitEvent takes nothing, or slot and generation of a process");
   }
   if (session == nullptr || session->slot == hca::kNone) {
-    return fail(core, std::move(irp), Status::Disconnected, "there is no such process attached");
+    return fail_quietly(std::move(irp), Status::Disconnected, "there is no such process attached");
   }
   if (session->events.empty()) return session->waiters.park(std::move(irp));
   const control::EventOut event = session->events.front();

@@ -139,6 +139,7 @@ constexpr Op kOperations[] = {
      [](W& w) { return on_new_connection(w, call_of(Nothing{}), io::Major::Create); }},
     {Code::Ping, "disconnect (Close)", disconnect},
     {Code::Status, "Status", [](W&) { return call_of(Nothing{}); }},
+    {Code::Resources, "Resources", [](W&) { return call_of(Nothing{}); }},
     {Code::TraceRead, "TraceRead", [](W&) { return call_of(TraceReadIn{0}); }},
     {Code::ViewStat, "ViewStat",
      [](W&) { return call_of<ViewStatOut>(view_in("/sys/class/infiniband")); }},

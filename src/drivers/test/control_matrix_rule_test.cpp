@@ -72,6 +72,7 @@ constexpr Row kRootRows[] = {
     {"connect (Create)", kConnects},
     {"disconnect (Close)", kConnects},
     {"Status", kAsksSystem},
+    {"Resources", kAsksSystem},
     {"TraceRead", kAsksSystem},
     {"ViewOpen", kAsksSystem},
     {"ViewList", kAsksSystem},

@@ -95,6 +95,9 @@ class FakeHost final : public platform::DeviceMemoryHost {
     piped.push_back(number);
     return true;
   }
+  std::uint64_t unread_bytes(const platform::NativeHandle&) override {
+    return piped.size() * sizeof piped[0];
+  }
   std::size_t max_handles() override { return 64; }
   std::uint64_t page_size() override { return 4096; }
   std::uint32_t pid() override { return 1; }

@@ -85,6 +85,7 @@ inline constexpr Shape kRootRequests[] = {
     {Code::DestroyBacking, kBacking, kNone, true},
     {Code::GetBacking},
     {Code::Status},
+    {Code::Resources},
     {Code::TraceRead},
     {Code::ViewStat},
     {Code::ViewOpen},

@@ -99,7 +99,9 @@ struct alignas(kLine) ProcessSlot {
   // How the process calls itself (platform/process_name.h); `pid` above is what softibd sees, which
   // may be in another pid namespace. (owner, once it has attached)
   alignas(kLine) Shared32 own_pid;
-  std::uint32_t reserved_name = 0;
+  // Events that calls which destroy an object wait for, until the program acknowledges them: for
+  // `softib resources`. (owner)
+  Shared32 unacknowledged;
   Shared64 plate_address;  // 0: peers cannot name it
   Shared64 plate_number;
   // Rises whenever what posters may have cached about objects of this process, or about the ports

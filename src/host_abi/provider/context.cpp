@@ -169,10 +169,38 @@ void async_event(ibv_context* context, ibv_async_event*) {
   file_of(context).async.flush();
 }
 
+namespace {
+
+// The number of events that a call waits for, in the process slot, for `softib resources`: those
+// of a program that hangs here are seen nowhere else, since libibverbs counts them in the object.
+class AwaitedEvents {
+ public:
+  explicit AwaitedEvents(std::uint32_t count) : count_(count) {
+    const user::Process* process = Runtime::attached();
+    if (process == nullptr) return;
+    slot_ = process->arena().slot(process->info().slot);
+    if (slot_ != nullptr) slot_->unacknowledged.fetch_add(count_, std::memory_order_relaxed);
+  }
+  AwaitedEvents(const AwaitedEvents&) = delete;
+  AwaitedEvents& operator=(const AwaitedEvents&) = delete;
+  ~AwaitedEvents() {
+    if (slot_ != nullptr) slot_->unacknowledged.fetch_sub(count_, std::memory_order_relaxed);
+  }
+
+ private:
+  hca::ProcessSlot* slot_ = nullptr;
+  std::uint32_t count_;
+};
+
+}  // namespace
+
 void wait_acknowledged(pthread_mutex_t& mutex, pthread_cond_t& cond, const std::uint32_t& completed,
                        std::uint32_t delivered) {
   ::pthread_mutex_lock(&mutex);
-  while (completed != delivered) ::pthread_cond_wait(&cond, &mutex);
+  if (completed != delivered) {
+    const AwaitedEvents awaited(delivered - completed);
+    while (completed != delivered) ::pthread_cond_wait(&cond, &mutex);
+  }
   ::pthread_mutex_unlock(&mutex);
 }
 

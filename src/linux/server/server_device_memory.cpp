@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -155,6 +156,12 @@ bool ServerDeviceMemory::write_pipe(const NativeHandle& write_end,
   if ((flags & O_NONBLOCK) == 0 && ::fcntl(write_end.get(), F_SETFL, flags | O_NONBLOCK) != 0)
     return false;
   return write_to_pipe(write_end.get(), bytes) == Status::Ok;
+}
+
+std::uint64_t ServerDeviceMemory::unread_bytes(const NativeHandle& read_end) {
+  int bytes = 0;
+  const bool is_known = ::ioctl(read_end.get(), FIONREAD, &bytes) == 0 && bytes > 0;
+  return is_known ? static_cast<std::uint64_t>(bytes) : 0;
 }
 
 std::size_t ServerDeviceMemory::max_handles() {

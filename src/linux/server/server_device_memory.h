@@ -38,6 +38,8 @@ class ServerDeviceMemory : public platform::DeviceMemoryHost {
   bool write_pipe(const platform::NativeHandle& write_end,
                   std::span<const std::byte> bytes) override;
 
+  std::uint64_t unread_bytes(const platform::NativeHandle& read_end) override;
+
   std::size_t max_handles() override;
 
   platform::Barriers& barriers() override;

@@ -121,6 +121,8 @@ TEST(ServerDeviceMemory, KnowsThePipesOfClientsAndNeverWaitsForThem) {
   int written = 0;
   while (m.write_pipe(writer, bytes)) ++written;
   EXPECT_EQ(written, 64);
+  EXPECT_EQ(m.unread_bytes(reader), 64 * bytes.size());
+  EXPECT_EQ(m.unread_bytes({}), 0u);
   reader.reset();
   EXPECT_FALSE(m.write_pipe(writer, bytes));  // and no SIGPIPE
 }

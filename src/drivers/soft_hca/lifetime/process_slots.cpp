@@ -45,6 +45,7 @@ std::uint32_t take_slot(Core& core, Session& session) {
   slot.attention.store(0);
   slot.late_events.store(0);
   slot.own_pid.store(0);
+  slot.unacknowledged.store(0);
   slot.plate_address.store(0);
   slot.words_used.store(0);
   for (hca::ThreadWord& word : slot.threads) word.sequence.store(0);

@@ -87,8 +87,8 @@ void destroy_channel(Core& core, Session& session, const control::IndexIn& in, i
 void get_channel(Core& core, Session&, const control::GenerationIn& in, io::IrpRef irp) {
   const Channel* channel = find_generation(core.channels, in);
   if (channel == nullptr) {
-    return fail(core, std::move(irp), Status::NotFound,
-                fmt::format("completion channel {} is gone", in.index));
+    return fail_quietly(std::move(irp), Status::NotFound,
+                        fmt::format("completion channel {} is gone", in.index));
   }
   std::string reason;
   auto read_end = core.memory.host().duplicate(channel->read_end, reason);
@@ -142,8 +142,8 @@ void destroy_backing(Core& core, Session& session, const control::IndexIn& in, i
 void get_backing(Core& core, Session&, const control::GenerationIn& in, io::IrpRef irp) {
   const Backing* backing = find_generation(core.backings, in);
   if (backing == nullptr) {
-    return fail(core, std::move(irp), Status::NotFound,
-                fmt::format("backing {} is gone", in.index));
+    return fail_quietly(std::move(irp), Status::NotFound,
+                        fmt::format("backing {} is gone", in.index));
   }
   std::string reason;
   auto file = core.memory.host().duplicate(backing->file, reason);
