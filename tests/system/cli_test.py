@@ -7,6 +7,8 @@ code 77 if the programs are not built.
 """
 import concurrent.futures
 import contextlib
+import ctypes
+import errno
 import fcntl
 import json
 import os
@@ -34,8 +36,8 @@ NOBODY = 65534
 TIMEOUT = 60
 
 OK, FAILED, USAGE, NOT_FOUND, ALREADY_UP, NOT_UP, PERMISSION, DAEMON, RESOURCES, INSTALLATION, BUSY = range(11)
-COMMANDS = ("run", "up", "down", "status", "connections", "list", "trace", "explain", "port", "devices", "ls", "hca",
-            "partition", "power", "driver", "env", "doctor", "version")
+COMMANDS = ("run", "up", "down", "status", "connections", "resources", "list", "wait", "trace", "explain", "port", "devices",
+            "ls", "hca", "partition", "power", "driver", "env", "doctor", "version")
 ACTIONS = {"port": ("up", "down"), "hca": ("add", "remove", "eject"), "partition": ("add", "remove"),
            "power": ("sleep", "hibernate", "resume", "shutdown"), "driver": ("list", "load", "unload")}
 
@@ -234,6 +236,12 @@ class Run(CliTest):
         self.assertTrue(eventually(lambda: not processes_of(self.dir), 20), "it stays for ever")
         self.assert_empty()
 
+    def test_umad_is_missed_for_softibs_reason(self):
+        code = "import ctypes\nfor _ in 1, 2: ctypes.CDLL('libibumad.so.3').umad_open_port(b'softib0', 1)"
+        said = self.check(self.softib("run", "--", "/usr/bin/python3", "-c", code), OK).stderr
+        self.assertEqual(said.count("softib: this program needs umad"), 1, said)
+        self.check(self.softib("run", "--", "cat", "/sys/class/infiniband_verbs/abi_version"), OK)
+
     def test_sees_a_device(self):
         if shutil.which("ibv_devices") is None:
             self.skipTest("ibv_devices (package ibverbs-utils) is not installed")
@@ -306,7 +314,8 @@ class BadInput(CliTest):
     def test_what_was_probably_meant(self):
         for words, meant in ((["stauts"], "did you mean `softib status`?"), (["port", "dwon"], "`softib port down`"),
                              (["status", "--jsno"], "did you mean --json?"), (["hca", "ejcet"], "`softib hca eject`"),
-                             (["up", "--node", "2"], "did you mean --nodes?")):
+                             (["up", "--node", "2"], "did you mean --nodes?"),
+                             (["run", "--nodez", "2", "--", "true"], "did you mean --nodes?")):
             result = self.check(self.softib(*words), USAGE, meant)
             self.assertTrue(result.stderr.startswith("softib: "), result.stderr)
         self.check(self.softib("port"), USAGE, "say down or up")
@@ -672,6 +681,22 @@ class Fabrics(CliTest):
             self.assertEqual(result.returncode, FAILED, words)
             self.assertIn("No space left on device", result.stderr)
 
+    def test_the_fabric_may_stand_before_the_command(self):
+        self.check(self.softib("--fabric", "lab", "up"), OK, 'fabric "lab"')
+        self.check(self.softib("-f", "lab", "run", "--", "sh", "-c", "echo in $SOFTIB_FABRIC"), OK, "in lab")
+        self.check(self.softib("--fabric=lab", "port", "down"), OK)
+        self.check(self.softib("-f", "lab", "trace"), OK, "port 1")
+        self.check(self.softib("status"), NOT_UP)
+        self.check(self.softib("-f", "lab", "list"), USAGE, "softib list has no option --fabric")
+        self.check(self.softib("--fabric"), USAGE, "--fabric")
+        self.check(self.softib("-f", "lab", "down"), OK)
+
+    def test_one_event_has_one_time(self):
+        self.check(self.softib("up"), OK)
+        self.check(self.softib("port", "down"), OK)
+        times = {self.check(self.softib("trace"), OK).stdout[:11] for _ in range(5)}
+        self.assertEqual(len(times), 1, times)
+
     def test_env(self):
         self.check(self.softib("up", "--nodes", "2"), OK)
         lines = self.check(self.softib("env", "--node", "1"), OK).stdout
@@ -686,10 +711,10 @@ ESCAPES = re.compile(r"\x1b\[[0-9;]*m")
 class Terminal(CliTest):
     """Colour on a terminal that has it, and lines of 80 columns."""
 
-    def on_terminal(self, *words, **changes):
+    def on_terminal(self, *words, columns=80, **changes):
         """The exit code and the text of `softib` on a terminal of 80 columns."""
         ours, its = pty.openpty()
-        fcntl.ioctl(its, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+        fcntl.ioctl(its, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
         env = self.env(**{"TERM": "xterm", "NO_COLOR": None, **changes})
         process = subprocess.Popen([str(BIN / "softib"), *map(str, words)], stdin=its, stdout=its, stderr=its, env=env,
                                    start_new_session=True)
@@ -761,6 +786,39 @@ class Terminal(CliTest):
             for line in ESCAPES.sub("", text).splitlines():
                 self.assertLessEqual(len(line), 80, f"{words}: {line!r}")
 
+    def test_a_narrow_terminal_has_narrow_pages(self):
+        if shutil.which("rping") is None:
+            self.skipTest("rping (package rdmacm-utils) is not installed")
+        self.check(self.softib("up"), OK)
+        self.check(self.softib("port", "down"), OK)
+        self.check(self.softib("hca", "remove", "softib9"), NOT_FOUND)
+        port = free_port()
+        with subprocess.Popen([BIN / "softib", "run", "--", "rping", "-s", "-p", str(port)], env=self.env()) as server:
+            self.check(self.softib("wait", "--listen", port), OK)
+            for words in (["connections"], ["trace"], ["resources", "--all"]):
+                code, text = self.on_terminal(*words, columns=40)
+                self.assertEqual(code, OK, text)
+                self.assertTrue(text.strip())
+                for line in ESCAPES.sub("", text).splitlines():
+                    self.assertLessEqual(len(line), 40, f"{words}: {line!r}")
+            self.assertIn(f":{port}", self.on_terminal("connections", columns=40)[1])
+            server.kill()
+
+    def test_a_page_that_is_watched_fits_the_screen(self):
+        self.check(self.softib("up", "--nodes", "16"), OK)
+        ours, its = pty.openpty()
+        fcntl.ioctl(its, termios.TIOCSWINSZ, struct.pack("HHHH", 10, 80, 0, 0))
+        with subprocess.Popen([BIN / "softib", "status", "-w"], stdin=its, stdout=its, stderr=its, env=self.env(),
+                              start_new_session=True) as process:
+            os.close(its)
+            text = b""
+            while b"more lines" not in text:
+                text += os.read(ours, 65536)
+            process.kill()
+        os.close(ours)
+        self.assertLess(text.count(b"\n"), 10, text)
+        self.assertRegex(text, rb"\n\.\.\. \d+ more lines")
+
     def test_softibd_says_who_complains(self):
         for words in (["--nodes", "x"], ["--bogus"], ["--fabric", "../x"]):
             said = subprocess.run([str(BIN / "softibd"), *words], capture_output=True, text=True, timeout=TIMEOUT,
@@ -782,6 +840,19 @@ class Words(CliTest):
         self.check(self.softib("explain", "reason", "28"), OK, "consumer reject")
         self.check(self.softib("explain", "8"), OK, "LocAccessErr", "`reason 8`")
         self.check(self.softib("explain", "nonsense"), NOT_FOUND, "nonsense")
+        self.check(self.softib("explain", " Failed status 12: wr_id 0 syndrom 0x10"), OK, "IBV_WC_RETRY_EXC_ERR", "cause 16")
+
+    def test_explain_takes_every_text_that_libibverbs_prints(self):
+        verbs = ctypes.CDLL("libibverbs.so.1")
+        for call, count, title in (("ibv_wc_status_str", 24, "completion status"),
+                                   ("ibv_event_type_str", 20, "asynchronous event")):
+            text_of = getattr(verbs, call)
+            text_of.restype = ctypes.c_char_p
+            for number in range(count):
+                text = text_of(number).decode()
+                self.check(self.softib("explain", text), OK, f"{title} {number}:")
+        for number in (errno.ENOMEM, errno.EINVAL, errno.ENODEV, errno.EBUSY, errno.ETIMEDOUT, errno.ECONNREFUSED):
+            self.check(self.softib("explain", os.strerror(number)), OK, errno.errorcode[number])
 
     def test_help_is_everywhere(self):
         top = self.check(self.softib("--help"), OK, "Exit codes").stdout
@@ -794,6 +865,8 @@ class Words(CliTest):
             for words in ([command], *([command, action] for action in ACTIONS.get(command, ()))):
                 page = self.check(self.softib(*words, "--help"), OK)
                 self.assertEqual(page.stderr, "")
+                if words[1:]:
+                    self.assertIn(f"\n  softib {command} {words[1]}", page.stdout, "an example of its own")
                 self.assertEqual(self.softib("help", *words).stdout, page.stdout)
                 pages.append(page.stdout)
         listed = re.findall(r"^  ([a-z]+) ", top.split("Subcommands:")[1].split("\n\n")[0], re.MULTILINE)
@@ -806,25 +879,6 @@ class Words(CliTest):
         result = subprocess.run([sys.executable, script, BIN, "--check"], capture_output=True, text=True,
                                 timeout=TIMEOUT)
         self.check(result, OK)
-
-    def complete(self, *words):
-        """Returns bash's completions of the last word."""
-        script = pathlib.Path(__file__).resolve().parents[2] / "completions/softib.bash"
-        code = (f'source {script}; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _softib; '
-                'printf "%s\\n" "${COMPREPLY[@]}"')
-        env = self.env(PATH=f"{BIN}:{os.environ['PATH']}")
-        result = subprocess.run(["bash", "-c", code, "bash", "softib", *words], capture_output=True, text=True, env=env,
-                                timeout=TIMEOUT)
-        return self.check(result, OK).stdout.split()
-
-    def test_bash_completes(self):
-        self.assertEqual(self.complete("stat"), ["status"])
-        self.assertEqual(self.complete("port", "")[:2], ["down", "up"])
-        self.assertEqual(self.complete("port", "up", "--p"), ["--port"])
-        self.assertEqual(self.complete("run", "--path", "b"), ["bounce"])
-        self.assertIn("IBV_WC_RETRY_EXC_ERR", self.complete("explain", "IBV_WC_RETRY"))
-        self.check(self.softib("up", "--fabric", "lab"), OK)
-        self.assertEqual(self.complete("status", "--fabric", ""), ["lab"])
 
     def test_version(self):
         for words in (["version"], ["--version"], ["-V"]):
@@ -847,11 +901,21 @@ class Words(CliTest):
         self.assertEqual(shown["UCX_USE_MT_MUTEX"], "y")
         self.assertFalse(self.dir.exists(), "doctor leaves nothing behind")
 
+    def test_doctor_takes_the_limit_of_file_sizes_for_what_it_is(self):
+        limit = ["prlimit", "--fsize=1024", str(BIN / "softib"), "doctor"]
+        result = subprocess.run(limit, capture_output=True, text=True, timeout=TIMEOUT, env=self.env())
+        self.check(result, FAILED, "the limit of file sizes (RLIMIT_FSIZE)", "ulimit -f unlimited")
+        self.assertNotIn("more memory", result.stdout)
 
-if __name__ == "__main__":
+
+def skip_unless_built():
     needed = [BIN / "softib", BIN / "softibd", *(LIB / name for name in LIBRARIES)]
     absent = [str(path) for path in needed if not path.exists()]
     if absent:
         print("skipped: not built:", ", ".join(absent))
         sys.exit(77)
+
+
+if __name__ == "__main__":
+    skip_unless_built()
     unittest.main(verbosity=2)

@@ -49,8 +49,9 @@ std::string likeness(const TraceEntry& entry) {
   return key;
 }
 
-std::int64_t milliseconds(Duration duration) {
-  return std::chrono::duration_cast<std::chrono::milliseconds>(duration).count();
+// Of the monotonic clock: a reader that has it makes the same time of day of it whenever it looks.
+std::int64_t nanoseconds(Instant at) {
+  return at.time_since_epoch().count();
 }
 
 }  // namespace
@@ -103,12 +104,11 @@ std::string Trace::text_after(std::uint64_t number) const {
 }
 
 std::string Trace::json_after(std::uint64_t number) const {
-  const Instant now = clock_ ? clock_() : Instant{};
   std::string text;
   for (std::uint64_t n = first_after(number); n <= last_; ++n) {
     const TraceEntry& entry = at(n);
     nlohmann::ordered_json json = {{"number", n},
-                                   {"age_ms", milliseconds(now - entry.first)},
+                                   {"at_ns", nanoseconds(entry.first)},
                                    {"kind", kind_name(entry.kind)},
                                    {"text", entry.text}};
     if (!entry.node.empty()) json["node"] = entry.node;
@@ -117,7 +117,7 @@ std::string Trace::json_after(std::uint64_t number) const {
     if (!entry.peer.empty()) json["peer"] = entry.peer;
     if (entry.count > 1) {
       json["count"] = entry.count;
-      json["last_age_ms"] = milliseconds(now - entry.last);
+      json["last_at_ns"] = nanoseconds(entry.last);
     }
     text += json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + '\n';
   }

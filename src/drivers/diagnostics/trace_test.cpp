@@ -34,8 +34,11 @@ TEST(Trace, CountsWhatAProcessRepeatsButForItsNumbers) {
   const auto first =
       nlohmann::json::parse(w.trace.json_after(0).substr(0, w.trace.json_after(0).find('\n')));
   EXPECT_EQ(first["count"], 2);
-  EXPECT_EQ(first["age_ms"], 3000);
-  EXPECT_EQ(first["last_age_ms"], 1000);
+  EXPECT_EQ(first["at_ns"], 0);
+  EXPECT_EQ(first["last_at_ns"], 2'000'000'000);
+  const std::string before = w.trace.json_after(0);
+  w.now += std::chrono::seconds(1);
+  EXPECT_EQ(w.trace.json_after(0), before) << "one event has one time";
   EXPECT_EQ(first["text"], "QP 0x11: lkey 0x1f names nothing");
 }
 

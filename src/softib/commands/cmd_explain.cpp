@@ -3,6 +3,7 @@
 // fabric, from its trace, or from its log if it is down.
 #include "setup/runtime_dir.h"
 #include "softib/commands/command.h"
+#include "softib/commands/usage.h"
 #include "softib/pages/explanation.h"
 #include "softib/pages/fabric_state.h"
 #include "softib/pages/trace_lines.h"
@@ -23,28 +24,6 @@ struct ExplainOptions {
   std::vector<std::string> words;
   bool all = false;
 };
-
-// Names of statuses and causes in a trace line stand between other words.
-std::vector<std::string> names_in(const std::string& line) {
-  std::vector<std::string> found;
-  std::size_t start = 0;
-  while (start < line.size()) {
-    const auto is_part = [](char c) {
-      return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
-    };
-    while (start < line.size() && !is_part(line[start])) ++start;
-    std::size_t end = start;
-    while (end < line.size() && is_part(line[end])) ++end;
-    const std::string word = line.substr(start, end - start);
-    start = end;
-    // "none" and "success" are everyday words; a call has cards for all its refusals.
-    const bool name = word.size() > 7 && !word.starts_with("ibv_") &&
-                      std::any_of(word.begin() + 1, word.end(),
-                                  [](char c) { return (c >= 'A' && c <= 'Z') || c == '_'; });
-    if (name && !explain_word(word).empty()) found.push_back(word);
-  }
-  return found;
-}
 
 void show(const std::vector<std::string>& lines) {
   std::vector<std::string> cards;
@@ -75,7 +54,7 @@ void explain_last(const std::string& fabric) {
   try {
     ControlClient client = connect_up(fabric);
     for (const TraceLine& line : read_trace(client, 0)) {
-      if (!line.is_step) lines.push_back(shown(line));
+      if (!line.is_step) lines.push_back(shown(line, kColumns));
     }
   } catch (const CliError& error) {
     if (error.code() != Exit::NotUp) throw;
@@ -101,11 +80,12 @@ void explain_command(const ExplainOptions& options) {
     return;
   }
   const std::string word = fmt::format("{}", fmt::join(options.words, " "));
-  const std::string text = explain_word(word);
+  std::string text = explain_word(word);
+  if (text.empty()) text = explain_line(word);
   if (text.empty()) {
     throw CliError(Exit::NotFound,
-                   fmt::format("\"{}\" is no status, cause, event, reason or refusal; "
-                               "`softib explain --all` lists them",
+                   fmt::format("\"{}\" has no status, cause, event, reason, errno or refusal "
+                               "in it; `softib explain --all` lists them",
                                word));
   }
   print(text);
@@ -118,10 +98,11 @@ void add_explain(CLI::App& app, Context&) {
   auto options = std::make_shared<ExplainOptions>();
   add_fabric_option(command, options->fabric);
   command
-      .option("what", options->words,
-              "a completion status (number or name), a cause or a refusal; an event, reason or "
-              "errno of librdmacm; nothing: the last errors")
-      .placeholder("[EVENT|STATUS|REASON]");
+      .option(
+          "what", options->words,
+          "a completion status (number, name or text), a cause or a refusal; an event, reason or "
+          "errno; a whole line that a program has printed; nothing: the last errors")
+      .placeholder("[EVENT|STATUS|REASON|LINE]");
   command.flag("--all", options->all, "all that can be explained");
   command.footer(
       "Examples:\n"
@@ -132,7 +113,8 @@ void add_explain(CLI::App& app, Context&) {
       "  softib explain ibv_post_send\n"
       "  softib explain RDMA_CM_EVENT_REJECTED, error 8\n"
       "  softib explain reason 28\n"
-      "  softib explain ETIMEDOUT");
+      "  softib explain ETIMEDOUT\n"
+      "  softib explain \"Failed status 12: wr_id 0 syndrom 0x10\"");
   command.callback([options] { explain_command(*options); });
 }
 

@@ -95,7 +95,9 @@ void add_power(CLI::App& app, Context&) {
       "HCA goes to sleep and port active when it is back.\n"
       "\nExamples:\n"
       "  softib power sleep --node 1\n"
-      "  softib power resume");
+      "  softib power hibernate\n"
+      "  softib power resume\n"
+      "  softib power shutdown");
 }
 
 void add_driver(CLI::App& app, Context&) {
@@ -110,7 +112,11 @@ void add_driver(CLI::App& app, Context&) {
                     false);
   add_driver_change(command, "unload", "its devices first; their users have a veto (exit code 10)",
                     true);
-  command.footer("Examples:\n  softib driver list\n  softib driver unload ping");
+  command.footer(
+      "Examples:\n"
+      "  softib driver list\n"
+      "  softib driver load ping\n"
+      "  softib driver unload ping");
 }
 
 }  // namespace ib::softib

@@ -35,14 +35,13 @@ struct RunOptions {
   std::vector<std::string> words;
 };
 
-void check_words(const RunOptions& options) {
-  if (options.words.empty()) {
+void check_words(const Command& command, const std::vector<std::string>& words) {
+  if (words.empty()) {
     throw CliError(Exit::Usage, "run: which program? Say `softib run -- CMD ARGS...`");
   }
-  if (options.words.front().starts_with('-')) {
+  if (words.front().starts_with('-')) {
     throw CliError(Exit::Usage,
-                   fmt::format("run: unknown option {}; `softib run --help` lists them",
-                               options.words.front()));
+                   command.complaint_about(words.front()) + "\n  `softib run --help` tells more.");
   }
 }
 
@@ -87,7 +86,6 @@ std::string choose_node(const RunOptions& options, const FabricShape& wanted, co
 }
 
 void run_program(const RunOptions& options) {
-  check_words(options);
   const FabricShape wanted = options.shape.shape();
   (void)fabric_files("", options.fabric);  // the name, before anything is made
   const std::string file = find_program(options.words.front());
@@ -192,6 +190,7 @@ void add_run(CLI::App& app, Context& context) {
     // `softib run git log -- x`: the "--" is git's.
     if (context.has_program && !options->words.empty()) options->words.emplace_back("--");
     options->words.insert(options->words.end(), context.program.begin(), context.program.end());
+    check_words(command, options->words);
     run_program(*options);
   });
 }

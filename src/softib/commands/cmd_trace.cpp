@@ -3,6 +3,7 @@
 #include "softib/commands/command.h"
 #include "softib/commands/usage.h"
 #include "softib/pages/fabric_state.h"
+#include "softib/pages/terminal.h"
 #include "softib/pages/trace_lines.h"
 
 #include <fmt/format.h>
@@ -27,10 +28,11 @@ std::size_t show(std::vector<TraceLine> lines, std::size_t most, const TraceOpti
   const std::size_t before = lines.size();
   if (!options.all) std::erase_if(lines, [](const TraceLine& line) { return line.is_step; });
   const std::size_t left_out = before - lines.size();
+  const std::size_t width = terminal_size().columns;  // a file or pipe: one line each
   std::string text;
   for (std::size_t i = most == 0 || most > lines.size() ? 0 : lines.size() - most; i < lines.size();
        ++i) {
-    text += options.json ? lines[i].fields.dump() + "\n" : shown(lines[i]) + "\n";
+    text += options.json ? lines[i].fields.dump() + "\n" : shown(lines[i], width) + "\n";
   }
   if (!text.empty()) print(text);
   return left_out;
@@ -63,20 +65,21 @@ void trace(const TraceOptions& options) {
 void add_trace(CLI::App& app, Context&) {
   Command command(app, "trace", "what went wrong or changed, line by line");
   auto options = std::make_shared<TraceOptions>();
-  add_fabric_option(command, options->fabric);
+  add_fabric_option(command, options->fabric, "--fabric");  // -f follows, as of `tail`
   command.option("-l,-n,--lines", options->count, "only the last N lines; 0: all there are")
       .whole_number(0, 1000000)
       .placeholder("N [0]");
-  command.flag("-F,--follow", options->follow,
+  command.flag("-f,-F,--follow", options->follow,
                "stay and show new lines, until Ctrl-C or `softib down`");
   command.flag("--all", options->all, "the steps of devices and power too");
   command.flag("--json", options->json, "for programs: one object a line (docs/status_json.md)");
   command.footer(
-      "What a program repeats, but for its numbers, is counted with the first of it.\n"
+      "What a program repeats, but for its numbers, is counted with the first of it. On\n"
+      "a terminal long lines are wrapped, else each is one line.\n"
       "\nExamples:\n"
       "  softib trace\n"
       "  softib trace --json | jq -r 'select(.kind == \"error\") | .text'\n"
-      "  softib trace --follow");
+      "  softib trace -f");
   command.callback(
       [options] { until_down(options->fabric, options->follow, [&] { trace(*options); }); });
 }

@@ -6,6 +6,7 @@
 #include "setup/fabric_config.h"
 #include "softib/commands/usage.h"
 #include "softib/pages/color.h"
+#include "softib/pages/terminal.h"
 #include "verbs/link_layer.h"
 
 #include <fmt/format.h>
@@ -24,9 +25,9 @@
 
 namespace ib::softib {
 
-void add_fabric_option(Command& command, std::string& fabric) {
+void add_fabric_option(Command& command, std::string& fabric, const char* names) {
   fabric = "default";
-  command.option("-f,--fabric", fabric, "which fabric, if you have several")
+  command.option(names, fabric, "which fabric, if you have several")
       .environment("SOFTIB_FABRIC")
       .placeholder("NAME [default]");
 }
@@ -149,7 +150,7 @@ void print_page(const std::function<std::string()>& page, bool watch, bool json)
   const bool in_place = !json && ::isatty(STDOUT_FILENO) == 1;
   for (;;) {
     const std::string text = page();
-    print(in_place ? "\033[H\033[J" + text : text);
+    print(in_place ? "\033[H\033[J" + fit_to(text, terminal_size()) : text);
     std::this_thread::sleep_for(std::chrono::seconds(1));
   }
 }

@@ -30,6 +30,8 @@ void add_up(CLI::App& app, Context& context);
 void add_down(CLI::App& app, Context& context);
 void add_status(CLI::App& app, Context& context);
 void add_connections(CLI::App& app, Context& context);
+void add_resources(CLI::App& app, Context& context);
+void add_wait(CLI::App& app, Context& context);
 void add_list(CLI::App& app, Context& context);
 void add_trace(CLI::App& app, Context& context);
 void add_explain(CLI::App& app, Context& context);
@@ -46,7 +48,7 @@ void add_version(CLI::App& app, Context& context);
 
 // Options that several commands have. They write to `fabric` and the like, which live as long as
 // the callback that owns them.
-void add_fabric_option(Command& command, std::string& fabric);
+void add_fabric_option(Command& command, std::string& fabric, const char* names = "-f,--fabric");
 
 void add_node_option(Command& command, std::string& node);
 // Names a port of the fabric.
@@ -87,7 +89,7 @@ std::string version_text();
 // if it cannot be written.
 void print(const std::string& text);
 // The same of what `page` returns; with `watch` again every second, without an end. On a terminal a
-// page for people (not `json`) then replaces the one before.
+// page for people (not `json`) then replaces the one before, as much of it as fits.
 void print_page(const std::function<std::string()>& page, bool watch, bool json);
 // "softib: text" to standard error.
 void complain(const std::string& text);

@@ -89,4 +89,8 @@ std::vector<std::string> Command::remaining() const {
   return app_->remaining();
 }
 
+std::string Command::complaint_about(const std::string& word) const {
+  return unexpected(*app_, "softib " + app_->get_name(), word);
+}
+
 }  // namespace ib::softib

@@ -53,6 +53,8 @@ class Command {
   // The first word that is no option, and all after it, are left over for remaining().
   void leave_rest();
   std::vector<std::string> remaining() const;
+  // Why the first of those is none of its options.
+  std::string complaint_about(const std::string& word) const;
 
  private:
   CLI::App* app_;

@@ -94,6 +94,21 @@ std::vector<std::string> names_of_options(const CLI::App& command) {
   return names;
 }
 
+// The lines of a footer that show an action: "  softib hca add".
+std::string examples_of(const std::string& footer, const std::string& called) {
+  std::istringstream lines(footer);
+  std::string examples;
+  std::size_t count = 0;
+  for (std::string line; std::getline(lines, line);) {
+    if (!line.starts_with("  " + called)) continue;
+    examples += '\n' + line;
+    ++count;
+  }
+  return count == 0 ? "" : (count == 1 ? "Example:" : "Examples:") + examples;
+}
+
+}  // namespace
+
 std::string unexpected(const CLI::App& command, const std::string& called,
                        const std::string& word) {
   if (!word.starts_with('-')) return fmt::format("{} takes no \"{}\"", called, word);
@@ -104,8 +119,6 @@ std::string unexpected(const CLI::App& command, const std::string& called,
   return text;
 }
 
-}  // namespace
-
 std::string nearest(const std::string& word, const std::vector<std::string>& candidates) {
   std::string best;
   std::size_t least = std::max<std::size_t>(1, word.size() / 3) + 1;
@@ -113,7 +126,9 @@ std::string nearest(const std::string& word, const std::vector<std::string>& can
     std::size_t away = distance(word, candidate);
     // "stat", "--fab": the beginning of one word.
     if (word.size() >= 3 && candidate.starts_with(word)) away = std::min<std::size_t>(away, 1);
-    if (away < least) {
+    // "nodez" is "nodes" rather than "node".
+    const bool is_as_long = candidate.size() == word.size() && best.size() != word.size();
+    if (away < least || (away == least && !best.empty() && is_as_long)) {
       least = away;
       best = candidate;
     }
@@ -143,6 +158,39 @@ void turn_help_around(std::vector<std::string>& words) {
   if (words.empty() || words.front() != "help") return;
   words.erase(words.begin());
   words.emplace_back("--help");
+}
+
+void move_fabric_behind_command(const CLI::App& app, std::vector<std::string>& words) {
+  std::vector<std::string> moved;
+  while (!words.empty()) {
+    const std::string& word = words.front();
+    const bool has_value = word == "-f" || word == "--fabric";
+    if (!has_value && !word.starts_with("--fabric=")) break;
+    // In one word, so that it is no option of its own wherever it stands; trace's -f is another.
+    const bool is_short = has_value && words.size() >= 2;
+    moved.push_back(is_short ? "--fabric=" + words[1] : has_value ? "--fabric" : word);
+    words.erase(words.begin(), words.begin() + (is_short ? 2 : 1));
+  }
+  if (moved.empty()) return;
+  // Behind the action, if the command has some; before the program of `softib run`.
+  std::ptrdiff_t at = 0;
+  const CLI::App* command = &app;
+  for (const std::string& word : words) {
+    command = command_named(*command, word);
+    if (command == nullptr) break;
+    ++at;
+  }
+  words.insert(words.begin() + at, moved.begin(), moved.end());
+}
+
+void share_examples(CLI::App& app) {
+  for (CLI::App* command : app.get_subcommands({})) {
+    for (CLI::App* action : command->get_subcommands({})) {
+      const std::string called =
+          fmt::format("softib {} {}", command->get_name(), action->get_name());
+      action->footer(examples_of(command->get_footer(), called));
+    }
+  }
 }
 
 void check_command(const CLI::App& app, const std::vector<std::string>& words) {

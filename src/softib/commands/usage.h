@@ -26,6 +26,16 @@ void use_narrow_help(CLI::App& app);
 // `softib help CMD` is `softib CMD --help`.
 void turn_help_around(std::vector<std::string>& words);
 
+// `softib --fabric NAME CMD` is `softib CMD --fabric NAME`; of the words before the program of
+// `softib run`.
+void move_fabric_behind_command(const CLI::App& app, std::vector<std::string>& words);
+
+// Gives each action (`softib hca add`) the examples of its command that are about it.
+void share_examples(CLI::App& app);
+
+// "softib run has no option --nodez; did you mean --nodes?"
+std::string unexpected(const CLI::App& command, const std::string& called, const std::string& word);
+
 // Throws CliError(Usage) if the command that `words` begin with, or its action, is none.
 void check_command(const CLI::App& app, const std::vector<std::string>& words);
 

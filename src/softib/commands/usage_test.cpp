@@ -20,6 +20,7 @@ TEST(Usage, TheNearestWordIsOneThatIsLikeIt) {
   EXPECT_EQ(nearest("dwon", commands), "down");
   EXPECT_EQ(nearest("prot", commands), "port");
   EXPECT_EQ(nearest("rn", commands), "run");
+  EXPECT_EQ(nearest("--nodez", {"--node", "--nodes"}), "--nodes");
   EXPECT_EQ(nearest("quit", commands), "");
   EXPECT_EQ(nearest("x", commands), "");
   EXPECT_EQ(nearest("", commands), "");
@@ -32,6 +33,35 @@ TEST(Usage, HelpCommandIsCommandHelp) {
   words = {"port", "help"};
   turn_help_around(words);
   EXPECT_EQ(words, (Words{"port", "help"}));
+}
+
+TEST(Usage, TheFabricMayStandBeforeTheCommand) {
+  Context context;
+  CLI::App app{"", "softib"};
+  add_port(app, context);
+  add_status(app, context);
+  const auto moved = [&](Words words) {
+    move_fabric_behind_command(app, words);
+    return words;
+  };
+  EXPECT_EQ(moved({"-f", "lab", "status", "--json"}), (Words{"status", "--fabric=lab", "--json"}));
+  EXPECT_EQ(moved({"--fabric", "lab", "port", "up"}), (Words{"port", "up", "--fabric=lab"}));
+  EXPECT_EQ(moved({"--fabric=lab", "bogus", "x"}), (Words{"--fabric=lab", "bogus", "x"}));
+  EXPECT_EQ(moved({"--fabric"}), (Words{"--fabric"}));
+  EXPECT_EQ(moved({"status", "-f", "lab"}), (Words{"status", "-f", "lab"}));
+}
+
+TEST(Usage, ActionsHaveTheExamplesThatAreAboutThem) {
+  Context context;
+  CLI::App app{"", "softib"};
+  add_port(app, context);
+  add_hca(app, context);
+  share_examples(app);
+  EXPECT_EQ(app.get_subcommand("port")->get_subcommand("down")->get_footer(),
+            "Example:\n  softib port down");
+  for (const char* action : {"add", "remove", "eject"}) {
+    EXPECT_NE(app.get_subcommand("hca")->get_subcommand(action)->get_footer(), "") << action;
+  }
 }
 
 TEST(Usage, WordsAreWrapped) {

@@ -15,6 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <cstring>
 
@@ -69,11 +70,9 @@ void check_userfaultfd(Findings& findings) {
     findings.push_back({"userfaultfd", Level::Ok, "full", {}, {}});
   } else if (some) {
     findings.push_back(
-        {"userfaultfd",
-         Level::Ok,
-         "user faults only (vm.unprivileged_userfaultfd is 0): memory of programs with several "
-         "threads is not adopted and takes a system call a message (process_vm)",
-         {},
+        {"userfaultfd", Level::Warn, "user faults only (vm.unprivileged_userfaultfd is 0)",
+         "memory of programs with several threads is not adopted: a system call a message "
+         "(process_vm) instead of plain loads and stores",
          "sysctl vm.unprivileged_userfaultfd=1"});
   } else {
     findings.push_back(
@@ -157,12 +156,13 @@ void check_process_vm(Findings& findings) {
        "sysctl kernel.yama.ptrace_scope=0 or 1; containers: allow process_vm_readv and _writev"});
 }
 
-// 0 works; 1 no memfd; 2 no seals; 3 no memory.
+// 0 works; 1 no memfd; 2 no seals; 3 no memory; 4 the limit of file sizes.
 int try_memfd() {
+  ::signal(SIGXFSZ, SIG_IGN);  // an error of the call instead
   const int fd = ::memfd_create("softib-doctor", MFD_CLOEXEC | MFD_ALLOW_SEALING);
   if (fd < 0) return 1;
   constexpr std::size_t kSize = 1u << 20;
-  if (::ftruncate(fd, kSize) != 0) return 3;
+  if (::ftruncate(fd, kSize) != 0) return errno == EFBIG ? 4 : 3;
   if (::fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK) != 0) return 2;
   void* memory = ::mmap(nullptr, kSize, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
   if (memory == MAP_FAILED) return 3;
@@ -176,15 +176,21 @@ void check_memfd(Findings& findings) {
     findings.push_back({"memfd with seals", Level::Ok, "works", {}, {}});
     return;
   }
-  const int code = result.value_or(4);
-  const char* what = code == 1   ? "memfd_create fails"
-                     : code == 2 ? "files cannot be sealed"
-                     : code == 3 ? "no shared memory to be had"
-                                 : "the process is killed when it uses shared memory";
+  struct Reason {
+    std::string what;
+    const char* fix;
+  };
+  const char* const kProfile = "allow memfd_create and fcntl(F_ADD_SEALS) in the seccomp profile";
+  const char* const kMemory = "give this machine or container more memory";
+  const std::array<Reason, 5> reasons = {
+      Reason{"the process is killed when it uses shared memory", kMemory},
+      Reason{"memfd_create fails" + seccomp_note(), kProfile},
+      Reason{"files cannot be sealed" + seccomp_note(), kProfile},
+      Reason{"no shared memory to be had", kMemory},
+      Reason{"the limit of file sizes (RLIMIT_FSIZE) is below 1 MiB", "ulimit -f unlimited"}};
+  const Reason& reason = reasons[static_cast<std::size_t>(result.value_or(0))];
   findings.push_back(
-      {"memfd with seals", Level::Fail, what + seccomp_note(), "no device memory, so no fabric",
-       code >= 3 ? "give this machine or container more memory"
-                 : "allow memfd_create and fcntl(F_ADD_SEALS) in the seccomp profile"});
+      {"memfd with seals", Level::Fail, reason.what, "no device memory, so no fabric", reason.fix});
 }
 
 // In a child, since a registration lasts for the life of a process.

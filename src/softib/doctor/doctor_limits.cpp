@@ -53,7 +53,8 @@ void check_file_size(Findings& findings) {
   constexpr std::uint64_t kNeeded = hca::place::kHeap + hca::kHeapStep;
   if (size >= kNeeded) return;  // unset by default: not worth a line
   findings.push_back(
-      {"file size (RLIMIT_FSIZE)", Level::Fail, shown(size, kMib, " MiB"),
+      {"file size (RLIMIT_FSIZE)", Level::Fail,
+       size < kMib ? shown(size, 1024, " KiB") : shown(size, kMib, " MiB"),
        fmt::format("device memory is a sparse file of {} MiB and more", kNeeded / kMib),
        "ulimit -f unlimited"});
 }

@@ -3,6 +3,7 @@
 
 #include "softib/commands/usage.h"
 #include "softib/pages/color.h"
+#include "softib/pages/terminal.h"
 
 #include <fmt/format.h>
 
@@ -99,21 +100,30 @@ std::string details(const Json& one) {
   return text;
 }
 
+// A row of the table; where it does not fit, its columns come one behind the other.
+std::string in_columns(const std::string& row) {
+  if (row.size() <= page_columns()) return row;
+  std::string narrow;
+  for (const char c : row) {
+    if (c != ' ' || !narrow.ends_with(' ')) narrow += c;
+  }
+  return wrap_words(narrow, page_columns(), 4);
+}
+
 std::string rows(const Json& one) {
   const std::string state = text_of(one, "state");
   const Paint paint = state == "established" ? Paint::Good
                       : state == "listening" ? Paint::Heading
                                              : Paint::Warning;
-  std::string text = painted(paint, fmt::format("{:<12}", state));
-  text += wrap_words(fmt::format(" {:<5} {:<21} {:<21} {}", text_of(one, "port_space"),
-                                 local_of(one), address_of(one, "peer"), owner(one)),
-                     kColumns - 12, 4) +
-          "\n";
-  text += "    " + wrap_words(details(one), kColumns - 4, 4) + "\n";
+  const std::string row =
+      in_columns(fmt::format("{:<12} {:<5} {:<21} {:<21} {}", state, text_of(one, "port_space"),
+                             local_of(one), address_of(one, "peer"), owner(one)));
+  std::string text = painted(paint, row.substr(0, state.size())) + row.substr(state.size()) + "\n";
+  text += "    " + wrap_words(details(one), page_columns() - 4, 4) + "\n";
   const std::string wait = text_of(one, "waits_for", "");
   if (!wait.empty()) {
-    text +=
-        "    " + painted(Paint::Warning, "waits for ") + wrap_words(wait, kColumns - 14, 4) + "\n";
+    text += "    " + painted(Paint::Warning, "waits for ") +
+            wrap_words(wait, page_columns() - 14, 4) + "\n";
   }
   return text;
 }
@@ -132,11 +142,12 @@ Json chosen_connections(const Json& all, ConnectionsShown shown) {
 
 std::string connections_page(const std::string& fabric, const Json& connections) {
   if (connections.empty()) {
-    return fmt::format("no listeners or connections on fabric \"{}\"\n", fabric);
+    const std::string none = fmt::format("no listeners or connections on fabric \"{}\"", fabric);
+    return wrap_words(none, page_columns(), 2) + "\n";
   }
-  std::string text = painted(Paint::Heading, fmt::format("{:<12} {:<5} {:<21} {:<21} {}", "STATE",
-                                                         "SPACE", "LOCAL", "PEER", "PROGRAM")) +
-                     "\n";
+  const std::string head =
+      fmt::format("{:<12} {:<5} {:<21} {:<21} {}", "STATE", "SPACE", "LOCAL", "PEER", "PROGRAM");
+  std::string text = painted(Paint::Heading, in_columns(head)) + "\n";
   for (const Json& one : connections) text += rows(one);
   return text;
 }

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <charconv>
 
@@ -88,6 +89,46 @@ std::string by_number(std::uint32_t number) {
              number);
 }
 
+// The texts of ibv_wc_status_str. The last two are of tag matching, which softib does not have.
+constexpr std::array<std::string_view, 24> kStatusTexts = {
+    "success",
+    "local length error",
+    "local QP operation error",
+    "local EE context operation error",
+    "local protection error",
+    "Work Request Flushed Error",
+    "memory management operation error",
+    "bad response error",
+    "local access error",
+    "remote invalid request error",
+    "remote access error",
+    "remote operation error",
+    "transport retry counter exceeded",
+    "RNR retry counter exceeded",
+    "local RDD violation error",
+    "remote invalid RD request",
+    "aborted error",
+    "invalid EE context number",
+    "invalid EE context state",
+    "fatal error",
+    "response timeout error",
+    "general error",
+    "TM error",
+    "TM software rendezvous",
+};
+
+std::string by_status_text(std::string_view word) {
+  const std::string wanted = plain_letters(word);
+  for (std::uint32_t i = 0; i < kStatusTexts.size(); ++i) {
+    if (wanted != plain_letters(kStatusTexts[i])) continue;
+    if (i < verbs::kWcStatusCount) return status_card(static_cast<WcStatus>(i));
+    return card(fmt::format("completion status {}: {}", i, kStatusTexts[i]),
+                {nullptr, "A completion of tag matching.",
+                 "softib has no tag matching; you should not see this."});
+  }
+  return {};
+}
+
 // "vendor_err 15", "cause=0xf".
 std::string by_cause_number(std::string_view word) {
   for (const std::string_view prefix : {"vendorerr", "vendorerror", "cause"}) {
@@ -149,8 +190,16 @@ std::string explain_word(std::string_view word) {
   }
   if (const auto cause = find_cause(word)) return cause_card(*cause);
   if (std::string cards = refusal_cards(word); !cards.empty()) return cards;
+  for (const auto find : {by_status_text, explain_async_event}) {
+    if (std::string text = find(word); !text.empty()) return text;
+  }
   if (std::string text = by_cause_number(wanted); !text.empty()) return text;
+  if (std::string text = explain_errno(word); !text.empty()) return text;
   return explain_connection(word);
+}
+
+std::vector<std::string_view> wc_status_texts() {
+  return {kStatusTexts.begin(), kStatusTexts.end()};
 }
 
 std::string known_words() {

@@ -30,6 +30,15 @@ std::optional<verbs::control::Cause> find_cause(std::string_view name);
 // explain_connection(). Returns an empty text for other words.
 std::string explain_word(std::string_view word);
 
+// All that can be explained in a line that a program has printed: names, the texts of
+// ibv_wc_status_str, ibv_event_type_str and strerror, "status 12", "syndrom 0x10". Empty: nothing.
+std::string explain_line(std::string_view line);
+// The names in a line that explain_word() explains; everyday words are none.
+std::vector<std::string> names_in(std::string_view line);
+
+// The texts of ibv_wc_status_str, with those of statuses that softib never gives.
+std::vector<std::string_view> wc_status_texts();
+
 // All names, for the error about an unknown one.
 std::string known_words();
 
@@ -38,6 +47,14 @@ std::string known_words();
 // "errno 110", "-110", "SA status 0x300", or a name.
 std::string explain_connection(std::string_view word);
 std::string known_connection_words();
+
+// explanation_event.cpp: "IBV_EVENT_PORT_ERR", "port error".
+std::string explain_async_event(std::string_view word);
+std::vector<std::string_view> async_event_texts();  // names, and texts of ibv_event_type_str
+
+// explanation_errno.cpp: "ENOMEM", "Cannot allocate memory", "errno 12", "-12".
+std::string explain_errno(std::string_view word);
+std::vector<std::string_view> errno_texts();
 
 // Letters and digits in lower case: "IBV_WC_RETRY_EXC_ERR" and "retry exc err" are the same word.
 std::string plain_letters(std::string_view text);

@@ -11,6 +11,7 @@
 #include <sstream>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace ib::softib {
 namespace {
@@ -79,9 +80,74 @@ TEST(Explanation, ACauseIsFoundByNameAndByVendorErr) {
   EXPECT_EQ(explain_word("no_receive"), card);
 }
 
+TEST(Explanation, TextsThatProgramsPrintLeadToTheirCards) {
+  const std::pair<const char*, const char*> kCases[] = {
+      {"transport retry counter exceeded", "12: IBV_WC_RETRY_EXC_ERR"},
+      {"Work Request Flushed Error", "5: IBV_WC_WR_FLUSH_ERR"},
+      {"fatal error", "19: IBV_WC_FATAL_ERR"},
+      {"TM error", "no tag matching"},
+      {"IBV_EVENT_QP_ACCESS_ERR", "asynchronous event 3: IBV_EVENT_QP_ACCESS_ERR"},
+      {"port error", "asynchronous event 10: IBV_EVENT_PORT_ERR"},
+      {"Cannot allocate memory", "errno 12: ENOMEM"},
+      {"EBUSY", "softib resources"},
+      {"-22", "errno 22: EINVAL"},
+      {"ENOTTY", "errno 25: ENOTTY"},
+      {"Connection refused", "softib wait --listen"},
+      {"Connection timed out", "110: ETIMEDOUT"},
+  };
+  for (const auto& [word, part] : kCases) {
+    EXPECT_NE(explain_word(word).find(part), std::string::npos) << word << ":\n"
+                                                                << explain_word(word);
+  }
+}
+
+// Lines of perftest, ibv_rc_pingpong, UCX, OpenMPI, rping and softib itself.
+TEST(Explanation, AWholeLineIsExplainedPieceByPiece) {
+  struct Case {
+    const char* line;
+    std::vector<const char*> parts;
+    std::size_t cards;
+  };
+  const Case kCases[] = {
+      {" Failed status 12: wr_id 0 syndrom 0x10",
+       {"12: IBV_WC_RETRY_EXC_ERR", "cause 16 (vendor_err)"},
+       2},
+      {"Failed status transport retry counter exceeded (12) for wr_id 2",
+       {"12: IBV_WC_RETRY_EXC_ERR"},
+       1},
+      {"vendor 0x6", {"cause 6 (vendor_err)"}, 1},
+      {"status=12 opcode=0 len=0 vendor err 129", {"IBV_WC_RETRY_EXC_ERR", "another HCA"}, 2},
+      {"RC QP 0x1: remote access error [wrid 5 vendor_err 0x0]", {"10: IBV_WC_REM_ACCESS_ERR"}, 1},
+      {"rping: cma event RDMA_CM_EVENT_REJECTED, error 28",
+       {"8: RDMA_CM_EVENT_REJECTED", "28: consumer reject"},
+       2},
+      {"server got IBV_EVENT_LID_CHANGE (LID change)", {"11: IBV_EVENT_LID_CHANGE"}, 1},
+      {"ibv_create_qp: Invalid argument", {"errno 22: EINVAL"}, 2},
+      {"rdma_bind_addr: Address already in use", {"98: EADDRINUSE"}, 1},
+      {"SEND failed with IBV_WC_RNR_RETRY_EXC_ERR: cause no_receive",
+       {"13: IBV_WC_RNR_RETRY_EXC_ERR", "NoReceive"},
+       2},
+  };
+  for (const auto& [line, parts, cards] : kCases) {
+    const std::string text = explain_line(line);
+    for (const char* part : parts) {
+      EXPECT_NE(text.find(part), std::string::npos) << line << ":\n" << text;
+    }
+    std::size_t count = 0;
+    for (std::size_t at = text.find("  what:"); at != std::string::npos;
+         at = text.find("  what:", at + 1)) {
+      ++count;
+    }
+    EXPECT_EQ(count, cards) << line << ":\n" << text;
+  }
+  for (const char* line : {"", "nonsense", "fatal error: no such file", "exit status 0", "ok 12"}) {
+    EXPECT_EQ(explain_line(line), "") << line;
+  }
+}
+
 TEST(Explanation, WhatIsUnknownGivesNothing) {
   for (const char* word :
-       {"", "60", "4711", "-1", "vendor_err", "cause 99", "bogus", "IBV_WC_", "0x"}) {
+       {"", "60", "4711", "-1000", "vendor_err", "cause 99", "bogus", "IBV_WC_", "0x"}) {
     EXPECT_EQ(explain_word(word), "") << word;
   }
 }
@@ -116,7 +182,7 @@ TEST(ConnectionExplanation, EverySpellingLeadsToItsCard) {
     EXPECT_NE(explain_word(word).find(part), std::string::npos) << word << ":\n"
                                                                 << explain_word(word);
   }
-  for (const char* nonsense : {"", "event 99", "reason 5000", "errno 1", "--help", "nonsense 3",
+  for (const char* nonsense : {"", "event 99", "reason 5000", "errno 1000", "--help", "nonsense 3",
                                "-", "RDMA_CM_EVENT_NONSENSE", "999999999999999999999"}) {
     EXPECT_EQ(explain_word(nonsense), "") << nonsense;
   }

@@ -5,6 +5,7 @@
 #include "softib/pages/color.h"
 #include "softib/pages/connections_page.h"
 #include "softib/pages/explanation.h"
+#include "softib/pages/terminal.h"
 
 #include <fmt/format.h>
 
@@ -75,7 +76,7 @@ std::string node_lines(const Json& node) {
     const std::string row =
         fmt::format("  {:<10} GUID {}  {}", text_of(hca, "name"), text_of(hca, "node_guid"),
                     objects.empty() ? "unused" : objects);
-    text += wrap_words(row, kColumns, 18) + "\n";
+    text += wrap_words(row, page_columns(), 18) + "\n";
     for (const Json& port : list_of(hca, "ports")) {
       const bool is_ethernet = text_of(port, "link_layer") == "ethernet";
       const std::string kind =
@@ -116,7 +117,7 @@ std::string nodes_lines(const Json& nodes) {
   const std::string rest =
       fmt::format("{}{} nodes, unused, with active ports (`softib status --json` lists all)", quiet,
                   quiet == nodes.size() ? "" : " other");
-  return text + wrap_words(rest, kColumns, 2) + "\n";
+  return text + wrap_words(rest, page_columns(), 2) + "\n";
 }
 
 std::string client_lines(const Json& clients) {
@@ -129,7 +130,7 @@ std::string client_lines(const Json& clients) {
         fmt::format("{:>8}  {:<12} {:<20} {}{}", text_of(client, "pid"),
                     cut(text_of(client, "node"), 12), cut(text_of(client, "program"), 20),
                     counts(client, "objects"), ending ? " (ended; being cleaned up)" : "");
-    text += wrap_words(row, kColumns, 44) + "\n";
+    text += wrap_words(row, page_columns(), 44) + "\n";
   }
   return text;
 }
@@ -167,7 +168,7 @@ std::string blocked_lines(const Json& blocked) {
         fmt::format("  {} QP {} of pid {} on {}, peer QP {}: {}", text_of(qp, "type"),
                     text_of(qp, "qpn"), text_of(qp, "pid"), text_of(qp, "node"),
                     text_of(qp, "peer_qpn"), known ? explain(*known).meaning : cause);
-    text += wrap_words(line, kColumns, 4) + "\n";
+    text += wrap_words(line, page_columns(), 4) + "\n";
   }
   return text;
 }
@@ -183,7 +184,7 @@ std::string poster_lines(const Json& posters) {
         fmt::format("  pid {} ({}) on {}, QP {}: {} waiting for {} ms", text_of(poster, "pid"),
                     text_of(poster, "program"), text_of(poster, "node"), text_of(poster, "qpn"),
                     text_of(poster, "requests_waiting"), text_of(poster, "waited_ms"));
-    text += wrap_words(line, kColumns, 4) + "\n";
+    text += wrap_words(line, page_columns(), 4) + "\n";
   }
   return text;
 }
@@ -204,7 +205,7 @@ std::string headline(const std::string& fabric, const Json& state) {
   const std::string line =
       fmt::format("fabric {}, up for {}:{:02}:{:02} (softibd, pid {}{})", fabric, seconds / 3600,
                   seconds / 60 % 60, seconds % 60, text_of(state, "pid"), life);
-  return wrap_words(line, kColumns, 2) + "\n";
+  return wrap_words(line, page_columns(), 2) + "\n";
 }
 
 }  // namespace
@@ -233,12 +234,13 @@ std::string status_page(const std::string& fabric, const Json& state) {
   const Json& traffic = list_of(state, "traffic");
   if (!traffic.empty()) text += traffic_lines(traffic);
   if (const std::string ids = connections_summary(list_of(state, "rdma_cm")); !ids.empty()) {
-    text +=
-        "\n" + wrap_words("connections: " + ids + " (`softib connections`)", kColumns, 13) + "\n";
+    text += "\n" +
+            wrap_words("connections: " + ids + " (`softib connections`)", page_columns(), 13) +
+            "\n";
   }
   const std::string objects = counts(state, "objects");
   const std::string all = "objects: " + (objects.empty() ? "none" : objects);
-  text += "\n" + wrap_words(all, kColumns, 9) + "\n";
+  text += "\n" + wrap_words(all, page_columns(), 9) + "\n";
   text += memory_line(state);
   const Json& blocked = list_of(state, "blocked");
   if (!blocked.empty()) text += blocked_lines(blocked);

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "softib/pages/trace_lines.h"
 
+#include "softib/commands/usage.h"
 #include "softib/pages/color.h"
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <ctime>
 
 namespace ib::softib {
 namespace {
@@ -31,15 +33,25 @@ std::string time_of_day(const Json& object, const char* key) {
   return text.size() < 23 ? text : text.substr(11, 12);
 }
 
-void put_time(Json& object, const char* age, const char* time, Clock::time_point now) {
-  if (!object.contains(age)) return;
-  object[time] = time_text(now - std::chrono::milliseconds(number_in(object, age)));
-  object.erase(age);
+void put_time(Json& object, const char* at, const char* time, Clock::time_point start) {
+  if (!object.contains(at)) return;
+  const std::chrono::nanoseconds since(number_in(object, at));
+  object[time] = time_text(start + std::chrono::duration_cast<Clock::duration>(since));
+  object.erase(at);
+}
+
+// softibd's times are of the monotonic clock, which both have.
+Clock::time_point start_of_monotonic_clock() {
+  timespec monotonic{};
+  ::clock_gettime(CLOCK_MONOTONIC, &monotonic);
+  const auto since =
+      std::chrono::seconds(monotonic.tv_sec) + std::chrono::nanoseconds(monotonic.tv_nsec);
+  return Clock::now() - std::chrono::duration_cast<Clock::duration>(since);
 }
 
 }  // namespace
 
-std::vector<TraceLine> parse_trace(std::string_view text, Clock::time_point now) {
+std::vector<TraceLine> parse_trace(std::string_view text, Clock::time_point start) {
   std::vector<TraceLine> lines;
   while (!text.empty()) {
     const std::size_t end = std::min(text.find('\n'), text.size());
@@ -51,30 +63,35 @@ std::vector<TraceLine> parse_trace(std::string_view text, Clock::time_point now)
     line.text = fields["text"].get<std::string>();
     line.is_step = fields.value("kind", "") == "device";
     if (line.number == 0) continue;
-    put_time(fields, "age_ms", "time", now);
-    put_time(fields, "last_age_ms", "last_time", now);
+    put_time(fields, "at_ns", "time", start);
+    put_time(fields, "last_at_ns", "last_time", start);
     line.fields = std::move(fields);
     lines.push_back(std::move(line));
   }
   return lines;
 }
 
-std::string shown(const TraceLine& line) {
+std::string shown(const TraceLine& line, std::size_t width) {
   const std::string kind = line.fields.value("kind", "");
   std::string time = time_of_day(line.fields, "time");
+  const std::size_t column = time.size() + 2;
   if (kind == "error" || kind == "refused") time = painted(Paint::Bad, time);
-  std::string text = fmt::format("{}  {}", time, line.text);
+  std::string text = line.text;
   const std::uint64_t count = number_in(line.fields, "count");
   if (count > 1) {
     text += fmt::format(" ({} times, last at {})", count, time_of_day(line.fields, "last_time"));
   }
-  return text;
+  if (width > column) {
+    text = wrap_words(std::string(column, ' ') + text, width, column).substr(column);
+  }
+  return fmt::format("{}  {}", time, text);
 }
 
 std::vector<TraceLine> read_trace(ControlClient& client, std::uint64_t after) {
   verbs::control::TraceReadIn in;
   in.after = after;
-  return parse_trace(client.read_text(verbs::control::Code::TraceRead, bytes_of(in)), Clock::now());
+  return parse_trace(client.read_text(verbs::control::Code::TraceRead, bytes_of(in)),
+                     start_of_monotonic_clock());
 }
 
 }  // namespace ib::softib

@@ -22,13 +22,14 @@ struct TraceLine {
   nlohmann::ordered_json fields;  // all fields of softibd, with "time" and "last_time"
 };
 
-// One JSON object a line (Trace::json_after); other lines are left out. `now`: the time of the
-// request.
+// One JSON object a line (Trace::json_after); other lines are left out. `start`: the time of day at
+// which the monotonic clock was 0.
 std::vector<TraceLine> parse_trace(std::string_view text,
-                                   std::chrono::system_clock::time_point now);
+                                   std::chrono::system_clock::time_point start);
 
-// "12:34:56.789  text", and the count of repetitions. Local time.
-std::string shown(const TraceLine& line);
+// "12:34:56.789  text", and the count of repetitions. Local time. Further lines of at most `width`
+// columns are indented; 0: one line.
+std::string shown(const TraceLine& line, std::size_t width = 0);
 
 // Lines with a number greater than `after`. Throws CliError(Daemon).
 std::vector<TraceLine> read_trace(ControlClient& client, std::uint64_t after);
