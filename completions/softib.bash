@@ -1,36 +1,51 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 # Completion of softib for bash. Written by scripts/cli_pages.py.
 _softib() {
-  local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} i word command= action= skip= words=
+  local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} i word called= over= skip= words=
+  # Bash makes three words of --fabric=NAME.
+  if [[ $cur == = ]]; then cur=; elif [[ $prev == = ]]; then prev=${COMP_WORDS[COMP_CWORD-2]}; fi
   for ((i = 1; i < COMP_CWORD; i++)); do
     word=${COMP_WORDS[i]}
+    [[ $word == = ]] && { skip=1; continue; }
     if [[ $skip ]]; then skip=; continue; fi
-    case $word in
-      --) [[ $command == run ]] && { _command_offset $((i + 1)) 2>/dev/null || COMPREPLY=($(compgen -c -f -- "$cur")); return; } ;;
-      --ca|--color|--config|--fabric|--hcas|--lines|--linger|--link-layer|--max-memory|--name|--node|--nodes|--path|--port|--ports|--sockets|--verify-seed|-f|-l|-n) skip=1 ;;
-      -*) ;;
-      *) if [[ ! $command ]]; then command=$word; elif [[ $command == run ]]; then
-           _command_offset "$i" 2>/dev/null || COMPREPLY=($(compgen -f -- "$cur")); return
-         elif [[ ! $action ]]; then action=$word; fi ;;
+    if [[ $called == run && $word != -* ]]; then over=$i; break; fi
+    case "$called $word" in
+      'run --') over=$((i + 1)); break ;;
+      ' --color'|' -f'|' --fabric'|'run -f'|'run --fabric'|'run -n'|'run --node'|'run --nodes'|'run --hcas'|'run --ports'|'run --link-layer'|'run --max-memory'|'run --config'|'run --verify-seed'|'run --path'|'run --linger'|'up -f'|'up --fabric'|'up --nodes'|'up --hcas'|'up --ports'|'up --link-layer'|'up --max-memory'|'up --config'|'up --verify-seed'|'down -f'|'down --fabric'|'status -f'|'status --fabric'|'connections -f'|'connections --fabric'|'resources -f'|'resources --fabric'|'resources -n'|'resources --node'|'wait -f'|'wait --fabric'|'wait -l'|'wait --listen'|'wait -n'|'wait --node'|'wait -t'|'wait --timeout'|'trace --fabric'|'trace -l'|'trace -n'|'trace --lines'|'explain -f'|'explain --fabric'|'port down -f'|'port down --fabric'|'port down -n'|'port down --node'|'port down --ca'|'port down --port'|'port up -f'|'port up --fabric'|'port up -n'|'port up --node'|'port up --ca'|'port up --port'|'devices -f'|'devices --fabric'|'ls -f'|'ls --fabric'|'ls -n'|'ls --node'|'hca add -f'|'hca add --fabric'|'hca add -n'|'hca add --node'|'hca remove -f'|'hca remove --fabric'|'hca remove -n'|'hca remove --node'|'hca eject -f'|'hca eject --fabric'|'hca eject -n'|'hca eject --node'|'partition add -f'|'partition add --fabric'|'partition add --name'|'partition add -n'|'partition add --node'|'partition add --ca'|'partition add --port'|'partition remove -f'|'partition remove --fabric'|'partition remove -n'|'partition remove --node'|'partition remove --ca'|'partition remove --port'|'power sleep -f'|'power sleep --fabric'|'power sleep -n'|'power sleep --node'|'power hibernate -f'|'power hibernate --fabric'|'power hibernate -n'|'power hibernate --node'|'power resume -f'|'power resume --fabric'|'power resume -n'|'power resume --node'|'power shutdown -f'|'power shutdown --fabric'|'driver list -f'|'driver list --fabric'|'driver load -f'|'driver load --fabric'|'driver unload -f'|'driver unload --fabric'|'env -f'|'env --fabric'|'env -n'|'env --node'|'env --path') skip=1 ;;
+      *' -'*) ;;
+      ' '*) called=$word ;;
+      *) case $called in
+           port|hca|partition|power|driver) called="$called $word" ;;
+         esac ;;
     esac
   done
-  case $prev in
-    -f|--fabric) COMPREPLY=($(compgen -W "$(softib list 2>/dev/null | awk '$2 == "up" {print $1}')" -- "$cur")); return ;;
-    --config) COMPREPLY=($(compgen -f -- "$cur")); return ;;
-    --path) COMPREPLY=($(compgen -W "auto adopted process_vm bounce" -- "$cur")); return ;;
-    --verify) COMPREPLY=($(compgen -W "on faults" -- "$cur")); return ;;
-    --link-layer) COMPREPLY=($(compgen -W "infiniband ethernet" -- "$cur")); return ;;
-    --color) COMPREPLY=($(compgen -W "auto always never" -- "$cur")); return ;;
+  [[ $called == run && ! $over && ! $skip && $cur != -* ]] && over=$COMP_CWORD
+  if [[ $over ]]; then
+    if declare -F _command_offset >/dev/null; then _command_offset "$over"
+    elif ((COMP_CWORD == over)); then COMPREPLY=($(compgen -c -f -- "$cur"))
+    else COMPREPLY=($(compgen -f -- "$cur")); fi
+    return
+  fi
+  case "$called $prev" in
+    ' -f'|' --fabric'|'run -f'|'run --fabric'|'up -f'|'up --fabric'|'down -f'|'down --fabric'|'status -f'|'status --fabric'|'connections -f'|'connections --fabric'|'resources -f'|'resources --fabric'|'wait -f'|'wait --fabric'|'trace --fabric'|'explain -f'|'explain --fabric'|'port down -f'|'port down --fabric'|'port up -f'|'port up --fabric'|'devices -f'|'devices --fabric'|'ls -f'|'ls --fabric'|'hca add -f'|'hca add --fabric'|'hca remove -f'|'hca remove --fabric'|'hca eject -f'|'hca eject --fabric'|'partition add -f'|'partition add --fabric'|'partition remove -f'|'partition remove --fabric'|'power sleep -f'|'power sleep --fabric'|'power hibernate -f'|'power hibernate --fabric'|'power resume -f'|'power resume --fabric'|'power shutdown -f'|'power shutdown --fabric'|'driver list -f'|'driver list --fabric'|'driver load -f'|'driver load --fabric'|'driver unload -f'|'driver unload --fabric'|'env -f'|'env --fabric') COMPREPLY=($(compgen -W "$(softib list 2>/dev/null | awk '$2 == "up" {print $1}')" -- "$cur")); return ;;
+    *' --config') COMPREPLY=($(compgen -f -- "$cur")); return ;;
+    *' --path') COMPREPLY=($(compgen -W "auto adopted process_vm bounce" -- "$cur")); return ;;
+    *' --verify') COMPREPLY=($(compgen -W "on faults" -- "$cur")); return ;;
+    *' --link-layer') COMPREPLY=($(compgen -W "infiniband ethernet" -- "$cur")); return ;;
+    *' --color') COMPREPLY=($(compgen -W "auto always never" -- "$cur")); return ;;
+    ' --color'|' -f'|' --fabric'|'run -f'|'run --fabric'|'run -n'|'run --node'|'run --nodes'|'run --hcas'|'run --ports'|'run --link-layer'|'run --max-memory'|'run --config'|'run --verify-seed'|'run --path'|'run --linger'|'up -f'|'up --fabric'|'up --nodes'|'up --hcas'|'up --ports'|'up --link-layer'|'up --max-memory'|'up --config'|'up --verify-seed'|'down -f'|'down --fabric'|'status -f'|'status --fabric'|'connections -f'|'connections --fabric'|'resources -f'|'resources --fabric'|'resources -n'|'resources --node'|'wait -f'|'wait --fabric'|'wait -l'|'wait --listen'|'wait -n'|'wait --node'|'wait -t'|'wait --timeout'|'trace --fabric'|'trace -l'|'trace -n'|'trace --lines'|'explain -f'|'explain --fabric'|'port down -f'|'port down --fabric'|'port down -n'|'port down --node'|'port down --ca'|'port down --port'|'port up -f'|'port up --fabric'|'port up -n'|'port up --node'|'port up --ca'|'port up --port'|'devices -f'|'devices --fabric'|'ls -f'|'ls --fabric'|'ls -n'|'ls --node'|'hca add -f'|'hca add --fabric'|'hca add -n'|'hca add --node'|'hca remove -f'|'hca remove --fabric'|'hca remove -n'|'hca remove --node'|'hca eject -f'|'hca eject --fabric'|'hca eject -n'|'hca eject --node'|'partition add -f'|'partition add --fabric'|'partition add --name'|'partition add -n'|'partition add --node'|'partition add --ca'|'partition add --port'|'partition remove -f'|'partition remove --fabric'|'partition remove -n'|'partition remove --node'|'partition remove --ca'|'partition remove --port'|'power sleep -f'|'power sleep --fabric'|'power sleep -n'|'power sleep --node'|'power hibernate -f'|'power hibernate --fabric'|'power hibernate -n'|'power hibernate --node'|'power resume -f'|'power resume --fabric'|'power resume -n'|'power resume --node'|'power shutdown -f'|'power shutdown --fabric'|'driver list -f'|'driver list --fabric'|'driver load -f'|'driver load --fabric'|'driver unload -f'|'driver unload --fabric'|'env -f'|'env --fabric'|'env -n'|'env --node'|'env --path') return ;;
   esac
-  case "$command${action:+ $action}" in
-    '') words='run up down status connections list trace explain port devices ls hca partition power driver env doctor version help -h --help -V --version --color' ;;
+  case "$called" in
+    '') words='run up down status connections resources list wait trace explain port devices ls hca partition power driver env doctor version help -h --help -V --version --color -f --fabric' ;;
     'run') words='-h --help -f --fabric -n --node --nodes --hcas --ports --link-layer --max-memory --config --verify --verify-seed --path --sockets --linger -v --verbose' ;;
     'up') words='-h --help -f --fabric --nodes --hcas --ports --link-layer --max-memory --config --verify --verify-seed' ;;
     'down') words='-h --help -f --fabric -a --all --force' ;;
     'status') words='-h --help -f --fabric --json -w --watch' ;;
     'connections') words='-h --help -f --fabric -l --listen -a --all --json -w --watch' ;;
+    'resources') words='-h --help -f --fabric -n --node -a --all --json -w --watch' ;;
     'list') words='-h --help --json' ;;
-    'trace') words='-h --help -f --fabric -l -n --lines -F --follow --all --json' ;;
+    'wait') words='-h --help -f --fabric -l --listen -n --node -t --timeout -v --verbose' ;;
+    'trace') words='-h --help --fabric -l -n --lines -f -F --follow --all --json' ;;
     'port') words='down up -h --help' ;;
     'port down') words='-h --help -f --fabric -n --node --ca --port' ;;
     'port up') words='-h --help -f --fabric -n --node --ca --port' ;;
@@ -55,7 +70,7 @@ _softib() {
     'env') words='-h --help -f --fabric -n --node --path' ;;
     'doctor') words='-h --help --json' ;;
     'version') words='-h --help' ;;
-    explain*) words="--all --fabric $(softib explain --all 2>/dev/null | awk '/^ / && NF == 2 {print $2}')" ;;
+    explain*) words="-h --help -f --fabric --all $(softib explain --all 2>/dev/null | awk '/^ / && NF == 2 && $2 != "-" {print $2}')" ;;
   esac
   COMPREPLY=($(compgen -W "$words" -- "$cur"))
 }

@@ -4,29 +4,32 @@
 
 _softib_fabrics() { compadd -- ${(f)"$(softib list 2>/dev/null | awk '$2 == "up" {print $1}')"} }
 
+# Of the words behind the command $1, as if it were the first.
 _softib_arguments() {
   case $1 in
     '')
-      if (( CURRENT == $2 )) && [[ $PREFIX != -* ]]; then
-        local -a actions=('run:run a program that sees software HCAs' 'up:start a fabric that stays until `softib down`' 'down:end a fabric that no program uses' 'status:nodes, HCAs, ports, programs, what is stuck' 'connections:listeners and connections, with both ends' 'list:the fabrics of this user' 'trace:what went wrong or changed, line by line' 'explain:errors in words, and what to do' 'port:take a port down or up, as if by its cable' 'devices:the device tree: states, drivers, ids' 'ls:names of devices, as programs open them' 'hca:plug an HCA in or out of a node' 'partition:extra P_Keys of a port, with their devices' 'power:sleep, wake up, shut down' 'driver:drivers of the fabric' 'env:the environment of `softib run`, for a shell' 'doctor:what this machine can do, and what it lacks' 'version:the version, and where its parts are' 'help:`softib help CMD` is `softib CMD --help`')
+      if (( CURRENT == 2 )) && [[ $PREFIX != -* ]]; then
+        local -a actions=('run:run a program that sees software HCAs' 'up:start a fabric that stays until `softib down`' 'down:end a fabric that no program uses' 'status:nodes, HCAs, ports, programs, what is stuck' 'connections:listeners and connections, with both ends' 'resources:queue pairs, CQs, regions and channels of each program' 'list:the fabrics of this user' 'wait:wait until a program listens, for scripts' 'trace:what went wrong or changed, line by line' 'explain:errors in words, and what to do' 'port:take a port down or up, as if by its cable' 'devices:the device tree: states, drivers, ids' 'ls:names of devices, as programs open them' 'hca:plug an HCA in or out of a node' 'partition:extra P_Keys of a port, with their devices' 'power:sleep, wake up, shut down' 'driver:drivers of the fabric' 'env:the environment of `softib run`, for a shell' 'doctor:what this machine can do, and what it lacks' 'version:the version, and where its parts are' 'help:`softib help CMD` is `softib CMD --help`')
         _describe command actions; return
       fi
       _arguments -S \
-        '-h[Print this help message and exit]' \
-        '--help[Print this help message and exit]' \
-        '-V[print the version and exit]' \
-        '--version[print the version and exit]' \
+        '(-h --help)-h[Print this help message and exit]' \
+        '(-h --help)--help[Print this help message and exit]' \
+        '(-V --version)-V[print the version and exit]' \
+        '(-V --version)--version[print the version and exit]' \
         '--color[when to use colour; auto  on a terminal, unless NO_COLOR is set]:auto always never:(auto always never)' \
+        '(-f --fabric)-f[which fabric, before or after the command]:name:_softib_fabrics' \
+        '(-f --fabric)--fabric[which fabric, before or after the command]:name:_softib_fabrics' \
         '*: :_default'
       ;;
     'run')
-      _arguments -S \
-        '-h[Print this help message and exit]' \
-        '--help[Print this help message and exit]' \
-        '-f[which fabric, if you have several]:name default:_softib_fabrics' \
-        '--fabric[which fabric, if you have several]:name default:_softib_fabrics' \
-        '-n[the virtual host the program runs on  number, name, or auto for the ranks of MPI]:n name auto:' \
-        '--node[the virtual host the program runs on  number, name, or auto for the ranks of MPI]:n name auto:' \
+      _arguments -S -A '-*' \
+        '(-h --help)-h[Print this help message and exit]' \
+        '(-h --help)--help[Print this help message and exit]' \
+        '(-f --fabric)-f[which fabric, if you have several]:name default:_softib_fabrics' \
+        '(-f --fabric)--fabric[which fabric, if you have several]:name default:_softib_fabrics' \
+        '(-n --node)-n[the virtual host the program runs on  number, name, or auto for the ranks of MPI]:n name auto:' \
+        '(-n --node)--node[the virtual host the program runs on  number, name, or auto for the ranks of MPI]:n name auto:' \
         '--nodes[virtual hosts of the fabric  a number (node0, node1, ...) or names]:n name name:' \
         '--hcas[HCAs of each node  softib0, softib1, ...]:n:' \
         '--ports[ports of each HCA]:n:' \
@@ -36,18 +39,18 @@ _softib_arguments() {
         '--verify[check drivers  requests and answers wait at random, what is left is reported (`softib trace`); --verify=faults  each request also fails in every way, once]' \
         '--verify-seed[repeats the choices of --verify]:n:' \
         '--path[how bytes get into other processes; for tests and comparisons]:auto adopted process vm bounce:(auto adopted process_vm bounce)' \
-        '--sockets[TCP connections over RDMA  to all nodes, or to these addresses]:ranges:' \
+        '--sockets[TCP connections over RDMA  to all nodes, or to these addresses]' \
         '--linger[how long a fabric that this starts outlives its last program]:seconds:' \
-        '-v[say what is done; programs say what fails]' \
-        '--verbose[say what is done; programs say what fails]' \
+        '(-v --verbose)-v[say what is done; programs say what fails]' \
+        '(-v --verbose)--verbose[say what is done; programs say what fails]' \
         '*:::program: _normal'
       ;;
     'up')
       _arguments -S \
-        '-h[Print this help message and exit]' \
-        '--help[Print this help message and exit]' \
-        '-f[which fabric, if you have several]:name default:_softib_fabrics' \
-        '--fabric[which fabric, if you have several]:name default:_softib_fabrics' \
+        '(-h --help)-h[Print this help message and exit]' \
+        '(-h --help)--help[Print this help message and exit]' \
+        '(-f --fabric)-f[which fabric, if you have several]:name default:_softib_fabrics' \
+        '(-f --fabric)--fabric[which fabric, if you have several]:name default:_softib_fabrics' \
         '--nodes[virtual hosts of the fabric  a number (node0, node1, ...) or names]:n name name:' \
         '--hcas[HCAs of each node  softib0, softib1, ...]:n:' \
         '--ports[ports of each HCA]:n:' \
@@ -60,307 +63,338 @@ _softib_arguments() {
       ;;
     'down')
       _arguments -S \
-        '-h[Print this help message and exit]' \
-        '--help[Print this help message and exit]' \
-        '-f[which fabric, if you have several]:name default:_softib_fabrics' \
-        '--fabric[which fabric, if you have several]:name default:_softib_fabrics' \
-        '-a[all fabrics of this user]' \
-        '--all[all fabrics of this user]' \
+        '(-h --help)-h[Print this help message and exit]' \
+        '(-h --help)--help[Print this help message and exit]' \
+        '(-f --fabric)-f[which fabric, if you have several]:name default:_softib_fabrics' \
+        '(-f --fabric)--fabric[which fabric, if you have several]:name default:_softib_fabrics' \
+        '(-a --all)-a[all fabrics of this user]' \
+        '(-a --all)--all[all fabrics of this user]' \
         '--force[under running programs too, and softibd is killed if it does not go by itself]' \
         '*: :_default'
       ;;
     'status')
       _arguments -S \
-        '-h[Print this help message and exit]' \
-        '--help[Print this help message and exit]' \
-        '-f[which fabric, if you have several]:name default:_softib_fabrics' \
-        '--fabric[which fabric, if you have several]:name default:_softib_fabrics' \
+        '(-h --help)-h[Print this help message and exit]' \
+        '(-h --help)--help[Print this help message and exit]' \
+        '(-f --fabric)-f[which fabric, if you have several]:name default:_softib_fabrics' \
+        '(-f --fabric)--fabric[which fabric, if you have several]:name default:_softib_fabrics' \
         '--json[for programs; with --watch one object a line]' \
-        '-w[again every second, until Ctrl-C or `softib down`]' \
-        '--watch[again every second, until Ctrl-C or `softib down`]' \
+        '(-w --watch)-w[again every second, until Ctrl-C or `softib down`]' \
+        '(-w --watch)--watch[again every second, until Ctrl-C or `softib down`]' \
         '*: :_default'
       ;;
     'connections')
       _arguments -S \
-        '-h[Print this help message and exit]' \
-        '--help[Print this help message and exit]' \
-        '-f[which fabric, if you have several]:name default:_softib_fabrics' \
-        '--fabric[which fabric, if you have several]:name default:_softib_fabrics' \
-        '-l[listeners only]' \
-        '--listen[listeners only]' \
-        '-a[also ids that are idle, bound, resolved, or over and not destroyed]' \
-        '--all[also ids that are idle, bound, resolved, or over and not destroyed]' \
+        '(-h --help)-h[Print this help message and exit]' \
+        '(-h --help)--help[Print this help message and exit]' \
+        '(-f --fabric)-f[which fabric, if you have several]:name default:_softib_fabrics' \
+        '(-f --fabric)--fabric[which fabric, if you have several]:name default:_softib_fabrics' \
+        '(-l --listen)-l[listeners only]' \
+        '(-l --listen)--listen[listeners only]' \
+        '(-a --all)-a[also ids that are idle, bound, resolved, or over and not destroyed]' \
+        '(-a --all)--all[also ids that are idle, bound, resolved, or over and not destroyed]' \
         '--json[for programs (docs/status_json.md); with --watch one array a line]' \
-        '-w[again every second, until Ctrl-C or `softib down`]' \
-        '--watch[again every second, until Ctrl-C or `softib down`]' \
+        '(-w --watch)-w[again every second, until Ctrl-C or `softib down`]' \
+        '(-w --watch)--watch[again every second, until Ctrl-C or `softib down`]' \
+        '*: :_default'
+      ;;
+    'resources')
+      _arguments -S \
+        '(-h --help)-h[Print this help message and exit]' \
+        '(-h --help)--help[Print this help message and exit]' \
+        '(-f --fabric)-f[which fabric, if you have several]:name default:_softib_fabrics' \
+        '(-f --fabric)--fabric[which fabric, if you have several]:name default:_softib_fabrics' \
+        '(-n --node)-n[only programs of this node  number or name]:n name:' \
+        '(-n --node)--node[only programs of this node  number or name]:n name:' \
+        '(-a --all)-a[all regions, and the objects of softibd itself]' \
+        '(-a --all)--all[all regions, and the objects of softibd itself]' \
+        '--json[for programs (docs/status_json.md); with --watch one array a line]' \
+        '(-w --watch)-w[again every second, until Ctrl-C or `softib down`]' \
+        '(-w --watch)--watch[again every second, until Ctrl-C or `softib down`]' \
         '*: :_default'
       ;;
     'list')
       _arguments -S \
-        '-h[Print this help message and exit]' \
-        '--help[Print this help message and exit]' \
+        '(-h --help)-h[Print this help message and exit]' \
+        '(-h --help)--help[Print this help message and exit]' \
         '--json[for programs]' \
+        '*: :_default'
+      ;;
+    'wait')
+      _arguments -S \
+        '(-h --help)-h[Print this help message and exit]' \
+        '(-h --help)--help[Print this help message and exit]' \
+        '(-f --fabric)-f[which fabric, if you have several]:name default:_softib_fabrics' \
+        '(-f --fabric)--fabric[which fabric, if you have several]:name default:_softib_fabrics' \
+        '(-l --listen)-l[a port of librdmacm, or the TCP port of a server]:port:' \
+        '(-l --listen)--listen[a port of librdmacm, or the TCP port of a server]:port:' \
+        '(-n --node)-n[on this node only  number or name]:n name:' \
+        '(-n --node)--node[on this node only  number or name]:n name:' \
+        '(-t --timeout)-t[how long]:seconds:' \
+        '(-t --timeout)--timeout[how long]:seconds:' \
+        '(-v --verbose)-v[say which program it is]' \
+        '(-v --verbose)--verbose[say which program it is]' \
         '*: :_default'
       ;;
     'trace')
       _arguments -S \
-        '-h[Print this help message and exit]' \
-        '--help[Print this help message and exit]' \
-        '-f[which fabric, if you have several]:name default:_softib_fabrics' \
+        '(-h --help)-h[Print this help message and exit]' \
+        '(-h --help)--help[Print this help message and exit]' \
         '--fabric[which fabric, if you have several]:name default:_softib_fabrics' \
-        '-l[only the last N lines; 0  all there are]:n:' \
-        '-n[only the last N lines; 0  all there are]:n:' \
-        '--lines[only the last N lines; 0  all there are]:n:' \
-        '-F[stay and show new lines, until Ctrl-C or `softib down`]' \
-        '--follow[stay and show new lines, until Ctrl-C or `softib down`]' \
+        '(-l -n --lines)-l[only the last N lines; 0  all there are]:n:' \
+        '(-l -n --lines)-n[only the last N lines; 0  all there are]:n:' \
+        '(-l -n --lines)--lines[only the last N lines; 0  all there are]:n:' \
+        '(-f -F --follow)-f[stay and show new lines, until Ctrl-C or `softib down`]' \
+        '(-f -F --follow)-F[stay and show new lines, until Ctrl-C or `softib down`]' \
+        '(-f -F --follow)--follow[stay and show new lines, until Ctrl-C or `softib down`]' \
         '--all[the steps of devices and power too]' \
         '--json[for programs  one object a line (docs/status_json.md)]' \
         '*: :_default'
       ;;
     'explain')
       _arguments -S \
-        '-h[Print this help message and exit]' \
-        '--help[Print this help message and exit]' \
-        '-f[which fabric, if you have several]:name default:_softib_fabrics' \
-        '--fabric[which fabric, if you have several]:name default:_softib_fabrics' \
+        '(-h --help)-h[Print this help message and exit]' \
+        '(-h --help)--help[Print this help message and exit]' \
+        '(-f --fabric)-f[which fabric, if you have several]:name default:_softib_fabrics' \
+        '(-f --fabric)--fabric[which fabric, if you have several]:name default:_softib_fabrics' \
         '--all[all that can be explained]' \
         '*: :_default'
       ;;
     'port')
-      if (( CURRENT == $2 )) && [[ $PREFIX != -* ]]; then
+      if (( CURRENT == 2 )) && [[ $PREFIX != -* ]]; then
         local -a actions=('down:no link: programs get a port error event, data stops' 'up:link again: programs get a port active event')
         _describe command actions; return
       fi
       _arguments -S \
-        '-h[Print this help message and exit]' \
-        '--help[Print this help message and exit]' \
+        '(-h --help)-h[Print this help message and exit]' \
+        '(-h --help)--help[Print this help message and exit]' \
         '*: :_default'
       ;;
     'port down')
       _arguments -S \
-        '-h[Print this help message and exit]' \
-        '--help[Print this help message and exit]' \
-        '-f[which fabric, if you have several]:name default:_softib_fabrics' \
-        '--fabric[which fabric, if you have several]:name default:_softib_fabrics' \
-        '-n[the node  number or name]:n name:' \
-        '--node[the node  number or name]:n name:' \
+        '(-h --help)-h[Print this help message and exit]' \
+        '(-h --help)--help[Print this help message and exit]' \
+        '(-f --fabric)-f[which fabric, if you have several]:name default:_softib_fabrics' \
+        '(-f --fabric)--fabric[which fabric, if you have several]:name default:_softib_fabrics' \
+        '(-n --node)-n[the node  number or name]:n name:' \
+        '(-n --node)--node[the node  number or name]:n name:' \
         '--ca[the HCA]:name softib:' \
         '--port[the port]:n:' \
         '*: :_default'
       ;;
     'port up')
       _arguments -S \
-        '-h[Print this help message and exit]' \
-        '--help[Print this help message and exit]' \
-        '-f[which fabric, if you have several]:name default:_softib_fabrics' \
-        '--fabric[which fabric, if you have several]:name default:_softib_fabrics' \
-        '-n[the node  number or name]:n name:' \
-        '--node[the node  number or name]:n name:' \
+        '(-h --help)-h[Print this help message and exit]' \
+        '(-h --help)--help[Print this help message and exit]' \
+        '(-f --fabric)-f[which fabric, if you have several]:name default:_softib_fabrics' \
+        '(-f --fabric)--fabric[which fabric, if you have several]:name default:_softib_fabrics' \
+        '(-n --node)-n[the node  number or name]:n name:' \
+        '(-n --node)--node[the node  number or name]:n name:' \
         '--ca[the HCA]:name softib:' \
         '--port[the port]:n:' \
         '*: :_default'
       ;;
     'devices')
       _arguments -S \
-        '-h[Print this help message and exit]' \
-        '--help[Print this help message and exit]' \
-        '-f[which fabric, if you have several]:name default:_softib_fabrics' \
-        '--fabric[which fabric, if you have several]:name default:_softib_fabrics' \
+        '(-h --help)-h[Print this help message and exit]' \
+        '(-h --help)--help[Print this help message and exit]' \
+        '(-f --fabric)-f[which fabric, if you have several]:name default:_softib_fabrics' \
+        '(-f --fabric)--fabric[which fabric, if you have several]:name default:_softib_fabrics' \
         '--json[for programs]' \
         '--ids[with description, hardware and compatible ids]' \
         '*: :_default'
       ;;
     'ls')
       _arguments -S \
-        '-h[Print this help message and exit]' \
-        '--help[Print this help message and exit]' \
-        '-f[which fabric, if you have several]:name default:_softib_fabrics' \
-        '--fabric[which fabric, if you have several]:name default:_softib_fabrics' \
-        '-n[the node  number or name]:n name:' \
-        '--node[the node  number or name]:n name:' \
+        '(-h --help)-h[Print this help message and exit]' \
+        '(-h --help)--help[Print this help message and exit]' \
+        '(-f --fabric)-f[which fabric, if you have several]:name default:_softib_fabrics' \
+        '(-f --fabric)--fabric[which fabric, if you have several]:name default:_softib_fabrics' \
+        '(-n --node)-n[the node  number or name]:n name:' \
+        '(-n --node)--node[the node  number or name]:n name:' \
         '--json[for programs]' \
         '*: :_default'
       ;;
     'hca')
-      if (( CURRENT == $2 )) && [[ $PREFIX != -* ]]; then
+      if (( CURRENT == 2 )) && [[ $PREFIX != -* ]]; then
         local -a actions=('add:the one named, else one that is out, else a new one' 'remove:safely: programs that use it have a veto (exit code 10)' 'eject:pull it out: programs get device fatal, their work flushes')
         _describe command actions; return
       fi
       _arguments -S \
-        '-h[Print this help message and exit]' \
-        '--help[Print this help message and exit]' \
+        '(-h --help)-h[Print this help message and exit]' \
+        '(-h --help)--help[Print this help message and exit]' \
         '*: :_default'
       ;;
     'hca add')
       _arguments -S \
-        '-h[Print this help message and exit]' \
-        '--help[Print this help message and exit]' \
-        '-f[which fabric, if you have several]:name default:_softib_fabrics' \
-        '--fabric[which fabric, if you have several]:name default:_softib_fabrics' \
-        '-n[the node  number or name]:n name:' \
-        '--node[the node  number or name]:n name:' \
+        '(-h --help)-h[Print this help message and exit]' \
+        '(-h --help)--help[Print this help message and exit]' \
+        '(-f --fabric)-f[which fabric, if you have several]:name default:_softib_fabrics' \
+        '(-f --fabric)--fabric[which fabric, if you have several]:name default:_softib_fabrics' \
+        '(-n --node)-n[the node  number or name]:n name:' \
+        '(-n --node)--node[the node  number or name]:n name:' \
         '*: :_default'
       ;;
     'hca remove')
       _arguments -S \
-        '-h[Print this help message and exit]' \
-        '--help[Print this help message and exit]' \
-        '-f[which fabric, if you have several]:name default:_softib_fabrics' \
-        '--fabric[which fabric, if you have several]:name default:_softib_fabrics' \
-        '-n[the node  number or name]:n name:' \
-        '--node[the node  number or name]:n name:' \
+        '(-h --help)-h[Print this help message and exit]' \
+        '(-h --help)--help[Print this help message and exit]' \
+        '(-f --fabric)-f[which fabric, if you have several]:name default:_softib_fabrics' \
+        '(-f --fabric)--fabric[which fabric, if you have several]:name default:_softib_fabrics' \
+        '(-n --node)-n[the node  number or name]:n name:' \
+        '(-n --node)--node[the node  number or name]:n name:' \
         '*: :_default'
       ;;
     'hca eject')
       _arguments -S \
-        '-h[Print this help message and exit]' \
-        '--help[Print this help message and exit]' \
-        '-f[which fabric, if you have several]:name default:_softib_fabrics' \
-        '--fabric[which fabric, if you have several]:name default:_softib_fabrics' \
-        '-n[the node  number or name]:n name:' \
-        '--node[the node  number or name]:n name:' \
+        '(-h --help)-h[Print this help message and exit]' \
+        '(-h --help)--help[Print this help message and exit]' \
+        '(-f --fabric)-f[which fabric, if you have several]:name default:_softib_fabrics' \
+        '(-f --fabric)--fabric[which fabric, if you have several]:name default:_softib_fabrics' \
+        '(-n --node)-n[the node  number or name]:n name:' \
+        '(-n --node)--node[the node  number or name]:n name:' \
         '*: :_default'
       ;;
     'partition')
-      if (( CURRENT == $2 )) && [[ $PREFIX != -* ]]; then
+      if (( CURRENT == 2 )) && [[ $PREFIX != -* ]]; then
         local -a actions=('add:programs get a P_Key change event' 'remove:not while queue pairs use it (exit code 10)')
         _describe command actions; return
       fi
       _arguments -S \
-        '-h[Print this help message and exit]' \
-        '--help[Print this help message and exit]' \
+        '(-h --help)-h[Print this help message and exit]' \
+        '(-h --help)--help[Print this help message and exit]' \
         '*: :_default'
       ;;
     'partition add')
       _arguments -S \
-        '-h[Print this help message and exit]' \
-        '--help[Print this help message and exit]' \
-        '-f[which fabric, if you have several]:name default:_softib_fabrics' \
-        '--fabric[which fabric, if you have several]:name default:_softib_fabrics' \
+        '(-h --help)-h[Print this help message and exit]' \
+        '(-h --help)--help[Print this help message and exit]' \
+        '(-f --fabric)-f[which fabric, if you have several]:name default:_softib_fabrics' \
+        '(-f --fabric)--fabric[which fabric, if you have several]:name default:_softib_fabrics' \
         '--name[of its device  i... IPoIB, e... Ethernet]:name i p key:' \
-        '-n[the node  number or name]:n name:' \
-        '--node[the node  number or name]:n name:' \
+        '(-n --node)-n[the node  number or name]:n name:' \
+        '(-n --node)--node[the node  number or name]:n name:' \
         '--ca[the HCA]:name softib:' \
         '--port[the port]:n:' \
         '*: :_default'
       ;;
     'partition remove')
       _arguments -S \
-        '-h[Print this help message and exit]' \
-        '--help[Print this help message and exit]' \
-        '-f[which fabric, if you have several]:name default:_softib_fabrics' \
-        '--fabric[which fabric, if you have several]:name default:_softib_fabrics' \
-        '-n[the node  number or name]:n name:' \
-        '--node[the node  number or name]:n name:' \
+        '(-h --help)-h[Print this help message and exit]' \
+        '(-h --help)--help[Print this help message and exit]' \
+        '(-f --fabric)-f[which fabric, if you have several]:name default:_softib_fabrics' \
+        '(-f --fabric)--fabric[which fabric, if you have several]:name default:_softib_fabrics' \
+        '(-n --node)-n[the node  number or name]:n name:' \
+        '(-n --node)--node[the node  number or name]:n name:' \
         '--ca[the HCA]:name softib:' \
         '--port[the port]:n:' \
         '*: :_default'
       ;;
     'power')
-      if (( CURRENT == $2 )) && [[ $PREFIX != -* ]]; then
+      if (( CURRENT == 2 )) && [[ $PREFIX != -* ]]; then
         local -a actions=('sleep:HCAs are off; requests wait, queue pairs survive' 'hibernate:the same, as far as programs can tell' 'resume:what waited goes on' 'shutdown:devices go down in order, then softibd ends')
         _describe command actions; return
       fi
       _arguments -S \
-        '-h[Print this help message and exit]' \
-        '--help[Print this help message and exit]' \
+        '(-h --help)-h[Print this help message and exit]' \
+        '(-h --help)--help[Print this help message and exit]' \
         '*: :_default'
       ;;
     'power sleep')
       _arguments -S \
-        '-h[Print this help message and exit]' \
-        '--help[Print this help message and exit]' \
-        '-f[which fabric, if you have several]:name default:_softib_fabrics' \
-        '--fabric[which fabric, if you have several]:name default:_softib_fabrics' \
-        '-n[one node  number or name]:n name all:' \
-        '--node[one node  number or name]:n name all:' \
+        '(-h --help)-h[Print this help message and exit]' \
+        '(-h --help)--help[Print this help message and exit]' \
+        '(-f --fabric)-f[which fabric, if you have several]:name default:_softib_fabrics' \
+        '(-f --fabric)--fabric[which fabric, if you have several]:name default:_softib_fabrics' \
+        '(-n --node)-n[one node  number or name]:n name all:' \
+        '(-n --node)--node[one node  number or name]:n name all:' \
         '*: :_default'
       ;;
     'power hibernate')
       _arguments -S \
-        '-h[Print this help message and exit]' \
-        '--help[Print this help message and exit]' \
-        '-f[which fabric, if you have several]:name default:_softib_fabrics' \
-        '--fabric[which fabric, if you have several]:name default:_softib_fabrics' \
-        '-n[one node  number or name]:n name all:' \
-        '--node[one node  number or name]:n name all:' \
+        '(-h --help)-h[Print this help message and exit]' \
+        '(-h --help)--help[Print this help message and exit]' \
+        '(-f --fabric)-f[which fabric, if you have several]:name default:_softib_fabrics' \
+        '(-f --fabric)--fabric[which fabric, if you have several]:name default:_softib_fabrics' \
+        '(-n --node)-n[one node  number or name]:n name all:' \
+        '(-n --node)--node[one node  number or name]:n name all:' \
         '*: :_default'
       ;;
     'power resume')
       _arguments -S \
-        '-h[Print this help message and exit]' \
-        '--help[Print this help message and exit]' \
-        '-f[which fabric, if you have several]:name default:_softib_fabrics' \
-        '--fabric[which fabric, if you have several]:name default:_softib_fabrics' \
-        '-n[one node  number or name]:n name all:' \
-        '--node[one node  number or name]:n name all:' \
+        '(-h --help)-h[Print this help message and exit]' \
+        '(-h --help)--help[Print this help message and exit]' \
+        '(-f --fabric)-f[which fabric, if you have several]:name default:_softib_fabrics' \
+        '(-f --fabric)--fabric[which fabric, if you have several]:name default:_softib_fabrics' \
+        '(-n --node)-n[one node  number or name]:n name all:' \
+        '(-n --node)--node[one node  number or name]:n name all:' \
         '*: :_default'
       ;;
     'power shutdown')
       _arguments -S \
-        '-h[Print this help message and exit]' \
-        '--help[Print this help message and exit]' \
-        '-f[which fabric, if you have several]:name default:_softib_fabrics' \
-        '--fabric[which fabric, if you have several]:name default:_softib_fabrics' \
+        '(-h --help)-h[Print this help message and exit]' \
+        '(-h --help)--help[Print this help message and exit]' \
+        '(-f --fabric)-f[which fabric, if you have several]:name default:_softib_fabrics' \
+        '(-f --fabric)--fabric[which fabric, if you have several]:name default:_softib_fabrics' \
         '*: :_default'
       ;;
     'driver')
-      if (( CURRENT == $2 )) && [[ $PREFIX != -* ]]; then
+      if (( CURRENT == 2 )) && [[ $PREFIX != -* ]]; then
         local -a actions=('list:all, with what holds those that are loaded' 'load:with all it depends on; devices without a driver get it' 'unload:its devices first; their users have a veto (exit code 10)')
         _describe command actions; return
       fi
       _arguments -S \
-        '-h[Print this help message and exit]' \
-        '--help[Print this help message and exit]' \
+        '(-h --help)-h[Print this help message and exit]' \
+        '(-h --help)--help[Print this help message and exit]' \
         '*: :_default'
       ;;
     'driver list')
       _arguments -S \
-        '-h[Print this help message and exit]' \
-        '--help[Print this help message and exit]' \
-        '-f[which fabric, if you have several]:name default:_softib_fabrics' \
-        '--fabric[which fabric, if you have several]:name default:_softib_fabrics' \
+        '(-h --help)-h[Print this help message and exit]' \
+        '(-h --help)--help[Print this help message and exit]' \
+        '(-f --fabric)-f[which fabric, if you have several]:name default:_softib_fabrics' \
+        '(-f --fabric)--fabric[which fabric, if you have several]:name default:_softib_fabrics' \
         '--json[for programs]' \
         '*: :_default'
       ;;
     'driver load')
       _arguments -S \
-        '-h[Print this help message and exit]' \
-        '--help[Print this help message and exit]' \
-        '-f[which fabric, if you have several]:name default:_softib_fabrics' \
-        '--fabric[which fabric, if you have several]:name default:_softib_fabrics' \
+        '(-h --help)-h[Print this help message and exit]' \
+        '(-h --help)--help[Print this help message and exit]' \
+        '(-f --fabric)-f[which fabric, if you have several]:name default:_softib_fabrics' \
+        '(-f --fabric)--fabric[which fabric, if you have several]:name default:_softib_fabrics' \
         '*: :_default'
       ;;
     'driver unload')
       _arguments -S \
-        '-h[Print this help message and exit]' \
-        '--help[Print this help message and exit]' \
-        '-f[which fabric, if you have several]:name default:_softib_fabrics' \
-        '--fabric[which fabric, if you have several]:name default:_softib_fabrics' \
+        '(-h --help)-h[Print this help message and exit]' \
+        '(-h --help)--help[Print this help message and exit]' \
+        '(-f --fabric)-f[which fabric, if you have several]:name default:_softib_fabrics' \
+        '(-f --fabric)--fabric[which fabric, if you have several]:name default:_softib_fabrics' \
         '*: :_default'
       ;;
     'env')
       _arguments -S \
-        '-h[Print this help message and exit]' \
-        '--help[Print this help message and exit]' \
-        '-f[which fabric, if you have several]:name default:_softib_fabrics' \
-        '--fabric[which fabric, if you have several]:name default:_softib_fabrics' \
-        '-n[the virtual host  number or name]:n name:' \
-        '--node[the virtual host  number or name]:n name:' \
+        '(-h --help)-h[Print this help message and exit]' \
+        '(-h --help)--help[Print this help message and exit]' \
+        '(-f --fabric)-f[which fabric, if you have several]:name default:_softib_fabrics' \
+        '(-f --fabric)--fabric[which fabric, if you have several]:name default:_softib_fabrics' \
+        '(-n --node)-n[the virtual host  number or name]:n name:' \
+        '(-n --node)--node[the virtual host  number or name]:n name:' \
         '--path[as in `softib run`]:auto adopted process vm bounce:(auto adopted process_vm bounce)' \
         '*: :_default'
       ;;
     'doctor')
       _arguments -S \
-        '-h[Print this help message and exit]' \
-        '--help[Print this help message and exit]' \
+        '(-h --help)-h[Print this help message and exit]' \
+        '(-h --help)--help[Print this help message and exit]' \
         '--json[for programs]' \
         '*: :_default'
       ;;
     'version')
       _arguments -S \
-        '-h[Print this help message and exit]' \
-        '--help[Print this help message and exit]' \
+        '(-h --help)-h[Print this help message and exit]' \
+        '(-h --help)--help[Print this help message and exit]' \
         '*: :_default'
       ;;
   esac
@@ -368,12 +402,14 @@ _softib_arguments() {
 
 _softib() {
   local called=${words[2]} at=3
-  if (( CURRENT == 2 )); then _softib_arguments '' 2; return; fi
+  if (( CURRENT == 2 )); then _softib_arguments ''; return; fi
   case $called in
     port|hca|partition|power|driver)
       if (( CURRENT > 3 )); then called="$called ${words[3]}"; at=4; fi ;;
   esac
-  _softib_arguments "$called" $at
+  words=("softib $called" "${(@)words[at,-1]}")
+  (( CURRENT -= at - 2 ))
+  _softib_arguments "$called"
 }
 
 _softib "$@"

@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""Writes docs/man/*.1 and completions/softib.{bash,zsh,fish} from the texts of `softib --help`.
+"""Writes docs/man/* and completions/softib.{bash,zsh,fish} from the texts of `softib --help`, and the page of the
+configuration file from docs/cli.md.
 
 usage: scripts/cli_pages.py BIN [--check]    (BIN: bin/ of a build; --check: only compare, exit code 1 if they differ)
 """
@@ -20,6 +21,7 @@ class Option:
         self.names, self.value, self.text = names, value, text
         self.long = [n for n in names if n.startswith("--")]
         self.short = [n for n in names if not n.startswith("--")]
+        self.takes_word = bool(value) and not value.startswith("[=")  # of its own
 
 
 class Page:
@@ -99,31 +101,87 @@ def man_rows(page):
     return out
 
 
+def man_name(page):
+    """"softib-run" of `softib run`; actions are on the page of their command."""
+    return "-".join(["softib", *page.words[:1]])
+
+
+def man_head(name, section, text):
+    return [f".\\\" {SPDX}", ".\\\" Written by scripts/cli_pages.py.",
+            f'.TH {name.upper()} {section} "" softib "{"File Formats" if section == 5 else "User Commands"}"', ".SH NAME",
+            f"{roff(name)} \\- {roff(text)}"]
+
+
 def man_softib(pages):
-    out = [f".\\\" {SPDX}", ".\\\" Written by scripts/cli_pages.py.", '.TH SOFTIB 1 "" softib "User Commands"', ".SH NAME",
-           "softib \\- software InfiniBand adapters for programs that know nothing of them", ".SH SYNOPSIS",
+    out = [*man_head("softib", 1, "software InfiniBand adapters for programs that know nothing of them"), ".SH SYNOPSIS",
            ".B softib", "[\\fB\\-\\-version\\fR] \\fICOMMAND\\fR [\\fIOPTIONS\\fR]", ".br", ".B softib run",
            "[\\fIOPTIONS\\fR] [\\fB\\-\\-\\fR] \\fICMD\\fR [\\fIARGS\\fR...]", ".SH DESCRIPTION",
            "softib gives any program that uses libibverbs a host channel adapter, on a machine that has none: no RDMA",
            "hardware, no kernel module, no root, and the program is not changed.",
            "Programs of one fabric exchange data through shared memory; softibd(1) creates and destroys their objects.",
            ".SH OPTIONS", *man_rows(pages[0]), ".SH COMMANDS"]
-    for page in pages[1:]:
-        out += [f".SS softib {roff(' '.join(page.words))}", roff(page.title[:1].upper() + page.title[1:] + "."),
-                *man_rows(page)]
-        footer = page.footer
-        if footer:
-            out += [".PP", ".nf", roff(footer), ".fi"]
+    commands = [page for page in pages[1:] if len(page.words) == 1]
+    for page in commands:
+        out += [".TP", f".BR {roff(man_name(page))} (1)", roff(page.title[:1].upper() + page.title[1:] + ".")]
     out += [".SH EXIT STATUS AND ENVIRONMENT", ".nf", roff(pages[0].footer.split("\n\n", 1)[1]), ".fi",
             ".SH FILES", "The runtime directory is $SOFTIB_RUNTIME_DIR, else $XDG_RUNTIME_DIR/softib, else /tmp/softib\\-<uid>.",
             "It has, for each fabric, NAME.sock and NAME.lock while the fabric is up, and NAME.log.",
-            ".SH SEE ALSO", ".BR softibd (1), ibv_devinfo (1), ib_write_lat (1)"]
+            ".SH SEE ALSO", ".BR softibd (1), softib\\-config (5), ibv_devinfo (1), ib_write_lat (1)"]
     return "\n".join(out) + "\n"
 
 
+def man_command(page, actions):
+    """The page of a command, with its actions."""
+    called = roff(" ".join(["softib", *page.words]))
+    synopsis = [f".B {called}", "[\\fIOPTIONS\\fR]" if not actions else "\\fIACTION\\fR [\\fIOPTIONS\\fR]"]
+    synopsis += [f"\\fI{roff(name)}\\fR" for name, _ in page.arguments]
+    if page.words == ["run"]:
+        synopsis.append("[\\fB\\-\\-\\fR] \\fICMD\\fR [\\fIARGS\\fR...]")
+    out = [*man_head(man_name(page), 1, page.title), ".SH SYNOPSIS", *synopsis]
+    rows = man_rows(page)
+    if rows:
+        out += [".SH OPTIONS", *rows]
+    for action in actions:
+        out += [f".SH {roff(' '.join(['softib', *action.words]))}",
+                roff(action.title[:1].upper() + action.title[1:] + "."), *man_rows(action)]
+    if page.footer:
+        out += [".SH NOTES AND EXAMPLES", ".nf", roff(page.footer), ".fi"]
+    return "\n".join([*out, ".SH SEE ALSO", ".BR softib (1)"]) + "\n"
+
+
+def man_commands(pages):
+    """{file name: text} of all commands."""
+    files = {}
+    for page in pages[1:]:
+        if len(page.words) == 1:
+            actions = [one for one in pages if len(one.words) == 2 and one.words[0] == page.words[0]]
+            files[f"docs/man/{man_name(page)}.1"] = man_command(page, actions)
+    return files
+
+
+def man_markdown(text):
+    """Paragraphs and code blocks."""
+    out = []
+    for number, part in enumerate(re.split(r"^```.*\n", text, flags=re.MULTILINE)):
+        if number % 2 == 1:
+            out += [".nf", ".RS 2", roff(part.rstrip()), ".RE", ".fi"]
+            continue
+        for paragraph in filter(None, (one.strip() for one in part.split("\n\n"))):
+            out += [".PP", re.sub(r"`([^`]*)`", r"\\fB\1\\fR", roff(paragraph))]
+    return out
+
+
+def man_config():
+    """The section of docs/cli.md about the configuration file, and that about cables."""
+    text = (TOP / "docs/cli.md").read_text()
+    sections = dict(re.findall(r"^## (.*?)\n(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL))
+    return "\n".join([*man_head("softib-config", 5, "the configuration file of a softib fabric"), ".SH DESCRIPTION",
+                      *man_markdown(sections["The configuration file"]), ".SH CABLES", *man_markdown(sections["Cables"]),
+                      ".SH SEE ALSO", ".BR softib (1), softib\\-up (1), softib\\-run (1)"]) + "\n"
+
+
 def man_softibd(page):
-    out = [f".\\\" {SPDX}", ".\\\" Written by scripts/cli_pages.py.", '.TH SOFTIBD 1 "" softib "User Commands"', ".SH NAME",
-           "softibd \\- the daemon behind a softib fabric", ".SH SYNOPSIS", ".B softibd", "[\\fIOPTIONS\\fR]",
+    out = [*man_head("softibd", 1, "the daemon behind a softib fabric"), ".SH SYNOPSIS", ".B softibd", "[\\fIOPTIONS\\fR]",
            ".SH DESCRIPTION", ".nf", roff(page.footer), ".fi", ".SH OPTIONS", *man_rows(page),
            ".SH SEE ALSO", ".BR softib (1)"]
     return "\n".join(out) + "\n"
@@ -134,30 +192,47 @@ def words_after(pages):
     return {" ".join(p.words): [n for n, _ in p.commands] + [n for o in p.options for n in o.names] for p in pages}
 
 
+def with_values(pages):
+    """(command with its action, name) of each option that takes a word of its own."""
+    return [(" ".join(p.words), n) for p in pages for o in p.options if o.takes_word for n in o.names]
+
+
 def bash(pages):
     table = words_after(pages)
-    values = "|".join(sorted({n for p in pages for o in p.options if o.value for n in o.names}))
+    actions = "|".join(p.words[0] for p in pages if len(p.words) == 1 and p.commands)
+    values = "|".join(f"'{called} {name}'" for called, name in with_values(pages))
+    fabrics = "|".join(f"'{called} {name}'" for called, name in with_values(pages) if name in ("-f", "--fabric"))
     out = [f"# {SPDX}", "# Completion of softib for bash. Written by scripts/cli_pages.py.", "_softib() {",
-           "  local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} i word command= action= skip= words=",
+           "  local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} i word called= over= skip= words=",
+           "  # Bash makes three words of --fabric=NAME.",
+           "  if [[ $cur == = ]]; then cur=; elif [[ $prev == = ]]; then prev=${COMP_WORDS[COMP_CWORD-2]}; fi",
            "  for ((i = 1; i < COMP_CWORD; i++)); do", "    word=${COMP_WORDS[i]}",
-           "    if [[ $skip ]]; then skip=; continue; fi", "    case $word in",
-           "      --) [[ $command == run ]] && { _command_offset $((i + 1)) 2>/dev/null || "
-           "COMPREPLY=($(compgen -c -f -- \"$cur\")); return; } ;;",
-           f"      {values}) skip=1 ;;", "      -*) ;;",
-           "      *) if [[ ! $command ]]; then command=$word; elif [[ $command == run ]]; then",
-           "           _command_offset \"$i\" 2>/dev/null || COMPREPLY=($(compgen -f -- \"$cur\")); return",
-           "         elif [[ ! $action ]]; then action=$word; fi ;;", "    esac", "  done", "  case $prev in",
-           "    -f|--fabric) COMPREPLY=($(compgen -W \"$(softib list 2>/dev/null | awk '$2 == \"up\" {print $1}')\" -- \"$cur\"))"
-           "; return ;;", "    --config) COMPREPLY=($(compgen -f -- \"$cur\")); return ;;"]
+           "    [[ $word == = ]] && { skip=1; continue; }",
+           "    if [[ $skip ]]; then skip=; continue; fi",
+           "    if [[ $called == run && $word != -* ]]; then over=$i; break; fi",
+           "    case \"$called $word\" in", "      'run --') over=$((i + 1)); break ;;",
+           f"      {values}) skip=1 ;;", "      *' -'*) ;;",
+           f"      ' '*) called=$word ;;", "      *) case $called in",
+           f"           {actions}) called=\"$called $word\" ;;", "         esac ;;", "    esac", "  done",
+           "  [[ $called == run && ! $over && ! $skip && $cur != -* ]] && over=$COMP_CWORD",
+           "  if [[ $over ]]; then",
+           "    if declare -F _command_offset >/dev/null; then _command_offset \"$over\"",
+           "    elif ((COMP_CWORD == over)); then COMPREPLY=($(compgen -c -f -- \"$cur\"))",
+           "    else COMPREPLY=($(compgen -f -- \"$cur\")); fi", "    return", "  fi",
+           "  case \"$called $prev\" in",
+           f"    {fabrics}) COMPREPLY=($(compgen -W \"$(softib list 2>/dev/null | awk '$2 == \"up\" {{print $1}}')\""
+           " -- \"$cur\")); return ;;", "    *' --config') COMPREPLY=($(compgen -f -- \"$cur\")); return ;;"]
     for name, some in VALUES.items():
-        out.append(f"    {name}) COMPREPLY=($(compgen -W \"{' '.join(some)}\" -- \"$cur\")); return ;;")
-    out += ["  esac", "  case \"$command${action:+ $action}\" in"]
+        out.append(f"    *' {name}') COMPREPLY=($(compgen -W \"{' '.join(some)}\" -- \"$cur\")); return ;;")
+    out += [f"    {values}) return ;;", "  esac", "  case \"$called\" in"]
     for called, words in table.items():
         if called == "explain":  # below, with the names that can be explained
             continue
         out.append(f"    '{called}') words='{' '.join(words)}' ;;")
-    out += ["    explain*) words=\"--all --fabric $(softib explain --all 2>/dev/null | awk '/^ / && NF == 2 {print $2}')\" ;;", "  esac",
-            "  COMPREPLY=($(compgen -W \"$words\" -- \"$cur\"))", "}", "complete -F _softib softib"]
+    options = " ".join(table["explain"])
+    out += [f"    explain*) words=\"{options} $(softib explain --all 2>/dev/null | awk '/^ / && NF == 2 && $2 != \"-\" "
+            "{print $2}')\" ;;", "  esac", "  COMPREPLY=($(compgen -W \"$words\" -- \"$cur\"))", "}",
+            "complete -F _softib softib"]
     return "\n".join(out) + "\n"
 
 
@@ -165,52 +240,109 @@ def quoted(text):
     return text.replace("'", "'\\''")
 
 
+def zsh_specs(page):
+    specs = []
+    for option in page.options:
+        text = quoted(re.sub(r"[\[\]:]", " ", option.text))
+        value = ""
+        if option.takes_word:
+            long = option.long[-1]
+            kind = "_softib_fabrics" if long == "--fabric" else "_files" if long == "--config" else ""
+            kind = f"({' '.join(VALUES[long])})" if long in VALUES else kind
+            value = f":{re.sub(r'[^A-Za-z]+', ' ', option.value).strip().lower() or 'value'}:{kind}"
+        others = f"({' '.join(option.names)})" if len(option.names) > 1 else ""
+        specs += [f"'{others}{name}[{text}]{value}'" for name in option.names]
+    return specs
+
+
 def zsh(pages):
     out = ["#compdef softib", f"# {SPDX}", "# Completion of softib for zsh. Written by scripts/cli_pages.py.", "",
            "_softib_fabrics() { compadd -- ${(f)\"$(softib list 2>/dev/null | awk '$2 == \"up\" {print $1}')\"} }", "",
-           "_softib_arguments() {", "  case $1 in"]
+           "# Of the words behind the command $1, as if it were the first.", "_softib_arguments() {", "  case $1 in"]
     for page in pages:
         called = " ".join(page.words)
         out.append(f"    '{called}')")
         if page.commands:
-            out.append("      if (( CURRENT == $2 )) && [[ $PREFIX != -* ]]; then")
+            out.append("      if (( CURRENT == 2 )) && [[ $PREFIX != -* ]]; then")
             out.append("        local -a actions=(" + " ".join(f"'{n}:{quoted(t)}'" for n, t in page.commands) + ")")
             out += ["        _describe command actions; return", "      fi"]
-        specs = []
-        for option in page.options:
-            text = re.sub(r"[\[\]:]", " ", option.text)
-            value = ""
-            if option.value:
-                long = option.names[-1]
-                kind = "_softib_fabrics" if long == "--fabric" else "_files" if long == "--config" else ""
-                kind = f"({' '.join(VALUES[long])})" if long in VALUES else kind
-                value = f":{re.sub(r'[^A-Za-z]+', ' ', option.value).strip().lower() or 'value'}:{kind}"
-            specs += [f"'{name}[{quoted(text)}]{value}'" for name in option.names]
-        specs.append("'*:::program: _normal'" if called == "run" else "'*: :_default'")
-        out += ["      _arguments -S \\", *[f"        {s} \\" for s in specs[:-1]], f"        {specs[-1]}", "      ;;"]
+        specs = [*zsh_specs(page), "'*:::program: _normal'" if called == "run" else "'*: :_default'"]
+        end = "-S -A '-*'" if called == "run" else "-S"  # what is behind the program is the program's
+        out += [f"      _arguments {end} \\", *[f"        {s} \\" for s in specs[:-1]], f"        {specs[-1]}", "      ;;"]
     out += ["  esac", "}", "", "_softib() {", "  local called=${words[2]} at=3",
-            "  if (( CURRENT == 2 )); then _softib_arguments '' 2; return; fi",
+            "  if (( CURRENT == 2 )); then _softib_arguments ''; return; fi",
             "  case $called in", "    " + "|".join(p.words[0] for p in pages if len(p.words) == 1 and p.commands) + ")",
             "      if (( CURRENT > 3 )); then called=\"$called ${words[3]}\"; at=4; fi ;;", "  esac",
-            "  _softib_arguments \"$called\" $at", "}", "", "_softib \"$@\""]
+            "  words=(\"softib $called\" \"${(@)words[at,-1]}\")", "  (( CURRENT -= at - 2 ))",
+            "  _softib_arguments \"$called\"", "}", "", "_softib \"$@\""]
     return "\n".join(out) + "\n"
 
 
-def fish(pages):
-    out = [f"# {SPDX}", "# Completion of softib for fish. Written by scripts/cli_pages.py.", "complete -c softib -f"]
-    top = pages[0]
-    for name, text in top.commands:
-        out.append(f"complete -c softib -n __fish_use_subcommand -a {name} -d '{fish_quoted(text)}'")
-    for page in pages[1:]:
-        when = " and ".join(f"__fish_seen_subcommand_from {w}" for w in page.words).replace(" and ", "; and ")
-        for name, text in page.commands:
-            out.append(f"complete -c softib -n '{when}' -a {name} -d '{fish_quoted(text)}'")
-        if page.commands:
+FISH_FUNCTIONS = """
+# The command of the line, with its action: "hca add".
+function __softib_called
+    set -l words (commandline -opc)
+    set -l called
+    set -l skip 0
+    for word in $words[2..]
+        if test $skip = 1
+            set skip 0
             continue
+        end
+        switch $word
+            case -f --fabric --color
+                set skip 1
+            case '-*'
+            case '*'
+                set -a called $word
+                test (count $called) = 2; and break
+                contains -- $called[1] @ACTIONS@; or break
+        end
+    end
+    echo "$called"
+end
+function __softib_is
+    test (__softib_called) = "$argv"
+end
+# What completes the program of `softib run`.
+function __softib_program
+    set -l words (commandline -opc)
+    set -e words[1..2]
+    while set -q words[1]
+        switch $words[1]
+            case --
+                set -e words[1]
+                break
+            case @VALUES@
+                set -e words[1]
+                set -e words[1]
+            case '-*'
+                set -e words[1]
+            case '*'
+                break
+        end
+    end
+    complete -C (string join ' ' -- (string escape -- $words) (commandline -ct))
+end
+"""
+
+
+def fish(pages):
+    top = pages[0]
+    values = " ".join(n for called, n in with_values(pages) if called == "run")
+    actions = " ".join(p.words[0] for p in pages if len(p.words) == 1 and p.commands)
+    out = [f"# {SPDX}", "# Completion of softib for fish. Written by scripts/cli_pages.py.",
+           FISH_FUNCTIONS.replace("@ACTIONS@", actions).replace("@VALUES@", values).strip(), "complete -c softib -f"]
+    for name, text in top.commands:
+        out.append(f"complete -c softib -n '__softib_is' -a {name} -d '{fish_quoted(text)}'")
+    for page in pages:
+        when = f"__softib_is {' '.join(page.words)}".strip()
+        for name, text in page.commands if page.words else []:
+            out.append(f"complete -c softib -n '{when}' -a {name} -d '{fish_quoted(text)}'")
         for option in page.options:
             parts = [f"-l {n[2:]}" for n in option.long] + [f"-s {n[1:]}" for n in option.short]
-            if option.value:
-                long = option.names[-1]
+            if option.takes_word:
+                long = option.long[-1]
                 if long in VALUES:
                     parts.append(f"-xa '{' '.join(VALUES[long])}'")
                 elif long == "--fabric":
@@ -218,8 +350,7 @@ def fish(pages):
                 else:
                     parts.append("-rF" if long == "--config" else "-x")
             out.append(f"complete -c softib -n '{when}' {' '.join(parts)} -d '{fish_quoted(option.text)}'")
-    out += ["complete -c softib -n '__fish_seen_subcommand_from run' -xa "
-            "'(__fish_complete_subcommand --fcs-skip=2)'"]
+    out.append("complete -c softib -n '__softib_is run' -a '(__softib_program)'")
     return "\n".join(out) + "\n"
 
 
@@ -232,7 +363,8 @@ def main():
     pages = all_pages(bin_dir / "softib")
     files = {"docs/man/softib.1": man_softib(pages), "docs/man/softibd.1": man_softibd(Page(bin_dir / "softibd", [])),
              "completions/softib.bash": bash(pages), "completions/softib.zsh": zsh(pages),
-             "completions/softib.fish": fish(pages)}
+             "completions/softib.fish": fish(pages),
+             "docs/man/softib-config.5": man_config(), **man_commands(pages)}
     differs = [name for name, text in files.items()
                if not (TOP / name).exists() or (TOP / name).read_text() != text]
     if "--check" in sys.argv[2:]:
