@@ -89,6 +89,10 @@ def listeners(report, fabric):
         port = free_port()
         server = fabric.start(["rping", "-s", "-p", port], 1)
         fabric.softib(*wait, "-v", "-l", port, "-n", 1).require(rf"rping \(pid {server.pid}\) .* \(librdmacm\)")
+    with report.case("wait for a server under --sockets"):
+        port = free_port()
+        server = fabric.start(["python3", "-m", "http.server", port], 1, more=["--sockets"])
+        fabric.softib(*wait, "-v", "-l", port).require(rf"python3 \(pid {server.pid}\) .* \(librdmacm\)")
     with report.case("a program outside"):
         port = free_port()
         with subprocess.Popen([*fabric.user.prefix, "python3", "-c", listen, str(port)], stdout=subprocess.PIPE) as outside:

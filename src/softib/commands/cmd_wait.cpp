@@ -71,26 +71,41 @@ void show_progress(const WaitOptions& options, bool is_up) {
                        goal(options)));
 }
 
+// Listeners over librdmacm come first in the list.
+const Listener* find_listener(const std::vector<Listener>& all, const Wanted& wanted) {
+  const auto found =
+      std::ranges::find_if(all, [&](const Listener& one) { return is_wanted(one, wanted); });
+  return found != all.end() ? &*found : nullptr;
+}
+
 void wait_for_listener(const WaitOptions& options) {
   constexpr auto kQuiet = std::chrono::seconds(1);
+  constexpr auto kSwitch = std::chrono::seconds(1);  // a program may never wait for its clients
   const std::string dir = choose_runtime_dir(Surroundings::of_this_process());
   Wanted wanted;
   wanted.port = static_cast<std::uint16_t>(options.port);
   wanted.socket = fabric_files(dir, options.fabric).socket;
   const Clock::time_point start = Clock::now();
+  std::optional<Clock::duration> first_seen;
   bool is_told = options.verbose ? false : ::isatty(STDERR_FILENO) == 0;
   for (;;) {
     Look now = look(options, wanted);
-    const auto is_it = [&](const Listener& one) { return is_wanted(one, wanted); };
-    if (const auto it = std::ranges::find_if(now.listeners, is_it); it != now.listeners.end()) {
+    const auto waited = Clock::now() - start;
+    const bool is_over = waited >= std::chrono::seconds(options.seconds);
+    const Listener* it = find_listener(now.listeners, wanted);
+    if (it != nullptr && it->is_switched && !is_over &&
+        waited < first_seen.value_or(waited) + kSwitch) {
+      first_seen = first_seen.value_or(waited);  // soon it listens over librdmacm, too
+      it = nullptr;
+    }
+    if (it != nullptr) {
       if (options.verbose) {
         complain(fmt::format("{} listens on port {} of {} ({})", name_of(*it), it->port, it->node,
                              it->how));
       }
       return;
     }
-    const auto waited = Clock::now() - start;
-    if (waited >= std::chrono::seconds(options.seconds)) give_up(options, wanted, std::move(now));
+    if (is_over) give_up(options, wanted, std::move(now));
     if (!is_told && waited >= kQuiet) {
       show_progress(options, now.is_up);
       is_told = true;

@@ -107,6 +107,7 @@ void place(Listener& listener, const Json& state, const std::string& socket) {
   const std::string environment = read_file(fmt::format("/proc/{}/environ", listener.pid));
   listener.socket = variable(environment, "SOFTIB_SOCKET");
   listener.node = variable(environment, "SOFTIB_NODE");
+  listener.is_switched = !variable(environment, "SOFTIB_SOCKETS").empty();
   if (!listener.socket.empty()) return;
   for (const Json& client : list_of(state, "clients")) {
     if (number_of(client, "pid") != static_cast<std::uint64_t>(listener.pid)) continue;

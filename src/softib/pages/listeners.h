@@ -20,6 +20,8 @@ struct Listener {
   pid_t pid = 0;       // 0: a driver of softibd
   std::string socket;  // of its fabric; empty: it does not run under softib
   std::string node;    // empty: not known
+  // It runs under `--sockets`: it listens over librdmacm as well once it waits for a client.
+  bool is_switched = false;
 };
 
 // "ib_send_lat (pid 812)"

@@ -9,7 +9,7 @@ namespace {
 constexpr const char* kOurs = "/run/softib/default.sock";
 
 Listener listener(std::uint16_t port, const char* socket, const char* node) {
-  return {port, "TCP", "server", 812, socket, node};
+  return {port, "TCP", "server", 812, socket, node, false};
 }
 
 TEST(Listeners, AKernelTableIsReadByStateAndPort) {
