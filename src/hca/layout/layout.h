@@ -130,8 +130,7 @@ struct alignas(kLine) PortEntry {
   std::array<SharedGid, verbs::limits::kGidTableLength> gids;              // zero: no entry
   // The next entry after each of them in the chain of its gid_chain(): see gid_entry().
   std::array<Shared32, verbs::limits::kGidTableLength> next_by_gid;
-  // Arrivals that no queue pair counts: packets to groups, and datagrams that are dropped.
-  // (poster)
+  // Arrivals that no queue pair counts: packets to groups, dropped datagrams. (poster)
   struct alignas(kLine) {
     Shared64 unicast_packets;
     Shared64 unicast_bytes;
