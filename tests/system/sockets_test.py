@@ -23,7 +23,7 @@ KILLS = 8
 STORMS = 8
 INTERRUPTED_STORMS = 3
 SWITCH = ("--sockets",)
-PROGRAMS = pathlib.Path(__file__).resolve().parent / "sockets_programs.py"
+PROGRAMS = pathlib.Path(__file__).resolve().parent / "programs/sockets/tcp_programs.py"
 SCRIPT = {}  # a copy of it that the user may read
 
 
@@ -76,7 +76,7 @@ def http(fabric, report, folder):
 def readable(folder, name):
     """A copy of a script, which the user may read."""
     path = folder / name
-    path.write_bytes((PROGRAMS.parent / "programs/sockets" / name).read_bytes())
+    path.write_bytes((PROGRAMS.parent / name).read_bytes())
     path.chmod(0o644)
     return path
 
@@ -221,7 +221,7 @@ def streams(fabric, report, _):
 
 
 def own_c_program(folder, name, *libraries):
-    return harness.build_program(folder, PROGRAMS.parent / f"programs/sockets/{name}.c", "-pthread",
+    return harness.build_program(folder, PROGRAMS.parent / f"{name}.c", "-pthread",
                                  libraries=libraries)
 
 
@@ -277,7 +277,7 @@ def small_stacks(fabric, report, folder):
 
 def duplex(fabric, report, folder):
     with report.case("a thread that writes and one that reads at each side, connection after connection"):
-        program = harness.build_program(folder, PROGRAMS.parent / "programs/duplex.c", "-pthread")
+        program = harness.build_program(folder, PROGRAMS.parent / "duplex.c", "-pthread")
         port = harness.free_port()
         server = serve(fabric, [program, port], port)
         run(fabric, [program, port, SERVER]).require("^all right$")
@@ -299,7 +299,7 @@ def storms(fabric, report, folder):
     for title, count, interrupted in (("", STORMS, False), (", while a port goes down", INTERRUPTED_STORMS, True)):
         with report.case(f"threads that read, write and watch in every way{title}"):
             print(f"  SOFTIB_SEED={first}")
-            program = harness.build_program(folder, PROGRAMS.parent / "programs/socket_storm.c", "-pthread")
+            program = harness.build_program(folder, PROGRAMS.parent / "socket_storm.c", "-pthread")
             for seed in range(first, first + count):
                 port = harness.free_port()
                 server = serve(fabric, [program, seed, port], port)

@@ -6,7 +6,9 @@ import json
 import pathlib
 import re
 import subprocess
+import sys
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import harness
 from harness import Failed, build_program, free_port, wait_until
 
@@ -25,7 +27,7 @@ def resources(fabric, *words):
 
 
 def mistakes(report, user, fabric):
-    program = build_program(user.make_dir("softib-waiting-"), pathlib.Path(__file__).parent / "programs/waiting.c")
+    program = build_program(user.make_dir("softib-waiting-"), harness.SOURCE / "tests/system/programs/waiting.c")
     program.parent.chmod(0o755)
     for name, pattern in WAITING.items():
         if not report.wanted(name):

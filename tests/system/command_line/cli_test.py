@@ -875,7 +875,7 @@ class Words(CliTest):
         self.assertEqual(long, [])
 
     def test_man_pages_and_completion_are_what_the_help_says(self):
-        script = pathlib.Path(__file__).resolve().parents[2] / "scripts/cli_pages.py"
+        script = pathlib.Path(__file__).resolve().parents[3] / "scripts/cli_pages.py"
         result = subprocess.run([sys.executable, script, BIN, "--check"], capture_output=True, text=True,
                                 timeout=TIMEOUT)
         self.check(result, OK)

@@ -22,7 +22,7 @@ from cli_test import BIN, COMMANDS, OK, TIMEOUT, CliTest, skip_unless_built
 class Completion(CliTest):
     def complete(self, *words):
         """Returns bash's completions of the last word."""
-        script = pathlib.Path(__file__).resolve().parents[2] / "completions/softib.bash"
+        script = pathlib.Path(__file__).resolve().parents[3] / "completions/softib.bash"
         code = (f'source {script}; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _softib; '
                 'printf "%s\\n" "${COMPREPLY[@]}"')
         env = self.env(PATH=f"{self.base}/bin:{BIN}:{os.environ['PATH']}")
@@ -63,7 +63,7 @@ class Completion(CliTest):
         if shutil.which("fish") is None:
             self.skipTest("fish is not installed (packages.txt)")
         self.program()
-        script = pathlib.Path(__file__).resolve().parents[2] / "completions/softib.fish"
+        script = pathlib.Path(__file__).resolve().parents[3] / "completions/softib.fish"
 
         def complete(line):
             said = subprocess.run(["fish", "--no-config", "-c", f"source {script}; complete -C '{line}'"], text=True,
@@ -88,7 +88,7 @@ class Completion(CliTest):
         self.program()
         functions = self.base / "zsh"
         functions.mkdir()
-        shutil.copy(pathlib.Path(__file__).resolve().parents[2] / "completions/softib.zsh", functions / "_softib")
+        shutil.copy(pathlib.Path(__file__).resolve().parents[3] / "completions/softib.zsh", functions / "_softib")
         ours, its = pty.openpty()
         fcntl.ioctl(its, termios.TIOCSWINSZ, struct.pack("HHHH", 50, 200, 0, 0))
         shell = subprocess.Popen(["zsh", "-f", "-i"], stdin=its, stdout=its, stderr=its, env=self.shell_env(),

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""The programs of sockets_test.py, which run under the socket switch: sockets_programs.py MODE [ARGUMENT...]"""
+"""The programs of sockets_test.py, which run under the socket switch: tcp_programs.py MODE [ARGUMENT...]"""
 import asyncio
 import errno
 import hashlib

@@ -4,17 +4,20 @@
 and always(); GitLab's script line by line, its after_script in any case. ./server, ./client, make and ctest are
 programs of this test; in some runs one of them fails, and the job has to."""
 import os
+import pathlib
 import re
 import shutil
 import subprocess
+import sys
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import harness
 from harness import Failed, Skipped, free_port
 
 DOCUMENT = harness.SOURCE / "docs/ci.md"
 PORT = "7471"  # in the document
 FOLDER = "/tmp/softib-ci"
-# What stands for the project that is tested: file, content. Both sides of a pingpong, with an exit code of their own.
+# The project that is tested, as file and content: both sides of a pingpong, with an exit code of their own.
 PROGRAMS = {
     "server": 'ibv_rc_pingpong -p {port} && exit "${{SERVER_ENDS:-0}}"',
     "client": 'ibv_rc_pingpong -p {port} "$1" && exit "${{CLIENT_ENDS:-0}}"',
