@@ -29,9 +29,9 @@ PROGRAMS = [
 
 NEXT = """
 Try next ({softib} is in {bin}):
-  softib run -- ibv_devinfo -v                                      what any program now sees
-  softib run -- sh -c 'ib_send_bw & sleep 1; ib_send_bw localhost'  any RDMA program, as it is
-  softib up; softib status; softib down                             a fabric that stays: its hosts, HCAs and programs
+  softib run -- ibv_devinfo -v            what any program now sees
+  softib run -- sh -c 'ib_send_bw & softib wait --listen 18515; ib_send_bw localhost'  any RDMA program, as it is
+  softib up; softib status; softib down   a fabric that stays: its hosts, HCAs and programs
 """
 
 INTRO = """\
