@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 """Completion events (events.c): those that nobody reads cost no more than others and are not lost, the own one comes
 before that of an answer, and a completion queue that runs over gives the events of an adapter.

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 """Fabrics side by side on one machine: each has its own addresses, and programs of two fabrics do not meet over TCP.
 

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 """The programs of a fabric, as softib status, list and down see them: with and without an HCA, and those that have
 ended.

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 """Unmodified programs that connect, and jobs of MPI, interrupted in the middle: a port that is down for a while, an HCA
 that sleeps for a while, a softibd that is killed, one of both sides that is killed. docs/lifecycle.md has the outcomes,

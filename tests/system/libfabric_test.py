@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 """libfabric's verbs provider, unmodified: fi_info, fi_pingpong over each kind of endpoint, with its check of the data;
 and a program of ours (programs/fabric_check.c) that checks what else an endpoint does: tags, RMA, buffers of many.

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 """Fabrics of 1,000 and of 32,768 virtual hosts. Of the smaller one: all of them up, with a process each that has its
 device open, a ring of connections through 64 of them; the output of `softib` for it.

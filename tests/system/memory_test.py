@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 """Programs that change memory after they have registered it, and the results: memory_games.c over each memory path
 against the rules below, memory_io.c (I/O in flight), allocator_check.c under malloc, jemalloc and tcmalloc,

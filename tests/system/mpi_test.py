@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 """OpenMPI 4.1 over btl openib, pml ucx and mtl ofi, and MPICH 4.0 over UCX, unmodified: ring.c, alltoall.c,
 one_sided.c and collectives.c check every byte, with 4 ranks on 2 nodes; with the settings of `softib run`

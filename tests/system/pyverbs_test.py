@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 """rdma-core's own test suite (Debian's python3-pyverbs), unmodified: no test may fail, crash or hang, and every
 skip must be in pyverbs_suite/skips.txt with its true reason.

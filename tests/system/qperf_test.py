@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 """qperf, unmodified: every RC, UC and UD test, polling and with events, RC also connected by librdmacm, and its checks
 of atomics.

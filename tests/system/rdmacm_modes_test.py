@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 """The modes of the programs of rdmacm-utils: address families and formats, port spaces, queue pairs, ways to wait; over
 cables, in network namespaces, with as much data and as many connections as people try.

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 """ibv_reg_mr and ibv_rereg_mr of memory that is not mapped: the errno of the kernel's pinning, at once.
 

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 """A soak: programs that register memory, exchange and check bytes, do direct I/O, fork and allocate, at random, while
 others are killed, stopped and continued, in this pid namespace or their own, in a user namespace, plain or built with

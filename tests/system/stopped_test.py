@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 """A process that is stopped in the middle of a work request (SIGSTOP, a debugger): clients without a connection to it
 go on, `softib status` names it, and work that waits for it goes on once it does

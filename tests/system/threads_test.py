@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 """Threads of programs: cancelled in the middle of calls, on small stacks, and processes that end in a signal handler.
 The programs are cancelled_calls.c and small_stacks.c.
@@ -36,7 +36,7 @@ def stacks(report, fabric):
 
 
 def test(report, user):
-    with harness.Fabric(nodes=2, user=user) as fabric:
+    with harness.Fabric(nodes=2, user=user, config=harness.WITH_ADDRESSES) as fabric:
         cancelled(report, fabric)
         stacks(report, fabric)
 

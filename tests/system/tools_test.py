@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 """Programs under the tools that look into programs: sanitizers of gcc and clang, valgrind, gdb, strace. The program
 is two_queue_pairs.c, built here for each tool; it checks every byte that it moves. Also: a forked child that uses

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 """UCX 1.13, unmodified, over rc_verbs and ud_verbs: the devices that it finds, ucx_perftest at both of its levels, and
 connections by address (ucp_sockaddr.c).

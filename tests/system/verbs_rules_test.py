@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 """Builds and runs verbs_rules.c: the rules of libibverbs, from its manual pages and from adapters;
 ethernet_rules.c, those of Ethernet ports, with the bytes of two_queue_pairs.c; and port_counters.c.

@@ -97,7 +97,7 @@ def listeners(report, fabric):
         fabric.softib(*wait, "-v", "-l", port).require(rf"python3 \(pid {server.pid}\) .* \(librdmacm\)")
     with report.case("a program outside"):
         port = free_port()
-        with subprocess.Popen([*fabric.user.prefix, "python3", "-c", listen, str(port)], stdout=subprocess.PIPE) as outside:
+        with subprocess.Popen([*fabric.user.prefix, "/usr/bin/python3", "-c", listen, str(port)], stdout=subprocess.PIPE) as outside:
             outside.stdout.readline()
             fabric.softib(*wait, "-l", port, "-t", 0).require(
                 rf"python3 \(pid {outside.pid}\) listens on it, but does not run under `softib run`", code=1)
