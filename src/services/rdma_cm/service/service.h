@@ -43,7 +43,7 @@ struct ServiceOptions {
   // Leaves a line for people about what a program of this node met (`softib trace`).
   FailureTrace::AddLine trace;
   std::function<Instant()> now = [] { return Instant{}; };  // for the age of ids
-  FindOwner find_owner;                                     // of queue pairs
+  FindOwner find_owner = {};                                // of queue pairs
 };
 
 class Service final {
