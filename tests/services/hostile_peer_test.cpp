@@ -30,6 +30,7 @@ using ucma::Code;
 using ucma::Event;
 
 constexpr std::uint16_t kListenPort = 7471;
+constexpr std::uint32_t kServerPid = 100, kClientPid = 101;
 constexpr std::uint64_t kListenerUid = 1, kServerUid = 2, kClientUid = 3;
 
 std::uint32_t seed() {
@@ -47,8 +48,8 @@ class HostilePeer : public ::testing::TestWithParam<verbs::LinkLayer> {
     service_.emplace(w.bench.fabric, *connector_, routes_,
                      ServiceOptions{[this] { return static_cast<std::uint32_t>(random_()); },
                                     [](std::string, const File*, std::string_view) {}});
-    server_ = service_->open({0, 100, "server", nullptr});
-    client_ = service_->open({0, 101, "client", nullptr});
+    server_ = service_->open({0, kServerPid, "server", nullptr});
+    client_ = service_->open({0, kClientPid, "client", nullptr});
     listen();
     peer_.emplace(w, 1, [this](const mad::Mad& mad) { take_answer(mad); });
     if (HasFatalFailure()) return;
@@ -70,7 +71,8 @@ class HostilePeer : public ::testing::TestWithParam<verbs::LinkLayer> {
     std::array<std::uint8_t, sizeof header + sizeof body> bytes;
     std::memcpy(bytes.data(), &header, sizeof header);
     std::memcpy(bytes.data() + sizeof header, &body, sizeof body);
-    return service_->command({file, bytes, bytes.size(), {}, 0});
+    const std::uint32_t pid = file == server_ ? kServerPid : kClientPid;
+    return service_->command({file, pid, bytes, bytes.size(), {}, 0});
   }
   std::uint32_t create(std::uint32_t file, std::uint64_t uid) {
     ucma::CreateId in;
