@@ -136,7 +136,7 @@ enum class Code : std::uint32_t {
   // ! Malformed: size; NotFound: not open
   Close = 18,
   // - or GenerationIn (slot and generation of the process to wait for) -> EventOut. Pends until
-  // there is an event.  ! Disconnected: no such process is attached (any more)
+  // there is an event.  ! Disconnected: no such process attached; AccessDenied: another process
   WaitEvent = 19,
   // RaiseEventIn -> -. A poster reports to the owner of a peer object. Ok also if that is gone.
   // ! InvalidParameter: no event that this kind of object has

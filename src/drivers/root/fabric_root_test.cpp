@@ -40,13 +40,16 @@ TEST(FabricRoot, AttachThatCannotWorkIsRefused) {
   EXPECT_EQ(p.root_call(Code::CreateChannel).status, Status::InvalidState);
 }
 
-TEST(FabricRoot, AnEventGoesToWhoeverWaitsForTheProcess) {
+TEST(FabricRoot, AnEventGoesToAnyConnectionOfTheProcess) {
   Bench b;
   Process p(b, 11, "node0");
   Process poster(b, 12, "node1");
-  Process events(b, 13, "", false);  // a second connection of the same process
+  Process events(b, 11, "", false);  // a second connection of the same process
   const auto made = p.qp(QpType::Rc, p.pd(), p.cq());
   const GenerationIn who{p.attach.slot, p.attach.slot_generation};
+  const auto foreign = poster.start(poster.zero(), Code::WaitEvent, who);
+  ASSERT_TRUE(foreign->done);
+  EXPECT_EQ(poster.finish<EventOut>(*foreign).status, Status::AccessDenied);
   const auto waiting = events.start(events.zero(), Code::WaitEvent, who);
   EXPECT_FALSE(waiting->done);
   RaiseEventIn in{EventObject::Qp, control::index_of(made.handle), made.out.generation,

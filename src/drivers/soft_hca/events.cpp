@@ -79,6 +79,9 @@ void wait_event(Core& core, Session& caller, io::IrpRef irp) {
   if (session == nullptr || session->slot == hca::kNone) {
     return fail_quietly(std::move(irp), Status::Disconnected, "there is no such process attached");
   }
+  if (session->pid != caller.pid) {  // the request would take them from it
+    return fail(core, std::move(irp), Status::AccessDenied, "these are another process's events");
+  }
   if (session->events.empty()) return session->waiters.park(std::move(irp));
   const control::EventOut event = session->events.front();
   session->events.pop_front();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Asynchronous events [IBA1 11.6.3]: each process has a queue of them, bounded, that its WaitEvent
-// requests drain. A WaitEvent may come over any connection and names the process by slot.
+// requests drain. A WaitEvent may come over any connection of the process, which it names by slot.
 #pragma once
 
 #include "drivers/soft_hca/core.h"

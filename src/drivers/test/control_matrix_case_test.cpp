@@ -261,6 +261,7 @@ class Run {
     call_->close_opened(w_);
     w_.p.exit();
     w_.peer.exit();
+    w_.second.exit();
     w_.executor.advance(kLong);
     EXPECT_EQ(w_.objects(), 0u);
     EXPECT_EQ(w_.core().sessions.size(), 1u) << "there should be the tool only";

@@ -21,13 +21,15 @@ using control::IndexIn;
 using control::PowerState;
 
 // `p` sends the request under test; the thread of `peer`, on another node, is the poster for which
-// changes have to wait; `tool` ejects, puts to sleep and so on.
+// changes have to wait; `tool` ejects, puts to sleep and so on. `second` is another connection of
+// the process of `p`.
 struct MatrixWorld : Bench {
   explicit MatrixWorld(std::uint64_t max_memory = 0)
       : Bench(max_memory),
         p(*this, 11, "node0"),
         peer(*this, 12, "node1"),
-        tool(*this, 13, "", false) {}
+        tool(*this, 13, "", false),
+        second(*this, 11, "", false) {}
 
   void poster_enters_or_leaves() { poster_word().fetch_add(1); }
   bool is_poster_inside() { return poster_word().load() % 2 != 0; }
@@ -82,6 +84,7 @@ struct MatrixWorld : Bench {
   Process p;
   Process peer;
   Process tool;
+  Process second;
 };
 
 enum class Form { Ioctl, Direct };

@@ -65,9 +65,9 @@ Made wait_for_event(W& w) {
   return call_of<EventOut>(itself(w));
 }
 
-Made wait_for_event_of_another(W& w) {
+Made wait_for_event_elsewhere(W& w) {
   auto call = wait_for_event(w);
-  call->file = &w.tool.zero();
+  call->file = &w.second.zero();
   return call;
 }
 
@@ -193,7 +193,8 @@ constexpr Op kOperations[] = {
     {Code::Attach, "Attach", attach},
     {Code::WaitEvent, "WaitEvent (there is one)", take_event},
     {Code::WaitEvent, "WaitEvent (none yet)", wait_for_event, raise_something},
-    {Code::WaitEvent, "WaitEvent (of another process)", wait_for_event_of_another, raise_something},
+    {Code::WaitEvent, "WaitEvent (over another connection)", wait_for_event_elsewhere,
+     raise_something},
     {Code::RaiseEvent, "RaiseEvent", [](W& w) { return call_of(event_of(make_qp(w))); }},
     {Code::TraceError, "TraceError", trace_error},
     {Code::CreateChannel, "CreateChannel", [](W&) { return call_of(Nothing{}); }},

@@ -94,7 +94,7 @@ constexpr Row kRootRows[] = {
     {"ChangeDriver (load)", kTree | kNoFile | kAwake},
     {"Attach", kConnects | kTakes | kAsksSystem},
     {"WaitEvent (none yet)", kEvent},
-    {"WaitEvent (of another process)", kEvent},
+    {"WaitEvent (over another connection)", kEvent},
     {"CreateChannel", kTakes},
     {"GetChannel", kAsksSystem},
     {"CreateBacking", kTakes | kAsksSystem},

@@ -44,7 +44,7 @@ class Process {
   Process(Bench& bench, std::uint32_t pid, const std::string& node, bool attached = true,
           std::uint32_t flags = 0)
       : bench_(bench) {
-    client_.session = pid;
+    client_.session = attached ? pid : kUnattached + pid;  // beside an attached one of the process
     client_.pid = pid;
     zero_ = std::make_unique<io::FileObject>(bench.root->device(), 0, client_, nullptr);
     send(*zero_, io::Major::Create);
@@ -228,6 +228,7 @@ class Process {
   }
 
   Bench& bench_;
+  static constexpr std::uint64_t kUnattached = std::uint64_t{1} << 32;
   io::Client client_;
   std::unique_ptr<io::FileObject> zero_;
   std::unique_ptr<io::FileObject> file_;
