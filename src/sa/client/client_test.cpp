@@ -124,6 +124,20 @@ TEST_F(RegistrationsTest, ALeaseIsRenewedWhenHalfOfItIsOver) {
   EXPECT_EQ(sent().method, method::kSet);
 }
 
+TEST_F(RegistrationsTest, AShortLeaseIsNotRenewedWithoutPause) {
+  (void)all.add(1, record(1), {}, now);
+  grant(sent());
+  EXPECT_FALSE(all.poll_outgoing().has_value());
+  EXPECT_EQ(all.deadline(), now + std::chrono::milliseconds(500));
+}
+
+TEST_F(RegistrationsTest, ALeaseThatIsOverAtOnceIsTriedAgainLater) {
+  (void)all.add(1, record(0), {}, now);
+  grant(sent());
+  EXPECT_FALSE(all.poll_outgoing().has_value());
+  EXPECT_EQ(all.deadline(), now + seconds(5));
+}
+
 TEST_F(RegistrationsTest, ALeaseWithoutEndIsNotRenewed) {
   (void)all.add(1, record(kLeaseWithoutEnd), {}, now);
   grant(sent());

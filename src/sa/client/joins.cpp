@@ -84,6 +84,12 @@ void Joins::fail(ShareList::iterator share, Outcome outcome) {
   of.membership->shares.erase(share);
 }
 
+std::uint8_t Joins::needed_by_shares(const Membership& membership) {
+  std::uint8_t needed = 0;
+  for (const Share& share : membership.shares) needed |= share.record.join_state;
+  return needed;
+}
+
 // Returns false if the share has to be joined by a request.
 bool Joins::grant(Membership& membership, ShareList::iterator share) {
   if ((share->record.join_state & ~membership.joined) != 0) return false;
@@ -124,9 +130,7 @@ void Joins::advance(Place membership) {
   if (in.operation != 0) return;
   advance_shares(membership);
   if (in.operation != 0) return;
-  std::uint8_t needed = 0;
-  for (const Share& share : in.shares) needed |= share.record.join_state;
-  in.leaving_bits = static_cast<std::uint8_t>(in.joined & ~needed);
+  in.leaving_bits = static_cast<std::uint8_t>(in.joined & ~needed_by_shares(in));
   if (in.leaving_bits != 0) {
     McMemberRecord record;
     record.mgid = in.mgid;
@@ -212,9 +216,10 @@ void Joins::on_port_lost(const verbs::Gid& port_gid, Status status, const std::s
   }
 }
 
-// All of the group may be gone: it is made as it was.
+// All of the group may be gone: it is made as it was. Bits that no share needs any more are left
+// all the same, since the answer that brought them may be younger than the loss.
 void Joins::rejoin(Membership& membership) {
-  membership.joined = 0;
+  membership.joined &= static_cast<std::uint8_t>(~needed_by_shares(membership));
   for (Share& share : membership.shares) {
     if (share.state == ShareState::Waiting) continue;
     share.state = ShareState::Rejoining;

@@ -101,6 +101,7 @@ class Joins {
   void end_operation(Membership& membership);
   void on_joined(Place membership, Ticket ticket, const Outcome& outcome,
                  std::span<const std::byte> record);
+  static std::uint8_t needed_by_shares(const Membership& membership);
   void rejoin(Membership& membership);
   void fail(ShareList::iterator share, Outcome outcome);
   void count_out(const verbs::Gid& port_gid);

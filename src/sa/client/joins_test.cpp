@@ -207,6 +207,18 @@ TEST_F(JoinsTest, ReregistrationWaitsForTheRequestThatIsUnderWay) {
   EXPECT_EQ(events(), (Events{"1 ok"}));
 }
 
+TEST_F(JoinsTest, AShareThatIsGivenUpDuringReregistrationIsLeft) {
+  join(1);
+  const Outgoing out = sent();
+  joins.on_reregister(port());
+  joins.leave(1);
+  grant(out, kFullMember);
+  const Outgoing leave = sent();
+  EXPECT_EQ(leave.method, method::kDelete);
+  grant(leave, 0);
+  EXPECT_EQ(events(), (Events{"1 left"}));
+}
+
 TEST_F(JoinsTest, AnAnswerWithoutTheJoinStateEndsTheShare) {
   join(1, kFullMember | kNonMember);
   grant(sent(), kNonMember);

@@ -75,10 +75,10 @@ void Registrations::on_answer(Operation operation, const Outcome& outcome,
   // Without an answer it may be registered all the same.
   in.is_registered |= outcome.is_ok() || outcome.status != Status::Ok;
   ServiceRecord granted = outcome.is_ok() ? decode_some<ServiceRecord>(record) : in.record;
-  if (!outcome.is_ok()) {
+  if (!outcome.is_ok() || granted.lease_seconds == 0) {
     set_due(registration, now + options_.retry);
   } else if (granted.lease_seconds != kLeaseWithoutEnd) {
-    set_due(registration, now + std::chrono::seconds(granted.lease_seconds) / 2);
+    set_due(registration, now + Duration(std::chrono::seconds(granted.lease_seconds)) / 2);
   }
   if (!in.is_given_up) events_.push_back({ticket, outcome, granted});
   advance(registration, now);

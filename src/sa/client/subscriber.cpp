@@ -62,7 +62,7 @@ void Subscriber::on_answer(Operation operation, const Outcome& outcome) {
   Subscription& in = subscription->second;
   in.operation = 0;
   if (in.is_ending) {
-    in.is_subscribed = false;  // what is left of it ends when Reports are not answered
+    in.is_subscribed = false;  // what may be left of it ends with the port
   } else if (outcome.is_ok()) {
     in.is_subscribed = true;
   } else {
