@@ -180,7 +180,8 @@ void Joins::on_joined(Place membership, Ticket ticket, const Outcome& outcome,
                       std::span<const std::byte> record) {
   if (outcome.is_ok()) {
     membership->group = decode_some<McMemberRecord>(record);
-    membership->joined |= membership->group.join_state;
+    // All bits that the port has: others ended with a group that was deleted meanwhile.
+    membership->joined = membership->group.join_state;
     if (verbs::is_zero(membership->mgid)) {
       membership->mgid = membership->group.mgid;
       by_name_.emplace(std::pair(membership->port_gid, membership->mgid), membership);

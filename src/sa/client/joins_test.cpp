@@ -219,6 +219,19 @@ TEST_F(JoinsTest, AShareThatIsGivenUpDuringReregistrationIsLeft) {
   EXPECT_EQ(events(), (Events{"1 left"}));
 }
 
+// The group went with its last full member; only bits of the new one can be left.
+TEST_F(JoinsTest, BitsThatWentWithTheGroupAreNotLeft) {
+  join(1, kNonMember);
+  grant(sent(), kNonMember);
+  join(2, kFullMember);
+  grant(sent(), kFullMember);
+  EXPECT_EQ(events(), (Events{"1 ok", "2 ok"}));
+  joins.leave(1);
+  EXPECT_EQ(events(), (Events{"1 left"}));
+  joins.leave(2);
+  EXPECT_EQ(decode_some<McMemberRecord>(sent().record).join_state, kFullMember);
+}
+
 TEST_F(JoinsTest, AnAnswerWithoutTheJoinStateEndsTheShare) {
   join(1, kFullMember | kNonMember);
   grant(sent(), kNonMember);
