@@ -49,7 +49,7 @@ TEST_F(CqBench, HasRoomAgainWhenSomethingIsPolled) {
 
 TEST_F(CqBench, IsInErrorForGoodOnceACompletionDidNotFit) {
   for (std::uint32_t i = 0; i < 5; ++i) EXPECT_EQ(push(i), Push::Done);
-  const auto push_fast = [this](CqProducer& by) { return by.push_fast(0, nullptr, [](Cqe&) {}); };
+  const auto push_fast = [](CqProducer& by) { return by.push_fast(0, nullptr, [](Cqe&) {}); };
   EXPECT_FALSE(push_fast(producer)) << "left to the slow path";
   EXPECT_FALSE(producer.is_in_error());
   EXPECT_EQ(push(5), Push::Overflow);

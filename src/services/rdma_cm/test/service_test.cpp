@@ -489,7 +489,7 @@ TEST_P(RdmaCm, AQueuePairOfAnotherProcessIsNoOnesToConnect) {
 TEST_P(RdmaCm, AConnectionMayBeDisconnectedMoreThanOnce) {
   listen();
   const std::uint32_t active = route();
-  const auto disconnect = [this](Program& program, std::uint32_t id) {
+  const auto disconnect = [](Program& program, std::uint32_t id) {
     return program.write(Code::Disconnect, ucma::Disconnect{id}).error;
   };
   EXPECT_EQ(disconnect(client, active), Error::Invalid) << "before rdma_connect";
