@@ -2,7 +2,6 @@
 // The states of queue pairs: which modify requests are accepted, what can be posted in each state,
 // draining, errors and reset [IBA1 10.3.1, 11.2.5.2].
 #include "softibd/in_process_daemon.h"
-#include "verbs/gid.h"
 #include "verbs/qp_state.h"
 #include "verbs_fixture.h"
 
@@ -319,7 +318,7 @@ TEST_P(QueuePairStates, TheWayCanBeChangedWhileDrained) {
   control::QpAttr attr = rts_attributes();
   if (is_ethernet()) {
     attr.av = a->path_to(*b);
-    attr.av.dgid = verbs::ipv4_gid(0x7f000004);  // of no node
+    attr.av.dgid.back() ^= 3 ^ 4;  // of the other node
   } else {
     attr.av.port = 1;
     attr.av.dlid = 0x4321;  // of no port
