@@ -16,7 +16,6 @@ def cancelled(report, fabric):
     program = harness.build_program(fabric.runtime, PROGRAMS / "cancelled_calls.c", libraries=("-libverbs", "-lrdmacm"))
     for words, name in ((["pending"], "no call but a wait is a cancellation point"),
                         (["random", "60"], "threads that are cancelled at any moment"),
-                        (["async", "100"], "threads that are cancelled asynchronously in control calls"),
                         (["waiting"], "threads that are cancelled while they wait for events"),
                         (["exit", "40"], "a signal handler ends the process in the middle of a call")):
         with report.case(name):

@@ -4,7 +4,8 @@
  *   cancelled_calls pending     each call runs in a thread that is cancelled already: it must go on
  *                               to the program's own cancellation point
  *   cancelled_calls random N    threads that make all calls, each cancelled at a random moment
- *   cancelled_calls async N     the same, cancelled asynchronously, in control calls
+ *   cancelled_calls async N     the same, cancelled asynchronously, in control calls (by hand:
+ *                               glibc 2.36 also cancels a thread that disables it meanwhile)
  *   cancelled_calls waiting     threads that wait for events are cancelled, and lose none
  *   cancelled_calls exit N      a signal handler ends the process in the middle of a call
  *
