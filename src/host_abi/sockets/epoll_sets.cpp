@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// The registry of sets and their items: who is in which set, and whether the numbers still mean
+// the same files. The calls themselves are in epoll.cpp.
 #include "host_abi/sockets/epoll_sets.h"
 
 #include "host_abi/sockets/rdma.h"

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// The handler of fatal signals: finds the module of the faulting code by the program headers, and
+// writes the lines with nothing but system calls.
 #include "linux/server/crash_report.h"
 
 #include "base/sanitizer.h"

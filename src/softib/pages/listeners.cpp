@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// Reads /proc: the listening sockets of each network namespace, and which process holds each.
 #include "softib/pages/listeners.h"
 
 #include "setup/fd.h"

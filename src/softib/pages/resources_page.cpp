@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// The tables and the hints: what each hint looks at is beside its sentence.
 #include "softib/pages/resources_page.h"
 
 #include "softib/commands/usage.h"

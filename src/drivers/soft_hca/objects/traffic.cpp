@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// Which packets crossed which port: the model of a request, its answers and acknowledgements, and
+// the settlement of counters before a queue pair changes its port or peer, or goes.
 #include "drivers/soft_hca/objects/traffic.h"
 
 #include "verbs/wire_size.h"
