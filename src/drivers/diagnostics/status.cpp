@@ -274,6 +274,9 @@ PortCounters CoreStatus::counters(const fabric::Hca& hca, const fabric::Port& po
   counters.unicast_rcv_packets = totals.received.all - totals.received.multicast;
   counters.multicast_xmit_packets = totals.sent.multicast;
   counters.multicast_rcv_packets = totals.received.multicast;
+  counters.rx_write_requests = totals.served.writes;
+  counters.rx_read_requests = totals.served.reads;
+  counters.rx_atomic_requests = totals.served.atomics;
   return counters;
 }
 

@@ -43,6 +43,13 @@ struct PortTotals {
   std::uint64_t received_bytes = 0;
   Packets sent;
   Packets received;
+  // Requests of one-sided operations that have come.
+  struct Served {
+    std::uint64_t writes = 0;
+    std::uint64_t reads = 0;
+    std::uint64_t atomics = 0;
+  };
+  Served served;
 };
 
 struct Core {

@@ -97,6 +97,7 @@ Found port_item(const Place& place, Rest rest) {
   if (name == "gids") return table(sysfs::gid_line, place.port_attr().gid_tbl_len, place, tail);
   if (name == "pkeys") return table(sysfs::pkey_line, place.port_attr().pkey_tbl_len, place, tail);
   if (name == "counters") return files(sysfs::counter_files(), {}, place, tail);
+  if (name == "hw_counters") return files(sysfs::driver_counter_files(), {}, place, tail);
   if (name == "gid_attrs") {
     if (tail.empty()) return directory({"ndevs", "types"});
     const EntryText text = tail[0] == "types"   ? sysfs::gid_type_line
@@ -105,7 +106,8 @@ Found port_item(const Place& place, Rest rest) {
     if (text == nullptr) return std::nullopt;
     return table(text, place.port_attr().gid_tbl_len, place, tail.subspan(1));
   }
-  return files(sysfs::port_files(), {"counters", "gid_attrs", "gids", "pkeys"}, place, rest);
+  return files(sysfs::port_files(), {"counters", "gid_attrs", "gids", "hw_counters", "pkeys"},
+               place, rest);
 }
 
 // The first port of the HCA that an interface of that name belongs to.

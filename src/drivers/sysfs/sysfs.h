@@ -39,6 +39,10 @@ struct PortCounters {
   std::uint64_t symbol_errors = 0;
   std::uint64_t link_downed = 0;
   std::uint64_t link_error_recovery = 0;
+  // Of the driver's own, not of IBA: requests that have come (hw_counters).
+  std::uint64_t rx_write_requests = 0;
+  std::uint64_t rx_read_requests = 0;
+  std::uint64_t rx_atomic_requests = 0;
 };
 
 // The attributes of devices at this moment. The defaults come from the model alone.

@@ -165,6 +165,15 @@ constexpr std::array kCounters = std::to_array<Attribute>({
     {"unicast_xmit_packets", counter_line<&PortCounters::unicast_xmit_packets>},
 });
 
+// Named as mlx5 names what it counts, which monitoring knows. `lifespan`: for how many milliseconds
+// the numbers may be kept; each read of these counts anew.
+constexpr std::array kDriverCounters = std::to_array<Attribute>({
+    {"lifespan", zero_line},
+    {"rx_atomic_requests", counter_line<&PortCounters::rx_atomic_requests>},
+    {"rx_read_requests", counter_line<&PortCounters::rx_read_requests>},
+    {"rx_write_requests", counter_line<&PortCounters::rx_write_requests>},
+});
+
 // The device's own ABI version is "1"; that of the uverbs class is 6, the only one there is.
 constexpr std::array kUverbsFiles = std::to_array<Attribute>({
     {"abi_version", [](const Place&) { return std::string("1\n"); }},
@@ -221,6 +230,9 @@ std::span<const Attribute> port_files() {
 }
 std::span<const Attribute> counter_files() {
   return kCounters;
+}
+std::span<const Attribute> driver_counter_files() {
+  return kDriverCounters;
 }
 std::span<const Attribute> uverbs_files() {
   return kUverbsFiles;

@@ -39,6 +39,7 @@ std::span<const Attribute> hca_files();
 std::span<const Attribute> device_files();
 std::span<const Attribute> port_files();
 std::span<const Attribute> counter_files();
+std::span<const Attribute> driver_counter_files();
 std::span<const Attribute> uverbs_files();
 std::span<const Attribute> interface_files();
 

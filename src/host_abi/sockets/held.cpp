@@ -13,6 +13,8 @@ namespace {
 
 constexpr int kSlice = 50;  // ms
 
+constinit thread_local LastUse last_use;
+
 bool is_connecting(const Socket& socket) {
   return socket.state.load() == State::Connecting && socket.event.get() >= 0;
 }
@@ -22,11 +24,13 @@ bool is_connecting(const Socket& socket) {
 Held::Held(int fd) {
   if (!is_in_table(fd)) return;
   call_.enter(clean, this);
-  socket_ = find(fd);
+  fd_ = fd;
+  socket_ = last_use.was_just_now(fd, LastUse::now()) ? find_unchecked(fd) : find(fd);
   if (!socket_) call_.leave();
 }
 
 void Held::let_go() {
+  if (socket_) last_use.end(fd_, LastUse::now());
   socket_ = Ref();
   call_.leave();
 }

@@ -23,6 +23,7 @@ class Held {
   static void clean(void* held);
 
   Uncancelled call_;
+  int fd_ = -1;
   Ref socket_;
 };
 

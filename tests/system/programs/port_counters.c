@@ -40,18 +40,26 @@ static int ethernet;
 struct packets {
   uint64_t all, multicast, bytes;
 };
+struct requests {
+  uint64_t writes, reads, atomics;
+};
 struct counters {
   struct packets sent, received;
+  struct requests served;
 };
 
-static uint64_t counter(int port, const char* name) {
+static uint64_t number_in(const char* directory, int port, const char* name) {
   char path[128], text[32] = "";
-  snprintf(path, sizeof path, "/sys/class/infiniband/softib0/ports/%d/counters/%s", port, name);
+  snprintf(path, sizeof path, "/sys/class/infiniband/softib0/ports/%d/%s/%s", port, directory,
+           name);
   FILE* file = fopen(path, "r");
   NEED(file != NULL);
   NEED(fgets(text, sizeof text, file) != NULL);
   fclose(file);
   return strtoull(text, NULL, 10);
+}
+static uint64_t counter(int port, const char* name) {
+  return number_in("counters", port, name);
 }
 
 static struct counters of_port(int port) {
@@ -59,7 +67,10 @@ static struct counters of_port(int port) {
       {counter(port, "port_xmit_packets"), counter(port, "multicast_xmit_packets"),
        counter(port, "port_xmit_data") * 4},
       {counter(port, "port_rcv_packets"), counter(port, "multicast_rcv_packets"),
-       counter(port, "port_rcv_data") * 4}};
+       counter(port, "port_rcv_data") * 4},
+      {number_in("hw_counters", port, "rx_write_requests"),
+       number_in("hw_counters", port, "rx_read_requests"),
+       number_in("hw_counters", port, "rx_atomic_requests")}};
   RULE(counter(port, "unicast_xmit_packets") == now.sent.all - now.sent.multicast, "port %d", port);
   RULE(counter(port, "unicast_rcv_packets") == now.received.all - now.received.multicast, "port %d",
        port);
@@ -87,6 +98,19 @@ static void crossed(const char* what, int port, struct packets sent, struct pack
   const struct counters now = of_port(port);
   compare(what, port, "sent", at_begin[port].sent, now.sent, sent);
   compare(what, port, "received", at_begin[port].received, now.received, received);
+}
+
+// `count` requests have come to the port.
+static void served(const char* what, int port, enum ibv_wr_opcode opcode, uint64_t count) {
+  const struct requests now = of_port(port).served, before = at_begin[port].served;
+  const int write = opcode == IBV_WR_RDMA_WRITE || opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
+  const int atomic = opcode == IBV_WR_ATOMIC_CMP_AND_SWP || opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
+  RULE(now.writes - before.writes == (write ? count : 0), "%s, port %d: %" PRIu64 " writes", what,
+       port, now.writes - before.writes);
+  RULE(now.reads - before.reads == (opcode == IBV_WR_RDMA_READ ? count : 0),
+       "%s, port %d: %" PRIu64 " reads", what, port, now.reads - before.reads);
+  RULE(now.atomics - before.atomics == (atomic ? count : 0), "%s, port %d: %" PRIu64 " atomics",
+       what, port, now.atomics - before.atomics);
 }
 
 // Of each packet, without extended headers and payload.
@@ -246,7 +270,9 @@ static void each_message(struct ibv_qp* from, struct ibv_qp* to, int from_port, 
         request = (struct packets){request.all + r.all, 0, request.bytes + r.bytes};
         answer = (struct packets){answer.all + a.all, 0, answer.bytes + a.bytes};
       }
+      served(kOps[op].name, to_port, opcode, 3);
       if (from_port != to_port) {
+        served(kOps[op].name, from_port, IBV_WR_SEND, 0);
         crossed(kOps[op].name, from_port, request, answer);
         crossed(kOps[op].name, to_port, answer, request);
       } else {

@@ -77,8 +77,18 @@ void add_received(PortTotals* port, const Passage& passage) {
   add(port->received, passage.packets);
 }
 
+PortTotals::Served served_by_peer(const QpTraffic& t) {
+  return {t.messages - t.sends - t.reads - t.atomics, t.reads, t.atomics};
+}
+void add_served(PortTotals* port, const PortTotals::Served& more) {
+  if (port == nullptr) return;
+  port->served.writes += more.writes;
+  port->served.reads += more.reads;
+  port->served.atomics += more.atomics;
+}
+
 Passage requests_of(const QpTraffic& t, QpType type, std::uint64_t base) {
-  const std::uint64_t writes = t.messages - t.sends - t.reads - t.atomics;
+  const std::uint64_t writes = served_by_peer(t).writes;
   const std::uint64_t packets = t.messages + t.more_packets;
   const std::uint64_t each = base + (type == QpType::XrcSend ? wire::kXrcEth : 0);
   return {t.messages,
@@ -137,6 +147,7 @@ void count_traffic(Core& core, Qp& qp) {
   const Passage requests = requests_of(more, qp.type, base);
   add_sent(own, requests);
   add_received(peer, requests);
+  add_served(peer, served_by_peer(more));
   const Passage answers = answers_of(more, qp.type, base);
   add_sent(peer, answers);
   add_received(own, answers);

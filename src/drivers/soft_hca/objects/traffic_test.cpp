@@ -55,6 +55,8 @@ TEST(Traffic, AWriteCrossesBothPortsAndItsAcknowledgementToo) {
   EXPECT_EQ(other.received_bytes, 1025u);
   EXPECT_EQ(other.received.bytes, own.sent.bytes);
   EXPECT_EQ(other.sent.bytes, own.received.bytes);
+  EXPECT_EQ(other.served.writes, 1u);
+  EXPECT_EQ(own.served.writes, 0u);
 }
 
 TEST(Traffic, AnAnswerIsSentByThePeer) {
@@ -72,6 +74,9 @@ TEST(Traffic, AnAnswerIsSentByThePeer) {
   EXPECT_EQ(other.sent.bytes, 1028u + 4 + 4 + (4 + 8) + 3 * Sender::kBase);
   EXPECT_EQ(other.received.bytes, 16 + 28 + 2 * Sender::kBase);
   EXPECT_EQ(s.of(Sender::kOwn).received.bytes, other.sent.bytes);
+  EXPECT_EQ(other.served.reads, 1u);
+  EXPECT_EQ(other.served.atomics, 1u);
+  EXPECT_EQ(other.served.writes, 0u);
 }
 
 TEST(Traffic, StaysWithThePortsThatItCrossed) {

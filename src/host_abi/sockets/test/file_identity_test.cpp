@@ -33,6 +33,34 @@ TEST(FileIdentity, WithoutALookAnOpenNumberIsTheFile) {
   EXPECT_FALSE(still_means(fd, 0));
 }
 
+TEST(LastUse, NeedsNoLookOnlyAtTheSameNumberAndAtOnce) {
+  LastUse use;
+  EXPECT_FALSE(use.was_just_now(5, 1000));
+  use.end(5, 1000);
+  EXPECT_TRUE(use.was_just_now(5, 1000 + LastUse::kTicks - 1));
+  EXPECT_FALSE(use.was_just_now(5, 1000 + LastUse::kTicks));
+  EXPECT_FALSE(use.was_just_now(6, 1001));
+  EXPECT_FALSE(use.was_just_now(5, 999));  // a clock that is behind
+}
+
+TEST(LastUse, WithoutAClockEachUseNeedsALook) {
+  LastUse use;
+  use.end(5, 0);
+  EXPECT_FALSE(use.was_just_now(5, 0));
+}
+
+TEST(LastUse, AnotherFileTakesLonger) {
+  for (int i = 0; i < 1000; ++i) {
+    const int fd = open_null();
+    LastUse use;
+    use.end(fd, LastUse::now());
+    ASSERT_EQ(::syscall(SYS_close, static_cast<long>(fd)), 0);
+    ASSERT_EQ(::syscall(SYS_dup, 0L), fd);
+    EXPECT_FALSE(use.was_just_now(fd, LastUse::now()));
+    ::close(fd);
+  }
+}
+
 TEST(OwnDescriptor, IsAwayFromTheProgramsNumbersAndEnds) {
   const int low = open_null();
   int number = -1;
