@@ -165,8 +165,8 @@ constexpr std::array kCounters = std::to_array<Attribute>({
     {"unicast_xmit_packets", counter_line<&PortCounters::unicast_xmit_packets>},
 });
 
-// Named as mlx5 names what it counts, which monitoring knows. `lifespan`: for how many milliseconds
-// the numbers may be kept; each read of these counts anew.
+// Named as mlx5 names what it counts, which monitoring reads. `lifespan`: for how many milliseconds
+// the numbers may be kept; each read of these is a count of its own.
 constexpr std::array kDriverCounters = std::to_array<Attribute>({
     {"lifespan", zero_line},
     {"rx_atomic_requests", counter_line<&PortCounters::rx_atomic_requests>},
