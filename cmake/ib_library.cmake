@@ -6,12 +6,12 @@
 #   (cmake/packages.cmake); OWN_LIBS those that only its sources include. A layer without SOURCES is header-only.
 #   ONE_THREAD: its tests have no second thread (ib_test), as those of a pure layer.
 # ib_executable(<name> SOURCES ... [DEPENDS <layers>] [LIBS ...])          -> <build>/bin/<name>
-# ib_shared_library(<name> SOURCES ... [DEPENDS <layers>] [LIBS ...] [VERSION_SCRIPT file])
+# ib_shared_library(<name> SOURCES ... [DEPENDS <layers>] [LIBS ...] [VERSION_SCRIPT file] [NO_CXX_RUNTIME])
 #   -> <build>/lib/lib<name>.so, for foreign programs: has its own libstdc++ and hides everything from static
 #   libraries, the layers included. So its exports must be defined in SOURCES, with
 #   __attribute__((visibility("default"))) or in the version script. That must end with `local: *`, or the library is
 #   compiled with -fvisibility=hidden. Do not use shared C++ libraries (ib::spdlog) in it: they load the other
-#   libstdc++.
+#   libstdc++. NO_CXX_RUNTIME: its sources need nothing of that.
 function(ib_layer_targets out name)  # ARGN: layers
   set(targets "")
   foreach(layer IN LISTS ARGN)
@@ -81,7 +81,7 @@ function(ib_executable name)
 endfunction()
 
 function(ib_shared_library name)
-  cmake_parse_arguments(PARSE_ARGV 1 A "" "VERSION_SCRIPT" "SOURCES;DEPENDS;LIBS")
+  cmake_parse_arguments(PARSE_ARGV 1 A "NO_CXX_RUNTIME" "VERSION_SCRIPT" "SOURCES;DEPENDS;LIBS")
   if(A_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "ib_shared_library(${name}): unknown: '${A_UNPARSED_ARGUMENTS}'")
   endif()
@@ -93,6 +93,9 @@ function(ib_shared_library name)
   target_link_libraries(${name} PRIVATE ${needs} ib_options ${A_LIBS})
   target_link_options(${name} PRIVATE -Wl,--exclude-libs,ALL -Wl,-z,now)
   if(NOT IB_SANITIZE)  # sanitizers leave symbols open and want the shared runtime
+    if(NOT A_NO_CXX_RUNTIME)
+      target_sources(${name} PRIVATE ${CMAKE_SOURCE_DIR}/cmake/static_runtime.cpp)
+    endif()
     target_link_options(${name} PRIVATE -static-libstdc++ -static-libgcc -Wl,-z,defs)
   endif()
   if(A_VERSION_SCRIPT)
