@@ -22,15 +22,22 @@ install(TARGETS softib_preload softib_sockets softib-rdmav34 LIBRARY DESTINATION
 
 set(IB_SYSTEMD_USER_DIR lib/systemd/user CACHE STRING "where the user unit goes, relative to the prefix")
 # The unit names the programs by their absolute path, which is known when they are installed.
+# A folder that runs where it is unpacked has no such path; it has a script that installs it.
 install(CODE "
-set(IB_BIN_DIR \"\${CMAKE_INSTALL_PREFIX}/bin\")
-if(CMAKE_INSTALL_PREFIX MATCHES \"/_CPack_Packages/\")
-  set(IB_BIN_DIR /usr/bin)
+if(CMAKE_INSTALL_PREFIX MATCHES \"/_CPack_Packages/[^/]+/TGZ/\")
+  file(INSTALL \"${CMAKE_SOURCE_DIR}/packaging/install\" DESTINATION \"\${CMAKE_INSTALL_PREFIX}\"
+    USE_SOURCE_PERMISSIONS)
+else()
+  set(IB_BIN_DIR \"\${CMAKE_INSTALL_PREFIX}/bin\")
+  if(CMAKE_INSTALL_PREFIX MATCHES \"/_CPack_Packages/\")
+    set(IB_BIN_DIR /usr/bin)
+  endif()
+  configure_file(\"${CMAKE_SOURCE_DIR}/packaging/softib.service.in\"
+    \"${CMAKE_BINARY_DIR}/packaging/softib.service\" @ONLY)
+  file(INSTALL \"${CMAKE_BINARY_DIR}/packaging/softib.service\"
+    DESTINATION \"\${CMAKE_INSTALL_PREFIX}/${IB_SYSTEMD_USER_DIR}\")
 endif()
-configure_file(\"${CMAKE_SOURCE_DIR}/packaging/softib.service.in\"
-  \"${CMAKE_BINARY_DIR}/packaging/softib.service\" @ONLY)
 " COMPONENT runtime)
-install(FILES ${CMAKE_BINARY_DIR}/packaging/softib.service DESTINATION ${IB_SYSTEMD_USER_DIR} COMPONENT runtime)
 
 file(GLOB manuals CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/docs/man/*.[1-8])
 foreach(manual IN LISTS manuals)

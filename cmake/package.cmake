@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-# cpack --config BUILD/CPackConfig.cmake -B DIR: the Debian packages softib and softib-dev (docs/packages.md).
+# cpack --config BUILD/CPackConfig.cmake -B DIR [-G DEB|RPM|TGZ]: packages (docs/packages.md). DEB, the default, and
+# RPM make softib and its headers (softib-dev, softib-devel); TGZ a folder that runs where it is unpacked.
 if(NOT TARGET softibd OR NOT TARGET softib-rdmav34)
   return()
 endif()
@@ -40,7 +41,9 @@ set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
 set(CPACK_STRIP_FILES ON)
 set(CPACK_DEB_COMPONENT_INSTALL ON)
 set(CPACK_COMPONENTS_ALL runtime dev)
-set(CPACK_PRE_BUILD_SCRIPTS ${CMAKE_SOURCE_DIR}/packaging/compress.cmake)
+set(CPACK_PRE_BUILD_SCRIPTS ${CMAKE_SOURCE_DIR}/packaging/staged.cmake)
+set(CPACK_PROJECT_CONFIG_FILE ${CMAKE_SOURCE_DIR}/packaging/generators.cmake)
+set(CPACK_SYSTEM_PROCESSOR ${CMAKE_SYSTEM_PROCESSOR})
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_PRIORITY optional)
 set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
@@ -70,4 +73,26 @@ Drivers of one's own run inside softibd, the daemon of a softib fabric, and
 use the verbs there.
 .
 This package has the headers, a CMake package and three examples.")
+set(CPACK_RPM_COMPONENT_INSTALL ON)
+set(CPACK_RPM_MAIN_COMPONENT runtime)
+set(CPACK_RPM_FILE_NAME RPM-DEFAULT)
+set(CPACK_RPM_RUNTIME_PACKAGE_NAME softib)
+set(CPACK_RPM_DEV_PACKAGE_NAME softib-devel)
+set(CPACK_RPM_PACKAGE_LICENSE "BSD-2-Clause OR GPL-2.0-only")
+set(CPACK_RPM_RUNTIME_PACKAGE_GROUP "System Environment/Daemons")
+set(CPACK_RPM_DEV_PACKAGE_GROUP "Development/Libraries")
+set(CPACK_RPM_RUNTIME_PACKAGE_SUMMARY "InfiniBand host channel adapters in software")
+set(CPACK_RPM_DEV_PACKAGE_SUMMARY "Headers and examples for drivers in a softib fabric")
+# As above, no library names it.
+set(CPACK_RPM_RUNTIME_PACKAGE_REQUIRES "libibverbs >= 36")
+set(CPACK_RPM_RUNTIME_PACKAGE_SUGGESTS "libibverbs-utils, librdmacm-utils, perftest")
+set(CPACK_RPM_DEV_PACKAGE_REQUIRES "softib = ${version}")
+set(CPACK_RPM_DEV_PACKAGE_ARCHITECTURE noarch)
+set(CPACK_RPM_EXCLUDE_FROM_AUTO_FILELIST_ADDITION /usr/lib64 /usr/lib/cmake /usr/lib/systemd /usr/lib/systemd/user
+  /usr/share/bash-completion /usr/share/bash-completion/completions /usr/share/fish /usr/share/fish/vendor_completions.d
+  /usr/share/zsh /usr/share/zsh/site-functions)
+# The programs are stripped by CPack; rpmbuild need not try once more.
+set(CPACK_RPM_SPEC_MORE_DEFINE "%define __strip /bin/true
+%define debug_package %{nil}
+%define _build_id_links none")
 include(CPack)

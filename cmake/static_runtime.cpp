@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// What the static C++ runtime of the compiler wants from a glibc newer than 2.34, for the libraries
-// that bring this runtime along (cmake/ib_library.cmake): so they load wherever softib is
-// installed. Of each library its own, not exported.
+// Functions of glibc newer than 2.34 that the compiler's static C++ runtime calls. Each library
+// that brings this runtime along (cmake/ib_library.cmake) has them for itself, so it loads
+// with 2.34.
 #include <elf.h>
 #include <link.h>
 #include <sys/random.h>
@@ -13,8 +13,8 @@
 
 namespace {
 
-// What libgcc reads of the result of _dl_find_object() (dlfcn.h of glibc 2.35). Only 32-bit x86
-// has the last field.
+// The result of _dl_find_object() as libgcc reads it, in the layout of glibc 2.35. `eh_dbase` only
+// exists on 32-bit x86.
 struct FoundObject {
   unsigned long long flags;
   void* begin;

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 """check_shared_library.py <file>   Checks that the library can be loaded into a foreign program.
-check_shared_library.py --programs <file> ...   Checks only that they run on the oldest distributions.
+check_shared_library.py --programs <file> ...   checks only that they run on the oldest distributions.
 
 It must bring its own C++ runtime and export no C++ symbol; otherwise it and the program would share a runtime with
 which one of them was not built.

@@ -46,6 +46,7 @@ Installation find_installation(std::string bin_dir) {
   found.searched.push_back(prefix + "/lib/aarch64-linux-gnu/softib");
 #endif
   found.searched.push_back(prefix + "/lib64");
+  found.searched.push_back(prefix + "/lib64/softib");
   for (const std::string& dir : found.searched) {
     // One of the two decides, so that the error can name the other.
     if (exists(dir + "/" + kPreloadName) || exists(dir + "/" + kProviderName)) {
