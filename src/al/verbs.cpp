@@ -2,12 +2,12 @@
 // Control: each function sends one request and has a completion routine that fills in the object.
 #include "al/verbs.h"
 
+#include "base/address.h"
 #include "base/buffers.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
 #include <string>
 
 namespace ib::al {
@@ -51,7 +51,7 @@ bool begin(Region& region) {
   }
   const bool of_hca = region.memory != nullptr;
   local.kind = of_hca ? hca::KeyKind::DeviceMemory : hca::KeyKind::Region;
-  local.address = of_hca ? region.memory->bytes : std::bit_cast<std::byte*>(region.in.address);
+  local.address = of_hca ? region.memory->bytes : pointer_to(region.in.address);
   local.key.store(region.made.lkey, std::memory_order_release);
   return true;
 }
@@ -255,7 +255,7 @@ void reg_mr(Pd& pd, void* address, std::uint64_t length, std::uint32_t access, R
   control::RegMrIn in;
   in.pd = pd.handle;
   in.access = access;
-  in.address = std::bit_cast<std::uint64_t>(address);
+  in.address = address_of(address);
   in.iova = in.address;
   in.length = length;
   if (!region.exists()) {
@@ -390,7 +390,7 @@ void modify_mr(Region& region, const RegionChange& to, io::IrpRef irp) {
   region.change = {};
   region.change.index = region.handle;
   region.change.change = (to.translation ? kTranslation : 0) | (to.access ? kAccess : 0);
-  region.change.to.address = std::bit_cast<std::uint64_t>(to.address);
+  region.change.to.address = address_of(to.address);
   region.change.to.iova = region.change.to.address;
   region.change.to.length = to.length;
   region.change.to.access = to.access.value_or(0);

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "user/hca.h"
 
+#include "base/address.h"
 #include "hca/layout/gid_lookup.h"
 #include "verbs/address_check.h"
 
 #include <fmt/format.h>
-
-#include <bit>
 
 namespace ib::user {
 
@@ -113,10 +112,10 @@ Result<std::unique_ptr<ProtectionDomain>> Hca::alloc_pd() {
 Status Hca::locate(const control::RegMrIn& in, const control::MrOut& out, std::byte*& address,
                    std::uint64_t& length) const {
   length = in.length;
-  address = std::bit_cast<std::byte*>(in.address);
+  address = pointer_to(in.address);
   if ((in.flags & control::region_flag::kImplicitOdp) != 0) {
     address = nullptr;
-    length = ~std::uint64_t{0};
+    length = ~std::uintptr_t{0};
   } else if ((in.flags & control::region_flag::kNull) != 0) {
     address = nullptr;
     length = out.length;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // The simple objects of api.h: each a handle and its destruction. A refusal (DeviceBusy) changes
 // nothing; softibd being gone destroys everything.
+#include "base/address.h"
 #include "user/hca.h"
 
 #include <fmt/format.h>
 
-#include <bit>
 #include <string>
 
 namespace ib::user {
@@ -92,7 +92,7 @@ Status MemoryRegion::reregister(std::uint32_t change, const control::RegMrIn& to
   }
   lkey_ = out.lkey;
   rkey_ = out.rkey;
-  process.regions().change(index(), now, out, std::bit_cast<std::byte*>(now.address), now.length);
+  process.regions().change(index(), now, out, pointer_to(now.address), now.length);
   return Status::Ok;
 }
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "user/regions.h"
 
+#include "base/address.h"
 #include "user/process.h"
 
 #include <algorithm>
-#include <bit>
 
 namespace ib::user {
 
@@ -53,7 +53,7 @@ void Regions::add(std::uint32_t index, const verbs::control::RegMrIn& in,
   Region& region = regions_[index];
   region.key = out.lkey;
   region.kind = process_.plane().local_keys().at(index).kind;
-  region.address = std::bit_cast<std::uint64_t>(address);
+  region.address = address_of(address);
   region.length = length;
   if (region.kind != hca::KeyKind::Region) return;
   hold_backings(region);
@@ -85,7 +85,7 @@ void Regions::change(std::uint32_t index, const verbs::control::RegMrIn& now,
   region.key = out.lkey;
   if (region.kind != hca::KeyKind::Region) return;
   uncover(region);
-  region.address = std::bit_cast<std::uint64_t>(address);
+  region.address = address_of(address);
   region.length = length;
   cover(region);
   hold_backings(region);

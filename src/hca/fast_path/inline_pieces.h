@@ -4,12 +4,12 @@
 // UCX sends each short message as two: its header and the program's bytes.
 #pragma once
 
+#include "base/address.h"
 #include "hca/memory/copy.h"
 #include "hca/requester/send_wqe.h"
 #include "verbs/limits.h"
 
 #include <array>
-#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -29,10 +29,10 @@ class InlinePieces {
     std::uint32_t bytes = 0;
     for (const Sge& piece : pieces) {
       if (piece.length > verbs::limits::kMaxInline - bytes) return false;
-      copy_as_dma(bytes_ + bytes, std::bit_cast<const void*>(piece.address), piece.length);
+      copy_as_dma(bytes_ + bytes, pointer_to<const void>(piece.address), piece.length);
       bytes += piece.length;
     }
-    whole_ = {std::bit_cast<std::uint64_t>(&bytes_[0]), bytes, 0};
+    whole_ = {address_of(bytes_), bytes, 0};
     return true;
   }
   // Of no region.

@@ -5,11 +5,11 @@
 // Thread rule: that of Requester.
 #pragma once
 
+#include "base/address.h"
 #include "hca/fast_path/fast_requests.h"
 #include "hca/memory/local_memory.h"
 #include "hca/requester/send_wqe.h"
 
-#include <bit>
 #include <cstddef>
 #include <cstdint>
 
@@ -25,7 +25,7 @@ class OwnPiece {
   [[gnu::always_inline]] std::byte* find(Send send, std::uint32_t access) {
     const Sge& sge = send.sge();
     if (is_inline(send)) {
-      return sge.length <= max_inline_ ? std::bit_cast<std::byte*>(sge.address) : nullptr;
+      return sge.length <= max_inline_ ? pointer_to(sge.address) : nullptr;
     }
     std::byte* known = memory_.map(key_, sge, access);
     return known != nullptr ? known : refresh(sge, access);

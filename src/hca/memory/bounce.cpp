@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "hca/memory/bounce.h"
 
+#include "base/address.h"
+
 #include <algorithm>
-#include <bit>
 #include <span>
 
 namespace ib::hca {
@@ -33,13 +34,13 @@ BounceEntry* claim(const Arena& arena, std::uint32_t owner, std::uint32_t reques
 }
 
 Access local_memory_gone(const void* address) {
-  return {Cause::LocalMemoryGone, false, std::bit_cast<std::uint64_t>(address)};
+  return {Cause::LocalMemoryGone, false, address_of(address)};
 }
 
 // Whether a region contains these addresses of its owner's, which the peer has named.
 bool holds(const LocalKey& region, std::uint64_t address, std::uint64_t length) {
   if (region.kind == KeyKind::Region) {
-    return in_range(address, length, std::bit_cast<std::uint64_t>(region.address), region.length);
+    return in_range(address, length, address_of(region.address), region.length);
   }
   if (region.kind != KeyKind::Ranges || region.ranges->kind != KeyKind::Region) return false;
   const auto used = std::span(region.ranges->range).first(region.ranges->count);
@@ -131,7 +132,7 @@ void BounceServer::serve(BounceEntry& entry) {
   if (region == nullptr || length > kBounceBytes || !holds(*region, address, length)) {
     cause = Cause::RemoteKeyUnknown;
   } else {
-    auto* const here = std::bit_cast<std::byte*>(address);
+    auto* const here = pointer_to(address);
     const bool write = op == BounceOp::Write;
     // The program may have unmapped it or forbidden the access meanwhile, and must not die of it.
     const OwnCopy copied = write ? host_.copy_own(here, entry.data.data(), length)

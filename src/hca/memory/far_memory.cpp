@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "hca/memory/far_memory.h"
 
-#include <bit>
+#include "base/address.h"
 
 namespace ib::hca {
 
@@ -25,7 +25,7 @@ Access FarMemory::copy(const Stretch& at, std::uint64_t offset, std::byte* local
     return bounces_.copy(at, offset, local, n, op);
   }
   if (!host_.is_accessible(local, n, op == BounceOp::Read)) {
-    return failed(Cause::LocalMemoryGone, std::bit_cast<std::uint64_t>(local));
+    return failed(Cause::LocalMemoryGone, address_of(local));
   }
   return failed(Cause::MemoryGone, at.address + offset);
 }

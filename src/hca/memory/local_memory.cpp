@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "hca/memory/local_memory.h"
 
+#include "base/address.h"
 #include "hca/memory/ranges.h"
 #include "hca/memory/responder.h"
 
-#include <bit>
 #include <memory>
 
 namespace ib::hca {
@@ -71,7 +71,7 @@ Access LocalMemory::resolve_as_remote(std::uint32_t key, std::uint64_t address,
   out.kind = Stretch::Kind::Direct;
   out.doubtful = entry->is_doubtful();
   out.pointer = entry->address + (address - entry->iova);
-  out.address = std::bit_cast<std::uint64_t>(out.pointer);
+  out.address = address_of(out.pointer);
   const KeyEntry* shared = arena_.key(key_index(key));
   out.cpu_atomic = entry->kind == KeyKind::DeviceMemory ||
                    in_range(out.address, length, shared->adopted.address, shared->adopted.length);

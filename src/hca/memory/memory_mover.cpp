@@ -1,22 +1,18 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "hca/memory/memory_mover.h"
 
+#include "base/address.h"
 #include "hca/layout/shm_lock.h"
 #include "hca/memory/copy.h"
 #include "hca/memory/ranges.h"
 
 #include <algorithm>
 #include <atomic>
-#include <bit>
 #include <cstring>
 
 namespace ib::hca {
 
 namespace {
-
-std::uint64_t number_of(const void* address) {
-  return std::bit_cast<std::uint64_t>(address);
-}
 
 // The bytes [skip, skip + n) of the pieces: move(pointer, doubtful, done, bytes) for each piece
 // that has some of them, until it is not ok.
@@ -146,8 +142,8 @@ Access MemoryMover::write_doubtful(std::byte* from, const Stretch& to, std::uint
   std::byte* const target = to.pointer + offset;
   switch (host_.copy_own(target, from, n)) {
     case platform::OwnCopy::Done: return {};
-    case platform::OwnCopy::NoSource: return failed(Cause::LocalMemoryGone, number_of(from));
-    case platform::OwnCopy::NoTarget: return failed(Cause::MemoryGone, number_of(target));
+    case platform::OwnCopy::NoSource: return failed(Cause::LocalMemoryGone, address_of(from));
+    case platform::OwnCopy::NoTarget: return failed(Cause::MemoryGone, address_of(target));
     case platform::OwnCopy::NotNow: break;
   }
   return {Cause::None, true, 0};
@@ -163,8 +159,8 @@ Access MemoryMover::read_doubtful(std::byte* to, const Stretch& from, std::uint6
     const std::byte* source = zero ? zeros : from.pointer + offset;
     switch (host_.copy_own(to, source, step)) {
       case platform::OwnCopy::Done: break;
-      case platform::OwnCopy::NoSource: return failed(Cause::MemoryGone, number_of(source));
-      case platform::OwnCopy::NoTarget: return failed(Cause::LocalMemoryGone, number_of(to));
+      case platform::OwnCopy::NoSource: return failed(Cause::MemoryGone, address_of(source));
+      case platform::OwnCopy::NoTarget: return failed(Cause::LocalMemoryGone, address_of(to));
       case platform::OwnCopy::NotNow: return {Cause::None, true, 0};
     }
     to += step;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "hca/memory/ranges.h"
 
+#include "base/address.h"
+
 #include <algorithm>
-#include <bit>
 #include <span>
 
 namespace ib::hca {
@@ -31,7 +32,7 @@ Access part_of(const Arena& arena, std::uint32_t self, const Stretch& all, std::
     return part.pointer != nullptr ? Access{} : failed(Cause::RemoteKeyRange, at);
   }
   part.kind = all.slot == self ? Stretch::Kind::Direct : Stretch::Kind::Remote;
-  if (all.slot == self) part.pointer = std::bit_cast<std::byte*>(part.address);
+  if (all.slot == self) part.pointer = pointer_to(part.address);
   return {};
 }
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+#include "base/address.h"
 #include "hca/requester/attempt.h"
-
-#include <bit>
 
 namespace ib::hca {
 
@@ -18,7 +17,7 @@ Outcome gather(Attempt& attempt, std::uint32_t access) {
   for (std::uint32_t i = 0; i < wqe.num_sge; ++i) {
     const Sge& sge = wqe.sge[i];
     if (wqe.inline_data) {
-      pieces.add(std::bit_cast<std::byte*>(sge.address), sge.length);
+      pieces.add(pointer_to(sge.address), sge.length);
       continue;
     }
     const Access local = attempt.plane.local().resolve(sge, attempt.config.pd, access, pieces);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "hca/requester/stored_requests.h"
 
+#include "base/address.h"
+
 #include <algorithm>
-#include <bit>
 #include <cstring>
 
 namespace ib::hca {
@@ -25,7 +26,7 @@ void StoredRequests::store(const SendWqe& wqe, std::uint64_t position) {
   if (wqe.inline_data) {
     std::uint64_t bytes = 0;
     for (std::uint32_t i = 0; i < wqe.num_sge; ++i) {
-      std::memcpy(tail + bytes, std::bit_cast<const void*>(wqe.sge[i].address), wqe.sge[i].length);
+      std::memcpy(tail + bytes, pointer_to(wqe.sge[i].address), wqe.sge[i].length);
       bytes += wqe.sge[i].length;
     }
     kept.inline_bytes = static_cast<std::uint32_t>(bytes);

@@ -2,6 +2,7 @@
 // Completion channels. libibverbs makes them by a write() to the uverbs file and reads events with
 // read(); the preload library forwards both to this file (host_abi/preload/hooks.h). The pipe of a
 // channel carries indexes of completion queues; the application wants the addresses of its ibv_cq.
+#include "base/address.h"
 #include "host_abi/preload/hooks.h"
 #include "host_abi/provider/deferred.h"
 #include "host_abi/provider/ops.h"
@@ -12,7 +13,6 @@
 #include <dlfcn.h>
 #include <sys/types.h>
 
-#include <bit>
 #include <cstring>
 #include <optional>
 
@@ -70,16 +70,14 @@ void channel_closed(int fd) {
 }
 
 int advise(void* address, std::size_t length, int advice, int* result) {
-  const std::optional<int> done =
-      os::advise_adopted(std::bit_cast<std::uint64_t>(address), length, advice);
+  const std::optional<int> done = os::advise_adopted(address_of(address), length, advice);
   if (done) *result = *done;
   return done ? 1 : 0;
 }
 
 void mappings_change(void* address, std::size_t length) noexcept {
   user::Process* const process = Runtime::attached();
-  if (process != nullptr)
-    process->regions().mappings_change(std::bit_cast<std::uint64_t>(address), length);
+  if (process != nullptr) process->regions().mappings_change(address_of(address), length);
 }
 
 // Of the preload library; nullptr if it is not there.

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Memory regions: of the application's memory, of device memory, null and imported ones.
+#include "base/address.h"
 #include "hca/layout/tables.h"
 #include "host_abi/provider/ops.h"
 #include "linux/client/registered_range.h"
 
 #include <sys/mman.h>
 
-#include <bit>
 #include <limits>
 #include <span>
 
@@ -93,7 +93,7 @@ void prefetch(const RegionRecord& region, const ibv_sge& sge, bool write) {
   const std::uint64_t start = region.address + (sge.addr - region.iova);
   constexpr std::uint64_t kPage = 4096;
   const std::uint64_t first = start & ~(kPage - 1);
-  void* const place = std::bit_cast<void*>(first);
+  void* const place = pointer_to<void>(first);
   // Only advice: pages that cannot be populated are faulted in on use, or fail then.
   static_cast<void>(::madvise(place, start + sge.length - first,
                               write ? MADV_POPULATE_WRITE : MADV_POPULATE_READ));
@@ -247,7 +247,7 @@ ibv_mr* import_mr(ibv_pd* ibpd, std::uint32_t handle) {
     mr->engine = engine;
     mr->mr.context = ibpd->context;
     mr->mr.pd = ibpd;
-    mr->mr.addr = std::bit_cast<void*>(record.iova);
+    mr->mr.addr = pointer_to<void>(record.iova);
     mr->mr.length = record.length;
     mr->mr.handle = handle;
     mr->mr.lkey = engine->lkey();

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Posting lists of work requests. Nothing is allocated; a request is converted field by field into
 // one that belongs to the queue pair, and only the fields that its opcode has are touched.
+#include "base/address.h"
 #include "host_abi/provider/abi/convert.h"
 #include "host_abi/provider/ops.h"
 #include "host_abi/provider/post_refusal.h"
 #include "user/post_fast.h"
-
-#include <bit>
 
 namespace ib::host_abi {
 
@@ -18,7 +17,7 @@ constexpr unsigned kSendFlags =
 // The 8 bytes of an atomic write come through the list [man ibv_wr_atomic_write has them inline].
 bool take_atomic_write(const ibv_send_wr& wr, hca::SendWqe& to) {
   if (wr.num_sge != 1 || wr.sg_list[0].length != sizeof to.compare_add) return false;
-  const void* const bytes = std::bit_cast<const void*>(wr.sg_list[0].addr);
+  const void* const bytes = pointer_to<const void>(wr.sg_list[0].addr);
   std::memcpy(&to.compare_add, bytes, sizeof to.compare_add);
   to.num_sge = 0;
   user::set_flags(to, to.flags & ~static_cast<std::uint32_t>(IBV_SEND_INLINE));

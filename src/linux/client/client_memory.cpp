@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "linux/client/client_memory.h"
 
+#include "base/address.h"
 #include "linux/client/client_handle.h"
 #include "linux/client/kept_descriptor.h"
 #include "linux/client/process_number.h"
@@ -15,7 +16,6 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cerrno>
 #include <cstring>
 #include <mutex>
@@ -37,7 +37,7 @@ void* grow_unlocked(void* at, std::size_t bytes, int flags, int file, std::uint6
   (void)::syscall(SYS_munlock, small, page);
   const long how = MREMAP_MAYMOVE | (at != nullptr ? MREMAP_FIXED : 0);
   const long grown = ::syscall(SYS_mremap, small, page, bytes, how, at);
-  if (grown >= 0) return std::bit_cast<void*>(grown);
+  if (grown >= 0) return pointer_to<void>(static_cast<std::uint64_t>(grown));
   const int error = errno;
   (void)::munmap(small, page);
   errno = error;

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// Addresses of memory as numbers of 64 bits, which they are in every interface and in device memory
+// (a 32-bit program and a 64-bit one share both), and as pointers of this process.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace ib {
+
+inline std::uint64_t address_of(const void* pointer) {
+  return reinterpret_cast<std::uintptr_t>(pointer);
+}
+
+// The caller knows that the address is this process's: the upper half is lost on 32 bit.
+template <class T = std::byte>
+T* pointer_to(std::uint64_t address) {
+  return reinterpret_cast<T*>(
+      static_cast<std::uintptr_t>(address));  // NOLINT(performance-no-int-to-ptr)
+}
+
+}  // namespace ib
