@@ -7,6 +7,7 @@
 #include "host_abi/preload/system_calls.h"
 #include "host_abi/preload/view.h"
 
+#include <cstddef>
 #include <cstdlib>
 #include <cstring>
 #include <new>
@@ -21,7 +22,6 @@ constinit Real<void(DIR*, long)> real_seekdir{"seekdir"};
 constinit Real<void(DIR*)> real_rewinddir{"rewinddir"};
 constinit Real<int(DIR*)> real_dirfd{"dirfd"};
 
-constexpr long kNamesPart = 1L << 62;  // in a position: after the end of the real directory
 constexpr char kSelfAndParent[] = ".\n..\n";
 
 // The content of `fd` from `offset` on, after `prefix`; from malloc().
@@ -135,15 +135,32 @@ Directory* Directory::open_merged(DIR* real, const Path& path) {
   return read_name();
 }
 
+bool narrow_entry(const ::dirent64& from, ::dirent& to) {
+  to.d_ino = static_cast<decltype(to.d_ino)>(from.d_ino);
+  to.d_off = static_cast<decltype(to.d_off)>(from.d_off);  // only telldir() counts
+  const std::size_t head = offsetof(::dirent64, d_name) - offsetof(::dirent, d_name);
+  to.d_reclen = static_cast<unsigned short>(from.d_reclen - head);
+  to.d_type = from.d_type;
+  std::memcpy(to.d_name, from.d_name, std::strlen(from.d_name) + 1);
+  if (to.d_ino == from.d_ino) return true;
+  errno = EOVERFLOW;
+  return false;
+}
+
+::dirent* Directory::read_narrow() {
+  const ::dirent64* found = read();
+  return found != nullptr && narrow_entry(*found, narrow) ? &narrow : nullptr;
+}
+
 long Directory::tell() const {
   if (real == nullptr) return static_cast<long>(position);
-  return in_names ? kNamesPart | static_cast<long>(position) : real_telldir(real);
+  return in_names ? ~static_cast<long>(position) : real_telldir(real);
 }
 
 void Directory::seek(long where) {
   const std::size_t length = std::strlen(names);
-  const bool to_names = real == nullptr || (where & kNamesPart) != 0;
-  const auto offset = to_names ? static_cast<std::size_t>(where & ~kNamesPart) : 0;
+  const bool to_names = real == nullptr || where < 0;
+  const auto offset = to_names ? static_cast<std::size_t>(where < 0 ? ~where : where) : 0;
   in_names = to_names;
   position = offset < length ? offset : length;
   if (to_names) return;

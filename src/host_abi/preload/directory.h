@@ -15,6 +15,9 @@
 
 namespace ib::host_abi::preload {
 
+// Returns false with EOVERFLOW if `to` cannot hold the inode.
+bool narrow_entry(const ::dirent64& from, ::dirent& to);
+
 struct Directory {
   static constexpr std::int32_t kMark = -0x5f1b0000;
 
@@ -26,6 +29,7 @@ struct Directory {
   std::size_t position = 0;
   bool in_names = false;  // `real` is read to its end, or null
   ::dirent64 entry{};
+  ::dirent narrow{};  // the last entry for readdir(), whose layout is smaller on 32-bit machines
 
   static Directory* from(DIR* stream) {
     std::int32_t first = *reinterpret_cast<std::int32_t*>(stream);
@@ -41,6 +45,9 @@ struct Directory {
 
   // Returns nullptr at the end; errno is then unchanged, as readdir() promises.
   ::dirent64* read();
+  // The same for readdir(). An entry that its layout cannot hold: EOVERFLOW.
+  ::dirent* read_narrow();
+  // A place after the end of the real directory is negative.
   long tell() const;
   void seek(long where);
   void rewind() { seek(0); }

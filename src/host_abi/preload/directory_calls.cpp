@@ -14,27 +14,31 @@
 namespace ib::host_abi::preload {
 namespace {
 
-using Entry = ::dirent64;  // the same as struct dirent on 64-bit machines
-static_assert(sizeof(::dirent) == sizeof(::dirent64));
-using Filter = int (*)(const Entry*);
-using Compare = int (*)(const Entry**, const Entry**);
-using ScandirFunction = int(const char*, Entry***, Filter, Compare);
+// scandir() and scandir64(), readdir() and readdir64() have layouts of their own, which are the
+// same on 64-bit machines.
+template <class Entry>
+struct Scan {
+  using Filter = int (*)(const Entry*);
+  using Compare = int (*)(const Entry**, const Entry**);
+  using Function = int(const char*, Entry***, Filter, Compare);
+  using AtFunction = int(int, const char*, Entry***, Filter, Compare);
+};
 
 constinit Real<DIR*(const char*)> real_opendir{"opendir"};
 constinit Real<DIR*(int)> real_fdopendir{"fdopendir"};
-constinit Real<Entry*(DIR*)> real_readdir{"readdir"};
-constinit Real<Entry*(DIR*)> real_readdir64{"readdir64"};
-constinit Real<int(DIR*, Entry*, Entry**)> real_readdir_r{"readdir_r"};
-constinit Real<int(DIR*, Entry*, Entry**)> real_readdir64_r{"readdir64_r"};
+constinit Real<::dirent*(DIR*)> real_readdir{"readdir"};
+constinit Real<::dirent64*(DIR*)> real_readdir64{"readdir64"};
+constinit Real<int(DIR*, ::dirent*, ::dirent**)> real_readdir_r{"readdir_r"};
+constinit Real<int(DIR*, ::dirent64*, ::dirent64**)> real_readdir64_r{"readdir64_r"};
 constinit Real<int(DIR*)> real_closedir{"closedir"};
 constinit Real<void(DIR*)> real_rewinddir{"rewinddir"};
 constinit Real<long(DIR*)> real_telldir{"telldir"};
 constinit Real<void(DIR*, long)> real_seekdir{"seekdir"};
 constinit Real<int(DIR*)> real_dirfd{"dirfd"};
-constinit Real<ScandirFunction> real_scandir{"scandir"};
-constinit Real<ScandirFunction> real_scandir64{"scandir64"};
-constinit Real<int(int, const char*, Entry***, Filter, Compare)> real_scandirat{"scandirat"};
-constinit Real<int(int, const char*, Entry***, Filter, Compare)> real_scandirat64{"scandirat64"};
+constinit Real<Scan<::dirent>::Function> real_scandir{"scandir"};
+constinit Real<Scan<::dirent64>::Function> real_scandir64{"scandir64"};
+constinit Real<Scan<::dirent>::AtFunction> real_scandirat{"scandirat"};
+constinit Real<Scan<::dirent64>::AtFunction> real_scandirat64{"scandirat64"};
 
 // A stream on a real directory, followed by our names if it lists ours. Returns nullptr with errno
 // if ours cannot be listed: a listing without them would be wrong.
@@ -78,6 +82,7 @@ bool is_special(int at, const char* path) {
          is_parent(whole);
 }
 
+template <class Entry>
 struct List {
   Entry** entries = nullptr;
   std::size_t count = 0;
@@ -104,8 +109,17 @@ struct List {
   }
 };
 
+::dirent* next(DIR* stream, ::dirent*) {
+  return ::readdir(stream);
+}
+::dirent64* next(DIR* stream, ::dirent64*) {
+  return ::readdir64(stream);
+}
+
 // libc's scandir() reads directories without calling our functions, so special ones are read here.
-int scan(int at, const char* path, Entry*** out, Filter filter, Compare compare) {
+template <class Entry>
+int scan(int at, const char* path, Entry*** out, typename Scan<Entry>::Filter filter,
+         typename Scan<Entry>::Compare compare) {
   const int fd = ::openat(at, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (fd < 0) return -1;
   DIR* stream = ::fdopendir(fd);
@@ -114,9 +128,9 @@ int scan(int at, const char* path, Entry*** out, Filter filter, Compare compare)
     ::close(fd);
     return -1;
   }
-  List list;
+  List<Entry> list;
   bool complete = true;
-  while (const Entry* entry = ::readdir64(stream)) {
+  while (const Entry* entry = next(stream, static_cast<Entry*>(nullptr))) {
     if (filter != nullptr && filter(entry) == 0) continue;
     complete = list.add(*entry);
     if (!complete) break;
@@ -135,10 +149,11 @@ int scan(int at, const char* path, Entry*** out, Filter filter, Compare compare)
   return static_cast<int>(list.count);
 }
 
-int read_into(Directory& directory, Entry* entry, Entry** result) {
+template <class Entry, class Read>
+int read_into(Read read, Entry* entry, Entry** result) {
   const int before = errno;
   errno = 0;
-  const Entry* found = directory.read();
+  const Entry* found = read();
   const int error = errno;
   errno = before;
   *result = nullptr;
@@ -175,30 +190,31 @@ DIR* preload_fdopendir(int fd) {
   return merged(real_fdopendir(fd));
 }
 
-Entry* preload_readdir(DIR* stream) IB_STANDS_FOR("readdir");
-Entry* preload_readdir(DIR* stream) {
+::dirent* preload_readdir(DIR* stream) IB_STANDS_FOR("readdir");
+::dirent* preload_readdir(DIR* stream) {
   Directory* directory = Directory::from(stream);
-  return directory != nullptr ? directory->read() : real_readdir(stream);
+  return directory != nullptr ? directory->read_narrow() : real_readdir(stream);
 }
 
-Entry* preload_readdir64(DIR* stream) IB_STANDS_FOR("readdir64");
-Entry* preload_readdir64(DIR* stream) {
+::dirent64* preload_readdir64(DIR* stream) IB_STANDS_FOR("readdir64");
+::dirent64* preload_readdir64(DIR* stream) {
   Directory* directory = Directory::from(stream);
   return directory != nullptr ? directory->read() : real_readdir64(stream);
 }
 
-int preload_readdir_r(DIR* stream, Entry* entry, Entry** result) IB_STANDS_FOR("readdir_r");
-int preload_readdir_r(DIR* stream, Entry* entry, Entry** result) {
+int preload_readdir_r(DIR* stream, ::dirent* entry, ::dirent** result) IB_STANDS_FOR("readdir_r");
+int preload_readdir_r(DIR* stream, ::dirent* entry, ::dirent** result) {
   Directory* directory = Directory::from(stream);
-  return directory != nullptr ? read_into(*directory, entry, result)
-                              : real_readdir_r(stream, entry, result);
+  if (directory == nullptr) return real_readdir_r(stream, entry, result);
+  return read_into([directory] { return directory->read_narrow(); }, entry, result);
 }
 
-int preload_readdir64_r(DIR* stream, Entry* entry, Entry** result) IB_STANDS_FOR("readdir64_r");
-int preload_readdir64_r(DIR* stream, Entry* entry, Entry** result) {
+int preload_readdir64_r(DIR* stream, ::dirent64* entry, ::dirent64** result)
+    IB_STANDS_FOR("readdir64_r");
+int preload_readdir64_r(DIR* stream, ::dirent64* entry, ::dirent64** result) {
   Directory* directory = Directory::from(stream);
-  return directory != nullptr ? read_into(*directory, entry, result)
-                              : real_readdir64_r(stream, entry, result);
+  if (directory == nullptr) return real_readdir64_r(stream, entry, result);
+  return read_into([directory] { return directory->read(); }, entry, result);
 }
 
 int preload_closedir(DIR* stream) IB_STANDS_FOR("closedir");
@@ -232,33 +248,26 @@ int preload_dirfd(DIR* stream) {
   return directory != nullptr ? directory->fd : real_dirfd(stream);
 }
 
-int preload_scandir(const char* path, Entry*** out, Filter filter, Compare compare)
-    IB_STANDS_FOR("scandir");
-int preload_scandir(const char* path, Entry*** out, Filter filter, Compare compare) {
-  return is_special(AT_FDCWD, path) ? scan(AT_FDCWD, path, out, filter, compare)
-                                    : real_scandir(path, out, filter, compare);
-}
+#define IB_SCANDIR(Entry, suffix)                                                             \
+  int preload_scandir##suffix(const char* path, Entry*** out, Scan<Entry>::Filter filter,     \
+                              Scan<Entry>::Compare compare) IB_STANDS_FOR("scandir" #suffix); \
+  int preload_scandir##suffix(const char* path, Entry*** out, Scan<Entry>::Filter filter,     \
+                              Scan<Entry>::Compare compare) {                                 \
+    return is_special(AT_FDCWD, path) ? scan<Entry>(AT_FDCWD, path, out, filter, compare)     \
+                                      : real_scandir##suffix(path, out, filter, compare);     \
+  }                                                                                           \
+  int preload_scandirat##suffix(int at, const char* path, Entry*** out,                       \
+                                Scan<Entry>::Filter filter, Scan<Entry>::Compare compare)     \
+      IB_STANDS_FOR("scandirat" #suffix);                                                     \
+  int preload_scandirat##suffix(int at, const char* path, Entry*** out,                       \
+                                Scan<Entry>::Filter filter, Scan<Entry>::Compare compare) {   \
+    return is_special(at, path) ? scan<Entry>(at, path, out, filter, compare)                 \
+                                : real_scandirat##suffix(at, path, out, filter, compare);     \
+  }
 
-int preload_scandir64(const char* path, Entry*** out, Filter filter, Compare compare)
-    IB_STANDS_FOR("scandir64");
-int preload_scandir64(const char* path, Entry*** out, Filter filter, Compare compare) {
-  return is_special(AT_FDCWD, path) ? scan(AT_FDCWD, path, out, filter, compare)
-                                    : real_scandir64(path, out, filter, compare);
-}
-
-int preload_scandirat(int at, const char* path, Entry*** out, Filter filter, Compare compare)
-    IB_STANDS_FOR("scandirat");
-int preload_scandirat(int at, const char* path, Entry*** out, Filter filter, Compare compare) {
-  return is_special(at, path) ? scan(at, path, out, filter, compare)
-                              : real_scandirat(at, path, out, filter, compare);
-}
-
-int preload_scandirat64(int at, const char* path, Entry*** out, Filter filter, Compare compare)
-    IB_STANDS_FOR("scandirat64");
-int preload_scandirat64(int at, const char* path, Entry*** out, Filter filter, Compare compare) {
-  return is_special(at, path) ? scan(at, path, out, filter, compare)
-                              : real_scandirat64(at, path, out, filter, compare);
-}
+IB_SCANDIR(::dirent, )
+IB_SCANDIR(::dirent64, 64)
+#undef IB_SCANDIR
 
 }  // extern "C"
 }  // namespace ib::host_abi::preload

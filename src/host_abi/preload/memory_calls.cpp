@@ -22,8 +22,14 @@
 #define IB_FIRST_VERSION "GLIBC_2.2.5"
 #elif defined(__aarch64__)
 #define IB_FIRST_VERSION "GLIBC_2.17"
+#elif defined(__i386__)
+#define IB_FIRST_VERSION "GLIBC_2.0"
+#define IB_MMAP64_VERSION "GLIBC_2.1"
 #else
 #error "the version that libc's mmap() has on this architecture"
+#endif
+#if !defined(IB_MMAP64_VERSION)
+#define IB_MMAP64_VERSION IB_FIRST_VERSION
 #endif
 #define IB_HIDDEN(symbol, version) \
   __asm__(".symver softib_" symbol ", " symbol "@" version ", remove")
@@ -33,7 +39,7 @@ IB_HIDDEN("munmap", IB_FIRST_VERSION);
 IB_HIDDEN("mprotect", IB_FIRST_VERSION);
 IB_HIDDEN("mremap", IB_FIRST_VERSION);
 IB_HIDDEN("mmap", IB_FIRST_VERSION);
-IB_HIDDEN("mmap64", IB_FIRST_VERSION);
+IB_HIDDEN("mmap64", IB_MMAP64_VERSION);
 IB_HIDDEN("pkey_mprotect", "GLIBC_2.27");
 
 namespace ib::host_abi::preload {
@@ -61,7 +67,7 @@ constinit FoundAtLoad<int(void*, std::size_t)> real_munmap;
 constinit FoundAtLoad<int(void*, std::size_t, int)> real_mprotect;
 constinit FoundAtLoad<int(void*, std::size_t, int, int)> real_pkey_mprotect;
 constinit FoundAtLoad<void*(void*, std::size_t, std::size_t, int, void*)> real_mremap;
-constinit FoundAtLoad<void*(void*, std::size_t, int, int, int, off_t)> real_mmap;
+constinit FoundAtLoad<void*(void*, std::size_t, int, int, int, off64_t)> real_mmap64;
 constinit Real<ssize_t(int, const iovec*, std::size_t, unsigned)> real_vmsplice("vmsplice");
 constinit std::atomic<bool> spliced{false};
 
@@ -71,7 +77,7 @@ constinit std::atomic<bool> spliced{false};
   real_mprotect.find("mprotect");
   real_pkey_mprotect.find("pkey_mprotect");
   real_mremap.find("mremap");
-  real_mmap.find("mmap");
+  real_mmap64.find("mmap64");
 }
 
 void tell_change(void* address, std::size_t length) {
@@ -152,18 +158,18 @@ void* preload_mremap(void* from, std::size_t old_length, std::size_t length, int
   return real_mremap.get_or(sys::mremap)(from, old_length, length, flags, to);
 }
 
+void* preload_mmap64(void* address, std::size_t length, int rights, int flags, int fd,
+                     off64_t offset) IB_STANDS_FOR("softib_mmap64");
+void* preload_mmap64(void* address, std::size_t length, int rights, int flags, int fd,
+                     off64_t offset) {
+  if ((flags & MAP_FIXED) != 0) tell_change(address, length);
+  return real_mmap64.get_or(sys::mmap)(address, length, rights, flags, fd, offset);
+}
+
 void* preload_mmap(void* address, std::size_t length, int rights, int flags, int fd, off_t offset)
     IB_STANDS_FOR("softib_mmap");
 void* preload_mmap(void* address, std::size_t length, int rights, int flags, int fd, off_t offset) {
-  if ((flags & MAP_FIXED) != 0) tell_change(address, length);
-  return real_mmap.get_or(sys::mmap)(address, length, rights, flags, fd, offset);
-}
-
-void* preload_mmap64(void* address, std::size_t length, int rights, int flags, int fd, off_t offset)
-    IB_STANDS_FOR("softib_mmap64");
-void* preload_mmap64(void* address, std::size_t length, int rights, int flags, int fd,
-                     off_t offset) {
-  return preload_mmap(address, length, rights, flags, fd, offset);
+  return preload_mmap64(address, length, rights, flags, fd, offset);
 }
 
 }  // extern "C"

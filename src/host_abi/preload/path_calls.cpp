@@ -19,7 +19,10 @@ constinit Real<ssize_t(const char*, char*, std::size_t)> real_readlink{"readlink
 constinit Real<ssize_t(int, const char*, char*, std::size_t)> real_readlinkat{"readlinkat"};
 constinit Real<char*(const char*, char*)> real_realpath{"realpath"};
 constinit Real<char*(const char*, char*, std::size_t)> real_realpath_chk{"__realpath_chk"};
-constinit Real<int(const char*, int, int (*)(const char*, int), ::glob_t*)> real_glob{"glob"};
+template <class Glob>
+using GlobFunction = int(const char*, int, int (*)(const char*, int), Glob*);
+constinit Real<GlobFunction<::glob_t>> real_glob{"glob"};
+constinit Real<GlobFunction<::glob64_t>> real_glob64{"glob64"};
 
 template <class RealCall>
 ssize_t read_link_at(int directory, const char* path, char* text, std::size_t size, RealCall real) {
@@ -49,19 +52,31 @@ char* resolve(const char* path, char* resolved, RealCall real) {
   return resolved;
 }
 
-// glob() opens directories inside libc, but takes functions of its caller for that.
-int glob_with_our_functions(const char* pattern, int flags, int (*on_error)(const char*, int),
-                            ::glob_t* out) {
-  out->gl_opendir = [](const char* path) -> void* { return ::opendir(path); };
-  out->gl_readdir = [](void* directory) { return ::readdir(static_cast<DIR*>(directory)); };
-  out->gl_closedir = [](void* directory) { ::closedir(static_cast<DIR*>(directory)); };
-  out->gl_stat = [](const char* path, struct ::stat* to) { return ::stat(path, to); };
-  out->gl_lstat = [](const char* path, struct ::stat* to) { return ::lstat(path, to); };
-  return real_glob(pattern, flags | GLOB_ALTDIRFUNC, on_error, out);
-}
-
 bool may_match_ours(const char* pattern) {
   return may_match_claimed(pattern) || (pattern[0] != '/' && working_directory::is_ours());
+}
+
+// glob() opens directories inside libc, but takes functions of its caller for that.
+void use_our_functions(::glob_t& out) {
+  out.gl_readdir = [](void* directory) { return ::readdir(static_cast<DIR*>(directory)); };
+  out.gl_stat = [](const char* path, struct ::stat* to) { return ::stat(path, to); };
+  out.gl_lstat = [](const char* path, struct ::stat* to) { return ::lstat(path, to); };
+}
+void use_our_functions(::glob64_t& out) {
+  out.gl_readdir = [](void* directory) { return ::readdir64(static_cast<DIR*>(directory)); };
+  out.gl_stat = [](const char* path, struct ::stat64* to) { return ::stat64(path, to); };
+  out.gl_lstat = [](const char* path, struct ::stat64* to) { return ::lstat64(path, to); };
+}
+template <class Glob>
+int glob_with_our_functions(const char* pattern, int flags, int (*on_error)(const char*, int),
+                            Glob* out, Real<GlobFunction<Glob>>& real) {
+  if ((flags & GLOB_ALTDIRFUNC) != 0 || !may_match_ours(pattern)) {
+    return real(pattern, flags, on_error, out);
+  }
+  out->gl_opendir = [](const char* path) -> void* { return ::opendir(path); };
+  out->gl_closedir = [](void* directory) { ::closedir(static_cast<DIR*>(directory)); };
+  use_our_functions(*out);
+  return real(pattern, flags | GLOB_ALTDIRFUNC, on_error, out);
 }
 
 }  // namespace
@@ -118,17 +133,14 @@ char* preload_canonicalize_file_name(const char* path) {
 int preload_glob(const char* pattern, int flags, int (*on_error)(const char*, int), ::glob_t* out)
     IB_STANDS_FOR("glob");
 int preload_glob(const char* pattern, int flags, int (*on_error)(const char*, int), ::glob_t* out) {
-  if ((flags & GLOB_ALTDIRFUNC) != 0 || !may_match_ours(pattern)) {
-    return real_glob(pattern, flags, on_error, out);
-  }
-  return glob_with_our_functions(pattern, flags, on_error, out);
+  return glob_with_our_functions(pattern, flags, on_error, out, real_glob);
 }
 
-int preload_glob64(const char* pattern, int flags, int (*on_error)(const char*, int), ::glob_t* out)
-    IB_STANDS_FOR("glob64");
 int preload_glob64(const char* pattern, int flags, int (*on_error)(const char*, int),
-                   ::glob_t* out) {
-  return preload_glob(pattern, flags, on_error, out);
+                   ::glob64_t* out) IB_STANDS_FOR("glob64");
+int preload_glob64(const char* pattern, int flags, int (*on_error)(const char*, int),
+                   ::glob64_t* out) {
+  return glob_with_our_functions(pattern, flags, on_error, out, real_glob64);
 }
 
 }  // extern "C"

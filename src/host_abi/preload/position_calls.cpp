@@ -90,7 +90,7 @@ ssize_t preload_writev(int fd, const iovec* buffers, int count) {
               [&](void* data, std::size_t size) { return device->write(fd, data, size); });
 }
 
-// off_t and off64_t are the same here, so two names of libc are one function each.
+// off64_t has a layout of its own only on 32-bit machines.
 // `error_of`: the errno for a descriptor of ours.
 #define IB_HAS_POSITION(error_of, name, symbol, result, parameters, arguments) \
   result preload_##name parameters IB_STANDS_FOR(symbol);                      \
@@ -102,54 +102,54 @@ ssize_t preload_writev(int fd, const iovec* buffers, int count) {
 
 IB_HAS_POSITION(seeking_error, lseek, "lseek", off_t, (int fd, off_t offset, int whence),
                 (fd, offset, whence))
-IB_HAS_POSITION(seeking_error, lseek64, "lseek64", off_t, (int fd, off_t offset, int whence),
+IB_HAS_POSITION(seeking_error, lseek64, "lseek64", off64_t, (int fd, off64_t offset, int whence),
                 (fd, offset, whence))
 IB_HAS_POSITION(reading_at_error, pread, "pread", ssize_t,
                 (int fd, void* data, std::size_t size, off_t offset), (fd, data, size, offset))
 IB_HAS_POSITION(reading_at_error, pread64, "pread64", ssize_t,
-                (int fd, void* data, std::size_t size, off_t offset), (fd, data, size, offset))
+                (int fd, void* data, std::size_t size, off64_t offset), (fd, data, size, offset))
 IB_HAS_POSITION(reading_at_error, pread_chk, "__pread_chk", ssize_t,
                 (int fd, void* data, std::size_t size, off_t offset, std::size_t room),
                 (fd, data, size, offset, room))
 IB_HAS_POSITION(reading_at_error, pread64_chk, "__pread64_chk", ssize_t,
-                (int fd, void* data, std::size_t size, off_t offset, std::size_t room),
+                (int fd, void* data, std::size_t size, off64_t offset, std::size_t room),
                 (fd, data, size, offset, room))
 IB_HAS_POSITION(seeking_error, pwrite, "pwrite", ssize_t,
                 (int fd, const void* data, std::size_t size, off_t offset),
                 (fd, data, size, offset))
 IB_HAS_POSITION(seeking_error, pwrite64, "pwrite64", ssize_t,
-                (int fd, const void* data, std::size_t size, off_t offset),
+                (int fd, const void* data, std::size_t size, off64_t offset),
                 (fd, data, size, offset))
 IB_HAS_POSITION(reading_at_error, preadv, "preadv", ssize_t,
                 (int fd, const iovec* buffers, int count, off_t offset),
                 (fd, buffers, count, offset))
 IB_HAS_POSITION(reading_at_error, preadv64, "preadv64", ssize_t,
-                (int fd, const iovec* buffers, int count, off_t offset),
+                (int fd, const iovec* buffers, int count, off64_t offset),
                 (fd, buffers, count, offset))
 IB_HAS_POSITION(seeking_error, pwritev, "pwritev", ssize_t,
                 (int fd, const iovec* buffers, int count, off_t offset),
                 (fd, buffers, count, offset))
 IB_HAS_POSITION(seeking_error, pwritev64, "pwritev64", ssize_t,
-                (int fd, const iovec* buffers, int count, off_t offset),
+                (int fd, const iovec* buffers, int count, off64_t offset),
                 (fd, buffers, count, offset))
 #undef IB_HAS_POSITION
 
 // Without an offset (-1) they are readv() and writev().
-#define IB_HAS_FLAGS(error_of, name, symbol, without)                                        \
-  ssize_t preload_##name(int fd, const iovec* buffers, int count, off_t offset, int flags)   \
-      IB_STANDS_FOR(symbol);                                                                 \
-  ssize_t preload_##name(int fd, const iovec* buffers, int count, off_t offset, int flags) { \
-    static constinit Real<ssize_t(int, const iovec*, int, off_t, int)> real{symbol};         \
-    const fds::Entry entry = fds::find(fd);                                                  \
-    if (offset == -1 && is_stream(fd, entry)) return without(fd, buffers, count);            \
-    const int error = error_of(fd, entry);                                                   \
-    return error != 0 ? fail(error) : real(fd, buffers, count, offset, flags);               \
+#define IB_HAS_FLAGS(error_of, name, symbol, off, without)                                 \
+  ssize_t preload_##name(int fd, const iovec* buffers, int count, off offset, int flags)   \
+      IB_STANDS_FOR(symbol);                                                               \
+  ssize_t preload_##name(int fd, const iovec* buffers, int count, off offset, int flags) { \
+    static constinit Real<ssize_t(int, const iovec*, int, off, int)> real{symbol};         \
+    const fds::Entry entry = fds::find(fd);                                                \
+    if (offset == -1 && is_stream(fd, entry)) return without(fd, buffers, count);          \
+    const int error = error_of(fd, entry);                                                 \
+    return error != 0 ? fail(error) : real(fd, buffers, count, offset, flags);             \
   }
 
-IB_HAS_FLAGS(reading_at_error, preadv2, "preadv2", preload_readv)
-IB_HAS_FLAGS(reading_at_error, preadv64v2, "preadv64v2", preload_readv)
-IB_HAS_FLAGS(seeking_error, pwritev2, "pwritev2", preload_writev)
-IB_HAS_FLAGS(seeking_error, pwritev64v2, "pwritev64v2", preload_writev)
+IB_HAS_FLAGS(reading_at_error, preadv2, "preadv2", off_t, preload_readv)
+IB_HAS_FLAGS(reading_at_error, preadv64v2, "preadv64v2", off64_t, preload_readv)
+IB_HAS_FLAGS(seeking_error, pwritev2, "pwritev2", off_t, preload_writev)
+IB_HAS_FLAGS(seeking_error, pwritev64v2, "pwritev64v2", off64_t, preload_writev)
 #undef IB_HAS_FLAGS
 
 }  // extern "C"

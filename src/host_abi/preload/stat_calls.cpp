@@ -4,22 +4,30 @@
 #include "host_abi/preload/system_calls.h"
 #include "host_abi/preload/view.h"
 
+#include <sys/sysmacros.h>
+
 namespace ib::host_abi::preload {
 namespace {
 
-using Stat = struct ::stat;
 using Statx = struct ::statx;
-// struct stat and struct stat64 are the same on 64-bit machines; so are the functions.
-static_assert(sizeof(struct ::stat) == sizeof(struct ::stat64));
+// The functions of libc for one of its two layouts of struct stat. On 64-bit machines the layouts
+// are the same; the smaller one of a 32-bit machine does not hold each size and each inode.
+template <class S>
+struct Family {
+  Real<int(const char*, S*)> stat;
+  Real<int(const char*, S*)> lstat;
+  Real<int(int, S*)> fstat;
+  Real<int(int, const char*, S*, int)> fstatat;
+};
+using Stat = struct ::stat;
+using Stat64 = struct ::stat64;
+constinit Family<Stat> plain{Real<int(const char*, Stat*)>("stat"),
+                             Real<int(const char*, Stat*)>("lstat"), Real<int(int, Stat*)>("fstat"),
+                             Real<int(int, const char*, Stat*, int)>("fstatat")};
+constinit Family<Stat64> wide{
+    Real<int(const char*, Stat64*)>("stat64"), Real<int(const char*, Stat64*)>("lstat64"),
+    Real<int(int, Stat64*)>("fstat64"), Real<int(int, const char*, Stat64*, int)>("fstatat64")};
 
-using StatFunction = int(const char*, Stat*);
-using StatAtFunction = int(int, const char*, Stat*, int);
-using FstatFunction = int(int, Stat*);
-
-constinit Real<StatFunction> real_stat{"stat"};
-constinit Real<StatFunction> real_lstat{"lstat"};
-constinit Real<FstatFunction> real_fstat{"fstat"};
-constinit Real<StatAtFunction> real_fstatat{"fstatat"};
 constinit Real<int(int, const char*, int, unsigned, Statx*)> real_statx{"statx"};
 constinit Real<int(const char*, int)> real_access{"access"};
 constinit Real<int(int, const char*, int, int)> real_faccessat{"faccessat"};
@@ -34,37 +42,79 @@ bool names_descriptor(const char* path, int flags) {
   return (flags & AT_EMPTY_PATH) != 0 && (path == nullptr || path[0] == '\0');
 }
 
-int stat_at(int directory, const char* path, Stat* out, int flags) {
+template <class T, class From>
+bool fits(T& to, From from) {
+  to = static_cast<T>(from);
+  return static_cast<From>(to) == from;
+}
+
+// Returns 0, or -1 with EOVERFLOW.
+template <class S>
+int convert(const Statx& from, S& to) {
+  to = {};
+  to.st_dev = ::makedev(from.stx_dev_major, from.stx_dev_minor);
+  to.st_nlink = from.stx_nlink;
+  to.st_mode = from.stx_mode;
+  to.st_rdev = ::makedev(from.stx_rdev_major, from.stx_rdev_minor);
+  to.st_blksize = 4096;
+  const bool all = fits(to.st_ino, from.stx_ino) && fits(to.st_size, from.stx_size) &&
+                   fits(to.st_atim.tv_sec, from.stx_atime.tv_sec) &&
+                   fits(to.st_mtim.tv_sec, from.stx_mtime.tv_sec) &&
+                   fits(to.st_ctim.tv_sec, from.stx_ctime.tv_sec);
+  to.st_atim.tv_nsec = static_cast<long>(from.stx_atime.tv_nsec);
+  to.st_mtim.tv_nsec = static_cast<long>(from.stx_mtime.tv_nsec);
+  to.st_ctim.tv_nsec = static_cast<long>(from.stx_ctime.tv_nsec);
+  if (all) return 0;
+  errno = EOVERFLOW;
+  return -1;
+}
+
+template <class S>
+bool stat_ours(const Place& place, bool follow, S* out, int& result) {
+  Statx found;
+  if (place.where != Where::Ours ||
+      view::statx(place, follow, &found, result) != view::Outcome::Handled) {
+    return false;
+  }
+  if (result == 0) result = convert(found, *out);
+  return true;
+}
+
+template <class S>
+int stat_fd(int fd, S* out, Family<S>& real) {
+  Statx found;
   int result = 0;
+  if (view::statx_fd(fd, &found, result) != view::Outcome::Handled) return real.fstat(fd, out);
+  return convert(found, *out);
+}
+
+template <class S>
+int stat_at(int directory, const char* path, S* out, int flags, Family<S>& real) {
   if (names_descriptor(path, flags)) {
-    if (view::stat_fd(directory, out, result) == view::Outcome::Handled) return result;
-    return real_fstatat(directory, path, out, flags);
+    Statx found;
+    int result = 0;
+    if (view::statx_fd(directory, &found, result) == view::Outcome::Handled) {
+      return convert(found, *out);
+    }
+    return real.fstatat(directory, path, out, flags);
   }
   const Place place = locate(directory, path);
-  if (place.where == Where::ElsewhereFull) return real_fstatat(AT_FDCWD, place.at.text, out, flags);
-  const bool follow = (flags & AT_SYMLINK_NOFOLLOW) == 0;
-  if (place.where == Where::Ours &&
-      view::stat(place, follow, out, result) == view::Outcome::Handled) {
-    return result;
+  if (place.where == Where::ElsewhereFull) {
+    return real.fstatat(AT_FDCWD, place.at.text, out, flags);
   }
-  return real_fstatat(directory, path, out, flags);
+  int result = 0;
+  if (stat_ours(place, (flags & AT_SYMLINK_NOFOLLOW) == 0, out, result)) return result;
+  return real.fstatat(directory, path, out, flags);
 }
 
 // stat() and lstat(): as above, but other paths go to the function of the same name.
-int stat_path(const char* path, Stat* out, bool follow, Real<StatFunction>& real) {
+template <class S>
+int stat_path(const char* path, S* out, bool follow, Family<S>& real) {
   const Place place = locate(AT_FDCWD, path);
   int result = 0;
-  if (place.where == Where::Ours &&
-      view::stat(place, follow, out, result) == view::Outcome::Handled) {
-    return result;
-  }
-  return real(place.where == Where::ElsewhereFull ? place.at.text : path, out);
-}
-
-int stat_fd(int fd, Stat* out) {
-  int result = 0;
-  if (view::stat_fd(fd, out, result) == view::Outcome::Handled) return result;
-  return real_fstat(fd, out);
+  if (stat_ours(place, follow, out, result)) return result;
+  const char* const at = place.where == Where::ElsewhereFull ? place.at.text : path;
+  return follow ? real.stat(at, out) : real.lstat(at, out);
 }
 
 template <class RealCall>
@@ -98,74 +148,48 @@ ssize_t no_attributes(const char* path, bool follow, RealCall real) {
 
 extern "C" {
 
-int preload_stat(const char* path, Stat* out) IB_STANDS_FOR("stat");
-int preload_stat(const char* path, Stat* out) {
-  return stat_path(path, out, true, real_stat);
-}
-int preload_stat64(const char* path, Stat* out) IB_STANDS_FOR("stat64");
-int preload_stat64(const char* path, Stat* out) {
-  return stat_path(path, out, true, real_stat);
-}
-int preload_lstat(const char* path, Stat* out) IB_STANDS_FOR("lstat");
-int preload_lstat(const char* path, Stat* out) {
-  return stat_path(path, out, false, real_lstat);
-}
-int preload_lstat64(const char* path, Stat* out) IB_STANDS_FOR("lstat64");
-int preload_lstat64(const char* path, Stat* out) {
-  return stat_path(path, out, false, real_lstat);
-}
-int preload_fstat(int fd, Stat* out) IB_STANDS_FOR("fstat");
-int preload_fstat(int fd, Stat* out) {
-  return stat_fd(fd, out);
-}
-int preload_fstat64(int fd, Stat* out) IB_STANDS_FOR("fstat64");
-int preload_fstat64(int fd, Stat* out) {
-  return stat_fd(fd, out);
-}
-int preload_fstatat(int dir, const char* path, Stat* out, int flags) IB_STANDS_FOR("fstatat");
-int preload_fstatat(int dir, const char* path, Stat* out, int flags) {
-  return stat_at(dir, path, out, flags);
-}
-int preload_fstatat64(int dir, const char* path, Stat* out, int flags) IB_STANDS_FOR("fstatat64");
-int preload_fstatat64(int dir, const char* path, Stat* out, int flags) {
-  return stat_at(dir, path, out, flags);
-}
+// stat64() has a layout of its own only on 32-bit machines. The functions with an `x` are those of
+// programs that were linked with a glibc before 2.33; their first argument is a version of the
+// layout, of which there is one.
+#define IB_STATS(S, real, suffix)                                                              \
+  int preload_stat##suffix(const char* path, S* out) IB_STANDS_FOR("stat" #suffix);            \
+  int preload_stat##suffix(const char* path, S* out) {                                         \
+    return stat_path(path, out, true, real);                                                   \
+  }                                                                                            \
+  int preload_lstat##suffix(const char* path, S* out) IB_STANDS_FOR("lstat" #suffix);          \
+  int preload_lstat##suffix(const char* path, S* out) {                                        \
+    return stat_path(path, out, false, real);                                                  \
+  }                                                                                            \
+  int preload_fstat##suffix(int fd, S* out) IB_STANDS_FOR("fstat" #suffix);                    \
+  int preload_fstat##suffix(int fd, S* out) {                                                  \
+    return stat_fd(fd, out, real);                                                             \
+  }                                                                                            \
+  int preload_fstatat##suffix(int dir, const char* path, S* out, int flags)                    \
+      IB_STANDS_FOR("fstatat" #suffix);                                                        \
+  int preload_fstatat##suffix(int dir, const char* path, S* out, int flags) {                  \
+    return stat_at(dir, path, out, flags, real);                                               \
+  }                                                                                            \
+  int preload_xstat##suffix(int, const char* path, S* out) IB_STANDS_FOR("__xstat" #suffix);   \
+  int preload_xstat##suffix(int, const char* path, S* out) {                                   \
+    return stat_path(path, out, true, real);                                                   \
+  }                                                                                            \
+  int preload_lxstat##suffix(int, const char* path, S* out) IB_STANDS_FOR("__lxstat" #suffix); \
+  int preload_lxstat##suffix(int, const char* path, S* out) {                                  \
+    return stat_path(path, out, false, real);                                                  \
+  }                                                                                            \
+  int preload_fxstat##suffix(int, int fd, S* out) IB_STANDS_FOR("__fxstat" #suffix);           \
+  int preload_fxstat##suffix(int, int fd, S* out) {                                            \
+    return stat_fd(fd, out, real);                                                             \
+  }                                                                                            \
+  int preload_fxstatat##suffix(int, int dir, const char* path, S* out, int flags)              \
+      IB_STANDS_FOR("__fxstatat" #suffix);                                                     \
+  int preload_fxstatat##suffix(int, int dir, const char* path, S* out, int flags) {            \
+    return stat_at(dir, path, out, flags, real);                                               \
+  }
 
-// The functions that programs call which were linked with a glibc before 2.33. `version` is the
-// layout of struct stat; 64-bit machines have only one.
-int preload_xstat(int, const char* path, Stat* out) IB_STANDS_FOR("__xstat");
-int preload_xstat(int, const char* path, Stat* out) {
-  return stat_path(path, out, true, real_stat);
-}
-int preload_xstat64(int, const char* path, Stat* out) IB_STANDS_FOR("__xstat64");
-int preload_xstat64(int, const char* path, Stat* out) {
-  return stat_path(path, out, true, real_stat);
-}
-int preload_lxstat(int, const char* path, Stat* out) IB_STANDS_FOR("__lxstat");
-int preload_lxstat(int, const char* path, Stat* out) {
-  return stat_path(path, out, false, real_lstat);
-}
-int preload_lxstat64(int, const char* path, Stat* out) IB_STANDS_FOR("__lxstat64");
-int preload_lxstat64(int, const char* path, Stat* out) {
-  return stat_path(path, out, false, real_lstat);
-}
-int preload_fxstat(int, int fd, Stat* out) IB_STANDS_FOR("__fxstat");
-int preload_fxstat(int, int fd, Stat* out) {
-  return stat_fd(fd, out);
-}
-int preload_fxstat64(int, int fd, Stat* out) IB_STANDS_FOR("__fxstat64");
-int preload_fxstat64(int, int fd, Stat* out) {
-  return stat_fd(fd, out);
-}
-int preload_fxstatat(int, int dir, const char* path, Stat* out, int f) IB_STANDS_FOR("__fxstatat");
-int preload_fxstatat(int, int dir, const char* path, Stat* out, int f) {
-  return stat_at(dir, path, out, f);
-}
-int preload_fxstatat64(int, int dir, const char* path, Stat* out, int f)
-    IB_STANDS_FOR("__fxstatat64");
-int preload_fxstatat64(int, int dir, const char* path, Stat* out, int f) {
-  return stat_at(dir, path, out, f);
-}
+IB_STATS(Stat, plain, )
+IB_STATS(Stat64, wide, 64)
+#undef IB_STATS
 
 int preload_statx(int dir, const char* path, int flags, unsigned mask, Statx* out)
     IB_STANDS_FOR("statx");

@@ -46,7 +46,11 @@ inline ssize_t read(int fd, void* data, std::size_t size) {
   return call(SYS_read, fd, data, size);
 }
 inline ssize_t pread(int fd, void* data, std::size_t size, std::size_t offset) {
+#if defined(__i386__)
+  return call(SYS_pread64, fd, data, size, offset, 0);  // two words
+#else
   return call(SYS_pread64, fd, data, size, offset);
+#endif
 }
 inline ssize_t write(int fd, const void* data, std::size_t size) {
   return call(SYS_write, fd, data, size);
@@ -73,8 +77,15 @@ inline ssize_t current_directory(char* text, std::size_t size) {
 inline int madvise(void* address, std::size_t length, int advice) {
   return result(call(SYS_madvise, address, length, advice));
 }
-inline void* mmap(void* address, std::size_t length, int rights, int flags, int fd, off_t offset) {
+inline void* mmap(void* address, std::size_t length, int rights, int flags, int fd,
+                  off64_t offset) {
+#if defined(SYS_mmap2)
+  constexpr int kPageShift = 12;  // of this system call, on every machine that has it
+  const long at =
+      call(SYS_mmap2, address, length, rights, flags, fd, static_cast<long>(offset >> kPageShift));
+#else
   const long at = call(SYS_mmap, address, length, rights, flags, fd, offset);
+#endif
   return reinterpret_cast<void*>(at);  // NOLINT(performance-no-int-to-ptr)
 }
 inline int munmap(void* address, std::size_t length) {

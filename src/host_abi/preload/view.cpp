@@ -5,8 +5,6 @@
 #include "host_abi/preload/device_kinds.h"
 #include "host_abi/preload/system_calls.h"
 
-#include <sys/sysmacros.h>
-
 #include <algorithm>
 #include <atomic>
 #include <cstring>
@@ -57,24 +55,6 @@ struct ::statx describe(std::uint32_t inode, const ViewStatOut& file) {
   out.stx_rdev_major = file.device_major;
   out.stx_rdev_minor = file.device_minor;
   return out;
-}
-
-timespec to_timespec(const statx_timestamp& time) {
-  return {static_cast<time_t>(time.tv_sec), static_cast<long>(time.tv_nsec)};
-}
-
-void convert(const struct ::statx& from, struct ::stat& to) {
-  to = {};
-  to.st_dev = makedev(from.stx_dev_major, from.stx_dev_minor);
-  to.st_ino = from.stx_ino;
-  to.st_nlink = from.stx_nlink;
-  to.st_mode = from.stx_mode;
-  to.st_rdev = makedev(from.stx_rdev_major, from.stx_rdev_minor);
-  to.st_size = static_cast<off_t>(from.stx_size);
-  to.st_blksize = 4096;
-  to.st_atim = to_timespec(from.stx_atime);
-  to.st_mtim = to_timespec(from.stx_mtime);
-  to.st_ctim = to_timespec(from.stx_ctime);
 }
 
 // `path` is a link to `target`: replaces it by the path of its target, which is relative to the
@@ -311,13 +291,6 @@ Outcome statx(Place at, bool follow, struct ::statx* out, int& result) {
   return Outcome::Handled;
 }
 
-Outcome stat(Place at, bool follow, struct ::stat* out, int& result) {
-  struct ::statx wide;
-  if (statx(at, follow, &wide, result) == Outcome::NotHandled) return Outcome::NotHandled;
-  if (result == 0) convert(wide, *out);
-  return Outcome::Handled;
-}
-
 Outcome access(Place at, bool follow, int mode, int& result) {
   ViewStatOut file;
   if (find(at, follow, file, result) == Outcome::NotHandled) return Outcome::NotHandled;
@@ -384,13 +357,6 @@ Outcome statx_fd(int fd, struct ::statx* out, int& result) {
   }
   *out = describe(inode, file);
   result = 0;
-  return Outcome::Handled;
-}
-
-Outcome stat_fd(int fd, struct ::stat* out, int& result) {
-  struct ::statx wide;
-  if (statx_fd(fd, &wide, result) == Outcome::NotHandled) return Outcome::NotHandled;
-  convert(wide, *out);
   return Outcome::Handled;
 }
 

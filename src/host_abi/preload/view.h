@@ -45,7 +45,6 @@ enum class Outcome { NotHandled, Handled };
 Outcome find(Place& at, bool follow, verbs::control::ViewStatOut& out, int& result);
 
 Outcome open(Place at, int flags, int& result);
-Outcome stat(Place at, bool follow, struct ::stat* out, int& result);
 Outcome statx(Place at, bool follow, struct ::statx* out, int& result);
 Outcome access(Place at, bool follow, int mode, int& result);
 Outcome read_link(Place at, char* text, std::size_t size, ssize_t& result);
@@ -57,7 +56,6 @@ Outcome real_path(Place at, Path& out, int& result);
 int reading_error(int fd, const fds::Entry& entry);
 
 // fstat() of a descriptor of ours: describes the emulated file.
-Outcome stat_fd(int fd, struct ::stat* out, int& result);
 Outcome statx_fd(int fd, struct ::statx* out, int& result);
 
 // The content of an open directory of ours: its path, and where its names begin.
