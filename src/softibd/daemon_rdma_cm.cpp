@@ -60,7 +60,7 @@ ServiceOptions make_options(platform::Executor& executor, std::mt19937& random,
 // Lives as long as its file.
 struct Notice {
   std::uint32_t file;
-  std::function<void()> send;
+  DaemonRdmaCm::SendNotice send;
 };
 
 }  // namespace
@@ -78,19 +78,22 @@ DaemonRdmaCm::DaemonRdmaCm(const fabric::Fabric& fabric, DaemonDevices& devices)
 }
 
 Result<std::uint32_t> DaemonRdmaCm::open(const verbs::control::OpenRdmaCmIn& in, std::uint32_t pid,
-                                         std::function<void()> on_events, std::string& reason) {
+                                         SendNotice send_notice, std::string& reason) {
   const std::string name = printable(in.node);
   const fabric::Node* node = fabric_.find_node(name);
   if (node == nullptr) {
     reason = "there is no node " + name;
     return Status::NotFound;
   }
-  const auto notice = std::make_shared<Notice>(Notice{0, std::move(on_events)});
+  const auto notice = std::make_shared<Notice>(Notice{0, std::move(send_notice)});
   // A program that is about to get the event needs no notice.
   const auto soon = [this, notice] {
     cm_.executor().post_late([this, weak = std::weak_ptr(notice)] {
       const auto still = weak.lock();
-      if (still != nullptr && service_.give_notice(still->file)) still->send();
+      if (still == nullptr) return;
+      if (const auto ahead = service_.give_notice(still->file)) {
+        still->send(std::as_bytes(std::span(ahead->data(), ahead->size())));
+      }
     });
   };
   notice->file = service_.open(
@@ -158,7 +161,7 @@ bool DaemonRdmaCm::await_event(std::uint32_t file, std::function<void()> on_even
   });
 }
 
-nlohmann::ordered_json DaemonRdmaCm::list() const {
+nlohmann::ordered_json DaemonRdmaCm::list() {
   std::vector<services::rdma_cm::Listing> all = service_.list();
   drivers_.list(all);
   services::rdma_cm::find_other_ends(all);

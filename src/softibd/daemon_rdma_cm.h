@@ -30,9 +30,11 @@ class DaemonRdmaCm {
   DaemonRdmaCm& operator=(const DaemonRdmaCm&) = delete;
   ~DaemonRdmaCm() { cm_.set_ports(nullptr); }
 
-  // Returns the number of the file. `on_events`: its connection shall be readable.
+  // Makes the connection of a file readable, by one message with these bytes (RdmaCmAhead).
+  using SendNotice = std::function<void(std::span<const std::byte> ahead)>;
+  // Returns the number of the file.
   Result<std::uint32_t> open(const verbs::control::OpenRdmaCmIn& in, std::uint32_t pid,
-                             std::function<void()> on_events, std::string& reason);
+                             SendNotice send_notice, std::string& reason);
   void close(std::uint32_t file) { service_.close(file); }
   // The input of RdmaCm, with its data where they are.
   struct Command {
@@ -50,15 +52,13 @@ class DaemonRdmaCm {
   // requests come from a mailbox, or nullptr.
   Answered command(const Command& in, std::uint32_t pid, std::span<std::byte> output,
                    services::rdma_cm::EventOffer* offer);
-  void end_offer(std::uint32_t file, const services::rdma_cm::EventOffer& offer) {
-    service_.end_offer(file, offer);
-  }
+  void end_offer(const services::rdma_cm::EventOffer& offer) { service_.end_offer(offer); }
   // Service::await_event(); `on_event` runs later.
   bool await_event(std::uint32_t file, std::function<void()> on_event);
   void end_wait(std::uint32_t file) { service_.end_wait(file); }
   Instant now() { return cm_.executor().now(); }
 
-  nlohmann::ordered_json list() const;  // docs/status_json.md
+  nlohmann::ordered_json list();  // docs/status_json.md
 
  private:
   const fabric::Fabric& fabric_;

@@ -83,6 +83,17 @@ class Connection {
     EXPECT_EQ(header.status, 0u);
     return header;
   }
+  // The head of the first answer that comes with a notice, or zeros.
+  control::RdmaCmAhead receive_notice() {
+    struct {
+      control::ReplyHeader header;
+      control::RdmaCmAhead first;
+    } message{};
+    await_message();
+    EXPECT_GE(::recv(socket_, &message, sizeof message, 0),
+              static_cast<ssize_t>(sizeof message.header));
+    return message.first;
+  }
   bool has_message() const {
     pollfd one{socket_, POLLIN, 0};
     return ::poll(&one, 1, 0) == 1;
@@ -345,6 +356,28 @@ TEST_F(DaemonRdmaCmTest, OfAnEventThatIsNotTakenAheadThereIsNotice) {
   device_->receive();
   EXPECT_FALSE(others_->take(offer));
   EXPECT_EQ(others_->ask(get_event(0)).result, 0);
+}
+
+TEST_F(DaemonRdmaCmTest, AnEventComesWithItsNotice) {
+  EXPECT_EQ(others_->ask(resolve(control::rdma_cm_in_flag::kTakesAhead)).result, 0);
+  const control::RdmaCmAhead first = device_->receive_notice();
+  EXPECT_EQ(first.code, control::kRdmaCmGetEvent);
+  EXPECT_EQ(first.option, control::rdma_cm_flag::kDrained);
+  EXPECT_TRUE(others_->take(first.id));
+  EXPECT_EQ(others_->ask(get_event(0)).result, -EAGAIN);
+}
+
+TEST_F(DaemonRdmaCmTest, ANoticeOffersNothingToAClientThatHasGone) {
+  EXPECT_EQ(
+      others_->ask(write(ucma::Code::CreateId, create_id(), control::rdma_cm_in_flag::kTakesAhead))
+          .result,
+      0);
+  const RdmaCmIn cause = resolve();
+  others_->end();
+  for (int i = 0; i < 2; ++i) daemon_->on_loop([] {});  // the end of the session is in between
+  EXPECT_EQ(waiting_->ask(cause).result, 0);
+  EXPECT_EQ(device_->receive_notice().code, 0u);
+  EXPECT_EQ(waiting_->ask(get_event(0)).result, 0);
 }
 
 TEST_F(DaemonRdmaCmTest, AnEventIsOfferedToOneClientAndTakenByAnother) {

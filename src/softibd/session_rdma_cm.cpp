@@ -5,6 +5,7 @@
 #include "softibd/daemon_request.h"
 #include "softibd/daemon_session.h"
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <utility>
@@ -36,10 +37,8 @@ class SessionRdmaCm::Offer final : public services::rdma_cm::EventOffer {
     connection_.offer(number);
     return true;
   }
+  bool is_taken() const override { return !connection_.has_offer(number_); }
   bool withdraw() override { return connection_.withdraw_offer(std::exchange(number_, 0)); }
-  bool is_out() const { return number_ != 0; }
-
-  std::uint32_t file = 0;  // of the last command
 
  private:
   os::ServerConnection& connection_;
@@ -67,12 +66,14 @@ Status SessionRdmaCm::open(io::Irp& irp, std::string& reason) {
     reason = "this connection is an open rdma_cm already";
     return Status::InvalidState;
   }
-  const auto on_events = [this] {
-    std::array<std::byte, sizeof(control::ReplyHeader)> message;
-    finish_reply({}, message);
-    connection_.send(message);
+  const auto send_notice = [this](std::span<const std::byte> ahead) {
+    std::array<std::byte, sizeof(control::ReplyHeader) + control::kMostRdmaCmAhead> message;
+    std::copy(ahead.begin(), ahead.end(), message.begin() + sizeof(control::ReplyHeader));
+    const auto used = std::span(message).first(sizeof(control::ReplyHeader) + ahead.size());
+    finish_reply({}, used);
+    connection_.send(used);
   };
-  const auto file = host_.rdma_cm()->open(*in, pid_, on_events, reason);
+  const auto file = host_.rdma_cm()->open(*in, pid_, send_notice, reason);
   if (!file) return file.error();
   file_ = *file;
   irp.information = *file;
@@ -90,7 +91,6 @@ Status SessionRdmaCm::command(io::Irp& irp, std::span<std::byte> output, Done do
     reason = "no rdma_cm here";
     return Status::NotSupported;
   }
-  if (offer_ != nullptr && !offer_->is_out()) offer_->file = in->head.file;
   const DaemonRdmaCm::Answered answered = host_.rdma_cm()->command(*in, pid_, output, offer_.get());
   irp.out_size = answered.bytes;
   const bool may_wait = (in->head.flags & control::rdma_cm_in_flag::kMayWait) != 0;
@@ -140,7 +140,7 @@ void SessionRdmaCm::end() {
     host_.rdma_cm()->end_wait(waited->file);
     waited->done(false);
   }
-  if (offer_ != nullptr && offer_->is_out()) host_.rdma_cm()->end_offer(offer_->file, *offer_);
+  if (offer_ != nullptr && host_.rdma_cm() != nullptr) host_.rdma_cm()->end_offer(*offer_);
   close();
 }
 

@@ -271,6 +271,11 @@ void ServerConnection::offer(std::uint32_t number) {
   state_->mailbox->offer(number);
 }
 
+bool ServerConnection::has_offer(std::uint32_t number) const {
+  IB_ASSERT(state_->mailbox != nullptr);
+  return state_->mailbox->has_offer(number);
+}
+
 bool ServerConnection::withdraw_offer(std::uint32_t number) {
   IB_ASSERT(state_->mailbox != nullptr);
   return state_->mailbox->withdraw_offer(number);

@@ -73,6 +73,7 @@ class ServerConnection {
 
   // Those of its mailbox, which it has.
   void offer(std::uint32_t number);
+  bool has_offer(std::uint32_t number) const;
   bool withdraw_offer(std::uint32_t number);
 
   // Whether the loop looks at the mailbox now.

@@ -39,7 +39,11 @@ class ServerMailbox {
 
   // Offers something under this number, which is not 0, until withdraw_offer().
   void offer(std::uint32_t number) { page_->offered.store(number, std::memory_order_seq_cst); }
-  // Returns false if the client has taken what had this number.
+  // Returns false if the client has taken what had this number. It may do so a moment later.
+  bool has_offer(std::uint32_t number) const {
+    return page_->offered.load(std::memory_order_relaxed) == number;
+  }
+  // The same, and it is offered no more.
   bool withdraw_offer(std::uint32_t number) {
     return page_->offered.exchange(0, std::memory_order_seq_cst) == number;
   }

@@ -25,14 +25,23 @@ static_assert(sizeof(Question) == AnswersAhead::kQuestionBytes);
 
 }  // namespace
 
-void AnswersAhead::keep(std::uint32_t turn, std::uint32_t file,
-                        std::span<const std::byte> answers) {
+std::uint32_t AnswersAhead::command_follows() {
+  since_.store(os::monotonic_now().time_since_epoch().count(), std::memory_order_relaxed);
+  return turn_.fetch_add(1, std::memory_order_seq_cst) + 1;
+}
+
+AnswersAhead::Turn AnswersAhead::last_turn() const {
+  const std::uint32_t number = turn_.load(std::memory_order_seq_cst);
+  return {number, Instant(Duration(since_.load(std::memory_order_relaxed)))};
+}
+
+void AnswersAhead::keep(Turn turn, std::uint32_t file, std::span<const std::byte> answers) {
   if (answers.empty() || answers.size() > bytes_.size() || !try_lock()) return;
   std::memcpy(bytes_.data(), answers.data(), answers.size());
   size_ = answers.size();
-  kept_turn_ = turn;
+  kept_turn_ = turn.number;
   file_ = file;
-  until_ = os::monotonic_now() + kGoodFor;
+  until_ = turn.since + kGoodFor;
   unlock();
 }
 
@@ -54,19 +63,24 @@ std::size_t AnswersAhead::find(std::uint32_t file, std::span<const std::uint8_t>
 // It is the first of the list.
 bool AnswersAhead::find_event(std::uint32_t file, std::size_t room, Event& to) {
   if (!try_lock()) return false;
-  RdmaCmAhead first;
-  bool is_there = is_good_for(file) && size_ >= sizeof first;
-  if (is_there) std::memcpy(&first, bytes_.data(), sizeof first);
-  is_there = is_there && first.code == kRdmaCmGetEvent && first.size <= size_ - sizeof first &&
-             first.size <= std::min(room, to.bytes.size());
-  if (is_there) {
-    to.offer = first.id;
-    to.flags = first.option;
-    to.size = first.size;
-    std::memcpy(to.bytes.data(), bytes_.data() + sizeof first, first.size);
-  }
+  const bool is_there = is_good_for(file) && read_event(std::span(bytes_).first(size_), room, to);
   unlock();
   return is_there;
+}
+
+bool AnswersAhead::read_event(std::span<const std::byte> answers, std::size_t room, Event& to) {
+  RdmaCmAhead first;
+  if (answers.size() < sizeof first) return false;
+  std::memcpy(&first, answers.data(), sizeof first);
+  if (first.code != kRdmaCmGetEvent || first.size > answers.size() - sizeof first ||
+      first.size > std::min(room, to.bytes.size())) {
+    return false;
+  }
+  to.offer = first.id;
+  to.flags = first.option;
+  to.size = first.size;
+  std::memcpy(to.bytes.data(), answers.data() + sizeof first, first.size);
+  return true;
 }
 
 bool AnswersAhead::is_good_for(std::uint32_t file) const {

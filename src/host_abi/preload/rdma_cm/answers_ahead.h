@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Answers that came with the last event, to the commands that librdmacm sends next. These need not
 // go to softibd then, for a moment and until any other command of this process is sent. Likewise
-// the next event, if it came with the answer to a command.
+// the next event, if it came with the answer to a command, or with the notice of it.
 #pragma once
 
 #include "base/time.h"
@@ -22,9 +22,16 @@ class AnswersAhead {
   static constexpr std::size_t kQuestionBytes = 24;  // of the commands that may be answered so
 
   // Before a command is sent. Returns its number, for keep().
-  std::uint32_t command_follows() { return turn_.fetch_add(1, std::memory_order_seq_cst) + 1; }
-  // The bytes that followed the answer to a command on this file (RdmaCmAhead).
-  void keep(std::uint32_t turn, std::uint32_t file, std::span<const std::byte> answers);
+  std::uint32_t command_follows();
+  struct Turn {
+    std::uint32_t number;
+    Instant since;
+  };
+  // The last command, and when it was sent.
+  Turn last_turn() const;
+  // The bytes that followed the answer to a command on this file (RdmaCmAhead), or came with a
+  // notice; softibd has made them since then.
+  void keep(Turn turn, std::uint32_t file, std::span<const std::byte> answers);
   // Copies the answer to this command into `to`. Returns its size, or 0 if it is not known, or does
   // not fit.
   std::size_t find(std::uint32_t file, std::span<const std::uint8_t> command,
@@ -38,6 +45,8 @@ class AnswersAhead {
   };
   // Copies it into `to`. Returns false if there is none, or it is longer than `room`.
   bool find_event(std::uint32_t file, std::size_t room, Event& to);
+  // The same for the event that is the first of such bytes.
+  static bool read_event(std::span<const std::byte> answers, std::size_t room, Event& to);
 
  private:
   bool try_lock() { return lock_.exchange(1, std::memory_order_acquire) == 0; }
@@ -47,6 +56,7 @@ class AnswersAhead {
                         std::span<std::uint8_t> to) const;
 
   std::atomic<std::uint32_t> turn_ = 0;
+  std::atomic<Duration::rep> since_ = 0;  // of the clock's start: when the last command was sent
   std::atomic<std::uint32_t> lock_ = 0;
   // Under the lock:
   std::uint32_t kept_turn_ = 0;

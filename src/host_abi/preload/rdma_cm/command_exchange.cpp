@@ -162,6 +162,11 @@ std::optional<int> exchange_in_mailbox(CommandConnection& connection, const Comm
                                        const Extra& extra, Answer& answer) {
   os::ClientMailbox& mailbox = connection.mailbox();
   if (!command.may_copy || !mailbox.takes(kMostRequestBytes)) return std::nullopt;
+  if (command.may_wait && !mailbox.is_watched()) {
+    // softibd sleeps: woken for this, it would find nothing to do and not wait.
+    answer.out.result = -EAGAIN;
+    return 0;
+  }
   const std::size_t size = write_request(mailbox, command, extra);
   if (size == 0) return std::nullopt;
   if (!mailbox.is_watched() && !connection.is_still_there()) {
@@ -193,7 +198,7 @@ std::optional<int> exchange_in_mailbox(CommandConnection& connection, const Comm
   std::memcpy(&answer, bytes.data(), first);
   if (answer.out.ahead_size != 0 && answer.out.ahead_size == bytes.size() - first) {
     if (AnswersAhead* ahead = of_this_process<AnswersAhead>()) {
-      ahead->keep(command.turn, command.file, bytes.subspan(first));
+      ahead->keep({command.turn, os::monotonic_now()}, command.file, bytes.subspan(first));
     }
   }
   return take_answer(command, answer, static_cast<ssize_t>(first));

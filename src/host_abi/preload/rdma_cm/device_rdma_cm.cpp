@@ -151,41 +151,82 @@ bool is_answered_ahead(const Command& command, int& error) {
   return true;
 }
 
-// Takes the event that came with the answer to the last command, unless softibd has withdrawn it.
-bool takes_event_ahead(const Command& command, int fd) {
-  AnswersAhead* const ahead = of_this_process<AnswersAhead>();
+// Where GET_EVENT wants the event, if it is certain that the program has memory there: an event
+// that was taken cannot be given back.
+std::optional<std::span<std::byte>> place_of_event(const Command& command) {
   const std::optional<CommandHead> head = command.head();
-  if (ahead == nullptr || !head || command.size != sizeof *head) return false;
+  if (!head || command.size != sizeof *head) return std::nullopt;
   void* const to = pointer_of(head->response);
-  AnswersAhead::Event event;
-  // Where it is certain that the program has memory for it: it cannot be given back.
-  if (!command.stack.has(to, head->out) || !ahead->find_event(command.file, head->out, event)) {
-    return false;
-  }
+  if (!command.stack.has(to, head->out)) return std::nullopt;
+  return std::span(static_cast<std::byte*>(to), head->out);
+}
+
+// Takes an event that softibd has offered, unless it has withdrawn the offer.
+bool takes(const AnswersAhead::Event& event, const Command& command, HeldFile& held, int fd,
+           std::span<std::byte> to) {
   CommandConnection connection(command.process);
   const bool has_taken = connection.mailbox().take_offer(event.offer);
   if (connection.was_kept()) connection.keep();
   if (!has_taken) return false;
-  std::memcpy(to, event.bytes.data(), event.size);
-  HeldFile held;
+  std::memcpy(to.data(), event.bytes.data(), event.size);
   if ((event.flags & rdma_cm_flag::kDrained) != 0) take_notice(held, fd, command.file);
   return true;
 }
 
-// Returns an error number.
-int wait_for_event(HeldFile& held, int fd, const Command& command, Instant since) {
-  if (!held.holds() && !hold(held, fd, command.file)) return EBADF;
-  return wait_for_event(held, since);
+// The one that came with the answer to the last command.
+bool takes_event_ahead(const Command& command, int fd) {
+  AnswersAhead* const ahead = of_this_process<AnswersAhead>();
+  const auto to = place_of_event(command);
+  AnswersAhead::Event event;
+  HeldFile held;
+  return ahead != nullptr && to && ahead->find_event(command.file, to->size(), event) &&
+         takes(event, command, held, fd, *to);
+}
+
+// The one that came with the notice; and what came with both is good until the next command. A
+// notice may be old, but the offer of a notice ends with the next command.
+bool takes_event_of(const Notice& notice, const Command& command, HeldFile& held, int fd) {
+  AnswersAhead* const ahead = of_this_process<AnswersAhead>();
+  const auto to = place_of_event(command);
+  const auto answers = std::span(notice.bytes).first(notice.size);
+  AnswersAhead::Event event;
+  if (ahead == nullptr || !to || !AnswersAhead::read_event(answers, to->size(), event)) {
+    return false;
+  }
+  AnswersAhead::Turn turn = ahead->last_turn();
+  if (notice.is_new) turn.since = os::monotonic_now();
+  if (!takes(event, command, held, fd, *to)) return false;
+  ahead->keep(turn, command.file, answers);
+  return true;
+}
+
+// Waits for an event. Returns true if it came with its notice, and the program has it; else there
+// is an error number, or 0. The frame is large.
+[[gnu::noinline]] bool waits_and_takes(HeldFile& held, int fd, const Command& command,
+                                       Instant since, int& error) {
+  error = EBADF;
+  if (!held.holds() && !hold(held, fd, command.file)) return false;
+  Notice notice;
+  error = wait_for_event(held, since, notice);
+  return error == 0 && takes_event_of(notice, command, held, fd);
 }
 
 // Executes it; GET_EVENT, and only that, is executed again for as long as there is no event: the
 // descriptor is readable a moment after there is one.
 ssize_t execute(Command& command, std::uint32_t code, int fd) {
+  const auto whole = static_cast<ssize_t>(command.size);
   HeldFile held;
   Instant since{};
   if (code == kRdmaCmGetEvent) {
     since = os::monotonic_now();
     command.may_wait = may_wait_in_softibd(fd);
+    if (!command.may_wait) {
+      // To send it first would take two wake-ups more.
+      int error = 0;
+      if (waits_and_takes(held, fd, command, since, error)) return whole;
+      // There may be one without a notice yet.
+      if (error != 0 && error != EAGAIN && error != EBADF) return fail(error);
+    }
   }
   Extra extra;
   for (;;) {
@@ -201,9 +242,9 @@ ssize_t execute(Command& command, std::uint32_t code, int fd) {
     if (answer.out.need != RdmaCmNeed::Nothing) {
       error = add(answer.out, extra);
     } else if (answer.out.result == -EAGAIN) {
-      error = wait_for_event(held, fd, command, since);
+      if (waits_and_takes(held, fd, command, since, error)) return whole;
     } else {
-      return answer.out.result == 0 ? static_cast<ssize_t>(command.size) : fail(-answer.out.result);
+      return answer.out.result == 0 ? whole : fail(-answer.out.result);
     }
     if (error != 0) return fail(error);
   }

@@ -1,9 +1,15 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// Waiting for an event of /dev/infiniband/rdma_cm, whose descriptor is readable when there is one.
+// Waiting for an event of /dev/infiniband/rdma_cm, whose descriptor is readable when there is one:
+// a message of softibd's is in it, the notice, which stays there.
 #pragma once
 
 #include "base/time.h"
 #include "host_abi/preload/rdma_cm/held_file.h"
+#include "verbs/control.h"
+#include "verbs/control_rdma_cm.h"
+
+#include <array>
+#include <cstddef>
 
 namespace ib::host_abi::preload {
 
@@ -11,9 +17,17 @@ namespace ib::host_abi::preload {
 // blocks: softibd may hold the answer to GET_EVENT back for so long.
 bool may_wait_in_softibd(int fd);
 
+// A notice as it was received.
+struct Notice {
+  verbs::control::ReplyHeader header;
+  std::array<std::byte, verbs::control::kMostRdmaCmAhead> bytes;  // RdmaCmAhead
+  std::size_t size = 0;                                           // of these
+  bool is_new = false;  // the thread has slept until it came
+};
+
 // Waits as the descriptor says. `since`: when the program began to wait, in softibd or here.
 // Returns 0, or EAGAIN, EINTR, or EIO if softibd has ended. A thread that sleeps here may be
 // cancelled.
-int wait_for_event(HeldFile& held, Instant since);
+int wait_for_event(HeldFile& held, Instant since, Notice& notice);
 
 }  // namespace ib::host_abi::preload

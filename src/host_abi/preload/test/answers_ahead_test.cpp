@@ -263,6 +263,21 @@ class PreloadEventAhead : public PreloadAnswersAhead {
     forget_notices();
     return response[0] != '\0' ? response : event_;
   }
+  // GET_EVENT, with no notice but those that there are.
+  std::string wait() {
+    GetEvent command;
+    char response[sizeof kEvent] = {};
+    command.response = response;
+    if (kRdmaCm.write(fd_, &command, sizeof command) != sizeof command) return "failed";
+    return response[0] != '\0' ? response : event_;
+  }
+  static std::vector<std::uint8_t> answer_ahead() {
+    const RdmaCmAhead head{19, 5, 1, 8};
+    std::vector<std::uint8_t> bytes(sizeof head + 8);
+    std::memcpy(bytes.data(), &head, sizeof head);
+    std::memcpy(bytes.data() + sizeof head, "ahead..", 8);
+    return bytes;
+  }
   // Until the event that was caused is taken: it is good for a moment only.
   bool takes_event_in_time() {
     for (int tries = 0; tries < 1000; ++tries) {
@@ -273,6 +288,88 @@ class PreloadEventAhead : public PreloadAnswersAhead {
     return false;
   }
 };
+
+// --- with the notice ---
+
+TEST_F(PreloadEventAhead, ComesWithItsNotice) {
+  if (IB_ADDRESS_SANITIZER != 0) GTEST_SKIP() << "its locals may lie on no stack";
+  softibd_.tell_of_event(event_ahead(8, rdma_cm_flag::kDrained), kOffer);
+  commands = 0;
+  EXPECT_EQ(wait(), kOffered);
+  EXPECT_EQ(commands, 0);
+  EXPECT_EQ(softibd_.withdraw(), 0u);
+  pollfd has_notice{fd_, POLLIN, 0};
+  EXPECT_EQ(::poll(&has_notice, 1, 0), 0) << "it was the last one";
+}
+
+TEST_F(PreloadEventAhead, ComesWithANoticeThatStays) {
+  if (IB_ADDRESS_SANITIZER != 0) GTEST_SKIP() << "its locals may lie on no stack";
+  softibd_.tell_of_event(event_ahead(), kOffer);
+  commands = 0;
+  EXPECT_EQ(wait(), kOffered);
+  EXPECT_EQ(commands, 0);
+  EXPECT_EQ(wait(), kEvent) << "there is another one";
+  EXPECT_EQ(commands, 1);
+}
+
+// Of a poller, too.
+TEST_F(PreloadEventAhead, ComesWithItsNoticeToADescriptorThatDoesNotBlock) {
+  if (IB_ADDRESS_SANITIZER != 0) GTEST_SKIP() << "its locals may lie on no stack";
+  ASSERT_EQ(::fcntl(fd_, F_SETFL, O_RDWR | O_NONBLOCK), 0);
+  softibd_.tell_of_event(event_ahead(8, rdma_cm_flag::kDrained), kOffer);
+  commands = 0;
+  EXPECT_EQ(wait(), kOffered);
+  EXPECT_EQ(commands, 0);
+  EXPECT_EQ(wait(), kEvent) << "of that one there is no notice yet";
+}
+
+TEST_F(PreloadEventAhead, OfANoticeIsAskedForOnceWithdrawn) {
+  softibd_.tell_of_event(event_ahead(), kOffer);
+  EXPECT_EQ(softibd_.withdraw(), kOffer);
+  commands = 0;
+  EXPECT_EQ(wait(), kEvent);
+  EXPECT_EQ(commands, 1);
+}
+
+TEST_F(PreloadEventAhead, OfANoticeThatIsDamagedIsNone) {
+  for (const std::uint32_t size : {9u, ~0u}) {
+    forget_notices();
+    softibd_.tell_of_event(event_ahead(size), kOffer);
+    EXPECT_EQ(wait(), kEvent);
+    EXPECT_EQ(softibd_.withdraw(), kOffer);
+  }
+}
+
+// The answers that come with an old notice may be wrong by now.
+TEST_F(PreloadEventAhead, BringsNoAnswersWithAnOldNotice) {
+  if (IB_ADDRESS_SANITIZER != 0) GTEST_SKIP() << "its locals may lie on no stack";
+  std::vector<std::uint8_t> bytes = event_ahead(8, rdma_cm_flag::kDrained);
+  const std::vector<std::uint8_t> answer = answer_ahead();
+  bytes.insert(bytes.end(), answer.begin(), answer.end());
+  softibd_.tell_of_event(bytes, kOffer);
+  const auto start = std::chrono::steady_clock::now();
+  while (std::chrono::steady_clock::now() - start <= AnswersAhead::kGoodFor)
+    std::this_thread::yield();
+  EXPECT_EQ(wait(), kOffered);
+  EXPECT_EQ(ask({}), "asked..");
+}
+
+TEST_F(PreloadEventAhead, BringsAnswersWithANewNotice) {
+  if (IB_ADDRESS_SANITIZER != 0) GTEST_SKIP() << "its locals may lie on no stack";
+  std::vector<std::uint8_t> bytes = event_ahead(8, rdma_cm_flag::kDrained);
+  const std::vector<std::uint8_t> answer = answer_ahead();
+  bytes.insert(bytes.end(), answer.begin(), answer.end());
+  std::string got;
+  for (int tries = 0; tries < 1000 && got != "ahead.."; ++tries) {
+    (void)ask({.code = 14});
+    softibd_.tell_of_event(bytes, kOffer);
+    EXPECT_EQ(wait(), kOffered);
+    got = ask({});
+  }
+  EXPECT_EQ(got, "ahead..");
+}
+
+// --- with the answer to another command ---
 
 TEST_F(PreloadEventAhead, NeedsNoCommand) {
   if (IB_ADDRESS_SANITIZER != 0) GTEST_SKIP() << "its locals may lie on no stack";

@@ -103,6 +103,14 @@ class StandIn {
     return offer;
   }
   void tell_of_events() { reply(device_, 0, 0, nullptr, 0); }
+  // The same by a message with these bytes and an offer.
+  void tell_of_event(const std::vector<std::uint8_t>& bytes, std::uint32_t offer) {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [connection, page] : mailboxes_) page->offered = offer;
+    reply(device_, 0, 0, bytes.data(), bytes.size());
+  }
+  // From the next command in a mailbox on it looks at mailboxes all the time, and says so in them.
+  void stay_awake() { stays_awake_ = true; }
   // From now on each command is answered with what this returns, called in the stand-in's thread.
   void answer_with(std::function<RdmaCmOut(const RdmaCmIn&)> on_command) {
     const std::lock_guard lock(mutex_);
@@ -129,7 +137,9 @@ class StandIn {
     while (!ended_) {
       std::vector<pollfd> all{{listener_, POLLIN, 0}};
       for (const int each : connections_) all.push_back({each, POLLIN, 0});
-      if (::poll(all.data(), all.size(), kLongMs) <= 0) return;
+      const int ready = ::poll(all.data(), all.size(), is_awake_ ? 0 : kLongMs);
+      if (ready < 0 || (ready == 0 && !is_awake_)) return;
+      if (is_awake_) look_at_mailboxes();
       if (all[0].revents != 0) {
         connections_.push_back(::accept(listener_, nullptr, nullptr));
         ++made_;
@@ -138,6 +148,15 @@ class StandIn {
         if (all[i].revents != 0) read_from(all[i].fd);
       }
     }
+  }
+
+  void look_at_mailboxes() {
+    std::vector<int> asked;
+    for (const auto& [connection, page] : mailboxes_) {
+      if (page->asked != page->answered) asked.push_back(connection);
+    }
+    for (const int each : asked) answer_in_mailbox(each);
+    if (asked.empty()) std::this_thread::yield();
   }
 
   void read_from(int connection) {
@@ -194,6 +213,9 @@ class StandIn {
 
   void answer_in_mailbox(int connection) {
     os::MailboxPage& page = *mailboxes_.at(connection);
+    if (page.asked == page.answered) return;  // a bell that comes late
+    is_awake_ = stays_awake_;
+    page.watched = is_awake_ ? 1 : 0;
     RdmaCmIn in;
     std::memcpy(&in, page.request + sizeof(RequestHeader), sizeof in);
     RdmaCmOut out = answer_to(in);
@@ -226,6 +248,8 @@ class StandIn {
   std::function<RdmaCmOut(const RdmaCmIn&)> on_command_;
   std::vector<std::uint8_t> ahead_;
   std::uint32_t offer_ = 0;
+  std::atomic<bool> stays_awake_ = false;
+  bool is_awake_ = false;
   std::atomic<int> device_ = -1;
   std::atomic<int> in_mailbox_ = 0;
   std::atomic<int> made_ = 0;

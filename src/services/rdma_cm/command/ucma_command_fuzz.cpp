@@ -20,12 +20,13 @@ namespace {
 // A client that may take what it is offered.
 struct Offer final : EventOffer {
   bool offer(std::uint32_t) override { return !std::exchange(is_out, true); }
+  bool is_taken() const override { return has_taken; }
   bool withdraw() override {
     IB_ASSERT(std::exchange(is_out, false));
-    return !std::exchange(is_taken, false);
+    return !std::exchange(has_taken, false);
   }
   bool is_out = false;
-  bool is_taken = false;
+  bool has_taken = false;
 };
 
 constexpr std::uint32_t kPid = 1;
@@ -56,8 +57,9 @@ struct World {
     request.option = bytes;
     const Service::Answer answer = service.command(request);
     IB_ASSERT(answer.data.size() <= 344);
-    offer.is_taken = offer.is_out && (what & 4) != 0;
-    if ((what & 8) != 0) service.give_notice(files[file]);
+    offer.has_taken = offer.is_out && (what & 4) != 0;
+    if ((what & 8) != 0) static_cast<void>(service.give_notice(files[file]));
+    static_cast<void>(service.list());
     executor.advance(std::chrono::milliseconds(1));
   }
   void end() {

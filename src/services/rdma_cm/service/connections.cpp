@@ -283,6 +283,7 @@ Id* Connections::find_listener(const Arrival& arrival) const {
 // Returns nullptr if the listener has no room for it.
 Id* Connections::add_connection(Id& listener, const Arrival& arrival, Endpoint endpoint,
                                 const fabric::Port& port, const Path& path) {
+  listener.file->events.note_taken();
   const bool is_full = !listener.requests.has_seat(arrival.sender);
   if (is_full || !IdTable::has_room(*listener.file)) {
     trace_.report_no_room(arrival, listener, is_full);

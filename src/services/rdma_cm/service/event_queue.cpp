@@ -123,8 +123,13 @@ void EventQueue::settle_offer() {
   if (offer_drains_) notice_ = Notice::None;
 }
 
+void EventQueue::note_taken() {
+  if (offer_ != nullptr && offer_->is_taken()) settle_offer();
+}
+
 void EventQueue::end_offer(const EventOffer& offer) {
   if (offer_ == &offer) settle_offer();
+  if (client_ == &offer) client_ = nullptr;
 }
 
 void queue(Id& id, ucma::Event event, std::uint32_t status) {

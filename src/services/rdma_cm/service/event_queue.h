@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // EventQueue: the events of one open file until its program has them, and the three ways to them: a
 // notice to the pollers of its descriptor, a command that waits, and an offer that goes with the
-// answer to another command.
+// answer to another command, or with the notice.
 //
 // Thread rule: that of Service. The callbacks may not call back.
 #pragma once
@@ -29,12 +29,13 @@ struct PendingEvent {
   const Id& about() const { return request != nullptr ? *request : *id; }
 };
 
-// How one client is offered the next event with the answer to a command: both sides share a word,
-// so that either the client has the event or it is still here.
+// How one client is offered the next event before GET_EVENT: both sides share a word, so that
+// either the client has the event or it is still here.
 class EventOffer {
  public:
   // Returns false if another event is offered already.
   virtual bool offer(std::uint32_t number) = 0;
+  virtual bool is_taken() const = 0;
   // Ends the offer. Returns false if the client has taken the event.
   virtual bool withdraw() = 0;
 
@@ -79,12 +80,19 @@ class EventQueue {
   bool await(std::function<void()> on_event);
   void end_wait();
 
+  // The client of the last command, to which a notice offers the first event; or nullptr.
+  EventOffer* client() const { return client_; }
+  void set_client(EventOffer* client) { client_ = client; }
+
   bool may_offer() const { return !events_.empty() && offer_ == nullptr; }
   // Returns false if the client has another offer. `drains` is whether the client that takes the
   // event takes the notice, too.
   bool offer_first(EventOffer& to, std::uint32_t number, bool& drains);
   // Ends the offer: the event is the client's, or is here again.
   void settle_offer();
+  // The client need not tell anyone that it has taken an event: before a look at what it has not.
+  void note_taken();
+  // The client has gone.
   void end_offer(const EventOffer& offer);
 
  private:
@@ -100,6 +108,7 @@ class EventQueue {
   // Due: on_events_ was called. Given: the program was not told yet that the events are gone.
   enum class Notice : std::uint8_t { None, Due, Given } notice_ = Notice::None;
   std::function<void()> waiter_;
+  EventOffer* client_ = nullptr;
   EventOffer* offer_ = nullptr;  // of the first event
   bool offer_drains_ = false;    // a client that takes that takes the notice, too
 };

@@ -65,9 +65,12 @@ void Service::destroy(Id& id) {
   ids_.erase(id);
 }
 
-bool Service::give_notice(std::uint32_t number) {
+std::optional<AnswersAhead> Service::give_notice(std::uint32_t number) {
   File* const file = ids_.find_file(number);
-  return file != nullptr && file->events.give_notice();
+  if (file == nullptr || !file->events.give_notice()) return std::nullopt;
+  AnswersAhead ahead;
+  if (EventOffer* const client = file->events.client()) offer_event(*file, *client, ahead);
+  return ahead;
 }
 
 bool Service::await_event(std::uint32_t number, std::function<void()> on_event) {
@@ -79,8 +82,8 @@ void Service::end_wait(std::uint32_t number) {
   if (File* const file = ids_.find_file(number)) file->events.end_wait();
 }
 
-void Service::end_offer(std::uint32_t number, const EventOffer& offer) {
-  if (File* const file = ids_.find_file(number)) file->events.end_offer(offer);
+void Service::end_offer(const EventOffer& offer) {
+  for (const auto& [number, file] : ids_.files()) file->events.end_offer(offer);
 }
 
 Error Service::get_event(File& file, std::size_t room, bool takes_ahead, Answer& answer) {
@@ -94,14 +97,14 @@ Error Service::get_event(File& file, std::size_t room, bool takes_ahead, Answer&
   return Error::None;
 }
 
-void Service::offer_event(File& file, EventOffer& to, Answer& answer) {
+void Service::offer_event(File& file, EventOffer& to, AnswersAhead& list) {
   if (!file.events.may_offer()) return;
   const PendingEvent& event = file.events.first();
   if (++last_offer_ == 0) ++last_offer_;
   OfferAhead ahead{last_offer_, false};
   if (!file.events.offer_first(to, ahead.number, ahead.drains)) return;
-  add_event_ahead(event.out, ahead, answer.ahead);
-  add_answers_ahead(fabric_, event.about(), event.out.event, answer.ahead);
+  add_event_ahead(event.out, ahead, list);
+  add_answers_ahead(fabric_, event.about(), event.out.event, list);
 }
 
 // The id and its events go from the file of another descriptor to this one.
@@ -134,7 +137,8 @@ Error Service::migrate(File& file, const ucma::MigrateId& in, const Request& req
   return Error::None;
 }
 
-std::vector<Listing> Service::list() const {
+std::vector<Listing> Service::list() {
+  for (const auto& [number, file] : ids_.files()) file->events.note_taken();
   std::vector<Listing> all;
   all.reserve(ids_.ids().size());
   for (const auto& [number, id] : ids_.ids()) {

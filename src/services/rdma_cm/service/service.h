@@ -32,6 +32,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -83,8 +84,9 @@ class Service final {
   };
   Answer command(const Request& request);
 
-  // The program is about to be told that its file has events. Returns false if they are gone.
-  bool give_notice(std::uint32_t file);
+  // The program is about to be told that its file has events. Returns what the notice brings along
+  // (answers_ahead.h), or nothing if the events are gone.
+  std::optional<AnswersAhead> give_notice(std::uint32_t file);
 
   // For a command that waits: `on_event` is called once, by the next event of the file instead of
   // on_events(), or by the end of the file. It may not call back. Returns false if there are
@@ -94,9 +96,9 @@ class Service final {
   void end_wait(std::uint32_t file);
 
   // The client of this offer has gone: what it has not taken is for others.
-  void end_offer(std::uint32_t file, const EventOffer& offer);
+  void end_offer(const EventOffer& offer);
 
-  std::vector<Listing> list() const;     // without their peers
+  std::vector<Listing> list();           // without their peers
   PortTable& ports() { return ports_; }  // for kernel clients that listen (kernel_ports.h)
   std::size_t id_count() const { return ids_.ids().size(); }
   std::size_t file_count() const { return ids_.files().size(); }
@@ -107,7 +109,7 @@ class Service final {
   Error create_id(File& file, const ucma::CreateId& in, std::uint32_t& number);
   void destroy(Id& id);
   Error get_event(File& file, std::size_t room, bool takes_ahead, Answer& answer);
-  void offer_event(File& file, EventOffer& to, Answer& answer);
+  void offer_event(File& file, EventOffer& to, AnswersAhead& ahead);
   Error migrate(File& file, const ucma::MigrateId& in, const Request& request, Answer& answer);
 
   const fabric::Fabric& fabric_;

@@ -169,6 +169,7 @@ Service::Answer Service::command(const Request& request) {
     return answer;
   }
   file.events.settle_offer();
+  if (request.offer != nullptr) file.events.set_client(request.offer);
   const ParsedCommand parsed = parse_command(request.bytes, request.size);
   answer.error = parsed.error;
   if (parsed.error == Error::None) {
@@ -177,7 +178,7 @@ Service::Answer Service::command(const Request& request) {
   }
   if (request.offer != nullptr && parsed.error == Error::None &&
       is_followed_by_get_event(parsed.command, answer)) {
-    offer_event(file, *request.offer, answer);
+    offer_event(file, *request.offer, answer.ahead);
   }
   return answer;
 }

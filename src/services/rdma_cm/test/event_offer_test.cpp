@@ -54,15 +54,18 @@ class OfferedEvents : public ::testing::Test {
     w.executor.advance(std::chrono::milliseconds(1));
   }
   // Returns the number of the offer that came with the answer, and the event; 0: none.
-  std::uint32_t offered(const Service::Answer& answer, ucma::EventOut& event) {
+  std::uint32_t offered(const AnswersAhead& ahead, ucma::EventOut& event) {
     verbs::control::RdmaCmAhead head;
-    if (answer.ahead.size() < sizeof head + sizeof event) return 0;
-    std::memcpy(&head, answer.ahead.data(), sizeof head);
+    if (ahead.size() < sizeof head + sizeof event) return 0;
+    std::memcpy(&head, ahead.data(), sizeof head);
     EXPECT_EQ(head.code, verbs::control::kRdmaCmGetEvent);
     EXPECT_EQ(head.size, sizeof event);
     flags = head.option;
-    std::memcpy(&event, answer.ahead.data() + sizeof head, sizeof event);
+    std::memcpy(&event, ahead.data() + sizeof head, sizeof event);
     return head.id;
+  }
+  std::uint32_t offered(const Service::Answer& answer, ucma::EventOut& event) {
+    return offered(answer.ahead, event);
   }
   std::uint32_t offered(const Service::Answer& answer) {
     ucma::EventOut event;
@@ -117,6 +120,104 @@ TEST_F(OfferedEvents, NoticeIsGivenOfOneThatIsNotTaken) {
   EXPECT_FALSE(word.take(offer)) << "nobody would take the notice";
   program.expect(Event::AddrResolved);
   EXPECT_TRUE(program.is_drained);
+}
+
+TEST_F(OfferedEvents, OneComesWithItsNotice) {
+  const std::uint32_t id = create();
+  resolve(id);
+  program.notice();
+  ucma::EventOut event;
+  const std::uint32_t offer = offered(program.ahead, event);
+  EXPECT_EQ(event.event, Event::AddrResolved);
+  EXPECT_EQ(event.id, id);
+  EXPECT_EQ(flags, verbs::control::rdma_cm_flag::kDrained);
+  EXPECT_TRUE(word.take(offer));
+  EXPECT_FALSE(program.event());
+  EXPECT_FALSE(program.is_drained) << "its client has taken the notice";
+  EXPECT_EQ(program.destroy(id), 1u);
+}
+
+// The program sends no command then.
+TEST_F(OfferedEvents, OneThatIsTakenIsListedAsTaken) {
+  const std::uint32_t id = create();
+  resolve(id);
+  program.notice();
+  const auto events_waiting = [&] {
+    for (const Listing& one : w.service.list()) {
+      if (one.id == id) return static_cast<int>(one.events_waiting);
+    }
+    return -1;
+  };
+  EXPECT_EQ(events_waiting(), 1);
+  ucma::EventOut event;
+  EXPECT_TRUE(word.take(offered(program.ahead, event))) << "a list takes no offer away";
+  EXPECT_EQ(events_waiting(), 0);
+}
+
+TEST_F(OfferedEvents, ARequestThatIsTakenLeavesItsSeatInTheBacklog) {
+  program.offer = nullptr;
+  Program server{w, 1};
+  server.is_late = true;
+  server.offer = &word;
+  const std::uint32_t listener = server.create(PortSpace::Tcp, 0x11);
+  ASSERT_EQ(server.bind(listener, w.address(1), 7471), Error::None);
+  ASSERT_EQ(server.listen(listener, 1), Error::None);
+  const auto connect = [&] {
+    const std::uint32_t id = create();
+    resolve(id);
+    program.expect(Event::AddrResolved);
+    EXPECT_EQ(program.write(Code::ResolveRoute, ucma::ResolveRoute{id, 1000}).error, Error::None);
+    program.expect(Event::RouteResolved);
+    EXPECT_EQ(program.connect(id, 0x123), Error::None);
+    w.executor.advance(std::chrono::milliseconds(1));
+  };
+  connect();
+  server.notice();
+  ucma::EventOut event;
+  EXPECT_TRUE(word.take(offered(server.ahead, event)));
+  EXPECT_EQ(event.event, Event::ConnectRequest);
+  connect();
+  EXPECT_FALSE(program.event()) << "it was not refused";
+  server.expect(Event::ConnectRequest);
+}
+
+TEST_F(OfferedEvents, TheFirstOfTwoLeavesTheNotice) {
+  const std::uint32_t first = waiting();
+  waiting();
+  program.offer = &word;
+  program.create(PortSpace::Tcp, 0x44);
+  program.notice();
+  ucma::EventOut event;
+  const std::uint32_t offer = offered(program.ahead, event);
+  EXPECT_EQ(event.id, first);
+  EXPECT_EQ(flags, 0u);
+  EXPECT_TRUE(word.take(offer));
+  program.expect(Event::AddrResolved);
+  EXPECT_TRUE(program.is_drained);
+  EXPECT_FALSE(program.event());
+}
+
+TEST_F(OfferedEvents, ANoticeComesAloneWithoutAClient) {
+  resolve(create());
+  w.service.end_offer(word);
+  program.notice();
+  EXPECT_EQ(program.notices, 1);
+  EXPECT_TRUE(program.ahead.empty());
+  EXPECT_FALSE(word.is_out);
+}
+
+TEST_F(OfferedEvents, ANoticeComesAloneIfItsClientHasAnotherOffer) {
+  Program other{w, 0};
+  other.is_late = true;
+  other.offer = &word;
+  const std::uint32_t id = other.create(PortSpace::Tcp, 0x33);
+  resolve(create());
+  other.offer = nullptr;
+  ASSERT_EQ(other.resolve(id, w.address(1), 7471), Error::None);
+  other.notice();
+  EXPECT_EQ(other.notices, 1);
+  EXPECT_TRUE(other.ahead.empty());
+  other.expect(Event::AddrResolved);
 }
 
 TEST_F(OfferedEvents, TheNextOneIsNotMissed) {
@@ -203,7 +304,7 @@ TEST_F(OfferedEvents, OneFollowsAnEventThatNeedsNoCommand) {
   w.executor.advance(std::chrono::milliseconds(1));
   const std::uint32_t other = server.create(PortSpace::Tcp, 0x44);
   ASSERT_EQ(server.resolve(other, w.address(0), 7471), Error::None);
-  w.service.end_offer(server.file, word);
+  w.service.end_offer(word);
   ucma::EventOut event;
   const std::uint32_t offer = offered(server.write(Code::GetEvent, ucma::GetEvent{}), event);
   EXPECT_EQ(event.event, Event::AddrResolved);
@@ -227,7 +328,7 @@ TEST_F(OfferedEvents, OneEndsWithItsFile) {
 
 TEST_F(OfferedEvents, OneOfAClientThatHasGoneIsForOthers) {
   resolve(create());
-  w.service.end_offer(program.file, word);
+  w.service.end_offer(word);
   EXPECT_FALSE(word.is_out);
   program.notice();
   EXPECT_EQ(program.notices, 1);

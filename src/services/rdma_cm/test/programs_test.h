@@ -58,6 +58,7 @@ class OfferWord final : public EventOffer {
     word_ = number;
     return true;
   }
+  bool is_taken() const override { return word_ == 0; }
   bool withdraw() override {
     EXPECT_TRUE(is_out);
     is_out = false;
@@ -85,7 +86,10 @@ struct Program {
                            }});
   }
   void notice() {
-    if (world.service.give_notice(file)) ++notices;
+    const auto with_notice = world.service.give_notice(file);
+    if (!with_notice) return;
+    ++notices;
+    ahead = *with_notice;
   }
   template <class Body>
   Service::Answer write(Code code, const Body& body, std::span<const std::uint8_t> option = {},
@@ -212,6 +216,7 @@ struct Program {
   World& world;
   std::uint32_t pid;
   std::uint32_t file = 0;
+  AnswersAhead ahead;  // of the last notice
   int notices = 0;
   bool is_drained = false;
   bool is_late = false;  // notice() is for the test to call

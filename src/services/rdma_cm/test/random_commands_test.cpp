@@ -83,7 +83,7 @@ class RandomCommands {
       case 3: return await(file);
       case 4: return migrate(file);
       case 5: return take_offer(file);
-      case 6: return file.program.notice();
+      case 6: return notice(file);
       case 7:
       case 8:
       case 9: return take_event(file);
@@ -112,8 +112,13 @@ class RandomCommands {
     static_cast<void>(w_.service.await_event(file.program.file, [] {}));
   }
   void take_offer(Open& file) {
-    if (happens(30)) return w_.service.end_offer(file.program.file, file.word);
+    if (happens(30)) return w_.service.end_offer(file.word);
     file.word.take(file.last_offer);
+  }
+  void notice(Open& file) {
+    file.program.ahead = {};
+    file.program.notice();
+    note_offer(file, file.program.ahead);
   }
   // The id of an event belongs to the file that gets it, whatever has happened to it before.
   void take_event(Open& file) {
@@ -245,9 +250,12 @@ class RandomCommands {
     program.offer = happens(70) ? &file.word : nullptr;
     const Service::Answer answer = program.write(code, body);
     program.offer = nullptr;
+    note_offer(file, answer.ahead);
+  }
+  static void note_offer(Open& file, const AnswersAhead& ahead) {
     verbs::control::RdmaCmAhead head;
-    if (answer.ahead.size() < sizeof head) return;
-    std::memcpy(&head, answer.ahead.data(), sizeof head);
+    if (ahead.size() < sizeof head) return;
+    std::memcpy(&head, ahead.data(), sizeof head);
     if (head.code == verbs::control::kRdmaCmGetEvent) file.last_offer = head.id;
   }
 
