@@ -8,6 +8,14 @@ target_compile_options(ib_options INTERFACE -Wall -Wextra -Wpedantic -Wconversio
   $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict -Wno-stringop-overflow>    # gcc 12 is wrong about std::string (its bug 105651)
   $<$<CXX_COMPILER_ID:GNU>:-fno-gnu-unique>  # unique symbols would tie a plug-in to its host's copy
 )
+if(CMAKE_SIZEOF_VOID_P EQUAL 4)
+  # Device memory is longer than a file of 31 bits. The preload library and the socket switch stand in for functions of
+  # both sizes, and name the types of each.
+  target_compile_definitions(ib_options INTERFACE
+    $<$<NOT:$<BOOL:$<TARGET_PROPERTY:IB_BOTH_OFFSETS>>>:_FILE_OFFSET_BITS=64>)
+  # Lengths of 64 bits that were compared with a region's become size_t.
+  target_compile_options(ib_options INTERFACE -Wno-conversion)
+endif()
 if(IB_SANITIZE)
   target_compile_options(ib_options INTERFACE -fsanitize=${IB_SANITIZE} -fno-sanitize-recover=all
     -fno-omit-frame-pointer

@@ -235,11 +235,14 @@ ssize_t sockets_sendfile64(int fd, int file, off64_t* offset, std::size_t count)
   return real::sendfile64(fd, file, offset, count);
 }
 
-// off_t has 64 bits here.
-ssize_t sockets_sendfile(int fd, int file, off64_t* offset, std::size_t count)
+ssize_t sockets_sendfile(int fd, int file, off_t* offset, std::size_t count)
     IB_STANDS_FOR("sendfile");
-ssize_t sockets_sendfile(int fd, int file, off64_t* offset, std::size_t count) {
-  return sockets_sendfile64(fd, file, offset, count);
+ssize_t sockets_sendfile(int fd, int file, off_t* offset, std::size_t count) {
+  if (!is_in_table(fd)) return real::sendfile(fd, file, offset, count);
+  off64_t wide = offset != nullptr ? *offset : 0;
+  const ssize_t sent = sockets_sendfile64(fd, file, offset != nullptr ? &wide : nullptr, count);
+  if (offset != nullptr) *offset = static_cast<off_t>(wide);
+  return sent;
 }
 
 // Programs that splice have another way for descriptors that cannot be spliced.

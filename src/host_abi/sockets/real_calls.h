@@ -33,6 +33,7 @@ inline constinit Real<ssize_t(int, const void*, std::size_t, int, const sockaddr
 inline constinit Real<ssize_t(int, msghdr*, int)> recvmsg{"recvmsg"};
 inline constinit Real<ssize_t(int, const msghdr*, int)> sendmsg{"sendmsg"};
 inline constinit Real<ssize_t(int, int, off64_t*, std::size_t)> sendfile64{"sendfile64"};
+inline constinit Real<ssize_t(int, int, off_t*, std::size_t)> sendfile{"sendfile"};
 inline constinit Real<ssize_t(int, off64_t*, int, off64_t*, std::size_t, unsigned)> splice{
     "splice"};
 inline constinit Real<int(pollfd*, nfds_t, int)> poll{"poll"};

@@ -18,6 +18,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <limits>
 #include <mutex>
 
 namespace ib::os {
@@ -158,6 +159,11 @@ Status move_all(Move move, const platform::ProcessName& who, void* here, std::ui
                 std::size_t length) {
   constexpr std::size_t kPlate = sizeof who.plate.number;
   if (who.plate.address == 0) return Status::Disconnected;
+  // A 32-bit process has no name for the upper memory of a 64-bit one.
+  constexpr std::uint64_t kLast = std::numeric_limits<std::uintptr_t>::max();
+  if (who.plate.address > kLast - kPlate || length > kLast || there > kLast - length) {
+    return Status::AccessDenied;
+  }
   const long call = move == Move::Read ? SYS_process_vm_readv : SYS_process_vm_writev;
   auto* local = static_cast<std::byte*>(here);
   while (length != 0) {
@@ -184,13 +190,18 @@ Status move_all(Move move, const platform::ProcessName& who, void* here, std::ui
   return Status::Ok;
 }
 
+// Of the 4 GiB of a 32-bit process: the tables, and 845 MiB of queues, which softibd allocates from
+// the lowest addresses on. The rest is for the program and the adopted pages of its peers.
+constexpr std::uint64_t kMostReserved =
+    sizeof(void*) == 4 ? std::uint64_t{1536} << 20 : std::numeric_limits<std::uint64_t>::max();
+
 // Address space for `space` bytes; less where RLIMIT_AS allows no more, but room for all of the
 // file and as much again. Returns nullptr with errno on failure.
 std::byte* reserve(int file, std::uint64_t space, std::uint64_t& reserved) {
   struct stat status {};
   if (::fstat(file, &status) != 0) return nullptr;
   const auto length = static_cast<std::uint64_t>(status.st_size);
-  for (reserved = space;; reserved /= 2) {
+  for (reserved = std::min(space, kMostReserved);; reserved /= 2) {
     void* const base = map_unlocked(nullptr, reserved, PROT_NONE,
                                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (base != MAP_FAILED) {
