@@ -51,8 +51,8 @@ constexpr std::array<std::string_view, 8> kVendorWords = {
 constexpr std::array<std::string_view, 4> kEveryday = {"success", "fatal error", "general error",
                                                        "aborted error"};
 
-// What programs print that have found no device, or no peer before there is any InfiniBand: over
-// TCP perftest and ibv_rc_pingpong exchange the numbers of their queue pairs.
+// Lines of programs that have found no device, or no peer before there is any InfiniBand: perftest
+// and ibv_rc_pingpong exchange the numbers of their queue pairs over TCP.
 struct Saying {
   std::string_view phrase;
   Explanation meaning;
