@@ -250,6 +250,8 @@ class InHost(unittest.TestCase):
             self.assertEqual(error_of(os.read, fd, 100), errno.EISDIR)
             self.assertEqual(error_of(os.pread, fd, 100, 0), errno.EISDIR)
             self.assertEqual(error_of(os.readv, fd, [bytearray(100)]), errno.EISDIR)
+            for offset in (0, -1):  # os.preadv() is preadv2()
+                self.assertEqual(error_of(os.preadv, fd, [bytearray(100)], offset), errno.EISDIR)
             os.close(fd)
 
     def test_errors_are_those_of_the_kernel(self):

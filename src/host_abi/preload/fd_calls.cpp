@@ -151,13 +151,15 @@ int preload_fcntl64(int fd, int command, ...) {
 
 ssize_t preload_read(int fd, void* data, std::size_t size) IB_STANDS_FOR("read");
 ssize_t preload_read(int fd, void* data, std::size_t size) {
-  const DeviceKind* device = fds::device(fd);
+  const fds::Entry entry = fds::find(fd);
+  if (entry.kind == fds::Kind::None) return real_read(fd, data, size);
+  const DeviceKind* device = fds::device(fd, entry);
   if (device != nullptr && device->read != nullptr) return device->read(fd, data, size);
-  if (view::is_directory(fd)) {
-    errno = EISDIR;
+  if (const int error = view::reading_error(fd, entry); error != 0) {
+    errno = error;
     return -1;
   }
-  if (fds::find(fd).kind != fds::Kind::File) return real_read(fd, data, size);
+  if (entry.kind != fds::Kind::File) return real_read(fd, data, size);
   return os::without_cancellation([=] { return real_read(fd, data, size); });
 }
 

@@ -85,7 +85,11 @@ Entry find(int fd) {
 }
 
 const DeviceKind* device(int fd) {
-  const DeviceKind* kind = find(fd).device;
+  return device(fd, find(fd));
+}
+
+const DeviceKind* device(int fd, const Entry& entry) {
+  const DeviceKind* kind = entry.device;
   if (kind == nullptr || kind->is_object == nullptr) return kind;
   const sys::KeepErrno keep;
   struct ::statx now;

@@ -37,7 +37,8 @@ bool is_borrowed_memory();
 // Returns false if the number is too big for the table. The caller closes it and reports EMFILE.
 bool mark(int fd, Entry entry);
 Entry find(int fd);
-// Returns the kind of an open device, or nullptr if `fd` is none now.
+// Returns the kind of an open device, or nullptr if `fd` is none now. `entry` is what find() says.
+const DeviceKind* device(int fd, const Entry& entry);
 const DeviceKind* device(int fd);
 
 // close() and its relatives call these before the number becomes free.

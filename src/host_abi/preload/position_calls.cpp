@@ -17,17 +17,23 @@ namespace {
 constinit Real<ssize_t(int, const iovec*, int)> real_readv{"readv"};
 constinit Real<ssize_t(int, const iovec*, int)> real_writev{"writev"};
 
-bool is_stream(int fd) {
-  const DeviceKind* device = fds::device(fd);
+bool is_stream(int fd, const fds::Entry& entry) {
+  const DeviceKind* device = fds::device(fd, entry);
   return device != nullptr && device->is_stream;
 }
 
-bool cannot_be_read_at(int fd) {
-  return is_stream(fd) || view::is_directory(fd);
+// The errno of a call with a position, or 0: the real function answers.
+int seeking_error(int fd, const fds::Entry& entry) {
+  return is_stream(fd, entry) ? ESPIPE : 0;
 }
 
-ssize_t refuse(int fd) {
-  errno = view::is_directory(fd) ? EISDIR : ESPIPE;
+int reading_at_error(int fd, const fds::Entry& entry) {
+  const int error = seeking_error(fd, entry);
+  return error != 0 ? error : view::reading_error(fd, entry);
+}
+
+ssize_t fail(int error) {
+  errno = error;
   return -1;
 }
 
@@ -64,8 +70,9 @@ extern "C" {
 
 ssize_t preload_readv(int fd, const iovec* buffers, int count) IB_STANDS_FOR("readv");
 ssize_t preload_readv(int fd, const iovec* buffers, int count) {
-  if (view::is_directory(fd)) return refuse(fd);
-  const DeviceKind* device = fds::device(fd);
+  const fds::Entry entry = fds::find(fd);
+  if (const int error = view::reading_error(fd, entry); error != 0) return fail(error);
+  const DeviceKind* device = fds::device(fd, entry);
   if (device == nullptr || device->read == nullptr || !is_for_device(buffers, count)) {
     return real_readv(fd, buffers, count);
   }
@@ -84,62 +91,65 @@ ssize_t preload_writev(int fd, const iovec* buffers, int count) {
 }
 
 // off_t and off64_t are the same here, so two names of libc are one function each.
-// `refuses`: for which descriptors of ours.
-#define IB_HAS_POSITION(refuses, name, symbol, result, parameters, arguments) \
-  result preload_##name parameters IB_STANDS_FOR(symbol);                     \
-  result preload_##name parameters {                                          \
-    static constinit Real<result parameters> real{symbol};                    \
-    return refuses(fd) ? static_cast<result>(refuse(fd)) : real arguments;    \
+// `error_of`: the errno for a descriptor of ours.
+#define IB_HAS_POSITION(error_of, name, symbol, result, parameters, arguments) \
+  result preload_##name parameters IB_STANDS_FOR(symbol);                      \
+  result preload_##name parameters {                                           \
+    static constinit Real<result parameters> real{symbol};                     \
+    const int error = error_of(fd, fds::find(fd));                             \
+    return error != 0 ? static_cast<result>(fail(error)) : real arguments;     \
   }
 
-IB_HAS_POSITION(is_stream, lseek, "lseek", off_t, (int fd, off_t offset, int whence),
+IB_HAS_POSITION(seeking_error, lseek, "lseek", off_t, (int fd, off_t offset, int whence),
                 (fd, offset, whence))
-IB_HAS_POSITION(is_stream, lseek64, "lseek64", off_t, (int fd, off_t offset, int whence),
+IB_HAS_POSITION(seeking_error, lseek64, "lseek64", off_t, (int fd, off_t offset, int whence),
                 (fd, offset, whence))
-IB_HAS_POSITION(cannot_be_read_at, pread, "pread", ssize_t,
+IB_HAS_POSITION(reading_at_error, pread, "pread", ssize_t,
                 (int fd, void* data, std::size_t size, off_t offset), (fd, data, size, offset))
-IB_HAS_POSITION(cannot_be_read_at, pread64, "pread64", ssize_t,
+IB_HAS_POSITION(reading_at_error, pread64, "pread64", ssize_t,
                 (int fd, void* data, std::size_t size, off_t offset), (fd, data, size, offset))
-IB_HAS_POSITION(cannot_be_read_at, pread_chk, "__pread_chk", ssize_t,
+IB_HAS_POSITION(reading_at_error, pread_chk, "__pread_chk", ssize_t,
                 (int fd, void* data, std::size_t size, off_t offset, std::size_t room),
                 (fd, data, size, offset, room))
-IB_HAS_POSITION(cannot_be_read_at, pread64_chk, "__pread64_chk", ssize_t,
+IB_HAS_POSITION(reading_at_error, pread64_chk, "__pread64_chk", ssize_t,
                 (int fd, void* data, std::size_t size, off_t offset, std::size_t room),
                 (fd, data, size, offset, room))
-IB_HAS_POSITION(is_stream, pwrite, "pwrite", ssize_t,
+IB_HAS_POSITION(seeking_error, pwrite, "pwrite", ssize_t,
                 (int fd, const void* data, std::size_t size, off_t offset),
                 (fd, data, size, offset))
-IB_HAS_POSITION(is_stream, pwrite64, "pwrite64", ssize_t,
+IB_HAS_POSITION(seeking_error, pwrite64, "pwrite64", ssize_t,
                 (int fd, const void* data, std::size_t size, off_t offset),
                 (fd, data, size, offset))
-IB_HAS_POSITION(cannot_be_read_at, preadv, "preadv", ssize_t,
+IB_HAS_POSITION(reading_at_error, preadv, "preadv", ssize_t,
                 (int fd, const iovec* buffers, int count, off_t offset),
                 (fd, buffers, count, offset))
-IB_HAS_POSITION(cannot_be_read_at, preadv64, "preadv64", ssize_t,
+IB_HAS_POSITION(reading_at_error, preadv64, "preadv64", ssize_t,
                 (int fd, const iovec* buffers, int count, off_t offset),
                 (fd, buffers, count, offset))
-IB_HAS_POSITION(is_stream, pwritev, "pwritev", ssize_t,
+IB_HAS_POSITION(seeking_error, pwritev, "pwritev", ssize_t,
                 (int fd, const iovec* buffers, int count, off_t offset),
                 (fd, buffers, count, offset))
-IB_HAS_POSITION(is_stream, pwritev64, "pwritev64", ssize_t,
+IB_HAS_POSITION(seeking_error, pwritev64, "pwritev64", ssize_t,
                 (int fd, const iovec* buffers, int count, off_t offset),
                 (fd, buffers, count, offset))
 #undef IB_HAS_POSITION
 
 // Without an offset (-1) they are readv() and writev().
-#define IB_HAS_FLAGS(name, symbol, without)                                                  \
+#define IB_HAS_FLAGS(error_of, name, symbol, without)                                        \
   ssize_t preload_##name(int fd, const iovec* buffers, int count, off_t offset, int flags)   \
       IB_STANDS_FOR(symbol);                                                                 \
   ssize_t preload_##name(int fd, const iovec* buffers, int count, off_t offset, int flags) { \
     static constinit Real<ssize_t(int, const iovec*, int, off_t, int)> real{symbol};         \
-    if (!is_stream(fd)) return real(fd, buffers, count, offset, flags);                      \
-    return offset == -1 ? without(fd, buffers, count) : refuse(fd);                          \
+    const fds::Entry entry = fds::find(fd);                                                  \
+    if (offset == -1 && is_stream(fd, entry)) return without(fd, buffers, count);            \
+    const int error = error_of(fd, entry);                                                   \
+    return error != 0 ? fail(error) : real(fd, buffers, count, offset, flags);               \
   }
 
-IB_HAS_FLAGS(preadv2, "preadv2", preload_readv)
-IB_HAS_FLAGS(preadv64v2, "preadv64v2", preload_readv)
-IB_HAS_FLAGS(pwritev2, "pwritev2", preload_writev)
-IB_HAS_FLAGS(pwritev64v2, "pwritev64v2", preload_writev)
+IB_HAS_FLAGS(reading_at_error, preadv2, "preadv2", preload_readv)
+IB_HAS_FLAGS(reading_at_error, preadv64v2, "preadv64v2", preload_readv)
+IB_HAS_FLAGS(seeking_error, pwritev2, "pwritev2", preload_writev)
+IB_HAS_FLAGS(seeking_error, pwritev64v2, "pwritev64v2", preload_writev)
 #undef IB_HAS_FLAGS
 
 }  // extern "C"

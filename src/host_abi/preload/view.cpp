@@ -3,7 +3,6 @@
 
 #include "host_abi/preload/claims.h"
 #include "host_abi/preload/device_kinds.h"
-#include "host_abi/preload/fd_table.h"
 #include "host_abi/preload/system_calls.h"
 
 #include <sys/sysmacros.h>
@@ -353,12 +352,11 @@ Outcome real_path(Place at, Path& out, int& result) {
   return outcome;
 }
 
-bool is_directory(int fd) {
-  const fds::Entry entry = fds::find(fd);
-  if (entry.kind != fds::Kind::Directory) return false;
+int reading_error(int fd, const fds::Entry& entry) {
+  if (entry.kind != fds::Kind::Directory) return 0;
   const sys::KeepErrno keep;
   struct ::statx now;
-  return is_still(entry, fd, now);
+  return is_still(entry, fd, now) ? EISDIR : 0;
 }
 
 Outcome statx_fd(int fd, struct ::statx* out, int& result) {

@@ -6,6 +6,7 @@
 // the caller calls the real function.
 #pragma once
 
+#include "host_abi/preload/fd_table.h"
 #include "host_abi/preload/path.h"
 #include "host_abi/preload/remote.h"
 
@@ -51,8 +52,9 @@ Outcome read_link(Place at, char* text, std::size_t size, ssize_t& result);
 // `out`: the path with all links replaced.
 Outcome real_path(Place at, Path& out, int& result);
 
-// Returns whether the descriptor is a directory of ours, which cannot be read.
-bool is_directory(int fd);
+// The errno (EISDIR) with which every call that reads a descriptor fails, or 0: a directory of ours
+// cannot be read. `entry` is what fds::find() says.
+int reading_error(int fd, const fds::Entry& entry);
 
 // fstat() of a descriptor of ours: describes the emulated file.
 Outcome stat_fd(int fd, struct ::stat* out, int& result);
