@@ -67,8 +67,10 @@ class Page:
                 self.arguments.append((name, text))
             else:
                 names, _, value = name.partition(" ")
+                names, bracket, optional = names.partition("[=")  # --sockets[=RANGES]; of softibd: --verify{on} :{...}
                 names = [re.sub(r"\{.*\}", "", n) for n in names.split(",")]
-                self.options.append(Option(names, "" if value.startswith(":{") else value, text))
+                value = "" if value.startswith(":{") else value
+                self.options.append(Option(names, bracket + optional or value, text))
 
 
 def all_pages(program):
@@ -96,7 +98,8 @@ def man_rows(page):
         if option.names[-1] == "--help" and page.words:
             continue
         names = ", ".join(f"\\fB{roff(n)}\\fR" for n in option.names)
-        value = f" \\fI{roff(option.value)}\\fR" if option.value else ""
+        blank = "" if option.value.startswith("[=") else " "
+        value = f"{blank}\\fI{roff(option.value)}\\fR" if option.value else ""
         out += [".TP", names + value, roff(option.text)]
     return out
 

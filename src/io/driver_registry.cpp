@@ -172,7 +172,11 @@ void DriverRegistry::match(const DeviceIds& ids, std::function<void(const Match&
 void DriverRegistry::load(std::string_view name, Done done) {
   Driver* driver = find(name);
   if (driver == nullptr) {
-    return done(Status::NotFound, "there is no driver " + std::string(name));
+    std::string reason = "there is no driver " + std::string(name) + "; there are";
+    for (const auto& known : drivers_) {
+      reason += (known == drivers_.front() ? " " : ", ") + known->info.name;
+    }
+    return done(Status::NotFound, reason);
   }
   driver->blocked = false;
   load_one(*driver, {}, std::move(done));

@@ -24,6 +24,8 @@ std::string place(const toml::source_region& region) {
   return fmt::format("{}:{}: ", region.begin.line, region.begin.column);
 }
 
+constexpr const char* kMissing = "is missing";
+
 // Reads the keys of one table; the first mistake stays in `reason`.
 class Table {
  public:
@@ -59,8 +61,9 @@ class Table {
       wrong(*node, key, "must be true or false");
     }
   }
-  void texts(const char* key, std::vector<std::string>& to, bool required = false) {
-    const toml::node* node = find(key, required);
+  void texts(const char* key, std::vector<std::string>& to, bool required = false,
+             const char* missing = kMissing) {
+    const toml::node* node = find(key, required, missing);
     if (node == nullptr) return;
     const toml::array* list = node->as_array();
     if (list == nullptr) return wrong(*node, key, "must be a list of texts");
@@ -98,10 +101,10 @@ class Table {
   }
 
  private:
-  const toml::node* find(const char* key, bool required) {
+  const toml::node* find(const char* key, bool required, const char* missing = kMissing) {
     known_.insert(key);
     const toml::node* node = table_.get(key);
-    if (node == nullptr && required) wrong(table_, key, "is missing");
+    if (node == nullptr && required) wrong(table_, key, missing);
     return node;
   }
 
@@ -157,7 +160,9 @@ void read_node(const toml::table& from, std::string& reason, NodeConfig& node) {
   Table table(from, "[[node]]", reason);
   table.text("name", node.name, true);
   std::vector<std::string> texts;
-  table.texts("addresses", texts, true);
+  // Many a file that is meant to create nodes begins like this.
+  table.texts("addresses", texts, true,
+              "is missing; [[node]] gives a node of --nodes its addresses");
   table.no_others();
   for (const std::string& text : texts) {
     const auto ip = parse_address(text);

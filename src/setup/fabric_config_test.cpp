@@ -132,7 +132,9 @@ TEST(FabricConfig, SaysWhatDoesNotFitTheFabric) {
   EXPECT_EQ(misfit("[[node]]\nname = 'a'\naddresses = ['192.0.2.1']\n"
                    "[[node]]\nname = 'b'\naddresses = ['192.0.2.1']"),
             "4:1: [[node]]: one of the addresses of b is there twice");
-  EXPECT_EQ(misfit("[[node]]\nname = 'a'"), "1:1: [[node]]: \"addresses\" is missing");
+  EXPECT_EQ(
+      misfit("[[node]]\nname = 'a'"),
+      "1:1: [[node]]: \"addresses\" is missing; [[node]] gives a node of --nodes its addresses");
   std::string many = "[[node]]\nname = 'a'\naddresses = [";
   for (int i = 1; i <= 16; ++i) many += "'192.0.2." + std::to_string(i) + "', ";
   EXPECT_EQ(misfit(many + "]"), "1:1: [[node]]: a has more addresses than a port has GIDs (15)");

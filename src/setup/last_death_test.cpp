@@ -55,6 +55,21 @@ TEST_F(LastDeathTest, IsOfTheLastSoftibd) {
   EXPECT_EQ(last_death(path(), third), "");
 }
 
+TEST_F(LastDeathTest, HasTheLastLineThatWasPrintedBefore) {
+  log(kUp);
+  log("2026-01-31 12:00:01.000 I printed: hello\n");
+  log("2026-01-31 12:00:01.000 C printed: one\n");
+  log("2026-01-31 12:00:01.000 C printed: io/irp.h:147: assertion failed: irp_ == nullptr\n");
+  log(kCrash);
+  log(kCaller);
+  EXPECT_EQ(last_death(path()),
+            "SIGSEGV at address 0x0, called by driver ping (p), after it had printed: "
+            "io/irp.h:147: assertion failed: irp_ == nullptr");
+  log(kDown);
+  log(kCrash);
+  EXPECT_EQ(last_death(path()), "SIGSEGV at address 0x0") << "of an earlier softibd";
+}
+
 TEST_F(LastDeathTest, ALogThatIsShorterNowIsReadFromItsStart) {
   log(kCrash);
   EXPECT_EQ(last_death(path(), 10000), "SIGSEGV at address 0x0");

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // softibd: the daemon behind one fabric.
 #include "linux/server/crash_report.h"
+#include "linux/server/printed_output.h"
 #include "softibd/daemon.h"
 #include "softibd/daemon_process.h"
 
@@ -10,6 +11,9 @@
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <memory>
+#include <string>
+#include <string_view>
 
 namespace {
 
@@ -47,7 +51,13 @@ int serve(const DaemonOptions& options, ReadyReport ready) {
   });
   if (!options.foreground) ::signal(SIGHUP, SIG_IGN);  // the terminal we came from
   ready.ok(daemon.socket_path());
-  if (!options.foreground) ib::softib::let_go_of_starter();
+  std::unique_ptr<ib::os::PrintedOutput> printed;
+  if (!options.foreground) {
+    ib::softib::let_go_of_starter();
+    printed = ib::os::PrintedOutput::take(daemon.loop(), [&log](std::string_view line) {
+      log.info("printed: " + std::string(line));
+    });
+  }
 
   const DaemonExit exit = daemon.run();
   // Requests that are still with a driver must not find their session gone.

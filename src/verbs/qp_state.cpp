@@ -228,13 +228,13 @@ std::string explain_qp_modify(QpType type, QpState from, QpState to, const QpMod
   switch (check.verdict) {
     case QpModifyVerdict::Ok: return what + ": legal";
     case QpModifyVerdict::NoSuchTransition:
-      return "a " + what +
+      return what +
              ": there is no such transition (RESET, INIT, RTR, RTS in this order; any "
              "state but RESET may go to ERROR; ERROR is left by RESET)";
     case QpModifyVerdict::MissingAttributes:
-      return "modifying a " + what + " also needs " + qp_attr_names(check.attributes);
+      return what + ": the mask also needs " + qp_attr_names(check.attributes);
     case QpModifyVerdict::ExtraAttributes:
-      return "modifying a " + what + " may not carry " + qp_attr_names(check.attributes);
+      return what + ": the mask may not have " + qp_attr_names(check.attributes);
   }
   return what;
 }

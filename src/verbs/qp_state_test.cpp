@@ -77,7 +77,7 @@ TEST(QpState, ARefusalNamesTheAttributes) {
   const QpModifyCheck missing = check_qp_modify(QpType::Rc, Init, Rtr, mask);
   EXPECT_EQ(missing.verdict, QpModifyVerdict::MissingAttributes);
   EXPECT_EQ(explain_qp_modify(QpType::Rc, Init, Rtr, missing),
-            "modifying a RC queue pair from INIT to RTR also needs IBV_QP_DEST_QPN");
+            "RC queue pair from INIT to RTR: the mask also needs IBV_QP_DEST_QPN");
 
   const QpModifyCheck extra = check_qp_modify(QpType::Rc, Init, Rtr, mask | kDestQpn | kSqPsn);
   EXPECT_EQ(extra.verdict, QpModifyVerdict::ExtraAttributes);

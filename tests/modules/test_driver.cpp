@@ -7,9 +7,11 @@
 #include "io/power_manager.h"
 
 #include <cstddef>
+#include <cstdio>
 #include <cstring>
 #include <memory>
 #include <string>
+#include <utility>
 
 namespace {
 
@@ -32,7 +34,12 @@ void crash(io::DeviceObject&, io::IrpRef) {
   *nowhere = 1;
 }
 
+void drop(io::DeviceObject&, io::IrpRef irp) {
+  const io::IrpRef dropped(std::move(irp));
+}
+
 constexpr io::DriverObject::Dispatch power_routine() {
+  if (DROPPING != 0) return &drop;
   if (CRASHING != 0) return &crash;
   return SILENT != 0 ? &keep : &io::follow_system_power;
 }
@@ -60,6 +67,7 @@ Result<std::unique_ptr<io::DeviceObject>> add_device(io::DriverObject& driver, i
 
 extern "C" __attribute__((visibility("default"))) ib::Status softib_driver_entry_1(
     ib::io::DriverObject& driver, std::string&) {
+  if (DROPPING != 0) std::printf("the dropping driver is here\n");
   driver.add_device = &add_device;
   driver.on(io::Major::Pnp) = &on_pnp;
   driver.on(io::Major::Power) = power_routine();

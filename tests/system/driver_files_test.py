@@ -83,6 +83,15 @@ def crashes(report, user):
             require("crash" not in result.text.replace("crash.sock", "").replace('"crash"', "").replace(
                 "--fabric crash", ""), f"of a fabric that went down in order: {result.text}")
 
+    with report.case("a driver that drops a request: the assertion is in the log and in status, as is what it prints"):
+        with store_folder(user) as folder, fabric_with("dropping", folder, user, "drop") as fabric:
+            softib(fabric, "power", "sleep", code=7)
+            log = (fabric.runtime / "drop.log").read_text()
+            require(" I printed: the dropping driver is here\n" in log, log)
+            result = softib(fabric, "status", code=5)
+            require("SIGABRT" in result.text and "called by driver dropping" in result.text
+                    and "assertion failed: irp_ == nullptr" in result.text, result.text)
+
     with report.case("one that crashes in a function of a library while the fabric comes up: only this start's log"):
         with harness.Fabric(nodes=1, user=user, name="ok") as fabric, store_folder(user) as folder:
             config = write_store(folder, user, CONFIG,

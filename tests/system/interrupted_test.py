@@ -90,6 +90,12 @@ class Interrupted:
         self.softib("status")  # takes a while
         return self.fabric.sent_messages() == before
 
+    def is_told_once(self, dead):
+        """The end of a process, to the one other that had to do with it."""
+        lines = re.findall(rf".*pid {dead}, has ended.*", self.softib("trace").text)
+        if len(lines) > 1:
+            raise Failed("one death has several lines:\n" + "\n".join(lines))
+
     def leaves_nothing(self, before):
         def is_clean():
             state = self.fabric.state()
@@ -266,6 +272,7 @@ class Scenario(Interrupted):
         self.release()
         if name not in self.case.deaf:
             self.ends_by_itself(other, "its peer")
+            self.is_told_once(dead.pid)
 
 
 class MpiJob(Interrupted):

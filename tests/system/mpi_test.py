@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 """OpenMPI 4.1 over btl openib, pml ucx and mtl ofi, and MPICH 4.0 over UCX, unmodified: ring.c, alltoall.c,
 one_sided.c and collectives.c check every byte, with 4 ranks on 2 nodes; with the settings of `softib run`
-alone; with a rank that is killed.
+alone; with a rank that is killed. Ranks that end in order leave no line in the trace.
 
 osc ucx of OpenMPI 4.1 gets and puts the same bytes in MPI_Get_accumulate with MPI_REPLACE, without a flush between,
 and so returns the new bytes where UCX gets by messages: ud_v, and UCX's own shared memory without softib. Over ud_v
@@ -125,6 +125,19 @@ def as_supplied(report, job):
                 remarks.append(", ".join(sorted(found)))
 
 
+def ends_in_order(report, user, folder):
+    what = "ranks that end in order leave no line in the trace"
+    if not report.wanted(what):
+        return
+    with report.case(what), harness.Fabric(nodes=2, user=user) as fabric:
+        job = Job(fabric, folder)
+        for _, launcher, words, env, _, _ in TRANSPORTS:
+            job.on_nodes(launcher, words, 2, "ring", env)
+            lines = fabric.softib("trace", "--all", "--fabric", fabric.name).require().text
+            if lines:
+                raise Failed(f"{' '.join(launcher)} has left\n{lines}")
+
+
 def user_settings_win(report, job):
     what = "a setting of ~/.openmpi/mca-params.conf wins over that of `softib run`"
     if not report.wanted(what):
@@ -172,6 +185,7 @@ def test(report, user):
             job = Job(fabric, folder)
             for part in (each_transport, freed_buffers, over_libfabric, as_supplied, user_settings_win, a_rank_dies):
                 part(report, job)
+        ends_in_order(report, user, folder)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 

@@ -66,10 +66,13 @@ void Trace::add(std::string line, TraceKind kind) {
 void Trace::add(TraceEntry entry) {
   make_one_line(entry.text);
   if (clock_) entry.first = entry.last = clock_();
-  if (entry.kind == TraceKind::Error || entry.kind == TraceKind::Refused) {
-    const auto [found, is_new] = repeated_.try_emplace(likeness(entry), last_ + 1);
+  const bool has_event = !entry.event.empty();
+  if (has_event || entry.kind == TraceKind::Error || entry.kind == TraceKind::Refused) {
+    const auto [found, is_new] =
+        repeated_.try_emplace(has_event ? entry.event : likeness(entry), last_ + 1);
     if (!is_new && found->second >= oldest()) {
       TraceEntry& before = entries_[static_cast<std::size_t>(found->second - oldest())];
+      if (likeness(before) != likeness(entry)) return;
       before.count += entry.count;
       before.last = entry.last;
       return;

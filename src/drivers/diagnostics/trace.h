@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Trace: the last lines about what went wrong or changed, numbered, for `softib trace` and
 // `softib explain`. An error or refusal that a process repeats, but for its numbers, is counted
-// with the first of its kind.
+// with the first of its kind. One event has one line, whoever reports it.
 #pragma once
 
 #include "base/time.h"
@@ -31,6 +31,9 @@ struct TraceEntry {
   std::string program;
   std::uint32_t pid = 0;
   std::string peer;
+  // Names the event that it is about, if there are several to report that: the first is kept, and
+  // counts those that differ by numbers.
+  std::string event;
 
   std::uint64_t count = 1;
   Instant first{};

@@ -3,6 +3,7 @@
 
 #include "drivers/diagnostics/explain.h"
 #include "drivers/soft_hca/handlers.h"
+#include "drivers/soft_hca/lifetime/process_slots.h"
 #include "verbs/gid.h"
 #include "verbs/post_refusal.h"
 #include "verbs/report_count.h"
@@ -130,6 +131,7 @@ void trace_error(Core& core, Session&, const control::TraceErrorIn& in, io::IrpR
   entry.program = self->program;
   entry.pid = self->pid;
   entry.count = verbs::times_of(in);
+  if (in.cause == Cause::PeerProcessGone) entry.event = loss_event(self->pid, in.detail);
   if (peer && (self->is_srq || peer->qpn != self->qpn)) entry.peer = name_of(*peer);
   entry.text = explain_error(in, *self, peer, place_of(core, in), range_of(core, in.key));
   core.trace.add(std::move(entry));

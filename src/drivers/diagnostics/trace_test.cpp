@@ -62,6 +62,24 @@ TEST(Trace, ChangesAreNeverRepeats) {
   EXPECT_EQ(w.trace.last(), 3u);
 }
 
+TEST(Trace, LinesOfOneEventAreOneLine) {
+  World w;
+  const auto add = [&w](const char* text, const char* event) {
+    TraceEntry entry;
+    entry.text = text;
+    entry.event = event;
+    w.trace.add(std::move(entry));
+  };
+  add("QP 0x11 went to ERROR", "7 has lost 8");
+  add("QP 0x12 went to ERROR", "7 has lost 8");
+  add("QP 0x12: RDMA_WRITE failed", "7 has lost 8");
+  add("QP 0x11 went to ERROR", "7 has lost 9");
+  EXPECT_EQ(w.trace.text_after(0), "1 QP 0x11 went to ERROR\n2 QP 0x11 went to ERROR\n");
+  const std::string json = w.trace.json_after(0);
+  EXPECT_EQ(nlohmann::json::parse(json.substr(0, json.find('\n')))["count"], 2)
+      << "of its own kind";
+}
+
 TEST(Trace, ARepeatOfALineThatIsGoneIsALineAgain) {
   World w;
   w.error("once");

@@ -4,6 +4,7 @@
 #include "linux/server/crash_report.h"
 
 #include "base/sanitizer.h"
+#include "linux/server/printed_output.h"
 
 #include <dlfcn.h>
 #include <execinfo.h>
@@ -187,9 +188,25 @@ void report_callers(int file) {
   }
 }
 
+// The last output, such as a failed assertion, each line with the time of the crash.
+void report_printed(int file) {
+  std::array<char, 4096> text{};
+  const int pipe = printed_output_pipe();
+  const ssize_t got = pipe >= 0 ? ::read(pipe, text.data(), text.size()) : 0;
+  std::string_view rest(text.data(), got > 0 ? static_cast<std::size_t>(got) : 0);
+  while (!rest.empty()) {
+    const std::size_t end = std::min(rest.find('\n'), rest.size());
+    Line line;
+    add_time(line);
+    line.add("printed: ").add(rest.substr(0, end)).write_to(file);
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+  }
+}
+
 void report(int signal, const siginfo_t& info, const ucontext_t& context) {
   const int file = ::open(log_path.data(), O_WRONLY | O_APPEND | O_CLOEXEC);
   if (file < 0) return;
+  report_printed(file);
   const std::uintptr_t code = code_address(context);
   const ModulePlace* module = module_at(code);
   const ModulePlace* loading = module == nullptr ? module_being_loaded() : nullptr;

@@ -2,9 +2,11 @@
 // softib doctor: what this machine offers, what a lack costs, how to mend it; the settings that
 // programs get.
 #include "softib/commands/command.h"
+#include "softib/commands/usage.h"
 #include "softib/doctor/doctor.h"
 #include "softib/launch/defaults.h"
 #include "softib/pages/color.h"
+#include "softib/pages/terminal.h"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -38,11 +40,18 @@ nlohmann::json settings_as_json(const std::vector<SuppliedSetting>& settings) {
   return list;
 }
 
+// `text` behind `taken` columns. In a file or pipe it is one line, for those who search it.
+std::string folded(const std::string& text, std::size_t taken) {
+  constexpr std::size_t kIndent = 12;
+  return terminal_size().columns == 0 ? text : wrap_words(text, page_columns(), kIndent, taken);
+}
+
 std::string settings_as_text(const std::vector<SuppliedSetting>& settings) {
   std::string text = "\nsettings that softib run supplies:\n";
   for (const SuppliedSetting& it : settings) {
-    text += fmt::format("  {}={}\n      {}: {}\n", it.setting->variable, it.setting->value,
-                        it.setting->program, it.setting->reason);
+    const std::string why = fmt::format("{}: {}", it.setting->program, it.setting->reason);
+    text +=
+        fmt::format("  {}={}\n      {}\n", it.setting->variable, it.setting->value, folded(why, 6));
     if (!it.user.empty()) {
       text += fmt::format("      not supplied, since you have set: {}\n", it.user);
     }
@@ -74,9 +83,9 @@ std::string as_text(const Findings& findings, const std::vector<SuppliedSetting>
     const Paint paint = it.level == Level::Ok     ? Paint::Good
                         : it.level == Level::Warn ? Paint::Warning
                                                   : Paint::Bad;
-    text += fmt::format("{} {:<31} {}\n", painted(paint, level), it.check, it.value);
-    if (!it.cost.empty()) text += fmt::format("{:<6}cost: {}\n", "", it.cost);
-    if (!it.fix.empty()) text += fmt::format("{:<6}fix:  {}\n", "", it.fix);
+    text += fmt::format("{} {:<31} {}\n", painted(paint, level), it.check, folded(it.value, 38));
+    if (!it.cost.empty()) text += fmt::format("{:<6}cost: {}\n", "", folded(it.cost, 12));
+    if (!it.fix.empty()) text += fmt::format("{:<6}fix:  {}\n", "", folded(it.fix, 12));
   }
   text += settings_as_text(settings);
   if (failures != 0) {

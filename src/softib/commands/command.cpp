@@ -71,7 +71,8 @@ void add_shape_options(Command& command, ShapeOptions& options) {
       .flag("--verify{on}", options.verify,
             "check drivers: requests and answers wait at random, what is left is reported (`softib "
             "trace`); --verify=faults: each request also fails in every way, once")
-      .one_of({"on", "faults"});
+      .one_of({"on", "faults"})
+      .placeholder("[=faults]");
   command.option("--verify-seed", options.verify_seed, "repeats the choices of --verify")
       .whole_number(0, std::numeric_limits<std::uint64_t>::max())
       .placeholder("N [1]");

@@ -34,7 +34,7 @@ std::size_t distance(const std::string& a, const std::string& b) {
 class NarrowFormatter : public CLI::Formatter {
  public:
   std::string make_option(const CLI::Option* option, bool positional) const override {
-    return row(make_option_name(option, positional) + make_option_opts(option),
+    return row(without_default(make_option_name(option, positional)) + value_of(option),
                make_option_desc(option));
   }
   std::string make_subcommand(const CLI::App* command) const override {
@@ -42,6 +42,14 @@ class NarrowFormatter : public CLI::Formatter {
   }
 
  private:
+  // "--verify{on}" is CLI11's word for a flag that may have a value: "--verify[=faults]".
+  static std::string without_default(const std::string& name) {
+    return name.substr(0, name.find('{'));
+  }
+  std::string value_of(const CLI::Option* option) const {
+    const std::string value = make_option_opts(option);
+    return value.starts_with(" [=") ? value.substr(1) : value;
+  }
   std::string row(const std::string& name, const std::string& description) const {
     std::ostringstream out;
     CLI::detail::format_help(out, name, wrap_words(description, kColumns - get_column_width(), 0),
@@ -239,14 +247,15 @@ std::string usage_complaint(const CLI::App& app, const std::vector<std::string>&
   return fmt::format("{}\n  `{} --help` tells more.", text, called);
 }
 
-std::string wrap_words(const std::string& text, std::size_t width, std::size_t indent) {
+std::string wrap_words(const std::string& text, std::size_t width, std::size_t indent,
+                       std::size_t taken) {
   std::string result;
-  std::size_t column = 0;
+  std::size_t column = taken;
   std::size_t start = 0;
   while (start <= text.size()) {
     const std::size_t end = std::min(text.find_first_of(" \n", start), text.size());
     const std::size_t length = end - start;
-    if (column > 0 && column + length > width) {
+    if (start > 0 && column > 0 && column + length > width) {
       result.back() = '\n';
       result.append(indent, ' ');
       column = indent;

@@ -43,7 +43,9 @@ void check_command(const CLI::App& app, const std::vector<std::string>& words);
 std::string usage_complaint(const CLI::App& app, const std::vector<std::string>& words,
                             const CLI::ParseError& error);
 
-// Lines of at most `width` columns; those after the first begin with `indent` blanks.
-std::string wrap_words(const std::string& text, std::size_t width, std::size_t indent);
+// Lines of at most `width` columns; those after the first begin with `indent` blanks, the first one
+// behind `taken` columns that the caller has filled.
+std::string wrap_words(const std::string& text, std::size_t width, std::size_t indent,
+                       std::size_t taken = 0);
 
 }  // namespace ib::softib

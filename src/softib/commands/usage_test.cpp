@@ -69,6 +69,9 @@ TEST(Usage, WordsAreWrapped) {
   EXPECT_EQ(wrap_words("one\ntwo three", 20, 2), "one\ntwo three");
   EXPECT_EQ(wrap_words("verylongword x", 4, 0), "verylongword\nx");
   EXPECT_EQ(wrap_words("", 4, 0), "");
+  EXPECT_EQ(wrap_words("one two three four", 10, 2, 4), "one\n  two\n  three\n  four");
+  EXPECT_EQ(wrap_words("one two three four", 12, 2, 4), "one two\n  three four");
+  EXPECT_EQ(wrap_words("verylongword x", 4, 2, 3), "verylongword\n  x");
 }
 
 TEST(Usage, AWholeNumberHasDigitsOnlyAndBounds) {

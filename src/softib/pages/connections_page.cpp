@@ -115,15 +115,21 @@ std::string rows(const Json& one) {
   const Paint paint = state == "established" ? Paint::Good
                       : state == "listening" ? Paint::Heading
                                              : Paint::Warning;
+  const std::string addresses =
+      fmt::format("{:<12} {:<5} {:<21} {:<21}", state, text_of(one, "port_space"), local_of(one),
+                  address_of(one, "peer"));
+  const std::string whole = addresses + " " + owner(one);
+  // A long name or pid begins the details, so that the columns stay where they are.
+  const bool fits = whole.size() <= page_columns();
   const std::string row =
-      in_columns(fmt::format("{:<12} {:<5} {:<21} {:<21} {}", state, text_of(one, "port_space"),
-                             local_of(one), address_of(one, "peer"), owner(one)));
+      fits ? whole : in_columns(addresses.substr(0, addresses.find_last_not_of(' ') + 1));
+  const std::string rest = fits ? details(one) : owner(one) + "; " + details(one);
   std::string text = painted(paint, row.substr(0, state.size())) + row.substr(state.size()) + "\n";
-  text += "    " + wrap_words(details(one), page_columns() - 4, 4) + "\n";
+  text += "    " + wrap_words(rest, page_columns(), 4, 4) + "\n";
   const std::string wait = text_of(one, "waits_for", "");
   if (!wait.empty()) {
     text += "    " + painted(Paint::Warning, "waits for ") +
-            wrap_words(wait, page_columns() - 14, 4) + "\n";
+            wrap_words(wait, page_columns(), 4, 14) + "\n";
   }
   return text;
 }

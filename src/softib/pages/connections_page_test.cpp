@@ -57,6 +57,17 @@ TEST(ConnectionsPage, ShowsBothEndsAndWhatTheyWaitFor) {
             "no listeners or connections on fabric \"lab\"\n");
 }
 
+TEST(ConnectionsPage, ALongPidLeavesTheColumnsWhereTheyAre) {
+  Json all = chosen_connections(sample(), ConnectionsShown::Listeners);
+  all[0]["pid"] = 4194304;
+  all[0]["program"] = "ib_write_lat";
+  const std::string page = connections_page("lab", all);
+  EXPECT_NE(page.find("listening    TCP   0.0.0.0:7471          *\n"
+                      "    ib_write_lat (pid 4194304); node0; 4 of 10 requests wait;"),
+            std::string::npos)
+      << page;
+}
+
 TEST(ConnectionsPage, FieldsOfTheWrongKindDoNoHarm) {
   const Json odd = Json::parse(R"([{"state":7,"groups":"x","other_end":[],"backlog":null}, {}])");
   EXPECT_FALSE(connections_page("lab", chosen_connections(odd, ConnectionsShown::All)).empty());

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 
 namespace ib::softib {
 namespace {
@@ -43,6 +44,18 @@ std::size_t widest_name(const Json& node, std::size_t depth) {
 // `text` behind `indent` blanks, in as many lines as needed.
 std::string lines(std::size_t indent, const std::string& text) {
   return wrap_words(std::string(indent, ' ') + text, kColumns, indent + 2) + "\n";
+}
+
+// "812, 1485 (2 times)": softibd opens an HCA for each client that a driver is.
+std::string pids_of(const Json& files) {
+  std::map<std::uint64_t, std::size_t> counts;
+  for (const Json& pid : files) ++counts[pid.is_number_unsigned() ? pid.get<std::uint64_t>() : 0];
+  std::string text;
+  for (const auto& [pid, count] : counts) {
+    text += fmt::format("{}{}{}", text.empty() ? "" : ", ", pid,
+                        count == 1 ? "" : fmt::format(" ({} times)", count));
+  }
+  return text;
 }
 
 std::string state_cell(const Json& node) {
@@ -82,7 +95,7 @@ class DevicesPage {
   void add_rest(const Json& node, std::size_t column) {
     std::string rest = drivers_of(node);
     if (const Json& files = list_of(node, "open_files"); !files.empty()) {
-      rest += (rest.empty() ? "" : "  ") + fmt::format("(open: pid {})", joined(files, ", "));
+      rest += (rest.empty() ? "" : "  ") + fmt::format("(open: pid {})", pids_of(files));
     }
     if (column + 1 + rest.size() <= kColumns) {
       text_ += (rest.empty() ? "" : " " + rest) + "\n";

@@ -51,6 +51,32 @@ constexpr std::array<std::string_view, 8> kVendorWords = {
 constexpr std::array<std::string_view, 4> kEveryday = {"success", "fatal error", "general error",
                                                        "aborted error"};
 
+// Lines of programs that have found no device, or no peer before there is any InfiniBand: perftest
+// and ibv_rc_pingpong exchange the numbers of their queue pairs over TCP.
+struct Saying {
+  std::string_view phrase;
+  Explanation meaning;
+};
+constexpr Explanation kNoDevice = {
+    "no HCA", "libibverbs has listed no HCA to the program.",
+    "Start it as `softib run -- PROGRAM`. If it was: a program that is static or set-user-ID, or "
+    "one that another one starts with an environment of its own (sudo, env -i), does not see the "
+    "HCAs; put `softib run --` directly before it."};
+constexpr Explanation kNoServer = {
+    "no server", "Over TCP: nobody answers at that address and port.",
+    "`softib wait --node N --listen PORT` between server and client waits until the server "
+    "listens, and says who listens elsewhere."};
+constexpr Explanation kPortTaken = {
+    "port taken", "Over TCP: a program of this machine has the port.",
+    "TCP ports belong to the machine, not to a node or fabric: give this run another port (`-p` of "
+    "perftest and ibv_rc_pingpong), or a network namespace."};
+constexpr std::array<Saying, 6> kSayings = {{{"no ib devices found", kNoDevice},
+                                             {"no rdma devices were detected", kNoDevice},
+                                             {"failed to get ib devices list", kNoDevice},
+                                             {"did not detect devices", kNoDevice},
+                                             {"couldn't connect to", kNoServer},
+                                             {"couldn't listen to port", kPortTaken}}};
+
 class Cards {
  public:
   void add(const std::string& card) {
@@ -95,6 +121,12 @@ void add_event_with_status(std::string_view line, Cards& cards) {
         explain_word(fmt::format("{}, error {}", name, rest.substr(number, end - number))));
   }
   cards.add(explain_word(name));
+}
+
+void add_sayings(const std::string& words, Cards& cards) {
+  for (const Saying& one : kSayings) {
+    if (mentions(words, one.phrase)) cards.add(card(one.meaning.name, one.meaning));
+  }
 }
 
 void add_status_number(const std::string& words, Cards& cards) {
@@ -142,6 +174,7 @@ std::vector<std::string> names_in(std::string_view line) {
 std::string explain_line(std::string_view line) {
   const std::string words = words_of(line);
   Cards cards;
+  add_sayings(words, cards);
   add_texts(words, wc_status_texts(), cards);
   add_texts(words, async_event_texts(), cards);
   add_event_with_status(line, cards);

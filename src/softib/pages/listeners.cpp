@@ -68,6 +68,15 @@ std::vector<pid_t> processes() {
   return pids;
 }
 
+std::vector<ListeningSocket> sockets_seen_by(const std::string& process) {
+  std::vector<ListeningSocket> all;
+  for (const char* table : {"tcp", "tcp6"}) {
+    const auto some = listening_sockets(read_file(fmt::format("/proc/{}/net/{}", process, table)));
+    all.insert(all.end(), some.begin(), some.end());
+  }
+  return all;
+}
+
 // The listening sockets of each network namespace, read once.
 class SocketTables {
  public:
@@ -75,11 +84,8 @@ class SocketTables {
     const std::string space = link_of(fmt::format("/proc/{}/ns/net", pid));
     const auto [found, is_new] = by_space_.try_emplace(space);
     if (!is_new || space.empty()) return found->second;
-    for (const char* table : {"tcp", "tcp6"}) {
-      const std::string path = fmt::format("/proc/{}/net/{}", pid, table);
-      for (const ListeningSocket& one : listening_sockets(read_file(path))) {
-        found->second[one.inode] = one.port;
-      }
+    for (const ListeningSocket& one : sockets_seen_by(std::to_string(pid))) {
+      found->second[one.inode] = one.port;
     }
     return found->second;
   }
@@ -88,8 +94,8 @@ class SocketTables {
   std::map<std::string, std::map<std::uint64_t, std::uint16_t>> by_space_;
 };
 
-// The ports on which a process listens.
-std::set<std::uint16_t> ports_of(pid_t pid, SocketTables& tables) {
+// The ports on which a process listens; the inodes of their sockets are added to `held`.
+std::set<std::uint16_t> ports_of(pid_t pid, SocketTables& tables, std::set<std::uint64_t>& held) {
   constexpr std::string_view kSocket = "socket:[";
   std::set<std::uint16_t> ports;
   const auto& sockets = tables.of(pid);
@@ -99,7 +105,10 @@ std::set<std::uint16_t> ports_of(pid_t pid, SocketTables& tables) {
     const std::string target = link_of(entry.path());
     if (!target.starts_with(kSocket)) continue;
     const auto inode = number_at<std::uint64_t>(std::string_view(target).substr(kSocket.size()));
-    if (const auto found = sockets.find(inode); found != sockets.end()) ports.insert(found->second);
+    const auto found = sockets.find(inode);
+    if (found == sockets.end()) continue;
+    ports.insert(found->second);
+    held.insert(inode);
   }
   return ports;
 }
@@ -124,6 +133,7 @@ std::string fabric_of(const std::string& socket) {
 }  // namespace
 
 std::string name_of(const Listener& listener) {
+  if (listener.other_user) return fmt::format("a program of uid {}", *listener.other_user);
   if (listener.pid == 0) return "the driver " + listener.program;
   return fmt::format("{} (pid {})", listener.program, listener.pid);
 }
@@ -141,6 +151,7 @@ std::vector<ListeningSocket> listening_sockets(const std::string& table) {
         timeout >> one.inode;
     if (!words || state != kListening) continue;
     one.port = port_of(local, 16);
+    one.uid = number_at<std::uint32_t>(uid);
     sockets.push_back(one);
   }
   return sockets;
@@ -165,8 +176,9 @@ std::vector<Listener> rdma_listeners(const Json& state, const std::string& socke
 std::vector<Listener> tcp_listeners(const Json& state, const std::string& socket) {
   std::vector<Listener> listeners;
   SocketTables tables;
+  std::set<std::uint64_t> held;
   for (const pid_t pid : processes()) {
-    for (const std::uint16_t port : ports_of(pid, tables)) {
+    for (const std::uint16_t port : ports_of(pid, tables, held)) {
       Listener listener;
       listener.port = port;
       listener.how = "TCP";
@@ -175,6 +187,23 @@ std::vector<Listener> tcp_listeners(const Json& state, const std::string& socket
       place(listener, state, socket);
       listeners.push_back(listener);
     }
+  }
+  for (Listener& one : listeners_of_others(sockets_seen_by("self"), held)) {
+    listeners.push_back(std::move(one));
+  }
+  return listeners;
+}
+
+std::vector<Listener> listeners_of_others(const std::vector<ListeningSocket>& sockets,
+                                          const std::set<std::uint64_t>& held) {
+  std::vector<Listener> listeners;
+  for (const ListeningSocket& socket : sockets) {
+    if (held.contains(socket.inode)) continue;
+    Listener listener;
+    listener.port = socket.port;
+    listener.how = "TCP";
+    listener.other_user = socket.uid;
+    listeners.push_back(listener);
   }
   return listeners;
 }
@@ -192,20 +221,22 @@ std::string hint_of(const std::vector<Listener>& all, const Wanted& wanted) {
     if (ours) here.insert(fmt::format("{} on {} ({})", one.port, one.node, one.program));
     if (one.port != wanted.port) continue;
     std::string line = fmt::format("{} listens on it, but ", name_of(one));
-    if (one.socket.empty()) {
+    if (one.other_user) {
+      line = name_of(one) + " listens on it; the TCP ports are the machine's: choose another one";
+    } else if (one.socket.empty()) {
       line += "does not run under `softib run`";
     } else if (ours) {
       line += "on " + one.node;
     } else {
       line += fmt::format("on fabric \"{}\"", fabric_of(one.socket));
     }
-    elsewhere += "\n  " + wrap_words(line + ".", kColumns - 2, 4);
+    elsewhere += "\n  " + wrap_words(line + ".", kColumns, 4, 2);
   }
   if (!elsewhere.empty()) return elsewhere;
   if (here.empty()) return "\n  No program of this fabric listens on any port.";
   const std::string line =
       fmt::format("Programs of this fabric listen on {}.", fmt::join(here, ", "));
-  return "\n  " + wrap_words(line, kColumns - 2, 4);
+  return "\n  " + wrap_words(line, kColumns, 4, 2);
 }
 
 }  // namespace ib::softib

@@ -8,6 +8,8 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -22,6 +24,8 @@ struct Listener {
   std::string node;    // empty: not known
   // It runs under `--sockets`: it listens over librdmacm as well once it waits for a client.
   bool is_switched = false;
+  // Of a program that this user cannot look into, whose socket the kernel's table has.
+  std::optional<std::uint32_t> other_user{};
 };
 
 // "ib_send_lat (pid 812)"
@@ -30,17 +34,22 @@ std::string name_of(const Listener& listener);
 // Those of a fabric that listen over librdmacm.
 std::vector<Listener> rdma_listeners(const Json& state, const std::string& socket);
 
-// Processes of this user that listen over TCP, in any network namespace. A process belongs to the
-// fabric of its environment; one that has overwritten its environment, to the one that lists it in
-// `state` as a client, if `socket` is that fabric's.
+// Processes of this user that listen over TCP, in any network namespace, and those of other users
+// in this one. A process belongs to the fabric of its environment; one that has overwritten its
+// environment, to the one that lists it in `state` as a client, if `socket` is that fabric's.
 std::vector<Listener> tcp_listeners(const Json& state, const std::string& socket);
 
 // The ports in a table of the kernel (/proc/net/tcp, tcp6) on which sockets listen, by inode.
 struct ListeningSocket {
   std::uint64_t inode = 0;
   std::uint16_t port = 0;
+  std::uint32_t uid = 0;
 };
 std::vector<ListeningSocket> listening_sockets(const std::string& table);
+
+// Those of `sockets` that no process holds which could be looked into: they have the inodes `held`.
+std::vector<Listener> listeners_of_others(const std::vector<ListeningSocket>& sockets,
+                                          const std::set<std::uint64_t>& held);
 
 // Whether `listener` is what `softib wait --listen PORT --node NODE` waits for.
 struct Wanted {

@@ -9,7 +9,7 @@ namespace {
 constexpr const char* kOurs = "/run/softib/default.sock";
 
 Listener listener(std::uint16_t port, const char* socket, const char* node) {
-  return {port, "TCP", "server", 812, socket, node, false};
+  return {port, "TCP", "server", 812, socket, node, false, {}};
 }
 
 TEST(Listeners, AKernelTableIsReadByStateAndPort) {
@@ -24,6 +24,18 @@ TEST(Listeners, AKernelTableIsReadByStateAndPort) {
   ASSERT_EQ(sockets.size(), 1u);
   EXPECT_EQ(sockets[0].inode, 77001u);
   EXPECT_EQ(sockets[0].port, 18515);
+  EXPECT_EQ(sockets[0].uid, 1000u);
+}
+
+TEST(Listeners, ASocketThatNoVisibleProcessHoldsIsAnotherUsers) {
+  const auto others = listeners_of_others({{77001, 18515, 1000}, {77002, 7471, 2002}}, {77001});
+  ASSERT_EQ(others.size(), 1u);
+  EXPECT_EQ(name_of(others[0]), "a program of uid 2002");
+  const Wanted wanted{7471, kOurs, ""};
+  EXPECT_FALSE(is_wanted(others[0], wanted));
+  EXPECT_EQ(hint_of(others, wanted),
+            "\n  a program of uid 2002 listens on it; the TCP ports are the machine's: "
+            "choose\n    another one.");
 }
 
 TEST(Listeners, ThoseOfLibrdmacmHavePortNodeAndProgram) {

@@ -31,7 +31,7 @@ bool is_shown(const Json& program, const ResourcesShown& shown) {
 }
 
 std::string row(const char* kind, const std::string& text) {
-  return fmt::format("  {:<8}", kind) + wrap_words(text, page_columns() - kIndent, kIndent) + "\n";
+  return fmt::format("  {:<8}", kind) + wrap_words(text, page_columns(), kIndent, kIndent) + "\n";
 }
 
 // "peer 0x12 of ib_send_lat (pid 812, node1)"; of a queue pair that is not connected: empty.
@@ -51,10 +51,12 @@ std::string receives_of(const Json& qp) {
                      text_of(qp, "max_recv_wr"));
 }
 
+// "; waits (NoReceive): The peer had no receive posted."
 std::string cause_of(const Json& qp, const char* key, const char* verb) {
   if (!qp.contains(key)) return {};
   const std::optional<verbs::control::Cause> cause = find_cause(text_of(qp, key));
-  return fmt::format("; {} {}", verb, cause ? explain(*cause).name : text_of(qp, key));
+  if (!cause) return fmt::format("; {} ({})", verb, text_of(qp, key));
+  return fmt::format("; {} ({}): {}", verb, explain(*cause).name, explain(*cause).meaning);
 }
 
 std::string qp_row(const Json& qp) {
@@ -65,7 +67,7 @@ std::string qp_row(const Json& qp) {
       text_of(qp, "sent_messages"), text_of(qp, "received_messages"));
   text += receives_of(qp);
   text += fmt::format("; CQs {}, {}", text_of(qp, "send_cq"), text_of(qp, "recv_cq"));
-  return row("QP", text + cause_of(qp, "waits", "waits:") + cause_of(qp, "error", "broken by"));
+  return row("QP", text + cause_of(qp, "waits", "waits") + cause_of(qp, "error", "broken"));
 }
 
 std::string arming_of(const Json& cq) {
@@ -116,9 +118,10 @@ std::string mw_row(const Json& mw) {
 }
 
 std::string channel_row(const Json& channel) {
-  return row("channel", fmt::format("{}, {} events not read, {} completion queues",
-                                    text_of(channel, "channel"), text_of(channel, "unread_events"),
-                                    text_of(channel, "completion_queues")));
+  return row("channel",
+             fmt::format("{}, {} not read, {}", text_of(channel, "channel"),
+                         counted(number_of(channel, "unread_events"), "event"),
+                         counted(number_of(channel, "completion_queues"), "completion queue")));
 }
 
 std::string rows_of(const Json& program, const char* kind, std::string (*row_of)(const Json&)) {
@@ -145,7 +148,7 @@ std::string program_lines(const Json& program, bool all) {
           rows_of(program, "mw", mw_row) + rows_of(program, "channels", channel_row);
   for (const Json& hint : list_of(program, "hints")) {
     text += "  " + painted(Paint::Warning, "hint:") + "   " +
-            wrap_words(hint.get<std::string>(), page_columns() - kIndent, kIndent) + "\n";
+            wrap_words(hint.get<std::string>(), page_columns(), kIndent, kIndent) + "\n";
   }
   return text;
 }

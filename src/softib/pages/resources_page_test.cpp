@@ -114,9 +114,10 @@ TEST(ResourcesPage, AllIsOnThePageInLinesOf80Columns) {
   const Json programs = chosen_programs({{"programs", Json::array({one})}}, {});
   const std::string page = resources_page("default", programs, {});
   for (const char* text :
-       {"server (pid 812) on node1", "0x11 RC RTS on softib0 port 1", "of client", "NoReceive",
-        "2 of 10 unpolled", "0x7f0000001000 to 0x7f0000002fff, 8.0 KiB", "and 13 more (--all)",
-        "hint:"}) {
+       {"server (pid 812) on node1", "0x11 RC RTS on softib0 port 1", "of client",
+        "waits (NoReceive): The peer had no receive posted.",
+        "channel 1, 0 events not read, 1 completion queue hint:", "2 of 10 unpolled",
+        "0x7f0000001000 to 0x7f0000002fff, 8.0 KiB", "and 13 more (--all)", "hint:"}) {
     EXPECT_NE(words_of(page).find(text), std::string::npos) << text << "\n" << page;
   }
   std::istringstream lines(page);

@@ -150,10 +150,10 @@ std::string traffic_lines(const Json& traffic) {
   std::string text =
       "\n" + painted(Paint::Heading, "sent by queue pairs that are connected") + "\n";
   for (const Json& pair : traffic) {
-    text += fmt::format("  {:<16} -> {:<16} {:>10} in {} messages, {} QPs\n",
-                        cut(text_of(pair, "from"), 16), cut(text_of(pair, "to"), 16),
-                        bytes_text(number_of(pair, "bytes")), number_of(pair, "messages"),
-                        number_of(pair, "queue_pairs"));
+    text += fmt::format("  {:<16} -> {:<16} {:>10} in {}, {}\n", cut(text_of(pair, "from"), 16),
+                        cut(text_of(pair, "to"), 16), bytes_text(number_of(pair, "bytes")),
+                        counted(number_of(pair, "messages"), "message"),
+                        counted(number_of(pair, "queue_pairs"), "QP"));
   }
   return text;
 }
@@ -209,6 +209,10 @@ std::string headline(const std::string& fabric, const Json& state) {
 }
 
 }  // namespace
+
+std::string counted(std::uint64_t count, const char* what) {
+  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
+}
 
 std::string bytes_text(std::uint64_t bytes) {
   constexpr std::array kUnits = {"B", "KiB", "MiB", "GiB", "TiB"};

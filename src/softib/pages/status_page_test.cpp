@@ -36,7 +36,7 @@ TEST(StatusPage, ShowsWhatIsThereAndWhyItWaits) {
        {"fabric lab, up for 1:02:03 (softibd, pid 9, stays until", "node node0",
         "softib0    GUID 0x1  1 qp", "port 1  active  LID 3", "sent 5 (2.0 KiB)", "ib_send_bw",
         "objects: 2 qp\n", "2.0 KiB used of 1.0 MiB",
-        "node0            -> node1               2.0 KiB in 5 messages, 1 QPs",
+        "node0            -> node1               2.0 KiB in 5 messages, 1 QP",
         "RC QP 0x20011 of pid 11 on node0, peer QP 0x7: The peer had no receive"}) {
     EXPECT_NE(page.find(part), std::string::npos) << part << " in\n" << page;
   }

@@ -804,6 +804,14 @@ class Terminal(CliTest):
             self.assertIn(f":{port}", self.on_terminal("connections", columns=40)[1])
             server.kill()
 
+    def test_doctor_wraps_what_it_says_on_a_terminal_only(self):
+        text = ESCAPES.sub("", self.on_terminal("doctor")[1])
+        for line in text.splitlines():
+            words = len(line[38:].split() if line[:5].strip() else line.split())
+            self.assertTrue(len(line) <= 80 or words == 1, line)
+        self.assertIn("socket switch", text)
+        self.assertRegex(self.softib("doctor").stdout, r"socket switch .{60,}")
+
     def test_a_page_that_is_watched_fits_the_screen(self):
         self.check(self.softib("up", "--nodes", "16"), OK)
         ours, its = pty.openpty()

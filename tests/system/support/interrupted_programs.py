@@ -159,9 +159,9 @@ CASES = [
     perftest_case("ib_read_lat", "-n", FOREVER),
     perftest_case("ib_atomic_bw", "-D", "1000"),
     perftest_case("ib_atomic_lat", "-n", FOREVER),
-    # Its server waits for the next client, by TCP.
+    # Its server waits for the next client, by TCP, and tells it the port of librdmacm before it listens there.
     *(Case(f"qperf -cm1 {test}", *by_qperf(test), "traffic", server_ends=False, outlives=SERVERS, deaf=SERVERS,
-           tcp_port="PORT")
+           tcp_port="PORT", announces_early=True)
       for test in ("rc_bw", "rc_lat", "rc_rdma_write_bw")),
     # Once a call has failed, its server writes to times that only a client has (SIGSEGV), and its client waits for a
     # count of events.

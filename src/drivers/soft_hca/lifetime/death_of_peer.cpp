@@ -32,6 +32,29 @@ struct Bereaved {
   std::uint64_t detail;  // the pid, if a process died
 };
 
+// A request that waits for the peer fails with the queue pair: its line tells of the loss, and
+// more.
+bool will_report(const Qp& qp, const hca::QpEntry& entry) {
+  return !verbs::is_unreliable(qp.type) && entry.requester.blocked.load() != control::Cause::None;
+}
+
+void trace_loss(Core& core, const Qp& qp, const Bereaved& peer) {
+  const Session& survivor = *qp.file->session;
+  const bool has_died = peer.cause == control::Cause::PeerProcessGone;
+  TraceEntry entry;
+  entry.node = survivor.node->name;
+  entry.program = survivor.program;
+  entry.pid = survivor.pid;
+  if (has_died) entry.event = loss_event(survivor.pid, peer.detail);
+  entry.text = fmt::format(
+      "{}: {} queue pair {:#x} went to ERROR: {}", describe(survivor), qp_type_name(qp.type),
+      qp.qpn,
+      has_died ? fmt::format("the process of its peer {:#x}, pid {}, has ended", qp.attr.dest_qpn,
+                             peer.detail)
+               : fmt::format("the HCA of its peer {:#x} was removed", qp.attr.dest_qpn));
+  core.trace.add(std::move(entry));
+}
+
 void break_connection(Core& core, const Bereaved& peer) {
   Qp* qp = core.qps.find(peer.index, peer.serial);
   // Gone, reset or connected to another peer: it does not wait for the dead one.
@@ -45,17 +68,15 @@ void break_connection(Core& core, const Bereaved& peer) {
     return;  // a poster was faster
   }
   qp->attr.state = QpState::Error;
-  core.trace.add(
-      fmt::format("{}: {} queue pair {:#x} went to ERROR: {}", describe(*qp->file->session),
-                  qp_type_name(qp->type), qp->qpn,
-                  peer.cause == control::Cause::HcaRemoved
-                      ? fmt::format("the HCA of its peer {:#x} was removed", qp->attr.dest_qpn)
-                      : fmt::format("the process of its peer {:#x}, pid {}, has ended",
-                                    qp->attr.dest_qpn, peer.detail)));
+  if (!will_report(*qp, entry)) trace_loss(core, *qp, peer);
   core.memory.kick(qp->file->session->slot);
 }
 
 }  // namespace
+
+std::string loss_event(std::uint32_t survivor, std::uint64_t dead) {
+  return fmt::format("process {} has lost process {}", survivor, dead);
+}
 
 void expect_loss(Core& core, Qp& qp, control::Cause cause, std::uint64_t detail) {
   Qp* peer = connected_peer(core, qp);

@@ -82,6 +82,47 @@ TEST(Death, ThePeerGoesToErrorAfterItsOwnRetryTime) {
   EXPECT_NE(s.b.trace().find("pid 11, has ended"), std::string::npos) << s.b.trace();
 }
 
+std::size_t times(const std::string& text, std::string_view word) {
+  std::size_t count = 0;
+  for (std::size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + 1)) {
+    ++count;
+  }
+  return count;
+}
+
+TraceErrorIn failure_of(const Scene& s) {
+  TraceErrorIn in;
+  in.qp_index = control::index_of(s.peer_qp.handle);
+  in.peer_qpn = s.victim_qp.out.qpn;
+  in.status = verbs::WcStatus::RetryExcErr;
+  in.cause = Cause::PeerProcessGone;
+  in.detail = 11;
+  return in;
+}
+
+TEST(Death, IsOneLineInTheTraceOfEachPeer) {
+  Scene s;
+  const auto second = s.peer.qp(QpType::Rc, s.peer.pd(), s.send_cq);
+  const auto other = s.victim->qp(QpType::Rc, s.victim->pd(), s.victim->cq());
+  s.victim->connect(s.victim->good(other), second.out.qpn, kPeerLid);
+  s.peer.connect(s.peer.good(second), other.out.qpn, kVictimLid);
+  s.kill();
+  s.b.executor.advance(std::chrono::seconds(5));
+  s.peer.good(s.peer.root_call(Code::TraceError, failure_of(s)));
+  EXPECT_EQ(times(s.b.trace(), "has ended"), 1u) << s.b.trace();
+}
+
+TEST(Death, IsToldByTheRequestThatFailsForIt) {
+  Scene s;
+  s.entry().requester.blocked.store(Cause::PeerProcessGone);
+  s.kill();
+  s.b.executor.advance(std::chrono::seconds(5));
+  EXPECT_EQ(s.state(), QpState::Error);
+  EXPECT_EQ(times(s.b.trace(), "has ended"), 0u) << s.b.trace();
+  s.peer.good(s.peer.root_call(Code::TraceError, failure_of(s)));
+  EXPECT_EQ(times(s.b.trace(), "failed with IBV_WC_RETRY_EXC_ERR"), 1u) << s.b.trace();
+}
+
 TEST(Death, WithoutATimeoutThePeerWaitsFourSeconds) {
   Scene s(0);
   s.kill();

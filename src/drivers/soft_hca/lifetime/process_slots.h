@@ -6,6 +6,8 @@
 #include "drivers/soft_hca/core.h"
 #include "drivers/soft_hca/lifetime/once.h"
 
+#include <string>
+
 namespace ib::drivers {
 
 // Puts the client behind the request's file on a virtual host.
@@ -41,5 +43,7 @@ std::vector<std::uint32_t> settle_bounces(Core& core, std::vector<std::uint32_t>
 void notify_peers(Core& core, const Session& dead);
 // The same for the peer of one queue pair, that of another process: it will not answer any more.
 void expect_loss(Core& core, Qp& qp, control::Cause cause, std::uint64_t detail);
+// TraceEntry::event of all lines of one process about the death of another one.
+std::string loss_event(std::uint32_t survivor, std::uint64_t dead);
 
 }  // namespace ib::drivers

@@ -35,7 +35,7 @@ void attach_mcast(Core& core, HcaFile& file, const control::McastIn& in, io::Irp
   if (qp == nullptr) return fail_no_such(core, std::move(irp), Kind::Qp, in.qp);
   std::string reason;
   if (qp->type != verbs::QpType::Ud) {
-    reason = fmt::format("a {} queue pair cannot join a multicast group, only UD",
+    reason = fmt::format("queue pairs of type {} cannot join a multicast group, only UD",
                          qp_type_name(qp->type));
   } else if (!verbs::is_multicast(in.mgid)) {
     reason =
