@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Attributes of the HCA, its ports and its clock.
 #include "host_abi/provider/ops.h"
+#include "verbs/link_speed.h"
 
 #include <algorithm>
 #include <bit>
@@ -117,6 +118,18 @@ int query_port(ibv_context* context, std::uint8_t port, ibv_port_attr* attr) {
     attr->phys_state = from.phys_state;
     attr->link_layer = static_cast<std::uint8_t>(from.link_layer);
     attr->flags = static_cast<std::uint8_t>(from.flags);
+    return 0;
+  });
+}
+
+// In units of 100 Mb/s, of all lanes [man ibv_query_port_speed].
+int query_port_speed(ibv_context* context, std::uint32_t port, std::uint64_t* speed) {
+  return guarded_int("ibv_query_port_speed", [&] {
+    if (port > 0xff) return fail("ibv_query_port_speed", EINVAL, "no such port");
+    const auto got = hca_of(context).query_port(static_cast<std::uint8_t>(port));
+    if (!got) return fail("ibv_query_port_speed", got.error());
+    *speed = std::uint64_t{verbs::link_lanes(got->active_width)} *
+             verbs::link_speed(got->active_speed).tenths;
     return 0;
   });
 }
