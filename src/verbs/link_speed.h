@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// What the codes of a port's speed and width stand for [IBA1 14.2.5.6].
+// The codes of a port's speed and width [IBA1 14.2.5.6].
 #pragma once
 
 #include <array>

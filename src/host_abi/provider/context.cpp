@@ -84,8 +84,7 @@ constexpr VerbsContextOps kOps = make_ops();
 
 // The start of the memory that `context` is the end of.
 verbs_context* verbs_of(Context& context) {
-  void* const start =
-      reinterpret_cast<std::byte*>(&context) - verbs_private().context_head();
+  void* const start = reinterpret_cast<std::byte*>(&context) - verbs_private().context_head();
   return static_cast<verbs_context*>(start);
 }
 
@@ -96,8 +95,8 @@ constexpr std::uint32_t kDriverId = 0;
 Context* make_context(ibv_device* device, int cmd_fd, std::shared_ptr<DeviceFile> file) {
   const VerbsPrivate& library = verbs_private();
   const std::size_t head = library.context_head();
-  void* memory = library.init_and_alloc_context(device, cmd_fd, head + sizeof(Context), nullptr,
-                                                kDriverId);
+  void* memory =
+      library.init_and_alloc_context(device, cmd_fd, head + sizeof(Context), nullptr, kDriverId);
   if (memory == nullptr) {
     Runtime::instance().forget(file, cmd_fd);
     return nullptr;

@@ -149,8 +149,8 @@ ibv_mr* reg_mr(ibv_pd* ibpd, void* address, std::size_t length, std::uint64_t io
   });
 }
 
-// The registrations of all kinds, which libibverbs 59 and later ask for so. Memory of its own
-// buffers (ibv_alloc_buf) is memory of the program.
+// Registrations of all kinds in one call, of rdma-core 59 and later. The library's own buffers
+// (ibv_alloc_buf) are memory of the program.
 ibv_mr* reg_mr_ex(ibv_pd* pd, VerbsMrInitAttr* attr) {
   constexpr std::uint64_t kKnown = mr_init::kAddr | mr_init::kIova | mr_init::kBuf;
   if ((attr->comp_mask & ~kKnown) != 0) {

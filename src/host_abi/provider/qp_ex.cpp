@@ -80,8 +80,8 @@ void wr_local_inv(ibv_qp_ex* qp, std::uint32_t rkey) {
   begin(qp, WrOpcode::LocalInv).imm = rkey;
 }
 
-// No queue pair has these two: ibv_create_qp_ex() refuses them. A program that did not ask for them
-// may call them nevertheless.
+// No queue pair has these two, and ibv_create_qp_ex() refuses them. A program may call them without
+// such a request, which must end in an error, not in a jump to address 0.
 void refuse_request(ibv_qp_ex* qp) {
   batch_of(qp).set_error(EOPNOTSUPP, PostRefusal::SendOther);
 }

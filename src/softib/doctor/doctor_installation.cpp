@@ -51,8 +51,10 @@ void check_system(Findings& findings) {
   std::string name = os_release("PRETTY_NAME");
   if (name.empty()) name = "unknown (no /etc/os-release)";
   findings.push_back({"distribution", Level::Ok, name, {}, {}});
-  findings.push_back({"kernel", Level::Ok,
-                      fmt::format("{} {} {}", kernel.sysname, kernel.release, kernel.machine), {},
+  findings.push_back({"kernel",
+                      Level::Ok,
+                      fmt::format("{} {} {}", kernel.sysname, kernel.release, kernel.machine),
+                      {},
                       {}});
 }
 
@@ -97,7 +99,7 @@ std::string complaint_of(const std::string& path) {
   return result == 0 ? "" : path + " crashes when it is loaded";
 }
 
-// `private_abi`: of libibverbs; 0 if there is none that softib knows.
+// `private_abi`: of libibverbs; 0 if softib has no plug-in for it.
 void check_loads(Findings& findings, int private_abi) {
   const Installation found = find_installation();
   if (found.lib_dir.empty()) return;
@@ -108,8 +110,7 @@ void check_loads(Findings& findings, int private_abi) {
     const std::string complaint = complaint_of(path);
     if (complaint.empty()) continue;
     findings.push_back({"softib libraries load", Level::Fail, complaint,
-                        "programs do not see the HCAs",
-                        "build softib for this system"});
+                        "programs do not see the HCAs", "build softib for this system"});
     return;
   }
   findings.push_back({"softib libraries load", Level::Ok, "yes", {}, {}});
@@ -154,10 +155,10 @@ void check_32_bit(Findings& findings) {
     const std::filesystem::path path =
         std::filesystem::canonical(fmt::format("{}/libibverbs.so.1", folder), error);
     if (error) continue;
-    findings.push_back({"libibverbs, 32 bit", Level::Warn,
-                        fmt::format("{}; softib has no libraries for 32-bit programs",
-                                    path.filename().string()),
-                        "32-bit programs do not see the HCAs", "use 64-bit programs"});
+    findings.push_back(
+        {"libibverbs, 32 bit", Level::Warn,
+         fmt::format("{}; softib has no libraries for 32-bit programs", path.filename().string()),
+         "32-bit programs do not see the HCAs", "use 64-bit programs"});
     return;
   }
   findings.push_back({"libibverbs, 32 bit", Level::Ok, "none here", {}, {}});

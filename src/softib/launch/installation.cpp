@@ -84,12 +84,12 @@ void require_daemon(const Installation& installation) {
 
 void require_libraries(const Installation& installation) {
   if (installation.lib_dir.empty()) {
-    throw CliError(
-        Exit::Installation,
-        fmt::format("cannot find {} and {}; looked in {}\n"
-                    "  Build or install softib again; the libraries belong beside bin/, "
-                    "in lib/.",
-                    kPreloadName, provider_name(verbs::kPrivateAbis.front()), fmt::join(installation.searched, ", ")));
+    throw CliError(Exit::Installation,
+                   fmt::format("cannot find {} and {}; looked in {}\n"
+                               "  Build or install softib again; the libraries belong beside bin/, "
+                               "in lib/.",
+                               kPreloadName, provider_name(verbs::kPrivateAbis.front()),
+                               fmt::join(installation.searched, ", ")));
   }
   for (const std::string& name : library_names()) {
     const std::string path = installation.lib_dir + "/" + name;

@@ -22,8 +22,8 @@ def record(test, what, reason=""):
 
 
 def asks_the_kernel(test):
-    """Suites from rdma-core 45 on ask for the network interface of a port with iproute2's `rdma`, so by netlink, which
-    softib does not answer. The suite knows ports without one."""
+    """Newer suites find the network interface of a port with iproute2's `rdma`, so by netlink, which softib does not
+    answer. They accept ports that have none."""
     name = getattr(test, "get_net_name", None)
     return name is not None and "port" in inspect.signature(name).parameters
 

@@ -31,18 +31,20 @@ struct Landing {
   std::size_t op;
 };
 // The same in all versions: struct verbs_context grows at its start.
-#define IB_LANDS(field, op)                                             \
-  Landing {                                                             \
-    static_cast<std::ptrdiff_t>(offsetof(verbs_context, field)) -       \
-        static_cast<std::ptrdiff_t>(offsetof(verbs_context, context)),  \
-        offsetof(VerbsContextOps, op) / sizeof(void*)                   \
+#define IB_LANDS(field, op)                                            \
+  Landing {                                                            \
+    static_cast<std::ptrdiff_t>(offsetof(verbs_context, field)) -      \
+        static_cast<std::ptrdiff_t>(offsetof(verbs_context, context)), \
+        offsetof(VerbsContextOps, op) / sizeof(void*)                  \
   }
 #define IB_LANDS_HERE(op) IB_LANDS(op, op)
 #define IB_LANDS_INSIDE(op) IB_LANDS(context.ops.op, op)
 #define IB_LANDS_OLD(op) IB_LANDS(context.ops._compat_##op, op)
 // Fields of rdma-core 59 and later, which the headers may lack: in words.
-#define IB_LANDS_AT(words, op) \
-  Landing { -kWord * (words), offsetof(VerbsContextOps, op) / sizeof(void*) }
+#define IB_LANDS_AT(words, op)                                    \
+  Landing {                                                       \
+    -kWord*(words), offsetof(VerbsContextOps, op) / sizeof(void*) \
+  }
 constexpr std::array kLandings{
     IB_LANDS_HERE(advise_mr),
     IB_LANDS_HERE(alloc_dm),
@@ -150,7 +152,8 @@ std::string name_of(void* library) {
   Dl_info where{};
   void* const any = dlsym(library, "ibv_get_device_list");
   if (any == nullptr || dladdr(any, &where) == 0 || where.dli_fname == nullptr) return "libibverbs";
-  const std::unique_ptr<char, void (*)(void*)> real(::realpath(where.dli_fname, nullptr), std::free);
+  const std::unique_ptr<char, void (*)(void*)> real(::realpath(where.dli_fname, nullptr),
+                                                    std::free);
   const std::string path = real != nullptr ? real.get() : where.dli_fname;
   const std::string release(verbs::rdma_core_release(path));
   return release.empty() ? path : "rdma-core " + release + " (" + path + ")";
@@ -172,7 +175,7 @@ std::optional<std::size_t> find_ops_table(void (*set_ops)(verbs_context*, const 
                                          [&](const OpsTable& one) { return one.ops == ops; });
   if (found == kOpsTables.end()) return std::nullopt;
   const auto table = static_cast<std::size_t>(found - kOpsTables.begin());
-  // An operation in the middle that the library does not know would show behind the others.
+  // The marks end with the table; more behind them are operations in other places.
   if (std::any_of(copied + ops, copied + kProbed, [](std::uintptr_t word) { return word != 0; })) {
     return std::nullopt;
   }

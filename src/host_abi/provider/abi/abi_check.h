@@ -27,8 +27,8 @@ struct VerbsPrivate {
   std::size_t context_head() const { return kOpsTables[ops_table].context - sizeof(ibv_context); }
 };
 
-// Fills in `out` if this plug-in knows the loaded libibverbs. Otherwise returns false and a text
-// with the defect and the remedy.
+// Fills in `out` if the loaded libibverbs has one of these layouts. Otherwise returns false and a
+// text with the defect and the remedy.
 bool load_verbs_private(VerbsPrivate& out, std::string& reason);
 
 // The parts of the check: the table of kOpsTables that `set_ops` reads, with every operation in the

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// Against the libibverbs that is installed here; tests/libibverbs has stand-ins for the others.
+// Against the libibverbs that is installed here; tests/system/rdma_core/private_abi_test.py has stand-ins.
 #include "host_abi/provider/abi/abi_check.h"
 
 #include <gtest/gtest.h>
@@ -89,8 +89,8 @@ TEST_F(AbiCheck, ATableHasTheOperationsOfItsVersionOnly) {
     const PackedOps packed = pack(ops, table);
     EXPECT_NE(packed.front(), nullptr);
     EXPECT_NE(packed[kOpsTables[table].ops - 1], nullptr);
-    const auto given = std::count_if(packed.begin(), packed.end(),
-                                     [](const void* op) { return op != nullptr; });
+    const auto given =
+        std::count_if(packed.begin(), packed.end(), [](const void* op) { return op != nullptr; });
     EXPECT_EQ(given, table == 0 ? 2 : 3) << table;
   }
 }

@@ -86,7 +86,8 @@ struct QpExHead {
   std::uint64_t wr_id;
   unsigned wr_flags;
 };
-static_assert(sizeof(QpExHead) == 184 && offsetof(QpExHead, wr_flags) == offsetof(ibv_qp_ex, wr_flags));
+static_assert(sizeof(QpExHead) == 184 &&
+              offsetof(QpExHead, wr_flags) == offsetof(ibv_qp_ex, wr_flags));
 static_assert(sizeof(QpExHead) == offsetof(ibv_qp_ex, wr_atomic_cmp_swp));
 
 // In the library's order. rdma-core 36 to 43 have the first 20, 44 has wr_atomic_write too.

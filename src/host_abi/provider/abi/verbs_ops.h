@@ -122,29 +122,39 @@ static_assert(sizeof(VerbsContextOps) == kVerbsOpCount * sizeof(void*));
 
 // The tables that there are. The private ABI number does not tell them apart: 59 has two.
 struct OpsTable {
-  unsigned release = 0;        // of rdma-core, the first with this table
-  std::size_t ops = 0;         // their number
-  std::size_t context = 0;     // sizeof(verbs_context) of that library, which grows at its start
+  unsigned release = 0;     // of rdma-core, the first with this table
+  std::size_t ops = 0;      // their number
+  std::size_t context = 0;  // sizeof(verbs_context) of that library, which grows at its start
 };
 inline constexpr std::array<OpsTable, 5> kOpsTables{
     {{36, 76, 648}, {59, 79, 672}, {62, 81, 680}, {64, 83, 696}, {65, 93, 696}}};
 
 // Those that a table has and the one before has not.
-#define IB_OP(table, op) \
-  AddedOp { table, offsetof(VerbsContextOps, op) / sizeof(void*) }
+#define IB_OP(table, op)                                 \
+  AddedOp {                                              \
+    table, offsetof(VerbsContextOps, op) / sizeof(void*) \
+  }
 struct AddedOp {
   std::size_t table;
   std::size_t index;
 };
 inline constexpr std::array kAddedOps{
-    IB_OP(1, alloc_dmah),           IB_OP(1, dealloc_dmah),
-    IB_OP(1, reg_mr_ex),            IB_OP(2, dm_export_dmabuf_fd),
-    IB_OP(2, query_port_speed),     IB_OP(3, alloc_buf),
-    IB_OP(3, free_buf),             IB_OP(4, create_comp_cntr),
-    IB_OP(4, destroy_comp_cntr),    IB_OP(4, inc_comp_cntr),
-    IB_OP(4, inc_err_comp_cntr),    IB_OP(4, qp_attach_comp_cntr),
-    IB_OP(4, query_comp_cntr_caps), IB_OP(4, read_comp_cntr),
-    IB_OP(4, read_err_comp_cntr),   IB_OP(4, set_comp_cntr),
+    IB_OP(1, alloc_dmah),
+    IB_OP(1, dealloc_dmah),
+    IB_OP(1, reg_mr_ex),
+    IB_OP(2, dm_export_dmabuf_fd),
+    IB_OP(2, query_port_speed),
+    IB_OP(3, alloc_buf),
+    IB_OP(3, free_buf),
+    IB_OP(4, create_comp_cntr),
+    IB_OP(4, destroy_comp_cntr),
+    IB_OP(4, inc_comp_cntr),
+    IB_OP(4, inc_err_comp_cntr),
+    IB_OP(4, qp_attach_comp_cntr),
+    IB_OP(4, query_comp_cntr_caps),
+    IB_OP(4, read_comp_cntr),
+    IB_OP(4, read_err_comp_cntr),
+    IB_OP(4, set_comp_cntr),
     IB_OP(4, set_err_comp_cntr),
 };
 #undef IB_OP

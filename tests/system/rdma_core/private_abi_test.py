@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""The provider under stand-ins for the libibverbs of rdma-core 36 to 65 (programs/stand_in), each built here: it has the
+"""The provider under stand-ins for the libibverbs of rdma-core 36 to 65 (stand_in/), each built here: it has a
 plug-in of that private ABI, and gives it the operations and the functions of queue pairs in the places of that version.
-And those that softib does not know: refused in words.
+A libibverbs of any other kind is refused in words.
 
 private_abi_test.py [--as root|nobody] [--only REGEX]
 """
@@ -12,12 +12,14 @@ import pathlib
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import harness
 from harness import Failed
 
-SOURCES = pathlib.Path(__file__).resolve().parent / "programs/stand_in"
+SOURCES = pathlib.Path(__file__).resolve().parent / "stand_in"
 # The private ABI, the release of rdma-core, the functions of struct ibv_qp_ex, the operations of the table.
 Version = collections.namedtuple("Version", "abi release functions operations")
 VERSIONS = [Version(34, 36, 20, 76), Version(34, 44, 21, 76), Version(34, 56, 22, 76), Version(57, 57, 22, 76),

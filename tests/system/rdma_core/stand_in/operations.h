@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The operations of libibverbs, in its order: the release of rdma-core that has them, and where verbs_set_ops() copies
-   them to, seen from struct ibv_context. Written down apart from src/host_abi/provider/abi/verbs_ops.h. */
+/* The operations of libibverbs, in its order: the release of rdma-core that has them, and where
+   verbs_set_ops() copies them to, seen from struct ibv_context. Written down apart from
+   src/host_abi/provider/abi/verbs_ops.h. */
 #pragma once
 #include <infiniband/verbs.h>
 #include <limits.h>
 #include <stddef.h>
 
-#define CONTEXT_END(field) ((long)offsetof(struct verbs_context, field) - (long)offsetof(struct verbs_context, context))
+#define CONTEXT_END(field) \
+  ((long)offsetof(struct verbs_context, field) - (long)offsetof(struct verbs_context, context))
 #define HERE(field) CONTEXT_END(field)
 #define INSIDE(field) CONTEXT_END(context.ops.field)
 #define BACK(words) (-(long)sizeof(void*) * (words)) /* fields that newer headers have */
