@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// Against the libibverbs that is installed here; tests/system/rdma_core/private_abi_test.py has stand-ins.
+// Against the libibverbs that is installed here; tests/system/rdma_core/private_abi_test.py has
+// stand-ins.
 #include "host_abi/provider/abi/abi_check.h"
 
 #include <gtest/gtest.h>
