@@ -41,6 +41,17 @@ TEST_F(AbiCheck, AnotherOrderOfOperationsIsNoticed) {
   EXPECT_EQ(find_ops_table(set_ops_swapped), std::nullopt);
 }
 
+// And one that has them in another order itself: it calls the wrong one.
+void set_ops_that_lands_elsewhere(verbs_context* context, const void* ops) {
+  g_library.set_ops(context, ops);
+  void* const place = reinterpret_cast<std::byte*>(context) + g_library.context_head();
+  ibv_context_ops& landed = static_cast<ibv_context*>(place)->ops;
+  std::swap(landed._compat_create_qp, landed._compat_create_cq);
+}
+TEST_F(AbiCheck, AnotherPlaceOfOperationsIsNoticed) {
+  EXPECT_EQ(find_ops_table(set_ops_that_lands_elsewhere), std::nullopt);
+}
+
 // So must a library that has one operation less in the middle.
 void set_ops_shorter(verbs_context* context, const void* ops) {
   std::array<void*, 2 * kVerbsOpCount> table{};
