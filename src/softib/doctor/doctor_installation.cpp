@@ -120,7 +120,9 @@ void check_loads(Findings& findings, int private_abi) {
 int check_verbs_library(Findings& findings) {
   void* library = ::dlopen("libibverbs.so.1", RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) {
-    findings.push_back({"libibverbs", Level::Fail, "not found",
+    const std::string why = ::dlerror();  // also: made for a newer C library
+    const bool absent = why.find("cannot open shared object file") != std::string::npos;
+    findings.push_back({"libibverbs", Level::Fail, absent ? "not found" : why,
                         "no verbs program can run, with softib or without",
                         "apt-get install libibverbs1 ibverbs-utils"});
     return 0;
