@@ -19,6 +19,8 @@ endif()]] ALL_COMPONENTS)
 install(TARGETS softib softibd RUNTIME DESTINATION bin COMPONENT runtime)
 install(TARGETS softib_preload softib_sockets softib-rdmav34 LIBRARY DESTINATION lib/${CMAKE_LIBRARY_ARCHITECTURE}/softib
   COMPONENT runtime)
+get_target_property(links softib-rdmav34 IB_LINKS)
+install(FILES ${links} DESTINATION lib/${CMAKE_LIBRARY_ARCHITECTURE}/softib COMPONENT runtime)
 
 set(IB_SYSTEMD_USER_DIR lib/systemd/user CACHE STRING "where the user unit goes, relative to the prefix")
 # The unit names the programs by their absolute path, which is known when they are installed.

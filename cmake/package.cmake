@@ -52,7 +52,7 @@ set(CPACK_DEBIAN_RUNTIME_PACKAGE_NAME softib)
 set(CPACK_DEBIAN_RUNTIME_PACKAGE_SECTION net)
 set(CPACK_DEBIAN_RUNTIME_PACKAGE_SHLIBDEPS ON)
 # The provider is a plug-in that libibverbs loads, so no shared library dependency names libibverbs.
-set(CPACK_DEBIAN_RUNTIME_PACKAGE_DEPENDS "libibverbs1 (>= 44)")
+set(CPACK_DEBIAN_RUNTIME_PACKAGE_DEPENDS "libibverbs1 (>= 36)")
 set(CPACK_DEBIAN_RUNTIME_PACKAGE_RECOMMENDS "ibverbs-utils")
 set(CPACK_DEBIAN_RUNTIME_PACKAGE_SUGGESTS "perftest, rdmacm-utils, softib-dev")
 set(CPACK_COMPONENT_RUNTIME_DESCRIPTION "InfiniBand host channel adapters in software, for unmodified programs

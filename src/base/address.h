@@ -12,7 +12,7 @@ inline std::uint64_t address_of(const void* pointer) {
   return reinterpret_cast<std::uintptr_t>(pointer);
 }
 
-// The caller knows that the address is this process's: the upper half is lost on 32 bit.
+// For addresses of this process: on 32 bit the upper half is lost.
 template <class T = std::byte>
 T* pointer_to(std::uint64_t address) {
   return reinterpret_cast<T*>(

@@ -170,8 +170,9 @@ class User:
             target = pathlib.Path(self.copies) / folder
             target.mkdir()
             for name in names:
-                shutil.copy2(name, target)
-                os.chmod(target / name.name, 0o755)
+                shutil.copy2(name, target, follow_symlinks=False)
+                if not name.is_symlink():
+                    os.chmod(target / name.name, 0o755)
         self.bin = pathlib.Path(self.copies) / "bin"
         self.lib = pathlib.Path(self.copies) / "lib"
         if not self.can_read(self.bin / "softib"):

@@ -32,6 +32,8 @@ README = {
     "softib run --nodes 2 --node 0 --sockets": [r"Directory listing for /", r"^packets of node1: [1-9]"],
 }
 NOT_IN_ROOT = {"scripts/tour", "sudo"}  # of the sources; the installation, which make_root() does
+# In the root: all that the README runs.
+INCLUDE = "ibverbs-providers,ibverbs-utils,perftest,rdmacm-utils,curl,mpich,openmpi-bin,python3"
 # Server and client; the client is retried until the server listens.
 PINGPONG = """
 softib run -- ibv_rc_pingpong > server.log 2>&1 & server=$!
@@ -126,7 +128,15 @@ def release_of(name):
     return match.group(1) if match else ""
 
 
-def make_root(folder, packages, suite):
+def own_mirror():
+    """The address of the first of these, for suites that have fewer parts than this machine's; None as above."""
+    text = "\n".join(file.read_text(errors="replace") for file in own_sources(release_of("VERSION_CODENAME")) or [])
+    found = re.search(r"^(?:URIs:|deb(?: \[[^]]*\])?) *(https?://\S+)", text, re.MULTILINE)
+    return found.group(1) if found else None
+
+
+def make_root(folder, packages, suite, include=INCLUDE, options=(), mirror=None):
+    """From `mirror`, or from the sources of this machine with another suite."""
     harness.need_program("mmdebstrap")
     if why := container.why_not():
         raise Skipped(why)
@@ -134,17 +144,17 @@ def make_root(folder, packages, suite):
     if sources is None:
         raise Skipped("apt has no source of this Debian")
     root = folder / "root"
-    lines = [line for file in sources for line in file.read_text().splitlines(keepends=True)]
-    copied = folder / f"machine{sources[0].suffix}"
-    copied.write_text("".join(lines).replace(release_of("VERSION_CODENAME"), suite))
-    # With all that the README runs.
-    include = "ibverbs-providers,ibverbs-utils,perftest,rdmacm-utils,curl,mpich,openmpi-bin,python3"
+    where = mirror
+    if mirror is None:
+        lines = [line for file in sources for line in file.read_text().splitlines(keepends=True)]
+        where = folder / f"machine{sources[0].suffix}"
+        where.write_text("".join(lines).replace(release_of("VERSION_CODENAME"), suite))
     # As a container engine does: minbase has no name for the loopback address.
     hooks = ['--customize-hook=echo "127.0.0.1 localhost" > "$1/etc/hosts"',
              "--customize-hook=copy-in " + " ".join(map(str, packages)) + " /opt",
              '--customize-hook=chroot "$1" apt-get install -y --no-install-recommends '
              + " ".join(f"/opt/{package.name}" for package in packages)]
-    code, text = run(["mmdebstrap", "--variant=minbase", f"--include={include}", *hooks, suite, root, copied],
+    code, text = run(["mmdebstrap", "--variant=minbase", *options, f"--include={include}", *hooks, suite, root, where],
                      seconds=350)
     if code and re.search(r"Could not (resolve|connect)|Failed to fetch|Temporary failure|apt-get update .*fail", text):
         raise Skipped("no mirror can be reached: " + harness.tail(text, 3))

@@ -39,6 +39,8 @@ def test(report, user):
             with report.case("verbs_rules") as remarks:
                 done = fabric.run([build(directory, "verbs_rules")]).require(r"^0 rules broken$")
                 remarks.append(done.text.splitlines()[0])
+            with report.case("every_wr"):
+                fabric.run([build(directory, "every_wr")]).require(r"^0 rules broken$")
             if harness.ETHERNET:
                 with report.case("ethernet_rules"):
                     fabric.run([build(directory, "ethernet_rules")]).require(r"^0 rules broken$")

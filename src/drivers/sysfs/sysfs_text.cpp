@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "drivers/sysfs/sysfs_text_internal.h"
+#include "verbs/link_speed.h"
 
 #include <fmt/format.h>
 
@@ -51,32 +52,12 @@ std::string physical_state_line(const Place& place) {
 }
 
 std::string rate_line(const Place& place) {
-  struct Speed {
-    std::uint8_t code;
-    unsigned tenths;  // of Gb/s, one lane
-    const char* name;
-  };
-  static constexpr std::array<Speed, 8> kSpeeds{{{1, 25, ""},
-                                                 {2, 50, " DDR"},
-                                                 {4, 100, " QDR"},
-                                                 {8, 100, " FDR10"},
-                                                 {16, 140, " FDR"},
-                                                 {32, 250, " EDR"},
-                                                 {64, 500, " HDR"},
-                                                 {128, 1000, " NDR"}}};
   const PortAttr attr = place.port_attr();
-  const auto* speed = std::find_if(kSpeeds.begin(), kSpeeds.end(),
-                                   [&attr](const Speed& s) { return s.code == attr.active_speed; });
-  if (speed == kSpeeds.end()) speed = kSpeeds.begin();
-  // PortInfo:LinkWidthActive is one bit of 1, 2, 4, 8, 16 [IBA1 14.2.5.6].
-  const unsigned lanes = attr.active_width == 2    ? 4
-                         : attr.active_width == 4  ? 8
-                         : attr.active_width == 8  ? 12
-                         : attr.active_width == 16 ? 2
-                                                   : 1;
-  const unsigned tenths = lanes * speed->tenths;
+  const verbs::LinkSpeed speed = verbs::link_speed(attr.active_speed);
+  const unsigned lanes = verbs::link_lanes(attr.active_width);
+  const unsigned tenths = lanes * speed.tenths;
   return fmt::format("{}{} Gb/sec ({}X{})\n", tenths / 10, tenths % 10 == 0 ? "" : ".5", lanes,
-                     speed->name);
+                     speed.name);
 }
 
 std::string cpu_mask_line(const Place& place) {

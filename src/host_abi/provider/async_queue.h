@@ -7,7 +7,7 @@
 #pragma once
 
 #include "base/result.h"
-#include "host_abi/provider/abi/verbs_abi_34.h"
+#include "host_abi/provider/abi/verbs_abi.h"
 #include "platform/control_channel.h"
 
 #include <cstdint>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Contexts: an open device, and the table of its operations. For operations that are not in the
-// table (flow steering, RSS, raw packets, tag matching, counters, dma-buf, CQ moderation)
-// libibverbs returns EOPNOTSUPP.
+// table (flow steering, RSS, raw packets, tag matching, counters, completion counters, dma-buf, DMA
+// handles, CQ moderation) libibverbs returns EOPNOTSUPP. Buffers (ibv_alloc_buf) it makes itself.
 #include "host_abi/provider/deferred.h"
 #include "host_abi/provider/forked.h"
 #include "host_abi/provider/ops.h"
@@ -63,12 +63,14 @@ constexpr VerbsContextOps make_ops() {
   ops.query_device_ex = deferred<query_device_ex>;
   ops.query_ece = deferred<query_ece>;
   ops.query_port = deferred<query_port>;
+  ops.query_port_speed = deferred<query_port_speed>;
   ops.query_qp = deferred<query_qp>;
   ops.query_qp_data_in_order = deferred<query_qp_data_in_order>;
   ops.query_rt_values = deferred<query_rt_values>;
   ops.query_srq = deferred<query_srq>;
   ops.reg_dm_mr = deferred<reg_dm_mr>;
   ops.reg_mr = deferred<reg_mr>;
+  ops.reg_mr_ex = deferred<reg_mr_ex>;
   ops.req_notify_cq = req_notify_cq;
   ops.rereg_mr = deferred<rereg_mr>;
   ops.resize_cq = deferred<resize_cq>;
@@ -80,22 +82,32 @@ constexpr VerbsContextOps make_ops() {
 }
 constexpr VerbsContextOps kOps = make_ops();
 
+// The start of the memory that `context` is the end of.
+verbs_context* verbs_of(Context& context) {
+  void* const start = reinterpret_cast<std::byte*>(&context) - verbs_private().context_head();
+  return static_cast<verbs_context*>(start);
+}
+
 // RDMA_DRIVER_UNKNOWN: the library only prints it.
 constexpr std::uint32_t kDriverId = 0;
 
 // Takes `cmd_fd` over, also on failure, as libibverbs expects.
 Context* make_context(ibv_device* device, int cmd_fd, std::shared_ptr<DeviceFile> file) {
+  const VerbsPrivate& library = verbs_private();
+  const std::size_t head = library.context_head();
   void* memory =
-      verbs_private().init_and_alloc_context(device, cmd_fd, sizeof(Context), nullptr, kDriverId);
+      library.init_and_alloc_context(device, cmd_fd, head + sizeof(Context), nullptr, kDriverId);
   if (memory == nullptr) {
     Runtime::instance().forget(file, cmd_fd);
     return nullptr;
   }
-  auto* context = static_cast<Context*>(memory);
+  void* const end = static_cast<std::byte*>(memory) + head;
+  auto* context = static_cast<Context*>(end);
   context->epoch = fork_epoch();
   context->file = new std::shared_ptr<DeviceFile>(std::move(file));
-  context->verbs.context.num_comp_vectors = 1;
-  verbs_private().set_ops(&context->verbs, &kOps);
+  context->shown.num_comp_vectors = 1;
+  static const PackedOps ops = pack(kOps, library.ops_table);
+  library.set_ops(verbs_of(*context), ops.data());
   watch_forks(*context);
   return context;
 }
@@ -128,8 +140,8 @@ verbs_context* alloc_context(ibv_device* device, int cmd_fd, void*) {
     }
     Context* context = make_context(device, cmd_fd, *std::move(file));
     if (context == nullptr) return nullptr;
-    context->verbs.context.async_fd = (*context->file)->async.hand_over();
-    return &context->verbs;
+    context->shown.async_fd = (*context->file)->async.hand_over();
+    return verbs_of(*context);
   });
 }
 
@@ -142,7 +154,7 @@ verbs_context* import_context(ibv_device* device, int cmd_fd) {
                    auto file = Runtime::instance().share(device->name, cmd_fd);
                    if (!file) return fail_null("ibv_import_device", file.error());
                    Context* context = make_context(device, cmd_fd, *std::move(file));
-                   return context == nullptr ? nullptr : &context->verbs;
+                   return context == nullptr ? nullptr : verbs_of(*context);
                  });
 }
 
@@ -153,8 +165,9 @@ void free_context(ibv_context* ibcontext) {
     delete context.file;  // the last one closes the HCA; softibd then removes its objects
   }
   forget_forks(context);
-  verbs_private().uninit_context(&context.verbs);
-  std::free(&context);
+  verbs_context* const verbs = verbs_of(context);
+  verbs_private().uninit_context(verbs);
+  std::free(verbs);
 }
 
 DeviceFile& file_of(ibv_context* ibcontext) {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // The entry of the plug-in: loading it, and matching devices.
-#include "host_abi/provider/abi/abi_check.h"
 #include "host_abi/provider/deferred.h"
 #include "host_abi/provider/ops.h"
 #include "host_abi/provider/provider.h"

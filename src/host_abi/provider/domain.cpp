@@ -95,10 +95,12 @@ int dealloc_td(ibv_td* td) {
 }
 
 // The allocation callbacks are accepted and not called: they are for memory that the device reads
-// and the application wants to place, and ours is the shared memory of the fabric.
+// and the application wants to place, and ours is the shared memory of the fabric. The leave to use
+// memory that a confidential guest shares with its host (rdma-core 65) is not needed.
 ibv_pd* alloc_parent_domain(ibv_context* context, ibv_parent_domain_init_attr* attr) {
-  constexpr std::uint32_t kKnown =
-      IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS | IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT;
+  constexpr std::uint32_t kAllowUnprotected = 1u << 2;
+  constexpr std::uint32_t kKnown = IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS |
+                                   IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT | kAllowUnprotected;
   if (attr->pd == nullptr) {
     return fail_null("ibv_alloc_parent_domain", EINVAL, "a protection domain must be given");
   }

@@ -56,7 +56,7 @@ int req_notify_cq_in_child(ibv_cq* cq, int solicited_only) {
 
 void in_child() {
   for (Context* context : watched().contexts) {
-    auto& ops = context->verbs.context.ops;
+    auto& ops = context->shown.ops;
     ops.post_send = post_send_in_child;
     ops.post_recv = post_recv_in_child;
     ops.post_srq_recv = post_srq_recv_in_child;

@@ -149,6 +149,21 @@ ibv_mr* reg_mr(ibv_pd* ibpd, void* address, std::size_t length, std::uint64_t io
   });
 }
 
+// Registrations of all kinds in one call, of rdma-core 59 and later. The library's own buffers
+// (ibv_alloc_buf) are memory of the program.
+ibv_mr* reg_mr_ex(ibv_pd* pd, VerbsMrInitAttr* attr) {
+  constexpr std::uint64_t kKnown = mr_init::kAddr | mr_init::kIova | mr_init::kBuf;
+  if ((attr->comp_mask & ~kKnown) != 0) {
+    return fail_null("ibv_reg_mr_ex", EOPNOTSUPP, "no dma-buf and no DMA handle can be registered");
+  }
+  if ((attr->comp_mask & mr_init::kAddr) == 0) {
+    return fail_null("ibv_reg_mr_ex", EINVAL, "the address is missing");
+  }
+  const bool has_iova = (attr->comp_mask & mr_init::kIova) != 0;
+  const std::uint64_t iova = has_iova ? attr->iova : reinterpret_cast<std::uint64_t>(attr->addr);
+  return reg_mr(pd, attr->addr, attr->length, iova, attr->access);
+}
+
 ibv_mr* reg_dm_mr(ibv_pd* ibpd, ibv_dm* dm, std::uint64_t offset, std::size_t length,
                   unsigned access) {
   if ((access & IBV_ACCESS_ZERO_BASED) == 0) {

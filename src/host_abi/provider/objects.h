@@ -3,7 +3,7 @@
 // (first base), followed by our data; the functions below convert between them.
 #pragma once
 
-#include "host_abi/provider/abi/verbs_abi_34.h"
+#include "host_abi/provider/abi/verbs_abi.h"
 #include "host_abi/provider/errors.h"
 #include "host_abi/provider/runtime.h"
 #include "host_abi/provider/send_batch.h"
@@ -21,9 +21,11 @@ namespace ib::host_abi {
 
 namespace control = user::control;
 
-// Made by libibverbs with calloc; `file` is a pointer so that this stays plain memory.
+// The end of a piece of memory that libibverbs makes with calloc: struct verbs_context, whose last
+// member is the public struct, and what we have behind it. `file` is a pointer so that this stays
+// plain memory.
 struct Context {
-  verbs_context verbs;
+  ibv_context shown;
   std::shared_ptr<DeviceFile>* file;
   unsigned epoch;  // fork_epoch() when `file` was opened
 };
@@ -123,10 +125,7 @@ struct Qp : VerbsQp, Made {
 };
 
 inline Context& context_of(ibv_context* context) {
-  // The public struct is the last member of verbs_context, which is our first.
-  auto* bytes = reinterpret_cast<std::byte*>(context) - offsetof(verbs_context, context);
-  void* place = bytes;
-  return *static_cast<Context*>(place);
+  return *reinterpret_cast<Context*>(context);
 }
 // The open HCA of a context. A context that a forked child inherited opens it again for the child
 // at its first use there (context.cpp).

@@ -21,6 +21,7 @@ void register_preload_hooks();
 int query_device_ex(ibv_context* context, const ibv_query_device_ex_input* input,
                     ibv_device_attr_ex* attr, std::size_t size);
 int query_port(ibv_context* context, std::uint8_t port, ibv_port_attr* attr);
+int query_port_speed(ibv_context* context, std::uint32_t port, std::uint64_t* speed);
 int query_rt_values(ibv_context* context, ibv_values_ex* values);
 
 // domain.cpp
@@ -36,6 +37,7 @@ int close_xrcd(ibv_xrcd* xrcd);
 
 // memory.cpp
 ibv_mr* reg_mr(ibv_pd* pd, void* address, std::size_t length, std::uint64_t iova, int access);
+ibv_mr* reg_mr_ex(ibv_pd* pd, VerbsMrInitAttr* attr);
 ibv_mr* reg_dm_mr(ibv_pd* pd, ibv_dm* dm, std::uint64_t offset, std::size_t length,
                   unsigned access);
 ibv_mr* alloc_null_mr(ibv_pd* pd);

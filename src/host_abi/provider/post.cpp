@@ -53,34 +53,32 @@ bool convert(const ibv_send_wr& wr, ibv_qp_type type, hca::SendWqe& to) {
   user::set_flags(to, wr.send_flags & kSendFlags);
   user::set_sges(to, to_sges(wr.sg_list, wr.num_sge));
   to.imm = wr.imm_data;  // shares its place with invalidate_rkey
-  switch (wr.opcode) {
-    case IBV_WR_SEND:
-    case IBV_WR_SEND_WITH_IMM:
-    case IBV_WR_SEND_WITH_INV: break;
-    case IBV_WR_RDMA_WRITE:
-    case IBV_WR_RDMA_WRITE_WITH_IMM:
-    case IBV_WR_RDMA_READ:
+  using enum verbs::WrOpcode;
+  switch (to.opcode) {
+    case Send:
+    case SendWithImm:
+    case SendWithInv: return take_destination(wr, type, to);
+    case RdmaWrite:
+    case RdmaWriteWithImm:
+    case RdmaRead:
       to.remote_address = wr.wr.rdma.remote_addr;
       to.rkey = wr.wr.rdma.rkey;
-      break;
-    case IBV_WR_ATOMIC_WRITE:
+      return take_destination(wr, type, to);
+    case AtomicWrite:
       to.remote_address = wr.wr.rdma.remote_addr;
       to.rkey = wr.wr.rdma.rkey;
-      if (!take_atomic_write(wr, to)) return false;
-      break;
-    case IBV_WR_ATOMIC_CMP_AND_SWP:
-    case IBV_WR_ATOMIC_FETCH_AND_ADD:
+      return take_atomic_write(wr, to) && take_destination(wr, type, to);
+    case AtomicCmpSwap:
+    case AtomicFetchAdd:
       to.remote_address = wr.wr.atomic.remote_addr;
       to.rkey = wr.wr.atomic.rkey;
       to.compare_add = wr.wr.atomic.compare_add;
       to.swap = wr.wr.atomic.swap;
-      break;
-    case IBV_WR_LOCAL_INV: to.num_sge = 0; return true;
-    case IBV_WR_BIND_MW: to.num_sge = 0; return take_bind(wr, to);
-    case IBV_WR_TSO:
-    case IBV_WR_DRIVER1: return false;
+      return take_destination(wr, type, to);
+    case LocalInv: to.num_sge = 0; return true;
+    case BindMw: to.num_sge = 0; return take_bind(wr, to);
   }
-  return take_destination(wr, type, to);
+  return false;  // no operation of a softib HCA: TSO, flush
 }
 
 // A request of one piece, for the fast path.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// The private functions of the libibverbs that loaded this plug-in; valid once it has registered.
+// The libibverbs that loaded this plug-in; valid once it has registered.
 #pragma once
 
-#include "host_abi/provider/abi/verbs_abi_34.h"
+#include "host_abi/provider/abi/abi_check.h"
 
 namespace ib::host_abi {
 

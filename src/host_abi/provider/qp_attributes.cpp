@@ -45,13 +45,18 @@ int set_ece(ibv_qp*, ibv_ece*) {
 
 // The posting thread writes the bytes, in ascending order.
 int query_qp_data_in_order(ibv_qp* qp, ibv_wr_opcode opcode, std::uint32_t flags) {
-  if (flags != 0) return 0;
+  constexpr std::uint32_t kReturnCaps = 1u << 0;  // rdma-core 45
+  constexpr std::uint32_t kDeviceOnly = 1u << 1;  // 62: the CPU does not matter, here it writes
+  constexpr int kWholeMessage = 1 << 0;
+  constexpr int kAligned128Bytes = 1 << 1;
+  if ((flags & ~(kReturnCaps | kDeviceOnly)) != 0) return 0;
   const bool reliable_order = qp->qp_type == IBV_QPT_RC || qp->qp_type == IBV_QPT_UC ||
                               qp->qp_type == IBV_QPT_XRC_SEND || qp->qp_type == IBV_QPT_XRC_RECV;
   const bool moves_data = opcode == IBV_WR_RDMA_WRITE || opcode == IBV_WR_RDMA_WRITE_WITH_IMM ||
                           opcode == IBV_WR_SEND || opcode == IBV_WR_SEND_WITH_IMM ||
                           opcode == IBV_WR_SEND_WITH_INV || opcode == IBV_WR_RDMA_READ;
-  return reliable_order && moves_data ? 1 : 0;
+  if (!reliable_order || !moves_data) return 0;
+  return (flags & kReturnCaps) != 0 ? kWholeMessage | kAligned128Bytes : kWholeMessage;
 }
 
 }  // namespace ib::host_abi

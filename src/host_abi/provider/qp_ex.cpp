@@ -5,6 +5,10 @@
 #include "host_abi/provider/forked.h"
 #include "host_abi/provider/ops.h"
 #include "host_abi/provider/post_refusal.h"
+#include "host_abi/provider/provider.h"
+
+#include <algorithm>
+#include <cstring>
 
 namespace ib::host_abi {
 
@@ -74,6 +78,19 @@ void wr_atomic_write(ibv_qp_ex* qp, std::uint32_t rkey, std::uint64_t address, c
 }
 void wr_local_inv(ibv_qp_ex* qp, std::uint32_t rkey) {
   begin(qp, WrOpcode::LocalInv).imm = rkey;
+}
+
+// No queue pair has these two, and ibv_create_qp_ex() refuses them. A program may call them without
+// such a request, which must end in an error, not in a jump to address 0.
+void refuse_request(ibv_qp_ex* qp) {
+  batch_of(qp).set_error(EOPNOTSUPP, PostRefusal::SendOther);
+}
+void wr_send_tso(ibv_qp_ex* qp, void*, std::uint16_t, std::uint16_t) {
+  refuse_request(qp);
+}
+void wr_flush(ibv_qp_ex* qp, std::uint32_t, std::uint64_t, std::size_t, std::uint8_t,
+              std::uint8_t) {
+  refuse_request(qp);
 }
 
 void wr_bind_mw(ibv_qp_ex* qp, ibv_mw* mw, std::uint32_t rkey, const ibv_mw_bind_info* info) {
@@ -149,6 +166,31 @@ void wr_abort(ibv_qp_ex* qp) {
   if (!inherited(qp_of(qp))) qp_of(qp).engine->queues().send_lock().unlock();
 }
 
+constexpr QpExFunctions kFunctions{
+    .wr_atomic_cmp_swp = wr_atomic_cmp_swp,
+    .wr_atomic_fetch_add = wr_atomic_fetch_add,
+    .wr_bind_mw = wr_bind_mw,
+    .wr_local_inv = wr_local_inv,
+    .wr_rdma_read = wr_rdma_read,
+    .wr_rdma_write = wr_rdma_write,
+    .wr_rdma_write_imm = wr_rdma_write_imm,
+    .wr_send = wr_send,
+    .wr_send_imm = wr_send_imm,
+    .wr_send_inv = wr_send_inv,
+    .wr_send_tso = wr_send_tso,
+    .wr_set_ud_addr = wr_set_ud_addr,
+    .wr_set_xrc_srqn = wr_set_xrc_srqn,
+    .wr_set_inline_data = wr_set_inline_data,
+    .wr_set_inline_data_list = wr_set_inline_data_list,
+    .wr_set_sge = wr_set_sge,
+    .wr_set_sge_list = wr_set_sge_list,
+    .wr_start = wr_start,
+    .wr_complete = wr_complete,
+    .wr_abort = wr_abort,
+    .wr_atomic_write = wr_atomic_write,
+    .wr_flush = wr_flush,
+};
+
 }  // namespace
 
 int check_send_ops(ibv_qp_type type, std::uint64_t ops) {
@@ -165,28 +207,9 @@ void set_qp_ex_functions(Qp& qp, std::uint64_t) {
   const control::QpCaps& caps = qp.engine->caps();
   qp.batch = std::make_unique<SendBatch>(BatchLimits{
       .max_wr = caps.max_send_wr, .max_sge = caps.max_send_sge, .max_inline = caps.max_inline});
-  qp.comp_mask |= kVerbsQpEx;
-  ibv_qp_ex& ex = qp.qp_ex;
-  ex.wr_start = wr_start;
-  ex.wr_complete = wr_complete;
-  ex.wr_abort = wr_abort;
-  ex.wr_send = wr_send;
-  ex.wr_send_imm = wr_send_imm;
-  ex.wr_send_inv = wr_send_inv;
-  ex.wr_rdma_write = wr_rdma_write;
-  ex.wr_rdma_write_imm = wr_rdma_write_imm;
-  ex.wr_rdma_read = wr_rdma_read;
-  ex.wr_atomic_cmp_swp = wr_atomic_cmp_swp;
-  ex.wr_atomic_fetch_add = wr_atomic_fetch_add;
-  ex.wr_atomic_write = wr_atomic_write;
-  ex.wr_local_inv = wr_local_inv;
-  ex.wr_bind_mw = wr_bind_mw;
-  ex.wr_set_ud_addr = wr_set_ud_addr;
-  ex.wr_set_xrc_srqn = wr_set_xrc_srqn;
-  ex.wr_set_sge = wr_set_sge;
-  ex.wr_set_sge_list = wr_set_sge_list;
-  ex.wr_set_inline_data = wr_set_inline_data;
-  ex.wr_set_inline_data_list = wr_set_inline_data_list;
+  const std::size_t functions = verbs_private().qp_ex_functions;
+  std::memcpy(qp.rest.data(), &kFunctions, std::min(functions, kQpExKnown) * sizeof(void*));
+  mark_extended(qp, functions);
 }
 
 }  // namespace ib::host_abi

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Attributes of the HCA, its ports and its clock.
 #include "host_abi/provider/ops.h"
+#include "host_abi/provider/provider.h"
+#include "verbs/link_speed.h"
 
 #include <algorithm>
 #include <bit>
@@ -19,6 +21,13 @@ constexpr std::uint32_t kOdpDatagram =
 constexpr std::uint32_t kOdpUnreliable = kOdpDatagram | IBV_ODP_SUPPORT_WRITE;
 constexpr std::uint32_t kOdpReliable =
     kOdpUnreliable | IBV_ODP_SUPPORT_READ | IBV_ODP_SUPPORT_ATOMIC;
+
+// Older programs have no name for the last one, and say so (ibv_devinfo -v).
+std::uint32_t odp_reliable() {
+  constexpr std::uint32_t kAtomicWrite = 1u << 7;
+  constexpr int kFirstAbi = 65;
+  return verbs_private().abi >= kFirstAbi ? kOdpReliable | kAtomicWrite : kOdpReliable;
+}
 
 int as_int(std::uint32_t value) {
   return static_cast<int>(std::min<std::uint32_t>(value, 0x7fffffff));
@@ -77,10 +86,10 @@ int query_device_ex(ibv_context* context, const ibv_query_device_ex_input* input
   ibv_device_attr_ex all{};
   fill(from, all.orig_attr);
   all.odp_caps.general_caps = IBV_ODP_SUPPORT | IBV_ODP_SUPPORT_IMPLICIT;
-  all.odp_caps.per_transport_caps.rc_odp_caps = kOdpReliable;
+  all.odp_caps.per_transport_caps.rc_odp_caps = odp_reliable();
   all.odp_caps.per_transport_caps.uc_odp_caps = kOdpUnreliable;
   all.odp_caps.per_transport_caps.ud_odp_caps = kOdpDatagram;
-  all.xrc_odp_caps = kOdpReliable;
+  all.xrc_odp_caps = odp_reliable();
   all.completion_timestamp_mask = kAllTimestampBits;
   all.hca_core_clock = kClockKhz;
   all.device_cap_flags_ex = from.device_cap_flags;
@@ -117,6 +126,18 @@ int query_port(ibv_context* context, std::uint8_t port, ibv_port_attr* attr) {
     attr->phys_state = from.phys_state;
     attr->link_layer = static_cast<std::uint8_t>(from.link_layer);
     attr->flags = static_cast<std::uint8_t>(from.flags);
+    return 0;
+  });
+}
+
+// In units of 100 Mb/s, of all lanes [man ibv_query_port_speed].
+int query_port_speed(ibv_context* context, std::uint32_t port, std::uint64_t* speed) {
+  return guarded_int("ibv_query_port_speed", [&] {
+    if (port > 0xff) return fail("ibv_query_port_speed", EINVAL, "no such port");
+    const auto got = hca_of(context).query_port(static_cast<std::uint8_t>(port));
+    if (!got) return fail("ibv_query_port_speed", got.error());
+    *speed = std::uint64_t{verbs::link_lanes(got->active_width)} *
+             verbs::link_speed(got->active_speed).tenths;
     return 0;
   });
 }

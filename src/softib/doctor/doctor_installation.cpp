@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "setup/cli_error.h"
+#include "setup/fd.h"
 #include "setup/runtime_dir.h"
 #include "softib/doctor/doctor.h"
 #include "softib/launch/installation.h"
+#include "verbs/private_abi.h"
 
 #include <dlfcn.h>
 #include <fmt/format.h>
 #include <link.h>
 #include <sys/stat.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 #include <array>
@@ -29,6 +32,30 @@ std::string file_of(void* library) {
   std::error_code error;
   const std::filesystem::path path = std::filesystem::canonical(map->l_name, error);
   return error ? map->l_name : path.filename().string();
+}
+
+// A value of /etc/os-release, without its quotes.
+std::string os_release(const std::string& name) {
+  const std::string text = "\n" + read_file("/etc/os-release");
+  const std::size_t at = text.find("\n" + name + "=");
+  if (at == std::string::npos) return {};
+  const std::size_t start = at + name.size() + 2;
+  std::string value = text.substr(start, text.find('\n', start) - start);
+  std::erase(value, '"');
+  return value;
+}
+
+void check_system(Findings& findings) {
+  utsname kernel{};
+  ::uname(&kernel);
+  std::string name = os_release("PRETTY_NAME");
+  if (name.empty()) name = "unknown (no /etc/os-release)";
+  findings.push_back({"distribution", Level::Ok, name, {}, {}});
+  findings.push_back({"kernel",
+                      Level::Ok,
+                      fmt::format("{} {} {}", kernel.sysname, kernel.release, kernel.machine),
+                      {},
+                      {}});
 }
 
 void check_parts(Findings& findings) {
@@ -72,38 +99,71 @@ std::string complaint_of(const std::string& path) {
   return result == 0 ? "" : path + " crashes when it is loaded";
 }
 
-void check_loads(Findings& findings) {
+// `private_abi`: of libibverbs; 0 if softib has no plug-in for it.
+void check_loads(Findings& findings, int private_abi) {
   const Installation found = find_installation();
   if (found.lib_dir.empty()) return;
-  for (const std::string& path : {found.preload(), found.lib_dir + "/" + kProviderName}) {
+  std::vector<std::string> paths{found.preload()};
+  if (private_abi != 0) paths.push_back(found.lib_dir + "/" + provider_name(private_abi));
+  for (const std::string& path : paths) {
     if (::access(path.c_str(), R_OK) != 0) continue;
     const std::string complaint = complaint_of(path);
     if (complaint.empty()) continue;
     findings.push_back({"softib libraries load", Level::Fail, complaint,
-                        "programs do not see the HCAs",
-                        "build softib for this system (it is made for Debian 12)"});
+                        "programs do not see the HCAs", "build softib for this system"});
     return;
   }
   findings.push_back({"softib libraries load", Level::Ok, "yes", {}, {}});
 }
 
-void check_verbs_library(Findings& findings) {
+// Returns the private ABI if softib has a plug-in for it, else 0.
+int check_verbs_library(Findings& findings) {
   void* library = ::dlopen("libibverbs.so.1", RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) {
-    findings.push_back({"libibverbs", Level::Fail, "not found",
+    const std::string why = ::dlerror();  // also: made for a newer C library
+    const bool absent = why.find("cannot open shared object file") != std::string::npos;
+    findings.push_back({"libibverbs", Level::Fail, absent ? "not found" : why,
                         "no verbs program can run, with softib or without",
                         "apt-get install libibverbs1 ibverbs-utils"});
-    return;
+    return 0;
   }
   const std::string file = file_of(library);
-  if (::dlvsym(library, "verbs_register_driver_34", "IBVERBS_PRIVATE_34") != nullptr) {
-    findings.push_back({"libibverbs", Level::Ok, file + ", private ABI 34", {}, {}});
-  } else {
-    findings.push_back({"libibverbs", Level::Fail, file + ", private ABI is not 34",
-                        "softib's provider is not loaded, so there is no HCA",
-                        "use rdma-core 32 to 49 (Debian 12 has 44)"});
-  }
+  const int abi = verbs::find_private_abi([&](int number) {
+    return ::dlvsym(library, fmt::format("verbs_register_driver_{}", number).c_str(),
+                    fmt::format("IBVERBS_PRIVATE_{}", number).c_str()) != nullptr;
+  });
   ::dlclose(library);
+  const std::string_view release = verbs::rdma_core_release(file);
+  const std::string name = release.empty() ? file : fmt::format("rdma-core {}", release);
+  if (verbs::is_known_private_abi(abi)) {
+    findings.push_back(
+        {"libibverbs", Level::Ok, fmt::format("{}, private ABI {} ({})", name, abi, file), {}, {}});
+    return abi;
+  }
+  const std::string has = abi == 0 ? "no private ABI" : fmt::format("private ABI {}", abi);
+  findings.push_back({"libibverbs", Level::Fail,
+                      fmt::format("{} has {}; this softib knows {} to {}", name, has,
+                                  verbs::kPrivateAbis.front(), verbs::kPrivateAbis.back()),
+                      "softib's provider is not loaded, so there is no HCA",
+                      "use rdma-core 36 to 65, or a newer softib"});
+  return 0;
+}
+
+// 32-bit programs have a libibverbs of their own, in one of these folders.
+void check_32_bit(Findings& findings) {
+  constexpr std::array kFolders{"/usr/lib/i386-linux-gnu", "/usr/lib32"};
+  for (const char* folder : kFolders) {
+    std::error_code error;
+    const std::filesystem::path path =
+        std::filesystem::canonical(fmt::format("{}/libibverbs.so.1", folder), error);
+    if (error) continue;
+    findings.push_back(
+        {"libibverbs, 32 bit", Level::Warn,
+         fmt::format("{}; softib has no libraries for 32-bit programs", path.filename().string()),
+         "32-bit programs do not see the HCAs", "use 64-bit programs"});
+    return;
+  }
+  findings.push_back({"libibverbs, 32 bit", Level::Ok, "none here", {}, {}});
 }
 
 void check_other_libraries(Findings& findings) {
@@ -151,9 +211,11 @@ void check_runtime_dir(Findings& findings) {
 }  // namespace
 
 void check_installation(Findings& findings) {
+  check_system(findings);
   check_parts(findings);
-  check_loads(findings);
-  check_verbs_library(findings);
+  const int private_abi = check_verbs_library(findings);
+  check_32_bit(findings);
+  check_loads(findings, private_abi);
   check_other_libraries(findings);
   check_runtime_dir(findings);
 }

@@ -2,12 +2,14 @@
 #include "softib/launch/installation.h"
 
 #include "setup/cli_error.h"
+#include "verbs/private_abi.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <sys/auxv.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <bit>
 #include <cerrno>
 #include <cstring>
@@ -33,7 +35,18 @@ bool exists(const std::string& path) {
   return fs::exists(path, error) && !error;
 }
 
+// The libraries that each installation has.
+std::vector<std::string> library_names() {
+  std::vector<std::string> names{kPreloadName};
+  for (const int abi : verbs::kPrivateAbis) names.push_back(provider_name(abi));
+  return names;
+}
+
 }  // namespace
+
+std::string provider_name(int private_abi) {
+  return fmt::format("{}-rdmav{}.so", kProviderStem, private_abi);
+}
 
 Installation find_installation(std::string bin_dir) {
   Installation found;
@@ -48,8 +61,10 @@ Installation find_installation(std::string bin_dir) {
   found.searched.push_back(prefix + "/lib64");
   found.searched.push_back(prefix + "/lib64/softib");
   for (const std::string& dir : found.searched) {
-    // One of the two decides, so that the error can name the other.
-    if (exists(dir + "/" + kPreloadName) || exists(dir + "/" + kProviderName)) {
+    // One of them decides, so that the error can name the others.
+    const std::vector<std::string> names = library_names();
+    if (std::any_of(names.begin(), names.end(),
+                    [&](const std::string& name) { return exists(dir + "/" + name); })) {
       found.lib_dir = dir;
       break;
     }
@@ -70,14 +85,14 @@ void require_daemon(const Installation& installation) {
 
 void require_libraries(const Installation& installation) {
   if (installation.lib_dir.empty()) {
-    throw CliError(
-        Exit::Installation,
-        fmt::format("cannot find {} and {}; looked in {}\n"
-                    "  Build or install softib again; the libraries belong beside bin/, "
-                    "in lib/.",
-                    kPreloadName, kProviderName, fmt::join(installation.searched, ", ")));
+    throw CliError(Exit::Installation,
+                   fmt::format("cannot find {} and {}; looked in {}\n"
+                               "  Build or install softib again; the libraries belong beside bin/, "
+                               "in lib/.",
+                               kPreloadName, provider_name(verbs::kPrivateAbis.front()),
+                               fmt::join(installation.searched, ", ")));
   }
-  for (const char* name : {kPreloadName, kProviderName}) {
+  for (const std::string& name : library_names()) {
     const std::string path = installation.lib_dir + "/" + name;
     if (::access(path.c_str(), R_OK) == 0) continue;
     const int error = errno;

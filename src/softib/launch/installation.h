@@ -10,9 +10,9 @@ namespace ib::softib {
 
 inline constexpr const char* kPreloadName = "libsoftib_preload.so";
 inline constexpr const char* kSocketsName = "libsoftib_sockets.so";
-// libibverbs appends "-rdmav<private ABI>.so" to a driver's name that is a path.
 inline constexpr const char* kProviderStem = "libsoftib";
-inline constexpr const char* kProviderName = "libsoftib-rdmav34.so";
+// libibverbs appends "-rdmav<private ABI>.so" to a driver's name that is a path.
+std::string provider_name(int private_abi);
 
 struct Installation {
   std::string bin_dir;

@@ -31,7 +31,7 @@ import unittest
 
 BIN = pathlib.Path(os.environ.get("SOFTIB_BIN", "build/dev/bin")).resolve()
 LIB = pathlib.Path(os.environ.get("SOFTIB_LIB", BIN.parent / "lib")).resolve()
-LIBRARIES = ("libsoftib_preload.so", "libsoftib-rdmav34.so")
+LIBRARIES = ("libsoftib_preload.so", *(f"libsoftib-rdmav{abi}.so" for abi in (34, 57, 59, 64, 65)))
 NOBODY = 65534
 TIMEOUT = 60
 
@@ -134,7 +134,7 @@ class CliTest(unittest.TestCase):
         for program in ("softib", "softibd") if daemon else ("softib",):
             shutil.copy(BIN / program, prefix / "bin" / program)
         for library in libraries:
-            shutil.copy(LIB / library, prefix / "lib" / library)
+            shutil.copy(LIB / library, prefix / "lib" / library, follow_symlinks=False)
         return prefix
 
 
@@ -902,6 +902,7 @@ class Words(CliTest):
             if check["level"] != "ok":
                 self.assertTrue(check["cost"] and check["fix"], check)
         self.check(self.softib("doctor"), OK, "softib can run here", "userfaultfd", "process_vm_readv", "membarrier",
+                   "distribution", "kernel                          Linux", "private ABI", "libibverbs, 32 bit",
                    "settings that softib run supplies:\n", "UCX_USE_MT_MUTEX=y\n")
         self.check(self.softib("doctor", env=self.env(UCX_USE_MT_MUTEX="n")), OK,
                    "not supplied, since you have set: n\n")

@@ -2,6 +2,7 @@
 """Runs rdma-core's tests/run_tests.py as it is, and writes the outcome of each test as a line of JSON, at once,
 so that a crash does not take the results with it:  driver.py RESULTS run_tests.py [its arguments ...]"""
 import faulthandler
+import inspect
 import json
 import os
 import runpy
@@ -20,9 +21,18 @@ def record(test, what, reason=""):
     print(json.dumps({"test": test.id(), "what": what, "reason": reason}), file=results, flush=True)
 
 
+def asks_the_kernel(test):
+    """Newer suites find the network interface of a port with iproute2's `rdma`, so by netlink, which softib does not
+    answer. They accept ports that have none."""
+    name = getattr(test, "get_net_name", None)
+    return name is not None and "port" in inspect.signature(name).parameters
+
+
 class Recorder(unittest.TextTestResult):
     def startTest(self, test):
         record(test, "started")
+        if asks_the_kernel(test):
+            test.get_net_name = lambda device, port=None: None
         if ADDRESS and test.id().startswith("tests.test_rdmacm."):
             test._get_ip_mac = lambda device, port, index: test.args.append([device, port, index, ADDRESS, None])
         super().startTest(test)

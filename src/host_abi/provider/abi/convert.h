@@ -3,7 +3,7 @@
 // the static_asserts in convert.cpp and here hold, so enumerations convert by cast.
 #pragma once
 
-#include "host_abi/provider/abi/verbs_abi_34.h"
+#include "host_abi/provider/abi/verbs_abi.h"
 #include "user/completion_queue.h"
 #include "user/work_request.h"
 #include "verbs/control.h"
