@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "drivers/diagnostics/code_name.h"
 
+#include <algorithm>
+#include <array>
+
 namespace ib::drivers {
 
 using verbs::WrOpcode;
@@ -79,6 +82,56 @@ const char* code_name(std::uint32_t code) {
     case Code::DetachMcast: return "DetachMcast";
   }
   return "an unknown request";
+}
+
+namespace {
+
+struct Verb {
+  Code code;
+  const char* name;
+};
+constexpr std::array kVerbs = std::to_array<Verb>({
+    {Code::QueryCa, "ibv_query_device"},
+    {Code::QueryPort, "ibv_query_port"},
+    {Code::QueryGid, "ibv_query_gid"},
+    {Code::QueryPkey, "ibv_query_pkey"},
+    {Code::AllocPd, "ibv_alloc_pd"},
+    {Code::DeallocPd, "ibv_dealloc_pd"},
+    {Code::RegMr, "ibv_reg_mr"},
+    {Code::ReregMr, "ibv_rereg_mr"},
+    {Code::DeregMr, "ibv_dereg_mr"},
+    {Code::AllocMw, "ibv_alloc_mw"},
+    {Code::DeallocMw, "ibv_dealloc_mw"},
+    {Code::AllocDm, "ibv_alloc_dm"},
+    {Code::FreeDm, "ibv_free_dm"},
+    {Code::CreateAh, "ibv_create_ah"},
+    {Code::DestroyAh, "ibv_destroy_ah"},
+    {Code::CreateChannel, "ibv_create_comp_channel"},
+    {Code::CreateCq, "ibv_create_cq"},
+    {Code::ResizeCq, "ibv_resize_cq"},
+    {Code::DestroyCq, "ibv_destroy_cq"},
+    {Code::OpenXrcd, "ibv_open_xrcd"},
+    {Code::CloseXrcd, "ibv_close_xrcd"},
+    {Code::CreateSrq, "ibv_create_srq"},
+    {Code::ModifySrq, "ibv_modify_srq"},
+    {Code::QuerySrq, "ibv_query_srq"},
+    {Code::DestroySrq, "ibv_destroy_srq"},
+    {Code::CreateQp, "ibv_create_qp"},
+    {Code::OpenQp, "ibv_open_qp"},
+    {Code::ModifyQp, "ibv_modify_qp"},
+    {Code::QueryQp, "ibv_query_qp"},
+    {Code::DestroyQp, "ibv_destroy_qp"},
+    {Code::AttachMcast, "ibv_attach_mcast"},
+    {Code::DetachMcast, "ibv_detach_mcast"},
+});
+
+}  // namespace
+
+const char* verb_name(std::uint32_t code) {
+  const auto* const found = std::find_if(kVerbs.begin(), kVerbs.end(), [code](const Verb& verb) {
+    return verb.code == static_cast<Code>(code);
+  });
+  return found != kVerbs.end() ? found->name : code_name(code);
 }
 
 const char* opcode_name(WrOpcode opcode) {

@@ -9,6 +9,7 @@
 namespace ib::drivers {
 
 const char* code_name(std::uint32_t code);        // "CreateQp"; never null
+const char* verb_name(std::uint32_t code);        // "ibv_create_qp"; without a verb, as code_name()
 const char* opcode_name(verbs::WrOpcode opcode);  // "RDMA_WRITE"
 
 }  // namespace ib::drivers

@@ -76,7 +76,7 @@ static void trace_refusal(Core& core, const io::Irp& irp, const std::string& rea
     entry.program = session.program;
     if (session.node != nullptr) entry.node = session.node->name;
   }
-  entry.text = fmt::format("{}: {} refused: {}", who, code_name(irp.code), reason);
+  entry.text = fmt::format("{}: {} refused: {}", who, verb_name(irp.code), reason);
   core.trace.add(std::move(entry));
 }
 

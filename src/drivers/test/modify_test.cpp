@@ -174,7 +174,7 @@ TEST(ModifyQp, ValuesAreChecked) {
   attr.max_dest_rd_atomic = 16;
   EXPECT_EQ(p.modify(qp, QpState::Rts, a::kSqPsn, attr).status, Status::InvalidParameter);
   p.good(p.modify(qp, QpState::Rtr, kRtr, attr));
-  EXPECT_NE(b.trace().find("pid 11 (test) on node0: ModifyQp refused: "), std::string::npos);
+  EXPECT_NE(b.trace().find("pid 11 (test) on node0: ibv_modify_qp refused: "), std::string::npos);
 }
 
 TEST(ModifyQp, TheStateThatAPosterSetIsTheCurrentOne) {
