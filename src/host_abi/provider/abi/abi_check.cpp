@@ -17,7 +17,9 @@ namespace {
 
 // More pointers than a library may read, so that operations of later versions show.
 constexpr std::size_t kProbed = kVerbsOpCount + 32;
-constexpr std::size_t kPrivateOps = 0x18;  // of the table in the library's private part, in bytes
+// Where the table is in the library's private part, in bytes: behind a bitmap of words, whose size
+// is rounded up, a number and a flag.
+constexpr std::size_t kPrivateOps = sizeof(void*) == 8 ? 0x18 : 0x14;
 constexpr std::size_t kContextWords = 256;
 constexpr std::ptrdiff_t kWord = sizeof(void*);
 

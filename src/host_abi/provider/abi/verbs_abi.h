@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// The private plug-in interface of libibverbs, as rdma-core 36 to 65 have it on x86-64.
+// The private plug-in interface of libibverbs, as rdma-core 36 to 65 have it.
 //
 // There is no public header for it. This file and verbs_ops.h hold facts about that binary
 // interface: the order of the operations, and the layouts that the library and a plug-in share,
@@ -16,6 +16,10 @@
 #include <cstdint>
 #include <cstring>
 #include <ctime>
+
+// Sizes and offsets as they were measured; 32-bit machines have the same fields, with smaller
+// pointers.
+#define IB_ON_64_BIT(...) static_assert(sizeof(void*) != 8 || (__VA_ARGS__))
 
 namespace ib::host_abi {
 
@@ -36,9 +40,9 @@ struct VerbsSysfsDev {
   char ibdev_path[IBV_SYSFS_PATH_MAX];
   // More fields follow that a plug-in does not need.
 };
-static_assert(offsetof(VerbsSysfsDev, sysfs_name) == 36);
-static_assert(offsetof(VerbsSysfsDev, sysfs_cdev) == 104);
-static_assert(offsetof(VerbsSysfsDev, ibdev_name) == 112);
+IB_ON_64_BIT(offsetof(VerbsSysfsDev, sysfs_name) == 36);
+IB_ON_64_BIT(offsetof(VerbsSysfsDev, sysfs_cdev) == 104);
+IB_ON_64_BIT(offsetof(VerbsSysfsDev, ibdev_name) == 112);
 
 struct VerbsDevice;
 
@@ -54,8 +58,8 @@ struct VerbsDeviceOps {
   VerbsDevice* (*alloc_device)(VerbsSysfsDev* sysfs_dev);
   void (*uninit_device)(VerbsDevice* device);
 };
-static_assert(sizeof(VerbsDeviceOps) == 72);
-static_assert(offsetof(VerbsDeviceOps, alloc_context) == 40);
+IB_ON_64_BIT(sizeof(VerbsDeviceOps) == 72);
+IB_ON_64_BIT(offsetof(VerbsDeviceOps, alloc_context) == 40);
 
 // The library fills everything but `device`'s own extension behind it.
 struct VerbsDevice {
@@ -66,8 +70,8 @@ struct VerbsDevice {
   VerbsSysfsDev* sysfs;
   std::uint64_t core_support;
 };
-static_assert(offsetof(VerbsDevice, ops) == 0x298 && offsetof(VerbsDevice, sysfs) == 0x2b8);
-static_assert(sizeof(VerbsDevice) == 0x2c8);
+IB_ON_64_BIT(offsetof(VerbsDevice, ops) == 0x298 && offsetof(VerbsDevice, sysfs) == 0x2b8);
+IB_ON_64_BIT(sizeof(VerbsDevice) == 0x2c8);
 
 // Read by ibv_rereg_mr and ibv_dereg_mr.
 enum class VerbsMrType : std::uint32_t { Region = 0, Null = 1, Imported = 2, DmaBuf = 3 };
@@ -76,7 +80,7 @@ struct VerbsMr {
   VerbsMrType type;
   int access;
 };
-static_assert(offsetof(VerbsMr, type) == 0x30 && offsetof(VerbsMr, access) == 0x34);
+IB_ON_64_BIT(offsetof(VerbsMr, type) == 0x30 && offsetof(VerbsMr, access) == 0x34);
 
 // struct ibv_qp_ex: the pointers of one kind of request each behind a head that is the same in all
 // versions of rdma-core.
@@ -86,8 +90,8 @@ struct QpExHead {
   std::uint64_t wr_id;
   unsigned wr_flags;
 };
-static_assert(sizeof(QpExHead) == 184 &&
-              offsetof(QpExHead, wr_flags) == offsetof(ibv_qp_ex, wr_flags));
+IB_ON_64_BIT(sizeof(QpExHead) == 184 &&
+             offsetof(QpExHead, wr_flags) == offsetof(ibv_qp_ex, wr_flags));
 static_assert(sizeof(QpExHead) == offsetof(ibv_qp_ex, wr_atomic_cmp_swp));
 
 // In the library's order. rdma-core 36 to 43 have the first 20, 44 has wr_atomic_write too.
@@ -145,7 +149,7 @@ struct VerbsCq {
     ibv_cq_ex cq_ex;
   };
 };
-static_assert(sizeof(VerbsCq) == 288 && offsetof(ibv_cq_ex, comp_mask) == 128);
+IB_ON_64_BIT(sizeof(VerbsCq) == 288 && offsetof(ibv_cq_ex, comp_mask) == 128);
 
 // The records that the library reads from async_fd and from a completion channel.
 struct AsyncEventRecord {
@@ -167,15 +171,17 @@ struct VerbsMrInitAttr {
   void* dmah;
   void* buf;  // 64 and later
 };
-static_assert(offsetof(VerbsMrInitAttr, comp_mask) == 16 && offsetof(VerbsMrInitAttr, dmah) == 56);
+IB_ON_64_BIT(offsetof(VerbsMrInitAttr, comp_mask) == 16 && offsetof(VerbsMrInitAttr, dmah) == 56);
 namespace mr_init {
 inline constexpr std::uint64_t kIova = 1u << 0;
 inline constexpr std::uint64_t kAddr = 1u << 1;
 inline constexpr std::uint64_t kBuf = 1u << 5;
 }  // namespace mr_init
 
-static_assert(sizeof(ibv_context) == 328 && sizeof(ibv_device) == 664 && sizeof(ibv_qp) == 160);
-static_assert(sizeof(ibv_wc) == 48 && sizeof(ibv_send_wr) == 128);
-static_assert(sizeof(ibv_device_attr) == 232 && sizeof(ibv_device_attr_ex) == 400);
+IB_ON_64_BIT(sizeof(ibv_context) == 328 && sizeof(ibv_device) == 664 && sizeof(ibv_qp) == 160);
+IB_ON_64_BIT(sizeof(ibv_wc) == 48 && sizeof(ibv_send_wr) == 128);
+IB_ON_64_BIT(sizeof(ibv_device_attr) == 232 && sizeof(ibv_device_attr_ex) == 400);
 
 }  // namespace ib::host_abi
+
+#undef IB_ON_64_BIT

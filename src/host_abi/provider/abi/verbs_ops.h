@@ -126,8 +126,15 @@ struct OpsTable {
   std::size_t ops = 0;      // their number
   std::size_t context = 0;  // sizeof(verbs_context) of that library, which grows at its start
 };
-inline constexpr std::array<OpsTable, 5> kOpsTables{
-    {{36, 76, 648}, {59, 79, 672}, {62, 81, 680}, {64, 83, 696}, {65, 93, 696}}};
+constexpr std::size_t context_size(std::size_t more_pointers) {
+  constexpr std::size_t kFirst = sizeof(void*) == 8 ? 648 : 336;
+  return kFirst + more_pointers * sizeof(void*);
+}
+inline constexpr std::array<OpsTable, 5> kOpsTables{{{36, 76, context_size(0)},
+                                                     {59, 79, context_size(3)},
+                                                     {62, 81, context_size(4)},
+                                                     {64, 83, context_size(6)},
+                                                     {65, 93, context_size(6)}}};
 
 // Those that a table has and the one before has not.
 #define IB_OP(table, op)                                 \
