@@ -13,6 +13,7 @@
 #pragma once
 
 #include "platform/barriers.h"
+#include "platform/this_thread.h"
 #include "user/spin_lock.h"
 
 #include <atomic>
@@ -54,17 +55,7 @@ class BiasedLock {
   static constexpr std::uintptr_t kNotYet = 0;
   static constexpr std::uintptr_t kNobody = 1;  // ever again
 
-  static std::uintptr_t this_thread() {
-#if defined(__x86_64__)
-    // The thread control block's own address, which the ABI puts there.
-    std::uintptr_t self;
-    asm("movq %%fs:0, %0" : "=r"(self));
-    return self;
-#else
-    static thread_local const char here = 0;
-    return reinterpret_cast<std::uintptr_t>(&here);
-#endif
-  }
+  static std::uintptr_t this_thread() { return platform::this_thread(); }
   // Returns false if the owner is shut out at present.
   bool enter_as_owner() {
     inside_.store(1, std::memory_order_relaxed);

@@ -5,7 +5,8 @@
 // A thread that works with a queue pair, of its owner or of the requester at the other end, says so
 // in its entry before it looks at its state, with a full barrier the first time. softibd changes
 // the state first, and then looks whether somebody has said so. One of the two sees what the other
-// has stored.
+// has stored. A second thread needs no barrier of its own, but only once the first has passed its
+// one: so the entry says that as well.
 #pragma once
 
 #include "hca/layout/layout.h"
@@ -16,10 +17,14 @@ namespace ib::hca {
 
 // Inside of an OpScope, before the state is read.
 inline void begin_use(QpEntry& entry) {
-  if (entry.waiter.has_begun.load(std::memory_order_relaxed) != 0) [[likely]]
+  constexpr std::uint32_t kBegun = 1;
+  constexpr std::uint32_t kBegins = 2;  // the barrier is still to come
+  // Acquire: what is read next is as new as that barrier.
+  if (entry.waiter.has_begun.load(std::memory_order_acquire) == kBegun) [[likely]]
     return;
-  entry.waiter.has_begun.store(1, std::memory_order_relaxed);
+  entry.waiter.has_begun.store(kBegins, std::memory_order_relaxed);
   std::atomic_thread_fence(std::memory_order_seq_cst);
+  entry.waiter.has_begun.store(kBegun, std::memory_order_release);
 }
 
 // After a change of its number or state that sends all users away. Returns true if nobody works

@@ -19,7 +19,8 @@ class OpScope {
       widen(plane, before, what);
       return;
     }
-    use_.word->sequence.store((before + 1) | what, std::memory_order_relaxed);
+    // Release: a waiter that finds this scope takes the one before for ended, with all its loads.
+    use_.word->sequence.store((before + 1) | what, std::memory_order_release);
     pass_barrier(plane);
   }
   OpScope(const OpScope&) = delete;
@@ -52,7 +53,7 @@ class OpScope {
     const std::uint64_t outer = before & ~executing::kCount;
     if (what == executing::kOwn || what == outer || outer == executing::kAnything) return;
     use_.word->sequence.store((before & executing::kCount) | executing::kAnything,
-                              std::memory_order_relaxed);
+                              std::memory_order_release);
     pass_barrier(plane);
   }
   // By value, so that a scope can live in registers.

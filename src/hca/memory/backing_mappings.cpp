@@ -13,11 +13,9 @@ std::byte* BackingMappings::map(const KeyEntry& region, std::uint64_t address,
   const std::uint32_t generation = adopted.backing_generation;
   if (index >= kMaxBackings) return nullptr;
   Mapping& mapping = mappings_[index];
-  std::byte* base = mapping.base.load(std::memory_order_acquire);
-  if (base == nullptr || mapping.generation.load(std::memory_order_relaxed) != generation) {
-    base = map_slow(mapping, index, generation);
-    if (base == nullptr) return nullptr;
-  }
+  std::byte* base = mapping.current(generation);
+  if (base == nullptr) base = map_slow(mapping, index, generation);
+  if (base == nullptr) return nullptr;
   const std::uint64_t offset = adopted.offset + (address - adopted.address);
   return in_range(offset, length, 0, mapping.size) ? base + offset : nullptr;
 }
@@ -28,8 +26,12 @@ std::byte* BackingMappings::map_slow(Mapping& mapping, std::uint32_t index,
   std::byte* base = host_.map_backing(index, generation, size);
   if (base == nullptr) return nullptr;
   // The host serialises map_backing per backing and returns the same mapping to every caller.
+  if (mapping.generation.load(std::memory_order_relaxed) != generation) {
+    // First: who finds the new generation does not find the old place.
+    mapping.base.store(nullptr, std::memory_order_relaxed);
+    mapping.generation.store(generation, std::memory_order_release);
+  }
   mapping.size = size;
-  mapping.generation.store(generation, std::memory_order_relaxed);
   mapping.base.store(base, std::memory_order_release);
   return base;
 }
@@ -42,11 +44,8 @@ std::byte* BackingMappings::find(const KeyEntry& region, std::uint64_t address,
     return nullptr;
   }
   const Mapping& mapping = mappings_[index];
-  std::byte* base = mapping.base.load(std::memory_order_acquire);
-  if (base == nullptr ||
-      mapping.generation.load(std::memory_order_relaxed) != adopted.backing_generation) {
-    return nullptr;
-  }
+  std::byte* base = mapping.current(adopted.backing_generation);
+  if (base == nullptr) return nullptr;
   const std::uint64_t offset = adopted.offset + (address - adopted.address);
   return in_range(offset, length, 0, mapping.size) ? base + offset : nullptr;
 }
@@ -64,13 +63,13 @@ CachedRemote BackingMappings::cache(const KeyEntry& region, std::uint32_t key) c
   const std::uint32_t backing = adopted.backing;
   if (backing >= kMaxBackings) return {};
   const Mapping& mapping = mappings_[backing];
-  CachedRemote known{{{key, id.access}}, &mapping.base, mapping.base.load()};
+  CachedRemote known{
+      {{key, id.access}}, &mapping.base, mapping.current(adopted.backing_generation)};
   // The adopted part of the region: whole pages.
   const std::uint64_t first = std::max(id.address, adopted.address);
   const std::uint64_t end = std::min(id.address + id.length, adopted.address + adopted.length);
   const std::uint64_t offset = adopted.offset + (first - adopted.address);
-  if (known.base == nullptr || end <= first || !in_range(offset, end - first, 0, mapping.size) ||
-      mapping.generation.load(std::memory_order_relaxed) != adopted.backing_generation) {
+  if (known.base == nullptr || end <= first || !in_range(offset, end - first, 0, mapping.size)) {
     return {};
   }
   known.first = id.iova + (first - id.address);

@@ -17,8 +17,15 @@ namespace ib::hca {
 class BackingMappings {
   struct Mapping {
     std::atomic<std::byte*> base;
-    std::uint64_t size;
+    Relaxed<std::uint64_t> size;  // of what is at `base`; threads that map it store the same
     std::atomic<std::uint32_t> generation;
+
+    // Returns the place of this generation, or nullptr. Acquire twice: after the store of the
+    // generation the old place is gone, and after that of the new place its size is there.
+    std::byte* current(std::uint32_t wanted) const {
+      if (generation.load(std::memory_order_acquire) != wanted) return nullptr;
+      return base.load(std::memory_order_acquire);
+    }
   };
 
  public:

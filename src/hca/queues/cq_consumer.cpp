@@ -25,8 +25,9 @@ bool CqConsumer::use_ring(const Arena& arena, const verbs::control::CqOut& made)
   return true;
 }
 
-// Shared memory orders: our store to `armed` before our next look at the ring; a producer's seq
-// before its look at `armed` (CqProducer::fire).
+// Memory orders: our store to `armed` before our next look at the ring; a producer's seq before its
+// look at `armed` (CqProducer::fire). A fence between the two steps on each side; an order of the
+// store alone would not hold back the loads of the ring, which acquire.
 //
 // IBA promises an event only for completions added after this call. Adapters get the consumer's
 // position with it and fire at once for completions beyond it, and programs count on that
@@ -43,8 +44,9 @@ void CqConsumer::arm(PosterHost& host, bool solicited_only) {
   }
   // An armed queue stays armed for any completion if either request was for any.
   if (!solicited_only || entry_->arm.armed.load(std::memory_order_relaxed) != 1) {
-    entry_->arm.armed.store(solicited_only ? 2 : 1, std::memory_order_seq_cst);
+    entry_->arm.armed.store(solicited_only ? 2 : 1, std::memory_order_relaxed);
   }
+  std::atomic_thread_fence(std::memory_order_seq_cst);
   armed_ = true;
   const std::uint64_t reported = entry_->arm.reported.load(std::memory_order_relaxed);
   fire_from(host, std::max(consumed_, reported));

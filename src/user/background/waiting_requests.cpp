@@ -21,7 +21,9 @@ void WaitingRequests::enroll(WorkQueues& queues) {
   lock_.lock();
   if (std::find(waiting_.begin(), waiting_.end(), &queues) == waiting_.end()) {
     waiting_.push_back(&queues);
-    count();
+    // Before the caller's look at whether the service thread sleeps; that thread says so first, and
+    // then looks at this (ServiceThread::round). Both need the one order of seq_cst.
+    count_.store(static_cast<std::uint32_t>(waiting_.size()), std::memory_order_seq_cst);
   }
   lock_.unlock();
 }
