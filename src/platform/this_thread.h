@@ -13,6 +13,10 @@ inline std::uintptr_t this_thread() {
   std::uintptr_t self;
   asm("movq %%fs:0, %0" : "=r"(self));
   return self;
+#elif defined(__i386__)
+  std::uintptr_t self;
+  asm("movl %%gs:0, %0" : "=r"(self));
+  return self;
 #else
   static thread_local const char here = 0;
   return reinterpret_cast<std::uintptr_t>(&here);
