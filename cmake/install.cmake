@@ -4,8 +4,12 @@
 # package for find_package(softib), whose target softib::driver has all options of a module's compilation. Modules link
 # no library of softib: softibd, which loads them, has the I/O manager and the access layer. cmake/package.cmake makes
 # Debian packages of the two.
-if(NOT TARGET softibd OR NOT TARGET softib-rdmav34)
+if(NOT TARGET softib-rdmav34)
   return()  # only some layers are built (IB_LAYERS)
+endif()
+set(IB_LIBRARY_DIR lib/${CMAKE_LIBRARY_ARCHITECTURE}/softib)
+if(CMAKE_SIZEOF_VOID_P EQUAL 4)
+  set(IB_LIBRARY_DIR lib/i386-linux-gnu/softib)
 endif()
 
 # The dynamic loader splits LD_PRELOAD, and libibverbs RDMAV_DRIVERS, at these characters; neither supports quotes.
@@ -16,11 +20,13 @@ if(CMAKE_INSTALL_PREFIX MATCHES "[ \t:;]" AND NOT CMAKE_INSTALL_PREFIX MATCHES "
     "through LD_PRELOAD, which cannot name a path with a blank, ':' or ';'. Choose another --prefix.")
 endif()]] ALL_COMPONENTS)
 
-install(TARGETS softib softibd RUNTIME DESTINATION bin COMPONENT runtime)
-install(TARGETS softib_preload softib_sockets softib-rdmav34 LIBRARY DESTINATION lib/${CMAKE_LIBRARY_ARCHITECTURE}/softib
-  COMPONENT runtime)
+install(TARGETS softib_preload softib_sockets softib-rdmav34 LIBRARY DESTINATION ${IB_LIBRARY_DIR} COMPONENT runtime)
 get_target_property(links softib-rdmav34 IB_LINKS)
-install(FILES ${links} DESTINATION lib/${CMAKE_LIBRARY_ARCHITECTURE}/softib COMPONENT runtime)
+install(FILES ${links} DESTINATION ${IB_LIBRARY_DIR} COMPONENT runtime)
+if(NOT TARGET softibd)
+  return()  # libraries of another word size (preset release32), beside those of the machine's
+endif()
+install(TARGETS softib softibd RUNTIME DESTINATION bin COMPONENT runtime)
 
 set(IB_SYSTEMD_USER_DIR lib/systemd/user CACHE STRING "where the user unit goes, relative to the prefix")
 # The unit names the programs by their absolute path, which is known when they are installed.

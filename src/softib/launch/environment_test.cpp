@@ -9,7 +9,7 @@ namespace {
 Installation installation() {
   Installation it;
   it.bin_dir = "/opt/softib/bin";
-  it.lib_dir = "/opt/softib/lib";
+  it.lib_dir = it.loader_dir = "/opt/softib/lib";
   return it;
 }
 
@@ -54,7 +54,7 @@ TEST(Environment, WhatTheUserPreloadsStaysBehindOurs) {
 
 TEST(Environment, ARunInsideARunReplacesTheOuterOne) {
   Installation outer = installation();
-  outer.lib_dir = "/home/me/build/lib";
+  outer.lib_dir = outer.loader_dir = "/home/me/build/lib";
   const Environment first = compose_environment({{"LD_PRELOAD", "a.so"}}, outer, settings());
   const Environment second = compose_environment(first, installation(), settings());
   EXPECT_EQ(value(second, "LD_PRELOAD"), "/opt/softib/lib/libsoftib_preload.so:a.so");

@@ -4,6 +4,7 @@
 #include "setup/cli_error.h"
 #include "verbs/private_abi.h"
 
+#include <dlfcn.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <sys/auxv.h>
@@ -35,6 +36,20 @@ bool exists(const std::string& path) {
   return fs::exists(path, error) && !error;
 }
 
+// The folder of 32-bit libraries beside that of 64-bit ones, in Debian's family and in that of RPM.
+std::string folder_of_32_bit(const std::string& folder) {
+  if (folder == "lib/x86_64-linux-gnu") return "lib/i386-linux-gnu";
+  return folder == "lib64" ? "lib" : "";
+}
+
+std::string loader_dir_of(const std::string& lib_dir, const std::string& prefix) {
+  const std::string folder = loader_library_folder();
+  const std::string other = folder_of_32_bit(folder);
+  const bool serves_both = !other.empty() && lib_dir == prefix + "/" + folder + "/softib" &&
+                           exists(prefix + "/" + other + "/softib/" + kPreloadName);
+  return serves_both ? prefix + "/$LIB/softib" : lib_dir;
+}
+
 // The libraries that each installation has.
 std::vector<std::string> library_names() {
   std::vector<std::string> names{kPreloadName};
@@ -48,18 +63,32 @@ std::string provider_name(int private_abi) {
   return fmt::format("{}-rdmav{}.so", kProviderStem, private_abi);
 }
 
+std::string loader_library_folder() {
+  const std::string before = "/softib-has-nothing-here/";
+  const std::string after = "/x.so";
+  if (::dlopen((before + "$LIB" + after).c_str(), RTLD_LAZY) != nullptr) return {};
+  const char* const error = ::dlerror();
+  const std::string text = error != nullptr ? error : "";
+  const std::size_t begin = text.find(before);
+  if (begin == std::string::npos) return {};
+  const std::size_t start = begin + before.size();
+  const std::size_t end = text.find(after, start);
+  return end != std::string::npos ? text.substr(start, end - start) : "";
+}
+
 Installation find_installation(std::string bin_dir) {
   Installation found;
   found.bin_dir = bin_dir.empty() ? own_bin_dir() : std::move(bin_dir);
   const std::string prefix = fs::path(found.bin_dir).parent_path().string();
-  found.searched = {prefix + "/lib", prefix + "/lib/softib"};
+  found.searched = {prefix + "/lib"};
 #ifdef __x86_64__
   found.searched.push_back(prefix + "/lib/x86_64-linux-gnu/softib");
 #elif defined(__aarch64__)
   found.searched.push_back(prefix + "/lib/aarch64-linux-gnu/softib");
 #endif
-  found.searched.push_back(prefix + "/lib64");
   found.searched.push_back(prefix + "/lib64/softib");
+  found.searched.push_back(prefix + "/lib/softib");  // of RPM distributions: for 32-bit programs
+  found.searched.push_back(prefix + "/lib64");
   for (const std::string& dir : found.searched) {
     // One of them decides, so that the error can name the others.
     const std::vector<std::string> names = library_names();
@@ -69,6 +98,7 @@ Installation find_installation(std::string bin_dir) {
       break;
     }
   }
+  found.loader_dir = loader_dir_of(found.lib_dir, prefix);
   return found;
 }
 

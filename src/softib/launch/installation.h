@@ -17,13 +17,20 @@ std::string provider_name(int private_abi);
 struct Installation {
   std::string bin_dir;
   std::string lib_dir;  // empty: not found
+  // The same as programs name it: if there are libraries for 32-bit programs too, with $LIB, which
+  // the dynamic loader of each program replaces by the folder of its word size.
+  std::string loader_dir;
   std::vector<std::string> searched;
 
   std::string daemon() const { return bin_dir + "/softibd"; }
-  std::string preload() const { return lib_dir + "/" + kPreloadName; }
-  std::string sockets() const { return lib_dir + "/" + kSocketsName; }
-  std::string provider() const { return lib_dir + "/" + kProviderStem; }
+  std::string preload() const { return loader_dir + "/" + kPreloadName; }
+  std::string sockets() const { return loader_dir + "/" + kSocketsName; }
+  std::string provider() const { return loader_dir + "/" + kProviderStem; }
 };
+
+// "lib64", "lib/x86_64-linux-gnu": for this machine's dynamic loader the meaning of $LIB. Empty: it
+// does not say.
+std::string loader_library_folder();
 
 // Changes nothing; `bin_dir` empty: that of the running binary.
 Installation find_installation(std::string bin_dir = {});

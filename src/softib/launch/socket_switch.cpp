@@ -73,10 +73,11 @@ std::string librspreload_path() {
 
 void require_socket_switch(const Installation& installation, const std::string& ranges) {
   if (ranges != kAllOfFabric) check_ranges(ranges);
-  if (::access(installation.sockets().c_str(), R_OK) != 0) {
+  const std::string library = installation.lib_dir + "/" + kSocketsName;
+  if (::access(library.c_str(), R_OK) != 0) {
     throw CliError(Exit::Installation,
                    fmt::format("cannot read the library {}: {}\n  Build or install softib again.",
-                               installation.sockets(), std::strerror(errno)));
+                               library, std::strerror(errno)));
   }
   if (librdmacm_path().empty()) {
     throw CliError(Exit::Installation,
