@@ -4,6 +4,10 @@
 # Targets for LIBS: Threads::Threads CLI11::CLI11 nlohmann_json::nlohmann_json
 #   ib::fmt ib::spdlog ib::asio ib::toml PkgConfig::{libibverbs,librdmacm} dl rt
 find_package(Threads REQUIRED)
+if(CMAKE_CROSSCOMPILING)
+  include(${CMAKE_CURRENT_LIST_DIR}/packages_cross.cmake)
+  return()
+endif()
 if(BUILD_TESTING)
   find_package(GTest REQUIRED)
   find_package(benchmark REQUIRED)
