@@ -4,9 +4,8 @@
 # Targets for LIBS: Threads::Threads CLI11::CLI11 nlohmann_json::nlohmann_json
 #   ib::fmt ib::spdlog ib::asio ib::toml PkgConfig::{libibverbs,librdmacm} dl rt
 find_package(Threads REQUIRED)
-# For another architecture than the machine's there are headers, and no compiled libraries.
-if(CMAKE_SIZEOF_VOID_P EQUAL 4)
-  include(${CMAKE_CURRENT_LIST_DIR}/packages_of_headers.cmake)
+if(CMAKE_CROSSCOMPILING OR CMAKE_SIZEOF_VOID_P EQUAL 4)
+  include(${CMAKE_CURRENT_LIST_DIR}/packages_cross.cmake)
   return()
 endif()
 if(BUILD_TESTING)

@@ -8,6 +8,7 @@
 
 namespace ib {
 
+// By std::uintptr_t: gcc extends the sign of a pointer that becomes a longer number.
 inline std::uint64_t address_of(const void* pointer) {
   return reinterpret_cast<std::uintptr_t>(pointer);
 }

@@ -16,13 +16,15 @@ bool membarrier(int command) {
   return ::syscall(SYS_membarrier, command, 0, 0) == 0;
 }
 
-// If the kernel refuses later (a seccomp filter), a pause does it as well, since a store leaves its
-// core within far less.
+// If the kernel refuses later (a seccomp filter), a pause does it as well: a store leaves its core,
+// and a load is complete, within far less. The kernel's own barrier is full on return; the fence
+// after the pause makes this one so.
 void barrier(int command) {
   std::atomic_thread_fence(std::memory_order_seq_cst);
   if (membarrier(command)) return;
   const timespec moment{0, 10'000'000};
   ::syscall(SYS_nanosleep, &moment, nullptr);  // by number: no cancellation point
+  std::atomic_thread_fence(std::memory_order_seq_cst);
 }
 
 }  // namespace

@@ -10,6 +10,12 @@
 //
 // Where there are no asymmetric barriers it is a SpinLock. The service thread's try_lock() never
 // counts against the bias.
+//
+// Memory order. Those who come by the spin lock are ordered by it, so `owner_`, `by_spin_lock_` and
+// the fields under it are relaxed: a thread finds its own number in `owner_` only if it stored it
+// itself, and reads `by_spin_lock_` while it holds the lock. Owner and others meet in two words:
+// `inside_` and `shut_` are stored and read crosswise, with the barrier between, and whoever waits
+// for a zero acquires what was released with it.
 #pragma once
 
 #include "platform/barriers.h"

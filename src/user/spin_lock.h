@@ -17,6 +17,7 @@ class SpinLock {
     }
   }
   bool try_lock() {
+    // Relaxed: a hint, which spares the exchange; that one acquires.
     return held_.load(std::memory_order_relaxed) == 0 &&
            held_.exchange(1, std::memory_order_acquire) == 0;
   }

@@ -12,6 +12,11 @@ inline constexpr std::uint32_t kSleeps =
     1;  // ProcessSlot::waiting: a thread sleeps on the doorbell
 inline constexpr std::uint32_t kListens = 2;  // no thread does: wants an event, once
 
+// Both sides store one word and then read the other one, `doorbell` and `waiting`: all four are in
+// the one order of seq_cst, to which the kernel's look at the word before a sleep belongs (it
+// passes a full barrier first), so one of the two sees the other. The first, a read-modify-write,
+// also releases the request.
+
 // Rings, and notifies the owner by its kind: `wake` wakes the threads that sleep on a word, `raise`
 // reports an event to softibd.
 template <class Wake, class Raise>
@@ -40,7 +45,7 @@ void answer_doorbell(ProcessSlot& slot, IsOver&& is_over, Round&& round, Sleep&&
     if (longest == Duration::zero()) continue;
     slot.waiting.store(kSleeps, std::memory_order_seq_cst);
     sleep(slot.doorbell, rung, longest);
-    slot.waiting.store(0, std::memory_order_relaxed);
+    slot.waiting.store(0, std::memory_order_relaxed);  // who finds it too old wakes in vain
   }
 }
 

@@ -15,16 +15,22 @@
 
 namespace ib::hca {
 
-// Inside of an OpScope, before the state is read.
-inline void begin_use(QpEntry& entry) {
-  constexpr std::uint32_t kBegun = 1;
-  constexpr std::uint32_t kBegins = 2;  // the barrier is still to come
-  // Acquire: what is read next is as new as that barrier.
-  if (entry.waiter.has_begun.load(std::memory_order_acquire) == kBegun) [[likely]]
-    return;
+namespace use {
+inline constexpr std::uint32_t kBegun = 1;   // QpEntry::waiter.has_begun
+inline constexpr std::uint32_t kBegins = 2;  // the barrier is still to come
+// Out of line, since it is for the first request only.
+[[gnu::noinline]] inline void begin(QpEntry& entry) {
   entry.waiter.has_begun.store(kBegins, std::memory_order_relaxed);
   std::atomic_thread_fence(std::memory_order_seq_cst);
   entry.waiter.has_begun.store(kBegun, std::memory_order_release);
+}
+}  // namespace use
+
+// Inside of an OpScope, before the state is read.
+inline void begin_use(QpEntry& entry) {
+  // Acquire: what is read next is as new as that barrier.
+  if (entry.waiter.has_begun.load(std::memory_order_acquire) != use::kBegun) [[unlikely]]
+    use::begin(entry);
 }
 
 // After a change of its number or state that sends all users away. Returns true if nobody works

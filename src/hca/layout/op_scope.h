@@ -13,6 +13,7 @@ class OpScope {
       : use_{plane.thread_words().own(), nullptr} {
     if (use_.word == nullptr) [[unlikely]]
       use_ = find(plane);
+    // Relaxed: this thread's own word.
     const std::uint64_t before = use_.word->sequence.load(std::memory_order_relaxed);
     nested_ = (before & 1) != 0;
     if (nested_) {
@@ -27,6 +28,7 @@ class OpScope {
   OpScope& operator=(const OpScope&) = delete;
   ~OpScope() {
     if (!nested_) {
+      // Release: what this scope has read and written comes before a waiter goes on.
       const std::uint64_t count =
           use_.word->sequence.load(std::memory_order_relaxed) & executing::kCount;
       use_.word->sequence.store(count + 1, std::memory_order_release);

@@ -75,6 +75,7 @@ class Quiescence {
   void skip(IsEmpty&& is_empty) {
     std::erase_if(busy_, [&](const Busy& b) { return is_empty(b.number); });
   }
+  // Acquire, with the stores of OpScope: all loads and stores of those that have left come before.
   bool done() {
     std::erase_if(busy_, [](const Busy& b) {
       const std::uint64_t now = b.word->sequence.load(std::memory_order_acquire);

@@ -5,6 +5,9 @@
 // Data under a lock is written so that a death at any store leaves it repairable (see the
 // lock rules in docs/design/0003-death.md). Waiters yield, and give up after kMaxRounds rounds: a
 // word that never becomes free is garbage, and garbage must not hang a process.
+//
+// Memory order: acquire and release, as of any lock. That of a dead process is broken by softibd,
+// which the kernel has told of the death, so all stores of the dead come before the repair.
 #pragma once
 
 #include "hca/layout/tables.h"
@@ -32,6 +35,7 @@ template <class Relax>
 bool lock(Shared32& word, std::uint32_t owner, Relax&& relax) {
   constexpr std::uint32_t kMaxRounds = 50'000;  // seconds: late rounds sleep
   for (std::uint32_t round = 0; round < kMaxRounds; ++round) {
+    // Relaxed: only a hint, which spares other cores the exchange.
     if (word.load(std::memory_order_relaxed) == 0 && try_lock(word, owner)) return true;
     relax(round);
   }

@@ -67,6 +67,8 @@ inline bool aligned(const std::byte* p) {
   if (n == 0) return;
   const std::uint64_t head = n > sizeof(Tail) ? n - sizeof(Tail) : 0;
   if (head > 0) std::memmove(to, from, head);
+  // For the bytes that are stored one by one; the last store releases by itself. (Where memcpy uses
+  // stores past the caches, it ends with a fence of its own.)
   std::atomic_thread_fence(std::memory_order_release);
   // Byte by byte keeps the very last byte last whatever the alignment.
   if (n - head == sizeof(Tail) && aligned<Tail>(to + head)) {

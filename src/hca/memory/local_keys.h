@@ -31,6 +31,7 @@ struct LocalKey {
 
   // The program has changed its mappings there. They may be anything now, and are touched only by
   // ways that return an error.
+  // Relaxed: a mapping that changes while a message goes there may get it or not.
   bool is_doubtful() const {
     return doubted.load(std::memory_order_relaxed) == key.load(std::memory_order_relaxed);
   }
@@ -51,6 +52,7 @@ class LocalKeys {
     const std::uint32_t index = key_index(key);
     if (index >= kMaxKeys) return nullptr;
     const LocalKey& entry = table_[index];
+    // Acquire, with the store of the key in user/regions.cpp, which comes after its other fields.
     return key != 0 && entry.key.load(std::memory_order_acquire) == key ? &entry : nullptr;
   }
   LocalKey& at(std::uint32_t index) const {

@@ -25,11 +25,13 @@ class CqConsumer {
   // once.
   const Cqe& head() const { return *head_; }
   [[gnu::always_inline]] bool arrived(const Cqe& slot) const {
+    // Acquire: the fields that are read next are those that were written before it.
     return slot.seq.load(std::memory_order_acquire) == sequence(consumed_);
   }
   [[gnu::always_inline]] void advance() {
     ++consumed_;
     head_ = ring_ + order_.slot(consumed_);
+    // Release: the slot has been read. A producer may write it from now on.
     entry_->consumer.consumer.store(consumed_, std::memory_order_release);
   }
 

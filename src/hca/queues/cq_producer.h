@@ -7,6 +7,9 @@
 //  - a completion exists from the store of its seq on; `producer` follows and can be recomputed.
 //  - a queue that a completion did not fit into is in error and takes no more, whatever is polled:
 //    `consumer_seen` stays where it is, so that it goes on being full.
+//  - `producer`, `consumer_seen` and `overflowed` are relaxed: producers alone decide by them, and
+//    the lock (or the queue lock of the only producer) orders these. `producer` is released for
+//    softibd, which counts completions by it.
 #pragma once
 
 #include "hca/layout/arena.h"
@@ -116,12 +119,13 @@ class CqProducer {
                 [&host](std::uint32_t round) { host.relax(round); });
   }
   [[gnu::noinline]] void fire_if_armed(PosterHost& host, bool solicited) {
-    std::atomic_thread_fence(std::memory_order_seq_cst);  // pairs with CompletionQueue::arm
+    std::atomic_thread_fence(std::memory_order_seq_cst);  // pairs with CqConsumer::arm
     std::uint32_t armed = entry_->arm.armed.load(std::memory_order_relaxed);
     do {
       if (armed == 0 || armed == CqEntry::kFiring || (armed == 2 && !solicited)) return;
     } while (!entry_->arm.armed.compare_exchange_weak(armed, CqEntry::kFiring,
                                                       std::memory_order_acq_rel));
+    // Relaxed: too old a value costs an event too many. It is visible to who arms after this event.
     entry_->arm.reported.store(entry_->producer.producer.load(std::memory_order_relaxed),
                                std::memory_order_relaxed);
     report(host, *entry_, index_);
@@ -149,6 +153,7 @@ class CqProducer {
 
   [[gnu::noinline]] bool has_room(std::uint64_t position) {
     if (is_in_error()) return false;
+    // Acquire, with CqConsumer::advance(): the slot was read before it is written again.
     const std::uint64_t consumed = entry_->consumer.consumer.load(std::memory_order_acquire);
     if (position - consumed < limit_ ||
         (entry_->id.flags & verbs::control::cq_flag::kIgnoreOverrun) != 0) {
@@ -217,6 +222,8 @@ class CqProducer {
 
   template <class Write>
   [[gnu::always_inline]] void put(std::uint64_t at, Shared64* intent, Write&& write) {
+    // The stores to the slot may become visible before `intent`, but nothing reads them without
+    // `seq`, which follows both. A process that dies has made its stores in the order of its code.
     if (intent != nullptr) intent->store(at + 1, std::memory_order_release);
     Cqe& slot = ring_[order_.slot(at)];
     const std::uint32_t log_slots = log_slots_;

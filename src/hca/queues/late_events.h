@@ -31,6 +31,9 @@ enum class Written : std::uint32_t {
 inline void add_late_event(CqEntry& cq, ProcessSlot& owner) {
   cq.arm.late.fetch_add(1, std::memory_order_seq_cst);
   owner.late_events.store(1, std::memory_order_seq_cst);
+  // Before the look at the pipe, which the owner reads before its look at this. The kernel's lock
+  // of the pipe orders the two, but not what comes before it.
+  std::atomic_thread_fence(std::memory_order_seq_cst);
 }
 
 inline bool has_late_events(const CqEntry& cq) {

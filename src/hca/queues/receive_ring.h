@@ -89,6 +89,7 @@ class ReceiveRing {
   void put_list(std::uint32_t at, std::uint32_t id, std::uint64_t wr_id, std::span<const Sge> sge);
   void publish() {
     const std::uint64_t posted = tail() + 1;
+    // Release, both: the record for who finishes it, the slot for posters.
     posted_.store(posted, std::memory_order_release);
     tail_.store(posted, std::memory_order_release);
     next_ = ring_ + std::uint64_t{order_.slot(posted)} * geometry_.stride;

@@ -70,7 +70,8 @@ class ReceiveSource {
   // Whether a receive is posted at `head`; looks at `tail` only if needed.
   bool available(std::uint64_t head, const Shared64& tail) {
     if (is_between(head)) return true;
-    tail_ = tail.load(std::memory_order_acquire);
+    tail_ =
+        tail.load(std::memory_order_acquire);  // with ReceiveRing::publish(): the slots are there
     return is_between(head);
   }
   // False if it is malformed.

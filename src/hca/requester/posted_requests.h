@@ -30,7 +30,7 @@ class PostedRequests {
   [[gnu::always_inline]] std::uint64_t append(std::uint64_t wr_id) {
     const std::uint64_t position = posted_.load(std::memory_order_relaxed);
     wr_ids_[position & mask_] = wr_id;
-    posted_.store(position + 1, std::memory_order_release);
+    posted_.store(position + 1, std::memory_order_release);  // after the wr_id, for polled()
     return position;
   }
   // A completion for the request at `position` was polled: its slot and all before it are free.
@@ -40,7 +40,7 @@ class PostedRequests {
     const std::uint64_t full = freed + (position - static_cast<std::uint32_t>(freed));
     if (full >= posted_.load(std::memory_order_acquire)) return false;
     wr_id = wr_ids_[full & mask_];
-    freed_.store(full + 1, std::memory_order_release);
+    freed_.store(full + 1, std::memory_order_release);  // the wr_id was read, for queued()
     return true;
   }
   void reset() { freed_.store(posted_.load(std::memory_order_relaxed), std::memory_order_relaxed); }

@@ -19,6 +19,8 @@ Outcome ResponderSide::no_receive(Peer& peer, const Arrival& arrival, Shared32& 
   if (verbs::is_unreliable(arrival.service) && tail.load(std::memory_order_relaxed) == 0) {
     return Outcome::dropped(Cause::NoReceive);
   }
+  // A receive that is posted at this moment may not see it, nor this the receive: a request that
+  // waits is tried again at each tick, and this only makes it earlier.
   if (waiter.load(std::memory_order_relaxed) == 0) {
     waiter.store(plane_.slot() + 1, std::memory_order_seq_cst);
   }

@@ -39,7 +39,7 @@ std::size_t translate(std::byte* bytes, std::size_t length) {
     std::memcpy(&index, bytes + at, kRecord);
     void* const cq = Runtime::instance().deliver_completion(index);
     if (cq == nullptr) continue;
-    const auto address = reinterpret_cast<std::uint64_t>(cq);
+    const auto address = address_of(cq);
     std::memcpy(bytes + kept, &address, kRecord);
     kept += kRecord;
   }

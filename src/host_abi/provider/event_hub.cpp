@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "host_abi/provider/event_hub.h"
 
+#include "base/address.h"
+
 namespace ib::host_abi {
 
 using user::control::EventObject;
@@ -40,7 +42,7 @@ EventHub::Delivered EventHub::remove(std::uint64_t cookie) {
   objects_.erase(found);
   Delivered delivered = object.delivered;
   if (delivered.async != 0) {
-    delivered.async -= object.queue->purge(reinterpret_cast<std::uint64_t>(object.element));
+    delivered.async -= object.queue->purge(address_of(object.element));
   }
   return delivered;
 }
@@ -76,7 +78,7 @@ void EventHub::to_object(const EventOut& event) {
   if (found == objects_.end()) return;  // destroyed while the event was on its way
   Object& object = found->second;
   ++object.delivered.async;
-  object.queue->post(record_of(reinterpret_cast<std::uint64_t>(object.element), event.type));
+  object.queue->post(record_of(address_of(object.element), event.type));
 }
 
 void EventHub::to_files(const EventOut& event) {

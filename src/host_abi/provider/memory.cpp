@@ -111,7 +111,7 @@ int change(RegionRecord& record, int flags, ibv_pd* ibpd, void* address, std::si
     record.access = static_cast<std::uint32_t>(access);
   }
   if ((flags & IBV_REREG_MR_CHANGE_TRANSLATION) != 0) {
-    record.address = reinterpret_cast<std::uint64_t>(address);
+    record.address = address_of(address);
     record.length = length;
     record.iova = (record.access & verbs::access::kZeroBased) != 0 ? 0 : record.address;
     if (overflows(record.address, length)) {
@@ -133,7 +133,7 @@ ibv_mr* reg_mr(ibv_pd* ibpd, void* address, std::size_t length, std::uint64_t io
     control::RegMrIn in;
     in.pd = pd_of(ibpd).engine->handle();
     in.access = static_cast<std::uint32_t>(access);
-    in.address = reinterpret_cast<std::uint64_t>(address);
+    in.address = address_of(address);
     in.length = length;
     in.iova = (in.access & verbs::access::kZeroBased) != 0 ? 0 : iova;
     const bool on_demand = (in.access & verbs::access::kOnDemand) != 0;
@@ -160,7 +160,7 @@ ibv_mr* reg_mr_ex(ibv_pd* pd, VerbsMrInitAttr* attr) {
     return fail_null("ibv_reg_mr_ex", EINVAL, "the address is missing");
   }
   const bool has_iova = (attr->comp_mask & mr_init::kIova) != 0;
-  const std::uint64_t iova = has_iova ? attr->iova : reinterpret_cast<std::uint64_t>(attr->addr);
+  const std::uint64_t iova = has_iova ? attr->iova : address_of(attr->addr);
   return reg_mr(pd, attr->addr, attr->length, iova, attr->access);
 }
 

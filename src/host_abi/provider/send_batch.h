@@ -6,6 +6,7 @@
 // the send lock of the queue pair. The first error sticks and is reported by take_error().
 #pragma once
 
+#include "base/address.h"
 #include "base/result.h"
 #include "user/work_request.h"
 #include "verbs/control_buffers.h"
@@ -84,8 +85,7 @@ class SendBatch {
       user::set_sges(one.request, std::span(sges_).subspan(one.first_sge, one.sge_count));
       if (one.inlined && one.sge_count != 0) {
         // The bytes have their final place only now.
-        sges_[one.first_sge].address =
-            reinterpret_cast<std::uint64_t>(data_.data() + one.first_byte);
+        sges_[one.first_sge].address = address_of(data_.data() + one.first_byte);
       }
       const Status status = post(one.request, one.window);
       if (status != Status::Ok) return status;

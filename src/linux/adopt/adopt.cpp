@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "linux/adopt/adopt.h"
 
+#include "base/address.h"
 #include "linux/adopt/adopt_move.h"
 #include "linux/adopt/adopt_registry.h"
 #include "linux/adopt/adopt_room.h"
@@ -131,7 +132,7 @@ AdoptedRange* remember(const AdoptedPages& pages, std::size_t mappings, std::uin
 // hold those pages.
 Status adopt_range(AdoptedPages& pages, Mover mover, std::uint64_t most) {
   const std::uint64_t end = pages.address + pages.length;
-  const auto frame = reinterpret_cast<std::uint64_t>(__builtin_frame_address(0));
+  const auto frame = address_of(__builtin_frame_address(0));
   MapsReader maps;
   IB_CHECK(check_private_range(maps, pages.address, end, frame));
   const Mappings mappings = mappings_of(maps, pages.address, end);

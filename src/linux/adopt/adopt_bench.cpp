@@ -2,6 +2,7 @@
 // The cost of adoption: counter us_per_MiB. `first`: memory as an allocator gives it; `again`:
 // memory that was given back before; `touch`: the program's own first pass over the pages
 // afterwards.
+#include "base/address.h"
 #include "linux/adopt/adopt.h"
 
 #include <benchmark/benchmark.h>
@@ -36,7 +37,7 @@ void run(benchmark::State& state, What what) {
     void* base = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     (void)::madvise(base, size, MADV_NOHUGEPAGE);
     std::memset(base, 1, size);
-    const auto address = reinterpret_cast<std::uint64_t>(base);
+    const auto address = address_of(base);
     Result<platform::AdoptedPages> pages = Status::NotFound;
     const double adopt = timed([&] { pages = adopt_pages(address, size); });
     if (!pages) return state.SkipWithError(status_text(pages.error()));

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+#include "base/address.h"
 #include "linux/adopt/adopt.h"
 #include "linux/adopt/adopt_move.h"
 #include "linux/adopt/adopt_registry.h"
@@ -95,7 +96,7 @@ bool replace(const Stopper& stopper, int file, const Mapping& m, std::uint64_t s
 // wait for itself.
 bool may_have_stack(std::uint64_t start, std::uint64_t end) {
   constexpr std::uint64_t kDeepest = std::uint64_t{64} * 1024;  // of the calls from here
-  const auto frame = reinterpret_cast<std::uint64_t>(__builtin_frame_address(0));
+  const auto frame = address_of(__builtin_frame_address(0));
   return frame >= start && frame < end + kDeepest;
 }
 

@@ -49,6 +49,13 @@ inline long raw_syscall(long number, long a = 0, long b = 0, long c = 0, long d 
 #endif
 }
 
+// mmap() without a file, so without an offset, whose unit is what the two calls differ by.
+#if defined(SYS_mmap2)
+inline constexpr long kMapAnonymous = SYS_mmap2;
+#else
+inline constexpr long kMapAnonymous = SYS_mmap;
+#endif
+
 inline bool is_error(long result) {
   return result < 0 && result > -4096;
 }

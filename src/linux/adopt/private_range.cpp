@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "linux/adopt/private_range.h"
 
+#include "base/address.h"
 #include "linux/adopt/adopt_syscall.h"
 #include "linux/client/client_handle.h"
 
@@ -98,7 +99,7 @@ bool MapsReader::query(std::uint64_t address, Mapping& mapping, bool& supported)
   q.query_addr = address;
   // A name that does not fit is an error, so this is larger than any path.
   std::array<char, 4096> name;
-  q.vma_name_addr = reinterpret_cast<std::uint64_t>(name.data());
+  q.vma_name_addr = address_of(name.data());
   q.vma_name_size = name.size();
   const long result =
       raw_syscall(SYS_ioctl, file_.get(), static_cast<long>(kProcmapQuery), to_long(&q));

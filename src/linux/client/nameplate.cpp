@@ -27,8 +27,12 @@ struct Place {
   std::uint64_t pages;
 };
 constexpr std::uint64_t kPage = 65536;  // of any architecture
+#if UINTPTR_MAX == UINT32_MAX
+constexpr std::array<Place, 1> kPlaces{{{0x4000'0000, 0x6000'0000 / kPage}}};
+#else
 constexpr std::array<Place, 2> kPlaces{
     {{0x4000'0000'0000, 0x1000'0000'0000 / kPage}, {0x40'0000'0000, 0x10'0000'0000 / kPage}}};
+#endif
 constexpr int kTries = 4;
 
 bool fill_random(void* to, std::size_t n) {
@@ -39,8 +43,8 @@ bool fill_random(void* to, std::size_t n) {
 bool put_up_at(std::uint64_t address, platform::Nameplate& plate) {
   constexpr long kFlags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE;
   const auto page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
-  const long mapped =
-      raw_syscall(SYS_mmap, to_long(address), to_long(page), PROT_READ | PROT_WRITE, kFlags, -1, 0);
+  const long mapped = raw_syscall(kMapAnonymous, to_long(address), to_long(page),
+                                  PROT_READ | PROT_WRITE, kFlags, -1, 0);
   if (is_error(mapped)) return false;
   // Kernels before 4.17 take the address for a hint.
   const bool there = mapped == to_long(address) &&
