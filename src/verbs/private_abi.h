@@ -37,7 +37,9 @@ inline constexpr std::string_view rdma_core_release(std::string_view file) {
   if (name == std::string_view::npos) return {};
   file.remove_prefix(name + kName.size());
   const std::size_t dot = file.find('.');
-  return dot == std::string_view::npos ? std::string_view{} : file.substr(dot + 1);
+  if (dot == std::string_view::npos) return {};
+  file.remove_prefix(dot + 1);
+  return file;
 }
 
 }  // namespace ib::verbs

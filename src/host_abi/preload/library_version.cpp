@@ -10,6 +10,7 @@
 
 #include <array>
 #include <cstdio>
+#include <cstring>
 #include <string_view>
 
 namespace ib::host_abi::preload {
@@ -25,7 +26,7 @@ int find_library(dl_phdr_info* library, std::size_t, void* result) {
   if (path.find("/libibverbs.so") == std::string_view::npos || path.size() >= found.path.size()) {
     return 0;
   }
-  path.copy(found.path.data(), path.size());
+  std::memcpy(found.path.data(), path.data(), path.size());
   return 1;
 }
 

@@ -7,14 +7,18 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <link.h>
 #include <sys/auxv.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <bit>
 #include <cerrno>
+#include <cstddef>
 #include <cstring>
 #include <filesystem>
+#include <string_view>
+#include <vector>
 
 namespace ib::softib {
 namespace {
@@ -64,16 +68,23 @@ std::string provider_name(int private_abi) {
 }
 
 std::string loader_library_folder() {
-  const std::string before = "/softib-has-nothing-here/";
-  const std::string after = "/x.so";
-  if (::dlopen((before + "$LIB" + after).c_str(), RTLD_LAZY) != nullptr) return {};
-  const char* const error = ::dlerror();
-  const std::string text = error != nullptr ? error : "";
-  const std::size_t begin = text.find(before);
-  if (begin == std::string::npos) return {};
-  const std::size_t start = begin + before.size();
-  const std::size_t end = text.find(after, start);
-  return end != std::string::npos ? text.substr(start, end - start) : "";
+  constexpr std::string_view kUsr = "/usr/";
+  void* const self = ::dlopen(nullptr, RTLD_LAZY);
+  Dl_serinfo size{};
+  if (self == nullptr || ::dlinfo(self, RTLD_DI_SERINFOSIZE, &size) != 0) return {};
+  std::vector<std::byte> space(std::max(size.dls_size, sizeof size));
+  auto* const searched = reinterpret_cast<Dl_serinfo*>(space.data());
+  *searched = size;
+  if (::dlinfo(self, RTLD_DI_SERINFO, searched) != 0) return {};
+  // The loader's own folders come as pairs, /X and /usr/X; glibc does not mark them.
+  std::string_view before;
+  for (unsigned i = 0; i < searched->dls_cnt; ++i) {
+    const std::string_view path = searched->dls_serpath[i].dls_name;
+    const bool is_default = path.starts_with(kUsr) && path.substr(kUsr.size() - 1) == before;
+    if (is_default) return std::string(path.substr(kUsr.size()));
+    before = path;
+  }
+  return {};
 }
 
 Installation find_installation(std::string bin_dir) {
