@@ -24,7 +24,13 @@ install(TARGETS softib_preload softib_sockets softib-rdmav34 LIBRARY DESTINATION
 get_target_property(links softib-rdmav34 IB_LINKS)
 install(FILES ${links} DESTINATION ${IB_LIBRARY_DIR} COMPONENT runtime)
 if(NOT TARGET softibd)
-  return()  # libraries of another word size (preset release32), beside those of the machine's
+  # Libraries of another word size (preset release32), beside those of the machine's. Debian's libc6-i386 has lib32 for
+  # $LIB, libc6:i386 has the other.
+  install(CODE [[
+set(folder "$ENV{DESTDIR}${CMAKE_INSTALL_PREFIX}/lib32")
+file(MAKE_DIRECTORY "${folder}")
+file(CREATE_LINK ../lib/i386-linux-gnu/softib "${folder}/softib" SYMBOLIC)]] COMPONENT runtime)
+  return()
 endif()
 install(TARGETS softib softibd RUNTIME DESTINATION bin COMPONENT runtime)
 
