@@ -27,8 +27,16 @@ def too_new(path):
             yield f"{path}: wants {match.group(3)} of {match.group(1)}_{match.group(2)}: see cmake/static_runtime.cpp"
 
 
+def unused_first_version(path):
+    """References without a version, of programs under sanitizers, find hidden symbols of the first version only."""
+    first = re.search(r"Flags: (\S+)\s+Index: 2 .*Name: (\S+)", output("readelf", "-VW", path))
+    if first and first.group(1) == "WEAK":
+        yield f"no symbol has its first version, {first.group(2)}: take it out of the version script"
+
+
 def complaints(path):
     yield from too_new(path)
+    yield from unused_first_version(path)
     needed = re.findall(r"\(NEEDED\).*\[(.*)\]", output("readelf", "-dW", path))
     for name in needed:
         if name.startswith(("libstdc++", "libgcc_s", "libfmt", "libspdlog")):
