@@ -66,7 +66,8 @@ def rereg(name, address, access):
 
 rereg("rereg_good", hole, LOCAL)
 rereg("rereg_read_only", read_only, LOCAL)
-rereg("rereg_unmapped", hole + PAGE, LOCAL)
+# Not the hole: the first registration of `mr` may have put a page of softib's there (linux/adopt/adopt_kept.h).
+rereg("rereg_unmapped", 16 * PAGE, LOCAL)
 """
 
 EFAULT = 14
