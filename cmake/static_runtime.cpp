@@ -27,6 +27,10 @@ struct FoundObject {
   unsigned long long reserved[7];
 };
 
+void* pointer_to(std::uintptr_t address) {
+  return reinterpret_cast<void*>(address);  // NOLINT(performance-no-int-to-ptr)
+}
+
 struct Search {
   std::uintptr_t address;
   FoundObject* result;
@@ -36,7 +40,7 @@ struct Search {
 void* offset_table(const ::dl_phdr_info& object, const ElfW(Phdr) & header) {
   const auto* entry = reinterpret_cast<const ElfW(Dyn)*>(object.dlpi_addr + header.p_vaddr);
   for (; entry->d_tag != DT_NULL; ++entry) {
-    if (entry->d_tag == DT_PLTGOT) return reinterpret_cast<void*>(entry->d_un.d_ptr);
+    if (entry->d_tag == DT_PLTGOT) return pointer_to(entry->d_un.d_ptr);
   }
   return nullptr;
 }
@@ -50,11 +54,11 @@ int look_at(::dl_phdr_info* object, std::size_t, void* data) {
     const ElfW(Phdr)& header = object->dlpi_phdr[i];
     const std::uintptr_t begin = object->dlpi_addr + header.p_vaddr;
     if (header.p_type == PT_LOAD) {
-      if (found.begin == nullptr) found.begin = reinterpret_cast<void*>(begin);
-      found.end = reinterpret_cast<void*>(begin + header.p_memsz);
+      if (found.begin == nullptr) found.begin = pointer_to(begin);
+      found.end = pointer_to(begin + header.p_memsz);
       is_inside |= search.address - begin < header.p_memsz;
     }
-    if (header.p_type == PT_GNU_EH_FRAME) found.eh_frame = reinterpret_cast<void*>(begin);
+    if (header.p_type == PT_GNU_EH_FRAME) found.eh_frame = pointer_to(begin);
 #if defined(__i386__)
     if (header.p_type == PT_DYNAMIC) found.eh_dbase = offset_table(*object, header);
 #endif

@@ -3,7 +3,7 @@
 file(GLOB roots LIST_DIRECTORIES true "${CPACK_TEMPORARY_DIRECTORY}" "${CPACK_TEMPORARY_DIRECTORY}/*")
 file(GLOB_RECURSE files LIST_DIRECTORIES false "${CPACK_TEMPORARY_DIRECTORY}/*")
 
-if(NOT CPACK_GENERATOR STREQUAL "TGZ")  # rpmbuild compresses manual pages itself, to the same name
+if(NOT CPACK_GENERATOR STREQUAL "TGZ")
   foreach(file IN LISTS files)
     if(file MATCHES "/share/man/.*[1-8]$" OR file MATCHES "/share/doc/[^/]+/(changelog|CHANGELOG.md)$")
       execute_process(COMMAND gzip -9 --no-name --force "${file}" COMMAND_ERROR_IS_FATAL ANY)

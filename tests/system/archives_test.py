@@ -16,7 +16,6 @@ import harness
 import packages_test
 from harness import Failed, Skipped
 from packages_test import require
-from support import container
 
 CHECK = harness.SOURCE / "scripts/check_shared_library.py"
 
@@ -62,29 +61,6 @@ def install_by_hand(top, folder):
     require([top / "install", "--prefix", "relative"], "begins with /", code=2)
     require([top / "install", "--wrong"], 'unknown word "--wrong"', code=2)
     require([top / "install", "--help"], r"^install \[--prefix DIR\]")
-
-
-def fresh_image(folder, suite):
-    """A root file system as a container image has it: nothing but apt."""
-    harness.need_program("mmdebstrap")
-    if why := container.why_not():
-        raise Skipped(why)
-    root = folder / "image"
-    sources = packages_test.own_sources(packages_test.release_of("VERSION_CODENAME"))
-    if sources is None:
-        raise Skipped("apt has no source of this Debian")
-    lines = "".join(file.read_text() + "\n" for file in sources)
-    copied = folder / f"machine{sources[0].suffix}"
-    copied.write_text(lines.replace(packages_test.release_of("VERSION_CODENAME"), suite))
-    code, text = packages_test.run(["mmdebstrap", "--variant=minbase",
-                                    '--customize-hook=echo "127.0.0.1 localhost" > "$1/etc/hosts"', suite, root, copied],
-                                   seconds=350)
-    if code and re.search(r"Could not (resolve|connect)|Failed to fetch|Temporary failure", text):
-        raise Skipped("no mirror can be reached: " + harness.tail(text, 3))
-    if code:
-        raise Failed(f"mmdebstrap ended with {code}:\n{harness.tail(text, 40)}")
-    root.chmod(0o755)
-    return root
 
 
 def install_in_image(root, archive):
@@ -139,7 +115,7 @@ def main():
             with report.case("its script installs it, twice, and refuses what cannot be"):
                 install_by_hand(top, folder)
             with report.case(f"its script installs it in an image that has nothing ({suite})"):
-                install_in_image(fresh_image(folder, suite), archive)
+                install_in_image(packages_test.bare_root(folder, suite), archive)
         with report.case("cpack makes two RPMs") as remarks:
             harness.need_program("rpmbuild")
             rpms = cpack("RPM", folder / "rpms")

@@ -135,8 +135,9 @@ def own_mirror():
     return found.group(1) if found else None
 
 
-def make_root(folder, packages, suite, include=INCLUDE, options=(), mirror=None):
-    """From `mirror`, or from the sources of this machine with another suite."""
+def bare_root(folder, suite, options=(), mirror=None):
+    """With apt and little else. From `mirror`, or from the sources of this machine with another suite. `options`: of
+    mmdebstrap."""
     harness.need_program("mmdebstrap")
     if why := container.why_not():
         raise Skipped(why)
@@ -150,18 +151,22 @@ def make_root(folder, packages, suite, include=INCLUDE, options=(), mirror=None)
         where = folder / f"machine{sources[0].suffix}"
         where.write_text("".join(lines).replace(release_of("VERSION_CODENAME"), suite))
     # As a container engine does: minbase has no name for the loopback address.
-    hooks = ['--customize-hook=echo "127.0.0.1 localhost" > "$1/etc/hosts"',
-             "--customize-hook=copy-in " + " ".join(map(str, packages)) + " /opt",
-             '--customize-hook=chroot "$1" apt-get install -y --no-install-recommends '
-             + " ".join(f"/opt/{package.name}" for package in packages)]
-    code, text = run(["mmdebstrap", "--variant=minbase", *options, f"--include={include}", *hooks, suite, root, where],
-                     seconds=350)
+    hosts = '--customize-hook=echo "127.0.0.1 localhost" > "$1/etc/hosts"'
+    code, text = run(["mmdebstrap", "--variant=minbase", hosts, *options, suite, root, where], seconds=350)
     if code and re.search(r"Could not (resolve|connect)|Failed to fetch|Temporary failure|apt-get update .*fail", text):
         raise Skipped("no mirror can be reached: " + harness.tail(text, 3))
     if code:
         raise Failed(f"mmdebstrap ended with {code}:\n{harness.tail(text, 40)}")
     root.chmod(0o755)
     return root
+
+
+def make_root(folder, packages, suite, include=INCLUDE, options=(), mirror=None):
+    """With the packages, and `include` of the distribution's."""
+    install = ["--customize-hook=copy-in " + " ".join(map(str, packages)) + " /opt",
+               '--customize-hook=chroot "$1" apt-get install -y --no-install-recommends '
+               + " ".join(f"/opt/{package.name}" for package in packages)]
+    return bare_root(folder, suite, [*options, f"--include={include}", *install], mirror)
 
 
 def in_root(root, script, *patterns, old=False, seconds=60):

@@ -18,6 +18,7 @@ namespace {
 // same on 64-bit machines.
 template <class Entry>
 struct Scan {
+  using List = Entry***;
   using Filter = int (*)(const Entry*);
   using Compare = int (*)(const Entry**, const Entry**);
   using Function = int(const char*, Entry***, Filter, Compare);
@@ -248,21 +249,21 @@ int preload_dirfd(DIR* stream) {
   return directory != nullptr ? directory->fd : real_dirfd(stream);
 }
 
-#define IB_SCANDIR(Entry, suffix)                                                             \
-  int preload_scandir##suffix(const char* path, Entry*** out, Scan<Entry>::Filter filter,     \
-                              Scan<Entry>::Compare compare) IB_STANDS_FOR("scandir" #suffix); \
-  int preload_scandir##suffix(const char* path, Entry*** out, Scan<Entry>::Filter filter,     \
-                              Scan<Entry>::Compare compare) {                                 \
-    return is_special(AT_FDCWD, path) ? scan<Entry>(AT_FDCWD, path, out, filter, compare)     \
-                                      : real_scandir##suffix(path, out, filter, compare);     \
-  }                                                                                           \
-  int preload_scandirat##suffix(int at, const char* path, Entry*** out,                       \
-                                Scan<Entry>::Filter filter, Scan<Entry>::Compare compare)     \
-      IB_STANDS_FOR("scandirat" #suffix);                                                     \
-  int preload_scandirat##suffix(int at, const char* path, Entry*** out,                       \
-                                Scan<Entry>::Filter filter, Scan<Entry>::Compare compare) {   \
-    return is_special(at, path) ? scan<Entry>(at, path, out, filter, compare)                 \
-                                : real_scandirat##suffix(at, path, out, filter, compare);     \
+#define IB_SCANDIR(Entry, suffix)                                                                  \
+  int preload_scandir##suffix(const char* path, Scan<Entry>::List out, Scan<Entry>::Filter filter, \
+                              Scan<Entry>::Compare compare) IB_STANDS_FOR("scandir" #suffix);      \
+  int preload_scandir##suffix(const char* path, Scan<Entry>::List out, Scan<Entry>::Filter filter, \
+                              Scan<Entry>::Compare compare) {                                      \
+    return is_special(AT_FDCWD, path) ? scan<Entry>(AT_FDCWD, path, out, filter, compare)          \
+                                      : real_scandir##suffix(path, out, filter, compare);          \
+  }                                                                                                \
+  int preload_scandirat##suffix(int at, const char* path, Scan<Entry>::List out,                   \
+                                Scan<Entry>::Filter filter, Scan<Entry>::Compare compare)          \
+      IB_STANDS_FOR("scandirat" #suffix);                                                          \
+  int preload_scandirat##suffix(int at, const char* path, Scan<Entry>::List out,                   \
+                                Scan<Entry>::Filter filter, Scan<Entry>::Compare compare) {        \
+    return is_special(at, path) ? scan<Entry>(at, path, out, filter, compare)                      \
+                                : real_scandirat##suffix(at, path, out, filter, compare);          \
   }
 
 IB_SCANDIR(::dirent, )

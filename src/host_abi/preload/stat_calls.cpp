@@ -151,44 +151,45 @@ extern "C" {
 // stat64() has a layout of its own only on 32-bit machines. The functions with an `x` are those of
 // programs that were linked with a glibc before 2.33; their first argument is a version of the
 // layout, of which there is one.
-#define IB_STATS(S, real, suffix)                                                              \
-  int preload_stat##suffix(const char* path, S* out) IB_STANDS_FOR("stat" #suffix);            \
-  int preload_stat##suffix(const char* path, S* out) {                                         \
-    return stat_path(path, out, true, real);                                                   \
-  }                                                                                            \
-  int preload_lstat##suffix(const char* path, S* out) IB_STANDS_FOR("lstat" #suffix);          \
-  int preload_lstat##suffix(const char* path, S* out) {                                        \
-    return stat_path(path, out, false, real);                                                  \
-  }                                                                                            \
-  int preload_fstat##suffix(int fd, S* out) IB_STANDS_FOR("fstat" #suffix);                    \
-  int preload_fstat##suffix(int fd, S* out) {                                                  \
-    return stat_fd(fd, out, real);                                                             \
-  }                                                                                            \
-  int preload_fstatat##suffix(int dir, const char* path, S* out, int flags)                    \
-      IB_STANDS_FOR("fstatat" #suffix);                                                        \
-  int preload_fstatat##suffix(int dir, const char* path, S* out, int flags) {                  \
-    return stat_at(dir, path, out, flags, real);                                               \
-  }                                                                                            \
-  int preload_xstat##suffix(int, const char* path, S* out) IB_STANDS_FOR("__xstat" #suffix);   \
-  int preload_xstat##suffix(int, const char* path, S* out) {                                   \
-    return stat_path(path, out, true, real);                                                   \
-  }                                                                                            \
-  int preload_lxstat##suffix(int, const char* path, S* out) IB_STANDS_FOR("__lxstat" #suffix); \
-  int preload_lxstat##suffix(int, const char* path, S* out) {                                  \
-    return stat_path(path, out, false, real);                                                  \
-  }                                                                                            \
-  int preload_fxstat##suffix(int, int fd, S* out) IB_STANDS_FOR("__fxstat" #suffix);           \
-  int preload_fxstat##suffix(int, int fd, S* out) {                                            \
-    return stat_fd(fd, out, real);                                                             \
-  }                                                                                            \
-  int preload_fxstatat##suffix(int, int dir, const char* path, S* out, int flags)              \
-      IB_STANDS_FOR("__fxstatat" #suffix);                                                     \
-  int preload_fxstatat##suffix(int, int dir, const char* path, S* out, int flags) {            \
-    return stat_at(dir, path, out, flags, real);                                               \
+#define IB_STATS(Pointer, real, suffix)                                                           \
+  int preload_stat##suffix(const char* path, Pointer out) IB_STANDS_FOR("stat" #suffix);          \
+  int preload_stat##suffix(const char* path, Pointer out) {                                       \
+    return stat_path(path, out, true, real);                                                      \
+  }                                                                                               \
+  int preload_lstat##suffix(const char* path, Pointer out) IB_STANDS_FOR("lstat" #suffix);        \
+  int preload_lstat##suffix(const char* path, Pointer out) {                                      \
+    return stat_path(path, out, false, real);                                                     \
+  }                                                                                               \
+  int preload_fstat##suffix(int fd, Pointer out) IB_STANDS_FOR("fstat" #suffix);                  \
+  int preload_fstat##suffix(int fd, Pointer out) {                                                \
+    return stat_fd(fd, out, real);                                                                \
+  }                                                                                               \
+  int preload_fstatat##suffix(int dir, const char* path, Pointer out, int flags)                  \
+      IB_STANDS_FOR("fstatat" #suffix);                                                           \
+  int preload_fstatat##suffix(int dir, const char* path, Pointer out, int flags) {                \
+    return stat_at(dir, path, out, flags, real);                                                  \
+  }                                                                                               \
+  int preload_xstat##suffix(int, const char* path, Pointer out) IB_STANDS_FOR("__xstat" #suffix); \
+  int preload_xstat##suffix(int, const char* path, Pointer out) {                                 \
+    return stat_path(path, out, true, real);                                                      \
+  }                                                                                               \
+  int preload_lxstat##suffix(int, const char* path, Pointer out)                                  \
+      IB_STANDS_FOR("__lxstat" #suffix);                                                          \
+  int preload_lxstat##suffix(int, const char* path, Pointer out) {                                \
+    return stat_path(path, out, false, real);                                                     \
+  }                                                                                               \
+  int preload_fxstat##suffix(int, int fd, Pointer out) IB_STANDS_FOR("__fxstat" #suffix);         \
+  int preload_fxstat##suffix(int, int fd, Pointer out) {                                          \
+    return stat_fd(fd, out, real);                                                                \
+  }                                                                                               \
+  int preload_fxstatat##suffix(int, int dir, const char* path, Pointer out, int flags)            \
+      IB_STANDS_FOR("__fxstatat" #suffix);                                                        \
+  int preload_fxstatat##suffix(int, int dir, const char* path, Pointer out, int flags) {          \
+    return stat_at(dir, path, out, flags, real);                                                  \
   }
 
-IB_STATS(Stat, plain, )
-IB_STATS(Stat64, wide, 64)
+IB_STATS(Stat*, plain, )
+IB_STATS(Stat64*, wide, 64)
 #undef IB_STATS
 
 int preload_statx(int dir, const char* path, int flags, unsigned mask, Statx* out)

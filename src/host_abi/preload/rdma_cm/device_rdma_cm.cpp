@@ -211,6 +211,19 @@ bool takes_event_of(const Notice& notice, const Command& command, HeldFile& held
   return error == 0 && takes_event_of(notice, command, held, fd);
 }
 
+// Before GET_EVENT is sent, which would take two wake-ups more. Returns its result; nothing: it is
+// to be sent.
+std::optional<ssize_t> result_without_sending(Command& command, HeldFile& held, int fd,
+                                              Instant since) {
+  command.may_wait = may_wait_in_softibd(fd);
+  if (command.may_wait) return std::nullopt;
+  int error = 0;
+  if (waits_and_takes(held, fd, command, since, error)) return static_cast<ssize_t>(command.size);
+  // There may be one without a notice yet.
+  const bool is_sent = error == 0 || error == EAGAIN || error == EBADF;
+  return is_sent ? std::nullopt : std::optional(fail(error));
+}
+
 // Executes it; GET_EVENT, and only that, is executed again for as long as there is no event: the
 // descriptor is readable a moment after there is one.
 ssize_t execute(Command& command, std::uint32_t code, int fd) {
@@ -219,14 +232,7 @@ ssize_t execute(Command& command, std::uint32_t code, int fd) {
   Instant since{};
   if (code == kRdmaCmGetEvent) {
     since = os::monotonic_now();
-    command.may_wait = may_wait_in_softibd(fd);
-    if (!command.may_wait) {
-      // To send it first would take two wake-ups more.
-      int error = 0;
-      if (waits_and_takes(held, fd, command, since, error)) return whole;
-      // There may be one without a notice yet.
-      if (error != 0 && error != EAGAIN && error != EBADF) return fail(error);
-    }
+    if (const auto result = result_without_sending(command, held, fd, since)) return *result;
   }
   Extra extra;
   for (;;) {

@@ -39,6 +39,12 @@ class OfferedEvents : public ::testing::Test {
     const std::uint32_t listener = server.create(PortSpace::Tcp, 0x11);
     EXPECT_EQ(server.bind(listener, w.address(1), 7471), Error::None);
     EXPECT_EQ(server.listen(listener), Error::None);
+    const std::uint32_t id = connect();
+    waiting();
+    return id;
+  }
+  // Its request comes to the server.
+  std::uint32_t connect() {
     const std::uint32_t id = create();
     resolve(id);
     program.expect(Event::AddrResolved);
@@ -46,7 +52,6 @@ class OfferedEvents : public ::testing::Test {
     program.expect(Event::RouteResolved);
     EXPECT_EQ(program.connect(id, 0x123), Error::None);
     w.executor.advance(std::chrono::milliseconds(1));
-    waiting();
     return id;
   }
   void rejects(Program& server) {
@@ -162,15 +167,6 @@ TEST_F(OfferedEvents, ARequestThatIsTakenLeavesItsSeatInTheBacklog) {
   const std::uint32_t listener = server.create(PortSpace::Tcp, 0x11);
   ASSERT_EQ(server.bind(listener, w.address(1), 7471), Error::None);
   ASSERT_EQ(server.listen(listener, 1), Error::None);
-  const auto connect = [&] {
-    const std::uint32_t id = create();
-    resolve(id);
-    program.expect(Event::AddrResolved);
-    EXPECT_EQ(program.write(Code::ResolveRoute, ucma::ResolveRoute{id, 1000}).error, Error::None);
-    program.expect(Event::RouteResolved);
-    EXPECT_EQ(program.connect(id, 0x123), Error::None);
-    w.executor.advance(std::chrono::milliseconds(1));
-  };
   connect();
   server.notice();
   ucma::EventOut event;
