@@ -71,16 +71,21 @@ Port& Graph::append_port(std::uint64_t guid, verbs::LinkLayer link_layer) {
 
 // Gives a new end port its addresses.
 void Graph::place(Port& port, std::uint64_t guid) {
-  bool placed = set_guid(port, guid) == Status::Ok;
+  const bool placed = set_guid(port, guid) == Status::Ok;
   if (port.is_ethernet()) {
     port.sm_lid = 0;
   } else {
-    // There is a free one: the owner of the graph sees to it (kMaxPorts in fabric/model.h).
-    while (is_in_use(next_lid_))
-      next_lid_ = static_cast<std::uint16_t>(next_lid_ % kLastUnicastLid + 1);
-    placed = placed && set_lid(port, next_lid_) == Status::Ok;
+    give_free_lid(port);
   }
   IB_ASSERT(placed);
+}
+
+// There is a free one: the owner of the graph sees to it (kMaxPorts in fabric/model.h).
+void Graph::give_free_lid(Port& port) {
+  while (is_in_use(next_lid_)) {
+    next_lid_ = static_cast<std::uint16_t>(next_lid_ % kLastUnicastLid + 1);
+  }
+  take_lid(port, next_lid_, 0);
 }
 
 std::uint32_t Graph::index_of(const Port& port) const {
@@ -175,7 +180,7 @@ void Graph::unlink_lid(std::uint32_t port) {
 Status Graph::set_guid(Port& port, std::uint64_t guid) {
   GidEntry entry;
   if (!port.gids.empty()) entry = port.gids[0];
-  entry.gid = verbs::make_gid(kSubnetPrefix, guid);
+  entry.gid = verbs::make_gid(port.gid_prefix, guid);
   entry.type = port.is_ethernet() ? verbs::GidType::RoceV2 : verbs::GidType::InfiniBand;
   const Status done = set_gid(port, 0, std::move(entry));
   if (done == Status::Ok) port.guid = guid;

@@ -13,6 +13,7 @@
 
 #include "base/result.h"
 #include "fabric/port.h"
+#include "fabric/port_tables.h"
 #include "fabric/switch.h"
 #include "verbs/gid.h"
 #include "verbs/limits.h"
@@ -50,6 +51,7 @@ struct Element {
   std::uint64_t system_image_guid = 0;    // 0: the node GUID
   std::uint32_t vendor_id = verbs::limits::kVendorId;
   std::uint32_t device_id = verbs::limits::kVendorPartId;
+  bool led_is_on = false;  // to find it among others [IBA1 14.2.5.15]
   bool is_switch() const { return kind == ElementKind::Switch; }
   // Of its first port: 0 for a switch, whose port 0 manages it [IBA1 18.2.4.1].
   std::uint32_t first_number() const { return is_switch() ? 0 : 1; }
@@ -91,6 +93,9 @@ class Graph {
   std::span<const Port> ports_of(const Element& element) const;
   std::span<Port> ports_of(const Element& element);
 
+  const PortTables& tables() const { return tables_; }
+  PortTables& tables() { return tables_; }
+
   // --- addresses ---
 
   // Returns the port that has it; nullptr if none has. A LID may be that of a port in each subnet:
@@ -110,6 +115,9 @@ class Graph {
   // The same for a subnet manager, which may have to give a LID before another port gives it up.
   // 0 takes it away.
   void take_lid(Port& port, std::uint16_t lid, std::uint8_t lmc);
+  // One that no port of the graph has. There is one as long as there are no more end ports than
+  // unicast LIDs.
+  void give_free_lid(Port& port);
   // Gives it another GUID, and with it another GID 0; AlreadyExists: another port has it.
   Status set_guid(Port& port, std::uint64_t guid);
   // Changes an entry of its GID table; a zero GID frees it. AlreadyExists: another entry has it.
@@ -153,6 +161,7 @@ class Graph {
   std::unordered_map<std::uint64_t, std::uint32_t> element_by_guid_;
   std::unordered_map<verbs::Gid, std::uint32_t, GidHash> port_by_gid_;
   std::vector<Switch> switches_;
+  PortTables tables_;
   std::vector<std::uint32_t> port_by_lid_;  // 1 + index; 0: none; up to the highest in use
   std::vector<std::uint32_t> next_by_lid_;  // by port: 1 + index of the next one with its LID
   unsigned most_lmc_ = 0;                   // of all ports, ever

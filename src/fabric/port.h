@@ -2,6 +2,8 @@
 // A port of an element: its addresses, P_Keys, state and link parameters.
 #pragma once
 
+#include "base/time.h"
+#include "fabric/port_counters.h"
 #include "mad/agent.h"
 #include "verbs/gid.h"
 #include "verbs/types.h"
@@ -29,6 +31,9 @@ struct GidEntry {
   bool operator==(const GidEntry&) const = default;
 };
 
+// Bits of the capability mask [IBA1 14.2.5.6].
+inline constexpr std::uint32_t kIsSm = 1u << 1;
+
 // PortPhysicalState [IBA1 14.2.5.6].
 inline constexpr std::uint8_t kSleeping = 1;
 inline constexpr std::uint8_t kPolling = 2;   // no other end answers
@@ -45,6 +50,7 @@ struct Port {
   std::uint32_t number = 1;   // 1-based, as in verbs; 0: the management port of a switch
   verbs::LinkLayer link_layer = verbs::LinkLayer::InfiniBand;
   std::uint64_t guid = 0;    // changes by Graph::set_guid
+  std::uint64_t gid_prefix = kSubnetPrefix;
   std::uint16_t lid = 0;     // changes by Graph::set_lid; an Ethernet port has none
   std::uint8_t lmc = 0;      // it has 2^lmc LIDs
   std::uint16_t sm_lid = 1;  // 0 for an Ethernet port
@@ -59,6 +65,8 @@ struct Port {
   std::vector<std::uint16_t> pkeys{0xffff};
   std::uint32_t capability_mask = 0;
   mad::PortSettings settings;  // of a subnet manager
+  Instant m_key_lease_end = Instant::max();  // max: no lease runs out
+  PortCounters counters;
   std::vector<Partition> partitions;  // those that have a device of their own
   // GID table, no longer than verbs::limits::kGidTableLength. Entries keep their place, since
   // address vectors name them by index. Entry 0 is of InfiniBand: subnet prefix and port GUID; of

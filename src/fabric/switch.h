@@ -14,7 +14,6 @@
 namespace ib::fabric {
 
 inline constexpr std::uint8_t kNoPort = 0xff;  // of a forwarding table: such packets are dropped
-inline constexpr std::uint32_t kMaxSwitchPorts = 254;
 
 // Ports 0 to 255, a bit each.
 using PortMask = std::array<std::uint64_t, 4>;

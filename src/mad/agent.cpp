@@ -118,10 +118,8 @@ Handled answer(const AgentView& element, std::uint8_t arrival, const Mad& reques
 
 void finish_set(const AgentView& element, std::uint8_t arrival, const Mad& request, Mad& response) {
   const auto smp = std::bit_cast<Smp>(request);
-  const std::uint32_t modifier = smp.header.attribute == smp_attribute::kPortInfo
-                                     ? smp.header.modifier & 0x7fff'ffff
-                                     : std::uint32_t{smp.header.modifier};
-  const Attribute now = get_attribute(element, arrival, smp.header.attribute, modifier);
+  const Attribute now =
+      get_attribute(element, arrival, smp.header.attribute, smp.header.modifier);
   response = respond(smp, now.status, now.data);
 }
 

@@ -217,7 +217,8 @@ Attribute get_attribute(const AgentView& element, std::uint8_t arrival, std::uin
       const std::uint32_t number = port_of_modifier(element, arrival, modifier);
       const auto port = element.port(number);
       const bool is_here = element.forwarding() || number == arrival;
-      if (modifier >> 8 != 0 || !port || !is_here) return bad_field();
+      // Bit 31: the manager knows LinkSpeedExt [IBA1 14.2.5.6].
+      if ((modifier & 0x7fff'ff00) != 0 || !port || !is_here) return bad_field();
       return port_info(*port, arrival);
     }
     case smp_attribute::kPkeyTable: return pkeys_of(element, arrival, modifier);

@@ -27,8 +27,10 @@ bool may_become(PortState now, unsigned wanted) {
     case PortState::Down: return true;
     case PortState::Armed: return now == PortState::Init || now == PortState::Armed;
     case PortState::Active: return now == PortState::Armed || now == PortState::Active;
-    default: return false;
+    case PortState::Init:
+    case PortState::ActiveDefer: break;
   }
+  return false;
 }
 
 // A mask of what is enabled: some of what is supported, or all (the highest value), or no change.
@@ -56,7 +58,6 @@ std::uint16_t check_port_info(const AgentView& element, std::uint8_t arrival,
   const bool is_switch = element.forwarding().has_value();
   const std::uint32_t number = port_of_modifier(element, arrival, modifier);
   const auto port = element.port(number);
-  // Bit 31 of the modifier: the manager knows LinkSpeedExt.
   if ((modifier & 0x7fff'ff00) != 0 || !port || (!is_switch && number != arrival)) {
     return mad_status::kBadField;
   }
