@@ -111,7 +111,8 @@ def open_mpi(root):
     """The version of OpenMPI, whose ranks are on two nodes and have no other way to each other's memory than UCX over
     the HCAs, as its messages and the packets of both ports tell."""
     mpi.build_program("openmpi", harness.SOURCE / "tests/system/programs/ring.c", root / "opt/ring")
-    text = packages.in_root(root, MPI, r"softib0:1", r"^ring ok", r"(?s)^packets: [1-9].*^packets: [1-9]", seconds=120)
+    text = packages.in_root(root, MPI, r"tag\(rc_verbs/softib0:1", r"^ring ok",
+                            r"(?s)^packets: [1-9]\d{3}.*^packets: [1-9]\d{3}", seconds=120)
     return re.search(r"^mpirun \(Open MPI\) (\S+)", text, re.MULTILINE).group(1)
 
 
