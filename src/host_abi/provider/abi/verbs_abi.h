@@ -94,7 +94,8 @@ IB_ON_64_BIT(sizeof(QpExHead) == 184 &&
              offsetof(QpExHead, wr_flags) == offsetof(ibv_qp_ex, wr_flags));
 static_assert(sizeof(QpExHead) == offsetof(ibv_qp_ex, wr_atomic_cmp_swp));
 
-// In the library's order. rdma-core 36 to 43 have the first 20, 44 has wr_atomic_write too.
+// In the library's order. rdma-core 36 to 43 have the first 20, 44 has wr_atomic_write too, later
+// ones all.
 struct QpExFunctions {
   void (*wr_atomic_cmp_swp)(ibv_qp_ex*, std::uint32_t, std::uint64_t, std::uint64_t, std::uint64_t);
   void (*wr_atomic_fetch_add)(ibv_qp_ex*, std::uint32_t, std::uint64_t, std::uint64_t);
@@ -120,6 +121,8 @@ struct QpExFunctions {
   void (*wr_flush)(ibv_qp_ex*, std::uint32_t, std::uint64_t, std::size_t, std::uint8_t,
                    std::uint8_t);
 };
+// Of ibv_qp_init_attr_ex::send_ops_flags; headers before rdma-core 45 do not have it.
+inline constexpr std::uint64_t kQpExWithFlush = 1u << 11;
 inline constexpr std::size_t kQpExLeast = 20;
 inline constexpr std::size_t kQpExKnown = sizeof(QpExFunctions) / sizeof(void*);
 inline constexpr std::size_t kQpExMost = kQpExKnown + 10;  // a later library may have more
