@@ -65,8 +65,18 @@ struct UmadDevice::Opened {
   std::uint32_t issm_port = 0;
 };
 
-UmadDevice::UmadDevice(UmadService& service, Gsi& gsi, fabric::Fabric& fabric)
-    : service_(service), fabric_(fabric), openings_(gsi) {
+// An open that waits for the services of softibd's own.
+struct UmadDevice::Waiting {
+  io::Irp irp;
+  std::function<void()> open;
+};
+
+UmadDevice::UmadDevice(UmadService& service, Gsi& gsi, fabric::Fabric& fabric,
+                       OpenOthers open_others)
+    : service_(service),
+      fabric_(fabric),
+      openings_(gsi),
+      open_others_(std::move(open_others)) {
   driver_.on(io::Major::Create) = &UmadDevice::create;
   driver_.on(io::Major::Close) = &UmadDevice::close;
   driver_.on(io::Major::DeviceControl) = &UmadDevice::control;
@@ -99,20 +109,32 @@ void UmadDevice::create(io::DeviceObject& device, io::IrpRef irp) {
 // them.
 void UmadDevice::open_umad(const fabric::Node& node, std::uint32_t port, std::string program,
                            io::IrpRef irp) {
-  const auto waiting = std::make_shared<std::optional<io::IrpRef>>(std::move(irp));
-  openings_.open(node, [this, port, program = std::move(program), waiting](
-                           Status, const std::string&) mutable {
-    io::IrpRef opening = *std::move(*waiting);
-    waiting->reset();
-    if (opening->is_cancelled()) {
-      return std::move(opening).fail(Status::Cancelled, "the program has ended");
-    }
-    auto opened = std::make_unique<Opened>();
-    UmadReader* const reader = opening->parameters.get<UmadReader>();
-    opened->umad = std::make_unique<UmadFile>(service_, *reader, port, std::move(program),
-                                              opening->file->client().pid);
-    finish(std::move(opened), std::move(opening));
+  auto waiting = std::make_shared<Waiting>();
+  waiting->open = [this, port, program = std::move(program),
+                   held = std::make_shared<std::optional<io::IrpRef>>(std::move(irp))] {
+    begin_umad(port, program, *std::move(*held));
+    held->reset();
+  };
+  openings_.open(node, [this, waiting](Status, const std::string&) {
+    auto* const context = new std::shared_ptr<Waiting>(waiting);
+    const auto done = [](io::Irp&, void* of) {
+      const std::unique_ptr<std::shared_ptr<Waiting>> ended(
+          static_cast<std::shared_ptr<Waiting>*>(of));
+      (*ended)->open();
+    };
+    open_others_(waiting->irp.start(done, context));
   });
+}
+
+void UmadDevice::begin_umad(std::uint32_t port, std::string program, io::IrpRef irp) {
+  if (irp->is_cancelled()) {
+    return std::move(irp).fail(Status::Cancelled, "the program has ended");
+  }
+  auto opened = std::make_unique<Opened>();
+  UmadReader* const reader = irp->parameters.get<UmadReader>();
+  opened->umad = std::make_unique<UmadFile>(service_, *reader, port, std::move(program),
+                                            irp->file->client().pid);
+  finish(std::move(opened), std::move(irp));
 }
 
 void UmadDevice::finish(std::unique_ptr<Opened> opened, io::IrpRef irp) {

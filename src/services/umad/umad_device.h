@@ -17,6 +17,7 @@
 #include "verbs/control_umad.h"
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -25,7 +26,10 @@ namespace ib::services {
 
 class UmadDevice {
  public:
-  UmadDevice(UmadService& service, Gsi& gsi, fabric::Fabric& fabric);
+  // `open_others`: makes the services of softibd's own reachable that programs have MADs for, and
+  // completes the request, in whatever way.
+  using OpenOthers = std::function<void(io::IrpRef irp)>;
+  UmadDevice(UmadService& service, Gsi& gsi, fabric::Fabric& fabric, OpenOthers open_others);
   UmadDevice(const UmadDevice&) = delete;
   UmadDevice& operator=(const UmadDevice&) = delete;
   ~UmadDevice() = default;  // no file is open
@@ -36,12 +40,14 @@ class UmadDevice {
 
  private:
   struct Opened;
+  struct Waiting;
 
   static void create(io::DeviceObject& device, io::IrpRef irp);
   static void close(io::DeviceObject& device, io::IrpRef irp);
   static void control(io::DeviceObject& device, io::IrpRef irp);
 
   void open_umad(const fabric::Node& node, std::uint32_t port, std::string program, io::IrpRef irp);
+  void begin_umad(std::uint32_t port, std::string program, io::IrpRef irp);
   void open_issm(std::uint32_t port, bool waits, io::IrpRef irp);
   void begin_issm(std::uint32_t port, io::IrpRef irp);
   void end_issm(std::uint32_t port);
@@ -51,6 +57,7 @@ class UmadDevice {
   UmadService& service_;
   fabric::Fabric& fabric_;
   NodeOpenings openings_;
+  OpenOthers open_others_;
   std::uint64_t opened_ = 0;
   struct Issm {
     bool is_open = false;
