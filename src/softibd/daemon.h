@@ -51,6 +51,7 @@ class Daemon : public SessionHost {
                                     std::string& reason) override;
   Result<os::NativeHandle> make_status(std::string& reason) override;
   DaemonRdmaCm* rdma_cm() override { return rdma_cm_.get(); }
+  io::DeviceObject* umad_device() override { return &devices_->umad_device().device(); }
   void disconnect(io::FileObject& process) override;
   void send_down(io::IrpRef irp) override;
   void on_close_asked(const io::FileObject& file) override;

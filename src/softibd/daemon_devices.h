@@ -17,6 +17,8 @@
 #include "services/sa/gsi_sa_client.h"
 #include "services/sa/sa_device.h"
 #include "services/sa/sa_service.h"
+#include "services/umad/umad_device.h"
+#include "services/umad/umad_service.h"
 
 #include <memory>
 #include <string>
@@ -43,6 +45,8 @@ class DaemonDevices {
   const services::CmDevice& cm_device() const { return *cm_device_; }
   services::SaService& sa_service() { return *sa_service_; }
   services::SaClient& sa() { return *sa_; }
+  services::UmadService& umad_service() { return *umad_service_; }
+  services::UmadDevice& umad_device() { return *umad_device_; }
 
  private:
   explicit DaemonDevices(platform::Executor& executor) : modules_(executor) {}
@@ -58,6 +62,8 @@ class DaemonDevices {
   std::unique_ptr<services::SaService> sa_service_;
   std::unique_ptr<services::SaClient> sa_;
   std::unique_ptr<services::SaDevice> sa_device_;
+  std::unique_ptr<services::UmadService> umad_service_;
+  std::unique_ptr<services::UmadDevice> umad_device_;
 };
 
 }  // namespace ib::softib

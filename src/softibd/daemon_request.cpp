@@ -2,6 +2,7 @@
 #include "softibd/daemon_request.h"
 
 #include "base/assert.h"
+#include "verbs/control_umad.h"
 
 #include <fmt/format.h>
 
@@ -117,7 +118,9 @@ Status check(const RequestHeader& header, std::size_t size, MessageFlaws flaws,
         Status::InsufficientResources,
         "file descriptors were lost: a request may bring 2, and softibd needs room for them");
   }
-  const Target target = target_of(static_cast<Code>(header.code));
+  const Target target = verbs::control::is_umad(header.code)
+                            ? Target::Fabric
+                            : target_of(static_cast<Code>(header.code));
   if (target == Target::None) {
     return fail(Status::NotSupported,
                 fmt::format("request code {} is not known to this softibd (interface version {})",
@@ -157,6 +160,12 @@ ParsedRequest parse_request(std::span<const std::byte> message, MessageFlaws fla
 }
 
 std::size_t handles_of(Code code) {
+  using verbs::control::UmadCode;
+  const auto number = static_cast<std::uint32_t>(code);
+  if (verbs::control::is_umad(number)) {
+    const auto umad = static_cast<UmadCode>(number);
+    return umad == UmadCode::Open ? 0 : umad == UmadCode::Send ? 2 : 1;
+  }
   if (code == Code::CreateChannel) return 2;
   return code == Code::CreateBacking ? 1 : 0;
 }

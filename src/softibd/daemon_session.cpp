@@ -32,7 +32,8 @@ struct DaemonSession::Request {
   io::ClientFile* file = nullptr;  // that `irp` goes to
   Code code = Code::Ping;
   std::uint64_t tag = 0;
-  bool wants_answer = true;  // false: the session's own Create and Close
+  bool wants_answer = true;      // false: the session's own Create and Close
+  os::NativeHandle answer_to{};  // of an umad file: a socket instead of the connection
   std::unique_ptr<Buffers> buffers;
   std::list<Request>::iterator self;
 };
@@ -50,7 +51,10 @@ bool is_shutdown(const io::Irp& irp) {
 
 DaemonSession::DaemonSession(SessionHost& host, std::unique_ptr<os::ServerConnection> connection,
                              std::uint64_t id)
-    : host_(host), connection_(std::move(connection)), rdma_cm_(host, *connection_) {
+    : host_(host),
+      connection_(std::move(connection)),
+      rdma_cm_(host, *connection_),
+      umad_(*connection_) {
   const os::PeerProcess peer = connection_->peer();
   client_ = {id, peer.pid, peer.uid, {}};
 }
@@ -123,6 +127,8 @@ bool DaemonSession::carry_out_here(Request& request) {
     open_rdma_cm(request);
   } else if (request.code == Code::RdmaCm) {
     rdma_cm(request);
+  } else if (control::is_umad(request.irp.code)) {
+    umad(request);
   } else if (request.code == Code::OpenMailbox) {
     open_mailbox(request);
   } else if (request.code == Code::Open) {
@@ -185,6 +191,37 @@ void DaemonSession::rdma_cm(Request& request) {
   const Status status = rdma_cm_.command(request.irp, request.buffers->output(), done, reason);
   if (status == Status::Pending) return;
   status == Status::Ok ? finish(request) : fail(request, status, reason);
+}
+
+void DaemonSession::umad(Request& request) {
+  if (request.irp.code == static_cast<std::uint32_t>(control::UmadCode::Open)) {
+    return open_umad(request);
+  }
+  io::ClientFile* file = files_.find(umad_.file());
+  std::string reason = "this connection is no open umad device";
+  const Status status = file == nullptr || umad_.file() == 0
+                            ? Status::InvalidState
+                            : umad_.take(request.irp, request.buffers->input, reason);
+  request.answer_to = umad_.take_answer_socket(request.irp);
+  if (status != Status::Ok) return fail(request, status, reason);
+  if (!dispatch(request, *file)) fail(request, Status::Disconnected, "the device is being closed");
+}
+
+void DaemonSession::open_umad(Request& request) {
+  io::DeviceObject* device = host_.umad_device();
+  if (device == nullptr) return fail(request, Status::NotSupported, "no umad devices here");
+  if (umad_.file() != 0) {
+    return fail(request, Status::InvalidState, "this connection is an open umad device already");
+  }
+  const std::uint32_t number = files_.new_number();
+  umad_.set_file(number);
+  request.irp.parameters.set<services::UmadReader>(&umad_);
+  send_create(request, *device, number, &files_.find(0)->object());
+}
+
+void DaemonSession::on_drained() {
+  io::ClientFile* file = umad_.file() != 0 ? files_.find(umad_.file()) : nullptr;
+  if (file != nullptr && file->is_open()) services::UmadDevice::deliver(file->object());
 }
 
 // Returns false if the file is not open.
@@ -255,7 +292,9 @@ void DaemonSession::finish(Request& request) {
   const bool ok = irp.status == Status::Ok;
   const bool opens = irp.major == io::Major::Create && request.file != nullptr;
   const bool opens_zero = opens && request.file->number() == 0;
-  if (ok && opens) irp.information = request.file->number();
+  const bool opens_umad = opens && request.file->number() == umad_.file();
+  if (opens_umad && !ok) umad_.set_file(0);
+  if (ok && opens && !opens_umad) irp.information = request.file->number();
   if (ok && request.code == Code::Attach) host_.on_attached();
   if (request.wants_answer) answer(request);
   if (ok && is_shutdown(irp)) host_.shut_down(fmt::format("pid {}", client_.pid));
@@ -274,15 +313,25 @@ void DaemonSession::answer(Request& request) {
     header.tag = request.tag;
     header.information = irp.information;
     finish_reply(header, message);
-    return connection_->send(message, std::move(request.irp.out_handles));
+    return send_answer(request, message, std::move(request.irp.out_handles));
   }
   const std::string reason = irp.reason.empty() ? status_text(irp.status) : irp.reason;
-  connection_->send(make_error_reply(request.tag, irp.status, reason));
+  send_answer(request, make_error_reply(request.tag, irp.status, reason));
+}
+
+// The connection of an umad file brings MADs only.
+void DaemonSession::send_answer(Request& request, std::span<const std::byte> message,
+                                std::array<os::NativeHandle, 2> handles) {
+  const std::uint32_t code = request.irp.code;
+  if (control::is_umad(code) && code != static_cast<std::uint32_t>(control::UmadCode::Open)) {
+    return SessionUmad::answer(request.answer_to, message);
+  }
+  connection_->send(message, std::move(handles));
 }
 
 // For requests that did not get as far as a driver.
 void DaemonSession::fail(Request& request, Status status, std::string_view reason) {
-  connection_->send(make_error_reply(request.tag, status, reason));
+  send_answer(request, make_error_reply(request.tag, status, reason));
   forget(request);
 }
 

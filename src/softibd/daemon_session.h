@@ -14,6 +14,7 @@
 #include "linux/server/server_connection.h"
 #include "softibd/daemon_request.h"
 #include "softibd/session_rdma_cm.h"
+#include "softibd/session_umad.h"
 
 #include <array>
 #include <cstddef>
@@ -39,6 +40,8 @@ class SessionHost {
   virtual Result<os::NativeHandle> make_status(std::string& reason) = 0;
   // Returns nullptr if it does not have the service.
   virtual DaemonRdmaCm* rdma_cm() { return nullptr; }
+  // The device of umad and issm files; nullptr if there is none.
+  virtual io::DeviceObject* umad_device() { return nullptr; }
   virtual void disconnect(io::FileObject& process) = 0;  // before its requests are cancelled
   // Starts a request to the device of its file.
   virtual void send_down(io::IrpRef irp) {
@@ -83,6 +86,7 @@ class DaemonSession : private os::ServerConnection::Handler, private io::ClientF
 
   void on_message(os::ServerMessage message) override;
   void on_look(bool last) override { rdma_cm_.on_look(last); }
+  void on_drained() override;
   void on_closed() override;
   void close_file(io::ClientFile& file) override;
   void on_over() override { host_.on_over(*this); }
@@ -101,10 +105,14 @@ class DaemonSession : private os::ServerConnection::Handler, private io::ClientF
   void open_mailbox(Request& request);
   void open_rdma_cm(Request& request);
   void rdma_cm(Request& request);
+  void umad(Request& request);
+  void open_umad(Request& request);
 
   static void on_request_done(io::Irp& irp, void* context);
   void finish(Request& request);
   void answer(Request& request);
+  void send_answer(Request& request, std::span<const std::byte> message,
+                   std::array<os::NativeHandle, 2> handles = {});
   void fail(Request& request, Status status, std::string_view reason);
   void forget(Request& request);
 
@@ -118,6 +126,7 @@ class DaemonSession : private os::ServerConnection::Handler, private io::ClientF
   std::list<Request> requests_;     // under way
   std::unique_ptr<Buffers> spare_;  // of the last one that ended
   SessionRdmaCm rdma_cm_;
+  SessionUmad umad_;
 };
 
 }  // namespace ib::softib

@@ -3,8 +3,11 @@
 
 #include "drivers/sysfs/dat_conf.h"
 #include "drivers/sysfs/hosts.h"
+#include "drivers/sysfs/sysfs_items_internal.h"
+#include "drivers/sysfs/sysfs_mad_internal.h"
 #include "drivers/sysfs/sysfs_text_internal.h"
 #include "fabric/port_attributes.h"
+#include "verbs/control_umad.h"
 #include "verbs/virtual_files.h"
 
 #include <fmt/format.h>
@@ -21,39 +24,24 @@ namespace ib::drivers {
 namespace {
 
 using sysfs::Attribute;
+using sysfs::class_link;
+using sysfs::device_link;
+using sysfs::directory;
 using sysfs::EntryText;
+using sysfs::file;
+using sysfs::Found;
+using sysfs::Item;
+using sysfs::link;
 using sysfs::Place;
+using sysfs::Rest;
+using sysfs::subsystem_link;
+using sysfs::View;
 using verbs::control::CaAttr;
 using verbs::control::PortAttr;
 using verbs::control::ViewKind;
 using verbs::control::ViewStatOut;
 
-struct Item {
-  ViewKind kind = ViewKind::Directory;
-  std::uint32_t mode = 0755;
-  std::string text;                // content of a file, target of a link
-  std::vector<std::string> names;  // of a directory
-  bool readable = true;            // false: a read of the file fails with EINVAL, as in Linux
-  bool is_rdma_cm = false;         // which character device
-  std::string path{};              // where it is, without links on the way
-};
-using Found = std::optional<Item>;
-using Rest = std::span<const std::string_view>;  // components of the path still to walk
-constexpr std::uint32_t kNullMajor = 1;
-constexpr std::uint32_t kNullMinor = 3;
 constexpr std::size_t kMostPath = sizeof(ViewStatOut::target);  // with a NUL
-
-Item directory(std::vector<std::string> names) {
-  std::sort(names.begin(), names.end());
-  return {ViewKind::Directory, 0755, {}, std::move(names), true};
-}
-Item file(std::optional<std::string> text) {
-  const bool readable = text.has_value();
-  return {ViewKind::File, 0444, std::move(text).value_or(""), {}, readable};
-}
-Item link(std::string target) {
-  return {ViewKind::Link, 0777, std::move(target), {}, true};
-}
 
 // A directory of the files in `table` and of `directories`; or the one file that `rest` names.
 Found files(std::span<const Attribute> table, std::vector<std::string> directories,
@@ -144,15 +132,6 @@ std::string uverbs_name(const Place& place) {
   return "uverbs" + std::to_string(place.number);
 }
 
-// The links of an HCA or uverbs device, which is two folders below the device. hwloc, for one,
-// takes a directory for an HCA without a device.
-Found device_link(const Place& place) {
-  return link("../../../" + place.hca.name);
-}
-Found subsystem_link(const char* name) {
-  return link(std::string("../../../../../class/") + name);
-}
-
 Found hca_item(Place place, Rest rest) {
   if (rest.size() == 1 && rest[0] == "device") return device_link(place);
   if (rest.size() == 1 && rest[0] == "subsystem") return subsystem_link("infiniband");
@@ -191,19 +170,15 @@ Found device_item(const Place& place, Rest rest) {
     if (rest.size() == 1) return directory({entry});
     return rest[1] == entry ? item(place, rest.subspan(2)) : std::nullopt;
   }
-  std::vector<std::string> folders{"infiniband", "infiniband_verbs"};
+  if (!rest.empty() && rest[0] == "infiniband_mad")
+    return sysfs::mad_folder(place, rest.subspan(1));
+  std::vector<std::string> folders{"infiniband", "infiniband_mad", "infiniband_verbs"};
   if (interfaces(place, {})) folders.emplace_back("net");
   Found item = files(sysfs::device_files(), std::move(folders), place, rest);
   if (place.cpus == 0 && rest.empty()) {
     std::erase_if(item->names, [](const std::string& n) { return n.starts_with("local_cpu"); });
   }
   return item;
-}
-
-// The entry of a class: a link into the tree of devices.
-Found class_link(const Place& place, const char* name, const std::string& entry, Rest rest) {
-  if (!rest.empty()) return std::nullopt;
-  return link(fmt::format("../../devices/infiniband/{}/{}/{}", place.hca.name, name, entry));
 }
 
 Found char_device(const Place&, Rest rest) {
@@ -213,7 +188,8 @@ Found char_device(const Place&, Rest rest) {
 
 Item rdma_cm_device() {
   Item item{ViewKind::CharDevice, 0666, {}, {}, true};
-  item.is_rdma_cm = true;
+  item.major = verbs::control::kRdmaCmMajor;
+  item.minor = verbs::control::kRdmaCmMinor;
   return item;
 }
 
@@ -231,12 +207,6 @@ Found misc_item(Rest path) {
   return file(fmt::format("MAJOR={}\nMINOR={}\nDEVNAME=infiniband/rdma_cm\n", major, minor));
 }
 
-struct View {
-  const DeviceStatus& devices;
-  const fabric::Node& node;
-  unsigned cpus;
-};
-
 // A directory with one entry per HCA of the node, called `prefix` and its number.
 Found per_hca(const View& view, const char* prefix, std::vector<std::string> others,
               Found (*item)(Place, Rest), Rest rest) {
@@ -249,6 +219,16 @@ Found per_hca(const View& view, const char* prefix, std::vector<std::string> oth
     others.push_back(std::move(name));
   }
   return rest.empty() ? Found(directory(std::move(others))) : std::nullopt;
+}
+
+// /dev/infiniband.
+Found char_devices(const View& view, Rest rest) {
+  if (rest.size() == 1 && rest[0] == "rdma_cm") return rdma_cm_device();
+  if (Found found = rest.empty() ? std::nullopt : sysfs::mad_char_device(view, rest)) return found;
+  std::vector<std::string> others = sysfs::mad_names(view);
+  others.emplace_back("rdma_cm");
+  return per_hca(
+      view, "uverbs", std::move(others), [](Place p, Rest r) { return char_device(p, r); }, rest);
 }
 
 // /sys/class/net/IF/device/infiniband*: the HCAs with a port that has the interface. The rest of
@@ -275,10 +255,7 @@ Found interface_item(const View& view, Rest path) {
 Found device_nodes(const View& view, Rest path) {
   if (path.empty()) return directory({"infiniband"});
   if (path[0] != "infiniband") return std::nullopt;
-  if (path.size() == 2 && path[1] == "rdma_cm") return rdma_cm_device();
-  return per_hca(
-      view, "uverbs", {"rdma_cm"}, [](Place p, Rest r) { return char_device(p, r); },
-      path.subspan(1));
+  return char_devices(view, path.subspan(1));
 }
 
 // /sys/devices
@@ -294,7 +271,7 @@ Found devices(const View& view, Rest path) {
 
 // /sys/class
 Found classes(const View& view, Rest path) {
-  if (path.empty()) return directory({"infiniband", "infiniband_verbs"});
+  if (path.empty()) return directory({"infiniband", "infiniband_mad", "infiniband_verbs"});
   const Rest rest = path.subspan(1);
   if (path[0] == "misc" && rest.empty()) return directory({"rdma_cm"});
   if (path[0] == "misc" && rest.size() == 1 && rest[0] == "rdma_cm") {
@@ -306,6 +283,7 @@ Found classes(const View& view, Rest path) {
         view, "softib", {},
         [](Place p, Rest r) { return class_link(p, "infiniband", p.hca.name, r); }, rest);
   }
+  if (path[0] == "infiniband_mad") return sysfs::mad_class(view, rest);
   if (path[0] != "infiniband_verbs") return std::nullopt;
   if (rest.size() == 1 && rest[0] == "abi_version") return file("6\n");
   return per_hca(
@@ -412,8 +390,8 @@ Result<ViewStatOut> Sysfs::stat(std::string_view node, std::string_view path) co
   out.mode = item.mode;
   out.size = item.text.size();
   if (item.kind == ViewKind::CharDevice) {
-    out.device_major = item.is_rdma_cm ? verbs::control::kRdmaCmMajor : kNullMajor;
-    out.device_minor = item.is_rdma_cm ? verbs::control::kRdmaCmMinor : kNullMinor;
+    out.device_major = item.major;
+    out.device_minor = item.minor;
   }
   const std::string& target = item.kind == ViewKind::Link ? item.text : item.path;
   IB_ASSERT(target.size() < out.target.size());

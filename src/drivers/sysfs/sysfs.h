@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // The files that a program on a virtual host sees of its HCAs: /sys/class/infiniband,
-// /sys/class/infiniband_verbs and /dev/infiniband, as a Linux kernel would show them.
+// /sys/class/infiniband_verbs, /sys/class/infiniband_mad and /dev/infiniband, as a Linux kernel
+// would show them.
 //
 // Nothing is stored: each answer is made from the fabric model and the state of the devices at that
 // time. No locks; call it on the thread that owns the model.
@@ -10,7 +11,7 @@
 //
 // The uverbs devices are character devices 1:3, which is /dev/null: libibverbs compares the number
 // in sysfs with that of the descriptor it opened, and /dev/null is a genuine character device that
-// any user may open. There is no infiniband_mad and no rdma_cm: what is not emulated is absent.
+// any user may open. What is not emulated is absent.
 #pragma once
 
 #include "base/result.h"

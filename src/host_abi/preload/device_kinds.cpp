@@ -7,7 +7,7 @@
 namespace ib::host_abi::preload::devices {
 namespace {
 
-constexpr const DeviceKind* kKinds[] = {&kUverbs, &kCompletionChannel, &kRdmaCm};
+constexpr const DeviceKind* kKinds[] = {&kUverbs, &kCompletionChannel, &kRdmaCm, &kUmad, &kIssm};
 static_assert(std::size(kKinds) <= kMost);
 
 constexpr char kFolder[] = "/dev/infiniband";
@@ -44,8 +44,8 @@ const DeviceKind* find(const Path& path, unsigned& unit) {
   return nullptr;
 }
 
-verbs::control::ViewStatOut describe(const DeviceKind& kind, unsigned unit) {
-  const DeviceKind::Number number = kind.number(unit);
+verbs::control::ViewStatOut describe(const DeviceKind& kind, unsigned number_in_table) {
+  const DeviceKind::Number number = kind.number(number_in_table & kind.unit_mask);
   verbs::control::ViewStatOut file;
   file.kind = verbs::control::ViewKind::CharDevice;
   file.mode = kind.mode;
@@ -54,11 +54,11 @@ verbs::control::ViewStatOut describe(const DeviceKind& kind, unsigned unit) {
   return file;
 }
 
-std::uint32_t inode_of(const DeviceKind& kind, unsigned unit) {
+std::uint32_t inode_of(const DeviceKind& kind, unsigned number) {
   char name[64];
   const std::size_t length = std::strlen(kind.name);
   std::memcpy(name, kind.name, length + 1);
-  if (kind.numbered) write_number(unit, name + length);
+  if (kind.numbered) write_number(number & kind.unit_mask, name + length);
   return preload::inode_of(kFolder, name);
 }
 

@@ -35,6 +35,8 @@ struct DeviceKind {
     std::uint32_t minor;
   };
   Number (*number)(unsigned unit) = nullptr;
+  // The bits of a number in the descriptor table that are the unit.
+  unsigned unit_mask = ~0u;
   // It has no position: lseek(), pread() and pwrite() fail with ESPIPE.
   bool is_stream = false;
   // Returns a new descriptor, or -1 with errno. open() sets its number and close-on-exec. May
@@ -63,9 +65,10 @@ inline constexpr std::size_t kMost = 13;  // an entry of the descriptor table ha
 // Returns nullptr if no kind has such a file. A file that is not numbered is unit 0.
 const DeviceKind* find(const Path& path, unsigned& unit);
 
-// Describes it as a file: the result of fstat(), and its inode.
-verbs::control::ViewStatOut describe(const DeviceKind& kind, unsigned unit);
-std::uint32_t inode_of(const DeviceKind& kind, unsigned unit);
+// Describes it as a file, by its number in the descriptor table: the result of fstat(), and its
+// inode.
+verbs::control::ViewStatOut describe(const DeviceKind& kind, unsigned number);
+std::uint32_t inode_of(const DeviceKind& kind, unsigned number);
 
 // The place in the table; at() returns nullptr for a place without an entry.
 std::size_t index_of(const DeviceKind& kind);
@@ -77,6 +80,8 @@ const DeviceKind* at(std::size_t index);
 extern constinit const DeviceKind kUverbs;             // device_uverbs.cpp
 extern constinit const DeviceKind kCompletionChannel;  // device_uverbs.cpp
 extern constinit const DeviceKind kRdmaCm;             // device_rdma_cm.cpp
+extern constinit const DeviceKind kUmad;               // device_umad.cpp
+extern constinit const DeviceKind kIssm;               // device_umad.cpp
 // NOLINTEND(bugprone-dynamic-static-initializers)
 
 }  // namespace ib::host_abi::preload

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -109,6 +110,13 @@ inline int process_id() {
 }
 inline int socket(int domain, int type) {
   return result(call(SYS_socket, domain, type, 0));
+}
+inline int socket_pair(int type, int ends[2]) {
+  return result(call(SYS_socketpair, AF_UNIX, type, 0, ends));
+}
+// Waits without a limit; -1 also if a signal came.
+inline int poll_one(pollfd& one) {
+  return result(call(SYS_ppoll, &one, 1, nullptr, nullptr, 0));
 }
 inline int connect(int fd, const sockaddr* address, socklen_t length) {
   return result(call(SYS_connect, fd, address, length));

@@ -207,19 +207,7 @@ bool is_still(const fds::Entry& entry, int fd, struct ::statx& now) {
   return false;
 }
 
-// libibumad takes a file that is absent for a kernel module that is not loaded, and says so.
-void explain_absence(const Path& path) {
-  static constexpr char kText[] =
-      "softib: this program needs umad (/dev/infiniband/umad*), which softib does not have; no "
-      "kernel module helps\n";
-  static constinit std::atomic<bool> is_told{false};
-  if (std::strcmp(path.text, "/sys/class/infiniband_mad/abi_version") != 0) return;
-  if (!is_told.exchange(true))
-    static_cast<void>(sys::write(STDERR_FILENO, kText, sizeof kText - 1));
-}
-
-Outcome absent(const Path& path, int flags, int& result) {
-  explain_absence(path);
+Outcome absent(int flags, int& result) {
   return fail((flags & O_CREAT) != 0 ? EACCES : ENOENT, result);
 }
 
@@ -231,7 +219,7 @@ Outcome open_at_end_of_links(Place& at, int flags, int& result) {
     switch (remote::open(at.at, file, content)) {
       case remote::Reply::Unreachable: return Outcome::NotHandled;
       case remote::Reply::NoDescriptor: return fail(EMFILE, result);
-      case remote::Reply::Absent: return absent(at.at, flags, result);
+      case remote::Reply::Absent: return absent(flags, result);
       // Linux lets it be opened and fails the read with the same error.
       case remote::Reply::Unreadable: return fail(EINVAL, result);
       case remote::Reply::Ok: break;

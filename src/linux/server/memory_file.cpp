@@ -5,6 +5,7 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -57,6 +58,44 @@ Result<NativeHandle> make_shared_file(const char* name, std::uint64_t size, std:
   if (::fcntl(file.get(), F_ADD_SEALS, F_SEAL_SHRINK) != 0)
     return refused("fcntl (F_ADD_SEALS)", errno, reason);
   return file;
+}
+
+Result<NativeHandle> make_bytes_file(const char* name, std::span<const std::byte> bytes,
+                                     std::string& reason) {
+  NativeHandle file = make_memory_file(name);
+  if (!file.valid()) return refused("memfd_create", errno, reason);
+  for (std::size_t done = 0; done < bytes.size();) {
+    const ssize_t wrote =
+        ::pwrite(file.get(), bytes.data() + done, bytes.size() - done, static_cast<off_t>(done));
+    if (wrote < 0 && errno == EINTR) continue;
+    if (wrote <= 0) return refused("pwrite (memory file)", errno, reason);
+    done += static_cast<std::size_t>(wrote);
+  }
+  return file;
+}
+
+// Only memory files have seals. One may be made shorter while it is read.
+Result<std::vector<std::byte>> read_bytes_file(const NativeHandle& file, std::size_t most,
+                                               std::string& reason) {
+  struct ::stat facts {};
+  if (::fcntl(file.get(), F_GET_SEALS) < 0 || ::fstat(file.get(), &facts) != 0) {
+    reason = "the file is not a memfd";
+    return Status::InvalidParameter;
+  }
+  if (static_cast<std::uint64_t>(facts.st_size) > most) {
+    reason = "the file is longer than " + std::to_string(most) + " bytes";
+    return Status::LimitExceeded;
+  }
+  std::vector<std::byte> bytes(static_cast<std::size_t>(facts.st_size));
+  for (std::size_t done = 0; done < bytes.size();) {
+    const ssize_t got =
+        ::pread(file.get(), bytes.data() + done, bytes.size() - done, static_cast<off_t>(done));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return refused("pread (memory file)", errno, reason);
+    if (got == 0) break;
+    done += static_cast<std::size_t>(got);
+  }
+  return bytes;
 }
 
 }  // namespace ib::os

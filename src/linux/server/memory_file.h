@@ -5,8 +5,11 @@
 #include "base/result.h"
 #include "platform/control_channel.h"
 
+#include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
+#include <vector>
 
 namespace ib::os {
 
@@ -22,5 +25,13 @@ platform::NativeHandle make_code_file(const char* name);
 // One of `size` zero bytes that nobody can make shorter, so that access to it never fails.
 Result<platform::NativeHandle> make_shared_file(const char* name, std::uint64_t size,
                                                 std::string& reason);
+
+// One with these bytes, at whose start it stands.
+Result<platform::NativeHandle> make_bytes_file(const char* name, std::span<const std::byte> bytes,
+                                               std::string& reason);
+// All bytes of a memory file of somebody else's. InvalidParameter: it is another kind of file,
+// whose reads might wait; LimitExceeded: it has more than `most`; IoError.
+Result<std::vector<std::byte>> read_bytes_file(const platform::NativeHandle& file, std::size_t most,
+                                               std::string& reason);
 
 }  // namespace ib::os

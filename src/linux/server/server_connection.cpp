@@ -65,6 +65,7 @@ struct ServerConnection::State final : std::enable_shared_from_this<State>, Even
   void wait_for_room();
   void wait_for_reader();
   void send_unsent();
+  void send_waiting();
   void end();
 
   EventLoop& loop;
@@ -185,7 +186,7 @@ void ServerConnection::State::wait_for_room() {
   socket.async_wait(asio::posix::stream_descriptor::wait_write,
                     [self = shared_from_this()](const asio::error_code& error) {
                       self->sending = false;
-                      if (!error && !self->ended) self->send_unsent();
+                      if (!error && !self->ended) self->send_waiting();
                     });
 }
 
@@ -195,8 +196,13 @@ void ServerConnection::State::wait_for_reader() {
   pause_timer.expires_after(kLookAgain);
   pause_timer.async_wait([self = shared_from_this()](const asio::error_code& error) {
     self->sending = false;
-    if (!error && !self->ended) self->send_unsent();
+    if (!error && !self->ended) self->send_waiting();
   });
+}
+
+void ServerConnection::State::send_waiting() {
+  send_unsent();
+  if (!ended && unsent.empty() && handler != nullptr) handler->on_drained();
 }
 
 void ServerConnection::State::send_unsent() {
@@ -294,6 +300,10 @@ void ServerConnection::send(std::span<const std::byte> bytes, std::array<NativeH
   const bool has_handles = handles[0].valid() || handles[1].valid();
   if (state_->goes_to_mailbox(bytes, has_handles)) return;
   state_->enqueue({bytes.begin(), bytes.end()}, std::move(handles));
+}
+
+bool ServerConnection::has_unsent() const {
+  return !state_->unsent.empty();
 }
 
 void ServerConnection::pause() {

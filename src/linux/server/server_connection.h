@@ -49,6 +49,8 @@ class ServerConnection {
     // While a request of the mailbox waits (set_waiting): the loop looks at the mailbox. `last`: it
     // is about to sleep, and an answer costs a bell from now on.
     virtual void on_look(bool last) { static_cast<void>(last); }
+    // Messages that had to wait have been sent, all of them.
+    virtual void on_drained() {}
     virtual void on_closed() = 0;  // may destroy the connection
   };
   // The buffer for incoming messages, of the largest size; the connections of a loop share it.
@@ -83,6 +85,9 @@ class ServerConnection {
   // Sends a message, now or as soon as the peer has read others; in order. After close() it does
   // nothing. The answer to a request from the mailbox goes there if it fits and has no handles.
   void send(std::span<const std::byte> bytes, std::array<NativeHandle, 2> handles = {});
+
+  // Whether messages wait because the peer has not read others; on_drained() follows.
+  bool has_unsent() const;
 
   // No on_message() until resume(). The end of the peer is still detected.
   void pause();

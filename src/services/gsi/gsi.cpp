@@ -40,6 +40,12 @@ void Gsi::close(io::IrpRef irp) {
 Result<AgentId> Gsi::add_agent(GsiAgent agent, std::string& reason) {
   return state_->add_agent(std::move(agent), reason);
 }
+void Gsi::set_first(GsiFirst* first) {
+  state_->set_first(first);
+}
+Status Gsi::transmit(const GsiAddress& to, const mad::Mad& mad) {
+  return state_->transmit(to, mad);
+}
 void Gsi::remove_agent(AgentId agent) {
   state_->remove_agent(agent);
 }
@@ -137,11 +143,20 @@ void Gsi::State::on_port(const GsiPortEvent& event) {
     requests_.give_up_all_of_port(event.port, Status::DeviceRemoved, reason);
     transfers_.cancel_all_of_port(event.port, Status::DeviceRemoved, reason);
   }
+  if (first_ != nullptr) first_->on_port(event);
   agents_.tell_all(event);
 }
 
 void Gsi::State::on_mad(std::uint32_t port, const al::MadAddress& from, const mad::Mad& mad) {
   if (closed_) return;
+  if (first_ != nullptr) {
+    GsiAddress source{port, from};
+    source.remote.qkey = verbs::kGsiQkey;  // [13.5.1.1]
+    if (first_->on_mad(source, mad)) {
+      ++counters_.received;
+      return;
+    }
+  }
   dispatch_.on_mad(port, from, mad);
   arm_timer();
 }

@@ -134,6 +134,16 @@ struct GsiCounters {
   std::uint64_t sends_failed = 0;  // the port could not take them
 };
 
+// Sees MADs of queue pairs 1, and changes of their ports, before the agents do: programs with
+// agents of their own (services/umad), to which those of softibd give way.
+class GsiFirst {
+ public:
+  virtual ~GsiFirst() = default;
+  // Returns true if it has taken the MAD: no agent gets it.
+  virtual bool on_mad(const GsiAddress& from, const mad::Mad& mad) = 0;
+  virtual void on_port(const GsiPortEvent& event) = 0;
+};
+
 class Gsi {
  public:
   struct Options {
@@ -171,6 +181,11 @@ class Gsi {
   // AlreadyExists: another agent takes one of these methods there; InvalidParameter; the reason
   // says which. `agent` hears of ports that are open already as of others, soon.
   Result<AgentId> add_agent(GsiAgent agent, std::string& reason);
+  // At most one; nullptr: none. It outlives this, or is taken back.
+  void set_first(GsiFirst* first);
+  // Sends one packet as it is. Errors as send().
+  Status transmit(const GsiAddress& to, const mad::Mad& mad);
+
   // Its requests and transfers are dropped without a call; requests by IRP end with Cancelled. Also
   // from inside its own callbacks.
   void remove_agent(AgentId agent);

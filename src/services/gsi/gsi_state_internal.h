@@ -32,6 +32,10 @@ class Gsi::State final : private GsiReceiver {
   void close(io::IrpRef irp);
   Result<AgentId> add_agent(GsiAgent agent, std::string& reason);
   void remove_agent(AgentId agent);
+  void set_first(GsiFirst* first) { first_ = first; }
+  Status transmit(const GsiAddress& to, const mad::Mad& mad) {
+    return closed_ ? Status::InvalidState : sender_.send(to, mad);
+  }
   Result<RequestId> request(AgentId agent, const GsiRequest& request, OnGsiAnswer on_answer);
   void request(AgentId agent, const GsiRequest& request, GsiAnswer& answer, io::IrpRef irp);
   void cancel(RequestId request);
@@ -64,6 +68,7 @@ class Gsi::State final : private GsiReceiver {
   std::unique_ptr<platform::Timer> timer_;
   std::optional<Instant> timer_due_;
   std::optional<io::IrpRef> close_;
+  GsiFirst* first_ = nullptr;
   bool closed_ = false;  // or closing
 };
 
