@@ -86,6 +86,7 @@ class Graph {
   // Returns nullptr if it has no port of this number.
   const Port* port_of(const Element& element, std::uint32_t number) const;
   Port* port_of(const Element& element, std::uint32_t number);
+  std::uint32_t switch_count() const { return static_cast<std::uint32_t>(switches_.size()); }
   // The tables of a switch.
   const Switch& switch_of(const Element& element) const { return switches_[element.forwarding]; }
   Switch& switch_of(const Element& element) { return switches_[element.forwarding]; }

@@ -24,7 +24,8 @@ inline constexpr std::uint32_t kPkeys = 1u << 3;
 inline constexpr std::uint32_t kGids = 1u << 4;
 inline constexpr std::uint32_t kReregister = 1u << 5;  // the manager has lost what clients told it
 inline constexpr std::uint32_t kSegment = 1u << 6;   // other ports are reached
-inline constexpr std::uint32_t kOther = 1u << 7;     // MTU and the like
+inline constexpr std::uint32_t kCapabilities = 1u << 7;
+inline constexpr std::uint32_t kOther = 1u << 8;     // MTU and the like
 }  // namespace change
 
 struct PortChange {

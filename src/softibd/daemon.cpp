@@ -100,6 +100,10 @@ Result<os::NativeHandle> Daemon::make_status(std::string& reason) {
                  {"connections", clients_.pids()},
                  {"rdma_cm", rdma_cm_->list()}};
   if (options_.max_memory != 0) status["max_memory"] = options_.max_memory;
+  if (!options_.topology.empty()) {
+    status["topology"] = options_.topology;
+    status["topology_digest"] = fabric_.topology_digest;
+  }
   if (!options_.config.empty()) {
     status["config"] = options_.config;
     status["config_digest"] = fabric_.config_digest;

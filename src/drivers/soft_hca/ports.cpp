@@ -123,7 +123,8 @@ void train_links(Core& core, const fabric::Hca& hca) {
 void set_capabilities(Core& core, const fabric::Hca& hca, fabric::Port& port, std::uint32_t mask) {
   if (port.capability_mask == mask) return;
   core.fabric.set_capabilities(port, mask);
-  fabric::PortChanges changes;
+  fabric::PortChanges changes{
+      {core.fabric.graph().index_of(port), fabric::change::kCapabilities, verbs::PortState::Nop}};
   fabric::take_over(core.fabric, port, changes);
   apply_changes(core, changes);
   core.fabric.report_change(hca);

@@ -67,4 +67,13 @@ std::vector<std::string> node_names(const Topology& topology) {
   return names;
 }
 
+std::vector<std::string> nodes_of(const Topology& topology) {
+  std::vector<std::string> nodes;
+  std::unordered_set<std::string> seen;
+  for (std::string& name : node_names(topology)) {
+    if (seen.insert(name).second) nodes.push_back(std::move(name));
+  }
+  return nodes;
+}
+
 }  // namespace ib::fabric

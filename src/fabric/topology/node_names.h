@@ -14,4 +14,7 @@ namespace ib::fabric {
 // the only one of a node, with the name nodeN for the first N that is free.
 std::vector<std::string> node_names(const Topology& topology);
 
+// The names of all its nodes, each once, in the order of their first adapters.
+std::vector<std::string> nodes_of(const Topology& topology);
+
 }  // namespace ib::fabric
