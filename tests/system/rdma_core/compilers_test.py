@@ -68,7 +68,7 @@ def main():
         with report.case(f"a root with {', '.join(compilers)} ({suite})"):
             include = "--include=" + ",".join([*needed(), *compilers])
             root = packages.bare_root(folder, suite, [include, "--aptopt=Acquire::Check-Valid-Until \"false\""],
-                                      packages.own_mirror())
+                                      packages.own_mirror(), 1800)
             copy_source(root)
         for compiler in compilers if root is not None else []:
             with report.case(compiler) as remarks:

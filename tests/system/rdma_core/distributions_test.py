@@ -5,13 +5,14 @@ programs, every function of the extended interface to post, and that Debian's ow
 an unprivileged container.
 
 distributions_test.py [--suite SUITE] [--whole] [--only REGEX] [--write-docs]
---suite: trixie if absent. --whole: also rsockets, and OpenMPI over the UCX of that Debian. --write-docs: puts what was
-found into the table of docs/packages.md, if it was whole.
+--suite: trixie if absent. --whole: also rsockets, and OpenMPI over the UCX or libfabric of that Debian. --write-docs:
+puts what was found into the table of docs/packages.md, if it was whole.
 """
 import collections
 import json
 import pathlib
 import re
+import shlex
 import shutil
 import sys
 import tempfile
@@ -61,13 +62,13 @@ PERFTEST = [f"{program} -c {transport} -n 200" for program, transports in (
     ("ib_send_lat", ("RC", "UC", "UD", "XRC")), ("ib_write_bw", ("RC", "UC", "XRC")), ("ib_read_lat", ("RC",)),
     ("ib_atomic_bw", ("RC",))) for transport in transports]
 STREAMS = [f"{program} -S {size} -C 20 -T v" for program in ("rstream", "riostream") for size in (64, 65536)]
-# Each rank on the next node; UCX names its device and transport.
+# Each rank on the next node. UCX names its device and transport.
 MPI = """
 set -e
 softib up --nodes 2 > up.log
-export OMPI_MCA_rmaps_base_oversubscribe=1 UCX_LOG_LEVEL=info
-softib run -- mpirun --oversubscribe --bind-to none --mca pml ucx -n 2 softib run --node auto -- /opt/ring > log 2>&1 ||
-  { tail -n 60 log; exit 1; }
+export UCX_LOG_LEVEL=info
+softib run -- mpirun --oversubscribe --bind-to none {way} -n 2 softib run --node auto -- /opt/ring > log 2>&1 ||
+  {{ tail -n 60 log; exit 1; }}
 cat log
 for node in 0 1; do
   softib run --node $node -- cat /sys/class/infiniband/softib0/ports/1/counters/port_rcv_packets | sed 's/^/packets: /'
@@ -108,12 +109,17 @@ def every_wr(root, release):
 
 
 def open_mpi(root):
-    """The version of OpenMPI, whose ranks are on two nodes and have no other way to each other's memory than UCX over
-    the HCAs, as its messages and the packets of both ports tell."""
+    """OpenMPI's version, and over what its ranks on two nodes reached each other: UCX or, where that has no part for
+    InfiniBand (1.23 of sid), libfabric. Not over shared memory, which `softib run` turns off: see the packets."""
     mpi.build_program("openmpi", harness.SOURCE / "tests/system/programs/ring.c", root / "opt/ring")
-    text = packages.in_root(root, MPI, r"tag\(rc_verbs/softib0:1", r"^ring ok",
-                            r"(?s)^packets: [1-9]\d{3}.*^packets: [1-9]\d{3}", seconds=120)
-    return re.search(r"^mpirun \(Open MPI\) (\S+)", text, re.MULTILINE).group(1)
+    patterns = [r"^ring ok", r"(?s)^packets: [1-9]\d{3}.*^packets: [1-9]\d{3}"]
+    if any(root.glob("usr/lib/*/ucx/libuct_ib.so*")):
+        library, way = "UCX", ["--mca", "pml", "ucx"]
+        patterns.append(r"tag\(rc_verbs/softib0:1")
+    else:
+        library, way = "libfabric", mpi.OFI
+    text = packages.in_root(root, MPI.format(way=shlex.join(way)), *patterns, seconds=120)
+    return re.search(r"^mpirun \(Open MPI\) (\S+)", text, re.MULTILINE).group(1) + f" over {library}"
 
 
 def pyverbs(root, remarks):
@@ -188,7 +194,8 @@ def main():
             built = packages.make_packages(folder / "packages")
             if not built:
                 raise Skipped("no package")
-            root = packages.make_root(folder, built[:1], suite, INCLUDE, OPTIONS, packages.own_mirror())
+            root = packages.make_root(folder, built[:1], suite, INCLUDE, OPTIONS, packages.own_mirror(),
+                                      1200 if WHOLE else 350)
         if root is not None:
             row = use(report, root)
     finally:
