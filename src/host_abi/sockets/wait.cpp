@@ -48,7 +48,8 @@ constinit thread_local Sleep* sleep_of_thread = nullptr;
 enum class Events : std::uint8_t { Ignored, Watched, Readable };
 constinit std::array<std::atomic<Events>, kMostDescriptors> event_channels{};
 
-// Of rsockets that listen: their queue, or 0.
+// Of rsockets that listen: their queue, or 0. Relaxed: the thread that makes a listener notes it
+// before others know of that, and who polls for an end misses it at most until its next look.
 constinit std::array<std::atomic<int>, kMostDescriptors> queues{};
 constinit thread_local bool looking_for_queue = false;
 constinit thread_local int queue_found = 0;
