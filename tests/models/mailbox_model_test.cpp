@@ -49,8 +49,8 @@ struct Bells {
 
 struct Connection {
   Connection()
-      : page(new(::mmap(nullptr, MailboxPage::kBytes, PROT_READ | PROT_WRITE,
-                        MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)) MailboxPage{}),
+      : page(new (::mmap(nullptr, MailboxPage::kBytes, PROT_READ | PROT_WRITE,
+                         MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)) MailboxPage{}),
         server(page) {
     server.set_watched(true);
   }
@@ -139,9 +139,8 @@ TEST(MailboxModel, AndItsPlaceIsUsedAgain) {
   expect_fails([&](Scene& scene) { build(scene, true); });
 }
 TEST(MailboxModel, ARequestFindsSoftibdLookingOrRings) {
-  expect_fails([](Scene& scene) {
-    exchange(scene, 1, [](MailboxPage& page) { return &page.watched; });
-  });
+  expect_fails(
+      [](Scene& scene) { exchange(scene, 1, [](MailboxPage& page) { return &page.watched; }); });
 }
 TEST(MailboxModel, AnAnswerFindsTheClientLookingOrRings) {
   expect_fails([](Scene& scene) {
@@ -149,14 +148,12 @@ TEST(MailboxModel, AnAnswerFindsTheClientLookingOrRings) {
   });
 }
 TEST(MailboxModel, TheNumberOfARequestOrdersItsBytes) {
-  expect_fails([](Scene& scene) {
-    exchange(scene, 1, [](MailboxPage& page) { return &page.asked; });
-  });
+  expect_fails(
+      [](Scene& scene) { exchange(scene, 1, [](MailboxPage& page) { return &page.asked; }); });
 }
 TEST(MailboxModel, TheNumberOfAnAnswerOrdersItsBytes) {
-  expect_fails([](Scene& scene) {
-    exchange(scene, 1, [](MailboxPage& page) { return &page.answered; });
-  });
+  expect_fails(
+      [](Scene& scene) { exchange(scene, 1, [](MailboxPage& page) { return &page.answered; }); });
 }
 
 // An event that softibd has offered is the client's or softibd's, never both or none.

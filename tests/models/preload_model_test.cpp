@@ -16,8 +16,9 @@ int no_atfork(void (*)(), void (*)(), void (*)()) {
 #define pthread_atfork no_atfork  // thousands of runs in one process
 
 // One source has it, and the model links no library.
-#include "host_abi/preload/fd_table.cpp"  // NOLINT(bugprone-suspicious-include)
 #include "host_abi/preload/versioned_words.h"
+
+#include "host_abi/preload/fd_table.cpp"  // NOLINT(bugprone-suspicious-include)
 
 namespace ib::host_abi::preload {
 

@@ -90,7 +90,7 @@ bool mark(int fd, Entry entry) {
   return true;
 }
 
-// Relaxed: a thread that knows of the number has seen that it was marked.
+// Relaxed: a thread has the number from one that has seen it marked.
 Entry find(int fd) {
   if (!in_table(fd) || fd > highest.load(std::memory_order_relaxed)) return {};
   return unpack(table[fd].load(std::memory_order_acquire));

@@ -31,13 +31,14 @@ class VersionedWords {
       Values values;
       const std::uint32_t before = version_.load(std::memory_order_acquire);
       if ((before & 1u) != 0) continue;
-      for (std::size_t i = 0; i < kCount; ++i) values[i] = words_[i].load(std::memory_order_relaxed);
+      for (std::size_t i = 0; i < kCount; ++i)
+        values[i] = words_[i].load(std::memory_order_relaxed);
       std::atomic_thread_fence(std::memory_order_acquire);
       if (version_.load(std::memory_order_relaxed) == before) return values;
     }
   }
 
-  // One word by itself. Relaxed: it is all that the caller learns.
+  // One word by itself. Relaxed: it stands for nothing else.
   std::uint64_t peek(std::size_t index) const {
     return words_[index].load(std::memory_order_relaxed);
   }

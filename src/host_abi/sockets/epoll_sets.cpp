@@ -35,7 +35,7 @@ bool in_range(int fd) {
   return fd >= 0 && fd < kMostDescriptors;
 }
 
-// Who counts a set has stored its mark before, so that who finds the count finds the mark.
+// The mark of a set is stored before it is counted, so that who finds the count finds the mark.
 bool is_empty() {
   return set_count.load(std::memory_order_acquire) == 0;
 }
