@@ -5,6 +5,8 @@
 #include "fabric/topology/ibnetdiscover.h"
 #include "fabric/topology/ibsim.h"
 #include "fabric/topology/presets.h"
+#include "fabric/topology/subnet_list.h"
+#include "fabric/topology/system_topology.h"
 #include "fabric/topology/tree_text.h"
 
 #include <cstddef>
@@ -48,6 +50,16 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     return std::string(text.substr(text.size() / 2));
   };
   use(parse_ibsim(text, included, reason), reason);
+  reason.clear();
+  use(parse_subnet_list(text, reason), reason);
+  reason.clear();
+  // The products of the first half, joined by the second.
+  SystemLibrary library;
+  const std::size_t half = text.find("\n\n\n");
+  if (library.add(text.substr(0, half), "file", reason) == Status::Ok) {
+    use(parse_system_topology(half < size ? text.substr(half) : "", library, reason), reason);
+  }
   static_cast<void>(is_ibnetdiscover(text));
+  static_cast<void>(is_subnet_list(text));
   return 0;
 }
