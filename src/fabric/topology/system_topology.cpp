@@ -17,6 +17,7 @@ namespace {
 
 constexpr std::size_t kDeepest = 8;          // boards on boards
 constexpr std::size_t kMostBoards = 100000;  // of all products
+constexpr std::string_view kLeftOut = "R";   // the kind of a board that is not there
 constexpr WireRate kDefaultRate{2, 1};       // 4x SDR
 
 // Where a connector leads inside of its product.
@@ -45,10 +46,11 @@ class Builder {
  public:
   Topology topology;
 
-  // Makes the elements and the inner cables of a system. Returns false if that is too much.
-  bool expand(const SystemDefinition& system, const std::string& name,
-              const Configuration& configuration, Connectors& connectors, std::size_t depth) {
-    if (depth > kDeepest || ++boards_ > kMostBoards) return false;
+  // Makes the elements and the inner cables of a system. If that cannot be, `reason` says why.
+  Status expand(const SystemDefinition& system, const std::string& name,
+                const Configuration& configuration, Connectors& connectors, std::string& reason) {
+    if (depth_ > kDeepest || ++boards_ > kMostBoards) return refuse_size(name, reason);
+    IB_CHECK(check_configuration(system, name, configuration, reason));
     std::map<std::string, Connectors, std::less<>> parts;
     const bool is_one_adapter = system.parts.size() == 1 && system.parts[0].type.empty() &&
                                 !system.parts[0].element.is_switch();
@@ -56,11 +58,21 @@ class Builder {
       const std::string path = is_one_adapter ? name : name + "/" + part.name;
       Connectors own;
       if (part.type.empty()) {
-        if (!add_element(part, path, own)) return false;
-      } else if (const SystemDefinition* board = find_board(system, part, configuration)) {
-        if (!expand(*board, path, {}, own, depth + 1)) return false;
+        IB_CHECK(add_element(part, path, own, reason));
       } else {
-        continue;  // left out
+        const auto chosen = configuration.find(part.name);
+        const std::string kind = chosen != configuration.end() ? chosen->second : "";
+        if (kind == kLeftOut) continue;
+        const std::string type = kind.empty() ? part.type : part.type + ":" + kind;
+        const auto board = system.boards->find(type);
+        if (board == system.boards->end()) {
+          reason = fmt::format("\"{}\" is to be a board {}; its IBNL file has none of this name",
+                               shown(path), shown(type));
+          return Status::Malformed;
+        }
+        ++depth_;
+        IB_CHECK(expand(*board->second, path, {}, own, reason));
+        --depth_;
       }
       parts.insert_or_assign(part.name, std::move(own));
     }
@@ -69,7 +81,7 @@ class Builder {
       if (own == parts.end()) continue;
       for (const SystemWire& wire : part.wires) join(parts, own->second, wire, connectors);
     }
-    return true;
+    return Status::Ok;
   }
 
   // Of two ends that each lead somewhere. Returns false if one of them has another cable.
@@ -87,8 +99,31 @@ class Builder {
   }
 
  private:
-  bool add_element(const SystemPart& part, const std::string& path, Connectors& ports) {
-    if (topology.elements.size() == kMaxTopologyLids) return false;
+  static Status refuse_size(const std::string& name, std::string& reason) {
+    reason = fmt::format(
+        "\"{}\" makes the subnet too large; it has {} elements and {} boards at "
+        "most, {} in each other",
+        shown(name), kMaxTopologyLids, kMostBoards, kDeepest);
+    return Status::LimitExceeded;
+  }
+
+  static Status check_configuration(const SystemDefinition& system, const std::string& name,
+                                    const Configuration& configuration, std::string& reason) {
+    for (const auto& [board, kind] : configuration) {
+      const bool is_there = std::any_of(
+          system.parts.begin(), system.parts.end(),
+          [&](const SystemPart& part) { return part.name == board && !part.type.empty(); });
+      if (is_there) continue;
+      reason = fmt::format("\"{}\" has no board {}, of which its CFG: says {}", shown(name),
+                           shown(board), shown(kind));
+      return Status::Malformed;
+    }
+    return Status::Ok;
+  }
+
+  Status add_element(const SystemPart& part, const std::string& path, Connectors& ports,
+                     std::string& reason) {
+    if (topology.elements.size() == kMaxTopologyLids) return refuse_size(path, reason);
     const auto index = static_cast<std::uint32_t>(topology.elements.size());
     TopologyElement& element = topology.elements.emplace_back(part.element);
     element.description = path;
@@ -98,19 +133,7 @@ class Builder {
     for (std::uint32_t port = 1; port <= element.ports; ++port) {
       ports.emplace(std::to_string(port), Connector{{index, port}, {}});
     }
-    return true;
-  }
-
-  static const SystemDefinition* find_board(const SystemDefinition& system, const SystemPart& part,
-                                            const Configuration& configuration) {
-    std::string type = part.type;
-    const auto chosen = configuration.find(part.name);
-    if (chosen != configuration.end()) {
-      if (chosen->second == "R") return nullptr;
-      type += ":" + chosen->second;
-    }
-    const auto found = system.boards->find(type);
-    return found != system.boards->end() ? found->second : nullptr;
+    return Status::Ok;
   }
 
   // A wire whose ends are both there becomes a cable, or a connector of the system.
@@ -134,6 +157,7 @@ class Builder {
   std::size_t switches_ = 0;
   std::size_t adapters_ = 0;
   std::size_t boards_ = 0;
+  std::size_t depth_ = 0;
 };
 
 class SystemReader {
@@ -157,14 +181,8 @@ class SystemReader {
     }
     for (const std::string_view name : order_) {
       Product& product = products_.find(name)->second;
-      if (!builder_.expand(*product.definition, std::string(name), product.configuration,
-                           product.connectors, 0)) {
-        reason = fmt::format(
-            "product \"{}\" of type {} makes the subnet too large: it has {} "
-            "elements at most, in {} boards",
-            shown(name), shown(product.type), kMaxTopologyLids, kMostBoards);
-        return Status::LimitExceeded;
-      }
+      IB_CHECK(builder_.expand(*product.definition, std::string(name), product.configuration,
+                               product.connectors, reason));
     }
     for (const Cable& cable : cables_) IB_CHECK(join(cable, reason));
     IB_CHECK(check(builder_.topology, reason));
