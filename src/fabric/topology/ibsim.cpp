@@ -30,6 +30,12 @@ struct GuidCounter {
   std::uint64_t next = 0;
 };
 
+struct Guids {
+  GuidCounter adapters{0x100000, 0x100000};
+  GuidCounter switches{0x200000, 0x200000};
+  GuidCounter routers;
+};
+
 class NetReader {
  public:
   explicit NetReader(const ReadIncluded& read_included) : read_included_(read_included) {
@@ -68,9 +74,10 @@ class NetReader {
   }
 
   Status read_directive(TextLine& line, std::string& reason) {
-    if (line.take("caguid") || line.take("hcaguids")) return read_guid(line, adapters_, reason);
-    if (line.take("switchguid")) return read_guid(line, switches_, reason);
-    if (line.take("rtguid")) return read_guid(line, routers_, reason);
+    if (line.take("caguid") || line.take("hcaguids"))
+      return read_guid(line, guids_.adapters, reason);
+    if (line.take("switchguid")) return read_guid(line, guids_.switches, reason);
+    if (line.take("rtguid")) return read_guid(line, guids_.routers, reason);
     if (line.take("vendid")) return read_number(line, 0xffffff, next_.vendor, reason);
     if (line.take("devid")) return read_number(line, 0xffff, device_, reason);
     if (line.take("sysimgguid"))
@@ -182,8 +189,8 @@ class NetReader {
   std::string_view keep(std::string text) { return kept_.emplace_back(std::move(text)); }
 
   GuidCounter& counter_of(const TopologyElement& element) {
-    if (element.is_switch()) return switches_;
-    return element.is_router ? routers_ : adapters_;
+    if (element.is_switch()) return guids_.switches;
+    return element.is_router ? guids_.routers : guids_.adapters;
   }
 
   Status read_element(TextLine& line, std::string& reason) {
@@ -253,9 +260,7 @@ class NetReader {
   const ReadIncluded& read_included_;
   NetBuilder builder_;
   std::deque<std::string> kept_;  // the texts that names are pieces of
-  GuidCounter adapters_{0x100000, 0x100000};
-  GuidCounter switches_{0x200000, 0x200000};
-  GuidCounter routers_;
+  Guids guids_;
   Next next_;
   std::uint64_t device_ = 0;  // of all elements that follow; so are the masks and the prefix
   std::uint8_t width_ = kDefaultWidth;

@@ -49,4 +49,14 @@ constexpr std::uint8_t speed_code(std::string_view text) {
   return 0;
 }
 
+// Of the Gb/s of a lane, as ibutils writes them: "2.5", "10". Returns 0 if there is no such speed.
+constexpr std::uint8_t rate_code(std::string_view text) {
+  constexpr std::array<LinkName, 7> kRates{
+      {{1, "2.5"}, {2, "5"}, {4, "10"}, {16, "14"}, {32, "25"}, {64, "50"}, {128, "100"}}};
+  for (const auto& [code, name] : kRates) {
+    if (name == text) return code;
+  }
+  return 0;
+}
+
 }  // namespace ib::fabric

@@ -22,8 +22,9 @@ std::uint8_t worse_speed(std::uint8_t a, std::uint8_t b) {
   return a == 0 || b == 0 ? std::max(a, b) : std::min(a, b);
 }
 
-// The port GUIDs of an element in which only some are given: they follow each other.
-void fill_guids(TopologyElement& element) {
+}  // namespace
+
+void settle_port_guids(TopologyElement& element) {
   std::vector<std::uint64_t>& guids = element.port_guids;
   if (guids.empty()) return;
   const auto given = std::find_if(guids.begin(), guids.end(), [](auto guid) { return guid != 0; });
@@ -40,8 +41,6 @@ void fill_guids(TopologyElement& element) {
     }
   }
 }
-
-}  // namespace
 
 Status NetBuilder::add_element(const TextLine& line, const ElementLine& parsed,
                                std::string& reason) {
@@ -191,7 +190,7 @@ Result<Topology> NetBuilder::finish(std::string& reason) {
   for (Record& record : records_) IB_CHECK(resolve(record, reason));
   topology_.cables.reserve(records_.size() / 2 + 1);
   for (std::uint32_t i = 0; i < records_.size(); ++i) IB_CHECK(join(i, reason));
-  for (TopologyElement& element : topology_.elements) fill_guids(element);
+  for (TopologyElement& element : topology_.elements) settle_port_guids(element);
   IB_CHECK(check(topology_, reason));
   return std::move(topology_);
 }

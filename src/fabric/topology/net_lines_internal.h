@@ -42,6 +42,10 @@ struct PortLine {
 // `ports`: how many the element has.
 Status parse_port_line(TextLine& line, std::uint32_t ports, PortLine& result, std::string& reason);
 
+// Completes the port GUIDs of an element that has some: they follow each other. Leaves none if they
+// are those that it has without.
+void settle_port_guids(TopologyElement& element);
+
 // Gathers elements and their ports, and joins those that name each other. Names are pieces of a
 // text that outlives it.
 class NetBuilder {
