@@ -74,10 +74,7 @@ struct UmadDevice::Waiting {
 
 UmadDevice::UmadDevice(UmadService& service, Gsi& gsi, fabric::Fabric& fabric,
                        OpenOthers open_others)
-    : service_(service),
-      fabric_(fabric),
-      openings_(gsi),
-      open_others_(std::move(open_others)) {
+    : service_(service), fabric_(fabric), openings_(gsi), open_others_(std::move(open_others)) {
   driver_.on(io::Major::Create) = &UmadDevice::create;
   driver_.on(io::Major::Close) = &UmadDevice::close;
   driver_.on(io::Major::DeviceControl) = &UmadDevice::control;
