@@ -3,6 +3,7 @@
 
 #include "platform/level.h"
 #include "softibd/connections_json.h"
+#include "softibd/umad_json.h"
 #include "verbs/link_layer.h"
 
 #include <fmt/format.h>
@@ -98,7 +99,8 @@ Result<os::NativeHandle> Daemon::make_status(std::string& reason) {
                  {"link_layer", verbs::link_layer_name(options_.shape.link_layer)},
                  {"kept", idle_.keeps()},
                  {"connections", clients_.pids()},
-                 {"rdma_cm", rdma_cm_->list()}};
+                 {"rdma_cm", rdma_cm_->list()},
+                 {"umad", umad_json(*fabric_.model, devices_->umad_service())}};
   if (options_.max_memory != 0) status["max_memory"] = options_.max_memory;
   if (!options_.topology.empty()) {
     status["topology"] = options_.topology;

@@ -85,7 +85,8 @@ Result<std::unique_ptr<DaemonDevices>> DaemonDevices::create(
   self->sa_device_ = std::make_unique<services::SaDevice>(*self->sa_, gsi, fabric, executor);
   self->access_layer_->sa = &self->sa_device_->device();
   self->umad_service_ = std::make_unique<services::UmadService>(executor, fabric, gsi);
-  self->umad_device_ = std::make_unique<services::UmadDevice>(*self->umad_service_, gsi, fabric,
+  self->umad_device_ = std::make_unique<services::UmadDevice>(
+      *self->umad_service_, gsi, fabric,
       [&sa = *self->sa_service_](io::IrpRef irp) { sa.open(std::move(irp)); });
   drivers::Core& core = names.core();
   self->umad_device_->set_is_sm_by([&core](const fabric::Hca& hca, fabric::Port& port, bool is_sm) {

@@ -34,6 +34,7 @@ class SessionUmad final : public services::UmadReader {
   // services::UmadReader
   bool has_room() const override { return !connection_.has_unsent(); }
   void deliver(services::UmadItem item) override;
+  bool has_gone() const override { return connection_.peer_has_gone(); }
   void end() override { connection_.close(); }
 
  private:

@@ -62,6 +62,7 @@ UmadDone remove_agent(UmadFile& file, const io::Irp& irp) {
 struct UmadDevice::Opened {
   std::unique_ptr<UmadFile> umad;  // null: an issm
   std::uint32_t issm_port = 0;
+  UmadReader* reader = nullptr;
 };
 
 // An open that waits for the services of softibd's own.
@@ -72,10 +73,7 @@ struct UmadDevice::Waiting {
 
 UmadDevice::UmadDevice(UmadService& service, Gsi& gsi, fabric::Fabric& fabric,
                        OpenOthers open_others)
-    : service_(service),
-      fabric_(fabric),
-      openings_(gsi),
-      open_others_(std::move(open_others)) {
+    : service_(service), fabric_(fabric), openings_(gsi), open_others_(std::move(open_others)) {
   driver_.on(io::Major::Create) = &UmadDevice::create;
   driver_.on(io::Major::Close) = &UmadDevice::close;
   driver_.on(io::Major::DeviceControl) = &UmadDevice::control;
@@ -145,21 +143,23 @@ void UmadDevice::finish(std::unique_ptr<Opened> opened, io::IrpRef irp) {
 
 void UmadDevice::open_issm(std::uint32_t port, bool waits, io::IrpRef irp) {
   Issm& issm = issms_[port];
-  if (!issm.is_open) return begin_issm(port, std::move(irp));
+  if (issm.opened != nullptr && issm.opened->reader->has_gone()) end_issm(port);
+  if (issm.opened == nullptr) return begin_issm(port, std::move(irp));
   if (!waits) return std::move(irp).fail(Status::DeviceBusy, "a program has it open");
   issm.waiting.park(std::move(irp));
 }
 
 void UmadDevice::begin_issm(std::uint32_t port, io::IrpRef irp) {
-  issms_[port].is_open = true;
   set_is_sm(port, true);
   auto opened = std::make_unique<Opened>();
   opened->issm_port = port;
+  opened->reader = irp->parameters.get<UmadReader>();
+  issms_[port].opened = opened.get();
   finish(std::move(opened), std::move(irp));
 }
 
 void UmadDevice::end_issm(std::uint32_t port) {
-  issms_[port].is_open = false;
+  issms_[port].opened = nullptr;
   set_is_sm(port, false);
   if (auto next = issms_[port].waiting.take()) begin_issm(port, *std::move(next));
 }
@@ -174,7 +174,10 @@ void UmadDevice::set_is_sm(std::uint32_t index, bool on) {
 void UmadDevice::close(io::DeviceObject& device, io::IrpRef irp) {
   const std::unique_ptr<Opened> opened(irp->file->context<Opened>(device));
   irp->file->set_context<Opened>(device, nullptr);
-  if (opened->umad == nullptr) device.extension<UmadDevice>().end_issm(opened->issm_port);
+  UmadDevice& self = device.extension<UmadDevice>();
+  if (opened->umad == nullptr && self.issms_[opened->issm_port].opened == opened.get()) {
+    self.end_issm(opened->issm_port);
+  }
   std::move(irp).complete(Status::Ok);
 }
 

@@ -63,7 +63,7 @@ class UmadDevice {
   OpenOthers open_others_;
   std::uint64_t opened_ = 0;
   struct Issm {
-    bool is_open = false;
+    Opened* opened = nullptr;  // null: it is not open
     io::IrpQueue waiting;
   };
   std::map<std::uint32_t, Issm> issms_;  // by port

@@ -40,6 +40,8 @@ class UmadReader {
   // Whether it takes one more now; if not, UmadFile::deliver() follows when it does.
   virtual bool has_room() const = 0;
   virtual void deliver(UmadItem item) = 0;
+  // Whether the program has closed it, although Close is still on its way.
+  virtual bool has_gone() const = 0;
   // The HCA is gone.
   virtual void end() = 0;
 };
@@ -76,6 +78,8 @@ class UmadFile {
   void receive(const UmadAgent& agent, UmadHeader header, std::span<const std::byte> mad);
   // One of the program's own whose time is up.
   void receive_timeout(const UmadAgent& agent, const UmadSend& send);
+  // Whether it is about to be closed: what it has registered is in nobody's way.
+  bool has_gone() const { return reader_.has_gone(); }
   // The reader has room.
   void deliver();
   void end();

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstring>
 #include <utility>
+#include <vector>
 
 namespace ib::services {
 namespace {
@@ -50,7 +51,20 @@ UmadService::~UmadService() {
 
 Result<UmadAgentNumber> UmadService::add_agent(const UmadAgent& agent) {
   const fabric::Port* port = fabric_.graph().port(agent.port);
+  const auto added = agents_.add(agent, port->is_ethernet());
+  if (added || !end_those_that_have_gone(agent.port)) return added;
   return agents_.add(agent, port->is_ethernet());
+}
+
+// A program that has closed its file expects that its agents are gone. Returns whether there was
+// one.
+bool UmadService::end_those_that_have_gone(std::uint32_t port) {
+  std::vector<UmadFile*> gone;
+  for (UmadFile* file : files_) {
+    if (file->port() == port && file->agents() != 0 && file->has_gone()) gone.push_back(file);
+  }
+  for (UmadFile* file : gone) file->end();
+  return !gone.empty();
 }
 
 void UmadService::remove_agent(UmadAgentNumber number) {

@@ -82,6 +82,7 @@ class UmadService final : private GsiFirst, private UmadTransfers::Handler {
   void transmit(const UmadSend& send);
   void time_out(UmadSends::Id id);
   void end_those_of(const fabric::Hca& hca);
+  bool end_those_that_have_gone(std::uint32_t port);
   void run();
   void arm_timer();
   void on_timer();
