@@ -26,7 +26,7 @@ constexpr bool is_topology(std::uint32_t code) {
          code <= static_cast<std::uint32_t>(TopologyCode::SetCable);
 }
 
-enum class TopologyForm : std::uint32_t { Json = 0, Ibnetdiscover = 1, Ibsim = 2 };
+enum class TopologyForm : std::uint32_t { Json = 0, Ibnetdiscover, Ibsim, Tree, Table };
 struct TopologyIn {
   TopologyForm form = TopologyForm::Json;
   std::uint32_t reserved = 0;

@@ -8,6 +8,7 @@
 #include "fabric/topology/ibnetdiscover.h"
 #include "fabric/topology/ibsim.h"
 #include "fabric/topology/snapshot.h"
+#include "fabric/topology/tree_text.h"
 #include "verbs/link_speed.h"
 
 #include <fmt/format.h>
@@ -185,6 +186,13 @@ void topology_text(FabricTree& tree, const verbs::control::TopologyIn& in, io::I
       return answer_text(core, std::move(irp), write_ibnetdiscover(snapshot_of(core.fabric)));
     case TopologyForm::Ibsim:
       return answer_text(core, std::move(irp), write_ibsim(snapshot_of(core.fabric)));
+    case TopologyForm::Tree: {
+      const fabric::Topology topology = snapshot_of(core.fabric);
+      return answer_text(core, std::move(irp),
+                         topology_summary(topology) + "\n" + topology_tree(topology));
+    }
+    case TopologyForm::Table:
+      return answer_text(core, std::move(irp), topology_table(snapshot_of(core.fabric)));
   }
   fail(core, std::move(irp), Status::InvalidParameter,
        fmt::format("there is no form {} of a topology", static_cast<std::uint32_t>(in.form)));

@@ -3,7 +3,7 @@
 #include "fabric/port.h"
 #include "softib/commands/command.h"
 #include "softib/pages/fabric_state.h"
-#include "softib/pages/topology_page.h"
+#include "softib/pages/path_page.h"
 #include "verbs/control_topology.h"
 
 #include <fmt/format.h>
@@ -54,10 +54,10 @@ void topology(const TopologyOptions& options) {
   }
   if (!options.ibsim.empty()) write_file(options.ibsim, ask_topology(client, TopologyForm::Ibsim));
   if (!options.ibnetdiscover.empty() || !options.ibsim.empty()) return;
-  const std::string text = ask_topology(client, TopologyForm::Json);
-  if (options.json) return print(text);
-  const Json json = Json::parse(text);
-  print(options.table ? topology_table(json) : topology_tree(json));
+  const TopologyForm form = options.json    ? TopologyForm::Json
+                            : options.table ? TopologyForm::Table
+                                            : TopologyForm::Tree;
+  print(ask_topology(client, form));
 }
 
 struct PathOptions {
@@ -103,7 +103,7 @@ void add_topology(CLI::App& app, Context&) {
   auto options = std::make_shared<TopologyOptions>();
   add_fabric_option(command, options->fabric);
   command.flag("--json", options->json, "for programs");
-  command.flag("--table", options->table, "a line for each cable instead of a tree");
+  command.flag("--table", options->table, "a line for each element instead of a tree");
   command.option("--ibnetdiscover", options->ibnetdiscover, "write it as ibnetdiscover does")
       .placeholder("FILE|-");
   command.option("--ibsim", options->ibsim, "write it as ibsim reads it").placeholder("FILE|-");
