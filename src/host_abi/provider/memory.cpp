@@ -6,6 +6,7 @@
 #include "linux/client/registered_range.h"
 
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <limits>
 #include <span>
