@@ -29,8 +29,7 @@ PERFTEST = {"ib_send_lat -c RC": (32, 32), "ib_send_lat -c UC": (32, 64), "ib_se
             "ib_atomic_lat -c RC": (64, 32), "ib_send_bw -c RC": (32, 64)}
 # Programs of other tests, which check operations, keys, events and refusals: the words of each run, and what it says.
 RULES = r"^0 rules broken$"
-CHECKS = {"every_wr": ([[]], RULES), "verbs_rules": ([[]], RULES), "port_counters": ([[]], RULES),
-          "events": ([["order", 300], ["overrun"], ["unread", 10000]], RULES), "two_queue_pairs": ([[], ["fork"]], "^good$"),
+CHECKS = {"every_wr": ([[]], RULES), "verbs_rules": ([[]], RULES), "events": ([["order", 300], ["overrun"], ["unread", 10000]], RULES), "two_queue_pairs": ([[], ["fork"]], "^good$"),
           "small_stacks": ([[4096, 16384]], "^good$"),
           "cancelled_calls": ([["pending"], ["random", 30], ["waiting"], ["exit", 20]], "^good$"),
           "strange_numbers": ([["probed", "close_range"], ["open", "closefrom"], ["cm", "loop"]], "^all right$")}
@@ -154,14 +153,18 @@ def connections(report, world, fabric):
                     side.require(code=code, forbid=(r"(?i)\bdata (corruption|verif.* fail)", r"(?i)mismatch"))
 
 
+def check(report, world, fabric, name, runs, wanted):
+    if not report.wanted(name):
+        return
+    with report.case(f"{name} as a 32-bit program"):
+        program = world.build(PROGRAMS / f"{name}.c", 32, libraries=("-libverbs", "-lrdmacm"))
+        for words in runs:
+            fabric.run([program, *words], env=world.env).require(wanted)
+
+
 def checks(report, world, fabric):
     for name, (runs, wanted) in CHECKS.items():
-        if not report.wanted(name):
-            continue
-        with report.case(f"{name} as a 32-bit program"):
-            program = world.build(PROGRAMS / f"{name}.c", 32, libraries=("-libverbs", "-lrdmacm"))
-            for words in runs:
-                fabric.run([program, *words], 1, env=world.env).require(wanted)
+        check(report, world, fabric, name, runs, wanted)
 
 
 def times(report, world, fabric):
@@ -178,11 +181,11 @@ def times(report, world, fabric):
 def streams(report, world, fabric):
     """TCP over RDMA, by each way to wait and to move bytes."""
     source = PROGRAMS / "sockets/echo.c"
-    kinds = {"64": (64, ()), "32": (32, ()), "32, wide times": (32, WIDE_TIMES)}
+    kinds = {"64": (64, ()), "32": (32, ()), "32 (time_t of 64)": (32, WIDE_TIMES)}
     server_address, client_address = fabric.address(0), fabric.address(1)
-    for server_kind, client_kind in (("32", "64"), ("64", "32"), ("32", "32"), ("32, wide times", "64"),
-                                     ("64", "32, wide times")):
-        name = f"a stream: server of {server_kind} bits, client of {client_kind}"
+    for server_kind, client_kind in (("32", "64"), ("64", "32"), ("32", "32"), ("32 (time_t of 64)", "64"),
+                                     ("64", "32 (time_t of 64)")):
+        name = f"a stream: the server's of {server_kind}, the client's of {client_kind} bits"
         if not report.wanted(name):
             continue
         with report.case(name):
@@ -210,11 +213,11 @@ def test(report, user):
         if world.root is None:
             return
         user.bin = world.prefix / "bin"
-        with harness.Fabric(nodes=2, user=user) as fabric:
-            for part in (parts, pingpongs, measurements, connections, times, streams):
+        with harness.Fabric(nodes=2, user=user, config=harness.WITH_ADDRESSES) as fabric:
+            for part in (parts, pingpongs, measurements, connections, times, streams, checks):
                 part(report, world, fabric)
-        with harness.Fabric(nodes=2, ports=2, user=user) as fabric:
-            checks(report, world, fabric)
+        with harness.Fabric(nodes=1, ports=2, user=user) as fabric:
+            check(report, world, fabric, "port_counters", [[]], RULES)
     finally:
         subprocess.run(["rm", "-rf", "--one-file-system", folder], check=False)
 
