@@ -135,9 +135,9 @@ def own_mirror():
     return found.group(1) if found else None
 
 
-def bare_root(folder, suite, options=(), mirror=None, seconds=350):
+def bare_root(folder, suite, options=(), mirror=None, seconds=350, variant="minbase"):
     """With apt and little else. From `mirror`, or from the sources of this machine with another suite. `options`: of
-    mmdebstrap."""
+    mmdebstrap; `variant`: its name for what is in it."""
     harness.need_program("mmdebstrap")
     if why := container.why_not():
         raise Skipped(why)
@@ -152,7 +152,7 @@ def bare_root(folder, suite, options=(), mirror=None, seconds=350):
         where.write_text("".join(lines).replace(release_of("VERSION_CODENAME"), suite))
     # As a container engine does: minbase has no name for the loopback address.
     hosts = '--customize-hook=echo "127.0.0.1 localhost" > "$1/etc/hosts"'
-    code, text = run(["mmdebstrap", "--variant=minbase", hosts, *options, suite, root, where], seconds=seconds)
+    code, text = run(["mmdebstrap", f"--variant={variant}", hosts, *options, suite, root, where], seconds=seconds)
     if code and re.search(r"Could not (resolve|connect)|Failed to fetch|Temporary failure|apt-get update .*fail", text):
         raise Skipped("no mirror can be reached: " + harness.tail(text, 3))
     if code:
