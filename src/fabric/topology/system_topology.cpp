@@ -109,13 +109,13 @@ class Builder {
 
   static Status check_configuration(const SystemDefinition& system, const std::string& name,
                                     const Configuration& configuration, std::string& reason) {
-    for (const auto& [board, kind] : configuration) {
+    for (const auto& item : configuration) {
       const bool is_there = std::any_of(
           system.parts.begin(), system.parts.end(),
-          [&](const SystemPart& part) { return part.name == board && !part.type.empty(); });
+          [&](const SystemPart& part) { return part.name == item.first && !part.type.empty(); });
       if (is_there) continue;
       reason = fmt::format("\"{}\" has no board {}, of which its CFG: says {}", shown(name),
-                           shown(board), shown(kind));
+                           shown(item.first), shown(item.second));
       return Status::Malformed;
     }
     return Status::Ok;
