@@ -65,6 +65,7 @@ class UmadService final : private GsiFirst, private UmadTransfers::Handler {
   // GsiFirst
   bool on_mad(const GsiAddress& from, const mad::Mad& mad) override;
   void on_port(const GsiPortEvent& event) override;
+  void on_removal_over(const fabric::Hca& hca) override;
 
   // UmadTransfers::Handler
   void transmit(const GsiAddress& to, const mad::Mad& mad) override;
