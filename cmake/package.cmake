@@ -21,10 +21,14 @@ file(WRITE ${CMAKE_BINARY_DIR}/packaging/changelog "softib (${version}) unstable
 
  -- ${IB_PACKAGE_MAINTAINER}  ${changed}
 ")
-foreach(component runtime dev)
+set(components runtime dev)
+if(TARGET word32 AND NOT IB_UNIT_TESTS)
+  list(APPEND components libs32)
+endif()
+foreach(component IN LISTS components)
   set(folder share/doc/softib)
-  if(component STREQUAL dev)
-    set(folder share/doc/softib-dev)
+  if(NOT component STREQUAL runtime)
+    string(APPEND folder -${component})
   endif()
   install(FILES ${CMAKE_SOURCE_DIR}/packaging/copyright ${CMAKE_BINARY_DIR}/packaging/changelog
     DESTINATION ${folder} COMPONENT ${component} EXCLUDE_FROM_ALL)
@@ -40,7 +44,7 @@ set(CPACK_PACKAGE_VENDOR softib)
 set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
 set(CPACK_STRIP_FILES ON)
 set(CPACK_DEB_COMPONENT_INSTALL ON)
-set(CPACK_COMPONENTS_ALL runtime dev)
+set(CPACK_COMPONENTS_ALL ${components})
 set(CPACK_PRE_BUILD_SCRIPTS ${CMAKE_SOURCE_DIR}/packaging/staged.cmake)
 set(CPACK_PROJECT_CONFIG_FILE ${CMAKE_SOURCE_DIR}/packaging/generators.cmake)
 set(CPACK_SYSTEM_PROCESSOR ${CMAKE_SYSTEM_PROCESSOR})
@@ -73,6 +77,17 @@ Drivers of one's own run inside softibd, the daemon of a softib fabric, and
 use the verbs there.
 .
 This package has the headers, a CMake package and three examples.")
+
+set(CPACK_DEBIAN_LIBS32_PACKAGE_NAME softib-libs32)
+set(CPACK_DEBIAN_LIBS32_PACKAGE_SECTION net)
+# Either C library for 32-bit programs does: that of this architecture, or that of the other one.
+set(CPACK_DEBIAN_LIBS32_PACKAGE_DEPENDS "softib (= ${version}), libc6-i386 (>= 2.34) | libc6:i386 (>= 2.34)")
+set(CPACK_COMPONENT_LIBS32_DESCRIPTION "softib's libraries for 32-bit programs
+With them 32-bit programs of this machine see the HCAs of a softib fabric and
+exchange data with 64-bit ones.
+.
+This package has the libibverbs provider, the preload library and the socket
+switch for i386; the programs bring their own libibverbs1:i386.")
 set(CPACK_RPM_COMPONENT_INSTALL ON)
 set(CPACK_RPM_MAIN_COMPONENT runtime)
 set(CPACK_RPM_FILE_NAME RPM-DEFAULT)
@@ -88,6 +103,10 @@ set(CPACK_RPM_RUNTIME_PACKAGE_REQUIRES "libibverbs >= 36")
 set(CPACK_RPM_RUNTIME_PACKAGE_SUGGESTS "libibverbs-utils, librdmacm-utils, perftest")
 set(CPACK_RPM_DEV_PACKAGE_REQUIRES "softib = ${version}")
 set(CPACK_RPM_DEV_PACKAGE_ARCHITECTURE noarch)
+set(CPACK_RPM_LIBS32_PACKAGE_NAME softib-libs32)
+set(CPACK_RPM_LIBS32_PACKAGE_GROUP "System Environment/Libraries")
+set(CPACK_RPM_LIBS32_PACKAGE_SUMMARY "softib's libraries for 32-bit programs")
+set(CPACK_RPM_LIBS32_PACKAGE_REQUIRES "softib = ${version}")
 set(CPACK_RPM_EXCLUDE_FROM_AUTO_FILELIST_ADDITION /usr/lib64 /usr/lib/cmake /usr/lib/systemd /usr/lib/systemd/user
   /usr/share/bash-completion /usr/share/bash-completion/completions /usr/share/fish /usr/share/fish/vendor_completions.d
   /usr/share/zsh /usr/share/zsh/site-functions)

@@ -3,6 +3,7 @@
 #include "fabric/graph.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace ib::fabric {
 namespace {
@@ -37,6 +38,10 @@ Element& Graph::append_element(ElementKind kind, std::uint64_t node_guid) {
   element.kind = kind;
   element.node_guid = node_guid;
   element.first_port = port_count();
+  if (kind == ElementKind::Switch) {
+    element.forwarding = static_cast<std::uint32_t>(switches_.size());
+    switches_.emplace_back().facts.enforcement_cap = verbs::limits::kMaxPkeys;
+  }
   return element;
 }
 
@@ -46,6 +51,9 @@ Port& Graph::append_port(std::uint64_t guid, verbs::LinkLayer link_layer) {
   const std::uint32_t number = element.first_number() + port_count() - element.first_port;
   Port& port = ports_.emplace_back();
   peers_.push_back(kNoIndex);
+  next_by_lid_.push_back(0);
+  segments_.clear();
+  subnets_.clear();
   port.element = static_cast<std::uint32_t>(elements_.size() - 1);
   port.number = number;
   port.link_layer = link_layer;
@@ -63,16 +71,21 @@ Port& Graph::append_port(std::uint64_t guid, verbs::LinkLayer link_layer) {
 
 // Gives a new end port its addresses.
 void Graph::place(Port& port, std::uint64_t guid) {
-  bool placed = set_guid(port, guid) == Status::Ok;
+  const bool placed = set_guid(port, guid) == Status::Ok;
   if (port.is_ethernet()) {
     port.sm_lid = 0;
   } else {
-    // There is a free one: the owner of the graph sees to it (kMaxPorts in fabric/model.h).
-    while (find_port(next_lid_) != nullptr)
-      next_lid_ = static_cast<std::uint16_t>(next_lid_ % kLastUnicastLid + 1);
-    placed = placed && set_lid(port, next_lid_) == Status::Ok;
+    give_free_lid(port);
   }
   IB_ASSERT(placed);
+}
+
+// There is a free one: the owner of the graph sees to it (kMaxPorts in fabric/model.h).
+void Graph::give_free_lid(Port& port) {
+  while (is_in_use(next_lid_)) {
+    next_lid_ = static_cast<std::uint16_t>(next_lid_ % kLastUnicastLid + 1);
+  }
+  take_lid(port, next_lid_, 0);
 }
 
 std::uint32_t Graph::index_of(const Port& port) const {
@@ -96,9 +109,37 @@ std::span<Port> Graph::ports_of(const Element& element) {
   return std::span(ports_).subspan(element.first_port, count);
 }
 
+const Port* Graph::port_of(const Element& element, std::uint32_t number) const {
+  const auto ports = ports_of(element);
+  const std::uint32_t index = number - element.first_number();
+  return index < ports.size() ? &ports[index] : nullptr;
+}
+
+Port* Graph::port_of(const Element& element, std::uint32_t number) {
+  return const_cast<Port*>(static_cast<const Graph&>(*this).port_of(element, number));
+}
+
 const Port* Graph::find_port(std::uint16_t lid) const {
   const std::uint32_t number = lid < port_by_lid_.size() ? port_by_lid_[lid] : 0;
   return number != 0 ? &ports_[number - 1] : nullptr;
+}
+
+// A port with an LMC is in the list of its first LID only.
+const Port* Graph::route(const Port& from, std::uint16_t lid) const {
+  for (unsigned lmc = 0; lmc <= most_lmc_; ++lmc) {
+    const auto base = static_cast<std::uint16_t>(lid & ~((1u << lmc) - 1));
+    std::uint32_t number = base < port_by_lid_.size() ? port_by_lid_[base] : 0;
+    for (; number != 0; number = next_by_lid_[number - 1]) {
+      const Port& port = ports_[number - 1];
+      if (port.has_lid(lid) && reaches(from, port)) return &port;
+    }
+  }
+  return nullptr;
+}
+
+const Port* Graph::route(const Port& from, const verbs::Gid& gid) const {
+  const Port* port = find_port(gid);
+  return port != nullptr && reaches(from, *port) ? port : nullptr;
 }
 
 const Port* Graph::find_port(const verbs::Gid& gid) const {
@@ -108,20 +149,38 @@ const Port* Graph::find_port(const verbs::Gid& gid) const {
 
 Status Graph::set_lid(Port& port, std::uint16_t lid) {
   if (lid == 0 || lid > kLastUnicastLid || port.is_ethernet()) return Status::InvalidParameter;
-  if (port_by_lid_.size() <= lid) port_by_lid_.resize(std::size_t{lid} + 1);
-  const std::uint32_t number = index_of(port) + 1;
-  if (port_by_lid_[lid] == number) return Status::Ok;
-  if (port_by_lid_[lid] != 0) return Status::AlreadyExists;
-  port_by_lid_[port.lid] = 0;  // entry 0 stays what it is: no port has LID 0
-  port_by_lid_[lid] = number;
-  port.lid = lid;
+  const std::uint32_t subnet = subnet_of(port);
+  std::uint32_t number = lid < port_by_lid_.size() ? port_by_lid_[lid] : 0;
+  for (; number != 0; number = next_by_lid_[number - 1]) {
+    const Port& other = ports_[number - 1];
+    if (&other != &port && subnet_of(other) == subnet) return Status::AlreadyExists;
+  }
+  take_lid(port, lid, port.lmc);
   return Status::Ok;
+}
+
+void Graph::take_lid(Port& port, std::uint16_t lid, std::uint8_t lmc) {
+  const std::uint32_t index = index_of(port);
+  if (port.lid != 0) unlink_lid(index);
+  port.lid = lid;
+  port.lmc = lmc;
+  most_lmc_ = std::max<unsigned>(most_lmc_, lmc);
+  if (lid == 0) return;
+  if (port_by_lid_.size() <= lid) port_by_lid_.resize(std::size_t{lid} + 1);
+  next_by_lid_[index] = std::exchange(port_by_lid_[lid], index + 1);
+}
+
+// Takes a port out of the list of its LID.
+void Graph::unlink_lid(std::uint32_t port) {
+  std::uint32_t* at = &port_by_lid_[ports_[port].lid];
+  while (*at != port + 1) at = &next_by_lid_[*at - 1];
+  *at = std::exchange(next_by_lid_[port], 0);
 }
 
 Status Graph::set_guid(Port& port, std::uint64_t guid) {
   GidEntry entry;
   if (!port.gids.empty()) entry = port.gids[0];
-  entry.gid = verbs::make_gid(kSubnetPrefix, guid);
+  entry.gid = verbs::make_gid(port.gid_prefix, guid);
   entry.type = port.is_ethernet() ? verbs::GidType::RoceV2 : verbs::GidType::InfiniBand;
   const Status done = set_gid(port, 0, std::move(entry));
   if (done == Status::Ok) port.guid = guid;
@@ -150,6 +209,8 @@ Status Graph::connect(Port& a, Port& b) {
   if (peers_[one] != kNoIndex || peers_[other] != kNoIndex) return Status::AlreadyExists;
   peers_[one] = other;
   peers_[other] = one;
+  segments_.clear();
+  subnets_.clear();
   return Status::Ok;
 }
 
@@ -158,6 +219,8 @@ void Graph::disconnect(const Port& port) {
   if (peer == kNoIndex) return;
   peers_[peer] = kNoIndex;
   peer = kNoIndex;
+  segments_.clear();
+  subnets_.clear();
 }
 
 const Port* Graph::peer_of(const Port& port) const {
@@ -170,25 +233,72 @@ Port* Graph::peer_of(const Port& port) {
 }
 
 std::uint32_t Graph::segment_of(const Port& port) const {
-  const std::uint32_t index = index_of(port);
-  const std::uint32_t peer = peers_[index];
-  if (peer != kNoIndex) return kFirstLink + std::min(index, peer);
-  return port.is_ethernet() ? kIdealEthernet : kIdealInfiniBand;
+  if (segments_.empty()) segments_ = components(true);
+  return segments_[index_of(port)];
+}
+
+std::uint32_t Graph::subnet_of(const Port& port) const {
+  if (subnets_.empty()) subnets_ = components(false);
+  return subnets_[index_of(port)];
+}
+
+std::vector<std::uint32_t> Graph::components(bool only_up) const {
+  std::vector<std::uint32_t> of(ports_.size(), kNoIndex);
+  for (std::uint32_t i = 0; i < of.size(); ++i) {
+    if (of[i] != kNoIndex) continue;
+    const bool is_ideal = peers_[i] == kNoIndex && !element_of(ports_[i]).is_switch();
+    if (is_ideal) {
+      of[i] = ports_[i].is_ethernet() ? kIdealEthernet : kIdealInfiniBand;
+    } else {
+      mark_component(of, i, only_up);
+    }
+  }
+  return of;
+}
+
+// Its number is that of its first port. A cable to a channel adapter counts in any state.
+void Graph::mark_component(std::vector<std::uint32_t>& of, std::uint32_t first,
+                           bool only_up) const {
+  std::vector<std::uint32_t> open{first};
+  const auto reach = [&](std::uint32_t index) {
+    if (of[index] != kNoIndex) return;
+    of[index] = kFirstLink + first;
+    open.push_back(index);
+  };
+  of[first] = kFirstLink + first;
+  while (!open.empty()) {
+    const std::uint32_t index = open.back();
+    open.pop_back();
+    const Element& element = element_of(ports_[index]);
+    if (element.is_switch()) {
+      for (const Port& port : ports_of(element)) reach(index_of(port));
+    }
+    const std::uint32_t peer = peers_[index];
+    if (peer == kNoIndex) continue;
+    const bool between_switches = element.is_switch() && element_of(ports_[peer]).is_switch();
+    if (!only_up || !between_switches || ports_[index].physical_state == kLinkUp) reach(peer);
+  }
+}
+
+std::vector<std::uint32_t> Graph::refresh_segments() {
+  std::vector<std::uint32_t> before = std::exchange(segments_, components(true));
+  std::vector<std::uint32_t> changed;
+  for (std::uint32_t i = 0; i < segments_.size(); ++i) {
+    const bool is_other = i >= before.size() || before[i] != segments_[i];
+    if (is_other && ports_[i].device_index != kNoIndex) changed.push_back(i);
+  }
+  return changed;
 }
 
 void Graph::place_managers() {
-  std::uint16_t unlinked = 0;
-  for (std::size_t i = 0; i < ports_.size(); ++i) {
-    Port& port = ports_[i];
-    if (port.is_ethernet() || elements_[port.element].is_switch()) continue;
-    if (peers_[i] == kNoIndex) {
-      if (unlinked == 0) unlinked = port.lid;
-      port.sm_lid = unlinked;
-    } else {
-      const Port& peer = ports_[peers_[i]];
-      const bool is_first = i < peers_[i] || elements_[peer.element].is_switch();
-      port.sm_lid = is_first ? port.lid : peer.lid;
-    }
+  std::unordered_map<std::uint32_t, std::uint16_t> managers;  // by subnet
+  for (const Port& port : ports_) {
+    if (port.is_ethernet() || element_of(port).is_switch()) continue;
+    managers.emplace(subnet_of(port), port.lid);
+  }
+  for (Port& port : ports_) {
+    const auto manager = managers.find(subnet_of(port));
+    if (!port.is_ethernet() && manager != managers.end()) port.sm_lid = manager->second;
   }
 }
 

@@ -5,26 +5,29 @@
 // Plain arrays that name each other by index and never move what is in them; lookups by LID, GID
 // and GUID take the same time in a graph of any size. A link is the business of both its ports: a
 // port has one or none. A channel adapter's port without one is on the *ideal network*, which joins
-// all such ports of a link layer.
+// all such ports of a link layer. Ports that cables join, over any number of switches, are a
+// *subnet*; LIDs are unique in a subnet if its manager sees to it, and nothing here relies on that.
 //
 // Thread rule: one owner (softibd's dispatch level).
 #pragma once
 
 #include "base/result.h"
 #include "fabric/port.h"
+#include "fabric/port_tables.h"
+#include "fabric/switch.h"
 #include "verbs/gid.h"
+#include "verbs/limits.h"
 
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
 
 namespace ib::fabric {
-
-inline constexpr std::uint32_t kNoIndex = 0xffffffffu;
 
 // The capability mask of a port [IBA1 14.2.5.6] until a client changes it.
 std::uint32_t default_capabilities(verbs::LinkLayer link_layer);
@@ -43,6 +46,12 @@ struct Element {
   std::uint32_t first_port = 0;  // index of port 1; of a switch: of port 0
   std::uint32_t port_count = 0;  // without port 0 of a switch
   std::uint32_t hca = kNoIndex;  // index of its HCA; a switch has none
+  std::uint32_t forwarding = kNoIndex;    // of a switch: index of its tables
+  std::string description;                // NodeDescription [IBA1 14.2.5.2]
+  std::uint64_t system_image_guid = 0;    // 0: the node GUID
+  std::uint32_t vendor_id = verbs::limits::kVendorId;
+  std::uint32_t device_id = verbs::limits::kVendorPartId;
+  bool led_is_on = false;  // to find it among others [IBA1 14.2.5.15]
   bool is_switch() const { return kind == ElementKind::Switch; }
   // Of its first port: 0 for a switch, whose port 0 manages it [IBA1 18.2.4.1].
   std::uint32_t first_number() const { return is_switch() ? 0 : 1; }
@@ -68,20 +77,48 @@ class Graph {
   const Port* port(std::uint32_t index) const {
     return index < ports_.size() ? &ports_[index] : nullptr;
   }
+  Port* port(std::uint32_t index) { return index < ports_.size() ? &ports_[index] : nullptr; }
   const Element* find_element(std::uint64_t node_guid) const;
+  std::uint32_t element_count() const { return static_cast<std::uint32_t>(elements_.size()); }
+  const Element& element(std::uint32_t index) const { return elements_[index]; }
   const Element& element_of(const Port& port) const { return elements_[port.element]; }
+  Element& element_of(const Port& port) { return elements_[port.element]; }
+  // Returns nullptr if it has no port of this number.
+  const Port* port_of(const Element& element, std::uint32_t number) const;
+  Port* port_of(const Element& element, std::uint32_t number);
+  std::uint32_t switch_count() const { return static_cast<std::uint32_t>(switches_.size()); }
+  // The tables of a switch.
+  const Switch& switch_of(const Element& element) const { return switches_[element.forwarding]; }
+  Switch& switch_of(const Element& element) { return switches_[element.forwarding]; }
   // All ports of an element, in the order of their numbers.
   std::span<const Port> ports_of(const Element& element) const;
   std::span<Port> ports_of(const Element& element);
 
+  const PortTables& tables() const { return tables_; }
+  PortTables& tables() { return tables_; }
+
   // --- addresses ---
 
-  // Returns the port that has it; nullptr if none has.
+  // Returns the port that has it; nullptr if none has. A LID may be that of a port in each subnet:
+  // then the first one, for words only.
   const Port* find_port(std::uint16_t lid) const;
   const Port* find_port(const verbs::Gid& gid) const;
-  // Gives a port another LID: a unicast one (InvalidParameter) that no other port has
+  // Returns the port to which packets go that port `from` sends to an address; nullptr if no port
+  // has it, or no way leads there.
+  const Port* route(const Port& from, std::uint16_t lid) const;
+  const Port* route(const Port& from, const verbs::Gid& gid) const;
+  bool reaches(const Port& from, const Port& to) const {
+    return segment_of(from) == segment_of(to);
+  }
+  // Gives a port another LID: a unicast one (InvalidParameter) that no other port of its subnet has
   // (AlreadyExists).
   Status set_lid(Port& port, std::uint16_t lid);
+  // The same for a subnet manager, which may have to give a LID before another port gives it up.
+  // 0 takes it away.
+  void take_lid(Port& port, std::uint16_t lid, std::uint8_t lmc);
+  // One that no port of the graph has. There is one as long as there are no more end ports than
+  // unicast LIDs.
+  void give_free_lid(Port& port);
   // Gives it another GUID, and with it another GID 0; AlreadyExists: another port has it.
   Status set_guid(Port& port, std::uint64_t guid);
   // Changes an entry of its GID table; a zero GID frees it. AlreadyExists: another entry has it.
@@ -97,23 +134,42 @@ class Graph {
   // Returns the port at the other end of its link; nullptr if it has no link.
   const Port* peer_of(const Port& port) const;
   Port* peer_of(const Port& port);
-  // Ports of channel adapters reach each other without a switch if they are of the same segment:
-  // the ideal network of a link layer, or the two ends of a link.
+  // Ports reach each other if they are of the same segment: the ideal network of a link layer, or
+  // what is joined by cables that are up (an end port's own state does not matter).
   std::uint32_t segment_of(const Port& port) const;
-  // The subnet manager of each segment is at its first port of a channel adapter. To be called when
+  // The same by all cables, up or not: the ports that one manager has.
+  std::uint32_t subnet_of(const Port& port) const;
+  // The state of a cable between switches has changed. Returns the end ports that are of another
+  // segment now.
+  std::vector<std::uint32_t> refresh_segments();
+  // The subnet manager of each subnet is at its first port of a channel adapter. To be called when
   // links have changed.
   void place_managers();
 
  private:
   void place(Port& port, std::uint64_t guid);
+  void unlink_lid(std::uint32_t port);
+  bool is_in_use(std::uint16_t lid) const {
+    return lid < port_by_lid_.size() && port_by_lid_[lid] != 0;
+  }
+  // By port: the component of the graph that it is in.
+  std::vector<std::uint32_t> components(bool only_up) const;
+  void mark_component(std::vector<std::uint32_t>& of, std::uint32_t first, bool only_up) const;
 
   std::vector<Element> elements_;     // never grows beyond what was reserved
   std::vector<Port> ports_;           // the same; those of an element in a row
   std::vector<std::uint32_t> peers_;  // by port: the index of the other end, or kNoIndex
   std::unordered_map<std::uint64_t, std::uint32_t> element_by_guid_;
   std::unordered_map<verbs::Gid, std::uint32_t, GidHash> port_by_gid_;
+  std::vector<Switch> switches_;
+  PortTables tables_;
   std::vector<std::uint32_t> port_by_lid_;  // 1 + index; 0: none; up to the highest in use
+  std::vector<std::uint32_t> next_by_lid_;  // by port: 1 + index of the next one with its LID
+  unsigned most_lmc_ = 0;                   // of all ports, ever
   std::uint16_t next_lid_ = 1;              // where to look for a free one
+  // By port, while links stay as they are.
+  mutable std::vector<std::uint32_t> segments_;
+  mutable std::vector<std::uint32_t> subnets_;
 };
 
 }  // namespace ib::fabric

@@ -17,7 +17,7 @@ struct Hca {
   std::string name;              // softib0; unique per node
   std::uint32_t index = 0;       // in the whole fabric
   std::uint32_t node = 0;        // index of its node
-  std::uint32_t first_port = 0;  // index of port 1 in the fabric's port table
+  std::uint32_t first_port = 0;  // index of port 1 in the port table of device memory
   std::uint64_t node_guid = 0;
   std::span<Port> ports;  // a piece of the graph's array
   bool present = true;    // false: taken out; its place stays

@@ -18,7 +18,14 @@ bool is_good_name(std::string_view name) {
                      [](char c) { return c > ' ' && c < 0x7f && c != '/' && c != '\\'; });
 }
 
-Status check(const Shape& shape) {
+bool are_good_links(const Shape& shape) {
+  return std::ranges::all_of(shape.link_layers, [&](const HcaLinkLayer& link) {
+    return link.hca < shape.hcas_per_node &&
+           (link.node.empty() || std::ranges::find(shape.nodes, link.node) != shape.nodes.end());
+  });
+}
+
+Status check_shape(const Shape& shape) {
   if (shape.nodes.empty() || shape.hcas_per_node == 0 || shape.ports_per_hca == 0) {
     return Status::InvalidParameter;
   }
@@ -27,54 +34,77 @@ Status check(const Shape& shape) {
     return Status::LimitExceeded;
   }
   const std::size_t ports = shape.nodes.size() * shape.hcas_per_node * shape.ports_per_hca;
-  if (ports > kMaxPorts) return Status::LimitExceeded;
-  const bool good =
-      std::all_of(shape.nodes.begin(), shape.nodes.end(), is_good_name) &&
-      std::all_of(shape.link_layers.begin(), shape.link_layers.end(),
-                  [&](const HcaLinkLayer& link) {
-                    return link.hca < shape.hcas_per_node &&
-                           (link.node.empty() || std::find(shape.nodes.begin(), shape.nodes.end(),
-                                                           link.node) != shape.nodes.end());
-                  });
-  return good ? Status::Ok : Status::InvalidParameter;
+  if (shape.topology.elements.empty() && ports > kMaxPorts) return Status::LimitExceeded;
+  return std::ranges::all_of(shape.nodes, is_good_name) && are_good_links(shape)
+             ? Status::Ok
+             : Status::InvalidParameter;
 }
 
-std::size_t most_ports(const Shape& shape) {
-  return std::min<std::size_t>(shape.nodes.size() * kMaxHcasPerNode * shape.ports_per_hca,
-                               kMaxPorts);
+// The room for all that the fabric can become.
+struct Room {
+  std::size_t hcas = 0;
+  std::size_t elements = 0;
+  std::size_t ports = 0;
+};
+Room room_for(const Shape& shape) {
+  const std::size_t most_hcas = shape.nodes.size() * kMaxHcasPerNode;
+  const std::size_t adapters =
+      std::min<std::size_t>(most_hcas * shape.ports_per_hca, kMaxPorts);
+  Room room{adapters / shape.ports_per_hca, adapters / shape.ports_per_hca, adapters};
+  if (shape.topology.elements.empty()) return room;
+  room = {kMaxPorts, kMaxPorts, kMaxPorts};
+  for (const TopologyElement& element : shape.topology.elements) {
+    if (!element.is_switch()) continue;
+    ++room.elements;
+    room.ports += element.ports + 1;
+  }
+  return room;
 }
 
 }  // namespace
 
 Result<Fabric> Fabric::create(const Shape& shape) {
-  IB_CHECK(check(shape));
+  IB_CHECK(check_shape(shape));
   Fabric fabric(shape);
-  for (const std::string& name : shape.nodes) {
-    const auto index = static_cast<std::uint32_t>(fabric.nodes_.size());
-    if (!fabric.node_by_name_.emplace(name, index).second) return Status::InvalidParameter;
-    Node& node = fabric.nodes_.emplace_back();
-    node.name = name;
-    node.addresses = fabric.default_addresses(node);
-    fabric.node_by_address_.emplace(node.addresses[0].ip, index);
-    for (std::uint32_t h = 0; h < shape.hcas_per_node; ++h) fabric.append_hca(node);
-  }
+  IB_CHECK(fabric.build(shape));
   return fabric;
 }
 
 // Has room for all that the fabric can become, so that nothing ever moves. Unused room costs
 // address space only.
 Fabric::Fabric(const Shape& shape)
-    : graph_(most_ports(shape) / shape.ports_per_hca, most_ports(shape)),
+    : graph_(room_for(shape).elements, room_for(shape).ports),
       ports_per_hca_(shape.ports_per_hca),
+      management_(shape.management),
       link_layer_(shape.link_layer),
       link_layers_(shape.link_layers),
       packet_life_time_(shape.packet_life_time),
       address_block_(shape.addresses) {
   nodes_.reserve(shape.nodes.size());
-  hcas_.reserve(most_ports(shape) / shape.ports_per_hca);
+  hcas_.reserve(room_for(shape).hcas);
 }
 
-Hca& Fabric::append_hca(Node& node) {
+Status Fabric::build(const Shape& shape) {
+  for (const std::string& name : shape.nodes) {
+    const auto index = static_cast<std::uint32_t>(nodes_.size());
+    if (!node_by_name_.emplace(name, index).second) return Status::InvalidParameter;
+    append_node(name);
+  }
+  if (!shape.topology.elements.empty()) return build_topology(shape.topology, shape.nodes);
+  for (Node& node : nodes_) {
+    for (std::uint32_t h = 0; h < shape.hcas_per_node; ++h) append_hca(node);
+  }
+  return Status::Ok;
+}
+
+void Fabric::append_node(const std::string& name) {
+  Node& node = nodes_.emplace_back();
+  node.name = name;
+  node.addresses = default_addresses(node);
+  node_by_address_.emplace(node.addresses[0].ip, static_cast<std::uint32_t>(nodes_.size() - 1));
+}
+
+Hca& Fabric::append_hca(Node& node, const TopologyElement* from) {
   const auto position = static_cast<std::uint32_t>(&node - nodes_.data());
   const auto number = static_cast<std::uint32_t>(node.hcas.size());
   IB_ASSERT(hcas_.size() < hcas_.capacity());
@@ -82,16 +112,23 @@ Hca& Fabric::append_hca(Node& node) {
   hca.name = "softib" + std::to_string(number);
   hca.index = static_cast<std::uint32_t>(hcas_.size() - 1);
   hca.node = position;
-  hca.node_guid = position_guid(position, number, 0);
-  const verbs::LinkLayer link_layer = link_layer_of(node, number);
+  hca.node_guid = from != nullptr ? from->node_guid : position_guid(position, number, 0);
+  const verbs::LinkLayer link_layer =
+      from != nullptr ? verbs::LinkLayer::InfiniBand : link_layer_of(node, number);
   const bool is_ethernet = link_layer == verbs::LinkLayer::Ethernet;
   Element& element = graph_.append_element(ElementKind::ChannelAdapter, hca.node_guid);
   element.hca = hca.index;
-  for (std::uint32_t p = 1; p <= ports_per_hca_; ++p) {
-    graph_.append_port((is_ethernet ? ethernet_guid : position_guid)(position, number, p),
-                       link_layer);
+  element.description = from != nullptr ? from->description : node.name + " " + hca.name;
+  const std::uint32_t ports = from != nullptr ? from->ports : ports_per_hca_;
+  hca.first_port = static_cast<std::uint32_t>(device_ports_.size());
+  for (std::uint32_t p = 1; p <= ports; ++p) {
+    const std::uint64_t guid =
+        from != nullptr ? end_port_guid(*from, p - 1)
+                        : (is_ethernet ? ethernet_guid : position_guid)(position, number, p);
+    Port& port = graph_.append_port(guid, link_layer);
+    port.device_index = static_cast<std::uint32_t>(device_ports_.size());
+    device_ports_.push_back(graph_.index_of(port));
   }
-  hca.first_port = element.first_port;
   hca.ports = graph_.ports_of(element);
   node.hcas.hcas_.push_back(&hca);
   if (is_ethernet) give_addresses(node, hca);
@@ -107,7 +144,8 @@ verbs::LinkLayer Fabric::link_layer_of(const Node& node, std::uint32_t hca) cons
 }
 
 Result<Hca*> Fabric::add_hca(Node& node) {
-  if (node.hcas.size() >= kMaxHcasPerNode || kMaxPorts - graph_.port_count() < ports_per_hca_) {
+  if (node.hcas.size() >= kMaxHcasPerNode || kMaxPorts - device_ports_.size() < ports_per_hca_ ||
+      hcas_.size() == hcas_.capacity()) {
     return Status::LimitExceeded;
   }
   Hca& hca = append_hca(node);
@@ -138,6 +176,23 @@ const Hca* Fabric::find_hca_by_guid(const Node& node, std::uint64_t guid) const 
   if (element == nullptr || element->hca == kNoIndex) return nullptr;
   const Hca& hca = hcas_[element->hca];
   return &node_of(hca) == &node ? &hca : nullptr;
+}
+
+const Port* Fabric::device_port(std::uint32_t index) const {
+  return index < device_ports_.size() ? graph_.port(device_ports_[index]) : nullptr;
+}
+
+bool Fabric::is_managed_here(const Port& port) const {
+  if (management_ != SubnetManagement::Softib) return false;
+  return std::ranges::none_of(managers_, [&](std::uint32_t manager) {
+    return graph_.subnet_of(*graph_.port(manager)) == graph_.subnet_of(port);
+  });
+}
+
+void Fabric::set_capabilities(Port& port, std::uint32_t mask) {
+  port.capability_mask = mask;
+  std::erase(managers_, graph_.index_of(port));
+  if ((mask & kIsSm) != 0) managers_.push_back(graph_.index_of(port));
 }
 
 }  // namespace ib::fabric

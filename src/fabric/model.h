@@ -14,6 +14,7 @@
 #include "fabric/addresses.h"
 #include "fabric/graph.h"
 #include "fabric/hca.h"
+#include "fabric/topology/topology.h"
 #include "verbs/gid.h"
 #include "verbs/types.h"
 
@@ -67,6 +68,12 @@ struct HcaLinkLayer {
 inline constexpr std::uint8_t kDefaultPacketLifeTime = 16;
 inline constexpr std::uint8_t kMaxPacketLifeTime = 30;  // there and back is an ACK timeout still
 
+// Who gives ports their LIDs and switches their tables, and makes ports Active.
+enum class SubnetManagement : std::uint8_t {
+  Softib,   // softib, in subnets that no other subnet manager works in
+  Programs  // nobody but subnet managers that run as programs: ports come up in state Init
+};
+
 struct Shape {
   std::vector<std::string> nodes{"node0"};
   std::uint32_t hcas_per_node = 1;
@@ -75,11 +82,15 @@ struct Shape {
   std::vector<HcaLinkLayer> link_layers{};  // the last that fits an HCA counts
   std::uint8_t packet_life_time = kDefaultPacketLifeTime;
   AddressBlock addresses{};
+  // With elements: the HCAs are its channel adapters, of the nodes that node_names() says, whose
+  // names are in `nodes`; the three numbers above do not matter then.
+  Topology topology{};
+  SubnetManagement management = SubnetManagement::Softib;
 };
-inline constexpr std::uint32_t kMaxNodes = 32768;
 inline constexpr std::uint32_t kMaxHcasPerNode = 16;
 inline constexpr std::uint32_t kMaxPortsPerHca = 2;
 inline constexpr std::uint32_t kMaxPorts = kLastUnicastLid;  // each has a LID
+inline constexpr std::uint32_t kMaxNodes = kMaxPorts;
 
 class Fabric {
  public:
@@ -113,7 +124,18 @@ class Fabric {
   // Returns the HCA that a port belongs to; nullptr if the port is a switch's.
   const Hca* hca_of(const Port& port) const { return find_hca(graph_.element_of(port).hca); }
   Hca* hca_of(const Port& port) { return find_hca(graph_.element_of(port).hca); }
+  // Returns the port with this index in the port table of device memory; nullptr: there is none.
+  const Port* device_port(std::uint32_t index) const;
+  std::uint32_t device_port_count() const {
+    return static_cast<std::uint32_t>(device_ports_.size());
+  }
   const Node* find_node_by_address(const verbs::Gid& ip) const;
+
+  // Whether softib manages the subnet of a port, as long as no other subnet manager does: some port
+  // there has IsSM in its capability mask [IBA1 14.2.5.6].
+  bool is_managed_here(const Port& port) const;
+  // Replaces the capability mask of a port.
+  void set_capabilities(Port& port, std::uint32_t mask);
 
   // The listener hears of changes: of a port's state, LID, GIDs, P_Keys or capabilities, and of an
   // HCA that came, went, fell asleep or woke. It does not change the fabric in the call.
@@ -146,7 +168,12 @@ class Fabric {
 
   explicit Fabric(const Shape& shape);
   verbs::LinkLayer link_layer_of(const Node& node, std::uint32_t hca) const;
-  Hca& append_hca(Node& node);
+  Status build(const Shape& shape);
+  Status build_topology(const Topology& topology, const std::vector<std::string>& nodes);
+  void append_node(const std::string& name);
+  void append_switch(const TopologyElement& from);
+  // `from`: the element of the topology that it is; nullptr: GUIDs follow from the position.
+  Hca& append_hca(Node& node, const TopologyElement* from = nullptr);
   Status check_address(const Node& node, std::span<const Address> before,
                        const Address& address) const;
   void give_addresses(Node& node, const Hca& hca);
@@ -158,7 +185,10 @@ class Fabric {
   Graph graph_;
   std::unordered_map<std::string, std::uint32_t, NameHash, std::equal_to<>> node_by_name_;
   std::unordered_map<verbs::Gid, std::uint32_t, GidHash> node_by_address_;
+  std::vector<std::uint32_t> device_ports_;  // by index in device memory: index in the graph
+  std::vector<std::uint32_t> managers_;      // ports with IsSM
   std::uint32_t ports_per_hca_ = 1;
+  SubnetManagement management_ = SubnetManagement::Softib;
   verbs::LinkLayer link_layer_ = verbs::LinkLayer::InfiniBand;
   std::vector<HcaLinkLayer> link_layers_;
   std::uint8_t packet_life_time_ = kDefaultPacketLifeTime;

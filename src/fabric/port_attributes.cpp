@@ -17,12 +17,15 @@ control::PortAttr port_attributes(const Port& port) {
   attr.max_msg_sz = limits::kMaxMessage;
   attr.pkey_tbl_len = static_cast<std::uint32_t>(port.pkeys.size());
   attr.lid = port.lid;
+  attr.lmc = port.lmc;
   attr.sm_lid = port.sm_lid;
-  attr.max_vl_num = 1;  // VL0
+  attr.sm_sl = port.sm_sl;
+  attr.max_vl_num = port.is_ethernet() ? 1 : kDataLanes;
   if (port.is_ethernet()) {
     attr.flags = control::port_flag::kGrhRequired;
   } else {
-    attr.subnet_timeout = 18;  // 1 s, the usual value of a subnet manager
+    attr.subnet_timeout = port.subnet_timeout;
+    attr.active_mtu = port.mtu;
   }
   attr.active_width = port.width;
   attr.active_speed = port.speed;

@@ -7,6 +7,9 @@
 
 namespace ib::fabric {
 
+// VLCap [IBA1 14.2.5.6] of an InfiniBand port: VL0 to VL7.
+inline constexpr std::uint8_t kDataLanes = 4;
+
 verbs::control::PortAttr port_attributes(const Port& port);
 
 }  // namespace ib::fabric

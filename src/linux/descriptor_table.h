@@ -69,7 +69,8 @@ class DescriptorTable {
   bool has(int fd, std::uint64_t salt = 0) const {
     return knows(fd) && word(fd) == (file_word(fd) ^ salt);
   }
-  // No number above it was ever added; -1: none was.
+  // No number above it was ever added; -1: none was. Relaxed: a thread has a number from one that
+  // has seen it added.
   int highest() const { return highest_.load(std::memory_order_relaxed); }
 
  private:

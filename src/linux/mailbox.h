@@ -7,6 +7,12 @@
 // The client may write to the whole page at any time. softibd reads only the words of the client,
 // each once, copies a request before it looks at it, and reads back nothing that it wrote, but for
 // the word by which both sides agree on who has what was offered.
+//
+// Order: `asked` is stored after the request and all words that go with it, `answered` after the
+// answer, so these are relaxed; whoever has read one of the two may use the other's place again.
+// Two stores each meet a load of the other side in the one order of all seq_cst operations: `asked`
+// and `watched`, so that a request finds softibd looking or rings; `client_sleeps` and `answered`,
+// so that an answer finds the client looking or rings (tests/models/mailbox_model_test.cpp).
 #pragma once
 
 #include <sched.h>
@@ -36,14 +42,14 @@ struct MailboxPage {
   std::atomic<std::uint32_t> request_length;
   // 1: the answer needs a bell, which is for the side to ring that finds 1 and sets 0.
   std::atomic<std::uint32_t> client_sleeps;
-  std::atomic<std::uint32_t> client_core;  // where it sent the last request: core_hint()
+  std::atomic<std::uint32_t> client_core;  // where it sent the last request: core_hint(), a guess
   // The number of what softibd offers, besides an answer, to the side that sets this to 0. 0: none.
   std::atomic<std::uint32_t> offered;
   // softibd's.
   alignas(64) std::atomic<std::uint32_t> answered;  // the number of the last request with an answer
   std::atomic<std::uint32_t> answer_length;         // 0: that answer comes through the socket
   std::atomic<std::uint32_t> watched;               // 0: a request needs a bell
-  std::atomic<std::uint32_t> server_core;           // where the last answer was written
+  std::atomic<std::uint32_t> server_core;           // where the last answer was written, a guess
   alignas(64) std::byte request[kRequestBytes];
   alignas(64) std::byte answer[kAnswerBytes];
 };

@@ -2,6 +2,7 @@
 #include "mad/agent.h"
 
 #include "mad/smp.h"
+#include "mad/test/one_element_test.h"
 
 #include <gtest/gtest.h>
 
@@ -54,18 +55,20 @@ class Agent : public testing::Test {
                   modifier};
     return smp;
   }
-  Status ask(const Smp& smp) {
+  Verdict ask(const Smp& smp) {
     const std::vector<std::uint16_t> table(pkeys);
     port.pkeys = table;
     Mad out{};
-    const Status status = answer(node, port, std::bit_cast<Mad>(smp), out, reason);
+    const Handled handled =
+        answer(OneElement(node, port), port.number, std::bit_cast<Mad>(smp), out);
     port.pkeys = {};
     response = std::bit_cast<Smp>(out);
-    return status;
+    reason = handled.reason;
+    return handled.verdict;
   }
   // Sends a request, and checks the common part of all answers.
   std::uint16_t status_of(const Smp& smp) {
-    EXPECT_EQ(ask(smp), Status::Ok) << reason;
+    EXPECT_EQ(ask(smp), Verdict::Answered) << reason;
     EXPECT_EQ(response.header.method, method::kGetResp);
     EXPECT_EQ(response.header.transaction_id, smp.header.transaction_id);
     EXPECT_EQ(response.header.attribute, smp.header.attribute);
@@ -193,10 +196,10 @@ TEST_F(Agent, ListsItsTablesBlockByBlock) {
 
 TEST_F(Agent, RefusesInTheAnswersStatus) {
   EXPECT_EQ(status_of(request(0x0012)), mad_status::kAttributeNotSupported);  // a switch's
-  Smp other = request(smp_attribute::kPortInfo);
+  Smp other = request(smp_attribute::kNodeInfo);
   other.header.method = method::kSet;
-  EXPECT_EQ(status_of(other), mad_status::kAttributeNotSupported);
-  other.header.method = 0x05;
+  EXPECT_EQ(status_of(other), mad_status::kAttributeNotSupported) << "nobody can set it";
+  other.header.method = 0x03;
   EXPECT_EQ(status_of(other), mad_status::kMethodNotSupported);
   for (const auto field :
        {&MadHeader::base_version, &MadHeader::class_version, &MadHeader::mgmt_class}) {
@@ -207,12 +210,88 @@ TEST_F(Agent, RefusesInTheAnswersStatus) {
   }
 }
 
+// A Set(PortInfo) as the port is, but for what `change` does to it.
+template <class Change>
+Smp set_port_info(const Smp& get, const Smp& now, const Change& change) {
+  Smp smp = get;
+  smp.header.method = method::kSet;
+  PortInfo info;
+  std::memcpy(static_cast<void*>(&info), now.data.data(), sizeof info);
+  info.physical_down_default &= 15;  // LinkUp is a state that nobody can ask for
+  change(info);
+  std::memcpy(smp.data.data(), &info, sizeof info);
+  return smp;
+}
+
+TEST_F(Agent, TakesASetOfAPortThatCanBe) {
+  (void)ask(request(smp_attribute::kPortInfo));
+  const Smp now = response;
+  const auto verdict_of = [&](auto change) {
+    return ask(set_port_info(request(smp_attribute::kPortInfo), now, change));
+  };
+  const auto refuses = [&](auto change) {
+    const Verdict verdict = verdict_of(change);
+    return verdict == Verdict::Answered && response.header.status == mad_status::kBadField;
+  };
+  EXPECT_EQ(verdict_of([](PortInfo&) {}), Verdict::Set);
+  EXPECT_EQ(verdict_of([](PortInfo& info) { info.lid = 0xbfff; }), Verdict::Set);
+  EXPECT_TRUE(refuses([](PortInfo& info) { info.lid = 0; }));
+  EXPECT_TRUE(refuses([](PortInfo& info) { info.lid = 0xc000; }));
+  EXPECT_TRUE(refuses([](PortInfo& info) { info.m_key_protect_lmc = 3; })) << "LID 0x1234";
+  EXPECT_TRUE(refuses([](PortInfo& info) { info.master_sm_lid = 0; }));
+  EXPECT_TRUE(refuses([](PortInfo& info) { info.link_width_enabled = 8; })) << "not supported";
+  EXPECT_EQ(verdict_of([](PortInfo& info) { info.link_width_enabled = 0xff; }), Verdict::Set);
+  EXPECT_TRUE(refuses([](PortInfo& info) { info.mtu_sm_sl = 0x60; }));
+  EXPECT_TRUE(refuses([](PortInfo& info) { info.operational_vls = 0x50; }));
+  EXPECT_TRUE(refuses([](PortInfo& info) { info.physical_down_default = 0x42; }));
+  const auto state = [&](PortInfo& info, unsigned wanted) {
+    info.speed_supported_state = static_cast<std::uint8_t>(wanted);
+    info.physical_down_default = 2;
+  };
+  EXPECT_TRUE(refuses([&](PortInfo& info) { state(info, 3); })) << "Active to Armed";
+  EXPECT_TRUE(refuses([&](PortInfo& info) { state(info, 2); }));
+  port.state = verbs::PortState::Init;
+  EXPECT_TRUE(refuses([&](PortInfo& info) { state(info, 4); })) << "Init to Active";
+  EXPECT_EQ(verdict_of([&](PortInfo& info) { state(info, 3); }), Verdict::Set);
+}
+
+TEST_F(Agent, KeepsItsKeyAsItsLevelSays) {
+  port.settings.m_key = 0x42;
+  Smp get = request(smp_attribute::kPortInfo);
+  const auto key_in_answer = [&] {
+    PortInfo info;
+    std::memcpy(static_cast<void*>(&info), response.data.data(), sizeof info);
+    return std::uint64_t{info.m_key};
+  };
+  for (const unsigned level : {0u, 1u, 2u, 3u}) {
+    port.settings.m_key_protect = static_cast<std::uint8_t>(level);
+    get.m_key = 0;
+    EXPECT_EQ(ask(get), level < 2 ? Verdict::Answered : Verdict::BadKey) << level;
+    if (level < 2) {
+      EXPECT_EQ(key_in_answer(), level == 0 ? 0x42u : 0u);
+    }
+    Smp set = get;
+    set.header.method = method::kSet;
+    EXPECT_EQ(ask(set), Verdict::BadKey) << level;
+    get.m_key = 0x42;
+    EXPECT_EQ(ask(get), Verdict::Answered);
+    EXPECT_EQ(key_in_answer(), 0x42u);
+  }
+}
+
+TEST_F(Agent, LeavesToASubnetManagerWhatIsItsOwn) {
+  EXPECT_EQ(ask(request(smp_attribute::kSmInfo)), Verdict::Passed);
+  Smp trap = request(smp_attribute::kNotice);
+  trap.header.method = method::kTrap;
+  EXPECT_EQ(ask(trap), Verdict::Passed);
+}
+
 TEST_F(Agent, AnswersADirectedRouteThatEndsHere) {
   Smp smp = request(smp_attribute::kNodeInfo);
   smp.header.mgmt_class = mgmt_class::kSubnDirected;
   EXPECT_EQ(status_of(smp), kDirectionBit);
   smp.header.class_specific = 0x0001;  // one hop to go
-  EXPECT_EQ(ask(smp), Status::InvalidParameter);
+  EXPECT_EQ(ask(smp), Verdict::Ignored);
   EXPECT_NE(reason.find("hops"), std::string::npos) << reason;
   smp.header.class_specific = 0x0201;  // it has arrived
   EXPECT_EQ(status_of(smp), kDirectionBit);
@@ -223,7 +302,7 @@ TEST_F(Agent, DoesNotAnswerResponses) {
   Smp smp = request(smp_attribute::kNodeInfo);
   for (const unsigned method : {0x81u, 0x82u, 0xffu}) {
     smp.header.method = static_cast<std::uint8_t>(method);
-    EXPECT_EQ(ask(smp), Status::InvalidParameter);
+    EXPECT_EQ(ask(smp), Verdict::Ignored);
   }
 }
 
@@ -240,8 +319,8 @@ TEST_F(Agent, PropertyAnyBytesGetAnAnswerOrNone) {
       smp.header = sensible.header;
     }
     if ((smp.header.method & method::kResponseBit) != 0) {
-      EXPECT_EQ(ask(smp), Status::InvalidParameter);
-    } else if (ask(smp) == Status::Ok) {
+      EXPECT_EQ(ask(smp), Verdict::Ignored);
+    } else if (ask(smp) == Verdict::Answered) {
       (void)status_of(smp);
     }
   }

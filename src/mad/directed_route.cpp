@@ -21,33 +21,51 @@ RouteDecision send_by(std::uint8_t port) {
   return {RouteStep::Send, port};
 }
 
-// The rest of the way would be by LID, which no element here has a table for.
-RouteDecision deliver_if(bool is_permissive) {
-  return {is_permissive ? RouteStep::Deliver : RouteStep::Discard};
+// The end of the hops: the SMP is for this element, or goes on by LID if it may leave.
+RouteDecision end_or_go_on(std::uint16_t lid, bool may_leave) {
+  if (lid == kPermissiveLid) return {RouteStep::Deliver};
+  return may_leave ? RouteDecision{RouteStep::ByLid, 0, lid} : RouteDecision{};
+}
+
+// An SMP that comes from outside begins its hops here if it has come by LID.
+bool may_begin(bool is_place, std::uint8_t arrival, std::uint16_t lid) {
+  return arrival == 0 || (is_place && lid != kPermissiveLid);
 }
 
 RouteDecision step_forth(Smp& smp, bool is_switch, std::uint8_t arrival, unsigned& pointer,
                          unsigned count) {
-  const bool is_source = arrival == 0;
-  if (is_source != (pointer == 0)) return {};
+  const bool begins = pointer == 0;
+  if (begins && !may_begin(is_switch || count == 0, arrival, lid_at(smp, kDrSlid))) return {};
+  if (!begins && arrival == 0 && pointer <= count) return {};
   if (pointer == count) {  // C14-9: 3
     if (count != 0) smp.paths[kReturnPath + pointer] = arrival;
     ++pointer;
-    return deliver_if(lid_at(smp, kDrDlid) == kPermissiveLid);
+    return end_or_go_on(lid_at(smp, kDrDlid), is_switch);
   }
-  if (pointer > count || !(is_source || is_switch)) return {};
-  if (!is_source) smp.paths[kReturnPath + pointer] = arrival;  // C14-9: 2
+  if (pointer > count) {  // C14-9: 4, by LID after its last hop
+    const bool is_behind = lid_at(smp, kDrDlid) != kPermissiveLid;
+    return is_behind ? RouteDecision{RouteStep::Deliver} : RouteDecision{};
+  }
+  if (!begins && !is_switch) return {};
+  if (!begins) smp.paths[kReturnPath + pointer] = arrival;  // C14-9: 2
   ++pointer;
   return send_by(smp.paths[kInitialPath + pointer]);
 }
 
 RouteDecision step_back(Smp& smp, bool is_switch, std::uint8_t arrival, unsigned& pointer,
                         unsigned count) {
-  const bool is_source = arrival == 0;
-  if (is_source != (pointer == count + 1) || pointer == 0) return {};
+  if (pointer == 0) {  // C14-13: 4, by LID after its last hop
+    const bool is_behind = arrival != 0 && lid_at(smp, kDrSlid) != kPermissiveLid;
+    return is_behind ? RouteDecision{RouteStep::Deliver} : RouteDecision{};
+  }
+  const bool begins = pointer == count + 1;
+  if (begins && !may_begin(is_switch, arrival, lid_at(smp, kDrDlid))) return {};
+  if (!begins && arrival == 0) return {};
   --pointer;
-  if (pointer == 0) return deliver_if(lid_at(smp, kDrSlid) == kPermissiveLid);  // C14-13: 3
-  if (!(is_source || is_switch)) return {};
+  if (pointer == 0) {  // C14-13: 3
+    return end_or_go_on(lid_at(smp, kDrSlid), is_switch || arrival == 0);
+  }
+  if (!begins && !is_switch) return {};
   return send_by(smp.paths[kReturnPath + pointer]);  // C14-13: 1, 2
 }
 

@@ -24,11 +24,19 @@ inline constexpr std::uint16_t kDirectionBit =
     0x8000;  // status of a directed route: on its way back
 
 namespace smp_attribute {
+inline constexpr std::uint16_t kNotice = 0x0002;
 inline constexpr std::uint16_t kNodeDescription = 0x0010;
 inline constexpr std::uint16_t kNodeInfo = 0x0011;
+inline constexpr std::uint16_t kSwitchInfo = 0x0012;
 inline constexpr std::uint16_t kGuidInfo = 0x0014;
 inline constexpr std::uint16_t kPortInfo = 0x0015;
 inline constexpr std::uint16_t kPkeyTable = 0x0016;
+inline constexpr std::uint16_t kSlToVlTable = 0x0017;
+inline constexpr std::uint16_t kVlArbitration = 0x0018;
+inline constexpr std::uint16_t kLinearForwarding = 0x0019;
+inline constexpr std::uint16_t kMulticastForwarding = 0x001b;
+inline constexpr std::uint16_t kSmInfo = 0x0020;  // of a subnet manager, not of the agent
+inline constexpr std::uint16_t kLedInfo = 0x0031;
 }  // namespace smp_attribute
 
 struct NodeInfo {  // [14.2.5.3]
@@ -86,7 +94,29 @@ struct PortInfo {  // [14.2.5.6]
 };
 static_assert(sizeof(PortInfo) == kSmpDataSize && offsetof(PortInfo, guid_cap) == 50);
 
-inline constexpr std::size_t kGuidsPerBlock = 8;   // [14.2.5.5]
-inline constexpr std::size_t kPkeysPerBlock = 32;  // [14.2.5.7]
+struct SwitchInfo {  // [14.2.5.4]
+  Be16 linear_cap;
+  Be16 random_cap;
+  Be16 multicast_cap;
+  Be16 linear_top;
+  std::uint8_t default_port = 0;
+  std::uint8_t multicast_primary = 0;
+  std::uint8_t multicast_not_primary = 0;
+  std::uint8_t life_state_mapping = 0;  // LifeTimeValue (5), PortStateChange, OptimizedSLtoVL (2)
+  Be16 lids_per_port;
+  Be16 enforcement_cap;
+  std::uint8_t enforcement = 0;  // in, out, raw in, raw out (capabilities), enhanced port 0
+  std::uint8_t reserved = 0;
+  Be16 multicast_top;
+};
+static_assert(sizeof(SwitchInfo) == 20);
+inline constexpr std::uint8_t kPortStateChange = 1 << 2;  // written as 1, it becomes 0
+
+inline constexpr std::size_t kGuidsPerBlock = 8;     // [14.2.5.5]
+inline constexpr std::size_t kPkeysPerBlock = 32;    // [14.2.5.7]
+inline constexpr std::size_t kLinearPerBlock = 64;   // LIDs [14.2.5.10]
+inline constexpr std::size_t kGroupsPerBlock = 32;   // multicast LIDs [14.2.5.12]
+inline constexpr std::size_t kPortsPerPosition = 16;  // ports of a block of these
+inline constexpr std::uint16_t kFirstMulticastLid = 0xc000;
 
 }  // namespace ib::mad

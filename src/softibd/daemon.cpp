@@ -102,6 +102,10 @@ Result<os::NativeHandle> Daemon::make_status(std::string& reason) {
                  {"rdma_cm", rdma_cm_->list()},
                  {"umad", umad_json(*fabric_.model, devices_->umad_service())}};
   if (options_.max_memory != 0) status["max_memory"] = options_.max_memory;
+  if (!options_.topology.empty()) {
+    status["topology"] = options_.topology;
+    status["topology_digest"] = fabric_.topology_digest;
+  }
   if (!options_.config.empty()) {
     status["config"] = options_.config;
     status["config_digest"] = fabric_.config_digest;

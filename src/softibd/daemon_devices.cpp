@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "softibd/daemon_devices.h"
 
+#include "drivers/soft_hca/handlers.h"
 #include "linux/client/client_host.h"
 
 #include <functional>
@@ -35,6 +36,10 @@ services::Gsi::Options gsi_options(drivers::Trace& trace) {
 }
 
 }  // namespace
+
+DaemonDevices::~DaemonDevices() {
+  if (smi_ != nullptr) tree_->core().on_port_changes = {};
+}
 
 Result<std::unique_ptr<DaemonDevices>> DaemonDevices::create(
     platform::Executor& executor, fabric::Fabric& fabric, platform::DeviceMemoryHost& memory,
@@ -83,6 +88,16 @@ Result<std::unique_ptr<DaemonDevices>> DaemonDevices::create(
   self->umad_device_ = std::make_unique<services::UmadDevice>(
       *self->umad_service_, gsi, fabric,
       [&sa = *self->sa_service_](io::IrpRef irp) { sa.open(std::move(irp)); });
+  drivers::Core& core = names.core();
+  self->umad_device_->set_is_sm_by([&core](const fabric::Hca& hca, fabric::Port& port, bool is_sm) {
+    const std::uint32_t others = port.capability_mask & ~fabric::kIsSm;
+    drivers::set_capabilities(core, hca, port, is_sm ? others | fabric::kIsSm : others);
+  });
+  self->smi_ =
+      std::make_unique<services::SmiService>(core.smi, fabric, executor, *self->umad_service_);
+  core.on_port_changes = [&smi = *self->smi_](const fabric::PortChanges& changes) {
+    smi.on_changes(changes);
+  };
   return self;
 }
 

@@ -17,6 +17,7 @@
 #include "services/sa/gsi_sa_client.h"
 #include "services/sa/sa_device.h"
 #include "services/sa/sa_service.h"
+#include "services/smi/smi_service.h"
 #include "services/umad/umad_device.h"
 #include "services/umad/umad_service.h"
 
@@ -35,6 +36,9 @@ class DaemonDevices {
                                                        drivers::SoftHcaOptions hca_options,
                                                        drivers::FabricTreeOptions tree_options,
                                                        std::string& reason);
+  DaemonDevices(const DaemonDevices&) = delete;
+  DaemonDevices& operator=(const DaemonDevices&) = delete;
+  ~DaemonDevices();
 
   drivers::FabricRoot& root() { return *root_; }
   drivers::FabricTree& tree() { return *tree_; }
@@ -63,6 +67,7 @@ class DaemonDevices {
   std::unique_ptr<services::SaClient> sa_;
   std::unique_ptr<services::SaDevice> sa_device_;
   std::unique_ptr<services::UmadService> umad_service_;
+  std::unique_ptr<services::SmiService> smi_;
   std::unique_ptr<services::UmadDevice> umad_device_;
 };
 

@@ -37,6 +37,7 @@ struct Texts {
   std::string link_layer = "infiniband";
   double idle_exit_seconds = 0.3;
   std::string verify;
+  std::string management = "softib";
   std::optional<std::string> max_memory;
 };
 
@@ -61,6 +62,15 @@ void add_options(CLI::App& app, DaemonOptions& options, Texts& texts) {
   app.add_option("--link-layer", texts.link_layer, "ports of HCAs: infiniband or ethernet")
       ->check(CLI::IsMember({"infiniband", "ethernet"}))
       ->option_text("LAYER [infiniband]");
+  app.add_option("--topology", options.topology,
+                 "switches and cables: a preset such as fat-tree:hcas=648,ports=36, or a file of "
+                 "ibnetdiscover or ibsim; its channel adapters are the nodes")
+      ->excludes(count)
+      ->option_text("PRESET|FILE");
+  app.add_option("--sm", texts.management,
+                 "softib manages subnets until a program does, or none: ports wait in state Init")
+      ->check(CLI::IsMember({"softib", "none"}))
+      ->option_text("WHO [softib]");
   app.add_flag("--keep", options.keep, "stay when the last client has gone");
   app.add_option("--idle-exit", texts.idle_exit_seconds,
                  "end this long after the last client has gone")
@@ -97,6 +107,9 @@ void complete(DaemonOptions& options, const Texts& texts) {
       options.shape.nodes.push_back("node" + std::to_string(i));
   }
   options.shape.link_layer = verbs::link_layer_of(texts.link_layer);
+  if (texts.management == "none") {
+    options.shape.management = fabric::SubnetManagement::Programs;
+  }
   if (texts.max_memory) options.max_memory = parse_memory_size(*texts.max_memory);
   if (!texts.verify.empty()) {
     options.verify = texts.verify == "faults" ? Verify::Faults : Verify::On;

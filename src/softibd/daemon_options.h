@@ -26,6 +26,7 @@ enum class Verify : std::uint8_t { Off, On, Faults };
 struct DaemonOptions {
   std::string fabric = "default";
   std::string runtime_dir;  // absolute
+  std::string topology;     // preset or path; empty: none
   std::string config;       // path of the configuration file; empty: none
   std::string log;          // empty: <runtime_dir>/<fabric>.log
   fabric::Shape shape;

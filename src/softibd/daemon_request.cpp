@@ -2,6 +2,7 @@
 #include "softibd/daemon_request.h"
 
 #include "base/assert.h"
+#include "verbs/control_topology.h"
 #include "verbs/control_umad.h"
 
 #include <fmt/format.h>
@@ -118,7 +119,8 @@ Status check(const RequestHeader& header, std::size_t size, MessageFlaws flaws,
         Status::InsufficientResources,
         "file descriptors were lost: a request may bring 2, and softibd needs room for them");
   }
-  const Target target = verbs::control::is_umad(header.code)
+  const Target target = verbs::control::is_umad(header.code) ||
+                                verbs::control::is_topology(header.code)
                             ? Target::Fabric
                             : target_of(static_cast<Code>(header.code));
   if (target == Target::None) {

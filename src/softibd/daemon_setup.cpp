@@ -2,10 +2,12 @@
 #include "softibd/daemon_setup.h"
 
 #include "drivers/soft_hca/pkey_table.h"
+#include "fabric/topology/node_names.h"
 #include "setup/address_block.h"
 #include "setup/driver_store.h"
 #include "setup/file_digest.h"
 #include "setup/node_addresses.h"
+#include "setup/topology_source.h"
 #include "verbs/gid.h"
 
 #include <fmt/format.h>
@@ -69,11 +71,33 @@ Status claim_addresses(const DaemonOptions& options, os::NameClaims& claims, fab
   return failed == Status::AlreadyExists ? Status::InsufficientResources : failed;
 }
 
+bool check_topology(const fabric::Shape& shape, std::string& reason) {
+  if (shape.nodes.empty()) {
+    reason = "a topology without a channel adapter: no program could run there";
+    return false;
+  }
+  for (const fabric::TopologyElement& element : shape.topology.elements) {
+    if (element.is_switch() || element.ports <= fabric::kMaxPortsPerHca) continue;
+    reason = fmt::format("{} has {} ports; an HCA has at most {} here",
+                         fabric::element_text(element), element.ports, fabric::kMaxPortsPerHca);
+    return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 Status make_fabric(const DaemonOptions& options, FabricConfig& config, OwnFabric& fabric,
                    std::string& reason) {
   fabric::Shape shape = options.shape;
+  if (!options.topology.empty()) {
+    auto topology = read_topology(options.topology, reason);
+    if (!topology) return topology.error();
+    fabric.topology_digest = topology_digest(options.topology);
+    shape.topology = *std::move(topology);
+    shape.nodes = fabric::nodes_of(shape.topology);
+    if (!check_topology(shape, reason)) return Status::InvalidParameter;
+  }
   if (!options.config.empty()) {
     auto read = read_fabric_config(options.config, reason);
     if (!read) return read.error();

@@ -78,7 +78,8 @@ constexpr std::array<Row, kWcStatusCount> kRows{{
       "The peer's memory did not allow the access: the rkey is unknown there, belongs to another "
       "protection domain, lacks the right, or address and length leave the region.",
       "Compare rkey, remote address and length with what the peer registered; it needs "
-      "IBV_ACCESS_REMOTE_READ, _WRITE or _ATOMIC on region *and* QP."}},
+      "IBV_ACCESS_REMOTE_READ, _WRITE or _ATOMIC, for a flush IBV_ACCESS_FLUSH_GLOBAL, on region "
+      "*and* QP."}},
     {WcStatus::RemOpErr,
      "IBV_WC_REM_OP_ERR",
      {"RemOpErr",

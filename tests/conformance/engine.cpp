@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "engine.h"
 
+#include "base/address.h"
+
 #include <poll.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <bit>
 #include <chrono>
 #include <thread>
 
@@ -26,7 +27,7 @@ std::vector<user::Hca*>& vanished_hcas() {
 }
 
 std::byte* at(std::uint64_t address) {
-  return std::bit_cast<std::byte*>(address);
+  return pointer_to(address);
 }
 
 }  // namespace
@@ -171,8 +172,8 @@ Reply Engine::memory(Command command, Message& in) {
     void* made =
         ::mmap(nullptr, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (made == MAP_FAILED) return answer(Status::InsufficientResources);
-    mappings_.emplace(std::bit_cast<std::uint64_t>(made), length);
-    reply.out.put(std::bit_cast<std::uint64_t>(made));
+    mappings_.emplace(address_of(made), length);
+    reply.out.put(address_of(made));
     return reply;
   }
   if (command == Command::FreeMemory) {
@@ -450,7 +451,7 @@ Reply Engine::other(Command command, Message& in) {
     const auto length = in.take<std::uint64_t>();
     auto made = hca_->alloc_device_memory(length, in.take<std::uint32_t>());
     if (!made) return answer(made.error());
-    reply.out.put(std::bit_cast<std::uint64_t>((*made)->bytes().data()));
+    reply.out.put(address_of((*made)->bytes().data()));
     reply.out.put(add(dms_, *std::move(made)));
     return reply;
   }

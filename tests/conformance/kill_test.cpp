@@ -37,8 +37,8 @@ struct Pair {
        std::uint64_t seed, verbs::LinkLayer expected)
       : link_layer(expected) {
     for (std::size_t i = 0; i < 2; ++i) {
-      process[i] =
-          Child({kConformancePeer, socket, path, node, "--traffic", std::to_string(2 * seed + i)});
+      process[i] = Child(
+          {conformance_peer(), socket, path, node, "--traffic", std::to_string(2 * seed + i)});
     }
   }
   // Exchanges their places and starts the traffic. Ports of another link layer are a failure.

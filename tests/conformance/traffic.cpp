@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "traffic.h"
 
+#include "base/address.h"
 #include "peer/peer_protocol.h"
 #include "peer/peer_socket.h"
 #include "user/completion_queue.h"
@@ -92,7 +93,7 @@ bool Traffic::create() {
   void* memory =
       ::mmap(nullptr, kMemory, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) return false;
-  memory_ = std::bit_cast<std::uint64_t>(memory);
+  memory_ = address_of(memory);
   if (!keep(pd_, hca_.alloc_pd())) return false;
   control::RegMrIn in;
   in.pd = pd_->handle();

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // VerbsTest: two clients, A in this process and B in this or another one, over one memory path;
 // at the end everything can be destroyed and softibd has no object left.
+//
+// SOFTIB_PEERS=64-32: there is always another process, a 32-bit one. 32-32: A is in one, too.
 #pragma once
 
 #include "fabric.h"

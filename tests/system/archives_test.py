@@ -5,6 +5,7 @@ image that has nothing, and the RPMs. That they run on the oldest distributions,
 
 archives_test.py [--suite SUITE]      another Debian or Ubuntu for the image, by hand
 """
+import os
 import pathlib
 import re
 import shutil
@@ -78,7 +79,7 @@ def install_in_image(root, archive):
 
 def check_rpms(packages, folder):
     names = [package.name for package in packages]
-    if not (len(names) == 2 and re.fullmatch(r"softib-[0-9.]+-1\.x86_64\.rpm", names[0])
+    if not (len(names) == 2 and re.fullmatch(rf"softib-[0-9.]+-1\.{os.uname().machine}\.rpm", names[0])
             and re.fullmatch(r"softib-devel-[0-9.]+-1\.noarch\.rpm", names[1])):
         raise Failed(f"cpack made {names}")
     files = require(["rpm", "-qpl", packages[0]], r"^/usr/bin/softibd$", r"^/usr/lib64/softib/libsoftib_preload\.so$",

@@ -135,9 +135,9 @@ def own_mirror():
     return found.group(1) if found else None
 
 
-def bare_root(folder, suite, options=(), mirror=None):
+def bare_root(folder, suite, options=(), mirror=None, seconds=350, variant="minbase"):
     """With apt and little else. From `mirror`, or from the sources of this machine with another suite. `options`: of
-    mmdebstrap."""
+    mmdebstrap; `variant`: its name for what is in it."""
     harness.need_program("mmdebstrap")
     if why := container.why_not():
         raise Skipped(why)
@@ -152,7 +152,7 @@ def bare_root(folder, suite, options=(), mirror=None):
         where.write_text("".join(lines).replace(release_of("VERSION_CODENAME"), suite))
     # As a container engine does: minbase has no name for the loopback address.
     hosts = '--customize-hook=echo "127.0.0.1 localhost" > "$1/etc/hosts"'
-    code, text = run(["mmdebstrap", "--variant=minbase", hosts, *options, suite, root, where], seconds=350)
+    code, text = run(["mmdebstrap", f"--variant={variant}", hosts, *options, suite, root, where], seconds=seconds)
     if code and re.search(r"Could not (resolve|connect)|Failed to fetch|Temporary failure|apt-get update .*fail", text):
         raise Skipped("no mirror can be reached: " + harness.tail(text, 3))
     if code:
@@ -161,12 +161,12 @@ def bare_root(folder, suite, options=(), mirror=None):
     return root
 
 
-def make_root(folder, packages, suite, include=INCLUDE, options=(), mirror=None):
+def make_root(folder, packages, suite, include=INCLUDE, options=(), mirror=None, seconds=350):
     """With the packages, and `include` of the distribution's."""
     install = ["--customize-hook=copy-in " + " ".join(map(str, packages)) + " /opt",
                '--customize-hook=chroot "$1" apt-get install -y --no-install-recommends '
                + " ".join(f"/opt/{package.name}" for package in packages)]
-    return bare_root(folder, suite, [*options, f"--include={include}", *install], mirror)
+    return bare_root(folder, suite, [*options, f"--include={include}", *install], mirror, seconds)
 
 
 def in_root(root, script, *patterns, old=False, seconds=60):

@@ -91,9 +91,13 @@ Json port_json(const Core& core, const fabric::Hca& hca, const fabric::Port& por
                  {"received_messages", totals.received_messages},
                  {"received_bytes", totals.received_bytes}}}};
   if (const fabric::Port* peer = core.fabric.graph().peer_of(port); peer != nullptr) {
-    const fabric::Hca& other = *core.fabric.hca_of(*peer);
-    json["peer"] = {
-        {"node", core.fabric.node_of(other).name}, {"hca", other.name}, {"port", peer->number}};
+    if (const fabric::Hca* other = core.fabric.hca_of(*peer); other != nullptr) {
+      json["peer"] = {
+          {"node", core.fabric.node_of(*other).name}, {"hca", other->name}, {"port", peer->number}};
+    } else {
+      json["peer"] = {{"switch", core.fabric.graph().element_of(*peer).description},
+                      {"port", peer->number}};
+    }
   }
   return json;
 }
@@ -238,6 +242,7 @@ std::string status_json(Core& core) {
       {"posters_waited_for", posters_json(core)},
       {"clients", clients_json(core)},
       {"nodes", nodes_json(core)},
+      {"switches", core.fabric.graph().switch_count()},
       {"traffic", traffic_json(core)},
       {"blocked", blocked_json(core)},
       {"trace_last", core.trace.last()},

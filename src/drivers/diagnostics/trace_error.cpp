@@ -66,12 +66,16 @@ std::string ports_of(Core& core, bool ethernet) {
 }
 
 bool is_joined(const Core& core, const fabric::Port& a, const fabric::Port& b) {
-  return core.fabric.graph().segment_of(a) == core.fabric.graph().segment_of(b);
+  return core.fabric.graph().reaches(a, b);
 }
 
 std::string text_of(const Core& core, const fabric::Port& port) {
-  const fabric::Hca& hca = *core.fabric.hca_of(port);
-  return fmt::format("{}, {}, port {}", core.fabric.node_of(hca).name, hca.name, port.number);
+  const fabric::Hca* hca = core.fabric.hca_of(port);
+  if (hca == nullptr) {
+    return fmt::format("switch {}, port {}", core.fabric.graph().element_of(port).description,
+                       port.number);
+  }
+  return fmt::format("{}, {}, port {}", core.fabric.node_of(*hca).name, hca->name, port.number);
 }
 
 // Where the peer of this queue pair should be.

@@ -5,7 +5,7 @@
 #include "drivers/soft_hca/events.h"
 #include "drivers/soft_hca/handlers.h"
 #include "drivers/soft_hca/hca_device.h"
-#include "drivers/soft_hca/objects/path_migration.h"
+#include "drivers/soft_hca/objects/connection_paths.h"
 
 #include <fmt/format.h>
 

@@ -129,12 +129,12 @@ void FabricTree::ask_host(const fabric::Node& node, Done done) {
 // nothing went through its ports yet.
 static void renew_ports(Core& core, fabric::Hca& hca) {
   // One that was new when its host fell asleep never got as far as to have counters.
-  core.port_totals.resize(core.fabric.graph().port_count());
+  core.port_totals.resize(core.fabric.device_port_count());
   for (fabric::Port& port : hca.ports) {
     port.state = verbs::PortState::Active;
     port.physical_state = fabric::kLinkUp;
-    port.capability_mask = fabric::default_capabilities(port.link_layer);
-    forget_traffic(core, core.fabric.graph().index_of(port));
+    core.fabric.set_capabilities(port, fabric::default_capabilities(port.link_layer));
+    forget_traffic(core, port.device_index);
   }
 }
 

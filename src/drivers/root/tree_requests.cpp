@@ -88,7 +88,7 @@ void set_port(FabricTree& tree, const control::SetPortIn& in, io::IrpRef irp) {
   std::string reason;
   const Place place = find_place(core, text_in(in.node), text_in(in.ca), in.port, reason);
   if (place.port == nullptr) return fail(core, std::move(irp), Status::NotFound, reason);
-  set_port_state(core, *place.hca, *place.port, in.up != 0);
+  set_port_state(core, *place.port, in.up != 0);
   succeed(std::move(irp));
 }
 

@@ -3,6 +3,7 @@
 
 #include "drivers/diagnostics/code_name.h"
 #include "drivers/soft_hca/events.h"
+#include "drivers/soft_hca/handlers.h"
 #include "verbs/limits.h"
 
 #include <fmt/format.h>
@@ -25,7 +26,11 @@ Core::Core(platform::Executor& loop, fabric::Fabric& model, platform::DeviceMemo
       srqn_tags(hca::kMaxSrqs),
       key_tags(hca::kMaxKeys),
       counts(model.hca_count()),
-      port_totals(model.graph().port_count()),
+      port_totals(model.device_port_count()),
+      smi(model, {.now = [&loop] { return loop.now(); },
+                  .on_changes = [this](const fabric::PortChanges& changes) {
+                    apply_changes(*this, changes);
+                  }}),
       later(loop, host.barriers(), [this](std::uint32_t slot) {
         return by_slot[slot] == nullptr || by_slot[slot]->buried;
       }) {

@@ -12,6 +12,7 @@
 #include "drivers/soft_hca/objects/mcast_chains.h"
 #include "drivers/soft_hca/records.h"
 #include "drivers/soft_hca/table.h"
+#include "fabric/management/smi.h"
 #include "io/device.h"
 #include "io/irp.h"
 #include "platform/executor.h"
@@ -104,6 +105,10 @@ struct Core {
   std::vector<PortTotals> port_totals;  // by port of the fabric, as far as counted (traffic.h)
   // Who has queue pairs 0 and 1: by port of the fabric, index of the queue pair.
   std::array<std::map<std::uint32_t, std::uint32_t>, 2> special_qps;
+
+  fabric::Smi smi;
+  // After changes of ports that have been published.
+  std::function<void(const fabric::PortChanges& changes)> on_port_changes;
 
   Later later;  // last: what it still holds may use everything above
 };

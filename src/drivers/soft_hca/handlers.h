@@ -32,10 +32,14 @@ void local_mad(Core&, HcaFile&, const control::MadIn&, io::IrpRef);
 // ports.cpp
 void modify_port(Core&, HcaFile&, const control::ModifyPortIn&, io::IrpRef);
 // Takes a port down, or lets it come up: with a cable it does when the other end answers.
-void set_port_state(Core& core, fabric::Hca& hca, fabric::Port& port, bool up);
+void set_port_state(Core& core, fabric::Port& port, bool up);
+// Of whatever has changed ports: device memory, events, the trace, and who else wants to know.
+void apply_changes(Core& core, const fabric::PortChanges& changes);
+// Replaces the capability mask. The last subnet manager that goes leaves its subnet to softib.
+void set_capabilities(Core& core, const fabric::Hca& hca, fabric::Port& port, std::uint32_t mask);
 // An HCA has come, gone, fallen asleep or woken: its ports and the other ends of their cables
 // follow.
-void train_links(Core& core, fabric::Hca& hca);
+void train_links(Core& core, const fabric::Hca& hca);
 // Processes look again at requests that wait for a port, or through it.
 void kick_all(Core& core);
 

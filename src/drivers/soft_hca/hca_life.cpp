@@ -4,7 +4,7 @@
 #include "drivers/soft_hca/handlers.h"
 #include "drivers/soft_hca/hca_device.h"
 #include "drivers/soft_hca/lifetime/process_slots.h"
-#include "drivers/soft_hca/objects/path_migration.h"
+#include "drivers/soft_hca/objects/connection_paths.h"
 #include "fabric/port_attributes.h"
 #include "hca/layout/epoch.h"
 #include "io/power_manager.h"
@@ -49,6 +49,9 @@ void on_gone(HcaDevice& self, bool surprise) {
   self.core.trace.add(fmt::format("HCA {} ({:#x}) was {}", name_of(self.core, self.hca),
                                   self.hca.node_guid, surprise ? "pulled out" : "removed"));
   if (surprise) retire_files(self.core, self.hca);
+  for (fabric::Port& port : self.hca.ports) {
+    set_capabilities(self.core, self.hca, port, port.capability_mask & ~fabric::kIsSm);
+  }
   raise_ca(self.core, self.hca, EventType::CaRemoved);
   train_links(self.core, self.hca);
   kick_all(self.core);
@@ -83,11 +86,15 @@ void wake(HcaDevice& self) {
   kick_all(self.core);
 }
 
-// The LID that a port had (by device memory, which others can write) leads to it no longer.
-void forget_lid(Core& core, std::uint32_t port, std::uint16_t lid) {
-  hca::Shared32* const at = core.arena().lid(lid);
-  std::uint32_t number = port + 1;  // not that of another port, which may have the LID by now
-  if (at != nullptr) at->compare_exchange_strong(number, 0, std::memory_order_seq_cst);
+// The LIDs that a port had (by device memory, which others can write) lead to it no longer.
+void forget_lids(Core& core, std::uint32_t port, std::uint32_t first) {
+  constexpr std::uint32_t kMost = 128;  // LMC 7
+  for (std::uint32_t i = 0; i < kMost; ++i) {
+    hca::Shared32* const at = core.arena().lid(first + i);
+    std::uint32_t number = port + 1;  // not that of another port, which may have the LID by now
+    if (at == nullptr || at->load(std::memory_order_relaxed) != number) return;
+    at->compare_exchange_strong(number, 0, std::memory_order_seq_cst);
+  }
 }
 
 }  // namespace
@@ -98,7 +105,8 @@ void publish_ports(Core& core, const fabric::Hca& hca) {
     const std::uint32_t index = hca.first_port + port.number - 1;
     hca::PortEntry& entry = *core.arena().port(index);
     entry.link_layer.store(port.link_layer, std::memory_order_relaxed);
-    if (entry.lid != port.lid) forget_lid(core, index, entry.lid);
+    if (entry.lid != port.lid) forget_lids(core, index, entry.lid);
+    forget_lids(core, index, port.lid + (1u << port.lmc));
     entry.lid = port.lid;
     for (std::uint32_t i = 0; i < entry.gids.size(); ++i) {
       const verbs::Gid gid = i < port.gids.size() ? port.gids[i].gid : verbs::Gid{};
@@ -110,7 +118,9 @@ void publish_ports(Core& core, const fabric::Hca& hca) {
       entry.pkeys[i].store(i < port.pkeys.size() ? port.pkeys[i] : std::uint16_t{0},
                            std::memory_order_release);
     }
-    if (port.lid != 0) core.arena().lid(port.lid)->store(index + 1, std::memory_order_release);
+    for (std::uint32_t i = 0; port.lid != 0 && i < 1u << port.lmc; ++i) {
+      core.arena().lid(port.lid + i)->store(index + 1, std::memory_order_release);
+    }
     entry.state.store(hca.asleep ? hca::kPortAsleep : state, std::memory_order_seq_cst);
   }
   resolve_flows(core, Resolve::Missing);

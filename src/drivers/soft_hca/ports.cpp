@@ -1,12 +1,18 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// Ports going up and down, also with the other end of their cable, and their capability mask
-// [IBA1 11.2.1.5].
+// Changes of ports, by whoever they are made, become known: to posters, to programs, in the trace.
 #include "drivers/soft_hca/events.h"
 #include "drivers/soft_hca/handlers.h"
 #include "drivers/soft_hca/hca_device.h"
-#include "drivers/soft_hca/objects/path_migration.h"
+#include "drivers/soft_hca/objects/connection_paths.h"
+
+#include "fabric/port_states.h"
+#include "fabric/subnet_setup.h"
 
 #include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
 
 namespace ib::drivers {
 namespace {
@@ -16,7 +22,7 @@ constexpr std::uint32_t kInitType = 2;
 constexpr std::uint32_t kShutdown = 4;
 // Bits that a consumer may set: IsSM, IsCommunicationManagementSupported, IsSNMPTunnelingSupported,
 // IsDeviceManagementSupported, IsVendorClassSupported [IBA1 14.2.5.6].
-constexpr std::uint32_t kSettable = (1u << 1) | (1u << 16) | (1u << 17) | (1u << 19) | (1u << 20);
+constexpr std::uint32_t kSettable = fabric::kIsSm | (1u << 16) | (1u << 17) | (1u << 19) | (1u << 20);
 
 // Armed queue pairs whose port is down go to their alternate path.
 void migrate_from(Core& core, const fabric::Hca& hca, std::uint32_t number) {
@@ -27,49 +33,45 @@ void migrate_from(Core& core, const fabric::Hca& hca, std::uint32_t number) {
   });
 }
 
-// Whether a port answers the other end of its cable.
-bool answers(const Core& core, const fabric::Port& port) {
+const char* state_words(const fabric::Port& port) {
+  if (port.physical_state == fabric::kPolling) {
+    return "down: the other end of its cable is silent";
+  }
+  if (port.physical_state != fabric::kLinkUp) return "down";
+  return port.state == verbs::PortState::Active ? "up" : "up, and waits for a subnet manager";
+}
+
+void trace_state(Core& core, const fabric::Port& port) {
   const fabric::Hca* hca = core.fabric.hca_of(port);
-  return hca != nullptr && hca->present && !hca->asleep && port.physical_state != fabric::kDisabled;
+  const std::string owner = hca != nullptr
+                                ? name_of(core, *hca)
+                                : "switch " + core.fabric.graph().element_of(port).description;
+  const bool has_lid = hca != nullptr && !port.is_ethernet();
+  core.trace.add(fmt::format("port {} of {}{} is {}", port.number, owner,
+                             has_lid ? fmt::format(" (LID {})", port.lid) : "", state_words(port)));
 }
 
-// The physical state of a port that nobody has taken down.
-std::uint8_t trained_state(const Core& core, const fabric::Port& port) {
-  const fabric::Port* peer = core.fabric.graph().peer_of(port);
-  return peer == nullptr || answers(core, *peer) ? fabric::kLinkUp : fabric::kPolling;
+bool is_active(verbs::PortState state) {
+  return state == verbs::PortState::Active;
 }
 
-// Gives a port its physical state, and the state that follows from it. Posters see a change, and
-// programs get an event.
-void change_state(Core& core, fabric::Hca& hca, fabric::Port& port, std::uint8_t physical) {
-  const bool up = physical == fabric::kLinkUp;
-  const auto state = up ? verbs::PortState::Active : verbs::PortState::Down;
-  const bool same = port.state == state;
-  if (same && port.physical_state == physical) return;
-  port.state = state;
-  port.physical_state = physical;
-  const char* now = up                             ? "up"
-                    : physical == fabric::kPolling ? "down: the other end of its cable is silent"
-                                                   : "down";
-  core.trace.add(fmt::format("port {} of {}{} is {}", port.number, name_of(core, hca),
-                             port.is_ethernet() ? "" : fmt::format(" (LID {})", port.lid), now));
-  if (same) return;
-  publish_ports(core, hca);
-  if (hca.asleep) return;  // programs get the event when it wakes up
-  raise_port(core, hca, port.number, up ? verbs::EventType::PortActive : verbs::EventType::PortErr);
-  if (!up) migrate_from(core, hca, port.number);
-  kick_all(core);
-}
-
-// After a change at the other end of its cable.
-void train(Core& core, fabric::Port& port) {
-  fabric::Hca& hca = *core.fabric.hca_of(port);
-  if (!hca.present || port.physical_state == fabric::kDisabled) return;
-  change_state(core, hca, port, trained_state(core, port));
-}
-
-void train_peer(Core& core, const fabric::Port& port) {
-  if (fabric::Port* peer = core.fabric.graph().peer_of(port); peer != nullptr) train(core, *peer);
+// Programs get an event of each change that they can see.
+void raise_events(Core& core, const fabric::Hca& hca, const fabric::Port& port,
+                  const fabric::PortChange& change) {
+  using verbs::EventType;
+  namespace what = fabric::change;
+  const auto raise = [&](std::uint32_t bit, EventType type) {
+    if ((change.what & bit) != 0) raise_port(core, hca, port.number, type);
+  };
+  raise(what::kLid, EventType::LidChange);
+  raise(what::kManager, EventType::SmChange);
+  raise(what::kPkeys, EventType::PkeyChange);
+  raise(what::kGids, EventType::GidChange);
+  raise(what::kReregister, EventType::ClientReregister);
+  const bool was = is_active(change.before);
+  if ((change.what & what::kState) == 0 || was == is_active(port.state)) return;
+  raise_port(core, hca, port.number, was ? EventType::PortErr : EventType::PortActive);
+  if (was) migrate_from(core, hca, port.number);
 }
 
 }  // namespace
@@ -80,17 +82,52 @@ void kick_all(Core& core) {
   }
 }
 
-void set_port_state(Core& core, fabric::Hca& hca, fabric::Port& port, bool up) {
-  if (up == (port.physical_state != fabric::kDisabled)) return;
-  change_state(core, hca, port, up ? trained_state(core, port) : fabric::kDisabled);
-  train_peer(core, port);
+void apply_changes(Core& core, const fabric::PortChanges& changes) {
+  std::vector<const fabric::Hca*> published;
+  bool is_rerouted = false;
+  bool is_moved = false;
+  for (const fabric::PortChange& change : changes) {
+    const fabric::Port& port = *core.fabric.graph().port(change.port);
+    const fabric::Hca* hca = core.fabric.hca_of(port);
+    if ((change.what & fabric::change::kState) != 0) trace_state(core, port);
+    is_rerouted |= (change.what & fabric::change::kSegment) != 0;
+    is_moved |= is_active(change.before) != is_active(port.state) || change.what != fabric::change::kState;
+    if (hca != nullptr && std::ranges::find(published, hca) == published.end()) {
+      published.push_back(hca);
+    }
+  }
+  for (const fabric::Hca* hca : published) publish_ports(core, *hca);
+  if (is_rerouted) resolve_flows(core, Resolve::All);
+  for (const fabric::PortChange& change : changes) {
+    const fabric::Port& port = *core.fabric.graph().port(change.port);
+    const fabric::Hca* hca = core.fabric.hca_of(port);
+    // Programs get the events of one that sleeps when it wakes up.
+    if (hca != nullptr && !hca->asleep) raise_events(core, *hca, port, change);
+  }
+  if (is_moved) kick_all(core);
+  if (core.on_port_changes) core.on_port_changes(changes);
 }
 
-void train_links(Core& core, fabric::Hca& hca) {
-  for (fabric::Port& port : hca.ports) {
-    train(core, port);
-    train_peer(core, port);
-  }
+void set_port_state(Core& core, fabric::Port& port, bool up) {
+  fabric::PortChanges changes;
+  fabric::set_enabled(core.fabric, port, up, changes);
+  apply_changes(core, changes);
+}
+
+void train_links(Core& core, const fabric::Hca& hca) {
+  fabric::PortChanges changes;
+  for (fabric::Port& port : hca.ports) fabric::train(core.fabric, port, changes);
+  apply_changes(core, changes);
+}
+
+void set_capabilities(Core& core, const fabric::Hca& hca, fabric::Port& port, std::uint32_t mask) {
+  if (port.capability_mask == mask) return;
+  core.fabric.set_capabilities(port, mask);
+  fabric::PortChanges changes{
+      {core.fabric.graph().index_of(port), fabric::change::kCapabilities, verbs::PortState::Nop}};
+  fabric::take_over(core.fabric, port, changes);
+  apply_changes(core, changes);
+  core.fabric.report_change(hca);
 }
 
 void modify_port(Core& core, HcaFile& file, const control::ModifyPortIn& in, io::IrpRef irp) {
@@ -108,9 +145,9 @@ void modify_port(Core& core, HcaFile& file, const control::ModifyPortIn& in, io:
   if ((in.flags & kInitType) != 0) {
     return fail(core, std::move(irp), Status::NotSupported, "this HCA has no InitType");
   }
-  port->capability_mask = (port->capability_mask | in.set_cap_mask) & ~in.clear_cap_mask;
-  if (changed != 0) core.fabric.report_change(*file.hca);
-  if ((in.flags & kShutdown) != 0) set_port_state(core, *file.hca, *port, false);
+  set_capabilities(core, *file.hca, *port,
+                   (port->capability_mask | in.set_cap_mask) & ~in.clear_cap_mask);
+  if ((in.flags & kShutdown) != 0) set_port_state(core, *port, false);
   succeed(std::move(irp));
 }
 

@@ -115,8 +115,8 @@ Result<std::unique_ptr<SoftHca>> SoftHca::create(platform::Executor& executor,
                                                  fabric::Fabric& fabric,
                                                  platform::DeviceMemoryHost& host,
                                                  SoftHcaOptions options, std::string& reason) {
-  if (fabric.graph().port_count() > hca::kMaxPorts) {
-    reason = fmt::format("a fabric of {} ports; at most {}", fabric.graph().port_count(),
+  if (fabric.device_port_count() > hca::kMaxPorts) {
+    reason = fmt::format("a fabric of {} ports of HCAs; at most {}", fabric.device_port_count(),
                          hca::kMaxPorts);
     return Status::LimitExceeded;
   }

@@ -394,8 +394,8 @@ TEST(Ports, ALidThatAPortHasNoMoreLeadsNowhere) {
   fabric::Port& one = hca.ports[0];
   fabric::Port& two = hca.ports[1];
   const auto publish = [&] {
-    set_port_state(b.core(), hca, one, false);
-    set_port_state(b.core(), hca, one, true);
+    set_port_state(b.core(), one, false);
+    set_port_state(b.core(), one, true);
   };
   const std::uint16_t old = one.lid;
   const std::uint16_t of_two = two.lid;

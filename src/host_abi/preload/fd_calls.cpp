@@ -34,6 +34,10 @@ constinit Real<ssize_t(int, void*, std::size_t, std::size_t)> real_read_chk{"__r
 constinit Real<ssize_t(int, const void*, std::size_t)> real_write{"write"};
 constinit Real<int(int, unsigned long, ...)> real_ioctl{"ioctl"};
 constinit Real<int(int, int, int)> real_socket{"socket"};
+#if __TIMESIZE == 32
+constinit Real<int(int, int, ...)> real_fcntl_time64{"__fcntl_time64"};
+constinit Real<int(int, unsigned long, ...)> real_ioctl_time64{"__ioctl_time64"};
+#endif
 
 // The `rdma` command of iproute2 queries the kernel, which does not have these HCAs. libibverbs
 // queries it as well, and goes on without an answer.
@@ -80,6 +84,17 @@ void inherit_directory(const char* pwd) {
       view::real_path(place, found, result) == view::Outcome::Handled && result == 0) {
     working_directory::inherit(found);
   }
+}
+
+int ioctl_with(int fd, unsigned long request, void* argument,
+               Real<int(int, unsigned long, ...)>& real) {
+  const DeviceKind* device = fds::device(fd);
+  int result = 0;
+  if (device != nullptr && device->ioctl != nullptr &&
+      device->ioctl(fd, request, argument, result)) {
+    return result;
+  }
+  return real(fd, request, argument);
 }
 
 }  // namespace
@@ -187,14 +202,29 @@ int preload_ioctl(int fd, unsigned long request, ...) {
   va_start(list, request);
   void* argument = va_arg(list, void*);
   va_end(list);
-  const DeviceKind* device = fds::device(fd);
-  int result = 0;
-  if (device != nullptr && device->ioctl != nullptr &&
-      device->ioctl(fd, request, argument, result)) {
-    return result;
-  }
-  return real_ioctl(fd, request, argument);
+  return ioctl_with(fd, request, argument, real_ioctl);
 }
+
+#if __TIMESIZE == 32
+// Programs with a time_t of 64 bits call these.
+int preload_fcntl_time64(int fd, int command, ...) IB_STANDS_FOR("__fcntl_time64");
+int preload_fcntl_time64(int fd, int command, ...) {
+  va_list arguments;
+  va_start(arguments, command);
+  void* argument = va_arg(arguments, void*);
+  va_end(arguments);
+  return control(fd, command, argument, real_fcntl_time64);
+}
+
+int preload_ioctl_time64(int fd, unsigned long request, ...) IB_STANDS_FOR("__ioctl_time64");
+int preload_ioctl_time64(int fd, unsigned long request, ...) {
+  va_list list;
+  va_start(list, request);
+  void* argument = va_arg(list, void*);
+  va_end(list);
+  return ioctl_with(fd, request, argument, real_ioctl_time64);
+}
+#endif
 
 // A kernel with RDMA drivers would answer "no adapters", and libibverbs would not look into /sys.
 int preload_socket(int domain, int type, int protocol) IB_STANDS_FOR("socket");

@@ -18,6 +18,8 @@ static_assert(std::atomic<std::uint32_t>::is_always_lock_free);
 
 std::atomic<int> owner_pid{0};  // 0: no descriptor was ever marked
 std::atomic<int> highest{-1};   // no descriptor above it was ever marked
+std::atomic<bool> forks_watched{false};
+std::atomic<bool> spliced{false};  // the program has called vmsplice()
 
 std::atomic<int (*)(int)> create_hook{nullptr};
 std::atomic<ssize_t (*)(int, void*, std::size_t, ssize_t)> read_hook{nullptr};
@@ -48,13 +50,21 @@ bool in_table(int fd) {
   return fd >= 0 && fd < kLimit;
 }
 
+// Relaxed: a child has one thread, and in a parent `forks_watched` orders it.
 void remember_process() {
   owner_pid.store(sys::process_id(), std::memory_order_relaxed);
 }
 
+// Relaxed: whoever closes a number has it from the thread that opened it, with the entry; and
+// nothing is found by way of the entry but constants.
 void drop(int fd) {
   const Entry entry = unpack(table[fd].exchange(0, std::memory_order_relaxed));
   if (entry.device != nullptr && entry.device->closed != nullptr) entry.device->closed(fd);
+}
+
+void report_splices() {
+  const auto report = spliced_hook.load(std::memory_order_seq_cst);
+  if (spliced.load(std::memory_order_seq_cst) && report != nullptr) report();
 }
 
 }  // namespace
@@ -63,22 +73,24 @@ bool is_borrowed_memory() {
   return sys::process_id() != owner_pid.load(std::memory_order_relaxed);
 }
 
+// In this order: a thread that finds the forks watched finds the process remembered, too.
 void watch_forks() {
-  static std::atomic<bool> watching{false};
-  if (watching.exchange(true)) return;
+  if (forks_watched.load(std::memory_order_acquire)) return;
   remember_process();
+  if (forks_watched.exchange(true, std::memory_order_acq_rel)) return;
   ::pthread_atfork(nullptr, nullptr, remember_process);
 }
 
 bool mark(int fd, Entry entry) {
   if (!in_table(fd)) return false;
   watch_forks();
-  int seen = highest.load(std::memory_order_relaxed);
+  int seen = highest.load(std::memory_order_relaxed);  // the exchange decides
   while (seen < fd && !highest.compare_exchange_weak(seen, fd)) continue;
   table[fd].store(pack(entry), std::memory_order_release);
   return true;
 }
 
+// Relaxed: a thread has the number from one that has seen it marked.
 Entry find(int fd) {
   if (!in_table(fd) || fd > highest.load(std::memory_order_relaxed)) return {};
   return unpack(table[fd].load(std::memory_order_acquire));
@@ -128,10 +140,15 @@ int set_hooks(const softib_preload_hooks* hooks) {
   closed_hook.store(all.closed, std::memory_order_release);
   advise_hook.store(all.advise, std::memory_order_release);
   mappings_hook.store(all.mappings_change, std::memory_order_release);
-  spliced_hook.store(all.spliced, std::memory_order_release);
+  // One order with `spliced`: either the splice is found below, or the splicer finds the hook.
+  spliced_hook.store(all.spliced, std::memory_order_seq_cst);
   create_hook.store(all.create_comp_channel, std::memory_order_release);
   report_splices();
   return 0;
+}
+
+void note_splice() {
+  if (!spliced.exchange(true, std::memory_order_seq_cst)) report_splices();
 }
 
 softib_preload_hooks hooks() {

@@ -50,7 +50,8 @@ void copy(int original, int duplicate);
 // The provider's hooks; a missing hook is nullptr.
 int set_hooks(const softib_preload_hooks* hooks);
 softib_preload_hooks hooks();
-// Reports splices from before the registration to the provider (memory_calls.cpp).
-void report_splices();
+// The program is about to splice memory into a pipe; the provider hears of it, also if it registers
+// later.
+void note_splice();
 
 }  // namespace ib::host_abi::preload::fds

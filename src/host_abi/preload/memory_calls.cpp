@@ -53,6 +53,7 @@ class FoundAtLoad {
   void find(const char* name) {
     function_.store(reinterpret_cast<Function*>(::dlsym(RTLD_NEXT, name)));
   }
+  // Relaxed: libc was there before, with all that the function needs.
   Function* get_or(Function* before) const {
     Function* const found = function_.load(std::memory_order_relaxed);
     return found != nullptr ? found : before;
@@ -69,7 +70,6 @@ constinit FoundAtLoad<int(void*, std::size_t, int, int)> real_pkey_mprotect;
 constinit FoundAtLoad<void*(void*, std::size_t, std::size_t, int, void*)> real_mremap;
 constinit FoundAtLoad<void*(void*, std::size_t, int, int, int, off64_t)> real_mmap64;
 constinit Real<ssize_t(int, const iovec*, std::size_t, unsigned)> real_vmsplice("vmsplice");
-constinit std::atomic<bool> spliced{false};
 
 [[gnu::constructor]] void find_memory_calls() {
   real_madvise.find("madvise");
@@ -93,15 +93,6 @@ void tell_rights(void* address, std::size_t length, int rights) {
 
 }  // namespace
 
-namespace fds {
-
-void report_splices() {
-  const auto report = hooks().spliced;
-  if (spliced.load() && report != nullptr) report();
-}
-
-}  // namespace fds
-
 extern "C" {
 
 int preload_madvise(void* address, std::size_t length, int advice) IB_STANDS_FOR("softib_madvise");
@@ -119,7 +110,7 @@ int preload_madvise(void* address, std::size_t length, int advice) {
 ssize_t preload_vmsplice(int fd, const iovec* pieces, std::size_t count, unsigned flags)
     IB_STANDS_FOR("vmsplice");
 ssize_t preload_vmsplice(int fd, const iovec* pieces, std::size_t count, unsigned flags) {
-  if (!spliced.exchange(true)) fds::report_splices();
+  fds::note_splice();
   return real_vmsplice(fd, pieces, count, flags);
 }
 

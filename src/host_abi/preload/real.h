@@ -21,6 +21,7 @@ class Real {
  public:
   explicit constexpr Real(const char* name) : name_(name) {}
 
+  // Relaxed: the other library was there before, with all that the function needs.
   Function* get() {
     Function* function = function_.load(std::memory_order_relaxed);
     if (function != nullptr) return function;

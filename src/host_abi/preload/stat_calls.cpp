@@ -6,6 +6,8 @@
 
 #include <sys/sysmacros.h>
 
+#include <cstdint>
+
 namespace ib::host_abi::preload {
 namespace {
 
@@ -27,6 +29,36 @@ constinit Family<Stat> plain{Real<int(const char*, Stat*)>("stat"),
 constinit Family<Stat64> wide{
     Real<int(const char*, Stat64*)>("stat64"), Real<int(const char*, Stat64*)>("lstat64"),
     Real<int(int, Stat64*)>("fstat64"), Real<int(int, const char*, Stat64*, int)>("fstatat64")};
+
+#if __TIMESIZE == 32
+// The third layout of 32-bit machines, for programs with a time_t of 64 bits.
+struct Time64 {
+  std::int64_t tv_sec;
+  std::int32_t tv_nsec;
+  std::int32_t unused;
+};
+struct StatTime64 {
+  std::uint64_t st_dev;
+  std::uint64_t st_ino;
+  std::uint32_t st_mode;
+  std::uint32_t st_nlink;
+  std::uint32_t st_uid;
+  std::uint32_t st_gid;
+  std::uint64_t st_rdev;
+  std::int64_t st_size;
+  std::int32_t st_blksize;
+  std::int64_t st_blocks;
+  Time64 st_atim;
+  Time64 st_mtim;
+  Time64 st_ctim;
+};
+static_assert(sizeof(StatTime64) == 108 && alignof(StatTime64) == 4);
+constinit Family<StatTime64> time64{
+    Real<int(const char*, StatTime64*)>("__stat64_time64"),
+    Real<int(const char*, StatTime64*)>("__lstat64_time64"),
+    Real<int(int, StatTime64*)>("__fstat64_time64"),
+    Real<int(int, const char*, StatTime64*, int)>("__fstatat64_time64")};
+#endif
 
 constinit Real<int(int, const char*, int, unsigned, Statx*)> real_statx{"statx"};
 constinit Real<int(const char*, int)> real_access{"access"};
@@ -191,6 +223,26 @@ extern "C" {
 IB_STATS(Stat*, plain, )
 IB_STATS(Stat64*, wide, 64)
 #undef IB_STATS
+
+#if __TIMESIZE == 32
+int preload_stat_time64(const char* path, StatTime64* out) IB_STANDS_FOR("__stat64_time64");
+int preload_stat_time64(const char* path, StatTime64* out) {
+  return stat_path(path, out, true, time64);
+}
+int preload_lstat_time64(const char* path, StatTime64* out) IB_STANDS_FOR("__lstat64_time64");
+int preload_lstat_time64(const char* path, StatTime64* out) {
+  return stat_path(path, out, false, time64);
+}
+int preload_fstat_time64(int fd, StatTime64* out) IB_STANDS_FOR("__fstat64_time64");
+int preload_fstat_time64(int fd, StatTime64* out) {
+  return stat_fd(fd, out, time64);
+}
+int preload_fstatat_time64(int dir, const char* path, StatTime64* out, int flags)
+    IB_STANDS_FOR("__fstatat64_time64");
+int preload_fstatat_time64(int dir, const char* path, StatTime64* out, int flags) {
+  return stat_at(dir, path, out, flags, time64);
+}
+#endif
 
 int preload_statx(int dir, const char* path, int flags, unsigned mask, Statx* out)
     IB_STANDS_FOR("statx");

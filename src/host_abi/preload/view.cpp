@@ -117,7 +117,8 @@ int make_directory(const Path& path) {
 }
 
 // The file system of memfds (one per machine, not mounted anywhere): distinguishes a text of ours
-// from a stale table entry, whose number now belongs to another unlinked file.
+// from a stale table entry, whose number now belongs to another unlinked file. Relaxed: the word
+// stands for nothing else, and a thread that has such a number has what came before it.
 std::atomic<std::uint64_t> memory_files{0};
 
 std::uint64_t file_system_of(const struct ::statx& file) {

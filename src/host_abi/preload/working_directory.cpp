@@ -4,34 +4,26 @@
 #include "host_abi/preload/claims.h"
 #include "host_abi/preload/fd_table.h"
 #include "host_abi/preload/system_calls.h"
+#include "host_abi/preload/versioned_words.h"
 
-#include <atomic>
+#include <cstdint>
 #include <cstring>
 
 namespace ib::host_abi::preload::working_directory {
 namespace {
 
-// Odd: a change is under way. The path is made of atomic words, since readers may read meanwhile.
-std::atomic<unsigned> version{0};
-std::atomic<unsigned> length{0};  // 0: a real directory
-constexpr std::size_t kWords = kPathSize / sizeof(std::uint64_t);
+// The path and, behind it, its length; 0: a real directory.
+constexpr std::size_t kLength = kPathSize / sizeof(std::uint64_t);
 static_assert(kPathSize % sizeof(std::uint64_t) == 0);
-std::atomic<std::uint64_t> words[kWords];
+constinit VersionedWords<kLength + 1> current;
 
 void store(const Path* path) {
-  unsigned before = version.load(std::memory_order_relaxed) & ~1u;
-  while (!version.compare_exchange_weak(before, before + 1, std::memory_order_acquire)) {
-    before &= ~1u;  // another thread changes it: one of the two is the last
+  decltype(current)::Values values{};
+  if (path != nullptr) {
+    std::memcpy(values.data(), path->text, kPathSize);
+    values[kLength] = path->length;
   }
-  std::atomic_thread_fence(std::memory_order_release);
-  for (std::size_t i = 0; path != nullptr && i < kWords; ++i) {
-    std::uint64_t word = 0;
-    std::memcpy(&word, path->text + i * sizeof word, sizeof word);
-    words[i].store(word, std::memory_order_relaxed);
-  }
-  length.store(path == nullptr ? 0 : static_cast<unsigned>(path->length),
-               std::memory_order_relaxed);
-  version.store(before + 2, std::memory_order_release);
+  current.store(values);
 }
 
 // Enters the nearest real directory above: /sys/class, /sys/devices, /dev. If that is absent too (a
@@ -66,22 +58,14 @@ bool stands_above(const Path& path) {
 }  // namespace
 
 bool is_ours() {
-  return length.load(std::memory_order_acquire) != 0;
+  return current.peek(kLength) != 0;
 }
 
 bool get(Path& out) {
-  for (;;) {
-    const unsigned before = version.load(std::memory_order_acquire);
-    if ((before & 1u) != 0) continue;
-    out.length = length.load(std::memory_order_relaxed);
-    if (out.length == 0) return false;
-    for (std::size_t i = 0; i < kWords; ++i) {
-      const std::uint64_t word = words[i].load(std::memory_order_relaxed);
-      std::memcpy(out.text + i * sizeof word, &word, sizeof word);
-    }
-    std::atomic_thread_fence(std::memory_order_acquire);
-    if (version.load(std::memory_order_relaxed) == before) return true;
-  }
+  const auto values = current.load();
+  out.length = values[kLength];
+  std::memcpy(out.text, values.data(), kPathSize);
+  return out.length != 0;
 }
 
 bool enter(const Path& path) {

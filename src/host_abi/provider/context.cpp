@@ -186,6 +186,7 @@ namespace {
 
 // The number of events that a call waits for, in the process slot, for `softib resources`: those
 // of a program that hangs here are seen nowhere else, since libibverbs counts them in the object.
+// Relaxed: softibd shows the number and does nothing by it.
 class AwaitedEvents {
  public:
   explicit AwaitedEvents(std::uint32_t count) : count_(count) {

@@ -6,6 +6,7 @@
 #include "linux/client/registered_range.h"
 
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <limits>
 #include <span>
@@ -91,8 +92,7 @@ Refusal find_advised(ibv_pd* ibpd, const ibv_sge& sge, bool write, RegionRecord&
 
 void prefetch(const RegionRecord& region, const ibv_sge& sge, bool write) {
   const std::uint64_t start = region.address + (sge.addr - region.iova);
-  constexpr std::uint64_t kPage = 4096;
-  const std::uint64_t first = start & ~(kPage - 1);
+  const std::uint64_t first = start & ~(static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE)) - 1);
   void* const place = pointer_to<void>(first);
   // Only advice: pages that cannot be populated are faulted in on use, or fail then.
   static_cast<void>(::madvise(place, start + sge.length - first,

@@ -25,7 +25,7 @@ void tell(Owner& owner, PostRefusal why, TraceErrorIn error, std::uint32_t flags
   if (inherited(owner)) return;  // in a forked child the connection to softibd is the parent's
   const auto kind = static_cast<std::uint32_t>(why);
   auto& count = owner.refusals[kind - verbs::control::kFirstPostRefusal];
-  const std::uint32_t before = count.fetch_add(1, std::memory_order_relaxed);
+  const std::uint32_t before = count.fetch_add(1, std::memory_order_relaxed);  // only counts
   const std::uint32_t times = verbs::report_count(before + 1);
   if (times == 0) return;
   verbs::set_times(error, times);
@@ -51,7 +51,7 @@ bool is_of_type(verbs::QpType type, verbs::WrOpcode opcode) {
   const bool send = opcode == Send || opcode == SendWithImm;
   if (type == verbs::QpType::Ud) return send;
   const bool answered = opcode == RdmaRead || opcode == AtomicCmpSwap || opcode == AtomicFetchAdd ||
-                        opcode == AtomicWrite;
+                        opcode == AtomicWrite || opcode == Flush;
   return type != verbs::QpType::Uc || !answered;
 }
 

@@ -22,7 +22,7 @@ std::atomic<unsigned> g_fork_epoch{1};
 
 // The child must neither touch the parent's runtime nor wait for a lock that some thread of the
 // parent held at the moment of the fork.
-void in_forked_child() {
+void in_forked_child() {  // relaxed: it has one thread, which makes all others
   g_fork_epoch.fetch_add(1, std::memory_order_relaxed);
   g_runtime.store(nullptr, std::memory_order_release);
 }

@@ -19,6 +19,8 @@ class Aside {
   Aside(const Aside&) = delete;
   Aside& operator=(const Aside&) = delete;
 
+  // Relaxed: a reader of the bytes has the lock; others look after they had it (look_at()), or for
+  // a guess.
   std::size_t size() const { return size_.load(std::memory_order_relaxed); }
   // Returns room for the next `count` bytes, or nullptr if there would be too many or memory is
   // short.

@@ -83,7 +83,7 @@ void end_elsewhere(Ref socket) {
 }
 
 void look_for_closed() {
-  static constinit std::atomic<int> from{0};
+  static constinit std::atomic<int> from{0};  // relaxed: threads may look at the same numbers
   int fd = next_in_table(from.load(std::memory_order_relaxed));
   for (int i = 0; i < kAtOnce && fd >= 0; ++i) {
     find(fd);

@@ -5,6 +5,7 @@
 #include "host_abi/sockets/rdma.h"
 #include "host_abi/sockets/real_calls.h"
 #include "host_abi/sockets/switch.h"
+#include "host_abi/sockets/time64.h"
 
 #include <unistd.h>
 
@@ -56,6 +57,26 @@ ssize_t transmit_parts(int fd, Socket& socket, const iovec* parts, std::size_t c
     if (static_cast<std::size_t>(sent) < length) break;
   }
   return total;
+}
+
+ssize_t receive_message(int fd, msghdr* message, int flags,
+                        real::Real<ssize_t(int, msghdr*, int)>& real) {
+  const HeldConnection socket(fd);
+  if (!socket) return real(fd, message, flags);
+  const ssize_t got = receive_parts(fd, *socket, message->msg_iov, message->msg_iovlen, flags);
+  if (got >= 0) {
+    message->msg_namelen = 0;
+    message->msg_controllen = 0;
+    message->msg_flags = 0;
+  }
+  return got;
+}
+
+ssize_t send_message(int fd, const msghdr* message, int flags,
+                     real::Real<ssize_t(int, const msghdr*, int)>& real) {
+  const HeldConnection socket(fd);
+  if (!socket) return real(fd, message, flags);
+  return transmit_parts(fd, *socket, message->msg_iov, message->msg_iovlen, flags);
 }
 
 // On the heap: programs have small stacks.
@@ -195,15 +216,7 @@ ssize_t sockets_recvfrom_chk(int fd, void* buffer, std::size_t length, std::size
 
 ssize_t sockets_recvmsg(int fd, msghdr* message, int flags) IB_STANDS_FOR("recvmsg");
 ssize_t sockets_recvmsg(int fd, msghdr* message, int flags) {
-  const HeldConnection socket(fd);
-  if (!socket) return real::recvmsg(fd, message, flags);
-  const ssize_t got = receive_parts(fd, *socket, message->msg_iov, message->msg_iovlen, flags);
-  if (got >= 0) {
-    message->msg_namelen = 0;
-    message->msg_controllen = 0;
-    message->msg_flags = 0;
-  }
-  return got;
+  return receive_message(fd, message, flags, real::recvmsg);
 }
 
 ssize_t sockets_send(int fd, const void* buffer, std::size_t length, int flags)
@@ -223,10 +236,20 @@ ssize_t sockets_sendto(int fd, const void* buffer, std::size_t length, int flags
 
 ssize_t sockets_sendmsg(int fd, const msghdr* message, int flags) IB_STANDS_FOR("sendmsg");
 ssize_t sockets_sendmsg(int fd, const msghdr* message, int flags) {
-  const HeldConnection socket(fd);
-  if (!socket) return real::sendmsg(fd, message, flags);
-  return transmit_parts(fd, *socket, message->msg_iov, message->msg_iovlen, flags);
+  return send_message(fd, message, flags, real::sendmsg);
 }
+
+#if __TIMESIZE == 32
+ssize_t sockets_recvmsg64(int fd, msghdr* message, int flags) IB_STANDS_FOR("__recvmsg64");
+ssize_t sockets_recvmsg64(int fd, msghdr* message, int flags) {
+  return receive_message(fd, message, flags, real::recvmsg64);
+}
+
+ssize_t sockets_sendmsg64(int fd, const msghdr* message, int flags) IB_STANDS_FOR("__sendmsg64");
+ssize_t sockets_sendmsg64(int fd, const msghdr* message, int flags) {
+  return send_message(fd, message, flags, real::sendmsg64);
+}
+#endif
 
 ssize_t sockets_sendfile64(int fd, int file, off64_t* offset, std::size_t count)
     IB_STANDS_FOR("sendfile64");

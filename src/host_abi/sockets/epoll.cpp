@@ -9,6 +9,7 @@
 #include "host_abi/sockets/sleepers.h"
 #include "host_abi/sockets/switch.h"
 #include "host_abi/sockets/table.h"
+#include "host_abi/sockets/time64.h"
 #include "host_abi/sockets/wait.h"
 
 #include <netinet/in.h>
@@ -351,6 +352,16 @@ int sockets_epoll_pwait2(int set, epoll_event* events, int room, const timespec*
   const Deadline deadline(timeout);
   return wait_with(set, events, room, deadline, deadline.left_ms(), mask);
 }
+
+#if __TIMESIZE == 32
+int sockets_epoll_pwait2_time64(int set, epoll_event* events, int room, const Timespec64* timeout,
+                                const sigset_t* mask) IB_STANDS_FOR("__epoll_pwait2_time64");
+int sockets_epoll_pwait2_time64(int set, epoll_event* events, int room, const Timespec64* timeout,
+                                const sigset_t* mask) {
+  const Deadline deadline(Narrow(timeout).get());
+  return wait_with(set, events, room, deadline, deadline.left_ms(), mask);
+}
+#endif
 
 }  // extern "C"
 }  // namespace ib::host_abi::sockets

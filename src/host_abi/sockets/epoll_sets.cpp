@@ -35,6 +35,7 @@ bool in_range(int fd) {
   return fd >= 0 && fd < kMostDescriptors;
 }
 
+// The mark of a set is stored before it is counted, so that who finds the count finds the mark.
 bool is_empty() {
   return set_count.load(std::memory_order_acquire) == 0;
 }

@@ -4,6 +4,7 @@
 #include "host_abi/sockets/rdma.h"
 #include "host_abi/sockets/real_calls.h"
 #include "host_abi/sockets/table.h"
+#include "host_abi/sockets/time64.h"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -124,6 +125,17 @@ int sockets_fcntl64(int fd, int command, ...) {
   va_end(rest);
   return control(fd, command, argument, real::fcntl64);
 }
+
+#if __TIMESIZE == 32
+int sockets_fcntl_time64(int fd, int command, ...) IB_STANDS_FOR("__fcntl_time64");
+int sockets_fcntl_time64(int fd, int command, ...) {
+  va_list rest;
+  va_start(rest, command);
+  void* argument = va_arg(rest, void*);
+  va_end(rest);
+  return control(fd, command, argument, real::fcntl_time64);
+}
+#endif
 
 void sockets_exit_now(int status) IB_STANDS_FOR("_exit");
 void sockets_exit_now(int status) {

@@ -7,6 +7,7 @@
 #include "host_abi/sockets/scratch.h"
 #include "host_abi/sockets/sleepers.h"
 #include "host_abi/sockets/switch.h"
+#include "host_abi/sockets/time64.h"
 #include "host_abi/sockets/wait.h"
 
 #include <pthread.h>
@@ -147,12 +148,16 @@ int poll_all(pollfd* entries, nfds_t count, const Deadline& deadline, const sigs
   return wait.run(deadline, mask);
 }
 
-bool any_in_table(int count, const fd_set* set) {
+bool set_has_any(int count, const fd_set* set) {
   if (set == nullptr) return false;
   for (int fd = next_in_table(0); fd >= 0 && fd < count; fd = next_in_table(fd + 1)) {
     if (FD_ISSET(fd, set)) return true;
   }
   return false;
+}
+
+bool any_in_table(int count, const fd_set* in, const fd_set* out, const fd_set* except) {
+  return set_has_any(count, in) || set_has_any(count, out) || set_has_any(count, except);
 }
 
 // Returns the number of entries.
@@ -253,7 +258,7 @@ int sockets_ppoll_chk(pollfd* entries, nfds_t count, const timespec* timeout, co
 int sockets_select(int count, fd_set* in, fd_set* out, fd_set* except, timeval* timeout)
     IB_STANDS_FOR("select");
 int sockets_select(int count, fd_set* in, fd_set* out, fd_set* except, timeval* timeout) {
-  if (!any_in_table(count, in) && !any_in_table(count, out) && !any_in_table(count, except)) {
+  if (!any_in_table(count, in, out, except)) {
     return real::select(count, in, out, except, timeout);
   }
   if (timeout == nullptr) return select_all(count, in, out, except, Deadline(nullptr), nullptr);
@@ -267,11 +272,52 @@ int sockets_pselect(int count, fd_set* in, fd_set* out, fd_set* except, const ti
                     const sigset_t* mask) IB_STANDS_FOR("pselect");
 int sockets_pselect(int count, fd_set* in, fd_set* out, fd_set* except, const timespec* timeout,
                     const sigset_t* mask) {
-  if (!any_in_table(count, in) && !any_in_table(count, out) && !any_in_table(count, except)) {
+  if (!any_in_table(count, in, out, except)) {
     return real::pselect(count, in, out, except, timeout, mask);
   }
   return select_all(count, in, out, except, Deadline(timeout), mask);
 }
+
+#if __TIMESIZE == 32
+int sockets_ppoll64(pollfd* entries, nfds_t count, const Timespec64* timeout, const sigset_t* mask)
+    IB_STANDS_FOR("__ppoll64");
+int sockets_ppoll64(pollfd* entries, nfds_t count, const Timespec64* timeout,
+                    const sigset_t* mask) {
+  if (!any_in_table(entries, count)) return real::ppoll64(entries, count, timeout, mask);
+  return poll_all(entries, count, Deadline(Narrow(timeout).get()), mask);
+}
+
+int sockets_ppoll64_chk(pollfd* entries, nfds_t count, const Timespec64* timeout,
+                        const sigset_t* mask, std::size_t room) IB_STANDS_FOR("__ppoll64_chk");
+int sockets_ppoll64_chk(pollfd* entries, nfds_t count, const Timespec64* timeout,
+                        const sigset_t* mask, std::size_t room) {
+  if (room / sizeof *entries < count) __chk_fail();
+  return sockets_ppoll64(entries, count, timeout, mask);
+}
+
+int sockets_select64(int count, fd_set* in, fd_set* out, fd_set* except, Timeval64* timeout)
+    IB_STANDS_FOR("__select64");
+int sockets_select64(int count, fd_set* in, fd_set* out, fd_set* except, Timeval64* timeout) {
+  if (!any_in_table(count, in, out, except)) {
+    return real::select64(count, in, out, except, timeout);
+  }
+  if (timeout == nullptr) return select_all(count, in, out, except, Deadline(nullptr), nullptr);
+  const Timespec64 time{timeout->tv_sec, static_cast<std::int32_t>(timeout->tv_usec * 1000), 0};
+  const int result = select_all(count, in, out, except, Deadline(Narrow(&time).get()), nullptr);
+  if (result == 0) *timeout = {};  // the rest of the time, as Linux has it
+  return result;
+}
+
+int sockets_pselect64(int count, fd_set* in, fd_set* out, fd_set* except, const Timespec64* timeout,
+                      const sigset_t* mask) IB_STANDS_FOR("__pselect64");
+int sockets_pselect64(int count, fd_set* in, fd_set* out, fd_set* except, const Timespec64* timeout,
+                      const sigset_t* mask) {
+  if (!any_in_table(count, in, out, except)) {
+    return real::pselect64(count, in, out, except, timeout, mask);
+  }
+  return select_all(count, in, out, except, Deadline(Narrow(timeout).get()), mask);
+}
+#endif
 
 }  // extern "C"
 }  // namespace ib::host_abi::sockets

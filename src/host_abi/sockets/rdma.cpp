@@ -20,6 +20,7 @@ namespace {
 enum class Library : int { NotTried, Loaded, Absent };
 
 constinit std::atomic<Library> library{Library::NotTried};
+// Relaxed: they change while a process has one thread, at its start or as the child of a fork.
 constinit std::atomic<std::uint32_t> forks{0};
 constinit std::atomic<pid_t> own_pid{0};
 constinit pthread_mutex_t loading = PTHREAD_MUTEX_INITIALIZER;

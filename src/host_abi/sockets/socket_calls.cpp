@@ -7,6 +7,7 @@
 #include "host_abi/sockets/rsocket_locks.h"
 #include "host_abi/sockets/sleepers.h"
 #include "host_abi/sockets/switch.h"
+#include "host_abi/sockets/time64.h"
 #include "host_abi/sockets/wait.h"
 
 #include <linux/sockios.h>
@@ -53,6 +54,54 @@ int accept_with(int fd, sockaddr* address, socklen_t* length, int flags) {
 
 // The state that TCP_INFO begins with.
 constexpr std::uint8_t kEstablished = 1;
+
+int get_option(int fd, int level, int name, void* value, socklen_t* length,
+               real::Real<int(int, int, int, void*, socklen_t*)>& from) {
+  const Held socket(fd);
+  if (socket && level == SOL_SOCKET && name == SO_ERROR && *length >= sizeof(int)) {
+    const State state = socket->state.load();
+    const int error = socket->error.exchange(0);
+    if (state == State::Connected || state == State::Connecting || error != 0) {
+      std::memcpy(value, &error, sizeof error);
+      *length = sizeof error;
+      return 0;
+    }
+  }
+  const int result = from(fd, level, name, value, length);
+  if (socket && socket->state.load() == State::Connected && level == IPPROTO_TCP &&
+      name == TCP_INFO && result == 0 && *length > 0) {
+    std::memcpy(value, &kEstablished, sizeof kEstablished);
+  }
+  return result;
+}
+
+int set_option(int fd, int level, int name, const void* value, socklen_t length,
+               real::Real<int(int, int, int, const void*, socklen_t)>& to) {
+  // Its notices would never come.
+  if (level == SOL_SOCKET && name == SO_ZEROCOPY && HeldConnection(fd)) {
+    return failed(EOPNOTSUPP);
+  }
+  return to(fd, level, name, value, length);
+}
+
+int control(int fd, unsigned long request, void* argument,
+            real::Real<int(int, unsigned long, ...)>& real) {
+  const Held socket(fd);
+  if (!socket) return real(fd, request, argument);
+  const State state = socket->state.load();
+  if (request == FIONBIO) {
+    int value = 0;
+    std::memcpy(&value, argument, sizeof value);
+    socket->nonblocking.store(value != 0);
+    if (state == State::Listening && socket->tried.load()) return 0;
+  }
+  if (state == State::Connected && (request == FIONREAD || request == SIOCOUTQ)) {
+    const int count = request == FIONREAD ? static_cast<int>(waiting_bytes(*socket)) : 0;
+    std::memcpy(argument, &count, sizeof count);
+    return 0;
+  }
+  return real(fd, request, argument);
+}
 
 }  // namespace
 
@@ -139,32 +188,13 @@ int sockets_getpeername(int fd, sockaddr* address, socklen_t* length) {
 int sockets_getsockopt(int fd, int level, int name, void* value, socklen_t* length)
     IB_STANDS_FOR("getsockopt");
 int sockets_getsockopt(int fd, int level, int name, void* value, socklen_t* length) {
-  const Held socket(fd);
-  if (socket && level == SOL_SOCKET && name == SO_ERROR && *length >= sizeof(int)) {
-    const State state = socket->state.load();
-    const int error = socket->error.exchange(0);
-    if (state == State::Connected || state == State::Connecting || error != 0) {
-      std::memcpy(value, &error, sizeof error);
-      *length = sizeof error;
-      return 0;
-    }
-  }
-  const int result = real::getsockopt(fd, level, name, value, length);
-  if (socket && socket->state.load() == State::Connected && level == IPPROTO_TCP &&
-      name == TCP_INFO && result == 0 && *length > 0) {
-    std::memcpy(value, &kEstablished, sizeof kEstablished);
-  }
-  return result;
+  return get_option(fd, level, name, value, length, real::getsockopt);
 }
 
 int sockets_setsockopt(int fd, int level, int name, const void* value, socklen_t length)
     IB_STANDS_FOR("setsockopt");
 int sockets_setsockopt(int fd, int level, int name, const void* value, socklen_t length) {
-  // Its notices would never come.
-  if (level == SOL_SOCKET && name == SO_ZEROCOPY && HeldConnection(fd)) {
-    return failed(EOPNOTSUPP);
-  }
-  return real::setsockopt(fd, level, name, value, length);
+  return set_option(fd, level, name, value, length, real::setsockopt);
 }
 
 int sockets_ioctl(int fd, unsigned long request, ...) IB_STANDS_FOR("ioctl");
@@ -173,22 +203,31 @@ int sockets_ioctl(int fd, unsigned long request, ...) {
   va_start(rest, request);
   void* argument = va_arg(rest, void*);
   va_end(rest);
-  const Held socket(fd);
-  if (!socket) return real::ioctl(fd, request, argument);
-  const State state = socket->state.load();
-  if (request == FIONBIO) {
-    int value = 0;
-    std::memcpy(&value, argument, sizeof value);
-    socket->nonblocking.store(value != 0);
-    if (state == State::Listening && socket->tried.load()) return 0;
-  }
-  if (state == State::Connected && (request == FIONREAD || request == SIOCOUTQ)) {
-    const int count = request == FIONREAD ? static_cast<int>(waiting_bytes(*socket)) : 0;
-    std::memcpy(argument, &count, sizeof count);
-    return 0;
-  }
-  return real::ioctl(fd, request, argument);
+  return control(fd, request, argument, real::ioctl);
 }
+
+#if __TIMESIZE == 32
+int sockets_getsockopt64(int fd, int level, int name, void* value, socklen_t* length)
+    IB_STANDS_FOR("__getsockopt64");
+int sockets_getsockopt64(int fd, int level, int name, void* value, socklen_t* length) {
+  return get_option(fd, level, name, value, length, real::getsockopt64);
+}
+
+int sockets_setsockopt64(int fd, int level, int name, const void* value, socklen_t length)
+    IB_STANDS_FOR("__setsockopt64");
+int sockets_setsockopt64(int fd, int level, int name, const void* value, socklen_t length) {
+  return set_option(fd, level, name, value, length, real::setsockopt64);
+}
+
+int sockets_ioctl_time64(int fd, unsigned long request, ...) IB_STANDS_FOR("__ioctl_time64");
+int sockets_ioctl_time64(int fd, unsigned long request, ...) {
+  va_list rest;
+  va_start(rest, request);
+  void* argument = va_arg(rest, void*);
+  va_end(rest);
+  return control(fd, request, argument, real::ioctl_time64);
+}
+#endif
 
 }  // extern "C"
 }  // namespace ib::host_abi::sockets

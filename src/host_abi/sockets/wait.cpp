@@ -48,7 +48,8 @@ constinit thread_local Sleep* sleep_of_thread = nullptr;
 enum class Events : std::uint8_t { Ignored, Watched, Readable };
 constinit std::array<std::atomic<Events>, kMostDescriptors> event_channels{};
 
-// Of rsockets that listen: their queue, or 0.
+// Of rsockets that listen: their queue, or 0. Relaxed: a listener is noted before other threads
+// get to it, and a poll for its end misses it at most until the next one.
 constinit std::array<std::atomic<int>, kMostDescriptors> queues{};
 constinit thread_local bool looking_for_queue = false;
 constinit thread_local int queue_found = 0;

@@ -26,6 +26,7 @@ using platform::AdoptMode;
 using platform::NativeHandle;
 
 // AdoptMode + 1; 0: not determined.
+// Relaxed, all three: each is a word by itself, and threads that detect at once find the same.
 constinit std::atomic<std::uint32_t> detected{0};
 constinit std::atomic<std::uint32_t> limit{static_cast<std::uint32_t>(AdoptMode::Full)};
 

@@ -187,6 +187,7 @@ AdoptedRanges* adopted_ranges() {
   return ranges;
 }
 
+// Relaxed: what was adopted is found under the lock (AdoptLock).
 bool has_ever_adopted() {
   return watching.load(std::memory_order_relaxed);
 }

@@ -17,6 +17,7 @@
 namespace ib::os {
 namespace {
 
+// Relaxed: no order helps where a splice meets an adoption that has looked already.
 constinit std::atomic<bool> spliced{false};
 
 // Targets in /proc/self/fd of descriptors that pin memory for long.

@@ -186,7 +186,7 @@ class SocketChannel final : public platform::ControlChannel {
   unsigned calls_ = 0;
   std::uint64_t last_tag_ = 0;
   std::uint64_t submitted_tag_ = 0;  // its answer has not been taken; 0: there is none
-  std::atomic<bool> gone_{false};
+  std::atomic<bool> gone_{false};    // relaxed: the reason has the lock
   std::string gone_reason_ = "the connection to softibd was shut down by this process";
 };
 

@@ -26,7 +26,7 @@ class ClientMailbox {
     return page_ != nullptr && size <= MailboxPage::kRequestBytes && has_answer();
   }
   std::byte* request() { return page_->request; }
-  // Returns false if softibd needs a bell, as far as one can tell beforehand.
+  // Returns false if softibd needs a bell, as far as one can tell beforehand (relaxed: a guess).
   bool is_watched() const { return page_->watched.load(std::memory_order_relaxed) != 0; }
   // Sends the request that has been written. Returns true if softibd needs a bell.
   bool post(std::size_t size) {
@@ -35,6 +35,7 @@ class ClientMailbox {
     page_->asked.store(page_->asked.load(std::memory_order_relaxed) + 1, std::memory_order_seq_cst);
     return page_->watched.load(std::memory_order_seq_cst) == 0;
   }
+  // Relaxed for `asked`, which is this side's.
   bool has_answer() const {
     return page_->answered.load(std::memory_order_seq_cst) ==
            page_->asked.load(std::memory_order_relaxed);

@@ -192,23 +192,33 @@ Status move_all(Move move, const platform::ProcessName& who, void* here, std::ui
 
 // Of the 4 GiB of a 32-bit process: the tables, and 845 MiB of queues, which softibd allocates from
 // the lowest addresses on. The rest is for the program and the adopted pages of its peers.
+constexpr bool kIs32Bit = sizeof(void*) == 4;
 constexpr std::uint64_t kMostReserved =
-    sizeof(void*) == 4 ? std::uint64_t{1536} << 20 : std::numeric_limits<std::uint64_t>::max();
+    kIs32Bit ? std::uint64_t{1536} << 20 : std::numeric_limits<std::uint64_t>::max();
+
+// The next smaller size to try; 0: that would be too small for a file of `length` bytes.
+std::uint64_t smaller(std::uint64_t reserved, std::uint64_t length) {
+  const std::uint64_t next = kIs32Bit ? reserved - (std::uint64_t{64} << 20) : reserved / 2;
+  const std::uint64_t least = kIs32Bit ? length + length / 4 : length * 2;
+  return next < least ? 0 : next;
+}
 
 // Address space for `space` bytes; less where RLIMIT_AS allows no more, but room for all of the
-// file and as much again. Returns nullptr with errno on failure.
+// file and as much again, or in a 32-bit process a quarter. Returns nullptr with errno on failure.
 std::byte* reserve(int file, std::uint64_t space, std::uint64_t& reserved) {
   struct stat status {};
   if (::fstat(file, &status) != 0) return nullptr;
   const auto length = static_cast<std::uint64_t>(status.st_size);
-  for (reserved = std::min(space, kMostReserved);; reserved /= 2) {
+  for (reserved = std::min(space, kMostReserved);;) {
     void* const base = map_unlocked(nullptr, reserved, PROT_NONE,
                                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (base != MAP_FAILED) {
       (void)::madvise(base, reserved, MADV_DONTFORK);
       return static_cast<std::byte*>(base);
     }
-    if (errno != ENOMEM || reserved / 2 < length * 2) return nullptr;
+    const std::uint64_t next = smaller(reserved, length);
+    if (errno != ENOMEM || next == 0) return nullptr;
+    reserved = next;
   }
 }
 

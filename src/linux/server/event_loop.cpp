@@ -59,6 +59,7 @@ struct EventLoop::State {
   // Posted by the loop's thread: goes first, without a look at the kernel's events. Other work that
   // was posted before it goes through asio, and so does this then.
   std::deque<Work> ready;
+  // Relaxed: a thread that posts, and has the loop do something next, has counted that before.
   std::atomic<int> posted = 0;
   // Runs before the loop yields or sleeps, or at this time.
   static constexpr Duration kLatest = std::chrono::microseconds(50);

@@ -40,6 +40,7 @@ class ServerMailbox {
   // Offers something under this number, which is not 0, until withdraw_offer().
   void offer(std::uint32_t number) { page_->offered.store(number, std::memory_order_seq_cst); }
   // Returns false if the client has taken what had this number. It may do so a moment later.
+  // Relaxed: nothing of the client's goes with it, and a request that was sent after it shows it.
   bool has_offer(std::uint32_t number) const {
     return page_->offered.load(std::memory_order_relaxed) == number;
   }

@@ -6,6 +6,7 @@
 #include "mad/mgmt_class.h"
 #include "mad/smp.h"
 #include "mad/test/erf_capture_test.h"
+#include "mad/test/one_element_test.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -13,6 +14,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <initializer_list>
 #include <string>
 #include <utility>
 #include <vector>
@@ -64,8 +66,11 @@ class SmpWireTest : public testing::TestWithParam<std::uint8_t> {
     }
     const auto request = std::bit_cast<Mad>(smp);
     Mad response{};
-    std::string reason;
-    ASSERT_EQ(answer(node_, port_, request, response, reason), Status::Ok) << reason;
+    const OneElement element(node_, port_);
+    const Handled handled = answer(element, port_.number, request, response);
+    if (handled.verdict == Verdict::Set) finish_set(element, port_.number, request, response);
+    ASSERT_TRUE(handled.verdict == Verdict::Answered || handled.verdict == Verdict::Set)
+        << handled.reason;
     const std::uint16_t peer = is_directed() ? 0xffff : 0x0102;
     const std::uint16_t own = is_directed() ? 0xffff : 0x1234;
     capture_.add(request, {peer, own, 0, 0, 0, 0});
@@ -115,7 +120,7 @@ TEST_P(SmpWireTest, EachAnswerHasItsMethodAttributeAndStatus) {
     std::string request;  // as tshark names them
     std::string answer;
   };
-  constexpr std::uint16_t kSwitchInfo = 0x0012, kNotice = 0x0002;
+  constexpr std::uint16_t kSwitchInfo = 0x0012;
   const Case cases[] = {
       {method::kGet, smp_attribute::kNodeDescription, 0, 0, "SubnGet(NodeDescription)",
        "SubnGetResp(NodeDescription)"},
@@ -126,10 +131,10 @@ TEST_P(SmpWireTest, EachAnswerHasItsMethodAttributeAndStatus) {
        "SubnGetResp(P_KeyTable)"},
       {method::kGet, kSwitchInfo, 0, mad_status::kAttributeNotSupported, "SubnGet(SwitchInfo)",
        "SubnGetResp(SwitchInfo)"},
-      {method::kSet, smp_attribute::kPortInfo, 2, mad_status::kAttributeNotSupported,
-       "SubnSet(PortInfo)", "SubnGetResp(PortInfo)"},
-      {method::kTrap, kNotice, 0, mad_status::kMethodNotSupported, "SubnTrap(Notice)",
-       "SubnGetResp(Notice)"},
+      {method::kSet, smp_attribute::kPortInfo, 2, mad_status::kBadField, "SubnSet(PortInfo)",
+       "SubnGetResp(PortInfo)"},
+      {method::kSet, smp_attribute::kNodeInfo, 0, mad_status::kAttributeNotSupported,
+       "SubnSet(NodeInfo)", "SubnGetResp(NodeInfo)"},
       {method::kGet, smp_attribute::kPortInfo, 1, mad_status::kBadField, "SubnGet(PortInfo)",
        "SubnGetResp(PortInfo)"},
   };
@@ -240,17 +245,33 @@ TEST_P(SmpWireTest, TheFieldsOfAnAnswerAreThoseOfItsPort) {
   if (!expect(values)) GTEST_SKIP() << "tshark is not installed";
 }
 
-// The status of the answer to a request without a modifier.
+// The status of the answer to a request without a modifier and without data.
 std::uint16_t expected_status(const MadHeader& request) {
+  namespace id = smp_attribute;
   if (request.class_version != kClassVersion) return mad_status::kBadVersion;
-  if (request.method == method::kSet) return mad_status::kAttributeNotSupported;
-  if (request.method != method::kGet) return mad_status::kMethodNotSupported;
-  constexpr std::uint16_t kAttributes[] = {smp_attribute::kNodeDescription,
-                                           smp_attribute::kNodeInfo, smp_attribute::kGuidInfo,
-                                           smp_attribute::kPortInfo, smp_attribute::kPkeyTable};
-  return std::ranges::find(kAttributes, std::uint16_t{request.attribute}) != std::end(kAttributes)
-             ? mad_status::kOk
-             : mad_status::kAttributeNotSupported;
+  if (request.method != method::kGet && request.method != method::kSet) {
+    return mad_status::kMethodNotSupported;
+  }
+  const auto is_one_of = [&](std::initializer_list<std::uint16_t> attributes) {
+    return std::ranges::find(attributes, std::uint16_t{request.attribute}) != attributes.end();
+  };
+  const bool is_set = request.method == method::kSet;
+  // Quarters of the arbitration tables are counted from 1; LID 0 is of no port.
+  if (is_one_of({id::kVlArbitration})) return mad_status::kBadField;
+  if (is_set && is_one_of({id::kPortInfo})) return mad_status::kBadField;
+  if (is_one_of({id::kGuidInfo, id::kPkeyTable, id::kSlToVlTable, id::kLedInfo})) {
+    return mad_status::kOk;
+  }
+  const bool is_read = is_one_of({id::kNodeDescription, id::kNodeInfo, id::kPortInfo});
+  return !is_set && is_read ? mad_status::kOk : mad_status::kAttributeNotSupported;
+}
+
+// A subnet manager answers these, or nobody.
+bool has_answer(const MadHeader& request) {
+  if (request.class_version != kClassVersion) return true;
+  if (request.method == method::kTrapRepress) return false;
+  if (request.method == method::kTrap && request.attribute == smp_attribute::kNotice) return false;
+  return request.attribute != smp_attribute::kSmInfo;
 }
 
 // Each method with each attribute that has a number in the class, one that has none, and another
@@ -260,9 +281,14 @@ TEST_P(SmpWireTest, NoAnswerIsOfAnotherKindAndTsharkReadsAll) {
   const auto request = [&](std::uint8_t version, std::uint8_t method, std::uint16_t attribute) {
     Smp smp;
     smp.header = {kBaseVersion, GetParam(), version, method, 0, 0, ++tid_, attribute, 0, 0};
+    const OneElement element(node_, port_);
+    const auto mad = std::bit_cast<Mad>(smp);
     Mad response{};
-    std::string reason;
-    ASSERT_EQ(answer(node_, port_, std::bit_cast<Mad>(smp), response, reason), Status::Ok);
+    const Verdict verdict = answer(element, port_.number, mad, response).verdict;
+    const bool is_answer = verdict == Verdict::Answered || verdict == Verdict::Set;
+    ASSERT_EQ(is_answer, has_answer(smp.header));
+    if (!is_answer) return;
+    if (verdict == Verdict::Set) finish_set(element, port_.number, mad, response);
     const MadHeader header = std::bit_cast<Smp>(response).header;
     const unsigned direction = is_directed() ? kDirectionBit : 0u;
     EXPECT_EQ(header.mgmt_class, GetParam());
@@ -314,8 +340,9 @@ TEST_P(DirectedWireTest, AnAnswerHasItsRouteInItsFields) {
   EXPECT_EQ(take_step(smp, false, 0).step, RouteStep::Send);
   EXPECT_EQ(take_step(smp, false, kIn).step, RouteStep::Deliver);
   Mad response{};
-  std::string reason;
-  ASSERT_EQ(answer(node_, port_, std::bit_cast<Mad>(smp), response, reason), Status::Ok) << reason;
+  const OneElement element(node_, port_);
+  ASSERT_EQ(answer(element, port_.number, std::bit_cast<Mad>(smp), response).verdict,
+            Verdict::Answered);
   smp = std::bit_cast<Smp>(response);
   EXPECT_EQ(take_step(smp, false, 0).step, RouteStep::Send);
   EXPECT_EQ(take_step(smp, false, kOut).step, RouteStep::Deliver);
@@ -347,8 +374,8 @@ TEST(AgentWireTest, ARefusalOfEachOtherClassIsReadByTshark) {
     Smp smp;
     smp.header = {kBaseVersion, mgmt_class, kClassVersion, method::kGet, 0, 0, number, 1, 0, 0};
     Mad response{};
-    std::string reason;
-    ASSERT_EQ(answer({}, {}, std::bit_cast<Mad>(smp), response, reason), Status::Ok) << reason;
+    ASSERT_EQ(answer(OneElement({}, {}), 1, std::bit_cast<Mad>(smp), response).verdict,
+              Verdict::Answered);
     capture.add(response);
     classes.push_back(fmt::format("{:#04x}", number));
   }

@@ -8,6 +8,7 @@ namespace ib::sa {
 
 namespace notice_type {
 inline constexpr std::uint8_t kUrgent = 1;
+inline constexpr std::uint8_t kSecurity = 2;
 inline constexpr std::uint8_t kSubnetManagement = 3;
 inline constexpr std::uint8_t kInformational = 4;
 }  // namespace notice_type
@@ -15,6 +16,7 @@ inline constexpr std::uint8_t kInformational = 4;
 // Kinds of node that issue notices.
 namespace producer {
 inline constexpr std::uint32_t kChannelAdapter = 1;
+inline constexpr std::uint32_t kSwitch = 2;
 inline constexpr std::uint32_t kClassManager = 4;
 }  // namespace producer
 
@@ -23,7 +25,9 @@ inline constexpr std::uint16_t kGidInService = 64;
 inline constexpr std::uint16_t kGidOutOfService = 65;
 inline constexpr std::uint16_t kGroupCreated = 66;
 inline constexpr std::uint16_t kGroupDeleted = 67;
+inline constexpr std::uint16_t kLinkStateChanged = 128;  // of a port of a switch
 inline constexpr std::uint16_t kCapabilitiesChanged = 144;
+inline constexpr std::uint16_t kBadMKey = 256;
 }  // namespace trap
 
 struct Notice {

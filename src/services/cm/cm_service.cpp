@@ -61,7 +61,8 @@ HcaCm& CmService::manager_of(const fabric::Hca& hca) {
 Status CmService::open(const fabric::Hca& hca, const cm::Path& path, OnOpen then) {
   const fabric::Port* port =
       path.has_lids() ? fabric_.graph().find_port(path.dlid) : fabric_.graph().find_port(path.dgid);
-  if (port == nullptr) return Status::NotFound;
+  // A switch has no communication manager.
+  if (port == nullptr || fabric_.hca_of(*port) == nullptr) return Status::NotFound;
   const fabric::Node& peer = fabric_.node_of(*fabric_.hca_of(*port));
   open(fabric_.node_of(hca), [this, &peer, then = std::move(then)](Status own, const auto& why) {
     open(peer, [own, why, then](Status status, const std::string& reason) {

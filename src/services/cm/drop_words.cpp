@@ -41,8 +41,9 @@ const char* words_of(CmDrop why) {
 }
 
 std::string place_of(const fabric::Fabric& fabric, const fabric::Port& port) {
-  const fabric::Hca& hca = *fabric.hca_of(port);
-  return fmt::format("port {} of {} of {}", port.number, hca.name, fabric.node_of(hca).name);
+  const fabric::Hca* hca = fabric.hca_of(port);
+  if (hca == nullptr) return fabric.graph().element_of(port).description;
+  return fmt::format("port {} of {} of {}", port.number, hca->name, fabric.node_of(*hca).name);
 }
 
 std::string sender_of(const fabric::Fabric& fabric, const cm::MadAddress& from) {
@@ -50,8 +51,7 @@ std::string sender_of(const fabric::Fabric& fabric, const cm::MadAddress& from) 
                                             : fabric.graph().find_port(from.remote_lid);
   std::string text = from.is_global ? verbs::address_text(from.remote_gid)
                                     : fmt::format("LID {}", from.remote_lid);
-  const bool is_known = port != nullptr && fabric.hca_of(*port) != nullptr;
-  return is_known ? fmt::format("{} ({})", text, place_of(fabric, *port)) : text;
+  return port != nullptr ? fmt::format("{} ({})", text, place_of(fabric, *port)) : text;
 }
 
 // Messages begin with the sender's communication ID, and then have the receiver's; those of

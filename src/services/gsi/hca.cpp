@@ -104,7 +104,7 @@ void GsiHca::list(std::vector<GsiPort>& ports) const {
 }
 
 PortQueue* GsiHca::find(std::uint32_t port) const {
-  const std::uint32_t number = port - hca_.first_port;
+  const std::uint32_t number = port - fabric_.graph().index_of(hca_.ports.front());
   return number < ports_.size() && is_wanted_ ? ports_[number].get() : nullptr;
 }
 

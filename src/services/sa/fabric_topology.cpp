@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "services/sa/fabric_topology.h"
 
-#include "fabric/mad_facts.h"
+#include "fabric/management/element_view.h"
+#include "mad/attributes.h"
 #include "mad/smp.h"
 #include "sa/records/selector.h"
 #include "verbs/gid.h"
 
 #include <fmt/format.h>
 
-#include <bit>
 #include <cstring>
 
 namespace ib::services {
@@ -20,36 +20,31 @@ constexpr auto kMtu = static_cast<std::uint8_t>(verbs::Mtu::B4096);
 template <class Attribute>
 Attribute attribute_of(const fabric::Graph& graph, const fabric::Port& port,
                        std::uint16_t attribute) {
-  mad::Smp get;
-  get.header.base_version = mad::kBaseVersion;
-  get.header.mgmt_class = mad::mgmt_class::kSubnLid;
-  get.header.class_version = mad::kClassVersion;
-  get.header.method = mad::method::kGet;
-  get.header.attribute = attribute;
-  mad::Mad response{};
-  std::string reason;
-  const Status status =
-      mad::answer(fabric::node_facts(graph, graph.element_of(port), ""), fabric::port_facts(port),
-                  std::bit_cast<mad::Mad>(get), response, reason);
-  IB_ASSERT(status == Status::Ok);
-  const auto answer = std::bit_cast<mad::Smp>(response);
+  const fabric::ElementView view(graph, graph.element_of(port));
+  const auto number = static_cast<std::uint8_t>(port.number);
+  const mad::Attribute read = mad::get_attribute(view, number, attribute, 0);
+  IB_ASSERT(read.status == mad::mad_status::kOk);
   Attribute result;
-  std::memcpy(&result, answer.data.data(), sizeof result);
+  std::memcpy(&result, read.data.data(), sizeof result);
   return result;
 }
 
 }  // namespace
 
 const char* out_of_service(const fabric::Fabric& fabric, const fabric::Port& port) {
-  const fabric::Hca& hca = *fabric.hca_of(port);
-  if (!hca.present) return "is gone";
-  if (hca.asleep) return "sleeps";
+  const fabric::Hca* hca = fabric.hca_of(port);
+  if (hca != nullptr && !hca->present) return "is gone";
+  if (hca != nullptr && hca->asleep) return "sleeps";
   return port.state == verbs::PortState::Active ? "" : "is down";
 }
 
 std::string port_text(const fabric::Fabric& fabric, const fabric::Port& port) {
-  const fabric::Hca& hca = *fabric.hca_of(port);
-  return fmt::format("port {} of {} of {}", port.number, hca.name, fabric.node_of(hca).name);
+  const fabric::Hca* hca = fabric.hca_of(port);
+  if (hca == nullptr) {
+    return fmt::format("port {} of switch {}", port.number,
+                       fabric.graph().element_of(port).description);
+  }
+  return fmt::format("port {} of {} of {}", port.number, hca->name, fabric.node_of(*hca).name);
 }
 
 std::optional<sa::EndPort> FabricTopology::port(std::uint32_t index) const {
@@ -77,9 +72,7 @@ std::optional<sa::EndPort> FabricTopology::find_gid(const verbs::Gid& gid) const
 std::optional<sa::Route> FabricTopology::route(const sa::EndPort& from,
                                                const sa::EndPort& to) const {
   const fabric::Graph& graph = fabric_.graph();
-  if (graph.segment_of(*graph.port(from.index)) != graph.segment_of(*graph.port(to.index))) {
-    return std::nullopt;
-  }
+  if (!graph.reaches(*graph.port(from.index), *graph.port(to.index))) return std::nullopt;
   return sa::Route{0, std::min(from.mtu, to.mtu),
                    sa::rate_fits(from.rate, to.rate) ? from.rate : to.rate,
                    fabric_.packet_life_time(), true};
@@ -87,11 +80,10 @@ std::optional<sa::Route> FabricTopology::route(const sa::EndPort& from,
 
 sa::NodeRecord FabricTopology::node_record(const sa::EndPort& end_port) const {
   const fabric::Port& port = *fabric_.graph().port(end_port.index);
-  const fabric::Hca& hca = *fabric_.hca_of(port);
   sa::NodeRecord record;
   record.lid = port.lid;
   record.info = attribute_of<mad::NodeInfo>(fabric_.graph(), port, mad::smp_attribute::kNodeInfo);
-  const std::string description = fabric_.node_of(hca).name + " " + hca.name;
+  const std::string& description = fabric_.graph().element_of(port).description;
   std::copy_n(description.begin(), std::min(description.size(), record.description.size()),
               record.description.begin());
   return record;

@@ -59,7 +59,11 @@ void SaService::open(io::IrpRef irp) {
   if (const Status added = start(reason); added != Status::Ok) {
     return std::move(irp).fail(added, std::move(reason));
   }
-  gsi_.ensure(fabric_.node_of(*fabric_.hca_of(*port)).name, std::move(irp));
+  const fabric::Hca* hca = fabric_.hca_of(*port);
+  if (hca == nullptr) {
+    return std::move(irp).fail(Status::NotFound, "the subnet manager is at a switch");
+  }
+  gsi_.ensure(fabric_.node_of(*hca).name, std::move(irp));
 }
 
 Status SaService::start(std::string& reason) {

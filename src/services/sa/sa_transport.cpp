@@ -64,7 +64,7 @@ void SaTransport::transmit(std::uint64_t number) {
   // Without the server, as with another one's, the request gets no answer.
   static_cast<void>(service_.start(reason));
   for (const fabric::Port* each : {service_.topology().manager_of(port), &port}) {
-    if (each == nullptr) continue;
+    if (each == nullptr || fabric_.hca_of(*each) == nullptr) continue;
     Opening& opening = open_node(fabric_.node_of(*fabric_.hca_of(*each)).name);
     if (!opening.is_over) return wait_for(opening, number);
   }

@@ -17,7 +17,6 @@ using verbs::control::UmadDone;
 using verbs::control::UmadKind;
 using verbs::control::UmadMessage;
 
-constexpr std::uint32_t kIsSm = 1u << 1;  // of the capability mask [IBA1 14.2.5.6]
 
 std::string text_of(std::span<const char> chars) {
   return {chars.begin(), std::find(chars.begin(), chars.end(), '\0')};
@@ -167,9 +166,7 @@ void UmadDevice::end_issm(std::uint32_t port) {
 
 void UmadDevice::set_is_sm(std::uint32_t index, bool on) {
   const fabric::Hca* hca = std::as_const(fabric_).hca_of(*fabric_.graph().port(index));
-  fabric::Port& port = fabric_.find_hca(hca->index)->ports[index - hca->first_port];
-  port.capability_mask = on ? port.capability_mask | kIsSm : port.capability_mask & ~kIsSm;
-  fabric_.report_change(*hca);
+  if (set_is_sm_by_) set_is_sm_by_(*hca, *fabric_.graph().port(index), on);
 }
 
 // --- files ---

@@ -35,6 +35,9 @@ class UmadDevice {
   ~UmadDevice() = default;  // no file is open
 
   io::DeviceObject& device() { return device_; }
+  // Sets or clears IsSM of a port.
+  using SetIsSm = std::function<void(const fabric::Hca& hca, fabric::Port& port, bool is_sm)>;
+  void set_is_sm_by(SetIsSm set) { set_is_sm_by_ = std::move(set); }
   // The reader of this file of the device has room again.
   static void deliver(io::FileObject& file);
 
@@ -66,6 +69,7 @@ class UmadDevice {
   std::map<std::uint32_t, Issm> issms_;  // by port
   io::DriverObject driver_{"user MADs"};
   io::DeviceObject device_{driver_, "user MADs", io::DeviceKind::Functional};
+  SetIsSm set_is_sm_by_;
 };
 
 }  // namespace ib::services

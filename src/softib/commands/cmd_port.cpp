@@ -3,6 +3,7 @@
 #include "softib/commands/command.h"
 #include "softib/pages/fabric_state.h"
 #include "softib/pages/status_page.h"
+#include "verbs/control_topology.h"
 
 #include <fmt/format.h>
 
@@ -12,6 +13,7 @@ namespace {
 struct PortOptions {
   std::string fabric;
   PortPlace place;
+  std::string switch_name;
   bool up = false;
 };
 
@@ -31,8 +33,20 @@ std::string what_is_missing(const Json& state, const std::string& node, const Po
   return {};
 }
 
+void set_switch_port(ControlClient& client, const PortOptions& options) {
+  verbs::control::SetCableIn in;
+  put_text(in.element, options.switch_name);
+  in.port = options.place.port;
+  in.up = options.up ? 1 : 0;
+  const std::string which = fmt::format("port {} of {}", options.place.port, options.switch_name);
+  client.require(static_cast<verbs::control::Code>(verbs::control::TopologyCode::SetCable),
+                 bytes_of(in), which);
+  print(fmt::format("{} is {}\n", which, options.up ? "free to come up" : "down"));
+}
+
 void set_port(const PortOptions& options) {
   ControlClient client = connect_up(options.fabric);
+  if (!options.switch_name.empty()) return set_switch_port(client, options);
   const std::string node = ask_node(client, options.place.node, options.fabric);
   verbs::control::SetPortIn in;
   const std::string which = put_port(in, node, options.place);
@@ -50,6 +64,8 @@ void add_direction(Command& parent, const char* name, const char* text, bool up)
   options->up = up;
   add_fabric_option(command, options->fabric);
   add_port_options(command, options->place);
+  command.option("--switch", options->switch_name, "a port of this switch instead: name or GUID")
+      .placeholder("NAME");
   command.callback([options] { set_port(*options); });
 }
 
@@ -63,7 +79,8 @@ void add_port(CLI::App& app, Context&) {
   command.footer(
       "Examples:\n"
       "  softib port down\n"
-      "  softib port up --node 1 --ca softib0 --port 2");
+      "  softib port up --node 1 --ca softib0 --port 2\n"
+      "  softib port down --switch switch-1 --port 3");
 }
 
 }  // namespace ib::softib

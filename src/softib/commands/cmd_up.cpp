@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // softib up: a fabric that stays until `softib down`.
+#include "fabric/topology/presets.h"
 #include "setup/file_digest.h"
 #include "setup/runtime_dir.h"
+#include "setup/topology_source.h"
 #include "softib/commands/command.h"
 #include "softib/launch/launcher.h"
 #include "softib/pages/fabric_state.h"
@@ -23,6 +25,12 @@ std::string difference(const Json& state, const FabricShape& wanted) {
     const std::uint64_t limit = number_of(state, "max_memory");
     return fmt::format("it was started with {}",
                        limit == 0 ? "no --max-memory" : fmt::format("--max-memory {}", limit));
+  }
+  if (!wanted.topology.empty() &&
+      text_of(state, "topology_digest") != topology_digest(wanted.topology)) {
+    return state.contains("topology")
+               ? fmt::format("its topology is {}, as it was then", text_of(state, "topology"))
+               : "it was started without a topology";
   }
   if (!wanted.config.empty() && text_of(state, "config_digest") != file_digest(wanted.config)) {
     return state.contains("config")
@@ -46,8 +54,11 @@ std::string description(const Json& state) {
   std::size_t hcas = 0;
   const Json& nodes = list_of(state, "nodes");
   for (const Json& node : nodes) hcas += list_of(node, "hcas").size();
-  return fmt::format("{} node{}, {} HCA{}", nodes.size(), nodes.size() == 1 ? "" : "s", hcas,
-                     hcas == 1 ? "" : "s");
+  std::string text = fmt::format("{} node{}, {} HCA{}", nodes.size(),
+                                 nodes.size() == 1 ? "" : "s", hcas, hcas == 1 ? "" : "s");
+  const std::uint64_t switches = number_of(state, "switches");
+  if (switches != 0) text += fmt::format(", {} switch{}", switches, switches == 1 ? "" : "es");
+  return text;
 }
 
 void up(const UpOptions& options) {
@@ -95,9 +106,12 @@ void add_up(CLI::App& app, Context&) {
       "from now on. If another shape is asked for, one of `softib run` that no program\n"
       "uses makes room; else that is an error (exit code 4), which names the\n"
       "difference.\n"
+      "\nTopologies:\n" +
+      std::string(fabric::kPresetHelp) +
       "\nExamples:\n"
       "  softib up\n"
       "  softib up --nodes 4 --hcas 2\n"
+      "  softib up --topology fat-tree:hcas=16,ports=8\n"
       "  softib up --nodes server,client --fabric lab");
   command.callback([options] { up(*options); });
 }

@@ -3,7 +3,9 @@
 
 #include "fabric/model.h"
 #include "setup/driver_store.h"
+#include "fabric/topology/node_names.h"
 #include "setup/fabric_config.h"
+#include "setup/topology_source.h"
 #include "softib/commands/usage.h"
 #include "softib/pages/color.h"
 #include "softib/pages/terminal.h"
@@ -59,6 +61,17 @@ void add_shape_options(Command& command, ShapeOptions& options) {
       .one_of({"infiniband", "ethernet"})
       .placeholder("LAYER [infiniband]");
   command
+      .option("--topology", options.topology,
+              "switches and cables: a preset, such as star:8 or fat-tree:hcas=648,ports=36, or a "
+              "file of ibnetdiscover or ibsim; its channel adapters are the nodes")
+      .placeholder("PRESET|FILE");
+  command
+      .option("--sm", options.management,
+              "softib gives LIDs and makes ports active until a subnet manager runs as a program; "
+              "none: ports wait for one")
+      .one_of({"softib", "none"})
+      .placeholder("WHO [softib]");
+  command
       .option("--max-memory", options.max_memory,
               "most memory for queues and device memory of the fabric, such as 512M or 4G")
       .placeholder("SIZE");
@@ -107,6 +120,7 @@ void check_config(const FabricShape& shape) {
   if (apply_link_layers(*config, whole, reason) != Status::Ok) {
     throw CliError(Exit::Usage, fmt::format("{}:{}", shape.config, reason));
   }
+  if (!shape.topology.empty()) whole.topology = *read_topology(shape.topology, reason);
   auto fabric = fabric::Fabric::create(whole);
   if (fabric && (apply_addresses(*config, *fabric, reason) != Status::Ok ||
                  apply_cables(*config, *fabric, reason) != Status::Ok)) {
@@ -121,6 +135,24 @@ void check_config(const FabricShape& shape) {
     complain("warning: " + complaint + "; it is left out");
 }
 
+// Reads the topology as softibd does, before anything is started.
+void read_topology_option(const std::string& source, FabricShape& shape) {
+  if (!shape.nodes.empty() || shape.hcas || shape.ports) {
+    throw CliError(Exit::Usage,
+                   "--topology has the nodes with their HCAs and ports: leave --nodes, --hcas and "
+                   "--ports out");
+  }
+  std::string reason;
+  const auto topology = read_topology(source, reason);
+  if (!topology) throw CliError(Exit::Usage, fmt::format("--topology: {}", reason));
+  shape.topology = absolute_topology(source);
+  shape.nodes = fabric::nodes_of(*topology);
+  if (shape.nodes.empty()) {
+    throw CliError(Exit::Usage, fmt::format("--topology {}: no channel adapter is in it, so no "
+                                            "program could run there", source));
+  }
+}
+
 }  // namespace
 
 FabricShape ShapeOptions::shape() const {
@@ -129,6 +161,8 @@ FabricShape ShapeOptions::shape() const {
   if (hcas != 0) result.hcas = hcas;
   if (ports != 0) result.ports = ports;
   result.link_layer = link_layer;
+  result.management = management;
+  if (topology) read_topology_option(*topology, result);
   if (max_memory) result.max_memory = parse_memory_size(*max_memory);
   result.verify = verify;
   result.verify_seed = verify_seed;

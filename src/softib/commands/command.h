@@ -37,6 +37,8 @@ void add_trace(CLI::App& app, Context& context);
 void add_explain(CLI::App& app, Context& context);
 void add_port(CLI::App& app, Context& context);
 void add_devices(CLI::App& app, Context& context);
+void add_topology(CLI::App& app, Context& context);
+void add_path(CLI::App& app, Context& context);
 void add_ls(CLI::App& app, Context& context);
 void add_hca(CLI::App& app, Context& context);
 void add_partition(CLI::App& app, Context& context);
@@ -74,6 +76,8 @@ struct ShapeOptions {
   std::string link_layer;
   std::optional<std::string> max_memory;
   std::optional<std::string> config;
+  std::optional<std::string> topology;
+  std::string management;
   std::string verify;
   std::uint64_t verify_seed = 1;
 

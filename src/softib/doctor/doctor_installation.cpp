@@ -116,6 +116,12 @@ void check_loads(Findings& findings, int private_abi) {
   findings.push_back({"softib libraries load", Level::Ok, "yes", {}, {}});
 }
 
+// "rdma-core 44.0", or the name of the library's file if that does not say.
+std::string release_of(const std::string& file) {
+  const std::string_view release = verbs::rdma_core_release(file);
+  return release.empty() ? file : fmt::format("rdma-core {}", release);
+}
+
 // Returns the private ABI if softib has a plug-in for it, else 0.
 int check_verbs_library(Findings& findings) {
   void* library = ::dlopen("libibverbs.so.1", RTLD_NOW | RTLD_LOCAL);
@@ -133,8 +139,7 @@ int check_verbs_library(Findings& findings) {
                     fmt::format("IBVERBS_PRIVATE_{}", number).c_str()) != nullptr;
   });
   ::dlclose(library);
-  const std::string_view release = verbs::rdma_core_release(file);
-  const std::string name = release.empty() ? file : fmt::format("rdma-core {}", release);
+  const std::string name = release_of(file);
   if (verbs::is_known_private_abi(abi)) {
     findings.push_back(
         {"libibverbs", Level::Ok, fmt::format("{}, private ABI {} ({})", name, abi, file), {}, {}});
@@ -149,21 +154,32 @@ int check_verbs_library(Findings& findings) {
   return 0;
 }
 
-// 32-bit programs have a libibverbs of their own, in one of these folders.
-void check_32_bit(Findings& findings) {
-  constexpr std::array kFolders{"/usr/lib/i386-linux-gnu", "/usr/lib32"};
-  for (const char* folder : kFolders) {
+// Of 32-bit programs; empty: there is none.
+std::string libibverbs_of_32_bit() {
+  const std::string folder = folder_of_32_bit(loader_library_folder());
+  for (const std::string& place : {"/usr/" + folder, std::string("/usr/lib32")}) {
     std::error_code error;
     const std::filesystem::path path =
-        std::filesystem::canonical(fmt::format("{}/libibverbs.so.1", folder), error);
-    if (error) continue;
-    findings.push_back(
-        {"libibverbs, 32 bit", Level::Warn,
-         fmt::format("{}; softib has no libraries for 32-bit programs", path.filename().string()),
-         "32-bit programs do not see the HCAs", "use 64-bit programs"});
-    return;
+        std::filesystem::canonical(place + "/libibverbs.so.1", error);
+    if (!error && !folder.empty()) return path.string();
   }
-  findings.push_back({"libibverbs, 32 bit", Level::Ok, "none here", {}, {}});
+  return {};
+}
+
+void check_32_bit(Findings& findings) {
+  const std::string libraries = find_installation().lib_dir_32;
+  const std::string libibverbs = libibverbs_of_32_bit();
+  const std::string name =
+      libibverbs.empty() ? "no 32-bit libibverbs here" : release_of(libibverbs);
+  Finding finding{"32-bit programs", Level::Ok, fmt::format("{}; {}", libraries, name), {}, {}};
+  if (libraries.empty() && libibverbs.empty()) {
+    finding.value = "no libraries for them here";
+  } else if (libraries.empty()) {
+    finding = {"32-bit programs", Level::Warn,
+               fmt::format("{}; softib has no libraries for them here", name),
+               "32-bit programs do not see the HCAs", "install softib-libs32"};
+  }
+  findings.push_back(finding);
 }
 
 void check_other_libraries(Findings& findings) {

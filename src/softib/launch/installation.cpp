@@ -40,18 +40,18 @@ bool exists(const std::string& path) {
   return fs::exists(path, error) && !error;
 }
 
-// The folder of 32-bit libraries beside that of 64-bit ones, in Debian's family and in that of RPM.
-std::string folder_of_32_bit(const std::string& folder) {
-  if (folder == "lib/x86_64-linux-gnu") return "lib/i386-linux-gnu";
-  return folder == "lib64" ? "lib" : "";
-}
-
-std::string loader_dir_of(const std::string& lib_dir, const std::string& prefix) {
+// Names the folder of 32-bit libraries too, if there is one and the loader's $LIB leads to both.
+void find_32_bit(Installation& found, const std::string& prefix) {
+  found.loader_dir = found.lib_dir;
   const std::string folder = loader_library_folder();
   const std::string other = folder_of_32_bit(folder);
-  const bool serves_both = !other.empty() && lib_dir == prefix + "/" + folder + "/softib" &&
-                           exists(prefix + "/" + other + "/softib/" + kPreloadName);
-  return serves_both ? prefix + "/$LIB/softib" : lib_dir;
+  std::error_code error;
+  const std::string own = prefix + "/" + folder + "/softib";
+  if (other.empty() || !fs::equivalent(own, found.lib_dir, error) || error) return;
+  const std::string dir = prefix + "/" + other + "/softib";
+  if (!exists(dir + "/" + kPreloadName)) return;
+  found.lib_dir_32 = dir;
+  found.loader_dir = prefix + "/$LIB/softib";
 }
 
 // The libraries that each installation has.
@@ -65,6 +65,11 @@ std::vector<std::string> library_names() {
 
 std::string provider_name(int private_abi) {
   return fmt::format("{}-rdmav{}.so", kProviderStem, private_abi);
+}
+
+std::string folder_of_32_bit(std::string_view folder) {
+  if (folder == "lib/x86_64-linux-gnu") return "lib/i386-linux-gnu";
+  return folder == "lib64" ? "lib" : "";
 }
 
 std::string loader_library_folder() {
@@ -109,7 +114,7 @@ Installation find_installation(std::string bin_dir) {
       break;
     }
   }
-  found.loader_dir = loader_dir_of(found.lib_dir, prefix);
+  find_32_bit(found, prefix);
   return found;
 }
 

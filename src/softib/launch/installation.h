@@ -4,6 +4,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace ib::softib {
@@ -20,6 +21,7 @@ struct Installation {
   // The same as programs name it: if there are libraries for 32-bit programs too, with $LIB, which
   // the dynamic loader of each program replaces by the folder of its word size.
   std::string loader_dir;
+  std::string lib_dir_32;  // where those are; empty: there are none
   std::vector<std::string> searched;
 
   std::string daemon() const { return bin_dir + "/softibd"; }
@@ -31,6 +33,9 @@ struct Installation {
 // "lib64", "lib/x86_64-linux-gnu": for this machine's dynamic loader the meaning of $LIB. Empty: it
 // does not say.
 std::string loader_library_folder();
+// The folder of 32-bit libraries beside that one, in Debian's family and in that of RPM; empty: of
+// neither.
+std::string folder_of_32_bit(std::string_view folder);
 
 // Changes nothing; `bin_dir` empty: that of the running binary.
 Installation find_installation(std::string bin_dir = {});

@@ -49,12 +49,28 @@ TEST_F(InstallationTest, LibrariesOfBothAreNamedByTheLoadersFolder) {
   add(other + "/softib");
   EXPECT_EQ(find().lib_dir, in_prefix(folder + "/softib"));
   EXPECT_EQ(find().preload(), in_prefix("$LIB/softib/") + kPreloadName);
+  EXPECT_EQ(find().lib_dir_32, in_prefix(other + "/softib"));
+}
+
+// As the tar.gz has them, on a distribution of the other family.
+TEST_F(InstallationTest, TheLoadersFolderMayBeALink) {
+  const std::string folder = loader_library_folder();
+  const std::string other = folder_of_32_bit(folder);
+  if (other.empty()) GTEST_SKIP() << "only on x86-64";
+  const std::string found = folder == "lib64" ? "lib/x86_64-linux-gnu/softib" : "lib64/softib";
+  add(found);
+  add(other + "/softib");
+  fs::create_directories(prefix_ / folder);
+  fs::remove(prefix_ / folder / "softib");
+  fs::create_directory_symlink(prefix_ / found, prefix_ / folder / "softib");
+  EXPECT_EQ(find().preload(), in_prefix("$LIB/softib/") + kPreloadName);
 }
 
 TEST_F(InstallationTest, ABuildTreeHasOneFolder) {
   add("lib");
   add("lib/i386-linux-gnu/softib");
   EXPECT_EQ(find().loader_dir, in_prefix("lib"));
+  EXPECT_EQ(find().lib_dir_32, "");
 }
 
 }  // namespace

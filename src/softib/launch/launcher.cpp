@@ -57,7 +57,12 @@ std::vector<std::string> command_line(const LaunchPlan& plan, const Installation
     words.emplace_back(option);
     words.push_back(value);
   };
-  for (const std::string& node : plan.shape.node_names()) add("--node", node);
+  if (!plan.shape.topology.empty()) {
+    add("--topology", plan.shape.topology);
+  } else {
+    for (const std::string& node : plan.shape.node_names()) add("--node", node);
+  }
+  if (!plan.shape.management.empty()) add("--sm", plan.shape.management);
   if (plan.shape.hcas) add("--hcas", std::to_string(*plan.shape.hcas));
   if (plan.shape.ports) add("--ports", std::to_string(*plan.shape.ports));
   if (!plan.shape.link_layer.empty()) add("--link-layer", plan.shape.link_layer);

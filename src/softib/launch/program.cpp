@@ -3,6 +3,7 @@
 
 #include "setup/cli_error.h"
 #include "setup/fd.h"
+#include "softib/launch/installation.h"
 
 #include <elf.h>
 #include <fcntl.h>
@@ -52,6 +53,7 @@ std::string in_path(const std::string& name) {
 struct Made {
   bool has_loader = true;  // also if that is unknown
   bool is_go = false;
+  bool is_32_bit = false;
 };
 
 // A note whose owner is "Go": the build identifier that Go's linker writes.
@@ -75,7 +77,9 @@ Made how_made(const std::string& path) {
   if (head.size() < sizeof header) return {};
   std::memcpy(&header, head.data(), sizeof header);
   if (std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0) return {};
-  if (header.e_ident[EI_CLASS] != ELFCLASS64) return {};
+  if (header.e_ident[EI_CLASS] != ELFCLASS64) {
+    return {.is_32_bit = header.e_ident[EI_CLASS] == ELFCLASS32};
+  }
   Made made{.has_loader = false};
   for (std::size_t i = 0; i < header.e_phnum; ++i) {
     Elf64_Phdr part;
@@ -118,6 +122,10 @@ std::string blind_reason(const std::string& path) {
   if (made.is_go) {
     return "it is a Go program, whose run-time opens files without libc and so finds no HCA in "
            "/sys; what it does through libibverbs (cgo) does see it";
+  }
+  if (made.is_32_bit && find_installation().lib_dir_32.empty()) {
+    return "it is a 32-bit program, and softib is installed without libraries for those "
+           "(softib-libs32)";
   }
   return {};
 }

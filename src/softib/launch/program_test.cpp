@@ -22,10 +22,10 @@ struct Part {
 
 class ProgramFile {
  public:
-  explicit ProgramFile(const std::vector<Part>& parts) {
+  explicit ProgramFile(const std::vector<Part>& parts, unsigned char word_size = ELFCLASS64) {
     Elf64_Ehdr header{};
     std::memcpy(header.e_ident, ELFMAG, SELFMAG);
-    header.e_ident[EI_CLASS] = ELFCLASS64;
+    header.e_ident[EI_CLASS] = word_size;
     header.e_phoff = sizeof header;
     header.e_phnum = static_cast<Elf64_Half>(parts.size());
     std::string text(reinterpret_cast<const char*>(&header), sizeof header);
@@ -81,6 +81,11 @@ TEST(BlindReason, NamesGoProgramsThatAreDynamic) {
     const ProgramFile file({kLoader, {PT_NOTE, notes}});
     EXPECT_NE(blind_reason(file.path()).find("Go program"), std::string::npos);
   }
+}
+
+TEST(BlindReason, NamesProgramsOfAWordSizeWithoutLibraries) {
+  const ProgramFile file({kLoader}, ELFCLASS32);
+  EXPECT_NE(blind_reason(file.path()).find("32-bit program"), std::string::npos);
 }
 
 TEST(BlindReason, SurvivesDamagedNotes) {

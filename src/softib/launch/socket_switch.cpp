@@ -53,8 +53,9 @@ void check_ranges(std::string_view ranges) {
 }
 
 std::string first_of(std::string_view name) {
-  for (const char* dir : {"/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib64",
-                          "/usr/lib", "/lib/x86_64-linux-gnu", "/usr/local/lib"}) {
+  const std::string own = loader_library_folder();  // of the machine, which may have others' too
+  for (const std::string& dir : {"/usr/" + own, "/" + own, std::string("/usr/lib64"),
+                                 std::string("/usr/lib"), std::string("/usr/local/lib")}) {
     std::string path = fmt::format("{}/{}", dir, name);
     if (::access(path.c_str(), R_OK) == 0) return path;
   }

@@ -226,6 +226,9 @@ std::string bytes_text(std::uint64_t bytes) {
 }
 
 std::string peer_name(const Json& peer) {
+  if (peer.contains("switch")) {
+    return fmt::format("port {} of {}", text_of(peer, "port"), text_of(peer, "switch"));
+  }
   return fmt::format("{}/{}/{}", text_of(peer, "node"), text_of(peer, "hca"),
                      text_of(peer, "port"));
 }

@@ -79,7 +79,7 @@ std::unique_ptr<Channel> make_local_channel(const HostSettings& settings, std::s
 
 std::unique_ptr<Channel> make_process_channel(const HostSettings& settings, std::string& reason) {
   std::vector<std::string> words = settings.wrapper;
-  words.insert(words.end(), {kConformancePeer, settings.socket, settings.path, settings.node});
+  words.insert(words.end(), {conformance_peer(), settings.socket, settings.path, settings.node});
   Child child(words);
   if (!child.lives()) {
     reason = "cannot start " + words.front();

@@ -5,7 +5,8 @@
 
 namespace ib::conformance {
 
-extern const char* const kConformancePeer;
+// For 32 bits if SOFTIB_PEERS is set (verbs_fixture.h).
+const char* conformance_peer();
 extern const char* const kNamespacePeer;
 extern const char* const kSoftibd;
 

@@ -9,6 +9,7 @@ qemu_test.py [--as root|nobody] [--link-layer ethernet] [--only REGEX]
 """
 import hashlib
 import json
+import os
 import pathlib
 import socket
 import subprocess
@@ -200,6 +201,8 @@ def need_faults_for_users():
 
 def test(report, user):
     harness.need_program(QEMU)
+    if os.uname().machine != "x86_64":
+        raise Skipped("the guest is a program of x86, which needs that machine's as and ld")
     with harness.Fabric(nodes=2, user=user) as fabric:
         guest = build_guest(fabric.runtime)
         for title, case, capabilities in (("precopy of a guest that runs", precopy, ()),

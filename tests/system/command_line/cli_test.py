@@ -902,7 +902,7 @@ class Words(CliTest):
             if check["level"] != "ok":
                 self.assertTrue(check["cost"] and check["fix"], check)
         self.check(self.softib("doctor"), OK, "softib can run here", "userfaultfd", "process_vm_readv", "membarrier",
-                   "distribution", "kernel                          Linux", "private ABI", "libibverbs, 32 bit",
+                   "distribution", "kernel                          Linux", "private ABI", "32-bit programs",
                    "settings that softib run supplies:\n", "UCX_USE_MT_MUTEX=y\n")
         self.check(self.softib("doctor", env=self.env(UCX_USE_MT_MUTEX="n")), OK,
                    "not supplied, since you have set: n\n")

@@ -141,9 +141,9 @@ static struct ibv_qp* connect_to_itself(struct device* d) {
 
 /* A message to itself, and its event. */
 static int message(struct device* d) {
-  struct ibv_sge here = {(uint64_t)buffer, 64, d->mr->lkey};
+  struct ibv_sge here = {(uintptr_t)buffer, 64, d->mr->lkey};
   struct ibv_recv_wr receive = {.sg_list = &here, .num_sge = 1}, *bad_receive;
-  struct ibv_sge there = {(uint64_t)buffer + 4096, 64, d->mr->lkey};
+  struct ibv_sge there = {(uintptr_t)buffer + 4096, 64, d->mr->lkey};
   struct ibv_send_wr send = {.sg_list = &there, .num_sge = 1, .opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED},
                      *bad;
   struct ibv_wc done[2];

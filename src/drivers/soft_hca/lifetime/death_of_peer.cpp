@@ -3,7 +3,7 @@
 // their own retry time, even if they have nothing to send. docs/design/0003-death.md has the rule.
 #include "drivers/soft_hca/handlers.h"
 #include "drivers/soft_hca/lifetime/process_slots.h"
-#include "drivers/soft_hca/objects/path_migration.h"
+#include "drivers/soft_hca/objects/connection_paths.h"
 #include "verbs/qp_state.h"
 
 #include <fmt/format.h>

@@ -8,7 +8,7 @@
 // All of it is read from memory that clients can write: every value is checked before it is used.
 #include "drivers/soft_hca/handlers.h"
 #include "drivers/soft_hca/lifetime/process_slots.h"
-#include "drivers/soft_hca/objects/path_migration.h"
+#include "drivers/soft_hca/objects/connection_paths.h"
 #include "hca/layout/ring_order.h"
 #include "hca/layout/shm_lock.h"
 #include "hca/queues/late_events.h"

@@ -2,7 +2,7 @@
 // Queue pairs [IBA1 11.2.5]: creation, destruction, query; XRC receive QPs are shared by those who
 // open them. Changing them is in qp_modify.cpp.
 #include "drivers/soft_hca/handlers.h"
-#include "drivers/soft_hca/objects/path_migration.h"
+#include "drivers/soft_hca/objects/connection_paths.h"
 #include "drivers/soft_hca/objects/traffic.h"
 #include "hca/layout/first_use.h"
 #include "verbs/limits.h"

@@ -4,7 +4,7 @@
 // have left it when a change to Reset or Error is answered.
 #include "drivers/soft_hca/events.h"
 #include "drivers/soft_hca/handlers.h"
-#include "drivers/soft_hca/objects/path_migration.h"
+#include "drivers/soft_hca/objects/connection_paths.h"
 #include "hca/layout/first_use.h"
 #include "verbs/gid.h"
 #include "verbs/qp_state.h"

@@ -25,6 +25,8 @@ static_assert(sizeof(Question) == AnswersAhead::kQuestionBytes);
 
 }  // namespace
 
+// The time is stored before the number is, so who reads the number gets that time, or the time of a
+// command that is about to get the next one, with which all that is kept ends.
 std::uint32_t AnswersAhead::command_follows() {
   since_.store(os::monotonic_now().time_since_epoch().count(), std::memory_order_relaxed);
   return turn_.fetch_add(1, std::memory_order_seq_cst) + 1;

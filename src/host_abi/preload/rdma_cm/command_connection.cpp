@@ -74,7 +74,7 @@ class Shelf {
     os::MailboxPage* page = nullptr;
   };
 
-  // Returns the number of its process.
+  // Returns the number of its process. Relaxed: all threads that look it up find the same.
   int process() {
     const int known = number_.load(std::memory_order_relaxed);
     if (known != 0) return known;
@@ -128,7 +128,7 @@ Shelf* shelf() {
   return of_this_process<Shelf>();
 }
 
-// So many commands without a mailbox are worth one.
+// So many commands without a mailbox are worth one. Relaxed, as it counts and no more.
 constexpr unsigned kOften = 8;
 std::atomic<unsigned> socket_commands{0};
 

@@ -75,7 +75,7 @@ int send_command(int socket, const Command& command, const Extra& extra) {
 }
 
 // Whether commands poll for their answers: threads share the state, and one may overwrite
-// another's.
+// another's. Relaxed, since it is a guess.
 std::atomic<platform::BriefPolling> command_polling;
 static_assert(decltype(command_polling)::is_always_lock_free);
 

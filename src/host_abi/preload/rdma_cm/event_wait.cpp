@@ -19,7 +19,7 @@ namespace {
 
 // The time that a thread polls for an event before it sleeps, if the last wait was not longer.
 constexpr Duration kEventPolling = platform::BriefPolling::kShortSleep;
-std::atomic<bool> waits_are_short{false};
+std::atomic<bool> waits_are_short{false};  // relaxed: a guess, for any thread
 
 // Without its header; for the fields of a notice.
 static_assert(offsetof(Notice, bytes) == sizeof(Notice::header));

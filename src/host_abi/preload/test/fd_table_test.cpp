@@ -8,9 +8,6 @@
 #include <vector>
 
 namespace ib::host_abi::preload::fds {
-
-void report_splices() {}  // memory_calls.cpp, which replaces mmap(), is not part of this test
-
 namespace {
 
 std::vector<int> closed;

@@ -38,7 +38,7 @@ const fabric::Port* infiniband_port_of(const fabric::Fabric& fabric, const fabri
 
 bool reach_each_other(const fabric::Fabric& fabric, const fabric::Port& one,
                       const fabric::Port& other) {
-  return fabric.graph().segment_of(one) == fabric.graph().segment_of(other);
+  return fabric.graph().reaches(one, other);
 }
 
 // Ports of two nodes that have links reach only those at the other end. Leaves the way as it is if
@@ -159,7 +159,8 @@ bool has_address(const fabric::Fabric& fabric, const fabric::Node& node,
   if (is_self(address)) return true;
   if (address.family == Family::Ib) {
     const fabric::Port* port = port_with_gid(fabric, address.ip);
-    return port != nullptr && fabric.hca_of(*port)->node == index_of(fabric, node);
+    const fabric::Hca* hca = port != nullptr ? fabric.hca_of(*port) : nullptr;
+    return hca != nullptr && hca->node == index_of(fabric, node);
   }
   if (fabric.find_node_by_address(address.ip) == &node) return true;
   const fabric::Port* port = fabric.graph().find_port(address.ip);

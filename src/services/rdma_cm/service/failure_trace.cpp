@@ -111,7 +111,7 @@ const fabric::Port* FailureTrace::peer_port_of(const Id& id) const {
 // "rping (pid 812)", which listens where this id connects to; empty: nobody does.
 std::string FailureTrace::listener_text(const Id& id) const {
   const fabric::Port* port = peer_port_of(id);
-  if (port == nullptr) return {};
+  if (port == nullptr || fabric_.hca_of(*port) == nullptr) return {};
   const fabric::Node& node = fabric_.node_of(*fabric_.hca_of(*port));
   const PortOwner* owner =
       ports_.find_listener(index_of(fabric_, node), id.port_space, id.destination);

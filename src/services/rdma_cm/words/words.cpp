@@ -149,7 +149,7 @@ std::string obstacle_text(const fabric::Fabric& fabric, const fabric::Port& from
                        link_layer_of(from.is_ethernet()), port_text(fabric, *to),
                        link_layer_of(to->is_ethernet()));
   }
-  if (fabric.graph().segment_of(from) != fabric.graph().segment_of(*to)) {
+  if (!fabric.graph().reaches(from, *to)) {
     return fmt::format("no cable leads from {} to {}", port_text(fabric, from),
                        port_text(fabric, *to));
   }

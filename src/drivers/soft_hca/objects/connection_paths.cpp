@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-#include "drivers/soft_hca/objects/path_migration.h"
+#include "drivers/soft_hca/objects/connection_paths.h"
 
 #include "drivers/soft_hca/events.h"
 #include "drivers/soft_hca/objects/traffic.h"
@@ -27,9 +27,9 @@ const fabric::Port* destination_of(const Core& core, const Qp& qp) {
   const verbs::AddressVector& av = qp.attr.av;
   const fabric::Graph& graph = core.fabric.graph();
   const fabric::Port* to =
-      from->is_ethernet() ? graph.find_port(av.dgid) : graph.find_port(av.dlid);
-  const bool joined = to != nullptr && graph.segment_of(*from) == graph.segment_of(*to);
-  return joined ? to : nullptr;
+      from->is_ethernet() ? graph.route(*from, av.dgid) : graph.route(*from, av.dlid);
+  // Programs have no queue pairs at a switch.
+  return to != nullptr && to->device_index != fabric::kNoIndex ? to : nullptr;
 }
 
 void go_to_alternate(Core& core, Qp& qp) {
@@ -54,7 +54,7 @@ void store_port(const Qp& qp, hca::QpEntry& entry) {
 void store_flow(const Core& core, const Qp& qp, hca::QpEntry& entry) {
   entry.connection.address = qp.attr.av;
   const fabric::Port* port = destination_of(core, qp);
-  entry.connection.dest_port = port != nullptr ? core.fabric.graph().index_of(*port) : hca::kNone;
+  entry.connection.dest_port = port != nullptr ? port->device_index : hca::kNone;
   const std::uint32_t flow =
       port != nullptr ? hca::flow::kMemory : hca::flow::blocked(control::Cause::PeerUnknown);
   entry.connection.flow.store(flow, std::memory_order_release);
@@ -69,7 +69,7 @@ void resolve_flows(Core& core, Resolve which) {
     const std::uint32_t before = entry.connection.dest_port;
     if (which == Resolve::Missing && before != hca::kNone) return;
     const fabric::Port* port = destination_of(core, qp);
-    const std::uint32_t now = port != nullptr ? core.fabric.graph().index_of(*port) : hca::kNone;
+    const std::uint32_t now = port != nullptr ? port->device_index : hca::kNone;
     if (before == now) return;
     count_traffic(core, qp);
     store_flow(core, qp, entry);

@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+#include "drivers/root/subnet_requests.h"
+
+#include "base/buffers.h"
+#include "drivers/root/tree_requests.h"
+#include "drivers/soft_hca/handlers.h"
+#include "fabric/subnet_setup.h"
+#include "fabric/topology/ibnetdiscover.h"
+#include "fabric/topology/ibsim.h"
+#include "fabric/topology/snapshot.h"
+#include "fabric/topology/tree_text.h"
+#include "verbs/link_speed.h"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <string>
+
+namespace ib::drivers {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using verbs::control::PathEnd;
+using verbs::control::TopologyForm;
+
+constexpr std::uint32_t kMostHops = 64;  // of a way, in words
+
+const char* state_name(verbs::PortState state) {
+  switch (state) {
+    case verbs::PortState::Init: return "init";
+    case verbs::PortState::Armed: return "armed";
+    case verbs::PortState::Active: return "active";
+    case verbs::PortState::Nop:
+    case verbs::PortState::Down:
+    case verbs::PortState::ActiveDefer: break;
+  }
+  return "down";
+}
+
+Json port_json(const fabric::Graph& graph, const fabric::Port& port) {
+  Json json = {{"port", port.number}, {"state", state_name(port.state)}};
+  if (port.lid != 0) json["lid"] = port.lid;
+  if (port.sm_lid != 0 && port.lid != 0) json["sm_lid"] = port.sm_lid;
+  const fabric::Port* peer = graph.peer_of(port);
+  if (peer == nullptr) return json;
+  json["width"] = fmt::format("{}x", verbs::link_lanes(port.width));
+  json["gbit_per_lane"] = verbs::link_speed(port.speed).tenths / 10.0;
+  json["peer"] = {{"guid", fmt::format("{:#018x}", graph.element_of(*peer).node_guid)},
+                  {"description", graph.element_of(*peer).description},
+                  {"port", peer->number}};
+  return json;
+}
+
+std::string topology_json(const fabric::Fabric& fabric) {
+  const fabric::Graph& graph = fabric.graph();
+  Json elements = Json::array();
+  for (std::uint32_t i = 0; i < graph.element_count(); ++i) {
+    const fabric::Element& element = graph.element(i);
+    Json json = {{"kind", element.is_switch() ? "switch" : "adapter"},
+                 {"guid", fmt::format("{:#018x}", element.node_guid)},
+                 {"description", element.description}};
+    if (const fabric::Hca* hca = fabric.find_hca(element.hca); hca != nullptr) {
+      json["node"] = fabric.node_of(*hca).name;
+      json["hca"] = hca->name;
+      json["present"] = hca->present;
+    }
+    Json ports = Json::array();
+    for (const fabric::Port& port : graph.ports_of(element)) {
+      if (!port.is_ethernet()) ports.push_back(port_json(graph, port));
+    }
+    json["ports"] = std::move(ports);
+    elements.push_back(std::move(json));
+  }
+  return Json{{"version", 1}, {"elements", std::move(elements)}}.dump(
+             2, ' ', false, Json::error_handler_t::replace) +
+         '\n';
+}
+
+const fabric::Port* find_end(const Core& core, const PathEnd& end, std::string& reason) {
+  const std::string name(text_in(end.node));
+  if (name.empty()) {
+    const fabric::Port* port = core.fabric.graph().find_port(static_cast<std::uint16_t>(end.lid));
+    if (port == nullptr) reason = fmt::format("no port of this fabric has LID {}", end.lid);
+    return port;
+  }
+  const fabric::Node* node = core.fabric.find_node(name);
+  if (node == nullptr) {
+    reason = no_node(name);
+    return nullptr;
+  }
+  for (const fabric::Hca& hca : node->hcas) {
+    for (const fabric::Port& port : hca.ports) {
+      if (hca.present && !port.is_ethernet()) return &port;
+    }
+  }
+  reason = fmt::format("{} has no InfiniBand port", name);
+  return nullptr;
+}
+
+Json step_json(const fabric::Graph& graph, const fabric::Port& out, const fabric::Port& in) {
+  return {{"from", graph.element_of(out).description},
+          {"out", out.number},
+          {"to", graph.element_of(in).description},
+          {"in", in.number}};
+}
+
+// Why a port with a LID takes nothing; empty: it does.
+std::string end_fault(const fabric::Port& to) {
+  if (to.state == verbs::PortState::Active) return {};
+  return fmt::format("the last port is in state {}: data does not pass", state_name(to.state));
+}
+
+// By the tables of the switches, as a packet would go; nothing is counted.
+Json way_json(fabric::Fabric& fabric, const fabric::Port& from, const fabric::Port& to) {
+  fabric::Graph& graph = fabric.graph();
+  Json json = {{"from_lid", from.lid}, {"to_lid", to.lid}, {"hops", Json::array()}};
+  const auto end = [&](bool arrives, std::string why) {
+    json["arrives"] = arrives;
+    json["why"] = std::move(why);
+    return json;
+  };
+  if (from.lid == 0 || to.lid == 0) {
+    return end(false, "a port at an end of the way has no LID: no subnet manager has been here");
+  }
+  if (graph.peer_of(from) == nullptr && graph.reaches(from, to)) {
+    return end(true, "both ports are on the ideal network, without a switch between them");
+  }
+  const fabric::Port* at = &from;
+  for (std::uint32_t i = 0; i < kMostHops; ++i) {
+    const fabric::Element& element = graph.element_of(*at);
+    const bool is_there = element.is_switch() ? graph.port_of(element, 0)->has_lid(to.lid)
+                                              : at->has_lid(to.lid);
+    if (is_there) return end(end_fault(to).empty(), end_fault(to));
+    if (i != 0 && !element.is_switch()) {
+      return end(false, fmt::format("{} does not have this LID, and a channel adapter sends "
+                                    "nothing on", element.description));
+    }
+    const std::uint8_t number =
+        element.is_switch() ? fabric::fresh_tables(graph, element).port_to(to.lid)
+                            : static_cast<std::uint8_t>(at->number);
+    const fabric::Port* out =
+        number != fabric::kNoPort ? graph.port_of(element, number) : nullptr;
+    if (out == nullptr) {
+      return end(false,
+                 fmt::format("{} has no port for LID {} in its table", element.description, to.lid));
+    }
+    const fabric::Port* peer = graph.peer_of(*out);
+    if (peer == nullptr || out->physical_state != fabric::kLinkUp) {
+      return end(false, fmt::format("port {} of {} has no cable that is up", out->number,
+                                    element.description));
+    }
+    json["hops"].push_back(step_json(graph, *out, *peer));
+    at = peer;
+  }
+  return end(false, "the tables of the switches send it in a circle");
+}
+
+fabric::Port* find_switch_port(Core& core, std::string_view name, std::uint32_t number,
+                               std::string& reason) {
+  fabric::Graph& graph = core.fabric.graph();
+  for (std::uint32_t i = 0; i < graph.element_count(); ++i) {
+    const fabric::Element& element = graph.element(i);
+    const bool is_it = element.is_switch() &&
+                       (element.description == name ||
+                        fmt::format("{:#x}", element.node_guid) == name ||
+                        fmt::format("{:#018x}", element.node_guid) == name);
+    if (!is_it) continue;
+    fabric::Port* port = number != 0 ? graph.port_of(element, number) : nullptr;
+    if (port == nullptr) {
+      reason = fmt::format("switch {} has ports 1 to {}, not {}", name, element.port_count, number);
+    }
+    return port;
+  }
+  reason = fmt::format("there is no switch \"{}\"; `softib topology` lists them", name);
+  return nullptr;
+}
+
+}  // namespace
+
+void topology_text(FabricTree& tree, const verbs::control::TopologyIn& in, io::IrpRef irp) {
+  Core& core = tree.core();
+  switch (in.form) {
+    case TopologyForm::Json:
+      return answer_text(core, std::move(irp), topology_json(core.fabric));
+    case TopologyForm::Ibnetdiscover:
+      return answer_text(core, std::move(irp), write_ibnetdiscover(snapshot_of(core.fabric)));
+    case TopologyForm::Ibsim:
+      return answer_text(core, std::move(irp), write_ibsim(snapshot_of(core.fabric)));
+    case TopologyForm::Tree: {
+      const fabric::Topology topology = snapshot_of(core.fabric);
+      return answer_text(core, std::move(irp),
+                         topology_summary(topology) + "\n" + topology_tree(topology));
+    }
+    case TopologyForm::Table:
+      return answer_text(core, std::move(irp), topology_table(snapshot_of(core.fabric)));
+  }
+  fail(core, std::move(irp), Status::InvalidParameter,
+       fmt::format("there is no form {} of a topology", static_cast<std::uint32_t>(in.form)));
+}
+
+void path_text(FabricTree& tree, const verbs::control::PathIn& in, io::IrpRef irp) {
+  Core& core = tree.core();
+  std::string reason;
+  const fabric::Port* from = find_end(core, in.from, reason);
+  const fabric::Port* to = from != nullptr ? find_end(core, in.to, reason) : nullptr;
+  if (to == nullptr) return fail(core, std::move(irp), Status::NotFound, std::move(reason));
+  const Json json = way_json(core.fabric, *from, *to);
+  answer_text(core, std::move(irp), json.dump(2, ' ', false, Json::error_handler_t::replace) + '\n');
+}
+
+void set_cable(FabricTree& tree, const verbs::control::SetCableIn& in, io::IrpRef irp) {
+  Core& core = tree.core();
+  std::string reason;
+  fabric::Port* port = find_switch_port(core, text_in(in.element), in.port, reason);
+  if (port == nullptr) return fail(core, std::move(irp), Status::NotFound, std::move(reason));
+  set_port_state(core, *port, in.up != 0);
+  succeed(std::move(irp));
+}
+
+}  // namespace ib::drivers

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// The way of a management packet through the subnet, hop by hop: along a directed route, by LIDs
+// through the tables of switches, or both [IBA1 14.2.2, 18.2.4.3]. Each hop counts at its ports. A
+// cable that is down loses the packet.
+//
+// Thread rule: as the fabric's.
+#pragma once
+
+#include "fabric/graph.h"
+#include "mad/directed_route.h"
+#include "mad/smp.h"
+
+#include <cstdint>
+#include <string>
+
+namespace ib::fabric {
+
+// Of the local route header.
+struct PacketLids {
+  std::uint16_t source = mad::kPermissiveLid;
+  std::uint16_t destination = mad::kPermissiveLid;
+  bool operator==(const PacketLids&) const = default;
+};
+
+struct Arrival {
+  // By which it came to its end; the sender itself if it stayed there. nullptr: it was lost.
+  Port* port = nullptr;
+  PacketLids lids;     // of its last hop
+  std::string reason;  // why it was lost, in words
+};
+
+// An SMP that leaves from a port, of a client or of the agent there. Its hop pointer and return path
+// change.
+Arrival walk_smp(Graph& graph, Port& from, mad::Smp& smp, PacketLids lids);
+
+// A packet by LID.
+Arrival walk_by_lid(Graph& graph, Port& from, PacketLids lids);
+
+// The port by which a switch, or the port at which a channel adapter, sends on to a LID; nullptr and
+// why not.
+Port* next_hop(Graph& graph, const Element& element, Port& from, std::uint16_t lid,
+               std::string& reason);
+
+}  // namespace ib::fabric

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+#include "fabric/port_states.h"
+
+#include "fabric/subnet_setup.h"
+
+namespace ib::fabric {
+namespace {
+
+using verbs::PortState;
+
+// Whether a port answers the other end of its cable.
+bool answers(const Fabric& fabric, const Port& port) {
+  if (port.physical_state == kDisabled) return false;
+  const Element& element = fabric.graph().element_of(port);
+  if (element.is_switch()) return true;
+  const Hca& hca = *fabric.find_hca(element.hca);
+  return hca.present && !hca.asleep;
+}
+
+// The physical state of a port that nobody has taken down.
+std::uint8_t trained_state(const Fabric& fabric, const Port& port) {
+  const Port* peer = fabric.graph().peer_of(port);
+  if (peer == nullptr) {
+    return fabric.graph().element_of(port).is_switch() ? kPolling : kLinkUp;
+  }
+  return answers(fabric, *peer) ? kLinkUp : kPolling;
+}
+
+PortState state_of_new_link(const Fabric& fabric, const Port& port) {
+  return port.is_ethernet() || fabric.is_managed_here(port) ? PortState::Active : PortState::Init;
+}
+
+void note(const Fabric& fabric, const Port& port, PortState before, PortChanges& changes) {
+  changes.push_back({fabric.graph().index_of(port), change::kState, before});
+}
+
+// A cable between switches has come or gone: others reach each other.
+void follow_cable(Fabric& fabric, const Port& port, PortChanges& changes) {
+  Graph& graph = fabric.graph();
+  const Port* peer = graph.peer_of(port);
+  if (!graph.element_of(port).is_switch()) return;
+  graph.switch_of(graph.element_of(port)).facts.port_state_change = true;
+  if (peer == nullptr || !graph.element_of(*peer).is_switch()) return;
+  for (const std::uint32_t index : graph.refresh_segments()) {
+    changes.push_back({index, change::kSegment, PortState::Nop});
+  }
+  if (fabric.is_managed_here(port)) mark_stale(fabric, port);
+}
+
+void settle(Fabric& fabric, Port& port, std::uint8_t physical, PortChanges& changes) {
+  if (port.physical_state == physical) return;
+  const PortState before = port.state;
+  if (port.physical_state == kLinkUp) ++port.counters.link_downed;
+  port.physical_state = physical;
+  port.state = physical == kLinkUp ? state_of_new_link(fabric, port) : PortState::Down;
+  note(fabric, port, before, changes);
+  follow_cable(fabric, port, changes);
+}
+
+void train_end(Fabric& fabric, Port& port, PortChanges& changes) {
+  const Element& element = fabric.graph().element_of(port);
+  const bool is_there = element.is_switch() || fabric.find_hca(element.hca)->present;
+  if (!is_there || port.physical_state == kDisabled) return;
+  settle(fabric, port, trained_state(fabric, port), changes);
+}
+
+}  // namespace
+
+void train(Fabric& fabric, Port& port, PortChanges& changes) {
+  train_end(fabric, port, changes);
+  if (Port* peer = fabric.graph().peer_of(port); peer != nullptr) {
+    train_end(fabric, *peer, changes);
+  }
+}
+
+void set_enabled(Fabric& fabric, Port& port, bool is_enabled, PortChanges& changes) {
+  if (is_enabled == (port.physical_state != kDisabled)) return;
+  settle(fabric, port, is_enabled ? trained_state(fabric, port) : kDisabled, changes);
+  train(fabric, port, changes);
+}
+
+void retrain(Fabric& fabric, Port& port, PortChanges& changes) {
+  if (port.physical_state != kLinkUp) return;
+  Port* const peer = fabric.graph().peer_of(port);
+  for (Port* end : {&port, peer}) {
+    if (end == nullptr) continue;
+    const PortState before = end->state;
+    end->state = state_of_new_link(fabric, *end);
+    note(fabric, *end, before, changes);
+  }
+}
+
+void advance(const Fabric& fabric, Port& port, PortState state, PortChanges& changes) {
+  if (port.state == state) return;
+  const PortState before = port.state;
+  port.state = state;
+  note(fabric, port, before, changes);
+}
+
+}  // namespace ib::fabric

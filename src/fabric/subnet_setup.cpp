@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+#include "fabric/subnet_setup.h"
+
+#include "fabric/min_hop.h"
+
+#include <algorithm>
+
+namespace ib::fabric {
+namespace {
+
+using verbs::PortState;
+
+bool is_end_port(const Graph& graph, const Port& port) {
+  return port.number == graph.element_of(port).first_number() || !graph.element_of(port).is_switch();
+}
+
+// The LIDs of the topology, then free ones for those that have none; or none at all.
+void give_lids(Fabric& fabric, const Topology& topology) {
+  Graph& graph = fabric.graph();
+  for (std::uint32_t e = 0; e < graph.element_count(); ++e) {
+    const Element& element = graph.element(e);
+    const auto ports = graph.ports_of(element);
+    const auto& lids = topology.elements[e].lids;
+    for (std::uint32_t i = 0; i < topology.elements[e].end_ports(); ++i) {
+      const bool is_given = fabric.is_managed_here(ports[i]) && i < lids.size();
+      graph.take_lid(ports[i], is_given ? lids[i] : std::uint16_t{0},
+                     is_given ? topology.elements[e].lmc : std::uint8_t{0});
+      if (!fabric.is_managed_here(ports[i])) ports[i].sm_lid = 0;
+    }
+  }
+  for (std::uint32_t i = 0; i < graph.port_count(); ++i) {
+    Port& port = *graph.port(i);
+    if (is_end_port(graph, port) && port.lid == 0 && fabric.is_managed_here(port)) {
+      graph.give_free_lid(port);
+    }
+  }
+}
+
+// The first states of the ends of a cable.
+void set_link_state(Fabric& fabric, Port& port) {
+  Graph& graph = fabric.graph();
+  const Port* peer = graph.peer_of(port);
+  if (peer == nullptr || port.physical_state == kDisabled) {
+    if (port.physical_state == kDisabled) port.state = PortState::Down;
+    return;
+  }
+  const bool is_up = peer->physical_state != kDisabled;
+  port.physical_state = is_up ? kLinkUp : kPolling;
+  const PortState up = fabric.is_managed_here(port) ? PortState::Active : PortState::Init;
+  port.state = is_up ? up : PortState::Down;
+}
+
+}  // namespace
+
+void set_up_subnets(Fabric& fabric, const Topology& topology) {
+  Graph& graph = fabric.graph();
+  for (std::uint32_t i = 0; i < graph.port_count(); ++i) set_link_state(fabric, *graph.port(i));
+  graph.refresh_segments();
+  give_lids(fabric, topology);
+  if (graph.port_count() == 0 || !fabric.is_managed_here(*graph.port(0))) return;
+  graph.place_managers();
+  for (std::uint32_t i = 0; i < graph.element_count(); ++i) {
+    const Element& element = graph.element(i);
+    if (element.is_switch()) graph.switch_of(element).is_stale = true;
+  }
+}
+
+void take_over(Fabric& fabric, const Port& port, PortChanges& changes) {
+  Graph& graph = fabric.graph();
+  if (!fabric.is_managed_here(port)) return;
+  const std::uint32_t subnet = graph.subnet_of(port);
+  std::vector<std::uint16_t> managers_before(graph.port_count());
+  for (std::uint32_t i = 0; i < graph.port_count(); ++i) managers_before[i] = graph.port(i)->sm_lid;
+  for (std::uint32_t i = 0; i < graph.port_count(); ++i) {
+    Port& each = *graph.port(i);
+    if (graph.subnet_of(each) != subnet || each.is_ethernet()) continue;
+    if (is_end_port(graph, each) && each.lid == 0) {
+      graph.give_free_lid(each);
+      changes.push_back({i, change::kLid, PortState::Nop});
+    }
+    if (each.state == PortState::Init || each.state == PortState::Armed) {
+      advance(fabric, each, PortState::Active, changes);
+    }
+  }
+  graph.place_managers();
+  for (std::uint32_t i = 0; i < graph.port_count(); ++i) {
+    if (graph.port(i)->sm_lid != managers_before[i] && is_end_port(graph, *graph.port(i))) {
+      changes.push_back({i, change::kManager | change::kReregister, PortState::Nop});
+    }
+  }
+  mark_stale(fabric, port);
+}
+
+void mark_stale(Fabric& fabric, const Port& port) {
+  Graph& graph = fabric.graph();
+  const std::uint32_t subnet = graph.subnet_of(port);
+  for (std::uint32_t i = 0; i < graph.element_count(); ++i) {
+    const Element& element = graph.element(i);
+    if (!element.is_switch()) continue;
+    if (graph.subnet_of(*graph.port(element.first_port)) == subnet) {
+      graph.switch_of(element).is_stale = true;
+    }
+  }
+}
+
+// What is read is the same before and after: nobody can see that it is computed late.
+const Switch& fresh_tables(const Graph& graph, const Element& element) {
+  return fresh_tables(const_cast<Graph&>(graph), element);
+}
+
+Switch& fresh_tables(Graph& graph, const Element& element) {
+  Switch& tables = graph.switch_of(element);
+  if (tables.is_stale) {
+    tables.is_stale = false;
+    fill_by_fewest_hops(graph, element);
+  }
+  return tables;
+}
+
+}  // namespace ib::fabric
