@@ -42,13 +42,13 @@ enum class ElementKind : std::uint8_t { ChannelAdapter, Switch };
 
 struct Element {
   ElementKind kind = ElementKind::ChannelAdapter;
-  std::uint64_t node_guid = 0;   // [IBA1 4.1.2]
-  std::uint32_t first_port = 0;  // index of port 1; of a switch: of port 0
-  std::uint32_t port_count = 0;  // without port 0 of a switch
-  std::uint32_t hca = kNoIndex;  // index of its HCA; a switch has none
-  std::uint32_t forwarding = kNoIndex;    // of a switch: index of its tables
-  std::string description;                // NodeDescription [IBA1 14.2.5.2]
-  std::uint64_t system_image_guid = 0;    // 0: the node GUID
+  std::uint64_t node_guid = 0;          // [IBA1 4.1.2]
+  std::uint32_t first_port = 0;         // index of port 1; of a switch: of port 0
+  std::uint32_t port_count = 0;         // without port 0 of a switch
+  std::uint32_t hca = kNoIndex;         // index of its HCA; a switch has none
+  std::uint32_t forwarding = kNoIndex;  // of a switch: index of its tables
+  std::string description;              // NodeDescription [IBA1 14.2.5.2]
+  std::uint64_t system_image_guid = 0;  // 0: the node GUID
   std::uint32_t vendor_id = verbs::limits::kVendorId;
   std::uint32_t device_id = verbs::limits::kVendorPartId;
   bool led_is_on = false;  // to find it among others [IBA1 14.2.5.15]

@@ -69,7 +69,8 @@ std::uint8_t pick(const PortMask& mask, std::uint32_t n) {
   unsigned skip = n % count;
   for (std::size_t i = 0; i < mask.size(); ++i) {
     for (std::uint64_t word = mask[i]; word != 0; word &= word - 1) {
-      if (skip-- == 0) return static_cast<std::uint8_t>(i * 64 + static_cast<unsigned>(std::countr_zero(word)));
+      if (skip-- == 0)
+        return static_cast<std::uint8_t>(i * 64 + static_cast<unsigned>(std::countr_zero(word)));
     }
   }
   return kNoPort;

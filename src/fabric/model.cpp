@@ -48,8 +48,7 @@ struct Room {
 };
 Room room_for(const Shape& shape) {
   const std::size_t most_hcas = shape.nodes.size() * kMaxHcasPerNode;
-  const std::size_t adapters =
-      std::min<std::size_t>(most_hcas * shape.ports_per_hca, kMaxPorts);
+  const std::size_t adapters = std::min<std::size_t>(most_hcas * shape.ports_per_hca, kMaxPorts);
   Room room{adapters / shape.ports_per_hca, adapters / shape.ports_per_hca, adapters};
   if (shape.topology.elements.empty()) return room;
   room = {kMaxPorts, kMaxPorts, kMaxPorts};

@@ -47,9 +47,9 @@ struct Port {
   std::uint32_t element = 0;  // index in the graph
   // In the port table of device memory; kNoIndex: a switch's, which programs do not use.
   std::uint32_t device_index = kNoIndex;
-  std::uint32_t number = 1;   // 1-based, as in verbs; 0: the management port of a switch
+  std::uint32_t number = 1;  // 1-based, as in verbs; 0: the management port of a switch
   verbs::LinkLayer link_layer = verbs::LinkLayer::InfiniBand;
-  std::uint64_t guid = 0;    // changes by Graph::set_guid
+  std::uint64_t guid = 0;  // changes by Graph::set_guid
   std::uint64_t gid_prefix = kSubnetPrefix;
   std::uint16_t lid = 0;     // changes by Graph::set_lid; an Ethernet port has none
   std::uint8_t lmc = 0;      // it has 2^lmc LIDs
@@ -64,7 +64,7 @@ struct Port {
   // P_Key table; 0: no entry. Entries keep their place, since queue pairs name them by index.
   std::vector<std::uint16_t> pkeys{0xffff};
   std::uint32_t capability_mask = 0;
-  mad::PortSettings settings;  // of a subnet manager
+  mad::PortSettings settings;                // of a subnet manager
   Instant m_key_lease_end = Instant::max();  // max: no lease runs out
   PortCounters counters;
   std::vector<Partition> partitions;  // those that have a device of their own

@@ -17,15 +17,15 @@
 namespace ib::fabric {
 
 namespace change {
-inline constexpr std::uint32_t kState = 1u << 0;     // PortState, or the physical one
-inline constexpr std::uint32_t kLid = 1u << 1;       // with its LMC
-inline constexpr std::uint32_t kManager = 1u << 2;   // LID or SL of the subnet manager
+inline constexpr std::uint32_t kState = 1u << 0;    // PortState, or the physical one
+inline constexpr std::uint32_t kLid = 1u << 1;      // with its LMC
+inline constexpr std::uint32_t kManager = 1u << 2;  // LID or SL of the subnet manager
 inline constexpr std::uint32_t kPkeys = 1u << 3;
 inline constexpr std::uint32_t kGids = 1u << 4;
 inline constexpr std::uint32_t kReregister = 1u << 5;  // the manager has lost what clients told it
-inline constexpr std::uint32_t kSegment = 1u << 6;   // other ports are reached
+inline constexpr std::uint32_t kSegment = 1u << 6;     // other ports are reached
 inline constexpr std::uint32_t kCapabilities = 1u << 7;
-inline constexpr std::uint32_t kOther = 1u << 8;     // MTU and the like
+inline constexpr std::uint32_t kOther = 1u << 8;  // MTU and the like
 }  // namespace change
 
 struct PortChange {

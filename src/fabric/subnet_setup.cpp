@@ -11,7 +11,8 @@ namespace {
 using verbs::PortState;
 
 bool is_end_port(const Graph& graph, const Port& port) {
-  return port.number == graph.element_of(port).first_number() || !graph.element_of(port).is_switch();
+  return port.number == graph.element_of(port).first_number() ||
+         !graph.element_of(port).is_switch();
 }
 
 // The LIDs of the topology, then free ones for those that have none; or none at all.

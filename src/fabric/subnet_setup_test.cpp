@@ -122,7 +122,9 @@ TEST(SubnetSetup, TwoSubnetsMayHaveTheSameLids) {
   shape.nodes = nodes_of(two);
   shape.topology = two;
   auto fabric = *Fabric::create(shape);
-  const auto port = [&](std::size_t node) -> Port& { return fabric.nodes()[node].hcas[0].ports[0]; };
+  const auto port = [&](std::size_t node) -> Port& {
+    return fabric.nodes()[node].hcas[0].ports[0];
+  };
   EXPECT_EQ(fabric.graph().route(port(0), 2), &port(1));
   EXPECT_EQ(fabric.graph().route(port(2), 2), &port(3));
   EXPECT_EQ(fabric.graph().route(port(3), 1), &port(2));

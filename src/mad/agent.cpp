@@ -20,8 +20,8 @@ bool is_smp(const MadHeader& header) {
          header.mgmt_class == mgmt_class::kSubnDirected;
 }
 
-// Protection [14.2.4.1]: a port without a key is open; else Set needs the key at any level, Get from
-// level 2 on. At level 1 Get works, and hides the key from those who have not sent it.
+// Protection [14.2.4.1]: a port without a key is open; else Set needs the key at any level, Get
+// from level 2 on. At level 1 Get works, and hides the key from those who have not sent it.
 enum class Access : std::uint8_t { Full, WithoutKey, None };
 Access access_of(const PortSettings& port, const Smp& smp) {
   const std::uint64_t key = smp.m_key;
@@ -100,14 +100,14 @@ Handled answer(const AgentView& element, std::uint8_t arrival, const Mad& reques
     return say({mad_status::kBadVersion, {}}, Access::Full);
   }
   if (header.method == method::kTrapRepress) return {Verdict::Ignored, "a notice is repressed"};
-  const bool is_managers = header.attribute == smp_attribute::kSmInfo ||
-                           (header.method == method::kTrap &&
-                            header.attribute == smp_attribute::kNotice);
+  const bool is_managers =
+      header.attribute == smp_attribute::kSmInfo ||
+      (header.method == method::kTrap && header.attribute == smp_attribute::kNotice);
   if (is_managers) return {Verdict::Passed, {}};
   const Access access = access_of(keeper_of(element, arrival), smp);
   if (access == Access::None) {
-    return {Verdict::BadKey, fmt::format("its M_Key {:#x} is not that of the port",
-                                         std::uint64_t{smp.m_key})};
+    return {Verdict::BadKey,
+            fmt::format("its M_Key {:#x} is not that of the port", std::uint64_t{smp.m_key})};
   }
   if (header.method == method::kSet) return set(element, arrival, smp, response);
   if (header.method != method::kGet) {
@@ -118,8 +118,7 @@ Handled answer(const AgentView& element, std::uint8_t arrival, const Mad& reques
 
 void finish_set(const AgentView& element, std::uint8_t arrival, const Mad& request, Mad& response) {
   const auto smp = std::bit_cast<Smp>(request);
-  const Attribute now =
-      get_attribute(element, arrival, smp.header.attribute, smp.header.modifier);
+  const Attribute now = get_attribute(element, arrival, smp.header.attribute, smp.header.modifier);
   response = respond(smp, now.status, now.data);
 }
 

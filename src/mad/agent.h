@@ -71,7 +71,7 @@ struct PortFacts {
   std::uint8_t speed = 0;
   verbs::Mtu active_mtu = verbs::Mtu::B4096;
   verbs::Mtu max_mtu = verbs::Mtu::B4096;
-  std::uint8_t virtual_lanes = 1;  // VLCap [14.2.5.6]: 1: VL0, 4: VL0 to VL7
+  std::uint8_t virtual_lanes = 1;    // VLCap [14.2.5.6]: 1: VL0, 4: VL0 to VL7
   std::uint8_t arbitration_cap = 0;  // entries of each of its VL arbitration tables
   std::uint8_t subnet_timeout = 0;
   std::uint8_t gids = 0;  // entries of its GID table
@@ -138,8 +138,8 @@ void finish_set(const AgentView& element, std::uint8_t arrival, const Mad& reque
 // The refusal with this status, of an SMP that nobody takes.
 Mad refuse(const Mad& request, std::uint16_t status);
 
-// The port that an SMP of PortInfo or of a table of a port is about: the modifier names it, or it is
-// the one by which the SMP came.
+// The port that an SMP of PortInfo or of a table of a port is about: the modifier names it, or it
+// is the one by which the SMP came.
 std::uint32_t port_of_modifier(const AgentView& element, std::uint8_t arrival,
                                std::uint32_t modifier);
 

@@ -86,8 +86,7 @@ Attribute port_info(const PortFacts& port, std::uint8_t arrival) {
   info.vl_arb_high_cap = info.vl_arb_low_cap = port.arbitration_cap;
   info.init_reply_mtu_cap = nibbles(0, static_cast<unsigned>(port.max_mtu));
   info.vl_stall_hoq = set.vl_stall_hoq;
-  info.operational_vls =
-      nibbles(or_else(set.operational_vls, port.virtual_lanes), set.enforcement);
+  info.operational_vls = nibbles(or_else(set.operational_vls, port.virtual_lanes), set.enforcement);
   info.m_key_violations = set.m_key_violations;
   info.p_key_violations = set.p_key_violations;
   info.q_key_violations = set.q_key_violations;
@@ -95,7 +94,8 @@ Attribute port_info(const PortFacts& port, std::uint8_t arrival) {
   info.reregister_timeout = port.subnet_timeout & 31;
   info.error_thresholds = set.error_thresholds;
   info.speed_ext_active_supported = nibbles(active.extended, able.speed_ext);
-  info.speed_ext_enabled = static_cast<std::uint8_t>(or_else(set.speed_ext_enabled, able.speed_ext));
+  info.speed_ext_enabled =
+      static_cast<std::uint8_t>(or_else(set.speed_ext_enabled, able.speed_ext));
   return with(info);
 }
 

@@ -65,16 +65,15 @@ std::uint16_t check_port_info(const AgentView& element, std::uint8_t arrival,
   const LinkAbility able = ability_of(*port);
   const bool is_outer = is_switch && number != 0;
   const unsigned state = info.speed_supported_state & 15;
-  const bool good =
-      (is_outer || is_good_address(info)) &&
-      (is_switch && !is_outer ? true : may_become(port->state, state)) &&
-      is_physical(info.physical_down_default >> 4, state) &&
-      (info.physical_down_default & 15) <= 2 &&
-      is_enabled_mask(info.link_width_enabled, able.width, 0xff) &&
-      is_enabled_mask(info.speed_active_enabled & 15, able.speed, 15) &&
-      is_enabled_mask(info.speed_ext_enabled & 31, able.speed_ext, 31) &&
-      (info.mtu_sm_sl >> 4) <= static_cast<unsigned>(port->max_mtu) &&
-      (info.operational_vls >> 4) <= port->virtual_lanes;
+  const bool good = (is_outer || is_good_address(info)) &&
+                    (is_switch && !is_outer ? true : may_become(port->state, state)) &&
+                    is_physical(info.physical_down_default >> 4, state) &&
+                    (info.physical_down_default & 15) <= 2 &&
+                    is_enabled_mask(info.link_width_enabled, able.width, 0xff) &&
+                    is_enabled_mask(info.speed_active_enabled & 15, able.speed, 15) &&
+                    is_enabled_mask(info.speed_ext_enabled & 31, able.speed_ext, 31) &&
+                    (info.mtu_sm_sl >> 4) <= static_cast<unsigned>(port->max_mtu) &&
+                    (info.operational_vls >> 4) <= port->virtual_lanes;
   return good ? mad_status::kOk : mad_status::kBadField;
 }
 

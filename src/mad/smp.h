@@ -112,10 +112,10 @@ struct SwitchInfo {  // [14.2.5.4]
 static_assert(sizeof(SwitchInfo) == 20);
 inline constexpr std::uint8_t kPortStateChange = 1 << 2;  // written as 1, it becomes 0
 
-inline constexpr std::size_t kGuidsPerBlock = 8;     // [14.2.5.5]
-inline constexpr std::size_t kPkeysPerBlock = 32;    // [14.2.5.7]
-inline constexpr std::size_t kLinearPerBlock = 64;   // LIDs [14.2.5.10]
-inline constexpr std::size_t kGroupsPerBlock = 32;   // multicast LIDs [14.2.5.12]
+inline constexpr std::size_t kGuidsPerBlock = 8;      // [14.2.5.5]
+inline constexpr std::size_t kPkeysPerBlock = 32;     // [14.2.5.7]
+inline constexpr std::size_t kLinearPerBlock = 64;    // LIDs [14.2.5.10]
+inline constexpr std::size_t kGroupsPerBlock = 32;    // multicast LIDs [14.2.5.12]
 inline constexpr std::size_t kPortsPerPosition = 16;  // ports of a block of these
 inline constexpr std::uint16_t kFirstMulticastLid = 0xc000;
 

@@ -20,8 +20,8 @@ struct FabricShape {
   std::optional<std::uint64_t> max_memory;
   std::string topology;    // preset or absolute path (setup/topology_source.h); empty: none
   std::string management;  // "softib", "none"; empty: not given
-  std::string config;  // path of the configuration file; empty: none
-  std::string verify;  // "on", "faults"; empty: not given
+  std::string config;      // path of the configuration file; empty: none
+  std::string verify;      // "on", "faults"; empty: not given
   std::uint64_t verify_seed = 1;
 
   // The nodes of a new fabric: node0 if none was given.

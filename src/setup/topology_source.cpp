@@ -22,8 +22,8 @@ std::optional<std::string> read_file(const fs::path& path, std::string& reason) 
   std::error_code error;
   const auto size = fs::file_size(path, error);
   if (!error && size > kMostTopologyBytes) {
-    reason = fmt::format("{} has {} MiB; a topology file has {} at most", path.string(),
-                         size >> 20, kMostTopologyBytes >> 20);
+    reason = fmt::format("{} has {} MiB; a topology file has {} at most", path.string(), size >> 20,
+                         kMostTopologyBytes >> 20);
     return std::nullopt;
   }
   std::ifstream file(path, std::ios::binary);
@@ -40,9 +40,9 @@ std::optional<std::string> read_file(const fs::path& path, std::string& reason) 
 Result<fabric::Topology> read_topology(const std::string& source, std::string& reason) {
   if (fabric::is_preset(source)) return fabric::preset_topology(source, reason);
   if (std::error_code error; !fs::exists(source, error)) {
-    reason = fmt::format(
-        "\"{}\" is no topology: there is no file of that name, and the presets are\n{}", source,
-        fabric::kPresetHelp);
+    reason =
+        fmt::format("\"{}\" is no topology: there is no file of that name, and the presets are\n{}",
+                    source, fabric::kPresetHelp);
     return Status::NotFound;
   }
   const auto text = read_file(source, reason);

@@ -119,10 +119,10 @@ Status check(const RequestHeader& header, std::size_t size, MessageFlaws flaws,
         Status::InsufficientResources,
         "file descriptors were lost: a request may bring 2, and softibd needs room for them");
   }
-  const Target target = verbs::control::is_umad(header.code) ||
-                                verbs::control::is_topology(header.code)
-                            ? Target::Fabric
-                            : target_of(static_cast<Code>(header.code));
+  const Target target =
+      verbs::control::is_umad(header.code) || verbs::control::is_topology(header.code)
+          ? Target::Fabric
+          : target_of(static_cast<Code>(header.code));
   if (target == Target::None) {
     return fail(Status::NotSupported,
                 fmt::format("request code {} is not known to this softibd (interface version {})",

@@ -3,6 +3,7 @@
 // and accepts only well-formed requests. First byte: the flaws of the message; the rest is the
 // message.
 #include "softibd/daemon_request.h"
+#include "verbs/control_umad.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -22,8 +23,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   }
   if (request.status == Status::Ok) {
     IB_ASSERT(!flaws.truncated && !flaws.handles_lost);
-    // Codes below 32 are the fabric's, the others an HCA's (verbs/control.h).
-    IB_ASSERT((static_cast<std::uint32_t>(request.code) < 32) == (request.file == 0));
+    // Codes below 32 and those of umad devices are the fabric's, the others an HCA's; but for one
+    // (verbs/control.h, verbs/control_umad.h).
+    const auto code = static_cast<std::uint32_t>(request.code);
+    const bool is_fabrics = code < 32 || request.code == verbs::control::Code::Resources ||
+                            verbs::control::is_umad(code);
+    IB_ASSERT(is_fabrics == (request.file == 0));
   }
   const auto reply = make_error_reply(request.tag, Status::Malformed, request.reason);
   IB_ASSERT(reply.size() >= 24 && reply.size() <= verbs::control::kMaxMessage);

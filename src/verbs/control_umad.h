@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // The part of the control interface (verbs/control.h) that carries /dev/infiniband/umadN and issmN
-// (docs/design/0041-umad-devices.md): its codes and buffers. Fixed layout, the same on 32 and 64
+// (docs/design/0026-umad-devices.md): its codes and buffers. Fixed layout, the same on 32 and 64
 // bit.
 #pragma once
 

@@ -29,6 +29,7 @@ PYTHON = "/usr/bin/python3"
 CA = "/sys/class/infiniband/softib0"
 DEVICE = "/sys/devices/infiniband/softib0"  # where the PCI device of an adapter would be
 UVERBS = "/dev/infiniband/uverbs0"
+MAD_DEVICES = [f"{kind}{number}" for kind in ("issm", "umad") for number in range(4)]
 LIBC = ctypes.CDLL(None, use_errno=True)  # resolves our functions first, as the program itself does
 LOOK_UP = """
 import ctypes, sys
@@ -80,7 +81,7 @@ class InHost(unittest.TestCase):
 
     def test_lists_directories(self):
         self.assertEqual(sorted(os.listdir("/sys/class/infiniband")), ["softib0", "softib1"])
-        self.assertEqual(sorted(os.listdir("/dev/infiniband")), ["rdma_cm", "uverbs0", "uverbs1"])
+        self.assertEqual(sorted(os.listdir("/dev/infiniband")), MAD_DEVICES[:4] + ["rdma_cm"] + MAD_DEVICES[4:] + ["uverbs0", "uverbs1"])
         self.assertEqual(sorted(os.listdir(CA + "/ports/")), ["1", "2"])
 
     def test_the_type_of_a_free_gid_is_a_file_that_cannot_be_read(self):
@@ -269,8 +270,8 @@ class InHost(unittest.TestCase):
         self.assertEqual(error_of(os.getxattr, CA, "system.posix_acl_access"), errno.EOPNOTSUPP)
 
     def test_what_is_not_emulated_is_absent(self):
-        for path in ("/dev/infiniband/umad0", "/dev/infiniband/issm0",
-                     "/sys/class/infiniband_mad", "/sys/class/infiniband_cm", "/sys/class/misc/rdma_cm/x",
+        for path in ("/dev/infiniband/umad4", "/dev/infiniband/issm4",
+                     "/sys/class/infiniband_mad/umad4", "/sys/class/infiniband_cm", "/sys/class/misc/rdma_cm/x",
                      "/sys/class/net/lo/device/infiniband",
                      "/sys/class/net/lo/device/infiniband_verbs/uverbs0", "/sys/class/infiniband/hfi1_0"):
             self.assertEqual(error_of(os.stat, path), errno.ENOENT, path)
@@ -729,10 +730,11 @@ class FromOutside(unittest.TestCase):
 
     def test_shell(self):
         script = f"""set -e; test -c {UVERBS}; test -r {CA}/node_guid; test ! -w {CA}/node_guid; test -d {CA}
-            test -h {CA}; test ! -e /dev/infiniband/umad0; read guid < {CA}/node_guid; echo $guid /dev/infiniband/*"""
+            test -h {CA}; test -c /dev/infiniband/umad0; test ! -e /dev/infiniband/umad4; read guid < {CA}/node_guid; echo $guid /dev/infiniband/*"""
         done = self.run_in("bash", "-c", script)
         self.assertEqual((done.stderr, done.stdout.split()[0]), ("", NODE_GUID_BETA.strip()))
-        self.assertEqual(done.stdout.split()[1:], ["/dev/infiniband/rdma_cm", "/dev/infiniband/uverbs0", "/dev/infiniband/uverbs1"])
+        names = [*MAD_DEVICES, "rdma_cm", "uverbs0", "uverbs1"]
+        self.assertEqual(done.stdout.split()[1:], sorted(f"/dev/infiniband/{name}" for name in names))
 
     def test_shells_go_there(self):
         """As ibstatus does: cd, a pattern, and programs that inherit the directory."""
@@ -784,7 +786,7 @@ class FromOutside(unittest.TestCase):
         """A kernel with RDMA drivers, simulated by a mount namespace. Claimed files are hidden, or come first."""
         below_lo = "/sys/class/net/lo/device/infiniband"
         setup = f"""set -e; mount -t tmpfs none /sys/class; cd /sys/class
-            mkdir -p net/lo/device/infiniband/mlx5_0 net/eth9 misc/rdma_cm misc/fuse infiniband/mlx5_0 infiniband_mad
+            mkdir -p net/lo/device/infiniband/mlx5_0 net/eth9 misc/rdma_cm misc/fuse infiniband/mlx5_0 infiniband_cm
             touch net/file; exec "$@" """
         unshare = ("unshare", "--map-root-user", "--mount", "sh", "-c", setup, "sh")
         if subprocess.run([*unshare, "true"], capture_output=True, check=False).returncode != 0:
@@ -794,10 +796,10 @@ class FromOutside(unittest.TestCase):
             preload = ("env", f"LD_PRELOAD={LIBRARY}", *command)
             return self.run_in(*unshare, *preload, LD_PRELOAD="", SOFTIB_NODE=node).stdout.split()
 
-        self.assertEqual(output("ls", "/sys/class"), ["infiniband", "infiniband_verbs", "misc", "net"])
+        self.assertEqual(output("ls", "/sys/class"), ["infiniband", "infiniband_mad", "infiniband_verbs", "misc", "net"])
         self.assertEqual(output("ls", "/sys/class/infiniband"), ["softib0", "softib1"])
         self.assertEqual(output("ls", "/sys/class/misc"), ["fuse", "rdma_cm"])
-        self.assertEqual(output("ls", "-d", "/sys/class/misc/rdma_cm", "/sys/class/infiniband_mad"),
+        self.assertEqual(output("ls", "-d", "/sys/class/misc/rdma_cm", "/sys/class/infiniband_cm"),
                          ["/sys/class/misc/rdma_cm"])
         self.assertEqual(output("ls", "/sys/class/net"), ["eth9", "file", "lo"])
         missing = "ls /sys/class/net/file/device/infiniband 2>&1; ls /sys/class/net/eth9/device/infiniband 2>&1; true"

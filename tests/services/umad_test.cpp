@@ -311,6 +311,13 @@ TEST_F(UmadTest, AFileThatIsBeingClosedIsInNobodysWay) {
   EXPECT_TRUE(old.ended);
 }
 
+TEST_F(UmadTest, AnHcaThatIsRemovedSafelyEndsTheFilesOfItsPorts) {
+  Program there(*service, w.index(1));
+  ASSERT_EQ(w.remove(1), Status::Ok);
+  w.run(10ms);
+  EXPECT_TRUE(there.ended);
+}
+
 TEST_F(UmadTest, AnHcaThatGoesEndsTheFilesOfItsPorts) {
   Program here(*service, w.index(0)), there(*service, w.index(1));
   const UmadDone agent = there.add(kClass, {1});

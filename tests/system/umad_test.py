@@ -72,7 +72,9 @@ def storm(report, fabric, program):
 
         def what_is_left():
             now = fabric.state()
-            left = {key: now[key] for key in ("umad", "objects") if now[key] != before[key]}
+            left = {"objects": now["objects"]} if now["objects"] != before["objects"] else {}
+            if now["umad"]["files"] or now["umad"]["under_way"]:
+                left["umad"] = now["umad"]
             if len(now["clients"]) != len(before["clients"]):
                 left["clients"] = now["clients"]
             if len(os.listdir(f"/proc/{before['pid']}/fd")) > descriptors:
@@ -116,7 +118,7 @@ def subnet_tools(report, fabric):
             [f"smpquery nodedesc {there}", "node1 softib0"],
             [f"smpquery portinfo {there} 1", f"^Lid:.*{there}$", "LinkState:.*Active"],
             [f"smpquery pkeys {there}", "0xffff"],
-            [f"smpquery guids {there}", "0x0253460000010001"],
+            [f"smpquery guidinfo {there}", "0253460000010001"],
             [f"ibaddr {there}", f"LID start 0x{there:x} end 0x{there:x}"],
             ["ibaddr", f"LID start 0x{here:x}"]):
         with report.case(words):

@@ -124,9 +124,11 @@ constexpr auto kTable = std::to_array<Entry>({
     {Code::ChangePartition, 0, with_tree<control::ChangePartitionIn, change_partition>},
     {Code::SetPower, 0, with_tree<control::SetPowerIn, set_power>},
     {Code::ChangeDriver, 0, with_tree<control::ChangeDriverIn, change_driver>},
-    {static_cast<Code>(control::TopologyCode::Topology), 0, with_tree<control::TopologyIn, topology_text>},
+    {static_cast<Code>(control::TopologyCode::Topology), 0,
+     with_tree<control::TopologyIn, topology_text>},
     {static_cast<Code>(control::TopologyCode::Path), 0, with_tree<control::PathIn, path_text>},
-    {static_cast<Code>(control::TopologyCode::SetCable), 0, with_tree<control::SetCableIn, set_cable>},
+    {static_cast<Code>(control::TopologyCode::SetCable), 0,
+     with_tree<control::SetCableIn, set_cable>},
     // The process.
     {Code::Attach, sizeof(control::AttachOut), with<control::AttachIn, attach>},
     {Code::WaitEvent, sizeof(control::EventOut), without<wait_event>},

@@ -128,21 +128,21 @@ Json way_json(fabric::Fabric& fabric, const fabric::Port& from, const fabric::Po
   const fabric::Port* at = &from;
   for (std::uint32_t i = 0; i < kMostHops; ++i) {
     const fabric::Element& element = graph.element_of(*at);
-    const bool is_there = element.is_switch() ? graph.port_of(element, 0)->has_lid(to.lid)
-                                              : at->has_lid(to.lid);
+    const bool is_there =
+        element.is_switch() ? graph.port_of(element, 0)->has_lid(to.lid) : at->has_lid(to.lid);
     if (is_there) return end(end_fault(to).empty(), end_fault(to));
     if (i != 0 && !element.is_switch()) {
       return end(false, fmt::format("{} does not have this LID, and a channel adapter sends "
-                                    "nothing on", element.description));
+                                    "nothing on",
+                                    element.description));
     }
-    const std::uint8_t number =
-        element.is_switch() ? fabric::fresh_tables(graph, element).port_to(to.lid)
-                            : static_cast<std::uint8_t>(at->number);
-    const fabric::Port* out =
-        number != fabric::kNoPort ? graph.port_of(element, number) : nullptr;
+    const std::uint8_t number = element.is_switch()
+                                    ? fabric::fresh_tables(graph, element).port_to(to.lid)
+                                    : static_cast<std::uint8_t>(at->number);
+    const fabric::Port* out = number != fabric::kNoPort ? graph.port_of(element, number) : nullptr;
     if (out == nullptr) {
-      return end(false,
-                 fmt::format("{} has no port for LID {} in its table", element.description, to.lid));
+      return end(false, fmt::format("{} has no port for LID {} in its table", element.description,
+                                    to.lid));
     }
     const fabric::Port* peer = graph.peer_of(*out);
     if (peer == nullptr || out->physical_state != fabric::kLinkUp) {
@@ -160,10 +160,9 @@ fabric::Port* find_switch_port(Core& core, std::string_view name, std::uint32_t 
   fabric::Graph& graph = core.fabric.graph();
   for (std::uint32_t i = 0; i < graph.element_count(); ++i) {
     const fabric::Element& element = graph.element(i);
-    const bool is_it = element.is_switch() &&
-                       (element.description == name ||
-                        fmt::format("{:#x}", element.node_guid) == name ||
-                        fmt::format("{:#018x}", element.node_guid) == name);
+    const bool is_it = element.is_switch() && (element.description == name ||
+                                               fmt::format("{:#x}", element.node_guid) == name ||
+                                               fmt::format("{:#018x}", element.node_guid) == name);
     if (!is_it) continue;
     fabric::Port* port = number != 0 ? graph.port_of(element, number) : nullptr;
     if (port == nullptr) {
@@ -180,8 +179,7 @@ fabric::Port* find_switch_port(Core& core, std::string_view name, std::uint32_t 
 void topology_text(FabricTree& tree, const verbs::control::TopologyIn& in, io::IrpRef irp) {
   Core& core = tree.core();
   switch (in.form) {
-    case TopologyForm::Json:
-      return answer_text(core, std::move(irp), topology_json(core.fabric));
+    case TopologyForm::Json: return answer_text(core, std::move(irp), topology_json(core.fabric));
     case TopologyForm::Ibnetdiscover:
       return answer_text(core, std::move(irp), write_ibnetdiscover(snapshot_of(core.fabric)));
     case TopologyForm::Ibsim:
@@ -205,7 +203,8 @@ void path_text(FabricTree& tree, const verbs::control::PathIn& in, io::IrpRef ir
   const fabric::Port* to = from != nullptr ? find_end(core, in.to, reason) : nullptr;
   if (to == nullptr) return fail(core, std::move(irp), Status::NotFound, std::move(reason));
   const Json json = way_json(core.fabric, *from, *to);
-  answer_text(core, std::move(irp), json.dump(2, ' ', false, Json::error_handler_t::replace) + '\n');
+  answer_text(core, std::move(irp),
+              json.dump(2, ' ', false, Json::error_handler_t::replace) + '\n');
 }
 
 void set_cable(FabricTree& tree, const verbs::control::SetCableIn& in, io::IrpRef irp) {

@@ -27,10 +27,10 @@ Core::Core(platform::Executor& loop, fabric::Fabric& model, platform::DeviceMemo
       key_tags(hca::kMaxKeys),
       counts(model.hca_count()),
       port_totals(model.device_port_count()),
-      smi(model, {.now = [&loop] { return loop.now(); },
-                  .on_changes = [this](const fabric::PortChanges& changes) {
-                    apply_changes(*this, changes);
-                  }}),
+      smi(model,
+          {.now = [&loop] { return loop.now(); },
+           .on_changes =
+               [this](const fabric::PortChanges& changes) { apply_changes(*this, changes); }}),
       later(loop, host.barriers(), [this](std::uint32_t slot) {
         return by_slot[slot] == nullptr || by_slot[slot]->buried;
       }) {

@@ -4,7 +4,6 @@
 #include "drivers/soft_hca/handlers.h"
 #include "drivers/soft_hca/hca_device.h"
 #include "drivers/soft_hca/objects/connection_paths.h"
-
 #include "fabric/port_states.h"
 #include "fabric/subnet_setup.h"
 
@@ -22,7 +21,8 @@ constexpr std::uint32_t kInitType = 2;
 constexpr std::uint32_t kShutdown = 4;
 // Bits that a consumer may set: IsSM, IsCommunicationManagementSupported, IsSNMPTunnelingSupported,
 // IsDeviceManagementSupported, IsVendorClassSupported [IBA1 14.2.5.6].
-constexpr std::uint32_t kSettable = fabric::kIsSm | (1u << 16) | (1u << 17) | (1u << 19) | (1u << 20);
+constexpr std::uint32_t kSettable =
+    fabric::kIsSm | (1u << 16) | (1u << 17) | (1u << 19) | (1u << 20);
 
 // Armed queue pairs whose port is down go to their alternate path.
 void migrate_from(Core& core, const fabric::Hca& hca, std::uint32_t number) {
@@ -91,7 +91,8 @@ void apply_changes(Core& core, const fabric::PortChanges& changes) {
     const fabric::Hca* hca = core.fabric.hca_of(port);
     if ((change.what & fabric::change::kState) != 0) trace_state(core, port);
     is_rerouted |= (change.what & fabric::change::kSegment) != 0;
-    is_moved |= is_active(change.before) != is_active(port.state) || change.what != fabric::change::kState;
+    is_moved |=
+        is_active(change.before) != is_active(port.state) || change.what != fabric::change::kState;
     if (hca != nullptr && std::ranges::find(published, hca) == published.end()) {
       published.push_back(hca);
     }

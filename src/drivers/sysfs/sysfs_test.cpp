@@ -126,11 +126,12 @@ TEST_F(SysfsTest, TheTreeAgreesWithItself) {
 }
 
 TEST_F(SysfsTest, ListsOneUverbsAndOneHcaPerAdapterOfTheNode) {
-  EXPECT_EQ(list("/sys/class"), "infiniband\ninfiniband_verbs\n");
+  EXPECT_EQ(list("/sys/class"), "infiniband\ninfiniband_mad\ninfiniband_verbs\n");
   EXPECT_EQ(list("/sys/class/infiniband"), "softib0\nsoftib1\n");
   EXPECT_EQ(list("/sys/class/infiniband_verbs"), "abi_version\nuverbs0\nuverbs1\n");
   EXPECT_EQ(list("/dev"), "infiniband\n");
-  EXPECT_EQ(list("/dev/infiniband"), "rdma_cm\nuverbs0\nuverbs1\n");
+  EXPECT_EQ(list("/dev/infiniband"),
+            "issm0\nissm1\nissm2\nissm3\nrdma_cm\numad0\numad1\numad2\numad3\nuverbs0\nuverbs1\n");
   EXPECT_EQ(list("/sys/class/infiniband/softib1/ports", "beta"), "1\n2\n");
 }
 
@@ -271,6 +272,23 @@ TEST_F(EthernetSysfsTest, AnInterfaceLeadsToItsHca) {
   EXPECT_FALSE(view_.stat("", "/sys/class/net/eth7/device/infiniband"));
 }
 
+TEST_F(SysfsTest, EachPortHasAnUmadAndAnIssmWithANumberThatStays) {
+  const std::string mad = "/sys/class/infiniband_mad/";
+  EXPECT_EQ(list("/sys/class/infiniband_mad"),
+            "abi_version\nissm0\nissm1\nissm2\nissm3\numad0\numad1\numad2\numad3\n");
+  EXPECT_EQ(read(mad + "abi_version"), "5\n");
+  EXPECT_EQ(read(mad + "umad2/ibdev") + read(mad + "umad2/port"), "softib1\n1\n");
+  EXPECT_EQ(read(mad + "issm3/ibdev") + read(mad + "issm3/port"), "softib1\n2\n");
+  EXPECT_EQ(read(mad + "umad3/dev") + read(mad + "issm3/dev"), "231:3\n231:67\n");
+  const auto device = view_.stat("", "/dev/infiniband/issm3");
+  ASSERT_TRUE(device);
+  EXPECT_EQ(device->device_major, 231u);
+  EXPECT_EQ(device->device_minor, 67u);
+  fabric_.nodes()[0].hcas[0].present = false;
+  EXPECT_EQ(list("/sys/class/infiniband_mad"), "abi_version\nissm2\nissm3\numad2\numad3\n");
+  EXPECT_FALSE(view_.stat("", "/dev/infiniband/umad0"));
+}
+
 TEST_F(SysfsTest, NodesDifferInGuidsAndLids) {
   const std::string file = "/sys/class/infiniband/softib0/node_guid";
   EXPECT_EQ(read(file), "0253:4600:0000:0000\n");
@@ -367,9 +385,10 @@ TEST_F(SysfsTest, WhatIsNotEmulatedIsAbsent) {
                            "/sys/class/misc/rdma_cm/x",
                            "/sys/class/misc/fuse",
                            "/dev/null",
-                           "/sys/class/infiniband_mad",
+                           "/sys/class/infiniband_mad/umad4",
                            "/dev/infiniband/rdma_cm0",
-                           "/dev/infiniband/umad0",
+                           "/dev/infiniband/umad4",
+                           "/dev/infiniband/umad0/x",
                            "/dev/infiniband/uverbs2",
                            "/dev/infiniband/uverbs00",
                            "/dev/infiniband/uverbs0/x",

@@ -219,8 +219,7 @@ void Setter::multicast() {
   const std::uint32_t block = modifier_ & 0x0fff'ffff;
   const std::uint32_t position = modifier_ >> 28;
   for (std::size_t i = 0; i < masks.size(); ++i) {
-    const auto lid =
-        static_cast<std::uint16_t>(mad::kFirstMulticastLid + block * masks.size() + i);
+    const auto lid = static_cast<std::uint16_t>(mad::kFirstMulticastLid + block * masks.size() + i);
     const auto found = tables.groups.find(lid);
     if (masks[i] == 0 && found == tables.groups.end()) continue;
     PortMask& mask = tables.groups[lid];

@@ -37,8 +37,7 @@ Smi::Parcel Smi::answer(const Parcel& parcel) {
   Port& at = *parcel.at;
   PortChanges changes;
   mad::Mad response{};
-  mad::Handled handled =
-      handle_smp(fabric_, at, parcel.mad, hooks_.now(), response, changes);
+  mad::Handled handled = handle_smp(fabric_, at, parcel.mad, hooks_.now(), response, changes);
   if (!changes.empty() && hooks_.on_changes) hooks_.on_changes(changes);
   switch (handled.verdict) {
     case mad::Verdict::Answered:

@@ -32,8 +32,7 @@ inline Fabric make_subnet(const std::string& preset,
 
 // Sends SMPs from the port of node 0 and keeps what comes there.
 struct Subnet : Smi::Receiver {
-  explicit Subnet(const std::string& preset,
-                  SubnetManagement management = SubnetManagement::Softib)
+  explicit Subnet(const std::string& preset, SubnetManagement management = SubnetManagement::Softib)
       : fabric(make_subnet(preset, management)) {
     smi.set_receiver(this);
   }

@@ -29,15 +29,15 @@ struct Arrival {
   std::string reason;  // why it was lost, in words
 };
 
-// An SMP that leaves from a port, of a client or of the agent there. Its hop pointer and return path
-// change.
+// An SMP that leaves from a port, of a client or of the agent there. Its hop pointer and return
+// path change.
 Arrival walk_smp(Graph& graph, Port& from, mad::Smp& smp, PacketLids lids);
 
 // A packet by LID.
 Arrival walk_by_lid(Graph& graph, Port& from, PacketLids lids);
 
-// The port by which a switch, or the port at which a channel adapter, sends on to a LID; nullptr and
-// why not.
+// The port by which a switch, or the port at which a channel adapter, sends on to a LID; nullptr
+// and why not.
 Port* next_hop(Graph& graph, const Element& element, Port& from, std::uint16_t lid,
                std::string& reason);
 

@@ -34,9 +34,8 @@ bool is_host(std::string_view name) {
 bool is_device(std::string_view name) {
   const auto last = name.find_last_not_of("0123456789");
   return last != std::string_view::npos && last + 1 < name.size() &&
-         std::ranges::all_of(name, [](char c) {
-           return is_letter(c) || is_digit(c) || c == '-' || c == '_';
-         });
+         std::ranges::all_of(
+             name, [](char c) { return is_letter(c) || is_digit(c) || c == '-' || c == '_'; });
 }
 
 // Empty: the description names no host.

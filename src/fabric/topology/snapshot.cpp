@@ -12,8 +12,7 @@ TopologyElement element_of(const Graph& graph, const Element& from) {
   to.node_guid = from.node_guid;
   to.description = from.description;
   to.ports = from.port_count;
-  to.system_image_guid =
-      from.system_image_guid != 0 ? from.system_image_guid : from.node_guid;
+  to.system_image_guid = from.system_image_guid != 0 ? from.system_image_guid : from.node_guid;
   to.vendor = from.vendor_id;
   to.device = from.device_id;
   const auto ports = graph.ports_of(from);

@@ -32,7 +32,7 @@ void Gsi::let_go(const fabric::Hca& hca, std::function<void()> done) {
   state_->nodes().let_go(hca, std::move(done));
 }
 void Gsi::let_back(const fabric::Hca& hca) {
-  state_->nodes().let_back(hca);
+  state_->let_back(hca);
 }
 void Gsi::close(io::IrpRef irp) {
   state_->close(std::move(irp));

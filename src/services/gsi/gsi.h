@@ -142,6 +142,8 @@ class GsiFirst {
   // Returns true if it has taken the MAD: no agent gets it.
   virtual bool on_mad(const GsiAddress& from, const mad::Mad& mad) = 0;
   virtual void on_port(const GsiPortEvent& event) = 0;
+  // The removal of an HCA has ended (Gsi::let_back), maybe without it.
+  virtual void on_removal_over(const fabric::Hca& hca) = 0;
 };
 
 class Gsi {

@@ -29,6 +29,10 @@ class Gsi::State final : private GsiReceiver {
   void ensure(std::string_view node, io::IrpRef irp);
   bool is_open(std::uint32_t port) const;
   GsiNodes& nodes() { return nodes_; }
+  void let_back(const fabric::Hca& hca) {
+    if (first_ != nullptr && !closed_) first_->on_removal_over(hca);
+    nodes_.let_back(hca);
+  }
   void close(io::IrpRef irp);
   Result<AgentId> add_agent(GsiAgent agent, std::string& reason);
   void remove_agent(AgentId agent);

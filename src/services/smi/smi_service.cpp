@@ -77,10 +77,10 @@ void SmiService::on_changes(const fabric::PortChanges& changes) {
   for (const fabric::PortChange& change : changes) {
     const fabric::Port& port = *fabric_.graph().port(change.port);
     const bool is_of_switch = fabric_.graph().element_of(port).is_switch();
-    const bool is_link = (change.what & fabric::change::kState) != 0 &&
-                         (change.before == verbs::PortState::Down ||
-                          port.state == verbs::PortState::Down ||
-                          port.state == verbs::PortState::Init);
+    const bool is_link =
+        (change.what & fabric::change::kState) != 0 &&
+        (change.before == verbs::PortState::Down || port.state == verbs::PortState::Down ||
+         port.state == verbs::PortState::Init);
     if (is_of_switch && is_link && switches.insert(&sender_of(port)).second) {
       raise(sender_of(port), link_state_notice(sender_of(port).lid));
     }

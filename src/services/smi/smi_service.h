@@ -46,8 +46,7 @@ class SmiService final : public UmadSubnet, private fabric::Smi::Receiver {
 
   // fabric::Smi::Receiver
   bool on_smp(std::uint32_t port, const fabric::PacketLids& lids, const mad::Mad& mad) override;
-  void on_bad_key(std::uint32_t port, const fabric::PacketLids& lids,
-                  const mad::Mad& mad) override;
+  void on_bad_key(std::uint32_t port, const fabric::PacketLids& lids, const mad::Mad& mad) override;
 
   void raise(const fabric::Port& from, const sa::Notice& notice);
   void transmit(std::uint64_t tid);

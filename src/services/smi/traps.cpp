@@ -33,15 +33,15 @@ sa::Notice notice(std::uint8_t type, std::uint32_t producer, std::uint16_t trap,
 }  // namespace
 
 sa::Notice link_state_notice(std::uint16_t lid) {
-  sa::Notice result = notice(sa::notice_type::kUrgent, sa::producer::kSwitch,
-                             sa::trap::kLinkStateChanged, lid);
+  sa::Notice result =
+      notice(sa::notice_type::kUrgent, sa::producer::kSwitch, sa::trap::kLinkStateChanged, lid);
   put(std::as_writable_bytes(std::span(result.details)), kSwitchLid, lid);
   return result;
 }
 
 sa::Notice bad_m_key_notice(std::uint16_t lid, std::uint16_t source, const mad::Smp& smp) {
-  sa::Notice result = notice(sa::notice_type::kSecurity, sa::producer::kChannelAdapter,
-                             sa::trap::kBadMKey, lid);
+  sa::Notice result =
+      notice(sa::notice_type::kSecurity, sa::producer::kChannelAdapter, sa::trap::kBadMKey, lid);
   const std::span details = std::as_writable_bytes(std::span(result.details));
   put(details, kLid, source);
   put(details, kSource, mad::kPermissiveLid);

@@ -17,7 +17,6 @@ using verbs::control::UmadDone;
 using verbs::control::UmadKind;
 using verbs::control::UmadMessage;
 
-
 std::string text_of(std::span<const char> chars) {
   return {chars.begin(), std::find(chars.begin(), chars.end(), '\0')};
 }

@@ -263,6 +263,10 @@ void UmadService::on_port(const GsiPortEvent& event) {
   });
 }
 
+void UmadService::on_removal_over(const fabric::Hca& hca) {
+  if (!hca.present) end_those_of(hca);
+}
+
 void UmadService::end_those_of(const fabric::Hca& hca) {
   const std::set<UmadFile*> all = files_;
   for (UmadFile* file : all) {

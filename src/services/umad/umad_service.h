@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // UmadService: the MADs of programs' agents [IBA1 13.4, 13.5] between the queue pairs 0 and 1 of
-// ports and the open files (docs/design/0041-umad-devices.md): it repeats requests until an answer
+// ports and the open files (docs/design/0026-umad-devices.md): it repeats requests until an answer
 // comes or the time is up, cuts long messages and puts them together (RMPP), and gives each MAD
 // that comes to its agent, before softibd's own agents see it.
 //
@@ -65,6 +65,7 @@ class UmadService final : private GsiFirst, private UmadTransfers::Handler {
   // GsiFirst
   bool on_mad(const GsiAddress& from, const mad::Mad& mad) override;
   void on_port(const GsiPortEvent& event) override;
+  void on_removal_over(const fabric::Hca& hca) override;
 
   // UmadTransfers::Handler
   void transmit(const GsiAddress& to, const mad::Mad& mad) override;

@@ -54,8 +54,8 @@ std::string description(const Json& state) {
   std::size_t hcas = 0;
   const Json& nodes = list_of(state, "nodes");
   for (const Json& node : nodes) hcas += list_of(node, "hcas").size();
-  std::string text = fmt::format("{} node{}, {} HCA{}", nodes.size(),
-                                 nodes.size() == 1 ? "" : "s", hcas, hcas == 1 ? "" : "s");
+  std::string text = fmt::format("{} node{}, {} HCA{}", nodes.size(), nodes.size() == 1 ? "" : "s",
+                                 hcas, hcas == 1 ? "" : "s");
   const std::uint64_t switches = number_of(state, "switches");
   if (switches != 0) text += fmt::format(", {} switch{}", switches, switches == 1 ? "" : "es");
   return text;

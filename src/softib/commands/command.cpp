@@ -2,8 +2,8 @@
 #include "softib/commands/command.h"
 
 #include "fabric/model.h"
-#include "setup/driver_store.h"
 #include "fabric/topology/node_names.h"
+#include "setup/driver_store.h"
 #include "setup/fabric_config.h"
 #include "setup/topology_source.h"
 #include "softib/commands/usage.h"
@@ -149,7 +149,8 @@ void read_topology_option(const std::string& source, FabricShape& shape) {
   shape.nodes = fabric::nodes_of(*topology);
   if (shape.nodes.empty()) {
     throw CliError(Exit::Usage, fmt::format("--topology {}: no channel adapter is in it, so no "
-                                            "program could run there", source));
+                                            "program could run there",
+                                            source));
   }
 }
 

@@ -82,14 +82,15 @@ int run(int argc, char** argv) {
   std::string fabric;
   app.add_option("-f,--fabric", fabric, "which fabric, before or after the command")
       ->option_text("NAME");
-  for (auto* add : {ib::softib::add_run,     ib::softib::add_up,          ib::softib::add_down,
-                    ib::softib::add_status,  ib::softib::add_connections, ib::softib::add_resources,
-                    ib::softib::add_list,    ib::softib::add_wait,        ib::softib::add_trace,
-                    ib::softib::add_explain, ib::softib::add_port,        ib::softib::add_devices,
-                    ib::softib::add_ls,      ib::softib::add_hca,         ib::softib::add_partition,
-                    ib::softib::add_topology, ib::softib::add_path,
-                    ib::softib::add_power,   ib::softib::add_driver,      ib::softib::add_env,
-                    ib::softib::add_doctor,  ib::softib::add_version}) {
+  for (auto* add :
+       {ib::softib::add_run,      ib::softib::add_up,          ib::softib::add_down,
+        ib::softib::add_status,   ib::softib::add_connections, ib::softib::add_resources,
+        ib::softib::add_list,     ib::softib::add_wait,        ib::softib::add_trace,
+        ib::softib::add_explain,  ib::softib::add_port,        ib::softib::add_devices,
+        ib::softib::add_ls,       ib::softib::add_hca,         ib::softib::add_partition,
+        ib::softib::add_topology, ib::softib::add_path,        ib::softib::add_power,
+        ib::softib::add_driver,   ib::softib::add_env,         ib::softib::add_doctor,
+        ib::softib::add_version}) {
     add(app, context);
   }
   ib::softib::share_examples(app);

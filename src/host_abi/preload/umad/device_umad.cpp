@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// /dev/infiniband/umad0, umad1, ... and issm0, issm1, ... (docs/design/0041-umad-devices.md).
+// /dev/infiniband/umad0, umad1, ... and issm0, issm1, ... (docs/design/0026-umad-devices.md).
 //
 // The object is a connection to softibd, which is the open device: softibd sends it a message for
 // each MAD, so it polls as the device would; what the program writes goes to softibd over it, most
