@@ -20,6 +20,14 @@ add_library(ib_toml INTERFACE)
 add_library(ib::toml ALIAS ib_toml)
 target_compile_definitions(ib_toml INTERFACE TOML_EXCEPTIONS=0)
 
+# The target's libibverbs, for the provider's unit tests: a root folder with its packages (scripts/arm64 makes one).
+set(IB_TARGET_ROOT "" CACHE PATH "root folder of the target's shared libraries")
+find_library(IB_TARGET_VERBS libibverbs.so.1 PATHS ${IB_TARGET_ROOT}/usr/lib/${CMAKE_LIBRARY_ARCHITECTURE} NO_DEFAULT_PATH)
+if(IB_TARGET_ROOT AND IB_TARGET_VERBS)
+  add_library(PkgConfig::libibverbs INTERFACE IMPORTED)
+  target_link_libraries(PkgConfig::libibverbs INTERFACE ${IB_TARGET_VERBS})
+endif()
+
 add_library(ib_fmt STATIC ${CMAKE_SOURCE_DIR}/cmake/fmt_static.cpp)
 add_library(ib::fmt ALIAS ib_fmt)
 

@@ -16,8 +16,8 @@ inline std::uint64_t address_of(const void* pointer) {
 // For addresses of this process: on 32 bit the upper half is lost.
 template <class T = std::byte>
 T* pointer_to(std::uint64_t address) {
-  return reinterpret_cast<T*>(
-      static_cast<std::uintptr_t>(address));  // NOLINT(performance-no-int-to-ptr)
+  const auto here = static_cast<std::uintptr_t>(address);
+  return reinterpret_cast<T*>(here);  // NOLINT(performance-no-int-to-ptr)
 }
 
 }  // namespace ib

@@ -105,8 +105,37 @@ enum class WrOpcode : std::uint32_t {
   LocalInv = 7,
   BindMw = 8,
   SendWithInv = 9,
+  Flush = 14,
   AtomicWrite = 15,
 };
+
+// Operands of a FLUSH [IBA1 1.6 annex A19]: what becomes of earlier writes, and where. Numbers of
+// rdma-core's IBV_FLUSH_*.
+namespace flush {
+inline constexpr std::uint8_t kGlobal = 1;  // placement types, one or more
+inline constexpr std::uint8_t kPersistent = 1u << 1;
+inline constexpr std::uint8_t kRange = 0;  // selectivity levels
+inline constexpr std::uint8_t kRegion = 1;
+// Both, as a work request has them.
+constexpr std::uint32_t operands(std::uint8_t type, std::uint8_t level) {
+  return type | std::uint32_t{level} << 8;
+}
+constexpr std::uint8_t type_of(std::uint32_t operands) {
+  return static_cast<std::uint8_t>(operands);
+}
+constexpr std::uint8_t level_of(std::uint32_t operands) {
+  return static_cast<std::uint8_t>(operands >> 8);
+}
+constexpr bool is_valid(std::uint32_t operands) {
+  const std::uint8_t type = type_of(operands);
+  return type != 0 && (type & ~(kGlobal | kPersistent)) == 0 && operands >> 8 <= kRegion;
+}
+// The right that each placement type needs.
+constexpr std::uint32_t access_for(std::uint8_t type) {
+  return ((type & kGlobal) != 0 ? access::kFlushGlobal : 0) |
+         ((type & kPersistent) != 0 ? access::kFlushPersistent : 0);
+}
+}  // namespace flush
 
 namespace send_flag {
 inline constexpr std::uint32_t kFence = 1;
@@ -158,6 +187,7 @@ enum class WcOpcode : std::uint32_t {
   FetchAdd = 4,
   BindMw = 5,
   LocalInv = 6,
+  Flush = 8,
   AtomicWrite = 9,
   Recv = 128,
   RecvRdmaWithImm = 129,

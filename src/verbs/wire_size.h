@@ -24,6 +24,7 @@ inline constexpr std::uint64_t kDeth = 8;
 inline constexpr std::uint64_t kXrcEth = 4;
 inline constexpr std::uint64_t kReth = 16;
 inline constexpr std::uint64_t kAtomicEth = 28;
+inline constexpr std::uint64_t kFeth = 4;
 inline constexpr std::uint64_t kImmediate = 4;  // or the key that a SEND invalidates
 inline constexpr std::uint64_t kAeth = 4;
 inline constexpr std::uint64_t kAtomicAck = 8;

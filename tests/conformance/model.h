@@ -152,6 +152,7 @@ inline void run(ModelLane& lane) {
         case WrOpcode::SendWithImm:
           scatter(lane.receives->area, lane.receives->posted.front().extents, data);
           break;
+        case WrOpcode::Flush:  // what is there already, stays
         case WrOpcode::LocalInv:
         case WrOpcode::BindMw:
         case WrOpcode::SendWithInv: break;

@@ -164,10 +164,11 @@ class Walk {
     static constexpr std::array kOpcodes{WrOpcode::Send,           WrOpcode::SendWithImm,
                                          WrOpcode::RdmaWrite,      WrOpcode::RdmaWriteWithImm,
                                          WrOpcode::RdmaRead,       WrOpcode::AtomicCmpSwap,
-                                         WrOpcode::AtomicFetchAdd, WrOpcode::AtomicWrite};
+                                         WrOpcode::AtomicFetchAdd, WrOpcode::AtomicWrite,
+                                         WrOpcode::Flush};
     ModelSend send;
     Work& work = send.work;
-    work.opcode = kOpcodes[below(lane.type == QpType::Uc ? 4 : 8)];
+    work.opcode = kOpcodes[below(lane.type == QpType::Uc ? 4 : 9)];
     const bool is_send = work.opcode == WrOpcode::Send || work.opcode == WrOpcode::SendWithImm;
     const bool needs_receive = is_send || work.opcode == WrOpcode::RdmaWriteWithImm;
     // Which request takes a shared receive must not depend on timing, so none may wait for one. A
@@ -195,6 +196,11 @@ class Walk {
       work.compare_add = chance(50) ? lane.far.word(send.remote) : random_();
       work.swap = random_();
       if (is_atomic) send.local = {{below(kAreaBytes / 8) * 8u, 8}};
+    } else if (work.opcode == WrOpcode::Flush) {
+      send.remote = below(kAreaBytes);
+      work.compare_add = below(kAreaBytes - static_cast<std::uint32_t>(send.remote) + 1);
+      const std::uint8_t level = chance(50) ? verbs::flush::kRange : verbs::flush::kRegion;
+      work.imm = verbs::flush::operands(verbs::flush::kGlobal, level);
     } else {
       const std::uint32_t bytes = size(is_send ? ModelReceiveQueue::kCapacity : 20000);
       send.local = extents(bytes, 3);

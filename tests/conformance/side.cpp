@@ -334,6 +334,13 @@ Work rdma(WrOpcode opcode, std::uint64_t wr_id, std::vector<Sge> sge, const Regi
   return rdma(opcode, wr_id, std::move(sge), remote.rkey, remote.at(offset));
 }
 
+Work flush(std::uint64_t wr_id, const Region& remote, std::uint64_t offset, std::uint64_t bytes) {
+  Work work = rdma(WrOpcode::Flush, wr_id, {}, remote, offset);
+  work.compare_add = bytes;
+  work.imm = verbs::flush::operands(verbs::flush::kGlobal, verbs::flush::kRange);
+  return work;
+}
+
 // --- Connections ---
 
 std::uint32_t required(QpType type, QpState from, QpState to) {

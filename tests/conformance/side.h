@@ -41,7 +41,7 @@ inline constexpr std::uint32_t kTimeLimitMsAfterFailure = 1'000;
 inline constexpr std::uint32_t kMoment = 60;
 
 inline constexpr std::uint32_t kAllAccess =
-    access::kLocalWrite | access::kRemoteAny | access::kMwBind;
+    access::kLocalWrite | access::kRemoteAny | access::kMwBind | access::kFlushGlobal;
 
 // How commands reach an Engine.
 class Channel {
@@ -182,10 +182,13 @@ Work rdma(WrOpcode opcode, std::uint64_t wr_id, std::vector<Sge> sge, std::uint3
 Work rdma(WrOpcode opcode, std::uint64_t wr_id, std::vector<Sge> sge, const Region& remote,
           std::uint64_t offset = 0);
 
+// A FLUSH of `bytes` at `offset`, for global visibility.
+Work flush(std::uint64_t wr_id, const Region& remote, std::uint64_t offset, std::uint64_t bytes);
+
 // --- Bringing queue pairs up ---
 
 struct Connection {
-  std::uint32_t access = access::kRemoteAny | access::kLocalWrite;
+  std::uint32_t access = access::kRemoteAny | access::kLocalWrite | access::kFlushGlobal;
   std::uint8_t timeout = 14;  // 67 ms
   std::uint8_t retry_cnt = 3;
   std::uint8_t rnr_retry = 7;      // retries without limit

@@ -304,7 +304,7 @@ TEST_P(Ud, ABadKeyOfAReceiveBreaksItsOwner) {
 TEST_P(Ud, OnlySendsExist) {
   for (const WrOpcode opcode :
        {WrOpcode::RdmaWrite, WrOpcode::RdmaWriteWithImm, WrOpcode::RdmaRead,
-        WrOpcode::AtomicCmpSwap, WrOpcode::AtomicFetchAdd, WrOpcode::AtomicWrite,
+        WrOpcode::AtomicCmpSwap, WrOpcode::AtomicFetchAdd, WrOpcode::AtomicWrite, WrOpcode::Flush,
         WrOpcode::SendWithInv, WrOpcode::LocalInv, WrOpcode::BindMw}) {
     Work work = to_b(1, {ma.sge(0, 8)});
     work.opcode = opcode;

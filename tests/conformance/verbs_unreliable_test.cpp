@@ -150,6 +150,7 @@ TEST_P(Uc, ReadsAndAtomicsDoNotExist) {
                                 WrOpcode::AtomicFetchAdd, WrOpcode::AtomicWrite}) {
     EXPECT_EQ(qa.try_send(rdma(opcode, 1, {ma.sge(0, 8)}, mb)), Status::InvalidParameter);
   }
+  EXPECT_EQ(qa.try_send(flush(1, mb, 0, 8)), Status::InvalidParameter);
   EXPECT_TRUE(a->cq().drain().empty());
   expect_alive(ma, mb);
 }

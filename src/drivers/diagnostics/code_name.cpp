@@ -147,6 +147,7 @@ const char* opcode_name(WrOpcode opcode) {
     case WrOpcode::BindMw: return "BIND_MW";
     case WrOpcode::SendWithInv: return "SEND_WITH_INV";
     case WrOpcode::AtomicWrite: return "ATOMIC_WRITE";
+    case WrOpcode::Flush: return "FLUSH";
   }
   return "an unknown operation";
 }

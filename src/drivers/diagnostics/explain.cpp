@@ -24,7 +24,8 @@ bool touches_remote_memory(WrOpcode opcode) {
     case WrOpcode::RdmaRead:
     case WrOpcode::AtomicCmpSwap:
     case WrOpcode::AtomicFetchAdd:
-    case WrOpcode::AtomicWrite: return true;
+    case WrOpcode::AtomicWrite:
+    case WrOpcode::Flush: return true;
     case WrOpcode::Send:
     case WrOpcode::SendWithImm:
     case WrOpcode::SendWithInv:
@@ -48,6 +49,10 @@ const char* needed_access(WrOpcode opcode) {
     case WrOpcode::RdmaRead: return "IBV_ACCESS_REMOTE_READ";
     case WrOpcode::AtomicCmpSwap:
     case WrOpcode::AtomicFetchAdd: return "IBV_ACCESS_REMOTE_ATOMIC";
+    case WrOpcode::Flush:
+      return "IBV_ACCESS_FLUSH_GLOBAL (for persistence IBV_ACCESS_FLUSH_PERSISTENT, which no "
+             "region "
+             "of softib has)";
     case WrOpcode::RdmaWrite:
     case WrOpcode::RdmaWriteWithImm:
     case WrOpcode::AtomicWrite:
@@ -124,7 +129,7 @@ constexpr Sentence kSentences[] = {
      }},
     {Cause::ReadDepth,
      [](const TraceErrorIn&) -> std::string {
-       return "reads and atomics are switched off on one side: set max_rd_atomic here and "
+       return "reads, atomics and flushes are switched off on one side: set max_rd_atomic here and "
               "max_dest_rd_atomic at the other side to 1 or more when the queue pairs are "
               "connected";
      }},
@@ -132,8 +137,9 @@ constexpr Sentence kSentences[] = {
      [](const TraceErrorIn& e) -> std::string {
        return fmt::format(
            "the memory window cannot be bound like this ({:#x}): the region needs "
-           "IBV_ACCESS_MW_BIND, the same PD, the whole range, and local write for remote write or "
-           "atomics; a type 2 window must be invalidated first",
+           "IBV_ACCESS_MW_BIND, the same PD, the whole range, local write for remote write or "
+           "atomics, and persistence for persistent flushes; a type 2 window must be invalidated "
+           "first",
            e.detail);
      }},
     {Cause::RemoteKeyUnknown,
@@ -372,7 +378,8 @@ std::string access_names(std::uint64_t flags) {
                                  name(verbs::access::kRemoteWrite, "REMOTE_WRITE"),
                                  name(verbs::access::kRemoteRead, "REMOTE_READ"),
                                  name(verbs::access::kRemoteAtomic, "REMOTE_ATOMIC"),
-                                 name(verbs::access::kMwBind, "MW_BIND"));
+                                 name(verbs::access::kMwBind, "MW_BIND"),
+                                 name(verbs::access::kFlushGlobal, "FLUSH_GLOBAL"));
   return names.empty() ? "none" : names;
 }
 

@@ -271,44 +271,55 @@ Found interface_item(const View& view, Rest path) {
   return directory(std::move(names));
 }
 
-Found walk(const View& view, Rest path) {
-  const std::string_view first = path.empty() ? "" : path[0];
-  if (first == "dev") {
-    if (path.size() == 1) return directory({"infiniband"});
-    if (path[1] != "infiniband") return std::nullopt;
-    if (path.size() == 3 && path[2] == "rdma_cm") return rdma_cm_device();
-    return per_hca(
-        view, "uverbs", {"rdma_cm"}, [](Place p, Rest r) { return char_device(p, r); },
-        path.subspan(2));
+// /dev
+Found device_nodes(const View& view, Rest path) {
+  if (path.empty()) return directory({"infiniband"});
+  if (path[0] != "infiniband") return std::nullopt;
+  if (path.size() == 2 && path[1] == "rdma_cm") return rdma_cm_device();
+  return per_hca(
+      view, "uverbs", {"rdma_cm"}, [](Place p, Rest r) { return char_device(p, r); },
+      path.subspan(1));
+}
+
+// /sys/devices
+Found devices(const View& view, Rest path) {
+  if (path.empty()) return directory({"infiniband"});
+  if (path.size() > 1 && path[0] == "virtual" && path[1] == "misc") {
+    return misc_item(path.subspan(2));
   }
-  if (first != "sys" || path.size() < 2) return std::nullopt;
-  if (path[1] == "devices") {
-    if (path.size() == 2) return directory({"infiniband"});
-    if (path.size() > 3 && path[2] == "virtual" && path[3] == "misc") {
-      return misc_item(path.subspan(4));
-    }
-    if (path[2] != "infiniband") return std::nullopt;
-    return per_hca(
-        view, "softib", {}, [](Place p, Rest r) { return device_item(p, r); }, path.subspan(3));
-  }
-  if (path[1] != "class") return std::nullopt;
-  if (path.size() == 2) return directory({"infiniband", "infiniband_verbs"});
-  const Rest rest = path.subspan(3);
-  if (path[2] == "misc" && rest.empty()) return directory({"rdma_cm"});
-  if (path[2] == "misc" && rest.size() == 1 && rest[0] == "rdma_cm") {
+  if (path[0] != "infiniband") return std::nullopt;
+  return per_hca(
+      view, "softib", {}, [](Place p, Rest r) { return device_item(p, r); }, path.subspan(1));
+}
+
+// /sys/class
+Found classes(const View& view, Rest path) {
+  if (path.empty()) return directory({"infiniband", "infiniband_verbs"});
+  const Rest rest = path.subspan(1);
+  if (path[0] == "misc" && rest.empty()) return directory({"rdma_cm"});
+  if (path[0] == "misc" && rest.size() == 1 && rest[0] == "rdma_cm") {
     return link("../../devices/virtual/misc/rdma_cm");
   }
-  if (path[2] == "net") return interface_item(view, rest);
-  if (path[2] == "infiniband") {
+  if (path[0] == "net") return interface_item(view, rest);
+  if (path[0] == "infiniband") {
     return per_hca(
         view, "softib", {},
         [](Place p, Rest r) { return class_link(p, "infiniband", p.hca.name, r); }, rest);
   }
-  if (path[2] != "infiniband_verbs") return std::nullopt;
+  if (path[0] != "infiniband_verbs") return std::nullopt;
   if (rest.size() == 1 && rest[0] == "abi_version") return file("6\n");
   return per_hca(
       view, "uverbs", {"abi_version"},
       [](Place p, Rest r) { return class_link(p, "infiniband_verbs", uverbs_name(p), r); }, rest);
+}
+
+Found walk(const View& view, Rest path) {
+  if (path.empty()) return std::nullopt;
+  if (path[0] == "dev") return device_nodes(view, path.subspan(1));
+  if (path[0] != "sys" || path.size() < 2) return std::nullopt;
+  if (path[1] == "devices") return devices(view, path.subspan(2));
+  if (path[1] == "class") return classes(view, path.subspan(2));
+  return std::nullopt;
 }
 
 // "/a/b" -> {"a", "b"}. Returns false if the path is not absolute, or not normalised.

@@ -277,6 +277,11 @@ const Obstacle kOfTheRequest[] = {
     {"an empty piece", kWrite, [](Warm& w, SendWqe&) { w.sge.length = 0; }, false},
     {"atomic", WrOpcode::AtomicFetchAdd, [](Warm&, SendWqe&) {}, false},
     {"atomic write", WrOpcode::AtomicWrite, [](Warm&, SendWqe&) {}, false},
+    {"flush", WrOpcode::Flush,
+     [](Warm&, SendWqe& r) {
+       r.imm = verbs::flush::operands(verbs::flush::kGlobal, verbs::flush::kRegion);
+     },
+     false},
     {"write with imm", WrOpcode::RdmaWriteWithImm, [](Warm&, SendWqe&) {}, false},
     {"send with invalidate", WrOpcode::SendWithInv, [](Warm&, SendWqe&) {}, false},
     {"local invalidate", WrOpcode::LocalInv, [](Warm&, SendWqe&) {}, false},

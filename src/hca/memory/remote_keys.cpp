@@ -5,6 +5,14 @@ namespace ib::hca {
 
 namespace access = verbs::access;
 
+namespace {
+
+bool is_window(const KeyEntry& key) {
+  return key.id.kind == KeyKind::Window1 || key.id.kind == KeyKind::Window2;
+}
+
+}  // namespace
+
 // The rules of memory windows [IBA1 10.6.7.2]: type 1 belongs to its PD, type 2 to its QP.
 Access RemoteKeys::check_window(const KeyEntry& window, const Responder& responder,
                                 const KeyEntry*& region) const {
@@ -19,8 +27,10 @@ Access RemoteKeys::check_window(const KeyEntry& window, const Responder& respond
   return {};
 }
 
-Access RemoteKeys::resolve(const Responder& responder, std::uint32_t key, std::uint64_t address,
-                           std::uint64_t length, std::uint32_t access, Stretch& out) {
+// Inlined, as resolve() is a step of each request that has no fast path.
+[[gnu::always_inline]] inline Access RemoteKeys::find(const Responder& responder, std::uint32_t key,
+                                                      std::uint32_t access,
+                                                      const KeyEntry*& out) const {
   const KeyEntry* entry = arena_.key(key_index(key));
   if (entry == nullptr || key == 0) return failed(Cause::RemoteKeyUnknown);
   const auto state = entry->id.state.load(std::memory_order_acquire);
@@ -35,11 +45,38 @@ Access RemoteKeys::resolve(const Responder& responder, std::uint32_t key, std::u
   if ((entry->id.access & access) != access) {
     return failed(Cause::RemoteKeyAccess, entry->id.access);
   }
+  out = entry;
+  return {};
+}
+
+Access RemoteKeys::check(const Responder& responder, std::uint32_t key,
+                         std::uint32_t access) const {
+  const KeyEntry* entry = nullptr;
+  if (const Access found = find(responder, key, access, entry); !found.ok()) return found;
+  const KeyEntry* region = entry;
+  return is_window(*entry) ? check_window(*entry, responder, region) : Access{};
+}
+
+Access RemoteKeys::check(const Responder& responder, std::uint32_t key, std::uint64_t address,
+                         std::uint64_t length, std::uint32_t access) const {
+  const KeyEntry* entry = nullptr;
+  if (const Access found = find(responder, key, access, entry); !found.ok()) return found;
+  if (!in_range(address, length, entry->id.iova, entry->id.length)) {
+    return failed(Cause::RemoteKeyRange, entry->id.length);
+  }
+  const KeyEntry* region = entry;
+  return is_window(*entry) ? check_window(*entry, responder, region) : Access{};
+}
+
+Access RemoteKeys::resolve(const Responder& responder, std::uint32_t key, std::uint64_t address,
+                           std::uint64_t length, std::uint32_t access, Stretch& out) {
+  const KeyEntry* entry = nullptr;
+  if (const Access found = find(responder, key, access, entry); !found.ok()) return found;
   if (!in_range(address, length, entry->id.iova, entry->id.length)) {
     return failed(Cause::RemoteKeyRange, entry->id.length);
   }
   const std::uint64_t in_owner = entry->id.address + (address - entry->id.iova);
-  const bool window = entry->id.kind == KeyKind::Window1 || entry->id.kind == KeyKind::Window2;
+  const bool window = is_window(*entry);
   const KeyEntry* region = entry;
   if (window) {
     const Access bound = check_window(*entry, responder, region);

@@ -33,6 +33,10 @@ class RemoteKeys {
   // `access`: all of these flags are needed.
   Access resolve(const Responder& responder, std::uint32_t key, std::uint64_t address,
                  std::uint64_t length, std::uint32_t access, Stretch& out);
+  // Only whether it grants that, or `access` to all of its memory.
+  Access check(const Responder& responder, std::uint32_t key, std::uint64_t address,
+               std::uint64_t length, std::uint32_t access) const;
+  Access check(const Responder& responder, std::uint32_t key, std::uint32_t access) const;
   // The same for an SGE of a receive that the responder posted.
   Access resolve_receive(const Responder& responder, const Sge& sge, Stretch& out);
 
@@ -53,6 +57,9 @@ class RemoteKeys {
                       std::uint64_t length, std::uint32_t access) const;
 
  private:
+  // The entry of a key that has these rights for the responder.
+  Access find(const Responder& responder, std::uint32_t key, std::uint32_t access,
+              const KeyEntry*& out) const;
   const KeyEntry* granted(const Responder& responder, std::uint32_t key, std::uint64_t address,
                           std::uint64_t length, std::uint32_t access) const;
   Access check_window(const KeyEntry& window, const Responder& responder,

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// Atomics [IBA1 9.4.5] and ATOMIC WRITE [IBA1 1.6 annex A19], and the depths that READ shares with
-// them.
+// Atomics [IBA1 9.4.5], ATOMIC WRITE and FLUSH [IBA1 1.6 annex A19], and the depths that READ
+// shares with them.
 #include "hca/requester/attempt.h"
+
+#include <atomic>
 
 namespace ib::hca {
 
@@ -73,6 +75,28 @@ Outcome atomic_write(Attempt& a) {
   const Access moved = a.plane.mover().write(piece, 0, target, 0, sizeof value);
   return moved.ok() ? Outcome::done(kWord)
                     : a.responder.transfer_failed(a.peer(), a.arrival, moved);
+}
+
+// Its completion says that all earlier writes of the queue pair to a range of memory, or to a
+// region, are where the placement types want them.
+//
+// Earlier requests of the queue pair are over, so their bytes are in the responder's memory.
+// Nothing is left to move; what a flush adds is the responder's checks, and that no store of them
+// is still on its way out of this CPU. Persistence: no region grants it.
+Outcome flush_memory(Attempt& a) {
+  namespace flush = verbs::flush;
+  if (const Outcome depth = check_own_depth(a); !depth.is_done()) return depth;
+  const bool whole = flush::level_of(a.wqe.imm) == flush::kRegion;
+  const std::uint64_t bytes = a.wqe.compare_add;
+  if (!whole && bytes > kMaxMessage) {
+    return Outcome::fail(WcStatus::LocLenErr, Cause::LocalLength, bytes);
+  }
+  if (const Outcome depth = check_peer_depth(a); !depth.is_done()) return depth;
+  const std::uint32_t access = flush::access_for(flush::type_of(a.wqe.imm));
+  const Outcome granted = a.responder.check_flush(a.peer(), a.arrival, bytes, whole, access);
+  if (!granted.is_done()) return granted;
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  return Outcome::done();
 }
 
 }  // namespace ib::hca

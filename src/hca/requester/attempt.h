@@ -40,8 +40,10 @@ Outcome rdma_read(Attempt& attempt);
 Outcome atomic(Attempt& attempt);        // atomics.cpp
 Outcome atomic_write(Attempt& attempt);  // ATOMIC WRITE [IBA1 annex A19]: 8 bytes at once
 
-// READ and atomics need room for them at both ends [IBA1 9.7.4.1.2, 11.2.5.2] (atomics.cpp). Done,
-// or why not: first what the requester itself finds, then what the responder does.
+Outcome flush_memory(Attempt& attempt);  // FLUSH [IBA1 1.6 annex A19]
+
+// READ, atomics and FLUSH need room for them at both ends [IBA1 9.7.4.1.2, 11.2.5.2] (atomics.cpp).
+// Done, or why not: first what the requester itself finds, then what the responder does.
 Outcome check_own_depth(const Attempt& attempt);
 Outcome check_peer_depth(Attempt& attempt);
 

@@ -18,7 +18,8 @@ void FailureReports::failed(const SendWqe& wqe, const Outcome& outcome, std::uin
   error.detail = outcome.detail;
   error.wr_id = wqe.wr_id;
   error.address = wqe.remote_address;
-  error.length = wqe.inline_bytes + asked_for(wqe);
+  const bool flush = wqe.opcode == verbs::WrOpcode::Flush;
+  error.length = flush ? wqe.compare_add : wqe.inline_bytes + asked_for(wqe);
   error.key = wqe.rkey;
   const bool local =
       outcome.cause == Cause::LocalKeyUnknown || outcome.cause == Cause::LocalKeyOtherPd ||

@@ -32,6 +32,8 @@ std::optional<std::uint64_t> why_not_bound(const Attempt& a, const KeyEntry* reg
   if ((wqe.bind_access & writes) != 0 && (local->access & access::kLocalWrite) == 0) {
     return local->access;
   }
+  // Whatever a flush through the window makes persistent lies in the region.
+  if ((wqe.bind_access & ~local->access & access::kFlushPersistent) != 0) return local->access;
   if (!in_range(wqe.bind_address, wqe.bind_length, local->iova, local->length)) return 5;
   return std::nullopt;
 }

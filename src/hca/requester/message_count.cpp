@@ -48,6 +48,9 @@ void count_request(QpEntry& own, const SendWqe& wqe, std::uint32_t bytes) {
     case WrOpcode::AtomicFetchAdd:
       add_to(own.requester.messages, 1);
       return add_to(own.lock.answers.atomics, 1);
+    case WrOpcode::Flush:  // its answer is that of a READ of nothing [IBA1 1.6 annex A19]
+      add_to(own.requester.more_bytes, wire::kFeth);
+      return count_read(own, 0);
     case WrOpcode::LocalInv:
     case WrOpcode::BindMw: return;  // they are no messages
   }

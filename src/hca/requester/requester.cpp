@@ -248,6 +248,7 @@ Outcome Requester::execute_connected(Attempt& attempt) {
     case WrOpcode::AtomicCmpSwap:
     case WrOpcode::AtomicFetchAdd: return atomic(attempt);
     case WrOpcode::AtomicWrite: return atomic_write(attempt);
+    case WrOpcode::Flush: return flush_memory(attempt);
     case WrOpcode::Send:
     case WrOpcode::SendWithImm:
     case WrOpcode::SendWithInv: return send_message(attempt);

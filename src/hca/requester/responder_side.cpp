@@ -35,7 +35,6 @@ void ResponderSide::responder_of(const Peer& peer, const Arrival& arrival, std::
   responder.pd = entry->id.pd;
 }
 
-// A bad key breaks the peer too (RC) or drops the message (UC).
 Outcome ResponderSide::find_memory(Peer& peer, const Arrival& arrival, std::uint64_t length,
                                    std::uint32_t access, Stretch& out) {
   Access granted;
@@ -51,6 +50,25 @@ Outcome ResponderSide::find_memory(Peer& peer, const Arrival& arrival, std::uint
     granted =
         plane_.remote_keys().resolve(responder, arrival.rkey, arrival.address, length, access, out);
   }
+  return answer(peer, arrival, granted);
+}
+
+Outcome ResponderSide::check_flush(Peer& peer, const Arrival& arrival, std::uint64_t length,
+                                   bool whole, std::uint32_t access) {
+  if ((peer.entry->id.access & access) != access) {
+    return answer(peer, arrival, {Cause::RemoteQpAccess, false, peer.entry->id.access});
+  }
+  const bool names_srq = arrival.service == QpType::XrcSend;
+  Responder responder;
+  responder_of(peer, arrival, names_srq ? srq_index(arrival.srqn) : kNone, responder);
+  const RemoteKeys& keys = plane_.remote_keys();
+  return answer(peer, arrival,
+                whole ? keys.check(responder, arrival.rkey, access)
+                      : keys.check(responder, arrival.rkey, arrival.address, length, access));
+}
+
+// A bad key breaks the peer too (RC) or drops the message (UC).
+Outcome ResponderSide::answer(Peer& peer, const Arrival& arrival, const Access& granted) {
   if (granted.ok()) return Outcome::done();
   if (granted.blocked) return Outcome::wait();
   const bool invalid = granted.cause == Cause::RemoteQpAccess;

@@ -35,6 +35,11 @@ class ResponderSide {
   Outcome find_memory(Peer& peer, const Arrival& arrival, std::uint64_t length,
                       std::uint32_t access, Stretch& out);
 
+  // The same of a FLUSH, which looks at a key also for no bytes. `whole`: the region, whatever the
+  // address.
+  Outcome check_flush(Peer& peer, const Arrival& arrival, std::uint64_t length, bool whole,
+                      std::uint32_t access);
+
   // --- a receive, held from take_receive() until it is completed or forgotten ---
 
   Outcome take_receive(Peer& peer, const Arrival& arrival);
@@ -108,6 +113,7 @@ class ResponderSide {
 
  private:
   Outcome take_shared(Peer& peer, const Arrival& arrival, SrqEntry& srq, std::uint32_t index);
+  Outcome answer(Peer& peer, const Arrival& arrival, const Access& granted);
   Outcome no_receive(Peer& peer, const Arrival& arrival, Shared32& waiter, const Shared64& tail);
   void responder_of(const Peer& peer, const Arrival& arrival, std::uint32_t srq,
                     Responder& responder) const;

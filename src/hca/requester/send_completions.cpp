@@ -24,6 +24,7 @@ WcOpcode completion_opcode(WrOpcode opcode) {
     case WrOpcode::LocalInv: return WcOpcode::LocalInv;
     case WrOpcode::BindMw: return WcOpcode::BindMw;
     case WrOpcode::AtomicWrite: return WcOpcode::AtomicWrite;
+    case WrOpcode::Flush: return WcOpcode::Flush;
   }
   return WcOpcode::Send;
 }

@@ -24,7 +24,8 @@ bool allowed(QpType type, WrOpcode opcode) {
     case WrOpcode::RdmaRead:
     case WrOpcode::AtomicCmpSwap:
     case WrOpcode::AtomicFetchAdd:
-    case WrOpcode::AtomicWrite: return type == QpType::Rc || type == QpType::XrcSend;
+    case WrOpcode::AtomicWrite:
+    case WrOpcode::Flush: return type == QpType::Rc || type == QpType::XrcSend;
   }
   return false;
 }
@@ -41,6 +42,9 @@ SendQueue::SendQueue(MemoryPlane& plane, const RequesterConfig& config, QpEntry&
 
 Status SendQueue::check(const SendWqe& wqe) const {
   if (!allowed(config_.type, wqe.opcode)) return Status::InvalidParameter;
+  if (wqe.opcode == WrOpcode::Flush && !verbs::flush::is_valid(wqe.imm)) {
+    return Status::InvalidParameter;
+  }
   if (wqe.inline_data) {
     if (!verbs::may_be_inline(wqe.opcode)) return Status::InvalidParameter;
     if (asked_for(wqe) > config_.max_inline || wqe.num_sge > kMaxSge)

@@ -17,11 +17,11 @@ struct SendWqe {
   std::uint32_t flags = 0;  // verbs::send_flag
   const Sge* sge = nullptr;
   std::uint32_t num_sge = 0;
-  std::uint32_t imm = 0;
+  std::uint32_t imm = 0;  // or the key to invalidate, or the operands of a flush
   std::uint32_t rkey = 0;
   std::uint32_t remote_qpn = 0;
   std::uint64_t remote_address = 0;
-  std::uint64_t compare_add = 0;
+  std::uint64_t compare_add = 0;  // or bytes to flush
   std::uint64_t swap = 0;
   verbs::AddressVector av;       // datagrams
   std::uint16_t pkey_index = 0;  // Gsi: with which P_Key of its port [IBA1 11.4.1.1]

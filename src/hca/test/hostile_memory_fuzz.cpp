@@ -262,7 +262,7 @@ class World {
                                             WrOpcode::RdmaRead,       WrOpcode::AtomicCmpSwap,
                                             WrOpcode::AtomicFetchAdd, WrOpcode::LocalInv,
                                             WrOpcode::BindMw,         WrOpcode::SendWithInv,
-                                            WrOpcode::AtomicWrite};
+                                            WrOpcode::AtomicWrite,    WrOpcode::Flush};
     const std::uint8_t which = in.byte();
     const std::uint8_t shape = in.byte();
     SendWqe wqe;

@@ -10,6 +10,7 @@
 
 #include <atomic>
 #include <cstring>
+#include <string_view>
 
 namespace ib::host_abi::preload::remote {
 namespace {
@@ -147,13 +148,18 @@ Reply exchange(int socket, Code code, const Path& path, ViewStatOut& out, int& f
 void complain_of_user() {
   static std::atomic<bool> done{false};
   if (done.exchange(true)) return;
-  static constexpr char kText[] =
-      " runs as a user whom this fabric does not serve, and finds no HCA; "
-      "run `softib run` as that user\n";
-  char text[256] = "softib: ";
-  std::strncat(text, program_invocation_short_name, 64);
-  std::strcat(text, kText);
-  static_cast<void>(sys::write(STDERR_FILENO, text, std::strlen(text)));
+  const std::string_view pieces[] = {
+      "softib: ",
+      {program_invocation_short_name, ::strnlen(program_invocation_short_name, 64)},
+      " runs as a user whom this fabric does not serve, and finds no HCA; run `softib run` as that "
+      "user\n"};
+  char text[256];
+  std::size_t bytes = 0;
+  for (const std::string_view piece : pieces) {
+    std::memcpy(&text[bytes], piece.data(), piece.size());
+    bytes += piece.size();
+  }
+  static_cast<void>(sys::write(STDERR_FILENO, text, bytes));
 }
 
 Reply ask(Code code, const Path& path, ViewStatOut& out, int& fd) {

@@ -77,8 +77,9 @@ bool convert(const ibv_send_wr& wr, ibv_qp_type type, hca::SendWqe& to) {
       return take_destination(wr, type, to);
     case LocalInv: to.num_sge = 0; return true;
     case BindMw: to.num_sge = 0; return take_bind(wr, to);
+    case Flush: return false;  // ibv_send_wr has no operands of it
   }
-  return false;  // no operation of a softib HCA: TSO, flush
+  return false;  // no operation of a softib HCA: TSO
 }
 
 // A request of one piece, for the fast path.

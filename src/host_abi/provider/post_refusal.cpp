@@ -51,7 +51,7 @@ bool is_of_type(verbs::QpType type, verbs::WrOpcode opcode) {
   const bool send = opcode == Send || opcode == SendWithImm;
   if (type == verbs::QpType::Ud) return send;
   const bool answered = opcode == RdmaRead || opcode == AtomicCmpSwap || opcode == AtomicFetchAdd ||
-                        opcode == AtomicWrite;
+                        opcode == AtomicWrite || opcode == Flush;
   return type != verbs::QpType::Uc || !answered;
 }
 

@@ -22,7 +22,7 @@ constexpr std::uint64_t kUnreliableOps =
     IBV_QP_EX_WITH_SEND_WITH_INV | IBV_QP_EX_WITH_LOCAL_INV | IBV_QP_EX_WITH_BIND_MW;
 constexpr std::uint64_t kReliableOps =
     kUnreliableOps | IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |
-    IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD | IBV_QP_EX_WITH_ATOMIC_WRITE;
+    IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD | IBV_QP_EX_WITH_ATOMIC_WRITE | kQpExWithFlush;
 
 SendBatch& batch_of(ibv_qp_ex* qp) {
   return *qp_of(qp).batch;
@@ -80,19 +80,18 @@ void wr_local_inv(ibv_qp_ex* qp, std::uint32_t rkey) {
   begin(qp, WrOpcode::LocalInv).imm = rkey;
 }
 
-// No queue pair has these two, and ibv_create_qp_ex() refuses them. A program may call them without
-// such a request, which must end in an error, not in a jump to address 0.
-void refuse_request(ibv_qp_ex* qp) {
-  batch_of(qp).set_error(EOPNOTSUPP, PostRefusal::SendOther);
-}
-void wr_send_tso(ibv_qp_ex* qp, void*, std::uint16_t, std::uint16_t) {
-  refuse_request(qp);
-}
-void wr_flush(ibv_qp_ex* qp, std::uint32_t, std::uint64_t, std::size_t, std::uint8_t,
-              std::uint8_t) {
-  refuse_request(qp);
+void wr_flush(ibv_qp_ex* qp, std::uint32_t rkey, std::uint64_t address, std::size_t bytes,
+              std::uint8_t type, std::uint8_t level) {
+  hca::SendWqe& request = begin_remote(qp, WrOpcode::Flush, rkey, address);
+  request.compare_add = bytes;
+  request.imm = verbs::flush::operands(type, level);
 }
 
+// No queue pair has it, and ibv_create_qp_ex() refuses it. A program may call it without such a
+// request, which must end in an error, not in a jump to address 0.
+void wr_send_tso(ibv_qp_ex* qp, void*, std::uint16_t, std::uint16_t) {
+  batch_of(qp).set_error(EOPNOTSUPP, PostRefusal::SendOther);
+}
 void wr_bind_mw(ibv_qp_ex* qp, ibv_mw* mw, std::uint32_t rkey, const ibv_mw_bind_info* info) {
   Mw& window = mw_of(mw);
   describe_bind(window, *info, rkey, begin(qp, WrOpcode::BindMw));
@@ -198,6 +197,7 @@ int check_send_ops(ibv_qp_type type, std::uint64_t ops) {
   if (type == IBV_QPT_RC || type == IBV_QPT_XRC_SEND) known = kReliableOps;
   if (type == IBV_QPT_UC) known = kUnreliableOps;
   if (type == IBV_QPT_UD) known = kDatagramOps;
+  if (verbs_private().qp_ex_functions < kQpExKnown) known &= ~kQpExWithFlush;
   return (ops & ~known) == 0 ? 0 : EOPNOTSUPP;
 }
 

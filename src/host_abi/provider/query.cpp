@@ -22,11 +22,20 @@ constexpr std::uint32_t kOdpUnreliable = kOdpDatagram | IBV_ODP_SUPPORT_WRITE;
 constexpr std::uint32_t kOdpReliable =
     kOdpUnreliable | IBV_ODP_SUPPORT_READ | IBV_ODP_SUPPORT_ATOMIC;
 
-// Older programs have no name for the last one, and say so (ibv_devinfo -v).
+// Older programs have no name for the last two, and say so (ibv_devinfo -v).
 std::uint32_t odp_reliable() {
+  constexpr std::uint32_t kFlush = 1u << 6;
   constexpr std::uint32_t kAtomicWrite = 1u << 7;
   constexpr int kFirstAbi = 65;
-  return verbs_private().abi >= kFirstAbi ? kOdpReliable | kAtomicWrite : kOdpReliable;
+  return verbs_private().abi >= kFirstAbi ? kOdpReliable | kFlush | kAtomicWrite : kOdpReliable;
+}
+
+// Beyond the 32 bits of ibv_query_device(): the kernel's numbers, for which libibverbs has no
+// names. Only where it has the functions (rdma-core 45). Not FLUSH_PERSISTENT, bit 39.
+std::uint64_t more_caps() {
+  constexpr std::uint64_t kFlushGlobal = 1ull << 38;
+  constexpr std::uint64_t kAtomicWrite = 1ull << 40;
+  return verbs_private().qp_ex_functions >= kQpExKnown ? kFlushGlobal | kAtomicWrite : 0;
 }
 
 int as_int(std::uint32_t value) {
@@ -92,7 +101,7 @@ int query_device_ex(ibv_context* context, const ibv_query_device_ex_input* input
   all.xrc_odp_caps = odp_reliable();
   all.completion_timestamp_mask = kAllTimestampBits;
   all.hca_core_clock = kClockKhz;
-  all.device_cap_flags_ex = from.device_cap_flags;
+  all.device_cap_flags_ex = from.device_cap_flags | more_caps();
   all.max_dm_size = from.max_dm_size;
   all.phys_port_cnt_ex = from.port_count;
   // A caller built against an older header has a shorter struct (ibv_query_device: orig_attr only).

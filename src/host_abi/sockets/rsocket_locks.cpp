@@ -2,6 +2,7 @@
 #include "host_abi/sockets/rsocket_locks.h"
 
 #include "host_abi/sockets/table.h"
+#include "linux/client/cpu_pause.h"
 
 #include <pthread.h>
 
@@ -37,7 +38,7 @@ Lock& lock_of(int rs) {
 bool lock_briefly(Lock& lock) {
   for (int i = 0; i < kTries; ++i) {
     if (::pthread_mutex_trylock(&lock.mutex) == 0) return true;
-    __builtin_ia32_pause();
+    os::cpu_pause();
   }
   return false;
 }

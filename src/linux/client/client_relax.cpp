@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "linux/client/client_relax.h"
 
+#include "linux/client/cpu_pause.h"
 #include "platform/client_host.h"
 #include "platform/yield_gauge.h"
 
@@ -18,14 +19,6 @@ constexpr std::uint32_t kPauseRounds = platform::ClientHost::kYieldRound;
 constexpr std::uint32_t kYieldRounds = 4096;
 
 constinit platform::YieldGauge gauge;  // of the threads of this process
-
-void cpu_pause() {
-#if defined(__x86_64__) || defined(__i386__)
-  __builtin_ia32_pause();
-#elif defined(__aarch64__)
-  __asm__ __volatile__("isb");
-#endif
-}
 
 }  // namespace
 

@@ -10,6 +10,10 @@
 #include <unistd.h>
 
 enum { kBytes = 4096, kQkey = 0x11 };
+// Names of rdma-core 45.
+enum { kWithFlush = 1 << 11, kAccessFlushGlobal = 1 << 8, kAccessFlushPersistent = 1 << 9, kFlushGlobal = 1, kFlushRange = 0,
+       kFlushRegion = 1, kWcFlush = 8 };
+static const uint64_t kCapFlushGlobal = 1ull << 38, kCapFlushPersistent = 1ull << 39;
 
 static struct ibv_context* context;
 static struct ibv_pd* pd;
@@ -43,7 +47,8 @@ static struct ibv_qp* make(enum ibv_qp_type type, uint64_t operations, struct ib
 
 static void connect_to(struct ibv_qp* qp, uint32_t peer) {
   struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = 1, .qkey = kQkey,
-                             .qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC};
+                             .qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC |
+                                                kAccessFlushGlobal};
   const int datagram = qp->qp_type == IBV_QPT_UD;
   const int init = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT;
   NEED(ibv_modify_qp(qp, &attr, init | (datagram ? IBV_QP_QKEY : IBV_QP_ACCESS_FLAGS)) == 0);
@@ -227,19 +232,49 @@ static void windows(struct ibv_qp* a, struct ibv_qp* b) {
   RULE(ibv_dealloc_mw(window) == 0, "%s", strerror(errno));
 }
 
-static void refused(struct ibv_qp* a, int with_flush) {
+static void refused(struct ibv_qp* a) {
   struct ibv_qp_ex* ex = start(a, 17);
   ibv_wr_send_tso(ex, source, 16, 64);
   RULE(ibv_wr_complete(ex) == EOPNOTSUPP, "wr_send_tso");
-  const uint64_t flush = 1 << 11;
   errno = 0;
-  RULE(make(IBV_QPT_RC, flush, NULL) == NULL && errno == EOPNOTSUPP, "%s", strerror(errno));
-  if (!with_flush) return;
+  RULE(make(IBV_QPT_RC, IBV_QP_EX_WITH_TSO, NULL) == NULL && errno == EOPNOTSUPP, "%s", strerror(errno));
+}
+
+static void flush(struct ibv_qp* qp, uint64_t wr_id, uint64_t there, size_t bytes, uint8_t type, uint8_t level) {
   void (*wr_flush)(struct ibv_qp_ex*, uint32_t, uint64_t, size_t, uint8_t, uint8_t);
-  ex = start(a, 18);
+  struct ibv_qp_ex* ex = start(qp, wr_id);
   memcpy(&wr_flush, (char*)ex + offsetof(struct ibv_qp_ex, wr_atomic_write) + sizeof(void*), sizeof wr_flush);
-  wr_flush(ex, to->rkey, (uintptr_t)target, 8, 1, 0);
-  RULE(ibv_wr_complete(ex) == EOPNOTSUPP, "wr_flush");
+  ibv_wr_rdma_write(ex, to->rkey, (uintptr_t)target);
+  ibv_wr_set_sge(ex, from->lkey, (uintptr_t)source, 8);
+  ex->wr_id = wr_id;
+  wr_flush(ex, to->rkey, there, bytes, type, level);
+  COMPLETE(ex);
+}
+
+static uint64_t capabilities(void) {
+  struct ibv_device_attr_ex attr;
+  NEED(ibv_query_device_ex(context, NULL, &attr) == 0);
+  return attr.device_cap_flags_ex;
+}
+
+// Registers, refuses and flushes; without `there_is` libibverbs has no such function.
+static void flushes(struct ibv_qp* a, int there_is) {
+  const uint64_t caps = capabilities();
+  RULE((caps & kCapFlushPersistent) == 0 && ((caps & kCapFlushGlobal) != 0) == there_is, "%lx", (unsigned long)caps);
+  errno = 0;
+  RULE(ibv_reg_mr(pd, target, kBytes, kAccessFlushPersistent) == NULL && errno == EOPNOTSUPP, "%s", strerror(errno));
+  if (!there_is) {
+    RULE(make(IBV_QPT_RC, kWithFlush, NULL) == NULL && errno == EOPNOTSUPP, "%s", strerror(errno));
+    return;
+  }
+  flush(a, 18, (uintptr_t)target + 8, kBytes - 8, kFlushGlobal, kFlushRange);
+  ends(IBV_WC_RDMA_WRITE, 18);
+  ends((enum ibv_wc_opcode)kWcFlush, 18);
+  RULE(memcmp(source, target, 8) == 0, "the write before wr_flush");
+  flush(a, 19, 0, 0, kFlushGlobal, kFlushRegion);
+  ends(IBV_WC_RDMA_WRITE, 19);
+  ends((enum ibv_wc_opcode)kWcFlush, 19);
+  RULE(make(IBV_QPT_UC, kWithFlush, NULL) == NULL && errno == EOPNOTSUPP, "%s", strerror(errno));
 }
 
 static void datagrams(void) {
@@ -301,7 +336,8 @@ static void open_device(void) {
   source = aligned_alloc(4096, kBytes);
   target = aligned_alloc(4096, kBytes);
   NEED(source != NULL && target != NULL);
-  const int all = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND;
+  const int all = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND |
+                  kAccessFlushGlobal;
   NEED((from = ibv_reg_mr(pd, source, kBytes, IBV_ACCESS_LOCAL_WRITE)) != NULL);
   NEED((to = ibv_reg_mr(pd, target, kBytes, all)) != NULL);
   struct ibv_port_attr port;
@@ -310,8 +346,9 @@ static void open_device(void) {
 }
 
 int main(int count, char** words) {
+  const int has_flush = count > 1 && strcmp(words[1], "flush") == 0;
   open_device();
-  const uint64_t all = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM | IBV_QP_EX_WITH_SEND_WITH_INV | IBV_QP_EX_WITH_RDMA_WRITE |
+  const uint64_t all = (has_flush ? kWithFlush : 0) | IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM | IBV_QP_EX_WITH_SEND_WITH_INV | IBV_QP_EX_WITH_RDMA_WRITE |
                        IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM | IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |
                        IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD | IBV_QP_EX_WITH_ATOMIC_WRITE | IBV_QP_EX_WITH_LOCAL_INV | IBV_QP_EX_WITH_BIND_MW;
   struct ibv_qp* a = make(IBV_QPT_RC, all, NULL);
@@ -322,7 +359,8 @@ int main(int count, char** words) {
   sends(a, b);
   one_sided(a, b);
   windows(a, b);
-  refused(a, count > 1 && strcmp(words[1], "flush") == 0);
+  refused(a);
+  flushes(a, has_flush);
   datagrams();
   shared_receives();
   printf("%d rules broken\n", broken);

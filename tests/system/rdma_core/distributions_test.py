@@ -4,8 +4,9 @@
 programs, every function of the extended interface to post, and that Debian's own suite of rdma-core, as uid 65534 in
 an unprivileged container.
 
-distributions_test.py [--suite SUITE] [--only REGEX] [--write-docs]
---suite: trixie if absent. --write-docs: puts what was found into the table of docs/packages.md.
+distributions_test.py [--suite SUITE] [--whole] [--only REGEX] [--write-docs]
+--suite: trixie if absent. --whole: also rsockets, and OpenMPI over the UCX of that Debian. --write-docs: puts what was
+found into the table of docs/packages.md, if it was whole.
 """
 import collections
 import json
@@ -19,24 +20,24 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import harness
 import packages_test as packages
 from harness import Failed, Skipped
+from support import mpi
 
-INCLUDE = ("ibverbs-providers,ibverbs-utils,perftest,rdmacm-utils,python3,python3-pyverbs,iproute2")
+WHOLE = "--whole" in sys.argv
+INCLUDE = ("ibverbs-providers,ibverbs-utils,perftest,rdmacm-utils,python3,python3-pyverbs,iproute2" + (",openmpi-bin" if WHOLE else ""))
 # A snapshot of a suite that is not released may be older than its release file allows.
 OPTIONS = ["--aptopt=Acquire::Check-Valid-Until \"false\""]
 NOT_GENERIC = "test_(mlx5|efa|cuda)"
 LEAST_PASSES = 135
 DOCUMENT = harness.SOURCE / "docs/packages.md"
 TABLE = re.compile(r"(<!-- distributions_test.py --write-docs -->\n)(.*?)(<!-- end -->)", re.DOTALL)
-HEAD = ["| distribution | rdma-core | private ABI | pingpongs | perftest | `ibv_wr_*` | rping | rdma-core's suite |",
-        "|---|---|---|---|---|---|---|---|"]
+HEAD = ["| distribution | rdma-core | private ABI | pingpongs | perftest | `ibv_wr_*` | rping | rdma-core's suite | rsockets "
+        "| OpenMPI |", "|---|---|---|---|---|---|---|---|---|---|"]
 # Of suites of other versions: what cannot pass, and why.
 KNOWN = {
     r"test_device\.DMTest\.test_multi_process_alloc_dm":
         "Python 3.14 starts processes by a server, and the suite's objects cannot be sent there",
     r"test_qp\.QPTest\.test_create_ud_qp_with_privileged_qkey":
         "a controlled Q_Key is refused to every program",
-    r"test_rdmacm\.CMTestCase\.test_rdmacm_async_resolve_addrinfo":
-        "the command of the kernel for rdma_write_cm_event() is not there",
 }
 
 PAIR = """
@@ -59,6 +60,20 @@ PINGPONGS = ["ibv_rc_pingpong", "ibv_uc_pingpong", "ibv_ud_pingpong -s 1024", "i
 PERFTEST = [f"{program} -c {transport} -n 200" for program, transports in (
     ("ib_send_lat", ("RC", "UC", "UD", "XRC")), ("ib_write_bw", ("RC", "UC", "XRC")), ("ib_read_lat", ("RC",)),
     ("ib_atomic_bw", ("RC",))) for transport in transports]
+STREAMS = [f"{program} -S {size} -C 20 -T v" for program in ("rstream", "riostream") for size in (64, 65536)]
+# Each rank on the next node; UCX names its device and transport.
+MPI = """
+set -e
+softib up --nodes 2 > up.log
+export OMPI_MCA_rmaps_base_oversubscribe=1 UCX_LOG_LEVEL=info
+softib run -- mpirun --oversubscribe --bind-to none --mca pml ucx -n 2 softib run --node auto -- /opt/ring > log 2>&1 ||
+  { tail -n 60 log; exit 1; }
+cat log
+for node in 0 1; do
+  softib run --node $node -- cat /sys/class/infiniband/softib0/ports/1/counters/port_rcv_packets | sed 's/^/packets: /'
+done
+mpirun --version; softib down
+"""
 PYVERBS = r"""
 cp -r /usr/share/doc/rdma-core/tests . && gunzip -f tests/*.gz && cp /opt/driver.py .
 softib up --nodes 1 > up.log
@@ -90,6 +105,15 @@ def every_wr(root, release):
     has_flush = float(release) >= 45
     packages.in_root(root, f"softib run -- /opt/{program.name} {'flush' if has_flush else ''}", r"^0 rules broken$")
     return "each"
+
+
+def open_mpi(root):
+    """The version of OpenMPI, whose ranks are on two nodes and have no other way to each other's memory than UCX over
+    the HCAs, as its messages and the packets of both ports tell."""
+    mpi.build_program("openmpi", harness.SOURCE / "tests/system/programs/ring.c", root / "opt/ring")
+    text = packages.in_root(root, MPI, r"tag\(rc_verbs/softib0:1", r"^ring ok",
+                            r"(?s)^packets: [1-9]\d{3}.*^packets: [1-9]\d{3}", seconds=120)
+    return re.search(r"^mpirun \(Open MPI\) (\S+)", text, re.MULTILINE).group(1)
 
 
 def pyverbs(root, remarks):
@@ -133,6 +157,13 @@ def use(report, root):
         row.append("yes")
     with report.case("rdma-core's own suite") as remarks:
         row.append(pyverbs(root, remarks))
+    if WHOLE:
+        with report.case("rsockets"):
+            pairs(root, [f'pair 7471 "{one}" "{one} -s node0"' for one in STREAMS], seconds=90)
+            row.append("rstream, riostream")
+        with report.case("OpenMPI") as remarks:
+            row.append(open_mpi(root))
+            remarks.append(row[-1])
     return row
 
 

@@ -20,7 +20,7 @@ namespace region_flag = control::region_flag;
 constexpr std::uint64_t kEverything = std::numeric_limits<std::uint64_t>::max();
 constexpr std::uint32_t kKnownAccess = access::kLocalWrite | access::kRemoteAny | access::kMwBind |
                                        access::kZeroBased | access::kOnDemand | access::kHugeTlb |
-                                       access::kOptionalRange;
+                                       access::kFlushGlobal | access::kOptionalRange;
 
 // No atomic of 8 bytes may meet a boundary between ranges.
 constexpr std::uint64_t kBoundary = 8;
@@ -72,18 +72,22 @@ bool fill(std::span<const control::PhysicalRange> ranges, const Dm* dm, std::uin
 
 }  // namespace
 
-bool check_access(std::uint32_t flags, std::string& reason) {
+Status check_access(std::uint32_t flags, std::string& reason) {
+  if ((flags & access::kFlushPersistent) != 0) {
+    reason = "IBV_ACCESS_FLUSH_PERSISTENT: an HCA of softib has no persistent memory";
+    return Status::NotSupported;
+  }
   if ((flags & ~kKnownAccess) != 0) {
     reason = fmt::format("access flags {:#x} are not supported", flags & ~kKnownAccess);
-    return false;
+    return Status::InvalidParameter;
   }
   if ((flags & (access::kRemoteWrite | access::kRemoteAtomic)) != 0 &&
       (flags & access::kLocalWrite) == 0) {
     reason =
         "remote write and remote atomic access need IBV_ACCESS_LOCAL_WRITE too [IBA1 10.6.3.1]";
-    return false;
+    return Status::InvalidParameter;
   }
-  return true;
+  return Status::Ok;
 }
 
 Status check_extent(Core& core, HcaFile& file, const control::RegMrIn& in, Extent& out,

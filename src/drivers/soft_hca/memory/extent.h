@@ -17,7 +17,8 @@ struct Extent {
   std::uint64_t ranges = 0;  // a RangeList in device memory, the owner's to release; 0: none
 };
 
-bool check_access(std::uint32_t flags, std::string& reason);
+// InvalidParameter; NotSupported: memory that keeps its content without power.
+Status check_access(std::uint32_t flags, std::string& reason);
 // InvalidParameter; NotFound: there is no such device memory.
 Status check_extent(Core& core, HcaFile& file, const control::RegMrIn& in, Extent& out,
                     std::string& reason);

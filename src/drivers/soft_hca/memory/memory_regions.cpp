@@ -83,7 +83,7 @@ Status check_change(Core& core, HcaFile& file, const control::ReregMrIn& in, Cha
   if ((in.change & kPd) != 0) out.pd = find_own(core.pds, file, in.to.pd);
   if (out.pd == nullptr) return no_such(core, Kind::Pd, in.to.pd, reason);
   if ((in.change & kAccess) != 0) {
-    if (!check_access(in.to.access, reason)) return Status::InvalidParameter;
+    IB_CHECK(check_access(in.to.access, reason));
     out.access = in.to.access;
   }
   if ((in.change & kTranslation) == 0) return Status::Ok;
@@ -120,11 +120,11 @@ struct Terms {
 void make_region(Core& core, HcaFile& file, const Terms& terms, const Extent& extent,
                  io::IrpRef irp) {
   std::string reason;
-  Status status = Status::InvalidParameter;
+  Status status = Status::Ok;
   Key* key = nullptr;
   if (Pd* pd = find_own(core.pds, file, terms.pd); pd == nullptr) {
     status = no_such(core, Kind::Pd, terms.pd, reason);
-  } else if (check_access(terms.access, reason)) {
+  } else if (status = check_access(terms.access, reason); status == Status::Ok) {
     status = Status::InsufficientResources;
     if (has_room(core, file, Kind::Region, limits::kMaxMr, reason)) {
       key = new_key(core, file, Kind::Region, *pd);

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <infiniband/verbs.h>
+#include <pthread.h>
 #include <sys/types.h>
 
 #include <array>
@@ -22,6 +23,15 @@
 #define IB_ON_64_BIT(...) static_assert(sizeof(void*) != 8 || (__VA_ARGS__))
 
 namespace ib::host_abi {
+
+// glibc's mutex is in several of the library's structures. Its size is the one thing in which
+// 64-bit machines differ.
+#if defined(__aarch64__)
+inline constexpr std::size_t kMutexBytes = 48;
+#else
+inline constexpr std::size_t kMutexBytes = 40;
+#endif
+IB_ON_64_BIT(sizeof(pthread_mutex_t) == kMutexBytes && sizeof(pthread_cond_t) == 48);
 
 struct ListNode {
   ListNode* next = nullptr;
@@ -90,11 +100,12 @@ struct QpExHead {
   std::uint64_t wr_id;
   unsigned wr_flags;
 };
-IB_ON_64_BIT(sizeof(QpExHead) == 184 &&
+IB_ON_64_BIT(sizeof(QpExHead) == 144 + kMutexBytes &&
              offsetof(QpExHead, wr_flags) == offsetof(ibv_qp_ex, wr_flags));
 static_assert(sizeof(QpExHead) == offsetof(ibv_qp_ex, wr_atomic_cmp_swp));
 
-// In the library's order. rdma-core 36 to 43 have the first 20, 44 has wr_atomic_write too.
+// In the library's order. rdma-core 36 to 43 have the first 20, 44 has wr_atomic_write too, later
+// ones all.
 struct QpExFunctions {
   void (*wr_atomic_cmp_swp)(ibv_qp_ex*, std::uint32_t, std::uint64_t, std::uint64_t, std::uint64_t);
   void (*wr_atomic_fetch_add)(ibv_qp_ex*, std::uint32_t, std::uint64_t, std::uint64_t);
@@ -120,6 +131,8 @@ struct QpExFunctions {
   void (*wr_flush)(ibv_qp_ex*, std::uint32_t, std::uint64_t, std::size_t, std::uint8_t,
                    std::uint8_t);
 };
+// Of ibv_qp_init_attr_ex::send_ops_flags; headers before rdma-core 45 do not have it.
+inline constexpr std::uint64_t kQpExWithFlush = 1u << 11;
 inline constexpr std::size_t kQpExLeast = 20;
 inline constexpr std::size_t kQpExKnown = sizeof(QpExFunctions) / sizeof(void*);
 inline constexpr std::size_t kQpExMost = kQpExKnown + 10;  // a later library may have more
@@ -149,7 +162,8 @@ struct VerbsCq {
     ibv_cq_ex cq_ex;
   };
 };
-IB_ON_64_BIT(sizeof(VerbsCq) == 288 && offsetof(ibv_cq_ex, comp_mask) == 128);
+IB_ON_64_BIT(sizeof(VerbsCq) == 248 + kMutexBytes &&
+             offsetof(ibv_cq_ex, comp_mask) == 88 + kMutexBytes);
 
 // The records that the library reads from async_fd and from a completion channel.
 struct AsyncEventRecord {
@@ -178,7 +192,8 @@ inline constexpr std::uint64_t kAddr = 1u << 1;
 inline constexpr std::uint64_t kBuf = 1u << 5;
 }  // namespace mr_init
 
-IB_ON_64_BIT(sizeof(ibv_context) == 328 && sizeof(ibv_device) == 664 && sizeof(ibv_qp) == 160);
+IB_ON_64_BIT(sizeof(ibv_context) == 288 + kMutexBytes && sizeof(ibv_device) == 664 &&
+             sizeof(ibv_qp) == 120 + kMutexBytes);
 IB_ON_64_BIT(sizeof(ibv_wc) == 48 && sizeof(ibv_send_wr) == 128);
 IB_ON_64_BIT(sizeof(ibv_device_attr) == 232 && sizeof(ibv_device_attr_ex) == 400);
 

@@ -127,7 +127,7 @@ struct OpsTable {
   std::size_t context = 0;  // sizeof(verbs_context) of that library, which grows at its start
 };
 constexpr std::size_t context_size(std::size_t more_pointers) {
-  constexpr std::size_t kFirst = sizeof(void*) == 8 ? 648 : 336;
+  constexpr std::size_t kFirst = sizeof(void*) == 8 ? 320 + sizeof(ibv_context) : 336;
   return kFirst + more_pointers * sizeof(void*);
 }
 inline constexpr std::array<OpsTable, 5> kOpsTables{{{36, 76, context_size(0)},

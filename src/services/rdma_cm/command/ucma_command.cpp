@@ -173,6 +173,14 @@ struct Reader {
     take(in);
   }
 
+  void write_cm_event() {
+    const auto in = read<ucma::WriteCmEvent>(body);
+    if (in.event != ucma::Event::User && in.event != ucma::Event::Internal) {
+      return void(fail(Error::Invalid));
+    }
+    take(in);
+  }
+
   void read_body(Code code) {
     switch (code) {
       case Code::CreateId: return create_id();
@@ -197,6 +205,9 @@ struct Reader {
       case Code::Bind: return bind();
       case Code::ResolveAddr: return resolve_addr();
       case Code::JoinMcast: return join();
+      case Code::WriteCmEvent: return write_cm_event();
+      // Only kernel clients register services with the subnet administrator.
+      case Code::ResolveIbService:
       case Code::GetOption: break;
     }
     fail(Error::NotImplemented);

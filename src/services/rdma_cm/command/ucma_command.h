@@ -51,7 +51,8 @@ using CommandBody =
     std::variant<ucma::CreateId, command::Destroy, command::Bind, command::ResolveAddress,
                  ucma::ResolveRoute, command::QueryRoute, ucma::Connect, ucma::Listen, ucma::Accept,
                  ucma::Reject, ucma::Disconnect, ucma::InitQpAttr, ucma::GetEvent, ucma::SetOption,
-                 ucma::Notify, command::Join, command::Leave, ucma::MigrateId, command::Query>;
+                 ucma::Notify, command::Join, command::Leave, ucma::MigrateId, command::Query,
+                 ucma::WriteCmEvent>;
 
 struct Command {
   CommandBody body;

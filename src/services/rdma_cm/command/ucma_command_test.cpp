@@ -72,6 +72,8 @@ TEST(UcmaCommand, HeadersThatDoNotFitAreInvalid) {
   EXPECT_EQ(parse(Written(bytes.begin(), bytes.end() - 1)).error, Error::Invalid);
   bytes[0] = ucma::kCodes;
   EXPECT_EQ(parse(bytes).error, Error::Invalid);
+  bytes[0] = static_cast<std::uint8_t>(ucma::Code::ResolveIbService);
+  EXPECT_EQ(parse(bytes).error, Error::NotImplemented);
   bytes[0] = static_cast<std::uint8_t>(ucma::Code::GetOption);
   EXPECT_EQ(parse(bytes).error, Error::NotImplemented);
   EXPECT_EQ(parse_command({}, 0).error, Error::Invalid);

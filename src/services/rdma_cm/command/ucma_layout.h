@@ -36,8 +36,10 @@ enum class Code : std::uint32_t {
   Bind = 20,
   ResolveAddr = 21,
   JoinMcast = 22,
+  ResolveIbService = 23,
+  WriteCmEvent = 24,
 };
-inline constexpr std::uint32_t kCodes = 23;
+inline constexpr std::uint32_t kCodes = 25;
 
 enum class Event : std::uint32_t {
   AddrResolved = 0,
@@ -56,6 +58,10 @@ enum class Event : std::uint32_t {
   MulticastError = 13,
   AddrChange = 14,
   TimewaitExit = 15,
+  AddrInfoResolved = 16,
+  AddrInfoError = 17,
+  User = 18,      // these two are written by the program itself
+  Internal = 19,  // of librdmacm for itself
 };
 
 // Linux numbers of errors: the result of a command is 0 or one of these, negative.
@@ -313,7 +319,7 @@ struct EventOut {
   std::uint32_t id = 0;
   Event event{};
   std::uint32_t status = 0;
-  std::array<std::uint8_t, 304> param{};  // ConnParam or UdParam
+  std::array<std::uint8_t, 304> param{};  // ConnParam, UdParam or the argument of User
   std::uint32_t reserved = 0;
   Ece ece;
 };
@@ -356,6 +362,14 @@ struct MigrateId {
   std::uint32_t id = 0;
   std::uint32_t fd = 0;
 };
+struct WriteCmEvent {
+  std::uint32_t id = 0;
+  std::uint32_t reserved = 0;
+  Event event{};
+  std::uint32_t status = 0;
+  std::array<std::uint8_t, 8> arg{};
+  std::array<std::uint8_t, 296> unused{};  // as long as ConnParam and UdParam, which are not read
+};
 
 #define IB_UCMA_SIZE(type, bytes) \
   static_assert(sizeof(type) == (bytes) && std::is_trivially_copyable_v<type>)
@@ -384,6 +398,7 @@ IB_UCMA_SIZE(SetOption, 24);
 IB_UCMA_SIZE(JoinIpMcast, 48);
 IB_UCMA_SIZE(JoinMcast, 152);
 IB_UCMA_SIZE(MigrateId, 16);
+IB_UCMA_SIZE(WriteCmEvent, 320);
 #undef IB_UCMA_SIZE
 
 }  // namespace ib::services::rdma_cm::ucma

@@ -105,6 +105,17 @@ struct Service::Execution {
     answer.address = command.response;
     answer.error = service.migrate(file, in, request, answer);
   }
+  void operator()(const ucma::WriteCmEvent& in) const {
+    with(in.id, [&](Id& id) {
+      if (id.events.size() >= EventQueue::kMaxUnread) return Error::NoMemory;
+      PendingEvent event;
+      event.out.event = in.event;
+      event.out.status = in.status;
+      std::copy(in.arg.begin(), in.arg.end(), event.out.param.begin());
+      queue(id, event);
+      return Error::None;
+    });
+  }
 
  private:
   Id* find(std::uint32_t number) const { return service.ids_.find(file, number, answer.error); }

@@ -189,7 +189,7 @@ class RandomCommands {
 
   void command(Open& file) {
     const std::uint32_t id = any_id();
-    switch (number(14)) {
+    switch (number(15)) {
       case 0: return create(file);
       case 1: return destroy(file, id);
       case 2: {
@@ -220,6 +220,12 @@ class RandomCommands {
         in.uid = number(3);
         write_address(Program::at(verbs::ipv4_gid(0xef010200 + number(3)), 0), in.addr);
         return write(file, Code::JoinIpMcast, in);
+      }
+      case 13: {
+        ucma::WriteCmEvent in;
+        in.id = id;
+        in.event = happens(50) ? ucma::Event::User : ucma::Event::Internal;
+        return write(file, Code::WriteCmEvent, in);
       }
       default: {
         ucma::DestroyId in;

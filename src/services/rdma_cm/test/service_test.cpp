@@ -738,8 +738,39 @@ TEST_P(RdmaCm, UnreadEventsOfAnIdHaveALimit) {
     ASSERT_EQ(client.resolve(id, verbs::ipv4_gid(0x08080808), 1), Error::None);
   }
   EXPECT_EQ(client.resolve(id, verbs::ipv4_gid(0x08080808), 1), Error::NoMemory);
+  ucma::WriteCmEvent in;
+  in.id = id;
+  in.event = Event::User;
+  EXPECT_EQ(client.write(Code::WriteCmEvent, in).error, Error::NoMemory);
   client.expect(Event::AddrError);
   EXPECT_EQ(client.resolve(id, verbs::ipv4_gid(0x08080808), 1), Error::None);
+}
+
+// The command of rdma_write_cm_event(), which rdma-core 57 and later have.
+TEST_P(RdmaCm, AProgramWritesEventsToItself) {
+  const std::uint32_t id = client.create(PortSpace::Tcp, 0x22);
+  ucma::WriteCmEvent in;
+  in.id = id;
+  in.event = Event::User;
+  in.status = 7;
+  in.arg = {1, 2, 3, 4, 5, 6, 7, 8};
+  ASSERT_EQ(client.write(Code::WriteCmEvent, in).error, Error::None);
+  in.event = Event::Internal;
+  ASSERT_EQ(client.write(Code::WriteCmEvent, in).error, Error::None);
+  const ucma::EventOut event = client.expect(Event::User);
+  EXPECT_EQ(event.uid, 0x22u);
+  EXPECT_EQ(event.id, id);
+  EXPECT_EQ(event.status, 7u);
+  EXPECT_TRUE(std::equal(in.arg.begin(), in.arg.end(), event.param.begin()));
+  client.expect(Event::Internal);
+  EXPECT_FALSE(client.event());
+  in.event = Event::AddrResolved;
+  EXPECT_EQ(client.write(Code::WriteCmEvent, in).error, Error::Invalid) << "none of its own";
+  in.event = Event::User;
+  EXPECT_EQ(server.write(Code::WriteCmEvent, in).error, Error::Invalid) << "another file's id";
+  in.id = 99;
+  EXPECT_EQ(client.write(Code::WriteCmEvent, in).error, Error::NoEntry);
+  EXPECT_EQ(client.destroy(id), 2u);
 }
 
 TEST_P(RdmaCm, OptionsHaveTheirSizes) {
