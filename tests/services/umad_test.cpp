@@ -233,7 +233,8 @@ TEST_F(UmadTest, AnSmpOfAnotherPortIsNobodys) {
   const mad::Mad trap = get(1, mad::mgmt_class::kSubnLid, mad::method::kTrap);
   EXPECT_FALSE(service->on_smp({w.index(1), {}}, trap));
   EXPECT_TRUE(service->on_smp({w.index(0), {}}, trap));
-  EXPECT_EQ(manager.got.size(), 1u);
+  ASSERT_EQ(manager.got.size(), 1u);
+  EXPECT_EQ(manager.header().qpn, 0u);
   mad::Mad response = get(1, mad::mgmt_class::kSubnLid, mad::method::kGetResp);
   EXPECT_FALSE(service->on_smp({w.index(0), {}}, response)) << "no agent has such an id";
 }

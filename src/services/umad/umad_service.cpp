@@ -174,7 +174,9 @@ bool UmadService::on_mad(const GsiAddress& from, const mad::Mad& mad) {
 }
 
 bool UmadService::on_smp(const GsiAddress& from, const mad::Mad& mad) {
-  return take(0, from, mad);
+  GsiAddress source = from;
+  source.remote.qpn = 0;  // as of all SMPs
+  return take(0, source, mad);
 }
 
 bool UmadService::take(std::uint32_t qpn, const GsiAddress& from, const mad::Mad& mad) {
