@@ -32,13 +32,26 @@ class Manager:
         self.folder = fabric.user.make_dir("opensm-")
         self.log = self.folder / "opensm.log"
         paths = [f"OSM_TMP_DIR={self.folder}", f"OSM_CACHE_DIR={self.folder}"]
-        self.program = fabric.start(["env", *paths, OPENSM, "-f", self.log, "-t", "2000", *options], node)
+        settings = self.folder / "opensm.conf"
+        settings.write_text("force_log_flush TRUE\nsweep_interval 2\n")
+        settings.chmod(0o644)
+        self.program = fabric.start(["env", *paths, OPENSM, "-F", settings, "-f", self.log, *options], node)
+
+    def wait_for(self, text):
+        """In its log: to its output it writes its states only."""
+        harness.wait_until(lambda: not self.program.running() or text in self.read_log(), SECONDS,
+                           f"{text!r} in the log of OpenSM")
+        if text not in self.read_log():
+            raise Failed(f"OpenSM ended:\n{self.program.text()}\n{harness.tail(self.read_log())}")
 
     def wait_until_up(self):
-        self.program.wait_for_text("SUBNET UP", SECONDS)
+        self.wait_for("SUBNET UP")
+
+    def read_log(self):
+        return self.log.read_text(errors="replace") if self.log.exists() else ""
 
     def errors(self):
-        return [line for line in self.log.read_text(errors="replace").splitlines() if " ERR " in line]
+        return [line for line in self.read_log().splitlines() if " ERR " in line]
 
     def end(self):
         """Its log has to be free of errors."""
@@ -167,9 +180,9 @@ def managers(report, user):
         first = Manager(fabric, 0, "-p", "5")
         first.wait_until_up()
         second = Manager(fabric, 1, "-p", "1")
-        second.program.wait_for_text("Entering STANDBY", SECONDS)
+        second.wait_for("Entering STANDBY")
         first.program.kill()
-        second.program.wait_for_text("Entering MASTER", SECONDS)
+        second.wait_for("Entering MASTER")
         lid = end_ports(fabric)[1]["lid"]
         harness.wait_until(lambda: {port["sm_lid"] for port in end_ports(fabric)} == {lid}, SECONDS,
                            "all ports to have the second manager")
