@@ -178,7 +178,7 @@ TEST(ControlMatrixOperations, AreAllThatTheDriversAnswer) {
     const bool is_other =
         std::find(std::begin(kOthers), std::end(kOthers), Code{code}) != std::end(kOthers);
     const bool is_code = std::string_view(code_name(code)) != "an unknown request";
-    // Of tools that look at the subnet: no HCA is in it (subnet_requests_test.cpp).
+    // Of tools that look at the subnet: no HCA is in it.
     const bool is_subnet = verbs::control::is_topology(code);
     EXPECT_EQ(is_code,
               is_other || is_subnet || in_table(hca_operations()) || in_table(root_operations()));

@@ -83,7 +83,7 @@ TEST(Smi, ACableThatIsDownLosesIt) {
   EXPECT_EQ(t.graph().port_of(t.the_switch(), 3)->counters.transmit_discards, 1u);
 }
 
-// What a subnet manager does to a port, step by step.
+// The steps of a subnet manager.
 TEST(Smi, AManagerTakesAPortFromInitToActive) {
   Subnet t("star:2", SubnetManagement::Programs);
   Port& port = t.port_of_node(1);
