@@ -105,7 +105,8 @@ void publish_ports(Core& core, const fabric::Hca& hca) {
     const std::uint32_t index = hca.first_port + port.number - 1;
     hca::PortEntry& entry = *core.arena().port(index);
     entry.link_layer.store(port.link_layer, std::memory_order_relaxed);
-    if (entry.lid != port.lid) forget_lids(core, index, entry.lid);
+    bool is_other = entry.lid != port.lid;
+    if (is_other) forget_lids(core, index, entry.lid);
     forget_lids(core, index, port.lid + (1u << port.lmc));
     entry.lid = port.lid;
     for (std::uint32_t i = 0; i < entry.gids.size(); ++i) {
@@ -115,9 +116,10 @@ void publish_ports(Core& core, const fabric::Hca& hca) {
     entry.segment.store(core.fabric.graph().segment_of(port), std::memory_order_relaxed);
     entry.mtu.store(port_attributes(port).active_mtu, std::memory_order_relaxed);
     for (std::size_t i = 0; i < entry.pkeys.size(); ++i) {
-      entry.pkeys[i].store(i < port.pkeys.size() ? port.pkeys[i] : std::uint16_t{0},
-                           std::memory_order_release);
+      const std::uint16_t pkey = i < port.pkeys.size() ? port.pkeys[i] : std::uint16_t{0};
+      is_other |= entry.pkeys[i].exchange(pkey, std::memory_order_acq_rel) != pkey;
     }
+    if (is_other) follow_port(core, port);
     for (std::uint32_t i = 0; port.lid != 0 && i < 1u << port.lmc; ++i) {
       core.arena().lid(port.lid + i)->store(index + 1, std::memory_order_release);
     }

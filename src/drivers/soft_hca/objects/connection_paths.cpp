@@ -62,6 +62,16 @@ void store_flow(const Core& core, const Qp& qp, hca::QpEntry& entry) {
 
 }  // namespace
 
+void follow_port(Core& core, const fabric::Port& port) {
+  core.qps.for_each([&](const Qp& qp) {
+    hca::QpEntry& entry = *core.arena().qp(qp.index);
+    if (entry.id.port != port.device_index) return;
+    entry.id.lid = port.lid;
+    entry.id.pkey =
+        qp.attr.pkey_index < port.pkeys.size() ? port.pkeys[qp.attr.pkey_index] : std::uint16_t{0};
+  });
+}
+
 void resolve_flows(Core& core, Resolve which) {
   core.qps.for_each([&core, which](Qp& qp) {
     if (qp.dying || !is_connected_type(qp.type)) return;

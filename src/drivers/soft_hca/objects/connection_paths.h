@@ -18,6 +18,8 @@ enum class Resolve : std::uint8_t {
   Missing,  // addresses that no port had, since there may be new ports
   All,      // and those that have become another port's, or no port's
 };
+// A port has another LID or other P_Keys: its queue pairs send with these from now on.
+void follow_port(Core& core, const fabric::Port& port);
 // Finds the ports of connected peers once more.
 void resolve_flows(Core& core, Resolve which);
 
