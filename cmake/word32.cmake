@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-# What 32-bit programs load, built beside the rest by a build of its own (preset release32) in build/PRESET/32: in the
-# release build the libraries, which are the component `libs32`; in the dev build the peer of the conformance tests.
+# A build for 32 bits beside the other one (preset release32), in build/PRESET/32: in the release build of the libraries
+# that 32-bit programs load, the component `libs32`; in the dev build of the peer of the conformance tests.
 # A machine whose compiler makes no 32-bit programs (g++-multilib) does without.
 if(IB_LAYERS OR IB_SANITIZE OR IB_FUZZ OR CMAKE_CROSSCOMPILING OR NOT CMAKE_SYSTEM_PROCESSOR STREQUAL "x86_64"
    OR NOT CMAKE_CXX_COMPILER_ID STREQUAL "GNU")

@@ -51,7 +51,7 @@ Port& Graph::append_port(std::uint64_t guid, verbs::LinkLayer link_layer) {
   const std::uint32_t number = element.first_number() + port_count() - element.first_port;
   Port& port = ports_.emplace_back();
   peers_.push_back(kNoIndex);
-  next_by_lid_.push_back(0);
+  lids_.append_port();
   segments_.clear();
   subnets_.clear();
   port.element = static_cast<std::uint32_t>(elements_.size() - 1);
@@ -82,10 +82,7 @@ void Graph::place(Port& port, std::uint64_t guid) {
 
 // There is a free one: the owner of the graph sees to it (kMaxPorts in fabric/model.h).
 void Graph::give_free_lid(Port& port) {
-  while (is_in_use(next_lid_)) {
-    next_lid_ = static_cast<std::uint16_t>(next_lid_ % kLastUnicastLid + 1);
-  }
-  take_lid(port, next_lid_, 0);
+  take_lid(port, lids_.find_free(), 0);
 }
 
 std::uint32_t Graph::index_of(const Port& port) const {
@@ -120,18 +117,15 @@ Port* Graph::port_of(const Element& element, std::uint32_t number) {
 }
 
 const Port* Graph::find_port(std::uint16_t lid) const {
-  const std::uint32_t number = lid < port_by_lid_.size() ? port_by_lid_[lid] : 0;
-  return number != 0 ? &ports_[number - 1] : nullptr;
+  return port(lids_.first(lid));
 }
 
 // A port with an LMC is in the list of its first LID only.
 const Port* Graph::route(const Port& from, std::uint16_t lid) const {
   for (unsigned lmc = 0; lmc <= most_lmc_; ++lmc) {
     const auto base = static_cast<std::uint16_t>(lid & ~((1u << lmc) - 1));
-    std::uint32_t number = base < port_by_lid_.size() ? port_by_lid_[base] : 0;
-    for (; number != 0; number = next_by_lid_[number - 1]) {
-      const Port& port = ports_[number - 1];
-      if (port.has_lid(lid) && reaches(from, port)) return &port;
+    for (std::uint32_t i = lids_.first(base); i != kNoIndex; i = lids_.next(i)) {
+      if (ports_[i].has_lid(lid) && reaches(from, ports_[i])) return &ports_[i];
     }
   }
   return nullptr;
@@ -150,9 +144,8 @@ const Port* Graph::find_port(const verbs::Gid& gid) const {
 Status Graph::set_lid(Port& port, std::uint16_t lid) {
   if (lid == 0 || lid > kLastUnicastLid || port.is_ethernet()) return Status::InvalidParameter;
   const std::uint32_t subnet = subnet_of(port);
-  std::uint32_t number = lid < port_by_lid_.size() ? port_by_lid_[lid] : 0;
-  for (; number != 0; number = next_by_lid_[number - 1]) {
-    const Port& other = ports_[number - 1];
+  for (std::uint32_t i = lids_.first(lid); i != kNoIndex; i = lids_.next(i)) {
+    const Port& other = ports_[i];
     if (&other != &port && subnet_of(other) == subnet) return Status::AlreadyExists;
   }
   take_lid(port, lid, port.lmc);
@@ -161,20 +154,11 @@ Status Graph::set_lid(Port& port, std::uint16_t lid) {
 
 void Graph::take_lid(Port& port, std::uint16_t lid, std::uint8_t lmc) {
   const std::uint32_t index = index_of(port);
-  if (port.lid != 0) unlink_lid(index);
+  if (port.lid != 0) lids_.remove(index, port.lid);
   port.lid = lid;
   port.lmc = lmc;
   most_lmc_ = std::max<unsigned>(most_lmc_, lmc);
-  if (lid == 0) return;
-  if (port_by_lid_.size() <= lid) port_by_lid_.resize(std::size_t{lid} + 1);
-  next_by_lid_[index] = std::exchange(port_by_lid_[lid], index + 1);
-}
-
-// Takes a port out of the list of its LID.
-void Graph::unlink_lid(std::uint32_t port) {
-  std::uint32_t* at = &port_by_lid_[ports_[port].lid];
-  while (*at != port + 1) at = &next_by_lid_[*at - 1];
-  *at = std::exchange(next_by_lid_[port], 0);
+  if (lid != 0) lids_.add(index, lid);
 }
 
 Status Graph::set_guid(Port& port, std::uint64_t guid) {

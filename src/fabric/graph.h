@@ -12,6 +12,7 @@
 #pragma once
 
 #include "base/result.h"
+#include "fabric/lid_table.h"
 #include "fabric/port.h"
 #include "fabric/port_tables.h"
 #include "fabric/switch.h"
@@ -57,6 +58,7 @@ struct Element {
   std::uint32_t first_number() const { return is_switch() ? 0 : 1; }
 };
 
+// classes: allow(methods) elements, ports, addresses and links, most read-only and not
 class Graph {
  public:
   // The most that it can hold, so that nothing ever moves. Unused room costs address space only.
@@ -148,10 +150,6 @@ class Graph {
 
  private:
   void place(Port& port, std::uint64_t guid);
-  void unlink_lid(std::uint32_t port);
-  bool is_in_use(std::uint16_t lid) const {
-    return lid < port_by_lid_.size() && port_by_lid_[lid] != 0;
-  }
   // By port: the component of the graph that it is in.
   std::vector<std::uint32_t> components(bool only_up) const;
   void mark_component(std::vector<std::uint32_t>& of, std::uint32_t first, bool only_up) const;
@@ -163,10 +161,8 @@ class Graph {
   std::unordered_map<verbs::Gid, std::uint32_t, GidHash> port_by_gid_;
   std::vector<Switch> switches_;
   PortTables tables_;
-  std::vector<std::uint32_t> port_by_lid_;  // 1 + index; 0: none; up to the highest in use
-  std::vector<std::uint32_t> next_by_lid_;  // by port: 1 + index of the next one with its LID
-  unsigned most_lmc_ = 0;                   // of all ports, ever
-  std::uint16_t next_lid_ = 1;              // where to look for a free one
+  LidTable lids_;
+  unsigned most_lmc_ = 0;  // of all ports, ever
   // By port, while links stay as they are.
   mutable std::vector<std::uint32_t> segments_;
   mutable std::vector<std::uint32_t> subnets_;

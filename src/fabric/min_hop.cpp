@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// One search over the switches from the one whose table is wanted. Each that it reaches learns
-// which of the ports of the first one a shortest way may begin with.
+// One search over the switches from the one whose table is wanted. With each that it reaches stand
+// the ports of the first one by which a shortest way may begin.
 #include "fabric/min_hop.h"
 
 #include <algorithm>
@@ -28,7 +28,7 @@ class Search {
   const Reached& of(std::uint32_t element) const { return reached_[element]; }
 
  private:
-  // All of one distance know their ports before those of the next one are looked at.
+  // All of one distance have their ports before those of the next one are looked at.
   std::vector<std::uint32_t> next_level(const std::vector<std::uint32_t>& level,
                                         std::uint32_t start) {
     std::vector<std::uint32_t> next;

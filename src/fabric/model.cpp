@@ -73,10 +73,8 @@ Result<Fabric> Fabric::create(const Shape& shape) {
 // address space only.
 Fabric::Fabric(const Shape& shape)
     : graph_(room_for(shape).elements, room_for(shape).ports),
-      ports_per_hca_(shape.ports_per_hca),
-      management_(shape.management),
-      link_layer_(shape.link_layer),
-      link_layers_(shape.link_layers),
+      managers_{shape.management},
+      new_hca_{shape.ports_per_hca, shape.link_layer, shape.link_layers},
       packet_life_time_(shape.packet_life_time),
       address_block_(shape.addresses) {
   nodes_.reserve(shape.nodes.size());
@@ -118,7 +116,7 @@ Hca& Fabric::append_hca(Node& node, const TopologyElement* from) {
   Element& element = graph_.append_element(ElementKind::ChannelAdapter, hca.node_guid);
   element.hca = hca.index;
   element.description = from != nullptr ? from->description : node.name + " " + hca.name;
-  const std::uint32_t ports = from != nullptr ? from->ports : ports_per_hca_;
+  const std::uint32_t ports = from != nullptr ? from->ports : new_hca_.ports;
   hca.first_port = static_cast<std::uint32_t>(device_ports_.size());
   for (std::uint32_t p = 1; p <= ports; ++p) {
     const std::uint64_t guid =
@@ -135,15 +133,15 @@ Hca& Fabric::append_hca(Node& node, const TopologyElement* from) {
 }
 
 verbs::LinkLayer Fabric::link_layer_of(const Node& node, std::uint32_t hca) const {
-  verbs::LinkLayer layer = link_layer_;
-  for (const HcaLinkLayer& link : link_layers_) {
+  verbs::LinkLayer layer = new_hca_.link_layer;
+  for (const HcaLinkLayer& link : new_hca_.link_layers) {
     if (link.hca == hca && (link.node.empty() || link.node == node.name)) layer = link.link_layer;
   }
   return layer;
 }
 
 Result<Hca*> Fabric::add_hca(Node& node) {
-  if (node.hcas.size() >= kMaxHcasPerNode || kMaxPorts - device_ports_.size() < ports_per_hca_ ||
+  if (node.hcas.size() >= kMaxHcasPerNode || kMaxPorts - device_ports_.size() < new_hca_.ports ||
       hcas_.size() == hcas_.capacity()) {
     return Status::LimitExceeded;
   }
@@ -182,16 +180,16 @@ const Port* Fabric::device_port(std::uint32_t index) const {
 }
 
 bool Fabric::is_managed_here(const Port& port) const {
-  if (management_ != SubnetManagement::Softib) return false;
-  return std::ranges::none_of(managers_, [&](std::uint32_t manager) {
+  if (managers_.management != SubnetManagement::Softib) return false;
+  return std::ranges::none_of(managers_.ports, [&](std::uint32_t manager) {
     return graph_.subnet_of(*graph_.port(manager)) == graph_.subnet_of(port);
   });
 }
 
 void Fabric::set_capabilities(Port& port, std::uint32_t mask) {
   port.capability_mask = mask;
-  std::erase(managers_, graph_.index_of(port));
-  if ((mask & kIsSm) != 0) managers_.push_back(graph_.index_of(port));
+  std::erase(managers_.ports, graph_.index_of(port));
+  if ((mask & kIsSm) != 0) managers_.ports.push_back(graph_.index_of(port));
 }
 
 }  // namespace ib::fabric

@@ -68,7 +68,7 @@ struct HcaLinkLayer {
 inline constexpr std::uint8_t kDefaultPacketLifeTime = 16;
 inline constexpr std::uint8_t kMaxPacketLifeTime = 30;  // there and back is an ACK timeout still
 
-// Who gives ports their LIDs and switches their tables, and makes ports Active.
+// The one that gives ports their LIDs and switches their tables, and makes ports Active.
 enum class SubnetManagement : std::uint8_t {
   Softib,   // softib, in subnets that no other subnet manager works in
   Programs  // nobody but subnet managers that run as programs: ports come up in state Init
@@ -92,6 +92,7 @@ inline constexpr std::uint32_t kMaxPortsPerHca = 2;
 inline constexpr std::uint32_t kMaxPorts = kLastUnicastLid;  // each has a LID
 inline constexpr std::uint32_t kMaxNodes = kMaxPorts;
 
+// classes: allow(methods) the steps that build it from a shape or a topology are private methods
 class Fabric {
  public:
   // Returns LimitExceeded or InvalidParameter if the shape is empty, too big or names a node twice.
@@ -124,7 +125,8 @@ class Fabric {
   // Returns the HCA that a port belongs to; nullptr if the port is a switch's.
   const Hca* hca_of(const Port& port) const { return find_hca(graph_.element_of(port).hca); }
   Hca* hca_of(const Port& port) { return find_hca(graph_.element_of(port).hca); }
-  // Returns the port with this index in the port table of device memory; nullptr: there is none.
+  // Returns the port with this index in the port table of device memory, or nullptr if there is
+  // none.
   const Port* device_port(std::uint32_t index) const;
   std::uint32_t device_port_count() const {
     return static_cast<std::uint32_t>(device_ports_.size());
@@ -172,7 +174,7 @@ class Fabric {
   Status build_topology(const Topology& topology, const std::vector<std::string>& nodes);
   void append_node(const std::string& name);
   void append_switch(const TopologyElement& from);
-  // `from`: the element of the topology that it is; nullptr: GUIDs follow from the position.
+  // `from`: the element of the topology that it is. Without one GUIDs follow from the position.
   Hca& append_hca(Node& node, const TopologyElement* from = nullptr);
   Status check_address(const Node& node, std::span<const Address> before,
                        const Address& address) const;
@@ -186,11 +188,17 @@ class Fabric {
   std::unordered_map<std::string, std::uint32_t, NameHash, std::equal_to<>> node_by_name_;
   std::unordered_map<verbs::Gid, std::uint32_t, GidHash> node_by_address_;
   std::vector<std::uint32_t> device_ports_;  // by index in device memory: index in the graph
-  std::vector<std::uint32_t> managers_;      // ports with IsSM
-  std::uint32_t ports_per_hca_ = 1;
-  SubnetManagement management_ = SubnetManagement::Softib;
-  verbs::LinkLayer link_layer_ = verbs::LinkLayer::InfiniBand;
-  std::vector<HcaLinkLayer> link_layers_;
+  // Subnet managers: which may be there, and the ports with IsSM.
+  struct {
+    SubnetManagement management = SubnetManagement::Softib;
+    std::vector<std::uint32_t> ports{};
+  } managers_;
+  // Of an HCA that comes.
+  struct {
+    std::uint32_t ports = 1;
+    verbs::LinkLayer link_layer = verbs::LinkLayer::InfiniBand;
+    std::vector<HcaLinkLayer> link_layers{};
+  } new_hca_;
   std::uint8_t packet_life_time_ = kDefaultPacketLifeTime;
   AddressBlock address_block_;
   OnChange on_change_;

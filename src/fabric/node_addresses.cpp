@@ -35,7 +35,7 @@ const Node* Fabric::find_node_by_address(const verbs::Gid& ip) const {
 
 // The default addresses of the ports of an HCA that has come, after those of the ports before.
 void Fabric::give_addresses(Node& node, const Hca& hca) {
-  auto ordinal = static_cast<std::uint32_t>(ethernet_ports(node).size()) - ports_per_hca_;
+  auto ordinal = static_cast<std::uint32_t>(ethernet_ports(node).size()) - new_hca_.ports;
   for (Port& port : hca.ports) {
     const verbs::Gid own = default_address(address_block_, hca.node, ordinal);
     // The first has come with the node, and may have gone with set_addresses().

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// What a port has counted [IBA1 16.1.3.5, 16.1.4.11], as wide as this computer can: agents cut them
+// The counters of a port [IBA1 16.1.3.5, 16.1.4.11], as wide as this computer can: agents cut them
 // to the width of their fields.
 #pragma once
 

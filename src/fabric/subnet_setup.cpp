@@ -104,7 +104,7 @@ void mark_stale(Fabric& fabric, const Port& port) {
   }
 }
 
-// What is read is the same before and after: nobody can see that it is computed late.
+// Nobody can see that they are computed late: no reader has had others before.
 const Switch& fresh_tables(const Graph& graph, const Element& element) {
   return fresh_tables(const_cast<Graph&>(graph), element);
 }

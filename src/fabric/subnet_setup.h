@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// What softib does for subnets that no subnet manager works in: LIDs, forwarding tables by the
+// Subnets that no subnet manager works in get from softib: LIDs, forwarding tables by the
 // fewest hops, port states. It writes into the fabric without a packet.
 //
 // Thread rule: as the fabric's.
@@ -18,7 +18,7 @@ void set_up_subnets(Fabric& fabric, const Topology& topology);
 // The last subnet manager of the subnet of a port has gone: softib takes it over. LIDs stay.
 void take_over(Fabric& fabric, const Port& port, PortChanges& changes);
 
-// Tables of the switches in the subnet of a port have to be made anew.
+// Tables of the switches in the subnet of a port are out of date.
 void mark_stale(Fabric& fabric, const Port& port);
 // The tables of a switch as they are to be read: computed now if they are stale.
 const Switch& fresh_tables(const Graph& graph, const Element& element);

@@ -23,7 +23,7 @@ struct Switch {
   // By LID, as far as something was written, in whole blocks; the rest is kNoPort.
   std::vector<std::uint8_t> linear;
   std::map<std::uint16_t, PortMask> groups;  // by multicast LID; no empty ones
-  // softib manages the subnet and has to compute `linear` anew before it is read.
+  // softib manages the subnet, and `linear` is out of date: to be computed before it is read.
   bool is_stale = false;
 
   std::uint8_t port_to(std::uint16_t lid) const {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// Who may ask, and what kind of an answer it is; attributes.cpp has what is in it.
+// Access by M_Key, and the kind of an answer; attributes.cpp has its content.
 #include "mad/agent.h"
 
 #include "mad/attributes.h"
@@ -72,7 +72,7 @@ Handled set(const AgentView& element, std::uint8_t arrival, const Smp& smp, Mad&
   const std::uint16_t status =
       check_set(element, arrival, header.attribute, header.modifier, smp.data);
   if (status == mad_status::kOk) return {Verdict::Set, {}};
-  // What it is now, beside the refusal, if there is such an attribute.
+  // Beside the refusal the attribute as it is, if there is one.
   Attribute now = get_attribute(element, arrival, header.attribute, header.modifier);
   now.status = status;
   response = respond(smp, now, Access::Full);

@@ -36,11 +36,11 @@ struct NodeFacts {
   std::uint32_t revision = 0;
 };
 
-// What a subnet manager gives to a port by Set(PortInfo), beside its addresses and state.
+// The settings of a port by Set(PortInfo), beside its addresses and state.
 struct PortSettings {
   std::uint64_t m_key = 0;
   std::uint8_t m_key_protect = 0;  // bits [14.2.4]
-  std::uint16_t m_key_lease = 0;   // seconds; 0: for ever
+  std::uint16_t m_key_lease = 0;   // seconds; 0: without an end
   std::uint8_t width_enabled = 0;  // 0: all that it can do
   std::uint8_t speed_enabled = 0;
   std::uint8_t speed_ext_enabled = 0;
@@ -80,7 +80,7 @@ struct PortFacts {
   std::span<const std::uint16_t> pkeys;
 };
 
-// What a switch says of itself [14.2.5.4].
+// SwitchInfo [14.2.5.4].
 struct SwitchFacts {
   std::uint16_t linear_cap = 0xc000;
   std::uint16_t linear_top = 0;
@@ -120,7 +120,7 @@ class AgentView {
 
 enum class Verdict : std::uint8_t {
   Answered,  // the response is whole: of a Get, or a refusal
-  Set,       // all that it asks for can be; the owner does it, then calls finish_set()
+  Set,       // all of it can be done; the owner does it, then calls finish_set()
   Passed,    // to a subnet manager at this port: SMInfo, Trap
   Ignored,   // no answer: a response, a directed route that does not end here, TrapRepress
   BadKey,    // no answer: its M_Key is wrong [14.2.4.1]

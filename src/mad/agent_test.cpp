@@ -217,7 +217,7 @@ Smp set_port_info(const Smp& get, const Smp& now, const Change& change) {
   smp.header.method = method::kSet;
   PortInfo info;
   std::memcpy(static_cast<void*>(&info), now.data.data(), sizeof info);
-  info.physical_down_default &= 15;  // LinkUp is a state that nobody can ask for
+  info.physical_down_default &= 15;  // LinkUp is a state that no Set may have
   change(info);
   std::memcpy(smp.data.data(), &info, sizeof info);
   return smp;

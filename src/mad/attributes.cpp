@@ -217,7 +217,7 @@ Attribute get_attribute(const AgentView& element, std::uint8_t arrival, std::uin
       const std::uint32_t number = port_of_modifier(element, arrival, modifier);
       const auto port = element.port(number);
       const bool is_here = element.forwarding() || number == arrival;
-      // Bit 31: the manager knows LinkSpeedExt [IBA1 14.2.5.6].
+      // Bit 31: the manager is one that reads LinkSpeedExt [IBA1 14.2.5.6].
       if ((modifier & 0x7fff'ff00) != 0 || !port || !is_here) return bad_field();
       return port_info(*port, arrival);
     }

@@ -38,7 +38,7 @@ bool is_enabled_mask(unsigned wanted, unsigned supported, unsigned all) {
   return wanted == 0 || wanted == all || (wanted & ~supported) == 0;
 }
 
-// The states that a Set may ask for: no change, Sleep, Polling, Disabled; beside a change of
+// The states of a Set: no change, Sleep, Polling, Disabled; beside a change of
 // PortState other than Down only the first.
 bool is_physical(unsigned wanted, unsigned state) {
   return wanted <= 3 && (wanted == 0 || state <= 1);
@@ -102,7 +102,7 @@ std::uint16_t check_set(const AgentView& element, std::uint8_t arrival, std::uin
     case smp_attribute::kLinearForwarding:
     case smp_attribute::kMulticastForwarding:
     case smp_attribute::kLedInfo:
-      // What can be read there can be written.
+      // All of these can be written where they can be read.
       return get_attribute(element, arrival, attribute, modifier).status;
     default: return mad_status::kAttributeNotSupported;
   }

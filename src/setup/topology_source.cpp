@@ -4,14 +4,19 @@
 #include "fabric/topology/ibnetdiscover.h"
 #include "fabric/topology/ibsim.h"
 #include "fabric/topology/presets.h"
+#include "fabric/topology/subnet_list.h"
+#include "fabric/topology/system_topology.h"
 #include "setup/file_digest.h"
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <optional>
+#include <vector>
 
 namespace ib::softib {
 namespace {
@@ -35,6 +40,44 @@ std::optional<std::string> read_file(const fs::path& path, std::string& reason) 
   return std::string(std::istreambuf_iterator<char>(file), {});
 }
 
+// The products that a topology file of ibutils is made of: the IBNL files of $IBDM_IBNL_PATH, as
+// ibutils has it, or else those beside the file.
+Result<fabric::SystemLibrary> read_library(const fs::path& folder, std::string& reason) {
+  const char* path = std::getenv("IBDM_IBNL_PATH");
+  const fs::path where = path != nullptr && *path != '\0' ? fs::path(path) : folder;
+  std::vector<fs::path> files;
+  std::error_code error;
+  for (const fs::directory_entry& entry : fs::directory_iterator(where, error)) {
+    if (entry.path().extension() == ".ibnl") files.push_back(entry.path());
+  }
+  std::ranges::sort(files);  // the same one counts on each machine if two have a product
+  fabric::SystemLibrary library;
+  for (const fs::path& file : files) {
+    const auto text = read_file(file, reason);
+    if (!text) return Status::NotFound;
+    IB_CHECK(library.add(*text, file.string(), reason));
+  }
+  return library;
+}
+
+// By what is in it, as far as that tells: the topology files of ibutils are known by their name.
+Result<fabric::Topology> parse_topology(const fs::path& path, const std::string& text,
+                                        std::string& reason) {
+  const fs::path folder = path.parent_path().empty() ? fs::path(".") : path.parent_path();
+  if (path.extension() == ".topo" && !fabric::is_ibnetdiscover(text)) {
+    auto library = read_library(folder, reason);
+    if (!library) return library.error();
+    return fabric::parse_system_topology(text, *library, reason);
+  }
+  if (fabric::is_subnet_list(text)) return fabric::parse_subnet_list(text, reason);
+  if (fabric::is_ibnetdiscover(text)) return fabric::parse_ibnetdiscover(text, reason);
+  const auto include = [&folder](std::string_view name) {
+    std::string why;
+    return read_file(folder / name, why);
+  };
+  return fabric::parse_ibsim(text, include, reason);
+}
+
 }  // namespace
 
 Result<fabric::Topology> read_topology(const std::string& source, std::string& reason) {
@@ -47,13 +90,7 @@ Result<fabric::Topology> read_topology(const std::string& source, std::string& r
   }
   const auto text = read_file(source, reason);
   if (!text) return Status::NotFound;
-  const fs::path folder = fs::path(source).parent_path();
-  const auto include = [&folder](std::string_view name) {
-    std::string why;
-    return read_file(folder / name, why);
-  };
-  auto topology = fabric::is_ibnetdiscover(*text) ? fabric::parse_ibnetdiscover(*text, reason)
-                                                  : fabric::parse_ibsim(*text, include, reason);
+  auto topology = parse_topology(source, *text, reason);
   if (!topology) reason.insert(0, source + ":");
   return topology;
 }

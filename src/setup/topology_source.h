@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// `--topology`: a preset (fabric/topology/presets.h) or a file, of ibnetdiscover or of ibsim.
+// `--topology`: a preset (fabric/topology/presets.h) or a file: of ibnetdiscover, of ibsim, or one
+// of ibutils (.topo, subnet.lst).
 #pragma once
 
 #include "base/result.h"

@@ -51,6 +51,21 @@ def devinfo(program, runtime):
         packages_test.run([program, "down", "--all", "--force"], env=env)
 
 
+def check_word_sizes(top, runtime):
+    """Of any distribution: $LIB is one of these folders."""
+    if not packages_test.has_32_bit():
+        raise Skipped("the build has no libraries for 32-bit programs (g++-multilib)")
+    bits = {}
+    for folder in ("lib64", "lib/x86_64-linux-gnu", "lib", "lib32", "lib/i386-linux-gnu"):
+        library = top / folder / "softib/libsoftib_preload.so"
+        bits[folder] = {1: 32, 2: 64}[library.read_bytes()[4]]
+    if list(bits.values()) != [64, 64, 32, 32, 32]:
+        raise Failed(f"{bits}")
+    require([top / "bin/softib", "doctor"], rf"^ok +32-bit programs +{top}/lib/i386-linux-gnu/softib",
+            env={"PATH": "/usr/bin:/bin", "SOFTIB_RUNTIME_DIR": str(runtime)})
+    return bits
+
+
 def install_by_hand(top, folder):
     prefix = folder / "prefix"
     for _ in range(2):  # also over itself
@@ -79,8 +94,12 @@ def install_in_image(root, archive):
 
 def check_rpms(packages, folder):
     names = [package.name for package in packages]
-    if not (len(names) == 2 and re.fullmatch(rf"softib-[0-9.]+-1\.{os.uname().machine}\.rpm", names[0])
-            and re.fullmatch(r"softib-devel-[0-9.]+-1\.noarch\.rpm", names[1])):
+    wanted = [rf"softib-[0-9.]+-1\.{os.uname().machine}\.rpm", r"softib-devel-[0-9.]+-1\.noarch\.rpm"]
+    if packages_test.has_32_bit():
+        wanted.append(r"softib-libs32-[0-9.]+-1\.x86_64\.rpm")
+        require(["rpm", "-qpl", packages[-1]], r"^/usr/lib/softib/libsoftib_preload\.so$")
+        require(["rpm", "-qp", "--requires", packages[-1]], r"^softib = ", r"GLIBC_2\.34\)$")
+    if len(names) != len(wanted) or not all(map(re.fullmatch, wanted, names)):
         raise Failed(f"cpack made {names}")
     files = require(["rpm", "-qpl", packages[0]], r"^/usr/bin/softibd$", r"^/usr/lib64/softib/libsoftib_preload\.so$",
                     r"^/usr/share/man/man1/softib\.1\.gz$", r"^/usr/share/zsh/site-functions/_softib$",
@@ -111,13 +130,15 @@ def main():
                 (folder / "unpacked").mkdir()
                 top = unpack(archive, folder / "unpacked")
                 devinfo(top / "bin/softib", folder / "r1")
+            with report.case("each loader finds the libraries of its word size") as remarks:
+                remarks.append(check_word_sizes(top, folder / "r1"))
             with report.case("from glibc 2.34 and gcc 11's libstdc++ on"):
                 require([sys.executable, CHECK, "--programs", *binaries(top)])
             with report.case("its script installs it, twice, and refuses what cannot be"):
                 install_by_hand(top, folder)
             with report.case(f"its script installs it in an image that has nothing ({suite})"):
                 install_in_image(packages_test.bare_root(folder, suite), archive)
-        with report.case("cpack makes two RPMs") as remarks:
+        with report.case("cpack makes the RPMs") as remarks:
             harness.need_program("rpmbuild")
             rpms = cpack("RPM", folder / "rpms")
             remarks += [f"{package.name} {package.stat().st_size >> 10} KiB" for package in rpms]

@@ -317,7 +317,9 @@ class Fabric:
                          if not k.startswith("SOFTIB_") and k not in ("LD_PRELOAD", "RDMAV_DRIVERS")}
         self.base_env["SOFTIB_RUNTIME_DIR"] = str(self.runtime)
         self.base_env["HOME"] = str(self.runtime)
-        words = ["up", "--fabric", self.name, "--nodes", str(self.nodes)]
+        words = ["up", "--fabric", self.name]
+        if self.nodes:  # else `extra` has a topology
+            words += ["--nodes", str(self.nodes)]
         if self.hcas:
             words += ["--hcas", str(self.hcas)]
         if self.ports:

@@ -65,6 +65,11 @@ def require(words, *patterns, seconds=120, code=0, **more):
     return text
 
 
+def has_32_bit():
+    """Whether the build has the libraries of 32-bit programs: its compiler makes such programs."""
+    return (harness.BUILD / "32/lib").exists()
+
+
 def make_packages(folder):
     if not (harness.BUILD / "CPackConfig.cmake").exists():
         raise Skipped(f"{harness.BUILD} has no CPackConfig.cmake")
@@ -73,7 +78,7 @@ def make_packages(folder):
     require(["cpack", "--config", harness.BUILD / "CPackConfig.cmake", "-B", folder])
     packages = sorted(folder.glob("*.deb"), key=lambda file: file.name.split("_"))
     names = [package.name.split("_")[0] for package in packages]
-    if names != ["softib", "softib-dev"]:
+    if names != ["softib", "softib-dev", *(["softib-libs32"] if has_32_bit() else [])]:
         raise Failed(f"cpack made {names}")
     return packages
 
@@ -247,8 +252,16 @@ def use(report, root):
         if missing:
             raise Failed(f"missing: {missing}")
         remarks.append(f"{len(wanted)} files")
+    with report.case("32-bit programs see the virtual host") as remarks:
+        if not has_32_bit():
+            raise Skipped("the build has no libraries for them (g++-multilib)")
+        source = harness.SOURCE / "tests/system/word32/wide_times.c"
+        program = harness.build_program(root / "opt", source, "-m32", libraries=())
+        text = in_root(root, f"softib run -- /opt/{program.name} file && softib doctor", r"^0 rules broken$",
+                       r"^ok +32-bit programs +/usr/lib/i386-linux-gnu/softib")
+        remarks.append(re.search("time_t has .*", text).group())
     with report.case("the packages can be removed"):
-        require(["chroot", root, "dpkg", "--purge", "softib-dev", "softib"])
+        require(["chroot", root, "dpkg", "--purge", *(["softib-libs32"] if has_32_bit() else []), "softib-dev", "softib"])
         left = [path for path in root.rglob("*softib*") if not path.is_relative_to(root / "opt")
                 and not path.is_relative_to(root / "var/log")]
         if left:
@@ -262,7 +275,7 @@ def main():
     folder.chmod(0o755)
     packages = root = None
     try:
-        with report.case("cpack makes two packages") as remarks:
+        with report.case("cpack makes the packages") as remarks:
             packages = make_packages(folder / "packages")
             remarks += [f"{package.name} {package.stat().st_size >> 10} KiB" for package in packages]
         if packages is not None:

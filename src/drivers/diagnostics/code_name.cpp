@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "drivers/diagnostics/code_name.h"
 
+#include "verbs/control_topology.h"
+
 #include <algorithm>
 #include <array>
 
@@ -9,8 +11,25 @@ namespace ib::drivers {
 using verbs::WrOpcode;
 using verbs::control::Code;
 
+namespace {
+
+const char* topology_code_name(verbs::control::TopologyCode code) {
+  using verbs::control::TopologyCode;
+  switch (code) {
+    case TopologyCode::Topology: return "Topology";
+    case TopologyCode::Path: return "Path";
+    case TopologyCode::SetCable: return "SetCable";
+  }
+  return "an unknown request";
+}
+
+}  // namespace
+
 // NOLINTNEXTLINE(readability-function-size): a table
 const char* code_name(std::uint32_t code) {
+  if (verbs::control::is_topology(code)) {
+    return topology_code_name(static_cast<verbs::control::TopologyCode>(code));
+  }
   switch (static_cast<Code>(code)) {
     case Code::Ping: return "Ping";
     case Code::Status: return "Status";

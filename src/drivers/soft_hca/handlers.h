@@ -33,7 +33,7 @@ void local_mad(Core&, HcaFile&, const control::MadIn&, io::IrpRef);
 void modify_port(Core&, HcaFile&, const control::ModifyPortIn&, io::IrpRef);
 // Takes a port down, or lets it come up: with a cable it does when the other end answers.
 void set_port_state(Core& core, fabric::Port& port, bool up);
-// Of whatever has changed ports: device memory, events, the trace, and who else wants to know.
+// Of whatever has changed ports: device memory, events, the trace, traps.
 void apply_changes(Core& core, const fabric::PortChanges& changes);
 // Replaces the capability mask. The last subnet manager that goes leaves its subnet to softib.
 void set_capabilities(Core& core, const fabric::Hca& hca, fabric::Port& port, std::uint32_t mask);

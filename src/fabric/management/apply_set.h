@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// Carries out what a Set of a subnet manager asks for [IBA1 14.2.5]. Its values have been checked
+// Carries out a Set of a subnet manager [IBA1 14.2.5]. Its values have been checked
 // (mad::check_set).
 //
 // Thread rule: as the fabric's.

@@ -44,6 +44,16 @@ TEST(Smi, AnSmpByLidFollowsTheTables) {
   EXPECT_EQ(leaf_port.counters.switch_relay_errors, 1u);
 }
 
+TEST(Smi, TheIdealNetworkHasWaysByLidOnly) {
+  Fabric fabric = *Fabric::create({.nodes = {"a", "b"}});
+  Port& from = fabric.nodes()[0].hcas[0].ports[0];
+  const Port& to = fabric.nodes()[1].hcas[0].ports[0];
+  EXPECT_EQ(walk_by_lid(fabric.graph(), from, {from.lid, to.lid}).port, &to);
+  EXPECT_EQ(walk_by_lid(fabric.graph(), from, {from.lid, 99}).port, nullptr);
+  auto smp = Subnet::along({1}, kGet, id::kNodeInfo);
+  EXPECT_EQ(walk_smp(fabric.graph(), from, smp, {}).port, nullptr) << "no cable to go along";
+}
+
 TEST(Smi, ADirectedRouteMayBeginBehindALid) {
   Subnet t("star:4");
   const Port& manager = *t.graph().port_of(t.the_switch(), 0);
@@ -73,7 +83,7 @@ TEST(Smi, ACableThatIsDownLosesIt) {
   EXPECT_EQ(t.graph().port_of(t.the_switch(), 3)->counters.transmit_discards, 1u);
 }
 
-// What a subnet manager does to a port, step by step.
+// The steps of a subnet manager.
 TEST(Smi, AManagerTakesAPortFromInitToActive) {
   Subnet t("star:2", SubnetManagement::Programs);
   Port& port = t.port_of_node(1);

@@ -78,8 +78,21 @@ class Walk {
                             lids_.destination);
       return false;
     }
+    if (!element().is_switch() && graph_.peer_of(*at_) == nullptr) return cross_ideal_network();
     Port* out = next_hop(graph_, element(), *at_, lids_.destination, reason_);
     return out != nullptr && leave(*out);
+  }
+
+  // It joins the ports without a cable, and has no tables.
+  bool cross_ideal_network() {
+    const Port* to = graph_.route(*at_, lids_.destination);
+    if (to == nullptr) {
+      reason_ = fmt::format("no port that is reached from {} has LID {}", name_of(element()),
+                            lids_.destination);
+      return false;
+    }
+    cross(*at_, *graph_.port(graph_.index_of(*to)));
+    return true;
   }
 
   bool leave_by(std::uint8_t number) {
@@ -99,11 +112,15 @@ class Walk {
                             name_of(element()), out.number);
       return false;
     }
-    out.counters.sent.add_unicast(kMadWords);
-    peer->counters.received.add_unicast(kMadWords);
-    at_ = peer;
-    has_come_ = true;
+    cross(out, *peer);
     return true;
+  }
+
+  void cross(Port& out, Port& in) {
+    out.counters.sent.add_unicast(kMadWords);
+    in.counters.received.add_unicast(kMadWords);
+    at_ = &in;
+    has_come_ = true;
   }
 
   Arrival end() { return {at_, lids_, {}}; }

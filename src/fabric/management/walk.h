@@ -23,7 +23,7 @@ struct PacketLids {
 };
 
 struct Arrival {
-  // By which it came to its end; the sender itself if it stayed there. nullptr: it was lost.
+  // By which it came to its end; the sender itself if it stayed there; null if it was lost.
   Port* port = nullptr;
   PacketLids lids;     // of its last hop
   std::string reason;  // why it was lost, in words

@@ -69,6 +69,28 @@ Status parse_wire(TextLine& line, SystemPart& part, std::string& reason) {
   return Status::Ok;
 }
 
+// A line of a system after its first one: a part, or a port of the last part.
+Status parse_system_line(TextLine& line, SystemDefinition& system, std::string& reason) {
+  const bool is_node = line.take("NODE ");
+  if (is_node || line.take("SUBSYSTEM ")) {
+    if (system.parts.size() == kMostParts) {
+      return line.refuse(0, fmt::format("a system has {} parts at most", kMostParts), reason);
+    }
+    SystemPart& part = system.parts.emplace_back();
+    if (is_node) return parse_node(line, part, reason);
+    IB_CHECK(take_name(line, "the name of a board", part.type, reason));
+    return take_name(line, "the name of the part", part.name, reason);
+  }
+  // An attribute of a part, as U1=isChaBma, says nothing about cables.
+  const bool is_wire = line.rest().find("->") != std::string_view::npos;
+  if (!is_wire && line.rest().find('=') != std::string_view::npos) return Status::Ok;
+  if (is_wire && !system.parts.empty()) return parse_wire(line, system.parts.back(), reason);
+  return line.expected(
+      "TOPSYSTEM, SYSTEM, NODE, SUBSYSTEM, a port of these with an arrow, or "
+      "NAME=VALUE",
+      reason);
+}
+
 }  // namespace
 
 Status take_arrow(TextLine& line, WireRate& rate, std::string& reason) {
@@ -112,30 +134,7 @@ Status SystemLibrary::add(std::string_view text, std::string_view file, std::str
       continue;
     }
     if (system == nullptr) return line.expected("TOPSYSTEM or SYSTEM and names", reason);
-    const bool is_node = line.take("NODE ");
-    if (is_node || line.take("SUBSYSTEM ")) {
-      if (system->parts.size() == kMostParts) {
-        return line.refuse(0, fmt::format("a system has {} parts at most", kMostParts), reason);
-      }
-      SystemPart& part = system->parts.emplace_back();
-      if (is_node) {
-        IB_CHECK(parse_node(line, part, reason));
-      } else {
-        IB_CHECK(take_name(line, "the name of a board", part.type, reason));
-        IB_CHECK(take_name(line, "the name of the part", part.name, reason));
-      }
-      continue;
-    }
-    // An attribute of a part, as U1=isChaBma, says nothing about cables.
-    const bool is_wire = line.rest().find("->") != std::string_view::npos;
-    if (!is_wire && line.rest().find('=') != std::string_view::npos) continue;
-    if (!is_wire || system->parts.empty()) {
-      return line.expected(
-          "TOPSYSTEM, SYSTEM, NODE, SUBSYSTEM, a port of these with an arrow, or "
-          "NAME=VALUE",
-          reason);
-    }
-    IB_CHECK(parse_wire(line, system->parts.back(), reason));
+    IB_CHECK(parse_system_line(line, *system, reason));
   }
   return Status::Ok;
 }

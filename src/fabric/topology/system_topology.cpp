@@ -76,11 +76,7 @@ class Builder {
       }
       parts.insert_or_assign(part.name, std::move(own));
     }
-    for (const SystemPart& part : system.parts) {
-      const auto own = parts.find(part.name);
-      if (own == parts.end()) continue;
-      for (const SystemWire& wire : part.wires) join(parts, own->second, wire, connectors);
-    }
+    join_all(system, parts, connectors);
     return Status::Ok;
   }
 
@@ -109,13 +105,13 @@ class Builder {
 
   static Status check_configuration(const SystemDefinition& system, const std::string& name,
                                     const Configuration& configuration, std::string& reason) {
-    for (const auto& [board, kind] : configuration) {
+    for (const auto& item : configuration) {
       const bool is_there = std::any_of(
           system.parts.begin(), system.parts.end(),
-          [&](const SystemPart& part) { return part.name == board && !part.type.empty(); });
+          [&](const SystemPart& part) { return part.name == item.first && !part.type.empty(); });
       if (is_there) continue;
       reason = fmt::format("\"{}\" has no board {}, of which its CFG: says {}", shown(name),
-                           shown(board), shown(kind));
+                           shown(item.first), shown(item.second));
       return Status::Malformed;
     }
     return Status::Ok;
@@ -134,6 +130,17 @@ class Builder {
       ports.emplace(std::to_string(port), Connector{{index, port}, {}});
     }
     return Status::Ok;
+  }
+
+  // All wires of the parts that are there.
+  void join_all(const SystemDefinition& system,
+                const std::map<std::string, Connectors, std::less<>>& parts,
+                Connectors& connectors) {
+    for (const SystemPart& part : system.parts) {
+      const auto own = parts.find(part.name);
+      if (own == parts.end()) continue;
+      for (const SystemWire& wire : part.wires) join(parts, own->second, wire, connectors);
+    }
   }
 
   // A wire whose ends are both there becomes a cable, or a connector of the system.

@@ -22,7 +22,7 @@ using namespace ib::fabric;
 constexpr std::size_t kLargest = 2000;  // elements that are shown and written
 
 // A read that fails says why.
-void use(const Result<Topology>& topology, std::string_view reason) {
+void use(const Result<Topology>& topology, const std::string& reason) {
   IB_ASSERT(topology.has_value() == reason.empty());
   if (!topology || topology->elements.size() > kLargest) return;
   std::string complaint;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// What 32-bit programs with a time_t of 64 bits (_TIME_BITS=64) call: functions of libc's with
-// names and times of their own.
+// The functions of libc, with names and times of their own, that 32-bit programs with a time_t of
+// 64 bits (_TIME_BITS=64) call.
 #pragma once
 
 #include "host_abi/sockets/real_calls.h"

@@ -28,6 +28,7 @@ REFUSED = """
 REFUSED_BEFORE_4_8 = ["process_vm_readv", "process_vm_writev", "ptrace"]
 
 ALLOW, ERRNO = 0x7FFF0000, 0x00050000
+I386 = 0x40000003  # the profile is one for 32-bit programs too
 CLONE_NAMESPACES = 0x7E020000
 COMPARE_MASKED_EQUAL, COMPARE_EQUAL = 7, 4
 MS_NOSUID, MS_NODEV, MS_NOEXEC = 2, 4, 8
@@ -43,6 +44,8 @@ def load_filter(old):
     library = ctypes.CDLL("libseccomp.so.2")
     library.seccomp_init.restype = ctypes.c_void_p
     rules = ctypes.c_void_p(library.seccomp_init(ALLOW))
+    if os.uname().machine == "x86_64" and library.seccomp_arch_add(rules, I386):
+        sys.exit("container: no rules for 32-bit programs")
 
     def refuse(name, error, *compares):
         number = library.seccomp_syscall_resolve_name(name.encode())

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // A connection over TCP on which both sides wait and exchange bytes in every way that libc has: echo PORT serves one
-// client, echo PORT ADDRESS SOURCE is it, and SOURCE the address that the server must see. Each message goes to the server
-// and back, and its sum is checked at both ends.
+// client, echo PORT ADDRESS SOURCE is it, and SOURCE the address that the server must see. Each message goes to the
+// server and back, and its sum is checked at both ends.
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>

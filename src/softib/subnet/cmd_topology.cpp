@@ -3,7 +3,7 @@
 #include "fabric/port.h"
 #include "softib/commands/command.h"
 #include "softib/pages/fabric_state.h"
-#include "softib/pages/path_page.h"
+#include "softib/subnet/path_page.h"
 #include "verbs/control_topology.h"
 
 #include <fmt/format.h>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// The functions of libc that take or give times, on files of a virtual host and on others: wide_times FILE. Built with
-// -D_TIME_BITS=64 on a 32-bit machine it calls those for a time_t of 64 bits, which have names and layouts of their own.
+// The functions of libc that take or give times, on files of a virtual host and on others: wide_times FILE. Built
+// with -D_TIME_BITS=64 on a 32-bit machine it calls those for a time_t of 64 bits, which have names and layouts of
+// their own.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-#include "softib/pages/path_page.h"
+#include "softib/subnet/path_page.h"
 
 #include <fmt/format.h>
 
