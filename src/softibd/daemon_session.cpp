@@ -47,6 +47,13 @@ bool is_shutdown(const io::Irp& irp) {
   return in && in->state == control::PowerState::Shutdown;
 }
 
+// `softib run` says on which node a program is going to run, and becomes that program.
+std::optional<std::string> node_of_run(const io::Irp& irp) {
+  if (irp.code != static_cast<std::uint32_t>(Code::SetAddresses)) return std::nullopt;
+  const auto in = irp.input<control::SetAddressesIn>();
+  return in ? std::optional(printable(in->node)) : std::nullopt;
+}
+
 }  // namespace
 
 DaemonSession::DaemonSession(SessionHost& host, std::unique_ptr<os::ServerConnection> connection,
@@ -104,7 +111,7 @@ void DaemonSession::carry_out(const ParsedRequest& parsed,
             request.irp.in_handles.begin());
   if (requests_.size() >= kMaxPending) connection_->pause();
 
-  if (request.code == Code::SetAddresses) note_run(request);
+  if (const auto node = node_of_run(request.irp)) run_node_ = *node;
   if (carry_out_here(request)) return;
   io::ClientFile* file = files_.find(parsed.file);
   if (file != nullptr && dispatch(request, *file)) return;
@@ -123,9 +130,7 @@ bool DaemonSession::carry_out_here(Request& request) {
   } else if (request.code == Code::Shutdown) {
     finish(request);
     host_.shut_down(fmt::format("pid {}", client_.pid));
-  } else if (request.code == Code::OpenRdmaCm) {
-    open_rdma_cm(request);
-  } else if (request.code == Code::RdmaCm) {
+  } else if (request.code == Code::OpenRdmaCm || request.code == Code::RdmaCm) {
     rdma_cm(request);
   } else if (control::is_umad(request.irp.code)) {
     umad(request);
@@ -139,11 +144,6 @@ bool DaemonSession::carry_out_here(Request& request) {
     return false;
   }
   return true;
-}
-
-// `softib run` says on which node a program is going to run, and becomes that program.
-void DaemonSession::note_run(const Request& request) {
-  if (const auto in = request.irp.input<control::SetAddressesIn>()) run_node_ = printable(in->node);
 }
 
 void DaemonSession::keep(Request& request) {
@@ -176,45 +176,37 @@ void DaemonSession::open_mailbox(Request& request) {
   finish(request);
 }
 
-void DaemonSession::open_rdma_cm(Request& request) {
-  std::string reason;
-  const Status status = rdma_cm_.open(request.irp, reason);
-  status == Status::Ok ? finish(request) : fail(request, status, reason);
-}
-
 void DaemonSession::rdma_cm(Request& request) {
   static_assert(sizeof(control::RdmaCmOut) + control::kMostRdmaCmAhead <= Buffers::kOutputBytes);
   const auto done = [this, &request](bool answered) {
     answered ? finish(request) : forget(request);
   };
   std::string reason;
-  const Status status = rdma_cm_.command(request.irp, request.buffers->output(), done, reason);
+  const Status status =
+      request.code == Code::OpenRdmaCm
+          ? rdma_cm_.open(request.irp, reason)
+          : rdma_cm_.command(request.irp, request.buffers->output(), done, reason);
   if (status == Status::Pending) return;
   status == Status::Ok ? finish(request) : fail(request, status, reason);
 }
 
+// An open sends Create, the others go to the file that it has made.
 void DaemonSession::umad(Request& request) {
-  if (request.irp.code == static_cast<std::uint32_t>(control::UmadCode::Open)) {
-    return open_umad(request);
-  }
-  io::ClientFile* file = files_.find(umad_.file());
-  std::string reason = "this connection is no open umad device";
-  const Status status = file == nullptr || umad_.file() == 0
-                            ? Status::InvalidState
-                            : umad_.take(request.irp, request.buffers->input, reason);
-  request.answer_to = umad_.take_answer_socket(request.irp);
+  std::string reason;
+  const bool opens = SessionUmad::opens(request.irp);
+  const Status status = umad_.take(request.irp, request.buffers->input, reason);
+  if (!opens) request.answer_to = SessionUmad::take_answer_socket(request.irp);
   if (status != Status::Ok) return fail(request, status, reason);
-  if (!dispatch(request, *file)) fail(request, Status::Disconnected, "the device is being closed");
-}
-
-void DaemonSession::open_umad(Request& request) {
+  if (!opens) {
+    io::ClientFile* file = files_.find(umad_.file());
+    const bool is_sent = file != nullptr && dispatch(request, *file);
+    return is_sent ? void() : fail(request, Status::Disconnected, "the device is being closed");
+  }
   io::DeviceObject* device = host_.umad_device();
   if (device == nullptr) return fail(request, Status::NotSupported, "no umad devices here");
-  if (umad_.file() != 0) {
-    return fail(request, Status::InvalidState, "this connection is an open umad device already");
-  }
   const std::uint32_t number = files_.new_number();
   umad_.set_file(number);
+  connection_->expect_many();
   request.irp.parameters.set<services::UmadReader>(&umad_);
   send_create(request, *device, number, &files_.find(0)->object());
 }
@@ -313,25 +305,15 @@ void DaemonSession::answer(Request& request) {
     header.tag = request.tag;
     header.information = irp.information;
     finish_reply(header, message);
-    return send_answer(request, message, std::move(request.irp.out_handles));
+    return umad_.send(request.irp, request.answer_to, message, std::move(request.irp.out_handles));
   }
   const std::string reason = irp.reason.empty() ? status_text(irp.status) : irp.reason;
-  send_answer(request, make_error_reply(request.tag, irp.status, reason));
-}
-
-// The connection of an umad file brings MADs only.
-void DaemonSession::send_answer(Request& request, std::span<const std::byte> message,
-                                std::array<os::NativeHandle, 2> handles) {
-  const std::uint32_t code = request.irp.code;
-  if (control::is_umad(code) && code != static_cast<std::uint32_t>(control::UmadCode::Open)) {
-    return SessionUmad::answer(request.answer_to, message);
-  }
-  connection_->send(message, std::move(handles));
+  umad_.send(request.irp, request.answer_to, make_error_reply(request.tag, irp.status, reason));
 }
 
 // For requests that did not get as far as a driver.
 void DaemonSession::fail(Request& request, Status status, std::string_view reason) {
-  send_answer(request, make_error_reply(request.tag, status, reason));
+  umad_.send(request.irp, request.answer_to, make_error_reply(request.tag, status, reason));
   forget(request);
 }
 

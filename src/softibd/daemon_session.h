@@ -93,7 +93,6 @@ class DaemonSession : private os::ServerConnection::Handler, private io::ClientF
 
   void carry_out(const ParsedRequest& parsed, std::array<os::NativeHandle, 2> handles);
   bool dispatch(Request& request, io::ClientFile& file);
-  void note_run(const Request& request);
   void open_file(Request& request);
   void send_create(Request& request, io::DeviceObject& device, std::uint32_t number,
                    io::FileObject* process);
@@ -103,16 +102,12 @@ class DaemonSession : private os::ServerConnection::Handler, private io::ClientF
   void keep(Request& request);
   void status(Request& request);
   void open_mailbox(Request& request);
-  void open_rdma_cm(Request& request);
   void rdma_cm(Request& request);
   void umad(Request& request);
-  void open_umad(Request& request);
 
   static void on_request_done(io::Irp& irp, void* context);
   void finish(Request& request);
   void answer(Request& request);
-  void send_answer(Request& request, std::span<const std::byte> message,
-                   std::array<os::NativeHandle, 2> handles = {});
   void fail(Request& request, Status status, std::string_view reason);
   void forget(Request& request);
 

@@ -15,7 +15,16 @@ namespace ib::softib {
 namespace control = verbs::control;
 using control::UmadCode;
 
+bool SessionUmad::opens(const io::Irp& irp) {
+  return irp.code == static_cast<std::uint32_t>(UmadCode::Open);
+}
+
 Status SessionUmad::take(io::Irp& irp, std::vector<std::byte>& input, std::string& reason) {
+  if (opens(irp) == (file_ != 0)) {
+    reason = file_ != 0 ? "this connection is an open umad device already"
+                        : "this connection is no open umad device";
+    return Status::InvalidState;
+  }
   if (irp.code != static_cast<std::uint32_t>(UmadCode::Send) || !irp.in_handles[1].valid()) {
     return Status::Ok;
   }
@@ -32,7 +41,12 @@ os::NativeHandle SessionUmad::take_answer_socket(io::Irp& irp) {
   return std::move(irp.in_handles[0]);
 }
 
-void SessionUmad::answer(const os::NativeHandle& to, std::span<const std::byte> message) {
+void SessionUmad::send(const io::Irp& irp, const os::NativeHandle& to,
+                       std::span<const std::byte> message,
+                       std::array<os::NativeHandle, 2> handles) {
+  if (!control::is_umad(irp.code) || opens(irp)) {
+    return connection_.send(message, std::move(handles));
+  }
   if (to.valid()) static_cast<void>(os::send_message(to.get(), message, {}));
 }
 

@@ -9,6 +9,7 @@
 #include "linux/server/server_connection.h"
 #include "services/umad/umad_device.h"
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -25,11 +26,15 @@ class SessionUmad final : public services::UmadReader {
   std::uint32_t file() const { return file_; }
   void set_file(std::uint32_t number) { file_ = number; }
 
-  // A request for the file: of a long one the bytes are in a file, and `input` gets them.
+  static bool opens(const io::Irp& irp);
+  // A request for the file, or one that opens it: of a long one the bytes are in a file, and
+  // `input` gets them.
   Status take(io::Irp& irp, std::vector<std::byte>& input, std::string& reason);
   static os::NativeHandle take_answer_socket(io::Irp& irp);
-  // An answer, if the program wants one. What `to` is has not been looked at.
-  static void answer(const os::NativeHandle& to, std::span<const std::byte> message);
+  // Sends the answer to any request of the session, with its handles: those of an open umad file go
+  // to `to`, which may be anything, or nothing.
+  void send(const io::Irp& irp, const os::NativeHandle& to, std::span<const std::byte> message,
+            std::array<os::NativeHandle, 2> handles = {});
 
   // services::UmadReader
   bool has_room() const override { return !connection_.has_unsent(); }

@@ -9,15 +9,15 @@ namespace ib::softib {
 nlohmann::ordered_json umad_json(const fabric::Fabric& fabric,
                                  const services::UmadService& service) {
   std::vector<nlohmann::ordered_json> files;
-  for (const services::UmadFile* file : service.files()) {
+  for (const services::UmadFile* file : service.files().all()) {
     const fabric::Port& port = *fabric.graph().port(file->port());
     const fabric::Hca* hca = fabric.hca_of(port);
     if (hca == nullptr) continue;
-    files.push_back({{"pid", file->pid()},
+    files.push_back({{"pid", file->opener().pid},
                      {"node", fabric.node_of(*hca).name},
                      {"hca", hca->name},
                      {"port", port.number},
-                     {"program", file->program()},
+                     {"program", file->opener().program},
                      {"agents", file->agents()},
                      {"unread", file->unread()},
                      {"lost", file->lost()}});

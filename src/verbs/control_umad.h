@@ -30,7 +30,8 @@ enum class UmadCode : std::uint32_t {
   Register2 = 99,
   // The id as 4 bytes -> UmadDone; fd
   Unregister = 100,
-  // What the program has written to the device -> UmadDone; fds: where the answer goes, and a
+  // The bytes that the program has written to the device -> UmadDone; fds: where the answer goes,
+  // and a
   // memfd with these bytes instead of an input buffer. Without an answer: an error loses the MAD.
   Send = 101,
   // UmadMessage, with what follows it -> -; fds: any, the memfd of the message. The program has
@@ -80,8 +81,8 @@ inline constexpr std::size_t kUmadMostShort = kUmadHeaderWithPkey + kUmadMadByte
 inline constexpr std::size_t kUmadLeastWritten = 36;  // bytes of a MAD
 inline constexpr std::size_t kUmadMostWritten = std::size_t{16} * 1024 * 1024;
 
-// What the program is to read: `header_size` bytes of header and the MAD's bytes follow, of these
-// at most kUmadMadBytes. A longer one (RMPP) brings a memfd with all of it, its header first.
+// A MAD for the program: `header_size` bytes of header and the MAD's bytes follow, of these at most
+// kUmadMadBytes. A longer one (RMPP) brings a memfd with all of it, its header first.
 struct UmadMessage {
   std::uint32_t header_size = 0;
   std::uint32_t size = 0;  // of the MAD

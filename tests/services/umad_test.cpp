@@ -40,7 +40,7 @@ class KeptSmps final : public UmadSubnet {
 class Program final : public UmadReader {
  public:
   Program(UmadService& service, std::uint32_t port)
-      : file(std::make_unique<UmadFile>(service, *this, port, "program", 1)) {
+      : file(std::make_unique<UmadFile>(service, *this, port, UmadOpener{"program", 1})) {
     EXPECT_EQ(status_of(file->enable_pkey()), Status::Ok);
   }
   static Status status_of(const UmadDone& done) { return static_cast<Status>(done.status); }
@@ -376,7 +376,7 @@ TEST_F(UmadTest, RandomRequestsToTheDevice) {
   }
   w.run(60s);
   EXPECT_EQ(service->under_way(), 0u);
-  EXPECT_TRUE(service->files().empty());
+  EXPECT_TRUE(service->files().all().empty());
   EXPECT_EQ(w.port(0).capability_mask & 2, 0u);
 }
 

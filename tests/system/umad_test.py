@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""/dev/infiniband/umadN and issmN: what programs see of them (programs/umad_rules.c, with umad_rules.txt), long messages
-through RMPP, programs that come and go, devices that come and go, and the diagnostics of the distribution.
+"""/dev/infiniband/umadN and issmN: their rules (programs/umad_rules.c, with umad_rules.txt), long messages by RMPP,
+programs and devices that come and go, OpenSM and the diagnostics of the distribution.
 
 umad_test.py [--as root|nobody] [--link-layer ethernet] [--only REGEX]
 SOFTIB_SEED=n repeats the programs that come and go; SOFTIB_CLIENTS=n has more of them.
@@ -16,6 +16,7 @@ from harness import Failed
 
 PROGRAMS = pathlib.Path(__file__).resolve().parent / "programs"
 SECONDS = 200
+CABLE = '[[link]]\nports = ["node0/softib0/1", "node1/softib0/1"]\n'
 # Lines that are others where there are no SMPs, and no subnet administrator.
 OF_SUBNETS = ("softibd's", "that of a program", "and does not", "a method that it does not take", "NodeInfo", "method 81, ",
               "a route", "class 0x81 by")
@@ -112,6 +113,13 @@ def come_and_go(report, user):
 
 def subnet_tools(report, fabric):
     here, there = lid(fabric, 0), lid(fabric, 1)
+    with report.case("OpenSM"):
+        log = fabric.runtime / "opensm.log"
+        done = fabric.run(["opensm", "-o", "-f", log], env={"OSM_TMP_DIR": fabric.runtime, "OSM_CACHE_DIR": fabric.runtime})
+        done.require("Entering MASTER state")
+        text = log.read_text(errors="replace")
+        if "SUBNET UP" not in text or " ERR " in text:
+            raise Failed(f"OpenSM's log:\n{harness.tail(text)}")
     for words, *patterns in (
             ["smpquery nodeinfo -D 0", "NodeType:.*Channel Adapter", "^NumPorts:.*1"],
             [f"smpquery nodeinfo {there}", f"^# Node info: Lid {there}$"],
@@ -120,7 +128,9 @@ def subnet_tools(report, fabric):
             [f"smpquery pkeys {there}", "0xffff"],
             [f"smpquery guidinfo {there}", "0253460000010001"],
             [f"ibaddr {there}", f"LID start 0x{there:x} end 0x{there:x}"],
-            ["ibaddr", f"LID start 0x{here:x}"]):
+            ["ibaddr", f"LID start 0x{here:x}"],
+            ["ibnetdiscover", "node0 softib0", "node1 softib0"],
+            [f"ibtracert {here} {there}", f"To ca .* lid {there}-{there}"]):
         with report.case(words):
             fabric.run(words.split()).require(*patterns)
 
@@ -157,7 +167,7 @@ def test(report, user):
     folder.chmod(0o755)
     programs = {name: harness.build_program(folder, PROGRAMS / f"umad_{name}.c", libraries=("-lpthread",))
                 for name in ("rules", "rmpp", "storm")}
-    with harness.Fabric(nodes=2, user=user) as fabric:
+    with harness.Fabric(nodes=2, user=user, config="" if harness.ETHERNET else CABLE) as fabric:
         with report.case("rules of ib_umad"):
             rules(fabric, programs["rules"])
         if not harness.ETHERNET:

@@ -11,7 +11,7 @@
 //
 // The uverbs devices are character devices 1:3, which is /dev/null: libibverbs compares the number
 // in sysfs with that of the descriptor it opened, and /dev/null is a genuine character device that
-// any user may open. What is not emulated is absent.
+// any user may open. Everything else is absent.
 #pragma once
 
 #include "base/result.h"

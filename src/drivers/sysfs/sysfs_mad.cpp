@@ -9,7 +9,7 @@
 namespace ib::drivers::sysfs {
 namespace {
 
-// What the class has of an HCA: its ports count on from those of the HCAs before it.
+// An entry of the class. The ports of an HCA count on from those of the HCAs before it.
 struct MadDevice {
   std::string name;  // umad0
   std::uint32_t minor = 0;

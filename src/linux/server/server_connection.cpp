@@ -21,6 +21,8 @@ namespace {
 constexpr std::size_t kManyUnsent = 64;
 // Likewise with answers that hold descriptors: all clients together have few of those.
 constexpr std::size_t kManyUnsentWithHandles = 4;
+// Of a peer that sends many.
+constexpr int kManyInATurn = 8;
 // The kernel limits a user's descriptors in unread messages, and then refuses them to all its
 // processes: a peer with unread messages is sent no more of them.
 constexpr auto kLookAgain = std::chrono::milliseconds(5);
@@ -60,7 +62,7 @@ struct ServerConnection::State final : std::enable_shared_from_this<State>, Even
   void wait_for_messages();
   void read_message();
   void read_on();
-  void read_one();
+  bool read_one();
   void watch_for_hangup();
   void wait_for_room();
   void wait_for_reader();
@@ -77,8 +79,9 @@ struct ServerConnection::State final : std::enable_shared_from_this<State>, Even
   std::deque<Unsent> unsent;
   std::size_t unsent_bytes = 0;
   std::size_t unsent_with_handles = 0;
-  bool watched = false;  // by the loop
-  bool waiting = false;  // a request of the mailbox waits for an event
+  bool watched = false;   // by the loop
+  bool waiting = false;   // a request of the mailbox waits for an event
+  bool has_many = false;  // expect_many()
   bool paused = false;
   bool reading = false;  // a wait for messages is under way, or we are in read_message()
   bool sending = false;  // a wait for room, or for the peer to read, is under way
@@ -95,11 +98,13 @@ void ServerConnection::State::wait_for_messages() {
                     });
 }
 
-// One message a turn: a client waits for each answer, so a second read would find nothing. The wait
-// reports messages that are there already, and other connections get their turn in between.
+// One message a turn: a client waits for each answer, so a second read would find nothing; a few if
+// it does not. The wait reports messages that are there already, and other connections get their
+// turn in between.
 void ServerConnection::State::read_message() {
   reading = true;
-  if (may_read()) read_one();
+  for (int left = has_many ? kManyInATurn : 1; left > 0 && may_read() && read_one(); --left)
+    continue;
   reading = false;
   read_on();
 }
@@ -114,18 +119,20 @@ void ServerConnection::State::read_on() {
   if (!may_read() && hung_up) end();
 }
 
-void ServerConnection::State::read_one() {
+// Returns false if there is none.
+bool ServerConnection::State::read_one() {
   ServerMessage message;
   switch (receive_message(descriptor(), *buffer, message)) {
     case Transfer::Done: break;
-    case Transfer::WouldBlock: return;
-    case Transfer::Ended: return end();
+    case Transfer::WouldBlock: return false;
+    case Transfer::Ended: end(); return false;
   }
   if (mailbox != nullptr && message.bytes.size() == kBellBytes) {
     static_cast<void>(look());
-    return;
+    return true;
   }
   if (handler != nullptr) handler->on_message(std::move(message));
+  return true;
 }
 
 void ServerConnection::State::set_watched(bool on) {
@@ -304,6 +311,10 @@ void ServerConnection::send(std::span<const std::byte> bytes, std::array<NativeH
 
 bool ServerConnection::has_unsent() const {
   return !state_->unsent.empty();
+}
+
+void ServerConnection::expect_many() {
+  state_->has_many = true;
 }
 
 void ServerConnection::pause() {

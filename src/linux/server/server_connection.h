@@ -89,6 +89,9 @@ class ServerConnection {
   // Whether messages wait because the peer has not read others; on_drained() follows.
   bool has_unsent() const;
 
+  // The peer sends messages without waiting for answers: several are read in one turn.
+  void expect_many();
+
   // No on_message() until resume(). The end of the peer is still detected.
   void pause();
   void resume();

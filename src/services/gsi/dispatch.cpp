@@ -39,6 +39,7 @@ void GsiDispatch::on_mad(std::uint32_t port, const al::MadAddress& remote, const
   ++counters_.received;
   GsiAddress from{port, remote};
   from.remote.qkey = verbs::kGsiQkey;  // [13.5.1.1]
+  if (first_ != nullptr && first_->on_mad(from, mad)) return;
   const mad::MadHeader header = header_of(mad);
   if (!mad::is_general_class(header.mgmt_class)) {
     return drop(counters_.malformed, "which queue pair 1 does not take", from, header);

@@ -30,6 +30,8 @@ class GsiDispatch final : private GsiTransfers::Handler {
   GsiDispatch(const fabric::Fabric& fabric, const GsiParts& to, GsiCounters& counters,
               OnDrop on_drop);
 
+  void set_first(GsiFirst* first) { first_ = first; }
+  GsiFirst* first() const { return first_; }
   void on_mad(std::uint32_t port, const al::MadAddress& from, const mad::Mad& mad);
 
  private:
@@ -53,6 +55,7 @@ class GsiDispatch final : private GsiTransfers::Handler {
   GsiParts to_;
   GsiCounters& counters_;
   OnDrop on_drop_;
+  GsiFirst* first_ = nullptr;
 };
 
 }  // namespace ib::services

@@ -143,20 +143,12 @@ void Gsi::State::on_port(const GsiPortEvent& event) {
     requests_.give_up_all_of_port(event.port, Status::DeviceRemoved, reason);
     transfers_.cancel_all_of_port(event.port, Status::DeviceRemoved, reason);
   }
-  if (first_ != nullptr) first_->on_port(event);
+  if (GsiFirst* first = dispatch_.first()) first->on_port(event);
   agents_.tell_all(event);
 }
 
 void Gsi::State::on_mad(std::uint32_t port, const al::MadAddress& from, const mad::Mad& mad) {
   if (closed_) return;
-  if (first_ != nullptr) {
-    GsiAddress source{port, from};
-    source.remote.qkey = verbs::kGsiQkey;  // [13.5.1.1]
-    if (first_->on_mad(source, mad)) {
-      ++counters_.received;
-      return;
-    }
-  }
   dispatch_.on_mad(port, from, mad);
   arm_timer();
 }

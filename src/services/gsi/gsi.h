@@ -183,7 +183,7 @@ class Gsi {
   // AlreadyExists: another agent takes one of these methods there; InvalidParameter; the reason
   // says which. `agent` hears of ports that are open already as of others, soon.
   Result<AgentId> add_agent(GsiAgent agent, std::string& reason);
-  // At most one; nullptr: none. It outlives this, or is taken back.
+  // At most one. It outlives this, or is taken back (nullptr).
   void set_first(GsiFirst* first);
   // Sends one packet as it is. Errors as send().
   Status transmit(const GsiAddress& to, const mad::Mad& mad);

@@ -30,13 +30,15 @@ class Gsi::State final : private GsiReceiver {
   bool is_open(std::uint32_t port) const;
   GsiNodes& nodes() { return nodes_; }
   void let_back(const fabric::Hca& hca) {
-    if (first_ != nullptr && !closed_) first_->on_removal_over(hca);
+    if (GsiFirst* first = dispatch_.first(); first != nullptr && !closed_) {
+      first->on_removal_over(hca);
+    }
     nodes_.let_back(hca);
   }
   void close(io::IrpRef irp);
   Result<AgentId> add_agent(GsiAgent agent, std::string& reason);
   void remove_agent(AgentId agent);
-  void set_first(GsiFirst* first) { first_ = first; }
+  void set_first(GsiFirst* first) { dispatch_.set_first(first); }
   Status transmit(const GsiAddress& to, const mad::Mad& mad) {
     return closed_ ? Status::InvalidState : sender_.send(to, mad);
   }
@@ -72,7 +74,6 @@ class Gsi::State final : private GsiReceiver {
   std::unique_ptr<platform::Timer> timer_;
   std::optional<Instant> timer_due_;
   std::optional<io::IrpRef> close_;
-  GsiFirst* first_ = nullptr;
   bool closed_ = false;  // or closing
 };
 

@@ -21,7 +21,7 @@ namespace ib::services {
 
 class UmadFile;
 
-// What a program asks for.
+// A registration as a program wants it.
 struct UmadRegistration {
   std::uint32_t qpn = 1;
   std::uint8_t mgmt_class = 0;  // 0: it only sends

@@ -128,8 +128,8 @@ void UmadDevice::begin_umad(std::uint32_t port, std::string program, io::IrpRef 
   }
   auto opened = std::make_unique<Opened>();
   UmadReader* const reader = irp->parameters.get<UmadReader>();
-  opened->umad = std::make_unique<UmadFile>(service_, *reader, port, std::move(program),
-                                            irp->file->client().pid);
+  opened->umad = std::make_unique<UmadFile>(
+      service_, *reader, port, UmadOpener{std::move(program), irp->file->client().pid});
   finish(std::move(opened), std::move(irp));
 }
 

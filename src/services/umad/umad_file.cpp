@@ -26,14 +26,13 @@ std::uint8_t class_of(std::span<const std::byte> mad) {
 
 }  // namespace
 
-UmadFile::UmadFile(UmadService& service, UmadReader& reader, std::uint32_t port,
-                   std::string program, std::uint32_t pid)
-    : service_(service), reader_(reader), port_(port), program_(std::move(program)), pid_(pid) {
-  service_.add_file(*this);
+UmadFile::UmadFile(UmadService& service, UmadReader& reader, std::uint32_t port, UmadOpener opener)
+    : service_(service), reader_(reader), port_(port), opener_(std::move(opener)) {
+  service_.files().add(*this);
 }
 
 UmadFile::~UmadFile() {
-  service_.remove_file(*this);
+  service_.files().remove(*this);
   for (const UmadAgentNumber agent : agents_) service_.remove_agent(agent);
 }
 

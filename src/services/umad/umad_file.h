@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // UmadFile: one open /dev/infiniband/umadN: its agents, and the MADs that its program has not read
-// yet. What it answers is what Linux's ib_umad answers.
+// yet. Its answers are those of Linux's ib_umad.
 //
 // Thread rule: the executor's thread, dispatch level.
 #pragma once
@@ -25,8 +25,7 @@ namespace ib::services {
 
 class UmadService;
 
-// What a program is to read: the header and the MAD in `bytes`; or only the beginning, and all in
-// `file`.
+// A MAD for the program: with its header in `bytes`; or only the beginning, and all in `file`.
 struct UmadItem {
   verbs::control::UmadMessage message;
   std::vector<std::byte> bytes;
@@ -46,22 +45,26 @@ class UmadReader {
   virtual void end() = 0;
 };
 
+// The program that has it open.
+struct UmadOpener {
+  std::string program;
+  std::uint32_t pid = 0;
+};
+
 class UmadFile {
  public:
-  // What a program may leave unread; further MADs are lost.
+  // The most that a program may leave unread; further MADs are lost.
   static constexpr std::size_t kMostItems = 32768;
   static constexpr std::size_t kMostBytes = std::size_t{64} << 20;
   static constexpr std::size_t kMostSends = 16384;  // of an agent, that wait for a response
 
-  UmadFile(UmadService& service, UmadReader& reader, std::uint32_t port, std::string program,
-           std::uint32_t pid);
+  UmadFile(UmadService& service, UmadReader& reader, std::uint32_t port, UmadOpener opener);
   UmadFile(const UmadFile&) = delete;
   UmadFile& operator=(const UmadFile&) = delete;
   ~UmadFile();  // its agents go with it
 
   std::uint32_t port() const { return port_; }
-  const std::string& program() const { return program_; }
-  std::uint32_t pid() const { return pid_; }
+  const UmadOpener& opener() const { return opener_; }
   std::size_t agents() const;
   std::size_t unread() const { return items_.size(); }
   std::size_t lost() const { return lost_; }
@@ -95,8 +98,7 @@ class UmadFile {
   UmadService& service_;
   UmadReader& reader_;
   std::uint32_t port_;
-  std::string program_;
-  std::uint32_t pid_;
+  UmadOpener opener_;
   bool has_pkeys_ = false;
   bool is_used_ = false;  // an agent was registered
   bool is_over_ = false;

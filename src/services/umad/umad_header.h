@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// What programs read from and write to /dev/infiniband/umadN: the structures of
+// The bytes that programs read from and write to /dev/infiniband/umadN: structures of
 // rdma/ib_user_mad.h. Numbers are those of the machine, except as their types say.
 #pragma once
 

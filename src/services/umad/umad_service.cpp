@@ -37,12 +37,12 @@ UmadHeader header_from(const GsiAddress& from) {
 }  // namespace
 
 UmadService::UmadService(platform::Executor& executor, const fabric::Fabric& fabric, Gsi& gsi)
-    : executor_(executor), fabric_(fabric), gsi_(gsi), transfers_(*this) {
+    : executor_(executor), fabric_(fabric), gsi_(gsi), transfers_(*this), files_(fabric) {
   gsi_.set_first(this);
 }
 
 UmadService::~UmadService() {
-  IB_ASSERT(files_.empty());
+  IB_ASSERT(files_.all().empty());
   *alive_ = false;
   gsi_.set_first(nullptr);
 }
@@ -52,19 +52,8 @@ UmadService::~UmadService() {
 Result<UmadAgentNumber> UmadService::add_agent(const UmadAgent& agent) {
   const fabric::Port* port = fabric_.graph().port(agent.port);
   const auto added = agents_.add(agent, port->is_ethernet());
-  if (added || !end_those_that_have_gone(agent.port)) return added;
+  if (added || !files_.end_those_that_have_gone(agent.port)) return added;
   return agents_.add(agent, port->is_ethernet());
-}
-
-// A program that has closed its file expects that its agents are gone. Returns whether there was
-// one.
-bool UmadService::end_those_that_have_gone(std::uint32_t port) {
-  std::vector<UmadFile*> gone;
-  for (UmadFile* file : files_) {
-    if (file->port() == port && file->agents() != 0 && file->has_gone()) gone.push_back(file);
-  }
-  for (UmadFile* file : gone) file->end();
-  return !gone.empty();
 }
 
 void UmadService::remove_agent(UmadAgentNumber number) {
@@ -261,20 +250,12 @@ void UmadService::on_port(const GsiPortEvent& event) {
   const fabric::Hca* hca = port != nullptr ? fabric_.hca_of(*port) : nullptr;
   if (hca == nullptr) return;
   executor_.post([this, alive = alive_, hca] {
-    if (*alive && !hca->present) end_those_of(*hca);
+    if (*alive && !hca->present) files_.end_those_of(*hca);
   });
 }
 
 void UmadService::on_removal_over(const fabric::Hca& hca) {
-  if (!hca.present) end_those_of(hca);
-}
-
-void UmadService::end_those_of(const fabric::Hca& hca) {
-  const std::set<UmadFile*> all = files_;
-  for (UmadFile* file : all) {
-    const fabric::Port* port = fabric_.graph().port(file->port());
-    if (files_.contains(file) && fabric_.hca_of(*port) == &hca) file->end();
-  }
+  if (!hca.present) files_.end_those_of(hca);
 }
 
 // --- time ---

@@ -13,13 +13,13 @@
 #include "services/gsi/gsi.h"
 #include "services/umad/umad_agents.h"
 #include "services/umad/umad_file.h"
+#include "services/umad/umad_files.h"
 #include "services/umad/umad_sends.h"
 #include "services/umad/umad_transfers.h"
 
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <set>
 
 namespace ib::services {
 
@@ -39,15 +39,13 @@ class UmadService final : private GsiFirst, private UmadTransfers::Handler {
   UmadService& operator=(const UmadService&) = delete;
   ~UmadService() override;  // no file is left
 
-  // nullptr: SMPs get lost.
+  // Without one (nullptr) SMPs get lost.
   void set_subnet(UmadSubnet* subnet) { subnet_ = subnet; }
   // An SMP for a client of the port. Returns false if no agent takes it.
   bool on_smp(const GsiAddress& from, const mad::Mad& mad);
 
-  // Of UmadFile, which it adds and removes itself as.
-  void add_file(UmadFile& file) { files_.insert(&file); }
-  void remove_file(UmadFile& file) { files_.erase(&file); }
-  const std::set<UmadFile*>& files() const { return files_; }
+  UmadFiles& files() { return files_; }
+  const UmadFiles& files() const { return files_; }
   Result<UmadAgentNumber> add_agent(const UmadAgent& agent);
   void remove_agent(UmadAgentNumber number);
   const UmadAgent* find_agent(UmadAgentNumber number) const { return agents_.find(number); }
@@ -82,8 +80,6 @@ class UmadService final : private GsiFirst, private UmadTransfers::Handler {
   void refuse(const GsiAddress& to, const mad::Mad& request);
   void transmit(const UmadSend& send);
   void time_out(UmadSends::Id id);
-  void end_those_of(const fabric::Hca& hca);
-  bool end_those_that_have_gone(std::uint32_t port);
   void run();
   void arm_timer();
   void on_timer();
@@ -95,7 +91,7 @@ class UmadService final : private GsiFirst, private UmadTransfers::Handler {
   UmadAgents agents_;
   UmadSends sends_;
   UmadTransfers transfers_;
-  std::set<UmadFile*> files_;
+  UmadFiles files_;
   std::unique_ptr<platform::Timer> timer_;
   std::optional<Instant> timer_due_;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);

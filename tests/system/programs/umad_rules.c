@@ -18,7 +18,7 @@ static const char* outcome(long result, int error) {
   snprintf(text, sizeof text, "%ld", result);
   return text;
 }
-/* What a call returns, or its error. */
+/* The result of a call, or its error. */
 #define SAY(what, call)                             \
   do {                                              \
     errno = 0;                                      \
@@ -48,7 +48,8 @@ static void show(const char* what, int fd, size_t size, int ms) {
            head->id, head->status, head->length, got.mad.bytes[3], got.mad.bytes[1],
            got.mad.bytes[16], got.mad.bytes[17], got.mad.bytes[4], got.mad.bytes[5],
            (unsigned)tid_of(&got.mad), ntohl(head->qpn),
-           self.lid != 0 ? ntohs(head->lid) == self.lid : head->grh_present == 1);
+           self.lid != 0 ? ntohs(head->lid) == self.lid
+                         : memcmp(head->gid, self.gid, sizeof head->gid) == 0);
   }
   printf("\n");
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// What this process has seen of its open umad files: which agents they have, and the transaction
-// ids that it has sent. A MAD of a known agent with a new id is written without waiting for an
-// answer; softibd itself judges all others. So what is missing here costs time, nothing else.
+// Facts that this process has seen of its open umad files: their agents, and the transaction ids
+// that it has sent. A MAD of a known agent with a new id is written without waiting for an answer;
+// softibd itself judges all others. So what is missing here costs time, nothing else.
 //
 // The agent of a file that another process has unregistered may be known here still: softibd loses
 // what is written to it, where the kernel would say EIO.

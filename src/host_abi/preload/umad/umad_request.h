@@ -20,7 +20,7 @@ inline constexpr std::uint32_t kUmadFileMask = (1u << (28 - kUmadUnitBits)) - 1;
 bool copy_from_program(void* to, const void* from, std::size_t size);
 bool copy_to_program(void* to, const void* from, std::size_t size);
 
-// Of this process; nullptr: there is no memory for it.
+// Of this process. Returns nullptr if there is no memory for it.
 UmadMirror* umad_mirror();
 
 // Sends the request over the descriptor and waits for its answer, which the mirror gets as well.
