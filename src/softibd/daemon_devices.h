@@ -26,6 +26,7 @@
 
 namespace ib::softib {
 
+// classes: allow(members) the devices of a softibd, one each
 class DaemonDevices {
  public:
   // Borrows the first three until destroyed. Nothing is started yet: tree().begin().

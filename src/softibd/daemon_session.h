@@ -13,8 +13,8 @@
 #include "io/device.h"
 #include "linux/server/server_connection.h"
 #include "softibd/daemon_request.h"
-#include "softibd/session_rdma_cm.h"
-#include "softibd/session_umad.h"
+#include "softibd/device_files/session_rdma_cm.h"
+#include "softibd/device_files/session_umad.h"
 
 #include <array>
 #include <cstddef>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Cables: the state of a port follows the other end, and messages pass between the two ends only.
 #include "drivers/diagnostics/status.h"
+#include "drivers/soft_hca/handlers.h"
 #include "drivers/test/driver_bench_test.h"
 #include "mad/smp.h"
 
@@ -237,6 +238,25 @@ TEST(Cable, JoinsEthernetPortsToo) {
   EXPECT_EQ(flow(t.port(1)), hca::flow::kMemory);
   t.set("node1", false);
   t.expect(PortState::Down, PortState::Down);
+}
+
+// As a subnet manager changes them.
+TEST(Cable, QueuePairsFollowTheLidAndThePkeysOfTheirPort) {
+  Cable t;
+  const auto qp = t.a.qp(QpType::Rc, t.a.pd(), t.a.cq());
+  t.a.connect(qp.handle, 0x4242, 3);
+  const hca::QpEntry& entry = *t.arena().qp(index_of(qp.handle));
+  ASSERT_EQ(entry.id.lid, 1);
+  ASSERT_EQ(entry.id.pkey, 0xffff);
+  fabric::Port& port = t.port(0);
+  t.fabric.graph().take_lid(port, 40, 0);
+  port.pkeys[0] = 0x8005;
+  apply_changes(t.core(), {{t.fabric.graph().index_of(port),
+                            fabric::change::kLid | fabric::change::kPkeys, PortState::Nop}});
+  EXPECT_EQ(entry.id.lid, 40);
+  EXPECT_EQ(entry.id.pkey, 0x8005);
+  EXPECT_EQ(t.arena().port_with_lid(40), port.device_index);
+  EXPECT_EQ(t.arena().port_with_lid(1), hca::kNone);
 }
 
 // Get(NodeInfo) along a directed route out of port 1 of node0.

@@ -7,7 +7,7 @@
 
 #include "io/irp.h"
 #include "linux/server/server_connection.h"
-#include "softibd/daemon_rdma_cm.h"
+#include "softibd/device_files/daemon_rdma_cm.h"
 
 #include <cstddef>
 #include <cstdint>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-#include "softibd/session_rdma_cm.h"
+#include "softibd/device_files/session_rdma_cm.h"
 
 #include "platform/brief_polling.h"
 #include "softibd/daemon_request.h"

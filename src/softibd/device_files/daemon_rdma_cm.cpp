@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-#include "softibd/daemon_rdma_cm.h"
+#include "softibd/device_files/daemon_rdma_cm.h"
 
 #include "drivers/soft_hca/core.h"
 #include "services/rdma_cm/addresses/places.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // GET_EVENT that waits in softibd for a moment, and events that come before it is sent
 // (docs/design/0016-rdma-cm-device.md).
-#include "softibd/daemon_rdma_cm.h"
+#include "softibd/device_files/daemon_rdma_cm.h"
 
 #include "al/system.h"
 #include "linux/client/client_mailbox.h"
