@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""/dev/infiniband/umadN and issmN: their rules (programs/umad/umad_rules.c, with umad_rules.txt), long messages by RMPP,
-programs and devices that come and go, OpenSM and the diagnostics of the distribution.
+"""/dev/infiniband/umadN and issmN: their rules (tests/system/programs/umad/umad_rules.c, with umad_rules.txt), long
+messages by RMPP, programs and devices that come and go, OpenSM and the diagnostics of the distribution.
 
 umad_test.py [--as root|nobody] [--link-layer ethernet] [--only REGEX]
 SOFTIB_SEED=n repeats the programs that come and go; SOFTIB_CLIENTS=n has more of them.
