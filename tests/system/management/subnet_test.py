@@ -33,7 +33,8 @@ class Manager:
         self.log = self.folder / "opensm.log"
         paths = [f"OSM_TMP_DIR={self.folder}", f"OSM_CACHE_DIR={self.folder}"]
         settings = self.folder / "opensm.conf"
-        settings.write_text("force_log_flush TRUE\nsweep_interval 2\n")
+        settings.write_text("force_log_flush TRUE\nsweep_interval 2\nsminfo_polling_timeout 500\n"
+                            "polling_retry_number 2\n")
         settings.chmod(0o644)
         self.program = fabric.start(["env", *paths, OPENSM, "-F", settings, "-f", self.log, *options], node)
 
@@ -146,7 +147,7 @@ def changes(report, user):
         manager = Manager(fabric)
         manager.wait_until_up()
         switch = next(element for element in elements(fabric) if element["kind"] == "switch")
-        cable = next(port for port in switch["ports"] if "peer" in port)
+        cable = next(port for port in switch["ports"] if "switch" in port.get("peer", {}).get("description", ""))
         with report.case("OpenSM goes round a cable that is pulled, and takes it back"):
             fabric.softib("port", "down", "--switch", switch["guid"], "--port", cable["port"], "--fabric",
                           fabric.name).require()
