@@ -169,7 +169,7 @@ void Refusals::vanish() {
   for (const std::uint8_t method : {m::kGet, m::kGetTable, m::kGetMulti, m::kDelete}) {
     send({1, sa::kMgmtClass, sa::kClassVersion, method, 0, 0, 0, a::kServiceRecord, 0, 0});
   }
-  drivers::set_port_state(w_.bench.core(), w_.hca(1), w_.port(1), false);
+  drivers::set_port_state(w_.bench.core(), w_.port(1), false);
   w_.run();
   w_.set_port(1, true);
   w_.run(1s);

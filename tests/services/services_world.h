@@ -111,7 +111,7 @@ class ServicesWorld {
     EXPECT_TRUE(comes([&] { return done; }));
   }
   void set_port(std::size_t i, bool up) {
-    drivers::set_port_state(bench.core(), hca(i), port(i), up);
+    drivers::set_port_state(bench.core(), port(i), up);
     run();
   }
   Status remove(std::size_t i, std::string* reason = nullptr) {
