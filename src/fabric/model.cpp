@@ -29,12 +29,13 @@ Status check_shape(const Shape& shape) {
   if (shape.nodes.empty() || shape.hcas_per_node == 0 || shape.ports_per_hca == 0) {
     return Status::InvalidParameter;
   }
-  if (shape.nodes.size() > kMaxNodes || shape.hcas_per_node > kMaxHcasPerNode ||
+  const bool has_topology = !shape.topology.elements.empty();
+  if (shape.nodes.size() > (has_topology ? kMaxPorts : kMaxNodes) || shape.hcas_per_node > kMaxHcasPerNode ||
       shape.ports_per_hca > kMaxPortsPerHca || shape.packet_life_time > kMaxPacketLifeTime) {
     return Status::LimitExceeded;
   }
   const std::size_t ports = shape.nodes.size() * shape.hcas_per_node * shape.ports_per_hca;
-  if (shape.topology.elements.empty() && ports > kMaxPorts) return Status::LimitExceeded;
+  if (!has_topology && ports > kMaxPorts) return Status::LimitExceeded;
   return std::ranges::all_of(shape.nodes, is_good_name) && are_good_links(shape)
              ? Status::Ok
              : Status::InvalidParameter;

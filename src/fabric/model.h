@@ -90,7 +90,7 @@ struct Shape {
 inline constexpr std::uint32_t kMaxHcasPerNode = 16;
 inline constexpr std::uint32_t kMaxPortsPerHca = 2;
 inline constexpr std::uint32_t kMaxPorts = kLastUnicastLid;  // each has a LID
-inline constexpr std::uint32_t kMaxNodes = kMaxPorts;
+inline constexpr std::uint32_t kMaxNodes = 32768;  // without a topology; with one, kMaxPorts
 
 // classes: allow(methods) the steps that build it from a shape or a topology are private methods
 class Fabric {

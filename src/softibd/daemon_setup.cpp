@@ -106,7 +106,7 @@ Status make_fabric(const DaemonOptions& options, FabricConfig& config, OwnFabric
     IB_CHECK(in_config(options, apply_link_layers(config, shape, reason), reason));
     shape.packet_life_time = config.packet_life_time;
   }
-  if (shape.nodes.size() <= fabric::kMaxNodes)
+  if (shape.nodes.size() <= fabric::kMaxPorts)
     IB_CHECK(claim_addresses(options, fabric.addresses, shape, reason));
   auto made = fabric::Fabric::create(shape);
   if (!made) {
