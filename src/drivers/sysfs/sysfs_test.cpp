@@ -31,9 +31,10 @@ class FakeDevices : public DeviceStatus {
     attr.active_width = width;
     return attr;
   }
-  PortCounters counters(const fabric::Hca&, const fabric::Port&) const override {
-    PortCounters counters;
-    counters.xmit_data = xmit_data;
+  DeviceCounters counters(const fabric::Hca&, const fabric::Port&) const override {
+    DeviceCounters counters;
+    counters.port.sent.data = xmit_data;
+    counters.port.vl15_dropped = 5;
     return counters;
   }
   verbs::PortState state = verbs::PortState::Active;
