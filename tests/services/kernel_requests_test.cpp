@@ -139,7 +139,7 @@ class RandomRequests {
   void take_ports_down() {
     for (std::size_t node = 0; node < 2; ++node) {
       for (fabric::Port& port : w_.hca(node).ports) {
-        drivers::set_port_state(w_.bench.core(), w_.hca(node), port, false);
+        drivers::set_port_state(w_.bench.core(), port, false);
       }
     }
     w_.run();

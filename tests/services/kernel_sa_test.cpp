@@ -246,7 +246,7 @@ struct MatrixWorld : SaWorld {
   // A report of a port that is not the subnet administrator's.
   void report() {
     for (const bool up : {false, true}) {
-      drivers::set_port_state(bench.core(), hca(0), hca(0).ports[1], up);
+      drivers::set_port_state(bench.core(), hca(0).ports[1], up);
       run(1s);
     }
   }

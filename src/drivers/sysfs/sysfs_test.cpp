@@ -293,6 +293,7 @@ TEST_F(SysfsTest, ShowsTheLiveStateOfPorts) {
   EXPECT_EQ(read(port + "state"), "1: DOWN\n");
   EXPECT_EQ(read(port + "rate"), "2.5 Gb/sec (1X)\n");
   EXPECT_EQ(read(port + "counters/port_xmit_data"), "18446744073709551615\n");
+  EXPECT_EQ(read(port + "counters/VL15_dropped"), "5\n");
   devices_.state = static_cast<verbs::PortState>(77);
   EXPECT_EQ(read(port + "state"), "77: UNKNOWN\n");
 }
