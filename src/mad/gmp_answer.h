@@ -12,8 +12,8 @@
 
 namespace ib::mad {
 
-// The request with another method and status, as one packet: a refusal, or an answer whose attribute
-// is to be filled in. The request is at least a header long.
+// The request with another method and status, as one packet: a refusal, or an answer whose
+// attribute is to be filled in. The request is at least a header long.
 inline Mad gmp_answer(std::span<const std::byte> request, std::uint16_t status) {
   Mad answer{};
   std::copy_n(request.begin(), std::min(request.size(), answer.size()), answer.begin());

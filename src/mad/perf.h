@@ -73,7 +73,7 @@ struct PortCountersExtended {  // 16.1.4.11
   Be64 unicast_receive_packets;
   Be64 multicast_transmit_packets;
   Be64 multicast_receive_packets;
-  // In the order of PortCounters; a requester that does not know them sees reserved bytes.
+  // In the order of PortCounters. They are reserved bytes without kPerf2AdditionalExtended.
   std::array<Be64, 12> errors{};
   Be64 transmit_wait;
   Be64 qp1_dropped;

@@ -66,8 +66,8 @@ Result<std::unique_ptr<DaemonDevices>> DaemonDevices::create(
   io::TypedPointer services;
   services.set(self->access_layer_.get());
   names.set_services(services);
-  self->gsi_ = std::make_unique<services::Gsi>(*self->access_layer_, fabric,
-                                               gsi_options(names.core()));
+  self->gsi_ =
+      std::make_unique<services::Gsi>(*self->access_layer_, fabric, gsi_options(names.core()));
   services::Gsi& gsi = *self->gsi_;
   auto agents = services::ElementAgents::create(gsi, fabric, names.core().gmp_agents, reason);
   if (!agents) return agents.error();

@@ -37,8 +37,8 @@ struct Answer {
 class GsiClosedTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    for (const std::uint8_t mgmt_class : {kPerf, mad::mgmt_class::kBm, mad::mgmt_class::kDevMgt,
-                                          mad::mgmt_class::kSubnAdm}) {
+    for (const std::uint8_t mgmt_class :
+         {kPerf, mad::mgmt_class::kBm, mad::mgmt_class::kDevMgt, mad::mgmt_class::kSubnAdm}) {
       w.emitted.leave_out(mgmt_class);  // those of the requester
     }
     ASSERT_EQ(w.ensure(w.node(0).name.c_str()), Status::Ok);
@@ -65,15 +65,15 @@ class GsiClosedTest : public ::testing::Test {
   // From node 0; two tries.
   Answer ask(const GsiAddress& to, const mad::Mad& mad) {
     Answer answer;
-    const auto id = w.gsi->request(
-        client(header_of(mad).mgmt_class), {to, mad, 10ms, 1},
-        [&](Status status, std::string_view, const GsiMessage* message) {
-          ++answer.times;
-          answer.status = status;
-          if (message == nullptr) return;
-          answer.from = message->from;
-          std::memcpy(static_cast<void*>(&answer.mad), message->bytes.data(), sizeof answer.mad);
-        });
+    const auto id = w.gsi->request(client(header_of(mad).mgmt_class), {to, mad, 10ms, 1},
+                                   [&](Status status, std::string_view, const GsiMessage* message) {
+                                     ++answer.times;
+                                     answer.status = status;
+                                     if (message == nullptr) return;
+                                     answer.from = message->from;
+                                     std::memcpy(static_cast<void*>(&answer.mad),
+                                                 message->bytes.data(), sizeof answer.mad);
+                                   });
     EXPECT_TRUE(id);
     EXPECT_EQ(answer.times, 0) << "nothing is called back from inside the call";
     EXPECT_TRUE(w.comes([&] { return answer.times > 0; }));
@@ -89,13 +89,11 @@ class GsiClosedTest : public ::testing::Test {
   }
   fabric::Graph& graph() { return w.bench.fabric.graph(); }
   const fabric::Element& the_switch() { return graph().element_of(*graph().peer_of(w.port(0))); }
-  fabric::Port& switch_port(std::uint32_t number) {
-    return *graph().port_of(the_switch(), number);
-  }
+  fabric::Port& switch_port(std::uint32_t number) { return *graph().port_of(the_switch(), number); }
 
-  ServicesWorld w{verbs::LinkLayer::InfiniBand,
-                  {},
-                  [](fabric::Fabric& fabric) { fabric = fabric::test::make_subnet("star:3"); }};
+  ServicesWorld w{verbs::LinkLayer::InfiniBand, {}, [](fabric::Fabric& fabric) {
+                    fabric = fabric::test::make_subnet("star:3");
+                  }};
   std::map<std::uint8_t, AgentId> clients;
 };
 
@@ -124,8 +122,8 @@ TEST_F(GsiClosedTest, ANodeThatNobodyHasOpenedAnswersAndStaysClosed) {
 // The same counters, whoever carries the MADs.
 TEST_F(GsiClosedTest, AnOpenNodeAnswersByItsQueuePair) {
   std::string reason;
-  const auto agents = ElementAgents::create(*w.gsi, w.bench.fabric, w.bench.core().gmp_agents,
-                                            reason);
+  const auto agents =
+      ElementAgents::create(*w.gsi, w.bench.fabric, w.bench.core().gmp_agents, reason);
   ASSERT_TRUE(agents) << reason;
   EXPECT_EQ(get_counters(w.port(1)).counters().receive_packets, 1u);
   ASSERT_EQ(w.ensure(w.node(1).name.c_str()), Status::Ok);
@@ -144,8 +142,7 @@ TEST_F(GsiClosedTest, SysfsShowsWhatAClientHasCleared) {
   const auto packets = [&] { return status.counters(w.hca(1), w.port(1)).port.received.packets; };
   (void)get_counters(w.port(1));
   EXPECT_EQ(packets(), 1u);
-  const Answer answer =
-      ask(w.port(1), request(kPerf, kSet, mad::perf_attribute::kPortCounters));
+  const Answer answer = ask(w.port(1), request(kPerf, kSet, mad::perf_attribute::kPortCounters));
   EXPECT_EQ(answer.counters().receive_packets, 0u);
   EXPECT_EQ(packets(), 0u);
   (void)get_counters(w.port(1));

@@ -28,10 +28,10 @@ Core::Core(platform::Executor& loop, fabric::Fabric& model, platform::DeviceMemo
       key_tags(hca::kMaxKeys),
       counts(model.hca_count()),
       port_totals(model.device_port_count()),
-      smi(model, {.now = [&loop] { return loop.now(); },
-                  .on_changes = [this](const fabric::PortChanges& changes) {
-                    apply_changes(*this, changes);
-                  }}),
+      smi(model,
+          {.now = [&loop] { return loop.now(); },
+           .on_changes =
+               [this](const fabric::PortChanges& changes) { apply_changes(*this, changes); }}),
       gmp_agents(model.graph(),
                  [this](const fabric::Port& port) { return port_counters(*this, port); }),
       later(loop, host.barriers(), [this](std::uint32_t slot) {

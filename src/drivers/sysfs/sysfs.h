@@ -24,7 +24,7 @@
 
 namespace ib::drivers {
 
-// What a port shows of its counters: as performance management does, and since it was cleared there.
+// The counters of a port since a client of performance management has cleared them.
 struct DeviceCounters {
   fabric::PortCounters port;
   // Of the driver's own, not of IBA: requests that have come (hw_counters).

@@ -85,7 +85,7 @@ class CounterValues {
       values_[i] = sum < values_[i] ? std::numeric_limits<std::uint64_t>::max() : sum;
     }
   }
-  // What has been counted since `before`. A counter that is less than it was began anew.
+  // Leaves the difference from earlier values. A counter that is less than it was began again at 0.
   void subtract(const CounterValues& before) {
     for (std::size_t i = 0; i < kCounters; ++i) {
       if (values_[i] >= before.values_[i]) values_[i] -= before.values_[i];

@@ -24,17 +24,19 @@ class GmpAgents {
   PerfAgent& perf() { return perf_; }
   Port& port(std::uint32_t index) { return *graph_.port(index); }  // of the graph
 
-  // The answer to a request that has come to an element by this port: an agent's, or the refusal of
-  // a class that has none. Nothing: it is no Get or Set, which alone are always answered.
+  // Returns the answer to a request that has come to an element by this port: an agent's, or the
+  // refusal of a class that has none. Returns nothing if it is no Get or Set, which alone are
+  // always answered.
   std::optional<mad::Mad> answer(const Port& at, const mad::Mad& request);
 
   // Carries a request from a port of a channel adapter to `end`, which has the destination LID, and
-  // the answer back. Nothing: it was lost on its way, or had no answer. `pkey`: of the packets.
+  // the answer back. Returns nothing if it was lost on its way, or had no answer. `pkey`: of the
+  // packets.
   std::optional<mad::Mad> exchange(Port& from, const Port& end, PacketLids lids, std::uint16_t pkey,
                                    const mad::Mad& request);
 
  private:
-  // Returns the port by which it has come to the element of `end`; nullptr: it was lost.
+  // Returns the port by which it has come to the element of `end`; nullptr if it was lost.
   Port* carry(Port& from, const Port& end, PacketLids lids);
 
   Graph& graph_;

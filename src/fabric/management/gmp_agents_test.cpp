@@ -22,8 +22,8 @@ struct World : Subnet {
   static mad::Mad request(std::uint8_t mgmt_class, std::uint8_t method = kGet,
                           std::uint16_t attribute = mad::kClassPortInfo) {
     mad::PerfMad mad;
-    mad.header = {mad::kBaseVersion, mgmt_class, mad::kClassVersion, method, 0, 0, 9, attribute, 0,
-                  0};
+    mad.header = {
+        mad::kBaseVersion, mgmt_class, mad::kClassVersion, method, 0, 0, 9, attribute, 0, 0};
     return std::bit_cast<mad::Mad>(mad);
   }
   // From the port of node 0 by LID. Returns the status of the answer; nothing: none came.
@@ -135,8 +135,8 @@ TEST(GmpAgents, OnlyGetAndSetAreAnswered) {
   World w("star:2");
   const Port& end = w.port_of_node(1);
   for (unsigned method = 0; method < 0x100; ++method) {
-    const auto answer = w.exchange(
-        end, World::request(mad::mgmt_class::kPerf, static_cast<std::uint8_t>(method)));
+    const auto answer =
+        w.exchange(end, World::request(mad::mgmt_class::kPerf, static_cast<std::uint8_t>(method)));
     EXPECT_EQ(answer.has_value(), method == kGet || method == kSet) << method;
   }
   mad::Mad segment = World::request(mad::mgmt_class::kDevMgt);

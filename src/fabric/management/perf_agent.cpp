@@ -126,8 +126,8 @@ mad::Mad PerfAgent::exchange(const Port& at, const mad::Mad& request) {
   if (!is_all && graph_.port_of(element, in.port_select) == nullptr) {
     return mad::gmp_answer(request, mad::mad_status::kBadField);
   }
-  const bool is_set = std::to_integer<std::uint8_t>(request[offsetof(mad::MadHeader, method)]) ==
-                      mad::method::kSet;
+  const bool is_set =
+      std::to_integer<std::uint8_t>(request[offsetof(mad::MadHeader, method)]) == mad::method::kSet;
   if (is_set) {
     const std::uint32_t counters = selected(in);
     if (is_all) {

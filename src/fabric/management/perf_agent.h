@@ -26,9 +26,9 @@ class PerfAgent {
 
   // Answers a Get or a Set of the class and version; `at` is a port of the element.
   mad::Mad answer(const Port& at, const mad::Mad& request);
-  // What the port has counted since it was cleared.
+  // The counters of a port since a client has cleared them.
   PortCounters counters(const Port& port) const { return values(port).counters(); }
-  // Its counters begin anew.
+  // Its counters begin again at 0: it is another port now.
   void forget(const Port& port) { cleared_.erase(graph_.index_of(port)); }
 
  private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// What performance and device management answer, byte by byte and as tshark reads it.
+// The answers of performance and device management, byte by byte and as tshark reads it.
 #include "fabric/management/perf_agent.h"
 
 #include "fabric/management/device_agent.h"
@@ -25,8 +25,8 @@ using mad::method::kSet;
 mad::PerfMad request(std::uint8_t method, std::uint16_t attribute,
                      std::uint8_t mgmt_class = mad::mgmt_class::kPerf) {
   mad::PerfMad mad;
-  mad.header = {mad::kBaseVersion, mgmt_class, mad::kClassVersion, method, 0, 0, 0x77,
-                attribute,         0,          0};
+  mad.header = {
+      mad::kBaseVersion, mgmt_class, mad::kClassVersion, method, 0, 0, 0x77, attribute, 0, 0};
   return mad;
 }
 
@@ -97,14 +97,14 @@ TEST_F(PerfAgentTest, PortCountersAreWhereTheyBelong) {
   (void)get(2);
   const mad::PerfMad answer = std::bit_cast<mad::PerfMad>(answers_.back());
   const std::array<std::uint8_t, 44> expected = {
-      0, 2,                                            // PortSelect
-      0, 0,                                            // CounterSelect
-      0, 0x21, 0x22, 0x23,                             // symbol, recovery, downed
-      0, 0x24, 0, 0x25, 0, 0x26, 0, 0x27,              // receive, remote, relay, discards
-      0x28, 0x29, 0, 0xab,                             // constraints, select 2, 4 and 4 bits
-      0, 0, 0, 0x2c,                                   // QP1Dropped, VL15Dropped
-      0, 0, 0, 0x2d, 0, 0, 0, 0x2e,                    // data
-      0, 0, 0, 0x2f, 0, 0, 0, 0x30, 0, 0, 0, 0x31};    // packets, wait
+      0,    2,                                   // PortSelect
+      0,    0,                                   // CounterSelect
+      0,    0x21, 0x22, 0x23,                    // symbol, recovery, downed
+      0,    0x24, 0,    0x25, 0, 0x26, 0, 0x27,  // receive, remote, relay, discards
+      0x28, 0x29, 0,    0xab,                    // constraints, select 2, 4 and 4 bits
+      0,    0,    0,    0x2c,                    // QP1Dropped, VL15Dropped
+      0,    0,    0,    0x2d, 0, 0,    0, 0x2e,  // data
+      0,    0,    0,    0x2f, 0, 0,    0, 0x30, 0, 0, 0, 0x31};  // packets, wait
   EXPECT_TRUE(std::ranges::equal(expected, std::span(answer.data).first<44>()))
       << fmt::format("{:02x}", fmt::join(std::span(answer.data).first<44>(), " "));
 }
@@ -170,7 +170,7 @@ TEST_F(PerfAgentTest, AnExtendedSetHasBitsOfItsOwn) {
   count(port(2), 100);
   mad::PortCountersExtended in;
   in.port_select = mad::kAllPorts;
-  in.counter_select = 1u << 0 | 1u << 7;                 // PortXmitData, PortMulticastRcvPkts
+  in.counter_select = 1u << 0 | 1u << 7;               // PortXmitData, PortMulticastRcvPkts
   in.counter_select2 = 1u << 2 | 1u << 11 | 1u << 12;  // LinkDowned, VL15Dropped, PortXmitWait
   (void)exchange(kSet, id::kPortCountersExtended, in);
   for (const std::uint8_t number : {std::uint8_t{1}, std::uint8_t{2}}) {

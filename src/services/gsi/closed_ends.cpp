@@ -31,15 +31,14 @@ bool GsiClosedEnds::take(const GsiAddress& to, const mad::Mad& mad) {
   if (end == nullptr || !is_closed(*end)) return false;
   const fabric::Hca* hca = fabric_.hca_of(*end);
   const bool is_awake = hca == nullptr || (hca->present && !hca->asleep);
-  // A requester that is early for the subnet administrator of softib asks again, and is not to hear
-  // that there is none: the node of the administrator is opened when it is needed first.
-  const bool is_early =
-      hca != nullptr && header_of(mad).mgmt_class == mad::mgmt_class::kSubnAdm;
+  // A requester that is early for the subnet administrator of softib tries again, and is not to
+  // hear that there is none: the node of the administrator is opened when it is needed first.
+  const bool is_early = hca != nullptr && header_of(mad).mgmt_class == mad::mgmt_class::kSubnAdm;
   if (!is_awake || is_early || to.remote.qkey != verbs::kGsiQkey) return true;  // lost there
   const std::uint16_t lid = to.remote.lid != 0 ? to.remote.lid : end->lid;
   fabric::Port& sender = agents_->port(to.port);
-  const std::optional<mad::Mad> answer = agents_->exchange(
-      sender, *end, {from->lid, lid}, from->pkeys[to.remote.pkey_index], mad);
+  const std::optional<mad::Mad> answer =
+      agents_->exchange(sender, *end, {from->lid, lid}, from->pkeys[to.remote.pkey_index], mad);
   if (!answer) return true;
   Arrival arrival{to.port, to.remote, *answer};
   arrival.from.lid = lid;

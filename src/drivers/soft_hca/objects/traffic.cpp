@@ -144,8 +144,7 @@ void count_traffic(Core& core, Qp& qp) {
   qp.counted = now;
   const fabric::Port& port = port_of(qp, entry);
   // The counters of an HCA that was pulled out went with it; another may be in its place.
-  PortTotals* const own =
-      qp.file->removed ? nullptr : totals_of(core, port.device_index);
+  PortTotals* const own = qp.file->removed ? nullptr : totals_of(core, port.device_index);
   if (verbs::is_datagram(qp.type)) {
     add_sent(
         own,
