@@ -28,10 +28,11 @@ auto line_of_drops(drivers::Trace& trace) {
   };
 }
 
-services::Gsi::Options gsi_options(drivers::Trace& trace) {
+services::Gsi::Options gsi_options(drivers::Core& core) {
   services::Gsi::Options options;
   options.seed = make_seed();
-  options.on_drop = line_of_drops(trace);
+  options.on_drop = line_of_drops(core.trace);
+  options.element_agents = &core.gmp_agents;
   return options;
 }
 
@@ -65,9 +66,12 @@ Result<std::unique_ptr<DaemonDevices>> DaemonDevices::create(
   io::TypedPointer services;
   services.set(self->access_layer_.get());
   names.set_services(services);
-  self->gsi_ = std::make_unique<services::Gsi>(*self->access_layer_, fabric,
-                                               gsi_options(names.core().trace));
+  self->gsi_ =
+      std::make_unique<services::Gsi>(*self->access_layer_, fabric, gsi_options(names.core()));
   services::Gsi& gsi = *self->gsi_;
+  auto agents = services::ElementAgents::create(gsi, fabric, names.core().gmp_agents, reason);
+  if (!agents) return agents.error();
+  self->element_agents_ = *std::move(agents);
   names.set_removal_hooks(
       {[&gsi](const fabric::Hca& hca, std::function<void()> go) { gsi.let_go(hca, std::move(go)); },
        [&gsi](const fabric::Hca& hca) { gsi.let_back(hca); }});

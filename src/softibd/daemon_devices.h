@@ -13,6 +13,7 @@
 #include "linux/server/module_host.h"
 #include "services/cm/cm_device.h"
 #include "services/cm/cm_service.h"
+#include "services/gsi/element_agents.h"
 #include "services/gsi/gsi.h"
 #include "services/sa/gsi_sa_client.h"
 #include "services/sa/sa_device.h"
@@ -62,6 +63,7 @@ class DaemonDevices {
   std::unique_ptr<drivers::FabricRoot> root_;
   std::unique_ptr<al::System> access_layer_;
   std::unique_ptr<services::Gsi> gsi_;
+  std::unique_ptr<services::ElementAgents> element_agents_;
   std::unique_ptr<services::CmService> cm_;
   std::unique_ptr<services::CmDevice> cm_device_;
   std::unique_ptr<services::SaService> sa_service_;

@@ -6,6 +6,7 @@
 #include "raw_peer.h"
 #include "sa/records/inform_info.h"
 #include "services/cm/cm_service.h"
+#include "services/gsi/element_agents.h"
 #include "services/sa/sa_message.h"
 #include "verbs/gid.h"
 
@@ -41,6 +42,8 @@ class Refusals {
     sa_.emplace(*w_.gsi, w_.bench.fabric, w_.bench.executor, small());
     client_ = make_sa_client(w_, *sa_);
     cm_.emplace(w_.bench.executor, w_.bench.fabric, *w_.gsi, [] { return 1u; });
+    std::string reason;
+    agents_ = *ElementAgents::create(*w_.gsi, w_.bench.fabric, w_.bench.core().gmp_agents, reason);
     EXPECT_EQ(w_.ensure("node0"), Status::Ok);
     peer_.emplace(w_, 1, [this](const mad::Mad& mad) { answers_.push_back(header_of(mad)); });
   }
@@ -48,6 +51,7 @@ class Refusals {
     w_.run();
     peer_.reset();
     cm_.reset();
+    agents_.reset();
     client_.reset();
     sa_.reset();
   }
@@ -99,6 +103,7 @@ class Refusals {
   std::optional<SaService> sa_;
   std::unique_ptr<SaClient> client_;
   std::optional<CmService> cm_;
+  std::unique_ptr<ElementAgents> agents_;
   std::optional<RawPeer> peer_;
   std::vector<mad::MadHeader> answers_;
   std::uint64_t tid_ = 0x1000;
@@ -191,6 +196,13 @@ void Refusals::request_of_every_class() {
     w_.run(1ms);
     const bool is_answered = mad::is_general_class(mgmt_class);
     EXPECT_EQ(answers_.size(), is_answered ? 2u * (kAttributes + 1) : 0u) << number;
+  }
+  // Counters of a port that there is.
+  for (const std::uint16_t attribute :
+       {mad::perf_attribute::kPortCounters, mad::perf_attribute::kPortCountersExtended}) {
+    mad::Mad request = mad_of({1, mad::mgmt_class::kPerf, 1, m::kGet, 0, 0, 0, attribute, 0, 0});
+    request[offsetof(mad::PerfMad, data) + offsetof(mad::PortCounters, port_select)] = std::byte{1};
+    send(request);
   }
   // Connection management has another version.
   for (std::uint16_t attribute = 0; attribute < kAttributes; ++attribute) {

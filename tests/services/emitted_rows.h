@@ -6,7 +6,9 @@
 
 #include "cm/messages/format.h"
 #include "mad/class_port_info.h"
+#include "mad/device_management.h"
 #include "mad/mgmt_class.h"
+#include "mad/perf.h"
 #include "mad/rmpp_header.h"
 #include "sa/records/header.h"
 
@@ -174,6 +176,25 @@ inline void add_sa_transfers(MadRows& rows) {
             number_of(RmppStatus::TooManyRetries)});
 }
 
+// Performance and device management [IBA1 16.1, 16.3].
+template <class Add>
+void add_element_agents(const Add& add) {
+  namespace a = mad::perf_attribute;
+  namespace s = mad::mad_status;
+  constexpr std::uint8_t kGetResp = mad::method::kGetResp;
+  const MadRows::Statuses refusals = {s::kBadVersion, s::kAttributeNotSupported};
+  MadRows performance(mad::mgmt_class::kPerf);
+  performance.add({kGetResp}, {mad::kClassPortInfo, a::kPortCounters, a::kPortCountersExtended});
+  performance.add({kGetResp}, {a::kPortCounters, a::kPortCountersExtended}, {Part::Whole},
+                  {s::kBadField});
+  performance.add({kGetResp}, {kAnyAttribute}, {Part::Whole}, refusals);
+  add(performance);
+  MadRows devices(mad::mgmt_class::kDevMgt);
+  devices.add({kGetResp}, {mad::kClassPortInfo, mad::device_attribute::kIoUnitInfo});
+  devices.add({kGetResp}, {kAnyAttribute}, {Part::Whole}, refusals);
+  add(devices);
+}
+
 inline std::vector<MadRow> make_emitted_rows() {
   using mad::mad_status::kAttributeNotSupported, mad::mad_status::kBadVersion;
   MadRows administration(sa::kMgmtClass);
@@ -192,10 +213,13 @@ inline std::vector<MadRow> make_emitted_rows() {
   communication.add({mad::method::kGetResp}, {kAnyAttribute}, {Part::Whole},
                     {kBadVersion, kAttributeNotSupported});
   add(communication);
+  add_element_agents(add);
   // Get and Set of classes without an agent [IBA1 13.4.7].
   for (unsigned number = 0; number < 0x100; ++number) {
     const auto mgmt_class = static_cast<std::uint8_t>(number);
-    const bool has_agent = mgmt_class == sa::kMgmtClass || mgmt_class == cm::kCmClass;
+    const bool has_agent = mgmt_class == sa::kMgmtClass || mgmt_class == cm::kCmClass ||
+                           mgmt_class == mad::mgmt_class::kPerf ||
+                           mgmt_class == mad::mgmt_class::kDevMgt;
     if (!mad::is_general_class(mgmt_class) || has_agent) continue;
     MadRows refusals(mgmt_class);
     refusals.add({mad::method::kGetResp}, {kAnyAttribute}, {Part::Whole}, {kBadVersion});

@@ -5,6 +5,7 @@
 #include "services/sa/fabric_topology.h"
 #include "services/sa/sa_message.h"
 #include "verbs/gid.h"
+#include "verbs/limits.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -161,11 +162,13 @@ TEST_F(SaServicesTest, OneQueryServesAllThatWaitForThePath) {
 }
 
 // A NodeRecord holds the NodeInfo of the port's agent [IBA1 15.2.5.2].
-TEST(FabricTopologyTest, ANodeRecordTellsOfTheLargestPkeyTable) {
+TEST(FabricTopologyTest, ANodeRecordIsThatOfTheAgent) {
   auto fabric = *fabric::Fabric::create({.nodes = {"a"}});
   fabric.find_hca(0)->ports[0].pkeys = {0xffff, 0x8001, 0x8002};
   const FabricTopology topology(fabric);
-  EXPECT_EQ(topology.node_record(*topology.port(0)).info.partition_cap, 3);
+  const sa::NodeRecord record = topology.node_record(*topology.port(0));
+  EXPECT_EQ(record.info.partition_cap, verbs::limits::kMaxPkeys);
+  EXPECT_EQ(record.info.port_guid, fabric.find_hca(0)->ports[0].guid);
 }
 
 TEST_F(SaServicesTest, AQueryThatIsWithdrawnIsNotHeardOf) {

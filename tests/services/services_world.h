@@ -37,8 +37,9 @@ struct Outcome {
 class ServicesWorld {
  public:
   explicit ServicesWorld(verbs::LinkLayer link_layer = verbs::LinkLayer::InfiniBand,
-                         drivers::FabricTreeOptions tree_options = {})
-      : bench(0, std::move(tree_options), link_layer),
+                         drivers::FabricTreeOptions tree_options = {},
+                         const std::function<void(fabric::Fabric&)>& before_start = {})
+      : bench(0, std::move(tree_options), link_layer, before_start),
         system{bench.executor, os::client_host(), bench.root->device(),
                [this](std::string_view node, std::string_view path, std::string& reason) {
                  return bench.tree->resolve(node, path, reason);
@@ -47,6 +48,7 @@ class ServicesWorld {
     Gsi::Options options;
     options.on_send = [this](const GsiAddress&, const mad::Mad& mad) { emitted.add(mad); };
     options.on_drop = [this](std::string line, std::uint32_t) { drops.push_back(std::move(line)); };
+    options.element_agents = &bench.core().gmp_agents;
     gsi = std::make_unique<Gsi>(system, bench.fabric, options);
     bench.tree->set_removal_hooks({[this](const fabric::Hca& hca, std::function<void()> go) {
                                      gsi ? gsi->let_go(hca, std::move(go)) : go();

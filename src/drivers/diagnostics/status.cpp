@@ -252,7 +252,7 @@ std::string status_json(Core& core) {
 }
 
 PortTotals port_totals(Core& core, const fabric::Hca& hca, const fabric::Port& port) {
-  return all_port_totals(core)[hca.first_port + port.number - 1];
+  return port_totals(core, hca.first_port + port.number - 1);
 }
 
 control::CaAttr CoreStatus::ca(const fabric::Hca& hca) const {
@@ -268,21 +268,9 @@ control::PortAttr CoreStatus::port(const fabric::Hca& hca, const fabric::Port& p
   return attr;
 }
 
-PortCounters CoreStatus::counters(const fabric::Hca& hca, const fabric::Port& port) const {
-  const PortTotals totals = port_totals(core_, hca, port);
-  PortCounters counters;
-  counters.xmit_data = totals.sent.bytes / 4;  // in 4-byte words [IBA1 16.1.3.5]
-  counters.rcv_data = totals.received.bytes / 4;
-  counters.xmit_packets = totals.sent.all;
-  counters.rcv_packets = totals.received.all;
-  counters.unicast_xmit_packets = totals.sent.all - totals.sent.multicast;
-  counters.unicast_rcv_packets = totals.received.all - totals.received.multicast;
-  counters.multicast_xmit_packets = totals.sent.multicast;
-  counters.multicast_rcv_packets = totals.received.multicast;
-  counters.rx_write_requests = totals.served.writes;
-  counters.rx_read_requests = totals.served.reads;
-  counters.rx_atomic_requests = totals.served.atomics;
-  return counters;
+DeviceCounters CoreStatus::counters(const fabric::Hca& hca, const fabric::Port& port) const {
+  const PortTotals::Served served = port_totals(core_, hca, port).served;
+  return {core_.gmp_agents.perf().counters(port), served.writes, served.reads, served.atomics};
 }
 
 }  // namespace ib::drivers

@@ -21,7 +21,7 @@ class CoreStatus final : public DeviceStatus {
   explicit CoreStatus(Core& core) : core_(core) {}
   control::CaAttr ca(const fabric::Hca& hca) const override;
   control::PortAttr port(const fabric::Hca& hca, const fabric::Port& port) const override;
-  PortCounters counters(const fabric::Hca& hca, const fabric::Port& port) const override;
+  DeviceCounters counters(const fabric::Hca& hca, const fabric::Port& port) const override;
 
  private:
   Core& core_;

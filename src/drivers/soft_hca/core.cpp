@@ -4,6 +4,7 @@
 #include "drivers/diagnostics/code_name.h"
 #include "drivers/soft_hca/events.h"
 #include "drivers/soft_hca/handlers.h"
+#include "drivers/soft_hca/objects/traffic.h"
 #include "verbs/limits.h"
 
 #include <fmt/format.h>
@@ -31,6 +32,8 @@ Core::Core(platform::Executor& loop, fabric::Fabric& model, platform::DeviceMemo
           {.now = [&loop] { return loop.now(); },
            .on_changes =
                [this](const fabric::PortChanges& changes) { apply_changes(*this, changes); }}),
+      gmp_agents(model.graph(),
+                 [this](const fabric::Port& port) { return port_counters(*this, port); }),
       later(loop, host.barriers(), [this](std::uint32_t slot) {
         return by_slot[slot] == nullptr || by_slot[slot]->buried;
       }) {

@@ -12,6 +12,7 @@
 #include "drivers/soft_hca/objects/mcast_chains.h"
 #include "drivers/soft_hca/records.h"
 #include "drivers/soft_hca/table.h"
+#include "fabric/management/gmp_agents.h"
 #include "fabric/management/smi.h"
 #include "io/device.h"
 #include "io/irp.h"
@@ -107,6 +108,7 @@ struct Core {
   std::array<std::map<std::uint32_t, std::uint32_t>, 2> special_qps;
 
   fabric::Smi smi;
+  fabric::GmpAgents gmp_agents;
   // After changes of ports that have been published.
   std::function<void(const fabric::PortChanges& changes)> on_port_changes;
 

@@ -379,7 +379,7 @@ PortAttr DeviceStatus::port(const fabric::Hca&, const fabric::Port& port) const 
   return attr;
 }
 
-PortCounters DeviceStatus::counters(const fabric::Hca&, const fabric::Port&) const {
+DeviceCounters DeviceStatus::counters(const fabric::Hca&, const fabric::Port&) const {
   return {};
 }
 

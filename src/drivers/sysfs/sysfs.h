@@ -24,22 +24,9 @@
 
 namespace ib::drivers {
 
-// PortCounters and PortCountersExtended [IBA1 16.1.3.5, 16.1.4.11]; data in units of 4 bytes.
-struct PortCounters {
-  std::uint64_t xmit_data = 0;
-  std::uint64_t rcv_data = 0;
-  std::uint64_t xmit_packets = 0;
-  std::uint64_t rcv_packets = 0;
-  std::uint64_t unicast_xmit_packets = 0;
-  std::uint64_t unicast_rcv_packets = 0;
-  std::uint64_t multicast_xmit_packets = 0;
-  std::uint64_t multicast_rcv_packets = 0;
-  std::uint64_t xmit_discards = 0;
-  std::uint64_t xmit_wait = 0;
-  std::uint64_t rcv_errors = 0;
-  std::uint64_t symbol_errors = 0;
-  std::uint64_t link_downed = 0;
-  std::uint64_t link_error_recovery = 0;
+// The counters of a port since a client of performance management has cleared them.
+struct DeviceCounters {
+  fabric::PortCounters port;
   // Of the driver's own, not of IBA: requests that have come (hw_counters).
   std::uint64_t rx_write_requests = 0;
   std::uint64_t rx_read_requests = 0;
@@ -52,7 +39,7 @@ class DeviceStatus {
   virtual ~DeviceStatus() = default;
   virtual verbs::control::CaAttr ca(const fabric::Hca& hca) const;
   virtual verbs::control::PortAttr port(const fabric::Hca& hca, const fabric::Port& port) const;
-  virtual PortCounters counters(const fabric::Hca& hca, const fabric::Port& port) const;
+  virtual DeviceCounters counters(const fabric::Hca& hca, const fabric::Port& port) const;
 };
 
 // Paths are absolute and normalised (no "//", ".", ".."); an empty node name is the first node.

@@ -31,9 +31,10 @@ class FakeDevices : public DeviceStatus {
     attr.active_width = width;
     return attr;
   }
-  PortCounters counters(const fabric::Hca&, const fabric::Port&) const override {
-    PortCounters counters;
-    counters.xmit_data = xmit_data;
+  DeviceCounters counters(const fabric::Hca&, const fabric::Port&) const override {
+    DeviceCounters counters;
+    counters.port.sent.data = xmit_data;
+    counters.port.vl15_dropped = 5;
     return counters;
   }
   verbs::PortState state = verbs::PortState::Active;
@@ -310,6 +311,7 @@ TEST_F(SysfsTest, ShowsTheLiveStateOfPorts) {
   EXPECT_EQ(read(port + "state"), "1: DOWN\n");
   EXPECT_EQ(read(port + "rate"), "2.5 Gb/sec (1X)\n");
   EXPECT_EQ(read(port + "counters/port_xmit_data"), "18446744073709551615\n");
+  EXPECT_EQ(read(port + "counters/VL15_dropped"), "5\n");
   devices_.state = static_cast<verbs::PortState>(77);
   EXPECT_EQ(read(port + "state"), "77: UNKNOWN\n");
 }

@@ -114,45 +114,63 @@ constexpr std::array kPortFiles = std::to_array<Attribute>({
     {"state", state_line},
 });
 
-template <std::uint64_t PortCounters::*Counter>
+DeviceCounters counters_of(const Place& place) {
+  return place.devices.counters(place.hca, *place.port);
+}
+template <auto Counter>
 std::string counter_line(const Place& place) {
-  return line(place.devices.counters(place.hca, *place.port).*Counter);
+  return line(counters_of(place).port.*Counter);
+}
+template <std::uint64_t fabric::PacketCounters::*Counter>
+std::string sent_line(const Place& place) {
+  return line(counters_of(place).port.sent.*Counter);
+}
+template <std::uint64_t fabric::PacketCounters::*Counter>
+std::string received_line(const Place& place) {
+  return line(counters_of(place).port.received.*Counter);
+}
+template <std::uint64_t DeviceCounters::*Counter>
+std::string driver_line(const Place& place) {
+  return line(counters_of(place).*Counter);
 }
 std::string zero_line(const Place&) {
   return "0\n";
-}  // cannot happen on these links
+}
+
+using fabric::PacketCounters;
+using fabric::PortCounters;
 
 constexpr std::array kCounters = std::to_array<Attribute>({
-    {"VL15_dropped", zero_line},
-    {"excessive_buffer_overrun_errors", zero_line},
+    {"VL15_dropped", counter_line<&PortCounters::vl15_dropped>},
+    {"excessive_buffer_overrun_errors", counter_line<&PortCounters::buffer_overrun_errors>},
     {"link_downed", counter_line<&PortCounters::link_downed>},
     {"link_error_recovery", counter_line<&PortCounters::link_error_recovery>},
-    {"local_link_integrity_errors", zero_line},
-    {"multicast_rcv_packets", counter_line<&PortCounters::multicast_rcv_packets>},
-    {"multicast_xmit_packets", counter_line<&PortCounters::multicast_xmit_packets>},
-    {"port_rcv_constraint_errors", zero_line},
-    {"port_rcv_data", counter_line<&PortCounters::rcv_data>},
-    {"port_rcv_errors", counter_line<&PortCounters::rcv_errors>},
-    {"port_rcv_packets", counter_line<&PortCounters::rcv_packets>},
-    {"port_rcv_remote_physical_errors", zero_line},
-    {"port_rcv_switch_relay_errors", zero_line},
-    {"port_xmit_constraint_errors", zero_line},
-    {"port_xmit_data", counter_line<&PortCounters::xmit_data>},
-    {"port_xmit_discards", counter_line<&PortCounters::xmit_discards>},
-    {"port_xmit_packets", counter_line<&PortCounters::xmit_packets>},
-    {"port_xmit_wait", counter_line<&PortCounters::xmit_wait>},
+    {"local_link_integrity_errors", counter_line<&PortCounters::local_link_integrity_errors>},
+    {"multicast_rcv_packets", received_line<&PacketCounters::multicast>},
+    {"multicast_xmit_packets", sent_line<&PacketCounters::multicast>},
+    {"port_rcv_constraint_errors", counter_line<&PortCounters::receive_constraint_errors>},
+    {"port_rcv_data", received_line<&PacketCounters::data>},
+    {"port_rcv_errors", counter_line<&PortCounters::receive_errors>},
+    {"port_rcv_packets", received_line<&PacketCounters::packets>},
+    {"port_rcv_remote_physical_errors", counter_line<&PortCounters::remote_physical_errors>},
+    {"port_rcv_switch_relay_errors", counter_line<&PortCounters::switch_relay_errors>},
+    {"port_xmit_constraint_errors", counter_line<&PortCounters::transmit_constraint_errors>},
+    {"port_xmit_data", sent_line<&PacketCounters::data>},
+    {"port_xmit_discards", counter_line<&PortCounters::transmit_discards>},
+    {"port_xmit_packets", sent_line<&PacketCounters::packets>},
+    {"port_xmit_wait", counter_line<&PortCounters::transmit_wait>},
     {"symbol_error", counter_line<&PortCounters::symbol_errors>},
-    {"unicast_rcv_packets", counter_line<&PortCounters::unicast_rcv_packets>},
-    {"unicast_xmit_packets", counter_line<&PortCounters::unicast_xmit_packets>},
+    {"unicast_rcv_packets", received_line<&PacketCounters::unicast>},
+    {"unicast_xmit_packets", sent_line<&PacketCounters::unicast>},
 });
 
 // Named as mlx5 names what it counts, which monitoring reads. `lifespan`: for how many milliseconds
 // the numbers may be kept; each read of these is a count of its own.
 constexpr std::array kDriverCounters = std::to_array<Attribute>({
     {"lifespan", zero_line},
-    {"rx_atomic_requests", counter_line<&PortCounters::rx_atomic_requests>},
-    {"rx_read_requests", counter_line<&PortCounters::rx_read_requests>},
-    {"rx_write_requests", counter_line<&PortCounters::rx_write_requests>},
+    {"rx_atomic_requests", driver_line<&DeviceCounters::rx_atomic_requests>},
+    {"rx_read_requests", driver_line<&DeviceCounters::rx_read_requests>},
+    {"rx_write_requests", driver_line<&DeviceCounters::rx_write_requests>},
 });
 
 // The device's own ABI version is "1"; that of the uverbs class is 6, the only one there is.

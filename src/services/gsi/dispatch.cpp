@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "mad/class_port_info.h"
+#include "mad/gmp_answer.h"
 #include "mad/mgmt_class.h"
 #include "services/gsi/dispatch_internal.h"
 #include "services/gsi/messages_internal.h"
@@ -8,26 +9,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 namespace ib::services {
-namespace {
-
-// The request with another method and status, as one packet.
-mad::Mad answer_to(std::span<const std::byte> request, std::uint16_t status) {
-  mad::Mad answer{};
-  std::copy_n(request.begin(), std::min(request.size(), answer.size()), answer.begin());
-  mad::MadHeader header;
-  std::memcpy(&header, answer.data(), sizeof header);
-  header.method = mad::method::kGetResp;
-  header.status = status;
-  std::memcpy(answer.data(), &header, sizeof header);
-  if (mad::has_rmpp(header.mgmt_class)) mad::set_rmpp_header(answer, {});
-  return answer;
-}
-
-}  // namespace
 
 GsiDispatch::GsiDispatch(const fabric::Fabric& fabric, const GsiParts& to, GsiCounters& counters,
                          OnDrop on_drop)
@@ -97,7 +81,7 @@ void GsiDispatch::on_request(const GsiMessage& request) {
     mad::ClassPortInfo info = *agent->class_port_info;
     info.base_version = mad::kBaseVersion;
     info.class_version = agent->class_version;
-    return answer_class_port_info(from, info, bytes);
+    return to_.sender.transmit(from, mad::gmp_answer_with(bytes, info));
   }
   if (!agent->methods.has(header.method)) {  // Get is ours alone
     return refuse(from, bytes, mad::mad_status::kAttributeNotSupported);
@@ -105,21 +89,10 @@ void GsiDispatch::on_request(const GsiMessage& request) {
   agent->on_message(request);
 }
 
-void GsiDispatch::answer_class_port_info(const GsiAddress& to, const mad::ClassPortInfo& info,
-                                         std::span<const std::byte> request) {
-  mad::Mad answer = answer_to(request, mad::mad_status::kOk);
-  const auto mgmt_class =
-      std::to_integer<std::uint8_t>(answer[offsetof(mad::MadHeader, mgmt_class)]);
-  const std::size_t offset = mad::attribute_offset(mgmt_class);
-  std::fill(answer.begin() + static_cast<std::ptrdiff_t>(offset), answer.end(), std::byte{0});
-  std::memcpy(answer.data() + offset, &info, sizeof info);
-  to_.sender.transmit(to, answer);
-}
-
 void GsiDispatch::refuse(const GsiAddress& to, std::span<const std::byte> request,
                          std::uint16_t status) {
   ++counters_.refused;
-  to_.sender.transmit(to, answer_to(request, status));
+  to_.sender.transmit(to, mad::gmp_answer(request, status));
 }
 
 void GsiDispatch::on_request_sent(mad::TransactionId request) {

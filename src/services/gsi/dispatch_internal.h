@@ -45,8 +45,6 @@ class GsiDispatch final : private GsiTransfers::Handler {
 
   void on_packet(const GsiAddress& from, const mad::MadHeader& header, const mad::Mad& mad);
   void on_response(const GsiMessage& response);
-  void answer_class_port_info(const GsiAddress& to, const mad::ClassPortInfo& info,
-                              std::span<const std::byte> request);
   void refuse(const GsiAddress& to, std::span<const std::byte> request, std::uint16_t status);
   void drop(std::uint64_t& counter, const char* why, const GsiAddress& from,
             const mad::MadHeader& header);

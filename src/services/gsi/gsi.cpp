@@ -79,7 +79,11 @@ Gsi::State::State(al::System& system, const fabric::Fabric& fabric, const Option
     : executor_(system.executor),
       nodes_(system, fabric, *this),
       agents_(executor_),
-      sender_(nodes_, options.on_send, counters_),
+      closed_ends_(system, fabric, options.element_agents,
+                   [this](std::uint32_t port, const al::MadAddress& from, const mad::Mad& mad) {
+                     if (is_open(port)) on_mad(port, from, mad);
+                   }),
+      sender_(nodes_, closed_ends_, options.on_send, counters_),
       transfers_(executor_, agents_, sender_, options.rmpp),
       requests_(executor_, fabric, agents_, sender_, transfers_, options.seed),
       dispatch_(fabric, {agents_, sender_, transfers_, requests_}, counters_, options.on_drop) {}

@@ -21,6 +21,7 @@
 #include "al/mad_qp.h"
 #include "base/result.h"
 #include "base/time.h"
+#include "fabric/management/gmp_agents.h"
 #include "fabric/model.h"
 #include "io/irp.h"
 #include "mad/class_port_info.h"
@@ -156,6 +157,8 @@ class Gsi {
     // A line for people about MADs that were dropped: `times` of this kind since the last line. Of
     // each kind the first eight have one, then those that double their number.
     std::function<void(std::string line, std::uint32_t times)> on_drop{};
+    // They answer at ports where nobody has queue pair 1. MADs to such ports are lost without them.
+    fabric::GmpAgents* element_agents = nullptr;
   };
   Gsi(al::System& system, const fabric::Fabric& fabric, const Options& options);
   Gsi(const Gsi&) = delete;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "services/gsi/agents_internal.h"
+#include "services/gsi/closed_ends_internal.h"
 #include "services/gsi/dispatch_internal.h"
 #include "services/gsi/gsi.h"
 #include "services/gsi/nodes_internal.h"
@@ -67,6 +68,7 @@ class Gsi::State final : private GsiReceiver {
   GsiCounters counters_;
   GsiNodes nodes_;
   GsiAgents agents_;
+  GsiClosedEnds closed_ends_;
   GsiSender sender_;
   GsiTransfers transfers_;
   GsiRequests requests_;

@@ -16,7 +16,8 @@ void GsiSender::transmit(const GsiAddress& to, const mad::Mad& mad) {
 
 Status GsiSender::put(PortQueue& port, const GsiAddress& to, const mad::Mad& mad) {
   if (on_send_) on_send_(to, mad);
-  const Status sent = port.send(to.remote, mad);
+  const bool is_taken = port.is_up() && closed_ends_.take(to, mad);
+  const Status sent = is_taken ? Status::Ok : port.send(to.remote, mad);
   ++(sent == Status::Ok ? counters_.sent : counters_.sends_failed);
   return sent;
 }

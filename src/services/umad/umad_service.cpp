@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "services/umad/umad_service.h"
 
+#include "mad/gmp_answer.h"
 #include "mad/mgmt_class.h"
 #include "mad/rmpp_header.h"
 #include "services/gsi/messages_internal.h"
@@ -232,14 +233,8 @@ void UmadService::give(UmadAgentNumber number, const GsiAddress& from,
 // Of a class that a program serves here, with a method that it does not: softibd's own agents have
 // given way.
 void UmadService::refuse(const GsiAddress& to, const mad::Mad& request) {
-  mad::MadHeader header = header_of(request);
-  if (!mad::wants_refusal(header.method)) return;
-  mad::Mad answer = request;
-  header.method = mad::method::kGetResp;
-  header.status = mad::mad_status::kMethodNotSupported;
-  std::memcpy(answer.data(), &header, sizeof header);
-  if (mad::has_rmpp(header.mgmt_class)) mad::set_rmpp_header(answer, {});
-  transmit(to, answer);
+  if (!mad::wants_refusal(header_of(request).method)) return;
+  transmit(to, mad::gmp_answer(request, mad::mad_status::kMethodNotSupported));
 }
 
 // --- ports ---

@@ -64,6 +64,12 @@ void add(PortTotals::Packets& to, const PortTotals::Packets& more) {
   to.multicast += more.multicast;
   to.bytes += more.bytes;
 }
+void add(fabric::PacketCounters& to, const PortTotals::Packets& more) {
+  to.data += more.bytes / 4;  // in 4-byte words [IBA1 16.1.3.5]
+  to.packets += more.all;
+  to.unicast += more.all - more.multicast;
+  to.multicast += more.multicast;
+}
 void add_sent(PortTotals* port, const Passage& passage) {
   if (port == nullptr) return;
   port->sent_messages += passage.messages;
@@ -113,6 +119,15 @@ PortTotals* totals_of(Core& core, std::uint32_t port) {
   return port < core.port_totals.size() ? &core.port_totals[port] : nullptr;
 }
 
+void add_arrivals(const Core& core, std::uint32_t port, PortTotals& totals) {
+  const hca::PortEntry* entry = core.arena().port(port);
+  if (entry == nullptr) return;
+  const auto& arrivals = entry->arrivals;
+  const std::uint64_t groups = arrivals.multicast_packets;
+  add(totals.received, {arrivals.unicast_packets + groups, groups,
+                        arrivals.unicast_bytes + arrivals.multicast_bytes});
+}
+
 // Device memory is believed only as far as it is possible.
 const fabric::Port& port_of(const Qp& qp, const hca::QpEntry& entry) {
   const fabric::Hca& hca = *qp.file->hca;
@@ -156,19 +171,35 @@ std::vector<PortTotals> all_port_totals(Core& core) {
   core.qps.for_each([&core](Qp& qp) { count_traffic(core, qp); });
   std::vector<PortTotals> totals = core.port_totals;
   for (std::size_t i = 0; i < totals.size(); ++i) {
-    const hca::PortEntry* entry = core.arena().port(static_cast<std::uint32_t>(i));
-    if (entry == nullptr) continue;
-    const auto& arrivals = entry->arrivals;
-    const std::uint64_t groups = arrivals.multicast_packets;
-    add(totals[i].received, {arrivals.unicast_packets + groups, groups,
-                             arrivals.unicast_bytes + arrivals.multicast_bytes});
+    add_arrivals(core, static_cast<std::uint32_t>(i), totals[i]);
   }
   return totals;
+}
+
+PortTotals port_totals(Core& core, std::uint32_t port) {
+  core.qps.for_each([&core](Qp& qp) { count_traffic(core, qp); });
+  PortTotals totals = core.port_totals.at(port);
+  add_arrivals(core, port, totals);
+  return totals;
+}
+
+fabric::PortCounters port_counters(Core& core, const fabric::Port& port) {
+  fabric::PortCounters counters = port.counters;
+  if (port.device_index >= core.port_totals.size()) return counters;
+  const PortTotals totals = port_totals(core, port.device_index);
+  add(counters.sent, totals.sent);
+  add(counters.received, totals.received);
+  return counters;
 }
 
 void forget_traffic(Core& core, std::uint32_t port) {
   core.qps.for_each([&core](Qp& qp) { count_traffic(core, qp); });
   core.port_totals[port] = {};
+  if (const fabric::Port* known = core.fabric.device_port(port)) {
+    fabric::Graph& graph = core.fabric.graph();
+    graph.port(graph.index_of(*known))->counters = {};
+    core.gmp_agents.perf().forget(*known);
+  }
   hca::PortEntry* entry = core.arena().port(port);
   if (entry == nullptr) return;
   entry->arrivals.unicast_packets = 0;

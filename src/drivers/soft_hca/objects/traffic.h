@@ -16,6 +16,11 @@ void count_traffic(Core& core, Qp& qp);
 
 // By port of the fabric, of queue pairs alive and gone.
 std::vector<PortTotals> all_port_totals(Core& core);
+// Of one port, by its index in device memory.
+PortTotals port_totals(Core& core, std::uint32_t port);
+
+// All that a port of any element has counted: in the fabric, and of an HCA by its queue pairs.
+fabric::PortCounters port_counters(Core& core, const fabric::Port& port);
 
 // The port begins at zero: another HCA has come into the place of one that was pulled out.
 void forget_traffic(Core& core, std::uint32_t port);

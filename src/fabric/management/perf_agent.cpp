@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+#include "fabric/management/perf_agent.h"
+
+#include "mad/class_port_info.h"
+#include "mad/gmp_answer.h"
+#include "mad/perf.h"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+
+namespace ib::fabric {
+namespace {
+
+constexpr std::uint32_t kResponseTime = 18;  // 4.096 us * 2^n, as adapters say
+
+constexpr std::uint32_t bit(Counter counter) {
+  return 1u << static_cast<unsigned>(counter);
+}
+
+// --- which counters a Set clears: a bit for each Counter ---
+
+std::uint32_t selected(const mad::PortCounters& in) {
+  return in.counter_select | ((in.counter_select2 & 1) != 0 ? bit(Counter::TransmitWait) : 0u);
+}
+
+std::uint32_t selected(const mad::PortCountersExtended& in) {
+  constexpr std::uint32_t kErrors = 0xfff;  // SymbolErrors to Vl15Dropped
+  constexpr unsigned kWaitBit = 12;
+  const std::uint32_t data = in.counter_select & 0x0fu, casts = in.counter_select >> 4 & 0x0fu;
+  const std::uint32_t more = in.counter_select2;
+  return data << static_cast<unsigned>(Counter::TransmitData) |
+         casts << static_cast<unsigned>(Counter::UnicastTransmitPackets) | (more & kErrors) |
+         ((more >> kWaitBit & 1) != 0 ? bit(Counter::TransmitWait) : 0u);
+}
+
+// --- counters as fields ---
+
+template <class Field>
+Field narrow(std::uint64_t value) {
+  constexpr std::uint64_t kMost = std::numeric_limits<Field>::max();
+  return static_cast<Field>(std::min(value, kMost));
+}
+
+void fill(mad::PortCounters& out, const CounterValues& v) {
+  constexpr std::uint64_t kMostOf4Bits = 15;
+  out.symbol_errors = narrow<std::uint16_t>(v[Counter::SymbolErrors]);
+  out.link_error_recovery = narrow<std::uint8_t>(v[Counter::LinkErrorRecovery]);
+  out.link_downed = narrow<std::uint8_t>(v[Counter::LinkDowned]);
+  out.receive_errors = narrow<std::uint16_t>(v[Counter::ReceiveErrors]);
+  out.remote_physical_errors = narrow<std::uint16_t>(v[Counter::RemotePhysicalErrors]);
+  out.switch_relay_errors = narrow<std::uint16_t>(v[Counter::SwitchRelayErrors]);
+  out.transmit_discards = narrow<std::uint16_t>(v[Counter::TransmitDiscards]);
+  out.transmit_constraint_errors = narrow<std::uint8_t>(v[Counter::TransmitConstraintErrors]);
+  out.receive_constraint_errors = narrow<std::uint8_t>(v[Counter::ReceiveConstraintErrors]);
+  out.integrity_overrun =
+      static_cast<std::uint8_t>(std::min(v[Counter::LocalLinkIntegrityErrors], kMostOf4Bits) << 4 |
+                                std::min(v[Counter::BufferOverrunErrors], kMostOf4Bits));
+  out.vl15_dropped = narrow<std::uint16_t>(v[Counter::Vl15Dropped]);
+  out.transmit_data = narrow<std::uint32_t>(v[Counter::TransmitData]);
+  out.receive_data = narrow<std::uint32_t>(v[Counter::ReceiveData]);
+  out.transmit_packets = narrow<std::uint32_t>(v[Counter::TransmitPackets]);
+  out.receive_packets = narrow<std::uint32_t>(v[Counter::ReceivePackets]);
+  out.transmit_wait = narrow<std::uint32_t>(v[Counter::TransmitWait]);
+}
+
+void fill(mad::PortCountersExtended& out, const CounterValues& v) {
+  out.transmit_data = v[Counter::TransmitData];
+  out.receive_data = v[Counter::ReceiveData];
+  out.transmit_packets = v[Counter::TransmitPackets];
+  out.receive_packets = v[Counter::ReceivePackets];
+  out.unicast_transmit_packets = v[Counter::UnicastTransmitPackets];
+  out.unicast_receive_packets = v[Counter::UnicastReceivePackets];
+  out.multicast_transmit_packets = v[Counter::MulticastTransmitPackets];
+  out.multicast_receive_packets = v[Counter::MulticastReceivePackets];
+  for (std::size_t i = 0; i < out.errors.size(); ++i) out.errors[i] = v[static_cast<Counter>(i)];
+  out.transmit_wait = v[Counter::TransmitWait];
+}
+
+mad::ClassPortInfo class_port_info() {
+  mad::ClassPortInfo info;
+  info.capability_mask = static_cast<std::uint16_t>(mad::kPerfAllPortSelect |
+                                                    mad::kPerfExtendedWidth | mad::kPerfXmitWait);
+  info.capability_mask2_response_time = mad::kPerf2AdditionalExtended << 5 | kResponseTime;
+  return info;
+}
+
+// The ports that count: port 0 of a switch is inside of it.
+std::span<const Port> counting_ports(const Graph& graph, const Element& element) {
+  const std::span<const Port> all = graph.ports_of(element);
+  return element.is_switch() ? all.subspan(1) : all;
+}
+
+}  // namespace
+
+CounterValues PerfAgent::values(const Port& port) const {
+  CounterValues values(reading_ ? reading_(port) : port.counters);
+  const auto cleared = cleared_.find(graph_.index_of(port));
+  if (cleared != cleared_.end()) values.subtract(cleared->second);
+  return values;
+}
+
+CounterValues PerfAgent::sum(const Element& element, std::uint8_t port_select) const {
+  if (port_select != mad::kAllPorts) return values(*graph_.port_of(element, port_select));
+  CounterValues sum;
+  for (const Port& port : counting_ports(graph_, element)) sum.add(values(port));
+  return sum;
+}
+
+void PerfAgent::clear(const Port& port, std::uint32_t counters) {
+  const CounterValues now(reading_ ? reading_(port) : port.counters);
+  CounterValues& cleared = cleared_[graph_.index_of(port)];
+  for (std::size_t i = 0; i < kCounters; ++i) {
+    const auto counter = static_cast<Counter>(i);
+    if ((counters & bit(counter)) != 0) cleared[counter] = now[counter];
+  }
+}
+
+// The values in a Set do not matter: what it selects becomes 0, as with adapters.
+template <class Attribute>
+mad::Mad PerfAgent::exchange(const Port& at, const mad::Mad& request) {
+  Attribute in;
+  std::memcpy(static_cast<void*>(&in), request.data() + offsetof(mad::PerfMad, data), sizeof in);
+  const Element& element = graph_.element_of(at);
+  const bool is_all = in.port_select == mad::kAllPorts;
+  if (!is_all && graph_.port_of(element, in.port_select) == nullptr) {
+    return mad::gmp_answer(request, mad::mad_status::kBadField);
+  }
+  const bool is_set =
+      std::to_integer<std::uint8_t>(request[offsetof(mad::MadHeader, method)]) == mad::method::kSet;
+  if (is_set) {
+    const std::uint32_t counters = selected(in);
+    if (is_all) {
+      for (const Port& port : counting_ports(graph_, element)) clear(port, counters);
+    } else {
+      clear(*graph_.port_of(element, in.port_select), counters);
+    }
+  }
+  Attribute out;
+  out.port_select = in.port_select;
+  out.counter_select = in.counter_select;
+  out.counter_select2 = in.counter_select2;
+  fill(out, sum(element, in.port_select));
+  return mad::gmp_answer_with(request, out);
+}
+
+mad::Mad PerfAgent::answer(const Port& at, const mad::Mad& request) {
+  namespace status = mad::mad_status;
+  mad::MadHeader header;
+  std::memcpy(static_cast<void*>(&header), request.data(), sizeof header);
+  const bool is_get = header.method == mad::method::kGet;
+  if (!is_get && header.method != mad::method::kSet) {
+    return mad::gmp_answer(request, status::kMethodNotSupported);
+  }
+  switch (header.attribute) {
+    case mad::kClassPortInfo:
+      if (is_get) return mad::gmp_answer_with(request, class_port_info());
+      break;
+    case mad::perf_attribute::kPortCounters: return exchange<mad::PortCounters>(at, request);
+    case mad::perf_attribute::kPortCountersExtended:
+      return exchange<mad::PortCountersExtended>(at, request);
+    default: break;
+  }
+  return mad::gmp_answer(request, status::kAttributeNotSupported);
+}
+
+}  // namespace ib::fabric

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// PerfAgent: the performance management agents of all elements [IBA1 16.1]. They count nothing
+// themselves: they show what ports have counted since a client has cleared it. PortCounters and
+// PortCountersExtended are views of the same counters, of which the first is the narrower one.
+// Sampling and the details of errors are not supported.
+//
+// Thread rule: as the fabric's.
+#pragma once
+
+#include "fabric/graph.h"
+#include "fabric/management/counter_values.h"
+#include "mad/header.h"
+
+#include <cstdint>
+#include <functional>
+#include <unordered_map>
+
+namespace ib::fabric {
+
+class PerfAgent {
+ public:
+  // All that a port has counted, ever.
+  using Reading = std::function<PortCounters(const Port& port)>;
+
+  PerfAgent(const Graph& graph, Reading reading) : graph_(graph), reading_(std::move(reading)) {}
+
+  // Answers a Get or a Set of the class and version; `at` is a port of the element.
+  mad::Mad answer(const Port& at, const mad::Mad& request);
+  // The counters of a port since a client has cleared them.
+  PortCounters counters(const Port& port) const { return values(port).counters(); }
+  // Its counters begin again at 0: it is another port now.
+  void forget(const Port& port) { cleared_.erase(graph_.index_of(port)); }
+
+ private:
+  CounterValues values(const Port& port) const;
+  CounterValues sum(const Element& element, std::uint8_t port_select) const;
+  void clear(const Port& port, std::uint32_t counters);
+  template <class Attribute>
+  mad::Mad exchange(const Port& at, const mad::Mad& request);
+
+  const Graph& graph_;
+  Reading reading_;
+  std::unordered_map<std::uint32_t, CounterValues> cleared_;  // by port: the values at that time
+};
+
+}  // namespace ib::fabric
