@@ -3,7 +3,7 @@
 
 #include "platform/level.h"
 #include "softibd/connections_json.h"
-#include "softibd/umad_json.h"
+#include "softibd/umad/umad_json.h"
 #include "verbs/link_layer.h"
 
 #include <fmt/format.h>

@@ -38,7 +38,7 @@ services::Gsi::Options gsi_options(drivers::Trace& trace) {
 }  // namespace
 
 DaemonDevices::~DaemonDevices() {
-  if (smi_ != nullptr) tree_->core().on_port_changes = {};
+  if (management_.smi != nullptr) tree_->core().on_port_changes = {};
 }
 
 Result<std::unique_ptr<DaemonDevices>> DaemonDevices::create(
@@ -84,18 +84,19 @@ Result<std::unique_ptr<DaemonDevices>> DaemonDevices::create(
   self->sa_ = *std::move(client);
   self->sa_device_ = std::make_unique<services::SaDevice>(*self->sa_, gsi, fabric, executor);
   self->access_layer_->sa = &self->sa_device_->device();
-  self->umad_service_ = std::make_unique<services::UmadService>(executor, fabric, gsi);
-  self->umad_device_ = std::make_unique<services::UmadDevice>(
-      *self->umad_service_, gsi, fabric,
+  self->management_.umad_service = std::make_unique<services::UmadService>(executor, fabric, gsi);
+  self->management_.umad_device = std::make_unique<services::UmadDevice>(
+      *self->management_.umad_service, gsi, fabric,
       [&sa = *self->sa_service_](io::IrpRef irp) { sa.open(std::move(irp)); });
   drivers::Core& core = names.core();
-  self->umad_device_->set_is_sm_by([&core](const fabric::Hca& hca, fabric::Port& port, bool is_sm) {
-    const std::uint32_t others = port.capability_mask & ~fabric::kIsSm;
-    drivers::set_capabilities(core, hca, port, is_sm ? others | fabric::kIsSm : others);
-  });
-  self->smi_ =
-      std::make_unique<services::SmiService>(core.smi, fabric, executor, *self->umad_service_);
-  core.on_port_changes = [&smi = *self->smi_](const fabric::PortChanges& changes) {
+  self->management_.umad_device->set_is_sm_by(
+      [&core](const fabric::Hca& hca, fabric::Port& port, bool is_sm) {
+        const std::uint32_t others = port.capability_mask & ~fabric::kIsSm;
+        drivers::set_capabilities(core, hca, port, is_sm ? others | fabric::kIsSm : others);
+      });
+  self->management_.smi = std::make_unique<services::SmiService>(core.smi, fabric, executor,
+                                                                 *self->management_.umad_service);
+  core.on_port_changes = [&smi = *self->management_.smi](const fabric::PortChanges& changes) {
     smi.on_changes(changes);
   };
   return self;

@@ -49,8 +49,8 @@ class DaemonDevices {
   const services::CmDevice& cm_device() const { return *cm_device_; }
   services::SaService& sa_service() { return *sa_service_; }
   services::SaClient& sa() { return *sa_; }
-  services::UmadService& umad_service() { return *umad_service_; }
-  services::UmadDevice& umad_device() { return *umad_device_; }
+  services::UmadService& umad_service() { return *management_.umad_service; }
+  services::UmadDevice& umad_device() { return *management_.umad_device; }
 
  private:
   explicit DaemonDevices(platform::Executor& executor) : modules_(executor) {}
@@ -66,9 +66,13 @@ class DaemonDevices {
   std::unique_ptr<services::SaService> sa_service_;
   std::unique_ptr<services::SaClient> sa_;
   std::unique_ptr<services::SaDevice> sa_device_;
-  std::unique_ptr<services::UmadService> umad_service_;
-  std::unique_ptr<services::SmiService> smi_;
-  std::unique_ptr<services::UmadDevice> umad_device_;
+  // MADs of programs, and queue pairs 0.
+  struct Management {
+    std::unique_ptr<services::UmadService> umad_service;
+    std::unique_ptr<services::SmiService> smi;
+    std::unique_ptr<services::UmadDevice> umad_device;
+  };
+  Management management_;
 };
 
 }  // namespace ib::softib

@@ -14,7 +14,7 @@
 #include "linux/server/server_connection.h"
 #include "softibd/daemon_request.h"
 #include "softibd/session_rdma_cm.h"
-#include "softibd/session_umad.h"
+#include "softibd/umad/session_umad.h"
 
 #include <array>
 #include <cstddef>

@@ -36,10 +36,22 @@ TEST(PreloadDevices, OtherFilesAreOfNoKind) {
        {"/dev/infiniband", "/dev/infiniband/uverbs", "/dev/infiniband/uverbs00",
         "/dev/infiniband/uverbs01", "/dev/infiniband/uverbs-1", "/dev/infiniband/uverbs1x",
         "/dev/infiniband/uverbs65536", "/dev/infiniband/uverbs4294967296", "/dev/uverbs0",
-        "/dev/infiniband/uverbs0/x", "/dev/infinibandx/uverbs0", "/dev/infiniband/umad0",
-        "/dev/infiniband/issm0", "/dev/infiniband/rdma_cm0", "/dev/infiniband/rdma"}) {
+        "/dev/infiniband/uverbs0/x", "/dev/infinibandx/uverbs0", "/dev/infiniband/umad",
+        "/dev/infiniband/issm00", "/dev/infiniband/rdma_cm0", "/dev/infiniband/rdma"}) {
     EXPECT_EQ(kind_of(path, unit), nullptr) << path;
   }
+}
+
+TEST(PreloadDevices, OpenUmadsAreDescribedByTheirUnit) {
+  unsigned unit = 0;
+  EXPECT_EQ(kind_of("/dev/infiniband/umad3", unit), &kUmad);
+  EXPECT_EQ(unit, 3u);
+  EXPECT_EQ(kind_of("/dev/infiniband/issm0", unit), &kIssm);
+  const unsigned open = 3 | 77u << 6;  // the number in the table has the file, too
+  EXPECT_EQ(devices::describe(kUmad, open).device_minor, 3u);
+  EXPECT_EQ(devices::describe(kIssm, open).device_minor, 67u);
+  EXPECT_EQ(devices::inode_of(kUmad, open), devices::inode_of(kUmad, 3));
+  EXPECT_NE(devices::inode_of(kUmad, open), devices::inode_of(kIssm, open));
 }
 
 // The assumptions of view.cpp and fd_table.cpp about every entry of the table.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-#include "softibd/umad_json.h"
+#include "softibd/umad/umad_json.h"
 
 #include <algorithm>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-#include "softibd/session_umad.h"
+#include "softibd/umad/session_umad.h"
 
 #include "linux/server/memory_file.h"
 #include "linux/server/server_message_io.h"

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""/dev/infiniband/umadN and issmN: their rules (programs/umad_rules.c, with umad_rules.txt), long messages by RMPP,
-programs and devices that come and go, OpenSM and the diagnostics of the distribution.
+"""/dev/infiniband/umadN and issmN: their rules (tests/system/programs/umad/umad_rules.c, and umad_rules.txt), long
+messages by RMPP, programs and devices that come and go, OpenSM and the diagnostics of the distribution.
 
 umad_test.py [--as root|nobody] [--link-layer ethernet] [--only REGEX]
 SOFTIB_SEED=n repeats the programs that come and go; SOFTIB_CLIENTS=n has more of them.
@@ -10,11 +10,13 @@ import difflib
 import os
 import pathlib
 import re
+import sys
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import harness
 from harness import Failed
 
-PROGRAMS = pathlib.Path(__file__).resolve().parent / "programs"
+PROGRAMS = pathlib.Path(__file__).resolve().parents[1] / "programs/umad"
 SECONDS = 200
 CABLE = '[[link]]\nports = ["node0/softib0/1", "node1/softib0/1"]\n'
 # Lines that are others where there are no SMPs, and no subnet administrator.
