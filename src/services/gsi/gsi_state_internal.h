@@ -21,6 +21,7 @@
 
 namespace ib::services {
 
+// classes: allow(members) the parts of Gsi, one each
 class Gsi::State final : private GsiReceiver {
  public:
   State(al::System& system, const fabric::Fabric& fabric, const Options& options);
