@@ -34,7 +34,7 @@ function __softib_program
             case --
                 set -e words[1]
                 break
-            case -f --fabric -n --node --nodes --hcas --ports --link-layer --max-memory --config --verify-seed --path --linger
+            case -f --fabric -n --node --nodes --hcas --ports --link-layer --topology --sm --max-memory --config --verify-seed --path --linger
                 set -e words[1]
                 set -e words[1]
             case '-*'
@@ -61,6 +61,8 @@ complete -c softib -n '__softib_is' -a devices -d 'the device tree: states, driv
 complete -c softib -n '__softib_is' -a ls -d 'names of devices, as programs open them'
 complete -c softib -n '__softib_is' -a hca -d 'plug an HCA in or out of a node'
 complete -c softib -n '__softib_is' -a partition -d 'extra P_Keys of a port, with their devices'
+complete -c softib -n '__softib_is' -a topology -d 'switches, adapters and cables of the subnet'
+complete -c softib -n '__softib_is' -a path -d 'the way between two ports by the tables of the switches'
 complete -c softib -n '__softib_is' -a power -d 'sleep, wake up, shut down'
 complete -c softib -n '__softib_is' -a driver -d 'drivers of the fabric'
 complete -c softib -n '__softib_is' -a env -d 'the environment of `softib run`, for a shell'
@@ -78,6 +80,8 @@ complete -c softib -n '__softib_is run' -l nodes -x -d 'virtual hosts of the fab
 complete -c softib -n '__softib_is run' -l hcas -x -d 'HCAs of each node: softib0, softib1, ...'
 complete -c softib -n '__softib_is run' -l ports -x -d 'ports of each HCA'
 complete -c softib -n '__softib_is run' -l link-layer -xa 'infiniband ethernet' -d 'ports of HCAs: infiniband, or ethernet for RoCE v2'
+complete -c softib -n '__softib_is run' -l topology -x -d 'switches and cables: a preset, such as star:8 or fat-tree:hcas=648,ports=36, or a file of ibnetdiscover or ibsim; its channel adapters are the nodes'
+complete -c softib -n '__softib_is run' -l sm -xa 'softib none' -d 'softib gives LIDs and makes ports active until a subnet manager runs as a program; none: ports wait for one'
 complete -c softib -n '__softib_is run' -l max-memory -x -d 'most memory for queues and device memory of the fabric, such as 512M or 4G'
 complete -c softib -n '__softib_is run' -l config -rF -d 'children of ports, partitions, link layers, addresses, cables, driver store (docs/cli.md)'
 complete -c softib -n '__softib_is run' -l verify -d 'check drivers: requests and answers wait at random, what is left is reported (`softib trace`); --verify=faults: each request also fails in every way, once'
@@ -92,6 +96,8 @@ complete -c softib -n '__softib_is up' -l nodes -x -d 'virtual hosts of the fabr
 complete -c softib -n '__softib_is up' -l hcas -x -d 'HCAs of each node: softib0, softib1, ...'
 complete -c softib -n '__softib_is up' -l ports -x -d 'ports of each HCA'
 complete -c softib -n '__softib_is up' -l link-layer -xa 'infiniband ethernet' -d 'ports of HCAs: infiniband, or ethernet for RoCE v2'
+complete -c softib -n '__softib_is up' -l topology -x -d 'switches and cables: a preset, such as star:8 or fat-tree:hcas=648,ports=36, or a file of ibnetdiscover or ibsim; its channel adapters are the nodes'
+complete -c softib -n '__softib_is up' -l sm -xa 'softib none' -d 'softib gives LIDs and makes ports active until a subnet manager runs as a program; none: ports wait for one'
 complete -c softib -n '__softib_is up' -l max-memory -x -d 'most memory for queues and device memory of the fabric, such as 512M or 4G'
 complete -c softib -n '__softib_is up' -l config -rF -d 'children of ports, partitions, link layers, addresses, cables, driver store (docs/cli.md)'
 complete -c softib -n '__softib_is up' -l verify -d 'check drivers: requests and answers wait at random, what is left is reported (`softib trace`); --verify=faults: each request also fails in every way, once'
@@ -141,11 +147,13 @@ complete -c softib -n '__softib_is port down' -l fabric -s f -xa '(softib list 2
 complete -c softib -n '__softib_is port down' -l node -s n -x -d 'the node: number or name'
 complete -c softib -n '__softib_is port down' -l ca -x -d 'the HCA'
 complete -c softib -n '__softib_is port down' -l port -x -d 'the port'
+complete -c softib -n '__softib_is port down' -l switch -x -d 'a port of this switch instead: name or GUID'
 complete -c softib -n '__softib_is port up' -l help -s h -d 'Print this help message and exit'
 complete -c softib -n '__softib_is port up' -l fabric -s f -xa '(softib list 2>/dev/null | string match -r "^[^ ]+(?= +up )")' -d 'which fabric, if you have several'
 complete -c softib -n '__softib_is port up' -l node -s n -x -d 'the node: number or name'
 complete -c softib -n '__softib_is port up' -l ca -x -d 'the HCA'
 complete -c softib -n '__softib_is port up' -l port -x -d 'the port'
+complete -c softib -n '__softib_is port up' -l switch -x -d 'a port of this switch instead: name or GUID'
 complete -c softib -n '__softib_is devices' -l help -s h -d 'Print this help message and exit'
 complete -c softib -n '__softib_is devices' -l fabric -s f -xa '(softib list 2>/dev/null | string match -r "^[^ ]+(?= +up )")' -d 'which fabric, if you have several'
 complete -c softib -n '__softib_is devices' -l json -d 'for programs'
@@ -181,6 +189,15 @@ complete -c softib -n '__softib_is partition remove' -l fabric -s f -xa '(softib
 complete -c softib -n '__softib_is partition remove' -l node -s n -x -d 'the node: number or name'
 complete -c softib -n '__softib_is partition remove' -l ca -x -d 'the HCA'
 complete -c softib -n '__softib_is partition remove' -l port -x -d 'the port'
+complete -c softib -n '__softib_is topology' -l help -s h -d 'Print this help message and exit'
+complete -c softib -n '__softib_is topology' -l fabric -s f -xa '(softib list 2>/dev/null | string match -r "^[^ ]+(?= +up )")' -d 'which fabric, if you have several'
+complete -c softib -n '__softib_is topology' -l json -d 'for programs'
+complete -c softib -n '__softib_is topology' -l table -d 'a line for each element instead of a tree'
+complete -c softib -n '__softib_is topology' -l ibnetdiscover -x -d 'write it as ibnetdiscover does'
+complete -c softib -n '__softib_is topology' -l ibsim -x -d 'write it as ibsim reads it'
+complete -c softib -n '__softib_is path' -l help -s h -d 'Print this help message and exit'
+complete -c softib -n '__softib_is path' -l fabric -s f -xa '(softib list 2>/dev/null | string match -r "^[^ ]+(?= +up )")' -d 'which fabric, if you have several'
+complete -c softib -n '__softib_is path' -l json -d 'for programs'
 complete -c softib -n '__softib_is power' -a sleep -d 'HCAs are off; requests wait, queue pairs survive'
 complete -c softib -n '__softib_is power' -a hibernate -d 'the same, as far as programs can tell'
 complete -c softib -n '__softib_is power' -a resume -d 'what waited goes on'

@@ -9,7 +9,7 @@ _softib_arguments() {
   case $1 in
     '')
       if (( CURRENT == 2 )) && [[ $PREFIX != -* ]]; then
-        local -a actions=('run:run a program that sees software HCAs' 'up:start a fabric that stays until `softib down`' 'down:end a fabric that no program uses' 'status:nodes, HCAs, ports, programs, what is stuck' 'connections:listeners and connections, with both ends' 'resources:queue pairs, CQs, regions and channels of each program' 'list:the fabrics of this user' 'wait:wait until a program listens, for scripts' 'trace:what went wrong or changed, line by line' 'explain:errors in words, and what to do' 'port:take a port down or up, as if by its cable' 'devices:the device tree: states, drivers, ids' 'ls:names of devices, as programs open them' 'hca:plug an HCA in or out of a node' 'partition:extra P_Keys of a port, with their devices' 'power:sleep, wake up, shut down' 'driver:drivers of the fabric' 'env:the environment of `softib run`, for a shell' 'doctor:what this machine can do, and what it lacks' 'version:the version, and where its parts are' 'help:`softib help CMD` is `softib CMD --help`')
+        local -a actions=('run:run a program that sees software HCAs' 'up:start a fabric that stays until `softib down`' 'down:end a fabric that no program uses' 'status:nodes, HCAs, ports, programs, what is stuck' 'connections:listeners and connections, with both ends' 'resources:queue pairs, CQs, regions and channels of each program' 'list:the fabrics of this user' 'wait:wait until a program listens, for scripts' 'trace:what went wrong or changed, line by line' 'explain:errors in words, and what to do' 'port:take a port down or up, as if by its cable' 'devices:the device tree: states, drivers, ids' 'ls:names of devices, as programs open them' 'hca:plug an HCA in or out of a node' 'partition:extra P_Keys of a port, with their devices' 'topology:switches, adapters and cables of the subnet' 'path:the way between two ports by the tables of the switches' 'power:sleep, wake up, shut down' 'driver:drivers of the fabric' 'env:the environment of `softib run`, for a shell' 'doctor:what this machine can do, and what it lacks' 'version:the version, and where its parts are' 'help:`softib help CMD` is `softib CMD --help`')
         _describe command actions; return
       fi
       _arguments -S \
@@ -34,6 +34,8 @@ _softib_arguments() {
         '--hcas[HCAs of each node  softib0, softib1, ...]:n:' \
         '--ports[ports of each HCA]:n:' \
         '--link-layer[ports of HCAs  infiniband, or ethernet for RoCE v2]:layer infiniband:(infiniband ethernet)' \
+        '--topology[switches and cables  a preset, such as star 8 or fat-tree hcas=648,ports=36, or a file of ibnetdiscover or ibsim; its channel adapters are the nodes]:preset file:' \
+        '--sm[softib gives LIDs and makes ports active until a subnet manager runs as a program; none  ports wait for one]:who softib:(softib none)' \
         '--max-memory[most memory for queues and device memory of the fabric, such as 512M or 4G]:size:' \
         '--config[children of ports, partitions, link layers, addresses, cables, driver store (docs/cli.md)]:file:_files' \
         '--verify[check drivers  requests and answers wait at random, what is left is reported (`softib trace`); --verify=faults  each request also fails in every way, once]' \
@@ -55,6 +57,8 @@ _softib_arguments() {
         '--hcas[HCAs of each node  softib0, softib1, ...]:n:' \
         '--ports[ports of each HCA]:n:' \
         '--link-layer[ports of HCAs  infiniband, or ethernet for RoCE v2]:layer infiniband:(infiniband ethernet)' \
+        '--topology[switches and cables  a preset, such as star 8 or fat-tree hcas=648,ports=36, or a file of ibnetdiscover or ibsim; its channel adapters are the nodes]:preset file:' \
+        '--sm[softib gives LIDs and makes ports active until a subnet manager runs as a program; none  ports wait for one]:who softib:(softib none)' \
         '--max-memory[most memory for queues and device memory of the fabric, such as 512M or 4G]:size:' \
         '--config[children of ports, partitions, link layers, addresses, cables, driver store (docs/cli.md)]:file:_files' \
         '--verify[check drivers  requests and answers wait at random, what is left is reported (`softib trace`); --verify=faults  each request also fails in every way, once]' \
@@ -180,6 +184,7 @@ _softib_arguments() {
         '(-n --node)--node[the node  number or name]:n name:' \
         '--ca[the HCA]:name softib:' \
         '--port[the port]:n:' \
+        '--switch[a port of this switch instead  name or GUID]:name:' \
         '*: :_default'
       ;;
     'port up')
@@ -192,6 +197,7 @@ _softib_arguments() {
         '(-n --node)--node[the node  number or name]:n name:' \
         '--ca[the HCA]:name softib:' \
         '--port[the port]:n:' \
+        '--switch[a port of this switch instead  name or GUID]:name:' \
         '*: :_default'
       ;;
     'devices')
@@ -288,6 +294,27 @@ _softib_arguments() {
         '(-n --node)--node[the node  number or name]:n name:' \
         '--ca[the HCA]:name softib:' \
         '--port[the port]:n:' \
+        '*: :_default'
+      ;;
+    'topology')
+      _arguments -S \
+        '(-h --help)-h[Print this help message and exit]' \
+        '(-h --help)--help[Print this help message and exit]' \
+        '(-f --fabric)-f[which fabric, if you have several]:name default:_softib_fabrics' \
+        '(-f --fabric)--fabric[which fabric, if you have several]:name default:_softib_fabrics' \
+        '--json[for programs]' \
+        '--table[a line for each element instead of a tree]' \
+        '--ibnetdiscover[write it as ibnetdiscover does]:file:' \
+        '--ibsim[write it as ibsim reads it]:file:' \
+        '*: :_default'
+      ;;
+    'path')
+      _arguments -S \
+        '(-h --help)-h[Print this help message and exit]' \
+        '(-h --help)--help[Print this help message and exit]' \
+        '(-f --fabric)-f[which fabric, if you have several]:name default:_softib_fabrics' \
+        '(-f --fabric)--fabric[which fabric, if you have several]:name default:_softib_fabrics' \
+        '--json[for programs]' \
         '*: :_default'
       ;;
     'power')
