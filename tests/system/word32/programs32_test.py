@@ -59,7 +59,7 @@ class World:
 
     def fetch(self):
         self.root = packages.bare_root(self.folder, packages.release_of("VERSION_CODENAME"),
-                                       ["--architectures=i386", f"--include={PACKAGES}"], packages.own_mirror(), "extract")
+                                       ["--architectures=i386", f"--include={PACKAGES}"], packages.own_mirror(), variant="extract")
         # All but what libc6-i386 has, which belongs together.
         self.libraries.mkdir()
         for place in ("lib/i386-linux-gnu", "usr/lib/i386-linux-gnu", "usr/lib/i386-linux-gnu/libibverbs"):
@@ -201,6 +201,27 @@ def streams(report, world, fabric):
             fabric.end(server, SECONDS).require("^all right")
 
 
+def management(report, world, fabric):
+    """umad: its rules, and messages of up to 1 MiB."""
+    rules = PROGRAMS / "umad/umad_rules.c"
+    if report.wanted("umad_rules"):
+        with report.case("umad_rules as a 32-bit program: as a 64-bit one"):
+            said = [fabric.run([world.build(rules, bits, libraries=("-lpthread",))]).require().text for bits in (32, 64)]
+            if said[0] != said[1] or len(said[0].splitlines()) < 50:
+                raise Failed(f"32 bits:\n{said[0]}\n64 bits:\n{said[1]}")
+    lid = int(fabric.run(["cat", "/sys/class/infiniband/softib0/ports/1/lid"], 1).require().text, 16)
+    for bits in PAIRS:
+        name = named("umad_rmpp", bits)
+        if not report.wanted(name):
+            continue
+        with report.case(name):
+            server, client = (world.build(PROGRAMS / "umad/umad_rmpp.c", size, libraries=("-lpthread",)) for size in bits)
+            server = fabric.start([server, "server"], 1)
+            server.wait_for_text("^ready", SECONDS)
+            fabric.run([client, "client", lid], 0, 2 * SECONDS).require("^good$")
+            fabric.end(server, SECONDS).require("^good$")
+
+
 def test(report, user):
     folder = pathlib.Path(tempfile.mkdtemp(prefix="softib-32-"))
     folder.chmod(0o755)
@@ -215,7 +236,7 @@ def test(report, user):
             return
         user.bin = world.prefix / "bin"
         with harness.Fabric(nodes=2, user=user, config=harness.WITH_ADDRESSES) as fabric:
-            for part in (parts, pingpongs, measurements, connections, times, streams, checks):
+            for part in (parts, pingpongs, measurements, connections, times, streams, checks, management):
                 part(report, world, fabric)
         with harness.Fabric(nodes=1, ports=2, user=user) as fabric:
             check(report, world, fabric, "port_counters", [[]], RULES)
