@@ -192,6 +192,7 @@ TEST_F(Agent, ListsItsTablesBlockByBlock) {
   EXPECT_EQ(hex(), "8002" + std::string(124, '0'));
   EXPECT_EQ(status_of(request(smp_attribute::kPkeyTable, 2)), mad_status::kBadField);
   EXPECT_EQ(status_of(request(smp_attribute::kPkeyTable, 1u << 16)), mad_status::kBadField);
+  EXPECT_EQ(status_of(request(smp_attribute::kPkeyTable, 2u << 16 | 1)), 0) << "of ibdiagnet";
 }
 
 TEST_F(Agent, RefusesInTheAnswersStatus) {

@@ -134,11 +134,12 @@ Attribute pkey_table(const PortFacts& port, std::uint32_t block, std::size_t cap
   return with(pkeys);
 }
 
-// The modifier's upper half is a switch's port, of a channel adapter it is 0.
+// The modifier's upper half is a switch's port. Of a channel adapter it is reserved: 0, or, as
+// ibdiagnet has it, the port by which the SMP comes.
 Attribute pkeys_of(const AgentView& element, std::uint8_t arrival, std::uint32_t modifier) {
   const auto forwarding = element.forwarding();
   const std::uint32_t number = modifier >> 16;
-  if (!forwarding && number != 0) return bad_field();
+  if (!forwarding && number != 0 && number != arrival) return bad_field();
   const auto port = element.port(forwarding ? number : arrival);
   if (!port) return bad_field();
   const bool is_outer = forwarding && number != 0;

@@ -18,6 +18,7 @@ from harness import Failed
 
 SECONDS = 120
 OPENSM = "/usr/sbin/opensm"
+OSMTEST = "/usr/sbin/osmtest"
 ENGINES = {
     "minhop": "fat-tree:levels=2,ports=8", "updn": "fat-tree:levels=2,ports=8", "dnup": "fat-tree:levels=2,ports=8",
     "ftree": "fat-tree:levels=3,ports=4", "sssp": "fat-tree:levels=2,ports=8", "dfsssp": "torus:3x3,hosts=1",
@@ -134,7 +135,26 @@ def diagnostics(report, user):
                 [f"saquery -p --src-to-dst 1:{lid}", "PathRecord"], ["dump_fts", "Unicast lids"]):
             with report.case(words):
                 fabric.run(words.split()).require(*patterns)
+        with report.case("ibdiagnet finds nothing wrong"):
+            harness.need_program("ibdiagnet")
+            text = fabric.run(["ibdiagnet", "-o", fabric.user.make_dir("ibdiagnet-")], 0, SECONDS).require(
+                "Done. Run time was").text
+            stages = re.findall(r"^    (\S.*?) {2,}(\d+) +\d+ *$", text, re.MULTILINE)
+            if len(stages) < 6 or any(errors != "0" for _, errors in stages):
+                raise Failed(f"{stages}:\n{harness.tail(text, 40)}")
         manager.end()
+
+
+def administration(report, user):
+    """osmtest at another node than the administrator's. Its mistakes are errors in the log of OpenSM."""
+    with subnet(user, "star:4", "--sm", "none") as fabric:
+        Manager(fabric).wait_until_up()
+        folder = user.make_dir("osmtest-")
+        for flow, name in (("c", "Create Inventory"), ("v", "Validate Inventory"), ("s", "Services Registration"),
+                           ("e", "Event Forwarding"), ("m", "Multicast"), ("q", "QoS: VLArb and SLtoVL")):
+            with report.case(f"osmtest: {name}"):
+                fabric.run([OSMTEST, "-f", flow, "-i", folder / "inventory", "-l", folder / "log"], 1, SECONDS).require(
+                    f'TEST "{re.escape(name)}" PASS')
 
 
 def switch_lid(fabric):
@@ -207,6 +227,7 @@ def test(report, user):
     for name, topology in ENGINES.items():
         engine(report, user, name, topology)
     diagnostics(report, user)
+    administration(report, user)
     changes(report, user)
     managers(report, user)
 
