@@ -30,8 +30,9 @@ Status check_shape(const Shape& shape) {
     return Status::InvalidParameter;
   }
   const bool has_topology = !shape.topology.elements.empty();
-  if (shape.nodes.size() > (has_topology ? kMaxPorts : kMaxNodes) || shape.hcas_per_node > kMaxHcasPerNode ||
-      shape.ports_per_hca > kMaxPortsPerHca || shape.packet_life_time > kMaxPacketLifeTime) {
+  if (shape.nodes.size() > (has_topology ? kMaxPorts : kMaxNodes) ||
+      shape.hcas_per_node > kMaxHcasPerNode || shape.ports_per_hca > kMaxPortsPerHca ||
+      shape.packet_life_time > kMaxPacketLifeTime) {
     return Status::LimitExceeded;
   }
   const std::size_t ports = shape.nodes.size() * shape.hcas_per_node * shape.ports_per_hca;

@@ -301,7 +301,7 @@ void use_wrong_handles(Transcript& t, const Made& made) {
   t.call("DestroyQp of none", Code::DestroyQp, IndexIn{4711, 0});
   t.call("QueryMr of none", Code::QueryMr, IndexIn{4711, 0});
   t.call("CreateCq with a buffer of another size", Code::CreateCq, IndexIn{10, 0});
-  t.call("a code that does not exist", static_cast<Code>(99), IndexIn{});
+  t.call("a code that does not exist", static_cast<Code>(199), IndexIn{});
   const std::uint32_t file = t.file++;
   t.call("QueryCa of a file that is not open", Code::QueryCa);
   t.file = file;

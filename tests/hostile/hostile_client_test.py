@@ -31,7 +31,7 @@ MEMORY_COUNTS = SANITIZER != "thread"
 MORE_MEMORY = 48 << 20  # softibd may keep this much of its own memory after an attack
 MUCH_MEMORY = 400 << 20  # and use this much during one
 # Every process of this uid may send Shutdown and Keep, and they would end the test.
-CODES = [c for c in range(0, 100) if c not in (Code.shutdown, Code.keep)]
+CODES = [c for c in range(0, 112) if c not in (Code.shutdown, Code.keep)]
 
 
 class Good:

@@ -58,7 +58,7 @@ TEST(Usage, ActionsHaveTheExamplesThatAreAboutThem) {
   add_hca(app, context);
   share_examples(app);
   EXPECT_EQ(app.get_subcommand("port")->get_subcommand("down")->get_footer(),
-            "Example:\n  softib port down");
+            "Examples:\n  softib port down\n  softib port down --switch switch-1 --port 3");
   for (const char* action : {"add", "remove", "eject"}) {
     EXPECT_NE(app.get_subcommand("hca")->get_subcommand(action)->get_footer(), "") << action;
   }

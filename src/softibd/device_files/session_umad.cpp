@@ -44,7 +44,8 @@ os::NativeHandle SessionUmad::take_answer_socket(io::Irp& irp) {
 void SessionUmad::send(const io::Irp& irp, const os::NativeHandle& to,
                        std::span<const std::byte> message,
                        std::array<os::NativeHandle, 2> handles) {
-  if (!control::is_umad(irp.code) || opens(irp)) {
+  // A connection that is no umad device brings no MADs: even requests of one are answered in it.
+  if (file_ == 0 || !control::is_umad(irp.code) || opens(irp)) {
     return connection_.send(message, std::move(handles));
   }
   if (to.valid()) static_cast<void>(os::send_message(to.get(), message, {}));
