@@ -26,6 +26,7 @@
 #include <chrono>
 #include <cstring>
 #include <functional>
+#include <future>
 #include <memory>
 #include <span>
 #include <string>
@@ -166,6 +167,37 @@ class Connection {
   os::ClientMailbox mailbox_;
 };
 
+// softibd's loop does not sleep while this exists.
+class KeepsAwake {
+ public:
+  explicit KeepsAwake(InProcessDaemon& daemon) : daemon_(daemon) {
+    daemon_.on_loop([this] {
+      executor_ = &daemon_.access_layer().executor;
+      again();
+    });
+  }
+  KeepsAwake(const KeepsAwake&) = delete;
+  KeepsAwake& operator=(const KeepsAwake&) = delete;
+  ~KeepsAwake() {
+    is_over_ = true;
+    while (!has_ended_) std::this_thread::yield();
+  }
+
+ private:
+  void again() {
+    if (is_over_) {
+      has_ended_ = true;
+    } else {
+      executor_->post([this] { again(); });
+    }
+  }
+
+  InProcessDaemon& daemon_;
+  platform::Executor* executor_ = nullptr;
+  std::atomic<bool> is_over_ = false;
+  std::atomic<bool> has_ended_ = false;
+};
+
 class DaemonRdmaCmTest : public ::testing::Test {
  protected:
   DaemonRdmaCmTest() {
@@ -212,11 +244,27 @@ class DaemonRdmaCmTest : public ::testing::Test {
     std::memcpy(&in.dst_addr, &own, sizeof own);
     return write(ucma::Code::ResolveIp, in, flags);
   }
+  // softibd finds both commands at once, however late its thread or this one gets a processor.
+  void post_together(const RdmaCmIn& first, const RdmaCmIn& second) {
+    std::promise<void> is_held;
+    std::promise<void> are_posted;
+    std::thread holder([&] {
+      daemon_->on_loop([&] {
+        is_held.set_value();
+        are_posted.get_future().wait();
+      });
+    });
+    is_held.get_future().wait();
+    waiting_->post(first);
+    others_->post(second);
+    are_posted.set_value();
+    holder.join();
+  }
   // Whether a GET_EVENT that was there before its event has got it, and nobody else was told.
   bool gets_event_by_waiting() {
-    const RdmaCmIn cause = resolve();
-    waiting_->post(get_event());
-    EXPECT_EQ(others_->ask(cause).result, 0);
+    const KeepsAwake busy(*daemon_);
+    post_together(get_event(), resolve());
+    EXPECT_EQ(others_->answer().result, 0);
     if (waiting_->answer().result == 0 && !device_->has_message()) return true;
     while (others_->ask(get_event(0)).result == 0) continue;
     while (device_->has_message()) device_->receive();
@@ -292,26 +340,10 @@ TEST_F(DaemonRdmaCmTest, AWaitIsOverSoon) {
   EXPECT_EQ(others_->ask(get_event()).result, 0);
 }
 
-// Its loop does not sleep then.
 TEST_F(DaemonRdmaCmTest, AWaitIsOverSoonWhileSoftibdIsBusy) {
-  std::atomic<bool> is_busy = true;
-  std::atomic<bool> has_ended = false;
-  platform::Executor* executor = nullptr;
-  std::function<void()> again = [&] {
-    if (!is_busy) {
-      has_ended = true;
-      return;
-    }
-    executor->post([&] { again(); });
-  };
-  daemon_->on_loop([&] {
-    executor = &daemon_->access_layer().executor;
-    again();
-  });
+  const KeepsAwake busy(*daemon_);
   waiting_->post(get_event());
   EXPECT_EQ(waiting_->answer().result, -EAGAIN);
-  is_busy = false;
-  while (!has_ended) std::this_thread::yield();
 }
 
 TEST_F(DaemonRdmaCmTest, OneCommandOfAFileWaits) {
