@@ -116,6 +116,15 @@ Port* Graph::port_of(const Element& element, std::uint32_t number) {
   return const_cast<Port*>(static_cast<const Graph&>(*this).port_of(element, number));
 }
 
+const Port& Graph::end_port_of(const Port& port) const {
+  const Element& element = element_of(port);
+  return element.is_switch() ? ports_[element.first_port] : port;
+}
+
+Port& Graph::end_port_of(const Port& port) {
+  return const_cast<Port&>(static_cast<const Graph&>(*this).end_port_of(port));
+}
+
 const Port* Graph::find_port(std::uint16_t lid) const {
   return port(lids_.first(lid));
 }
@@ -274,16 +283,22 @@ std::vector<std::uint32_t> Graph::refresh_segments() {
   return changed;
 }
 
-void Graph::place_managers() {
+std::vector<std::uint32_t> Graph::place_managers(std::uint32_t only_subnet) {
   std::unordered_map<std::uint32_t, std::uint16_t> managers;  // by subnet
   for (const Port& port : ports_) {
     if (port.is_ethernet() || element_of(port).is_switch()) continue;
-    managers.emplace(subnet_of(port), port.lid);
+    const std::uint32_t subnet = subnet_of(port);
+    if (only_subnet == kNoIndex || subnet == only_subnet) managers.emplace(subnet, port.lid);
   }
-  for (Port& port : ports_) {
+  std::vector<std::uint32_t> changed;
+  for (std::uint32_t i = 0; i < port_count(); ++i) {
+    Port& port = ports_[i];
     const auto manager = managers.find(subnet_of(port));
-    if (!port.is_ethernet() && manager != managers.end()) port.sm_lid = manager->second;
+    if (port.is_ethernet() || manager == managers.end() || port.sm_lid == manager->second) continue;
+    port.sm_lid = manager->second;
+    changed.push_back(i);
   }
+  return changed;
 }
 
 }  // namespace ib::fabric

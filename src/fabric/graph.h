@@ -88,6 +88,9 @@ class Graph {
   // Returns nullptr if it has no port of this number.
   const Port* port_of(const Element& element, std::uint32_t number) const;
   Port* port_of(const Element& element, std::uint32_t number);
+  // The port whose addresses packets have that come by this one: port 0 of a switch, else itself.
+  const Port& end_port_of(const Port& port) const;
+  Port& end_port_of(const Port& port);
   std::uint32_t switch_count() const { return static_cast<std::uint32_t>(switches_.size()); }
   // The tables of a switch.
   const Switch& switch_of(const Element& element) const { return switches_[element.forwarding]; }
@@ -144,9 +147,9 @@ class Graph {
   // The state of a cable between switches has changed. Returns the end ports that are of another
   // segment now.
   std::vector<std::uint32_t> refresh_segments();
-  // The subnet manager of each subnet is at its first port of a channel adapter. To be called when
-  // links have changed.
-  void place_managers();
+  // The subnet manager of each subnet, or of one, is at its first port of a channel adapter. To be
+  // called when links have changed. Returns the ports that have another one than before.
+  std::vector<std::uint32_t> place_managers(std::uint32_t only_subnet = kNoIndex);
 
  private:
   void place(Port& port, std::uint64_t guid);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// The work of a subnet manager without its packets: first when a fabric is made, then when the last
+// manager of a subnet has gone. Tables wait until somebody reads them.
 #include "fabric/subnet_setup.h"
 
 #include "fabric/min_hop.h"
-
-#include <algorithm>
 
 namespace ib::fabric {
 namespace {
@@ -11,8 +11,7 @@ namespace {
 using verbs::PortState;
 
 bool is_end_port(const Graph& graph, const Port& port) {
-  return port.number == graph.element_of(port).first_number() ||
-         !graph.element_of(port).is_switch();
+  return &graph.end_port_of(port) == &port;
 }
 
 // The LIDs of the topology, then free ones for those that have none; or none at all.
@@ -70,8 +69,6 @@ void take_over(Fabric& fabric, const Port& port, PortChanges& changes) {
   Graph& graph = fabric.graph();
   if (!fabric.is_managed_here(port)) return;
   const std::uint32_t subnet = graph.subnet_of(port);
-  std::vector<std::uint16_t> managers_before(graph.port_count());
-  for (std::uint32_t i = 0; i < graph.port_count(); ++i) managers_before[i] = graph.port(i)->sm_lid;
   for (std::uint32_t i = 0; i < graph.port_count(); ++i) {
     Port& each = *graph.port(i);
     if (graph.subnet_of(each) != subnet || each.is_ethernet()) continue;
@@ -83,11 +80,9 @@ void take_over(Fabric& fabric, const Port& port, PortChanges& changes) {
       advance(fabric, each, PortState::Active, changes);
     }
   }
-  graph.place_managers();
-  for (std::uint32_t i = 0; i < graph.port_count(); ++i) {
-    if (graph.port(i)->sm_lid != managers_before[i] && is_end_port(graph, *graph.port(i))) {
-      changes.push_back({i, change::kManager | change::kReregister, PortState::Nop});
-    }
+  for (const std::uint32_t i : graph.place_managers(subnet)) {
+    if (!is_end_port(graph, *graph.port(i))) continue;
+    changes.push_back({i, change::kManager | change::kReregister, PortState::Nop});
   }
   mark_stale(fabric, port);
 }

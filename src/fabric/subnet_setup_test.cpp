@@ -108,7 +108,8 @@ TEST(SubnetSetup, WithoutAManagerNoPortHasALid) {
   }
 }
 
-TEST(SubnetSetup, TwoSubnetsMayHaveTheSameLids) {
+// Nodes 0 and 1, and 2 and 3, at the two ends of a cable; LIDs 1 and 2 in each subnet.
+Fabric two_pairs() {
   Topology two;
   for (std::uint64_t i = 0; i < 4; ++i) {
     TopologyElement element;
@@ -121,7 +122,11 @@ TEST(SubnetSetup, TwoSubnetsMayHaveTheSameLids) {
   Shape shape;
   shape.nodes = nodes_of(two);
   shape.topology = two;
-  auto fabric = *Fabric::create(shape);
+  return *Fabric::create(shape);
+}
+
+TEST(SubnetSetup, TwoSubnetsMayHaveTheSameLids) {
+  Fabric fabric = two_pairs();
   const auto port = [&](std::size_t node) -> Port& {
     return fabric.nodes()[node].hcas[0].ports[0];
   };
@@ -129,6 +134,22 @@ TEST(SubnetSetup, TwoSubnetsMayHaveTheSameLids) {
   EXPECT_EQ(fabric.graph().route(port(2), 2), &port(3));
   EXPECT_EQ(fabric.graph().route(port(3), 1), &port(2));
   EXPECT_EQ(fabric.graph().set_lid(port(2), 2), Status::AlreadyExists) << "of its subnet";
+}
+
+TEST(SubnetSetup, TakesOverOneSubnetAndLeavesThoseOfOthersAlone) {
+  Fabric fabric = two_pairs();
+  const auto port = [&](std::size_t node) -> Port& {
+    return fabric.nodes()[node].hcas[0].ports[0];
+  };
+  fabric.set_capabilities(port(3), port(3).capability_mask | kIsSm);
+  port(2).sm_lid = port(3).sm_lid = port(3).lid;  // as that manager does
+  PortChanges changes;
+  port(1).sm_lid = 0x77;
+  take_over(fabric, port(0), changes);
+  EXPECT_EQ(port(1).sm_lid, port(0).lid);
+  EXPECT_EQ(port(2).sm_lid, port(3).lid) << "a foreign manager's";
+  ASSERT_EQ(changes.size(), 1u);
+  EXPECT_EQ(fabric.graph().port(changes[0].port), &port(1));
 }
 
 TEST(NodeNames, AreThoseOfTheHosts) {

@@ -17,8 +17,7 @@ namespace ib::mad {
 inline Mad gmp_answer(std::span<const std::byte> request, std::uint16_t status) {
   Mad answer{};
   std::copy_n(request.begin(), std::min(request.size(), answer.size()), answer.begin());
-  MadHeader header;
-  std::memcpy(&header, answer.data(), sizeof header);
+  MadHeader header = header_of(answer);
   header.method = method::kGetResp;
   header.status = status;
   std::memcpy(answer.data(), &header, sizeof header);
@@ -31,8 +30,7 @@ template <class Attribute>
 Mad gmp_answer_with(std::span<const std::byte> request, const Attribute& attribute) {
   static_assert(alignof(Attribute) == 1);
   Mad answer = gmp_answer(request, mad_status::kOk);
-  const auto mgmt_class = std::to_integer<std::uint8_t>(answer[offsetof(MadHeader, mgmt_class)]);
-  const std::size_t offset = attribute_offset(mgmt_class);
+  const std::size_t offset = attribute_offset(header_of(answer).mgmt_class);
   std::fill(answer.begin() + static_cast<std::ptrdiff_t>(offset), answer.end(), std::byte{0});
   std::memcpy(answer.data() + offset, &attribute, sizeof attribute);
   return answer;

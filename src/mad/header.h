@@ -8,6 +8,8 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
+#include <span>
 #include <type_traits>
 
 namespace ib::mad {
@@ -31,6 +33,13 @@ static_assert(sizeof(MadHeader) == 24 && alignof(MadHeader) == 1);
 
 inline constexpr std::uint8_t kBaseVersion = 1;
 inline constexpr std::uint8_t kClassVersion = 1;
+
+// Of a MAD, of which at least the header is there.
+inline MadHeader header_of(std::span<const std::byte> mad) {
+  MadHeader header;
+  std::memcpy(&header, mad.data(), sizeof header);
+  return header;
+}
 
 // [IBA1 13.4.4, table 103]; mgmt_class.h has the others.
 namespace mgmt_class {

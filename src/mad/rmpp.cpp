@@ -9,12 +9,6 @@ namespace {
 
 constexpr std::uint32_t kLargestReplyWindow = 64;
 
-MadHeader header_of(std::span<const std::byte> mad) {
-  MadHeader header;
-  std::memcpy(&header, mad.data(), sizeof header);
-  return header;
-}
-
 }  // namespace
 
 Rmpp::Key Rmpp::key_of(const MadHeader& header, bool other_direction) {

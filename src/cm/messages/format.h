@@ -60,11 +60,7 @@ Wire wire_of(const mad::Mad& mad) {
   return wire;
 }
 
-inline mad::MadHeader header_of(const mad::Mad& mad) {
-  mad::MadHeader header;
-  std::memcpy(&header, mad.data(), sizeof header);
-  return header;
-}
+using mad::header_of;
 
 template <MessageWire Wire>
 mad::Mad mad_of(Attribute attribute, std::uint64_t transaction_id, const Wire& wire,

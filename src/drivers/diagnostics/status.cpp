@@ -27,18 +27,6 @@ constexpr std::uint8_t kPhysicalSleep = 1;  // PortPhysicalState [IBA1 14.2.5.6]
 constexpr std::array<const char*, kKinds> kKindKeys = {"qp", "srq", "cq",   "ah", "mw",
                                                        "mr", "dm",  "xrcd", "pd"};
 
-const char* port_state_name(PortState state) {
-  switch (state) {
-    case PortState::Nop: return "nop";
-    case PortState::Down: return "down";
-    case PortState::Init: return "init";
-    case PortState::Armed: return "armed";
-    case PortState::Active: return "active";
-    case PortState::ActiveDefer: return "active_defer";
-  }
-  return "unknown";
-}
-
 Json objects_json(const Counts& counts) {
   Json json;
   for (std::size_t k = 0; k < kKinds; ++k) json[kKindKeys[k]] = counts[k];
@@ -220,6 +208,18 @@ Json traffic_json(Core& core) {
 }
 
 }  // namespace
+
+const char* port_state_name(PortState state) {
+  switch (state) {
+    case PortState::Nop: return "nop";
+    case PortState::Down: return "down";
+    case PortState::Init: return "init";
+    case PortState::Armed: return "armed";
+    case PortState::Active: return "active";
+    case PortState::ActiveDefer: return "active_defer";
+  }
+  return "unknown";
+}
 
 std::string status_json(Core& core) {
   Counts totals{};

@@ -15,6 +15,9 @@ std::string status_json(Core& core);
 
 PortTotals port_totals(Core& core, const fabric::Hca& hca, const fabric::Port& port);
 
+// "active"; for JSON.
+const char* port_state_name(verbs::PortState state);
+
 // For the files in /sys.
 class CoreStatus final : public DeviceStatus {
  public:

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// The subnet for tools, as text and JSON out of the graph: nothing of it is an HCA's, so these
+// requests of file 0 need no process behind them.
 #include "drivers/root/subnet_requests.h"
 
 #include "base/buffers.h"
+#include "drivers/diagnostics/status.h"
 #include "drivers/root/tree_requests.h"
 #include "drivers/soft_hca/handlers.h"
-#include "fabric/subnet_setup.h"
+#include "fabric/management/walk.h"
 #include "fabric/topology/ibnetdiscover.h"
 #include "fabric/topology/ibsim.h"
 #include "fabric/topology/snapshot.h"
@@ -25,20 +28,8 @@ using verbs::control::TopologyForm;
 
 constexpr std::uint32_t kMostHops = 64;  // of a way, in words
 
-const char* state_name(verbs::PortState state) {
-  switch (state) {
-    case verbs::PortState::Init: return "init";
-    case verbs::PortState::Armed: return "armed";
-    case verbs::PortState::Active: return "active";
-    case verbs::PortState::Nop:
-    case verbs::PortState::Down:
-    case verbs::PortState::ActiveDefer: break;
-  }
-  return "down";
-}
-
 Json port_json(const fabric::Graph& graph, const fabric::Port& port) {
-  Json json = {{"port", port.number}, {"state", state_name(port.state)}};
+  Json json = {{"port", port.number}, {"state", port_state_name(port.state)}};
   if (port.lid != 0) json["lid"] = port.lid;
   if (port.sm_lid != 0 && port.lid != 0) json["sm_lid"] = port.sm_lid;
   const fabric::Port* peer = graph.peer_of(port);
@@ -107,7 +98,7 @@ Json step_json(const fabric::Graph& graph, const fabric::Port& out, const fabric
 // Why a port with a LID takes nothing; empty: it does.
 std::string end_fault(const fabric::Port& to) {
   if (to.state == verbs::PortState::Active) return {};
-  return fmt::format("the last port is in state {}: data does not pass", state_name(to.state));
+  return fmt::format("the last port is in state {}: data does not pass", port_state_name(to.state));
 }
 
 // By the tables of the switches, as a packet would go; nothing is counted.
@@ -125,32 +116,17 @@ Json way_json(fabric::Fabric& fabric, const fabric::Port& from, const fabric::Po
   if (graph.peer_of(from) == nullptr && graph.reaches(from, to)) {
     return end(true, "both ports are on the ideal network, without a switch between them");
   }
-  const fabric::Port* at = &from;
+  fabric::Port* at = graph.port(graph.index_of(from));
   for (std::uint32_t i = 0; i < kMostHops; ++i) {
-    const fabric::Element& element = graph.element_of(*at);
-    const bool is_there =
-        element.is_switch() ? graph.port_of(element, 0)->has_lid(to.lid) : at->has_lid(to.lid);
-    if (is_there) return end(end_fault(to).empty(), end_fault(to));
-    if (i != 0 && !element.is_switch()) {
-      return end(false, fmt::format("{} does not have this LID, and a channel adapter sends "
-                                    "nothing on",
-                                    element.description));
+    const fabric::LidHop hop = fabric::hop_by_lid(graph, *at, i != 0, to.lid);
+    if (hop.outcome == fabric::LidHop::Outcome::IsThere) {
+      return end(end_fault(to).empty(), end_fault(to));
     }
-    const std::uint8_t number = element.is_switch()
-                                    ? fabric::fresh_tables(graph, element).port_to(to.lid)
-                                    : static_cast<std::uint8_t>(at->number);
-    const fabric::Port* out = number != fabric::kNoPort ? graph.port_of(element, number) : nullptr;
-    if (out == nullptr) {
-      return end(false, fmt::format("{} has no port for LID {} in its table", element.description,
-                                    to.lid));
+    if (hop.outcome != fabric::LidHop::Outcome::Crosses) {
+      return end(false, fabric::stop_text(graph, *at, hop, to.lid));
     }
-    const fabric::Port* peer = graph.peer_of(*out);
-    if (peer == nullptr || out->physical_state != fabric::kLinkUp) {
-      return end(false, fmt::format("port {} of {} has no cable that is up", out->number,
-                                    element.description));
-    }
-    json["hops"].push_back(step_json(graph, *out, *peer));
-    at = peer;
+    json["hops"].push_back(step_json(graph, *hop.out, *hop.in));
+    at = hop.in;
   }
   return end(false, "the tables of the switches send it in a circle");
 }

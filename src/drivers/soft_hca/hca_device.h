@@ -6,6 +6,7 @@
 #include "io/device.h"
 
 #include <cstdint>
+#include <span>
 #include <string>
 
 namespace ib::drivers {
@@ -26,6 +27,8 @@ void on_hca_power(io::DeviceObject& device, io::IrpRef irp);
 // Writes the ports of an HCA to device memory for posters: their state, asleep, or down since there
 // is none.
 void publish_ports(Core& core, const fabric::Hca& hca);
+// Of several, of which posters hear once.
+void publish_ports(Core& core, std::span<const fabric::Hca* const> hcas);
 
 // An HCA was pulled out: its open files die, their queue pairs flush, their peers get errors.
 void retire_files(Core& core, const fabric::Hca& hca);

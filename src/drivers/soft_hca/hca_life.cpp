@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 namespace ib::drivers {
 namespace {
@@ -97,9 +98,7 @@ void forget_lids(Core& core, std::uint32_t port, std::uint32_t first) {
   }
 }
 
-}  // namespace
-
-void publish_ports(Core& core, const fabric::Hca& hca) {
+void write_ports(Core& core, const fabric::Hca& hca) {
   for (const fabric::Port& port : hca.ports) {
     const auto state = hca.present ? port.state : PortState::Down;
     const std::uint32_t index = hca.first_port + port.number - 1;
@@ -125,9 +124,21 @@ void publish_ports(Core& core, const fabric::Hca& hca) {
     }
     entry.state.store(hca.asleep ? hca::kPortAsleep : state, std::memory_order_seq_cst);
   }
+}
+
+}  // namespace
+
+void publish_ports(Core& core, const fabric::Hca& hca) {
+  const std::array one{&hca};
+  publish_ports(core, one);
+}
+
+void publish_ports(Core& core, std::span<const fabric::Hca* const> hcas) {
+  if (hcas.empty()) return;
+  for (const fabric::Hca* hca : hcas) write_ports(core, *hca);
   resolve_flows(core, Resolve::Missing);
   hca::advance_epoch(core.arena(), hca::kAnyOwner);
-  core.fabric.report_change(hca);
+  for (const fabric::Hca* hca : hcas) core.fabric.report_change(*hca);
 }
 
 void retire_files(Core& core, const fabric::Hca& hca) {

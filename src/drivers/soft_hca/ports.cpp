@@ -9,7 +9,7 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -83,7 +83,7 @@ void kick_all(Core& core) {
 }
 
 void apply_changes(Core& core, const fabric::PortChanges& changes) {
-  std::vector<const fabric::Hca*> published;
+  std::set<const fabric::Hca*> hcas;
   bool is_rerouted = false;
   bool is_moved = false;
   for (const fabric::PortChange& change : changes) {
@@ -93,11 +93,9 @@ void apply_changes(Core& core, const fabric::PortChanges& changes) {
     is_rerouted |= (change.what & fabric::change::kSegment) != 0;
     is_moved |=
         is_active(change.before) != is_active(port.state) || change.what != fabric::change::kState;
-    if (hca != nullptr && std::ranges::find(published, hca) == published.end()) {
-      published.push_back(hca);
-    }
+    if (hca != nullptr) hcas.insert(hca);
   }
-  for (const fabric::Hca* hca : published) publish_ports(core, *hca);
+  publish_ports(core, std::vector(hcas.begin(), hcas.end()));
   if (is_rerouted) resolve_flows(core, Resolve::All);
   for (const fabric::PortChange& change : changes) {
     const fabric::Port& port = *core.fabric.graph().port(change.port);
@@ -122,11 +120,13 @@ void train_links(Core& core, const fabric::Hca& hca) {
 }
 
 void set_capabilities(Core& core, const fabric::Hca& hca, fabric::Port& port, std::uint32_t mask) {
-  if (port.capability_mask == mask) return;
+  const std::uint32_t changed = port.capability_mask ^ mask;
+  if (changed == 0) return;
   core.fabric.set_capabilities(port, mask);
   fabric::PortChanges changes{
       {core.fabric.graph().index_of(port), fabric::change::kCapabilities, verbs::PortState::Nop}};
-  fabric::take_over(core.fabric, port, changes);
+  const bool is_manager_gone = (changed & ~mask & fabric::kIsSm) != 0;
+  if (is_manager_gone) fabric::take_over(core.fabric, port, changes);
   apply_changes(core, changes);
   core.fabric.report_change(hca);
 }

@@ -30,10 +30,9 @@ void count_violation(mad::PortSettings& settings, Instant& end, Instant now) {
 mad::Handled handle_smp(Fabric& fabric, Port& at, const mad::Mad& request, Instant now,
                         mad::Mad& response, PortChanges& changes) {
   Graph& graph = fabric.graph();
-  const Element& element = graph.element_of(at);
-  Port& keeper = element.is_switch() ? *graph.port_of(element, 0) : at;
+  Port& keeper = graph.end_port_of(at);
   run_lease(keeper.settings, keeper.m_key_lease_end, now);
-  const ElementView view(graph, element);
+  const ElementView view(graph, graph.element_of(at));
   const auto arrival = static_cast<std::uint8_t>(at.number);
   mad::Handled handled = mad::answer(view, arrival, request, response);
   if (handled.verdict == mad::Verdict::BadKey) {

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// One Set at one element: its fields go to the port, the switch or the tables that they are about.
+// mad/set_rules.cpp has let it pass; the answer is made from what is then (agent.cpp).
 #include "fabric/management/apply_set.h"
 
 #include "fabric/management/element_view.h"

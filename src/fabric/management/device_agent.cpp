@@ -5,15 +5,12 @@
 #include "mad/device_management.h"
 #include "mad/gmp_answer.h"
 
-#include <cstring>
-
 namespace ib::fabric {
 
 mad::Mad answer_device_management(const mad::Mad& request) {
   constexpr std::uint32_t kResponseTime = 18;  // 4.096 us * 2^n
   namespace status = mad::mad_status;
-  mad::MadHeader header;
-  std::memcpy(static_cast<void*>(&header), request.data(), sizeof header);
+  const mad::MadHeader header = mad::header_of(request);
   if (header.method != mad::method::kGet) {
     return mad::gmp_answer(request, header.method == mad::method::kSet
                                         ? status::kAttributeNotSupported

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// The graph as facts and blocks of tables, of which mad/attributes.cpp makes the attributes of an
+// answer.
 #include "fabric/management/element_view.h"
 
 #include "fabric/port_attributes.h"

@@ -7,7 +7,6 @@
 #include "mad/rmpp_header.h"
 
 #include <algorithm>
-#include <cstring>
 
 namespace ib::fabric {
 namespace {
@@ -22,8 +21,7 @@ bool takes_data(const Port& port) {
 
 std::optional<mad::Mad> GmpAgents::answer(const Port& at, const mad::Mad& request) {
   namespace status = mad::mad_status;
-  mad::MadHeader header;
-  std::memcpy(static_cast<void*>(&header), request.data(), sizeof header);
+  const mad::MadHeader header = mad::header_of(request);
   if (!mad::wants_refusal(header.method) || !mad::is_general_class(header.mgmt_class) ||
       mad::is_rmpp(request)) {
     return std::nullopt;
@@ -39,13 +37,6 @@ std::optional<mad::Mad> GmpAgents::answer(const Port& at, const mad::Mad& reques
 
 Port* GmpAgents::carry(Port& from, const Port& end, PacketLids lids) {
   const Element& element = graph_.element_of(end);
-  if (graph_.peer_of(from) == nullptr && !graph_.element_of(from).is_switch()) {
-    // The ideal network: one hop.
-    Port& there = *graph_.port(graph_.index_of(end));
-    from.counters.sent.add_unicast(kMadWords);
-    there.counters.received.add_unicast(kMadWords);
-    return &there;
-  }
   Port* there = walk_by_lid(graph_, from, lids).port;
   const bool is_it = there != nullptr && &graph_.element_of(*there) == &element &&
                      (element.is_switch() || there == &end);

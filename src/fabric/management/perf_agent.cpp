@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// PortCounters and PortCountersExtended: one set of values, cut to the fields of each. A Set takes
+// note of the values that it clears, and later answers subtract them.
 #include "fabric/management/perf_agent.h"
 
 #include "mad/class_port_info.h"
@@ -126,8 +128,7 @@ mad::Mad PerfAgent::exchange(const Port& at, const mad::Mad& request) {
   if (!is_all && graph_.port_of(element, in.port_select) == nullptr) {
     return mad::gmp_answer(request, mad::mad_status::kBadField);
   }
-  const bool is_set =
-      std::to_integer<std::uint8_t>(request[offsetof(mad::MadHeader, method)]) == mad::method::kSet;
+  const bool is_set = mad::header_of(request).method == mad::method::kSet;
   if (is_set) {
     const std::uint32_t counters = selected(in);
     if (is_all) {
@@ -146,8 +147,7 @@ mad::Mad PerfAgent::exchange(const Port& at, const mad::Mad& request) {
 
 mad::Mad PerfAgent::answer(const Port& at, const mad::Mad& request) {
   namespace status = mad::mad_status;
-  mad::MadHeader header;
-  std::memcpy(static_cast<void*>(&header), request.data(), sizeof header);
+  const mad::MadHeader header = mad::header_of(request);
   const bool is_get = header.method == mad::method::kGet;
   if (!is_get && header.method != mad::method::kSet) {
     return mad::gmp_answer(request, status::kMethodNotSupported);

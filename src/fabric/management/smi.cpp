@@ -8,18 +8,6 @@
 #include <utility>
 
 namespace ib::fabric {
-namespace {
-
-mad::MadHeader header_of(const mad::Mad& mad) {
-  return std::bit_cast<mad::Smp>(mad).header;
-}
-
-std::uint16_t lid_of(const Graph& graph, const Port& at) {
-  const Element& element = graph.element_of(at);
-  return element.is_switch() ? graph.port_of(element, 0)->lid : at.lid;
-}
-
-}  // namespace
 
 Smi::Parcel Smi::nothing(std::string reason) {
   Parcel parcel;
@@ -43,7 +31,7 @@ Smi::Parcel Smi::answer(const Parcel& parcel) {
     case mad::Verdict::Answered:
     case mad::Verdict::Set: break;
     case mad::Verdict::Passed:
-      if (hand_over(parcel) || !mad::wants_refusal(header_of(parcel.mad).method)) return {};
+      if (hand_over(parcel) || !mad::wants_refusal(mad::header_of(parcel.mad).method)) return {};
       response = mad::refuse(parcel.mad, mad::mad_status::kAttributeNotSupported);
       break;
     case mad::Verdict::Ignored: hand_over(parcel); return nothing(std::move(handled.reason));
@@ -55,7 +43,7 @@ Smi::Parcel Smi::answer(const Parcel& parcel) {
   }
   PacketLids back;
   if (parcel.lids.destination != mad::kPermissiveLid) {
-    back = {lid_of(fabric_.graph(), at), parcel.lids.source};
+    back = {fabric_.graph().end_port_of(at).lid, parcel.lids.source};
   }
   return carry(at, back, response);
 }
@@ -68,7 +56,7 @@ bool Smi::hand_over(const Parcel& parcel) {
 void Smi::send(std::uint32_t port, const PacketLids& lids, const mad::Mad& mad) {
   Parcel parcel = carry(*fabric_.graph().port(port), lids, mad);
   if (parcel.at == nullptr) return;
-  if (!mad::is_response(header_of(mad).method)) {
+  if (!mad::is_response(mad::header_of(mad).method)) {
     parcel = answer(parcel);
     if (parcel.at == nullptr) return;
   }

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// The steps of a walk: each takes a packet over one cable, or says why it ends. Directed steps are
+// decided in mad/directed_route.cpp.
 #include "fabric/management/walk.h"
 
 #include "fabric/subnet_setup.h"
@@ -17,6 +19,10 @@ constexpr int kMostSteps = 256;
 std::string name_of(const Element& element) {
   return element.description.empty() ? fmt::format("{:#018x}", element.node_guid)
                                      : element.description;
+}
+
+std::string no_cable_text(const Element& element, const Port& out) {
+  return fmt::format("port {} of {} has no cable that is up", out.number, name_of(element));
 }
 
 class Walk {
@@ -66,33 +72,19 @@ class Walk {
   const Element& element() const { return graph_.element_of(*at_); }
   // The number of the port by which it came; 0: it began here.
   std::uint32_t arrival() const { return has_come_ ? at_->number : 0; }
-  const Port& addressed() const {
-    return element().is_switch() ? *graph_.port_of(element(), 0) : *at_;
-  }
-  std::uint16_t own_lid() const { return addressed().lid; }
-  bool is_there() const { return addressed().has_lid(lids_.destination); }
+  std::uint16_t own_lid() const { return graph_.end_port_of(*at_).lid; }
+  bool is_there() const { return graph_.end_port_of(*at_).has_lid(lids_.destination); }
 
   bool go_on_by_lid() {
-    if (has_come_ && !element().is_switch()) {
-      reason_ = fmt::format("it came to {}, which does not have LID {}", name_of(element()),
-                            lids_.destination);
-      return false;
+    const LidHop hop = hop_by_lid(graph_, *at_, has_come_, lids_.destination);
+    if (hop.outcome == LidHop::Outcome::Crosses) {
+      cross(*hop.out, *hop.in);
+      return true;
     }
-    if (!element().is_switch() && graph_.peer_of(*at_) == nullptr) return cross_ideal_network();
-    Port* out = next_hop(graph_, element(), *at_, lids_.destination, reason_);
-    return out != nullptr && leave(*out);
-  }
-
-  // It joins the ports without a cable, and has no tables.
-  bool cross_ideal_network() {
-    const Port* to = graph_.route(*at_, lids_.destination);
-    if (to == nullptr) {
-      reason_ = fmt::format("no port that is reached from {} has LID {}", name_of(element()),
-                            lids_.destination);
-      return false;
-    }
-    cross(*at_, *graph_.port(graph_.index_of(*to)));
-    return true;
+    if (hop.outcome == LidHop::Outcome::NotInTable) ++at_->counters.switch_relay_errors;
+    if (hop.outcome == LidHop::Outcome::CableIsDown) ++hop.out->counters.transmit_discards;
+    reason_ = stop_text(graph_, *at_, hop, lids_.destination);
+    return false;
   }
 
   bool leave_by(std::uint8_t number) {
@@ -108,8 +100,7 @@ class Walk {
     Port* peer = graph_.peer_of(out);
     if (peer == nullptr || out.physical_state != kLinkUp) {
       ++out.counters.transmit_discards;
-      reason_ = fmt::format("the way leads out of {} by port {}, which has no cable that is up",
-                            name_of(element()), out.number);
+      reason_ = no_cable_text(element(), out);
       return false;
     }
     cross(out, *peer);
@@ -139,15 +130,44 @@ class Walk {
 
 }  // namespace
 
-Port* next_hop(Graph& graph, const Element& element, Port& from, std::uint16_t lid,
-               std::string& reason) {
-  if (!element.is_switch()) return &from;
-  const std::uint8_t number = fresh_tables(graph, element).port_to(lid);
-  Port* out = number != kNoPort ? graph.port_of(element, number) : nullptr;
-  if (out != nullptr && number != 0) return out;
-  reason = fmt::format("{} has no port for LID {} in its table", name_of(element), lid);
-  ++from.counters.switch_relay_errors;
-  return nullptr;
+LidHop hop_by_lid(Graph& graph, Port& at, bool has_come, std::uint16_t lid) {
+  using Outcome = LidHop::Outcome;
+  const Element& element = graph.element_of(at);
+  if (graph.end_port_of(at).has_lid(lid)) return {Outcome::IsThere};
+  Port* out = &at;
+  if (element.is_switch()) {
+    const std::uint8_t number = fresh_tables(graph, element).port_to(lid);
+    out = number != 0 && number != kNoPort ? graph.port_of(element, number) : nullptr;
+    if (out == nullptr) return {Outcome::NotInTable};
+  } else if (has_come) {
+    return {Outcome::IsAdapter};
+  } else if (graph.peer_of(at) == nullptr) {
+    // The ideal network joins the ports without a cable, and has no tables.
+    const Port* to = graph.route(at, lid);
+    if (to == nullptr) return {Outcome::NotReachable};
+    return {Outcome::Crosses, out, graph.port(graph.index_of(*to))};
+  }
+  Port* const in = graph.peer_of(*out);
+  if (in == nullptr || out->physical_state != kLinkUp) return {Outcome::CableIsDown, out};
+  return {Outcome::Crosses, out, in};
+}
+
+std::string stop_text(const Graph& graph, const Port& at, const LidHop& hop, std::uint16_t lid) {
+  using Outcome = LidHop::Outcome;
+  const Element& element = graph.element_of(at);
+  switch (hop.outcome) {
+    case Outcome::Crosses:
+    case Outcome::IsThere: break;
+    case Outcome::IsAdapter:
+      return fmt::format("{} does not have this LID, and a channel adapter sends nothing on",
+                         name_of(element));
+    case Outcome::NotInTable:
+      return fmt::format("{} has no port for LID {} in its table", name_of(element), lid);
+    case Outcome::CableIsDown: return no_cable_text(element, *hop.out);
+    case Outcome::NotReachable:
+      return fmt::format("no port that is reached from {} has LID {}", name_of(element), lid);
+  }
+  return {};
 }
 
 Arrival walk_smp(Graph& graph, Port& from, mad::Smp& smp, PacketLids lids) {

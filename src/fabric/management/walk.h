@@ -36,9 +36,24 @@ Arrival walk_smp(Graph& graph, Port& from, mad::Smp& smp, PacketLids lids);
 // A packet by LID.
 Arrival walk_by_lid(Graph& graph, Port& from, PacketLids lids);
 
-// The port by which a switch, or the port at which a channel adapter, sends on to a LID; nullptr
-// and why not.
-Port* next_hop(Graph& graph, const Element& element, Port& from, std::uint16_t lid,
-               std::string& reason);
+// One hop towards a LID; nothing is counted.
+struct LidHop {
+  enum class Outcome : std::uint8_t {
+    Crosses,
+    IsThere,       // the element has the LID
+    IsAdapter,     // one that does not have it, and sends nothing on
+    NotInTable,    // of the switch
+    CableIsDown,   // behind `out`, which may have none
+    NotReachable,  // on the ideal network
+  };
+  Outcome outcome = Outcome::Crosses;
+  Port* out = nullptr;
+  Port* in = nullptr;  // of Crosses
+};
+// `at`: the port by which the packet has come to its element, or, if not `has_come`, from which it
+// is sent.
+LidHop hop_by_lid(Graph& graph, Port& at, bool has_come, std::uint16_t lid);
+// Why it ends there, in words.
+std::string stop_text(const Graph& graph, const Port& at, const LidHop& hop, std::uint16_t lid);
 
 }  // namespace ib::fabric

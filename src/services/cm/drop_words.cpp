@@ -3,6 +3,7 @@
 
 #include "base/big_endian.h"
 #include "cm/messages/format.h"
+#include "services/sa/fabric_topology.h"
 #include "verbs/gid.h"
 
 #include <fmt/format.h>
@@ -40,18 +41,12 @@ const char* words_of(CmDrop why) {
   return "";
 }
 
-std::string place_of(const fabric::Fabric& fabric, const fabric::Port& port) {
-  const fabric::Hca* hca = fabric.hca_of(port);
-  if (hca == nullptr) return fabric.graph().element_of(port).description;
-  return fmt::format("port {} of {} of {}", port.number, hca->name, fabric.node_of(*hca).name);
-}
-
 std::string sender_of(const fabric::Fabric& fabric, const cm::MadAddress& from) {
   const fabric::Port* port = from.is_global ? fabric.graph().find_port(from.remote_gid)
                                             : fabric.graph().find_port(from.remote_lid);
   std::string text = from.is_global ? verbs::address_text(from.remote_gid)
                                     : fmt::format("LID {}", from.remote_lid);
-  return port != nullptr ? fmt::format("{} ({})", text, place_of(fabric, *port)) : text;
+  return port != nullptr ? fmt::format("{} ({})", text, port_text(fabric, *port)) : text;
 }
 
 // Messages begin with the sender's communication ID, and then have the receiver's; those of
@@ -81,8 +76,7 @@ std::optional<CmDrop> drop_of(const cm::Counters& before, const cm::Counters& af
 
 std::string drop_text(const fabric::Fabric& fabric, const fabric::Hca& hca, CmDrop why,
                       const mad::Mad& mad, const cm::MadAddress& from) {
-  mad::MadHeader header;
-  std::memcpy(&header, mad.data(), sizeof header);
+  const mad::MadHeader header = mad::header_of(mad);
   const std::uint16_t attribute = header.attribute;
   const char* name = name_of(static_cast<cm::Attribute>(attribute));
   const bool has_port = from.port >= 1 && from.port <= hca.ports.size();
@@ -91,7 +85,7 @@ std::string drop_text(const fabric::Fabric& fabric, const fabric::Hca& hca, CmDr
           ? fmt::format("method {:#04x}, attribute {:#06x}", header.method, attribute)
           : content_of(mad, static_cast<cm::Attribute>(attribute));
   return fmt::format("{} dropped a {} {}: {}, from {}",
-                     has_port ? place_of(fabric, hca.ports[from.port - 1u]) : hca.name,
+                     has_port ? port_text(fabric, hca.ports[from.port - 1u]) : hca.name,
                      name != nullptr ? name : "message of the communication manager", words_of(why),
                      details, sender_of(fabric, from));
 }

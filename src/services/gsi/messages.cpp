@@ -19,12 +19,6 @@ mad::Peer peer_of(std::uint32_t port, const al::MadAddress& remote) {
   return {port, remote.lid, remote.qpn, remote.route ? remote.route->gid : verbs::Gid{}};
 }
 
-mad::MadHeader header_of(std::span<const std::byte> message) {
-  mad::MadHeader header;
-  std::memcpy(&header, message.data(), sizeof header);
-  return header;
-}
-
 mad::Mad first_packet(std::span<const std::byte> message) {
   mad::Mad mad{};
   std::copy_n(message.begin(), std::min(message.size(), mad.size()), mad.begin());

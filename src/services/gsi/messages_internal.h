@@ -17,7 +17,7 @@ mad::Peer peer_of(std::uint32_t port, const al::MadAddress& remote);
 
 std::string text_of(const al::MadAddress& address);  // "LID 3"
 
-mad::MadHeader header_of(std::span<const std::byte> message);
+using mad::header_of;
 // The message, or as much of it as one packet has.
 mad::Mad first_packet(std::span<const std::byte> message);
 // Returns whether it goes as several packets, or says that it does.

@@ -5,8 +5,8 @@
 #include "services/smi/traps.h"
 
 #include <bit>
-#include <cstring>
 #include <set>
+#include <utility>
 
 namespace ib::services {
 namespace {
@@ -61,28 +61,22 @@ bool SmiService::on_smp(std::uint32_t port, const fabric::PacketLids& lids, cons
 
 void SmiService::on_bad_key(std::uint32_t port, const fabric::PacketLids& lids,
                             const mad::Mad& mad) {
-  const fabric::Port& at = *fabric_.graph().port(port);
-  const fabric::Port& from = sender_of(at);
+  const fabric::Port& from = fabric_.graph().end_port_of(*fabric_.graph().port(port));
   raise(from, bad_m_key_notice(from.lid, lids.source, std::bit_cast<mad::Smp>(mad)));
-}
-
-const fabric::Port& SmiService::sender_of(const fabric::Port& port) const {
-  const fabric::Graph& graph = fabric_.graph();
-  const fabric::Element& element = graph.element_of(port);
-  return element.is_switch() ? *graph.port_of(element, 0) : port;
 }
 
 void SmiService::on_changes(const fabric::PortChanges& changes) {
   std::set<const fabric::Port*> switches;
   for (const fabric::PortChange& change : changes) {
     const fabric::Port& port = *fabric_.graph().port(change.port);
+    const fabric::Port& sender = std::as_const(fabric_).graph().end_port_of(port);
     const bool is_of_switch = fabric_.graph().element_of(port).is_switch();
     const bool is_link =
         (change.what & fabric::change::kState) != 0 &&
         (change.before == verbs::PortState::Down || port.state == verbs::PortState::Down ||
          port.state == verbs::PortState::Init);
-    if (is_of_switch && is_link && switches.insert(&sender_of(port)).second) {
-      raise(sender_of(port), link_state_notice(sender_of(port).lid));
+    if (is_of_switch && is_link && switches.insert(&sender).second) {
+      raise(sender, link_state_notice(sender.lid));
     }
     if ((change.what & fabric::change::kCapabilities) != 0) {
       raise(port, sa::capability_notice(port.lid, port.gid(), port.capability_mask));

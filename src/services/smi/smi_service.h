@@ -50,8 +50,6 @@ class SmiService final : public UmadSubnet, private fabric::Smi::Receiver {
 
   void raise(const fabric::Port& from, const sa::Notice& notice);
   void transmit(std::uint64_t tid);
-  // The port of the element that sends its traps: port 0 of a switch.
-  const fabric::Port& sender_of(const fabric::Port& port) const;
 
   fabric::Smi& smi_;
   fabric::Fabric& fabric_;

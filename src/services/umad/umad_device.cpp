@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// Create, Close and DeviceControl of umadN and issmN: opens the node's queue pairs 1 first, then
+// makes the file that has the agents (umad_file.cpp), or sets IsSM.
 #include "services/umad/umad_device.h"
 
 #include <fmt/format.h>

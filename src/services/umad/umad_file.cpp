@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// The requests of an open file, checked as ib_umad checks them, and the MADs that wait for its
+// reader. Sending and matching are the service's (umad_service.cpp).
 #include "services/umad/umad_file.h"
 
 #include "mad/mgmt_class.h"

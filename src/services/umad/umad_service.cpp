@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// Between files and queue pairs: what is sent goes to queue pair 0 or 1 by its class, and is kept
+// until its response or its time; what comes goes to an agent by TID or by class.
 #include "services/umad/umad_service.h"
 
 #include "mad/gmp_answer.h"

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// Requests of a program's call to softibd, over the connection that is the device. Those with an
+// answer bring a socket for it, as the connection itself brings MADs (umad_read.cpp).
 #include "host_abi/preload/umad/umad_request.h"
 
 #include "base/result.h"
