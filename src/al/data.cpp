@@ -2,7 +2,7 @@
 // Posting, polling, and what becomes of work requests that wait or are flushed.
 #include "al/poster.h"
 #include "al/verbs.h"
-#include "hca/queues/own_queue_pair_flow.h"
+#include "hca/poster/own_queue_pair_flow.h"
 
 namespace ib::al {
 

@@ -2,7 +2,7 @@
 #include "al/data_plane.h"
 
 #include "hca/layout/doorbell.h"
-#include "hca/layout/op_scope.h"
+#include "hca/memory/op_scope.h"
 
 namespace ib::al {
 

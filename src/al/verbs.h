@@ -12,9 +12,9 @@
 #pragma once
 
 #include "al/al.h"
+#include "hca/poster/own_queue_pair.h"
 #include "hca/queues/completion.h"
 #include "hca/queues/cq_consumer.h"
-#include "hca/queues/own_queue_pair.h"
 #include "hca/queues/own_shared_queue.h"
 
 #include <cstddef>

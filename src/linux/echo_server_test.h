@@ -2,8 +2,8 @@
 // The side of softibd in tests of mailboxes: it answers with what it was sent.
 #pragma once
 
-#include "linux/client/client_handle.h"
 #include "linux/mailbox.h"
+#include "linux/process/client_handle.h"
 #include "linux/server/event_loop.h"
 #include "linux/server/server_connection.h"
 #include "linux/server/server_mailbox.h"

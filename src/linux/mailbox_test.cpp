@@ -2,9 +2,9 @@
 // Mailboxes: a client that writes to the page as it likes, and offers.
 #include "linux/mailbox.h"
 
-#include "linux/client/client_handle.h"
 #include "linux/client/client_mailbox.h"
 #include "linux/echo_server_test.h"
+#include "linux/process/client_handle.h"
 #include "linux/server/event_loop.h"
 #include "linux/server/server_connection.h"
 #include "linux/server/server_mailbox.h"

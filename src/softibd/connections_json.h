@@ -3,7 +3,7 @@
 // connections (rdma_cm[]), programs.
 #pragma once
 
-#include "services/rdma_cm/words/listing.h"
+#include "services/rdma_cm/service/listing.h"
 #include "softibd/daemon_clients.h"
 
 #include <nlohmann/json.hpp>

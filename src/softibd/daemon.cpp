@@ -39,7 +39,6 @@ Status Daemon::build(std::string& reason) {
   if (!directory) return directory.error();
   directory_ = *std::move(directory);
   IB_CHECK(build_devices(config, reason));
-  rdma_cm_ = std::make_unique<DaemonRdmaCm>(*fabric_.model, *devices_);
   shutdown_ = std::make_unique<DaemonShutdown>(loop_, log_, clients_, *devices_, verify_.get());
   return add_partitions(options_, config, *fabric_.model, devices_->tree().core(), reason);
 }
@@ -99,7 +98,7 @@ Result<os::NativeHandle> Daemon::make_status(std::string& reason) {
                  {"link_layer", verbs::link_layer_name(options_.shape.link_layer)},
                  {"kept", idle_.keeps()},
                  {"connections", clients_.pids()},
-                 {"rdma_cm", rdma_cm_->list()},
+                 {"rdma_cm", connections_json(*fabric_.model, devices_->rdma_cm_device().list())},
                  {"umad", umad_json(*fabric_.model, devices_->umad_service())}};
   if (options_.max_memory != 0) status["max_memory"] = options_.max_memory;
   if (!options_.topology.empty()) {

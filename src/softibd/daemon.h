@@ -50,7 +50,7 @@ class Daemon : public SessionHost {
   Result<io::DeviceObject*> resolve(const std::string& node, const std::string& path,
                                     std::string& reason) override;
   Result<os::NativeHandle> make_status(std::string& reason) override;
-  DaemonRdmaCm* rdma_cm() override { return rdma_cm_.get(); }
+  io::DeviceObject* rdma_cm_device() override { return &devices_->rdma_cm_device().device(); }
   io::DeviceObject* umad_device() override { return &devices_->umad_device().device(); }
   void disconnect(io::FileObject& process) override;
   void send_down(io::IrpRef irp) override;
@@ -73,7 +73,6 @@ class Daemon : public SessionHost {
   std::unique_ptr<os::ServerDirectory> directory_;
   std::unique_ptr<DaemonVerify> verify_;  // null: off
   std::unique_ptr<DaemonDevices> devices_;
-  std::unique_ptr<DaemonRdmaCm> rdma_cm_;
   DaemonClients clients_;
   std::unique_ptr<DaemonShutdown> shutdown_;
   IdleExit idle_;

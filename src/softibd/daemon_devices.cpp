@@ -3,6 +3,7 @@
 
 #include "drivers/soft_hca/handlers.h"
 #include "linux/client/client_host.h"
+#include "softibd/device_files/rdma_cm_options.h"
 
 #include <functional>
 #include <random>
@@ -102,7 +103,20 @@ Result<std::unique_ptr<DaemonDevices>> DaemonDevices::create(
   core.on_port_changes = [&smi = *self->smi_](const fabric::PortChanges& changes) {
     smi.on_changes(changes);
   };
+  self->make_rdma_cm(executor, fabric);
   return self;
+}
+
+void DaemonDevices::make_rdma_cm(platform::Executor& executor, const fabric::Fabric& fabric) {
+  connector_ = std::make_unique<services::rdma_cm::CmConnector>(*cm_);
+  routes_ = std::make_unique<services::rdma_cm::SaRoutes>(*sa_, executor);
+  const auto random = [numbers = std::make_shared<std::mt19937>(std::random_device{}())] {
+    return static_cast<std::uint32_t>((*numbers)());
+  };
+  rdma_cm_device_ = std::make_unique<services::rdma_cm::RdmaCmDevice>(
+      services::rdma_cm::RdmaCmDevice::Parts{fabric, executor, *connector_, *routes_, *cm_,
+                                             *cm_device_},
+      rdma_cm_options(executor, tree_->core(), random));
 }
 
 }  // namespace ib::softib

@@ -15,6 +15,9 @@
 #include "services/cm/cm_service.h"
 #include "services/gsi/element_agents.h"
 #include "services/gsi/gsi.h"
+#include "services/rdma_cm/addresses/sa_routes.h"
+#include "services/rdma_cm/connector/cm_connector.h"
+#include "services/rdma_cm/device/rdma_cm_device.h"
 #include "services/sa/gsi_sa_client.h"
 #include "services/sa/sa_device.h"
 #include "services/sa/sa_service.h"
@@ -48,14 +51,15 @@ class DaemonDevices {
   // Opens nothing until it is told to; closed before tree().shut_down().
   services::Gsi& gsi() { return *gsi_; }
   services::CmService& cm() { return *cm_; }
-  const services::CmDevice& cm_device() const { return *cm_device_; }
   services::SaService& sa_service() { return *sa_service_; }
   services::SaClient& sa() { return *sa_; }
   services::UmadService& umad_service() { return *umad_service_; }
   services::UmadDevice& umad_device() { return *umad_device_; }
+  services::rdma_cm::RdmaCmDevice& rdma_cm_device() { return *rdma_cm_device_; }
 
  private:
   explicit DaemonDevices(platform::Executor& executor) : modules_(executor) {}
+  void make_rdma_cm(platform::Executor& executor, const fabric::Fabric& fabric);
 
   os::DlopenHost modules_;
   std::unique_ptr<drivers::SoftHca> hcas_;
@@ -72,6 +76,9 @@ class DaemonDevices {
   std::unique_ptr<services::UmadService> umad_service_;
   std::unique_ptr<services::SmiService> smi_;
   std::unique_ptr<services::UmadDevice> umad_device_;
+  std::unique_ptr<services::rdma_cm::CmConnector> connector_;
+  std::unique_ptr<services::rdma_cm::SaRoutes> routes_;
+  std::unique_ptr<services::rdma_cm::RdmaCmDevice> rdma_cm_device_;
 };
 
 }  // namespace ib::softib

@@ -2,7 +2,7 @@
 // softibd as a process: the background, inherited resources, and the report to its starter.
 #pragma once
 
-#include "linux/client/client_handle.h"
+#include "linux/process/client_handle.h"
 #include "softibd/daemon_options.h"
 
 #include <optional>

@@ -189,13 +189,4 @@ std::vector<std::byte> make_error_reply(std::uint64_t tag, Status status, std::s
   return message;
 }
 
-std::string printable(std::span<const char> text) {
-  std::string result;
-  for (const char c : text) {
-    if (c == '\0') break;
-    result += c >= ' ' && c <= '~' ? c : '?';
-  }
-  return result;
-}
-
 }  // namespace ib::softib

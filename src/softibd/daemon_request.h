@@ -45,8 +45,4 @@ void finish_reply(verbs::control::ReplyHeader header, std::span<std::byte> messa
 // A text that is too long for a message is cut.
 std::vector<std::byte> make_error_reply(std::uint64_t tag, Status status, std::string_view reason);
 
-// Text that a client sent, fit for logs and error texts: up to the first NUL, other control
-// characters and what is not ASCII replaced by '?'.
-std::string printable(std::span<const char> text);
-
 }  // namespace ib::softib

@@ -2,6 +2,7 @@
 // Any bytes on the control socket: parse_request() accepts or refuses them, reads no other byte,
 // and accepts only well-formed requests. First byte: the flaws of the message; the rest is the
 // message.
+#include "base/printable.h"
 #include "softibd/daemon_request.h"
 #include "verbs/control_umad.h"
 

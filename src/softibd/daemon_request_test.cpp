@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "softibd/daemon_request.h"
 
+#include "base/printable.h"
+
 #include <gtest/gtest.h>
 
 #include <cstring>

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "softibd/daemon_session.h"
 
+#include "base/printable.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -33,6 +35,7 @@ struct DaemonSession::Request {
   Code code = Code::Ping;
   std::uint64_t tag = 0;
   bool wants_answer = true;      // false: the session's own Create and Close
+  Request* next = nullptr;       // goes to the file that this one opens
   os::NativeHandle answer_to{};  // of an umad file: a socket instead of the connection
   std::unique_ptr<Buffers> buffers;
   std::list<Request>::iterator self;
@@ -58,10 +61,7 @@ std::optional<std::string> node_of_run(const io::Irp& irp) {
 
 DaemonSession::DaemonSession(SessionHost& host, std::unique_ptr<os::ServerConnection> connection,
                              std::uint64_t id)
-    : host_(host),
-      connection_(std::move(connection)),
-      rdma_cm_(host, *connection_),
-      umad_(*connection_) {
+    : host_(host), connection_(std::move(connection)), rdma_cm_(*connection_), umad_(*connection_) {
   const os::PeerProcess peer = connection_->peer();
   client_ = {id, peer.pid, peer.uid, {}};
 }
@@ -176,18 +176,32 @@ void DaemonSession::open_mailbox(Request& request) {
   finish(request);
 }
 
+// The first request of a session opens the file that it and the others go to.
 void DaemonSession::rdma_cm(Request& request) {
   static_assert(sizeof(control::RdmaCmOut) + control::kMostRdmaCmAhead <= Buffers::kOutputBytes);
-  const auto done = [this, &request](bool answered) {
-    answered ? finish(request) : forget(request);
-  };
-  std::string reason;
-  const Status status =
-      request.code == Code::OpenRdmaCm
-          ? rdma_cm_.open(request.irp, reason)
-          : rdma_cm_.command(request.irp, request.buffers->output(), done, reason);
-  if (status == Status::Pending) return;
-  status == Status::Ok ? finish(request) : fail(request, status, reason);
+  io::DeviceObject* device = host_.rdma_cm_device();
+  if (device == nullptr) return fail(request, Status::NotSupported, "no rdma_cm here");
+  if (rdma_cm_.file() != 0) return send_to(request, rdma_cm_.file());
+  rdma_cm_.set_file(files_.new_number());
+  Request& create = new_request(0, Code::OpenRdmaCm);
+  create.wants_answer = false;
+  create.next = &request;
+  create.irp.parameters.set<services::rdma_cm::RdmaCmClient>(&rdma_cm_);
+  send_create(create, *device, rdma_cm_.file(), &files_.find(0)->object());
+}
+
+// The file that it waited for is open, or is not.
+void DaemonSession::go_on(Request& request, const io::Irp& create) {
+  if (create.status == Status::Ok) return send_to(request, rdma_cm_.file());
+  rdma_cm_.set_file(0);
+  fail(request, create.status, create.reason);
+}
+
+// To a device file of the session.
+void DaemonSession::send_to(Request& request, std::uint32_t number) {
+  io::ClientFile* file = files_.find(number);
+  if (file != nullptr && dispatch(request, *file)) return;
+  fail(request, Status::Disconnected, "the device is being closed");
 }
 
 // An open sends Create, the others go to the file that it has made.
@@ -197,11 +211,7 @@ void DaemonSession::umad(Request& request) {
   const Status status = umad_.take(request.irp, request.buffers->input, reason);
   if (!opens) request.answer_to = SessionUmad::take_answer_socket(request.irp);
   if (status != Status::Ok) return fail(request, status, reason);
-  if (!opens) {
-    io::ClientFile* file = files_.find(umad_.file());
-    const bool is_sent = file != nullptr && dispatch(request, *file);
-    return is_sent ? void() : fail(request, Status::Disconnected, "the device is being closed");
-  }
+  if (!opens) return send_to(request, umad_.file());
   io::DeviceObject* device = host_.umad_device();
   if (device == nullptr) return fail(request, Status::NotSupported, "no umad devices here");
   const std::uint32_t number = files_.new_number();
@@ -209,6 +219,12 @@ void DaemonSession::umad(Request& request) {
   connection_->expect_many();
   request.irp.parameters.set<services::UmadReader>(&umad_);
   send_create(request, *device, number, &files_.find(0)->object());
+}
+
+void DaemonSession::on_look(bool last) {
+  io::ClientFile* file = files_.find(rdma_cm_.file());
+  if (file != nullptr && file->is_open())
+    services::rdma_cm::RdmaCmDevice::look(file->object(), last);
 }
 
 void DaemonSession::on_drained() {
@@ -285,11 +301,13 @@ void DaemonSession::finish(Request& request) {
   const bool opens = irp.major == io::Major::Create && request.file != nullptr;
   const bool opens_zero = opens && request.file->number() == 0;
   const bool opens_umad = opens && request.file->number() == umad_.file();
+  const bool opens_own = opens_umad || request.next != nullptr;
   if (opens_umad && !ok) umad_.set_file(0);
-  if (ok && opens && !opens_umad) irp.information = request.file->number();
+  if (ok && opens && !opens_own) irp.information = request.file->number();
   if (ok && request.code == Code::Attach) host_.on_attached();
   if (request.wants_answer) answer(request);
   if (ok && is_shutdown(irp)) host_.shut_down(fmt::format("pid {}", client_.pid));
+  if (Request* const next = std::exchange(request.next, nullptr)) go_on(*next, irp);
   forget(request);
   if (opens_zero && !ok) connection_->close();  // on_closed() follows
   if (opens_zero && ok && !files_.is_ending()) connection_->resume();
@@ -331,7 +349,6 @@ void DaemonSession::end() {
 }
 
 void DaemonSession::on_closed() {
-  rdma_cm_.end();
   if (io::ClientFile* zero = files_.find(0)) host_.disconnect(zero->object());
   files_.end();
   files_.go_on();

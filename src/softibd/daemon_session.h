@@ -38,9 +38,8 @@ class SessionHost {
                                             std::string& reason) = 0;
   // A memory file with the state of the fabric (Code::Status).
   virtual Result<os::NativeHandle> make_status(std::string& reason) = 0;
-  // Returns nullptr if it does not have the service.
-  virtual DaemonRdmaCm* rdma_cm() { return nullptr; }
-  // The device of umad and issm files; nullptr if there is none.
+  // The devices of rdma_cm, and of umad and issm files; nullptr if there is none.
+  virtual io::DeviceObject* rdma_cm_device() { return nullptr; }
   virtual io::DeviceObject* umad_device() { return nullptr; }
   virtual void disconnect(io::FileObject& process) = 0;  // before its requests are cancelled
   // Starts a request to the device of its file.
@@ -85,7 +84,7 @@ class DaemonSession : private os::ServerConnection::Handler, private io::ClientF
   struct Request;
 
   void on_message(os::ServerMessage message) override;
-  void on_look(bool last) override { rdma_cm_.on_look(last); }
+  void on_look(bool last) override;
   void on_drained() override;
   void on_closed() override;
   void close_file(io::ClientFile& file) override;
@@ -103,6 +102,8 @@ class DaemonSession : private os::ServerConnection::Handler, private io::ClientF
   void status(Request& request);
   void open_mailbox(Request& request);
   void rdma_cm(Request& request);
+  void go_on(Request& request, const io::Irp& create);
+  void send_to(Request& request, std::uint32_t number);
   void umad(Request& request);
 
   static void on_request_done(io::Irp& irp, void* context);

@@ -4,7 +4,7 @@
 
 #include "io/irp_queue.h"
 #include "io/object_namespace.h"
-#include "linux/client/client_handle.h"
+#include "linux/process/client_handle.h"
 #include "linux/server/event_loop.h"
 
 #include <fcntl.h>

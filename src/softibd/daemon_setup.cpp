@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "softibd/daemon_setup.h"
 
-#include "drivers/soft_hca/pkey_table.h"
+#include "drivers/ib_bus/pkey_table.h"
 #include "fabric/topology/node_names.h"
 #include "setup/address_block.h"
 #include "setup/driver_store.h"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "softibd/daemon_verify.h"
 
-#include "drivers/diagnostics/code_name.h"
 #include "drivers/soft_hca/handlers.h"
+#include "drivers/trace/code_name.h"
 
 #include <fmt/format.h>
 

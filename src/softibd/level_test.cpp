@@ -4,7 +4,7 @@
 #include "platform/level.h"
 
 #include "linux/client/client_channel.h"
-#include "linux/client/client_wait.h"
+#include "linux/process/client_wait.h"
 #include "linux/server/server_directory.h"
 #include "softibd/in_process_daemon.h"
 #include "verbs/control.h"

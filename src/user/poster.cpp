@@ -3,7 +3,7 @@
 
 #include "base/buffers.h"
 #include "hca/layout/doorbell.h"
-#include "hca/layout/op_scope.h"
+#include "hca/memory/op_scope.h"
 #include "hca/queues/late_events.h"
 #include "user/process.h"
 

@@ -6,7 +6,7 @@
 #pragma once
 
 #include "hca/layout/arena.h"
-#include "hca/requester/poster_host.h"
+#include "hca/memory/poster_host.h"
 #include "platform/client_host.h"
 #include "user/api.h"
 #include "user/background/late_events.h"

@@ -10,8 +10,8 @@
 // CQ's lock is taken before send_lock is *tried*. Nothing of the application is called under any.
 #pragma once
 
-#include "hca/layout/op_scope.h"
 #include "hca/memory/memory_plane.h"
+#include "hca/memory/op_scope.h"
 #include "user/api.h"
 #include "user/arena_mapping.h"
 #include "user/background/attention.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "user/work_queues.h"
 
-#include "hca/queues/own_queue_pair_flow.h"
+#include "hca/poster/own_queue_pair_flow.h"
 #include "user/process.h"
 
 namespace ib::user {
@@ -13,7 +13,7 @@ constexpr std::uint32_t kQuietRounds = 4096;  // of which none sleeps
 }  // namespace
 
 // The differences from a kernel client's queue pair: threads, which wait for each other
-// (hca/queues/own_queue_pair_flow.h).
+// (hca/poster/own_queue_pair_flow.h).
 struct WorkQueues::Owner {
   WorkQueues& qp;
   bool is_patient = true;  // false: the caller has many queue pairs to flush, and waits by itself

@@ -3,7 +3,7 @@
 // [IBA1 11.4.1], and what its threads and those of others do with their requests.
 #pragma once
 
-#include "hca/queues/own_queue_pair.h"
+#include "hca/poster/own_queue_pair.h"
 #include "user/api.h"
 #include "user/biased_lock.h"
 #include "user/completion_queue.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Causes and completion statuses in words: the one table of names, meanings and advice. Sentences
-// with the values of one failure are in drivers/diagnostics/explain.h.
+// with the values of one failure are in drivers/trace/explain.h.
 #pragma once
 
 #include "verbs/cause.h"

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "hca/layout/arena.h"
-#include "hca/requester/poster_host.h"
+#include "hca/memory/poster_host.h"
 #include "tests/models/atomics.h"
 
 #include <sys/mman.h>

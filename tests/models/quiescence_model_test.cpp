@@ -2,8 +2,8 @@
 // Objects that are taken away while others work with them: the scopes of posters, the wait for
 // them, and queue pairs that nobody has worked with.
 #include "hca/layout/first_use.h"
-#include "hca/layout/op_scope.h"
 #include "hca/layout/quiescence.h"
+#include "hca/memory/op_scope.h"
 #include "tests/models/device_memory.h"
 
 namespace ib::models {

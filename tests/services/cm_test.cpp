@@ -3,9 +3,10 @@
 #include "cm/messages/dreq.h"
 #include "cm/messages/rej.h"
 #include "cm_world.h"
+#include "services/rdma_cm/addresses/ip_cm.h"
 #include "services/rdma_cm/addresses/kernel_ports.h"
 #include "services/rdma_cm/connector/cm_connector.h"
-#include "services/rdma_cm/connector/ip_cm.h"
+#include "services/rdma_cm/service/driver_listing.h"
 
 #include <algorithm>
 
@@ -508,7 +509,7 @@ TEST(KernelCmListing, ShowsListenersAndBothEndsWithTheirDrivers) {
   CmClient client(w, 0);
   const auto list = [&w] {
     std::vector<rdma_cm::Listing> all;
-    w.device.list(all);
+    rdma_cm::list_drivers(w.device, w.service.executor().now(), all);
     rdma_cm::find_other_ends(all);
     return all;
   };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Requests to ports where nobody has queue pair 1, switches and closed nodes, in a star of three
 // nodes; and the same agents where Gsi has it.
-#include "drivers/diagnostics/status.h"
+#include "drivers/soft_hca/core_status.h"
 #include "fabric/management/subnet_test.h"
 #include "fabric/subnet_setup.h"
 #include "mad/class_port_info.h"

@@ -3,8 +3,8 @@
 // can write: a level that is impossible is shown as a full ring.
 #include "drivers/diagnostics/resources.h"
 
-#include "drivers/diagnostics/explain.h"
 #include "drivers/soft_hca/handlers.h"
+#include "drivers/trace/explain.h"
 #include "verbs/explanation.h"
 #include "verbs/qp_state.h"
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "drivers/diagnostics/status.h"
 
-#include "drivers/diagnostics/code_name.h"
 #include "drivers/soft_hca/handlers.h"
 #include "drivers/soft_hca/objects/traffic.h"
+#include "drivers/trace/code_name.h"
 #include "fabric/port_attributes.h"
 #include "verbs/explanation.h"
 #include "verbs/gid.h"
@@ -23,7 +23,6 @@ namespace {
 using Json = nlohmann::ordered_json;
 using verbs::PortState;
 
-constexpr std::uint8_t kPhysicalSleep = 1;  // PortPhysicalState [IBA1 14.2.5.6]
 constexpr std::array<const char*, kKinds> kKindKeys = {"qp", "srq", "cq",   "ah", "mw",
                                                        "mr", "dm",  "xrcd", "pd"};
 
@@ -249,28 +248,6 @@ std::string status_json(Core& core) {
   };
   // Names of programs may be anything; what is not UTF-8 is replaced.
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + '\n';
-}
-
-PortTotals port_totals(Core& core, const fabric::Hca& hca, const fabric::Port& port) {
-  return port_totals(core, hca.first_port + port.number - 1);
-}
-
-control::CaAttr CoreStatus::ca(const fabric::Hca& hca) const {
-  return ca_attributes(hca);
-}
-
-control::PortAttr CoreStatus::port(const fabric::Hca& hca, const fabric::Port& port) const {
-  control::PortAttr attr = port_attributes(port);
-  if (hca.asleep) {
-    attr.state = PortState::Down;
-    attr.phys_state = kPhysicalSleep;
-  }
-  return attr;
-}
-
-DeviceCounters CoreStatus::counters(const fabric::Hca& hca, const fabric::Port& port) const {
-  const PortTotals::Served served = port_totals(core_, hca, port).served;
-  return {core_.gmp_agents.perf().counters(port), served.writes, served.reads, served.atomics};
 }
 
 }  // namespace ib::drivers

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// The state for people and tools: counters of ports, and the whole state as JSON (`softib status`).
+// The state for people and tools, as JSON (`softib status`).
 #pragma once
 
 #include "drivers/soft_hca/core.h"
-#include "drivers/sysfs/sysfs.h"
 
 #include <string>
 
@@ -13,21 +12,7 @@ namespace ib::drivers {
 // memory plane. Made from the records; from device memory only counters and states come.
 std::string status_json(Core& core);
 
-PortTotals port_totals(Core& core, const fabric::Hca& hca, const fabric::Port& port);
-
 // "active"; for JSON.
 const char* port_state_name(verbs::PortState state);
-
-// For the files in /sys.
-class CoreStatus final : public DeviceStatus {
- public:
-  explicit CoreStatus(Core& core) : core_(core) {}
-  control::CaAttr ca(const fabric::Hca& hca) const override;
-  control::PortAttr port(const fabric::Hca& hca, const fabric::Port& port) const override;
-  DeviceCounters counters(const fabric::Hca& hca, const fabric::Port& port) const override;
-
- private:
-  Core& core_;
-};
 
 }  // namespace ib::drivers

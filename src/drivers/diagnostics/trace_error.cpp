@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "drivers/diagnostics/trace_error.h"
 
-#include "drivers/diagnostics/explain.h"
 #include "drivers/soft_hca/handlers.h"
 #include "drivers/soft_hca/lifetime/process_slots.h"
+#include "drivers/trace/explain.h"
 #include "verbs/gid.h"
 #include "verbs/post_refusal.h"
 #include "verbs/report_count.h"

@@ -3,7 +3,6 @@
 // to the PnP requests that concern these.
 #pragma once
 
-#include "fabric/model.h"
 #include "io/device.h"
 #include "io/pnp.h"
 
@@ -13,12 +12,6 @@
 #include <vector>
 
 namespace ib::drivers {
-
-// The extension of the physical device of an HCA.
-struct HcaPlace {
-  fabric::Node& node;
-  fabric::Hca& hca;
-};
 
 struct BusDevice : io::DeviceObject {
   BusDevice(io::DriverObject& driver, io::DeviceIds device_ids)

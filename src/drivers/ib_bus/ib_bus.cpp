@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "drivers/ib_bus/ib_bus.h"
 
-#include "drivers/diagnostics/words.h"
 #include "drivers/ib_bus/bus_device.h"
+#include "drivers/soft_hca/hca_place.h"
+#include "drivers/trace/words.h"
 #include "io/device_node.h"
 
 #include <fmt/format.h>

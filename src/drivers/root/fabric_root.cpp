@@ -11,6 +11,8 @@
 #include "drivers/soft_hca/handlers.h"
 #include "drivers/soft_hca/lifetime/leftovers.h"
 #include "drivers/soft_hca/lifetime/process_slots.h"
+#include "drivers/soft_hca/objects/completion_channels.h"
+#include "drivers/sysfs/sysfs.h"
 
 #include <fmt/format.h>
 

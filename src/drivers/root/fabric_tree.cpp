@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "drivers/root/fabric_tree.h"
 
+#include "drivers/ib_bus/pkey_table.h"
 #include "drivers/root/tree_json.h"
 #include "drivers/soft_hca/hca_device.h"
 #include "drivers/soft_hca/objects/traffic.h"
-#include "drivers/soft_hca/pkey_table.h"
 
 #include <fmt/format.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "drivers/root/softib_bus.h"
 
-#include "drivers/diagnostics/words.h"
+#include "drivers/trace/words.h"
 #include "verbs/limits.h"
 
 #include <fmt/format.h>

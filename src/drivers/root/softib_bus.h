@@ -6,6 +6,7 @@
 #pragma once
 
 #include "drivers/ib_bus/bus_device.h"
+#include "drivers/soft_hca/hca_place.h"
 #include "fabric/model.h"
 
 #include <cstdint>

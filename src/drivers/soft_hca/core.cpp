@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "drivers/soft_hca/core.h"
 
-#include "drivers/diagnostics/code_name.h"
 #include "drivers/soft_hca/events.h"
 #include "drivers/soft_hca/handlers.h"
 #include "drivers/soft_hca/objects/traffic.h"
+#include "drivers/trace/code_name.h"
 #include "verbs/limits.h"
 
 #include <fmt/format.h>

@@ -4,14 +4,14 @@
 // ...
 #pragma once
 
-#include "drivers/diagnostics/trace.h"
-#include "drivers/diagnostics/words.h"
 #include "drivers/soft_hca/lifetime/later.h"
 #include "drivers/soft_hca/memory/device_memory.h"
 #include "drivers/soft_hca/objects/gid_chains.h"
 #include "drivers/soft_hca/objects/mcast_chains.h"
 #include "drivers/soft_hca/records.h"
 #include "drivers/soft_hca/table.h"
+#include "drivers/trace/trace.h"
+#include "drivers/trace/words.h"
 #include "fabric/management/gmp_agents.h"
 #include "fabric/management/smi.h"
 #include "io/device.h"

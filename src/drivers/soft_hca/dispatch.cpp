@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // From a control code to the handler of the HCA: one table.
-#include "drivers/diagnostics/code_name.h"
 #include "drivers/soft_hca/handlers.h"
+#include "drivers/trace/code_name.h"
 
 #include <fmt/format.h>
 
@@ -92,10 +92,10 @@ const Entry* find_entry(std::uint32_t code) {
 }  // namespace
 
 bool lets_go(Code code) {
-  static constexpr auto kCodes = std::to_array<Code>(
+  static constexpr auto kEnds = std::to_array<Code>(
       {Code::DeallocPd, Code::DeregMr, Code::DeallocMw, Code::FreeDm, Code::DestroyAh,
        Code::DestroyCq, Code::CloseXrcd, Code::DestroySrq, Code::DestroyQp, Code::DetachMcast});
-  return std::find(kCodes.begin(), kCodes.end(), code) != kCodes.end();
+  return std::find(kEnds.begin(), kEnds.end(), code) != kEnds.end();
 }
 
 void dispatch_hca(Core& core, HcaFile& file, io::IrpRef irp) {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "drivers/soft_hca/soft_hca.h"
 
-#include "drivers/diagnostics/status.h"
-#include "drivers/ib_bus/bus_device.h"
+#include "drivers/soft_hca/core_status.h"
 #include "drivers/soft_hca/handlers.h"
 #include "drivers/soft_hca/hca_device.h"
+#include "drivers/soft_hca/hca_place.h"
 #include "drivers/soft_hca/lifetime/process_slots.h"
 #include "io/device_node.h"
 

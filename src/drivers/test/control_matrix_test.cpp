@@ -3,11 +3,11 @@
 // condition that it may meet. Each request is completed once, with a status that verbs/control.h
 // lists, the same in both forms, and with the outcome that control_matrix_rule_test.cpp derives.
 // docs/control_matrix.md is written from that rule, never from a run, and is checked here.
-#include "drivers/diagnostics/code_name.h"
 #include "drivers/test/control_matrix_case_test.h"
 #include "drivers/test/control_matrix_document_test.h"
 #include "drivers/test/control_matrix_rule_test.h"
 #include "drivers/test/generated_part_test.h"
+#include "drivers/trace/code_name.h"
 #include "io/wait.h"
 #include "verbs/control_topology.h"
 

@@ -6,7 +6,7 @@
 #include "base/sparse_table.h"
 #include "hca/layout/layout.h"
 #include "hca/memory/cached_key.h"
-#include "hca/requester/poster_host.h"
+#include "hca/memory/poster_host.h"
 
 #include <atomic>
 #include <cstddef>

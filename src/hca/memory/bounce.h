@@ -10,8 +10,8 @@
 
 #include "hca/layout/arena.h"
 #include "hca/memory/local_keys.h"
+#include "hca/memory/poster_host.h"
 #include "hca/memory/stretch.h"
-#include "hca/requester/poster_host.h"
 
 #include <cstddef>
 #include <cstdint>

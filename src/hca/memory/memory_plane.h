@@ -13,8 +13,8 @@
 #include "hca/memory/far_memory.h"
 #include "hca/memory/local_memory.h"
 #include "hca/memory/memory_mover.h"
+#include "hca/memory/poster_host.h"
 #include "hca/memory/remote_keys.h"
-#include "hca/requester/poster_host.h"
 
 #include <cstddef>
 #include <cstdint>

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "hca/layout/arena.h"
-#include "hca/requester/poster_host.h"
+#include "hca/memory/poster_host.h"
 
 #include <atomic>
 #include <cstdint>

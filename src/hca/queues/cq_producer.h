@@ -15,7 +15,7 @@
 #include "hca/layout/arena.h"
 #include "hca/layout/ring_order.h"
 #include "hca/layout/shm_lock.h"
-#include "hca/requester/poster_host.h"
+#include "hca/memory/poster_host.h"
 #include "platform/barriers.h"
 
 #include <atomic>

@@ -11,10 +11,10 @@
 
 #include "base/result.h"
 #include "hca/layout/arena.h"
-#include "hca/layout/op_scope.h"
 #include "hca/layout/ring_order.h"
 #include "hca/memory/copy.h"
 #include "hca/memory/memory_plane.h"
+#include "hca/memory/op_scope.h"
 
 #include <array>
 #include <atomic>

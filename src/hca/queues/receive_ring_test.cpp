@@ -2,7 +2,7 @@
 // The owner's side of receive queues. Ids come back through shared memory: they may be anything.
 #include "hca/queues/receive_ring.h"
 
-#include "hca/layout/op_scope.h"
+#include "hca/memory/op_scope.h"
 #include "hca/queues/receive_source.h"
 #include "hca/test/poster_bench_test.h"
 

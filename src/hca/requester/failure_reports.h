@@ -3,8 +3,8 @@
 // (`softib trace`, `softib explain`).
 #pragma once
 
+#include "hca/memory/poster_host.h"
 #include "hca/requester/outcome.h"
-#include "hca/requester/poster_host.h"
 #include "hca/requester/send_wqe.h"
 
 #include <array>

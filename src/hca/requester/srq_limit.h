@@ -3,7 +3,7 @@
 // left.
 #pragma once
 
-#include "hca/requester/poster_host.h"
+#include "hca/memory/poster_host.h"
 
 namespace ib::hca {
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // The requester with a hand-made peer and a clock that stands still: waiting, time limits, and
 // memory that is gone. The verbs themselves are in tests/conformance/.
-#include "hca/requester/requester.h"
+#include "hca/poster/requester.h"
 
 #include "hca/test/poster_bench_test.h"
 

@@ -13,7 +13,7 @@
 #include "host_abi/preload/system_calls.h"
 #include "host_abi/preload/view.h"
 #include "host_abi/preload/working_directory.h"
-#include "linux/client/client_signals.h"
+#include "linux/process/client_signals.h"
 
 #include <linux/netlink.h>
 

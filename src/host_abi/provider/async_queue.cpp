@@ -2,9 +2,9 @@
 #include "host_abi/provider/async_queue.h"
 
 #include "host_abi/provider/errors.h"
-#include "linux/client/client_handle.h"
-#include "linux/client/kept_descriptor.h"
 #include "linux/descriptor_table.h"
+#include "linux/process/client_handle.h"
+#include "linux/process/kept_descriptor.h"
 
 #include <fcntl.h>
 #include <sys/socket.h>

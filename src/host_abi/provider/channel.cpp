@@ -8,7 +8,7 @@
 #include "host_abi/provider/ops.h"
 #include "linux/adopt/adopt_advice.h"
 #include "linux/adopt/pin_sources.h"
-#include "linux/client/kept_descriptor.h"
+#include "linux/process/kept_descriptor.h"
 
 #include <dlfcn.h>
 #include <sys/types.h>

@@ -4,7 +4,7 @@
 // has ended. Calls of the data path do without, since none of them reaches a cancellation point.
 #pragma once
 
-#include "linux/client/client_signals.h"
+#include "linux/process/client_signals.h"
 
 namespace ib::host_abi {
 

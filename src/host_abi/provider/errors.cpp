@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "host_abi/provider/errors.h"
 
-#include "linux/client/client_handle.h"
-#include "linux/client/client_signals.h"
+#include "linux/process/client_handle.h"
+#include "linux/process/client_signals.h"
 #include "user/api.h"
 
 #include <array>

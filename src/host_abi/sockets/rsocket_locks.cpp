@@ -2,7 +2,7 @@
 #include "host_abi/sockets/rsocket_locks.h"
 
 #include "host_abi/sockets/table.h"
-#include "linux/client/cpu_pause.h"
+#include "linux/process/cpu_pause.h"
 
 #include <pthread.h>
 

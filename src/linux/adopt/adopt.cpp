@@ -6,10 +6,10 @@
 #include "linux/adopt/adopt_registry.h"
 #include "linux/adopt/adopt_room.h"
 #include "linux/adopt/pin_sources.h"
-#include "linux/client/client_handle.h"
-#include "linux/client/client_signals.h"
-#include "linux/client/client_wait.h"
-#include "linux/client/kept_descriptor.h"
+#include "linux/process/client_handle.h"
+#include "linux/process/client_signals.h"
+#include "linux/process/client_wait.h"
+#include "linux/process/kept_descriptor.h"
 
 #include <sys/mman.h>
 #include <sys/resource.h>

@@ -4,7 +4,7 @@
 #include "linux/adopt/adopt_data.h"
 #include "linux/adopt/adopt_kept.h"
 #include "linux/adopt/adopt_syscall.h"
-#include "linux/client/client_handle.h"
+#include "linux/process/client_handle.h"
 
 #include <linux/userfaultfd.h>
 #include <sys/ioctl.h>

@@ -3,7 +3,7 @@
 #include "linux/adopt/adopt.h"
 #include "linux/adopt/adopt_move.h"
 #include "linux/adopt/adopt_registry.h"
-#include "linux/client/client_signals.h"
+#include "linux/process/client_signals.h"
 
 #include <fcntl.h>
 #include <linux/falloc.h>

@@ -2,8 +2,8 @@
 #include "linux/adopt/adopt_room.h"
 
 #include "linux/adopt/adopt_registry.h"
-#include "linux/client/client_handle.h"
-#include "linux/client/client_signals.h"
+#include "linux/process/client_handle.h"
+#include "linux/process/client_signals.h"
 
 #include <fcntl.h>
 #include <sys/resource.h>

@@ -5,8 +5,8 @@
 #include "linux/adopt/adopt.h"
 #include "linux/adopt/adopt_move.h"
 #include "linux/adopt/pin_sources.h"
-#include "linux/client/client_handle.h"
 #include "linux/client/client_host.h"
+#include "linux/process/client_handle.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>

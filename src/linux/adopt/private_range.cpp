@@ -3,7 +3,7 @@
 
 #include "base/address.h"
 #include "linux/adopt/adopt_syscall.h"
-#include "linux/client/client_handle.h"
+#include "linux/process/client_handle.h"
 
 #include <sys/ioctl.h>
 

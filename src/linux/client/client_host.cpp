@@ -6,11 +6,11 @@
 #include "linux/barriers.h"
 #include "linux/client/client_channel.h"
 #include "linux/client/client_memory.h"
-#include "linux/client/client_relax.h"
-#include "linux/client/client_wait.h"
-#include "linux/client/kept_descriptor.h"
 #include "linux/client/nameplate.h"
-#include "linux/client/process_number.h"
+#include "linux/process/client_relax.h"
+#include "linux/process/client_wait.h"
+#include "linux/process/kept_descriptor.h"
+#include "linux/process/process_number.h"
 
 #include <unistd.h>
 

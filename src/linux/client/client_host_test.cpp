@@ -3,7 +3,7 @@
 
 #include "base/sanitizer.h"
 #include "linux/client/client_channel.h"
-#include "linux/client/client_handle.h"
+#include "linux/process/client_handle.h"
 #include "verbs/control.h"
 
 #include <fcntl.h>

@@ -3,8 +3,8 @@
 // is given.
 #pragma once
 
-#include "linux/client/client_relax.h"
 #include "linux/mailbox.h"
+#include "linux/process/client_relax.h"
 #include "platform/brief_polling.h"
 
 #include <sys/types.h>

@@ -2,9 +2,9 @@
 #include "linux/client/client_memory.h"
 
 #include "base/address.h"
-#include "linux/client/client_handle.h"
-#include "linux/client/kept_descriptor.h"
-#include "linux/client/process_number.h"
+#include "linux/process/client_handle.h"
+#include "linux/process/kept_descriptor.h"
+#include "linux/process/process_number.h"
 
 #include <fmt/format.h>
 #include <sys/mman.h>

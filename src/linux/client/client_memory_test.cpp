@@ -3,8 +3,8 @@
 // unmapped.
 #include "linux/client/client_memory.h"
 
-#include "linux/client/client_handle.h"
 #include "linux/client/client_host.h"
+#include "linux/process/client_handle.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>

@@ -6,7 +6,7 @@
 #include "linux/client/nameplate.h"
 
 #include "linux/adopt/adopt_syscall.h"
-#include "linux/client/process_number.h"
+#include "linux/process/process_number.h"
 
 #include <sys/mman.h>
 #include <unistd.h>

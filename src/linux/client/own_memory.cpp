@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // This process's own memory where it may be unmapped: the kernel copies, and reports it.
 #include "linux/adopt/adopt_syscall.h"
-#include "linux/client/client_handle.h"
 #include "linux/client/client_memory.h"
+#include "linux/process/client_handle.h"
 
 #include <linux/futex.h>
 #include <sys/uio.h>

@@ -2,7 +2,7 @@
 #include "linux/server/event_loop.h"
 
 #include "base/assert.h"
-#include "linux/client/client_relax.h"
+#include "linux/process/client_relax.h"
 #include "platform/brief_polling.h"
 #include "platform/level.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "linux/server/memory_file.h"
 
-#include "linux/client/client_handle.h"
+#include "linux/process/client_handle.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>

@@ -3,8 +3,8 @@
 
 #include "base/assert.h"
 #include "linux/barriers.h"
-#include "linux/client/client_handle.h"
-#include "linux/client/client_wait.h"
+#include "linux/process/client_handle.h"
+#include "linux/process/client_wait.h"
 #include "linux/server/memory_file.h"
 
 #include <fcntl.h>

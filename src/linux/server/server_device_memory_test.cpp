@@ -2,7 +2,7 @@
 #include "linux/server/server_device_memory.h"
 
 #include "base/sanitizer.h"
-#include "linux/client/client_handle.h"
+#include "linux/process/client_handle.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "linux/server/server_directory.h"
 
-#include "linux/client/client_handle.h"
+#include "linux/process/client_handle.h"
 #include "linux/server/server_message_io.h"
 #include "platform/level.h"
 

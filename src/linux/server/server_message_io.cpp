@@ -2,7 +2,7 @@
 #include "linux/server/server_message_io.h"
 
 #include "base/assert.h"
-#include "linux/client/client_handle.h"
+#include "linux/process/client_handle.h"
 #include "linux/received_descriptors.h"
 
 #include <linux/sockios.h>

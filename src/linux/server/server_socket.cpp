@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "linux/server/server_socket.h"
 
-#include "linux/client/client_handle.h"
-#include "linux/client/client_relax.h"
+#include "linux/process/client_handle.h"
+#include "linux/process/client_relax.h"
 #include "linux/server/event_loop.h"
 #include "linux/server/server_message_io.h"
 

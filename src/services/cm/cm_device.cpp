@@ -74,10 +74,10 @@ void CmDevice::control(io::DeviceObject& device, io::IrpRef irp) {
   file->control(std::move(irp));
 }
 
-void CmDevice::list(std::vector<rdma_cm::Listing>& all) const {
+void CmDevice::for_each_object(const CmObjectVisitor& visit) const {
   for (const io::FileObject* open : device_.open_files()) {
     const CmFile* file = open->context<CmFile>(device_);
-    if (file != nullptr) file->list(all);  // it is not being opened
+    if (file != nullptr) file->for_each_object(visit);  // it is not being opened
   }
 }
 

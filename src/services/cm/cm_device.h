@@ -6,11 +6,10 @@
 #pragma once
 
 #include "io/device.h"
+#include "services/cm/cm_objects.h"
 #include "services/cm/cm_service.h"
-#include "services/rdma_cm/words/listing.h"
 
 #include <string>
-#include <vector>
 
 namespace ib::services {
 
@@ -23,8 +22,8 @@ class CmDevice {
 
   io::DeviceObject& device() { return device_; }
 
-  // Adds the listeners and connections of all kernel clients, for `softib connections`.
-  void list(std::vector<rdma_cm::Listing>& all) const;
+  // Calls it for every listener, connection and exchange of all kernel clients.
+  void for_each_object(const CmObjectVisitor& visit) const;
 
  private:
   static void create(io::DeviceObject& device, io::IrpRef irp);

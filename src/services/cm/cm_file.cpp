@@ -3,7 +3,6 @@
 #include "services/cm/cm_file.h"
 
 #include "cm/service_id.h"
-#include "services/cm/cm_listing.h"
 #include "services/cm/cm_records.h"
 #include "services/request_table.h"
 
@@ -86,11 +85,8 @@ void CmFile::control(io::IrpRef irp) {
   run_request(kTable, *this, target, std::move(irp));
 }
 
-void CmFile::list(std::vector<rdma_cm::Listing>& all) const {
-  const Instant now = service_.executor().now();
-  for (const auto& [handle, object] : objects_.all()) {
-    all.push_back(listing_of(*object, manager_, driver_, now));
-  }
+void CmFile::for_each_object(const CmObjectVisitor& visit) const {
+  for (const auto& [handle, object] : objects_.all()) visit(*object, manager_, driver_);
 }
 
 void CmFile::on_hca_gone(const fabric::Hca& hca) {

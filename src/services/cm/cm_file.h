@@ -14,7 +14,6 @@
 #include "services/cm/cm_events.h"
 #include "services/cm/cm_objects.h"
 #include "services/cm/cm_service.h"
-#include "services/rdma_cm/words/listing.h"
 
 #include <cstdint>
 #include <functional>
@@ -34,8 +33,7 @@ class CmFile final : private CmConsumer {
   ~CmFile() override;  // no request waits
 
   void control(io::IrpRef irp);
-  // Adds its listeners and connections.
-  void list(std::vector<rdma_cm::Listing>& all) const;
+  void for_each_object(const CmObjectVisitor& visit) const;
 
   // The requests, by their codes.
   void listen(const al::CmListenIn& in, io::IrpRef irp);

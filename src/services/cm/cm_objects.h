@@ -12,6 +12,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -86,5 +87,9 @@ class CmObjects {
   Ids connections_;
   Ids datagrams_;
 };
+
+// `driver`: the client that it belongs to.
+using CmObjectVisitor =
+    std::function<void(const CmObject& object, const HcaCm& manager, const std::string& driver)>;
 
 }  // namespace ib::services

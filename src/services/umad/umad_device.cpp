@@ -3,6 +3,8 @@
 // makes the file that has the agents (umad_file.cpp), or sets IsSM.
 #include "services/umad/umad_device.h"
 
+#include "base/printable.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -18,10 +20,6 @@ using verbs::control::UmadCode;
 using verbs::control::UmadDone;
 using verbs::control::UmadKind;
 using verbs::control::UmadMessage;
-
-std::string text_of(std::span<const char> chars) {
-  return {chars.begin(), std::find(chars.begin(), chars.end(), '\0')};
-}
 
 // The N-th port of a node's HCAs: unlike the names of HCAs, the numbers count ports.
 const fabric::Port* port_of_unit(const fabric::Node& node, std::uint32_t unit) {
@@ -87,7 +85,7 @@ void UmadDevice::create(io::DeviceObject& device, io::IrpRef irp) {
   if (!in || irp->parameters.get<UmadReader>() == nullptr) {
     return std::move(irp).fail(Status::Malformed, "UmadOpen takes 144 bytes of input");
   }
-  const std::string name = text_of(in->node);
+  const std::string name = printable(in->node);
   const fabric::Node* node = self.fabric_.find_node(name);
   if (node == nullptr) return std::move(irp).fail(Status::NotFound, "there is no node " + name);
   const fabric::Port* port = port_of_unit(*node, in->unit);
@@ -100,7 +98,7 @@ void UmadDevice::create(io::DeviceObject& device, io::IrpRef irp) {
     const bool waits = (in->flags & verbs::control::umad_open_flag::kDoNotWait) == 0;
     return self.open_issm(index, waits, std::move(irp));
   }
-  self.open_umad(*node, index, text_of(in->program), std::move(irp));
+  self.open_umad(*node, index, printable(in->program), std::move(irp));
 }
 
 // MADs can be sent when queue pairs 1 of the node are open; a port that cannot be opened loses

@@ -2,11 +2,11 @@
 // softib doctor: what this machine offers, what a lack costs, how to mend it; the settings that
 // programs get.
 #include "softib/commands/command.h"
-#include "softib/commands/usage.h"
 #include "softib/doctor/doctor.h"
 #include "softib/launch/defaults.h"
-#include "softib/pages/color.h"
-#include "softib/pages/terminal.h"
+#include "softib/terminal/color.h"
+#include "softib/terminal/columns.h"
+#include "softib/terminal/terminal.h"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

@@ -3,10 +3,10 @@
 // fabric, from its trace, or from its log if it is down.
 #include "setup/runtime_dir.h"
 #include "softib/commands/command.h"
-#include "softib/commands/usage.h"
 #include "softib/pages/explanation.h"
 #include "softib/pages/fabric_state.h"
 #include "softib/pages/trace_lines.h"
+#include "softib/terminal/columns.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -2,9 +2,9 @@
 // softib list: the fabrics of this user, one a line.
 #include "setup/runtime_dir.h"
 #include "softib/commands/command.h"
-#include "softib/pages/color.h"
 #include "softib/pages/fabric_list.h"
 #include "softib/pages/fabric_state.h"
+#include "softib/terminal/color.h"
 
 #include <fmt/format.h>
 

@@ -3,8 +3,8 @@
 #include "softib/commands/command.h"
 #include "softib/commands/usage.h"
 #include "softib/pages/fabric_state.h"
-#include "softib/pages/terminal.h"
 #include "softib/pages/trace_lines.h"
+#include "softib/terminal/terminal.h"
 
 #include <fmt/format.h>
 #include <unistd.h>

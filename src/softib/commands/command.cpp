@@ -7,8 +7,8 @@
 #include "setup/fabric_config.h"
 #include "setup/topology_source.h"
 #include "softib/commands/usage.h"
-#include "softib/pages/color.h"
-#include "softib/pages/terminal.h"
+#include "softib/terminal/color.h"
+#include "softib/terminal/terminal.h"
 #include "verbs/link_layer.h"
 
 #include <fmt/format.h>

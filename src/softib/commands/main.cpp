@@ -2,7 +2,7 @@
 // softib: runs programs on software InfiniBand adapters and manages their fabric.
 #include "softib/commands/command.h"
 #include "softib/commands/usage.h"
-#include "softib/pages/color.h"
+#include "softib/terminal/color.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>

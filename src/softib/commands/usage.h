@@ -12,8 +12,6 @@
 
 namespace ib::softib {
 
-inline constexpr std::size_t kColumns = 80;
-
 // Returns the candidate that is most similar to `word`; empty if none is similar.
 std::string nearest(const std::string& word, const std::vector<std::string>& candidates);
 
@@ -42,10 +40,5 @@ void check_command(const CLI::App& app, const std::vector<std::string>& words);
 // The complaint about a command line that could not be parsed.
 std::string usage_complaint(const CLI::App& app, const std::vector<std::string>& words,
                             const CLI::ParseError& error);
-
-// Lines of at most `width` columns; those after the first begin with `indent` blanks, the first one
-// behind `taken` columns that the caller has filled.
-std::string wrap_words(const std::string& text, std::size_t width, std::size_t indent,
-                       std::size_t taken = 0);
 
 }  // namespace ib::softib

@@ -3,6 +3,7 @@
 
 #include "setup/cli_error.h"
 #include "softib/commands/command.h"
+#include "softib/terminal/columns.h"
 
 #include <gtest/gtest.h>
 

@@ -3,7 +3,7 @@
 #include "softib/pages/listeners.h"
 
 #include "setup/fd.h"
-#include "softib/commands/usage.h"
+#include "softib/terminal/columns.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

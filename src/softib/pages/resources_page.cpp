@@ -2,11 +2,11 @@
 // The tables and the hints: what each hint looks at is beside its sentence.
 #include "softib/pages/resources_page.h"
 
-#include "softib/commands/usage.h"
-#include "softib/pages/color.h"
 #include "softib/pages/explanation.h"
 #include "softib/pages/status_page.h"
-#include "softib/pages/terminal.h"
+#include "softib/terminal/color.h"
+#include "softib/terminal/columns.h"
+#include "softib/terminal/terminal.h"
 
 #include <fmt/format.h>
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "softib/pages/status_page.h"
 
-#include "softib/commands/usage.h"
-#include "softib/pages/color.h"
 #include "softib/pages/connections_page.h"
 #include "softib/pages/explanation.h"
-#include "softib/pages/terminal.h"
+#include "softib/terminal/color.h"
+#include "softib/terminal/columns.h"
+#include "softib/terminal/terminal.h"
 
 #include <fmt/format.h>
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "softib/pages/trace_lines.h"
 
-#include "softib/commands/usage.h"
-#include "softib/pages/color.h"
+#include "softib/terminal/color.h"
+#include "softib/terminal/columns.h"
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>

@@ -1,60 +1,44 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// SessionRdmaCm: librdmacm's device file of one session: its commands, the one that waits for an
-// event, and the event that is offered in the mailbox.
+// SessionRdmaCm: the program's end of the rdma_cm device in one session: notices of events go into
+// the connection, events of which there is none yet into the mailbox.
 //
 // Thread rule: the loop's thread.
 #pragma once
 
-#include "io/irp.h"
 #include "linux/server/server_connection.h"
-#include "softibd/device_files/daemon_rdma_cm.h"
+#include "services/rdma_cm/device/rdma_cm_device.h"
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <span>
-#include <string>
 
 namespace ib::softib {
 
-class SessionHost;
-
-class SessionRdmaCm {
+class SessionRdmaCm final : public services::rdma_cm::RdmaCmClient {
  public:
-  // A command that waited is over: `answered`, or its client has gone.
-  using Done = std::function<void(bool answered)>;
-
-  SessionRdmaCm(SessionHost& host, os::ServerConnection& connection);
+  explicit SessionRdmaCm(os::ServerConnection& connection);
   SessionRdmaCm(const SessionRdmaCm&) = delete;
   SessionRdmaCm& operator=(const SessionRdmaCm&) = delete;
-  ~SessionRdmaCm();
+  ~SessionRdmaCm() override;
 
-  // OpenRdmaCm. The answer is in `irp`.
-  Status open(io::Irp& irp, std::string& reason);
-  // RdmaCm. Pending: it waits for an event, and `done` follows.
-  Status command(io::Irp& irp, std::span<std::byte> output, Done done, std::string& reason);
+  // The number of the file in the session; 0: no request of it has come.
+  std::uint32_t file() const { return file_; }
+  void set_file(std::uint32_t number) { file_ = number; }
   // The session has a mailbox: events may come in it.
   void use_mailbox();
 
-  // os::ServerConnection::Handler::on_look(), while a command waits.
-  void on_look(bool last);
-  // The client has gone.
-  void end();
+  // services::rdma_cm::RdmaCmClient
+  void send_notice(std::span<const std::byte> ahead) override;
+  services::rdma_cm::EventOffer* offer() override;
+  bool is_watched() const override { return connection_.is_watched(); }
+  void set_waiting(bool on) override { connection_.set_waiting(on); }
 
  private:
-  struct Waiting;
   class Offer;
 
-  bool await_event(io::Irp& irp, std::span<std::byte> output, std::uint32_t file, Done& done);
-  void end_wait();
-  void close();
-
-  SessionHost& host_;
   os::ServerConnection& connection_;
-  std::uint32_t pid_;       // of the client
-  std::uint32_t file_ = 0;  // 0: none is open
-  std::shared_ptr<Waiting> waiting_;
+  std::uint32_t file_ = 0;
   std::unique_ptr<Offer> offer_;  // once there is a mailbox
 };
 

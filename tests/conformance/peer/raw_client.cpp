@@ -2,7 +2,7 @@
 #include "peer/raw_client.h"
 
 #include "base/buffers.h"
-#include "linux/client/client_handle.h"
+#include "linux/process/client_handle.h"
 
 #include <gtest/gtest.h>
 #include <poll.h>

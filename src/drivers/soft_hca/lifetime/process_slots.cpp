@@ -2,6 +2,7 @@
 #include "drivers/soft_hca/lifetime/process_slots.h"
 
 #include "base/buffers.h"
+#include "drivers/soft_hca/objects/completion_channels.h"
 
 #include <fmt/format.h>
 

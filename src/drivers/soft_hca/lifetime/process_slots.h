@@ -22,15 +22,6 @@ void end_session(Core& core, Session& session);
 void tear_down(Core& core, std::uint32_t slot, std::vector<std::shared_ptr<HcaFile>> files,
                Once done);
 
-// completion_channels.cpp
-void create_channel(Core& core, Session& session, io::IrpRef irp);
-void destroy_channel(Core& core, Session& session, const control::IndexIn& in, io::IrpRef irp);
-void get_channel(Core& core, Session& session, const control::GenerationIn& in, io::IrpRef irp);
-void create_backing(Core& core, Session& session, const control::BackingIn& in, io::IrpRef irp);
-void destroy_backing(Core& core, Session& session, const control::IndexIn& in, io::IrpRef irp);
-void get_backing(Core& core, Session& session, const control::GenerationIn& in, io::IrpRef irp);
-void release_channels_and_backings(Core& core, Session& session);
-
 // death_repair.cpp: makes consistent what a dead process was in the middle of, and breaks its
 // locks. It executes nothing any more, and its objects still exist.
 void repair_after(Core& core, const Session& dead);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Completion channels (pipes) and backings (memory files with adopted pages): softibd keeps them so
 // that peers can get them by index and generation.
-#include "drivers/soft_hca/lifetime/process_slots.h"
+#include "drivers/soft_hca/objects/completion_channels.h"
 
 #include <fmt/format.h>
 

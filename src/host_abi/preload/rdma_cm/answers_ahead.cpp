@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "host_abi/preload/rdma_cm/answers_ahead.h"
 
-#include "linux/client/client_relax.h"
+#include "linux/process/client_relax.h"
 
 #include <algorithm>
 #include <cstring>

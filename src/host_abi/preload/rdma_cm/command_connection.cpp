@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "host_abi/preload/rdma_cm/command_connection.h"
 
+#include "host_abi/preload/device_files/process_page.h"
 #include "host_abi/preload/own_descriptors.h"
-#include "host_abi/preload/rdma_cm/process_page.h"
 #include "host_abi/preload/system_calls.h"
 #include "linux/descriptor_table.h"
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "host_abi/preload/rdma_cm/command_exchange.h"
 
+#include "host_abi/preload/device_files/process_page.h"
 #include "host_abi/preload/rdma_cm/answers_ahead.h"
 #include "host_abi/preload/rdma_cm/command_connection.h"
-#include "host_abi/preload/rdma_cm/process_page.h"
 #include "host_abi/preload/remote.h"
 #include "host_abi/preload/system_calls.h"
 #include "linux/client/brief_receive.h"

@@ -3,7 +3,7 @@
 // command connection, or its socket (docs/design/0016-rdma-cm-device.md).
 #pragma once
 
-#include "host_abi/preload/rdma_cm/own_stack.h"
+#include "host_abi/preload/device_files/own_stack.h"
 #include "verbs/control.h"
 #include "verbs/control_rdma_cm.h"
 

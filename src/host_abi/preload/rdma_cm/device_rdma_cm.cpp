@@ -8,18 +8,18 @@
 // (command_connection.h) and is executed there; this library interprets no command and keeps no
 // state. The kernel copies from and to the program's memory, so a wrong pointer gives EFAULT; only
 // what is on the caller's own stack is copied here.
+#include "host_abi/preload/device_files/held_file.h"
+#include "host_abi/preload/device_files/own_stack.h"
+#include "host_abi/preload/device_files/process_page.h"
 #include "host_abi/preload/device_kinds.h"
 #include "host_abi/preload/fd_table.h"
 #include "host_abi/preload/rdma_cm/answers_ahead.h"
 #include "host_abi/preload/rdma_cm/command_connection.h"
 #include "host_abi/preload/rdma_cm/command_exchange.h"
 #include "host_abi/preload/rdma_cm/event_wait.h"
-#include "host_abi/preload/rdma_cm/held_file.h"
-#include "host_abi/preload/rdma_cm/own_stack.h"
-#include "host_abi/preload/rdma_cm/process_page.h"
 #include "host_abi/preload/remote.h"
 #include "host_abi/preload/system_calls.h"
-#include "linux/client/client_relax.h"
+#include "linux/process/client_relax.h"
 
 #include <sys/uio.h>
 

@@ -2,7 +2,7 @@
 #include "host_abi/preload/rdma_cm/event_wait.h"
 
 #include "host_abi/preload/system_calls.h"
-#include "linux/client/client_relax.h"
+#include "linux/process/client_relax.h"
 #include "platform/brief_polling.h"
 
 #include <pthread.h>

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "base/time.h"
-#include "host_abi/preload/rdma_cm/held_file.h"
+#include "host_abi/preload/device_files/held_file.h"
 #include "verbs/control.h"
 #include "verbs/control_rdma_cm.h"
 

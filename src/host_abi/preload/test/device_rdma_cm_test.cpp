@@ -2,9 +2,9 @@
 // The descriptor of /dev/infiniband/rdma_cm against a stand-in for softibd: what a call of it does
 // while other threads close it, use its number again, fork, or cancel the caller.
 #include "base/sanitizer.h"
+#include "host_abi/preload/device_files/own_stack.h"
 #include "host_abi/preload/device_kinds.h"
 #include "host_abi/preload/fd_table.h"
-#include "host_abi/preload/rdma_cm/own_stack.h"
 #include "host_abi/preload/system_calls.h"
 #include "host_abi/preload/test/stand_in_test.h"
 #include "platform/brief_polling.h"

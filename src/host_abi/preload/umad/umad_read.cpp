@@ -4,7 +4,7 @@
 // between, and this one takes the next: then that counts, and goes back if it does not fit.
 #include "host_abi/preload/umad/umad_read.h"
 
-#include "host_abi/preload/rdma_cm/held_file.h"
+#include "host_abi/preload/device_files/held_file.h"
 #include "host_abi/preload/system_calls.h"
 #include "host_abi/preload/umad/umad_request.h"
 #include "linux/received_descriptors.h"

@@ -4,8 +4,8 @@
 #include "host_abi/preload/umad/umad_request.h"
 
 #include "base/result.h"
-#include "host_abi/preload/rdma_cm/own_stack.h"
-#include "host_abi/preload/rdma_cm/process_page.h"
+#include "host_abi/preload/device_files/own_stack.h"
+#include "host_abi/preload/device_files/process_page.h"
 #include "host_abi/preload/system_calls.h"
 
 #include <sys/socket.h>

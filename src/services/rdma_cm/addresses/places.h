@@ -9,8 +9,8 @@
 #pragma once
 
 #include "fabric/model.h"
-#include "services/rdma_cm/addresses/endpoint_address.h"
 #include "services/rdma_cm/addresses/path.h"
+#include "services/rdma_cm/command/endpoint_address.h"
 
 #include <cstdint>
 #include <optional>

@@ -7,7 +7,7 @@
 // ends costs the logarithm of their number.
 #pragma once
 
-#include "services/rdma_cm/connector/ip_cm.h"
+#include "services/rdma_cm/addresses/ip_cm.h"
 
 #include <cstdint>
 #include <functional>

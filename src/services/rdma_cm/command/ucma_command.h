@@ -3,7 +3,7 @@
 // and their order are those of Linux, so that each mistake gets the error that it gets there.
 #pragma once
 
-#include "services/rdma_cm/addresses/endpoint_address.h"
+#include "services/rdma_cm/command/endpoint_address.h"
 #include "services/rdma_cm/command/ucma_layout.h"
 
 #include <cstdint>

@@ -4,8 +4,8 @@
 
 #include "cm/same_fields.h"
 #include "services/cm/gsi_forms.h"
+#include "services/rdma_cm/addresses/ip_cm.h"
 #include "services/rdma_cm/connector/cm_forms.h"
-#include "services/rdma_cm/connector/ip_cm.h"
 
 #include <utility>
 

@@ -3,9 +3,9 @@
 #pragma once
 
 #include "fabric/model.h"
-#include "services/rdma_cm/addresses/endpoint_address.h"
+#include "services/rdma_cm/addresses/ip_cm.h"
+#include "services/rdma_cm/command/endpoint_address.h"
 #include "services/rdma_cm/connector/connector.h"
-#include "services/rdma_cm/connector/ip_cm.h"
 
 #include <cstdint>
 

@@ -5,12 +5,12 @@
 
 #include "base/time.h"
 #include "fabric/model.h"
-#include "services/rdma_cm/addresses/endpoint_address.h"
+#include "services/rdma_cm/addresses/ip_cm.h"
 #include "services/rdma_cm/addresses/path.h"
 #include "services/rdma_cm/addresses/routes.h"
+#include "services/rdma_cm/command/endpoint_address.h"
 #include "services/rdma_cm/command/ucma_layout.h"
 #include "services/rdma_cm/connector/connector.h"
-#include "services/rdma_cm/connector/ip_cm.h"
 #include "services/rdma_cm/service/event_queue.h"
 
 #include <cstdint>

@@ -3,7 +3,7 @@
 #include "services/rdma_cm/service/service.h"
 
 #include "services/rdma_cm/service/id_options.h"
-#include "services/rdma_cm/words/listing.h"
+#include "services/rdma_cm/service/listing.h"
 
 #include <algorithm>
 #include <utility>

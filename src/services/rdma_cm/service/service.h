@@ -25,9 +25,9 @@
 #include "services/rdma_cm/service/connections.h"
 #include "services/rdma_cm/service/failure_trace.h"
 #include "services/rdma_cm/service/id_table.h"
+#include "services/rdma_cm/service/listing.h"
 #include "services/rdma_cm/service/memberships.h"
 #include "services/rdma_cm/service/resolver.h"
-#include "services/rdma_cm/words/listing.h"
 #include "verbs/control_rdma_cm.h"
 
 #include <cstdint>

@@ -2,7 +2,7 @@
 #include "services/rdma_cm/words/words.h"
 
 #include "cm/event_text.h"
-#include "services/rdma_cm/words/listing.h"
+#include "services/rdma_cm/service/listing.h"
 
 #include <gtest/gtest.h>
 
