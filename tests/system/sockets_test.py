@@ -28,9 +28,9 @@ PROGRAMS = pathlib.Path(__file__).resolve().parent / "programs/sockets/tcp_progr
 SCRIPT = {}  # a copy of it that the user may read
 
 
-def serve(fabric, words, port, switched=True):
+def serve(fabric, words, port, switched=True, before=()):
     """Starts a server on node 0; a first client would decide whether it listens over RDMA."""
-    server = fabric.start(words, 0, more=SWITCH if switched else ())
+    server = fabric.start(words, 0, more=SWITCH if switched else (), before=before)
     listens = (lambda: any(one["local"].endswith(f":{port}") for one in fabric.ids(state="listening"))) if switched \
         else (lambda: harness.is_listening(server.pid, port))
     harness.wait_until(lambda: listens() or not server.running(), SECONDS, f"{server.describe()} to listen")
@@ -196,6 +196,22 @@ def own_programs(fabric, report, _):
         port = harness.free_port()
         server = serve(fabric, own("echo-server", port), port)
         run(fabric, own("echo-client", SERVER, port, 40)).require("^all right: 40$")
+        server.kill()
+        if f"'{CLIENT}'" not in server.text():
+            raise Failed(f"not over RDMA:\n{harness.tail(server.text())}")
+
+
+def beside_ibacm(fabric, report, _):
+    with report.case("a host with ibacm, to which librdmacm connects itself"):
+        harness.need_program("unshare")
+        if os.getuid() != 0:
+            raise harness.Skipped("only root can have a /run of its own")
+        own_run = ["unshare", "--mount", "sh", "-c",
+                   'mount -t tmpfs none /run && echo 1 >/run/ibacm.port && exec "$@"', "sh"]
+        port = harness.free_port()
+        server = serve(fabric, own("echo-server", port), port, before=own_run)
+        fabric.run(own("echo-client", SERVER, port, 5), 1, SECONDS, before=own_run, more=SWITCH) \
+            .require("^all right: 5$")
         server.kill()
         if f"'{CLIENT}'" not in server.text():
             raise Failed(f"not over RDMA:\n{harness.tail(server.text())}")
@@ -428,7 +444,7 @@ def test(report, user):
                 part(fabric, report, folder)
 
 
-PARTS = (("", (own_programs, prompt, closing, edges, cancelled, like_tcp, small_stacks, http, node, grpc, nginx, redis, iperf, streams, duplex, storms, forking, fallback, without)),
+PARTS = (("", (own_programs, beside_ibacm, prompt, closing, edges, cancelled, like_tcp, small_stacks, http, node, grpc, nginx, redis, iperf, streams, duplex, storms, forking, fallback, without)),
          (harness.MISSED_SOON, (killed,)),
          ("", (without_softibd,)))
 

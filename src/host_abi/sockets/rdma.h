@@ -49,6 +49,14 @@ bool is_handover(int fd, const void* message, std::size_t length, ssize_t& resul
 // For the same reason a process has this many rsockets that listen, no more.
 inline constexpr int kMostListeners = 3;
 
+// Closes a connection without a goodbye, so that its peer gets an error, and without a wait for a
+// peer that is gone. librdmacm gives a connection up when it cannot read the events of its
+// completion queue.
+void abort_rsocket(const Rdma& api, int rs);
+// poll() and read() by abort_rsocket(): return whether it is one, with its result.
+bool is_poll_of_abort(pollfd* entries, int& result);
+bool is_read_of_abort(const void* caller);
+
 // Calls of rsockets stand in its scope. A signal handler that ends the process, or leaves with
 // longjmp(), may leave them with their locks held: then rsockets are not called at the end.
 class Inside {

@@ -42,12 +42,9 @@ std::atomic<Socket*>& place_of(int fd) {
 void end(Socket* socket) {
   const int error = errno;
   const int rs = socket->rs.load();
-  const Rdma* api = loaded_rdma();
-  if (rs >= 0 && api != nullptr && socket->is_own()) {
+  if (rs >= 0 && loaded_rdma() != nullptr && socket->is_own()) {
     unwatch(rs);
-    const Inside inside;
-    api->close(rs);
-    note_closed(socket->state.load());
+    close_rsocket(socket->state.load(), rs);
   }
   delete socket;
   errno = error;

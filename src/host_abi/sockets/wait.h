@@ -70,5 +70,7 @@ void watch_queue_of(int rs);
 // The same for a call of poll() while the thread is in watch_queue_of(): that of the queue.
 bool is_looking_for_queue();
 void found_queue(int fd);
+// `rs`, which listens, ends: when this returns, librdmacm's thread takes no more requests for it.
+void end_requests(int rs);
 
 }  // namespace ib::host_abi::sockets

@@ -3,7 +3,8 @@
 // their own I/O do: closing PORT WAY FILE. For each connection it makes an epoll set, answers,
 // closes all, and writes a line into FILE, which gets one of these numbers. At the end it waits for
 // SIGTERM, in no call of sockets. closing PORT WAY ADDRESS is its client, which checks that each
-// connection ends after the answer.
+// connection ends after the answer. The listener ends before it accepts the last one, which is
+// reset.
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -111,6 +112,7 @@ static void serve(int port, const char* path) {
     if (i % 2 == 0) write_line(set, listener, path, i / 2);
     close_by_way(set);
   }
+  wait_for_client(listener);
   close_by_way(listener);
 }
 
@@ -131,6 +133,11 @@ static void ask(int port, const char* address) {
     }
     close(fd);
   }
+  const int late = socket(AF_INET, SOCK_STREAM, 0);
+  char byte;
+  setsockopt(late, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+  if (connect(late, (struct sockaddr*)&to, sizeof to) != 0) fail("connect");
+  if (recv(late, &byte, 1, 0) != -1 || errno != ECONNRESET) fail("no reset by the end");
 }
 
 int main(int count, char** words) {
