@@ -12,6 +12,7 @@ import glob
 import os
 import pathlib
 import random
+import signal
 import time
 
 import harness
@@ -327,6 +328,20 @@ def storms(fabric, report, folder):
                     fabric.end(one, SECONDS).require("^all right$")
 
 
+def ports(fabric, report, _):
+    with report.case("a port goes down and up again, on a node with two: the connection stays"):
+        port = harness.free_port()
+        server = serve(fabric, own("patient-server", port), port)
+        client = fabric.start(own("upper-client", SERVER, port), 1, more=SWITCH)
+        server.wait_for_text("connected", SECONDS)
+        for _ in range(3):
+            for word in ("down", "up"):  # softibd says to the client's id that its address is at another port
+                fabric.softib("port", word, "--node", "node1", "--fabric", fabric.name).require()
+        os.kill(server.pid, signal.SIGUSR1)
+        fabric.end(client, SECONDS).require("^got b'HELLO.n'$")
+        fabric.end(server, SECONDS).require()
+
+
 def forking(fabric, report, _):
     with report.case("a server that forks for each connection: a clear word, no hang"):
         port = harness.free_port()
@@ -435,18 +450,19 @@ def test(report, user):
     SCRIPT["path"].write_bytes(PROGRAMS.read_bytes())
     if not glob.glob("/usr/lib/*/librdmacm.so.1") and not os.path.exists("/usr/lib/librdmacm.so.1"):
         harness.need_program("rping")
-    for config, parts in PARTS:
+    for settings, config, parts in PARTS:
         wanted = [part for part in parts if report.wanted(part.__name__)]
         if not wanted:
             continue
-        with harness.Fabric(nodes=2, user=user, config=config + harness.WITH_ADDRESSES) as fabric:
+        with harness.Fabric(nodes=2, user=user, config=config + harness.WITH_ADDRESSES, **settings) as fabric:
             for part in wanted:
                 part(fabric, report, folder)
 
 
-PARTS = (("", (own_programs, beside_ibacm, prompt, closing, edges, cancelled, like_tcp, small_stacks, http, node, grpc, nginx, redis, iperf, streams, duplex, storms, forking, fallback, without)),
-         (harness.MISSED_SOON, (killed,)),
-         ("", (without_softibd,)))
+PARTS = (({}, "", (own_programs, beside_ibacm, prompt, closing, edges, cancelled, like_tcp, small_stacks, http, node, grpc, nginx, redis, iperf, streams, duplex, storms, forking, fallback, without)),
+         ({"ports": 2}, "", (ports,)),
+         ({}, harness.MISSED_SOON, (killed,)),
+         ({}, "", (without_softibd,)))
 
 
 if __name__ == "__main__":

@@ -38,6 +38,8 @@ constexpr std::uint32_t kNothing = 0;
 constexpr std::uint32_t kWatchConnection = 6;
 constinit thread_local bool accepting = false;
 
+constexpr int kAddressChange = 14;  // RDMA_CM_EVENT_ADDR_CHANGE
+
 enum class Abort : std::uint8_t { None, Begins, HasPolled };
 constinit thread_local Abort aborting = Abort::None;
 
@@ -113,9 +115,10 @@ bool load() {
          resolve(from, "rgetpeername", f.getpeername) &&
          resolve(from, "rgetsockname", f.getsockname) &&
          resolve(from, "rsetsockopt", f.setsockopt) && resolve(from, "rgetsockopt", f.getsockopt) &&
-         resolve(from, "rfcntl", f.fcntl) && resolve(from, "rpoll", librdmacm.function) &&
-         find(librdmacm) && resolve(from, "ibv_get_cq_event", libibverbs.function) &&
-         find(libibverbs);
+         resolve(from, "rfcntl", f.fcntl) && resolve(from, "rdma_get_cm_event", f.get_cm_event) &&
+         resolve(from, "rdma_ack_cm_event", f.ack_cm_event) &&
+         resolve(from, "rpoll", librdmacm.function) && find(librdmacm) &&
+         resolve(from, "ibv_get_cq_event", libibverbs.function) && find(libibverbs);
 }
 
 void before_fork() {
@@ -186,6 +189,15 @@ bool is_handover(int fd, const void* message, std::size_t length, ssize_t& resul
   request.command = kNothing;  // it answers, and ends if it has nothing else to do
   result = real::write(fd, static_cast<const void*>(&request), sizeof request);
   return true;
+}
+
+bool take_event_of_end(const Rdma& api, int rs) {
+  CmChannel channel{rs};
+  CmEvent* event = nullptr;
+  if (api.get_cm_event(&channel, &event) != 0) return errno != EAGAIN && errno != EINTR;
+  const bool is_end = event->kind != kAddressChange;
+  api.ack_cm_event(event);
+  return is_end;
 }
 
 void abort_rsocket(const Rdma& api, int rs) {

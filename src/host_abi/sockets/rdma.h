@@ -15,6 +15,16 @@
 
 namespace ib::host_abi::sockets {
 
+// The beginning of librdmacm's.
+struct CmEvent {
+  void* id;
+  void* listener;
+  int kind;
+};
+struct CmChannel {
+  int fd;
+};
+
 struct Rdma {
   int (*socket)(int, int, int);
   int (*bind)(int, const sockaddr*, socklen_t);
@@ -31,6 +41,8 @@ struct Rdma {
   int (*setsockopt)(int, int, int, const void*, socklen_t);
   int (*getsockopt)(int, int, int, void*, socklen_t*);
   int (*fcntl)(int, int, ...);
+  int (*get_cm_event)(CmChannel*, CmEvent**);
+  int (*ack_cm_event)(CmEvent*);
 };
 
 // Loads them if necessary. Returns nullptr if this process must do without: SOFTIB_SOCKETS is not
@@ -49,6 +61,9 @@ bool is_handover(int fd, const void* message, std::size_t length, ssize_t& resul
 // For the same reason a process has this many rsockets that listen, no more.
 inline constexpr int kMostListeners = 3;
 
+// Takes the next event that the connection manager has for a connection. Returns whether there was
+// one that ends it, or softibd is gone. Its address at another port is no end.
+bool take_event_of_end(const Rdma& api, int rs);
 // Closes a connection without a goodbye, so that its peer gets an error, and without a wait for a
 // peer that is gone. librdmacm gives a connection up when it cannot read the events of its
 // completion queue.

@@ -333,12 +333,21 @@ void end_unaccepted(const Rdma& api, int listener) {
 
 }  // namespace
 
-void close_rsocket(State state, int rs) {
+void close_rsocket(Socket& socket) {
   const Rdma* api = loaded_rdma();
-  if (api == nullptr) return;
+  const int rs = socket.rs.load();
+  const State state = socket.state.load();
+  if (api == nullptr || rs < 0) return;
   const Inside inside;
+  // A goodbye would wait for a peer that is gone, as long as the connection has retries.
+  const bool lost = state == State::Connected && is_lost(socket);
+  unwatch(rs);
   if (state == State::Listening) end_unaccepted(*api, rs);
-  api->close(rs);
+  if (lost) {
+    abort_rsocket(*api, rs);
+  } else {
+    api->close(rs);
+  }
   if (state == State::Listening) listeners.fetch_sub(1);
   if (state == State::Connected) connections.fetch_sub(1);
 }

@@ -18,8 +18,8 @@ void listens(int fd, int backlog);
 // Listens over RDMA too, at the first wait or accept in this process: so a process that only hands
 // its listener to children leaves it to them.
 void listen_over_rdma(int fd, Socket& socket);
-// Closes an rsocket of this process.
-void close_rsocket(State state, int rs);
+// Closes the rsocket of a socket that nobody uses any more.
+void close_rsocket(Socket& socket);
 // As accept4(); errno EAGAIN if nobody is waiting. Does not block.
 int accept_now(int fd, Socket& socket, sockaddr* address, socklen_t* length, int flags);
 

@@ -11,6 +11,7 @@
 #include "host_abi/sockets/sleepers.h"
 #include "host_abi/sockets/switch.h"
 
+#include <fcntl.h>
 #include <sys/time.h>
 
 #include <algorithm>
@@ -222,7 +223,10 @@ void pause_of_sleep() {
 }
 
 void watch(int rs) {
-  if (auto* channel = channel_of(rs)) channel->store(Events::Watched);
+  auto* channel = channel_of(rs);
+  if (channel == nullptr) return;
+  real::fcntl(rs, F_SETFL, O_NONBLOCK);  // nobody waits for these events by reading them
+  channel->store(Events::Watched);
 }
 
 void unwatch(int rs) {
@@ -309,7 +313,7 @@ short look_at_rsocket(const Rdma* api, Socket& socket, short events) {
   std::atomic<Events>* channel = channel_of(rs);
   if (channel != nullptr && channel->load() == Events::Readable) {
     // The first look may have read the last event of the making of the connection.
-    if (!is_readable(rs)) {
+    if (!is_readable(rs) || !take_event_of_end(*api, rs)) {
       channel->store(Events::Watched);
     } else {
       channel->store(Events::Ignored);
@@ -323,6 +327,16 @@ short look_at_rsocket(const Rdma* api, Socket& socket, short events) {
 }
 
 }  // namespace
+
+bool is_lost(Socket& socket) {
+  const int rs = socket.rs.load();
+  std::atomic<Events>* channel = channel_of(rs);
+  if (channel != nullptr && channel->load() == Events::Watched && is_readable(rs)) {
+    channel->store(Events::Readable);
+    look_at(socket, 0);
+  }
+  return socket.lost.load();
+}
 
 short look_at(Socket& socket, short events) {
   const Rdma* api = loaded_rdma();
