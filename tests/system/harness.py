@@ -309,6 +309,7 @@ ADDRESSES = ("127.77.0.1", "127.77.0.2")
 WITH_ADDRESSES = "".join(f'[[node]]\nname = "node{node}"\naddresses = ["{address}"]\n'
                          for node, address in enumerate(ADDRESSES))
 MISSED_SOON = "packet_life_time = 12\n"  # librdmacm's connections miss a dead peer after 0.27 s instead of 4.3
+MISSED_LATE = "packet_life_time = 20\n"  # after 69 s, which no test waits
 
 
 class Fabric:

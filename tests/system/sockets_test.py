@@ -459,7 +459,8 @@ def test(report, user):
                 part(fabric, report, folder)
 
 
-PARTS = (({}, "", (own_programs, beside_ibacm, prompt, closing, edges, cancelled, like_tcp, small_stacks, http, node, grpc, nginx, redis, iperf, streams, duplex, storms, forking, fallback, without)),
+PARTS = (({}, "", (own_programs, beside_ibacm, prompt, edges, cancelled, like_tcp, small_stacks, http, node, grpc, nginx, redis, iperf, streams, duplex, storms, forking, fallback, without)),
+         ({}, harness.MISSED_LATE, (closing,)),
          ({"ports": 2}, "", (ports,)),
          ({}, harness.MISSED_SOON, (killed,)),
          ({}, "", (without_softibd,)))

@@ -28,7 +28,7 @@ constexpr std::int64_t kSecond = 1'000'000'000;
 constexpr int kLongestSleep = 250;  // ms
 constexpr int kLookAgain = 1;       // ms; for what another thread is ending
 constexpr long kPause = 20'000;     // ns
-constexpr int kMostPauses = 50'000;
+constexpr int kMostPauses = 10'000;
 
 // A call of rpoll(), for what comes back from it.
 struct Sleep {
