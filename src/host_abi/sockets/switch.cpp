@@ -370,7 +370,7 @@ int accept_over_rdma(const Rdma& api, Socket& listener, sockaddr* address, sockl
   }
   if (!socket) {
     const int error = fd < 0 ? errno : ENOBUFS;
-    api.close(rs);
+    abort_rsocket(api, rs);
     if (fd >= 0) real::close(fd);
     errno = error;
     return -2;
