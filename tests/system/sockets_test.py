@@ -257,6 +257,17 @@ def closing(fabric, report, folder):
             fabric.end(server, SECONDS).require("^all right$")
 
 
+def ending_listeners(fabric, report, folder):
+    with report.case("a listener ends while three clients connect"):
+        program = own_c_program(folder, "ending_listeners")
+        port = harness.free_port()
+        server = serve(fabric, [program, port], port)
+        clients = [fabric.start([program, port, SERVER], 1, more=SWITCH) for _ in range(3)]
+        for client in clients:
+            fabric.end(client, SECONDS).require("^all right$")
+        server.kill()
+
+
 def edges(fabric, report, folder):
     for mode in ("greet", "greet-out", "echo"):
         with report.case(f"a server with edge-triggered events, {mode}"):
@@ -459,7 +470,7 @@ def test(report, user):
                 part(fabric, report, folder)
 
 
-PARTS = (({}, "", (own_programs, beside_ibacm, prompt, edges, cancelled, like_tcp, small_stacks, http, node, grpc, nginx, redis, iperf, streams, duplex, storms, forking, fallback, without)),
+PARTS = (({}, "", (own_programs, beside_ibacm, prompt, ending_listeners, edges, cancelled, like_tcp, small_stacks, http, node, grpc, nginx, redis, iperf, streams, duplex, storms, forking, fallback, without)),
          ({}, harness.MISSED_LATE, (closing,)),
          ({"ports": 2}, "", (ports,)),
          ({}, harness.MISSED_SOON, (killed,)),
