@@ -27,6 +27,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import weakref
 
 from support.stacks import stacks
 
@@ -194,6 +195,8 @@ class Program:
     """A running program. stdout and stderr go to one file; it is killed by its own pid and group only. As a job of a
     shell it is in the caller's session: sessions are scheduling groups."""
 
+    everyone = weakref.WeakSet()
+
     def __init__(self, words, env=None, cwd=None, stdin=subprocess.DEVNULL):
         self.words = [str(w) for w in words]
         self.output = tempfile.TemporaryFile(prefix="softib-out-")
@@ -201,6 +204,7 @@ class Program:
                                         stderr=subprocess.STDOUT, env=env, process_group=0)
         self.pid = self.process.pid
         self.started = time.monotonic()
+        Program.everyone.add(self)
 
     def text(self):
         position = 0
@@ -272,6 +276,15 @@ class Result:
         return self
 
 
+def others_that_failed(since, why):
+    """The words of programs that were started since then and ended with an error, but for those that `why` is about:
+    where a server has given up, a test looks at its client first."""
+    programs = [one for one in Program.everyone if one.started >= since and one.describe() not in why]
+    return "".join(f"\n    {one.describe()}: ended with {one.process.returncode}; it said:\n{tail(one.text())}"
+                   for one in sorted(programs, key=lambda one: one.started)
+                   if not one.running() and one.process.returncode not in (0, -signal.SIGKILL))
+
+
 def forget_xrc_domain():
     """Programs create the file of an XRC domain at a fixed place in /tmp. The file of another user cannot be opened
     (fs.protected_regular)."""
@@ -296,6 +309,7 @@ ADDRESSES = ("127.77.0.1", "127.77.0.2")
 WITH_ADDRESSES = "".join(f'[[node]]\nname = "node{node}"\naddresses = ["{address}"]\n'
                          for node, address in enumerate(ADDRESSES))
 MISSED_SOON = "packet_life_time = 12\n"  # librdmacm's connections miss a dead peer after 0.27 s instead of 4.3
+MISSED_LATE = "packet_life_time = 20\n"  # after 69 s, which no test waits
 
 
 class Fabric:
@@ -466,6 +480,7 @@ class Report:
             status, why = "skipped", str(skip)
         except Failed as failure:
             status, why = "FAILED", str(failure)
+            why += others_that_failed(started, why)
         seconds = time.monotonic() - started
         self.rows.append((name, status, seconds, why))
         text = "; ".join(str(r) for r in remarks)

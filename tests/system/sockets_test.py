@@ -12,6 +12,7 @@ import glob
 import os
 import pathlib
 import random
+import signal
 import time
 
 import harness
@@ -28,9 +29,9 @@ PROGRAMS = pathlib.Path(__file__).resolve().parent / "programs/sockets/tcp_progr
 SCRIPT = {}  # a copy of it that the user may read
 
 
-def serve(fabric, words, port, switched=True):
+def serve(fabric, words, port, switched=True, before=()):
     """Starts a server on node 0; a first client would decide whether it listens over RDMA."""
-    server = fabric.start(words, 0, more=SWITCH if switched else ())
+    server = fabric.start(words, 0, more=SWITCH if switched else (), before=before)
     listens = (lambda: any(one["local"].endswith(f":{port}") for one in fabric.ids(state="listening"))) if switched \
         else (lambda: harness.is_listening(server.pid, port))
     harness.wait_until(lambda: listens() or not server.running(), SECONDS, f"{server.describe()} to listen")
@@ -201,6 +202,22 @@ def own_programs(fabric, report, _):
             raise Failed(f"not over RDMA:\n{harness.tail(server.text())}")
 
 
+def beside_ibacm(fabric, report, _):
+    with report.case("a host with ibacm, to which librdmacm connects itself"):
+        harness.need_program("unshare")
+        if os.getuid() != 0:
+            raise harness.Skipped("only root can have a /run of its own")
+        own_run = ["unshare", "--mount", "sh", "-c",
+                   'mount -t tmpfs none /run && echo 1 >/run/ibacm.port && exec "$@"', "sh"]
+        port = harness.free_port()
+        server = serve(fabric, own("echo-server", port), port, before=own_run)
+        fabric.run(own("echo-client", SERVER, port, 5), 1, SECONDS, before=own_run, more=SWITCH) \
+            .require("^all right: 5$")
+        server.kill()
+        if f"'{CLIENT}'" not in server.text():
+            raise Failed(f"not over RDMA:\n{harness.tail(server.text())}")
+
+
 def prompt(fabric, report, _):
     for wait in ("accept", "poll", "epoll"):
         with report.case(f"a server that sleeps wakes when somebody connects, {wait}"):
@@ -238,6 +255,17 @@ def closing(fabric, report, folder):
             server.wait_for_text("served", SECONDS)
             os.kill(server.pid, 15)
             fabric.end(server, SECONDS).require("^all right$")
+
+
+def ending_listeners(fabric, report, folder):
+    with report.case("a listener ends while three clients connect"):
+        program = own_c_program(folder, "ending_listeners")
+        port = harness.free_port()
+        server = serve(fabric, [program, port], port)
+        clients = [fabric.start([program, port, SERVER], 1, more=SWITCH) for _ in range(3)]
+        for client in clients:
+            fabric.end(client, SECONDS).require("^all right$")
+        server.kill()
 
 
 def edges(fabric, report, folder):
@@ -309,6 +337,20 @@ def storms(fabric, report, folder):
                     interrupt(fabric, client, seed)
                 for one in (client, server):
                     fabric.end(one, SECONDS).require("^all right$")
+
+
+def ports(fabric, report, _):
+    with report.case("a port goes down and up again, on a node with two: the connection stays"):
+        port = harness.free_port()
+        server = serve(fabric, own("patient-server", port), port)
+        client = fabric.start(own("upper-client", SERVER, port), 1, more=SWITCH)
+        server.wait_for_text("connected", SECONDS)
+        for _ in range(3):
+            for word in ("down", "up"):  # softibd says to the client's id that its address is at another port
+                fabric.softib("port", word, "--node", "node1", "--fabric", fabric.name).require()
+        os.kill(server.pid, signal.SIGUSR1)
+        fabric.end(client, SECONDS).require("^got b'HELLO.n'$")
+        fabric.end(server, SECONDS).require()
 
 
 def forking(fabric, report, _):
@@ -419,18 +461,20 @@ def test(report, user):
     SCRIPT["path"].write_bytes(PROGRAMS.read_bytes())
     if not glob.glob("/usr/lib/*/librdmacm.so.1") and not os.path.exists("/usr/lib/librdmacm.so.1"):
         harness.need_program("rping")
-    for config, parts in PARTS:
+    for settings, config, parts in PARTS:
         wanted = [part for part in parts if report.wanted(part.__name__)]
         if not wanted:
             continue
-        with harness.Fabric(nodes=2, user=user, config=config + harness.WITH_ADDRESSES) as fabric:
+        with harness.Fabric(nodes=2, user=user, config=config + harness.WITH_ADDRESSES, **settings) as fabric:
             for part in wanted:
                 part(fabric, report, folder)
 
 
-PARTS = (("", (own_programs, prompt, closing, edges, cancelled, like_tcp, small_stacks, http, node, grpc, nginx, redis, iperf, streams, duplex, storms, forking, fallback, without)),
-         (harness.MISSED_SOON, (killed,)),
-         ("", (without_softibd,)))
+PARTS = (({}, "", (own_programs, beside_ibacm, prompt, ending_listeners, edges, cancelled, like_tcp, small_stacks, http, node, grpc, nginx, redis, iperf, streams, duplex, storms, forking, fallback, without)),
+         ({}, harness.MISSED_LATE, (closing,)),
+         ({"ports": 2}, "", (ports,)),
+         ({}, harness.MISSED_SOON, (killed,)),
+         ({}, "", (without_softibd,)))
 
 
 if __name__ == "__main__":

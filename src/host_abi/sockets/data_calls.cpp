@@ -144,6 +144,10 @@ extern "C" {
 ssize_t sockets_read(int fd, void* buffer, std::size_t length) IB_STANDS_FOR("read");
 ssize_t sockets_read(int fd, void* buffer, std::size_t length) {
   if (const HeldConnection socket(fd); socket) return receive(fd, *socket, buffer, length, 0);
+  if (is_read_of_abort(__builtin_return_address(0))) {
+    errno = EIO;
+    return -1;
+  }
   return real::read(fd, buffer, length);
 }
 

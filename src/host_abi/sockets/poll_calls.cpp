@@ -213,6 +213,8 @@ int sockets_poll(pollfd* entries, nfds_t count, int timeout) {
     if (is_sleeping()) {
       return timeout == 0 ? real::poll(entries, count, 0) : poll_of_sleep(entries, count);
     }
+    int result = 0;
+    if (is_poll_of_abort(entries, result)) return result;
     if (is_looking_for_queue() && count == 1) found_queue(entries->fd);
     return poll_of_librdmacm(entries, count, timeout);
   }

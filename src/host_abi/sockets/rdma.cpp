@@ -11,8 +11,10 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <utility>
 
 namespace ib::host_abi::sockets {
 namespace {
@@ -35,6 +37,11 @@ struct ServiceRequest {
 constexpr std::uint32_t kNothing = 0;
 constexpr std::uint32_t kWatchConnection = 6;
 constinit thread_local bool accepting = false;
+
+constexpr int kAddressChange = 14;  // RDMA_CM_EVENT_ADDR_CHANGE
+
+enum class Abort : std::uint8_t { None, Begins, HasPolled };
+constinit thread_local Abort aborting = Abort::None;
 
 template <class Function>
 bool resolve(void* from, const char* name, Function& function) {
@@ -63,21 +70,36 @@ void restore_variables() {
   }
 }
 
-// Addresses of its code.
-constinit std::uintptr_t code_start = 0;
-constinit std::uintptr_t code_end = 0;
+// Addresses of the code of a library.
+struct Code {
+  void* function = nullptr;  // one of its functions
+  std::uintptr_t start = 0;
+  std::uintptr_t end = 0;
 
-int find_code(dl_phdr_info* object, std::size_t, void* function) {
-  const auto wanted = reinterpret_cast<std::uintptr_t>(function);
+  bool has(const void* address) const {
+    const auto value = reinterpret_cast<std::uintptr_t>(address);
+    return value >= start && value < end;
+  }
+};
+constinit Code librdmacm{};
+constinit Code libibverbs{};
+
+int find_part(dl_phdr_info* object, std::size_t, void* argument) {
+  Code& code = *static_cast<Code*>(argument);
+  const auto wanted = reinterpret_cast<std::uintptr_t>(code.function);
   for (int i = 0; i < object->dlpi_phnum; ++i) {
     const auto& part = object->dlpi_phdr[i];
     const std::uintptr_t start = object->dlpi_addr + part.p_vaddr;
     if (part.p_type != PT_LOAD || wanted < start || wanted >= start + part.p_memsz) continue;
-    code_start = start;
-    code_end = start + part.p_memsz;
+    code.start = start;
+    code.end = start + part.p_memsz;
     return 1;
   }
   return 0;
+}
+
+bool find(Code& code) {
+  return ::dl_iterate_phdr(find_part, &code) != 0;
 }
 
 bool load() {
@@ -93,8 +115,10 @@ bool load() {
          resolve(from, "rgetpeername", f.getpeername) &&
          resolve(from, "rgetsockname", f.getsockname) &&
          resolve(from, "rsetsockopt", f.setsockopt) && resolve(from, "rgetsockopt", f.getsockopt) &&
-         resolve(from, "rfcntl", f.fcntl) &&
-         ::dl_iterate_phdr(find_code, reinterpret_cast<void*>(f.poll)) != 0;
+         resolve(from, "rfcntl", f.fcntl) && resolve(from, "rdma_get_cm_event", f.get_cm_event) &&
+         resolve(from, "rdma_ack_cm_event", f.ack_cm_event) &&
+         resolve(from, "rpoll", librdmacm.function) && find(librdmacm) &&
+         resolve(from, "ibv_get_cq_event", libibverbs.function) && find(libibverbs);
 }
 
 void before_fork() {
@@ -145,8 +169,7 @@ const Rdma* rdma() {
 constinit thread_local int Inside::depth = 0;
 
 bool is_in_librdmacm(const void* address) {
-  const auto value = reinterpret_cast<std::uintptr_t>(address);
-  return value >= code_start && value < code_end;
+  return librdmacm.has(address);
 }
 
 int accept_rsocket(const Rdma& api, int listener) {
@@ -166,6 +189,39 @@ bool is_handover(int fd, const void* message, std::size_t length, ssize_t& resul
   request.command = kNothing;  // it answers, and ends if it has nothing else to do
   result = real::write(fd, static_cast<const void*>(&request), sizeof request);
   return true;
+}
+
+bool take_event_of_end(const Rdma& api, int rs) {
+  CmChannel channel{rs};
+  CmEvent* event = nullptr;
+  if (api.get_cm_event(&channel, &event) != 0) return errno != EAGAIN && errno != EINTR;
+  const bool is_end = event->kind != kAddressChange;
+  api.ack_cm_event(event);
+  return is_end;
+}
+
+void abort_rsocket(const Rdma& api, int rs) {
+  const WithoutSignals no_signals;
+  const Inside inside;
+  pollfd entry{rs, 0, 0};
+  aborting = Abort::Begins;
+  api.poll(&entry, 1, -1);
+  aborting = Abort::None;
+  api.close(rs);
+}
+
+// The first call is to find an event. A connection that is not made yet has none to read.
+bool is_poll_of_abort(pollfd* entries, int& result) {
+  if (aborting == Abort::None) return false;
+  const bool begins = std::exchange(aborting, Abort::HasPolled) == Abort::Begins;
+  entries[0].revents = begins ? POLLIN : short{0};
+  result = begins ? 1 : -1;
+  errno = EINTR;
+  return true;
+}
+
+bool is_read_of_abort(const void* caller) {
+  return aborting == Abort::HasPolled && libibverbs.has(caller);
 }
 
 WithoutSignals::WithoutSignals() {

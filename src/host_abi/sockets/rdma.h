@@ -15,6 +15,16 @@
 
 namespace ib::host_abi::sockets {
 
+// The beginning of librdmacm's.
+struct CmEvent {
+  void* id;
+  void* listener;
+  int kind;
+};
+struct CmChannel {
+  int fd;
+};
+
 struct Rdma {
   int (*socket)(int, int, int);
   int (*bind)(int, const sockaddr*, socklen_t);
@@ -31,6 +41,8 @@ struct Rdma {
   int (*setsockopt)(int, int, int, const void*, socklen_t);
   int (*getsockopt)(int, int, int, void*, socklen_t*);
   int (*fcntl)(int, int, ...);
+  int (*get_cm_event)(CmChannel*, CmEvent**);
+  int (*ack_cm_event)(CmEvent*);
 };
 
 // Loads them if necessary. Returns nullptr if this process must do without: SOFTIB_SOCKETS is not
@@ -48,6 +60,17 @@ int accept_rsocket(const Rdma& api, int listener);
 bool is_handover(int fd, const void* message, std::size_t length, ssize_t& result);
 // For the same reason a process has this many rsockets that listen, no more.
 inline constexpr int kMostListeners = 3;
+
+// Takes the next event that the connection manager has for a connection. Returns whether there was
+// one that ends it, or softibd is gone. Its address at another port is no end.
+bool take_event_of_end(const Rdma& api, int rs);
+// Closes a connection without a goodbye, so that its peer gets an error, and without a wait for a
+// peer that is gone. librdmacm gives a connection up when it cannot read the events of its
+// completion queue.
+void abort_rsocket(const Rdma& api, int rs);
+// poll() and read() by abort_rsocket(): return whether it is one, with its result.
+bool is_poll_of_abort(pollfd* entries, int& result);
+bool is_read_of_abort(const void* caller);
 
 // Calls of rsockets stand in its scope. A signal handler that ends the process, or leaves with
 // longjmp(), may leave them with their locks held: then rsockets are not called at the end.

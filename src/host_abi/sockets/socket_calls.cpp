@@ -141,7 +141,7 @@ int sockets_connect(int fd, const sockaddr* address, socklen_t length) {
   {
     const NotWaiting call;
     int result = 0;
-    if (connects(fd, address, length, result)) return result;
+    if (connects(fd, address, length, __builtin_return_address(0), result)) return result;
   }
   return real::connect(fd, address, length);
 }

@@ -230,6 +230,7 @@ int make_listener(const Rdma& api, int fd, int backlog) {
   const bool only_ipv4 = is_mapped(local.address);
   const int rs = api.socket(only_ipv4 ? AF_INET : AF_INET6, SOCK_STREAM, 0);
   if (rs < 0) return -1;
+  unwatch(rs);  // an earlier one with this number has ended
   give_room(api, rs, connections.load());
   if (!only_ipv4) set(api, rs, IPPROTO_IPV6, IPV6_V6ONLY, option(fd, IPPROTO_IPV6, IPV6_V6ONLY));
   Name name = make_name(local, !only_ipv4);
@@ -253,10 +254,10 @@ bool wants_rdma(int fd, const sockaddr* address, socklen_t length) {
   return remote.valid && remote.port != 0 && ranges.contains(remote.address) && is_tcp(fd);
 }
 
-bool connects(int fd, const sockaddr* address, socklen_t length, int& result) {
+bool connects(int fd, const sockaddr* address, socklen_t length, const void* caller, int& result) {
   if (!wants_rdma(fd, address, length)) return false;
   const Rdma* api = rdma();
-  if (api == nullptr) return false;
+  if (api == nullptr || is_in_librdmacm(caller)) return false;
   Name name;
   name.length = sizeof name.storage;
   if (real::getpeername(fd, name.get(), &name.length) == 0) return false;  // EISCONN
@@ -316,7 +317,37 @@ void listen_over_rdma(int fd, Socket& socket) {
   look_after_numbers();
 }
 
-void note_closed(State state) {
+namespace {
+
+// Connections that nobody has accepted, which rsockets would leave open: their peers get a reset,
+// as over TCP.
+void end_unaccepted(const Rdma& api, int listener) {
+  end_requests(listener);
+  pollfd waiting{listener, POLLIN, 0};
+  while (api.poll(&waiting, 1, 0) > 0) {
+    const int rs = accept_rsocket(api, listener);
+    if (rs < 0) return;
+    abort_rsocket(api, rs);
+  }
+}
+
+}  // namespace
+
+void close_rsocket(Socket& socket) {
+  const Rdma* api = loaded_rdma();
+  const int rs = socket.rs.load();
+  const State state = socket.state.load();
+  if (api == nullptr || rs < 0) return;
+  const Inside inside;
+  // A goodbye would wait for a peer that is gone, as long as the connection has retries.
+  const bool lost = state == State::Connected && is_lost(socket);
+  unwatch(rs);
+  if (state == State::Listening) end_unaccepted(*api, rs);
+  if (lost) {
+    abort_rsocket(*api, rs);
+  } else {
+    api->close(rs);
+  }
   if (state == State::Listening) listeners.fetch_sub(1);
   if (state == State::Connected) connections.fetch_sub(1);
 }
@@ -339,7 +370,7 @@ int accept_over_rdma(const Rdma& api, Socket& listener, sockaddr* address, sockl
   }
   if (!socket) {
     const int error = fd < 0 ? errno : ENOBUFS;
-    api.close(rs);
+    abort_rsocket(api, rs);
     if (fd >= 0) real::close(fd);
     errno = error;
     return -2;

@@ -18,13 +18,14 @@ void listens(int fd, int backlog);
 // Listens over RDMA too, at the first wait or accept in this process: so a process that only hands
 // its listener to children leaves it to them.
 void listen_over_rdma(int fd, Socket& socket);
-// An rsocket of this process in this state is closed.
-void note_closed(State state);
+// Closes the rsocket of a socket that nobody uses any more.
+void close_rsocket(Socket& socket);
 // As accept4(); errno EAGAIN if nobody is waiting. Does not block.
 int accept_now(int fd, Socket& socket, sockaddr* address, socklen_t* length, int flags);
 
-// As connect(). Returns false if this is a matter for the kernel.
-bool connects(int fd, const sockaddr* address, socklen_t length, int& result);
+// As connect(). Returns false if this is a matter for the kernel, as librdmacm's own call is: it
+// connects to ibacm over TCP, with its locks held.
+bool connects(int fd, const sockaddr* address, socklen_t length, const void* caller, int& result);
 bool wants_rdma(int fd, const sockaddr* address, socklen_t length);
 
 // Names of a connection, in the family of the program's socket.

@@ -41,14 +41,7 @@ std::atomic<Socket*>& place_of(int fd) {
 
 void end(Socket* socket) {
   const int error = errno;
-  const int rs = socket->rs.load();
-  const Rdma* api = loaded_rdma();
-  if (rs >= 0 && api != nullptr && socket->is_own()) {
-    unwatch(rs);
-    const Inside inside;
-    api->close(rs);
-    note_closed(socket->state.load());
-  }
+  if (socket->is_own()) close_rsocket(*socket);
   delete socket;
   errno = error;
 }
@@ -170,6 +163,7 @@ void shut_down_all() {
   for (int fd = next_in_table(0); fd >= 0; fd = next_in_table(fd + 1)) {
     const Ref socket = find_unchecked(fd);  // also what was closed without libc
     if (!socket || socket->state.load() != State::Connected || !socket->is_own()) continue;
+    if (socket->lost.load()) continue;  // nobody would hear it
     const Ending ending(socket->rs.load());
     const Alone alone(socket->rs.load(), Alone::Patience::Short);
     if (alone.valid()) api->shutdown(socket->rs.load(), SHUT_RDWR);

@@ -11,6 +11,7 @@
 #include "host_abi/sockets/sleepers.h"
 #include "host_abi/sockets/switch.h"
 
+#include <fcntl.h>
 #include <sys/time.h>
 
 #include <algorithm>
@@ -27,6 +28,7 @@ constexpr std::int64_t kSecond = 1'000'000'000;
 constexpr int kLongestSleep = 250;  // ms
 constexpr int kLookAgain = 1;       // ms; for what another thread is ending
 constexpr long kPause = 20'000;     // ns
+constexpr int kMostPauses = 10'000;
 
 // A call of rpoll(), for what comes back from it.
 struct Sleep {
@@ -48,9 +50,14 @@ constinit thread_local Sleep* sleep_of_thread = nullptr;
 enum class Events : std::uint8_t { Ignored, Watched, Readable };
 constinit std::array<std::atomic<Events>, kMostDescriptors> event_channels{};
 
-// Of rsockets that listen: their queue, or 0. Relaxed: a listener is noted before other threads
-// get to it, and a poll for its end misses it at most until the next one.
+// Of rsockets that listen: their queue, kEnding, or 0. Relaxed: a listener is noted before other
+// threads get to it, and a poll for its end misses it at most until the next one.
 constinit std::array<std::atomic<int>, kMostDescriptors> queues{};
+constexpr int kEnding = -1;
+// Threads of librdmacm that take requests. One of them looks for kEnding after it is counted, and
+// end_requests() looks at the count after it has stored that.
+constinit std::atomic<int> taking{0};
+constinit thread_local bool takes = false;
 constinit thread_local bool looking_for_queue = false;
 constinit thread_local int queue_found = 0;
 
@@ -216,7 +223,10 @@ void pause_of_sleep() {
 }
 
 void watch(int rs) {
-  if (auto* channel = channel_of(rs)) channel->store(Events::Watched);
+  auto* channel = channel_of(rs);
+  if (channel == nullptr) return;
+  real::fcntl(rs, F_SETFL, O_NONBLOCK);  // nobody waits for these events by reading them
+  channel->store(Events::Watched);
 }
 
 void unwatch(int rs) {
@@ -237,11 +247,40 @@ void watch_queue_of(int rs) {
   queues[static_cast<std::size_t>(rs)].store(queue_found, std::memory_order_relaxed);
 }
 
-int poll_of_librdmacm(pollfd* entries, nfds_t count, int timeout) {
+namespace {
+
+// A thread of librdmacm takes requests from one call without a time limit to the next. The first
+// entry has the orders for it, the last one too: then the requests have to come again.
+int poll_of_service(pollfd* entries, nfds_t count, int timeout) {
+  if (std::exchange(takes, false)) taking.fetch_sub(1);
   const int result = real::poll(entries, count, timeout);
+  if (timeout >= 0 || count < 2 || result <= 0) return result;
+  if (entries[0].revents != 0) {
+    for (nfds_t i = 1; i < count; ++i) entries[i].revents = 0;
+    return 1;
+  }
+  takes = true;
+  taking.fetch_add(1);
+  return result;
+}
+
+}  // namespace
+
+void end_requests(int rs) {
+  if (channel_of(rs) == nullptr) return;
+  queues[static_cast<std::size_t>(rs)].store(kEnding);
+  const timespec time{0, kPause};
+  for (int i = 0; i < kMostPauses && taking.load() > 0; ++i) {
+    static_cast<void>(real::ppoll(nullptr, nfds_t{0}, &time, nullptr));
+  }
+}
+
+int poll_of_librdmacm(pollfd* entries, nfds_t count, int timeout) {
+  const int result = poll_of_service(entries, count, timeout);
   const auto is_dead = [](const pollfd& one) {
-    return (one.revents & POLLHUP) != 0 && one.fd >= 0 && one.fd < kMostDescriptors &&
-           queues[static_cast<std::size_t>(one.fd)].load(std::memory_order_relaxed) > 0;
+    if (one.revents == 0 || one.fd < 0 || one.fd >= kMostDescriptors) return false;
+    const int queue = queues[static_cast<std::size_t>(one.fd)].load();
+    return queue == kEnding || (queue > 0 && (one.revents & POLLHUP) != 0);
   };
   if (result <= 0 || std::none_of(entries, entries + count, is_dead)) return result;
   Scratch<pollfd, 64> others(count);
@@ -250,7 +289,7 @@ int poll_of_librdmacm(pollfd* entries, nfds_t count, int timeout) {
     others[i] = entries[i];
     if (is_dead(entries[i])) others[i].fd = -1;
   }
-  const int left = real::poll(others.get(), count, timeout);
+  const int left = poll_of_service(others.get(), count, timeout);
   for (nfds_t i = 0; i < count; ++i) entries[i].revents = others[i].revents;
   return left;
 }
@@ -274,7 +313,7 @@ short look_at_rsocket(const Rdma* api, Socket& socket, short events) {
   std::atomic<Events>* channel = channel_of(rs);
   if (channel != nullptr && channel->load() == Events::Readable) {
     // The first look may have read the last event of the making of the connection.
-    if (!is_readable(rs)) {
+    if (!is_readable(rs) || !take_event_of_end(*api, rs)) {
       channel->store(Events::Watched);
     } else {
       channel->store(Events::Ignored);
@@ -288,6 +327,16 @@ short look_at_rsocket(const Rdma* api, Socket& socket, short events) {
 }
 
 }  // namespace
+
+bool is_lost(Socket& socket) {
+  const int rs = socket.rs.load();
+  std::atomic<Events>* channel = channel_of(rs);
+  if (channel != nullptr && channel->load() == Events::Watched && is_readable(rs)) {
+    channel->store(Events::Readable);
+    look_at(socket, 0);
+  }
+  return socket.lost.load();
+}
 
 short look_at(Socket& socket, short events) {
   const Rdma* api = loaded_rdma();

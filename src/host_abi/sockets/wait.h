@@ -61,6 +61,8 @@ int poll_of_librdmacm(pollfd* entries, nfds_t count, int timeout);
 // Sleeps end too when the connection manager has news of this rsocket. It has some when a peer is
 // gone that has not said goodbye, and long before rsockets take notice.
 void watch(int rs);
+// Returns whether the peer of a connection is gone without a goodbye, by news that have come.
+bool is_lost(Socket& socket);
 void unwatch(int rs);
 
 // `rs` listens. A thread of librdmacm takes its connection requests from its channel and hands the
@@ -70,5 +72,7 @@ void watch_queue_of(int rs);
 // The same for a call of poll() while the thread is in watch_queue_of(): that of the queue.
 bool is_looking_for_queue();
 void found_queue(int fd);
+// `rs`, which listens, ends: when this returns, librdmacm's thread takes no more requests for it.
+void end_requests(int rs);
 
 }  // namespace ib::host_abi::sockets

@@ -3,12 +3,14 @@
 // their own I/O do: closing PORT WAY FILE. For each connection it makes an epoll set, answers,
 // closes all, and writes a line into FILE, which gets one of these numbers. At the end it waits for
 // SIGTERM, in no call of sockets. closing PORT WAY ADDRESS is its client, which checks that each
-// connection ends after the answer.
+// connection ends after the answer. The listener ends before it accepts the others (LATE), which are
+// reset. Nor does the client's end of these wait for the peer, whatever the timeouts of the fabric.
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <liburing.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -20,7 +22,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum { CONNECTIONS = 4, SECONDS = 20, LISTENER = 1000 };
+enum { CONNECTIONS = 4, LATE = 12, SECONDS = 20, LISTENER = 1000 };
 static const char kQuestion[] = "hello", kAnswer[] = "answer", kLine[] = "a line of the log\n";
 static const char* way;
 static struct io_uring ring;
@@ -62,14 +64,29 @@ static void wait_for_tag(int set, uint64_t tag) {
   if (event.data.u64 != tag) fail("an event of something else");
 }
 
-static void write_line(int set, const char* path, int number) {
+// The client connects again as soon as it has seen the end: an event of the listener is right.
+static void expect_listener_only(int set) {
+  struct epoll_event events[4];
+  const int count = epoll_wait(set, events, 4, 0);
+  if (count < 0) fail("epoll_wait");
+  for (int i = 0; i < count; ++i) {
+    if (events[i].data.u64 != LISTENER) fail("an event of what is closed");
+  }
+}
+
+static void wait_for_client(int listener) {
+  struct pollfd entry = {listener, POLLIN, 0};
+  if (poll(&entry, 1, SECONDS * 1000) != 1) fail("no client");
+}
+
+static void write_line(int set, int listener, const char* path, int number) {
   const int file = open(path, O_CREAT | O_RDWR | O_APPEND, 0600);
   struct stat now;
-  struct epoll_event event;
   if (write(file, kLine, sizeof kLine - 1) != (ssize_t)(sizeof kLine - 1)) fail("write");
   if (fstat(file, &now) != 0) fail("fstat");
   if (now.st_size != (off_t)(sizeof kLine - 1) * (number + 1)) fail("the line is not in the file");
-  if (epoll_wait(set, &event, 1, 0) != 0) fail("an event of what is closed");
+  if (number > 0) wait_for_client(listener);  // there is an event of the listener, then
+  expect_listener_only(set);
   close_by_way(file);
 }
 
@@ -78,7 +95,7 @@ static void serve(int port, const char* path) {
   const int on = 1;
   struct sockaddr_in any = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
   setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-  if (bind(listener, (struct sockaddr*)&any, sizeof any) != 0 || listen(listener, 8) != 0) {
+  if (bind(listener, (struct sockaddr*)&any, sizeof any) != 0 || listen(listener, LATE) != 0) {
     fail("listen");
   }
   for (int i = 0; i < CONNECTIONS; ++i) {
@@ -88,25 +105,32 @@ static void serve(int port, const char* path) {
     const int fd = accept(listener, NULL, NULL);
     char bytes[64];
     add(set, fd, (uint64_t)i);
-    wait_for_tag(set, (uint64_t)i);
+    if (i < CONNECTIONS - 1) wait_for_tag(set, (uint64_t)i);  // then, others have come meanwhile
     if (read(fd, bytes, sizeof bytes) != (ssize_t)(sizeof kQuestion - 1)) fail("read");
     if (write(fd, kAnswer, sizeof kAnswer - 1) < 0) fail("write");
     close_by_way(fd);
-    if (i % 2 == 0) write_line(set, path, i / 2);
+    if (i % 2 == 0) write_line(set, listener, path, i / 2);
     close_by_way(set);
   }
   close_by_way(listener);
 }
 
-static void ask(int port, const char* address) {
+static int connected(int port, const char* address) {
   struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
   const struct timeval limit = {SECONDS, 0};
+  const int fd = socket(AF_INET, SOCK_STREAM, 0);
   inet_pton(AF_INET, address, &to.sin_addr);
+  setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+  if (connect(fd, (struct sockaddr*)&to, sizeof to) != 0) fail("connect");
+  return fd;
+}
+
+static void ask(int port, const char* address) {
+  int late[LATE];
   for (int i = 0; i < CONNECTIONS; ++i) {
-    const int fd = socket(AF_INET, SOCK_STREAM, 0);
+    const int fd = connected(port, address);
     char bytes[64];
-    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
-    if (connect(fd, (struct sockaddr*)&to, sizeof to) != 0) fail("connect");
+    for (int k = 0; i == CONNECTIONS - 1 && k < LATE; ++k) late[k] = connected(port, address);
     if (write(fd, kQuestion, sizeof kQuestion - 1) < 0) fail("write");
     const ssize_t got = recv(fd, bytes, sizeof bytes, MSG_WAITALL);
     if (got != (ssize_t)(sizeof kAnswer - 1) || memcmp(bytes, kAnswer, (size_t)got) != 0) {
@@ -114,6 +138,12 @@ static void ask(int port, const char* address) {
       fail("no answer and an end");
     }
     close(fd);
+  }
+  // Half of them end with the process.
+  for (int i = 0; i < LATE; ++i) {
+    char byte;
+    if (recv(late[i], &byte, 1, 0) != -1 || errno != ECONNRESET) fail("no reset by the end");
+    if (i % 2 == 0) close(late[i]);
   }
 }
 

@@ -7,6 +7,7 @@ import hashlib
 import os
 import random
 import select
+import signal
 import socket
 import socketserver
 import statistics
@@ -426,6 +427,16 @@ def forking_server(port):
         server.serve_forever()
 
 
+def patient_server(port):
+    """Answers when it gets SIGUSR1."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR1})
+    with socket.create_server(("0.0.0.0", port)) as server:
+        with server.accept()[0] as connection:
+            print("connected", flush=True)
+            signal.sigwait({signal.SIGUSR1})
+            connection.sendall(connection.recv(100).upper())
+
+
 def upper_client(host, port):
     try:
         with socket.create_connection((host, port)) as client:
@@ -442,7 +453,7 @@ def program(mode, *words):
         return
     {"rules": rules, "fork": fork, "greeter": greeter, "greeted": greeted, "refused": refused, "http": serve_files, "peer-server": peer_server,
      "streams-server": streams_server, "streams-client": streams_client,
-     "forking-server": forking_server, "upper-client": upper_client,
+     "forking-server": forking_server, "patient-server": patient_server, "upper-client": upper_client,
      "read-server": read_server, "send-server": send_server,
      "read-client": lambda *address: read_to_the_end(socket.create_connection(address)),
      "send-client": lambda *address: send_forever(socket.create_connection(address)),
