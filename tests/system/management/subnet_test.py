@@ -26,16 +26,16 @@ ENGINES = {
 
 
 class Manager:
-    """OpenSM at a node."""
+    """OpenSM at a node. more: lines of its settings."""
 
-    def __init__(self, fabric, node=0, *options):
+    def __init__(self, fabric, node=0, *options, more=()):
         self.fabric = fabric
         self.folder = fabric.user.make_dir("opensm-")
         self.log = self.folder / "opensm.log"
         paths = [f"OSM_TMP_DIR={self.folder}", f"OSM_CACHE_DIR={self.folder}"]
         settings = self.folder / "opensm.conf"
         settings.write_text("force_log_flush TRUE\nsweep_interval 2\nsminfo_polling_timeout 500\n"
-                            "polling_retry_number 2\n")
+                            "polling_retry_number 2\n" + "".join(f"{line}\n" for line in more))
         settings.chmod(0o644)
         self.program = fabric.start(["env", *paths, OPENSM, "-F", settings, "-f", self.log, *options], node)
 
@@ -232,4 +232,5 @@ def test(report, user):
     managers(report, user)
 
 
-harness.main("subnet", test)
+if __name__ == "__main__":
+    harness.main("subnet", test)
