@@ -18,7 +18,7 @@ from subnet_test import SECONDS, Manager, all_active, elements, end_ports, subne
 
 TOPOLOGY = "fat-tree:levels=2,ports=4"
 SWITCHES, NODES = 6, 8
-REFUSED = 255
+REFUSED, SA_REFUSED = 255, 5
 GUID_OF_NODE = "0x02534600000{}0001"
 GROUP = "224.1.1.1"
 # OpenSM sets widths and speeds to all that a port has, unless it is told to leave them alone.
@@ -41,18 +41,18 @@ class Subnet:
         return next(element for element in elements(self.fabric) if element["kind"] == "switch"
                     for port in element["ports"] if port.get("peer", {}).get("description") == name)
 
-    def check(self, report, commands):
+    def check(self, report, commands, where=""):
         """Of each: the words, a code if it is not 0, patterns."""
         for words, *patterns in commands:
             code = patterns.pop(0) if patterns and isinstance(patterns[0], int) else 0
-            with report.case(words):
+            with report.case(words + where):
                 self.fabric.run(words.split()).require(*patterns, code=code)
 
 
 def subnet_management(report, net):
     lid, last = net.lid, net.last
     net.check(report, (
-        ["ibaddr -g", f"GID fe80::253:4600:0:1"], [f"ibaddr -l {last}", f"LID start {last:#x} end {last:#x}"],
+        ["ibaddr -g", "GID fe80::253:4600:0:1"], [f"ibaddr -l {last}", f"LID start {last:#x} end {last:#x}"],
         [f"ibaddr -L {last}", f"LID start {last} end {last}"],
         [f"ibaddr -G {GUID_OF_NODE.format(7)}", f"GID fe80::253:4600:7:1 LID start {last:#x}"],
         ["ibaddr -D 0,1", f"LID start {lid:#x}"],
@@ -89,7 +89,7 @@ def administration(report, net):
         [f"saquery --smkey 1 PKTR {last}", "PKeyTableRecord dump"], [f"saquery VLAR {last}", "VLArbTableRecord dump"],
         ["saquery IIR"], [f"saquery LR {net.here}", f"ToLID.*{lid}"], ["saquery SR"],
         [f"saquery PR --slid {net.here} --dlid {last}", f"dlid.*{last}"],
-        [f"saquery --sgid-to-dgid fe80::253:4600:0:1-fe80::253:4600:7:1", f"dlid.*{last}"],
+        ["saquery --sgid-to-dgid fe80::253:4600:0:1-fe80::253:4600:7:1", f"dlid.*{last}"],
         ["saquery MCMR", "MGID.*ff12:401b:ffff::ffff:ffff"], [f"saquery LFTR {lid}/0", f"{last}\t"], ["saquery MFTR"],
         [f"saquery GIR {last}", "GUID 0.*0x0253460000070001"], [f"saquery SWIR {lid}", "LinearFDBCap.*0xC000"],
         ["saquery SMIR", "SMState.*3"], ["saquery -s", f"EndPortLid.*{net.here}"], ["saquery -D", 'node7 softib0"'],
@@ -97,6 +97,22 @@ def administration(report, net):
         ["saquery -x", "LinkRecord dump"], ["saquery -I"]))
     with report.case("saquery -L, by name"):
         net.fabric.run(["saquery", "-L", "node7 softib0"]).require(f"^{last}$")
+
+
+def own_administration(report, user):
+    """The records that softib's own administrator has, and its answer to requests for others."""
+    with subnet(user, TOPOLOGY) as fabric:
+        net = Subnet(fabric)
+        net.check(report, (
+            ["saquery CPI", "Class version.*2"], [f"saquery NR {net.last}", "node7 softib0"],
+            [f"saquery PIR {net.last}/1", f"EndPortLid.*{net.last}"], ["saquery IIR"], ["saquery SR"], ["saquery -I"],
+            [f"saquery PR --slid {net.here} --dlid {net.last}", f"dlid.*{net.last}"],
+            ["saquery --sgid-to-dgid fe80::253:4600:0:1-fe80::253:4600:7:1", f"dlid.*{net.last}"],
+            ["saquery MCMR", "MGID.*ff12:401b:ffff::ffff:ffff"], ["saquery -D", 'node7 softib0"'],
+            *([f"saquery {record}", SA_REFUSED, "MAD Method/Attribute combination is not supported"] for record in (
+                f"SL2VL {net.last}", f"PKTR {net.last}", f"VLAR {net.last}", f"LR {net.here}", f"LFTR {net.lid}/0", "MFTR",
+                f"GIR {net.last}", f"SWIR {net.lid}", "SMIR"))),
+            " by softib's administrator")
 
 
 def what_softib_does_not_have(report, net):
@@ -285,6 +301,8 @@ def test(report, user):
             if report.wanted(part.__name__):
                 part(report, net)
         manager.end()
+    if report.wanted(own_administration.__name__):
+        own_administration(report, user)
 
 
 harness.main("diagnostics", test)
