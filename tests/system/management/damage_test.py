@@ -16,7 +16,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import harness
 from harness import Failed
-from subnet_test import OPENSM, SECONDS, all_active, elements, end_ports, subnet
+from subnet_test import OPENSM, SECONDS, all_active, elements, end_ports, own, subnet
 
 PROGRAM = pathlib.Path(__file__).resolve().parents[1] / "programs/umad/smp.py"
 # In fat-tree:levels=2,ports=4 two nodes are at the first ports of each leaf; the routes are those of node 0.
@@ -90,7 +90,8 @@ class Patient:
         """The routes that ibdiagnet has read. Its code is that of a subnet with errors, or not."""
         files = (("-s", "lst"), ("-f", "fdbs"), ("-m", "mcfdbs"))
         program = self.fabric.run(["ibdmchk", *(word for option, end in files for word in
-                                                (option, self.results / f"ibdiagnet.{end}"))], 0, SECONDS)
+                                                (option, self.results / f"ibdiagnet.{end}"))], 0, SECONDS,
+                                  before=own("/var/cache"))
         return program.text.splitlines()
 
 

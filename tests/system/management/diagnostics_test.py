@@ -14,7 +14,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import harness
 from harness import Failed
-from subnet_test import SECONDS, Manager, all_active, elements, end_ports, subnet
+from subnet_test import SECONDS, Manager, all_active, elements, end_ports, own, subnet
 
 TOPOLOGY = "fat-tree:levels=2,ports=4"
 SWITCHES, NODES = 6, 8
@@ -104,6 +104,7 @@ def own_administration(report, user):
     with subnet(user, TOPOLOGY) as fabric:
         net = Subnet(fabric)
         net.check(report, (
+            ["sminfo", REFUSED, "failed: query"],  # no program would answer as its subnet manager
             ["saquery CPI", "Class version.*2"], [f"saquery NR {net.last}", "node7 softib0"],
             [f"saquery PIR {net.last}/1", f"EndPortLid.*{net.last}"], ["saquery IIR"], ["saquery SR"], ["saquery -I"],
             [f"saquery PR --slid {net.here} --dlid {net.last}", f"dlid.*{net.last}"],
@@ -272,6 +273,11 @@ def caches(report, net):
 
 
 def programs(report, net):
+    cache = {"before": own("/var/cache")}  # where they keep what ibnetdiscover finds
+    with report.case("ibidsverify, ibfindnodesusing"):
+        if text := net.fabric.run(["ibidsverify", "-R"], **cache).require().text:
+            raise Failed(f"ibidsverify says\n{text}")
+        net.fabric.run(["ibfindnodesusing", "-R", net.guid, 3], **cache).require(r'"switch-1-0" base\)  ==>>', "node2 softib0")
     with report.case("ibping by GUID"):
         server = net.fabric.start(["ibping", "-S"], NODES - 1)
         client = ["ibping", "-c", "2", "-G", GUID_OF_NODE.format(7)]

@@ -5,7 +5,6 @@ ibacm, which finds ways, and srp_daemon, which looks for storage.
 
 subnet_services_test.py [--as root|nobody] [--only REGEX]
 """
-import os
 import pathlib
 import re
 import signal
@@ -15,13 +14,13 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import harness
 from harness import Failed
-from subnet_test import SECONDS, Manager, check_managed, elements, end_ports, subnet
+from subnet_test import SECONDS, Manager, check_managed, elements, end_ports, own, subnet
 
 NODE_GUID = "0x02534600000{}0001"
 LANES_OF_NODES, LANES_OF_SWITCHES = range(2), range(8)
 ACM_PORT = 6125
 # ibacm writes its port to /run, where ib_acme reads it, and srp_daemon has a file there that it locks.
-OWN_RUN = () if os.getuid() else ("unshare", "-m", "sh", "-c", 'mount -t tmpfs -o mode=1777 tmpfs /run && exec "$@"', "sh")
+OWN_RUN = own("/run")
 
 
 def arbitration(lanes, weight):
