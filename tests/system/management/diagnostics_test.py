@@ -123,7 +123,7 @@ def what_softib_does_not_have(report, net):
         [f"ibccquery SwitchCongestionSetting {net.lid}", REFUSED, "query failed"],
         [f"ibccconfig SwitchPortCongestionSetting {net.lid} 1 0 1 1 1 1", REFUSED, "failed"],
         *([f"perfquery {option} {net.last} 1", REFUSED, "cannot query Port|cannot query SwPort"] for option in (
-            "-X", "-S", "-D", "-E", "-T", "--oprcvcounters", "--flowctlcounters", "--vloppackets", "--vlopdata",
+            "-X", "-S", "-T", "--oprcvcounters", "--flowctlcounters", "--vloppackets", "--vlopdata",
             "--vlxmitflowctlerrors", "--vlxmitcounters", "--swportvlcong", "--rcvcc", "--slrcvfecn", "--slrcvbecn",
             "--xmitcc", "--vlxmittimecc"))))
 
