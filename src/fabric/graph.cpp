@@ -8,8 +8,9 @@
 namespace ib::fabric {
 namespace {
 
-// IsSystemImageGuidSupported, IsExtendedSpeedsSupported [IBA1 14.2.5.6]: all that is true so far.
-constexpr std::uint32_t kPortCapabilities = (1u << 11) | (1u << 14);
+// IsSLMappingSupported, IsSystemImageGuidSupported, IsExtendedSpeedsSupported [IBA1 14.2.5.6]: all
+// that is true so far.
+constexpr std::uint32_t kPortCapabilities = (1u << 6) | (1u << 11) | (1u << 14);
 // As Linux shows for RoCE: communication manager, GIDs from IP addresses.
 constexpr std::uint32_t kEthernetCapabilities = (1u << 16) | (1u << 26);
 

@@ -59,8 +59,10 @@ struct Port {
   verbs::Mtu mtu = verbs::Mtu::B4096;
   verbs::PortState state = verbs::PortState::Active;
   std::uint8_t physical_state = kLinkUp;
-  std::uint8_t width = 2;   // 4X
-  std::uint8_t speed = 32;  // EDR, 25 Gb/s a lane
+  std::uint8_t width = 2;       // of the link: 4X
+  std::uint8_t speed = 32;      // EDR, 25 Gb/s a lane
+  std::uint8_t best_width = 2;  // what the port can do; of it a subnet manager enables some
+  std::uint8_t best_speed = 32;
   // P_Key table; 0: no entry. Entries keep their place, since queue pairs name them by index.
   std::vector<std::uint16_t> pkeys{0xffff};
   std::uint32_t capability_mask = 0;

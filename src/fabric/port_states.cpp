@@ -2,6 +2,7 @@
 #include "fabric/port_states.h"
 
 #include "fabric/subnet_setup.h"
+#include "mad/link_ability.h"
 
 namespace ib::fabric {
 namespace {
@@ -17,16 +18,31 @@ bool answers(const Fabric& fabric, const Port& port) {
   return hca.present && !hca.asleep;
 }
 
+mad::LinkAbility enabled_at(const Port& port) {
+  return mad::enabled_of(mad::ability_of({port.best_width, port.best_speed}), port.settings);
+}
+
+// That the two ends of its cable agree on.
+std::optional<mad::LinkRate> rate_of_link(const Fabric& fabric, const Port& port) {
+  const Port* peer = fabric.graph().peer_of(port);
+  return mad::common_rate(enabled_at(port), enabled_at(peer != nullptr ? *peer : port));
+}
+
 // The physical state of a port that nobody has taken down.
 std::uint8_t trained_state(const Fabric& fabric, const Port& port) {
   const Port* peer = fabric.graph().peer_of(port);
   if (peer == nullptr) {
     return fabric.graph().element_of(port).is_switch() ? kPolling : kLinkUp;
   }
-  return answers(fabric, *peer) ? kLinkUp : kPolling;
+  return answers(fabric, *peer) && rate_of_link(fabric, port) ? kLinkUp : kPolling;
 }
 
-PortState state_of_new_link(const Fabric& fabric, const Port& port) {
+// The link has trained: the state it is in then.
+PortState begin_link(const Fabric& fabric, Port& port) {
+  if (const auto rate = rate_of_link(fabric, port)) {
+    port.width = rate->width;
+    port.speed = rate->speed;
+  }
   return port.is_ethernet() || fabric.is_managed_here(port) ? PortState::Active : PortState::Init;
 }
 
@@ -52,7 +68,7 @@ void settle(Fabric& fabric, Port& port, std::uint8_t physical, PortChanges& chan
   const PortState before = port.state;
   if (port.physical_state == kLinkUp) ++port.counters.link_downed;
   port.physical_state = physical;
-  port.state = physical == kLinkUp ? state_of_new_link(fabric, port) : PortState::Down;
+  port.state = physical == kLinkUp ? begin_link(fabric, port) : PortState::Down;
   note(fabric, port, before, changes);
   follow_cable(fabric, port, changes);
 }
@@ -80,12 +96,13 @@ void set_enabled(Fabric& fabric, Port& port, bool is_enabled, PortChanges& chang
 }
 
 void retrain(Fabric& fabric, Port& port, PortChanges& changes) {
-  if (port.physical_state != kLinkUp) return;
+  const bool stays_up = port.physical_state == kLinkUp && rate_of_link(fabric, port);
+  if (!stays_up) return train(fabric, port, changes);
   Port* const peer = fabric.graph().peer_of(port);
   for (Port* end : {&port, peer}) {
     if (end == nullptr) continue;
     const PortState before = end->state;
-    end->state = state_of_new_link(fabric, *end);
+    end->state = begin_link(fabric, *end);
     note(fabric, *end, before, changes);
   }
 }

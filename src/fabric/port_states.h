@@ -4,6 +4,9 @@
 // manager: a link that comes up is in state Init, until its manager arms and activates it. Where
 // softib manages, that has happened at once.
 //
+// A link trains to the best width and speed that both ends enable. Without one in common it does
+// not come up.
+//
 // Functions change the fabric and add to `changes` what drivers and programs have to hear of.
 //
 // Thread rule: as the fabric's.
@@ -39,7 +42,8 @@ using PortChanges = std::vector<PortChange>;
 void set_enabled(Fabric& fabric, Port& port, bool is_enabled, PortChanges& changes);
 // Something has changed at an end of its cable: both follow.
 void train(Fabric& fabric, Port& port, PortChanges& changes);
-// Set(PortState Down): the link goes down and comes up again in state Init.
+// Set(PortState Down): the link goes down and comes up again in state Init, with what is enabled
+// now.
 void retrain(Fabric& fabric, Port& port, PortChanges& changes);
 // Armed or Active, by a subnet manager. The step is allowed (mad::check_set).
 void advance(const Fabric& fabric, Port& port, verbs::PortState state, PortChanges& changes);

@@ -40,8 +40,10 @@ Status Fabric::build_topology(const Topology& topology, const std::vector<std::s
     Port* const b = end(cable.b);
     if (a == nullptr || b == nullptr) return Status::InvalidParameter;
     IB_CHECK(graph_.connect(*a, *b));
-    a->width = b->width = cable.width;
-    a->speed = b->speed = cable.speed;
+    for (Port* port : {a, b}) {
+      port->width = port->best_width = cable.width;
+      port->speed = port->best_speed = cable.speed;
+    }
     if (!cable.is_up) a->physical_state = kDisabled;
   }
   set_up_subnets(*this, topology);

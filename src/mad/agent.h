@@ -43,9 +43,9 @@ struct PortSettings {
   std::uint16_t m_key_lease = 0;   // seconds; 0: without an end
   std::uint8_t width_enabled = 0;  // 0: all that it can do
   std::uint8_t speed_enabled = 0;
-  std::uint8_t speed_ext_enabled = 0;
-  std::uint8_t down_default = 2;     // Polling
-  std::uint8_t operational_vls = 0;  // 0: as many as it has
+  std::uint8_t speed_ext_enabled = 0;  // kNoExtendedSpeed: none
+  std::uint8_t down_default = 2;       // Polling
+  std::uint8_t operational_vls = 0;    // 0: as many as it has
   std::uint8_t vl_high_limit = 0;
   std::uint8_t vl_stall_hoq = 0;
   std::uint8_t enforcement = 0;  // P_Keys in, out, raw packets in, out
@@ -67,8 +67,10 @@ struct PortFacts {
   std::uint8_t sm_sl = 0;
   verbs::PortState state = verbs::PortState::Down;
   std::uint8_t physical_state = 0;
-  std::uint8_t width = 0;  // as verbs number them
+  std::uint8_t width = 0;  // of the link, as verbs number them
   std::uint8_t speed = 0;
+  std::uint8_t best_width = 0;  // of what the port can do
+  std::uint8_t best_speed = 0;
   verbs::Mtu active_mtu = verbs::Mtu::B4096;
   verbs::Mtu max_mtu = verbs::Mtu::B4096;
   std::uint8_t virtual_lanes = 1;    // VLCap [14.2.5.6]: 1: VL0, 4: VL0 to VL7

@@ -35,8 +35,8 @@ class Agent : public testing::Test {
     port.sm_lid = 1;
     port.virtual_lanes = 1;
     port.subnet_timeout = 18;
-    port.width = 2;
-    port.speed = 32;
+    port.width = port.best_width = 2;
+    port.speed = port.best_speed = 32;
     port.physical_state = 5;
     port.capability_mask = 0x00010000;
   }
@@ -144,9 +144,9 @@ TEST_F(Agent, SaysHowItsPortIs) {
             "0000"
             "0000"
             "02"
-            "020302"
-            "74"  // SDR to QDR, Active
-            "52"  // LinkUp, down means polling
+            "030302"  // 1X and 4X are enabled and supported, 4X is
+            "74"      // SDR to QDR, Active
+            "52"      // LinkUp, down means polling
             "00"
             "47"
             "50"
@@ -163,14 +163,14 @@ TEST_F(Agent, SaysHowItsPortIs) {
             "0000"
             "00000000"
             "0000"
-            "22"
-            "02");
+            "23"  // EDR, of FDR and EDR
+            "03");
   EXPECT_EQ(status_of(request(smp_attribute::kPortInfo, 2)), 0);
   EXPECT_EQ(status_of(request(smp_attribute::kPortInfo, 1)), mad_status::kBadField);
 }
 
 TEST_F(Agent, AnOldSpeedHasNoExtendedOne) {
-  port.speed = 1;
+  port.speed = port.best_speed = 1;
   EXPECT_EQ(status_of(request(smp_attribute::kPortInfo)), 0);
   PortInfo info;
   std::memcpy(&info, response.data.data(), sizeof info);
@@ -242,6 +242,9 @@ TEST_F(Agent, TakesASetOfAPortThatCanBe) {
   EXPECT_TRUE(refuses([](PortInfo& info) { info.master_sm_lid = 0; }));
   EXPECT_TRUE(refuses([](PortInfo& info) { info.link_width_enabled = 8; })) << "not supported";
   EXPECT_EQ(verdict_of([](PortInfo& info) { info.link_width_enabled = 0xff; }), Verdict::Set);
+  EXPECT_TRUE(refuses([](PortInfo& info) { info.speed_ext_enabled = 4; })) << "HDR";
+  EXPECT_EQ(verdict_of([](PortInfo& info) { info.speed_ext_enabled = 30; }), Verdict::Set)
+      << "none";
   EXPECT_TRUE(refuses([](PortInfo& info) { info.mtu_sm_sl = 0x60; }));
   EXPECT_TRUE(refuses([](PortInfo& info) { info.operational_vls = 0x50; }));
   EXPECT_TRUE(refuses([](PortInfo& info) { info.physical_down_default = 0x42; }));

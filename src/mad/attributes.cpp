@@ -2,6 +2,8 @@
 // Get: facts into attributes.
 #include "mad/attributes.h"
 
+#include "mad/link_ability.h"
+
 #include <algorithm>
 #include <cstring>
 
@@ -46,24 +48,13 @@ constexpr std::uint8_t nibbles(unsigned high, unsigned low) {
   return static_cast<std::uint8_t>((high & 15) << 4 | (low & 15));
 }
 
-// Speeds from FDR on (16, 32 ...) are counted in a field of their own, beside QDR in the old one.
-struct Speeds {
-  unsigned old_one = 0;
-  unsigned extended = 0;
-};
-Speeds split(std::uint8_t verbs_speed) {
-  constexpr unsigned kQdr = 4;
-  if (verbs_speed >= 16) return {kQdr, verbs_speed / 16u};
-  return {verbs_speed, 0};
-}
-
 unsigned or_else(unsigned value, unsigned otherwise) {
   return value != 0 ? value : otherwise;
 }
 
 Attribute port_info(const PortFacts& port, std::uint8_t arrival) {
-  const Speeds active = split(port.speed);
-  const LinkAbility able = ability_of(port);
+  const SplitSpeed active = split_speed(port.speed);
+  const LinkAbility able = ability_of({port.best_width, port.best_speed});
   const PortSettings& set = port.settings;
   PortInfo info;
   info.m_key = set.m_key;
@@ -73,7 +64,7 @@ Attribute port_info(const PortFacts& port, std::uint8_t arrival) {
   info.capability_mask = port.capability_mask;
   info.m_key_lease_period = set.m_key_lease;
   info.local_port = arrival;
-  info.link_width_enabled = static_cast<std::uint8_t>(or_else(set.width_enabled, port.width));
+  info.link_width_enabled = static_cast<std::uint8_t>(or_else(set.width_enabled, able.width));
   info.link_width_active = port.width;
   info.link_width_supported = able.width;
   info.speed_supported_state = nibbles(able.speed, static_cast<unsigned>(port.state));
@@ -183,13 +174,6 @@ Attribute multicast(const AgentView& element, std::uint32_t modifier) {
 }
 
 }  // namespace
-
-LinkAbility ability_of(const PortFacts& port) {
-  const Speeds active = split(port.speed);
-  return {static_cast<std::uint8_t>(port.width * 2u - 1),
-          static_cast<std::uint8_t>((active.old_one * 2 - 1) & 15),
-          static_cast<std::uint8_t>(active.extended)};
-}
 
 std::uint32_t port_of_modifier(const AgentView& element, std::uint8_t arrival,
                                std::uint32_t modifier) {

@@ -20,13 +20,4 @@ Attribute get_attribute(const AgentView& element, std::uint8_t arrival, std::uin
 std::uint16_t check_set(const AgentView& element, std::uint8_t arrival, std::uint16_t attribute,
                         std::uint32_t modifier, const SmpData& data);
 
-// LinkWidthSupported, LinkSpeedSupported and LinkSpeedExtSupported [14.2.5.6] of a port: what it
-// does, and all that is slower.
-struct LinkAbility {
-  std::uint8_t width = 0;
-  std::uint8_t speed = 0;
-  std::uint8_t speed_ext = 0;
-};
-LinkAbility ability_of(const PortFacts& port);
-
 }  // namespace ib::mad

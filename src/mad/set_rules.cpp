@@ -2,6 +2,7 @@
 // Set: which values an agent accepts [IBA1 14.2.5, 14.3.5]. One that is out of range refuses the
 // whole SMP, so that nothing of it is done.
 #include "mad/attributes.h"
+#include "mad/link_ability.h"
 
 #include <bit>
 #include <cstring>
@@ -38,6 +39,10 @@ bool is_enabled_mask(unsigned wanted, unsigned supported, unsigned all) {
   return wanted == 0 || wanted == all || (wanted & ~supported) == 0;
 }
 
+bool is_extended_mask(unsigned wanted, unsigned supported) {
+  return is_enabled_mask(wanted, supported, 31) || wanted == kNoExtendedSpeed;
+}
+
 // The states of a Set: no change, Sleep, Polling, Disabled; beside a change of
 // PortState other than Down only the first.
 bool is_physical(unsigned wanted, unsigned state) {
@@ -62,7 +67,7 @@ std::uint16_t check_port_info(const AgentView& element, std::uint8_t arrival,
     return mad_status::kBadField;
   }
   const auto info = read<PortInfo>(data);
-  const LinkAbility able = ability_of(*port);
+  const LinkAbility able = ability_of({port->best_width, port->best_speed});
   const bool is_outer = is_switch && number != 0;
   const unsigned state = info.speed_supported_state & 15;
   const bool good = (is_outer || is_good_address(info)) &&
@@ -71,7 +76,7 @@ std::uint16_t check_port_info(const AgentView& element, std::uint8_t arrival,
                     (info.physical_down_default & 15) <= 2 &&
                     is_enabled_mask(info.link_width_enabled, able.width, 0xff) &&
                     is_enabled_mask(info.speed_active_enabled & 15, able.speed, 15) &&
-                    is_enabled_mask(info.speed_ext_enabled & 31, able.speed_ext, 31) &&
+                    is_extended_mask(info.speed_ext_enabled & 31, able.speed_ext) &&
                     (info.mtu_sm_sl >> 4) <= static_cast<unsigned>(port->max_mtu) &&
                     (info.operational_vls >> 4) <= port->virtual_lanes;
   return good ? mad_status::kOk : mad_status::kBadField;

@@ -83,7 +83,7 @@ bool QpChanges::is_sure(std::uint32_t mask, const control::QpAttr& attr) const {
   }
   std::string reason;
   if (to_rts) return verbs::check_qp_values(mask, attr, reason);
-  return !verbs::sets_controlled_qkey(mask, attr) && hca_.has_pkey(attr.port, attr.pkey_index);
+  return hca_.has_pkey(attr.port, attr.pkey_index);
 }
 
 Status QpChanges::catch_up() {

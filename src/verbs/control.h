@@ -266,7 +266,7 @@ enum class Code : std::uint32_t {
   OpenQp = 76,
   // ModifyQpIn -> ModifyQpOut; information = QP.
   // ! InvalidParameter: also a transition or attribute that its state does not allow; InvalidState:
-  // not in cur_state, or it went to Error meanwhile; DeviceBusy; AccessDenied: a controlled Q_Key
+  // not in cur_state, or it went to Error meanwhile; DeviceBusy
   ModifyQp = 77,
   // IndexIn -> QueryQpOut; information = QP.  ! InvalidParameter
   QueryQp = 78,

@@ -14,9 +14,4 @@ namespace ib::verbs {
 // bounds.
 bool check_qp_values(std::uint32_t mask, const control::QpAttr& attr, std::string& reason);
 
-// Whether the Q_Key is one of those that only kernel clients may set [IBA1 10.2.5].
-inline bool sets_controlled_qkey(std::uint32_t mask, const control::QpAttr& attr) {
-  return (mask & qp_attr::kQkey) != 0 && (attr.qkey & kControlledQkey) != 0;
-}
-
 }  // namespace ib::verbs

@@ -40,8 +40,8 @@ constexpr QpType peer_type(QpType type) {
   return type == QpType::XrcRecv ? QpType::XrcSend : type;
 }
 
-// Q_Keys with this bit are controlled [IBA1 10.2.5]: programs cannot give them to their queue
-// pairs, and a request that names one sends that of its own queue pair.
+// Q_Keys with this bit are controlled [IBA1 10.2.5]: a request that names one sends that of its own
+// queue pair, whose program was allowed to give it one.
 inline constexpr std::uint32_t kControlledQkey = 0x80000000u;
 inline constexpr std::uint32_t kGsiQkey = 0x80010000u;  // of every queue pair 1 [IBA1 3.5.3]
 

@@ -188,17 +188,12 @@ TEST_P(MadTest, WhatCameBeforeAndAfterAnOwnerIsLost) {
   EXPECT_EQ(west.came.size(), 1u);
 }
 
-TEST_P(MadTest, ProgramsReachItOnlyWithTheKeyThatTheyCannotHave) {
+TEST_P(MadTest, ProgramsReachItOnlyByAQueuePairThatHasItsKey) {
   ASSERT_EQ(open(west, *ca2, QpType::Gsi), Status::Ok) << reason;
   QpSpec spec;
   spec.type = QpType::Ud;
   qb = b->new_qp(spec);
   Connection with;
-  with.qkey = verbs::kGsiQkey;
-  EXPECT_EQ(
-      qb.try_modify(required(QpType::Ud, QpState::Reset, QpState::Init), init_attributes(with)),
-      Status::AccessDenied);
-  EXPECT_NE(b->reason().find("controlled"), std::string::npos) << b->reason();
   with.qkey = 0x11111111;
   to_init(qb, QpType::Ud, with);
   to_rtr(qb, QpType::Ud, qb, with);
@@ -215,12 +210,20 @@ TEST_P(MadTest, ProgramsReachItOnlyWithTheKeyThatTheyCannotHave) {
     b->cq().one(WcStatus::Success);
   }
   EXPECT_TRUE(west.came.empty());
-  // A MAD in the other direction needs no permission.
+  // A MAD in the other direction needs that of the queue pair.
   qb.receive(9, {mb.all()});
   send(west, {lid, 0, qb.qpn, with.qkey, 0}, pattern(8));
   const Completion got = b->cq().one(WcStatus::Success);
   EXPECT_EQ(got.byte_len, 296u);
   EXPECT_EQ(got.src_qp, 1u);
+  // With the key of queue pairs 1 it is one of those that exchange MADs with them.
+  control::QpAttr attr;
+  attr.qkey = verbs::kGsiQkey;
+  attr.state = QpState::Rts;
+  ASSERT_EQ(qb.try_modify(qp_attr::kState | qp_attr::kQkey, attr), Status::Ok);
+  qb.send(mad);
+  b->cq().one(WcStatus::Success);
+  EXPECT_TRUE(comes([&] { return west.came.size() == 1; }));
 }
 
 TEST_P(MadTest, ProgramsCannotHaveIt) {

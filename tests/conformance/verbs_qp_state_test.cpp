@@ -173,14 +173,13 @@ TEST_P(QueuePairStates, ImpossibleValuesAreRefusedAndChangeNothing) {
   refused(QpState::Rtr, [](control::QpAttr& x) { x.sq_psn = 0x1000000; });
 }
 
-TEST_P(QueuePairStates, AControlledQkeyIsForKernelClients) {
+TEST_P(QueuePairStates, AControlledQkeyIsTaken) {
   IB_ONCE();
   const Qp qp = make(*a, QpType::Ud);
   control::QpAttr attr = init_attributes();
   attr.qkey = verbs::kControlledQkey | 1;
-  EXPECT_EQ(qp.try_modify(required(QpType::Ud, QpState::Reset, QpState::Init), attr),
-            Status::AccessDenied);
-  EXPECT_EQ(qp.state(), QpState::Reset);
+  EXPECT_EQ(qp.try_modify(required(QpType::Ud, QpState::Reset, QpState::Init), attr), Status::Ok);
+  EXPECT_EQ(qp.state(), QpState::Init);
 }
 
 TEST_P(QueuePairStates, QueryAnswersWhatWasSet) {

@@ -35,7 +35,7 @@ void migrate_from(Core& core, const fabric::Hca& hca, std::uint32_t number) {
 
 const char* state_words(const fabric::Port& port) {
   if (port.physical_state == fabric::kPolling) {
-    return "down: the other end of its cable is silent";
+    return "down: the other end of its cable is silent, or enables other widths or speeds";
   }
   if (port.physical_state != fabric::kLinkUp) return "down";
   return port.state == verbs::PortState::Active ? "up" : "up, and waits for a subnet manager";

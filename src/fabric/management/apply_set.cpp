@@ -116,9 +116,12 @@ void Setter::link(Port& port, const PortInfo& info) {
   const auto enable = [](std::uint8_t& mask, unsigned wanted, unsigned all) {
     if (wanted != 0) mask = static_cast<std::uint8_t>(wanted == all ? 0 : wanted);
   };
+  const mad::PortSettings before = settings;
   enable(settings.width_enabled, info.link_width_enabled, 0xff);
   enable(settings.speed_enabled, info.speed_active_enabled & 15, 15);
   enable(settings.speed_ext_enabled, info.speed_ext_enabled & 31, 31);
+  // A link that is up keeps its rate until it trains again; one that is down tries at once.
+  if (settings != before && port.physical_state == kPolling) train(fabric_, port, changes_);
   if ((info.physical_down_default & 15) != 0) {
     settings.down_default = info.physical_down_default & 15;
   }

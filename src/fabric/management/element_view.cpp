@@ -57,6 +57,8 @@ std::optional<mad::PortFacts> ElementView::port(std::uint32_t number) const {
   facts.physical_state = attr.phys_state;
   facts.width = attr.active_width;
   facts.speed = attr.active_speed;
+  facts.best_width = port->best_width;
+  facts.best_speed = port->best_speed;
   facts.active_mtu = attr.active_mtu;
   facts.max_mtu = attr.max_mtu;
   facts.virtual_lanes = attr.max_vl_num;

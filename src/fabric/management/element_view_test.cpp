@@ -82,6 +82,20 @@ TEST(ElementView, AnotherPortOfASwitchHasItsGuidAndNoAddress) {
   EXPECT_EQ(info.physical_down_default >> 4, kPolling);
 }
 
+// OpenSM writes no tables to a port that does not say that it has them.
+TEST(ElementView, PortsSayThatTheyHaveTablesOfServiceLevels) {
+  constexpr std::uint32_t kSlMapping = 1u << 6;
+  const Graph graph = switch_and_adapter();
+  for (const std::uint64_t guid : {kSwitchGuid, std::uint64_t{0x300}}) {
+    const Port& port = graph.ports_of(*graph.find_element(guid))[0];
+    const auto info = get<mad::PortInfo>(graph, port, mad::smp_attribute::kPortInfo);
+    EXPECT_NE(info.capability_mask & kSlMapping, 0u) << guid;
+    const auto table =
+        get<std::array<std::uint8_t, 8>>(graph, port, mad::smp_attribute::kSlToVlTable);
+    EXPECT_EQ(table[0], 0x01);
+  }
+}
+
 TEST(ElementView, AChannelAdapterTellsOfItsPkeyTables) {
   const Graph graph = switch_and_adapter();
   const Port& port = graph.ports_of(*graph.find_element(0x300))[0];

@@ -42,8 +42,8 @@ class SmpWireTest : public testing::TestWithParam<std::uint8_t> {
     port_.lmc = 3;
     port_.sm_lid = 0x0102;
     port_.sm_sl = 6;
-    port_.width = 2;
-    port_.speed = 4;
+    port_.width = port_.best_width = 2;
+    port_.speed = port_.best_speed = 4;
     port_.active_mtu = verbs::Mtu::B2048;
     port_.subnet_timeout = 18;
     port_.gids = 8;

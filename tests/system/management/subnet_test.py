@@ -26,16 +26,16 @@ ENGINES = {
 
 
 class Manager:
-    """OpenSM at a node."""
+    """OpenSM at a node. more: lines of its settings."""
 
-    def __init__(self, fabric, node=0, *options):
+    def __init__(self, fabric, node=0, *options, more=()):
         self.fabric = fabric
         self.folder = fabric.user.make_dir("opensm-")
         self.log = self.folder / "opensm.log"
         paths = [f"OSM_TMP_DIR={self.folder}", f"OSM_CACHE_DIR={self.folder}"]
         settings = self.folder / "opensm.conf"
         settings.write_text("force_log_flush TRUE\nsweep_interval 2\nsminfo_polling_timeout 500\n"
-                            "polling_retry_number 2\n")
+                            "polling_retry_number 2\n" + "".join(f"{line}\n" for line in more))
         settings.chmod(0o644)
         self.program = fabric.start(["env", *paths, OPENSM, "-F", settings, "-f", self.log, *options], node)
 
@@ -61,6 +61,13 @@ class Manager:
         self.fabric.end(self.program, 30)
         if errors := self.errors():
             raise Failed("the log of OpenSM:\n" + "\n".join(errors[:8]))
+
+
+def own(folder):
+    """Words before a program that has this folder of the machine for itself; only root can give it one."""
+    if os.getuid():
+        return ()
+    return ("unshare", "-m", "sh", "-c", f'mount -t tmpfs -o mode=1777 tmpfs {folder} && exec "$@"', "sh")
 
 
 def subnet(user, topology, *options):
@@ -232,4 +239,5 @@ def test(report, user):
     managers(report, user)
 
 
-harness.main("subnet", test)
+if __name__ == "__main__":
+    harness.main("subnet", test)

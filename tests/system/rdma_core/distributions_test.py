@@ -37,8 +37,6 @@ HEAD = ["| distribution | rdma-core | private ABI | pingpongs | perftest | `ibv_
 KNOWN = {
     r"test_device\.DMTest\.test_multi_process_alloc_dm":
         "Python 3.14 starts processes by a server, and the suite's objects cannot be sent there",
-    r"test_qp\.QPTest\.test_create_ud_qp_with_privileged_qkey":
-        "a controlled Q_Key is refused to every program",
 }
 
 PAIR = """

@@ -234,13 +234,6 @@ void modify_qp(Core& core, HcaFile& file, const control::ModifyQpIn& in, io::Irp
   if (!merge(core, file, *qp, in, next, reason)) {
     return fail(core, std::move(irp), Status::InvalidParameter, std::move(reason));
   }
-  if (verbs::sets_controlled_qkey(in.mask, in.attr) &&
-      irp->requestor_mode != io::RequestorMode::Kernel) {
-    return fail(core, std::move(irp), Status::AccessDenied,
-                fmt::format("Q_Key {:#x} is a controlled one (its highest bit is set); those are "
-                            "for kernel clients",
-                            in.attr.qkey));
-  }
   if (to == QpState::Reset || to == QpState::Error)
     return stop(core, *qp, from, to, std::move(irp));
   if (!advance(core, *qp, from, to, next)) {
