@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "setup/fabric_config.h"
 
+#include "fabric/port_states.h"
 #include "setup/node_addresses.h"
 #include "verbs/limits.h"
 #include "verbs/link_layer.h"
@@ -300,7 +301,11 @@ Status apply_cables(const FabricConfig& config, fabric::Fabric& fabric, std::str
     fabric::Port* a = find_end(fabric, link.ends[0], why);
     fabric::Port* b = a != nullptr ? find_end(fabric, link.ends[1], why) : nullptr;
     const Status joined = b != nullptr ? fabric.graph().connect(*a, *b) : Status::NotFound;
-    if (joined == Status::Ok) continue;
+    if (joined == Status::Ok) {
+      fabric::PortChanges changes;  // nobody looks at the fabric yet
+      train(fabric, *a, changes);
+      continue;
+    }
     if (b != nullptr) why += why_no_cable(fabric.graph(), link, *a, *b);
     reason = why;
     return joined;

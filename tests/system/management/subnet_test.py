@@ -232,4 +232,5 @@ def test(report, user):
     managers(report, user)
 
 
-harness.main("subnet", test)
+if __name__ == "__main__":
+    harness.main("subnet", test)
