@@ -37,7 +37,7 @@ constexpr bool is_topology(std::uint32_t code) {
          code <= static_cast<std::uint32_t>(TopologyCode::ChangeSwitch);
 }
 
-enum class TopologyForm : std::uint32_t { Json = 0, Ibnetdiscover, Ibsim, Tree, Table };
+enum class TopologyForm : std::uint32_t { Json = 0, Ibnetdiscover, Ibsim, Tree, Table, Toml };
 struct TopologyIn {
   TopologyForm form = TopologyForm::Json;
   std::uint32_t reserved = 0;

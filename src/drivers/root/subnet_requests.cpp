@@ -13,6 +13,7 @@
 #include "fabric/topology/ibsim.h"
 #include "fabric/topology/snapshot.h"
 #include "fabric/topology/tree_text.h"
+#include "fabric/topology_toml.h"
 #include "verbs/link_speed.h"
 
 #include <fmt/format.h>
@@ -150,6 +151,8 @@ void topology_text(FabricTree& tree, const verbs::control::TopologyIn& in, io::I
       return answer_text(core, std::move(irp),
                          topology_summary(topology) + "\n" + topology_tree(topology));
     }
+    case TopologyForm::Toml:
+      return answer_text(core, std::move(irp), write_toml_topology(snapshot_of(core.fabric)));
     case TopologyForm::Table:
       return answer_text(core, std::move(irp), topology_table(snapshot_of(core.fabric)));
   }
