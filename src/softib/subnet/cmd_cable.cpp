@@ -157,6 +157,9 @@ void add_cable(CLI::App& app, Context&) {
       "Examples:\n"
       "  softib cable remove switch-1:3\n"
       "  softib cable add switch-1:3 node2/softib0:1 --width 1x --speed SDR\n"
+      "  softib cable down node2:1\n"
+      "  softib cable up node2:1\n"
+      "  softib cable show switch-1:3 --json\n"
       "  softib cable errors node2:1 --symbol 100 --physical 10");
 }
 

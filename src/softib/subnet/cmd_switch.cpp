@@ -96,7 +96,9 @@ void add_switch(CLI::App& app, Context&) {
       "Examples:\n"
       "  softib switch add spine-9 --ports 16\n"
       "  softib cable add spine-9:1 switch-1:7\n"
-      "  softib switch down switch-2");
+      "  softib switch down switch-2\n"
+      "  softib switch up switch-2\n"
+      "  softib switch remove spine-9");
 }
 
 }  // namespace ib::softib

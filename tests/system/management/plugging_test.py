@@ -44,14 +44,21 @@ def wait_until_routed(fabric, what):
     harness.wait_until(lambda: all_active(fabric) and paths_arrive(fabric), SECONDS, what)
 
 
+def joins(fabric, one, other):
+    """Whether ibnetdiscover's library finds a cable between the switches of two ports."""
+    guids = [end.split(":")[0] for end in (one, other)]
+    lines = fabric.run(["iblinkinfo", "-l"], 0).require().text.splitlines()
+    return any(all(guid in line for guid in guids) for line in lines)
+
+
 def cables(report, fabric):
     one, other = between_switches(fabric)
     with report.case("a cable that is pulled out is gone for ibnetdiscover, and routes go round it"):
+        before = joins(fabric, one, other)
         softib(fabric, "cable", "remove", one)
         wait_until_routed(fabric, "routes without the cable")
-        links = fabric.run(["iblinkinfo", "-l"], 0).require().text
-        if one.split(":")[0] in "".join(line for line in links.splitlines() if other.split(":")[0] in line):
-            raise Failed(f"iblinkinfo shows the cable:\n{links}")
+        if not before or joins(fabric, one, other):
+            raise Failed("iblinkinfo shows the cable after it was pulled out" if before else "and not before")
     with report.case("a cable that is plugged in has its width and speed"):
         softib(fabric, "cable", "add", one, other, "--width", "1x", "--speed", "SDR")
         wait_until_routed(fabric, "routes with the cable")
@@ -136,6 +143,37 @@ def mistakes(report, user):
             fabric.softib("cable", *words, "--fabric", fabric.name).require(text, code=code)
 
 
+def tables(text):
+    """Of TOML, in an order of their own, and so the ends of each cable."""
+    blocks = text.strip().split("\n\n")
+    ends = r'ends = \[("[^"]*"), ("[^"]*")\]'
+    return sorted(re.sub(ends, lambda match: f"ends = {sorted(match.groups())}", block) for block in blocks)
+
+
+def files(report, user):
+    folder = user.make_dir("toml-")
+    first, second = folder / "first.toml", folder / "second.toml"
+    with report.case("a subnet is written in TOML, and is the same when it is read"):
+        with subnet(user, "fat-tree:levels=2,ports=4") as fabric:
+            softib(fabric, "cable", "down", between_switches(fabric)[0])
+            softib(fabric, "switch", "add", "late", "--ports", "4")
+            softib(fabric, "topology", "--toml", first)
+        with subnet(user, str(first)) as fabric:
+            softib(fabric, "topology", "--toml", second)
+            fabric.pair(["ibv_rc_pingpong", "-n", "200"], nodes=(0, 7))
+        texts = [tables(file.read_text()) for file in (first, second)]
+        if texts[0] != texts[1] or len(texts[0]) != 1 + 8 + 7 + 16:
+            raise Failed(f"the files differ:\n{first.read_text()}\n{second.read_text()}")
+    with report.case("a mistake in TOML is told with its place"), subnet(user, "star:2") as fabric:
+        text = first.read_text().replace("ports = 4", "ports = 4000000", 1)
+        wrong = folder / "wrong.toml"
+        wrong.write_text(text)
+        wrong.chmod(0o644)
+        line = text[:text.index("4000000")].count("\n") + 1
+        fabric.softib("up", "--topology", wrong, "--fabric", "wrong").require(
+            f"wrong.toml:{line}:9: .*\"ports\" is 4000000; a switch has 1 to 254", code=2)
+
+
 def test(report, user):
     harness.need_program(OPENSM)
     harness.need_program("ibnetdiscover")
@@ -154,6 +192,7 @@ def test(report, user):
         switches_come_and_go(report, fabric)
         errors(report, fabric)
     mistakes(report, user)
+    files(report, user)
 
 
 harness.main("plugging", test)
