@@ -9,7 +9,7 @@ _softib_arguments() {
   case $1 in
     '')
       if (( CURRENT == 2 )) && [[ $PREFIX != -* ]]; then
-        local -a actions=('run:run a program that sees software HCAs' 'up:start a fabric that stays until `softib down`' 'down:end a fabric that no program uses' 'status:nodes, HCAs, ports, programs, what is stuck' 'connections:listeners and connections, with both ends' 'resources:queue pairs, CQs, regions and channels of each program' 'list:the fabrics of this user' 'wait:wait until a program listens, for scripts' 'trace:what went wrong or changed, line by line' 'explain:errors in words, and what to do' 'port:take a port down or up, as if by its cable' 'devices:the device tree: states, drivers, ids' 'ls:names of devices, as programs open them' 'hca:plug an HCA in or out of a node' 'partition:extra P_Keys of a port, with their devices' 'topology:switches, adapters and cables of the subnet' 'path:the way between two ports by the tables of the switches' 'power:sleep, wake up, shut down' 'driver:drivers of the fabric' 'env:the environment of `softib run`, for a shell' 'doctor:what this machine can do, and what it lacks' 'version:the version, and where its parts are' 'help:`softib help CMD` is `softib CMD --help`')
+        local -a actions=('run:run a program that sees software HCAs' 'up:start a fabric that stays until `softib down`' 'down:end a fabric that no program uses' 'status:nodes, HCAs, ports, programs, what is stuck' 'connections:listeners and connections, with both ends' 'resources:queue pairs, CQs, regions and channels of each program' 'list:the fabrics of this user' 'wait:wait until a program listens, for scripts' 'trace:what went wrong or changed, line by line' 'explain:errors in words, and what to do' 'port:take a port down or up, as if by its cable' 'devices:the device tree: states, drivers, ids' 'ls:names of devices, as programs open them' 'hca:plug an HCA in or out of a node' 'partition:extra P_Keys of a port, with their devices' 'topology:switches, adapters and cables of the subnet' 'cable:cables of the subnet, while it is in use' 'switch:switches of the subnet, while it is in use' 'path:the way between two ports by the tables of the switches' 'power:sleep, wake up, shut down' 'driver:drivers of the fabric' 'env:the environment of `softib run`, for a shell' 'doctor:what this machine can do, and what it lacks' 'version:the version, and where its parts are' 'help:`softib help CMD` is `softib CMD --help`')
         _describe command actions; return
       fi
       _arguments -S \
@@ -34,7 +34,7 @@ _softib_arguments() {
         '--hcas[HCAs of each node  softib0, softib1, ...]:n:' \
         '--ports[ports of each HCA]:n:' \
         '--link-layer[ports of HCAs  infiniband, or ethernet for RoCE v2]:layer infiniband:(infiniband ethernet)' \
-        '--topology[switches and cables  a preset, such as star 8 or fat-tree hcas=648,ports=36, or a file of ibnetdiscover or ibsim; its channel adapters are the nodes]:preset file:' \
+        '--topology[switches and cables  a preset, such as star 8 or fat-tree hcas=648,ports=36, or a file of ibnetdiscover, ibsim or ibutils, or in TOML (.toml); its channel adapters are the nodes]:preset file:' \
         '--sm[softib gives LIDs and makes ports active until a subnet manager runs as a program; none  ports wait for one]:who softib:(softib none)' \
         '--max-memory[most memory for queues and device memory of the fabric, such as 512M or 4G]:size:' \
         '--config[children of ports, partitions, link layers, addresses, cables, driver store (docs/cli.md)]:file:_files' \
@@ -57,7 +57,7 @@ _softib_arguments() {
         '--hcas[HCAs of each node  softib0, softib1, ...]:n:' \
         '--ports[ports of each HCA]:n:' \
         '--link-layer[ports of HCAs  infiniband, or ethernet for RoCE v2]:layer infiniband:(infiniband ethernet)' \
-        '--topology[switches and cables  a preset, such as star 8 or fat-tree hcas=648,ports=36, or a file of ibnetdiscover or ibsim; its channel adapters are the nodes]:preset file:' \
+        '--topology[switches and cables  a preset, such as star 8 or fat-tree hcas=648,ports=36, or a file of ibnetdiscover, ibsim or ibutils, or in TOML (.toml); its channel adapters are the nodes]:preset file:' \
         '--sm[softib gives LIDs and makes ports active until a subnet manager runs as a program; none  ports wait for one]:who softib:(softib none)' \
         '--max-memory[most memory for queues and device memory of the fabric, such as 512M or 4G]:size:' \
         '--config[children of ports, partitions, link layers, addresses, cables, driver store (docs/cli.md)]:file:_files' \
@@ -306,6 +306,128 @@ _softib_arguments() {
         '--table[a line for each element instead of a tree]' \
         '--ibnetdiscover[write it as ibnetdiscover does]:file:' \
         '--ibsim[write it as ibsim reads it]:file:' \
+        '--toml[write it as --topology FILE.toml takes it]:file:' \
+        '*: :_default'
+      ;;
+    'cable')
+      if (( CURRENT == 2 )) && [[ $PREFIX != -* ]]; then
+        local -a actions=('add:plug one in between two ports' 'remove:pull one out' 'down:take the port down, the cable stays' 'up:both ends may come up again' 'show:where it leads, and its state' 'errors:errors that an end of it counts, and reports')
+        _describe command actions; return
+      fi
+      _arguments -S \
+        '(-h --help)-h[Print this help message and exit]' \
+        '(-h --help)--help[Print this help message and exit]' \
+        '*: :_default'
+      ;;
+    'cable add')
+      _arguments -S \
+        '(-h --help)-h[Print this help message and exit]' \
+        '(-h --help)--help[Print this help message and exit]' \
+        '(-f --fabric)-f[which fabric, if you have several]:name default:_softib_fabrics' \
+        '(-f --fabric)--fabric[which fabric, if you have several]:name default:_softib_fabrics' \
+        '--json[for programs]' \
+        '--width[lanes]:width x:' \
+        '--speed[of a lane]:speed edr:' \
+        '*: :_default'
+      ;;
+    'cable remove')
+      _arguments -S \
+        '(-h --help)-h[Print this help message and exit]' \
+        '(-h --help)--help[Print this help message and exit]' \
+        '(-f --fabric)-f[which fabric, if you have several]:name default:_softib_fabrics' \
+        '(-f --fabric)--fabric[which fabric, if you have several]:name default:_softib_fabrics' \
+        '--json[for programs]' \
+        '*: :_default'
+      ;;
+    'cable down')
+      _arguments -S \
+        '(-h --help)-h[Print this help message and exit]' \
+        '(-h --help)--help[Print this help message and exit]' \
+        '(-f --fabric)-f[which fabric, if you have several]:name default:_softib_fabrics' \
+        '(-f --fabric)--fabric[which fabric, if you have several]:name default:_softib_fabrics' \
+        '--json[for programs]' \
+        '*: :_default'
+      ;;
+    'cable up')
+      _arguments -S \
+        '(-h --help)-h[Print this help message and exit]' \
+        '(-h --help)--help[Print this help message and exit]' \
+        '(-f --fabric)-f[which fabric, if you have several]:name default:_softib_fabrics' \
+        '(-f --fabric)--fabric[which fabric, if you have several]:name default:_softib_fabrics' \
+        '--json[for programs]' \
+        '*: :_default'
+      ;;
+    'cable show')
+      _arguments -S \
+        '(-h --help)-h[Print this help message and exit]' \
+        '(-h --help)--help[Print this help message and exit]' \
+        '(-f --fabric)-f[which fabric, if you have several]:name default:_softib_fabrics' \
+        '(-f --fabric)--fabric[which fabric, if you have several]:name default:_softib_fabrics' \
+        '--json[for programs]' \
+        '*: :_default'
+      ;;
+    'cable errors')
+      _arguments -S \
+        '(-h --help)-h[Print this help message and exit]' \
+        '(-h --help)--help[Print this help message and exit]' \
+        '(-f --fabric)-f[which fabric, if you have several]:name default:_softib_fabrics' \
+        '(-f --fabric)--fabric[which fabric, if you have several]:name default:_softib_fabrics' \
+        '--symbol[SymbolErrorCounter]:n:' \
+        '--recover[LinkErrorRecoveryCounter, at both ends]:n:' \
+        '--downed[LinkDownedCounter, at both ends  the link goes and comes back]:n:' \
+        '--physical[bad packets in a row  PortRcvErrors; trap 129 above the threshold LocalPhyErrors]:n:' \
+        '--overrun[buffer overruns in a row  PortRcvErrors; trap 130 above the threshold OverrunErrors]:n:' \
+        '--watchdog[flow control was silent for too long  trap 131]:n:' \
+        '--remote[PortRcvRemotePhysicalErrors]:n:' \
+        '--discards[PortXmitDiscards]:n:' \
+        '*: :_default'
+      ;;
+    'switch')
+      if (( CURRENT == 2 )) && [[ $PREFIX != -* ]]; then
+        local -a actions=('add:the one removed by that name, else a new one; without a cable' 'remove:with all its cables' 'down:no power: all its links go down, its cables stay' 'up:power again; what a subnet manager has set is lost')
+        _describe command actions; return
+      fi
+      _arguments -S \
+        '(-h --help)-h[Print this help message and exit]' \
+        '(-h --help)--help[Print this help message and exit]' \
+        '*: :_default'
+      ;;
+    'switch add')
+      _arguments -S \
+        '(-h --help)-h[Print this help message and exit]' \
+        '(-h --help)--help[Print this help message and exit]' \
+        '(-f --fabric)-f[which fabric, if you have several]:name default:_softib_fabrics' \
+        '(-f --fabric)--fabric[which fabric, if you have several]:name default:_softib_fabrics' \
+        '--json[for programs]' \
+        '--ports[how many]:n:' \
+        '--guid[its node GUID]:guid:' \
+        '*: :_default'
+      ;;
+    'switch remove')
+      _arguments -S \
+        '(-h --help)-h[Print this help message and exit]' \
+        '(-h --help)--help[Print this help message and exit]' \
+        '(-f --fabric)-f[which fabric, if you have several]:name default:_softib_fabrics' \
+        '(-f --fabric)--fabric[which fabric, if you have several]:name default:_softib_fabrics' \
+        '--json[for programs]' \
+        '*: :_default'
+      ;;
+    'switch down')
+      _arguments -S \
+        '(-h --help)-h[Print this help message and exit]' \
+        '(-h --help)--help[Print this help message and exit]' \
+        '(-f --fabric)-f[which fabric, if you have several]:name default:_softib_fabrics' \
+        '(-f --fabric)--fabric[which fabric, if you have several]:name default:_softib_fabrics' \
+        '--json[for programs]' \
+        '*: :_default'
+      ;;
+    'switch up')
+      _arguments -S \
+        '(-h --help)-h[Print this help message and exit]' \
+        '(-h --help)--help[Print this help message and exit]' \
+        '(-f --fabric)-f[which fabric, if you have several]:name default:_softib_fabrics' \
+        '(-f --fabric)--fabric[which fabric, if you have several]:name default:_softib_fabrics' \
+        '--json[for programs]' \
         '*: :_default'
       ;;
     'path')
@@ -431,7 +553,7 @@ _softib() {
   local called=${words[2]} at=3
   if (( CURRENT == 2 )); then _softib_arguments ''; return; fi
   case $called in
-    port|hca|partition|power|driver)
+    port|hca|partition|cable|switch|power|driver)
       if (( CURRENT > 3 )); then called="$called ${words[3]}"; at=4; fi ;;
   esac
   words=("softib $called" "${(@)words[at,-1]}")

@@ -12,6 +12,8 @@ namespace ib::fabric {
 // Of port `port` (1-based; 0: of the HCA itself) of an HCA of a node: locally administered EUI-64
 // that no real adapter has.
 std::uint64_t position_guid(std::size_t node, std::uint32_t hca, std::uint32_t port);
+// The position of the first switch of a subnet that is made here, behind those of nodes.
+inline constexpr std::size_t kFirstSwitch = std::size_t{1} << 23;
 // Of an Ethernet port: the modified EUI-64 of its MAC address [RFC 4291 appendix A], which is also
 // locally administered.
 std::uint64_t ethernet_guid(std::size_t node, std::uint32_t hca, std::uint32_t port);

@@ -217,6 +217,12 @@ void Graph::disconnect(const Port& port) {
   subnets_.clear();
 }
 
+void Graph::remove_ideal_network() {
+  has_ideal_network_ = false;
+  segments_.clear();
+  subnets_.clear();
+}
+
 const Port* Graph::peer_of(const Port& port) const {
   const std::uint32_t peer = peers_[index_of(port)];
   return peer != kNoIndex ? &ports_[peer] : nullptr;
@@ -240,7 +246,8 @@ std::vector<std::uint32_t> Graph::components(bool only_up) const {
   std::vector<std::uint32_t> of(ports_.size(), kNoIndex);
   for (std::uint32_t i = 0; i < of.size(); ++i) {
     if (of[i] != kNoIndex) continue;
-    const bool is_ideal = peers_[i] == kNoIndex && !element_of(ports_[i]).is_switch();
+    const bool is_ideal =
+        has_ideal_network_ && peers_[i] == kNoIndex && !element_of(ports_[i]).is_switch();
     if (is_ideal) {
       of[i] = ports_[i].is_ethernet() ? kIdealEthernet : kIdealInfiniBand;
     } else {

@@ -5,8 +5,9 @@
 // Plain arrays that name each other by index and never move what is in them; lookups by LID, GID
 // and GUID take the same time in a graph of any size. A link is the business of both its ports: a
 // port has one or none. A channel adapter's port without one is on the *ideal network*, which joins
-// all such ports of a link layer. Ports that cables join, over any number of switches, are a
-// *subnet*; LIDs are unique in a subnet if its manager sees to it, and nothing here relies on that.
+// all such ports of a link layer; in a graph without an ideal network it reaches nobody. Ports that
+// cables join, over any number of switches, are a *subnet*; LIDs are unique in a subnet if its
+// manager sees to it, and nothing here relies on that.
 //
 // Thread rule: one owner (softibd's dispatch level).
 #pragma once
@@ -53,6 +54,8 @@ struct Element {
   std::uint32_t vendor_id = verbs::limits::kVendorId;
   std::uint32_t device_id = verbs::limits::kVendorPartId;
   bool led_is_on = false;  // to find it among others [IBA1 14.2.5.15]
+  bool has_power = true;   // of a switch: without it the other ends of its cables are silent
+  bool is_gone = false;    // a switch that was taken out of the fabric; its place stays
   bool is_switch() const { return kind == ElementKind::Switch; }
   // Of its first port: 0 for a switch, whose port 0 manages it [IBA1 18.2.4.1].
   std::uint32_t first_number() const { return is_switch() ? 0 : 1; }
@@ -72,6 +75,11 @@ class Graph {
   // GUID and a GID of its own, and on InfiniBand the next free LID. The other ports of a switch
   // have none [IBA1 4.1.2, 4.1.3] and are down until they are linked.
   Port& append_port(std::uint64_t guid, verbs::LinkLayer link_layer);
+
+  // Whether one more element with so many ports fits.
+  bool has_room(std::size_t ports) const {
+    return elements_.size() < elements_.capacity() && ports <= ports_.capacity() - ports_.size();
+  }
 
   std::uint32_t port_count() const { return static_cast<std::uint32_t>(ports_.size()); }
   std::uint32_t index_of(const Port& port) const;  // of a port of this graph
@@ -136,6 +144,9 @@ class Graph {
   // it.
   Status connect(Port& a, Port& b);
   void disconnect(const Port& port);  // has no effect on a port without a link
+  // From now on a port of a channel adapter needs a cable.
+  void remove_ideal_network();
+  bool has_ideal_network() const { return has_ideal_network_; }
   // Returns the port at the other end of its link; nullptr if it has no link.
   const Port* peer_of(const Port& port) const;
   Port* peer_of(const Port& port);
@@ -166,6 +177,7 @@ class Graph {
   PortTables tables_;
   LidTable lids_;
   unsigned most_lmc_ = 0;  // of all ports, ever
+  bool has_ideal_network_ = true;
   // By port, while links stay as they are.
   mutable std::vector<std::uint32_t> segments_;
   mutable std::vector<std::uint32_t> subnets_;

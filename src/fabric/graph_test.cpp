@@ -122,6 +122,16 @@ TEST(Graph, LinksThatCannotBeAreRefused) {
   EXPECT_EQ(graph.peer_of(of_switch[1]), &adapter[0]);
 }
 
+TEST(Graph, KnowsWhetherOneMoreElementFits) {
+  Graph graph(2, 6);
+  graph.append_element(ElementKind::Switch, 1);
+  graph.append_port(1, kInfiniBand);
+  EXPECT_TRUE(graph.has_room(5));
+  EXPECT_FALSE(graph.has_room(6)) << "ports";
+  graph.append_element(ElementKind::Switch, 2);
+  EXPECT_FALSE(graph.has_room(1)) << "elements";
+}
+
 TEST(Graph, PortsReachEachOtherOnTheIdealNetworkOrOverTheirLink) {
   Graph graph(6, 6);
   for (std::uint64_t i = 1; i <= 6; ++i) {

@@ -52,8 +52,9 @@ Room room_for(const Shape& shape) {
   const std::size_t most_hcas = shape.nodes.size() * kMaxHcasPerNode;
   const std::size_t adapters = std::min<std::size_t>(most_hcas * shape.ports_per_hca, kMaxPorts);
   Room room{adapters / shape.ports_per_hca, adapters / shape.ports_per_hca, adapters};
-  if (shape.topology.elements.empty()) return room;
-  room = {kMaxPorts, kMaxPorts, kMaxPorts};
+  if (!shape.topology.elements.empty()) room = {kMaxPorts, kMaxPorts, kMaxPorts};
+  room.elements += kMaxAddedSwitches;
+  room.ports += kMaxAddedSwitchPorts;
   for (const TopologyElement& element : shape.topology.elements) {
     if (!element.is_switch()) continue;
     ++room.elements;
@@ -143,13 +144,17 @@ verbs::LinkLayer Fabric::link_layer_of(const Node& node, std::uint32_t hca) cons
 }
 
 Result<Hca*> Fabric::add_hca(Node& node) {
-  if (node.hcas.size() >= kMaxHcasPerNode || kMaxPorts - device_ports_.size() < new_hca_.ports ||
+  if (node.hcas.size() >= kMaxHcasPerNode || !has_lids(new_hca_.ports) ||
       hcas_.size() == hcas_.capacity()) {
     return Status::LimitExceeded;
   }
   Hca& hca = append_hca(node);
   hca.present = false;  // until its driver has started it
   return &hca;
+}
+
+bool Fabric::has_lids(std::size_t ports) const {
+  return device_ports_.size() + graph_.switch_count() + ports <= kMaxPorts;
 }
 
 const Node* Fabric::find_node(std::string_view name) const {

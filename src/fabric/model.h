@@ -68,6 +68,10 @@ struct HcaLinkLayer {
 inline constexpr std::uint8_t kDefaultPacketLifeTime = 16;
 inline constexpr std::uint8_t kMaxPacketLifeTime = 30;  // there and back is an ACK timeout still
 
+// Room for switches that come while the fabric is in use.
+inline constexpr std::uint32_t kMaxAddedSwitches = 1024;
+inline constexpr std::uint32_t kMaxAddedSwitchPorts = 1u << 16;
+
 // The one that gives ports their LIDs and switches their tables, and makes ports Active.
 enum class SubnetManagement : std::uint8_t {
   Softib,   // softib, in subnets that no other subnet manager works in
@@ -108,6 +112,9 @@ class Fabric {
   // One more HCA of a node, as the others are, not present yet. Returns LimitExceeded if it has as
   // many as it can have, or the fabric has no LIDs for its ports.
   Result<Hca*> add_hca(Node& node);
+  // A switch that comes while the fabric is in use, without a cable. LimitExceeded: no room, or no
+  // LID for it; AlreadyExists: an element has its GUID.
+  Result<Element*> add_switch(const TopologyElement& what);
   std::uint32_t hca_count() const { return static_cast<std::uint32_t>(hcas_.size()); }
   const Graph& graph() const { return graph_; }
   Graph& graph() { return graph_; }
@@ -173,7 +180,8 @@ class Fabric {
   Status build(const Shape& shape);
   Status build_topology(const Topology& topology, const std::vector<std::string>& nodes);
   void append_node(const std::string& name);
-  void append_switch(const TopologyElement& from);
+  Element& append_switch(const TopologyElement& from);
+  bool has_lids(std::size_t ports) const;  // free ones, for so many more end ports
   // `from`: the element of the topology that it is. Without one GUIDs follow from the position.
   Hca& append_hca(Node& node, const TopologyElement* from = nullptr);
   Status check_address(const Node& node, std::span<const Address> before,

@@ -36,6 +36,15 @@ struct PortCounters {
   std::uint32_t buffer_overrun_errors = 0;
   std::uint32_t vl15_dropped = 0;
   std::uint64_t transmit_wait = 0;
+  // Parts of the above, by reason [IBA1 16.1.4.1, 16.1.4.2].
+  std::uint32_t local_physical_errors = 0;  // of receive_errors
+  std::uint32_t buffer_overruns = 0;        // of receive_errors
+  std::uint32_t inactive_discards = 0;      // of transmit_discards
+
+  void discard() {
+    ++transmit_discards;
+    ++inactive_discards;
+  }
 };
 
 // The words of a MAD on the wire: LRH, BTH, DETH, 256 bytes, ICRC [IBA1 5.2].

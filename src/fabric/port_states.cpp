@@ -13,7 +13,7 @@ using verbs::PortState;
 bool answers(const Fabric& fabric, const Port& port) {
   if (port.physical_state == kDisabled) return false;
   const Element& element = fabric.graph().element_of(port);
-  if (element.is_switch()) return true;
+  if (element.is_switch()) return element.has_power;
   const Hca& hca = *fabric.find_hca(element.hca);
   return hca.present && !hca.asleep;
 }
@@ -32,7 +32,9 @@ std::optional<mad::LinkRate> rate_of_link(const Fabric& fabric, const Port& port
 std::uint8_t trained_state(const Fabric& fabric, const Port& port) {
   const Port* peer = fabric.graph().peer_of(port);
   if (peer == nullptr) {
-    return fabric.graph().element_of(port).is_switch() ? kPolling : kLinkUp;
+    const bool needs_cable =
+        fabric.graph().element_of(port).is_switch() || !fabric.graph().has_ideal_network();
+    return needs_cable ? kPolling : kLinkUp;
   }
   return answers(fabric, *peer) && rate_of_link(fabric, port) ? kLinkUp : kPolling;
 }
@@ -75,7 +77,8 @@ void settle(Fabric& fabric, Port& port, std::uint8_t physical, PortChanges& chan
 
 void train_end(Fabric& fabric, Port& port, PortChanges& changes) {
   const Element& element = fabric.graph().element_of(port);
-  const bool is_there = element.is_switch() || fabric.find_hca(element.hca)->present;
+  const bool is_there =
+      element.is_switch() ? element.has_power : fabric.find_hca(element.hca)->present;
   if (!is_there || port.physical_state == kDisabled) return;
   settle(fabric, port, trained_state(fabric, port), changes);
 }
@@ -86,6 +89,13 @@ void train(Fabric& fabric, Port& port, PortChanges& changes) {
   train_end(fabric, port, changes);
   if (Port* peer = fabric.graph().peer_of(port); peer != nullptr) {
     train_end(fabric, *peer, changes);
+  }
+}
+
+void lose_link(Fabric& fabric, Port& port, PortChanges& changes) {
+  Port* const peer = fabric.graph().peer_of(port);
+  for (Port* end : {&port, peer}) {
+    if (end != nullptr && end->physical_state == kLinkUp) settle(fabric, *end, kPolling, changes);
   }
 }
 

@@ -29,6 +29,10 @@ inline constexpr std::uint32_t kReregister = 1u << 5;  // the manager has lost w
 inline constexpr std::uint32_t kSegment = 1u << 6;     // other ports are reached
 inline constexpr std::uint32_t kCapabilities = 1u << 7;
 inline constexpr std::uint32_t kOther = 1u << 8;  // MTU and the like
+// Errors of its cable have passed a threshold.
+inline constexpr std::uint32_t kLinkIntegrity = 1u << 9;
+inline constexpr std::uint32_t kBufferOverrun = 1u << 10;
+inline constexpr std::uint32_t kFlowControl = 1u << 11;
 }  // namespace change
 
 struct PortChange {
@@ -42,6 +46,8 @@ using PortChanges = std::vector<PortChange>;
 void set_enabled(Fabric& fabric, Port& port, bool is_enabled, PortChanges& changes);
 // Something has changed at an end of its cable: both follow.
 void train(Fabric& fabric, Port& port, PortChanges& changes);
+// The signal goes, at both ends.
+void lose_link(Fabric& fabric, Port& port, PortChanges& changes);
 // Set(PortState Down): the link goes down and comes up again in state Init, with what is enabled
 // now.
 void retrain(Fabric& fabric, Port& port, PortChanges& changes);

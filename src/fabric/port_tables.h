@@ -29,6 +29,11 @@ class PortTables {
     written_[key(port, part, kArbitration)] = data;
   }
 
+  // The port begins again with the tables of power-on.
+  void forget(std::uint32_t port) {
+    std::erase_if(written_, [&](const auto& table) { return table.first >> 16 == port; });
+  }
+
   static constexpr std::size_t kArbitrationEntries = 8;
 
  private:

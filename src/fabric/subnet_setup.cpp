@@ -5,6 +5,8 @@
 
 #include "fabric/min_hop.h"
 
+#include <vector>
+
 namespace ib::fabric {
 namespace {
 
@@ -40,11 +42,9 @@ void give_lids(Fabric& fabric, const Topology& topology) {
 void set_link_state(Fabric& fabric, Port& port) {
   Graph& graph = fabric.graph();
   const Port* peer = graph.peer_of(port);
-  if (peer == nullptr || port.physical_state == kDisabled) {
-    if (port.physical_state == kDisabled) port.state = PortState::Down;
-    return;
-  }
-  const bool is_up = peer->physical_state != kDisabled;
+  if (port.physical_state == kDisabled) port.state = PortState::Down;
+  if (port.number == 0 || port.physical_state == kDisabled) return;
+  const bool is_up = peer != nullptr && peer->physical_state != kDisabled;
   port.physical_state = is_up ? kLinkUp : kPolling;
   const PortState up = fabric.is_managed_here(port) ? PortState::Active : PortState::Init;
   port.state = is_up ? up : PortState::Down;
@@ -65,16 +65,42 @@ void set_up_subnets(Fabric& fabric, const Topology& topology) {
   }
 }
 
+namespace {
+
+// A port that has a LID of a port before it, as when two subnets become one, gets another.
+class LidsInUse {
+ public:
+  bool has_any_of(const Port& port) const {
+    for (std::uint32_t lid = port.lid; lid < port.lid + (1u << port.lmc); ++lid) {
+      if (used_[lid]) return true;
+    }
+    return false;
+  }
+  void add(const Port& port) {
+    for (std::uint32_t lid = port.lid; lid < port.lid + (1u << port.lmc); ++lid) used_[lid] = true;
+  }
+
+ private:
+  static constexpr std::uint32_t kMostOfOnePort = 128;
+  std::vector<bool> used_ = std::vector<bool>(kLastUnicastLid + 1 + kMostOfOnePort);
+};
+
+}  // namespace
+
 void take_over(Fabric& fabric, const Port& port, PortChanges& changes) {
   Graph& graph = fabric.graph();
   if (!fabric.is_managed_here(port)) return;
   const std::uint32_t subnet = graph.subnet_of(port);
+  LidsInUse used;
   for (std::uint32_t i = 0; i < graph.port_count(); ++i) {
     Port& each = *graph.port(i);
     if (graph.subnet_of(each) != subnet || each.is_ethernet()) continue;
-    if (is_end_port(graph, each) && each.lid == 0) {
-      graph.give_free_lid(each);
-      changes.push_back({i, change::kLid, PortState::Nop});
+    if (is_end_port(graph, each)) {
+      if (each.lid == 0 || used.has_any_of(each)) {
+        graph.give_free_lid(each);
+        changes.push_back({i, change::kLid, PortState::Nop});
+      }
+      used.add(each);
     }
     if (each.state == PortState::Init || each.state == PortState::Armed) {
       advance(fabric, each, PortState::Active, changes);

@@ -15,7 +15,8 @@ namespace ib::fabric {
 // the topology where it has some.
 void set_up_subnets(Fabric& fabric, const Topology& topology);
 
-// The last subnet manager of the subnet of a port has gone: softib takes it over. LIDs stay.
+// The last subnet manager of the subnet of a port has gone, or its cables have changed: softib
+// manages it from now on, if no other does. LIDs stay, unless another port has the same one.
 void take_over(Fabric& fabric, const Port& port, PortChanges& changes);
 
 // Tables of the switches in the subnet of a port are out of date.

@@ -18,6 +18,7 @@ void copy_identity(const TopologyElement& from, Element& to) {
 }  // namespace
 
 Status Fabric::build_topology(const Topology& topology, const std::vector<std::string>& nodes) {
+  graph_.remove_ideal_network();
   const std::vector<std::string> names = node_names(topology);
   std::size_t adapter = 0;
   for (const TopologyElement& from : topology.elements) {
@@ -50,12 +51,22 @@ Status Fabric::build_topology(const Topology& topology, const std::vector<std::s
   return Status::Ok;
 }
 
-void Fabric::append_switch(const TopologyElement& from) {
+Element& Fabric::append_switch(const TopologyElement& from) {
   Element& element = graph_.append_element(ElementKind::Switch, from.node_guid);
   copy_identity(from, element);
   for (std::uint32_t p = 0; p <= from.ports; ++p) {
     graph_.append_port(end_port_guid(from, 0), verbs::LinkLayer::InfiniBand);
   }
+  return element;
+}
+
+Result<Element*> Fabric::add_switch(const TopologyElement& what) {
+  if (!graph_.has_room(what.ports + 1) || !has_lids(1)) return Status::LimitExceeded;
+  const verbs::Gid gid = verbs::make_gid(kSubnetPrefix, end_port_guid(what, 0));
+  if (graph_.find_element(what.node_guid) != nullptr || graph_.find_port(gid) != nullptr) {
+    return Status::AlreadyExists;
+  }
+  return &append_switch(what);
 }
 
 }  // namespace ib::fabric

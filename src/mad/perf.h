@@ -21,6 +21,8 @@ static_assert(sizeof(PerfMad) == kMadSize && offsetof(PerfMad, data) == 64);
 
 namespace perf_attribute {
 inline constexpr std::uint16_t kPortCounters = 0x0012;
+inline constexpr std::uint16_t kPortRcvErrorDetails = 0x0015;
+inline constexpr std::uint16_t kPortXmitDiscardDetails = 0x0016;
 inline constexpr std::uint16_t kPortCountersExtended = 0x001d;
 }  // namespace perf_attribute
 
@@ -81,5 +83,31 @@ struct PortCountersExtended {  // 16.1.4.11
 static_assert(sizeof(PortCountersExtended) == 184 &&
               offsetof(PortCountersExtended, unicast_transmit_packets) == 40 &&
               offsetof(PortCountersExtended, errors) == 72);
+
+struct PortRcvErrorDetails {  // 16.1.4.1
+  std::uint8_t reserved = 0;
+  std::uint8_t port_select = 0;
+  Be16 counter_select;
+  Be16 local_physical_errors;
+  Be16 malformed_packets;
+  Be16 buffer_overruns;
+  Be16 dlid_mapping_errors;
+  Be16 vl_mapping_errors;
+  Be16 looping_errors;
+};
+static_assert(sizeof(PortRcvErrorDetails) == 16 &&
+              offsetof(PortRcvErrorDetails, buffer_overruns) == 8);
+
+struct PortXmitDiscardDetails {  // 16.1.4.2
+  std::uint8_t reserved = 0;
+  std::uint8_t port_select = 0;
+  Be16 counter_select;
+  Be16 inactive;  // the port is not up
+  Be16 neighbor_mtu;
+  Be16 switch_lifetime;
+  Be16 head_of_queue_lifetime;
+};
+static_assert(sizeof(PortXmitDiscardDetails) == 12 &&
+              offsetof(PortXmitDiscardDetails, head_of_queue_lifetime) == 10);
 
 }  // namespace ib::mad

@@ -1,121 +1,25 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "setup/fabric_config.h"
 
+#include "fabric/port_states.h"
 #include "setup/node_addresses.h"
+#include "setup/toml_table_internal.h"
 #include "verbs/limits.h"
 #include "verbs/link_layer.h"
 
 #include <fmt/format.h>
-#include <toml++/toml.h>
 
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
-#include <limits>
-#include <set>
 
 namespace ib::softib {
 namespace {
 
-// "7:3: ", as compilers print it.
-std::string place(const toml::source_region& region) {
-  return fmt::format("{}:{}: ", region.begin.line, region.begin.column);
-}
-
-constexpr const char* kMissing = "is missing";
-
-// Reads the keys of one table; the first mistake stays in `reason`.
-class Table {
- public:
-  Table(const toml::table& table, std::string where, std::string& reason)
-      : table_(table), where_(std::move(where)), reason_(reason) {}
-
-  void text(const char* key, std::string& to, bool required = false) {
-    const toml::node* node = find(key, required);
-    if (node == nullptr) return;
-    if (const auto* value = node->as_string()) {
-      to = value->get();
-    } else {
-      wrong(*node, key, "must be a text");
-    }
-  }
-  template <class T>
-  void number(const char* key, T& to, bool required = false,
-              T most = std::numeric_limits<T>::max()) {
-    const toml::node* node = find(key, required);
-    if (node == nullptr) return;
-    const auto* value = node->as_integer();
-    if (value == nullptr || value->get() < 0 || static_cast<std::uint64_t>(value->get()) > most) {
-      return wrong(*node, key, fmt::format("must be a number from 0 to {}", most));
-    }
-    to = static_cast<T>(value->get());
-  }
-  void flag(const char* key, bool& to) {
-    const toml::node* node = find(key, false);
-    if (node == nullptr) return;
-    if (const auto* value = node->as_boolean()) {
-      to = value->get();
-    } else {
-      wrong(*node, key, "must be true or false");
-    }
-  }
-  void texts(const char* key, std::vector<std::string>& to, bool required = false,
-             const char* missing = kMissing) {
-    const toml::node* node = find(key, required, missing);
-    if (node == nullptr) return;
-    const toml::array* list = node->as_array();
-    if (list == nullptr) return wrong(*node, key, "must be a list of texts");
-    to.clear();
-    for (const toml::node& item : *list) {
-      const auto* value = item.as_string();
-      if (value == nullptr) return wrong(item, key, "must be a list of texts");
-      to.push_back(value->get());
-    }
-  }
-  // A misspelt key must not be silently without effect.
-  void no_others() {
-    for (const auto& [key, node] : table_) {
-      if (known_.contains(key.str())) continue;
-      std::string known;
-      for (const std::string& name : known_) known += (known.empty() ? "" : ", ") + name;
-      wrong(key.source(), key.str(), "is not known; known are " + known);
-    }
-  }
-  void wrong(const toml::node& node, std::string_view key, const std::string& what) {
-    wrong(node.source(), key, what);
-  }
-  void wrong(const toml::source_region& at, std::string_view key, const std::string& what) {
-    if (reason_.empty()) reason_ = place(at) + where_ + ": \"" + std::string(key) + "\" " + what;
-  }
-  const toml::array* tables(const char* key) {
-    const toml::node* node = find(key, false);
-    if (node == nullptr) return nullptr;
-    const toml::array* list = node->as_array();
-    if (list == nullptr || !list->is_homogeneous<toml::table>()) {
-      wrong(*node, key, "must be tables: [[...]]");
-      return nullptr;
-    }
-    return list;
-  }
-
- private:
-  const toml::node* find(const char* key, bool required, const char* missing = kMissing) {
-    known_.insert(key);
-    const toml::node* node = table_.get(key);
-    if (node == nullptr && required) wrong(table_, key, missing);
-    return node;
-  }
-
-  const toml::table& table_;
-  std::string where_;
-  std::string& reason_;
-  std::set<std::string, std::less<>> known_;
-};
-
 void read_child(const toml::table& from, std::string& reason, drivers::PortChild& child) {
-  Table table(from, "[[child]]", reason);
+  TomlTable table(from, "[[child]]", reason);
   table.text("name", child.name, true);
   table.text("device_id", child.device_id, true);
   child.hardware_ids = {child.device_id};
@@ -126,13 +30,13 @@ void read_child(const toml::table& from, std::string& reason, drivers::PortChild
   table.no_others();
   std::string bad_name;
   if (reason.empty() && !drivers::is_child_name(child.name, bad_name)) {
-    reason = place(from.get("name")->source()) + bad_name;
+    reason = toml_place(from.get("name")->source()) + bad_name;
   }
 }
 
 void read_partition(const toml::table& from, std::string& reason, PartitionConfig& partition) {
-  partition.place = place(from.source());
-  Table table(from, "[[partition]]", reason);
+  partition.place = toml_place(from.source());
+  TomlTable table(from, "[[partition]]", reason);
   table.text("node", partition.node);
   table.text("ca", partition.ca);
   table.number("port", partition.port);
@@ -142,8 +46,8 @@ void read_partition(const toml::table& from, std::string& reason, PartitionConfi
 }
 
 void read_hca(const toml::table& from, std::string& reason, HcaConfig& hca) {
-  hca.place = place(from.source());
-  Table table(from, "[[hca]]", reason);
+  hca.place = toml_place(from.source());
+  TomlTable table(from, "[[hca]]", reason);
   table.text("node", hca.node);
   table.text("name", hca.name);
   std::string link_layer;
@@ -156,8 +60,8 @@ void read_hca(const toml::table& from, std::string& reason, HcaConfig& hca) {
 }
 
 void read_node(const toml::table& from, std::string& reason, NodeConfig& node) {
-  node.place = place(from.source());
-  Table table(from, "[[node]]", reason);
+  node.place = toml_place(from.source());
+  TomlTable table(from, "[[node]]", reason);
   table.text("name", node.name, true);
   std::vector<std::string> texts;
   // Many a file that is meant to create nodes begins like this.
@@ -189,8 +93,8 @@ bool parse_end(const std::string& text, LinkConfig::End& end) {
 }
 
 void read_link(const toml::table& from, std::string& reason, LinkConfig& link) {
-  link.place = place(from.source());
-  Table table(from, "[[link]]", reason);
+  link.place = toml_place(from.source());
+  TomlTable table(from, "[[link]]", reason);
   std::vector<std::string> texts;
   table.texts("ports", texts, true);
   table.no_others();
@@ -300,7 +204,11 @@ Status apply_cables(const FabricConfig& config, fabric::Fabric& fabric, std::str
     fabric::Port* a = find_end(fabric, link.ends[0], why);
     fabric::Port* b = a != nullptr ? find_end(fabric, link.ends[1], why) : nullptr;
     const Status joined = b != nullptr ? fabric.graph().connect(*a, *b) : Status::NotFound;
-    if (joined == Status::Ok) continue;
+    if (joined == Status::Ok) {
+      fabric::PortChanges changes;  // nobody looks at the fabric yet
+      train(fabric, *a, changes);
+      continue;
+    }
     if (b != nullptr) why += why_no_cable(fabric.graph(), link, *a, *b);
     reason = why;
     return joined;
@@ -313,13 +221,12 @@ Result<FabricConfig> parse_fabric_config(std::string_view text, const std::strin
                                          std::string& reason) {
   const toml::parse_result parsed = toml::parse(text);
   if (!parsed) {
-    const toml::source_position at = parsed.error().source().begin;
-    reason = place({at, at, {}}) + std::string(parsed.error().description());
+    reason = toml_fault(parsed.error());
     return Status::Malformed;
   }
   reason.clear();
   FabricConfig config;
-  Table top(parsed.table(), "top level", reason);
+  TomlTable top(parsed.table(), "top level", reason);
   bool ipoib = true;
   top.flag("ipoib", ipoib);
   if (!ipoib) config.children.clear();

@@ -7,6 +7,7 @@
 #include "fabric/topology/subnet_list.h"
 #include "fabric/topology/system_topology.h"
 #include "setup/file_digest.h"
+#include "setup/toml_topology.h"
 
 #include <fmt/format.h>
 
@@ -60,7 +61,8 @@ Result<fabric::SystemLibrary> read_library(const fs::path& folder, std::string& 
   return library;
 }
 
-// By what is in it, as far as that tells: the topology files of ibutils are known by their name.
+// By what is in it, as far as that tells: the topology files of ibutils, and those in TOML, are
+// known by their names.
 Result<fabric::Topology> parse_topology(const fs::path& path, const std::string& text,
                                         std::string& reason) {
   const fs::path folder = path.parent_path().empty() ? fs::path(".") : path.parent_path();
@@ -69,6 +71,7 @@ Result<fabric::Topology> parse_topology(const fs::path& path, const std::string&
     if (!library) return library.error();
     return fabric::parse_system_topology(text, *library, reason);
   }
+  if (path.extension() == ".toml") return parse_toml_topology(text, reason);
   if (fabric::is_subnet_list(text)) return fabric::parse_subnet_list(text, reason);
   if (fabric::is_ibnetdiscover(text)) return fabric::parse_ibnetdiscover(text, reason);
   const auto include = [&folder](std::string_view name) {

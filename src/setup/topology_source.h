@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// `--topology`: a preset (fabric/topology/presets.h) or a file: of ibnetdiscover, of ibsim, or one
-// of ibutils (.topo, subnet.lst).
+// `--topology`: a preset (fabric/topology/presets.h) or a file: of ibnetdiscover, of ibsim, one of
+// ibutils (.topo, subnet.lst), or in TOML (.toml).
 #pragma once
 
 #include "base/result.h"

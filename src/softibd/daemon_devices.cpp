@@ -40,7 +40,9 @@ services::Gsi::Options gsi_options(drivers::Core& core) {
 }  // namespace
 
 DaemonDevices::~DaemonDevices() {
-  if (smi_ != nullptr) tree_->core().on_port_changes = {};
+  if (smi_ == nullptr) return;
+  tree_->core().on_port_changes = {};
+  tree_->core().on_key_violation = {};
 }
 
 Result<std::unique_ptr<DaemonDevices>> DaemonDevices::create(
@@ -102,6 +104,10 @@ Result<std::unique_ptr<DaemonDevices>> DaemonDevices::create(
       std::make_unique<services::SmiService>(core.smi, fabric, executor, *self->umad_service_);
   core.on_port_changes = [&smi = *self->smi_](const fabric::PortChanges& changes) {
     smi.on_changes(changes);
+  };
+  core.on_key_violation = [&smi = *self->smi_](const fabric::KeyViolation& violation,
+                                               const fabric::Port& at) {
+    smi.on_key_violation(violation, at);
   };
   self->make_rdma_cm(executor, fabric);
   return self;

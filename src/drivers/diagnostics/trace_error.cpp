@@ -114,6 +114,35 @@ std::optional<KeyRange> range_of(const Core& core, std::uint32_t key) {
   return KeyRange{found->iova, found->length};
 }
 
+// Returns the port that a queue pair is at; nullptr if there is none, or it is one of Ethernet.
+const fabric::Port* port_of(const Qp& qp) {
+  const auto& ports = qp.file->hca->ports;
+  const std::uint32_t number = qp.attr.port;
+  if (number < 1 || number > ports.size() || ports[number - 1].is_ethernet()) return nullptr;
+  return &ports[number - 1];
+}
+
+// A receiver that drops packets for their keys counts them, and its manager hears of it. The
+// poster says so, who may be any process: it can say no more than that it has sent a packet.
+void count_violation(Core& core, const control::TraceErrorIn& in, const Qp& to) {
+  const Qp* from = core.qps.find(in.qp_index);
+  const bool is_pkey = in.cause == Cause::PkeyMismatch;
+  const bool is_sent = in.status != verbs::WcStatus::LocQpOpErr;  // else it never left
+  if (from == nullptr || !is_sent || (!is_pkey && in.cause != Cause::QkeyMismatch)) return;
+  fabric::KeyViolation violation;
+  violation.from = port_of(*from);
+  violation.to = port_of(to);
+  if (violation.from == nullptr || violation.to == nullptr) return;
+  if (!core.fabric.graph().reaches(*violation.from, *violation.to)) return;
+  violation.is_pkey = is_pkey;
+  violation.key = static_cast<std::uint32_t>(in.detail >> 32);
+  violation.service_level = from->attr.av.sl;
+  violation.source_qp = from->qpn;
+  violation.target_qp = to.qpn;
+  const fabric::Port& at = count_violations(core.fabric, violation, verbs::times_of(in));
+  if (core.on_key_violation) core.on_key_violation(violation, at);
+}
+
 }  // namespace
 
 // Comes on the poster's connection of its own, which owns nothing: the owner is that of the queue.
@@ -128,6 +157,7 @@ void trace_error(Core& core, Session&, const control::TraceErrorIn& in, io::IrpR
   const Qp* other = core.qps.find(hca::qp_index(in.peer_qpn));
   if (other != nullptr && other->qpn == in.peer_qpn) {
     peer = party(*other->file, other->qpn, other->type);
+    count_violation(core, in, *other);
   }
   TraceEntry entry;
   entry.kind = TraceKind::Error;

@@ -5,6 +5,7 @@
 #include "drivers/diagnostics/status.h"
 #include "drivers/diagnostics/trace_error.h"
 #include "drivers/root/address_requests.h"
+#include "drivers/root/cable_requests.h"
 #include "drivers/root/subnet_requests.h"
 #include "drivers/root/tree_requests.h"
 #include "drivers/soft_hca/events.h"
@@ -131,6 +132,12 @@ constexpr auto kTable = std::to_array<Entry>({
     {static_cast<Code>(control::TopologyCode::Path), 0, with_tree<control::PathIn, path_text>},
     {static_cast<Code>(control::TopologyCode::SetCable), 0,
      with_tree<control::SetCableIn, set_cable>},
+    {static_cast<Code>(control::TopologyCode::ChangeCable), 0,
+     with_tree<control::ChangeCableIn, change_cable>},
+    {static_cast<Code>(control::TopologyCode::CableErrors), 0,
+     with_tree<control::CableErrorsIn, cable_errors>},
+    {static_cast<Code>(control::TopologyCode::ChangeSwitch), 0,
+     with_tree<control::ChangeSwitchIn, change_switch>},
     // The process.
     {Code::Attach, sizeof(control::AttachOut), with<control::AttachIn, attach>},
     {Code::WaitEvent, sizeof(control::EventOut), without<wait_event>},

@@ -5,6 +5,7 @@
 
 #include "base/buffers.h"
 #include "drivers/diagnostics/status.h"
+#include "drivers/root/element_names.h"
 #include "drivers/root/tree_requests.h"
 #include "drivers/soft_hca/handlers.h"
 #include "fabric/management/walk.h"
@@ -12,6 +13,7 @@
 #include "fabric/topology/ibsim.h"
 #include "fabric/topology/snapshot.h"
 #include "fabric/topology/tree_text.h"
+#include "fabric/topology_toml.h"
 #include "verbs/link_speed.h"
 
 #include <fmt/format.h>
@@ -47,6 +49,7 @@ std::string topology_json(const fabric::Fabric& fabric) {
   Json elements = Json::array();
   for (std::uint32_t i = 0; i < graph.element_count(); ++i) {
     const fabric::Element& element = graph.element(i);
+    if (element.is_gone) continue;
     Json json = {{"kind", element.is_switch() ? "switch" : "adapter"},
                  {"guid", fmt::format("{:#018x}", element.node_guid)},
                  {"description", element.description}};
@@ -54,6 +57,8 @@ std::string topology_json(const fabric::Fabric& fabric) {
       json["node"] = fabric.node_of(*hca).name;
       json["hca"] = hca->name;
       json["present"] = hca->present;
+    } else {
+      json["power"] = element.has_power;
     }
     Json ports = Json::array();
     for (const fabric::Port& port : graph.ports_of(element)) {
@@ -131,25 +136,6 @@ Json way_json(fabric::Fabric& fabric, const fabric::Port& from, const fabric::Po
   return end(false, "the tables of the switches send it in a circle");
 }
 
-fabric::Port* find_switch_port(Core& core, std::string_view name, std::uint32_t number,
-                               std::string& reason) {
-  fabric::Graph& graph = core.fabric.graph();
-  for (std::uint32_t i = 0; i < graph.element_count(); ++i) {
-    const fabric::Element& element = graph.element(i);
-    const bool is_it = element.is_switch() && (element.description == name ||
-                                               fmt::format("{:#x}", element.node_guid) == name ||
-                                               fmt::format("{:#018x}", element.node_guid) == name);
-    if (!is_it) continue;
-    fabric::Port* port = number != 0 ? graph.port_of(element, number) : nullptr;
-    if (port == nullptr) {
-      reason = fmt::format("switch {} has ports 1 to {}, not {}", name, element.port_count, number);
-    }
-    return port;
-  }
-  reason = fmt::format("there is no switch \"{}\"; `softib topology` lists them", name);
-  return nullptr;
-}
-
 }  // namespace
 
 void topology_text(FabricTree& tree, const verbs::control::TopologyIn& in, io::IrpRef irp) {
@@ -165,6 +151,8 @@ void topology_text(FabricTree& tree, const verbs::control::TopologyIn& in, io::I
       return answer_text(core, std::move(irp),
                          topology_summary(topology) + "\n" + topology_tree(topology));
     }
+    case TopologyForm::Toml:
+      return answer_text(core, std::move(irp), write_toml_topology(snapshot_of(core.fabric)));
     case TopologyForm::Table:
       return answer_text(core, std::move(irp), topology_table(snapshot_of(core.fabric)));
   }
@@ -186,7 +174,9 @@ void path_text(FabricTree& tree, const verbs::control::PathIn& in, io::IrpRef ir
 void set_cable(FabricTree& tree, const verbs::control::SetCableIn& in, io::IrpRef irp) {
   Core& core = tree.core();
   std::string reason;
-  fabric::Port* port = find_switch_port(core, text_in(in.element), in.port, reason);
+  fabric::Element* element = find_switch(core.fabric, text_in(in.element), reason);
+  fabric::Port* port =
+      element != nullptr ? find_outer_port(core.fabric, *element, in.port, reason) : nullptr;
   if (port == nullptr) return fail(core, std::move(irp), Status::NotFound, std::move(reason));
   set_port_state(core, *port, in.up != 0);
   succeed(std::move(irp));

@@ -12,6 +12,7 @@
 #include "drivers/soft_hca/table.h"
 #include "drivers/trace/trace.h"
 #include "drivers/trace/words.h"
+#include "fabric/key_violation.h"
 #include "fabric/management/gmp_agents.h"
 #include "fabric/management/smi.h"
 #include "io/device.h"
@@ -111,6 +112,9 @@ struct Core {
   fabric::GmpAgents gmp_agents;
   // After changes of ports that have been published.
   std::function<void(const fabric::PortChanges& changes)> on_port_changes;
+  // A port, the second one, has dropped packets for their keys.
+  std::function<void(const fabric::KeyViolation& violation, const fabric::Port& at)>
+      on_key_violation;
 
   Later later;  // last: what it still holds may use everything above
 };

@@ -228,6 +228,42 @@ TEST(Cable, AnAddressBesideItIsRefusedByGidAndExplainedByLid) {
   EXPECT_THAT(t.trace(), HasSubstr("LID 4 is that of node1, softib0, port 2, to which no way"));
 }
 
+TEST(Cable, KeysThatDoNotFitAreCountedAtTheReceiver) {
+  Cable t;
+  const auto from = t.a.qp(QpType::Rc, t.a.pd(), t.a.cq());
+  const auto to = t.b.qp(QpType::Rc, t.b.pd(), t.b.cq());
+  t.a.connect(from.handle, to.out.qpn, 3);
+  t.b.connect(to.handle, from.out.qpn, 1);
+  std::vector<std::uint32_t> keys;
+  t.core().on_key_violation = [&](const fabric::KeyViolation& violation, const fabric::Port& at) {
+    EXPECT_EQ(&at, &t.port(1));
+    EXPECT_EQ(violation.from, &t.port(0));
+    EXPECT_EQ(violation.source_qp, from.out.qpn);
+    EXPECT_EQ(violation.target_qp, to.out.qpn);
+    keys.push_back(violation.key);
+  };
+  TraceErrorIn error;
+  error.qp_index = index_of(from.handle);
+  error.peer_qpn = to.out.qpn;
+  error.status = verbs::WcStatus::RetryExcErr;
+  error.cause = Cause::PkeyMismatch;
+  error.detail = 0x8001ull << 32 | 0xffff;
+  t.a.good(t.a.root_call(Code::TraceError, error));
+  error.cause = Cause::QkeyMismatch;
+  error.detail = 0x22ull << 32 | 0x11;
+  error.reserved = 3;  // times
+  t.a.good(t.a.root_call(Code::TraceError, error));
+  EXPECT_EQ(t.port(1).settings.p_key_violations, 1u);
+  EXPECT_EQ(t.port(1).settings.q_key_violations, 3u);
+  EXPECT_EQ(keys, (std::vector<std::uint32_t>{0x8001, 0x22}));
+  error.status = verbs::WcStatus::LocQpOpErr;
+  t.a.good(t.a.root_call(Code::TraceError, error));
+  error.status = verbs::WcStatus::Success;
+  error.cause = Cause::PortDown;
+  t.a.good(t.a.root_call(Code::TraceError, error));
+  EXPECT_EQ(keys.size(), 2u) << "neither reached a receiver";
+}
+
 TEST(Cable, JoinsEthernetPortsToo) {
   Cable t(verbs::LinkLayer::Ethernet);
   const auto flow = [&](const fabric::Port& to) {

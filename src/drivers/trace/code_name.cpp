@@ -19,6 +19,9 @@ const char* topology_code_name(verbs::control::TopologyCode code) {
     case TopologyCode::Topology: return "Topology";
     case TopologyCode::Path: return "Path";
     case TopologyCode::SetCable: return "SetCable";
+    case TopologyCode::ChangeCable: return "ChangeCable";
+    case TopologyCode::CableErrors: return "CableErrors";
+    case TopologyCode::ChangeSwitch: return "ChangeSwitch";
   }
   return "an unknown request";
 }

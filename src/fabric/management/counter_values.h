@@ -35,6 +35,9 @@ enum class Counter : std::uint8_t {
   UnicastReceivePackets,
   MulticastTransmitPackets,
   MulticastReceivePackets,
+  LocalPhysicalErrors,  // bit 0 of PortRcvErrorDetails:CounterSelect
+  BufferOverruns,       // its bit 2
+  InactiveDiscards,     // bit 0 of PortXmitDiscardDetails:CounterSelect
   kCount
 };
 inline constexpr std::size_t kCounters = static_cast<std::size_t>(Counter::kCount);
@@ -63,6 +66,9 @@ void each_counter(Counters& c, Visit&& visit) {
   visit(c.received.unicast);
   visit(c.sent.multicast);
   visit(c.received.multicast);
+  visit(c.local_physical_errors);
+  visit(c.buffer_overruns);
+  visit(c.inactive_discards);
 }
 
 class CounterValues {

@@ -36,6 +36,17 @@ std::uint32_t selected(const mad::PortCountersExtended& in) {
          ((more >> kWaitBit & 1) != 0 ? bit(Counter::TransmitWait) : 0u);
 }
 
+std::uint32_t selected(const mad::PortRcvErrorDetails& in) {
+  constexpr unsigned kOverruns = 1u << 2;
+  const unsigned select = in.counter_select;
+  return ((select & 1) != 0 ? bit(Counter::LocalPhysicalErrors) : 0u) |
+         ((select & kOverruns) != 0 ? bit(Counter::BufferOverruns) : 0u);
+}
+
+std::uint32_t selected(const mad::PortXmitDiscardDetails& in) {
+  return (in.counter_select & 1) != 0 ? bit(Counter::InactiveDiscards) : 0u;
+}
+
 // --- counters as fields ---
 
 template <class Field>
@@ -77,6 +88,25 @@ void fill(mad::PortCountersExtended& out, const CounterValues& v) {
   out.multicast_receive_packets = v[Counter::MulticastReceivePackets];
   for (std::size_t i = 0; i < out.errors.size(); ++i) out.errors[i] = v[static_cast<Counter>(i)];
   out.transmit_wait = v[Counter::TransmitWait];
+}
+
+// Packets of softib are never malformed, and no table of a switch leads back.
+void fill(mad::PortRcvErrorDetails& out, const CounterValues& v) {
+  out.local_physical_errors = narrow<std::uint16_t>(v[Counter::LocalPhysicalErrors]);
+  out.buffer_overruns = narrow<std::uint16_t>(v[Counter::BufferOverruns]);
+}
+
+// Nothing is queued, so nothing waits too long.
+void fill(mad::PortXmitDiscardDetails& out, const CounterValues& v) {
+  out.inactive = narrow<std::uint16_t>(v[Counter::InactiveDiscards]);
+}
+
+// Answers repeat the selection.
+template <class Attribute>
+void copy_selection(const Attribute& in, Attribute& out) {
+  out.port_select = in.port_select;
+  out.counter_select = in.counter_select;
+  if constexpr (requires { in.counter_select2; }) out.counter_select2 = in.counter_select2;
 }
 
 mad::ClassPortInfo class_port_info() {
@@ -138,9 +168,7 @@ mad::Mad PerfAgent::exchange(const Port& at, const mad::Mad& request) {
     }
   }
   Attribute out;
-  out.port_select = in.port_select;
-  out.counter_select = in.counter_select;
-  out.counter_select2 = in.counter_select2;
+  copy_selection(in, out);
   fill(out, sum(element, in.port_select));
   return mad::gmp_answer_with(request, out);
 }
@@ -159,6 +187,10 @@ mad::Mad PerfAgent::answer(const Port& at, const mad::Mad& request) {
     case mad::perf_attribute::kPortCounters: return exchange<mad::PortCounters>(at, request);
     case mad::perf_attribute::kPortCountersExtended:
       return exchange<mad::PortCountersExtended>(at, request);
+    case mad::perf_attribute::kPortRcvErrorDetails:
+      return exchange<mad::PortRcvErrorDetails>(at, request);
+    case mad::perf_attribute::kPortXmitDiscardDetails:
+      return exchange<mad::PortXmitDiscardDetails>(at, request);
     default: break;
   }
   return mad::gmp_answer(request, status::kAttributeNotSupported);

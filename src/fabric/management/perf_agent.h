@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // PerfAgent: the performance management agents of all elements [IBA1 16.1]. They count nothing
 // themselves: they show what ports have counted since a client has cleared it. PortCounters and
-// PortCountersExtended are views of the same counters, of which the first is the narrower one.
-// Sampling and the details of errors are not supported.
+// PortCountersExtended are views of the same counters, of which the first is the narrower one; the
+// details of receive errors and of discards are cleared on their own. Sampling is not supported.
 //
 // Thread rule: as the fabric's.
 #pragma once

@@ -209,6 +209,37 @@ TEST_F(PerfAgentTest, TheHookReadsAPort) {
   EXPECT_EQ(agent.counters(port(1)).sent.packets, 1005u);
 }
 
+// Each has parts of one of PortCounters, and is cleared on its own.
+TEST_F(PerfAgentTest, DetailsOfErrorsAndDiscards) {
+  port(2).counters.local_physical_errors = 0x11;
+  port(2).counters.buffer_overruns = 0x12345;
+  port(2).counters.receive_errors = 0x12356;
+  port(2).counters.discard();
+  mad::PortRcvErrorDetails in;
+  in.port_select = 2;
+  auto errors = read<mad::PortRcvErrorDetails>(exchange(kGet, id::kPortRcvErrorDetails, in));
+  EXPECT_EQ(errors.port_select, 2);
+  EXPECT_EQ(errors.local_physical_errors, 0x11);
+  EXPECT_EQ(errors.buffer_overruns, 0xffff) << "the largest value";
+  EXPECT_EQ(errors.malformed_packets, 0);
+  in.counter_select = 1u << 2;
+  errors = read<mad::PortRcvErrorDetails>(exchange(kSet, id::kPortRcvErrorDetails, in));
+  EXPECT_EQ(errors.counter_select, 1u << 2);
+  EXPECT_EQ(errors.buffer_overruns, 0);
+  EXPECT_EQ(errors.local_physical_errors, 0x11) << "not selected";
+  EXPECT_EQ(get(2).receive_errors, 0xffff) << "not cleared with its parts";
+  mad::PortXmitDiscardDetails discards;
+  discards.port_select = 2;
+  const auto get_discards = [&](std::uint8_t method) {
+    return read<mad::PortXmitDiscardDetails>(
+        exchange(method, id::kPortXmitDiscardDetails, discards));
+  };
+  EXPECT_EQ(get_discards(kGet).inactive, 1);
+  discards.counter_select = 1;
+  EXPECT_EQ(get_discards(kSet).inactive, 0);
+  EXPECT_EQ(get(2).transmit_discards, 1);
+}
+
 TEST_F(PerfAgentTest, RefusalsSayWhatIsWrong) {
   mad::PortCounters in;
   in.port_select = 4;  // of three
@@ -220,9 +251,9 @@ TEST_F(PerfAgentTest, RefusalsSayWhatIsWrong) {
   EXPECT_EQ(exchange(kGet, id::kPortCounters, in, &node).header.status, status::kOk);
   EXPECT_EQ(ask(node, request(kSet, mad::kClassPortInfo)).header.status,
             status::kAttributeNotSupported);
-  // Sampling; details of receive errors and discards.
+  // Sampling; counters of virtual lanes, congestion and the like.
   for (const std::uint16_t attribute :
-       std::initializer_list<std::uint16_t>{0x10, 0x11, 0x15, 0x16, 0x1e, 0x7777}) {
+       std::initializer_list<std::uint16_t>{0x10, 0x11, 0x17, 0x1e, 0x7777}) {
     EXPECT_EQ(ask(node, request(kGet, attribute)).header.status, status::kAttributeNotSupported);
   }
   EXPECT_EQ(ask(node, request(mad::method::kTrap, id::kPortCounters)).header.status,
@@ -235,7 +266,7 @@ TEST_F(PerfAgentTest, TsharkReadsTheAnswers) {
   (void)get(2);
   (void)get_extended(2);
   (void)ask(port(1), request(kGet, mad::kClassPortInfo));
-  (void)ask(port(1), request(kGet, 0x15));
+  (void)ask(port(1), request(kGet, 0x17));
   mad::ErfCapture capture;
   for (const mad::Mad& answer : answers_) capture.add(answer);
   const std::string narrow = "infiniband.portcounters.", wide = "infiniband.portcounters_ext.";

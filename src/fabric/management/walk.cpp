@@ -82,7 +82,7 @@ class Walk {
       return true;
     }
     if (hop.outcome == LidHop::Outcome::NotInTable) ++at_->counters.switch_relay_errors;
-    if (hop.outcome == LidHop::Outcome::CableIsDown) ++hop.out->counters.transmit_discards;
+    if (hop.outcome == LidHop::Outcome::CableIsDown) hop.out->counters.discard();
     reason_ = stop_text(graph_, *at_, hop, lids_.destination);
     return false;
   }
@@ -99,7 +99,7 @@ class Walk {
   bool leave(Port& out) {
     Port* peer = graph_.peer_of(out);
     if (peer == nullptr || out.physical_state != kLinkUp) {
-      ++out.counters.transmit_discards;
+      out.counters.discard();
       reason_ = no_cable_text(element(), out);
       return false;
     }

@@ -210,6 +210,22 @@ TEST(Ibsim, AMistakeHasALineAColumnAndWhatWasExpected) {
               HasSubstr("a description of at most"));
 }
 
+TEST(Ibsim, WhatCannotBeIsRefusedWithItsPlace) {
+  EXPECT_THAT(refusal("Switch 1000000 \"S\""),
+              StartsWith("line 1, column 8: expected a number of ports from 1 to 254, found "
+                         "'1000000 "));
+  EXPECT_THAT(refusal("Switch 8 \"S\"\n[9] \"S\"[1]"),
+              StartsWith("line 2, column 2: expected a port from 1 to 8, found '9]"));
+  EXPECT_THAT(refusal("Switch 8 \"S\"\n[1] \"S\"[9]"),
+              StartsWith("line 2, column 5: \"S\" has no port 9; it has 1 to 8"));
+  EXPECT_THAT(refusal("Switch 8 \"S\"\n[1] \"S\"[2]\n[1] \"S\"[3]"),
+              StartsWith("line 3, column 1: port 1 stands in line 2 already"));
+  EXPECT_THAT(refusal("Switch 8 \"S\"\nSwitch 8 \"S\""),
+              StartsWith("line 2, column 10: \"S\" stands in line 1 already"));
+  EXPECT_THAT(refusal("switchguid=0x5\nSwitch 8 \"A\"\nswitchguid=0x5\nSwitch 8 \"B\""),
+              HasSubstr("switch \"B\" (0x0000000000000005) have the same node GUID, 0x5"));
+}
+
 // Topologies of Debian's packages, where they are installed or unpacked. A folder of its own:
 // SOFTIB_TOPOLOGIES.
 TEST(Ibsim, FilesOfDebianAreReadAndComeBack) {

@@ -9,13 +9,6 @@
 #include <algorithm>
 
 namespace ib::fabric {
-namespace {
-
-// Positions of switches: no node has such a number.
-constexpr std::size_t kFirstSwitch = std::size_t{1} << 23;
-
-}  // namespace
-
 bool parse_decimal(std::string_view text, std::uint32_t& value) {
   if (text.empty() || text.size() > 10) return false;
   std::uint64_t sum = 0;

@@ -27,6 +27,7 @@ TopologyElement element_of(const Graph& graph, const Element& from) {
 // Of an InfiniBand element that is there.
 bool is_shown(const Fabric& fabric, const Element& element) {
   const Hca* hca = fabric.find_hca(element.hca);
+  if (element.is_gone) return false;
   return hca == nullptr || (hca->present && !hca->ports.front().is_ethernet());
 }
 

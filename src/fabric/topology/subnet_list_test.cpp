@@ -117,6 +117,12 @@ TEST(SubnetList, LinesThatContradictEachOtherAreRefused) {
   EXPECT_THAT(refusal(kHost + kHost), HasSubstr("to the same port"));
 }
 
+TEST(SubnetList, GuidsAreThereOnce) {
+  const std::string twin = changed(kHost, "NodeGUID:0002c90000000010", "NodeGUID:0002c90000000050");
+  EXPECT_THAT(refusal(kHost + kLeaf + "\n" + twin + changed(kLeaf, "PN:0A", "PN:0B")),
+              HasSubstr("have the same port GUID, 0x2c90000000011; each needs its own"));
+}
+
 TEST(SubnetList, ItIsKnownByItsFirstLine) {
   EXPECT_TRUE(is_subnet_list("# x\n\n " + kHost));
   EXPECT_FALSE(is_subnet_list("Switch 8 \"S\"\n"));

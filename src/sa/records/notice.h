@@ -26,8 +26,14 @@ inline constexpr std::uint16_t kGidOutOfService = 65;
 inline constexpr std::uint16_t kGroupCreated = 66;
 inline constexpr std::uint16_t kGroupDeleted = 67;
 inline constexpr std::uint16_t kLinkStateChanged = 128;  // of a port of a switch
+inline constexpr std::uint16_t kLinkIntegrity = 129;     // of a port, above a threshold
+inline constexpr std::uint16_t kBufferOverrun = 130;     // the same
+inline constexpr std::uint16_t kFlowControl = 131;       // its watchdog has run out
 inline constexpr std::uint16_t kCapabilitiesChanged = 144;
 inline constexpr std::uint16_t kBadMKey = 256;
+inline constexpr std::uint16_t kBadPKey = 257;
+inline constexpr std::uint16_t kBadQKey = 258;
+inline constexpr std::uint16_t kBadPKeyAtSwitch = 259;
 }  // namespace trap
 
 struct Notice {

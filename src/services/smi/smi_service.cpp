@@ -4,6 +4,7 @@
 #include "mad/smp.h"
 #include "services/smi/traps.h"
 
+#include <algorithm>
 #include <bit>
 #include <set>
 #include <utility>
@@ -81,7 +82,35 @@ void SmiService::on_changes(const fabric::PortChanges& changes) {
     if ((change.what & fabric::change::kCapabilities) != 0) {
       raise(port, sa::capability_notice(port.lid, port.gid(), port.capability_mask));
     }
+    raise_link_errors(port, change.what);
   }
+}
+
+void SmiService::raise_link_errors(const fabric::Port& port, std::uint32_t what) {
+  const fabric::Graph& graph = fabric_.graph();
+  const auto raise_if = [&](std::uint32_t bit, std::uint16_t trap) {
+    if ((what & bit) == 0) return;
+    raise_once(port, link_error_notice(trap, graph.element_of(port).is_switch(),
+                                       graph.end_port_of(port).lid, port.number));
+  };
+  raise_if(fabric::change::kLinkIntegrity, sa::trap::kLinkIntegrity);
+  raise_if(fabric::change::kBufferOverrun, sa::trap::kBufferOverrun);
+  raise_if(fabric::change::kFlowControl, sa::trap::kFlowControl);
+}
+
+void SmiService::on_key_violation(const fabric::KeyViolation& violation, const fabric::Port& at) {
+  raise_once(at, bad_key_notice(fabric_.graph(), violation, at));
+}
+
+void SmiService::raise_once(const fabric::Port& about, const sa::Notice& notice) {
+  const std::uint32_t index = fabric_.graph().index_of(about);
+  const bool is_under_way = std::ranges::any_of(traps_, [&](const auto& entry) {
+    return entry.second.number == notice.trap && entry.second.about == index;
+  });
+  if (is_under_way) return;
+  const std::uint64_t before = last_tid_;
+  raise(std::as_const(fabric_).graph().end_port_of(about), notice);
+  if (last_tid_ != before) traps_.at(last_tid_).about = index;
 }
 
 void SmiService::raise(const fabric::Port& from, const sa::Notice& notice) {
@@ -90,6 +119,7 @@ void SmiService::raise(const fabric::Port& from, const sa::Notice& notice) {
   const std::uint64_t tid = ++last_tid_;
   Trap& trap = traps_[tid];
   trap.port = fabric_.graph().index_of(from);
+  trap.number = notice.trap;
   trap.mad = trap_smp(notice, tid);
   // From the executor: the change that it tells of is not over yet.
   trap.timer = executor_.at(executor_.now(), [this, tid] { transmit(tid); });

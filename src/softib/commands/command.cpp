@@ -61,9 +61,11 @@ void add_shape_options(Command& command, ShapeOptions& options) {
       .one_of({"infiniband", "ethernet"})
       .placeholder("LAYER [infiniband]");
   command
-      .option("--topology", options.topology,
-              "switches and cables: a preset, such as star:8 or fat-tree:hcas=648,ports=36, or a "
-              "file of ibnetdiscover or ibsim; its channel adapters are the nodes")
+      .option(
+          "--topology", options.topology,
+          "switches and cables: a preset, such as star:8 or fat-tree:hcas=648,ports=36, or a "
+          "file of ibnetdiscover, ibsim or ibutils, or in TOML (.toml); its channel adapters are "
+          "the nodes")
       .placeholder("PRESET|FILE");
   command
       .option("--sm", options.management,

@@ -38,6 +38,8 @@ void add_explain(CLI::App& app, Context& context);
 void add_port(CLI::App& app, Context& context);
 void add_devices(CLI::App& app, Context& context);
 void add_topology(CLI::App& app, Context& context);
+void add_cable(CLI::App& app, Context& context);
+void add_switch(CLI::App& app, Context& context);
 void add_path(CLI::App& app, Context& context);
 void add_ls(CLI::App& app, Context& context);
 void add_hca(CLI::App& app, Context& context);

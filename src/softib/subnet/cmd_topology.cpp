@@ -25,6 +25,7 @@ struct TopologyOptions {
   bool table = false;
   std::string ibnetdiscover;
   std::string ibsim;
+  std::string toml;
 };
 
 control::Code code_of(control::TopologyCode code) {
@@ -53,7 +54,8 @@ void topology(const TopologyOptions& options) {
     write_file(options.ibnetdiscover, ask_topology(client, TopologyForm::Ibnetdiscover));
   }
   if (!options.ibsim.empty()) write_file(options.ibsim, ask_topology(client, TopologyForm::Ibsim));
-  if (!options.ibnetdiscover.empty() || !options.ibsim.empty()) return;
+  if (!options.toml.empty()) write_file(options.toml, ask_topology(client, TopologyForm::Toml));
+  if (!options.ibnetdiscover.empty() || !options.ibsim.empty() || !options.toml.empty()) return;
   const TopologyForm form = options.json    ? TopologyForm::Json
                             : options.table ? TopologyForm::Table
                                             : TopologyForm::Tree;
@@ -107,6 +109,8 @@ void add_topology(CLI::App& app, Context&) {
   command.option("--ibnetdiscover", options->ibnetdiscover, "write it as ibnetdiscover does")
       .placeholder("FILE|-");
   command.option("--ibsim", options->ibsim, "write it as ibsim reads it").placeholder("FILE|-");
+  command.option("--toml", options->toml, "write it as --topology FILE.toml takes it")
+      .placeholder("FILE|-");
   command.footer(
       "Examples:\n"
       "  softib up --topology fat-tree:hcas=16,ports=8\n"

@@ -37,8 +37,9 @@ TIMEOUT = 60
 
 OK, FAILED, USAGE, NOT_FOUND, ALREADY_UP, NOT_UP, PERMISSION, DAEMON, RESOURCES, INSTALLATION, BUSY = range(11)
 COMMANDS = ("run", "up", "down", "status", "connections", "resources", "list", "wait", "trace", "explain", "port", "devices",
-            "ls", "hca", "partition", "power", "driver", "env", "doctor", "version", "topology", "path")
-ACTIONS = {"port": ("up", "down"), "hca": ("add", "remove", "eject"), "partition": ("add", "remove"),
+            "ls", "hca", "partition", "power", "driver", "env", "doctor", "version", "topology", "path", "cable", "switch")
+ACTIONS = {"port": ("up", "down"), "cable": ("add", "remove", "down", "up", "show", "errors"),
+           "switch": ("add", "remove", "down", "up"), "hca": ("add", "remove", "eject"), "partition": ("add", "remove"),
            "power": ("sleep", "hibernate", "resume", "shutdown"), "driver": ("list", "load", "unload")}
 
 

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// A packet with a P_Key or Q_Key that its receiver does not take: where it is dropped, what that
+// port counts, and what its agent has to tell a subnet manager [IBA1 10.9.4, 14.2.5.1].
+//
+// Thread rule: as the fabric's.
+#pragma once
+
+#include "fabric/model.h"
+
+#include <cstdint>
+
+namespace ib::fabric {
+
+struct KeyViolation {
+  const Port* from = nullptr;  // ports of channel adapters
+  const Port* to = nullptr;
+  bool is_pkey = false;  // else of a Q_Key
+  std::uint32_t key = 0;
+  std::uint8_t service_level = 0;
+  std::uint32_t source_qp = 0;
+  std::uint32_t target_qp = 0;
+};
+
+// Counts `times` violations at the port that drops the packets, and returns it: a port of a switch
+// that enforces partitions and is not in this one, at the sender's cable or at the receiver's; or
+// the receiver.
+const Port& count_violations(Fabric& fabric, const KeyViolation& violation, std::uint32_t times);
+
+}  // namespace ib::fabric
