@@ -36,8 +36,9 @@ class SessionHost {
   virtual io::DeviceObject& root_device() = 0;
   virtual Result<io::DeviceObject*> resolve(const std::string& node, const std::string& path,
                                             std::string& reason) = 0;
-  // A memory file with the state of the fabric (Code::Status).
-  virtual Result<os::NativeHandle> make_status(std::string& reason) = 0;
+  // A memory file with the state of the fabric (Code::Status); `part`: its input, nullptr: none.
+  virtual Result<os::NativeHandle> make_status(const verbs::control::StatusIn* part,
+                                               std::string& reason) = 0;
   // Returns nullptr if it does not have the service.
   virtual DaemonRdmaCm* rdma_cm() { return nullptr; }
   // The device of umad and issm files; nullptr if there is none.

@@ -4,6 +4,9 @@
 
 #include "drivers/soft_hca/core.h"
 #include "drivers/sysfs/sysfs.h"
+#include "verbs/control_status.h"
+
+#include <nlohmann/json_fwd.hpp>
 
 #include <string>
 
@@ -11,7 +14,11 @@ namespace ib::drivers {
 
 // Keys are stable; docs/status_json.md lists them. Numbers of messages and bytes are those of the
 // memory plane. Made from the records; from device memory only counters and states come.
-std::string status_json(Core& core);
+// With `part`, which is the input of Code::Status, it describes one node or none.
+nlohmann::ordered_json status(Core& core, const control::StatusIn* part = nullptr);
+std::string status_json(Core& core, const control::StatusIn* part = nullptr);
+// A line end after it; names of programs may be anything: what is not UTF-8 is replaced.
+std::string json_text(const nlohmann::ordered_json& json);
 
 PortTotals port_totals(Core& core, const fabric::Hca& hca, const fabric::Port& port);
 

@@ -13,6 +13,7 @@
 #include "drivers/soft_hca/lifetime/process_slots.h"
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <array>
@@ -69,7 +70,8 @@ void view(Root& root, Session&, io::IrpRef irp) {
 }
 
 void status(Core& core, Session&, io::IrpRef irp) {
-  answer_text(core, std::move(irp), status_json(core));
+  const auto in = irp->input<control::StatusIn>();
+  answer_text(core, std::move(irp), status_json(core, in ? &*in : nullptr));
 }
 
 void resources(Core& core, Session&, io::IrpRef irp) {
@@ -248,8 +250,8 @@ std::size_t FabricRoot::attached_processes() const {
   return n;
 }
 
-std::string FabricRoot::status_json() const {
-  return drivers::status_json(state_->core);
+nlohmann::ordered_json FabricRoot::status(const control::StatusIn* part) const {
+  return drivers::status(state_->core, part);
 }
 
 }  // namespace ib::drivers
