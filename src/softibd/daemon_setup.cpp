@@ -127,6 +127,8 @@ Status make_tree_options(const FabricConfig& config, DaemonLog& log,
                          drivers::FabricTreeOptions& options, std::string& reason) {
   options.children = config.children;
   options.network_namespace = network_namespace();
+  options.making =
+      config.drivers.empty() ? drivers::DeviceMaking::WhenWanted : drivers::DeviceMaking::AtStart;
   if (config.drivers.empty()) return Status::Ok;
   std::vector<std::string> complaints;
   auto store = read_driver_store(config.drivers, complaints, reason);

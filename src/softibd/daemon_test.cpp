@@ -200,6 +200,25 @@ TEST_F(DaemonTest, StatusHasOneNodeOrNoneIfThatIsAllThatIsWanted) {
   EXPECT_EQ(call(*channel, Code::Status, 0, bytes_of(control::KeepIn{})).status, Status::Malformed);
 }
 
+TEST_F(DaemonTest, ANodeHasDevicesFromItsFirstProgramOn) {
+  DaemonOptions options = kept();
+  options.shape.nodes = {"a", "b"};
+  start(std::move(options));
+  const auto has_devices = [&](const char* node) {
+    bool found = false;
+    daemon->on_loop([&] {
+      std::string reason;
+      found = static_cast<bool>(daemon->access_layer().resolve(node, "\\Device\\ibal", reason));
+    });
+    return found;
+  };
+  EXPECT_FALSE(has_devices("a"));
+  auto channel = connect();
+  attach(*channel, "a");
+  EXPECT_TRUE(has_devices("a"));
+  EXPECT_FALSE(has_devices("b"));
+}
+
 TEST_F(DaemonTest, GoesIfNoClientComes) {
   start(hasty());
   EXPECT_TRUE(ends_within(2s));

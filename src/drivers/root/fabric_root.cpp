@@ -31,6 +31,8 @@ namespace {
 
 using verbs::control::Code;
 
+constexpr const char* kIsBeingClosed = "the connection is being closed";
+
 Session* session_of(Core& core, const io::FileObject& file) {
   const auto found = core.sessions.find(file.client().session);
   return found != core.sessions.end() ? found->second.get() : nullptr;
@@ -103,7 +105,23 @@ void with_tree(Root& root, Session&, io::IrpRef irp) {
   kHandler(root.tree, *in, std::move(irp));
 }
 void devices(Root& root, Session&, io::IrpRef irp) {
-  answer_text(root.core, std::move(irp), root.tree.devices_json());
+  list_devices(root.tree, std::move(irp));
+}
+
+// The first program of a node waits for its devices.
+void attach_with_devices(Root& root, Session& session, io::IrpRef irp) {
+  const auto in = irp->input<control::AttachIn>();
+  if (!in) return bad_size(root.core, std::move(irp), sizeof *in);
+  fabric::Node* node = root.core.fabric.find_node(text_in(in->node));
+  if (node == nullptr) return attach(root.core, session, *in, std::move(irp));  // refuses it
+  auto held = std::make_shared<io::IrpRef>(std::move(irp));
+  root.tree.hosts().make(*node, [&root, in = *in, held] {
+    Session* waiting = session_of(root.core, *(*held)->file);
+    if (waiting == nullptr || waiting->ending) {
+      return fail(root.core, std::move(*held), Status::Disconnected, kIsBeingClosed);
+    }
+    attach(root.core, *waiting, in, std::move(*held));
+  });
 }
 template <void (*kHandler)(Core&, Session&, io::IrpRef)>
 void without(Root& root, Session& session, io::IrpRef irp) {
@@ -132,7 +150,7 @@ constexpr auto kTable = std::to_array<Entry>({
     {static_cast<Code>(control::TopologyCode::SetCable), 0,
      with_tree<control::SetCableIn, set_cable>},
     // The process.
-    {Code::Attach, sizeof(control::AttachOut), with<control::AttachIn, attach>},
+    {Code::Attach, sizeof(control::AttachOut), attach_with_devices},
     {Code::WaitEvent, sizeof(control::EventOut), without<wait_event>},
     {Code::RaiseEvent, 0, with<control::RaiseEventIn, raise_event>},
     {Code::TraceError, 0, with<control::TraceErrorIn, trace_error>},
@@ -167,7 +185,7 @@ void on_control(io::DeviceObject& device, io::IrpRef irp) {
   auto& root = device.extension<Root>();
   Session* session = session_of(root.core, *irp->file);
   if (session == nullptr || session->ending) {
-    return fail(root.core, std::move(irp), Status::Disconnected, "the connection is being closed");
+    return fail(root.core, std::move(irp), Status::Disconnected, kIsBeingClosed);
   }
   for (const Entry& entry : kTable) {
     if (static_cast<std::uint32_t>(entry.code) != irp->code) continue;
