@@ -41,6 +41,12 @@ DeviceNode& DeviceTree::add(DeviceNode* parent, std::shared_ptr<DeviceObject> ph
   return added;
 }
 
+void DeviceTree::sort_children(DeviceNode& node,
+                               const std::function<std::size_t(const DeviceObject&)>& number_of) {
+  std::ranges::stable_sort(
+      node.children_, {}, [&number_of](const auto& child) { return number_of(child->physical()); });
+}
+
 void DeviceTree::forget(const DeviceNode& node) {
   for (const auto& child : node.children()) forget(*child);
   by_id_.erase(node.id());

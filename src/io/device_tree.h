@@ -66,6 +66,9 @@ class DeviceTree {
   void set_state(DeviceNode& node, NodeState state, const std::string& why);
   // A root (no parent) replaces the tree.
   DeviceNode& add(DeviceNode* parent, std::shared_ptr<DeviceObject> physical);
+  // By the number that their physical devices have.
+  static void sort_children(DeviceNode& node,
+                            const std::function<std::size_t(const DeviceObject&)>& number_of);
   void destroy_children(DeviceNode& node);
   void destroy(DeviceNode& node);  // with all below it; of the tree or leaving
   void move_to_leaving(DeviceNode& node);

@@ -6,7 +6,9 @@
 #include "io/steps_internal.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <deque>
+#include <unordered_map>
 #include <unordered_set>
 #include <utility>
 
@@ -185,8 +187,8 @@ void PnpManager::Bringing::ask(DeviceNode& bus) {
 
 void PnpManager::Bringing::compare(DeviceNode& bus,
                                    const std::shared_ptr<DeviceRelations>& relations) {
-  std::unordered_set<const DeviceObject*> reported;
-  for (const auto& device : relations->devices) reported.insert(device.get());
+  std::unordered_map<const DeviceObject*, std::size_t> reported;  // at which place
+  for (const auto& device : relations->devices) reported.emplace(device.get(), reported.size());
   std::unordered_set<const DeviceObject*> known;
   std::vector<std::uint64_t> gone;
   for (const auto& child : bus.children()) {
@@ -195,9 +197,17 @@ void PnpManager::Bringing::compare(DeviceNode& bus,
   }
   // Its old stack still stands on it: it can return after its last user has left.
   for (const auto& node : tree_.leaving()) known.insert(&node->physical());
+  bool has_new = false;
   for (const auto& device : relations->devices) {
     const bool is_new = known.insert(device.get()).second;
     if (is_new) to_identify.push_back(tree_.add(&bus, device).id());
+    has_new |= is_new;
+  }
+  if (has_new) {
+    tree_.sort_children(bus, [&reported](const DeviceObject& device) {
+      const auto place = reported.find(&device);
+      return place != reported.end() ? place->second : reported.size();
+    });
   }
   Steps::run(
       std::move(gone),

@@ -4,6 +4,7 @@
 #include "fabric/model.h"
 #include "hca/layout/tables.h"
 #include "setup/cli_error.h"
+#include "setup/file_digest.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -105,14 +106,22 @@ std::uint64_t parse_memory_size(const std::string& text) {
   return value << shift;
 }
 
+std::string names_digest(const std::vector<std::string>& names) {
+  std::uint64_t digest = digest_of({});
+  for (const std::string& name : names) digest = digest_of(name + '\n', digest);
+  return fmt::format("{:016x}", digest);
+}
+
+std::optional<std::uint32_t> node_number(const std::string& wanted) {
+  return is_number(wanted) ? to_number(wanted) : std::nullopt;
+}
+
 std::string find_node(const std::vector<std::string>& nodes, const std::string& wanted,
                       const std::string& fabric) {
   if (wanted.empty() && !nodes.empty()) return nodes.front();
   if (std::find(nodes.begin(), nodes.end(), wanted) != nodes.end()) return wanted;
-  if (is_number(wanted)) {
-    const std::optional<std::uint32_t> index = to_number(wanted);
-    if (index && *index < nodes.size()) return nodes[*index];
-  }
+  const std::optional<std::uint32_t> number = node_number(wanted);
+  if (number && *number < nodes.size()) return nodes[*number];
   constexpr std::size_t kShown = 16;
   const std::size_t shown = std::min(kShown, nodes.size());
   const std::vector<std::string> first(nodes.begin(),

@@ -35,6 +35,11 @@ std::vector<std::string> parse_nodes(const std::string& text);
 // device memory. Throws CliError(Usage).
 std::uint64_t parse_memory_size(const std::string& text);
 
+// Whether a running fabric has nodes of the same names in the same order, without these.
+std::string names_digest(const std::vector<std::string>& names);
+
+// The number that a word means if no node has it as its name; nothing: it is no number.
+std::optional<std::uint32_t> node_number(const std::string& wanted);
 // The node that --node means, by number (from 0) or name; empty means the first.
 // Throws CliError(NotFound) that lists the nodes.
 std::string find_node(const std::vector<std::string>& nodes, const std::string& wanted,

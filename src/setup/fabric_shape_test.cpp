@@ -57,6 +57,14 @@ TEST(FabricShape, ANodeIsFoundByNumberOrName) {
   EXPECT_EQ(find_node(nodes, "bob", "f"), "bob");
 }
 
+TEST(FabricShape, TheDigestOfNamesIsThatOfNamesInTheirOrder) {
+  const std::string digest = names_digest({"alice", "bob"});
+  EXPECT_EQ(names_digest({"alice", "bob"}), digest);
+  EXPECT_NE(names_digest({"bob", "alice"}), digest);
+  EXPECT_NE(names_digest({"alic", "ebob"}), digest);
+  EXPECT_NE(names_digest({"alice"}), digest);
+}
+
 TEST(FabricShape, AnUnknownNodeIsAnErrorThatListsTheOthers) {
   const Names nodes{"alice", "bob"};
   for (const char* wanted : {"2", "carol", "-1", "99999999999"}) {

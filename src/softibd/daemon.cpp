@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "softibd/daemon.h"
 
+#include "drivers/diagnostics/status.h"
 #include "platform/level.h"
 #include "softibd/connections_json.h"
 #include "softibd/device_files/umad_json.h"
@@ -92,7 +93,8 @@ Result<io::DeviceObject*> Daemon::resolve(const std::string& node, const std::st
 }
 
 // The state that the drivers report, and the daemon's own.
-Result<os::NativeHandle> Daemon::make_status(std::string& reason) {
+Result<os::NativeHandle> Daemon::make_status(const verbs::control::StatusIn* part,
+                                             std::string& reason) {
   using Json = nlohmann::ordered_json;
   Json status = {{"fabric", options_.fabric},
                  {"link_layer", verbs::link_layer_name(options_.shape.link_layer)},
@@ -113,11 +115,11 @@ Result<os::NativeHandle> Daemon::make_status(std::string& reason) {
     status["verify"] = options_.verify == Verify::Faults ? "faults" : "on";
     status["verify_findings"] = verify_->findings();
   }
-  const Json of_drivers = Json::parse(devices_->root().status_json());
-  for (const auto& [key, value] : of_drivers.items()) status[key] = value;
+  Json of_drivers = devices_->root().status(part);
+  for (const auto& [key, value] : of_drivers.items()) status[key] = std::move(value);
+  status["shape"]["names_digest"] = fabric_.names_digest;
   status["programs"] = programs_json(clients_, status["pid"], status["clients"]);
-  return memory_.make_text(status.dump(2, ' ', false, Json::error_handler_t::replace) + '\n',
-                           reason);
+  return memory_.make_text(drivers::json_text(status), reason);
 }
 
 void Daemon::disconnect(io::FileObject& process) {

@@ -49,7 +49,8 @@ class Daemon : public SessionHost {
   io::DeviceObject& root_device() override { return devices_->root().device(); }
   Result<io::DeviceObject*> resolve(const std::string& node, const std::string& path,
                                     std::string& reason) override;
-  Result<os::NativeHandle> make_status(std::string& reason) override;
+  Result<os::NativeHandle> make_status(const verbs::control::StatusIn* part,
+                                       std::string& reason) override;
   io::DeviceObject* rdma_cm_device() override { return &devices_->rdma_cm_device().device(); }
   io::DeviceObject* umad_device() override { return &devices_->umad_device().device(); }
   void disconnect(io::FileObject& process) override;

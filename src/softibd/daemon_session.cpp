@@ -160,8 +160,12 @@ void DaemonSession::keep(Request& request) {
 }
 
 void DaemonSession::status(Request& request) {
+  const auto in = request.irp.input<control::StatusIn>();
+  if (!in && !request.irp.in.empty()) {
+    return fail(request, Status::Malformed, "Status takes nothing, or 72 bytes of input");
+  }
   std::string reason;
-  auto text = host_.make_status(reason);
+  auto text = host_.make_status(in ? &*in : nullptr, reason);
   if (!text) return fail(request, text.error(), reason);
   request.irp.out_handles[0] = *std::move(text);
   finish(request);

@@ -15,6 +15,7 @@
 #include "softibd/daemon_request.h"
 #include "softibd/device_files/session_rdma_cm.h"
 #include "softibd/device_files/session_umad.h"
+#include "verbs/control_status.h"
 
 #include <array>
 #include <cstddef>
@@ -36,8 +37,9 @@ class SessionHost {
   virtual io::DeviceObject& root_device() = 0;
   virtual Result<io::DeviceObject*> resolve(const std::string& node, const std::string& path,
                                             std::string& reason) = 0;
-  // A memory file with the state of the fabric (Code::Status).
-  virtual Result<os::NativeHandle> make_status(std::string& reason) = 0;
+  // A memory file with the state of the fabric (Code::Status); `part`: its input, nullptr: none.
+  virtual Result<os::NativeHandle> make_status(const verbs::control::StatusIn* part,
+                                               std::string& reason) = 0;
   // The devices of rdma_cm, and of umad and issm files; nullptr if there is none.
   virtual io::DeviceObject* rdma_cm_device() { return nullptr; }
   virtual io::DeviceObject* umad_device() { return nullptr; }

@@ -121,7 +121,7 @@ class World : public SessionHost {
                                     std::string& reason) override {
     return devices.names().open(node, path, reason);
   }
-  Result<os::NativeHandle> make_status(std::string& reason) override {
+  Result<os::NativeHandle> make_status(const control::StatusIn*, std::string& reason) override {
     if (devices.hold_create) {
       reason = "no memory";
       return Status::InsufficientResources;

@@ -5,6 +5,7 @@
 #include "fabric/topology/node_names.h"
 #include "setup/address_block.h"
 #include "setup/driver_store.h"
+#include "setup/fabric_shape.h"
 #include "setup/file_digest.h"
 #include "setup/node_addresses.h"
 #include "setup/topology_source.h"
@@ -108,6 +109,7 @@ Status make_fabric(const DaemonOptions& options, FabricConfig& config, OwnFabric
   }
   if (shape.nodes.size() <= fabric::kMaxPorts)
     IB_CHECK(claim_addresses(options, fabric.addresses, shape, reason));
+  fabric.names_digest = names_digest(shape.nodes);
   auto made = fabric::Fabric::create(shape);
   if (!made) {
     reason = fmt::format(
@@ -125,6 +127,8 @@ Status make_tree_options(const FabricConfig& config, DaemonLog& log,
                          drivers::FabricTreeOptions& options, std::string& reason) {
   options.children = config.children;
   options.network_namespace = network_namespace();
+  options.making =
+      config.drivers.empty() ? drivers::DeviceMaking::WhenWanted : drivers::DeviceMaking::AtStart;
   if (config.drivers.empty()) return Status::Ok;
   std::vector<std::string> complaints;
   auto store = read_driver_store(config.drivers, complaints, reason);

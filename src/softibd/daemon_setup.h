@@ -20,6 +20,7 @@ namespace ib::softib {
 struct OwnFabric {
   os::NameClaims addresses;
   std::optional<fabric::Fabric> model;
+  std::string names_digest;  // of the nodes (setup/fabric_shape.h)
   std::string topology_digest;
   std::string config_digest;  // of the configuration file (setup/file_digest.h)
 };

@@ -4,9 +4,12 @@
 
 #include "linux/client/client_channel.h"
 #include "services/gsi/gsi.h"
+#include "setup/fabric_shape.h"
 #include "softibd/in_process_daemon.h"
+#include "verbs/control_status.h"
 
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 #include <unistd.h>
 
 #include <algorithm>
@@ -157,6 +160,63 @@ TEST_F(DaemonTest, StatusNamesTheFabricAndWhetherItIsKept) {
   const control::KeepIn keep{0, 0};
   EXPECT_EQ(call(*channel, Code::Keep, 0, bytes_of(keep)).status, Status::Ok);
   EXPECT_NE(text().find("\"kept\": false"), std::string::npos);
+}
+
+TEST_F(DaemonTest, StatusHasOneNodeOrNoneIfThatIsAllThatIsWanted) {
+  DaemonOptions options = kept();
+  options.shape.nodes = {"a", "b", "c"};
+  options.shape.ports_per_hca = 2;
+  start(std::move(options));
+  const auto channel = connect();
+  const auto state = [&](std::span<const std::byte> in) {
+    const ControlReply reply = call(*channel, Code::Status, 0, in);
+    EXPECT_EQ(reply.status, Status::Ok) << reply.reason;
+    std::string text(reply.information != 0 ? reply.information : 64 << 10, ' ');
+    EXPECT_GT(::pread(reply.handles[0].get(), text.data(), text.size(), 0), 0);
+    return nlohmann::json::parse(text);
+  };
+  const auto part = [&](const char* node, std::uint32_t number = ~0u) {
+    control::StatusIn in;
+    std::strncpy(in.node.data(), node, in.node.size() - 1);
+    in.number = number;
+    return state(bytes_of(in));
+  };
+  const nlohmann::json all = state({});
+  ASSERT_EQ(all["nodes"].size(), 3u);
+  EXPECT_EQ(part("")["nodes"].size(), 0u);
+  EXPECT_EQ(part("nowhere", 0)["nodes"].size(), 0u);
+  EXPECT_EQ(part("", 3)["nodes"].size(), 0u);
+  for (const nlohmann::json& one : {part("c"), part("", 2), part("c", 0)}) {
+    ASSERT_EQ(one["nodes"].size(), 1u);
+    EXPECT_EQ(one["nodes"][0], all["nodes"][2]);
+    EXPECT_EQ(one["shape"], all["shape"]);
+    EXPECT_EQ(one.size(), all.size());
+  }
+  EXPECT_EQ(all["shape"]["nodes"], 3);
+  EXPECT_EQ(all["shape"]["hcas"], 3);
+  EXPECT_EQ(all["shape"]["hcas_per_node"], nlohmann::json::array({1, 1}));
+  EXPECT_EQ(all["shape"]["ports_per_hca"], nlohmann::json::array({2, 2}));
+  EXPECT_EQ(all["shape"]["names_digest"], names_digest({"a", "b", "c"}));
+  EXPECT_EQ(call(*channel, Code::Status, 0, bytes_of(control::KeepIn{})).status, Status::Malformed);
+}
+
+TEST_F(DaemonTest, ANodeHasDevicesFromItsFirstProgramOn) {
+  DaemonOptions options = kept();
+  options.shape.nodes = {"a", "b"};
+  start(std::move(options));
+  const auto has_devices = [&](const char* node) {
+    bool found = false;
+    daemon->on_loop([&] {
+      std::string reason;
+      found = static_cast<bool>(daemon->access_layer().resolve(node, "\\Device\\ibal", reason));
+    });
+    return found;
+  };
+  EXPECT_FALSE(has_devices("a"));
+  auto channel = connect();
+  attach(*channel, "a");
+  EXPECT_TRUE(has_devices("a"));
+  EXPECT_FALSE(has_devices("b"));
 }
 
 TEST_F(DaemonTest, GoesIfNoClientComes) {

@@ -1,10 +1,11 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""Fabrics of 1,000 and of 32,768 virtual hosts. Of the smaller one: all of them up, with a process each that has its
-device open, a ring of connections through 64 of them; the output of `softib` for it.
+"""Fabrics of 1,000 and of 32,768 virtual hosts, and a subnet of 41,000. Of the smallest one: all of them up, with a
+process each that has its device open, a ring of connections through 64 of them; the output of `softib` for it.
 
 many_hosts_test.py [--as root|nobody] [--only REGEX]
 """
+import json
 import pathlib
 import resource
 import subprocess
@@ -16,6 +17,10 @@ HOSTS = 1000
 MEMBERS = 64
 MOST = 32768
 PROGRAM = pathlib.Path(__file__).with_name("programs") / "many_hosts.c"
+# As many adapters as the unicast LIDs allow beside the switches that join them.
+SUBNET = 41000
+TOPOLOGY = f"fat-tree:hcas={SUBNET},ports=64"
+MOST_SUBNET_KIB = 3 << 19  # 1.5 GiB of softibd
 KIB_EACH = 8 << 10  # the memory of a process with libibverbs and of its share of softibd, with room to spare
 
 
@@ -32,7 +37,41 @@ def need_room():
         raise Skipped(f"{free >> 10} MiB of memory are free, {HOSTS * KIB_EACH >> 10} MiB are needed")
 
 
+def resident_kib(pid):
+    """Pages of a process, those of device memory too."""
+    status = pathlib.Path(f"/proc/{pid}/status").read_text(encoding="ascii")
+    return int(next(line for line in status.splitlines() if line.startswith("VmRSS:")).split()[1])
+
+
+def brief(fabric):
+    """A line of `softib list`: the number of nodes, the pid of softibd."""
+    fabrics = json.loads(fabric.softib("list", "--json").require().text)["fabrics"]
+    return next(one for one in fabrics if one["fabric"] == fabric.name)
+
+
+def test_subnet(report, user):
+    with report.case(f"a subnet of {SUBNET} hosts comes up, two far ones exchange messages") as remarks:
+        need_room()
+        with harness.Fabric(nodes=None, user=user, link_layer=None, extra=["--topology", TOPOLOGY]) as fabric:
+            facts = brief(fabric)
+            if facts["nodes"] != SUBNET:
+                raise Failed(f"{facts['nodes']} nodes are up, not {SUBNET}")
+            for one in fabric.pair(["ibv_rc_pingpong", "-n", "100"], nodes=(0, SUBNET - 1)):
+                one.require(r"100 iters in")
+            for one in fabric.pair(["ibv_rc_pingpong", "-n", "100"], nodes=(SUBNET // 2, SUBNET - 1)):
+                one.require(r"100 iters in")
+            fabric.run(["true"], node=SUBNET).require(rf'has no node "{SUBNET}"; it has {SUBNET}: ', code=3)
+            fabric.softib("up", "--fabric", "larger", "--topology", f"fat-tree:hcas={SUBNET + 5000},ports=64").require(
+                rf"it has {SUBNET + 5000} HCAs and \d+ switches .* a subnet has LIDs for 49151 of both", code=2)
+            used = resident_kib(facts["pid"])
+            if used > MOST_SUBNET_KIB:
+                raise Failed(f"softibd has {used >> 10} MiB in memory, more than {MOST_SUBNET_KIB >> 10} MiB")
+            remarks.append(f"softibd has {used >> 10} MiB in memory")
+
+
 def test(report, user):
+    if not harness.ETHERNET:
+        test_subnet(report, user)
     with report.case(f"{HOSTS} hosts come up") as remarks:
         need_room()
         with harness.Fabric(nodes=HOSTS, user=user) as fabric:

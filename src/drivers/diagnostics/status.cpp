@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "drivers/diagnostics/status.h"
 
+#include "base/buffers.h"
 #include "drivers/soft_hca/handlers.h"
 #include "drivers/soft_hca/objects/traffic.h"
 #include "drivers/trace/code_name.h"
@@ -13,8 +14,12 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
+#include <limits>
 #include <map>
+#include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 
 namespace ib::drivers {
@@ -89,26 +94,73 @@ Json port_json(const Core& core, const fabric::Hca& hca, const fabric::Port& por
   return json;
 }
 
-Json nodes_json(Core& core) {
+Json hcas_json(const Core& core, const fabric::Node& node, const std::vector<PortTotals>& totals) {
+  Json hcas = Json::array();
+  for (const fabric::Hca& hca : node.hcas) {
+    if (!hca.present) continue;
+    Json ports = Json::array();
+    for (const fabric::Port& port : hca.ports) {
+      ports.push_back(port_json(core, hca, port, totals[hca.first_port + port.number - 1]));
+    }
+    hcas.push_back({{"name", hca.name},
+                    {"node_guid", fmt::format("{:#x}", hca.node_guid)},
+                    {"objects", objects_json(core.counts[hca.index])},
+                    {"ports", std::move(ports)}});
+  }
+  return hcas;
+}
+
+std::span<const fabric::Node> chosen_nodes(const Core& core, const control::StatusIn* part) {
+  const std::vector<fabric::Node>& all = core.fabric.nodes();
+  if (part == nullptr) return all;
+  const std::string_view name = text_in(part->node);
+  if (name.empty()) {
+    const bool is_there = part->number < all.size();
+    return is_there ? std::span(all).subspan(part->number, 1) : std::span<const fabric::Node>();
+  }
+  const fabric::Node* node = core.fabric.find_node(name);
+  return node != nullptr ? std::span(node, 1) : std::span<const fabric::Node>();
+}
+
+Json nodes_json(Core& core, const control::StatusIn* part) {
   const std::vector<PortTotals> totals = all_port_totals(core);
   Json nodes = Json::array();
-  for (const fabric::Node& node : core.fabric.nodes()) {
-    Json hcas = Json::array();
-    for (const fabric::Hca& hca : node.hcas) {
-      if (!hca.present) continue;
-      Json ports = Json::array();
-      for (const fabric::Port& port : hca.ports) {
-        ports.push_back(port_json(core, hca, port, totals[hca.first_port + port.number - 1]));
-      }
-      hcas.push_back({{"name", hca.name},
-                      {"node_guid", fmt::format("{:#x}", hca.node_guid)},
-                      {"objects", objects_json(core.counts[hca.index])},
-                      {"ports", std::move(ports)}});
-    }
-    nodes.push_back(
-        {{"name", node.name}, {"addresses", addresses_json(node)}, {"hcas", std::move(hcas)}});
+  for (const fabric::Node& node : chosen_nodes(core, part)) {
+    nodes.push_back({{"name", node.name},
+                     {"addresses", addresses_json(node)},
+                     {"hcas", hcas_json(core, node, totals)}});
   }
   return nodes;
+}
+
+// The numbers of nodes, and of HCAs and ports that are present, the smallest and the largest.
+Json shape_json(const fabric::Fabric& fabric) {
+  struct Range {
+    std::size_t least = std::numeric_limits<std::size_t>::max();
+    std::size_t most = 0;
+    void add(std::size_t n) {
+      least = std::min(least, n);
+      most = std::max(most, n);
+    }
+    Json json() const { return Json::array({std::min(least, most), most}); }
+  };
+  std::size_t all_hcas = 0;
+  Range hcas;
+  Range ports;
+  for (const fabric::Node& node : fabric.nodes()) {
+    std::size_t present = 0;
+    for (const fabric::Hca& hca : node.hcas) {
+      if (!hca.present) continue;
+      ++present;
+      ports.add(hca.ports.size());
+    }
+    hcas.add(present);
+    all_hcas += present;
+  }
+  return {{"nodes", fabric.nodes().size()},
+          {"hcas", all_hcas},
+          {"hcas_per_node", hcas.json()},
+          {"ports_per_hca", ports.json()}};
 }
 
 Json clients_json(Core& core) {
@@ -220,7 +272,7 @@ const char* port_state_name(PortState state) {
   return "unknown";
 }
 
-std::string status_json(Core& core) {
+Json status(Core& core, const control::StatusIn* part) {
   Counts totals{};
   for (const Counts& counts : core.counts) {
     for (std::size_t k = 0; k < kKinds; ++k) totals[k] += counts[k];
@@ -228,7 +280,7 @@ std::string status_json(Core& core) {
   const auto uptime =
       std::chrono::duration_cast<std::chrono::milliseconds>(core.executor.now() - core.started);
   const Heap& heap = core.memory.heap();
-  const Json json = {
+  return {
       {"version", 1},
       {"pid", core.memory.host().pid()},
       {"uptime_ms", uptime.count()},
@@ -240,13 +292,20 @@ std::string status_json(Core& core) {
       {"waiting_for_posters", core.later.waiting_for_posters()},
       {"posters_waited_for", posters_json(core)},
       {"clients", clients_json(core)},
-      {"nodes", nodes_json(core)},
+      {"shape", shape_json(core.fabric)},
+      {"nodes", nodes_json(core, part)},
       {"switches", core.fabric.graph().switch_count()},
       {"traffic", traffic_json(core)},
       {"blocked", blocked_json(core)},
       {"trace_last", core.trace.last()},
   };
-  // Names of programs may be anything; what is not UTF-8 is replaced.
+}
+
+std::string status_json(Core& core, const control::StatusIn* part) {
+  return json_text(status(core, part));
+}
+
+std::string json_text(const Json& json) {
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + '\n';
 }
 

@@ -94,6 +94,10 @@ void update_children(BusFilter& self) {
       want(port, partition_child(partition));
     }
   }
+  // Those that are there keep their order.
+  std::ranges::stable_sort(wanted, {}, [&self](const auto& child) {
+    return std::ranges::find(self.children, child) - self.children.begin();
+  });
   self.children = std::move(wanted);
 }
 

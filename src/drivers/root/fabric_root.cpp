@@ -16,6 +16,7 @@
 #include "drivers/sysfs/sysfs.h"
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <array>
@@ -32,6 +33,8 @@ struct Root {
 namespace {
 
 using verbs::control::Code;
+
+constexpr const char* kIsBeingClosed = "the connection is being closed";
 
 Session* session_of(Core& core, const io::FileObject& file) {
   const auto found = core.sessions.find(file.client().session);
@@ -72,7 +75,8 @@ void view(Root& root, Session&, io::IrpRef irp) {
 }
 
 void status(Core& core, Session&, io::IrpRef irp) {
-  answer_text(core, std::move(irp), status_json(core));
+  const auto in = irp->input<control::StatusIn>();
+  answer_text(core, std::move(irp), status_json(core, in ? &*in : nullptr));
 }
 
 void resources(Core& core, Session&, io::IrpRef irp) {
@@ -104,7 +108,23 @@ void with_tree(Root& root, Session&, io::IrpRef irp) {
   kHandler(root.tree, *in, std::move(irp));
 }
 void devices(Root& root, Session&, io::IrpRef irp) {
-  answer_text(root.core, std::move(irp), root.tree.devices_json());
+  list_devices(root.tree, std::move(irp));
+}
+
+// The first program of a node waits for its devices.
+void attach_with_devices(Root& root, Session& session, io::IrpRef irp) {
+  const auto in = irp->input<control::AttachIn>();
+  if (!in) return bad_size(root.core, std::move(irp), sizeof *in);
+  fabric::Node* node = root.core.fabric.find_node(text_in(in->node));
+  if (node == nullptr) return attach(root.core, session, *in, std::move(irp));  // refuses it
+  auto held = std::make_shared<io::IrpRef>(std::move(irp));
+  root.tree.hosts().make(*node, [&root, in = *in, held] {
+    Session* waiting = session_of(root.core, *(*held)->file);
+    if (waiting == nullptr || waiting->ending) {
+      return fail(root.core, std::move(*held), Status::Disconnected, kIsBeingClosed);
+    }
+    attach(root.core, *waiting, in, std::move(*held));
+  });
 }
 template <void (*kHandler)(Core&, Session&, io::IrpRef)>
 void without(Root& root, Session& session, io::IrpRef irp) {
@@ -139,7 +159,7 @@ constexpr auto kTable = std::to_array<Entry>({
     {static_cast<Code>(control::TopologyCode::ChangeSwitch), 0,
      with_tree<control::ChangeSwitchIn, change_switch>},
     // The process.
-    {Code::Attach, sizeof(control::AttachOut), with<control::AttachIn, attach>},
+    {Code::Attach, sizeof(control::AttachOut), attach_with_devices},
     {Code::WaitEvent, sizeof(control::EventOut), without<wait_event>},
     {Code::RaiseEvent, 0, with<control::RaiseEventIn, raise_event>},
     {Code::TraceError, 0, with<control::TraceErrorIn, trace_error>},
@@ -174,7 +194,7 @@ void on_control(io::DeviceObject& device, io::IrpRef irp) {
   auto& root = device.extension<Root>();
   Session* session = session_of(root.core, *irp->file);
   if (session == nullptr || session->ending) {
-    return fail(root.core, std::move(irp), Status::Disconnected, "the connection is being closed");
+    return fail(root.core, std::move(irp), Status::Disconnected, kIsBeingClosed);
   }
   for (const Entry& entry : kTable) {
     if (static_cast<std::uint32_t>(entry.code) != irp->code) continue;
@@ -257,8 +277,8 @@ std::size_t FabricRoot::attached_processes() const {
   return n;
 }
 
-std::string FabricRoot::status_json() const {
-  return drivers::status_json(state_->core);
+nlohmann::ordered_json FabricRoot::status(const control::StatusIn* part) const {
+  return drivers::status(state_->core, part);
 }
 
 }  // namespace ib::drivers

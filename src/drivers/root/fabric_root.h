@@ -16,6 +16,9 @@
 
 #include "drivers/root/fabric_tree.h"
 #include "io/device.h"
+#include "verbs/control_status.h"
+
+#include <nlohmann/json_fwd.hpp>
 
 #include <cstddef>
 #include <memory>
@@ -46,7 +49,8 @@ class FabricRoot {
   std::vector<std::string> left_at_end() const;
 
   std::size_t attached_processes() const;
-  std::string status_json() const;  // what Code::Status answers
+  // Of the state that Code::Status answers; `part` is its input, nullptr if it has none.
+  nlohmann::ordered_json status(const control::StatusIn* part = nullptr) const;
 
  private:
   struct State;

@@ -171,7 +171,7 @@ TEST(FabricRoot, StatusIsJsonWithStableKeys) {
   EXPECT_GT(json["memory"]["used"], 0);
   // The messages of a queue pair stay counted when it is gone.
   p.good(p.call(Code::DestroyQp, IndexIn{qp.handle, 0}));
-  const auto later = nlohmann::json::parse(b.root->status_json());
+  const auto later = b.root->status();
   EXPECT_EQ(later["nodes"][0]["hcas"][0]["ports"][0]["counters"]["sent_messages"], 5);
 }
 

@@ -23,7 +23,7 @@ std::string host_sleeps(const fabric::Node& node) {
 FabricTree::FabricTree(SoftHca& hcas, FabricTreeOptions options)
     : hcas_(hcas),
       network_namespace_(options.network_namespace),
-      bus_(hcas.core().fabric),
+      making_(options.making),
       ib_bus_(hcas.core(), names_, std::move(options.children)),
       drivers_(hcas.core().executor, options.loader),
       tree_(hcas.core().executor,
@@ -32,7 +32,8 @@ FabricTree::FabricTree(SoftHca& hcas, FabricTreeOptions options)
               core.trace.add("pnp: " + line, is_step ? TraceKind::Device : TraceKind::Change);
             }),
       pnp_(tree_, drivers_),
-      power_(tree_, pnp_) {}
+      power_(tree_, pnp_),
+      hosts_(hcas.core().fabric, bus_, names_, tree_, pnp_) {}
 
 FabricTree::~FabricTree() = default;
 
@@ -47,10 +48,6 @@ Result<std::unique_ptr<FabricTree>> FabricTree::create(SoftHca& hcas, FabricTree
 Status FabricTree::build(std::vector<io::DriverInfo> modules, std::string& reason) {
   IB_CHECK(names_.add_directory("", "\\Device"));
   IB_CHECK(names_.add_link("", "\\??", "\\Device"));
-  for (const fabric::Node& node : core().fabric.nodes()) {
-    IB_CHECK(names_.add_directory(node.name, "\\Device"));
-    IB_CHECK(names_.add_directory(node.name, "\\Device\\ibal", true));
-  }
   const std::vector<std::string> hca_ids{"SOFTIB\\HCA"};
   IB_CHECK(drivers_.add({"soft_hca", io::DriverKind::Function, hca_ids, {}, "software HCA", {}},
                         hcas_.entry(), reason));
@@ -68,6 +65,11 @@ Status FabricTree::name_root(io::DeviceObject& device) {
 }
 
 void FabricTree::begin(std::function<void()> ready) {
+  if (making_ == DeviceMaking::AtStart) {
+    hosts_.add_all();
+  } else {
+    publish_all(core());
+  }
   pnp_.begin(bus_.root(), [ready = std::move(ready)](Status, const std::string&) { ready(); });
 }
 
@@ -95,12 +97,6 @@ io::DeviceNode* FabricTree::node_of(const fabric::Hca& hca) const {
       [physical](const io::DeviceNode& node) { return &node.physical() == physical; });
 }
 
-io::DeviceNode* FabricTree::host_of(const fabric::Node& node) const {
-  const io::DeviceObject& physical = bus_.host(node);
-  return tree_.find_if(
-      [&physical](const io::DeviceNode& found) { return &found.physical() == &physical; });
-}
-
 std::string FabricTree::devices_json() const {
   return tree_json(tree_, drivers_);
 }
@@ -122,7 +118,7 @@ std::vector<std::string> FabricTree::kept_references() const {
 }
 
 void FabricTree::ask_host(const fabric::Node& node, Done done) {
-  pnp_.enumerate(host_of(node)->id(), std::move(done));
+  pnp_.enumerate(hosts_.node_of(node)->id(), std::move(done));
 }
 
 // The HCA that is plugged in is another device than the one that was here: its cables are in, and
@@ -140,7 +136,7 @@ static void renew_ports(Core& core, fabric::Hca& hca) {
 
 Result<fabric::Hca*> FabricTree::add_hca(fabric::Node& node, std::string_view name,
                                          std::string& reason, Done done) {
-  if (host_of(node)->system_power() != io::SystemPower::Working) {
+  if (hosts_.node_of(node)->system_power() != io::SystemPower::Working) {
     reason = host_sleeps(node);
     return Status::InvalidState;
   }
@@ -262,7 +258,7 @@ void FabricTree::remove_partition(fabric::Hca& hca, fabric::Port& port, std::uin
 }
 
 void FabricTree::set_power(const fabric::Node* node, io::SystemPower state, Done done) {
-  const io::DeviceNode* top = node != nullptr ? host_of(*node) : tree_.root();
+  const io::DeviceNode* top = node != nullptr ? hosts_.node_of(*node) : tree_.root();
   power_.set(top->id(), state, std::move(done));
 }
 

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "drivers/ib_bus/ib_bus.h"
+#include "drivers/root/host_devices.h"
 #include "drivers/root/softib_bus.h"
 #include "drivers/soft_hca/soft_hca.h"
 #include "io/driver_registry.h"
@@ -28,6 +29,9 @@ struct FabricTreeOptions {
   std::vector<io::DriverInfo> modules;     // of the driver store
   platform::ModuleHost* loader = nullptr;  // null: no modules can be loaded
   std::uint64_t network_namespace = 0;     // in which this process runs; 0: not known
+  // Of WhenWanted nobody can tell the difference as long as there are no modules: softib's own
+  // drivers only answer. Modules may do more, at each of their devices.
+  DeviceMaking making = DeviceMaking::AtStart;
 };
 
 class FabricTree {
@@ -55,6 +59,8 @@ class FabricTree {
   Status name_root(io::DeviceObject& device);
   // Starts everything that is there.
   void begin(std::function<void()> ready);
+  // Of hosts whose devices were not made there is nothing in the tree.
+  HostDevices& hosts() { return hosts_; }
   // Devices with files that are open, by id; empty: none.
   std::string open_devices() const;
   // Powers all down, despite objections; nothing is under way afterwards.
@@ -67,10 +73,11 @@ class FabricTree {
   }
   const io::ObjectNamespace& names() const { return names_; }
   io::DeviceNode* node_of(const fabric::Hca& hca) const;  // nullptr: it is not there
-  io::DeviceNode* host_of(const fabric::Node& node) const;
   // For the verifier: references of drivers that are left although all is shut down, in words.
   std::vector<std::string> kept_references() const;
   std::string devices_json() const;  // docs/status_json.md has the keys
+
+  // The next ones are for hosts whose devices were made.
 
   // Plugs an HCA in: the one that is named and out, any that is out, or a new one. NotFound,
   // AlreadyExists, LimitExceeded, InvalidState (the host sleeps).
@@ -83,7 +90,7 @@ class FabricTree {
                      std::string_view name, Done done);
   void remove_partition(fabric::Hca& hca, fabric::Port& port, std::uint16_t pkey, const Done& done);
 
-  // Of one host, or of all (nullptr).
+  // Of one host, or of all (nullptr), whose devices were made.
   void set_power(const fabric::Node* node, io::SystemPower state, Done done);
 
   void load_driver(std::string_view name, Done done);
@@ -108,6 +115,7 @@ class FabricTree {
 
   SoftHca& hcas_;
   std::uint64_t network_namespace_;
+  DeviceMaking making_;
   io::ObjectNamespace names_;
   SoftibBus bus_;
   IbBus ib_bus_;
@@ -115,6 +123,7 @@ class FabricTree {
   io::DeviceTree tree_;
   io::PnpManager pnp_;
   io::PowerManager power_;
+  HostDevices hosts_;
   RemovalHooks removal_hooks_;
 };
 

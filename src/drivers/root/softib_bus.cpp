@@ -6,6 +6,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <functional>
+
 namespace ib::drivers {
 namespace {
 
@@ -35,18 +38,30 @@ io::DeviceIds hca_ids(const fabric::Node& node, const fabric::Hca& hca) {
 
 }  // namespace
 
-SoftibBus::SoftibBus(fabric::Fabric& fabric) {
+SoftibBus::SoftibBus() {
   driver_.on(io::Major::Pnp) = &answer_bus_pnp;
   root_ = std::make_shared<BusDevice>(driver_, raw_ids("ROOT\\SOFTIB", "0", "softib fabric"));
-  for (fabric::Node& node : fabric.nodes()) {
-    auto host = std::make_shared<BusDevice>(
-        driver_, raw_ids("SOFTIB\\HOST", node.name, "virtual host " + node.name));
-    root_->children.push_back(host);
-    hosts_.emplace(&node, std::move(host));
-    for (fabric::Hca& hca : node.hcas) {
-      if (hca.present) plug(node, hca);
-    }
+}
+
+void SoftibBus::add_host(fabric::Node& node) {
+  auto host = std::make_shared<HostDevice>(
+      driver_, raw_ids("SOFTIB\\HOST", node.name, "virtual host " + node.name), node);
+  const bool is_new = hosts_.emplace(&node, host).second;
+  IB_ASSERT(is_new);
+  // In the order of the fabric, which has its nodes in one array.
+  auto& all = root_->children;
+  const auto place = std::ranges::upper_bound(all, &node, std::less<>{}, [](const auto& device) {
+    return &static_cast<const HostDevice&>(*device).node;
+  });
+  all.insert(place, std::move(host));
+  for (fabric::Hca& hca : node.hcas) {
+    if (hca.present) plug(node, hca);
   }
+}
+
+const io::DeviceObject* SoftibBus::host(const fabric::Node& node) const {
+  const auto found = hosts_.find(&node);
+  return found == hosts_.end() ? nullptr : found->second.get();
 }
 
 const io::DeviceObject* SoftibBus::physical(const fabric::Hca& hca) const {

@@ -69,6 +69,70 @@ const char* kind_name(io::ObjectNamespace::Kind kind) {
   return "unknown";
 }
 
+void list_names_of(FabricTree& tree, fabric::Node& node, const control::ViewIn& in,
+                   io::IrpRef irp) {
+  Core& core = tree.core();
+  std::string reason;
+  const auto entries = tree.names().list(node.name, text_in(in.path), reason);
+  if (!entries) return fail(core, std::move(irp), entries.error(), std::move(reason));
+  auto json = nlohmann::ordered_json::array();
+  for (const io::ObjectNamespace::Entry& entry : *entries) {
+    json.push_back({{"name", entry.name},
+                    {"kind", kind_name(entry.kind)},
+                    {"target", entry.target},
+                    {"device", entry.device}});
+  }
+  answer_text(core, std::move(irp), json.dump(2) + '\n');
+}
+
+void change_hca_of(FabricTree& tree, fabric::Node& node, const control::ChangeHcaIn& in,
+                   io::IrpRef irp) {
+  Core& core = tree.core();
+  const std::string name(text_in(in.ca));
+  if (in.action == control::HcaAction::Add) {
+    auto held = std::make_shared<io::IrpRef>(std::move(irp));
+    auto made = std::make_shared<fabric::Hca*>(nullptr);
+    std::string reason;
+    const auto added = tree.add_hca(node, name, reason,
+                                    [&core, held, made](Status status, const std::string& why) {
+                                      if (status != Status::Ok)
+                                        return fail(core, std::move(*held), status, why);
+                                      control::CaName out;
+                                      put_text(out.name, (*made)->name);
+                                      out.node_guid = (*made)->node_guid;
+                                      succeed_with(std::move(*held), out);
+                                    });
+    if (!added) return fail(core, std::move(*held), added.error(), std::move(reason));
+    *made = *added;
+    return;
+  }
+  fabric::Hca* hca = find_hca(node, name);
+  if (hca == nullptr) {
+    return fail(core, std::move(irp), Status::NotFound, no_hca(node, name));
+  }
+  if (in.action == control::HcaAction::Remove) {
+    return tree.remove_hca(node, *hca, finish(core, std::move(irp)));
+  }
+  if (in.action == control::HcaAction::Eject) {
+    return tree.eject_hca(node, *hca, finish(core, std::move(irp)));
+  }
+  fail(core, std::move(irp), Status::InvalidParameter,
+       fmt::format("there is no action {} on an HCA", static_cast<std::uint32_t>(in.action)));
+}
+
+// The devices of the node that a request names are there when it is carried out.
+template <class In, void (*kCarryOut)(FabricTree&, fabric::Node&, const In&, io::IrpRef)>
+void at_node(FabricTree& tree, const In& in, io::IrpRef irp) {
+  Core& core = tree.core();
+  fabric::Node* node = core.fabric.find_node(text_in(in.node));
+  if (node == nullptr) {
+    return fail(core, std::move(irp), Status::NotFound, no_node(text_in(in.node)));
+  }
+  auto held = std::make_shared<io::IrpRef>(std::move(irp));
+  tree.hosts().make(*node,
+                    [&tree, node, in, held] { kCarryOut(tree, *node, in, std::move(*held)); });
+}
+
 }  // namespace
 
 std::string no_node(std::string_view name) {
@@ -93,60 +157,17 @@ void set_port(FabricTree& tree, const control::SetPortIn& in, io::IrpRef irp) {
 }
 
 void list_names(FabricTree& tree, const control::ViewIn& in, io::IrpRef irp) {
-  Core& core = tree.core();
-  const fabric::Node* node = core.fabric.find_node(text_in(in.node));
-  if (node == nullptr) {
-    return fail(core, std::move(irp), Status::NotFound, no_node(text_in(in.node)));
-  }
-  std::string reason;
-  const auto entries = tree.names().list(node->name, text_in(in.path), reason);
-  if (!entries) return fail(core, std::move(irp), entries.error(), std::move(reason));
-  auto json = nlohmann::ordered_json::array();
-  for (const io::ObjectNamespace::Entry& entry : *entries) {
-    json.push_back({{"name", entry.name},
-                    {"kind", kind_name(entry.kind)},
-                    {"target", entry.target},
-                    {"device", entry.device}});
-  }
-  answer_text(core, std::move(irp), json.dump(2) + '\n');
+  at_node<control::ViewIn, list_names_of>(tree, in, std::move(irp));
 }
 
 void change_hca(FabricTree& tree, const control::ChangeHcaIn& in, io::IrpRef irp) {
-  Core& core = tree.core();
-  fabric::Node* node = core.fabric.find_node(text_in(in.node));
-  if (node == nullptr) {
-    return fail(core, std::move(irp), Status::NotFound, no_node(text_in(in.node)));
-  }
-  const std::string name(text_in(in.ca));
-  if (in.action == control::HcaAction::Add) {
-    auto held = std::make_shared<io::IrpRef>(std::move(irp));
-    auto made = std::make_shared<fabric::Hca*>(nullptr);
-    std::string reason;
-    const auto added = tree.add_hca(*node, name, reason,
-                                    [&core, held, made](Status status, const std::string& why) {
-                                      if (status != Status::Ok)
-                                        return fail(core, std::move(*held), status, why);
-                                      control::CaName out;
-                                      put_text(out.name, (*made)->name);
-                                      out.node_guid = (*made)->node_guid;
-                                      succeed_with(std::move(*held), out);
-                                    });
-    if (!added) return fail(core, std::move(*held), added.error(), std::move(reason));
-    *made = *added;
-    return;
-  }
-  fabric::Hca* hca = find_hca(*node, name);
-  if (hca == nullptr) {
-    return fail(core, std::move(irp), Status::NotFound, no_hca(*node, name));
-  }
-  if (in.action == control::HcaAction::Remove) {
-    return tree.remove_hca(*node, *hca, finish(core, std::move(irp)));
-  }
-  if (in.action == control::HcaAction::Eject) {
-    return tree.eject_hca(*node, *hca, finish(core, std::move(irp)));
-  }
-  fail(core, std::move(irp), Status::InvalidParameter,
-       fmt::format("there is no action {} on an HCA", static_cast<std::uint32_t>(in.action)));
+  at_node<control::ChangeHcaIn, change_hca_of>(tree, in, std::move(irp));
+}
+
+void list_devices(FabricTree& tree, io::IrpRef irp) {
+  auto held = std::make_shared<io::IrpRef>(std::move(irp));
+  tree.hosts().make_all(
+      [&tree, held] { answer_text(tree.core(), std::move(*held), tree.devices_json()); });
 }
 
 void change_partition(FabricTree& tree, const control::ChangePartitionIn& in, io::IrpRef irp) {
@@ -164,7 +185,7 @@ void change_partition(FabricTree& tree, const control::ChangePartitionIn& in, io
 void set_power(FabricTree& tree, const control::SetPowerIn& in, io::IrpRef irp) {
   Core& core = tree.core();
   const std::string_view name = text_in(in.node);
-  const fabric::Node* node = name.empty() ? nullptr : core.fabric.find_node(name);
+  fabric::Node* node = name.empty() ? nullptr : core.fabric.find_node(name);
   if (!name.empty() && node == nullptr) {
     return fail(core, std::move(irp), Status::NotFound, no_node(name));
   }
@@ -175,15 +196,17 @@ void set_power(FabricTree& tree, const control::SetPowerIn& in, io::IrpRef irp) 
         known ? "shutdown is for the whole fabric: softibd ends with it"
               : fmt::format("there is no power state {}", static_cast<std::uint32_t>(in.state)));
   }
-  tree.set_power(node, static_cast<io::SystemPower>(in.state), finish(core, std::move(irp)));
+  const auto go = [&tree, node, state = static_cast<io::SystemPower>(in.state),
+                   done = finish(core, std::move(irp))] { tree.set_power(node, state, done); };
+  node != nullptr ? tree.hosts().make(*node, go) : tree.hosts().make_all(go);
 }
 
 void change_driver(FabricTree& tree, const control::ChangeDriverIn& in, io::IrpRef irp) {
   Core& core = tree.core();
-  const std::string name(text_in(in.name));
-  io::PnpManager::Done done = finish(core, std::move(irp));
-  in.unload != 0 ? tree.unload_driver(name, std::move(done))
-                 : tree.load_driver(name, std::move(done));
+  tree.hosts().make_all([&tree, name = std::string(text_in(in.name)), unload = in.unload != 0,
+                         done = finish(core, std::move(irp))] {
+    unload ? tree.unload_driver(name, done) : tree.load_driver(name, done);
+  });
 }
 
 }  // namespace ib::drivers

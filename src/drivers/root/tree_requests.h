@@ -16,6 +16,7 @@ void answer_text(Core& core, io::IrpRef irp, std::string_view text);
 std::string no_node(std::string_view name);  // in words
 
 void set_port(FabricTree& tree, const control::SetPortIn& in, io::IrpRef irp);
+void list_devices(FabricTree& tree, io::IrpRef irp);
 void list_names(FabricTree& tree, const control::ViewIn& in, io::IrpRef irp);
 void change_hca(FabricTree& tree, const control::ChangeHcaIn& in, io::IrpRef irp);
 void change_partition(FabricTree& tree, const control::ChangePartitionIn& in, io::IrpRef irp);

@@ -29,6 +29,8 @@ void on_hca_power(io::DeviceObject& device, io::IrpRef irp);
 void publish_ports(Core& core, const fabric::Hca& hca);
 // Of several, of which posters hear once.
 void publish_ports(Core& core, std::span<const fabric::Hca* const> hcas);
+// Of all HCAs, at the start: they are there although no device was made for them yet.
+void publish_all(Core& core);
 
 // An HCA was pulled out: its open files die, their queue pairs flush, their peers get errors.
 void retire_files(Core& core, const fabric::Hca& hca);

@@ -6,6 +6,7 @@
 #include "drivers/soft_hca/lifetime/process_slots.h"
 #include "drivers/soft_hca/objects/connection_paths.h"
 #include "fabric/port_attributes.h"
+#include "fabric/port_states.h"
 #include "hca/layout/epoch.h"
 #include "io/power_manager.h"
 
@@ -13,6 +14,7 @@
 
 #include <algorithm>
 #include <array>
+#include <vector>
 
 namespace ib::drivers {
 namespace {
@@ -139,6 +141,19 @@ void publish_ports(Core& core, std::span<const fabric::Hca* const> hcas) {
   resolve_flows(core, Resolve::Missing);
   hca::advance_epoch(core.arena(), hca::kAnyOwner);
   for (const fabric::Hca* hca : hcas) core.fabric.report_change(*hca);
+}
+
+void publish_all(Core& core) {
+  std::vector<const fabric::Hca*> hcas;
+  fabric::PortChanges changes;
+  for (const fabric::Node& node : core.fabric.nodes()) {
+    for (const fabric::Hca& hca : node.hcas) {
+      hcas.push_back(&hca);
+      for (fabric::Port& port : hca.ports) fabric::train(core.fabric, port, changes);
+    }
+  }
+  publish_ports(core, hcas);
+  apply_changes(core, changes);
 }
 
 void retire_files(Core& core, const fabric::Hca& hca) {

@@ -101,7 +101,7 @@ Result<std::unique_ptr<io::DeviceObject>> add_device(io::DriverObject& driver, i
   const auto& place = node.physical().extension<HcaPlace>();
   // It may be one that was not there when the fabric came up.
   core.counts.resize(core.fabric.hca_count());
-  core.port_totals.resize(core.fabric.graph().port_count());
+  core.port_totals.resize(core.fabric.device_port_count());
   return std::unique_ptr<io::DeviceObject>(std::make_unique<HcaDevice>(
       core, place.hca, driver, fmt::format("{}/{} (soft_hca)", place.node.name, place.hca.name)));
 }

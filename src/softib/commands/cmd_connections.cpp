@@ -17,7 +17,8 @@ struct ConnectionsOptions {
 };
 
 std::string page(ControlClient& client, const ConnectionsOptions& options) {
-  const Json chosen = chosen_connections(list_of(ask_state(client), "rdma_cm"), options.shown);
+  const Json chosen =
+      chosen_connections(list_of(ask_state_without_nodes(client), "rdma_cm"), options.shown);
   if (options.json) return chosen.dump(options.watch ? -1 : 2) + "\n";
   return connections_page(options.fabric, chosen);
 }

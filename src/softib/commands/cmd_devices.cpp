@@ -19,7 +19,7 @@ struct DevicesOptions {
 
 void devices(const DevicesOptions& options) {
   ControlClient client = connect_up(options.fabric);
-  const std::string answer = client.read_text(control::Code::Devices);
+  const std::string answer = client.read_text(control::Code::Devices, {}, kLimitOfAll);
   if (options.json) {
     print(answer);
     return;

@@ -107,7 +107,7 @@ struct User {
 
 // The programs of the fabric. Drivers end with softibd.
 std::vector<User> users_of(ControlClient& client, bool& same_numbers) {
-  const Json state = ask_state(client);
+  const Json state = ask_state_without_nodes(client);
   // From another process namespace, process numbers do not show which processes live.
   same_numbers = number_of(state, "pid") == static_cast<std::uint64_t>(client.pid());
   std::vector<User> users;

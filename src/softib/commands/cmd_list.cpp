@@ -17,10 +17,10 @@ Json entry_of(const std::string& dir, const std::string& fabric) {
     std::optional<ControlClient> client = ControlClient::connect(fabric_files(dir, fabric).socket);
     if (!client) return entry;
     entry["pid"] = client->pid();
-    const Json state = ask_state(*client);
+    const Json state = ask_state_without_nodes(*client);
     entry["state"] = "up";
     if (state.contains("kept")) entry["kept"] = is_kept(state);
-    entry["nodes"] = list_of(state, "nodes").size();
+    entry["nodes"] = node_count(state);
     entry["clients"] = list_of(state, "programs").size();
   } catch (const CliError& error) {  // one fabric that hangs must not hide the others
     entry["state"] = "failed";

@@ -53,7 +53,7 @@ void set_port(const PortOptions& options) {
   in.up = options.up ? 1 : 0;
   client.require(verbs::control::Code::SetPort, bytes_of(in), which);
   const std::string missing =
-      options.up ? what_is_missing(ask_state(client), node, options.place) : "";
+      options.up ? what_is_missing(ask_state_of_node(client, node), node, options.place) : "";
   if (!missing.empty()) return print(fmt::format("{} waits: {}\n", which, missing));
   print(fmt::format("{} is {}\n", which, options.up ? "up" : "down"));
 }

@@ -61,7 +61,7 @@ void change_driver(const DriverOptions& options, bool unload) {
 
 void list_drivers(const DriverOptions& options) {
   ControlClient client = connect_up(options.fabric);
-  const Json state = Json::parse(client.read_text(control::Code::Devices));
+  const Json state = Json::parse(client.read_text(control::Code::Devices, {}, kLimitOfAll));
   const Json& drivers = list_of(state, "drivers");
   if (options.json) {
     print(drivers.dump(2) + "\n");

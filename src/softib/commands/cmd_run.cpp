@@ -57,13 +57,23 @@ void check_address_space() {
                              limit.rlim_cur >> 20, kLeastAddressSpace >> 20));
 }
 
-// A node that is named like the word wins.
-std::string wanted_node(const std::vector<std::string>& nodes, const RunOptions& options) {
+// Of a fabric that is to be started. A node that is named like the word `auto` wins.
+void check_node(const std::vector<std::string>& nodes, const RunOptions& options) {
   if (options.node == kNodeOfRank &&
       std::find(nodes.begin(), nodes.end(), options.node) == nodes.end()) {
-    return node_of_rank(nodes, current_environment());
+    (void)node_of_rank(nodes.size(), current_environment());
+  } else {
+    (void)find_node(nodes, options.node, options.fabric);
   }
-  return find_node(nodes, options.node, options.fabric);
+}
+
+// Of one that is up.
+std::string wanted_node(ControlClient& client, const Json& state, const RunOptions& options) {
+  if (options.node != kNodeOfRank || ask_node_named(client, options.node)) {
+    return ask_node(client, options.node, options.fabric);
+  }
+  const std::size_t number = node_of_rank(node_count(state), current_environment());
+  return ask_node(client, std::to_string(number), options.fabric);
 }
 
 void warn_of_tcp(const std::string& file) {
@@ -73,16 +83,17 @@ void warn_of_tcp(const std::string& file) {
       "warning: --sockets has no effect on {}, whose connections use plain TCP: {}", file, reason));
 }
 
-std::string choose_node(const RunOptions& options, const FabricShape& wanted, const Json& state) {
-  const std::string difference = shape_difference(state, wanted);
-  if (!difference.empty()) {
+std::string choose_node(ControlClient& client, const RunOptions& options, const FabricShape& wanted,
+                        const Json& state) {
+  if (!shape_difference(state, wanted).empty()) {
+    const std::string difference = shape_difference(ask_state(client), wanted);  // with names
     throw CliError(Exit::AlreadyUp,
                    fmt::format("fabric \"{}\" is up with another shape: {}\n"
                                "  `softib down` it first, leave the option out, or use another "
                                "name with --fabric.",
                                options.fabric, difference));
   }
-  return wanted_node(node_names(state), options);
+  return wanted_node(client, state, options);
 }
 
 void run_program(const RunOptions& options) {
@@ -102,15 +113,17 @@ void run_program(const RunOptions& options) {
   const FabricFiles files = fabric_files(plan.runtime_dir, plan.fabric);
   // A wrong node must not leave a new fabric behind.
   if (!ControlClient::connect(files.socket)) {
-    wanted_node(wanted.node_names(), options);
+    check_node(wanted.node_names(), options);
   }
   Launched fabric = connect_or_start(plan, installation);
-  Json state = ask_state(fabric.client);
+  Json state = ask_state_without_nodes(fabric.client);
   if (!shape_difference(state, wanted).empty()) {
-    wanted_node(wanted.node_names(), options);
-    if (replace_unused(fabric, plan, installation)) state = ask_state(fabric.client);
+    check_node(wanted.node_names(), options);
+    if (replace_unused(fabric, plan, installation)) {
+      state = ask_state_without_nodes(fabric.client);
+    }
   }
-  const std::string node = choose_node(options, wanted, state);
+  const std::string node = choose_node(fabric.client, options, wanted, state);
 
   if (const std::string flaw = tell_addresses(fabric.client, node); !flaw.empty()) {
     complain("warning: " + flaw);

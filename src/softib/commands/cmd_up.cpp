@@ -51,11 +51,10 @@ bool keep_running_one(ControlClient& client, const Json& state, const FabricShap
 }
 
 std::string description(const Json& state) {
-  std::size_t hcas = 0;
-  const Json& nodes = list_of(state, "nodes");
-  for (const Json& node : nodes) hcas += list_of(node, "hcas").size();
-  std::string text = fmt::format("{} node{}, {} HCA{}", nodes.size(), nodes.size() == 1 ? "" : "s",
-                                 hcas, hcas == 1 ? "" : "s");
+  const std::size_t nodes = node_count(state);
+  const std::uint64_t hcas = number_of(state.value("shape", Json()), "hcas");
+  std::string text =
+      fmt::format("{} node{}, {} HCA{}", nodes, nodes == 1 ? "" : "s", hcas, hcas == 1 ? "" : "s");
   const std::uint64_t switches = number_of(state, "switches");
   if (switches != 0) text += fmt::format(", {} switch{}", switches, switches == 1 ? "" : "es");
   return text;
@@ -70,20 +69,23 @@ void up(const UpOptions& options) {
   plan.keep = true;
   const Installation installation = find_installation();
   Launched fabric = connect_or_start(plan, installation);
-  Json state = ask_state(fabric.client);
+  Json state = ask_state_without_nodes(fabric.client);
   if (!fabric.started && keep_running_one(fabric.client, state, plan.shape)) {
     print(fmt::format("fabric \"{}\" was up for `softib run` and now stays: {} (softibd, pid {})\n",
                       options.fabric, description(state), fabric.client.pid()));
     return;
   }
-  if (replace_unused(fabric, plan, installation)) state = ask_state(fabric.client);
+  if (replace_unused(fabric, plan, installation)) {
+    state = ask_state_without_nodes(fabric.client);
+  }
   const pid_t pid = fabric.client.pid();
   if (fabric.started) {
     print(fmt::format("fabric \"{}\" is up: {} (softibd, pid {})\n", options.fabric,
                       description(state), pid));
     return;
   }
-  if (const std::string other = difference(state, plan.shape); !other.empty()) {
+  if (!difference(state, plan.shape).empty()) {
+    const std::string other = difference(ask_state(fabric.client), plan.shape);  // with names
     throw CliError(Exit::AlreadyUp,
                    fmt::format("fabric \"{}\" is up with another shape (pid {}): {}\n"
                                "  Use it as it is, `softib down` it first, or start another one "

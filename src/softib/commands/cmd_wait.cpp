@@ -39,10 +39,8 @@ Look look(const WaitOptions& options, Wanted& wanted) {
   std::optional<ControlClient> client = ControlClient::connect(wanted.socket);
   if (!client) return found;
   found.is_up = true;
-  const Json state = ask_state(*client);
-  if (!options.node.empty()) {
-    wanted.node = find_node(node_names(state), options.node, options.fabric);
-  }
+  const Json state = ask_state_without_nodes(*client);
+  if (!options.node.empty()) wanted.node = ask_node(*client, options.node, options.fabric);
   found.listeners = rdma_listeners(state, wanted.socket);
   for (Listener& one : tcp_listeners(state, wanted.socket)) found.listeners.push_back(one);
   return found;

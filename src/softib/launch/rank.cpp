@@ -56,14 +56,14 @@ std::size_t node_index(const Rank& rank, std::size_t nodes) {
   return longer + (rank.number - in_longer) / block;
 }
 
-std::string node_of_rank(const std::vector<std::string>& nodes, const Environment& environment) {
+std::size_t node_of_rank(std::size_t nodes, const Environment& environment) {
   const std::optional<Rank> rank = rank_of(environment);
   if (!rank) {
     throw CliError(Exit::Usage,
                    "--node auto is for the ranks of an MPI program, which mpirun, mpiexec or srun "
                    "starts:\n  mpirun -n 4 softib run --nodes 2 --node auto -- ./program");
   }
-  return nodes.at(node_index(*rank, nodes.size()));
+  return node_index(*rank, nodes);
 }
 
 }  // namespace ib::softib

@@ -27,7 +27,7 @@ std::optional<Rank> rank_of(const Environment& environment);
 // the first one. `nodes` is not 0.
 std::size_t node_index(const Rank& rank, std::size_t nodes);
 
-// The name of the node of this process. Throws CliError(Usage) if it is no rank.
-std::string node_of_rank(const std::vector<std::string>& nodes, const Environment& environment);
+// The number of the node of this process. Throws CliError(Usage) if it is no rank.
+std::size_t node_of_rank(std::size_t nodes, const Environment& environment);
 
 }  // namespace ib::softib

@@ -64,11 +64,10 @@ TEST(Rank, ForgedNumbersNameANodeThatExists) {
   EXPECT_EQ(node_index({0, kMost}, 2), 0u);
 }
 
-TEST(Rank, TheNodeHasItsNameOrTheUserAnExample) {
-  const std::vector<std::string> nodes{"server", "client"};
-  EXPECT_EQ(node_of_rank(nodes, {{"PMI_RANK", "1"}, {"PMI_SIZE", "2"}}), "client");
+TEST(Rank, HasANodeOrTheUserAnExample) {
+  EXPECT_EQ(node_of_rank(2, {{"PMI_RANK", "1"}, {"PMI_SIZE", "2"}}), 1u);
   try {
-    node_of_rank(nodes, {});
+    (void)node_of_rank(2, {});
     FAIL() << "a process without a rank has got a node";
   } catch (const CliError& error) {
     EXPECT_EQ(error.code(), Exit::Usage);

@@ -161,8 +161,9 @@ ControlAnswer ControlClient::receive(std::uint64_t tag, Clock::time_point deadli
   }
 }
 
-std::string ControlClient::read_text(control::Code code, std::span<const std::byte> in) {
-  const ControlAnswer answer = call(code, in);
+std::string ControlClient::read_text(control::Code code, std::span<const std::byte> in,
+                                     std::chrono::milliseconds limit) {
+  const ControlAnswer answer = call(code, in, limit);
   if (answer.status != Status::Ok) throw CliError(exit_of(answer.status), answer.reason);
   if (!answer.file.valid()) {
     const rlimit none{};

@@ -28,6 +28,9 @@ struct ControlAnswer {
   Fd file;  // of Status and TraceRead
 };
 
+// For answers about all nodes, of which a fabric may have 41,000.
+inline constexpr std::chrono::minutes kLimitOfAll{1};
+
 class ControlClient {
  public:
   // Returns nullopt if nobody listens (no socket, or one whose daemon died). Throws CliError if a
@@ -38,7 +41,8 @@ class ControlClient {
   ControlAnswer call(verbs::control::Code code, std::span<const std::byte> in = {},
                      std::chrono::milliseconds limit = std::chrono::seconds(10));
   // Throws CliError if the answer is not Ok, or is not a text.
-  std::string read_text(verbs::control::Code code, std::span<const std::byte> in = {});
+  std::string read_text(verbs::control::Code code, std::span<const std::byte> in = {},
+                        std::chrono::milliseconds limit = std::chrono::seconds(10));
   // The output. Throws CliError with the answer's reason unless it is Ok.
   std::string require(verbs::control::Code code, std::span<const std::byte> in,
                       const std::string& what);

@@ -4,15 +4,25 @@
 #include "setup/cli_error.h"
 #include "setup/last_death.h"
 #include "setup/runtime_dir.h"
+#include "verbs/control_status.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <sys/stat.h>
 
+#include <cstddef>
+#include <span>
+
 namespace ib::softib {
 
-Json ask_state(ControlClient& client) {
-  const std::string text = client.read_text(verbs::control::Code::Status);
+namespace {
+
+using verbs::control::StatusIn;
+
+Json ask(ControlClient& client, std::span<const std::byte> in) {
+  const bool is_all = in.empty();
+  const std::string text = is_all ? client.read_text(verbs::control::Code::Status, in, kLimitOfAll)
+                                  : client.read_text(verbs::control::Code::Status, in);
   Json state = Json::parse(text, nullptr, false);
   if (!state.is_object()) {
     throw CliError(Exit::Daemon,
@@ -23,6 +33,45 @@ Json ask_state(ControlClient& client) {
   return state;
 }
 
+// The first of two numbers that is not the wanted one: all are between them.
+std::uint64_t other_than(std::uint32_t wanted, const Json& range) {
+  for (const Json& number : range) {
+    if (number.is_number() && number != wanted) return number.get<std::uint64_t>();
+  }
+  return wanted;
+}
+
+}  // namespace
+
+Json ask_state(ControlClient& client) {
+  return ask(client, {});
+}
+
+Json ask_state_without_nodes(ControlClient& client) {
+  return ask(client, bytes_of(StatusIn{}));
+}
+
+Json ask_state_of_node(ControlClient& client, const std::string& node) {
+  StatusIn in;
+  put_text(in.node, node);
+  return ask(client, bytes_of(in));
+}
+
+std::optional<std::string> ask_node_named(ControlClient& client, const std::string& name) {
+  const bool is_name = !name.empty() && name.size() < StatusIn{}.node.size();
+  if (!is_name) return std::nullopt;
+  const std::vector<std::string> found = node_names(ask_state_of_node(client, name));
+  return found.empty() ? std::nullopt : std::optional(found.front());
+}
+
+std::optional<std::string> ask_node_at(ControlClient& client, std::size_t number) {
+  StatusIn in;
+  if (number >= in.number) return std::nullopt;
+  in.number = static_cast<std::uint32_t>(number);
+  const std::vector<std::string> found = node_names(ask(client, bytes_of(in)));
+  return found.empty() ? std::nullopt : std::optional(found.front());
+}
+
 std::vector<std::string> node_names(const Json& state) {
   std::vector<std::string> names;
   for (const Json& node : list_of(state, "nodes")) names.push_back(text_of(node, "name"));
@@ -30,7 +79,15 @@ std::vector<std::string> node_names(const Json& state) {
 }
 
 std::string ask_node(ControlClient& client, const std::string& wanted, const std::string& fabric) {
-  return find_node(node_names(ask_state(client)), wanted, fabric);
+  const std::optional<std::uint32_t> number = wanted.empty() ? 0 : node_number(wanted);
+  std::optional<std::string> node = ask_node_named(client, wanted);
+  if (!node && number) node = ask_node_at(client, *number);
+  // The words for a node that is not there name others.
+  return node ? *node : find_node(node_names(ask_state(client)), wanted, fabric);
+}
+
+std::size_t node_count(const Json& state) {
+  return number_of(state.value("shape", Json()), "nodes");
 }
 
 bool is_kept(const Json& state) {
@@ -38,11 +95,11 @@ bool is_kept(const Json& state) {
 }
 
 std::string shape_difference(const Json& state, const FabricShape& wanted) {
-  const std::vector<std::string> nodes = node_names(state);
-  if (!wanted.nodes.empty() && wanted.nodes != nodes) {
-    return wanted.nodes.size() != nodes.size()
-               ? fmt::format("it has {} node(s), not {}", nodes.size(), wanted.nodes.size())
-               : fmt::format("its nodes are {}", fmt::join(nodes, ", "));
+  const Json shape = state.value("shape", Json());
+  if (!wanted.nodes.empty() && text_of(shape, "names_digest") != names_digest(wanted.nodes)) {
+    return wanted.nodes.size() != node_count(state)
+               ? fmt::format("it has {} node(s), not {}", node_count(state), wanted.nodes.size())
+               : fmt::format("its nodes are {}", fmt::join(node_names(state), ", "));
   }
   if (!wanted.verify.empty() && text_of(state, "verify") != wanted.verify) {
     return fmt::format("it was not started with --verify={}", wanted.verify);
@@ -52,19 +109,14 @@ std::string shape_difference(const Json& state, const FabricShape& wanted) {
     return fmt::format("its link layer is {}, not {}", text_of(state, "link_layer"),
                        wanted.link_layer);
   }
-  for (const Json& node : list_of(state, "nodes")) {
-    const Json& hcas = list_of(node, "hcas");
-    if (wanted.hcas && *wanted.hcas != hcas.size()) {
-      return fmt::format("it has {} HCA(s) per node, not {}", hcas.size(), *wanted.hcas);
-    }
-    for (const Json& hca : hcas) {
-      const Json& ports = list_of(hca, "ports");
-      if (wanted.ports && *wanted.ports != ports.size()) {
-        return fmt::format("it has {} port(s) per HCA, not {}", ports.size(), *wanted.ports);
-      }
-    }
-  }
-  return {};
+  const auto differs = [&shape](const std::optional<std::uint32_t>& number, const char* key,
+                                const char* what) {
+    const std::uint64_t other = number ? other_than(*number, list_of(shape, key)) : 0;
+    return number && other != *number ? fmt::format("it has {} {}, not {}", other, what, *number)
+                                      : std::string();
+  };
+  const std::string hcas = differs(wanted.hcas, "hcas_per_node", "HCA(s) per node");
+  return !hcas.empty() ? hcas : differs(wanted.ports, "ports_per_hca", "port(s) per HCA");
 }
 
 ControlClient connect_up(const std::string& fabric) {

@@ -35,7 +35,7 @@ control::Code code_of(control::TopologyCode code) {
 std::string ask_topology(ControlClient& client, TopologyForm form) {
   control::TopologyIn in;
   in.form = form;
-  return client.read_text(code_of(control::TopologyCode::Topology), bytes_of(in));
+  return client.read_text(code_of(control::TopologyCode::Topology), bytes_of(in), kLimitOfAll);
 }
 
 void write_file(const std::string& path, const std::string& text) {
