@@ -199,7 +199,8 @@ void Refusals::request_of_every_class() {
   }
   // Counters of a port that there is.
   for (const std::uint16_t attribute :
-       {mad::perf_attribute::kPortCounters, mad::perf_attribute::kPortCountersExtended}) {
+       {mad::perf_attribute::kPortCounters, mad::perf_attribute::kPortRcvErrorDetails,
+        mad::perf_attribute::kPortXmitDiscardDetails, mad::perf_attribute::kPortCountersExtended}) {
     mad::Mad request = mad_of({1, mad::mgmt_class::kPerf, 1, m::kGet, 0, 0, 0, attribute, 0, 0});
     request[offsetof(mad::PerfMad, data) + offsetof(mad::PortCounters, port_select)] = std::byte{1};
     send(request);

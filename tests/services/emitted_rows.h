@@ -184,9 +184,11 @@ void add_element_agents(const Add& add) {
   constexpr std::uint8_t kGetResp = mad::method::kGetResp;
   const MadRows::Statuses refusals = {s::kBadVersion, s::kAttributeNotSupported};
   MadRows performance(mad::mgmt_class::kPerf);
-  performance.add({kGetResp}, {mad::kClassPortInfo, a::kPortCounters, a::kPortCountersExtended});
-  performance.add({kGetResp}, {a::kPortCounters, a::kPortCountersExtended}, {Part::Whole},
-                  {s::kBadField});
+  const MadRows::Attributes counters = {a::kPortCounters, a::kPortRcvErrorDetails,
+                                        a::kPortXmitDiscardDetails, a::kPortCountersExtended};
+  performance.add({kGetResp}, {mad::kClassPortInfo});
+  performance.add({kGetResp}, counters);
+  performance.add({kGetResp}, counters, {Part::Whole}, {s::kBadField});
   performance.add({kGetResp}, {kAnyAttribute}, {Part::Whole}, refusals);
   add(performance);
   MadRows devices(mad::mgmt_class::kDevMgt);

@@ -1,16 +1,68 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// For the fuzzer of this folder: valid requests of tools about the device tree (codes 10 to 15).
-// They need no process, so every connection may send them.
+// For the fuzzer of this folder: valid requests of tools about the device tree (codes 10 to 15)
+// and the subnet. They need no process, so every connection may send them.
 #pragma once
 
 #include "drivers/test/hostile_request_test.h"
+#include "verbs/control_topology.h"
 
 namespace ib::drivers::test {
 
+constexpr Code code_of(control::TopologyCode code) {
+  return static_cast<Code>(code);
+}
+
 inline constexpr Shape kTreeRequests[] = {
-    {Code::Devices},         {Code::ListNames}, {Code::ChangeHca},
-    {Code::ChangePartition}, {Code::SetPower},  {Code::ChangeDriver},
+    {Code::Devices},
+    {Code::ListNames},
+    {Code::ChangeHca},
+    {Code::ChangePartition},
+    {Code::SetPower},
+    {Code::ChangeDriver},
+    {code_of(control::TopologyCode::ChangeCable)},
+    {code_of(control::TopologyCode::CableErrors)},
+    {code_of(control::TopologyCode::ChangeSwitch)},
 };
+
+inline control::CableEnd sensible_end(FuzzInput& in) {
+  control::CableEnd end;
+  put_text(end.element, in.one_of({"node0", "node1/softib0", "hub", "hub2", "nothing", ""}));
+  end.port = in.byte() % 4u;
+  return end;
+}
+
+inline std::vector<std::byte> sensible_subnet_request(const Shape& shape, FuzzInput& in) {
+  using control::CableAction;
+  using control::SwitchAction;
+  switch (number_of(shape.code)) {
+    case number_of(code_of(control::TopologyCode::ChangeCable)): {
+      control::ChangeCableIn out;
+      out.action = in.one_of({CableAction::Add, CableAction::Add, CableAction::Remove,
+                              CableAction::Down, CableAction::Up, CableAction::Show});
+      out.width = 1u << in.byte() % 5u;
+      out.speed = 1u << in.byte() % 8u;
+      out.a = sensible_end(in);
+      out.b = sensible_end(in);
+      return bytes_of(out);
+    }
+    case number_of(code_of(control::TopologyCode::CableErrors)): {
+      control::CableErrorsIn out;
+      out.end = sensible_end(in);
+      out.downed = in.byte() % 3u;
+      out.physical = out.overrun = out.watchdog = in.byte();
+      return bytes_of(out);
+    }
+    case number_of(code_of(control::TopologyCode::ChangeSwitch)): {
+      control::ChangeSwitchIn out;
+      put_text(out.name, in.one_of({"hub", "hub", "hub2", "node0"}));
+      out.action = in.one_of({SwitchAction::Add, SwitchAction::Add, SwitchAction::Remove,
+                              SwitchAction::Down, SwitchAction::Up});
+      out.ports = in.byte() % 5u;
+      return bytes_of(out);
+    }
+    default: return {};
+  }
+}
 
 inline std::vector<std::byte> sensible_tree_request(const Shape& shape, FuzzInput& in) {
   const auto node = [&in] { return in.one_of({"node0", "node1", "", "node2"}); };
@@ -54,7 +106,7 @@ inline std::vector<std::byte> sensible_tree_request(const Shape& shape, FuzzInpu
       out.unload = in.byte() % 2;
       return bytes_of(out);
     }
-    default: return {};
+    default: return sensible_subnet_request(shape, in);
   }
 }
 

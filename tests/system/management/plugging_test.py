@@ -122,6 +122,8 @@ def errors(report, fabric):
         fabric.run(["perfquery", str(lid), "1"], 0).require(
             r"SymbolErrorCounter:\.*65535\n", r"LinkErrorRecoveryCounter:\.*3\n", r"PortRcvErrors:\.*20\n",
             r"LocalLinkIntegrityErrors:\.*[1-9]")
+        fabric.run(["perfquery", "--rcverr", str(lid), "1"], 0).require(r"PortLocalPhysicalErrors:\.*20\n")
+        fabric.run(["perfquery", "--xmtdisc", str(lid), "1"], 0).require(r"PortInactiveDiscards:\.*\d+\n")
         fabric.run(["perfquery", "-R", str(lid), "1"], 0).require()
         fabric.run(["perfquery", str(lid), "1"], 0).require(r"SymbolErrorCounter:\.*0\n")
     with report.case("a link that goes down often"):
