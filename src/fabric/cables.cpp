@@ -8,6 +8,11 @@
 
 #include <fmt/format.h>
 
+#include <array>
+#include <set>
+#include <span>
+#include <vector>
+
 namespace ib::fabric {
 namespace {
 
@@ -15,11 +20,48 @@ namespace {
 constexpr std::size_t kFirstAddedSwitch = 0xff0000;
 
 // Other ports are reached now, and managed by others.
-void follow_cables(Fabric& fabric, std::initializer_list<const Port*> ends, PortChanges& changes) {
-  for (const std::uint32_t index : fabric.graph().refresh_segments()) {
+void follow_cables(Fabric& fabric, std::span<const Port* const> ends, PortChanges& changes) {
+  Graph& graph = fabric.graph();
+  for (const std::uint32_t index : graph.refresh_segments()) {
     changes.push_back({index, change::kSegment, verbs::PortState::Nop});
   }
-  for (const Port* end : ends) take_over(fabric, *end, changes);
+  std::set<std::uint32_t> done;  // subnets
+  for (const Port* end : ends) {
+    if (done.insert(graph.subnet_of(*end)).second) take_over(fabric, *end, changes);
+  }
+}
+
+bool is_on_ideal_network(const Graph& graph, const Port& port) {
+  return graph.has_ideal_network() && graph.peer_of(port) == nullptr && !port.is_ethernet() &&
+         !graph.element_of(port).is_switch();
+}
+
+// Returns nullptr if there is none.
+const Port* any_on_ideal_network(const Graph& graph) {
+  for (std::uint32_t i = 0; graph.has_ideal_network() && i < graph.port_count(); ++i) {
+    if (is_on_ideal_network(graph, *graph.port(i))) return graph.port(i);
+  }
+  return nullptr;
+}
+
+// Pulls out the cables of these ports, as far as they have one.
+void unplug_all(Fabric& fabric, std::span<Port> ports, PortChanges& changes) {
+  Graph& graph = fabric.graph();
+  std::vector<const Port*> ends;
+  for (Port& port : ports) {
+    Port* const peer = graph.peer_of(port);
+    if (peer == nullptr) continue;
+    lose_link(fabric, port, changes);
+    graph.disconnect(port);
+    for (Port* end : {&port, peer}) {
+      ends.push_back(end);
+      if (!is_on_ideal_network(graph, *end)) continue;
+      end->width = end->best_width = CableKind().width;
+      end->speed = end->best_speed = CableKind().speed;
+    }
+  }
+  follow_cables(fabric, ends, changes);
+  for (const Port* end : ends) train(fabric, *graph.port(graph.index_of(*end)), changes);
 }
 
 Status check_end(const Fabric& fabric, const Port& port, std::string& reason) {
@@ -107,6 +149,8 @@ Status check_cable(const Fabric& fabric, const Port& a, const Port& b, std::stri
 }
 
 void plug(Fabric& fabric, Port& a, Port& b, CableKind kind, PortChanges& changes) {
+  const Graph& graph = fabric.graph();
+  const bool leaves_others = is_on_ideal_network(graph, a) || is_on_ideal_network(graph, b);
   lose_link(fabric, a, changes);
   lose_link(fabric, b, changes);
   const Status joined = fabric.graph().connect(a, b);
@@ -119,18 +163,16 @@ void plug(Fabric& fabric, Port& a, Port& b, CableKind kind, PortChanges& changes
     port->settings.speed_enabled = 0;
     port->settings.speed_ext_enabled = 0;
   }
-  follow_cables(fabric, {&a}, changes);
+  // Their manager, or the port of softib's administrator, may have been one of these two.
+  const Port* const left = leaves_others ? any_on_ideal_network(graph) : nullptr;
+  const std::array<const Port*, 2> ends{&a, left};
+  follow_cables(fabric, std::span(ends).first(left != nullptr ? 2 : 1), changes);
   train(fabric, a, changes);
 }
 
 void unplug(Fabric& fabric, Port& port, PortChanges& changes) {
-  Port* const peer = fabric.graph().peer_of(port);
-  IB_ASSERT(peer != nullptr);
-  lose_link(fabric, port, changes);
-  fabric.graph().disconnect(port);
-  follow_cables(fabric, {&port, peer}, changes);
-  train(fabric, port, changes);
-  train(fabric, *peer, changes);
+  IB_ASSERT(fabric.graph().peer_of(port) != nullptr);
+  unplug_all(fabric, std::span(&port, 1), changes);
 }
 
 Result<Element*> add_switch(Fabric& fabric, const TopologyElement& what, std::string& reason) {
@@ -167,9 +209,7 @@ Result<Element*> add_switch(Fabric& fabric, const TopologyElement& what, std::st
 }
 
 void remove_switch(Fabric& fabric, Element& element, PortChanges& changes) {
-  for (Port& port : fabric.graph().ports_of(element)) {
-    if (fabric.graph().peer_of(port) != nullptr) unplug(fabric, port, changes);
-  }
+  unplug_all(fabric, fabric.graph().ports_of(element), changes);
   set_power(fabric, element, false, changes);
   fabric.graph().take_lid(fabric.graph().ports_of(element).front(), 0, 0);
   element.is_gone = true;

@@ -114,6 +114,36 @@ TEST(Cables, OnTheIdealNetworkAPortComesBackWhereItWas) {
   EXPECT_TRUE(fabric.graph().reaches(a, c));
 }
 
+// Which were with one of its ends, and reach it no more.
+TEST(Cables, ThoseThatStayOnTheIdealNetworkKeepAManagerAndAnAdministrator) {
+  Shape shape;
+  shape.nodes = {"a", "b", "c", "d"};
+  Fabric fabric = *Fabric::create(shape);
+  const auto port = [&](std::size_t node) -> Port& {
+    return fabric.nodes()[node].hcas[0].ports[0];
+  };
+  ASSERT_EQ(port(2).sm_lid, port(0).lid);
+  PortChanges changes;
+  plug(fabric, port(0), port(1), {1, 1}, changes);
+  EXPECT_EQ(port(2).sm_lid, port(2).lid);
+  EXPECT_EQ(port(3).sm_lid, port(2).lid);
+  EXPECT_EQ(port(1).sm_lid, port(0).lid);
+  EXPECT_TRUE(has_change(changes, fabric.graph(), port(3), change::kManager));
+  unplug(fabric, port(0), changes);
+  EXPECT_EQ(port(2).sm_lid, port(0).lid);
+  EXPECT_EQ(port(0).best_speed, Port().best_speed) << "that of the cable has gone with it";
+  EXPECT_EQ(port(0).width, Port().width);
+}
+
+TEST(Cables, OnlyPortsThatReachOthersNowAreReported) {
+  Subnet t("fat-tree:levels=2,ports=4");
+  t.graph().segment_of(t.port_of_node(0));
+  t.changes.clear();
+  unplug(t.fabric, t.port_of_node(3), t.changes);
+  EXPECT_TRUE(has_change(t.changes, t.graph(), t.port_of_node(3), change::kSegment));
+  EXPECT_FALSE(has_change(t.changes, t.graph(), t.port_of_node(0), change::kSegment));
+}
+
 // Of an adapter alone and of one in a subnet: both have the LID 1, say.
 TEST(Cables, LidsAreUniqueWhenTwoSubnetsBecomeOne) {
   Subnet t("star:4");
@@ -212,6 +242,9 @@ TEST(Switches, WithoutPowerLinksGoAndWithItTheyComeBack) {
   set_enabled(t.fabric, t.port_of_node(0), false, t.changes);
   set_enabled(t.fabric, t.port_of_node(0), true, t.changes);
   EXPECT_EQ(t.port_of_node(0).state, PortState::Down) << "nobody answers";
+  set_enabled(t.fabric, at_leaf, false, t.changes);
+  set_enabled(t.fabric, at_leaf, true, t.changes);
+  EXPECT_EQ(at_leaf.state, PortState::Down) << "it has no power itself";
   set_power(t.fabric, leaf, true, t.changes);
   EXPECT_EQ(t.port_of_node(0).state, PortState::Active);
   const std::uint16_t lid = t.port_of_node(7).lid;

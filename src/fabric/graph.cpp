@@ -203,7 +203,7 @@ Status Graph::connect(Port& a, Port& b) {
   if (peers_[one] != kNoIndex || peers_[other] != kNoIndex) return Status::AlreadyExists;
   peers_[one] = other;
   peers_[other] = one;
-  segments_.clear();
+  forget_segments();
   subnets_.clear();
   return Status::Ok;
 }
@@ -213,7 +213,7 @@ void Graph::disconnect(const Port& port) {
   if (peer == kNoIndex) return;
   peers_[peer] = kNoIndex;
   peer = kNoIndex;
-  segments_.clear();
+  forget_segments();
   subnets_.clear();
 }
 
@@ -281,8 +281,15 @@ void Graph::mark_component(std::vector<std::uint32_t>& of, std::uint32_t first,
   }
 }
 
+void Graph::forget_segments() {
+  if (former_segments_.empty()) former_segments_ = std::move(segments_);
+  segments_.clear();
+}
+
 std::vector<std::uint32_t> Graph::refresh_segments() {
-  std::vector<std::uint32_t> before = std::exchange(segments_, components(true));
+  forget_segments();
+  const std::vector<std::uint32_t> before = std::exchange(former_segments_, {});
+  segments_ = components(true);
   std::vector<std::uint32_t> changed;
   for (std::uint32_t i = 0; i < segments_.size(); ++i) {
     const bool is_other = i >= before.size() || before[i] != segments_[i];

@@ -166,6 +166,7 @@ class Graph {
   void place(Port& port, std::uint64_t guid);
   // By port: the component of the graph that it is in.
   std::vector<std::uint32_t> components(bool only_up) const;
+  void forget_segments();
   void mark_component(std::vector<std::uint32_t>& of, std::uint32_t first, bool only_up) const;
 
   std::vector<Element> elements_;     // never grows beyond what was reserved
@@ -180,6 +181,7 @@ class Graph {
   bool has_ideal_network_ = true;
   // By port, while links stay as they are.
   mutable std::vector<std::uint32_t> segments_;
+  std::vector<std::uint32_t> former_segments_;  // that refresh_segments() has to tell from these
   mutable std::vector<std::uint32_t> subnets_;
 };
 

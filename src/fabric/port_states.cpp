@@ -75,11 +75,13 @@ void settle(Fabric& fabric, Port& port, std::uint8_t physical, PortChanges& chan
   follow_cable(fabric, port, changes);
 }
 
-void train_end(Fabric& fabric, Port& port, PortChanges& changes) {
+bool is_there(const Fabric& fabric, const Port& port) {
   const Element& element = fabric.graph().element_of(port);
-  const bool is_there =
-      element.is_switch() ? element.has_power : fabric.find_hca(element.hca)->present;
-  if (!is_there || port.physical_state == kDisabled) return;
+  return element.is_switch() ? element.has_power : fabric.find_hca(element.hca)->present;
+}
+
+void train_end(Fabric& fabric, Port& port, PortChanges& changes) {
+  if (!is_there(fabric, port) || port.physical_state == kDisabled) return;
   settle(fabric, port, trained_state(fabric, port), changes);
 }
 
@@ -101,7 +103,8 @@ void lose_link(Fabric& fabric, Port& port, PortChanges& changes) {
 
 void set_enabled(Fabric& fabric, Port& port, bool is_enabled, PortChanges& changes) {
   if (is_enabled == (port.physical_state != kDisabled)) return;
-  settle(fabric, port, is_enabled ? trained_state(fabric, port) : kDisabled, changes);
+  const std::uint8_t trained = is_there(fabric, port) ? trained_state(fabric, port) : kPolling;
+  settle(fabric, port, is_enabled ? trained : kDisabled, changes);
   train(fabric, port, changes);
 }
 

@@ -35,7 +35,7 @@ struct DaemonSession::Request {
   Code code = Code::Ping;
   std::uint64_t tag = 0;
   bool wants_answer = true;      // false: the session's own Create and Close
-  Request* next = nullptr;       // goes to the file that this one opens
+  Request* next = nullptr;       // goes to the file that this one, or the one before, opens
   os::NativeHandle answer_to{};  // of an umad file: a socket instead of the connection
   std::unique_ptr<Buffers> buffers;
   std::list<Request>::iterator self;
@@ -185,20 +185,32 @@ void DaemonSession::rdma_cm(Request& request) {
   static_assert(sizeof(control::RdmaCmOut) + control::kMostRdmaCmAhead <= Buffers::kOutputBytes);
   io::DeviceObject* device = host_.rdma_cm_device();
   if (device == nullptr) return fail(request, Status::NotSupported, "no rdma_cm here");
-  if (rdma_cm_.file() != 0) return send_to(request, rdma_cm_.file());
+  if (rdma_cm_.file() != 0 && opens_rdma_cm_ == nullptr) return send_to(request, rdma_cm_.file());
+  if (opens_rdma_cm_ != nullptr) {
+    Request** last = &opens_rdma_cm_->next;
+    while (*last != nullptr) last = &(*last)->next;
+    *last = &request;
+    return;
+  }
   rdma_cm_.set_file(files_.new_number());
   Request& create = new_request(0, Code::OpenRdmaCm);
   create.wants_answer = false;
   create.next = &request;
+  opens_rdma_cm_ = &create;
   create.irp.parameters.set<services::rdma_cm::RdmaCmClient>(&rdma_cm_);
   send_create(create, *device, rdma_cm_.file(), &files_.find(0)->object());
 }
 
-// The file that it waited for is open, or is not.
-void DaemonSession::go_on(Request& request, const io::Irp& create) {
-  if (create.status == Status::Ok) return send_to(request, rdma_cm_.file());
-  rdma_cm_.set_file(0);
-  fail(request, create.status, create.reason);
+// The file that they waited for is open, or is not.
+void DaemonSession::go_on(Request& first, Status created, std::string_view reason) {
+  opens_rdma_cm_ = nullptr;
+  const std::uint32_t file = rdma_cm_.file();
+  if (created != Status::Ok) rdma_cm_.set_file(0);
+  for (Request* each = &first; each != nullptr;) {
+    Request* const next = std::exchange(each->next, nullptr);
+    created == Status::Ok ? send_to(*each, file) : fail(*each, created, reason);
+    each = next;
+  }
 }
 
 // To a device file of the session.
@@ -311,10 +323,13 @@ void DaemonSession::finish(Request& request) {
   if (ok && request.code == Code::Attach) host_.on_attached();
   if (request.wants_answer) answer(request);
   if (ok && is_shutdown(irp)) host_.shut_down(fmt::format("pid {}", client_.pid));
-  if (Request* const next = std::exchange(request.next, nullptr)) go_on(*next, irp);
+  Request* const next = std::exchange(request.next, nullptr);
+  const std::string reason = next != nullptr ? irp.reason : std::string();
+  const Status status = irp.status;
   forget(request);
   if (opens_zero && !ok) connection_->close();  // on_closed() follows
   if (opens_zero && ok && !files_.is_ending()) connection_->resume();
+  if (next != nullptr) go_on(*next, status, reason);
   files_.go_on();
 }
 

@@ -23,6 +23,7 @@
 #include <list>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -104,7 +105,7 @@ class DaemonSession : private os::ServerConnection::Handler, private io::ClientF
   void status(Request& request);
   void open_mailbox(Request& request);
   void rdma_cm(Request& request);
-  void go_on(Request& request, const io::Irp& create);
+  void go_on(Request& first, Status created, std::string_view reason);
   void send_to(Request& request, std::uint32_t number);
   void umad(Request& request);
 
@@ -124,6 +125,7 @@ class DaemonSession : private os::ServerConnection::Handler, private io::ClientF
   std::list<Request> requests_;     // under way
   std::unique_ptr<Buffers> spare_;  // of the last one that ended
   SessionRdmaCm rdma_cm_;
+  Request* opens_rdma_cm_ = nullptr;  // its Create; requests wait for it
   SessionUmad umad_;
 };
 

@@ -31,7 +31,8 @@ Status ArenaMapping::map(platform::ClientHost& host, const platform::NativeHandl
     reason = "device memory is shorter than its tables";
     return Status::Malformed;
   }
-  const hca::ArenaHeader& header = arena().header();
+  const hca::Arena whole = arena();
+  const hca::ArenaHeader& header = whole.header();
   if (header.magic != hca::kArenaMagic || header.version != hca::kLayoutVersion) {
     reason = "device memory has another layout: softibd and this library are of different versions";
     return Status::Malformed;

@@ -64,7 +64,8 @@ Status Process::introduce(const ProcessOptions& options, std::string& reason) {
   if (!host_.barriers().join()) {
     // A poster that was past its check before this store sees it at the latest when its own stores
     // leave its core, which takes nanoseconds.
-    hca::ArenaHeader& header = mapping_.arena().header();
+    const hca::Arena arena = mapping_.arena();
+    hca::ArenaHeader& header = arena.header();
     header.fenced_entries.store(1, std::memory_order_seq_cst);
     host_.wait(header.fenced_entries, 1, kStoresLeave);
   }

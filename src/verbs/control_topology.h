@@ -25,7 +25,7 @@ enum class TopologyCode : std::uint32_t {
   // ! InvalidParameter: the ends do not fit
   ChangeCable = 107,
   // CableErrorsIn -> -
-  // ! NotFound: no such element, port or cable; NotConnected: the link is down
+  // ! NotFound: no such element, port or cable; InvalidParameter: Ethernet, or its link is down
   CableErrors = 108,
   // ChangeSwitchIn -> -; fd: JSON: the switch
   // ! NotFound: no such switch; AlreadyExists: its name or GUID is in use;

@@ -122,10 +122,16 @@ const fabric::Port* port_of(const Qp& qp) {
   return &ports[number - 1];
 }
 
+bool is_held_by(const Qp& qp, std::uint32_t pid) {
+  return std::ranges::any_of(
+      qp.holders, [pid](const Qp::Holder& one) { return one.file->session->pid == pid; });
+}
+
 // A receiver that drops packets for their keys counts them, and its manager hears of it. The
-// poster says so, who may be any process: it can say no more than that it has sent a packet.
-void count_violation(Core& core, const control::TraceErrorIn& in, const Qp& to) {
+// poster says so, of queue pairs of its own.
+void count_violation(Core& core, const control::TraceErrorIn& in, std::uint32_t pid, const Qp& to) {
   const Qp* from = core.qps.find(in.qp_index);
+  if (from != nullptr && !is_held_by(*from, pid)) return;
   const bool is_pkey = in.cause == Cause::PkeyMismatch;
   const bool is_sent = in.status != verbs::WcStatus::LocQpOpErr;  // else it never left
   if (from == nullptr || !is_sent || (!is_pkey && in.cause != Cause::QkeyMismatch)) return;
@@ -146,7 +152,7 @@ void count_violation(Core& core, const control::TraceErrorIn& in, const Qp& to) 
 }  // namespace
 
 // Comes on the poster's connection of its own, which owns nothing: the owner is that of the queue.
-void trace_error(Core& core, Session&, const control::TraceErrorIn& in, io::IrpRef irp) {
+void trace_error(Core& core, Session& session, const control::TraceErrorIn& in, io::IrpRef irp) {
   const std::optional<Party> self = poster_of(core, in);
   if (!self) {
     // Destroyed since: reports of a program that ends come behind its last call.
@@ -157,7 +163,7 @@ void trace_error(Core& core, Session&, const control::TraceErrorIn& in, io::IrpR
   const Qp* other = core.qps.find(hca::qp_index(in.peer_qpn));
   if (other != nullptr && other->qpn == in.peer_qpn) {
     peer = party(*other->file, other->qpn, other->type);
-    count_violation(core, in, *other);
+    count_violation(core, in, session.pid, *other);
   }
   TraceEntry entry;
   entry.kind = TraceKind::Error;

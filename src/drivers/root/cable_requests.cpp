@@ -117,9 +117,24 @@ Json switch_json(const fabric::Fabric& fabric, const fabric::Element& element) {
                {"guid", fmt::format("{:#018x}", element.node_guid)},
                {"ports", element.port_count},
                {"power", element.has_power}};
-  const fabric::Port& manager = fabric.graph().ports_of(element).front();
+  const fabric::Port& manager = *fabric.graph().port_of(element, 0);
   if (manager.lid != 0) json["lid"] = manager.lid;
   return json;
+}
+
+// The first one; the names of switches may be those of others.
+const fabric::Element* element_named(const fabric::Graph& graph, std::string_view name) {
+  for (std::uint32_t i = 0; i < graph.element_count(); ++i) {
+    const fabric::Element& element = graph.element(i);
+    if (!element.is_gone && element.description == name) return &element;
+  }
+  return nullptr;
+}
+
+void forget_counters(Core& core, const fabric::Element& element) {
+  for (const fabric::Port& port : core.fabric.graph().ports_of(element)) {
+    core.gmp_agents.perf().forget(port);
+  }
 }
 
 void add_switch(Core& core, const verbs::control::ChangeSwitchIn& in, io::IrpRef irp) {
@@ -132,7 +147,9 @@ void add_switch(Core& core, const verbs::control::ChangeSwitchIn& in, io::IrpRef
     return fail(core, std::move(irp), Status::InvalidParameter, "a switch needs a name");
   }
   std::string reason;
-  if (const auto* other = find_element(core.fabric, what.description, reason); other != nullptr) {
+  const fabric::Element* other = element_named(core.fabric.graph(), what.description);
+  if (other == nullptr) other = find_element(core.fabric, what.description, reason);
+  if (other != nullptr) {
     return fail(core, std::move(irp), Status::AlreadyExists,
                 fmt::format("\"{}\" is the name of {} {:#018x}; use another", what.description,
                             other->is_switch() ? "switch" : "HCA", other->node_guid));
@@ -140,9 +157,7 @@ void add_switch(Core& core, const verbs::control::ChangeSwitchIn& in, io::IrpRef
   reason.clear();
   const auto added = fabric::add_switch(core.fabric, what, reason);
   if (!added) return fail(core, std::move(irp), added.error(), std::move(reason));
-  for (const fabric::Port& port : core.fabric.graph().ports_of(**added)) {
-    core.gmp_agents.perf().forget(port);
-  }
+  forget_counters(core, **added);
   core.trace.add(fmt::format("switch {} is there, with {} ports", what.description, in.ports));
   answer_json(core, std::move(irp), switch_json(core.fabric, **added));
 }
@@ -150,10 +165,14 @@ void add_switch(Core& core, const verbs::control::ChangeSwitchIn& in, io::IrpRef
 void change_other(Core& core, SwitchAction action, fabric::Element& element, io::IrpRef irp) {
   fabric::PortChanges changes;
   if (action == SwitchAction::Remove) {
-    for (fabric::Port& port : core.fabric.graph().ports_of(element)) take_down(core, {&port});
+    for (fabric::Port& port : core.fabric.graph().ports_of(element).subspan(1)) {
+      take_down(core, {&port});
+    }
     fabric::remove_switch(core.fabric, element, changes);
   } else {
+    const bool loses_counters = action == SwitchAction::Up && !element.has_power;
     fabric::set_power(core.fabric, element, action == SwitchAction::Up, changes);
+    if (loses_counters) forget_counters(core, element);
   }
   const char* words = action == SwitchAction::Remove ? "is taken out"
                       : action == SwitchAction::Up   ? "has power"

@@ -110,6 +110,9 @@ TEST_F(CableRequests, SwitchesComeAndGo) {
   good(change_switch(SwitchAction::Up, "hub"));
   EXPECT_THAT(events(program), ElementsAre(EventType::PortActive));
   good(change_switch(SwitchAction::Remove, guid.c_str()));
+  const fabric::Graph& graph = w.fabric.graph();
+  const auto& hub = graph.element(graph.element_count() - 1);
+  EXPECT_EQ(graph.port_of(hub, 0)->counters.link_downed, 0u) << "port 0 has no link";
   refused(change(CableAction::Show, "hub", 1), Status::NotFound, "no switch, node or HCA \"hub\"");
   EXPECT_EQ(w.fabric.graph().peer_of(port(0)), nullptr);
 }

@@ -226,6 +226,7 @@ void watch(int rs) {
   auto* channel = channel_of(rs);
   if (channel == nullptr) return;
   real::fcntl(rs, F_SETFL, O_NONBLOCK);  // nobody waits for these events by reading them
+  queues[static_cast<std::size_t>(rs)].store(0, std::memory_order_relaxed);
   channel->store(Events::Watched);
 }
 

@@ -116,7 +116,9 @@ std::string shape_difference(const Json& state, const FabricShape& wanted) {
                                       : std::string();
   };
   const std::string hcas = differs(wanted.hcas, "hcas_per_node", "HCA(s) per node");
-  return !hcas.empty() ? hcas : differs(wanted.ports, "ports_per_hca", "port(s) per HCA");
+  const bool has_hcas = other_than(0, list_of(shape, "ports_per_hca")) != 0;  // else all are out
+  return !hcas.empty() || !has_hcas ? hcas
+                                    : differs(wanted.ports, "ports_per_hca", "port(s) per HCA");
 }
 
 ControlClient connect_up(const std::string& fabric) {
