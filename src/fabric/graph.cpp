@@ -53,7 +53,7 @@ Port& Graph::append_port(std::uint64_t guid, verbs::LinkLayer link_layer) {
   Port& port = ports_.emplace_back();
   peers_.push_back(kNoIndex);
   lids_.append_port();
-  segments_.clear();
+  segments_ = {};
   subnets_.clear();
   port.element = static_cast<std::uint32_t>(elements_.size() - 1);
   port.number = number;
@@ -219,7 +219,7 @@ void Graph::disconnect(const Port& port) {
 
 void Graph::remove_ideal_network() {
   has_ideal_network_ = false;
-  segments_.clear();
+  segments_ = {};
   subnets_.clear();
 }
 
@@ -233,8 +233,8 @@ Port* Graph::peer_of(const Port& port) {
 }
 
 std::uint32_t Graph::segment_of(const Port& port) const {
-  if (segments_.empty()) segments_ = components(true);
-  return segments_[index_of(port)];
+  if (segments_.now.empty()) segments_.now = components(true);
+  return segments_.now[index_of(port)];
 }
 
 std::uint32_t Graph::subnet_of(const Port& port) const {
@@ -282,17 +282,17 @@ void Graph::mark_component(std::vector<std::uint32_t>& of, std::uint32_t first,
 }
 
 void Graph::forget_segments() {
-  if (former_segments_.empty()) former_segments_ = std::move(segments_);
-  segments_.clear();
+  if (segments_.before.empty()) segments_.before = std::move(segments_.now);
+  segments_.now.clear();
 }
 
 std::vector<std::uint32_t> Graph::refresh_segments() {
   forget_segments();
-  const std::vector<std::uint32_t> before = std::exchange(former_segments_, {});
-  segments_ = components(true);
+  const std::vector<std::uint32_t> before = std::exchange(segments_.before, {});
+  segments_.now = components(true);
   std::vector<std::uint32_t> changed;
-  for (std::uint32_t i = 0; i < segments_.size(); ++i) {
-    const bool is_other = i >= before.size() || before[i] != segments_[i];
+  for (std::uint32_t i = 0; i < segments_.now.size(); ++i) {
+    const bool is_other = i >= before.size() || before[i] != segments_.now[i];
     if (is_other && ports_[i].device_index != kNoIndex) changed.push_back(i);
   }
   return changed;

@@ -180,8 +180,11 @@ class Graph {
   unsigned most_lmc_ = 0;  // of all ports, ever
   bool has_ideal_network_ = true;
   // By port, while links stay as they are.
-  mutable std::vector<std::uint32_t> segments_;
-  std::vector<std::uint32_t> former_segments_;  // that refresh_segments() has to tell from these
+  struct Segments {
+    std::vector<std::uint32_t> now;     // empty: not known
+    std::vector<std::uint32_t> before;  // that refresh_segments() has to tell from these
+  };
+  mutable Segments segments_;
   mutable std::vector<std::uint32_t> subnets_;
 };
 

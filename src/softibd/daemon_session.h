@@ -59,6 +59,7 @@ class SessionHost {
   virtual void on_over(DaemonSession& session) = 0;  // destroys it, later
 };
 
+// classes: allow(methods) messages, requests and files of one connection, and the end of each
 class DaemonSession : private os::ServerConnection::Handler, private io::ClientFiles::Owner {
  public:
   // The number of requests that one session may have under way; further ones are not read from the
