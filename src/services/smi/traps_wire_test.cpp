@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <utility>
 
 namespace ib::services {
@@ -48,7 +49,7 @@ TEST_F(TrapWire, EachHasItsNumberAndFields) {
   mad::Smp smp = fabric::test::Subnet::by_lid(mad::method::kSet, mad::smp_attribute::kPortInfo, 2);
   smp.m_key = 0x1112131415161718;
   send(128, link_state_notice(7), {{"lidaddr", "0x0007"}});
-  for (const std::uint16_t number : {129, 130, 131}) {
+  for (const std::uint16_t number : std::array<std::uint16_t, 3>{129, 130, 131}) {
     send(number, link_error_notice(number, true, 7, 3),
          {{"lidaddr", "0x0007"}, {"portno", "0x03"}});
   }
