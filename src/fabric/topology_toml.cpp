@@ -30,7 +30,7 @@ std::size_t utf8_length(std::string_view text) {
 }
 
 // Descriptions have no control characters (check()).
-std::string quoted(std::string_view text) {
+std::string toml_string(std::string_view text) {
   std::string out = "\"";
   while (!text.empty()) {
     const std::size_t size = utf8_length(text);
@@ -63,8 +63,8 @@ std::string guid_text(std::uint64_t guid) {
 void append_element(std::string& out, const TopologyElement& element, const std::string& name) {
   auto to = std::back_inserter(out);
   fmt::format_to(to, "\n[[{}]]\nname = {}\ndescription = {}\nports = {}\nguid = {}\n",
-                 element.is_switch() ? "switch" : "hca", quoted(name), quoted(element.description),
-                 element.ports, guid_text(element.node_guid));
+                 element.is_switch() ? "switch" : "hca", toml_string(name),
+                 toml_string(element.description), element.ports, guid_text(element.node_guid));
   if (element.system_image_guid != 0 && element.system_image_guid != element.node_guid) {
     fmt::format_to(to, "system_image_guid = {}\n", guid_text(element.system_image_guid));
   }
@@ -98,7 +98,7 @@ std::string write_toml_topology(const Topology& topology) {
   }
   for (const TopologyCable& cable : topology.cables) {
     const auto end = [&](TopologyEnd at) {
-      return quoted(fmt::format("{}:{}", names[at.element], at.port));
+      return toml_string(fmt::format("{}:{}", names[at.element], at.port));
     };
     fmt::format_to(std::back_inserter(out),
                    "\n[[cable]]\nends = [{}, {}]\nwidth = \"{}\"\nspeed = \"{}\"\n", end(cable.a),
