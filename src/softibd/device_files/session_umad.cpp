@@ -66,7 +66,7 @@ void SessionUmad::deliver(services::UmadItem item) {
   const std::size_t bytes = std::min(item.bytes.size(), most);
   std::byte* at = buffer.data() + sizeof(control::ReplyHeader);
   std::memcpy(at, &item.message, sizeof item.message);
-  std::memcpy(at + sizeof item.message, item.bytes.data(), bytes);
+  std::copy_n(item.bytes.begin(), bytes, at + sizeof item.message);  // there may be none
   const auto message =
       std::span(buffer).first(sizeof(control::ReplyHeader) + sizeof item.message + bytes);
   finish_reply({}, message);
