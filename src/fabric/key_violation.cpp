@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "fabric/key_violation.h"
 
+#include "fabric/saturating_add.h"
+
 #include <algorithm>
-#include <limits>
 
 namespace ib::fabric {
 namespace {
@@ -24,32 +25,26 @@ Port* switch_at(Graph& graph, const Port& port) {
   return peer != nullptr && graph.element_of(*peer).is_switch() ? peer : nullptr;
 }
 
-template <class Counter>
-void add(Counter& counter, std::uint32_t more) {
-  constexpr std::uint32_t kMost = std::numeric_limits<Counter>::max();
-  counter = static_cast<Counter>(std::min<std::uint64_t>(std::uint64_t{counter} + more, kMost));
-}
-
 }  // namespace
 
 const Port& count_violations(Fabric& fabric, const KeyViolation& violation, std::uint32_t times) {
   Graph& graph = fabric.graph();
   Port& receiver = *graph.port(graph.index_of(*violation.to));
   if (!violation.is_pkey) {
-    add(receiver.settings.q_key_violations, times);
+    add_saturating(receiver.settings.q_key_violations, times);
     return receiver;
   }
   Port* const first = switch_at(graph, *violation.from);
   if (first != nullptr && drops(*first, kEnforcesIn, violation.key)) {
-    add(first->counters.receive_constraint_errors, times);
+    add_saturating(first->counters.receive_constraint_errors, times);
     return *first;
   }
   Port* const last = switch_at(graph, receiver);
   if (last != nullptr && drops(*last, kEnforcesOut, violation.key)) {
-    add(last->counters.transmit_constraint_errors, times);
+    add_saturating(last->counters.transmit_constraint_errors, times);
     return *last;
   }
-  add(receiver.settings.p_key_violations, times);
+  add_saturating(receiver.settings.p_key_violations, times);
   return receiver;
 }
 

@@ -142,6 +142,14 @@ class Arena:
                            f"{self.peak >> 20} MiB")
             self.expect_as_before()
 
+    def attack_all(self, attacks, then=lambda attack: None):
+        """Each of them, with what is to be so after it; then the end of the good client."""
+        for attack in attacks:
+            self.attack(attack)
+            then(attack)
+        with self.report.case("the good client and softibd end in order"):
+            self.good.stop()
+
     def expect_as_before(self):
         now = {}
 
@@ -406,6 +414,14 @@ def everything_there_is(arena):
         os.close(read_end), os.close(write_end)
 
 
+def finish(report, daemon):
+    """Returns the exit code of the test; softibd has ended."""
+    if daemon.exit_code != 0:
+        print(f"softibd ended with {daemon.exit_code}")
+        return 1
+    return report.finish()
+
+
 def main():
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
@@ -416,15 +432,9 @@ def main():
     print(f"  seed {SEED}")
     with Softibd(BIN / "softibd", "--nodes", "2", "--max-memory", "1G") as daemon:
         arena = Arena(daemon, report)
-        for attack in (random_bytes, broken_frames, every_code, forged_handles, descriptors_nobody_asked_for,
-                       half_closed, a_thousand_connections, slow_readers, closed_in_the_middle, everything_there_is):
-            arena.attack(attack)
-        with report.case("the good client and softibd end in order"):
-            arena.good.stop()
-    if daemon.exit_code != 0:
-        print(f"softibd ended with {daemon.exit_code}")
-        return 1
-    return report.finish()
+        arena.attack_all((random_bytes, broken_frames, every_code, forged_handles, descriptors_nobody_asked_for,
+                          half_closed, a_thousand_connections, slow_readers, closed_in_the_middle, everything_there_is))
+    return finish(report, daemon)
 
 
 if __name__ == "__main__":

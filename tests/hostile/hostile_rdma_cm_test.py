@@ -12,7 +12,7 @@ import socket
 import struct
 import sys
 
-from hostile_client_test import SEED, TIME_LIMIT, Arena  # and the path to the harness
+from hostile_client_test import SEED, TIME_LIMIT, Arena, finish  # and the path to the harness
 from control_socket import ALLOC_PD, CREATE_CQ, CREATE_QP, OK, Client, Softibd, completion_queue, queue_pair, request
 from harness import BIN, Report, wait_until
 
@@ -311,17 +311,14 @@ def main():
         with Device(daemon.socket, b"node0"), Device(daemon.socket, b"node1"):
             wait_until(lambda: len(daemon.status()["clients"]) == 2, TIME_LIMIT, "softibd's own clients")
         arena = Arena(daemon, report)
-        for attack in (any_command, all_ids, unread_events, requests_not_read, files_of_others, queue_pairs_of_others,
-                       answers_never_read, ends_in_the_middle):
-            arena.attack(attack)
+
+        def no_id_is_left(attack):
             with report.case(f"no id is left after {attack.__name__}"):
                 wait_until(lambda: not daemon.status()["rdma_cm"], TIME_LIMIT, "the ids to be gone")
-        with report.case("the good client and softibd end in order"):
-            arena.good.stop()
-    if daemon.exit_code != 0:
-        print(f"softibd ended with {daemon.exit_code}")
-        return 1
-    return report.finish()
+
+        arena.attack_all((any_command, all_ids, unread_events, requests_not_read, files_of_others, queue_pairs_of_others,
+                          answers_never_read, ends_in_the_middle), no_id_is_left)
+    return finish(report, daemon)
 
 
 if __name__ == "__main__":

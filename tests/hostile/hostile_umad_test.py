@@ -13,7 +13,7 @@ import socket
 import struct
 import sys
 
-from hostile_client_test import SEED, TIME_LIMIT, Arena  # and the path to the harness
+from hostile_client_test import SEED, TIME_LIMIT, Arena, finish  # and the path to the harness
 from control_socket import BUSY, OK, Client, Softibd, request
 from harness import BIN, Report, wait_until
 
@@ -216,17 +216,14 @@ def main():
             with File(daemon.socket, f"node{node}".encode()) as file:
                 assert file.opened.status == OK, file.opened
         arena = Arena(daemon, report)
-        for attack in (any_request, mads_never_read, files_that_end, managers_that_wait, any_mad):
-            arena.attack(attack)
+
+        def no_file_is_left(attack):
             with report.case(f"no file is left after {attack.__name__}"):
                 wait_until(lambda: not daemon.status()["umad"]["files"] and not daemon.status()["umad"]["under_way"],
                            TIME_LIMIT, "the files to be gone")
-        with report.case("the good client and softibd end in order"):
-            arena.good.stop()
-    if daemon.exit_code != 0:
-        print(f"softibd ended with {daemon.exit_code}")
-        return 1
-    return report.finish()
+
+        arena.attack_all((any_request, mads_never_read, files_that_end, managers_that_wait, any_mad), no_file_is_left)
+    return finish(report, daemon)
 
 
 if __name__ == "__main__":

@@ -10,14 +10,13 @@
 #include "drivers/soft_hca/handlers.h"
 #include "fabric/cables.h"
 #include "fabric/link_errors.h"
+#include "fabric/saturating_add.h"
 #include "fabric/topology/link_names.h"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include <algorithm>
 #include <initializer_list>
-#include <limits>
 #include <string>
 #include <utility>
 
@@ -231,8 +230,7 @@ void cable_errors(FabricTree& tree, const verbs::control::CableErrorsIn& in, io:
     }
     take_down(core, {port});
     for (fabric::Port* end : {port, peer}) {
-      std::uint32_t& counter = end->counters.link_downed;
-      counter += std::min(in.downed - 1, std::numeric_limits<std::uint32_t>::max() - counter);
+      fabric::add_saturating(end->counters.link_downed, in.downed - 1);
     }
   }
   fabric::PortChanges changes;
