@@ -43,11 +43,12 @@ else()
   add_library(ib::fmt ALIAS fmt::fmt-header-only)
 endif()
 
-# Debian 12 and 13 have different versions of spdlog and fmt, so a program that links them runs on one only.
-if(IB_SELF_CONTAINED AND TARGET ib_fmt)
+# Debian 12 and 13 have different versions of spdlog and fmt, so a program that links them runs on one only. And Debian
+# 13's library of spdlog wants the newest libstdc++: g++-13 links no program with it.
+if(IB_SELF_CONTAINED)
   add_library(ib_spdlog INTERFACE)  # headers only; not spdlog::spdlog_header_only, which links fmt::fmt
   target_compile_definitions(ib_spdlog INTERFACE SPDLOG_FMT_EXTERNAL)
-  target_link_libraries(ib_spdlog INTERFACE ib_fmt Threads::Threads)
+  target_link_libraries(ib_spdlog INTERFACE ib::fmt Threads::Threads)
   add_library(ib::spdlog ALIAS ib_spdlog)
 else()
   add_library(ib::spdlog ALIAS spdlog::spdlog)
