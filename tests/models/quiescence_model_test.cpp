@@ -11,6 +11,7 @@ namespace {
 
 constexpr std::uint32_t kKey = 0x701;
 constexpr std::uint32_t kQp = 9;
+constexpr std::uint32_t kSurvivor = 1;  // the slot of another process
 
 // A process with two threads that post, and one that takes its objects away (softibd).
 struct Fabric {
@@ -42,6 +43,24 @@ struct Fabric {
     hca::Quiescence quiet(arena, host.barriers(), 0);
     while (!quiet.done()) spin();
     touch_write(&key.id.address);
+  }
+
+  // The process was killed in a scope, and softibd buries it, as retire() in
+  // drivers/soft_hca/lifetime/process_slots.cpp does.
+  void die_in_a_scope() {
+    hca::ProcessSlot& slot = *arena.slot(0);
+    slot.generation.store(1);
+    slot.threads[0].sequence.store(1);
+  }
+  void bury() {
+    hca::ProcessSlot& slot = *arena.slot(0);
+    slot.live.store(0, std::memory_order_seq_cst);
+    slot.generation.store(2, std::memory_order_seq_cst);
+  }
+  // A flush of a survivor, who waits for those that may be delivering.
+  void wait_for_posters() {
+    hca::Quiescence quiet(arena, host.barriers(), kSurvivor);
+    while (!quiet.done()) spin();
   }
 
   // A request of a queue pair by PeerCache::resolve().
@@ -107,6 +126,16 @@ TEST(Quiescence, FencesInEveryScopeReplaceTheBarrier) {
   };
   expect_holds([&](Scene& scene) { build(scene, true); });
   expect_fails([&](Scene& scene) { build(scene, false); });
+}
+
+// Its word stays odd until the slot gets another process, which may be never.
+TEST(Quiescence, ThoseWhoDieInAScopeAreNotWaitedForWithoutEnd) {
+  expect_holds([](Scene& scene) {
+    auto fabric = std::make_shared<Fabric>();
+    fabric->die_in_a_scope();
+    scene.thread([fabric] { fabric->wait_for_posters(); });
+    scene.thread([fabric] { fabric->bury(); });
+  });
 }
 
 void first_use(Scene& scene, int users, bool weak_fences) {

@@ -57,8 +57,10 @@ class Quiescence {
     const std::uint32_t used = arena.header().slots_used.load(std::memory_order_acquire);
     for (std::uint32_t s = 0; s < used && s < kMaxSlots; ++s) {
       ProcessSlot& slot = *arena.slot(s);
-      if (slot.live.load(std::memory_order_acquire) == 0) continue;
+      // In the opposite order to softibd's stores when a process has ended: the generation of one
+      // that is found living changes when it is buried. The words of the dead stay odd.
       const std::uint32_t generation = slot.generation.load(std::memory_order_acquire);
+      if (slot.live.load(std::memory_order_acquire) == 0) continue;
       const std::uint32_t words = slot.words_used.load(std::memory_order_acquire);
       for (std::uint32_t w = 0; w < words && w < kThreadsPerSlot; ++w) {
         ThreadWord& word = slot.threads[w];
