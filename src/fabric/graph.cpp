@@ -165,6 +165,7 @@ Status Graph::set_lid(Port& port, std::uint16_t lid) {
 void Graph::take_lid(Port& port, std::uint16_t lid, std::uint8_t lmc) {
   const std::uint32_t index = index_of(port);
   if (port.lid != 0) lids_.remove(index, port.lid);
+  if (port.lid != lid || port.lmc != lmc) mark_forwarding(element_of(port));
   port.lid = lid;
   port.lmc = lmc;
   most_lmc_ = std::max<unsigned>(most_lmc_, lmc);
@@ -203,6 +204,8 @@ Status Graph::connect(Port& a, Port& b) {
   if (peers_[one] != kNoIndex || peers_[other] != kNoIndex) return Status::AlreadyExists;
   peers_[one] = other;
   peers_[other] = one;
+  mark_forwarding(element_of(a));
+  mark_forwarding(element_of(b));
   forget_segments();
   subnets_.clear();
   return Status::Ok;
@@ -211,6 +214,8 @@ Status Graph::connect(Port& a, Port& b) {
 void Graph::disconnect(const Port& port) {
   std::uint32_t& peer = peers_[index_of(port)];
   if (peer == kNoIndex) return;
+  mark_forwarding(element_of(port));
+  mark_forwarding(element_of(ports_[peer]));
   peers_[peer] = kNoIndex;
   peer = kNoIndex;
   forget_segments();
@@ -296,6 +301,18 @@ std::vector<std::uint32_t> Graph::refresh_segments() {
     if (is_other && ports_[i].device_index != kNoIndex) changed.push_back(i);
   }
   return changed;
+}
+
+void Graph::mark_forwarding(const Element& element) {
+  const std::uint32_t index = ports_[element.first_port].element;
+  if (elements_[index].is_marked) return;
+  elements_[index].is_marked = true;
+  marked_.push_back(index);
+}
+
+std::vector<std::uint32_t> Graph::take_forwarding_marks() {
+  for (const std::uint32_t index : marked_) elements_[index].is_marked = false;
+  return std::exchange(marked_, {});
 }
 
 std::vector<std::uint32_t> Graph::place_managers(std::uint32_t only_subnet) {

@@ -56,6 +56,7 @@ struct Element {
   bool led_is_on = false;  // to find it among others [IBA1 14.2.5.15]
   bool has_power = true;   // of a switch: without it the other ends of its cables are silent
   bool is_gone = false;    // a switch that was taken out of the fabric; its place stays
+  bool is_marked = false;  // Graph::mark_forwarding()
   bool is_switch() const { return kind == ElementKind::Switch; }
   // Of its first port: 0 for a switch, whose port 0 manages it [IBA1 18.2.4.1].
   std::uint32_t first_number() const { return is_switch() ? 0 : 1; }
@@ -158,6 +159,11 @@ class Graph {
   // The state of a cable between switches has changed. Returns the end ports that are of another
   // segment now.
   std::vector<std::uint32_t> refresh_segments();
+  // What decides where packets go has changed at an element: a table, a key, the state of a port.
+  // Who caches ways takes these marks.
+  void mark_forwarding(const Element& element);
+  bool has_forwarding_marks() const { return !marked_.empty(); }
+  std::vector<std::uint32_t> take_forwarding_marks();  // indexes of elements, each once
   // The subnet manager of each subnet, or of one, is at its first port of a channel adapter. To be
   // called when links have changed. Returns the ports that have another one than before.
   std::vector<std::uint32_t> place_managers(std::uint32_t only_subnet = kNoIndex);
@@ -186,6 +192,7 @@ class Graph {
   };
   mutable Segments segments_;
   mutable std::vector<std::uint32_t> subnets_;
+  std::vector<std::uint32_t> marked_;  // elements
 };
 
 }  // namespace ib::fabric

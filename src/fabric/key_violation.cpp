@@ -8,17 +8,6 @@
 namespace ib::fabric {
 namespace {
 
-// PortInfo: PartitionEnforcementInbound, PartitionEnforcementOutbound [IBA1 14.2.5.6].
-constexpr std::uint8_t kEnforcesIn = 8;
-constexpr std::uint8_t kEnforcesOut = 4;
-
-bool drops(const Port& port, std::uint8_t direction, std::uint32_t pkey) {
-  return (port.settings.enforcement & direction) != 0 &&
-         std::ranges::none_of(port.pkeys, [&](std::uint16_t own) {
-           return own != 0 && verbs::share_partition(own, static_cast<std::uint16_t>(pkey));
-         });
-}
-
 // Returns the port at the other end of the cable; nullptr if it is not that of a switch.
 Port* switch_at(Graph& graph, const Port& port) {
   Port* peer = graph.peer_of(*graph.port(graph.index_of(port)));
@@ -26,6 +15,13 @@ Port* switch_at(Graph& graph, const Port& port) {
 }
 
 }  // namespace
+
+bool drops_partition(const Port& port, std::uint8_t direction, std::uint32_t pkey) {
+  return (port.settings.enforcement & direction) != 0 &&
+         std::ranges::none_of(port.pkeys, [&](std::uint16_t own) {
+           return own != 0 && verbs::share_partition(own, static_cast<std::uint16_t>(pkey));
+         });
+}
 
 const Port& count_violations(Fabric& fabric, const KeyViolation& violation, std::uint32_t times) {
   Graph& graph = fabric.graph();
@@ -35,12 +31,12 @@ const Port& count_violations(Fabric& fabric, const KeyViolation& violation, std:
     return receiver;
   }
   Port* const first = switch_at(graph, *violation.from);
-  if (first != nullptr && drops(*first, kEnforcesIn, violation.key)) {
+  if (first != nullptr && drops_partition(*first, kEnforcesIn, violation.key)) {
     add_saturating(first->counters.receive_constraint_errors, times);
     return *first;
   }
   Port* const last = switch_at(graph, receiver);
-  if (last != nullptr && drops(*last, kEnforcesOut, violation.key)) {
+  if (last != nullptr && drops_partition(*last, kEnforcesOut, violation.key)) {
     add_saturating(last->counters.transmit_constraint_errors, times);
     return *last;
   }

@@ -21,6 +21,12 @@ struct KeyViolation {
   std::uint32_t target_qp = 0;
 };
 
+// PortInfo: PartitionEnforcementInbound, PartitionEnforcementOutbound [IBA1 14.2.5.6].
+inline constexpr std::uint8_t kEnforcesIn = 8;
+inline constexpr std::uint8_t kEnforcesOut = 4;
+// Whether a port of a switch drops packets with this P_Key that come in, or go out.
+bool drops_partition(const Port& port, std::uint8_t direction, std::uint32_t pkey);
+
 // Counts `times` violations at the port that drops the packets, and returns it: a port of a switch
 // that enforces partitions and is not in this one, at the sender's cable or at the receiver's; or
 // the receiver.

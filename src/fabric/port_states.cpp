@@ -48,7 +48,8 @@ PortState begin_link(const Fabric& fabric, Port& port) {
   return port.is_ethernet() || fabric.is_managed_here(port) ? PortState::Active : PortState::Init;
 }
 
-void note(const Fabric& fabric, const Port& port, PortState before, PortChanges& changes) {
+void note(Fabric& fabric, const Port& port, PortState before, PortChanges& changes) {
+  fabric.graph().mark_forwarding(fabric.graph().element_of(port));
   changes.push_back({fabric.graph().index_of(port), change::kState, before});
 }
 
@@ -120,7 +121,7 @@ void retrain(Fabric& fabric, Port& port, PortChanges& changes) {
   }
 }
 
-void advance(const Fabric& fabric, Port& port, PortState state, PortChanges& changes) {
+void advance(Fabric& fabric, Port& port, PortState state, PortChanges& changes) {
   if (port.state == state) return;
   const PortState before = port.state;
   port.state = state;

@@ -52,6 +52,6 @@ void lose_link(Fabric& fabric, Port& port, PortChanges& changes);
 // now.
 void retrain(Fabric& fabric, Port& port, PortChanges& changes);
 // Armed or Active, by a subnet manager. The step is allowed (mad::check_set).
-void advance(const Fabric& fabric, Port& port, verbs::PortState state, PortChanges& changes);
+void advance(Fabric& fabric, Port& port, verbs::PortState state, PortChanges& changes);
 
 }  // namespace ib::fabric

@@ -121,6 +121,7 @@ void mark_stale(Fabric& fabric, const Port& port) {
     if (!element.is_switch()) continue;
     if (graph.subnet_of(*graph.port(element.first_port)) == subnet) {
       graph.switch_of(element).is_stale = true;
+      graph.mark_forwarding(element);
     }
   }
 }

@@ -42,6 +42,23 @@ enum class Cause : std::uint32_t {
   MtuMismatch,       // path MTUs differ; `detail` = bytes here << 32 | bytes there
   RemoteInvalidate,  // SEND with invalidate of no window of the peer QP's; `detail` = the key
   LocalMemoryGone,   // memory of the poster's own is unmapped, or may not be used like this
+  // Of the way through the switches; `detail` = way_detail():
+  WayMissing,    // the table of a switch has no port for the LID, or leads to another adapter
+  WayDown,       // a cable is down, or the link is not Active
+  WayInCircle,   // the tables lead in a circle
+  WayPartition,  // a switch that enforces partitions drops the P_Key
+  WayLane,       // a table of a switch has no virtual lane for the service level
+  WayMtu,        // a link carries shorter packets only; `detail` = bytes of the path MTU, or of the
+                 // datagram << 32 | bytes that pass
 };
+
+// The port of the fabric (its index in the graph) at which a way ends, and the LID to which it
+// leads.
+constexpr std::uint64_t way_detail(std::uint32_t port, std::uint16_t lid) {
+  return std::uint64_t{port} << 32 | lid;
+}
+constexpr bool is_of_way(Cause cause) {
+  return cause >= Cause::WayMissing && cause <= Cause::WayMtu;
+}
 
 }  // namespace ib::verbs::control

@@ -162,6 +162,32 @@ constexpr std::array<Row, kCauseCount> kRows{{
      {"LocalMemoryGone",
       "Memory of the poster's own is registered, but not mapped any more, or not writable.",
       "Deregister regions before munmap(), free() or mprotect()."}},
+    {Cause::WayMissing,
+     "way_missing",
+     {"WayMissing", "A switch on the way has no port for the LID in its table.",
+      "`softib path A B` follows the tables; look at what the subnet manager has written, and "
+      "why."}},
+    {Cause::WayDown,
+     "way_down",
+     {"WayDown", "A cable on the way is down, or its link is not Active.",
+      "`softib path A B` names it; `softib cable up`, or let the subnet manager sweep."}},
+    {Cause::WayInCircle,
+     "way_in_circle",
+     {"WayInCircle", "The tables of the switches send the LID in a circle.",
+      "`softib path A B` follows the tables; the subnet manager has to write others."}},
+    {Cause::WayPartition,
+     "way_partition",
+     {"WayPartition", "A switch that enforces partitions drops packets with this P_Key.",
+      "Compare the P_Key of the queue pair with the table of that port of the switch (`smpquery "
+      "pkeys`)."}},
+    {Cause::WayLane,
+     "way_lane",
+     {"WayLane", "A switch on the way has no virtual lane for the service level.",
+      "Use the SL of the path record; compare it with `smpquery sl2vl`."}},
+    {Cause::WayMtu,
+     "way_mtu",
+     {"WayMtu", "A link on the way carries shorter packets only.",
+      "Set the path_mtu of the path record, on both sides."}},
 }};
 
 constexpr bool is_in_order() {

@@ -17,7 +17,7 @@ struct Explanation {
 };
 
 inline constexpr std::uint32_t kWcStatusCount = 22;
-inline constexpr std::uint32_t kCauseCount = 34;
+inline constexpr std::uint32_t kCauseCount = 40;
 
 // All null: no such cause or status.
 Explanation explain(control::Cause cause);

@@ -82,6 +82,10 @@ std::string text_of(const Core& core, const fabric::Port& port) {
 PeerPlace place_of(Core& core, const control::TraceErrorIn& in) {
   PeerPlace place;
   const Qp* qp = core.qps.find(in.qp_index);
+  if (verbs::control::is_of_way(in.cause)) {
+    const fabric::Port* end = core.fabric.graph().port(static_cast<std::uint32_t>(in.detail >> 32));
+    if (end != nullptr && in.cause != Cause::WayMtu) place.way_end = text_of(core, *end);
+  }
   if (in.cause != Cause::PeerUnknown || qp == nullptr) return place;
   const auto& ports = qp->file->hca->ports;
   const std::uint32_t number = qp->attr.port;
@@ -132,7 +136,8 @@ bool is_held_by(const Qp& qp, std::uint32_t pid) {
 void count_violation(Core& core, const control::TraceErrorIn& in, std::uint32_t pid, const Qp& to) {
   const Qp* from = core.qps.find(in.qp_index);
   if (from != nullptr && !is_held_by(*from, pid)) return;
-  const bool is_pkey = in.cause == Cause::PkeyMismatch;
+  const bool is_of_switch = in.cause == Cause::WayPartition;
+  const bool is_pkey = in.cause == Cause::PkeyMismatch || is_of_switch;
   const bool is_sent = in.status != verbs::WcStatus::LocQpOpErr;  // else it never left
   if (from == nullptr || !is_sent || (!is_pkey && in.cause != Cause::QkeyMismatch)) return;
   fabric::KeyViolation violation;
@@ -141,7 +146,8 @@ void count_violation(Core& core, const control::TraceErrorIn& in, std::uint32_t 
   if (violation.from == nullptr || violation.to == nullptr) return;
   if (!core.fabric.graph().reaches(*violation.from, *violation.to)) return;
   violation.is_pkey = is_pkey;
-  violation.key = static_cast<std::uint32_t>(in.detail >> 32);
+  violation.key = is_of_switch ? std::uint32_t{core.arena().qp(from->index)->id.pkey}
+                               : static_cast<std::uint32_t>(in.detail >> 32);
   violation.service_level = from->attr.av.sl;
   violation.source_qp = from->qpn;
   violation.target_qp = to.qpn;

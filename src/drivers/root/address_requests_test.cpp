@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Nodes take the addresses of the network namespaces in which their programs run.
 #include "drivers/test/driver_bench_test.h"
+#include "hca/layout/flow.h"
 
 #include <gtest/gtest.h>
 

@@ -3,6 +3,7 @@
 
 #include "drivers/soft_hca/events.h"
 #include "drivers/soft_hca/handlers.h"
+#include "drivers/soft_hca/objects/connection_paths.h"
 #include "drivers/soft_hca/objects/traffic.h"
 #include "drivers/trace/code_name.h"
 #include "verbs/limits.h"
@@ -28,10 +29,10 @@ Core::Core(platform::Executor& loop, fabric::Fabric& model, platform::DeviceMemo
       key_tags(hca::kMaxKeys),
       counts(model.hca_count()),
       port_totals(model.device_port_count()),
-      smi(model,
-          {.now = [&loop] { return loop.now(); },
-           .on_changes =
-               [this](const fabric::PortChanges& changes) { apply_changes(*this, changes); }}),
+      smi(model, {.now = [&loop] { return loop.now(); },
+                  .on_changes =
+                      [this](const fabric::PortChanges& changes) { apply_changes(*this, changes); },
+                  .on_forwarding = [this] { follow_forwarding_soon(*this); }}),
       gmp_agents(model.graph(),
                  [this](const fabric::Port& port) { return port_counters(*this, port); }),
       later(loop, host.barriers(), [this](std::uint32_t slot) {

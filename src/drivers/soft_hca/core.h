@@ -6,6 +6,7 @@
 
 #include "drivers/soft_hca/lifetime/later.h"
 #include "drivers/soft_hca/memory/device_memory.h"
+#include "drivers/soft_hca/objects/datagram_ways.h"
 #include "drivers/soft_hca/objects/gid_chains.h"
 #include "drivers/soft_hca/objects/mcast_chains.h"
 #include "drivers/soft_hca/records.h"
@@ -100,6 +101,8 @@ struct Core {
   } settling;
   McastChains mcast_chains;
   GidChains gid_chains;
+  DatagramWays datagram_ways;
+  bool follows_soon = false;           // follow_forwarding() is due
   std::vector<std::uint8_t> qpn_tags;  // by index: the generation bits of the last number
   std::vector<std::uint16_t> srqn_tags;
   std::vector<std::uint8_t> key_tags;

@@ -183,6 +183,9 @@ void raise_event(Core& core, Session&, const control::RaiseEventIn& in, io::IrpR
       if (sensible && owner != nullptr && owner->wants_attention) raise_attention(core, *owner);
       break;
     }
+    case control::EventObject::Way:
+      core.datagram_ways.find(core, hca::WayKey::of(std::uint64_t{in.index} << 32 | in.generation));
+      break;
     case control::EventObject::Port:  // only softibd raises events of ports
     default: sensible = false; break;
   }

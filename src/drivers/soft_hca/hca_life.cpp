@@ -5,6 +5,7 @@
 #include "drivers/soft_hca/hca_device.h"
 #include "drivers/soft_hca/lifetime/process_slots.h"
 #include "drivers/soft_hca/objects/connection_paths.h"
+#include "fabric/data_way.h"
 #include "fabric/port_attributes.h"
 #include "fabric/port_states.h"
 #include "hca/layout/epoch.h"
@@ -115,6 +116,8 @@ void write_ports(Core& core, const fabric::Hca& hca) {
       core.gid_chains.store(core.arena(), index, i, gid);
     }
     entry.segment.store(core.fabric.graph().segment_of(port), std::memory_order_relaxed);
+    entry.has_switches.store(fabric::is_behind_switch(core.fabric.graph(), port) ? 1 : 0,
+                             std::memory_order_relaxed);
     entry.mtu.store(port_attributes(port).active_mtu, std::memory_order_relaxed);
     for (std::size_t i = 0; i < entry.pkeys.size(); ++i) {
       const std::uint16_t pkey = i < port.pkeys.size() ? port.pkeys[i] : std::uint16_t{0};

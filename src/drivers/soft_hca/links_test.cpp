@@ -3,6 +3,7 @@
 #include "drivers/diagnostics/status.h"
 #include "drivers/soft_hca/handlers.h"
 #include "drivers/test/driver_bench_test.h"
+#include "hca/layout/flow.h"
 #include "mad/smp.h"
 
 #include <gmock/gmock.h>

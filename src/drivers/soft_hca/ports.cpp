@@ -86,17 +86,20 @@ void apply_changes(Core& core, const fabric::PortChanges& changes) {
   std::set<const fabric::Hca*> hcas;
   bool is_rerouted = false;
   bool is_moved = false;
+  bool is_cut = false;  // at once, so that nothing passes that comes after the change
   for (const fabric::PortChange& change : changes) {
     const fabric::Port& port = *core.fabric.graph().port(change.port);
     const fabric::Hca* hca = core.fabric.hca_of(port);
     if ((change.what & fabric::change::kState) != 0) trace_state(core, port);
     is_rerouted |= (change.what & fabric::change::kSegment) != 0;
+    is_cut |= is_active(change.before) && !is_active(port.state);
     is_moved |=
         is_active(change.before) != is_active(port.state) || change.what != fabric::change::kState;
     if (hca != nullptr) hcas.insert(hca);
   }
   publish_ports(core, std::vector(hcas.begin(), hcas.end()));
   if (is_rerouted) resolve_flows(core, Resolve::All);
+  if (is_cut) follow_forwarding(core);
   for (const fabric::PortChange& change : changes) {
     const fabric::Port& port = *core.fabric.graph().port(change.port);
     const fabric::Hca* hca = core.fabric.hca_of(port);
@@ -104,6 +107,7 @@ void apply_changes(Core& core, const fabric::PortChanges& changes) {
     if (hca != nullptr && !hca->asleep) raise_events(core, *hca, port, change);
   }
   if (is_moved) kick_all(core);
+  if (core.fabric.graph().has_forwarding_marks()) follow_forwarding_soon(core);
   if (core.on_port_changes) core.on_port_changes(changes);
 }
 

@@ -165,6 +165,10 @@ struct Qp : Object {
   bool draining = false;         // SQD, posters not yet quiescent
   std::set<std::uint32_t> groups;  // multicast entries
   QpTraffic counted;               // what the totals of ports have already (traffic.h)
+  // Of a connection through switches: the ports that its packets pass, by their indexes in the
+  // graph (fabric/data_way.h).
+  std::vector<std::uint32_t> way;
+  std::uint32_t way_end = hca::kNone;  // where they end before the peer
 };
 
 // The neighbours of a multicast attachment in a chain of those with the same hash.

@@ -3,6 +3,7 @@
 #include "drivers/diagnostics/status.h"
 #include "drivers/test/driver_bench_test.h"
 #include "hca/layout/first_use.h"
+#include "hca/layout/flow.h"
 
 #include <gtest/gtest.h>
 

@@ -417,6 +417,7 @@ std::string explain_error(const TraceErrorIn& e, const Party& self,
   }
   std::string why = lost ? drop_of(e, self.type) : "";
   if (e.cause == Cause::PeerUnknown) why = unknown_peer(e, self.type, place);
+  if (verbs::control::is_of_way(e.cause)) why = explain_way(e, place.way_end);
   const bool is_range = e.cause == Cause::LocalKeyRange || e.cause == Cause::RemoteKeyRange;
   if (is_range && range) why = outside(e, *range);
   if (why.empty()) why = cause_of(e);

@@ -28,7 +28,8 @@ struct PeerPlace {
   std::string gid;           // of Ethernet: that which the queue pair is connected to; may be empty
   std::string others;        // if no port is there: the LIDs or GIDs of the fabric
   std::string
-      unreached{};  // the port that is there, if no way leads to it: "node1, softib0, port 1"
+      unreached{};        // the port that is there, if no way leads to it: "node1, softib0, port 1"
+  std::string way_end{};  // where the way there ends: "switch leaf1, port 3"
 };
 
 // "REMOTE_READ, REMOTE_WRITE"; "none"
@@ -44,10 +45,13 @@ struct KeyRange {
 };
 
 // One line. `peer` is there as far as softibd has it (its process may be gone); `place` is for
-// PeerUnknown, `range` for LocalKeyRange and RemoteKeyRange.
+// PeerUnknown and causes of the way, `range` for LocalKeyRange and RemoteKeyRange.
 std::string explain_error(const verbs::control::TraceErrorIn& error, const Party& self,
                           const std::optional<Party>& peer, const PeerPlace& place = {},
                           const std::optional<KeyRange>& range = {});
+
+// Why a way through switches ends; `end`: where, as PeerPlace::way_end.
+std::string explain_way(const verbs::control::TraceErrorIn& error, const std::string& end);
 
 // A request that ibv_post_* or ibv_wr_complete did not take; empty: `error` is about another thing.
 std::string explain_refusal(const verbs::control::TraceErrorIn& error);

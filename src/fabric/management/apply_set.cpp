@@ -127,6 +127,10 @@ void Setter::link(Port& port, const PortInfo& info) {
   }
   if ((info.operational_vls >> 4) != 0) settings.operational_vls = info.operational_vls >> 4;
   settings.enforcement = info.operational_vls & 15;
+  if (settings.enforcement != before.enforcement ||
+      settings.operational_vls != before.operational_vls) {
+    graph_.mark_forwarding(element_);
+  }
   settings.vl_high_limit = info.vl_high_limit;
   settings.vl_stall_hoq = info.vl_stall_hoq;
   settings.error_thresholds = info.error_thresholds;
@@ -136,6 +140,7 @@ void Setter::link(Port& port, const PortInfo& info) {
   const auto mtu = static_cast<verbs::Mtu>(info.mtu_sm_sl >> 4);
   if (info.mtu_sm_sl >> 4 != 0 && mtu != port.mtu) {
     port.mtu = mtu;
+    graph_.mark_forwarding(element_);
     note(port, change::kOther);
   }
 }
@@ -157,6 +162,10 @@ void Setter::state(Port& port, const PortInfo& info) {
 void Setter::switch_info() {
   const auto info = read<mad::SwitchInfo>(data_);
   mad::SwitchFacts& facts = fresh_tables(graph_, element_).facts;
+  const bool is_other = facts.linear_top != info.linear_top ||
+                        facts.multicast_primary != info.multicast_primary ||
+                        facts.multicast_not_primary != info.multicast_not_primary;
+  if (is_other) graph_.mark_forwarding(element_);
   facts.linear_top = info.linear_top;
   facts.default_port = info.default_port;
   facts.multicast_primary = info.multicast_primary;
@@ -194,13 +203,17 @@ void Setter::pkeys() {
   while (table.size() > 1 && table.back() == 0) table.pop_back();
   if (table == target.pkeys) return;
   target.pkeys = std::move(table);
+  graph_.mark_forwarding(element_);
   note(target, change::kPkeys);
 }
 
 void Setter::sl_to_vl() {
   const std::uint32_t in = element_.is_switch() ? modifier_ >> 8 & 0xff : 0;
   const std::uint32_t out = element_.is_switch() ? modifier_ & 0xff : element_.first_number();
-  graph_.tables().set_sl_to_vl(graph_.index_of(port(out)), in, data_);
+  const std::uint32_t index = graph_.index_of(port(out));
+  if (graph_.tables().sl_to_vl(index, in) == data_) return;
+  graph_.tables().set_sl_to_vl(index, in, data_);
+  graph_.mark_forwarding(element_);
 }
 
 void Setter::arbitration() {
@@ -211,11 +224,14 @@ void Setter::arbitration() {
 void Setter::linear() {
   Switch& tables = fresh_tables(graph_, element_);
   const std::size_t first = std::size_t{modifier_} * data_.size();
+  bool is_other = false;
   for (std::size_t i = 0; i < data_.size(); ++i) {
     if (first + i < tables.linear.size() || data_[i] != kNoPort) {
+      is_other |= first + i >= tables.linear.size() || tables.linear[first + i] != data_[i];
       tables.set_linear(first + i, data_[i]);
     }
   }
+  if (is_other) graph_.mark_forwarding(element_);
 }
 
 void Setter::multicast() {
@@ -223,6 +239,7 @@ void Setter::multicast() {
   const auto masks = read<std::array<Be16, mad::kGroupsPerBlock>>(data_);
   const std::uint32_t block = modifier_ & 0x0fff'ffff;
   const std::uint32_t position = modifier_ >> 28;
+  bool is_other = false;
   for (std::size_t i = 0; i < masks.size(); ++i) {
     const auto lid = static_cast<std::uint16_t>(mad::kFirstMulticastLid + block * masks.size() + i);
     const auto found = tables.groups.find(lid);
@@ -230,9 +247,12 @@ void Setter::multicast() {
     PortMask& mask = tables.groups[lid];
     std::uint64_t& word = mask[position / 4];
     const unsigned shift = position % 4 * 16;
+    const std::uint64_t before = word;
     word = (word & ~(std::uint64_t{0xffff} << shift)) | std::uint64_t{masks[i]} << shift;
+    is_other |= word != before;
     if (mask == PortMask{}) tables.groups.erase(lid);
   }
+  if (is_other) graph_.mark_forwarding(element_);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // The fast path must refuse whatever the slow path would refuse, delay or do otherwise, and must
 // leave no trace then; and what it does must look like the slow path's work.
+#include "hca/layout/flow.h"
 #include "hca/test/poster_bench_test.h"
 
 #include <gtest/gtest.h>

@@ -96,6 +96,18 @@ class Arena {
                               kMaxSlots * kBouncesPerSlot);
   }
 
+  WayEntry* way(std::uint32_t i) const { return entry<WayEntry>(place::kWays, i, kMaxWays); }
+  // The entry of a way; nullptr: it has none.
+  WayEntry* find_way(WayKey wanted) const {
+    const std::uint64_t key = wanted.word();
+    const std::uint32_t first = way_place(key);
+    for (std::uint32_t i = 0; i < kWaysLookedAt; ++i) {
+      WayEntry* const found = way((first + i) % kMaxWays);
+      if (found->key.load(std::memory_order_acquire) == key) return found;
+    }
+    return nullptr;
+  }
+
   // Bytes [offset, offset + length) of the heap, or nullptr if that is not heap. The file never
   // shrinks (sealed), so what was in range once stays mapped.
   std::byte* heap(std::uint64_t offset, std::uint64_t length) const {

@@ -37,7 +37,7 @@ template <class E>
 using SharedEnum = std::atomic<E>;
 
 inline constexpr std::uint64_t kArenaMagic = 0x31626974666f7373ull;
-inline constexpr std::uint32_t kLayoutVersion = 13;
+inline constexpr std::uint32_t kLayoutVersion = 14;
 inline constexpr std::uint32_t kNone = 0xffffffffu;
 inline constexpr std::size_t kLine = 64;
 
@@ -124,6 +124,8 @@ struct alignas(kLine) PortEntry {
   SharedEnum<verbs::Mtu> mtu;
   // Two ports reach each other if theirs are equal: fabric::Graph::segment_of().
   Shared32 segment;
+  // 1: switches are behind its cable, so datagrams need an entry of way_table.h.
+  Shared32 has_switches;
   // Its queue pairs 0 and 1: names of entries like any QPN; 0: none.
   std::array<Shared32, 2> special;
   std::array<std::atomic<std::uint16_t>, verbs::limits::kMaxPkeys> pkeys;  // 0: no entry
@@ -151,22 +153,6 @@ inline std::uint32_t gid_chain(const verbs::Gid& gid) {
 constexpr std::uint32_t gid_entry(std::uint32_t port, std::uint32_t index) {
   return port * verbs::limits::kGidTableLength + index;
 }
-
-// How the requests of a connection travel: the plane that carries them, or the reason why none does
-// (verbs::control::Cause). softibd decides it when the queue pair connects.
-namespace flow {
-inline constexpr std::uint32_t kNoPlane = 0;
-inline constexpr std::uint32_t kMemory = 1;
-constexpr std::uint32_t blocked(verbs::control::Cause cause) {
-  return static_cast<std::uint32_t>(cause) << 8 | kNoPlane;
-}
-constexpr std::uint32_t plane_of(std::uint32_t word) {
-  return word & 0xff;
-}
-constexpr verbs::control::Cause cause_of(std::uint32_t word) {
-  return static_cast<verbs::control::Cause>(word >> 8);
-}
-}  // namespace flow
 
 // A queue pair. Entry index = qpn & (kMaxQps - 1); the other bits of the QPN are a generation, so a
 // stale QPN finds an entry with another number.
@@ -251,7 +237,8 @@ struct QpEntry {
   // Line 7 (control): the connection, as its owner has set it [IBA1 11.2.5.2] and as softibd has
   // resolved it in the fabric. Posters cache it until an epoch rises (epoch.h).
   struct alignas(kLine) {
-    Shared32 flow;  // flow::
+    Shared32 flow;                   // flow.h
+    Relaxed<std::uint32_t> way_end;  // where its way ends before the peer: a port of the graph
     Relaxed<std::uint32_t> dest_qpn;
     // Index into the port table of the port that has the peer's address; kNone: none has it. A peer
     // is known by its port: a port may have several LIDs, or none, and its LID may change.

@@ -4,6 +4,7 @@
 
 #include "hca/layout/bounce_entry.h"
 #include "hca/layout/layout.h"
+#include "hca/layout/way_table.h"
 
 #include <cstdint>
 
@@ -47,8 +48,9 @@ inline constexpr std::uint64_t kSrqs = after(kCqs, kMaxCqs, sizeof(CqEntry));
 inline constexpr std::uint64_t kKeys = after(kSrqs, kMaxSrqs, sizeof(SrqEntry));
 inline constexpr std::uint64_t kMcast = after(kKeys, kMaxKeys, sizeof(KeyEntry));
 inline constexpr std::uint64_t kBounce = after(kMcast, kMaxMcast, sizeof(McastEntry));
-inline constexpr std::uint64_t kHeap =
+inline constexpr std::uint64_t kWays =
     after(kBounce, std::uint64_t{kMaxSlots} * kBouncesPerSlot, sizeof(BounceEntry));
+inline constexpr std::uint64_t kHeap = after(kWays, kMaxWays, sizeof(WayEntry));
 }  // namespace place
 inline constexpr std::uint64_t kArenaSpace = 32ull
                                              << 30;  // address space; the file is as long as needed

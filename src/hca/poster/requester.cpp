@@ -119,7 +119,8 @@ void Requester::finish(const SendWqe& wqe, std::uint64_t position, const Outcome
     const bool dropped = result.kind == Outcome::Kind::Dropped;
     if (dropped) {
       reports_.dropped(wqe, result, peer_number(wqe));
-      if (verbs::is_datagram(config_.type)) count_dropped(plane_.arena(), own_, wqe);
+      const bool has_come = !verbs::control::is_of_way(result.cause);
+      if (has_come && verbs::is_datagram(config_.type)) count_dropped(plane_.arena(), own_, wqe);
     }
     if (!queue_.end_of_head()) {
       const std::uint64_t bytes = dropped ? payload_of(wqe) : result.byte_len;
@@ -230,6 +231,7 @@ Outcome Requester::execute(const SendWqe& wqe, LocalPieces& pieces) {
 Outcome Requester::execute_connected(Attempt& attempt) {
   Outcome found = peers_.resolve(retry_.waits_for());
   if (found.cause == Cause::RemoteInvalidate) found.detail = attempt.wqe.imm;
+  if (found.is_done()) found = peers_.check_way(payload_of(attempt.wqe));
   if (!found.is_done()) {
     const bool same_peer = found.cause == Cause::PortDown || found.cause == Cause::HcaAsleep;
     if (!same_peer) {  // whoever answers next gets the message from its start

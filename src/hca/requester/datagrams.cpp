@@ -7,6 +7,7 @@
 #include "hca/queues/broken_queue_pair.h"
 #include "hca/requester/attempt.h"
 #include "hca/requester/datagram_checks.h"
+#include "hca/requester/datagram_way.h"
 #include "hca/requester/grh.h"
 #include "hca/requester/message_count.h"
 #include "hca/requester/partition_check.h"
@@ -25,9 +26,8 @@ using verbs::WrOpcode;
 namespace {
 
 // Numbers 0 and 1 are of the port, not of a queue pair: they name the one that has that place.
-QpEntry* target_of(const Attempt& a, const PortEntry& from) {
+QpEntry* target_of(const Attempt& a, std::uint32_t index) {
   const Arena& arena = a.plane.arena();
-  const std::uint32_t index = destination_of(arena, from, a.wqe.av);
   const PortEntry* port = arena.port(index);
   if (port == nullptr) return nullptr;
   std::uint32_t name = a.wqe.remote_qpn;
@@ -157,6 +157,7 @@ void send_to_group(Attempt& a, const PortEntry& from, const LocalPieces& pieces)
   const std::uint32_t self = a.own.id.qpn.load(std::memory_order_relaxed);
   const auto bytes = static_cast<std::uint32_t>(pieces.total - kGrhBytes);
   PortsReached reached;
+  if (WayEntry* const way = way_to_group(a, from)) count_on_way(arena, a.own, a.wqe, bytes, *way);
   const Shared32* next = by_gid ? &arena.mcast_by_gid(mcast_chain(av.dgid))
                                 : &arena.mcast_by_lid(mcast_chain(av.dlid));
   for (std::uint32_t i = 0; i < longest; ++i) {
@@ -171,8 +172,9 @@ void send_to_group(Attempt& a, const PortEntry& from, const LocalPieces& pieces)
     if (!same || (qpn == self && a.config.block_loopback)) continue;
     QpEntry* target = member_of(a, qpn, from);
     if (target == nullptr) continue;
-    count_at_port(a, bytes, target->id.port, reached);
-    Outcome sent = check_datagram(a, bytes, *target);
+    const DatagramWay way = way_to_member(a, from, target->id.port, bytes);
+    if (way.outcome.is_done()) count_at_port(a, bytes, target->id.port, reached);
+    Outcome sent = way.outcome.is_done() ? check_datagram(a, bytes, *target) : way.outcome;
     if (sent.is_done()) sent = send_to(a, *target, pieces);
     // A group waits for none of its members.
     if (sent.kind == Outcome::Kind::Dropped || sent.cause == Cause::NoReceive) {
@@ -182,14 +184,18 @@ void send_to_group(Attempt& a, const PortEntry& from, const LocalPieces& pieces)
 }
 
 Outcome send_to_one(Attempt& a, const PortEntry& from, const LocalPieces& pieces) {
-  QpEntry* target = target_of(a, from);
+  const auto bytes = static_cast<std::uint32_t>(pieces.total - kGrhBytes);
+  const DatagramWay found = way_to_one(a, from, bytes);
+  if (found.entry != nullptr) count_on_way(a.plane.arena(), a.own, a.wqe, bytes, *found.entry);
+  if (!found.outcome.is_done()) return found.outcome;
+  QpEntry* target = target_of(a, found.port);
   if (target == nullptr) return Outcome::dropped(Cause::PeerUnknown, a.wqe.av.dlid);
   const Outcome way = a.peers.check_port(target->id.port);
   if (way.cause == Cause::HcaAsleep) {
     // MADs to other ports are behind it, and a sender of MADs tries again by itself.
     return verbs::is_special(a.config.type) ? Outcome::dropped(Cause::PortDown) : way;
   }
-  const Outcome accepted = check_datagram(a, pieces.total - kGrhBytes, *target);
+  const Outcome accepted = check_datagram(a, bytes, *target);
   return accepted.is_done() ? send_to(a, *target, pieces) : accepted;
 }
 

@@ -86,6 +86,14 @@ void count_at_member(const Arena& arena, const QpEntry& own, const SendWqe& wqe,
                                           std::memory_order_relaxed);
 }
 
+void count_on_way(const Arena& arena, const QpEntry& own, const SendWqe& wqe, std::uint32_t bytes,
+                  WayEntry& way) {
+  const PortEntry* from = own_port(arena, own);
+  if (from == nullptr) return;
+  way.packets.fetch_add(1, std::memory_order_relaxed);
+  way.bytes.fetch_add(bytes_on_wire(*from, wqe, bytes), std::memory_order_relaxed);
+}
+
 void count_dropped(const Arena& arena, const QpEntry& own, const SendWqe& wqe) {
   const PortEntry* from = own_port(arena, own);
   if (from == nullptr) return;

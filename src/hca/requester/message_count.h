@@ -64,6 +64,9 @@ void count_received(const Arena& arena, const QpEntry& own, const SendWqe& wqe, 
 // One that went to a group, at a port that has members, once for each port.
 void count_at_member(const Arena& arena, const QpEntry& own, const SendWqe& wqe,
                      std::uint32_t bytes, PortEntry& port);
+// One that goes along a way through switches.
+void count_on_way(const Arena& arena, const QpEntry& own, const SendWqe& wqe, std::uint32_t bytes,
+                  WayEntry& way);
 // One that its receiver dropped: it has come to the port, if there is one.
 void count_dropped(const Arena& arena, const QpEntry& own, const SendWqe& wqe);
 

@@ -2,6 +2,7 @@
 #include "hca/requester/peer_cache.h"
 
 #include "hca/layout/first_use.h"
+#include "hca/layout/flow.h"
 
 #include <algorithm>
 
@@ -12,6 +13,15 @@ using verbs::QpType;
 using verbs::WcOpcode;
 
 namespace {
+
+// Why the flow of a queue pair has no plane.
+Outcome blocked(const QpEntry& entry, std::uint32_t flow) {
+  const Cause cause = flow::cause_of(flow);
+  const std::uint16_t lid = entry.connection.address.dlid;
+  const bool is_of_way = verbs::control::is_of_way(cause);
+  return Outcome::wait(cause, is_of_way ? verbs::control::way_detail(entry.connection.way_end, lid)
+                                        : std::uint64_t{lid});
+}
 
 // SMPs bring a port up, so they do not wait for that [IBA1 14.2.5.6].
 bool carries(QpType type, verbs::PortState port_state) {
@@ -58,14 +68,16 @@ Outcome PeerCache::resolve(Cause waits_for) {
     return Outcome::wait(Cause::PeerNotReady, static_cast<std::uint32_t>(state));
   }
   const std::uint32_t flow = own_.connection.flow.load(std::memory_order_acquire);
-  if (flow::plane_of(flow) != flow::kMemory) {
-    return Outcome::wait(flow::cause_of(flow), own_.connection.address.dlid);
-  }
+  if (flow::plane_of(flow) != flow::kMemory) return blocked(own_, flow);
   if (entry->connection.dest_qpn != own_.id.qpn.load(std::memory_order_relaxed) ||
       entry->id.port != own_.connection.dest_port || entry->id.type != verbs::peer_type(type_)) {
     return unknown();
   }
   if (!way.is_done()) return way;
+  if (type_ != QpType::Uc) {  // answers come by the way of the peer
+    const std::uint32_t back = entry->connection.flow.load(std::memory_order_acquire);
+    if (flow::plane_of(back) != flow::kMemory) return blocked(*entry, back);
+  }
   // Same partition: equal base, at least one full member [IBA1 10.9.3].
   if (!verbs::share_partition(entry->id.pkey, own_.id.pkey)) {
     return Outcome::wait(Cause::PkeyMismatch,
@@ -123,11 +135,27 @@ Outcome PeerCache::compare_terms() {
     const verbs::Mtu other = theirs.mtu;
     terms_.in_step = type_ == QpType::Uc || mine.sq_psn == theirs.rq_psn;
     terms_.longest = mtu == other ? kMaxMessage : verbs::mtu_bytes(std::min(mtu, other));
+    terms_.on_way = carried_by_links(mtu);
     terms_.as_of = now;
   }
   if (terms_.in_step) return Outcome::done();
   return Outcome::wait(Cause::PsnMismatch,
                        std::uint64_t{mine.sq_psn} << 32 | std::uint64_t{theirs.rq_psn});
+}
+
+// Bytes of the longest message of which all packets pass the links, there and, as answers, back.
+std::uint32_t PeerCache::carried_by_links(verbs::Mtu path) const {
+  const std::uint32_t flow = own_.connection.flow.load(std::memory_order_acquire);
+  const std::uint32_t back = peer_.entry->connection.flow.load(std::memory_order_acquire);
+  verbs::Mtu link = flow::mtu_of(flow);
+  if (type_ != QpType::Uc) link = std::min(link, flow::mtu_of(back));
+  return link < path ? verbs::mtu_bytes(link) : kMaxMessage;
+}
+
+Outcome PeerCache::check_way(std::uint64_t bytes) const {
+  if (bytes <= terms_.on_way) return Outcome::done();
+  return Outcome::wait(Cause::WayMtu,
+                       std::uint64_t{verbs::mtu_bytes(own_.connection.mtu)} << 32 | terms_.on_way);
 }
 
 std::uint64_t PeerCache::path_mtus() const {
@@ -152,7 +180,7 @@ bool PeerCache::look() {
   if (!both) return false;
   const std::uint64_t before = both->now();  // a change after this is found by the next stands()
   if (!resolve(Cause::None).is_done() || peer_.entry != known || peer_.generation != generation ||
-      terms_.longest != kMaxMessage) {
+      terms_.longest != kMaxMessage || terms_.on_way != kMaxMessage) {
     return false;
   }
   fast_.epochs = *both;

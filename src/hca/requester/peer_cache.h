@@ -55,7 +55,9 @@ class PeerCache {
   const Peer& peer() const { return peer_; }
   // The terms of the connected pair, as both ends have set them [IBA1 9.7.4.1.6]:
   std::uint32_t longest() const { return terms_.longest; }  // more bytes would not pass
-  std::uint64_t path_mtus() const;                          // own << 32 | the peer's, in bytes
+  // Done: the links on the way carry the packets of a message of so many bytes.
+  Outcome check_way(std::uint64_t bytes) const;
+  std::uint64_t path_mtus() const;  // own << 32 | the peer's, in bytes
 
   // --- the fast path (fast_path_post.h) ---
 
@@ -98,6 +100,7 @@ class PeerCache {
     std::uint64_t as_of = kNoEpoch;
     bool in_step = true;                  // the PSN that one sends first, the other expects
     std::uint32_t longest = kMaxMessage;  // bytes; a message of more would not pass: path MTUs
+    std::uint32_t on_way = kMaxMessage;   // the same for a link that has shorter packets than both
   };
   // The facts that the fast path has checked, and need not check again while the sum of the epochs
   // is `as_of`.
@@ -116,6 +119,7 @@ class PeerCache {
   Outcome absent() const;
   Outcome unknown() const;
   Outcome compare_terms();
+  std::uint32_t carried_by_links(verbs::Mtu path) const;
   // The epochs of this process and of the peer's owner. Returns none if the peer's slot is no slot.
   std::optional<EpochPair> epochs() const;
   bool look();

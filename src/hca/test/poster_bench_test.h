@@ -3,6 +3,7 @@
 // filled in by hand, time stands still until the test moves it, process_vm is a memcpy.
 #pragma once
 
+#include "hca/layout/flow.h"
 #include "hca/memory/op_scope.h"
 #include "hca/poster/requester.h"
 #include "hca/test/bench_reach_test.h"

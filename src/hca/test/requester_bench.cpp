@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // The cost of executing a work request in instructions and cache hits, without a second core: one
 // thread plays both processes over private memory. End-to-end figures are bench/run's business.
+#include "hca/layout/flow.h"
 #include "hca/memory/op_scope.h"
 #include "hca/poster/requester.h"
 #include "hca/queues/cq_producer.h"

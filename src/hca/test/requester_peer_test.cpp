@@ -3,6 +3,7 @@
 // softibd's repair after a death relies on (docs/design/0003-notes.md). The fast path has the same
 // checks in fast_path_test.cpp.
 #include "hca/layout/first_use.h"
+#include "hca/layout/flow.h"
 #include "hca/test/poster_bench_test.h"
 
 #include <gtest/gtest.h>

@@ -3,7 +3,13 @@
 
 #include "drivers/soft_hca/events.h"
 #include "drivers/soft_hca/objects/traffic.h"
+#include "fabric/data_way.h"
 #include "hca/layout/epoch.h"
+#include "hca/layout/flow.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
 
 namespace ib::drivers {
 namespace {
@@ -42,22 +48,74 @@ void go_to_alternate(Core& core, Qp& qp) {
   raise_qp(core, qp, verbs::EventType::PathMig);
 }
 
+std::uint16_t pkey_of(const Qp& qp, const fabric::Port& port) {
+  return qp.attr.pkey_index < port.pkeys.size() ? port.pkeys[qp.attr.pkey_index] : std::uint16_t{0};
+}
+
 void store_port(const Qp& qp, hca::QpEntry& entry) {
   const fabric::Hca& hca = *qp.file->hca;
   const fabric::Port& port = hca.ports[qp.attr.port - 1u];
   entry.id.port = hca.first_port + port.number - 1;
   entry.id.lid = port.lid;
-  entry.id.pkey =
-      qp.attr.pkey_index < port.pkeys.size() ? port.pkeys[qp.attr.pkey_index] : std::uint16_t{0};
+  entry.id.pkey = pkey_of(qp, port);
 }
 
-void store_flow(const Core& core, const Qp& qp, hca::QpEntry& entry) {
-  entry.connection.address = qp.attr.av;
-  const fabric::Port* port = destination_of(core, qp);
-  entry.connection.dest_port = port != nullptr ? port->device_index : hca::kNone;
-  const std::uint32_t flow =
-      port != nullptr ? hca::flow::kMemory : hca::flow::blocked(control::Cause::PeerUnknown);
-  entry.connection.flow.store(flow, std::memory_order_release);
+// What its requests find.
+struct Flow {
+  std::uint32_t word = hca::flow::blocked(control::Cause::PeerUnknown);
+  std::uint32_t dest_port = hca::kNone;  // in the port table
+  std::uint32_t end = hca::kNone;
+  std::vector<std::uint32_t> ports;
+};
+
+// Through switches the tables decide, else the address alone.
+Flow find_flow(Core& core, const Qp& qp) {
+  fabric::Graph& graph = core.fabric.graph();
+  Flow flow;
+  const fabric::Port* from = port_of(qp);
+  const fabric::Port* to = destination_of(core, qp);
+  if (from == nullptr || !fabric::is_behind_switch(graph, *from)) {
+    if (to != nullptr) flow.word = hca::flow::kMemory;
+  } else {
+    fabric::DataWay way = fabric::find_data_way(graph, *graph.port(graph.index_of(*from)),
+                                                qp.attr.av.dlid, pkey_of(qp, *from));
+    const bool has_lane = (way.levels >> (qp.attr.av.sl & 15) & 1) != 0;
+    if (way.end != nullptr && way.end->device_index == fabric::kNoIndex) way.end = nullptr;
+    if (way.end != nullptr && !has_lane) way.stop = control::Cause::WayLane;
+    if (way.end != nullptr && has_lane) {
+      flow.word = hca::flow::memory(way.mtu);
+      to = way.end;
+    } else if (way.stop != control::Cause::None) {
+      flow.word = hca::flow::blocked(way.stop);
+      flow.end = way.stop_at;
+    }
+    flow.ports = std::move(way.ports);
+  }
+  if (to != nullptr) flow.dest_port = to->device_index;
+  return flow;
+}
+
+// Returns whether posters find another one than before. What has come by the last one is counted.
+bool store_flow(Core& core, Qp& qp, Flow flow) {
+  hca::QpEntry& entry = *core.arena().qp(qp.index);
+  const bool is_same = entry.connection.flow.load(std::memory_order_relaxed) == flow.word &&
+                       entry.connection.dest_port == flow.dest_port && qp.way == flow.ports &&
+                       qp.way_end == flow.end;
+  if (is_same) return false;
+  count_traffic(core, qp);
+  // The answers to the other end's requests have come by this way.
+  Qp* const other = core.qps.find(hca::qp_index(qp.attr.dest_qpn));
+  if (other != nullptr && other != &qp) count_traffic(core, *other);
+  qp.way = std::move(flow.ports);
+  qp.way_end = flow.end;
+  entry.connection.dest_port = flow.dest_port;
+  entry.connection.way_end = flow.end;
+  entry.connection.flow.store(flow.word, std::memory_order_release);
+  return true;
+}
+
+bool is_connected_somewhere(const Qp& qp) {
+  return !qp.dying && is_connected_type(qp.type) && qp.attr.port != 0;
 }
 
 }  // namespace
@@ -67,22 +125,47 @@ void follow_port(Core& core, const fabric::Port& port) {
     hca::QpEntry& entry = *core.arena().qp(qp.index);
     if (entry.id.port != port.device_index) return;
     entry.id.lid = port.lid;
-    entry.id.pkey =
-        qp.attr.pkey_index < port.pkeys.size() ? port.pkeys[qp.attr.pkey_index] : std::uint16_t{0};
+    entry.id.pkey = pkey_of(qp, port);
   });
 }
 
 void resolve_flows(Core& core, Resolve which) {
   core.qps.for_each([&core, which](Qp& qp) {
-    if (qp.dying || !is_connected_type(qp.type)) return;
-    hca::QpEntry& entry = *core.arena().qp(qp.index);
-    const std::uint32_t before = entry.connection.dest_port;
-    if (which == Resolve::Missing && before != hca::kNone) return;
-    const fabric::Port* port = destination_of(core, qp);
-    const std::uint32_t now = port != nullptr ? port->device_index : hca::kNone;
-    if (before == now) return;
-    count_traffic(core, qp);
-    store_flow(core, qp, entry);
+    if (!is_connected_somewhere(qp)) return;
+    const hca::QpEntry& entry = *core.arena().qp(qp.index);
+    if (which == Resolve::Missing && entry.connection.dest_port != hca::kNone) return;
+    store_flow(core, qp, find_flow(core, qp));
+  });
+}
+
+void follow_forwarding(Core& core) {
+  const fabric::Graph& graph = core.fabric.graph();
+  if (!graph.has_forwarding_marks()) return;
+  std::vector<bool> marked(graph.element_count());
+  for (const std::uint32_t element : core.fabric.graph().take_forwarding_marks()) {
+    marked[element] = true;
+  }
+  const auto is_marked = [&](std::uint32_t port) {
+    return port != hca::kNone && marked[graph.port(port)->element];
+  };
+  core.qps.for_each([&](Qp& qp) {
+    const fabric::Port* from = is_connected_somewhere(qp) ? port_of(qp) : nullptr;
+    const bool crosses =
+        from != nullptr && (is_marked(graph.index_of(*from)) || is_marked(qp.way_end) ||
+                            std::ranges::any_of(qp.way, is_marked));
+    if (!crosses || !store_flow(core, qp, find_flow(core, qp))) return;
+    hca::advance_epoch(core.arena(), qp.file->session->slot);
+    core.memory.kick(qp.file->session->slot);
+  });
+  core.datagram_ways.forget_those_that_pass(core, is_marked);
+}
+
+void follow_forwarding_soon(Core& core) {
+  if (core.follows_soon) return;
+  core.follows_soon = true;
+  core.later.in(Duration::zero(), [&core] {
+    core.follows_soon = false;
+    follow_forwarding(core);
   });
 }
 
@@ -107,7 +190,10 @@ void store_path(Core& core, Qp& qp) {
   entry.connection.mtu = qp.attr.path_mtu;
   entry.connection.sq_psn = qp.attr.sq_psn;
   entry.connection.rq_psn = qp.attr.rq_psn;
-  if (is_connected_type(qp.type)) store_flow(core, qp, entry);
+  if (is_connected_type(qp.type)) {
+    entry.connection.address = qp.attr.av;
+    store_flow(core, qp, find_flow(core, qp));
+  }
   if (qp.attr.port != 0) store_port(qp, entry);
   hca::advance_epoch(core.arena(), qp.file->session->slot);
 }

@@ -115,6 +115,17 @@ Passage answers_of(const QpTraffic& t, QpType type, std::uint64_t base) {
                t.read_more_bytes}};
 }
 
+// At the ports of the switches that packets have passed. Those of channel adapters have totals.
+void add_on_way(Core& core, const std::vector<std::uint32_t>& way,
+                const PortTotals::Packets& more) {
+  if (more.all == 0) return;
+  for (std::size_t i = 0; i < way.size(); ++i) {
+    fabric::Port& port = *core.fabric.graph().port(way[i]);
+    if (port.device_index != fabric::kNoIndex) continue;
+    add(i % 2 == 0 ? port.counters.sent : port.counters.received, more);
+  }
+}
+
 PortTotals* totals_of(Core& core, std::uint32_t port) {
   return port < core.port_totals.size() ? &core.port_totals[port] : nullptr;
 }
@@ -165,10 +176,20 @@ void count_traffic(Core& core, Qp& qp) {
   const Passage answers = answers_of(more, qp.type, base);
   add_sent(peer, answers);
   add_received(own, answers);
+  add_on_way(core, qp.way, requests.packets);
+  // By the way of the peer, as it is now: a change of it counts what has passed first.
+  const Qp* answerer = core.qps.find(hca::qp_index(entry.connection.dest_qpn));
+  const bool is_it = answerer != nullptr && answerer->qpn == entry.connection.dest_qpn;
+  if (is_it) add_on_way(core, answerer->way, answers.packets);
+}
+
+void settle_traffic(Core& core) {
+  core.qps.for_each([&core](Qp& qp) { count_traffic(core, qp); });
+  core.datagram_ways.settle(core);
 }
 
 std::vector<PortTotals> all_port_totals(Core& core) {
-  core.qps.for_each([&core](Qp& qp) { count_traffic(core, qp); });
+  settle_traffic(core);
   std::vector<PortTotals> totals = core.port_totals;
   for (std::size_t i = 0; i < totals.size(); ++i) {
     add_arrivals(core, static_cast<std::uint32_t>(i), totals[i]);
@@ -177,13 +198,14 @@ std::vector<PortTotals> all_port_totals(Core& core) {
 }
 
 PortTotals port_totals(Core& core, std::uint32_t port) {
-  core.qps.for_each([&core](Qp& qp) { count_traffic(core, qp); });
+  settle_traffic(core);
   PortTotals totals = core.port_totals.at(port);
   add_arrivals(core, port, totals);
   return totals;
 }
 
 fabric::PortCounters port_counters(Core& core, const fabric::Port& port) {
+  settle_traffic(core);
   fabric::PortCounters counters = port.counters;
   if (port.device_index >= core.port_totals.size()) return counters;
   const PortTotals totals = port_totals(core, port.device_index);
@@ -193,7 +215,7 @@ fabric::PortCounters port_counters(Core& core, const fabric::Port& port) {
 }
 
 void forget_traffic(Core& core, std::uint32_t port) {
-  core.qps.for_each([&core](Qp& qp) { count_traffic(core, qp); });
+  settle_traffic(core);
   core.port_totals[port] = {};
   if (const fabric::Port* known = core.fabric.device_port(port)) {
     fabric::Graph& graph = core.fabric.graph();

@@ -14,6 +14,9 @@ namespace ib::drivers {
 // queue pair goes.
 void count_traffic(Core& core, Qp& qp);
 
+// The same for all queue pairs, and for datagrams at the ports of switches on their ways.
+void settle_traffic(Core& core);
+
 // By port of the fabric, of queue pairs alive and gone.
 std::vector<PortTotals> all_port_totals(Core& core);
 // Of one port, by its index in device memory.

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// The way of a datagram through the switches of its subnet, as softibd has found it
+// (hca/layout/way_table.h); a poster that is the first to need one asks for it.
+#pragma once
+
+#include "hca/requester/attempt.h"
+
+#include <cstdint>
+
+namespace ib::hca {
+
+struct DatagramWay {
+  // Done: packets arrive. Dropped, with the reason. Wait: softibd does not answer.
+  Outcome outcome = Outcome::done();
+  std::uint32_t port = kNone;  // where they arrive; index in the port table
+  WayEntry* entry = nullptr;   // counts them; nullptr: no switch is on it
+};
+
+// To one queue pair, `bytes` of payload; also where no switches are.
+DatagramWay way_to_one(Attempt& attempt, const PortEntry& from, std::uint32_t bytes);
+// To a member of the group at port `member`.
+DatagramWay way_to_member(Attempt& attempt, const PortEntry& from, std::uint32_t member,
+                          std::uint32_t bytes);
+// The entry that counts what goes to the group; nullptr: no switches are behind the port.
+WayEntry* way_to_group(Attempt& attempt, const PortEntry& from);
+
+}  // namespace ib::hca
