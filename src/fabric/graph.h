@@ -159,8 +159,8 @@ class Graph {
   // The state of a cable between switches has changed. Returns the end ports that are of another
   // segment now.
   std::vector<std::uint32_t> refresh_segments();
-  // What decides where packets go has changed at an element: a table, a key, the state of a port.
-  // Who caches ways takes these marks.
+  // An element sends packets on otherwise than before: a table, a key, the state of a port has
+  // changed. The owner of cached ways takes these marks.
   void mark_forwarding(const Element& element);
   bool has_forwarding_marks() const { return !marked_.empty(); }
   std::vector<std::uint32_t> take_forwarding_marks();  // indexes of elements, each once

@@ -3,7 +3,7 @@
 // manager of a subnet has gone. Tables wait until somebody reads them.
 #include "fabric/subnet_setup.h"
 
-#include "fabric/min_hop.h"
+#include "fabric/forwarding/min_hop.h"
 
 #include <vector>
 

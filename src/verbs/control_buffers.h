@@ -136,8 +136,8 @@ struct CloseIn {
   std::uint32_t file = 0;
   std::uint32_t reserved = 0;
 };
-// Way: no event, but a poster that wants to know a way through the switches; its WayKey is in
-// `index` (upper half) and `generation` (hca/layout/way_table.h).
+// Way: no event, but a poster that needs a way through the switches; its WayKey is in `index`
+// (upper half) and `generation` (hca/layout/way_table.h).
 enum class EventObject : std::uint32_t { Device = 0, Port = 1, Cq = 2, Qp = 3, Srq = 4, Way = 5 };
 struct EventOut {
   EventType type = EventType::CqErr;

@@ -5,7 +5,7 @@
 #include "drivers/soft_hca/hca_device.h"
 #include "drivers/soft_hca/lifetime/process_slots.h"
 #include "drivers/soft_hca/objects/connection_paths.h"
-#include "fabric/data_way.h"
+#include "fabric/forwarding/data_way.h"
 #include "fabric/port_attributes.h"
 #include "fabric/port_states.h"
 #include "hca/layout/epoch.h"

@@ -166,7 +166,7 @@ struct Qp : Object {
   std::set<std::uint32_t> groups;  // multicast entries
   QpTraffic counted;               // what the totals of ports have already (traffic.h)
   // Of a connection through switches: the ports that its packets pass, by their indexes in the
-  // graph (fabric/data_way.h).
+  // graph (fabric/forwarding/data_way.h).
   std::vector<std::uint32_t> way;
   std::uint32_t way_end = hca::kNone;  // where they end before the peer
 };

@@ -97,7 +97,7 @@ class Arena {
   }
 
   WayEntry* way(std::uint32_t i) const { return entry<WayEntry>(place::kWays, i, kMaxWays); }
-  // The entry of a way; nullptr: it has none.
+  // Returns the entry of a way, or nullptr if it has none.
   WayEntry* find_way(WayKey wanted) const {
     const std::uint64_t key = wanted.word();
     const std::uint32_t first = way_place(key);

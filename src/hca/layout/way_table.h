@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // The ways of datagrams through the switches of a subnet: for a port and a LID whether packets get
-// there, and why not. softibd enters a way when a poster asks for it, and takes it out when
+// there, and why not. softibd enters a way when a poster requests it, and takes it out when
 // something on it has changed.
 #pragma once
 
@@ -16,8 +16,8 @@ namespace ib::hca {
 inline constexpr std::uint32_t kMaxWays = 1u << 17;
 inline constexpr std::uint32_t kWaysLookedAt = 16;  // from way_place() on
 
-// What a way depends on. One to a group has a key for each port that has members, and one without a
-// port, by which its packets are counted.
+// The facts that a way depends on. One to a group has a key for each port that has members, and one
+// without a port, by which its packets are counted.
 struct WayKey {
   static constexpr std::uint16_t kNoPort = 0xffff;
   std::uint16_t from = 0;  // index in the port table
@@ -42,7 +42,7 @@ constexpr std::uint32_t way_place(std::uint64_t key) {
 }
 static_assert(kMaxWays == 1u << (64 - 47));
 
-// What packets find.
+// The outcome for packets.
 struct WayWord {
   verbs::control::Cause stop = verbs::control::Cause::None;  // None: they arrive
   std::uint16_t port = 0;                                    // index in the port table

@@ -12,7 +12,7 @@ using verbs::control::way_detail;
 namespace {
 
 // Returns the entry if softibd has filled it, now or before; else nullptr. The call is short: it
-// asks nobody else.
+// waits for nobody else.
 WayEntry* known_way(Attempt& a, WayKey key, WayWord& word) {
   const Arena& arena = a.plane.arena();
   for (int round = 0; round < 2; ++round) {

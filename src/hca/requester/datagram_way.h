@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // The way of a datagram through the switches of its subnet, as softibd has found it
-// (hca/layout/way_table.h); a poster that is the first to need one asks for it.
+// (hca/layout/way_table.h); a poster that is the first to need one requests it.
 #pragma once
 
 #include "hca/requester/attempt.h"
@@ -21,7 +21,7 @@ DatagramWay way_to_one(Attempt& attempt, const PortEntry& from, std::uint32_t by
 // To a member of the group at port `member`.
 DatagramWay way_to_member(Attempt& attempt, const PortEntry& from, std::uint32_t member,
                           std::uint32_t bytes);
-// The entry that counts what goes to the group; nullptr: no switches are behind the port.
+// Returns the entry that counts what goes to the group, or nullptr if no switch is behind the port.
 WayEntry* way_to_group(Attempt& attempt, const PortEntry& from);
 
 }  // namespace ib::hca

@@ -3,7 +3,7 @@
 
 #include "drivers/soft_hca/events.h"
 #include "drivers/soft_hca/objects/traffic.h"
-#include "fabric/data_way.h"
+#include "fabric/forwarding/data_way.h"
 #include "hca/layout/epoch.h"
 #include "hca/layout/flow.h"
 
@@ -60,7 +60,7 @@ void store_port(const Qp& qp, hca::QpEntry& entry) {
   entry.id.pkey = pkey_of(qp, port);
 }
 
-// What its requests find.
+// The way of its requests, as posters find it.
 struct Flow {
   std::uint32_t word = hca::flow::blocked(control::Cause::PeerUnknown);
   std::uint32_t dest_port = hca::kNone;  // in the port table
@@ -95,7 +95,7 @@ Flow find_flow(Core& core, const Qp& qp) {
   return flow;
 }
 
-// Returns whether posters find another one than before. What has come by the last one is counted.
+// Returns whether posters find another one than before. The traffic so far counts on the last one.
 bool store_flow(Core& core, Qp& qp, Flow flow) {
   hca::QpEntry& entry = *core.arena().qp(qp.index);
   const bool is_same = entry.connection.flow.load(std::memory_order_relaxed) == flow.word &&

@@ -22,8 +22,8 @@ enum class Resolve : std::uint8_t {
 void follow_port(Core& core, const fabric::Port& port);
 // Finds the ports of connected peers once more.
 void resolve_flows(Core& core, Resolve which);
-// What has marks in the graph (Graph::mark_forwarding) is on the ways of connections and of
-// datagrams: those are found once more, and posters see it with their next request.
+// Elements with marks (Graph::mark_forwarding) forward otherwise now: the ways of connections and
+// of datagrams that pass them are found once more, and posters see it with their next request.
 void follow_forwarding(Core& core);
 // The same in the next turn of the loop, once for all marks until then: a subnet manager writes
 // tables by many packets.

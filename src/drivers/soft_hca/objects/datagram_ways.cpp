@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// A poster that misses a way asks by RaiseEvent; the answer is the entry. Entries stay until
+// A poster that misses a way requests it by RaiseEvent; the answer is the entry. Entries stay until
 // something on their way changes, or their place is needed.
 #include "drivers/soft_hca/objects/datagram_ways.h"
 
 #include "drivers/soft_hca/core.h"
-#include "fabric/data_way.h"
+#include "fabric/forwarding/data_way.h"
 #include "fabric/subnet_setup.h"
 
 #include <algorithm>
@@ -66,7 +66,7 @@ void DatagramWays::find_one(Core& core, hca::WayKey key) {
   enter(core, key, word_of(way), std::move(way.ports), way.stop_at);
 }
 
-// All members at once: a sender asks for each of them. Where softib manages the subnet, it has not
+// All members at once: a sender needs each of them. Where softib manages the subnet, it has not
 // written what its tables for groups would be: each member is reached that has a way by its LID.
 void DatagramWays::find_group(Core& core, hca::WayKey key) {
   fabric::Graph& graph = core.fabric.graph();
@@ -93,7 +93,7 @@ void DatagramWays::find_group(Core& core, hca::WayKey key) {
     }
     hca::WayKey one = key;
     one.member = static_cast<std::uint16_t>(member);
-    // What the ports count is that of the whole tree; these are what the member depends on.
+    // Ports count what goes along the whole tree; this way is what the member depends on.
     enter(core, one, word_of(way), std::move(way.ports), way.stop_at);
   };
   for (const std::uint32_t member : members) enter_member(member);

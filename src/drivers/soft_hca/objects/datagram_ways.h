@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // softibd's side of the table of ways of datagrams (hca/layout/way_table.h): finds a way when a
-// poster asks for it, knows which ports are on it, and counts there what has gone along it.
+// poster requests it, keeps the ports that are on it, and counts there what has gone along it.
 #pragma once
 
 #include "hca/layout/arena.h"
@@ -19,7 +19,7 @@ class DatagramWays {
   // Enters the way, if the key names a port of the fabric behind a switch; takes the place of
   // another one where there is no room.
   void find(Core& core, hca::WayKey key);
-  // A way that passes such a port of the graph is to be asked for once more.
+  // A way that passes such a port of the graph has to be requested once more.
   void forget_those_that_pass(Core& core, const std::function<bool(std::uint32_t port)>& is_marked);
   // Ports have counted all that posters have sent so far.
   void settle(Core& core);

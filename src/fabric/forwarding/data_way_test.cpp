@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-#include "fabric/data_way.h"
+#include "fabric/forwarding/data_way.h"
 
 #include "fabric/key_violation.h"
 #include "fabric/management/subnet_test.h"

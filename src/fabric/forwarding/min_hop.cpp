@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // One search over the switches from the one whose table is wanted. With each that it reaches stand
 // the ports of the first one by which a shortest way may begin.
-#include "fabric/min_hop.h"
+#include "fabric/forwarding/min_hop.h"
 
 #include <algorithm>
 #include <bit>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // One hop after the other, as a packet would take it; a packet to a group takes several at once.
-#include "fabric/data_way.h"
+#include "fabric/forwarding/data_way.h"
 
 #include "fabric/key_violation.h"
 #include "fabric/management/walk.h"
