@@ -8,12 +8,14 @@
 #include "drivers/root/element_names.h"
 #include "drivers/root/tree_requests.h"
 #include "drivers/soft_hca/handlers.h"
+#include "fabric/forwarding/data_way.h"
 #include "fabric/management/walk.h"
 #include "fabric/topology/ibnetdiscover.h"
 #include "fabric/topology/ibsim.h"
 #include "fabric/topology/snapshot.h"
 #include "fabric/topology/tree_text.h"
 #include "fabric/topology_toml.h"
+#include "verbs/explanation.h"
 #include "verbs/link_speed.h"
 
 #include <fmt/format.h>
@@ -94,16 +96,36 @@ const fabric::Port* find_end(const Core& core, const PathEnd& end, std::string& 
 }
 
 Json step_json(const fabric::Graph& graph, const fabric::Port& out, const fabric::Port& in) {
+  const auto guid = [&](const fabric::Port& port) {
+    return fmt::format("{:#018x}", graph.element_of(port).node_guid);
+  };
   return {{"from", graph.element_of(out).description},
           {"out", out.number},
           {"to", graph.element_of(in).description},
-          {"in", in.number}};
+          {"in", in.number},
+          {"from_guid", guid(out)},
+          {"from_lid", graph.end_port_of(out).lid},
+          {"to_guid", guid(in)},
+          {"to_lid", graph.end_port_of(in).lid}};
 }
 
 // Why a port with a LID takes nothing; empty: it does.
 std::string end_fault(const fabric::Port& to) {
   if (to.state == verbs::PortState::Active) return {};
   return fmt::format("the last port is in state {}: data does not pass", port_state_name(to.state));
+}
+
+// Why data of the first partition of the sender does not get there, although SMPs do; empty: it
+// does.
+std::string data_fault(fabric::Graph& graph, fabric::Port& from, const fabric::Port& to,
+                       Json& json) {
+  const fabric::DataWay way = find_data_way(graph, from, to.lid, from.pkeys.front());
+  json["pkey"] = fmt::format("{:#06x}", from.pkeys.front());
+  json["mtu"] = verbs::mtu_bytes(way.mtu);
+  if (way.stop == verbs::control::Cause::None) return end_fault(to);
+  const fabric::Port& at = *graph.port(way.stop_at);
+  return fmt::format("data ends at port {} of {}: {}", at.number, graph.element_of(at).description,
+                     verbs::explain(way.stop).meaning);
 }
 
 // By the tables of the switches, as a packet would go; nothing is counted.
@@ -125,7 +147,8 @@ Json way_json(fabric::Fabric& fabric, const fabric::Port& from, const fabric::Po
   for (std::uint32_t i = 0; i < kMostHops; ++i) {
     const fabric::LidHop hop = fabric::hop_by_lid(graph, *at, i != 0, to.lid);
     if (hop.outcome == fabric::LidHop::Outcome::IsThere) {
-      return end(end_fault(to).empty(), end_fault(to));
+      const std::string fault = data_fault(graph, *graph.port(graph.index_of(from)), to, json);
+      return end(fault.empty(), fault);
     }
     if (hop.outcome != fabric::LidHop::Outcome::Crosses) {
       return end(false, fabric::stop_text(graph, *at, hop, to.lid));

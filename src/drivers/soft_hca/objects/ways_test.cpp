@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// Ways through switches: the flows of connections, the table of datagrams, and the counters of the
+// ports that packets pass.
+#include "drivers/soft_hca/objects/connection_paths.h"
+#include "drivers/soft_hca/objects/traffic.h"
+#include "drivers/test/driver_bench_test.h"
+#include "fabric/cables.h"
+#include "fabric/subnet_setup.h"
+#include "hca/layout/flow.h"
+
+namespace ib::drivers::test {
+namespace {
+
+using namespace verbs::control;
+
+using verbs::QpType;
+
+// Port 1 of node0 - switch "one" - switch "two" - port 1 of node1.
+struct TwoSwitches {
+  TwoSwitches() {
+    cable(port(0), outer(*one, 1));
+    cable(outer(*one, 2), outer(*two, 2));
+    cable(outer(*two, 1), port(1));
+    w.executor.advance(std::chrono::milliseconds(1));
+  }
+  fabric::Element* add(const char* name) {
+    fabric::TopologyElement what;
+    what.description = name;
+    what.kind = fabric::ElementKind::Switch;
+    what.ports = 4;
+    std::string reason;
+    const auto made = fabric::add_switch(w.fabric, what, reason);
+    EXPECT_TRUE(made) << reason;
+    return *made;
+  }
+  fabric::Port& outer(const fabric::Element& of, std::uint32_t number) {
+    return *w.fabric.graph().port_of(of, number);
+  }
+  void cable(fabric::Port& one_end, fabric::Port& other_end) {
+    fabric::PortChanges changes;
+    fabric::plug(w.fabric, one_end, other_end, {}, changes);
+    apply_changes(w.core(), changes);
+  }
+  fabric::Port& port(std::size_t node) { return w.fabric.nodes()[node].hcas[0].ports[0]; }
+  void set_table(const fabric::Element& of, std::uint16_t lid, std::uint8_t to) {
+    fabric::fresh_tables(w.fabric.graph(), of).set_linear(lid, to);
+    w.fabric.graph().mark_forwarding(of);
+    follow_forwarding(w.core());
+  }
+  hca::QpEntry& entry(const Reply<QpOut>& qp) {
+    return *w.arena().qp(control::index_of(qp.handle));
+  }
+  Reply<QpOut> connected(Process& of, std::size_t to, std::uint32_t dest_qpn = 0x77) {
+    auto qp = of.qp(QpType::Rc, of.pd(), of.cq());
+    of.connect(qp.handle, dest_qpn, port(to).lid);
+    return qp;
+  }
+  std::uint64_t sent(fabric::Port& of) { return port_counters(w.core(), of).sent.packets; }
+  std::uint64_t received(fabric::Port& of) { return port_counters(w.core(), of).received.packets; }
+  // A poster needs a way from node 0.
+  const hca::WayEntry* find(std::uint16_t lid, std::uint16_t pkey = 0xffff) {
+    const hca::WayKey key{static_cast<std::uint16_t>(port(0).device_index), lid, pkey};
+    RaiseEventIn in;
+    in.object = EventObject::Way;
+    in.index = static_cast<std::uint32_t>(key.word() >> 32);
+    in.generation = static_cast<std::uint32_t>(key.word());
+    a.good(a.root_call(Code::RaiseEvent, in));
+    return w.arena().find_way(key);
+  }
+
+  Bench w;
+  fabric::Element* one = add("one");
+  fabric::Element* two = add("two");
+  Process a{w, 11, "node0"};
+  Process b{w, 12, "node1"};
+};
+
+TEST(Ways, AConnectionFollowsTheTables) {
+  TwoSwitches t;
+  const auto qp = t.connected(t.a, 1);
+  const auto& connection = t.entry(qp).connection;
+  EXPECT_EQ(connection.flow.load(), hca::flow::kMemory);
+  const std::uint64_t epoch = t.w.arena().slot(t.a.attach.slot)->epoch.load();
+  t.set_table(*t.two, t.port(1).lid, fabric::kNoPort);
+  EXPECT_EQ(connection.flow.load(), hca::flow::blocked(Cause::WayMissing));
+  EXPECT_EQ(connection.way_end, t.w.fabric.graph().index_of(t.outer(*t.two, 2)));
+  EXPECT_GT(t.w.arena().slot(t.a.attach.slot)->epoch.load(), epoch) << "posters look again";
+  t.set_table(*t.two, t.port(1).lid, 1);
+  EXPECT_EQ(connection.flow.load(), hca::flow::kMemory);
+}
+
+TEST(Ways, AChangeElsewhereLeavesAFlowAlone) {
+  TwoSwitches t;
+  const auto qp = t.connected(t.a, 1);
+  fabric::Element* other = t.add("other");
+  const std::uint64_t epoch = t.w.arena().slot(t.a.attach.slot)->epoch.load();
+  t.set_table(*other, t.port(1).lid, fabric::kNoPort);
+  t.set_table(*t.one, 0x777, 3);
+  EXPECT_EQ(t.w.arena().slot(t.a.attach.slot)->epoch.load(), epoch);
+  EXPECT_EQ(t.entry(qp).connection.flow.load(), hca::flow::kMemory);
+}
+
+TEST(Ways, ACableBetweenSwitchesThatGoesDownStopsAtOnce) {
+  TwoSwitches t;
+  const auto qp = t.connected(t.a, 1);
+  fabric::PortChanges changes;
+  fabric::set_enabled(t.w.fabric, t.outer(*t.one, 2), false, changes);
+  apply_changes(t.w.core(), changes);
+  EXPECT_EQ(hca::flow::plane_of(t.entry(qp).connection.flow.load()), hca::flow::kNoPlane);
+  changes.clear();
+  fabric::set_enabled(t.w.fabric, t.outer(*t.one, 2), true, changes);
+  apply_changes(t.w.core(), changes);
+  t.w.executor.advance(std::chrono::milliseconds(1));
+  EXPECT_EQ(t.entry(qp).connection.flow.load(), hca::flow::kMemory);
+}
+
+TEST(Ways, ALinkWithShortPacketsIsSaid) {
+  TwoSwitches t;
+  const auto qp = t.connected(t.a, 1);
+  t.outer(*t.one, 2).mtu = verbs::Mtu::B1024;
+  t.w.fabric.graph().mark_forwarding(*t.one);
+  follow_forwarding(t.w.core());
+  const std::uint32_t flow = t.entry(qp).connection.flow.load();
+  EXPECT_EQ(hca::flow::plane_of(flow), hca::flow::kMemory);
+  EXPECT_EQ(hca::flow::mtu_of(flow), verbs::Mtu::B1024);
+}
+
+TEST(Ways, EachPortOnTheWayCountsRequestsAndAnswers) {
+  TwoSwitches t;
+  const auto qp = t.connected(t.a, 1);
+  const auto peer = t.connected(t.b, 0, qp.out.qpn);
+  t.entry(qp).connection.dest_qpn = peer.out.qpn;
+  fabric::Port* const there[] = {&t.outer(*t.one, 2), &t.outer(*t.two, 1)};
+  const std::uint64_t before = t.sent(*there[0]);
+  const std::uint64_t back = t.received(*there[0]);
+  t.entry(qp).requester.messages.fetch_add(10);  // writes, each with an acknowledgement
+  EXPECT_EQ(t.sent(*there[0]), before + 10);
+  EXPECT_EQ(t.sent(*there[1]), 10u);
+  EXPECT_EQ(t.received(t.outer(*t.one, 1)), 10u);
+  EXPECT_EQ(t.received(t.outer(*t.two, 2)), 10u);
+  EXPECT_EQ(t.received(*there[0]), back + 10) << "acknowledgements come back";
+  EXPECT_EQ(t.received(t.port(1)), 10u);
+  EXPECT_EQ(t.sent(t.port(1)), 10u);
+}
+
+// Packets count where they went, not where later ones go.
+TEST(Ways, ARerouteCountsFirst) {
+  TwoSwitches t;
+  fabric::Port& second = t.outer(*t.one, 3);
+  t.cable(second, t.outer(*t.two, 3));
+  t.w.executor.advance(std::chrono::milliseconds(1));
+  t.set_table(*t.one, t.port(1).lid, 2);
+  const auto qp = t.connected(t.a, 1);
+  t.entry(qp).requester.messages.fetch_add(5);
+  t.set_table(*t.one, t.port(1).lid, 3);
+  t.entry(qp).requester.messages.fetch_add(7);
+  EXPECT_EQ(t.sent(t.outer(*t.one, 2)), 5u);
+  EXPECT_EQ(t.sent(second), 7u);
+}
+
+TEST(Ways, DatagramsHaveThemInATable) {
+  TwoSwitches t;
+  const std::uint16_t lid = t.port(1).lid;
+  const hca::WayEntry* way = t.find(lid);
+  ASSERT_NE(way, nullptr);
+  auto word = hca::WayWord::of(way->word.load());
+  EXPECT_EQ(word.stop, Cause::None);
+  EXPECT_EQ(word.port, t.port(1).device_index);
+  const_cast<hca::WayEntry*>(way)->packets.fetch_add(3);
+  const_cast<hca::WayEntry*>(way)->bytes.fetch_add(300);
+  EXPECT_EQ(t.sent(t.outer(*t.two, 1)), 3u);
+  EXPECT_EQ(port_counters(t.w.core(), t.outer(*t.two, 1)).sent.data, 75u);
+  t.set_table(*t.two, lid, fabric::kNoPort);
+  EXPECT_EQ(way->word.load(), 0u) << "to be requested again";
+  word = hca::WayWord::of(t.find(lid)->word.load());
+  EXPECT_EQ(word.stop, Cause::WayMissing);
+  EXPECT_EQ(way->end, t.w.fabric.graph().index_of(t.outer(*t.two, 2)));
+}
+
+TEST(Ways, KeysOfNothingGetNoEntry) {
+  TwoSwitches t;
+  EXPECT_EQ(t.find(0), nullptr);
+  const hca::WayKey keys[] = {{0xfffe, 5, 0xffff},  // no such port
+                              {1, 5, 0xffff},       // one without a cable
+                              {0, 5, 0xffff, 3}};   // a member of no group
+  for (const hca::WayKey key : keys) {
+    t.w.core().datagram_ways.find(t.w.core(), key);
+    EXPECT_EQ(t.w.arena().find_way(key), nullptr);
+  }
+}
+
+// A process may request ways without end.
+TEST(Ways, AFullTableGivesUpOlderOnes) {
+  TwoSwitches t;
+  for (std::uint32_t pkey = 1; pkey < 3000; ++pkey) {
+    for (std::uint16_t lid = 1; lid < 60; ++lid) {
+      const hca::WayKey key{static_cast<std::uint16_t>(t.port(0).device_index), lid,
+                            static_cast<std::uint16_t>(pkey)};
+      t.w.core().datagram_ways.find(t.w.core(), key);
+      ASSERT_NE(t.w.arena().find_way(key), nullptr);
+    }
+  }
+  EXPECT_LE(t.w.core().datagram_ways.size(), hca::kMaxWays);
+}
+
+}  // namespace
+}  // namespace ib::drivers::test
