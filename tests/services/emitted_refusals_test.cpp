@@ -198,12 +198,17 @@ void Refusals::request_of_every_class() {
     EXPECT_EQ(answers_.size(), is_answered ? 2u * (kAttributes + 1) : 0u) << number;
   }
   // Counters of a port that there is.
+  namespace a = mad::perf_attribute;
   for (const std::uint16_t attribute :
-       {mad::perf_attribute::kPortCounters, mad::perf_attribute::kPortRcvErrorDetails,
-        mad::perf_attribute::kPortXmitDiscardDetails, mad::perf_attribute::kPortCountersExtended}) {
+       {a::kPortCounters, a::kPortRcvErrorDetails, a::kPortXmitDiscardDetails,
+        a::kPortCountersExtended, a::kPortSamplesControl}) {
     mad::Mad request = mad_of({1, mad::mgmt_class::kPerf, 1, m::kGet, 0, 0, 0, attribute, 0, 0});
     request[offsetof(mad::PerfMad, data) + offsetof(mad::PortCounters, port_select)] = std::byte{1};
     send(request);
+  }
+  // Results of a sampling mechanism that there is not.
+  for (const std::uint16_t attribute : {a::kPortSamplesResult, a::kPortSamplesResultExtended}) {
+    send({1, mad::mgmt_class::kPerf, 1, m::kGet, 0, 0, 0, attribute, 0, 1});
   }
   // Connection management has another version.
   for (std::uint16_t attribute = 0; attribute < kAttributes; ++attribute) {

@@ -184,8 +184,10 @@ void add_element_agents(const Add& add) {
   constexpr std::uint8_t kGetResp = mad::method::kGetResp;
   const MadRows::Statuses refusals = {s::kBadVersion, s::kAttributeNotSupported};
   MadRows performance(mad::mgmt_class::kPerf);
-  const MadRows::Attributes counters = {a::kPortCounters, a::kPortRcvErrorDetails,
-                                        a::kPortXmitDiscardDetails, a::kPortCountersExtended};
+  const MadRows::Attributes counters = {a::kPortSamplesControl,        a::kPortSamplesResult,
+                                        a::kPortSamplesResultExtended, a::kPortCounters,
+                                        a::kPortRcvErrorDetails,       a::kPortXmitDiscardDetails,
+                                        a::kPortCountersExtended};
   performance.add({kGetResp}, {mad::kClassPortInfo});
   performance.add({kGetResp}, counters);
   performance.add({kGetResp}, counters, {Part::Whole}, {s::kBadField});

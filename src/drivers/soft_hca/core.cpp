@@ -33,7 +33,7 @@ Core::Core(platform::Executor& loop, fabric::Fabric& model, platform::DeviceMemo
                   .on_changes =
                       [this](const fabric::PortChanges& changes) { apply_changes(*this, changes); },
                   .on_forwarding = [this] { follow_forwarding_soon(*this); }}),
-      gmp_agents(model.graph(),
+      gmp_agents(model.graph(), loop,
                  [this](const fabric::Port& port) { return port_counters(*this, port); }),
       later(loop, host.barriers(), [this](std::uint32_t slot) {
         return by_slot[slot] == nullptr || by_slot[slot]->buried;

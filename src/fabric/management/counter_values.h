@@ -5,6 +5,7 @@
 
 #include "fabric/port_counters.h"
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -69,6 +70,13 @@ void each_counter(Counters& c, Visit&& visit) {
   visit(c.local_physical_errors);
   visit(c.buffer_overruns);
   visit(c.inactive_discards);
+}
+
+// A counter as a field of a MAD, which stays at its largest value.
+template <class Field>
+Field narrow(std::uint64_t value) {
+  constexpr std::uint64_t kMost = std::numeric_limits<Field>::max();
+  return static_cast<Field>(std::min(value, kMost));
 }
 
 class CounterValues {

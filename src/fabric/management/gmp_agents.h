@@ -18,8 +18,8 @@ namespace ib::fabric {
 
 class GmpAgents {
  public:
-  GmpAgents(Graph& graph, PerfAgent::Reading reading)
-      : graph_(graph), perf_(graph, std::move(reading)) {}
+  GmpAgents(Graph& graph, platform::Executor& executor, PerfAgent::Reading reading)
+      : graph_(graph), perf_(graph, executor, std::move(reading)) {}
 
   PerfAgent& perf() { return perf_; }
   Port& port(std::uint32_t index) { return *graph_.port(index); }  // of the graph

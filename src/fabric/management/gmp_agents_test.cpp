@@ -7,6 +7,7 @@
 #include "mad/class_port_info.h"
 #include "mad/mgmt_class.h"
 #include "mad/perf.h"
+#include "platform/virtual_executor.h"
 
 namespace ib::fabric::test {
 namespace {
@@ -17,7 +18,8 @@ using mad::method::kSet;
 
 struct World : Subnet {
   using Subnet::Subnet;
-  GmpAgents agents{fabric.graph(), {}};
+  platform::VirtualExecutor executor;
+  GmpAgents agents{fabric.graph(), executor, {}};
 
   static mad::Mad request(std::uint8_t mgmt_class, std::uint8_t method = kGet,
                           std::uint16_t attribute = mad::kClassPortInfo) {
@@ -98,7 +100,8 @@ TEST(GmpAgents, PartitionsAreSeparate) {
 
 TEST(GmpAgents, TheIdealNetworkIsOneHop) {
   Fabric fabric = *Fabric::create({{"node0", "node1"}});
-  GmpAgents agents(fabric.graph(), {});
+  platform::VirtualExecutor executor;
+  GmpAgents agents(fabric.graph(), executor, {});
   Port& from = fabric.nodes()[0].hcas[0].ports[0];
   const Port& end = fabric.nodes()[1].hcas[0].ports[0];
   const auto answer = agents.exchange(from, end, {from.lid, end.lid}, 0xffff,

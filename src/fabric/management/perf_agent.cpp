@@ -9,7 +9,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <limits>
 
 namespace ib::fabric {
 namespace {
@@ -48,12 +47,6 @@ std::uint32_t selected(const mad::PortXmitDiscardDetails& in) {
 }
 
 // --- counters as fields ---
-
-template <class Field>
-Field narrow(std::uint64_t value) {
-  constexpr std::uint64_t kMost = std::numeric_limits<Field>::max();
-  return static_cast<Field>(std::min(value, kMost));
-}
 
 void fill(mad::PortCounters& out, const CounterValues& v) {
   constexpr std::uint64_t kMostOf4Bits = 15;
@@ -117,16 +110,19 @@ mad::ClassPortInfo class_port_info() {
   return info;
 }
 
-// The ports that count: port 0 of a switch is inside of it.
-std::span<const Port> counting_ports(const Graph& graph, const Element& element) {
-  const std::span<const Port> all = graph.ports_of(element);
-  return element.is_switch() ? all.subspan(1) : all;
-}
-
 }  // namespace
 
+PerfAgent::PerfAgent(const Graph& graph, platform::Executor& executor, Reading reading)
+    : graph_(graph),
+      reading_(std::move(reading)),
+      samples_(graph, executor, [this](const Port& port) { return all_counted(port); }) {}
+
+CounterValues PerfAgent::all_counted(const Port& port) const {
+  return CounterValues(reading_ ? reading_(port) : port.counters);
+}
+
 CounterValues PerfAgent::values(const Port& port) const {
-  CounterValues values(reading_ ? reading_(port) : port.counters);
+  CounterValues values = all_counted(port);
   const auto cleared = cleared_.find(graph_.index_of(port));
   if (cleared != cleared_.end()) values.subtract(cleared->second);
   return values;
@@ -140,7 +136,7 @@ CounterValues PerfAgent::sum(const Element& element, std::uint8_t port_select) c
 }
 
 void PerfAgent::clear(const Port& port, std::uint32_t counters) {
-  const CounterValues now(reading_ ? reading_(port) : port.counters);
+  const CounterValues now = all_counted(port);
   CounterValues& cleared = cleared_[graph_.index_of(port)];
   for (std::size_t i = 0; i < kCounters; ++i) {
     const auto counter = static_cast<Counter>(i);
@@ -183,6 +179,13 @@ mad::Mad PerfAgent::answer(const Port& at, const mad::Mad& request) {
   switch (header.attribute) {
     case mad::kClassPortInfo:
       if (is_get) return mad::gmp_answer_with(request, class_port_info());
+      break;
+    case mad::perf_attribute::kPortSamplesControl: return samples_.control(at, request);
+    case mad::perf_attribute::kPortSamplesResult:
+      if (is_get) return samples_.result<mad::PortSamplesResult>(at, request);
+      break;
+    case mad::perf_attribute::kPortSamplesResultExtended:
+      if (is_get) return samples_.result<mad::PortSamplesResultExtended>(at, request);
       break;
     case mad::perf_attribute::kPortCounters: return exchange<mad::PortCounters>(at, request);
     case mad::perf_attribute::kPortCountersExtended:

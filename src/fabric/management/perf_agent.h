@@ -2,14 +2,17 @@
 // PerfAgent: the performance management agents of all elements [IBA1 16.1]. They count nothing
 // themselves: they show what ports have counted since a client has cleared it. PortCounters and
 // PortCountersExtended are views of the same counters, of which the first is the narrower one; the
-// details of receive errors and of discards are cleared on their own. Sampling is not supported.
+// details of receive errors and of discards are cleared on their own. A sample counts what a client
+// clears meanwhile too.
 //
 // Thread rule: as the fabric's.
 #pragma once
 
 #include "fabric/graph.h"
 #include "fabric/management/counter_values.h"
+#include "fabric/management/sample_agent.h"
 #include "mad/header.h"
+#include "platform/executor.h"
 
 #include <cstdint>
 #include <functional>
@@ -22,16 +25,23 @@ class PerfAgent {
   // All that a port has counted, ever.
   using Reading = std::function<PortCounters(const Port& port)>;
 
-  PerfAgent(const Graph& graph, Reading reading) : graph_(graph), reading_(std::move(reading)) {}
+  // Without a reading: what is in the ports.
+  PerfAgent(const Graph& graph, platform::Executor& executor, Reading reading);
+  PerfAgent(const PerfAgent&) = delete;
+  PerfAgent& operator=(const PerfAgent&) = delete;
 
   // Answers a Get or a Set of the class and version; `at` is a port of the element.
   mad::Mad answer(const Port& at, const mad::Mad& request);
   // The counters of a port since a client has cleared them.
   PortCounters counters(const Port& port) const { return values(port).counters(); }
   // Its counters begin again at 0: it is another port now.
-  void forget(const Port& port) { cleared_.erase(graph_.index_of(port)); }
+  void forget(const Port& port) {
+    cleared_.erase(graph_.index_of(port));
+    samples_.forget(port);
+  }
 
  private:
+  CounterValues all_counted(const Port& port) const;
   CounterValues values(const Port& port) const;
   CounterValues sum(const Element& element, std::uint8_t port_select) const;
   void clear(const Port& port, std::uint32_t counters);
@@ -41,6 +51,7 @@ class PerfAgent {
   const Graph& graph_;
   Reading reading_;
   std::unordered_map<std::uint32_t, CounterValues> cleared_;  // by port: the values at that time
+  SampleAgent samples_;
 };
 
 }  // namespace ib::fabric

@@ -8,6 +8,7 @@ diagnostics_test.py [--as root|nobody] [--only REGEX]
 import contextlib
 import pathlib
 import re
+import shutil
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
@@ -16,6 +17,7 @@ import harness
 from harness import Failed
 from subnet_test import SECONDS, Manager, all_active, elements, end_ports, own, subnet
 
+PROGRAMS = pathlib.Path(__file__).resolve().parents[1] / "programs/umad"
 TOPOLOGY = "fat-tree:levels=2,ports=4"
 SWITCHES, NODES = 6, 8
 REFUSED, SA_REFUSED = 255, 5
@@ -177,6 +179,61 @@ def counters(report, net):
             raise Failed(f"{before} packets before, {after} after")
 
 
+def samples(report, net):
+    """PortSamplesControl and PortSamplesResult. perfquery reads the first one only; samples.py sets it."""
+    folder = net.fabric.user.make_dir("samples-")
+    for name in ("samples.py", "smp.py"):
+        shutil.copyfile(PROGRAMS / name, folder / name)
+        (folder / name).chmod(0o755)
+
+    def sample(*words):
+        return net.fabric.run(["python3", folder / "samples.py", *words]).require().text
+    seven_minutes, refused = 0xffffffff, "status 0x1c"
+    net.check(report, (
+        [f"perfquery -c {net.last} 1", f"^# PortSamplesControl: Lid {net.last} port 1", "^OpCode:\\.*0x00", "^PortSelect:\\.*1$",
+         "^Tick:\\.*0xff", "^CounterWidth:\\.*4$", "^CounterMask0:\\.*0x0*3$", "^CounterMasks1to9:\\.*0x0*36db6db$",
+         "^CounterMasks10to14:\\.*0x0*36db$", "^SampleStatus:\\.*0$", "^OptionMask:\\.*0x0*ffc0$",
+         "^SamplesOnlyOptionMask:\\.*0x0*$"],
+        [f"perfquery -c {net.lid} 3", "^PortSelect:\\.*3$"], [f"perfquery -c {net.last} 2", REFUSED, "failed: sampctlquery"]))
+    with report.case("a sample of PortXmitPkts beside PortCounters"):
+        port = harness.free_port()
+        traffic = ["ibv_rc_pingpong", "-n", 1 << 30, "-p", port]
+        with contextlib.ExitStack() as stack:
+            server = net.fabric.start(traffic, 0)
+            stack.callback(server.kill)
+            harness.wait_until(lambda: harness.is_listening(server.pid, port), SECONDS, "the server to listen")
+            client = net.fabric.start([*traffic, harness.HOST], NODES - 1)
+            stack.callback(client.kill)
+            net.fabric.wait_for_packets(client, SECONDS)
+
+            def count_a_sample():
+                before = counter(net.fabric.run(["perfquery", "-x", net.last, 1]).require().text, "PortXmitPkts")
+                sample("set", net.last, 1, 1_000_000, 2_000_000, 77, 3, 4)  # 0.1 s later, for 0.2 s
+                done = r"^tag 77, status 0, 32 bits: (\d+) (\d+) 0 .*\ntag 77, status 0, 64 bits: \1 \2 0"
+                found = harness.wait_until(lambda: re.search(done, sample("result", net.last)), SECONDS, "the result")
+                after = counter(net.fabric.run(["perfquery", "-x", net.last, 1]).require().text, "PortXmitPkts")
+                for packets in map(int, found.groups()):
+                    if packets > after - before:
+                        raise Failed(f"{packets} within the sample, {after - before} from before it until after it")
+                return min(map(int, found.groups())) > 1000
+            harness.wait_until(count_a_sample, SECONDS, "a sample to see the traffic")
+    with report.case("a sample that is under way is not disturbed"):
+        first, second = net.last - 1, net.last
+        if "status 2" not in sample("set", first, 1, 0, seven_minutes, 7, 1):
+            raise Failed("it does not run")
+        text = sample("set", first, 1, 0, 1, 8, 1)
+        if "tag 7, status 2" not in text:
+            raise Failed(f"another one gets {text}")
+        net.fabric.run(["perfquery", "-c", first, 1]).require("^SampleStatus:\\.*2$", "^Tag:\\.*0x0007$",
+                                                              f"^SampleInterval:\\.*{seven_minutes}$")
+        if "tag 9, status 1" not in sample("set", second, 1, seven_minutes, 1, 9, 1):
+            raise Failed("another port does not wait for its start")
+    with report.case("what cannot be sampled is refused"):
+        for words in (("set", net.lid, 9, 0, 1, 7, 1), ("set", net.lid, 1, 0, 1, 7, 6)):
+            if refused not in sample(*words):
+                raise Failed(f"{words}: {sample(*words)}")
+
+
 def errors(report, net):
     none = "^## Summary: 14 nodes checked, 0 bad nodes found"
     net.check(report, [["ibqueryerrors", none]])
@@ -302,7 +359,7 @@ def test(report, user):
         manager = Manager(fabric, more=LEAVE_LINKS)
         manager.wait_until_up()
         net = Subnet(fabric)
-        for part in (subnet_management, administration, what_softib_does_not_have, counters, errors, caches, programs,
+        for part in (subnet_management, administration, what_softib_does_not_have, counters, samples, errors, caches, programs,
                      port_states):
             if report.wanted(part.__name__):
                 part(report, net)

@@ -35,11 +35,11 @@ def open_umad():
     return umad
 
 
-def register(umad, mgmt_class, methods=()):
+def register(umad, mgmt_class, methods=(), qpn=0):
     masks = [0, 0, 0, 0]
     for method in methods:
         masks[method // 32] |= 1 << method % 32
-    request = bytearray(struct.pack("=I4IBBB3sBx", 0, *masks, 0, mgmt_class, 1, bytes(3), 0))
+    request = bytearray(struct.pack("=I4IBBB3sBx", 0, *masks, qpn, mgmt_class, 1, bytes(3), 0))
     fcntl.ioctl(umad, REGISTER, request)
     return struct.unpack_from("=I", request)[0]
 
@@ -116,4 +116,5 @@ def main():
         words = words[end + 1:]
 
 
-main()
+if __name__ == "__main__":
+    main()
