@@ -33,8 +33,9 @@ std::string rate_text(std::uint8_t width, std::uint8_t speed) {
 void examine_guids(const Picture& picture, Report& report) {
   std::unordered_map<std::uint64_t, const PictureElement*> nodes;
   for (const PictureElement& element : picture.elements) {
+    if (element.is_gone != 0) continue;
     const auto [found, is_new] = nodes.try_emplace(element.guid, &element);
-    if (is_new || element.is_absent != 0) continue;
+    if (is_new) continue;
     report.findings.push_back(
         {Severity::Fault, "guids", std::string(picture.name(element)),
          fmt::format("{:#018x} is the GUID of {} too", element.guid, picture.name(*found->second)),
@@ -42,7 +43,8 @@ void examine_guids(const Picture& picture, Report& report) {
   }
   std::unordered_map<std::uint64_t, const PicturePort*> ports;
   for (const PicturePort& port : picture.ports) {
-    if (!picture.is_end_port(port) || port.guid == 0) continue;
+    const bool is_there = picture.element_of(port).is_gone == 0;
+    if (!is_there || !picture.is_end_port(port) || port.guid == 0) continue;
     const auto [found, is_new] = ports.try_emplace(port.guid, &port);
     if (is_new) continue;
     report.findings.push_back(

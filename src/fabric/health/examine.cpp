@@ -12,9 +12,9 @@ namespace ib::fabric::health {
 Report examine(const Picture& picture) {
   Report report;
   for (const PictureElement& element : picture.elements) {
-    if (element.is_switch != 0) ++report.counts.switches;
+    if (element.is_gone != 0) continue;
+    ++(element.is_switch != 0 ? report.counts.switches : report.counts.adapters);
   }
-  report.counts.adapters = picture.elements.size() - report.counts.switches;
   for (const PicturePort& port : picture.ports) {
     if (port.is_ethernet != 0) ++report.counts.ethernet_ports;
     const bool is_loose = port.peer == kNoIndex && picture.element_of(port).is_switch == 0;

@@ -68,6 +68,18 @@ TEST(Examination, ATreeIsInOrder) {
   EXPECT_EQ(report.counts.pairs, 8u * 7 / 2);
 }
 
+TEST(Examination, ASwitchThatWasTakenOutIsNotThere) {
+  Subnet t("star:3");
+  for (const std::uint32_t number : {1u, 2u, 3u}) {
+    t.graph().disconnect(*t.graph().port_of(t.the_switch(), number));
+  }
+  t.graph().element_of(*t.graph().port_of(t.the_switch(), 0)).is_gone = true;
+  const Report report = examine(picture_of(t.fabric));
+  EXPECT_EQ(text_of(report), "");
+  EXPECT_EQ(report.counts.switches, 0u);
+  EXPECT_EQ(report.counts.adapters, 3u);
+}
+
 TEST(Examination, TheIdealNetworkIsInOrder) {
   const Fabric fabric = *Fabric::create({{"node0", "node1"}});
   const Report report = examine(picture_of(fabric));

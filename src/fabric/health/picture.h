@@ -26,6 +26,8 @@ struct PictureElement {
   std::uint32_t name_size = 0;
   std::uint32_t is_switch = 0;
   std::uint32_t is_absent = 0;  // a switch without power; an HCA that was pulled out, or sleeps
+  std::uint32_t is_gone = 0;    // a switch that was taken out of the fabric
+  std::uint32_t reserved = 0;
 };
 
 struct PicturePort {

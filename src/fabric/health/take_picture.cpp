@@ -36,7 +36,7 @@ PicturePort picture_of(const Fabric& fabric, const Port& port, Picture& picture)
 }
 
 bool is_absent(const Fabric& fabric, const Element& element) {
-  if (element.is_switch()) return element.is_gone || !element.has_power;
+  if (element.is_switch()) return !element.has_power;
   const Hca* hca = fabric.find_hca(element.hca);
   return hca == nullptr || !hca->present || hca->asleep;
 }
@@ -46,7 +46,6 @@ bool is_absent(const Fabric& fabric, const Element& element) {
 Picture take_picture(const Fabric& fabric) {
   const Graph& graph = fabric.graph();
   Picture picture;
-  // A port of a topology may be managed by softib or not; so may all others.
   picture.has_ideal_network = graph.has_ideal_network();
   for (std::uint32_t i = 0; i < graph.element_count(); ++i) {
     const Element& element = graph.element(i);
@@ -61,6 +60,7 @@ Picture take_picture(const Fabric& fabric) {
     out.name_at = static_cast<std::uint32_t>(picture.names.size());
     out.name_size = static_cast<std::uint32_t>(name.size());
     out.is_switch = element.is_switch() ? 1 : 0;
+    out.is_gone = element.is_gone ? 1 : 0;
     out.is_absent = is_absent(fabric, element) ? 1 : 0;
     picture.names += name;
     for (const Port& port : ports) picture.ports.push_back(picture_of(fabric, port, picture));

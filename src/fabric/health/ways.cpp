@@ -216,9 +216,7 @@ class Ways {
     }();
     finding.what = fmt::format("{}: {} ways are cut off, as from {} to {}", what, fault.ways, from,
                                picture_.name(picture_.element_of(to)));
-    finding.remedy = picture_.softib_manages
-                         ? "`softib path` shows a way hop by hop; a manager has written this table"
-                         : "let the subnet manager sweep again, and look at its log";
+    finding.remedy = "`softib path` shows such a way; let the subnet manager sweep again";
     report_.findings.push_back(std::move(finding));
   }
 

@@ -4,13 +4,13 @@
 #include "base/buffers.h"
 #include "fabric/health/examine.h"
 #include "setup/cli_error.h"
+#include "softib/pages/fabric_state.h"
 #include "softib/terminal/color.h"
 #include "softib/terminal/columns.h"
 #include "softib/terminal/terminal.h"
 #include "verbs/control_topology.h"
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <map>
@@ -20,7 +20,7 @@
 namespace ib::softib {
 namespace {
 
-using namespace fabric::health;
+namespace health = fabric::health;
 using verbs::control::TopologyForm;
 
 std::string ask(ControlClient& client, TopologyForm form, std::uint32_t first = 0) {
@@ -35,32 +35,33 @@ CliError not_understood() {
   return {Exit::Daemon, "softibd answers in another form; is it of another version?"};
 }
 
-void ask_tables(ControlClient& client, Picture& picture) {
+void ask_tables(ControlClient& client, health::Picture& picture) {
   std::uint32_t next = 0;
   while (true) {
     const auto rest = std::find_if(
         picture.elements.begin() + std::min<std::ptrdiff_t>(next, std::ssize(picture.elements)),
-        picture.elements.end(), [](const PictureElement& each) { return each.is_switch != 0; });
+        picture.elements.end(),
+        [](const health::PictureElement& each) { return each.is_switch != 0; });
     if (rest == picture.elements.end()) return;
-    const auto after = take_tables(picture, ask(client, TopologyForm::Tables, next));
+    const auto after = health::take_tables(picture, ask(client, TopologyForm::Tables, next));
     if (!after || *after <= next) throw not_understood();
     next = *after;
   }
 }
 
-const char* severity_name(Severity severity) {
-  return severity == Severity::Fault ? "FAULT" : "warn";
+const char* severity_name(health::Severity severity) {
+  return severity == health::Severity::Fault ? "FAULT" : "warn";
 }
 
 // Of one check there may be thousands.
 constexpr std::size_t kMostOfOneCheck = 20;
 
-std::string finding_text(const Finding& finding) {
+std::string finding_text(const health::Finding& finding) {
   const auto folded = [](const std::string& text) {
     constexpr std::size_t kIndent = 12;
     return terminal_size().columns == 0 ? text : wrap_words(text, page_columns(), kIndent, 6);
   };
-  const Paint paint = finding.severity == Severity::Fault ? Paint::Bad : Paint::Warning;
+  const Paint paint = finding.severity == health::Severity::Fault ? Paint::Bad : Paint::Warning;
   return fmt::format("{} {}: {}\n      {}\n      fix:  {}\n",
                      painted(paint, fmt::format("{:<5}", severity_name(finding.severity))),
                      finding.check, finding.where, folded(finding.what), folded(finding.remedy));
@@ -70,7 +71,7 @@ std::string counted(std::uint64_t count, std::string_view one, std::string_view 
   return fmt::format("{} {}", count, count == 1 ? one : many);
 }
 
-std::string checked_text(const Counts& counts) {
+std::string checked_text(const health::Counts& counts) {
   std::string text = fmt::format(
       "checked: {}, {}, {}, {}\n", counted(counts.adapters, "adapter", "adapters"),
       counted(counts.switches, "switch", "switches"), counted(counts.cables, "cable", "cables"),
@@ -96,37 +97,37 @@ std::string checked_text(const Counts& counts) {
 
 }  // namespace
 
-Report examine_subnet(ControlClient& client) {
+health::Report examine_subnet(ControlClient& client) {
   constexpr int kTries = 3;
   bool is_steady = false;
-  std::optional<Picture> picture;
+  std::optional<health::Picture> picture;
   std::string before = ask(client, TopologyForm::Picture);
   for (int i = 0; i < kTries && !is_steady; ++i) {
-    picture = picture_from(before);
+    picture = health::picture_from(before);
     if (!picture) throw not_understood();
     ask_tables(client, *picture);
     std::string after = ask(client, TopologyForm::Picture);
     is_steady = before == after;
     before = std::move(after);
   }
-  Report report = examine(*picture);
+  health::Report report = health::examine(*picture);
   if (!is_steady) {
-    report.findings.push_back({Severity::Warning, "subnet", "the whole fabric",
+    report.findings.push_back({health::Severity::Warning, "subnet", "the whole fabric",
                                "it changed while it was looked at: findings may be of no moment",
                                "look again when it has come to rest"});
   }
   return report;
 }
 
-std::uint64_t count_faults(const Report& report) {
+std::uint64_t count_faults(const health::Report& report) {
   return static_cast<std::uint64_t>(
-      std::ranges::count(report.findings, Severity::Fault, &Finding::severity));
+      std::ranges::count(report.findings, health::Severity::Fault, &health::Finding::severity));
 }
 
-std::string subnet_page(const Report& report) {
+std::string subnet_page(const health::Report& report) {
   std::string text;
   std::map<std::string, std::size_t> shown;
-  for (const Finding& finding : report.findings) {
+  for (const health::Finding& finding : report.findings) {
     if (++shown[finding.check] <= kMostOfOneCheck) text += finding_text(finding);
   }
   for (const auto& [check, count] : shown) {
@@ -142,17 +143,17 @@ std::string subnet_page(const Report& report) {
   return text + "\n";
 }
 
-std::string subnet_json(const Report& report, const std::string& fabric) {
-  using Json = nlohmann::ordered_json;
+std::string subnet_json(const health::Report& report, const std::string& fabric) {
   Json findings = Json::array();
-  for (const Finding& each : report.findings) {
-    findings.push_back({{"severity", each.severity == Severity::Fault ? "fault" : "warning"},
-                        {"check", each.check},
-                        {"where", each.where},
-                        {"what", each.what},
-                        {"fix", each.remedy}});
+  for (const health::Finding& each : report.findings) {
+    findings.push_back(
+        {{"severity", each.severity == health::Severity::Fault ? "fault" : "warning"},
+         {"check", each.check},
+         {"where", each.where},
+         {"what", each.what},
+         {"fix", each.remedy}});
   }
-  const Counts& counts = report.counts;
+  const health::Counts& counts = report.counts;
   const Json checked = {{"adapters", counts.adapters},
                         {"switches", counts.switches},
                         {"cables", counts.cables},
