@@ -287,5 +287,7 @@ complete -c softib -n '__softib_is env' -l node -s n -x -d 'the virtual host: nu
 complete -c softib -n '__softib_is env' -l path -xa 'auto adopted process_vm bounce' -d 'as in `softib run`'
 complete -c softib -n '__softib_is doctor' -l help -s h -d 'Print this help message and exit'
 complete -c softib -n '__softib_is doctor' -l json -d 'for programs'
+complete -c softib -n '__softib_is doctor' -l subnet -d 'what is wrong in the subnet of a fabric instead'
+complete -c softib -n '__softib_is doctor' -l fabric -s f -xa '(softib list 2>/dev/null | string match -r "^[^ ]+(?= +up )")' -d 'of this fabric, as --subnet [default]'
 complete -c softib -n '__softib_is version' -l help -s h -d 'Print this help message and exit'
 complete -c softib -n '__softib_is run' -a '(__softib_program)'

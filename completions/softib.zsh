@@ -538,6 +538,9 @@ _softib_arguments() {
         '(-h --help)-h[Print this help message and exit]' \
         '(-h --help)--help[Print this help message and exit]' \
         '--json[for programs]' \
+        '--subnet[what is wrong in the subnet of a fabric instead]' \
+        '(-f --fabric)-f[of this fabric, as --subnet  default ]:name:_softib_fabrics' \
+        '(-f --fabric)--fabric[of this fabric, as --subnet  default ]:name:_softib_fabrics' \
         '*: :_default'
       ;;
     'version')

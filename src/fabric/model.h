@@ -143,6 +143,7 @@ class Fabric {
   // Whether softib manages the subnet of a port, as long as no other subnet manager does: some port
   // there has IsSM in its capability mask [IBA1 14.2.5.6].
   bool is_managed_here(const Port& port) const;
+  SubnetManagement management() const { return managers_.management; }
   // Replaces the capability mask of a port.
   void set_capabilities(Port& port, std::uint32_t mask);
 

@@ -11,7 +11,7 @@ namespace ib::verbs::control {
 
 // Codes of file 0, no Attach needed.
 enum class TopologyCode : std::uint32_t {
-  // TopologyIn -> -; fd: a memory file with the text
+  // TopologyIn -> -; fd: a memory file with the text, of Picture and Tables with bytes
   // ! InvalidParameter: no such form
   Topology = 104,
   // PathIn -> -; fd: JSON: each hop of the way by the tables of the switches, and why it ends
@@ -37,10 +37,20 @@ constexpr bool is_topology(std::uint32_t code) {
          code <= static_cast<std::uint32_t>(TopologyCode::ChangeSwitch);
 }
 
-enum class TopologyForm : std::uint32_t { Json = 0, Ibnetdiscover, Ibsim, Tree, Table, Toml };
+// Picture and Tables are of fabric/health/picture.h, for softib of the same version.
+enum class TopologyForm : std::uint32_t {
+  Json = 0,
+  Ibnetdiscover,
+  Ibsim,
+  Tree,
+  Table,
+  Toml,
+  Picture,
+  Tables
+};
 struct TopologyIn {
   TopologyForm form = TopologyForm::Json;
-  std::uint32_t reserved = 0;
+  std::uint32_t first = 0;  // of Tables: the element to begin with
 };
 // An end of a way: a node, by its first InfiniBand port, or, if the name is empty, a LID.
 struct PathEnd {

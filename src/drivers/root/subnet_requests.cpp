@@ -9,6 +9,7 @@
 #include "drivers/root/tree_requests.h"
 #include "drivers/soft_hca/handlers.h"
 #include "fabric/forwarding/data_way.h"
+#include "fabric/health/take_picture.h"
 #include "fabric/management/walk.h"
 #include "fabric/topology/ibnetdiscover.h"
 #include "fabric/topology/ibsim.h"
@@ -178,6 +179,12 @@ void topology_text(FabricTree& tree, const verbs::control::TopologyIn& in, io::I
       return answer_text(core, std::move(irp), write_toml_topology(snapshot_of(core.fabric)));
     case TopologyForm::Table:
       return answer_text(core, std::move(irp), topology_table(snapshot_of(core.fabric)));
+    case TopologyForm::Picture:
+      return answer_text(core, std::move(irp),
+                         fabric::health::to_bytes(fabric::health::take_picture(core.fabric)));
+    case TopologyForm::Tables:
+      return answer_text(core, std::move(irp),
+                         fabric::health::table_bytes(core.fabric.graph(), in.first));
   }
   fail(core, std::move(irp), Status::InvalidParameter,
        fmt::format("there is no form {} of a topology", static_cast<std::uint32_t>(in.form)));

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // softib doctor: what this machine offers, what a lack costs, how to mend it; the settings that
-// programs get.
+// programs get. With --subnet the same of the subnet of a fabric that is up.
 #include "softib/commands/command.h"
 #include "softib/doctor/doctor.h"
+#include "softib/doctor/subnet_examination.h"
 #include "softib/launch/defaults.h"
+#include "softib/pages/fabric_state.h"
 #include "softib/terminal/color.h"
 #include "softib/terminal/columns.h"
 #include "softib/terminal/terminal.h"
@@ -12,6 +14,8 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <cstdlib>
+#include <optional>
 
 namespace ib::softib {
 
@@ -99,31 +103,56 @@ std::string as_text(const Findings& findings, const std::vector<SuppliedSetting>
   return text + "\nsoftib can run here\n";
 }
 
+struct DoctorOptions {
+  bool json = false;
+  bool subnet = false;
+  std::optional<std::string> fabric;
+};
+
+void examine_machine(const DoctorOptions& options, Context& context) {
+  Findings findings;
+  check_installation(findings);
+  check_kernel(findings);
+  check_limits(findings);
+  check_programs(findings);
+  const auto count = [&](Level level) {
+    return std::count_if(findings.begin(), findings.end(),
+                         [&](const Finding& it) { return it.level == level; });
+  };
+  const std::ptrdiff_t failures = count(Level::Fail);
+  const std::vector<SuppliedSetting> settings = supplied_settings(current_environment());
+  print(options.json ? as_json(findings, settings, failures == 0)
+                     : as_text(findings, settings, failures, count(Level::Warn)));
+  if (failures != 0) context.exit = Exit::Failed;
+}
+
+void examine_fabric(const DoctorOptions& options, Context& context) {
+  const char* usual = std::getenv("SOFTIB_FABRIC");
+  const std::string fabric = options.fabric.value_or(usual != nullptr ? usual : "default");
+  ControlClient client = connect_up(fabric);
+  const fabric::health::Report report = examine_subnet(client);
+  print(options.json ? subnet_json(report, fabric) : subnet_page(report));
+  if (count_faults(report) != 0) context.exit = Exit::Failed;
+}
+
 }  // namespace
 
 void add_doctor(CLI::App& app, Context& context) {
   Command command(app, "doctor", "what this machine can do, and what it lacks");
-  auto json = std::make_shared<bool>(false);
-  command.flag("--json", *json, "for programs");
+  auto options = std::make_shared<DoctorOptions>();
+  command.flag("--json", options->json, "for programs");
+  command.flag("--subnet", options->subnet, "what is wrong in the subnet of a fabric instead");
+  command.option("-f,--fabric", options->fabric, "of this fabric, as --subnet [default]")
+      .placeholder("NAME");
   command.footer(
-      "Exit code: 0 if softib can run here, 1 if not. Changes nothing.\n"
-      "\nExample:\n"
-      "  softib doctor");
-  command.callback([json, &context] {
-    Findings findings;
-    check_installation(findings);
-    check_kernel(findings);
-    check_limits(findings);
-    check_programs(findings);
-    const auto count = [&](Level level) {
-      return std::count_if(findings.begin(), findings.end(),
-                           [&](const Finding& it) { return it.level == level; });
-    };
-    const std::ptrdiff_t failures = count(Level::Fail);
-    const std::vector<SuppliedSetting> settings = supplied_settings(current_environment());
-    print(*json ? as_json(findings, settings, failures == 0)
-                : as_text(findings, settings, failures, count(Level::Warn)));
-    if (failures != 0) context.exit = Exit::Failed;
+      "Exit code: 0 if softib can run here, or the subnet has no fault; 1 if not.\n"
+      "Changes nothing.\n"
+      "\nExamples:\n"
+      "  softib doctor\n"
+      "  softib doctor --subnet");
+  command.callback([options, &context] {
+    const bool is_about_subnet = options->subnet || options->fabric.has_value();
+    is_about_subnet ? examine_fabric(*options, context) : examine_machine(*options, context);
   });
 }
 

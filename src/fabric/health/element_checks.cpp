@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+#include "fabric/health/element_checks.h"
+
+#include "mad/link_ability.h"
+#include "verbs/link_speed.h"
+#include "verbs/types.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <utility>
+
+namespace ib::fabric::health {
+namespace {
+
+using verbs::PortState;
+
+bool is_cabled_end(const Picture& picture, const PicturePort& port) {
+  return port.is_ethernet == 0 && picture.element_of(port).is_switch == 0 && port.peer != kNoIndex;
+}
+
+std::string rate_text(std::uint8_t width, std::uint8_t speed) {
+  const verbs::LinkSpeed found = verbs::link_speed(speed);
+  return fmt::format("{}x of {} Gb/s", verbs::link_lanes(width), found.tenths / 10.0);
+}
+
+}  // namespace
+
+void examine_guids(const Picture& picture, Report& report) {
+  std::unordered_map<std::uint64_t, const PictureElement*> nodes;
+  for (const PictureElement& element : picture.elements) {
+    if (element.is_gone != 0) continue;
+    const auto [found, is_new] = nodes.try_emplace(element.guid, &element);
+    if (is_new) continue;
+    report.findings.push_back(
+        {Severity::Fault, "guids", std::string(picture.name(element)),
+         fmt::format("{:#018x} is the GUID of {} too", element.guid, picture.name(*found->second)),
+         "give one of them another GUID: managers take them for one element"});
+  }
+  std::unordered_map<std::uint64_t, const PicturePort*> ports;
+  for (const PicturePort& port : picture.ports) {
+    const bool is_there = picture.element_of(port).is_gone == 0;
+    if (!is_there || !picture.is_end_port(port) || port.guid == 0) continue;
+    const auto [found, is_new] = ports.try_emplace(port.guid, &port);
+    if (is_new) continue;
+    report.findings.push_back(
+        {Severity::Fault, "guids", picture.place(port),
+         fmt::format("{:#018x} is the GUID of {} too", port.guid, picture.place(*found->second)),
+         "give one of them another GUID: both have the same GID"});
+  }
+}
+
+void examine_lids(const Picture& picture, Report& report) {
+  std::map<std::pair<std::uint32_t, std::uint32_t>, const PicturePort*> owners;
+  for (const PicturePort& port : picture.ports) {
+    const bool has_lids = picture.is_end_port(port) && port.is_ethernet == 0 && port.lid != 0;
+    if (!has_lids || (port.peer == kNoIndex && picture.element_of(port).is_switch == 0)) continue;
+    for (std::uint32_t lid = port.lid; lid < port.lid + (1u << port.lmc); ++lid) {
+      const auto [found, is_new] = owners.try_emplace({port.subnet, lid}, &port);
+      if (is_new) continue;
+      report.findings.push_back(
+          {Severity::Fault, "lids", picture.place(port),
+           fmt::format("LID {} is that of {} too", lid, picture.place(*found->second)),
+           "let the subnet manager sweep again: packets reach one of the two"});
+      break;
+    }
+  }
+}
+
+void examine_managers(const Picture& picture, Report& report) {
+  std::map<std::uint32_t, std::pair<const PicturePort*, bool>> subnets;  // one end; has a manager
+  for (const PicturePort& port : picture.ports) {
+    if (port.is_ethernet == 0 && port.is_sm != 0) subnets[port.subnet].second = true;
+    if (is_cabled_end(picture, port)) subnets[port.subnet].first = &port;
+  }
+  for (const auto& [subnet, about] : subnets) {
+    const auto& [port, has_manager] = about;
+    if (port == nullptr) continue;
+    ++report.counts.subnets;
+    if (has_manager || picture.softib_manages) continue;
+    report.findings.push_back(
+        {Severity::Fault, "managers", picture.place(*port),
+         "no subnet manager works in its subnet, and softib keeps out of it (--sm none)",
+         "start one: `softib run -- opensm`; or start the fabric without --sm none"});
+  }
+}
+
+namespace {
+
+// Why the link of a port is down; empty: the other end says it.
+std::string why_down(const Picture& picture, const PicturePort& port) {
+  const PicturePort& peer = *picture.peer_of(port);
+  if (port.physical_state == kDisabled) return "somebody has disabled it";
+  if (peer.physical_state == kDisabled || picture.element_of(peer).is_absent != 0) return {};
+  return "no width or speed is enabled at both ends";
+}
+
+}  // namespace
+
+void examine_ports(const Picture& picture, Report& report) {
+  for (const PicturePort& port : picture.ports) {
+    const auto state = static_cast<PortState>(port.state);
+    const PictureElement& element = picture.element_of(port);
+    if (port.is_ethernet != 0 || port.peer == kNoIndex || element.is_absent != 0) continue;
+    if (state == PortState::Active) continue;
+    Finding finding;
+    finding.check = "ports";
+    finding.where = picture.place(port);
+    if (port.physical_state == kLinkUp) {
+      finding.what = fmt::format("its link is up, and it is in state {}: no data",
+                                 state == PortState::Armed ? "Armed" : "Init");
+      finding.remedy = "a subnet manager has to activate it";
+    } else {
+      const std::string why = why_down(picture, port);
+      if (why.empty()) continue;
+      finding.what = fmt::format("it is down: {}", why);
+      finding.remedy = element.is_switch != 0
+                           ? "`softib cable up`, or `ibportstate LID PORT enable`"
+                           : "`softib port up`, or `ibportstate LID PORT enable`";
+      if (port.physical_state != kDisabled) {
+        finding.remedy =
+            "enable one at both: `ibportstate LID PORT width 255`, speed 15, espeed 31";
+      }
+    }
+    report.findings.push_back(std::move(finding));
+  }
+  for (const PictureElement& element : picture.elements) {
+    const bool has_cable = std::ranges::any_of(
+        picture.ports_of(element), [](const PicturePort& port) { return port.peer != kNoIndex; });
+    if (element.is_absent == 0 || !has_cable) continue;
+    const bool is_switch = element.is_switch != 0;
+    report.findings.push_back(
+        {is_switch ? Severity::Fault : Severity::Warning, "ports",
+         std::string(picture.name(element)),
+         is_switch ? "it has no power, so its cables are down" : "it is asleep or pulled out",
+         is_switch ? "`softib switch up`" : "`softib hca add`, `softib power wake`"});
+  }
+}
+
+void examine_links(const Picture& picture, Report& report) {
+  for (const PicturePort& port : picture.ports) {
+    const PicturePort* peer = picture.peer_of(port);
+    if (peer == nullptr || peer < &port || port.is_ethernet != 0) continue;
+    ++report.counts.cables;
+    if (port.physical_state != kLinkUp || peer->physical_state != kLinkUp) continue;
+    const auto best = mad::common_rate(mad::ability_of({port.best_width, port.best_speed}),
+                                       mad::ability_of({peer->best_width, peer->best_speed}));
+    const bool is_slower =
+        best && (verbs::link_lanes(port.width) < verbs::link_lanes(best->width) ||
+                 port.speed < best->speed);
+    if (!is_slower) continue;
+    report.findings.push_back(
+        {Severity::Fault, "links", picture.place(port),
+         fmt::format("its link to {} runs at {}, and both ends could do {}", picture.place(*peer),
+                     rate_text(port.width, port.speed), rate_text(best->width, best->speed)),
+         "enable the rest at both ends and let it train again: `ibportstate LID PORT width 255`, "
+         "speed 15, espeed 31, reset"});
+  }
+}
+
+namespace {
+
+// Ports of a subnet that have the same partitions.
+struct Group {
+  std::set<std::uint16_t> pkeys;
+  const PicturePort* first = nullptr;
+  std::uint64_t size = 0;
+};
+
+bool share_any(const Group& a, const Group& b) {
+  return std::ranges::any_of(a.pkeys, [&](std::uint16_t mine) {
+    return std::ranges::any_of(
+        b.pkeys, [&](std::uint16_t other) { return verbs::share_partition(mine, other); });
+  });
+}
+
+std::string text_of(const Group& group) {
+  std::string pkeys;
+  for (const std::uint16_t pkey : group.pkeys) pkeys += fmt::format(" {:#06x}", pkey);
+  return fmt::format("{} port{} with {}", group.size, group.size == 1 ? "" : "s",
+                     pkeys.empty() ? "no P_Key" : pkeys.substr(1));
+}
+
+}  // namespace
+
+void examine_partitions(const Picture& picture, Report& report) {
+  std::map<std::uint32_t, std::map<std::set<std::uint16_t>, Group>> subnets;
+  for (const PicturePort& port : picture.ports) {
+    const bool is_end = port.is_ethernet == 0 && picture.element_of(port).is_switch == 0;
+    if (!is_end || port.lid == 0) continue;
+    std::set<std::uint16_t> pkeys;
+    for (const std::uint16_t pkey : picture.pkeys_of(port)) {
+      if ((pkey & 0x7fff) != 0) pkeys.insert(pkey);
+    }
+    Group& group = subnets[port.subnet][pkeys];
+    if (group.size++ == 0) group.first = &port;
+    group.pkeys = std::move(pkeys);
+  }
+  for (const auto& [subnet, groups] : subnets) {
+    for (auto a = groups.begin(); a != groups.end(); ++a) {
+      for (auto b = a; b != groups.end(); ++b) {
+        const Group& one = a->second;
+        const Group& other = b->second;
+        const std::uint64_t pairs = a == b ? one.size * (one.size - 1) / 2 : one.size * other.size;
+        report.counts.pairs += pairs;
+        if (pairs == 0 || share_any(one, other)) continue;
+        report.findings.push_back(
+            {Severity::Warning, "partitions", picture.place(*one.first),
+             a == b
+                 ? fmt::format("{}: they cannot talk to each other, {} pairs", text_of(one), pairs)
+                 : fmt::format("{} and {}, such as {}, have no partition in common: {} pairs",
+                               text_of(one), text_of(other), picture.place(*other.first), pairs),
+             "if that is not meant: a partition of which one of two is a full member (P_Key with "
+             "0x8000); OpenSM's partitions.conf, or `softib partition add`"});
+      }
+    }
+  }
+}
+
+}  // namespace ib::fabric::health
