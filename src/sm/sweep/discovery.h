@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// Discovery: finds what is in the subnet, by Get of NodeInfo and the rest along directed routes
+// [IBA1 14.4.2].
+//
+// A full one begins at the own node with no link. A light one reads SwitchInfo of each switch, and
+// only of those whose PortStateChange bit is set the ports; behind ports that have trained since it
+// looks as a full one does. What does not answer is reported, and the rest goes on.
+#pragma once
+
+#include "sm/sweep/request.h"
+#include "sm/subnet/problems.h"
+#include "sm/subnet/subnet.h"
+
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <vector>
+
+namespace ib::sm {
+
+class Discovery final : public Work {
+ public:
+  Discovery(Subnet& subnet, Problems& problems) : subnet_(subnet), problems_(problems) {}
+
+  // Forgets all links.
+  void begin_full();
+  // `may_clear`: the manager is the master, and clears the bits that it has seen.
+  void begin_light(bool may_clear);
+  // One more port to read, also in the middle of a discovery. `is_doubted`: what is behind it is
+  // looked at again, although the link seems to have stayed as it is.
+  void recheck(std::uint32_t port, bool is_doubted);
+  bool is_done() const { return tasks_.empty() && open_ == 0; }
+  // Ports whose PortInfo has IsSM, without the own one.
+  std::vector<std::uint32_t> managers() const;
+
+  std::optional<Request> next() override;
+  void on_answer(const Request& request, const Answer* answer) override;
+
+ private:
+  enum Tag : std::uint32_t { kRead, kProbe, kClear };
+  void ask(std::uint16_t attribute, std::uint32_t port, std::uint32_t modifier = 0,
+           Tag tag = kRead);
+  void ask_ports(std::uint32_t node);
+  void probe(std::uint32_t port);
+  void begin();
+  bool is_fresh(std::uint32_t node) const;  // not met in this discovery
+
+  void on_own_node(const mad::NodeInfo& info);
+  void meet(std::uint32_t from, const mad::NodeInfo& info);
+  bool is_free(std::uint32_t from, std::uint32_t arrival);
+  void read_node(std::uint32_t node, std::uint32_t arrival);
+  void read_again(std::uint32_t node, std::uint32_t arrival);
+  void on_switch_info(std::uint32_t port, const mad::SwitchInfo& info);
+  void on_port_info(std::uint32_t port, const mad::PortInfo& info);
+  void follow_link(std::uint32_t port);
+  void on_pkeys(const Request& request, const mad::SmpData& data);
+  void on_silence(const Request& request);
+  void report(ProblemKind kind, std::uint32_t port, std::string text);
+
+  struct Task {
+    std::uint32_t port = 0;
+    std::uint32_t modifier = 0;
+    std::uint16_t attribute = 0;
+    Tag tag = kRead;
+  };
+  Subnet& subnet_;
+  Problems& problems_;
+  std::deque<Task> tasks_;
+  std::uint32_t open_ = 0;  // requests that wait for an answer
+  bool is_light_ = false;
+  bool may_clear_ = false;
+  // In this discovery: nodes that were met; ports that were looked behind, that were doubted.
+  std::vector<bool> is_met_, is_probed_, is_doubted_;
+};
+
+}  // namespace ib::sm
