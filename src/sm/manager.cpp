@@ -236,7 +236,7 @@ bool Manager::route_anew() {
   const bool is_known = engine_ && graph == graph_ && node_of == node_of_;
   const bool has_tables = std::ranges::all_of(
       node_of, [&](std::uint32_t node) { return subnet_.node(node).has_tables; });
-  if (is_known) return !has_tables || wanted_.tables;
+  if (is_known) return !has_tables || wanted_.tables || wanted_.tables_then;
   graph_ = std::move(graph);
   node_of_ = std::move(node_of);
   std::string reason;
@@ -247,7 +247,7 @@ bool Manager::route_anew() {
 
 void Manager::begin_setup() {
   const bool tables = route_anew();
-  wanted_.tables = false;
+  wanted_.tables = wanted_.tables_then = false;
   setup_.begin({&graph_, engine_.get(), &node_of_, &groups_, tables});
   phase_ = Phase::SettingUp;
 }
@@ -261,7 +261,7 @@ void Manager::on_set_up(Instant now) {
     const Node& node = subnet_.node_of(at);
     const std::uint32_t before = node.is_switch() ? node.reached_by : at.peer;
     if (before != kNone) wanted_.doubtful.push_back(before);
-    wanted_.tables = true;
+    wanted_.tables_then = true;
   }
   constexpr Duration kFirstPause = std::chrono::seconds(1);
   if (setup_.failed().empty()) {

@@ -108,6 +108,7 @@ class Manager {
     bool full = true;
     bool light = false;
     bool tables = false;  // multicast groups are others
+    bool tables_then = false;  // in the next sweep tables are compared, whatever it finds
     std::vector<std::uint32_t> ports{};     // to be read in the next light sweep
     std::vector<std::uint32_t> doubtful{};  // the same, with what is behind them
     bool is_any() const { return full || light || tables; }

@@ -16,6 +16,12 @@ std::string settled(World& world, std::size_t seat = 0, const test::Exceptions& 
   return test::wrong_with(world, world.seats[seat].port, except);
 }
 
+sm::Settings with_priority(std::uint8_t priority) {
+  sm::Settings settings;
+  settings.priority = priority;
+  return settings;
+}
+
 TEST(SubnetManager, BringsPresetsUp) {
   for (const auto& [preset, routing] :
        {std::pair{"star:8", "fat-tree"}, {"fat-tree:hcas=18,ports=6", "fat-tree"},
@@ -32,14 +38,18 @@ TEST(SubnetManager, BringsPresetsUp) {
 
 TEST(SubnetManager, WithAnLmcEachLidIsReached) {
   World world("fat-tree:hcas=12,ports=6");
-  world.add_manager(0, {.lmc = 2});
+  sm::Settings settings;
+  settings.lmc = 2;
+  world.add_manager(0, settings);
   EXPECT_EQ(settled(world), "");
   EXPECT_EQ(world.port_of_node(3).lmc, 2);
 }
 
 TEST(SubnetManager, TheTorusEngineIsUsedWhereItIsWanted) {
   World world("torus:4x4x3,hosts=2");
-  sm::Manager& manager = world.add_manager(0, {.routing = sm::Routing::Torus});
+  sm::Settings settings;
+  settings.routing = sm::Routing::Torus;
+  sm::Manager& manager = world.add_manager(0, settings);
   // Its lanes are no part of this check; routing_test.cpp has them.
   EXPECT_EQ(settled(world, 0, {.may_have_credit_loops = true}), "");
   EXPECT_EQ(manager.routing(), "torus");
@@ -111,7 +121,7 @@ TEST(SubnetManager, LidsOfPortsAreKept) {
 }
 
 TEST(SubnetManager, APortWithAForeignKeyIsReportedAndTheRestIsSetUp) {
-  for (const std::uint8_t protect : {1, 2}) {
+  for (const std::uint8_t protect : {std::uint8_t{1}, std::uint8_t{2}}) {
     World world("fat-tree:hcas=12,ports=6");
     fabric::Port& port = world.port_of_node(7);
     port.settings.m_key = 0x1234;
@@ -127,7 +137,11 @@ TEST(SubnetManager, APortWithAForeignKeyIsReportedAndTheRestIsSetUp) {
 TEST(SubnetManager, AKeyThatMayBeReadIsReplaced) {
   World world("star:4");
   world.port_of_node(2).settings.m_key = 0x1234;
-  world.add_manager(0, {.m_key = 0x99, .m_key_protect = 1, .m_key_lease = 60});
+  sm::Settings settings;
+  settings.m_key = 0x99;
+  settings.m_key_protect = 1;
+  settings.m_key_lease = 60;
+  world.add_manager(0, settings);
   EXPECT_EQ(settled(world), "");
   EXPECT_EQ(world.port_of_node(2).settings.m_key, 0x99u);
   EXPECT_EQ(world.port_of_node(2).settings.m_key_protect, 1);
@@ -183,8 +197,8 @@ TEST(SubnetManager, ASwitchThatHadNoPowerGetsItsTablesAgain) {
 
 TEST(SubnetManagers, TheHigherPriorityBecomesTheMasterAndTheOtherTakesOverWhenItDies) {
   World world("star:6");
-  world.add_manager(1, {.priority = 3});
-  world.add_manager(4, {.priority = 9});
+  world.add_manager(1, with_priority(3));
+  world.add_manager(4, with_priority(9));
   world.run_for(30s);
   ASSERT_EQ(world.seats[1].manager->state(), sm::SmState::Master);
   ASSERT_EQ(world.seats[0].manager->state(), sm::SmState::Standby);
@@ -197,9 +211,9 @@ TEST(SubnetManagers, TheHigherPriorityBecomesTheMasterAndTheOtherTakesOverWhenIt
 
 TEST(SubnetManagers, ABetterOneThatComesLaterIsHandedOverTo) {
   World world("star:6");
-  world.add_manager(1, {.priority = 3});
+  world.add_manager(1, with_priority(3));
   ASSERT_EQ(settled(world), "");
-  world.add_manager(4, {.priority = 9});  // its trap makes the master look
+  world.add_manager(4, with_priority(9));  // its trap makes the master look
   world.run_for(30s);
   EXPECT_EQ(world.seats[0].manager->state(), sm::SmState::Standby);
   EXPECT_EQ(settled(world, 1), "");
@@ -207,9 +221,9 @@ TEST(SubnetManagers, ABetterOneThatComesLaterIsHandedOverTo) {
 
 TEST(SubnetManagers, ALowerOneThatComesLaterStandsBy) {
   World world("star:6");
-  world.add_manager(1, {.priority = 3});
+  world.add_manager(1, with_priority(3));
   ASSERT_EQ(settled(world), "");
-  world.add_manager(4, {.priority = 3});
+  world.add_manager(4, with_priority(3));
   world.run_for(30s);
   EXPECT_EQ(world.seats[1].manager->state(), sm::SmState::Standby);
   EXPECT_EQ(settled(world), "");
@@ -249,7 +263,9 @@ TEST(SubnetManager, PartitionsAreWrittenAndEnforced) {
                   world.port_of_node(1).guid, world.port_of_node(2).guid),
       error);
   ASSERT_TRUE(list);
-  world.add_manager(0, {.partitions = *list});
+  sm::Settings settings;
+  settings.partitions = *list;
+  world.add_manager(0, settings);
   ASSERT_EQ(settled(world), "");
   using List = std::vector<std::uint16_t>;
   EXPECT_EQ(world.port_of_node(0).pkeys, (List{0xffff}));

@@ -107,7 +107,7 @@ std::string find_credit_loop(const Graph& graph, const Tables& tables, const Eng
   };
   for (std::uint32_t to = 0; to < graph.size(); ++to) {
     for (const Destination& destination : graph.switches[to].destinations) {
-      for (std::uint32_t i = 0; i < destination.count; ++i) {
+      for (std::uint32_t i = 0; destination.is_adapter() && i < destination.count; ++i) {
         follow_all(to, static_cast<std::uint16_t>(destination.lid + i));
       }
     }

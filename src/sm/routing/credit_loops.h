@@ -15,8 +15,8 @@ namespace ib::sm {
 using Tables = std::vector<std::vector<std::uint8_t>>;  // by switch, then by LID
 
 Tables fill_tables(const Graph& graph, const Engine& engine);
-// Ways from switches with channel adapters to all LIDs. Returns a description of a circle; empty if
-// there is none.
+// Ways of data: from switches with channel adapters to LIDs of those. Returns a description of a
+// circle; empty if there is none.
 std::string find_credit_loop(const Graph& graph, const Tables& tables, const Engine& engine);
 
 // Whether each end port is reached from each switch that a way joins to it, by following tables.

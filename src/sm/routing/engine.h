@@ -18,7 +18,8 @@ class Engine {
  public:
   virtual ~Engine() = default;
   virtual std::string_view name() const = 0;
-  // Whether no dependency of buffers is a circle, so that no packets ever wait for each other.
+  // Whether no dependency of buffers is a circle, so that no packets of data ever wait for each
+  // other.
   virtual bool is_deadlock_free() const = 0;
 
   // Returns false, and why, if it cannot route this graph, which stays while it is in use.

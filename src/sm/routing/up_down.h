@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // UpDown: ways lead up first, then down, by levels of switches or, where those do not join all
-// channel adapters, by the distance from one switch. No packets ever wait for each other.
+// channel adapters, by the distance from one switch. No packets of data ever wait for each other.
 //
-// Packets of the management agents of two switches may have no such way. They take the shortest
-// one, on which no data goes.
+// Packets to or from the management agent of a switch may have no such way, as between two switches
+// of the uppermost level. They take the shortest one.
 #pragma once
 
 #include "sm/routing/engine.h"
