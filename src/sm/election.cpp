@@ -38,18 +38,22 @@ Decision Election::on_discovered(const std::vector<Rival>& rivals) {
     return {Step::SetUp};
   }
   successor_ = kNone;
-  // Of two masters the lower one gives way; the higher one waits for that.
+  // Of two masters the lower one gives way, as soon as it has found the other one.
   const bool has_better_master = master != nullptr && outranks(master->info, info());
-  if (!has_better_master && !has_better) return {Step::SetUp};
+  if (!has_better_master && !has_better) {
+    return {Step::SetUp, kNone, master != nullptr ? master->port : kNone};
+  }
   successor_ = has_better_master ? master->port : best->port;
   return {Step::HandOver, successor_};
 }
 
-// One that is not active, or stands by for somebody else, is no master to wait for.
+// What is watched has to be a master, or to become one: two that stand by for each other would wait
+// for always.
 Decision Election::on_poll(const SmInfo& info) {
   if (state_ != SmState::Standby) return {};
-  const bool is_hopeful = info.state() == SmState::Master || info.state() == SmState::Discovering;
-  return is_hopeful ? Decision{} : on_silence();
+  const bool will_be_one =
+      info.state() == SmState::Discovering && outranks(info, this->info());
+  return info.state() == SmState::Master || will_be_one ? Decision{} : on_silence();
 }
 
 Decision Election::on_silence() {

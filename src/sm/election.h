@@ -28,6 +28,7 @@ enum class Step : std::uint8_t {
 struct Decision {
   Step step = Step::Wait;
   std::uint32_t port = kNone;  // of the rival
+  std::uint32_t lower_master = kNone;  // of SetUp: one that is to look again, and so to give way
 };
 // Of a Set(SMInfo) by another manager.
 struct Verdict {
@@ -42,6 +43,7 @@ class Election {
   Election(std::uint8_t priority, std::uint64_t sm_key) : priority_(priority), key_(sm_key) {}
 
   void set_guid(std::uint64_t guid) { guid_ = guid; }
+  bool has_guid() const { return guid_ != 0; }
   SmState state() const { return state_; }
   SmInfo info() const;
   void count_activity() { ++activity_; }

@@ -157,9 +157,9 @@ bool Manager::begin_due(Instant now) {
 
 void Manager::begin_sweep() {
   election_.count_activity();
+  problems_.begin_round();
   const bool is_master = state() == SmState::Master;
   if (wanted_.full || !is_master || subnet_.own_port() == kNone) {
-    problems_.clear();
     discovery_.begin_full();
     wanted_.full = false;
   } else {
@@ -203,24 +203,29 @@ void Manager::on_asked(Instant now) {
 
 void Manager::follow(const Decision& decision, Instant now) {
   switch (decision.step) {
-    case Step::SetUp: return begin_setup();
+    case Step::SetUp:
+      if (decision.lower_master != kNone) control(decision.lower_master, sm_control::kDiscover, now);
+      return begin_setup();
     case Step::Wait: clock_.missed = 0; return rest(now, settings_.poll_interval);
     case Step::Sweep:
       wanted_.full = true;
       return rest(now, Duration::zero());
-    case Step::HandOver: {
-      Request request;
-      request.method = mad::method::kSet;
-      request.attribute = attribute::kSmInfo;
-      request.modifier = sm_control::kHandover;
-      request.port = decision.port;
-      request.data = own_info();
+    case Step::HandOver:
       rest(now, settings_.poll_interval);
       wanted_.full = wanted_.light = false;
-      if (auto out = send(request, now)) outbox_.push_back(*out);
-      return;
-    }
+      return control(decision.port, sm_control::kHandover, now);
   }
+}
+
+// A Set(SMInfo) for another manager.
+void Manager::control(std::uint32_t port, std::uint32_t modifier, Instant now) {
+  Request request;
+  request.method = mad::method::kSet;
+  request.attribute = attribute::kSmInfo;
+  request.modifier = modifier;
+  request.port = port;
+  request.data = own_info();
+  if (auto out = send(request, now)) outbox_.push_back(*out);
 }
 
 void Manager::rest(Instant now, Duration pause) {
@@ -239,14 +244,14 @@ bool Manager::route_anew() {
   if (is_known) return !has_tables || wanted_.tables || wanted_.tables_then;
   graph_ = std::move(graph);
   node_of_ = std::move(node_of);
-  std::string reason;
-  engine_ = choose_engine(settings_.routing, graph_, reason);
-  if (!reason.empty()) problems_.add({ProblemKind::Routing, 0, 0, std::move(reason)});
+  routing_reason_.clear();
+  engine_ = choose_engine(settings_.routing, graph_, routing_reason_);
   return true;
 }
 
 void Manager::begin_setup() {
   const bool tables = route_anew();
+  if (!routing_reason_.empty()) problems_.add({ProblemKind::Routing, 0, 0, routing_reason_});
   wanted_.tables = wanted_.tables_then = false;
   setup_.begin({&graph_, engine_.get(), &node_of_, &groups_, tables});
   phase_ = Phase::SettingUp;
@@ -255,21 +260,22 @@ void Manager::begin_setup() {
 // What failed is tried again, later and later; what may have changed in the meantime is read now.
 void Manager::on_set_up(Instant now) {
   ++generation_;
-  wanted_.ports = setup_.doubtful();
+  if (!setup_.doubtful().empty()) wanted_.light = true;
+  wanted_.ports.insert(wanted_.ports.end(), setup_.doubtful().begin(), setup_.doubtful().end());
   for (const std::uint32_t port : setup_.failed()) {
     const Port& at = subnet_.port(port);
     const Node& node = subnet_.node_of(at);
     const std::uint32_t before = node.is_switch() ? node.reached_by : at.peer;
+    wanted_.ports.push_back(port);
     if (before != kNone) wanted_.doubtful.push_back(before);
     wanted_.tables_then = true;
   }
   constexpr Duration kFirstPause = std::chrono::seconds(1);
-  if (setup_.failed().empty()) {
+  if (setup_.failed().empty() && !discovery_.has_lost()) {
     clock_.pause = Duration::zero();
   } else {
     clock_.pause = std::min(settings_.sweep_interval, std::max(kFirstPause, 2 * clock_.pause));
   }
-  if (!wanted_.ports.empty()) wanted_.light = true;
   rest(now, clock_.pause != Duration::zero() ? clock_.pause : settings_.sweep_interval);
 }
 

@@ -81,6 +81,7 @@ class Manager {
   void on_set_up(Instant now);
   void rest(Instant now, Duration pause);
   void follow(const Decision& decision, Instant now);
+  void control(std::uint32_t port, std::uint32_t modifier, Instant now);
 
   void on_sm_info(const Request& request, const Answer* answer, Instant now);
   bool on_control(const mad::Smp& smp, std::uint16_t source, Instant now);
@@ -100,6 +101,7 @@ class Manager {
   Graph graph_;
   std::vector<std::uint32_t> node_of_;
   std::unique_ptr<Engine> engine_;
+  std::string routing_reason_;  // why it is not the one that is wanted
   std::vector<MulticastGroup> groups_;
 
   Phase phase_ = Phase::Idle;

@@ -26,6 +26,7 @@ bool Manager::on_smp(const mad::Smp& smp, std::uint16_t source, Instant now) {
     return on_trap(smp, source);
   }
   if (header.attribute != attribute::kSmInfo) return false;
+  if (!election_.has_guid()) return true;  // it has no rank so far
   if (header.method == mad::method::kGet) {
     outbox_.push_back(answer_to(smp, source, mad::mad_status::kOk, own_info()));
     return true;

@@ -161,7 +161,7 @@ class Round {
       if (joined.size() == 1) continue;  // a port without a cable is no subnet
       ASSERT_EQ(masters.size(), 1u) << preset_;
       EXPECT_EQ(test::wrong_with(world_, masters[0]->port, except_), "") << preset_;
-      EXPECT_TRUE(masters[0]->manager->is_settled());
+      EXPECT_TRUE(world_.settle(*masters[0]->manager, 20s)) << preset_;
     }
   }
 

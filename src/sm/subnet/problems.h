@@ -56,7 +56,11 @@ class Problems {
   }
   const std::vector<Problem>& all() const { return all_; }
   std::size_t left_out() const { return left_out_; }
-  void clear() { *this = {}; }
+  // What is still wrong is found again in each sweep.
+  void begin_round() {
+    std::erase_if(all_, [](const Problem& problem) { return problem.kind != ProblemKind::Trap; });
+    left_out_ = 0;
+  }
 
  private:
   std::vector<Problem> all_;

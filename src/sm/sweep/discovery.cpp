@@ -32,9 +32,10 @@ void Discovery::begin() {
 void Discovery::begin_full() {
   begin();
   is_light_ = may_clear_ = false;
+  lost_.clear();
   for (std::uint32_t i = 0; i < subnet_.ports().size(); ++i) {
     subnet_.disconnect(i);
-    subnet_.port(i).is_silent = false;
+    subnet_.port(i).is_silent = subnet_.port(i).is_known = false;
   }
   ask(attribute::kNodeInfo, kNone, 0, kProbe);
 }
@@ -51,6 +52,9 @@ void Discovery::begin_light(bool may_clear) {
   }
   for (std::uint32_t i = 0; i < subnet_.ports().size(); ++i) {
     if (subnet_.port(i).is_silent) recheck(i, false);
+  }
+  for (const Task& task : std::exchange(lost_, {})) {
+    if (subnet_.node_of(subnet_.port(task.port)).is_there) tasks_.push_back(task);
   }
   recheck(subnet_.own_port(), false);
 }
@@ -168,6 +172,7 @@ void Discovery::meet(std::uint32_t from, const mad::NodeInfo& info) {
                               info.local_port, info.num_ports));
   }
   if (arrival == from) {
+    subnet_.port(from).is_silent = true;
     return report(ProblemKind::Loop, from, "has a cable that leads back to itself");
   }
   if (!is_free(from, arrival)) return;
@@ -180,7 +185,9 @@ void Discovery::meet(std::uint32_t from, const mad::NodeInfo& info) {
   to.hops = static_cast<std::uint8_t>(subnet_.node_of(subnet_.port(from)).hops + 1);
   if (to.hops > mad::kMostHops) {
     report(ProblemKind::TooFar, from, "leads to nodes more than 63 hops away");
-    return subnet_.disconnect(from);
+    subnet_.disconnect(from);
+    subnet_.port(from).is_silent = true;
+    return;
   }
   read_node(node, arrival);
 }
@@ -307,6 +314,13 @@ void Discovery::on_silence(const Request& request) {
     return report(ProblemKind::Silent, request.port,
                   "has a link, and what is behind it does not answer: it may be protected by the "
                   "M_Key of another manager");
+  }
+  if (request.attribute == attribute::kPkeyTable) {
+    port.pkeys.clear();  // the whole table is read again
+    lost_.push_back({request.port, port.number, attribute::kPortInfo, kRead});
+  } else {
+    lost_.push_back({request.port, request.modifier, request.attribute,
+                     static_cast<Tag>(request.tag)});
   }
   report(ProblemKind::Silent, request.port, "does not answer any longer");
   const Node& node = subnet_.node_of(port);

@@ -30,6 +30,9 @@ class Discovery final : public Work {
   // looked at again, although the link seems to have stayed as it is.
   void recheck(std::uint32_t port, bool is_doubted);
   bool is_done() const { return tasks_.empty() && open_ == 0; }
+  // Whether there is something of nodes that are there that could not be read. The next light one
+  // begins with it.
+  bool has_lost() const { return !lost_.empty(); }
   // Ports whose PortInfo has IsSM, without the own one.
   std::vector<std::uint32_t> managers() const;
 
@@ -66,6 +69,7 @@ class Discovery final : public Work {
   Subnet& subnet_;
   Problems& problems_;
   std::deque<Task> tasks_;
+  std::vector<Task> lost_;
   std::uint32_t open_ = 0;  // requests that wait for an answer
   bool is_light_ = false;
   bool may_clear_ = false;

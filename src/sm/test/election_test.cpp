@@ -84,6 +84,27 @@ TEST_F(ElectionTest, WhenTheMasterIsSilentAStandbyDiscovers) {
   EXPECT_EQ(election.state(), SmState::Discovering);
 }
 
+TEST_F(ElectionTest, AStandbyWaitsOnlyForWhatWillBeAMaster) {
+  const auto step_after = [](const SmInfo& watched) {
+    Election other(5, 0);
+    other.set_guid(100);
+    (void)other.on_discovered({{7, info(9, 200, SmState::Discovering)}});
+    EXPECT_EQ(other.state(), SmState::Standby);
+    return other.on_poll(watched).step;
+  };
+  EXPECT_EQ(step_after(info(9, 200, SmState::Discovering)), Step::Wait);
+  EXPECT_EQ(step_after(info(1, 200, SmState::Master)), Step::Wait);
+  EXPECT_EQ(step_after(info(1, 200, SmState::Discovering)), Step::Sweep);
+  EXPECT_EQ(step_after(info(9, 200, SmState::Standby)), Step::Sweep);
+  EXPECT_EQ(step_after(info(9, 200, SmState::NotActive)), Step::Sweep);
+}
+
+TEST_F(ElectionTest, OfTwoMastersTheLowerOneIsMadeToLook) {
+  (void)election.on_discovered({});
+  EXPECT_EQ(meet(4, 1, SmState::Master).lower_master, 7u);
+  EXPECT_EQ(meet(6, 1, SmState::Master).step, Step::HandOver);
+}
+
 TEST_F(ElectionTest, AStandbyIsDisabledAndComesBack) {
   (void)meet(1, 200, SmState::Master);
   EXPECT_EQ(control(sm_control::kDisable).status, mad::mad_status::kOk);
