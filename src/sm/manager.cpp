@@ -160,6 +160,7 @@ void Manager::begin_sweep() {
   problems_.begin_round();
   const bool is_master = state() == SmState::Master;
   if (wanted_.full || !is_master || subnet_.own_port() == kNone) {
+    if (std::exchange(wanted_.anew, false)) forget_writes();
     discovery_.begin_full();
     wanted_.full = false;
   } else {
@@ -175,11 +176,24 @@ void Manager::begin_sweep() {
   phase_ = Phase::Discovering;
 }
 
+void Manager::forget_writes() {
+  setup_.forget();
+  wanted_.tables_then = true;
+  for (std::uint32_t i = 0; i < subnet_.nodes().size(); ++i) subnet_.node(i).has_tables = false;
+}
+
+// After a cable was moved all is looked at once more, and written anew: some of it may have come
+// from, or gone to, another node.
 void Manager::on_discovered(Instant now) {
   subnet_.update_routes();
   const std::uint32_t own = subnet_.own_port();
   if (own == kNone || !subnet_.port(own).is_known) return rest(now, settings_.sweep_interval);
   election_.set_guid(subnet_.port(own).guid);
+  if (discovery_.is_unclear()) wanted_.light = true;
+  if (discovery_.has_moved()) {
+    wanted_.full = wanted_.anew = true;
+    return rest(now, Duration::zero());
+  }
   rivals_.clear();
   const auto others = discovery_.managers();
   to_ask_.assign(others.begin(), others.end());
@@ -194,10 +208,7 @@ void Manager::on_asked(Instant now) {
   }
   const bool was_master = state() == SmState::Master;
   const Decision decision = election_.on_discovered(rivals_);
-  if (!was_master && state() == SmState::Master) {
-    setup_.forget();
-    wanted_.tables = true;
-  }
+  if (!was_master && state() == SmState::Master) forget_writes();
   follow(decision, now);
 }
 

@@ -77,6 +77,7 @@ class Manager {
   void on_discovered(Instant now);
   void on_asked(Instant now);
   void begin_setup();
+  void forget_writes();
   bool route_anew();
   void on_set_up(Instant now);
   void rest(Instant now, Duration pause);
@@ -111,6 +112,7 @@ class Manager {
     bool light = false;
     bool tables = false;  // multicast groups are others
     bool tables_then = false;  // in the next sweep tables are compared, whatever it finds
+    bool anew = false;  // nothing of what was written counts
     std::vector<std::uint32_t> ports{};     // to be read in the next light sweep
     std::vector<std::uint32_t> doubtful{};  // the same, with what is behind them
     bool is_any() const { return full || light || tables; }

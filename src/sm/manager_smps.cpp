@@ -66,9 +66,7 @@ bool Manager::on_control(const mad::Smp& smp, std::uint16_t source, Instant now)
   if (verdict.status != mad::mad_status::kOk) return true;
   if (verdict.acknowledges) {
     // What the other one has written is not known.
-    setup_.forget();
-    wanted_.tables = true;
-    for (std::uint32_t i = 0; i < subnet_.nodes().size(); ++i) subnet_.node(i).has_tables = false;
+    forget_writes();
     if (auto out = request_back(smp, source, mad::method::kSet, sm_control::kAcknowledge,
                                 own_info())) {
       outbox_.push_back(*std::move(out));

@@ -54,8 +54,8 @@ std::uint32_t Subnet::add(const mad::NodeInfo& info) {
 }
 
 void Subnet::connect(std::uint32_t a, std::uint32_t b) {
-  ports_[a].peer = b;
-  ports_[b].peer = a;
+  ports_[a].peer = ports_[a].last_peer = b;
+  ports_[b].peer = ports_[b].last_peer = a;
   ports_[a].is_silent = ports_[b].is_silent = false;
 }
 

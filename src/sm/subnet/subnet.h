@@ -37,6 +37,7 @@ struct Port {
   std::uint64_t guid = 0;            // of an end port
   std::uint32_t node = 0;
   std::uint32_t peer = kNone;  // the port at the other end of its cable, if that has answered
+  std::uint32_t last_peer = kNone;  // the last one that it had
   std::uint16_t lid = 0;       // that the manager has assigned
   std::uint8_t lmc = 0;
   std::uint8_t number = 0;

@@ -27,6 +27,7 @@ void Discovery::begin() {
   is_met_.clear();
   is_probed_.clear();
   is_doubted_.clear();
+  found_ = {};
 }
 
 void Discovery::begin_full() {
@@ -48,7 +49,9 @@ void Discovery::begin_light(bool may_clear) {
     const Node& node = subnet_.node(i);
     if (!node.is_there) continue;
     put(is_met_, i);
-    if (node.is_switch()) ask(attribute::kSwitchInfo, node.first_port);
+    if (!node.is_switch()) continue;
+    ask(attribute::kNodeInfo, node.first_port, 0, kVerify);
+    ask(attribute::kSwitchInfo, node.first_port);
   }
   for (std::uint32_t i = 0; i < subnet_.ports().size(); ++i) {
     if (subnet_.port(i).is_silent) recheck(i, false);
@@ -122,6 +125,7 @@ void Discovery::on_answer(const Request& request, const Answer* answer) {
   switch (request.attribute) {
     case attribute::kNodeInfo: {
       const auto info = read<mad::NodeInfo>(answer->data);
+      if (request.tag == kVerify) return verify(request.port, info);
       return request.port == kNone ? on_own_node(info) : meet(request.port, info);
     }
     case attribute::kNodeDescription:
@@ -176,6 +180,7 @@ void Discovery::meet(std::uint32_t from, const mad::NodeInfo& info) {
     return report(ProblemKind::Loop, from, "has a cable that leads back to itself");
   }
   if (!is_free(from, arrival)) return;
+  if (has_moved(from, arrival)) found_.has_moved = true;
   subnet_.connect(from, arrival);
   Node& to = subnet_.node(node);
   const std::uint32_t end = to.is_switch() ? to.first_port : arrival;
@@ -192,21 +197,45 @@ void Discovery::meet(std::uint32_t from, const mad::NodeInfo& info) {
   read_node(node, arrival);
 }
 
+// The route to a switch, which it was found by, leads elsewhere when a cable has been moved and
+// another manager has used its ports since.
+void Discovery::verify(std::uint32_t port, const mad::NodeInfo& info) {
+  const Node& node = subnet_.node_of(subnet_.port(port));
+  if (node.reached_by == kNone) return;
+  const std::uint32_t arrival = subnet_.port(node.reached_by).peer;
+  const bool is_same = info.node_guid == node.info.node_guid && arrival != kNone &&
+                       info.local_port == subnet_.port(arrival).number;
+  if (is_same) return;
+  found_.has_moved = true;
+  recheck(node.reached_by, true);
+}
+
+bool Discovery::has_moved(std::uint32_t from, std::uint32_t arrival) const {
+  const auto led_to = [&](std::uint32_t port) { return subnet_.port(port).last_peer; };
+  return (led_to(from) != kNone && led_to(from) != arrival) ||
+         (led_to(arrival) != kNone && led_to(arrival) != from);
+}
+
 // Another port may lead to the same one for a moment, when a cable has been moved; or for always,
-// when two nodes have the same GUID.
+// when two nodes have the same GUID. The first one keeps it, if it still leads there.
 bool Discovery::is_free(std::uint32_t from, std::uint32_t arrival) {
   const std::uint32_t other = subnet_.port(arrival).peer;
-  if (other == kNone) return true;
-  if (!has(is_probed_, other)) {
-    subnet_.disconnect(arrival);
-    recheck(other, true);
+  if (other == kNone) {
+    conflicts_.erase(from);
     return true;
+  }
+  subnet_.port(from).is_silent = true;  // the next light one looks again
+  const auto [known, is_new] = conflicts_.try_emplace(from, other);
+  if (is_new || known->second != other) {
+    known->second = other;
+    found_.is_unclear = true;
+    recheck(other, true);
+    return false;
   }
   report(ProblemKind::DuplicateGuid, from,
          fmt::format("leads to {}, as {} does: two nodes have the same GUID, and this one is left "
                      "out",
                      subnet_.name_of(subnet_.port(arrival)), subnet_.name_of(subnet_.port(other))));
-  subnet_.port(from).is_silent = true;
   return false;
 }
 

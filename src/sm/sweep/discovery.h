@@ -2,9 +2,10 @@
 // Discovery: finds what is in the subnet, by Get of NodeInfo and the rest along directed routes
 // [IBA1 14.4.2].
 //
-// A full one begins at the own node with no link. A light one reads SwitchInfo of each switch, and
-// only of those whose PortStateChange bit is set the ports; behind ports that have trained since it
-// looks as a full one does. What does not answer is reported, and the rest goes on.
+// A full one begins at the own node with no link. A light one reads NodeInfo and SwitchInfo of each
+// switch: whether it is still the same one that the route leads to, and whether its PortStateChange
+// bit is set. Only of those whose bit is set it reads the ports; behind ports that have trained
+// since it looks as a full one does. What does not answer is reported, and the rest goes on.
 #pragma once
 
 #include "sm/sweep/request.h"
@@ -14,6 +15,7 @@
 #include <cstdint>
 #include <deque>
 #include <optional>
+#include <unordered_map>
 #include <vector>
 
 namespace ib::sm {
@@ -30,6 +32,11 @@ class Discovery final : public Work {
   // looked at again, although the link seems to have stayed as it is.
   void recheck(std::uint32_t port, bool is_doubted);
   bool is_done() const { return tasks_.empty() && open_ == 0; }
+  // A cable leads elsewhere than before, so that requests and answers may have been those of other
+  // nodes than it seemed.
+  bool has_moved() const { return found_.has_moved; }
+  // Two ports seem to lead to the same one; another look tells.
+  bool is_unclear() const { return found_.is_unclear; }
   // Whether there is something of nodes that are there that could not be read. The next light one
   // begins with it.
   bool has_lost() const { return !lost_.empty(); }
@@ -40,7 +47,7 @@ class Discovery final : public Work {
   void on_answer(const Request& request, const Answer* answer) override;
 
  private:
-  enum Tag : std::uint32_t { kRead, kProbe, kClear };
+  enum Tag : std::uint32_t { kRead, kProbe, kClear, kVerify };
   void ask(std::uint16_t attribute, std::uint32_t port, std::uint32_t modifier = 0,
            Tag tag = kRead);
   void ask_ports(std::uint32_t node);
@@ -51,6 +58,8 @@ class Discovery final : public Work {
   void on_own_node(const mad::NodeInfo& info);
   void meet(std::uint32_t from, const mad::NodeInfo& info);
   bool is_free(std::uint32_t from, std::uint32_t arrival);
+  void verify(std::uint32_t port, const mad::NodeInfo& info);
+  bool has_moved(std::uint32_t from, std::uint32_t arrival) const;
   void read_node(std::uint32_t node, std::uint32_t arrival);
   void read_again(std::uint32_t node, std::uint32_t arrival);
   void on_switch_info(std::uint32_t port, const mad::SwitchInfo& info);
@@ -75,6 +84,12 @@ class Discovery final : public Work {
   bool may_clear_ = false;
   // In this discovery: nodes that were met; ports that were looked behind, that were doubted.
   std::vector<bool> is_met_, is_probed_, is_doubted_;
+  // By port that seems to lead where another one does: that one.
+  std::unordered_map<std::uint32_t, std::uint32_t> conflicts_;
+  struct {
+    bool has_moved = false;
+    bool is_unclear = false;
+  } found_;
 };
 
 }  // namespace ib::sm
