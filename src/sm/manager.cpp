@@ -160,7 +160,8 @@ void Manager::begin_sweep() {
   problems_.begin_round();
   const bool is_master = state() == SmState::Master;
   if (wanted_.full || !is_master || subnet_.own_port() == kNone) {
-    if (std::exchange(wanted_.anew, false)) forget_writes();
+    is_anew_ = std::exchange(wanted_.anew, false);
+    if (is_anew_) forget_writes();
     discovery_.begin_full();
     wanted_.full = false;
   } else {
@@ -190,14 +191,29 @@ void Manager::on_discovered(Instant now) {
   if (own == kNone || !subnet_.port(own).is_known) return rest(now, settings_.sweep_interval);
   election_.set_guid(subnet_.port(own).guid);
   if (discovery_.is_unclear()) wanted_.light = true;
-  if (discovery_.has_moved()) {
-    wanted_.full = wanted_.anew = true;
-    return rest(now, Duration::zero());
-  }
-  rivals_.clear();
+  if (discovery_.has_moved()) return begin_anew(now);
+  heard_.clear();
   const auto others = discovery_.managers();
   to_ask_.assign(others.begin(), others.end());
   phase_ = Phase::Asking;
+}
+
+void Manager::begin_anew(Instant now) {
+  wanted_.full = wanted_.anew = true;
+  rest(now, Duration::zero());
+}
+
+// Whether another manager may have written what counts here: the own port tells, or one that was
+// not a standby has gone or changed its state.
+bool Manager::has_other_writer(const std::vector<Rival>& before) const {
+  const Port& own = subnet_.port(subnet_.own_port());
+  if (own.lid != 0 && (own.info.lid != own.lid || own.info.master_sm_lid != own.lid)) return true;
+  return std::ranges::any_of(before, [&](const Rival& rival) {
+    const SmState state = rival.info.state();
+    if (state == SmState::Standby || state == SmState::NotActive) return false;
+    const auto now = std::ranges::find(rivals_, rival.port, &Rival::port);
+    return now == rivals_.end() || now->info.state() != state;
+  });
 }
 
 void Manager::on_asked(Instant now) {
@@ -206,9 +222,13 @@ void Manager::on_asked(Instant now) {
     phase_ = Phase::Idle;
     return;
   }
+  const std::vector<Rival> before = std::exchange(rivals_, std::exchange(heard_, {}));
   const bool was_master = state() == SmState::Master;
   const Decision decision = election_.on_discovered(rivals_);
   if (!was_master && state() == SmState::Master) forget_writes();
+  const bool sets_up_again = was_master && decision.step == Step::SetUp && generation_ != 0;
+  if (sets_up_again && !is_anew_ && has_other_writer(before)) return begin_anew(now);
+  is_anew_ = false;
   follow(decision, now);
 }
 

@@ -78,6 +78,8 @@ class Manager {
   void on_asked(Instant now);
   void begin_setup();
   void forget_writes();
+  void begin_anew(Instant now);
+  bool has_other_writer(const std::vector<Rival>& before) const;
   bool route_anew();
   void on_set_up(Instant now);
   void rest(Instant now, Duration pause);
@@ -123,7 +125,8 @@ class Manager {
     std::uint32_t missed = 0;           // polls
     bool is_polling = false;
   } clock_;
-  std::vector<Rival> rivals_;
+  bool is_anew_ = false;              // this sweep writes everything
+  std::vector<Rival> rivals_, heard_;  // of the last sweep; of this one
   std::deque<std::uint32_t> to_ask_;  // ports of other managers
   std::deque<Outgoing> outbox_;
 };

@@ -42,7 +42,7 @@ void Manager::on_sm_info(const Request& request, const Answer* answer, Instant n
     return;
   }
   if (!clock_.is_polling) {
-    if (is_answered) rivals_.push_back({request.port, read<SmInfo>(answer->data)});
+    if (is_answered) heard_.push_back({request.port, read<SmInfo>(answer->data)});
     return;
   }
   clock_.missed = is_answered ? 0 : clock_.missed + 1;
