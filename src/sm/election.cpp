@@ -47,12 +47,11 @@ Decision Election::on_discovered(const std::vector<Rival>& rivals) {
   return {Step::HandOver, successor_};
 }
 
-// What is watched has to be a master, or to become one: two that stand by for each other would wait
-// for always.
+// The one that is watched has to be a master, or to become one: two that stand by for each other
+// would wait for always.
 Decision Election::on_poll(const SmInfo& info) {
   if (state_ != SmState::Standby) return {};
-  const bool will_be_one =
-      info.state() == SmState::Discovering && outranks(info, this->info());
+  const bool will_be_one = info.state() == SmState::Discovering && outranks(info, this->info());
   return info.state() == SmState::Master || will_be_one ? Decision{} : on_silence();
 }
 

@@ -27,7 +27,7 @@ enum class Step : std::uint8_t {
 };
 struct Decision {
   Step step = Step::Wait;
-  std::uint32_t port = kNone;  // of the rival
+  std::uint32_t port = kNone;          // of the rival
   std::uint32_t lower_master = kNone;  // of SetUp: one that is to look again, and so to give way
 };
 // Of a Set(SMInfo) by another manager.

@@ -90,17 +90,17 @@ std::optional<Request> Manager::next_request(Instant /*now*/) {
 // Without a route nobody can answer.
 std::optional<Outgoing> Manager::send(const Request& request, Instant now) {
   Route route;
-  const bool has_route = request.port == kNone ||
-                         (request.is_beyond ? subnet_.route_over(request.port, route)
-                                            : subnet_.route_to(request.port, route));
+  const bool has_route =
+      request.port == kNone || (request.is_beyond ? subnet_.route_over(request.port, route)
+                                                  : subnet_.route_to(request.port, route));
   if (!has_route) {
     dispatch(request, nullptr, now);
     return std::nullopt;
   }
   const std::uint64_t key =
       request.is_beyond ? settings_.m_key : key_for(subnet_, settings_, request.port);
-  const mad::Smp smp = directed_smp(request.method, request.attribute, request.modifier, key, route,
-                                    request.data);
+  const mad::Smp smp =
+      directed_smp(request.method, request.attribute, request.modifier, key, route, request.data);
   return Outgoing{window_.open(request, smp, now)};
 }
 
@@ -183,7 +183,7 @@ void Manager::forget_writes() {
   for (std::uint32_t i = 0; i < subnet_.nodes().size(); ++i) subnet_.node(i).has_tables = false;
 }
 
-// After a cable was moved all is looked at once more, and written anew: some of it may have come
+// After a cable was moved all is looked at once more, and written again: some of it may have come
 // from, or gone to, another node.
 void Manager::on_discovered(Instant now) {
   subnet_.update_routes();
@@ -235,12 +235,11 @@ void Manager::on_asked(Instant now) {
 void Manager::follow(const Decision& decision, Instant now) {
   switch (decision.step) {
     case Step::SetUp:
-      if (decision.lower_master != kNone) control(decision.lower_master, sm_control::kDiscover, now);
+      if (decision.lower_master != kNone)
+        control(decision.lower_master, sm_control::kDiscover, now);
       return begin_setup();
     case Step::Wait: clock_.missed = 0; return rest(now, settings_.poll_interval);
-    case Step::Sweep:
-      wanted_.full = true;
-      return rest(now, Duration::zero());
+    case Step::Sweep: wanted_.full = true; return rest(now, Duration::zero());
     case Step::HandOver:
       rest(now, settings_.poll_interval);
       wanted_.full = wanted_.light = false;
@@ -288,7 +287,8 @@ void Manager::begin_setup() {
   phase_ = Phase::SettingUp;
 }
 
-// What failed is tried again, later and later; what may have changed in the meantime is read now.
+// Requests that failed are tried again, later and later; ports that may have changed in the
+// meantime are read now.
 void Manager::on_set_up(Instant now) {
   ++generation_;
   if (!setup_.doubtful().empty()) wanted_.light = true;

@@ -29,6 +29,7 @@
 namespace ib::sm {
 
 // classes: allow(members) what is known, and the parts that each do a step of a sweep
+// classes: allow(methods) the steps of a sweep are private methods
 class Manager {
  public:
   // `random`: no other manager of the subnet has the same.
@@ -112,22 +113,22 @@ class Manager {
   struct {
     bool full = true;
     bool light = false;
-    bool tables = false;  // multicast groups are others
-    bool tables_then = false;  // in the next sweep tables are compared, whatever it finds
-    bool anew = false;  // nothing of what was written counts
-    std::vector<std::uint32_t> ports{};     // to be read in the next light sweep
+    bool tables = false;                 // multicast groups are others
+    bool tables_then = false;            // in the next sweep tables are compared, whatever it finds
+    bool anew = false;                   // nothing of what was written counts
+    std::vector<std::uint32_t> ports{};  // to be read in the next light sweep
     std::vector<std::uint32_t> doubtful{};  // the same, with what is behind them
     bool is_any() const { return full || light || tables; }
   } wanted_;
   struct {
-    Instant next{};                   // sweep, or poll of a standby
+    Instant next{};                     // sweep, or poll of a standby
     Duration pause = Duration::zero();  // between attempts to set up what fails
     std::uint32_t missed = 0;           // polls
     bool is_polling = false;
   } clock_;
-  bool is_anew_ = false;              // this sweep writes everything
+  bool is_anew_ = false;               // this sweep writes everything
   std::vector<Rival> rivals_, heard_;  // of the last sweep; of this one
-  std::deque<std::uint32_t> to_ask_;  // ports of other managers
+  std::deque<std::uint32_t> to_ask_;   // ports of other managers
   std::deque<Outgoing> outbox_;
 };
 

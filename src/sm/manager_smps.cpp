@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // SMPs that come to a manager: answers, SMInfo of other managers, and traps.
-#include "sm/manager.h"
-
 #include "sa/records/notice.h"
+#include "sm/manager.h"
 #include "sm/sweep/port_setup.h"
 
 #include <fmt/format.h>
@@ -65,16 +64,16 @@ bool Manager::on_control(const mad::Smp& smp, std::uint16_t source, Instant now)
   outbox_.push_back(answer_to(smp, source, verdict.status, own_info()));
   if (verdict.status != mad::mad_status::kOk) return true;
   if (verdict.acknowledges) {
-    // What the other one has written is not known.
+    // Nobody can say what the other one has written.
     forget_writes();
-    if (auto out = request_back(smp, source, mad::method::kSet, sm_control::kAcknowledge,
-                                own_info())) {
+    if (auto out =
+            request_back(smp, source, mad::method::kSet, sm_control::kAcknowledge, own_info())) {
       outbox_.push_back(*std::move(out));
     }
   }
   const bool is_waiting = state() == SmState::Standby || state() == SmState::NotActive;
   if (!verdict.sweeps && !is_waiting) return true;
-  // What is under way was for another state.
+  // All that is under way was for another state.
   window_.clear();
   clock_.is_polling = false;
   clock_.missed = 0;
@@ -100,8 +99,8 @@ bool Manager::on_trap(const mad::Smp& smp, std::uint16_t source) {
       if (port != kNone) wanted_.ports.push_back(port);
       break;
     default:
-      problems_.add({ProblemKind::Trap, port != kNone ? subnet_.node_of(subnet_.port(port)).guid() : 0,
-                     notice.trap,
+      problems_.add({ProblemKind::Trap,
+                     port != kNone ? subnet_.node_of(subnet_.port(port)).guid() : 0, notice.trap,
                      fmt::format("trap {} of {}", notice.trap,
                                  port != kNone ? subnet_.name_of(subnet_.port(port))
                                                : fmt::format("LID {}", notice.issuer_lid))});

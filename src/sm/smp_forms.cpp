@@ -17,8 +17,16 @@ bool is_directed(const mad::Smp& smp) {
 mad::Smp directed_smp(std::uint8_t method, std::uint16_t attribute, std::uint32_t modifier,
                       std::uint64_t m_key, const Route& route, const mad::SmpData& data) {
   mad::Smp smp;
-  smp.header = {mad::kBaseVersion, mad::mgmt_class::kSubnDirected, mad::kClassVersion, method, 0,
-                route.hops,        std::uint64_t{0},                attribute,          0,      modifier};
+  smp.header = {mad::kBaseVersion,
+                mad::mgmt_class::kSubnDirected,
+                mad::kClassVersion,
+                method,
+                0,
+                route.hops,
+                std::uint64_t{0},
+                attribute,
+                0,
+                modifier};
   smp.m_key = m_key;
   std::fill_n(smp.reserved.begin(), 4, std::uint8_t{0xff});  // DrSLID and DrDLID: permissive
   std::copy_n(route.ports.begin(), route.hops + 1, smp.paths.begin());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// What holds of a subnet that a manager has set up, read from the fabric itself.
+// Checks of a subnet that a manager has set up, read from the fabric itself.
 #pragma once
 
 #include "fabric/management/walk.h"
@@ -81,8 +81,8 @@ inline std::string credit_loop_of(World& world, const std::set<std::uint32_t>& j
       if (left_out.contains(peer->element)) continue;
       const auto number = static_cast<std::uint8_t>(port.number);
       if (const auto to = switch_of.find(peer->element); to == switch_of.end()) {
-        graph.add_destination(
-            index, {peer->lid, static_cast<std::uint16_t>(1u << peer->lmc), number});
+        graph.add_destination(index,
+                              {peer->lid, static_cast<std::uint16_t>(1u << peer->lmc), number});
       } else if (from.index_of(port) < from.index_of(*peer)) {
         graph.add_link(index, number, to->second, static_cast<std::uint8_t>(peer->number));
       }
@@ -125,7 +125,8 @@ inline std::string wrong_with(World& world, std::uint32_t master, const Exceptio
       }
     }
   }
-  return except.may_have_credit_loops ? std::string{} : credit_loop_of(world, joined, except.elements);
+  return except.may_have_credit_loops ? std::string{}
+                                      : credit_loop_of(world, joined, except.elements);
 }
 
 }  // namespace ib::services::test

@@ -23,10 +23,12 @@ sm::Settings with_priority(std::uint8_t priority) {
 }
 
 TEST(SubnetManager, BringsPresetsUp) {
-  for (const auto& [preset, routing] :
-       {std::pair{"star:8", "fat-tree"}, {"fat-tree:hcas=18,ports=6", "fat-tree"},
-        {"fat-tree:hcas=40,ports=6", "fat-tree"}, {"torus:4x4", "up/down"},
-        {"torus:3x3x3", "up/down"}, {"dragonfly:a=4,p=2,h=2", "up/down"}}) {
+  for (const auto& [preset, routing] : {std::pair{"star:8", "fat-tree"},
+                                        {"fat-tree:hcas=18,ports=6", "fat-tree"},
+                                        {"fat-tree:hcas=40,ports=6", "fat-tree"},
+                                        {"torus:4x4", "up/down"},
+                                        {"torus:3x3x3", "up/down"},
+                                        {"dragonfly:a=4,p=2,h=2", "up/down"}}) {
     SCOPED_TRACE(preset);
     World world(preset);
     sm::Manager& manager = world.add_manager(0);
@@ -259,10 +261,10 @@ TEST(SubnetManager, GroupsGetTheirTrees) {
 TEST(SubnetManager, PartitionsAreWrittenAndEnforced) {
   World world("star:4");
   sm::TextError error;
-  const auto list = sm::parse_partitions(
-      fmt::format("Default=0x7fff : ALL, SELF=full; a=2 : {:#x}=full, {:#x};",
-                  world.port_of_node(1).guid, world.port_of_node(2).guid),
-      error);
+  const auto list =
+      sm::parse_partitions(fmt::format("Default=0x7fff : ALL, SELF=full; a=2 : {:#x}=full, {:#x};",
+                                       world.port_of_node(1).guid, world.port_of_node(2).guid),
+                           error);
   ASSERT_TRUE(list);
   sm::Settings settings;
   settings.partitions = *list;

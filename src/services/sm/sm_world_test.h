@@ -48,8 +48,8 @@ class World : private fabric::Smi::Receiver {
 
   sm::Manager& add_manager(std::size_t node, const sm::Settings& settings = {}) {
     fabric::Port& port = port_of_node(node);
-    seats.push_back({graph().index_of(port),
-                     std::make_unique<sm::Manager>(settings, static_cast<std::uint32_t>(random()))});
+    seats.push_back({graph().index_of(port), std::make_unique<sm::Manager>(
+                                                 settings, static_cast<std::uint32_t>(random()))});
     fabric.set_capabilities(port, port.capability_mask | fabric::kIsSm);
     on_changes({{seats.back().port, fabric::change::kCapabilities, verbs::PortState::Nop}});
     return *seats.back().manager;
@@ -61,7 +61,7 @@ class World : private fabric::Smi::Receiver {
     seats.erase(seats.begin() + static_cast<std::ptrdiff_t>(seat));
   }
 
-  // Changes of the fabric that nobody has asked for.
+  // Changes of the fabric that come by themselves.
   void change(const std::function<void(fabric::PortChanges&)>& what) {
     fabric::PortChanges changes;
     what(changes);
@@ -193,10 +193,10 @@ class World : private fabric::Smi::Receiver {
   void on_changes(const fabric::PortChanges& changes) {
     for (const fabric::PortChange& change : changes) {
       const fabric::Port& port = *graph().port(change.port);
-      const bool is_link = (change.what & fabric::change::kState) != 0 &&
-                           (change.before == verbs::PortState::Down ||
-                            port.state == verbs::PortState::Down ||
-                            port.state == verbs::PortState::Init);
+      const bool is_link =
+          (change.what & fabric::change::kState) != 0 &&
+          (change.before == verbs::PortState::Down || port.state == verbs::PortState::Down ||
+           port.state == verbs::PortState::Init);
       const fabric::Port& sender = graph().end_port_of(port);
       if (is_link && graph().element_of(port).is_switch()) {
         raise(sender, link_state_notice(sender.lid));

@@ -218,8 +218,8 @@ bool Parser::member(Partition& partition) {
   const Token word = words_.now();
   PartitionMember member;
   member.membership = default_;
-  const auto* const kind =
-      std::ranges::find_if(kMemberWords, [&](const MemberWord& each) { return word.is(each.text); });
+  const auto* const kind = std::ranges::find_if(
+      kMemberWords, [&](const MemberWord& each) { return word.is(each.text); });
   if (kind != kMemberWords.end()) {
     member.kind = kind->kind;
   } else if (const auto guid = word.text.starts_with("0x") ? number_of(word.text) : std::nullopt;

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Partitions, as a file in the syntax of OpenSM's partitions.conf says them:
 //
-//   Default=0x7fff, ipoib : ALL=full;
-//   storage=0x8002, ipoib, mtu=5, defmember=limited : 0x0002c90300000001=full, ALL_CAS, SELF;
+//   `storage=0x8002, ipoib, mtu=5, defmember=limited : 0x0002c90300000001=full, ALL_CAS, SELF;`
 //
 // A partition has a name, a P_Key, flags, and members: GUIDs of ports, or words for many.
 #pragma once

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "sm/partitions/partitions.h"
+
 #include "sm/partitions/pkeys.h"
 
 #include <fmt/format.h>
@@ -87,8 +88,7 @@ TEST(Partitions, ErrorsSayWhereAndWhatWasExpected) {
             "1:26: the end of the file where ',' and another member, or ';' was expected");
   EXPECT_EQ(error_of("a=0x12345 : ALL;"),
             "1:3: '0x12345' where a number from 0 to 0xffff for the P_Key was expected");
-  EXPECT_EQ(error_of("a=1 :\n  ALL=half;"),
-            "2:7: 'half' where full, limited or both was expected");
+  EXPECT_EQ(error_of("a=1 :\n  ALL=half;"), "2:7: 'half' where full, limited or both was expected");
   EXPECT_EQ(error_of("a=1, ipiob : ALL;"),
             "1:6: 'ipiob' where a flag (ipoib, indx0, defmember, rate, mtu, sl, scope, Q_Key, "
             "tclass or FlowLabel) was expected");

@@ -74,7 +74,7 @@ std::vector<std::uint16_t> Pkeys::of(const Subnet& subnet, const Port& port) con
       add(keys, partitions_.all[index], membership);
     }
   }
-  // Without a wish for index 0 it is the default partition's.
+  // If none is to have index 0, the default partition has it.
   std::ranges::stable_sort(keys, std::greater{}, [](const Key& key) {
     return std::pair(key.is_first, (key.value & kDefaultPartition) == kDefaultPartition);
   });

@@ -23,7 +23,10 @@ const Link* link_by(const GraphSwitch& at, std::uint8_t port) {
 class Dependencies {
  public:
   Dependencies(const Graph& graph, const Tables& tables, const Engine& engine)
-      : graph_(graph), tables_(tables), engine_(engine), after_(graph.size() * 256 * kLanes),
+      : graph_(graph),
+        tables_(tables),
+        engine_(engine),
+        after_(graph.size() * 256 * kLanes),
         seen_(graph.size()) {
     links_.resize(graph.size() * 256);
     for (std::uint32_t i = 0; i < graph.size(); ++i) {

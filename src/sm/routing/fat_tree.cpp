@@ -21,8 +21,8 @@ bool FatTree::number_levels(std::string& reason) {
       const std::uint32_t here = levels_[i];
       const std::uint32_t there = levels_[link.to];
       if (here == there) {
-        reason = fmt::format("a cable joins two switches of level {} (0: with channel adapters)",
-                             here);
+        reason =
+            fmt::format("a cable joins two switches of level {} (0: with channel adapters)", here);
         return false;
       }
       if (there > here) ++up;

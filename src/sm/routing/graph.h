@@ -57,8 +57,8 @@ struct Graph {
   void add_destination(std::uint32_t at, const Destination& destination) {
     switches[at].destinations.push_back(destination);
     if (destination.is_adapter()) switches[at].has_adapters = true;
-    top_lid = std::max(top_lid,
-                       static_cast<std::uint16_t>(destination.lid + destination.count - 1));
+    top_lid =
+        std::max(top_lid, static_cast<std::uint16_t>(destination.lid + destination.count - 1));
   }
   // To be called when all links are there.
   void finish() {

@@ -27,8 +27,8 @@ struct Net {
   }
   void add_adapters(std::uint32_t at, unsigned count, std::uint16_t lids = 1) {
     for (unsigned i = 0; i < count; ++i) {
-      graph.add_destination(at, {static_cast<std::uint16_t>(lid + 1), lids,
-                                 static_cast<std::uint8_t>(i + 1)});
+      graph.add_destination(
+          at, {static_cast<std::uint16_t>(lid + 1), lids, static_cast<std::uint8_t>(i + 1)});
       lid = static_cast<std::uint16_t>(lid + lids);
     }
   }
@@ -213,9 +213,8 @@ TEST(Routing, ATorusWithACableLessIsNone) {
   auto& links = net.graph.switches[5].links;
   const Link gone = links.front();
   links.erase(links.begin());
-  std::erase_if(net.graph.switches[gone.to].links, [&](const Link& link) {
-    return link.to == 5 && link.port == gone.to_port;
-  });
+  std::erase_if(net.graph.switches[gone.to].links,
+                [&](const Link& link) { return link.to == 5 && link.port == gone.to_port; });
   net.graph.finish();
   std::string reason;
   const auto engine = choose_engine(Routing::Torus, net.graph, reason);
@@ -250,7 +249,8 @@ std::multiset<std::pair<std::uint32_t, int>> deliver(const Graph& graph,
     const auto ports = tree.find(at.at);
     if (ports == tree.end()) continue;
     for (int port = 0; port < 256; ++port) {
-      const bool is_set = (ports->second[static_cast<std::size_t>(port) / 64] >> port % 64 & 1) != 0;
+      const bool is_set =
+          (ports->second[static_cast<std::size_t>(port) / 64] >> port % 64 & 1) != 0;
       if (!is_set || port == at.port) continue;
       const Link* out = nullptr;
       for (const Link& link : graph.switches[at.at].links) {

@@ -10,8 +10,8 @@ namespace ib::sm {
 namespace {
 
 // The ports of `at` that begin a way to a switch.
-void first_ports(const Graph& graph, const HopTable& hops, const HopTable* detour,
-                 std::uint32_t at, std::uint32_t to, std::vector<std::uint8_t>& ports) {
+void first_ports(const Graph& graph, const HopTable& hops, const HopTable* detour, std::uint32_t at,
+                 std::uint32_t to, std::vector<std::uint8_t>& ports) {
   ports.clear();
   const std::vector<Link>& links = graph.switches[at].links;
   const auto add = [&](const Neighbor& neighbor) {

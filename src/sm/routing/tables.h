@@ -10,7 +10,7 @@
 namespace ib::sm {
 
 // Ports share the LIDs of channel adapters evenly. `detour`: ways for switches that `hops` has none
-// to; nullptr: those LIDs have none.
+// to. Without it those LIDs have none.
 void fill_balanced(const Graph& graph, const HopTable& hops, const HopTable* detour,
                    std::uint32_t at, std::span<std::uint8_t> table);
 

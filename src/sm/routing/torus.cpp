@@ -85,8 +85,8 @@ bool Torus::give_places(std::uint32_t first, std::string& reason) {
   for (std::size_t i = 0; i < queue.size(); ++i) {
     for (std::size_t d = 0; d < dimensions_.size(); ++d) {
       for (const bool is_forth : {true, false}) {
-        const std::uint32_t to = behind(
-            queue[i], is_forth ? dimensions_[d].next : dimensions_[d].before);
+        const std::uint32_t to =
+            behind(queue[i], is_forth ? dimensions_[d].next : dimensions_[d].before);
         if (to == kNone || is_placed[to]) continue;
         is_placed[to] = true;
         places_[to] = places_[queue[i]];

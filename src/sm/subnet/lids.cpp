@@ -57,7 +57,9 @@ bool Lids::assign(Subnet& subnet, std::uint8_t lmc, Problems& problems) {
     const auto found = given_.find(port.guid);
     return found != given_.end() ? found->second : std::uint16_t{0};
   };
-  give([&](const Port& port) { return port.info.lid == given(port) ? given(port) : std::uint16_t{0}; });
+  give([&](const Port& port) {
+    return port.info.lid == given(port) ? given(port) : std::uint16_t{0};
+  });
   give([&](const Port& port) { return std::uint16_t{port.info.lid}; });
   give([&](const Port& port) { return given(port); });
   give([&](const Port& port) { return find_free(lmc_of(port)); });

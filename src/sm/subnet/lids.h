@@ -28,7 +28,7 @@ class Lids {
 
   std::vector<bool> used_;
   std::unordered_map<std::uint64_t, std::uint16_t> given_;  // by port GUID
-  std::array<std::uint32_t, 8> candidates_{};  // by LMC: no lower one is free
+  std::array<std::uint32_t, 8> candidates_{};               // by LMC: no lower one is free
   std::uint16_t top_ = 0;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// What a subnet manager has found wrong, for its administrator.
+// Problems that a subnet manager has found, for its administrator.
 #pragma once
 
 #include <cstdint>
@@ -56,7 +56,7 @@ class Problems {
   }
   const std::vector<Problem>& all() const { return all_; }
   std::size_t left_out() const { return left_out_; }
-  // What is still wrong is found again in each sweep.
+  // A new sweep begins, which finds again all that is still wrong.
   void begin_round() {
     std::erase_if(all_, [](const Problem& problem) { return problem.kind != ProblemKind::Trap; });
     left_out_ = 0;

@@ -65,7 +65,7 @@ void Subnet::disconnect(std::uint32_t port) {
   ports_[port].peer = ports_[peer].peer = kNone;
 }
 
-// What was heard of a node that has vanished may be wrong when it comes back.
+// All that was heard of a node that has vanished may be wrong when it comes back.
 void Subnet::forget(Node& node) {
   node.is_there = node.has_tables = false;
   node.reached_by = kNone;

@@ -36,9 +36,9 @@ struct Port {
   std::vector<std::uint16_t> pkeys;  // the table as it was last heard; empty: it was not
   std::uint64_t guid = 0;            // of an end port
   std::uint32_t node = 0;
-  std::uint32_t peer = kNone;  // the port at the other end of its cable, if that has answered
+  std::uint32_t peer = kNone;       // the port at the other end of its cable, if that has answered
   std::uint32_t last_peer = kNone;  // the last one that it had
-  std::uint16_t lid = 0;       // that the manager has assigned
+  std::uint16_t lid = 0;            // that the manager has assigned
   std::uint8_t lmc = 0;
   std::uint8_t number = 0;
   bool is_known = false;   // its PortInfo was read
@@ -101,7 +101,9 @@ class Subnet {
   bool update_routes();
 
   // Whether it has an address: port 0 of a switch, and each port of a channel adapter.
-  bool is_end_port(const Port& port) const { return !node_of(port).is_switch() || port.number == 0; }
+  bool is_end_port(const Port& port) const {
+    return !node_of(port).is_switch() || port.number == 0;
+  }
   // The port whose M_Key protects it [IBA1 14.2.4].
   const Port& keeper_of(const Port& port) const;
   // An end port that takes part in the subnet.
@@ -111,8 +113,8 @@ class Subnet {
   bool route_to(std::uint32_t port, Route& route) const;
   bool route_over(std::uint32_t port, Route& route) const;
 
-  std::string name_of(const Node& node) const;       // "spine-1 (0x0002...)"
-  std::string name_of(const Port& port) const;       // "port 3 of spine-1 (0x0002...)"
+  std::string name_of(const Node& node) const;  // "spine-1 (0x0002...)"
+  std::string name_of(const Port& port) const;  // "port 3 of spine-1 (0x0002...)"
   std::uint32_t switch_count() const;
 
  private:

@@ -139,8 +139,7 @@ void Discovery::on_answer(const Request& request, const Answer* answer) {
         return ask_ports(subnet_.port(request.port).node);
       }
       return on_switch_info(request.port, read<mad::SwitchInfo>(answer->data));
-    case attribute::kPortInfo:
-      return on_port_info(request.port, read<mad::PortInfo>(answer->data));
+    case attribute::kPortInfo: return on_port_info(request.port, read<mad::PortInfo>(answer->data));
     case attribute::kPkeyTable: return on_pkeys(request, answer->data);
     default: return;
   }
@@ -348,8 +347,8 @@ void Discovery::on_silence(const Request& request) {
     port.pkeys.clear();  // the whole table is read again
     lost_.push_back({request.port, port.number, attribute::kPortInfo, kRead});
   } else {
-    lost_.push_back({request.port, request.modifier, request.attribute,
-                     static_cast<Tag>(request.tag)});
+    lost_.push_back(
+        {request.port, request.modifier, request.attribute, static_cast<Tag>(request.tag)});
   }
   report(ProblemKind::Silent, request.port, "does not answer any longer");
   const Node& node = subnet_.node_of(port);

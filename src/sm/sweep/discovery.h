@@ -5,12 +5,12 @@
 // A full one begins at the own node with no link. A light one reads NodeInfo and SwitchInfo of each
 // switch: whether it is still the same one that the route leads to, and whether its PortStateChange
 // bit is set. Only of those whose bit is set it reads the ports; behind ports that have trained
-// since it looks as a full one does. What does not answer is reported, and the rest goes on.
+// since it looks as a full one does. Silence is reported, and the rest goes on.
 #pragma once
 
-#include "sm/sweep/request.h"
 #include "sm/subnet/problems.h"
 #include "sm/subnet/subnet.h"
+#include "sm/sweep/request.h"
 
 #include <cstdint>
 #include <deque>

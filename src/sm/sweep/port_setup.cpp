@@ -24,8 +24,8 @@ mad::PortInfo unchanged(const mad::PortInfo& info) {
 }
 
 void put_state(mad::PortInfo& set, PortState state) {
-  set.speed_supported_state = static_cast<std::uint8_t>((set.speed_supported_state & 0xf0) |
-                                                        static_cast<unsigned>(state));
+  set.speed_supported_state =
+      static_cast<std::uint8_t>((set.speed_supported_state & 0xf0) | static_cast<unsigned>(state));
 }
 
 // Both ends of a link have the smaller of two values.

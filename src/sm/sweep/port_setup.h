@@ -2,8 +2,8 @@
 // PortInfo as a subnet manager wants it to be [IBA1 14.2.5.6, 14.4.2].
 #pragma once
 
-#include "sm/sweep/settings.h"
 #include "sm/subnet/subnet.h"
+#include "sm/sweep/settings.h"
 
 #include <cstdint>
 #include <optional>

@@ -14,10 +14,10 @@ struct Request {
   std::uint8_t method = mad::method::kGet;
   std::uint16_t attribute = 0;
   std::uint32_t modifier = 0;
-  std::uint32_t port = kNone;   // to its node, by a directed route; kNone: to the own node
-  bool is_beyond = false;       // to what is at the other end of its cable
-  std::uint32_t tag = 0;        // of the sender
-  mad::SmpData data{};          // of a Set
+  std::uint32_t port = kNone;  // to its node, by a directed route; kNone: to the own node
+  bool is_beyond = false;      // to what is at the other end of its cable
+  std::uint32_t tag = 0;       // of the sender
+  mad::SmpData data{};         // of a Set
 };
 
 struct Answer {

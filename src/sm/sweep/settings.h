@@ -18,10 +18,10 @@ struct Settings {
   PartitionList partitions = PartitionList::everybody();
   std::uint64_t m_key = 0;
   std::uint8_t m_key_protect = 0;
-  std::uint16_t m_key_lease = 0;      // seconds
-  std::uint8_t subnet_timeout = 18;   // 4.096 us * 2^n between two traps of a port
+  std::uint16_t m_key_lease = 0;       // seconds
+  std::uint8_t subnet_timeout = 18;    // 4.096 us * 2^n between two traps of a port
   std::uint8_t packet_life_time = 18;  // LifeTimeValue of switches
-  std::uint8_t priority = 0;          // 0 to 15: the highest becomes the master
+  std::uint8_t priority = 0;           // 0 to 15: the highest becomes the master
   std::uint64_t sm_key = 0;
   Window::Limits window;
   Duration sweep_interval = std::chrono::seconds(10);  // between light sweeps

@@ -93,7 +93,8 @@ void Setup::visit_port(std::uint32_t index) {
   if (!subnet_.node_of(port).is_there || !port.is_known) return;
   if (!subnet_.is_end_port(port)) {
     if (port.peer == kNone || !port.is_up()) return;
-    const bool enforces = pkeys_.separates() && !subnet_.node_of(subnet_.port(port.peer)).is_switch();
+    const bool enforces =
+        pkeys_.separates() && !subnet_.node_of(subnet_.port(port.peer)).is_switch();
     if (enforces) visit_enforcement(index);
     if (const auto info = link_set(subnet_, port, enforces)) {
       set(index, attribute::kPortInfo, port.number, as_data(*info));
@@ -113,8 +114,8 @@ void Setup::visit_port(std::uint32_t index) {
   }
 }
 
-// The LinearFDBTop of the switch, and its PortStateChange, which may tell of changes that came after
-// its ports were read.
+// The LinearFDBTop of the switch, and its PortStateChange, which may tell of changes that came
+// after its ports were read.
 void Setup::visit_switch(std::uint32_t index) {
   if (!plan_.tables) return;
   const mad::SwitchInfo& now = subnet_.node_of(subnet_.port(index)).switch_info;
@@ -124,12 +125,12 @@ void Setup::visit_switch(std::uint32_t index) {
   if (top < plan_.graph->top_lid) {
     problems_.add({ProblemKind::Routing, subnet_.node_of(subnet_.port(index)).guid(), 0,
                    fmt::format("the table of {} has room for {} LIDs, and the highest is {}",
-                               subnet_.name_of(subnet_.port(index)),
-                               std::uint16_t{now.linear_cap}, plan_.graph->top_lid)});
+                               subnet_.name_of(subnet_.port(index)), std::uint16_t{now.linear_cap},
+                               plan_.graph->top_lid)});
   }
   info.linear_top = top;
-  info.life_state_mapping = static_cast<std::uint8_t>(settings_.packet_life_time << 3 |
-                                                      (now.life_state_mapping & 7));
+  info.life_state_mapping =
+      static_cast<std::uint8_t>(settings_.packet_life_time << 3 | (now.life_state_mapping & 7));
   const bool has_changed = (now.life_state_mapping & mad::kPortStateChange) != 0;
   if (top == now.linear_top && life_time(info) == life_time(now) && !has_changed) return;
   set(index, attribute::kSwitchInfo, 0, as_data(info));
@@ -232,9 +233,9 @@ void Setup::on_failure(const Request& request, const Answer* answer) {
     problems_.add({ProblemKind::ForeignKey, guid, port.number,
                    fmt::format("{} is protected by the M_Key of another manager", name)});
   } else if (answer == nullptr) {
-    problems_.add({ProblemKind::Unanswered, guid, port.number,
-                   fmt::format("{} does not answer Set of attribute {:#06x}", name,
-                               request.attribute)});
+    problems_.add(
+        {ProblemKind::Unanswered, guid, port.number,
+         fmt::format("{} does not answer Set of attribute {:#06x}", name, request.attribute)});
   } else {
     problems_.add({ProblemKind::Refused, guid, port.number,
                    fmt::format("{} does not take Set of attribute {:#06x} with modifier {:#x}: "

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Setup: brings the ports and switches of a subnet from what they have to what they are to have
-// [IBA1 14.4.2], in three stages: addresses, partitions and Armed; tables; Active. Only what differs
-// is sent.
+// [IBA1 14.4.2], in three stages: addresses, partitions and Armed; tables; Active. Only what
+// differs is sent.
 #pragma once
 
 #include "sm/partitions/pkeys.h"
@@ -21,7 +21,7 @@ class Setup final : public Work {
  public:
   Setup(Subnet& subnet, const Settings& settings, Problems& problems);
 
-  // What ports and switches were told before counts no longer: another manager has been there, or
+  // Nothing that ports and switches were told before counts: another manager has been there, or
   // this one is new.
   void forget();
   // `tables`: they may have to change.

@@ -105,8 +105,7 @@ void SwitchTables::compare_linear(std::uint32_t at, std::deque<Request>& request
     const auto block = std::span(table_).subspan(i * mad::kLinearPerBlock, mad::kLinearPerBlock);
     if (known[i] == hash_of(block)) continue;
     known[i] = 0;
-    Request request =
-        request_to(at, attribute::kLinearForwarding, static_cast<std::uint32_t>(i));
+    Request request = request_to(at, attribute::kLinearForwarding, static_cast<std::uint32_t>(i));
     std::ranges::copy(block, request.data.begin());
     requests.push_back(request);
   }
@@ -153,8 +152,8 @@ void SwitchTables::compare_lanes(std::uint32_t at, std::deque<Request>& requests
 
 bool SwitchTables::on_answer(const Request& request, const Answer* answer) {
   const std::uint32_t node = subnet_.port(request.port).node;
-  const bool is_good = answer != nullptr && answer->status == mad::mad_status::kOk &&
-                       answer->data == request.data;
+  const bool is_good =
+      answer != nullptr && answer->status == mad::mad_status::kOk && answer->data == request.data;
   Written& written = written_at(node);
   switch (request.attribute) {
     case attribute::kLinearForwarding:

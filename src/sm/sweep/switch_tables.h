@@ -31,9 +31,9 @@ class SwitchTables {
  public:
   explicit SwitchTables(Subnet& subnet) : subnet_(subnet) {}
 
-  // All of them have to be written anew.
+  // All of them have to be written again.
   void forget_all() { written_.clear(); }
-  // What is wanted from now on. `node_of`: by switch of the graph.
+  // The tables that are wanted from now on. `node_of`: by switch of the graph.
   void plan(const Graph& graph, const Engine& engine, const std::vector<std::uint32_t>& node_of,
             const std::vector<MulticastGroup>& groups);
   // Adds the requests for one switch of the graph.
