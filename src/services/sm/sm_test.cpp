@@ -89,6 +89,11 @@ TEST(SubnetManager, ALightSweepReadsOnlyWhatHasChanged) {
   EXPECT_LE(world.sent_of(mad::method::kGet, attribute::kPortInfo), 20u);
   EXPECT_EQ(world.sent_of(mad::method::kSet, attribute::kLinearForwarding), 0u);
   EXPECT_EQ(world.sent_of(mad::method::kSet, attribute::kPortInfo), 4u);  // Armed, Active; two ends
+  // Its change is read once.
+  world.sent.clear();
+  manager.request_sweep(false);
+  ASSERT_EQ(settled(world), "");
+  EXPECT_EQ(world.sent_of(mad::method::kGet, attribute::kPortInfo), 1u);  // of the own port
 }
 
 TEST(SubnetManager, ACableThatIsPulledOutIsRoutedAround) {
@@ -173,6 +178,20 @@ TEST(SubnetManager, AClockThatLosesSmpsIsNoMatter) {
   EXPECT_TRUE(world.settle(*world.seats[0].manager));
   world.loss = 0;
   world.run_for(60s);
+  EXPECT_EQ(settled(world), "");
+}
+
+TEST(SubnetManager, APortThatCouldNotBeReadIsReadAgain) {
+  World world("fat-tree:hcas=18,ports=6");
+  // All four tries of one Get, of a port between two switches.
+  int left = 4;
+  world.drop = [&](const mad::Smp& smp) {
+    return smp.header.attribute == attribute::kPortInfo && smp.header.modifier == 5 && left-- > 0;
+  };
+  world.add_manager(0);
+  ASSERT_TRUE(world.settle(*world.seats[0].manager));
+  EXPECT_LE(left, 0);
+  world.run_for(30s);
   EXPECT_EQ(settled(world), "");
 }
 

@@ -102,6 +102,7 @@ class World : private fabric::Smi::Receiver {
   std::mt19937 random;
   Instant now{};
   unsigned loss = 0;  // of 1000 SMPs
+  std::function<bool(const mad::Smp&)> drop;  // of those that managers send
   std::vector<Seat> seats;
   std::map<std::uint32_t, std::size_t> sent;  // requests by method and attribute
   std::size_t bad_keys = 0;
@@ -137,7 +138,7 @@ class World : private fabric::Smi::Receiver {
       if (!mad::is_response(header.method)) {
         ++sent[std::uint32_t{header.method} << 16 | header.attribute];
       }
-      if (is_lost()) continue;
+      if (is_lost() || (drop && drop(out->smp))) continue;
       fabric::PacketLids lids;
       if (out->lid != mad::kPermissiveLid) lids = {graph().port(seats[i].port)->lid, out->lid};
       smi.send(seats[i].port, lids, std::bit_cast<mad::Mad>(out->smp));
