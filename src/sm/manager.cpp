@@ -151,11 +151,11 @@ bool Manager::begin_due(Instant now) {
     return true;
   }
   if (!is_due && !wanted_.is_any()) return false;
-  begin_sweep();
+  begin_sweep(is_due);
   return true;
 }
 
-void Manager::begin_sweep() {
+void Manager::begin_sweep(bool is_timed) {
   election_.count_activity();
   problems_.begin_round();
   const bool is_master = state() == SmState::Master;
@@ -166,6 +166,7 @@ void Manager::begin_sweep() {
     wanted_.full = false;
   } else {
     discovery_.begin_light(is_master);
+    if (is_timed) discovery_.patrol();
     for (const std::uint32_t port : std::exchange(wanted_.ports, {})) {
       discovery_.recheck(port, false);
     }
@@ -207,6 +208,7 @@ void Manager::begin_anew(Instant now) {
 // not a standby has gone or changed its state.
 bool Manager::has_other_writer(const std::vector<Rival>& before) const {
   const Port& own = subnet_.port(subnet_.own_port());
+  if (discovery_.has_other_writer()) return true;
   if (own.lid != 0 && (own.info.lid != own.lid || own.info.master_sm_lid != own.lid)) return true;
   return std::ranges::any_of(before, [&](const Rival& rival) {
     const SmState state = rival.info.state();

@@ -74,7 +74,7 @@ class Manager {
   void dispatch(const Request& request, const Answer* answer, Instant now);
   bool advance(Instant now);
   bool begin_due(Instant now);
-  void begin_sweep();
+  void begin_sweep(bool is_timed);
   void on_discovered(Instant now);
   void on_asked(Instant now);
   void begin_setup();

@@ -195,6 +195,17 @@ TEST(SubnetManager, APortThatCouldNotBeReadIsReadAgain) {
   EXPECT_EQ(settled(world), "");
 }
 
+TEST(SubnetManager, WhatNobodyHasToldOfIsNoticedInTime) {
+  World world("fat-tree:hcas=18,ports=6");
+  world.add_manager(0);
+  ASSERT_EQ(settled(world), "");
+  world.port_of_node(5).sm_lid = 77;
+  world.port_of_node(6).pkeys = {0xffff, 0x8123};
+  world.run_for(30s);
+  EXPECT_EQ(settled(world), "");
+  EXPECT_EQ(world.port_of_node(6).pkeys, std::vector<std::uint16_t>{0xffff});
+}
+
 TEST(SubnetManager, ASwitchThatHadNoPowerGetsItsTablesAgain) {
   World world("fat-tree:hcas=12,ports=6");
   world.add_manager(0);

@@ -101,7 +101,7 @@ class World : private fabric::Smi::Receiver {
   fabric::Fabric fabric;
   std::mt19937 random;
   Instant now{};
-  unsigned loss = 0;  // of 1000 SMPs
+  unsigned loss = 0;                          // of 1000 SMPs
   std::function<bool(const mad::Smp&)> drop;  // of those that managers send
   std::vector<Seat> seats;
   std::map<std::uint32_t, std::size_t> sent;  // requests by method and attribute

@@ -62,6 +62,22 @@ void Discovery::begin_light(bool may_clear) {
   recheck(subnet_.own_port(), false);
 }
 
+// All of a small subnet; of a large one so many that their number does not count.
+void Discovery::patrol() {
+  constexpr std::size_t kFewest = 64;
+  constexpr std::size_t kPart = 32;
+  const std::size_t all = subnet_.ports().size();
+  std::size_t left = std::max(kFewest, subnet_.nodes().size() / kPart);
+  for (std::size_t i = 0; i < all && left > 0; ++i) {
+    const std::uint32_t port = next_on_patrol_++ % static_cast<std::uint32_t>(all);
+    Port& at = subnet_.port(port);
+    if (!subnet_.is_end_port(at) || !subnet_.is_served(at)) continue;
+    at.pkeys.clear();
+    recheck(port, false);
+    --left;
+  }
+}
+
 void Discovery::recheck(std::uint32_t port, bool is_doubted) {
   const Node& node = subnet_.node_of(subnet_.port(port));
   if (!node.is_there) return;
@@ -280,8 +296,18 @@ void Discovery::on_switch_info(std::uint32_t port, const mad::SwitchInfo& info) 
 
 // --- Ports ---
 
+void Discovery::notice_writer(std::uint32_t port, const mad::PortInfo& info) {
+  const Port& at = subnet_.port(port);
+  const std::uint16_t own = subnet_.port(subnet_.own_port()).lid;
+  const bool was_ours = at.is_known && own != 0 && at.info.master_sm_lid == own;
+  if (was_ours && info.master_sm_lid != own && info.master_sm_lid != 0) {
+    found_.has_other_writer = true;
+  }
+}
+
 void Discovery::on_port_info(std::uint32_t port, const mad::PortInfo& info) {
   Port& at = subnet_.port(port);
+  if (is_light_ && subnet_.is_end_port(at)) notice_writer(port, info);
   at.info = info;
   at.is_known = true;
   Node& node = subnet_.node_of(at);

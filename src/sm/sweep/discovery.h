@@ -31,10 +31,14 @@ class Discovery final : public Work {
   // One more port to read, also in the middle of a discovery. `is_doubted`: what is behind it is
   // looked at again, although the link seems to have stayed as it is.
   void recheck(std::uint32_t port, bool is_doubted);
+  // Reads some end ports again, others in each call: what nobody has told of is noticed, too.
+  void patrol();
   bool is_done() const { return tasks_.empty() && open_ == 0; }
   // A cable leads elsewhere than before, so that requests and answers may have been those of other
   // nodes than it seemed.
   bool has_moved() const { return found_.has_moved; }
+  // A port that this manager has set up names another one as its master.
+  bool has_other_writer() const { return found_.has_other_writer; }
   // Two ports seem to lead to the same one; another look tells.
   bool is_unclear() const { return found_.is_unclear; }
   // Whether there is something of nodes that are there that could not be read. The next light one
@@ -57,6 +61,7 @@ class Discovery final : public Work {
 
   void on_own_node(const mad::NodeInfo& info);
   void meet(std::uint32_t from, const mad::NodeInfo& info);
+  void notice_writer(std::uint32_t port, const mad::PortInfo& info);
   bool is_free(std::uint32_t from, std::uint32_t arrival);
   void verify(std::uint32_t port, const mad::NodeInfo& info);
   bool has_moved(std::uint32_t from, std::uint32_t arrival) const;
@@ -78,6 +83,7 @@ class Discovery final : public Work {
   Subnet& subnet_;
   Problems& problems_;
   std::deque<Task> tasks_;
+  std::uint32_t next_on_patrol_ = 0;
   std::vector<Task> lost_;
   std::uint32_t open_ = 0;  // requests that wait for an answer
   bool is_light_ = false;
@@ -89,6 +95,7 @@ class Discovery final : public Work {
   struct {
     bool has_moved = false;
     bool is_unclear = false;
+    bool has_other_writer = false;
   } found_;
 };
 
