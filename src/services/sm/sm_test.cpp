@@ -199,6 +199,24 @@ TEST(SubnetManager, APortThatCouldNotBeReadIsReadAgain) {
   EXPECT_EQ(settled(world), "");
 }
 
+TEST(SubnetManager, ASwitchWhoseSwitchInfoCouldNotBeReadGetsItsTop) {
+  World world("fat-tree:hcas=18,ports=6");
+  std::uint64_t id = 0;
+  int tries = 0;
+  world.drop = [&](const mad::Smp& smp) {
+    const bool is_one = smp.header.attribute == attribute::kSwitchInfo &&
+                        smp.header.method == mad::method::kGet &&
+                        (smp.header.class_specific & 0xff) == 3;
+    if (id == 0 && is_one) id = smp.header.transaction_id;
+    return id == smp.header.transaction_id && ++tries != 0;
+  };
+  world.add_manager(0);
+  ASSERT_TRUE(world.settle(*world.seats[0].manager));
+  EXPECT_EQ(tries, 4);
+  world.run_for(30s);
+  EXPECT_EQ(settled(world), "");
+}
+
 TEST(SubnetManager, WhatNobodyHasToldOfIsNoticedInTime) {
   World world("fat-tree:hcas=18,ports=6");
   world.add_manager(0);

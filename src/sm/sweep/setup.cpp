@@ -117,8 +117,8 @@ void Setup::visit_port(std::uint32_t index) {
 // The LinearFDBTop of the switch, and its PortStateChange, which may tell of changes that came
 // after its ports were read.
 void Setup::visit_switch(std::uint32_t index) {
-  if (!plan_.tables) return;
   const mad::SwitchInfo& now = subnet_.node_of(subnet_.port(index)).switch_info;
+  if (now.linear_cap == 0) return;  // it could not be read so far
   mad::SwitchInfo info = now;
   const std::uint16_t top = std::min<std::uint16_t>(
       plan_.graph->top_lid, static_cast<std::uint16_t>(std::max<int>(now.linear_cap, 1) - 1));
