@@ -54,6 +54,7 @@ bool SmiService::on_smp(std::uint32_t port, const fabric::PacketLids& lids, cons
       return true;
     }
   }
+  if (local_manager_ != nullptr && local_manager_->on_smp(port, lids, mad)) return true;
   GsiAddress from;
   from.port = port;
   from.remote.lid = lids.source;

@@ -14,6 +14,7 @@
 #include "fabric/model.h"
 #include "platform/executor.h"
 #include "sa/records/notice.h"
+#include "services/smi/local_manager.h"
 #include "services/umad/umad_service.h"
 
 #include <cstdint>
@@ -29,6 +30,9 @@ class SmiService final : public UmadSubnet, private fabric::Smi::Receiver {
   SmiService(const SmiService&) = delete;
   SmiService& operator=(const SmiService&) = delete;
   ~SmiService() override;
+
+  // It gets SMPs before programs do; nullptr takes it away.
+  void set_local_manager(LocalManager* manager) { local_manager_ = manager; }
 
   // UmadSubnet
   void send(const GsiAddress& to, const mad::Mad& mad) override;
@@ -65,6 +69,7 @@ class SmiService final : public UmadSubnet, private fabric::Smi::Receiver {
   fabric::Fabric& fabric_;
   platform::Executor& executor_;
   UmadService& umad_;
+  LocalManager* local_manager_ = nullptr;
   std::map<std::uint64_t, Trap> traps_;  // by transaction id
   std::uint64_t last_tid_ = 0;
 };

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// FatTree: up/down in a tree of levels, where the way up to a channel adapter follows from its
+// number alone: all switches of a level take the same turn, and each upper switch has its share of
+// adapters, to which one way leads down.
+#pragma once
+
+#include "sm/routing/engine.h"
+#include "sm/routing/hops.h"
+
+#include <optional>
+#include <vector>
+
+namespace ib::sm {
+
+class FatTree final : public Engine {
+ public:
+  std::string_view name() const override { return "fat-tree"; }
+  bool is_deadlock_free() const override { return true; }
+  bool prepare(const Graph& graph, std::string& reason) override;
+  void fill(std::uint32_t at, std::span<std::uint8_t> table) const override;
+
+ private:
+  bool number_levels(std::string& reason);
+  void number_adapters();
+
+  const Graph* graph_ = nullptr;
+  HopTable hops_;
+  std::optional<HopTable> detour_;
+  std::vector<std::uint32_t> levels_;
+  std::vector<std::uint32_t> divisors_;  // by level: ways up of the levels below, multiplied
+  std::vector<std::uint32_t> ordinals_;  // by LID
+};
+
+}  // namespace ib::sm

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+#include "sm/subnet/lids.h"
+
+#include <algorithm>
+
+namespace ib::sm {
+
+bool Lids::take(Port& port, std::uint16_t lid, std::uint8_t lmc) {
+  const std::uint32_t count = 1u << lmc;
+  if (lid == 0 || lid % count != 0 || lid + count - 1 > kLastUnicastLid) return false;
+  for (std::uint32_t i = lid; i < lid + count; ++i) {
+    if (used_[i]) return false;
+  }
+  for (std::uint32_t i = lid; i < lid + count; ++i) used_[i] = true;
+  port.lid = lid;
+  port.lmc = lmc;
+  given_[port.guid] = lid;
+  top_ = std::max(top_, static_cast<std::uint16_t>(lid + count - 1));
+  return true;
+}
+
+// 0: none is free.
+std::uint16_t Lids::find_free(std::uint8_t lmc) {
+  const std::uint32_t count = 1u << lmc;
+  std::uint32_t& lid = candidates_[lmc];
+  for (lid = std::max(lid, count); lid + count - 1 <= kLastUnicastLid; lid += count) {
+    const auto first = used_.begin() + static_cast<std::ptrdiff_t>(lid);
+    if (std::find(first, first + count, true) == first + count) {
+      return static_cast<std::uint16_t>(lid);
+    }
+  }
+  return 0;
+}
+
+bool Lids::assign(Subnet& subnet, std::uint8_t lmc, Problems& problems) {
+  used_.assign(kLastUnicastLid + 1, false);
+  candidates_ = {};
+  top_ = 0;
+  std::vector<std::uint32_t> ports;  // without a LID still
+  std::vector<std::uint16_t> before(subnet.ports().size());
+  for (std::uint32_t i = 0; i < subnet.ports().size(); ++i) {
+    Port& port = subnet.port(i);
+    before[i] = port.lid;
+    port.lid = 0;
+    if (subnet.is_served(port)) ports.push_back(i);
+  }
+  const auto lmc_of = [&](const Port& port) {
+    return subnet.node_of(port).is_switch() ? std::uint8_t{0} : lmc;
+  };
+  const auto give = [&](const auto& lid_for) {
+    std::erase_if(ports, [&](std::uint32_t i) {
+      Port& port = subnet.port(i);
+      return take(port, lid_for(port), lmc_of(port));
+    });
+  };
+  const auto given = [&](const Port& port) {
+    const auto found = given_.find(port.guid);
+    return found != given_.end() ? found->second : std::uint16_t{0};
+  };
+  give([&](const Port& port) {
+    return port.info.lid == given(port) ? given(port) : std::uint16_t{0};
+  });
+  give([&](const Port& port) { return std::uint16_t{port.info.lid}; });
+  give([&](const Port& port) { return given(port); });
+  give([&](const Port& port) { return find_free(lmc_of(port)); });
+  for (const std::uint32_t i : ports) {
+    const Port& port = subnet.port(i);
+    problems.add({ProblemKind::NoLids, subnet.node_of(port).guid(), port.number,
+                  subnet.name_of(port) + " gets no LID: all of 1 to 49151 are in use"});
+  }
+  bool has_changed = false;
+  for (std::uint32_t i = 0; i < before.size(); ++i) has_changed |= before[i] != subnet.port(i).lid;
+  return has_changed;
+}
+
+}  // namespace ib::sm
