@@ -54,7 +54,6 @@ Port& Graph::append_port(std::uint64_t guid, verbs::LinkLayer link_layer) {
   peers_.push_back(kNoIndex);
   lids_.append_port();
   segments_ = {};
-  subnets_.clear();
   port.element = static_cast<std::uint32_t>(elements_.size() - 1);
   port.number = number;
   port.link_layer = link_layer;
@@ -207,7 +206,7 @@ Status Graph::connect(Port& a, Port& b) {
   mark_forwarding(element_of(a));
   mark_forwarding(element_of(b));
   forget_segments();
-  subnets_.clear();
+  segments_.subnets.clear();
   return Status::Ok;
 }
 
@@ -219,13 +218,12 @@ void Graph::disconnect(const Port& port) {
   peers_[peer] = kNoIndex;
   peer = kNoIndex;
   forget_segments();
-  subnets_.clear();
+  segments_.subnets.clear();
 }
 
 void Graph::remove_ideal_network() {
   has_ideal_network_ = false;
   segments_ = {};
-  subnets_.clear();
 }
 
 const Port* Graph::peer_of(const Port& port) const {
@@ -243,8 +241,8 @@ std::uint32_t Graph::segment_of(const Port& port) const {
 }
 
 std::uint32_t Graph::subnet_of(const Port& port) const {
-  if (subnets_.empty()) subnets_ = components(false);
-  return subnets_[index_of(port)];
+  if (segments_.subnets.empty()) segments_.subnets = components(false);
+  return segments_.subnets[index_of(port)];
 }
 
 std::vector<std::uint32_t> Graph::components(bool only_up) const {

@@ -185,13 +185,13 @@ class Graph {
   LidTable lids_;
   unsigned most_lmc_ = 0;  // of all ports, ever
   bool has_ideal_network_ = true;
-  // By port, while links stay as they are.
+  // By port, while links stay as they are. Empty: not known.
   struct Segments {
-    std::vector<std::uint32_t> now;     // empty: not known
-    std::vector<std::uint32_t> before;  // that refresh_segments() has to tell from these
+    std::vector<std::uint32_t> now;
+    std::vector<std::uint32_t> before;   // that refresh_segments() has to tell from these
+    std::vector<std::uint32_t> subnets;  // the same by all cables
   };
   mutable Segments segments_;
-  mutable std::vector<std::uint32_t> subnets_;
   std::vector<std::uint32_t> marked_;  // elements
 };
 
