@@ -58,7 +58,7 @@ set(CPACK_DEBIAN_RUNTIME_PACKAGE_SHLIBDEPS ON)
 # The provider is a plug-in that libibverbs loads, so no shared library dependency names libibverbs.
 set(CPACK_DEBIAN_RUNTIME_PACKAGE_DEPENDS "libibverbs1 (>= 36)")
 set(CPACK_DEBIAN_RUNTIME_PACKAGE_RECOMMENDS "ibverbs-utils")
-set(CPACK_DEBIAN_RUNTIME_PACKAGE_SUGGESTS "perftest, rdmacm-utils, softib-dev")
+set(CPACK_DEBIAN_RUNTIME_PACKAGE_SUGGESTS "graphviz, perftest, rdmacm-utils, softib-dev")
 set(CPACK_COMPONENT_RUNTIME_DESCRIPTION "InfiniBand host channel adapters in software, for unmodified programs
 softib gives any program that uses libibverbs an InfiniBand adapter on a
 machine that has none: no RDMA hardware, no kernel module, no root, and the
@@ -100,7 +100,7 @@ set(CPACK_RPM_RUNTIME_PACKAGE_SUMMARY "InfiniBand host channel adapters in softw
 set(CPACK_RPM_DEV_PACKAGE_SUMMARY "Headers and examples for drivers in a softib fabric")
 # As above, no library names it.
 set(CPACK_RPM_RUNTIME_PACKAGE_REQUIRES "libibverbs >= 36")
-set(CPACK_RPM_RUNTIME_PACKAGE_SUGGESTS "libibverbs-utils, librdmacm-utils, perftest")
+set(CPACK_RPM_RUNTIME_PACKAGE_SUGGESTS "graphviz, libibverbs-utils, librdmacm-utils, perftest")
 set(CPACK_RPM_DEV_PACKAGE_REQUIRES "softib = ${version}")
 set(CPACK_RPM_DEV_PACKAGE_ARCHITECTURE noarch)
 set(CPACK_RPM_LIBS32_PACKAGE_NAME softib-libs32)

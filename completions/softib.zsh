@@ -307,6 +307,11 @@ _softib_arguments() {
         '--ibnetdiscover[write it as ibnetdiscover does]:file:' \
         '--ibsim[write it as ibsim reads it]:file:' \
         '--toml[write it as --topology FILE.toml takes it]:file:' \
+        '(-o --output)-o[draw it  .svg, .html (to zoom, click and search), or .dot of Graphviz]:file:' \
+        '(-o --output)--output[draw it  .svg, .html (to zoom, click and search), or .dot of Graphviz]:file:' \
+        '--from[show the way from this port, as softib path]:node lid n:' \
+        '--to[to this one]:node lid n:' \
+        '--serve[a page on 127.0.0.1 that follows the fabric, until Ctrl-C; --serve=PORT]' \
         '*: :_default'
       ;;
     'cable')

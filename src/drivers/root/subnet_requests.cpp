@@ -8,11 +8,14 @@
 #include "drivers/root/element_names.h"
 #include "drivers/root/tree_requests.h"
 #include "drivers/soft_hca/handlers.h"
+#include "drivers/soft_hca/objects/traffic.h"
 #include "fabric/forwarding/data_way.h"
 #include "fabric/health/take_picture.h"
+#include "fabric/management/counter_values.h"
 #include "fabric/management/walk.h"
 #include "fabric/topology/ibnetdiscover.h"
 #include "fabric/topology/ibsim.h"
+#include "fabric/topology/link_names.h"
 #include "fabric/topology/snapshot.h"
 #include "fabric/topology/tree_text.h"
 #include "fabric/topology_toml.h"
@@ -22,6 +25,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include <array>
+#include <cstddef>
 #include <string>
 
 namespace ib::drivers {
@@ -33,28 +38,67 @@ using verbs::control::TopologyForm;
 
 constexpr std::uint32_t kMostHops = 64;  // of a way, in words
 
-Json port_json(const fabric::Graph& graph, const fabric::Port& port) {
+std::string guid_text(const fabric::Element& element) {
+  return fmt::format("{:#018x}", element.node_guid);
+}
+
+// Those that are not 0, since a client of performance management has cleared them.
+Json counters_json(const fabric::PortCounters& counters) {
+  constexpr std::array kNames = {"symbol_errors",
+                                 "link_error_recovery",
+                                 "link_downed",
+                                 "receive_errors",
+                                 "remote_physical_errors",
+                                 "switch_relay_errors",
+                                 "transmit_discards",
+                                 "transmit_constraint_errors",
+                                 "receive_constraint_errors",
+                                 "local_link_integrity_errors",
+                                 "buffer_overrun_errors",
+                                 "vl15_dropped",
+                                 "sent_data",
+                                 "received_data",
+                                 "sent_packets",
+                                 "received_packets",
+                                 "transmit_wait"};
+  Json json = Json::object();
+  std::size_t i = 0;
+  each_counter(counters, [&](auto value) {
+    if (i < kNames.size() && value != 0) json[kNames[i]] = value;
+    ++i;
+  });
+  return json;
+}
+
+Json port_json(Core& core, const fabric::Port& port) {
+  const fabric::Graph& graph = core.fabric.graph();
   Json json = {{"port", port.number}, {"state", port_state_name(port.state)}};
   if (port.lid != 0) json["lid"] = port.lid;
   if (port.sm_lid != 0 && port.lid != 0) json["sm_lid"] = port.sm_lid;
+  Json counters =
+      counters_json(core.gmp_agents.perf().since_cleared(port, settled_port_counters(core, port)));
+  if (!counters.empty()) json["counters"] = std::move(counters);
   const fabric::Port* peer = graph.peer_of(port);
   if (peer == nullptr) return json;
   json["width"] = fmt::format("{}x", verbs::link_lanes(port.width));
+  json["speed"] = fabric::speed_name(port.speed);
   json["gbit_per_lane"] = verbs::link_speed(port.speed).tenths / 10.0;
-  json["peer"] = {{"guid", fmt::format("{:#018x}", graph.element_of(*peer).node_guid)},
+  json["peer"] = {{"guid", guid_text(graph.element_of(*peer))},
                   {"description", graph.element_of(*peer).description},
                   {"port", peer->number}};
   return json;
 }
 
-std::string topology_json(const fabric::Fabric& fabric) {
+std::string topology_json(Core& core) {
+  settle_traffic(core);
+  const fabric::Fabric& fabric = core.fabric;
   const fabric::Graph& graph = fabric.graph();
   Json elements = Json::array();
   for (std::uint32_t i = 0; i < graph.element_count(); ++i) {
     const fabric::Element& element = graph.element(i);
     if (element.is_gone) continue;
     Json json = {{"kind", element.is_switch() ? "switch" : "adapter"},
-                 {"guid", fmt::format("{:#018x}", element.node_guid)},
+                 {"guid", guid_text(element)},
                  {"description", element.description}};
     if (const fabric::Hca* hca = fabric.find_hca(element.hca); hca != nullptr) {
       json["node"] = fabric.node_of(*hca).name;
@@ -65,7 +109,7 @@ std::string topology_json(const fabric::Fabric& fabric) {
     }
     Json ports = Json::array();
     for (const fabric::Port& port : graph.ports_of(element)) {
-      if (!port.is_ethernet()) ports.push_back(port_json(graph, port));
+      if (!port.is_ethernet()) ports.push_back(port_json(core, port));
     }
     json["ports"] = std::move(ports);
     elements.push_back(std::move(json));
@@ -97,9 +141,7 @@ const fabric::Port* find_end(const Core& core, const PathEnd& end, std::string& 
 }
 
 Json step_json(const fabric::Graph& graph, const fabric::Port& out, const fabric::Port& in) {
-  const auto guid = [&](const fabric::Port& port) {
-    return fmt::format("{:#018x}", graph.element_of(port).node_guid);
-  };
+  const auto guid = [&](const fabric::Port& port) { return guid_text(graph.element_of(port)); };
   return {{"from", graph.element_of(out).description},
           {"out", out.number},
           {"to", graph.element_of(in).description},
@@ -132,7 +174,11 @@ std::string data_fault(fabric::Graph& graph, fabric::Port& from, const fabric::P
 // By the tables of the switches, as a packet would go; nothing is counted.
 Json way_json(fabric::Fabric& fabric, const fabric::Port& from, const fabric::Port& to) {
   fabric::Graph& graph = fabric.graph();
-  Json json = {{"from_lid", from.lid}, {"to_lid", to.lid}, {"hops", Json::array()}};
+  Json json = {{"from_lid", from.lid},
+               {"to_lid", to.lid},
+               {"from_guid", guid_text(graph.element_of(from))},
+               {"to_guid", guid_text(graph.element_of(to))},
+               {"hops", Json::array()}};
   const auto end = [&](bool arrives, std::string why) {
     json["arrives"] = arrives;
     json["why"] = std::move(why);
@@ -165,7 +211,7 @@ Json way_json(fabric::Fabric& fabric, const fabric::Port& from, const fabric::Po
 void topology_text(FabricTree& tree, const verbs::control::TopologyIn& in, io::IrpRef irp) {
   Core& core = tree.core();
   switch (in.form) {
-    case TopologyForm::Json: return answer_text(core, std::move(irp), topology_json(core.fabric));
+    case TopologyForm::Json: return answer_text(core, std::move(irp), topology_json(core));
     case TopologyForm::Ibnetdiscover:
       return answer_text(core, std::move(irp), write_ibnetdiscover(snapshot_of(core.fabric)));
     case TopologyForm::Ibsim:

@@ -122,10 +122,17 @@ CounterValues PerfAgent::all_counted(const Port& port) const {
 }
 
 CounterValues PerfAgent::values(const Port& port) const {
-  CounterValues values = all_counted(port);
+  return values(port, all_counted(port));
+}
+
+PortCounters PerfAgent::since_cleared(const Port& port, const PortCounters& all) const {
+  return values(port, CounterValues(all)).counters();
+}
+
+CounterValues PerfAgent::values(const Port& port, CounterValues all) const {
   const auto cleared = cleared_.find(graph_.index_of(port));
-  if (cleared != cleared_.end()) values.subtract(cleared->second);
-  return values;
+  if (cleared != cleared_.end()) all.subtract(cleared->second);
+  return all;
 }
 
 CounterValues PerfAgent::sum(const Element& element, std::uint8_t port_select) const {

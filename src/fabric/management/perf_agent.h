@@ -34,6 +34,8 @@ class PerfAgent {
   mad::Mad answer(const Port& at, const mad::Mad& request);
   // The counters of a port since a client has cleared them.
   PortCounters counters(const Port& port) const { return values(port).counters(); }
+  // The same where all that it has counted, ever, has been read.
+  PortCounters since_cleared(const Port& port, const PortCounters& all) const;
   // Its counters begin again at 0: it is another port now.
   void forget(const Port& port) {
     cleared_.erase(graph_.index_of(port));
@@ -43,6 +45,7 @@ class PerfAgent {
  private:
   CounterValues all_counted(const Port& port) const;
   CounterValues values(const Port& port) const;
+  CounterValues values(const Port& port, CounterValues all) const;
   CounterValues sum(const Element& element, std::uint8_t port_select) const;
   void clear(const Port& port, std::uint32_t counters);
   template <class Attribute>

@@ -159,6 +159,9 @@ TEST_F(PerfAgentTest, ASetClearsWhatItSelects) {
   EXPECT_EQ(get_extended(1).receive_data, 0u) << "the same counters";
   EXPECT_EQ(get(2).symbol_errors, 101);
   EXPECT_EQ(agent_.counters(port(1)).symbol_errors, 3u);
+  PortCounters all = port(1).counters;
+  all.symbol_errors += 2;
+  EXPECT_EQ(agent_.since_cleared(port(1), all).symbol_errors, 5u) << "that were read elsewhere";
   in.counter_select = 0;
   in.counter_select2 = 1;
   EXPECT_EQ(read<mad::PortCounters>(exchange(kSet, id::kPortCounters, in)).transmit_wait, 0u);

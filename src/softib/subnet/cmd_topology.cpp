@@ -1,23 +1,24 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // softib topology: the subnet as it is: elements, cables, states. softib path: the way through it.
-#include "fabric/port.h"
 #include "softib/commands/command.h"
 #include "softib/pages/fabric_state.h"
 #include "softib/subnet/path_page.h"
+#include "softib/subnet/subnet_request.h"
+#include "softib/subnet/topology_picture.h"
 #include "verbs/control_topology.h"
 
 #include <fmt/format.h>
 
-#include <cerrno>
 #include <charconv>
-#include <cstring>
-#include <fstream>
+#include <cstdint>
+#include <string>
+#include <system_error>
+#include <vector>
 
 namespace ib::softib {
 namespace {
 
-namespace control = verbs::control;
-using control::TopologyForm;
+using verbs::control::TopologyForm;
 
 struct TopologyOptions {
   std::string fabric;
@@ -26,30 +27,29 @@ struct TopologyOptions {
   std::string ibnetdiscover;
   std::string ibsim;
   std::string toml;
+  PictureRequest picture;
+  std::string serve;  // "on", or a port; empty: not
 };
 
-control::Code code_of(control::TopologyCode code) {
-  return static_cast<control::Code>(code);
-}
-
-std::string ask_topology(ControlClient& client, TopologyForm form) {
-  control::TopologyIn in;
-  in.form = form;
-  return client.read_text(code_of(control::TopologyCode::Topology), bytes_of(in), kLimitOfAll);
-}
-
-void write_file(const std::string& path, const std::string& text) {
-  if (path == "-") return print(text);
-  std::ofstream file(path, std::ios::binary | std::ios::trunc);
-  file << text;
-  file.close();
-  if (!file) {
-    throw CliError(Exit::Failed, fmt::format("cannot write {}: {}", path, std::strerror(errno)));
-  }
+// "--serve" is "on"; "--serve=PORT".
+std::uint16_t port_of(const std::string& text) {
+  if (text == "on") return 0;
+  std::uint16_t port = 0;
+  const char* last = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data(), last, port);
+  if (error == std::errc{} && rest == last) return port;
+  throw CliError(Exit::Usage, fmt::format("--serve={}: a port is a number from 1 to 65535, or 0 "
+                                          "for any that is free",
+                                          text));
 }
 
 void topology(const TopologyOptions& options) {
+  PictureRequest picture = options.picture;
+  picture.fabric = options.fabric;
+  check_picture(picture, !options.serve.empty());
+  if (!options.serve.empty()) return serve_picture(picture, port_of(options.serve));
   ControlClient client = connect_up(options.fabric);
+  if (!picture.file.empty()) return write_picture(client, picture);
   if (!options.ibnetdiscover.empty()) {
     write_file(options.ibnetdiscover, ask_topology(client, TopologyForm::Ibnetdiscover));
   }
@@ -68,33 +68,12 @@ struct PathOptions {
   bool json = false;
 };
 
-// A node by name or number, or a LID: "lid:5".
-control::PathEnd end_of(ControlClient& client, const std::string& text, const std::string& fabric) {
-  constexpr std::string_view kLid = "lid:";
-  control::PathEnd end;
-  if (!text.starts_with(kLid)) {
-    put_text(end.node, ask_node(client, text, fabric));
-    return end;
-  }
-  const char* first = text.data() + kLid.size();
-  const char* last = text.data() + text.size();
-  const auto [rest, error] = std::from_chars(first, last, end.lid);
-  if (error != std::errc{} || rest != last || end.lid == 0 || end.lid > fabric::kLastUnicastLid) {
-    throw CliError(Exit::Usage, fmt::format("\"{}\": a LID is a number from 1 to {}", text,
-                                            fabric::kLastUnicastLid));
-  }
-  return end;
-}
-
 void path(const PathOptions& options) {
   if (options.ends.size() != 2) {
     throw CliError(Exit::Usage, "path takes two ends: nodes by name or number, or lid:N");
   }
   ControlClient client = connect_up(options.fabric);
-  control::PathIn in;
-  in.from = end_of(client, options.ends[0], options.fabric);
-  in.to = end_of(client, options.ends[1], options.fabric);
-  const std::string text = client.read_text(code_of(control::TopologyCode::Path), bytes_of(in));
+  const std::string text = ask_path(client, options.ends[0], options.ends[1], options.fabric);
   print(options.json ? text : path_page(Json::parse(text)));
 }
 
@@ -111,11 +90,22 @@ void add_topology(CLI::App& app, Context&) {
   command.option("--ibsim", options->ibsim, "write it as ibsim reads it").placeholder("FILE|-");
   command.option("--toml", options->toml, "write it as --topology FILE.toml takes it")
       .placeholder("FILE|-");
+  command
+      .option("-o,--output", options->picture.file,
+              "draw it: .svg, .html (to zoom, click and search), or .dot of Graphviz")
+      .placeholder("FILE");
+  command.option("--from", options->picture.from, "show the way from this port, as softib path")
+      .placeholder("NODE|lid:N");
+  command.option("--to", options->picture.to, "to this one").placeholder("NODE|lid:N");
+  command.flag("--serve{on}", options->serve,
+               "a page on 127.0.0.1 that follows the fabric, until Ctrl-C; --serve=PORT");
   command.footer(
       "Examples:\n"
       "  softib up --topology fat-tree:hcas=16,ports=8\n"
       "  softib topology\n"
-      "  softib topology --ibnetdiscover net.topo");
+      "  softib topology --ibnetdiscover net.topo\n"
+      "  softib topology -o net.svg --from node0 --to node7\n"
+      "  softib topology --serve");
   command.callback([options] { topology(*options); });
 }
 

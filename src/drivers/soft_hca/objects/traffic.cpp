@@ -206,9 +206,14 @@ PortTotals port_totals(Core& core, std::uint32_t port) {
 
 fabric::PortCounters port_counters(Core& core, const fabric::Port& port) {
   settle_traffic(core);
+  return settled_port_counters(core, port);
+}
+
+fabric::PortCounters settled_port_counters(Core& core, const fabric::Port& port) {
   fabric::PortCounters counters = port.counters;
   if (port.device_index >= core.port_totals.size()) return counters;
-  const PortTotals totals = port_totals(core, port.device_index);
+  PortTotals totals = core.port_totals[port.device_index];
+  add_arrivals(core, port.device_index, totals);
   add(counters.sent, totals.sent);
   add(counters.received, totals.received);
   return counters;

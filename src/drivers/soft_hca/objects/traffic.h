@@ -24,6 +24,8 @@ PortTotals port_totals(Core& core, std::uint32_t port);
 
 // All that a port of any element has counted: in the fabric, and of an HCA by its queue pairs.
 fabric::PortCounters port_counters(Core& core, const fabric::Port& port);
+// The same, as settle_traffic() has left it: for callers that read many ports.
+fabric::PortCounters settled_port_counters(Core& core, const fabric::Port& port);
 
 // The port begins at zero: another HCA has come into the place of one that was pulled out.
 void forget_traffic(Core& core, std::uint32_t port);
